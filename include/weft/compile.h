@@ -1,0 +1,33 @@
+#pragma once
+#include <string>
+#include <vector>
+
+#include "weft/transforms.h"
+
+namespace weft {
+
+/// One axis of one argument with a length that changes from call to call: one program serves all lengths 1..bound.
+/// Axes with the same name have the same length in every call.
+struct DynamicAxis {
+  int argument;
+  int axis;
+  std::string name;
+  int64_t bound;
+};
+
+struct CompileOptions {
+  /// Handles that the function reads and may rebind: parameters, optimizer state, random keys. They are inputs and outputs of the program;
+  /// a call updates them, in place where nobody else holds the old value.
+  std::vector<array*> state = {};
+  std::vector<DynamicAxis> dynamic = {};
+};
+
+/// The function as a program: traced once for each signature (dtypes and shapes of the arguments), then run without tracing.
+/// Side effects of `fun` other than on `state` happen while tracing only. Inside another trace the function is simply called.
+///
+///     auto step = compile([&](const std::vector<array>& batch) { …; return std::vector{loss}; }, {.state = model.state()});
+///     array loss = step({x, y})[0];
+WEFT_API ArrayFunction compile(const ArrayFunction& fun, const CompileOptions& options);
+WEFT_API ArrayFunction compile(const ArrayFunction& fun, bool shapeless = false);
+
+}  // namespace weft

@@ -1,0 +1,16 @@
+#pragma once
+/// Everything: arrays, operations, transforms, modules, optimizers, files.
+#include "weft/array.h"
+#include "weft/compile.h"
+#include "weft/data.h"
+#include "weft/device.h"
+#include "weft/dtype.h"
+#include "weft/fast.h"
+#include "weft/io.h"
+#include "weft/memory.h"
+#include "weft/nn.h"
+#include "weft/ops.h"
+#include "weft/optim.h"
+#include "weft/random.h"
+#include "weft/text.h"
+#include "weft/transforms.h"

@@ -1,0 +1,211 @@
+// weft::array: handles, construction from numbers and memory, and looking at values.
+#include "weft/array.h"
+
+#include <atomic>
+#include <cstring>
+
+#include "array/handle.h"
+#include "array/host.h"
+#include "array/realise.h"
+#include "base/error.h"
+#include "graph/build.h"
+
+namespace weft {
+namespace {
+
+graph::Value literal(Number value, Dtype from, Dtype dtype) {
+  if (dtype == complex64) throw_invalid("array", "complex64 is a storage type here: it has no arithmetic; use float32 or float64");
+  graph::Attrs attrs;
+  attrs.dtype = dtype;
+  attrs.number = kernel::reference_cast(value, from, dtype);
+  attrs.literal = true;
+  return graph::make(graph::Op::constant, {}, std::move(attrs));
+}
+
+void require_sizes(const Shape& shape) {
+  for (const Dim& d : shape)
+    if (!d.is_static() || d.bound() < 0)
+      throw_invalid("array", "an array of data needs sizes that are numbers and not negative, got shape " + to_string(shape));
+}
+
+// Elements made one by one.
+template <class Each> graph::Value filled(Shape shape, Dtype dtype, size_t count, Each&& number_at) {
+  require_sizes(shape);
+  if (dtype == complex64) throw_invalid("array", "complex64 arrays are made with array::from_data");
+  const graph::Type type{std::move(shape), dtype};
+  if (static_cast<int64_t>(count) != num_elements(type.shape))
+    throw_invalid("array", std::to_string(count) + " values do not fill shape " + to_string(type.shape));
+  graph::Storage storage = detail::allocate_storage(type);
+  for (size_t i = 0; i < count; ++i) detail::store_element(storage.buffer->data(), dtype, static_cast<int64_t>(i), number_at(i));
+  return graph::data(type, std::move(storage));
+}
+
+std::shared_ptr<graph::Value> handle(graph::Value value) { return std::make_shared<graph::Value>(std::move(value)); }
+
+template <class T> constexpr bool host_type(Dtype t) {
+  if constexpr (std::is_same_v<T, double>) return t == float64;
+  else return t == Dtype(TypeToDtype<T>());
+}
+
+template <class T> T convert(Number v, Dtype from) {
+  if constexpr (std::is_same_v<T, float16_t> || std::is_same_v<T, bfloat16_t>) {
+    return T(static_cast<float>(from == uint64 ? static_cast<double>(static_cast<uint64_t>(v.i)) : v.real()));
+  } else if constexpr (std::is_floating_point_v<T>) {
+    return static_cast<T>(from == uint64 ? static_cast<double>(static_cast<uint64_t>(v.i)) : v.real());
+  } else {
+    return static_cast<T>(kernel::reference_cast(v, from, TypeToDtype<T>()).i);
+  }
+}
+
+}  // namespace
+
+array::array(number_tag, bool value, Dtype dtype) : value_(handle(literal(Number::of_int(value), bool_, dtype))) {}
+array::array(number_tag, int64_t value, Dtype dtype) : value_(handle(literal(Number::of_int(value), int64, dtype))) {}
+array::array(number_tag, uint64_t value, Dtype dtype)
+    : value_(handle(literal(Number::of_int(static_cast<int64_t>(value)), uint64, dtype))) {}
+array::array(number_tag, double value, Dtype dtype) : value_(handle(literal(Number::of_real(value), float64, dtype))) {}
+array::array(bfloat16_t value) : value_(handle(literal(Number::of_real(static_cast<float>(value)), float64, bfloat16))) {}
+array::array(float16_t value) : value_(handle(literal(Number::of_real(static_cast<float>(value)), float64, float16))) {}
+
+array::array(std::initializer_list<float> data, Dtype dtype) : array(data, Shape{static_cast<int64_t>(data.size())}, dtype) {}
+array::array(std::initializer_list<int> data, Dtype dtype) : array(data, Shape{static_cast<int64_t>(data.size())}, dtype) {}
+array::array(std::initializer_list<float> data, Shape shape, Dtype dtype)
+    : array(from_doubles(std::vector<double>(data.begin(), data.end()), std::move(shape), dtype)) {}
+array::array(std::initializer_list<int> data, Shape shape, Dtype dtype)
+    : array(from_integers(std::vector<int64_t>(data.begin(), data.end()), std::move(shape), dtype)) {}
+array::array(graph::Value value) : value_(handle(std::move(value))) {}
+
+array array::from_doubles(const std::vector<double>& values, Shape shape, Dtype dtype) {
+  return array(filled(std::move(shape), dtype, values.size(),
+                      [&](size_t i) { return kernel::reference_cast(Number::of_real(values[i]), float64, dtype); }));
+}
+
+array array::from_integers(const std::vector<int64_t>& values, Shape shape, Dtype dtype) {
+  return array(filled(std::move(shape), dtype, values.size(),
+                      [&](size_t i) { return kernel::reference_cast(Number::of_int(values[i]), int64, dtype); }));
+}
+
+array array::from_data(const void* data, Shape shape, Dtype dtype) {
+  require_sizes(shape);
+  const graph::Type type{std::move(shape), dtype};
+  graph::Storage storage = detail::allocate_storage(type);
+  const size_t bytes = static_cast<size_t>(num_elements(type.shape)) * dtype.size;
+  if (bytes > 0) std::memcpy(storage.buffer->data(), data, bytes);
+  return array(graph::data(type, std::move(storage)));
+}
+
+const graph::Value& array::value() const { return *value_; }
+Dtype array::dtype() const { return value_->dtype(); }
+const Shape& array::shape() const { return value_->shape(); }
+size_t array::ndim() const { return value_->shape().size(); }
+size_t array::itemsize() const { return dtype().size; }
+size_t array::nbytes() const { return size() * itemsize(); }
+
+Dim array::shape(int axis) const {
+  return shape()[static_cast<size_t>(normalize_axis("shape", axis, static_cast<int>(ndim())))];
+}
+
+size_t array::size() const {
+  if (!is_static(shape()))
+    throw_invalid("size", "the number of elements of shape " + to_string(shape()) + " is not known before the program is called");
+  return static_cast<size_t>(num_elements(shape()));
+}
+
+const Strides& array::strides() const {
+  detail::realise_all(std::span(value_.get(), 1));
+  std::shared_lock lock(graph::structure());
+  const graph::Storage* storage = value_->node->storage(value_->index);
+  if (!storage) throw_invalid("strides", "a value inside a transform has no layout yet");
+  return storage->strides;
+}
+
+void array::eval() const { detail::realise_all(std::span(value_.get(), 1)); }
+bool array::is_available() const { return detail::has_data(*value_); }
+
+const void* array::raw_data() const {
+  const graph::Storage storage = detail::realise(*value_);  // kept by the node, or by the trace
+  return detail::address(storage, dtype());
+}
+
+template <class T> const T* array::data() const {
+  if (!host_type<T>(dtype()))
+    throw_invalid("data", std::string("the array has dtype ") + dtype_name(dtype()) + ": ask for its own host type, or convert it with astype");
+  return static_cast<const T*>(raw_data());
+}
+
+template <class T> T array::item() const {
+  if (size() != 1) throw_invalid("item", "only an array with one element has an item, this one has shape " + to_string(shape()));
+  if (const Number* known = detail::constant_number(*value_)) return convert<T>(*known, dtype());
+  return convert<T>(detail::load_element(raw_data(), dtype(), 0), dtype());
+}
+
+template <class T> std::vector<T> array::to_vector() const {
+  const void* from = raw_data();
+  std::vector<T> result;
+  const auto n = static_cast<int64_t>(size());
+  result.reserve(static_cast<size_t>(n));
+  for (int64_t i = 0; i < n; ++i) result.push_back(convert<T>(detail::load_element(from, dtype(), i), dtype()));
+  return result;
+}
+
+template WEFT_API bool array::item<bool>() const;
+template WEFT_API int8_t array::item<int8_t>() const;
+template WEFT_API int16_t array::item<int16_t>() const;
+template WEFT_API int32_t array::item<int32_t>() const;
+template WEFT_API int64_t array::item<int64_t>() const;
+template WEFT_API uint8_t array::item<uint8_t>() const;
+template WEFT_API uint16_t array::item<uint16_t>() const;
+template WEFT_API uint32_t array::item<uint32_t>() const;
+template WEFT_API uint64_t array::item<uint64_t>() const;
+template WEFT_API float16_t array::item<float16_t>() const;
+template WEFT_API bfloat16_t array::item<bfloat16_t>() const;
+template WEFT_API float array::item<float>() const;
+template WEFT_API double array::item<double>() const;
+
+template WEFT_API const bool* array::data<bool>() const;
+template WEFT_API const int8_t* array::data<int8_t>() const;
+template WEFT_API const int16_t* array::data<int16_t>() const;
+template WEFT_API const int32_t* array::data<int32_t>() const;
+template WEFT_API const int64_t* array::data<int64_t>() const;
+template WEFT_API const uint8_t* array::data<uint8_t>() const;
+template WEFT_API const uint16_t* array::data<uint16_t>() const;
+template WEFT_API const uint32_t* array::data<uint32_t>() const;
+template WEFT_API const uint64_t* array::data<uint64_t>() const;
+template WEFT_API const float16_t* array::data<float16_t>() const;
+template WEFT_API const bfloat16_t* array::data<bfloat16_t>() const;
+template WEFT_API const float* array::data<float>() const;
+template WEFT_API const double* array::data<double>() const;
+template WEFT_API const complex64_t* array::data<complex64_t>() const;
+
+template WEFT_API std::vector<bool> array::to_vector<bool>() const;
+template WEFT_API std::vector<int8_t> array::to_vector<int8_t>() const;
+template WEFT_API std::vector<int16_t> array::to_vector<int16_t>() const;
+template WEFT_API std::vector<int32_t> array::to_vector<int32_t>() const;
+template WEFT_API std::vector<int64_t> array::to_vector<int64_t>() const;
+template WEFT_API std::vector<uint8_t> array::to_vector<uint8_t>() const;
+template WEFT_API std::vector<uint16_t> array::to_vector<uint16_t>() const;
+template WEFT_API std::vector<uint32_t> array::to_vector<uint32_t>() const;
+template WEFT_API std::vector<uint64_t> array::to_vector<uint64_t>() const;
+template WEFT_API std::vector<float16_t> array::to_vector<float16_t>() const;
+template WEFT_API std::vector<bfloat16_t> array::to_vector<bfloat16_t>() const;
+template WEFT_API std::vector<float> array::to_vector<float>() const;
+template WEFT_API std::vector<double> array::to_vector<double>() const;
+
+void eval(const std::vector<array>& arrays) {
+  graph::Values values;
+  values.reserve(arrays.size());
+  for (const array& a : arrays) values.push_back(a.value());
+  detail::realise_all(values);
+}
+
+bool arrays::sole_owner(const array& a) {
+  const graph::Value& value = *a.value_;
+  if (a.value_.use_count() != 1 || value.node.use_count() != 1) return false;
+  std::shared_lock lock(graph::structure());
+  const graph::Storage* storage = value.node->storage(value.index);
+  const bool sole = storage && storage->buffer.use_count() == 1;
+  std::atomic_thread_fence(std::memory_order_acquire);  // what other owners did before they let go is seen before the data is overwritten
+  return sole;
+}
+
+}  // namespace weft

@@ -1,0 +1,49 @@
+#pragma once
+// From graphs to data: what `eval`, `item`, `data`, printing and compiled functions do when they need values. Also what the thread is tracing,
+// since a value that is looked at inside a transform must keep its graph.
+#include <span>
+#include <vector>
+
+#include "graph/node.h"
+
+namespace weft::detail {
+
+/// Storage of a value, row-major and contiguous; computes what is pending. The node keeps it, except inside `grad` and its kin (see Trace).
+graph::Storage realise(const graph::Value& value);
+/// Computes several values in one program.
+void realise_all(std::span<const graph::Value> values);
+/// Has storage, or is a constant.
+bool has_data(const graph::Value& value);
+/// The number behind a constant, or null.
+const Number* constant_number(const graph::Value& value);
+
+/// Lives while a transform runs a user's function on the calling thread. Traces nest.
+///
+/// differentiate: values that depend on a watched one are computed on a copy of the graph's end when somebody looks at them, so that derivatives still find the
+/// graph; the data lives until the trace ends. compile: values that depend on a parameter cannot be looked at.
+class Trace {
+ public:
+  enum class Kind { differentiate, compile };
+  explicit Trace(Kind kind);
+  ~Trace();
+  Trace(const Trace&) = delete;
+  Trace& operator=(const Trace&) = delete;
+
+  void watch(const graph::Value& value) { watched_.push_back(value); }
+  void keep(graph::Value value) { kept_.push_back(std::move(value)); }
+  Kind kind() const { return kind_; }
+  Trace* outer() const { return outer_; }
+  const graph::Values& watched() const { return watched_; }
+
+  static Trace* current();  // innermost of the calling thread, or null
+
+ private:
+  Kind kind_;
+  Trace* outer_;
+  graph::Values watched_, kept_;
+};
+
+/// A new node with the same value: an identity that derivatives can tell from `value` itself.
+graph::Value alias(const graph::Value& value);
+
+}  // namespace weft::detail

@@ -1,0 +1,108 @@
+// Element types: promotion, categories, names, and the two half formats.
+#include "weft/dtype.h"
+
+#include <array>
+#include <ostream>
+
+#include "base/error.h"
+#include "base/half.h"
+
+namespace weft {
+
+bfloat16_t::bfloat16_t(float value) : bits(float_to_bf16(value)) {}
+bfloat16_t::operator float() const { return bf16_to_float(bits); }
+float16_t::float16_t(float value) : bits(float_to_f16(value)) {}
+float16_t::operator float() const { return f16_to_float(bits); }
+
+namespace {
+
+struct Row {
+  Dtype dtype;
+  Dtype::Category kind;
+  const char* name;
+};
+
+constexpr std::array<Row, 14> rows{{
+    {bool_, generic, "bool"},
+    {uint8, unsignedinteger, "uint8"},
+    {uint16, unsignedinteger, "uint16"},
+    {uint32, unsignedinteger, "uint32"},
+    {uint64, unsignedinteger, "uint64"},
+    {int8, signedinteger, "int8"},
+    {int16, signedinteger, "int16"},
+    {int32, signedinteger, "int32"},
+    {int64, signedinteger, "int64"},
+    {float16, floating, "float16"},
+    {bfloat16, floating, "bfloat16"},
+    {float32, floating, "float32"},
+    {float64, floating, "float64"},
+    {complex64, complexfloating, "complex64"},
+}};
+
+constexpr bool rows_are_in_order() {
+  for (size_t i = 0; i < rows.size(); ++i)
+    if (static_cast<size_t>(rows[i].dtype.val) != i) return false;
+  return true;
+}
+static_assert(rows_are_in_order());
+
+const Row& row(Dtype t) { return rows[static_cast<size_t>(t.val)]; }
+
+Dtype signed_of_size(int bytes) { return bytes <= 1 ? int8 : bytes == 2 ? int16 : bytes == 4 ? int32 : int64; }
+
+Dtype promote_integers(Dtype a, Dtype b) {
+  if (kindof(a) == kindof(b)) return a.size >= b.size ? a : b;
+  const Dtype s = kindof(a) == signedinteger ? a : b, u = kindof(a) == signedinteger ? b : a;
+  if (u == uint64) return float32;  // no integer holds both
+  return signed_of_size(std::max<int>(s.size, 2 * u.size));
+}
+
+}  // namespace
+
+Dtype::Category kindof(Dtype t) { return row(t).kind; }
+
+Dtype promote_types(Dtype a, Dtype b) {
+  if (a == b || b == bool_) return a;
+  if (a == bool_) return b;
+  if (a == complex64 || b == complex64) return complex64;
+  const bool float_a = kindof(a) == floating, float_b = kindof(b) == floating;
+  if (!float_a && !float_b) return promote_integers(a, b);
+  if (float_a != float_b) return float_a ? a : b;
+  if (a.size == b.size) return float32;  // float16 with bfloat16
+  return a.size > b.size ? a : b;
+}
+
+bool issubdtype(Dtype a, Dtype b) { return a == b; }
+bool issubdtype(Dtype a, Dtype::Category b) { return issubdtype(kindof(a), b); }
+
+bool issubdtype(Dtype::Category a, Dtype::Category b) {
+  for (;;) {
+    if (a == b) return true;
+    switch (a) {  // one step up: generic > number > {integer > {signed, unsigned}, inexact > {floating, complex}}
+      case complexfloating:
+      case floating: a = inexact; break;
+      case signedinteger:
+      case unsignedinteger: a = integer; break;
+      case integer:
+      case inexact: a = number; break;
+      case number: a = generic; break;
+      case generic: return false;
+    }
+  }
+}
+
+const char* dtype_name(Dtype t) { return row(t).name; }
+
+Dtype dtype_from_name(const std::string& name) {
+  if (name == "bool_") return bool_;
+  std::string known;
+  for (const Row& r : rows) {
+    if (name == r.name) return r.dtype;
+    known += (known.empty() ? "" : ", ") + std::string(r.name);
+  }
+  throw_invalid("dtype_from_name", "no dtype is called \"" + name + "\"; there are " + known);
+}
+
+std::ostream& operator<<(std::ostream& os, Dtype t) { return os << dtype_name(t); }
+
+}  // namespace weft

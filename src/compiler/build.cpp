@@ -1,0 +1,252 @@
+// The passes in their order, the Program that comes out, and the table of Programs by digest.
+#include <fmt/format.h>
+
+#include <chrono>
+#include <cstdlib>
+#include <cstring>
+#include <iostream>
+#include <list>
+#include <mutex>
+#include <set>
+#include <unordered_map>
+
+#include "base/error.h"
+#include "compiler/group.h"
+#include "compiler/order.h"
+#include "compiler/program.h"
+#include "compiler/simplify.h"
+#include "compiler/steps.h"
+#include "runtime/threads.h"
+#include "runtime/trace.h"
+
+namespace weft::compiler {
+
+namespace {
+
+class Stopwatch {
+ public:
+  /// Milliseconds since the last lap.
+  double lap() {
+    auto now = std::chrono::steady_clock::now();
+    double ms = std::chrono::duration<double, std::milli>(now - last_).count();
+    last_ = now;
+    return ms;
+  }
+
+ private:
+  std::chrono::steady_clock::time_point last_ = std::chrono::steady_clock::now();
+};
+
+class CompiledProgram : public Program {
+ public:
+  CompiledProgram(const Source& source, target::Target& target, const Policy& policy) {
+    Stopwatch watch;
+    ir_ = simplify(import(source));
+    stats_.simplify_ms = watch.lap();
+    Grouping grouping = group(ir_, source.layouts, policy);
+    Ordering ordering = order(ir_, grouping, source.updates, policy);
+    stats_.group_ms = watch.lap();
+    find_symbols();
+    steps_ = make_steps(ir_, grouping, ordering, target, policy);
+    stats_.lower_ms = watch.lap();
+    groups_text_ = wanted("groups") ? weft::compiler::print(ir_, grouping) : "";
+    watch.lap();
+    executables_ = target.compile(steps_.kernels);
+    stats_.compile_ms = watch.lap();
+    count();
+    for (const char* stage : {"graph", "groups", "kernels", "plan"})
+      if (wanted(stage)) std::cerr << "== " << stage << "\n" << print(stage);
+  }
+
+  std::vector<graph::Storage> run(std::span<const graph::Storage> inputs, std::span<const int64_t> symbols) const override;
+  const std::vector<const Symbol*>& symbols() const override { return symbols_; }
+  const Stats& stats() const override { return stats_; }
+  std::string print(const std::string& stage) const override;
+
+ private:
+  static bool wanted(const std::string& stage);
+  void find_symbols();
+  void count();
+  void check_inputs(std::span<const graph::Storage> inputs, std::span<const int64_t> symbols) const;
+  std::string print_plan() const;
+
+  Ir ir_;
+  StepPlan steps_;
+  std::vector<std::shared_ptr<const target::Executable>> executables_;
+  std::vector<const Symbol*> symbols_;
+  std::string groups_text_;
+  Stats stats_;
+};
+
+/// WEFT_DUMP=graph,groups,kernels,plan prints stages as Programs are built; it changes nothing else.
+bool CompiledProgram::wanted(const std::string& stage) {
+  const char* dump = std::getenv("WEFT_DUMP");
+  return dump && ("," + std::string(dump) + ",").find("," + stage + ",") != std::string::npos;
+}
+
+void CompiledProgram::find_symbols() {
+  std::set<const Symbol*> seen;
+  for (const IrNode& node : ir_.nodes)
+    for (const Dim& d : node.type.shape)
+      if (d.symbol() && seen.insert(d.symbol()).second) symbols_.push_back(d.symbol());
+}
+
+void CompiledProgram::count() {
+  for (const Step& step : steps_.steps) {
+    if (step.kind == Step::Kind::launch) ++stats_.launches;
+    if (step.kind == Step::Kind::library) ++stats_.library_calls;
+    if (step.kind == Step::Kind::copy) ++stats_.copies;
+  }
+  stats_.arena_bytes = steps_.arena_bytes;
+}
+
+void CompiledProgram::check_inputs(std::span<const graph::Storage> inputs, std::span<const int64_t> symbols) const {
+  if (inputs.size() != ir_.inputs.size())
+    throw_invalid("run", fmt::format("the program takes {} inputs, got {}", ir_.inputs.size(), inputs.size()));
+  if (symbols.size() != symbols_.size())
+    throw_invalid("run", fmt::format("the program has {} dynamic lengths, got {}", symbols_.size(), symbols.size()));
+  for (size_t k = 0; k < symbols.size(); ++k)
+    if (symbols[k] < 1 || symbols[k] > symbols_[k]->bound)
+      throw_invalid("run", fmt::format("length {} is {}, but must lie in 1..{}", symbols_[k]->name, symbols[k], symbols_[k]->bound));
+}
+
+std::vector<graph::Storage> CompiledProgram::run(std::span<const graph::Storage> inputs, std::span<const int64_t> symbols) const {
+  check_inputs(inputs, symbols);
+  runtime::BufferRef arena = steps_.arena_bytes ? runtime::allocate(static_cast<size_t>(steps_.arena_bytes)) : nullptr;
+  std::vector<char*> input_base, output_base(steps_.outputs.size());
+  for (size_t k = 0; k < inputs.size(); ++k)
+    input_base.push_back(static_cast<char*>(inputs[k].buffer->data()) + inputs[k].offset * ir_[ir_.inputs[k]].type.dtype.size);
+  std::vector<runtime::BufferRef> owned(steps_.outputs.size());
+  for (size_t k = 0; k < owned.size(); ++k)
+    if (steps_.outputs[k].owns) {
+      owned[k] = runtime::allocate(static_cast<size_t>(steps_.outputs[k].bytes));
+      output_base[k] = static_cast<char*>(owned[k]->data());
+    }
+  auto address = [&](const Place& place) -> void* {
+    char* base = place.in == Place::In::input    ? input_base[static_cast<size_t>(place.number)]
+                 : place.in == Place::In::output ? output_base[static_cast<size_t>(place.number)]
+                                                 : static_cast<char*>(arena->data());
+    return base + place.offset;
+  };
+  auto symbol_value = [&](const SymbolArgument& argument) {
+    if (!argument.symbol) return argument.value;
+    return symbols[static_cast<size_t>(std::find(symbols_.begin(), symbols_.end(), argument.symbol) - symbols_.begin())];
+  };
+
+  std::vector<void*> pointers;
+  std::vector<int64_t> values;
+  std::vector<target::Segment> segments;
+  runtime::Counters& counters = runtime::counters();
+  for (const Step& step : steps_.steps) {
+    pointers.clear();
+    if (step.kind == Step::Kind::copy) {
+      std::memcpy(address(step.operands[1]), address(step.operands[0]), static_cast<size_t>(step.bytes));
+      ++counters.copies;
+      continue;
+    }
+    if (step.kind == Step::Kind::library) {
+      for (const Place& place : step.operands) pointers.push_back(address(place));
+      step.call->run(pointers);
+      ++counters.library_calls;
+      continue;
+    }
+    values.clear();
+    segments.clear();
+    for (const StepSegment& s : step.segments) {
+      for (const Place& place : s.buffers) pointers.push_back(address(place));
+      for (const SymbolArgument& argument : s.symbols) values.push_back(symbol_value(argument));
+    }
+    size_t p = 0, v = 0;
+    for (const StepSegment& s : step.segments) {
+      segments.push_back({std::span<void* const>(pointers.data() + p, s.buffers.size()), std::span<const int64_t>(values.data() + v, s.symbols.size()), s.grid});
+      p += s.buffers.size();
+      v += s.symbols.size();
+    }
+    executables_[step.kernel]->run(segments, step.work);
+    ++counters.kernel_launches;
+  }
+  ++counters.programs_run;
+
+  std::vector<graph::Storage> results;
+  for (const OutputPlan& out : steps_.outputs) {
+    if (out.place.in == Place::In::input) {
+      const graph::Storage& source = inputs[static_cast<size_t>(out.place.number)];
+      results.push_back({source.buffer, source.offset, out.strides});
+    } else {
+      results.push_back({owned[static_cast<size_t>(out.place.number)], 0, out.strides});
+    }
+  }
+  return results;
+}
+
+std::string CompiledProgram::print_plan() const {
+  std::string text = fmt::format("arena {} bytes, {} launches, {} library calls, {} copies\n", steps_.arena_bytes, stats_.launches, stats_.library_calls, stats_.copies);
+  auto name = [](const Place& p) {
+    const char* in[] = {"input", "output", "arena"};
+    return p.in == Place::In::arena ? fmt::format("arena+{}", p.offset) : fmt::format("{}{}{}", in[static_cast<int>(p.in)], p.number, p.offset ? fmt::format("+{}", p.offset) : "");
+  };
+  for (const Step& step : steps_.steps) {
+    text += step.kind == Step::Kind::library ? fmt::format("{} by {}", step.name, step.call->name()) : step.name;
+    if (step.segments.size() > 1) text += fmt::format(" ({} segments)", step.segments.size());
+    const auto& places = step.segments.empty() ? step.operands : step.segments[0].buffers;
+    for (const Place& place : places) text += " " + name(place);
+    if (!step.segments.empty()) text += fmt::format(" grid {}", step.segments[0].grid);
+    text += "\n";
+  }
+  return text;
+}
+
+std::string CompiledProgram::print(const std::string& stage) const {
+  if (stage == "graph") return weft::compiler::print(ir_);
+  if (stage == "groups") return groups_text_;
+  if (stage == "plan") return print_plan();
+  if (stage != "kernels") throw_invalid("print", "no stage '" + stage + "': graph, groups, kernels or plan");
+  std::string text;
+  for (const kernel::Kernel& k : steps_.kernels) text += kernel::print(k) + "\n";
+  return text;
+}
+
+/// Programs by digest, the least recently used forgotten first.
+class Table {
+ public:
+  std::shared_ptr<const Program> find(const Digest& key) {
+    std::lock_guard lock(mutex_);
+    auto it = entries_.find(key);
+    if (it == entries_.end()) return nullptr;
+    recent_.splice(recent_.begin(), recent_, it->second.second);
+    return it->second.first;
+  }
+  void insert(const Digest& key, std::shared_ptr<const Program> program) {
+    constexpr size_t limit = 4096;
+    std::lock_guard lock(mutex_);
+    if (entries_.contains(key)) return;
+    recent_.push_front(key);
+    entries_[key] = {std::move(program), recent_.begin()};
+    if (entries_.size() <= limit) return;
+    entries_.erase(recent_.back());
+    recent_.pop_back();
+  }
+
+ private:
+  std::mutex mutex_;
+  std::list<Digest> recent_;
+  std::unordered_map<Digest, std::pair<std::shared_ptr<const Program>, std::list<Digest>::iterator>> entries_;
+};
+
+}  // namespace
+
+std::shared_ptr<const Program> build(const Source& source, target::Target& target, const Policy& policy) {
+  ++runtime::counters().programs_built;
+  return std::make_shared<CompiledProgram>(source, target, policy);
+}
+
+std::shared_ptr<const Program> lookup_or_build(const Source& source, target::Target& target, const Policy& policy) {
+  static auto& table = *new Table;  // outlives every static array
+  Digest key = Hasher().digest(digest(source)).text(target.fingerprint()).digest(policy.digest()).number(target::libraries_enabled()).finish();
+  if (auto program = table.find(key)) return program;
+  auto program = build(source, target, policy);
+  table.insert(key, program);
+  return program;
+}
+
+}  // namespace weft::compiler

@@ -1,0 +1,178 @@
+#include "compiler/dot_plan.h"
+
+#include <algorithm>
+
+#include "base/error.h"
+
+namespace weft::compiler {
+
+using graph::Op;
+using ix::Expr;
+
+Strides preferred_strides(const Ir& ir, const std::vector<std::vector<int>>& users, int node) {
+  const Shape& shape = ir[node].type.shape;
+  for (int user : users[static_cast<size_t>(node)]) {
+    if (ir[user].op != Op::permute) continue;
+    const std::vector<int64_t>& order = ir[user].attrs.axes;
+    if (order.back() != static_cast<int64_t>(shape.size()) - 1) continue;  // the innermost axis stays innermost
+    Strides strides(shape.size());
+    int64_t stride = 1;
+    for (size_t k = order.size(); k-- > 0;) {
+      strides[static_cast<size_t>(order[k])] = stride;
+      stride *= shape[static_cast<size_t>(order[k])].bound();
+    }
+    return strides;
+  }
+  return row_major_strides(shape);
+}
+
+namespace {
+
+struct View {
+  int node;
+  int64_t offset;
+  std::vector<int64_t> strides;  // one for each axis of the operand
+};
+
+/// A movement node that is a root lies in memory itself: the view ends there.
+std::optional<View> view_of(const Ir& ir, const std::vector<Strides>& strides, const std::vector<bool>& roots, int operand) {
+  ix::Context cx;
+  std::vector<Expr> vars = domain(cx, ir[operand].type.shape, "i");
+  Access access{operand, vars, {}, {}};
+  while (is_movement(ir[access.node].op) && !roots[static_cast<size_t>(access.node)]) {
+    if (ir[access.node].op == Op::concat) return {};
+    access = push(cx, ir, access.node, access.index);
+    if (access.valid) return {};
+  }
+  const Strides& memory = strides[static_cast<size_t>(access.node)];
+  Strides layout = memory.empty() ? row_major_strides(ir[access.node].type.shape) : memory;
+  auto form = ix::affine(ix::linear(cx, access.index, layout), vars);
+  if (!form || !form->base.is_constant()) return {};
+  for (size_t k = 0; k < vars.size(); ++k)
+    if (vars[k].is_constant()) form->coefficients[k] = 0;
+  return View{access.node, form->base->value, form->coefficients};
+}
+
+/// One axis of the contraction: its extent and its stride in A, B and C (0 where it does not occur).
+struct Axis {
+  Dim extent;
+  int64_t a, b, c;
+};
+
+bool mergeable(const Axis& outer, const Axis& inner) {
+  if (!outer.extent.is_static() || !inner.extent.is_static()) return false;
+  int64_t n = inner.extent.bound();
+  return outer.a == inner.a * n && outer.b == inner.b * n && outer.c == inner.c * n;
+}
+
+std::vector<Axis> merged(const std::vector<Axis>& axes) {
+  std::vector<Axis> result;
+  for (const Axis& axis : axes) {
+    if (axis.extent == 1) continue;
+    if (!result.empty() && mergeable(result.back(), axis)) {
+      Dim extent = result.back().extent.bound() * axis.extent.bound();
+      result.back() = {extent, axis.a, axis.b, axis.c};
+    } else {
+      result.push_back(axis);
+    }
+  }
+  return result;
+}
+
+/// The innermost axis of a merged list; the others become batch axes.
+Axis split_last(std::vector<Axis> axes, std::vector<Axis>& batch) {
+  if (axes.empty()) return {1, 0, 0, 0};
+  Axis last = axes.back();
+  axes.pop_back();
+  batch.insert(batch.end(), axes.begin(), axes.end());
+  return last;
+}
+
+bool contains(const std::vector<int64_t>& list, int64_t axis) { return std::count(list.begin(), list.end(), axis) > 0; }
+
+}  // namespace
+
+int operand_base(const Ir& ir, const std::vector<Strides>& strides, const std::vector<bool>& roots, int operand) {
+  auto view = view_of(ir, strides, roots, operand);
+  return view ? view->node : operand;
+}
+
+std::optional<int> bias_add(const Ir& ir, const std::vector<std::vector<int>>& users, int dot) {
+  const auto& readers = users[static_cast<size_t>(dot)];
+  if (readers.size() != 1 || ir[readers[0]].op != Op::add) return {};
+  const IrNode& add = ir[readers[0]];
+  int other = add.inputs[0] == dot ? add.inputs[1] : add.inputs[0];
+  if (other == dot || ir[dot].type.shape.empty()) return {};
+  // The other side must be a vector along the last axis, which must be a free axis of the right operand.
+  const IrNode& node = ir[dot];
+  if (node.inputs.size() != 2 || static_cast<int>(node.attrs.axes2.size() + node.attrs.batch2.size()) == ir[node.inputs[1]].type.rank()) return {};
+  ix::Context cx;
+  std::vector<Expr> vars = domain(cx, node.type.shape, "i");
+  Access access = peel(cx, ir, other, vars);
+  const IrNode& bias = ir[access.node];
+  if (bias.op != Op::parameter && !is_elementwise(bias.op)) return {};
+  if (access.index.size() != 1 || !(access.index[0] == vars.back()) || !(bias.type.shape[0] == node.type.shape.back())) return {};
+  if (vars.back().is_constant()) return {};
+  return readers[0];
+}
+
+DotPlan plan_dot(const Ir& ir, const std::vector<Strides>& strides, const std::vector<bool>& roots, int dot, int result) {
+  const IrNode& node = ir[dot];
+  auto a = view_of(ir, strides, roots, node.inputs[0]), b = view_of(ir, strides, roots, node.inputs[1]);
+  check(a && b, "plan_dot", "an operand is not a strided view: " + print(ir, dot));
+  const Strides& c = strides[static_cast<size_t>(result)];
+  const Shape &sa = ir[node.inputs[0]].type.shape, &sb = ir[node.inputs[1]].type.shape;
+  const graph::Attrs& at = node.attrs;
+
+  std::vector<Axis> batch, m, n, k;
+  size_t out = 0;
+  for (size_t i = 0; i < at.batch.size(); ++i, ++out)
+    batch.push_back({sa[static_cast<size_t>(at.batch[i])], a->strides[static_cast<size_t>(at.batch[i])], b->strides[static_cast<size_t>(at.batch2[i])], c[out]});
+  for (size_t i = 0; i < sa.size(); ++i)
+    if (!contains(at.batch, static_cast<int64_t>(i)) && !contains(at.axes, static_cast<int64_t>(i))) m.push_back({sa[i], a->strides[i], 0, c[out++]});
+  for (size_t i = 0; i < sb.size(); ++i)
+    if (!contains(at.batch2, static_cast<int64_t>(i)) && !contains(at.axes2, static_cast<int64_t>(i))) n.push_back({sb[i], 0, b->strides[i], c[out++]});
+  for (size_t i = 0; i < at.axes.size(); ++i)
+    k.push_back({sa[static_cast<size_t>(at.axes[i])], a->strides[static_cast<size_t>(at.axes[i])], b->strides[static_cast<size_t>(at.axes2[i])], 0});
+
+  batch = merged(batch);
+  std::vector<Axis> contracted = merged(k);
+  check(contracted.size() <= 1, "plan_dot", "contracted axes do not lie together: " + print(ir, dot));
+  Axis km = contracted.empty() ? Axis{1, 0, 0, 0} : contracted[0];
+  Axis mm = split_last(merged(m), batch), nm = split_last(merged(n), batch);
+  batch = merged(batch);
+
+  DotPlan plan;
+  plan.a = a->node;
+  plan.b = b->node;
+  plan.a_offset = a->offset;
+  plan.b_offset = b->offset;
+  kernel::DotDesc& d = plan.desc;
+  d.a = ir[node.inputs[0]].type.dtype;
+  d.b = ir[node.inputs[1]].type.dtype;
+  d.c = ir[result].type.dtype;
+  for (const Axis& axis : batch) {
+    d.batch.push_back(axis.extent.bound());
+    d.a_batch.push_back(axis.a);
+    d.b_batch.push_back(axis.b);
+    d.c_batch.push_back(axis.c);
+    plan.extents.push_back(axis.extent);
+  }
+  d.m = mm.extent.bound(), d.n = nm.extent.bound(), d.k = km.extent.bound();
+  d.a_m = mm.a, d.a_k = km.a, d.b_k = km.b, d.b_n = nm.b, d.c_m = mm.c, d.c_n = nm.c;
+  // An axis of extent 1 has no stride of its own: give it the dense one, so that libraries see plain matrices.
+  if (d.m == 1) d.a_m = std::max<int64_t>(1, d.a_k * d.k), d.c_m = std::max<int64_t>(1, d.c_n * d.n);
+  if (d.n == 1) d.b_n = d.b_k == 1 ? d.k : 1, d.c_n = 1;
+  if (d.k == 1) d.a_k = d.a_m == 1 ? std::max<int64_t>(2, d.m) : 1, d.b_k = d.b_n == 1 ? d.n : 1;
+  plan.extents.insert(plan.extents.end(), {mm.extent, nm.extent, km.extent});
+  if (result != dot) {
+    const IrNode& add = ir[result];
+    int other = add.inputs[0] == dot ? add.inputs[1] : add.inputs[0];
+    ix::Context cx;
+    plan.bias = peel(cx, ir, other, domain(cx, add.type.shape, "i")).node;
+    d.bias = true;
+  }
+  return plan;
+}
+
+}  // namespace weft::compiler

@@ -1,0 +1,103 @@
+#pragma once
+// Writes the value of a graph node at an index as tile instructions: elementwise nodes inline, movement as index expressions, roots as loads.
+// Index variables are bound to program ids, loop counters, or the lane variable, along which a tile runs.
+#include <map>
+#include <set>
+#include <unordered_map>
+#include <vector>
+
+#include "compiler/lower.h"
+
+namespace weft::compiler {
+
+/// The dtype in which values of `t` are computed: float16 and bfloat16 are widened when loaded and rounded when stored or cast.
+Dtype compute_dtype(Dtype t);
+
+class Emitter {
+ public:
+  Emitter(const LowerContext& cx, Group& group, std::string name);
+
+  kernel::Builder& builder() { return b_; }
+  ix::Context& index_context() { return *group_.cx; }
+
+  /// Declares the buffer of a root or leaf as a parameter; all written ones before the first load.
+  kernel::Ref param(int node, bool written);
+  /// A symbol argument of the kernel; equal arguments are shared.
+  kernel::Value argument(const std::string& name, SymbolArgument value);
+  kernel::Value extent(const Dim& dim);  // a constant, or the symbol's run-time value
+
+  /// Scalar variables. The lane variable stands at base + 0 … width-1; lanes from `limit` on do not exist (no_value: all do).
+  void bind(ix::Expr variable, kernel::Value scalar);
+  void bind_lanes(ix::Expr variable, kernel::Value base, int64_t width, kernel::Value limit);
+  int64_t width() const { return width_; }
+  kernel::Value limit() const { return limit_; }
+  /// bool [width]: which lanes exist. Only where there is a limit.
+  kernel::Value lane_mask();
+
+  /// What is computed between push and pop is forgotten at pop: the body of a loop.
+  void push_scope() { scopes_.emplace_back(); }
+  void pop_scope() { scopes_.pop_back(); }
+
+  /// Scalar or tile, in the compute dtype of the node.
+  kernel::Value value(int node, const std::vector<ix::Expr>& index) { return value(node, index, {}); }
+  /// The same, but computes a root of this group instead of loading it.
+  kernel::Value make(int node, const std::vector<ix::Expr>& index) { return compute(node, index, {}); }
+  /// What a root's buffer holds now.
+  kernel::Value load_result(int node, const std::vector<ix::Expr>& index) { return load(node, index, {}); }
+  /// Gives a root that this group has computed: later readers find it.
+  void define(int node, kernel::Value v);
+  /// Stores a root's value (compute dtype) at its index; returns what readers of it see (rounded to the node's dtype).
+  kernel::Value store(int node, const std::vector<ix::Expr>& index, kernel::Value v, bool streaming);
+  /// Computes now, outside the loops to come, whatever part of the value does not depend on `varying`.
+  void hoist(int node, const std::vector<ix::Expr>& index, const std::vector<ix::Expr>& varying);
+
+  kernel::Value index_value(ix::Expr e);  // int64 scalar, or [width] where e depends on lanes
+  kernel::Value predicate(ix::Expr e);    // bool
+  Lowered finish(int64_t grid, double work);
+
+ private:
+  struct Key {
+    int node;
+    std::vector<const ix::Node*> index;
+    const ix::Node* valid;
+    friend auto operator<=>(const Key&, const Key&) = default;
+  };
+  struct Lanes {
+    ix::Expr variable;
+    kernel::Value base;
+  };
+
+  Key key(int node, const std::vector<ix::Expr>& index, ix::Expr valid) const;
+  const kernel::Value* find(const Key& key) const;
+  kernel::Value value(int node, const std::vector<ix::Expr>& index, ix::Expr valid);
+  kernel::Value compute(int node, const std::vector<ix::Expr>& index, ix::Expr valid);
+  kernel::Value movement(int node, const std::vector<ix::Expr>& index, ix::Expr valid);
+  kernel::Value concat(int node, const std::vector<ix::Expr>& index, ix::Expr valid);
+  kernel::Value gather(int node, const std::vector<ix::Expr>& index, ix::Expr valid);
+  kernel::Value random_bits(int node, const std::vector<ix::Expr>& index, ix::Expr valid);
+  kernel::Value elementwise(int node, const std::vector<ix::Expr>& index, ix::Expr valid);
+  kernel::Value load(int node, const std::vector<ix::Expr>& index, ix::Expr valid);
+  kernel::Value iota(ix::Expr e, Dtype dtype);
+  kernel::Value narrowed(kernel::Value v, Dtype dtype);  // rounded to dtype, in its compute dtype
+  kernel::Value spread(kernel::Value v);                 // to [width]
+  bool on_lanes(ix::Expr e) const;
+  bool is_memory(int node) const;
+  std::optional<ix::Affine> lane_form(ix::Expr e) const;
+
+  const LowerContext& cx_;
+  Group& group_;
+  kernel::Builder b_;
+  std::set<int> own_;                             // roots of the group
+  std::map<int, kernel::Ref> refs_;               // by home
+  std::vector<int> params_;
+  std::vector<SymbolArgument> arguments_;
+  std::map<std::string, kernel::Value> argument_values_;
+  std::unordered_map<const ix::Node*, kernel::Value> bound_;  // variables → scalar or tile
+  std::set<const ix::Node*> lane_bound_;          // variables bound to tiles (gathered indices)
+  Lanes lanes_{};
+  int64_t width_ = 0;
+  kernel::Value limit_ = kernel::no_value;
+  std::vector<std::map<Key, kernel::Value>> scopes_;
+};
+
+}  // namespace weft::compiler

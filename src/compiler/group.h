@@ -1,0 +1,73 @@
+#pragma once
+// Fusion: which nodes get memory (the roots), and which roots are computed together (the groups).
+//
+// A `rows` group has a domain of row variables and inner variables. Its roots are folds over the inner domain (one value a row), maps over
+// rows × inner, and maps over the rows alone. Each root says at which of its own indices the point (row, inner) of the domain stands. All that is not
+// a root is computed where it is needed, from roots: elementwise nodes inline, movement nodes as index expressions.
+// A `dot` group is one contraction, perhaps with a bias; a `scatter` group is one scatter.
+//
+// Groups are formed from the consumers to the producers. A root joins the group of a consumer that reads it at the very point where that group
+// stands (row fusion: softmax, norms, their backwards), else a group over the same domain that reads the same data (sibling outputs), else it
+// begins a group. A join that would make two groups wait for each other is refused.
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/index.h"
+#include "compiler/access.h"
+#include "compiler/ir.h"
+#include "kernel/desc.h"
+
+namespace weft::compiler {
+
+struct DomainVariable {
+  ix::Expr var;
+  Dim extent;
+  bool inner = false;
+};
+
+enum class RootKind : uint8_t { fold, full, row };
+
+struct Root {
+  int node;
+  RootKind kind;
+  std::vector<ix::Expr> index;  // of this node's element at (row, inner); folds and row maps: over row variables only
+};
+
+/// A dot as a library descriptor over bounds, with the buffers behind its operands. `symbols[k]` is the symbolic extent of batch axis k, then of m, n, k.
+struct DotPlan {
+  kernel::DotDesc desc;
+  int a = -1, b = -1, bias = -1;         // roots or leaves
+  int64_t a_offset = 0, b_offset = 0;    // elements
+  std::vector<Dim> extents;              // batch…, m, n, k as Dims
+};
+
+struct Group {
+  enum class Kind : uint8_t { rows, dot, scatter } kind = Kind::rows;
+  std::unique_ptr<ix::Context> cx;
+  std::vector<DomainVariable> domain;
+  std::vector<ix::Expr> seed_index;      // the seed's element (for a fold: its operand's) in domain variables
+  std::string signature;                 // groups of equal signature may be siblings
+  std::vector<Root> roots;               // producers before consumers
+  std::vector<int> reads;                // roots of other groups and leaves, each once
+  DotPlan dot;
+  bool has_fold() const;
+};
+
+struct Grouping {
+  std::vector<Group> groups;             // in an order in which they can run
+  std::vector<bool> is_root;             // by node
+  std::vector<int> group_of;             // by node; -1 for leaves and what is inlined
+  std::vector<Strides> strides;          // by node: of roots and parameters
+};
+
+Grouping group(const Ir& ir, const std::vector<Layout>& layouts, const Policy& policy);
+std::string print(const Ir& ir, const Grouping& grouping);
+
+/// The node in whose memory an output lies: a reshape of a root or leaf shares it.
+int output_node(const Ir& ir, int output);
+
+/// A node that lies in memory, or is made up of nothing: never inlined, never computed by a group.
+inline bool is_leaf(const Ir& ir, int node) { return ir[node].op == graph::Op::parameter; }
+
+}  // namespace weft::compiler

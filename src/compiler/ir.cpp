@@ -1,0 +1,145 @@
+#include "compiler/ir.h"
+
+#include <fmt/format.h>
+
+#include <unordered_map>
+
+#include "base/error.h"
+#include "compiler/access.h"
+#include "graph/table.h"
+
+namespace weft::compiler {
+
+using graph::Op;
+
+Ir import(const Source& source) {
+  graph::Graph inlined = graph::inline_composites(source.graph);
+  Ir ir;
+  std::unordered_map<const graph::Node*, int> ids;
+  for (const graph::Value& input : inlined.inputs) {
+    check(!ids.contains(input.node.get()), "import", "an input appears twice");
+    ids[input.node.get()] = ir.size();
+    ir.inputs.push_back(ir.size());
+    size_t k = ir.inputs.size() - 1;
+    bool plain = k >= source.layouts.size() || source.layouts[k].strides.empty() || is_row_major(input.shape(), source.layouts[k].strides);
+    ir.nodes.push_back({Op::parameter, {}, input.node->attrs(), input.type(), plain});
+  }
+  for (const auto& node : graph::topological(inlined.outputs)) {
+    if (ids.contains(node.get())) continue;
+    check(node->op() != Op::parameter && !node->storage(0), "import", "a leaf is not among the graph's inputs");
+    check(node->outputs() == 1, "import", "a primitive with several results");
+    IrNode flat{node->op(), {}, node->attrs(), node->types()[0], true};
+    for (const graph::Value& v : node->inputs()) flat.inputs.push_back(ids.at(v.node.get()));
+    ids[node.get()] = ir.size();
+    ir.nodes.push_back(std::move(flat));
+  }
+  for (const graph::Value& v : inlined.outputs) ir.outputs.push_back(ids.at(v.node.get()));
+  return ir;
+}
+
+std::vector<std::vector<int>> users(const Ir& ir) {
+  std::vector<std::vector<int>> result(ir.nodes.size());
+  for (int id = 0; id < ir.size(); ++id)
+    for (int input : ir[id].inputs) {
+      auto& list = result[static_cast<size_t>(input)];
+      if (list.empty() || list.back() != id) list.push_back(id);
+    }
+  return result;
+}
+
+bool is_movement(Op op) {
+  return op == Op::reshape || op == Op::permute || op == Op::broadcast || op == Op::slice || op == Op::pad || op == Op::concat ||
+         op == Op::stop_gradient;
+}
+
+bool is_elementwise(Op op) { return op >= Op::neg && op <= Op::bitcast; }
+
+std::string print(const Ir& ir, int id) {
+  const IrNode& node = ir[id];
+  std::string text = fmt::format("%{} = {}", id, graph::row(node.op).name);
+  for (int input : node.inputs) text += fmt::format(" %{}", input);
+  auto list = [&](const char* name, const std::vector<int64_t>& v) {
+    if (!v.empty()) text += fmt::format(" {}=[{}]", name, fmt::join(v, ","));
+  };
+  list("axes", node.attrs.axes);
+  list("axes2", node.attrs.axes2);
+  list("batch", node.attrs.batch);
+  list("batch2", node.attrs.batch2);
+  list("start", node.attrs.start);
+  list("step", node.attrs.step);
+  list("low", node.attrs.low);
+  list("high", node.attrs.high);
+  if (node.op == Op::constant) text += fmt::format(" {}", node.attrs.number.real());
+  if (node.op == Op::fold) text += fmt::format(" {}", kernel::name(node.attrs.reducer));
+  return text + " : " + graph::to_string(node.type);
+}
+
+std::string print(const Ir& ir) {
+  std::string text;
+  for (int id = 0; id < ir.size(); ++id) text += print(ir, id) + "\n";
+  return text + fmt::format("return %{}\n", fmt::join(ir.outputs, " %"));
+}
+
+void verify(const Ir& ir) {
+  for (int id = 0; id < ir.size(); ++id) {
+    const IrNode& node = ir[id];
+    if (node.op == Op::parameter) continue;
+    std::vector<graph::Type> types;
+    for (int input : node.inputs) {
+      check(input >= 0 && input < id, "verify", "a node reads what comes after it: " + print(ir, id));
+      types.push_back(ir[input].type);
+    }
+    const graph::Row& row = graph::row(node.op);
+    graph::Type expected{row.shape(node.attrs, types)[0], row.dtype(node.attrs, types)[0]};
+    check(expected == node.type, "verify", "the row gives " + graph::to_string(expected) + " for " + print(ir, id));
+  }
+}
+
+namespace {
+
+void hash_shape(Hasher& h, const Shape& shape) {
+  h.number(shape.size());
+  for (const Dim& d : shape) {
+    h.number(d.bound());
+    h.text(d.symbol() ? d.symbol()->name : "");
+  }
+}
+
+void hash_list(Hasher& h, const std::vector<int64_t>& v) { h.number(v.size()).bytes(v.data(), v.size() * sizeof(int64_t)); }
+
+void hash_attrs(Hasher& h, const graph::Attrs& a) {
+  for (const auto* list : {&a.axes, &a.axes2, &a.batch, &a.batch2, &a.start, &a.step, &a.low, &a.high}) hash_list(h, *list);
+  hash_shape(h, a.shape);
+  h.number(a.dtype.val).number(a.number.integral).number(a.number.i).number(a.number.f).number(a.reducer).number(a.mode);
+  if (a.composite) h.text(a.composite->name).text(a.composite->key);
+}
+
+}  // namespace
+
+Digest digest(const Source& source) {
+  Hasher h;
+  std::unordered_map<const graph::Node*, int> ids;
+  for (const graph::Value& v : source.graph.inputs) {
+    ids[v.node.get()] = static_cast<int>(ids.size());
+    hash_shape(h, v.shape());
+    h.number(v.dtype().val);
+  }
+  for (const auto& node : graph::topological(source.graph.outputs)) {
+    if (ids.contains(node.get())) continue;
+    ids[node.get()] = static_cast<int>(ids.size());
+    h.number(node->op());
+    hash_attrs(h, node->attrs());
+    h.number(node->inputs().size());
+    for (const graph::Value& v : node->inputs()) h.number(ids.at(v.node.get())).number(v.index);
+    for (const graph::Type& t : node->types()) {
+      hash_shape(h, t.shape);
+      h.number(t.dtype.val);
+    }
+  }
+  for (const graph::Value& v : source.graph.outputs) h.number(ids.at(v.node.get())).number(v.index);
+  for (const Layout& layout : source.layouts) hash_list(h, layout.strides);
+  for (const Update& update : source.updates) h.number(update.output).number(update.input);
+  return h.finish();
+}
+
+}  // namespace weft::compiler

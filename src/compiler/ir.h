@@ -1,0 +1,45 @@
+#pragma once
+// The compiler's own view of a graph: a flat list of primitive nodes with one result each, inputs before users, equal nodes shared. Every pass
+// reads one of these and returns another (or annotates it from outside); none is changed after it is built.
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/hash.h"
+#include "compiler/program.h"
+#include "graph/node.h"
+
+namespace weft::compiler {
+
+struct IrNode {
+  graph::Op op;
+  std::vector<int> inputs;
+  graph::Attrs attrs;
+  graph::Type type;
+  bool row_major = true;  // of a parameter: how its data lies
+};
+
+struct Ir {
+  std::vector<IrNode> nodes;
+  std::vector<int> inputs;    // parameter nodes, in the order of the Program's inputs
+  std::vector<int> outputs;
+
+  const IrNode& operator[](int id) const { return nodes[static_cast<size_t>(id)]; }
+  int size() const { return static_cast<int>(nodes.size()); }
+};
+
+/// Composites inlined, nodes renumbered; nothing simplified yet.
+Ir import(const Source& source);
+/// For each node, the nodes that read it (each once).
+std::vector<std::vector<int>> users(const Ir& ir);
+bool is_movement(graph::Op op);
+bool is_elementwise(graph::Op op);  // one output element from the input elements at the same index; cast and bitcast included
+std::string print(const Ir& ir);
+std::string print(const Ir& ir, int node);
+/// Throws internal_error where an input does not come before its user, or a shape or dtype does not follow from the row.
+void verify(const Ir& ir);
+
+/// The key of a source: operators, attributes, types, layouts, updates; the same for graphs that compile alike.
+Digest digest(const Source& source);
+
+}  // namespace weft::compiler

@@ -1,0 +1,47 @@
+#pragma once
+// Groups become tile kernels. A group goes through one of the kernel classes:
+//   map     no folds; lanes run along the trailing axes of the domain
+//   row     folds with lanes along the inner domain, one program a row (softmax, norms, losses)
+//   column  folds with lanes along the rows' trailing axes, a serial loop over the inner domain (bias and norm gradients)
+//   dot     own matrix product, for what no library takes
+//   scatter updates in order onto a copy of the operand, programs split along the slice
+// Each class is a function of the group and of what its loads look like; the schedule is chosen from the strides alone, so that it is the same everywhere.
+#include <optional>
+#include <vector>
+
+#include "compiler/group.h"
+#include "kernel/tile.h"
+#include "target/target.h"
+
+namespace weft::compiler {
+
+/// A run-time argument of a kernel: a number, or a symbol's value.
+struct SymbolArgument {
+  int64_t value = 0;
+  const Symbol* symbol = nullptr;
+};
+
+struct Lowered {
+  kernel::Kernel kernel;
+  std::vector<int> params;             // for each kernel parameter, the node whose buffer it is
+  std::vector<SymbolArgument> symbols;
+  int64_t grid = 0;
+  double work = 0;                     // basic operations and bytes, for the decision to use more than one thread
+};
+
+/// `home[node]`: the node in whose buffer a root lies (itself, or the input that it updates in place). `stored[node]`: somebody beside its own group
+/// reads a root, so that it needs memory.
+struct LowerContext {
+  const Ir& ir;
+  const Grouping& grouping;
+  const std::vector<int>& home;
+  const std::vector<bool>& stored;
+  target::Target& target;
+};
+
+Lowered lower_rows(const LowerContext& cx, Group& group);
+Lowered lower_dot(const LowerContext& cx, const Group& group);
+/// The operand is expected in the result's buffer already.
+Lowered lower_scatter(const LowerContext& cx, Group& group);
+
+}  // namespace weft::compiler

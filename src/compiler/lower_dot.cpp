@@ -1,0 +1,217 @@
+// The dot class: a tile of C a program, the whole of K in one loop. Three forms, chosen by the strides:
+//   columns  lanes along N (B's rows are contiguous): rank-1 updates, c[m, n] += a[m] · b[n]
+//   rows     lanes along M (A's columns are contiguous): the same with the roles of A and B exchanged, C stored transposed
+//   inner    lanes along K (both contiguous in K): partial sums, added up by a tree at the end
+// Edges are guarded by limits; rows past the end are read from the last row and not stored.
+#include <algorithm>
+
+#include "base/error.h"
+#include "compiler/emit.h"
+
+namespace weft::compiler {
+
+using kernel::no_value;
+using kernel::Reducer;
+using kernel::ScalarOp;
+using kernel::Value;
+
+namespace {
+
+/// One operand as a matrix [rows, k] with strides, in the compute dtype when loaded.
+struct Side {
+  kernel::Ref ref;
+  Dtype dtype;
+  Value base;           // element (0, 0) of the program's batch
+  int64_t row, depth;   // strides
+};
+
+class DotLowering {
+ public:
+  DotLowering(const LowerContext& cx, const Group& group) : cx_(cx), plan_(group.dot), d_(group.dot.desc), result_(group.roots[0].node), b_("dot_" + std::to_string(result_)) {}
+
+  Lowered run();
+
+ private:
+  Value extent(const Dim& dim);
+  kernel::Ref param(int node, bool written);
+  Value batch_offset(Value batch, const std::vector<int64_t>& strides);
+  Value load(const Side& side, Value row, Value depth, std::vector<int64_t> dims, std::vector<int64_t> strides, std::vector<Value> limits);
+  void outer_form(bool exchanged);
+  void inner_form();
+  void store(Value c, Value m, Value n, std::vector<int64_t> strides, std::vector<Value> limits, bool n_first);
+  void tiles(int64_t bm, int64_t bn, Value& m0, Value& n0);
+
+  const LowerContext& cx_;
+  const DotPlan& plan_;
+  const kernel::DotDesc& d_;
+  int result_;
+  kernel::Builder b_;
+  std::vector<int> params_;
+  std::map<int, kernel::Ref> refs_;
+  std::map<std::string, Value> symbols_;
+  std::vector<SymbolArgument> arguments_;
+  kernel::Ref c_ = -1;
+  Side a_{}, bb_{};
+  Value c_base_ = no_value, m_ = no_value, n_ = no_value, k_ = no_value, batch_ = no_value;
+  Dtype t_ = float32;  // of the sums
+  int64_t grid_ = 1;
+};
+
+Value DotLowering::extent(const Dim& dim) {
+  if (dim.is_static()) return b_.index(dim.bound());
+  auto [it, fresh] = symbols_.try_emplace(dim.symbol()->name, no_value);
+  if (fresh) {
+    it->second = b_.symbol(dim.symbol()->name);
+    arguments_.push_back({0, dim.symbol()});
+  }
+  return it->second;
+}
+
+kernel::Ref DotLowering::param(int node, bool written) {
+  int home = cx_.home[static_cast<size_t>(node)];
+  auto [it, fresh] = refs_.try_emplace(home, 0);
+  if (fresh) {
+    it->second = b_.param("p" + std::to_string(params_.size()), cx_.ir[node].type.dtype, written);
+    params_.push_back(home);
+  }
+  return it->second;
+}
+
+Value DotLowering::batch_offset(Value batch, const std::vector<int64_t>& strides) {
+  Value offset = b_.index(0);
+  for (size_t k = strides.size(); k-- > 0;) {
+    Value n = b_.index(d_.batch[k]);
+    Value digit = k == 0 ? batch : b_.scalar(ScalarOp::mod, {batch, n});
+    offset = b_.add(offset, b_.mul(digit, b_.index(strides[k])));
+    batch = b_.scalar(ScalarOp::floordiv, {batch, n});
+  }
+  return offset;
+}
+
+/// program id → batch, and the first row and column of its tile.
+void DotLowering::tiles(int64_t bm, int64_t bn, Value& m0, Value& n0) {
+  int64_t tiles_m = (d_.m + bm - 1) / bm, tiles_n = (d_.n + bn - 1) / bn, batches = 1;
+  for (int64_t n : d_.batch) batches *= n;
+  grid_ = batches * tiles_m * tiles_n;
+  Value pid = b_.program_id();
+  Value tn = b_.scalar(ScalarOp::mod, {pid, b_.index(tiles_n)});
+  Value rest = b_.scalar(ScalarOp::floordiv, {pid, b_.index(tiles_n)});
+  Value tm = b_.scalar(ScalarOp::mod, {rest, b_.index(tiles_m)});
+  batch_ = b_.scalar(ScalarOp::floordiv, {rest, b_.index(tiles_m)});
+  m0 = b_.mul(tm, b_.index(bm));
+  n0 = b_.mul(tn, b_.index(bn));
+  a_.base = b_.add(batch_offset(batch_, d_.a_batch), b_.index(plan_.a_offset));
+  bb_.base = b_.add(batch_offset(batch_, d_.b_batch), b_.index(plan_.b_offset));
+  c_base_ = batch_offset(batch_, d_.c_batch);
+}
+
+Value DotLowering::load(const Side& side, Value row, Value depth, std::vector<int64_t> dims, std::vector<int64_t> strides, std::vector<Value> limits) {
+  Value at = b_.add(side.base, b_.mul(row, b_.index(side.row)));
+  at = b_.add(at, b_.mul(depth, b_.index(side.depth)));
+  Value v = b_.load(side.ref, at, std::move(dims), std::move(strides), std::move(limits));
+  return b_.cast(v, t_);
+}
+
+/// `dims` of c: [m, n], or with n_first [n, m].
+void DotLowering::store(Value c, Value m, Value n, std::vector<int64_t> strides, std::vector<Value> limits, bool n_first) {
+  if (d_.bias) {
+    kernel::Ref ref = param(plan_.bias, false);
+    const std::vector<int64_t> dims = b_.type(c).dims;
+    int64_t count = n_first ? dims[0] : dims[1];
+    Value limit = n_first ? limits[0] : limits[1];
+    Value bias = b_.cast(b_.load(ref, n, {count}, {1}, {limit}), t_);
+    bias = b_.broadcast(b_.reshape(bias, n_first ? std::vector<int64_t>{count, 1} : std::vector<int64_t>{1, count}), dims);
+    c = b_.add(c, bias);
+  }
+  Value at = b_.add(c_base_, b_.mul(m, b_.index(d_.c_m)));
+  at = b_.add(at, b_.mul(n, b_.index(d_.c_n)));
+  b_.store(c_, b_.cast(c, d_.c), at, std::move(strides), std::move(limits));
+}
+
+/// Lanes along the columns of the right side. Exchanged, A plays the right side: C comes out as [n, m].
+void DotLowering::outer_form(bool exchanged) {
+  const int64_t lanes = cx_.target.lanes(size_of(t_));
+  const int64_t rows_extent = exchanged ? d_.n : d_.m, columns_extent = exchanged ? d_.m : d_.n;
+  int64_t columns = std::min<int64_t>(2 * lanes, std::max<int64_t>(1, columns_extent));
+  int64_t width = 1;
+  while (width < columns) width *= 2;
+  int64_t rows = std::min<int64_t>(8, rows_extent);
+  Value m0, n0;
+  tiles(exchanged ? width : rows, exchanged ? rows : width, m0, n0);
+  const Side& left = exchanged ? bb_ : a_;
+  const Side& right = exchanged ? a_ : bb_;
+  Value r0 = exchanged ? n0 : m0, c0 = exchanged ? m0 : n0;
+  Value row_limit = no_value, column_limit = no_value;
+  const Dim& row_dim = *(plan_.extents.end() - (exchanged ? 2 : 3));
+  const Dim& column_dim = *(plan_.extents.end() - (exchanged ? 3 : 2));
+  if (!row_dim.is_static() || rows_extent % rows) row_limit = b_.sub(exchanged ? n_ : m_, r0);
+  if (!column_dim.is_static() || columns_extent % width) column_limit = b_.sub(exchanged ? m_ : n_, c0);
+  Value zero = b_.real(t_, 0, {rows, width});
+  Value c = b_.loop(b_.index(0), k_, b_.index(1), {zero}, [&](Value k, const std::vector<Value>& sums) {
+    Value l = load(left, r0, k, {rows, 1}, {left.row, left.depth}, {row_limit, no_value});
+    Value r = load(right, c0, k, {1, width}, {right.depth, right.row}, {no_value, column_limit});
+    return std::vector<Value>{b_.dot(l, r, sums[0])};
+  })[0];
+  std::vector<int64_t> strides = exchanged ? std::vector<int64_t>{d_.c_n, d_.c_m} : std::vector<int64_t>{d_.c_m, d_.c_n};
+  store(c, m0, n0, strides, {row_limit, column_limit}, exchanged);
+}
+
+/// Lanes along K: sums[j][i, lane] over the k of one lane, for a block of m (i) and each of a few n (j).
+void DotLowering::inner_form() {
+  const int64_t lanes = cx_.target.lanes(size_of(t_));
+  int64_t bm = d_.m >= 4 ? 4 : d_.m >= 2 ? 2 : 1, bn = d_.m >= 4 ? 4 : std::min<int64_t>(8, d_.n);
+  while (bn & (bn - 1)) --bn;
+  Value m0, n0;
+  tiles(bm, bn, m0, n0);
+  Value m_limit = b_.sub(m_, m0), n_left = b_.sub(n_, n0);
+  Value full = b_.mul(b_.scalar(ScalarOp::floordiv, {k_, b_.index(lanes)}), b_.index(lanes));
+  std::vector<Value> sums(static_cast<size_t>(bn), b_.real(t_, 0, {bm, lanes}));
+  auto step = [&](Value k, const std::vector<Value>& carried, Value limit) {
+    Value a = load(a_, m0, k, {bm, lanes}, {a_.row, 1}, {m_limit, limit});
+    std::vector<Value> next;
+    for (int64_t j = 0; j < bn; ++j) {
+      Value n = b_.min(b_.add(n0, b_.index(j)), b_.sub(n_, b_.index(1)));  // past the end: the last column again, never stored
+      Value v = b_.broadcast(load(bb_, n, k, {1, lanes}, {bb_.row, 1}, {no_value, limit}), {bm, lanes});
+      next.push_back(b_.scalar(ScalarOp::fma, {a, v, carried[static_cast<size_t>(j)]}));
+    }
+    return next;
+  };
+  sums = b_.loop(b_.index(0), full, b_.index(lanes), sums, [&](Value k, const std::vector<Value>& carried) { return step(k, carried, no_value); });
+  int64_t extent = 0, whole = 0;
+  if (!(b_.known(k_, extent) && b_.known(full, whole) && extent == whole)) sums = step(full, sums, b_.sub(k_, full));
+  for (int64_t j = 0; j < bn; ++j) {
+    Value column = b_.reshape(b_.reduce(Reducer::sum, sums[static_cast<size_t>(j)], 1), {bm, 1});
+    b_.when(b_.lt(b_.index(j), n_left), [&] {
+      store(column, m0, b_.add(n0, b_.index(j)), {d_.c_m, 1}, {m_limit, no_value}, false);
+    });
+  }
+}
+
+Lowered DotLowering::run() {
+  c_ = param(result_, true);
+  a_ = {param(plan_.a, false), d_.a, no_value, d_.a_m, d_.a_k};
+  bb_ = {param(plan_.b, false), d_.b, no_value, d_.b_n, d_.b_k};
+  if (d_.bias) param(plan_.bias, false);
+  t_ = d_.c == float64 ? float64 : float32;
+  auto dims = plan_.extents.end();
+  m_ = extent(dims[-3]);
+  n_ = extent(dims[-2]);
+  k_ = extent(dims[-1]);
+  if (d_.b_n == 1 && (d_.n > 1 || d_.b_k != 1)) outer_form(false);
+  else if (d_.a_k == 1 && d_.b_k == 1) inner_form();
+  else if (d_.a_m == 1 && d_.m > 1) outer_form(true);
+  else outer_form(false);
+  Lowered result;
+  result.work = 2 * d_.flops();
+  result.params = params_;
+  result.symbols = arguments_;
+  result.grid = grid_;
+  result.kernel = b_.finish();
+  return result;
+}
+
+}  // namespace
+
+Lowered lower_dot(const LowerContext& cx, const Group& group) { return DotLowering(cx, group).run(); }
+
+}  // namespace weft::compiler

@@ -1,0 +1,340 @@
+// The classes map, row and column: one walk over the roots of a group in passes. A pass is one loop over the inner domain; folds that depend
+// on other folds of the group come in a later pass, and full roots in the pass after the last fold that they need.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <set>
+
+#include "base/error.h"
+#include "compiler/emit.h"
+#include "compiler/schedule_rows.h"
+
+namespace weft::compiler {
+
+using graph::Op;
+using ix::Expr;
+using kernel::no_value;
+using kernel::ScalarOp;
+using kernel::Value;
+
+namespace {
+
+struct Stage {
+  Root root;                  // with index expressions in program and lane variables
+  std::vector<Expr> operand;  // folds: index of what is folded
+  int pass = 0;
+};
+
+class RowLowering {
+ public:
+  RowLowering(const LowerContext& cx, Group& group)
+      : cx_(cx), group_(group), schedule_(schedule_rows(cx.ir, cx.grouping, group, cx.target)), emit_(cx, group, kernel_name()) {}
+
+  Lowered run();
+
+ private:
+  std::string kernel_name() const;
+  void order_passes();
+  void split_domain();
+  void substitute_domain();
+  std::vector<Expr> digits(const std::vector<DomainVariable>& vars, Expr number);
+  void bind_programs();
+  Value lane_count();
+  void passes();
+  void lane_loop(int p);
+  void inner_loop(int p);
+  void hoist(int p, const std::vector<Expr>& varying);
+  std::vector<Value> identities(int p);
+  std::vector<Value> step(int p, const std::vector<Value>& carried);
+  void finish_folds(int p, const std::vector<Value>& carried);
+  void finish_root(const Stage& stage, Value v);
+  void row_roots(int p);
+
+  const LowerContext& cx_;
+  Group& group_;
+  RowSchedule schedule_;
+  Emitter emit_;
+  std::vector<Stage> stages_;
+  int passes_ = 0;
+  std::vector<DomainVariable> outer_, lanes_, serial_;  // the domain: program axes, lane axes, axes of the serial loop
+  Expr program_, lane_, loop_;
+  Value first_lane_ = no_value;
+  int64_t grid_ = 1, blocks_ = 1;
+  bool dynamic_extent_ = false;  // map over one flat axis: its length is an argument, so that one kernel serves all lengths
+};
+
+int64_t extent_of(const std::vector<DomainVariable>& vars) {
+  int64_t n = 1;
+  for (const DomainVariable& v : vars) n *= v.extent.bound();
+  return n;
+}
+
+bool is_static(const std::vector<DomainVariable>& vars) {
+  return std::all_of(vars.begin(), vars.end(), [](const auto& v) { return v.extent.is_static(); });
+}
+
+std::string RowLowering::kernel_name() const {
+  const char* names[] = {"map", "row", "column"};
+  std::string name = names[static_cast<int>(schedule_.kind)];
+  std::set<std::string> ops;
+  for (const Root& root : group_.roots)
+    if (cx_.ir[root.node].op == Op::fold) ops.insert(std::string(kernel::name(cx_.ir[root.node].attrs.reducer)));
+  for (const std::string& op : ops) name += "_" + op;
+  return name + fmt::format("_{}", group_.roots.back().node);
+}
+
+/// pass(fold) = 1 + the latest pass of a fold it depends on; pass(map) = that of the folds it depends on, plus one.
+void RowLowering::order_passes() {
+  std::map<int, int> after;  // root → first pass in which its value may be used
+  for (const Root& root : group_.roots) {
+    int pass = 0;
+    std::set<int> seen;
+    std::vector<int> pending(cx_.ir[root.node].inputs.begin(), cx_.ir[root.node].inputs.end());
+    while (!pending.empty()) {
+      int id = pending.back();
+      pending.pop_back();
+      if (!seen.insert(id).second) continue;
+      if (auto it = after.find(id); it != after.end()) pass = std::max(pass, it->second);
+      if (is_leaf(cx_.ir, id) || cx_.grouping.is_root[static_cast<size_t>(id)]) continue;
+      pending.insert(pending.end(), cx_.ir[id].inputs.begin(), cx_.ir[id].inputs.end());
+    }
+    after[root.node] = root.kind == RootKind::fold ? pass + 1 : pass;
+    stages_.push_back({root, {}, pass});
+    passes_ = std::max(passes_, pass + 1);
+  }
+}
+
+void RowLowering::split_domain() {
+  std::vector<DomainVariable> rows, inner;
+  for (const DomainVariable& v : group_.domain) (v.inner ? inner : rows).push_back(v);
+  if (schedule_.kind == RowClass::row) {
+    outer_ = rows;
+    lanes_ = inner;
+  } else {
+    auto cut = rows.end() - schedule_.lane_axes;
+    outer_.assign(rows.begin(), cut);
+    lanes_.assign(cut, rows.end());
+    serial_ = inner;
+  }
+}
+
+/// The domain variables as digits of one number that runs through them row-major.
+std::vector<Expr> RowLowering::digits(const std::vector<DomainVariable>& vars, Expr number) {
+  std::vector<int64_t> extents, flat{extent_of(vars)};
+  for (const DomainVariable& v : vars) extents.push_back(v.extent.bound());
+  return ix::reindex_reshape(*group_.cx, std::span<const Expr>(&number, 1), extents, flat);
+}
+
+/// Domain variables become digits of the program, lane and loop variables; the roots' indices follow.
+void RowLowering::substitute_domain() {
+  ix::Context& icx = *group_.cx;
+  std::map<int64_t, Expr> by_id;
+  auto take_over = [&](const char* name, const std::vector<DomainVariable>& vars, Expr& number) {
+    number = icx.variable(name, 0, std::max<int64_t>(0, extent_of(vars) - 1));
+    if (vars.empty()) return;
+    std::vector<Expr> parts = digits(vars, number);
+    for (size_t k = 0; k < vars.size(); ++k) by_id[vars[k].var->value] = parts[k];
+  };
+  take_over("p", outer_, program_);
+  take_over("x", lanes_, lane_);
+  take_over("j", serial_, loop_);
+  auto replace = [&](int64_t id) {
+    auto it = by_id.find(id);
+    return it == by_id.end() ? Expr() : it->second;
+  };
+  for (Stage& stage : stages_) {
+    if (stage.root.kind == RootKind::fold) stage.operand = fold_operand_index(cx_.ir, group_, stage.root);
+    for (Expr& e : stage.operand) e = ix::substitute(e, replace);
+    for (Expr& e : stage.root.index) e = ix::substitute(e, replace);
+  }
+}
+
+Lowered RowLowering::run() {
+  order_passes();
+  split_domain();
+  substitute_domain();
+  for (const Stage& stage : stages_)
+    if (cx_.stored[static_cast<size_t>(stage.root.node)]) emit_.param(stage.root.node, true);
+  kernel::Builder& b = emit_.builder();
+
+  dynamic_extent_ = schedule_.kind == RowClass::map && outer_.empty() && schedule_.lane_extent > schedule_.width && is_static(lanes_);
+  blocks_ = schedule_.kind == RowClass::row ? 1 : (schedule_.lane_extent + schedule_.block - 1) / schedule_.block;
+  grid_ = extent_of(outer_) * blocks_;
+  bind_programs();
+
+  Value inside = no_value;  // a symbolic program axis is covered up to its bound: programs beyond the symbol's value do nothing
+  for (size_t k = 0; k < outer_.size(); ++k) {
+    if (outer_[k].extent.is_static()) continue;
+    Value ok = b.lt(emit_.index_value(digits(outer_, program_)[k]), emit_.extent(outer_[k].extent));
+    inside = inside == no_value ? ok : b.scalar(ScalarOp::bit_and, {inside, ok});
+  }
+  if (inside == no_value) {
+    passes();
+  } else {
+    emit_.push_scope();
+    b.when(inside, [&] { passes(); });
+    emit_.pop_scope();
+  }
+  double points = static_cast<double>(extent_of(outer_)) * static_cast<double>(schedule_.lane_extent) * static_cast<double>(extent_of(serial_));
+  return emit_.finish(grid_, points * (schedule_.flops + 4 * schedule_.loads));
+}
+
+/// Program id → (row, block of lanes).
+void RowLowering::bind_programs() {
+  kernel::Builder& b = emit_.builder();
+  Value row = b.program_id(), block = b.index(0);
+  if (outer_.empty()) {
+    block = row;
+    row = b.index(0);
+  } else if (blocks_ > 1) {
+    Value n = b.index(blocks_);
+    block = b.scalar(ScalarOp::mod, {row, n});
+    row = b.scalar(ScalarOp::floordiv, {row, n});
+  }
+  if (blocks_ == 1) block = b.index(0);
+  emit_.bind(program_, row);
+  first_lane_ = b.mul(block, b.index(schedule_.block));
+}
+
+/// How many lanes there are in all: a number, a symbol's value, or the argument of a kernel that serves all lengths.
+Value RowLowering::lane_count() {
+  if (dynamic_extent_) return emit_.argument("n", {schedule_.lane_extent, nullptr});
+  if (is_static(lanes_)) return emit_.builder().index(schedule_.lane_extent);
+  return emit_.extent(lanes_.back().extent);
+}
+
+void RowLowering::passes() {
+  kernel::Builder& b = emit_.builder();
+  int64_t width = schedule_.width;
+  bool whole = is_static(lanes_) && schedule_.lane_extent % width == 0;
+  bool single = schedule_.lane_extent <= width || schedule_.kind == RowClass::column;  // one tile: no loop over lanes
+  if (single) emit_.bind_lanes(lane_, first_lane_, width, whole ? no_value : b.sub(lane_count(), first_lane_));
+  for (int p = 0; p < passes_; ++p) {
+    row_roots(p);
+    bool any = std::any_of(stages_.begin(), stages_.end(), [&](const Stage& s) { return s.pass == p && s.root.kind != RootKind::row; });
+    if (!any) continue;
+    if (schedule_.kind == RowClass::column) inner_loop(p);
+    else if (single) finish_folds(p, step(p, identities(p)));
+    else lane_loop(p);
+  }
+  row_roots(passes_);
+}
+
+/// Full tiles in a loop, then what is left under a limit.
+void RowLowering::lane_loop(int p) {
+  kernel::Builder& b = emit_.builder();
+  int64_t width = schedule_.width;
+  hoist(p, {lane_});
+  Value step_width = b.index(width), lo = first_lane_, hi = lane_count();
+  if (blocks_ > 1) hi = b.min(hi, b.add(lo, b.index(schedule_.block)));
+  Value full = b.add(lo, b.mul(b.scalar(ScalarOp::floordiv, {b.sub(hi, lo), step_width}), step_width));
+  std::vector<Value> carried = b.loop(lo, full, step_width, identities(p), [&](Value at, const std::vector<Value>& values) {
+    emit_.push_scope();
+    emit_.bind_lanes(lane_, at, width, no_value);
+    std::vector<Value> next = step(p, values);
+    emit_.pop_scope();
+    return next;
+  });
+  int64_t end = 0, begin = 0;
+  bool known = b.known(hi, end) && b.known(full, begin);
+  if (!known || end > begin) {
+    emit_.push_scope();
+    Value left = b.sub(hi, full);
+    if (carried.empty() && !known) {
+      b.when(b.lt(full, hi), [&] {
+        emit_.bind_lanes(lane_, full, width, left);
+        step(p, {});
+      });
+    } else {
+      emit_.bind_lanes(lane_, full, width, left);
+      carried = step(p, carried);
+    }
+    emit_.pop_scope();
+  }
+  finish_folds(p, carried);
+}
+
+/// Lanes stand still on the columns; the folded elements come one by one.
+void RowLowering::inner_loop(int p) {
+  kernel::Builder& b = emit_.builder();
+  hoist(p, {loop_});
+  Value count = is_static(serial_) ? b.index(extent_of(serial_)) : emit_.extent(serial_.back().extent);
+  std::vector<Value> carried = b.loop(b.index(0), count, b.index(1), identities(p), [&](Value at, const std::vector<Value>& values) {
+    emit_.push_scope();
+    emit_.bind(loop_, at);
+    std::vector<Value> next = step(p, values);
+    emit_.pop_scope();
+    return next;
+  });
+  finish_folds(p, carried);
+}
+
+void RowLowering::hoist(int p, const std::vector<Expr>& varying) {
+  for (const Stage& stage : stages_) {
+    if (stage.pass != p || stage.root.kind == RootKind::row) continue;
+    if (stage.root.kind == RootKind::fold) emit_.hoist(cx_.ir[stage.root.node].inputs[0], stage.operand, varying);
+    else
+      for (int input : cx_.ir[stage.root.node].inputs)
+        if (is_elementwise(cx_.ir[stage.root.node].op)) emit_.hoist(input, stage.root.index, varying);
+  }
+}
+
+std::vector<Value> RowLowering::identities(int p) {
+  std::vector<Value> values;
+  for (const Stage& stage : stages_) {
+    if (stage.pass != p || stage.root.kind != RootKind::fold) continue;
+    Dtype t = compute_dtype(cx_.ir[stage.root.node].type.dtype);
+    values.push_back(emit_.builder().constant(t, kernel::identity(cx_.ir[stage.root.node].attrs.reducer, t), {schedule_.width}));
+  }
+  return values;
+}
+
+/// One tile of pass p: every fold takes it in, every full root is stored.
+std::vector<Value> RowLowering::step(int p, const std::vector<Value>& carried) {
+  kernel::Builder& b = emit_.builder();
+  std::vector<Value> next;
+  for (const Stage& stage : stages_) {
+    if (stage.pass != p || stage.root.kind == RootKind::row) continue;
+    const IrNode& node = cx_.ir[stage.root.node];
+    if (stage.root.kind == RootKind::full) {
+      if (!cx_.stored[static_cast<size_t>(stage.root.node)]) continue;
+      Value v = emit_.make(stage.root.node, stage.root.index);
+      emit_.define(stage.root.node, emit_.store(stage.root.node, stage.root.index, v, false));
+      continue;
+    }
+    Value v = b.broadcast(emit_.value(node.inputs[0], stage.operand), {schedule_.width});
+    if (schedule_.kind == RowClass::row && emit_.limit() != no_value) {
+      Dtype t = b.type(v).dtype;
+      v = b.select(emit_.lane_mask(), v, b.constant(t, kernel::identity(node.attrs.reducer, t), {schedule_.width}));
+    }
+    next.push_back(b.scalar(kernel::combine(node.attrs.reducer), {carried[next.size()], v}));
+  }
+  return next;
+}
+
+void RowLowering::finish_folds(int p, const std::vector<Value>& carried) {
+  kernel::Builder& b = emit_.builder();
+  size_t k = 0;
+  for (const Stage& stage : stages_) {
+    if (stage.pass != p || stage.root.kind != RootKind::fold) continue;
+    Value v = carried[k++];
+    if (schedule_.kind == RowClass::row) v = b.reduce(cx_.ir[stage.root.node].attrs.reducer, v, 0);
+    finish_root(stage, v);
+  }
+}
+
+void RowLowering::finish_root(const Stage& stage, Value v) {
+  if (cx_.stored[static_cast<size_t>(stage.root.node)]) v = emit_.store(stage.root.node, stage.root.index, v, false);
+  emit_.define(stage.root.node, v);
+}
+
+void RowLowering::row_roots(int p) {
+  for (const Stage& stage : stages_)
+    if (stage.pass == p && stage.root.kind == RootKind::row) finish_root(stage, emit_.make(stage.root.node, stage.root.index));
+}
+
+}  // namespace
+
+Lowered lower_rows(const LowerContext& cx, Group& group) { return RowLowering(cx, group).run(); }
+
+}  // namespace weft::compiler

@@ -1,0 +1,126 @@
+// The scatter class. Updates are applied in order by every program, each to its own strip of the slice, so that repeated indices need no atomics
+// and the sums have the same bits for any number of threads.
+#include <algorithm>
+
+#include "base/error.h"
+#include "compiler/emit.h"
+
+namespace weft::compiler {
+
+using graph::Op;
+using ix::Expr;
+using kernel::no_value;
+using kernel::ScalarOp;
+using kernel::Value;
+
+namespace {
+
+struct Strip {
+  std::vector<Expr> slice;  // index into the slice
+  Expr lane, outer;
+  int64_t width = 1, blocks = 1, outer_extent = 1, lane_extent = 1;
+};
+
+/// Lanes run over the trailing axes of the slice that lie together in the result.
+Strip strip_of(ix::Context& icx, const Shape& sizes, const Strides& strides, int64_t lanes) {
+  Strip strip;
+  size_t cut = sizes.size();
+  int64_t expected = 1;
+  while (cut > 0 && (sizes[cut - 1] == 1 || strides[cut - 1] == expected)) {
+    expected *= sizes[cut - 1].bound();
+    --cut;
+  }
+  std::vector<int64_t> all = bounds(sizes), outer(all.begin(), all.begin() + static_cast<std::ptrdiff_t>(cut)), inner(all.begin() + static_cast<std::ptrdiff_t>(cut), all.end());
+  for (int64_t n : outer) strip.outer_extent *= n;
+  for (int64_t n : inner) strip.lane_extent *= n;
+  strip.outer = icx.variable("o", 0, std::max<int64_t>(0, strip.outer_extent - 1));
+  strip.lane = icx.variable("x", 0, std::max<int64_t>(0, strip.lane_extent - 1));
+  std::vector<int64_t> flat_outer{strip.outer_extent}, flat_inner{strip.lane_extent};
+  if (!outer.empty()) strip.slice = ix::reindex_reshape(icx, std::span<const Expr>(&strip.outer, 1), outer, flat_outer);
+  if (!inner.empty()) {
+    auto tail = ix::reindex_reshape(icx, std::span<const Expr>(&strip.lane, 1), inner, flat_inner);
+    strip.slice.insert(strip.slice.end(), tail.begin(), tail.end());
+  }
+  while (strip.width < std::min<int64_t>(lanes * 2, strip.lane_extent)) strip.width *= 2;
+  strip.blocks = (strip.lane_extent + strip.width - 1) / strip.width;
+  return strip;
+}
+
+class ScatterLowering {
+ public:
+  ScatterLowering(const LowerContext& cx, Group& group)
+      : cx_(cx), group_(group), node_(group.roots[0].node), n_(cx.ir[node_]), emit_(cx, group, "scatter_" + std::to_string(node_)), b_(emit_.builder()) {}
+
+  Lowered run() {
+    const graph::Type& updates = cx_.ir[n_.inputs.back()].type;
+    auto rank = static_cast<std::ptrdiff_t>(cx_.ir[n_.inputs[1]].type.shape.size());
+    Shape points(updates.shape.begin(), updates.shape.begin() + rank), sizes(updates.shape.begin() + rank, updates.shape.end());
+    for (const Dim& d : points)
+      if (!d.is_static()) throw_invalid("scatter", "the number of indices must not be symbolic");
+    emit_.param(node_, true);
+    ix::Context& icx = *group_.cx;
+    Strip strip = strip_of(icx, sizes, cx_.grouping.strides[static_cast<size_t>(node_)], cx_.target.lanes(4));
+    Value pid = b_.program_id();
+    emit_.bind(strip.outer, b_.scalar(ScalarOp::floordiv, {pid, b_.index(strip.blocks)}));
+    Value first = b_.mul(b_.scalar(ScalarOp::mod, {pid, b_.index(strip.blocks)}), b_.index(strip.width));
+    bool whole = strip.lane_extent % strip.width == 0;
+    emit_.bind_lanes(strip.lane, first, strip.width, whole ? no_value : b_.sub(b_.index(strip.lane_extent), first));
+
+    int64_t count = volume(points);
+    Expr point = icx.variable("i", 0, std::max<int64_t>(0, count - 1));
+    std::vector<int64_t> flat{count};
+    std::vector<Expr> at = points.empty() ? std::vector<Expr>{} : ix::reindex_reshape(icx, std::span<const Expr>(&point, 1), bounds(points), flat);
+    b_.loop(b_.index(0), b_.index(count), b_.index(1), {}, [&](Value i, const std::vector<Value>&) {
+      emit_.push_scope();
+      emit_.bind(point, i);
+      apply(at, strip);
+      emit_.pop_scope();
+      return std::vector<Value>{};
+    });
+    int64_t grid = strip.blocks * strip.outer_extent;
+    return emit_.finish(grid, 8.0 * static_cast<double>(volume(updates.shape)));
+  }
+
+ private:
+  /// One point: its address from the indices (a negative one counts from the end), then the strip of its slice, if it lies inside.
+  void apply(const std::vector<Expr>& at, const Strip& strip) {
+    std::vector<Expr> where = strip.slice;
+    Value inside = b_.constant(bool_, Number::of_int(1));
+    const Shape& shape = n_.type.shape;
+    const Shape& update_shape = cx_.ir[n_.inputs.back()].type.shape;
+    for (size_t k = 0; k < n_.attrs.axes.size(); ++k) {
+      auto axis = static_cast<size_t>(n_.attrs.axes[k]);
+      int indices = n_.inputs[k + 1];
+      int64_t range = shape[axis].bound() - update_shape[at.size() + axis].bound();
+      Value i = b_.cast(emit_.value(indices, at), int64);
+      if (!is_unsigned(cx_.ir[indices].type.dtype)) i = b_.select(b_.lt(i, b_.index(0)), b_.add(i, b_.index(shape[axis].bound())), i);
+      Value ok = b_.scalar(ScalarOp::bit_and, {b_.scalar(ScalarOp::le, {b_.index(0), i}), b_.scalar(ScalarOp::le, {i, b_.index(range)})});
+      inside = b_.scalar(ScalarOp::bit_and, {inside, ok});
+      Expr variable = group_.cx->variable("target", 0, std::max<int64_t>(0, range));
+      emit_.bind(variable, i);
+      where[axis] = where[axis] + variable;
+    }
+    b_.when(inside, [&] {
+      emit_.push_scope();
+      std::vector<Expr> from = at;
+      from.insert(from.end(), strip.slice.begin(), strip.slice.end());
+      Value v = emit_.value(n_.inputs.back(), from);
+      if (n_.attrs.mode == graph::ScatterMode::add) v = b_.add(v, emit_.load_result(node_, where));
+      emit_.store(node_, where, v, false);
+      emit_.pop_scope();
+    });
+  }
+
+  const LowerContext& cx_;
+  Group& group_;
+  int node_;
+  const IrNode& n_;
+  Emitter emit_;
+  kernel::Builder& b_;
+};
+
+}  // namespace
+
+Lowered lower_scatter(const LowerContext& cx, Group& group) { return ScatterLowering(cx, group).run(); }
+
+}  // namespace weft::compiler

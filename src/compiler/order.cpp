@@ -1,0 +1,192 @@
+#include "compiler/order.h"
+
+#include <algorithm>
+#include <numeric>
+#include <set>
+
+#include "base/error.h"
+#include "compiler/schedule_rows.h"
+
+namespace weft::compiler {
+
+using graph::Op;
+
+namespace {
+
+class Orderer {
+ public:
+  Orderer(const Ir& ir, Grouping& grouping, const std::vector<Update>& updates, const Policy& policy)
+      : ir_(ir), grouping_(grouping), updates_(updates), policy_(policy), readers_(ir.nodes.size()) {}
+
+  Ordering run();
+
+ private:
+  void dependences();
+  void memory();
+  void update(const Update& update);
+  void scatters();
+  bool in_place(int output, int input) const;
+  bool same_place(Group& group, int output, int input) const;
+  bool reaches(int from, int to) const;
+  void sort();
+
+  const Ir& ir_;
+  Grouping& grouping_;
+  const std::vector<Update>& updates_;
+  const Policy& policy_;
+  Ordering out_;
+  std::vector<std::vector<int>> readers_;     // by node: groups that read it
+  std::vector<std::set<int>> before_, next_;  // by group
+};
+
+void Orderer::dependences() {
+  size_t count = grouping_.groups.size();
+  before_.resize(count);
+  next_.resize(count);
+  for (size_t g = 0; g < count; ++g)
+    for (int node : grouping_.groups[g].reads) {
+      readers_[static_cast<size_t>(node)].push_back(static_cast<int>(g));
+      int producer = grouping_.group_of[static_cast<size_t>(node)];
+      if (producer < 0) continue;
+      before_[g].insert(producer);
+      next_[static_cast<size_t>(producer)].insert(static_cast<int>(g));
+    }
+}
+
+void Orderer::memory() {
+  out_.home.resize(ir_.nodes.size());
+  std::iota(out_.home.begin(), out_.home.end(), 0);
+  out_.stored.assign(ir_.nodes.size(), false);
+  for (const Group& group : grouping_.groups)
+    for (int node : group.reads) out_.stored[static_cast<size_t>(node)] = true;
+  for (const Group& group : grouping_.groups)
+    if (group.kind != Group::Kind::rows) out_.stored[static_cast<size_t>(group.roots[0].node)] = true;
+  for (int id : ir_.outputs) out_.stored[static_cast<size_t>(output_node(ir_, id))] = true;
+}
+
+bool Orderer::reaches(int from, int to) const {
+  std::vector<int> pending{from};
+  std::set<int> seen{from};
+  while (!pending.empty()) {
+    int g = pending.back();
+    pending.pop_back();
+    if (g == to) return true;
+    for (int next : next_[static_cast<size_t>(g)])
+      if (seen.insert(next).second) pending.push_back(next);
+  }
+  return false;
+}
+
+/// Within one map, an element may be overwritten where it is read at the very place where it is written, and nowhere else.
+bool Orderer::same_place(Group& group, int output, int input) const {
+  if (group.kind == Group::Kind::scatter) {
+    const IrNode& n = ir_[output];
+    if (n.inputs[0] != input) return false;
+    std::set<int> others;
+    std::vector<int> pending(n.inputs.begin() + 1, n.inputs.end());
+    while (!pending.empty()) {
+      int id = pending.back();
+      pending.pop_back();
+      if (id == input) return false;
+      if (!others.insert(id).second || grouping_.is_root[static_cast<size_t>(id)]) continue;
+      pending.insert(pending.end(), ir_[id].inputs.begin(), ir_[id].inputs.end());
+    }
+    return true;
+  }
+  if (group.kind != Group::Kind::rows || group.has_fold()) return false;
+  return reads_only_at(ir_, grouping_, group, input, output);
+}
+
+bool Orderer::in_place(int output, int input) const {
+  int g = grouping_.group_of[static_cast<size_t>(output)];
+  if (g < 0 || !policy_.update_in_place || !(ir_[output].type == ir_[input].type)) return false;
+  if (out_.home[static_cast<size_t>(output)] != output) return false;
+  if (grouping_.strides[static_cast<size_t>(output)] != grouping_.strides[static_cast<size_t>(input)]) return false;
+  for (int reader : readers_[static_cast<size_t>(input)])
+    if (reader != g && reaches(g, reader)) return false;
+  bool read_here = std::count(readers_[static_cast<size_t>(input)].begin(), readers_[static_cast<size_t>(input)].end(), g) > 0;
+  return !read_here || same_place(grouping_.groups[static_cast<size_t>(g)], output, input);
+}
+
+void Orderer::update(const Update& update) {
+  int output = ir_.outputs[static_cast<size_t>(update.output)], input = ir_.inputs[static_cast<size_t>(update.input)];
+  if (output == input) return;
+  // Another output that is the old value needs a copy of its own: such an input is not overwritten before the end.
+  bool passed_on = false;
+  for (size_t k = 0; k < ir_.outputs.size(); ++k)
+    passed_on = passed_on || (static_cast<int>(k) != update.output && output_node(ir_, ir_.outputs[k]) == input);
+  if (!passed_on && in_place(output, input)) {
+    int g = grouping_.group_of[static_cast<size_t>(output)];
+    out_.home[static_cast<size_t>(output)] = input;
+    for (int reader : readers_[static_cast<size_t>(input)]) {
+      if (reader == g) continue;
+      before_[static_cast<size_t>(g)].insert(reader);
+      next_[static_cast<size_t>(reader)].insert(g);
+    }
+  } else {
+    out_.last.push_back({output_node(ir_, output), input, update.output});
+  }
+}
+
+/// A scatter works in the memory of its operand if nobody else reads that; otherwise the operand is copied first.
+void Orderer::scatters() {
+  out_.scatter_source.assign(grouping_.groups.size(), -1);
+  for (size_t g = 0; g < grouping_.groups.size(); ++g) {
+    if (grouping_.groups[g].kind != Group::Kind::scatter) continue;
+    int node = grouping_.groups[g].roots[0].node, operand = ir_[node].inputs[0];
+    if (out_.home[static_cast<size_t>(node)] == operand) continue;
+    bool only_reader = readers_[static_cast<size_t>(operand)].size() == 1 && !is_leaf(ir_, operand) && out_.home[static_cast<size_t>(operand)] == operand;
+    for (int id : ir_.outputs) only_reader = only_reader && output_node(ir_, id) != operand;
+    bool own = out_.home[static_cast<size_t>(node)] == node;
+    if (only_reader && own && same_place(grouping_.groups[g], node, operand)) {
+      for (int id : ir_.outputs) own = own && output_node(ir_, id) != node;
+      // The result's buffer is the operand's; where the result is an output, the operand is made in the output's buffer.
+      out_.home[static_cast<size_t>(own ? node : operand)] = own ? operand : node;
+    } else {
+      check(is_row_major(ir_[operand].type.shape, grouping_.strides[static_cast<size_t>(operand)]), "order", "a scatter's operand is not row-major");
+      out_.scatter_source[g] = operand;
+    }
+  }
+}
+
+/// Producers first; among those that could run, the one whose roots come first in the graph.
+void Orderer::sort() {
+  size_t count = grouping_.groups.size();
+  std::vector<size_t> waiting(count);
+  std::set<std::pair<int, int>> ready;
+  auto enter = [&](size_t g) {
+    int first = ir_.size();
+    for (const Root& root : grouping_.groups[g].roots) first = std::min(first, root.node);
+    ready.insert({first, static_cast<int>(g)});
+  };
+  for (size_t g = 0; g < count; ++g) {
+    waiting[g] = before_[g].size();
+    if (waiting[g] == 0) enter(g);
+    out_.after.emplace_back(before_[g].begin(), before_[g].end());
+  }
+  while (!ready.empty()) {
+    int g = ready.begin()->second;
+    ready.erase(ready.begin());
+    out_.order.push_back(g);
+    for (int next : next_[static_cast<size_t>(g)])
+      if (--waiting[static_cast<size_t>(next)] == 0) enter(static_cast<size_t>(next));
+  }
+  check(out_.order.size() == count, "order", "groups wait for each other");
+}
+
+Ordering Orderer::run() {
+  dependences();
+  memory();
+  for (const Update& u : updates_) update(u);
+  scatters();
+  sort();
+  return std::move(out_);
+}
+
+}  // namespace
+
+Ordering order(const Ir& ir, Grouping& grouping, const std::vector<Update>& updates, const Policy& policy) {
+  return Orderer(ir, grouping, updates, policy).run();
+}
+
+}  // namespace weft::compiler

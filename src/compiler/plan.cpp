@@ -1,0 +1,31 @@
+#include "compiler/plan.h"
+
+#include <algorithm>
+#include <numeric>
+
+namespace weft::compiler {
+
+int64_t place(std::vector<Lifetime>& buffers) {
+  constexpr int64_t alignment = 64;
+  std::vector<size_t> by_size(buffers.size());
+  std::iota(by_size.begin(), by_size.end(), 0);
+  std::stable_sort(by_size.begin(), by_size.end(), [&](size_t a, size_t b) { return buffers[a].bytes > buffers[b].bytes; });
+  int64_t arena = 0;
+  std::vector<size_t> placed;  // ascending offsets
+  for (size_t k : by_size) {
+    Lifetime& buffer = buffers[k];
+    int64_t size = (buffer.bytes + alignment - 1) / alignment * alignment, offset = 0;
+    for (size_t other : placed) {
+      const Lifetime& o = buffers[other];
+      if (o.last < buffer.first || o.first > buffer.last) continue;
+      if (offset + size <= o.offset) break;
+      offset = std::max(offset, o.offset + (o.bytes + alignment - 1) / alignment * alignment);
+    }
+    buffer.offset = offset;
+    arena = std::max(arena, offset + size);
+    placed.insert(std::upper_bound(placed.begin(), placed.end(), offset, [&](int64_t at, size_t other) { return at < buffers[other].offset; }), k);
+  }
+  return arena;
+}
+
+}  // namespace weft::compiler

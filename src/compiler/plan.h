@@ -1,0 +1,17 @@
+#pragma once
+// Static memory: buffers with lifetimes are placed in one arena, so that those alive together do not overlap.
+#include <cstdint>
+#include <vector>
+
+namespace weft::compiler {
+
+struct Lifetime {
+  int64_t bytes;
+  int first, last;  // steps, inclusive
+  int64_t offset = -1;
+};
+
+/// Places the largest first, each at the lowest free offset (greedy strip packing, arXiv:1804.10001); multiples of 64 bytes. Returns the arena's size.
+int64_t place(std::vector<Lifetime>& buffers);
+
+}  // namespace weft::compiler

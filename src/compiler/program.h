@@ -1,0 +1,73 @@
+#pragma once
+// A Program: what a graph becomes. A list of launches, library calls and copies with their buffers, run in order by any thread.
+// Immutable once built; `run` may be called from several threads at once (each call has its own arena).
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/hash.h"
+#include "graph/node.h"
+#include "target/target.h"
+
+namespace weft::compiler {
+
+/// What may change results or speed beside the graph itself: printed, and part of every key. Never read from the environment.
+struct Policy {
+  bool libraries = true;        // library calls are candidates for dots
+  bool update_in_place = true;  // state may be overwritten where its old value is no longer needed
+  Digest digest() const;
+  std::string to_string() const;
+};
+const Policy& default_policy();
+void set_default_policy(const Policy& policy);
+
+/// Output `output` is the next value of input `input`: it takes over its buffer.
+struct Update {
+  int output, input;
+};
+
+/// How an input lies in memory: part of a Program's key. Default (empty strides): row-major.
+struct Layout {
+  Strides strides;
+};
+
+struct Source {
+  graph::Graph graph;            // composites may still be in it
+  std::vector<Layout> layouts;   // one for each input, or empty: all row-major
+  std::vector<Update> updates;
+};
+
+/// Times of the compiler's stages in milliseconds, and how many of each thing there are.
+struct Stats {
+  double trace_ms = 0, simplify_ms = 0, group_ms = 0, lower_ms = 0, compile_ms = 0, plan_ms = 0;
+  int launches = 0;       // kernel launches: sibling segments count once
+  int library_calls = 0;
+  int copies = 0;
+  int64_t arena_bytes = 0;
+  int count() const { return launches + library_calls + copies; }
+};
+
+class Program {
+ public:
+  virtual ~Program() = default;
+  /// `inputs` in the graph's order. Storage of updated inputs is overwritten: the caller has made sure that nobody else reads it (see
+  /// `evaluate` and weft::compile). Returns one storage for each output; an updated one is its input's. `symbols`: value of each symbol, in the
+  /// order of `symbols()`; throws std::invalid_argument where one is outside 1..bound.
+  virtual std::vector<graph::Storage> run(std::span<const graph::Storage> inputs, std::span<const int64_t> symbols = {}) const = 0;
+  virtual const std::vector<const Symbol*>& symbols() const = 0;
+  virtual const Stats& stats() const = 0;
+  /// "graph", "groups", "kernels" or "plan": what WEFT_DUMP prints.
+  virtual std::string print(const std::string& stage) const = 0;
+};
+
+/// The compiler: simplify → group → lower → plan, then the target's code generator.
+std::shared_ptr<const Program> build(const Source& source, target::Target& target, const Policy& policy = default_policy());
+
+/// As `build`, but looks the graph up by its structural digest first. Thread-safe.
+std::shared_ptr<const Program> lookup_or_build(const Source& source, target::Target& target, const Policy& policy = default_policy());
+
+/// Computes pending values (eager evaluation): their nodes are materialised. Nothing changes where it throws.
+void evaluate(std::span<const graph::Value> values);
+
+}  // namespace weft::compiler

@@ -1,0 +1,219 @@
+#include "compiler/schedule_rows.h"
+
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include "base/error.h"
+#include "graph/table.h"
+
+namespace weft::compiler {
+
+using graph::Op;
+using ix::Expr;
+
+std::vector<Expr> fold_operand_index(const Ir& ir, const Group& group, const Root& root) {
+  const IrNode& node = ir[root.node];
+  std::vector<Expr> inner, index;
+  for (const DomainVariable& v : group.domain)
+    if (v.inner) inner.push_back(v.var);
+  const Shape& shape = ir[node.inputs[0]].type.shape;
+  size_t next_inner = 0, next_kept = 0;
+  for (size_t axis = 0; axis < shape.size(); ++axis) {
+    bool folded = std::count(node.attrs.axes.begin(), node.attrs.axes.end(), static_cast<int64_t>(axis)) > 0;
+    if (!folded) index.push_back(root.index[next_kept++]);
+    else index.push_back(shape[axis] == 1 ? group.cx->constant(0) : inner.at(next_inner++));
+  }
+  return index;
+}
+
+namespace {
+
+/// All addresses of a group, and what a point of the domain costs.
+class Survey {
+ public:
+  Survey(const Ir& ir, const Grouping& grouping, Group& group) : ir_(ir), grouping_(grouping), group_(group) {
+    for (const Root& root : group.roots) {
+      if (root.kind != RootKind::row) walk(root.node, root.kind == RootKind::fold ? fold_operand_index(ir, group, root) : root.index, root.kind == RootKind::fold);
+      touches.push_back({root.node, address(root.node, root.index), false});
+    }
+  }
+
+  std::vector<Touch> touches;
+  double flops = 0;
+
+ private:
+  Expr address(int node, const std::vector<Expr>& index) { return ix::linear(*group_.cx, index, grouping_.strides[static_cast<size_t>(node)]); }
+
+  void walk(int node, std::vector<Expr> index, bool of_fold) {
+    int first = of_fold ? ir_[node].inputs[0] : node;
+    std::vector<std::pair<int, std::vector<Expr>>> pending{{first, std::move(index)}};
+    bool body = !of_fold;
+    while (!pending.empty()) {
+      auto [id, at] = std::move(pending.back());
+      pending.pop_back();
+      bool is_body = std::exchange(body, false);
+      std::vector<const ix::Node*> key;
+      for (Expr e : at) key.push_back(e.get());
+      if (!seen_.insert({id, key}).second) continue;
+      const IrNode& n = ir_[id];
+      if (!is_body && (is_leaf(ir_, id) || grouping_.is_root[static_cast<size_t>(id)])) {
+        Expr offset = address(id, at);
+        bool gathered = false;
+        ix::variables(offset, [&](Expr v) { gathered = gathered || gathered_.contains(v.get()); });
+        touches.push_back({id, offset, gathered});
+        continue;
+      }
+      step(id, n, at, pending);
+    }
+  }
+
+  void step(int id, const IrNode& n, const std::vector<Expr>& at, std::vector<std::pair<int, std::vector<Expr>>>& pending) {
+    if (n.op == Op::concat) {
+      for (Access& access : push_concat(*group_.cx, ir_, id, at)) pending.emplace_back(access.node, std::move(access.index));
+    } else if (is_movement(n.op)) {
+      Access access = push(*group_.cx, ir_, id, at);
+      pending.emplace_back(access.node, std::move(access.index));
+    } else if (n.op == Op::gather) {
+      auto rank = static_cast<std::ptrdiff_t>(ir_[n.inputs[1]].type.shape.size());
+      std::vector<Expr> prefix(at.begin(), at.begin() + rank), inside(at.begin() + rank, at.end());
+      for (size_t k = 0; k < n.attrs.axes.size(); ++k) {
+        auto axis = static_cast<size_t>(n.attrs.axes[k]);
+        Expr variable = group_.cx->variable("gathered", 0, std::max<int64_t>(0, ir_[n.inputs[0]].type.shape[axis].bound() - 1));
+        // A gathered index differs between lanes only if the place it is read from does.
+        for (Expr e : prefix) ix::variables(e, [&](Expr v) { depends_[variable.get()].insert(v.get()); });
+        gathered_.insert(variable.get());
+        inside[axis] = inside[axis] + variable;
+        pending.emplace_back(n.inputs[k + 1], prefix);
+      }
+      pending.emplace_back(n.inputs[0], std::move(inside));
+    } else {
+      int scalar = graph::row(n.op).scalar;
+      flops += n.op == Op::random_bits ? 120 : scalar >= 0 ? kernel::info(static_cast<kernel::ScalarOp>(scalar)).flops : 0;
+      if (n.op == Op::random_bits) return;
+      for (int input : n.inputs) pending.emplace_back(input, at);
+    }
+  }
+
+ public:
+  /// Does a gathered variable in e change along the lanes?
+  bool gathered_on(Expr e, std::span<const Expr> lanes) const {
+    bool found = false;
+    ix::variables(e, [&](Expr v) {
+      auto it = depends_.find(v.get());
+      if (it == depends_.end()) return;
+      for (Expr lane : lanes) found = found || it->second.contains(lane.get());
+    });
+    return found;
+  }
+
+ private:
+  const Ir& ir_;
+  const Grouping& grouping_;
+  Group& group_;
+  std::set<std::pair<int, std::vector<const ix::Node*>>> seen_;
+  std::set<const ix::Node*> gathered_;
+  std::map<const ix::Node*, std::set<const ix::Node*>> depends_;
+};
+
+/// Cost of one address for one lane if the lanes run over `vars` (outermost first) as one flat index: 1 contiguous, less for one element for all
+/// lanes, more for a stride or a computed index.
+double lane_cost(const Survey& survey, const Touch& touch, std::span<const DomainVariable> vars) {
+  std::vector<Expr> lanes;
+  for (const DomainVariable& v : vars) lanes.push_back(v.var);
+  if (survey.gathered_on(touch.offset, lanes)) return 12;
+  auto form = ix::affine(touch.offset, lanes);
+  if (!form) return 12;
+  int64_t inner = form->coefficients.back(), expected = inner;
+  bool flat = true, all_zero = true;
+  for (size_t k = vars.size(); k-- > 0;) {
+    flat = flat && form->coefficients[k] == expected;
+    all_zero = all_zero && form->coefficients[k] == 0;
+    expected *= vars[k].extent.bound();
+  }
+  if (all_zero) return 0.1;
+  if (!flat) return 12;
+  return inner == 1 ? 1 : 8;
+}
+
+struct Candidate {
+  RowClass kind;
+  int axes;
+  std::vector<DomainVariable> vars;
+};
+
+int64_t power_of_two_at_least(int64_t n) {
+  int64_t p = 1;
+  while (p < n) p *= 2;
+  return p;
+}
+
+int64_t extent_of(std::span<const DomainVariable> vars) {
+  int64_t n = 1;
+  for (const DomainVariable& v : vars) n *= v.extent.bound();
+  return n;
+}
+
+bool all_static(std::span<const DomainVariable> vars) {
+  return std::all_of(vars.begin(), vars.end(), [](const auto& v) { return v.extent.is_static(); });
+}
+
+}  // namespace
+
+bool reads_only_at(const Ir& ir, const Grouping& grouping, Group& group, int input, int output) {
+  Survey survey(ir, grouping, group);
+  Expr store;
+  for (const Root& root : group.roots)
+    if (root.node == output) store = ix::linear(*group.cx, root.index, grouping.strides[static_cast<size_t>(output)]);
+  return std::all_of(survey.touches.begin(), survey.touches.end(), [&](const Touch& t) { return t.node != input || t.offset == store; });
+}
+
+RowSchedule schedule_rows(const Ir& ir, const Grouping& grouping, Group& group, target::Target& target) {
+  Survey survey(ir, grouping, group);
+  std::vector<DomainVariable> rows, inner;
+  for (const DomainVariable& v : group.domain) (v.inner ? inner : rows).push_back(v);
+
+  std::vector<Candidate> candidates;
+  if (!inner.empty()) candidates.push_back({RowClass::row, static_cast<int>(inner.size()), inner});
+  for (size_t t = rows.size(); t > 0; --t) {
+    std::vector<DomainVariable> vars(rows.end() - static_cast<std::ptrdiff_t>(t), rows.end());
+    if (t == 1 || all_static(vars)) candidates.push_back({inner.empty() ? RowClass::map : RowClass::column, static_cast<int>(t), vars});
+  }
+  if (candidates.empty()) candidates.push_back({RowClass::map, 0, {}});
+
+  const int64_t lanes = target.lanes(4);
+  int64_t total = extent_of(group.domain);
+  const Candidate* best = nullptr;
+  double best_cost = 0;
+  for (const Candidate& candidate : candidates) {
+    double cost = 0.25;
+    for (const Touch& touch : survey.touches) cost += candidate.vars.empty() ? 1 : lane_cost(survey, touch, candidate.vars);
+    int64_t extent = extent_of(candidate.vars);
+    double filled = static_cast<double>(extent) / static_cast<double>((extent + lanes - 1) / lanes * lanes);
+    cost /= filled;
+    // Too few programs leave threads idle; it counts once there is work for them.
+    int64_t programs = candidate.kind == RowClass::row ? total / std::max<int64_t>(1, extent)
+                       : candidate.kind == RowClass::column ? extent_of(rows) / std::max<int64_t>(1, lanes) : 1 << 20;
+    if (programs < 4 && total > 16384) cost *= 2;
+    if (!best || cost < best_cost) best = &candidate, best_cost = cost;
+  }
+
+  RowSchedule s;
+  s.kind = best->kind;
+  s.lane_axes = best->axes;
+  s.lane_extent = extent_of(best->vars);
+  s.flops = survey.flops;
+  s.loads = static_cast<double>(survey.touches.size());
+  int64_t widest = 4 * lanes;
+  if (s.kind == RowClass::map && survey.flops > 24) widest = 2 * lanes;  // long expressions: fewer values alive at once
+  if (s.kind == RowClass::row && s.lane_extent <= 8 * lanes) widest = 8 * lanes;  // the whole row stays in registers
+  if (s.kind == RowClass::column) {
+    // Narrow enough for several programs, wide enough for whole cache lines.
+    while (widest > lanes && extent_of(rows) / widest < 8) widest /= 2;
+  }
+  s.width = std::min(widest, power_of_two_at_least(std::max<int64_t>(1, s.lane_extent)));
+  s.block = s.kind == RowClass::map ? s.width * std::max<int64_t>(1, 4096 / s.width) : s.width;
+  return s;
+}
+
+}  // namespace weft::compiler

@@ -1,0 +1,377 @@
+#include "compiler/simplify.h"
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+#include <optional>
+#include <unordered_map>
+
+#include "base/error.h"
+#include "graph/table.h"
+
+namespace weft::compiler {
+
+using graph::Attrs;
+using graph::Op;
+using kernel::Reducer;
+
+namespace {
+
+/// Rebuilds a graph node by node: `add` returns an existing equal node, the result of a rule, or a new node.
+class Rebuilder {
+ public:
+  explicit Rebuilder(const Ir& source) : source_(source) {}
+
+  Ir run() {
+    for (int id : source_.inputs) {
+      map_[id] = append(source_[id]);
+      out_.inputs.push_back(map_[id]);
+    }
+    for (int id = 0; id < source_.size(); ++id) {
+      if (map_.contains(id)) continue;
+      IrNode node = source_[id];
+      for (int& input : node.inputs) input = map_.at(input);
+      map_[id] = add(std::move(node));
+    }
+    for (int id : source_.outputs) out_.outputs.push_back(map_.at(id));
+    return sweep();
+  }
+
+  int add(IrNode node) {
+    if (std::optional<int> better = rewrite(node)) return *better;
+    Digest key = hash(node);
+    auto [it, fresh] = known_.try_emplace(key, out_.size());
+    if (fresh) append(std::move(node));
+    return it->second;
+  }
+
+  const IrNode& operator[](int id) const { return out_[id]; }
+
+  // Short forms in which the rules are written.
+  int make(Op op, std::vector<int> inputs, graph::Type type, Attrs attrs = {}) {
+    return add({op, std::move(inputs), std::move(attrs), std::move(type), true});
+  }
+  int broadcast_to(int id, const Shape& shape) {
+    Attrs attrs;
+    attrs.shape = shape;
+    return make(Op::broadcast, {id}, {shape, (*this)[id].type.dtype}, attrs);
+  }
+  int constant(Dtype dtype, Number number) {
+    Attrs attrs;
+    attrs.dtype = dtype;
+    attrs.number = kernel::round_to(number, dtype);
+    return make(Op::constant, {}, {{}, dtype}, attrs);
+  }
+  int constant_like(const graph::Type& type, Number number) {
+    int scalar = constant(type.dtype, number);
+    return type.shape.empty() ? scalar : broadcast_to(scalar, type.shape);
+  }
+  /// The number of which every element of `id` is a copy.
+  std::optional<Number> splat(int id) const {
+    while ((*this)[id].op == Op::broadcast || (*this)[id].op == Op::reshape) id = (*this)[id].inputs[0];
+    if ((*this)[id].op == Op::constant) return (*this)[id].attrs.number;
+    return std::nullopt;
+  }
+  bool is_splat(int id, double value) const {
+    auto number = splat(id);
+    return number && number->real() == value && !std::signbit(number->real());
+  }
+
+ private:
+  int append(IrNode node) {
+    out_.nodes.push_back(std::move(node));
+    return out_.size() - 1;
+  }
+  std::optional<int> rewrite(const IrNode& node);
+  static Digest hash(const IrNode& node);
+  Ir sweep() const;
+
+  const Ir& source_;
+  Ir out_;
+  std::unordered_map<int, int> map_;
+  std::unordered_map<Digest, int> known_;
+};
+
+Digest Rebuilder::hash(const IrNode& node) {
+  Hasher h;
+  h.number(node.op);
+  for (int input : node.inputs) h.number(input);
+  const Attrs& a = node.attrs;
+  for (const auto* list : {&a.axes, &a.axes2, &a.batch, &a.batch2, &a.start, &a.step, &a.low, &a.high})
+    h.number(list->size()).bytes(list->data(), list->size() * sizeof(int64_t));
+  for (const Dim& d : node.type.shape) h.number(d.bound()).number(reinterpret_cast<uintptr_t>(d.symbol()));
+  for (const Dim& d : a.shape) h.number(d.bound());
+  h.number(node.type.dtype.val).number(a.number.integral).number(a.number.i).number(a.number.f).number(a.reducer).number(a.mode);
+  return h.finish();
+}
+
+/// Nodes that an output needs, renumbered.
+Ir Rebuilder::sweep() const {
+  std::vector<bool> live(out_.nodes.size());
+  for (int id : out_.inputs) live[static_cast<size_t>(id)] = true;
+  for (int id : out_.outputs) live[static_cast<size_t>(id)] = true;
+  for (int id = out_.size(); id-- > 0;)
+    if (live[static_cast<size_t>(id)])
+      for (int input : out_[id].inputs) live[static_cast<size_t>(input)] = true;
+  Ir result;
+  std::vector<int> renumbered(out_.nodes.size(), -1);
+  for (int id = 0; id < out_.size(); ++id) {
+    if (!live[static_cast<size_t>(id)]) continue;
+    renumbered[static_cast<size_t>(id)] = result.size();
+    result.nodes.push_back(out_[id]);
+    for (int& input : result.nodes.back().inputs) input = renumbered[static_cast<size_t>(input)];
+  }
+  for (int id : out_.inputs) result.inputs.push_back(renumbered[static_cast<size_t>(id)]);
+  for (int id : out_.outputs) result.outputs.push_back(renumbered[static_cast<size_t>(id)]);
+  return result;
+}
+
+// ---------------------------------------------------------------- rules: each returns the id of what the node is replaced by, or nothing
+
+using Result = std::optional<int>;
+
+/// f(constants) → constant, for elementwise operators.
+Result fold_constants(Rebuilder& g, const IrNode& n) {
+  if (!is_elementwise(n.op) || n.op == Op::bitcast) return {};
+  std::vector<Number> numbers;
+  for (int input : n.inputs) {
+    auto number = g.splat(input);
+    if (!number) return {};
+    numbers.push_back(*number);
+  }
+  Dtype operand = g[n.inputs.back()].type.dtype;
+  Number value = n.op == Op::cast ? kernel::reference_cast(numbers[0], operand, n.type.dtype)
+                                  : kernel::reference(static_cast<kernel::ScalarOp>(graph::row(n.op).scalar), operand, numbers.data());
+  return g.constant_like(n.type, value);
+}
+
+/// Movement that moves nothing, and movement of movement.
+Result merge_movement(Rebuilder& g, const IrNode& n) {
+  if (!is_movement(n.op) || n.op == Op::concat) return {};
+  int x = n.inputs[0];
+  const IrNode& in = g[x];
+  bool same_shape = in.type.shape == n.type.shape;
+  switch (n.op) {
+    case Op::stop_gradient: return x;
+    case Op::reshape:
+      if (same_shape) return x;                                                                        // reshape(x) → x
+      if (in.op == Op::reshape) return g.make(Op::reshape, {in.inputs[0]}, n.type, n.attrs);           // reshape(reshape(x)) → reshape(x)
+      if (in.op == Op::broadcast && g[in.inputs[0]].type.shape.empty()) return g.broadcast_to(in.inputs[0], n.type.shape);
+      return {};
+    case Op::broadcast:
+      if (same_shape) return x;
+      if (in.op == Op::broadcast) return g.make(Op::broadcast, {in.inputs[0]}, n.type, n.attrs);
+      return {};
+    case Op::permute: {
+      if (std::is_sorted(n.attrs.axes.begin(), n.attrs.axes.end())) return x;
+      if (in.op == Op::broadcast && g[in.inputs[0]].type.shape.empty()) return g.broadcast_to(in.inputs[0], n.type.shape);
+      if (in.op != Op::permute) return {};
+      Attrs attrs;
+      for (int64_t axis : n.attrs.axes) attrs.axes.push_back(in.attrs.axes[static_cast<size_t>(axis)]);
+      return g.make(Op::permute, {in.inputs[0]}, n.type, attrs);
+    }
+    case Op::slice:
+      if (same_shape && std::all_of(n.attrs.step.begin(), n.attrs.step.end(), [](int64_t s) { return s == 1; })) return x;
+      if (in.op == Op::broadcast && g[in.inputs[0]].type.shape.empty()) return g.broadcast_to(in.inputs[0], n.type.shape);
+      return {};
+    case Op::pad: return same_shape ? Result(x) : Result{};
+    default: return {};
+  }
+}
+
+/// concat(x) → x.
+Result single_concat(Rebuilder&, const IrNode& n) { return n.op == Op::concat && n.inputs.size() == 1 ? Result(n.inputs[0]) : Result{}; }
+
+/// What may be added without effect: 0 for integers, but only -0.0 for floats (-0.0 + 0.0 is 0.0).
+bool is_neutral_zero(const Rebuilder& g, int id, bool whole) {
+  auto number = g.splat(id);
+  return number && number->real() == 0 && (whole || std::signbit(number->real()));
+}
+
+/// x+0, x-0, x*1, x/1, integer x*0, --x, x&true …
+Result identities(Rebuilder& g, const IrNode& n) {
+  if (n.inputs.size() == 1) {
+    const IrNode& in = g[n.inputs[0]];
+    if (n.op == Op::neg && in.op == Op::neg) return in.inputs[0];
+    if (n.op == Op::bit_not && in.op == Op::bit_not) return in.inputs[0];
+    return {};
+  }
+  if (n.inputs.size() != 2) return {};
+  int a = n.inputs[0], b = n.inputs[1];
+  bool whole = is_integer(n.type.dtype);
+  switch (n.op) {
+    case Op::add:
+      if (is_neutral_zero(g, b, whole)) return a;
+      if (is_neutral_zero(g, a, whole)) return b;
+      return {};
+    case Op::sub: return g.is_splat(b, 0) ? Result(a) : Result{};
+    case Op::mul:
+      if (g.is_splat(b, 1)) return a;
+      if (g.is_splat(a, 1)) return b;
+      if (whole && (g.is_splat(a, 0) || g.is_splat(b, 0))) return g.constant_like(n.type, Number::of_int(0));
+      return {};
+    case Op::div: return g.is_splat(b, 1) ? Result(a) : Result{};
+    case Op::bit_and:
+      if (n.type.dtype != bool_) return {};
+      return g.is_splat(b, 1) ? Result(a) : g.is_splat(a, 1) ? Result(b) : Result{};
+    case Op::bit_or:
+      if (n.type.dtype != bool_) return {};
+      return g.is_splat(b, 0) ? Result(a) : g.is_splat(a, 0) ? Result(b) : Result{};
+    default: return {};
+  }
+}
+
+/// cast(x) to its own type → x; a cast there and back through a wider float → x.
+Result casts(Rebuilder& g, const IrNode& n) {
+  if (n.op != Op::cast) return {};
+  const IrNode& in = g[n.inputs[0]];
+  if (in.type.dtype == n.type.dtype) return n.inputs[0];
+  bool widened = in.op == Op::cast && g[in.inputs[0]].type.dtype == n.type.dtype && is_float(n.type.dtype) &&
+                 promote_types(n.type.dtype, in.type.dtype) == in.type.dtype;
+  return widened ? Result(in.inputs[0]) : Result{};
+}
+
+/// select(constant, a, b) → a or b; select(c, a, a) → a.
+Result selects(Rebuilder& g, const IrNode& n) {
+  if (n.op != Op::select) return {};
+  if (n.inputs[1] == n.inputs[2]) return n.inputs[1];
+  auto condition = g.splat(n.inputs[0]);
+  return condition ? Result(condition->i ? n.inputs[1] : n.inputs[2]) : Result{};
+}
+
+/// A fold over nothing → the reducer's identity; over axes of extent 1 only → reshape.
+Result trivial_fold(Rebuilder& g, const IrNode& n) {
+  if (n.op != Op::fold) return {};
+  const Shape& shape = g[n.inputs[0]].type.shape;
+  for (int64_t axis : n.attrs.axes)
+    if (shape[static_cast<size_t>(axis)] == 0) return g.constant_like(n.type, kernel::identity(n.attrs.reducer, n.type.dtype));
+  for (int64_t axis : n.attrs.axes)
+    if (!(shape[static_cast<size_t>(axis)] == 1)) return {};
+  Attrs attrs;
+  attrs.shape = n.type.shape;
+  return g.make(Op::reshape, {n.inputs[0]}, n.type, attrs);
+}
+
+/// A dot that contracts nothing (an axis of extent 0) → zeros.
+Result empty_dot(Rebuilder& g, const IrNode& n) {
+  if (n.op != Op::dot) return {};
+  for (int64_t axis : n.attrs.axes)
+    if (g[n.inputs[0]].type.shape[static_cast<size_t>(axis)] == 0) return g.constant_like(n.type, Number::of_real(0));
+  return {};
+}
+
+/// A fold to few results over many elements → two folds, so that there are programs for all threads. The cut depends on the shape alone.
+Result split_fold(Rebuilder& g, const IrNode& n) {
+  if (n.op != Op::fold) return {};
+  constexpr int64_t long_fold = 1 << 17, few_rows = 8;
+  const graph::Type type = g[n.inputs[0]].type;
+  int64_t folded = 1, kept = 1;
+  for (const Dim& d : n.type.shape) kept *= d.bound();
+  for (int64_t axis : n.attrs.axes) {
+    if (!type.shape[static_cast<size_t>(axis)].is_static()) return {};
+    folded *= type.shape[static_cast<size_t>(axis)];
+  }
+  if (folded < long_fold || kept >= few_rows) return {};
+  // Cut the first folded axis: into pieces if it is long, else off from the others.
+  auto axis = static_cast<size_t>(n.attrs.axes[0]);
+  int64_t extent = type.shape[axis], pieces = 1;
+  for (int64_t p = 2; p <= 256; ++p)
+    if (extent % p == 0 && folded / p >= 1024) pieces = p;
+  int x = n.inputs[0];
+  Attrs first = n.attrs;
+  graph::Type partial{{}, n.type.dtype};
+  if (pieces > 1 && (pieces >= 8 || n.attrs.axes.size() == 1)) {
+    Attrs cut;
+    cut.shape = type.shape;
+    cut.shape[axis] = extent / pieces;
+    cut.shape.insert(cut.shape.begin() + static_cast<std::ptrdiff_t>(axis), Dim(pieces));
+    x = g.make(Op::reshape, {x}, {cut.shape, type.dtype}, cut);
+    for (int64_t& a : first.axes) ++a;  // all folded axes lie at or after the cut one
+  } else if (n.attrs.axes.size() > 1) {
+    first.axes.erase(first.axes.begin());
+  } else {
+    return {};
+  }
+  const Shape shape = g[x].type.shape;
+  int64_t position = 0;  // of the remaining axis in the partial result
+  for (size_t a = 0; a < shape.size(); ++a) {
+    if (std::count(first.axes.begin(), first.axes.end(), static_cast<int64_t>(a))) continue;
+    if (a < axis) ++position;
+    partial.shape.push_back(shape[a]);
+  }
+  int inner = g.make(Op::fold, {x}, partial, first);
+  Attrs second = n.attrs;
+  second.axes = {position};
+  return g.make(Op::fold, {inner}, n.type, second);
+}
+
+/// x + scatter_add(0, i, u) → scatter_add(x, i, u): the zeros are never made, nor read again.
+Result add_scatter(Rebuilder& g, const IrNode& n) {
+  if (n.op != Op::add) return {};
+  for (int k : {0, 1}) {
+    const IrNode& in = g[n.inputs[static_cast<size_t>(k)]];
+    if (in.op != Op::scatter || in.attrs.mode != graph::ScatterMode::add || !g.is_splat(in.inputs[0], 0)) continue;
+    std::vector<int> inputs = in.inputs;
+    inputs[0] = n.inputs[static_cast<size_t>(1 - k)];
+    return g.make(Op::scatter, inputs, n.type, in.attrs);
+  }
+  return {};
+}
+
+/// A dot over several axes → a dot over one: both operands with the contracted axes last, flattened. Movement costs nothing where it is a view.
+Result merge_contraction(Rebuilder& g, const IrNode& n) {
+  if (n.op != Op::dot || n.attrs.axes.size() < 2) return {};
+  auto flatten = [&](int id, const std::vector<int64_t>& batch, const std::vector<int64_t>& contracted, std::vector<int64_t>& new_batch) {
+    graph::Type type = g[id].type;
+    Attrs order, flat;
+    order.axes = batch;
+    for (int64_t axis = 0; axis < type.rank(); ++axis)
+      if (!std::count(batch.begin(), batch.end(), axis) && !std::count(contracted.begin(), contracted.end(), axis)) order.axes.push_back(axis);
+    size_t kept = order.axes.size();
+    order.axes.insert(order.axes.end(), contracted.begin(), contracted.end());
+    graph::Type moved{{}, type.dtype}, merged{{}, type.dtype};
+    for (int64_t axis : order.axes) moved.shape.push_back(type.shape[static_cast<size_t>(axis)]);
+    merged.shape.assign(moved.shape.begin(), moved.shape.begin() + static_cast<std::ptrdiff_t>(kept));
+    int64_t product = 1;
+    for (size_t k = kept; k < moved.shape.size(); ++k) product *= moved.shape[k];
+    merged.shape.push_back(product);
+    flat.shape = merged.shape;
+    new_batch.resize(batch.size());
+    std::iota(new_batch.begin(), new_batch.end(), 0);
+    return g.make(Op::reshape, {g.make(Op::permute, {id}, moved, order)}, merged, flat);
+  };
+  for (int64_t axis : n.attrs.axes)
+    if (!g[n.inputs[0]].type.shape[static_cast<size_t>(axis)].is_static()) return {};
+  Attrs attrs = n.attrs;
+  int a = flatten(n.inputs[0], n.attrs.batch, n.attrs.axes, attrs.batch);
+  int b = flatten(n.inputs[1], n.attrs.batch2, n.attrs.axes2, attrs.batch2);
+  attrs.axes = {g[a].type.rank() - 1};
+  attrs.axes2 = {g[b].type.rank() - 1};
+  return g.make(Op::dot, {a, b}, n.type, attrs);
+}
+
+struct Rule {
+  const char* name;
+  Result (*apply)(Rebuilder&, const IrNode&);
+};
+
+constexpr Rule rules[] = {
+    {"fold constants", fold_constants}, {"merge movement", merge_movement}, {"single concat", single_concat}, {"identities", identities},
+    {"casts", casts},                   {"selects", selects},               {"trivial fold", trivial_fold},   {"add scatter", add_scatter},
+    {"merge contraction", merge_contraction},
+    {"empty dot", empty_dot},           {"split fold", split_fold},
+};
+
+std::optional<int> Rebuilder::rewrite(const IrNode& node) {
+  if (node.op == Op::parameter || node.op == Op::constant || node.op == Op::iota) return {};
+  IrNode copy = node;  // rules append nodes: a reference into the graph would not survive
+  for (const Rule& rule : rules)
+    if (auto result = rule.apply(*this, copy)) return result;
+  return {};
+}
+
+}  // namespace
+
+Ir simplify(const Ir& ir) { return Rebuilder(ir).run(); }
+
+}  // namespace weft::compiler

@@ -1,0 +1,273 @@
+#include "compiler/steps.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <unordered_map>
+
+#include "base/error.h"
+#include "compiler/plan.h"
+
+namespace weft::compiler {
+
+namespace {
+
+/// A group made into code, or a copy; `nodes` are the buffers it touches, in the order of its operands.
+struct Draft {
+  Step step;
+  std::vector<std::vector<int>> nodes;  // for each segment (or for the call): homes
+  std::vector<int64_t> offsets;         // library: bytes added to each operand
+  std::vector<int> groups;
+  Digest digest;
+};
+
+class StepMaker {
+ public:
+  StepMaker(const Ir& ir, Grouping& grouping, const Ordering& ordering, target::Target& target, const Policy& policy)
+      : ir_(ir), grouping_(grouping), ordering_(ordering), target_(target), policy_(policy), position_(grouping.groups.size(), -1) {}
+
+  StepPlan run();
+
+ private:
+  void lower(int g);
+  void lower_launch(int g, Lowered lowered);
+  bool merge(int g, Draft& draft);
+  bool call_library(int g);
+  void copy(int from, int to);
+  void assign_outputs();
+  void plan_arena();
+  int home(int node) const { return ordering_.home[static_cast<size_t>(node)]; }
+  int64_t bytes(int node) const { return volume(ir_[node].type.shape) * ir_[node].type.dtype.size; }
+  Place place(int node) const;
+  void before_copies();
+  void last_copies();
+
+  const Ir& ir_;
+  Grouping& grouping_;
+  const Ordering& ordering_;
+  target::Target& target_;
+  const Policy& policy_;
+  StepPlan plan_;
+  std::vector<Draft> drafts_;
+  std::vector<int> position_;               // by group: its draft
+  std::unordered_map<Digest, size_t> kernel_numbers_;
+  std::unordered_map<Digest, int> latest_;  // kernel → draft that a sibling may join
+  std::map<int, Place> places_;             // homes → memory
+  std::map<int, int> saved_;                // inputs whose old value is needed at the end → pseudo node
+  int next_pseudo_ = 0;
+  std::map<int, int64_t> pseudo_bytes_;
+};
+
+void StepMaker::lower_launch(int g, Lowered lowered) {
+  Draft draft;
+  draft.digest = kernel::digest(lowered.kernel);
+  draft.step.name = lowered.kernel.name;
+  draft.step.work = lowered.work;
+  draft.groups = {g};
+  draft.nodes.push_back(lowered.params);
+  draft.step.segments.push_back({{}, lowered.symbols, lowered.grid});
+  if (merge(g, draft)) return;
+  auto [it, fresh] = kernel_numbers_.try_emplace(draft.digest, plan_.kernels.size());
+  if (fresh) plan_.kernels.push_back(std::move(lowered.kernel));
+  draft.step.kernel = it->second;
+  position_[static_cast<size_t>(g)] = static_cast<int>(drafts_.size());
+  latest_[draft.digest] = static_cast<int>(drafts_.size());
+  drafts_.push_back(std::move(draft));
+}
+
+/// Sibling fusion: a launch of the same code joins an earlier one, there or here, where no step between them stands in the way. Only results that
+/// are kept anyway, or small ones, are moved: others would live longer for it.
+bool StepMaker::merge(int g, Draft& draft) {
+  constexpr int64_t small = 1 << 16;
+  auto it = latest_.find(draft.digest);
+  if (it == latest_.end()) return false;
+  int at = it->second;
+  auto movable = [&](int group) {
+    const auto& roots = grouping_.groups[static_cast<size_t>(group)].roots;
+    return std::all_of(roots.begin(), roots.end(), [&](const Root& r) { return home(r.node) != r.node || bytes(r.node) <= small; });
+  };
+  Draft& earlier = drafts_[static_cast<size_t>(at)];
+  if (!movable(g) || !movable(earlier.groups[0])) return false;
+  auto join = [&](Draft& into, Draft& from) {
+    into.step.segments.insert(into.step.segments.end(), from.step.segments.begin(), from.step.segments.end());
+    into.nodes.insert(into.nodes.end(), from.nodes.begin(), from.nodes.end());
+    into.groups.insert(into.groups.end(), from.groups.begin(), from.groups.end());
+    into.step.work += from.step.work;
+  };
+  int ready = -1;  // the last draft that this group waits for
+  for (int before : ordering_.after[static_cast<size_t>(g)]) ready = std::max(ready, position_[static_cast<size_t>(before)]);
+  if (ready < at) {
+    join(earlier, draft);
+    position_[static_cast<size_t>(g)] = at;
+    return true;
+  }
+  for (int k = at + 1; k < static_cast<int>(drafts_.size()); ++k)
+    for (int group : drafts_[static_cast<size_t>(k)].groups)
+      for (int before : ordering_.after[static_cast<size_t>(group)])
+        if (position_[static_cast<size_t>(before)] == at) return false;
+  for (int before : ordering_.after[static_cast<size_t>(g)])
+    if (position_[static_cast<size_t>(before)] == at) return false;
+  draft.step.kernel = earlier.step.kernel;
+  join(draft, earlier);
+  earlier.groups.clear();  // emptied: dropped at the end
+  earlier.step.segments.clear();
+  int now = static_cast<int>(drafts_.size());
+  for (int group : draft.groups) position_[static_cast<size_t>(group)] = now;
+  latest_[draft.digest] = now;
+  drafts_.push_back(std::move(draft));
+  return true;
+}
+
+bool StepMaker::call_library(int g) {
+  const DotPlan& plan = grouping_.groups[static_cast<size_t>(g)].dot;
+  bool is_static = std::all_of(plan.extents.begin(), plan.extents.end(), [](const Dim& d) { return d.is_static(); });
+  if (!policy_.libraries || !target::libraries_enabled() || !is_static) return false;
+  Draft draft;
+  draft.step.call = target_.library(plan.desc);
+  if (!draft.step.call) return false;
+  draft.step.kind = Step::Kind::library;
+  draft.step.name = plan.desc.to_string();
+  draft.step.work = plan.desc.flops();
+  std::vector<int> nodes{plan.a, plan.b};
+  draft.offsets = {plan.a_offset * plan.desc.a.size, plan.b_offset * plan.desc.b.size};
+  if (plan.bias >= 0) nodes.push_back(plan.bias), draft.offsets.push_back(0);
+  nodes.push_back(grouping_.groups[static_cast<size_t>(g)].roots[0].node);
+  draft.offsets.push_back(0);
+  for (int& node : nodes) node = home(node);
+  draft.nodes.push_back(std::move(nodes));
+  draft.groups = {g};
+  position_[static_cast<size_t>(g)] = static_cast<int>(drafts_.size());
+  drafts_.push_back(std::move(draft));
+  return true;
+}
+
+void StepMaker::copy(int from, int to) {
+  Draft draft;
+  draft.step.kind = Step::Kind::copy;
+  draft.step.name = fmt::format("copy %{} to %{}", from, to);
+  draft.step.bytes = from < ir_.size() ? bytes(from) : pseudo_bytes_.at(from);
+  draft.nodes.push_back({from, to});
+  draft.groups = {-1};
+  drafts_.push_back(std::move(draft));
+}
+
+void StepMaker::lower(int g) {
+  Group& group = grouping_.groups[static_cast<size_t>(g)];
+  // Nothing to compute: every result is empty.
+  if (std::all_of(group.roots.begin(), group.roots.end(), [&](const Root& r) { return volume(ir_[r.node].type.shape) == 0; })) {
+    position_[static_cast<size_t>(g)] = -1;
+    return;
+  }
+  LowerContext cx{ir_, grouping_, ordering_.home, ordering_.stored, target_};
+  if (group.kind == Group::Kind::rows) return lower_launch(g, lower_rows(cx, group));
+  if (group.kind == Group::Kind::dot) {
+    if (!call_library(g)) lower_launch(g, lower_dot(cx, group));
+    return;
+  }
+  if (int source = ordering_.scatter_source[static_cast<size_t>(g)]; source >= 0) copy(home(source), home(group.roots[0].node));
+  lower_launch(g, lower_scatter(cx, group));
+}
+
+/// An input that a copy at the end reads, but that is overwritten by then, or that is handed out under its old value, is saved first.
+void StepMaker::before_copies() {
+  next_pseudo_ = ir_.size();
+  for (const Copy& c : ordering_.last)
+    if (is_leaf(ir_, c.from) && !saved_.contains(c.from)) {
+      saved_[c.from] = next_pseudo_;
+      pseudo_bytes_[next_pseudo_] = bytes(c.from);
+      copy(c.from, next_pseudo_++);
+    }
+}
+
+void StepMaker::last_copies() {
+  for (const Copy& c : ordering_.last) copy(saved_.contains(c.from) ? saved_.at(c.from) : home(c.from), c.to);
+}
+
+void StepMaker::assign_outputs() {
+  for (size_t k = 0; k < ir_.inputs.size(); ++k) places_[ir_.inputs[k]] = {Place::In::input, static_cast<int>(k), 0};
+  auto updated = [&](int input) {
+    bool found = false;
+    for (const Copy& c : ordering_.last) found = found || c.to == input;
+    for (int id = 0; id < ir_.size(); ++id) found = found || (id != input && ordering_.home[static_cast<size_t>(id)] == input);
+    return found;
+  };
+  for (size_t k = 0; k < ir_.outputs.size(); ++k) {
+    int id = ir_.outputs[k], node = output_node(ir_, id);
+    OutputPlan out;
+    out.strides = node == id ? grouping_.strides[static_cast<size_t>(id)] : row_major_strides(ir_[id].type.shape);
+    auto update = std::find_if(ordering_.last.begin(), ordering_.last.end(), [&](const Copy& c) { return c.output == static_cast<int>(k); });
+    int at = home(node);
+    if (update != ordering_.last.end()) {
+      out.place = places_.at(update->to);
+    } else if (is_leaf(ir_, node) && updated(node)) {
+      out.owns = true;
+      out.bytes = bytes(node);
+      out.place = {Place::In::output, static_cast<int>(k), 0};
+      places_[next_pseudo_] = out.place;
+      pseudo_bytes_[next_pseudo_] = out.bytes;
+      copy(node, next_pseudo_++);
+    } else if (auto it = places_.find(at); it != places_.end()) {
+      out.place = it->second;
+      if (out.place.in == Place::In::output) out.same_as = out.place.number;
+    } else {
+      out.owns = true;
+      out.bytes = bytes(at);
+      out.place = places_[at] = {Place::In::output, static_cast<int>(k), 0};
+    }
+    plan_.outputs.push_back(std::move(out));
+  }
+}
+
+void StepMaker::plan_arena() {
+  std::map<int, Lifetime> lifetimes;
+  for (size_t s = 0; s < drafts_.size(); ++s)
+    for (const auto& segment : drafts_[s].nodes)
+      for (int node : segment) {
+        if (places_.contains(node)) continue;
+        int64_t size = node < ir_.size() ? bytes(node) : pseudo_bytes_.at(node);
+        auto [it, fresh] = lifetimes.try_emplace(node, Lifetime{size, static_cast<int>(s), static_cast<int>(s), -1});
+        it->second.first = std::min(it->second.first, static_cast<int>(s));
+        it->second.last = std::max(it->second.last, static_cast<int>(s));
+      }
+  std::vector<Lifetime> list;
+  for (const auto& [node, lifetime] : lifetimes) list.push_back(lifetime);
+  plan_.arena_bytes = weft::compiler::place(list);
+  size_t k = 0;
+  for (const auto& [node, lifetime] : lifetimes) places_[node] = {Place::In::arena, 0, list[k++].offset};
+}
+
+Place StepMaker::place(int node) const {
+  auto it = places_.find(node);
+  check(it != places_.end(), "steps", "a buffer was not placed");
+  return it->second;
+}
+
+StepPlan StepMaker::run() {
+  before_copies();
+  assign_outputs();
+  for (int g : ordering_.order) lower(g);
+  last_copies();
+  std::erase_if(drafts_, [](const Draft& d) { return d.groups.empty(); });
+  plan_arena();
+  for (Draft& draft : drafts_) {
+    Step step = std::move(draft.step);
+    for (size_t s = 0; s < step.segments.size(); ++s)
+      for (int node : draft.nodes[s]) step.segments[s].buffers.push_back(place(node));
+    if (step.segments.empty())
+      for (size_t k = 0; k < draft.nodes[0].size(); ++k) {
+        step.operands.push_back(place(draft.nodes[0][k]));
+        if (k < draft.offsets.size()) step.operands.back().offset += draft.offsets[k];
+      }
+    plan_.steps.push_back(std::move(step));
+  }
+  return std::move(plan_);
+}
+
+}  // namespace
+
+StepPlan make_steps(const Ir& ir, Grouping& grouping, const Ordering& ordering, target::Target& target, const Policy& policy) {
+  return StepMaker(ir, grouping, ordering, target, policy).run();
+}
+
+}  // namespace weft::compiler

@@ -1,0 +1,55 @@
+#pragma once
+// A Program's steps: which code runs on which buffers. Buffers are named by where they lie, so that a run only fills in three base addresses.
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "compiler/lower.h"
+#include "compiler/order.h"
+#include "target/target.h"
+
+namespace weft::compiler {
+
+struct Place {
+  enum class In : uint8_t { input, output, arena } in = In::arena;
+  int number = 0;      // input or output
+  int64_t offset = 0;  // bytes
+};
+
+struct StepSegment {
+  std::vector<Place> buffers;
+  std::vector<SymbolArgument> symbols;
+  int64_t grid = 0;
+};
+
+struct Step {
+  enum class Kind : uint8_t { launch, library, copy } kind = Kind::launch;
+  std::string name;
+  size_t kernel = 0;  // index of the distinct kernel
+  std::vector<StepSegment> segments;
+  double work = 0;
+  std::shared_ptr<const target::LibraryCall> call;
+  std::vector<Place> operands;  // library: A, B, [bias], [residual], C; copy: from, to
+  int64_t bytes = 0;            // copy
+};
+
+/// A result: an input's storage handed through, or a buffer of the run.
+struct OutputPlan {
+  Place place;
+  int64_t bytes = 0;   // of an own buffer
+  int64_t offset = 0;  // elements
+  Strides strides;
+  bool owns = false;   // a fresh buffer is made for it at each run
+  int same_as = -1;    // an earlier output with the same memory
+};
+
+struct StepPlan {
+  std::vector<Step> steps;
+  std::vector<kernel::Kernel> kernels;  // distinct, in order of first use
+  std::vector<OutputPlan> outputs;
+  int64_t arena_bytes = 0;
+};
+
+StepPlan make_steps(const Ir& ir, Grouping& grouping, const Ordering& ordering, target::Target& target, const Policy& policy);
+
+}  // namespace weft::compiler

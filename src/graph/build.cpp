@@ -1,0 +1,319 @@
+// Builders: nodes made and checked by their rows, and the small language that derivatives and composites are written in.
+#include "graph/build.h"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "base/error.h"
+#include "graph/rows.h"
+
+namespace weft::graph {
+namespace {
+
+/// The number as `dtype` holds it.
+Number number_as(Number n, Dtype dtype) {
+  if (is_float(dtype)) return kernel::round_to(Number::of_real(n.real()), dtype);
+  return n.integral ? kernel::round_to(n, dtype) : kernel::reference_cast(n, float64, dtype);
+}
+
+std::string argument_count(const Row& r) {
+  if (r.max_inputs < 0) return fmt::format("at least {}", r.min_inputs);
+  return r.min_inputs == r.max_inputs ? fmt::format("{}", r.min_inputs) : fmt::format("{} to {}", r.min_inputs, r.max_inputs);
+}
+
+size_t axis_of(const char* op, int64_t axis, int rank) { return static_cast<size_t>(normalize_axis(op, static_cast<int>(axis), rank)); }
+
+std::vector<int64_t> ascending(const char* op, std::vector<int64_t> axes, int rank) {
+  for (int64_t& axis : axes) axis = normalize_axis(op, static_cast<int>(axis), rank);
+  std::sort(axes.begin(), axes.end());
+  return axes;
+}
+
+Attrs shape_attrs(const Shape& shape) {
+  Attrs attrs;
+  attrs.shape = shape;
+  return attrs;
+}
+
+bool identity_order(const std::vector<int64_t>& axes) {
+  for (size_t k = 0; k < axes.size(); ++k)
+    if (axes[k] != static_cast<int64_t>(k)) return false;
+  return true;
+}
+
+}  // namespace
+
+Values make_all(Op op, Values inputs, Attrs attrs) {
+  const Row& r = row(op);
+  const int given = static_cast<int>(inputs.size());
+  if (given < r.min_inputs || (r.max_inputs >= 0 && given > r.max_inputs))
+    throw_invalid(r.name, fmt::format("takes {} arguments, got {}", argument_count(r), given));
+  std::vector<Type> types;
+  types.reserve(inputs.size());
+  for (size_t k = 0; k < inputs.size(); ++k) {
+    if (!inputs[k]) throw_invalid(r.name, fmt::format("argument {} is empty", k));
+    types.push_back(inputs[k].type());
+  }
+  std::vector<Type> results;
+  if (op == Op::composite) {
+    results = composite_types(attrs, types);  // one construction of the body for both rules
+  } else {
+    const std::vector<Dtype> dtypes = r.dtype(attrs, types);
+    std::vector<Shape> shapes = r.shape(attrs, types);
+    for (size_t k = 0; k < shapes.size(); ++k) results.push_back({std::move(shapes[k]), dtypes[k]});
+  }
+  const int count = static_cast<int>(results.size());
+  const auto node = std::make_shared<Node>(op, std::move(inputs), std::move(attrs), std::move(results));
+  Values out;
+  for (int k = 0; k < count; ++k) out.push_back({node, k});
+  return out;
+}
+
+Value make(Op op, Values inputs, Attrs attrs) {
+  Values out = make_all(op, std::move(inputs), std::move(attrs));
+  check(out.size() == 1, row(op).name, "has several outputs: use make_all");
+  return std::move(out[0]);
+}
+
+// ---- leaves ----
+
+Value parameter(const Type& type, int64_t slot) {
+  Attrs attrs = shape_attrs(type.shape);
+  attrs.dtype = type.dtype;
+  attrs.slot = slot;
+  return make(Op::parameter, {}, std::move(attrs));
+}
+
+Value data(const Type& type, Storage storage) {
+  Value v = parameter(type);
+  v.node->materialise({std::move(storage)});
+  return v;
+}
+
+Value constant(Dtype dtype, Number number) {
+  Attrs attrs;
+  attrs.dtype = dtype;
+  attrs.number = number_as(number, dtype);
+  return make(Op::constant, {}, std::move(attrs));
+}
+
+Value full(const Shape& shape, Dtype dtype, Number number) { return broadcast(constant(dtype, number), shape); }
+Value full_like(const Value& v, double number) { return full(v.shape(), v.dtype(), Number::of_real(number)); }
+Value zeros_like(const Value& v) { return full_like(v, 0); }
+
+Value iota(const Shape& shape, int axis, Dtype dtype) {
+  Attrs attrs = shape_attrs(shape);
+  attrs.axes = {static_cast<int64_t>(axis_of("iota", axis, static_cast<int>(shape.size())))};
+  attrs.dtype = dtype;
+  return make(Op::iota, {}, std::move(attrs));
+}
+
+// ---- movement ----
+
+Value reshape(const Value& v, const Shape& shape) { return v.shape() == shape ? v : make(Op::reshape, {v}, shape_attrs(shape)); }
+
+Value permute(const Value& v, std::vector<int64_t> axes) {
+  for (int64_t& axis : axes) axis = static_cast<int64_t>(axis_of("permute", axis, v.type().rank()));
+  if (identity_order(axes) && static_cast<int>(axes.size()) == v.type().rank()) return v;
+  Attrs attrs;
+  attrs.axes = std::move(axes);
+  return make(Op::permute, {v}, std::move(attrs));
+}
+
+Value swap_last(const Value& v) {
+  const int rank = v.type().rank();
+  if (rank < 2) throw_invalid("swap_last", "needs two axes, got " + to_string(v.type()));
+  std::vector<int64_t> axes;
+  for (int64_t k = 0; k < rank; ++k) axes.push_back(k);
+  std::swap(axes[static_cast<size_t>(rank) - 1], axes[static_cast<size_t>(rank) - 2]);
+  return permute(v, std::move(axes));
+}
+
+Value broadcast(const Value& v, const Shape& shape) { return v.shape() == shape ? v : make(Op::broadcast, {v}, shape_attrs(shape)); }
+
+Value slice(const Value& v, std::vector<int64_t> start, Shape sizes, std::vector<int64_t> step) {
+  if (step.empty()) step.assign(start.size(), 1);
+  const bool whole = sizes == v.shape() && std::all_of(start.begin(), start.end(), [](int64_t s) { return s == 0; }) &&
+                     std::all_of(step.begin(), step.end(), [](int64_t s) { return s == 1; });
+  if (whole) return v;
+  Attrs attrs = shape_attrs(sizes);
+  attrs.start = std::move(start);
+  attrs.step = std::move(step);
+  return make(Op::slice, {v}, std::move(attrs));
+}
+
+Value slice_axis(const Value& v, int axis, int64_t start, Dim size) {
+  const size_t at = axis_of("slice", axis, v.type().rank());
+  std::vector<int64_t> starts(v.shape().size(), 0);
+  Shape sizes = v.shape();
+  starts[at] = start;
+  sizes[at] = size;
+  return slice(v, std::move(starts), std::move(sizes));
+}
+
+Value pad(const Value& v, std::vector<int64_t> low, std::vector<int64_t> high, Number number) {
+  const auto none = [](const std::vector<int64_t>& amounts) { return std::all_of(amounts.begin(), amounts.end(), [](int64_t n) { return n == 0; }); };
+  if (none(low) && none(high) && low.size() == v.shape().size() && high.size() == low.size()) return v;
+  Attrs attrs;
+  attrs.low = std::move(low);
+  attrs.high = std::move(high);
+  attrs.number = number_as(number, v.dtype());
+  return make(Op::pad, {v}, std::move(attrs));
+}
+
+Value concat(const Values& vs, int axis) {
+  if (vs.size() == 1) return vs[0];
+  Attrs attrs;
+  attrs.axes = {vs.empty() ? axis : static_cast<int64_t>(axis_of("concat", axis, vs[0].type().rank()))};
+  return make(Op::concat, vs, std::move(attrs));
+}
+
+Value expand_dims(const Value& v, const std::vector<int64_t>& axes) {
+  const int rank = v.type().rank() + static_cast<int>(axes.size());
+  const std::vector<int64_t> at = ascending("expand_dims", axes, rank);
+  Shape shape = v.shape();
+  for (int64_t axis : at) shape.insert(shape.begin() + axis, Dim(1));
+  return reshape(v, shape);
+}
+
+Value squeeze(const Value& v, const std::vector<int64_t>& axes) {
+  const std::vector<int64_t> at = ascending("squeeze", axes, v.type().rank());
+  Shape shape = v.shape();
+  for (size_t k = at.size(); k-- > 0;) {
+    if (!(shape[static_cast<size_t>(at[k])] == 1)) throw_invalid("squeeze", fmt::format("axis {} of {} is not of extent 1", at[k], to_string(v.type())));
+    shape.erase(shape.begin() + at[k]);
+  }
+  return reshape(v, shape);
+}
+
+// ---- elementwise ----
+
+Value unary(Op op, const Value& v) { return make(op, {v}); }
+Value binary(Op op, const Value& a, const Value& b) {
+  return make(op, {a, b.type().rank() == 0 && a.type().rank() != 0 ? broadcast(b, a.shape()) : b});
+}
+
+Value operator+(const Value& a, const Value& b) { return binary(Op::add, a, b); }
+Value operator-(const Value& a, const Value& b) { return binary(Op::sub, a, b); }
+Value operator*(const Value& a, const Value& b) { return binary(Op::mul, a, b); }
+Value operator/(const Value& a, const Value& b) { return binary(Op::div, a, b); }
+Value operator-(const Value& a) { return unary(Op::neg, a); }
+Value operator+(const Value& a, double b) { return binary(Op::add, a, full_like(a, b)); }
+Value operator*(const Value& a, double b) { return binary(Op::mul, a, full_like(a, b)); }
+Value operator-(const Value& a, double b) { return binary(Op::sub, a, full_like(a, b)); }
+Value operator-(double a, const Value& b) { return binary(Op::sub, full_like(b, a), b); }
+Value operator/(double a, const Value& b) { return binary(Op::div, full_like(b, a), b); }
+Value exp(const Value& v) { return unary(Op::exp, v); }
+Value log(const Value& v) { return unary(Op::log, v); }
+Value tanh(const Value& v) { return unary(Op::tanh, v); }
+Value rsqrt(const Value& v) { return unary(Op::rsqrt, v); }
+Value square(const Value& v) { return unary(Op::square, v); }
+Value select(const Value& condition, const Value& a, const Value& b) { return make(Op::select, {condition, a, b}); }
+
+Value cast(const Value& v, Dtype dtype) {
+  if (v.dtype() == dtype) return v;
+  Attrs attrs;
+  attrs.dtype = dtype;
+  return make(Op::cast, {v}, std::move(attrs));
+}
+
+Value stop_gradient(const Value& v) { return unary(Op::stop_gradient, v); }
+
+// ---- folds ----
+
+Value fold(kernel::Reducer reducer, const Value& v, std::vector<int64_t> axes, bool keep_dims) {
+  axes = ascending("fold", std::move(axes), v.type().rank());
+  if (axes.empty()) return v;
+  Attrs attrs;
+  attrs.axes = axes;
+  attrs.reducer = reducer;
+  const Value folded = make(Op::fold, {v}, std::move(attrs));
+  return keep_dims ? expand_dims(folded, axes) : folded;
+}
+
+Value sum(const Value& v, std::vector<int64_t> axes, bool keep_dims) { return fold(kernel::Reducer::sum, v, std::move(axes), keep_dims); }
+Value max(const Value& v, std::vector<int64_t> axes, bool keep_dims) { return fold(kernel::Reducer::max, v, std::move(axes), keep_dims); }
+
+Value mean(const Value& v, std::vector<int64_t> axes, bool keep_dims) {
+  double count = 1;
+  for (int64_t axis : axes) {
+    const Dim extent = v.shape()[axis_of("mean", axis, v.type().rank())];
+    if (!extent.is_static()) throw_invalid("mean", fmt::format("axis {} of {} is symbolic: fold a sum and divide by its length", axis, to_string(v.type())));
+    count *= static_cast<double>(extent.bound());
+  }
+  return sum(v, std::move(axes), keep_dims) * (1.0 / count);
+}
+
+Value sum_to(const Value& v, const Shape& shape) {
+  if (v.shape() == shape) return v;
+  const size_t extra = v.shape().size() - std::min(shape.size(), v.shape().size());
+  std::vector<int64_t> axes;
+  for (size_t k = 0; k < v.shape().size(); ++k)
+    if (k < extra || !(v.shape()[k] == shape[k - extra])) axes.push_back(static_cast<int64_t>(k));
+  return reshape(sum(v, std::move(axes)), shape);
+}
+
+// ---- contraction, indexing, random ----
+
+Value dot(const Value& a, const Value& b, std::vector<int64_t> a_contract, std::vector<int64_t> b_contract, std::vector<int64_t> a_batch,
+          std::vector<int64_t> b_batch) {
+  Attrs attrs;
+  attrs.axes = std::move(a_contract);
+  attrs.axes2 = std::move(b_contract);
+  attrs.batch = std::move(a_batch);
+  attrs.batch2 = std::move(b_batch);
+  attrs.dtype = a.dtype();
+  return make(Op::dot, {a, b}, std::move(attrs));
+}
+
+Value matmul(const Value& a, const Value& b) {
+  const int64_t rank = a.type().rank();
+  if (rank < 2 || b.type().rank() != rank)
+    throw_invalid("matmul", fmt::format("needs two arrays of one rank, at least 2, got {} and {}", to_string(a.type()), to_string(b.type())));
+  std::vector<int64_t> batch;
+  for (int64_t k = 0; k + 2 < rank; ++k) batch.push_back(k);
+  return dot(a, b, {rank - 1}, {rank - 2}, batch, batch);
+}
+
+Value gather(const Value& v, const Values& indices, std::vector<int64_t> axes, Shape sizes) {
+  Attrs attrs = shape_attrs(sizes);
+  attrs.axes = std::move(axes);
+  Values inputs{v};
+  inputs.insert(inputs.end(), indices.begin(), indices.end());
+  return make(Op::gather, std::move(inputs), std::move(attrs));
+}
+
+Value take(const Value& v, const Value& indices, int axis) {
+  const size_t at = axis_of("take", axis, v.type().rank());
+  Shape sizes = v.shape();
+  sizes[at] = 1;
+  const Value picked = gather(v, {indices}, {static_cast<int64_t>(at)}, sizes);  // indices, then v's axes with extent 1 at `axis`
+  const int64_t lead = indices.type().rank();
+  const Value rows = squeeze(picked, {lead + static_cast<int64_t>(at)});
+  std::vector<int64_t> order;  // MLX's layout: the indices' axes stand where `axis` was
+  for (size_t k = 0; k < at; ++k) order.push_back(lead + static_cast<int64_t>(k));
+  for (int64_t k = 0; k < lead; ++k) order.push_back(k);
+  for (int64_t k = lead + static_cast<int64_t>(at); k < rows.type().rank(); ++k) order.push_back(k);
+  return permute(rows, std::move(order));
+}
+
+Value scatter(ScatterMode mode, const Value& v, const Values& indices, const Value& updates, std::vector<int64_t> axes) {
+  Attrs attrs;
+  attrs.mode = mode;
+  attrs.axes = std::move(axes);
+  Values inputs{v};
+  inputs.insert(inputs.end(), indices.begin(), indices.end());
+  inputs.push_back(updates);
+  return make(Op::scatter, std::move(inputs), std::move(attrs));
+}
+
+Value random_bits(const Value& key, const Shape& shape) { return make(Op::random_bits, {key}, shape_attrs(shape)); }
+
+Values composite(std::shared_ptr<const Composite> region, Values inputs) {
+  Attrs attrs;
+  attrs.composite = std::move(region);
+  return make_all(Op::composite, std::move(inputs), std::move(attrs));
+}
+
+}  // namespace weft::graph

@@ -1,0 +1,78 @@
+#pragma once
+// Builders: the language in which derivatives and composites are written. Strict: no promotion and no implicit broadcasting (weft/ops.h has those);
+// an operator's shape and dtype rules throw std::invalid_argument as "[name] …".
+#include "graph/node.h"
+#include "graph/table.h"
+
+namespace weft::graph {
+
+/// The node for `op`, checked by its row; one Value for each output.
+Values make_all(Op op, Values inputs, Attrs attrs = {});
+Value make(Op op, Values inputs, Attrs attrs = {});  // the only output
+
+Value parameter(const Type& type, int64_t slot = -1);
+Value data(const Type& type, Storage storage);          // a leaf with storage
+Value constant(Dtype dtype, Number number);             // rank 0
+Value full(const Shape& shape, Dtype dtype, Number number);
+Value full_like(const Value& v, double number);
+Value zeros_like(const Value& v);
+Value iota(const Shape& shape, int axis, Dtype dtype);
+
+Value reshape(const Value& v, const Shape& shape);
+Value permute(const Value& v, std::vector<int64_t> axes);
+Value swap_last(const Value& v);                        // the last two axes
+Value broadcast(const Value& v, const Shape& shape);    // right-aligned; axes of extent 1 or missing repeat; v itself where equal
+Value slice(const Value& v, std::vector<int64_t> start, Shape sizes, std::vector<int64_t> step = {});
+Value slice_axis(const Value& v, int axis, int64_t start, Dim size);
+Value pad(const Value& v, std::vector<int64_t> low, std::vector<int64_t> high, Number number = {});
+Value concat(const Values& vs, int axis);
+Value expand_dims(const Value& v, const std::vector<int64_t>& axes);
+Value squeeze(const Value& v, const std::vector<int64_t>& axes);
+
+Value unary(Op op, const Value& v);
+Value binary(Op op, const Value& a, const Value& b);    // b may be of rank 0: it is broadcast
+Value operator+(const Value& a, const Value& b);
+Value operator-(const Value& a, const Value& b);
+Value operator*(const Value& a, const Value& b);
+Value operator/(const Value& a, const Value& b);
+Value operator-(const Value& a);
+Value operator+(const Value& a, double b);
+Value operator*(const Value& a, double b);
+Value operator-(const Value& a, double b);
+Value operator-(double a, const Value& b);
+Value operator/(double a, const Value& b);
+Value exp(const Value& v);
+Value log(const Value& v);
+Value tanh(const Value& v);
+Value rsqrt(const Value& v);
+Value square(const Value& v);
+Value select(const Value& condition, const Value& a, const Value& b);
+Value cast(const Value& v, Dtype dtype);                // v itself where equal
+Value stop_gradient(const Value& v);
+
+Value fold(kernel::Reducer reducer, const Value& v, std::vector<int64_t> axes, bool keep_dims = false);
+Value sum(const Value& v, std::vector<int64_t> axes, bool keep_dims = false);
+Value max(const Value& v, std::vector<int64_t> axes, bool keep_dims = false);
+Value mean(const Value& v, std::vector<int64_t> axes, bool keep_dims = false);
+/// v summed to `shape`, from which it was broadcast: the transpose of `broadcast`.
+Value sum_to(const Value& v, const Shape& shape);
+
+/// Result axes: batch, free axes of a, free axes of b. Float dtypes only; `dtype` defaults to the operands'.
+Value dot(const Value& a, const Value& b, std::vector<int64_t> a_contract, std::vector<int64_t> b_contract,
+          std::vector<int64_t> a_batch = {}, std::vector<int64_t> b_batch = {});
+Value matmul(const Value& a, const Value& b);           // [..., m, k] · [..., k, n], equal leading axes
+
+/// Result shape: the indices' common shape, then `sizes` (as MLX's gather): result[i…, s…] = v[s… with index k added along axes[k]].
+/// A negative index counts from the end; one outside is clamped to the nearest element, so that no foreign memory is touched.
+Value gather(const Value& v, const Values& indices, std::vector<int64_t> axes, Shape sizes);
+/// Rows of `v` along `axis`: MLX's take.
+Value take(const Value& v, const Value& indices, int axis);
+/// v with updates (indices' shape, then the slice's) put or added at the indices; out-of-range updates are dropped. Repeated indices: `add` adds all of them in
+/// order, `set` keeps the last one.
+Value scatter(ScatterMode mode, const Value& v, const Values& indices, const Value& updates, std::vector<int64_t> axes);
+/// uint32 words of MLX's Threefry layout for key[2] (uint32): notes at the row.
+Value random_bits(const Value& key, const Shape& shape);
+
+Values composite(std::shared_ptr<const Composite> region, Values inputs);
+
+}  // namespace weft::graph

@@ -1,0 +1,21 @@
+#pragma once
+// The named regions: each with its body in primitives, and a derivative of its own where differentiation through the body would spread over more kernels.
+#include "graph/node.h"
+
+namespace weft::graph {
+
+/// exp(x - max) / Σ exp(x - max) along the axes (counted from 0).
+Value softmax(const Value& x, std::vector<int64_t> axes);
+Value logsumexp(const Value& x, std::vector<int64_t> axes, bool keep_dims);
+/// (x - mean) · rsqrt(var + eps) · weight + bias along the last axis; weight and bias may be empty. Statistics in float32 at least.
+Value layer_norm(const Value& x, const Value& weight, const Value& bias, double eps);
+/// 0.5 x (1 + tanh(√(2/π) (x + 0.044715 x³))), and the exact 0.5 x (1 + erf(x/√2)).
+Value gelu_tanh(const Value& x);
+Value gelu(const Value& x);
+/// -log softmax(logits)[target] for logits [..., classes] and integer targets [...]; the result has the targets' shape.
+Value cross_entropy(const Value& logits, const Value& targets);
+/// softmax(scale · q kᵀ + mask) v for q [..., tq, d], k and v [..., tk, d]. `causal` lets row i see columns up to i + tk - tq.
+/// `mask` (may be empty) is bool (false hides) or additive, broadcast to [..., tq, tk].
+Value attention(const Value& q, const Value& k, const Value& v, double scale, bool causal, const Value& mask);
+
+}  // namespace weft::graph

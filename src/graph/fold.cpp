@@ -1,0 +1,161 @@
+// Fold: axes reduced by sum, prod, max, min, all or any. Reads attrs.axes (ascending) and attrs.reducer.
+#include <algorithm>
+#include <array>
+
+#include <fmt/format.h>
+
+#include "base/error.h"
+#include "graph/rows.h"
+
+namespace weft::graph {
+namespace {
+
+using kernel::Reducer;
+
+bool folded(const Attrs& attrs, size_t axis) { return std::binary_search(attrs.axes.begin(), attrs.axes.end(), static_cast<int64_t>(axis)); }
+
+std::vector<Shape> fold_shape(const Attrs& attrs, TypeSpan in) {
+  int64_t previous = -1;
+  for (int64_t axis : attrs.axes) {
+    if (axis <= previous || axis >= in[0].rank())
+      throw_invalid(name(attrs.reducer), fmt::format("axes {} of {} must be distinct, ascending and within the array", list(attrs.axes), to_string(in[0])));
+    previous = axis;
+  }
+  Shape out;
+  for (size_t k = 0; k < in[0].shape.size(); ++k)
+    if (!folded(attrs, k)) out.push_back(in[0].shape[k]);
+  return {out};
+}
+
+std::vector<Dtype> fold_dtype(const Attrs& attrs, TypeSpan in) {
+  const Dtype t = in[0].dtype;
+  const bool logical = attrs.reducer == Reducer::all || attrs.reducer == Reducer::any;
+  if (logical && t != bool_) throw_invalid(name(attrs.reducer), fmt::format("expected a bool array, got {}: compare it with zero first", dtype_name(t)));
+  if (!logical && !is_float(t) && !is_integer(t)) throw_invalid(name(attrs.reducer), fmt::format("expected a numeric array, got {}: cast it first", dtype_name(t)));
+  return {t};
+}
+
+Interval fold_interval(const Attrs& attrs, std::span<const Interval> in, const Type& result) {
+  const Interval range = range_of(result.dtype);
+  // How many elements are folded is not told by the result: only reducers that do not count have a bound.
+  if (is_float(result.dtype) || result.dtype == bool_ || attrs.reducer == Reducer::sum || attrs.reducer == Reducer::prod) return range;
+  // A fold over nothing gives the identity, an end of the range.
+  return attrs.reducer == Reducer::max ? Interval{range.min, in[0].max} : Interval{in[0].min, range.max};
+}
+
+/// v of the folded shape repeated along the folded axes.
+Value unfold(const Value& v, const Node& node, const Value& like) { return broadcast(expand_dims(v, node.attrs().axes), like.shape()); }
+
+/// For max and min: 1 / (number of equal extremes) at each of them, 0 elsewhere.
+Value share(const Node& node, const Value& x, const Value& y) {
+  const Value at = binary(Op::eq, x, unfold(y, node, x));
+  const Value hits = cast(at, x.dtype());
+  return select(at, 1.0 / unfold(sum(hits, node.attrs().axes), node, x), zeros_like(x));
+}
+
+/// At each element the product of the others that are folded with it, without a division: exact where elements are zero, and differentiable again.
+/// A tree of halves: the product of the others is the product of the other half's element and of what is outside both.
+Value others(const Node& node, const Value& x) {
+  const std::vector<int64_t>& axes = node.attrs().axes;
+  std::vector<int64_t> order, inverse(x.shape().size());
+  Shape rest;
+  int64_t n = 1;
+  for (size_t k = 0; k < x.shape().size(); ++k) {
+    if (folded(node.attrs(), k)) continue;
+    order.push_back(static_cast<int64_t>(k));
+    rest.push_back(x.shape()[k]);
+  }
+  order.insert(order.end(), axes.begin(), axes.end());
+  for (size_t k = 0; k < order.size(); ++k) inverse[static_cast<size_t>(order[k])] = static_cast<int64_t>(k);
+  for (int64_t axis : axes) {
+    const Dim extent = x.shape()[static_cast<size_t>(axis)];
+    if (!extent.is_static()) throw_invalid("prod", "the derivative along a symbolic axis is not supported: " + to_string(x.type()));
+    n *= extent.bound();
+  }
+  if (n == 0) return x;
+
+  const int last = static_cast<int>(rest.size());
+  const Value front = permute(x, order);
+  Shape flat = rest;
+  flat.push_back(n);
+  int64_t width = 1;
+  while (width < n) width *= 2;
+  std::vector<int64_t> low(flat.size(), 0), high(flat.size(), 0);
+  high.back() = width - n;
+  const auto half = [&](const Value& v, int which) {
+    const int64_t h = v.shape().back().bound() / 2;
+    return slice_axis(v, last, which * h, h);
+  };
+  Values levels{pad(reshape(front, flat), low, high, Number::of_real(1))};
+  while (levels.back().shape().back().bound() > 1) levels.push_back(half(levels.back(), 0) * half(levels.back(), 1));
+  Value outside = full_like(levels.back(), 1);
+  for (size_t k = levels.size() - 1; k-- > 0;) outside = concat({outside * half(levels[k], 1), outside * half(levels[k], 0)}, last);
+  return permute(reshape(slice_axis(outside, last, 0, n), front.shape()), inverse);
+}
+
+Values fold_vjp(const Node& node, ValueSpan x, ValueSpan y, ValueSpan g) {
+  if (!is_float(x[0].dtype())) return {Value{}};
+  const Value spread = unfold(g[0], node, x[0]);
+  switch (node.attrs().reducer) {
+    case Reducer::sum: return {spread};
+    case Reducer::prod: return {spread * others(node, x[0])};
+    case Reducer::max:
+    case Reducer::min: return {spread * share(node, x[0], y[0])};
+    default: return {Value{}};
+  }
+}
+
+Values fold_jvp(const Node& node, ValueSpan x, ValueSpan y, ValueSpan t) {
+  if (!is_float(x[0].dtype())) return {Value{}};
+  const auto total = [&](const Value& v) { return sum(v, node.attrs().axes); };
+  switch (node.attrs().reducer) {
+    case Reducer::sum: return {total(t[0])};
+    case Reducer::prod: return {total(t[0] * others(node, x[0]))};
+    case Reducer::max:
+    case Reducer::min: return {total(t[0] * share(node, x[0], y[0]))};
+    default: return {Value{}};
+  }
+}
+
+Values fold_vmap(const Node& node, ValueSpan x, std::span<const int> axes) {
+  return {fold(node.attrs().reducer, to_front(x[0], axes[0]), shifted(node.attrs().axes))};
+}
+
+/// A sum may be split along what it sums; other reducers see their axes whole.
+Factors fold_factors(const Attrs& attrs, TypeSpan in, TypeSpan) {
+  Factors f{{factors_from(0, in[0].rank())}, {{}}};
+  for (size_t k = 0; k < in[0].shape.size(); ++k) {
+    if (!folded(attrs, k)) f.outputs[0].push_back(static_cast<int>(k));
+    else if (attrs.reducer != Reducer::sum) f.inputs[0][k] = -1;
+  }
+  return f;
+}
+
+std::vector<HostTensor> fold_reference(const Attrs& attrs, std::span<const HostTensor> in, TypeSpan out) {
+  const Dtype t = out[0].dtype;
+  HostTensor result = host(out[0]);
+  std::fill(result.data.begin(), result.data.end(), kernel::identity(attrs.reducer, t));
+  const std::vector<int64_t> to = bounds(out[0].shape);
+  each_index(bounds(in[0].type.shape), [&](const auto& index, int64_t at) {
+    std::vector<int64_t> where;
+    for (size_t k = 0; k < index.size(); ++k)
+      if (!folded(attrs, k)) where.push_back(index[k]);
+    Number& total = result.data[static_cast<size_t>(position(to, where))];
+    const Number args[] = {total, in[0].data[static_cast<size_t>(at)]};
+    total = kernel::reference(kernel::combine(attrs.reducer), t, args);  // floats stay double here
+    if (!is_float(t)) total = kernel::round_to(total, t);
+  });
+  for (Number& n : result.data) n = kernel::round_to(n, t);
+  return {result};
+}
+
+constexpr auto rows = std::to_array<Row>({
+    {Op::fold, "fold", 1, 1, fold_shape, fold_dtype, fold_interval, fold_vjp, fold_jvp, fold_vmap, fold_factors, -1, fold_reference, 4},
+});
+static_assert(complete(rows, Op::fold));
+
+}  // namespace
+
+std::span<const Row> fold_rows() { return rows; }
+
+}  // namespace weft::graph

@@ -1,0 +1,75 @@
+// Nodes: identity, storage, and destruction of chains of any length.
+#include "graph/node.h"
+
+#include <atomic>
+
+#include "base/error.h"
+
+namespace weft::graph {
+namespace {
+
+std::atomic<uint64_t> next_id{1};
+
+/// Nodes whose last reference went away while another node of this thread was being freed. They are released one after the other by the
+/// outermost destructor: a chain of a hundred thousand nodes needs one stack frame, not a hundred thousand.
+thread_local std::vector<std::shared_ptr<Node>>* pending = nullptr;
+
+const char* short_name(Dtype t) {
+  switch (t.val) {
+    case Dtype::Val::bool_: return "bool";
+    case Dtype::Val::uint8: return "u8";
+    case Dtype::Val::uint16: return "u16";
+    case Dtype::Val::uint32: return "u32";
+    case Dtype::Val::uint64: return "u64";
+    case Dtype::Val::int8: return "i8";
+    case Dtype::Val::int16: return "i16";
+    case Dtype::Val::int32: return "i32";
+    case Dtype::Val::int64: return "i64";
+    case Dtype::Val::float16: return "f16";
+    case Dtype::Val::bfloat16: return "bf16";
+    case Dtype::Val::float32: return "f32";
+    case Dtype::Val::float64: return "f64";
+    case Dtype::Val::complex64: return "c64";
+  }
+  return "?";
+}
+
+}  // namespace
+
+std::string to_string(const Type& type) { return short_name(type.dtype) + weft::to_string(type.shape); }
+
+const Type& Value::type() const { return node->types()[static_cast<size_t>(index)]; }
+
+Node::Node(Op op, Values inputs, Attrs attrs, std::vector<Type> types)
+    : op_(op), inputs_(std::move(inputs)), attrs_(std::move(attrs)), types_(std::move(types)), id_(next_id.fetch_add(1, std::memory_order_relaxed)) {}
+
+Node::~Node() {
+  if (inputs_.empty()) return;
+  if (pending) {
+    for (Value& input : inputs_) pending->push_back(std::move(input.node));
+    return;
+  }
+  std::vector<std::shared_ptr<Node>> list;
+  pending = &list;
+  for (Value& input : inputs_) list.push_back(std::move(input.node));
+  while (!list.empty()) {
+    std::shared_ptr<Node> node = std::move(list.back());
+    list.pop_back();
+    node.reset();  // may append its own inputs
+  }
+  pending = nullptr;
+}
+
+void Node::materialise(std::vector<Storage> storage) {
+  check(storage.size() == types_.size(), "materialise", "one storage for each output");
+  storage_ = std::move(storage);
+  Values dropped;
+  dropped.swap(inputs_);  // freed here, after the node is consistent
+}
+
+std::shared_mutex& structure() {
+  static std::shared_mutex mutex;
+  return mutex;
+}
+
+}  // namespace weft::graph

@@ -1,0 +1,143 @@
+#pragma once
+// The graph: immutable nodes that say what is to be computed. A Value is one output of a node. Nodes are made by `make` (graph/build.h), which
+// checks them against their row of the operator table; they are shared, and freed when nobody can reach them.
+//
+// The one thing about a node that changes: `materialise` gives its outputs storage and lets go of its inputs, once the value has been computed.
+// From then on it is a leaf. `structure()` is the lock for this: shared to read inputs or storage of a node that another thread may evaluate, exclusive to materialise.
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <shared_mutex>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/number.h"
+#include "kernel/scalar.h"
+#include "runtime/buffer.h"
+#include "weft/shape.h"
+
+namespace weft::graph {
+
+enum class Op : uint8_t {
+  // leaves
+  parameter,  // a placeholder, or (with storage) data
+  constant,   // rank 0: attrs.number
+  iota,       // 0, 1, … along attrs.axes[0] of attrs.shape
+  // movement
+  reshape, permute, broadcast, slice, pad, concat,
+  // elementwise: arguments of one shape and dtype (select's condition is bool)
+  neg, abs, sign, square, recip, sqrt, rsqrt, exp, log, sin, cos, tanh, erf, erfinv, sigmoid, floor, ceil, round, bit_not,
+  add, sub, mul, div, max, min, pow, floordiv, mod, bit_and, bit_or, bit_xor, shl, shr, eq, ne, lt, le,
+  select,
+  cast, bitcast, stop_gradient,
+  // folds, contraction, indexing, random
+  fold, dot, gather, scatter, random_bits,
+  composite,  // a named region with a body in primitives
+  count_
+};
+
+enum class ScatterMode : uint8_t { set, add };
+
+struct Type {
+  Shape shape;
+  Dtype dtype = float32;
+  int rank() const { return static_cast<int>(shape.size()); }
+  friend bool operator==(const Type& a, const Type& b) { return a.dtype == b.dtype && a.shape == b.shape; }
+};
+std::string to_string(const Type& type);  // "f32(2,3)"
+
+class Node;
+struct Value {
+  std::shared_ptr<Node> node;
+  int index = 0;
+
+  explicit operator bool() const { return node != nullptr; }
+  const Type& type() const;
+  const Shape& shape() const { return type().shape; }
+  Dtype dtype() const { return type().dtype; }
+  friend bool operator==(const Value&, const Value&) = default;
+};
+using Values = std::vector<Value>;
+
+/// A region with a name. `body` builds the meaning from the inputs in primitives (or other composites); it must depend on nothing else but the
+/// inputs and `key`. `vjp`, where given, replaces differentiation through the body: one cotangent for each input (empty: none flows).
+struct Composite {
+  std::string name;
+  std::string key;  // everything beside the inputs' types that the body depends on, as text: part of the structural hash
+  std::function<Values(std::span<const Value> inputs)> body;
+  std::function<Values(std::span<const Value> inputs, std::span<const Value> outputs, std::span<const Value> cotangents)> vjp;
+};
+
+/// Which fields an operator reads is said beside its row; all others stay empty.
+struct Attrs {
+  std::vector<int64_t> axes;   // iota, concat: [axis]; permute: source axis of each result axis; fold: the folded axes, ascending;
+                               // gather, scatter: the indexed axis of the operand for each index array; dot: contracted axes of the left operand
+  std::vector<int64_t> axes2;  // dot: contracted axes of the right operand, pairwise with axes
+  std::vector<int64_t> batch, batch2;  // dot: batch axes of the left and of the right operand, pairwise
+  Shape shape;                 // reshape, broadcast, iota: the result's shape; slice, gather: sizes of the slice; random_bits: the result's shape
+  std::vector<int64_t> start, step;    // slice: first element and step (never 0) along each axis
+  std::vector<int64_t> low, high;      // pad: elements added before and after along each axis (non-negative), of attrs.number
+  Dtype dtype = float32;       // constant, iota, cast, bitcast, parameter: the result's dtype; dot: the result's dtype (accumulation is at least float32)
+  Number number;               // constant, pad
+  kernel::Reducer reducer = kernel::Reducer::sum;  // fold
+  ScatterMode mode = ScatterMode::set;             // scatter
+  int64_t slot = -1;           // parameter: its number among a graph's inputs, for printing
+  bool literal = false;        // constant: written by a user as a number; eager evaluation passes it as data, so that new values compile nothing
+  std::shared_ptr<const Composite> composite;
+};
+
+/// Where a value lies: element (i, j, …) at data[offset + i·strides[0] + j·strides[1] + …]. Symbolic axes are laid out at their bounds.
+struct Storage {
+  runtime::BufferRef buffer;
+  int64_t offset = 0;  // elements
+  Strides strides;
+};
+
+class Node {
+ public:
+  Node(Op op, Values inputs, Attrs attrs, std::vector<Type> types);
+  ~Node();  // frees long chains without recursion
+  Node(const Node&) = delete;
+  Node& operator=(const Node&) = delete;
+
+  Op op() const { return op_; }
+  const Values& inputs() const { return inputs_; }
+  const Attrs& attrs() const { return attrs_; }
+  const std::vector<Type>& types() const { return types_; }
+  int outputs() const { return static_cast<int>(types_.size()); }
+  uint64_t id() const { return id_; }  // rises with creation: inputs have smaller ids
+
+  /// Storage of output k, or null while it is pending. A node with storage is a leaf, whatever its op was.
+  const Storage* storage(int k) const { return storage_.empty() ? nullptr : &storage_[static_cast<size_t>(k)]; }
+  void materialise(std::vector<Storage> storage);  // one for each output; drops the inputs
+
+ private:
+  Op op_;
+  Values inputs_;
+  Attrs attrs_;
+  std::vector<Type> types_;
+  std::vector<Storage> storage_;
+  uint64_t id_;
+};
+
+std::shared_mutex& structure();
+
+/// A closed function: parameters in order, results in order.
+struct Graph {
+  Values inputs;   // parameter nodes
+  Values outputs;
+};
+
+/// Nodes that `outputs` need, inputs before users, each once; leaves (parameters, nodes with storage) included.
+std::vector<std::shared_ptr<Node>> topological(std::span<const Value> outputs);
+/// Composites replaced by their bodies, all the way down, and nodes rebuilt where an input changed.
+Graph inline_composites(const Graph& graph);
+/// `outputs` with each of `from` replaced by the value of `to` at the same place.
+Values substitute(std::span<const Value> outputs, std::span<const Value> from, std::span<const Value> to);
+
+std::string print(const Graph& graph);
+/// Throws internal_error where a node breaks its row: arity, dtype rule, shape rule.
+void verify(const Graph& graph);
+
+}  // namespace weft::graph

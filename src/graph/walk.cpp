@@ -1,0 +1,153 @@
+// Walks over graphs, all without recursion: topological order, substitution, inlining of composites.
+#include <algorithm>
+#include <unordered_map>
+#include <unordered_set>
+
+#include "base/error.h"
+#include "graph/build.h"
+
+namespace weft::graph {
+namespace {
+
+using Nodes = std::vector<std::shared_ptr<Node>>;
+
+/// Everything `outputs` reach without passing through a node that `stops`, which is not listed itself.
+template <class Stops> Nodes reach(std::span<const Value> outputs, Stops stops) {
+  std::unordered_set<const Node*> seen;
+  std::vector<const std::shared_ptr<Node>*> stack;  // into `outputs` and the inputs of nodes, which stay where they are
+  Nodes nodes;
+  const auto visit = [&](const Value& v) {
+    if (v.node && !stops(*v.node) && seen.insert(v.node.get()).second) stack.push_back(&v.node);
+  };
+  for (const Value& v : outputs) visit(v);
+  while (!stack.empty()) {
+    nodes.push_back(*stack.back());
+    stack.pop_back();
+    for (const Value& v : nodes.back()->inputs()) visit(v);
+  }
+  // A node is made after its inputs, so that ids are a topological order, and the order in which the program was written.
+  std::sort(nodes.begin(), nodes.end(), [](const auto& a, const auto& b) { return a->id() < b->id(); });
+  return nodes;
+}
+
+bool is_region(const Node& node) { return node.op() == Op::composite && !node.storage(0); }
+
+/// New values of rebuilt nodes, by node.
+class Replacements {
+ public:
+  void set(const Value& from, const Value& to) {
+    Values& values = map_[from.node.get()];
+    if (values.empty()) values.resize(static_cast<size_t>(from.node->outputs()));
+    values[static_cast<size_t>(from.index)] = to;
+  }
+  void set(const Node* node, Values values) { map_[node] = std::move(values); }
+
+  Value of(const Value& v) const {
+    const auto found = map_.find(v.node.get());
+    if (found == map_.end() || !found->second[static_cast<size_t>(v.index)]) return v;
+    return found->second[static_cast<size_t>(v.index)];
+  }
+  Values of(std::span<const Value> vs) const {
+    Values out;
+    out.reserve(vs.size());
+    for (const Value& v : vs) out.push_back(of(v));
+    return out;
+  }
+
+  /// The node's inputs after replacement; `changed` says whether any differs.
+  Values inputs(const Node& node, bool& changed) const {
+    Values out = of(node.inputs());
+    changed = out != node.inputs();
+    return out;
+  }
+
+ private:
+  std::unordered_map<const Node*, Values> map_;
+};
+
+Values outputs_of(const std::shared_ptr<Node>& node) {
+  Values out;
+  for (int k = 0; k < node->outputs(); ++k) out.push_back({node, k});
+  return out;
+}
+
+/// Types are kept: whatever is replaced is replaced by a value of the same type.
+Values rebuild(const Node& node, Values inputs) {
+  return outputs_of(std::make_shared<Node>(node.op(), std::move(inputs), node.attrs(), node.types()));
+}
+
+/// The body of a region on `inputs`, checked to mean what the region's type says.
+Values body_of(const Node& node, const Values& inputs) {
+  const Composite& region = *node.attrs().composite;
+  Values results = region.body(inputs);
+  check(results.size() == node.types().size(), region.name, "the body has another number of results");
+  for (size_t k = 0; k < results.size(); ++k)
+    check(results[k].type() == node.types()[k], region.name, "the body's results have other types than the region");
+  return results;
+}
+
+/// Whether the nodes made since `inputs` were there hold a region.
+bool nested(const Values& results, const Values& inputs) {
+  uint64_t before = 0;
+  for (const Value& v : inputs) before = std::max(before, v.node->id());
+  for (const auto& node : reach(results, [&](const Node& n) { return n.id() <= before; }))
+    if (is_region(*node)) return true;
+  return false;
+}
+
+/// One level of regions expanded; whether their bodies hold more.
+bool expand_once(Values& outputs) {
+  Replacements new_values;
+  bool any = false, more = false;
+  for (const auto& node : reach(outputs, [](const Node&) { return false; })) {
+    bool changed = false;
+    Values inputs = new_values.inputs(*node, changed);
+    if (is_region(*node)) {
+      Values results = body_of(*node, inputs);
+      any = true;
+      more = more || nested(results, inputs);
+      new_values.set(node.get(), std::move(results));
+    } else if (changed) {
+      new_values.set(node.get(), rebuild(*node, std::move(inputs)));
+    }
+  }
+  if (any) outputs = new_values.of(outputs);
+  return more;
+}
+
+}  // namespace
+
+std::vector<std::shared_ptr<Node>> topological(std::span<const Value> outputs) {
+  return reach(outputs, [](const Node&) { return false; });
+}
+
+Graph inline_composites(const Graph& graph) {
+  Graph result = graph;
+  while (expand_once(result.outputs)) {
+  }
+  return result;
+}
+
+Values substitute(std::span<const Value> outputs, std::span<const Value> from, std::span<const Value> to) {
+  check(from.size() == to.size(), "substitute", "one replacement for each value");
+  Replacements new_values;
+  std::unordered_set<const Node*> stop;
+  for (size_t k = 0; k < from.size(); ++k) {
+    check(from[k].type() == to[k].type(), "substitute", "a value of type " + to_string(to[k].type()) + " for one of type " + to_string(from[k].type()));
+    new_values.set(from[k], to[k]);
+    if (from[k].node->outputs() == 1) stop.insert(from[k].node.get());
+  }
+  for (const auto& node : reach(outputs, [&](const Node& n) { return stop.count(&n) > 0; })) {
+    bool changed = false;
+    Values inputs = new_values.inputs(*node, changed);
+    if (!changed) continue;
+    const Values rebuilt = rebuild(*node, std::move(inputs));
+    for (int k = 0; k < node->outputs(); ++k) {
+      const Value old{node, k};
+      if (new_values.of(old) == old) new_values.set(old, rebuilt[static_cast<size_t>(k)]);  // an output that is replaced stays so
+    }
+  }
+  return new_values.of(outputs);
+}
+
+}  // namespace weft::graph

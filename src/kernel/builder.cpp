@@ -1,0 +1,308 @@
+// The builder of tile IR: infers result types, folds what is known, keeps the blocks that are being filled.
+#include <bit>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "base/error.h"
+#include "kernel/rules.h"
+
+namespace weft::kernel {
+
+Builder::Builder(std::string name) {
+  kernel_.name = std::move(name);
+  open();
+}
+
+void Builder::refuse(const std::string& message) const { throw_internal("kernel " + kernel_.name, message); }
+
+Ref Builder::param(const std::string& name, Dtype dtype, bool written) {
+  if (!kernel_.locals.empty()) refuse("parameters are declared before local buffers, whose references follow theirs");
+  kernel_.params.push_back({name, dtype, written});
+  return static_cast<Ref>(kernel_.params.size() - 1);
+}
+
+Ref Builder::local(Dtype dtype, int64_t elements) {
+  if (frames_.size() != 1) refuse("local buffers are declared in the outermost block");
+  if (elements < 1) refuse("a local buffer has at least one element");
+  kernel_.locals.push_back({dtype, elements});
+  Inst inst{.op = Op::alloc};
+  inst.number = Number::of_int(elements);
+  inst.ref = static_cast<Ref>(kernel_.params.size() + kernel_.locals.size() - 1);
+  append(inst);
+  return inst.ref;
+}
+
+Dtype Builder::dtype(Ref ref) const {
+  if (!is_ref(kernel_, ref)) refuse(fmt::format("there is no buffer {}", ref));
+  return ref_dtype(kernel_, ref);
+}
+
+Value Builder::new_value(const Type& type) {
+  kernel_.types.push_back(type);
+  splats_.emplace_back();
+  return static_cast<Value>(kernel_.types.size() - 1);
+}
+
+/// Appends `inst` and, unless it is an effect or has its results already, makes its result of inst.type.
+Value Builder::append(Inst inst) {
+  const bool effect = inst.op == Op::store || inst.op == Op::scatter || inst.op == Op::atomic_add || inst.op == Op::alloc ||
+                      inst.op == Op::when || inst.op == Op::loop;
+  if (!effect) inst.results = {new_value(inst.type)};
+  if (const std::string wrong = broken_rule(kernel_, inst); !wrong.empty()) refuse(fmt::format("{}: {}", print_inst(kernel_, inst), wrong));
+  frames_.back().block.insts.push_back(std::move(inst));
+  return effect ? no_value : frames_.back().block.insts.back().results[0];
+}
+
+/// An instruction without arguments: one of each kind is enough in a scope.
+Value Builder::leaf(Inst inst) {
+  const std::string key = fmt::format("{} {} {} {} {} {:x}", static_cast<int>(inst.op), to_string(inst.type), inst.ref, inst.number.integral,
+                                      inst.number.i, std::bit_cast<uint64_t>(inst.number.integral ? 0.0 : inst.number.f));
+  for (const Frame& frame : frames_)
+    if (const auto found = frame.leaves.find(key); found != frame.leaves.end()) return found->second;
+  const bool constant = inst.op == Op::constant;
+  const Number number = inst.number;
+  const Value v = append(std::move(inst));
+  if (constant) splats_[static_cast<size_t>(v)] = number;
+  frames_.back().leaves[key] = v;
+  return v;
+}
+
+Value Builder::symbol(const std::string& name) {
+  size_t k = 0;
+  while (k < kernel_.symbols.size() && kernel_.symbols[k] != name) ++k;
+  if (k == kernel_.symbols.size()) kernel_.symbols.push_back(name);
+  Inst inst{.op = Op::symbol, .type = {int64, {}}};
+  inst.ref = static_cast<Ref>(k);
+  return leaf(std::move(inst));
+}
+
+Value Builder::program_id() { return leaf(Inst{.op = Op::program_id, .type = {int64, {}}}); }
+
+Value Builder::constant(Dtype dtype, Number number, std::vector<int64_t> dims) {
+  Inst inst{.op = Op::constant, .type = {dtype, std::move(dims)}};
+  inst.number = round_to(number, dtype);
+  return leaf(std::move(inst));
+}
+
+Value Builder::arange(int64_t n, Dtype dtype) { return leaf(Inst{.op = Op::arange, .type = {dtype, {n}}}); }
+
+bool Builder::splat(Value v, Number& out) const {
+  const auto& number = splats_.at(static_cast<size_t>(v));
+  if (number) out = *number;
+  return number.has_value();
+}
+
+bool Builder::known(Value v, int64_t& out) const {
+  Number number;
+  if (v == no_value || type(v).rank() != 0 || is_float(type(v).dtype) || !splat(v, number)) return false;
+  out = number.i;
+  return true;
+}
+
+/// The value of an integer operation that needs no instruction: all arguments known, or a neutral or absorbing one.
+Value Builder::fold(ScalarOp op, const std::vector<Value>& args, const Type& result) {
+  std::vector<Number> numbers(args.size());
+  std::vector<bool> constant(args.size());
+  bool all = true;
+  for (size_t k = 0; k < args.size(); ++k) {
+    if (is_float(type(args[k]).dtype) && op != ScalarOp::select) return no_value;
+    constant[k] = splat(args[k], numbers[k]);
+    all = all && constant[k];
+  }
+  if (op == ScalarOp::select) {
+    if (args[1] == args[2]) return args[1];
+    return constant[0] ? args[numbers[0].i != 0 ? 1 : 2] : no_value;
+  }
+  const Dtype t = type(args[0]).dtype;
+  const ScalarInfo& row = info(op);
+  if (is_integer(t) ? !row.integers : !row.booleans) return no_value;  // left to the type rules
+  if (all && result.rank() == 0) return this->constant(result.dtype, reference(op, t, numbers.data()));
+  if (args.size() != 2 || !is_integer(t)) return no_value;
+  auto is = [&](size_t k, int64_t v) { return constant[k] && numbers[k].i == v; };
+  auto zero = [&] { return this->constant(t, Number::of_int(0), result.dims); };
+  switch (op) {
+    case ScalarOp::add: return is(1, 0) ? args[0] : is(0, 0) ? args[1] : no_value;
+    case ScalarOp::sub: return is(1, 0) ? args[0] : args[0] == args[1] ? zero() : no_value;
+    case ScalarOp::mul:
+      if (is(0, 0) || is(1, 0)) return zero();
+      return is(1, 1) ? args[0] : is(0, 1) ? args[1] : no_value;
+    case ScalarOp::floordiv: return is(1, 1) ? args[0] : is(0, 0) ? zero() : no_value;
+    case ScalarOp::mod: return is(1, 1) || is(0, 0) ? zero() : no_value;
+    case ScalarOp::min:
+    case ScalarOp::max: return args[0] == args[1] ? args[0] : no_value;
+    default: return no_value;
+  }
+}
+
+Value Builder::scalar(ScalarOp op, std::span<const Value> operands) {
+  std::vector<Value> args(operands.begin(), operands.end());
+  if (args.size() != static_cast<size_t>(info(op).arity)) refuse(fmt::format("{} takes {} arguments, not {}", info(op).name, info(op).arity, args.size()));
+  std::vector<int64_t> dims;
+  for (Value v : args) {
+    if (v < 0 || static_cast<size_t>(v) >= kernel_.types.size()) refuse(fmt::format("{}: an argument is no value", info(op).name));
+    if (type(v).rank() > 0) dims = type(v).dims;
+  }
+  for (Value& v : args)
+    if (type(v).rank() == 0) v = broadcast(v, dims);
+  const Dtype t = type(args[op == ScalarOp::select ? 1 : 0]).dtype;
+  Inst inst{.op = Op::scalar, .type = {info(op).result == ScalarResult::boolean ? bool_ : t, dims}};
+  inst.scalar_op = op;
+  inst.args = args;
+  bool uniform = true;  // nothing is folded where the types do not fit: append says so
+  for (size_t k = 0; k < args.size(); ++k)
+    uniform = uniform && type(args[k]).dims == dims && type(args[k]).dtype == (op == ScalarOp::select && k == 0 ? bool_ : t);
+  if (uniform)
+    if (const Value folded = fold(op, args, inst.type); folded != no_value) return folded;
+  return append(std::move(inst));
+}
+
+Value Builder::cast(Value v, Dtype to) {
+  const Type from = type(v);
+  if (from.dtype == to) return v;
+  if (Number number; splat(v, number)) return constant(to, reference_cast(number, from.dtype, to), from.dims);
+  return append(Inst{.op = Op::cast, .type = {to, from.dims}, .args = {v}});
+}
+
+Value Builder::bitcast(Value v, Dtype to) {
+  const Type from = type(v);
+  if (from.dtype == to) return v;
+  return append(Inst{.op = Op::bitcast, .type = {to, from.dims}, .args = {v}});
+}
+
+Value Builder::broadcast(Value v, std::vector<int64_t> dims) {
+  const Type from = type(v);
+  if (from.dims == dims) return v;
+  Number number;
+  if (from.rank() == 0 && splat(v, number)) return constant(from.dtype, number, std::move(dims));
+  return append(Inst{.op = Op::broadcast, .type = {from.dtype, std::move(dims)}, .args = {v}});
+}
+
+Value Builder::reshape(Value v, std::vector<int64_t> dims) {
+  const Type from = type(v);
+  if (from.dims == dims) return v;
+  return append(Inst{.op = Op::reshape, .type = {from.dtype, std::move(dims)}, .args = {v}});
+}
+
+Value Builder::transpose(Value v) {
+  const Type from = type(v);
+  if (from.rank() != 2) refuse("transpose takes a tile with two axes, not " + to_string(from));
+  return append(Inst{.op = Op::transpose, .type = {from.dtype, {from.dims[1], from.dims[0]}}, .args = {v}});
+}
+
+Value Builder::reduce(Reducer r, Value v, int axis) {
+  Type result = type(v);
+  if (axis < 0 || axis >= result.rank()) refuse(fmt::format("reduce {}: {} has no axis {}", name(r), to_string(result), axis));
+  result.dims.erase(result.dims.begin() + axis);
+  Inst inst{.op = Op::reduce, .type = std::move(result), .args = {v}};
+  inst.reducer = r;
+  inst.axis = axis;
+  return append(std::move(inst));
+}
+
+Value Builder::dot(Value a, Value b, Value c) {
+  const Type result = type(c);
+  return append(Inst{.op = Op::dot, .type = result, .args = {a, b, c}});
+}
+
+Value Builder::load(Ref ref, Value offset, std::vector<int64_t> dims, std::vector<int64_t> strides, std::vector<Value> limits, Number other) {
+  Inst inst{.op = Op::load, .type = {dtype(ref), std::move(dims)}, .args = {offset}};
+  if (limits.empty()) limits.assign(inst.type.dims.size(), no_value);
+  inst.args.insert(inst.args.end(), limits.begin(), limits.end());
+  inst.number = round_to(other, inst.type.dtype);
+  inst.ref = ref;
+  inst.strides = std::move(strides);
+  return append(std::move(inst));
+}
+
+void Builder::store(Ref ref, Value value, Value offset, std::vector<int64_t> strides, std::vector<Value> limits, bool streaming) {
+  Inst inst{.op = Op::store, .args = {value, offset}};
+  if (limits.empty()) limits.assign(type(value).dims.size(), no_value);
+  inst.args.insert(inst.args.end(), limits.begin(), limits.end());
+  inst.ref = ref;
+  inst.strides = std::move(strides);
+  inst.streaming = streaming;
+  append(std::move(inst));
+}
+
+Value Builder::gather(Ref ref, Value index, Value mask, Number other) {
+  const auto dims = type(index).dims;
+  Inst inst{.op = Op::gather, .type = {dtype(ref), dims}, .args = {index, mask}};
+  inst.number = round_to(other, inst.type.dtype);
+  inst.ref = ref;
+  return append(std::move(inst));
+}
+
+void Builder::scatter(Ref ref, Value value, Value index, Value mask) {
+  Inst inst{.op = Op::scatter, .args = {value, index, mask}};
+  inst.ref = ref;
+  append(std::move(inst));
+}
+
+void Builder::atomic_add(Ref ref, Value value, Value index, Value mask) {
+  Inst inst{.op = Op::atomic_add, .args = {value, index, mask}};
+  inst.ref = ref;
+  append(std::move(inst));
+}
+
+Block Builder::close(std::vector<Value> results) {
+  frames_.back().block.insts.push_back(Inst{.op = Op::yield, .args = std::move(results)});
+  Block block = std::move(frames_.back().block);
+  frames_.pop_back();
+  return block;
+}
+
+std::vector<Value> Builder::loop(Value lo, Value hi, Value step, const std::vector<Value>& initial, const LoopBody& body) {
+  auto check_carried = [&](const std::vector<Value>& next) {
+    if (next.size() != initial.size()) refuse(fmt::format("the loop's body returns {} values, not {}", next.size(), initial.size()));
+    for (size_t k = 0; k < next.size(); ++k)
+      if (!(type(next[k]) == type(initial[k])))
+        refuse(fmt::format("carried value {} of the loop changes from {} to {}", k, to_string(type(initial[k])), to_string(type(next[k]))));
+  };
+  int64_t from = 0, to = 0, by = 0;
+  if (known(step, by) && by <= 0) refuse("a loop's step is positive");
+  if (by > 0 && known(lo, from) && known(hi, to)) {
+    if (to <= from) return initial;
+    if (to - from <= by) {
+      const auto results = body(lo, initial);
+      check_carried(results);
+      return results;
+    }
+  }
+  open();
+  std::vector<Value> arguments{new_value({int64, {}})};
+  for (Value v : initial) arguments.push_back(new_value(Type(type(v))));
+  frames_.back().block.arguments = arguments;
+  std::vector<Value> next = body(arguments[0], {arguments.begin() + 1, arguments.end()});
+  check_carried(next);
+  Inst inst{.op = Op::loop, .args = {lo, hi, step}};
+  inst.blocks.push_back(close(std::move(next)));
+  inst.args.insert(inst.args.end(), initial.begin(), initial.end());
+  for (Value v : initial) inst.results.push_back(new_value(Type(type(v))));
+  if (!initial.empty()) inst.type = type(initial[0]);
+  const std::vector<Value> results = inst.results;
+  append(std::move(inst));
+  return results;
+}
+
+void Builder::when(Value condition, const std::function<void()>& body) {
+  int64_t holds = 0;
+  if (known(condition, holds)) {
+    if (holds != 0) body();
+    return;
+  }
+  open();
+  body();
+  Inst inst{.op = Op::when, .args = {condition}};
+  inst.blocks.push_back(close({}));
+  append(std::move(inst));
+}
+
+Kernel Builder::finish() {
+  if (frames_.size() != 1) refuse("finish is called inside a loop or a condition");
+  kernel_.body = close({});
+  verify(kernel_);
+  return std::move(kernel_);
+}
+
+}  // namespace weft::kernel

@@ -1,0 +1,107 @@
+// The canonical form of a kernel: values renumbered in program order, names and fields without meaning dropped. Kernels that compute the
+// same with the same instructions have one digest, the key under which their code is kept.
+#include <utility>
+
+#include "kernel/rules.h"
+
+namespace weft::kernel {
+namespace {
+
+class Renumbering {
+ public:
+  explicit Renumbering(const Kernel& from) : from_(from), to_(from.types.size(), no_value) {}
+
+  Kernel run() {
+    for (const Param& p : from_.params) out_.params.push_back({"", p.dtype, p.written});
+    out_.symbols.assign(from_.symbols.size(), "");
+    out_.locals = from_.locals;
+    out_.body = block(from_.body);
+    return std::move(out_);
+  }
+
+ private:
+  Value define(Value v) {
+    out_.types.push_back(from_.types.at(static_cast<size_t>(v)));
+    return to_[static_cast<size_t>(v)] = static_cast<Value>(out_.types.size() - 1);
+  }
+
+  Block block(const Block& b) {
+    Block result;
+    for (Value v : b.arguments) result.arguments.push_back(define(v));
+    for (const Inst& i : b.insts) result.insts.push_back(inst(i));
+    return result;
+  }
+
+  // Copies what the instruction's kind gives a meaning to, and nothing else.
+  Inst inst(const Inst& i) {
+    Inst result{.op = i.op};
+    for (Value v : i.args) result.args.push_back(v == no_value ? no_value : to_.at(static_cast<size_t>(v)));
+    for (Value v : i.results) result.results.push_back(define(v));
+    if (!i.results.empty()) result.type = i.type;
+    switch (i.op) {
+      case Op::scalar: result.scalar_op = i.scalar_op; break;
+      case Op::constant: result.number = i.number; break;
+      case Op::symbol: result.ref = i.ref; break;
+      case Op::reduce: result.reducer = i.reducer, result.axis = i.axis; break;
+      case Op::load: result.ref = i.ref, result.strides = i.strides, result.number = i.number; break;
+      case Op::store: result.ref = i.ref, result.strides = i.strides, result.streaming = i.streaming; break;
+      case Op::gather:
+      case Op::alloc: result.ref = i.ref, result.number = i.number; break;
+      case Op::scatter:
+      case Op::atomic_add: result.ref = i.ref; break;
+      default: break;
+    }
+    for (const Block& b : i.blocks) result.blocks.push_back(block(b));
+    return result;
+  }
+
+  const Kernel& from_;
+  std::vector<Value> to_;
+  Kernel out_;
+};
+
+template <class T> void hash_list(Hasher& h, const std::vector<T>& list) {
+  h.number(list.size());
+  for (const T& v : list) h.number(v);
+}
+
+void hash_type(Hasher& h, const Type& t) {
+  h.number(t.dtype.val);
+  hash_list(h, t.dims);
+}
+
+void hash_block(Hasher& h, const Block& b) {
+  hash_list(h, b.arguments);
+  h.number(b.insts.size());
+  for (const Inst& i : b.insts) {
+    h.number(i.op);
+    hash_type(h, i.type);
+    hash_list(h, i.results);
+    hash_list(h, i.args);
+    h.number(i.scalar_op).number(i.reducer).number(i.number.integral).number(i.number.integral ? i.number.i : 0);
+    h.number(__builtin_bit_cast(uint64_t, i.number.integral ? 0.0 : i.number.f));
+    h.number(i.ref).number(i.axis).number(i.streaming);
+    hash_list(h, i.strides);
+    h.number(i.blocks.size());
+    for (const Block& inner : i.blocks) hash_block(h, inner);
+  }
+}
+
+}  // namespace
+
+Kernel canonical(const Kernel& kernel) { return Renumbering(kernel).run(); }
+
+Digest digest(const Kernel& kernel) {
+  const Kernel k = canonical(kernel);
+  Hasher h;
+  h.number(k.params.size());
+  for (const Param& p : k.params) h.number(p.dtype.val).number(p.written);
+  h.number(k.symbols.size()).number(k.locals.size());
+  for (const Local& l : k.locals) h.number(l.dtype.val).number(l.elements);
+  h.number(k.types.size());
+  for (const Type& t : k.types) hash_type(h, t);
+  hash_block(h, k.body);
+  return h.finish();
+}
+
+}  // namespace weft::kernel

@@ -1,0 +1,48 @@
+#pragma once
+// The interpreter's memory: the caller's buffers and a program's local scratch, with every access checked against the bounds and against
+// what the other programs of the launch did. Throws MemoryFault; the interpreter adds kernel, instruction and program.
+#include <stdexcept>
+#include <vector>
+
+#include "kernel/interpret.h"
+
+namespace weft::kernel {
+
+struct MemoryFault : std::runtime_error {
+  using std::runtime_error::runtime_error;
+};
+
+Number read_element(const void* data, Dtype t, int64_t index);
+void write_element(void* data, Dtype t, int64_t index, Number v);
+
+class CheckedMemory {
+ public:
+  CheckedMemory(const Kernel& kernel, std::span<const HostBuffer> buffers);
+  /// Poisons all local buffers; what the programs before it did is remembered.
+  void begin(int64_t program);
+  void poison(Ref local);
+  Number load(Ref ref, int64_t index);
+  void store(Ref ref, int64_t index, Number v);
+  void atomic_add(Ref ref, int64_t index, Number v);
+
+ private:
+  struct Region {
+    Dtype dtype;
+    char* data;
+    int64_t elements;
+    // One entry an element, of written parameters only: 0 nobody, program + 1, or `many`.
+    std::vector<int64_t> writer = {}, adder = {}, reader = {};
+    std::vector<char> own = {};  // storage of a local buffer
+  };
+  static constexpr int64_t many = -1;
+
+  Region& at(Ref ref, int64_t index);
+  bool others(int64_t mark) const { return mark != 0 && mark != program_ + 1; }
+  void mark(int64_t& entry) const { entry = others(entry) ? many : program_ + 1; }
+
+  std::vector<Region> regions_;
+  size_t params_;
+  int64_t program_ = 0;
+};
+
+}  // namespace weft::kernel

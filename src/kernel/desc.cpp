@@ -1,0 +1,38 @@
+#include "kernel/desc.h"
+
+#include <fmt/format.h>
+
+#include "kernel/rules.h"
+
+namespace weft::kernel {
+
+double DotDesc::flops() const {
+  double total = 2.0 * static_cast<double>(m) * static_cast<double>(n) * static_cast<double>(k);
+  const double extras = (bias ? 1.0 : 0.0) + (residual ? 1.0 : 0.0);
+  total += extras * static_cast<double>(m) * static_cast<double>(n);
+  for (int64_t extent : batch) total *= static_cast<double>(extent);
+  return total;
+}
+
+Digest DotDesc::digest() const {
+  Hasher h;
+  for (Dtype t : {a, b, c}) h.number(t.val);
+  for (const auto* list : {&batch, &a_batch, &b_batch, &c_batch}) {
+    h.number(list->size());
+    for (int64_t v : *list) h.number(v);
+  }
+  for (int64_t v : {m, n, k, a_m, a_k, b_k, b_n, c_m, c_n}) h.number(v);
+  return h.number(bias).number(residual).finish();
+}
+
+std::string DotDesc::to_string() const {
+  auto type = [](Dtype t) { return kernel::to_string(Type{t, {}}); };
+  std::string s = "dot " + type(c);
+  if (!(a == c && b == c)) s = fmt::format("dot {}x{}->{}", type(a), type(b), type(c));
+  s += fmt::format(" [{}]x{}x{}x{}", fmt::join(batch, ","), m, n, k);
+  if (bias) s += " +bias";
+  if (residual) s += " +residual";
+  return s;
+}
+
+}  // namespace weft::kernel

@@ -1,0 +1,27 @@
+#pragma once
+// Library descriptors: plain statements of work that a target may answer with a vendor library instead of a generated kernel.
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "base/hash.h"
+#include "weft/dtype.h"
+
+namespace weft::kernel {
+
+/// C[b,m,n] = Σ_k A[b,m,k] · B[b,k,n]  (+ bias[n])  (+ residual[b,m,n]). Strides in elements; a batch axis may have stride 0 in A or B.
+struct DotDesc {
+  Dtype a = float32, b = float32, c = float32;
+  std::vector<int64_t> batch;  // extents of the batch axes
+  int64_t m = 0, n = 0, k = 0;
+  std::vector<int64_t> a_batch, b_batch, c_batch;  // strides of the batch axes
+  int64_t a_m = 0, a_k = 0, b_k = 0, b_n = 0, c_m = 0, c_n = 0;
+  bool bias = false;      // operand 2: c's dtype, n elements, stride 1
+  bool residual = false;  // operand after the bias: shape, strides and dtype of C
+  double flops() const;
+  Digest digest() const;
+  std::string to_string() const;  // "dot f32 [12]x64x64x32 +bias"
+  friend bool operator==(const DotDesc&, const DotDesc&) = default;
+};
+
+}  // namespace weft::kernel

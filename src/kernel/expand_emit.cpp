@@ -1,0 +1,101 @@
+// The instructions behind the expansions: constants and repeated instructions are shared where they are visible.
+#include "kernel/expand_emit.h"
+
+#include <bit>
+#include <utility>
+
+namespace weft::kernel::expansion {
+namespace {
+
+Inst make(Op op, Type type, std::vector<Value> args) {
+  Inst inst{};
+  inst.op = op;
+  inst.type = std::move(type);
+  inst.args = std::move(args);
+  return inst;
+}
+
+}  // namespace
+
+void Emitter::open_block() { scopes_.emplace_back(); }
+
+std::vector<Inst> Emitter::close_block() {
+  std::vector<Inst> insts = std::move(scopes_.back().insts);
+  scopes_.pop_back();
+  return insts;
+}
+
+void Emitter::keep(Inst inst) {
+  if (inst.op == Op::constant) constants_.emplace(inst.results.at(0), inst.number);
+  scopes_.back().insts.push_back(std::move(inst));
+}
+
+Value Emitter::emit(Inst inst) {
+  Key key{static_cast<int64_t>(inst.op), static_cast<int64_t>(inst.scalar_op), static_cast<int64_t>(inst.type.dtype.val),
+          inst.number.integral, inst.number.i, std::bit_cast<int64_t>(inst.number.f), inst.type.rank()};
+  key.insert(key.end(), inst.type.dims.begin(), inst.type.dims.end());
+  key.insert(key.end(), inst.args.begin(), inst.args.end());
+  for (const Scope& scope : scopes_)
+    if (auto it = scope.known.find(key); it != scope.known.end()) return it->second;
+
+  const Value v = static_cast<Value>(types_.size());
+  types_.push_back(inst.type);
+  inst.results = {v};
+  scopes_.back().known.emplace(std::move(key), v);
+  keep(std::move(inst));
+  return v;
+}
+
+Value Emitter::constant(const Type& type, Number number) {
+  Inst inst = make(Op::constant, type, {});
+  inst.number = round_to(number, type.dtype);
+  return emit(std::move(inst));
+}
+
+Value Emitter::scalar(ScalarOp op, std::vector<Value> args) {
+  Type result = type(args.back());
+  if (info(op).result == ScalarResult::boolean) result.dtype = bool_;
+  Inst inst = make(Op::scalar, std::move(result), std::move(args));
+  inst.scalar_op = op;
+  return emit(std::move(inst));
+}
+
+Value Emitter::cast(Value v, Dtype to) {
+  const Type from = type(v);
+  if (from.dtype == to) return v;
+  if (auto it = constants_.find(v); it != constants_.end()) {
+    const Number held = round_to(it->second, from.dtype);
+    return constant({to, from.dims}, reference_cast(held, from.dtype, to));
+  }
+  return emit(make(Op::cast, {to, from.dims}, {v}));
+}
+
+Value Emitter::bitcast(Value v, Dtype to) {
+  return emit(make(Op::bitcast, {to, type(v).dims}, {v}));
+}
+
+Expr apply(ScalarOp op, std::initializer_list<Operand> operands) {
+  Expr like{};
+  for (const Operand& o : operands)
+    if (!o.is_number) like = o.expr;
+  Emitter& emitter = *like.emitter;
+  const Type type = emitter.type(like.value);
+  std::vector<Value> args;
+  for (const Operand& o : operands) {
+    const Number number = is_float(type.dtype) ? Number::of_real(o.number) : Number::of_int(static_cast<int64_t>(o.number));
+    args.push_back(o.is_number ? emitter.constant(type, number) : o.expr.value);
+  }
+  return {&emitter, emitter.scalar(op, std::move(args))};
+}
+
+Expr bitcast(Expr v, Dtype to) { return {v.emitter, v.emitter->bitcast(v.value, to)}; }
+Expr cast(Expr v, Dtype to) { return {v.emitter, v.emitter->cast(v.value, to)}; }
+
+Expr horner(Expr x, std::initializer_list<double> coefficients) {
+  auto c = coefficients.begin();
+  Expr p = fma(*c, x, *(c + 1));
+  for (c += 2; c != coefficients.end(); ++c) p = fma(p, x, *c);
+  return p;
+}
+
+}  // namespace weft::kernel::expansion

@@ -1,0 +1,257 @@
+#include "kernel/rules.h"
+
+#include <bit>
+
+#include <fmt/format.h>
+
+namespace weft::kernel {
+namespace {
+
+using std::string;
+
+// Collects the first complaint.
+struct Rules {
+  const Kernel& kernel;
+  const Inst& inst;
+  string wrong = {};
+
+  bool require(bool ok, const char* message) {
+    if (!ok && wrong.empty()) wrong = message;
+    return wrong.empty();
+  }
+  const Type& arg(size_t k) const { return kernel.types[static_cast<size_t>(inst.args[k])]; }
+  bool int64_scalar(size_t k) const { return arg(k).dtype == int64 && arg(k).rank() == 0; }
+  bool absent(size_t k) const { return inst.args[k] == no_value; }
+
+  bool shape_of_inst() {
+    const bool effect = inst.op == Op::store || inst.op == Op::scatter || inst.op == Op::atomic_add || inst.op == Op::alloc ||
+                        inst.op == Op::when || inst.op == Op::yield;
+    if (effect) require(inst.results.empty(), "an effect has no result");
+    else if (inst.op != Op::loop) require(inst.results.size() == 1, "one result is wanted");
+    for (Value v : inst.results)
+      if (v < 0 || static_cast<size_t>(v) >= kernel.types.size()) return require(false, "a result is not a value of the kernel");
+    for (Value v : inst.args)
+      if (v != no_value && (v < 0 || static_cast<size_t>(v) >= kernel.types.size())) return require(false, "an argument is not a value of the kernel");
+    if (!inst.results.empty()) require(kernel.types[static_cast<size_t>(inst.results[0])] == inst.type, "the type differs from the result's");
+    for (Value v : inst.results) type(kernel.types[static_cast<size_t>(v)]);
+    const size_t blocks = inst.op == Op::loop || inst.op == Op::when ? 1 : 0;
+    return require(inst.blocks.size() == blocks, blocks ? "one body is wanted" : "a body is not wanted");
+  }
+  void type(const Type& t) {
+    require(t.dtype != complex64, "complex64 is no type of a tile");
+    require(t.rank() <= 2, "a tile has at most two axes");
+    for (int64_t d : t.dims) require(d >= 1, "a tile's extents are positive");
+  }
+  // n arguments; those from `optional` on may be absent.
+  bool args(size_t n, size_t optional = SIZE_MAX) {
+    if (!require(inst.args.size() == n, "the number of arguments is wrong")) return false;
+    for (size_t k = 0; k < n && k < optional; ++k) require(!absent(k), "an argument is missing");
+    return wrong.empty();
+  }
+  void number() { require(round_to(inst.number, inst.type.dtype) == inst.number, "the number is not one of the dtype"); }
+  bool memory(Dtype t) {
+    return require(is_ref(kernel, inst.ref), "the reference names no parameter or local buffer") &&
+           require(ref_dtype(kernel, inst.ref) == t, "the dtype differs from the buffer's");
+  }
+  void writable() {
+    if (is_ref(kernel, inst.ref) && !is_local(kernel, inst.ref))
+      require(kernel.params[static_cast<size_t>(inst.ref)].written, "the parameter is not declared as written");
+  }
+
+  void scalar();
+  void broadcast();
+  void reshape();
+  void reduce();
+  void dot();
+  void slice(const Type& tile);
+  void indexed(const Type& tile, size_t index);
+  void loop();
+  void check();
+};
+
+void Rules::scalar() {
+  if (!require(inst.scalar_op < ScalarOp::count_, "there is no such scalar operator")) return;
+  const ScalarInfo& row = info(inst.scalar_op);
+  if (!args(static_cast<size_t>(row.arity))) return;
+  const bool select = inst.scalar_op == ScalarOp::select;
+  const Dtype t = arg(select ? 1 : 0).dtype;
+  if (select) require(arg(0).dtype == bool_, "a select's condition is a bool");
+  for (size_t k = 0; k < inst.args.size(); ++k) {
+    require(arg(k).dims == inst.type.dims, "the arguments and the result have one shape");
+    if (!(select && k == 0)) require(arg(k).dtype == t, "the arguments have one dtype");
+  }
+  require(is_float(t) ? row.floats : is_integer(t) ? row.integers : row.booleans, "the operator is not defined on this dtype");
+  if (inst.scalar_op == ScalarOp::mulhi) require(is_unsigned(t), "the operator is not defined on this dtype");
+  if (inst.scalar_op == ScalarOp::threefry0 || inst.scalar_op == ScalarOp::threefry1) require(t == uint32, "the operator is not defined on this dtype");
+  const Dtype result = row.result == ScalarResult::boolean ? bool_ : t;
+  require(inst.type.dtype == result, "the result's dtype is not the operator's");
+}
+
+void Rules::broadcast() {
+  if (!args(1)) return;
+  const auto &from = arg(0).dims, &to = inst.type.dims;
+  bool ok = from.empty() && !to.empty();
+  if (from.size() == 1) ok = to.size() == 2 && to[1] == from[0];
+  if (from.size() == 2) ok = to.size() == 2 && ((from[1] == 1 && from[0] == to[0]) || (from[0] == 1 && from[1] == to[1]));
+  require(ok, "the shape does not broadcast: scalar to any, [n] to [m,n], [m,1] to [m,n], [1,n] to [m,n]");
+  require(inst.type.dtype == arg(0).dtype, "the dtype changes");
+}
+
+void Rules::reshape() {
+  if (!args(1)) return;
+  const Type& from = arg(0);
+  auto line = [](const Type& t) { return t.rank() == 1 || (t.rank() == 2 && (t.dims[0] == 1 || t.dims[1] == 1)); };
+  require(line(from) && line(inst.type) && from.size() == inst.type.size(), "the shape does not fit: [n], [n,1] and [1,n] go into each other");
+  require(inst.type.dtype == from.dtype, "the dtype changes");
+}
+
+void Rules::reduce() {
+  if (!args(1)) return;
+  const Type& from = arg(0);
+  if (!require(inst.axis >= 0 && inst.axis < from.rank(), "there is no such axis")) return;
+  Type result = from;
+  result.dims.erase(result.dims.begin() + inst.axis);
+  require(inst.type == result, "the result is not the argument without the axis");
+  require(std::has_single_bit(static_cast<uint64_t>(from.dims[static_cast<size_t>(inst.axis)])), "the extent of the axis is no power of two");
+  const ScalarInfo& row = info(combine(inst.reducer));
+  const bool logical = inst.reducer == Reducer::all || inst.reducer == Reducer::any;
+  require(logical ? from.dtype == bool_ : is_float(from.dtype) ? row.floats : is_integer(from.dtype) && row.integers,
+          "the reducer is not defined on this dtype");
+}
+
+void Rules::dot() {
+  if (!args(3)) return;
+  const Type &a = arg(0), &b = arg(1), &c = arg(2);
+  require(is_float(c.dtype) && a.dtype == c.dtype && b.dtype == c.dtype, "the operands have one floating dtype");
+  if (!require(a.rank() == 2 && b.rank() == 2 && c.rank() == 2, "the operands have two axes")) return;
+  require(a.dims[0] == c.dims[0] && b.dims[1] == c.dims[1] && a.dims[1] == b.dims[0], "the shapes are not [m,k] [k,n] [m,n]");
+  require(inst.type == c, "the result's type is not the accumulator's");
+}
+
+// offset and limits of a load or store, whose tile is `tile`
+void Rules::slice(const Type& tile) {
+  const size_t rank = tile.dims.size(), limits = first_limit(inst.op);
+  if (!memory(tile.dtype) || !require(inst.strides.size() == rank, "one stride for each axis is wanted")) return;
+  require(int64_scalar(limits - 1), "the offset is an int64 scalar");
+  for (size_t k = limits; k < limits + rank; ++k) require(absent(k) || int64_scalar(k), "a limit is an int64 scalar");
+}
+
+void Rules::indexed(const Type& tile, size_t index) {
+  if (!memory(tile.dtype)) return;
+  require(arg(index).dtype == int64 && arg(index).dims == tile.dims, "the index is an int64 tile of the value's shape");
+  if (!absent(index + 1)) require(arg(index + 1).dtype == bool_ && arg(index + 1).dims == tile.dims, "the mask is a bool tile of the value's shape");
+}
+
+void Rules::loop() {
+  if (!require(inst.args.size() >= 3, "the number of arguments is wrong") || !args(inst.args.size())) return;
+  const size_t carried = inst.args.size() - 3;
+  for (size_t k = 0; k < 3; ++k) require(int64_scalar(k), "a loop's bounds and step are int64 scalars");
+  require(inst.results.size() == carried, "one result for each carried value is wanted");
+  if (!require(inst.blocks[0].arguments.size() == carried + 1, "the body takes the induction variable and the carried values")) return;
+  for (Value v : inst.blocks[0].arguments)
+    if (!require(v >= 0 && static_cast<size_t>(v) < kernel.types.size(), "an argument of the body is not a value of the kernel")) return;
+  auto type_of = [&](Value v) -> const Type& { return kernel.types[static_cast<size_t>(v)]; };
+  require(type_of(inst.blocks[0].arguments[0]) == Type{int64, {}}, "the induction variable is an int64 scalar");
+  for (size_t k = 0; k < carried && wrong.empty(); ++k) {
+    require(type_of(inst.results[k]) == arg(3 + k), "the type of a carried value changes");
+    require(type_of(inst.blocks[0].arguments[1 + k]) == arg(3 + k), "the type of a carried value changes");
+  }
+}
+
+void Rules::check() {
+  if (!shape_of_inst()) return;
+  const Type int64_type{int64, {}};
+  switch (inst.op) {
+    case Op::constant:
+      if (args(0)) number();
+      break;
+    case Op::program_id:
+      if (args(0)) require(inst.type == int64_type, "the result is an int64 scalar");
+      break;
+    case Op::symbol:
+      if (!args(0)) break;
+      require(inst.type == int64_type, "the result is an int64 scalar");
+      require(inst.ref >= 0 && static_cast<size_t>(inst.ref) < kernel.symbols.size(), "there is no such symbol");
+      break;
+    case Op::arange:
+      if (args(0)) require((inst.type.dtype == int64 || inst.type.dtype == int32) && inst.type.rank() == 1, "the result is int64 or int32 with one axis");
+      break;
+    case Op::scalar: scalar(); break;
+    case Op::cast:
+      if (args(1)) require(arg(0).dims == inst.type.dims, "the shape changes");
+      break;
+    case Op::bitcast:
+      if (!args(1)) break;
+      require(arg(0).dims == inst.type.dims, "the shape changes");
+      require(arg(0).dtype.size == inst.type.dtype.size && arg(0).dtype != bool_ && inst.type.dtype != bool_, "the width changes, or a bool is involved");
+      break;
+    case Op::broadcast: broadcast(); break;
+    case Op::reshape: reshape(); break;
+    case Op::transpose:
+      if (!args(1)) break;
+      require(arg(0).rank() == 2 && inst.type == Type{arg(0).dtype, {arg(0).dims[1], arg(0).dims[0]}}, "the result is not the transposed argument");
+      break;
+    case Op::reduce: reduce(); break;
+    case Op::dot: dot(); break;
+    case Op::load:
+      if (!args(1 + inst.type.dims.size(), 1)) break;
+      slice(inst.type);
+      number();
+      break;
+    case Op::store:
+      if (!require(!inst.args.empty() && !absent(0), "the value is missing") || !args(2 + arg(0).dims.size(), 2)) break;
+      slice(arg(0));
+      writable();
+      for (size_t k = 0; k < inst.strides.size(); ++k)
+        require(inst.strides[k] != 0 || arg(0).dims[k] == 1, "a stride of 0 stores several lanes to one place");
+      break;
+    case Op::gather:
+      if (!args(2, 1)) break;
+      indexed(inst.type, 0);
+      number();
+      break;
+    case Op::scatter:
+    case Op::atomic_add:
+      if (!args(3, 2)) break;
+      indexed(arg(0), 1);
+      writable();
+      if (inst.op == Op::atomic_add) require(arg(0).dtype != bool_, "bools do not add");
+      break;
+    case Op::alloc:
+      if (!args(0) || !require(is_local(kernel, inst.ref), "the reference names no local buffer")) break;
+      require(inst.number == Number::of_int(kernel.locals[static_cast<size_t>(inst.ref) - kernel.params.size()].elements),
+              "the number of elements differs from the local buffer's");
+      break;
+    case Op::loop: loop(); break;
+    case Op::when:
+      if (!args(1)) break;
+      require(arg(0) == Type{bool_, {}}, "the condition is a bool scalar");
+      require(inst.blocks[0].arguments.empty(), "the body takes no arguments");
+      break;
+    case Op::yield: args(inst.args.size()); break;
+    default: require(false, "there is no such instruction");
+  }
+}
+
+}  // namespace
+
+bool is_local(const Kernel& kernel, Ref ref) {
+  return ref >= 0 && static_cast<size_t>(ref) >= kernel.params.size() && is_ref(kernel, ref);
+}
+
+bool is_ref(const Kernel& kernel, Ref ref) { return ref >= 0 && static_cast<size_t>(ref) < kernel.params.size() + kernel.locals.size(); }
+
+Dtype ref_dtype(const Kernel& kernel, Ref ref) {
+  const size_t k = static_cast<size_t>(ref), params = kernel.params.size();
+  return k < params ? kernel.params[k].dtype : kernel.locals.at(k - params).dtype;
+}
+
+size_t first_limit(Op op) { return op == Op::store ? 2 : 1; }
+
+std::string broken_rule(const Kernel& kernel, const Inst& inst) {
+  Rules rules{kernel, inst};
+  rules.check();
+  return rules.wrong;
+}
+
+}  // namespace weft::kernel

@@ -1,0 +1,120 @@
+// The verifier: scopes and structure here, the rules of single instructions in kernel/rules.h.
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "base/error.h"
+#include "kernel/rules.h"
+
+namespace weft::kernel {
+namespace {
+
+class Verifier {
+ public:
+  explicit Verifier(const Kernel& kernel) : kernel_(kernel), state_(kernel.types.size(), unseen), allocated_(kernel.locals.size(), false) {}
+
+  void run() {
+    for (const Param& p : kernel_.params)
+      if (p.dtype == complex64) refuse(nullptr, "complex64 is no type of a parameter");
+    for (const Local& l : kernel_.locals)
+      if (l.elements < 1 || l.dtype == complex64) refuse(nullptr, "a local buffer has at least one element and no complex dtype");
+    if (!kernel_.body.arguments.empty()) refuse(nullptr, "the outermost block takes no arguments");
+    block(kernel_.body, {}, true);
+  }
+
+ private:
+  enum State : char { unseen, visible, left };
+
+  [[noreturn]] void refuse(const Inst* inst, const std::string& message) const {
+    throw_internal("kernel " + kernel_.name, inst ? fmt::format("{}: {}", print_inst(kernel_, *inst), message) : message);
+  }
+
+  void define(const Inst* inst, Value v, std::vector<Value>& scope) {
+    if (v < 0 || static_cast<size_t>(v) >= state_.size()) refuse(inst, fmt::format("value {} does not exist", v));
+    State& state = state_[static_cast<size_t>(v)];
+    if (state != unseen) refuse(inst, fmt::format("value {} is defined twice", v));
+    state = visible;
+    scope.push_back(v);
+  }
+
+  void use(const Inst& inst, Value v) const {
+    if (v == no_value) return;  // whether it may be absent is a rule of the instruction
+    if (v < 0 || static_cast<size_t>(v) >= state_.size()) refuse(&inst, fmt::format("value {} does not exist", v));
+    const State state = state_[static_cast<size_t>(v)];
+    if (state == unseen) refuse(&inst, fmt::format("value {} is used before it is defined", v));
+    if (state == left) refuse(&inst, fmt::format("value {} is used outside its block", v));
+  }
+
+  void allocation(const Inst& inst, bool outermost) {
+    if (!is_local(kernel_, inst.ref)) return;
+    const size_t k = static_cast<size_t>(inst.ref) - kernel_.params.size();
+    if (inst.op == Op::alloc) {
+      if (!outermost) refuse(&inst, "local buffers are made in the outermost block");
+      if (allocated_[k]) refuse(&inst, "the local buffer is made twice");
+      allocated_[k] = true;
+    } else if (inst.op != Op::symbol && !allocated_[k]) {
+      refuse(&inst, "the local buffer is used before it is made");
+    }
+  }
+
+  void block(const Block& b, const std::vector<Type>& yields, bool outermost) {
+    std::vector<Value> scope;
+    for (Value v : b.arguments) define(nullptr, v, scope);
+    if (b.insts.empty() || b.insts.back().op != Op::yield) refuse(nullptr, "a block ends with a yield");
+    for (const Inst& inst : b.insts) {
+      for (Value v : inst.args) use(inst, v);
+      if (const std::string wrong = broken_rule(kernel_, inst); !wrong.empty()) refuse(&inst, wrong);
+      if (touches_memory(inst.op)) allocation(inst, outermost);
+      if (inst.op == Op::yield) {
+        if (&inst != &b.insts.back()) refuse(&inst, "a yield stands inside a block");
+        check_yield(inst, yields);
+      }
+      nested(inst);
+      for (Value v : inst.results) define(&inst, v, scope);
+    }
+    for (Value v : scope) state_[static_cast<size_t>(v)] = left;
+  }
+
+  void nested(const Inst& inst) {
+    if (inst.op == Op::when) block(inst.blocks[0], {}, false);
+    if (inst.op != Op::loop) return;
+    if (by_constant_.size() < kernel_.types.size()) collect_constants(kernel_.body);
+    const int64_t step = by_constant_[static_cast<size_t>(inst.args[2])];
+    if (step <= 0) refuse(&inst, "a loop's step is positive");
+    std::vector<Type> carried;
+    for (size_t k = 3; k < inst.args.size(); ++k) carried.push_back(kernel_.types[static_cast<size_t>(inst.args[k])]);
+    block(inst.blocks[0], carried, false);
+  }
+
+  // Known int64 constants by value; 1 where nothing is known.
+  void collect_constants(const Block& b) {
+    by_constant_.resize(kernel_.types.size(), 1);
+    for (const Inst& inst : b.insts) {
+      if (inst.op == Op::constant && inst.number.integral)
+        for (Value v : inst.results)
+          if (v >= 0 && static_cast<size_t>(v) < by_constant_.size()) by_constant_[static_cast<size_t>(v)] = inst.number.i;
+      for (const Block& inner : inst.blocks) collect_constants(inner);
+    }
+  }
+
+  void check_yield(const Inst& inst, const std::vector<Type>& yields) const {
+    if (inst.args.size() != yields.size()) refuse(&inst, fmt::format("the block yields {} values, not {}", inst.args.size(), yields.size()));
+    for (size_t k = 0; k < yields.size(); ++k)
+      if (!(kernel_.types[static_cast<size_t>(inst.args[k])] == yields[k])) refuse(&inst, "the type of a carried value changes");
+  }
+
+  static bool touches_memory(Op op) {
+    return op == Op::load || op == Op::store || op == Op::gather || op == Op::scatter || op == Op::atomic_add || op == Op::alloc;
+  }
+
+  const Kernel& kernel_;
+  std::vector<State> state_;
+  std::vector<bool> allocated_;
+  std::vector<int64_t> by_constant_;
+};
+
+}  // namespace
+
+void verify(const Kernel& kernel) { Verifier(kernel).run(); }
+
+}  // namespace weft::kernel

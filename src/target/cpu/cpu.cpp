@@ -1,0 +1,152 @@
+#include "target/cpu/cpu.h"
+
+#include <fmt/format.h>
+#include <llvm-c/Core.h>
+#include <llvm/Config/llvm-config.h>
+
+#include <algorithm>
+#include <atomic>
+#include <optional>
+
+#include "base/error.h"
+#include "kernel/expand.h"
+#include "runtime/cache_dir.h"
+#include "runtime/threads.h"
+#include "target/cpu/compile.h"
+#include "target/cpu/onednn.h"
+
+namespace weft::target {
+namespace {
+
+// To be raised with every change to the renderer, the passes or kernel/expand that changes code: old objects on disk then go unused.
+constexpr int generator_version = 1;
+
+// Below this estimate of operations and bytes a launch costs less than waking the team.
+constexpr double least_parallel_work = 50e3;
+
+class CpuExecutable final : public Executable {
+ public:
+  CpuExecutable(std::shared_ptr<Jit> jit, KernelFunction function) : jit_(std::move(jit)), function_(function) {}
+
+  void run(std::span<const Segment> segments, double work) const override {
+    int64_t total = 0;
+    for (const Segment& s : segments) total += s.grid;
+    if (total == 0) return;
+    if (total == 1 || work < least_parallel_work) return range(segments, 0, total);
+    runtime::parallel_for(total, [&](int64_t begin, int64_t end) { range(segments, begin, end); });
+  }
+
+ private:
+  // Program ids count through all segments; a range may begin in one and end in another.
+  void range(std::span<const Segment> segments, int64_t begin, int64_t end) const {
+    int64_t first = 0;
+    for (const Segment& s : segments) {
+      const int64_t from = std::max(begin - first, int64_t{0}), to = std::min(end - first, s.grid);
+      if (from < to) function_(s.buffers.data(), s.symbols.data(), from, to);
+      first += s.grid;
+      if (first >= end) return;
+    }
+  }
+  std::shared_ptr<Jit> jit_;
+  KernelFunction function_;
+};
+
+}  // namespace
+
+struct CpuTarget::Job {
+  kernel::Kernel kernel;  // expanded
+  Digest digest;          // of the expanded kernel
+  std::vector<size_t> wanted_by;  // positions in the batch
+  KernelFunction function = nullptr;
+  bool generated = false;
+};
+
+CpuTarget::CpuTarget(const CpuOptions& options) : options_(options) {
+  initialise_llvm();
+  isa_ = resolve(options);
+  fingerprint_ = fmt::format("cpu-{} llvm-{} {} {} [{}] {}", generator_version, LLVM_VERSION_STRING, isa_.name, isa_.cpu, isa_.features, isa_.vector_bits);
+  jit_ = std::make_shared<Jit>();
+}
+
+std::vector<std::shared_ptr<const Executable>> CpuTarget::compile(std::span<const kernel::Kernel> kernels) {
+  const std::lock_guard lock(mutex_);
+  std::vector<std::shared_ptr<const Executable>> out(kernels.size());
+  std::vector<Digest> digests(kernels.size());
+  std::vector<Job> jobs;
+  std::unordered_map<Digest, size_t> job_of;
+  for (size_t k = 0; k < kernels.size(); ++k) {
+    digests[k] = kernel::digest(kernels[k]);
+    if (auto found = loaded_.find(digests[k]); found != loaded_.end()) {
+      out[k] = found->second;
+      ++stats_.from_memory;
+      continue;
+    }
+    Job job{kernel::expand(kernels[k]), {}, {k}};
+    job.digest = kernel::digest(job.kernel);
+    const auto [place, fresh] = job_of.try_emplace(job.digest, jobs.size());
+    if (fresh) jobs.push_back(std::move(job));
+    else jobs[place->second].wanted_by.push_back(k);
+  }
+  build(jobs);
+  for (const Job& job : jobs) {
+    functions_.emplace(job.digest, job.function);
+    stats_.from_memory += static_cast<int64_t>(job.wanted_by.size()) - 1;
+    for (size_t k : job.wanted_by) {
+      out[k] = std::make_shared<CpuExecutable>(jit_, job.function);
+      loaded_.emplace(digests[k], out[k]);
+    }
+  }
+  return out;
+}
+
+// Code for each job: from this process, from disk, else from the code generator; on as many threads as there is work for.
+void CpuTarget::build(std::vector<Job>& jobs) {
+  std::vector<Job*> missing;
+  for (Job& job : jobs) {
+    if (auto found = functions_.find(job.digest); found != functions_.end()) {
+      job.function = found->second;
+      ++stats_.from_memory;
+    } else {
+      missing.push_back(&job);
+    }
+  }
+  std::atomic<size_t> next{0};
+  const int64_t threads = std::min<int64_t>(runtime::num_threads(), static_cast<int64_t>(missing.size()));
+  runtime::parallel_for(threads, [&](int64_t begin, int64_t end) {
+    if (begin == end) return;
+    std::optional<CodeGenerator> generator;  // made where the disk does not have everything
+    for (size_t k = next++; k < missing.size(); k = next++) {
+      Job& job = *missing[k];
+      const std::string symbol = "weft_" + job.digest.hex();
+      const Digest key = Hasher().text(fingerprint_).digest(job.digest).finish();
+      std::vector<char> object;
+      if (options_.disk_cache)
+        if (auto entry = runtime::cache_get("cpu", key)) object = unseal(*entry);
+      job.generated = object.empty();
+      if (job.generated) {
+        if (!generator) generator.emplace(isa_);
+        object = generator->object(job.kernel, symbol);
+        if (options_.disk_cache) {
+          const std::vector<char> entry = seal(object);
+          runtime::cache_put("cpu", key, entry.data(), entry.size());
+        }
+      }
+      job.function = jit_->load(object, symbol);
+    }
+  });
+  for (const Job* job : missing) ++(job->generated ? stats_.compiled : stats_.from_disk);
+}
+
+CompileStats CpuTarget::stats() const {
+  const std::lock_guard lock(mutex_);
+  return stats_;
+}
+
+std::shared_ptr<const LibraryCall> CpuTarget::library(const kernel::DotDesc& desc) { return libraries_enabled() ? onednn_dot(desc) : nullptr; }
+
+Target& cpu() {
+  static CpuTarget* const target = new CpuTarget;  // never destroyed: executables may outlive every static
+  return *target;
+}
+
+}  // namespace weft::target

@@ -1,0 +1,31 @@
+#pragma once
+// oneDNN's answer to a matrix product (its v2 and v3 API). Built without WEFT_HAVE_ONEDNN, every answer is
+// null.
+//
+// The rule: oneDNN takes a product when
+//   - the dtypes are f32·f32→f32, bf16·bf16→bf16 or bf16·bf16→f32;
+//   - batch·m·n·k >= onednn_min_work: a call costs about 0.7 µs before the first product, generated code
+//   about 0.05 µs;
+//   - one of the last two strides of A and of B is 1, and C's rows, or its columns, are contiguous (columns:
+//   the transposed product is
+//     computed, without a bias only);
+//   - oneDNN has an optimised implementation for that layout (never its reference one).
+// Everything else is left to generated code. The answer depends on the descriptor alone, not on timing.
+// Results may differ in the last bits between numbers of threads, because oneDNN may split k among them.
+#include <memory>
+#include <string>
+
+#include "kernel/desc.h"
+#include "target/target.h"
+
+namespace weft::target {
+
+inline constexpr double onednn_min_work = 32.0 * 32.0 * 32.0;
+
+/// Null where the rule says no, or where oneDNN declines. The call may run on any thread, also inside the
+/// thread team (then on that thread alone).
+std::shared_ptr<const LibraryCall> onednn_dot(const kernel::DotDesc& desc);
+/// "2.6.3", or "" where built without it.
+std::string onednn_version();
+
+}  // namespace weft::target

@@ -1,0 +1,28 @@
+#pragma once
+// Which instruction set generated code may use: in goes a name, out come LLVM's CPU and feature strings and the few facts that the
+// renderer decides by. All of it is part of a kernel's key in the object cache.
+#include <cstdint>
+#include <string>
+
+namespace weft::target {
+
+struct CpuOptions {
+  std::string isa = "native";  // or "generic" (the baseline of the architecture), "avx2", "avx512": for tests and for portable caches
+  bool disk_cache = true;
+};
+
+struct Isa {
+  std::string name;      // as asked for
+  std::string cpu;       // LLVM's name of the processor
+  std::string features;  // LLVM's feature list
+  int vector_bits = 128;
+  bool gathers = false;   // vector gathers of 4- and 8-byte elements
+  bool scatters = false;  // vector scatters of the same
+  bool half = false;      // conversion between float16 and float32 in hardware
+  bool range = false;     // vrangeps: one instruction for the order of ±0 in max and min
+};
+
+/// Throws std::invalid_argument for an unknown name, or one that this processor cannot run.
+Isa resolve(const CpuOptions& options);
+
+}  // namespace weft::target

@@ -1,0 +1,69 @@
+#pragma once
+// What a device target offers the compiler: code for tile kernels, and library calls for descriptors. A target knows tile IR and descriptors,
+// never the graph.
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/hash.h"
+#include "kernel/desc.h"
+#include "kernel/tile.h"
+
+namespace weft::target {
+
+/// One launch of one kernel may cover several segments: the same code over other buffers, symbols and grids (the optimiser step over all
+/// parameters is one launch). Programs of all segments are independent.
+struct Segment {
+  std::span<void* const> buffers;       // one for each kernel parameter
+  std::span<const int64_t> symbols;     // one for each kernel symbol
+  int64_t grid;                         // number of programs
+};
+
+/// A compiled kernel: immutable, callable from any thread.
+class Executable {
+ public:
+  virtual ~Executable() = default;
+  /// Runs all programs of all segments and returns when they are done. `work` is an estimate of the launch's basic operations and bytes
+  /// together: little work stays on the calling thread. Results do not depend on the number of threads.
+  virtual void run(std::span<const Segment> segments, double work) const = 0;
+};
+
+/// A library call with its primitive made and its workspace known.
+class LibraryCall {
+ public:
+  virtual ~LibraryCall() = default;
+  virtual std::string name() const = 0;  // "onednn brg:avx512_core"
+  virtual void run(std::span<void* const> operands) const = 0;  // A, B, [bias], [residual], C
+};
+
+struct CompileStats {
+  int64_t compiled = 0;     // kernels that went through the code generator
+  int64_t from_disk = 0;    // objects found in the cache on disk
+  int64_t from_memory = 0;  // already loaded in this process
+};
+
+class Target {
+ public:
+  virtual ~Target() = default;
+  /// Everything that generated code depends on beside the kernel: code generator version, ISA, vector width, compiler version.
+  virtual std::string fingerprint() const = 0;
+  /// Lanes of a native vector register for elements of `bytes` bytes.
+  virtual int64_t lanes(int64_t bytes) const = 0;
+  /// Code for each kernel, in order; the same kernel (by digest) is compiled once in a process and once in the life of a cache folder.
+  virtual std::vector<std::shared_ptr<const Executable>> compile(std::span<const kernel::Kernel> kernels) = 0;
+  /// A library's answer to a descriptor, or nothing where no library takes it or the stated rule prefers generated code.
+  virtual std::shared_ptr<const LibraryCall> library(const kernel::DotDesc& desc) = 0;
+  virtual CompileStats stats() const = 0;
+};
+
+/// The CPU target of this process (made on first use), and one that compiles and runs nothing, for tests of the compiler.
+Target& cpu();
+Target& null();
+
+/// Libraries may be switched off (`weft train --no-libraries`, tests): everything then runs through generated kernels. Default on where built in.
+void set_libraries_enabled(bool on);
+bool libraries_enabled();
+
+}  // namespace weft::target

@@ -1,0 +1,154 @@
+// Promotion, categories and names of dtypes; both half formats over all their values.
+#include <doctest/doctest.h>
+
+#include <bit>
+#include <cmath>
+#include <limits>
+#include <sstream>
+#include <string>
+
+#include "base/half.h"
+#include "weft/dtype.h"
+
+using namespace weft;
+
+namespace {
+
+constexpr Dtype all[] = {bool_, uint8, uint16, uint32, uint64, int8, int16, int32, int64,
+                         float16, bfloat16, float32, float64, complex64};
+
+/// The whole lattice, row by column in the order of `all`, in the codes of `coded`.
+const char* const promotion[14] = {
+    "b1 u1 u2 u4 u8 i1 i2 i4 i8 f2 h2 f4 f8 c8",
+    "u1 u1 u2 u4 u8 i2 i2 i4 i8 f2 h2 f4 f8 c8",
+    "u2 u2 u2 u4 u8 i4 i4 i4 i8 f2 h2 f4 f8 c8",
+    "u4 u4 u4 u4 u8 i8 i8 i8 i8 f2 h2 f4 f8 c8",
+    "u8 u8 u8 u8 u8 f4 f4 f4 f4 f2 h2 f4 f8 c8",
+    "i1 i2 i4 i8 f4 i1 i2 i4 i8 f2 h2 f4 f8 c8",
+    "i2 i2 i4 i8 f4 i2 i2 i4 i8 f2 h2 f4 f8 c8",
+    "i4 i4 i4 i8 f4 i4 i4 i4 i8 f2 h2 f4 f8 c8",
+    "i8 i8 i8 i8 f4 i8 i8 i8 i8 f2 h2 f4 f8 c8",
+    "f2 f2 f2 f2 f2 f2 f2 f2 f2 f2 f4 f4 f8 c8",
+    "h2 h2 h2 h2 h2 h2 h2 h2 h2 f4 h2 f4 f8 c8",
+    "f4 f4 f4 f4 f4 f4 f4 f4 f4 f4 f4 f4 f8 c8",
+    "f8 f8 f8 f8 f8 f8 f8 f8 f8 f8 f8 f8 f8 c8",
+    "c8 c8 c8 c8 c8 c8 c8 c8 c8 c8 c8 c8 c8 c8",
+};
+const std::string codes = "b1 u1 u2 u4 u8 i1 i2 i4 i8 f2 h2 f4 f8 c8";
+
+Dtype coded(const std::string& code) { return all[codes.find(code) / 3]; }
+
+}  // namespace
+
+TEST_CASE("dtype: promotion is the whole table, and symmetric") {
+  for (int a = 0; a < 14; ++a)
+    for (int b = 0; b < 14; ++b) {
+      INFO(dtype_name(all[a]), " with ", dtype_name(all[b]));
+      const Dtype expected = coded(std::string(promotion[a]).substr(static_cast<size_t>(3 * b), 2));
+      CHECK(promote_types(all[a], all[b]) == expected);
+      CHECK(promote_types(all[a], all[b]).size == expected.size);
+      CHECK(promote_types(all[b], all[a]) == expected);
+    }
+}
+
+TEST_CASE("dtype: categories") {
+  for (Dtype t : all) {
+    CHECK(issubdtype(t, generic));
+    CHECK(issubdtype(t, t));
+    CHECK(issubdtype(t, number) == (t != bool_));
+    CHECK(issubdtype(t, integer) == (t.val >= Dtype::Val::uint8 && t.val <= Dtype::Val::int64));
+    CHECK(issubdtype(t, unsignedinteger) == (t.val >= Dtype::Val::uint8 && t.val <= Dtype::Val::uint64));
+    CHECK(issubdtype(t, inexact) == (t.val >= Dtype::Val::float16));
+    CHECK(issubdtype(t, floating) == (t.val >= Dtype::Val::float16 && t != complex64));
+    CHECK(issubdtype(t, complexfloating) == (t == complex64));
+  }
+  CHECK_FALSE(issubdtype(float32, float64));
+  CHECK(issubdtype(floating, inexact));
+  CHECK(issubdtype(signedinteger, integer));
+  CHECK_FALSE(issubdtype(integer, signedinteger));
+  CHECK_FALSE(issubdtype(inexact, integer));
+  CHECK(kindof(bool_) == generic);
+  CHECK(kindof(int16) == signedinteger);
+}
+
+TEST_CASE("dtype: names, sizes, C++ types") {
+  const int sizes[] = {1, 1, 2, 4, 8, 1, 2, 4, 8, 2, 2, 4, 8, 8};
+  for (int k = 0; k < 14; ++k) {
+    CHECK(dtype_from_name(dtype_name(all[k])) == all[k]);
+    CHECK(size_of(all[k]) == sizes[k]);
+  }
+  std::ostringstream out;
+  out << bfloat16;
+  CHECK(out.str() == "bfloat16");
+  CHECK(dtype_from_name("bool_") == bool_);
+  CHECK_THROWS_WITH_AS(dtype_from_name("float31"),
+                       "[dtype_from_name] no dtype is called \"float31\"; there are bool, uint8, uint16, uint32, uint64, int8, int16, int32, "
+                       "int64, float16, bfloat16, float32, float64, complex64",
+                       std::invalid_argument);
+  CHECK(Dtype(TypeToDtype<float>()) == float32);
+  CHECK(Dtype(TypeToDtype<double>()) == float32);
+  CHECK(Dtype(TypeToDtype<bfloat16_t>()) == bfloat16);
+  CHECK(Dtype(TypeToDtype<uint8_t>()) == uint8);
+}
+
+namespace {
+
+/// The value of a half by its definition: (-1)^s · mantissa · 2^exponent.
+double by_definition(uint16_t bits, int mantissa_bits, int bias) {
+  const int exponent_bits = 15 - mantissa_bits;
+  const int e = (bits >> mantissa_bits) & ((1 << exponent_bits) - 1), m = bits & ((1 << mantissa_bits) - 1);
+  const double sign = bits & 0x8000 ? -1.0 : 1.0;
+  if (e == (1 << exponent_bits) - 1) return m ? std::nan("") : sign * std::numeric_limits<double>::infinity();
+  if (e == 0) return sign * std::ldexp(m, 1 - bias - mantissa_bits);
+  return sign * std::ldexp(m + (1 << mantissa_bits), e - bias - mantissa_bits);
+}
+
+/// All 65536 values widen to their definition and narrow back to themselves; between each two neighbours the midpoint goes to the even
+/// one and the floats beside it to the nearer one, which is rounding to nearest even for every float there is.
+template <class Widen, class Narrow> int half_faults(int mantissa_bits, int bias, Widen widen, Narrow narrow) {
+  int faults = 0;
+  const int infinity = ((1 << (15 - mantissa_bits)) - 1) << mantissa_bits;
+  for (int k = 0; k < 65536; ++k) {
+    const uint16_t bits = static_cast<uint16_t>(k);
+    const float f = widen(bits);
+    if ((k & 0x7fff) > infinity) {
+      const int quiet = k | (1 << (mantissa_bits - 1));
+      faults += !std::isnan(f) || narrow(f) != quiet;
+      continue;
+    }
+    faults += static_cast<double>(f) != by_definition(bits, mantissa_bits, bias) || std::signbit(f) != (k >= 0x8000);
+    faults += narrow(f) != bits;
+    if ((k & 0x7fff) == infinity) continue;
+    const uint16_t above = static_cast<uint16_t>(k + 1), even = k & 1 ? above : bits;  // away from zero
+    const float far = f < 0 || std::signbit(f) ? -INFINITY : INFINITY;
+    const bool last = (k & 0x7fff) + 1 == infinity;
+    // beyond the largest value, the boundary to infinity lies where the next value would be
+    const double next = last ? std::copysign(std::ldexp(1.0, bias + 1), static_cast<double>(f)) : by_definition(above, mantissa_bits, bias);
+    const float middle = static_cast<float>((static_cast<double>(f) + next) / 2);
+    faults += narrow(middle) != even;
+    faults += narrow(std::nextafter(middle, 0.0f)) != bits;
+    faults += narrow(std::nextafter(middle, far)) != above;
+  }
+  return faults;
+}
+
+}  // namespace
+
+TEST_CASE("bfloat16: every value, every rounding boundary") {
+  CHECK(half_faults(7, 127, bf16_to_float, float_to_bf16) == 0);
+  CHECK(bfloat16_t(1.0f).bits == 0x3f80);
+  CHECK(static_cast<float>(bfloat16_t(3.14159f)) == 3.140625f);
+}
+
+TEST_CASE("float16: every value, every rounding boundary") {
+  CHECK(half_faults(10, 15, f16_to_float, float_to_f16) == 0);
+  CHECK(float16_t(1.0f).bits == 0x3c00);
+  CHECK(float16_t(65504.0f).bits == 0x7bff);
+  CHECK(float16_t(65519.996f).bits == 0x7bff);
+  CHECK(float16_t(65520.0f).bits == 0x7c00);
+  CHECK(float16_t(1e9f).bits == 0x7c00);
+  CHECK(float16_t(0x1p-25f).bits == 0);
+  CHECK(float16_t(0x1.000002p-25f).bits == 1);
+  CHECK(float16_t(-1e-30f).bits == 0x8000);
+  CHECK(static_cast<float>(float16_t(0.1f)) == 0.0999755859375f);
+}

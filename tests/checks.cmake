@@ -1,0 +1,38 @@
+# Tests that are no doctest programs: of the tree itself, of what the build exports and installs, of the program from outside.
+find_package(Python3 REQUIRED COMPONENTS Interpreter)
+set(checks ${CMAKE_CURRENT_SOURCE_DIR}/checks)
+
+# weft_check(NAME TIMEOUT COMMAND…)
+function(weft_check name timeout)
+  add_test(NAME ${name} COMMAND ${ARGN})
+  set_tests_properties(${name} PROPERTIES TIMEOUT ${timeout} ENVIRONMENT "OMP_WAIT_POLICY=passive;WEFT_CACHE_DIR=${PROJECT_BINARY_DIR}/test-cache")
+endfunction()
+
+# What scripts/test builds under a sanitizer: all that the tests run, and nothing else.
+get_property(targets DIRECTORY ${CMAKE_CURRENT_SOURCE_DIR} PROPERTY BUILDSYSTEM_TARGETS)
+list(FILTER targets INCLUDE REGEX "^test_")
+if(WEFT_BUILD_EXAMPLES)
+  list(APPEND targets examples)
+endif()
+if(TARGET weft_program)
+  list(APPEND targets weft_program)
+endif()
+add_custom_target(test_programs)
+if(targets)
+  add_dependencies(test_programs ${targets})
+endif()
+
+weft_check(check_layers 60 ${Python3_EXECUTABLE} ${checks}/check_layers.py ${PROJECT_SOURCE_DIR})
+weft_check(check_readme 60 ${Python3_EXECUTABLE} ${checks}/check_readme.py ${PROJECT_SOURCE_DIR})
+weft_check(check_the_checks 120 ${Python3_EXECUTABLE} ${checks}/test_checks.py)
+get_target_property(weft_type weft TYPE)
+if(weft_type STREQUAL "SHARED_LIBRARY" AND NOT WEFT_SANITIZE)  # a sanitizer exports its own names, and its runtime must be linked by all
+  weft_check(check_exports 60 ${Python3_EXECUTABLE} ${checks}/check_exports.py $<TARGET_FILE:weft> ${CMAKE_NM})
+  weft_check(check_consumer 300 ${checks}/check_consumer.sh ${PROJECT_SOURCE_DIR} ${PROJECT_BINARY_DIR})
+endif()
+if(TARGET weft_program)
+  weft_check(demo_small 600 ${Python3_EXECUTABLE} ${checks}/check_demo.py $<TARGET_FILE:weft_program> ${PROJECT_SOURCE_DIR})
+  if(EXISTS ${CMAKE_CURRENT_SOURCE_DIR}/tools/test_cli.py)
+    weft_check(tools_cli 1200 ${Python3_EXECUTABLE} ${CMAKE_CURRENT_SOURCE_DIR}/tools/test_cli.py $<TARGET_FILE:weft_program> ${WEFT_TEST_DATA})
+  endif()
+endif()

@@ -1,0 +1,169 @@
+#!/usr/bin/env python3
+"""Holds every include of the tree against the layers of docs/design.md, and every file against its length.
+
+usage: check_layers.py [ROOT]
+
+A layer sees itself and what is below it. Public headers belong to the layer that implements them (PUBLIC). External headers stay where
+THIRD_PARTY says. Prints one line for each breach and exits with 1 where there is one.
+"""
+import re
+import sys
+from pathlib import Path
+
+MAX_LINES = 600
+
+# Bottom to top; the layers of one line do not see each other. `target` is the contract that all targets share.
+LAYERS = [
+    ["base"],
+    ["runtime"],
+    ["dist"],
+    ["kernel"],
+    ["target"],
+    ["target/null", "target/cpu", "target/cuda"],
+    ["graph"],
+    ["compiler"],
+    ["array"],
+    ["transforms"],
+    ["io"],
+    ["text"],
+    ["data"],
+    ["optim"],
+    ["nn"],
+    ["models"],
+    ["tools", "bindings", "examples", "bench"],
+]
+RANK = {layer: rank for rank, layers in enumerate(LAYERS) for layer in layers}
+
+# Public header -> its layer.
+PUBLIC = {
+    "api.h": "base", "shape.h": "base", "dtype.h": "base",
+    "array.h": "array", "device.h": "array", "memory.h": "array", "ops.h": "array", "random.h": "array", "fast.h": "array",
+    "transforms.h": "transforms", "compile.h": "transforms",
+    "io.h": "io", "text.h": "text", "data.h": "data", "optim.h": "optim", "nn.h": "nn", "weft.h": "models",
+}
+
+# (what the header's name looks like, its name in messages, the layers that may include it). Always in .cpp files only, except inside src/target.
+THIRD_PARTY = [
+    (re.compile(r"^(llvm|llvm-c|clang)/"), "LLVM", {"target/cpu"}),
+    (re.compile(r"^(dnnl|oneapi/)"), "oneDNN", {"target/cpu"}),
+    (re.compile(r"^omp\.h$"), "OpenMP", {"runtime"}),
+    (re.compile(r"^(cuda|nvrtc|cublas|cudnn|nccl|cufft|cusolver)"), "CUDA", {"target/cuda"}),
+    (re.compile(r"^nlohmann/"), "nlohmann-json", {"io", "text", "data", "models", "tools", "bindings", "bench"}),
+    (re.compile(r"^fmt/"), "fmt", set(RANK)),
+    (re.compile(r"^CLI/"), "CLI11", {"tools"}),
+    (re.compile(r"^zlib\.h$"), "zlib", {"io", "data"}),
+    (re.compile(r"^benchmark/"), "Google Benchmark", {"bench"}),
+]
+
+INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]', re.MULTILINE)
+
+
+def layer_of_file(path):
+    """The layer of a file, by its path from the root; None where the path belongs to none."""
+    parts = path.parts
+    if parts[0] == "include":
+        return PUBLIC.get("/".join(parts[2:]))
+    if parts[0] == "src":
+        return layer_of_folder(parts[1:-1])
+    return parts[0] if parts[0] in RANK else None
+
+
+def layer_of_folder(parts):
+    for length in (2, 1):
+        if "/".join(parts[:length]) in RANK and len(parts) >= length:
+            return "/".join(parts[:length])
+    return None
+
+
+def layer_of_include(name):
+    """The layer of a header of ours, "" for a header of nobody in this tree."""
+    parts = name.split("/")
+    if parts[0] == "weft":
+        return PUBLIC.get("/".join(parts[1:]))
+    return layer_of_folder(parts[:-1]) or ""
+
+
+def may_see(layer, other):
+    """Whether a file of `layer` may include a header of `other`."""
+    return layer == other or RANK[other] < RANK[layer]
+
+
+def third_party(path, layer, name):
+    """What is wrong with an external include; None where nothing is."""
+    for pattern, label, layers in THIRD_PARTY:
+        if not pattern.match(name):
+            continue
+        if layer not in layers:
+            return f"{label} belongs in {', '.join(sorted(layers))} only"
+        if path.suffix == ".h" and not layer.startswith("target/"):
+            return f"{label} must not be included by a header"
+        return None
+    is_standard = "/" not in name and "." not in name
+    is_system = re.match(r"^(sys/|sched\.h|unistd\.h|fcntl\.h|cxxabi\.h|dlfcn\.h|pthread\.h|immintrin\.h|x86intrin\.h|sanitizer/|signal\.h|termios\.h|poll\.h)", name)
+    if is_standard:
+        return None
+    if is_system:
+        return "a public header includes the C++ standard library only" if path.parts[0] == "include" else None
+    return "is not known to this check: enter it in THIRD_PARTY"
+
+
+def check_file(root, path):
+    """All breaches of one file."""
+    text = (root / path).read_text(encoding="utf-8")
+    lines = text.count("\n")
+    if lines > MAX_LINES:
+        yield f"{path}: {lines} lines are more than {MAX_LINES}: a file is one idea"
+    layer = layer_of_file(path)
+    if layer is None:
+        yield f"{path}: belongs to no layer: enter it in check_layers.py"
+        return
+    for match in INCLUDE.finditer(text):
+        name, place = match.group(2), f"{path}:{text.count(chr(10), 0, match.start(2)) + 1}"
+        other = layer_of_include(name)
+        if other is None:
+            yield f"{place}: {name} is in no layer: enter it in PUBLIC of check_layers.py"
+        elif other == "":
+            beside = (root / path).parent / name
+            if match.group(1) == '"' and beside.exists():
+                continue
+            problem = third_party(path, layer, name)
+            if problem:
+                yield f"{place}: {name}: {problem}"
+        elif not may_see(layer, other):
+            yield f"{place}: {layer} includes {name} of {other}, which is above or beside it"
+        elif path.parts[0] == "include" and not name.startswith("weft/"):
+            yield f"{place}: a public header includes {name}, which is not installed"
+
+
+def layers_of_build(root):
+    """WEFT_LAYERS of the build must be in this order too."""
+    cmake = root / "cmake" / "WeftLayers.cmake"
+    if not cmake.exists():
+        return
+    listed = re.search(r"set\(WEFT_LAYERS ([^)]*)\)", cmake.read_text()).group(1).split()
+    unknown = [layer for layer in listed if layer not in RANK]
+    if unknown:
+        yield f"cmake/WeftLayers.cmake: layers unknown to check_layers.py: {', '.join(unknown)}"
+    elif [RANK[layer] for layer in listed] != sorted(RANK[layer] for layer in listed):
+        yield "cmake/WeftLayers.cmake: WEFT_LAYERS is not in the order of the layers"
+
+
+def main():
+    root = Path(sys.argv[1] if len(sys.argv) > 1 else Path(__file__).parents[2]).resolve()
+    files = sorted(path.relative_to(root) for folder in ("include", "src", "models", "tools", "bindings", "examples", "bench")
+                   for path in (root / folder).rglob("*") if path.suffix in (".h", ".cpp"))
+    breaches = list(layers_of_build(root))
+    for path in files:
+        breaches += check_file(root, path)
+    for path in sorted(p.relative_to(root) for p in (root / "tests").rglob("*") if p.suffix in (".h", ".cpp")):
+        lines = (root / path).read_text(encoding="utf-8").count("\n")
+        if lines > MAX_LINES:
+            breaches.append(f"{path}: {lines} lines are more than {MAX_LINES}: a file is one idea")
+    for breach in breaches:
+        print(breach)
+    print(f"{len(files)} files, {len(breaches)} breaches")
+    return 1 if breaches or not files else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,313 @@
+#pragma once
+// Random valid instances of every operator, for tests that hold one way of computing against another. Shapes have 0 and 1 among their extents, dtypes are
+// those the row takes, index arrays reach outside now and then. Needs the graph layer only.
+#include <algorithm>
+#include <numeric>
+#include <random>
+
+#include "graph/build.h"
+#include "graph/table.h"
+
+namespace weft::graph::testing {
+
+/// Where the values of an input lie.
+struct Domain {
+  double low = -2, high = 2;           // floats
+  int64_t int_low = -9, int_high = 9;  // integers, as far as the dtype holds them
+  bool extremes = false;               // now and then an integer from the whole range of its dtype
+};
+
+struct Instance {
+  Op op;
+  std::vector<HostTensor> inputs;
+  Attrs attrs;
+  std::vector<Domain> domains;  // of the inputs: `refill` draws other values
+};
+
+class Random {
+ public:
+  explicit Random(uint64_t seed) : engine_(seed * 0x9e3779b97f4a7c15ull + 1) {}
+  int64_t below(int64_t n) { return static_cast<int64_t>(engine_() % static_cast<uint64_t>(n)); }
+  int64_t between(int64_t a, int64_t b) { return a + below(b - a + 1); }
+  double real(double a, double b) { return a + (b - a) * static_cast<double>(engine_() >> 11) * 0x1p-53; }
+  bool chance(int one_in) { return below(one_in) == 0; }
+  uint64_t bits() { return engine_(); }
+  template <class T> const T& of(const std::vector<T>& list) { return list[static_cast<size_t>(below(static_cast<int64_t>(list.size())))]; }
+  template <class T> void shuffle(std::vector<T>& list) {
+    for (size_t k = list.size(); k > 1; --k) std::swap(list[k - 1], list[static_cast<size_t>(below(static_cast<int64_t>(k)))]);
+  }
+
+ private:
+  std::mt19937_64 engine_;
+};
+
+inline const std::vector<Dtype>& float_dtypes() {
+  static const std::vector<Dtype> list{float32, float64, float16, bfloat16};
+  return list;
+}
+inline const std::vector<Dtype>& integer_dtypes() {
+  static const std::vector<Dtype> list{int32, int64, uint32, uint8, int8, int16, uint16, uint64};
+  return list;
+}
+
+inline Number random_number(Random& r, Dtype t, const Domain& d) {
+  if (t == bool_) return Number::of_int(r.below(2));
+  if (is_float(t)) return kernel::round_to(Number::of_real(r.real(d.low, d.high)), t);
+  if (d.extremes && r.chance(5)) return kernel::round_to(Number::of_int(static_cast<int64_t>(r.bits())), t);
+  return kernel::round_to(Number::of_int(r.between(is_unsigned(t) ? std::max<int64_t>(d.int_low, 0) : d.int_low, d.int_high)), t);
+}
+
+inline HostTensor random_tensor(Random& r, const Type& type, const Domain& d = {}) {
+  HostTensor out{type, {}};
+  for (int64_t k = num_elements(type.shape); k > 0; --k) out.data.push_back(random_number(r, type.dtype, d));
+  return out;
+}
+
+/// The instance with other values in its inputs.
+inline void refill(Random& r, Instance& instance) {
+  for (size_t k = 0; k < instance.inputs.size(); ++k) instance.inputs[k] = random_tensor(r, instance.inputs[k].type, instance.domains[k]);
+}
+
+inline int64_t random_extent(Random& r) { return r.of<int64_t>({1, 2, 3, 4, 5, 2, 3, 7, 1, r.chance(4) ? 0 : 2}); }
+inline Shape random_shape(Random& r, int min_rank = 0, int max_rank = 3) {
+  Shape shape;
+  for (int64_t k = r.between(min_rank, max_rank); k > 0; --k) shape.push_back(random_extent(r));
+  return shape;
+}
+
+/// The drawing of one instance: inputs are added as they are drawn.
+struct Drawing {
+  Random& r;
+  bool float64_only;
+  Instance out;
+
+  Dtype float_dtype() { return float64_only ? float64 : r.of(float_dtypes()); }
+  Dtype number_dtype() { return float64_only || r.chance(2) ? float_dtype() : r.of(integer_dtypes()); }
+  Dtype any_dtype() { return float64_only || !r.chance(6) ? number_dtype() : bool_; }
+  void input(const Shape& shape, Dtype t, const Domain& d = {}) {
+    out.inputs.push_back(random_tensor(r, {shape, t}, d));
+    out.domains.push_back(d);
+  }
+};
+
+inline void draw_leaf(Drawing& d) {
+  d.out.attrs.dtype = d.number_dtype();
+  if (d.out.op == Op::constant) {
+    d.out.attrs.number = random_number(d.r, d.out.attrs.dtype, {});
+    return;
+  }
+  d.out.attrs.shape = random_shape(d.r, 1);
+  d.out.attrs.axes = {d.r.below(static_cast<int64_t>(d.out.attrs.shape.size()))};
+}
+
+inline void draw_reshape(Drawing& d) {
+  const Shape shape = random_shape(d.r);
+  d.input(shape, d.any_dtype());
+  Shape to;  // the extents' small factors, dealt out to neighbouring axes
+  if (num_elements(shape) == 0) {
+    to = {d.r.between(0, 3), 0};
+  } else {
+    std::vector<int64_t> factors;
+    for (int64_t n = num_elements(shape), p = 2; n > 1; n % p == 0 ? (factors.push_back(p), n /= p) : ++p) {
+    }
+    d.r.shuffle(factors);
+    for (int64_t f : factors) {
+      if (to.empty() || d.r.chance(2)) to.push_back(f);
+      else to.back() = to.back().bound() * f;
+      if (d.r.chance(5)) to.push_back(1);
+    }
+  }
+  d.out.attrs.shape = to;
+}
+
+inline void draw_permute(Drawing& d) {
+  const Shape shape = random_shape(d.r, 0, 4);
+  d.input(shape, d.any_dtype());
+  d.out.attrs.axes.resize(shape.size());
+  std::iota(d.out.attrs.axes.begin(), d.out.attrs.axes.end(), 0);
+  d.r.shuffle(d.out.attrs.axes);
+}
+
+inline void draw_broadcast(Drawing& d) {
+  const Shape to = random_shape(d.r, 0, 4);
+  Shape from(to.begin() + d.r.between(0, static_cast<int64_t>(to.size())), to.end());
+  for (Dim& n : from)
+    if (d.r.chance(2)) n = 1;
+  d.input(from, d.any_dtype());
+  d.out.attrs.shape = to;
+}
+
+inline void draw_slice(Drawing& d) {
+  const Shape shape = random_shape(d.r);
+  d.input(shape, d.any_dtype());
+  Attrs& a = d.out.attrs;
+  for (const Dim& extent : shape) {
+    const int64_t n = extent, step = d.r.of<int64_t>({1, 1, 1, 2, 3, -1, -2});
+    const bool whole = d.r.chance(3);
+    const int64_t start = whole || n == 0 ? 0 : d.r.below(n);
+    const int64_t room = n == 0 ? 0 : step > 0 ? (n - 1 - start) / step + 1 : start / -step + 1;
+    a.start.push_back(start);
+    a.step.push_back(whole ? 1 : step);
+    a.shape.push_back(whole ? n : room == 0 || d.r.chance(8) ? 0 : d.r.between(1, room));
+  }
+}
+
+inline void draw_pad(Drawing& d) {
+  const Shape shape = random_shape(d.r);
+  d.input(shape, d.any_dtype());
+  for (size_t k = 0; k < shape.size(); ++k) {
+    d.out.attrs.low.push_back(d.r.chance(2) ? 0 : d.r.below(3));
+    d.out.attrs.high.push_back(d.r.chance(2) ? 0 : d.r.below(3));
+  }
+  d.out.attrs.number = random_number(d.r, d.out.inputs[0].type.dtype, {});
+}
+
+inline void draw_concat(Drawing& d) {
+  Shape shape = random_shape(d.r, 1);
+  const Dtype t = d.any_dtype();
+  const int64_t axis = d.r.below(static_cast<int64_t>(shape.size()));
+  d.out.attrs.axes = {axis};
+  for (int64_t k = d.r.between(1, 3); k > 0; --k) {
+    shape[static_cast<size_t>(axis)] = random_extent(d.r);
+    d.input(shape, t);
+  }
+}
+
+inline void draw_elementwise(Drawing& d) {
+  const Op op = d.out.op;
+  const Row& r = row(op);
+  const Shape shape = random_shape(d.r);
+  const auto is = [&](std::initializer_list<Op> ops) { return std::find(ops.begin(), ops.end(), op) != ops.end(); };
+  if (is({Op::cast, Op::bitcast, Op::stop_gradient})) {
+    const Dtype from = op == Op::bitcast ? d.number_dtype() : d.any_dtype();
+    d.input(shape, from, {-2, 2, -9, 9, true});
+    d.out.attrs.dtype = d.float64_only ? float64 : d.any_dtype();
+    if (op == Op::bitcast && from == float32 && d.r.chance(2)) d.out.attrs.dtype = int32;
+    if (op == Op::bitcast)
+      while (d.out.attrs.dtype.size != from.size || d.out.attrs.dtype == bool_) d.out.attrs.dtype = d.any_dtype();
+    return;
+  }
+  const kernel::ScalarInfo& info = kernel::info(static_cast<kernel::ScalarOp>(r.scalar));
+  std::vector<Dtype> dtypes;
+  if (info.floats) dtypes.insert(dtypes.end(), float_dtypes().begin(), float_dtypes().end());
+  if (info.integers && !(d.float64_only && info.floats)) dtypes.insert(dtypes.end(), integer_dtypes().begin(), integer_dtypes().end());
+  if (info.booleans && !(d.float64_only && info.floats)) dtypes.push_back(bool_);
+  const Dtype t = d.float64_only && info.floats ? float64 : d.r.of(dtypes);
+  Domain domain{-2, 2, -9, 9, true}, second = domain;
+  if (is({Op::sqrt, Op::rsqrt, Op::log, Op::recip})) domain = {0.2, 3};
+  if (is({Op::erfinv})) domain = {-0.9, 0.9};
+  if (is({Op::pow})) domain = {0.3, 2};
+  if (is({Op::div, Op::floordiv, Op::mod})) second = {0.6, 1.7, -5, 5, true};
+  if (is({Op::shl, Op::shr})) second = {0, 0, 0, 40};
+  if (op == Op::select) d.input(shape, bool_);
+  for (int k = op == Op::select ? 1 : 0; k < r.min_inputs; ++k) d.input(shape, t, k == 1 ? second : domain);
+}
+
+inline void draw_fold(Drawing& d) {
+  const Shape shape = random_shape(d.r, 0, 4);
+  using kernel::Reducer;
+  d.out.attrs.reducer = d.r.of<Reducer>({Reducer::sum, Reducer::prod, Reducer::max, Reducer::min, Reducer::all, Reducer::any});
+  bool logical = d.out.attrs.reducer == Reducer::all || d.out.attrs.reducer == Reducer::any;
+  if (logical && d.float64_only) {
+    d.out.attrs.reducer = Reducer::sum;
+    logical = false;
+  }
+  d.input(shape, logical ? bool_ : d.number_dtype());
+  for (size_t k = 0; k < shape.size(); ++k)
+    if (d.r.chance(2)) d.out.attrs.axes.push_back(static_cast<int64_t>(k));
+}
+
+inline void draw_dot(Drawing& d) {
+  // Each operand's axes are numbered in a random order: batch, contracted, free.
+  Attrs& a = d.out.attrs;
+  const int64_t batches = d.r.below(3), contracted = d.r.below(3);
+  Shape shared;
+  for (int64_t k = batches + contracted; k > 0; --k) shared.push_back(random_extent(d.r));
+  const Dtype t = d.float_dtype();
+  for (int side = 0; side < 2; ++side) {
+    std::vector<int64_t> order(static_cast<size_t>(batches + contracted + d.r.below(3)));
+    std::iota(order.begin(), order.end(), 0);
+    if (d.r.chance(2)) d.r.shuffle(order);
+    Shape shape(order.size());
+    for (size_t k = 0; k < order.size(); ++k) shape[static_cast<size_t>(order[k])] = k < shared.size() ? shared[k] : Dim(random_extent(d.r));
+    const auto split = order.begin() + batches;
+    (side == 0 ? a.batch : a.batch2).assign(order.begin(), split);
+    (side == 0 ? a.axes : a.axes2).assign(split, split + contracted);
+    d.input(shape, t);
+  }
+  a.dtype = d.float64_only || d.r.chance(2) || t == float64 ? t : float32;
+}
+
+inline void draw_indexed(Drawing& d) {
+  Attrs& a = d.out.attrs;
+  Shape shape = random_shape(d.r, 1, 3);
+  for (Dim& n : shape)
+    if (n == 0) n = 2;
+  const Shape lead = random_shape(d.r, 0, 2);
+  Shape sizes = shape;
+  std::vector<int64_t> axes(shape.size());
+  std::iota(axes.begin(), axes.end(), 0);
+  d.r.shuffle(axes);
+  axes.resize(static_cast<size_t>(d.r.between(d.r.chance(4) ? 0 : 1, static_cast<int64_t>(shape.size()))));
+  a.axes = axes;
+  for (size_t k = 0; k < sizes.size(); ++k) {
+    const bool indexed = std::find(axes.begin(), axes.end(), static_cast<int64_t>(k)) != axes.end();
+    if (indexed && !d.r.chance(4)) sizes[k] = 1;
+    else if (d.r.chance(3)) sizes[k] = d.r.between(1, sizes[k].bound());
+  }
+  d.input(shape, d.number_dtype());
+  for (int64_t axis : axes) {
+    const int64_t n = shape[static_cast<size_t>(axis)], slack = d.r.chance(3) ? 3 : 0;
+    d.input(lead, d.r.of(integer_dtypes()), {0, 0, -n - slack, n - 1 + slack});
+  }
+  const Shape indices = axes.empty() ? Shape{} : lead;
+  if (d.out.op == Op::gather) {
+    a.shape = sizes;
+    return;
+  }
+  a.mode = d.r.chance(2) ? ScatterMode::add : ScatterMode::set;
+  Shape updates = indices;
+  updates.insert(updates.end(), sizes.begin(), sizes.end());
+  d.input(updates, d.out.inputs[0].type.dtype);
+}
+
+/// None for parameters, which have no value of their own, and for composites, which have rows of their parts.
+inline std::vector<Instance> instances(Op op, uint64_t seed, int count, bool float64_only = false) {
+  std::vector<Instance> out;
+  if (op == Op::parameter || op == Op::composite) return out;
+  Random r(seed * 131 + static_cast<uint64_t>(op));
+  for (int k = 0; k < count; ++k) {
+    Drawing d{r, float64_only, {op, {}, {}, {}}};
+    switch (op) {
+      case Op::constant:
+      case Op::iota: draw_leaf(d); break;
+      case Op::reshape: draw_reshape(d); break;
+      case Op::permute: draw_permute(d); break;
+      case Op::broadcast: draw_broadcast(d); break;
+      case Op::slice: draw_slice(d); break;
+      case Op::pad: draw_pad(d); break;
+      case Op::concat: draw_concat(d); break;
+      case Op::fold: draw_fold(d); break;
+      case Op::dot: draw_dot(d); break;
+      case Op::gather:
+      case Op::scatter: draw_indexed(d); break;
+      case Op::random_bits:
+        d.input({2}, uint32, {0, 0, 0, 1000, true});
+        d.out.attrs.shape = random_shape(d.r);
+        break;
+      default: draw_elementwise(d);
+    }
+    out.push_back(std::move(d.out));
+  }
+  return out;
+}
+
+/// The instance as a graph of one node over parameters.
+inline Graph graph_of(const Instance& instance) {
+  Graph graph;
+  for (size_t k = 0; k < instance.inputs.size(); ++k) graph.inputs.push_back(parameter(instance.inputs[k].type, static_cast<int64_t>(k)));
+  graph.outputs = make_all(instance.op, graph.inputs, instance.attrs);
+  return graph;
+}
+
+}  // namespace weft::graph::testing

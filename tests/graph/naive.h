@@ -1,0 +1,229 @@
+#pragma once
+// What operators compute, said a second time and otherwise than in their reference rules: elementwise operators through the C++ library on doubles and
+// 64-bit integers, movement through strides, contraction as sums over all pairs of elements.
+#include <cmath>
+#include <map>
+
+#include "instances.h"
+
+namespace weft::graph::testing {
+
+inline std::vector<int64_t> extents(const Shape& shape) {
+  std::vector<int64_t> out;
+  for (const Dim& d : shape) out.push_back(d.bound());
+  return out;
+}
+
+/// Coordinates of element `at` of a row-major array.
+inline std::vector<int64_t> coordinates(const Shape& shape, int64_t at) {
+  std::vector<int64_t> out(shape.size());
+  for (size_t k = shape.size(); k-- > 0;) {
+    out[k] = at % shape[k].bound();
+    at /= shape[k].bound();
+  }
+  return out;
+}
+
+inline int64_t flat(const Shape& shape, const std::vector<int64_t>& at) {
+  const Strides strides = row_major_strides(shape);
+  return std::inner_product(at.begin(), at.end(), strides.begin(), int64_t{0});
+}
+
+using Reals = double (*)(double, double);
+inline const std::map<Op, Reals>& naive_reals() {
+  static const std::map<Op, Reals> table{
+      {Op::neg, [](double a, double) { return 0.0 - a; }},
+      {Op::abs, [](double a, double) { return a < 0 ? -a : a; }},
+      {Op::sign, [](double a, double) { return double((a > 0) - (a < 0)); }},
+      {Op::square, [](double a, double) { return std::pow(a, 2.0); }},
+      {Op::recip, [](double a, double) { return std::pow(a, -1.0); }},
+      {Op::sqrt, [](double a, double) { return std::pow(a, 0.5); }},
+      {Op::rsqrt, [](double a, double) { return std::pow(a, -0.5); }},
+      {Op::exp, [](double a, double) { return std::pow(2.718281828459045, a); }},
+      {Op::log, [](double a, double) { return std::log2(a) * 0.6931471805599453; }},
+      {Op::sin, [](double a, double) { return std::cos(a - 1.5707963267948966); }},
+      {Op::cos, [](double a, double) { return std::sin(a + 1.5707963267948966); }},
+      {Op::tanh, [](double a, double) { return 1 - 2 / (std::exp(2 * a) + 1); }},
+      {Op::erf, [](double a, double) { return 1 - std::erfc(a); }},
+      {Op::sigmoid, [](double a, double) { return 0.5 + 0.5 * std::tanh(a / 2); }},
+      {Op::floor, [](double a, double) { return -std::ceil(-a); }},
+      {Op::ceil, [](double a, double) { return -std::floor(-a); }},
+      {Op::round, [](double a, double) { return std::rint(a); }},
+      {Op::add, [](double a, double b) { return a + b; }},
+      {Op::sub, [](double a, double b) { return a - b; }},
+      {Op::mul, [](double a, double b) { return a * b; }},
+      {Op::div, [](double a, double b) { return a / b; }},
+      {Op::max, [](double a, double b) { return a > b ? a : b; }},
+      {Op::min, [](double a, double b) { return a < b ? a : b; }},
+      {Op::pow, [](double a, double b) { return std::exp(b * std::log(a)); }},
+      {Op::floordiv, [](double a, double b) { return std::floor(a / b); }},
+      {Op::mod, [](double a, double b) { return a - b * std::floor(a / b); }},
+      {Op::eq, [](double a, double b) { return double(a == b); }},
+      {Op::ne, [](double a, double b) { return double(a != b); }},
+      {Op::lt, [](double a, double b) { return double(a < b); }},
+      {Op::le, [](double a, double b) { return double(a <= b); }},
+  };
+  return table;
+}
+
+/// Bit operators, on int32 as its 64-bit extension.
+using Ints = int64_t (*)(int64_t, int64_t);
+inline const std::map<Op, Ints>& naive_ints() {
+  static const std::map<Op, Ints> table{
+      {Op::bit_not, [](int64_t a, int64_t) { return -1 - a; }},
+      {Op::bit_and, [](int64_t a, int64_t b) { return a + b - (a | b); }},
+      {Op::bit_or, [](int64_t a, int64_t b) { return a + b - (a & b); }},
+      {Op::bit_xor, [](int64_t a, int64_t b) { return (a | b) - (a & b); }},
+      {Op::shl, [](int64_t a, int64_t b) { return b >= 32 ? 0 : static_cast<int64_t>(static_cast<int32_t>(static_cast<uint32_t>(a) << b)); }},
+      {Op::shr, [](int64_t a, int64_t b) { return a >> std::min<int64_t>(b, 63); }},
+  };
+  return table;
+}
+
+inline std::vector<double> reals(const HostTensor& t) {
+  std::vector<double> out;
+  for (const Number& n : t.data) out.push_back(n.real());
+  return out;
+}
+
+/// The elements in double, for float64 inputs (int32 for the bit operators); empty where this file has no opinion.
+inline bool naive(const Instance& in, const Type& type, std::vector<double>& out) {
+  const Attrs& a = in.attrs;
+  const int64_t count = num_elements(type.shape);
+  out.assign(static_cast<size_t>(count), 0);
+  const auto x = [&](size_t input, int64_t at) { return in.inputs[input].data[static_cast<size_t>(at)].real(); };
+  const auto each = [&](auto f) {
+    for (int64_t at = 0; at < count; ++at) out[static_cast<size_t>(at)] = f(at, coordinates(type.shape, at));
+    return true;
+  };
+  using C = const std::vector<int64_t>&;
+  if (const auto f = naive_reals().find(in.op); f != naive_reals().end())
+    return in.inputs[0].type.dtype == float64 && each([&](int64_t at, C) { return f->second(x(0, at), in.inputs.size() > 1 ? x(1, at) : 0); });
+  if (const auto f = naive_ints().find(in.op); f != naive_ints().end())
+    return in.inputs[0].type.dtype == int32 && each([&](int64_t at, C) {
+             const auto i = [&](size_t k) { return k < in.inputs.size() ? in.inputs[k].data[static_cast<size_t>(at)].i : 0; };
+             return static_cast<double>(f->second(i(0), i(1)));
+           });
+  const Shape from = in.inputs.empty() ? Shape{} : in.inputs[0].type.shape;
+  switch (in.op) {
+    case Op::constant: return each([&](int64_t, C) { return a.number.real(); });
+    case Op::iota: return each([&](int64_t at, C) { return static_cast<double>(coordinates(type.shape, at)[static_cast<size_t>(a.axes[0])]); });
+    case Op::reshape:
+    case Op::stop_gradient: return each([&](int64_t at, C) { return x(0, at); });
+    case Op::erfinv: return each([&](int64_t at, C) {  // bisection on erf
+      double lo = -6, hi = 6;
+      for (int k = 0; k < 80; ++k) (std::erf((lo + hi) / 2) < x(0, at) ? lo : hi) = (lo + hi) / 2;
+      return lo;
+    });
+    case Op::select: return each([&](int64_t at, C) { return x(x(0, at) != 0 ? 1 : 2, at); });
+    case Op::cast: return a.dtype == float64 && in.inputs[0].type.dtype == float64 && each([&](int64_t at, C) { return x(0, at); });
+    case Op::bitcast:
+      return a.dtype == int32 && in.inputs[0].type.dtype == float32 &&
+             each([&](int64_t at, C) { return static_cast<double>(__builtin_bit_cast(int32_t, static_cast<float>(x(0, at)))); });
+    case Op::permute: {
+      const Strides strides = row_major_strides(from);
+      return each([&](int64_t, C c) {
+        int64_t at = 0;
+        for (size_t k = 0; k < c.size(); ++k) at += c[k] * strides[static_cast<size_t>(a.axes[k])];
+        return x(0, at);
+      });
+    }
+    case Op::broadcast: {
+      Strides strides = row_major_strides(from);
+      for (size_t k = 0; k < from.size(); ++k)
+        if (from[k] == 1) strides[k] = 0;
+      return each([&](int64_t, C c) { return x(0, std::inner_product(strides.begin(), strides.end(), c.end() - static_cast<int64_t>(from.size()), int64_t{0})); });
+    }
+    case Op::slice: {
+      const Strides strides = row_major_strides(from);
+      return each([&](int64_t, C c) {
+        int64_t at = 0;
+        for (size_t k = 0; k < c.size(); ++k) at += (a.start[k] + c[k] * a.step[k]) * strides[k];
+        return x(0, at);
+      });
+    }
+    case Op::pad: return each([&](int64_t, C c) {
+      std::vector<int64_t> inner = c;
+      for (size_t k = 0; k < c.size(); ++k)
+        if ((inner[k] -= a.low[k]) < 0 || inner[k] >= from[k].bound()) return a.number.real();
+      return x(0, flat(from, inner));
+    });
+    case Op::concat: return each([&](int64_t, C c) {
+      std::vector<int64_t> inner = c;
+      size_t part = 0;
+      int64_t& along = inner[static_cast<size_t>(a.axes[0])];
+      while (along >= in.inputs[part].type.shape[static_cast<size_t>(a.axes[0])].bound()) along -= in.inputs[part++].type.shape[static_cast<size_t>(a.axes[0])].bound();
+      return x(part, flat(in.inputs[part].type.shape, inner));
+    });
+    case Op::fold: return each([&](int64_t, C c) {
+      std::vector<double> folded;
+      for (int64_t at = 0; at < num_elements(from); ++at) {
+        std::vector<int64_t> kept = coordinates(from, at);
+        for (size_t k = a.axes.size(); k-- > 0;) kept.erase(kept.begin() + a.axes[k]);
+        if (kept == c) folded.push_back(x(0, at));
+      }
+      using kernel::Reducer;
+      switch (a.reducer) {
+        case Reducer::sum: return std::accumulate(folded.begin(), folded.end(), 0.0);
+        case Reducer::prod: return std::accumulate(folded.begin(), folded.end(), 1.0, std::multiplies<>());
+        case Reducer::max: return folded.empty() ? -INFINITY : *std::max_element(folded.begin(), folded.end());
+        case Reducer::min: return folded.empty() ? INFINITY : *std::min_element(folded.begin(), folded.end());
+        case Reducer::all: return double(std::count(folded.begin(), folded.end(), 0.0) == 0);
+        case Reducer::any: return double(std::count(folded.begin(), folded.end(), 1.0) > 0);
+      }
+      return 0.0;
+    });
+    case Op::dot: {  // every pair of elements that agrees where it must adds to its place
+      const Shape right = in.inputs[1].type.shape;
+      const auto without = [](std::vector<int64_t> c, const std::vector<int64_t>& p, const std::vector<int64_t>& q) {
+        std::vector<int64_t> kept;
+        for (size_t k = 0; k < c.size(); ++k)
+          if (!std::count(p.begin(), p.end(), k) && !std::count(q.begin(), q.end(), k)) kept.push_back(c[k]);
+        return kept;
+      };
+      for (int64_t i = 0; i < num_elements(from); ++i)
+        for (int64_t j = 0; j < num_elements(right); ++j) {
+          const std::vector<int64_t> ci = coordinates(from, i), cj = coordinates(right, j);
+          bool agree = true;
+          std::vector<int64_t> place;
+          for (size_t k = 0; k < a.axes.size(); ++k) agree = agree && ci[static_cast<size_t>(a.axes[k])] == cj[static_cast<size_t>(a.axes2[k])];
+          for (size_t k = 0; k < a.batch.size(); ++k) {
+            agree = agree && ci[static_cast<size_t>(a.batch[k])] == cj[static_cast<size_t>(a.batch2[k])];
+            place.push_back(ci[static_cast<size_t>(a.batch[k])]);
+          }
+          if (!agree) continue;
+          for (int64_t v : without(ci, a.axes, a.batch)) place.push_back(v);
+          for (int64_t v : without(cj, a.axes2, a.batch2)) place.push_back(v);
+          out[static_cast<size_t>(flat(type.shape, place))] += x(0, i) * x(1, j);
+        }
+      return true;
+    }
+    case Op::gather:
+    case Op::scatter: {
+      const bool gathers = in.op == Op::gather;
+      const size_t arrays = a.axes.size(), lead = arrays ? in.inputs[1].type.shape.size() : 0;
+      const Shape walked = gathers ? type.shape : in.inputs.back().type.shape;
+      if (!gathers) out = reals(in.inputs[0]);
+      for (int64_t at = 0; at < num_elements(walked); ++at) {
+        const std::vector<int64_t> c = coordinates(walked, at);
+        std::vector<int64_t> place(c.begin() + static_cast<int64_t>(lead), c.end());
+        bool inside = true;
+        for (size_t k = 0; k < arrays; ++k) {
+          const HostTensor& index = in.inputs[k + 1];
+          const size_t axis = static_cast<size_t>(a.axes[k]);
+          const int64_t n = from[axis].bound(), last = n - walked[lead + axis].bound();
+          int64_t i = index.data[static_cast<size_t>(flat(index.type.shape, {c.begin(), c.begin() + static_cast<int64_t>(lead)}))].i;
+          if (i < 0) i += n;
+          inside = inside && 0 <= i && i <= last;
+          place[axis] += std::min(std::max<int64_t>(i, 0), last);
+        }
+        if (gathers) out[static_cast<size_t>(at)] = x(0, flat(from, place));
+        else if (inside) (out[static_cast<size_t>(flat(from, place))] *= a.mode == ScatterMode::add) += x(in.inputs.size() - 1, at);
+      }
+      return true;
+    }
+    default: return false;
+  }
+}
+
+}  // namespace weft::graph::testing

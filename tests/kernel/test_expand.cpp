@@ -1,0 +1,224 @@
+// The expansions in float32 against the C library in double precision, within the bounds of the scalar table; and their exact values.
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <cstring>
+#include <limits>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "kernel/expand_run.h"
+
+using namespace weft;
+using namespace weft::kernel;
+using test::run_expanded;
+
+namespace {
+
+constexpr float nan_f = std::numeric_limits<float>::quiet_NaN(), inf = std::numeric_limits<float>::infinity();
+constexpr float largest = std::numeric_limits<float>::max(), tiniest = 0x1p-149f;
+
+std::vector<float> specials() {
+  std::vector<float> out;
+  for (float v : {0.0f, tiniest, 0x1p-127f, 0x1p-126f, 0x1p-24f, 0x1p-12f, 0.5f, 0x1.fffffep-1f, 1.0f, 0x1.000002p0f, 1.5f, 2.0f, 3.0f, 9.02f, 17.5f,
+                  88.0f, 88.72283f, 88.72284f, 89.0f, 103.9f, 104.0f, 127.0f, 128.0f, 149.5f, 0x1p24f, 0x1p126f, 0x1.8p127f, largest, inf})
+    for (float s : {v, -v}) out.push_back(s);
+  out.push_back(nan_f);
+  return out;
+}
+
+// Every exponent and sign alike, and as many again where the functions do something.
+std::vector<float> dense_sample(uint64_t seed, size_t n) {
+  std::mt19937_64 random(seed);
+  std::vector<float> out = specials();
+  std::uniform_real_distribution<float> near(-20, 20), middle(-110, 110), unit(-1, 1);
+  while (out.size() < n) {
+    out.push_back(std::bit_cast<float>(static_cast<uint32_t>(random())));
+    out.push_back(near(random));
+    out.push_back(middle(random));
+    out.push_back(unit(random));
+  }
+  return out;
+}
+
+// Of the binade of r in float32, subnormals among them.
+double unit_in_last_place(double r) {
+  const int exponent = r == 0 ? -149 : std::min(std::ilogb(r), 127);
+  return std::max(std::ldexp(1.0, exponent - 23), 0x1p-149);
+}
+
+// The distance of y from the exact value r, in units of the last place of r.
+double ulp_error(float y, double r) {
+  if (std::isnan(r) || std::isnan(y)) return std::isnan(r) && std::isnan(y) ? 0 : HUGE_VAL;
+  if (y == 0 && r == 0) return std::signbit(y) == std::signbit(r) ? 0 : HUGE_VAL;
+  if (std::isinf(y) && y == static_cast<float>(r)) return 0;
+  if (std::isinf(r)) return HUGE_VAL;
+  const double reached = std::isinf(y) ? std::copysign(0x1p128, y) : double{y};
+  return std::fabs(reached - r) / unit_in_last_place(r);
+}
+
+struct Worst {
+  double error = 0;
+  float at = 0, got = 0;
+};
+
+Worst worst_error(ScalarOp op, const std::vector<float>& x) {
+  const std::vector<float> y = run_expanded(op, x);
+  Worst worst;
+  for (size_t k = 0; k < x.size(); ++k) {
+    const Number arg = Number::of_real(x[k]);
+    const double e = ulp_error(y[k], reference(op, float64, &arg).real());
+    if (e > worst.error) worst = {e, x[k], y[k]};
+  }
+  return worst;
+}
+
+void check_bound(ScalarOp op, const std::vector<float>& x) {
+  const Worst worst = worst_error(op, x);
+  CAPTURE(info(op).name);
+  CAPTURE(worst.at);
+  CAPTURE(worst.got);
+  CHECK(info(op).ulp > 0);
+  CHECK(worst.error <= info(op).ulp);
+  CHECK(worst.error >= 0.4);  // a sample this dense meets rounding: less says that nothing was compared
+}
+
+float one(ScalarOp op, float x) { return run_expanded(op, {x}).at(0); }
+
+bool same_bits(float a, float b) { return (std::isnan(a) && std::isnan(b)) || std::bit_cast<uint32_t>(a) == std::bit_cast<uint32_t>(b); }
+
+}  // namespace
+
+TEST_CASE("float32 expansions stay within the bounds of the scalar table") {
+  const std::vector<float> x = dense_sample(1, 200000);
+  for (ScalarOp op : {ScalarOp::exp, ScalarOp::exp2, ScalarOp::expm1, ScalarOp::log, ScalarOp::log2, ScalarOp::log1p, ScalarOp::tanh, ScalarOp::erf,
+                      ScalarOp::erfinv, ScalarOp::sigmoid, ScalarOp::rsqrt})
+    check_bound(op, x);
+  std::vector<float> small;
+  std::copy_if(x.begin(), x.end(), std::back_inserter(small), [](float v) { return !(std::fabs(v) > 1e4f) || std::isinf(v); });
+  for (ScalarOp op : {ScalarOp::sin, ScalarOp::cos}) check_bound(op, small);
+}
+
+TEST_CASE("recip, square and sign are exact") {
+  const std::vector<float> x = dense_sample(2, 20000);
+  const auto recip = run_expanded(ScalarOp::recip, x), square = run_expanded(ScalarOp::square, x), sign = run_expanded(ScalarOp::sign, x);
+  size_t wrong = 0;
+  for (size_t k = 0; k < x.size(); ++k) {
+    wrong += !same_bits(recip[k], 1 / x[k]);
+    wrong += !same_bits(square[k], x[k] * x[k]);
+    wrong += !same_bits(sign[k], x[k] > 0 ? 1.0f : x[k] < 0 ? -1.0f : 0.0f);
+  }
+  CHECK(wrong == 0);
+}
+
+TEST_CASE("limits of the expansions are exact") {
+  struct Row {
+    ScalarOp op;
+    float x, y;
+  };
+  const Row rows[] = {
+      {ScalarOp::exp, -inf, 0},         {ScalarOp::exp, inf, inf},      {ScalarOp::exp, 0, 1},           {ScalarOp::exp, -0.0f, 1},
+      {ScalarOp::exp, 88.72284f, inf},  {ScalarOp::exp, -104, 0},       {ScalarOp::exp, -103.9f, tiniest},
+      {ScalarOp::exp2, -149, tiniest},  {ScalarOp::exp2, 127, 0x1p127f}, {ScalarOp::exp2, 128, inf},     {ScalarOp::exp2, -151, 0},
+      {ScalarOp::expm1, -inf, -1},      {ScalarOp::expm1, -0.0f, -0.0f}, {ScalarOp::expm1, tiniest, tiniest}, {ScalarOp::expm1, inf, inf},
+      {ScalarOp::log, 1, 0},            {ScalarOp::log, 0, -inf},       {ScalarOp::log, -0.0f, -inf},    {ScalarOp::log, inf, inf},
+      {ScalarOp::log, -1, nan_f},       {ScalarOp::log, -inf, nan_f},   {ScalarOp::log2, tiniest, -149}, {ScalarOp::log2, 0x1p100f, 100},
+      {ScalarOp::log1p, -1, -inf},      {ScalarOp::log1p, -2, nan_f},   {ScalarOp::log1p, -0.0f, -0.0f}, {ScalarOp::log1p, inf, inf},
+      {ScalarOp::tanh, inf, 1},         {ScalarOp::tanh, -inf, -1},     {ScalarOp::tanh, 9.02f, 1},      {ScalarOp::tanh, -0.0f, -0.0f},
+      {ScalarOp::tanh, tiniest, tiniest}, {ScalarOp::erf, inf, 1},      {ScalarOp::erf, -inf, -1},       {ScalarOp::erf, -0.0f, -0.0f},
+      {ScalarOp::erfinv, 1, inf},       {ScalarOp::erfinv, -1, -inf},   {ScalarOp::erfinv, 1.1f, nan_f}, {ScalarOp::erfinv, -0.0f, -0.0f},
+      {ScalarOp::sigmoid, inf, 1},      {ScalarOp::sigmoid, -inf, 0},   {ScalarOp::sigmoid, 0, 0.5f},    {ScalarOp::sin, -0.0f, -0.0f},
+      {ScalarOp::sin, inf, nan_f},      {ScalarOp::cos, 0, 1},          {ScalarOp::cos, -inf, nan_f},    {ScalarOp::rsqrt, 0, inf},
+      {ScalarOp::rsqrt, inf, 0},        {ScalarOp::rsqrt, -1, nan_f},
+  };
+  for (const Row& row : rows) {
+    CAPTURE(info(row.op).name);
+    CAPTURE(row.x);
+    CAPTURE(one(row.op, row.x));
+    CHECK(same_bits(one(row.op, row.x), row.y));
+  }
+  for (ScalarOp op : {ScalarOp::exp, ScalarOp::exp2, ScalarOp::expm1, ScalarOp::log, ScalarOp::log2, ScalarOp::log1p, ScalarOp::tanh, ScalarOp::erf,
+                      ScalarOp::erfinv, ScalarOp::sigmoid, ScalarOp::sin, ScalarOp::cos, ScalarOp::rsqrt, ScalarOp::recip, ScalarOp::square})
+    CHECK(std::isnan(one(op, nan_f)));
+}
+
+TEST_CASE("tanh, erf and sigmoid never leave their range") {
+  std::vector<float> x;
+  for (float v = -30; v < 30; v += 0.0007f) x.push_back(v);
+  size_t outside = 0;
+  for (ScalarOp op : {ScalarOp::tanh, ScalarOp::erf, ScalarOp::sigmoid})
+    for (float y : run_expanded(op, x)) outside += !(std::fabs(y) <= 1);
+  CHECK(outside == 0);
+}
+
+TEST_CASE("sin and cos of large arguments") {
+  std::vector<float> x, huge;
+  for (float v = 1e4f; v <= 1e7f; v *= 1.0003f) x.insert(x.end(), {v, -v});
+  for (float v = 1e7f; v < 1e38f; v *= 1.01f) huge.push_back(v);
+  const auto s = run_expanded(ScalarOp::sin, x), c = run_expanded(ScalarOp::cos, x);
+  double worst = 0;
+  for (size_t k = 0; k < x.size(); ++k)
+    worst = std::max({worst, std::fabs(s[k] - std::sin(double{x[k]})), std::fabs(c[k] - std::cos(double{x[k]}))});
+  CHECK(worst < 1e-3);
+  size_t outside = 0;
+  for (ScalarOp op : {ScalarOp::sin, ScalarOp::cos})
+    for (float y : run_expanded(op, huge)) outside += !(std::fabs(y) <= 1);
+  CHECK(outside == 0);
+}
+
+TEST_CASE("pow: all pairs of special values, and random ones over the whole range of results") {
+  std::vector<float> x, y;
+  for (float a : specials())
+    for (float b : specials()) {
+      x.push_back(a);
+      y.push_back(b);
+    }
+  std::mt19937_64 random(3);
+  std::uniform_real_distribution<double> exponent(-160, 135), base(-30, 30), whole(-40, 40);
+  for (int k = 0; k < 100000; ++k) {
+    const float a = static_cast<float>(std::exp2(k % 2 ? base(random) : base(random) / 60));
+    x.push_back(k % 5 == 0 ? -a : a);
+    y.push_back(k % 5 == 0 ? static_cast<float>(std::nearbyint(whole(random))) : static_cast<float>(exponent(random) / std::log2(double{a})));
+  }
+  const std::vector<float> z = run_expanded(ScalarOp::pow, x, y);
+  double worst = 0;
+  size_t at = 0;
+  for (size_t k = 0; k < x.size(); ++k)
+    if (const double e = ulp_error(z[k], std::pow(double{x[k]}, double{y[k]})); e > worst) {
+      worst = e;
+      at = k;
+    }
+  CAPTURE(x[at]);
+  CAPTURE(y[at]);
+  CAPTURE(z[at]);
+  CHECK(worst <= info(ScalarOp::pow).ulp);
+  CHECK(worst >= 0.4);
+}
+
+TEST_CASE("float64 keeps what the C library has, and expands what it has not") {
+  Builder b("double");
+  const Ref in = b.param("x", float64, false), out = b.param("y", float64, true);
+  const Value start = b.mul(b.program_id(), b.index(8)), v = b.load(in, start, {8}, {1}, {b.sub(b.symbol("n"), start)});
+  const Value stored = b.add(b.scalar(ScalarOp::erfinv, {v}), b.add(b.scalar(ScalarOp::sigmoid, {v}), b.scalar(ScalarOp::tanh, {v})));
+  b.store(out, stored, start, {1}, {b.sub(b.symbol("n"), start)});
+  const Kernel kernel = expand(b.finish());
+  verify(kernel);
+  std::vector<double> x, y;
+  for (double e = 1; e > 1e-15; e *= 0.97) x.insert(x.end(), {1 - e, e - 1, e});
+  y.resize(x.size());
+  const int64_t n = static_cast<int64_t>(x.size());
+  const HostBuffer buffers[] = {{x.data(), n}, {y.data(), n}};
+  interpret(kernel, buffers, std::span(&n, 1), (n + 7) / 8);
+  double worst = 0;
+  for (size_t k = 0; k < x.size(); ++k) {
+    const Number arg = Number::of_real(x[k]);
+    const double exact = reference(ScalarOp::erfinv, float64, &arg).f + 1 / (1 + std::exp(-x[k])) + std::tanh(x[k]);
+    if (std::isinf(exact)) CHECK(y[k] == exact);
+    else worst = std::max(worst, std::fabs(y[k] - exact) / (1 + std::fabs(exact)));
+  }
+  CHECK(worst < 4e-15);
+  CHECK_THROWS(expand(kernel, false));
+}

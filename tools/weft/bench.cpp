@@ -1,0 +1,184 @@
+// weft bench: medians of timed repetitions after warm-up, under the names and fields of the figures they are compared with.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <functional>
+#include <memory>
+
+#include "command.h"
+#include "models/gpt.h"
+#include "train_options.h"
+#include "trainer.h"
+#include "weft/data.h"
+#include "weft/fast.h"
+#include "weft/ops.h"
+#include "weft/random.h"
+
+namespace weft::tool {
+
+namespace {
+
+struct BenchOptions {
+  std::string name, dtype = "f32";
+  int64_t reps = 0, threads = 0;
+  bool json = false, no_libraries = false;
+};
+
+/// One line of results: as JSON, or for people.
+class Row {
+ public:
+  Row(const std::string& bench, const BenchOptions& o) : json_(o.json) {
+    text("bench", bench).text("peer", "weft").text("mode", o.no_libraries ? "compile, no libraries" : "compile");
+    text("dtype", dtype_name(compute_dtype(o.dtype)));
+  }
+  Row& text(const char* key, const std::string& value) { return add(key, json_ ? "\"" + value + "\"" : value); }
+  Row& number(const char* key, double value) { return add(key, fmt::format("{:.{}f}", value, json_ ? 5 : 3)); }
+  Row& whole(const char* key, int64_t value) { return add(key, fmt::format("{}", value)); }
+  void print() const {
+    if (json_) fmt::print("{{{}}}\n", line_);
+    else fmt::print("{}\n", line_);
+    std::fflush(stdout);
+  }
+
+ private:
+  Row& add(const char* key, const std::string& value) {
+    line_ += json_ ? fmt::format("{}\"{}\": {}", line_.empty() ? "" : ", ", key, value) : fmt::format("{}{} {}", line_.empty() ? "" : "  ", key, value);
+    return *this;
+  }
+  bool json_;
+  std::string line_;
+};
+
+double seconds_of(const std::function<void()>& f) {
+  const auto start = std::chrono::steady_clock::now();
+  f();
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+}
+
+/// Milliseconds.
+double median_of(int64_t reps, const std::function<void()>& f) {
+  for (int i = 0; i < 2; ++i) f();
+  std::vector<double> times;
+  for (int64_t i = 0; i < reps; ++i) times.push_back(seconds_of(f) * 1e3);
+  std::sort(times.begin(), times.end());
+  const size_t half = times.size() / 2;
+  return times.size() % 2 ? times[half] : (times[half - 1] + times[half]) / 2;
+}
+
+int64_t reps_of(const BenchOptions& o, int64_t usual) { return o.reps > 0 ? o.reps : usual; }
+
+struct TrainBench {
+  const char* name;
+  models::GptConfig config;
+  int batch, time;
+  int32_t tokens;  // kinds that occur
+  int64_t reps;
+};
+
+/// A whole training step (loss, gradients, AdamW) on one batch of random tokens.
+void bench_training(const TrainBench& b, const BenchOptions& o) {
+  random::seed(0);
+  models::Gpt model(b.config, compute_dtype(o.dtype));
+  optim::AdamW optimizer(model.trainable_parameters(), {.learning_rate = 6e-4f, .weight_decay = 0.01});
+  const data::CounterRandom draw(0);
+  std::vector<int32_t> ids;
+  for (int64_t i = 0; i < 100'000; ++i) ids.push_back(static_cast<int32_t>(draw.below(static_cast<uint64_t>(i), static_cast<uint64_t>(b.tokens))));
+  const data::Batch batch = data::TokenDataset(ids, b.tokens).random_batch(0, 0, b.batch, b.time);
+  TrainStep step(model, optimizer, 0);
+  const double first = seconds_of([&] { step(batch); });
+  const double ms = median_of(reps_of(o, b.reps), [&] { step(batch); });
+  Row(b.name, o).number("ms", ms).number("tok_s", b.batch * b.time / ms * 1e3).number("first_step_s", first).print();
+}
+
+void gpt2_124m(const BenchOptions& o) {
+  bench_training({"cpu_gpt2_124M_llmc_default", {.vocab = 50304, .context = 1024, .layers = 12, .heads = 12, .width = 768}, 4, 64, 50257, 7}, o);
+}
+
+void nanogpt_cpu(const BenchOptions& o) {
+  bench_training({"cpu_shakespeare_char_cpu", {.vocab = 64, .context = 64, .layers = 4, .heads = 4, .width = 128}, 12, 64, 64, 50}, o);
+}
+
+/// One expression over a 4096 × 4096 array, read once and written once.
+void bench_map(const char* name, const BenchOptions& o, const std::function<array(const array&)>& f) {
+  const int n = 4096;
+  const array x = random::normal({n, n}, compute_dtype(o.dtype), 0, 1, random::key(0));
+  eval(x);
+  const auto program = compile([&f](const std::vector<array>& in) { return std::vector<array>{f(in[0])}; }, {});
+  const auto run = [&] { eval(program({x})); };
+  const double first = seconds_of(run), ms = median_of(reps_of(o, 15), run);
+  Row(name, o).number("ms", ms).number("GBps", 2.0 * static_cast<double>(x.nbytes()) / ms / 1e6).number("first_step_s", first).print();
+}
+
+void softmax_rows(const BenchOptions& o) {
+  bench_map("cpu_softmax", o, [](const array& x) { return softmax(x, -1); });
+}
+
+void layer_norm_rows(const BenchOptions& o) {
+  bench_map("cpu_layernorm", o, [](const array& x) { return fast::layer_norm(x, std::nullopt, std::nullopt, 1e-5f); });
+}
+
+void gelu_chain(const BenchOptions& o) {
+  bench_map("cpu_gelu_chain", o, [](const array& x) {
+    const auto number = [&](double v) { return array(v, x.dtype()); };
+    return fast::gelu_tanh(x * number(1.5) + number(2)) * number(0.5);
+  });
+}
+
+void matmuls(const BenchOptions& o) {
+  for (const int n : {512, 1024, 2048}) {
+    const Dtype dtype = compute_dtype(o.dtype);
+    const array a = random::normal({n, n}, dtype, 0, 1, random::key(0)), b = random::normal({n, n}, dtype, 0, 1, random::key(1));
+    eval(a, b);
+    const auto program = compile([](const std::vector<array>& in) { return std::vector<array>{matmul(in[0], in[1])}; }, {});
+    const auto run = [&] { eval(program({a, b})); };
+    const double first = seconds_of(run), ms = median_of(reps_of(o, 15), run);
+    Row("cpu_matmul", o).whole("n", n).number("ms", ms).number("gflops", 2.0 * n * n * n / ms / 1e6).number("first_step_s", first).print();
+  }
+}
+
+struct Bench {
+  const char* name;
+  const char* what;
+  void (*run)(const BenchOptions&);
+};
+constexpr Bench benches[] = {
+    {"gpt2-124m", "training steps of GPT-2 124M, 4 sequences of 64 tokens", gpt2_124m},
+    {"nanogpt-cpu", "training steps of a character GPT: 4 layers, width 128, 12 sequences of 64 tokens", nanogpt_cpu},
+    {"softmax", "softmax over the rows of a 4096 x 4096 array", softmax_rows},
+    {"layer_norm", "layer norm over the same", layer_norm_rows},
+    {"gelu", "gelu(1.5 x + 2) / 2 over the same", gelu_chain},
+    {"matmul", "products of square matrices of 512, 1024 and 2048", matmuls},
+};
+
+int bench(const BenchOptions& o) {
+  std::vector<std::string> known{"list"};
+  for (const auto& b : benches) known.push_back(b.name);
+  if (o.name == "list") {
+    for (const auto& b : benches) fmt::print("{:12} {}\n", b.name, b.what);
+    return 0;
+  }
+  const auto* found = std::find_if(std::begin(benches), std::end(benches), [&](const Bench& b) { return o.name == b.name; });
+  if (found == std::end(benches)) {
+    const std::string near = nearest(o.name, known);
+    throw UsageError(fmt::format("there is no benchmark '{}'{}", o.name, near.empty() ? fmt::format("; known are {}", fmt::join(known, ", ")) : "; did you mean " + near + "?"));
+  }
+  apply_machine_options(o.threads, o.no_libraries);
+  found->run(o);
+  return 0;
+}
+
+}  // namespace
+
+Command bench_command() {
+  auto options = std::make_shared<BenchOptions>();
+  OptionSet set;
+  set.add("NAME", "", &options->name, "what to measure; list shows the names").place().needed();
+  set.add("json", "", &options->json, "one JSON object a line");
+  set.add("reps", "N", &options->reps, "timed repetitions; the figure is their median").range(0, 1e6).defaults_to("depends on the benchmark");
+  set.add("dtype", "TYPE", &options->dtype, "f32 or bf16").one_of({"f32", "bf16"});
+  add_machine_options(set, options->threads, options->no_libraries);
+  return {"bench", "Measures speed", "weft bench nanogpt-cpu --json --threads 2", set, [options](OptionSet&) { return bench(*options); }};
+}
+
+}  // namespace weft::tool

@@ -1,0 +1,28 @@
+#pragma once
+// What a subcommand is: its name, its options, what it does. Only cli.cpp knows how a command line is parsed.
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "options.h"
+
+namespace weft::tool {
+
+struct Command {
+  std::string name;     // "train gpt"
+  std::string summary;  // one line
+  std::string example;  // shown under the help
+  OptionSet options;
+  std::function<int(OptionSet&)> run;  // the exit code
+};
+
+Command doctor_command();
+Command train_gpt_command();
+Command sample_command();
+Command eval_command();
+Command bench_command();
+
+/// Parses and runs; returns the exit code: 0, 1 for failures, 2 for mistakes in the command line. Every mistake becomes a sentence on stderr.
+int run_command_line(int argc, const char* const* argv, std::vector<Command> commands);
+
+}  // namespace weft::tool

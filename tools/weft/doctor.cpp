@@ -1,0 +1,129 @@
+// weft doctor: what this machine and this build have, what is missing and what that costs, and whether the code generator works.
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <cmath>
+#include <filesystem>
+#include <fstream>
+#include <memory>
+#include <sstream>
+
+#include "command.h"
+#include "corpus.h"
+#include "runtime/cache_dir.h"
+#include "runtime/threads.h"
+#include "target/cpu/onednn.h"
+#include "target/target.h"
+#include "train_options.h"
+#include "weft/ops.h"
+
+namespace weft::tool {
+
+namespace {
+
+void row(const std::string& name, const std::string& value) { fmt::print("{:16} {}\n", name, value); }
+
+/// The first value of a key in /proc/cpuinfo or /proc/meminfo ("key : value"), or "".
+std::string from_proc(const char* file, const std::string& key) {
+  std::ifstream in(file);
+  for (std::string line; std::getline(in, line);) {
+    const size_t colon = line.find(':');
+    if (colon == std::string::npos || !line.starts_with(key)) continue;
+    const size_t end = line.find_last_not_of(" \t", colon - 1), begin = line.find_first_not_of(" \t", colon + 1);
+    if (end + 1 == key.size()) return begin == std::string::npos ? "" : line.substr(begin);
+  }
+  return "";
+}
+
+std::string gibibytes(double bytes) { return fmt::format("{:.1f} GiB", bytes / (1024.0 * 1024 * 1024)); }
+
+std::string instruction_sets() {
+  std::istringstream flags(from_proc("/proc/cpuinfo", "flags"));
+  std::string out;
+  for (std::string flag; flags >> flag;)
+    for (const char* known : {"avx2", "fma", "avx512f", "avx512_bf16", "avx512_fp16", "avx512_vnni", "amx_tile", "amx_bf16", "amx_int8"})
+      if (flag == known) out += (out.empty() ? "" : " ") + flag;
+  return out.empty() ? "the baseline of this architecture" : out;
+}
+
+std::string memory() {
+  const double page = static_cast<double>(::sysconf(_SC_PAGESIZE)), all = static_cast<double>(::sysconf(_SC_PHYS_PAGES)) * page;
+  std::string out = gibibytes(all);
+  const std::string free = from_proc("/proc/meminfo", "MemAvailable");  // "12345 kB"
+  if (!free.empty()) out += ", " + gibibytes(std::strtod(free.c_str(), nullptr) * 1024) + " of it available";
+  return out;
+}
+
+std::string cache() {
+  const std::string dir = runtime::cache_dir();
+  if (dir.empty()) return "none can be written (set WEFT_CACHE_DIR): kernels are compiled anew in every process";
+  double bytes = 0;
+  int64_t files = 0;
+  std::error_code error;
+  for (auto it = std::filesystem::recursive_directory_iterator(dir, error); !error && it != std::filesystem::recursive_directory_iterator(); it.increment(error))
+    if (it->is_regular_file(error)) bytes += static_cast<double>(it->file_size(error)), ++files;
+  return fmt::format("{} ({} entries, {:.1f} MiB)", dir, files, bytes / (1024.0 * 1024));
+}
+
+std::string libraries() {
+  const std::string version = target::onednn_version();
+  if (!version.empty()) return "oneDNN " + version + " (matrix products)";
+  return "no oneDNN in this build: matrix products run through generated kernels, slower where they are large, and without the matrix units for bf16";
+}
+
+/// A small program through the compiler, checked against what it must give. An empty text is success.
+std::string self_test() {
+  try {
+    std::vector<float> values;
+    for (int i = 0; i < 1000; ++i) values.push_back(std::sin(static_cast<float>(i)));
+    const array x = array::from_data(values.data(), {10, 100}, float32);
+    const auto rows = sum(softmax(matmul(x, transpose(x)), -1), 1).to_vector<float>();
+    for (const float r : rows)
+      if (!(std::abs(r - 1) < 1e-5f)) return fmt::format("a row of softmax sums to {} and not to 1", r);
+    return "";
+  } catch (const std::exception& e) {
+    return without_operation(e.what());
+  }
+}
+
+int doctor(int64_t threads, bool no_libraries) {
+  apply_machine_options(threads, no_libraries);
+  row("weft", WEFT_VERSION);
+#ifdef __clang__
+  row("compiler", "clang " __clang_version__);
+#else
+  row("compiler", "g++ " __VERSION__);
+#endif
+  const std::string name = from_proc("/proc/cpuinfo", "model name");
+  row("CPU", name.empty() ? "unknown" : name);
+  row("instructions", instruction_sets());
+  row("threads", fmt::format("{} of {} processors", runtime::num_threads(), ::sysconf(_SC_NPROCESSORS_ONLN)));
+  row("memory", memory());
+  row("libraries", no_libraries ? "switched off" : libraries());
+  row("kernel cache", cache());
+  row("GPU", "none in this build");
+  try {
+    row("code generator", target::cpu().fingerprint());
+  } catch (const std::exception& e) {
+    row("code generator", fmt::format("FAILED: {}", without_operation(e.what())));
+    return 1;
+  }
+  const std::string fault = self_test();
+  row("self-test", fault.empty() ? "passed: a product and a softmax compiled, ran and were right" : "FAILED: " + fault);
+  return fault.empty() ? 0 : 1;
+}
+
+}  // namespace
+
+Command doctor_command() {
+  struct Options {
+    int64_t threads = 0;
+    bool no_libraries = false;
+  };
+  auto options = std::make_shared<Options>();
+  OptionSet set;
+  add_machine_options(set, options->threads, options->no_libraries);
+  return {"doctor", "Shows what this machine and this build offer", "", set, [options](OptionSet&) { return doctor(options->threads, options->no_libraries); }};
+}
+
+}  // namespace weft::tool

@@ -1,0 +1,59 @@
+#pragma once
+// How a run tells where it is: one line redrawn on a terminal, one line a report elsewhere, or one JSON object a step.
+#include <cstdint>
+#include <cstdio>
+#include <optional>
+#include <string>
+
+namespace weft::tool {
+
+/// What is known after a step.
+struct StepReport {
+  int64_t step = 0;  // steps done, from 1
+  double loss = 0;
+  std::optional<double> val_loss;  // where it was computed after this step
+  double ms = 0;
+  double tok_s = 0;
+};
+
+/// {"step":1,"loss":4.17,"val_loss":…,"ms":…,"tok_s":…}: numbers with all their digits; no val_loss where there is none.
+std::string json_line(const StepReport& report);
+/// "step  100/2000  loss 2.4512  val 2.5103  35.1 ms  21.9k tok/s  left 1m 07s"
+std::string report_line(const StepReport& report, int64_t steps, double seconds_left);
+/// A bar and the same figures, in at most `columns` columns of a terminal; `last_val` is the latest validation loss, if any.
+std::string bar_line(const StepReport& report, int64_t steps, double seconds_left, std::optional<double> last_val, int columns);
+/// "48s", "1m 07s", "2h 05m"
+std::string duration(double seconds);
+/// "812", "21.9k", "1.25M"
+std::string short_number(double value);
+
+enum class ProgressStyle { bar, lines, json };
+/// A bar on a terminal, lines elsewhere, unless JSON is asked for.
+ProgressStyle progress_style(std::FILE* out, bool json);
+int terminal_columns(std::FILE* out);
+/// Whether the locale's characters are UTF-8, so that block and braille characters can be shown.
+bool terminal_is_utf8();
+
+class Progress {
+ public:
+  /// Lines come `every` steps, and wherever there is a validation loss.
+  Progress(ProgressStyle style, std::FILE* out, int64_t first_step, int64_t steps, int64_t every);
+  ~Progress() { finish(); }
+  Progress(const Progress&) = delete;
+  Progress& operator=(const Progress&) = delete;
+  void step(const StepReport& report);
+  /// A sentence of its own: after the bar, or on stderr where stdout is for JSON.
+  void note(const std::string& text);
+  void finish();  // ends the bar's line
+
+ private:
+  ProgressStyle style_;
+  std::FILE* out_;
+  int64_t first_step_, steps_, every_;
+  double mean_ms_ = 0;  // of the recent steps
+  std::optional<double> last_val_;
+  double last_draw_ = 0;
+  bool open_line_ = false;
+};
+
+}  // namespace weft::tool

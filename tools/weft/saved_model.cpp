@@ -1,0 +1,26 @@
+// From a checkpoint to a model in eval mode.
+#include "saved_model.h"
+
+#include <fmt/format.h>
+
+#include <stdexcept>
+
+#include "corpus.h"
+#include "train_options.h"
+
+namespace weft::tool {
+
+SavedModel::SavedModel(const Checkpoint& c) {
+  tokenizer_ = text::tokenizer_from_json(c.tokenizer);
+  if (tokenizer_->vocab_size() != c.state.model.vocab)
+    throw std::runtime_error(fmt::format("the checkpoint {} does not fit together: its tokenizer has {} tokens, its model {}", c.folder, tokenizer_->vocab_size(), c.state.model.vocab));
+  model_ = std::make_unique<models::Gpt>(c.state.model, compute_dtype(c.state.dtype));
+  try {
+    model_->update(c.model());
+  } catch (const std::invalid_argument& e) {
+    throw std::runtime_error(fmt::format("the checkpoint {} does not fit its own description: {}", c.folder, without_operation(e.what())));
+  }
+  model_->eval();
+}
+
+}  // namespace weft::tool

@@ -1,0 +1,98 @@
+// The table of `weft train gpt`, and what its options must be together.
+#include "train_options.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "runtime/threads.h"
+#include "target/target.h"
+
+namespace weft::tool {
+
+namespace {
+
+constexpr double most = 1 << 30;  // for counts that become 32-bit sizes
+
+void add_model_options(OptionSet& set, TrainOptions& o) {
+  set.add("layers", "N", &o.layers, "transformer blocks").range(1, 1000).structural();
+  set.add("heads", "N", &o.heads, "attention heads; must divide the width").range(1, 4096).structural();
+  set.add("width", "N", &o.width, "width of the residual stream").range(1, 1 << 20).structural();
+  set.add("context", "N", &o.context, "tokens that the model sees at once").range(1, 1 << 20).structural();
+  set.add("dropout", "X", &o.dropout, "share of activations dropped while training").range(0, 1).below(1).config();
+  set.add("bias", "", &o.bias, "biases in linear layers and norms").with_negation().structural();
+  set.add("dtype", "TYPE", &o.dtype, "what products are computed in: f32 or bf16").one_of({"f32", "bf16"}).structural();
+  set.add("tokenizer", "KIND", &o.tokenizer, "char (Unicode characters of the text) or byte").one_of({"char", "byte"}).structural();
+}
+
+void add_optimizer_options(OptionSet& set, TrainOptions& o) {
+  set.add("batch", "N", &o.batch, "sequences in a step").range(1, 1 << 20).structural();
+  set.add("steps", "N", &o.steps, "steps in all").range(1, most).config();
+  set.add("lr", "X", &o.lr, "highest learning rate").above(0).range(0, 1e3).config();
+  set.add("min-lr", "X", &o.min_lr, "learning rate at the end").range(0, 1e3).config().defaults_to("lr / 10");
+  set.add("warmup", "N", &o.warmup, "steps in which the learning rate rises").range(0, most).config().defaults_to("steps / 20");
+  set.add("weight-decay", "X", &o.weight_decay, "AdamW's decay of matrices").range(0, 1e3).config();
+  set.add("beta1", "X", &o.beta1, "AdamW's first beta").range(0, 1).below(1).config();
+  set.add("beta2", "X", &o.beta2, "AdamW's second beta").range(0, 1).below(1).config();
+  set.add("grad-clip", "X", &o.grad_clip, "largest norm of all gradients together; 0: no limit").range(0, 1e9).config();
+}
+
+void add_run_options(OptionSet& set, TrainOptions& o) {
+  set.add("eval-every", "N", &o.eval_every, "steps between validation losses").range(1, most).config();
+  set.add("eval-batches", "N", &o.eval_batches, "batches in one of them; at the end it is always all").range(1, most).config();
+  set.add("checkpoint-every", "N", &o.checkpoint_every, "steps between checkpoints").range(1, most).config();
+  set.add("seed", "N", &o.seed, "of weights, batches and dropout").range(0, 9e15).structural();
+  set.add("out", "DIR", &o.out, "folder for checkpoints, loss.svg, config.json").defaults_to("out, or the resumed folder");
+  set.add("overwrite", "", &o.overwrite, "start anew although the folder holds a run");
+  set.add("resume", "DIR", &o.resume, "go on from this folder's last checkpoint");
+  set.add("config", "FILE", &o.config, "JSON with option names as keys; the command line wins");
+  set.add("json", "", &o.json, "one JSON object a step on stdout, and nothing else");
+}
+
+std::string closest_heads(int64_t width, int64_t heads) {
+  int64_t best = 1;
+  for (int64_t h = 1; h <= width; ++h)
+    if (width % h == 0 && std::abs(h - heads) < std::abs(best - heads)) best = h;
+  return fmt::format("{}", best);
+}
+
+}  // namespace
+
+void add_machine_options(OptionSet& set, int64_t& threads, bool& no_libraries) {
+  set.add("threads", "N", &threads, "CPU threads").range(0, 4096).config().defaults_to("all processors");
+  set.add("no-libraries", "", &no_libraries, "generated kernels only, no oneDNN").config();
+}
+
+OptionSet train_option_set(TrainOptions& o) {
+  OptionSet set;
+  set.add("data", "FILE", &o.data, "the text to learn from; the last tenth of it validates").config();
+  add_model_options(set, o);
+  add_optimizer_options(set, o);
+  add_run_options(set, o);
+  add_machine_options(set, o.threads, o.no_libraries);
+  return set;
+}
+
+void complete(TrainOptions& o, const OptionSet& given) {
+  if (!given.given("min-lr")) o.min_lr = o.lr / 10;
+  if (!given.given("warmup")) o.warmup = o.steps / 20;
+  if (o.width % o.heads != 0)
+    throw UsageError(fmt::format("--heads {} does not divide --width {}: every head takes an equal part; --heads {} would do", o.heads, o.width,
+                                 closest_heads(o.width, o.heads)));
+  if (o.min_lr > o.lr) throw UsageError(fmt::format("--min-lr {} is more than --lr {}: the learning rate falls from the one to the other", o.min_lr, o.lr));
+  if (o.warmup > o.steps) throw UsageError(fmt::format("--warmup {} is longer than the run of {} steps", o.warmup, o.steps));
+}
+
+models::GptConfig model_config(const TrainOptions& o, int32_t vocab) {
+  return {.vocab = vocab, .context = o.context, .layers = o.layers, .heads = o.heads, .width = o.width, .dropout = static_cast<float>(o.dropout), .bias = o.bias};
+}
+
+Dtype compute_dtype(const std::string& name) { return name == "bf16" ? bfloat16 : float32; }
+
+void apply_machine_options(int64_t threads, bool no_libraries) {
+  if (threads > 0) runtime::set_num_threads(static_cast<int>(threads));
+  if (no_libraries) target::set_libraries_enabled(false);
+}
+
+}  // namespace weft::tool

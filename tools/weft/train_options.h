@@ -1,0 +1,47 @@
+#pragma once
+// What a training run is made from: the options of `weft train gpt`, their table, their checks.
+#include <cstdint>
+#include <string>
+
+#include "models/gpt.h"
+#include "options.h"
+
+namespace weft::tool {
+
+/// Defaults: nanoGPT's character model for a CPU.
+struct TrainOptions {
+  std::string data;
+  int64_t layers = 4, heads = 4, width = 128, context = 64;
+  int64_t batch = 12, steps = 2000;
+  double lr = 1e-3, min_lr = 0;  // min_lr not given: lr / 10
+  int64_t warmup = 0;            // not given: a twentieth of the steps
+  double weight_decay = 0.1, beta1 = 0.9, beta2 = 0.99;
+  double grad_clip = 1;  // 0: off
+  double dropout = 0;
+  bool bias = false;
+  std::string dtype = "f32", tokenizer = "char";
+  int64_t eval_every = 250, eval_batches = 20, checkpoint_every = 500;
+  int64_t seed = 1337;
+  int64_t threads = 0;  // 0: as many as the process may use
+  bool no_libraries = false;
+
+  // Not part of the run itself.
+  std::string out, resume, config;
+  bool json = false, overwrite = false;
+};
+
+/// The table over `options`, which must outlive it.
+OptionSet train_option_set(TrainOptions& options);
+
+/// Fills in what depends on other options (min_lr, warmup) and refuses what cannot go together, as UsageError.
+void complete(TrainOptions& options, const OptionSet& given);
+
+models::GptConfig model_config(const TrainOptions& options, int32_t vocab);
+Dtype compute_dtype(const std::string& name);  // "f32", "bf16"
+
+/// Sets the process up as asked: threads (0: leave them), libraries.
+void apply_machine_options(int64_t threads, bool no_libraries);
+/// Adds --threads and --no-libraries, for the commands that compute.
+void add_machine_options(OptionSet& set, int64_t& threads, bool& no_libraries);
+
+}  // namespace weft::tool

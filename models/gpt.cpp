@@ -23,10 +23,15 @@ array prefix(const array& cache, Dim length) {
   return slice(cache, {0, 0, 0, 0}, {full[0], full[1], length, full[3]});
 }
 
-/// The cache [1, heads, context, d] with the rows of `fresh` [1, heads, t, d] at `positions` [t]; t may be symbolic.
+/// The cache [1, heads, context, d] with the rows of `fresh` [1, heads, t, d] at `positions` [t].
 array with_rows(const array& cache, const array& fresh, const array& positions) {
   const Shape& s = fresh.shape();
-  return scatter(cache, {positions}, reshape(transpose(fresh, {2, 0, 1, 3}), {s[2], s[0], s[1], 1, s[3]}), {2});
+  if (s[2].is_static()) return scatter(cache, {positions}, reshape(transpose(fresh, {2, 0, 1, 3}), {s[2], s[0], s[1], 1, s[3]}), {2});
+  // A symbolic number of rows is not scattered but picked: row c of the product with a matrix of zeros and ones is exactly the new row at position c.
+  const int context = static_cast<int>(static_cast<int64_t>(cache.shape(2)));
+  const array picks = equal(reshape(arange(0, context, 1), {context, 1}), reshape(positions, {1, s[2]}));
+  const array written = reshape(max(picks, 1), {1, 1, context, 1});
+  return where(written, matmul(reshape(astype(picks, fresh.dtype()), {1, 1, context, s[2]}), fresh), cache);
 }
 
 /// The row of x [1, time, width] at the largest position. A length that may be symbolic is not indexed but folded.

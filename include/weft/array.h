@@ -98,7 +98,10 @@ template <class It> array::array(It it, Shape shape, Dtype dtype) : array(0.0f) 
   } else {
     std::vector<double> values;
     values.reserve(n);
-    for (size_t i = 0; i < n; ++i, ++it) values.push_back(static_cast<double>(static_cast<float>(*it) == *it ? *it : *it));
+    for (size_t i = 0; i < n; ++i, ++it) {
+      if constexpr (std::is_floating_point_v<T>) values.push_back(static_cast<double>(*it));
+      else values.push_back(static_cast<double>(static_cast<float>(*it)));
+    }
     *this = from_doubles(values, std::move(shape), dtype);
   }
 }

@@ -201,7 +201,7 @@ Value Emitter::concat(int node, const std::vector<Expr>& index, Expr valid) {
 /// Negative indices count from the end; the rest is clamped, so that no address lies outside the operand.
 Value Emitter::gather(int node, const std::vector<Expr>& index, Expr valid) {
   const IrNode& n = cx_.ir[node];
-  auto rank = static_cast<std::ptrdiff_t>(cx_.ir[n.inputs[1]].type.shape.size());
+  auto rank = static_cast<std::ptrdiff_t>(index_rank(cx_.ir, node));
   std::vector<Expr> prefix(index.begin(), index.begin() + rank), inside(index.begin() + rank, index.end());
   for (size_t k = 0; k < n.attrs.axes.size(); ++k) {
     auto axis = static_cast<size_t>(n.attrs.axes[k]);

@@ -195,9 +195,9 @@ void Grouper::collect(int g, int node, std::vector<Expr> index, bool conditional
       Access access = push(cx, ir_, id, at);
       pending.emplace_back(access.node, std::move(access.index), guarded || access.valid);
     } else if (n.op == Op::gather) {
-      size_t rank = ir_[n.inputs[1]].type.shape.size();
+      size_t rank = index_rank(ir_, id);
       std::vector<Expr> prefix(at.begin(), at.begin() + static_cast<std::ptrdiff_t>(rank));
-      for (size_t k = 1; k < n.inputs.size(); ++k) pending.emplace_back(n.inputs[k], prefix, guarded);
+      for (size_t k = 0; k < n.attrs.axes.size(); ++k) pending.emplace_back(n.inputs[k + 1], prefix, guarded);
       std::vector<Expr> inside(at.begin() + static_cast<std::ptrdiff_t>(rank), at.end());
       for (int64_t axis : n.attrs.axes) {
         int64_t range = ir_[n.inputs[0]].type.shape[static_cast<size_t>(axis)].bound() - n.attrs.shape[static_cast<size_t>(axis)].bound();

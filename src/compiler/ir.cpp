@@ -54,6 +54,10 @@ bool is_movement(Op op) {
 
 bool is_elementwise(Op op) { return op >= Op::neg && op <= Op::bitcast; }
 
+size_t index_rank(const Ir& ir, int node) {
+  return ir[node].attrs.axes.empty() ? 0 : ir[ir[node].inputs[1]].type.shape.size();
+}
+
 std::string print(const Ir& ir, int id) {
   const IrNode& node = ir[id];
   std::string text = fmt::format("%{} = {}", id, graph::row(node.op).name);

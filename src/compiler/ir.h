@@ -34,6 +34,8 @@ Ir import(const Source& source);
 std::vector<std::vector<int>> users(const Ir& ir);
 bool is_movement(graph::Op op);
 bool is_elementwise(graph::Op op);  // one output element from the input elements at the same index; cast and bitcast included
+/// Gather and scatter: how many axes the index arrays have (none without index arrays).
+size_t index_rank(const Ir& ir, int node);
 std::string print(const Ir& ir);
 std::string print(const Ir& ir, int node);
 /// Throws internal_error where an input does not come before its user, or a shape or dtype does not follow from the row.

@@ -53,7 +53,7 @@ class ScatterLowering {
 
   Lowered run() {
     const graph::Type& updates = cx_.ir[n_.inputs.back()].type;
-    auto rank = static_cast<std::ptrdiff_t>(cx_.ir[n_.inputs[1]].type.shape.size());
+    auto rank = static_cast<std::ptrdiff_t>(index_rank(cx_.ir, node_));
     Shape points(updates.shape.begin(), updates.shape.begin() + rank), sizes(updates.shape.begin() + rank, updates.shape.end());
     for (const Dim& d : points)
       if (!d.is_static()) throw_invalid("scatter", "the number of indices must not be symbolic");

@@ -75,7 +75,7 @@ class Survey {
       Access access = push(*group_.cx, ir_, id, at);
       pending.emplace_back(access.node, std::move(access.index));
     } else if (n.op == Op::gather) {
-      auto rank = static_cast<std::ptrdiff_t>(ir_[n.inputs[1]].type.shape.size());
+      auto rank = static_cast<std::ptrdiff_t>(index_rank(ir_, id));
       std::vector<Expr> prefix(at.begin(), at.begin() + rank), inside(at.begin() + rank, at.end());
       for (size_t k = 0; k < n.attrs.axes.size(); ++k) {
         auto axis = static_cast<size_t>(n.attrs.axes[k]);

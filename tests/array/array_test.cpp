@@ -83,6 +83,9 @@ TEST_CASE("arrays from lists, iterators and memory") {
   CHECK(array(source.begin(), {2, 1}, float16).to_vector<float>() == std::vector<float>{0.5f, -1.5f});
   const std::vector<int64_t> wide{int64_t{1} << 40, -1};
   CHECK(array(wide.begin(), {2}).to_vector<int64_t>() == wide);
+  const std::vector<bfloat16_t> halves{bfloat16_t(0.5f), bfloat16_t(3.0f)};
+  CHECK(array(halves.begin(), {2}).dtype() == bfloat16);
+  CHECK(array(halves.begin(), {2}).to_vector<float>() == std::vector<float>{0.5f, 3.0f});
   const uint16_t raw[] = {0x3f80, 0xc000};
   CHECK(array::from_data(raw, {2}, bfloat16).to_vector<float>() == std::vector<float>{1.0f, -2.0f});
   const array empty = array::from_data(nullptr, {0, 3}, float32);

@@ -1,0 +1,139 @@
+#include "tools/weft/trainer.h"
+
+#include <doctest/doctest.h>
+
+#include <cmath>
+#include <string>
+
+#include "runtime/trace.h"
+#include "temporary_folder.h"
+
+using namespace weft;
+using namespace weft::tool;
+
+namespace {
+
+std::string rhyme() {
+  std::string out;
+  for (int i = 0; i < 60; ++i) out += "the cat sat on the mat, and the dog sat on the log.\n";
+  return out;
+}
+
+TrainOptions tiny(const std::string& out, double dropout = 0) {
+  TrainOptions o;
+  o.data = "rhyme.txt";
+  o.layers = 1, o.heads = 2, o.width = 16, o.context = 8, o.batch = 4, o.steps = 12;
+  o.lr = 1e-2, o.min_lr = 1e-3, o.warmup = 2, o.dropout = dropout;
+  o.eval_every = 4, o.eval_batches = 2, o.checkpoint_every = 5;
+  o.out = out;
+  return o;
+}
+
+struct Course {
+  std::vector<double> losses, val_losses;
+  bool complete = false;
+};
+
+Course course_of(Trainer& trainer, int64_t stop_after = -1) {
+  Course c;
+  Trainer::Hooks hooks;
+  hooks.report = [&](const StepReport& r) {
+    c.losses.push_back(r.loss);
+    if (r.val_loss) c.val_losses.push_back(*r.val_loss);
+  };
+  hooks.stop = [&] { return trainer.step() == stop_after; };
+  c.complete = trainer.run(hooks);
+  return c;
+}
+
+}  // namespace
+
+TEST_CASE("a run learns, and a second one of the same seed is the same") {
+  TemporaryFolder a, b;
+  Trainer first(tiny(a.path), rhyme()), second(tiny(b.path), rhyme());
+  const Course one = course_of(first), two = course_of(second);
+  REQUIRE(one.losses.size() == 12);
+  CHECK(one.complete);
+  CHECK(one.losses.front() == doctest::Approx(std::log(first.tokenizer().vocab_size())).epsilon(0.1));
+  CHECK(one.losses.back() < one.losses.front() - 0.3);
+  CHECK(one.val_losses.size() == 3);
+  CHECK(one.losses == two.losses);
+  CHECK(one.val_losses == two.val_losses);
+  TrainOptions other = tiny(b.path);
+  other.seed = 1;
+  Trainer third(other, rhyme());
+  CHECK(course_of(third).losses != one.losses);
+}
+
+TEST_CASE("a run that was stopped goes on bit by bit") {
+  for (const double dropout : {0.0, 0.2}) {
+    CAPTURE(dropout);
+    TemporaryFolder whole, parts;
+    Trainer uninterrupted(tiny(whole.path, dropout), rhyme());
+    const Course all = course_of(uninterrupted);
+
+    Trainer before(tiny(parts.path, dropout), rhyme());
+    const Course head = course_of(before, 7);
+    CHECK(!head.complete);
+    const Checkpoint checkpoint = load_checkpoint(parts.path);
+    CHECK(checkpoint.state.step == 7);
+    Trainer after(tiny(parts.path, dropout), rhyme(), checkpoint);
+    const Course tail = course_of(after);
+    CHECK(tail.complete);
+
+    std::vector<double> joined = head.losses;
+    joined.insert(joined.end(), tail.losses.begin(), tail.losses.end());
+    CHECK(joined == all.losses);
+    CHECK(tail.val_losses.back() == all.val_losses.back());
+    CHECK(after.state().losses == uninterrupted.state().losses);
+  }
+}
+
+TEST_CASE("after the first step nothing is traced or compiled, whatever the learning rate does") {
+  TemporaryFolder dir;
+  TrainOptions o = tiny(dir.path);
+  o.eval_every = 1;
+  Trainer trainer(o, rhyme());
+  int64_t after_two = 0;
+  Trainer::Hooks hooks;
+  hooks.report = [&](const StepReport& r) {
+    if (r.step == 2) after_two = runtime::counters().programs_built + runtime::counters().traces;
+  };
+  trainer.run(hooks);
+  CHECK(runtime::counters().programs_built + runtime::counters().traces == after_two);
+}
+
+TEST_CASE("texts that do not do are refused") {
+  TemporaryFolder dir;
+  CHECK_THROWS_AS(Trainer(tiny(dir.path), "short"), UsageError);
+  Trainer trainer(tiny(dir.path), rhyme());
+  course_of(trainer, 2);
+  const Checkpoint checkpoint = load_checkpoint(dir.path);
+  std::string changed = rhyme();
+  changed[100] = changed[100] == 'a' ? 'o' : 'a';
+  CHECK_THROWS_AS(Trainer(tiny(dir.path), changed, checkpoint), std::runtime_error);
+}
+
+TEST_CASE("a loss that is no longer finite ends the run with a sentence") {
+  TemporaryFolder dir;
+  TrainOptions o = tiny(dir.path);
+  o.lr = 1000, o.min_lr = 1000, o.grad_clip = 0, o.steps = 400, o.weight_decay = 1000, o.eval_every = 1000, o.checkpoint_every = 1000;
+  Trainer trainer(o, rhyme());
+  try {
+    course_of(trainer);
+    FAIL("the run should have diverged");
+  } catch (const std::runtime_error& e) {
+    CHECK(std::string(e.what()).find("diverged") != std::string::npos);
+  }
+}
+
+TEST_CASE("the whole validation loss is the mean over all its tokens") {
+  TemporaryFolder dir;
+  Trainer trainer(tiny(dir.path), rhyme());
+  Evaluator evaluator(trainer.model());
+  const auto& text = trainer.split().validation;
+  const double batched = evaluator.loss(text, 4), singly = evaluator.loss(text, 1);
+  CHECK(batched == doctest::Approx(singly).epsilon(1e-5));
+  CHECK(batched == doctest::Approx(std::log(trainer.tokenizer().vocab_size())).epsilon(0.1));
+  CHECK(trainer.model().training());
+}

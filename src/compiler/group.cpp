@@ -390,7 +390,7 @@ bool Grouper::join_sibling(int node) {
   for (size_t k = 0; k < std::min(considered, it->second.size()); ++k) {
     int g = it->second[it->second.size() - 1 - k];
     Work& work = *groups_[static_cast<size_t>(g)];
-    bool shares = std::any_of(reads.begin(), reads.end(), [&](int id) { return work.requests.contains(id) && volume(ir_[id].type.shape) > 1; });
+    bool shares = volume(n.type.shape) == 1 || std::any_of(reads.begin(), reads.end(), [&](int id) { return work.requests.contains(id) && volume(ir_[id].type.shape) > 1; });
     // The group's roots come after `node`, so only a reader of `node` could make the group wait for itself.
     if (!shares || std::any_of(read_by.begin(), read_by.end(), [&](int reader) { return reaches(reader, g); })) continue;
     Root root{node, n.op == Op::fold ? RootKind::fold : RootKind::full, {}};

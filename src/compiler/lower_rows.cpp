@@ -60,7 +60,7 @@ class RowLowering {
   Expr program_, lane_, loop_;
   Value first_lane_ = no_value;
   int64_t grid_ = 1, blocks_ = 1;
-  bool dynamic_extent_ = false;  // map over one flat axis: its length is an argument, so that one kernel serves all lengths
+  bool dynamic_extent_ = false;
 };
 
 int64_t extent_of(const std::vector<DomainVariable>& vars) {
@@ -157,7 +157,7 @@ Lowered RowLowering::run() {
     if (cx_.stored[static_cast<size_t>(stage.root.node)]) emit_.param(stage.root.node, true);
   kernel::Builder& b = emit_.builder();
 
-  dynamic_extent_ = schedule_.kind == RowClass::map && outer_.empty() && schedule_.lane_extent > schedule_.width && is_static(lanes_);
+  dynamic_extent_ = schedule_.dynamic;
   blocks_ = schedule_.kind == RowClass::row ? 1 : (schedule_.lane_extent + schedule_.block - 1) / schedule_.block;
   grid_ = extent_of(outer_) * blocks_;
   bind_programs();
@@ -191,7 +191,7 @@ void RowLowering::bind_programs() {
     block = b.scalar(ScalarOp::mod, {row, n});
     row = b.scalar(ScalarOp::floordiv, {row, n});
   }
-  if (blocks_ == 1) block = b.index(0);
+  if (blocks_ == 1 && !dynamic_extent_) block = b.index(0);
   emit_.bind(program_, row);
   first_lane_ = b.mul(block, b.index(schedule_.block));
 }
@@ -207,7 +207,7 @@ void RowLowering::passes() {
   kernel::Builder& b = emit_.builder();
   int64_t width = schedule_.width;
   bool whole = is_static(lanes_) && schedule_.lane_extent % width == 0;
-  bool single = schedule_.lane_extent <= width || schedule_.kind == RowClass::column;  // one tile: no loop over lanes
+  bool single = !dynamic_extent_ && (schedule_.lane_extent <= width || schedule_.kind == RowClass::column);  // one tile: no loop over lanes
   if (single) emit_.bind_lanes(lane_, first_lane_, width, whole ? no_value : b.sub(lane_count(), first_lane_));
   for (int p = 0; p < passes_; ++p) {
     row_roots(p);
@@ -226,7 +226,7 @@ void RowLowering::lane_loop(int p) {
   int64_t width = schedule_.width;
   hoist(p, {lane_});
   Value step_width = b.index(width), lo = first_lane_, hi = lane_count();
-  if (blocks_ > 1) hi = b.min(hi, b.add(lo, b.index(schedule_.block)));
+  if (blocks_ > 1 || dynamic_extent_) hi = b.min(hi, b.add(lo, b.index(schedule_.block)));
   Value full = b.add(lo, b.mul(b.scalar(ScalarOp::floordiv, {b.sub(hi, lo), step_width}), step_width));
   std::vector<Value> carried = b.loop(lo, full, step_width, identities(p), [&](Value at, const std::vector<Value>& values) {
     emit_.push_scope();

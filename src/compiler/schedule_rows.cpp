@@ -211,7 +211,8 @@ RowSchedule schedule_rows(const Ir& ir, const Grouping& grouping, Group& group, 
     // Narrow enough for several programs, wide enough for whole cache lines.
     while (widest > lanes && extent_of(rows) / widest < 8) widest /= 2;
   }
-  s.width = std::min(widest, power_of_two_at_least(std::max<int64_t>(1, s.lane_extent)));
+  s.dynamic = s.kind == RowClass::map && s.lane_axes > 0 && s.lane_axes == static_cast<int>(rows.size()) && all_static(best->vars);
+  s.width = s.dynamic ? widest : std::min(widest, power_of_two_at_least(std::max<int64_t>(1, s.lane_extent)));
   s.block = s.kind == RowClass::map ? s.width * std::max<int64_t>(1, 4096 / s.width) : s.width;
   return s;
 }

@@ -223,9 +223,9 @@ void remove_checkpoints(const std::string& dir) {
 
 void prepare_folder(const std::string& dir) {
   std::error_code error;
+  if (fs::exists(dir, error) && !fs::is_directory(dir, error)) throw std::runtime_error(fmt::format("{} is not a folder; choose another with --out", dir));
   fs::create_directories(dir, error);
   if (error) throw std::runtime_error(fmt::format("the folder {} cannot be made: {}; choose another with --out", dir, error.message()));
-  if (!fs::is_directory(dir)) throw std::runtime_error(fmt::format("{} is not a folder; choose another with --out", dir));
   const std::string probe = dir + "/.weft-probe";
   try {
     io::write_file_atomically(probe, "x");

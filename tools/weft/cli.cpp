@@ -124,6 +124,7 @@ class Parser {
     std::string list;
     for (const auto& name : known) list += (list.empty() ? "" : ", ") + name;
     if (extras.empty()) throw UsageError("weft " + path + "needs one of: " + list);
+    if (extras.front().starts_with("-")) throw UsageError("weft " + path + "has no option " + extras.front() + " before its command, which is one of: " + list);
     const std::string near = nearest(extras.front(), known);
     throw UsageError("there is no '" + path + extras.front() + "'" + (near.empty() ? "; known are: " + list : "; did you mean weft " + path + near + "?"));
   }

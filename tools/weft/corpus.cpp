@@ -3,13 +3,27 @@
 
 #include <fmt/format.h>
 
-#include <cstring>
 #include <filesystem>
 #include <stdexcept>
 
 #include "weft/io.h"
 
 namespace weft::tool {
+
+namespace {
+
+/// Whether the last bytes begin a UTF-8 character that needs more of them.
+bool ends_inside_character(const std::string& text) {
+  size_t lead = text.size();
+  for (int back = 0; back < 3 && lead > 0; ++back) {
+    const auto byte = static_cast<unsigned char>(text[--lead]);
+    if (byte < 0x80) return false;
+    if (byte >= 0xC0) return text.size() - lead < (byte >= 0xF0 ? 4u : byte >= 0xE0 ? 3u : 2u);
+  }
+  return false;
+}
+
+}  // namespace
 
 std::string without_operation(const std::string& message) {
   const size_t end = message.find("] ");
@@ -39,7 +53,8 @@ std::unique_ptr<text::Tokenizer> make_tokenizer(const std::string& kind, const s
   try {
     return std::make_unique<text::CharTokenizer>(text);
   } catch (const std::invalid_argument& e) {
-    throw std::runtime_error(fmt::format("{}: {} (--tokenizer byte)", path, without_operation(e.what())));
+    const char* cut = ends_inside_character(text) ? "; the file ends inside a character, so it may have been cut off" : "";
+    throw std::runtime_error(fmt::format("{}: {} (--tokenizer byte){}", path, without_operation(e.what()), cut));
   }
 }
 

@@ -71,6 +71,14 @@ std::string libraries() {
   return "no oneDNN in this build: matrix products run through generated kernels, slower where they are large, and without the matrix units for bf16";
 }
 
+/// The target's fingerprint without its list of processor features, which fills a page.
+std::string code_generator() {
+  std::string text = target::cpu().fingerprint();
+  const size_t open = text.find(" ["), close = text.find(']');
+  if (open != std::string::npos && close != std::string::npos) text.erase(open, close + 1 - open);
+  return fmt::format("{} (vectors of {} float32)", text, target::cpu().lanes(4));
+}
+
 /// A small program through the compiler, checked against what it must give. An empty text is success.
 std::string self_test() {
   try {
@@ -103,7 +111,7 @@ int doctor(int64_t threads, bool no_libraries) {
   row("kernel cache", cache());
   row("GPU", "none in this build");
   try {
-    row("code generator", target::cpu().fingerprint());
+    row("code generator", code_generator());
   } catch (const std::exception& e) {
     row("code generator", fmt::format("FAILED: {}", without_operation(e.what())));
     return 1;

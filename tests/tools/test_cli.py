@@ -1,0 +1,416 @@
+#!/usr/bin/env python3
+"""How the program behaves: what it prints, how it refuses, how it stops and goes on.
+
+    python3 tests/tools/test_cli.py PATH_TO_WEFT DATA_DIR [names of tests]
+
+DATA_DIR is a folder with real data; what needs a file that is not there is skipped. Standard library only.
+"""
+import json, os, pathlib, pty, random, re, shutil, signal, subprocess, sys, tempfile, unittest
+import xml.etree.ElementTree as ElementTree
+
+WEFT, DATA = "", pathlib.Path(".")
+FOLDER = pathlib.Path(tempfile.mkdtemp(prefix="weft-cli-"))
+RHYME = FOLDER / "rhyme.txt"
+TINY = "--layers 1 --heads 2 --width 16 --context 16 --batch 4 --steps 40 --lr 1e-2 --warmup 4 --eval-every 10 --eval-batches 2".split()
+
+
+def environment():
+    env = dict(os.environ, OMP_WAIT_POLICY="passive")
+    env.setdefault("WEFT_CACHE_DIR", str(FOLDER / "cache"))
+    return env
+
+
+def weft(*args, rc=0, cwd=None):
+    """Runs the program; the exit code must be `rc`, and a refusal must be sentences of its own making."""
+    done = subprocess.run([WEFT, *map(str, args)], capture_output=True, cwd=cwd or FOLDER, env=environment(), timeout=600)
+    done.out, done.err = done.stdout.decode(), done.stderr.decode()
+    shown = f"{' '.join(map(str, args))}\n{done.out[-2000:]}\n{done.err[-2000:]}"
+    assert done.returncode == rc, f"exit code {done.returncode}, not {rc}: {shown}"
+    if rc:
+        assert done.err.startswith("weft: "), shown
+        assert "terminate" not in done.err and "what()" not in done.err and "bug in Weft" not in done.err, shown
+        assert len(done.err.splitlines()[0]) > 20, shown
+    return done
+
+
+def train(out, *args, rc=0, data=None):
+    return weft("train", "gpt", "--data", data or RHYME, *TINY, "--out", out, *args, rc=rc)
+
+
+def rows(text):
+    return [json.loads(line) for line in text.splitlines()]
+
+
+def losses(text):
+    """By step, as the digits that were printed: equal digits are equal bits."""
+    return {row["step"]: re.search(r'"loss":([^,]+),', line)[1] for line, row in zip(text.splitlines(), rows(text))}
+
+
+def start(*args):
+    return subprocess.Popen([WEFT, *map(str, args)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, cwd=FOLDER, env=environment())
+
+
+class Refusals(unittest.TestCase):
+    def refused(self, rc, part, *args):
+        with self.subTest(" ".join(map(str, args))):
+            self.assertIn(part, weft(*args, rc=rc).err)
+
+    def test_command_line(self):
+        self.refused(2, "did you mean weft train?", "trian", "gpt")
+        self.refused(2, "did you mean weft train gpt?", "train", "gtp")
+        self.refused(2, "needs one of: gpt", "train")
+        self.refused(2, "did you mean weft sample?", "smaple", "dir")
+        self.refused(2, "known are: doctor", "frobnicate")
+        self.refused(2, "did you mean --layers?", "train", "gpt", "--layerz", 3)
+        self.refused(2, "did you mean --no-libraries?", "train", "gpt", "--no-librarys")
+        self.refused(2, "unknown option --frobnicate", "train", "gpt", "--frobnicate=7")
+        self.refused(2, "did you mean --temperature?", "sample", "dir", "--temprature", 1)
+        self.refused(2, "did you mean softmax?", "bench", "sotfmax")
+        self.refused(2, "takes no further words", "doctor", "me")
+        self.refused(2, "needs a value", "train", "gpt", "--layers")
+        self.refused(2, "needs DIR", "sample")
+        self.refused(2, "needs NAME", "bench")
+        self.refused(2, "needs --data", "eval", "dir")
+        self.refused(2, "--data FILE is needed", "train", "gpt")
+
+    def test_nothing_at_all_shows_the_commands(self):
+        done = subprocess.run([WEFT], capture_output=True, timeout=60)
+        self.assertEqual(done.returncode, 2)
+        for name in (b"doctor", b"train", b"sample", b"eval", b"bench"):
+            self.assertIn(name, done.stderr)
+
+    def test_help(self):
+        self.assertIn("--weight-decay", weft("train", "gpt", "--help").out)
+        self.assertIn("sample", weft("--help").out)
+        self.assertRegex(weft("--version").out, r"^weft \d+\.\d+\.\d+\n$")
+
+    def test_impossible_values(self):
+        for option, value, part in (
+                ("--batch", 0, "at least 1"), ("--batch", "many", "a whole number"), ("--lr", "nan", "more than 0"), ("--lr", "inf", "more than 0"),
+                ("--lr", 0, "more than 0"), ("--lr", -1, "more than 0"), ("--heads", 3, "does not divide --width 128"), ("--layers", -2, "at least 1"),
+                ("--layers", "4.5", "a whole number"), ("--dropout", 1, "less than 1"), ("--beta1", 1, "less than 1"), ("--beta2", "nan", "at least 0"),
+                ("--steps", 0, "at least 1"), ("--dtype", "f64", "f32, bf16"), ("--tokenizer", "bpe", "char, byte"), ("--warmup", 5000, "longer than the run"),
+                ("--min-lr", 1, "more than --lr"), ("--threads", "x", "a whole number"), ("--steps", "99999999999999999999999", "a whole number"),
+                ("--grad-clip", "-1", "at least 0"), ("--weight-decay", "inf", "at most")):
+            self.refused(2, part, "train", "gpt", "--data", RHYME, "--out", "never", option, value)
+        self.refused(2, "too short for --context 5000", "train", "gpt", "--data", RHYME, "--out", "never", "--context", 5000)
+        self.assertFalse((FOLDER / "never" / "latest").exists())
+
+    def test_data_files(self):
+        bad = {"empty.txt": b"", "zero.bin": b"abc\0def" * 100, "garbage.bin": bytes(range(128, 256)) * 20, "cut.txt": "viele Grüße ü".encode()[:-1]}
+        for name, content in bad.items():
+            (FOLDER / name).write_bytes(content)
+        self.refused(1, "there is no file", "train", "gpt", "--data", "none.txt", "--out", "never")
+        self.refused(1, "is empty", "train", "gpt", "--data", "empty.txt", "--out", "never")
+        self.refused(1, "is a folder", "train", "gpt", "--data", FOLDER, "--out", "never")
+        self.refused(1, "zero byte at position 3", "train", "gpt", "--data", "zero.bin", "--out", "never")
+        self.refused(1, "not UTF-8", "train", "gpt", "--data", "garbage.bin", "--out", "never")
+        self.refused(1, "may have been cut off", "train", "gpt", "--data", "cut.txt", "--out", "never")
+        compressed = DATA / "mnist" / "train-labels-idx1-ubyte.gz"
+        if compressed.exists():
+            self.refused(1, "--tokenizer byte", "train", "gpt", "--data", compressed, "--out", "never")
+
+    def test_folders(self):
+        (FOLDER / "file").write_text("x")
+        self.refused(1, "not a folder", "train", "gpt", "--data", RHYME, "--out", "file")
+        for out in ("file/below", "/proc/weft"):
+            done = weft("train", "gpt", "--data", RHYME, "--out", out, "--json", rc=1)
+            self.assertIn("cannot be made", done.err)
+            self.assertEqual(done.out, "")
+        self.refused(1, "there is no folder", "sample", "nowhere")
+        self.refused(1, "holds no checkpoint", "sample", FOLDER)
+        self.refused(1, "there is no folder", "train", "gpt", "--resume", "nowhere")
+        self.refused(1, "there is no folder", "eval", "nowhere", "--data", RHYME)
+
+    def test_configuration_files(self):
+        (FOLDER / "good.json").write_text('{"layers": 1, "heads": 2, "width": 16, "context": 16, "batch": 4, "steps": 3, "min_lr": 1e-5, "bias": true}')
+        (FOLDER / "unknown.json").write_text('{"layres": 2}')
+        (FOLDER / "type.json").write_text('{"layers": "two"}')
+        (FOLDER / "cut.json").write_text('{"layers": 2')
+        done = weft("train", "gpt", "--config", "good.json", "--data", RHYME, "--steps", 2, "--out", "configured", "--json")
+        self.assertEqual([r["step"] for r in rows(done.out)], [1, 2])
+        stored = json.loads((FOLDER / "configured" / "config.json").read_text())
+        self.assertEqual([stored[k] for k in ("layers", "width", "steps", "min-lr", "bias")], [1, 16, 2, 1e-5, True])
+        again = weft("train", "gpt", "--config", FOLDER / "configured" / "config.json", "--out", "configured-again", "--json")
+        self.assertEqual(losses(again.out), losses(done.out))  # what a run leaves is a configuration that repeats it
+        self.refused(2, 'unknown key "layres"; did you mean "layers"?', "train", "gpt", "--config", "unknown.json", "--data", RHYME)
+        self.refused(2, "must be a whole number", "train", "gpt", "--config", "type.json", "--data", RHYME)
+        self.refused(2, "is not JSON", "train", "gpt", "--config", "cut.json", "--data", RHYME)
+        self.refused(2, "there is no file", "train", "gpt", "--config", "none.json", "--data", RHYME)
+
+
+class Training(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.done = train("reference", "--json", "--checkpoint-every", 1000)
+        cls.losses = losses(cls.done.out)
+
+    def test_json_lines(self):
+        table = rows(self.done.out)
+        self.assertEqual([r["step"] for r in table], list(range(1, 41)))
+        for row in table:
+            keys = ["step", "loss", "val_loss", "ms", "tok_s"] if row["step"] % 10 == 0 else ["step", "loss", "ms", "tok_s"]
+            self.assertEqual(list(row), keys)
+            self.assertGreater(row["ms"], 0)
+            self.assertAlmostEqual(row["tok_s"], 4 * 16 / row["ms"] * 1e3, delta=row["tok_s"] * 0.01 + 0.1)
+        self.assertLess(table[-1]["loss"], table[0]["loss"] - 0.5)
+
+    def test_the_same_again_is_the_same(self):
+        self.assertEqual(losses(train("again", "--json").out), self.losses)
+        self.assertNotEqual(losses(train("other-seed", "--json", "--seed", 2).out), self.losses)
+
+    def test_files(self):
+        out = FOLDER / "reference"
+        self.assertEqual(sorted(p.name for p in out.iterdir()), ["config.json", "latest", "loss.svg", "step-40", "tokenizer.json"])
+        root = ElementTree.fromstring((out / "loss.svg").read_text())
+        self.assertTrue(root.tag.endswith("svg"))
+        words = [e.text for e in root.iter() if e.tag.endswith("text")]
+        for word in ("training loss", "validation loss", "step", "nats per token"):
+            self.assertIn(word, words)
+        self.assertEqual(json.loads((out / "config.json").read_text())["width"], 16)
+        self.assertEqual(json.loads((out / "tokenizer.json").read_text())["kind"], "char")
+
+    def test_lines_where_there_is_no_terminal(self):
+        out = train("lines").out
+        self.assertNotIn("\r", out)
+        steps = re.findall(r"^step +(\d+)/40  loss \d", out, re.M)
+        self.assertEqual(steps[0], "1")
+        self.assertEqual(steps[-1], "40")
+        self.assertIn("validation loss", out)
+
+    def test_bar_on_a_terminal(self):
+        pid, fd = pty.fork()
+        if pid == 0:
+            os.chdir(FOLDER)
+            os.execve(WEFT, [WEFT, "train", "gpt", "--data", str(RHYME), *TINY, "--out", "terminal"], dict(environment(), LC_ALL="C.UTF-8"))
+        seen = b""
+        while True:
+            try:
+                piece = os.read(fd, 65536)
+            except OSError:  # the terminal's other end is closed
+                break
+            if not piece:
+                break
+            seen += piece
+        self.assertEqual(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]), 0)
+        text = seen.decode()
+        self.assertIn("\r\x1b[K[", text)
+        self.assertRegex(text, r"40/40  loss \d\.\d{4}  val \d\.\d{4}  \S+ tok/s  left 0s")
+        self.assertRegex(text, "[\u2801-\u28ff]")  # the curve in braille dots
+
+    def test_a_folder_in_use_is_not_overwritten(self):
+        shutil.copytree(FOLDER / "reference", FOLDER / "in-use")
+        before = (FOLDER / "in-use" / "step-40" / "state.json").read_bytes()
+        self.assertIn("holds a run already", train("in-use", rc=2).err)
+        self.assertIn("zero byte", train("in-use", "--overwrite", data=self.binary(), rc=1).err)
+        self.assertEqual((FOLDER / "in-use" / "step-40" / "state.json").read_bytes(), before)
+        train("in-use", "--overwrite", "--seed", 5)
+        self.assertNotEqual((FOLDER / "in-use" / "step-40" / "state.json").read_bytes(), before)
+
+    @staticmethod
+    def binary():
+        path = FOLDER / "binary.bin"
+        path.write_bytes(b"\x00\x01" * 500)
+        return path
+
+    def test_other_modes_learn_as_well(self):
+        last = float(self.losses[40])
+        for name, args in (("generated", ["--no-libraries"]), ("bf16", ["--dtype", "bf16"]), ("bytes", ["--tokenizer", "byte"]), ("one-thread", ["--threads", 1]),
+                           ("biased", ["--bias"]), ("unclipped", ["--grad-clip", 0])):
+            with self.subTest(name):
+                got = losses(train(name, "--json", *args).out)
+                self.assertEqual(len(got), 40)
+                self.assertLess(abs(float(got[40]) - last), 0.35 if name != "bytes" else 1.5)
+
+
+class GoingOn(unittest.TestCase):
+    """Stopped in any way, a run goes on as if it had not been."""
+
+    @classmethod
+    def setUpClass(cls):
+        cls.args = ["--json", "--dropout", 0.1]
+        cls.all = losses(train("whole", *cls.args).out)
+        cls.val = {r["step"]: r["val_loss"] for r in rows((train("whole-again", *cls.args)).out) if "val_loss" in r}
+
+    def check_rest(self, folder, first_part):
+        """Resumes, and holds all that is printed against the uninterrupted run."""
+        for step, loss in first_part.items():
+            self.assertEqual(loss, self.all[step], f"step {step} before")
+        done = weft("train", "gpt", "--resume", folder, "--json")
+        rest = losses(done.out)
+        self.assertGreater(len(rest), 0)
+        for step, loss in rest.items():
+            self.assertEqual(loss, self.all[step], f"step {step} after")
+        self.assertEqual(max(rest), 40)
+        self.assertLessEqual(min(rest), max(first_part, default=0) + 1)
+        for row in rows(done.out):
+            if "val_loss" in row:
+                self.assertEqual(row["val_loss"], self.val[row["step"]])
+
+    def killed(self, folder, every, lines):
+        process = start("train", "gpt", "--data", RHYME, *TINY, "--out", folder, *self.args, "--checkpoint-every", every)
+        seen = b"".join(process.stdout.readline() for _ in range(lines))
+        process.send_signal(signal.SIGKILL)
+        seen += process.stdout.read()
+        process.wait()
+        process.stderr.close(), process.stdout.close()
+        return losses(seen[:seen.rfind(b"\n") + 1].decode())
+
+    def test_kill(self):
+        chance = random.Random(7)
+        for i in range(4):
+            every, lines = chance.choice((1, 2, 5)), chance.randint(6, 30)
+            with self.subTest(every=every, lines=lines):
+                first = self.killed(f"killed-{i}", every, lines)
+                self.check_rest(f"killed-{i}", first)
+                names = [p.name for p in (FOLDER / f"killed-{i}").iterdir() if p.name.startswith("step-")]
+                self.assertLessEqual(len(names), 2)
+                self.assertFalse([n for n in names if n.endswith(".tmp")])
+
+    def test_kill_while_going_on(self):
+        first = self.killed("twice", 3, 10)
+        process = start("train", "gpt", "--resume", "twice", "--json")
+        seen = b"".join(process.stdout.readline() for _ in range(4))
+        process.kill()
+        seen += process.communicate()[0]
+        first.update(losses(seen[:seen.rfind(b"\n") + 1].decode()))
+        self.check_rest("twice", first)
+
+    def test_interrupt(self):
+        for sign in (signal.SIGINT, signal.SIGTERM):
+            with self.subTest(sign.name):
+                folder = "stopped-" + sign.name
+                process = start("train", "gpt", "--data", RHYME, *TINY, "--out", folder, *self.args)
+                seen = b"".join(process.stdout.readline() for _ in range(8))
+                process.send_signal(sign)
+                rest, err = process.communicate(timeout=120)
+                first = losses((seen + rest).decode())
+                self.assertEqual(process.returncode, 0, err)
+                self.assertLess(max(first), 40)
+                self.assertIn(f"stopped after step {max(first)} of 40", err.decode())
+                self.assertIn(f"--resume {folder}", err.decode())
+                self.check_rest(folder, first)
+
+    def test_more_steps(self):
+        shutil.copytree(FOLDER / "whole", FOLDER / "longer")
+        done = weft("train", "gpt", "--resume", "longer")
+        self.assertIn("has done all its 40 steps", done.err)
+        self.assertIn("behind the checkpoint", weft("train", "gpt", "--resume", "longer", "--steps", 10, rc=2).err)
+        got = rows(weft("train", "gpt", "--resume", "longer", "--steps", 45, "--json").out)
+        self.assertEqual([r["step"] for r in got], [41, 42, 43, 44, 45])
+
+    def test_contradictions(self):
+        for option, value in (("--layers", 2), ("--width", 32), ("--context", 8), ("--batch", 3), ("--seed", 3), ("--dtype", "bf16"), ("--tokenizer", "byte")):
+            err = weft("train", "gpt", "--resume", "whole", "--steps", 50, option, value, rc=2).err
+            self.assertIn(f"{option} {value} contradicts the checkpoint", err)
+        weft("train", "gpt", "--resume", "whole", "--steps", 41, "--layers", 1, "--out", "agreeing")
+        (FOLDER / "contrary.json").write_text('{"heads": 4}')
+        self.assertIn("--heads 4 contradicts", weft("train", "gpt", "--resume", "whole", "--steps", 50, "--config", "contrary.json", rc=2).err)
+        other = FOLDER / "other.txt"
+        other.write_text(RHYME.read_text()[:-1] + "!")
+        self.assertIn("is not the text", weft("train", "gpt", "--resume", "whole", "--steps", 50, "--data", other, rc=1).err)
+
+    def test_damage(self):
+        for name, part in (("model.safetensors", "not as it was written"), ("optimizer.safetensors", "not as it was written"), ("state.json", "cut off")):
+            with self.subTest(name):
+                folder = FOLDER / ("damaged-" + name)
+                shutil.copytree(FOLDER / "whole", folder)
+                file = folder / "step-40" / name
+                file.write_bytes(file.read_bytes()[:-100])
+                err = weft("train", "gpt", "--resume", folder, "--steps", 50, rc=1).err
+                self.assertIn("damaged", err)
+                self.assertIn(part, err)
+                if name != "optimizer.safetensors":
+                    self.assertIn("damaged", weft("sample", folder, rc=1).err)
+                    self.assertIn("damaged", weft("eval", folder, "--data", RHYME, rc=1).err)
+
+
+class Using(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.rows = rows(train("model", "--json", "--steps", 200).out)
+
+    def test_sample(self):
+        one = weft("sample", "model", "--prompt", "the cat", "--tokens", 60, "--seed", 3)
+        self.assertTrue(one.out.startswith("the cat"))
+        self.assertEqual(len(one.out), len("the cat") + 60 + 1)
+        self.assertEqual(one.out, weft("sample", "model", "--prompt", "the cat", "--tokens", 60, "--seed", 3).out)
+        self.assertNotEqual(one.out, weft("sample", "model", "--prompt", "the cat", "--tokens", 60, "--seed", 4).out)
+        self.assertTrue(set(one.out) <= set(RHYME.read_text()))
+        greedy = weft("sample", "model", "--prompt", "the cat", "--tokens", 30, "--temperature", 0).out
+        self.assertEqual(greedy, weft("sample", "model", "--prompt", "the cat", "--tokens", 30, "--top-k", 1).out)
+        self.assertEqual(weft("sample", "model", "--prompt", "the", "--tokens", 0).out, "the\n")
+        weft("sample", "model", "--tokens", 5, "--top-p", 0.5)
+
+    def test_no_program_is_built_as_the_text_grows(self):
+        built = []
+        for tokens in (4, 12, 90):  # 90 is far over the context of 16
+            err = weft("sample", "model", "--prompt", "the", "--tokens", tokens, "--stats").err
+            built.append(int(re.search(r"programs built (\d+)", err)[1]))
+        for prompt in ("t", "the cat sat on the mat, and the"):
+            err = weft("sample", "model", "--prompt", prompt, "--tokens", 12, "--stats").err
+            built.append(int(re.search(r"programs built (\d+)", err)[1]))
+        self.assertEqual(len(set(built)), 1, built)
+        self.assertGreaterEqual(built[0], 2)
+        self.assertLessEqual(built[0], 4)
+
+    def test_sample_refuses(self):
+        self.assertIn("the character 'Z'", weft("sample", "model", "--prompt", "Zebra", rc=2).err)
+        self.assertIn("--prompt is empty", weft("sample", "model", "--prompt", "", rc=2).err)
+        self.assertIn("at most 1", weft("sample", "model", "--top-p", 1.5, rc=2).err)
+        self.assertIn("at least 0", weft("sample", "model", "--temperature", -1, rc=2).err)
+        self.assertIn("at least 0", weft("sample", "model", "--tokens", -1, rc=2).err)
+
+    def test_bytes_come_out_as_whole_characters(self):
+        text = FOLDER / "umlaut.txt"
+        text.write_text("äöüß €uro 漢字 🌍\n" * 60)
+        train("umlaut", "--tokenizer", "byte", "--steps", 5, data=text)
+        weft("sample", "umlaut", "--tokens", 200)  # decoded as UTF-8 by the harness
+        train("umlaut-chars", "--steps", 5, data=text)
+        weft("sample", "umlaut-chars", "--prompt", "ä", "--tokens", 40)
+
+    def test_eval(self):
+        got = json.loads(weft("eval", "model", "--data", RHYME, "--split", "val", "--json").out)
+        self.assertAlmostEqual(got["loss"], self.rows[-1]["val_loss"], delta=1e-5)
+        self.assertAlmostEqual(got["bits_per_char"], got["loss"] / 0.6931471805599453, delta=1e-6)
+        self.assertAlmostEqual(got["perplexity"], 2.718281828459045 ** got["loss"], delta=1e-6 * got["perplexity"])
+        everything = json.loads(weft("eval", "model", "--data", RHYME, "--json").out)
+        self.assertEqual(everything["tokens"], len(RHYME.read_text()) - 1)
+        self.assertIn("bits per character", weft("eval", "model", "--data", RHYME).out)
+        foreign = FOLDER / "foreign.txt"
+        foreign.write_text("漢字" * 50)
+        self.assertIn("foreign.txt: the character '漢'", weft("eval", "model", "--data", foreign, rc=1).err)
+        self.assertIn("there is no file", weft("eval", "model", "--data", "none.txt", rc=1).err)
+        short = FOLDER / "short.txt"
+        short.write_text("t")
+        self.assertIn("too short", weft("eval", "model", "--data", short, rc=1).err)
+
+    def test_doctor(self):
+        out = weft("doctor").out
+        for word in ("weft", "compiler", "CPU", "instructions", "threads", "memory", "libraries", "kernel cache", "GPU", "code generator", "self-test"):
+            self.assertRegex(out, rf"(?m)^{word} ")
+        self.assertIn("passed", out)
+
+    def test_bench(self):
+        for name in weft("bench", "list").out.splitlines():
+            self.assertRegex(name, r"^[a-z0-9_-]+ +\S")
+        row, = rows(weft("bench", "nanogpt-cpu", "--reps", 2, "--json").out)
+        self.assertEqual(list(row), ["bench", "peer", "mode", "dtype", "ms", "tok_s", "first_step_s"])
+        self.assertEqual((row["bench"], row["peer"], row["dtype"]), ("cpu_shakespeare_char_cpu", "weft", "float32"))
+        self.assertAlmostEqual(row["tok_s"], 12 * 64 / row["ms"] * 1e3, delta=row["tok_s"] * 1e-3)
+        row, = rows(weft("bench", "softmax", "--reps", 1, "--json").out)
+        self.assertGreater(row["GBps"], 0)
+        self.assertEqual([r["n"] for r in rows(weft("bench", "matmul", "--reps", 1, "--json").out)], [512, 1024, 2048])
+
+
+if __name__ == "__main__":
+    if len(sys.argv) < 3:
+        sys.exit(__doc__)
+    WEFT, DATA = str(pathlib.Path(sys.argv[1]).resolve()), pathlib.Path(sys.argv[2]).resolve()
+    RHYME.write_text("".join(f"the {a} sat on the {b}, and the {c} sat on the log.\n" for a, b, c in
+                             zip(["cat", "rat", "bat", "hen"] * 20, ["mat", "hat", "den"] * 27, ["dog", "frog", "hog", "fox", "owl"] * 16)))
+    try:
+        result = unittest.main(argv=[sys.argv[0], *sys.argv[3:]], exit=False).result
+    finally:
+        shutil.rmtree(FOLDER, ignore_errors=True)
+    sys.exit(not result.wasSuccessful())

@@ -217,6 +217,7 @@ def options():
     parser.add_argument("--batches", help="file with one JSON list of window starts a line")
     parser.add_argument("--save", help="write the weights that training starts from (torch.save)")
     parser.add_argument("--time", choices=("eager", "compile"), help="measure instead of training")
+    parser.add_argument("--time-context", type=int, help="tokens of a measured sequence, where shorter than the context")
     parser.add_argument("--warm", type=int, default=20, help="steps before the measured ones")
     parser.add_argument("--threads", type=int)
     o = parser.parse_args()
@@ -244,6 +245,7 @@ def main():
     torch.manual_seed(o.seed)
     text = Text(o)
     model = Gpt(o, text.vocab)
+    o.context = o.time_context or o.context  # of the batches; the model is made
     if o.weights:
         load(model, o.weights)
     if o.save:

@@ -1,4 +1,4 @@
-// An MLP that reads three characters and guesses the fourth (Bengio et al. 2003), on a handful of place names; then it makes names up.
+// An MLP that reads three characters and guesses the fourth (Bengio et al. 2003), on a handful of place names; then it writes some.
 //
 // Shows: a module with an embedding, a compiled train step with the optimizer's state, sampling with random keys, weights in a file.
 #include <cstdio>

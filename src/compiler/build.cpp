@@ -4,6 +4,7 @@
 #include <chrono>
 #include <cstdlib>
 #include <cstring>
+#include <functional>
 #include <iostream>
 #include <list>
 #include <mutex>
@@ -64,7 +65,17 @@ class CompiledProgram : public Program {
   std::string print(const std::string& stage) const override;
 
  private:
+  /// What the steps of one run share: where buffers and symbols are found, and room for the arguments of a launch.
+  struct Runner {
+    std::function<void*(const Place&)> address;
+    std::function<int64_t(const SymbolArgument&)> symbol_value;
+    std::vector<void*> pointers = {};
+    std::vector<int64_t> values = {};
+    std::vector<target::Segment> segments = {};
+  };
+
   static bool wanted(const std::string& stage);
+  void execute(const Step& step, Runner& runner) const;
   void find_symbols();
   void count();
   void check_inputs(std::span<const graph::Storage> inputs, std::span<const int64_t> symbols) const;
@@ -133,39 +144,17 @@ std::vector<graph::Storage> CompiledProgram::run(std::span<const graph::Storage>
     return symbols[static_cast<size_t>(std::find(symbols_.begin(), symbols_.end(), argument.symbol) - symbols_.begin())];
   };
 
-  std::vector<void*> pointers;
-  std::vector<int64_t> values;
-  std::vector<target::Segment> segments;
-  runtime::Counters& counters = runtime::counters();
+  Runner runner{address, symbol_value};
   for (const Step& step : steps_.steps) {
-    pointers.clear();
-    if (step.kind == Step::Kind::copy) {
-      std::memcpy(address(step.operands[1]), address(step.operands[0]), static_cast<size_t>(step.bytes));
-      ++counters.copies;
+    if (!runtime::profiling()) {
+      execute(step, runner);
       continue;
     }
-    if (step.kind == Step::Kind::library) {
-      for (const Place& place : step.operands) pointers.push_back(address(place));
-      step.call->run(pointers);
-      ++counters.library_calls;
-      continue;
-    }
-    values.clear();
-    segments.clear();
-    for (const StepSegment& s : step.segments) {
-      for (const Place& place : s.buffers) pointers.push_back(address(place));
-      for (const SymbolArgument& argument : s.symbols) values.push_back(symbol_value(argument));
-    }
-    size_t p = 0, v = 0;
-    for (const StepSegment& s : step.segments) {
-      segments.push_back({std::span<void* const>(pointers.data() + p, s.buffers.size()), std::span<const int64_t>(values.data() + v, s.symbols.size()), s.grid});
-      p += s.buffers.size();
-      v += s.symbols.size();
-    }
-    executables_[step.kernel]->run(segments, step.work);
-    ++counters.kernel_launches;
+    Stopwatch watch;
+    execute(step, runner);
+    runtime::profile(step.name, watch.lap());
   }
-  ++counters.programs_run;
+  ++runtime::counters().programs_run;
 
   std::vector<graph::Storage> results;
   for (const OutputPlan& out : steps_.outputs) {
@@ -177,6 +166,36 @@ std::vector<graph::Storage> CompiledProgram::run(std::span<const graph::Storage>
     }
   }
   return results;
+}
+
+void CompiledProgram::execute(const Step& step, Runner& r) const {
+  runtime::Counters& counters = runtime::counters();
+  r.pointers.clear();
+  if (step.kind == Step::Kind::copy) {
+    std::memcpy(r.address(step.operands[1]), r.address(step.operands[0]), static_cast<size_t>(step.bytes));
+    ++counters.copies;
+    return;
+  }
+  if (step.kind == Step::Kind::library) {
+    for (const Place& place : step.operands) r.pointers.push_back(r.address(place));
+    step.call->run(r.pointers);
+    ++counters.library_calls;
+    return;
+  }
+  r.values.clear();
+  r.segments.clear();
+  for (const StepSegment& s : step.segments) {
+    for (const Place& place : s.buffers) r.pointers.push_back(r.address(place));
+    for (const SymbolArgument& argument : s.symbols) r.values.push_back(r.symbol_value(argument));
+  }
+  size_t p = 0, v = 0;
+  for (const StepSegment& s : step.segments) {
+    r.segments.push_back({std::span<void* const>(r.pointers.data() + p, s.buffers.size()), std::span<const int64_t>(r.values.data() + v, s.symbols.size()), s.grid});
+    p += s.buffers.size();
+    v += s.symbols.size();
+  }
+  executables_[step.kernel]->run(r.segments, step.work);
+  ++counters.kernel_launches;
 }
 
 std::string CompiledProgram::print_plan() const {

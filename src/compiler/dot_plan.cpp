@@ -14,7 +14,6 @@ Strides preferred_strides(const Ir& ir, const std::vector<std::vector<int>>& use
   for (int user : users[static_cast<size_t>(node)]) {
     if (ir[user].op != Op::permute) continue;
     const std::vector<int64_t>& order = ir[user].attrs.axes;
-    if (order.back() != static_cast<int64_t>(shape.size()) - 1) continue;  // the innermost axis stays innermost
     Strides strides(shape.size());
     int64_t stride = 1;
     for (size_t k = order.size(); k-- > 0;) {

@@ -25,6 +25,7 @@ namespace {
 // A value that costs more than this to make again from what lies in memory is kept, once several groups want it.
 constexpr double recompute_flops = 64;
 constexpr size_t recompute_loads = 2;
+constexpr size_t recompute_scalars = 4;
 
 /// Where a group reads a root: at one index, or (`same` false) at several or under a condition.
 struct Request {
@@ -454,7 +455,8 @@ void Grouper::place_scatter(int node) {
 
 struct Cost {
   double flops = 0;
-  std::set<int> loads;
+  std::set<int> loads;    // of arrays
+  std::set<int> scalars;  // of single elements
 };
 
 /// Nodes that several groups would compute again from more than a few loads or operations get memory of their own.
@@ -468,13 +470,14 @@ bool Grouper::promote_shared() {
     const IrNode& n = ir_[id];
     Cost& cost = costs[static_cast<size_t>(id)];
     if (is_leaf(ir_, id) || is_root(id)) {
-      if (volume(n.type.shape) > 1) cost.loads = {id};
+      (volume(n.type.shape) > 1 ? cost.loads : cost.scalars) = {id};
       continue;
     }
     for (int input : n.inputs) {
       const Cost& c = costs[static_cast<size_t>(input)];
       cost.flops += c.flops;
       if (cost.loads.size() <= recompute_loads) cost.loads.insert(c.loads.begin(), c.loads.end());
+      if (cost.scalars.size() <= recompute_scalars) cost.scalars.insert(c.scalars.begin(), c.scalars.end());
     }
     int scalar = graph::row(n.op).scalar;
     cost.flops += n.op == Op::random_bits ? 120 : scalar >= 0 ? kernel::info(static_cast<kernel::ScalarOp>(scalar)).flops : 0;
@@ -482,12 +485,12 @@ bool Grouper::promote_shared() {
     double repeats = 1;
     for (int user : users_[static_cast<size_t>(id)])
       if (ir_[user].op == Op::broadcast) repeats = std::max(repeats, static_cast<double>(volume(ir_[user].type.shape)) / static_cast<double>(std::max<int64_t>(1, volume(n.type.shape))));
-    bool costly = cost.flops > recompute_flops || cost.loads.size() > recompute_loads;
+    bool costly = cost.flops > recompute_flops || cost.loads.size() > recompute_loads || cost.scalars.size() > recompute_scalars;
     bool repeated = repeats >= 64 && cost.flops >= 16 && volume(n.type.shape) >= 64 && !rows_compute(id);
     bool shared = groups_using[static_cast<size_t>(id)] > 1 && costly;
     if ((shared || repeated) && (is_elementwise(n.op) || n.op == Op::gather || n.op == Op::random_bits) && volume(n.type.shape) > 0) {
       promoted_.insert(id);
-      cost = {0, {id}};
+      cost = volume(n.type.shape) > 1 ? Cost{0, {id}, {}} : Cost{0, {}, {id}};
     }
   }
   return promoted_.size() != before;

@@ -10,7 +10,8 @@ using namespace weft::tool;
 
 namespace {
 
-template <class F> std::string failure(F f) {
+template <class F>
+std::string failure(F f) {
   try {
     f();
   } catch (const std::runtime_error& e) {
@@ -37,7 +38,11 @@ TEST_CASE("tokenizers for texts and for other bytes") {
   const std::string text = "grüße";
   CHECK(make_tokenizer("char", text, "f")->vocab_size() == 5);
   CHECK(make_tokenizer("byte", text, "f")->vocab_size() == 256);
-  const std::string zero("ab\0c", 4), garbage = "a\xff\xfe" "b", cut = text.substr(0, 3);
+  const std::string zero("ab\0c", 4),
+      garbage =
+          "a\xff\xfe"
+          "b",
+      cut = text.substr(0, 3);
   CHECK(has(failure([&] { make_tokenizer("char", zero, "f.bin"); }), "f.bin is not a text: it has a zero byte at position 2"));
   CHECK(has(failure([&] { make_tokenizer("char", garbage, "f.bin"); }), "not UTF-8"));
   CHECK(has(failure([&] { make_tokenizer("char", cut, "f.bin"); }), "cut off"));

@@ -12,7 +12,8 @@ using namespace weft::tool;
 namespace {
 
 /// The message of the UsageError that `f` throws; "" where it throws none.
-template <class F> std::string usage_error(F f) {
+template <class F>
+std::string usage_error(F f) {
   try {
     f();
   } catch (const UsageError& e) {
@@ -58,10 +59,20 @@ TEST_CASE_FIXTURE(Fixture, "values from the command line are read whole and chec
   struct Bad {
     const char *name, *text, *part;
   };
-  const Bad bad[] = {{"batch", "0", "at least 1"},  {"layers", "4x", "whole number"},    {"layers", "4.5", "whole number"}, {"layers", "", "whole number"},
-                     {"layers", "-1", "at least 1"}, {"lr", "nan", "more than 0"},        {"lr", "inf", "more than 0"},      {"lr", "0", "more than 0"},
-                     {"dropout", "1", "less than 1"}, {"dropout", "-0.1", "at least 0"},  {"beta1", "1", "less than 1"},     {"dtype", "f16", "f32, bf16"},
-                     {"tokenizer", "chars", "did you mean 'char'"}, {"steps", "99999999999999999999", "whole number"}};
+  const Bad bad[] = {{"batch", "0", "at least 1"},
+                     {"layers", "4x", "whole number"},
+                     {"layers", "4.5", "whole number"},
+                     {"layers", "", "whole number"},
+                     {"layers", "-1", "at least 1"},
+                     {"lr", "nan", "more than 0"},
+                     {"lr", "inf", "more than 0"},
+                     {"lr", "0", "more than 0"},
+                     {"dropout", "1", "less than 1"},
+                     {"dropout", "-0.1", "at least 0"},
+                     {"beta1", "1", "less than 1"},
+                     {"dtype", "f16", "f32, bf16"},
+                     {"tokenizer", "chars", "did you mean 'char'"},
+                     {"steps", "99999999999999999999", "whole number"}};
   for (const auto& b : bad) {
     CAPTURE(b.name);
     CAPTURE(b.text);
@@ -82,7 +93,8 @@ TEST_CASE_FIXTURE(Fixture, "a configuration file sets what the command line did 
   CHECK(options.bias);
   CHECK(options.tokenizer == "byte");
 
-  CHECK(has(usage_error([&] { set.set_json(R"({"layerz": 9})", "c.json"); }), "c.json has an unknown key \"layerz\"; did you mean \"layers\"?"));
+  CHECK(has(usage_error([&] { set.set_json(R"({"layerz": 9})", "c.json"); }),
+            "c.json has an unknown key \"layerz\"; did you mean \"layers\"?"));
   CHECK(has(usage_error([&] { set.set_json(R"({"resume": "x"})", "c.json"); }), "unknown key"));
   CHECK(has(usage_error([&] { set.set_json(R"({"steps": "9"})", "c.json"); }), "a whole number"));
   CHECK(has(usage_error([&] { set.set_json(R"({"steps": 9.5})", "c.json"); }), "a whole number"));

@@ -63,7 +63,8 @@ TEST_CASE("the bar fits any width") {
   CHECK(line.find("val 2.5000") != std::string::npos);
   CHECK(line.find("21.9k tok/s") != std::string::npos);
   CHECK(line.find("[===============               ]") == 0);
-  for (int columns = 0; columns < 140; ++columns) CHECK(bar_line(r, 1000, 17.5, 2.5, columns).size() <= static_cast<size_t>(std::max(columns - 1, 0)));
+  for (int columns = 0; columns < 140; ++columns)
+    CHECK(bar_line(r, 1000, 17.5, 2.5, columns).size() <= static_cast<size_t>(std::max(columns - 1, 0)));
 }
 
 TEST_CASE("lines: the first, every so many, the last, and where there is a validation loss") {

@@ -94,6 +94,7 @@ class Refusals(unittest.TestCase):
                 ("--grad-clip", "-1", "at least 0"), ("--weight-decay", "inf", "at most")):
             self.refused(2, part, "train", "gpt", "--data", RHYME, "--out", "never", option, value)
         self.refused(2, "too short for --context 5000", "train", "gpt", "--data", RHYME, "--out", "never", "--context", 5000)
+        self.refused(2, "this machine has", "train", "gpt", "--data", RHYME, "--out", "never", "--layers", 500, "--width", 65536)
         self.assertFalse((FOLDER / "never" / "latest").exists())
 
     def test_data_files(self):
@@ -298,6 +299,17 @@ class GoingOn(unittest.TestCase):
         self.assertIn("behind the checkpoint", weft("train", "gpt", "--resume", "longer", "--steps", 10, rc=2).err)
         got = rows(weft("train", "gpt", "--resume", "longer", "--steps", 45, "--json").out)
         self.assertEqual([r["step"] for r in got], [41, 42, 43, 44, 45])
+
+    def test_one_folder_by_many_names(self):
+        shutil.copytree(FOLDER / "whole", FOLDER / "named")
+        weft("train", "gpt", "--resume", "./named/", "--out", "named", "--steps", 41)
+        weft("train", "gpt", "--resume", "step-41", "--steps", 42, cwd=FOLDER / "named")
+        weft("train", "gpt", "--resume", ".", "--steps", 43, cwd=FOLDER / "named")
+        self.assertEqual(sorted(p.name for p in (FOLDER / "named").iterdir()),
+                         ["config.json", "latest", "loss.svg", "step-42", "step-43", "tokenizer.json"])
+        weft("train", "gpt", "--resume", "named", "--out", "elsewhere", "--steps", 44)
+        self.assertIn("holds a run already", weft("train", "gpt", "--resume", "whole", "--out", "named", "--steps", 50, rc=2).err)
+        self.assertEqual((FOLDER / "elsewhere" / "latest").read_text(), "step-44\n")
 
     def test_contradictions(self):
         for option, value in (("--layers", 2), ("--width", 32), ("--context", 8), ("--batch", 3), ("--seed", 3), ("--dtype", "bf16"), ("--tokenizer", "byte")):

@@ -3,6 +3,8 @@
 #include <doctest/doctest.h>
 
 #include <cmath>
+#include <filesystem>
+#include <fstream>
 #include <string>
 
 #include "runtime/trace.h"
@@ -125,6 +127,27 @@ TEST_CASE("a loss that is no longer finite ends the run with a sentence") {
   } catch (const std::runtime_error& e) {
     CHECK(std::string(e.what()).find("diverged") != std::string::npos);
   }
+}
+
+TEST_CASE("a checkpoint that cannot be written ends the run, and says which one there is") {
+  TemporaryFolder dir;
+  Trainer trainer(tiny(dir.path), rhyme());
+  Trainer::Hooks hooks;
+  hooks.report = [&](const StepReport& r) {
+    if (r.step != 6) return;  // after the checkpoint of step 5
+    std::filesystem::rename(dir.path, dir.path + ".moved");
+    std::ofstream(dir.path) << "no folder any more";
+  };
+  std::string message;
+  try {
+    trainer.run(hooks);
+  } catch (const std::runtime_error& e) {
+    message = e.what();
+  }
+  CHECK(message.find("the checkpoint of step 10 cannot be written") == 0);
+  CHECK(message.find("step 5 is unharmed") != std::string::npos);
+  CHECK(load_checkpoint(dir.path + ".moved").state.step == 5);
+  std::filesystem::remove_all(dir.path + ".moved");
 }
 
 TEST_CASE("the whole validation loss is the mean over all its tokens") {

@@ -36,14 +36,17 @@ class Row {
   Row& number(const char* key, double value) { return add(key, fmt::format("{:.{}f}", value, json_ ? 5 : 3)); }
   Row& whole(const char* key, int64_t value) { return add(key, fmt::format("{}", value)); }
   void print() const {
-    if (json_) fmt::print("{{{}}}\n", line_);
-    else fmt::print("{}\n", line_);
+    if (json_)
+      fmt::print("{{{}}}\n", line_);
+    else
+      fmt::print("{}\n", line_);
     std::fflush(stdout);
   }
 
  private:
   Row& add(const char* key, const std::string& value) {
-    line_ += json_ ? fmt::format("{}\"{}\": {}", line_.empty() ? "" : ", ", key, value) : fmt::format("{}{} {}", line_.empty() ? "" : "  ", key, value);
+    line_ += json_ ? fmt::format("{}\"{}\": {}", line_.empty() ? "" : ", ", key, value)
+                   : fmt::format("{}{} {}", line_.empty() ? "" : "  ", key, value);
     return *this;
   }
   bool json_;
@@ -83,7 +86,8 @@ void bench_training(const TrainBench& b, const BenchOptions& o) {
   optim::AdamW optimizer(model.trainable_parameters(), {.learning_rate = 6e-4f, .weight_decay = 0.01});
   const data::CounterRandom draw(0);
   std::vector<int32_t> ids;
-  for (int64_t i = 0; i < 100'000; ++i) ids.push_back(static_cast<int32_t>(draw.below(static_cast<uint64_t>(i), static_cast<uint64_t>(b.tokens))));
+  for (int64_t i = 0; i < 100'000; ++i)
+    ids.push_back(static_cast<int32_t>(draw.below(static_cast<uint64_t>(i), static_cast<uint64_t>(b.tokens))));
   const data::Batch batch = data::TokenDataset(ids, b.tokens).random_batch(0, 0, b.batch, b.time);
   TrainStep step(model, optimizer, 0);
   const double first = seconds_of([&] { step(batch); });
@@ -92,7 +96,8 @@ void bench_training(const TrainBench& b, const BenchOptions& o) {
 }
 
 void gpt2_124m(const BenchOptions& o) {
-  bench_training({"cpu_gpt2_124M_llmc_default", {.vocab = 50304, .context = 1024, .layers = 12, .heads = 12, .width = 768}, 4, 64, 50257, 7}, o);
+  bench_training(
+      {"cpu_gpt2_124M_llmc_default", {.vocab = 50304, .context = 1024, .layers = 12, .heads = 12, .width = 768}, 4, 64, 50257, 7}, o);
 }
 
 void nanogpt_cpu(const BenchOptions& o) {
@@ -161,7 +166,8 @@ int bench(const BenchOptions& o) {
   const auto* found = std::find_if(std::begin(benches), std::end(benches), [&](const Bench& b) { return o.name == b.name; });
   if (found == std::end(benches)) {
     const std::string near = nearest(o.name, known);
-    throw UsageError(fmt::format("there is no benchmark '{}'{}", o.name, near.empty() ? fmt::format("; known are {}", fmt::join(known, ", ")) : "; did you mean " + near + "?"));
+    throw UsageError(fmt::format("there is no benchmark '{}'{}", o.name,
+                                 near.empty() ? fmt::format("; known are {}", fmt::join(known, ", ")) : "; did you mean " + near + "?"));
   }
   apply_machine_options(o.threads, o.no_libraries);
   found->run(o);
@@ -175,7 +181,9 @@ Command bench_command() {
   OptionSet set;
   set.add("NAME", "", &options->name, "what to measure; list shows the names").place().needed();
   set.add("json", "", &options->json, "one JSON object a line");
-  set.add("reps", "N", &options->reps, "timed repetitions; the figure is their median").range(0, 1e6).defaults_to("depends on the benchmark");
+  set.add("reps", "N", &options->reps, "timed repetitions; the figure is their median")
+      .range(0, 1e6)
+      .defaults_to("depends on the benchmark");
   set.add("dtype", "TYPE", &options->dtype, "f32 or bf16").one_of({"f32", "bf16"});
   add_machine_options(set, options->threads, options->no_libraries);
   return {"bench", "Measures speed", "weft bench nanogpt-cpu --json --threads 2", set, [options](OptionSet&) { return bench(*options); }};

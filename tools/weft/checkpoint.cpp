@@ -32,9 +32,9 @@ constexpr const char* state_file = "state.json";
   std::string message = fmt::format("the checkpoint {} is damaged: {}", folder, what);
   std::error_code error;
   std::string other;
-  for (const auto& entry : fs::directory_iterator(fs::path(folder).parent_path(), error)) {
+  for (const auto& entry : fs::directory_iterator(fs::absolute(folder).parent_path(), error)) {
     const std::string name = entry.path().filename().string();
-    if (name.starts_with("step-") && name.find('.') == std::string::npos && entry.path() != fs::path(folder)) other = entry.path().string();
+    if (name.starts_with("step-") && name.find('.') == std::string::npos && entry.path().filename() != fs::path(folder).filename()) other = entry.path().string();
   }
   if (!other.empty()) message += "; an older one is " + other + ", which can be named instead";
   throw std::runtime_error(message);
@@ -92,7 +92,8 @@ std::string state_json(const RunState& s, const json& checksums) {
 void parse_state(const std::string& text, Checkpoint& to) {
   const json root = json::parse(text);
   if (root.at("format").get<int>() != format_version)
-    throw std::runtime_error(fmt::format("state.json has format {}, and this program reads format {}", root.at("format").get<int>(), format_version));
+    throw std::runtime_error(
+        fmt::format("state.json has format {}, and this program reads format {}", root.at("format").get<int>(), format_version));
   RunState& s = to.state;
   s.step = root.at("step").get<int64_t>();
   s.key = root.at("random_key").get<std::vector<uint32_t>>();
@@ -104,7 +105,8 @@ void parse_state(const std::string& text, Checkpoint& to) {
   s.losses = curve_from(root.at("losses"));
   s.val_losses = curve_from(root.at("val_losses"));
   to.checksums = root.at("checksums").get<std::unordered_map<std::string, std::string>>();
-  if (s.step < 0 || s.key.size() != 2 || (s.dtype != "f32" && s.dtype != "bf16")) throw std::runtime_error("state.json holds impossible values");
+  if (s.step < 0 || s.key.size() != 2 || (s.dtype != "f32" && s.dtype != "bf16"))
+    throw std::runtime_error("state.json holds impossible values");
 }
 
 /// A file of the checkpoint, when its checksum is right.
@@ -112,7 +114,8 @@ void verify_file(const Checkpoint& c, const std::string& name) {
   const std::string path = c.folder + "/" + name;
   if (!fs::exists(path)) damaged(c.folder, name + " is missing");
   const auto want = c.checksums.find(name);
-  if (want == c.checksums.end() || checksum(path) != want->second) damaged(c.folder, name + " is not as it was written (cut off or changed)");
+  if (want == c.checksums.end() || checksum(path) != want->second)
+    damaged(c.folder, name + " is not as it was written (cut off or changed)");
 }
 
 std::unordered_map<std::string, array> load_arrays(const Checkpoint& c, const char* name) {
@@ -154,11 +157,13 @@ std::string latest_folder(const std::string& dir) {
   if (fs::exists(pointer, error)) {
     std::string name = io::read_file(pointer);
     while (!name.empty() && (name.back() == '\n' || name.back() == ' ')) name.pop_back();
-    if (!step_of(name)) throw std::runtime_error(fmt::format("{} should name a checkpoint such as step-500, and holds '{}'", pointer, name.substr(0, 40)));
+    if (!step_of(name))
+      throw std::runtime_error(fmt::format("{} should name a checkpoint such as step-500, and holds '{}'", pointer, name.substr(0, 40)));
     if (fs::exists(dir + "/" + name, error)) return dir + "/" + name;
   }
   int64_t newest = -1;
-  for (const auto& entry : fs::directory_iterator(dir, error)) newest = std::max(newest, step_of(entry.path().filename().string()).value_or(-1));
+  for (const auto& entry : fs::directory_iterator(dir, error))
+    newest = std::max(newest, step_of(entry.path().filename().string()).value_or(-1));
   return newest < 0 ? "" : fmt::format("{}/step-{}", dir, newest);
 }
 
@@ -167,7 +172,18 @@ std::string latest_folder(const std::string& dir) {
 std::unordered_map<std::string, array> Checkpoint::model() const { return load_arrays(*this, model_file); }
 std::unordered_map<std::string, array> Checkpoint::optimizer() const { return load_arrays(*this, optimizer_file); }
 
-void save_checkpoint(const std::string& dir, const RunState& state, const NamedArrays& model, const NamedArrays& optimizer, const std::string& tokenizer) {
+std::string Checkpoint::run_folder() const {
+  const std::string parent = fs::path(folder).parent_path().string();
+  return parent.empty() ? "." : parent;
+}
+
+bool same_folder(const std::string& a, const std::string& b) {
+  std::error_code error;
+  return fs::equivalent(a, b, error) && !error;
+}
+
+void save_checkpoint(const std::string& dir, const RunState& state, const NamedArrays& model, const NamedArrays& optimizer,
+                     const std::string& tokenizer) {
   const std::string name = fmt::format("step-{}", state.step), final = dir + "/" + name, temporary = final + ".tmp";
   fs::remove_all(temporary);
   fs::create_directories(temporary);
@@ -191,7 +207,8 @@ Checkpoint load_checkpoint(const std::string& path) {
   Checkpoint out;
   const std::string dir = path.size() > 1 && path.ends_with("/") ? path.substr(0, path.size() - 1) : path;
   out.folder = fs::exists(dir + "/" + state_file) ? dir : latest_folder(dir);
-  if (out.folder.empty()) throw std::runtime_error(fmt::format("{} holds no checkpoint: name a folder that `weft train gpt --out` has written", path));
+  if (out.folder.empty())
+    throw std::runtime_error(fmt::format("{} holds no checkpoint: name a folder that `weft train gpt --out` has written", path));
   for (const char* file : {state_file, tokenizer_file})
     if (!fs::exists(out.folder + "/" + file)) damaged(out.folder, std::string(file) + " is missing");
   try {
@@ -223,14 +240,16 @@ void remove_checkpoints(const std::string& dir) {
 
 void prepare_folder(const std::string& dir) {
   std::error_code error;
-  if (fs::exists(dir, error) && !fs::is_directory(dir, error)) throw std::runtime_error(fmt::format("{} is not a folder; choose another with --out", dir));
+  if (fs::exists(dir, error) && !fs::is_directory(dir, error))
+    throw std::runtime_error(fmt::format("{} is not a folder; choose another with --out", dir));
   fs::create_directories(dir, error);
   if (error) throw std::runtime_error(fmt::format("the folder {} cannot be made: {}; choose another with --out", dir, error.message()));
   const std::string probe = dir + "/.weft-probe";
   try {
     io::write_file_atomically(probe, "x");
   } catch (const std::runtime_error& e) {
-    throw std::runtime_error(fmt::format("nothing can be written in the folder {}: {}; choose another with --out", dir, without_operation(e.what())));
+    throw std::runtime_error(
+        fmt::format("nothing can be written in the folder {}: {}; choose another with --out", dir, without_operation(e.what())));
   }
   fs::remove(probe, error);
 }

@@ -3,8 +3,8 @@
 //
 //     DIR/step-500/model.safetensors  optimizer.safetensors  tokenizer.json  state.json
 //
-// A checkpoint is written as step-N.tmp, synced, renamed to step-N, and only then named by `latest`: a process killed at any moment leaves either
-// the old or the new checkpoint in place, whole. state.json holds checksums of the other files.
+// A checkpoint is written as step-N.tmp, synced, renamed to step-N, and only then named by `latest`: a process killed at any moment leaves
+// either the old or the new checkpoint in place, whole. state.json holds checksums of the other files.
 #include <cstdint>
 #include <string>
 #include <unordered_map>
@@ -20,11 +20,11 @@ namespace weft::tool {
 using Curve = std::vector<std::pair<int64_t, double>>;
 
 struct RunState {
-  int64_t step = 0;             // updates done
-  std::vector<uint32_t> key;    // of the default random sequence, for the next step
+  int64_t step = 0;           // updates done
+  std::vector<uint32_t> key;  // of the default random sequence, for the next step
   models::GptConfig model;
-  std::string dtype;            // "f32", "bf16"
-  std::string options;          // JSON object: every option of the run
+  std::string dtype;    // "f32", "bf16"
+  std::string options;  // JSON object: every option of the run
   std::string data_digest;
   int64_t data_bytes = 0;
   Curve losses, val_losses;
@@ -38,13 +38,16 @@ struct Checkpoint {
   std::unordered_map<std::string, array> model() const;
   std::unordered_map<std::string, array> optimizer() const;
 
+  std::string run_folder() const;  // DIR
+
   std::unordered_map<std::string, std::string> checksums;  // by file name
 };
 
 using NamedArrays = std::vector<std::pair<std::string, array*>>;
 
 /// Writes DIR/step-N and makes it the latest; removes all but the last two. Throws std::runtime_error; the old checkpoints then stay.
-void save_checkpoint(const std::string& dir, const RunState& state, const NamedArrays& model, const NamedArrays& optimizer, const std::string& tokenizer);
+void save_checkpoint(const std::string& dir, const RunState& state, const NamedArrays& model, const NamedArrays& optimizer,
+                     const std::string& tokenizer);
 
 /// The latest checkpoint of a run's folder, or the step-N folder itself. Throws std::runtime_error with a sentence where there is none, or
 /// where it is damaged (naming an older one that could be used instead).
@@ -55,6 +58,8 @@ bool has_checkpoint(const std::string& dir);
 /// Removes checkpoints and `latest`, and nothing else.
 void remove_checkpoints(const std::string& dir);
 
+/// Whether two paths name one folder that exists.
+bool same_folder(const std::string& a, const std::string& b);
 /// Creates the folder where it is missing, and checks that files can be written in it. Throws std::runtime_error with the system's reason.
 void prepare_folder(const std::string& dir);
 

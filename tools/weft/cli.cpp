@@ -24,7 +24,10 @@ std::string flag_names(const Option& o) { return o.negatable ? "--" + o.name + "
 void declare(CLI::App& app, OptionSet& set, const Option& o) {
   const std::string name = o.name;
   if (o.is_switch()) {
-    app.add_flag_callback(flag_names(o), [] {}, o.help)->default_str("")->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
+    app.add_flag_callback(
+           flag_names(o), [] {}, o.help)
+        ->default_str("")
+        ->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
     return;
   }
   const auto take = [&set, name](const std::string& text) { set.set_text(name, text); };
@@ -124,9 +127,11 @@ class Parser {
     std::string list;
     for (const auto& name : known) list += (list.empty() ? "" : ", ") + name;
     if (extras.empty()) throw UsageError("weft " + path + "needs one of: " + list);
-    if (extras.front().starts_with("-")) throw UsageError("weft " + path + "has no option " + extras.front() + " before its command, which is one of: " + list);
+    if (extras.front().starts_with("-"))
+      throw UsageError("weft " + path + "has no option " + extras.front() + " before its command, which is one of: " + list);
     const std::string near = nearest(extras.front(), known);
-    throw UsageError("there is no '" + path + extras.front() + "'" + (near.empty() ? "; known are: " + list : "; did you mean weft " + path + near + "?"));
+    throw UsageError("there is no '" + path + extras.front() + "'" +
+                     (near.empty() ? "; known are: " + list : "; did you mean weft " + path + near + "?"));
   }
 
   static std::string explained(const CLI::ParseError& e) {

@@ -49,7 +49,8 @@ Digest digest_of(const std::string& bytes) { return Hasher().text(bytes).finish(
 std::unique_ptr<text::Tokenizer> make_tokenizer(const std::string& kind, const std::string& text, const std::string& path) {
   if (kind == "byte") return std::make_unique<text::ByteTokenizer>();
   if (const size_t nul = text.find('\0'); nul != std::string::npos)
-    throw std::runtime_error(fmt::format("{} is not a text: it has a zero byte at position {}; --tokenizer byte takes any file", path, nul));
+    throw std::runtime_error(
+        fmt::format("{} is not a text: it has a zero byte at position {}; --tokenizer byte takes any file", path, nul));
   try {
     return std::make_unique<text::CharTokenizer>(text);
   } catch (const std::invalid_argument& e) {

@@ -60,7 +60,8 @@ std::string cache() {
   double bytes = 0;
   int64_t files = 0;
   std::error_code error;
-  for (auto it = std::filesystem::recursive_directory_iterator(dir, error); !error && it != std::filesystem::recursive_directory_iterator(); it.increment(error))
+  for (auto it = std::filesystem::recursive_directory_iterator(dir, error); !error && it != std::filesystem::recursive_directory_iterator();
+       it.increment(error))
     if (it->is_regular_file(error)) bytes += static_cast<double>(it->file_size(error)), ++files;
   return fmt::format("{} ({} entries, {:.1f} MiB)", dir, files, bytes / (1024.0 * 1024));
 }
@@ -68,7 +69,8 @@ std::string cache() {
 std::string libraries() {
   const std::string version = target::onednn_version();
   if (!version.empty()) return "oneDNN " + version + " (matrix products)";
-  return "no oneDNN in this build: matrix products run through generated kernels, slower where they are large, and without the matrix units for bf16";
+  return "no oneDNN in this build: matrix products run through generated kernels, slower where they are large, and without the matrix "
+         "units for bf16";
 }
 
 /// The target's fingerprint without its list of processor features, which fills a page.
@@ -131,7 +133,8 @@ Command doctor_command() {
   auto options = std::make_shared<Options>();
   OptionSet set;
   add_machine_options(set, options->threads, options->no_libraries);
-  return {"doctor", "Shows what this machine and this build offer", "", set, [options](OptionSet&) { return doctor(options->threads, options->no_libraries); }};
+  return {"doctor", "Shows what this machine and this build offer", "", set,
+          [options](OptionSet&) { return doctor(options->threads, options->no_libraries); }};
 }
 
 }  // namespace weft::tool

@@ -12,10 +12,12 @@ namespace weft::tool {
 
 namespace {
 
-template <class... F> struct Overloaded : F... {
+template <class... F>
+struct Overloaded : F... {
   using F::operator()...;
 };
-template <class... F> Overloaded(F...) -> Overloaded<F...>;
+template <class... F>
+Overloaded(F...) -> Overloaded<F...>;
 
 /// "at least 1", "between 0 and 1 (1 excluded)": what an option's number must be, or "".
 std::string limits(const Option& o) {
@@ -97,16 +99,18 @@ std::string nearest(std::string_view word, const std::vector<std::string>& known
   size_t best_distance = word.size() / 3 + 2;
   for (const auto& candidate : known) {
     size_t far = distance(word, candidate);
-    if (word.size() >= 3 && candidate.size() > word.size() && candidate.starts_with(word)) far = std::min<size_t>(far, 1);  // an abbreviation
+    if (word.size() >= 3 && candidate.size() > word.size() && candidate.starts_with(word))
+      far = std::min<size_t>(far, 1);  // an abbreviation
     if (far < best_distance && far < std::max(word.size(), candidate.size())) best = candidate, best_distance = far;
   }
   return best;
 }
 
 std::string Option::text() const {
-  return std::visit(Overloaded{[](const bool* t) { return std::string(*t ? "true" : "false"); }, [](const int64_t* t) { return fmt::format("{}", *t); },
-                               [](const double* t) { return fmt::format("{}", *t); }, [](const std::string* t) { return *t; }},
-                    target);
+  return std::visit(
+      Overloaded{[](const bool* t) { return std::string(*t ? "true" : "false"); }, [](const int64_t* t) { return fmt::format("{}", *t); },
+                 [](const double* t) { return fmt::format("{}", *t); }, [](const std::string* t) { return *t; }},
+      target);
 }
 
 Option& OptionSet::entry(const std::string& name) {
@@ -142,8 +146,9 @@ void OptionSet::set_json(std::string_view text, const std::string& file) {
     std::replace(name.begin(), name.end(), '_', '-');
     if (std::find(known.begin(), known.end(), name) == known.end()) {
       const std::string near = nearest(name, known);
-      throw UsageError(fmt::format("{} has an unknown key \"{}\"{}", file, key,
-                                   near.empty() ? fmt::format("; known are {}", fmt::join(known, ", ")) : "; did you mean \"" + near + "\"?"));
+      throw UsageError(
+          fmt::format("{} has an unknown key \"{}\"{}", file, key,
+                      near.empty() ? fmt::format("; known are {}", fmt::join(known, ", ")) : "; did you mean \"" + near + "\"?"));
     }
     Option& option = entry(name);
     if (!option.given) assign(option, as_text(option, value, file + ": "), file + ": ");

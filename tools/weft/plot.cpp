@@ -55,17 +55,21 @@ std::string svg_axes(const Frame& f, const PlotText& text) {
   std::string out;
   for (const double v : ticks(f.box.y0, f.box.y1, 6))
     if (v >= f.box.y0 && v <= f.box.y1)
-      out += fmt::format("<path d=\"M{:.1f} {:.1f}H{:.1f}\" stroke=\"#e4e4e4\"/><text x=\"{:.1f}\" y=\"{:.1f}\" text-anchor=\"end\">{}</text>\n", left, f.y(v),
-                         svg_width - right, left - 8, f.y(v) + 4, fmt::format("{:.6g}", v));
+      out += fmt::format(
+          "<path d=\"M{:.1f} {:.1f}H{:.1f}\" stroke=\"#e4e4e4\"/><text x=\"{:.1f}\" y=\"{:.1f}\" text-anchor=\"end\">{}</text>\n", left,
+          f.y(v), svg_width - right, left - 8, f.y(v) + 4, fmt::format("{:.6g}", v));
   for (const double v : ticks(f.box.x0, f.box.x1, 8))
     if (v >= f.box.x0 && v <= f.box.x1)
-      out += fmt::format("<path d=\"M{:.1f} {:.1f}v5\" stroke=\"#444\"/><text x=\"{:.1f}\" y=\"{:.1f}\" text-anchor=\"middle\">{}</text>\n", f.x(v),
-                         svg_height - bottom, f.x(v), svg_height - bottom + 19, fmt::format("{:.6g}", v));
-  out += fmt::format("<path d=\"M{0:.1f} {1:.1f}V{2:.1f}H{3:.1f}\" fill=\"none\" stroke=\"#444\"/>\n", left, top, svg_height - bottom, svg_width - right);
+      out += fmt::format("<path d=\"M{:.1f} {:.1f}v5\" stroke=\"#444\"/><text x=\"{:.1f}\" y=\"{:.1f}\" text-anchor=\"middle\">{}</text>\n",
+                         f.x(v), svg_height - bottom, f.x(v), svg_height - bottom + 19, fmt::format("{:.6g}", v));
+  out += fmt::format("<path d=\"M{0:.1f} {1:.1f}V{2:.1f}H{3:.1f}\" fill=\"none\" stroke=\"#444\"/>\n", left, top, svg_height - bottom,
+                     svg_width - right);
   out += fmt::format("<text x=\"{:.1f}\" y=\"22\" text-anchor=\"middle\" font-size=\"15\">{}</text>\n", svg_width / 2, escaped(text.title));
-  out += fmt::format("<text x=\"{:.1f}\" y=\"{:.1f}\" text-anchor=\"middle\">{}</text>\n", (left + svg_width - right) / 2, svg_height - 12, escaped(text.x_label));
+  out += fmt::format("<text x=\"{:.1f}\" y=\"{:.1f}\" text-anchor=\"middle\">{}</text>\n", (left + svg_width - right) / 2, svg_height - 12,
+                     escaped(text.x_label));
   const double middle = (top + svg_height - bottom) / 2;
-  out += fmt::format("<text transform=\"translate(18 {:.1f}) rotate(-90)\" text-anchor=\"middle\">{}</text>\n", middle, escaped(text.y_label));
+  out +=
+      fmt::format("<text transform=\"translate(18 {:.1f}) rotate(-90)\" text-anchor=\"middle\">{}</text>\n", middle, escaped(text.y_label));
   return out;
 }
 
@@ -75,18 +79,20 @@ std::string svg_curve(const Frame& f, const Series& s, size_t index) {
   std::string path, marks;
   for (const auto& [x, y] : points) path += fmt::format("{}{:.1f} {:.1f}", path.empty() ? "M" : "L", f.x(x), f.y(y));
   if (points.size() <= 40)  // few enough to be seen one by one
-    for (const auto& [x, y] : points) marks += fmt::format("<circle cx=\"{:.1f}\" cy=\"{:.1f}\" r=\"3\" fill=\"{}\"/>", f.x(x), f.y(y), colour);
+    for (const auto& [x, y] : points)
+      marks += fmt::format("<circle cx=\"{:.1f}\" cy=\"{:.1f}\" r=\"3\" fill=\"{}\"/>", f.x(x), f.y(y), colour);
   if (path.empty()) return "";
   const double row = top + 14 + 18 * static_cast<double>(index);
   return fmt::format("<path d=\"{}\" fill=\"none\" stroke=\"{}\" stroke-width=\"1.6\"/>{}\n", path, colour, marks) +
-         fmt::format("<path d=\"M{:.1f} {:.1f}h22\" stroke=\"{}\" stroke-width=\"3\"/><text x=\"{:.1f}\" y=\"{:.1f}\">{}</text>\n", svg_width - right - 150, row - 4,
-                     colour, svg_width - right - 122, row, escaped(s.name));
+         fmt::format("<path d=\"M{:.1f} {:.1f}h22\" stroke=\"{}\" stroke-width=\"3\"/><text x=\"{:.1f}\" y=\"{:.1f}\">{}</text>\n",
+                     svg_width - right - 150, row - 4, colour, svg_width - right - 122, row, escaped(s.name));
 }
 
 /// A picture in dots: `across` × `down` of them to a character.
 class Canvas {
  public:
-  Canvas(int width, int height, bool braille) : width_(width), height_(height), braille_(braille), cells_(static_cast<size_t>(width * height), 0) {}
+  Canvas(int width, int height, bool braille)
+      : width_(width), height_(height), braille_(braille), cells_(static_cast<size_t>(width * height), 0) {}
   int columns() const { return braille_ ? width_ * 2 : width_; }
   int rows() const { return braille_ ? height_ * 4 : height_; }
 
@@ -94,17 +100,22 @@ class Canvas {
     if (column < 0 || row < 0 || column >= columns() || row >= rows()) return;
     // Unicode's numbering of the braille dots: 1 2 3 7 down the left side, 4 5 6 8 down the right.
     static constexpr int bits[4][2] = {{0x01, 0x08}, {0x02, 0x10}, {0x04, 0x20}, {0x40, 0x80}};
-    if (braille_) cell(column / 2, row / 4) |= bits[row % 4][column % 2];
-    else cell(column, row) = letter;
+    if (braille_)
+      cell(column / 2, row / 4) |= bits[row % 4][column % 2];
+    else
+      cell(column, row) = letter;
   }
 
   std::string line(int row) const {
     std::string out;
     for (int c = 0; c < width_; ++c) {
       const int v = cells_[static_cast<size_t>(row * width_ + c)];
-      if (v == 0) out += ' ';
-      else if (!braille_) out += static_cast<char>(v);
-      else out += {static_cast<char>(0xE2), static_cast<char>(0xA0 | (v >> 6)), static_cast<char>(0x80 | (v & 0x3F))};  // U+2800 + v
+      if (v == 0)
+        out += ' ';
+      else if (!braille_)
+        out += static_cast<char>(v);
+      else
+        out += {static_cast<char>(0xE2), static_cast<char>(0xA0 | (v >> 6)), static_cast<char>(0x80 | (v & 0x3F))};  // U+2800 + v
     }
     return out;
   }
@@ -158,7 +169,8 @@ std::string svg_plot(const std::vector<Series>& series, const PlotText& text) {
   const double margin = (frame.box.y1 - frame.box.y0) * 0.04;
   frame.box.y0 -= margin, frame.box.y1 += margin;
   std::string out = fmt::format(
-      "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{0}\" height=\"{1}\" viewBox=\"0 0 {0} {1}\" font-family=\"sans-serif\" font-size=\"12\" fill=\"#222\">\n"
+      "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{0}\" height=\"{1}\" viewBox=\"0 0 {0} {1}\" font-family=\"sans-serif\" "
+      "font-size=\"12\" fill=\"#222\">\n"
       "<rect width=\"{0}\" height=\"{1}\" fill=\"#fff\"/>\n",
       svg_width, svg_height);
   out += svg_axes(frame, text);

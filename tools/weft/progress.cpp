@@ -54,7 +54,8 @@ std::string bar_line(const StepReport& r, int64_t steps, double seconds_left, st
   const int room = columns - 1 - static_cast<int>(count.size() + rest.size());
   if (room < 6) return (fmt::format("{}/{}  ", r.step, steps) + rest).substr(0, static_cast<size_t>(std::max(columns - 1, 0)));
   const int width = std::min(room - 2, 30);
-  const auto done = static_cast<int>(std::llround(static_cast<double>(width) * static_cast<double>(r.step) / static_cast<double>(std::max<int64_t>(steps, 1))));
+  const auto done = static_cast<int>(
+      std::llround(static_cast<double>(width) * static_cast<double>(r.step) / static_cast<double>(std::max<int64_t>(steps, 1))));
   const auto filled = static_cast<size_t>(std::clamp(done, 0, width));
   return "[" + std::string(filled, '=') + std::string(static_cast<size_t>(width) - filled, ' ') + "]" + count + rest;
 }

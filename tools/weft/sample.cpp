@@ -65,7 +65,10 @@ int sample(const SampleOptions& o, const OptionSet& set) {
   SavedModel saved(load_checkpoint(o.folder));
   const auto prompt = encode_prompt(saved.tokenizer(), o, set.given("prompt"));
   models::GptDecoder decoder(saved.model());
-  models::Sampler draw({.temperature = static_cast<float>(o.temperature), .top_k = o.top_k, .top_p = static_cast<float>(o.top_p), .seed = static_cast<uint64_t>(o.seed)});
+  models::Sampler draw({.temperature = static_cast<float>(o.temperature),
+                        .top_k = o.top_k,
+                        .top_p = static_cast<float>(o.top_p),
+                        .seed = static_cast<uint64_t>(o.seed)});
   text::StreamDecoder stream(saved.tokenizer());
   for (const int32_t id : prompt) show(stream.push(id));
 
@@ -83,7 +86,8 @@ int sample(const SampleOptions& o, const OptionSet& set) {
   }
   show(stream.finish() + "\n");
   if (o.stats)
-    fmt::print(stderr, "programs built {}  tokens {}  tok/s {:.0f}\n", runtime::counters().programs_built.load(), o.tokens, timed ? static_cast<double>(timed) / seconds : 0.0);
+    fmt::print(stderr, "programs built {}  tokens {}  tok/s {:.0f}\n", runtime::counters().programs_built.load(), o.tokens,
+               timed ? static_cast<double>(timed) / seconds : 0.0);
   return 0;
 }
 

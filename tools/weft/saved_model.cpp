@@ -13,7 +13,8 @@ namespace weft::tool {
 SavedModel::SavedModel(const Checkpoint& c) {
   tokenizer_ = text::tokenizer_from_json(c.tokenizer);
   if (tokenizer_->vocab_size() != c.state.model.vocab)
-    throw std::runtime_error(fmt::format("the checkpoint {} does not fit together: its tokenizer has {} tokens, its model {}", c.folder, tokenizer_->vocab_size(), c.state.model.vocab));
+    throw std::runtime_error(fmt::format("the checkpoint {} does not fit together: its tokenizer has {} tokens, its model {}", c.folder,
+                                         tokenizer_->vocab_size(), c.state.model.vocab));
   model_ = std::make_unique<models::Gpt>(c.state.model, compute_dtype(c.state.dtype));
   try {
     model_->update(c.model());

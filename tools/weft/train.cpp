@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <csignal>
-#include <filesystem>
 #include <memory>
 
 #include "checkpoint.h"
@@ -42,7 +41,8 @@ class Interrupts {
   Interrupts& operator=(const Interrupts&) = delete;
 
  private:
-  struct sigaction before_int_ {}, before_term_ {};
+  struct sigaction before_int_ {
+  }, before_term_{};
 };
 
 std::string config_text(const std::string& path) {
@@ -53,28 +53,30 @@ std::string config_text(const std::string& path) {
   }
 }
 
-/// The resumed run's own options, under what this command line gives. What the checkpoint was made with and cannot change is held against it.
+/// The resumed run's own options, under what this command line gives. What the checkpoint was made with and cannot change is held against
+/// it.
 void take_stored_options(TrainOptions& o, OptionSet& set, const Checkpoint& from) {
   TrainOptions stored;
   OptionSet stored_set = train_option_set(stored);
   stored_set.set_json(from.state.options, from.folder + "/state.json");
   for (const auto& option : set.all())
     if (option.fixed && option.given && option.text() != stored_set.find(option.name).text())
-      throw UsageError(fmt::format("{} {} contradicts the checkpoint {}, which has {}: leave it out, or start a new run without --resume", option.shown(), option.text(),
-                                   from.folder, stored_set.find(option.name).text()));
+      throw UsageError(fmt::format("{} {} contradicts the checkpoint {}, which has {}: leave it out, or start a new run without --resume",
+                                   option.shown(), option.text(), from.folder, stored_set.find(option.name).text()));
   // A learning rate or a number of steps that changes takes what depends on it along.
   const bool new_lr = set.given("lr") && !set.given("min-lr");
   const double min_lr = stored.min_lr == stored.lr / 10 ? o.lr / 10 : std::min(stored.min_lr, o.lr);
   set.set_json(from.state.options, from.folder + "/state.json");
   if (new_lr) o.min_lr = min_lr;
   if (o.steps < from.state.step)
-    throw UsageError(fmt::format("--steps {} is behind the checkpoint {}, which has done {}: --steps counts from the very beginning", o.steps, from.folder, from.state.step));
+    throw UsageError(fmt::format("--steps {} is behind the checkpoint {}, which has done {}: --steps counts from the very beginning",
+                                 o.steps, from.folder, from.state.step));
 }
 
 std::string folder_to_write(const TrainOptions& o, const std::optional<Checkpoint>& from) {
   if (!o.out.empty()) return o.out;
   if (!from) return "out";
-  return std::filesystem::path(from->folder).parent_path().string();
+  return from->run_folder();
 }
 
 std::string without_slash(std::string path) {
@@ -84,10 +86,12 @@ std::string without_slash(std::string path) {
 
 /// Whether the folder can take this run; true where an old one in it must go first.
 bool check_output(const TrainOptions& o, const std::optional<Checkpoint>& from) {
-  const bool goes_on = from && std::filesystem::path(from->folder).parent_path() == std::filesystem::path(o.out);
+  const bool goes_on = from && same_folder(from->run_folder(), o.out);
   const bool occupied = !goes_on && has_checkpoint(o.out);
   if (occupied && !o.overwrite)
-    throw UsageError(fmt::format("{0} holds a run already: go on with it by `weft train gpt --resume {0}`, choose another folder with --out, or give --overwrite", o.out));
+    throw UsageError(fmt::format(
+        "{0} holds a run already: go on with it by `weft train gpt --resume {0}`, choose another folder with --out, or give --overwrite",
+        o.out));
   prepare_folder(o.out);
   return occupied;
 }
@@ -101,10 +105,22 @@ std::vector<Series> curves(const RunState& state) {
 
 void describe(Progress& progress, Trainer& trainer, const TrainOptions& o) {
   const auto& c = trainer.model().config;
-  progress.note(fmt::format("{}: {} tokens of {} kinds to learn from, {} to validate on", o.data, trainer.split().train.size(), c.vocab, trainer.split().validation.size()));
-  progress.note(fmt::format("GPT with {} parameters ({} layers, {} heads, width {}, context {}, {}); {} threads", trainer.model().num_parameters(), c.layers, c.heads,
-                            c.width, c.context, o.dtype, runtime::num_threads()));
+  progress.note(fmt::format("{}: {} tokens of {} kinds to learn from, {} to validate on", o.data, trainer.split().train.size(), c.vocab,
+                            trainer.split().validation.size()));
+  progress.note(fmt::format("GPT with {} parameters ({} layers, {} heads, width {}, context {}, {}); {} threads",
+                            trainer.model().num_parameters(), c.layers, c.heads, c.width, c.context, o.dtype, runtime::num_threads()));
   if (trainer.step() > 0) progress.note(fmt::format("going on after step {}", trainer.step()));
+}
+
+/// Weights, gradients and AdamW's two moments must fit; better to say so now than to be killed by the system in the first step.
+void check_memory(Trainer& trainer) {
+  const double need = 16.0 * static_cast<double>(trainer.model().num_parameters());
+  const double have = static_cast<double>(::sysconf(_SC_PHYS_PAGES)) * static_cast<double>(::sysconf(_SC_PAGESIZE));
+  if (have > 0 && need > have)
+    throw UsageError(
+        fmt::format("a model of {} parameters needs at least {:.0f} GiB to train, and this machine has {:.0f} GiB: take fewer --layers or "
+                    "a smaller --width",
+                    trainer.model().num_parameters(), need / (1 << 30), have / (1 << 30)));
 }
 
 /// The curve as a file, and where people look on, in the terminal.
@@ -136,6 +152,7 @@ int train(TrainOptions& o, OptionSet& set) {
   const std::string text = read_text(o.data);
   const bool replaces = check_output(o, from);
   auto trainer = from ? std::make_unique<Trainer>(o, text, *from) : std::make_unique<Trainer>(o, text);
+  check_memory(*trainer);
   if (replaces) remove_checkpoints(o.out);
   io::write_file_atomically(o.out + "/config.json", trainer->state().options + "\n");
   trainer->tokenizer().save(o.out + "/tokenizer.json");
@@ -150,7 +167,8 @@ int train(TrainOptions& o, OptionSet& set) {
   progress.finish();
   show_result(progress, *trainer, o, complete_run);
   if (!complete_run)
-    progress.note(fmt::format("stopped after step {} of {}, all saved; go on with: weft train gpt --resume {}", trainer->step(), o.steps, o.out));
+    progress.note(
+        fmt::format("stopped after step {} of {}, all saved; go on with: weft train gpt --resume {}", trainer->step(), o.steps, o.out));
   return 0;
 }
 
@@ -158,8 +176,8 @@ int train(TrainOptions& o, OptionSet& set) {
 
 Command train_gpt_command() {
   auto options = std::make_shared<TrainOptions>();
-  return {"train gpt", "Trains a GPT on a text file", "weft train gpt --data shakespeare.txt --out shakespeare --steps 2000", train_option_set(*options),
-          [options](OptionSet& set) { return train(*options, set); }};
+  return {"train gpt", "Trains a GPT on a text file", "weft train gpt --data shakespeare.txt --out shakespeare --steps 2000",
+          train_option_set(*options), [options](OptionSet& set) { return train(*options, set); }};
 }
 
 }  // namespace weft::tool

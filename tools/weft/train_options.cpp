@@ -60,7 +60,7 @@ std::string closest_heads(int64_t width, int64_t heads) {
 }  // namespace
 
 void add_machine_options(OptionSet& set, int64_t& threads, bool& no_libraries) {
-  set.add("threads", "N", &threads, "CPU threads").range(0, 4096).config().defaults_to("all processors");
+  set.add("threads", "N", &threads, "CPU threads").range(0, 1024).config().defaults_to("all processors");
   set.add("no-libraries", "", &no_libraries, "generated kernels only, no oneDNN").config();
 }
 
@@ -78,14 +78,21 @@ void complete(TrainOptions& o, const OptionSet& given) {
   if (!given.given("min-lr")) o.min_lr = o.lr / 10;
   if (!given.given("warmup")) o.warmup = o.steps / 20;
   if (o.width % o.heads != 0)
-    throw UsageError(fmt::format("--heads {} does not divide --width {}: every head takes an equal part; --heads {} would do", o.heads, o.width,
-                                 closest_heads(o.width, o.heads)));
-  if (o.min_lr > o.lr) throw UsageError(fmt::format("--min-lr {} is more than --lr {}: the learning rate falls from the one to the other", o.min_lr, o.lr));
+    throw UsageError(fmt::format("--heads {} does not divide --width {}: every head takes an equal part; --heads {} would do", o.heads,
+                                 o.width, closest_heads(o.width, o.heads)));
+  if (o.min_lr > o.lr)
+    throw UsageError(fmt::format("--min-lr {} is more than --lr {}: the learning rate falls from the one to the other", o.min_lr, o.lr));
   if (o.warmup > o.steps) throw UsageError(fmt::format("--warmup {} is longer than the run of {} steps", o.warmup, o.steps));
 }
 
 models::GptConfig model_config(const TrainOptions& o, int32_t vocab) {
-  return {.vocab = vocab, .context = o.context, .layers = o.layers, .heads = o.heads, .width = o.width, .dropout = static_cast<float>(o.dropout), .bias = o.bias};
+  return {.vocab = vocab,
+          .context = o.context,
+          .layers = o.layers,
+          .heads = o.heads,
+          .width = o.width,
+          .dropout = static_cast<float>(o.dropout),
+          .bias = o.bias};
 }
 
 Dtype compute_dtype(const std::string& name) { return name == "bf16" ? bfloat16 : float32; }

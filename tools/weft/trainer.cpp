@@ -5,7 +5,6 @@
 
 #include <chrono>
 #include <cmath>
-#include <filesystem>
 
 #include "corpus.h"
 #include "weft/ops.h"
@@ -37,8 +36,9 @@ data::Split split_text(const std::vector<int32_t>& tokens, int32_t vocab, const 
   const auto n = static_cast<int64_t>(tokens.size());
   const auto training = static_cast<int64_t>(0.9 * static_cast<double>(n));
   if (training < o.context + 1 || n - training < 2)
-    throw UsageError(fmt::format("{} has {} tokens, of which {} are for training: that is too short for --context {}; take a longer text or a shorter context",
-                                 o.data, n, training, o.context));
+    throw UsageError(fmt::format(
+        "{} has {} tokens, of which {} are for training: that is too short for --context {}; take a longer text or a shorter context",
+        o.data, n, training, o.context));
   return data::split_tokens(tokens, vocab, 0.9);
 }
 
@@ -89,8 +89,9 @@ Trainer::Trainer(const TrainOptions& options, const std::string& text) : options
 
 Trainer::Trainer(const TrainOptions& options, const std::string& text, const Checkpoint& from) : options_(options) {
   if (digest_of(text).hex() != from.state.data_digest)
-    throw std::runtime_error(fmt::format("{} is not the text that {} was trained on ({} bytes then, {} now); name that text with --data, or start a new run", options_.data,
-                                         from.folder, from.state.data_bytes, text.size()));
+    throw std::runtime_error(
+        fmt::format("{} is not the text that {} was trained on ({} bytes then, {} now); name that text with --data, or start a new run",
+                    options_.data, from.folder, from.state.data_bytes, text.size()));
   tokenizer_ = text::tokenizer_from_json(from.tokenizer);
   build(text);
   restore(from);
@@ -99,7 +100,10 @@ Trainer::Trainer(const TrainOptions& options, const std::string& text, const Che
 void Trainer::build(const std::string& text) {
   split_.emplace(split_text(encode_file(*tokenizer_, text, options_.data), tokenizer_->vocab_size(), options_));
   model_ = std::make_unique<models::Gpt>(model_config(options_, tokenizer_->vocab_size()), compute_dtype(options_.dtype));
-  const optim::AdamOptions adam{.learning_rate = static_cast<float>(options_.lr), .beta1 = options_.beta1, .beta2 = options_.beta2, .eps = 1e-8,
+  const optim::AdamOptions adam{.learning_rate = static_cast<float>(options_.lr),
+                                .beta1 = options_.beta1,
+                                .beta2 = options_.beta2,
+                                .eps = 1e-8,
                                 .weight_decay = options_.weight_decay};
   optimizer_ = std::make_unique<optim::AdamW>(model_->trainable_parameters(), adam);
   train_step_ = std::make_unique<TrainStep>(*model_, *optimizer_, options_.grad_clip);
@@ -117,13 +121,14 @@ void Trainer::restore(const Checkpoint& from) {
     model_->update(from.model());
     optimizer_->load_state(from.optimizer());
   } catch (const std::invalid_argument& e) {
-    throw std::runtime_error(fmt::format("the checkpoint {} does not fit its own description: {}", from.folder, without_operation(e.what())));
+    throw std::runtime_error(
+        fmt::format("the checkpoint {} does not fit its own description: {}", from.folder, without_operation(e.what())));
   }
   random::default_key() = array::from_data(from.state.key.data(), {2}, uint32);
   state_.step = from.state.step;
   state_.losses = from.state.losses;
   state_.val_losses = from.state.val_losses;
-  saved_ = std::filesystem::path(from.folder).parent_path() == std::filesystem::path(options_.out) ? state_.step : -1;
+  saved_ = same_folder(from.run_folder(), options_.out) ? state_.step : -1;
 }
 
 StepReport Trainer::advance() {
@@ -137,11 +142,14 @@ StepReport Trainer::advance() {
   report.ms = milliseconds_since(start);
   report.tok_s = static_cast<double>(batch) * context / report.ms * 1e3;
   if (!std::isfinite(report.loss))
-    throw std::runtime_error(fmt::format("the loss of step {} is {}: the run has diverged; a smaller --lr, a longer --warmup or a smaller --grad-clip may help{}",
-                                         report.step, report.loss, saved_ >= 0 ? fmt::format(" (the checkpoint of step {} is unharmed)", saved_) : ""));
+    throw std::runtime_error(fmt::format(
+        "the loss of step {} is {}: the run has diverged; a smaller --lr, a longer --warmup or a smaller --grad-clip may help{}",
+        report.step, report.loss, unharmed()));
   state_.losses.emplace_back(report.step, report.loss);
   return report;
 }
+
+std::string Trainer::unharmed() const { return saved_ >= 0 ? fmt::format(" (the checkpoint of step {} is unharmed)", saved_) : ""; }
 
 bool Trainer::run(const Hooks& hooks) {
   while (state_.step < options_.steps) {
@@ -161,7 +169,12 @@ bool Trainer::run(const Hooks& hooks) {
 void Trainer::save_checkpoint() {
   if (saved_ == state_.step) return;
   state_.key = random::default_key().to_vector<uint32_t>();
-  tool::save_checkpoint(options_.out, state_, model_->parameters(), optimizer_->named_state(), tokenizer_->to_json());
+  try {
+    tool::save_checkpoint(options_.out, state_, model_->parameters(), optimizer_->named_state(), tokenizer_->to_json());
+  } catch (const std::runtime_error& e) {
+    throw std::runtime_error(
+        fmt::format("the checkpoint of step {} cannot be written: {}{}", state_.step, without_operation(e.what()), unharmed()));
+  }
   saved_ = state_.step;
 }
 

@@ -1,8 +1,9 @@
 #pragma once
-// The training loop, without command line and without terminal. In: options, a text, perhaps a checkpoint. Out: a report a step, checkpoints.
+// The training loop, without command line and without terminal. In: options, a text, perhaps a checkpoint. Out: a report a step,
+// checkpoints.
 //
-// Everything that decides the course of a run is a function of its options and its step: batch k of a seed, the learning rate of a step, the random
-// key and the optimizer's state, which checkpoints hold. A run that goes on from one therefore continues bit by bit.
+// Everything that decides the course of a run is a function of its options and its step: batch k of a seed, the learning rate of a step,
+// the random key and the optimizer's state, which checkpoints hold. A run that goes on from one therefore continues bit by bit.
 #include <functional>
 #include <memory>
 #include <optional>
@@ -23,7 +24,8 @@ namespace weft::tool {
 class Evaluator {
  public:
   explicit Evaluator(models::Gpt& model);
-  /// Over `most` windows-batches spread evenly over the text; 0: over all of it. Nothing drops out; the model's mode is as before afterwards.
+  /// Over `most` windows-batches spread evenly over the text; 0: over all of it. Nothing drops out; the model's mode is as before
+  /// afterwards.
   double loss(const data::TokenDataset& text, int batch, int64_t most = 0);
 
  private:
@@ -44,8 +46,8 @@ class TrainStep {
 
 class Trainer {
  public:
-  /// A new run: `text` is the content of options.data. `options` must be complete. Throws UsageError where the text is too short for the context,
-  /// std::runtime_error where it is no text.
+  /// A new run: `text` is the content of options.data. `options` must be complete. Throws UsageError where the text is too short for the
+  /// context, std::runtime_error where it is no text.
   Trainer(const TrainOptions& options, const std::string& text);
   /// A run that goes on. Throws std::runtime_error where the text is another one, or the arrays do not fit.
   Trainer(const TrainOptions& options, const std::string& text, const Checkpoint& from);
@@ -71,6 +73,7 @@ class Trainer {
   void build(const std::string& text);
   StepReport advance();
   void restore(const Checkpoint& from);
+  std::string unharmed() const;  // for messages: which checkpoint there is
 
   TrainOptions options_;
   RunState state_;

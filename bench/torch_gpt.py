@@ -186,7 +186,7 @@ def train_step(model, optimizer, o, step, batch):
 def train(model, text, o):
     optimizer = make_optimizer(model, o)
     for step in range(o.steps):
-        print(json.dumps({"step": step, "loss": train_step(model, optimizer, o, step, text.batch(step))}))
+        print(json.dumps({"step": step + 1, "loss": train_step(model, optimizer, o, step, text.batch(step))}))
     print(json.dumps({"step": o.steps, "val_loss": text.validation_loss(model)}))
 
 

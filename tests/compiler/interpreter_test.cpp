@@ -1,0 +1,135 @@
+// Every kernel that the compiler makes also runs in the interpreter, with the same bits: whole programs on a target that interprets, held against
+// generated code, over random sizes; libraries are off, so that products go through the dot class.
+#include <random>
+
+#include "compiler/support.h"
+#include "graph/composites.h"
+#include "graph/instances.h"
+#include "kernel/expand.h"
+#include "kernel/interpret.h"
+
+using namespace weft;
+using namespace weft::graph;
+using namespace weft::compiler;
+using namespace weft::compiler::testing;
+
+namespace {
+
+/// Bytes up to the launch's next buffer: a Program does not say how long its buffers are, but none reaches into another.
+int64_t room(std::span<void* const> buffers, size_t k) {
+  int64_t bytes = int64_t(1) << 22;
+  for (void* other : buffers)
+    if (other > buffers[k]) bytes = std::min(bytes, static_cast<char*>(other) - static_cast<char*>(buffers[k]));
+  return bytes;
+}
+
+class InterpretedKernel : public target::Executable {
+ public:
+  explicit InterpretedKernel(kernel::Kernel k) : kernel_(std::move(k)) {}
+  void run(std::span<const target::Segment> segments, double) const override {
+    for (const target::Segment& s : segments) {
+      std::vector<kernel::HostBuffer> buffers;
+      for (size_t k = 0; k < s.buffers.size(); ++k) buffers.push_back({s.buffers[k], room(s.buffers, k) / kernel_.params[k].dtype.size});
+      kernel::interpret(kernel_, buffers, s.symbols, s.grid);
+    }
+  }
+
+ private:
+  kernel::Kernel kernel_;
+};
+
+class InterpretedTarget : public target::Target {
+ public:
+  std::string fingerprint() const override { return "interpreter"; }
+  int64_t lanes(int64_t bytes) const override { return target::cpu().lanes(bytes); }
+  std::vector<std::shared_ptr<const target::Executable>> compile(std::span<const kernel::Kernel> kernels) override {
+    std::vector<std::shared_ptr<const target::Executable>> result;
+    for (const kernel::Kernel& k : kernels) {
+      CHECK_FALSE(kernel::print(k).empty());
+      result.push_back(std::make_shared<InterpretedKernel>(kernel::expand(k)));
+    }
+    return result;
+  }
+  std::shared_ptr<const target::LibraryCall> library(const kernel::DotDesc&) override { return nullptr; }
+  target::CompileStats stats() const override { return {}; }
+};
+
+/// Both ways over the same inputs; an empty string where all bits agree.
+std::string disagreement(const Graph& g, const std::vector<HostTensor>& inputs) {
+  InterpretedTarget interpreter;
+  Policy policy;
+  policy.libraries = false;
+  std::vector<std::vector<HostTensor>> results;
+  for (target::Target* target : {&target::cpu(), static_cast<target::Target*>(&interpreter)}) {
+    std::vector<graph::Storage> storages;
+    // Room behind each buffer, so that the interpreter's bound above is inside the allocation.
+    for (const HostTensor& t : inputs) {
+      graph::Storage plain = to_storage(t);
+      graph::Storage roomy{runtime::allocate((size_t(1) << 23)), 0, plain.strides};
+      std::memcpy(roomy.buffer->data(), plain.buffer->data(), static_cast<size_t>(num_elements(t.type.shape)) * t.type.dtype.size);
+      storages.push_back(roomy);
+    }
+    auto outputs = build({g, {}, {}}, *target, policy)->run(storages);
+    std::vector<HostTensor> values;
+    for (size_t k = 0; k < outputs.size(); ++k) values.push_back(from_storage(outputs[k], g.outputs[k].type()));
+    results.push_back(std::move(values));
+  }
+  for (size_t k = 0; k < results[0].size(); ++k)
+    if (auto error = difference(results[0][k], results[1][k], 0); !error.empty()) return error + "\n" + print(g);
+  return {};
+}
+
+HostTensor random_floats(std::mt19937_64& engine, const Shape& shape, Dtype dtype = float32) {
+  HostTensor t{{shape, dtype}, {}};
+  std::normal_distribution<double> normal;
+  for (int64_t k = num_elements(shape); k > 0; --k) t.data.push_back(kernel::round_to(Number::of_real(normal(engine)), dtype));
+  return t;
+}
+
+int64_t size(std::mt19937_64& engine, int64_t limit) { return 1 + static_cast<int64_t>(engine() % static_cast<uint64_t>(limit)); }
+
+}  // namespace
+
+TEST_CASE("rows: softmax, layer_norm and cross-entropy of any length") {
+  std::mt19937_64 engine(3);
+  for (int round = 0; round < 12; ++round) {
+    int64_t rows = size(engine, 9), n = size(engine, round % 3 == 0 ? 300 : 80);
+    Dtype dtype = round % 4 == 3 ? bfloat16 : float32;
+    Value x = parameter({{rows, n}, dtype}), w = parameter({{n}, dtype}), b = parameter({{n}, dtype}), t = parameter({{rows}, int32});
+    HostTensor targets{{{rows}, int32}, {}};
+    for (int64_t k = 0; k < rows; ++k) targets.data.push_back(Number::of_int(static_cast<int64_t>(engine() % static_cast<uint64_t>(n))));
+    std::string error = disagreement({{x, w, b, t}, {softmax(x, {1}), layer_norm(x, w, b, 1e-5), cross_entropy(x, t), sum(x, {0}), gelu_tanh(x)}},
+                                     {random_floats(engine, {rows, n}, dtype), random_floats(engine, {n}, dtype), random_floats(engine, {n}, dtype), targets});
+    CHECK_MESSAGE(error.empty(), error);
+  }
+}
+
+TEST_CASE("dots of any size and layout") {
+  std::mt19937_64 engine(4);
+  for (int round = 0; round < 24; ++round) {
+    int64_t batch = size(engine, 3), m = size(engine, 40), n = size(engine, 70), k = size(engine, 40);
+    bool ta = engine() % 2, tb = engine() % 2;
+    Shape sa = ta ? Shape{batch, k, m} : Shape{batch, m, k}, sb = tb ? Shape{batch, n, k} : Shape{batch, k, n};
+    Value a = parameter({sa, float32}), b = parameter({sb, float32}), bias = parameter({{n}, float32});
+    Value c = dot(a, b, {ta ? 1 : 2}, {tb ? 2 : 1}, {0}, {0});
+    if (engine() % 2) c = c + broadcast(bias, {batch, m, n});
+    std::string error = disagreement({{a, b, bias}, {c}}, {random_floats(engine, sa), random_floats(engine, sb), random_floats(engine, {n})});
+    CHECK_MESSAGE(error.empty(), error);
+  }
+}
+
+TEST_CASE("every row of the table") {
+  for (const Row* row : table()) {
+    if (row->op == Op::parameter || row->op == Op::composite) continue;
+    for (const graph::testing::Instance& instance : graph::testing::instances(row->op, 7, 3)) {
+      Graph g;
+      for (const HostTensor& t : instance.inputs) g.inputs.push_back(parameter(t.type));
+      g.outputs = make_all(instance.op, g.inputs, instance.attrs);
+      bool through_libm = false;  // float64 functions call the C library in both; the interpreter's own is the same one
+      for (const HostTensor& t : instance.inputs) through_libm = through_libm || t.type.dtype == float64;
+      if (through_libm) continue;
+      std::string error = disagreement(g, instance.inputs);
+      CHECK_MESSAGE(error.empty(), row->name, ": ", error);
+    }
+  }
+}

@@ -3,7 +3,7 @@
 
 usage: check_demo.py WEFT ROOT
 
-The validation loss must fall under MAX_VAL_LOSS (a uniform guess is ln 86 = 4.45, the frequencies of characters alone give 3.1), and
+The validation loss must fall under MAX_VAL_LOSS (a uniform guess is ln 84 = 4.43, the frequencies of characters alone give 3.1), and
 at least MIN_KNOWN of the words that the model writes must occur in the text.
 """
 import json
@@ -13,9 +13,9 @@ import sys
 import tempfile
 from pathlib import Path
 
-STEPS = 600
+STEPS = 1200
 MODEL = ["--layers", "2", "--heads", "4", "--width", "96", "--context", "64", "--batch", "16", "--lr", "4e-3", "--warmup", "50", "--seed", "1"]
-MAX_VAL_LOSS = 1.75
+MAX_VAL_LOSS = 1.95
 SAMPLE = ["--prompt", "The ", "--tokens", "1500", "--temperature", "0.5", "--seed", "1"]
 MIN_KNOWN = 0.8
 

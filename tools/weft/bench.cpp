@@ -12,6 +12,7 @@
 #include "trainer.h"
 #include "weft/data.h"
 #include "weft/fast.h"
+#include "runtime/trace.h"
 #include "weft/ops.h"
 #include "weft/random.h"
 
@@ -22,7 +23,7 @@ namespace {
 struct BenchOptions {
   std::string name, dtype = "f32";
   int64_t reps = 0, threads = 0;
-  bool json = false, no_libraries = false;
+  bool json = false, no_libraries = false, profile = false;
 };
 
 /// One line of results: as JSON, or for people.
@@ -79,6 +80,20 @@ struct TrainBench {
   int64_t reps;
 };
 
+/// The most expensive steps of what `f` runs, each with its share of the time.
+void print_profile(int64_t runs, const std::function<void()>& f) {
+  runtime::set_profiling(true);
+  for (int64_t i = 0; i < runs; ++i) f();
+  runtime::set_profiling(false);
+  const auto report = runtime::profile_report();
+  double total = 0;
+  for (const auto& entry : report) total += entry.ms;
+  fmt::print("{:9.3f} ms a run in {} kinds of steps\n", total / static_cast<double>(runs), report.size());
+  for (size_t i = 0; i < std::min<size_t>(report.size(), 40); ++i)
+    fmt::print("{:9.3f} ms {:5.1f} % {:4}x  {}\n", report[i].ms / static_cast<double>(runs), 100 * report[i].ms / total,
+               report[i].calls / runs, report[i].name);
+}
+
 /// A whole training step (loss, gradients, AdamW) on one batch of random tokens.
 void bench_training(const TrainBench& b, const BenchOptions& o) {
   random::seed(0);
@@ -93,6 +108,7 @@ void bench_training(const TrainBench& b, const BenchOptions& o) {
   const double first = seconds_of([&] { step(batch); });
   const double ms = median_of(reps_of(o, b.reps), [&] { step(batch); });
   Row(b.name, o).number("ms", ms).number("tok_s", b.batch * b.time / ms * 1e3).number("first_step_s", first).print();
+  if (o.profile) print_profile(10, [&] { step(batch); });
 }
 
 void gpt2_124m(const BenchOptions& o) {
@@ -181,6 +197,7 @@ Command bench_command() {
   OptionSet set;
   set.add("NAME", "", &options->name, "what to measure; list shows the names").place().needed();
   set.add("json", "", &options->json, "one JSON object a line");
+  set.add("profile", "", &options->profile, "after a training step, the time of its kernels and library calls");
   set.add("reps", "N", &options->reps, "timed repetitions; the figure is their median")
       .range(0, 1e6)
       .defaults_to("depends on the benchmark");

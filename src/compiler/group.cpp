@@ -73,7 +73,7 @@ class Grouper {
   void collect(int g, int node, std::vector<Expr> index, bool conditional);
   void request(int g, int node, std::vector<Expr> index, bool conditional);
   bool reaches(int from, int to) const;
-  std::set<int> sources(int node) const;
+  std::set<int> sources(int node, std::set<int>* inlined = nullptr) const;
   bool rows_compute(int node) const;
   bool aligned(const Group& group, int node, const std::vector<Expr>& index, Root& root, std::vector<DomainVariable>& domain) const;
   bool covers(const std::vector<Expr>& index, const Shape& shape, const std::vector<DomainVariable>& vars, ix::Context& cx) const;
@@ -326,6 +326,14 @@ bool Grouper::aligned(const Group& group, int node, const std::vector<Expr>& ind
   return same && covers(index, shape, part(false), *group.cx);
 }
 
+/// A fold over outer axes walks down columns. An array that has to be made anyway is made faster along its rows, and read again.
+bool against_the_grain(const std::vector<DomainVariable>& domain, const std::vector<Expr>& index) {
+  bool has_inner = std::any_of(domain.begin(), domain.end(), [](const auto& v) { return v.inner; });
+  auto last = std::find_if(index.rbegin(), index.rend(), [](Expr e) { return !e.is_constant(); });
+  if (!has_inner || last == index.rend()) return false;
+  return std::none_of(domain.begin(), domain.end(), [&](const auto& v) { return v.inner && ix::depends_on(*last, v.var); });
+}
+
 bool Grouper::join_consumer(int node) {
   auto readers = readers_.find(node);
   if (readers == readers_.end()) return false;
@@ -339,6 +347,7 @@ bool Grouper::join_consumer(int node) {
     Root root;
     std::vector<DomainVariable> domain;
     if (!request.same || !aligned(work.group, node, request.index, root, domain)) continue;
+    if (root.kind == RootKind::full && against_the_grain(domain, request.index)) continue;
     bool cycle = std::any_of(candidates.begin(), candidates.end(), [&](int other) { return other != g && reaches(other, g); });
     if (cycle) continue;
     // Maps over the whole domain that became rows × inner need no change: their index says where they stand.
@@ -367,8 +376,8 @@ std::string signature_of(const Ir& ir, int node) {
   return text;
 }
 
-/// Roots and leaves that the value of `node` is computed from.
-std::set<int> Grouper::sources(int node) const {
+/// Roots and leaves that the value of `node` is computed from; `inlined` takes up what lies between.
+std::set<int> Grouper::sources(int node, std::set<int>* inlined) const {
   std::set<int> found, seen;
   std::vector<int> pending(ir_[node].inputs.begin(), ir_[node].inputs.end());
   while (!pending.empty()) {
@@ -376,7 +385,10 @@ std::set<int> Grouper::sources(int node) const {
     pending.pop_back();
     if (!seen.insert(id).second) continue;
     if (is_leaf(ir_, id) || is_root(id)) found.insert(id);
-    else pending.insert(pending.end(), ir_[id].inputs.begin(), ir_[id].inputs.end());
+    else {
+      pending.insert(pending.end(), ir_[id].inputs.begin(), ir_[id].inputs.end());
+      if (inlined) inlined->insert(id);
+    }
   }
   return found;
 }
@@ -448,7 +460,9 @@ void Grouper::place_scatter(int node) {
   groups_.push_back(std::move(work));
   group_of_[static_cast<size_t>(node)] = g;
   for (int reader : readers_[node]) groups_[static_cast<size_t>(g)]->consumers.insert(reader);
-  for (int id : sources(node)) request(g, id, {}, true);
+  std::set<int> inlined;
+  for (int id : sources(node, &inlined)) request(g, id, {}, true);
+  groups_[static_cast<size_t>(g)]->inlined = std::move(inlined);
 }
 
 // ---------------------------------------------------------------- sharing between groups

@@ -43,6 +43,7 @@ class RowLowering {
   void passes();
   void lane_loop(int p);
   void inner_loop(int p);
+  std::vector<Value> combine_parts(int p, std::vector<Value> carried, size_t parts);
   void hoist(int p, const std::vector<Expr>& varying);
   std::vector<Value> identities(int p);
   std::vector<Value> step(int p, const std::vector<Value>& carried);
@@ -254,19 +255,50 @@ void RowLowering::lane_loop(int p) {
   finish_folds(p, carried);
 }
 
-/// Lanes stand still on the columns; the folded elements come one by one.
+/// Lanes stand still on the columns; the folded elements come one by one, in turn to a few partial results: an addition takes several cycles, but
+/// several of them can be under way.
 void RowLowering::inner_loop(int p) {
   kernel::Builder& b = emit_.builder();
   hoist(p, {loop_});
   Value count = is_static(serial_) ? b.index(extent_of(serial_)) : emit_.extent(serial_.back().extent);
-  std::vector<Value> carried = b.loop(b.index(0), count, b.index(1), identities(p), [&](Value at, const std::vector<Value>& values) {
+  const std::vector<Value> start = identities(p);
+  const size_t folds = start.size(), parts = folds > 0 && is_static(serial_) && extent_of(serial_) >= 16 ? 4 : 1;
+  std::vector<Value> carried;
+  for (size_t part = 0; part < parts; ++part) carried.insert(carried.end(), start.begin(), start.end());
+
+  auto one = [&](Value at, const std::vector<Value>& values, size_t part) {  // one element into partial result `part`
     emit_.push_scope();
     emit_.bind(loop_, at);
-    std::vector<Value> next = step(p, values);
+    std::vector<Value> own(values.begin() + static_cast<std::ptrdiff_t>(part * folds), values.begin() + static_cast<std::ptrdiff_t>((part + 1) * folds));
+    std::vector<Value> next = step(p, own), all = values;
+    std::copy(next.begin(), next.end(), all.begin() + static_cast<std::ptrdiff_t>(part * folds));
     emit_.pop_scope();
+    return all;
+  };
+  Value stride = b.index(static_cast<int64_t>(parts));
+  Value full = b.mul(b.scalar(ScalarOp::floordiv, {count, stride}), stride);
+  carried = b.loop(b.index(0), full, stride, carried, [&](Value at, const std::vector<Value>& values) {
+    std::vector<Value> next = values;
+    for (size_t part = 0; part < parts; ++part) next = one(b.add(at, b.index(static_cast<int64_t>(part))), next, part);
     return next;
   });
-  finish_folds(p, carried);
+  for (size_t part = 0; parts > 1 && part < static_cast<size_t>(extent_of(serial_)) % parts; ++part)
+    carried = one(b.add(full, b.index(static_cast<int64_t>(part))), carried, part);
+  finish_folds(p, combine_parts(p, carried, parts));
+}
+
+/// (0 + 1) + (2 + 3), for each fold.
+std::vector<Value> RowLowering::combine_parts(int p, std::vector<Value> carried, size_t parts) {
+  const size_t folds = carried.size() / parts;
+  std::vector<ScalarOp> ops;
+  for (const Stage& stage : stages_)
+    if (stage.pass == p && stage.root.kind == RootKind::fold) ops.push_back(kernel::combine(cx_.ir[stage.root.node].attrs.reducer));
+  for (; parts > 1; parts /= 2)
+    for (size_t part = 0; part < parts / 2; ++part)
+      for (size_t f = 0; f < folds; ++f)
+        carried[part * folds + f] = emit_.builder().scalar(ops[f], {carried[2 * part * folds + f], carried[(2 * part + 1) * folds + f]});
+  carried.resize(folds);
+  return carried;
 }
 
 void RowLowering::hoist(int p, const std::vector<Expr>& varying) {

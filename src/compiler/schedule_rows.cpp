@@ -208,8 +208,8 @@ RowSchedule schedule_rows(const Ir& ir, const Grouping& grouping, Group& group, 
   if (s.kind == RowClass::map && survey.flops > 24) widest = 2 * lanes;  // long expressions: fewer values alive at once
   if (s.kind == RowClass::row && s.lane_extent <= 8 * lanes) widest = 8 * lanes;  // the whole row stays in registers
   if (s.kind == RowClass::column) {
-    // Narrow enough for several programs, wide enough for whole cache lines.
-    while (widest > lanes && extent_of(rows) / widest < 8) widest /= 2;
+    // Narrow enough for several programs, wide enough for runs of cache lines.
+    while (widest > lanes && extent_of(rows) / widest < 2) widest /= 2;
   }
   s.dynamic = s.kind == RowClass::map && s.lane_axes > 0 && s.lane_axes == static_cast<int>(rows.size()) && all_static(best->vars);
   s.width = s.dynamic ? widest : std::min(widest, power_of_two_at_least(std::max<int64_t>(1, s.lane_extent)));

@@ -51,7 +51,7 @@ Value probabilities(const Plan& plan, const Value& q, const Value& k, const Valu
   const Value e = exp(s - spread(m, s));
   const Value total = sum(e, {rank - 1}, true);
   const Value nothing = binary(Op::eq, total, zeros_like(total));
-  return e / spread(select(nothing, full_like(total, 1), total), s);
+  return e * spread(unary(Op::recip, select(nothing, full_like(total, 1), total)), s);  // one division a row
 }
 
 Values attention_body(const Plan& plan, In in) {

@@ -58,7 +58,7 @@ Value softmax(const Value& x, Axes axes) {
   const auto body = [axes](In in) -> Values {
     const Value v = widened(in[0]);
     const Value e = exp(v - spread(stop_gradient(max(v, axes, true)), v));
-    return {cast(e / spread(sum(e, axes, true), v), in[0].dtype())};
+    return {cast(e * spread(unary(Op::recip, sum(e, axes, true)), v), in[0].dtype())};  // one division a row
   };
   const auto vjp = [axes](In in, In out, In g) -> Values {
     const Value y = widened(out[0]), gy = widened(g[0]);

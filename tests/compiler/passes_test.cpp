@@ -1,0 +1,189 @@
+// The passes one by one: simplification rules, memory placement, updates in place, symbolic lengths, printing.
+#include <random>
+
+#include "base/error.h"
+#include "compiler/group.h"
+#include "compiler/plan.h"
+#include "compiler/simplify.h"
+#include "compiler/support.h"
+#include "graph/composites.h"
+
+using namespace weft;
+using namespace weft::graph;
+using namespace weft::compiler;
+using namespace weft::compiler::testing;
+
+namespace {
+
+Value param(Shape shape, Dtype dtype = float32) { return parameter({std::move(shape), dtype}); }
+
+/// How many nodes are left after simplification, parameters not counted.
+int simplified_size(const Graph& g) {
+  Ir ir = simplify(import({g, {}, {}}));
+  compiler::verify(ir);
+  return ir.size() - static_cast<int>(ir.inputs.size());
+}
+
+HostTensor counting(const Shape& shape, double start = 0) {
+  HostTensor t{{shape, float32}, {}};
+  for (int64_t k = 0; k < num_elements(shape); ++k) t.data.push_back(Number::of_real(start + static_cast<double>(k)));
+  return t;
+}
+
+}  // namespace
+
+TEST_CASE("simplify: what changes nothing goes away") {
+  Value x = param({4, 6}), i = param({4, 6}, int32), b = param({4, 6}, bool_);
+  CHECK(simplified_size({{x}, {x * 1.0}}) == 0);
+  CHECK(simplified_size({{x}, {x - 0.0}}) == 0);
+  CHECK(simplified_size({{x}, {-(-x)}}) == 0);
+  CHECK(simplified_size({{i}, {i + zeros_like(i)}}) == 0);
+  CHECK(simplified_size({{x}, {permute(permute(x, {1, 0}), {1, 0})}}) == 0);
+  CHECK(simplified_size({{x}, {graph::reshape(graph::reshape(x, {24}), {4, 6})}}) == 0);
+  CHECK(simplified_size({{x}, {graph::slice(x, {0, 0}, {4, 6})}}) == 0);
+  CHECK(simplified_size({{x}, {concat({x}, 1)}}) == 0);
+  CHECK(simplified_size({{b, x}, {select(b, x, x)}}) == 0);
+  CHECK(simplified_size({{x}, {cast(cast(x, float64), float32)}}) == 0);
+}
+
+TEST_CASE("simplify: what would change something stays") {
+  Value x = param({4, 6});
+  CHECK(simplified_size({{x}, {x + 0.0}}) > 0);  // -0.0 + 0.0 is 0.0
+  CHECK(simplified_size({{x}, {x * zeros_like(x)}}) > 0);  // NaN and infinity
+  CHECK(simplified_size({{x}, {cast(cast(x, bfloat16), float32)}}) == 2);
+}
+
+TEST_CASE("simplify: equal nodes are one, constants are folded, zeros are not added to") {
+  Value x = param({8}), v = param({5, 3}), ids = param({2}, int32), u = param({2, 1, 3});
+  CHECK(simplified_size({{x}, {exp(x) + exp(x)}}) == 2);
+  CHECK(simplified_size({{x}, {x + (full_like(x, 2) * full_like(x, 3))}}) == 3);  // constant, broadcast, add
+  Value scattered = scatter(ScatterMode::add, full({5, 3}, float32, Number::of_real(0)), {ids}, u, {0});
+  CHECK(simplified_size({{v, ids, u}, {v + scattered}}) == 1);
+}
+
+TEST_CASE("memory: buffers alive together never overlap, and the arena is not larger than it must be for a chain") {
+  std::mt19937_64 engine(5);
+  for (int round = 0; round < 200; ++round) {
+    std::vector<Lifetime> buffers;
+    for (int k = 0; k < 40; ++k) {
+      int first = static_cast<int>(engine() % 50);
+      buffers.push_back({static_cast<int64_t>(1 + engine() % 5000), first, first + static_cast<int>(engine() % 10), -1});
+    }
+    int64_t arena = place(buffers);
+    for (size_t a = 0; a < buffers.size(); ++a) {
+      CHECK(buffers[a].offset >= 0);
+      CHECK(buffers[a].offset + buffers[a].bytes <= arena);
+      for (size_t b = 0; b < a; ++b) {
+        bool together = buffers[a].first <= buffers[b].last && buffers[b].first <= buffers[a].last;
+        bool overlap = buffers[a].offset < buffers[b].offset + buffers[b].bytes && buffers[b].offset < buffers[a].offset + buffers[a].bytes;
+        CHECK_FALSE((together && overlap));
+      }
+    }
+  }
+  std::vector<Lifetime> chain;
+  for (int k = 0; k < 100; ++k) chain.push_back({6400, k, k + 1, -1});
+  CHECK(place(chain) == 2 * 6400);
+}
+
+TEST_CASE("updates are made in place where that is safe, and through a copy where it is not") {
+  struct Case {
+    const char* what;
+    Graph graph;
+    int copies;
+  };
+  Value p = param({100}), g = param({100}), square = param({10, 10});
+  std::vector<Case> cases;
+  cases.push_back({"elementwise", {{p, g}, {p - g * 0.5}}, 0});
+  cases.push_back({"another reader that can run before", {{p, g}, {p - g, graph::sum(p * p, {0})}}, 0});
+  cases.push_back({"read at another place", {{square, square + 0.0}, {}}, 1});
+  cases.back().graph = {{square}, {permute(square, {1, 0}) + square}};
+  for (const Case& c : cases) {
+    Source source{c.graph, {}, {{0, 0}}};
+    auto program = build(source, target::cpu());
+    CHECK_MESSAGE(program->stats().copies == c.copies, c.what);
+    std::vector<HostTensor> inputs;
+    for (const Value& v : c.graph.inputs) inputs.push_back(counting(v.shape(), 1));
+    auto expected = evaluate_reference(c.graph, inputs);
+    std::vector<Storage> storages;
+    for (const HostTensor& t : inputs) storages.push_back(to_storage(t));
+    auto results = program->run(storages);
+    CHECK(results[0].buffer == storages[0].buffer);  // the state's own memory
+    for (size_t k = 0; k < results.size(); ++k) {
+      auto error = difference(from_storage(results[k], c.graph.outputs[k].type()), expected[k], 4);
+      CHECK_MESSAGE(error.empty(), c.what, ": ", error);
+    }
+  }
+}
+
+TEST_CASE("the old value of an updated input can still be handed out") {
+  Value p = param({64});
+  Source source{{{p}, {p + 1.0, p}}, {}, {{0, 0}}};
+  auto program = build(source, target::cpu());
+  std::vector<Storage> storages{to_storage(counting({64}))};
+  auto results = program->run(storages);
+  CHECK(from_storage(results[0], p.type()).data[3].f == 4);
+  CHECK(from_storage(results[1], p.type()).data[3].f == 3);
+}
+
+TEST_CASE("two states that change places") {
+  Value a = param({64}), b = param({64});
+  Source source{{{a, b}, {b, a}}, {}, {{0, 0}, {1, 1}}};
+  auto program = build(source, target::cpu());
+  std::vector<Storage> storages{to_storage(counting({64})), to_storage(counting({64}, 100))};
+  auto results = program->run(storages);
+  CHECK(from_storage(results[0], a.type()).data[3].f == 103);
+  CHECK(from_storage(results[1], b.type()).data[3].f == 3);
+}
+
+TEST_CASE("one program serves every length up to the bound") {
+  const Symbol* n = symbol("n", 70);
+  Value x = param({3, Dim(n)}), w = param({Dim(n), 5}), m = param({Dim(n), 4});
+  Source source{{{x, w, m}, {softmax(x, {1}), dot(x, w, {1}, {0}), exp(m), graph::sum(m, {0})}}, {}, {}};
+  auto program = build(source, target::cpu());
+  REQUIRE(program->symbols().size() == 1);
+  for (int64_t length = 1; length <= 70; ++length) {
+    Value xs = param({3, length}), ws = param({length, 5}), ms = param({length, 4});
+    Graph specialised{{xs, ws, ms}, {softmax(xs, {1}), dot(xs, ws, {1}, {0}), exp(ms), graph::sum(ms, {0})}};
+    std::vector<HostTensor> inputs{counting({3, length}, -50), counting({length, 5}), counting({length, 4}, -100)};
+    for (HostTensor& t : inputs)
+      for (Number& v : t.data) v.f *= 0.01;
+    auto expected = evaluate_reference(specialised, inputs);
+    // The symbolic axis lies at its bound: the specialised data goes into its corner.
+    std::vector<Storage> storages;
+    std::vector<Strides> strides{{70, 1}, {5, 1}, {4, 1}};
+    std::vector<int64_t> sizes{3 * 70, 70 * 5, 70 * 4};
+    for (size_t k = 0; k < 3; ++k) {
+      Storage s{runtime::allocate(static_cast<size_t>(sizes[k]) * 4), 0, strides[k]};
+      std::memset(s.buffer->data(), 0xff, static_cast<size_t>(sizes[k]) * 4);  // NaN beyond the length
+      int64_t columns = inputs[k].type.shape[1];
+      for (size_t e = 0; e < inputs[k].data.size(); ++e)
+        put_number(s.buffer->data(), static_cast<int64_t>(e) / columns * strides[k][0] + static_cast<int64_t>(e) % columns, float32, inputs[k].data[e]);
+      storages.push_back(s);
+    }
+    auto results = program->run(storages, std::vector<int64_t>{length});
+    for (size_t k = 0; k < results.size(); ++k) {
+      auto error = difference(from_storage(results[k], specialised.outputs[k].type()), expected[k], 64, 1e-4);
+      CHECK_MESSAGE(error.empty(), "length ", length, " output ", k, ": ", error);
+    }
+  }
+  CHECK_THROWS_WITH_AS(program->run(std::vector<Storage>(3), std::vector<int64_t>{71}), "[run] length n is 71, but must lie in 1..70", std::invalid_argument);
+}
+
+TEST_CASE("every stage prints") {
+  Value x = param({4, 8}), w = param({8, 8});
+  auto program = build({{{x, w}, {softmax(dot(x, w, {1}, {0}), {1})}}, {}, {}}, target::null());
+  CHECK(program->print("graph").find("dot") != std::string::npos);
+  CHECK(program->print("kernels").find("reduce max") != std::string::npos);
+  CHECK(program->print("plan").find("arena") != std::string::npos);
+  CHECK_THROWS_AS(program->print("nothing"), std::invalid_argument);
+}
+
+TEST_CASE("equal sources have equal digests, whatever their nodes are called; a changed number does not") {
+  auto source = [](double factor, Shape shape) {
+    Value x = param(std::move(shape));
+    return Source{{{x}, {exp(x) * factor}}, {}, {}};
+  };
+  CHECK(digest(source(2, {4})) == digest(source(2, {4})));
+  CHECK_FALSE(digest(source(2, {4})) == digest(source(3, {4})));
+  CHECK_FALSE(digest(source(2, {4})) == digest(source(2, {5})));
+}

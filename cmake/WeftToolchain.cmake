@@ -34,6 +34,9 @@ endif()
 set(WEFT_SANITIZE "" CACHE STRING "Sanitizers, for example address,undefined or thread")
 if(WEFT_SANITIZE)
   add_compile_options(-fsanitize=${WEFT_SANITIZE} -fno-omit-frame-pointer -fno-sanitize-recover=all)
+  if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+    add_compile_options(-Wno-maybe-uninitialized)  # false on std::optional under sanitizers, as GCC's manual warns
+  endif()
   add_link_options(-fsanitize=${WEFT_SANITIZE})
   if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND WEFT_SANITIZE MATCHES "undefined")
     # With these, g++ no longer takes "this function is not null" for a constant, which the operator table's static_asserts need (GCC bug

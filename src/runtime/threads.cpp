@@ -1,6 +1,6 @@
-// The thread team. With WEFT_OPENMP this is the one file that enters libgomp; without it a pool of
-// std::thread keeps the same contract, in terms that thread sanitizers understand. Both hand out static
-// contiguous ranges and allocate nothing per call.
+// The thread team. A launch is cut into chunks; each thread takes those of its own lane first, so that data stays in its cache from launch to
+// launch, then helps with the others'. The caller never waits for a thread that has not begun: where other processes keep a thread of the team from
+// running, the rest of the team does its part, instead of spinning at a barrier until the scheduler's next round.
 #include "runtime/threads.h"
 
 #include <sched.h>
@@ -9,27 +9,29 @@
 #include <atomic>
 #include <cstdlib>
 #include <exception>
+#include <memory>
+#include <mutex>
 #include <thread>
+#include <utility>
+#include <vector>
 
 #ifdef WEFT_OPENMP
 #include <omp.h>
-#else
-#include <condition_variable>
-#include <mutex>
-#include <vector>
 #endif
 
 namespace weft::runtime {
 namespace {
 
-constexpr int max_threads = 4096;
+constexpr int max_threads = 1024;
+constexpr int64_t chunks_per_lane = 4;
+constexpr int spins_before_sleep = 2000;  // about 100 µs of pauses: longer than the gaps within a training step
+constexpr int spins_before_yield = 200;
 
 int processors() {
   cpu_set_t set;
   CPU_ZERO(&set);
   if (sched_getaffinity(0, sizeof set, &set) == 0) return std::max(1, CPU_COUNT(&set));
-  return std::max(
-      1, static_cast<int>(std::thread::hardware_concurrency()));  // more processors than a cpu_set_t holds
+  return std::max(1, static_cast<int>(std::thread::hardware_concurrency()));  // more processors than a cpu_set_t holds
 }
 
 int initial_threads() {
@@ -54,66 +56,29 @@ struct BodyScope {
   ~BodyScope() { in_body = false; }
 };
 
-/// The first exception of a launch; the others are dropped.
-class FirstError {
- public:
-  void keep() noexcept {
-    if (!taken_.exchange(true, std::memory_order_acq_rel)) error_ = std::current_exception();
-  }
-  void rethrow() {  // after the team has joined
-    if (error_) std::rethrow_exception(error_);
-  }
-
- private:
-  std::atomic<bool> taken_{false};
-  std::exception_ptr error_;
-};
+void pause() { __builtin_ia32_pause(); }
 
 using Body = std::function<void(int64_t, int64_t)>;
 
-/// Part `index` of `parts` of [0, n); the first n % parts ranges are one longer.
-void run_part(int64_t n, int index, int parts, const Body& body, FirstError& error) noexcept {
-  const int64_t each = n / parts, rest = n % parts;
-  const int64_t begin = index * each + std::min<int64_t>(index, rest);
-  const int64_t end = begin + each + (index < rest ? 1 : 0);
-  if (begin == end) return;
-  BodyScope scope;
-  try {
-    body(begin, end);
-  } catch (...) {
-    error.keep();
-  }
-}
+/// What is left of one lane, in one word: generation of the launch (32 bits), chunks (16), chunks taken (16). A thread that has taken a chunk keeps
+/// the launch alive until the chunk is done, so what describes the launch may be read after a chunk has been taken, and only then.
+struct alignas(64) Lane {
+  std::atomic<uint64_t> state{0};
+};
+uint64_t lane_state(uint64_t generation, int64_t chunks) { return generation << 32 | static_cast<uint64_t>(chunks) << 16; }
 
-#ifdef WEFT_OPENMP
-
-void run_team(int64_t n, int threads, const Body& body) {
-  FirstError error;
-  // Always the whole team: libgomp ends the threads that a smaller one leaves out and starts them anew for
-  // the next launch.
-#pragma omp parallel num_threads(threads) default(shared)
-  run_part(n, omp_get_thread_num(), omp_get_num_threads(), body, error);
-  error.rethrow();
-}
-
-#else
-
-/// Workers wait for a new generation; the caller does part 0 itself and waits until the others are done.
-class Pool {
+class Team {
  public:
-  static Pool& get() {
-    static Pool pool;
-    return pool;
+  static Team& get() {
+    static Team team;
+    return team;
   }
   static bool gone() { return gone_.load(std::memory_order_acquire); }
 
-  ~Pool() {
+  ~Team() {
     gone_.store(true, std::memory_order_release);
-    {
-      std::lock_guard lock(mutex_);
-      stop_ = true;
-    }
-    wake_.notify_all();
+    stop_.store(true);
+    wake();
     for (std::thread& worker : workers_) worker.join();
   }
 
@@ -122,93 +87,133 @@ class Pool {
     std::unique_lock owner(owner_, std::try_to_lock);
     if (!owner.owns_lock()) return false;
     while (static_cast<int>(workers_.size()) < threads - 1) {
-      const int index = static_cast<int>(workers_.size()) + 1;
-      workers_.emplace_back([this, index, seen = generation_] { work(index, seen); });
+      const int lane = static_cast<int>(workers_.size()) + 1;
+      workers_.emplace_back([this, lane] { work(lane); });
     }
-    FirstError error;
-    {
-      std::lock_guard lock(mutex_);
-      n_ = n, parts_ = threads, body_ = &body, error_ = &error, pending_ = threads - 1;
-      ++generation_;
+    const int64_t chunks = std::min(n, threads * chunks_per_lane);
+    n_.store(n, std::memory_order_relaxed);
+    chunks_.store(chunks, std::memory_order_relaxed);
+    lanes_used_.store(threads, std::memory_order_relaxed);
+    body_.store(&body, std::memory_order_relaxed);
+    failed_.store(false, std::memory_order_relaxed);
+    unfinished_.store(chunks, std::memory_order_relaxed);
+    ++generation_;
+    for (int lane = 0; lane < threads; ++lane) {
+      const int64_t count = lane_begin(lane + 1, chunks, threads) - lane_begin(lane, chunks, threads);
+      lanes_[lane].state.store(lane_state(generation_, count), std::memory_order_seq_cst);
     }
-    wake_.notify_all();
-    run_part(n, 0, threads, body, error);
-    std::unique_lock lock(mutex_);
-    done_.wait(lock, [this] { return pending_ == 0; });
-    lock.unlock();
+    current_.store(generation_, std::memory_order_seq_cst);
+    if (sleepers_.load(std::memory_order_seq_cst) > 0) wake();
+    take_part(0);
+    for (int spins = 0; unfinished_.load(std::memory_order_acquire) > 0; ++spins) spins < spins_before_yield ? pause() : std::this_thread::yield();
+    std::exception_ptr error = std::exchange(error_, nullptr);
     owner.unlock();
-    error.rethrow();
+    if (error) std::rethrow_exception(error);
     return true;
   }
 
  private:
-  void work(int index, uint64_t seen) {
-    std::unique_lock lock(mutex_);
-    for (;;) {
-      wake_.wait(lock, [&] { return stop_ || generation_ != seen; });
-      if (stop_) return;
-      seen = generation_;
-      if (index >= parts_) continue;  // the launch uses a smaller team
-      const int64_t n = n_;
-      const int parts = parts_;
-      const Body* body = body_;
-      FirstError* error = error_;
-      lock.unlock();
-      run_part(n, index, parts, *body, *error);
-      lock.lock();
-      if (--pending_ == 0) done_.notify_one();
+  /// Chunks of `lane` are those with number lane·C/L … (lane+1)·C/L - 1.
+  static int64_t lane_begin(int64_t lane, int64_t chunks, int64_t lanes) { return lane * chunks / lanes; }
+
+  bool take_from(int lane) {
+    uint64_t seen = lanes_[lane].state.load(std::memory_order_acquire);
+    do {
+      if ((seen & 0xffff) >= (seen >> 16 & 0xffff)) return false;
+    } while (!lanes_[lane].state.compare_exchange_weak(seen, seen + 1, std::memory_order_acq_rel, std::memory_order_acquire));
+    const int64_t n = n_.load(std::memory_order_relaxed), chunks = chunks_.load(std::memory_order_relaxed);
+    const int64_t chunk = lane_begin(lane, chunks, lanes_used_.load(std::memory_order_relaxed)) + static_cast<int64_t>(seen & 0xffff);
+    run_chunk(chunk * n / chunks, (chunk + 1) * n / chunks, *body_.load(std::memory_order_relaxed));
+    return true;
+  }
+
+  void run_chunk(int64_t begin, int64_t end, const Body& body) noexcept {
+    if (begin < end && !failed_.load(std::memory_order_relaxed)) {
+      BodyScope scope;
+      try {
+        body(begin, end);
+      } catch (...) {
+        if (!failed_.exchange(true, std::memory_order_acq_rel)) error_ = std::current_exception();
+      }
     }
+    unfinished_.fetch_sub(1, std::memory_order_acq_rel);
+  }
+
+  void take_part(int own) {
+    const int lanes = lanes_used_.load(std::memory_order_relaxed);
+    for (int k = 0; k < lanes; ++k)
+      while (take_from((own + k) % lanes)) {
+      }
+  }
+
+  void work(int lane) {
+    uint64_t seen = 0;
+    for (;;) {
+      for (int spins = 0; current_.load(std::memory_order_acquire) == seen && spins < spins_before_sleep; ++spins) pause();
+      if (current_.load(std::memory_order_acquire) == seen) sleep(seen);
+      if (stop_.load()) return;
+      seen = current_.load(std::memory_order_acquire);
+      take_part(lane);
+    }
+  }
+
+  void sleep(uint64_t seen) {
+    const uint32_t epoch = epoch_.load(std::memory_order_seq_cst);
+    sleepers_.fetch_add(1, std::memory_order_seq_cst);
+    // A launch published before this look is seen here; one published after it sees the sleeper and wakes it.
+    if (current_.load(std::memory_order_seq_cst) == seen && !stop_.load()) epoch_.wait(epoch, std::memory_order_seq_cst);
+    sleepers_.fetch_sub(1, std::memory_order_seq_cst);
+  }
+
+  void wake() {
+    epoch_.fetch_add(1, std::memory_order_seq_cst);
+    epoch_.notify_all();
   }
 
   static inline std::atomic<bool> gone_{false};
   std::mutex owner_;  // held by the launching thread
-  std::mutex mutex_;  // the fields of the launch
-  std::condition_variable wake_, done_;
   std::vector<std::thread> workers_;
+  std::unique_ptr<Lane[]> lanes_{new Lane[max_threads]};
   uint64_t generation_ = 0;
-  int64_t n_ = 0;
-  int parts_ = 1, pending_ = 0;
-  const Body* body_ = nullptr;
-  FirstError* error_ = nullptr;
-  bool stop_ = false;
+  std::atomic<uint64_t> current_{0};
+  std::atomic<int64_t> n_{0}, chunks_{0}, unfinished_{0};
+  std::atomic<int> lanes_used_{1};
+  std::atomic<const Body*> body_{nullptr};
+  std::atomic<bool> failed_{false}, stop_{false};
+  std::exception_ptr error_;
+  std::atomic<uint32_t> epoch_{0};
+  std::atomic<int> sleepers_{0};
 };
-
-void run_team(int64_t n, int threads, const Body& body) {
-  if (!Pool::gone() && Pool::get().run(n, threads, body)) return;
-  BodyScope scope;
-  body(0, n);
-}
-
-#endif
 
 }  // namespace
 
 int num_threads() { return wanted_threads().load(std::memory_order_relaxed); }
 
-void set_num_threads(int n) {
-  wanted_threads().store(std::clamp(n, 1, max_threads), std::memory_order_relaxed);
-}
+void set_num_threads(int n) { wanted_threads().store(std::clamp(n, 1, max_threads), std::memory_order_relaxed); }
 
 void parallel_for(int64_t n, const Body& body) {
   if (n <= 0) return;
-  const int threads = num_threads();
-  if (in_body) {
-    body(0, n);
-  } else if (n == 1 || threads == 1) {
-    BodyScope scope;
-    body(0, n);
-  } else {
-    run_team(n, threads, body);
-  }
+  const int threads = static_cast<int>(std::min<int64_t>(n, num_threads()));
+  if (!in_body && threads > 1 && !Team::gone() && Team::get().run(n, threads, body)) return;
+  const bool outer = std::exchange(in_body, true);
+  struct Restore {
+    bool to;
+    ~Restore() { in_body = to; }
+  } restore{outer};
+  body(0, n);
 }
 
-int library_threads() {
-  int n = in_body ? 1 : num_threads();
+LibraryScope::LibraryScope() {
 #ifdef WEFT_OPENMP
-  n = std::min(n, omp_get_thread_limit());
-  if (omp_get_max_threads() != n) omp_set_num_threads(n);
+  before_ = omp_get_max_threads();
+  if (before_ != 1) omp_set_num_threads(1);
 #endif
-  return n;
+}
+
+LibraryScope::~LibraryScope() {
+#ifdef WEFT_OPENMP
+  if (before_ != 1) omp_set_num_threads(before_);
+#endif
 }
 
 }  // namespace weft::runtime

@@ -1,6 +1,6 @@
 #pragma once
-// The one thread team of the process, shared by generated kernels and CPU libraries (libgomp; a std::thread team where thread
-// sanitizers need one). Nested calls run on the calling thread.
+// The one thread team of the process, for generated kernels and for the pieces into which library calls are cut. CPU libraries with a team of their own
+// (libgomp) are entered on one thread at a time: two teams would fight for the processors, and results would depend on how a library divides its work.
 #include <cstdint>
 #include <functional>
 
@@ -9,12 +9,20 @@ namespace weft::runtime {
 /// OMP_NUM_THREADS, or the processors this process may use. `set_num_threads` changes it for calls that follow (n >= 1).
 int num_threads();
 void set_num_threads(int n);
-/// Calls body(begin, end) on disjoint ranges that cover [0, n), one contiguous range a thread; returns when all are done. The first exception
-/// of a body is rethrown on the calling thread.
+/// Calls body(begin, end) on disjoint ranges that cover [0, n), several ranges a thread; returns when all are done. A nested call runs on the calling
+/// thread. The first exception of a body is rethrown on the calling thread.
 void parallel_for(int64_t n, const std::function<void(int64_t, int64_t)>& body);
 
-/// Called on a thread that is about to enter a CPU library: how many threads the library will find. 1 inside a body of `parallel_for`, else
-/// `num_threads()`; libgomp is told so for the calling thread (its setting is one a thread), so that library and kernels use the same team.
-int library_threads();
+/// While it lives, OpenMP libraries that the calling thread enters use this thread alone.
+class LibraryScope {
+ public:
+  LibraryScope();
+  ~LibraryScope();
+  LibraryScope(const LibraryScope&) = delete;
+  LibraryScope& operator=(const LibraryScope&) = delete;
+
+ private:
+  int before_ = 1;
+};
 
 }  // namespace weft::runtime

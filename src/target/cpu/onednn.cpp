@@ -1,6 +1,6 @@
-// Matrix products through oneDNN. A descriptor is first brought into the form that oneDNN knows best (few
-// axes, C's rows contiguous), then a primitive is made for the team's size; it is made again where a later
-// run finds another size, because oneDNN divides the work when it makes a primitive.
+// Matrix products through oneDNN. A descriptor is first brought into the form that oneDNN knows best (few axes, C's rows contiguous), then cut
+// into pieces along the batch, rows or columns. Each piece is a primitive for one thread; the pieces run on Weft's own team. How a product is cut depends on its
+// size alone, so the bits do not depend on the number of threads.
 #include "target/cpu/onednn.h"
 
 #ifndef WEFT_HAVE_ONEDNN
@@ -181,15 +181,60 @@ struct Binding {
   memory a, b, packed, bias, residual, c, scratchpad;
 };
 
-/// A primitive for one size of the team.
+/// A primitive for pieces of one form.
 struct Primitive {
-  int threads = 0;
   bool in_place = false;  // residual and C are the same buffer
+  View form_c;
   dnnl::matmul matmul;
   std::optional<dnnl::reorder> reorder;
   memory::desc a, b, packed, bias, residual, c, scratchpad, reorder_scratchpad;
   std::string implementation;
 };
+
+/// A part of the product: extents of its own, and where it begins in each operand (elements).
+struct Piece {
+  Form form;
+  int64_t a = 0, b = 0, c = 0, bias = 0;
+};
+
+/// How many pieces: about 25 million multiply-adds each, at least two where there is work for two threads.
+int64_t piece_count(double flops) {
+  if (flops < 2e6) return 1;
+  int64_t count = 2;
+  while (count < 16 && flops / static_cast<double>(count) > 50e6) count *= 2;
+  return count;
+}
+
+/// Cut along the outermost batch axis if there is one of some length, else along the longer of rows and columns: the operand that all pieces share is the
+/// smaller one. A packed B is cut along its columns, so that every piece packs its own.
+std::vector<Piece> cut(const Form& form, double flops) {
+  const size_t rank = form.c.extents.size();
+  const int64_t count = piece_count(flops);
+  size_t axis = 0;
+  int64_t grain = 1;
+  if (rank == 2 || form.c.extents[0] < count) {
+    axis = form.pack || form.c.extents[rank - 1] > form.c.extents[rank - 2] ? rank - 1 : rank - 2;
+    grain = 16;
+  }
+  const int64_t extent = form.c.extents[axis];
+  const int64_t each = ((extent + count - 1) / count + grain - 1) / grain * grain;
+  std::vector<Piece> pieces;
+  for (int64_t begin = 0; begin < extent; begin += each) {
+    Piece piece{form};
+    const int64_t size = std::min(each, extent - begin);
+    const auto narrow = [&](View& v, size_t at) {
+      if (v.extents[at] == 1 && extent != 1) return int64_t{0};  // broadcast along this axis
+      v.extents[at] = size;
+      return begin * v.strides[at];
+    };
+    piece.c = narrow(piece.form.c, axis);
+    if (axis != rank - 1) piece.a = narrow(piece.form.a, axis);
+    if (axis != rank - 2) piece.b = narrow(piece.form.b, axis);
+    if (axis == rank - 1) piece.bias = begin;
+    pieces.push_back(std::move(piece));
+  }
+  return pieces;
+}
 
 dnnl::matmul::primitive_desc product(const memory::desc& a, const memory::desc& b, const memory::desc* bias,
                                      const memory::desc& c, const dnnl::primitive_attr& attr) {
@@ -213,30 +258,39 @@ memory::desc bias_desc(const Form& form, memory::data_type type) {
 
 class OnednnDot final : public LibraryCall {
  public:
-  OnednnDot(const kernel::DotDesc& desc, Form form) : desc_(desc), form_(std::move(form)) {
-    implementation_ = primitive(runtime::library_threads(), false)->implementation;
+  OnednnDot(const kernel::DotDesc& desc, const Form& form) : desc_(desc), pieces_(cut(form, desc.flops())) {
+    const runtime::LibraryScope alone;
+    implementation_ = primitive(pieces_[0].form, false)->implementation;
   }
 
-  std::string name() const override { return "onednn " + implementation_; }
+  std::string name() const override { return fmt::format("onednn {} ({})", implementation_, pieces_.size()); }
 
   void run(std::span<void* const> operands) const override {
     const size_t expected = 3u + (desc_.bias ? 1 : 0) + (desc_.residual ? 1 : 0);
     check(operands.size() == expected, "onednn", "number of operands");
-    void* const c = operands.back();
-    void* const residual = desc_.residual ? operands[expected - 2] : nullptr;
-    const auto p = primitive(runtime::library_threads(), desc_.residual && residual == c);
+    runtime::parallel_for(static_cast<int64_t>(pieces_.size()), [&](int64_t begin, int64_t end) {
+      for (int64_t k = begin; k < end; ++k) run_piece(pieces_[static_cast<size_t>(k)], operands);
+    });
+  }
+
+  bool optimised() const { return std::string_view(implementation_).substr(0, 3) != "ref"; }
+
+ private:
+  void run_piece(const Piece& piece, std::span<void* const> operands) const {
+    const runtime::LibraryScope alone;
+    const bool in_place = desc_.residual && operands[operands.size() - 2] == operands.back();
+    const auto p = primitive(piece.form, in_place);
     try {
-      execute(*p, operands, residual, c);
+      execute(*p, piece, operands);
     } catch (const dnnl::error& e) {
       throw_failure("matmul", fmt::format("oneDNN failed on {}: {} (status {})", desc_.to_string(), e.message,
                                           static_cast<int>(e.status)));
     }
   }
 
-  bool optimised() const { return std::string_view(implementation_).substr(0, 3) != "ref"; }
-
- private:
-  void execute(const Primitive& p, std::span<void* const> operands, void* residual, void* c) const {
+  void execute(const Primitive& p, const Piece& piece, std::span<void* const> operands) const {
+    const auto at = [](void* base, int64_t elements, Dtype t) { return static_cast<char*>(base) + elements * t.size; };
+    const bool swapped = piece.form.swapped;
     dnnl::stream& stream = this_thread_stream();
     const Lease lease(*this, p);
     Binding& m = *lease.binding;
@@ -244,9 +298,9 @@ class OnednnDot final : public LibraryCall {
     const size_t pad =
         (std::max(p.scratchpad.get_size(), p.reorder ? p.reorder_scratchpad.get_size() : 0) + 63) / 64 * 64;
     char* work = static_cast<char*>(scratch(pad + (p.reorder ? p.packed.get_size() : 0)));
-    m.a.set_data_handle(operands[form_.swapped ? 1 : 0]);
-    m.b.set_data_handle(operands[form_.swapped ? 0 : 1]);
-    m.c.set_data_handle(c);
+    m.a.set_data_handle(at(operands[swapped ? 1 : 0], piece.a, swapped ? desc_.b : desc_.a));
+    m.b.set_data_handle(at(operands[swapped ? 0 : 1], piece.b, swapped ? desc_.a : desc_.b));
+    m.c.set_data_handle(at(operands.back(), piece.c, desc_.c));
     if (p.reorder) {
       m.packed.set_data_handle(work + pad);
       p.reorder->execute(stream, {{DNNL_ARG_FROM, m.b},
@@ -261,45 +315,45 @@ class OnednnDot final : public LibraryCall {
     args[n++] = {DNNL_ARG_DST, m.c.get()};
     args[n++] = {DNNL_ARG_SCRATCHPAD, m.scratchpad.get()};
     if (desc_.bias) {
-      m.bias.set_data_handle(operands[2]);
+      m.bias.set_data_handle(at(operands[2], piece.bias, desc_.c));
       args[n++] = {DNNL_ARG_BIAS, m.bias.get()};
     }
     if (desc_.residual && !p.in_place) {
-      m.residual.set_data_handle(residual);
+      m.residual.set_data_handle(at(operands[operands.size() - 2], piece.c, desc_.c));
       args[n++] = {DNNL_ARG_ATTR_MULTIPLE_POST_OP(0) | DNNL_ARG_SRC_1, m.residual.get()};
     }
     dnnl::error::wrap_c_api(dnnl_primitive_execute(p.matmul.get(), stream.get(), n, args),
                             "could not execute the product");
   }
 
-  std::shared_ptr<const Primitive> primitive(int threads, bool in_place) const {
+  /// All pieces but the last have the same extents: there are one or two primitives.
+  std::shared_ptr<const Primitive> primitive(const Form& form, bool in_place) const {
     std::lock_guard lock(mutex_);
     for (const auto& p : primitives_) {
-      if (p->threads == threads && p->in_place == in_place) return p;
+      if (p->form_c.extents == form.c.extents && p->in_place == in_place) return p;
     }
-    primitives_.push_back(make(threads, in_place));
+    primitives_.push_back(make(form, in_place));
     return primitives_.back();
   }
 
-  std::shared_ptr<const Primitive> make(int threads, bool in_place) const {
+  std::shared_ptr<const Primitive> make(const Form& form, bool in_place) const {
     auto p = std::make_shared<Primitive>();
-    p->threads = threads;
     p->in_place = in_place;
-    p->a = form_.a.describe(type_of(form_.swapped ? desc_.b : desc_.a));
-    p->b = form_.b.describe(type_of(form_.swapped ? desc_.a : desc_.b));
-    p->residual = p->c = form_.c.describe(type_of(desc_.c));
+    p->form_c = form.c;
+    p->a = form.a.describe(type_of(form.swapped ? desc_.b : desc_.a));
+    p->b = form.b.describe(type_of(form.swapped ? desc_.a : desc_.b));
+    p->residual = p->c = form.c.describe(type_of(desc_.c));
     dnnl::primitive_attr attr;
     attr.set_scratchpad_mode(dnnl::scratchpad_mode::user);
     dnnl::post_ops post;
-    if (desc_.bias) p->bias = bias_desc(form_, type_of(desc_.c));
+    if (desc_.bias) p->bias = bias_desc(form, type_of(desc_.c));
     // A second operand that is the destination itself would be read after partial sums were written there:
     // that is what `sum` is for.
     if (desc_.residual)
       in_place ? post.append_sum(1.0f) : post.append_binary(dnnl::algorithm::binary_add, p->residual);
     attr.set_post_ops(post);
     const memory::desc b =
-        form_.pack ? memory::desc(memory::dims(form_.b.extents), type_of(desc_.b), memory::format_tag::any)
-                   : p->b;
+        form.pack ? memory::desc(memory::dims(form.b.extents), type_of(desc_.b), memory::format_tag::any) : p->b;
     const auto pd = product(p->a, b, desc_.bias ? &p->bias : nullptr, p->c, attr);
     p->implementation = pd.impl_info_str();
     p->scratchpad = pd.scratchpad_desc();
@@ -354,7 +408,7 @@ class OnednnDot final : public LibraryCall {
   };
 
   kernel::DotDesc desc_;
-  Form form_;
+  std::vector<Piece> pieces_;
   std::string implementation_;
   mutable std::mutex mutex_;
   mutable std::vector<std::shared_ptr<const Primitive>> primitives_;
@@ -375,7 +429,7 @@ std::shared_ptr<const LibraryCall> onednn_dot(const kernel::DotDesc& desc) {
   std::optional<Form> form = form_of(desc);
   if (!form) return nullptr;
   try {
-    auto call = std::make_shared<OnednnDot>(desc, std::move(*form));
+    auto call = std::make_shared<OnednnDot>(desc, *form);
     return call->optimised() ? call : nullptr;
   } catch (const dnnl::error&) {
     return nullptr;  // a layout that it does not know

@@ -96,6 +96,15 @@ int operand_base(const Ir& ir, const std::vector<Strides>& strides, const std::v
   return view ? view->node : operand;
 }
 
+int memory_of(const Ir& ir, const std::vector<Strides>& strides, const std::vector<bool>& roots, int node) {
+  auto view = view_of(ir, strides, roots, node);
+  if (!view || view->offset != 0 || view->node == node) return node;
+  const IrNode& base = ir[view->node];
+  bool computed = base.op != Op::parameter && base.op != Op::constant && base.op != Op::iota;
+  bool same = volume(base.type.shape) == volume(ir[node].type.shape) && is_row_major(ir[node].type.shape, view->strides);
+  return computed && same ? view->node : node;
+}
+
 std::optional<int> bias_add(const Ir& ir, const std::vector<std::vector<int>>& users, int dot) {
   const auto& readers = users[static_cast<size_t>(dot)];
   if (readers.size() != 1 || ir[readers[0]].op != Op::add) return {};

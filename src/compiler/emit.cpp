@@ -275,7 +275,7 @@ Value Emitter::load(int node, const std::vector<Expr>& index, Expr valid) {
   return b_.cast(v, compute_dtype(n.type.dtype));
 }
 
-Value Emitter::store(int node, const std::vector<Expr>& index, Value v, bool streaming) {
+void Emitter::store(int node, const std::vector<Expr>& index, Value v, bool streaming) {
   Dtype dtype = cx_.ir[node].type.dtype;
   kernel::Ref ref = param(node, true);
   Expr offset = ix::linear(*group_.cx, index, cx_.grouping.strides[static_cast<size_t>(node)]);
@@ -290,7 +290,6 @@ Value Emitter::store(int node, const std::vector<Expr>& index, Value v, bool str
   } else {
     b_.scatter(ref, spread(stored), index_value(offset), limit_ == no_value ? no_value : lane_mask());
   }
-  return b_.cast(stored, compute_dtype(dtype));
 }
 
 void Emitter::hoist(int node, const std::vector<Expr>& index, const std::vector<Expr>& varying) {

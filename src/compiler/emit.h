@@ -46,8 +46,10 @@ class Emitter {
   kernel::Value load_result(int node, const std::vector<ix::Expr>& index) { return load(node, index, {}); }
   /// Gives a root that this group has computed: later readers find it.
   void define(int node, kernel::Value v);
-  /// Stores a root's value (compute dtype) at its index; returns what readers of it see (rounded to the node's dtype).
-  kernel::Value store(int node, const std::vector<ix::Expr>& index, kernel::Value v, bool streaming);
+  /// Stores a root's value (compute dtype) at its index.
+  void store(int node, const std::vector<ix::Expr>& index, kernel::Value v, bool streaming);
+  /// What readers of a stored value see: rounded to the node's dtype, in its compute dtype.
+  kernel::Value rounded(int node, kernel::Value v) { return narrowed(v, cx_.ir[node].type.dtype); }
   /// Computes now, outside the loops to come, whatever part of the value does not depend on `varying`.
   void hoist(int node, const std::vector<ix::Expr>& index, const std::vector<ix::Expr>& varying);
 

@@ -68,7 +68,9 @@ class Grouper {
   void place_scatter(int node);
   bool join_consumer(int node);
   bool join_sibling(int node);
+  std::vector<int> sibling_candidates(int node) const;
   void begin_group(int node);
+  void offer_to_folds(int g);
   void append_root(int g, Root root);
   void collect(int g, int node, std::vector<Expr> index, bool conditional);
   void request(int g, int node, std::vector<Expr> index, bool conditional);
@@ -124,7 +126,7 @@ void Grouper::find_roots() {
     const IrNode& node = ir_[id];
     if (node.op == Op::dot)
       for (int operand : node.inputs) mark(operand_base(ir_, strides_, base_root_, operand));
-    if (node.op == Op::scatter) mark(node.inputs[0]);  // it is updated in its own memory, or copied whole
+    if (node.op == Op::scatter) mark(memory_of(ir_, strides_, base_root_, node.inputs[0]));  // updated in its own memory, or copied whole
     if (node.op == Op::gather) {
       int base = operand_base(ir_, strides_, base_root_, node.inputs[0]);
       if (is_elementwise(ir_[base].op) || ir_[base].op == Op::gather || ir_[base].op == Op::random_bits) mark(base);
@@ -353,6 +355,7 @@ bool Grouper::join_consumer(int node) {
     // Maps over the whole domain that became rows × inner need no change: their index says where they stand.
     bool was_split = std::any_of(work.group.domain.begin(), work.group.domain.end(), [](const auto& v) { return v.inner; });
     work.group.domain = domain;
+    if (!was_split) offer_to_folds(g);
     if (!was_split)
       for (Root& other : work.group.roots) {
         bool on_inner = std::any_of(other.index.begin(), other.index.end(), [&](Expr e) {
@@ -393,23 +396,60 @@ std::set<int> Grouper::sources(int node, std::set<int>* inlined) const {
   return found;
 }
 
-bool Grouper::join_sibling(int node) {
-  auto it = by_signature_.find(signature_of(ir_, node));
-  if (it == by_signature_.end()) return false;
-  constexpr size_t considered = 8;  // the nearest few: further ones rarely share data that is still in the cache
+/// A map that became rows × inner is a sibling of folds over the same inner axes.
+void Grouper::offer_to_folds(int g) {
+  const Group& group = groups_[static_cast<size_t>(g)]->group;
+  Shape shape;
+  std::string axes;
+  for (size_t axis = 0; axis < group.seed_index.size(); ++axis) {
+    auto v = std::find_if(group.domain.begin(), group.domain.end(), [&](const auto& d) { return d.var == group.seed_index[axis]; });
+    shape.push_back(v == group.domain.end() ? Dim(1) : v->extent);
+    if (v != group.domain.end() && v->inner) axes += fmt::format(" {}", axis);
+  }
+  if (!axes.empty()) by_signature_["fold " + to_string(shape) + " over" + axes].push_back(g);
+}
+
+/// Groups over the domain of `node`, the nearest first: further ones rarely share data that is still in the cache. A fold also fits a map over its operand's
+/// shape, which then becomes rows × inner.
+std::vector<int> Grouper::sibling_candidates(int node) const {
+  constexpr size_t considered = 8;
+  std::vector<int> candidates;
+  auto add = [&](const std::string& signature, bool maps) {
+    auto it = by_signature_.find(signature);
+    if (it == by_signature_.end()) return;
+    for (size_t k = 0; k < std::min(considered, it->second.size()); ++k) {
+      int g = it->second[it->second.size() - 1 - k];
+      const auto& domain = groups_[static_cast<size_t>(g)]->group.domain;
+      if (!maps || std::none_of(domain.begin(), domain.end(), [](const auto& v) { return v.inner; })) candidates.push_back(g);
+    }
+  };
   const IrNode& n = ir_[node];
+  add(signature_of(ir_, node), false);
+  if (n.op == Op::fold) add("map " + to_string(ir_[n.inputs[0]].type.shape), true);
+  return candidates;
+}
+
+bool Grouper::join_sibling(int node) {
+  const IrNode& n = ir_[node];
+  std::vector<int> candidates = sibling_candidates(node);
+  if (candidates.empty()) return false;
   std::set<int> reads = sources(node);
   const std::vector<int>& read_by = readers_[node];
-  for (size_t k = 0; k < std::min(considered, it->second.size()); ++k) {
-    int g = it->second[it->second.size() - 1 - k];
+  for (int g : candidates) {
     Work& work = *groups_[static_cast<size_t>(g)];
-    bool shares = volume(n.type.shape) == 1 || std::any_of(reads.begin(), reads.end(), [&](int id) { return work.requests.contains(id) && volume(ir_[id].type.shape) > 1; });
+    bool shares = volume(n.type.shape) == 1 && n.op != Op::fold;
+    shares = shares || std::any_of(reads.begin(), reads.end(), [&](int id) { return work.requests.contains(id) && volume(ir_[id].type.shape) > 1; });
     // The group's roots come after `node`, so only a reader of `node` could make the group wait for itself.
     if (!shares || std::any_of(read_by.begin(), read_by.end(), [&](int reader) { return reaches(reader, g); })) continue;
     Root root{node, n.op == Op::fold ? RootKind::fold : RootKind::full, {}};
-    for (size_t axis = 0; axis < work.group.seed_index.size(); ++axis)
-      if (n.op != Op::fold || !std::count(n.attrs.axes.begin(), n.attrs.axes.end(), static_cast<int64_t>(axis)))
-        root.index.push_back(work.group.seed_index[axis]);
+    bool split = false;
+    for (size_t axis = 0; axis < work.group.seed_index.size(); ++axis) {
+      bool folded = n.op == Op::fold && std::count(n.attrs.axes.begin(), n.attrs.axes.end(), static_cast<int64_t>(axis));
+      if (!folded) root.index.push_back(work.group.seed_index[axis]);
+      for (DomainVariable& v : work.group.domain)
+        if (folded && v.var == work.group.seed_index[axis] && !v.inner) v.inner = split = true;
+    }
+    if (split) offer_to_folds(g);
     append_root(g, std::move(root));
     return true;
   }

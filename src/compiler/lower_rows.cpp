@@ -321,17 +321,18 @@ std::vector<Value> RowLowering::identities(int p) {
   return values;
 }
 
-/// One tile of pass p: every fold takes it in, every full root is stored.
+/// One tile of pass p: every fold takes it in, every full root is stored. Stores come last: an update in place must not be read as an old value.
 std::vector<Value> RowLowering::step(int p, const std::vector<Value>& carried) {
   kernel::Builder& b = emit_.builder();
   std::vector<Value> next;
+  std::vector<std::pair<const Stage*, Value>> stores;
   for (const Stage& stage : stages_) {
     if (stage.pass != p || stage.root.kind == RootKind::row) continue;
     const IrNode& node = cx_.ir[stage.root.node];
     if (stage.root.kind == RootKind::full) {
       if (!cx_.stored[static_cast<size_t>(stage.root.node)]) continue;
-      Value v = emit_.make(stage.root.node, stage.root.index);
-      emit_.define(stage.root.node, emit_.store(stage.root.node, stage.root.index, v, false));
+      stores.emplace_back(&stage, emit_.rounded(stage.root.node, emit_.make(stage.root.node, stage.root.index)));
+      emit_.define(stage.root.node, stores.back().second);
       continue;
     }
     Value v = b.broadcast(emit_.value(node.inputs[0], stage.operand), {schedule_.width});
@@ -341,6 +342,7 @@ std::vector<Value> RowLowering::step(int p, const std::vector<Value>& carried) {
     }
     next.push_back(b.scalar(kernel::combine(node.attrs.reducer), {carried[next.size()], v}));
   }
+  for (const auto& [stage, v] : stores) emit_.store(stage->root.node, stage->root.index, v, false);
   return next;
 }
 
@@ -356,8 +358,9 @@ void RowLowering::finish_folds(int p, const std::vector<Value>& carried) {
 }
 
 void RowLowering::finish_root(const Stage& stage, Value v) {
-  if (cx_.stored[static_cast<size_t>(stage.root.node)]) v = emit_.store(stage.root.node, stage.root.index, v, false);
+  v = emit_.rounded(stage.root.node, v);
   emit_.define(stage.root.node, v);
+  if (cx_.stored[static_cast<size_t>(stage.root.node)]) emit_.store(stage.root.node, stage.root.index, v, false);
 }
 
 void RowLowering::row_roots(int p) {

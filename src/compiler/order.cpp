@@ -5,6 +5,7 @@
 #include <set>
 
 #include "base/error.h"
+#include "compiler/dot_plan.h"
 #include "compiler/schedule_rows.h"
 
 namespace weft::compiler {
@@ -27,6 +28,7 @@ class Orderer {
   void scatters();
   bool in_place(int output, int input) const;
   bool same_place(Group& group, int output, int input) const;
+  int scatter_operand(int node) const { return memory_of(ir_, grouping_.strides, grouping_.is_root, ir_[node].inputs[0]); }
   bool reaches(int from, int to) const;
   void sort();
 
@@ -77,11 +79,11 @@ bool Orderer::reaches(int from, int to) const {
   return false;
 }
 
-/// Within one map, an element may be overwritten where it is read at the very place where it is written, and nowhere else.
+/// An element may be overwritten where it is read at the very place where it is written, and nowhere else.
 bool Orderer::same_place(Group& group, int output, int input) const {
   if (group.kind == Group::Kind::scatter) {
     const IrNode& n = ir_[output];
-    if (n.inputs[0] != input) return false;
+    if (scatter_operand(output) != input) return false;
     std::set<int> others;
     std::vector<int> pending(n.inputs.begin() + 1, n.inputs.end());
     while (!pending.empty()) {
@@ -93,8 +95,7 @@ bool Orderer::same_place(Group& group, int output, int input) const {
     }
     return true;
   }
-  if (group.kind != Group::Kind::rows || group.has_fold()) return false;
-  return reads_only_at(ir_, grouping_, group, input, output);
+  return group.kind == Group::Kind::rows && may_overwrite(ir_, grouping_, group, input, output);
 }
 
 bool Orderer::in_place(int output, int input) const {
@@ -133,7 +134,7 @@ void Orderer::scatters() {
   out_.scatter_source.assign(grouping_.groups.size(), -1);
   for (size_t g = 0; g < grouping_.groups.size(); ++g) {
     if (grouping_.groups[g].kind != Group::Kind::scatter) continue;
-    int node = grouping_.groups[g].roots[0].node, operand = ir_[node].inputs[0];
+    int node = grouping_.groups[g].roots[0].node, operand = scatter_operand(node);
     if (out_.home[static_cast<size_t>(node)] == operand) continue;
     bool only_reader = readers_[static_cast<size_t>(operand)].size() == 1 && !is_leaf(ir_, operand) && out_.home[static_cast<size_t>(operand)] == operand;
     for (int id : ir_.outputs) only_reader = only_reader && output_node(ir_, id) != operand;
@@ -143,7 +144,8 @@ void Orderer::scatters() {
       // The result's buffer is the operand's; where the result is an output, the operand is made in the output's buffer.
       out_.home[static_cast<size_t>(own ? node : operand)] = own ? operand : node;
     } else {
-      check(is_row_major(ir_[operand].type.shape, grouping_.strides[static_cast<size_t>(operand)]), "order", "a scatter's operand is not row-major");
+      bool plain = operand != ir_[node].inputs[0] || is_row_major(ir_[operand].type.shape, grouping_.strides[static_cast<size_t>(operand)]);
+      check(plain, "order", "a scatter's operand is not row-major");
       out_.scatter_source[g] = operand;
     }
   }

@@ -32,9 +32,11 @@ namespace {
 /// All addresses of a group, and what a point of the domain costs.
 class Survey {
  public:
-  Survey(const Ir& ir, const Grouping& grouping, Group& group) : ir_(ir), grouping_(grouping), group_(group) {
+  /// `only` (a node) restricts it to one root.
+  Survey(const Ir& ir, const Grouping& grouping, Group& group, bool with_rows = false, int only = -1) : ir_(ir), grouping_(grouping), group_(group) {
     for (const Root& root : group.roots) {
-      if (root.kind != RootKind::row) walk(root.node, root.kind == RootKind::fold ? fold_operand_index(ir, group, root) : root.index, root.kind == RootKind::fold);
+      if (only >= 0 && root.node != only) continue;
+      if (with_rows || root.kind != RootKind::row) walk(root.node, root.kind == RootKind::fold ? fold_operand_index(ir, group, root) : root.index, root.kind == RootKind::fold);
       touches.push_back({root.node, address(root.node, root.index), false});
     }
   }
@@ -160,12 +162,18 @@ bool all_static(std::span<const DomainVariable> vars) {
 
 }  // namespace
 
-bool reads_only_at(const Ir& ir, const Grouping& grouping, Group& group, int input, int output) {
-  Survey survey(ir, grouping, group);
+bool may_overwrite(const Ir& ir, const Grouping& grouping, Group& group, int input, int output) {
   Expr store;
+  bool row = false;
   for (const Root& root : group.roots)
-    if (root.node == output) store = ix::linear(*group.cx, root.index, grouping.strides[static_cast<size_t>(output)]);
-  return std::all_of(survey.touches.begin(), survey.touches.end(), [&](const Touch& t) { return t.node != input || t.offset == store; });
+    if (root.node == output) store = ix::linear(*group.cx, root.index, grouping.strides[static_cast<size_t>(output)]), row = root.kind == RootKind::row;
+  auto reads = [&](const Survey& survey, bool elsewhere) {
+    return std::any_of(survey.touches.begin(), survey.touches.end(), [&](const Touch& t) { return t.node == input && (!elsewhere || t.offset != store); });
+  };
+  if (!group.has_fold()) return !reads(Survey(ir, grouping, group), true);
+  if (!row || reads(Survey(ir, grouping, group, true, output), true)) return false;
+  return std::none_of(group.roots.begin(), group.roots.end(),
+                      [&](const Root& root) { return root.node != output && reads(Survey(ir, grouping, group, true, root.node), false); });
 }
 
 RowSchedule schedule_rows(const Ir& ir, const Grouping& grouping, Group& group, target::Target& target) {

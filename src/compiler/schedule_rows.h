@@ -30,8 +30,9 @@ struct Touch {
 
 RowSchedule schedule_rows(const Ir& ir, const Grouping& grouping, Group& group, target::Target& target);
 
-/// Does the group read `input` at no other place than where it stores `output`?
-bool reads_only_at(const Ir& ir, const Grouping& grouping, Group& group, int input, int output);
+/// May the group store `output` over `input`? In a map, if `input` is read at no other place than where `output` is stored. In a group with folds `output`
+/// must be a map over the rows, and beside that place nobody but `output` itself may read `input`: programs and passes do not run in step.
+bool may_overwrite(const Ir& ir, const Grouping& grouping, Group& group, int input, int output);
 
 /// The operand of a fold root at the group's point, with the inner variables at the folded axes.
 std::vector<ix::Expr> fold_operand_index(const Ir& ir, const Group& group, const Root& root);

@@ -187,3 +187,23 @@ TEST_CASE("equal sources have equal digests, whatever their nodes are called; a 
   CHECK_FALSE(digest(source(2, {4})) == digest(source(3, {4})));
   CHECK_FALSE(digest(source(2, {4})) == digest(source(2, {5})));
 }
+
+TEST_CASE("an update in place is not read as the old value by another result of the kernel") {
+  Value p = param({300}), q = param({300});
+  // q's next value reads p's old one, and p's next value is stored over p in the same kernel.
+  Source source{{{p, q}, {exp(q), p * q}}, {}, {{0, 0}, {1, 1}}};
+  auto program = build(source, target::cpu());
+  std::vector<HostTensor> inputs{counting({300}), counting({300}, 0)};
+  for (Number& v : inputs[1].data) v.f *= 0.01;
+  auto expected = evaluate_reference(source.graph, inputs);
+  std::vector<Storage> storages{to_storage(inputs[0]), to_storage(inputs[1])};
+  auto results = program->run(storages);
+  for (size_t k = 0; k < 2; ++k) CHECK(difference(from_storage(results[k], p.type()), expected[k], 4).empty());
+}
+
+TEST_CASE("a norm's weights are updated in the kernel that sums their gradient, in place") {
+  Value x = param({500, 64}), g = param({500, 64}), w = param({64});
+  Source source{{{x, g, w}, {w - graph::sum(x * g, {0}) * 0.01}}, {}, {{0, 2}}};
+  auto program = build(source, target::cpu());
+  CHECK(program->stats().count() == 1);
+}

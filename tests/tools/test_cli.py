@@ -89,7 +89,7 @@ class Refusals(unittest.TestCase):
                 ("--batch", 0, "at least 1"), ("--batch", "many", "a whole number"), ("--lr", "nan", "more than 0"), ("--lr", "inf", "more than 0"),
                 ("--lr", 0, "more than 0"), ("--lr", -1, "more than 0"), ("--heads", 3, "does not divide --width 128"), ("--layers", -2, "at least 1"),
                 ("--layers", "4.5", "a whole number"), ("--dropout", 1, "less than 1"), ("--beta1", 1, "less than 1"), ("--beta2", "nan", "at least 0"),
-                ("--steps", 0, "at least 1"), ("--dtype", "f64", "f32, bf16"), ("--tokenizer", "bpe", "char, byte"), ("--warmup", 5000, "longer than the run"),
+                ("--batch", 0, "at least 1"), ("--dtype", "f64", "f32, bf16"), ("--tokenizer", "bpe", "char, byte"), ("--warmup", 5000, "longer than the run"),
                 ("--min-lr", 1, "more than --lr"), ("--threads", "x", "a whole number"), ("--steps", "99999999999999999999999", "a whole number"),
                 ("--grad-clip", "-1", "at least 0"), ("--weight-decay", "inf", "at most")):
             self.refused(2, part, "train", "gpt", "--data", RHYME, "--out", "never", option, value)
@@ -291,6 +291,11 @@ class GoingOn(unittest.TestCase):
                 self.assertIn(f"stopped after step {max(first)} of 40", err.decode())
                 self.assertIn(f"--resume {folder}", err.decode())
                 self.check_rest(folder, first)
+
+    def test_no_steps(self):
+        done = weft("train", "gpt", "--data", RHYME, *TINY, "--steps", 0, "--warmup", 0, "--out", "initial", "--json")
+        self.assertEqual(done.out, "")
+        self.assertTrue((FOLDER / "initial" / "step-0" / "model.safetensors").exists())
 
     def test_more_steps(self):
         shutil.copytree(FOLDER / "whole", FOLDER / "longer")

@@ -125,6 +125,7 @@ void check_memory(Trainer& trainer) {
 
 /// The curve as a file, and where people look on, in the terminal.
 void show_result(Progress& progress, const Trainer& trainer, const TrainOptions& o, bool complete) {
+  if (trainer.step() == 0) return progress.note("the initial weights are in " + o.out);
   const auto series = curves(trainer.state());
   io::write_file_atomically(o.out + "/loss.svg", svg_plot(series, {"Loss of " + o.data, "step", "nats per token"}));
   if (o.json) return;

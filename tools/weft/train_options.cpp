@@ -28,7 +28,7 @@ void add_model_options(OptionSet& set, TrainOptions& o) {
 
 void add_optimizer_options(OptionSet& set, TrainOptions& o) {
   set.add("batch", "N", &o.batch, "sequences in a step").range(1, 1 << 20).structural();
-  set.add("steps", "N", &o.steps, "steps in all").range(1, most).config();
+  set.add("steps", "N", &o.steps, "steps in all; 0 writes a checkpoint of the initial weights").range(0, most).config();
   set.add("lr", "X", &o.lr, "highest learning rate").above(0).range(0, 1e3).config();
   set.add("min-lr", "X", &o.min_lr, "learning rate at the end").range(0, 1e3).config().defaults_to("lr / 10");
   set.add("warmup", "N", &o.warmup, "steps in which the learning rate rises").range(0, most).config().defaults_to("steps / 20");

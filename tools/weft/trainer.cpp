@@ -152,6 +152,7 @@ StepReport Trainer::advance() {
 std::string Trainer::unharmed() const { return saved_ >= 0 ? fmt::format(" (the checkpoint of step {} is unharmed)", saved_) : ""; }
 
 bool Trainer::run(const Hooks& hooks) {
+  if (options_.steps == 0) save_checkpoint();
   while (state_.step < options_.steps) {
     StepReport report = advance();
     const bool last = report.step == options_.steps, stop = !last && hooks.stop();

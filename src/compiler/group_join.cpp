@@ -1,0 +1,234 @@
+// Who may be computed together: a producer where its consumer stands, siblings over one domain.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/error.h"
+#include "compiler/grouper.h"
+
+namespace weft::compiler {
+
+using graph::Op;
+using ix::Expr;
+
+/// Is there a way from what `from` computes to what `to` reads?
+bool Grouper::reaches(int from, int to) const {
+  if (from == to) return true;
+  std::vector<int> pending{from};
+  std::set<int> seen{from};
+  while (!pending.empty()) {
+    int g = pending.back();
+    pending.pop_back();
+    for (int next : groups_[static_cast<size_t>(g)]->consumers) {
+      if (next == to) return true;
+      if (seen.insert(next).second) pending.push_back(next);
+    }
+  }
+  return false;
+}
+
+/// Does `index` into `shape` run through each element once as `vars` run through theirs? (Variables in any order, or their row-major number.)
+bool Grouper::covers(const std::vector<Expr>& index, const Shape& shape, const std::vector<DomainVariable>& vars, ix::Context& cx) const {
+  int64_t count = 1;
+  for (const DomainVariable& v : vars) count *= v.extent.bound();
+  if (count != volume(shape)) return false;
+  std::set<const ix::Node*> used;
+  bool plain = true;
+  for (size_t k = 0; k < index.size(); ++k) {
+    if (index[k].is_constant()) {
+      plain = plain && shape[k] == 1;
+      continue;
+    }
+    auto v = std::find_if(vars.begin(), vars.end(), [&](const DomainVariable& d) { return d.var == index[k]; });
+    plain = plain && v != vars.end() && v->extent == shape[k] && used.insert(index[k].get()).second;
+  }
+  if (plain) return true;
+  std::vector<Expr> all;
+  Shape extents;
+  for (const DomainVariable& v : vars) {
+    if (!v.extent.is_static()) return false;
+    all.push_back(v.var);
+    extents.push_back(v.extent);
+  }
+  return ix::linear(cx, index, row_major_strides(shape)) == ix::linear(cx, all, row_major_strides(extents));
+}
+
+namespace {
+
+/// Extents of the axes that a fold runs over, those of 1 left out.
+std::vector<Dim> folded_extents(const Ir& ir, int fold) {
+  std::vector<Dim> extents;
+  for (int64_t axis : ir[fold].attrs.axes) {
+    Dim extent = ir[ir[fold].inputs[0]].type.shape[static_cast<size_t>(axis)];
+    if (!(extent == 1)) extents.push_back(extent);
+  }
+  return extents;
+}
+
+}  // namespace
+
+/// Can `node`, read at `index`, be computed where the group stands? Fills in the root, and the domain with which the group goes on.
+bool Grouper::aligned(const Group& group, int node, const std::vector<Expr>& index, Root& root, std::vector<DomainVariable>& domain) const {
+  const Shape& shape = ir_[node].type.shape;
+  bool is_fold = ir_[node].op == Op::fold;
+  domain = group.domain;
+  bool split = group.has_fold() || std::any_of(domain.begin(), domain.end(), [](const auto& v) { return v.inner; });
+  auto part = [&](bool inner) {
+    std::vector<DomainVariable> vars;
+    std::copy_if(domain.begin(), domain.end(), std::back_inserter(vars), [&](const auto& v) { return v.inner == inner; });
+    return vars;
+  };
+  root = {node, is_fold ? RootKind::fold : RootKind::full, index};
+  if (!is_fold) {
+    if (covers(index, shape, domain, *group.cx)) return true;
+    root.kind = RootKind::row;
+    return split && covers(index, shape, part(false), *group.cx);
+  }
+  std::vector<Dim> extents = folded_extents(ir_, node);
+  if (!split) {  // the variables that the fold does not depend on become the inner domain
+    for (DomainVariable& v : domain)
+      v.inner = std::none_of(index.begin(), index.end(), [&](Expr e) { return ix::depends_on(e, v.var); });
+    bool none = std::none_of(domain.begin(), domain.end(), [](const auto& v) { return v.inner; });
+    if (none)  // a map over rows alone: the fold brings its own inner domain
+      for (size_t k = 0; k < extents.size(); ++k)
+        domain.push_back({group.cx->variable("k" + std::to_string(k), 0, extents[k].bound() - 1), extents[k], true});
+  }
+  std::vector<DomainVariable> inner = part(true);
+  bool same = inner.size() == extents.size() &&
+              std::equal(inner.begin(), inner.end(), extents.begin(), [](const DomainVariable& v, const Dim& d) { return v.extent == d; });
+  return same && covers(index, shape, part(false), *group.cx);
+}
+
+namespace {
+
+/// A fold over outer axes walks down columns. An array that has to be made anyway is made faster along its rows, and read again.
+bool against_the_grain(const std::vector<DomainVariable>& domain, const std::vector<Expr>& index) {
+  bool has_inner = std::any_of(domain.begin(), domain.end(), [](const auto& v) { return v.inner; });
+  auto last = std::find_if(index.rbegin(), index.rend(), [](Expr e) { return !e.is_constant(); });
+  if (!has_inner || last == index.rend()) return false;
+  return std::none_of(domain.begin(), domain.end(), [&](const auto& v) { return v.inner && ix::depends_on(*last, v.var); });
+}
+
+}  // namespace
+
+bool Grouper::join_consumer(int node) {
+  auto readers = readers_.find(node);
+  if (readers == readers_.end()) return false;
+  // The nearest reader first: it comes last among those placed.
+  std::vector<int> candidates = readers->second;
+  std::sort(candidates.rbegin(), candidates.rend());
+  for (int g : candidates) {
+    Work& work = *groups_[static_cast<size_t>(g)];
+    if (work.group.kind != Group::Kind::rows) continue;
+    const Request& request = work.requests.at(node);
+    Root root;
+    std::vector<DomainVariable> domain;
+    if (!request.same || !aligned(work.group, node, request.index, root, domain)) continue;
+    if (root.kind == RootKind::full && against_the_grain(domain, request.index)) continue;
+    bool cycle = std::any_of(candidates.begin(), candidates.end(), [&](int other) { return other != g && reaches(other, g); });
+    if (cycle) continue;
+    // Maps over the whole domain that became rows × inner need no change: their index says where they stand.
+    bool was_split = std::any_of(work.group.domain.begin(), work.group.domain.end(), [](const auto& v) { return v.inner; });
+    work.group.domain = domain;
+    if (!was_split) offer_to_folds(g);
+    if (!was_split)
+      for (Root& other : work.group.roots) {
+        bool on_inner = std::any_of(other.index.begin(), other.index.end(), [&](Expr e) {
+          return std::any_of(domain.begin(), domain.end(), [&](const auto& v) { return v.inner && ix::depends_on(e, v.var); });
+        });
+        if (other.kind == RootKind::full && !on_inner && std::any_of(domain.begin(), domain.end(), [](const auto& v) { return v.inner; }))
+          other.kind = RootKind::row;
+      }
+    work.requests.erase(node);
+    append_root(g, std::move(root));
+    return true;
+  }
+  return false;
+}
+
+std::string Grouper::signature_of(int node) const {
+  const IrNode& n = ir_[node];
+  if (n.op != Op::fold) return "map " + to_string(n.type.shape);
+  std::string text = "fold " + to_string(ir_[n.inputs[0]].type.shape) + " over";
+  for (int64_t axis : n.attrs.axes) text += fmt::format(" {}", axis);
+  return text;
+}
+
+/// Roots and leaves that the value of `node` is computed from; `inlined` takes up what lies between.
+std::set<int> Grouper::sources(int node, std::set<int>* inlined) const {
+  std::set<int> found, seen;
+  std::vector<int> pending(ir_[node].inputs.begin(), ir_[node].inputs.end());
+  while (!pending.empty()) {
+    int id = pending.back();
+    pending.pop_back();
+    if (!seen.insert(id).second) continue;
+    if (is_leaf(ir_, id) || is_root(id)) found.insert(id);
+    else {
+      pending.insert(pending.end(), ir_[id].inputs.begin(), ir_[id].inputs.end());
+      if (inlined) inlined->insert(id);
+    }
+  }
+  return found;
+}
+
+/// A map that became rows × inner is a sibling of folds over the same inner axes.
+void Grouper::offer_to_folds(int g) {
+  const Group& group = groups_[static_cast<size_t>(g)]->group;
+  Shape shape;
+  std::string axes;
+  for (size_t axis = 0; axis < group.seed_index.size(); ++axis) {
+    auto v = std::find_if(group.domain.begin(), group.domain.end(), [&](const auto& d) { return d.var == group.seed_index[axis]; });
+    shape.push_back(v == group.domain.end() ? Dim(1) : v->extent);
+    if (v != group.domain.end() && v->inner) axes += fmt::format(" {}", axis);
+  }
+  if (!axes.empty()) by_signature_["fold " + to_string(shape) + " over" + axes].push_back(g);
+}
+
+/// Groups over the domain of `node`, the nearest first: further ones rarely share data that is still in the cache. A fold also fits a map over its operand's
+/// shape, which then becomes rows × inner.
+std::vector<int> Grouper::sibling_candidates(int node) const {
+  constexpr size_t considered = 8;
+  std::vector<int> candidates;
+  auto add = [&](const std::string& signature, bool maps) {
+    auto it = by_signature_.find(signature);
+    if (it == by_signature_.end()) return;
+    for (size_t k = 0; k < std::min(considered, it->second.size()); ++k) {
+      int g = it->second[it->second.size() - 1 - k];
+      const auto& domain = groups_[static_cast<size_t>(g)]->group.domain;
+      if (!maps || std::none_of(domain.begin(), domain.end(), [](const auto& v) { return v.inner; })) candidates.push_back(g);
+    }
+  };
+  const IrNode& n = ir_[node];
+  add(signature_of(node), false);
+  if (n.op == Op::fold) add("map " + to_string(ir_[n.inputs[0]].type.shape), true);
+  return candidates;
+}
+
+bool Grouper::join_sibling(int node) {
+  const IrNode& n = ir_[node];
+  std::vector<int> candidates = sibling_candidates(node);
+  if (candidates.empty()) return false;
+  std::set<int> reads = sources(node);
+  const std::vector<int>& read_by = readers_[node];
+  for (int g : candidates) {
+    Work& work = *groups_[static_cast<size_t>(g)];
+    bool shares = volume(n.type.shape) == 1 && n.op != Op::fold;
+    shares = shares || std::any_of(reads.begin(), reads.end(), [&](int id) { return work.requests.contains(id) && volume(ir_[id].type.shape) > 1; });
+    // The group's roots come after `node`, so only a reader of `node` could make the group wait for itself.
+    if (!shares || std::any_of(read_by.begin(), read_by.end(), [&](int reader) { return reaches(reader, g); })) continue;
+    Root root{node, n.op == Op::fold ? RootKind::fold : RootKind::full, {}};
+    bool split = false;
+    for (size_t axis = 0; axis < work.group.seed_index.size(); ++axis) {
+      bool folded = n.op == Op::fold && std::count(n.attrs.axes.begin(), n.attrs.axes.end(), static_cast<int64_t>(axis));
+      if (!folded) root.index.push_back(work.group.seed_index[axis]);
+      for (DomainVariable& v : work.group.domain)
+        if (folded && v.var == work.group.seed_index[axis] && !v.inner) v.inner = split = true;
+    }
+    if (split) offer_to_folds(g);
+    append_root(g, std::move(root));
+    return true;
+  }
+  return false;
+}
+
+}  // namespace weft::compiler

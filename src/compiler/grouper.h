@@ -1,0 +1,70 @@
+#pragma once
+// The state of grouping: private to group.cpp (roots, groups, sharing) and group_join.cpp (who may join whom).
+#include <map>
+#include <memory>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "compiler/group.h"
+
+namespace weft::compiler {
+
+/// Where a group reads a root: at one index, or (`same` false) at several or under a condition.
+struct Request {
+  std::vector<ix::Expr> index;
+  bool same = true;
+};
+
+struct Work {
+  Group group;
+  std::map<int, Request> requests;       // roots and leaves that the group's roots read
+  std::set<int> inlined;                 // nodes computed inline
+  std::set<int> consumers;               // groups that read this one's roots
+};
+
+class Grouper {
+ public:
+  Grouper(const Ir& ir, const std::vector<Layout>& layouts);
+  Grouping run();
+
+ private:
+  void find_roots();
+  void form();
+  bool promote_shared();
+  Grouping finish();
+
+  void place(int node);
+  void place_dot(int node);
+  void place_scatter(int node);
+  std::string signature_of(int node) const;
+  bool join_consumer(int node);
+  bool join_sibling(int node);
+  std::vector<int> sibling_candidates(int node) const;
+  void begin_group(int node);
+  void offer_to_folds(int g);
+  void append_root(int g, Root root);
+  void collect(int g, int node, std::vector<ix::Expr> index, bool conditional);
+  void request(int g, int node, std::vector<ix::Expr> index, bool conditional);
+  bool reaches(int from, int to) const;
+  std::set<int> sources(int node, std::set<int>* inlined = nullptr) const;
+  bool rows_compute(int node) const;
+  bool aligned(const Group& group, int node, const std::vector<ix::Expr>& index, Root& root, std::vector<DomainVariable>& domain) const;
+  bool covers(const std::vector<ix::Expr>& index, const Shape& shape, const std::vector<DomainVariable>& vars, ix::Context& cx) const;
+
+  bool is_root(int node) const { return base_root_[static_cast<size_t>(node)] || promoted_.contains(node); }
+
+  const Ir& ir_;
+  std::vector<std::vector<int>> users_;
+  std::vector<Strides> strides_;
+  std::vector<bool> base_root_;
+  std::set<int> promoted_;
+  std::vector<std::unique_ptr<Work>> groups_;
+  std::vector<int> group_of_;
+  std::map<int, std::vector<int>> readers_;              // root → groups that read it
+  std::map<std::string, std::vector<int>> by_signature_;
+  std::map<int, int> dot_result_;                        // dot or bias add → dot
+  std::set<int> fused_dots_;                             // dots computed as part of their bias add
+};
+
+}  // namespace weft::compiler

@@ -7,6 +7,7 @@
 #include "compiler/simplify.h"
 #include "compiler/support.h"
 #include "graph/composites.h"
+#include "runtime/threads.h"
 
 using namespace weft;
 using namespace weft::graph;
@@ -206,4 +207,22 @@ TEST_CASE("a norm's weights are updated in the kernel that sums their gradient, 
   Source source{{{x, g, w}, {w - graph::sum(x * g, {0}) * 0.01}}, {}, {{0, 2}}};
   auto program = build(source, target::cpu());
   CHECK(program->stats().count() == 1);
+}
+
+TEST_CASE("results have the same bits for any number of threads, libraries included") {
+  Value x = param({192, 128}), w = param({512, 128}), b = param({512});
+  Value h = gelu_tanh(dot(x, w, {1}, {1}) + broadcast(b, {192, 512}));
+  Graph g{{x, w, b}, {softmax(h, {1}), graph::sum(h, {0}), graph::sum(h * h, {0, 1}), dot(h, h, {0}, {0})}};
+  std::vector<HostTensor> inputs{counting({192, 128}), counting({512, 128}), counting({512})};
+  for (HostTensor& t : inputs)
+    for (size_t k = 0; k < t.data.size(); ++k) t.data[k].f = std::sin(static_cast<double>(k) * 0.7);
+  const int before = runtime::num_threads();
+  std::vector<std::vector<HostTensor>> results;
+  for (int threads : {1, 2, 5}) {
+    runtime::set_num_threads(threads);
+    results.push_back(compile_and_run(g, inputs).outputs);
+  }
+  runtime::set_num_threads(before);
+  for (size_t k = 0; k < g.outputs.size(); ++k)
+    for (size_t other : {1, 2}) CHECK(difference(results[other][k], results[0][k], 0).empty());
 }

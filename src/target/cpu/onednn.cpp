@@ -197,11 +197,11 @@ struct Piece {
   int64_t a = 0, b = 0, c = 0, bias = 0;
 };
 
-/// How many pieces: about 25 million multiply-adds each, at least two where there is work for two threads.
+/// How many pieces: about 15 million multiply-adds each, at least two where there is work for two threads.
 int64_t piece_count(double flops) {
   if (flops < 2e6) return 1;
   int64_t count = 2;
-  while (count < 16 && flops / static_cast<double>(count) > 50e6) count *= 2;
+  while (count < 16 && flops / static_cast<double>(count) > 30e6) count *= 2;
   return count;
 }
 

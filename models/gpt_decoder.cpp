@@ -17,19 +17,6 @@ array counting(int32_t first, int64_t count) {
   return ints(values, {count});
 }
 
-/// Eval mode while it lives.
-class EvalMode {
- public:
-  explicit EvalMode(nn::Module& module) : module_(module), was_training_(module.training()) { module_.eval(); }
-  ~EvalMode() { module_.train(was_training_); }
-  EvalMode(const EvalMode&) = delete;
-  EvalMode& operator=(const EvalMode&) = delete;
-
- private:
-  nn::Module& module_;
-  bool was_training_;
-};
-
 }  // namespace
 
 GptDecoder::GptDecoder(Gpt& model) : model_(model), cache_(model.config, model.dtype) {
@@ -47,7 +34,7 @@ GptDecoder::GptDecoder(Gpt& model) : model_(model), cache_(model.config, model.d
 }
 
 std::vector<float> GptDecoder::read_window() {
-  const EvalMode mode(model_);
+  const nn::EvalMode mode(model_);
   const int64_t n = length();
   return prefill_({ints(window_, {1, n}), counting(0, n)})[0].to_vector<float>();
 }
@@ -69,7 +56,7 @@ std::vector<float> GptDecoder::append(int32_t id) {
     window_.erase(window_.begin(), window_.end() - std::min(keep, context));
     return read_window();
   }
-  const EvalMode mode(model_);
+  const nn::EvalMode mode(model_);
   const auto place = static_cast<int32_t>(length() - 1);
   return append_({ints({id}, {1, 1}), ints({place}, {1}), counting(0, length())})[0].to_vector<float>();
 }

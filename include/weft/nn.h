@@ -105,6 +105,19 @@ class WEFT_API Module {
   bool training_ = true;
 };
 
+/// Eval mode while it lives; then the mode from before.
+class EvalMode {
+ public:
+  explicit EvalMode(Module& module) : module_(module), was_training_(module.training()) { module_.eval(); }
+  ~EvalMode() { module_.train(was_training_); }
+  EvalMode(const EvalMode&) = delete;
+  EvalMode& operator=(const EvalMode&) = delete;
+
+ private:
+  Module& module_;
+  bool was_training_;
+};
+
 /// The tree, one line a module.
 WEFT_API std::ostream& operator<<(std::ostream& os, const Module& module);
 

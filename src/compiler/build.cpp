@@ -200,6 +200,8 @@ void CompiledProgram::execute(const Step& step, Runner& r) const {
 
 std::string CompiledProgram::print_plan() const {
   std::string text = fmt::format("arena {} bytes, {} launches, {} library calls, {} copies\n", steps_.arena_bytes, stats_.launches, stats_.library_calls, stats_.copies);
+  text += fmt::format("{} nodes, {} kernels; ms: simplify {:.2f}, group {:.2f}, lower {:.2f}, code {:.2f}\n", ir_.size(), steps_.kernels.size(),
+                      stats_.simplify_ms, stats_.group_ms, stats_.lower_ms, stats_.compile_ms);
   auto name = [](const Place& p) {
     const char* in[] = {"input", "output", "arena"};
     return p.in == Place::In::arena ? fmt::format("arena+{}", p.offset) : fmt::format("{}{}{}", in[static_cast<int>(p.in)], p.number, p.offset ? fmt::format("+{}", p.offset) : "");

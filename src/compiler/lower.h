@@ -40,7 +40,7 @@ struct LowerContext {
 };
 
 Lowered lower_rows(const LowerContext& cx, Group& group);
-Lowered lower_dot(const LowerContext& cx, const Group& group);
+Lowered lower_dot(const LowerContext& cx, Group& group);
 /// The operand is expected in the result's buffer already.
 Lowered lower_scatter(const LowerContext& cx, Group& group);
 

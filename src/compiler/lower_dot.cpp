@@ -27,13 +27,12 @@ struct Side {
 
 class DotLowering {
  public:
-  DotLowering(const LowerContext& cx, const Group& group) : cx_(cx), plan_(group.dot), d_(group.dot.desc), result_(group.roots[0].node), b_("dot_" + std::to_string(result_)) {}
+  DotLowering(const LowerContext& cx, Group& group)
+      : cx_(cx), plan_(group.dot), d_(group.dot.desc), result_(group.roots[0].node), emit_(cx, group, "dot_" + std::to_string(result_)), b_(emit_.builder()) {}
 
   Lowered run();
 
  private:
-  Value extent(const Dim& dim);
-  kernel::Ref param(int node, bool written);
   Value batch_offset(Value batch, const std::vector<int64_t>& strides);
   Value load(const Side& side, Value row, Value depth, std::vector<int64_t> dims, std::vector<int64_t> strides, std::vector<Value> limits);
   void outer_form(bool exchanged);
@@ -45,37 +44,14 @@ class DotLowering {
   const DotPlan& plan_;
   const kernel::DotDesc& d_;
   int result_;
-  kernel::Builder b_;
-  std::vector<int> params_;
-  std::map<int, kernel::Ref> refs_;
-  std::map<std::string, Value> symbols_;
-  std::vector<SymbolArgument> arguments_;
+  Emitter emit_;
+  kernel::Builder& b_;
   kernel::Ref c_ = -1;
   Side a_{}, bb_{};
   Value c_base_ = no_value, m_ = no_value, n_ = no_value, k_ = no_value, batch_ = no_value;
   Dtype t_ = float32;  // of the sums
   int64_t grid_ = 1;
 };
-
-Value DotLowering::extent(const Dim& dim) {
-  if (dim.is_static()) return b_.index(dim.bound());
-  auto [it, fresh] = symbols_.try_emplace(dim.symbol()->name, no_value);
-  if (fresh) {
-    it->second = b_.symbol(dim.symbol()->name);
-    arguments_.push_back({0, dim.symbol()});
-  }
-  return it->second;
-}
-
-kernel::Ref DotLowering::param(int node, bool written) {
-  int home = cx_.home[static_cast<size_t>(node)];
-  auto [it, fresh] = refs_.try_emplace(home, 0);
-  if (fresh) {
-    it->second = b_.param("p" + std::to_string(params_.size()), cx_.ir[node].type.dtype, written);
-    params_.push_back(home);
-  }
-  return it->second;
-}
 
 Value DotLowering::batch_offset(Value batch, const std::vector<int64_t>& strides) {
   Value offset = b_.index(0);
@@ -115,7 +91,7 @@ Value DotLowering::load(const Side& side, Value row, Value depth, std::vector<in
 /// `dims` of c: [m, n], or with n_first [n, m].
 void DotLowering::store(Value c, Value m, Value n, std::vector<int64_t> strides, std::vector<Value> limits, bool n_first) {
   if (d_.bias) {
-    kernel::Ref ref = param(plan_.bias, false);
+    kernel::Ref ref = emit_.param(plan_.bias, false);
     const std::vector<int64_t> dims = b_.type(c).dims;
     int64_t count = n_first ? dims[0] : dims[1];
     Value limit = n_first ? limits[0] : limits[1];
@@ -188,30 +164,24 @@ void DotLowering::inner_form() {
 }
 
 Lowered DotLowering::run() {
-  c_ = param(result_, true);
-  a_ = {param(plan_.a, false), d_.a, no_value, d_.a_m, d_.a_k};
-  bb_ = {param(plan_.b, false), d_.b, no_value, d_.b_n, d_.b_k};
-  if (d_.bias) param(plan_.bias, false);
+  c_ = emit_.param(result_, true);
+  a_ = {emit_.param(plan_.a, false), d_.a, no_value, d_.a_m, d_.a_k};
+  bb_ = {emit_.param(plan_.b, false), d_.b, no_value, d_.b_n, d_.b_k};
+  if (d_.bias) emit_.param(plan_.bias, false);
   t_ = d_.c == float64 ? float64 : float32;
   auto dims = plan_.extents.end();
-  m_ = extent(dims[-3]);
-  n_ = extent(dims[-2]);
-  k_ = extent(dims[-1]);
+  m_ = emit_.extent(dims[-3]);
+  n_ = emit_.extent(dims[-2]);
+  k_ = emit_.extent(dims[-1]);
   if (d_.b_n == 1 && (d_.n > 1 || d_.b_k != 1)) outer_form(false);
   else if (d_.a_k == 1 && d_.b_k == 1) inner_form();
   else if (d_.a_m == 1 && d_.m > 1) outer_form(true);
   else outer_form(false);
-  Lowered result;
-  result.work = 2 * d_.flops();
-  result.params = params_;
-  result.symbols = arguments_;
-  result.grid = grid_;
-  result.kernel = b_.finish();
-  return result;
+  return emit_.finish(grid_, 2 * d_.flops());
 }
 
 }  // namespace
 
-Lowered lower_dot(const LowerContext& cx, const Group& group) { return DotLowering(cx, group).run(); }
+Lowered lower_dot(const LowerContext& cx, Group& group) { return DotLowering(cx, group).run(); }
 
 }  // namespace weft::compiler

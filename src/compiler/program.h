@@ -40,7 +40,7 @@ struct Source {
 
 /// Times of the compiler's stages in milliseconds, and how many of each thing there are.
 struct Stats {
-  double trace_ms = 0, simplify_ms = 0, group_ms = 0, lower_ms = 0, compile_ms = 0, plan_ms = 0;
+  double simplify_ms = 0, group_ms = 0, lower_ms = 0, compile_ms = 0;
   int launches = 0;       // kernel launches: sibling segments count once
   int library_calls = 0;
   int copies = 0;

@@ -18,19 +18,6 @@ double milliseconds_since(std::chrono::steady_clock::time_point start) {
   return std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
 }
 
-/// Eval mode while it lives.
-class EvalMode {
- public:
-  explicit EvalMode(nn::Module& module) : module_(module), was_training_(module.training()) { module_.eval(); }
-  ~EvalMode() { module_.train(was_training_); }
-  EvalMode(const EvalMode&) = delete;
-  EvalMode& operator=(const EvalMode&) = delete;
-
- private:
-  nn::Module& module_;
-  bool was_training_;
-};
-
 /// The split, where both parts are long enough.
 data::Split split_text(const std::vector<int32_t>& tokens, int32_t vocab, const TrainOptions& o) {
   const auto n = static_cast<int64_t>(tokens.size());
@@ -52,7 +39,7 @@ Evaluator::Evaluator(models::Gpt& model) : model_(model) {
 }
 
 double Evaluator::loss(const data::TokenDataset& text, int batch, int64_t most) {
-  const EvalMode mode(model_);
+  const nn::EvalMode mode(model_);
   const int context = static_cast<int>(model_.config.context);
   const int64_t all = text.eval_batches(batch, context), count = most > 0 ? std::min(most, all) : all;
   double total = 0;

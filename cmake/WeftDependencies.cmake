@@ -3,7 +3,7 @@ find_package(Threads REQUIRED)
 find_package(fmt REQUIRED)
 find_package(nlohmann_json REQUIRED)
 find_package(ZLIB REQUIRED)
-if(WEFT_THREADS STREQUAL "openmp")
+if(WEFT_ONEDNN)
   find_package(OpenMP REQUIRED COMPONENTS CXX)
 endif()
 

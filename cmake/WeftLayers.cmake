@@ -25,7 +25,7 @@ foreach(layer ${WEFT_LAYERS})
 endforeach()
 
 # External packages are named where they are used, and nowhere else.
-if(TARGET weft_runtime AND WEFT_THREADS STREQUAL "openmp")
+if(TARGET weft_runtime AND WEFT_ONEDNN)  # oneDNN brings OpenMP along; the runtime tells it to stay on one thread
   target_link_libraries(weft_runtime PRIVATE OpenMP::OpenMP_CXX)
   target_compile_definitions(weft_runtime PRIVATE WEFT_OPENMP=1)
 endif()
@@ -43,7 +43,7 @@ if(TARGET weft_models)
 endif()
 
 set(WEFT_EXTERNAL weft_llvm weft_onednn fmt::fmt ZLIB::ZLIB Threads::Threads)
-if(WEFT_THREADS STREQUAL "openmp")
+if(WEFT_ONEDNN)
   list(APPEND WEFT_EXTERNAL OpenMP::OpenMP_CXX)
 endif()
 

@@ -13,6 +13,8 @@ namespace weft::compiler {
 
 namespace {
 
+constexpr int copy_group = -1;  // stands for the group of a copy
+
 /// A group made into code, or a copy; `nodes` are the buffers it touches, in the order of its operands.
 struct Draft {
   Step step;
@@ -81,7 +83,7 @@ void StepMaker::lower_launch(int g, Lowered lowered) {
 bool StepMaker::merge(int g, Draft& draft) {
   constexpr int64_t small = 1 << 16;
   auto it = latest_.find(draft.digest);
-  if (it == latest_.end()) return false;
+  if (it == latest_.end() || ordering_.scatter_source[static_cast<size_t>(g)] >= 0) return false;  // a copied operand ties it to its place
   int at = it->second;
   auto movable = [&](int group) {
     const auto& roots = grouping_.groups[static_cast<size_t>(group)].roots;
@@ -103,9 +105,11 @@ bool StepMaker::merge(int g, Draft& draft) {
     return true;
   }
   for (int k = at + 1; k < static_cast<int>(drafts_.size()); ++k)
-    for (int group : drafts_[static_cast<size_t>(k)].groups)
+    for (int group : drafts_[static_cast<size_t>(k)].groups) {
+      if (group == copy_group) return false;
       for (int before : ordering_.after[static_cast<size_t>(group)])
         if (position_[static_cast<size_t>(before)] == at) return false;
+    }
   for (int before : ordering_.after[static_cast<size_t>(g)])
     if (position_[static_cast<size_t>(before)] == at) return false;
   draft.step.kernel = earlier.step.kernel;
@@ -148,7 +152,7 @@ void StepMaker::copy(int from, int to) {
   draft.step.name = fmt::format("copy %{} to %{}", from, to);
   draft.step.bytes = from < ir_.size() ? bytes(from) : pseudo_bytes_.at(from);
   draft.nodes.push_back({from, to});
-  draft.groups = {-1};
+  draft.groups = {copy_group};
   drafts_.push_back(std::move(draft));
 }
 

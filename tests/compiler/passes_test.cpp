@@ -226,3 +226,22 @@ TEST_CASE("results have the same bits for any number of threads, libraries inclu
   for (size_t k = 0; k < g.outputs.size(); ++k)
     for (size_t other : {1, 2}) CHECK(difference(results[other][k], results[0][k], 0).empty());
 }
+
+TEST_CASE("equal scatters onto copies keep their copies in front of them") {
+  Graph g;
+  for (int k = 0; k < 3; ++k) {
+    Value v = param({6, 4}), ids = param({2}, int32), u = param({2, 1, 4});
+    g.inputs.insert(g.inputs.end(), {v, ids, u});
+    Value previous = k == 0 ? v : v + g.outputs.back();  // a chain, so that they cannot all come first
+    g.outputs.push_back(scatter(ScatterMode::add, previous, {ids}, u, {0}));
+    g.outputs.push_back(scatter(ScatterMode::set, v, {ids}, u, {0}));
+  }
+  std::vector<HostTensor> inputs;
+  for (size_t k = 0; k < g.inputs.size(); ++k) {
+    if (k % 3 == 1) inputs.push_back({g.inputs[k].type(), {Number::of_int(static_cast<int64_t>(k) % 6), Number::of_int(2)}});
+    else inputs.push_back(counting(g.inputs[k].shape(), static_cast<double>(k)));
+  }
+  auto expected = evaluate_reference(g, inputs);
+  auto got = compile_and_run(g, inputs);
+  for (size_t k = 0; k < expected.size(); ++k) CHECK(difference(got.outputs[k], expected[k], 0).empty());
+}

@@ -27,6 +27,9 @@ namespace {
 constexpr double recompute_flops = 64;
 constexpr size_t recompute_loads = 2;
 constexpr size_t recompute_scalars = 4;
+// Longer chains of operators are cut, so that kernels stay of a size that compiles quickly.
+constexpr int longest_chain = 256;
+constexpr double largest_expression = 2000;
 
 }  // namespace
 
@@ -249,6 +252,7 @@ struct Cost {
   double flops = 0;
   std::set<int> loads;    // of arrays
   std::set<int> scalars;  // of single elements
+  int depth = 0;
 };
 
 /// Nodes that several groups would compute again from more than a few loads or operations get memory of their own.
@@ -268,6 +272,7 @@ bool Grouper::promote_shared() {
     for (int input : n.inputs) {
       const Cost& c = costs[static_cast<size_t>(input)];
       cost.flops += c.flops;
+      cost.depth = std::max(cost.depth, c.depth + 1);
       if (cost.loads.size() <= recompute_loads) cost.loads.insert(c.loads.begin(), c.loads.end());
       if (cost.scalars.size() <= recompute_scalars) cost.scalars.insert(c.scalars.begin(), c.scalars.end());
     }
@@ -280,9 +285,12 @@ bool Grouper::promote_shared() {
     bool costly = cost.flops > recompute_flops || cost.loads.size() > recompute_loads || cost.scalars.size() > recompute_scalars;
     bool repeated = repeats >= 64 && cost.flops >= 16 && volume(n.type.shape) >= 64 && !rows_compute(id);
     bool shared = groups_using[static_cast<size_t>(id)] > 1 && costly;
-    if ((shared || repeated) && (is_elementwise(n.op) || n.op == Op::gather || n.op == Op::random_bits) && volume(n.type.shape) > 0) {
+    bool computes = is_elementwise(n.op) || n.op == Op::gather || n.op == Op::random_bits;
+    bool too_long = cost.depth >= longest_chain || cost.flops > largest_expression;
+    if (((shared || repeated) && computes) || (too_long && !n.inputs.empty())) {
+      if (volume(n.type.shape) == 0) continue;
       promoted_.insert(id);
-      cost = volume(n.type.shape) > 1 ? Cost{0, {id}, {}} : Cost{0, {}, {id}};
+      cost = volume(n.type.shape) > 1 ? Cost{0, {id}, {}, 0} : Cost{0, {}, {id}, 0};
     }
   }
   return promoted_.size() != before;

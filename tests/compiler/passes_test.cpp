@@ -245,3 +245,15 @@ TEST_CASE("equal scatters onto copies keep their copies in front of them") {
   auto got = compile_and_run(g, inputs);
   for (size_t k = 0; k < expected.size(); ++k) CHECK(difference(got.outputs[k], expected[k], 0).empty());
 }
+
+TEST_CASE("chains of any length compile: they are cut into kernels of sensible size") {
+  Value x = param({40}), y = param({5000});
+  Value sum = x, tail = y;
+  for (int k = 0; k < 5000; ++k) sum = sum + x * 0.5;
+  for (int k = 0; k < 2000; ++k) tail = graph::slice(tail, {1}, {tail.shape()[0] - 1});
+  Graph g{{x, y}, {sum, tail}};
+  std::vector<HostTensor> inputs{counting({40}), counting({5000})};
+  auto got = compile_and_run(g, inputs);
+  CHECK(got.outputs[0].data[2].f == doctest::Approx(2 * 2501.0).epsilon(1e-3));
+  CHECK(got.outputs[1].data[7].f == 2007);
+}

@@ -110,7 +110,7 @@ void Grouper::form() {
 void Grouper::place(int node) {
   if (dot_result_.contains(node)) return place_dot(node);
   if (ir_[node].op == Op::scatter) return place_scatter(node);
-  if (join_consumer(node) || join_sibling(node)) return;
+  if (!cut_.contains(node) && (join_consumer(node) || join_sibling(node))) return;
   begin_group(node);
 }
 
@@ -290,6 +290,7 @@ bool Grouper::promote_shared() {
     if (((shared || repeated) && computes) || (too_long && !n.inputs.empty())) {
       if (volume(n.type.shape) == 0) continue;
       promoted_.insert(id);
+      if (too_long) cut_.insert(id);
       cost = volume(n.type.shape) > 1 ? Cost{0, {id}, {}, 0} : Cost{0, {}, {id}, 0};
     }
   }

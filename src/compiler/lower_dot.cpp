@@ -2,7 +2,7 @@
 //   columns  lanes along N (B's rows are contiguous): rank-1 updates, c[m, n] += a[m] · b[n]
 //   rows     lanes along M (A's columns are contiguous): the same with the roles of A and B exchanged, C stored transposed
 //   inner    lanes along K (both contiguous in K): partial sums, added up by a tree at the end
-// Edges are guarded by limits; rows past the end are read from the last row and not stored.
+// Edges are guarded by limits; in the inner form a column past the end is the last one again, and not stored.
 #include <algorithm>
 
 #include "base/error.h"

@@ -1,6 +1,7 @@
 // The passes in their order, the Program that comes out, and the table of Programs by digest.
 #include <fmt/format.h>
 
+#include <atomic>
 #include <chrono>
 #include <cstdlib>
 #include <cstring>
@@ -256,9 +257,28 @@ class Table {
 
 }  // namespace
 
+namespace {
+
+std::atomic<target::Target*> chosen_target = nullptr;
+thread_local BuildRecord* innermost_record = nullptr;
+
+}  // namespace
+
+target::Target& default_target() {
+  target::Target* chosen = chosen_target;
+  return chosen ? *chosen : target::cpu();
+}
+
+void set_default_target(target::Target& target) { chosen_target = &target; }
+
+BuildRecord::BuildRecord() : outer_(innermost_record) { innermost_record = this; }
+BuildRecord::~BuildRecord() { innermost_record = outer_; }
+
 std::shared_ptr<const Program> build(const Source& source, target::Target& target, const Policy& policy) {
   ++runtime::counters().programs_built;
-  return std::make_shared<CompiledProgram>(source, target, policy);
+  auto program = std::make_shared<CompiledProgram>(source, target, policy);
+  for (BuildRecord* record = innermost_record; record; record = record->outer_) record->programs_.push_back(program);
+  return program;
 }
 
 std::shared_ptr<const Program> lookup_or_build(const Source& source, target::Target& target, const Policy& policy) {

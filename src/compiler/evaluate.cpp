@@ -93,7 +93,7 @@ void evaluate(std::span<const graph::Value> values) {
     pending = collect(values);
   }
   if (pending.nodes.empty()) return;
-  auto program = lookup_or_build(pending.source, target::cpu());
+  auto program = lookup_or_build(pending.source, default_target());
   std::vector<graph::Storage> results = program->run(pending.inputs);
   std::unique_lock lock(graph::structure());
   size_t next = 0;

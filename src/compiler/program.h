@@ -67,6 +67,26 @@ std::shared_ptr<const Program> build(const Source& source, target::Target& targe
 /// As `build`, but looks the graph up by its structural digest first. Thread-safe.
 std::shared_ptr<const Program> lookup_or_build(const Source& source, target::Target& target, const Policy& policy = default_policy());
 
+/// The target for which `evaluate` and compiled functions build their programs: the CPU, unless somebody asks for another one (with the null target everything
+/// is traced, compiled and planned, and nothing is computed).
+target::Target& default_target();
+void set_default_target(target::Target& target);
+
+/// Programs that the calling thread builds while this lives, in order: how tests, benchmarks and `weft explain` get hold of what a function became.
+class BuildRecord {
+ public:
+  BuildRecord();
+  ~BuildRecord();
+  BuildRecord(const BuildRecord&) = delete;
+  BuildRecord& operator=(const BuildRecord&) = delete;
+  const std::vector<std::shared_ptr<const Program>>& programs() const { return programs_; }
+
+ private:
+  friend std::shared_ptr<const Program> build(const Source&, target::Target&, const Policy&);
+  std::vector<std::shared_ptr<const Program>> programs_;
+  BuildRecord* outer_;
+};
+
 /// Computes pending values (eager evaluation): their nodes are materialised. Nothing changes where it throws.
 void evaluate(std::span<const graph::Value> values);
 

@@ -14,7 +14,6 @@
 #include "base/error.h"
 #include "graph/build.h"
 #include "runtime/trace.h"
-#include "target/target.h"
 
 namespace weft::transforms {
 namespace {
@@ -167,7 +166,7 @@ std::shared_ptr<const compiler::Program> build_program(const Run& run, const Val
   }
   source.graph.inputs.insert(source.graph.inputs.end(), replacements.begin(), replacements.end());
   for (const compiler::Update& u : updates) source.updates.push_back({u.output, static_cast<int>(run.arguments.size()) + u.input});
-  return compiler::lookup_or_build(source, target::cpu());
+  return compiler::lookup_or_build(source, compiler::default_target());
 }
 
 }  // namespace

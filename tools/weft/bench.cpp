@@ -7,6 +7,7 @@
 #include <memory>
 
 #include "command.h"
+#include "compiler/program.h"
 #include "models/gpt.h"
 #include "train_options.h"
 #include "trainer.h"
@@ -120,6 +121,35 @@ void nanogpt_cpu(const BenchOptions& o) {
   bench_training({"cpu_shakespeare_char_cpu", {.vocab = 64, .context = 64, .layers = 4, .heads = 4, .width = 128}, 12, 64, 64, 50}, o);
 }
 
+/// What tracing and compiling a training step costs before any code is generated, by layers: on the null target, which computes nothing. Widths do not matter
+/// to the compiler, so a narrow model stands for GPT-2. Each figure is the least of several models' first steps.
+void compile_times(const BenchOptions& o) {
+  target::Target& before = compiler::default_target();
+  compiler::set_default_target(target::null());
+  for (const int layers : {4, 12, 24, 48, 96}) {
+    double total = 1e9;
+    compiler::Stats least;
+    for (int64_t rep = 0; rep < reps_of(o, 5); ++rep) {
+      models::Gpt model({.vocab = 256, .context = 64, .layers = layers, .heads = 4, .width = 64 + 16 * static_cast<int>(rep)});
+      optim::AdamW optimizer(model.trainable_parameters(), {.learning_rate = 6e-4f, .weight_decay = 0.01});
+      TrainStep step(model, optimizer, 0);
+      const array tokens = zeros({4, 64}, int32);
+      eval(tokens);
+      for (const auto& p : model.trainable_parameters()) eval(*p.second);
+      const compiler::BuildRecord record;
+      const double ms = 1e3 * seconds_of([&] { step({tokens, tokens}); });
+      const compiler::Stats& stats = record.programs().back()->stats();
+      if (ms - stats.compile_ms >= total) continue;
+      total = ms - stats.compile_ms;
+      least = stats;
+    }
+    Row("compile_gpt_step", o).whole("layers", layers).number("trace_ms", total - least.simplify_ms - least.group_ms - least.lower_ms)
+        .number("simplify_ms", least.simplify_ms).number("group_ms", least.group_ms).number("lower_ms", least.lower_ms).number("ms", total)
+        .whole("steps", least.count()).print();
+  }
+  compiler::set_default_target(before);
+}
+
 /// One expression over a 4096 × 4096 array, read once and written once.
 void bench_map(const char* name, const BenchOptions& o, const std::function<array(const array&)>& f) {
   const int n = 4096;
@@ -169,6 +199,7 @@ constexpr Bench benches[] = {
     {"softmax", "softmax over the rows of a 4096 x 4096 array", softmax_rows},
     {"layer_norm", "layer norm over the same", layer_norm_rows},
     {"gelu", "gelu(1.5 x + 2) / 2 over the same", gelu_chain},
+    {"compile", "tracing and compiling a GPT's training step, without code generation", compile_times},
     {"matmul", "products of square matrices of 512, 1024 and 2048", matmuls},
 };
 

@@ -1,4 +1,4 @@
-// What all optimizers share: handles, state by name, master copies, the learning rate as a buffer.
+// What optimizers share: handles, state by name, master copies, the learning rate as a buffer; and optimizers for shares of the parameters.
 #include "weft/optim.h"
 
 #include <algorithm>
@@ -18,22 +18,14 @@ bool needs_master(const array& p) { return p.dtype() == float16 || p.dtype() == 
 }  // namespace
 
 bool is_matrix(const std::string&, const array& parameter) { return parameter.ndim() >= 2; }
+bool every(const std::string&, const array&) { return true; }
 
-Optimizer::Optimizer(Parameters parameters, float rate, const std::vector<std::string>& slots, std::vector<std::pair<std::string, double>> numbers,
-                     double weight_decay, const DecayPredicate& decays)
-    : learning_rate(scalar(rate)), step(array::from_data(std::vector<int32_t>{0}.data(), {}, int32)), parameters_(std::move(parameters)),
-      slot_names_(slots), decay_(scalar(static_cast<float>(weight_decay))), no_decay_(scalar(0)) {
+Optimizer::Optimizer(Parameters parameters, float rate)
+    : learning_rate(scalar(rate)), step(array::from_data(std::vector<int32_t>{0}.data(), {}, int32)), parameters_(std::move(parameters)) {
   if (parameters_.empty()) throw_invalid("Optimizer", "there are no parameters to optimize (all frozen?)");
-  for (const auto& [name, value] : numbers) numbers_.emplace_back(name, scalar(static_cast<float>(value)));
-  for (const auto& [name, handle] : parameters_) {
+  for (const auto& [name, handle] : parameters_)
     if (!issubdtype(handle->dtype(), floating))
       throw_invalid("Optimizer", "parameter " + name + " is " + dtype_name(handle->dtype()) + "; only floating parameters can be optimized");
-    const Dtype dtype = needs_master(*handle) ? float32 : handle->dtype();
-    Entry entry{{}, std::nullopt, decays(name, *handle)};
-    for (size_t k = 0; k < slots.size(); ++k) entry.slots.push_back(zeros(handle->shape(), dtype));
-    if (needs_master(*handle)) entry.master = astype(*handle, float32);
-    entries_.push_back(std::move(entry));
-  }
 }
 
 Optimizer::~Optimizer() = default;
@@ -48,36 +40,11 @@ void Optimizer::update(const std::vector<array>& gradients) {
       throw_invalid("Optimizer.update", "the gradient of " + parameters_[i].first + " has shape " + to_string(gradients[i].shape()) + ", the parameter " +
                                             to_string(parameters_[i].second->shape()));
   step = step + array(1, int32);
-  advance();
-  for (size_t i = 0; i < gradients.size(); ++i) {
-    array& parameter = *parameters_[i].second;
-    Entry& entry = entries_[i];
-    const array value = entry.master ? *entry.master : parameter;
-    const array next = rule(i, value, astype(gradients[i], value.dtype()), entry.slots);
-    if (entry.master) entry.master = next;
-    parameter = astype(next, parameter.dtype());
-  }
+  apply(gradients);
 }
 
-std::vector<array*> Optimizer::state() {
-  std::vector<array*> out{&learning_rate, &step, &decay_, &no_decay_};
-  for (auto& n : numbers_) out.push_back(&n.second);
-  for (auto& entry : entries_) {
-    for (auto& slot : entry.slots) out.push_back(&slot);
-    if (entry.master) out.push_back(&*entry.master);
-  }
-  return out;
-}
-
-Parameters Optimizer::named_state() {
-  Parameters out{{"learning_rate", &learning_rate}, {"step", &step}};
-  for (auto& [name, value] : numbers_) out.emplace_back(name, &value);
-  for (size_t i = 0; i < entries_.size(); ++i) {
-    for (size_t k = 0; k < slot_names_.size(); ++k) out.emplace_back(slot_names_[k] + "." + parameters_[i].first, &entries_[i].slots[k]);
-    if (entries_[i].master) out.emplace_back("master." + parameters_[i].first, &*entries_[i].master);
-  }
-  return out;
-}
+std::vector<array*> Optimizer::state() { return {&learning_rate, &step}; }
+Parameters Optimizer::named_state() { return {{"learning_rate", &learning_rate}, {"step", &step}}; }
 
 void Optimizer::load_state(const std::unordered_map<std::string, array>& arrays) {
   const Parameters mine = named_state();
@@ -92,6 +59,114 @@ void Optimizer::load_state(const std::unordered_map<std::string, array>& arrays)
     if (std::none_of(mine.begin(), mine.end(), [&](const auto& m) { return m.first == entry.first; }))
       throw_invalid("Optimizer.load_state", entry.first + " is not part of this optimizer's state");
   for (const auto& [name, handle] : mine) *handle = arrays.at(name);
+}
+
+RuleOptimizer::Slots RuleOptimizer::alike(std::vector<std::string> names, double start) {
+  return [names = std::move(names), start](const Shape& parameter) {
+    std::vector<Slot> slots;
+    for (const auto& name : names) slots.push_back({name, parameter, start});
+    return slots;
+  };
+}
+
+RuleOptimizer::RuleOptimizer(Parameters all, float rate, const Slots& slots, std::vector<std::pair<std::string, double>> numbers, double weight_decay,
+                             const DecayPredicate& decays)
+    : Optimizer(std::move(all), rate), decay_(scalar(static_cast<float>(weight_decay))), no_decay_(scalar(0)) {
+  for (const auto& [name, value] : numbers) numbers_.emplace_back(name, scalar(static_cast<float>(value)));
+  for (const auto& [name, handle] : parameters()) {
+    const Dtype dtype = needs_master(*handle) ? float32 : handle->dtype();
+    Entry entry{{}, {}, std::nullopt, decays(name, *handle)};
+    for (const Slot& slot : slots(handle->shape())) {
+      entry.slot_names.push_back(slot.name);
+      entry.slots.push_back(full(slot.shape, array(slot.start, dtype), dtype));
+    }
+    if (needs_master(*handle)) entry.master = astype(*handle, float32);
+    entries_.push_back(std::move(entry));
+  }
+}
+
+void RuleOptimizer::apply(const std::vector<array>& gradients) {
+  advance();
+  for (size_t i = 0; i < gradients.size(); ++i) {
+    array& parameter = *parameters()[i].second;
+    Entry& entry = entries_[i];
+    const array value = entry.master ? *entry.master : parameter;
+    const array next = rule(i, value, astype(gradients[i], value.dtype()), entry.slots);
+    if (entry.master) entry.master = next;
+    parameter = astype(next, parameter.dtype());
+  }
+}
+
+array RuleOptimizer::rate(const array& value) const { return astype(learning_rate, value.dtype()); }
+
+array RuleOptimizer::decayed(size_t index, const array& value, const array& gradient, double amount) const {
+  return amount != 0 ? gradient + value * astype(decay(index), value.dtype()) : gradient;
+}
+
+std::vector<array*> RuleOptimizer::state() {
+  std::vector<array*> out{&learning_rate, &step, &decay_, &no_decay_};
+  for (auto& n : numbers_) out.push_back(&n.second);
+  for (auto& entry : entries_) {
+    for (auto& slot : entry.slots) out.push_back(&slot);
+    if (entry.master) out.push_back(&*entry.master);
+  }
+  return out;
+}
+
+Parameters RuleOptimizer::named_state() {
+  Parameters out = Optimizer::named_state();
+  for (auto& [name, value] : numbers_) out.emplace_back(name, &value);
+  for (size_t i = 0; i < entries_.size(); ++i) {
+    const std::string& parameter = parameters()[i].first;
+    for (size_t k = 0; k < entries_[i].slots.size(); ++k) out.emplace_back(entries_[i].slot_names[k] + "." + parameter, &entries_[i].slots[k]);
+    if (entries_[i].master) out.emplace_back("master." + parameter, &*entries_[i].master);
+  }
+  return out;
+}
+
+MultiOptimizer::MultiOptimizer(Parameters all, const std::vector<Share>& shares) : Optimizer(std::move(all), 0) {
+  std::vector<Parameters> taken(shares.size());
+  shares_.resize(shares.size());
+  for (size_t i = 0; i < parameters().size(); ++i) {
+    const auto& [name, handle] = parameters()[i];
+    size_t k = 0;
+    while (k < shares.size() && !shares[k].takes(name, *handle)) ++k;
+    if (k == shares.size()) throw_invalid("MultiOptimizer", "no share takes the parameter " + name + "; end with a share of optim::every");
+    taken[k].push_back(parameters()[i]);
+    shares_[k].indices.push_back(i);
+  }
+  for (size_t k = 0; k < shares.size(); ++k) {
+    if (taken[k].empty()) throw_invalid("MultiOptimizer", "share " + std::to_string(k) + " takes no parameter");
+    shares_[k].optimizer = shares[k].make(std::move(taken[k]));
+  }
+  learning_rate = shares_.front().optimizer->learning_rate;
+}
+
+void MultiOptimizer::set_learning_rate(float value) {
+  Optimizer::set_learning_rate(value);
+  for (auto& part : shares_) part.optimizer->set_learning_rate(value);
+}
+
+void MultiOptimizer::apply(const std::vector<array>& gradients) {
+  for (auto& part : shares_) {
+    std::vector<array> own;
+    for (const size_t i : part.indices) own.push_back(gradients[i]);
+    part.optimizer->update(own);
+  }
+}
+
+std::vector<array*> MultiOptimizer::state() {
+  std::vector<array*> out = Optimizer::state();
+  for (auto& part : shares_)
+    for (array* handle : part.optimizer->state()) out.push_back(handle);
+  return out;
+}
+
+Parameters MultiOptimizer::named_state() {
+  Parameters out = Optimizer::named_state();
+  for (size_t k = 0; k < shares_.size(); ++k)
+    for (const auto& [name, handle] : shares_[k].optimizer->named_state()) out.emplace_back(std::to_string(k) + "." + name, handle);
+  return out;
 }
 
 std::pair<std::vector<array>, array> clip_grad_norm(const std::vector<array>& gradients, float max_norm) {

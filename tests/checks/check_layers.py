@@ -39,7 +39,8 @@ PUBLIC = {
     "api.h": "base", "shape.h": "base", "dtype.h": "base",
     "array.h": "array", "device.h": "array", "memory.h": "array", "ops.h": "array", "random.h": "array", "fast.h": "array",
     "transforms.h": "transforms", "compile.h": "transforms",
-    "io.h": "io", "text.h": "text", "data.h": "data", "optim.h": "optim", "nn.h": "nn", "weft.h": "models",
+    "io.h": "io", "text.h": "text", "data.h": "data", "optim.h": "optim",
+    "optim/adaptive.h": "optim", "optim/optimizer.h": "optim", "optim/schedules.h": "optim", "optim/sgd.h": "optim", "nn.h": "nn", "weft.h": "models",
 }
 
 # (what the header's name looks like, its name in messages, the layers that may include it). Always in .cpp files only, except inside src/target.

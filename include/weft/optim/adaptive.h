@@ -1,0 +1,141 @@
+#pragma once
+#include <optional>
+#include <utility>
+
+#include "weft/optim/optimizer.h"
+
+/// Rules that scale each element by what its gradients were: Adam, AdamW, Adamax, RMSprop, Adagrad, AdaDelta, Adafactor.
+namespace weft::optim {
+
+struct AdamOptions {
+  float learning_rate = 1e-3f;
+  double beta1 = 0.9, beta2 = 0.999;
+  double eps = 1e-8;
+  double weight_decay = 0;
+  DecayPredicate decays = is_matrix;
+  bool bias_correction = true;  ///< as PyTorch; MLX's default is false
+};
+
+/// Adam with bias correction (Kingma and Ba 2015), numbers as PyTorch's: p -= lr / c1 · m / (√v / √c2 + eps). Weight decay, if any, is added to the gradient.
+class WEFT_API Adam : public RuleOptimizer {
+ public:
+  explicit Adam(Parameters parameters, AdamOptions options = {}) : Adam(std::move(parameters), std::move(options), false) {}
+
+ protected:
+  Adam(Parameters parameters, AdamOptions options, bool decoupled);
+  void advance() override;
+  array rule(size_t index, const array& value, const array& gradient, std::vector<array>& slots) override;
+
+ private:
+  AdamOptions options_;
+  bool decoupled_;
+};
+
+/// Adam with decoupled decay, p -= lr · weight_decay · p before the step (Loshchilov and Hutter 2019), numbers as PyTorch's.
+class WEFT_API AdamW : public Adam {
+ public:
+  explicit AdamW(Parameters parameters, AdamOptions options = {.weight_decay = 0.01}) : Adam(std::move(parameters), std::move(options), true) {}
+};
+
+/// Adam with the largest gradient in place of the second moment (Kingma and Ba 2015, §7.1), numbers as PyTorch's: u = max(β2 u, |g| + eps),
+/// p -= lr / c1 · m / u.
+class WEFT_API Adamax : public RuleOptimizer {
+ public:
+  explicit Adamax(Parameters parameters, AdamOptions options = {.learning_rate = 2e-3f});
+
+ protected:
+  void advance() override;
+  array rule(size_t index, const array& value, const array& gradient, std::vector<array>& slots) override;
+
+ private:
+  AdamOptions options_;
+};
+
+struct RmspropOptions {
+  float learning_rate = 1e-2f;
+  double alpha = 0.99;
+  double eps = 1e-8;
+  double weight_decay = 0;  ///< added to the gradient
+  double momentum = 0;
+  bool centered = false;  ///< the variance of the gradient in place of its second moment
+  DecayPredicate decays = is_matrix;
+};
+
+/// v = α v + (1 - α) g², p -= lr · g / (√v + eps), numbers as PyTorch's and MLX's.
+class WEFT_API RMSprop : public RuleOptimizer {
+ public:
+  explicit RMSprop(Parameters parameters, RmspropOptions options = {});
+
+ protected:
+  array rule(size_t index, const array& value, const array& gradient, std::vector<array>& slots) override;
+
+ private:
+  RmspropOptions options_;
+};
+
+struct AdagradOptions {
+  float learning_rate = 1e-2f;
+  double eps = 1e-8;
+  double weight_decay = 0;         ///< added to the gradient
+  double initial_accumulator = 0;
+  DecayPredicate decays = is_matrix;
+};
+
+/// v += g², p -= lr · g / (√v + eps) (Duchi et al. 2011), numbers as PyTorch's and MLX's.
+class WEFT_API Adagrad : public RuleOptimizer {
+ public:
+  explicit Adagrad(Parameters parameters, AdagradOptions options = {});
+
+ protected:
+  array rule(size_t index, const array& value, const array& gradient, std::vector<array>& slots) override;
+
+ private:
+  AdagradOptions options_;
+};
+
+struct AdadeltaOptions {
+  float learning_rate = 1;
+  double rho = 0.9;
+  double eps = 1e-6;
+  double weight_decay = 0;  ///< added to the gradient
+  DecayPredicate decays = is_matrix;
+};
+
+/// v = ρ v + (1 - ρ) g², d = √(u + eps) / √(v + eps) · g, u = ρ u + (1 - ρ) d², p -= lr · d (Zeiler 2012), numbers as PyTorch's and MLX's.
+class WEFT_API AdaDelta : public RuleOptimizer {
+ public:
+  explicit AdaDelta(Parameters parameters, AdadeltaOptions options = {});
+
+ protected:
+  array rule(size_t index, const array& value, const array& gradient, std::vector<array>& slots) override;
+
+ private:
+  AdadeltaOptions options_;
+};
+
+struct AdafactorOptions {
+  std::optional<float> learning_rate = std::nullopt;  ///< none: min(10⁻², 1 / √step), with warm-up min(10⁻⁶ · step, 1 / √step)
+  double eps1 = 1e-30, eps2 = 1e-3;    ///< added to the squared gradient; the least scale of a parameter
+  double clip_threshold = 1;           ///< of an update's root mean square
+  double decay_rate = -0.8;            ///< β2 = 1 - step^decay_rate
+  std::optional<double> beta1 = std::nullopt;  ///< momentum, where given
+  double weight_decay = 0;             ///< decoupled
+  bool scale_parameter = true;         ///< rates are relative to the parameter's root mean square
+  bool warmup_init = false;
+  DecayPredicate decays = every;
+};
+
+/// Second moments of matrices as the product of a row and a column (Shazeer and Stern 2018), numbers as MLX's.
+class WEFT_API Adafactor : public RuleOptimizer {
+ public:
+  explicit Adafactor(Parameters parameters, AdafactorOptions options = {});
+
+ protected:
+  void advance() override;
+  array rule(size_t index, const array& value, const array& gradient, std::vector<array>& slots) override;
+
+ private:
+  AdafactorOptions options_;
+};
+
+}  // namespace weft::optim

@@ -1,0 +1,141 @@
+#pragma once
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "weft/array.h"
+
+namespace weft::optim {
+
+/// Dotted names and the handles that they stand for, as nn::Module::trainable_parameters() gives them.
+using Parameters = std::vector<std::pair<std::string, array*>>;
+
+/// Which parameters decay; by default matrices and larger, not biases and norms.
+using DecayPredicate = std::function<bool(const std::string& name, const array& parameter)>;
+WEFT_API bool is_matrix(const std::string& name, const array& parameter);
+WEFT_API bool every(const std::string& name, const array& parameter);
+
+/// Replaces parameters by better ones. It keeps the handles it is made with, so they must outlive it (modules do not move).
+///
+/// Everything that changes from step to step is an array: under `compile`, list `state()` beside the model's. The learning rate is set from the host
+/// between steps:
+///
+///     optim::AdamW optimizer(model.trainable_parameters(), {.weight_decay = 0.1});
+///     optimizer.set_learning_rate(schedule(k));      // writes one number; nothing is traced again
+///     optimizer.update(gradients);                   // in the order of the parameters
+class WEFT_API Optimizer {
+ public:
+  virtual ~Optimizer();
+  Optimizer(const Optimizer&) = delete;
+  Optimizer& operator=(const Optimizer&) = delete;
+
+  /// One step: rebinds the parameters and the state. Throws std::invalid_argument where number or shapes do not fit.
+  void update(const std::vector<array>& gradients);
+  virtual void set_learning_rate(float value);
+
+  array learning_rate;  ///< float32 ()
+  array step;           ///< int32 (): updates so far
+
+  /// Handles of all state, in a stable order: learning_rate, step, the rule's own numbers, then each parameter's arrays.
+  virtual std::vector<array*> state();
+  /// The same with names for checkpoints: "step", "exp_avg.blocks.0.attn.c_attn.weight", "master.…".
+  virtual Parameters named_state();
+  /// Takes the state over from a checkpoint; throws std::invalid_argument naming what is missing, unknown or of another shape.
+  void load_state(const std::unordered_map<std::string, array>& arrays);
+  const Parameters& parameters() const { return parameters_; }
+
+ protected:
+  Optimizer(Parameters parameters, float rate);
+  /// One step, after `step` has been raised; the gradients fit the parameters.
+  virtual void apply(const std::vector<array>& gradients) = 0;
+
+ private:
+  Parameters parameters_;
+};
+
+/// An optimizer that is a rule for one parameter, the same for all of them. All arithmetic is float32 (float64 for float64 parameters); for a parameter
+/// of 16 bits the optimizer keeps a float32 master copy.
+class WEFT_API RuleOptimizer : public Optimizer {
+ public:
+  std::vector<array*> state() override;
+  Parameters named_state() override;
+
+ protected:
+  /// An array kept for a parameter, named "exp_avg" and the like.
+  struct Slot {
+    std::string name;
+    Shape shape;
+    double start = 0;
+  };
+  using Slots = std::function<std::vector<Slot>(const Shape& parameter)>;
+  /// Slots of the parameter's own shape.
+  static Slots alike(std::vector<std::string> names, double start = 0);
+
+  RuleOptimizer(Parameters parameters, float rate, const Slots& slots, std::vector<std::pair<std::string, double>> numbers, double weight_decay,
+                const DecayPredicate& decays);
+  /// Called once a step, before the parameters: to move the rule's own numbers on.
+  virtual void advance() {}
+  /// The new value of parameter `index`; `value`, `gradient` and `slots` have one dtype, float32 at least. Rebinds `slots`. The same graph for every
+  /// parameter, so that all updates can be one kernel: what differs between parameters is a number() or decay().
+  virtual array rule(size_t index, const array& value, const array& gradient, std::vector<array>& slots) = 0;
+  array& number(size_t i) { return numbers_[i].second; }
+  /// The weight decay of the parameter, as a buffer: 0 for those that do not decay.
+  const array& decay(size_t index) const { return entries_[index].decays ? decay_ : no_decay_; }
+  /// The learning rate in the dtype of the parameter, so that nothing is promoted.
+  array rate(const array& value) const;
+  /// The gradient with `amount` of weight decay added, where there is any.
+  array decayed(size_t index, const array& value, const array& gradient, double amount) const;
+
+ private:
+  struct Entry {
+    std::vector<std::string> slot_names;
+    std::vector<array> slots;
+    std::optional<array> master;
+    bool decays;
+  };
+  void apply(const std::vector<array>& gradients) override;
+
+  std::vector<Entry> entries_;
+  std::vector<std::pair<std::string, array>> numbers_;
+  array decay_, no_decay_;
+};
+
+/// Several optimizers, each for its share of the parameters: a parameter goes to the first share whose predicate takes it. State and checkpoints name the
+/// shares "0.", "1.", …
+///
+///     optim::MultiOptimizer optimizer(model.trainable_parameters(),
+///                                     {{optim::is_matrix, [](optim::Parameters p) { return std::make_unique<optim::Muon>(std::move(p)); }},
+///                                      {optim::every, [](optim::Parameters p) { return std::make_unique<optim::AdamW>(std::move(p)); }}});
+class WEFT_API MultiOptimizer : public Optimizer {
+ public:
+  struct Share {
+    std::function<bool(const std::string& name, const array& parameter)> takes;
+    std::function<std::unique_ptr<Optimizer>(Parameters)> make;
+  };
+  /// Throws std::invalid_argument where a parameter is left over, or a share takes none.
+  MultiOptimizer(Parameters parameters, const std::vector<Share>& shares);
+
+  void set_learning_rate(float value) override;  ///< of all shares; `share(i).set_learning_rate` sets one
+  std::vector<array*> state() override;
+  Parameters named_state() override;
+  Optimizer& share(size_t i) { return *shares_.at(i).optimizer; }
+
+ private:
+  struct Part {
+    std::unique_ptr<Optimizer> optimizer;
+    std::vector<size_t> indices;  // of its parameters among all
+  };
+  void apply(const std::vector<array>& gradients) override;
+
+  std::vector<Part> shares_;
+};
+
+/// Gradients scaled by min(1, max_norm / (norm + 1e-6)), and the norm of all of them before, as PyTorch has it.
+WEFT_API std::pair<std::vector<array>, array> clip_grad_norm(const std::vector<array>& gradients, float max_norm);
+
+}  // namespace weft::optim

@@ -1,0 +1,71 @@
+#pragma once
+#include <utility>
+
+#include "weft/optim/optimizer.h"
+
+/// Rules that keep one array for each parameter at most: SGD, Lion, Muon.
+namespace weft::optim {
+
+struct SgdOptions {
+  float learning_rate = 1e-2f;
+  double momentum = 0;
+  double weight_decay = 0;  ///< added to the gradient
+  bool nesterov = false;
+  DecayPredicate decays = is_matrix;
+  double dampening = 0;  ///< of the gradient in the momentum, from the first step on (as in MLX; PyTorch leaves the first step whole)
+};
+
+/// p -= lr · g, or with momentum PyTorch's b = momentum · b + (1 - dampening) · g, p -= lr · b (nesterov: lr · (g + momentum · b)).
+class WEFT_API SGD : public RuleOptimizer {
+ public:
+  explicit SGD(Parameters parameters, SgdOptions options = {});
+
+ protected:
+  array rule(size_t index, const array& value, const array& gradient, std::vector<array>& slots) override;
+
+ private:
+  SgdOptions options_;
+};
+
+struct LionOptions {
+  float learning_rate = 1e-4f;
+  double beta1 = 0.9, beta2 = 0.99;
+  double weight_decay = 0;  ///< decoupled
+  DecayPredicate decays = is_matrix;
+};
+
+/// p -= lr · sign(β1 m + (1 - β1) g), m = β2 m + (1 - β2) g (Chen et al. 2023), numbers as MLX's.
+class WEFT_API Lion : public RuleOptimizer {
+ public:
+  explicit Lion(Parameters parameters, LionOptions options = {});
+
+ protected:
+  array rule(size_t index, const array& value, const array& gradient, std::vector<array>& slots) override;
+
+ private:
+  LionOptions options_;
+};
+
+struct MuonOptions {
+  float learning_rate = 0.02f;
+  double momentum = 0.95;
+  double weight_decay = 0.01;  ///< added to the gradient
+  bool nesterov = true;
+  int ns_steps = 5;  ///< Newton–Schulz iterations
+  DecayPredicate decays = every;
+};
+
+/// Momentum whose matrices are orthogonalised by Newton–Schulz iterations (Jordan et al. 2024), numbers as MLX's: axes after the first count as
+/// columns, the update of [m, n] is scaled by √max(1, m / n), and vectors take the momentum as it is.
+class WEFT_API Muon : public RuleOptimizer {
+ public:
+  explicit Muon(Parameters parameters, MuonOptions options = {});
+
+ protected:
+  array rule(size_t index, const array& value, const array& gradient, std::vector<array>& slots) override;
+
+ private:
+  MuonOptions options_;
+};
+
+}  // namespace weft::optim

@@ -1,0 +1,72 @@
+// Adafactor: the second moments of a matrix as the outer product of its rows' and its columns'.
+#include "optim/check.h"
+#include "weft/ops.h"
+#include "weft/optim/adaptive.h"
+
+namespace weft::optim {
+
+namespace {
+
+AdafactorOptions checked(AdafactorOptions o) {
+  check_not_negative("Adafactor", "eps1", o.eps1);
+  check_not_negative("Adafactor", "eps2", o.eps2);
+  check_not_negative("Adafactor", "weight_decay", o.weight_decay);
+  if (o.beta1) check_share("Adafactor", "beta1", *o.beta1);
+  if (!(o.clip_threshold > 0)) throw_invalid("Adafactor", "clip_threshold must be positive; it is " + std::to_string(o.clip_threshold));
+  if (o.learning_rate && o.warmup_init) throw_invalid("Adafactor", "warmup_init is a way to choose the learning rate; leave learning_rate away");
+  return o;
+}
+
+array root_mean_square(const array& x) { return sqrt(mean(square(x))); }
+
+}  // namespace
+
+Adafactor::Adafactor(Parameters parameters, AdafactorOptions options)
+    : RuleOptimizer(
+          std::move(parameters), options.learning_rate.value_or(0),
+          [momentum = options.beta1.has_value()](const Shape& shape) {
+            std::vector<Slot> slots;
+            if (shape.size() >= 2) {
+              Shape row(shape.begin(), shape.end() - 1), column(shape.begin(), shape.end() - 2);
+              column.push_back(shape.back());
+              slots = {{"exp_avg_sq_row", row}, {"exp_avg_sq_col", column}};
+            } else {
+              slots = {{"exp_avg_sq", shape}};
+            }
+            if (momentum) slots.push_back({"exp_avg", shape});
+            return slots;
+          },
+          {{"beta2", 0}}, options.weight_decay, options.decays),
+      options_(checked(std::move(options))) {}
+
+void Adafactor::advance() {
+  const array count = astype(step, float32);
+  number(0) = array(1.0f) - power(count, array(options_.decay_rate));
+  if (options_.learning_rate) return;
+  const array most = options_.warmup_init ? count * array(1e-6f) : array(1e-2f);
+  learning_rate = minimum(most, rsqrt(count));
+}
+
+array Adafactor::rule(size_t index, const array& value, const array& gradient, std::vector<array>& slots) {
+  array r = rate(value);
+  if (options_.scale_parameter) r = r * maximum(as(options_.eps2, value), root_mean_square(value));
+  const array beta2 = astype(number(0), value.dtype()), rest = as(1, value) - beta2;
+  const array squares = square(gradient) + as(options_.eps1, value);
+  array change = gradient;
+  if (value.ndim() >= 2) {
+    array& row = slots[0];
+    array& column = slots[1];
+    row = beta2 * row + rest * mean(squares, -1);
+    column = beta2 * column + rest * mean(squares, -2);
+    change = change * expand_dims(rsqrt(row / mean(row, -1, true)), -1) * expand_dims(rsqrt(column), -2);
+  } else {
+    slots[0] = beta2 * slots[0] + rest * squares;
+    change = change * rsqrt(slots[0]);
+  }
+  change = r * (change / maximum(as(1, value), root_mean_square(change) / as(options_.clip_threshold, value)));
+  if (options_.beta1) change = slots.back() = average(*options_.beta1, slots.back(), change);
+  const array kept = options_.weight_decay != 0 ? value - value * (astype(decay(index), value.dtype()) * r) : value;
+  return kept - change;
+}
+
+}  // namespace weft::optim

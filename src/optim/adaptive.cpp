@@ -1,0 +1,128 @@
+// Rules that scale each element by its past gradients. Every parameter of an optimizer gets the same graph, with numbers that differ in buffers.
+#include "optim/check.h"
+#include "weft/ops.h"
+#include "weft/optim/adaptive.h"
+
+namespace weft::optim {
+
+namespace {
+
+AdamOptions checked(const char* op, AdamOptions o) {
+  check_share(op, "betas", o.beta1);
+  check_share(op, "betas", o.beta2);
+  check_not_negative(op, "eps", o.eps);
+  check_not_negative(op, "weight_decay", o.weight_decay);
+  return o;
+}
+
+RmspropOptions checked(RmspropOptions o) {
+  check_share("RMSprop", "alpha", o.alpha);
+  check_not_negative("RMSprop", "eps", o.eps);
+  check_not_negative("RMSprop", "momentum", o.momentum);
+  check_not_negative("RMSprop", "weight_decay", o.weight_decay);
+  return o;
+}
+
+AdagradOptions checked(AdagradOptions o) {
+  check_not_negative("Adagrad", "eps", o.eps);
+  check_not_negative("Adagrad", "weight_decay", o.weight_decay);
+  check_not_negative("Adagrad", "initial_accumulator", o.initial_accumulator);
+  return o;
+}
+
+AdadeltaOptions checked(AdadeltaOptions o) {
+  check_share("AdaDelta", "rho", o.rho);
+  check_not_negative("AdaDelta", "eps", o.eps);
+  check_not_negative("AdaDelta", "weight_decay", o.weight_decay);
+  return o;
+}
+
+// c = 1 - βᵗ as c ← β c + (1 - β): no power, and no cancellation at small t.
+void advance_correction(array& c, double beta) { c = c * array(beta) + array(1 - beta); }
+
+std::vector<std::string> rmsprop_slots(const RmspropOptions& o) {
+  std::vector<std::string> names{"square_avg"};
+  if (o.centered) names.emplace_back("grad_avg");
+  if (o.momentum != 0) names.emplace_back("momentum_buffer");
+  return names;
+}
+
+}  // namespace
+
+Adam::Adam(Parameters parameters, AdamOptions options, bool decoupled)
+    : RuleOptimizer(std::move(parameters), options.learning_rate, alike({"exp_avg", "exp_avg_sq"}), {{"correction1", 0}, {"correction2", 0}},
+                    options.weight_decay, options.decays),
+      options_(checked("Adam", std::move(options))), decoupled_(decoupled) {}
+
+void Adam::advance() {
+  advance_correction(number(0), options_.beta1);
+  advance_correction(number(1), options_.beta2);
+}
+
+array Adam::rule(size_t index, const array& value, const array& gradient, std::vector<array>& slots) {
+  array p = value, g = gradient;
+  if (decoupled_ && options_.weight_decay != 0) p = p * (as(1, value) - rate(value) * astype(decay(index), value.dtype()));
+  else g = decayed(index, value, gradient, options_.weight_decay);
+  array& m = slots[0];
+  array& v = slots[1];
+  m = m + (g - m) * as(1 - options_.beta1, value);
+  v = v * as(options_.beta2, value) + g * g * as(1 - options_.beta2, value);
+  if (!options_.bias_correction) return p - rate(value) * (m / (sqrt(v) + as(options_.eps, value)));
+  const array c1 = astype(number(0), value.dtype()), c2 = astype(number(1), value.dtype());
+  return p - rate(value) / c1 * (m / (sqrt(v) / sqrt(c2) + as(options_.eps, value)));
+}
+
+Adamax::Adamax(Parameters parameters, AdamOptions options)
+    : RuleOptimizer(std::move(parameters), options.learning_rate, alike({"exp_avg", "exp_inf"}), {{"correction1", 0}}, options.weight_decay, options.decays),
+      options_(checked("Adamax", std::move(options))) {}
+
+void Adamax::advance() { advance_correction(number(0), options_.beta1); }
+
+array Adamax::rule(size_t index, const array& value, const array& gradient, std::vector<array>& slots) {
+  const array g = decayed(index, value, gradient, options_.weight_decay);
+  slots[0] = average(options_.beta1, slots[0], g);
+  slots[1] = maximum(slots[1] * as(options_.beta2, value), abs(g) + as(options_.eps, value));
+  const array r = options_.bias_correction ? rate(value) / astype(number(0), value.dtype()) : rate(value);
+  return value - r * (slots[0] / slots[1]);
+}
+
+RMSprop::RMSprop(Parameters parameters, RmspropOptions options)
+    : RuleOptimizer(std::move(parameters), options.learning_rate, alike(rmsprop_slots(options)), {}, options.weight_decay, options.decays),
+      options_(checked(std::move(options))) {}
+
+array RMSprop::rule(size_t index, const array& value, const array& gradient, std::vector<array>& slots) {
+  const array g = decayed(index, value, gradient, options_.weight_decay);
+  slots[0] = average(options_.alpha, slots[0], g * g);
+  array second = slots[0];
+  if (options_.centered) {
+    slots[1] = average(options_.alpha, slots[1], g);
+    second = second - slots[1] * slots[1];
+  }
+  array step_taken = g / (sqrt(second) + as(options_.eps, value));
+  if (options_.momentum != 0) step_taken = slots.back() = slots.back() * as(options_.momentum, value) + step_taken;
+  return value - rate(value) * step_taken;
+}
+
+Adagrad::Adagrad(Parameters parameters, AdagradOptions options)
+    : RuleOptimizer(std::move(parameters), options.learning_rate, alike({"sum"}, options.initial_accumulator), {}, options.weight_decay, options.decays),
+      options_(checked(std::move(options))) {}
+
+array Adagrad::rule(size_t index, const array& value, const array& gradient, std::vector<array>& slots) {
+  const array g = decayed(index, value, gradient, options_.weight_decay);
+  slots[0] = slots[0] + g * g;
+  return value - rate(value) * (g / (sqrt(slots[0]) + as(options_.eps, value)));
+}
+
+AdaDelta::AdaDelta(Parameters parameters, AdadeltaOptions options)
+    : RuleOptimizer(std::move(parameters), options.learning_rate, alike({"square_avg", "acc_delta"}), {}, options.weight_decay, options.decays),
+      options_(checked(std::move(options))) {}
+
+array AdaDelta::rule(size_t index, const array& value, const array& gradient, std::vector<array>& slots) {
+  const array g = decayed(index, value, gradient, options_.weight_decay), eps = as(options_.eps, value);
+  slots[0] = average(options_.rho, slots[0], g * g);
+  const array delta = sqrt(slots[1] + eps) / sqrt(slots[0] + eps) * g;
+  slots[1] = average(options_.rho, slots[1], delta * delta);
+  return value - rate(value) * delta;
+}
+
+}  // namespace weft::optim

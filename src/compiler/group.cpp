@@ -100,11 +100,18 @@ void Grouper::find_roots() {
 
 void Grouper::form() {
   groups_.clear();
-  readers_.clear();
+  readers_.assign(ir_.nodes.size(), {});
   by_signature_.clear();
   group_of_.assign(ir_.nodes.size(), -1);
   for (int id = ir_.size(); id-- > 0;)
     if (is_root(id)) place(id);
+}
+
+/// A new group computes what those before it read: it comes first of all.
+int Grouper::add_group(std::unique_ptr<Work> work) {
+  work->rank = -static_cast<int64_t>(groups_.size());
+  groups_.push_back(std::move(work));
+  return static_cast<int>(groups_.size()) - 1;
 }
 
 void Grouper::place(int node) {
@@ -118,9 +125,8 @@ void Grouper::request(int g, int node, std::vector<Expr> index, bool conditional
   Work& work = *groups_[static_cast<size_t>(g)];
   auto [it, fresh] = work.requests.try_emplace(node, Request{index, !conditional});
   if (fresh) {
-    readers_[node].push_back(g);
-    if (group_of_[static_cast<size_t>(node)] >= 0 && group_of_[static_cast<size_t>(node)] != g)
-      groups_[static_cast<size_t>(group_of_[static_cast<size_t>(node)])]->consumers.insert(g);
+    readers_[static_cast<size_t>(node)].push_back(g);
+    if (int producer = group_of_[static_cast<size_t>(node)]; producer >= 0) connect(producer, g);
   } else if (conditional || it->second.index != index) {
     it->second.same = false;
   }
@@ -172,8 +178,7 @@ void Grouper::collect(int g, int node, std::vector<Expr> index, bool conditional
 void Grouper::append_root(int g, Root root) {
   Work& work = *groups_[static_cast<size_t>(g)];
   group_of_[static_cast<size_t>(root.node)] = g;
-  for (int reader : readers_[root.node])
-    if (reader != g) work.consumers.insert(reader);
+  for (int reader : readers_[static_cast<size_t>(root.node)]) connect(g, reader);
   const IrNode& node = ir_[root.node];
   if (root.kind == RootKind::fold) {
     // The operand's index: the fold's own, with the inner variables put in at the folded axes.
@@ -211,9 +216,8 @@ void Grouper::begin_group(int node) {
     if (!work->group.seed_index[axis].is_constant()) work->group.domain.push_back({work->group.seed_index[axis], shape[axis], folded});
     if (!folded) root.index.push_back(work->group.seed_index[axis]);
   }
-  int g = static_cast<int>(groups_.size());
-  by_signature_[work->group.signature].push_back(g);
-  groups_.push_back(std::move(work));
+  by_signature_[work->group.signature].push_back(static_cast<int>(groups_.size()));
+  int g = add_group(std::move(work));
   append_root(g, std::move(root));
 }
 
@@ -223,11 +227,10 @@ void Grouper::place_dot(int node) {
   work->group.cx = std::make_unique<ix::Context>();
   work->group.dot = plan_dot(ir_, strides_, base_root_, dot_result_.at(node), node);
   work->group.roots.push_back({node, RootKind::full, {}});
-  int g = static_cast<int>(groups_.size());
   const DotPlan plan = work->group.dot;
-  groups_.push_back(std::move(work));
+  int g = add_group(std::move(work));
   group_of_[static_cast<size_t>(node)] = g;
-  for (int reader : readers_[node]) groups_[static_cast<size_t>(g)]->consumers.insert(reader);
+  for (int reader : readers_[static_cast<size_t>(node)]) connect(g, reader);
   for (int operand : {plan.a, plan.b, plan.bias})
     if (operand >= 0) request(g, operand, {}, true);
 }
@@ -237,10 +240,9 @@ void Grouper::place_scatter(int node) {
   work->group.kind = Group::Kind::scatter;
   work->group.cx = std::make_unique<ix::Context>();
   work->group.roots.push_back({node, RootKind::full, {}});
-  int g = static_cast<int>(groups_.size());
-  groups_.push_back(std::move(work));
+  int g = add_group(std::move(work));
   group_of_[static_cast<size_t>(node)] = g;
-  for (int reader : readers_[node]) groups_[static_cast<size_t>(g)]->consumers.insert(reader);
+  for (int reader : readers_[static_cast<size_t>(node)]) connect(g, reader);
   std::set<int> inlined;
   for (int id : sources(node, &inlined)) request(g, id, {}, true);
   groups_[static_cast<size_t>(g)]->inlined = std::move(inlined);

@@ -11,20 +11,51 @@ namespace weft::compiler {
 using graph::Op;
 using ix::Expr;
 
+/// Groups that can be reached along the edges (or against them), `from` among them, with ranks up to (down to) `limit`.
+std::vector<int> Grouper::search(int from, bool forward, int64_t limit) const {
+  const int64_t mark = ++searches_;
+  std::vector<int> found{from};
+  groups_[static_cast<size_t>(from)]->seen = mark;
+  for (size_t k = 0; k < found.size(); ++k) {
+    const Work& work = *groups_[static_cast<size_t>(found[k])];
+    for (int next : forward ? work.consumers : work.producers) {
+      const Work& w = *groups_[static_cast<size_t>(next)];
+      if (w.seen == mark || (forward ? w.rank > limit : w.rank < limit)) continue;
+      w.seen = mark;
+      found.push_back(next);
+    }
+  }
+  return found;
+}
+
 /// Is there a way from what `from` computes to what `to` reads?
 bool Grouper::reaches(int from, int to) const {
   if (from == to) return true;
-  std::vector<int> pending{from};
-  std::set<int> seen{from};
-  while (!pending.empty()) {
-    int g = pending.back();
-    pending.pop_back();
-    for (int next : groups_[static_cast<size_t>(g)]->consumers) {
-      if (next == to) return true;
-      if (seen.insert(next).second) pending.push_back(next);
-    }
+  const int64_t limit = groups_[static_cast<size_t>(to)]->rank;
+  if (groups_[static_cast<size_t>(from)]->rank > limit) return false;
+  search(from, true, limit);
+  return groups_[static_cast<size_t>(to)]->seen == searches_;
+}
+
+/// Adds an edge and keeps the ranks in topological order: only groups between the two are moved (Pearce and Kelly, "A dynamic topological sort
+/// algorithm for directed acyclic graphs", 2007).
+void Grouper::connect(int producer, int consumer) {
+  if (producer == consumer) return;
+  Work &p = *groups_[static_cast<size_t>(producer)], &c = *groups_[static_cast<size_t>(consumer)];
+  if (std::find(p.consumers.begin(), p.consumers.end(), consumer) != p.consumers.end()) return;
+  if (p.rank > c.rank) {
+    std::vector<int> before = search(producer, false, c.rank), after = search(consumer, true, p.rank);
+    auto by_rank = [&](int a, int b) { return groups_[static_cast<size_t>(a)]->rank < groups_[static_cast<size_t>(b)]->rank; };
+    std::sort(before.begin(), before.end(), by_rank);
+    std::sort(after.begin(), after.end(), by_rank);
+    before.insert(before.end(), after.begin(), after.end());
+    std::vector<int64_t> ranks;
+    for (int g : before) ranks.push_back(groups_[static_cast<size_t>(g)]->rank);
+    std::sort(ranks.begin(), ranks.end());
+    for (size_t k = 0; k < before.size(); ++k) groups_[static_cast<size_t>(before[k])]->rank = ranks[k];
   }
-  return false;
+  p.consumers.push_back(consumer);
+  c.producers.push_back(producer);
 }
 
 /// Does `index` into `shape` run through each element once as `vars` run through theirs? (Variables in any order, or their row-major number.)
@@ -112,10 +143,8 @@ bool against_the_grain(const std::vector<DomainVariable>& domain, const std::vec
 }  // namespace
 
 bool Grouper::join_consumer(int node) {
-  auto readers = readers_.find(node);
-  if (readers == readers_.end()) return false;
   // The nearest reader first: it comes last among those placed.
-  std::vector<int> candidates = readers->second;
+  std::vector<int> candidates = readers_[static_cast<size_t>(node)];
   std::sort(candidates.rbegin(), candidates.rend());
   for (int g : candidates) {
     Work& work = *groups_[static_cast<size_t>(g)];
@@ -209,7 +238,7 @@ bool Grouper::join_sibling(int node) {
   std::vector<int> candidates = sibling_candidates(node);
   if (candidates.empty()) return false;
   std::set<int> reads = sources(node);
-  const std::vector<int>& read_by = readers_[node];
+  const std::vector<int>& read_by = readers_[static_cast<size_t>(node)];
   for (int g : candidates) {
     Work& work = *groups_[static_cast<size_t>(g)];
     bool shares = volume(n.type.shape) == 1 && n.op != Op::fold;

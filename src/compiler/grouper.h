@@ -20,7 +20,10 @@ struct Work {
   Group group;
   std::map<int, Request> requests;       // roots and leaves that the group's roots read
   std::set<int> inlined;                 // nodes computed inline
-  std::set<int> consumers;               // groups that read this one's roots
+  std::vector<int> consumers;            // groups that read this one's roots, each once
+  std::vector<int> producers;            // the same edges, backwards
+  int64_t rank = 0;                      // a topological order: less than every consumer's
+  mutable int64_t seen = 0;              // the last search that came here
 };
 
 class Grouper {
@@ -46,6 +49,9 @@ class Grouper {
   void append_root(int g, Root root);
   void collect(int g, int node, std::vector<ix::Expr> index, bool conditional);
   void request(int g, int node, std::vector<ix::Expr> index, bool conditional);
+  int add_group(std::unique_ptr<Work> work);
+  void connect(int producer, int consumer);
+  std::vector<int> search(int from, bool forward, int64_t limit) const;
   bool reaches(int from, int to) const;
   std::set<int> sources(int node, std::set<int>* inlined = nullptr) const;
   bool rows_compute(int node) const;
@@ -62,7 +68,8 @@ class Grouper {
   std::set<int> cut_;  // promoted because the expression grew too long: not computed together with their readers
   std::vector<std::unique_ptr<Work>> groups_;
   std::vector<int> group_of_;
-  std::map<int, std::vector<int>> readers_;              // root → groups that read it
+  mutable int64_t searches_ = 0;
+  std::vector<std::vector<int>> readers_;                // by root: groups that read it
   std::map<std::string, std::vector<int>> by_signature_;
   std::map<int, int> dot_result_;                        // dot or bias add → dot
   std::set<int> fused_dots_;                             // dots computed as part of their bias add

@@ -111,14 +111,14 @@ void hash_shape(Hasher& h, const Shape& shape) {
 
 void hash_list(Hasher& h, const std::vector<int64_t>& v) { h.number(v.size()).bytes(v.data(), v.size() * sizeof(int64_t)); }
 
-void hash_attrs(Hasher& h, const graph::Attrs& a) {
+}  // namespace
+
+void hash(Hasher& h, const graph::Attrs& a) {
   for (const auto* list : {&a.axes, &a.axes2, &a.batch, &a.batch2, &a.start, &a.step, &a.low, &a.high}) hash_list(h, *list);
   hash_shape(h, a.shape);
   h.number(a.dtype.val).number(a.number.integral).number(a.number.i).number(a.number.f).number(a.reducer).number(a.mode);
   if (a.composite) h.text(a.composite->name).text(a.composite->key);
 }
-
-}  // namespace
 
 Digest digest(const Source& source) {
   Hasher h;
@@ -132,7 +132,7 @@ Digest digest(const Source& source) {
     if (ids.contains(node.get())) continue;
     ids[node.get()] = static_cast<int>(ids.size());
     h.number(node->op());
-    hash_attrs(h, node->attrs());
+    hash(h, node->attrs());
     h.number(node->inputs().size());
     for (const graph::Value& v : node->inputs()) h.number(ids.at(v.node.get())).number(v.index);
     for (const graph::Type& t : node->types()) {

@@ -41,6 +41,8 @@ std::string print(const Ir& ir, int node);
 /// Throws internal_error where an input does not come before its user, or a shape or dtype does not follow from the row.
 void verify(const Ir& ir);
 
+/// Everything in the attributes that may make a difference to what is computed.
+void hash(Hasher& h, const graph::Attrs& attrs);
 /// The key of a source: operators, attributes, types, layouts, updates; the same for graphs that compile alike.
 Digest digest(const Source& source);
 

@@ -20,20 +20,19 @@ namespace {
 /// Rebuilds a graph node by node: `add` returns an existing equal node, the result of a rule, or a new node.
 class Rebuilder {
  public:
-  explicit Rebuilder(const Ir& source) : source_(source) {}
+  explicit Rebuilder(Ir source) : source_(std::move(source)), map_(source_.nodes.size(), -1) {}
 
   Ir run() {
-    for (int id : source_.inputs) {
-      map_[id] = append(source_[id]);
-      out_.inputs.push_back(map_[id]);
-    }
+    auto take = [&](int id) { return std::move(source_.nodes[static_cast<size_t>(id)]); };
+    auto mapped = [&](int id) -> int& { return map_[static_cast<size_t>(id)]; };
+    for (int id : source_.inputs) out_.inputs.push_back(mapped(id) = append(take(id)));
     for (int id = 0; id < source_.size(); ++id) {
-      if (map_.contains(id)) continue;
-      IrNode node = source_[id];
-      for (int& input : node.inputs) input = map_.at(input);
-      map_[id] = add(std::move(node));
+      if (mapped(id) >= 0) continue;
+      IrNode node = take(id);
+      for (int& input : node.inputs) input = mapped(input);
+      mapped(id) = add(std::move(node));
     }
-    for (int id : source_.outputs) out_.outputs.push_back(map_.at(id));
+    for (int id : source_.outputs) out_.outputs.push_back(mapped(id));
     return sweep();
   }
 
@@ -82,13 +81,13 @@ class Rebuilder {
     out_.nodes.push_back(std::move(node));
     return out_.size() - 1;
   }
-  std::optional<int> rewrite(const IrNode& node);
+  std::optional<int> rewrite(const IrNode& node);  // `node` is not in the graph yet: rules append to that
   static Digest hash(const IrNode& node);
-  Ir sweep() const;
+  Ir sweep();
 
-  const Ir& source_;
+  Ir source_;
   Ir out_;
-  std::unordered_map<int, int> map_;
+  std::vector<int> map_;  // by id in `source_`; -1: not yet
   std::unordered_map<Digest, int> known_;
 };
 
@@ -106,7 +105,7 @@ Digest Rebuilder::hash(const IrNode& node) {
 }
 
 /// Nodes that an output needs, renumbered.
-Ir Rebuilder::sweep() const {
+Ir Rebuilder::sweep() {
   std::vector<bool> live(out_.nodes.size());
   for (int id : out_.inputs) live[static_cast<size_t>(id)] = true;
   for (int id : out_.outputs) live[static_cast<size_t>(id)] = true;
@@ -118,7 +117,7 @@ Ir Rebuilder::sweep() const {
   for (int id = 0; id < out_.size(); ++id) {
     if (!live[static_cast<size_t>(id)]) continue;
     renumbered[static_cast<size_t>(id)] = result.size();
-    result.nodes.push_back(out_[id]);
+    result.nodes.push_back(std::move(out_.nodes[static_cast<size_t>(id)]));
     for (int& input : result.nodes.back().inputs) input = renumbered[static_cast<size_t>(input)];
   }
   for (int id : out_.inputs) result.inputs.push_back(renumbered[static_cast<size_t>(id)]);
@@ -364,14 +363,13 @@ constexpr Rule rules[] = {
 
 std::optional<int> Rebuilder::rewrite(const IrNode& node) {
   if (node.op == Op::parameter || node.op == Op::constant || node.op == Op::iota) return {};
-  IrNode copy = node;  // rules append nodes: a reference into the graph would not survive
   for (const Rule& rule : rules)
-    if (auto result = rule.apply(*this, copy)) return result;
+    if (auto result = rule.apply(*this, node)) return result;
   return {};
 }
 
 }  // namespace
 
-Ir simplify(const Ir& ir) { return Rebuilder(ir).run(); }
+Ir simplify(Ir ir) { return Rebuilder(std::move(ir)).run(); }
 
 }  // namespace weft::compiler

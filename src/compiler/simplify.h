@@ -5,6 +5,6 @@
 
 namespace weft::compiler {
 
-Ir simplify(const Ir& ir);
+Ir simplify(Ir ir);
 
 }  // namespace weft::compiler

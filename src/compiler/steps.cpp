@@ -7,6 +7,7 @@
 #include <unordered_map>
 
 #include "base/error.h"
+#include "compiler/lower_memo.h"
 #include "compiler/plan.h"
 
 namespace weft::compiler {
@@ -33,7 +34,8 @@ class StepMaker {
 
  private:
   void lower(int g);
-  void lower_launch(int g, Lowered lowered);
+  void lower_launch(int g, const Lowering& lowering);
+  Lowering alone(Lowered lowered) const;
   bool merge(int g, Draft& draft);
   bool call_library(int g);
   void copy(int from, int to);
@@ -51,6 +53,7 @@ class StepMaker {
   target::Target& target_;
   const Policy& policy_;
   StepPlan plan_;
+  LoweringMemo memo_;
   std::vector<Draft> drafts_;
   std::vector<int> position_;               // by group: its draft
   std::unordered_map<Digest, size_t> kernel_numbers_;
@@ -61,17 +64,23 @@ class StepMaker {
   std::map<int, int64_t> pseudo_bytes_;
 };
 
-void StepMaker::lower_launch(int g, Lowered lowered) {
+/// Code that no other group is looked up for.
+Lowering StepMaker::alone(Lowered lowered) const {
+  auto code = std::make_shared<const Lowered>(std::move(lowered));
+  return {code, kernel::digest(code->kernel), code->params};
+}
+
+void StepMaker::lower_launch(int g, const Lowering& lowering) {
   Draft draft;
-  draft.digest = kernel::digest(lowered.kernel);
-  draft.step.name = lowered.kernel.name;
-  draft.step.work = lowered.work;
+  draft.digest = lowering.digest;
+  draft.step.name = lowering.code->kernel.name;
+  draft.step.work = lowering.code->work;
   draft.groups = {g};
-  draft.nodes.push_back(lowered.params);
-  draft.step.segments.push_back({{}, lowered.symbols, lowered.grid});
+  draft.nodes.push_back(lowering.params);
+  draft.step.segments.push_back({{}, lowering.code->symbols, lowering.code->grid});
   if (merge(g, draft)) return;
   auto [it, fresh] = kernel_numbers_.try_emplace(draft.digest, plan_.kernels.size());
-  if (fresh) plan_.kernels.push_back(std::move(lowered.kernel));
+  if (fresh) plan_.kernels.push_back(lowering.code->kernel);
   draft.step.kernel = it->second;
   position_[static_cast<size_t>(g)] = static_cast<int>(drafts_.size());
   latest_[draft.digest] = static_cast<int>(drafts_.size());
@@ -164,13 +173,13 @@ void StepMaker::lower(int g) {
     return;
   }
   LowerContext cx{ir_, grouping_, ordering_.home, ordering_.stored, target_};
-  if (group.kind == Group::Kind::rows) return lower_launch(g, lower_rows(cx, group));
+  if (group.kind == Group::Kind::rows) return lower_launch(g, memo_.rows(cx, group));
   if (group.kind == Group::Kind::dot) {
-    if (!call_library(g)) lower_launch(g, lower_dot(cx, group));
+    if (!call_library(g)) lower_launch(g, alone(lower_dot(cx, group)));
     return;
   }
   if (int source = ordering_.scatter_source[static_cast<size_t>(g)]; source >= 0) copy(home(source), home(group.roots[0].node));
-  lower_launch(g, lower_scatter(cx, group));
+  lower_launch(g, alone(lower_scatter(cx, group)));
 }
 
 /// An input that a copy at the end reads, but that is overwritten by then, or that is handed out under its old value, is saved first.

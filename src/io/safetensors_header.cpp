@@ -20,7 +20,7 @@ struct Name {
   Dtype dtype;
 };
 constexpr Name names[] = {{"BOOL", bool_}, {"U8", uint8},    {"U16", uint16},  {"U32", uint32},   {"U64", uint64},  {"I8", int8},    {"I16", int16},
-                          {"I32", int32},  {"I64", int64},   {"F16", float16}, {"BF16", bfloat16}, {"F32", float32}, {"F64", float64}};
+                          {"I32", int32},  {"I64", int64},   {"F16", float16}, {"BF16", bfloat16}, {"F32", float32}, {"F64", float64}, {"C64", complex64}};
 
 std::string printable(std::string_view text) { return json(std::string(text)).dump(-1, ' ', true, json::error_handler_t::replace); }
 
@@ -89,7 +89,7 @@ class Reader {
     const std::string text = value.get<std::string>();
     for (const auto& known : names)
       if (text == known.text) return known.dtype;
-    fail_at(file_, "tensor " + printable(name) + " has dtype " + printable(text) + ", which Weft does not have (it reads BOOL, U8 to U64, I8 to I64, F16, BF16, F32, F64)",
+    fail_at(file_, "tensor " + printable(name) + " has dtype " + printable(text) + ", which Weft does not have (it reads BOOL, U8 to U64, I8 to I64, F16, BF16, F32, F64, C64)",
             place(text_, name));
   }
 

@@ -1,26 +1,17 @@
 #include <doctest/doctest.h>
 
-#include <unistd.h>
-
 #include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <map>
 
+#include "io/folder.h"
 #include "weft/io.h"
 #include "weft/ops.h"
 
 using namespace weft;
 
 namespace {
-
-/// A folder of its own, gone at the end.
-struct Folder {
-  std::filesystem::path path = std::filesystem::temp_directory_path() / ("weft_io_" + std::to_string(::getpid()));
-  Folder() { std::filesystem::create_directories(path); }
-  ~Folder() { std::filesystem::remove_all(path); }
-  std::string operator/(const std::string& name) const { return (path / name).string(); }
-};
 
 std::string file_of(const std::string& header, const std::string& data = "") {
   std::string out(8, '\0');
@@ -188,7 +179,7 @@ TEST_CASE("malformed: sizes and places") {
   CHECK(refusal(file_of("{" + entry("a", "U8", "[2]", "[0,2]") + "," + entry("b", "U8", "[2]", "[1,3]") + "}", "xyz")).find("\"b\": its data overlaps") != std::string::npos);
   CHECK(refusal(file_of("{" + entry("a", "U8", "[1]", "[0,1]") + "," + entry("b", "U8", "[1]", "[2,3]") + "}", "xyz")).find("\"b\": its data leaves a gap") != std::string::npos);
   CHECK(refusal(one("U8", "[1]", "[1,2]", "xy")).find("leaves a gap") != std::string::npos);
-  CHECK(refusal(one("BOOL", "[3]", "[0,3]", std::string("\0\1\2", 3))).starts_with("a BOOL that is neither 0 nor 1, at byte "));
+  CHECK(refusal(one("BOOL", "[3]", "[0,3]", std::string("\0\1\2", 3))).starts_with("a bool that is neither 0 nor 1, at byte "));
 }
 
 TEST_CASE("files that cannot be read or written are named with the reason") {

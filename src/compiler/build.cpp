@@ -110,6 +110,7 @@ void CompiledProgram::count() {
     if (step.kind == Step::Kind::copy) ++stats_.copies;
   }
   stats_.arena_bytes = steps_.arena_bytes;
+  stats_.live_bytes = steps_.live_bytes;
 }
 
 void CompiledProgram::check_inputs(std::span<const graph::Storage> inputs, std::span<const int64_t> symbols) const {
@@ -200,7 +201,7 @@ void CompiledProgram::execute(const Step& step, Runner& r) const {
 }
 
 std::string CompiledProgram::print_plan() const {
-  std::string text = fmt::format("arena {} bytes, {} launches, {} library calls, {} copies\n", steps_.arena_bytes, stats_.launches, stats_.library_calls, stats_.copies);
+  std::string text = fmt::format("arena {} bytes ({} alive), {} launches, {} library calls, {} copies\n", steps_.arena_bytes, steps_.live_bytes, stats_.launches, stats_.library_calls, stats_.copies);
   text += fmt::format("{} nodes, {} kernels; ms: simplify {:.2f}, group {:.2f}, lower {:.2f}, code {:.2f}\n", ir_.size(), steps_.kernels.size(),
                       stats_.simplify_ms, stats_.group_ms, stats_.lower_ms, stats_.compile_ms);
   auto name = [](const Place& p) {

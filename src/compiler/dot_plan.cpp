@@ -127,7 +127,7 @@ std::optional<int> bias_add(const Ir& ir, const std::vector<std::vector<int>>& u
 DotPlan plan_dot(const Ir& ir, const std::vector<Strides>& strides, const std::vector<bool>& roots, int dot, int result) {
   const IrNode& node = ir[dot];
   auto a = view_of(ir, strides, roots, node.inputs[0]), b = view_of(ir, strides, roots, node.inputs[1]);
-  check(a && b, "plan_dot", "an operand is not a strided view: " + print(ir, dot));
+  if (!a || !b) throw_internal("plan_dot", "an operand is not a strided view: " + print(ir, dot));
   const Strides& c = strides[static_cast<size_t>(result)];
   const Shape &sa = ir[node.inputs[0]].type.shape, &sb = ir[node.inputs[1]].type.shape;
   const graph::Attrs& at = node.attrs;
@@ -145,7 +145,7 @@ DotPlan plan_dot(const Ir& ir, const std::vector<Strides>& strides, const std::v
 
   batch = merged(batch);
   std::vector<Axis> contracted = merged(k);
-  check(contracted.size() <= 1, "plan_dot", "contracted axes do not lie together: " + print(ir, dot));
+  if (contracted.size() > 1) throw_internal("plan_dot", "contracted axes do not lie together: " + print(ir, dot));
   Axis km = contracted.empty() ? Axis{1, 0, 0, 0} : contracted[0];
   Axis mm = split_last(merged(m), batch), nm = split_last(merged(n), batch);
   batch = merged(batch);

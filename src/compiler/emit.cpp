@@ -111,7 +111,7 @@ Value Emitter::index_value(Expr e) {
         v = b_.add(b_.arange(width_), spread(lanes_.base));
       } else {
         auto it = bound_.find(e.get());
-        check(it != bound_.end(), "emit", "an index variable is not bound: " + ix::to_string(e));
+        if (it == bound_.end()) throw_internal("emit", "an index variable is not bound: " + ix::to_string(e));
         return it->second;
       }
       break;
@@ -281,7 +281,7 @@ void Emitter::store(int node, const std::vector<Expr>& index, Value v, bool stre
   Expr offset = ix::linear(*group_.cx, index, cx_.grouping.strides[static_cast<size_t>(node)]);
   Value stored = b_.cast(v, dtype);
   if (!on_lanes(offset)) {
-    check(b_.type(stored).rank() == 0, "emit", "a tile is stored to one element: " + print(cx_.ir, node));
+    if (b_.type(stored).rank() != 0) throw_internal("emit", "a tile is stored to one element: " + print(cx_.ir, node));
     b_.store(ref, stored, index_value(offset), {});
   } else if (auto form = lane_form(offset)) {
     int64_t stride = form->coefficients[0];

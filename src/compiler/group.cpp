@@ -169,7 +169,7 @@ void Grouper::collect(int g, int node, std::vector<Expr> index, bool conditional
     } else if (n.op == Op::random_bits) {
       pending.emplace_back(n.inputs[0], std::vector<Expr>{cx.constant(0)}, true);
     } else {
-      check(is_elementwise(n.op) || n.inputs.empty(), "group", "cannot be computed inline: " + print(ir_, id));
+      if (!is_elementwise(n.op) && !n.inputs.empty()) throw_internal("group", "cannot be computed inline: " + print(ir_, id));
       for (int input : n.inputs) pending.emplace_back(input, at, guarded);
     }
   }

@@ -16,6 +16,9 @@ Ir import(const Source& source) {
   graph::Graph inlined = graph::inline_composites(source.graph);
   Ir ir;
   std::unordered_map<const graph::Node*, int> ids;
+  const auto nodes = graph::topological(inlined.outputs);
+  ids.reserve(nodes.size());
+  ir.nodes.reserve(nodes.size() + inlined.inputs.size());
   for (const graph::Value& input : inlined.inputs) {
     check(!ids.contains(input.node.get()), "import", "an input appears twice");
     ids[input.node.get()] = ir.size();
@@ -24,7 +27,7 @@ Ir import(const Source& source) {
     bool plain = k >= source.layouts.size() || source.layouts[k].strides.empty() || is_row_major(input.shape(), source.layouts[k].strides);
     ir.nodes.push_back({Op::parameter, {}, input.node->attrs(), input.type(), plain});
   }
-  for (const auto& node : graph::topological(inlined.outputs)) {
+  for (const auto& node : nodes) {
     if (ids.contains(node.get())) continue;
     check(node->op() != Op::parameter && !node->storage(0), "import", "a leaf is not among the graph's inputs");
     check(node->outputs() == 1, "import", "a primitive with several results");

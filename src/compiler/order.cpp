@@ -38,6 +38,7 @@ class Orderer {
   const Policy& policy_;
   Ordering out_;
   std::vector<std::vector<int>> readers_;     // by node: groups that read it
+  std::vector<int> handed_out_;               // by node: how many outputs lie in its memory
   std::vector<std::set<int>> before_, next_;  // by group
 };
 
@@ -63,7 +64,11 @@ void Orderer::memory() {
     for (int node : group.reads) out_.stored[static_cast<size_t>(node)] = true;
   for (const Group& group : grouping_.groups)
     if (group.kind != Group::Kind::rows) out_.stored[static_cast<size_t>(group.roots[0].node)] = true;
-  for (int id : ir_.outputs) out_.stored[static_cast<size_t>(output_node(ir_, id))] = true;
+  handed_out_.assign(ir_.nodes.size(), 0);
+  for (int id : ir_.outputs) {
+    out_.stored[static_cast<size_t>(output_node(ir_, id))] = true;
+    ++handed_out_[static_cast<size_t>(output_node(ir_, id))];
+  }
 }
 
 bool Orderer::reaches(int from, int to) const {
@@ -113,9 +118,8 @@ void Orderer::update(const Update& update) {
   int output = ir_.outputs[static_cast<size_t>(update.output)], input = ir_.inputs[static_cast<size_t>(update.input)];
   if (output == input) return;
   // Another output that is the old value needs a copy of its own: such an input is not overwritten before the end.
-  bool passed_on = false;
-  for (size_t k = 0; k < ir_.outputs.size(); ++k)
-    passed_on = passed_on || (static_cast<int>(k) != update.output && output_node(ir_, ir_.outputs[k]) == input);
+  const bool itself = output_node(ir_, output) == input;
+  const bool passed_on = handed_out_[static_cast<size_t>(input)] > (itself ? 1 : 0);
   if (!passed_on && in_place(output, input)) {
     int g = grouping_.group_of[static_cast<size_t>(output)];
     out_.home[static_cast<size_t>(output)] = input;

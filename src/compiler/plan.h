@@ -11,6 +11,9 @@ struct Lifetime {
   int64_t offset = -1;
 };
 
+/// The most bytes that are alive at one step: no placement takes less.
+int64_t live_bytes(const std::vector<Lifetime>& buffers);
+
 /// Places the largest first, each at the lowest free offset (greedy strip packing, arXiv:1804.10001); multiples of 64 bytes. Returns the arena's size.
 int64_t place(std::vector<Lifetime>& buffers);
 

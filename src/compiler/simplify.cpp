@@ -23,6 +23,8 @@ class Rebuilder {
   explicit Rebuilder(Ir source) : source_(std::move(source)), map_(source_.nodes.size(), -1) {}
 
   Ir run() {
+    out_.nodes.reserve(source_.nodes.size());
+    known_.reserve(source_.nodes.size());
     auto take = [&](int id) { return std::move(source_.nodes[static_cast<size_t>(id)]); };
     auto mapped = [&](int id) -> int& { return map_[static_cast<size_t>(id)]; };
     for (int id : source_.inputs) out_.inputs.push_back(mapped(id) = append(take(id)));
@@ -113,6 +115,7 @@ Ir Rebuilder::sweep() {
     if (live[static_cast<size_t>(id)])
       for (int input : out_[id].inputs) live[static_cast<size_t>(input)] = true;
   Ir result;
+  result.nodes.reserve(out_.nodes.size());
   std::vector<int> renumbered(out_.nodes.size(), -1);
   for (int id = 0; id < out_.size(); ++id) {
     if (!live[static_cast<size_t>(id)]) continue;

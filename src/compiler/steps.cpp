@@ -245,6 +245,7 @@ void StepMaker::plan_arena() {
       }
   std::vector<Lifetime> list;
   for (const auto& [node, lifetime] : lifetimes) list.push_back(lifetime);
+  plan_.live_bytes = live_bytes(list);
   plan_.arena_bytes = weft::compiler::place(list);
   size_t k = 0;
   for (const auto& [node, lifetime] : lifetimes) places_[node] = {Place::In::arena, 0, list[k++].offset};

@@ -48,6 +48,7 @@ struct StepPlan {
   std::vector<kernel::Kernel> kernels;  // distinct, in order of first use
   std::vector<OutputPlan> outputs;
   int64_t arena_bytes = 0;
+  int64_t live_bytes = 0;  // the most of the arena that is in use at one step
 };
 
 StepPlan make_steps(const Ir& ir, Grouping& grouping, const Ordering& ordering, target::Target& target, const Policy& policy);

@@ -133,7 +133,7 @@ Values substitute(std::span<const Value> outputs, std::span<const Value> from, s
   Replacements new_values;
   std::unordered_set<const Node*> stop;
   for (size_t k = 0; k < from.size(); ++k) {
-    check(from[k].type() == to[k].type(), "substitute", "a value of type " + to_string(to[k].type()) + " for one of type " + to_string(from[k].type()));
+    if (!(from[k].type() == to[k].type())) throw_internal("substitute", "a value of type " + to_string(to[k].type()) + " for one of type " + to_string(from[k].type()));
     new_values.set(from[k], to[k]);
     if (from[k].node->outputs() == 1) stop.insert(from[k].node.get());
   }

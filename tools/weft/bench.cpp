@@ -145,7 +145,8 @@ void compile_times(const BenchOptions& o) {
     }
     Row("compile_gpt_step", o).whole("layers", layers).number("trace_ms", total - least.simplify_ms - least.group_ms - least.lower_ms)
         .number("simplify_ms", least.simplify_ms).number("group_ms", least.group_ms).number("lower_ms", least.lower_ms).number("ms", total)
-        .whole("steps", least.count()).print();
+        .whole("steps", least.count()).number("arena_mb", static_cast<double>(least.arena_bytes) / 1e6).number("live_mb", static_cast<double>(least.live_bytes) / 1e6)
+        .print();
   }
   compiler::set_default_target(before);
 }

@@ -48,12 +48,23 @@ constexpr int host_split_limit = 4096;
 
 array row(const array& keys, int index) { return reshape(slice(keys, {index, 0}, {index + 1, 2}), {2}); }
 
+// Inside of vmap, every element of the batch gets a key of its own, outermost map first.
+array per_element(const array& key, detail::Trace* trace) {
+  if (!trace) return key;
+  const array outside = per_element(key, trace->outer());
+  if (trace->kind() != detail::Trace::Kind::batch) return outside;
+  const array keys = random::split(outside, static_cast<int>(static_cast<int64_t>(trace->extent())));
+  const graph::Value placeholder = graph::parameter({{2}, uint32});
+  trace->map_key(placeholder, keys.value());
+  return array(placeholder);
+}
+
 // The next key of the default sequence: splits, keeps the first half, returns the second.
 array next_key() {
   ++implicit_uses;
   auto [kept, drawn] = random::split(default_key());
   default_key() = kept;
-  return drawn;
+  return per_element(drawn, detail::Trace::current());
 }
 
 array words(const char* op, const Shape& shape, const std::optional<array>& key, const StreamOrDevice& s) {

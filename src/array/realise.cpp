@@ -7,6 +7,7 @@
 #include "base/error.h"
 #include "compiler/program.h"
 #include "graph/build.h"
+#include "graph/derive.h"
 
 namespace weft::detail {
 namespace {
@@ -52,8 +53,8 @@ bool depends_on_trace(const graph::Value& value) {
     found = found || watched.contains(node);
     if (node->storage(0)) continue;
     if (node->op() == graph::Op::parameter)
-      throw_invalid("eval", "this value depends on an argument or on state of a function that is being compiled: it is not known while the "
-                            "function is traced; return it instead, or look at it outside of the compiled function");
+      throw_invalid("eval", "this value depends on an argument or on state of a function that is being compiled or mapped: it is not known while the "
+                            "function is traced; return it instead, or look at it outside of the function");
     for (const graph::Value& input : node->inputs())
       if (seen.insert(input.node.get()).second) stack.push_back(input.node.get());
   }
@@ -79,12 +80,6 @@ Trace::Trace(Kind kind) : kind_(kind), outer_(innermost) { innermost = this; }
 Trace::~Trace() { innermost = outer_; }
 Trace* Trace::current() { return innermost; }
 
-graph::Value alias(const graph::Value& value) {
-  graph::Attrs attrs;
-  attrs.shape = value.shape();
-  return graph::make(graph::Op::reshape, {value}, std::move(attrs));
-}
-
 const Number* constant_number(const graph::Value& value) {
   return value.node->op() == graph::Op::constant ? &value.node->attrs().number : nullptr;
 }
@@ -103,7 +98,7 @@ void realise_all(std::span<const graph::Value> values) {
 
 graph::Storage realise(const graph::Value& value) {
   if (!stored(value) && value.node->op() != graph::Op::constant && innermost && depends_on_trace(value)) {
-    const graph::Value copy = alias(value);
+    const graph::Value copy = graph::alias(value);
     compiler::evaluate(std::span(&copy, 1));
     innermost->keep(copy);
     const graph::Storage storage = storage_of(copy);

@@ -20,10 +20,10 @@ const Number* constant_number(const graph::Value& value);
 /// Lives while a transform runs a user's function on the calling thread. Traces nest.
 ///
 /// differentiate: values that depend on a watched one are computed on a copy of the graph's end when somebody looks at them, so that derivatives still find the
-/// graph; the data lives until the trace ends. compile: values that depend on a parameter cannot be looked at.
+/// graph; the data lives until the trace ends. compile, batch: values that depend on a parameter cannot be looked at.
 class Trace {
  public:
-  enum class Kind { differentiate, compile };
+  enum class Kind { differentiate, compile, batch };
   explicit Trace(Kind kind);
   ~Trace();
   Trace(const Trace&) = delete;
@@ -35,15 +35,23 @@ class Trace {
   Trace* outer() const { return outer_; }
   const graph::Values& watched() const { return watched_; }
 
+  /// batch: the mapped arguments. A random key that is drawn from the default sequence inside is split for the batch, and joins them.
+  void set_extent(Dim extent) { extent_ = extent; }
+  const Dim& extent() const { return extent_; }
+  void map_key(graph::Value placeholder, graph::Value keys) {
+    key_placeholders_.push_back(std::move(placeholder));
+    keys_.push_back(std::move(keys));
+  }
+  const graph::Values& key_placeholders() const { return key_placeholders_; }
+  const graph::Values& keys() const { return keys_; }
+
   static Trace* current();  // innermost of the calling thread, or null
 
  private:
   Kind kind_;
   Trace* outer_;
-  graph::Values watched_, kept_;
+  graph::Values watched_, kept_, key_placeholders_, keys_;
+  Dim extent_;
 };
-
-/// A new node with the same value: an identity that derivatives can tell from `value` itself.
-graph::Value alias(const graph::Value& value);
 
 }  // namespace weft::detail

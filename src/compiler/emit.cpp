@@ -223,9 +223,14 @@ Value Emitter::gather(int node, const std::vector<Expr>& index, Expr valid) {
 Value Emitter::random_bits(int node, const std::vector<Expr>& index, Expr valid) {
   const IrNode& n = cx_.ir[node];
   ix::Context& icx = *group_.cx;
-  int64_t words = volume(n.type.shape), half = words / 2, odd = words % 2;
-  Expr at = ix::linear(icx, index, row_major_strides(n.type.shape));
-  Value key0 = value(n.inputs[0], {icx.constant(0)}, valid), key1 = value(n.inputs[0], {icx.constant(1)}, valid);
+  int64_t words = volume(n.attrs.shape), half = words / 2, odd = words % 2;
+  auto lead = static_cast<std::ptrdiff_t>(index.size() - n.attrs.shape.size());  // axes of the keys
+  Expr at = ix::linear(icx, std::vector<Expr>(index.begin() + lead, index.end()), row_major_strides(n.attrs.shape));
+  std::vector<Expr> word(index.begin(), index.begin() + lead);
+  word.push_back(icx.constant(0));
+  Value key0 = value(n.inputs[0], word, valid);
+  word.back() = icx.constant(1);
+  Value key1 = value(n.inputs[0], word, valid);
   Value i = index_value(at), cut = b_.index(half + odd);
   Value first = b_.lt(i, cut);
   Value low = b_.select(first, i, b_.sub(i, cut));

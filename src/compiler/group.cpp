@@ -167,7 +167,9 @@ void Grouper::collect(int g, int node, std::vector<Expr> index, bool conditional
       }
       pending.emplace_back(n.inputs[0], std::move(inside), true);
     } else if (n.op == Op::random_bits) {
-      pending.emplace_back(n.inputs[0], std::vector<Expr>{cx.constant(0)}, true);
+      std::vector<Expr> word(at.begin(), at.end() - static_cast<std::ptrdiff_t>(n.attrs.shape.size()));
+      word.push_back(cx.constant(0));
+      pending.emplace_back(n.inputs[0], std::move(word), true);
     } else {
       if (!is_elementwise(n.op) && !n.inputs.empty()) throw_internal("group", "cannot be computed inline: " + print(ir_, id));
       for (int input : n.inputs) pending.emplace_back(input, at, guarded);

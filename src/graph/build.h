@@ -70,7 +70,7 @@ Value take(const Value& v, const Value& indices, int axis);
 /// v with updates (indices' shape, then the slice's) put or added at the indices; out-of-range updates are dropped. Repeated indices: `add` adds all of them in
 /// order, `set` keeps the last one.
 Value scatter(ScatterMode mode, const Value& v, const Values& indices, const Value& updates, std::vector<int64_t> axes);
-/// uint32 words of MLX's Threefry layout for key[2] (uint32): notes at the row.
+/// uint32 words of MLX's Threefry layout for key[2] (uint32), or an array of `shape` for each of key[…, 2]: notes at the row.
 Value random_bits(const Value& key, const Shape& shape);
 
 Values composite(std::shared_ptr<const Composite> region, Values inputs);

@@ -38,7 +38,7 @@ void require_float(const char* op, const Value& v) {
 }
 
 Value region(std::string name, std::string key, std::function<Values(In)> body, std::function<Values(In, In, In)> vjp, Values inputs) {
-  return composite(std::make_shared<Composite>(Composite{std::move(name), std::move(key), std::move(body), std::move(vjp)}), std::move(inputs))[0];
+  return composite(std::make_shared<Composite>(Composite{std::move(name), std::move(key), std::move(body), std::move(vjp), {}, {}}), std::move(inputs))[0];
 }
 
 Axes checked_axes(const char* op, Axes axes, const Value& v) {

@@ -61,12 +61,17 @@ struct Value {
 using Values = std::vector<Value>;
 
 /// A region with a name. `body` builds the meaning from the inputs in primitives (or other composites); it must depend on nothing else but the
-/// inputs and `key`. `vjp`, where given, replaces differentiation through the body: one cotangent for each input (empty: none flows).
+/// inputs and `key`. The rules, where given, replace what follows from the body:
+///   vjp   one cotangent for each input (empty: none flows)
+///   jvp   one tangent for each output (empty: zero)
+///   vmap  as a row's: inputs with axes[k] >= 0 carry a batch axis there, the results carry theirs in front
 struct Composite {
   std::string name;
   std::string key;  // everything beside the inputs' types that the body depends on, as text: part of the structural hash
   std::function<Values(std::span<const Value> inputs)> body;
   std::function<Values(std::span<const Value> inputs, std::span<const Value> outputs, std::span<const Value> cotangents)> vjp;
+  std::function<Values(std::span<const Value> inputs, std::span<const Value> outputs, std::span<const Value> tangents)> jvp = {};
+  std::function<Values(std::span<const Value> inputs, std::span<const int> axes)> vmap = {};
 };
 
 /// Which fields an operator reads is said beside its row; all others stay empty.
@@ -131,6 +136,8 @@ struct Graph {
 
 /// Nodes that `outputs` need, inputs before users, each once; leaves (parameters, nodes with storage) included.
 std::vector<std::shared_ptr<Node>> topological(std::span<const Value> outputs);
+/// The same without the nodes of `stop_at` and what is only reached through them.
+std::vector<std::shared_ptr<Node>> topological(std::span<const Value> outputs, std::span<const Value> stop_at);
 /// Composites replaced by their bodies, all the way down, and nodes rebuilt where an input changed.
 Graph inline_composites(const Graph& graph);
 /// `outputs` with each of `from` replaced by the value of `to` at the same place.

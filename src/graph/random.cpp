@@ -2,7 +2,10 @@
 //
 // N words in row-major order, h = N / 2, o = N mod 2. For i < h, threefry(key, (i, i + h + o)) gives words i and i + h + o; where N is odd,
 // word h is the first word of threefry(key, (h, 0)).
+//
+// A key may have axes in front of its two words: then each key draws an array of attrs.shape for itself, and the result has those axes in front.
 #include <array>
+#include <tuple>
 
 #include "base/error.h"
 #include "graph/rows.h"
@@ -11,9 +14,12 @@ namespace weft::graph {
 namespace {
 
 std::vector<Shape> random_shape(const Attrs& attrs, TypeSpan in) {
-  if (in[0].shape != Shape{2}) throw_invalid("random_bits", "the key must be two words, got " + to_string(in[0]));
+  const Shape& keys = in[0].shape;
+  if (keys.empty() || !(keys.back() == 2)) throw_invalid("random_bits", "the key must be two words, got " + to_string(in[0]));
   if (!is_static(attrs.shape)) throw_invalid("random_bits", "the shape must be static, got " + weft::to_string(attrs.shape) + ": draw at the bound and slice");
-  return {attrs.shape};
+  Shape out(keys.begin(), keys.end() - 1);
+  out.insert(out.end(), attrs.shape.begin(), attrs.shape.end());
+  return {out};
 }
 
 std::vector<Dtype> random_dtype(const Attrs&, TypeSpan in) {
@@ -21,32 +27,31 @@ std::vector<Dtype> random_dtype(const Attrs&, TypeSpan in) {
   return {uint32};
 }
 
-/// Each key draws for itself: the words of one key depend on how many it draws.
-Values random_vmap(const Node& node, ValueSpan x, std::span<const int> axes) {
-  const Dim extent = batch_extent(x, axes);
-  if (!extent.is_static()) throw_invalid("random_bits", "keys cannot be batched along a symbolic axis");
-  const Value keys = to_front(x[0], axes[0]);
-  if (extent == 0) return {full(prepend(extent, node.attrs().shape), uint32, Number::of_int(0))};
-  Values parts;
-  for (int64_t k = 0; k < extent; ++k) parts.push_back(expand_dims(random_bits(reshape(slice_axis(keys, 0, k, 1), {2}), node.attrs().shape), {0}));
-  return {concat(parts, 0)};
+Values random_vmap(const Node& node, ValueSpan x, std::span<const int> axes) { return {random_bits(to_front(x[0], axes[0]), node.attrs().shape)}; }
+
+/// Keys may be split; what one key draws stays whole.
+Factors random_factors(const Attrs&, TypeSpan in, TypeSpan out) {
+  const int keys = in[0].rank() - 1;
+  Factors f{{factors_from(0, keys)}, {factors_from(0, keys)}};
+  f.inputs[0].push_back(-1);
+  f.outputs[0].resize(out[0].shape.size(), -1);
+  return f;
 }
 
-Factors random_factors(const Attrs&, TypeSpan, TypeSpan out) { return {{{-1}}, {std::vector<int>(out[0].shape.size(), -1)}}; }
-
-std::vector<HostTensor> random_reference(const Attrs&, std::span<const HostTensor> in, TypeSpan out) {
+std::vector<HostTensor> random_reference(const Attrs& attrs, std::span<const HostTensor> in, TypeSpan out) {
   HostTensor result = host(out[0]);
-  const int64_t n = static_cast<int64_t>(result.data.size()), half = n / 2, odd = n % 2;
-  const auto words = [&](int64_t a, int64_t b) {
-    const Number args[] = {in[0].data[0], in[0].data[1], Number::of_int(a), Number::of_int(b)};
-    return std::pair(kernel::reference(kernel::ScalarOp::threefry0, uint32, args), kernel::reference(kernel::ScalarOp::threefry1, uint32, args));
-  };
-  for (int64_t i = 0; i < half; ++i) {
-    const auto [first, second] = words(i, i + half + odd);
-    result.data[static_cast<size_t>(i)] = first;
-    result.data[static_cast<size_t>(i + half + odd)] = second;
+  int64_t n = 1;
+  for (const Dim& d : attrs.shape) n *= d.bound();
+  const int64_t half = n / 2, odd = n % 2;
+  for (size_t k = 0; n > 0 && k < result.data.size() / static_cast<size_t>(n); ++k) {
+    Number* const drawn = &result.data[k * static_cast<size_t>(n)];
+    const auto words = [&](int64_t a, int64_t b) {
+      const Number args[] = {in[0].data[2 * k], in[0].data[2 * k + 1], Number::of_int(a), Number::of_int(b)};
+      return std::pair(kernel::reference(kernel::ScalarOp::threefry0, uint32, args), kernel::reference(kernel::ScalarOp::threefry1, uint32, args));
+    };
+    for (int64_t i = 0; i < half; ++i) std::tie(drawn[i], drawn[i + half + odd]) = words(i, i + half + odd);
+    if (odd) drawn[half] = words(half, 0).first;
   }
-  if (odd) result.data[static_cast<size_t>(half)] = words(half, 0).first;
   return {result};
 }
 

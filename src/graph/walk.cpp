@@ -121,6 +121,12 @@ std::vector<std::shared_ptr<Node>> topological(std::span<const Value> outputs) {
   return reach(outputs, [](const Node&) { return false; });
 }
 
+std::vector<std::shared_ptr<Node>> topological(std::span<const Value> outputs, std::span<const Value> stop_at) {
+  std::unordered_set<const Node*> stop;
+  for (const Value& v : stop_at) stop.insert(v.node.get());
+  return reach(outputs, [&](const Node& node) { return stop.contains(&node); });
+}
+
 Graph inline_composites(const Graph& graph) {
   Graph result = graph;
   while (expand_once(result.outputs)) {

@@ -1,5 +1,5 @@
-// weft/transforms.h: the transforms on function objects. The arguments that a gradient is asked for reach the function as aliases: nodes of their own, so that an array
-// that is passed twice, or also captured, is told apart; and ordinary differentiable nodes, so that gradients nest.
+// weft/transforms.h: gradients and directional derivatives. The arguments that a derivative is asked for reach the function as aliases: nodes of their own, so that an array
+// that is passed twice, or also captured, is told apart; and ordinary differentiable nodes, so that derivatives nest.
 #include "weft/transforms.h"
 
 #include <algorithm>
@@ -7,20 +7,57 @@
 #include "array/op_support.h"
 #include "array/realise.h"
 #include "base/error.h"
-#include "transforms/grad.h"
+#include "transforms/watched.h"
 
 namespace weft {
+
+using transforms::as_array_function;
+using transforms::filled;
+using transforms::Watched;
+
 namespace {
 
 using detail::describe;
 
-void require_float(const char* op, const char* what, const array& a) {
-  if (!is_float(a.dtype())) throw_invalid(op, std::string(what) + " must be of a floating type, got " + describe(a) + ": convert it with astype");
-}
-
 void require_scalar(const char* op, const array& value) {
   if (value.ndim() != 0) throw_invalid(op, "the function must return a scalar, shape (), to have a gradient; it returned " + describe(value));
-  require_float(op, "the value", value);
+  transforms::require_float(op, "the value", value);
+}
+
+std::vector<array> scalar_gradients(const array& value, const graph::Values& targets, bool nested) {
+  const graph::Value root = value.value(), one = graph::full_like(root, 1);
+  return filled(graph::pull_back(std::span(&root, 1), std::span(&one, 1), targets, nested), targets);
+}
+
+std::pair<std::vector<array>, std::vector<array>> value_and_gradients(const char* op, const ArrayFunction& fun, const std::vector<int>& argnums,
+                                                                      const std::vector<array>& arguments) {
+  Watched watched(op, arguments, argnums);
+  std::vector<array> values = fun(watched.arguments());
+  if (values.empty()) throw_invalid(op, "the function returned nothing: its first result is the value to differentiate");
+  require_scalar(op, values[0]);
+  std::vector<array> gradients = scalar_gradients(values[0], watched.targets(), false);
+  return {std::move(values), std::move(gradients)};
+}
+
+void require_counts(const char* op, const char* what, size_t given, const char* of, size_t expected) {
+  if (given != expected) throw_invalid(op, std::to_string(expected) + " " + of + ", but " + std::to_string(given) + " " + what + " were given: one is needed for each");
+}
+
+/// The direction in the dtype of what it belongs to; empty where that has no derivative.
+graph::Value direction(const char* op, const char* what, const char* of, size_t k, const array& given, const array& value) {
+  if (value.shape() != given.shape())
+    throw_invalid(op, std::string(what) + " " + std::to_string(k) + ", " + describe(given) + ", must have the shape of its " + of + ", " + describe(value));
+  return is_float(value.dtype()) ? detail::to_dtype(given.value(), value.dtype()) : graph::Value{};
+}
+
+}  // namespace
+
+// ---- what the transforms share: transforms/watched.h ----
+
+namespace transforms {
+
+void require_float(const char* op, const char* what, const array& a) {
+  if (!is_float(a.dtype())) throw_invalid(op, std::string(what) + " must be of a floating type, got " + describe(a) + ": convert it with astype");
 }
 
 std::vector<size_t> checked_argnums(const char* op, const std::vector<int>& argnums, size_t count) {
@@ -36,96 +73,109 @@ std::vector<size_t> checked_argnums(const char* op, const std::vector<int>& argn
   return result;
 }
 
-// One array a target; zeros where nothing flowed.
-std::vector<array> filled(const graph::Values& cotangents, const graph::Values& targets) {
+std::vector<array> filled(const graph::Values& derivatives, const graph::Values& of) {
   std::vector<array> result;
-  for (size_t k = 0; k < targets.size(); ++k) result.emplace_back(cotangents[k] ? cotangents[k] : graph::zeros_like(targets[k]));
+  for (size_t k = 0; k < of.size(); ++k) result.emplace_back(derivatives[k] ? derivatives[k] : graph::zeros_like(of[k]));
   return result;
 }
 
-std::vector<array> scalar_gradients(const array& value, const graph::Values& targets) {
-  const graph::Value root = value.value(), one = graph::full_like(root, 1);
-  return filled(transforms::pull_back(std::span(&root, 1), std::span(&one, 1), targets), targets);
+graph::Values values_of(const std::vector<array>& arrays) {
+  graph::Values values;
+  for (const array& a : arrays) values.push_back(a.value());
+  return values;
 }
 
-std::pair<std::vector<array>, std::vector<array>> value_and_gradients(const char* op, const ArrayFunction& fun, const std::vector<int>& argnums,
-                                                                      const std::vector<array>& arguments) {
-  detail::Trace trace(detail::Trace::Kind::differentiate);
-  std::vector<array> inputs = arguments;
-  graph::Values targets;
+Watched::Watched(const char* op, const std::vector<array>& arguments, const std::vector<int>& argnums)
+    : trace_(detail::Trace::Kind::differentiate), arguments_(arguments) {
   for (size_t n : checked_argnums(op, argnums, arguments.size())) {
     require_float(op, ("argument " + std::to_string(n)).c_str(), arguments[n]);
-    targets.push_back(detail::alias(arguments[n].value()));
-    trace.watch(targets.back());
-    inputs[n] = array(targets.back());
+    watch(n);
   }
-  std::vector<array> values = fun(inputs);
-  if (values.empty()) throw_invalid(op, "the function returned nothing: its first result is the value to differentiate");
-  require_scalar(op, values[0]);
-  std::vector<array> gradients = scalar_gradients(values[0], targets);
-  return {std::move(values), std::move(gradients)};
+}
+
+Watched::Watched(const std::vector<array>& arguments) : trace_(detail::Trace::Kind::differentiate), arguments_(arguments) {
+  for (size_t n = 0; n < arguments.size(); ++n) watch(n);
+}
+
+void Watched::watch(size_t n) {
+  targets_.push_back(graph::alias(arguments_[n].value()));
+  trace_.watch(targets_.back());
+  arguments_[n] = array(targets_.back());
 }
 
 ArrayFunction as_array_function(const ScalarFunction& fun) {
   return [fun](const std::vector<array>& a) { return std::vector<array>{fun(a)}; };
 }
-ArrayFunction as_array_function(const std::function<array(const array&)>& fun) {
+ArrayFunction as_array_function(const UnaryFunction& fun) {
   return [fun](const std::vector<array>& a) { return std::vector<array>{fun(a[0])}; };
 }
 
-}  // namespace
+}  // namespace transforms
 
-std::function<std::pair<std::vector<array>, std::vector<array>>(const std::vector<array>&)> value_and_grad(const ArrayFunction& fun,
-                                                                                                          const std::vector<int>& argnums) {
+// ---- gradients ----
+
+ValueAndGradFunction value_and_grad(const ArrayFunction& fun, const std::vector<int>& argnums) {
   return [fun, argnums](const std::vector<array>& arguments) { return value_and_gradients("value_and_grad", fun, argnums, arguments); };
 }
+ValueAndGradFunction value_and_grad(const ArrayFunction& fun, int argnum) { return value_and_grad(fun, std::vector<int>{argnum}); }
 
-std::function<std::pair<array, std::vector<array>>(const std::vector<array>&)> value_and_grad(const ScalarFunction& fun,
-                                                                                             const std::vector<int>& argnums) {
+SimpleValueAndGradFunction value_and_grad(const ScalarFunction& fun, const std::vector<int>& argnums) {
   return [fun = as_array_function(fun), argnums](const std::vector<array>& arguments) {
     auto [values, gradients] = value_and_gradients("value_and_grad", fun, argnums, arguments);
     return std::pair(values[0], std::move(gradients));
   };
 }
+SimpleValueAndGradFunction value_and_grad(const ScalarFunction& fun, int argnum) { return value_and_grad(fun, std::vector<int>{argnum}); }
 
-std::function<std::pair<array, array>(const array&)> value_and_grad(const std::function<array(const array&)>& fun) {
+std::function<std::pair<array, array>(const array&)> value_and_grad(const UnaryFunction& fun) {
   return [fun = as_array_function(fun)](const array& argument) {
     auto [values, gradients] = value_and_gradients("value_and_grad", fun, {0}, {argument});
     return std::pair(values[0], gradients[0]);
   };
 }
 
-std::function<std::vector<array>(const std::vector<array>&)> grad(const ScalarFunction& fun, const std::vector<int>& argnums) {
+ArrayFunction grad(const ScalarFunction& fun, const std::vector<int>& argnums) {
   return [fun = as_array_function(fun), argnums](const std::vector<array>& arguments) {
     return value_and_gradients("grad", fun, argnums, arguments).second;
   };
 }
+ArrayFunction grad(const ScalarFunction& fun, int argnum) { return grad(fun, std::vector<int>{argnum}); }
 
-std::function<array(const array&)> grad(const std::function<array(const array&)>& fun) {
+UnaryFunction grad(const UnaryFunction& fun) {
   return [fun = as_array_function(fun)](const array& argument) { return value_and_gradients("grad", fun, {0}, {argument}).second[0]; };
 }
 
+// ---- products with Jacobians ----
+
 std::pair<std::vector<array>, std::vector<array>> vjp(const ArrayFunction& fun, const std::vector<array>& primals,
                                                      const std::vector<array>& cotangents) {
-  detail::Trace trace(detail::Trace::Kind::differentiate);
-  graph::Values targets;
-  std::vector<array> inputs;
-  for (const array& primal : primals) {
-    targets.push_back(detail::alias(primal.value()));
-    trace.watch(targets.back());
-    inputs.emplace_back(targets.back());
-  }
-  std::vector<array> results = fun(inputs);
-  if (results.size() != cotangents.size())
-    throw_invalid("vjp", "the function has " + std::to_string(results.size()) + " results, but " + std::to_string(cotangents.size()) + " cotangents were given");
-  graph::Values outputs, seeds;
-  for (size_t k = 0; k < results.size(); ++k) {
-    if (results[k].shape() != cotangents[k].shape())
-      throw_invalid("vjp", "cotangent " + std::to_string(k) + ", " + describe(cotangents[k]) + ", must have the shape of its result, " + describe(results[k]));
-    outputs.push_back(results[k].value());
-    seeds.push_back(is_float(results[k].dtype()) ? detail::to_dtype(cotangents[k].value(), results[k].dtype()) : graph::Value{});
-  }
-  return {std::move(results), filled(transforms::pull_back(outputs, seeds, targets), targets)};
+  Watched watched(primals);
+  std::vector<array> results = fun(watched.arguments());
+  require_counts("vjp", "cotangents", cotangents.size(), "results", results.size());
+  graph::Values seeds;
+  for (size_t k = 0; k < results.size(); ++k) seeds.push_back(direction("vjp", "cotangent", "result", k, cotangents[k], results[k]));
+  const graph::Values flowing = graph::pull_back(transforms::values_of(results), seeds, watched.targets());
+  return {std::move(results), filled(flowing, watched.targets())};
+}
+
+std::pair<array, array> vjp(const UnaryFunction& fun, const array& primal, const array& cotangent) {
+  const auto [results, products] = vjp(as_array_function(fun), {primal}, {cotangent});
+  return {results[0], products[0]};
+}
+
+std::pair<std::vector<array>, std::vector<array>> jvp(const ArrayFunction& fun, const std::vector<array>& primals, const std::vector<array>& tangents) {
+  require_counts("jvp", "tangents", tangents.size(), "primals", primals.size());
+  graph::Values seeds;
+  for (size_t k = 0; k < primals.size(); ++k) seeds.push_back(direction("jvp", "tangent", "primal", k, tangents[k], primals[k]));
+  Watched watched(primals);
+  std::vector<array> results = fun(watched.arguments());
+  const graph::Values values = transforms::values_of(results);
+  return {std::move(results), filled(graph::push_forward(values, watched.targets(), seeds), values)};
+}
+
+std::pair<array, array> jvp(const UnaryFunction& fun, const array& primal, const array& tangent) {
+  const auto [results, products] = jvp(as_array_function(fun), {primal}, {tangent});
+  return {results[0], products[0]};
 }
 
 std::vector<array> gradients(const array& scalar, const std::vector<array>& with_respect_to) {
@@ -133,14 +183,14 @@ std::vector<array> gradients(const array& scalar, const std::vector<array>& with
   graph::Values targets;
   bool target_itself = false;
   for (const array& a : with_respect_to) {
-    require_float("gradients", "an array to differentiate by", a);
+    transforms::require_float("gradients", "an array to differentiate by", a);
     targets.push_back(a.value());
     target_itself = target_itself || a.value() == scalar.value();
   }
   const bool evaluated = detail::has_data(scalar.value()) && !detail::constant_number(scalar.value());
   if (evaluated && !target_itself)
     throw_invalid("gradients", "the scalar has been evaluated, so that what it was computed from is forgotten: ask for gradients before looking at it");
-  return scalar_gradients(scalar, targets);
+  return scalar_gradients(scalar, targets, true);
 }
 
 }  // namespace weft

@@ -292,7 +292,7 @@ inline std::vector<Instance> instances(Op op, uint64_t seed, int count, bool flo
       case Op::gather:
       case Op::scatter: draw_indexed(d); break;
       case Op::random_bits:
-        d.input({2}, uint32, {0, 0, 0, 1000, true});
+        d.input(d.r.between(0, 2) ? Shape{2} : Shape{d.r.between(1, 3), 2}, uint32, {0, 0, 0, 1000, true});
         d.out.attrs.shape = random_shape(d.r);
         break;
       default: draw_elementwise(d);

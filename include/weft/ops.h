@@ -1,5 +1,7 @@
 #pragma once
+#include <concepts>
 #include <optional>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -11,29 +13,63 @@ namespace weft {
 
 // Creation
 WEFT_API array arange(double start, double stop, double step, Dtype dtype, StreamOrDevice s = {});
+WEFT_API array arange(double start, double stop, double step, StreamOrDevice s = {});  ///< float32
 WEFT_API array arange(double start, double stop, Dtype dtype, StreamOrDevice s = {});
+WEFT_API array arange(double start, double stop, StreamOrDevice s = {});
+WEFT_API array arange(double stop, Dtype dtype, StreamOrDevice s = {});
+WEFT_API array arange(double stop, StreamOrDevice s = {});
 WEFT_API array arange(int start, int stop, int step, StreamOrDevice s = {});
 WEFT_API array arange(int start, int stop, StreamOrDevice s = {});
 WEFT_API array arange(int stop, StreamOrDevice s = {});
+/// `num` numbers from start to stop; without `endpoint` the last one is a step before stop.
+WEFT_API array linspace(double start, double stop, int num, bool endpoint, Dtype dtype = float32, StreamOrDevice s = {});
+inline array linspace(double start, double stop, int num = 50, Dtype dtype = float32, StreamOrDevice s = {}) {
+  return linspace(start, stop, num, true, dtype, s);
+}
 WEFT_API array full(Shape shape, array value, Dtype dtype, StreamOrDevice s = {});
 WEFT_API array full(Shape shape, array value, StreamOrDevice s = {});
+WEFT_API array full_like(const array& a, array value, Dtype dtype, StreamOrDevice s = {});
+inline array full_like(const array& a, array value, StreamOrDevice s = {}) { return full_like(a, std::move(value), a.dtype(), s); }
 WEFT_API array zeros(const Shape& shape, Dtype dtype, StreamOrDevice s = {});
 WEFT_API array zeros(const Shape& shape, StreamOrDevice s = {});
 WEFT_API array zeros_like(const array& a, StreamOrDevice s = {});
+inline array zeros_like(const array& a, Dtype dtype, StreamOrDevice s = {}) { return zeros(a.shape(), dtype, s); }
 WEFT_API array ones(const Shape& shape, Dtype dtype, StreamOrDevice s = {});
 WEFT_API array ones(const Shape& shape, StreamOrDevice s = {});
 WEFT_API array ones_like(const array& a, StreamOrDevice s = {});
+inline array ones_like(const array& a, Dtype dtype, StreamOrDevice s = {}) { return ones(a.shape(), dtype, s); }
 WEFT_API array eye(int n, int m, int k, Dtype dtype, StreamOrDevice s = {});
+inline array eye(int n, Dtype dtype, StreamOrDevice s = {}) { return eye(n, n, 0, dtype, s); }
+inline array eye(int n, int m, StreamOrDevice s = {}) { return eye(n, m, 0, float32, s); }
+inline array eye(int n, int m, int k, StreamOrDevice s = {}) { return eye(n, m, k, float32, s); }
 WEFT_API array eye(int n, StreamOrDevice s = {});
+inline array identity(int n, Dtype dtype, StreamOrDevice s = {}) { return eye(n, n, 0, dtype, s); }
+inline array identity(int n, StreamOrDevice s = {}) { return identity(n, float32, s); }
 WEFT_API array tri(int n, int m, int k, Dtype dtype, StreamOrDevice s = {});
+inline array tri(int n, Dtype dtype, StreamOrDevice s = {}) { return tri(n, n, 0, dtype, s); }
 WEFT_API array tril(array x, int k = 0, StreamOrDevice s = {});
 WEFT_API array triu(array x, int k = 0, StreamOrDevice s = {});
+WEFT_API array diag(const array& a, int k = 0, StreamOrDevice s = {});  ///< a matrix with the vector on diagonal k, or a matrix's diagonal k
+/// Coordinates of a grid, one array for each vector; `sparse` ones keep extent 1 along the others' axes. indexing: "xy" or "ij".
+WEFT_API std::vector<array> meshgrid(const std::vector<array>& arrays, bool sparse = false, const std::string& indexing = "xy", StreamOrDevice s = {});
+WEFT_API array hanning(int m, StreamOrDevice s = {});  ///< windows of m points, float32
+WEFT_API array hamming(int m, StreamOrDevice s = {});
+WEFT_API array bartlett(int m, StreamOrDevice s = {});
+WEFT_API array blackman(int m, StreamOrDevice s = {});
 
 // Type and graph
 WEFT_API array astype(array a, Dtype dtype, StreamOrDevice s = {});
-WEFT_API array view(const array& a, const Dtype& dtype, StreamOrDevice s = {});  ///< the same bits; equal widths
+WEFT_API array view(const array& a, const Dtype& dtype, StreamOrDevice s = {});  ///< the same bits; the last axis takes up another width
 WEFT_API array copy(array a, StreamOrDevice s = {});
-WEFT_API array stop_gradient(array a, StreamOrDevice s = {});
+WEFT_API array stop_gradient(const array& a, StreamOrDevice s = {});
+/// The same values laid out row-major (or, where allowed, as they lie if that is column-major) once they are evaluated.
+WEFT_API array contiguous(const array& a, bool allow_col_major = false, StreamOrDevice s = {});
+/// result[i, j, …] = element offset + i·strides[0] + j·strides[1] + … of `a` flattened. Positions outside of `a` are refused.
+WEFT_API array as_strided(const array& a, Shape shape, Strides strides, size_t offset, StreamOrDevice s = {});
+/// `inputs` as they are; evaluating one of the results also evaluates `dependencies`.
+WEFT_API std::vector<array> depends(const std::vector<array>& inputs, const std::vector<array>& dependencies);
+/// The product of the sizes along `axes` (or one over it) as a scalar; symbolic lengths are taken from the call.
+WEFT_API array number_of_elements(const array& a, std::vector<int> axes, bool inverted, Dtype dtype = int32, StreamOrDevice s = {});
 
 // Shape
 WEFT_API array reshape(const array& a, Shape shape, StreamOrDevice s = {});  ///< one size may be -1
@@ -51,30 +87,79 @@ WEFT_API array swapaxes(const array& a, int axis1, int axis2, StreamOrDevice s =
 WEFT_API array moveaxis(const array& a, int source, int destination, StreamOrDevice s = {});
 WEFT_API array broadcast_to(const array& a, const Shape& shape, StreamOrDevice s = {});
 WEFT_API std::vector<array> broadcast_arrays(const std::vector<array>& inputs, StreamOrDevice s = {});
+WEFT_API array flip(const array& a, const std::vector<int>& axes, StreamOrDevice s = {});
+WEFT_API array flip(const array& a, int axis, StreamOrDevice s = {});
+WEFT_API array flip(const array& a, StreamOrDevice s = {});
+/// Elements move by `shift` and come in again at the other end. Without axes: of the flattened array; several axes take one shift each, or all the same.
+WEFT_API array roll(const array& a, int shift, StreamOrDevice s = {});
+WEFT_API array roll(const array& a, const Shape& shift, StreamOrDevice s = {});
+WEFT_API array roll(const array& a, int shift, int axis, StreamOrDevice s = {});
+WEFT_API array roll(const array& a, int shift, const std::vector<int>& axes, StreamOrDevice s = {});
+WEFT_API array roll(const array& a, const Shape& shift, int axis, StreamOrDevice s = {});
+WEFT_API array roll(const array& a, const Shape& shift, const std::vector<int>& axes, StreamOrDevice s = {});
+WEFT_API array atleast_1d(const array& a, StreamOrDevice s = {});
+WEFT_API array atleast_2d(const array& a, StreamOrDevice s = {});
+WEFT_API array atleast_3d(const array& a, StreamOrDevice s = {});
+WEFT_API std::vector<array> atleast_1d(const std::vector<array>& a, StreamOrDevice s = {});
+WEFT_API std::vector<array> atleast_2d(const std::vector<array>& a, StreamOrDevice s = {});
+WEFT_API std::vector<array> atleast_3d(const std::vector<array>& a, StreamOrDevice s = {});
+/// Elements (i, i + offset) of the planes over axis1 and axis2, as the last axis.
+WEFT_API array diagonal(const array& a, int offset = 0, int axis1 = 0, int axis2 = 1, StreamOrDevice s = {});
 WEFT_API array concatenate(std::vector<array> arrays, int axis, StreamOrDevice s = {});
 WEFT_API array concatenate(std::vector<array> arrays, StreamOrDevice s = {});
 WEFT_API array stack(const std::vector<array>& arrays, int axis, StreamOrDevice s = {});
 WEFT_API array stack(const std::vector<array>& arrays, StreamOrDevice s = {});
 WEFT_API std::vector<array> split(const array& a, int num_splits, int axis, StreamOrDevice s = {});
 WEFT_API std::vector<array> split(const array& a, int num_splits, StreamOrDevice s = {});
-WEFT_API std::vector<array> split(const array& a, const std::vector<int64_t>& indices, int axis, StreamOrDevice s = {});
+WEFT_API std::vector<array> split(const array& a, const Shape& indices, int axis, StreamOrDevice s = {});
+WEFT_API std::vector<array> split(const array& a, const Shape& indices, StreamOrDevice s = {});
+WEFT_API std::vector<array> unstack(const array& a, int axis, StreamOrDevice s = {});
+WEFT_API std::vector<array> unstack(const array& a, StreamOrDevice s = {});
 WEFT_API array repeat(const array& a, int repeats, int axis, StreamOrDevice s = {});
+WEFT_API array repeat(const array& a, int repeats, StreamOrDevice s = {});
 WEFT_API array tile(const array& a, std::vector<int> reps, StreamOrDevice s = {});
-WEFT_API array pad(const array& a, const std::vector<std::pair<int, int>>& pad_width, const array& pad_value = array(0), StreamOrDevice s = {});
+/// mode: "constant" (of pad_value), "edge", "reflect" (without the edge) or "symmetric" (with it).
+WEFT_API array pad(const array& a, const std::vector<int>& axes, const Shape& low_pad_size, const Shape& high_pad_size, const array& pad_value = array(0),
+                   const std::string& mode = "constant", StreamOrDevice s = {});
+WEFT_API array pad(const array& a, const std::vector<std::pair<int, int>>& pad_width, const array& pad_value = array(0),
+                   const std::string& mode = "constant", StreamOrDevice s = {});
+WEFT_API array pad(const array& a, const std::pair<int, int>& pad_width, const array& pad_value = array(0), const std::string& mode = "constant",
+                   StreamOrDevice s = {});
+WEFT_API array pad(const array& a, int pad_width, const array& pad_value = array(0), const std::string& mode = "constant", StreamOrDevice s = {});
 /// Strides may be negative; stop follows NumPy. A symbolic stop (weft::Dim of a Symbol) makes a symbolic axis.
 WEFT_API array slice(const array& a, Shape start, Shape stop, Shape strides, StreamOrDevice s = {});
 WEFT_API array slice(const array& a, Shape start, Shape stop, StreamOrDevice s = {});
+WEFT_API array dynamic_slice(const array& a, const array& start, const std::vector<int>& axes, const Shape& slice_size, StreamOrDevice s = {});
+/// `start` holds one position for each axis in `axes`, known only when the slice is computed; the slice is moved inside where it would leave the array.
+/// (Takes nothing but an array for `start`, so that slice(a, {0}, {2}, {1}) means sizes.)
+template <std::same_as<array> A> array slice(const array& a, const A& start, std::vector<int> axes, Shape slice_size, StreamOrDevice s = {}) {
+  return dynamic_slice(a, start, axes, slice_size, s);
+}
 
 // Indexing
 WEFT_API array slice_update(const array& src, const array& update, Shape start, Shape stop, StreamOrDevice s = {});
 /// `start` is an int32 array with one position for each axis in `axes`: computed on the device, so nothing is traced again when it changes.
 WEFT_API array slice_update(const array& src, const array& update, const array& start, std::vector<int> axes, StreamOrDevice s = {});
 WEFT_API array gather(const array& a, const std::vector<array>& indices, const std::vector<int>& axes, const Shape& slice_sizes, StreamOrDevice s = {});
+inline array gather(const array& a, const array& indices, int axis, const Shape& slice_sizes, StreamOrDevice s = {}) {
+  return gather(a, std::vector<array>{indices}, std::vector<int>{axis}, slice_sizes, s);
+}
 WEFT_API array take(const array& a, const array& indices, int axis, StreamOrDevice s = {});
 WEFT_API array take(const array& a, const array& indices, StreamOrDevice s = {});
+WEFT_API array take(const array& a, int index, int axis, StreamOrDevice s = {});
+WEFT_API array take(const array& a, int index, StreamOrDevice s = {});
 WEFT_API array take_along_axis(const array& a, const array& indices, int axis, StreamOrDevice s = {});
 WEFT_API array scatter(const array& a, const std::vector<array>& indices, const array& updates, const std::vector<int>& axes, StreamOrDevice s = {});
 WEFT_API array scatter_add(const array& a, const std::vector<array>& indices, const array& updates, const std::vector<int>& axes, StreamOrDevice s = {});
+inline array scatter(const array& a, const array& indices, const array& updates, int axis, StreamOrDevice s = {}) {
+  return scatter(a, std::vector<array>{indices}, updates, std::vector<int>{axis}, s);
+}
+inline array scatter_add(const array& a, const array& indices, const array& updates, int axis, StreamOrDevice s = {}) {
+  return scatter_add(a, std::vector<array>{indices}, updates, std::vector<int>{axis}, s);
+}
+/// a with a[…, indices[…, j, …], …] = (or +=) values[…, j, …] along the axis.
+WEFT_API array put_along_axis(const array& a, const array& indices, const array& values, int axis, StreamOrDevice s = {});
+WEFT_API array scatter_add_axis(const array& a, const array& indices, const array& values, int axis, StreamOrDevice s = {});
 WEFT_API array where(const array& condition, const array& x, const array& y, StreamOrDevice s = {});
 
 // Comparison and logic
@@ -85,13 +170,18 @@ WEFT_API array greater_equal(const array& a, const array& b, StreamOrDevice s = 
 WEFT_API array less(const array& a, const array& b, StreamOrDevice s = {});
 WEFT_API array less_equal(const array& a, const array& b, StreamOrDevice s = {});
 WEFT_API array array_equal(const array& a, const array& b, bool equal_nan, StreamOrDevice s = {});
+inline array array_equal(const array& a, const array& b, StreamOrDevice s = {}) { return array_equal(a, b, false, s); }
+WEFT_API array isclose(const array& a, const array& b, double rtol = 1e-5, double atol = 1e-8, bool equal_nan = false, StreamOrDevice s = {});
 WEFT_API array allclose(const array& a, const array& b, double rtol = 1e-5, double atol = 1e-8, bool equal_nan = false, StreamOrDevice s = {});
 WEFT_API array isnan(const array& a, StreamOrDevice s = {});
 WEFT_API array isinf(const array& a, StreamOrDevice s = {});
+WEFT_API array isposinf(const array& a, StreamOrDevice s = {});
+WEFT_API array isneginf(const array& a, StreamOrDevice s = {});
 WEFT_API array isfinite(const array& a, StreamOrDevice s = {});
 WEFT_API array logical_not(const array& a, StreamOrDevice s = {});
 WEFT_API array logical_and(const array& a, const array& b, StreamOrDevice s = {});
 WEFT_API array logical_or(const array& a, const array& b, StreamOrDevice s = {});
+WEFT_API array logical_xor(const array& a, const array& b, StreamOrDevice s = {});
 
 // Arithmetic
 WEFT_API array add(const array& a, const array& b, StreamOrDevice s = {});
@@ -100,15 +190,21 @@ WEFT_API array multiply(const array& a, const array& b, StreamOrDevice s = {});
 WEFT_API array divide(const array& a, const array& b, StreamOrDevice s = {});        ///< floats; integers are promoted to float32
 WEFT_API array floor_divide(const array& a, const array& b, StreamOrDevice s = {});  ///< rounds toward minus infinity, integers too (as divmod does)
 WEFT_API array remainder(const array& a, const array& b, StreamOrDevice s = {});     ///< sign of the divisor
+WEFT_API std::vector<array> divmod(const array& a, const array& b, StreamOrDevice s = {});  ///< {floor_divide, remainder}
 WEFT_API array maximum(const array& a, const array& b, StreamOrDevice s = {});       ///< NaN wins
 WEFT_API array minimum(const array& a, const array& b, StreamOrDevice s = {});
 WEFT_API array power(const array& a, const array& b, StreamOrDevice s = {});
-WEFT_API array clip(const array& a, const std::optional<array>& low, const std::optional<array>& high, StreamOrDevice s = {});
+WEFT_API array clip(const array& a, const std::optional<array>& low = std::nullopt, const std::optional<array>& high = std::nullopt, StreamOrDevice s = {});
+/// NaN and the infinities replaced; by default an infinity becomes the largest finite number of its sign.
+WEFT_API array nan_to_num(const array& a, float nan = 0, const std::optional<float>& posinf = std::nullopt, const std::optional<float>& neginf = std::nullopt,
+                          StreamOrDevice s = {});
 WEFT_API array bitwise_and(const array& a, const array& b, StreamOrDevice s = {});
 WEFT_API array bitwise_or(const array& a, const array& b, StreamOrDevice s = {});
 WEFT_API array bitwise_xor(const array& a, const array& b, StreamOrDevice s = {});
 WEFT_API array left_shift(const array& a, const array& b, StreamOrDevice s = {});
 WEFT_API array right_shift(const array& a, const array& b, StreamOrDevice s = {});
+WEFT_API array bitwise_invert(const array& a, StreamOrDevice s = {});
+inline array positive(const array& a, StreamOrDevice = {}) { return a; }
 WEFT_API array negative(const array& a, StreamOrDevice s = {});
 WEFT_API array abs(const array& a, StreamOrDevice s = {});
 WEFT_API array sign(const array& a, StreamOrDevice s = {});
@@ -127,20 +223,42 @@ WEFT_API array sigmoid(const array& a, StreamOrDevice s = {});
 WEFT_API array floor(const array& a, StreamOrDevice s = {});
 WEFT_API array ceil(const array& a, StreamOrDevice s = {});
 WEFT_API array round(const array& a, StreamOrDevice s = {});  ///< half to even
+WEFT_API array round(const array& a, int decimals, StreamOrDevice s = {});
+WEFT_API array degrees(const array& a, StreamOrDevice s = {});
+WEFT_API array radians(const array& a, StreamOrDevice s = {});
 
 // Reductions. Without axes: over all of them, to a scalar. sum and prod of integers are at least 32 bits wide, as in MLX.
-WEFT_API array all(const array& a, bool keepdims = false, StreamOrDevice s = {});
-WEFT_API array any(const array& a, bool keepdims = false, StreamOrDevice s = {});
+WEFT_API array all(const array& a, const std::vector<int>& axes, bool keepdims = false, StreamOrDevice s = {});
+WEFT_API array all(const array& a, int axis, bool keepdims = false, StreamOrDevice s = {});
+WEFT_API array all(const array& a, bool keepdims, StreamOrDevice s = {});
+inline array all(const array& a, StreamOrDevice s = {}) { return all(a, false, s); }
+WEFT_API array any(const array& a, const std::vector<int>& axes, bool keepdims = false, StreamOrDevice s = {});
+WEFT_API array any(const array& a, int axis, bool keepdims = false, StreamOrDevice s = {});
+WEFT_API array any(const array& a, bool keepdims, StreamOrDevice s = {});
+inline array any(const array& a, StreamOrDevice s = {}) { return any(a, false, s); }
+WEFT_API array count_nonzero(const array& a, const std::vector<int>& axes, bool keepdims = false, StreamOrDevice s = {});
+WEFT_API array count_nonzero(const array& a, int axis, bool keepdims = false, StreamOrDevice s = {});
+WEFT_API array count_nonzero(const array& a, bool keepdims = false, StreamOrDevice s = {});
 WEFT_API array sum(const array& a, const std::vector<int>& axes, bool keepdims = false, StreamOrDevice s = {});
 WEFT_API array sum(const array& a, int axis, bool keepdims = false, StreamOrDevice s = {});
 WEFT_API array sum(const array& a, bool keepdims, StreamOrDevice s = {});
 inline array sum(const array& a, StreamOrDevice s = {}) { return sum(a, false, s); }
 WEFT_API array prod(const array& a, const std::vector<int>& axes, bool keepdims = false, StreamOrDevice s = {});
+WEFT_API array prod(const array& a, int axis, bool keepdims = false, StreamOrDevice s = {});
+WEFT_API array prod(const array& a, bool keepdims, StreamOrDevice s = {});
+inline array prod(const array& a, StreamOrDevice s = {}) { return prod(a, false, s); }
 WEFT_API array mean(const array& a, const std::vector<int>& axes, bool keepdims = false, StreamOrDevice s = {});
 WEFT_API array mean(const array& a, int axis, bool keepdims = false, StreamOrDevice s = {});
 WEFT_API array mean(const array& a, bool keepdims, StreamOrDevice s = {});
 inline array mean(const array& a, StreamOrDevice s = {}) { return mean(a, false, s); }
 WEFT_API array var(const array& a, const std::vector<int>& axes, bool keepdims = false, int ddof = 0, StreamOrDevice s = {});
+WEFT_API array var(const array& a, int axis, bool keepdims = false, int ddof = 0, StreamOrDevice s = {});
+WEFT_API array var(const array& a, bool keepdims, int ddof = 0, StreamOrDevice s = {});
+inline array var(const array& a, StreamOrDevice s = {}) { return var(a, false, 0, s); }
+WEFT_API array std(const array& a, const std::vector<int>& axes, bool keepdims = false, int ddof = 0, StreamOrDevice s = {});
+WEFT_API array std(const array& a, int axis, bool keepdims = false, int ddof = 0, StreamOrDevice s = {});
+WEFT_API array std(const array& a, bool keepdims, int ddof = 0, StreamOrDevice s = {});
+inline array std(const array& a, StreamOrDevice s = {}) { return std(a, false, 0, s); }
 WEFT_API array max(const array& a, const std::vector<int>& axes, bool keepdims = false, StreamOrDevice s = {});
 WEFT_API array max(const array& a, int axis, bool keepdims = false, StreamOrDevice s = {});
 WEFT_API array max(const array& a, bool keepdims, StreamOrDevice s = {});
@@ -153,14 +271,35 @@ WEFT_API array argmax(const array& a, int axis, bool keepdims = false, StreamOrD
 WEFT_API array argmin(const array& a, int axis, bool keepdims = false, StreamOrDevice s = {});
 WEFT_API array logsumexp(const array& a, const std::vector<int>& axes, bool keepdims = false, StreamOrDevice s = {});
 WEFT_API array logsumexp(const array& a, int axis, bool keepdims = false, StreamOrDevice s = {});
+WEFT_API array logsumexp(const array& a, bool keepdims, StreamOrDevice s = {});
+inline array logsumexp(const array& a, StreamOrDevice s = {}) { return logsumexp(a, false, s); }
 WEFT_API array softmax(const array& a, const std::vector<int>& axes, bool precise = false, StreamOrDevice s = {});
 WEFT_API array softmax(const array& a, int axis, bool precise = false, StreamOrDevice s = {});
+WEFT_API array softmax(const array& a, bool precise = false, StreamOrDevice s = {});  ///< over all axes
+WEFT_API array trace(const array& a, int offset, int axis1, int axis2, Dtype dtype, StreamOrDevice s = {});
+WEFT_API array trace(const array& a, int offset, int axis1, int axis2, StreamOrDevice s = {});
+WEFT_API array trace(const array& a, StreamOrDevice s = {});
 
 // Products of matrices; integers are refused.
 WEFT_API array matmul(const array& a, const array& b, StreamOrDevice s = {});
 WEFT_API array addmm(array c, array a, array b, const float& alpha = 1, const float& beta = 1, StreamOrDevice s = {});
 WEFT_API array outer(const array& a, const array& b, StreamOrDevice s = {});
 WEFT_API array inner(const array& a, const array& b, StreamOrDevice s = {});
+WEFT_API array vecdot(const array& a, const array& b, int axis = -1, StreamOrDevice s = {});
+/// Contracts the last `axis` axes of a with the first of b, or the axes that are named, pairwise.
+WEFT_API array tensordot(const array& a, const array& b, const int axis = 2, StreamOrDevice s = {});
+WEFT_API array tensordot(const array& a, const array& b, const std::vector<int>& axes_a, const std::vector<int>& axes_b, StreamOrDevice s = {});
+WEFT_API array kron(const array& a, const array& b, StreamOrDevice s = {});
+/// The last axis times a Hadamard matrix of ±1 and `scale` (default 1/√n). n is m·2^k with m of 1, 12, 20, 28.
+WEFT_API array hadamard_transform(const array& a, std::optional<float> scale = std::nullopt, StreamOrDevice s = {});
+/// matmul with blocks of block_size rows and columns masked out (bool) or scaled (float): of the result, of a and of b.
+WEFT_API array block_masked_mm(array a, array b, int block_size, std::optional<array> mask_out = std::nullopt, std::optional<array> mask_lhs = std::nullopt,
+                               std::optional<array> mask_rhs = std::nullopt, StreamOrDevice s = {});
+/// Products of the matrices that the indices choose among the flattened leading axes of a and of b.
+WEFT_API array gather_mm(array a, array b, std::optional<array> lhs_indices = std::nullopt, std::optional<array> rhs_indices = std::nullopt,
+                         bool sorted_indices = false, StreamOrDevice s = {});
+/// a (M, K) times b (K, N) for each range [begin, end) of K in segments (..., 2): (..., M, N).
+WEFT_API array segmented_mm(array a, array b, array segments, StreamOrDevice s = {});
 
 // Operators
 WEFT_API array operator+(const array& a, const array& b);
@@ -180,5 +319,8 @@ WEFT_API array operator||(const array& a, const array& b);
 WEFT_API array operator&(const array& a, const array& b);
 WEFT_API array operator|(const array& a, const array& b);
 WEFT_API array operator^(const array& a, const array& b);
+WEFT_API array operator<<(const array& a, const array& b);
+WEFT_API array operator>>(const array& a, const array& b);
+WEFT_API array operator~(const array& a);
 
 }  // namespace weft

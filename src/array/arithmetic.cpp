@@ -109,17 +109,6 @@ array array_equal(const array& a, const array& b, bool equal_nan, StreamOrDevice
   return all(same, false, s);
 }
 
-array allclose(const array& a, const array& b, double rtol, double atol, bool equal_nan, StreamOrDevice s) {
-  on_device("allclose", s);
-  const Dtype dtype = floating_of(promote_types(a.dtype(), b.dtype()));
-  const array x = astype(a, dtype, s), y = astype(b, dtype, s);
-  const array bound = add(array(atol, dtype), multiply(array(rtol, dtype), abs(y, s), s), s);
-  const array near = logical_and(less_equal(abs(subtract(x, y, s), s), bound, s), logical_and(isfinite(x, s), isfinite(y, s), s), s);
-  array close = logical_or(near, equal(x, y, s), s);  // equal infinities
-  if (equal_nan) close = logical_or(close, logical_and(isnan(x, s), isnan(y, s), s), s);
-  return all(close, false, s);
-}
-
 array isnan(const array& a, StreamOrDevice s) {
   on_device("isnan", s);
   refuse_complex("isnan", a);

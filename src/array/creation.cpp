@@ -59,7 +59,11 @@ array arange(double start, double stop, double step, Dtype dtype, StreamOrDevice
   return astype(start == 0 ? scaled : add(scaled, array(start, wide), s), dtype, s);
 }
 
+array arange(double start, double stop, double step, StreamOrDevice s) { return arange(start, stop, step, float32, s); }
 array arange(double start, double stop, Dtype dtype, StreamOrDevice s) { return arange(start, stop, 1.0, dtype, s); }
+array arange(double start, double stop, StreamOrDevice s) { return arange(start, stop, 1.0, float32, s); }
+array arange(double stop, Dtype dtype, StreamOrDevice s) { return arange(0.0, stop, 1.0, dtype, s); }
+array arange(double stop, StreamOrDevice s) { return arange(0.0, stop, 1.0, float32, s); }
 array arange(int start, int stop, int step, StreamOrDevice s) {
   return arange(static_cast<double>(start), static_cast<double>(stop), static_cast<double>(step), int32, s);
 }
@@ -75,6 +79,7 @@ array full(Shape shape, array value, StreamOrDevice s) {
   const Dtype dtype = value.dtype();
   return full(std::move(shape), std::move(value), dtype, s);
 }
+array full_like(const array& a, array value, Dtype dtype, StreamOrDevice s) { return full(a.shape(), std::move(value), dtype, s); }
 array zeros(const Shape& shape, Dtype dtype, StreamOrDevice s) { return filled("zeros", shape, 0, dtype, s); }
 array zeros(const Shape& shape, StreamOrDevice s) { return zeros(shape, float32, s); }
 array zeros_like(const array& a, StreamOrDevice s) { return filled("zeros_like", a.shape(), 0, a.dtype(), s); }
@@ -109,27 +114,6 @@ array astype(array a, Dtype dtype, StreamOrDevice s) {
   if (dtype == complex64 || a.dtype() == complex64)
     throw_invalid("astype", std::string("no conversion from ") + dtype_name(a.dtype()) + " to " + dtype_name(dtype) + ": complex64 has no arithmetic here");
   return array(detail::to_dtype(a.value(), dtype));
-}
-
-array view(const array& a, const Dtype& dtype, StreamOrDevice s) {
-  on_device("view", s);
-  if (a.dtype() == dtype) return a;
-  if (a.itemsize() != dtype.size || dtype == bool_ || a.dtype() == bool_ || dtype == complex64 || a.dtype() == complex64)
-    throw_invalid("view", "cannot view " + detail::describe(a) + " as " + dtype_name(dtype) + ": the types must be of equal width, and neither bool nor complex64");
-  graph::Attrs attrs;
-  attrs.dtype = dtype;
-  return array(graph::make(graph::Op::bitcast, {a.value()}, std::move(attrs)));
-}
-
-// Arrays are values: a copy is the array itself.
-array copy(array a, StreamOrDevice s) {
-  on_device("copy", s);
-  return a;
-}
-
-array stop_gradient(array a, StreamOrDevice s) {
-  on_device("stop_gradient", s);
-  return array(graph::stop_gradient(a.value()));
 }
 
 }  // namespace weft

@@ -91,13 +91,23 @@ Region region(const char* op, const array& a, const std::vector<int>& axes, cons
 
 }  // namespace
 
-array all(const array& a, bool keepdims, StreamOrDevice s) { return folded("all", Reducer::all, a, bool_, detail::all_axes(a), keepdims, s); }
-array any(const array& a, bool keepdims, StreamOrDevice s) { return folded("any", Reducer::any, a, bool_, detail::all_axes(a), keepdims, s); }
+array all(const array& a, const std::vector<int>& axes, bool keepdims, StreamOrDevice s) { return folded("all", Reducer::all, a, bool_, axes, keepdims, s); }
+array all(const array& a, int axis, bool keepdims, StreamOrDevice s) { return all(a, std::vector<int>{axis}, keepdims, s); }
+array all(const array& a, bool keepdims, StreamOrDevice s) { return all(a, detail::all_axes(a), keepdims, s); }
+array any(const array& a, const std::vector<int>& axes, bool keepdims, StreamOrDevice s) { return folded("any", Reducer::any, a, bool_, axes, keepdims, s); }
+array any(const array& a, int axis, bool keepdims, StreamOrDevice s) { return any(a, std::vector<int>{axis}, keepdims, s); }
+array any(const array& a, bool keepdims, StreamOrDevice s) { return any(a, detail::all_axes(a), keepdims, s); }
+
+array count_nonzero(const array& a, const std::vector<int>& axes, bool keepdims, StreamOrDevice s) { return sum(astype(a, bool_, s), axes, keepdims, s); }
+array count_nonzero(const array& a, int axis, bool keepdims, StreamOrDevice s) { return count_nonzero(a, std::vector<int>{axis}, keepdims, s); }
+array count_nonzero(const array& a, bool keepdims, StreamOrDevice s) { return count_nonzero(a, detail::all_axes(a), keepdims, s); }
 
 array sum(const array& a, const std::vector<int>& axes, bool keepdims, StreamOrDevice s) { return total("sum", Reducer::sum, a, axes, keepdims, s); }
 array sum(const array& a, int axis, bool keepdims, StreamOrDevice s) { return sum(a, std::vector<int>{axis}, keepdims, s); }
 array sum(const array& a, bool keepdims, StreamOrDevice s) { return sum(a, detail::all_axes(a), keepdims, s); }
 array prod(const array& a, const std::vector<int>& axes, bool keepdims, StreamOrDevice s) { return total("prod", Reducer::prod, a, axes, keepdims, s); }
+array prod(const array& a, int axis, bool keepdims, StreamOrDevice s) { return prod(a, std::vector<int>{axis}, keepdims, s); }
+array prod(const array& a, bool keepdims, StreamOrDevice s) { return prod(a, detail::all_axes(a), keepdims, s); }
 
 array mean(const array& a, const std::vector<int>& axes, bool keepdims, StreamOrDevice s) {
   const Moments m = moments("mean", a, axes, s);
@@ -115,6 +125,12 @@ array var(const array& a, const std::vector<int>& axes, bool keepdims, int ddof,
   const double left = static_cast<double>(std::max<int64_t>(count - ddof, 0));
   return array(graph::cast(squares / graph::full_like(squares, left), m.result));
 }
+array var(const array& a, int axis, bool keepdims, int ddof, StreamOrDevice s) { return var(a, std::vector<int>{axis}, keepdims, ddof, s); }
+array var(const array& a, bool keepdims, int ddof, StreamOrDevice s) { return var(a, detail::all_axes(a), keepdims, ddof, s); }
+
+array std(const array& a, const std::vector<int>& axes, bool keepdims, int ddof, StreamOrDevice s) { return sqrt(var(a, axes, keepdims, ddof, s), s); }
+array std(const array& a, int axis, bool keepdims, int ddof, StreamOrDevice s) { return std(a, std::vector<int>{axis}, keepdims, ddof, s); }
+array std(const array& a, bool keepdims, int ddof, StreamOrDevice s) { return std(a, detail::all_axes(a), keepdims, ddof, s); }
 
 array max(const array& a, const std::vector<int>& axes, bool keepdims, StreamOrDevice s) { return extreme("max", Reducer::max, a, axes, keepdims, s); }
 array max(const array& a, int axis, bool keepdims, StreamOrDevice s) { return max(a, std::vector<int>{axis}, keepdims, s); }
@@ -132,6 +148,7 @@ array logsumexp(const array& a, const std::vector<int>& axes, bool keepdims, Str
   return array(graph::logsumexp(r.x, r.axes, keepdims));
 }
 array logsumexp(const array& a, int axis, bool keepdims, StreamOrDevice s) { return logsumexp(a, std::vector<int>{axis}, keepdims, s); }
+array logsumexp(const array& a, bool keepdims, StreamOrDevice s) { return logsumexp(a, detail::all_axes(a), keepdims, s); }
 
 // Half types always accumulate in float32, which is what `precise` asks for.
 array softmax(const array& a, const std::vector<int>& axes, bool, StreamOrDevice s) {
@@ -139,5 +156,6 @@ array softmax(const array& a, const std::vector<int>& axes, bool, StreamOrDevice
   return array(num_elements(a.shape()) == 0 ? r.x : graph::softmax(r.x, r.axes));
 }
 array softmax(const array& a, int axis, bool precise, StreamOrDevice s) { return softmax(a, std::vector<int>{axis}, precise, s); }
+array softmax(const array& a, bool precise, StreamOrDevice s) { return softmax(a, detail::all_axes(a), precise, s); }
 
 }  // namespace weft

@@ -234,7 +234,7 @@ array stack(const std::vector<array>& arrays, int axis, StreamOrDevice s) {
 }
 array stack(const std::vector<array>& arrays, StreamOrDevice s) { return stack(arrays, 0, s); }
 
-std::vector<array> split(const array& a, const std::vector<int64_t>& indices, int axis, StreamOrDevice s) {
+std::vector<array> split(const array& a, const Shape& indices, int axis, StreamOrDevice s) {
   on_device("split", s);
   const auto at = static_cast<size_t>(detail::one_axis("split", axis, a.ndim(), AxisError::invalid));
   const int64_t n = a.shape()[at];
@@ -242,7 +242,7 @@ std::vector<array> split(const array& a, const std::vector<int64_t>& indices, in
   int64_t begin = 0;
   for (size_t k = 0; k <= indices.size(); ++k) {
     int64_t end = n;
-    if (k < indices.size()) end = indices[k] < 0 ? indices[k] + n : indices[k];
+    if (k < indices.size()) end = indices[k] < 0 ? int64_t{indices[k]} + n : int64_t{indices[k]};
     const Range range = numpy_range(n, begin, std::max<int64_t>(end, 0), 1);
     parts.emplace_back(graph::slice_axis(a.value(), static_cast<int>(at), range.start, range.size));
     begin = std::max<int64_t>(end, 0);
@@ -253,11 +253,12 @@ std::vector<array> split(const array& a, int num_splits, int axis, StreamOrDevic
   const int64_t n = a.shape()[static_cast<size_t>(detail::one_axis("split", axis, a.ndim(), AxisError::invalid))];
   if (num_splits < 1 || n % num_splits != 0)
     throw_invalid("split", "axis " + std::to_string(axis) + " of " + describe(a) + " does not divide into " + std::to_string(num_splits) + " equal parts");
-  std::vector<int64_t> indices;
-  for (int k = 1; k < num_splits; ++k) indices.push_back(k * (n / num_splits));
+  Shape indices;
+  for (int k = 1; k < num_splits; ++k) indices.emplace_back(k * (n / num_splits));
   return split(a, indices, axis, s);
 }
 std::vector<array> split(const array& a, int num_splits, StreamOrDevice s) { return split(a, num_splits, 0, s); }
+std::vector<array> split(const array& a, const Shape& indices, StreamOrDevice s) { return split(a, indices, 0, s); }
 
 array repeat(const array& a, int repeats, int axis, StreamOrDevice s) {
   on_device("repeat", s);
@@ -269,6 +270,7 @@ array repeat(const array& a, int repeats, int axis, StreamOrDevice s) {
   const graph::Value column = graph::expand_dims(a.value(), {at + 1});
   return array(graph::reshape(graph::broadcast(column, wide), result));
 }
+array repeat(const array& a, int repeats, StreamOrDevice s) { return repeat(flatten(a, s), repeats, 0, s); }
 
 array tile(const array& a, std::vector<int> reps, StreamOrDevice s) {
   on_device("tile", s);
@@ -283,23 +285,6 @@ array tile(const array& a, std::vector<int> reps, StreamOrDevice s) {
     result.push_back(reps[k] == 1 ? shape[k] : Dim(static_cast<int64_t>(shape[k]) * reps[k]));
   }
   return array(graph::reshape(graph::broadcast(graph::reshape(a.value(), single), wide), result));
-}
-
-array pad(const array& a, const std::vector<std::pair<int, int>>& pad_width, const array& pad_value, StreamOrDevice s) {
-  on_device("pad", s);
-  if (pad_value.ndim() != 0) throw_invalid("pad", "the padding must be a scalar, got " + describe(pad_value));
-  if (pad_width.size() != a.ndim())
-    throw_invalid("pad", std::to_string(pad_width.size()) + " pad widths given for " + describe(a) + ": one pair for each axis is needed");
-  std::vector<int64_t> low, high;
-  for (const auto& [before, after] : pad_width) {
-    if (before < 0 || after < 0) throw_invalid("pad", "pad widths must not be negative");
-    low.push_back(before);
-    high.push_back(after);
-  }
-  const graph::Value value = detail::to_dtype(pad_value.value(), a.dtype());
-  if (value.node->op() == graph::Op::constant) return array(graph::pad(a.value(), low, high, value.node->attrs().number));
-  const graph::Value inside = graph::pad(graph::full(a.shape(), bool_, Number::of_int(1)), low, high);  // the padding is computed: choose it by place
-  return array(graph::select(inside, graph::pad(a.value(), low, high), graph::broadcast(value, inside.shape())));
 }
 
 array slice(const array& a, Shape start, Shape stop, Shape strides, StreamOrDevice s) {

@@ -88,6 +88,7 @@ struct Attrs {
   kernel::Reducer reducer = kernel::Reducer::sum;  // fold
   ScatterMode mode = ScatterMode::set;             // scatter
   int64_t slot = -1;           // parameter: its number among a graph's inputs, for printing
+  bool packed = false;         // reshape: the result is asked for row-major in memory, so it is never a view; its values are no others
   bool literal = false;        // constant: written by a user as a number; eager evaluation passes it as data, so that new values compile nothing
   std::shared_ptr<const Composite> composite;
 };

@@ -56,3 +56,31 @@ TEST_CASE("the tutorial's lines") {
   auto compiled = mx::compile([](const std::vector<mx::array>& in) { return std::vector<mx::array>{mx::exp(-in[0]) + in[1]}; });
   CHECK(compiled({mx::array(0.0f), mx::array(2.0f)})[0].item<float>() == 3.0f);
 }
+
+// A line for each family of overloads: what compiles against MLX's ops.h compiles here, and means the same.
+TEST_CASE("overloads as MLX's ops.h declares them") {
+  auto a = mx::reshape(mx::arange(6.0, mx::float32), {2, 3});
+  CHECK(mx::slice(a, {0, 1}, {2, 3}).shape() == mx::Shape{2, 2});
+  CHECK(mx::slice(a, {0, 2}, {2, 0}, {1, -1}).shape() == mx::Shape{2, 2});
+  CHECK(mx::slice(a, mx::array({1}), {0}, {1, 3}).size() == 3);
+  CHECK(mx::transpose(a, {1, 0}).shape() == mx::Shape{3, 2});
+  CHECK(mx::split(a, 3, 1).size() == 3);
+  CHECK(mx::split(a, mx::Shape{1, 2}, 1).size() == 3);
+  CHECK(mx::pad(a, {{1, 1}, {0, 2}}).shape() == mx::Shape{4, 5});
+  CHECK(mx::roll(a, 1).shape() == a.shape());
+  CHECK(mx::clip(a, mx::array(1), mx::array(4)).size() == 6);
+  CHECK(mx::std(a, {0, 1}, true, 1).shape() == mx::Shape{1, 1});
+  CHECK(mx::var(a, 0).shape() == mx::Shape{3});
+  CHECK(mx::all(a > 2, 1).shape() == mx::Shape{2});
+  CHECK(mx::softmax(a, -1).shape() == a.shape());
+  CHECK(mx::array_equal(a, a).item<bool>());
+  CHECK(mx::divmod(a, mx::array(2.f)).size() == 2);
+  CHECK(mx::round(a / 4, 1).size() == 6);
+  CHECK(mx::take(a, 1, 0).shape() == mx::Shape{3});
+  CHECK(mx::tensordot(a, mx::transpose(a), 1).shape() == mx::Shape{2, 2});
+  CHECK(mx::trace(a).item<float>() == 4.0f);
+  CHECK(((2.0 / (a + 1.0)) * 2 - 1.0f).dtype() == mx::float32);
+  CHECK(((mx::arange(4) << 1) | 1).dtype() == mx::int32);
+  CHECK(mx::sum((a >= 1.f) && (a == a)).item<int>() == 5);
+  CHECK(mx::gather(a, mx::array({0, 2}), 1, {2, 1}).shape() == mx::Shape{2, 2, 1});
+}

@@ -229,7 +229,7 @@ TEST_CASE("movement") {
   CHECK(squeeze(ones({1, 2, 1})).shape() == Shape{2});
   CHECK(flatten(array(1)).shape() == Shape{1});
   CHECK(split(m, 3, 1)[1].to_vector<int>() == std::vector<int>{1, 4});
-  const auto parts = split(arange(7), std::vector<int64_t>{2, 5}, 0);
+  const auto parts = split(arange(7), {2, 5}, 0);
   CHECK(parts.size() == 3);
   CHECK(parts[1].to_vector<int>() == std::vector<int>{2, 3, 4});
   CHECK(parts[2].to_vector<int>() == std::vector<int>{5, 6});

@@ -119,7 +119,7 @@ TEST_CASE("shapes that do not fit are named") {
   refuses([&] { scatter_add(a, {i, i}, a, {0}); }, {"[scatter_add]", "index arrays"});
   refuses([&] { slice_update(a, b, Shape{0, 0}, Shape{2, 2}); }, {"[broadcast_to]", "(4)"});
   refuses([&] { clip(a, std::nullopt, std::nullopt); }, {"[clip]"});
-  refuses([&] { view(a, int16); }, {"[view]", "int16"});
+  refuses([&] { view(of(int16, {3}), float32); }, {"[view]", "int16 (3)", "float32"});
   refuses([&] { max(of(float32, {0, 3}), 0); }, {"[max]", "empty axis"});
   refuses([&] { argmin(of(float32, {0, 3}), 0); }, {"[argmin]", "empty axis"});
   refuses([&] { sum(a, {0, 0}); }, {"[sum]", "twice"});

@@ -1,0 +1,69 @@
+// weft/ops.h: taking and putting elements along one axis, and slices whose place is known only when they are computed.
+#include <algorithm>
+
+#include "array/op_support.h"
+#include "base/error.h"
+#include "weft/ops.h"
+
+namespace weft {
+namespace {
+
+using detail::AxisError;
+using detail::describe;
+using detail::on_device;
+
+// Scatter of single elements: position (i, j, …) of the indices goes to element (i, …, indices[i, j, …], …). An index array for each axis.
+array put(const char* op, graph::ScatterMode mode, const array& a, const array& indices, const array& values, int axis, const StreamOrDevice& s) {
+  on_device(op, s);
+  detail::require_integer(op, "indices", indices);
+  const auto at = static_cast<size_t>(detail::one_axis(op, axis, a.ndim(), AxisError::invalid));
+  if (indices.ndim() != a.ndim()) throw_invalid(op, "the indices must have the dimensions of the array, got " + describe(indices) + " for " + describe(a));
+  Shape shape = a.shape();
+  shape[at] = indices.shape()[at];
+  for (size_t k = 0; k < shape.size(); ++k)
+    if (indices.shape()[k] != shape[k] && indices.shape()[k] != 1)
+      throw_invalid(op, "outside of axis " + std::to_string(at) + " the indices must have the sizes of the array or 1, got " + describe(indices) + " for " + describe(a));
+  if (shape[at] != 0 && a.shape()[at] == 0) throw_invalid(op, "cannot put elements into the empty axis of " + describe(a));
+  const graph::Value updates = detail::to_dtype(broadcast_to(values, shape, s).value(), a.dtype());
+  graph::Values index;
+  std::vector<int64_t> axes;
+  for (size_t k = 0; k < shape.size(); ++k) {
+    index.push_back(k == at ? graph::broadcast(indices.value(), shape) : graph::iota(shape, static_cast<int>(k), shape[k].bound() <= INT32_MAX ? int32 : int64));
+    axes.push_back(static_cast<int64_t>(k));
+  }
+  Shape one = shape;
+  one.insert(one.end(), shape.size(), Dim(1));
+  return array(graph::scatter(mode, a.value(), index, graph::reshape(updates, one), axes));
+}
+
+}  // namespace
+
+array put_along_axis(const array& a, const array& indices, const array& values, int axis, StreamOrDevice s) {
+  return put("put_along_axis", graph::ScatterMode::set, a, indices, values, axis, s);
+}
+array scatter_add_axis(const array& a, const array& indices, const array& values, int axis, StreamOrDevice s) {
+  return put("scatter_add_axis", graph::ScatterMode::add, a, indices, values, axis, s);
+}
+
+array take(const array& a, int index, int axis, StreamOrDevice s) {
+  on_device("take", s);
+  const int64_t at = detail::one_axis("take", axis, a.ndim(), AxisError::invalid), n = a.shape()[static_cast<size_t>(at)];
+  if (index < -n || index >= n)
+    throw_invalid("take", "index " + std::to_string(index) + " is out of range for axis " + std::to_string(at) + " of " + describe(a));
+  const graph::Value one = graph::slice_axis(a.value(), static_cast<int>(at), index < 0 ? index + n : index, 1);
+  return array(graph::squeeze(one, {at}));
+}
+array take(const array& a, int index, StreamOrDevice s) { return take(reshape(a, {-1}, s), index, 0, s); }
+
+array dynamic_slice(const array& a, const array& start, const std::vector<int>& axes, const Shape& slice_size, StreamOrDevice s) {
+  on_device("slice", s);
+  detail::require_integer("slice", "start positions", start);
+  if (start.ndim() > 1 || start.size() != axes.size())
+    throw_invalid("slice", std::to_string(axes.size()) + " axes need as many start positions, got " + describe(start));
+  const graph::Value flat = graph::reshape(start.value(), {static_cast<int64_t>(axes.size())});
+  std::vector<array> indices;
+  for (size_t k = 0; k < axes.size(); ++k) indices.emplace_back(graph::reshape(graph::slice_axis(flat, 0, static_cast<int64_t>(k), 1), {}));
+  return gather(a, indices, axes, slice_size, s);
+}
+
+}  // namespace weft

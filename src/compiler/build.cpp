@@ -43,7 +43,7 @@ class CompiledProgram : public Program {
  public:
   CompiledProgram(const Source& source, target::Target& target, const Policy& policy) {
     Stopwatch watch;
-    ir_ = simplify(import(source));
+    ir_ = simplify(import(source, [&](const graph::Node& node) { return answered(node, target, policy); }));
     stats_.simplify_ms = watch.lap();
     Grouping grouping = group(ir_, source.layouts, policy);
     Ordering ordering = order(ir_, grouping, source.updates, policy);
@@ -76,6 +76,7 @@ class CompiledProgram : public Program {
   };
 
   static bool wanted(const std::string& stage);
+  static bool answered(const graph::Node& region, target::Target& target, const Policy& policy);
   void execute(const Step& step, Runner& runner) const;
   void find_symbols();
   void count();
@@ -94,6 +95,15 @@ class CompiledProgram : public Program {
 bool CompiledProgram::wanted(const std::string& stage) {
   const char* dump = std::getenv("WEFT_DUMP");
   return dump && ("," + std::string(dump) + ",").find("," + stage + ",") != std::string::npos;
+}
+
+/// Does the target have a routine for the whole region?
+bool CompiledProgram::answered(const graph::Node& region, target::Target& target, const Policy& policy) {
+  const graph::Attrs& attrs = region.attrs();
+  if (attrs.composite->call.empty() || !policy.libraries || !target::libraries_enabled()) return false;
+  std::vector<graph::Type> inputs;
+  for (const graph::Value& v : region.inputs()) inputs.push_back(v.type());
+  return target.call(call_desc(attrs, inputs, region.types())) != nullptr;
 }
 
 void CompiledProgram::find_symbols() {

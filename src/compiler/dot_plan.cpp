@@ -96,11 +96,11 @@ int operand_base(const Ir& ir, const std::vector<Strides>& strides, const std::v
   return view ? view->node : operand;
 }
 
-int memory_of(const Ir& ir, const std::vector<Strides>& strides, const std::vector<bool>& roots, int node) {
+int memory_of(const Ir& ir, const std::vector<Strides>& strides, const std::vector<bool>& roots, int node, bool leaves) {
   auto view = view_of(ir, strides, roots, node);
   if (!view || view->offset != 0 || view->node == node) return node;
   const IrNode& base = ir[view->node];
-  bool computed = base.op != Op::parameter && base.op != Op::constant && base.op != Op::iota;
+  bool computed = (leaves || base.op != Op::parameter) && base.op != Op::constant && base.op != Op::iota;
   bool same = volume(base.type.shape) == volume(ir[node].type.shape) && is_row_major(ir[node].type.shape, view->strides);
   return computed && same ? view->node : node;
 }

@@ -12,8 +12,9 @@ Strides preferred_strides(const Ir& ir, const std::vector<std::vector<int>>& use
 /// The node behind an operand if the operand is a strided view of it; the operand itself where it has to be made.
 int operand_base(const Ir& ir, const std::vector<Strides>& strides, const std::vector<bool>& roots, int operand);
 
-/// The node whose memory, read row-major in the shape of `node`, is the value of `node` (its own, or that of a result laid out to be read so).
-int memory_of(const Ir& ir, const std::vector<Strides>& strides, const std::vector<bool>& roots, int node);
+/// The node whose memory, read row-major in the shape of `node`, is the value of `node` (its own, or that of a result laid out to be read so; `leaves`: or that
+/// of an input).
+int memory_of(const Ir& ir, const std::vector<Strides>& strides, const std::vector<bool>& roots, int node, bool leaves = false);
 
 /// The add that gives `dot` its bias, if that is its only reader: result = dot + broadcast(vector along n).
 std::optional<int> bias_add(const Ir& ir, const std::vector<std::vector<int>>& users, int dot);

@@ -33,7 +33,7 @@ constexpr double largest_expression = 2000;
 
 }  // namespace
 
-Grouper::Grouper(const Ir& ir, const std::vector<Layout>& layouts) : ir_(ir), users_(users(ir)), strides_(ir.nodes.size()), base_root_(ir.nodes.size()) {
+Grouper::Grouper(const Ir& ir, const std::vector<Layout>& layouts) : ir_(ir), users_(users(ir)), strides_(ir.nodes.size()), base_root_(ir.nodes.size()), call_of_(ir.nodes.size(), -1) {
   for (size_t k = 0; k < ir.inputs.size(); ++k) {
     auto id = static_cast<size_t>(ir.inputs[k]);
     bool given = k < layouts.size() && !layouts[k].strides.empty();
@@ -61,7 +61,15 @@ void Grouper::find_roots() {
   }
   for (int id = 0; id < ir_.size(); ++id) {
     Op op = ir_[id].op;
-    if (op == Op::fold || op == Op::dot || op == Op::scatter) mark(id);
+    if (op == Op::fold || op == Op::dot || op == Op::scatter || is_call(op)) mark(id);
+  }
+  std::map<std::string, int> numbers;
+  for (int id = 0; id < ir_.size(); ++id) {
+    if (!is_call(ir_[id].op)) continue;
+    auto [it, fresh] = numbers.try_emplace(call_key(ir_[id]), static_cast<int>(calls_.size()));
+    if (fresh) calls_.emplace_back();
+    calls_[static_cast<size_t>(it->second)].push_back(id);
+    call_of_[static_cast<size_t>(id)] = it->second;
   }
   for (int id = 0; id < ir_.size(); ++id) {
     if (ir_[id].op != Op::dot) continue;
@@ -73,13 +81,17 @@ void Grouper::find_roots() {
       mark(result);
     }
     dot_result_[result] = id;
-    if (strides_[static_cast<size_t>(result)].empty()) strides_[static_cast<size_t>(result)] = preferred_strides(ir_, users_, result);
+    const std::vector<int>& readers = users_[static_cast<size_t>(result)];
+    bool whole = std::any_of(readers.begin(), readers.end(), [&](int reader) { return is_call(ir_[reader].op); });  // calls read row-major memory
+    if (strides_[static_cast<size_t>(result)].empty() && !whole) strides_[static_cast<size_t>(result)] = preferred_strides(ir_, users_, result);
   }
   for (int id = 0; id < ir_.size(); ++id) {
     const IrNode& node = ir_[id];
     if (node.op == Op::dot)
       for (int operand : node.inputs) mark(operand_base(ir_, strides_, base_root_, operand));
     if (node.op == Op::scatter) mark(memory_of(ir_, strides_, base_root_, node.inputs[0]));  // updated in its own memory, or copied whole
+    if (is_call(node.op))
+      for (int operand : node.inputs) mark(memory_of(ir_, strides_, base_root_, operand, true));
     if (node.op == Op::gather) {
       int base = operand_base(ir_, strides_, base_root_, node.inputs[0]);
       if (is_elementwise(ir_[base].op) || ir_[base].op == Op::gather || ir_[base].op == Op::random_bits) mark(base);
@@ -117,6 +129,7 @@ int Grouper::add_group(std::unique_ptr<Work> work) {
 void Grouper::place(int node) {
   if (dot_result_.contains(node)) return place_dot(node);
   if (ir_[node].op == Op::scatter) return place_scatter(node);
+  if (is_call(ir_[node].op)) return place_call(node);
   if (!cut_.contains(node) && (join_consumer(node) || join_sibling(node))) return;
   begin_group(node);
 }
@@ -250,6 +263,34 @@ void Grouper::place_scatter(int node) {
   groups_[static_cast<size_t>(g)]->inlined = std::move(inlined);
 }
 
+/// Results of one call have the same inputs, so that all come after them and before every reader of any: the group is placed with the first of them.
+void Grouper::place_call(int node) {
+  const std::vector<int>& results = calls_[static_cast<size_t>(call_of_[static_cast<size_t>(node)])];
+  if (node != results.front()) return;
+  auto work = std::make_unique<Work>();
+  work->group.kind = Group::Kind::call;
+  work->group.cx = std::make_unique<ix::Context>();
+  CallPlan& plan = work->group.call;
+  const IrNode& n = ir_[node];
+  std::vector<graph::Type> types;
+  for (int input : n.inputs) {
+    types.push_back(ir_[input].type);
+    plan.operands.push_back(memory_of(ir_, strides_, base_root_, input, true));
+  }
+  plan.desc = call_desc(n.attrs, types, n.results);
+  plan.results.assign(n.results.size(), -1);
+  for (int id : results) plan.results[static_cast<size_t>(ir_[id].output)] = id;
+  for (size_t k = 0; k < plan.results.size(); ++k) plan.desc.outputs[k].used = plan.results[k] >= 0;
+  for (int id : results) work->group.roots.push_back({id, RootKind::full, {}});
+  const std::vector<int> operands = plan.operands;
+  int g = add_group(std::move(work));
+  for (int id : results) {
+    group_of_[static_cast<size_t>(id)] = g;
+    for (int reader : readers_[static_cast<size_t>(id)]) connect(g, reader);
+  }
+  for (int operand : operands) request(g, operand, {}, true);
+}
+
 // ---------------------------------------------------------------- sharing between groups
 
 struct Cost {
@@ -358,11 +399,12 @@ std::string print(const Ir& ir, const Grouping& grouping) {
   std::string text;
   for (size_t g = 0; g < grouping.groups.size(); ++g) {
     const Group& group = grouping.groups[g];
-    const char* kinds[] = {"rows", "dot", "scatter"};
+    const char* kinds[] = {"rows", "dot", "scatter", "call"};
     text += fmt::format("group {} {}", g, kinds[static_cast<int>(group.kind)]);
     for (const DomainVariable& v : group.domain)
       text += fmt::format(" {}{}<{}", v.inner ? "inner " : "", ix::to_string(v.var), v.extent.symbol() ? v.extent.symbol()->name : std::to_string(v.extent.bound()));
     if (group.kind == Group::Kind::dot) text += " " + group.dot.desc.to_string();
+    if (group.kind == Group::Kind::call) text += " " + group.call.desc.to_string();
     text += fmt::format(" reads %{}\n", fmt::join(group.reads, " %"));
     const char* root_kinds[] = {"fold", "full", "row"};
     for (const Root& root : group.roots) text += fmt::format("  {} {}\n", root_kinds[static_cast<int>(root.kind)], print(ir, root.node));

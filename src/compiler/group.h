@@ -4,7 +4,8 @@
 // A `rows` group has a domain of row variables and inner variables. Its roots are folds over the inner domain (one value a row), maps over
 // rows × inner, and maps over the rows alone. Each root says at which of its own indices the point (row, inner) of the domain stands. All that is not
 // a root is computed where it is needed, from roots: elementwise nodes inline, movement nodes as index expressions.
-// A `dot` group is one contraction, perhaps with a bias; a `scatter` group is one scatter.
+// A `dot` group is one contraction, perhaps with a bias; a `scatter` group is one scatter; a `call` group is one call
+// with all its results.
 //
 // Groups are formed from the consumers to the producers. A root joins the group of a consumer that reads it at the very point where that group
 // stands (row fusion: softmax, norms, their backwards), else a group over the same domain that reads the same data (sibling outputs), else it
@@ -42,8 +43,14 @@ struct DotPlan {
   std::vector<Dim> extents;              // batch…, m, n, k as Dims
 };
 
+/// A call as a descriptor, with the nodes in whose memory its operands lie, row-major, and those of its results (-1 where nobody reads one).
+struct CallPlan {
+  kernel::CallDesc desc;
+  std::vector<int> operands, results;
+};
+
 struct Group {
-  enum class Kind : uint8_t { rows, dot, scatter } kind = Kind::rows;
+  enum class Kind : uint8_t { rows, dot, scatter, call } kind = Kind::rows;
   std::unique_ptr<ix::Context> cx;
   std::vector<DomainVariable> domain;
   std::vector<ix::Expr> seed_index;      // the seed's element (for a fold: its operand's) in domain variables
@@ -51,6 +58,7 @@ struct Group {
   std::vector<Root> roots;               // producers before consumers
   std::vector<int> reads;                // roots of other groups and leaves, each once
   DotPlan dot;
+  CallPlan call;
   bool has_fold() const;
 };
 

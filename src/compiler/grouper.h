@@ -40,6 +40,7 @@ class Grouper {
   void place(int node);
   void place_dot(int node);
   void place_scatter(int node);
+  void place_call(int node);
   std::string signature_of(int node) const;
   bool join_consumer(int node);
   bool join_sibling(int node);
@@ -72,6 +73,8 @@ class Grouper {
   std::vector<std::vector<int>> readers_;                // by root: groups that read it
   std::map<std::string, std::vector<int>> by_signature_;
   std::map<int, int> dot_result_;                        // dot or bias add → dot
+  std::vector<std::vector<int>> calls_;  // by call: the nodes of its results, ascending
+  std::vector<int> call_of_;             // by node; -1 for others
   std::set<int> fused_dots_;                             // dots computed as part of their bias add
 };
 

@@ -12,8 +12,8 @@ namespace weft::compiler {
 
 using graph::Op;
 
-Ir import(const Source& source) {
-  graph::Graph inlined = graph::inline_composites(source.graph);
+Ir import(const Source& source, const std::function<bool(const graph::Node&)>& kept) {
+  graph::Graph inlined = graph::inline_composites(source.graph, kept);
   Ir ir;
   std::unordered_map<const graph::Node*, int> ids;
   const auto nodes = graph::topological(inlined.outputs);
@@ -30,13 +30,18 @@ Ir import(const Source& source) {
   for (const auto& node : nodes) {
     if (ids.contains(node.get())) continue;
     check(node->op() != Op::parameter && !node->storage(0), "import", "a leaf is not among the graph's inputs");
-    check(node->outputs() == 1, "import", "a primitive with several results");
-    IrNode flat{node->op(), {}, node->attrs(), node->types()[0], true};
-    for (const graph::Value& v : node->inputs()) flat.inputs.push_back(ids.at(v.node.get()));
+    check(node->outputs() == 1 || is_call(node->op()), "import", "a primitive with several results");
+    IrNode flat{node->op(), {}, node->attrs(), {}, true};
+    if (is_call(node->op())) flat.results = node->types();
+    for (const graph::Value& v : node->inputs()) flat.inputs.push_back(ids.at(v.node.get()) + v.index);
     ids[node.get()] = ir.size();
-    ir.nodes.push_back(std::move(flat));
+    for (int k = 0; k < node->outputs(); ++k) {
+      flat.output = k;
+      flat.type = node->types()[static_cast<size_t>(k)];
+      ir.nodes.push_back(flat);
+    }
   }
-  for (const graph::Value& v : inlined.outputs) ir.outputs.push_back(ids.at(v.node.get()));
+  for (const graph::Value& v : inlined.outputs) ir.outputs.push_back(ids.at(v.node.get()) + v.index);
   return ir;
 }
 
@@ -57,6 +62,22 @@ bool is_movement(Op op) {
 
 bool is_elementwise(Op op) { return op >= Op::neg && op <= Op::bitcast; }
 
+bool is_call(Op op) { return op == Op::call || op == Op::composite; }
+
+std::string call_key(const IrNode& node) {
+  const graph::Attrs& a = node.attrs;
+  std::string text = fmt::format("{} {} {} {}", static_cast<int>(node.op), a.call, fmt::join(a.integers, ","), fmt::join(node.inputs, ","));
+  return a.composite ? text + " " + a.composite->name + " " + a.composite->key : text;
+}
+
+kernel::CallDesc call_desc(const graph::Attrs& attrs, std::span<const graph::Type> inputs, std::span<const graph::Type> results) {
+  const bool region = attrs.composite != nullptr;
+  kernel::CallDesc desc{region ? attrs.composite->call : attrs.call, {}, {}, region ? attrs.composite->integers : attrs.integers};
+  for (const graph::Type& t : inputs) desc.inputs.push_back({t.dtype, bounds(t.shape)});
+  for (const graph::Type& t : results) desc.outputs.push_back({t.dtype, bounds(t.shape)});
+  return desc;
+}
+
 size_t index_rank(const Ir& ir, int node) {
   return ir[node].attrs.axes.empty() ? 0 : ir[ir[node].inputs[1]].type.shape.size();
 }
@@ -76,6 +97,7 @@ std::string print(const Ir& ir, int id) {
   list("step", node.attrs.step);
   list("low", node.attrs.low);
   list("high", node.attrs.high);
+  if (is_call(node.op)) text += fmt::format(" {}({}) result {}", node.op == Op::call ? node.attrs.call : node.attrs.composite->name, fmt::join(node.attrs.integers, ","), node.output);
   if (node.op == Op::constant) text += fmt::format(" {}", node.attrs.number.real());
   if (node.op == Op::fold) text += fmt::format(" {}", kernel::name(node.attrs.reducer));
   return text + " : " + graph::to_string(node.type);
@@ -97,7 +119,9 @@ void verify(const Ir& ir) {
       types.push_back(ir[input].type);
     }
     const graph::Row& row = graph::row(node.op);
-    graph::Type expected{row.shape(node.attrs, types)[0], row.dtype(node.attrs, types)[0]};
+    if (node.op == Op::composite) continue;  // was held against its body when it was made
+    auto output = static_cast<size_t>(node.output);
+    graph::Type expected{row.shape(node.attrs, types).at(output), row.dtype(node.attrs, types).at(output)};
     check(expected == node.type, "verify", "the row gives " + graph::to_string(expected) + " for " + print(ir, id));
   }
 }
@@ -120,6 +144,8 @@ void hash(Hasher& h, const graph::Attrs& a) {
   for (const auto* list : {&a.axes, &a.axes2, &a.batch, &a.batch2, &a.start, &a.step, &a.low, &a.high}) hash_list(h, *list);
   hash_shape(h, a.shape);
   h.number(a.dtype.val).number(a.number.integral).number(a.number.i).number(a.number.f).number(a.reducer).number(a.mode);
+  h.text(a.call);
+  hash_list(h, a.integers);
   if (a.composite) h.text(a.composite->name).text(a.composite->key);
 }
 

@@ -1,6 +1,7 @@
 #pragma once
-// The compiler's own view of a graph: a flat list of primitive nodes with one result each, inputs before users, equal nodes shared. Every pass
+// The compiler's own view of a graph: a flat list of primitive nodes with one result each (an operator with several is a node for each of them), inputs before users, equal nodes shared. Every pass
 // reads one of these and returns another (or annotates it from outside); none is changed after it is built.
+#include <functional>
 #include <span>
 #include <string>
 #include <vector>
@@ -8,6 +9,7 @@
 #include "base/hash.h"
 #include "compiler/program.h"
 #include "graph/node.h"
+#include "kernel/desc.h"
 
 namespace weft::compiler {
 
@@ -17,6 +19,8 @@ struct IrNode {
   graph::Attrs attrs;
   graph::Type type;
   bool row_major = true;  // of a parameter: how its data lies
+  int output = 0;         // which of the operator's results this node is
+  std::vector<graph::Type> results = {};  // of a call: the types of all its results
 };
 
 struct Ir {
@@ -28,12 +32,16 @@ struct Ir {
   int size() const { return static_cast<int>(nodes.size()); }
 };
 
-/// Composites inlined, nodes renumbered; nothing simplified yet.
-Ir import(const Source& source);
+/// Composites inlined, but for those that are `kept` as calls; nodes renumbered; nothing simplified yet.
+Ir import(const Source& source, const std::function<bool(const graph::Node&)>& kept = {});
 /// For each node, the nodes that read it (each once).
 std::vector<std::vector<int>> users(const Ir& ir);
 bool is_movement(graph::Op op);
 bool is_elementwise(graph::Op op);  // one output element from the input elements at the same index; cast and bitcast included
+bool is_call(graph::Op op);         // a routine on whole arrays: calls, and composites that were kept
+/// Equal for the results of one call, and only for those.
+std::string call_key(const IrNode& node);
+kernel::CallDesc call_desc(const graph::Attrs& attrs, std::span<const graph::Type> inputs, std::span<const graph::Type> results);
 /// Gather and scatter: how many axes the index arrays have (none without index arrays).
 size_t index_rank(const Ir& ir, int node);
 std::string print(const Ir& ir);

@@ -63,7 +63,8 @@ void Orderer::memory() {
   for (const Group& group : grouping_.groups)
     for (int node : group.reads) out_.stored[static_cast<size_t>(node)] = true;
   for (const Group& group : grouping_.groups)
-    if (group.kind != Group::Kind::rows) out_.stored[static_cast<size_t>(group.roots[0].node)] = true;
+    if (group.kind != Group::Kind::rows)
+      for (const Root& root : group.roots) out_.stored[static_cast<size_t>(root.node)] = true;
   handed_out_.assign(ir_.nodes.size(), 0);
   for (int id : ir_.outputs) {
     out_.stored[static_cast<size_t>(output_node(ir_, id))] = true;

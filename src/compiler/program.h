@@ -14,7 +14,7 @@ namespace weft::compiler {
 
 /// What may change results or speed beside the graph itself: printed, and part of every key. Never read from the environment.
 struct Policy {
-  bool libraries = true;        // library calls are candidates for dots
+  bool libraries = true;        // library calls are candidates for dots and for regions that name one
   bool update_in_place = true;  // state may be overwritten where its old value is no longer needed
   Digest digest() const;
   std::string to_string() const;

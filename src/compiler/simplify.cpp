@@ -96,6 +96,7 @@ class Rebuilder {
 Digest Rebuilder::hash(const IrNode& node) {
   Hasher h;
   h.number(node.op);
+  h.number(node.output);
   for (int input : node.inputs) h.number(input);
   const Attrs& a = node.attrs;
   for (const auto* list : {&a.axes, &a.axes2, &a.batch, &a.batch2, &a.start, &a.step, &a.low, &a.high})
@@ -103,6 +104,8 @@ Digest Rebuilder::hash(const IrNode& node) {
   for (const Dim& d : node.type.shape) h.number(d.bound()).number(reinterpret_cast<uintptr_t>(d.symbol()));
   for (const Dim& d : a.shape) h.number(d.bound());
   h.number(node.type.dtype.val).number(a.number.integral).number(a.number.i).number(a.number.f).number(a.reducer).number(a.mode);
+  h.text(a.call).number(a.integers.size()).bytes(a.integers.data(), a.integers.size() * sizeof(int64_t));
+  if (a.composite) h.text(a.composite->name).text(a.composite->key);
   return h.finish();
 }
 
@@ -371,8 +374,35 @@ std::optional<int> Rebuilder::rewrite(const IrNode& node) {
   return {};
 }
 
+/// What a call reads lies row-major in memory: an input that does not is copied first.
+Ir with_plain_operands(const Ir& ir) {
+  Ir result;
+  std::vector<int> renumbered;
+  std::unordered_map<int, int> copies;
+  for (const IrNode& source : ir.nodes) {
+    IrNode node = source;
+    for (int& input : node.inputs) {
+      const IrNode& operand = ir[input];
+      input = renumbered[static_cast<size_t>(input)];
+      if (!is_call(node.op) || operand.op != Op::parameter || operand.row_major) continue;
+      auto [it, fresh] = copies.try_emplace(input, result.size());
+      if (fresh) result.nodes.push_back({Op::stop_gradient, {input}, {}, operand.type, true});
+      input = it->second;
+    }
+    renumbered.push_back(result.size());
+    result.nodes.push_back(std::move(node));
+  }
+  for (int id : ir.inputs) result.inputs.push_back(renumbered[static_cast<size_t>(id)]);
+  for (int id : ir.outputs) result.outputs.push_back(renumbered[static_cast<size_t>(id)]);
+  return result;
+}
+
 }  // namespace
 
-Ir simplify(Ir ir) { return Rebuilder(std::move(ir)).run(); }
+Ir simplify(Ir ir) {
+  Ir simple = Rebuilder(std::move(ir)).run();
+  const bool calls = std::any_of(simple.nodes.begin(), simple.nodes.end(), [](const IrNode& n) { return is_call(n.op); });
+  return calls ? with_plain_operands(simple) : simple;
+}
 
 }  // namespace weft::compiler

@@ -38,6 +38,8 @@ class StepMaker {
   Lowering alone(Lowered lowered) const;
   bool merge(int g, Draft& draft);
   bool call_library(int g);
+  void call_routine(int g);
+  int scratch(int64_t bytes);
   void copy(int from, int to);
   void assign_outputs();
   void plan_arena();
@@ -155,6 +157,33 @@ bool StepMaker::call_library(int g) {
   return true;
 }
 
+/// Memory of the run that belongs to no node.
+int StepMaker::scratch(int64_t bytes) {
+  pseudo_bytes_[next_pseudo_] = bytes;
+  return next_pseudo_++;
+}
+
+void StepMaker::call_routine(int g) {
+  const CallPlan& plan = grouping_.groups[static_cast<size_t>(g)].call;
+  Draft draft;
+  draft.step.call = target_.call(plan.desc);
+  if (!draft.step.call) throw_invalid(plan.desc.name, "this device has no routine for " + plan.desc.to_string());
+  draft.step.kind = Step::Kind::library;
+  draft.step.name = plan.desc.to_string();
+  std::vector<int> nodes;
+  for (int operand : plan.operands) nodes.push_back(home(operand));
+  for (size_t k = 0; k < plan.results.size(); ++k) {
+    const kernel::CallDesc::Array& result = plan.desc.outputs[k];
+    int64_t size = result.dtype.size;
+    for (int64_t n : result.extents) size *= n;
+    nodes.push_back(plan.results[k] >= 0 ? home(plan.results[k]) : scratch(size));
+  }
+  draft.nodes.push_back(std::move(nodes));
+  draft.groups = {g};
+  position_[static_cast<size_t>(g)] = static_cast<int>(drafts_.size());
+  drafts_.push_back(std::move(draft));
+}
+
 void StepMaker::copy(int from, int to) {
   Draft draft;
   draft.step.kind = Step::Kind::copy;
@@ -174,6 +203,7 @@ void StepMaker::lower(int g) {
   }
   LowerContext cx{ir_, grouping_, ordering_.home, ordering_.stored, target_};
   if (group.kind == Group::Kind::rows) return lower_launch(g, memo_.rows(cx, group));
+  if (group.kind == Group::Kind::call) return call_routine(g);
   if (group.kind == Group::Kind::dot) {
     if (!call_library(g)) lower_launch(g, alone(lower_dot(cx, group)));
     return;
@@ -239,7 +269,7 @@ void StepMaker::plan_arena() {
       for (int node : segment) {
         if (places_.contains(node)) continue;
         int64_t size = node < ir_.size() ? bytes(node) : pseudo_bytes_.at(node);
-        auto [it, fresh] = lifetimes.try_emplace(node, Lifetime{size, static_cast<int>(s), static_cast<int>(s), -1});
+        auto [it, fresh] = lifetimes.try_emplace(node, Lifetime{std::max<int64_t>(size, 1), static_cast<int>(s), static_cast<int>(s), -1});
         it->second.first = std::min(it->second.first, static_cast<int>(s));
         it->second.last = std::max(it->second.last, static_cast<int>(s));
       }

@@ -29,7 +29,7 @@ struct Step {
   std::vector<StepSegment> segments;
   double work = 0;
   std::shared_ptr<const target::LibraryCall> call;
-  std::vector<Place> operands;  // library: A, B, [bias], [residual], C; copy: from, to
+  std::vector<Place> operands;  // library: as target::LibraryCall::run takes them; copy: from, to
   int64_t bytes = 0;            // copy
 };
 

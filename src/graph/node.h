@@ -33,6 +33,7 @@ enum class Op : uint8_t {
   cast, bitcast, stop_gradient,
   // folds, contraction, indexing, random
   fold, dot, gather, scatter, random_bits,
+  call,       // a routine on whole arrays that is not generated code: attrs.call (graph/call.h)
   composite,  // a named region with a body in primitives
   count_
 };
@@ -72,6 +73,8 @@ struct Composite {
   std::function<Values(std::span<const Value> inputs, std::span<const Value> outputs, std::span<const Value> cotangents)> vjp;
   std::function<Values(std::span<const Value> inputs, std::span<const Value> outputs, std::span<const Value> tangents)> jvp = {};
   std::function<Values(std::span<const Value> inputs, std::span<const int> axes)> vmap = {};
+  std::string call = {};  // a routine that answers for the whole region on targets that offer it: operands and results as the region's
+  std::vector<int64_t> integers = {};  // its integers, as in kernel::CallDesc
 };
 
 /// Which fields an operator reads is said beside its row; all others stay empty.
@@ -89,6 +92,8 @@ struct Attrs {
   ScatterMode mode = ScatterMode::set;             // scatter
   int64_t slot = -1;           // parameter: its number among a graph's inputs, for printing
   bool packed = false;         // reshape: the result is asked for row-major in memory, so it is never a view; its values are no others
+  std::string call;            // call: its name
+  std::vector<int64_t> integers;  // call: numbers whose meaning is said where the call is listed
   bool literal = false;        // constant: written by a user as a number; eager evaluation passes it as data, so that new values compile nothing
   std::shared_ptr<const Composite> composite;
 };
@@ -139,8 +144,8 @@ struct Graph {
 std::vector<std::shared_ptr<Node>> topological(std::span<const Value> outputs);
 /// The same without the nodes of `stop_at` and what is only reached through them.
 std::vector<std::shared_ptr<Node>> topological(std::span<const Value> outputs, std::span<const Value> stop_at);
-/// Composites replaced by their bodies, all the way down, and nodes rebuilt where an input changed.
-Graph inline_composites(const Graph& graph);
+/// Composites replaced by their bodies, all the way down, and nodes rebuilt where an input changed; those that are `kept` stay.
+Graph inline_composites(const Graph& graph, const std::function<bool(const Node&)>& kept = {});
 /// `outputs` with each of `from` replaced by the value of `to` at the same place.
 Values substitute(std::span<const Value> outputs, std::span<const Value> from, std::span<const Value> to);
 

@@ -16,6 +16,11 @@ std::string types_text(const std::vector<Type>& types) {
   return out;
 }
 
+std::string_view node_name(const Node& node) {
+  if (node.op() == Op::composite) return node.attrs().composite->name;
+  return node.op() == Op::call ? std::string_view(node.attrs().call) : row(node.op()).name;
+}
+
 /// The attributes that the operator reads, as ` name(value)`.
 std::string attributes(const Node& node) {
   const Attrs& a = node.attrs();
@@ -31,6 +36,7 @@ std::string attributes(const Node& node) {
     case Op::dot: return fmt::format(" contract{}{} batch{}{}", list(a.axes), list(a.axes2), list(a.batch), list(a.batch2));
     case Op::gather: return fmt::format(" axes{} sizes{}", list(a.axes), weft::to_string(a.shape));
     case Op::scatter: return fmt::format(" {} axes{}", a.mode == ScatterMode::add ? "add" : "set", list(a.axes));
+    case Op::call: return fmt::format("({})", fmt::join(a.integers, ","));
     case Op::composite: return a.composite->key.empty() ? "" : fmt::format(" [{}]", a.composite->key);
     default: return "";
   }
@@ -50,7 +56,7 @@ std::string print(const Graph& graph) {
   for (const auto& node : topological(roots)) {
     const int number = static_cast<int>(numbers.size());
     numbers[node.get()] = number;
-    out += fmt::format("%{} = {}", number, node->op() == Op::composite ? std::string_view(node->attrs().composite->name) : row(node->op()).name);
+    out += fmt::format("%{} = {}", number, node_name(*node));
     for (const Value& v : node->inputs()) out += fmt::format(" {}", name(v));
     out += fmt::format("{}{} : {}\n", attributes(*node), node->storage(0) ? " stored" : "", types_text(node->types()));
   }

@@ -95,14 +95,14 @@ bool nested(const Values& results, const Values& inputs) {
   return false;
 }
 
-/// One level of regions expanded; whether their bodies hold more.
-bool expand_once(Values& outputs) {
+/// One level of regions expanded, but for those that are kept; whether their bodies hold more.
+bool expand_once(Values& outputs, const std::function<bool(const Node&)>& kept) {
   Replacements new_values;
   bool any = false, more = false;
   for (const auto& node : reach(outputs, [](const Node&) { return false; })) {
     bool changed = false;
     Values inputs = new_values.inputs(*node, changed);
-    if (is_region(*node)) {
+    if (is_region(*node) && !(kept && kept(*node))) {
       Values results = body_of(*node, inputs);
       any = true;
       more = more || nested(results, inputs);
@@ -127,9 +127,9 @@ std::vector<std::shared_ptr<Node>> topological(std::span<const Value> outputs, s
   return reach(outputs, [&](const Node& node) { return stop.contains(&node); });
 }
 
-Graph inline_composites(const Graph& graph) {
+Graph inline_composites(const Graph& graph, const std::function<bool(const Node&)>& kept) {
   Graph result = graph;
-  while (expand_once(result.outputs)) {
+  while (expand_once(result.outputs, kept)) {
   }
   return result;
 }

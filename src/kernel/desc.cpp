@@ -35,4 +35,27 @@ std::string DotDesc::to_string() const {
   return s;
 }
 
+Digest CallDesc::digest() const {
+  Hasher h;
+  h.text(name).number(integers.size());
+  for (int64_t v : integers) h.number(v);
+  for (const auto* list : {&inputs, &outputs}) {
+    h.number(list->size());
+    for (const Array& a : *list) {
+      h.number(a.dtype.val).number(a.used).number(a.extents.size());
+      for (int64_t n : a.extents) h.number(n);
+    }
+  }
+  return h.finish();
+}
+
+std::string CallDesc::to_string() const {
+  const auto text = [](const Array& a) { return fmt::format(" {}[{}]{}", kernel::to_string(Type{a.dtype, {}}), fmt::join(a.extents, ","), a.used ? "" : " unused"); };
+  std::string s = fmt::format("{}({})", name, fmt::join(integers, ","));
+  for (const Array& a : inputs) s += text(a);
+  s += " ->";
+  for (const Array& a : outputs) s += text(a);
+  return s;
+}
+
 }  // namespace weft::kernel

@@ -24,4 +24,21 @@ struct DotDesc {
   friend bool operator==(const DotDesc&, const DotDesc&) = default;
 };
 
+/// A routine on whole row-major arrays that is not generated code: a sort, a library's convolution or decomposition. What a name and its integers mean is said
+/// where the graph lists its calls (graph/call.h). Symbolic axes have their bounds as extents.
+struct CallDesc {
+  struct Array {
+    Dtype dtype = float32;
+    std::vector<int64_t> extents;
+    bool used = true;  // a result that nobody reads has memory as well, but need not be computed
+    friend bool operator==(const Array&, const Array&) = default;
+  };
+  std::string name;
+  std::vector<Array> inputs, outputs;
+  std::vector<int64_t> integers;
+  Digest digest() const;
+  std::string to_string() const;  // "sort(1) f32[4,8] -> f32[4,8] u32[4,8]"
+  friend bool operator==(const CallDesc&, const CallDesc&) = default;
+};
+
 }  // namespace weft::kernel

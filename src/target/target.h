@@ -30,12 +30,13 @@ class Executable {
   virtual void run(std::span<const Segment> segments, double work) const = 0;
 };
 
-/// A library call with its primitive made and its workspace known.
+/// A call of a library or routine with its primitive made and its workspace known. May be run from several threads at once.
 class LibraryCall {
  public:
   virtual ~LibraryCall() = default;
   virtual std::string name() const = 0;  // "onednn brg:avx512_core"
-  virtual void run(std::span<void* const> operands) const = 0;  // A, B, [bias], [residual], C
+  /// For a DotDesc: A, B, [bias], [residual], C; for a CallDesc: its inputs, then its outputs.
+  virtual void run(std::span<void* const> operands) const = 0;
 };
 
 struct CompileStats {
@@ -55,6 +56,8 @@ class Target {
   virtual std::vector<std::shared_ptr<const Executable>> compile(std::span<const kernel::Kernel> kernels) = 0;
   /// A library's answer to a descriptor, or nothing where no library takes it or the stated rule prefers generated code.
   virtual std::shared_ptr<const LibraryCall> library(const kernel::DotDesc& desc) = 0;
+  /// The routine that a descriptor names, or nothing where this target does not have it (or not for these extents and dtypes).
+  virtual std::shared_ptr<const LibraryCall> call(const kernel::CallDesc&) { return nullptr; }
   virtual CompileStats stats() const = 0;
 };
 

@@ -51,6 +51,7 @@ class InterpretedTarget : public target::Target {
     return result;
   }
   std::shared_ptr<const target::LibraryCall> library(const kernel::DotDesc&) override { return nullptr; }
+  std::shared_ptr<const target::LibraryCall> call(const kernel::CallDesc& desc) override { return target::cpu().call(desc); }
   target::CompileStats stats() const override { return {}; }
 };
 

@@ -50,13 +50,14 @@ inline std::string check_types(const Row& r, const Instance& in) {
 
 /// Against the second formulation, where there is one for the dtypes of this instance (`compared` counts those).
 inline std::string check_reference(const Row& r, const Instance& in, int* compared = nullptr) {
-  const std::vector<Type> types = {graph_of(in).outputs[0].type()};
+  std::vector<Type> types;
+  for (const Value& v : graph_of(in).outputs) types.push_back(v.type());
   std::vector<double> expected;
   if (types[0].dtype != float64 && types[0].dtype != int32 && types[0].dtype != bool_) return "";
   if (!naive(in, types[0], expected)) return "";
   if (compared) ++*compared;
   const std::vector<HostTensor> computed = r.reference(in.attrs, in.inputs, types);
-  if (computed.size() != 1 || computed[0].data.size() != expected.size()) return fail(in, "another number of elements");
+  if (computed.size() != types.size() || computed[0].data.size() != expected.size()) return fail(in, "another number of elements");
   for (size_t k = 0; k < expected.size(); ++k) {
     const double given = computed[0].data[k].real();
     const double wanted = types[0].dtype == int32 ? static_cast<double>(static_cast<int32_t>(static_cast<int64_t>(expected[k]))) : expected[k];
@@ -107,6 +108,13 @@ inline bool differentiable(const Instance& in) {
 
 inline double inner(const std::vector<double>& a, const std::vector<double>& b) { return std::inner_product(a.begin(), a.end(), b.begin(), 0.0); }
 
+/// A cotangent for the first output, none for the others (which are integers).
+inline Values cotangents_of(const Graph& graph, const Value& first) {
+  Values out(graph.outputs.size());
+  out[0] = first;
+  return out;
+}
+
 /// Every element of every cotangent against finite differences.
 inline std::string check_vjp(const Row& r, const Instance& in) {
   if (!differentiable(in)) return "";
@@ -118,7 +126,7 @@ inline std::string check_vjp(const Row& r, const Instance& in) {
   if (r.vjp.rule) {
     Graph backward{graph.inputs, {}};
     backward.inputs.push_back(parameter(cotangent.type));
-    const Values rules = r.vjp.rule(*graph.outputs[0].node, graph.inputs, graph.outputs, std::span(&backward.inputs.back(), 1));
+    const Values rules = r.vjp.rule(*graph.outputs[0].node, graph.inputs, graph.outputs, cotangents_of(graph, backward.inputs.back()));
     if (rules.size() != in.inputs.size()) return fail(in, "vjp: not one cotangent for each input");
     for (size_t k = 0; k < rules.size(); ++k) {
       if (!rules[k]) continue;
@@ -166,10 +174,10 @@ inline std::string check_jvp(const Row& r, const Instance& in) {
     std::vector<double> given(expected.size(), 0.0);
     if (r.jvp.rule) {
       const Values rules = r.jvp.rule(*graph.outputs[0].node, graph.inputs, graph.outputs, tangents);
-      if (rules.size() != 1) return fail(in, "jvp: not one tangent for each output");
+      if (rules.size() != graph.outputs.size()) return fail(in, "jvp: not one tangent for each output");
       if (rules[0]) {
         if (rules[0].type() != graph.outputs[0].type()) return fail(in, fmt::format("jvp: the tangent has type {}", to_string(rules[0].type())));
-        forward.outputs = rules;
+        forward.outputs = {rules[0]};
         verify(forward);
         given = reals(evaluate_reference(forward, values)[0]);
       }
@@ -217,16 +225,19 @@ inline std::string check_vmap(const Row& r, const Instance& in, uint64_t subset,
   }
   batched.outputs = r.vmap.rule(*graph.outputs[0].node, batched.inputs, axes);
   verify(batched);
-  if (batched.outputs.size() != 1) return fail(in, "vmap: not one result for each output");
-  std::vector<HostTensor> parts;
-  for (const Instance& m : members) parts.push_back(reference(m)[0]);
-  const HostTensor expected = stacked(parts, graph.outputs[0].type(), 0), given = evaluate_reference(batched, values)[0];
-  if (given.type != expected.type) return fail(in, fmt::format("vmap: type {}, expected {}", to_string(given.type), to_string(expected.type)));
-  const Dtype t = expected.type.dtype;
-  const double tolerance = !is_float(t) ? 0 : t == float16 || t == bfloat16 ? 1e-2 : 1e-6;
-  for (size_t k = 0; k < expected.data.size(); ++k)
-    if (tolerance == 0 ? given.data[k].i != expected.data[k].i : !close(given.data[k].real(), expected.data[k].real(), tolerance))
-      return fail(in, fmt::format("vmap: batched inputs {:b}, element {}: {}, expected {}", subset, k, given.data[k].real(), expected.data[k].real()));
+  if (batched.outputs.size() != graph.outputs.size()) return fail(in, "vmap: not one result for each output");
+  const std::vector<HostTensor> results = evaluate_reference(batched, values);
+  for (size_t output = 0; output < results.size(); ++output) {
+    std::vector<HostTensor> parts;
+    for (const Instance& m : members) parts.push_back(reference(m)[output]);
+    const HostTensor expected = stacked(parts, graph.outputs[output].type(), 0), &given = results[output];
+    if (given.type != expected.type) return fail(in, fmt::format("vmap: type {}, expected {}", to_string(given.type), to_string(expected.type)));
+    const Dtype t = expected.type.dtype;
+    const double tolerance = !is_float(t) ? 0 : t == float16 || t == bfloat16 ? 1e-2 : 1e-6;
+    for (size_t k = 0; k < expected.data.size(); ++k)
+      if (tolerance == 0 ? given.data[k].i != expected.data[k].i : !close(given.data[k].real(), expected.data[k].real(), tolerance))
+        return fail(in, fmt::format("vmap: batched inputs {:b}, element {}: {}, expected {}", subset, k, given.data[k].real(), expected.data[k].real()));
+  }
   return "";
 }
 
@@ -258,8 +269,8 @@ inline HostTensor half_of(const HostTensor& t, const std::vector<int>& factors, 
 inline std::string check_factors(const Row& r, const Instance& in) {
   const Graph graph = graph_of(in);
   const Type type = graph.outputs[0].type();
-  const Factors f = r.factors.rule(in.attrs, types_of(in.inputs), std::span(&type, 1));
-  if (f.inputs.size() != in.inputs.size() || f.outputs.size() != 1) return fail(in, "factors: not one list for each input and output");
+  const Factors f = r.factors.rule(in.attrs, types_of(in.inputs), graph.outputs[0].node->types());
+  if (f.inputs.size() != in.inputs.size() || f.outputs.size() != graph.outputs.size()) return fail(in, "factors: not one list for each input and output");
   int top = -1;
   bool even[64], used[64] = {};
   std::fill(std::begin(even), std::end(even), true);

@@ -2,10 +2,12 @@
 // Random valid instances of every operator, for tests that hold one way of computing against another. Shapes have 0 and 1 among their extents, dtypes are
 // those the row takes, index arrays reach outside now and then. Needs the graph layer only.
 #include <algorithm>
+#include <cmath>
 #include <numeric>
 #include <random>
 
 #include "graph/build.h"
+#include "graph/call.h"
 #include "graph/table.h"
 
 namespace weft::graph::testing {
@@ -271,11 +273,29 @@ inline void draw_indexed(Drawing& d) {
   d.input(updates, d.out.inputs[0].type.dtype);
 }
 
-/// None for parameters, which have no value of their own, and for composites, which have rows of their parts.
+inline void draw_sort(Drawing& d) {
+  const Shape shape = random_shape(d.r, 1);
+  const bool ties = d.r.chance(3) && !d.float64_only;
+  d.input(shape, d.any_dtype(), ties ? Domain{0, 0, -1, 1} : Domain{});
+  if (!d.float64_only && is_float(d.out.inputs[0].type.dtype))
+    for (Number& n : d.out.inputs[0].data)
+      if (d.r.chance(8)) n = Number::of_real(d.r.of<double>({NAN, INFINITY, -INFINITY, -0.0}));
+  d.out.attrs.integers = {d.r.below(static_cast<int64_t>(shape.size()))};
+}
+
+/// An instance of one call: every call of the table has its way to draw one.
+inline void draw_call(Drawing& d, std::string_view name) {
+  d.out.attrs.call = name;
+  if (name == "sort") return draw_sort(d);
+  throw std::logic_error("no instances are drawn of the call " + d.out.attrs.call);
+}
+
+/// None for parameters, which have no value of their own, and for composites, which have rows of their parts. `count` for each of the calls.
 inline std::vector<Instance> instances(Op op, uint64_t seed, int count, bool float64_only = false) {
   std::vector<Instance> out;
   if (op == Op::parameter || op == Op::composite) return out;
   Random r(seed * 131 + static_cast<uint64_t>(op));
+  if (op == Op::call) count *= static_cast<int>(calls().size());
   for (int k = 0; k < count; ++k) {
     Drawing d{r, float64_only, {op, {}, {}, {}}};
     switch (op) {
@@ -291,6 +311,7 @@ inline std::vector<Instance> instances(Op op, uint64_t seed, int count, bool flo
       case Op::dot: draw_dot(d); break;
       case Op::gather:
       case Op::scatter: draw_indexed(d); break;
+      case Op::call: draw_call(d, calls()[static_cast<size_t>(k) % calls().size()]->name); break;
       case Op::random_bits:
         d.input(d.r.between(0, 2) ? Shape{2} : Shape{d.r.between(1, 3), 2}, uint32, {0, 0, 0, 1000, true});
         d.out.attrs.shape = random_shape(d.r);

@@ -86,8 +86,8 @@ TEST_CASE("vjp and jvp are each other's transpose") {
       }
       const size_t cotangent_at = values.size();
       const Value cotangent = fresh(graph.outputs[0].type());
-      const Values back = r->vjp.rule(*graph.outputs[0].node, graph.inputs, graph.outputs, std::span(&cotangent, 1));
-      both.outputs = r->jvp.rule(*graph.outputs[0].node, graph.inputs, graph.outputs, tangents);
+      const Values back = r->vjp.rule(*graph.outputs[0].node, graph.inputs, graph.outputs, cotangents_of(graph, cotangent));
+      both.outputs = {r->jvp.rule(*graph.outputs[0].node, graph.inputs, graph.outputs, tangents)[0]};
       REQUIRE(both.outputs[0]);
       std::vector<size_t> which;
       for (size_t k = 0; k < back.size(); ++k) {

@@ -7,6 +7,28 @@
 using namespace weft;
 using namespace weft::kernel;
 
+TEST_CASE("a call's descriptor prints and hashes all of itself") {
+  CallDesc d{"sort", {{float32, {4, 8}}}, {{float32, {4, 8}}, {uint32, {4, 8}}}, {1}};
+  CHECK(d.to_string() == "sort(1) f32[4,8] -> f32[4,8] u32[4,8]");
+  d.outputs[1].used = false;
+  CHECK(d.to_string() == "sort(1) f32[4,8] -> f32[4,8] u32[4,8] unused");
+  const auto differs = [&](const std::function<void(CallDesc&)>& change) {
+    CallDesc other = d;
+    change(other);
+    return !(other.digest() == d.digest()) && !(other == d);
+  };
+  CHECK(CallDesc(d).digest() == d.digest());
+  CHECK(differs([](CallDesc& o) { o.name = "order"; }));
+  CHECK(differs([](CallDesc& o) { o.integers[0] = 0; }));
+  CHECK(differs([](CallDesc& o) { o.integers.push_back(0); }));
+  CHECK(differs([](CallDesc& o) { o.inputs[0].extents[1] = 9; }));
+  CHECK(differs([](CallDesc& o) { o.inputs[0].extents.push_back(1); }));
+  CHECK(differs([](CallDesc& o) { o.inputs[0].dtype = int32; }));
+  CHECK(differs([](CallDesc& o) { o.outputs[1].used = true; }));
+  CHECK(differs([](CallDesc& o) { o.outputs.pop_back(); }));
+  CHECK(differs([](CallDesc& o) { o.inputs.push_back(o.outputs.back()), o.outputs.pop_back(); }));
+}
+
 TEST_CASE("a product's descriptor prints, counts and hashes all of itself") {
   DotDesc d;
   d.batch = {12};

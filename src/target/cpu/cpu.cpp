@@ -12,6 +12,7 @@
 #include "kernel/expand.h"
 #include "runtime/cache_dir.h"
 #include "runtime/threads.h"
+#include "target/cpu/calls.h"
 #include "target/cpu/compile.h"
 #include "target/cpu/onednn.h"
 
@@ -143,6 +144,8 @@ CompileStats CpuTarget::stats() const {
 }
 
 std::shared_ptr<const LibraryCall> CpuTarget::library(const kernel::DotDesc& desc) { return libraries_enabled() ? onednn_dot(desc) : nullptr; }
+
+std::shared_ptr<const LibraryCall> CpuTarget::call(const kernel::CallDesc& desc) { return cpu_call(desc); }
 
 Target& cpu() {
   static CpuTarget* const target = new CpuTarget;  // never destroyed: executables may outlive every static

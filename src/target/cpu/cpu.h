@@ -18,6 +18,7 @@ class CpuTarget final : public Target {
   int64_t lanes(int64_t bytes) const override { return isa_.vector_bits / 8 / bytes; }
   std::vector<std::shared_ptr<const Executable>> compile(std::span<const kernel::Kernel> kernels) override;
   std::shared_ptr<const LibraryCall> library(const kernel::DotDesc& desc) override;
+  std::shared_ptr<const LibraryCall> call(const kernel::CallDesc& desc) override;
   CompileStats stats() const override;
   const Isa& isa() const { return isa_; }
 

@@ -45,6 +45,8 @@ class NullTarget final : public Target {
     return call_;
   }
 
+  std::shared_ptr<const LibraryCall> call(const kernel::CallDesc&) override { return call_; }
+
   CompileStats stats() const override {
     std::lock_guard lock(mutex_);
     return stats_;

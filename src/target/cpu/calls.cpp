@@ -1,0 +1,25 @@
+#include "target/cpu/calls.h"
+
+#include <string_view>
+
+namespace weft::target {
+namespace {
+
+struct Offer {
+  std::string_view name;
+  std::shared_ptr<const LibraryCall> (*make)(const kernel::CallDesc&);
+};
+
+constexpr Offer offers[] = {
+    {"sort", cpu_sort},
+};
+
+}  // namespace
+
+std::shared_ptr<const LibraryCall> cpu_call(const kernel::CallDesc& desc) {
+  for (const Offer& offer : offers)
+    if (offer.name == desc.name) return offer.make(desc);
+  return nullptr;
+}
+
+}  // namespace weft::target

@@ -9,6 +9,9 @@ Value softmax(const Value& x, std::vector<int64_t> axes);
 Value logsumexp(const Value& x, std::vector<int64_t> axes, bool keep_dims);
 /// (x - mean) · rsqrt(var + eps) · weight + bias along the last axis; weight and bias may be empty. Statistics in float32 at least.
 Value layer_norm(const Value& x, const Value& weight, const Value& bias, double eps);
+/// (x - mean) · rsqrt(var + eps) · weight + bias with the statistics over `axes`; weight and bias may be empty, else they have x's shape with the axes at 1. Three
+/// results: that, and mean and (biased) variance in this shape, in float32 at least.
+Values standardise(const Value& x, std::vector<int64_t> axes, const Value& weight, const Value& bias, double eps);
 /// 0.5 x (1 + tanh(√(2/π) (x + 0.044715 x³))), and the exact 0.5 x (1 + erf(x/√2)).
 Value gelu_tanh(const Value& x);
 Value gelu(const Value& x);

@@ -1,14 +1,11 @@
-// Linear, Embedding, LayerNorm, Dropout. Each computes in the dtype of what comes in; its parameters stay what they are.
-#include <cmath>
+// Linear, Bilinear, Embedding, Dropout. Each computes in the dtype of what comes in; its parameters stay what they are.
+#include "weft/nn/layers.h"
 
-#include "base/error.h"
-#include "weft/fast.h"
-#include "weft/nn.h"
+#include "nn/support.h"
+#include "weft/nn/init.h"
 #include "weft/random.h"
 
 namespace weft::nn {
-
-namespace {
 
 Shape sizes(const char* op, std::initializer_list<int64_t> values) {
   Shape shape;
@@ -22,24 +19,20 @@ Shape sizes(const char* op, std::initializer_list<int64_t> values) {
 void check_float(const char* op, const array& x, const Dim& width) {
   if (!issubdtype(x.dtype(), floating)) throw_invalid(op, "the input must be floating; it is " + std::string(dtype_name(x.dtype())));
   if (x.ndim() == 0 || x.shape(-1) != width)
-    throw_invalid(op, "the input's last axis must be " + std::to_string(width.bound()) + "; its shape is " + to_string(x.shape()));
+    throw_invalid(op, "the input's last axis must be " + number(width) + "; its shape is " + to_string(x.shape()));
 }
 
 array product(const array& x, const array& weight) { return matmul(x, transpose(astype(weight, x.dtype()))); }
 
-float bound_of(int64_t in) { return 1 / std::sqrt(static_cast<float>(in)); }
-
-const char* yes_or_no(bool b) { return b ? "true" : "false"; }
-
-}  // namespace
-
-Linear::Linear(int64_t in, int64_t out, bool with_bias)
-    : weight(*this, "weight", init::uniform(sizes("Linear", {out, in}), -bound_of(in), bound_of(in))) {
-  if (with_bias) bias.emplace(*this, "bias", init::uniform({out}, -bound_of(in), bound_of(in)));
+std::string digits(float value) {
+  std::string text = std::to_string(value);
+  while (text.back() == '0') text.pop_back();
+  if (text.back() == '.') text.pop_back();
+  return text;
 }
 
-Linear::Linear(Module& parent, std::string name, int64_t in, int64_t out, bool with_bias)
-    : Module(parent, std::move(name)), weight(*this, "weight", init::uniform(sizes("Linear", {out, in}), -bound_of(in), bound_of(in))) {
+Linear::Linear(Place place, int64_t in, int64_t out, bool with_bias)
+    : Layer(std::move(place)), weight(*this, "weight", init::uniform(sizes("Linear", {out, in}), -bound_of(in), bound_of(in))) {
   if (with_bias) bias.emplace(*this, "bias", init::uniform({out}, -bound_of(in), bound_of(in)));
 }
 
@@ -51,13 +44,39 @@ array Linear::operator()(const array& x) const {
 
 std::string Linear::describe() const {
   const Shape& s = weight.value().shape();
-  return "Linear(" + std::to_string(s[1].bound()) + ", " + std::to_string(s[0].bound()) + (bias ? ")" : ", bias=false)");
+  return "Linear(" + number(s[1]) + ", " + number(s[0]) + (bias ? ")" : ", bias=false)");
 }
 
-Embedding::Embedding(int64_t count, int64_t width) : weight(*this, "weight", init::normal(sizes("Embedding", {count, width}))) {}
+Bilinear::Bilinear(Place place, int64_t in1, int64_t in2, int64_t out, bool with_bias)
+    : Module(std::move(place)), weight(*this, "weight", init::uniform(sizes("Bilinear", {out, in2, in1}), -bound_of(in1), bound_of(in1))) {
+  if (with_bias) bias.emplace(*this, "bias", init::uniform({out}, -bound_of(in1), bound_of(in1)));
+}
 
-Embedding::Embedding(Module& parent, std::string name, int64_t count, int64_t width)
-    : Module(parent, std::move(name)), weight(*this, "weight", init::normal(sizes("Embedding", {count, width}))) {}
+// x1 against all rows of all matrices at once, then x2 against what came out.
+array Bilinear::operator()(const array& x1, const array& x2) const {
+  const Shape& s = weight.value().shape();
+  check_float("Bilinear", x1, s[2]);
+  check_float("Bilinear", x2, s[1]);
+  Shape rows = x1.shape(), other = x2.shape();
+  rows.pop_back();
+  other.pop_back();
+  if (rows != other) throw_invalid("Bilinear", "the inputs' leading axes must be the same; their shapes are " + to_string(x1.shape()) + " and " + to_string(x2.shape()));
+  const array w = astype(weight, x1.dtype());
+  Shape apart = rows;
+  apart.push_back(s[0]);
+  apart.push_back(s[1]);
+  const array left = reshape(product(x1, reshape(w, {-1, s[2]})), apart);  // [..., out, in2]
+  const array y = sum(left * expand_dims(astype(x2, x1.dtype()), -2), -1);
+  return bias ? y + astype(*bias, x1.dtype()) : y;
+}
+
+std::string Bilinear::describe() const {
+  const Shape& s = weight.value().shape();
+  return "Bilinear(" + number(s[2]) + ", " + number(s[1]) + ", " + number(s[0]) + (bias ? ")" : ", bias=false)");
+}
+
+Embedding::Embedding(Place place, int64_t count, int64_t width)
+    : Module(std::move(place)), weight(*this, "weight", init::normal(sizes("Embedding", {count, width}))) {}
 
 array Embedding::operator()(const array& ids) const {
   if (!issubdtype(ids.dtype(), integer)) throw_invalid("Embedding", "ids must be integers; they are " + std::string(dtype_name(ids.dtype())));
@@ -71,53 +90,48 @@ array Embedding::as_linear(const array& x) const {
 
 std::string Embedding::describe() const {
   const Shape& s = weight.value().shape();
-  return "Embedding(" + std::to_string(s[0].bound()) + ", " + std::to_string(s[1].bound()) + ")";
-}
-
-LayerNorm::LayerNorm(int64_t width, bool with_bias, float epsilon)
-    : weight(*this, "weight", init::constant(sizes("LayerNorm", {width}), 1)), eps(epsilon) {
-  if (with_bias) bias.emplace(*this, "bias", init::constant({width}, 0));
-}
-
-LayerNorm::LayerNorm(Module& parent, std::string name, int64_t width, bool with_bias, float epsilon)
-    : Module(parent, std::move(name)), weight(*this, "weight", init::constant(sizes("LayerNorm", {width}), 1)), eps(epsilon) {
-  if (with_bias) bias.emplace(*this, "bias", init::constant({width}, 0));
-}
-
-array LayerNorm::operator()(const array& x) const {
-  check_float("LayerNorm", x, weight.value().shape(0));
-  std::optional<array> shift;
-  if (bias) shift = astype(*bias, x.dtype());
-  return fast::layer_norm(x, astype(weight, x.dtype()), shift, eps);
-}
-
-std::string LayerNorm::describe() const {
-  return "LayerNorm(" + std::to_string(weight.value().shape(0).bound()) + ", bias=" + yes_or_no(bias.has_value()) + ")";
+  return "Embedding(" + number(s[0]) + ", " + number(s[1]) + ")";
 }
 
 namespace {
 
-float probability(float p) {
-  if (!(p >= 0 && p < 1)) throw_invalid("Dropout", "the probability must be at least 0 and less than 1; it is " + std::to_string(p));
+float probability(const char* op, float p) {
+  if (!(p >= 0 && p < 1)) throw_invalid(op, "the probability must be at least 0 and less than 1; it is " + std::to_string(p));
   return p;
 }
 
+array dropped(const array& x, const array& kept, float p) { return where(kept, x * array(1 / (1 - p), x.dtype()), array(0, x.dtype())); }
+
 }  // namespace
 
-Dropout::Dropout(float rate) : p(probability(rate)) {}
-Dropout::Dropout(Module& parent, std::string name, float rate) : Module(parent, std::move(name)), p(probability(rate)) {}
+Dropout::Dropout(Place place, float rate) : Layer(std::move(place)), p(probability("Dropout", rate)) {}
 
 array Dropout::operator()(const array& x) const {
   if (!training() || p == 0) return x;
-  const array kept = random::bernoulli(array(1 - p), x.shape());
-  return where(kept, x * array(1 / (1 - p), x.dtype()), array(0, x.dtype()));
+  return dropped(x, random::bernoulli(array(1 - p), x.shape()), p);
 }
 
-std::string Dropout::describe() const {
-  std::string digits = std::to_string(p);
-  while (digits.back() == '0') digits.pop_back();
-  if (digits.back() == '.') digits.pop_back();
-  return "Dropout(" + digits + ")";
+std::string Dropout::describe() const { return "Dropout(" + digits(p) + ")"; }
+
+Dropout2d::Dropout2d(Place place, float rate, int space) : Layer(std::move(place)), p(probability("Dropout2d", rate)), space_(space) {}
+
+array Dropout2d::operator()(const array& x) const {
+  const size_t rank = static_cast<size_t>(space_) + 1;
+  if (x.ndim() != rank && x.ndim() != rank + 1)
+    throw_invalid("Dropout" + std::to_string(space_) + "d", "the input must be [batch, " + std::to_string(space_) + " axes of space, channels], with or without batch; its shape is " +
+                                                                to_string(x.shape()));
+  if (!training() || p == 0) return x;
+  Shape channels = x.shape();
+  for (size_t k = 0; k < static_cast<size_t>(space_); ++k) channels[channels.size() - 2 - k] = 1;
+  return dropped(x, random::bernoulli(array(1 - p), channels), p);
+}
+
+std::string Dropout2d::describe() const { return "Dropout" + std::to_string(space_) + "d(" + digits(p) + ")"; }
+
+array Sequential::operator()(const array& x) const {
+  array y = x;
+  for (const auto& layer : layers_) y = (*layer)(y);
+  return y;
 }
 
 }  // namespace weft::nn

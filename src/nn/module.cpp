@@ -9,7 +9,7 @@
 
 #include "base/error.h"
 #include "weft/io.h"
-#include "weft/nn.h"
+#include "weft/nn/module.h"
 
 namespace weft::nn {
 
@@ -64,7 +64,8 @@ void assign(const std::vector<std::pair<std::string, array*>>& parameters, const
 
 }  // namespace
 
-Parameter::Parameter(Module& parent, std::string name, array value) : parent_(&parent), name_(std::move(name)), value_(std::move(value)) {
+Parameter::Parameter(Module& parent, std::string name, array value, Role role)
+    : trainable(role == Role::learned), parent_(&parent), name_(std::move(name)), value_(std::move(value)), role_(role) {
   parent_->enter(name_, {this, nullptr});
 }
 
@@ -78,7 +79,9 @@ Parameter& Parameter::operator=(array value) {
   return *this;
 }
 
-Module::Module(Module& parent, std::string name) : parent_(&parent), name_(std::move(name)) { parent_->enter(name_, {nullptr, this}); }
+Module::Module(Place place) : parent_(place.parent), name_(std::move(place.name)) {
+  if (parent_) parent_->enter(name_, {nullptr, this});
+}
 
 Module::~Module() {
   if (parent_) parent_->leave(this);
@@ -154,7 +157,7 @@ void Module::freeze() {
 void Module::unfreeze() {
   for (auto& [path, module] : named_modules())
     for (auto& entry : module->slots_)
-      if (entry.second.parameter) entry.second.parameter->trainable = true;
+      if (entry.second.parameter) entry.second.parameter->trainable = entry.second.parameter->role() == Parameter::Role::learned;
 }
 
 void Module::train(bool on) {

@@ -40,7 +40,8 @@ PUBLIC = {
     "array.h": "array", "device.h": "array", "memory.h": "array", "ops.h": "array", "random.h": "array", "fast.h": "array",
     "transforms.h": "transforms", "compile.h": "transforms",
     "io.h": "io", "text.h": "text", "data.h": "data", "optim.h": "optim",
-    "optim/adaptive.h": "optim", "optim/optimizer.h": "optim", "optim/schedules.h": "optim", "optim/sgd.h": "optim", "nn.h": "nn", "weft.h": "models",
+    "optim/adaptive.h": "optim", "optim/optimizer.h": "optim", "optim/schedules.h": "optim", "optim/sgd.h": "optim", "nn.h": "nn",
+    **{f"nn/{name}.h": "nn" for name in ("attention", "functions", "init", "layers", "losses", "module", "norms")}, "weft.h": "models",
 }
 
 # (what the header's name looks like, its name in messages, the layers that may include it). Always in .cpp files only, except inside src/target.

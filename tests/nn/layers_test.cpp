@@ -6,35 +6,11 @@
 #include <filesystem>
 #include <sstream>
 
-#include "weft/nn.h"
+#include "nn/support.h"
 #include "weft/random.h"
 
 using namespace weft;
-
-namespace {
-
-// Values that are neither symmetric nor small integers.
-std::vector<float> wave(int64_t n, double phase) {
-  std::vector<float> out;
-  for (int64_t i = 0; i < n; ++i) out.push_back(static_cast<float>(std::sin(0.7 * static_cast<double>(i) + phase)));
-  return out;
-}
-
-array waves(const Shape& shape, double phase) {
-  const auto values = wave(num_elements(shape), phase);
-  return array::from_data(values.data(), shape, float32);
-}
-
-void check_close(const array& a, const std::vector<float>& expected, double tolerance = 1e-5) {
-  const auto got = a.to_vector<float>();
-  REQUIRE(got.size() == expected.size());
-  for (size_t i = 0; i < got.size(); ++i) {
-    INFO("element ", i);
-    CHECK(std::abs(static_cast<double>(got[i]) - static_cast<double>(expected[i])) <= tolerance * (1 + std::abs(static_cast<double>(expected[i]))));
-  }
-}
-
-}  // namespace
+using namespace weft::nn::test;
 
 TEST_CASE("Linear is x Wᵀ + b") {
   nn::Linear layer(3, 2);

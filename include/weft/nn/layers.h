@@ -1,0 +1,94 @@
+#pragma once
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "weft/nn/module.h"
+
+namespace weft::nn {
+
+// Layers. All compute in the dtype of their input: float32 parameters are cast where they are used, which makes bfloat16 activations mixed precision.
+
+/// x Wᵀ + b, weight [out, in]. Starts as PyTorch's: uniform in ±1/√in.
+class WEFT_API Linear : public Layer {
+ public:
+  Linear(int64_t in, int64_t out, bool with_bias = true) : Linear(Place{}, in, out, with_bias) {}
+  Linear(Module& parent, std::string name, int64_t in, int64_t out, bool with_bias = true) : Linear(Place{&parent, std::move(name)}, in, out, with_bias) {}
+  Linear(Place place, int64_t in, int64_t out, bool with_bias);
+  array operator()(const array& x) const override;
+  std::string describe() const override;
+
+  Parameter weight;
+  std::optional<Parameter> bias;
+};
+
+/// Rows of weight [count, width], chosen by integer ids of any shape. Starts as N(0, 1).
+class WEFT_API Embedding : public Module {
+ public:
+  Embedding(int64_t count, int64_t width) : Embedding(Place{}, count, width) {}
+  Embedding(Module& parent, std::string name, int64_t count, int64_t width) : Embedding(Place{&parent, std::move(name)}, count, width) {}
+  Embedding(Place place, int64_t count, int64_t width);
+  array operator()(const array& ids) const;
+  /// x Wᵀ: scores of all rows, for a head tied to the embedding.
+  array as_linear(const array& x) const;
+  std::string describe() const override;
+
+  Parameter weight;
+};
+
+/// In training zeroes each element with probability p and scales the others by 1 / (1 - p); else passes x on.
+class WEFT_API Dropout : public Layer {
+ public:
+  explicit Dropout(float rate = 0.5f) : Dropout(Place{}, rate) {}
+  Dropout(Module& parent, std::string name, float rate = 0.5f) : Dropout(Place{&parent, std::move(name)}, rate) {}
+  Dropout(Place place, float rate);
+  array operator()(const array& x) const override;
+  std::string describe() const override;
+
+  float p;
+};
+
+/// Dropout of whole channels, the last axis of x [batch, …, channels]: 2d for images, 3d for volumes. x may lack the batch.
+class WEFT_API Dropout2d : public Layer {
+ public:
+  explicit Dropout2d(float rate = 0.5f) : Dropout2d(Place{}, rate) {}
+  Dropout2d(Module& parent, std::string name, float rate = 0.5f) : Dropout2d(Place{&parent, std::move(name)}, rate) {}
+  Dropout2d(Place place, float rate, int space = 2);
+  array operator()(const array& x) const override;
+  std::string describe() const override;
+
+  float p;
+
+ private:
+  int space_;
+};
+
+class WEFT_API Dropout3d : public Dropout2d {
+ public:
+  explicit Dropout3d(float rate = 0.5f) : Dropout2d(Place{}, rate, 3) {}
+  Dropout3d(Module& parent, std::string name, float rate = 0.5f) : Dropout2d(Place{&parent, std::move(name)}, rate, 3) {}
+};
+
+/// x as it is.
+class WEFT_API Identity : public Layer {
+ public:
+  using Layer::Layer;
+  array operator()(const array& x) const override { return x; }
+};
+
+/// y[o] = x2ᵀ weight[o] x1 + bias[o], weight [out, in2, in1]. Layout and start as MLX's: uniform in ±1/√in1.
+class WEFT_API Bilinear : public Module {
+ public:
+  Bilinear(int64_t in1, int64_t in2, int64_t out, bool with_bias = true) : Bilinear(Place{}, in1, in2, out, with_bias) {}
+  Bilinear(Module& parent, std::string name, int64_t in1, int64_t in2, int64_t out, bool with_bias = true)
+      : Bilinear(Place{&parent, std::move(name)}, in1, in2, out, with_bias) {}
+  Bilinear(Place place, int64_t in1, int64_t in2, int64_t out, bool with_bias);
+  array operator()(const array& x1, const array& x2) const;
+  std::string describe() const override;
+
+  Parameter weight;
+  std::optional<Parameter> bias;
+};
+
+}  // namespace weft::nn

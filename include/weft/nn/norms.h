@@ -1,0 +1,105 @@
+#pragma once
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "weft/nn/module.h"
+
+namespace weft::nn {
+
+/// (x - mean) / √(var + eps) · weight + bias over the last axis; statistics in float32.
+class WEFT_API LayerNorm : public Layer {
+ public:
+  explicit LayerNorm(int64_t width, bool with_bias = true, float epsilon = 1e-5f) : LayerNorm(Place{}, width, with_bias, epsilon) {}
+  LayerNorm(Module& parent, std::string name, int64_t width, bool with_bias = true, float epsilon = 1e-5f)
+      : LayerNorm(Place{&parent, std::move(name)}, width, with_bias, epsilon) {}
+  LayerNorm(Place place, int64_t width, bool with_bias, float epsilon);
+  array operator()(const array& x) const override;
+  std::string describe() const override;
+
+  Parameter weight;
+  std::optional<Parameter> bias;
+  float eps;
+};
+
+/// x / √(mean(x²) + eps) · weight over the last axis; statistics in float32.
+class WEFT_API RMSNorm : public Layer {
+ public:
+  explicit RMSNorm(int64_t width, float epsilon = 1e-5f) : RMSNorm(Place{}, width, epsilon) {}
+  RMSNorm(Module& parent, std::string name, int64_t width, float epsilon = 1e-5f) : RMSNorm(Place{&parent, std::move(name)}, width, epsilon) {}
+  RMSNorm(Place place, int64_t width, float epsilon);
+  array operator()(const array& x) const override;
+  std::string describe() const override;
+
+  Parameter weight;
+  float eps;
+};
+
+struct NormOptions {
+  float eps = 1e-5f;
+  bool affine = true;  ///< a weight and a bias for each channel
+};
+
+/// Each channel (the last axis of x [batch, …, channels]) of each example by itself, over the axes between.
+class WEFT_API InstanceNorm : public Layer {
+ public:
+  explicit InstanceNorm(int64_t channels, NormOptions options = {.affine = false}) : InstanceNorm(Place{}, channels, options) {}
+  InstanceNorm(Module& parent, std::string name, int64_t channels, NormOptions options = {.affine = false})
+      : InstanceNorm(Place{&parent, std::move(name)}, channels, options) {}
+  InstanceNorm(Place place, int64_t channels, NormOptions options);
+  array operator()(const array& x) const override;
+  std::string describe() const override;
+
+  std::optional<Parameter> weight, bias;
+
+ private:
+  int64_t channels_;
+  float eps_;
+};
+
+/// Groups of neighbouring channels of each example, over the axes between (Wu and He 2018; PyTorch's grouping).
+class WEFT_API GroupNorm : public Layer {
+ public:
+  GroupNorm(int64_t groups, int64_t channels, NormOptions options = {}) : GroupNorm(Place{}, groups, channels, options) {}
+  GroupNorm(Module& parent, std::string name, int64_t groups, int64_t channels, NormOptions options = {})
+      : GroupNorm(Place{&parent, std::move(name)}, groups, channels, options) {}
+  GroupNorm(Place place, int64_t groups, int64_t channels, NormOptions options);
+  array operator()(const array& x) const override;
+  std::string describe() const override;
+
+  std::optional<Parameter> weight, bias;
+
+ private:
+  int64_t groups_, channels_;
+  float eps_;
+};
+
+struct BatchNormOptions {
+  float eps = 1e-5f;
+  float momentum = 0.1f;  ///< share of a new batch in the running statistics
+  bool affine = true;
+  bool track_running_stats = true;
+};
+
+/// Each channel over the batch and all axes between (Ioffe and Szegedy 2015). In training, and always without running statistics, mean and variance are the
+/// batch's; in eval mode the running ones. These are parameters that are not learned (running_mean, running_var: state, and part of files), moved on by each
+/// call in training, the variance unbiased, as PyTorch and MLX do.
+class WEFT_API BatchNorm : public Layer {
+ public:
+  explicit BatchNorm(int64_t channels, BatchNormOptions options = {}) : BatchNorm(Place{}, channels, options) {}
+  BatchNorm(Module& parent, std::string name, int64_t channels, BatchNormOptions options = {})
+      : BatchNorm(Place{&parent, std::move(name)}, channels, options) {}
+  BatchNorm(Place place, int64_t channels, BatchNormOptions options);
+  array operator()(const array& x) const override;
+  std::string describe() const override;
+
+  std::optional<Parameter> weight, bias;
+  mutable std::optional<Parameter> running_mean, running_var;
+
+ private:
+  int64_t channels_;
+  BatchNormOptions options_;
+};
+
+}  // namespace weft::nn

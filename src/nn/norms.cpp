@@ -1,0 +1,145 @@
+// Norms: layer, RMS, instance, group, batch. Statistics are float32 at least, results in the dtype of the input.
+#include "weft/nn/norms.h"
+
+#include "array/op_support.h"
+#include "graph/composites.h"
+#include "nn/support.h"
+#include "weft/fast.h"
+#include "weft/nn/init.h"
+
+namespace weft::nn {
+
+namespace {
+
+struct Standardised {
+  array y, mean, var;
+};
+
+Standardised standardised(const array& x, std::vector<int64_t> axes, const std::optional<array>& weight, const std::optional<array>& bias, float eps) {
+  const auto given = [](const std::optional<array>& a) { return a ? a->value() : graph::Value{}; };
+  const auto out = graph::standardise(x.value(), std::move(axes), given(weight), given(bias), static_cast<double>(eps));
+  return {array(out[0]), array(out[1]), array(out[2])};
+}
+
+array affine(array y, const std::optional<Parameter>& weight, const std::optional<Parameter>& bias) {
+  if (weight) y = y * astype(*weight, y.dtype());
+  return bias ? y + astype(*bias, y.dtype()) : y;
+}
+
+void start_affine(Module& module, std::optional<Parameter>& weight, std::optional<Parameter>& bias, int64_t channels) {
+  weight.emplace(module, "weight", init::constant({channels}, 1));
+  bias.emplace(module, "bias", init::constant({channels}, 0));
+}
+
+int64_t checked_channels(const char* op, int64_t channels) { return sizes(op, {channels})[0].bound(); }
+
+}  // namespace
+
+LayerNorm::LayerNorm(Place place, int64_t width, bool with_bias, float epsilon)
+    : Layer(std::move(place)), weight(*this, "weight", init::constant(sizes("LayerNorm", {width}), 1)), eps(epsilon) {
+  if (with_bias) bias.emplace(*this, "bias", init::constant({width}, 0));
+}
+
+array LayerNorm::operator()(const array& x) const {
+  check_float("LayerNorm", x, weight.value().shape(0));
+  return fast::layer_norm(x, astype(weight, x.dtype()), in_dtype_of(x, bias), eps);
+}
+
+std::string LayerNorm::describe() const { return "LayerNorm(" + number(weight.value().shape(0)) + ", bias=" + yes_or_no(bias.has_value()) + ")"; }
+
+RMSNorm::RMSNorm(Place place, int64_t width, float epsilon)
+    : Layer(std::move(place)), weight(*this, "weight", init::constant(sizes("RMSNorm", {width}), 1)), eps(epsilon) {}
+
+array RMSNorm::operator()(const array& x) const {
+  check_float("RMSNorm", x, weight.value().shape(0));
+  const array wide = astype(x, x.dtype() == float64 ? float64 : float32);
+  const array y = wide * rsqrt(mean(square(wide), -1, true) + array(eps, wide.dtype()));
+  return astype(y, x.dtype()) * astype(weight, x.dtype());
+}
+
+std::string RMSNorm::describe() const { return "RMSNorm(" + number(weight.value().shape(0)) + ")"; }
+
+InstanceNorm::InstanceNorm(Place place, int64_t channels, NormOptions options)
+    : Layer(std::move(place)), channels_(checked_channels("InstanceNorm", channels)), eps_(options.eps) {
+  if (options.affine) start_affine(*this, weight, bias, channels);
+}
+
+array InstanceNorm::operator()(const array& x) const {
+  check_float("InstanceNorm", x, channels_);
+  if (x.ndim() < 3) throw_invalid("InstanceNorm", "the input must be [batch, …, channels] with axes between; its shape is " + to_string(x.shape()));
+  std::vector<int64_t> axes;
+  for (size_t k = 1; k + 1 < x.ndim(); ++k) axes.push_back(static_cast<int64_t>(k));
+  return affine(standardised(x, axes, std::nullopt, std::nullopt, eps_).y, weight, bias);
+}
+
+std::string InstanceNorm::describe() const { return "InstanceNorm(" + std::to_string(channels_) + ", affine=" + yes_or_no(weight.has_value()) + ")"; }
+
+GroupNorm::GroupNorm(Place place, int64_t groups, int64_t channels, NormOptions options)
+    : Layer(std::move(place)), groups_(checked_channels("GroupNorm", groups)), channels_(checked_channels("GroupNorm", channels)), eps_(options.eps) {
+  if (channels % groups != 0)
+    throw_invalid("GroupNorm", std::to_string(channels) + " channels cannot be divided into " + std::to_string(groups) + " groups of one size");
+  if (options.affine) start_affine(*this, weight, bias, channels);
+}
+
+array GroupNorm::operator()(const array& x) const {
+  check_float("GroupNorm", x, channels_);
+  if (x.ndim() < 2) throw_invalid("GroupNorm", "the input must be [batch, …, channels]; its shape is " + to_string(x.shape()));
+  Shape grouped = x.shape();
+  grouped.back() = groups_;
+  grouped.push_back(channels_ / groups_);
+  std::vector<int64_t> axes;
+  for (size_t k = 1; k < grouped.size(); ++k)
+    if (k + 2 != grouped.size()) axes.push_back(static_cast<int64_t>(k));
+  return affine(reshape(standardised(reshape(x, grouped), axes, std::nullopt, std::nullopt, eps_).y, x.shape()), weight, bias);
+}
+
+std::string GroupNorm::describe() const {
+  return "GroupNorm(" + std::to_string(groups_) + ", " + std::to_string(channels_) + ", affine=" + yes_or_no(weight.has_value()) + ")";
+}
+
+BatchNorm::BatchNorm(Place place, int64_t channels, BatchNormOptions options)
+    : Layer(std::move(place)), channels_(checked_channels("BatchNorm", channels)), options_(options) {
+  if (options.affine) start_affine(*this, weight, bias, channels);
+  if (options.track_running_stats) {
+    running_mean.emplace(*this, "running_mean", init::constant({channels}, 0), Parameter::Role::statistic);
+    running_var.emplace(*this, "running_var", init::constant({channels}, 1), Parameter::Role::statistic);
+  }
+}
+
+array BatchNorm::operator()(const array& x) const {
+  check_float("BatchNorm", x, channels_);
+  if (x.ndim() < 2) throw_invalid("BatchNorm", "the input must be [batch, …, channels]; its shape is " + to_string(x.shape()));
+  const Dtype wide = x.dtype() == float64 ? float64 : float32;
+  if (!training() && running_mean) {
+    const array scale = rsqrt(astype(*running_var, wide) + array(options_.eps, wide));
+    array y = (astype(x, wide) - astype(*running_mean, wide)) * scale;
+    return astype(affine(y, weight, bias), x.dtype());
+  }
+  std::vector<int64_t> axes;
+  Shape kept(x.ndim(), 1);
+  kept.back() = channels_;
+  int64_t count = 1;
+  for (size_t k = 0; k + 1 < x.ndim(); ++k) {
+    axes.push_back(static_cast<int64_t>(k));
+    count *= x.shape()[k].bound();
+  }
+  const auto as_kept = [&](const std::optional<Parameter>& p) { return p ? std::optional<array>(reshape(*p, kept)) : std::nullopt; };
+  const Standardised s = standardised(x, axes, as_kept(weight), as_kept(bias), options_.eps);
+  if (running_mean) {
+    const double unbiased = count > 1 ? static_cast<double>(count) / static_cast<double>(count - 1) : 1;
+    const auto move = [&](Parameter& running, const array& fresh) {
+      const array now = astype(reshape(stop_gradient(fresh), {channels_}), float32);
+      running = running.value() * array(1 - options_.momentum) + now * array(options_.momentum);
+    };
+    move(*running_mean, s.mean);
+    move(*running_var, s.var * array(unbiased, s.var.dtype()));
+  }
+  return s.y;
+}
+
+std::string BatchNorm::describe() const {
+  return "BatchNorm(" + std::to_string(channels_) + ", eps=" + digits(options_.eps) + ", momentum=" + digits(options_.momentum) +
+         ", affine=" + yes_or_no(weight.has_value()) + ", track_running_stats=" + yes_or_no(running_mean.has_value()) + ")";
+}
+
+}  // namespace weft::nn

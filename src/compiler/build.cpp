@@ -16,6 +16,7 @@
 #include "compiler/group.h"
 #include "compiler/order.h"
 #include "compiler/program.h"
+#include "compiler/recompute.h"
 #include "compiler/simplify.h"
 #include "compiler/steps.h"
 #include "runtime/threads.h"
@@ -44,6 +45,7 @@ class CompiledProgram : public Program {
   CompiledProgram(const Source& source, target::Target& target, const Policy& policy) {
     Stopwatch watch;
     ir_ = simplify(import(source, [&](const graph::Node& node) { return answered(node, target, policy); }));
+    if (policy.memory_budget != INT64_MAX) ir_ = recompute(std::move(ir_), source.layouts, source.updates, policy);
     stats_.simplify_ms = watch.lap();
     Grouping grouping = group(ir_, source.layouts, policy);
     Ordering ordering = order(ir_, grouping, source.updates, policy);
@@ -284,18 +286,24 @@ void set_default_target(target::Target& target) { chosen_target = &target; }
 
 BuildRecord::BuildRecord() : outer_(innermost_record) { innermost_record = this; }
 BuildRecord::~BuildRecord() { innermost_record = outer_; }
+void BuildRecord::add(const std::shared_ptr<const Program>& program) {
+  for (BuildRecord* record = innermost_record; record; record = record->outer_) record->programs_.push_back(program);
+}
 
 std::shared_ptr<const Program> build(const Source& source, target::Target& target, const Policy& policy) {
   ++runtime::counters().programs_built;
   auto program = std::make_shared<CompiledProgram>(source, target, policy);
-  for (BuildRecord* record = innermost_record; record; record = record->outer_) record->programs_.push_back(program);
+  BuildRecord::add(program);
   return program;
 }
 
 std::shared_ptr<const Program> lookup_or_build(const Source& source, target::Target& target, const Policy& policy) {
   static auto& table = *new Table;  // outlives every static array
   Digest key = Hasher().digest(digest(source)).text(target.fingerprint()).digest(policy.digest()).number(target::libraries_enabled()).finish();
-  if (auto program = table.find(key)) return program;
+  if (auto program = table.find(key)) {
+    BuildRecord::add(program);
+    return program;
+  }
   auto program = build(source, target, policy);
   table.insert(key, program);
   return program;

@@ -148,7 +148,7 @@ bool Grouper::join_consumer(int node) {
   std::sort(candidates.rbegin(), candidates.rend());
   for (int g : candidates) {
     Work& work = *groups_[static_cast<size_t>(g)];
-    if (work.group.kind != Group::Kind::rows) continue;
+    if (work.group.kind != Group::Kind::rows || stage_of(work) != ir_[node].stage) continue;
     const Request& request = work.requests.at(node);
     Root root;
     std::vector<DomainVariable> domain;
@@ -241,6 +241,7 @@ bool Grouper::join_sibling(int node) {
   const std::vector<int>& read_by = readers_[static_cast<size_t>(node)];
   for (int g : candidates) {
     Work& work = *groups_[static_cast<size_t>(g)];
+    if (stage_of(work) != n.stage) continue;
     bool shares = volume(n.type.shape) == 1 && n.op != Op::fold;
     shares = shares || std::any_of(reads.begin(), reads.end(), [&](int id) { return work.requests.contains(id) && volume(ir_[id].type.shape) > 1; });
     // The group's roots come after `node`, so only a reader of `node` could make the group wait for itself.

@@ -45,6 +45,27 @@ Ir import(const Source& source, const std::function<bool(const graph::Node&)>& k
   return ir;
 }
 
+Ir sweep(Ir ir) {
+  std::vector<bool> live(ir.nodes.size());
+  for (const auto* list : {&ir.inputs, &ir.outputs})
+    for (int id : *list) live[static_cast<size_t>(id)] = true;
+  for (int id = ir.size(); id-- > 0;)
+    if (live[static_cast<size_t>(id)])
+      for (int input : ir[id].inputs) live[static_cast<size_t>(input)] = true;
+  Ir result;
+  result.nodes.reserve(ir.nodes.size());
+  std::vector<int> renumbered(ir.nodes.size(), -1);
+  for (int id = 0; id < ir.size(); ++id) {
+    if (!live[static_cast<size_t>(id)]) continue;
+    renumbered[static_cast<size_t>(id)] = result.size();
+    result.nodes.push_back(std::move(ir.nodes[static_cast<size_t>(id)]));
+    for (int& input : result.nodes.back().inputs) input = renumbered[static_cast<size_t>(input)];
+  }
+  for (int id : ir.inputs) result.inputs.push_back(renumbered[static_cast<size_t>(id)]);
+  for (int id : ir.outputs) result.outputs.push_back(renumbered[static_cast<size_t>(id)]);
+  return result;
+}
+
 std::vector<std::vector<int>> users(const Ir& ir) {
   std::vector<std::vector<int>> result(ir.nodes.size());
   for (int id = 0; id < ir.size(); ++id)

@@ -21,6 +21,7 @@ struct IrNode {
   bool row_major = true;  // of a parameter: how its data lies
   int output = 0;         // which of the operator's results this node is
   std::vector<graph::Type> results = {};  // of a call: the types of all its results
+  int stage = 0;          // nodes of different stages are not computed together: what is made again late (recompute.h) must not be drawn to the front
 };
 
 struct Ir {
@@ -44,6 +45,8 @@ std::string call_key(const IrNode& node);
 kernel::CallDesc call_desc(const graph::Attrs& attrs, std::span<const graph::Type> inputs, std::span<const graph::Type> results);
 /// Gather and scatter: how many axes the index arrays have (none without index arrays).
 size_t index_rank(const Ir& ir, int node);
+/// Without the nodes that no output needs; inputs stay.
+Ir sweep(Ir ir);
 std::string print(const Ir& ir);
 std::string print(const Ir& ir, int node);
 /// Throws internal_error where an input does not come before its user, or a shape or dtype does not follow from the row.

@@ -16,7 +16,10 @@ Policy& current() {
 const Policy& default_policy() { return current(); }
 void set_default_policy(const Policy& policy) { current() = policy; }
 
-std::string Policy::to_string() const { return fmt::format("libraries={} update_in_place={}", libraries, update_in_place); }
+std::string Policy::to_string() const {
+  const std::string budget = memory_budget == INT64_MAX ? "none" : std::to_string(memory_budget);
+  return fmt::format("libraries={} update_in_place={} memory_budget={}", libraries, update_in_place, budget);
+}
 
 Digest Policy::digest() const { return Hasher().text(to_string()).finish(); }
 

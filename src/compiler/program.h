@@ -16,6 +16,7 @@ namespace weft::compiler {
 struct Policy {
   bool libraries = true;        // library calls are candidates for dots and for regions that name one
   bool update_in_place = true;  // state may be overwritten where its old value is no longer needed
+  int64_t memory_budget = INT64_MAX;  // bytes for what lives between steps: values are computed again where they would not fit
   Digest digest() const;
   std::string to_string() const;
 };
@@ -73,7 +74,7 @@ std::shared_ptr<const Program> lookup_or_build(const Source& source, target::Tar
 target::Target& default_target();
 void set_default_target(target::Target& target);
 
-/// Programs that the calling thread builds while this lives, in order: how tests, benchmarks and `weft explain` get hold of what a function became.
+/// Programs that the calling thread builds, or finds in the table, while this lives, in order: how tests, benchmarks and `weft explain` get hold of what a function became.
 class BuildRecord {
  public:
   BuildRecord();
@@ -83,7 +84,9 @@ class BuildRecord {
   const std::vector<std::shared_ptr<const Program>>& programs() const { return programs_; }
 
  private:
+  static void add(const std::shared_ptr<const Program>& program);
   friend std::shared_ptr<const Program> build(const Source&, target::Target&, const Policy&);
+  friend std::shared_ptr<const Program> lookup_or_build(const Source&, target::Target&, const Policy&);
   std::vector<std::shared_ptr<const Program>> programs_;
   BuildRecord* outer_;
 };

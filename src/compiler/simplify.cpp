@@ -35,7 +35,7 @@ class Rebuilder {
       mapped(id) = add(std::move(node));
     }
     for (int id : source_.outputs) out_.outputs.push_back(mapped(id));
-    return sweep();
+    return sweep(std::move(out_));
   }
 
   int add(IrNode node) {
@@ -85,7 +85,6 @@ class Rebuilder {
   }
   std::optional<int> rewrite(const IrNode& node);  // `node` is not in the graph yet: rules append to that
   static Digest hash(const IrNode& node);
-  Ir sweep();
 
   Ir source_;
   Ir out_;
@@ -107,28 +106,6 @@ Digest Rebuilder::hash(const IrNode& node) {
   h.text(a.call).number(a.integers.size()).bytes(a.integers.data(), a.integers.size() * sizeof(int64_t));
   if (a.composite) h.text(a.composite->name).text(a.composite->key);
   return h.finish();
-}
-
-/// Nodes that an output needs, renumbered.
-Ir Rebuilder::sweep() {
-  std::vector<bool> live(out_.nodes.size());
-  for (int id : out_.inputs) live[static_cast<size_t>(id)] = true;
-  for (int id : out_.outputs) live[static_cast<size_t>(id)] = true;
-  for (int id = out_.size(); id-- > 0;)
-    if (live[static_cast<size_t>(id)])
-      for (int input : out_[id].inputs) live[static_cast<size_t>(input)] = true;
-  Ir result;
-  result.nodes.reserve(out_.nodes.size());
-  std::vector<int> renumbered(out_.nodes.size(), -1);
-  for (int id = 0; id < out_.size(); ++id) {
-    if (!live[static_cast<size_t>(id)]) continue;
-    renumbered[static_cast<size_t>(id)] = result.size();
-    result.nodes.push_back(std::move(out_.nodes[static_cast<size_t>(id)]));
-    for (int& input : result.nodes.back().inputs) input = renumbered[static_cast<size_t>(input)];
-  }
-  for (int id : out_.inputs) result.inputs.push_back(renumbered[static_cast<size_t>(id)]);
-  for (int id : out_.outputs) result.outputs.push_back(renumbered[static_cast<size_t>(id)]);
-  return result;
 }
 
 // ---------------------------------------------------------------- rules: each returns the id of what the node is replaced by, or nothing

@@ -13,6 +13,7 @@
 #include <unordered_map>
 
 #include "base/error.h"
+#include "compiler/attention_plan.h"
 #include "compiler/group.h"
 #include "compiler/order.h"
 #include "compiler/program.h"
@@ -44,7 +45,7 @@ class CompiledProgram : public Program {
  public:
   CompiledProgram(const Source& source, target::Target& target, const Policy& policy) {
     Stopwatch watch;
-    ir_ = simplify(import(source, [&](const graph::Node& node) { return answered(node, target, policy); }));
+    ir_ = simplify(import(source, [&](const graph::Node& node) { return takes_attention(node) || answered(node, target, policy); }));
     if (policy.memory_budget != INT64_MAX) ir_ = recompute(std::move(ir_), source.layouts, source.updates, policy);
     stats_.simplify_ms = watch.lap();
     Grouping grouping = group(ir_, source.layouts, policy);

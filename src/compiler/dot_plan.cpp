@@ -25,16 +25,8 @@ Strides preferred_strides(const Ir& ir, const std::vector<std::vector<int>>& use
   return row_major_strides(shape);
 }
 
-namespace {
-
-struct View {
-  int node;
-  int64_t offset;
-  std::vector<int64_t> strides;  // one for each axis of the operand
-};
-
 /// A movement node that is a root lies in memory itself: the view ends there.
-std::optional<View> view_of(const Ir& ir, const std::vector<Strides>& strides, const std::vector<bool>& roots, int operand) {
+std::optional<StridedView> strided_view(const Ir& ir, const std::vector<Strides>& strides, const std::vector<bool>& roots, int operand) {
   ix::Context cx;
   std::vector<Expr> vars = domain(cx, ir[operand].type.shape, "i");
   Access access{operand, vars, {}, {}};
@@ -49,8 +41,10 @@ std::optional<View> view_of(const Ir& ir, const std::vector<Strides>& strides, c
   if (!form || !form->base.is_constant()) return {};
   for (size_t k = 0; k < vars.size(); ++k)
     if (vars[k].is_constant()) form->coefficients[k] = 0;
-  return View{access.node, form->base->value, form->coefficients};
+  return StridedView{access.node, form->base->value, form->coefficients};
 }
+
+namespace {
 
 /// One axis of the contraction: its extent and its stride in A, B and C (0 where it does not occur).
 struct Axis {
@@ -92,12 +86,12 @@ bool contains(const std::vector<int64_t>& list, int64_t axis) { return std::coun
 }  // namespace
 
 int operand_base(const Ir& ir, const std::vector<Strides>& strides, const std::vector<bool>& roots, int operand) {
-  auto view = view_of(ir, strides, roots, operand);
+  auto view = strided_view(ir, strides, roots, operand);
   return view ? view->node : operand;
 }
 
 int memory_of(const Ir& ir, const std::vector<Strides>& strides, const std::vector<bool>& roots, int node, bool leaves) {
-  auto view = view_of(ir, strides, roots, node);
+  auto view = strided_view(ir, strides, roots, node);
   if (!view || view->offset != 0 || view->node == node) return node;
   const IrNode& base = ir[view->node];
   bool computed = (leaves || base.op != Op::parameter) && base.op != Op::constant && base.op != Op::iota;
@@ -126,7 +120,7 @@ std::optional<int> bias_add(const Ir& ir, const std::vector<std::vector<int>>& u
 
 DotPlan plan_dot(const Ir& ir, const std::vector<Strides>& strides, const std::vector<bool>& roots, int dot, int result) {
   const IrNode& node = ir[dot];
-  auto a = view_of(ir, strides, roots, node.inputs[0]), b = view_of(ir, strides, roots, node.inputs[1]);
+  auto a = strided_view(ir, strides, roots, node.inputs[0]), b = strided_view(ir, strides, roots, node.inputs[1]);
   if (!a || !b) throw_internal("plan_dot", "an operand is not a strided view: " + print(ir, dot));
   const Strides& c = strides[static_cast<size_t>(result)];
   const Shape &sa = ir[node.inputs[0]].type.shape, &sb = ir[node.inputs[1]].type.shape;

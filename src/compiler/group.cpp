@@ -8,6 +8,7 @@
 #include <unordered_map>
 
 #include "base/error.h"
+#include "compiler/attention_plan.h"
 #include "compiler/dot_plan.h"
 #include "compiler/grouper.h"
 #include "graph/table.h"
@@ -72,6 +73,7 @@ void Grouper::find_roots() {
     call_of_[static_cast<size_t>(id)] = it->second;
   }
   for (int id = 0; id < ir_.size(); ++id) {
+    if (is_attention(ir_[id]) && strides_[static_cast<size_t>(id)].empty()) strides_[static_cast<size_t>(id)] = preferred_strides(ir_, users_, id);
     if (ir_[id].op != Op::dot) continue;
     std::optional<int> add = bias_add(ir_, users_, id);
     int result = add.value_or(id);
@@ -82,7 +84,7 @@ void Grouper::find_roots() {
     }
     dot_result_[result] = id;
     const std::vector<int>& readers = users_[static_cast<size_t>(result)];
-    bool whole = std::any_of(readers.begin(), readers.end(), [&](int reader) { return is_call(ir_[reader].op); });  // calls read row-major memory
+    bool whole = std::any_of(readers.begin(), readers.end(), [&](int reader) { return is_call(ir_[reader].op) && !is_attention(ir_[reader]); });  // calls read row-major memory
     if (strides_[static_cast<size_t>(result)].empty() && !whole) strides_[static_cast<size_t>(result)] = preferred_strides(ir_, users_, result);
   }
   for (int id = 0; id < ir_.size(); ++id) {
@@ -90,7 +92,9 @@ void Grouper::find_roots() {
     if (node.op == Op::dot)
       for (int operand : node.inputs) mark(operand_base(ir_, strides_, base_root_, operand));
     if (node.op == Op::scatter) mark(memory_of(ir_, strides_, base_root_, node.inputs[0]));  // updated in its own memory, or copied whole
-    if (is_call(node.op))
+    if (is_attention(node))
+      for (int operand : node.inputs) mark(operand_base(ir_, strides_, base_root_, operand));
+    else if (is_call(node.op))
       for (int operand : node.inputs) mark(memory_of(ir_, strides_, base_root_, operand, true));
     if (node.op == Op::gather) {
       int base = operand_base(ir_, strides_, base_root_, node.inputs[0]);
@@ -129,7 +133,7 @@ int Grouper::add_group(std::unique_ptr<Work> work) {
 void Grouper::place(int node) {
   if (dot_result_.contains(node)) return place_dot(node);
   if (ir_[node].op == Op::scatter) return place_scatter(node);
-  if (is_call(ir_[node].op)) return place_call(node);
+  if (is_call(ir_[node].op)) return is_attention(ir_[node]) ? place_attention(node) : place_call(node);
   if (!cut_.contains(node) && (join_consumer(node) || join_sibling(node))) return;
   begin_group(node);
 }
@@ -281,14 +285,36 @@ void Grouper::place_call(int node) {
   plan.results.assign(n.results.size(), -1);
   for (int id : results) plan.results[static_cast<size_t>(ir_[id].output)] = id;
   for (size_t k = 0; k < plan.results.size(); ++k) plan.desc.outputs[k].used = plan.results[k] >= 0;
-  for (int id : results) work->group.roots.push_back({id, RootKind::full, {}});
   const std::vector<int> operands = plan.operands;
+  place_results(std::move(work), results, operands);
+}
+
+void Grouper::place_attention(int node) {
+  const std::vector<int>& results = calls_[static_cast<size_t>(call_of_[static_cast<size_t>(node)])];
+  if (node != results.front()) return;
+  auto work = std::make_unique<Work>();
+  work->group.kind = Group::Kind::attention;
+  work->group.cx = std::make_unique<ix::Context>();
+  std::vector<int> by_output(ir_[node].results.size(), -1);
+  for (int id : results) by_output[static_cast<size_t>(ir_[id].output)] = id;
+  work->group.attention = plan_attention(ir_, strides_, base_root_, by_output);
+  const AttentionPlan& plan = work->group.attention;
+  std::vector<int> operands;
+  for (const AttentionOperand* x : {&plan.q, &plan.k, &plan.v, &plan.mask}) operands.push_back(x->node);
+  if (plan.region.derivative) operands.insert(operands.end(), {plan.o.node, plan.lse.node, plan.g.node});
+  place_results(std::move(work), results, operands);
+}
+
+/// A group whose roots are the results of one call.
+void Grouper::place_results(std::unique_ptr<Work> work, const std::vector<int>& results, const std::vector<int>& operands) {
+  for (int id : results) work->group.roots.push_back({id, RootKind::full, {}});
   int g = add_group(std::move(work));
   for (int id : results) {
     group_of_[static_cast<size_t>(id)] = g;
     for (int reader : readers_[static_cast<size_t>(id)]) connect(g, reader);
   }
-  for (int operand : operands) request(g, operand, {}, true);
+  for (int operand : operands)
+    if (operand >= 0) request(g, operand, {}, true);
 }
 
 // ---------------------------------------------------------------- sharing between groups
@@ -399,7 +425,7 @@ std::string print(const Ir& ir, const Grouping& grouping) {
   std::string text;
   for (size_t g = 0; g < grouping.groups.size(); ++g) {
     const Group& group = grouping.groups[g];
-    const char* kinds[] = {"rows", "dot", "scatter", "call"};
+    const char* kinds[] = {"rows", "dot", "scatter", "call", "attention"};
     text += fmt::format("group {} {}", g, kinds[static_cast<int>(group.kind)]);
     for (const DomainVariable& v : group.domain)
       text += fmt::format(" {}{}<{}", v.inner ? "inner " : "", ix::to_string(v.var), v.extent.symbol() ? v.extent.symbol()->name : std::to_string(v.extent.bound()));

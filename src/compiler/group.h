@@ -49,8 +49,27 @@ struct CallPlan {
   std::vector<int> operands, results;
 };
 
+/// An array of attention: element (batch…, row, column) of it in the buffer of `node`. Without columns: the rows' logsumexp.
+struct AttentionOperand {
+  int node = -1;  // root or leaf; -1: absent
+  Dtype dtype = float32;
+  int64_t offset = 0;  // elements
+  std::vector<int64_t> batch;
+  int64_t row = 0, column = 0;  // strides
+};
+
+/// Attention or its derivative: q [batch…, tq, width], k [batch…, tk, width], v [batch…, tk, value_width]. Results that nobody reads are absent.
+struct AttentionPlan {
+  graph::AttentionRegion region;
+  std::vector<int64_t> batch;  // extents
+  Dim tq, tk;
+  int64_t width = 0, value_width = 0;
+  AttentionOperand q, k, v, mask, o, lse, g;
+  AttentionOperand dq, dk, dv;
+};
+
 struct Group {
-  enum class Kind : uint8_t { rows, dot, scatter, call } kind = Kind::rows;
+  enum class Kind : uint8_t { rows, dot, scatter, call, attention } kind = Kind::rows;
   std::unique_ptr<ix::Context> cx;
   std::vector<DomainVariable> domain;
   std::vector<ix::Expr> seed_index;      // the seed's element (for a fold: its operand's) in domain variables
@@ -59,6 +78,7 @@ struct Group {
   std::vector<int> reads;                // roots of other groups and leaves, each once
   DotPlan dot;
   CallPlan call;
+  AttentionPlan attention;
   bool has_fold() const;
 };
 

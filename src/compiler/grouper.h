@@ -41,6 +41,8 @@ class Grouper {
   void place_dot(int node);
   void place_scatter(int node);
   void place_call(int node);
+  void place_attention(int node);
+  void place_results(std::unique_ptr<Work> work, const std::vector<int>& results, const std::vector<int>& operands);
   std::string signature_of(int node) const;
   bool join_consumer(int node);
   bool join_sibling(int node);

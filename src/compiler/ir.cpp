@@ -85,6 +85,8 @@ bool is_elementwise(Op op) { return op >= Op::neg && op <= Op::bitcast; }
 
 bool is_call(Op op) { return op == Op::call || op == Op::composite; }
 
+bool is_attention(const IrNode& node) { return node.op == Op::composite && node.attrs.composite->attention.has_value(); }
+
 std::string call_key(const IrNode& node) {
   const graph::Attrs& a = node.attrs;
   std::string text = fmt::format("{} {} {} {}", static_cast<int>(node.op), a.call, fmt::join(a.integers, ","), fmt::join(node.inputs, ","));

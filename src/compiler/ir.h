@@ -40,6 +40,7 @@ std::vector<std::vector<int>> users(const Ir& ir);
 bool is_movement(graph::Op op);
 bool is_elementwise(graph::Op op);  // one output element from the input elements at the same index; cast and bitcast included
 bool is_call(graph::Op op);         // a routine on whole arrays: calls, and composites that were kept
+bool is_attention(const IrNode& node);  // one of those: softmax attention or its derivative, which become kernels
 /// Equal for the results of one call, and only for those.
 std::string call_key(const IrNode& node);
 kernel::CallDesc call_desc(const graph::Attrs& attrs, std::span<const graph::Type> inputs, std::span<const graph::Type> results);

@@ -4,6 +4,7 @@
 //   row     folds with lanes along the inner domain, one program a row (softmax, norms, losses)
 //   column  folds with lanes along the rows' trailing axes, a serial loop over the inner domain (bias and norm gradients)
 //   dot     own matrix product, for what no library takes
+//   attention softmax attention, forward and backward
 //   scatter updates in order onto a copy of the operand, programs split along the slice
 // Each class is a function of the group and of what its loads look like; the schedule is chosen from the strides alone, so that it is the same everywhere.
 #include <optional>
@@ -41,6 +42,9 @@ struct LowerContext {
 
 Lowered lower_rows(const LowerContext& cx, Group& group);
 Lowered lower_dot(const LowerContext& cx, Group& group);
+/// Forward, or backward where the region is the derivative.
+Lowered lower_attention(const LowerContext& cx, Group& group);
+Lowered lower_attention_vjp(const LowerContext& cx, Group& group);
 /// The operand is expected in the result's buffer already.
 Lowered lower_scatter(const LowerContext& cx, Group& group);
 

@@ -361,7 +361,7 @@ Ir with_plain_operands(const Ir& ir) {
     for (int& input : node.inputs) {
       const IrNode& operand = ir[input];
       input = renumbered[static_cast<size_t>(input)];
-      if (!is_call(node.op) || operand.op != Op::parameter || operand.row_major) continue;
+      if (!is_call(node.op) || is_attention(node) || operand.op != Op::parameter || operand.row_major) continue;
       auto [it, fresh] = copies.try_emplace(input, result.size());
       if (fresh) result.nodes.push_back({Op::stop_gradient, {input}, {}, operand.type, true});
       input = it->second;

@@ -1,9 +1,10 @@
-// Scaled dot-product attention, materialised: the probabilities are the region's second output, kept for the derivative.
+// Scaled dot-product attention and its derivative, two regions that the compiler's attention class takes whole; their bodies say what they mean.
 //
-//   s = scale · q kᵀ (+ mask, -inf where hidden), p = softmax(s) in float32 at least, o = p v
-//   dv = pᵀ g,  dp = g vᵀ,  ds = p (dp - Σ dp p),  dq = scale · ds k,  dk = scale · dsᵀ q
+//   s = scale · q kᵀ (+ mask, -inf where hidden), l = log Σ exp s, p = exp(s - l), o = p v, all in float32 at least
+//   dv = pᵀ g,  dp = g vᵀ,  ds = p (dp - Σ g o),  dq = scale · ds k,  dk = scale · dsᵀ q
 //
-// A row that sees nothing gives zeros, in p and in o.
+// The forward region's second result is l, from which the derivative makes p again: nothing of the size of s is kept. A row that sees nothing gives
+// zeros; its l is +inf, so that exp(s - l) is 0 there too.
 #include <algorithm>
 #include <cmath>
 
@@ -19,12 +20,7 @@ namespace {
 using In = std::span<const Value>;
 using Axes = std::vector<int64_t>;
 
-struct Plan {
-  double scale;
-  bool causal;
-  int64_t offset;  // causal: row i sees columns up to i + offset
-  bool has_mask;
-};
+using Plan = AttentionRegion;
 
 /// The product over one axis of each operand, all leading axes but the last two being batch axes; the result in `dtype`.
 Value product(const Value& a, int64_t a_axis, const Value& b, int64_t b_axis, Dtype dtype) {
@@ -37,44 +33,87 @@ Value product(const Value& a, int64_t a_axis, const Value& b, int64_t b_axis, Dt
   return make(Op::dot, {a, b}, std::move(attrs));
 }
 
+std::string key_of(const Plan& plan) { return fmt::format("scale({:a}) causal({},{}) mask({})", plan.scale, plan.causal, plan.offset, plan.mask); }
+
 Value hide(const Value& visible, const Value& scores) { return select(visible, scores, full_like(scores, -INFINITY)); }
 
-Value probabilities(const Plan& plan, const Value& q, const Value& k, const Value& mask) {
+Value scores(const Plan& plan, const Value& q, const Value& k, const Value& mask) {
   const int rank = q.type().rank();
   Value s = product(q, rank - 1, k, rank - 1, compute_dtype(q.dtype())) * plan.scale;
+  if (plan.mask) s = mask.dtype() == bool_ ? hide(spread(mask, s), s) : s + spread(cast(mask, s.dtype()), s);
   if (plan.causal) {
     const Value row = iota(s.shape(), rank - 2, int32), column = iota(s.shape(), rank - 1, int32);
     s = hide(binary(Op::le, column, plan.offset == 0 ? row : row + static_cast<double>(plan.offset)), s);
   }
-  if (plan.has_mask) s = mask.dtype() == bool_ ? hide(spread(mask, s), s) : s + spread(cast(mask, s.dtype()), s);
-  const Value m = stop_gradient(finite_or_zero(max(s, {rank - 1}, true)));
-  const Value e = exp(s - spread(m, s));
-  const Value total = sum(e, {rank - 1}, true);
-  const Value nothing = binary(Op::eq, total, zeros_like(total));
-  return e * spread(unary(Op::recip, select(nothing, full_like(total, 1), total)), s);  // one division a row
+  return s;
 }
+
+/// The inputs of either region by name; those of the derivative alone are empty in the forward one.
+struct Inputs {
+  Value q, k, v, mask, o, lse, g;
+  Inputs(const Plan& plan, In in) : q(in[0]), k(in[1]), v(in[2]) {
+    if (plan.mask) mask = in[3];
+    if (plan.derivative) o = in[in.size() - 3], lse = in[in.size() - 2], g = in[in.size() - 1];
+  }
+};
 
 Values attention_body(const Plan& plan, In in) {
-  const int rank = in[0].type().rank();
-  const Value p = cast(probabilities(plan, in[0], in[1], plan.has_mask ? in[3] : Value{}), in[2].dtype());
-  return {product(p, rank - 1, in[2], rank - 2, in[2].dtype()), p};
+  const Inputs x(plan, in);
+  const Axes last{x.q.type().rank() - 1};
+  const Value s = scores(plan, x.q, x.k, x.mask);
+  const Value m = stop_gradient(finite_or_zero(max(s, last, true)));
+  const Value e = exp(s - spread(m, s));
+  const Value total = sum(e, last, true);
+  const Value nothing = binary(Op::eq, total, zeros_like(total)), safe = select(nothing, full_like(total, 1), total);
+  const Value p = cast(e * spread(unary(Op::recip, safe), s), x.v.dtype());  // one division a row
+  const Value lse = select(nothing, full_like(total, INFINITY), log(safe) + m);
+  return {product(p, last[0], x.v, last[0] - 1, x.v.dtype()), squeeze(lse, last)};
 }
 
-Values attention_vjp(const Plan& plan, In in, In out, In g) {
-  const Value &q = in[0], &k = in[1], &v = in[2];
-  const int rank = q.type().rank();
-  const Dtype wide = compute_dtype(q.dtype());
-  const Value p = cast(out[1], wide);
-  Value dv, dp;
-  if (g[0]) {
-    dv = product(out[1], rank - 2, g[0], rank - 2, v.dtype());
-    dp = product(g[0], rank - 1, v, rank - 1, wide);
+/// The derivative by its parts: of the scores before scaling, ds, and of the values.
+struct Parts {
+  Value p, ds;
+};
+
+Parts parts(const Plan& plan, const Inputs& x, const Value& lse_cotangent) {
+  const Axes last{x.q.type().rank() - 1};
+  const Dtype wide = compute_dtype(x.q.dtype());
+  const Value s = scores(plan, x.q, x.k, x.mask);
+  const Value p = exp(s - spread(expand_dims(x.lse, last), s));
+  Value delta = sum(cast(x.g, wide) * cast(x.o, wide), last, true);
+  if (lse_cotangent) delta = delta - expand_dims(lse_cotangent, last);
+  return {p, p * (product(x.g, last[0], x.v, last[0], wide) - spread(delta, s))};
+}
+
+Values derivative_body(const Plan& plan, In in, const Value& lse_cotangent) {
+  const Inputs x(plan, in);
+  const int64_t column = x.q.type().rank() - 1, row = column - 1;
+  const auto [p, ds] = parts(plan, x, lse_cotangent);
+  const Value scaled = cast(ds * plan.scale, x.q.dtype());
+  return {product(scaled, column, x.k, row, x.q.dtype()), product(scaled, row, x.q, row, x.k.dtype()),
+          product(cast(p, x.v.dtype()), row, x.g, row, x.v.dtype())};
+}
+
+Values attention_vjp(const Plan& forward, In in, In out, In cotangents) {
+  Plan plan = forward;
+  plan.derivative = true;
+  Values inputs(in.begin(), in.end());
+  inputs.insert(inputs.end(), {out[0], out[1], cotangents[0] ? cotangents[0] : zeros_like(out[0])});
+  Values gradients;
+  if (cotangents[1]) {  // only a derivative of the derivative asks for the logsumexp's
+    gradients = derivative_body(plan, inputs, cotangents[1]);
+  } else {
+    Composite region;
+    region.name = "attention_vjp";
+    region.key = key_of(plan);
+    region.body = [plan](In x) { return derivative_body(plan, x, {}); };
+    region.attention = plan;
+    gradients = composite(std::make_shared<Composite>(std::move(region)), inputs);
   }
-  if (g[1]) dp = dp ? dp + cast(g[1], wide) : cast(g[1], wide);
-  const Value ds = p * (dp - spread(sum(dp * p, {rank - 1}, true), p));
-  const Value scaled = cast(ds * plan.scale, q.dtype());
-  Values gradients{product(scaled, rank - 1, k, rank - 2, q.dtype()), product(scaled, rank - 2, q, rank - 2, k.dtype()), dv};
-  if (plan.has_mask) gradients.push_back(in[3].dtype() == bool_ ? Value{} : cast(sum_to(ds, in[3].shape()), in[3].dtype()));
+  if (!plan.mask) return gradients;
+  const Value& mask = in[3];
+  if (mask.dtype() == bool_) gradients.push_back({});
+  else gradients.push_back(cast(sum_to(parts(plan, Inputs(plan, inputs), cotangents[1]).ds, mask.shape()), mask.dtype()));
   return gradients;
 }
 
@@ -104,13 +143,14 @@ bool resolve_causal(const Dim& tq, const Dim& tk, int64_t& offset) {
 Value attention(const Value& q, const Value& k, const Value& v, double scale, bool causal, const Value& mask) {
   check_arguments(q, k, v, mask);
   const size_t rank = q.shape().size();
-  Plan plan{scale, causal, 0, static_cast<bool>(mask)};
+  Plan plan{scale, causal, 0, static_cast<bool>(mask), false};
   if (causal) plan.causal = resolve_causal(q.shape()[rank - 2], k.shape()[rank - 2], plan.offset);
   Composite region;
   region.name = "attention";
-  region.key = fmt::format("scale({:a}) causal({},{}) mask({})", scale, plan.causal, plan.offset, plan.has_mask);
+  region.key = key_of(plan);
   region.body = [plan](In in) { return attention_body(plan, in); };
   region.vjp = [plan](In in, In out, In g) { return attention_vjp(plan, in, out, g); };
+  region.attention = plan;
   Values inputs{q, k, v};
   if (mask) inputs.push_back(mask);
   return composite(std::make_shared<Composite>(std::move(region)), std::move(inputs))[0];

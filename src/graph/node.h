@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <shared_mutex>
 #include <span>
 #include <string>
@@ -61,6 +62,16 @@ struct Value {
 };
 using Values = std::vector<Value>;
 
+/// What a kernel class for softmax attention must know of a region that is attention (inputs q, k, v, [mask]; results o and the rows' logsumexp) or its
+/// derivative (inputs q, k, v, [mask], o, logsumexp, cotangent of o; results those of q, k and v).
+struct AttentionRegion {
+  double scale = 1;
+  bool causal = false;   // row i sees columns up to i + offset
+  int64_t offset = 0;
+  bool mask = false;     // bool: false hides; floating: added to the scores
+  bool derivative = false;
+};
+
 /// A region with a name. `body` builds the meaning from the inputs in primitives (or other composites); it must depend on nothing else but the
 /// inputs and `key`. The rules, where given, replace what follows from the body:
 ///   vjp   one cotangent for each input (empty: none flows)
@@ -75,6 +86,7 @@ struct Composite {
   std::function<Values(std::span<const Value> inputs, std::span<const int> axes)> vmap = {};
   std::string call = {};  // a routine that answers for the whole region on targets that offer it: operands and results as the region's
   std::vector<int64_t> integers = {};  // its integers, as in kernel::CallDesc
+  std::optional<AttentionRegion> attention = {};  // the compiler may answer for the region with its attention class
 };
 
 /// Which fields an operator reads is said beside its row; all others stay empty.

@@ -119,6 +119,23 @@ TEST_CASE("dots of any size and layout") {
   }
 }
 
+TEST_CASE("attention of any size, with and without masks") {
+  std::mt19937_64 engine(6);
+  for (int round = 0; round < 10; ++round) {
+    int64_t heads = size(engine, 3), tq = 7 + size(engine, 40), tk = round % 2 ? tq : size(engine, 80), d = size(engine, 24), dv = size(engine, 40);
+    Dtype dtype = round % 5 == 4 ? bfloat16 : float32;
+    Shape sq{heads, tq, d}, sk{heads, tk, d}, sv{heads, tk, dv}, so{heads, tq, dv}, sm{round % 3 ? tq : 1, tk};
+    Value q = parameter({sq, dtype}), k = parameter({sk, dtype}), v = parameter({sv, dtype}), g = parameter({so, dtype}), m = parameter({sm, dtype});
+    Value o = attention(q, k, v, 0.4, round % 2, round % 4 < 2 ? m : Value{});
+    const Values results{o, {o.node, 1}}, cotangents{g, {}};
+    Values gradients = o.node->attrs().composite->vjp(o.node->inputs(), results, cotangents);
+    std::string error = disagreement({{q, k, v, g, m}, {o, gradients[0], gradients[1], gradients[2]}},
+                                     {random_floats(engine, sq, dtype), random_floats(engine, sk, dtype), random_floats(engine, sv, dtype),
+                                      random_floats(engine, so, dtype), random_floats(engine, sm, dtype)});
+    CHECK_MESSAGE(error.empty(), error);
+  }
+}
+
 TEST_CASE("every row of the table") {
   for (const Row* row : table()) {
     if (row->op == Op::parameter || row->op == Op::composite) continue;

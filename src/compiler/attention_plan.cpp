@@ -1,0 +1,74 @@
+#include "compiler/attention_plan.h"
+
+#include <algorithm>
+
+#include "base/error.h"
+#include "compiler/dot_plan.h"
+
+namespace weft::compiler {
+
+namespace {
+
+// Wider heads would not leave room for the tiles in the first cache. With fewer rows than this the lanes, which run along them, stay empty.
+constexpr int64_t widest_head = 256, fewest_rows = 8;
+
+}  // namespace
+
+bool takes_attention(const graph::Node& region) {
+  const auto& composite = region.attrs().composite;
+  if (region.op() != graph::Op::composite || !composite->attention) return false;
+  const graph::Type &q = region.inputs()[0].type(), &v = region.inputs()[2].type();
+  const size_t rank = q.shape.size();
+  const Dim &rows = q.shape[rank - 2], &width = q.shape[rank - 1], &value_width = v.shape[rank - 1];
+  bool static_widths = width.is_static() && value_width.is_static();
+  bool any = std::all_of(q.shape.begin(), q.shape.end(), [](const Dim& d) { return d.bound() > 0; }) && v.shape[rank - 2].bound() > 0;
+  return q.dtype != float64 && static_widths && any && value_width.bound() > 0 && std::max(width.bound(), value_width.bound()) <= widest_head &&
+         rows.bound() >= fewest_rows;
+}
+
+AttentionPlan plan_attention(const Ir& ir, const std::vector<Strides>& strides, const std::vector<bool>& roots, const std::vector<int>& results) {
+  const IrNode& node = ir[*std::find_if(results.begin(), results.end(), [](int id) { return id >= 0; })];
+  AttentionPlan plan;
+  plan.region = *node.attrs.composite->attention;
+  const Shape &q = ir[node.inputs[0]].type.shape, &v = ir[node.inputs[2]].type.shape;
+  const size_t axes = q.size() - 2;
+  for (size_t k = 0; k < axes; ++k) plan.batch.push_back(q[k].bound());
+  plan.tq = q[axes];
+  plan.tk = v[axes];
+  plan.width = q[axes + 1].bound();
+  plan.value_width = v[axes + 1].bound();
+
+  // Right-aligned, as masks are broadcast: axes that are missing do not move.
+  auto split = [&](int base, int64_t offset, const std::vector<int64_t>& given, bool columns) {
+    const size_t rank = axes + (columns ? 2 : 1);
+    std::vector<int64_t> all(rank - given.size(), 0);
+    all.insert(all.end(), given.begin(), given.end());
+    AttentionOperand x{base, ir[base].type.dtype, offset, {all.begin(), all.begin() + static_cast<std::ptrdiff_t>(axes)}, all[axes], columns ? all[axes + 1] : 0};
+    return x;
+  };
+  auto operand = [&](int id, bool columns) {
+    auto view = strided_view(ir, strides, roots, id);  // axes of extent 1 have stride 0 in it
+    check(view.has_value(), "plan_attention", "an operand is not a strided view: " + print(ir, id));
+    return split(view->node, view->offset, view->strides, columns);
+  };
+  auto result = [&](size_t k, bool columns) {
+    int id = results[k];
+    return id < 0 ? AttentionOperand{} : split(id, 0, strides[static_cast<size_t>(id)], columns);
+  };
+  plan.q = operand(node.inputs[0], true);
+  plan.k = operand(node.inputs[1], true);
+  plan.v = operand(node.inputs[2], true);
+  if (plan.region.mask) plan.mask = operand(node.inputs[3], true);
+  if (plan.region.derivative) {
+    const size_t count = node.inputs.size();
+    plan.o = operand(node.inputs[count - 3], true);
+    plan.lse = operand(node.inputs[count - 2], false);
+    plan.g = operand(node.inputs[count - 1], true);
+    plan.dq = result(0, true), plan.dk = result(1, true), plan.dv = result(2, true);
+  } else {
+    plan.o = result(0, true), plan.lse = result(1, false);
+  }
+  return plan;
+}
+
+}  // namespace weft::compiler

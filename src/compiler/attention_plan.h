@@ -1,0 +1,13 @@
+#pragma once
+// Attention regions that the compiler answers for whole: which ones, and where their arrays lie.
+#include "compiler/group.h"
+
+namespace weft::compiler {
+
+/// Is the region attention of a dtype and size that the attention class takes? The others are inlined.
+bool takes_attention(const graph::Node& region);
+
+/// `results`: the nodes of the region's results, -1 where nobody reads one. Operands must be strided views of memory.
+AttentionPlan plan_attention(const Ir& ir, const std::vector<Strides>& strides, const std::vector<bool>& roots, const std::vector<int>& results);
+
+}  // namespace weft::compiler

@@ -50,8 +50,18 @@ class WEFT_API array {
   size_t size() const;        ///< elements; throws std::invalid_argument for a symbolic shape
   size_t itemsize() const;
   size_t nbytes() const;
-  /// Of the evaluated array, in elements.
-  const Strides& strides() const;
+  /// Of the evaluated array, in elements. Transposing, slicing, broadcasting and (where the layout allows it) reshaping of data copies nothing: the result is
+  /// a view with strides of its own, which may be 0 or negative, and keeps the data alive.
+  Strides strides() const;
+  int64_t strides(int axis) const;
+  /// How the evaluated array lies in memory; axes of length 1 do not matter.
+  struct Flags {
+    bool contiguous;      ///< the elements fill the memory that they span, in some order of the axes
+    bool row_contiguous;  ///< in row-major order
+    bool col_contiguous;  ///< in column-major order
+  };
+  Flags flags() const;
+  size_t data_size() const;  ///< elements of the memory that the evaluated array spans
 
   /// Computes the value now. Throws what the computation throws; the array then stays pending.
   void eval() const;
@@ -120,6 +130,11 @@ extern template WEFT_API double array::item<double>() const;
 
 /// Computes several values in one program.
 WEFT_API void eval(const std::vector<array>& arrays);
+/// Starts computing and returns at once. Looking at one of the arrays waits for it; errors surface at the next wait (weft/stream.h).
+WEFT_API void async_eval(const std::vector<array>& arrays);
+template <class... A> requires(sizeof...(A) > 0 && (std::is_same_v<std::decay_t<A>, array> && ...)) void async_eval(const A&... arrays) {
+  async_eval(std::vector<array>{arrays...});
+}
 template <class... A> requires(sizeof...(A) > 0 && (std::is_same_v<std::decay_t<A>, array> && ...)) void eval(const A&... arrays) {
   eval(std::vector<array>{arrays...});
 }

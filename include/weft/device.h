@@ -1,4 +1,6 @@
 #pragma once
+#include <compare>
+#include <iosfwd>
 #include <variant>
 
 #include "weft/api.h"
@@ -14,26 +16,40 @@ struct Device {
   Device(DeviceType t, int i = 0) : type(t), index(i) {}
   DeviceType type;
   int index;
-  friend bool operator==(const Device&, const Device&) = default;
+  friend auto operator<=>(const Device&, const Device&) = default;
 };
 
+/// A sequence of operations that run one after the other; streams run beside each other (weft/stream.h). Ordered by device, then index.
 struct Stream {
   int index;
   Device device;
+  Stream(int i, Device d) : index(i), device(d) {}
   friend bool operator==(const Stream&, const Stream&) = default;
+  friend bool operator<(const Stream& a, const Stream& b) { return a.device != b.device ? a.device < b.device : a.index < b.index; }
 };
 
-/// The last argument of every operation; `{}` is the default stream of the default device.
-using StreamOrDevice = std::variant<std::monostate, Stream, Device, Device::DeviceType>;
+/// The name of one stream for each thread: the stream itself is made when the thread first uses it.
+struct ThreadLocalStream {
+  int index;
+  Device device;
+  friend bool operator==(const ThreadLocalStream&, const ThreadLocalStream&) = default;
+};
+
+/// The last argument of every operation; `{}` is the calling thread's default stream on its default device.
+using StreamOrDevice = std::variant<std::monostate, Stream, ThreadLocalStream, Device, Device::DeviceType>;
 
 WEFT_API const Device& default_device();
 /// Throws std::invalid_argument where this build has no such device.
 WEFT_API void set_default_device(const Device& d);
 WEFT_API bool is_available(const Device& d);
+WEFT_API int device_count(Device::DeviceType type);
 WEFT_API Stream default_stream(Device d);
-WEFT_API Stream to_stream(StreamOrDevice s);  // throws std::invalid_argument where the device is not available
-/// Waits until everything issued on the stream is done.
+WEFT_API Stream to_stream(StreamOrDevice s);  ///< throws std::invalid_argument where the device or the stream is not there
+/// Waits until everything issued on the stream is done; throws the first error of work that was issued asynchronously since the last wait.
 WEFT_API void synchronize(Stream s);
 WEFT_API void synchronize();
+
+WEFT_API std::ostream& operator<<(std::ostream& os, const Device& d);  ///< "Device(cpu, 0)"
+WEFT_API std::ostream& operator<<(std::ostream& os, const Stream& s);  ///< "Stream(Device(cpu, 0), 1)"
 
 }  // namespace weft

@@ -16,14 +16,51 @@ WEFT_API array split(const array& key, int num, StreamOrDevice s = {});  ///< ui
 /// The state of the calling thread's default sequence: a handle to capture in `compile`, to save and to restore.
 WEFT_API array& default_key();
 
+/// A sequence of keys of one's own: each `next` splits the key, keeps the first half and returns the second.
+class WEFT_API KeySequence {
+ public:
+  explicit KeySequence(uint64_t seed);
+  void seed(uint64_t seed);
+  array next();
+
+ private:
+  array key_;
+};
+
 /// `width` 1, 2 or 4 bytes: uint8, uint16 or uint32.
 WEFT_API array bits(const Shape& shape, int width = 4, const std::optional<array>& key = std::nullopt, StreamOrDevice s = {});
+inline array bits(const Shape& shape, const std::optional<array>& key, StreamOrDevice s = {}) { return bits(shape, 4, key, s); }
 WEFT_API array uniform(const array& low, const array& high, const Shape& shape, Dtype dtype = float32,
                        const std::optional<array>& key = std::nullopt, StreamOrDevice s = {});
-WEFT_API array uniform(const Shape& shape, Dtype dtype = float32, const std::optional<array>& key = std::nullopt, StreamOrDevice s = {});
-WEFT_API array normal(const Shape& shape, Dtype dtype = float32, float loc = 0, float scale = 1,
-                      const std::optional<array>& key = std::nullopt, StreamOrDevice s = {});
+WEFT_API array uniform(const Shape& shape, Dtype dtype, const std::optional<array>& key = std::nullopt, StreamOrDevice s = {});
+inline array uniform(const Shape& shape, const std::optional<array>& key = std::nullopt, StreamOrDevice s = {}) { return uniform(shape, float32, key, s); }
+/// loc and scale broadcast to the shape.
+WEFT_API array normal(const Shape& shape, Dtype dtype, const std::optional<array>& loc, const std::optional<array>& scale, const std::optional<array>& key,
+                      StreamOrDevice s = {});
+WEFT_API array normal(const Shape& shape, Dtype dtype, float loc, float scale, const std::optional<array>& key = std::nullopt, StreamOrDevice s = {});
+inline array normal(const Shape& shape, float loc, float scale, const std::optional<array>& key = std::nullopt, StreamOrDevice s = {}) {
+  return normal(shape, float32, loc, scale, key, s);
+}
+inline array normal(const Shape& shape, Dtype dtype, const std::optional<array>& key = std::nullopt, StreamOrDevice s = {}) {
+  return normal(shape, dtype, 0.0f, 1.0f, key, s);
+}
+inline array normal(const Shape& shape, const std::optional<array>& key = std::nullopt, StreamOrDevice s = {}) {
+  return normal(shape, float32, 0.0f, 1.0f, key, s);
+}
+/// Normal numbers between lower and upper.
+WEFT_API array truncated_normal(const array& lower, const array& upper, const Shape& shape, Dtype dtype = float32,
+                                const std::optional<array>& key = std::nullopt, StreamOrDevice s = {});
+WEFT_API array truncated_normal(const array& lower, const array& upper, Dtype dtype = float32, const std::optional<array>& key = std::nullopt,
+                                StreamOrDevice s = {});
 WEFT_API array bernoulli(const array& p, const Shape& shape, const std::optional<array>& key = std::nullopt, StreamOrDevice s = {});
+inline array bernoulli(const array& p) { return bernoulli(p, p.shape()); }
+template <class T> requires(std::is_arithmetic_v<T>) array bernoulli(T p) { return bernoulli(array(p)); }
+/// (Takes nothing but a key, so that bernoulli(p, {2}) means a shape.)
+template <class Key> requires(std::is_same_v<Key, array> || std::is_same_v<Key, std::optional<array>>)
+array bernoulli(const array& p, const Key& key, StreamOrDevice s = {}) {
+  return bernoulli(p, p.shape(), key, s);
+}
+inline array bernoulli(const std::optional<array>& key = std::nullopt, StreamOrDevice s = {}) { return bernoulli(array(0.5f), key, s); }
 WEFT_API array randint(const array& low, const array& high, const Shape& shape, Dtype dtype = int32,
                        const std::optional<array>& key = std::nullopt, StreamOrDevice s = {});
 WEFT_API array gumbel(const Shape& shape, Dtype dtype = float32, const std::optional<array>& key = std::nullopt, StreamOrDevice s = {});

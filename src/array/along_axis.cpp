@@ -10,11 +10,10 @@ namespace {
 
 using detail::AxisError;
 using detail::describe;
-using detail::on_device;
 
 // Scatter of single elements: position (i, j, …) of the indices goes to element (i, …, indices[i, j, …], …). An index array for each axis.
 array put(const char* op, graph::ScatterMode mode, const array& a, const array& indices, const array& values, int axis, const StreamOrDevice& s) {
-  on_device(op, s);
+  const detail::OnStream on_stream(op, s);
   detail::require_integer(op, "indices", indices);
   const auto at = static_cast<size_t>(detail::one_axis(op, axis, a.ndim(), AxisError::invalid));
   if (indices.ndim() != a.ndim()) throw_invalid(op, "the indices must have the dimensions of the array, got " + describe(indices) + " for " + describe(a));
@@ -46,7 +45,7 @@ array scatter_add_axis(const array& a, const array& indices, const array& values
 }
 
 array take(const array& a, int index, int axis, StreamOrDevice s) {
-  on_device("take", s);
+  const detail::OnStream on_stream("take", s);
   const int64_t at = detail::one_axis("take", axis, a.ndim(), AxisError::invalid), n = a.shape()[static_cast<size_t>(at)];
   if (index < -n || index >= n)
     throw_invalid("take", "index " + std::to_string(index) + " is out of range for axis " + std::to_string(at) + " of " + describe(a));
@@ -56,7 +55,7 @@ array take(const array& a, int index, int axis, StreamOrDevice s) {
 array take(const array& a, int index, StreamOrDevice s) { return take(reshape(a, {-1}, s), index, 0, s); }
 
 array dynamic_slice(const array& a, const array& start, const std::vector<int>& axes, const Shape& slice_size, StreamOrDevice s) {
-  on_device("slice", s);
+  const detail::OnStream on_stream("slice", s);
   detail::require_integer("slice", "start positions", start);
   if (start.ndim() > 1 || start.size() != axes.size())
     throw_invalid("slice", std::to_string(axes.size()) + " axes need as many start positions, got " + describe(start));

@@ -11,17 +11,16 @@ namespace {
 
 using detail::describe;
 using detail::floating_of;
-using detail::on_device;
 using graph::Op;
 
-std::vector<graph::Value> promoted(const char* op, const array& a, const array& b, Dtype dtype, const StreamOrDevice& s) {
-  on_device(op, s);
+std::vector<graph::Value> promoted(const char* op, const array& a, const array& b, Dtype dtype) {
   if (dtype == complex64) throw_invalid(op, "complex64 has no arithmetic here, got " + describe(a) + " and " + describe(b));
   return detail::broadcast_together(op, {detail::to_dtype(a.value(), dtype), detail::to_dtype(b.value(), dtype)});
 }
 
 array binary(const char* op, Op node, const array& a, const array& b, Dtype dtype, const StreamOrDevice& s) {
-  const auto v = promoted(op, a, b, dtype, s);
+  const detail::OnStream on_stream(op, s);
+  const auto v = promoted(op, a, b, dtype);
   return array(graph::binary(node, v[0], v[1]));
 }
 
@@ -47,20 +46,20 @@ void refuse_complex(const char* op, const array& a) {
 }
 
 array float_function(const char* op, Op node, const array& a, const StreamOrDevice& s) {
-  on_device(op, s);
+  const detail::OnStream on_stream(op, s);
   refuse_complex(op, a);
   return array(graph::unary(node, detail::to_dtype(a.value(), floating_of(a.dtype()))));
 }
 
 // Functions that leave integers (and bools) as they are.
 array rounding(const char* op, Op node, const array& a, const StreamOrDevice& s) {
-  on_device(op, s);
+  const detail::OnStream on_stream(op, s);
   refuse_complex(op, a);
   return is_float(a.dtype()) ? array(graph::unary(node, a.value())) : a;
 }
 
 array number_function(const char* op, Op node, const array& a, const StreamOrDevice& s) {
-  on_device(op, s);
+  const detail::OnStream on_stream(op, s);
   refuse_complex(op, a);
   return a.dtype() == bool_ ? a : array(graph::unary(node, a.value()));
 }
@@ -102,7 +101,7 @@ array greater(const array& a, const array& b, StreamOrDevice s) { return compare
 array greater_equal(const array& a, const array& b, StreamOrDevice s) { return compare("greater_equal", Op::le, b, a, s); }
 
 array array_equal(const array& a, const array& b, bool equal_nan, StreamOrDevice s) {
-  on_device("array_equal", s);
+  const detail::OnStream on_stream("array_equal", s);
   if (a.shape() != b.shape()) return constant_bool({}, false);
   array same = equal(a, b, s);
   if (equal_nan) same = logical_or(same, logical_and(isnan(a, s), isnan(b, s), s), s);
@@ -110,19 +109,19 @@ array array_equal(const array& a, const array& b, bool equal_nan, StreamOrDevice
 }
 
 array isnan(const array& a, StreamOrDevice s) {
-  on_device("isnan", s);
+  const detail::OnStream on_stream("isnan", s);
   refuse_complex("isnan", a);
   return is_float(a.dtype()) ? not_equal(a, a, s) : constant_bool(a.shape(), false);
 }
 array isinf(const array& a, StreamOrDevice s) {
-  on_device("isinf", s);
+  const detail::OnStream on_stream("isinf", s);
   refuse_complex("isinf", a);
   if (!is_float(a.dtype())) return constant_bool(a.shape(), false);
   const graph::Value size = graph::unary(Op::abs, a.value());
   return array(graph::binary(Op::eq, size, graph::full_like(size, std::numeric_limits<double>::infinity())));
 }
 array isfinite(const array& a, StreamOrDevice s) {
-  on_device("isfinite", s);
+  const detail::OnStream on_stream("isfinite", s);
   refuse_complex("isfinite", a);
   if (!is_float(a.dtype())) return constant_bool(a.shape(), true);
   const graph::Value size = graph::unary(Op::abs, a.value());
@@ -130,7 +129,7 @@ array isfinite(const array& a, StreamOrDevice s) {
 }
 
 array logical_not(const array& a, StreamOrDevice s) {
-  on_device("logical_not", s);
+  const detail::OnStream on_stream("logical_not", s);
   return array(graph::unary(Op::bit_not, detail::to_dtype(a.value(), bool_)));
 }
 array logical_and(const array& a, const array& b, StreamOrDevice s) { return binary("logical_and", Op::bit_and, a, b, bool_, s); }
@@ -158,7 +157,8 @@ array remainder(const array& a, const array& b, StreamOrDevice s) {
 
 array power(const array& a, const array& b, StreamOrDevice s) {
   const Dtype dtype = promote_types(a.dtype(), b.dtype());
-  const auto v = promoted("power", a, b, dtype == bool_ ? int32 : dtype, s);
+  const detail::OnStream on_stream("power", s);
+  const auto v = promoted("power", a, b, dtype == bool_ ? int32 : dtype);
   if (is_float(dtype)) return array(graph::binary(Op::pow, v[0], v[1]));
   const graph::Node& exponent = *b.value().node;
   const Number n = exponent.attrs().number;
@@ -185,7 +185,7 @@ array negative(const array& a, StreamOrDevice s) {
   return number_function("negative", Op::neg, a, s);
 }
 array abs(const array& a, StreamOrDevice s) {
-  on_device("abs", s);
+  const detail::OnStream on_stream("abs", s);
   return is_unsigned(a.dtype()) ? a : number_function("abs", Op::abs, a, s);
 }
 array sign(const array& a, StreamOrDevice s) { return number_function("sign", Op::sign, a, s); }

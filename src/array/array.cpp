@@ -2,6 +2,7 @@
 #include "weft/array.h"
 
 #include <atomic>
+#include <cstdlib>
 #include <cstring>
 
 #include "array/handle.h"
@@ -111,12 +112,31 @@ size_t array::size() const {
   return static_cast<size_t>(num_elements(shape()));
 }
 
-const Strides& array::strides() const {
+Strides array::strides() const {
   detail::realise_all(std::span(value_.get(), 1));
   std::shared_lock lock(graph::structure());
   const graph::Storage* storage = value_->node->storage(value_->index);
   if (!storage) throw_invalid("strides", "a value inside a transform has no layout yet");
   return storage->strides;
+}
+
+int64_t array::strides(int axis) const {
+  return strides()[static_cast<size_t>(normalize_axis("strides", axis, static_cast<int>(ndim())))];
+}
+
+size_t array::data_size() const {
+  const Strides steps = strides();
+  if (size() == 0) return 0;
+  int64_t span = 1;
+  for (size_t k = 0; k < steps.size(); ++k) span += std::abs(steps[k]) * (shape()[k].bound() - 1);
+  return static_cast<size_t>(span);
+}
+
+array::Flags array::flags() const {
+  const Strides steps = strides();
+  const Shape reversed(shape().rbegin(), shape().rend());
+  const bool row = detail::is_row_major(shape(), steps), column = detail::is_row_major(reversed, Strides(steps.rbegin(), steps.rend()));
+  return {data_size() == size(), row, column};
 }
 
 void array::eval() const { detail::realise_all(std::span(value_.get(), 1)); }
@@ -198,12 +218,19 @@ void eval(const std::vector<array>& arrays) {
   detail::realise_all(values);
 }
 
+void async_eval(const std::vector<array>& arrays) {
+  graph::Values values;
+  values.reserve(arrays.size());
+  for (const array& a : arrays) values.push_back(a.value());
+  detail::realise_later(values);
+}
+
 bool arrays::sole_owner(const array& a) {
   const graph::Value& value = *a.value_;
   if (a.value_.use_count() != 1 || value.node.use_count() != 1) return false;
   std::shared_lock lock(graph::structure());
   const graph::Storage* storage = value.node->storage(value.index);
-  const bool sole = storage && storage->buffer.use_count() == 1;
+  const bool sole = storage && storage->buffer.use_count() == 1 && storage->offset == 0;
   std::atomic_thread_fence(std::memory_order_acquire);  // what other owners did before they let go is seen before the data is overwritten
   return sole;
 }

@@ -8,12 +8,11 @@
 namespace weft {
 namespace {
 
-using detail::on_device;
 
 Number number_of(double value, Dtype dtype) { return kernel::reference_cast(Number::of_real(value), float64, dtype); }
 
 array filled(const char* op, const Shape& shape, double value, Dtype dtype, const StreamOrDevice& s) {
-  on_device(op, s);
+  const detail::OnStream on_stream(op, s);
   detail::require_shape(op, shape);
   if (dtype == complex64) throw_invalid(op, "complex64 has no arithmetic here; use float32 or float64");
   return array(graph::full(shape, dtype, number_of(value, dtype)));
@@ -40,7 +39,7 @@ array triangle(const char* op, const array& x, int k, bool lower) {
 }  // namespace
 
 array arange(double start, double stop, double step, Dtype dtype, StreamOrDevice s) {
-  on_device("arange", s);
+  const detail::OnStream on_stream("arange", s);
   if (dtype == bool_ || dtype == complex64) throw_invalid("arange", std::string("dtype ") + dtype_name(dtype) + " is not supported");
   if (!std::isfinite(start) || !std::isfinite(stop) || std::isnan(step)) throw_invalid("arange", "start, stop and step must be finite numbers");
   if (step == 0) throw_invalid("arange", "step must not be 0");
@@ -71,7 +70,7 @@ array arange(int start, int stop, StreamOrDevice s) { return arange(start, stop,
 array arange(int stop, StreamOrDevice s) { return arange(0, stop, 1, s); }
 
 array full(Shape shape, array value, Dtype dtype, StreamOrDevice s) {
-  on_device("full", s);
+  const detail::OnStream on_stream("full", s);
   detail::require_shape("full", shape);
   return broadcast_to(astype(std::move(value), dtype, s), shape, s);
 }
@@ -88,28 +87,28 @@ array ones(const Shape& shape, StreamOrDevice s) { return ones(shape, float32, s
 array ones_like(const array& a, StreamOrDevice s) { return filled("ones_like", a.shape(), 1, a.dtype(), s); }
 
 array eye(int n, int m, int k, Dtype dtype, StreamOrDevice s) {
-  on_device("eye", s);
+  const detail::OnStream on_stream("eye", s);
   const auto [rows, columns] = coordinates("eye", n, m);
   return astype(array(graph::binary(graph::Op::eq, columns, shifted(rows, k))), dtype, s);
 }
 array eye(int n, StreamOrDevice s) { return eye(n, n, 0, float32, s); }
 
 array tri(int n, int m, int k, Dtype dtype, StreamOrDevice s) {
-  on_device("tri", s);
+  const detail::OnStream on_stream("tri", s);
   const auto [rows, columns] = coordinates("tri", n, m);
   return astype(array(graph::binary(graph::Op::le, columns, shifted(rows, k))), dtype, s);
 }
 array tril(array x, int k, StreamOrDevice s) {
-  on_device("tril", s);
+  const detail::OnStream on_stream("tril", s);
   return triangle("tril", x, k, true);
 }
 array triu(array x, int k, StreamOrDevice s) {
-  on_device("triu", s);
+  const detail::OnStream on_stream("triu", s);
   return triangle("triu", x, k, false);
 }
 
 array astype(array a, Dtype dtype, StreamOrDevice s) {
-  on_device("astype", s);
+  const detail::OnStream on_stream("astype", s);
   if (a.dtype() == dtype) return a;
   if (dtype == complex64 || a.dtype() == complex64)
     throw_invalid("astype", std::string("no conversion from ") + dtype_name(a.dtype()) + " to " + dtype_name(dtype) + ": complex64 has no arithmetic here");

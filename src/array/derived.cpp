@@ -11,10 +11,9 @@ namespace weft {
 namespace {
 
 using detail::floating_of;
-using detail::on_device;
 
 array is_infinite(const char* op, const array& a, double sign, const StreamOrDevice& s) {
-  on_device(op, s);
+  const detail::OnStream on_stream(op, s);
   if (a.dtype() == complex64) throw_invalid(op, "complex numbers have no sign, got " + detail::describe(a));
   if (!is_float(a.dtype())) return zeros(a.shape(), bool_, s);
   return equal(a, array(sign * std::numeric_limits<double>::infinity(), a.dtype()), s);
@@ -44,7 +43,7 @@ array round_integer(const array& a, int digits, const StreamOrDevice& s) {
 }  // namespace
 
 array isclose(const array& a, const array& b, double rtol, double atol, bool equal_nan, StreamOrDevice s) {
-  on_device("isclose", s);
+  const detail::OnStream on_stream("isclose", s);
   const Dtype dtype = floating_of(promote_types(a.dtype(), b.dtype()));
   const array x = astype(a, dtype, s), y = astype(b, dtype, s);
   const array bound = add(array(atol, dtype), multiply(array(rtol, dtype), abs(y, s), s), s);
@@ -65,7 +64,7 @@ array logical_xor(const array& a, const array& b, StreamOrDevice s) { return not
 std::vector<array> divmod(const array& a, const array& b, StreamOrDevice s) { return {floor_divide(a, b, s), remainder(a, b, s)}; }
 
 array nan_to_num(const array& a, float nan, const std::optional<float>& posinf, const std::optional<float>& neginf, StreamOrDevice s) {
-  on_device("nan_to_num", s);
+  const detail::OnStream on_stream("nan_to_num", s);
   if (!is_float(a.dtype())) return a;
   const Dtype t = a.dtype();
   const auto replacement = [&](const std::optional<float>& given, double fallback) { return array(given ? static_cast<double>(*given) : fallback, t); };
@@ -75,13 +74,13 @@ array nan_to_num(const array& a, float nan, const std::optional<float>& posinf, 
 }
 
 array bitwise_invert(const array& a, StreamOrDevice s) {
-  on_device("bitwise_invert", s);
+  const detail::OnStream on_stream("bitwise_invert", s);
   if (a.dtype() != bool_) detail::require_integer("bitwise_invert", "the elements", a);
   return array(graph::unary(graph::Op::bit_not, a.value()));
 }
 
 array round(const array& a, int decimals, StreamOrDevice s) {
-  on_device("round", s);
+  const detail::OnStream on_stream("round", s);
   if (decimals == 0) return round(a, s);
   if (!is_float(a.dtype()) && a.dtype() != complex64) return decimals > 0 || a.dtype() == bool_ ? a : round_integer(a, -decimals, s);
   const Dtype wide = detail::accumulator(a.dtype());

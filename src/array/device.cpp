@@ -1,10 +1,16 @@
-// Devices and streams. This build runs on the CPU: naming another device is an error when the graph is built.
+// Devices and streams. This build runs on the CPU: naming another device is an error when the graph is built. A stream is an executor of the runtime; the
+// calling thread's default is a number that new nodes carry (graph::StreamScope).
 #include "weft/device.h"
 
+#include <map>
+#include <mutex>
+#include <ostream>
 #include <string>
 
 #include "array/op_support.h"
 #include "base/error.h"
+#include "runtime/executor.h"
+#include "weft/stream.h"
 
 namespace weft {
 namespace {
@@ -13,19 +19,29 @@ std::string device_name(const Device& d) {
   return (d.type == Device::gpu ? "gpu:" : "cpu:") + std::to_string(d.index);
 }
 
-Device device_of(const StreamOrDevice& s) {
-  if (const auto* stream = std::get_if<Stream>(&s)) return stream->device;
-  if (const auto* device = std::get_if<Device>(&s)) return *device;
-  if (const auto* type = std::get_if<Device::DeviceType>(&s)) return Device(*type);
-  return default_device();
+void require_device(const char* op, const Device& d) {
+  if (!is_available(d))
+    throw_invalid(op, "device " + device_name(d) + " is not available: there is " + (d.type == Device::gpu ? "no GPU in this build" : "one CPU, cpu:0"));
+}
+
+Stream on_default(const char* op, const Device& d) {
+  require_device(op, d);
+  return {graph::StreamScope::current(), d};
 }
 
 Stream stream_on(const char* op, const StreamOrDevice& s) {
-  const Device d = device_of(s);
-  if (!is_available(d))
-    throw_invalid(op, "device " + device_name(d) + " is not available: there is " + (d.type == Device::gpu ? "no GPU in this build" : "one CPU, cpu:0"));
-  return {0, d};
+  if (const auto* device = std::get_if<Device>(&s)) return on_default(op, *device);
+  if (const auto* type = std::get_if<Device::DeviceType>(&s)) return on_default(op, Device(*type));
+  if (const auto* local = std::get_if<ThreadLocalStream>(&s)) return stream_from_thread_local_stream(*local);
+  const auto* stream = std::get_if<Stream>(&s);
+  if (!stream) return on_default(op, default_device());
+  require_device(op, stream->device);
+  if (stream->index < 0 || stream->index >= runtime::num_executors())
+    throw_invalid(op, "there is no stream " + std::to_string(stream->index) + " on device " + device_name(stream->device) + ": make one with new_stream");
+  return *stream;
 }
+
+std::shared_ptr<runtime::Event> event_of(const std::shared_ptr<void>& state) { return std::static_pointer_cast<runtime::Event>(state); }
 
 }  // namespace
 
@@ -35,17 +51,68 @@ const Device& default_device() {
 }
 
 // The CPU is all there is, so there is nothing to remember.
-void set_default_device(const Device& d) { stream_on("set_default_device", d); }
+void set_default_device(const Device& d) { require_device("set_default_device", d); }
 bool is_available(const Device& d) { return d.type == Device::cpu && d.index == 0; }
-Stream default_stream(Device d) { return stream_on("default_stream", d); }
-Stream to_stream(StreamOrDevice s) { return stream_on("to_stream", s); }
+int device_count(Device::DeviceType type) { return type == Device::cpu ? 1 : 0; }
 
-// Programs run on the calling thread and its team: when a call returns, its work is done.
-void synchronize(Stream s) { stream_on("synchronize", s); }
-void synchronize() {}
+Stream default_stream(Device d) { return on_default("default_stream", d); }
+Stream to_stream(StreamOrDevice s) { return stream_on("to_stream", s); }
+Stream to_stream(StreamOrDevice s, Device device) {
+  return std::holds_alternative<std::monostate>(s) ? on_default("to_stream", device) : stream_on("to_stream", s);
+}
+void set_default_stream(Stream s) { graph::StreamScope::set(stream_on("set_default_stream", s).index); }
+
+Stream new_stream(Device d) {
+  require_device("new_stream", d);
+  return {runtime::new_executor(), d};
+}
+Stream new_stream() { return new_stream(default_device()); }
+
+ThreadLocalStream new_thread_local_stream(Device d) {
+  require_device("new_thread_local_stream", d);
+  static std::atomic<int> count{0};
+  return {count.fetch_add(1), d};
+}
+
+Stream stream_from_thread_local_stream(ThreadLocalStream s) {
+  require_device("stream_from_thread_local_stream", s.device);
+  thread_local std::map<int, int> streams;
+  const auto [at, added] = streams.emplace(s.index, 0);
+  if (added) at->second = runtime::new_executor();
+  return {at->second, s.device};
+}
+
+std::vector<Stream> get_streams() {
+  std::vector<Stream> streams;
+  for (int k = 0; k < runtime::num_executors(); ++k) streams.emplace_back(k, default_device());
+  return streams;
+}
+void clear_streams() { runtime::rest_executors(); }
+
+void synchronize(Stream s) { runtime::executor(stream_on("synchronize", s).index).wait(); }
+void synchronize() { synchronize(default_stream(default_device())); }
+
+std::ostream& operator<<(std::ostream& os, const Device& d) {
+  return os << "Device(" << (d.type == Device::gpu ? "gpu" : "cpu") << ", " << d.index << ")";
+}
+std::ostream& operator<<(std::ostream& os, const Stream& s) { return os << "Stream(" << s.device << ", " << s.index << ")"; }
+
+Event::Event() : state_(std::make_shared<runtime::Event>()) {}
+void Event::signal() { event_of(state_)->set(); }
+void Event::signal(Stream s) {
+  runtime::executor(stream_on("signal", s).index).enqueue([event = event_of(state_)] { event->set(); });
+}
+void Event::wait() const { event_of(state_)->wait(); }
+void Event::wait(Stream s) const {
+  runtime::executor(stream_on("wait", s).index).enqueue([event = event_of(state_)] { event->wait(); });
+}
+bool Event::is_signaled() const { return event_of(state_)->is_set(); }
 
 void detail::on_device(const char* op, const StreamOrDevice& s) {
   if (!std::holds_alternative<std::monostate>(s)) stream_on(op, s);
 }
+
+detail::OnStream::OnStream(const char* op, const StreamOrDevice& s)
+    : scope_(std::holds_alternative<std::monostate>(s) ? graph::StreamScope::current() : stream_on(op, s).index) {}
 
 }  // namespace weft

@@ -10,7 +10,6 @@ namespace weft::fast {
 namespace {
 
 using detail::describe;
-using detail::on_device;
 
 void require_float(const char* op, const array& a) {
   if (!is_float(a.dtype())) throw_invalid(op, "a floating type is needed, got " + describe(a));
@@ -47,7 +46,7 @@ graph::Value shared_heads(const graph::Value& v, int64_t sharers) {
 }  // namespace
 
 array layer_norm(const array& x, const std::optional<array>& weight, const std::optional<array>& bias, float eps, StreamOrDevice s) {
-  on_device("layer_norm", s);
+  const detail::OnStream on_stream("layer_norm", s);
   require_float("layer_norm", x);
   if (x.ndim() == 0) throw_invalid("layer_norm", "an array with at least one dimension is needed, got " + describe(x));
   Dtype dtype = x.dtype();
@@ -60,7 +59,7 @@ array layer_norm(const array& x, const std::optional<array>& weight, const std::
 array scaled_dot_product_attention(const array& queries, const array& keys, const array& values, float scale, const std::string& mask_mode,
                                    const std::optional<array>& mask, StreamOrDevice s) {
   const char* op = "scaled_dot_product_attention";
-  on_device(op, s);
+  const detail::OnStream on_stream(op, s);
   if (mask_mode != "" && mask_mode != "causal" && mask_mode != "array")
     throw_invalid(op, "mask_mode is \"\", \"causal\" or \"array\", got \"" + mask_mode + "\"");
   if (mask_mode == "causal" && mask) throw_invalid(op, "a causal mask and a mask array cannot be given together");
@@ -92,7 +91,7 @@ array scaled_dot_product_attention(const array& queries, const array& keys, cons
 
 // Losses of half-typed logits are computed, and returned, in float32.
 array cross_entropy(const array& logits, const array& targets, StreamOrDevice s) {
-  on_device("cross_entropy", s);
+  const detail::OnStream on_stream("cross_entropy", s);
   require_float("cross_entropy", logits);
   detail::require_integer("cross_entropy", "targets", targets);
   if (logits.ndim() != targets.ndim() + 1 || !std::equal(targets.shape().begin(), targets.shape().end(), logits.shape().begin()))
@@ -101,12 +100,12 @@ array cross_entropy(const array& logits, const array& targets, StreamOrDevice s)
 }
 
 array gelu(const array& x, StreamOrDevice s) {
-  on_device("gelu", s);
+  const detail::OnStream on_stream("gelu", s);
   return array(graph::gelu(detail::to_dtype(x.value(), detail::floating_of(x.dtype()))));
 }
 
 array gelu_tanh(const array& x, StreamOrDevice s) {
-  on_device("gelu_tanh", s);
+  const detail::OnStream on_stream("gelu_tanh", s);
   return array(graph::gelu_tanh(detail::to_dtype(x.value(), detail::floating_of(x.dtype()))));
 }
 

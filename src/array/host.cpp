@@ -23,21 +23,6 @@ template <class T> Number integer(const void* data, int64_t index) {
   return Number::of_int(static_cast<int64_t>(read<T>(data, index)));
 }
 
-void copy_axis(const std::byte* from, const Strides& fs, std::byte* to, const Strides& ts, const Shape& shape, size_t bytes, size_t axis) {
-  if (axis == shape.size()) {
-    std::memcpy(to, from, bytes);
-    return;
-  }
-  const auto width = static_cast<int64_t>(bytes);
-  const int64_t n = shape[axis];
-  if (axis + 1 == shape.size() && fs[axis] == 1 && ts[axis] == 1) {
-    std::memcpy(to, from, bytes * static_cast<size_t>(n));
-    return;
-  }
-  for (int64_t i = 0; i < n; ++i)
-    copy_axis(from + i * fs[axis] * width, fs, to + i * ts[axis] * width, ts, shape, bytes, axis + 1);
-}
-
 }  // namespace
 
 Number load_element(const void* data, Dtype dtype, int64_t index) {
@@ -90,10 +75,6 @@ bool is_row_major(const Shape& shape, const Strides& strides) {
     expected *= n;
   }
   return packed;
-}
-
-void copy_strided(const void* from, const Strides& from_strides, void* to, const Strides& to_strides, const Shape& shape, size_t bytes) {
-  copy_axis(static_cast<const std::byte*>(from), from_strides, static_cast<std::byte*>(to), to_strides, shape, bytes, 0);
 }
 
 graph::Storage allocate_storage(const graph::Type& type) {

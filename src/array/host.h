@@ -1,6 +1,7 @@
 #pragma once
 // Elements in host memory, one at a time or whole arrays: how numbers of any dtype are read, written and copied between layouts.
 #include "base/number.h"
+#include "base/strided.h"
 #include "graph/node.h"
 
 namespace weft::detail {
@@ -11,8 +12,7 @@ void store_element(void* data, Dtype dtype, int64_t index, Number value);  // va
 /// True where elements lie one after the other in row-major order (axes of extent 1 and empty arrays do not matter).
 bool is_row_major(const Shape& shape, const Strides& strides);
 
-/// Copies `shape` elements of `bytes` bytes from one layout to another; strides in elements.
-void copy_strided(const void* from, const Strides& from_strides, void* to, const Strides& to_strides, const Shape& shape, size_t bytes);
+using weft::copy_strided;
 
 /// A fresh row-major storage for `type`, with undefined contents.
 graph::Storage allocate_storage(const graph::Type& type);

@@ -11,7 +11,6 @@ namespace {
 
 using detail::AxisError;
 using detail::describe;
-using detail::on_device;
 
 // Index arrays of one shape; each may have an integer dtype of its own.
 graph::Values common_indices(const char* op, const std::vector<array>& indices) {
@@ -35,7 +34,7 @@ std::vector<int64_t> indexed_axes(const char* op, const array& a, const std::vec
 
 array scattered(const char* op, graph::ScatterMode mode, const array& a, const std::vector<array>& indices, const array& updates,
                 const std::vector<int>& axes, const StreamOrDevice& s) {
-  on_device(op, s);
+  const detail::OnStream on_stream(op, s);
   const std::vector<int64_t> at = indexed_axes(op, a, indices, axes);
   const graph::Values index = common_indices(op, indices);
   const size_t lead = index.empty() ? 0 : index[0].shape().size();
@@ -54,7 +53,7 @@ array scattered(const char* op, graph::ScatterMode mode, const array& a, const s
 }  // namespace
 
 array slice_update(const array& src, const array& update, Shape start, Shape stop, StreamOrDevice s) {
-  on_device("slice_update", s);
+  const detail::OnStream on_stream("slice_update", s);
   const array target = slice(src, start, stop, s);  // checks the range, and says how large the update is
   std::vector<int64_t> low, high;
   for (size_t k = 0; k < src.ndim(); ++k) {
@@ -69,7 +68,7 @@ array slice_update(const array& src, const array& update, Shape start, Shape sto
 }
 
 array slice_update(const array& src, const array& update, const array& start, std::vector<int> axes, StreamOrDevice s) {
-  on_device("slice_update", s);
+  const detail::OnStream on_stream("slice_update", s);
   detail::require_integer("slice_update", "start positions", start);
   if (start.ndim() > 1 || start.size() != axes.size())
     throw_invalid("slice_update", std::to_string(axes.size()) + " axes need as many start positions, got " + describe(start));
@@ -83,7 +82,7 @@ array slice_update(const array& src, const array& update, const array& start, st
 }
 
 array gather(const array& a, const std::vector<array>& indices, const std::vector<int>& axes, const Shape& slice_sizes, StreamOrDevice s) {
-  on_device("gather", s);
+  const detail::OnStream on_stream("gather", s);
   const std::vector<int64_t> at = indexed_axes("gather", a, indices, axes);
   bool fits = slice_sizes.size() == a.ndim();
   for (size_t k = 0; fits && k < a.ndim(); ++k) fits = slice_sizes[k].bound() >= 0 && slice_sizes[k].bound() <= a.shape()[k].bound();
@@ -94,7 +93,7 @@ array gather(const array& a, const std::vector<array>& indices, const std::vecto
 }
 
 array take(const array& a, const array& indices, int axis, StreamOrDevice s) {
-  on_device("take", s);
+  const detail::OnStream on_stream("take", s);
   detail::require_integer("take", "indices", indices);
   const auto at = static_cast<size_t>(detail::one_axis("take", axis, a.ndim(), AxisError::invalid));
   if (a.shape()[at] == 0 && num_elements(indices.shape()) > 0) throw_invalid("take", "cannot take elements from the empty axis of " + describe(a));
@@ -103,7 +102,7 @@ array take(const array& a, const array& indices, int axis, StreamOrDevice s) {
 array take(const array& a, const array& indices, StreamOrDevice s) { return take(flatten(a, s), indices, 0, s); }
 
 array take_along_axis(const array& a, const array& indices, int axis, StreamOrDevice s) {
-  on_device("take_along_axis", s);
+  const detail::OnStream on_stream("take_along_axis", s);
   detail::require_integer("take_along_axis", "indices", indices);
   const auto at = static_cast<size_t>(detail::one_axis("take_along_axis", axis, a.ndim(), AxisError::invalid));
   if (indices.ndim() != a.ndim())
@@ -140,7 +139,7 @@ array scatter_add(const array& a, const std::vector<array>& indices, const array
 }
 
 array where(const array& condition, const array& x, const array& y, StreamOrDevice s) {
-  on_device("where", s);
+  const detail::OnStream on_stream("where", s);
   const Dtype dtype = promote_types(x.dtype(), y.dtype());
   const auto v = detail::broadcast_together("where", {detail::to_dtype(condition.value(), bool_), detail::to_dtype(x.value(), dtype),
                                                       detail::to_dtype(y.value(), dtype)});

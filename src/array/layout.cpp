@@ -11,7 +11,6 @@ namespace weft {
 namespace {
 
 using detail::describe;
-using detail::on_device;
 
 Dtype unsigned_of(int bytes) { return bytes == 1 ? uint8 : bytes == 2 ? uint16 : bytes == 4 ? uint32 : uint64; }
 
@@ -52,7 +51,7 @@ graph::Value widened(const graph::Value& v, int to) {
 }  // namespace
 
 array view(const array& a, const Dtype& dtype, StreamOrDevice s) {
-  on_device("view", s);
+  const detail::OnStream on_stream("view", s);
   if (a.dtype() == dtype) return a;
   if (dtype == complex64 || a.dtype() == complex64)
     throw_invalid("view", "cannot view " + describe(a) + " as " + dtype_name(dtype) + ": use real and imag");
@@ -68,20 +67,21 @@ array view(const array& a, const Dtype& dtype, StreamOrDevice s) {
 
 // Arrays are values: a copy is the array itself.
 array copy(array a, StreamOrDevice s) {
-  on_device("copy", s);
+  const detail::OnStream on_stream("copy", s);
   return a;
 }
 
 array stop_gradient(const array& a, StreamOrDevice s) {
-  on_device("stop_gradient", s);
+  const detail::OnStream on_stream("stop_gradient", s);
   return array(graph::stop_gradient(a.value()));
 }
 
 array contiguous(const array& a, bool allow_col_major, StreamOrDevice s) {
-  on_device("contiguous", s);
+  const detail::OnStream on_stream("contiguous", s);
   if (allow_col_major && detail::has_data(a.value()) && a.ndim() > 0) {
     const Shape reversed(a.shape().rbegin(), a.shape().rend());
-    if (detail::is_row_major(reversed, Strides(a.strides().rbegin(), a.strides().rend()))) return a;
+    const Strides strides = a.strides();
+    if (detail::is_row_major(reversed, Strides(strides.rbegin(), strides.rend()))) return a;
   }
   graph::Attrs attrs;
   attrs.shape = a.shape();
@@ -90,7 +90,7 @@ array contiguous(const array& a, bool allow_col_major, StreamOrDevice s) {
 }
 
 array as_strided(const array& a, Shape shape, Strides strides, size_t offset, StreamOrDevice s) {
-  on_device("as_strided", s);
+  const detail::OnStream on_stream("as_strided", s);
   detail::require_shape("as_strided", shape);
   if (shape.size() != strides.size())
     throw_invalid("as_strided", "shape " + to_string(shape) + " needs as many strides, got " + std::to_string(strides.size()));
@@ -121,7 +121,7 @@ std::vector<array> depends(const std::vector<array>& inputs, const std::vector<a
 }
 
 array number_of_elements(const array& a, std::vector<int> axes, bool inverted, Dtype dtype, StreamOrDevice s) {
-  on_device("number_of_elements", s);
+  const detail::OnStream on_stream("number_of_elements", s);
   Shape sizes;
   for (int64_t axis : detail::sorted_axes("number_of_elements", axes, a.ndim(), detail::AxisError::invalid)) sizes.push_back(a.shape()[static_cast<size_t>(axis)]);
   array count(num_elements(sizes), dtype);

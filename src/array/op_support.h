@@ -10,6 +10,14 @@ namespace weft::detail {
 
 /// Throws where the operation names a device that this build does not have.
 void on_device(const char* op, const StreamOrDevice& s);
+/// The same; nodes made while it lives belong to the stream that was named.
+class OnStream {
+ public:
+  OnStream(const char* op, const StreamOrDevice& s);
+
+ private:
+  graph::StreamScope scope_;
+};
 
 std::string describe(const array& a);  // "float32 (2,3)"
 

@@ -9,7 +9,6 @@ namespace weft {
 namespace {
 
 using detail::describe;
-using detail::on_device;
 
 Dtype product_dtype(const char* op, const array& a, const array& b) {
   const Dtype dtype = promote_types(a.dtype(), b.dtype());
@@ -37,7 +36,7 @@ graph::Value shared_left(const graph::Value& a, const graph::Value& b, int64_t k
 }  // namespace
 
 array matmul(const array& a, const array& b, StreamOrDevice s) {
-  on_device("matmul", s);
+  const detail::OnStream on_stream("matmul", s);
   if (a.ndim() == 0 || b.ndim() == 0) throw_invalid("matmul", "scalars have no matrix product, got " + describe(a) + " and " + describe(b) + ": use multiply");
   const Dtype dtype = product_dtype("matmul", a, b);
   const int64_t k_of_a = static_cast<int64_t>(a.ndim()) - 1, k_of_b = b.ndim() == 1 ? 0 : static_cast<int64_t>(b.ndim()) - 2;
@@ -64,7 +63,7 @@ array matmul(const array& a, const array& b, StreamOrDevice s) {
 }
 
 array addmm(array c, array a, array b, const float& alpha, const float& beta, StreamOrDevice s) {
-  on_device("addmm", s);
+  const detail::OnStream on_stream("addmm", s);
   array product = matmul(a, b, s);
   const Dtype dtype = promote_types(c.dtype(), product.dtype());
   product = astype(product, dtype, s);
@@ -81,7 +80,7 @@ array outer(const array& a, const array& b, StreamOrDevice s) {
 }
 
 array inner(const array& a, const array& b, StreamOrDevice s) {
-  on_device("inner", s);
+  const detail::OnStream on_stream("inner", s);
   if (a.ndim() == 0 || b.ndim() == 0) return multiply(a, b, s);
   const Dtype dtype = product_dtype("inner", a, b);
   if (a.shape().back() != b.shape().back()) throw_invalid("inner", "the last sizes must be equal, got " + describe(a) + " and " + describe(b));

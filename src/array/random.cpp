@@ -17,7 +17,6 @@ namespace weft::random {
 namespace {
 
 using detail::describe;
-using detail::on_device;
 
 thread_local int64_t implicit_uses = 0;
 
@@ -68,7 +67,7 @@ array next_key() {
 }
 
 array words(const char* op, const Shape& shape, const std::optional<array>& key, const StreamOrDevice& s) {
-  on_device(op, s);
+  const detail::OnStream on_stream(op, s);
   detail::require_shape(op, shape);
   if (key) require_key(op, *key);
   return array(graph::random_bits((key ? *key : next_key()).value(), shape));
@@ -117,7 +116,7 @@ array& default_key() {
 void seed(uint64_t seed) { default_key() = key(seed); }
 
 std::pair<array, array> split(const array& key, StreamOrDevice s) {
-  on_device("split", s);
+  const detail::OnStream on_stream("split", s);
   require_key("split", key);
   if (!detail::has_data(key.value())) {
     const array both = random::split(key, 2, s);
@@ -128,7 +127,7 @@ std::pair<array, array> split(const array& key, StreamOrDevice s) {
 }
 
 array split(const array& key, int num, StreamOrDevice s) {
-  on_device("split", s);
+  const detail::OnStream on_stream("split", s);
   require_key("split", key);
   if (num < 0) throw_invalid("split", "the number of keys must not be negative, got " + std::to_string(num));
   if (num <= host_split_limit && detail::has_data(key.value()))
@@ -155,6 +154,17 @@ array uniform(const Shape& shape, Dtype dtype, const std::optional<array>& key, 
   return uniform(array(0.0f), array(1.0f), shape, dtype, key, s);
 }
 
+array normal(const Shape& shape, Dtype dtype, const std::optional<array>& loc, const std::optional<array>& scale, const std::optional<array>& key,
+             StreamOrDevice s) {
+  require_float("normal", dtype);
+  for (const std::optional<array>& parameter : {loc, scale})
+    if (parameter) require_result("normal", shape, parameter->shape());
+  const array u = uniform(array(std::nextafter(-1.0f, 0.0f)), array(1.0f), shape, float32, key, s);
+  array width(std::numbers::sqrt2, dtype);
+  if (scale) width = multiply(width, astype(*scale, dtype, s), s);
+  const array scaled = multiply(width, astype(erfinv(u, s), dtype, s), s);
+  return loc ? add(astype(*loc, dtype, s), scaled, s) : scaled;
+}
 array normal(const Shape& shape, Dtype dtype, float loc, float scale, const std::optional<array>& key, StreamOrDevice s) {
   require_float("normal", dtype);
   const array u = uniform(array(std::nextafter(-1.0f, 0.0f)), array(1.0f), shape, float32, key, s);
@@ -182,7 +192,7 @@ array gumbel(const Shape& shape, Dtype dtype, const std::optional<array>& key, S
 }
 
 array categorical(const array& logits, int axis, const std::optional<array>& key, StreamOrDevice s) {
-  on_device("categorical", s);
+  const detail::OnStream on_stream("categorical", s);
   const int64_t at = detail::one_axis("categorical", axis, logits.ndim(), detail::AxisError::invalid);
   return argmax(add(gumbel(logits.shape(), float32, key, s), logits, s), static_cast<int>(at), false, s);
 }

@@ -86,14 +86,28 @@ const Number* constant_number(const graph::Value& value) {
 
 bool has_data(const graph::Value& value) { return value.node->op() == graph::Op::constant || stored(value); }
 
-void realise_all(std::span<const graph::Value> values) {
+namespace {
+
+graph::Values pending_among(std::span<const graph::Value> values) {
   graph::Values pending;
   for (const graph::Value& value : values) {
     if (stored(value)) continue;
     if (value.node->op() == graph::Op::constant) fill_constant(value);
     else if (!innermost || !depends_on_trace(value)) pending.push_back(value);
   }
+  return pending;
+}
+
+}  // namespace
+
+void realise_all(std::span<const graph::Value> values) {
+  const graph::Values pending = pending_among(values);
   if (!pending.empty()) compiler::evaluate(pending);
+}
+
+void realise_later(std::span<const graph::Value> values) {
+  const graph::Values pending = pending_among(values);
+  if (!pending.empty()) compiler::evaluate_async(pending);
 }
 
 graph::Storage realise(const graph::Value& value) {

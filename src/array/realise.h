@@ -12,6 +12,8 @@ namespace weft::detail {
 graph::Storage realise(const graph::Value& value);
 /// Computes several values in one program.
 void realise_all(std::span<const graph::Value> values);
+/// The same, but returns before it is done (inside of `grad` and its kin: after).
+void realise_later(std::span<const graph::Value> values);
 /// Has storage, or is a constant.
 bool has_data(const graph::Value& value);
 /// The number behind a constant, or null.

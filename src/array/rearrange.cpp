@@ -11,7 +11,6 @@ namespace {
 
 using detail::AxisError;
 using detail::describe;
-using detail::on_device;
 
 array one_slice(const array& a, int64_t axis, int64_t start, int64_t size) {
   return array(graph::slice_axis(a.value(), static_cast<int>(axis), start, size));
@@ -73,7 +72,7 @@ std::vector<array> each(const std::vector<array>& arrays, array (*f)(const array
 }  // namespace
 
 array flip(const array& a, const std::vector<int>& axes, StreamOrDevice s) {
-  on_device("flip", s);
+  const detail::OnStream on_stream("flip", s);
   std::vector<int64_t> start(a.ndim(), 0), step(a.ndim(), 1);
   for (int64_t axis : detail::sorted_axes("flip", axes, a.ndim(), AxisError::invalid)) {
     const auto k = static_cast<size_t>(axis);
@@ -87,7 +86,7 @@ array flip(const array& a, int axis, StreamOrDevice s) { return flip(a, std::vec
 array flip(const array& a, StreamOrDevice s) { return flip(a, detail::all_axes(a), s); }
 
 array roll(const array& a, const Shape& shift, const std::vector<int>& axes, StreamOrDevice s) {
-  on_device("roll", s);
+  const detail::OnStream on_stream("roll", s);
   if (shift.size() != axes.size() && shift.size() != 1)
     throw_invalid("roll", std::to_string(shift.size()) + " shifts for " + std::to_string(axes.size()) + " axes: give one for each, or one for all");
   array result = a;
@@ -96,7 +95,7 @@ array roll(const array& a, const Shape& shift, const std::vector<int>& axes, Str
   return result;
 }
 array roll(const array& a, const Shape& shift, StreamOrDevice s) {
-  on_device("roll", s);
+  const detail::OnStream on_stream("roll", s);
   int64_t total = 0;
   for (const Dim& d : shift) total += int64_t{d};
   return reshape(roll_axis(reshape(a, {-1}, s), total, 0), a.shape(), s);
@@ -118,7 +117,7 @@ std::vector<array> atleast_2d(const std::vector<array>& a, StreamOrDevice s) { r
 std::vector<array> atleast_3d(const std::vector<array>& a, StreamOrDevice s) { return each(a, atleast_3d, s); }
 
 std::vector<array> unstack(const array& a, int axis, StreamOrDevice s) {
-  on_device("unstack", s);
+  const detail::OnStream on_stream("unstack", s);
   const int64_t at = detail::one_axis("unstack", axis, a.ndim(), AxisError::invalid), n = a.shape()[static_cast<size_t>(at)];
   std::vector<array> parts;
   for (int64_t k = 0; k < n; ++k) parts.push_back(squeeze(one_slice(a, at, k, 1), static_cast<int>(at), s));
@@ -128,7 +127,7 @@ std::vector<array> unstack(const array& a, StreamOrDevice s) { return unstack(a,
 
 // Rows and columns flattened, a diagonal is every (columns + 1)-th element.
 array diagonal(const array& a, int offset, int axis1, int axis2, StreamOrDevice s) {
-  on_device("diagonal", s);
+  const detail::OnStream on_stream("diagonal", s);
   if (a.ndim() < 2) throw_invalid("diagonal", "the array must have at least two dimensions, got " + describe(a));
   const int64_t first = detail::one_axis("diagonal", axis1, a.ndim(), AxisError::out_of_range);
   const int64_t second = detail::one_axis("diagonal", axis2, a.ndim(), AxisError::out_of_range);
@@ -152,7 +151,7 @@ array diagonal(const array& a, int offset, int axis1, int axis2, StreamOrDevice 
 }
 
 array diag(const array& a, int k, StreamOrDevice s) {
-  on_device("diag", s);
+  const detail::OnStream on_stream("diag", s);
   if (a.ndim() == 2) return diagonal(a, k, 0, 1, s);
   if (a.ndim() != 1) throw_invalid("diag", "a vector or a matrix is needed, got " + describe(a));
   const int extra = std::abs(k), n = static_cast<int>(a.size()) + extra;
@@ -169,7 +168,7 @@ array trace(const array& a, StreamOrDevice s) { return trace(a, 0, 0, 1, s); }
 
 array pad(const array& a, const std::vector<int>& axes, const Shape& low_pad_size, const Shape& high_pad_size, const array& pad_value, const std::string& mode,
           StreamOrDevice s) {
-  on_device("pad", s);
+  const detail::OnStream on_stream("pad", s);
   if (axes.size() != low_pad_size.size() || axes.size() != high_pad_size.size())
     throw_invalid("pad", "one width before and one after are needed for each of " + std::to_string(axes.size()) + " axes, got " + to_string(low_pad_size) + " and " +
                              to_string(high_pad_size));

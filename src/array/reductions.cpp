@@ -11,7 +11,6 @@ namespace {
 
 using detail::AxisError;
 using detail::describe;
-using detail::on_device;
 using kernel::Reducer;
 
 void refuse_complex(const char* op, const array& a) {
@@ -25,7 +24,7 @@ Dtype sum_dtype(Dtype t) {
 }
 
 array folded(const char* op, Reducer reducer, const array& a, Dtype dtype, const std::vector<int>& axes, bool keepdims, const StreamOrDevice& s) {
-  on_device(op, s);
+  const detail::OnStream on_stream(op, s);
   refuse_complex(op, a);
   const std::vector<int64_t> over = detail::sorted_axes(op, axes, a.ndim(), AxisError::out_of_range);
   return array(graph::fold(reducer, detail::to_dtype(a.value(), dtype), over, keepdims));
@@ -50,7 +49,7 @@ array extreme(const char* op, Reducer reducer, const array& a, const std::vector
 
 // The first position whose value is the extreme one; a NaN is, as in max and min.
 array extreme_position(const char* op, Reducer reducer, const array& a, int axis, bool keepdims, const StreamOrDevice& s) {
-  on_device(op, s);
+  const detail::OnStream on_stream(op, s);
   refuse_complex(op, a);
   const int64_t at = detail::one_axis(op, axis, a.ndim(), AxisError::out_of_range);
   refuse_empty(op, a, {at});
@@ -70,8 +69,7 @@ struct Moments {
   Dtype result;
 };
 
-Moments moments(const char* op, const array& a, const std::vector<int>& axes, const StreamOrDevice& s) {
-  on_device(op, s);
+Moments moments(const char* op, const array& a, const std::vector<int>& axes) {
   refuse_complex(op, a);
   const Dtype result = detail::floating_of(a.dtype());
   return {detail::to_dtype(a.value(), detail::accumulator(result)), detail::sorted_axes(op, axes, a.ndim(), AxisError::invalid), result};
@@ -83,8 +81,7 @@ struct Region {
   std::vector<int64_t> axes;
 };
 
-Region region(const char* op, const array& a, const std::vector<int>& axes, const StreamOrDevice& s) {
-  on_device(op, s);
+Region region(const char* op, const array& a, const std::vector<int>& axes) {
   refuse_complex(op, a);
   return {detail::to_dtype(a.value(), detail::floating_of(a.dtype())), detail::sorted_axes(op, axes, a.ndim(), AxisError::invalid)};
 }
@@ -110,14 +107,16 @@ array prod(const array& a, int axis, bool keepdims, StreamOrDevice s) { return p
 array prod(const array& a, bool keepdims, StreamOrDevice s) { return prod(a, detail::all_axes(a), keepdims, s); }
 
 array mean(const array& a, const std::vector<int>& axes, bool keepdims, StreamOrDevice s) {
-  const Moments m = moments("mean", a, axes, s);
+  const detail::OnStream on_stream("mean", s);
+  const Moments m = moments("mean", a, axes);
   return array(graph::cast(graph::mean(m.x, m.axes, keepdims), m.result));
 }
 array mean(const array& a, int axis, bool keepdims, StreamOrDevice s) { return mean(a, std::vector<int>{axis}, keepdims, s); }
 array mean(const array& a, bool keepdims, StreamOrDevice s) { return mean(a, detail::all_axes(a), keepdims, s); }
 
 array var(const array& a, const std::vector<int>& axes, bool keepdims, int ddof, StreamOrDevice s) {
-  const Moments m = moments("var", a, axes, s);
+  const detail::OnStream on_stream("var", s);
+  const Moments m = moments("var", a, axes);
   int64_t count = 1;
   for (int64_t axis : m.axes) count *= a.shape()[static_cast<size_t>(axis)];
   const graph::Value centred = m.x - graph::broadcast(graph::mean(m.x, m.axes, true), m.x.shape());
@@ -143,7 +142,8 @@ array argmax(const array& a, int axis, bool keepdims, StreamOrDevice s) { return
 array argmin(const array& a, int axis, bool keepdims, StreamOrDevice s) { return extreme_position("argmin", Reducer::min, a, axis, keepdims, s); }
 
 array logsumexp(const array& a, const std::vector<int>& axes, bool keepdims, StreamOrDevice s) {
-  const Region r = region("logsumexp", a, axes, s);
+  const detail::OnStream on_stream("logsumexp", s);
+  const Region r = region("logsumexp", a, axes);
   refuse_empty("logsumexp", a, r.axes);
   return array(graph::logsumexp(r.x, r.axes, keepdims));
 }
@@ -152,7 +152,8 @@ array logsumexp(const array& a, bool keepdims, StreamOrDevice s) { return logsum
 
 // Half types always accumulate in float32, which is what `precise` asks for.
 array softmax(const array& a, const std::vector<int>& axes, bool, StreamOrDevice s) {
-  const Region r = region("softmax", a, axes, s);
+  const detail::OnStream on_stream("softmax", s);
+  const Region r = region("softmax", a, axes);
   return array(num_elements(a.shape()) == 0 ? r.x : graph::softmax(r.x, r.axes));
 }
 array softmax(const array& a, int axis, bool precise, StreamOrDevice s) { return softmax(a, std::vector<int>{axis}, precise, s); }

@@ -9,11 +9,10 @@
 namespace weft {
 namespace {
 
-using detail::on_device;
 
 // constant + Σ weight[k]·cos(2πk·i / (m - 1)): the windows made of cosines.
 array cosine_window(const char* op, int m, double constant, std::initializer_list<double> weights, const StreamOrDevice& s) {
-  on_device(op, s);
+  const detail::OnStream on_stream(op, s);
   if (m < 1) return zeros({0}, s);
   if (m == 1) return ones({1}, s);
   const array place(graph::iota({m}, 0, float32));
@@ -27,7 +26,7 @@ array cosine_window(const char* op, int m, double constant, std::initializer_lis
 }  // namespace
 
 array linspace(double start, double stop, int num, bool endpoint, Dtype dtype, StreamOrDevice s) {
-  on_device("linspace", s);
+  const detail::OnStream on_stream("linspace", s);
   if (num < 0) throw_invalid("linspace", "the number of points must not be negative, got " + std::to_string(num));
   if (dtype == bool_ || dtype == complex64) throw_invalid("linspace", std::string("dtype ") + dtype_name(dtype) + " is not supported");
   const Dtype wide = dtype == float64 ? float64 : float32;
@@ -40,7 +39,7 @@ array linspace(double start, double stop, int num, bool endpoint, Dtype dtype, S
 }
 
 std::vector<array> meshgrid(const std::vector<array>& arrays, bool sparse, const std::string& indexing, StreamOrDevice s) {
-  on_device("meshgrid", s);
+  const detail::OnStream on_stream("meshgrid", s);
   if (indexing != "xy" && indexing != "ij") throw_invalid("meshgrid", "indexing is \"xy\" or \"ij\", got \"" + indexing + "\"");
   const size_t n = arrays.size();
   std::vector<array> grids;
@@ -59,7 +58,7 @@ array hamming(int m, StreamOrDevice s) { return cosine_window("hamming", m, 0.54
 array blackman(int m, StreamOrDevice s) { return cosine_window("blackman", m, 0.42, {-0.5, 0.08}, s); }
 
 array bartlett(int m, StreamOrDevice s) {
-  on_device("bartlett", s);
+  const detail::OnStream on_stream("bartlett", s);
   if (m < 1) return zeros({0}, s);
   if (m == 1) return ones({1}, s);
   const array rise = divide(array(graph::iota({m}, 0, float32)), array(0.5 * (m - 1), float32), s);

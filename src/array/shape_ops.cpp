@@ -11,7 +11,6 @@ namespace {
 
 using detail::AxisError;
 using detail::describe;
-using detail::on_device;
 
 // The size that -1 stands for: what is left of the elements, or of the symbols.
 Dim inferred_size(const array& a, const Shape& shape) {
@@ -86,7 +85,7 @@ Range axis_range(const array& a, size_t axis, const Dim& start, const Dim& stop,
 }  // namespace
 
 array reshape(const array& a, Shape shape, StreamOrDevice s) {
-  on_device("reshape", s);
+  const detail::OnStream on_stream("reshape", s);
   const auto open = std::count(shape.begin(), shape.end(), -1);
   if (open > 1) throw_invalid("reshape", "only one size may be -1, got shape " + to_string(shape));
   if (open == 1) *std::find(shape.begin(), shape.end(), -1) = inferred_size(a, shape);
@@ -95,7 +94,7 @@ array reshape(const array& a, Shape shape, StreamOrDevice s) {
 }
 
 array flatten(const array& a, int start_axis, int end_axis, StreamOrDevice s) {
-  on_device("flatten", s);
+  const detail::OnStream on_stream("flatten", s);
   if (a.ndim() == 0) return reshape(a, {1}, s);
   const int64_t n = static_cast<int64_t>(a.ndim());
   const int64_t first = std::max<int64_t>(start_axis < 0 ? start_axis + n : start_axis, 0);
@@ -110,7 +109,7 @@ array flatten(const array& a, int start_axis, int end_axis, StreamOrDevice s) {
 array flatten(const array& a, StreamOrDevice s) { return flatten(a, 0, -1, s); }
 
 array unflatten(const array& a, int axis, Shape shape, StreamOrDevice s) {
-  on_device("unflatten", s);
+  const detail::OnStream on_stream("unflatten", s);
   if (shape.empty()) throw_invalid("unflatten", "the new shape of an axis must not be empty");
   const int64_t at = detail::one_axis("unflatten", axis, a.ndim(), AxisError::invalid);
   const auto open = std::find(shape.begin(), shape.end(), -1);
@@ -128,7 +127,7 @@ array unflatten(const array& a, int axis, Shape shape, StreamOrDevice s) {
 }
 
 array squeeze(const array& a, const std::vector<int>& axes, StreamOrDevice s) {
-  on_device("squeeze", s);
+  const detail::OnStream on_stream("squeeze", s);
   const std::vector<int64_t> sorted = detail::sorted_axes("squeeze", axes, a.ndim(), AxisError::invalid);
   for (int64_t axis : sorted)
     if (a.shape()[static_cast<size_t>(axis)] != 1)
@@ -144,13 +143,13 @@ array squeeze(const array& a, StreamOrDevice s) {
 }
 
 array expand_dims(const array& a, const std::vector<int>& axes, StreamOrDevice s) {
-  on_device("expand_dims", s);
+  const detail::OnStream on_stream("expand_dims", s);
   return array(graph::expand_dims(a.value(), detail::sorted_axes("expand_dims", axes, a.ndim() + axes.size(), AxisError::invalid)));
 }
 array expand_dims(const array& a, int axis, StreamOrDevice s) { return expand_dims(a, std::vector<int>{axis}, s); }
 
 array transpose(const array& a, std::vector<int> axes, StreamOrDevice s) {
-  on_device("transpose", s);
+  const detail::OnStream on_stream("transpose", s);
   if (axes.size() != a.ndim())
     throw_invalid("transpose", std::to_string(axes.size()) + " axes given for " + describe(a) + ": every axis must be named once");
   detail::sorted_axes("transpose", axes, a.ndim(), AxisError::invalid);
@@ -182,7 +181,7 @@ array moveaxis(const array& a, int source, int destination, StreamOrDevice s) {
 }
 
 array broadcast_to(const array& a, const Shape& shape, StreamOrDevice s) {
-  on_device("broadcast_to", s);
+  const detail::OnStream on_stream("broadcast_to", s);
   detail::require_shape("broadcast_to", shape);
   bool fits = a.ndim() <= shape.size();
   for (size_t k = 0; fits && k < a.ndim(); ++k) {
@@ -194,7 +193,7 @@ array broadcast_to(const array& a, const Shape& shape, StreamOrDevice s) {
 }
 
 std::vector<array> broadcast_arrays(const std::vector<array>& inputs, StreamOrDevice s) {
-  on_device("broadcast_arrays", s);
+  const detail::OnStream on_stream("broadcast_arrays", s);
   std::vector<array> result;
   if (inputs.empty()) return result;
   graph::Values values;
@@ -204,7 +203,7 @@ std::vector<array> broadcast_arrays(const std::vector<array>& inputs, StreamOrDe
 }
 
 array concatenate(std::vector<array> arrays, int axis, StreamOrDevice s) {
-  on_device("concatenate", s);
+  const detail::OnStream on_stream("concatenate", s);
   if (arrays.empty()) throw_invalid("concatenate", "no arrays given");
   const array& first = arrays.front();
   const int64_t at = detail::one_axis("concatenate", axis, first.ndim(), AxisError::invalid);
@@ -235,7 +234,7 @@ array stack(const std::vector<array>& arrays, int axis, StreamOrDevice s) {
 array stack(const std::vector<array>& arrays, StreamOrDevice s) { return stack(arrays, 0, s); }
 
 std::vector<array> split(const array& a, const Shape& indices, int axis, StreamOrDevice s) {
-  on_device("split", s);
+  const detail::OnStream on_stream("split", s);
   const auto at = static_cast<size_t>(detail::one_axis("split", axis, a.ndim(), AxisError::invalid));
   const int64_t n = a.shape()[at];
   std::vector<array> parts;
@@ -261,7 +260,7 @@ std::vector<array> split(const array& a, int num_splits, StreamOrDevice s) { ret
 std::vector<array> split(const array& a, const Shape& indices, StreamOrDevice s) { return split(a, indices, 0, s); }
 
 array repeat(const array& a, int repeats, int axis, StreamOrDevice s) {
-  on_device("repeat", s);
+  const detail::OnStream on_stream("repeat", s);
   const int64_t at = detail::one_axis("repeat", axis, a.ndim(), AxisError::invalid);
   if (repeats < 0) throw_invalid("repeat", "the number of repeats must not be negative, got " + std::to_string(repeats));
   Shape wide = a.shape(), result = a.shape();
@@ -273,7 +272,7 @@ array repeat(const array& a, int repeats, int axis, StreamOrDevice s) {
 array repeat(const array& a, int repeats, StreamOrDevice s) { return repeat(flatten(a, s), repeats, 0, s); }
 
 array tile(const array& a, std::vector<int> reps, StreamOrDevice s) {
-  on_device("tile", s);
+  const detail::OnStream on_stream("tile", s);
   Shape shape = a.shape();
   if (reps.size() < shape.size()) reps.insert(reps.begin(), shape.size() - reps.size(), 1);
   if (shape.size() < reps.size()) shape.insert(shape.begin(), reps.size() - shape.size(), Dim(1));
@@ -288,7 +287,7 @@ array tile(const array& a, std::vector<int> reps, StreamOrDevice s) {
 }
 
 array slice(const array& a, Shape start, Shape stop, Shape strides, StreamOrDevice s) {
-  on_device("slice", s);
+  const detail::OnStream on_stream("slice", s);
   if (start.size() != a.ndim() || stop.size() != a.ndim() || strides.size() != a.ndim())
     throw_invalid("slice", "start, stop and strides need one number for each axis of " + describe(a));
   std::vector<int64_t> first, step;

@@ -12,7 +12,6 @@ namespace {
 
 using detail::AxisError;
 using detail::describe;
-using detail::on_device;
 using Signs = std::vector<std::vector<int>>;
 
 // Sylvester's matrix of 2^k: entry (i, j) is the parity of i & j.
@@ -114,13 +113,13 @@ void require_matrix(const char* op, const array& a) {
 }  // namespace
 
 array vecdot(const array& a, const array& b, int axis, StreamOrDevice s) {
-  on_device("vecdot", s);
+  const detail::OnStream on_stream("vecdot", s);
   detail::one_axis("vecdot", axis, std::max(a.ndim(), b.ndim()), AxisError::invalid);
   return sum(multiply(a, b, s), axis, false, s);
 }
 
 array tensordot(const array& a, const array& b, const std::vector<int>& axes_a, const std::vector<int>& axes_b, StreamOrDevice s) {
-  on_device("tensordot", s);
+  const detail::OnStream on_stream("tensordot", s);
   const Dtype dtype = promote_types(a.dtype(), b.dtype());
   if (!is_float(dtype) && dtype != complex64)
     throw_invalid("tensordot", "only floating types are supported, got " + describe(a) + " and " + describe(b) + ": convert them with astype");
@@ -159,7 +158,7 @@ array kron(const array& a, const array& b, StreamOrDevice s) {
 }
 
 array hadamard_transform(const array& a, std::optional<float> scale, StreamOrDevice s) {
-  on_device("hadamard_transform", s);
+  const detail::OnStream on_stream("hadamard_transform", s);
   if (a.size() == 0) throw_invalid("hadamard_transform", "empty arrays have no transform, got " + describe(a));
   const int64_t n = a.ndim() == 0 ? 1 : int64_t{a.shape().back()};
   const Dtype dtype = detail::floating_of(a.dtype());
@@ -176,7 +175,7 @@ array hadamard_transform(const array& a, std::optional<float> scale, StreamOrDev
 
 array block_masked_mm(array a, array b, int block_size, std::optional<array> mask_out, std::optional<array> mask_lhs, std::optional<array> mask_rhs,
                       StreamOrDevice s) {
-  on_device("block_masked_mm", s);
+  const detail::OnStream on_stream("block_masked_mm", s);
   if (block_size < 1) throw_invalid("block_masked_mm", "the block size must be positive, got " + std::to_string(block_size));
   require_matrix("block_masked_mm", a);
   require_matrix("block_masked_mm", b);
@@ -185,7 +184,7 @@ array block_masked_mm(array a, array b, int block_size, std::optional<array> mas
 }
 
 array gather_mm(array a, array b, std::optional<array> lhs_indices, std::optional<array> rhs_indices, bool, StreamOrDevice s) {
-  on_device("gather_mm", s);
+  const detail::OnStream on_stream("gather_mm", s);
   require_matrix("gather_mm", a);
   require_matrix("gather_mm", b);
   if (!lhs_indices && !rhs_indices) return matmul(a, b, s);
@@ -196,7 +195,7 @@ array gather_mm(array a, array b, std::optional<array> lhs_indices, std::optiona
 
 // Columns of `a` outside of a segment count as zeros.
 array segmented_mm(array a, array b, array segments, StreamOrDevice s) {
-  on_device("segmented_mm", s);
+  const detail::OnStream on_stream("segmented_mm", s);
   if (a.ndim() != 2 || b.ndim() != 2) throw_invalid("segmented_mm", "two matrices are needed, got " + describe(a) + " and " + describe(b));
   detail::require_integer("segmented_mm", "segments", segments);
   if (segments.ndim() < 1 || segments.shape(-1) != 2)

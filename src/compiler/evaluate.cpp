@@ -1,4 +1,7 @@
-// Eager evaluation: the pending graph behind some values becomes a Program (looked up by structure), is run, and its nodes are materialised.
+// Eager evaluation: the pending graph behind some values becomes Programs (looked up by structure), one for
+// each stretch on a stream, which are run, and their nodes are materialised. Movement of data becomes views, without a Program.
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 #include <cstring>
@@ -7,8 +10,13 @@
 
 #include "base/error.h"
 #include "base/half.h"
+#include "base/strided.h"
+#include "compiler/access.h"
 #include "compiler/program.h"
+#include "compiler/schedule.h"
+#include "compiler/view.h"
 #include "graph/build.h"
+#include "runtime/executor.h"
 
 namespace weft::compiler {
 
@@ -41,6 +49,8 @@ struct Pending {
   Source source;
   std::vector<graph::Storage> inputs;
   std::vector<std::shared_ptr<graph::Node>> nodes;  // whose outputs the graph's outputs are, in order
+  std::vector<std::pair<std::shared_ptr<graph::Node>, graph::Storage>> views;
+  std::shared_ptr<const Program> program;
 };
 
 /// Computed nodes with several results become one leaf for each: a Program's input is one buffer.
@@ -56,15 +66,30 @@ graph::Values split_leaves(const graph::Values& outputs) {
   return from.empty() ? outputs : graph::substitute(outputs, from, to);
 }
 
+/// What `depends` ties to its results, still pending: it is computed along with them.
+void add_dependencies(const graph::Node& node, graph::Values& to) {
+  if (node.op() != graph::Op::composite || node.attrs().composite->name != "depends") return;
+  for (size_t k = static_cast<size_t>(node.outputs()); k < node.inputs().size(); ++k) {
+    const graph::Value& v = node.inputs()[k];
+    if (v.node->op() != graph::Op::constant && !v.node->storage(v.index)) to.push_back(v);
+  }
+}
+
 Pending collect(std::span<const graph::Value> values) {
   Pending pending;
   std::set<const graph::Node*> wanted;
   for (const graph::Value& v : values) {
     if (v.node->storage(v.index) || !wanted.insert(v.node.get()).second) continue;
+    if (std::optional<graph::Storage> view = view_of(v)) {
+      pending.views.emplace_back(v.node, std::move(*view));
+      continue;
+    }
     pending.nodes.push_back(v.node);
     for (int k = 0; k < v.node->outputs(); ++k) pending.source.graph.outputs.push_back({v.node, k});
   }
+  if (pending.nodes.empty()) return pending;
   pending.source.graph.outputs = split_leaves(pending.source.graph.outputs);
+  graph::Values dependencies;
   for (const auto& node : graph::topological(pending.source.graph.outputs)) {
     const graph::Attrs& attrs = node->attrs();
     if (const graph::Storage* storage = node->storage(0)) {
@@ -75,33 +100,124 @@ Pending collect(std::span<const graph::Value> values) {
       pending.source.graph.inputs.push_back({node, 0});
       pending.source.layouts.push_back({});
       pending.inputs.push_back(scalar_storage(node->types()[0].dtype, attrs.number));
+    } else if (node->op() == graph::Op::composite) {
+      add_dependencies(*node, dependencies);
     } else if (node->op() == graph::Op::parameter) {
       throw_invalid("eval", "the value is being traced and has no data: it cannot be looked at inside grad, compile or another transform");
     }
   }
+  std::erase_if(dependencies, [&](const graph::Value& v) { return wanted.contains(v.node.get()); });
+  if (!dependencies.empty()) {
+    dependencies.insert(dependencies.end(), values.begin(), values.end());
+    return collect(dependencies);
+  }
+  pending.program = lookup_or_build(pending.source, target::cpu());
   return pending;
 }
 
-}  // namespace
+/// The contents of a result that was asked for row-major, but is an input handed through.
+graph::Storage packed(const graph::Type& type, graph::Storage storage) {
+  if (is_row_major(type.shape, storage.strides)) return storage;
+  graph::Storage copy{runtime::allocate(static_cast<size_t>(num_elements(type.shape)) * type.dtype.size), 0, row_major_strides(type.shape)};
+  const auto* from = static_cast<const std::byte*>(storage.buffer->data()) + storage.offset * static_cast<int64_t>(type.dtype.size);
+  copy_strided(from, storage.strides, copy.buffer->data(), copy.strides, type.shape, type.dtype.size);
+  return copy;
+}
 
-void evaluate(std::span<const graph::Value> values) {
-  static auto& executor = *new std::mutex;  // one executor: evaluations of several threads take turns
-  std::lock_guard turn(executor);
+/// What one stream does: the values are computed by one Program. Another evaluation may have come first.
+///
+/// The lock is held while the Program is looked up, and built if need be: a graph must not change under the compiler's hands. It is not held while the
+/// Program runs.
+void compute(std::span<const graph::Value> values) {
   Pending pending;
   {
     std::shared_lock lock(graph::structure());
     pending = collect(values);
   }
-  if (pending.nodes.empty()) return;
-  auto program = lookup_or_build(pending.source, default_target());
-  std::vector<graph::Storage> results = program->run(pending.inputs);
-  std::unique_lock lock(graph::structure());
+  std::vector<graph::Storage> results;
+  if (pending.program) results = pending.program->run(pending.inputs);
   size_t next = 0;
+  for (const auto& node : pending.nodes)
+    for (int k = 0; k < node->outputs(); ++k, ++next)
+      if (node->attrs().packed) results[next] = packed(node->types()[static_cast<size_t>(k)], std::move(results[next]));
+  std::unique_lock lock(graph::structure());
+  for (auto& [node, view] : pending.views)
+    if (!node->storage(0)) node->materialise({std::move(view)});
+  next = 0;
   for (const auto& node : pending.nodes) {
     auto begin = results.begin() + static_cast<std::ptrdiff_t>(next);
     next += static_cast<size_t>(node->outputs());
-    node->materialise(std::vector<graph::Storage>(begin, results.begin() + static_cast<std::ptrdiff_t>(next)));
+    if (!node->storage(0)) node->materialise(std::vector<graph::Storage>(begin, results.begin() + static_cast<std::ptrdiff_t>(next)));
   }
+}
+
+/// The segments of one evaluation, and an event for each: set when its values are there, or with what went wrong.
+struct Work {
+  std::vector<Segment> segments;
+  std::vector<runtime::EventRef> events;
+};
+
+std::string described(const Segment& segment) {
+  const graph::Node& node = *segment.wanted[0].node;
+  const std::string name(node.op() == graph::Op::composite ? node.attrs().composite->name : std::string(graph::row(node.op()).name));
+  return fmt::format("{} {}{} on stream {}", name, graph::to_string(node.types()[0]), segment.wanted.size() > 1 ? " and others" : "", segment.stream);
+}
+
+/// Asynchronous errors say what they happened to: nobody can see it from where they surface.
+[[noreturn]] void rethrow_described(const Segment& segment) {
+  try {
+    throw;
+  } catch (const std::exception& e) {
+    throw std::runtime_error("[async_eval] " + described(segment) + " failed: " + e.what());
+  }
+}
+
+void do_segment(const Work& work, size_t k, bool describe) {
+  runtime::Event& event = *work.events[k];
+  try {
+    for (size_t before : work.segments[k].after) work.events[before]->wait();
+    try {
+      compute(work.segments[k].wanted);
+    } catch (...) {
+      if (describe) rethrow_described(work.segments[k]);
+      throw;
+    }
+    event.set();
+  } catch (...) {
+    event.set(std::current_exception());
+    throw;
+  }
+}
+
+std::shared_ptr<Work> work_for(std::span<const graph::Value> values) {
+  auto work = std::make_shared<Work>();
+  std::shared_lock lock(graph::structure());
+  work->segments = segments(values);
+  for (size_t k = 0; k < work->segments.size(); ++k) work->events.push_back(std::make_shared<runtime::Event>());
+  return work;
+}
+
+}  // namespace
+
+void evaluate(std::span<const graph::Value> values) {
+  const std::shared_ptr<Work> work = work_for(values);
+  if (work->segments.empty()) return;
+  const size_t last = work->segments.size() - 1;
+  for (size_t k = 0; k < last; ++k)
+    runtime::executor(work->segments[k].stream).enqueue([work, k] {
+      try {
+        do_segment(*work, k, false);
+      } catch (...) {  // the event has it: whoever waits throws it
+      }
+    });
+  runtime::executor(work->segments[last].stream).run([&] { do_segment(*work, last, false); });
+  for (const runtime::EventRef& event : work->events) event->wait();
+}
+
+void evaluate_async(std::span<const graph::Value> values) {
+  const std::shared_ptr<Work> work = work_for(values);
+  for (size_t k = 0; k < work->segments.size(); ++k)
+    runtime::executor(work->segments[k].stream).enqueue([work, k] { do_segment(*work, k, true); });
 }
 
 }  // namespace weft::compiler

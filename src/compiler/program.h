@@ -93,5 +93,7 @@ class BuildRecord {
 
 /// Computes pending values (eager evaluation): their nodes are materialised. Nothing changes where it throws.
 void evaluate(std::span<const graph::Value> values);
+/// Returns before they are computed. An error is kept by the stream for whoever waits next; the values then stay pending.
+void evaluate_async(std::span<const graph::Value> values);
 
 }  // namespace weft::compiler

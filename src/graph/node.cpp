@@ -9,6 +9,7 @@ namespace weft::graph {
 namespace {
 
 std::atomic<uint64_t> next_id{1};
+thread_local int current_stream = 0;
 
 /// Nodes whose last reference went away while another node of this thread was being freed. They are released one after the other by the
 /// outermost destructor: a chain of a hundred thousand nodes needs one stack frame, not a hundred thousand.
@@ -41,7 +42,7 @@ std::string to_string(const Type& type) { return short_name(type.dtype) + weft::
 const Type& Value::type() const { return node->types()[static_cast<size_t>(index)]; }
 
 Node::Node(Op op, Values inputs, Attrs attrs, std::vector<Type> types)
-    : op_(op), inputs_(std::move(inputs)), attrs_(std::move(attrs)), types_(std::move(types)), id_(next_id.fetch_add(1, std::memory_order_relaxed)) {}
+    : op_(op), inputs_(std::move(inputs)), attrs_(std::move(attrs)), types_(std::move(types)), id_(next_id.fetch_add(1, std::memory_order_relaxed)), stream_(StreamScope::current()) {}
 
 Node::~Node() {
   if (inputs_.empty()) return;
@@ -66,6 +67,9 @@ void Node::materialise(std::vector<Storage> storage) {
   Values dropped;
   dropped.swap(inputs_);  // freed here, after the node is consistent
 }
+
+int StreamScope::current() { return current_stream; }
+void StreamScope::set(int stream) { current_stream = stream; }
 
 std::shared_mutex& structure() {
   static std::shared_mutex mutex;

@@ -130,6 +130,7 @@ class Node {
   const std::vector<Type>& types() const { return types_; }
   int outputs() const { return static_cast<int>(types_.size()); }
   uint64_t id() const { return id_; }  // rises with creation: inputs have smaller ids
+  int stream() const { return stream_; }  // on which it is computed: the thread's when the node was made
 
   /// Storage of output k, or null while it is pending. A node with storage is a leaf, whatever its op was.
   const Storage* storage(int k) const { return storage_.empty() ? nullptr : &storage_[static_cast<size_t>(k)]; }
@@ -142,9 +143,24 @@ class Node {
   std::vector<Type> types_;
   std::vector<Storage> storage_;
   uint64_t id_;
+  int stream_;
 };
 
 std::shared_mutex& structure();
+
+/// The stream that new nodes of the calling thread belong to; another one while a scope lives.
+class StreamScope {
+ public:
+  explicit StreamScope(int stream) : before_(current()) { set(stream); }
+  ~StreamScope() { set(before_); }
+  StreamScope(const StreamScope&) = delete;
+  StreamScope& operator=(const StreamScope&) = delete;
+  static int current();
+  static void set(int stream);
+
+ private:
+  int before_;
+};
 
 /// A closed function: parameters in order, results in order.
 struct Graph {

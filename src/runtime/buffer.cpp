@@ -148,6 +148,11 @@ class Allocator {
     return std::exchange(memory_limit_, bytes);
   }
 
+  size_t memory_limit() {
+    std::lock_guard lock(mutex_);
+    return memory_limit_;
+  }
+
   std::atomic<size_t> active{0}, peak{0}, cached{0};
 
  private:
@@ -268,6 +273,7 @@ size_t peak_memory() { return Allocator::get().peak.load(std::memory_order_relax
 void reset_peak_memory() { Allocator::get().peak.store(active_memory(), std::memory_order_relaxed); }
 size_t cache_memory() { return Allocator::get().cached.load(std::memory_order_relaxed); }
 size_t set_memory_limit(size_t bytes) { return Allocator::get().set_memory_limit(bytes); }
+size_t memory_limit() { return Allocator::get().memory_limit(); }
 size_t set_cache_limit(size_t bytes) { return Allocator::get().set_cache_limit(bytes); }
 void clear_cache() { Allocator::get().clear(); }
 

@@ -32,6 +32,7 @@ size_t peak_memory();
 void reset_peak_memory();
 size_t cache_memory();   // bytes kept for reuse
 size_t set_memory_limit(size_t bytes);  // returns the previous one; 0: none
+size_t memory_limit();
 size_t set_cache_limit(size_t bytes);
 void clear_cache();
 

@@ -139,6 +139,7 @@ TEST_CASE("as_strided, contiguous, depends, number_of_elements") {
   REQUIRE(same.size() == 2);
   CHECK(ints(same[1]) == Ints{0, 1});
   CHECK(same[0].shape() == Shape{3, 4});
+  CHECK(side.is_available());
   CHECK(number_of_elements(grid(), {0, -1}, false).item<int>() == 12);
   CHECK(number_of_elements(grid(), {1}, true, float32).item<float>() == 0.25f);
 }

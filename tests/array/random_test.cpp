@@ -162,3 +162,29 @@ TEST_CASE("the default sequence: seeded, split at each use, its state a handle")
   CHECK(random::bits({2}).to_vector<uint32_t>() == random::bits({2}, 4, used).to_vector<uint32_t>());
   CHECK(random::default_key().to_vector<uint32_t>() == kept.to_vector<uint32_t>());
 }
+
+TEST_CASE("overloads, parameters that broadcast, truncated normals, key sequences") {
+  const array key = random::key(11);
+  CHECK(array_equal(random::normal({5}, key), random::normal({5}, float32, 0.0f, 1.0f, key)).item<bool>());
+  CHECK(array_equal(random::normal({5}, 1.0f, 2.0f, key), random::normal({5}, float32, 1.0f, 2.0f, key)).item<bool>());
+  const array loc({0.0f, 10.0f}, {2, 1}), scale({1.0f, 2.0f, 3.0f});
+  const array spread = random::normal({2, 3}, float32, loc, scale, key), unit = random::normal({2, 3}, key);
+  CHECK(allclose(spread, loc + unit * scale).item<bool>());
+  CHECK_THROWS_AS(random::normal({2}, float32, loc, std::nullopt, key), std::invalid_argument);
+  CHECK_THROWS_AS(random::normal({2}, int32, key), std::invalid_argument);
+  CHECK(array_equal(random::bits({4}, key), random::bits({4}, 4, key)).item<bool>());
+  CHECK(random::bernoulli(0.25f).shape() == Shape{});
+  CHECK(random::bernoulli(array({0.0f, 1.0f}), key).to_vector<int>() == std::vector<int>{0, 1});
+  CHECK(random::uniform({3}, key).dtype() == float32);
+
+  const array t = random::truncated_normal(array(-1.0f), array(0.5f), {20000}, float32, key);
+  CHECK(min(t).item<float>() >= -1.0f);
+  CHECK(max(t).item<float>() <= 0.5f);
+  CHECK(mean(t).item<float>() == doctest::Approx(-0.2066).epsilon(0.03));  // (φ(-1) - φ(½)) / (Φ(½) - Φ(-1))
+  CHECK(random::truncated_normal(array({0.0f, 1.0f}), array({1.0f, 2.0f})).shape() == Shape{2});
+
+  random::KeySequence keys(3);
+  const auto [kept, drawn] = random::split(random::key(3));
+  CHECK(array_equal(keys.next(), drawn).item<bool>());
+  CHECK(array_equal(keys.next(), random::split(kept).second).item<bool>());
+}

@@ -38,6 +38,7 @@ RANK = {layer: rank for rank, layers in enumerate(LAYERS) for layer in layers}
 PUBLIC = {
     "api.h": "base", "shape.h": "base", "dtype.h": "base",
     "array.h": "array", "device.h": "array", "memory.h": "array", "ops.h": "array", "random.h": "array", "fast.h": "array",
+    "einsum.h": "array", "indexing.h": "array", "stream.h": "array", "utils.h": "array",
     "transforms.h": "transforms", "compile.h": "transforms",
     "io.h": "io", "text.h": "text", "data.h": "data", "optim.h": "optim",
     "optim/adaptive.h": "optim", "optim/optimizer.h": "optim", "optim/schedules.h": "optim", "optim/sgd.h": "optim", "nn.h": "nn",

@@ -1,0 +1,243 @@
+// weft/indexing.h: NumPy's rules in terms of slices, gathers and scatters.
+#include <algorithm>
+#include <numeric>
+
+#include "array/host.h"
+#include "array/op_support.h"
+#include "base/error.h"
+#include "weft/indexing.h"
+#include "weft/ops.h"
+
+namespace weft {
+namespace {
+
+using detail::describe;
+
+struct Entry {
+  enum class Kind { range, index, gather, fresh } kind;
+  int64_t start = 0, step = 1, size = 0;    // range, index
+  std::optional<array> places = std::nullopt;  // gather
+};
+
+// What each axis of the array meets, in order, with new axes in between.
+struct Plan {
+  std::vector<Entry> entries;
+  bool advanced = false;  // an array is among the indices: integers then count as arrays of one element
+};
+
+Entry whole(int64_t n) { return {Entry::Kind::range, 0, 1, n}; }
+
+int64_t clamped(const Slice::Bound& bound, int64_t fallback, int64_t low, int64_t high, int64_t n) {
+  return bound ? std::clamp(*bound < 0 ? *bound + n : *bound, low, high) : fallback;
+}
+
+Entry range_of(const Slice& s, int64_t n) {
+  const int64_t step = s.stride().value_or(1);
+  if (step == 0) throw_invalid("index", "the step of a slice must not be 0");
+  const bool up = step > 0;
+  const int64_t low = up ? 0 : -1, high = up ? n : n - 1;
+  const int64_t start = clamped(s.start(), up ? 0 : n - 1, low, high, n), stop = clamped(s.stop(), up ? n : -1, low, high, n);
+  const int64_t size = std::max<int64_t>(up ? (stop - start + step - 1) / step : (start - stop - step - 1) / -step, 0);
+  return {Entry::Kind::range, size == 0 ? 0 : start, step, size};
+}
+
+Entry place_of(int64_t i, int64_t n, const array& a, size_t axis) {
+  if (i < -n || i >= n)
+    throw std::out_of_range("[index] index " + std::to_string(i) + " is out of range for axis " + std::to_string(axis) + " of " + describe(a));
+  return {Entry::Kind::index, i < 0 ? i + n : i, 1, 1};
+}
+
+size_t consumed(const Index& i) {
+  if (std::holds_alternative<Ellipsis>(i.entry()) || std::holds_alternative<NewAxis>(i.entry())) return 0;
+  const auto* a = std::get_if<array>(&i.entry());
+  return a && a->dtype() == bool_ ? a->ndim() : 1;
+}
+
+void append_array(Plan& plan, const array& a, const array& given, size_t axis) {
+  plan.advanced = true;
+  if (given.dtype() != bool_) {
+    detail::require_integer("index", "indices", given);
+    plan.entries.push_back({Entry::Kind::gather, 0, 1, 0, given});
+    return;
+  }
+  for (size_t k = 0; k < given.ndim(); ++k)
+    if (given.shape()[k] != a.shape()[axis + k]) throw_invalid("index", "the mask " + describe(given) + " does not fit axes " + std::to_string(axis) + " … of " + describe(a));
+  if (given.ndim() == 0) throw_invalid("index", "a mask needs at least one axis");
+  for (array& places : nonzero(given)) plan.entries.push_back({Entry::Kind::gather, 0, 1, 0, std::move(places)});
+}
+
+Plan plan_of(const array& a, const std::vector<Index>& indices) {
+  size_t used = 0, dots = 0;
+  for (const Index& i : indices) {
+    used += consumed(i);
+    dots += std::holds_alternative<Ellipsis>(i.entry());
+  }
+  if (dots > 1) throw_invalid("index", "only one ellipsis is possible");
+  if (used > a.ndim()) throw_invalid("index", std::to_string(used) + " axes are indexed, but the array is " + describe(a));
+  Plan plan;
+  size_t axis = 0;
+  const auto rest = [&](size_t upto) {
+    for (; axis < upto; ++axis) plan.entries.push_back(whole(a.shape()[axis]));
+  };
+  for (const Index& i : indices) {
+    if (const auto* n = std::get_if<int64_t>(&i.entry())) plan.entries.push_back(place_of(*n, a.shape()[axis], a, axis));
+    if (const auto* s = std::get_if<Slice>(&i.entry())) plan.entries.push_back(range_of(*s, a.shape()[axis]));
+    if (std::holds_alternative<NewAxis>(i.entry())) plan.entries.push_back({Entry::Kind::fresh});
+    if (const auto* p = std::get_if<array>(&i.entry())) append_array(plan, a, *p, axis);
+    axis += consumed(i);
+    used -= consumed(i);
+    if (std::holds_alternative<Ellipsis>(i.entry())) rest(a.ndim() - used);
+  }
+  rest(a.ndim());
+  return plan;
+}
+
+// Slices, integers and new axes alone: movement.
+array basic(const array& a, const Plan& plan) {
+  std::vector<int64_t> start, step;
+  Shape sizes, shape;
+  for (const Entry& e : plan.entries) {
+    if (e.kind == Entry::Kind::fresh) {
+      shape.emplace_back(1);
+      continue;
+    }
+    const bool cut = e.kind == Entry::Kind::range || e.kind == Entry::Kind::index;
+    start.push_back(cut ? e.start : 0);
+    step.push_back(cut ? e.step : 1);
+    sizes.push_back(cut ? Dim(e.size) : a.shape()[sizes.size()]);
+    if (e.kind != Entry::Kind::index || plan.advanced) shape.push_back(sizes.back());
+  }
+  return array(graph::reshape(graph::slice(a.value(), start, sizes, step), shape));
+}
+
+array gathered(const array& a, const Plan& plan, const StreamOrDevice& s) {
+  const array cut = basic(a, plan);  // integers are left as axes of length 1
+  std::vector<array> places;
+  std::vector<int> axes;
+  bool together = true;
+  for (size_t k = 0; k < plan.entries.size(); ++k) {
+    const Entry& e = plan.entries[k];
+    if (e.kind != Entry::Kind::gather && e.kind != Entry::Kind::index) continue;
+    if (!axes.empty() && axes.back() != static_cast<int>(k) - 1) together = false;
+    axes.push_back(static_cast<int>(k));
+    places.push_back(e.places ? *e.places : array(0));
+    if (e.places && cut.shape()[k] == 0 && num_elements(e.places->shape()) > 0)
+      throw std::out_of_range("[index] nothing can be taken from an empty axis of " + describe(a));
+  }
+  places = broadcast_arrays(places, s);
+  Shape sizes = cut.shape();
+  for (int axis : axes) sizes[static_cast<size_t>(axis)] = 1;
+  if (num_elements(places[0].shape()) == 0) {  // nothing is chosen
+    Shape none = places[0].shape();
+    for (size_t k = 0; k < sizes.size(); ++k)
+      if (std::find(axes.begin(), axes.end(), static_cast<int>(k)) == axes.end()) none.push_back(sizes[k]);
+    return zeros(none, a.dtype(), s);
+  }
+  const array taken = gather(cut, places, axes, sizes, s);
+  const auto lead = static_cast<int64_t>(places[0].ndim());
+  std::vector<int64_t> ones;
+  for (int axis : axes) ones.push_back(lead + axis);
+  const graph::Value front = graph::squeeze(taken.value(), ones);
+  if (!together) return array(front);
+  std::vector<int64_t> order;  // back between the axes before and behind
+  for (int64_t k = 0; k < axes[0]; ++k) order.push_back(lead + k);
+  for (int64_t k = 0; k < lead; ++k) order.push_back(k);
+  for (int64_t k = lead + axes[0]; k < front.type().rank(); ++k) order.push_back(k);
+  return array(graph::permute(front, order));
+}
+
+array chosen(const array& a, const Plan& plan, const StreamOrDevice& s) { return plan.advanced ? gathered(a, plan, s) : basic(a, plan); }
+
+// A mask over the first axes and one number: no need to know how many elements it chooses.
+const array* lone_mask(const std::vector<Index>& indices, const array& a, const array& values) {
+  if (indices.size() != 1 || values.ndim() != 0) return nullptr;
+  const auto* mask = std::get_if<array>(&indices[0].entry());
+  const bool fits = mask && mask->dtype() == bool_ && mask->ndim() >= 1 && mask->ndim() <= a.ndim() &&
+                    std::equal(mask->shape().begin(), mask->shape().end(), a.shape().begin());
+  return fits ? mask : nullptr;
+}
+
+// Every element's number, indexed like the array itself, says where the values go in the flattened array.
+template <class Scatter> array scattered(const array& a, const Plan& plan, const array& values, Scatter&& scatter_with) {
+  const auto n = static_cast<int64_t>(a.size());
+  const array numbers(graph::reshape(graph::iota({n}, 0, n <= INT32_MAX ? int32 : int64), a.shape()));
+  const array places = chosen(numbers, plan, {});
+  const array updates = broadcast_to(astype(values, a.dtype()), places.shape());
+  if (updates.size() == 0) return a;
+  return reshape(scatter_with(reshape(a, {n}), reshape(places, {-1}), reshape(updates, {-1, 1})), a.shape());
+}
+
+bool plain_block(const Plan& plan) {
+  return !plan.advanced && std::all_of(plan.entries.begin(), plan.entries.end(), [](const Entry& e) { return e.kind != Entry::Kind::fresh && e.step == 1; });
+}
+
+// A block of consecutive elements.
+array set_block(const array& a, const Plan& plan, const array& values) {
+  Shape start, stop, shape;
+  for (const Entry& e : plan.entries) {
+    start.emplace_back(e.start);
+    stop.emplace_back(e.start + e.size);
+    if (e.kind != Entry::Kind::index) shape.emplace_back(e.size);
+  }
+  Shape full;
+  for (const Entry& e : plan.entries) full.emplace_back(e.size);
+  if (num_elements(full) == 0) return a;
+  return slice_update(a, reshape(broadcast_to(values, shape), full), start, stop);
+}
+
+array set_planned(const array& a, const Plan& plan, const array& values) {
+  if (plain_block(plan)) return set_block(a, plan, values);
+  return scattered(a, plan, values, [](const array& flat, const array& places, const array& updates) { return scatter(flat, places, updates, 0); });
+}
+
+// Where elements may be chosen several times, a scatter lets each of them take part; else the result of the operation is put back.
+using Combine = array (*)(const array&, const array&, StreamOrDevice);
+using Scatter = array (*)(const array&, const array&, const array&, int, StreamOrDevice);
+
+array combined(const array& a, const std::vector<Index>& indices, const array& values, Combine op, Scatter scatter_with) {
+  const Plan plan = plan_of(a, indices);
+  if (!plan.advanced) return set_planned(a, plan, op(chosen(a, plan, {}), astype(values, a.dtype()), {}));
+  return scattered(a, plan, values, [&](const array& flat, const array& places, const array& updates) { return scatter_with(flat, places, updates, 0, {}); });
+}
+
+}  // namespace
+
+array index(const array& a, const std::vector<Index>& indices, StreamOrDevice s) {
+  const detail::OnStream on_stream("index", s);
+  return chosen(a, plan_of(a, indices), s);
+}
+
+array IndexedArray::get() const { return index(array_, indices_); }
+
+array IndexedArray::set(const array& values) const {
+  if (const array* mask = lone_mask(indices_, array_, values)) {
+    Shape shape = mask->shape();
+    shape.resize(array_.ndim(), Dim(1));
+    return where(reshape(*mask, shape), astype(values, array_.dtype()), array_);
+  }
+  return set_planned(array_, plan_of(array_, indices_), values);
+}
+
+array IndexedArray::add(const array& values) const { return combined(array_, indices_, values, weft::add, scatter_add); }
+array IndexedArray::subtract(const array& values) const {
+  return combined(array_, indices_, negative(astype(values, array_.dtype())), weft::add, scatter_add);
+}
+
+std::vector<array> nonzero(const array& a) {
+  const size_t rank = std::max<size_t>(a.ndim(), 1);
+  const Shape shape = a.ndim() == 0 ? Shape{1} : a.shape();
+  const array flags = astype(a, bool_);
+  const auto* data = static_cast<const uint8_t*>(flags.raw_data());
+  const Strides strides = row_major_strides(shape);
+  std::vector<std::vector<int64_t>> places(rank);
+  const auto n = static_cast<int64_t>(flags.size());
+  for (int64_t i = 0; i < n; ++i) {
+    if (data[i] == 0) continue;
+    for (size_t k = 0; k < rank; ++k) places[k].push_back(i / strides[k] % int64_t{shape[k]});
+  }
+  std::vector<array> result;
+  for (const auto& p : places) result.push_back(array::from_data(p.data(), {static_cast<int64_t>(p.size())}, int64));
+  return result;
+}
+
+}  // namespace weft

@@ -1,0 +1,44 @@
+#include "weft/utils.h"
+
+#include <cmath>
+#include <limits>
+
+#include "array/op_support.h"
+#include "base/error.h"
+
+namespace weft {
+
+Dtype result_type(const std::vector<array>& arrays) {
+  Dtype t = bool_;
+  for (const array& a : arrays) t = promote_types(t, a.dtype());
+  return t;
+}
+
+int normalize_axis_index(int axis, int ndim, const std::string& msg_prefix) {
+  if (axis < -ndim || axis >= ndim)
+    throw std::invalid_argument(msg_prefix + "Axis " + std::to_string(axis) + " is out of bounds for array with " + std::to_string(ndim) + " dimensions.");
+  return axis < 0 ? axis + ndim : axis;
+}
+
+finfo::finfo(Dtype t) : dtype(t == complex64 ? float32 : t), bits(8 * dtype.size) {
+  // Significand digits, smallest and largest exponent of 2^e with 1 <= significand < 2.
+  struct Format {
+    int digits, low, high;
+  };
+  if (!is_float(dtype)) throw_invalid("finfo", std::string("a floating type is needed, got ") + dtype_name(t));
+  const Format f = dtype == float16 ? Format{11, -14, 15} : dtype == bfloat16 ? Format{8, -126, 127} : dtype == float64 ? Format{53, -1022, 1023} : Format{24, -126, 127};
+  const auto power = [](int e) { return std::ldexp(1.0, e); };
+  eps = power(1 - f.digits);
+  max = (2 - eps) * power(f.high);
+  min = -max;
+  smallest_normal = power(f.low);
+}
+
+iinfo::iinfo(Dtype t) : dtype(t), bits(8 * t.size) {
+  if (!is_integer(t)) throw_invalid("iinfo", std::string("an integer type is needed, got ") + dtype_name(t));
+  const int value_bits = is_signed(t) ? bits - 1 : bits;
+  max = std::numeric_limits<uint64_t>::max() >> (64 - value_bits);
+  min = is_signed(t) ? -static_cast<int64_t>(max) - 1 : 0;
+}
+
+}  // namespace weft

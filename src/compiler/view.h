@@ -1,0 +1,14 @@
+#pragma once
+// Views: a chain of movement over data is an affine index into the same buffer, so nothing has to be computed.
+#include <optional>
+
+#include "graph/node.h"
+
+namespace weft::compiler {
+
+/// reshape, permute, broadcast, slice, stop_gradient and bitcasts: operators that may become views.
+bool moves_only(graph::Op op);
+/// Where the value lies within the data that it is made from, if the way there is a view. The caller holds graph::structure(), shared.
+std::optional<graph::Storage> view_of(const graph::Value& value);
+
+}  // namespace weft::compiler

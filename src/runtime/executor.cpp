@@ -1,0 +1,226 @@
+#include "runtime/executor.h"
+
+#include <atomic>
+#include <chrono>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "base/error.h"
+
+namespace weft::runtime {
+namespace {
+
+constexpr size_t most_waiting = 1024;  // tasks; beyond that whoever enqueues waits, so that a loop cannot run away from the machine
+
+thread_local Executor* current = nullptr;  // whose task this thread is doing
+
+struct CurrentScope {
+  Executor* outer;
+  explicit CurrentScope(Executor* executor) : outer(std::exchange(current, executor)) {}
+  ~CurrentScope() { current = outer; }
+};
+
+}  // namespace
+
+void Event::set(std::exception_ptr error) {
+  std::lock_guard lock(mutex_);
+  if (set_) return;
+  set_ = true;
+  error_ = std::move(error);
+  changed_.notify_all();
+}
+
+bool Event::is_set() const {
+  std::lock_guard lock(mutex_);
+  return set_;
+}
+
+void Event::wait() const {
+  Executor* const executor = current;
+  const auto mark = [&](bool blocked) {
+    if (!executor) return;
+    std::lock_guard lock(executor->mutex_);
+    executor->blocked_ = blocked;
+    executor->done_.notify_all();
+  };
+  std::unique_lock lock(mutex_);
+  if (!set_) {
+    lock.unlock();
+    mark(true);
+    lock.lock();
+    changed_.wait(lock, [&] { return set_; });
+    lock.unlock();
+    mark(false);
+    lock.lock();
+  }
+  if (error_) std::rethrow_exception(error_);
+}
+
+void Executor::start_worker() {  // under the lock
+  if (worker_) return;
+  worker_ = true;
+  std::thread([this] { work(); }).detach();
+}
+
+void Executor::enqueue(Task task) {
+  std::unique_lock lock(mutex_);
+  if (!current) done_.wait(lock, [&] { return queue_.size() < most_waiting; });
+  queue_.push_back(std::move(task));
+  ++given_;
+  start_worker();
+  ready_.notify_all();
+}
+
+void Executor::throw_kept(std::unique_lock<std::mutex>& lock) {
+  if (!kept_) return;
+  std::exception_ptr error = std::exchange(kept_, nullptr);
+  lock.unlock();
+  std::rethrow_exception(error);
+}
+
+void Executor::do_here(const Task& task) {
+  struct Finish {
+    Executor& executor;
+    ~Finish() {
+      std::lock_guard lock(executor.mutex_);
+      executor.busy_ = false;
+      ++executor.finished_;
+      if (!executor.queue_.empty()) executor.start_worker();
+      executor.ready_.notify_all();
+      executor.done_.notify_all();
+    }
+  } finish{*this};
+  CurrentScope scope(this);
+  task();
+}
+
+void Executor::run(const Task& task) {
+  if (current == this) return task();  // part of the task that is being done
+  std::unique_lock lock(mutex_);
+  throw_kept(lock);
+  if (!busy_ && queue_.empty()) {
+    busy_ = true;
+    ++given_;
+    lock.unlock();
+    return do_here(task);
+  }
+  const auto done = std::make_shared<Event>();
+  queue_.push_back([&task, done] {  // `task` outlives this: the caller waits
+    std::exception_ptr error;
+    try {
+      task();
+    } catch (...) {
+      error = std::current_exception();
+    }
+    done->set(error);
+  });
+  ++given_;
+  start_worker();
+  ready_.notify_all();
+  lock.unlock();
+  done->wait();
+  lock.lock();
+  throw_kept(lock);  // of tasks that were given before
+}
+
+void Executor::wait() {
+  if (current == this) return;
+  std::unique_lock lock(mutex_);
+  const uint64_t upto = given_;
+  done_.wait(lock, [&] { return finished_ >= upto; });
+  throw_kept(lock);
+}
+
+void Executor::work() {
+  CurrentScope scope(this);
+  std::unique_lock lock(mutex_);
+  for (;;) {
+    ready_.wait(lock, [&] { return stop_ || (!busy_ && !queue_.empty()); });
+    if (stop_) break;
+    busy_ = true;
+    Task task = std::move(queue_.front());
+    queue_.pop_front();
+    lock.unlock();
+    std::exception_ptr error;
+    try {
+      task();
+    } catch (...) {
+      error = std::current_exception();
+    }
+    task = nullptr;  // what it holds is let go of before it counts as done
+    lock.lock();
+    if (error && !kept_) kept_ = std::move(error);
+    busy_ = false;
+    ++finished_;
+    done_.notify_all();
+  }
+  worker_ = stop_ = false;
+  done_.notify_all();
+}
+
+void Executor::stop() {
+  std::unique_lock lock(mutex_);
+  if (!worker_) return;
+  stop_ = true;
+  ready_.notify_all();
+  done_.wait(lock, [&] { return !worker_; });
+}
+
+/// Never destroyed: workers may outlive main. At exit tasks that have not begun are dropped, and those that have are waited for, unless they wait for an
+/// event themselves, which may never come.
+class Registry {
+ public:
+  static Registry& get() {
+    static Registry* instance = new Registry;
+    static AtExit at_exit{*instance};
+    return *instance;
+  }
+
+  Executor& at(int index) {
+    std::lock_guard lock(mutex_);
+    if (index < 0 || index >= static_cast<int>(executors_.size())) throw_invalid("stream", "there is no stream " + std::to_string(index));
+    return *executors_[static_cast<size_t>(index)];
+  }
+  int add() {
+    std::lock_guard lock(mutex_);
+    executors_.push_back(std::make_unique<Executor>());
+    count_.store(static_cast<int>(executors_.size()), std::memory_order_release);
+    return static_cast<int>(executors_.size()) - 1;
+  }
+  int count() const { return count_.load(std::memory_order_acquire); }
+
+  void rest() {
+    for (int k = 0; k < count(); ++k) at(k).wait();
+    for (int k = 0; k < count(); ++k) at(k).stop();
+  }
+
+ private:
+  struct AtExit {
+    Registry& registry;
+    ~AtExit() { registry.close(); }
+  };
+  Registry() { add(); }
+
+  void close() {
+    for (int k = 0; k < count(); ++k) {
+      Executor& e = at(k);
+      std::unique_lock lock(e.mutex_);
+      std::deque<Executor::Task> dropped;
+      dropped.swap(e.queue_);
+      if (current != &e) e.done_.wait_for(lock, std::chrono::seconds(10), [&] { return !e.busy_ || e.blocked_; });
+      lock.unlock();
+    }
+  }
+
+  std::mutex mutex_;
+  std::vector<std::unique_ptr<Executor>> executors_;
+  std::atomic<int> count_{0};
+};
+
+Executor& executor(int index) { return Registry::get().at(index); }
+int new_executor() { return Registry::get().add(); }
+int num_executors() { return Registry::get().count(); }
+void rest_executors() { Registry::get().rest(); }
+
+}  // namespace weft::runtime

@@ -5,6 +5,7 @@
 #include <limits>
 #include <sstream>
 
+#include "weft/memory.h"
 #include "weft/ops.h"
 #include "weft/utils.h"
 
@@ -69,4 +70,12 @@ TEST_CASE("printing: options, special numbers, every dtype") {
   CHECK(printed(transpose(reshape(arange(4), {2, 2}))) == "array([[0, 2],\n       [1, 3]], dtype=int32)");
   const array large = reshape(arange(700), {7, 100});
   CHECK(printed(large).substr(0, 62) == "array([[0, 1, 2, ..., 97, 98, 99],\n       [100, 101, 102, ...,");
+}
+
+TEST_CASE("memory limits can be read") {
+  const size_t before = set_memory_limit(size_t{1} << 40);
+  CHECK(get_memory_limit() == size_t{1} << 40);
+  CHECK(set_memory_limit(before) == size_t{1} << 40);
+  CHECK(get_memory_limit() == before);
+  CHECK(set_wired_limit(123) == 0);
 }

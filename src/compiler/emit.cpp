@@ -156,7 +156,6 @@ Value Emitter::value(int node, const std::vector<Expr>& index, Expr valid) {
   return v;
 }
 
-/// Leaves and roots; but a map of this group that nobody else reads is computed again where a later pass wants it.
 bool Emitter::is_memory(int node) const {
   if (is_leaf(cx_.ir, node)) return true;
   if (!cx_.grouping.is_root[static_cast<size_t>(node)]) return false;
@@ -260,7 +259,9 @@ Value Emitter::load(int node, const std::vector<Expr>& index, Expr valid) {
   kernel::Ref ref = param(node, false);
   Expr offset = ix::linear(*group_.cx, index, cx_.grouping.strides[static_cast<size_t>(node)]);
   Value v = no_value;
-  if (!on_lanes(offset)) {
+  if (auto staged = staged_.find({node, offset.get()}); staged != staged_.end() && !valid) {
+    v = b_.load(staged->second.first, staged->second.second, {width_}, {1});
+  } else if (!on_lanes(offset)) {
     // One element for all lanes; where it may not exist on any, address 0 is read instead and the value not used.
     Value at = index_value(offset);
     if (valid && !on_lanes(valid)) at = b_.select(predicate(valid), at, b_.index(0));
@@ -298,21 +299,25 @@ void Emitter::store(int node, const std::vector<Expr>& index, Value v, bool stre
 }
 
 void Emitter::hoist(int node, const std::vector<Expr>& index, const std::vector<Expr>& varying) {
+  walk(node, index, [&](int id, const std::vector<Expr>& at) {
+    bool fixed = std::none_of(at.begin(), at.end(), [&](Expr e) {
+      return std::any_of(varying.begin(), varying.end(), [&](Expr v) { return ix::depends_on(e, v); });
+    });
+    if (!fixed || cx_.ir[id].op == Op::constant) return true;
+    value(id, at);
+    return false;
+  });
+}
+
+void Emitter::walk(int node, const std::vector<Expr>& index, const std::function<bool(int, const std::vector<Expr>&)>& visit) {
   std::set<Key> seen;
   std::vector<std::pair<int, std::vector<Expr>>> pending{{node, index}};
   while (!pending.empty()) {
     auto [id, at] = std::move(pending.back());
     pending.pop_back();
-    if (!seen.insert(key(id, at, {})).second) continue;
+    if (!seen.insert(key(id, at, {})).second || !visit(id, at)) continue;
     const IrNode& n = cx_.ir[id];
-    bool fixed = std::none_of(at.begin(), at.end(), [&](Expr e) {
-      return std::any_of(varying.begin(), varying.end(), [&](Expr v) { return ix::depends_on(e, v); });
-    });
-    if (fixed && n.op != Op::constant) {
-      value(id, at);
-      continue;
-    }
-    // Below a condition or a gathered index nothing may be computed ahead.
+    // What stands under a condition or a gathered index is not wanted everywhere.
     if (is_memory(id) || n.op == Op::concat || n.op == Op::gather || n.op == Op::random_bits || n.inputs.empty()) continue;
     if (is_movement(n.op)) {
       Access access = push(*group_.cx, cx_.ir, id, at);
@@ -321,6 +326,16 @@ void Emitter::hoist(int node, const std::vector<Expr>& index, const std::vector<
       for (int input : n.inputs) pending.emplace_back(input, at);
     }
   }
+}
+
+void Emitter::prefetch(int node, const std::vector<Expr>& index, Expr program) {
+  Expr offset = ix::linear(*group_.cx, index, cx_.grouping.strides[static_cast<size_t>(node)]);
+  const Expr vars[] = {lanes_.variable, program};
+  auto both = ix::affine(offset, vars);
+  auto form = lane_form(offset);
+  if (!both || !form || form->coefficients[0] != 1 || both->coefficients[1] <= 0) return;
+  Value next = b_.add(b_.add(index_value(form->base), lanes_.base), b_.index(both->coefficients[1]));
+  b_.prefetch(param(node, false), next, width_);
 }
 
 Lowered Emitter::finish(int64_t grid, double work) {

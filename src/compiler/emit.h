@@ -1,6 +1,7 @@
 #pragma once
 // Writes the value of a graph node at an index as tile instructions: elementwise nodes inline, movement as index expressions, roots as loads.
 // Index variables are bound to program ids, loop counters, or the lane variable, along which a tile runs.
+#include <functional>
 #include <map>
 #include <set>
 #include <unordered_map>
@@ -42,6 +43,18 @@ class Emitter {
   kernel::Value value(int node, const std::vector<ix::Expr>& index) { return value(node, index, {}); }
   /// The same, but computes a root of this group instead of loading it.
   kernel::Value make(int node, const std::vector<ix::Expr>& index) { return compute(node, index, {}); }
+  /// Loaded where it is wanted, not computed: leaves and roots, but for a map of this group that nobody else reads, which a later pass computes again.
+  bool is_memory(int node) const;
+  /// Goes through what the value of `node` is computed from wherever it is wanted: visit(node, index) says whether to go on to its operands.
+  void walk(int node, const std::vector<ix::Expr>& index, const std::function<bool(int, const std::vector<ix::Expr>&)>& visit);
+  /// Makes a value known until the scope ends.
+  void remember(int node, const std::vector<ix::Expr>& index, kernel::Value v) { scopes_.back()[key(node, index, {})] = v; }
+  bool on_lanes(ix::Expr e) const;
+  /// Asks for the data that the next value of `program` will read where this one reads `node` on its lanes, if that lies at a fixed distance.
+  void prefetch(int node, const std::vector<ix::Expr>& index, ix::Expr program);
+  /// `node`, where it is read at `offset`, lies in scratch: its lanes from `at` on.
+  void take_staged(int node, ix::Expr offset, kernel::Ref scratch, kernel::Value at) { staged_[{node, offset.get()}] = {scratch, at}; }
+  kernel::Value lane_base() const { return lanes_.base; }
   /// What a root's buffer holds now.
   kernel::Value load_result(int node, const std::vector<ix::Expr>& index) { return load(node, index, {}); }
   /// Gives a root that this group has computed: later readers find it.
@@ -82,8 +95,6 @@ class Emitter {
   kernel::Value iota(ix::Expr e, Dtype dtype);
   kernel::Value narrowed(kernel::Value v, Dtype dtype);  // rounded to dtype, in its compute dtype
   kernel::Value spread(kernel::Value v);                 // to [width]
-  bool on_lanes(ix::Expr e) const;
-  bool is_memory(int node) const;
   std::optional<ix::Affine> lane_form(ix::Expr e) const;
 
   const LowerContext& cx_;
@@ -99,6 +110,7 @@ class Emitter {
   Lanes lanes_{};
   int64_t width_ = 0;
   kernel::Value limit_ = kernel::no_value;
+  std::map<std::pair<int, const ix::Node*>, std::pair<kernel::Ref, kernel::Value>> staged_;
   std::vector<std::map<Key, kernel::Value>> scopes_;
 };
 

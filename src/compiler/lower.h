@@ -3,6 +3,7 @@
 //   map     no folds; lanes run along the trailing axes of the domain
 //   row     folds with lanes along the inner domain, one program a row (softmax, norms, losses)
 //   column  folds with lanes along the rows' trailing axes, a serial loop over the inner domain (bias and norm gradients)
+//   transposed  maps that read across: tiles turned in registers
 //   dot     own matrix product, for what no library takes
 //   attention softmax attention, forward and backward
 //   scatter updates in order onto a copy of the operand, programs split along the slice
@@ -32,15 +33,19 @@ struct Lowered {
 
 /// `home[node]`: the node in whose buffer a root lies (itself, or the input that it updates in place). `stored[node]`: somebody beside its own group
 /// reads a root, so that it needs memory.
+/// `streamed[node]`: it is stored past the caches.
 struct LowerContext {
   const Ir& ir;
   const Grouping& grouping;
   const std::vector<int>& home;
   const std::vector<bool>& stored;
+  const std::vector<bool>& streamed;
   target::Target& target;
 };
 
 Lowered lower_rows(const LowerContext& cx, Group& group);
+/// For maps that read an operand across its lines; nothing where there is none.
+std::optional<Lowered> lower_transposed(const LowerContext& cx, Group& group);
 Lowered lower_dot(const LowerContext& cx, Group& group);
 /// Forward, or backward where the region is the derivative.
 Lowered lower_attention(const LowerContext& cx, Group& group);

@@ -57,7 +57,7 @@ class GroupKey {
     for (const Dim& d : n.type.shape) dim(d);
     if (in_memory) {
       const int home = cx_.home[at];
-      h_.number(static_cast<bool>(cx_.stored[at])).number(buffers_.try_emplace(home, buffers_.size()).first->second);
+      h_.number(static_cast<bool>(cx_.stored[at])).number(static_cast<bool>(cx_.streamed[at])).number(buffers_.try_emplace(home, buffers_.size()).first->second);
       for (int64_t s : cx_.grouping.strides[at]) h_.number(s);
       homes_.push_back(home);
       if (!own) return;

@@ -1,13 +1,11 @@
-// The classes map, row and column: one walk over the roots of a group in passes. A pass is one loop over the inner domain; folds that depend
-// on other folds of the group come in a later pass, and full roots in the pass after the last fold that they need.
+// The passes of map, row and column kernels.
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <set>
 
 #include "base/error.h"
-#include "compiler/emit.h"
-#include "compiler/schedule_rows.h"
+#include "compiler/lower_rows.h"
 
 namespace weft::compiler {
 
@@ -19,51 +17,6 @@ using kernel::Value;
 
 namespace {
 
-struct Stage {
-  Root root;                  // with index expressions in program and lane variables
-  std::vector<Expr> operand;  // folds: index of what is folded
-  int pass = 0;
-};
-
-class RowLowering {
- public:
-  RowLowering(const LowerContext& cx, Group& group)
-      : cx_(cx), group_(group), schedule_(schedule_rows(cx.ir, cx.grouping, group, cx.target)), emit_(cx, group, kernel_name()) {}
-
-  Lowered run();
-
- private:
-  std::string kernel_name() const;
-  void order_passes();
-  void split_domain();
-  void substitute_domain();
-  std::vector<Expr> digits(const std::vector<DomainVariable>& vars, Expr number);
-  void bind_programs();
-  Value lane_count();
-  void passes();
-  void lane_loop(int p);
-  void inner_loop(int p);
-  std::vector<Value> combine_parts(int p, std::vector<Value> carried, size_t parts);
-  void hoist(int p, const std::vector<Expr>& varying);
-  std::vector<Value> identities(int p);
-  std::vector<Value> step(int p, const std::vector<Value>& carried);
-  void finish_folds(int p, const std::vector<Value>& carried);
-  void finish_root(const Stage& stage, Value v);
-  void row_roots(int p);
-
-  const LowerContext& cx_;
-  Group& group_;
-  RowSchedule schedule_;
-  Emitter emit_;
-  std::vector<Stage> stages_;
-  int passes_ = 0;
-  std::vector<DomainVariable> outer_, lanes_, serial_;  // the domain: program axes, lane axes, axes of the serial loop
-  Expr program_, lane_, loop_;
-  Value first_lane_ = no_value;
-  int64_t grid_ = 1, blocks_ = 1;
-  bool dynamic_extent_ = false;
-};
-
 int64_t extent_of(const std::vector<DomainVariable>& vars) {
   int64_t n = 1;
   for (const DomainVariable& v : vars) n *= v.extent.bound();
@@ -73,6 +26,8 @@ int64_t extent_of(const std::vector<DomainVariable>& vars) {
 bool is_static(const std::vector<DomainVariable>& vars) {
   return std::all_of(vars.begin(), vars.end(), [](const auto& v) { return v.extent.is_static(); });
 }
+
+}  // namespace
 
 std::string RowLowering::kernel_name() const {
   const char* names[] = {"map", "row", "column"};
@@ -159,6 +114,7 @@ Lowered RowLowering::run() {
   kernel::Builder& b = emit_.builder();
 
   dynamic_extent_ = schedule_.dynamic;
+  if (int64_t wide = strip(); wide > 0) schedule_.block = wide;
   blocks_ = schedule_.kind == RowClass::row ? 1 : (schedule_.lane_extent + schedule_.block - 1) / schedule_.block;
   grid_ = extent_of(outer_) * blocks_;
   bind_programs();
@@ -208,8 +164,10 @@ void RowLowering::passes() {
   kernel::Builder& b = emit_.builder();
   int64_t width = schedule_.width;
   bool whole = is_static(lanes_) && schedule_.lane_extent % width == 0;
+  if (strip() > 0) return strip_passes(schedule_.block);
   bool single = !dynamic_extent_ && (schedule_.lane_extent <= width || schedule_.kind == RowClass::column);  // one tile: no loop over lanes
   if (single) emit_.bind_lanes(lane_, first_lane_, width, whole ? no_value : b.sub(lane_count(), first_lane_));
+  if (schedule_.kind == RowClass::row && !single) find_kept();
   for (int p = 0; p < passes_; ++p) {
     row_roots(p);
     bool any = std::any_of(stages_.begin(), stages_.end(), [&](const Stage& s) { return s.pass == p && s.root.kind != RootKind::row; });
@@ -326,6 +284,7 @@ std::vector<Value> RowLowering::step(int p, const std::vector<Value>& carried) {
   kernel::Builder& b = emit_.builder();
   std::vector<Value> next;
   std::vector<std::pair<const Stage*, Value>> stores;
+  recall(p);
   for (const Stage& stage : stages_) {
     if (stage.pass != p || stage.root.kind == RootKind::row) continue;
     const IrNode& node = cx_.ir[stage.root.node];
@@ -342,7 +301,9 @@ std::vector<Value> RowLowering::step(int p, const std::vector<Value>& carried) {
     }
     next.push_back(b.scalar(kernel::combine(node.attrs.reducer), {carried[next.size()], v}));
   }
-  for (const auto& [stage, v] : stores) emit_.store(stage->root.node, stage->root.index, v, false);
+  keep(p);
+  prefetch_next(p);
+  for (const auto& [stage, v] : stores) emit_.store(stage->root.node, stage->root.index, v, cx_.streamed[static_cast<size_t>(stage->root.node)]);
   return next;
 }
 
@@ -368,8 +329,9 @@ void RowLowering::row_roots(int p) {
     if (stage.pass == p && stage.root.kind == RootKind::row) finish_root(stage, emit_.make(stage.root.node, stage.root.index));
 }
 
-}  // namespace
-
-Lowered lower_rows(const LowerContext& cx, Group& group) { return RowLowering(cx, group).run(); }
+Lowered lower_rows(const LowerContext& cx, Group& group) {
+  if (std::optional<Lowered> transposed = lower_transposed(cx, group)) return std::move(*transposed);
+  return RowLowering(cx, group).run();
+}
 
 }  // namespace weft::compiler

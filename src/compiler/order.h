@@ -17,6 +17,7 @@ struct Ordering {
   std::vector<std::vector<int>> after; // for each group, the groups that must run before it
   std::vector<int> home;               // by node: whose buffer it lies in (itself, an updated input, or a scatter's operand)
   std::vector<bool> stored;            // by node: a root that needs memory
+  std::vector<bool> streamed;          // by node: a large result that no step reads again: it is stored past the caches
   std::vector<Copy> last;
   std::vector<int> scatter_source;     // by group: the operand to copy into the result first, or -1
 };

@@ -201,7 +201,7 @@ void StepMaker::lower(int g) {
     position_[static_cast<size_t>(g)] = -1;
     return;
   }
-  LowerContext cx{ir_, grouping_, ordering_.home, ordering_.stored, target_};
+  LowerContext cx{ir_, grouping_, ordering_.home, ordering_.stored, ordering_.streamed, target_};
   if (group.kind == Group::Kind::rows) return lower_launch(g, memo_.rows(cx, group));
   if (group.kind == Group::Kind::call) return call_routine(g);
   if (group.kind == Group::Kind::attention) return lower_launch(g, alone(lower_attention(cx, group)));

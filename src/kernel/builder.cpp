@@ -46,7 +46,7 @@ Value Builder::new_value(const Type& type) {
 
 /// Appends `inst` and, unless it is an effect or has its results already, makes its result of inst.type.
 Value Builder::append(Inst inst) {
-  const bool effect = inst.op == Op::store || inst.op == Op::scatter || inst.op == Op::atomic_add || inst.op == Op::alloc ||
+  const bool effect = inst.op == Op::store || inst.op == Op::scatter || inst.op == Op::atomic_add || inst.op == Op::prefetch || inst.op == Op::alloc ||
                       inst.op == Op::when || inst.op == Op::loop;
   if (!effect) inst.results = {new_value(inst.type)};
   if (const std::string wrong = broken_rule(kernel_, inst); !wrong.empty()) refuse(fmt::format("{}: {}", print_inst(kernel_, inst), wrong));
@@ -161,7 +161,11 @@ Value Builder::cast(Value v, Dtype to) {
   const Type from = type(v);
   if (from.dtype == to) return v;
   if (Number number; splat(v, number)) return constant(to, reference_cast(number, from.dtype, to), from.dims);
-  return append(Inst{.op = Op::cast, .type = {to, from.dims}, .args = {v}});
+  if (auto it = widened_.find(v); it != widened_.end() && type(it->second).dtype == to) return it->second;
+  const Value result = append(Inst{.op = Op::cast, .type = {to, from.dims}, .args = {v}});
+  const bool narrow = from.dtype == float16 || from.dtype == bfloat16;
+  if (narrow && (to == float32 || to == float64)) widened_.emplace(result, v);
+  return result;
 }
 
 Value Builder::bitcast(Value v, Dtype to) {
@@ -241,6 +245,13 @@ void Builder::scatter(Ref ref, Value value, Value index, Value mask) {
 
 void Builder::atomic_add(Ref ref, Value value, Value index, Value mask) {
   Inst inst{.op = Op::atomic_add, .args = {value, index, mask}};
+  inst.ref = ref;
+  append(std::move(inst));
+}
+
+void Builder::prefetch(Ref ref, Value offset, int64_t count) {
+  Inst inst{.op = Op::prefetch, .args = {offset}};
+  inst.number = Number::of_int(count);
   inst.ref = ref;
   append(std::move(inst));
 }

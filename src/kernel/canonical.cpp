@@ -46,6 +46,7 @@ class Renumbering {
       case Op::load: result.ref = i.ref, result.strides = i.strides, result.number = i.number; break;
       case Op::store: result.ref = i.ref, result.strides = i.strides, result.streaming = i.streaming; break;
       case Op::gather:
+      case Op::prefetch:
       case Op::alloc: result.ref = i.ref, result.number = i.number; break;
       case Op::scatter:
       case Op::atomic_add: result.ref = i.ref; break;

@@ -49,6 +49,7 @@ class Interpreter {
       case Op::store: return store(inst);
       case Op::scatter:
       case Op::atomic_add: return scatter(inst);
+      case Op::prefetch: return;
       case Op::alloc: return memory_.poison(inst.ref);
       case Op::loop: return loop(inst);
       case Op::when:

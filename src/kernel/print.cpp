@@ -50,6 +50,7 @@ class Printer {
       case Op::gather: s += memory(inst, 0) + mask(inst, 1) + other(inst); break;
       case Op::scatter:
       case Op::atomic_add: s += memory(inst, 1) + ' ' + values(inst.args, 0, 1) + mask(inst, 2); break;
+      case Op::prefetch: s += memory(inst, 0) + fmt::format(" {}", inst.number.i); break;
       case Op::alloc: s += fmt::format(" {}: {}[{}]", ref(inst.ref), is_local(kernel_, inst.ref) ? short_name(ref_dtype(kernel_, inst.ref)) : "?", inst.number.i); break;
       case Op::loop: s += loop(inst); break;
       default:
@@ -147,9 +148,9 @@ int64_t Type::size() const {
 }
 
 std::string_view op_name(Op op) {
-  constexpr std::array<std::string_view, 21> names{"constant", "program_id", "symbol", "arange",  "scalar",     "cast",  "bitcast",
+  constexpr std::array<std::string_view, 22> names{"constant", "program_id", "symbol", "arange",  "scalar",     "cast",  "bitcast",
                                                    "broadcast", "reshape",   "transpose", "reduce", "dot",      "load",  "store",
-                                                   "gather",    "scatter",   "atomic_add", "alloc", "loop",     "when",  "yield"};
+                                                   "gather",    "scatter",   "atomic_add", "prefetch", "alloc", "loop", "when", "yield"};
   static_assert(names.size() == static_cast<size_t>(Op::yield) + 1);
   return static_cast<size_t>(op) < names.size() ? names[static_cast<size_t>(op)] : "?";
 }

@@ -24,8 +24,8 @@ struct Rules {
   bool absent(size_t k) const { return inst.args[k] == no_value; }
 
   bool shape_of_inst() {
-    const bool effect = inst.op == Op::store || inst.op == Op::scatter || inst.op == Op::atomic_add || inst.op == Op::alloc ||
-                        inst.op == Op::when || inst.op == Op::yield;
+    const bool effect = inst.op == Op::store || inst.op == Op::scatter || inst.op == Op::atomic_add || inst.op == Op::prefetch ||
+                        inst.op == Op::alloc || inst.op == Op::when || inst.op == Op::yield;
     if (effect) require(inst.results.empty(), "an effect has no result");
     else if (inst.op != Op::loop) require(inst.results.size() == 1, "one result is wanted");
     for (Value v : inst.results)
@@ -216,6 +216,11 @@ void Rules::check() {
       indexed(arg(0), 1);
       writable();
       if (inst.op == Op::atomic_add) require(arg(0).dtype != bool_, "bools do not add");
+      break;
+    case Op::prefetch:
+      if (!args(1) || !require(is_ref(kernel, inst.ref) && !is_local(kernel, inst.ref), "the reference names no parameter")) break;
+      require(int64_scalar(0), "the offset is an int64 scalar");
+      require(inst.number.integral && inst.number.i > 0, "the number of elements is positive");
       break;
     case Op::alloc:
       if (!args(0) || !require(is_local(kernel, inst.ref), "the reference names no local buffer")) break;

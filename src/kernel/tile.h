@@ -62,6 +62,7 @@ enum class Op : uint8_t {
   gather,       // index (int64 tile), mask (bool tile or no_value) → tile of the index's shape
   scatter,      // value, index, mask: lanes in ascending order, the last one wins
   atomic_add,   // value, index, mask
+  prefetch,     // offset: the elements from there up to `number.i` further on are read soon. A hint: it may point outside the buffer
   alloc,        // local scratch of `number.i` elements, named by its ref (see Kernel::locals): in the outermost block, once, before
                 // its first use
   loop,         // lo, hi, step (int64 scalars; step > 0), then initial values; block arguments: induction variable, carried values
@@ -86,8 +87,8 @@ struct Inst {
   std::vector<Value> args = {};
   ScalarOp scalar_op = ScalarOp::add;
   Reducer reducer = Reducer::sum;
-  Number number = {};                 // constant; load and gather: the value of what the limit or mask leaves out
-  Ref ref = -1;                       // load, store, gather, scatter, atomic_add, alloc; symbol: its number
+  Number number = {};                 // constant; load and gather: the value of what the limit or mask leaves out; prefetch, alloc: elements
+  Ref ref = -1;                       // load, store, gather, scatter, atomic_add, prefetch, alloc; symbol: its number
   int axis = 0;                       // reduce
   std::vector<int64_t> strides = {};  // load, store: elements between neighbours along each tile axis
   bool streaming = false;             // store: the data is not read again soon (non-temporal where the target can)
@@ -147,7 +148,7 @@ class Builder {
   Value max(Value a, Value b) { return scalar(ScalarOp::max, {a, b}); }
   Value lt(Value a, Value b) { return scalar(ScalarOp::lt, {a, b}); }
   Value select(Value c, Value a, Value b) { return scalar(ScalarOp::select, {c, a, b}); }
-  Value cast(Value v, Dtype to);  // v itself where the dtype is `to` already
+  Value cast(Value v, Dtype to);  // v itself where the dtype is `to` already; what was widened from `to` is taken back unrounded
   Value bitcast(Value v, Dtype to);
   Value broadcast(Value v, std::vector<int64_t> dims);  // v itself where the shape fits already
   Value reshape(Value v, std::vector<int64_t> dims);
@@ -165,6 +166,8 @@ class Builder {
   /// body(induction variable, carried values) returns the next carried values; the loop's results are the last ones.
   using LoopBody = std::function<std::vector<Value>(Value, const std::vector<Value>&)>;
   std::vector<Value> loop(Value lo, Value hi, Value step, const std::vector<Value>& initial, const LoopBody& body);
+  /// `count` contiguous elements from `offset` on are read soon, by this program or by the next one.
+  void prefetch(Ref ref, Value offset, int64_t count);
   void when(Value condition, const std::function<void()>& body);
 
   const Type& type(Value v) const { return kernel_.types.at(static_cast<size_t>(v)); }
@@ -190,6 +193,7 @@ class Builder {
   Kernel kernel_;
   std::vector<Frame> frames_;                  // innermost last
   std::vector<std::optional<Number>> splats_;  // by Value
+  std::map<Value, Value> widened_;             // casts from float16 and bfloat16 to what they were cast from
 };
 
 }  // namespace weft::kernel

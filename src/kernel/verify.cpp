@@ -104,7 +104,8 @@ class Verifier {
   }
 
   static bool touches_memory(Op op) {
-    return op == Op::load || op == Op::store || op == Op::gather || op == Op::scatter || op == Op::atomic_add || op == Op::alloc;
+    return op == Op::load || op == Op::store || op == Op::gather || op == Op::scatter || op == Op::atomic_add || op == Op::prefetch ||
+           op == Op::alloc;
   }
 
   const Kernel& kernel_;

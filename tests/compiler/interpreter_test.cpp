@@ -105,6 +105,47 @@ TEST_CASE("rows: softmax, layer_norm and cross-entropy of any length") {
   }
 }
 
+TEST_CASE("rows too long for registers keep dear values in scratch and ask for the next row") {
+  std::mt19937_64 engine(5);
+  for (int round = 0; round < 4; ++round) {
+    const int64_t n = 520 + size(engine, 700);
+    const Dtype dtype = round % 2 ? bfloat16 : float32;
+    const Value x = parameter({{3, n}, dtype}), w = parameter({{n}, dtype}), b = parameter({{n}, dtype});
+    const Graph g{{x, w, b}, {softmax(x, {1}), layer_norm(x, w, b, 1e-5)}};
+    const std::string kernels = build({g, {}, {}}, target::cpu())->print("kernels");
+    CHECK(kernels.find("alloc") != std::string::npos);
+    CHECK(kernels.find("prefetch") != std::string::npos);
+    const std::string error = disagreement(g, {random_floats(engine, {3, n}, dtype), random_floats(engine, {n}, dtype), random_floats(engine, {n}, dtype)});
+    CHECK_MESSAGE(error.empty(), error);
+  }
+}
+
+TEST_CASE("maps that read across the lines of an operand") {
+  std::mt19937_64 engine(6);
+  for (int round = 0; round < 16; ++round) {
+    const int64_t u = 16 + size(engine, 60), v = 16 + size(engine, 150), batch = 1 + 8192 / (u * v) + size(engine, 2);
+    const Dtype dtype = round % 3 == 1 ? bfloat16 : round % 3 == 2 ? float16 : float32;
+    const Value x = parameter({{batch, v, u}, dtype}), y = parameter({{batch, u, v}, float32}), z = parameter({{v, u}, float64}), w = parameter({{u}, dtype});
+    const Value across = permute(x, {0, 2, 1}), cast_across = cast(broadcast(permute(z, {1, 0}), {batch, u, v}), float32);
+    const Value column = cast(broadcast(expand_dims(w, {1}), {batch, u, v}), float32);
+    const Graph g{{x, y, z, w}, {across + across, cast(across, float32) * y + cast_across * column}};
+    CHECK(build({g, {}, {}}, target::cpu())->print("kernels").find("@transposed") != std::string::npos);
+    const std::string error = disagreement(g, {random_floats(engine, {batch, v, u}, dtype), random_floats(engine, {batch, u, v}), random_floats(engine, {v, u}, float64),
+                                               random_floats(engine, {u}, dtype)});
+    CHECK_MESSAGE(error.empty(), error);
+  }
+}
+
+TEST_CASE("column folds over much data go through strips") {
+  std::mt19937_64 engine(8);
+  for (const auto& [rows, columns] : {std::pair<int64_t, int64_t>{257, 2056}, {515, 1100}}) {
+    const Value x = parameter({{rows, columns}, float32}), w = parameter({{columns}, float32});
+    const Graph g{{x, w}, {sum(x * broadcast(w, {rows, columns}), {0}) + w, max(x, {0}, false)}};
+    const std::string error = disagreement(g, {random_floats(engine, {rows, columns}), random_floats(engine, {columns})});
+    CHECK_MESSAGE(error.empty(), error);
+  }
+}
+
 TEST_CASE("dots of any size and layout") {
   std::mt19937_64 engine(4);
   for (int round = 0; round < 24; ++round) {

@@ -257,3 +257,16 @@ TEST_CASE("chains of any length compile: they are cut into kernels of sensible s
   CHECK(got.outputs[0].data[2].f == doctest::Approx(2 * 2501.0).epsilon(1e-3));
   CHECK(got.outputs[1].data[7].f == 2007);
 }
+
+TEST_CASE("large results that nobody reads again are stored past the caches, others are not") {
+  const auto streams = [](const Graph& g, std::vector<Update> updates = {}) {
+    return build({g, {}, std::move(updates)}, target::null())->print("kernels").find(" streaming") != std::string::npos;
+  };
+  const Value large = param({2048, 2048}), small = param({2048, 1024});
+  CHECK(streams({{large}, {large * 2.0}}));
+  CHECK(streams({{large}, {softmax(large, {1})}}));
+  CHECK_FALSE(streams({{small}, {small * 2.0}}));
+  CHECK_FALSE(streams({{large}, {large * 2.0}}, {{0, 0}}));  // in place
+  const Value between = exp(large);
+  CHECK_FALSE(streams({{large}, {sum(between, {0}), between}}));
+}

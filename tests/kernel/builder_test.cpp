@@ -152,6 +152,32 @@ TEST_CASE("loops of no or one step and known conditions leave no trace") {
   for (const Inst& i : b.finish().body.insts) CHECK(i.blocks.empty());
 }
 
+TEST_CASE("what was widened is taken back as it was, what was computed is rounded") {
+  Builder b("casts");
+  const Ref p = b.param("p", bfloat16, true);
+  const Value narrow = b.load(p, b.index(0), {16}, {1});
+  const Value wide = b.cast(narrow, float32);
+  CHECK(b.cast(wide, bfloat16) == narrow);
+  CHECK(b.cast(wide, float16) != narrow);
+  const Value sum = b.add(wide, wide), rounded = b.cast(sum, bfloat16);
+  CHECK(rounded != narrow);
+  CHECK(b.cast(b.cast(rounded, float32), bfloat16) == rounded);
+}
+
+TEST_CASE("a prefetch prints, is told apart by its length, and names a parameter") {
+  const auto make = [](int64_t count) {
+    Builder b("ahead");
+    b.prefetch(b.param("p", float32, false), b.program_id(), count);
+    return b.finish();
+  };
+  CHECK(print(make(64)).find("prefetch p0[%0] 64") != std::string::npos);
+  CHECK(digest(make(64)) != digest(make(32)));
+  Builder b("local");
+  const Ref local = b.local(float32, 8);
+  CHECK_THROWS_WITH_AS(b.prefetch(local, b.index(0), 8), doctest::Contains("names no parameter"), std::logic_error);
+  CHECK_THROWS_WITH_AS(make(0), doctest::Contains("positive"), std::logic_error);
+}
+
 TEST_CASE("scalars spread beside tiles, results are inferred") {
   Builder b("infer");
   const Value tile = b.cast(b.arange(8), float32), matrix = b.broadcast(tile, {4, 8});

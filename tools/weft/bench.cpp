@@ -2,10 +2,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <chrono>
 #include <functional>
 #include <memory>
 
+#include "bench_support.h"
 #include "command.h"
 #include "compiler/program.h"
 #include "models/gpt.h"
@@ -13,6 +13,7 @@
 #include "trainer.h"
 #include "weft/data.h"
 #include "weft/fast.h"
+#include "runtime/threads.h"
 #include "runtime/trace.h"
 #include "weft/ops.h"
 #include "weft/random.h"
@@ -20,58 +21,6 @@
 namespace weft::tool {
 
 namespace {
-
-struct BenchOptions {
-  std::string name, dtype = "f32";
-  int64_t reps = 0, threads = 0;
-  bool json = false, no_libraries = false, profile = false;
-};
-
-/// One line of results: as JSON, or for people.
-class Row {
- public:
-  Row(const std::string& bench, const BenchOptions& o) : json_(o.json) {
-    text("bench", bench).text("peer", "weft").text("mode", o.no_libraries ? "compile, no libraries" : "compile");
-    text("dtype", dtype_name(compute_dtype(o.dtype)));
-  }
-  Row& text(const char* key, const std::string& value) { return add(key, json_ ? "\"" + value + "\"" : value); }
-  Row& number(const char* key, double value) { return add(key, fmt::format("{:.{}f}", value, json_ ? 5 : 3)); }
-  Row& whole(const char* key, int64_t value) { return add(key, fmt::format("{}", value)); }
-  void print() const {
-    if (json_)
-      fmt::print("{{{}}}\n", line_);
-    else
-      fmt::print("{}\n", line_);
-    std::fflush(stdout);
-  }
-
- private:
-  Row& add(const char* key, const std::string& value) {
-    line_ += json_ ? fmt::format("{}\"{}\": {}", line_.empty() ? "" : ", ", key, value)
-                   : fmt::format("{}{} {}", line_.empty() ? "" : "  ", key, value);
-    return *this;
-  }
-  bool json_;
-  std::string line_;
-};
-
-double seconds_of(const std::function<void()>& f) {
-  const auto start = std::chrono::steady_clock::now();
-  f();
-  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-}
-
-/// Milliseconds.
-double median_of(int64_t reps, const std::function<void()>& f) {
-  for (int i = 0; i < 2; ++i) f();
-  std::vector<double> times;
-  for (int64_t i = 0; i < reps; ++i) times.push_back(seconds_of(f) * 1e3);
-  std::sort(times.begin(), times.end());
-  const size_t half = times.size() / 2;
-  return times.size() % 2 ? times[half] : (times[half - 1] + times[half]) / 2;
-}
-
-int64_t reps_of(const BenchOptions& o, int64_t usual) { return o.reps > 0 ? o.reps : usual; }
 
 struct TrainBench {
   const char* name;
@@ -201,6 +150,7 @@ constexpr Bench benches[] = {
     {"layer_norm", "layer norm over the same", layer_norm_rows},
     {"gelu", "gelu(1.5 x + 2) / 2 over the same", gelu_chain},
     {"compile", "tracing and compiling a GPT's training step, without code generation", compile_times},
+    {"memory", "operators over a 4096 x 4096 array against the copy bandwidth of the same run", bench_memory},
     {"matmul", "products of square matrices of 512, 1024 and 2048", matmuls},
 };
 
@@ -218,6 +168,7 @@ int bench(const BenchOptions& o) {
                                  near.empty() ? fmt::format("; known are {}", fmt::join(known, ", ")) : "; did you mean " + near + "?"));
   }
   apply_machine_options(o.threads, o.no_libraries);
+  if (o.cpu_time && runtime::num_threads() != 1) throw UsageError("--cpu-time counts one thread: give --threads 1 with it");
   found->run(o);
   return 0;
 }
@@ -234,6 +185,7 @@ Command bench_command() {
       .range(0, 1e6)
       .defaults_to("depends on the benchmark");
   set.add("dtype", "TYPE", &options->dtype, "f32 or bf16").one_of({"f32", "bf16"});
+  set.add("cpu-time", "", &options->cpu_time, "processor time instead of the clock's, with --threads 1: for machines that are busy");
   add_machine_options(set, options->threads, options->no_libraries);
   return {"bench", "Measures speed", "weft bench nanogpt-cpu --json --threads 2", set, [options](OptionSet&) { return bench(*options); }};
 }

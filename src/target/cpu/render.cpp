@@ -137,6 +137,7 @@ void Renderer::instruction(const Inst& inst) {
     case Op::gather: gather(inst); return;
     case Op::scatter: scatter(inst); return;
     case Op::atomic_add: atomic_add(inst); return;
+    case Op::prefetch: prefetch(inst); return;
     case Op::alloc: return;  // made on entry
     case Op::loop: loop(inst); return;
     case Op::when: when(inst); return;

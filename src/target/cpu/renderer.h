@@ -70,6 +70,7 @@ class Renderer {
   void gather(const kernel::Inst& inst);
   void scatter(const kernel::Inst& inst);
   void atomic_add(const kernel::Inst& inst);
+  void prefetch(const kernel::Inst& inst);
   std::vector<IrValue> limits(const kernel::Inst& inst, const kernel::Type& tile, size_t first);
   Guard guard(IrValue row_limit, IrValue lane_limit, int64_t row);
   IrValue mask(const Guard& g, int64_t lanes, int bits);

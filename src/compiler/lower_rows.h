@@ -1,0 +1,87 @@
+#pragma once
+// The classes map, row and column as one walk over the roots of a group in passes. A pass is one loop over the inner domain; folds that depend on other
+// folds of the group come in a later pass, and full roots in the pass after the last fold that they need.
+#include <map>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "compiler/emit.h"
+#include "compiler/schedule_rows.h"
+
+namespace weft::compiler {
+
+struct Stage {
+  Root root;                      // with index expressions in program and lane variables
+  std::vector<ix::Expr> operand;  // folds: index of what is folded
+  int pass = 0;
+};
+
+class RowLowering {
+ public:
+  RowLowering(const LowerContext& cx, Group& group)
+      : cx_(cx), group_(group), schedule_(schedule_rows(cx.ir, cx.grouping, group, cx.target)), emit_(cx, group, kernel_name()) {}
+
+  Lowered run();
+
+ private:
+  std::string kernel_name() const;
+  void order_passes();
+  void split_domain();
+  void substitute_domain();
+  std::vector<ix::Expr> digits(const std::vector<DomainVariable>& vars, ix::Expr number);
+  void bind_programs();
+  kernel::Value lane_count();
+  void passes();
+  void lane_loop(int p);
+  void inner_loop(int p);
+  std::vector<kernel::Value> combine_parts(int p, std::vector<kernel::Value> carried, size_t parts);
+  void hoist(int p, const std::vector<ix::Expr>& varying);
+  std::vector<kernel::Value> identities(int p);
+  std::vector<kernel::Value> step(int p, const std::vector<kernel::Value>& carried);
+  void finish_folds(int p, const std::vector<kernel::Value>& carried);
+  void finish_root(const Stage& stage, kernel::Value v);
+  void row_roots(int p);
+
+  // lower_rows_reuse.cpp: what several passes want
+  void find_kept();
+  void examine(int p, int node, const std::vector<ix::Expr>& index);
+  double cost(int node);
+  void recall(int p);
+  void keep(int p);
+  void prefetch_next(int p);
+
+  // lower_columns.cpp: columns in strips that are as wide as memory likes
+  int64_t strip() const;
+  void strip_passes(int64_t width);
+
+  /// A value that a later pass wants again: it waits in scratch as wide as the row.
+  struct Kept {
+    int node;
+    std::vector<ix::Expr> index;
+    int made;               // pass
+    std::set<int> wanted;   // later passes
+    kernel::Ref scratch = -1;
+  };
+  struct Seen {
+    int pass;
+    size_t kept = SIZE_MAX;
+  };
+  const LowerContext& cx_;
+  Group& group_;
+  RowSchedule schedule_;
+  Emitter emit_;
+  std::vector<Stage> stages_;
+  int passes_ = 0;
+  std::vector<DomainVariable> outer_, lanes_, serial_;  // the domain: program axes, lane axes, axes of the serial loop
+  ix::Expr program_, lane_, loop_;
+  kernel::Value first_lane_ = kernel::no_value;
+  int64_t grid_ = 1, blocks_ = 1;
+  bool dynamic_extent_ = false;
+  std::vector<Kept> kept_;
+  std::map<std::pair<int, std::vector<const ix::Node*>>, Seen> seen_;
+  std::vector<std::pair<int, std::vector<ix::Expr>>> first_loads_;  // of pass 0
+};
+
+}  // namespace weft::compiler

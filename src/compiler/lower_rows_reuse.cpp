@@ -1,0 +1,100 @@
+// What several passes of a row kernel want: values that are dear to compute wait in scratch, and the next row is asked for while this one is computed.
+#include <algorithm>
+
+#include "base/error.h"
+#include "compiler/lower_rows.h"
+#include "graph/table.h"
+
+namespace weft::compiler {
+
+using graph::Op;
+using ix::Expr;
+using kernel::Value;
+
+namespace {
+
+constexpr int64_t most_scratch_bytes = 96 << 10;   // of one kernel: half of it or so stays in the first-level cache
+constexpr int64_t most_prefetch_bytes = 64 << 10;  // a longer row would push out what it is to be ready beside
+constexpr double least_cost = 8;                   // basic operations that are worth a store and a load
+
+}  // namespace
+
+/// Basic operations that the value of a node costs where its operands are in registers or in the first-level cache.
+double RowLowering::cost(int node) {
+  const IrNode& n = cx_.ir[node];
+  if (emit_.is_memory(node)) return 0;
+  int scalar = graph::row(n.op).scalar;
+  double total = scalar >= 0 ? kernel::info(static_cast<kernel::ScalarOp>(scalar)).flops : 0;
+  for (int input : n.inputs)
+    if (total < least_cost) total += cost(input);
+  return total;
+}
+
+/// Enters what pass p computes on lanes; what an earlier pass has computed and is dear enough will be kept, the largest such values first.
+void RowLowering::examine(int p, int node, const std::vector<Expr>& index) {
+  emit_.walk(node, index, [&](int id, const std::vector<Expr>& at) {
+    bool moves = std::any_of(at.begin(), at.end(), [&](Expr e) { return ix::depends_on(e, lane_); });
+    if (!moves || cx_.ir[id].op == Op::constant) return false;
+    if (emit_.is_memory(id)) {
+      if (p == 0) first_loads_.emplace_back(id, at);
+      return false;
+    }
+    std::vector<const ix::Node*> place;
+    for (Expr e : at) place.push_back(e.get());
+    auto [it, fresh] = seen_.try_emplace({id, place}, Seen{p});
+    if (fresh || it->second.pass == p || cost(id) < least_cost) return true;
+    if (it->second.kept == SIZE_MAX) {
+      it->second.kept = kept_.size();
+      kept_.push_back({id, at, it->second.pass, {}});
+    }
+    kept_[it->second.kept].wanted.insert(p);
+    return false;
+  });
+}
+
+void RowLowering::find_kept() {
+  for (const DomainVariable& v : group_.domain)
+    if (!v.extent.is_static()) return;  // scratch has a length, and is declared outside of conditions
+  emit_.push_scope();
+  emit_.bind_lanes(lane_, emit_.builder().index(0), schedule_.width, kernel::no_value);
+  for (int p = 0; p < passes_; ++p)
+    for (const Stage& stage : stages_) {
+      if (stage.pass != p || stage.root.kind == RootKind::row) continue;
+      const IrNode& node = cx_.ir[stage.root.node];
+      if (stage.root.kind == RootKind::fold) examine(p, node.inputs[0], stage.operand);
+      else if (is_elementwise(node.op))
+        for (int input : node.inputs) examine(p, input, stage.root.index);
+    }
+  emit_.pop_scope();
+  for (int node : group_.reads) emit_.param(node, false);  // all of them come before the scratch
+  int64_t elements = (schedule_.lane_extent + schedule_.width - 1) / schedule_.width * schedule_.width, bytes = 0;
+  std::erase_if(kept_, [&](Kept& kept) {
+    Dtype t = compute_dtype(cx_.ir[kept.node].type.dtype);
+    if (bytes + elements * t.size > most_scratch_bytes) return true;
+    bytes += elements * t.size;
+    kept.scratch = emit_.builder().local(t, elements);
+    return false;
+  });
+}
+
+/// Makes the kept values known to pass p.
+void RowLowering::recall(int p) {
+  kernel::Builder& b = emit_.builder();
+  for (const Kept& kept : kept_)
+    if (kept.wanted.contains(p)) emit_.remember(kept.node, kept.index, b.load(kept.scratch, emit_.lane_base(), {schedule_.width}, {1}));
+}
+
+void RowLowering::keep(int p) {
+  kernel::Builder& b = emit_.builder();
+  for (const Kept& kept : kept_)
+    if (kept.made == p) b.store(kept.scratch, b.broadcast(emit_.value(kept.node, kept.index), {schedule_.width}), emit_.lane_base(), {1});
+}
+
+/// The hardware sees the first pass alone, and stops at its end: in the second one the next row is asked for.
+void RowLowering::prefetch_next(int p) {
+  if (p != 1 || schedule_.kind != RowClass::row || !program_) return;
+  for (const auto& [node, index] : first_loads_)
+    if (schedule_.lane_extent * cx_.ir[node].type.dtype.size <= most_prefetch_bytes) emit_.prefetch(node, index, program_);
+}
+
+}  // namespace weft::compiler

@@ -1,0 +1,77 @@
+#pragma once
+// What the benchmarks of `weft bench` share: options, lines of results, medians.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <ctime>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "train_options.h"
+#include "weft/dtype.h"
+
+namespace weft::tool {
+
+struct BenchOptions {
+  std::string name, dtype = "f32";
+  int64_t reps = 0, threads = 0;
+  bool json = false, no_libraries = false, profile = false, cpu_time = false;
+};
+
+/// One line of results: as JSON, or for people.
+class Row {
+ public:
+  Row(const std::string& bench, const BenchOptions& o) : json_(o.json) {
+    text("bench", bench).text("peer", "weft").text("mode", o.no_libraries ? "compile, no libraries" : "compile");
+    text("dtype", dtype_name(compute_dtype(o.dtype)));
+  }
+  Row& text(const char* key, const std::string& value) { return add(key, json_ ? "\"" + value + "\"" : value); }
+  Row& number(const char* key, double value) { return add(key, fmt::format("{:.{}f}", value, json_ ? 5 : 3)); }
+  Row& whole(const char* key, int64_t value) { return add(key, fmt::format("{}", value)); }
+  void print() const {
+    if (json_)
+      fmt::print("{{{}}}\n", line_);
+    else
+      fmt::print("{}\n", line_);
+    std::fflush(stdout);
+  }
+
+ private:
+  Row& add(const char* key, const std::string& value) {
+    line_ += json_ ? fmt::format("{}\"{}\": {}", line_.empty() ? "" : ", ", key, value)
+                   : fmt::format("{}{} {}", line_.empty() ? "" : "  ", key, value);
+    return *this;
+  }
+  bool json_;
+  std::string line_;
+};
+
+/// Seconds by the clock, or of the calling thread's processor time.
+inline double seconds_of(const std::function<void()>& f, bool cpu_time = false) {
+  const auto now = [cpu_time] {
+    timespec t{};
+    clock_gettime(cpu_time ? CLOCK_THREAD_CPUTIME_ID : CLOCK_MONOTONIC, &t);
+    return static_cast<double>(t.tv_sec) + 1e-9 * static_cast<double>(t.tv_nsec);
+  };
+  const double start = now();
+  f();
+  return now() - start;
+}
+
+/// Milliseconds.
+inline double median_of(int64_t reps, const std::function<void()>& f, bool cpu_time = false) {
+  for (int i = 0; i < 2; ++i) f();
+  std::vector<double> times;
+  for (int64_t i = 0; i < reps; ++i) times.push_back(seconds_of(f, cpu_time) * 1e3);
+  std::sort(times.begin(), times.end());
+  const size_t half = times.size() / 2;
+  return times.size() % 2 ? times[half] : (times[half - 1] + times[half]) / 2;
+}
+
+inline int64_t reps_of(const BenchOptions& o, int64_t usual) { return o.reps > 0 ? o.reps : usual; }
+
+void bench_memory(const BenchOptions& o);
+
+}  // namespace weft::tool

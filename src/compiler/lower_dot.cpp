@@ -1,12 +1,8 @@
-// The dot class: a tile of C a program, the whole of K in one loop. Three forms, chosen by the strides:
-//   columns  lanes along N (B's rows are contiguous): rank-1 updates, c[m, n] += a[m] · b[n]
-//   rows     lanes along M (A's columns are contiguous): the same with the roles of A and B exchanged, C stored transposed
-//   inner    lanes along K (both contiguous in K): partial sums, added up by a tree at the end
-// Edges are guarded by limits; in the inner form a column past the end is the last one again, and not stored.
+// The forms of the dot class that take a tile of C a program, with the whole of K in one loop. Edges are guarded by limits; in the inner form a column past the end is the last one again, and not stored.
 #include <algorithm>
 
 #include "base/error.h"
-#include "compiler/emit.h"
+#include "compiler/lower_dot.h"
 
 namespace weft::compiler {
 
@@ -14,44 +10,6 @@ using kernel::no_value;
 using kernel::Reducer;
 using kernel::ScalarOp;
 using kernel::Value;
-
-namespace {
-
-/// One operand as a matrix [rows, k] with strides, in the compute dtype when loaded.
-struct Side {
-  kernel::Ref ref;
-  Dtype dtype;
-  Value base;           // element (0, 0) of the program's batch
-  int64_t row, depth;   // strides
-};
-
-class DotLowering {
- public:
-  DotLowering(const LowerContext& cx, Group& group)
-      : cx_(cx), plan_(group.dot), d_(group.dot.desc), result_(group.roots[0].node), emit_(cx, group, "dot_" + std::to_string(result_)), b_(emit_.builder()) {}
-
-  Lowered run();
-
- private:
-  Value batch_offset(Value batch, const std::vector<int64_t>& strides);
-  Value load(const Side& side, Value row, Value depth, std::vector<int64_t> dims, std::vector<int64_t> strides, std::vector<Value> limits);
-  void outer_form(bool exchanged);
-  void inner_form();
-  void store(Value c, Value m, Value n, std::vector<int64_t> strides, std::vector<Value> limits, bool n_first);
-  void tiles(int64_t bm, int64_t bn, Value& m0, Value& n0);
-
-  const LowerContext& cx_;
-  const DotPlan& plan_;
-  const kernel::DotDesc& d_;
-  int result_;
-  Emitter emit_;
-  kernel::Builder& b_;
-  kernel::Ref c_ = -1;
-  Side a_{}, bb_{};
-  Value c_base_ = no_value, m_ = no_value, n_ = no_value, k_ = no_value, batch_ = no_value;
-  Dtype t_ = float32;  // of the sums
-  int64_t grid_ = 1;
-};
 
 Value DotLowering::batch_offset(Value batch, const std::vector<int64_t>& strides) {
   Value offset = b_.index(0);
@@ -173,14 +131,13 @@ Lowered DotLowering::run() {
   m_ = emit_.extent(dims[-3]);
   n_ = emit_.extent(dims[-2]);
   k_ = emit_.extent(dims[-1]);
-  if (d_.b_n == 1 && (d_.n > 1 || d_.b_k != 1)) outer_form(false);
+  if (blocks_fit()) blocks_form(d_.c_n != 1 && d_.c_m == 1);
+  else if (d_.b_n == 1 && (d_.n > 1 || d_.b_k != 1)) outer_form(false);
   else if (d_.a_k == 1 && d_.b_k == 1) inner_form();
   else if (d_.a_m == 1 && d_.m > 1) outer_form(true);
   else outer_form(false);
   return emit_.finish(grid_, 2 * d_.flops());
 }
-
-}  // namespace
 
 Lowered lower_dot(const LowerContext& cx, Group& group) { return DotLowering(cx, group).run(); }
 

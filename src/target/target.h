@@ -52,6 +52,8 @@ class Target {
   virtual std::string fingerprint() const = 0;
   /// Lanes of a native vector register for elements of `bytes` bytes.
   virtual int64_t lanes(int64_t bytes) const = 0;
+  /// How many of them there are.
+  virtual int64_t vector_registers() const { return 16; }
   /// Code for each kernel, in order; the same kernel (by digest) is compiled once in a process and once in the life of a cache folder.
   virtual std::vector<std::shared_ptr<const Executable>> compile(std::span<const kernel::Kernel> kernels) = 0;
   /// A library's answer to a descriptor, or nothing where no library takes it or the stated rule prefers generated code.

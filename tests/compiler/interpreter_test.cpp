@@ -42,6 +42,7 @@ class InterpretedTarget : public target::Target {
  public:
   std::string fingerprint() const override { return "interpreter"; }
   int64_t lanes(int64_t bytes) const override { return target::cpu().lanes(bytes); }
+  int64_t vector_registers() const override { return target::cpu().vector_registers(); }
   std::vector<std::shared_ptr<const target::Executable>> compile(std::span<const kernel::Kernel> kernels) override {
     std::vector<std::shared_ptr<const target::Executable>> result;
     for (const kernel::Kernel& k : kernels) {

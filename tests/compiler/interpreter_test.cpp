@@ -178,6 +178,26 @@ TEST_CASE("attention of any size, with and without masks") {
   }
 }
 
+TEST_CASE("large dots go through packed blocks, in every layout") {
+  std::mt19937_64 engine(9);
+  for (int round = 0; round < 8; ++round) {
+    const int64_t m = round == 0 ? 300 : 60 + size(engine, 60), n = round == 1 ? 560 : 90 + size(engine, 60), k = round % 2 ? 300 + size(engine, 20) : 180 + size(engine, 70);
+    const bool ta = round & 1, tb = round & 2, turned = round & 4;
+    const Shape sa = ta ? Shape{k, m} : Shape{m, k}, sb = tb ? Shape{n, k} : Shape{k, n};
+    const Dtype dtype = round == 5 ? bfloat16 : float32;
+    const Value a = parameter({sa, dtype}), b = parameter({sb, dtype}), bias = parameter({{n}, dtype});
+    Value c = dot(a, b, {ta ? 0 : 1}, {tb ? 1 : 0});
+    if (turned) c = permute(dot(b, a, {tb ? 1 : 0}, {ta ? 0 : 1}), {1, 0}) * 2.0;
+    else c = c + broadcast(bias, {m, n});
+    const Graph g{{a, b, bias}, {c}};
+    Policy policy;
+    policy.libraries = false;
+    CHECK(build({g, {}, {}}, target::cpu(), policy)->print("kernels").find("alloc") != std::string::npos);
+    const std::string error = disagreement(g, {random_floats(engine, sa, dtype), random_floats(engine, sb, dtype), random_floats(engine, {n}, dtype)});
+    CHECK_MESSAGE(error.empty(), error);
+  }
+}
+
 TEST_CASE("every row of the table") {
   for (const Row* row : table()) {
     if (row->op == Op::parameter || row->op == Op::composite) continue;

@@ -1,4 +1,5 @@
-// The forms of the dot class that take a tile of C a program, with the whole of K in one loop. Edges are guarded by limits; in the inner form a column past the end is the last one again, and not stored.
+// The forms of the dot class that take a tile of C a program, with the whole of K in one loop. Edges are guarded by limits; in the inner form a column past
+// the end is the last one again, and not stored.
 #include <algorithm>
 
 #include "base/error.h"
@@ -80,7 +81,7 @@ void DotLowering::outer_form(bool exchanged) {
   const Dim& column_dim = *(plan_.extents.end() - (exchanged ? 3 : 2));
   if (!row_dim.is_static() || rows_extent % rows) row_limit = b_.sub(exchanged ? n_ : m_, r0);
   if (!column_dim.is_static() || columns_extent % width) column_limit = b_.sub(exchanged ? m_ : n_, c0);
-  Value zero = b_.real(t_, 0, {rows, width});
+  Value zero = nothing({rows, width});
   Value c = b_.loop(b_.index(0), k_, b_.index(1), {zero}, [&](Value k, const std::vector<Value>& sums) {
     Value l = load(left, r0, k, {rows, 1}, {left.row, left.depth}, {row_limit, no_value});
     Value r = load(right, c0, k, {1, width}, {right.depth, right.row}, {no_value, column_limit});
@@ -99,14 +100,18 @@ void DotLowering::inner_form() {
   tiles(bm, bn, m0, n0);
   Value m_limit = b_.sub(m_, m0), n_left = b_.sub(n_, n0);
   Value full = b_.mul(b_.scalar(ScalarOp::floordiv, {k_, b_.index(lanes)}), b_.index(lanes));
-  std::vector<Value> sums(static_cast<size_t>(bn), b_.real(t_, 0, {bm, lanes}));
+  // With few rows the product is as fast as B comes in: the next program's part of it is asked for.
+  const bool few_rows = d_.m <= 8 && bb_.row * bn * d_.b.size <= 64 << 10;
+  std::vector<Value> sums(static_cast<size_t>(bn), nothing({bm, lanes}));
   auto step = [&](Value k, const std::vector<Value>& carried, Value limit) {
     Value a = load(a_, m0, k, {bm, lanes}, {a_.row, 1}, {m_limit, limit});
     std::vector<Value> next;
     for (int64_t j = 0; j < bn; ++j) {
       Value n = b_.min(b_.add(n0, b_.index(j)), b_.sub(n_, b_.index(1)));  // past the end: the last column again, never stored
+      if (few_rows && limit == no_value) b_.prefetch(bb_.ref, b_.add(b_.add(bb_.base, b_.mul(b_.add(n, b_.index(bn)), b_.index(bb_.row))), k), lanes);
       Value v = b_.broadcast(load(bb_, n, k, {1, lanes}, {bb_.row, 1}, {no_value, limit}), {bm, lanes});
-      next.push_back(b_.scalar(ScalarOp::fma, {a, v, carried[static_cast<size_t>(j)]}));
+      const Value sum = carried[static_cast<size_t>(j)];
+      next.push_back(t_ == int32 ? b_.add(b_.mul(a, v), sum) : b_.scalar(ScalarOp::fma, {a, v, sum}));
     }
     return next;
   };
@@ -126,7 +131,7 @@ Lowered DotLowering::run() {
   a_ = {emit_.param(plan_.a, false), d_.a, no_value, d_.a_m, d_.a_k};
   bb_ = {emit_.param(plan_.b, false), d_.b, no_value, d_.b_n, d_.b_k};
   if (d_.bias) emit_.param(plan_.bias, false);
-  t_ = d_.c == float64 ? float64 : float32;
+  t_ = d_.c == float64 || d_.c == int32 ? d_.c : float32;
   auto dims = plan_.extents.end();
   m_ = emit_.extent(dims[-3]);
   n_ = emit_.extent(dims[-2]);

@@ -61,6 +61,11 @@ void DotLowering::blocks_form(bool exchanged) {
   const Value rows_left = b_.min(b_.sub(exchanged ? n_ : m_, r0), b_.index(block_rows));
   const Value columns_left = b_.min(b_.sub(exchanged ? m_ : n_, c0), b_.index(block_columns));
   const bool one_piece = depth >= d_.k;
+  const Dim& row_dim = *(plan_.extents.end() - (exchanged ? 2 : 3));
+  const Dim& column_dim = *(plan_.extents.end() - (exchanged ? 3 : 2));
+  const bool even_columns = column_dim.is_static() && columns % width == 0, even_rows = row_dim.is_static() && rows % height == 0;
+  auto columns_from = [&](Value j) { return even_columns ? no_value : b_.sub(columns_left, j); };
+  auto rows_from = [&](Value i) { return even_rows ? no_value : b_.sub(rows_left, i); };
 
   const kernel::Ref packed_right = b_.local(t_, depth * block_columns), packed_left = b_.local(t_, depth * pitch);
   const kernel::Ref sums = one_piece ? -1 : b_.local(t_, block_rows * block_columns);
@@ -76,19 +81,21 @@ void DotLowering::blocks_form(bool exchanged) {
   auto pack_right = [&](Value k0, Value steps) {
     const int64_t at_once = right.depth == 1 && right.row != 1 ? lanes : 1;
     each(zero, steps, at_once, [&](Value k) {
+      const Value limit = at_once == 1 ? no_value : b_.sub(steps, k);
       each(zero, columns_left, width, [&](Value j) {
-        Value v = load(right, b_.add(c0, j), b_.add(k0, k), {at_once, width}, {right.depth, right.row}, {b_.sub(steps, k), b_.sub(columns_left, j)});
-        b_.store(packed_right, v, b_.add(b_.mul(j, b_.index(depth)), b_.mul(k, b_.index(width))), {width, 1}, {b_.sub(steps, k), no_value});
+        Value v = load(right, b_.add(c0, j), b_.add(k0, k), {at_once, width}, {right.depth, right.row}, {limit, columns_from(j)});
+        b_.store(packed_right, v, b_.add(b_.mul(j, b_.index(depth)), b_.mul(k, b_.index(width))), {width, 1}, {limit, no_value});
       });
     });
   };
   // A panel of the left side is [k][pitch], of which `height` are used.
   auto pack_left = [&](Value i, Value k0, Value steps) {
     const int64_t at_once = left.depth == 1 && left.row != 1 ? lanes : 1;
-    const Value exist = b_.min(b_.sub(rows_left, i), b_.index(height));
+    const Value exist = even_rows ? b_.index(height) : b_.min(b_.sub(rows_left, i), b_.index(height));
     each(zero, steps, at_once, [&](Value k) {
-      Value v = load(left, b_.add(r0, i), b_.add(k0, k), {at_once, pitch}, {left.depth, left.row}, {b_.sub(steps, k), exist});
-      b_.store(packed_left, v, b_.mul(k, b_.index(pitch)), {pitch, 1}, {b_.sub(steps, k), no_value});
+      const Value limit = at_once == 1 ? no_value : b_.sub(steps, k);
+      Value v = load(left, b_.add(r0, i), b_.add(k0, k), {at_once, pitch}, {left.depth, left.row}, {limit, exist});
+      b_.store(packed_left, v, b_.mul(k, b_.index(pitch)), {pitch, 1}, {limit, no_value});
     });
   };
   auto update = [&](Value j, Value from, Value to, int64_t step, Value c) {
@@ -101,7 +108,7 @@ void DotLowering::blocks_form(bool exchanged) {
   };
   auto tile = [&](Value i, Value j, Value steps, bool last) {
     const Value place = b_.add(b_.mul(i, b_.index(block_columns)), j);
-    Value c = one_piece ? b_.real(t_, 0, {height, width}) : b_.load(sums, place, {height, width}, {block_columns, 1});
+    Value c = one_piece ? nothing({height, width}) : b_.load(sums, place, {height, width}, {block_columns, 1});
     const Value whole = b_.mul(b_.scalar(ScalarOp::floordiv, {steps, b_.index(unroll)}), b_.index(unroll));
     c = update(j, zero, whole, unroll, c);
     int64_t known_steps = 0, known_whole = 0;
@@ -109,7 +116,7 @@ void DotLowering::blocks_form(bool exchanged) {
     if (!last) return b_.store(sums, c, place, {block_columns, 1});
     const std::vector<int64_t> strides = exchanged ? std::vector<int64_t>{d_.c_n, d_.c_m} : std::vector<int64_t>{d_.c_m, d_.c_n};
     const Value row = b_.add(r0, i), column = b_.add(c0, j);
-    store(c, exchanged ? column : row, exchanged ? row : column, strides, {b_.sub(rows_left, i), b_.sub(columns_left, j)}, exchanged);
+    store(c, exchanged ? column : row, exchanged ? row : column, strides, {rows_from(i), columns_from(j)}, exchanged);
   };
   auto piece = [&](Value k0, Value steps, bool last) {  // the last one stores C
     pack_right(k0, steps);
@@ -122,7 +129,7 @@ void DotLowering::blocks_form(bool exchanged) {
   if (one_piece) return piece(zero, k_, true);
   each(zero, rows_left, height, [&](Value i) {
     each(zero, columns_left, width,
-         [&](Value j) { b_.store(sums, b_.real(t_, 0, {height, width}), b_.add(b_.mul(i, b_.index(block_columns)), j), {block_columns, 1}); });
+         [&](Value j) { b_.store(sums, nothing({height, width}), b_.add(b_.mul(i, b_.index(block_columns)), j), {block_columns, 1}); });
   });
   const Value step = b_.index(depth), pieces = b_.scalar(ScalarOp::floordiv, {b_.add(k_, b_.index(depth - 1)), step});
   const Value last = b_.mul(b_.sub(pieces, b_.index(1)), step);

@@ -31,7 +31,8 @@ struct Across {
 
 class TransposedLowering {
  public:
-  TransposedLowering(const LowerContext& cx, Group& group) : cx_(cx), group_(group), emit_(cx, group, "transposed_" + std::to_string(group.roots.back().node)) {}
+  TransposedLowering(const LowerContext& cx, Group& group)
+      : cx_(cx), group_(group), emit_(cx, group, "transposed_" + std::to_string(group.roots.back().node)) {}
 
   std::optional<Lowered> run();
 

@@ -263,7 +263,7 @@ Value dot(const Value& a, const Value& b, std::vector<int64_t> a_contract, std::
   attrs.axes2 = std::move(b_contract);
   attrs.batch = std::move(a_batch);
   attrs.batch2 = std::move(b_batch);
-  attrs.dtype = a.dtype();
+  attrs.dtype = a.dtype() == int8 || a.dtype() == uint8 ? int32 : a.dtype();
   return make(Op::dot, {a, b}, std::move(attrs));
 }
 

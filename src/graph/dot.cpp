@@ -52,8 +52,13 @@ std::vector<Shape> dot_shape(const Attrs& attrs, TypeSpan in) {
 }
 
 std::vector<Dtype> dot_dtype(const Attrs& attrs, TypeSpan in) {
+  const auto byte = [](Dtype t) { return t == int8 || t == uint8; };
+  if (byte(in[0].dtype) && byte(in[1].dtype)) {
+    if (attrs.dtype != int32) throw_invalid("dot", fmt::format("products of 8-bit integers are summed in int32, not {}", dtype_name(attrs.dtype)));
+    return {attrs.dtype};
+  }
   if (!is_float(in[0].dtype) || in[0].dtype != in[1].dtype)
-    throw_invalid("dot", "needs two floating arrays of one dtype, got " + list(in) + ": cast them first");
+    throw_invalid("dot", "needs two floating arrays of one dtype, or two of 8-bit integers, got " + list(in) + ": cast them first");
   if (!is_float(attrs.dtype)) throw_invalid("dot", fmt::format("the result must be floating, not {}", dtype_name(attrs.dtype)));
   return {attrs.dtype};
 }
@@ -181,7 +186,7 @@ std::vector<HostTensor> dot_reference(const Attrs& at, std::span<const HostTenso
       for (size_t c = 0; c < contracted.size(); ++c) ia[static_cast<size_t>(at.axes[c])] = ib[static_cast<size_t>(at.axes2[c])] = contracted[c];
       total += in[0].data[static_cast<size_t>(position(a_shape, ia))].real() * in[1].data[static_cast<size_t>(position(b_shape, ib))].real();
     });
-    result.data[static_cast<size_t>(where)] = kernel::round_to(Number::of_real(total), at.dtype);
+    result.data[static_cast<size_t>(where)] = kernel::round_to(is_float(at.dtype) ? Number::of_real(total) : Number::of_int(static_cast<int64_t>(total)), at.dtype);
   });
   return {result};
 }

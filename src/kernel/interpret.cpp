@@ -151,6 +151,10 @@ class Interpreter {
     const bool wide = inst.type.dtype == float64;
     const size_t columns = static_cast<size_t>(inst.type.dims[1]), depth = static_cast<size_t>(type(inst.args[0]).dims[1]);
     for (size_t k = 0; k < c.size(); ++k) {
+      if (inst.type.dtype == int32) {
+        for (size_t d = 0; d < depth; ++d) c[k] = round_to(Number::of_int(c[k].i + a[k / columns * depth + d].i * b[d * columns + k % columns].i), int32);
+        continue;
+      }
       double sum = c[k].f;
       for (size_t d = 0; d < depth; ++d) {
         const double x = a[k / columns * depth + d].f, y = b[d * columns + k % columns].f;

@@ -122,7 +122,7 @@ void Rules::reduce() {
 void Rules::dot() {
   if (!args(3)) return;
   const Type &a = arg(0), &b = arg(1), &c = arg(2);
-  require(is_float(c.dtype) && a.dtype == c.dtype && b.dtype == c.dtype, "the operands have one floating dtype");
+  require((is_float(c.dtype) || c.dtype == int32) && a.dtype == c.dtype && b.dtype == c.dtype, "the operands have one dtype, floating or int32");
   if (!require(a.rank() == 2 && b.rank() == 2 && c.rank() == 2, "the operands have two axes")) return;
   require(a.dims[0] == c.dims[0] && b.dims[1] == c.dims[1] && a.dims[1] == b.dims[0], "the shapes are not [m,k] [k,n] [m,n]");
   require(inst.type == c, "the result's type is not the accumulator's");

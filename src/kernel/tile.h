@@ -55,8 +55,8 @@ enum class Op : uint8_t {
   reduce,       // along `axis`, by `reducer`; a fixed tree: the upper half of the axis is combined onto the lower until one is left
                 // (extent a power of two; `verify` refuses others), so that every target gives the same bits. The axis goes: [m,n] → [m] or [n],
                 // [n] → scalar. float16 and bfloat16 are reduced in float32 and rounded once, at the end
-  dot,          // a [m,k], b [k,n], c [m,n] → c + a·b; k ascending, one fma each: c = fma(a[:,k], b[k,:], c); float16 and bfloat16
-                // accumulate in float32 and are rounded once, at the end
+  dot,          // a [m,k], b [k,n], c [m,n] → c + a·b; k ascending, one fma each: c = fma(a[:,k], b[k,:], c), in int32 a product and a sum;
+                // float16 and bfloat16 accumulate in float32 and are rounded once, at the end
   load,         // offset (int64 scalar), a limit for each tile axis (int64 scalar or no_value) → tile
   store,        // value, offset, limits
   gather,       // index (int64 tile), mask (bool tile or no_value) → tile of the index's shape

@@ -131,8 +131,8 @@ TEST_CASE("maps that read across the lines of an operand") {
     const Value column = cast(broadcast(expand_dims(w, {1}), {batch, u, v}), float32);
     const Graph g{{x, y, z, w}, {across + across, cast(across, float32) * y + cast_across * column}};
     CHECK(build({g, {}, {}}, target::cpu())->print("kernels").find("@transposed") != std::string::npos);
-    const std::string error = disagreement(g, {random_floats(engine, {batch, v, u}, dtype), random_floats(engine, {batch, u, v}), random_floats(engine, {v, u}, float64),
-                                               random_floats(engine, {u}, dtype)});
+    const std::string error = disagreement(g, {random_floats(engine, {batch, v, u}, dtype), random_floats(engine, {batch, u, v}),
+                                               random_floats(engine, {v, u}, float64), random_floats(engine, {u}, dtype)});
     CHECK_MESSAGE(error.empty(), error);
   }
 }
@@ -181,7 +181,8 @@ TEST_CASE("attention of any size, with and without masks") {
 TEST_CASE("large dots go through packed blocks, in every layout") {
   std::mt19937_64 engine(9);
   for (int round = 0; round < 8; ++round) {
-    const int64_t m = round == 0 ? 300 : 60 + size(engine, 60), n = round == 1 ? 560 : 90 + size(engine, 60), k = round % 2 ? 300 + size(engine, 20) : 180 + size(engine, 70);
+    const int64_t m = round == 0 ? 300 : 60 + size(engine, 60), n = round == 1 ? 560 : 90 + size(engine, 60);
+    const int64_t k = round % 2 ? 300 + size(engine, 20) : 180 + size(engine, 70);
     const bool ta = round & 1, tb = round & 2, turned = round & 4;
     const Shape sa = ta ? Shape{k, m} : Shape{m, k}, sb = tb ? Shape{n, k} : Shape{k, n};
     const Dtype dtype = round == 5 ? bfloat16 : float32;
@@ -196,6 +197,33 @@ TEST_CASE("large dots go through packed blocks, in every layout") {
     const std::string error = disagreement(g, {random_floats(engine, sa, dtype), random_floats(engine, sb, dtype), random_floats(engine, {n}, dtype)});
     CHECK_MESSAGE(error.empty(), error);
   }
+}
+
+TEST_CASE("dots of 8-bit integers are exact, by the library and by generated code") {
+  std::mt19937_64 engine(10);
+  for (int round = 0; round < 10; ++round) {
+    const int64_t m = size(engine, 40), n = size(engine, 60), k = size(engine, 90);
+    const bool tb = engine() % 2;
+    const Dtype left = round % 2 ? uint8 : int8;
+    const Shape sb = tb ? Shape{n, k} : Shape{k, n};
+    const Value a = parameter({{m, k}, left}), b = parameter({sb, int8});
+    const Graph g{{a, b}, {dot(a, b, {1}, {tb ? 1 : 0})}};
+    CHECK(g.outputs[0].dtype() == int32);
+    std::vector<HostTensor> inputs{{{{m, k}, left}, {}}, {{sb, int8}, {}}};
+    for (HostTensor& t : inputs)
+      for (int64_t i = num_elements(t.type.shape); i > 0; --i)
+        t.data.push_back(kernel::round_to(Number::of_int(static_cast<int64_t>(engine() % 256)), t.type.dtype));
+    const auto expected = evaluate_reference(g, inputs);
+    for (bool libraries : {false, true}) {
+      Policy policy;
+      policy.libraries = libraries;
+      const std::string wrong = difference(compile_and_run(g, inputs, {}, policy).outputs[0], expected[0], 0);
+      CHECK_MESSAGE(wrong.empty(), wrong);
+    }
+    const std::string error = disagreement(g, inputs);
+    CHECK_MESSAGE(error.empty(), error);
+  }
+  CHECK_THROWS_WITH_AS(dot(parameter({{4, 4}, int8}), parameter({{4, 4}, float32}), {1}, {0}), doctest::Contains("8-bit integers"), std::invalid_argument);
 }
 
 TEST_CASE("every row of the table") {

@@ -142,3 +142,28 @@ TEST_CASE("every reducer along every axis") {
       agree(make_case(b.finish(), {1024, 1024}, {}, 2));
     }
 }
+
+TEST_CASE("rows are rounded to bfloat16 alike with and without subnormal numbers among them") {
+  for (const float scale : {1.0f, 0x1p-126f, 0x1p-130f}) {
+    Builder b("narrow");
+    const Ref x = b.param("x", float32, false), y = b.param("y", bfloat16, true);
+    const Value at = b.mul(b.program_id(), b.index(64));
+    b.store(y, b.cast(b.load(x, at, {64}, {1}), bfloat16), at, {1});
+    RandomCase c = make_case(b.finish(), {512, 512}, {}, 8);
+    std::mt19937_64 random(11);
+    for (int64_t k = 128; k < 512; ++k)
+      write_element(c.buffers[0].data(), float32, k, Number::of_real(static_cast<float>(std::normal_distribution<double>(0, 2)(random)) * scale));
+    agree(c);
+  }
+}
+
+TEST_CASE("integer division of any operands, on lanes") {
+  for (Dtype t : {uint8, uint16, uint32, int8, int16, int32})
+    for (const ScalarOp op : {ScalarOp::floordiv, ScalarOp::mod}) {
+      Builder b("division");
+      const Ref x = b.param("x", t, false), d = b.param("d", t, false), y = b.param("y", t, true);
+      const Value at = b.mul(b.program_id(), b.index(16));
+      b.store(y, b.scalar(op, {b.load(x, at, {16}, {1}), b.load(d, at, {16}, {1})}), at, {1});
+      agree(make_case(b.finish(), {8192, 8192, 8192}, {}, 512, 12));
+    }
+}

@@ -411,6 +411,10 @@ class Using(unittest.TestCase):
             self.assertRegex(out, rf"(?m)^{word} ")
         self.assertIn("passed", out)
 
+    def test_instruction_set(self):
+        self.assertRegex(weft("doctor", "--isa", "generic").out, r"code generator +cpu-\d+ \S+ generic")
+        self.refused(2, "native, avx512, avx2, generic", "doctor", "--isa", "mmx")
+
     def test_bench(self):
         for name in weft("bench", "list").out.splitlines():
             self.assertRegex(name, r"^[a-z0-9_-]+ +\S")

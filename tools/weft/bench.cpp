@@ -151,6 +151,7 @@ constexpr Bench benches[] = {
     {"gelu", "gelu(1.5 x + 2) / 2 over the same", gelu_chain},
     {"compile", "tracing and compiling a GPT's training step, without code generation", compile_times},
     {"memory", "operators over a 4096 x 4096 array against the copy bandwidth of the same run", bench_memory},
+    {"dot", "products by generated code and by the library in turn", bench_dot},
     {"matmul", "products of square matrices of 512, 1024 and 2048", matmuls},
 };
 
@@ -167,7 +168,7 @@ int bench(const BenchOptions& o) {
     throw UsageError(fmt::format("there is no benchmark '{}'{}", o.name,
                                  near.empty() ? fmt::format("; known are {}", fmt::join(known, ", ")) : "; did you mean " + near + "?"));
   }
-  apply_machine_options(o.threads, o.no_libraries);
+  apply_machine_options(o.threads, o.no_libraries, o.isa);
   if (o.cpu_time && runtime::num_threads() != 1) throw UsageError("--cpu-time counts one thread: give --threads 1 with it");
   found->run(o);
   return 0;
@@ -186,7 +187,7 @@ Command bench_command() {
       .defaults_to("depends on the benchmark");
   set.add("dtype", "TYPE", &options->dtype, "f32 or bf16").one_of({"f32", "bf16"});
   set.add("cpu-time", "", &options->cpu_time, "processor time instead of the clock's, with --threads 1: for machines that are busy");
-  add_machine_options(set, options->threads, options->no_libraries);
+  add_machine_options(set, options->threads, options->no_libraries, options->isa);
   return {"bench", "Measures speed", "weft bench nanogpt-cpu --json --threads 2", set, [options](OptionSet&) { return bench(*options); }};
 }
 

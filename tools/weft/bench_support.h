@@ -15,7 +15,7 @@
 namespace weft::tool {
 
 struct BenchOptions {
-  std::string name, dtype = "f32";
+  std::string name, dtype = "f32", isa = "native";
   int64_t reps = 0, threads = 0;
   bool json = false, no_libraries = false, profile = false, cpu_time = false;
 };
@@ -73,5 +73,6 @@ inline double median_of(int64_t reps, const std::function<void()>& f, bool cpu_t
 inline int64_t reps_of(const BenchOptions& o, int64_t usual) { return o.reps > 0 ? o.reps : usual; }
 
 void bench_memory(const BenchOptions& o);
+void bench_dot(const BenchOptions& o);
 
 }  // namespace weft::tool

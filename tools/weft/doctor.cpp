@@ -96,8 +96,8 @@ std::string self_test() {
   }
 }
 
-int doctor(int64_t threads, bool no_libraries) {
-  apply_machine_options(threads, no_libraries);
+int doctor(int64_t threads, bool no_libraries, const std::string& isa) {
+  apply_machine_options(threads, no_libraries, isa);
   row("weft", WEFT_VERSION);
 #ifdef __clang__
   row("compiler", "clang " __clang_version__);
@@ -129,12 +129,13 @@ Command doctor_command() {
   struct Options {
     int64_t threads = 0;
     bool no_libraries = false;
+    std::string isa = "native";
   };
   auto options = std::make_shared<Options>();
   OptionSet set;
-  add_machine_options(set, options->threads, options->no_libraries);
+  add_machine_options(set, options->threads, options->no_libraries, options->isa);
   return {"doctor", "Shows what this machine and this build offer", "", set,
-          [options](OptionSet&) { return doctor(options->threads, options->no_libraries); }};
+          [options](OptionSet&) { return doctor(options->threads, options->no_libraries, options->isa); }};
 }
 
 }  // namespace weft::tool

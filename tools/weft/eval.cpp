@@ -19,6 +19,7 @@ struct EvalOptions {
   std::string folder, data, split = "all";
   int64_t batch = 12, threads = 0;
   bool json = false, no_libraries = false;
+  std::string isa = "native";
 };
 
 OptionSet eval_option_set(EvalOptions& o) {
@@ -28,7 +29,7 @@ OptionSet eval_option_set(EvalOptions& o) {
   set.add("split", "PART", &o.split, "all of it, or val: the last tenth, which training leaves out").one_of({"all", "val"});
   set.add("batch", "N", &o.batch, "sequences at a time").range(1, 1 << 20);
   set.add("json", "", &o.json, "one JSON object on stdout");
-  add_machine_options(set, o.threads, o.no_libraries);
+  add_machine_options(set, o.threads, o.no_libraries, o.isa);
   return set;
 }
 
@@ -41,7 +42,7 @@ int64_t characters(const text::Tokenizer& tokenizer, const data::TokenDataset& t
 }
 
 int evaluate(const EvalOptions& o) {
-  apply_machine_options(o.threads, o.no_libraries);
+  apply_machine_options(o.threads, o.no_libraries, o.isa);
   SavedModel saved(load_checkpoint(o.folder));
   const std::string text = read_text(o.data);
   const auto ids = encode_file(saved.tokenizer(), text, o.data);

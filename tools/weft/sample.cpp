@@ -21,6 +21,7 @@ struct SampleOptions {
   int64_t tokens = 500, top_k = 0, seed = 1337, threads = 0;
   double temperature = 0.8, top_p = 1;
   bool stats = false, no_libraries = false;
+  std::string isa = "native";
 };
 
 OptionSet sample_option_set(SampleOptions& o) {
@@ -33,7 +34,7 @@ OptionSet sample_option_set(SampleOptions& o) {
   set.add("top-p", "X", &o.top_p, "only the likeliest that together reach p").above(0).range(0, 1);
   set.add("seed", "N", &o.seed, "of the draws").range(0, 9e15);
   set.add("stats", "", &o.stats, "afterwards, on stderr: programs built and tokens a second");
-  add_machine_options(set, o.threads, o.no_libraries);
+  add_machine_options(set, o.threads, o.no_libraries, o.isa);
   return set;
 }
 
@@ -61,7 +62,7 @@ std::vector<int32_t> encode_prompt(const text::Tokenizer& tokenizer, const Sampl
 }
 
 int sample(const SampleOptions& o, const OptionSet& set) {
-  apply_machine_options(o.threads, o.no_libraries);
+  apply_machine_options(o.threads, o.no_libraries, o.isa);
   SavedModel saved(load_checkpoint(o.folder));
   const auto prompt = encode_prompt(saved.tokenizer(), o, set.given("prompt"));
   models::GptDecoder decoder(saved.model());

@@ -24,6 +24,7 @@ struct TrainOptions {
   int64_t seed = 1337;
   int64_t threads = 0;  // 0: as many as the process may use
   bool no_libraries = false;
+  std::string isa = "native";
 
   // Not part of the run itself.
   std::string out, resume, config;
@@ -39,9 +40,9 @@ void complete(TrainOptions& options, const OptionSet& given);
 models::GptConfig model_config(const TrainOptions& options, int32_t vocab);
 Dtype compute_dtype(const std::string& name);  // "f32", "bf16"
 
-/// Sets the process up as asked: threads (0: leave them), libraries.
-void apply_machine_options(int64_t threads, bool no_libraries);
-/// Adds --threads and --no-libraries, for the commands that compute.
-void add_machine_options(OptionSet& set, int64_t& threads, bool& no_libraries);
+/// Sets the process up as asked: threads (0: leave them), libraries, instruction set.
+void apply_machine_options(int64_t threads, bool no_libraries, const std::string& isa);
+/// Adds --threads, --no-libraries and --isa, for the commands that compute.
+void add_machine_options(OptionSet& set, int64_t& threads, bool& no_libraries, std::string& isa);
 
 }  // namespace weft::tool

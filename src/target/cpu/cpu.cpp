@@ -20,7 +20,7 @@ namespace weft::target {
 namespace {
 
 // To be raised with every change to the renderer, the passes or kernel/expand that changes code: old objects on disk then go unused.
-constexpr int generator_version = 2;
+constexpr int generator_version = 3;
 
 // Below this estimate of operations and bytes a launch costs less than waking the team.
 constexpr double least_parallel_work = 50e3;
@@ -147,8 +147,38 @@ std::shared_ptr<const LibraryCall> CpuTarget::library(const kernel::DotDesc& des
 
 std::shared_ptr<const LibraryCall> CpuTarget::call(const kernel::CallDesc& desc) { return cpu_call(desc); }
 
+namespace {
+
+struct Choice {
+  std::mutex mutex;
+  std::string isa = "native";
+  bool used = false;
+};
+Choice& choice() {
+  static auto* const value = new Choice;
+  return *value;
+}
+
+CpuTarget* make_chosen() {
+  const std::lock_guard lock(choice().mutex);
+  choice().used = true;
+  return new CpuTarget({choice().isa, true});
+}
+
+}  // namespace
+
+void set_cpu_isa(const std::string& isa) {
+  initialise_llvm();
+  resolve({isa, true});
+  const std::lock_guard lock(choice().mutex);
+  if (isa == choice().isa) return;
+  if (choice().used) throw_invalid("cpu target", "code for " + choice().isa + " is in use already; choose the instruction set before anything is computed");
+  limit_onednn(isa);
+  choice().isa = isa;
+}
+
 Target& cpu() {
-  static CpuTarget* const target = new CpuTarget;  // never destroyed: executables may outlive every static
+  static CpuTarget* const target = make_chosen();  // never destroyed: executables may outlive every static
   return *target;
 }
 

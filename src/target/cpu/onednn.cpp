@@ -7,7 +7,15 @@
 
 namespace weft::target {
 std::shared_ptr<const LibraryCall> onednn_dot(const kernel::DotDesc&) { return nullptr; }
+void limit_onednn(const std::string& isa) {
+  if (isa == "native") return;
+  const auto most = isa == "generic" ? dnnl::cpu_isa::sse41 : isa == "avx2" ? dnnl::cpu_isa::avx2 : dnnl::cpu_isa::avx512_core;
+  if (dnnl::set_max_cpu_isa(most) != dnnl::status::success)
+    throw_failure("cpu target", "oneDNN has been used already; set the instruction set before anything is computed");
+}
+
 std::string onednn_version() { return ""; }
+void limit_onednn(const std::string&) {}
 }  // namespace weft::target
 
 #else
@@ -150,7 +158,12 @@ std::optional<Form> form_of(kernel::DotDesc d) {
 // --- primitives ---
 
 memory::data_type type_of(Dtype t) {
-  return t == bfloat16 ? memory::data_type::bf16 : memory::data_type::f32;
+  if (t == bfloat16) return memory::data_type::bf16;
+  if (t == float16) return memory::data_type::f16;
+  if (t == int8) return memory::data_type::s8;
+  if (t == uint8) return memory::data_type::u8;
+  if (t == int32) return memory::data_type::s32;
+  return memory::data_type::f32;
 }
 
 const dnnl::engine& cpu_engine() {
@@ -417,7 +430,9 @@ class OnednnDot final : public LibraryCall {
 
 bool dtypes_fit(const kernel::DotDesc& d) {
   if (d.a == float32 && d.b == float32) return d.c == float32;
-  return d.a == bfloat16 && d.b == bfloat16 && (d.c == bfloat16 || d.c == float32);
+  if (d.b == int8) return (d.a == int8 || d.a == uint8) && d.c == int32 && !d.bias && !d.residual;
+  const bool low = d.a == bfloat16 || d.a == float16;
+  return low && d.b == d.a && (d.c == d.a || d.c == float32);
 }
 
 }  // namespace

@@ -3,7 +3,7 @@
 // null.
 //
 // The rule: oneDNN takes a product when
-//   - the dtypes are f32·f32→f32, bf16·bf16→bf16 or bf16·bf16→f32;
+//   - the dtypes are f32·f32→f32; bf16·bf16 or f16·f16 → the same or f32, summed in f32; s8·s8 or u8·s8 → s32 (without bias);
 //   - batch·m·n·k >= onednn_min_work: a call costs about 0.7 µs before the first product, generated code
 //   about 0.05 µs;
 //   - one of the last two strides of A and of B is 1, and C's rows, or its columns, are contiguous (columns:
@@ -27,5 +27,7 @@ inline constexpr double onednn_min_work = 32.0 * 32.0 * 32.0;
 std::shared_ptr<const LibraryCall> onednn_dot(const kernel::DotDesc& desc);
 /// "2.6.3", or "" where built without it.
 std::string onednn_version();
+/// No code of oneDNN's for more than "generic", "avx2" or "avx512"; "native": no limit. Throws where it has been used already.
+void limit_onednn(const std::string& isa);
 
 }  // namespace weft::target

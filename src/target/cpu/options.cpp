@@ -39,7 +39,11 @@ Isa with_vectors(std::string name, std::string cpu, std::string features, bool a
 Isa resolve(const CpuOptions& options) {
   const std::string host = take(LLVMGetHostCPUFeatures());
   const bool avx2 = has_avx2(host), avx512 = has_avx512(host);
-  if (options.isa == "native") return with_vectors("native", take(LLVMGetHostCPUName()), host, avx2, avx512);
+  if (options.isa == "native") {
+    Isa isa = with_vectors("native", take(LLVMGetHostCPUName()), host, avx2, avx512);
+    isa.bf16 = avx512 && has(host, "avx512bf16");
+    return isa;
+  }
 #if defined(__x86_64__)
   const char* baseline = "x86-64";
 #else

@@ -19,8 +19,13 @@ struct Isa {
   bool gathers = false;   // vector gathers of 4- and 8-byte elements
   bool scatters = false;  // vector scatters of the same
   bool half = false;      // conversion between float16 and float32 in hardware
+  bool bf16 = false;      // conversion from float32 to bfloat16 in hardware
   bool range = false;     // vrangeps: one instruction for the order of ±0 in max and min
 };
+
+/// The instruction set of this process's CPU target and of the libraries it calls: once, before anything is computed. Sums in generated code are as wide as
+/// vectors are, so results of different sets differ in rounding. Throws std::invalid_argument where `resolve` would, or where the target is in use with another.
+void set_cpu_isa(const std::string& isa);
 
 /// Throws std::invalid_argument for an unknown name, or one that this processor cannot run.
 Isa resolve(const CpuOptions& options);

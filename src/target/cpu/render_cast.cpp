@@ -43,12 +43,8 @@ IrValue Renderer::widen(IrValue v, Dtype from) {
 IrValue Renderer::narrow(IrValue v, Dtype to) {
   const IrValue x = ir_.bits(v, ir_.i32);
   auto k = [&](int64_t value) { return ir_.same(x, value); };
-  if (to == bfloat16) {
-    const IrValue odd = ir_.bit_and(ir_.lshr(x, 16), k(1));
-    const IrValue rounded = ir_.lshr(ir_.add(ir_.add(x, k(0x7fff)), odd), 16);
-    const IrValue quiet = ir_.bit_or(ir_.lshr(x, 16), k(0x40));
-    return ir_.trunc(ir_.select(ir_.compare(LLVMRealUNO, v, v), quiet, rounded), ir_.i16);
-  }
+  if (to == bfloat16 && isa_.bf16 && ir_.lanes(v) % 32 == 0) return narrow_in_hardware(v);
+  if (to == bfloat16) return narrow_to_bf16(v);
   if (isa_.half) return ir_.bits(LLVMBuildFPTrunc(ir_.b, v, ir_.like(v, ir_.f16), ""), ir_.i16);
   const IrValue sign = ir_.bit_and(ir_.lshr(x, 16), k(0x8000)), size = ir_.bit_and(x, k(0x7fffffff));
   const IrValue odd = ir_.bit_and(ir_.lshr(size, 13), k(1));
@@ -60,6 +56,47 @@ IrValue Renderer::narrow(IrValue v, Dtype to) {
   const IrValue nan = ir_.compare(LLVMIntUGT, size, k(0x7f800000)), large = ir_.compare(LLVMIntUGE, size, k(0x47800000));
   const IrValue value = ir_.select(nan, k(0x7e00), ir_.select(large, k(0x7c00), finite));
   return ir_.trunc(ir_.bit_or(sign, value), ir_.i16);
+}
+
+
+IrValue Renderer::narrow_to_bf16(IrValue v) {
+  const IrValue x = ir_.bits(v, ir_.i32);
+  auto k = [&](int64_t value) { return ir_.same(x, value); };
+  const IrValue odd = ir_.bit_and(ir_.lshr(x, 16), k(1));
+  const IrValue rounded = ir_.lshr(ir_.add(ir_.add(x, k(0x7fff)), odd), 16);
+  const IrValue quiet = ir_.bit_or(ir_.lshr(x, 16), k(0x40));
+  return ir_.trunc(ir_.select(ir_.compare(LLVMRealUNO, v, v), quiet, rounded), ir_.i16);
+}
+
+// The instruction takes subnormal numbers for zero: a tile that has any of them goes the long way.
+IrValue Renderer::narrow_in_hardware(IrValue v) {
+  const int64_t n = ir_.lanes(v);
+  IrValue tiny = nullptr;
+  std::vector<IrValue> parts;
+  constexpr int subnormal = 0x20;
+  for (int64_t at = 0; at < n; at += 32) {
+    const IrValue low = ir_.slice(v, at, 16), high = ir_.slice(v, at + 16, 16);
+    for (IrValue half : {low, high}) {
+      const IrValue is = ir_.intrinsic("llvm.x86.avx512.fpclass.ps.512", {}, {half, LLVMConstInt(ir_.i32, subnormal, 0)});
+      tiny = tiny ? ir_.bit_or(tiny, is) : is;
+    }
+    parts.push_back(LLVMBuildBitCast(ir_.b, ir_.intrinsic("llvm.x86.avx512bf16.cvtne2ps2bf16.512", {}, {high, low}), ir_.vec(ir_.i16, 32), ""));
+  }
+  const IrValue fast = ir_.join(parts);
+  const IrValue any = ir_.compare(LLVMIntNE, LLVMBuildBitCast(ir_.b, tiny, ir_.i16, ""), LLVMConstInt(ir_.i16, 0, 0));
+  const LLVMBasicBlockRef before = ir_.here(), slow = ir_.block("subnormal"), after = ir_.block("narrowed");
+  LLVMBuildCondBr(ir_.b, any, slow, after);
+  ir_.go(slow);
+  const IrValue exact = narrow_to_bf16(v);
+  const LLVMBasicBlockRef slow_end = ir_.here();
+  LLVMBuildBr(ir_.b, after);
+  LLVMMoveBasicBlockAfter(after, slow_end);
+  ir_.go(after);
+  const IrValue result = LLVMBuildPhi(ir_.b, LLVMTypeOf(fast), "");
+  IrValue values[] = {fast, exact};
+  LLVMBasicBlockRef blocks[] = {before, slow_end};
+  LLVMAddIncoming(result, values, blocks, 2);
+  return result;
 }
 
 IrValue Renderer::bitcast(IrValue v, Dtype, Dtype to) { return ir_.bits(v, element(to)); }

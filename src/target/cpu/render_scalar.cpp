@@ -155,17 +155,28 @@ IrValue Renderer::divide(bool remainder, bool sign, IrValue a, IrValue b) {
   const IrValue by_zero = ir_.compare(LLVMIntEQ, b, zero);
   if (!sign) {
     const IrValue d = ir_.select(by_zero, one, b);
-    const IrValue v = remainder ? LLVMBuildURem(ir_.b, a, d, "") : LLVMBuildUDiv(ir_.b, a, d, "");
-    return ir_.select(by_zero, zero, v);
+    const IrValue quotient = truncated_quotient(false, a, d);
+    return ir_.select(by_zero, zero, remainder ? ir_.sub(a, ir_.mul(quotient, d)) : quotient);
   }
   const IrValue by_minus_one = ir_.compare(LLVMIntEQ, b, ir_.same(a, -1));
   const IrValue d = ir_.select(ir_.bit_or(by_zero, by_minus_one), one, b);
-  const IrValue quotient = LLVMBuildSDiv(ir_.b, a, d, ""), rest = ir_.sub(a, ir_.mul(quotient, d));
+  const IrValue quotient = truncated_quotient(true, a, d), rest = ir_.sub(a, ir_.mul(quotient, d));
   const IrValue negative = ir_.compare(LLVMIntSLT, ir_.bit_xor(rest, d), zero);
   const IrValue low = ir_.bit_and(ir_.compare(LLVMIntNE, rest, zero), negative);  // truncation went up
   if (remainder) return ir_.select(low, ir_.add(rest, d), rest);                  // by ±1, and by 0 as 1: rest is 0
   const IrValue floored = ir_.select(low, ir_.sub(quotient, one), quotient);
   return ir_.select(by_zero, zero, ir_.select(by_minus_one, LLVMBuildNeg(ir_.b, a, ""), floored));
+}
+
+// Processors divide vectors of floating-point numbers only. In float64 the quotient of 32-bit integers (in float32 that of 16-bit ones) is within q · 2^-53 of
+// the true one, which, where it is no integer, lies at least 1/b from the next: truncation gives the same.
+IrValue Renderer::truncated_quotient(bool sign, IrValue a, IrValue b) {
+  const int width = static_cast<int>(LLVMGetIntTypeWidth(ir_.element(a)));
+  if (ir_.lanes(a) < 4 || width > 32) return sign ? LLVMBuildSDiv(ir_.b, a, b, "") : LLVMBuildUDiv(ir_.b, a, b, "");
+  const IrType real = ir_.like(a, width == 32 ? ir_.f64 : ir_.f32);
+  const auto widened = [&](IrValue v) { return sign ? LLVMBuildSIToFP(ir_.b, v, real, "") : LLVMBuildUIToFP(ir_.b, v, real, ""); };
+  const IrValue quotient = LLVMBuildFDiv(ir_.b, widened(a), widened(b), "");
+  return sign ? LLVMBuildFPToSI(ir_.b, quotient, LLVMTypeOf(a), "") : LLVMBuildFPToUI(ir_.b, quotient, LLVMTypeOf(a), "");
 }
 
 // By the width or more: nothing is left but the sign. (LLVM's own shifts are undefined there.)

@@ -120,7 +120,7 @@ void Renderer::dot(const Inst& inst) {
     for (size_t r = 0; r < m; ++r) {
       const IrValue one = scalars ? a[r * depth + k] : ir_.extract(a[r], static_cast<int64_t>(k));
       const std::array<IrValue, 3> args{ir_.splat(one, n), b[k], c[r]};
-      c[r] = apply(ScalarOp::fma, inst.type.dtype, args);
+      c[r] = inst.type.dtype == int32 ? ir_.add(ir_.mul(args[0], args[1]), c[r]) : apply(ScalarOp::fma, inst.type.dtype, args);
     }
   define(inst, std::move(c));
 }

@@ -42,6 +42,7 @@ class Renderer {
   IrValue extremum(bool greatest, IrValue a, IrValue b);
   IrValue bounded(bool greatest, IrValue x, IrValue k, double value);
   IrValue ordered(bool greatest, IrValue a, IrValue b);
+  IrValue truncated_quotient(bool sign, IrValue a, IrValue b);
   IrValue divide(bool remainder, bool sign, IrValue a, IrValue b);
   IrValue shift(kernel::ScalarOp op, bool sign, IrValue a, IrValue count);
   IrValue by_lane(const std::string& external, std::span<const IrValue> args);
@@ -50,6 +51,8 @@ class Renderer {
   IrValue convert(IrValue v, Dtype from, Dtype to);
   IrValue widen(IrValue bits, Dtype from);    // float16, bfloat16 → float32
   IrValue narrow(IrValue value, Dtype to);    // float32 → float16, bfloat16: nearest even, subnormals kept, NaN quiet
+  IrValue narrow_to_bf16(IrValue v);
+  IrValue narrow_in_hardware(IrValue v);
   IrValue bitcast(IrValue v, Dtype from, Dtype to);
 
   // render_tile.cpp

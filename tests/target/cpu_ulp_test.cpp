@@ -1,0 +1,42 @@
+// Generated code's functions of one float32 argument against the C library in double precision: every 4099th of all float32 values, within the bounds that
+// the scalar table states. bench/ulp.cpp goes through all of them.
+#include <bit>
+
+#include "kernel/ulp.h"
+#include "target/cpu_support.h"
+#include "kernel/expand_run.h"
+
+using namespace weft;
+using namespace weft::kernel;
+using namespace weft::test;
+
+TEST_CASE("functions keep the error that the table states, on every instruction set") {
+  std::vector<float> x;
+  for (uint64_t bits = 0; bits < uint64_t{1} << 32; bits += 4099) x.push_back(std::bit_cast<float>(static_cast<uint32_t>(bits)));
+  std::vector<float> y(x.size());
+  const int64_t n = static_cast<int64_t>(x.size());
+  for (int k = 0; k < static_cast<int>(ScalarOp::count_); ++k) {
+    const ScalarOp op = static_cast<ScalarOp>(k);
+    const ScalarInfo& row = info(op);
+    if (row.arity != 1 || !row.floats || row.result == ScalarResult::boolean) continue;
+    for (const char* isa : instruction_sets) {
+      target::CpuTarget* t = cpu_target(isa);
+      if (!t || (isa != instruction_sets[0] && k % 3 != 0)) continue;  // the other sets have the same arithmetic: a part of them will do
+      const Kernel code = scalar_kernel(op, float32);
+      const auto compiled = t->compile(std::span<const Kernel>(&code, 1));
+      void* buffers[] = {x.data(), y.data()};
+      const int64_t symbols[] = {n};
+      const target::Segment segment{buffers, symbols, (n + 255) / 256};
+      compiled[0]->run(std::span<const target::Segment>(&segment, 1), 0);
+      double worst = 0;
+      float at = 0;
+      for (size_t i = 0; i < x.size(); ++i) {
+        const Number argument = Number::of_real(x[i]);
+        const double error = ulp_error(y[i], reference(op, float64, &argument).real());
+        if (error > worst) worst = error, at = x[i];
+      }
+      // An exact operator rounds once.
+      CHECK_MESSAGE(worst <= std::max(row.ulp, 0.5), row.name, " on ", isa, ": ", worst, " ulp at ", at);
+    }
+  }
+}

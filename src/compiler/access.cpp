@@ -63,6 +63,15 @@ Access through_pad(ix::Context& cx, const IrNode& node, const Shape& from, std::
   return access;
 }
 
+/// The pair (window, element) is one place along the windowed axis.
+std::vector<Expr> through_window(const IrNode& node, std::span<const Expr> index) {
+  auto axis = static_cast<size_t>(node.attrs.axes[0]);
+  std::vector<Expr> result(index.begin(), index.end());
+  result[axis] = index[axis] * node.attrs.window[1] + index[axis + 1] * node.attrs.window[2];
+  result.erase(result.begin() + static_cast<std::ptrdiff_t>(axis) + 1);
+  return result;
+}
+
 }  // namespace
 
 Access push(ix::Context& cx, const Ir& ir, int movement, std::span<const Expr> index) {
@@ -87,6 +96,7 @@ Access push(ix::Context& cx, const Ir& ir, int movement, std::span<const Expr> i
       }
       return access;
     case Op::pad: return through_pad(cx, node, from, index);
+    case Op::window: access.index = through_window(node, index); return access;
     default: throw_internal("access", "not a movement node: " + print(ir, movement));
   }
 }

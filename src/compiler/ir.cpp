@@ -77,7 +77,7 @@ std::vector<std::vector<int>> users(const Ir& ir) {
 }
 
 bool is_movement(Op op) {
-  return op == Op::reshape || op == Op::permute || op == Op::broadcast || op == Op::slice || op == Op::pad || op == Op::concat ||
+  return op == Op::reshape || op == Op::permute || op == Op::broadcast || op == Op::slice || op == Op::pad || op == Op::concat || op == Op::window ||
          op == Op::stop_gradient;
 }
 
@@ -121,6 +121,7 @@ std::string print(const Ir& ir, int id) {
   list("low", node.attrs.low);
   list("high", node.attrs.high);
   if (is_call(node.op)) text += fmt::format(" {}({}) result {}", node.op == Op::call ? node.attrs.call : node.attrs.composite->name, fmt::join(node.attrs.integers, ","), node.output);
+  list("window", node.attrs.window);
   if (node.op == Op::constant) text += fmt::format(" {}", node.attrs.number.real());
   if (node.op == Op::fold) text += fmt::format(" {}", kernel::name(node.attrs.reducer));
   return text + " : " + graph::to_string(node.type);
@@ -164,7 +165,7 @@ void hash_list(Hasher& h, const std::vector<int64_t>& v) { h.number(v.size()).by
 }  // namespace
 
 void hash(Hasher& h, const graph::Attrs& a) {
-  for (const auto* list : {&a.axes, &a.axes2, &a.batch, &a.batch2, &a.start, &a.step, &a.low, &a.high}) hash_list(h, *list);
+  for (const auto* list : {&a.axes, &a.axes2, &a.batch, &a.batch2, &a.start, &a.step, &a.low, &a.high, &a.window}) hash_list(h, *list);
   hash_shape(h, a.shape);
   h.number(a.dtype.val).number(a.number.integral).number(a.number.i).number(a.number.f).number(a.reducer).number(a.mode);
   h.text(a.call);

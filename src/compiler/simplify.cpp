@@ -98,7 +98,7 @@ Digest Rebuilder::hash(const IrNode& node) {
   h.number(node.output);
   for (int input : node.inputs) h.number(input);
   const Attrs& a = node.attrs;
-  for (const auto* list : {&a.axes, &a.axes2, &a.batch, &a.batch2, &a.start, &a.step, &a.low, &a.high})
+  for (const auto* list : {&a.axes, &a.axes2, &a.batch, &a.batch2, &a.start, &a.step, &a.low, &a.high, &a.window})
     h.number(list->size()).bytes(list->data(), list->size() * sizeof(int64_t));
   for (const Dim& d : node.type.shape) h.number(d.bound()).number(reinterpret_cast<uintptr_t>(d.symbol()));
   for (const Dim& d : a.shape) h.number(d.bound());
@@ -154,6 +154,9 @@ Result merge_movement(Rebuilder& g, const IrNode& n) {
     }
     case Op::slice:
       if (same_shape && std::all_of(n.attrs.step.begin(), n.attrs.step.end(), [](int64_t s) { return s == 1; })) return x;
+      if (in.op == Op::broadcast && g[in.inputs[0]].type.shape.empty()) return g.broadcast_to(in.inputs[0], n.type.shape);
+      return {};
+    case Op::window:
       if (in.op == Op::broadcast && g[in.inputs[0]].type.shape.empty()) return g.broadcast_to(in.inputs[0], n.type.shape);
       return {};
     case Op::pad: return same_shape ? Result(x) : Result{};
@@ -239,6 +242,14 @@ Result empty_dot(Rebuilder& g, const IrNode& n) {
   if (n.op != Op::dot) return {};
   for (int64_t axis : n.attrs.axes)
     if (g[n.inputs[0]].type.shape[static_cast<size_t>(axis)] == 0) return g.constant_like(n.type, Number::of_real(0));
+  return {};
+}
+
+/// A scatter of nothing → its operand.
+Result empty_scatter(Rebuilder& g, const IrNode& n) {
+  if (n.op != Op::scatter) return {};
+  for (const Dim& d : g[n.inputs.back()].type.shape)
+    if (d == 0) return n.inputs[0];
   return {};
 }
 
@@ -341,7 +352,7 @@ constexpr Rule rules[] = {
     {"fold constants", fold_constants}, {"merge movement", merge_movement}, {"single concat", single_concat}, {"identities", identities},
     {"casts", casts},                   {"selects", selects},               {"trivial fold", trivial_fold},   {"add scatter", add_scatter},
     {"merge contraction", merge_contraction},
-    {"empty dot", empty_dot},           {"split fold", split_fold},
+    {"empty dot", empty_dot},           {"empty scatter", empty_scatter},   {"split fold", split_fold},
 };
 
 std::optional<int> Rebuilder::rewrite(const IrNode& node) {

@@ -169,6 +169,25 @@ Value concat(const Values& vs, int axis) {
   return make(Op::concat, vs, std::move(attrs));
 }
 
+/// (k) → (k,1) → (k,step) → (k·step) → ((k-1)·step + 1).
+Value dilate(const Value& v, size_t axis, int64_t step) {
+  if (step == 1) return v;
+  const int64_t n = v.shape()[axis].bound();
+  std::vector<int64_t> low(v.shape().size() + 1, 0), high = low;
+  high[axis + 1] = step - 1;
+  const Value spread = pad(expand_dims(v, {static_cast<int64_t>(axis) + 1}), low, high);
+  Shape shape = v.shape();
+  shape[axis] = n * step;
+  return slice_axis(reshape(spread, shape), static_cast<int>(axis), 0, n == 0 ? 0 : (n - 1) * step + 1);
+}
+
+Value window(const Value& v, int axis, int64_t size, int64_t step, int64_t dilation) {
+  Attrs attrs;
+  attrs.axes = {static_cast<int64_t>(axis_of("window", axis, v.type().rank()))};
+  attrs.window = {size, step, dilation};
+  return make(Op::window, {v}, std::move(attrs));
+}
+
 Value expand_dims(const Value& v, const std::vector<int64_t>& axes) {
   const int rank = v.type().rank() + static_cast<int>(axes.size());
   const std::vector<int64_t> at = ascending("expand_dims", axes, rank);

@@ -26,6 +26,10 @@ Value slice(const Value& v, std::vector<int64_t> start, Shape sizes, std::vector
 Value slice_axis(const Value& v, int axis, int64_t start, Dim size);
 Value pad(const Value& v, std::vector<int64_t> low, std::vector<int64_t> high, Number number = {});
 Value concat(const Values& vs, int axis);
+/// Element j of the axis moved to j·step, zeros between: n → (n-1)·step + 1.
+Value dilate(const Value& v, size_t axis, int64_t step);
+/// Axis n of v becomes two axes [count, size]: result[…, o, k, …] = v[…, o·step + k·dilation, …]; count = (n - (size-1)·dilation - 1) / step + 1.
+Value window(const Value& v, int axis, int64_t size, int64_t step = 1, int64_t dilation = 1);
 Value expand_dims(const Value& v, const std::vector<int64_t>& axes);
 Value squeeze(const Value& v, const std::vector<int64_t>& axes);
 

@@ -136,17 +136,6 @@ Values permute_vjp(const Node& node, ValueSpan, ValueSpan, ValueSpan g) {
   return {permute(g[0], inverse)};
 }
 
-/// Element j of the axis moved to j·step (step > 0), zeros between: (k) → (k,1) → (k,step) → (k·step) → ((k-1)·step + 1).
-Value dilate(const Value& v, size_t axis, int64_t step) {
-  const int64_t n = v.shape()[axis].bound();
-  std::vector<int64_t> low(v.shape().size() + 1, 0), high = low;
-  high[axis + 1] = step - 1;
-  const Value spread = pad(expand_dims(v, {static_cast<int64_t>(axis) + 1}), low, high);
-  Shape shape = v.shape();
-  shape[axis] = n * step;
-  return slice_axis(reshape(spread, shape), static_cast<int>(axis), 0, n == 0 ? 0 : (n - 1) * step + 1);
-}
-
 Values slice_vjp(const Node& node, ValueSpan x, ValueSpan, ValueSpan g) {
   const Attrs& a = node.attrs();
   const size_t rank = a.shape.size();
@@ -163,7 +152,7 @@ Values slice_vjp(const Node& node, ValueSpan x, ValueSpan, ValueSpan g) {
       v = slice(v, start, v.shape(), step);
       low[k] += (size - 1) * a.step[k];
     }
-    if (std::abs(a.step[k]) > 1) v = dilate(v, k, std::abs(a.step[k]));
+    v = dilate(v, k, std::abs(a.step[k]));
     high[k] = x[0].shape()[k].bound() - low[k] - v.shape()[k].bound();
   }
   return {pad(v, low, high)};

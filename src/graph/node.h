@@ -26,7 +26,7 @@ enum class Op : uint8_t {
   constant,   // rank 0: attrs.number
   iota,       // 0, 1, … along attrs.axes[0] of attrs.shape
   // movement
-  reshape, permute, broadcast, slice, pad, concat,
+  reshape, permute, broadcast, slice, pad, concat, window,
   // elementwise: arguments of one shape and dtype (select's condition is bool)
   neg, abs, sign, square, recip, sqrt, rsqrt, exp, log, sin, cos, tanh, erf, erfinv, sigmoid, floor, ceil, round, bit_not,
   add, sub, mul, div, max, min, pow, floordiv, mod, bit_and, bit_or, bit_xor, shl, shr, eq, ne, lt, le,
@@ -91,13 +91,14 @@ struct Composite {
 
 /// Which fields an operator reads is said beside its row; all others stay empty.
 struct Attrs {
-  std::vector<int64_t> axes;   // iota, concat: [axis]; permute: source axis of each result axis; fold: the folded axes, ascending;
+  std::vector<int64_t> axes;   // iota, concat, window: [axis]; permute: source axis of each result axis; fold: the folded axes, ascending;
                                // gather, scatter: the indexed axis of the operand for each index array; dot: contracted axes of the left operand
   std::vector<int64_t> axes2;  // dot: contracted axes of the right operand, pairwise with axes
   std::vector<int64_t> batch, batch2;  // dot: batch axes of the left and of the right operand, pairwise
   Shape shape;                 // reshape, broadcast, iota: the result's shape; slice, gather: sizes of the slice; random_bits: the result's shape
   std::vector<int64_t> start, step;    // slice: first element and step (never 0) along each axis
   std::vector<int64_t> low, high;      // pad: elements added before and after along each axis (non-negative), of attrs.number
+  std::vector<int64_t> window;         // window: elements of a window, step between windows, step between a window's elements (all at least 1)
   Dtype dtype = float32;       // constant, iota, cast, bitcast, parameter: the result's dtype; dot: the result's dtype (accumulation is at least float32)
   Number number;               // constant, pad
   kernel::Reducer reducer = kernel::Reducer::sum;  // fold

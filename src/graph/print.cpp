@@ -32,6 +32,7 @@ std::string attributes(const Node& node) {
     case Op::concat: return fmt::format(" axes{}", list(a.axes));
     case Op::slice: return fmt::format(" start{} step{}", list(a.start), list(a.step));
     case Op::pad: return fmt::format(" low{} high{} with({})", list(a.low), list(a.high), number_text(a.number));
+    case Op::window: return fmt::format(" axes{} window{}", list(a.axes), list(a.window));
     case Op::fold: return fmt::format(" {} axes{}", kernel::name(a.reducer), list(a.axes));
     case Op::dot: return fmt::format(" contract{}{} batch{}{}", list(a.axes), list(a.axes2), list(a.batch), list(a.batch2));
     case Op::gather: return fmt::format(" axes{} sizes{}", list(a.axes), weft::to_string(a.shape));

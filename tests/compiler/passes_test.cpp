@@ -7,6 +7,7 @@
 #include "compiler/simplify.h"
 #include "compiler/support.h"
 #include "graph/composites.h"
+#include "graph/instances.h"
 #include "runtime/threads.h"
 
 using namespace weft;
@@ -45,6 +46,25 @@ TEST_CASE("simplify: what changes nothing goes away") {
   CHECK(simplified_size({{x}, {concat({x}, 1)}}) == 0);
   CHECK(simplified_size({{b, x}, {select(b, x, x)}}) == 0);
   CHECK(simplified_size({{x}, {cast(cast(x, float64), float32)}}) == 0);
+}
+
+TEST_CASE("products over windows read them where they lie, or from a copy where they are no strided view") {
+  graph::testing::Random r(5);
+  const auto check = [&](const Value& x, const Value& weight, const Value& result) {
+    const std::vector<HostTensor> in{graph::testing::random_tensor(r, x.type()), graph::testing::random_tensor(r, weight.type())};
+    const Graph g{{x, weight}, {result}};
+    const auto got = compile_and_run(g, in);
+    CHECK(difference(got.outputs[0], evaluate_reference(g, in)[0], 4, 1e-4) == "");
+    return got.program->stats();
+  };
+  for (int64_t step : {1, 2})
+    for (int64_t dilation : {1, 3}) {
+      const Value line = param({2, 80, 16}), w1 = param({24, 3, 16});
+      const auto stats = check(line, w1, dot(window(line, 1, 3, step, dilation), w1, {2, 3}, {1, 2}));
+      if (dilation == 1) CHECK(stats.count() == 1);
+      const Value image = param({1, 14, 12, 8}), w2 = param({8, 3, 3, 8});
+      check(image, w2, dot(window(window(image, 1, 3, step, dilation), 3, 3, step, dilation), w2, {2, 4, 5}, {1, 2, 3}));
+    }
 }
 
 TEST_CASE("simplify: what would change something stays") {

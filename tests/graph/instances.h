@@ -175,6 +175,17 @@ inline void draw_concat(Drawing& d) {
   }
 }
 
+inline void draw_window(Drawing& d) {
+  Shape shape = random_shape(d.r, 1);
+  const size_t axis = static_cast<size_t>(d.r.below(static_cast<int64_t>(shape.size())));
+  const int64_t size = d.r.chance(6) ? d.r.between(17, 19) : d.r.between(1, 5), step = d.r.of<int64_t>({1, 1, 2, 3, 4, 6}), dilation = d.r.of<int64_t>({1, 1, 2, 3});
+  const int64_t count = d.r.between(1, 4);
+  shape[axis] = (size - 1) * dilation + 1 + (count - 1) * step + d.r.below(step);
+  d.input(shape, d.any_dtype());
+  d.out.attrs.axes = {static_cast<int64_t>(axis)};
+  d.out.attrs.window = {size, step, dilation};
+}
+
 inline void draw_elementwise(Drawing& d) {
   const Op op = d.out.op;
   const Row& r = row(op);
@@ -203,6 +214,16 @@ inline void draw_elementwise(Drawing& d) {
   if (is({Op::shl, Op::shr})) second = {0, 0, 0, 40};
   if (op == Op::select) d.input(shape, bool_);
   for (int k = op == Op::select ? 1 : 0; k < r.min_inputs; ++k) d.input(shape, t, k == 1 ? second : domain);
+  // Away from the jumps, for the sake of finite differences.
+  if (t == float64 && is({Op::floor, Op::ceil, Op::round, Op::sign, Op::abs}))
+    for (Number& a : d.out.inputs[0].data)
+      if (std::fabs(2 * a.real() - std::nearbyint(2 * a.real())) < 0.02) a = Number::of_real(a.real() + 0.1);
+  if (t == float64 && is({Op::floordiv, Op::mod}))
+    for (size_t k = 0; k < d.out.inputs[0].data.size(); ++k) {
+      Number& a = d.out.inputs[0].data[k];
+      const double b = d.out.inputs[1].data[k].real(), q = a.real() / b;
+      if (std::fabs(q - std::nearbyint(q)) < 0.02) a = Number::of_real(a.real() + 0.1 * b);
+    }
 }
 
 inline void draw_fold(Drawing& d) {
@@ -294,8 +315,10 @@ inline void draw_call(Drawing& d, std::string_view name) {
 inline std::vector<Instance> instances(Op op, uint64_t seed, int count, bool float64_only = false) {
   std::vector<Instance> out;
   if (op == Op::parameter || op == Op::composite) return out;
-  Random r(seed * 131 + static_cast<uint64_t>(op));
   if (op == Op::call) count *= static_cast<int>(calls().size());
+  uint64_t name = 14695981039346656037ull;  // by the row's name: a row that is added changes no other row's instances
+  for (char c : row(op).name) name = (name ^ static_cast<unsigned char>(c)) * 1099511628211ull;
+  Random r(seed * 131 + name);
   for (int k = 0; k < count; ++k) {
     Drawing d{r, float64_only, {op, {}, {}, {}}};
     switch (op) {
@@ -307,6 +330,7 @@ inline std::vector<Instance> instances(Op op, uint64_t seed, int count, bool flo
       case Op::slice: draw_slice(d); break;
       case Op::pad: draw_pad(d); break;
       case Op::concat: draw_concat(d); break;
+      case Op::window: draw_window(d); break;
       case Op::fold: draw_fold(d); break;
       case Op::dot: draw_dot(d); break;
       case Op::gather:

@@ -169,6 +169,14 @@ inline bool naive(const Instance& in, const Type& type, std::vector<double>& out
         return x(0, at);
       });
     }
+    case Op::window: {
+      const size_t axis = static_cast<size_t>(a.axes[0]);
+      std::vector<int64_t> strides(row_major_strides(from));
+      const int64_t along = strides[axis];
+      strides[axis] = along * a.window[1];
+      strides.insert(strides.begin() + a.axes[0] + 1, along * a.window[2]);
+      return each([&](int64_t, C c) { return x(0, std::inner_product(c.begin(), c.end(), strides.begin(), int64_t{0})); });
+    }
     case Op::pad: return each([&](int64_t, C c) {
       std::vector<int64_t> inner = c;
       for (size_t k = 0; k < c.size(); ++k)

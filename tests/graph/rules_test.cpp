@@ -56,6 +56,9 @@ TEST_CASE("shape rules refuse what does not fit") {
   REFUSES("[slice] axis 0 of f32(4): start 0, size 2, step -1", slice(of({4}), {0}, {2}, {-1}));
   REFUSES("[slice] axis 0 of f32(4): start 0, size 2, step 0", slice(of({4}), {0}, {2}, {0}));
   REFUSES("[pad] axis 0 of f32(4)", pad(of({4}), {-1}, {0}));
+  REFUSES("[window] axis 0 of f32(4): 3 elements with dilation 2 do not fit", window(of({4}), 0, 3, 1, 2));
+  REFUSES("[window] size, step and dilation must be at least 1, got (2,0,1)", window(of({4}), 0, 2, 0));
+  REFUSES("[window] axis 1 of f32(3,n<=8) is symbolic", window(of({3, n()}), 1, 2));
   REFUSES("[concat] all axes but 0 must be equal", concat({of({2, 3}), of({2, 4})}, 0));
   REFUSES("[dot] contracted axis 1", matmul(of({2, 3}), of({4, 2})));
   REFUSES("[gather] indices must be integers", gather(of({4}), {of({2})}, {0}, {1}));
@@ -167,6 +170,25 @@ TEST_CASE("gradients at the edges of their domains") {
   CHECK(folded(kernel::Reducer::max, {1, 3, 3, 2}) == V{0, 0.5, 0.5, 0});
   CHECK(folded(kernel::Reducer::prod, {2, 0, 5}) == V{0, 10, 0});
   CHECK(folded(kernel::Reducer::prod, {0, 0, 5}) == V{0, 0, 0});
+}
+
+TEST_CASE("the transpose of windows that do not overlap is movement alone, of overlapping ones a short sum") {
+  const auto adds = [](const Value& v, int64_t size, int64_t step, int64_t dilation) {
+    const Value w = window(v, 1, size, step, dilation), g = of(w.shape());
+    int folds = 0, count = 0;
+    const Values back = row(Op::window).vjp.rule(*w.node, Values{v}, Values{w}, Values{g});
+    CHECK(back[0].type() == v.type());
+    for (const auto& node : topological(back)) count += node->op() == Op::add, folds += node->op() == Op::fold;
+    return std::pair(count, folds);
+  };
+  const Value x = of({n(), 64, 3});
+  CHECK(adds(x, 2, 2, 1) == std::pair(0, 0));
+  CHECK(adds(x, 3, 7, 3) == std::pair(0, 0));
+  CHECK(adds(x, 3, 2, 1) == std::pair(1, 0));
+  CHECK(adds(x, 3, 1, 1) == std::pair(2, 0));
+  CHECK(adds(x, 3, 4, 4) == std::pair(2, 0));
+  CHECK(adds(x, 40, 1, 1) == std::pair(0, 1));
+  CHECK(adds(x, 40, 4, 1) == std::pair(9, 0));
 }
 
 TEST_CASE("products with a transposed weight differentiate without a transpose of the result") {

@@ -30,6 +30,7 @@ using complex64_t = std::complex<float>;
 struct Dtype {
   enum class Val : uint8_t {
     bool_, uint8, uint16, uint32, uint64, int8, int16, int32, int64, float16, bfloat16, float32, float64, complex64,
+    float8_e4m3, float8_e5m2,
   };
   enum class Category : uint8_t {
     complexfloating, floating, inexact, signedinteger, unsignedinteger, integer, number, generic,
@@ -56,6 +57,11 @@ inline constexpr Dtype float32{Dtype::Val::float32, 4};
 inline constexpr Dtype float64{Dtype::Val::float64, 8};
 inline constexpr Dtype complex64{Dtype::Val::complex64, 8};
 
+/// The 8-bit floats of the Open Compute Project: for storage. Arithmetic widens to float32, as it does for float16, and what is stored is rounded to
+/// nearest even and saturates: what is finite and beyond the largest number (448, 57344) becomes that number. float8_e4m3 has no infinity: 448 there.
+inline constexpr Dtype float8_e4m3{Dtype::Val::float8_e4m3, 1};
+inline constexpr Dtype float8_e5m2{Dtype::Val::float8_e5m2, 1};
+
 inline constexpr Dtype::Category complexfloating = Dtype::Category::complexfloating;
 inline constexpr Dtype::Category floating = Dtype::Category::floating;
 inline constexpr Dtype::Category inexact = Dtype::Category::inexact;
@@ -66,7 +72,7 @@ inline constexpr Dtype::Category number = Dtype::Category::number;
 inline constexpr Dtype::Category generic = Dtype::Category::generic;
 
 /// JAX's lattice, as in MLX: symmetric; bool gives way to anything, integers give way to floats,
-/// float16 with bfloat16 is float32, uint64 with a signed integer is float32.
+/// float16 with bfloat16 is float32 (the two 8-bit floats likewise), uint64 with a signed integer is float32.
 WEFT_API Dtype promote_types(Dtype a, Dtype b);
 WEFT_API bool issubdtype(Dtype a, Dtype b);
 WEFT_API bool issubdtype(Dtype a, Dtype::Category b);

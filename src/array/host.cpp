@@ -40,6 +40,8 @@ Number load_element(const void* data, Dtype dtype, int64_t index) {
     case Dtype::Val::bfloat16: return Number::of_real(bf16_to_float(read<uint16_t>(data, index)));
     case Dtype::Val::float32: return Number::of_real(read<float>(data, index));
     case Dtype::Val::float64: return Number::of_real(read<double>(data, index));
+    case Dtype::Val::float8_e4m3:
+    case Dtype::Val::float8_e5m2: return Number::of_real(low_to_float(read<uint8_t>(data, index), dtype));
     case Dtype::Val::complex64: break;
   }
   throw_invalid("array", "elements of dtype complex64 have no real value");
@@ -60,6 +62,8 @@ void store_element(void* data, Dtype dtype, int64_t index, Number value) {
     case Dtype::Val::bfloat16: return write<uint16_t>(data, index, float_to_bf16(static_cast<float>(value.real())));
     case Dtype::Val::float32: return write<float>(data, index, static_cast<float>(value.real()));
     case Dtype::Val::float64: return write<double>(data, index, value.real());
+    case Dtype::Val::float8_e4m3:
+    case Dtype::Val::float8_e5m2: return write<uint8_t>(data, index, static_cast<uint8_t>(float_to_low(static_cast<float>(value.real()), dtype)));
     case Dtype::Val::complex64: break;
   }
   throw_invalid("array", "elements of dtype complex64 cannot be written from real numbers");

@@ -10,7 +10,7 @@ namespace weft::detail {
 std::string describe(const array& a) { return std::string(dtype_name(a.dtype())) + " " + to_string(a.shape()); }
 
 Dtype floating_of(Dtype t) { return is_float(t) ? t : float32; }
-Dtype accumulator(Dtype t) { return t == float16 || t == bfloat16 ? float32 : t; }
+Dtype accumulator(Dtype t) { return is_low_float(t) ? float32 : t; }
 
 graph::Value to_dtype(const graph::Value& v, Dtype dtype) {
   if (v.dtype() == dtype) return v;

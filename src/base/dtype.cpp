@@ -22,7 +22,7 @@ struct Row {
   const char* name;
 };
 
-constexpr std::array<Row, 14> rows{{
+constexpr std::array<Row, 16> rows{{
     {bool_, generic, "bool"},
     {uint8, unsignedinteger, "uint8"},
     {uint16, unsignedinteger, "uint16"},
@@ -37,6 +37,8 @@ constexpr std::array<Row, 14> rows{{
     {float32, floating, "float32"},
     {float64, floating, "float64"},
     {complex64, complexfloating, "complex64"},
+    {float8_e4m3, floating, "float8_e4m3"},
+    {float8_e5m2, floating, "float8_e5m2"},
 }};
 
 constexpr bool rows_are_in_order() {

@@ -1,8 +1,10 @@
 #pragma once
-// bfloat16 and IEEE binary16 against float32, as bits. Narrowing rounds to nearest even, keeps subnormals and infinities, and makes a
-// NaN quiet with its sign and upper payload kept: what the conversion instructions of x86 and NVIDIA GPUs do.
+// bfloat16, IEEE binary16 and the 8-bit floats e4m3 and e5m2 against float32, as bits. Narrowing rounds to nearest even, keeps subnormals and infinities, and makes a
+// NaN quiet with its sign and upper payload kept: what the conversion instructions of x86 and NVIDIA GPUs do. The 8-bit floats saturate instead of overflowing.
 #include <bit>
 #include <cstdint>
+
+#include "weft/dtype.h"
 
 namespace weft {
 
@@ -35,6 +37,48 @@ inline uint16_t float_to_f16(float value) {
   // Subnormal: in [0.5, 1) the spacing of floats is 2^-24, that of subnormal halves, so this addition does the rounding.
   const float sum = std::bit_cast<float>(magnitude) + 0.5f;
   return static_cast<uint16_t>(sign | (std::bit_cast<uint32_t>(sum) - 0x3f000000u));
+}
+
+/// An 8-bit float: `mantissa` bits of fraction, the smallest normal number 2^(1 - bias), the patterns of the largest one, of what stands for
+/// infinity, and of a quiet NaN.
+struct Float8 {
+  int mantissa, bias;
+  uint32_t largest, infinity, quiet;
+};
+inline constexpr Float8 e4m3{3, 7, 0x7e, 0x7e, 0x7f}, e5m2{2, 15, 0x7b, 0x7c, 0x7e};
+
+inline float f8_to_float(uint8_t bits, const Float8& f) {
+  const uint32_t sign = static_cast<uint32_t>(bits & 0x80u) << 24, magnitude = bits & 0x7fu;
+  const uint32_t moved = magnitude << (23 - f.mantissa);
+  if (magnitude > f.largest) return std::bit_cast<float>(sign | 0x7f800000u | moved);
+  const float scale = std::bit_cast<float>(static_cast<uint32_t>(254 - f.bias) << 23);  // exact, and normalises subnormals
+  return std::bit_cast<float>(sign | std::bit_cast<uint32_t>(std::bit_cast<float>(moved) * scale));
+}
+
+inline uint8_t float_to_f8(float value, const Float8& f) {
+  const uint32_t u = std::bit_cast<uint32_t>(value), magnitude = u & 0x7fffffffu, sign = (u >> 24) & 0x80u;
+  if (magnitude > 0x7f800000u) return static_cast<uint8_t>(sign | f.quiet | (magnitude >> 21 & 1));
+  if (magnitude == 0x7f800000u) return static_cast<uint8_t>(sign | f.infinity);
+  const int shift = 23 - f.mantissa;
+  const uint32_t smallest = static_cast<uint32_t>(128 - f.bias) << 23;
+  uint32_t rounded = 0;
+  if (magnitude >= smallest) {
+    rounded = (magnitude - (static_cast<uint32_t>(127 - f.bias) << 23) + (1u << (shift - 1)) - 1 + ((magnitude >> shift) & 1u)) >> shift;
+  } else {  // beside this power of two the spacing of floats is that of subnormals: the addition rounds
+    const uint32_t power = static_cast<uint32_t>(128 - f.bias + shift) << 23;
+    rounded = std::bit_cast<uint32_t>(std::bit_cast<float>(magnitude) + std::bit_cast<float>(power)) - power;
+  }
+  return static_cast<uint8_t>(sign | (rounded < f.largest ? rounded : f.largest));
+}
+
+/// The bits of a float narrower than float32, and back.
+inline uint16_t float_to_low(float value, Dtype t) {
+  if (t == bfloat16) return float_to_bf16(value);
+  return t == float16 ? float_to_f16(value) : float_to_f8(value, t == float8_e4m3 ? e4m3 : e5m2);
+}
+inline float low_to_float(uint16_t bits, Dtype t) {
+  if (t == bfloat16) return bf16_to_float(bits);
+  return t == float16 ? f16_to_float(bits) : f8_to_float(static_cast<uint8_t>(bits), t == float8_e4m3 ? e4m3 : e5m2);
 }
 
 }  // namespace weft

@@ -13,7 +13,7 @@ using kernel::no_value;
 using kernel::ScalarOp;
 using kernel::Value;
 
-Dtype compute_dtype(Dtype t) { return t == float16 || t == bfloat16 ? float32 : t; }
+Dtype compute_dtype(Dtype t) { return is_low_float(t) ? float32 : t; }
 
 Emitter::Emitter(const LowerContext& cx, Group& group, std::string name) : cx_(cx), group_(group), b_(std::move(name)) {
   for (const Root& root : group.roots) own_.insert(root.node);
@@ -218,6 +218,16 @@ Value Emitter::gather(int node, const std::vector<Expr>& index, Expr valid) {
   return value(n.inputs[0], inside, valid);
 }
 
+/// Word `at`: one of the four words of block at / 4.
+Value Emitter::philox(Value key0, Value key1, Expr at) {
+  Value block = index_value(at / 4), place = index_value(at % 4);
+  Value low = b_.cast(block, uint32), high = b_.cast(b_.scalar(ScalarOp::shr, {block, b_.index(32)}), uint32), zero = b_.constant(uint32, Number::of_int(0));
+  auto word = [&](ScalarOp op) { return b_.scalar(op, {key0, key1, low, high, zero, zero}); };
+  auto is = [&](int64_t k) { return b_.scalar(ScalarOp::eq, {place, b_.index(k)}); };
+  Value first = b_.select(is(0), word(ScalarOp::philox0), word(ScalarOp::philox1));
+  return b_.select(b_.lt(place, b_.index(2)), first, b_.select(is(2), word(ScalarOp::philox2), word(ScalarOp::philox3)));
+}
+
 /// MLX's layout of Threefry words: N words, h = N/2 counters pair words i and i + h + (N odd); the middle word of an odd N has counter (h, 0).
 Value Emitter::random_bits(int node, const std::vector<Expr>& index, Expr valid) {
   const IrNode& n = cx_.ir[node];
@@ -230,6 +240,7 @@ Value Emitter::random_bits(int node, const std::vector<Expr>& index, Expr valid)
   Value key0 = value(n.inputs[0], word, valid);
   word.back() = icx.constant(1);
   Value key1 = value(n.inputs[0], word, valid);
+  if (n.attrs.generator == graph::Generator::philox) return philox(key0, key1, at);
   Value i = index_value(at), cut = b_.index(half + odd);
   Value first = b_.lt(i, cut);
   Value low = b_.select(first, i, b_.sub(i, cut));

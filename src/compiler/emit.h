@@ -90,6 +90,7 @@ class Emitter {
   kernel::Value concat(int node, const std::vector<ix::Expr>& index, ix::Expr valid);
   kernel::Value gather(int node, const std::vector<ix::Expr>& index, ix::Expr valid);
   kernel::Value random_bits(int node, const std::vector<ix::Expr>& index, ix::Expr valid);
+  kernel::Value philox(kernel::Value key0, kernel::Value key1, ix::Expr at);
   kernel::Value elementwise(int node, const std::vector<ix::Expr>& index, ix::Expr valid);
   kernel::Value load(int node, const std::vector<ix::Expr>& index, ix::Expr valid);
   kernel::Value iota(ix::Expr e, Dtype dtype);

@@ -38,6 +38,8 @@ graph::Storage scalar_storage(Dtype dtype, Number n) {
     case Dtype::Val::float64: put(n.real()); break;
     case Dtype::Val::float16: put(float_to_f16(static_cast<float>(n.real()))); break;
     case Dtype::Val::bfloat16: put(float_to_bf16(static_cast<float>(n.real()))); break;
+    case Dtype::Val::float8_e4m3:
+    case Dtype::Val::float8_e5m2: put(static_cast<uint8_t>(float_to_low(static_cast<float>(n.real()), dtype))); break;
     case Dtype::Val::bool_: put(static_cast<uint8_t>(n.i != 0)); break;
     case Dtype::Val::complex64: throw_invalid("eval", "complex64 literals cannot be evaluated");
     default: std::memcpy(at, &n.i, dtype.size);  // little-endian: the low bytes

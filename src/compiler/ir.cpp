@@ -167,7 +167,7 @@ void hash_list(Hasher& h, const std::vector<int64_t>& v) { h.number(v.size()).by
 void hash(Hasher& h, const graph::Attrs& a) {
   for (const auto* list : {&a.axes, &a.axes2, &a.batch, &a.batch2, &a.start, &a.step, &a.low, &a.high, &a.window}) hash_list(h, *list);
   hash_shape(h, a.shape);
-  h.number(a.dtype.val).number(a.number.integral).number(a.number.i).number(a.number.f).number(a.reducer).number(a.mode);
+  h.number(a.dtype.val).number(a.number.integral).number(a.number.i).number(a.number.f).number(a.reducer).number(a.mode).number(a.generator);
   h.text(a.call);
   hash_list(h, a.integers);
   if (a.composite) h.text(a.composite->name).text(a.composite->key);

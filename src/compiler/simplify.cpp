@@ -102,7 +102,7 @@ Digest Rebuilder::hash(const IrNode& node) {
     h.number(list->size()).bytes(list->data(), list->size() * sizeof(int64_t));
   for (const Dim& d : node.type.shape) h.number(d.bound()).number(reinterpret_cast<uintptr_t>(d.symbol()));
   for (const Dim& d : a.shape) h.number(d.bound());
-  h.number(node.type.dtype.val).number(a.number.integral).number(a.number.i).number(a.number.f).number(a.reducer).number(a.mode);
+  h.number(node.type.dtype.val).number(a.number.integral).number(a.number.i).number(a.number.f).number(a.reducer).number(a.mode).number(a.generator);
   h.text(a.call).number(a.integers.size()).bytes(a.integers.data(), a.integers.size() * sizeof(int64_t));
   if (a.composite) h.text(a.composite->name).text(a.composite->key);
   return h.finish();

@@ -327,7 +327,11 @@ Value scatter(ScatterMode mode, const Value& v, const Values& indices, const Val
   return make(Op::scatter, std::move(inputs), std::move(attrs));
 }
 
-Value random_bits(const Value& key, const Shape& shape) { return make(Op::random_bits, {key}, shape_attrs(shape)); }
+Value random_bits(const Value& key, const Shape& shape, Generator generator) {
+  Attrs attrs = shape_attrs(shape);
+  attrs.generator = generator;
+  return make(Op::random_bits, {key}, std::move(attrs));
+}
 
 Values composite(std::shared_ptr<const Composite> region, Values inputs) {
   Attrs attrs;

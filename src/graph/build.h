@@ -75,7 +75,8 @@ Value take(const Value& v, const Value& indices, int axis);
 /// order, `set` keeps the last one.
 Value scatter(ScatterMode mode, const Value& v, const Values& indices, const Value& updates, std::vector<int64_t> axes);
 /// uint32 words of MLX's Threefry layout for key[2] (uint32), or an array of `shape` for each of key[…, 2]: notes at the row.
-Value random_bits(const Value& key, const Shape& shape);
+/// Philox instead of Threefry: each word depends on its own number alone, not on how many are drawn.
+Value random_bits(const Value& key, const Shape& shape, Generator generator = Generator::threefry);
 
 Values composite(std::shared_ptr<const Composite> region, Values inputs);
 

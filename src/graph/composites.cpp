@@ -17,7 +17,7 @@ namespace weft::graph {
 using In = std::span<const Value>;
 using Axes = std::vector<int64_t>;
 
-Dtype compute_dtype(Dtype t) { return t == float16 || t == bfloat16 ? float32 : t; }
+Dtype compute_dtype(Dtype t) { return is_low_float(t) ? float32 : t; }
 Value widened(const Value& v) { return cast(v, compute_dtype(v.dtype())); }
 
 Value spread(const Value& v, const Value& like) { return broadcast(v, like.shape()); }

@@ -109,15 +109,30 @@ constexpr auto operators = std::to_array<Operator>({
     {Op::sqrt, "sqrt", ScalarOp::sqrt, 1, None::unbounded, [](G g, X, G y) { return Values{g * 0.5 / y}; }, 0},
     {Op::rsqrt, "rsqrt", ScalarOp::rsqrt, 1, None::unbounded, [](G g, X, G y) { return Values{g * -0.5 * y * square(y)}; }, 2},
     {Op::exp, "exp", ScalarOp::exp, 1, None::unbounded, [](G g, X, G y) { return Values{g * y}; }, 2},
+    {Op::exp2, "exp2", ScalarOp::exp2, 1, None::unbounded, [](G g, X, G y) { return Values{g * y * std::numbers::ln2}; }, 2},
+    {Op::expm1, "expm1", ScalarOp::expm1, 1, None::unbounded, [](G g, X, G y) { return Values{g * (y + 1)}; }, 2},
     {Op::log, "log", ScalarOp::log, 1, None::unbounded, [](G g, X x, G) { return Values{g / x[0]}; }, 2},
+    {Op::log2, "log2", ScalarOp::log2, 1, None::unbounded, [](G g, X x, G) { return Values{g * std::numbers::log2e / x[0]}; }, 2},
+    {Op::log10, "log10", ScalarOp::log10, 1, None::unbounded, [](G g, X x, G) { return Values{g * std::numbers::log10e / x[0]}; }, 3},
+    {Op::log1p, "log1p", ScalarOp::log1p, 1, None::unbounded, [](G g, X x, G) { return Values{g / (x[0] + 1)}; }, 2},
     {Op::sin, "sin", ScalarOp::sin, 1, None::unbounded, [](G g, X x, G) { return Values{g * unary(Op::cos, x[0])}; }, 2},
     {Op::cos, "cos", ScalarOp::cos, 1, None::unbounded, [](G g, X x, G) { return Values{-(g * unary(Op::sin, x[0]))}; }, 2},
+    {Op::tan, "tan", ScalarOp::tan, 1, None::unbounded, [](G g, X, G y) { return Values{g * (square(y) + 1)}; }, 5},
+    {Op::arcsin, "arcsin", ScalarOp::arcsin, 1, None::unbounded, [](G g, X x, G) { return Values{g * rsqrt((1.0 - x[0]) * (x[0] + 1))}; }, 3},
+    {Op::arccos, "arccos", ScalarOp::arccos, 1, None::unbounded, [](G g, X x, G) { return Values{-(g * rsqrt((1.0 - x[0]) * (x[0] + 1)))}; }, 3},
+    {Op::arctan, "arctan", ScalarOp::arctan, 1, None::unbounded, [](G g, X x, G) { return Values{g / (square(x[0]) + 1)}; }, 2},
+    {Op::sinh, "sinh", ScalarOp::sinh, 1, None::unbounded, [](G g, X x, G) { return Values{g * unary(Op::cosh, x[0])}; }, 3},
+    {Op::cosh, "cosh", ScalarOp::cosh, 1, None::unbounded, [](G g, X x, G) { return Values{g * unary(Op::sinh, x[0])}; }, 3},
     {Op::tanh, "tanh", ScalarOp::tanh, 1, None::unbounded, [](G g, X, G y) { return Values{g * (1.0 - square(y))}; }, 4},
+    {Op::arcsinh, "arcsinh", ScalarOp::arcsinh, 1, None::unbounded, [](G g, X x, G) { return Values{g * rsqrt(square(x[0]) + 1)}; }, 4},
+    {Op::arccosh, "arccosh", ScalarOp::arccosh, 1, None::unbounded, [](G g, X x, G) { return Values{g * rsqrt((x[0] - 1) * (x[0] + 1))}; }, 4},
+    {Op::arctanh, "arctanh", ScalarOp::arctanh, 1, None::unbounded, [](G g, X x, G) { return Values{g / ((1.0 - x[0]) * (x[0] + 1))}; }, 4},
     {Op::erf, "erf", ScalarOp::erf, 1, None::unbounded, [](G g, X x, G) { return Values{g * two_over_sqrt_pi * exp(-square(x[0]))}; }, 4},
     {Op::erfinv, "erfinv", ScalarOp::erfinv, 1, None::unbounded, [](G g, X, G y) { return Values{g * (1 / two_over_sqrt_pi) * exp(square(y))}; }, 8},
     {Op::sigmoid, "sigmoid", ScalarOp::sigmoid, 1, None::unbounded, [](G g, X, G y) { return Values{g * y * (1.0 - y)}; }, 4},
     {Op::floor, "floor", ScalarOp::floor, 1, None::unbounded, None::discrete, 0},
     {Op::ceil, "ceil", ScalarOp::ceil, 1, None::unbounded, None::discrete, 0},
+    {Op::trunc, "trunc", ScalarOp::trunc, 1, None::unbounded, None::discrete, 0},
     {Op::round, "round", ScalarOp::round, 1, None::unbounded, None::discrete, 0},
     {Op::bit_not, "bit_not", ScalarOp::bit_not, 1, dtype_interval, None::discrete, 0},
 
@@ -138,6 +153,20 @@ constexpr auto operators = std::to_array<Operator>({
        return Values{g * slope, select(positive, g * y * log(select(positive, x[0], full_like(x[0], 1))), zero(g))};
      },
      8},
+    // arctan2(y, x): one division by the square of the distance, scaled by the larger side so that it does not overflow.
+    {Op::arctan2, "arctan2", ScalarOp::arctan2, 2, None::unbounded,
+     [](G g, X x, G) {
+       const Value larger = binary(Op::max, unary(Op::abs, x[0]), unary(Op::abs, x[1])), a = x[0] / larger, b = x[1] / larger;
+       const Value slope = g / ((square(a) + square(b)) * larger);
+       return Values{slope * b, -(slope * a)};
+     },
+     3},
+    // The error is relative to the larger argument.
+    {Op::logaddexp, "logaddexp", ScalarOp::logaddexp, 2, None::unbounded,
+     [](G g, X x, G) {
+       return Values{g * unary(Op::sigmoid, x[0] - x[1]), g * unary(Op::sigmoid, x[1] - x[0])};
+     },
+     4},
     {Op::floordiv, "floordiv", ScalarOp::floordiv, 2, floordiv_interval, None::discrete, 0},
     {Op::mod, "mod", ScalarOp::mod, 2, mod_interval, [](G g, X x, G) { return Values{g, -(g * binary(Op::floordiv, x[0], x[1]))}; }, 0},
     {Op::bit_and, "bit_and", ScalarOp::bit_and, 2, and_interval, None::discrete, 0},
@@ -202,7 +231,7 @@ Factors elementwise_factors(const Attrs&, TypeSpan in, TypeSpan out) {
 std::vector<HostTensor> apply(ScalarOp op, std::span<const HostTensor> in, const Type& result) {
   HostTensor out = host(result);
   const Dtype t = in.back().type.dtype;  // select's first argument is its condition
-  std::array<Number, 4> args;
+  std::array<Number, kernel::most_arguments> args;
   for (size_t at = 0; at < out.data.size(); ++at) {
     for (size_t k = 0; k < in.size(); ++k) args[k] = in[k].data[at];
     out.data[at] = kernel::round_to(kernel::reference(op, t, args.data()), result.dtype);

@@ -31,6 +31,8 @@ const char* short_name(Dtype t) {
     case Dtype::Val::float32: return "f32";
     case Dtype::Val::float64: return "f64";
     case Dtype::Val::complex64: return "c64";
+    case Dtype::Val::float8_e4m3: return "f8e4m3";
+    case Dtype::Val::float8_e5m2: return "f8e5m2";
   }
   return "?";
 }

@@ -28,8 +28,9 @@ enum class Op : uint8_t {
   // movement
   reshape, permute, broadcast, slice, pad, concat, window,
   // elementwise: arguments of one shape and dtype (select's condition is bool)
-  neg, abs, sign, square, recip, sqrt, rsqrt, exp, log, sin, cos, tanh, erf, erfinv, sigmoid, floor, ceil, round, bit_not,
-  add, sub, mul, div, max, min, pow, floordiv, mod, bit_and, bit_or, bit_xor, shl, shr, eq, ne, lt, le,
+  neg, abs, sign, square, recip, sqrt, rsqrt, exp, exp2, expm1, log, log2, log10, log1p, sin, cos, tan, arcsin, arccos, arctan,
+  sinh, cosh, tanh, arcsinh, arccosh, arctanh, erf, erfinv, sigmoid, floor, ceil, trunc, round, bit_not,
+  add, sub, mul, div, max, min, pow, arctan2, logaddexp, floordiv, mod, bit_and, bit_or, bit_xor, shl, shr, eq, ne, lt, le,
   select,
   cast, bitcast, stop_gradient,
   // folds, contraction, indexing, random
@@ -40,6 +41,7 @@ enum class Op : uint8_t {
 };
 
 enum class ScatterMode : uint8_t { set, add };
+enum class Generator : uint8_t { threefry, philox };
 
 struct Type {
   Shape shape;
@@ -103,6 +105,7 @@ struct Attrs {
   Number number;               // constant, pad
   kernel::Reducer reducer = kernel::Reducer::sum;  // fold
   ScatterMode mode = ScatterMode::set;             // scatter
+  Generator generator = Generator::threefry;       // random_bits
   int64_t slot = -1;           // parameter: its number among a graph's inputs, for printing
   bool packed = false;         // reshape: the result is asked for row-major in memory, so it is never a view; its values are no others
   std::string call;            // call: its name

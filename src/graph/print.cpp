@@ -38,6 +38,7 @@ std::string attributes(const Node& node) {
     case Op::gather: return fmt::format(" axes{} sizes{}", list(a.axes), weft::to_string(a.shape));
     case Op::scatter: return fmt::format(" {} axes{}", a.mode == ScatterMode::add ? "add" : "set", list(a.axes));
     case Op::call: return fmt::format("({})", fmt::join(a.integers, ","));
+    case Op::random_bits: return a.generator == Generator::philox ? " philox" : "";
     case Op::composite: return a.composite->key.empty() ? "" : fmt::format(" [{}]", a.composite->key);
     default: return "";
   }

@@ -1,6 +1,8 @@
-// Random bits: Threefry-2x32 (Salmon et al. 2011) in the layout that JAX and MLX share. Reads attrs.shape.
+// Random bits (Salmon et al. 2011). Reads attrs.shape and attrs.generator.
 //
-// N words in row-major order, h = N / 2, o = N mod 2. For i < h, threefry(key, (i, i + h + o)) gives words i and i + h + o; where N is odd,
+// Philox-4x32-10: word n in row-major order is word n mod 4 of philox(key, (n / 4, 0)), the block's number in the two low words of the counter.
+//
+// Threefry-2x32-20 in the layout that JAX and MLX share: N words in row-major order, h = N / 2, o = N mod 2. For i < h, threefry(key, (i, i + h + o)) gives words i and i + h + o; where N is odd,
 // word h is the first word of threefry(key, (h, 0)).
 //
 // A key may have axes in front of its two words: then each key draws an array of attrs.shape for itself, and the result has those axes in front.
@@ -27,7 +29,9 @@ std::vector<Dtype> random_dtype(const Attrs&, TypeSpan in) {
   return {uint32};
 }
 
-Values random_vmap(const Node& node, ValueSpan x, std::span<const int> axes) { return {random_bits(to_front(x[0], axes[0]), node.attrs().shape)}; }
+Values random_vmap(const Node& node, ValueSpan x, std::span<const int> axes) { 
+  return {random_bits(to_front(x[0], axes[0]), node.attrs().shape, node.attrs().generator)};
+ }
 
 /// Keys may be split; what one key draws stays whole.
 Factors random_factors(const Attrs&, TypeSpan in, TypeSpan out) {
@@ -38,6 +42,11 @@ Factors random_factors(const Attrs&, TypeSpan in, TypeSpan out) {
   return f;
 }
 
+Number philox_word(const Number* key, int64_t n) {
+  const Number args[] = {key[0], key[1], Number::of_int(static_cast<uint32_t>(n / 4)), Number::of_int((n / 4) >> 32), Number::of_int(0), Number::of_int(0)};
+  return kernel::reference(static_cast<kernel::ScalarOp>(static_cast<int64_t>(kernel::ScalarOp::philox0) + n % 4), uint32, args);
+}
+
 std::vector<HostTensor> random_reference(const Attrs& attrs, std::span<const HostTensor> in, TypeSpan out) {
   HostTensor result = host(out[0]);
   int64_t n = 1;
@@ -45,6 +54,10 @@ std::vector<HostTensor> random_reference(const Attrs& attrs, std::span<const Hos
   const int64_t half = n / 2, odd = n % 2;
   for (size_t k = 0; n > 0 && k < result.data.size() / static_cast<size_t>(n); ++k) {
     Number* const drawn = &result.data[k * static_cast<size_t>(n)];
+    if (attrs.generator == Generator::philox) {
+      for (int64_t i = 0; i < n; ++i) drawn[i] = philox_word(&in[0].data[2 * k], i);
+      continue;
+    }
     const auto words = [&](int64_t a, int64_t b) {
       const Number args[] = {in[0].data[2 * k], in[0].data[2 * k + 1], Number::of_int(a), Number::of_int(b)};
       return std::pair(kernel::reference(kernel::ScalarOp::threefry0, uint32, args), kernel::reference(kernel::ScalarOp::threefry1, uint32, args));

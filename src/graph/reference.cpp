@@ -46,8 +46,7 @@ int64_t position(const std::vector<int64_t>& shape, const std::vector<int64_t>& 
 uint64_t bits_of_number(Number n, Dtype t) {
   if (t == float64) return std::bit_cast<uint64_t>(n.real());
   if (t == float32) return std::bit_cast<uint32_t>(static_cast<float>(n.real()));
-  if (t == float16) return float_to_f16(static_cast<float>(n.real()));
-  if (t == bfloat16) return float_to_bf16(static_cast<float>(n.real()));
+  if (is_low_float(t)) return float_to_low(static_cast<float>(n.real()), t);
   const uint64_t bits = static_cast<uint64_t>(n.i);
   return t.size == 8 ? bits : bits & ((uint64_t{1} << (8 * t.size)) - 1);
 }
@@ -55,8 +54,7 @@ uint64_t bits_of_number(Number n, Dtype t) {
 Number number_of_bits(uint64_t bits, Dtype t) {
   if (t == float64) return Number::of_real(std::bit_cast<double>(bits));
   if (t == float32) return Number::of_real(std::bit_cast<float>(static_cast<uint32_t>(bits)));
-  if (t == float16) return Number::of_real(f16_to_float(static_cast<uint16_t>(bits)));
-  if (t == bfloat16) return Number::of_real(bf16_to_float(static_cast<uint16_t>(bits)));
+  if (is_low_float(t)) return Number::of_real(low_to_float(static_cast<uint16_t>(bits), t));
   if (t == complex64) throw_invalid("reference", "complex64 is not supported");
   if (is_signed(t) && t.size < 8) {
     const int shift = 64 - 8 * t.size;

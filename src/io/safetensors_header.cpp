@@ -20,7 +20,8 @@ struct Name {
   Dtype dtype;
 };
 constexpr Name names[] = {{"BOOL", bool_}, {"U8", uint8},    {"U16", uint16},  {"U32", uint32},   {"U64", uint64},  {"I8", int8},    {"I16", int16},
-                          {"I32", int32},  {"I64", int64},   {"F16", float16}, {"BF16", bfloat16}, {"F32", float32}, {"F64", float64}, {"C64", complex64}};
+                          {"I32", int32},  {"I64", int64},   {"F16", float16}, {"BF16", bfloat16}, {"F32", float32}, {"F64", float64}, {"C64", complex64},
+                          {"F8_E4M3", float8_e4m3}, {"F8_E5M2", float8_e5m2}};
 
 std::string printable(std::string_view text) { return json(std::string(text)).dump(-1, ' ', true, json::error_handler_t::replace); }
 

@@ -41,6 +41,8 @@ Number read_element(const void* data, Dtype t, int64_t k) {
     case Dtype::Val::int64: return Number::of_int(get<int64_t>(data, k));
     case Dtype::Val::float16: return Number::of_real(f16_to_float(get<uint16_t>(data, k)));
     case Dtype::Val::bfloat16: return Number::of_real(bf16_to_float(get<uint16_t>(data, k)));
+    case Dtype::Val::float8_e4m3:
+    case Dtype::Val::float8_e5m2: return Number::of_real(low_to_float(get<uint8_t>(data, k), t));
     case Dtype::Val::float32: return Number::of_real(get<float>(data, k));
     case Dtype::Val::float64: return Number::of_real(get<double>(data, k));
     default: throw_internal("interpret", "no element of a kernel is complex64");
@@ -51,6 +53,8 @@ void write_element(void* data, Dtype t, int64_t k, Number v) {
   switch (t.val) {
     case Dtype::Val::float16: return put(data, k, float_to_f16(static_cast<float>(v.f)));
     case Dtype::Val::bfloat16: return put(data, k, float_to_bf16(static_cast<float>(v.f)));
+    case Dtype::Val::float8_e4m3:
+    case Dtype::Val::float8_e5m2: return put(data, k, static_cast<uint8_t>(float_to_low(static_cast<float>(v.f), t)));
     case Dtype::Val::float32: return put(data, k, static_cast<float>(v.f));
     case Dtype::Val::float64: return put(data, k, v.f);
     default: break;

@@ -92,16 +92,33 @@ class Expander {
       case ScalarOp::expm1: return expansion::expm1(x);
       case ScalarOp::log: return expansion::log(x);
       case ScalarOp::log2: return expansion::log2(x);
+      case ScalarOp::log10: return expansion::log10(x);
       case ScalarOp::log1p: return expansion::log1p(x);
       case ScalarOp::sin: return expansion::sin(x);
       case ScalarOp::cos: return expansion::cos(x);
+      case ScalarOp::tan: return expansion::tan(x);
+      case ScalarOp::arcsin: return expansion::arcsin(x);
+      case ScalarOp::arccos: return expansion::arccos(x);
+      case ScalarOp::arctan: return expansion::arctan(x);
+      case ScalarOp::sinh: return expansion::sinh(x);
+      case ScalarOp::cosh: return expansion::cosh(x);
       case ScalarOp::tanh: return expansion::tanh(x);
+      case ScalarOp::arcsinh: return expansion::arcsinh(x);
+      case ScalarOp::arccosh: return expansion::arccosh(x);
+      case ScalarOp::arctanh: return expansion::arctanh(x);
       case ScalarOp::erf: return expansion::erf(x);
       case ScalarOp::erfinv: return inst.type.dtype == float64 ? expansion::erfinv_double(x) : expansion::erfinv(x);
       case ScalarOp::sigmoid: return expansion::sigmoid(x);
       case ScalarOp::pow: return expansion::pow(x, arg(1));
+      case ScalarOp::arctan2: return expansion::arctan2(x, arg(1));
+      case ScalarOp::logaddexp: return expansion::logaddexp(x, arg(1));
       case ScalarOp::threefry0: return expansion::threefry(x, arg(1), arg(2), arg(3), 0);
       case ScalarOp::threefry1: return expansion::threefry(x, arg(1), arg(2), arg(3), 1);
+      case ScalarOp::philox0:
+      case ScalarOp::philox1:
+      case ScalarOp::philox2:
+      case ScalarOp::philox3:
+        return expansion::philox({x, arg(1)}, {arg(2), arg(3), arg(4), arg(5)}, static_cast<int>(inst.scalar_op) - static_cast<int>(ScalarOp::philox0));
       default: throw_internal("expand", std::string(info(inst.scalar_op).name) + " has no expansion");
     }
   }

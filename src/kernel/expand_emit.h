@@ -2,6 +2,7 @@
 // What the expansions are written in: arithmetic on values of a kernel under construction. An Expr is a value; constants
 // beside it take its type. Instructions that were emitted before in the block or around it are shared, so that sin and
 // cos of one value, or both words of one Threefry block, do their common work once.
+#include <array>
 #include <initializer_list>
 #include <map>
 #include <vector>
@@ -95,17 +96,32 @@ Expr expm1(Expr x);
 Expr sigmoid(Expr x);
 Expr log(Expr x);
 Expr log2(Expr x);
+Expr log10(Expr x);
 Expr log1p(Expr x);
+Expr logaddexp(Expr x, Expr y);
 Expr log_of_normal(Expr x);  // x positive, finite and not subnormal
 Expr pow(Expr x, Expr y);
 Expr sin(Expr x);
 Expr cos(Expr x);
+Expr tan(Expr x);
+Expr arcsin(Expr x);
+Expr arccos(Expr x);
+Expr arctan(Expr x);
+Expr arctan2(Expr y, Expr x);
+Expr sinh(Expr x);
+Expr cosh(Expr x);
 Expr tanh(Expr x);
+Expr arcsinh(Expr x);
+Expr arccosh(Expr x);
+Expr arctanh(Expr x);
 Expr erf(Expr x);
 Expr erfinv(Expr x);
 Expr erfinv_double(Expr x);
 /// Word 0 or 1 of Threefry-2x32-20.
 Expr threefry(Expr key0, Expr key1, Expr counter0, Expr counter1, int word);
+
+/// Word 0 to 3 of Philox-4x32-10.
+Expr philox(std::array<Expr, 2> key, std::array<Expr, 4> counter, int word);
 
 /// Whether `inst` computes on float16 or bfloat16 and has to do so in float32.
 bool is_low_precision(const Inst& inst, const std::vector<Type>& types);

@@ -22,15 +22,29 @@ constexpr double log2_e = 1.4426950408889634;
 constexpr double ln2_high = 0.6931471824645996;    // ln 2 in float32, and the rest
 constexpr double ln2_low = -1.9046542121259336e-09;
 
-// exp of values in [-104, 89]; smaller and larger ones would only saturate further.
-Expr exp_in_range(Expr x) {
+struct Scaled {
+  Expr p, scale;  // exp is p · scale²
+};
+
+Scaled exp_scaled(Expr x) {
   const Expr shifted = fma(x, log2_e / 2, shifter);
   const Expr h = shifted - shifter;
   const Expr r = fma(h, -2 * ln2_low, fma(h, -2 * ln2_high, x));
   const Expr p = horner(r, {0.0001962839305633679, 0.0014105343725532293, 0.00833597406744957, 0.041661202907562256, 0.1666661649942398,
                             0.5000003576278687, 1, 1});
-  const Expr scale = power_of_two(shifted, one_bits);
-  return p * scale * scale;
+  return {p, power_of_two(shifted, one_bits)};
+}
+
+// exp of values in [-104, 89]; smaller and larger ones would only saturate further.
+Expr exp_in_range(Expr x) {
+  const Scaled s = exp_scaled(x);
+  return s.p * s.scale * s.scale;
+}
+
+// exp(x) / 2 for x >= 0.
+Expr half_exp(Expr x) {
+  const Scaled s = exp_scaled(apply(ScalarOp::min, {x, 90.0}));
+  return s.p * s.scale * (s.scale * 0.5);
 }
 
 // expm1(r) for |r| <= ln 2 / 2.
@@ -70,6 +84,19 @@ Expr expm1(Expr x) {
   const Expr scale = power_of_two(shifted, half_bits);
   const Expr y = fma(scale, e, scale - 0.5) * 2.0;
   return select(lt(abs(x), 0x1p-40), x, y);  // keeps -0 and the last bit of subnormals
+}
+
+// exp(|x|) / 2 does not overflow before the result does. Close to 0 the difference would cancel: x + x^3 P(x^2), P of degree 3 on |x| <= 1, 5.6e-11.
+Expr sinh(Expr x) {
+  const Expr a = abs(x), z = a * a;
+  const Expr e = half_exp(a);
+  const Expr p = horner(z, {2.7839255380968098e-06, 0.00019842635083477944, 0.008333311416208744, 0.1666666716337204});
+  return with_sign(select(lt(a, 1.0), fma(a * z, p, a), e - 0.25 / e), x);
+}
+
+Expr cosh(Expr x) {
+  const Expr e = half_exp(abs(x));
+  return e + 0.25 / e;
 }
 
 // t / (t + 2) with t = expm1(2x), from one side to the other without a branch: 1 comes out exactly, and nothing larger.

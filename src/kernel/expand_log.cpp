@@ -15,6 +15,8 @@ constexpr double ln2_high = 0.6931471824645996, ln2_low = -1.9046542121259336e-0
 constexpr double root_half_bits = 0x3F3504F3;       // sqrt(1/2), rounded down
 constexpr double exponent_mask = -8388608;          // 0xFF800000
 constexpr double smallest_normal = 0x1p-126;
+constexpr std::initializer_list<double> log_coefficients = {-0.07635630667209625, 0.12761905789375305, -0.13159731030464172, 0.1420162469148636,
+                                                            -0.16623404622077942, 0.20001240074634552, -0.2500081956386566, 0.3333333134651184};
 constexpr double infinity = std::numeric_limits<double>::infinity();
 
 struct Split {
@@ -38,10 +40,15 @@ Split split_any(Expr x) {
   return s;
 }
 
+/// log(1 + f).
+Expr fraction(Expr f) {
+  const Expr z = f * f;
+  return f + fma(z, -0.5, z * f * horner(f, log_coefficients));
+}
+
 Expr natural(Expr e, Expr f) {
   const Expr z = f * f;
-  const Expr p = horner(f, {-0.07635630667209625, 0.12761905789375305, -0.13159731030464172, 0.1420162469148636, -0.16623404622077942,
-                            0.20001240074634552, -0.2500081956386566, 0.3333333134651184});
+  const Expr p = horner(f, log_coefficients);
   const Expr low = fma(z, -0.5, fma(e, ln2_low, z * f * p));
   return fma(e, ln2_high, f + low);
 }
@@ -71,6 +78,23 @@ Expr log2(Expr x) {
                               0.2885737419128418, -0.3606984317302704, 0.4808981716632843, -0.7213473320007324});
   const Expr low = fma(s.f, 1.925963033500011e-08, s.f * s.f * q);
   return with_limits(x, s.e + fma(s.f, 1.4426950216293335, low));
+}
+
+// log10(2) in two parts, the first of 16 bits: its product with the exponent is exact.
+Expr log10(Expr x) {
+  const Split s = split_any(x);
+  const Expr l = fraction(s.f);
+  constexpr double e_high = 0.4342944920063019, e_low = -1.0103049952192578e-08;  // 1 / ln 10
+  constexpr double two_high = 0.301025390625, two_low = 4.605038981195214e-06;    // log10(2)
+  const Expr low = fma(l, e_low, s.e * two_low);
+  return with_limits(x, fma(l, e_high, fma(s.e, two_high, low)));
+}
+
+// Equal arguments, infinite ones among them, are ln 2 above both. A sum of exponentials near 1 has a logarithm near 0: the error is then that of
+// the larger argument.
+Expr logaddexp(Expr x, Expr y) {
+  const Expr top = apply(ScalarOp::max, {x, y});
+  return top + select(eq(x, y), ln2_high, log1p(exp(-abs(x - y))));
 }
 
 // u = 1 + x loses c = x - (u - 1), which joins f before the polynomial: f = (m - 1) + c 2^-e, one rounding.

@@ -1,4 +1,4 @@
-// float16 and bfloat16 compute in float32: an operator on them becomes casts, the operator in float32 and a cast back,
+// float16, bfloat16 and the 8-bit floats compute in float32: an operator on them becomes casts, the operator in float32 and a cast back,
 // which rounds to nearest even after each operation. Data movement, select, loads and stores keep the storage type.
 // Conversions between a low type and anything but float32 go through float32 as well, so that a target needs only those
 // two casts of each.
@@ -7,7 +7,7 @@
 namespace weft::kernel::expansion {
 namespace {
 
-bool is_low(Dtype t) { return t == float16 || t == bfloat16; }
+bool is_low(Dtype t) { return is_low_float(t); }
 
 }  // namespace
 

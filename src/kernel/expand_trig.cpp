@@ -47,4 +47,11 @@ Expr cos(Expr x) {
   return in_quadrant(q.n + 1.0, q.sine, q.cosine);
 }
 
+// s / c, and in odd quadrants -c / s.
+Expr tan(Expr x) {
+  const Quadrant q = reduce_quadrant(x);
+  const Expr even = eq(q.n & 1.0, 0.0);
+  return select(even, q.sine, -q.cosine) / select(even, q.cosine, q.sine);
+}
+
 }  // namespace weft::kernel::expansion

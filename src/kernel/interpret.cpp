@@ -105,7 +105,7 @@ class Interpreter {
   Tile elementwise(const Inst& inst) const {
     Tile out(static_cast<size_t>(inst.type.size()));
     const Dtype t = type(inst.args.back()).dtype;
-    Number args[4];
+    Number args[most_arguments];
     for (size_t k = 0; k < out.size(); ++k) {
       for (size_t a = 0; a < inst.args.size(); ++a) args[a] = tile(inst.args[a])[k];
       out[k] = reference(inst.scalar_op, t, args);
@@ -127,7 +127,7 @@ class Interpreter {
   Tile reduce(const Inst& inst) const {
     Tile work = tile(inst.args[0]);
     const Type& from = type(inst.args[0]);
-    const bool narrow = from.dtype == float16 || from.dtype == bfloat16;
+    const bool narrow = is_low_float(from.dtype);
     const Dtype t = narrow ? float32 : from.dtype;
     const size_t extent = static_cast<size_t>(from.dims[static_cast<size_t>(inst.axis)]), rest = work.size() / extent;
     const bool last = inst.axis + 1 == from.rank();

@@ -82,7 +82,7 @@ void Rules::scalar() {
   }
   require(is_float(t) ? row.floats : is_integer(t) ? row.integers : row.booleans, "the operator is not defined on this dtype");
   if (inst.scalar_op == ScalarOp::mulhi) require(is_unsigned(t), "the operator is not defined on this dtype");
-  if (inst.scalar_op == ScalarOp::threefry0 || inst.scalar_op == ScalarOp::threefry1) require(t == uint32, "the operator is not defined on this dtype");
+  if (inst.scalar_op >= ScalarOp::threefry0) require(t == uint32, "the operator is not defined on this dtype");
   const Dtype result = row.result == ScalarResult::boolean ? bool_ : t;
   require(inst.type.dtype == result, "the result's dtype is not the operator's");
 }

@@ -1,6 +1,7 @@
 // The table of scalar operators and what each means, element by element.
 #include "kernel/scalar.h"
 
+#include <algorithm>
 #include <array>
 #include <bit>
 #include <cmath>
@@ -57,21 +58,37 @@ constexpr auto table = std::to_array<ScalarInfo>({
     {ScalarOp::expm1, "expm1", 1, same, false, true, false, false, 18, 1.5},
     {ScalarOp::log, "log", 1, same, false, true, false, false, 18, 1},
     {ScalarOp::log2, "log2", 1, same, false, true, false, false, 18, 1},
+    {ScalarOp::log10, "log10", 1, same, false, true, false, false, 20, 2},
     {ScalarOp::log1p, "log1p", 1, same, false, true, false, false, 22, 1.5},
     {ScalarOp::sin, "sin", 1, same, false, true, false, false, 30, 2},
     {ScalarOp::cos, "cos", 1, same, false, true, false, false, 30, 2},
+    {ScalarOp::tan, "tan", 1, same, false, true, false, false, 36, 4.5},
+    {ScalarOp::arcsin, "arcsin", 1, same, false, true, false, false, 24, 3},
+    {ScalarOp::arccos, "arccos", 1, same, false, true, false, false, 26, 2.5},
+    {ScalarOp::arctan, "arctan", 1, same, false, true, false, false, 26, 2},
+    {ScalarOp::sinh, "sinh", 1, same, false, true, false, false, 26, 3},
+    {ScalarOp::cosh, "cosh", 1, same, false, true, false, false, 22, 3},
     {ScalarOp::tanh, "tanh", 1, same, false, true, false, false, 20, 2.5},
+    {ScalarOp::arcsinh, "arcsinh", 1, same, false, true, false, false, 34, 4},
+    {ScalarOp::arccosh, "arccosh", 1, same, false, true, false, false, 34, 4},
+    {ScalarOp::arctanh, "arctanh", 1, same, false, true, false, false, 30, 4},
     {ScalarOp::erf, "erf", 1, same, false, true, false, false, 24, 1.5},
     {ScalarOp::erfinv, "erfinv", 1, same, false, true, false, false, 40, 3.5},
     {ScalarOp::sigmoid, "sigmoid", 1, same, false, true, false, false, 20, 3.25},
     {ScalarOp::pow, "pow", 2, same, false, true, false, false, 50, 8},
+    {ScalarOp::arctan2, "arctan2", 2, same, false, true, false, false, 32, 3},
+    {ScalarOp::logaddexp, "logaddexp", 2, same, false, true, false, false, 40, 4},
     {ScalarOp::threefry0, "threefry0", 4, same, false, false, true, false, 75, 0},
     {ScalarOp::threefry1, "threefry1", 4, same, false, false, true, false, 75, 0},
+    {ScalarOp::philox0, "philox0", 6, same, false, false, true, false, 120, 0},
+    {ScalarOp::philox1, "philox1", 6, same, false, false, true, false, 120, 0},
+    {ScalarOp::philox2, "philox2", 6, same, false, false, true, false, 120, 0},
+    {ScalarOp::philox3, "philox3", 6, same, false, false, true, false, 120, 0},
 });
 
 consteval bool in_enum_order() {
   for (size_t k = 0; k < table.size(); ++k)
-    if (static_cast<size_t>(table[k].op) != k || table[k].name.empty() || table[k].arity < 1 || table[k].arity > 4) return false;
+    if (static_cast<size_t>(table[k].op) != k || table[k].name.empty() || table[k].arity < 1 || table[k].arity > most_arguments) return false;
   return true;
 }
 static_assert(table.size() == op_count, "every ScalarOp has a row");
@@ -94,8 +111,7 @@ int64_t wrap(int64_t v, Dtype t) {
 double round_float(double v, Dtype t) {
   if (t == float64) return v;
   const float f = static_cast<float>(v);
-  if (t == float16) return f16_to_float(float_to_f16(f));
-  if (t == bfloat16) return bf16_to_float(float_to_bf16(f));
+  if (is_low_float(t)) return low_to_float(float_to_low(f, t), t);
   return f;
 }
 
@@ -123,6 +139,26 @@ uint32_t threefry(const Number* args, int word) {
     x1 += key[(group + 2) % 3] + group + 1;
   }
   return word == 0 ? x0 : x1;
+}
+
+uint32_t philox(const Number* args, int word) {
+  uint32_t key[2] = {static_cast<uint32_t>(args[0].i), static_cast<uint32_t>(args[1].i)}, x[4];
+  for (int k = 0; k < 4; ++k) x[k] = static_cast<uint32_t>(args[2 + k].i);
+  for (int round = 0; round < 10; ++round) {
+    const uint64_t a = uint64_t{0xD2511F53u} * x[0], b = uint64_t{0xCD9E8D57u} * x[2];
+    const uint32_t next[4] = {static_cast<uint32_t>(b >> 32) ^ x[1] ^ key[0], static_cast<uint32_t>(b), static_cast<uint32_t>(a >> 32) ^ x[3] ^ key[1],
+                              static_cast<uint32_t>(a)};
+    std::copy(next, next + 4, x);
+    key[0] += 0x9E3779B9u;
+    key[1] += 0xBB67AE85u;
+  }
+  return x[word];
+}
+
+// max + log1p(exp(-|a - b|)); equal arguments, infinite ones among them, are log(2) above both.
+double log_add_exp(double a, double b) {
+  if (a == b) return a + std::numbers::ln2;
+  return std::isnan(a) || std::isnan(b) ? a + b : std::max(a, b) + std::log1p(std::exp(-std::fabs(a - b)));
 }
 
 // A closed-form start (Winitzki, 2008), then Halley's method on erf, or on erfc where erf is close to 1 and would cancel.
@@ -195,14 +231,26 @@ Number float_reference(ScalarOp op, Dtype t, const Number* args) {
     case ScalarOp::expm1: return real(std::expm1(a));
     case ScalarOp::log: return real(std::log(a));
     case ScalarOp::log2: return real(std::log2(a));
+    case ScalarOp::log10: return real(std::log10(a));
     case ScalarOp::log1p: return real(std::log1p(a));
     case ScalarOp::sin: return real(std::sin(a));
     case ScalarOp::cos: return real(std::cos(a));
+    case ScalarOp::tan: return real(std::tan(a));
+    case ScalarOp::arcsin: return real(std::asin(a));
+    case ScalarOp::arccos: return real(std::acos(a));
+    case ScalarOp::arctan: return real(std::atan(a));
+    case ScalarOp::sinh: return real(std::sinh(a));
+    case ScalarOp::cosh: return real(std::cosh(a));
     case ScalarOp::tanh: return real(std::tanh(a));
+    case ScalarOp::arcsinh: return real(std::asinh(a));
+    case ScalarOp::arccosh: return real(std::acosh(a));
+    case ScalarOp::arctanh: return real(std::atanh(a));
     case ScalarOp::erf: return real(std::erf(a));
     case ScalarOp::erfinv: return real(erf_inverse(a));
     case ScalarOp::sigmoid: return real(1 / (1 + std::exp(-a)));
     case ScalarOp::pow: return real(std::pow(a, b));
+    case ScalarOp::arctan2: return real(std::atan2(a, b));
+    case ScalarOp::logaddexp: return real(log_add_exp(a, b));
     case ScalarOp::eq: return Number::of_int(a == b);
     case ScalarOp::ne: return Number::of_int(a != b);
     case ScalarOp::lt: return Number::of_int(a < b);
@@ -261,6 +309,12 @@ Number integer_reference(ScalarOp op, Dtype t, const Number* args) {
     case ScalarOp::threefry1:
       if (t != uint32) refuse(op, t);
       return whole(threefry(args, op == ScalarOp::threefry1));
+    case ScalarOp::philox0:
+    case ScalarOp::philox1:
+    case ScalarOp::philox2:
+    case ScalarOp::philox3:
+      if (t != uint32) refuse(op, t);
+      return whole(philox(args, static_cast<int>(op) - static_cast<int>(ScalarOp::philox0)));
     default: refuse(op, t);
   }
 }
@@ -311,7 +365,7 @@ Number identity(Reducer r, Dtype t) {
     case Reducer::any: return Number::of_int(0);
     default: break;
   }
-  if (is_float(t)) return Number::of_real(smallest ? -infinity : infinity);
+  if (is_float(t)) return round_to(Number::of_real(smallest ? -infinity : infinity), t);
   if (t == bool_) return Number::of_int(!smallest);
   return Number::of_int(saturate(smallest ? -infinity : infinity, t));
 }

@@ -21,12 +21,17 @@ enum class ScalarOp : uint8_t {
   mulhi,                                     // upper half of an unsigned product
   // expanded into the above
   recip, rsqrt, square, sign,
-  exp, exp2, expm1, log, log2, log1p, sin, cos, tanh, erf, erfinv, sigmoid, pow,
+  exp, exp2, expm1, log, log2, log10, log1p, sin, cos, tan, arcsin, arccos, arctan, sinh, cosh, tanh, arcsinh, arccosh, arctanh,
+  erf, erfinv, sigmoid, pow,
+  arctan2, logaddexp,                        // arctan2(y, x); log(exp(a) + exp(b))
   threefry0, threefry1,                      // words 0 and 1 of Threefry-2x32-20 of (key0, key1, counter0, counter1), uint32
+  philox0, philox1, philox2, philox3,        // words of Philox-4x32-10 of (key0, key1, counter0, …, counter3), uint32
   count_
 };
 
 enum class ScalarResult : uint8_t { same, boolean };
+
+inline constexpr int most_arguments = 6;
 
 struct ScalarInfo {
   ScalarOp op;

@@ -152,3 +152,48 @@ TEST_CASE("float16: every value, every rounding boundary") {
   CHECK(float16_t(-1e-30f).bits == 0x8000);
   CHECK(static_cast<float>(float16_t(0.1f)) == 0.0999755859375f);
 }
+
+namespace {
+
+/// Every 8-bit float and every midpoint between neighbours, as float16 and bfloat16 above; `largest` saturates.
+int float8_faults(const Float8& f) {
+  int faults = 0;
+  const auto value = [&](uint32_t bits) {
+    const uint32_t e = bits >> f.mantissa, m = bits & ((1u << f.mantissa) - 1);
+    return e == 0 ? std::ldexp(m, 1 - f.bias - f.mantissa) : std::ldexp(m + (1u << f.mantissa), static_cast<int>(e) - f.bias - f.mantissa);
+  };
+  for (uint32_t bits = 0; bits < 128; ++bits)
+    for (uint32_t sign : {0u, 0x80u}) {
+      const float wide = f8_to_float(static_cast<uint8_t>(bits | sign), f), s = sign ? -1.0f : 1.0f;
+      const uint32_t back = float_to_f8(wide, f);
+      if (bits > f.largest) {
+        const bool infinite = f.infinity != f.largest && bits == f.infinity;
+        faults += infinite ? wide != s * INFINITY || back != (bits | sign) : !std::isnan(wide) || back != ((bits | f.quiet) | sign);
+        continue;
+      }
+      faults += static_cast<double>(wide) != static_cast<double>(s) * value(bits) || std::signbit(wide) != (sign != 0) || back != (bits | sign);
+      const uint32_t above = std::min(bits + 1, f.largest), even = bits & 1 ? above : bits;
+      const float middle = static_cast<float>((value(bits) + value(bits + 1)) / 2);
+      faults += float_to_f8(s * middle, f) != ((bits == f.largest ? bits : even) | sign);
+      faults += float_to_f8(s * std::nextafter(middle, 0.0f), f) != (bits | sign);
+      faults += float_to_f8(s * std::nextafter(middle, INFINITY), f) != (above | sign);
+    }
+  return faults;
+}
+
+}  // namespace
+
+TEST_CASE("8-bit floats: every value, every rounding boundary, saturation") {
+  CHECK(float8_faults(e4m3) == 0);
+  CHECK(float8_faults(e5m2) == 0);
+  CHECK(f8_to_float(0x7e, e4m3) == 448.0f);
+  CHECK(f8_to_float(0x7b, e5m2) == 57344.0f);
+  CHECK(float_to_f8(1e9f, e4m3) == 0x7e);
+  CHECK(float_to_f8(-INFINITY, e4m3) == 0xfe);
+  CHECK(float_to_f8(-1e9f, e5m2) == 0xfb);
+  CHECK(float_to_f8(INFINITY, e5m2) == 0x7c);
+  CHECK(promote_types(float8_e4m3, float8_e5m2) == float32);
+  CHECK(promote_types(float8_e4m3, bfloat16) == bfloat16);
+  CHECK(promote_types(float8_e5m2, int64) == float8_e5m2);
+  CHECK(dtype_from_name("float8_e4m3") == float8_e4m3);
+}

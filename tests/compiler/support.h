@@ -22,6 +22,8 @@ inline void put_number(void* base, int64_t k, Dtype t, Number n) {
     case Dtype::Val::float64: return write(n.real());
     case Dtype::Val::float16: return write(float_to_f16(static_cast<float>(n.real())));
     case Dtype::Val::bfloat16: return write(float_to_bf16(static_cast<float>(n.real())));
+    case Dtype::Val::float8_e4m3:
+    case Dtype::Val::float8_e5m2: return write(static_cast<uint8_t>(float_to_low(static_cast<float>(n.real()), t)));
     default: std::memcpy(static_cast<char*>(base) + k * t.size, &n.i, t.size);
   }
 }
@@ -37,6 +39,8 @@ inline Number get_number(const void* base, int64_t k, Dtype t) {
     case Dtype::Val::float64: return Number::of_real(read(double()));
     case Dtype::Val::float16: return Number::of_real(f16_to_float(read(uint16_t())));
     case Dtype::Val::bfloat16: return Number::of_real(bf16_to_float(read(uint16_t())));
+    case Dtype::Val::float8_e4m3:
+    case Dtype::Val::float8_e5m2: return Number::of_real(low_to_float(read(uint8_t()), t));
     case Dtype::Val::bool_:
     case Dtype::Val::uint8: return Number::of_int(read(uint8_t()));
     case Dtype::Val::uint16: return Number::of_int(read(uint16_t()));
@@ -104,8 +108,8 @@ inline Result compile_and_run(const graph::Graph& g, const std::vector<HostTenso
 /// Units in the last place of dtype t at magnitude |v| (integers and bools: 1).
 inline double ulp_of(double v, Dtype t) {
   if (!is_float(t)) return 1;
-  int digits = t == float32 ? 24 : t == float64 ? 53 : t == float16 ? 11 : 8;
-  int smallest = t == float32 ? -149 : t == float64 ? -1074 : t == float16 ? -24 : -133;
+  int digits = t == float32 ? 24 : t == float64 ? 53 : t == float16 ? 11 : t == float8_e4m3 ? 4 : t == float8_e5m2 ? 3 : 8;
+  int smallest = t == float32 ? -149 : t == float64 ? -1074 : t == float16 ? -24 : t == float8_e4m3 ? -9 : t == float8_e5m2 ? -16 : -133;
   if (v == 0) return std::ldexp(1.0, smallest);
   return std::ldexp(1.0, std::max(std::ilogb(std::abs(v)) - digits + 1, smallest));
 }

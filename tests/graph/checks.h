@@ -233,7 +233,7 @@ inline std::string check_vmap(const Row& r, const Instance& in, uint64_t subset,
     const HostTensor expected = stacked(parts, graph.outputs[output].type(), 0), &given = results[output];
     if (given.type != expected.type) return fail(in, fmt::format("vmap: type {}, expected {}", to_string(given.type), to_string(expected.type)));
     const Dtype t = expected.type.dtype;
-    const double tolerance = !is_float(t) ? 0 : t == float16 || t == bfloat16 ? 1e-2 : 1e-6;
+    const double tolerance = !is_float(t) ? 0 : is_float8(t) ? 0.3 : is_low_float(t) ? 1e-2 : 1e-6;
     for (size_t k = 0; k < expected.data.size(); ++k)
       if (tolerance == 0 ? given.data[k].i != expected.data[k].i : !close(given.data[k].real(), expected.data[k].real(), tolerance))
         return fail(in, fmt::format("vmap: batched inputs {:b}, element {}: {}, expected {}", subset, k, given.data[k].real(), expected.data[k].real()));

@@ -44,7 +44,7 @@ class Random {
 };
 
 inline const std::vector<Dtype>& float_dtypes() {
-  static const std::vector<Dtype> list{float32, float64, float16, bfloat16};
+  static const std::vector<Dtype> list{float32, float64, float16, bfloat16, float32, float64, float16, float8_e4m3, float8_e5m2};
   return list;
 }
 inline const std::vector<Dtype>& integer_dtypes() {
@@ -208,14 +208,19 @@ inline void draw_elementwise(Drawing& d) {
   const Dtype t = d.float64_only && info.floats ? float64 : d.r.of(dtypes);
   Domain domain{-2, 2, -9, 9, true}, second = domain;
   if (is({Op::sqrt, Op::rsqrt, Op::log, Op::recip})) domain = {0.2, 3};
-  if (is({Op::erfinv})) domain = {-0.9, 0.9};
+  if (is({Op::log2, Op::log10})) domain = {0.2, 3};
+  if (is({Op::log1p})) domain = {-0.7, 3};
+  if (is({Op::arccosh})) domain = {1.2, 4};
+  if (is({Op::tan})) domain = {-1.2, 1.2};
+  if (is({Op::arctan2})) second = {0.3, 2};
+  if (is({Op::erfinv, Op::arcsin, Op::arccos, Op::arctanh})) domain = {-0.9, 0.9};
   if (is({Op::pow})) domain = {0.3, 2};
   if (is({Op::div, Op::floordiv, Op::mod})) second = {0.6, 1.7, -5, 5, true};
   if (is({Op::shl, Op::shr})) second = {0, 0, 0, 40};
   if (op == Op::select) d.input(shape, bool_);
   for (int k = op == Op::select ? 1 : 0; k < r.min_inputs; ++k) d.input(shape, t, k == 1 ? second : domain);
   // Away from the jumps, for the sake of finite differences.
-  if (t == float64 && is({Op::floor, Op::ceil, Op::round, Op::sign, Op::abs}))
+  if (t == float64 && is({Op::floor, Op::ceil, Op::trunc, Op::round, Op::sign, Op::abs}))
     for (Number& a : d.out.inputs[0].data)
       if (std::fabs(2 * a.real() - std::nearbyint(2 * a.real())) < 0.02) a = Number::of_real(a.real() + 0.1);
   if (t == float64 && is({Op::floordiv, Op::mod}))
@@ -339,6 +344,7 @@ inline std::vector<Instance> instances(Op op, uint64_t seed, int count, bool flo
       case Op::random_bits:
         d.input(d.r.between(0, 2) ? Shape{2} : Shape{d.r.between(1, 3), 2}, uint32, {0, 0, 0, 1000, true});
         d.out.attrs.shape = random_shape(d.r);
+        d.out.attrs.generator = d.r.chance(2) ? Generator::philox : Generator::threefry;
         break;
       default: draw_elementwise(d);
     }

@@ -2,6 +2,7 @@
 // What operators compute, said a second time and otherwise than in their reference rules: elementwise operators through the C++ library on doubles and
 // 64-bit integers, movement through strides, contraction as sums over all pairs of elements.
 #include <cmath>
+#include <complex>
 #include <map>
 
 #include "instances.h"
@@ -40,6 +41,23 @@ inline const std::map<Op, Reals>& naive_reals() {
       {Op::sqrt, [](double a, double) { return std::pow(a, 0.5); }},
       {Op::rsqrt, [](double a, double) { return std::pow(a, -0.5); }},
       {Op::exp, [](double a, double) { return std::pow(2.718281828459045, a); }},
+      {Op::exp2, [](double a, double) { return std::exp(a * std::log(2.0)); }},
+      {Op::expm1, [](double a, double) { return 2 * std::exp(a / 2) * std::sinh(a / 2); }},
+      {Op::log2, [](double a, double) { return std::log(a) / std::log(2.0); }},
+      {Op::log10, [](double a, double) { return std::log(a) / std::log(10.0); }},
+      {Op::log1p, [](double a, double) { return std::log(1 + a); }},
+      {Op::tan, [](double a, double) { return std::sin(a) / std::cos(a); }},
+      {Op::arcsin, [](double a, double) { return std::atan2(a, std::sqrt(1 - a * a)); }},
+      {Op::arccos, [](double a, double) { return std::atan2(std::sqrt(1 - a * a), a); }},
+      {Op::arctan, [](double a, double) { return std::asin(a / std::sqrt(1 + a * a)); }},
+      {Op::sinh, [](double a, double) { return (std::exp(a) - std::exp(-a)) / 2; }},
+      {Op::cosh, [](double a, double) { return (std::exp(a) + std::exp(-a)) / 2; }},
+      {Op::arcsinh, [](double a, double) { return (a < 0 ? -1 : 1) * std::log(std::fabs(a) + std::sqrt(a * a + 1)); }},
+      {Op::arccosh, [](double a, double) { return std::log(a + std::sqrt(a * a - 1)); }},
+      {Op::arctanh, [](double a, double) { return std::log((1 + a) / (1 - a)) / 2; }},
+      {Op::arctan2, [](double a, double b) { return std::arg(std::complex<double>(b, a)); }},
+      {Op::logaddexp, [](double a, double b) { return std::log(std::exp(a) + std::exp(b)); }},
+      {Op::trunc, [](double a, double) { return a < 0 ? std::ceil(a) : std::floor(a); }},
       {Op::log, [](double a, double) { return std::log2(a) * 0.6931471805599453; }},
       {Op::sin, [](double a, double) { return std::cos(a - 1.5707963267948966); }},
       {Op::cos, [](double a, double) { return std::sin(a + 1.5707963267948966); }},

@@ -149,6 +149,17 @@ TEST_CASE("random bits are Threefry's in the layout of JAX and MLX") {
   for (size_t k = 0; k < 5; ++k) CHECK(five.data[k].i == expected[k]);
 }
 
+TEST_CASE("Philox words depend on their own number alone") {
+  const Value key = of({2}, uint32);
+  const auto bits = [&](const Shape& shape) { return run({{key}, {random_bits(key, shape, Generator::philox)}}, {tensor({2}, uint32, {0, 0})}); };
+  const HostTensor few = bits({6}), many = bits({3, 5});
+  const std::vector<int64_t> first{0x6627e8d5, 0xe169c58d, 0xbc57ac4c, 0x9b00dbd8};
+  for (size_t k = 0; k < 6; ++k) {
+    CHECK(few.data[k].i == many.data[k].i);
+    if (k < 4) CHECK(few.data[k].i == first[k]);
+  }
+}
+
 TEST_CASE("gradients at the edges of their domains") {
   const auto gradients = [](Op op, std::vector<double> a, std::vector<double> b) {
     const Value x = of({static_cast<int64_t>(a.size())}, float64), y = of(x.shape(), float64);

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "base/error.h"
+#include "kernel/expand_run.h"
 #include "kernel/scalar.h"
 
 using namespace weft;
@@ -144,6 +145,26 @@ TEST_CASE("casts truncate, saturate and wrap") {
   CHECK(round_to(Number::of_real(65519), float16).f == 65504);
   CHECK(round_to(Number::of_real(65520), float16).f == inf);
   CHECK(std::isnan(round_to(Number::of_real(quiet), bfloat16).f));
+}
+
+TEST_CASE("philox gives the known answers of Random123") {
+  struct Known {
+    int64_t key[2], counter[4], word[4];
+  };
+  const Known known[] = {
+      {{0, 0}, {0, 0, 0, 0}, {0x6627e8d5, 0xe169c58d, 0xbc57ac4c, 0x9b00dbd8}},
+      {{0xffffffff, 0xffffffff}, {0xffffffff, 0xffffffff, 0xffffffff, 0xffffffff}, {0x408f276d, 0x41c83b0e, 0xa20bc7c6, 0x6d5451fd}},
+      {{0xa4093822, 0x299f31d0}, {0x243f6a88, 0x85a308d3, 0x13198a2e, 0x03707344}, {0xd16cfe09, 0x94fdcceb, 0x5001e420, 0x24126ea1}},
+  };
+  for (const Known& k : known)
+    for (int word = 0; word < 4; ++word) {
+      const ScalarOp op = static_cast<ScalarOp>(static_cast<int>(ScalarOp::philox0) + word);
+      CHECK(whole(op, uint32, {k.key[0], k.key[1], k.counter[0], k.counter[1], k.counter[2], k.counter[3]}) == k.word[word]);
+      const Kernel kernel = expand(test::scalar_kernel(op, uint32));
+      const auto one = [](int64_t v) { return std::vector<uint32_t>{static_cast<uint32_t>(v)}; };
+      CHECK(test::run_kernel<uint32_t>(kernel, {one(k.key[0]), one(k.key[1]), one(k.counter[0]), one(k.counter[1]), one(k.counter[2]), one(k.counter[3])}).at(0) ==
+            static_cast<uint32_t>(k.word[word]));
+    }
 }
 
 TEST_CASE("threefry gives the known answers of Random123") {

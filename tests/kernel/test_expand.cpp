@@ -81,11 +81,12 @@ bool same_bits(float a, float b) { return (std::isnan(a) && std::isnan(b)) || st
 TEST_CASE("float32 expansions stay within the bounds of the scalar table") {
   const std::vector<float> x = dense_sample(1, 200000);
   for (ScalarOp op : {ScalarOp::exp, ScalarOp::exp2, ScalarOp::expm1, ScalarOp::log, ScalarOp::log2, ScalarOp::log1p, ScalarOp::tanh, ScalarOp::erf,
-                      ScalarOp::erfinv, ScalarOp::sigmoid, ScalarOp::rsqrt})
+                      ScalarOp::erfinv, ScalarOp::sigmoid, ScalarOp::rsqrt, ScalarOp::log10, ScalarOp::arcsin, ScalarOp::arccos, ScalarOp::arctan,
+                      ScalarOp::sinh, ScalarOp::cosh, ScalarOp::arcsinh, ScalarOp::arccosh, ScalarOp::arctanh})
     check_bound(op, x);
   std::vector<float> small;
   std::copy_if(x.begin(), x.end(), std::back_inserter(small), [](float v) { return !(std::fabs(v) > 1e4f) || std::isinf(v); });
-  for (ScalarOp op : {ScalarOp::sin, ScalarOp::cos}) check_bound(op, small);
+  for (ScalarOp op : {ScalarOp::sin, ScalarOp::cos, ScalarOp::tan}) check_bound(op, small);
 }
 
 TEST_CASE("recip, square and sign are exact") {
@@ -118,7 +119,13 @@ TEST_CASE("limits of the expansions are exact") {
       {ScalarOp::erfinv, 1, inf},       {ScalarOp::erfinv, -1, -inf},   {ScalarOp::erfinv, 1.1f, nan_f}, {ScalarOp::erfinv, -0.0f, -0.0f},
       {ScalarOp::sigmoid, inf, 1},      {ScalarOp::sigmoid, -inf, 0},   {ScalarOp::sigmoid, 0, 0.5f},    {ScalarOp::sin, -0.0f, -0.0f},
       {ScalarOp::sin, inf, nan_f},      {ScalarOp::cos, 0, 1},          {ScalarOp::cos, -inf, nan_f},    {ScalarOp::rsqrt, 0, inf},
-      {ScalarOp::rsqrt, inf, 0},        {ScalarOp::rsqrt, -1, nan_f},
+      {ScalarOp::rsqrt, inf, 0},        {ScalarOp::rsqrt, -1, nan_f},   {ScalarOp::tan, -0.0f, -0.0f},   {ScalarOp::tan, inf, nan_f},
+      {ScalarOp::arcsin, -0.0f, -0.0f}, {ScalarOp::arcsin, 1.1f, nan_f}, {ScalarOp::arccos, 1, 0},       {ScalarOp::arccos, -2, nan_f},
+      {ScalarOp::arctan, -0.0f, -0.0f}, {ScalarOp::arctan, tiniest, tiniest}, {ScalarOp::sinh, -0.0f, -0.0f}, {ScalarOp::sinh, -inf, -inf},
+      {ScalarOp::cosh, -inf, inf},      {ScalarOp::cosh, 0, 1},         {ScalarOp::arcsinh, -inf, -inf}, {ScalarOp::arcsinh, -0.0f, -0.0f},
+      {ScalarOp::arccosh, 1, 0},        {ScalarOp::arccosh, inf, inf},  {ScalarOp::arccosh, -3, nan_f},  {ScalarOp::arctanh, 1, inf},
+      {ScalarOp::arctanh, -1, -inf},    {ScalarOp::arctanh, inf, nan_f}, {ScalarOp::arctanh, -0.0f, -0.0f}, {ScalarOp::log10, 0, -inf},
+      {ScalarOp::log10, inf, inf},      {ScalarOp::log10, 1, 0},
   };
   for (const Row& row : rows) {
     CAPTURE(info(row.op).name);
@@ -182,6 +189,35 @@ TEST_CASE("pow: all pairs of special values, and random ones over the whole rang
   CAPTURE(z[at]);
   CHECK(worst <= info(ScalarOp::pow).ulp);
   CHECK(worst >= 0.4);
+}
+
+TEST_CASE("arctan2 and logaddexp: all pairs of special values, and random ones") {
+  std::vector<float> y, x;
+  for (float a : specials())
+    for (float b : specials()) {
+      y.push_back(a);
+      x.push_back(b);
+    }
+  std::mt19937_64 random(5);
+  std::uniform_real_distribution<float> near(-20, 20);
+  for (int k = 0; k < 50000; ++k) {
+    y.push_back(k % 2 ? near(random) : std::bit_cast<float>(static_cast<uint32_t>(random())));
+    x.push_back(k % 2 ? near(random) : std::bit_cast<float>(static_cast<uint32_t>(random())));
+  }
+  const std::vector<float> angle = run_expanded(ScalarOp::arctan2, y, x), sum = run_expanded(ScalarOp::logaddexp, y, x);
+  double worst = 0, worst_sum = 0;
+  for (size_t k = 0; k < x.size(); ++k) {
+    worst = std::max(worst, ulp_error(angle[k], std::atan2(double{y[k]}, double{x[k]})));
+    const Number args[] = {Number::of_real(y[k]), Number::of_real(x[k])};
+    const double exact = reference(ScalarOp::logaddexp, float64, args).f;
+    if (!std::isfinite(exact)) CHECK(same_bits(sum[k], static_cast<float>(exact)));
+    else if (std::isinf(sum[k])) CHECK(std::fabs(exact) > 0x1.fffffep127);
+    else worst_sum = std::max(worst_sum, std::fabs(sum[k] - exact) / unit_in_last_place(std::max({std::fabs(double{x[k]}), std::fabs(double{y[k]}), 1.0})));
+  }
+  CHECK(worst <= info(ScalarOp::arctan2).ulp);
+  CHECK(worst >= 0.4);
+  CHECK(worst_sum <= info(ScalarOp::logaddexp).ulp);
+  CHECK(worst_sum >= 0.4);
 }
 
 TEST_CASE("float64 keeps what the C library has, and expands what it has not") {

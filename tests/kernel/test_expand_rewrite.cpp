@@ -50,7 +50,7 @@ void check_expanded(const Kernel& kernel) {
 }
 
 bool takes(const ScalarInfo& row, Dtype t) {
-  if (row.op == ScalarOp::threefry0 || row.op == ScalarOp::threefry1) return t == uint32;
+  if (row.op >= ScalarOp::threefry0) return t == uint32;
   if (row.op == ScalarOp::mulhi) return is_unsigned(t);
   return is_float(t) ? row.floats : t == bool_ ? row.booleans : row.integers;
 }

@@ -10,7 +10,7 @@ namespace {
 bool takes(ScalarOp op, Dtype t) {
   const ScalarInfo& row = info(op);
   if (op == ScalarOp::mulhi) return is_unsigned(t);
-  if (op == ScalarOp::threefry0 || op == ScalarOp::threefry1) return t == uint32;
+  if (op >= ScalarOp::threefry0) return t == uint32;
   return is_float(t) ? row.floats : is_integer(t) ? row.integers : row.booleans;
 }
 
@@ -165,5 +165,34 @@ TEST_CASE("integer division of any operands, on lanes") {
       const Value at = b.mul(b.program_id(), b.index(16));
       b.store(y, b.scalar(op, {b.load(x, at, {16}, {1}), b.load(d, at, {16}, {1})}), at, {1});
       agree(make_case(b.finish(), {8192, 8192, 8192}, {}, 512, 12));
+    }
+}
+
+TEST_CASE("8-bit floats: every value widens, and narrowing rounds and saturates as the definition does") {
+  for (Dtype t : {float8_e4m3, float8_e5m2})
+    for (const char* isa : instruction_sets) {
+      if (!cpu_target(isa)) continue;
+      Builder b("through_float");
+      const Ref x = b.param("x", t, false), f = b.param("f", float32, true), z = b.param("z", float32, false), y = b.param("y", t, true);
+      const Value start = b.mul(b.program_id(), b.index(64));
+      b.store(f, b.cast(b.load(x, start, {64}, {1}), float32), start, {1});
+      b.store(y, b.cast(b.load(z, start, {64}, {1}), t), start, {1});
+      constexpr int64_t n = 65536;
+      RandomCase c = make_case(b.finish(), {n, n, n, n}, {}, n / 64);
+      const auto* bits = reinterpret_cast<const uint8_t*>(c.buffers[0].data());
+      const auto* wide = reinterpret_cast<const float*>(c.buffers[1].data());
+      const auto* narrow = reinterpret_cast<const uint8_t*>(c.buffers[3].data());
+      auto* from = reinterpret_cast<float*>(c.buffers[2].data());
+      for (uint32_t k = 0; k < n; ++k) {
+        reinterpret_cast<uint8_t*>(c.buffers[0].data())[k] = static_cast<uint8_t>(k);
+        from[k] = std::bit_cast<float>(k << 16 | (k % 3 == 0 ? 0 : k % 3 == 1 ? 1 : 0xffff));  // all upper halves: ties, and beside them
+      }
+      run_compiled(*cpu_target(isa), c);
+      size_t wrong = 0;
+      for (size_t k = 0; k < n; ++k) {
+        wrong += std::bit_cast<uint32_t>(wide[k]) != std::bit_cast<uint32_t>(low_to_float(bits[k], t));
+        wrong += narrow[k] != float_to_low(from[k], t);
+      }
+      CHECK(wrong == 0);
     }
 }

@@ -99,6 +99,7 @@ inline RandomCase make_case(kernel::Kernel k, std::vector<int64_t> elements, std
   return c;
 }
 
-inline constexpr std::array<Dtype, 13> all_dtypes{bool_, uint8, uint16, uint32, uint64, int8, int16, int32, int64, float16, bfloat16, float32, float64};
+inline constexpr std::array<Dtype, 15> all_dtypes{bool_, uint8,   uint16,   uint32,  uint64,  int8,        int16,      int32,
+                                                       int64, float16, bfloat16, float32, float64, float8_e4m3, float8_e5m2};
 
 }  // namespace weft::test

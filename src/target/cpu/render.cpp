@@ -1,4 +1,5 @@
 // The function around a kernel, its regions, and the instructions that are one line each.
+#include "base/half.h"
 #include "target/cpu/render.h"
 
 #include <fmt/format.h>
@@ -243,8 +244,7 @@ IrType Renderer::memory_element(Dtype t) const { return t == bool_ ? ir_.i8 : el
 
 IrValue Renderer::splat_number(const Number& number, Dtype t, int64_t lanes) const {
   if (t == float32 || t == float64) return ir_.real_splat(element(t), t == float32 ? static_cast<float>(number.real()) : number.real(), lanes);
-  if (t == float16) return ir_.integer_splat(ir_.i16, float16_t(static_cast<float>(number.real())).bits, lanes);
-  if (t == bfloat16) return ir_.integer_splat(ir_.i16, bfloat16_t(static_cast<float>(number.real())).bits, lanes);
+  if (is_low_float(t)) return ir_.integer_splat(element(t), float_to_low(static_cast<float>(number.real()), t), lanes);
   return ir_.integer_splat(element(t), reference_cast(number, number.integral ? int64 : float64, t).i, lanes);
 }
 

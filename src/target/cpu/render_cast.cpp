@@ -1,16 +1,19 @@
-// Conversions between dtypes. Every one of them rounds once to float32 or float64 first; float16 and bfloat16 are rounded from float32.
+// Conversions between dtypes. Every one of them rounds once to float32 or float64 first; the narrower floats are rounded from float32.
+#include <cmath>
+
+#include "base/half.h"
 #include "target/cpu/renderer.h"
 
 namespace weft::target {
 
 IrValue Renderer::convert(IrValue v, Dtype from, Dtype to) {
   if (from == to) return v;
-  if (from == float16 || from == bfloat16) {
+  if (is_low_float(from)) {
     v = widen(v, from);
     from = float32;
     if (to == float32) return v;
   }
-  if (to == float16 || to == bfloat16) return narrow(convert(v, from, float32), to);
+  if (is_low_float(to)) return narrow(convert(v, from, float32), to);
   const IrType target = ir_.like(v, element(to));
   if (to == bool_) {
     const IrValue zero = LLVMConstNull(LLVMTypeOf(v));
@@ -31,6 +34,7 @@ IrValue Renderer::convert(IrValue v, Dtype from, Dtype to) {
 IrValue Renderer::widen(IrValue v, Dtype from) {
   const IrValue wide = ir_.zext(v, ir_.i32);
   if (from == bfloat16) return ir_.bits(ir_.shl(wide, 16), ir_.f32);
+  if (is_float8(from)) return widen_float8(wide, from);
   if (isa_.half) return LLVMBuildFPExt(ir_.b, ir_.bits(v, ir_.f16), ir_.like(v, ir_.f32), "");
   // Moved into place and scaled by 2^112, which is exact and normalises subnormals; infinity and NaN get their exponent back.
   const IrValue magnitude = ir_.bit_and(wide, ir_.same(wide, 0x7fff)), moved = ir_.shl(magnitude, 13);
@@ -45,6 +49,7 @@ IrValue Renderer::narrow(IrValue v, Dtype to) {
   auto k = [&](int64_t value) { return ir_.same(x, value); };
   if (to == bfloat16 && isa_.bf16 && ir_.lanes(v) % 32 == 0) return narrow_in_hardware(v);
   if (to == bfloat16) return narrow_to_bf16(v);
+  if (is_float8(to)) return narrow_float8(v, to);
   if (isa_.half) return ir_.bits(LLVMBuildFPTrunc(ir_.b, v, ir_.like(v, ir_.f16), ""), ir_.i16);
   const IrValue sign = ir_.bit_and(ir_.lshr(x, 16), k(0x8000)), size = ir_.bit_and(x, k(0x7fffffff));
   const IrValue odd = ir_.bit_and(ir_.lshr(size, 13), k(1));
@@ -97,6 +102,35 @@ IrValue Renderer::narrow_in_hardware(IrValue v) {
   LLVMBasicBlockRef blocks[] = {before, slow_end};
   LLVMAddIncoming(result, values, blocks, 2);
   return result;
+}
+
+// As in base/half.h, lane by lane: a step of integers and one float operation that is exact or rounds as it should.
+IrValue Renderer::widen_float8(IrValue wide, Dtype from) {
+  const Float8& f = from == float8_e4m3 ? e4m3 : e5m2;
+  auto k = [&](int64_t value) { return ir_.same(wide, value); };
+  const IrValue magnitude = ir_.bit_and(wide, k(0x7f)), moved = ir_.shl(magnitude, 23 - f.mantissa);
+  const double scale = std::ldexp(1.0, 127 - f.bias);
+  const IrValue number = ir_.bits(LLVMBuildFMul(ir_.b, ir_.bits(moved, ir_.f32), ir_.real_splat(ir_.f32, scale, ir_.lanes(wide)), ""), ir_.i32);
+  const IrValue value = ir_.select(ir_.compare(LLVMIntUGT, magnitude, k(f.largest)), ir_.bit_or(moved, k(0x7f800000)), number);
+  return ir_.bits(ir_.bit_or(value, ir_.shl(ir_.bit_and(wide, k(0x80)), 24)), ir_.f32);
+}
+
+IrValue Renderer::narrow_float8(IrValue v, Dtype to) {
+  const Float8& f = to == float8_e4m3 ? e4m3 : e5m2;
+  const IrValue x = ir_.bits(v, ir_.i32);
+  auto k = [&](int64_t value) { return ir_.same(x, value); };
+  const int shift = 23 - f.mantissa;
+  const IrValue size = ir_.bit_and(x, k(0x7fffffff)), sign = ir_.bit_and(ir_.lshr(x, 24), k(0x80));
+  const IrValue odd = ir_.bit_and(ir_.lshr(size, shift), k(1));
+  const IrValue normal = ir_.lshr(ir_.add(ir_.add(ir_.sub(size, k(int64_t{127 - f.bias} << 23)), k((int64_t{1} << (shift - 1)) - 1)), odd), shift);
+  const IrValue power = ir_.real_splat(ir_.f32, std::ldexp(1.0, 1 - f.bias + shift), ir_.lanes(v));
+  const IrValue subnormal = ir_.sub(ir_.bits(LLVMBuildFAdd(ir_.b, ir_.bits(size, ir_.f32), power, ""), ir_.i32), k(int64_t{128 - f.bias + shift} << 23));
+  const IrValue rounded = ir_.select(ir_.compare(LLVMIntULT, size, k(int64_t{128 - f.bias} << 23)), subnormal, normal);
+  const IrValue bounded = ir_.select(ir_.compare(LLVMIntULT, rounded, k(f.largest)), rounded, k(f.largest));
+  const IrValue nan = ir_.bit_or(ir_.bit_and(ir_.lshr(size, 21), k(1)), k(f.quiet));
+  const IrValue finite = ir_.select(ir_.compare(LLVMIntEQ, size, k(0x7f800000)), k(f.infinity), bounded);
+  const IrValue value = ir_.select(ir_.compare(LLVMIntUGT, size, k(0x7f800000)), nan, finite);
+  return ir_.trunc(ir_.bit_or(sign, value), ir_.i8);
 }
 
 IrValue Renderer::bitcast(IrValue v, Dtype, Dtype to) { return ir_.bits(v, element(to)); }

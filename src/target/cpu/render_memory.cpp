@@ -286,16 +286,16 @@ void Renderer::atomic_add(const Inst& inst) {
 }
 
 void Renderer::atomic_lane(Dtype t, IrValue address, IrValue value) {
-  if (t != float16 && t != bfloat16) {
+  if (!is_low_float(t)) {
     LLVMBuildAtomicRMW(ir_.b, is_float(t) ? LLVMAtomicRMWBinOpFAdd : LLVMAtomicRMWBinOpAdd, address, value, LLVMAtomicOrderingMonotonic, 0);
     return;
   }
   const LLVMBasicBlockRef before = ir_.here(), again = ir_.block("retry"), done = ir_.block("added");
-  const IrValue first = ir_.load(ir_.i16, address, 2);
+  const IrValue first = ir_.load(element(t), address, t.size);
   LLVMSetOrdering(first, LLVMAtomicOrderingMonotonic);
   LLVMBuildBr(ir_.b, again);
   ir_.go(again);
-  const IrValue old = LLVMBuildPhi(ir_.b, ir_.i16, "");
+  const IrValue old = LLVMBuildPhi(ir_.b, element(t), "");
   const std::array<IrValue, 2> args{old, value};
   const IrValue pair = LLVMBuildAtomicCmpXchg(ir_.b, address, old, apply(ScalarOp::add, t, args), LLVMAtomicOrderingMonotonic,
                                               LLVMAtomicOrderingMonotonic, 0);

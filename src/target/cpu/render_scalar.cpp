@@ -16,7 +16,7 @@ void Renderer::scalar(const Inst& inst) {
   const Dtype t = type(inst.args.size() == 1 ? inst.args[0] : inst.args[1]).dtype;
   Rows out;
   for (size_t r = 0; r < static_cast<size_t>(rows_of(inst.type)); ++r) {
-    std::array<IrValue, 4> args;
+    std::array<IrValue, most_arguments> args;
     for (size_t k = 0; k < inst.args.size(); ++k) args[k] = rows(inst.args[k])[r];
     out.push_back(apply(inst.scalar_op, t, std::span(args.data(), inst.args.size())));
   }
@@ -26,7 +26,7 @@ void Renderer::scalar(const Inst& inst) {
 IrValue Renderer::apply(ScalarOp op, Dtype t, std::span<const IrValue> args) {
   if (op == ScalarOp::select) return ir_.select(args[0], args[1], args[2]);
   if (op == ScalarOp::eq || op == ScalarOp::ne || op == ScalarOp::lt || op == ScalarOp::le) return compare(op, t, args[0], args[1]);
-  if (t == float16 || t == bfloat16) {
+  if (is_low_float(t)) {
     std::array<IrValue, 4> wide;
     for (size_t k = 0; k < args.size(); ++k) wide[k] = widen(args[k], t);
     return narrow(apply_float(op, std::span(wide.data(), args.size())), t);
@@ -95,7 +95,7 @@ IrValue Renderer::apply_integer(ScalarOp op, Dtype t, std::span<const IrValue> a
 }
 
 IrValue Renderer::compare(ScalarOp op, Dtype t, IrValue a, IrValue b) {
-  if (t == float16 || t == bfloat16) a = widen(a, t), b = widen(b, t);
+  if (is_low_float(t)) a = widen(a, t), b = widen(b, t);
   const bool eq = op == ScalarOp::eq, ne = op == ScalarOp::ne, lt = op == ScalarOp::lt;
   if (is_float(t)) return ir_.compare(eq ? LLVMRealOEQ : ne ? LLVMRealUNE : lt ? LLVMRealOLT : LLVMRealOLE, a, b);
   if (eq || ne) return ir_.compare(eq ? LLVMIntEQ : LLVMIntNE, a, b);

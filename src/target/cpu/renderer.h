@@ -49,8 +49,10 @@ class Renderer {
 
   // render_cast.cpp
   IrValue convert(IrValue v, Dtype from, Dtype to);
-  IrValue widen(IrValue bits, Dtype from);    // float16, bfloat16 → float32
-  IrValue narrow(IrValue value, Dtype to);    // float32 → float16, bfloat16: nearest even, subnormals kept, NaN quiet
+  IrValue widen_float8(IrValue bits, Dtype from);
+  IrValue narrow_float8(IrValue value, Dtype to);
+  IrValue widen(IrValue bits, Dtype from);    // float16, bfloat16, 8-bit floats → float32
+  IrValue narrow(IrValue value, Dtype to);    // float32 → the same: nearest even, subnormals kept, NaN quiet
   IrValue narrow_to_bf16(IrValue v);
   IrValue narrow_in_hardware(IrValue v);
   IrValue bitcast(IrValue v, Dtype from, Dtype to);

@@ -137,7 +137,13 @@ template <std::same_as<array> A> array slice(const array& a, const A& start, std
 }
 
 // Indexing
+/// `src` with the slice replaced by `update`, which is broadcast to it and cast; strides may be negative. The others combine the update with what is there.
+WEFT_API array slice_update(const array& src, const array& update, Shape start, Shape stop, Shape strides, StreamOrDevice s = {});
 WEFT_API array slice_update(const array& src, const array& update, Shape start, Shape stop, StreamOrDevice s = {});
+WEFT_API array slice_update_add(const array& src, const array& update, Shape start, Shape stop, Shape strides, StreamOrDevice s = {});
+WEFT_API array slice_update_prod(const array& src, const array& update, Shape start, Shape stop, Shape strides, StreamOrDevice s = {});
+WEFT_API array slice_update_max(const array& src, const array& update, Shape start, Shape stop, Shape strides, StreamOrDevice s = {});
+WEFT_API array slice_update_min(const array& src, const array& update, Shape start, Shape stop, Shape strides, StreamOrDevice s = {});
 /// `start` is an int32 array with one position for each axis in `axes`: computed on the device, so nothing is traced again when it changes.
 WEFT_API array slice_update(const array& src, const array& update, const array& start, std::vector<int> axes, StreamOrDevice s = {});
 WEFT_API array gather(const array& a, const std::vector<array>& indices, const std::vector<int>& axes, const Shape& slice_sizes, StreamOrDevice s = {});

@@ -50,21 +50,37 @@ array scattered(const char* op, graph::ScatterMode mode, const array& a, const s
   return array(graph::scatter(mode, a.value(), index, detail::to_dtype(updates.value(), a.dtype()), at));
 }
 
+/// `combine` of what is there and the update, put into the slice; null: the update itself.
+array updated(const char* op, array (*combine)(const array&, const array&, StreamOrDevice), const array& src, const array& update, const Shape& start,
+              const Shape& stop, const Shape& strides, StreamOrDevice s) {
+  const detail::OnStream on_stream(op, s);
+  const array target = slice(src, start, stop, strides, s);
+  array values = astype(broadcast_to(update, target.shape(), s), src.dtype(), s);
+  if (combine) values = astype(combine(target, values, s), src.dtype(), s);
+  const graph::Value& region = target.value();
+  if (region == src.value()) return values;  // a slice of everything is the array itself
+  return array(graph::assign(src.value(), values.value(), region.node->attrs().start, region.node->attrs().step));
+}
+
 }  // namespace
 
+array slice_update(const array& src, const array& update, Shape start, Shape stop, Shape strides, StreamOrDevice s) {
+  return updated("slice_update", nullptr, src, update, start, stop, strides, s);
+}
 array slice_update(const array& src, const array& update, Shape start, Shape stop, StreamOrDevice s) {
-  const detail::OnStream on_stream("slice_update", s);
-  const array target = slice(src, start, stop, s);  // checks the range, and says how large the update is
-  std::vector<int64_t> low, high;
-  for (size_t k = 0; k < src.ndim(); ++k) {
-    const int64_t n = src.shape()[k].bound(), first = start[k];
-    low.push_back(std::clamp<int64_t>(first < 0 ? first + n : first, 0, n - target.shape()[k].bound()));
-    high.push_back(n - low.back() - target.shape()[k].bound());
-  }
-  const array values = astype(broadcast_to(update, target.shape(), s), src.dtype(), s);
-  if (target.shape() == src.shape()) return values;
-  const graph::Value inside = graph::pad(graph::full(target.shape(), bool_, Number::of_int(1)), low, high);
-  return array(graph::select(inside, graph::pad(values.value(), low, high), src.value()));
+  return updated("slice_update", nullptr, src, update, start, stop, Shape(src.ndim(), Dim(1)), s);
+}
+array slice_update_add(const array& src, const array& update, Shape start, Shape stop, Shape strides, StreamOrDevice s) {
+  return updated("slice_update_add", add, src, update, start, stop, strides, s);
+}
+array slice_update_prod(const array& src, const array& update, Shape start, Shape stop, Shape strides, StreamOrDevice s) {
+  return updated("slice_update_prod", multiply, src, update, start, stop, strides, s);
+}
+array slice_update_max(const array& src, const array& update, Shape start, Shape stop, Shape strides, StreamOrDevice s) {
+  return updated("slice_update_max", maximum, src, update, start, stop, strides, s);
+}
+array slice_update_min(const array& src, const array& update, Shape start, Shape stop, Shape strides, StreamOrDevice s) {
+  return updated("slice_update_min", minimum, src, update, start, stop, strides, s);
 }
 
 array slice_update(const array& src, const array& update, const array& start, std::vector<int> axes, StreamOrDevice s) {

@@ -62,7 +62,7 @@ void Grouper::find_roots() {
   }
   for (int id = 0; id < ir_.size(); ++id) {
     Op op = ir_[id].op;
-    if (op == Op::fold || op == Op::dot || op == Op::scatter || is_call(op)) mark(id);
+    if (op == Op::fold || op == Op::dot || writes_operand(op) || is_call(op)) mark(id);
   }
   std::map<std::string, int> numbers;
   for (int id = 0; id < ir_.size(); ++id) {
@@ -91,7 +91,7 @@ void Grouper::find_roots() {
     const IrNode& node = ir_[id];
     if (node.op == Op::dot)
       for (int operand : node.inputs) mark(operand_base(ir_, strides_, base_root_, operand));
-    if (node.op == Op::scatter) mark(memory_of(ir_, strides_, base_root_, node.inputs[0]));  // updated in its own memory, or copied whole
+    if (writes_operand(node.op)) mark(memory_of(ir_, strides_, base_root_, node.inputs[0]));  // updated in its own memory, or copied whole
     if (is_attention(node))
       for (int operand : node.inputs) mark(operand_base(ir_, strides_, base_root_, operand));
     else if (is_call(node.op))
@@ -132,7 +132,7 @@ int Grouper::add_group(std::unique_ptr<Work> work) {
 
 void Grouper::place(int node) {
   if (dot_result_.contains(node)) return place_dot(node);
-  if (ir_[node].op == Op::scatter) return place_scatter(node);
+  if (writes_operand(ir_[node].op)) return place_scatter(node);
   if (is_call(ir_[node].op)) return is_attention(ir_[node]) ? place_attention(node) : place_call(node);
   if (!cut_.contains(node) && (join_consumer(node) || join_sibling(node))) return;
   begin_group(node);

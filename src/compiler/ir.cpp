@@ -100,6 +100,7 @@ kernel::CallDesc call_desc(const graph::Attrs& attrs, std::span<const graph::Typ
   for (const graph::Type& t : results) desc.outputs.push_back({t.dtype, bounds(t.shape)});
   return desc;
 }
+bool writes_operand(Op op) { return op == Op::scatter || op == Op::assign; }
 
 size_t index_rank(const Ir& ir, int node) {
   return ir[node].attrs.axes.empty() ? 0 : ir[ir[node].inputs[1]].type.shape.size();

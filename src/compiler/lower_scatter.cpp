@@ -1,4 +1,4 @@
-// The scatter class. Updates are applied in order by every program, each to its own strip of the slice, so that repeated indices need no atomics
+// The scatter class, for assign as well, which is one update at a place that is known. Updates are applied in order by every program, each to its own strip of the slice, so that repeated indices need no atomics
 // and the sums have the same bits for any number of threads.
 #include <algorithm>
 
@@ -21,7 +21,7 @@ struct Strip {
   int64_t width = 1, blocks = 1, outer_extent = 1, lane_extent = 1;
 };
 
-/// Lanes run over the trailing axes of the slice that lie together in the result.
+/// Lanes run over the trailing axes of the slice that lie together in the result, or over the last one if it has a stride.
 Strip strip_of(ix::Context& icx, const Shape& sizes, const Strides& strides, int64_t lanes) {
   Strip strip;
   size_t cut = sizes.size();
@@ -30,6 +30,7 @@ Strip strip_of(ix::Context& icx, const Shape& sizes, const Strides& strides, int
     expected *= sizes[cut - 1].bound();
     --cut;
   }
+  if (expected == 1 && cut > 0) --cut;
   std::vector<int64_t> all = bounds(sizes), outer(all.begin(), all.begin() + static_cast<std::ptrdiff_t>(cut)), inner(all.begin() + static_cast<std::ptrdiff_t>(cut), all.end());
   for (int64_t n : outer) strip.outer_extent *= n;
   for (int64_t n : inner) strip.lane_extent *= n;
@@ -59,7 +60,9 @@ class ScatterLowering {
       if (!d.is_static()) throw_invalid("scatter", "the number of indices must not be symbolic");
     emit_.param(node_, true);
     ix::Context& icx = *group_.cx;
-    Strip strip = strip_of(icx, sizes, cx_.grouping.strides[static_cast<size_t>(node_)], cx_.target.lanes(4));
+    Strides strides = cx_.grouping.strides[static_cast<size_t>(node_)];
+    for (size_t k = 0; k < n_.attrs.step.size(); ++k) strides[k] *= n_.attrs.step[k];
+    Strip strip = strip_of(icx, sizes, strides, cx_.target.lanes(4));
     Value pid = b_.program_id();
     emit_.bind(strip.outer, b_.scalar(ScalarOp::floordiv, {pid, b_.index(strip.blocks)}));
     Value first = b_.mul(b_.scalar(ScalarOp::mod, {pid, b_.index(strip.blocks)}), b_.index(strip.width));
@@ -85,6 +88,7 @@ class ScatterLowering {
   /// One point: its address from the indices (a negative one counts from the end), then the strip of its slice, if it lies inside.
   void apply(const std::vector<Expr>& at, const Strip& strip) {
     std::vector<Expr> where = strip.slice;
+    for (size_t k = 0; k < n_.attrs.start.size(); ++k) where[k] = where[k] * n_.attrs.step[k] + n_.attrs.start[k];
     Value inside = b_.constant(bool_, Number::of_int(1));
     const Shape& shape = n_.type.shape;
     const Shape& update_shape = cx_.ir[n_.inputs.back()].type.shape;

@@ -245,9 +245,11 @@ Result empty_dot(Rebuilder& g, const IrNode& n) {
   return {};
 }
 
-/// A scatter of nothing → its operand.
+/// A scatter of nothing → its operand; an assignment of everything, in order → what is assigned.
 Result empty_scatter(Rebuilder& g, const IrNode& n) {
-  if (n.op != Op::scatter) return {};
+  if (!writes_operand(n.op)) return {};
+  const bool whole = n.op == Op::assign && g[n.inputs[1]].type.shape == n.type.shape;
+  if (whole && std::all_of(n.attrs.step.begin(), n.attrs.step.end(), [](int64_t s) { return s == 1; })) return n.inputs[1];
   for (const Dim& d : g[n.inputs.back()].type.shape)
     if (d == 0) return n.inputs[0];
   return {};

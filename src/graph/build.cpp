@@ -327,6 +327,14 @@ Value scatter(ScatterMode mode, const Value& v, const Values& indices, const Val
   return make(Op::scatter, std::move(inputs), std::move(attrs));
 }
 
+Value assign(const Value& v, const Value& update, std::vector<int64_t> start, std::vector<int64_t> step) {
+  Attrs attrs;
+  if (step.empty()) step.assign(start.size(), 1);
+  attrs.start = std::move(start);
+  attrs.step = std::move(step);
+  return make(Op::assign, {v, update}, std::move(attrs));
+}
+
 Value random_bits(const Value& key, const Shape& shape, Generator generator) {
   Attrs attrs = shape_attrs(shape);
   attrs.generator = generator;

@@ -74,6 +74,8 @@ Value take(const Value& v, const Value& indices, int axis);
 /// v with updates (indices' shape, then the slice's) put or added at the indices; out-of-range updates are dropped. Repeated indices: `add` adds all of them in
 /// order, `set` keeps the last one.
 Value scatter(ScatterMode mode, const Value& v, const Values& indices, const Value& updates, std::vector<int64_t> axes);
+/// v with v[start + i·step] = update[i] along every axis; steps may be negative, never 0.
+Value assign(const Value& v, const Value& update, std::vector<int64_t> start, std::vector<int64_t> step = {});
 /// uint32 words of MLX's Threefry layout for key[2] (uint32), or an array of `shape` for each of key[…, 2]: notes at the row.
 /// Philox instead of Threefry: each word depends on its own number alone, not on how many are drawn.
 Value random_bits(const Value& key, const Shape& shape, Generator generator = Generator::threefry);

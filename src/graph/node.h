@@ -34,7 +34,7 @@ enum class Op : uint8_t {
   select,
   cast, bitcast, stop_gradient,
   // folds, contraction, indexing, random
-  fold, dot, gather, scatter, random_bits,
+  fold, dot, gather, scatter, assign, random_bits,
   call,       // a routine on whole arrays that is not generated code: attrs.call (graph/call.h)
   composite,  // a named region with a body in primitives
   count_
@@ -98,7 +98,7 @@ struct Attrs {
   std::vector<int64_t> axes2;  // dot: contracted axes of the right operand, pairwise with axes
   std::vector<int64_t> batch, batch2;  // dot: batch axes of the left and of the right operand, pairwise
   Shape shape;                 // reshape, broadcast, iota: the result's shape; slice, gather: sizes of the slice; random_bits: the result's shape
-  std::vector<int64_t> start, step;    // slice: first element and step (never 0) along each axis
+  std::vector<int64_t> start, step;    // slice, assign: first element and step (never 0) along each axis
   std::vector<int64_t> low, high;      // pad: elements added before and after along each axis (non-negative), of attrs.number
   std::vector<int64_t> window;         // window: elements of a window, step between windows, step between a window's elements (all at least 1)
   Dtype dtype = float32;       // constant, iota, cast, bitcast, parameter: the result's dtype; dot: the result's dtype (accumulation is at least float32)

@@ -30,6 +30,7 @@ std::string attributes(const Node& node) {
     case Op::iota:
     case Op::permute:
     case Op::concat: return fmt::format(" axes{}", list(a.axes));
+    case Op::assign:
     case Op::slice: return fmt::format(" start{} step{}", list(a.start), list(a.step));
     case Op::pad: return fmt::format(" low{} high{} with({})", list(a.low), list(a.high), number_text(a.number));
     case Op::window: return fmt::format(" axes{} window{}", list(a.axes), list(a.window));

@@ -23,6 +23,7 @@ std::span<const Row> elementwise_rows();
 std::span<const Row> fold_rows();
 std::span<const Row> dot_rows();
 std::span<const Row> indexed_rows();
+std::span<const Row> assign_rows();
 std::span<const Row> random_rows();
 std::span<const Row> call_rows();
 std::span<const Row> composite_rows();
@@ -31,6 +32,7 @@ inline constexpr Family families[] = {
     {Op::parameter, Op::iota, leaf_rows},       {Op::reshape, Op::concat, movement_rows}, {Op::window, Op::window, window_rows},
     {Op::neg, Op::stop_gradient, elementwise_rows},
     {Op::fold, Op::fold, fold_rows},            {Op::dot, Op::dot, dot_rows},             {Op::gather, Op::scatter, indexed_rows},
+    {Op::assign, Op::assign, assign_rows},
     {Op::random_bits, Op::random_bits, random_rows}, {Op::call, Op::call, call_rows},            {Op::composite, Op::composite, composite_rows},
 };
 

@@ -1,6 +1,6 @@
 #pragma once
 // The operator table: one row an operator, in one small constexpr array a family (leaves.cpp, movement.cpp, window.cpp, elementwise.cpp, fold.cpp, dot.cpp,
-// indexed.cpp, random.cpp, composite.cpp). Whatever must know all operators walks the table; nothing else lists them.
+// indexed.cpp, assign.cpp, random.cpp, composite.cpp). Whatever must know all operators walks the table; nothing else lists them.
 #include <cstdint>
 #include <span>
 #include <string_view>
@@ -76,6 +76,9 @@ struct Row {
 
 const Row& row(Op op);
 std::span<const Row* const> table();  // every row, in the order of Op
+
+/// docs/operators.md: the rows, and the reasons of empty columns.
+std::string operators_page();
 
 /// The reference evaluation of a whole graph: float results computed in double and rounded once for each operator.
 std::vector<HostTensor> evaluate_reference(const Graph& graph, std::span<const HostTensor> inputs);

@@ -259,6 +259,16 @@ TEST_CASE("updates of slices") {
   CHECK(slice_update(m, array({1, 2}), Shape{1, 1}, Shape{3, 3}).to_vector<int>() == std::vector<int>{0, 0, 0, 0, 0, 1, 2, 0, 0, 1, 2, 0});
   CHECK(slice_update(m, array(5), Shape{-1, 0}, Shape{3, 4}).to_vector<int>() == std::vector<int>{0, 0, 0, 0, 0, 0, 0, 0, 5, 5, 5, 5});
   CHECK(slice_update(m, array(5.9f), Shape{0, 0}, Shape{3, 4}).to_vector<int>()[3] == 5);
+  CHECK(slice_update(m, array({1, 2}), Shape{2, 3}, Shape{-4, -5}, Shape{-2, -2}).to_vector<int>() ==
+        std::vector<int>{0, 2, 0, 1, 0, 0, 0, 0, 0, 2, 0, 1});
+  const array counts = reshape(arange(12), {3, 4});
+  CHECK(slice_update_add(counts, array(10), Shape{0, 0}, Shape{3, 4}, Shape{2, 3}).to_vector<int>() ==
+        std::vector<int>{10, 1, 2, 13, 4, 5, 6, 7, 18, 9, 10, 21});
+  CHECK(slice_update_prod(counts, array({2, 3}), Shape{1, 0}, Shape{2, 2}, Shape{1, 1}).to_vector<int>()[5] == 15);
+  CHECK(slice_update_max(counts, array(5), Shape{1, 0}, Shape{2, 4}, Shape{1, 1}).to_vector<int>() ==
+        std::vector<int>{0, 1, 2, 3, 5, 5, 6, 7, 8, 9, 10, 11});
+  CHECK(slice_update_min(counts, array(5), Shape{1, 0}, Shape{2, 4}, Shape{1, 1}).to_vector<int>() ==
+        std::vector<int>{0, 1, 2, 3, 4, 5, 5, 5, 8, 9, 10, 11});
   const array placed = slice_update(m, ones({2, 1}, int32), array({1, 2}), {0, 1});
   CHECK(placed.to_vector<int>() == std::vector<int>{0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 1, 0});
   CHECK(slice_update(m, ones({3, 1}, int32), array(3), {1}).to_vector<int>() == std::vector<int>{0, 0, 0, 1, 0, 0, 0, 1, 0, 0, 0, 1});

@@ -290,3 +290,17 @@ TEST_CASE("large results that nobody reads again are stored past the caches, oth
   const Value between = exp(large);
   CHECK_FALSE(streams({{large}, {sum(between, {0}), between}}));
 }
+
+TEST_CASE("an assignment to captured state is one kernel in the memory of the state, whatever the steps") {
+  graph::testing::Random r(9);
+  for (const auto& [start, step] : {std::pair<std::vector<int64_t>, std::vector<int64_t>>{{2, 1, 0}, {1, 1, 1}}, {{7, 5, 30}, {-2, -1, -3}}, {{0, 0, 3}, {3, 2, 1}}}) {
+    const Value state = param({8, 6, 32}), update = param({3, 3, 10});
+    const Value next = assign(state, update, start, step);
+    const Graph g{{state, update}, {next}};
+    const auto program = compiler::build({g, {}, {{0, 0}}}, target::null(), {});
+    INFO(program->print("plan"));
+    CHECK(program->stats().count() == 1);
+    const std::vector<HostTensor> in{graph::testing::random_tensor(r, state.type()), graph::testing::random_tensor(r, update.type())};
+    CHECK(difference(compile_and_run(g, in).outputs[0], evaluate_reference(g, in)[0], 0) == "");  // without an owner: a copy first
+  }
+}

@@ -27,8 +27,8 @@ std::string check_instance(const testing::Instance& instance, testing::Random& r
   std::vector<Strides> strides;
   for (const HostTensor& t : instance.inputs) {
     g.inputs.push_back(parameter(t.type));
-    // A scatter's operand is copied whole, so it comes row-major.
-    bool plain = !strided || (instance.op == Op::scatter && strides.empty());
+    // An operand that is copied whole comes row-major.
+    bool plain = !strided || ((instance.op == Op::scatter || instance.op == Op::assign) && strides.empty());
     strides.push_back(plain ? Strides{} : random_strides(r, t.type.shape));
   }
   g.outputs = make_all(instance.op, g.inputs, instance.attrs);

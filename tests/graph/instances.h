@@ -175,6 +175,12 @@ inline void draw_concat(Drawing& d) {
   }
 }
 
+inline void draw_assign(Drawing& d) {
+  draw_slice(d);  // start, step and the sizes, which are the update's
+  d.input(d.out.attrs.shape, d.out.inputs[0].type.dtype);
+  d.out.attrs.shape = {};
+}
+
 inline void draw_window(Drawing& d) {
   Shape shape = random_shape(d.r, 1);
   const size_t axis = static_cast<size_t>(d.r.below(static_cast<int64_t>(shape.size())));
@@ -335,6 +341,7 @@ inline std::vector<Instance> instances(Op op, uint64_t seed, int count, bool flo
       case Op::slice: draw_slice(d); break;
       case Op::pad: draw_pad(d); break;
       case Op::concat: draw_concat(d); break;
+      case Op::assign: draw_assign(d); break;
       case Op::window: draw_window(d); break;
       case Op::fold: draw_fold(d); break;
       case Op::dot: draw_dot(d); break;

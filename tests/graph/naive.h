@@ -187,6 +187,21 @@ inline bool naive(const Instance& in, const Type& type, std::vector<double>& out
         return x(0, at);
       });
     }
+    case Op::assign: {
+      out = reals(in.inputs[0]);
+      Strides strides = row_major_strides(from);
+      int64_t origin = 0;
+      for (size_t k = 0; k < strides.size(); ++k) {
+        origin += a.start[k] * strides[k];
+        strides[k] *= a.step[k];
+      }
+      const Shape& sizes = in.inputs[1].type.shape;
+      for (int64_t at = 0; at < num_elements(sizes); ++at) {
+        const std::vector<int64_t> c = coordinates(sizes, at);
+        out[static_cast<size_t>(std::inner_product(c.begin(), c.end(), strides.begin(), origin))] = x(1, at);
+      }
+      return true;
+    }
     case Op::window: {
       const size_t axis = static_cast<size_t>(a.axes[0]);
       std::vector<int64_t> strides(row_major_strides(from));

@@ -56,6 +56,9 @@ TEST_CASE("shape rules refuse what does not fit") {
   REFUSES("[slice] axis 0 of f32(4): start 0, size 2, step -1", slice(of({4}), {0}, {2}, {-1}));
   REFUSES("[slice] axis 0 of f32(4): start 0, size 2, step 0", slice(of({4}), {0}, {2}, {0}));
   REFUSES("[pad] axis 0 of f32(4)", pad(of({4}), {-1}, {0}));
+  REFUSES("[assign] axis 0 of f32(4): start 2, size 3, step 1 leaves the array", assign(of({4}), of({3}), {2}));
+  REFUSES("[assign] axis 0 of f32(4): start 3, size 3, step -2 leaves the array", assign(of({4}), of({3}), {3}, {-2}));
+  REFUSES("[assign] the array and its update must have one dtype", assign(of({4}), of({3}, int32), {0}));
   REFUSES("[window] axis 0 of f32(4): 3 elements with dilation 2 do not fit", window(of({4}), 0, 3, 1, 2));
   REFUSES("[window] size, step and dilation must be at least 1, got (2,0,1)", window(of({4}), 0, 2, 0));
   REFUSES("[window] axis 1 of f32(3,n<=8) is symbolic", window(of({3, n()}), 1, 2));

@@ -2,6 +2,9 @@
 // rule is corrupted in turn, and must be caught.
 #include <doctest/doctest.h>
 
+#include <cstdlib>
+#include <fstream>
+
 #include "checks.h"
 
 using namespace weft;
@@ -44,6 +47,15 @@ TEST_CASE("the table lists each operator once, in order") {
     CHECK(&row(static_cast<Op>(k)) == table()[k]);
     for (size_t j = 0; j < k; ++j) CHECK(table()[j]->name != table()[k]->name);
   }
+}
+
+TEST_CASE("docs/operators.md lists the rows as they are") {
+  const std::string path = std::string(WEFT_SOURCE_DIR) + "/docs/operators.md";
+  if (std::getenv("WEFT_WRITE_DOCS")) std::ofstream(path) << operators_page();
+  std::ifstream file(path);
+  const std::string text{std::istreambuf_iterator<char>(file), {}};
+  CHECK_MESSAGE(text == operators_page(), "run this test with WEFT_WRITE_DOCS=1 to write the page anew");
+  CHECK(operators_page().find("?") == std::string::npos);
 }
 
 TEST_CASE("shape and dtype rules agree with nodes and values") { require_all(check_types, 60, false, always); }
@@ -251,7 +263,7 @@ TEST_CASE("a corrupted rule is caught, in every row and column") {
     if (r->factors.rule) must_fail("factors", check_factors, corrupt([](Row& c) { c.factors = wrong_factors; }), 60, false);
     if (r->interval.rule) must_fail("interval", check_interval, corrupt([](Row& c) { c.interval = wrong_interval; }), 120, false);
   }
-  for (const Op op : {Op::slice, Op::pad, Op::concat, Op::window, Op::fold, Op::gather, Op::scatter}) {
+  for (const Op op : {Op::slice, Op::pad, Op::concat, Op::window, Op::assign, Op::fold, Op::gather, Op::scatter}) {
     truth = &row(op);
     Row bold = *truth;
     bold.factors = bold_factors;

@@ -1,0 +1,135 @@
+// Every row of the operator table, at least ten thousand elements each: random shapes of rank 0 to 5 (0 and 1 among the extents), dtypes and strides
+// (permuted, with holes, negative), and among the values NaN, the infinities, both zeros and subnormals. Many instances make one program.
+#include "compiler/support.h"
+#include "graph/instances.h"
+
+using namespace weft;
+using namespace weft::graph;
+using namespace weft::compiler::testing;
+
+namespace {
+
+using testing::Instance;
+using testing::Random;
+
+constexpr int64_t wanted_cases = 10000;
+constexpr int batch = 48;
+
+/// Strides over the same elements in another order, perhaps with holes, perhaps backwards.
+Strides random_strides(Random& r, const Shape& shape) {
+  std::vector<size_t> order(shape.size());
+  std::iota(order.begin(), order.end(), 0);
+  r.shuffle(order);
+  Strides strides(shape.size());
+  int64_t next = 1 + r.below(2);
+  for (size_t axis : order) {
+    strides[axis] = r.chance(3) ? -next : next;
+    next *= std::max<int64_t>(1, shape[axis].bound()) + r.below(2);
+  }
+  return strides;
+}
+
+bool one_of(Op op, std::initializer_list<Op> ops) { return std::find(ops.begin(), ops.end(), op) != ops.end(); }
+
+/// Values at the ends of what a float can be. Sums and products take no huge or tiny ones, whose intermediate results depend on the order.
+Number hard_number(Random& r, Dtype t, bool accumulates) {
+  static constexpr double always[] = {0.0, -0.0, NAN, INFINITY, -INFINITY, 1, -1};
+  static constexpr double alone[] = {1e-42, -1e-42, 0x1p-126, 0x1p-149, 1e30, -1e30, 0.5, -2, 3, 7.25, 1e-3, 2.5};
+  const double v = accumulates || r.chance(2) ? always[r.below(7)] : alone[r.below(12)];
+  return kernel::round_to(Number::of_real(v), t);
+}
+
+void harden(Random& r, Instance& in) {
+  if (one_of(in.op, {Op::random_bits, Op::constant, Op::iota})) return;
+  const bool accumulates = one_of(in.op, {Op::fold, Op::dot, Op::scatter});
+  if (in.op == Op::fold && in.attrs.reducer == kernel::Reducer::prod) return;  // 0, inf and underflow: the order decides
+  // float32 trigonometry is promised up to 1e4 only.
+  const bool small = one_of(in.op, {Op::sin, Op::cos, Op::tan});
+  for (HostTensor& t : in.inputs) {
+    if (!is_float(t.type.dtype)) continue;
+    for (Number& n : t.data)
+      if (r.chance(accumulates ? 40 : 3)) {
+        n = hard_number(r, t.type.dtype, accumulates);
+        if (small && std::isfinite(n.f) && std::fabs(n.f) > 1e4) n = Number::of_real(1);
+      }
+  }
+}
+
+/// Elementwise instances over larger arrays: their cases are elements.
+void enlarge(Random& r, Instance& in) {
+  const Op op = in.op;
+  if (!(op >= Op::neg && op <= Op::stop_gradient)) return;
+  Shape shape = testing::random_shape(r, 1, 5);
+  if (num_elements(shape) < 256) shape = {r.between(3, 9), r.between(5, 11), r.between(17, 40)};
+  for (size_t k = 0; k < in.inputs.size(); ++k) in.inputs[k] = testing::random_tensor(r, {shape, in.inputs[k].type.dtype}, in.domains[k]);
+}
+
+struct Batch {
+  Graph graph;
+  std::vector<HostTensor> inputs;
+  std::vector<Strides> strides;
+  std::vector<const Instance*> of;  // by output
+};
+
+Batch batched(Random& r, const std::vector<Instance>& instances) {
+  Batch b;
+  for (const Instance& in : instances) {
+    Values args;
+    for (const HostTensor& t : in.inputs) {
+      args.push_back(parameter(t.type));
+      const bool plain = r.chance(2) || (one_of(in.op, {Op::scatter, Op::assign}) && args.size() == 1);
+      b.strides.push_back(plain ? Strides{} : random_strides(r, t.type.shape));
+      b.inputs.push_back(t);
+    }
+    b.graph.inputs.insert(b.graph.inputs.end(), args.begin(), args.end());
+    for (const Value& v : make_all(in.op, args, in.attrs)) {
+      b.graph.outputs.push_back(v);
+      b.of.push_back(&in);
+    }
+  }
+  return b;
+}
+
+std::string compare(const Batch& b, int64_t& cases) {
+  const std::vector<HostTensor> expected = evaluate_reference(b.graph, b.inputs);
+  const Result got = compile_and_run(b.graph, b.inputs, b.strides);
+  for (size_t k = 0; k < expected.size(); ++k) {
+    const Instance& in = *b.of[k];
+    double terms = one_of(in.op, {Op::fold, Op::dot}) ? static_cast<double>(std::max<size_t>(1, in.inputs[0].data.size())) : 1;
+    const double ulp = row(in.op).ulp * std::sqrt(terms) + 1;
+    if (in.op == Op::logaddexp) terms = 2;  // of the larger argument
+    const double absolute = terms > 1 ? terms * 8 * ulp_of(1, expected[k].type.dtype) : 0;
+    if (auto error = difference(got.outputs[k], expected[k], ulp, absolute); !error.empty()) {
+      Graph one{{}, {b.graph.outputs[k]}};
+      return error + "\n" + print(one);
+    }
+    cases += static_cast<int64_t>(expected[k].data.size());
+  }
+  return {};
+}
+
+}  // namespace
+
+TEST_CASE("every row on ten thousand hard elements") {
+  for (const Row* r : table()) {
+    if (one_of(r->op, {Op::parameter, Op::composite, Op::constant})) continue;
+    Random random(static_cast<uint64_t>(r->name.size()) * 977 + static_cast<uint64_t>(r->name.front()));
+    int64_t cases = 0;
+    std::string error;
+    for (int round = 0; cases < wanted_cases && round < 12 && error.empty(); ++round) {
+      std::vector<Instance> instances = testing::instances(r->op, 7000 + static_cast<uint64_t>(round), r->scalar >= 0 ? batch / 3 : batch);
+      if (instances.empty()) break;  // rows whose instances are tested by themselves
+      for (Instance& in : instances) {
+        enlarge(random, in);
+        harden(random, in);
+      }
+      try {
+        error = compare(batched(random, instances), cases);
+      } catch (const std::exception& e) {
+        error = e.what();
+      }
+    }
+    CHECK_MESSAGE(error.empty(), r->name, ": ", error);
+    if (error.empty() && cases > 0) CHECK_MESSAGE(cases >= wanted_cases, r->name, " met only ", cases);
+  }
+}

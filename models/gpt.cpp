@@ -4,6 +4,7 @@
 
 #include "base/error.h"
 #include "weft/fast.h"
+#include "weft/transforms.h"
 
 namespace weft::models {
 
@@ -124,7 +125,10 @@ array Gpt::logits(const array& ids) const {
   // Positions are 0, 1, …: a slice, so that their gradient needs no scatter.
   const array places = slice(wpe.weight, {0, 0}, {time, config.width});
   array x = drop(wte(ids) + places);
-  for (size_t layer = 0; layer < h.size(); ++layer) x = h[layer](x, dtype);
+  for (size_t layer = 0; layer < h.size(); ++layer) {
+    const auto block = [&](const std::vector<array>& a) { return std::vector<array>{h[layer](a[0], dtype)}; };
+    x = checkpoint_blocks ? checkpoint(block)({x})[0] : block({x})[0];
+  }
   return head(x);
 }
 

@@ -72,6 +72,9 @@ class WEFT_API Gpt : public nn::Module {
   /// [vocab] for what follows the last of them. t and `length` may be symbolic, so that one program serves all lengths.
   array append(const array& ids, const array& positions, Dim length, GptCache& cache) const;
 
+  /// Each block is computed again in the backward pass instead of keeping what it computed: less memory, one more forward pass.
+  bool checkpoint_blocks = false;
+
   /// GPT-2's: N(0, 0.02), products that end on the residual stream 0.02 / √(2 layers), biases 0.
   void initialise();
   std::string describe() const override;

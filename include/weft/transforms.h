@@ -64,6 +64,22 @@ WEFT_API ArrayFunction vmap(const ArrayFunction& fun, const std::vector<int>& in
 WEFT_API UnaryFunction vmap(const UnaryFunction& fun, int in_axis = 0, int out_axis = 0);
 WEFT_API BinaryFunction vmap(const BinaryFunction& fun, int in_axis_a = 0, int in_axis_b = 0, int out_axis = 0);
 
+/// A function with derivatives or a batched form of its own; what is not given follows from the function itself. As in MLX:
+///   vjp(primals, cotangents, outputs) → one cotangent for each primal
+///   jvp(primals, tangents, argnums) → one tangent for each output; tangents are those of the primals in argnums
+///   vmap(inputs, axes) → outputs and their axes (-1: not mapped)
+/// Arrays that `fun` captures get no gradient through a vjp of its own, and no tangent through a jvp: pass what is to be differentiated.
+using CustomVjp = std::function<std::vector<array>(const std::vector<array>&, const std::vector<array>&, const std::vector<array>&)>;
+using CustomJvp = std::function<std::vector<array>(const std::vector<array>&, const std::vector<array>&, const std::vector<int>&)>;
+using CustomVmap = std::function<std::pair<std::vector<array>, std::vector<int>>(const std::vector<array>&, const std::vector<int>&)>;
+WEFT_API ArrayFunction custom_function(const ArrayFunction& fun, const std::optional<CustomVjp>& fun_vjp = std::nullopt,
+                                       const std::optional<CustomJvp>& fun_jvp = std::nullopt, const std::optional<CustomVmap>& fun_vmap = std::nullopt);
+WEFT_API ArrayFunction custom_vjp(const ArrayFunction& fun, const CustomVjp& fun_vjp);
+
+/// The same function, whose gradient computes it again instead of keeping what it computed on the way: less memory for one more forward pass. Gradients, also of
+/// arrays that it captures, are the same to the bit, and random numbers in it are the same both times.
+WEFT_API ArrayFunction checkpoint(const ArrayFunction& fun);
+
 /// Gradients of a scalar with respect to arrays that it was computed from; the arrays keep their identity, which is what modules need.
 /// Gradients of what the scalar does not depend on are zeros.
 WEFT_API std::vector<array> gradients(const array& scalar, const std::vector<array>& with_respect_to);

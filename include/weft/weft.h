@@ -2,6 +2,7 @@
 /// Everything: arrays, operations, transforms, modules, optimizers, files.
 #include "weft/array.h"
 #include "weft/compile.h"
+#include "weft/control.h"
 #include "weft/data.h"
 #include "weft/device.h"
 #include "weft/dtype.h"

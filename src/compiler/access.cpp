@@ -79,7 +79,8 @@ Access push(ix::Context& cx, const Ir& ir, int movement, std::span<const Expr> i
   const Shape& from = ir[node.inputs[0]].type.shape;
   Access access{node.inputs[0], {}, {}, {}};
   switch (node.op) {
-    case Op::stop_gradient: access.index.assign(index.begin(), index.end()); return access;
+    case Op::stop_gradient:
+    case Op::depends: access.index.assign(index.begin(), index.end()); return access;
     case Op::reshape:
       if (volume(from) == 0) access.index.assign(from.size(), cx.constant(0));
       else access.index = ix::reindex_reshape(cx, index, bounds(from), bounds(node.type.shape));

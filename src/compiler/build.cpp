@@ -51,8 +51,8 @@ class CompiledProgram : public Program {
     Grouping grouping = group(ir_, source.layouts, policy);
     Ordering ordering = order(ir_, grouping, source.updates, policy);
     stats_.group_ms = watch.lap();
-    find_symbols();
     steps_ = make_steps(ir_, grouping, ordering, target, policy);
+    find_symbols();
     stats_.lower_ms = watch.lap();
     groups_text_ = wanted("groups") ? weft::compiler::print(ir_, grouping) : "";
     watch.lap();
@@ -64,23 +64,31 @@ class CompiledProgram : public Program {
   }
 
   std::vector<graph::Storage> run(std::span<const graph::Storage> inputs, std::span<const int64_t> symbols) const override;
+  std::unique_ptr<BoundProgram> bind(std::span<const int64_t> symbols) const override;
   const std::vector<const Symbol*>& symbols() const override { return symbols_; }
   const Stats& stats() const override { return stats_; }
   std::string print(const std::string& stage) const override;
 
  private:
-  /// What the steps of one run share: where buffers and symbols are found, and room for the arguments of a launch.
-  struct Runner {
-    std::function<void*(const Place&)> address;
-    std::function<int64_t(const SymbolArgument&)> symbol_value;
-    std::vector<void*> pointers = {};
-    std::vector<int64_t> values = {};
-    std::vector<target::Segment> segments = {};
+  /// One run, or several after each other: where buffers and symbols are found, and room for the arguments of a launch.
+  class Runner : public BoundProgram {
+   public:
+    Runner(const CompiledProgram& program, std::span<const int64_t> symbols);
+    void run() override;
+    void* address(const Place& place) const;
+
+   private:
+    void execute(const Step& step);
+    int64_t value(const Symbol* symbol) const;
+    const CompiledProgram& program_;
+    runtime::BufferRef arena_;
+    std::vector<int64_t> symbols_, values_;
+    std::vector<void*> pointers_;
+    std::vector<target::Segment> segments_;
   };
 
   static bool wanted(const std::string& stage);
   static bool answered(const graph::Node& region, target::Target& target, const Policy& policy);
-  void execute(const Step& step, Runner& runner) const;
   void find_symbols();
   void count();
   void check_inputs(std::span<const graph::Storage> inputs, std::span<const int64_t> symbols) const;
@@ -111,6 +119,11 @@ bool CompiledProgram::answered(const graph::Node& region, target::Target& target
 
 void CompiledProgram::find_symbols() {
   std::set<const Symbol*> seen;
+  for (const Step& step : steps_.steps)
+    if (step.program)
+      for (const auto& nested : step.program->programs())
+        for (const Symbol* s : nested->symbols())
+          if (seen.insert(s).second) symbols_.push_back(s);
   for (const IrNode& node : ir_.nodes)
     for (const Dim& d : node.type.shape)
       if (d.symbol() && seen.insert(d.symbol()).second) symbols_.push_back(d.symbol());
@@ -120,6 +133,12 @@ void CompiledProgram::count() {
   for (const Step& step : steps_.steps) {
     if (step.kind == Step::Kind::launch) ++stats_.launches;
     if (step.kind == Step::Kind::library) ++stats_.library_calls;
+    if (step.kind == Step::Kind::nested)
+      for (const auto& nested : step.program->programs()) {  // what one step of a loop takes
+        stats_.launches += nested->stats().launches;
+        stats_.library_calls += nested->stats().library_calls;
+        stats_.copies += nested->stats().copies;
+      }
     if (step.kind == Step::Kind::copy) ++stats_.copies;
   }
   stats_.arena_bytes = steps_.arena_bytes;
@@ -138,37 +157,16 @@ void CompiledProgram::check_inputs(std::span<const graph::Storage> inputs, std::
 
 std::vector<graph::Storage> CompiledProgram::run(std::span<const graph::Storage> inputs, std::span<const int64_t> symbols) const {
   check_inputs(inputs, symbols);
-  runtime::BufferRef arena = steps_.arena_bytes ? runtime::allocate(static_cast<size_t>(steps_.arena_bytes)) : nullptr;
-  std::vector<char*> input_base, output_base(steps_.outputs.size());
+  Runner runner(*this, symbols);
   for (size_t k = 0; k < inputs.size(); ++k)
-    input_base.push_back(static_cast<char*>(inputs[k].buffer->data()) + inputs[k].offset * ir_[ir_.inputs[k]].type.dtype.size);
+    runner.inputs[k] = static_cast<char*>(inputs[k].buffer->data()) + inputs[k].offset * ir_[ir_.inputs[k]].type.dtype.size;
   std::vector<runtime::BufferRef> owned(steps_.outputs.size());
   for (size_t k = 0; k < owned.size(); ++k)
     if (steps_.outputs[k].owns) {
       owned[k] = runtime::allocate(static_cast<size_t>(steps_.outputs[k].bytes));
-      output_base[k] = static_cast<char*>(owned[k]->data());
+      runner.outputs[k] = owned[k]->data();
     }
-  auto address = [&](const Place& place) -> void* {
-    char* base = place.in == Place::In::input    ? input_base[static_cast<size_t>(place.number)]
-                 : place.in == Place::In::output ? output_base[static_cast<size_t>(place.number)]
-                                                 : static_cast<char*>(arena->data());
-    return base + place.offset;
-  };
-  auto symbol_value = [&](const SymbolArgument& argument) {
-    if (!argument.symbol) return argument.value;
-    return symbols[static_cast<size_t>(std::find(symbols_.begin(), symbols_.end(), argument.symbol) - symbols_.begin())];
-  };
-
-  Runner runner{address, symbol_value};
-  for (const Step& step : steps_.steps) {
-    if (!runtime::profiling()) {
-      execute(step, runner);
-      continue;
-    }
-    Stopwatch watch;
-    execute(step, runner);
-    runtime::profile(step.name, watch.lap());
-  }
+  runner.run();
   ++runtime::counters().programs_run;
 
   std::vector<graph::Storage> results;
@@ -183,33 +181,94 @@ std::vector<graph::Storage> CompiledProgram::run(std::span<const graph::Storage>
   return results;
 }
 
-void CompiledProgram::execute(const Step& step, Runner& r) const {
+std::unique_ptr<BoundProgram> CompiledProgram::bind(std::span<const int64_t> symbols) const {
+  /// Results that the plan finds in an input, or in an earlier result, are copied to where they were asked for.
+  class Bound : public Runner {
+   public:
+    Bound(const CompiledProgram& program, std::span<const int64_t> lengths) : Runner(program, lengths) {
+      for (size_t k = 0; k < program.steps_.outputs.size(); ++k) {
+        const OutputPlan& out = program.steps_.outputs[k];
+        const graph::Type& type = program.ir_[program.ir_.outputs[k]].type;
+        if (!out.owns) shared_.push_back({k, out.place, static_cast<size_t>(volume(type.shape) * type.dtype.size)});
+      }
+    }
+    void run() override {
+      Runner::run();
+      for (const Shared& s : shared_)
+        if (const void* from = address(s.place); from != outputs[s.output]) std::memcpy(outputs[s.output], from, s.bytes);
+    }
+
+   private:
+    struct Shared {
+      size_t output;
+      Place place;
+      size_t bytes;
+    };
+    std::vector<Shared> shared_;
+  };
+  if (symbols.size() != symbols_.size()) throw_internal("bind", "another number of lengths than the program has");
+  return std::make_unique<Bound>(*this, symbols);
+}
+
+CompiledProgram::Runner::Runner(const CompiledProgram& program, std::span<const int64_t> symbols)
+    : program_(program), arena_(program.steps_.arena_bytes ? runtime::allocate(static_cast<size_t>(program.steps_.arena_bytes)) : nullptr),
+      symbols_(symbols.begin(), symbols.end()) {
+  inputs.resize(program.ir_.inputs.size());
+  outputs.resize(program.steps_.outputs.size());
+}
+
+void* CompiledProgram::Runner::address(const Place& place) const {
+  void* base = place.in == Place::In::input    ? inputs[static_cast<size_t>(place.number)]
+               : place.in == Place::In::output ? outputs[static_cast<size_t>(place.number)]
+                                               : arena_->data();
+  return static_cast<char*>(base) + place.offset;
+}
+
+int64_t CompiledProgram::Runner::value(const Symbol* symbol) const {
+  const auto& all = program_.symbols_;
+  return symbols_[static_cast<size_t>(std::find(all.begin(), all.end(), symbol) - all.begin())];
+}
+
+void CompiledProgram::Runner::run() {
+  for (const Step& step : program_.steps_.steps) {
+    if (!runtime::profiling()) {
+      execute(step);
+      continue;
+    }
+    Stopwatch watch;
+    execute(step);
+    runtime::profile(step.name, watch.lap());
+  }
+}
+
+void CompiledProgram::Runner::execute(const Step& step) {
   runtime::Counters& counters = runtime::counters();
-  r.pointers.clear();
+  pointers_.clear();
   if (step.kind == Step::Kind::copy) {
-    std::memcpy(r.address(step.operands[1]), r.address(step.operands[0]), static_cast<size_t>(step.bytes));
+    std::memcpy(address(step.operands[1]), address(step.operands[0]), static_cast<size_t>(step.bytes));
     ++counters.copies;
     return;
   }
+  for (const Place& place : step.operands) pointers_.push_back(address(place));
+  if (step.kind == Step::Kind::nested) return step.program->run(pointers_, [this](const Symbol* s) { return value(s); });
   if (step.kind == Step::Kind::library) {
-    for (const Place& place : step.operands) r.pointers.push_back(r.address(place));
-    step.call->run(r.pointers);
+    step.call->run(pointers_);
     ++counters.library_calls;
     return;
   }
-  r.values.clear();
-  r.segments.clear();
+  values_.clear();
+  segments_.clear();
   for (const StepSegment& s : step.segments) {
-    for (const Place& place : s.buffers) r.pointers.push_back(r.address(place));
-    for (const SymbolArgument& argument : s.symbols) r.values.push_back(r.symbol_value(argument));
+    for (const Place& place : s.buffers) pointers_.push_back(address(place));
+    for (const SymbolArgument& argument : s.symbols) values_.push_back(argument.symbol ? value(argument.symbol) : argument.value);
   }
   size_t p = 0, v = 0;
   for (const StepSegment& s : step.segments) {
-    r.segments.push_back({std::span<void* const>(r.pointers.data() + p, s.buffers.size()), std::span<const int64_t>(r.values.data() + v, s.symbols.size()), s.grid});
+    segments_.push_back({std::span<void* const>(pointers_.data() + p, s.buffers.size()), std::span<const int64_t>(values_.data() + v, s.symbols.size()), s.grid});
     p += s.buffers.size();
     v += s.symbols.size();
   }
-  executables_[step.kernel]->run(r.segments, step.work);
+  program_.executables_[step.kernel]->run(segments_, step.work);
   ++counters.kernel_launches;
 }
 
@@ -222,7 +281,7 @@ std::string CompiledProgram::print_plan() const {
     return p.in == Place::In::arena ? fmt::format("arena+{}", p.offset) : fmt::format("{}{}{}", in[static_cast<int>(p.in)], p.number, p.offset ? fmt::format("+{}", p.offset) : "");
   };
   for (const Step& step : steps_.steps) {
-    text += step.kind == Step::Kind::library ? fmt::format("{} by {}", step.name, step.call->name()) : step.name;
+    text += step.call ? fmt::format("{} by {}", step.name, step.call->name()) : step.name;
     if (step.segments.size() > 1) text += fmt::format(" ({} segments)", step.segments.size());
     const auto& places = step.segments.empty() ? step.operands : step.segments[0].buffers;
     for (const Place& place : places) text += " " + name(place);

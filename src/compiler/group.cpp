@@ -149,6 +149,22 @@ void Grouper::request(int g, int node, std::vector<Expr> index, bool conditional
   }
 }
 
+/// Roots that a `depends` node waits for are read by nobody, but the group comes after theirs.
+void Grouper::wait_for(int g, int depends) {
+  const std::vector<int>& inputs = ir_[depends].inputs;
+  for (size_t k = 1; k < inputs.size(); ++k) {
+    if (is_root(inputs[k]) || is_leaf(ir_, inputs[k])) request(g, inputs[k], {}, true);
+    else
+      for (int id : sources(inputs[k])) request(g, id, {}, true);
+  }
+}
+
+/// The same for a view that is read as it lies in memory.
+void Grouper::wait_along(int g, int view, int base) {
+  for (int id = view; id != base && is_movement(ir_[id].op) && !is_root(id); id = ir_[id].inputs[0])
+    if (ir_[id].op == Op::depends) wait_for(g, id);
+}
+
 /// Records what the value of `node` at `index` is computed from, down to roots and leaves.
 void Grouper::collect(int g, int node, std::vector<Expr> index, bool conditional) {
   std::vector<std::tuple<int, std::vector<Expr>, bool>> pending{{node, std::move(index), conditional}};
@@ -171,6 +187,7 @@ void Grouper::collect(int g, int node, std::vector<Expr> index, bool conditional
     if (n.op == Op::concat) {
       for (Access& access : push_concat(cx, ir_, id, at)) pending.emplace_back(access.node, std::move(access.index), true);
     } else if (is_movement(n.op)) {
+      if (n.op == Op::depends) wait_for(g, id);
       Access access = push(cx, ir_, id, at);
       pending.emplace_back(access.node, std::move(access.index), guarded || access.valid);
     } else if (n.op == Op::gather) {
@@ -252,6 +269,10 @@ void Grouper::place_dot(int node) {
   for (int reader : readers_[static_cast<size_t>(node)]) connect(g, reader);
   for (int operand : {plan.a, plan.b, plan.bias})
     if (operand >= 0) request(g, operand, {}, true);
+  const IrNode& dot = ir_[dot_result_.at(node)];
+  wait_along(g, dot.inputs[0], plan.a);
+  wait_along(g, dot.inputs[1], plan.b);
+  if (plan.bias >= 0) wait_along(g, ir_[node].inputs[ir_[node].inputs[0] == dot_result_.at(node) ? 1 : 0], plan.bias);
 }
 
 void Grouper::place_scatter(int node) {
@@ -281,7 +302,10 @@ void Grouper::place_call(int node) {
     types.push_back(ir_[input].type);
     plan.operands.push_back(memory_of(ir_, strides_, base_root_, input, true));
   }
+  plan.op = n.op;
+  plan.control = n.attrs.control;
   plan.desc = call_desc(n.attrs, types, n.results);
+  if (plan.control) plan.desc.name = graph::row(n.op).name;
   plan.results.assign(n.results.size(), -1);
   for (int id : results) plan.results[static_cast<size_t>(ir_[id].output)] = id;
   for (size_t k = 0; k < plan.results.size(); ++k) plan.desc.outputs[k].used = plan.results[k] >= 0;
@@ -340,7 +364,7 @@ bool Grouper::promote_shared() {
       (volume(n.type.shape) > 1 ? cost.loads : cost.scalars) = {id};
       continue;
     }
-    for (int input : n.inputs) {
+    for (int input : std::span(n.inputs).first(n.op == Op::depends ? 1 : n.inputs.size())) {
       const Cost& c = costs[static_cast<size_t>(input)];
       cost.flops += c.flops;
       cost.depth = std::max(cost.depth, c.depth + 1);

@@ -45,6 +45,8 @@ struct DotPlan {
 
 /// A call as a descriptor, with the nodes in whose memory its operands lie, row-major, and those of its results (-1 where nobody reads one).
 struct CallPlan {
+  graph::Op op = graph::Op::call;
+  std::shared_ptr<const graph::Control> control;  // of control flow
   kernel::CallDesc desc;
   std::vector<int> operands, results;
 };

@@ -55,6 +55,8 @@ class Grouper {
   int add_group(std::unique_ptr<Work> work);
   void connect(int producer, int consumer);
   std::vector<int> search(int from, bool forward, int64_t limit) const;
+  void wait_for(int g, int depends);
+  void wait_along(int g, int view, int base);
   bool reaches(int from, int to) const;
   std::set<int> sources(int node, std::set<int>* inlined = nullptr) const;
   bool rows_compute(int node) const;

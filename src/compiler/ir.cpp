@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "compiler/access.h"
+#include "graph/control.h"
 #include "graph/table.h"
 
 namespace weft::compiler {
@@ -13,7 +14,7 @@ namespace weft::compiler {
 using graph::Op;
 
 Ir import(const Source& source, const std::function<bool(const graph::Node&)>& kept) {
-  graph::Graph inlined = graph::inline_composites(source.graph, kept);
+  graph::Graph inlined = graph::share_extended(graph::inline_composites(source.graph, kept));
   Ir ir;
   std::unordered_map<const graph::Node*, int> ids;
   const auto nodes = graph::topological(inlined.outputs);
@@ -78,33 +79,51 @@ std::vector<std::vector<int>> users(const Ir& ir) {
 
 bool is_movement(Op op) {
   return op == Op::reshape || op == Op::permute || op == Op::broadcast || op == Op::slice || op == Op::pad || op == Op::concat || op == Op::window ||
-         op == Op::stop_gradient;
+         op == Op::stop_gradient || op == Op::depends;
 }
 
 bool is_elementwise(Op op) { return op >= Op::neg && op <= Op::bitcast; }
 
-bool is_call(Op op) { return op == Op::call || op == Op::composite; }
+bool is_call(Op op) { return op == Op::call || op == Op::composite || graph::is_control(op); }
 
 bool is_attention(const IrNode& node) { return node.op == Op::composite && node.attrs.composite->attention.has_value(); }
 
 std::string call_key(const IrNode& node) {
   const graph::Attrs& a = node.attrs;
   std::string text = fmt::format("{} {} {} {}", static_cast<int>(node.op), a.call, fmt::join(a.integers, ","), fmt::join(node.inputs, ","));
+  if (a.control) return text + " " + a.control->key.hex();
   return a.composite ? text + " " + a.composite->name + " " + a.composite->key : text;
 }
 
+namespace {
+
+std::vector<kernel::CallDesc::Array> arrays_of(std::span<const graph::Type> types) {
+  std::vector<kernel::CallDesc::Array> out;
+  for (const graph::Type& t : types) out.push_back({t.dtype, bounds(t.shape)});
+  return out;
+}
+
+}  // namespace
+
 kernel::CallDesc call_desc(const graph::Attrs& attrs, std::span<const graph::Type> inputs, std::span<const graph::Type> results) {
   const bool region = attrs.composite != nullptr;
-  kernel::CallDesc desc{region ? attrs.composite->call : attrs.call, {}, {}, region ? attrs.composite->integers : attrs.integers};
-  for (const graph::Type& t : inputs) desc.inputs.push_back({t.dtype, bounds(t.shape)});
-  for (const graph::Type& t : results) desc.outputs.push_back({t.dtype, bounds(t.shape)});
-  return desc;
+  if (attrs.control) return {"control", arrays_of(inputs), arrays_of(results), {}};
+  return {region ? attrs.composite->call : attrs.call, arrays_of(inputs), arrays_of(results), region ? attrs.composite->integers : attrs.integers};
 }
 bool writes_operand(Op op) { return op == Op::scatter || op == Op::assign; }
 
 size_t index_rank(const Ir& ir, int node) {
   return ir[node].attrs.axes.empty() ? 0 : ir[ir[node].inputs[1]].type.shape.size();
 }
+
+namespace {
+
+std::string call_name(const graph::Attrs& attrs) {
+  if (attrs.control) return attrs.control->key.hex().substr(0, 8);
+  return attrs.composite ? attrs.composite->name : attrs.call;
+}
+
+}  // namespace
 
 std::string print(const Ir& ir, int id) {
   const IrNode& node = ir[id];
@@ -121,7 +140,7 @@ std::string print(const Ir& ir, int id) {
   list("step", node.attrs.step);
   list("low", node.attrs.low);
   list("high", node.attrs.high);
-  if (is_call(node.op)) text += fmt::format(" {}({}) result {}", node.op == Op::call ? node.attrs.call : node.attrs.composite->name, fmt::join(node.attrs.integers, ","), node.output);
+  if (is_call(node.op)) text += fmt::format(" {}({}) result {}", call_name(node.attrs), fmt::join(node.attrs.integers, ","), node.output);
   list("window", node.attrs.window);
   if (node.op == Op::constant) text += fmt::format(" {}", node.attrs.number.real());
   if (node.op == Op::fold) text += fmt::format(" {}", kernel::name(node.attrs.reducer));
@@ -151,51 +170,10 @@ void verify(const Ir& ir) {
   }
 }
 
-namespace {
-
-void hash_shape(Hasher& h, const Shape& shape) {
-  h.number(shape.size());
-  for (const Dim& d : shape) {
-    h.number(d.bound());
-    h.text(d.symbol() ? d.symbol()->name : "");
-  }
-}
-
-void hash_list(Hasher& h, const std::vector<int64_t>& v) { h.number(v.size()).bytes(v.data(), v.size() * sizeof(int64_t)); }
-
-}  // namespace
-
-void hash(Hasher& h, const graph::Attrs& a) {
-  for (const auto* list : {&a.axes, &a.axes2, &a.batch, &a.batch2, &a.start, &a.step, &a.low, &a.high, &a.window}) hash_list(h, *list);
-  hash_shape(h, a.shape);
-  h.number(a.dtype.val).number(a.number.integral).number(a.number.i).number(a.number.f).number(a.reducer).number(a.mode).number(a.generator);
-  h.text(a.call);
-  hash_list(h, a.integers);
-  if (a.composite) h.text(a.composite->name).text(a.composite->key);
-}
-
 Digest digest(const Source& source) {
   Hasher h;
-  std::unordered_map<const graph::Node*, int> ids;
-  for (const graph::Value& v : source.graph.inputs) {
-    ids[v.node.get()] = static_cast<int>(ids.size());
-    hash_shape(h, v.shape());
-    h.number(v.dtype().val);
-  }
-  for (const auto& node : graph::topological(source.graph.outputs)) {
-    if (ids.contains(node.get())) continue;
-    ids[node.get()] = static_cast<int>(ids.size());
-    h.number(node->op());
-    hash(h, node->attrs());
-    h.number(node->inputs().size());
-    for (const graph::Value& v : node->inputs()) h.number(ids.at(v.node.get())).number(v.index);
-    for (const graph::Type& t : node->types()) {
-      hash_shape(h, t.shape);
-      h.number(t.dtype.val);
-    }
-  }
-  for (const graph::Value& v : source.graph.outputs) h.number(ids.at(v.node.get())).number(v.index);
-  for (const Layout& layout : source.layouts) hash_list(h, layout.strides);
+  h.digest(graph::digest(source.graph));
+  for (const Layout& layout : source.layouts) h.number(layout.strides.size()).bytes(layout.strides.data(), layout.strides.size() * sizeof(int64_t));
   for (const Update& update : source.updates) h.number(update.output).number(update.input);
   return h.finish();
 }

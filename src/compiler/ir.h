@@ -39,7 +39,7 @@ Ir import(const Source& source, const std::function<bool(const graph::Node&)>& k
 std::vector<std::vector<int>> users(const Ir& ir);
 bool is_movement(graph::Op op);
 bool is_elementwise(graph::Op op);  // one output element from the input elements at the same index; cast and bitcast included
-bool is_call(graph::Op op);         // a routine on whole arrays: calls, and composites that were kept
+bool is_call(graph::Op op);         // a routine on whole arrays: calls, composites that were kept, control flow
 bool is_attention(const IrNode& node);  // one of those: softmax attention or its derivative, which become kernels
 /// Equal for the results of one call, and only for those.
 std::string call_key(const IrNode& node);
@@ -54,8 +54,7 @@ std::string print(const Ir& ir, int node);
 /// Throws internal_error where an input does not come before its user, or a shape or dtype does not follow from the row.
 void verify(const Ir& ir);
 
-/// Everything in the attributes that may make a difference to what is computed.
-void hash(Hasher& h, const graph::Attrs& attrs);
+using graph::hash;
 /// The key of a source: operators, attributes, types, layouts, updates; the same for graphs that compile alike.
 Digest digest(const Source& source);
 

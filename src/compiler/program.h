@@ -50,6 +50,15 @@ struct Stats {
   int count() const { return launches + library_calls + copies; }
 };
 
+/// A program with its lengths set, for running it again and again: addresses are set, then it runs. All data lies row-major; a result that takes over an input's memory
+/// has that input's address. For one thread.
+class BoundProgram {
+ public:
+  virtual ~BoundProgram() = default;
+  virtual void run() = 0;
+  std::vector<void*> inputs, outputs;
+};
+
 class Program {
  public:
   virtual ~Program() = default;
@@ -57,6 +66,8 @@ class Program {
   /// `evaluate` and weft::compile). Returns one storage for each output; an updated one is its input's. `symbols`: value of each symbol, in the
   /// order of `symbols()`; throws std::invalid_argument where one is outside 1..bound.
   virtual std::vector<graph::Storage> run(std::span<const graph::Storage> inputs, std::span<const int64_t> symbols = {}) const = 0;
+  /// The program must outlive it. `symbols` as for `run`.
+  virtual std::unique_ptr<BoundProgram> bind(std::span<const int64_t> symbols) const = 0;
   virtual const std::vector<const Symbol*>& symbols() const = 0;
   virtual const Stats& stats() const = 0;
   /// "graph", "groups", "kernels" or "plan": what WEFT_DUMP prints.

@@ -7,6 +7,7 @@
 #include <unordered_map>
 
 #include "base/error.h"
+#include "graph/control.h"
 #include "graph/table.h"
 
 namespace weft::compiler {
@@ -105,6 +106,7 @@ Digest Rebuilder::hash(const IrNode& node) {
   h.number(node.type.dtype.val).number(a.number.integral).number(a.number.i).number(a.number.f).number(a.reducer).number(a.mode).number(a.generator);
   h.text(a.call).number(a.integers.size()).bytes(a.integers.data(), a.integers.size() * sizeof(int64_t));
   if (a.composite) h.text(a.composite->name).text(a.composite->key);
+  if (a.control) h.digest(a.control->key);
   return h.finish();
 }
 

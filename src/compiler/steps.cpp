@@ -166,9 +166,10 @@ int StepMaker::scratch(int64_t bytes) {
 void StepMaker::call_routine(int g) {
   const CallPlan& plan = grouping_.groups[static_cast<size_t>(g)].call;
   Draft draft;
-  draft.step.call = target_.call(plan.desc);
-  if (!draft.step.call) throw_invalid(plan.desc.name, "this device has no routine for " + plan.desc.to_string());
-  draft.step.kind = Step::Kind::library;
+  if (plan.control) draft.step.program = make_nested(plan.op, plan.control, target_, policy_);
+  else draft.step.call = target_.call(plan.desc);
+  if (!draft.step.call && !draft.step.program) throw_invalid(plan.desc.name, "this device has no routine for " + plan.desc.to_string());
+  draft.step.kind = plan.control ? Step::Kind::nested : Step::Kind::library;
   draft.step.name = plan.desc.to_string();
   std::vector<int> nodes;
   for (int operand : plan.operands) nodes.push_back(home(operand));

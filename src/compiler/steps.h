@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "compiler/lower.h"
+#include "compiler/nested.h"
 #include "compiler/order.h"
 #include "target/target.h"
 
@@ -23,13 +24,14 @@ struct StepSegment {
 };
 
 struct Step {
-  enum class Kind : uint8_t { launch, library, copy } kind = Kind::launch;
+  enum class Kind : uint8_t { launch, library, nested, copy } kind = Kind::launch;
   std::string name;
   size_t kernel = 0;  // index of the distinct kernel
   std::vector<StepSegment> segments;
   double work = 0;
   std::shared_ptr<const target::LibraryCall> call;
-  std::vector<Place> operands;  // library: as target::LibraryCall::run takes them; copy: from, to
+  std::shared_ptr<const Nested> program;  // nested: control flow
+  std::vector<Place> operands;  // library, nested: as target::LibraryCall::run takes them; copy: from, to
   int64_t bytes = 0;            // copy
 };
 

@@ -150,7 +150,7 @@ std::vector<Batched> batch(std::span<const Value> outputs, std::span<const Value
     std::vector<Batched>& slots = known[step.node.get()];
     const Values results = any ? batch_node(step, inputs, axes) : on_inputs(*step.node, std::move(inputs));
     check(results.size() == static_cast<size_t>(step.node->outputs()), "vmap", std::string(row(step.node->op()).name) + " gave another number of results");
-    for (const Value& v : results) slots.push_back({v, any ? 0 : -1});
+    for (size_t k = 0; k < results.size(); ++k) slots.push_back({results[k], results[k].type() == step.node->types()[k] ? -1 : 0});
   }
   std::vector<Batched> result;
   for (const Value& v : outputs) result.push_back(of(v));

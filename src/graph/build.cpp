@@ -239,6 +239,12 @@ Value cast(const Value& v, Dtype dtype) {
 
 Value stop_gradient(const Value& v) { return unary(Op::stop_gradient, v); }
 
+Value depends(const Value& v, const Values& on) {
+  Values inputs{v};
+  inputs.insert(inputs.end(), on.begin(), on.end());
+  return make(Op::depends, std::move(inputs));
+}
+
 // ---- folds ----
 
 Value fold(kernel::Reducer reducer, const Value& v, std::vector<int64_t> axes, bool keep_dims) {

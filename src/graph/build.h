@@ -53,6 +53,7 @@ Value square(const Value& v);
 Value select(const Value& condition, const Value& a, const Value& b);
 Value cast(const Value& v, Dtype dtype);                // v itself where equal
 Value stop_gradient(const Value& v);
+Value depends(const Value& v, const Values& on);       // v, for computations that are to wait for `on` and to share nothing with others of v
 
 Value fold(kernel::Reducer reducer, const Value& v, std::vector<int64_t> axes, bool keep_dims = false);
 Value sum(const Value& v, std::vector<int64_t> axes, bool keep_dims = false);

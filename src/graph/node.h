@@ -13,6 +13,7 @@
 #include <string>
 #include <vector>
 
+#include "base/hash.h"
 #include "base/number.h"
 #include "kernel/scalar.h"
 #include "runtime/buffer.h"
@@ -35,7 +36,9 @@ enum class Op : uint8_t {
   cast, bitcast, stop_gradient,
   // folds, contraction, indexing, random
   fold, dot, gather, scatter, assign, random_bits,
+  depends,    // the first input, computed anew after the others (graph/depends.cpp)
   call,       // a routine on whole arrays that is not generated code: attrs.call (graph/call.h)
+  cond, while_loop, scan,  // control flow: attrs.control (graph/control.h)
   composite,  // a named region with a body in primitives
   count_
 };
@@ -52,6 +55,7 @@ struct Type {
 std::string to_string(const Type& type);  // "f32(2,3)"
 
 class Node;
+struct Control;
 struct Value {
   std::shared_ptr<Node> node;
   int index = 0;
@@ -112,6 +116,7 @@ struct Attrs {
   std::vector<int64_t> integers;  // call: numbers whose meaning is said where the call is listed
   bool literal = false;        // constant: written by a user as a number; eager evaluation passes it as data, so that new values compile nothing
   std::shared_ptr<const Composite> composite;
+  std::shared_ptr<const Control> control;  // cond, while_loop, scan
 };
 
 /// Where a value lies: element (i, j, …) at data[offset + i·strides[0] + j·strides[1] + …]. Symbolic axes are laid out at their bounds.
@@ -180,6 +185,11 @@ std::vector<std::shared_ptr<Node>> topological(std::span<const Value> outputs, s
 Graph inline_composites(const Graph& graph, const std::function<bool(const Node&)>& kept = {});
 /// `outputs` with each of `from` replaced by the value of `to` at the same place.
 Values substitute(std::span<const Value> outputs, std::span<const Value> from, std::span<const Value> to);
+
+/// Everything in the attributes that may make a difference to what is computed.
+void hash(Hasher& h, const Attrs& attrs);
+/// Operators, attributes, types and who reads whom.
+Digest digest(const Graph& graph);
 
 std::string print(const Graph& graph);
 /// Throws internal_error where a node breaks its row: arity, dtype rule, shape rule.

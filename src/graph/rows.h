@@ -25,7 +25,9 @@ std::span<const Row> dot_rows();
 std::span<const Row> indexed_rows();
 std::span<const Row> assign_rows();
 std::span<const Row> random_rows();
+std::span<const Row> depends_rows();
 std::span<const Row> call_rows();
+std::span<const Row> control_rows();
 std::span<const Row> composite_rows();
 
 inline constexpr Family families[] = {
@@ -33,7 +35,8 @@ inline constexpr Family families[] = {
     {Op::neg, Op::stop_gradient, elementwise_rows},
     {Op::fold, Op::fold, fold_rows},            {Op::dot, Op::dot, dot_rows},             {Op::gather, Op::scatter, indexed_rows},
     {Op::assign, Op::assign, assign_rows},
-    {Op::random_bits, Op::random_bits, random_rows}, {Op::call, Op::call, call_rows},            {Op::composite, Op::composite, composite_rows},
+    {Op::random_bits, Op::random_bits, random_rows}, {Op::depends, Op::depends, depends_rows}, {Op::call, Op::call, call_rows},
+    {Op::cond, Op::scan, control_rows},         {Op::composite, Op::composite, composite_rows},
 };
 
 /// One row for each operator of the family whose first operator is `first`, in the order of Op, and every column filled or with its reason.

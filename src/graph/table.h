@@ -52,7 +52,8 @@ using IntervalRule = Interval(const Attrs& attrs, std::span<const Interval> inpu
 using VjpRule = Values(const Node& node, std::span<const Value> inputs, std::span<const Value> outputs, std::span<const Value> cotangents);
 /// One tangent for each output; an empty tangent is zero.
 using JvpRule = Values(const Node& node, std::span<const Value> inputs, std::span<const Value> outputs, std::span<const Value> tangents);
-/// Inputs with axis[k] >= 0 carry a batch axis there, of the same extent; the results carry theirs in front.
+/// Inputs with axis[k] >= 0 carry a batch axis there, of the same extent; the results carry theirs in front. A result of the node's own type is the same
+/// for the whole batch.
 using VmapRule = Values(const Node& node, std::span<const Value> inputs, std::span<const int> axes);
 using FactorRule = Factors(const Attrs& attrs, std::span<const Type> inputs, std::span<const Type> outputs);
 using ReferenceRule = std::vector<HostTensor>(const Attrs& attrs, std::span<const HostTensor> inputs, std::span<const Type> outputs);

@@ -79,12 +79,6 @@ std::vector<array> filled(const graph::Values& derivatives, const graph::Values&
   return result;
 }
 
-graph::Values values_of(const std::vector<array>& arrays) {
-  graph::Values values;
-  for (const array& a : arrays) values.push_back(a.value());
-  return values;
-}
-
 Watched::Watched(const char* op, const std::vector<array>& arguments, const std::vector<int>& argnums)
     : trace_(detail::Trace::Kind::differentiate), arguments_(arguments) {
   for (size_t n : checked_argnums(op, argnums, arguments.size())) {

@@ -3,6 +3,7 @@
 #include "array/realise.h"
 #include "graph/build.h"
 #include "graph/derive.h"
+#include "transforms/closure.h"
 #include "weft/transforms.h"
 
 namespace weft::transforms {
@@ -30,7 +31,6 @@ void require_float(const char* op, const char* what, const array& a);
 std::vector<size_t> checked_argnums(const char* op, const std::vector<int>& argnums, size_t count);
 /// Zeros like `of` where a derivative is empty.
 std::vector<array> filled(const graph::Values& derivatives, const graph::Values& of);
-graph::Values values_of(const std::vector<array>& arrays);
 ArrayFunction as_array_function(const ScalarFunction& fun);
 ArrayFunction as_array_function(const UnaryFunction& fun);
 

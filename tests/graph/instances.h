@@ -8,6 +8,7 @@
 
 #include "graph/build.h"
 #include "graph/call.h"
+#include "graph/control.h"
 #include "graph/table.h"
 
 namespace weft::graph::testing {
@@ -322,10 +323,10 @@ inline void draw_call(Drawing& d, std::string_view name) {
   throw std::logic_error("no instances are drawn of the call " + d.out.attrs.call);
 }
 
-/// None for parameters, which have no value of their own, and for composites, which have rows of their parts. `count` for each of the calls.
+/// None for parameters, which have no value of their own, and for composites and control flow, which have rows of their parts. `count` for each of the calls.
 inline std::vector<Instance> instances(Op op, uint64_t seed, int count, bool float64_only = false) {
   std::vector<Instance> out;
-  if (op == Op::parameter || op == Op::composite) return out;
+  if (op == Op::parameter || op == Op::composite || is_control(op)) return out;
   if (op == Op::call) count *= static_cast<int>(calls().size());
   uint64_t name = 14695981039346656037ull;  // by the row's name: a row that is added changes no other row's instances
   for (char c : row(op).name) name = (name ^ static_cast<unsigned char>(c)) * 1099511628211ull;
@@ -348,6 +349,10 @@ inline std::vector<Instance> instances(Op op, uint64_t seed, int count, bool flo
       case Op::gather:
       case Op::scatter: draw_indexed(d); break;
       case Op::call: draw_call(d, calls()[static_cast<size_t>(k) % calls().size()]->name); break;
+      case Op::depends:
+        d.input(random_shape(d.r), d.any_dtype());
+        for (int64_t others = d.r.between(0, 2); others > 0; --others) d.input(random_shape(d.r), d.any_dtype());
+        break;
       case Op::random_bits:
         d.input(d.r.between(0, 2) ? Shape{2} : Shape{d.r.between(1, 3), 2}, uint32, {0, 0, 0, 1000, true});
         d.out.attrs.shape = random_shape(d.r);

@@ -154,7 +154,8 @@ inline bool naive(const Instance& in, const Type& type, std::vector<double>& out
     case Op::constant: return each([&](int64_t, C) { return a.number.real(); });
     case Op::iota: return each([&](int64_t at, C) { return static_cast<double>(coordinates(type.shape, at)[static_cast<size_t>(a.axes[0])]); });
     case Op::reshape:
-    case Op::stop_gradient: return each([&](int64_t at, C) { return x(0, at); });
+    case Op::stop_gradient:
+    case Op::depends: return each([&](int64_t at, C) { return x(0, at); });
     case Op::erfinv: return each([&](int64_t at, C) {  // bisection on erf
       double lo = -6, hi = 6;
       for (int k = 0; k < 80; ++k) (std::erf((lo + hi) / 2) < x(0, at) ? lo : hi) = (lo + hi) / 2;

@@ -1,0 +1,68 @@
+#pragma once
+// Control flow: nodes that hold graphs and run them, as JAX's cond, while_loop and scan.
+//
+// cond        pred, operands…               → one of two graphs on the operands
+// while_loop  constants…, carry…            → the carry after as many steps as the condition holds (at most max_steps)
+// scan        constants…, carry…, xs…       → the carry after `length` steps, then what each step gave, stacked
+//
+// Bodies are closed graphs: their parameters in order, nothing else. A predicate is a bool of rank 0.
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "base/hash.h"
+#include "graph/build.h"
+
+namespace weft::graph {
+
+struct Control {
+  std::vector<Graph> bodies;   // cond: where true, where false; while_loop: condition, step; scan: step
+  int64_t constants = 0;       // while_loop, scan: leading inputs, the same in every step
+  int64_t carry = 0;           // then those that each step replaces
+  int64_t length = 0;          // scan
+  bool reverse = false;        // scan: from the last element to the first
+  int64_t max_steps = -1;      // while_loop; -1: no bound
+  Digest key = {};             // of all this, from `make_control`
+  /// This computes what another node of the same inputs computes, and keeps more: its first results are that node's, so that it can stand for it.
+  std::shared_ptr<const Control> extends = nullptr;
+
+  int64_t results() const { return static_cast<int64_t>(bodies.back().outputs.size()); }
+};
+
+/// Fills in the key.
+std::shared_ptr<const Control> make_control(Control control);
+
+Values cond(const Value& pred, const Values& operands, Graph where_true, Graph where_false);
+/// `carry` are the inputs after the constants.
+Values while_loop(const Values& constants, const Values& carry, Graph condition, Graph step, int64_t max_steps = -1,
+                  std::shared_ptr<const Control> extends = nullptr);
+Values scan(const Values& constants, const Values& carry, const Values& xs, Graph step, int64_t length, bool reverse,
+            std::shared_ptr<const Control> extends = nullptr);
+
+/// The results of a graph on other inputs.
+Values instantiate(const Graph& graph, std::span<const Value> inputs);
+/// A graph over fresh parameters: what `make` builds from them.
+template <class Make> Graph graph_over(const std::vector<Type>& types, Make make_results) {
+  Graph graph;
+  for (const Type& t : types) graph.inputs.push_back(parameter(t, static_cast<int64_t>(graph.inputs.size())));
+  graph.outputs = make_results(std::span<const Value>(graph.inputs));
+  return graph;
+}
+std::vector<Type> types_of(std::span<const Value> values);
+bool is_control(Op op);
+
+/// The graph with nodes replaced by others that extend them, so that nothing is computed twice.
+Graph share_extended(const Graph& graph);
+
+// Rules of the rows, by file: control.cpp, loop_forward.cpp, loop_reverse.cpp.
+Values cond_vjp(const Node&, std::span<const Value>, std::span<const Value>, std::span<const Value>);
+Values cond_jvp(const Node&, std::span<const Value>, std::span<const Value>, std::span<const Value>);
+Values cond_vmap(const Node&, std::span<const Value>, std::span<const int>);
+Values while_vjp(const Node&, std::span<const Value>, std::span<const Value>, std::span<const Value>);
+Values while_jvp(const Node&, std::span<const Value>, std::span<const Value>, std::span<const Value>);
+Values while_vmap(const Node&, std::span<const Value>, std::span<const int>);
+Values scan_vjp(const Node&, std::span<const Value>, std::span<const Value>, std::span<const Value>);
+Values scan_jvp(const Node&, std::span<const Value>, std::span<const Value>, std::span<const Value>);
+Values scan_vmap(const Node&, std::span<const Value>, std::span<const int>);
+
+}  // namespace weft::graph

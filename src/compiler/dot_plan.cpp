@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "compiler/activation.h"
 
 namespace weft::compiler {
 
@@ -99,26 +100,69 @@ int memory_of(const Ir& ir, const std::vector<Strides>& strides, const std::vect
   return computed && same ? view->node : node;
 }
 
-std::optional<int> bias_add(const Ir& ir, const std::vector<std::vector<int>>& users, int dot) {
-  const auto& readers = users[static_cast<size_t>(dot)];
-  if (readers.size() != 1 || ir[readers[0]].op != Op::add) return {};
-  const IrNode& add = ir[readers[0]];
+namespace {
+
+/// The only reader of a node that is no output, or -1.
+int only_reader(const Ir& ir, const std::vector<std::vector<int>>& users, int node) {
+  const auto& readers = users[static_cast<size_t>(node)];
+  const bool output = std::any_of(ir.outputs.begin(), ir.outputs.end(), [&](int id) { return output_node(ir, id) == node; });
+  return readers.size() == 1 && !output ? readers[0] : -1;
+}
+
+/// result = dot + broadcast(vector along n).
+void add_bias(const Ir& ir, const std::vector<std::vector<int>>& users, DotChain& chain) {
+  const int dot = chain.dot, reader = only_reader(ir, users, dot);
+  if (reader < 0 || ir[reader].op != Op::add) return;
+  const IrNode& add = ir[reader];
   int other = add.inputs[0] == dot ? add.inputs[1] : add.inputs[0];
-  if (other == dot || ir[dot].type.shape.empty()) return {};
+  if (other == dot || ir[dot].type.shape.empty()) return;
   // The other side must be a vector along the last axis, which must be a free axis of the right operand.
   const IrNode& node = ir[dot];
-  if (node.inputs.size() != 2 || static_cast<int>(node.attrs.axes2.size() + node.attrs.batch2.size()) == ir[node.inputs[1]].type.rank()) return {};
+  if (node.inputs.size() != 2 || static_cast<int>(node.attrs.axes2.size() + node.attrs.batch2.size()) == ir[node.inputs[1]].type.rank()) return;
   ix::Context cx;
   std::vector<Expr> vars = domain(cx, node.type.shape, "i");
   Access access = peel(cx, ir, other, vars);
   const IrNode& bias = ir[access.node];
-  if (bias.op != Op::parameter && !is_elementwise(bias.op)) return {};
-  if (access.index.size() != 1 || !(access.index[0] == vars.back()) || !(bias.type.shape[0] == node.type.shape.back())) return {};
-  if (vars.back().is_constant()) return {};
-  return readers[0];
+  if (bias.op != Op::parameter && !is_elementwise(bias.op)) return;
+  if (access.index.size() != 1 || !(access.index[0] == vars.back()) || !(bias.type.shape[0] == node.type.shape.back())) return;
+  if (vars.back().is_constant()) return;
+  chain.bias = access.node;
+  chain.result = reader;
 }
 
-DotPlan plan_dot(const Ir& ir, const std::vector<Strides>& strides, const std::vector<bool>& roots, int dot, int result) {
+/// result = result so far + a node that lies in memory anyway, in the same order. An expression is taken to do so where a fold reads it as well.
+void add_residual(const Ir& ir, const std::vector<std::vector<int>>& users, const std::vector<Strides>& strides, const std::vector<bool>& roots, DotChain& chain) {
+  const int reader = only_reader(ir, users, chain.result);
+  if (reader < 0 || ir[reader].op != Op::add) return;
+  const IrNode& add = ir[reader];
+  const int other = add.inputs[0] == chain.result ? add.inputs[1] : add.inputs[0];
+  if (other == chain.result || volume(add.type.shape) <= 1) return;
+  const auto& readers = users[static_cast<size_t>(other)];
+  const bool kept = is_elementwise(ir[other].op) && std::any_of(readers.begin(), readers.end(), [&](int id) { return ir[id].op == Op::fold; });
+  if (!is_leaf(ir, other) && !roots[static_cast<size_t>(other)] && !kept) return;
+  auto order = [&](int node, const Strides& otherwise) { return strides[static_cast<size_t>(node)].empty() ? otherwise : strides[static_cast<size_t>(node)]; };
+  const Strides plain = row_major_strides(add.type.shape);
+  if (order(other, plain) != plain || order(reader, preferred_strides(ir, users, reader)) != plain) return;
+  chain.residual = other;
+  chain.result = reader;
+}
+
+}  // namespace
+
+DotChain dot_chain(const Ir& ir, const std::vector<std::vector<int>>& users, const std::vector<Strides>& strides, const std::vector<bool>& roots, int dot) {
+  DotChain chain;
+  chain.dot = chain.result = dot;
+  add_bias(ir, users, chain);
+  if (auto found = activation_of(ir, users, chain.result)) {
+    chain.activation = found->activation;
+    chain.result = found->result;
+  }
+  add_residual(ir, users, strides, roots, chain);
+  return chain;
+}
+
+DotPlan plan_dot(const Ir& ir, const std::vector<Strides>& strides, const std::vector<bool>& roots, const DotChain& chain) {
+  const int dot = chain.dot, result = chain.result;
   const IrNode& node = ir[dot];
   auto a = strided_view(ir, strides, roots, node.inputs[0]), b = strided_view(ir, strides, roots, node.inputs[1]);
   if (!a || !b) throw_internal("plan_dot", "an operand is not a strided view: " + print(ir, dot));
@@ -167,13 +211,11 @@ DotPlan plan_dot(const Ir& ir, const std::vector<Strides>& strides, const std::v
   if (d.n == 1) d.b_n = d.b_k == 1 ? d.k : 1, d.c_n = 1;
   if (d.k == 1) d.a_k = d.a_m == 1 ? std::max<int64_t>(2, d.m) : 1, d.b_k = d.b_n == 1 ? d.n : 1;
   plan.extents.insert(plan.extents.end(), {mm.extent, nm.extent, km.extent});
-  if (result != dot) {
-    const IrNode& add = ir[result];
-    int other = add.inputs[0] == dot ? add.inputs[1] : add.inputs[0];
-    ix::Context cx;
-    plan.bias = peel(cx, ir, other, domain(cx, add.type.shape, "i")).node;
-    d.bias = true;
-  }
+  plan.bias = chain.bias;
+  plan.residual = chain.residual;
+  d.bias = chain.bias >= 0;
+  d.activation = chain.activation;
+  d.residual = chain.residual >= 0;
   return plan;
 }
 

@@ -24,10 +24,18 @@ int operand_base(const Ir& ir, const std::vector<Strides>& strides, const std::v
 /// of an input).
 int memory_of(const Ir& ir, const std::vector<Strides>& strides, const std::vector<bool>& roots, int node, bool leaves = false);
 
-/// The add that gives `dot` its bias, if that is its only reader: result = dot + broadcast(vector along n).
-std::optional<int> bias_add(const Ir& ir, const std::vector<std::vector<int>>& users, int dot);
+/// What is computed together with a dot, each step the only reader of the one before: result = act(dot + bias) + residual.
+struct DotChain {
+  int dot = -1, result = -1;
+  int bias = -1;      // a vector along n
+  int residual = -1;  // a node that lies in memory as the result does
+  kernel::Activation activation = kernel::Activation::none;
+};
 
-/// `result` is the dot, or the add of its bias. Operands must lie in memory (strides known).
-DotPlan plan_dot(const Ir& ir, const std::vector<Strides>& strides, const std::vector<bool>& roots, int dot, int result);
+/// `strides` of the results of dots before this one are known, and `roots` are the nodes that get memory for other reasons.
+DotChain dot_chain(const Ir& ir, const std::vector<std::vector<int>>& users, const std::vector<Strides>& strides, const std::vector<bool>& roots, int dot);
+
+/// Operands must lie in memory (strides known).
+DotPlan plan_dot(const Ir& ir, const std::vector<Strides>& strides, const std::vector<bool>& roots, const DotChain& chain);
 
 }  // namespace weft::compiler

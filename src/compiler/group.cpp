@@ -75,14 +75,13 @@ void Grouper::find_roots() {
   for (int id = 0; id < ir_.size(); ++id) {
     if (is_attention(ir_[id]) && strides_[static_cast<size_t>(id)].empty()) strides_[static_cast<size_t>(id)] = preferred_strides(ir_, users_, id);
     if (ir_[id].op != Op::dot) continue;
-    std::optional<int> add = bias_add(ir_, users_, id);
-    int result = add.value_or(id);
-    if (add) {
+    const DotChain chain = dot_chain(ir_, users_, strides_, base_root_, id);
+    const int result = chain.result;
+    if (result != id) {
       base_root_[static_cast<size_t>(id)] = false;
-      fused_dots_.insert(id);
       mark(result);
     }
-    dot_result_[result] = id;
+    dot_result_[result] = chain;
     const std::vector<int>& readers = users_[static_cast<size_t>(result)];
     bool whole = std::any_of(readers.begin(), readers.end(), [&](int reader) { return is_call(ir_[reader].op) && !is_attention(ir_[reader]); });  // calls read row-major memory
     if (strides_[static_cast<size_t>(result)].empty() && !whole) strides_[static_cast<size_t>(result)] = preferred_strides(ir_, users_, result);
@@ -101,13 +100,9 @@ void Grouper::find_roots() {
       if (is_elementwise(ir_[base].op) || ir_[base].op == Op::gather || ir_[base].op == Op::random_bits) mark(base);
     }
   }
-  for (const auto& [result, dot] : dot_result_) {
-    if (result == dot) continue;
-    const IrNode& add = ir_[result];
-    ix::Context cx;
-    int other = add.inputs[0] == dot ? add.inputs[1] : add.inputs[0];
-    mark(peel(cx, ir_, other, domain(cx, add.type.shape, "i")).node);
-  }
+  for (const auto& [result, chain] : dot_result_)
+    for (int operand : {chain.bias, chain.residual})
+      if (operand >= 0) mark(operand);
   for (int id = 0; id < ir_.size(); ++id)
     if (strides_[static_cast<size_t>(id)].empty()) strides_[static_cast<size_t>(id)] = row_major_strides(ir_[id].type.shape);
 }
@@ -261,13 +256,13 @@ void Grouper::place_dot(int node) {
   auto work = std::make_unique<Work>();
   work->group.kind = Group::Kind::dot;
   work->group.cx = std::make_unique<ix::Context>();
-  work->group.dot = plan_dot(ir_, strides_, base_root_, dot_result_.at(node), node);
+  work->group.dot = plan_dot(ir_, strides_, base_root_, dot_result_.at(node));
   work->group.roots.push_back({node, RootKind::full, {}});
   const DotPlan plan = work->group.dot;
   int g = add_group(std::move(work));
   group_of_[static_cast<size_t>(node)] = g;
   for (int reader : readers_[static_cast<size_t>(node)]) connect(g, reader);
-  for (int operand : {plan.a, plan.b, plan.bias})
+  for (int operand : {plan.a, plan.b, plan.bias, plan.residual})
     if (operand >= 0) request(g, operand, {}, true);
   const IrNode& dot = ir_[dot_result_.at(node)];
   wait_along(g, dot.inputs[0], plan.a);

@@ -38,7 +38,7 @@ struct Root {
 /// A dot as a library descriptor over bounds, with the buffers behind its operands. `symbols[k]` is the symbolic extent of batch axis k, then of m, n, k.
 struct DotPlan {
   kernel::DotDesc desc;
-  int a = -1, b = -1, bias = -1;         // roots or leaves
+  int a = -1, b = -1, bias = -1, residual = -1;  // roots or leaves
   int64_t a_offset = 0, b_offset = 0;    // elements
   std::vector<Dim> extents;              // batch…, m, n, k as Dims
 };

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "compiler/dot_plan.h"
 #include "compiler/group.h"
 
 namespace weft::compiler {
@@ -77,10 +78,9 @@ class Grouper {
   mutable int64_t searches_ = 0;
   std::vector<std::vector<int>> readers_;                // by root: groups that read it
   std::map<std::string, std::vector<int>> by_signature_;
-  std::map<int, int> dot_result_;                        // dot or bias add → dot
+  std::map<int, DotChain> dot_result_;                   // by the last node of the chain
   std::vector<std::vector<int>> calls_;  // by call: the nodes of its results, ascending
   std::vector<int> call_of_;             // by node; -1 for others
-  std::set<int> fused_dots_;                             // dots computed as part of their bias add
 };
 
 }  // namespace weft::compiler

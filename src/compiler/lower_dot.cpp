@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "compiler/activation.h"
 #include "compiler/lower_dot.h"
 
 namespace weft::compiler {
@@ -58,8 +59,10 @@ void DotLowering::store(Value c, Value m, Value n, std::vector<int64_t> strides,
     bias = b_.broadcast(b_.reshape(bias, n_first ? std::vector<int64_t>{count, 1} : std::vector<int64_t>{1, count}), dims);
     c = b_.add(c, bias);
   }
+  if (d_.activation != kernel::Activation::none) c = activated(b_, d_.activation, c);
   Value at = b_.add(c_base_, b_.mul(m, b_.index(d_.c_m)));
   at = b_.add(at, b_.mul(n, b_.index(d_.c_n)));
+  if (d_.residual) c = b_.add(c, b_.cast(b_.load(emit_.param(plan_.residual, false), at, b_.type(c).dims, strides, limits), t_));
   b_.store(c_, b_.cast(c, d_.c), at, std::move(strides), std::move(limits));
 }
 
@@ -131,6 +134,7 @@ Lowered DotLowering::run() {
   a_ = {emit_.param(plan_.a, false), d_.a, no_value, d_.a_m, d_.a_k};
   bb_ = {emit_.param(plan_.b, false), d_.b, no_value, d_.b_n, d_.b_k};
   if (d_.bias) emit_.param(plan_.bias, false);
+  if (d_.residual) emit_.param(plan_.residual, false);
   t_ = d_.c == float64 || d_.c == int32 ? d_.c : float32;
   auto dims = plan_.extents.end();
   m_ = emit_.extent(dims[-3]);

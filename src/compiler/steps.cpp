@@ -146,7 +146,8 @@ bool StepMaker::call_library(int g) {
   draft.step.work = plan.desc.flops();
   std::vector<int> nodes{plan.a, plan.b};
   draft.offsets = {plan.a_offset * plan.desc.a.size, plan.b_offset * plan.desc.b.size};
-  if (plan.bias >= 0) nodes.push_back(plan.bias), draft.offsets.push_back(0);
+  for (int node : {plan.bias, plan.residual})
+    if (node >= 0) nodes.push_back(node), draft.offsets.push_back(0);
   nodes.push_back(grouping_.groups[static_cast<size_t>(g)].roots[0].node);
   draft.offsets.push_back(0);
   for (int& node : nodes) node = home(node);

@@ -6,6 +6,11 @@
 
 namespace weft::kernel {
 
+const char* name(Activation activation) {
+  const char* names[] = {"none", "relu", "gelu", "gelu_tanh", "sigmoid", "tanh"};
+  return names[static_cast<size_t>(activation)];
+}
+
 double DotDesc::flops() const {
   double total = 2.0 * static_cast<double>(m) * static_cast<double>(n) * static_cast<double>(k);
   const double extras = (bias ? 1.0 : 0.0) + (residual ? 1.0 : 0.0);
@@ -22,7 +27,7 @@ Digest DotDesc::digest() const {
     for (int64_t v : *list) h.number(v);
   }
   for (int64_t v : {m, n, k, a_m, a_k, b_k, b_n, c_m, c_n}) h.number(v);
-  return h.number(bias).number(residual).finish();
+  return h.number(bias).number(activation).number(residual).finish();
 }
 
 std::string DotDesc::to_string() const {
@@ -31,6 +36,7 @@ std::string DotDesc::to_string() const {
   if (!(a == c && b == c)) s = fmt::format("dot {}x{}->{}", type(a), type(b), type(c));
   s += fmt::format(" [{}]x{}x{}x{}", fmt::join(batch, ","), m, n, k);
   if (bias) s += " +bias";
+  if (activation != Activation::none) s += std::string(" ") + name(activation);
   if (residual) s += " +residual";
   return s;
 }

@@ -9,7 +9,11 @@
 
 namespace weft::kernel {
 
-/// C[b,m,n] = Σ_k A[b,m,k] · B[b,k,n]  (+ bias[n])  (+ residual[b,m,n]). Strides in elements; a batch axis may have stride 0 in A or B.
+/// What may follow a product: max(x, 0); x Φ(x), and its approximation by tanh; 1 / (1 + exp(-x)); tanh x.
+enum class Activation : uint8_t { none, relu, gelu, gelu_tanh, sigmoid, tanh };
+const char* name(Activation activation);
+
+/// C[b,m,n] = act(Σ_k A[b,m,k] · B[b,k,n]  (+ bias[n]))  (+ residual[b,m,n]). Strides in elements; a batch axis may have stride 0 in A or B.
 struct DotDesc {
   Dtype a = float32, b = float32, c = float32;
   std::vector<int64_t> batch;  // extents of the batch axes
@@ -17,6 +21,7 @@ struct DotDesc {
   std::vector<int64_t> a_batch, b_batch, c_batch;  // strides of the batch axes
   int64_t a_m = 0, a_k = 0, b_k = 0, b_n = 0, c_m = 0, c_n = 0;
   bool bias = false;      // operand 2: c's dtype, n elements, stride 1
+  Activation activation = Activation::none;
   bool residual = false;  // operand after the bias: shape, strides and dtype of C
   double flops() const;
   Digest digest() const;

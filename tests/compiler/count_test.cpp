@@ -1,6 +1,7 @@
 // The fusion contract: how many launches, library calls and copies named pieces of work become. Counted on the null target, which runs nothing.
 #include "compiler/support.h"
 #include "graph/composites.h"
+#include "graph/derive.h"
 
 using namespace weft;
 using namespace weft::graph;
@@ -16,6 +17,31 @@ int count(const Graph& g, std::vector<compiler::Update> updates = {}) {
 Value param(Shape shape, Dtype dtype = float32) { return parameter({std::move(shape), dtype}); }
 
 }  // namespace
+
+/// GPT-2's parameters and what is computed with them; `inputs` takes up every parameter in order.
+struct Gpt {
+  int64_t batch = 4, time = 64, width = 768, heads = 12;
+  Values inputs = {};
+
+  Value weight(Shape shape) { return inputs.emplace_back(param(std::move(shape))); }
+  Value linear(const Value& x, int64_t out) {
+    Value w = weight({out, x.shape().back()});
+    return dot(x, w, {2}, {1}) + broadcast(weight({out}), {batch, time, out});
+  }
+  Value norm(const Value& x) {
+    Value w = weight({width});
+    return layer_norm(x, w, weight({width}), 1e-5);
+  }
+  Value block(const Value& x) {
+    Value qkv = linear(norm(x), 3 * width);
+    auto part = [&](int64_t i) {
+      return permute(graph::reshape(graph::slice(qkv, {0, 0, i * width}, {batch, time, width}), {batch, time, heads, width / heads}), {0, 2, 1, 3});
+    };
+    Value merged = graph::reshape(permute(attention(part(0), part(1), part(2), 0.125, true, {}), {0, 2, 1, 3}), {batch, time, width});
+    Value after = x + linear(merged, width);
+    return after + linear(gelu_tanh(linear(norm(after), 4 * width)), width);
+  }
+};
 
 TEST_CASE("softmax is one kernel") {
   for (const Shape& shape : {Shape{64, 64}, Shape{4, 8, 1000}, Shape{2, 50257}}) {
@@ -63,4 +89,56 @@ TEST_CASE("an update of all parameters is one launch for each kind of update, wh
 TEST_CASE("a linear layer is one library call") {
   Value x = param({12, 64, 128}), w = param({512, 128}), b = param({512});
   CHECK(count({{x, w, b}, {dot(x, w, {2}, {1}) + broadcast(b, {12, 64, 512})}}) == 1);
+}
+
+TEST_CASE("biases, activations and residuals ride on the product before them") {
+  Value x = param({256, 128}), w = param({512, 128}), b = param({512}), r = param({256, 512});
+  Value y = dot(x, w, {1}, {1}) + broadcast(b, {256, 512});
+  CHECK(count({{x, w, b}, {gelu_tanh(y)}}) == 1);
+  CHECK(count({{x, w, b}, {gelu(y)}}) == 1);
+  CHECK(count({{x, w, b}, {binary(Op::max, y, zeros_like(y))}}) == 1);
+  CHECK(count({{x, w, b, r}, {tanh(y) + r}}) == 1);
+  CHECK(count({{x, w, b, r}, {r + y}}) == 1);
+  CHECK(count({{x, w, b}, {gelu_tanh(y), y}}) == 2);  // what somebody else reads has to be stored
+  CHECK(count({{x, w, b, r}, {y + r * 0.5}}) == 2);   // an expression would have to be stored first
+}
+
+TEST_CASE("a GPT-2 block is seven steps forward") {
+  Gpt gpt;
+  Value x = param({4, 64, 768}), y = gpt.block(x);
+  gpt.inputs.push_back(x);
+  CHECK(count({gpt.inputs, {y}}) == 7);
+}
+
+TEST_CASE("the derivatives of a norm and of a loss are two kernels and one") {
+  Value x = param({12, 64, 128}), w = param({128}), b = param({128}), g = param({12, 64, 128});
+  Value y = layer_norm(x, w, b, 1e-5);
+  CHECK(count({{x, w, b, g}, pull_back(Values{y}, Values{g}, Values{x, w, b})}) == 2);
+  Value logits = param({768, 65}), targets = param({768}, int32), seed = param({768});
+  Value loss = cross_entropy(logits, targets);
+  CHECK(count({{logits, targets, seed}, pull_back(Values{loss}, Values{seed}, Values{logits})}) <= 2);  // with the loss's own logsumexp
+}
+
+TEST_CASE("a training step of a GPT-2 with four layers is 110 steps at most") {
+  Gpt gpt{.batch = 12, .time = 64, .width = 128, .heads = 4};
+  Value ids = param({12, 64}, int32), targets = param({12, 64}, int32), embedding = gpt.weight({65, 128}), places = gpt.weight({64, 128});
+  Value x = take(embedding, ids, 0) + broadcast(places, {12, 64, 128});
+  for (int layer = 0; layer < 4; ++layer) x = gpt.block(x);
+  Value loss = mean(cross_entropy(dot(gpt.norm(x), embedding, {2}, {1}), targets), {0, 1});
+  Values gradients = pull_back(Values{loss}, Values{full({}, float32, Number::of_real(1))}, gpt.inputs);
+  Graph g{{ids, targets}, {loss}};
+  std::vector<compiler::Update> updates;
+  auto update = [&](const Value& state, const Value& next) {
+    updates.push_back({static_cast<int>(g.outputs.size()), static_cast<int>(g.inputs.size())});
+    g.inputs.push_back(state);
+    g.outputs.push_back(next);
+  };
+  for (size_t k = 0; k < gradients.size(); ++k) {
+    const Value &p = gpt.inputs[k], &grad = gradients[k];
+    Value m = param(p.shape()), v = param(p.shape()), m1 = m * 0.9 + grad * 0.1, v1 = v * 0.99 + square(grad) * 0.01;
+    update(p, p * (p.shape().size() > 1 ? 0.999 : 1.0) - m1 * rsqrt(v1 + 1e-8) * 1e-3);
+    update(m, m1);
+    update(v, v1);
+  }
+  CHECK(count(g, updates) <= 110);
 }

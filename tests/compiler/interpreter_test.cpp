@@ -156,7 +156,18 @@ TEST_CASE("dots of any size and layout") {
     Value a = parameter({sa, float32}), b = parameter({sb, float32}), bias = parameter({{n}, float32});
     Value c = dot(a, b, {ta ? 1 : 2}, {tb ? 2 : 1}, {0}, {0});
     if (engine() % 2) c = c + broadcast(bias, {batch, m, n});
-    std::string error = disagreement({{a, b, bias}, {c}}, {random_floats(engine, sa), random_floats(engine, sb), random_floats(engine, {n})});
+    Value r = parameter({{batch, m, n}, float32});
+    switch (engine() % 6) {
+      case 1: c = gelu(c); break;
+      case 2: c = gelu_tanh(c); break;
+      case 3: c = binary(Op::max, c, zeros_like(c)); break;
+      case 4: c = tanh(c); break;
+      case 5: c = unary(Op::sigmoid, c); break;
+      default: break;
+    }
+    if (engine() % 2) c = r + c;
+    std::string error = disagreement({{a, b, bias, r}, {c}}, {random_floats(engine, sa), random_floats(engine, sb), random_floats(engine, {n}),
+                                                             random_floats(engine, {batch, m, n})});
     CHECK_MESSAGE(error.empty(), error);
   }
 }

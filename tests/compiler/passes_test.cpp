@@ -304,3 +304,31 @@ TEST_CASE("an assignment to captured state is one kernel in the memory of the st
     CHECK(difference(compile_and_run(g, in).outputs[0], evaluate_reference(g, in)[0], 0) == "");  // without an owner: a copy first
   }
 }
+
+TEST_CASE("what rides on a product gives what it would alone, by a library and by generated code, in place too") {
+  Value x = param({48, 40}), w = param({64, 40}), b = param({64}), r = param({48, 64});
+  auto values = [](const Shape& shape, double step) {
+    HostTensor t = counting(shape);
+    for (Number& v : t.data) v = kernel::round_to(Number::of_real(std::sin(v.f * step)), float32);
+    return t;
+  };
+  std::vector<HostTensor> inputs{values({48, 40}, 0.7), values({64, 40}, 1.3), values({64}, 2.1), values({48, 64}, 0.3)};
+  Value y = dot(x, w, {1}, {1}) + broadcast(b, {48, 64});
+  for (bool libraries : {true, false})
+    for (Value result : {gelu_tanh(y) + r, gelu(y), tanh(y), unary(Op::sigmoid, y) + r, binary(Op::max, y, zeros_like(y)), r + y}) {
+      Graph g{{x, w, b, r}, {result}};
+      Policy policy;
+      policy.libraries = libraries;
+      auto got = compile_and_run(g, inputs, {}, policy);
+      CHECK(got.program->stats().count() == 1);
+      auto error = difference(got.outputs[0], evaluate_reference(g, inputs)[0], 8, 4e-6);
+      CHECK_MESSAGE(error.empty(), error);
+      // The residual is state that the result replaces.
+      auto program = build({g, {}, {{0, 3}}}, target::cpu(), policy);
+      CHECK(program->stats().count() == 1);
+      std::vector<Storage> storages;
+      for (const HostTensor& t : inputs) storages.push_back(to_storage(t));
+      auto updated = program->run(storages);
+      CHECK(difference(from_storage(updated[0], result.type()), evaluate_reference(g, inputs)[0], 8, 4e-6).empty());
+    }
+}

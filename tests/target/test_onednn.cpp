@@ -62,6 +62,17 @@ int64_t offset(const DotDesc& d, int64_t index, const std::vector<int64_t>& stri
   return at;
 }
 
+double activated(kernel::Activation activation, double x) {
+  switch (activation) {
+    case kernel::Activation::relu: return std::max(x, 0.0);
+    case kernel::Activation::gelu: return x * 0.5 * (1 + std::erf(x / std::sqrt(2.0)));
+    case kernel::Activation::gelu_tanh: return x * 0.5 * (1 + std::tanh(0.7978845608028654 * (x + 0.044715 * x * x * x)));
+    case kernel::Activation::sigmoid: return 1 / (1 + std::exp(-x));
+    case kernel::Activation::tanh: return std::tanh(x);
+    default: return x;
+  }
+}
+
 struct Problem {
   DotDesc d;
   Tensor a, b, bias, residual, c;
@@ -93,12 +104,12 @@ struct Problem {
         for (int64_t n = 0; n < d.n; ++n) {
           double sum = d.bias ? bias.at(n) : 0, size = 1;
           const int64_t at = co + m * d.c_m + n * d.c_n;
-          if (d.residual) sum += residual.at(at);
           for (int64_t k = 0; k < d.k; ++k) {
             const double term = a.at(ao + m * d.a_m + k * d.a_k) * b.at(bo + k * d.b_k + n * d.b_n);
             sum += term, size += std::abs(term);
           }
-          const double allowed = 4e-7 * size * std::sqrt(static_cast<double>(d.k) + 4) +
+          sum = activated(d.activation, sum) + (d.residual ? residual.at(at) : 0);
+          const double allowed = (d.activation == kernel::Activation::none ? 4e-7 : 4e-6) * size * std::sqrt(static_cast<double>(d.k) + 4) +
                                  (d.c == bfloat16 ? 0.02 * (std::abs(sum) + 0.5) : 0);
           const double gap = std::abs(c.at(at) - sum) / allowed;
           worst = std::isfinite(gap) ? std::max(worst, gap) : 1e30;
@@ -198,6 +209,7 @@ TEST_CASE("onednn: random products in all layouts") {
     }
     d.bias = pick(0, 1);
     d.residual = pick(0, 2) == 0;
+    if (pick(0, 2) == 0) d.activation = static_cast<kernel::Activation>(pick(1, 5));
     double work = static_cast<double>(d.m * d.n * d.k * batch_of(d));
     // Make small ones large enough through one more batch axis, so that extents of 1 are tested as well.
     if (work < target::onednn_min_work) {

@@ -259,6 +259,18 @@ dnnl::matmul::primitive_desc product(const memory::desc& a, const memory::desc& 
 #endif
 }
 
+void append_activation(dnnl::post_ops& post, kernel::Activation activation) {
+  using dnnl::algorithm;
+  constexpr algorithm algorithms[] = {algorithm::undef, algorithm::eltwise_relu, algorithm::eltwise_gelu_erf, algorithm::eltwise_gelu_tanh,
+                                      algorithm::eltwise_logistic, algorithm::eltwise_tanh};
+  const algorithm a = algorithms[static_cast<size_t>(activation)];
+#if DNNL_VERSION_MAJOR >= 3
+  post.append_eltwise(a, 0, 0);
+#else
+  post.append_eltwise(1, a, 0, 0);
+#endif
+}
+
 /// The bias along C's columns, as a tensor of C's rank.
 memory::desc bias_desc(const Form& form, memory::data_type type) {
   const size_t rank = form.c.extents.size();
@@ -333,7 +345,8 @@ class OnednnDot final : public LibraryCall {
     }
     if (desc_.residual && !p.in_place) {
       m.residual.set_data_handle(at(operands[operands.size() - 2], piece.c, desc_.c));
-      args[n++] = {DNNL_ARG_ATTR_MULTIPLE_POST_OP(0) | DNNL_ARG_SRC_1, m.residual.get()};
+      const int post = desc_.activation == kernel::Activation::none ? 0 : 1;
+      args[n++] = {DNNL_ARG_ATTR_MULTIPLE_POST_OP(post) | DNNL_ARG_SRC_1, m.residual.get()};
     }
     dnnl::error::wrap_c_api(dnnl_primitive_execute(p.matmul.get(), stream.get(), n, args),
                             "could not execute the product");
@@ -360,6 +373,7 @@ class OnednnDot final : public LibraryCall {
     attr.set_scratchpad_mode(dnnl::scratchpad_mode::user);
     dnnl::post_ops post;
     if (desc_.bias) p->bias = bias_desc(form, type_of(desc_.c));
+    if (desc_.activation != kernel::Activation::none) append_activation(post, desc_.activation);
     // A second operand that is the destination itself would be read after partial sums were written there:
     // that is what `sum` is for.
     if (desc_.residual)

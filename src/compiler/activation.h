@@ -1,0 +1,20 @@
+#pragma once
+// Activations that ride on products: recognised in the graph as what their formulas become after simplification, and written out again by the dot class.
+#include <optional>
+
+#include "compiler/ir.h"
+#include "kernel/tile.h"
+
+namespace weft::compiler {
+
+struct ActivationMatch {
+  kernel::Activation activation;
+  int result;
+};
+
+/// Is everything that reads `node` part of one activation of it? float32 only: others are computed with casts in between.
+std::optional<ActivationMatch> activation_of(const Ir& ir, const std::vector<std::vector<int>>& users, int node);
+
+kernel::Value activated(kernel::Builder& b, kernel::Activation activation, kernel::Value x);
+
+}  // namespace weft::compiler

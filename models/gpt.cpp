@@ -27,12 +27,7 @@ array prefix(const array& cache, Dim length) {
 /// The cache [1, heads, context, d] with the rows of `fresh` [1, heads, t, d] at `positions` [t].
 array with_rows(const array& cache, const array& fresh, const array& positions) {
   const Shape& s = fresh.shape();
-  if (s[2].is_static()) return scatter(cache, {positions}, reshape(transpose(fresh, {2, 0, 1, 3}), {s[2], s[0], s[1], 1, s[3]}), {2});
-  // A symbolic number of rows is not scattered but picked: row c of the product with a matrix of zeros and ones is exactly the new row at position c.
-  const int context = static_cast<int>(static_cast<int64_t>(cache.shape(2)));
-  const array picks = equal(reshape(arange(0, context, 1), {context, 1}), reshape(positions, {1, s[2]}));
-  const array written = reshape(max(picks, 1), {1, 1, context, 1});
-  return where(written, matmul(reshape(astype(picks, fresh.dtype()), {1, 1, context, s[2]}), fresh), cache);
+  return scatter(cache, {positions}, reshape(transpose(fresh, {2, 0, 1, 3}), {s[2], s[0], s[1], 1, s[3]}), {2});
 }
 
 /// The row of x [1, time, width] at the largest position. A length that may be symbolic is not indexed but folded.
@@ -122,7 +117,7 @@ array Gpt::logits(const array& ids) const {
   const Dim time = ids.shape(1);
   if (time.bound() > config.context)
     throw_invalid("Gpt.logits", std::to_string(time.bound()) + " tokens do not fit the context of " + std::to_string(config.context));
-  // Positions are 0, 1, …: a slice, so that their gradient needs no scatter.
+  // Positions are 0, 1, …: a slice, whose gradient is a copy.
   const array places = slice(wpe.weight, {0, 0}, {time, config.width});
   array x = drop(wte(ids) + places);
   for (size_t layer = 0; layer < h.size(); ++layer) {

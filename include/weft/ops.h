@@ -157,6 +157,9 @@ WEFT_API array take(const array& a, int index, StreamOrDevice s = {});
 WEFT_API array take_along_axis(const array& a, const array& indices, int axis, StreamOrDevice s = {});
 WEFT_API array scatter(const array& a, const std::vector<array>& indices, const array& updates, const std::vector<int>& axes, StreamOrDevice s = {});
 WEFT_API array scatter_add(const array& a, const std::vector<array>& indices, const array& updates, const std::vector<int>& axes, StreamOrDevice s = {});
+WEFT_API array scatter_max(const array& a, const std::vector<array>& indices, const array& updates, const std::vector<int>& axes, StreamOrDevice s = {});
+WEFT_API array scatter_min(const array& a, const std::vector<array>& indices, const array& updates, const std::vector<int>& axes, StreamOrDevice s = {});
+WEFT_API array scatter_prod(const array& a, const std::vector<array>& indices, const array& updates, const std::vector<int>& axes, StreamOrDevice s = {});
 inline array scatter(const array& a, const array& indices, const array& updates, int axis, StreamOrDevice s = {}) {
   return scatter(a, std::vector<array>{indices}, updates, std::vector<int>{axis}, s);
 }
@@ -273,8 +276,12 @@ WEFT_API array min(const array& a, const std::vector<int>& axes, bool keepdims =
 WEFT_API array min(const array& a, int axis, bool keepdims = false, StreamOrDevice s = {});
 WEFT_API array min(const array& a, bool keepdims, StreamOrDevice s = {});
 inline array min(const array& a, StreamOrDevice s = {}) { return min(a, false, s); }
-WEFT_API array argmax(const array& a, int axis, bool keepdims = false, StreamOrDevice s = {});  ///< the first of equals; uint32
+WEFT_API array argmax(const array& a, int axis, bool keepdims = false, StreamOrDevice s = {});  ///< the first of equals, or the first NaN; uint32
+WEFT_API array argmax(const array& a, bool keepdims, StreamOrDevice s = {});  ///< among all elements in a row
+inline array argmax(const array& a, StreamOrDevice s = {}) { return argmax(a, false, s); }
 WEFT_API array argmin(const array& a, int axis, bool keepdims = false, StreamOrDevice s = {});
+WEFT_API array argmin(const array& a, bool keepdims, StreamOrDevice s = {});
+inline array argmin(const array& a, StreamOrDevice s = {}) { return argmin(a, false, s); }
 WEFT_API array logsumexp(const array& a, const std::vector<int>& axes, bool keepdims = false, StreamOrDevice s = {});
 WEFT_API array logsumexp(const array& a, int axis, bool keepdims = false, StreamOrDevice s = {});
 WEFT_API array logsumexp(const array& a, bool keepdims, StreamOrDevice s = {});
@@ -285,6 +292,41 @@ WEFT_API array softmax(const array& a, bool precise = false, StreamOrDevice s = 
 WEFT_API array trace(const array& a, int offset, int axis1, int axis2, Dtype dtype, StreamOrDevice s = {});
 WEFT_API array trace(const array& a, int offset, int axis1, int axis2, StreamOrDevice s = {});
 WEFT_API array trace(const array& a, StreamOrDevice s = {});
+
+// Order. Ascending and stable; NaN comes last. Without an axis: of all elements in a row.
+WEFT_API array sort(const array& a, int axis, StreamOrDevice s = {});
+WEFT_API array sort(const array& a, StreamOrDevice s = {});
+WEFT_API array argsort(const array& a, int axis, StreamOrDevice s = {});  ///< uint32
+WEFT_API array argsort(const array& a, StreamOrDevice s = {});
+/// What stands at place `kth` of the sorted row stands there; nothing after it is smaller, nothing before it greater.
+WEFT_API array partition(const array& a, int kth, int axis, StreamOrDevice s = {});
+WEFT_API array partition(const array& a, int kth, StreamOrDevice s = {});
+WEFT_API array argpartition(const array& a, int kth, int axis, StreamOrDevice s = {});
+WEFT_API array argpartition(const array& a, int kth, StreamOrDevice s = {});
+/// The k greatest elements, in ascending order.
+WEFT_API array topk(const array& a, int k, int axis, StreamOrDevice s = {});
+WEFT_API array topk(const array& a, int k, StreamOrDevice s = {});
+/// The mean of the two middle elements where their number is even; NaN where there is one.
+WEFT_API array median(const array& a, const std::vector<int>& axes, bool keepdims = false, StreamOrDevice s = {});
+WEFT_API array median(const array& a, int axis, bool keepdims = false, StreamOrDevice s = {});
+WEFT_API array median(const array& a, bool keepdims = false, StreamOrDevice s = {});
+/// Where each element of v would be put into the sorted a (n) so that it stays sorted: before its equals, or (`right`) after them. uint32.
+WEFT_API array searchsorted(const array& a, const array& v, bool right = false, StreamOrDevice s = {});
+
+// Cumulative operations: each element with all before it (`reverse`: after it); not `inclusive`: without the element itself. Without an axis: over all elements
+// in a row.
+WEFT_API array cumsum(const array& a, int axis, bool reverse = false, bool inclusive = true, StreamOrDevice s = {});
+WEFT_API array cumsum(const array& a, bool reverse = false, bool inclusive = true, StreamOrDevice s = {});
+WEFT_API array cumprod(const array& a, int axis, bool reverse = false, bool inclusive = true, StreamOrDevice s = {});
+WEFT_API array cumprod(const array& a, bool reverse = false, bool inclusive = true, StreamOrDevice s = {});
+WEFT_API array cummax(const array& a, int axis, bool reverse = false, bool inclusive = true, StreamOrDevice s = {});
+WEFT_API array cummax(const array& a, bool reverse = false, bool inclusive = true, StreamOrDevice s = {});
+WEFT_API array cummin(const array& a, int axis, bool reverse = false, bool inclusive = true, StreamOrDevice s = {});
+WEFT_API array cummin(const array& a, bool reverse = false, bool inclusive = true, StreamOrDevice s = {});
+WEFT_API array logcumsumexp(const array& a, int axis, bool reverse = false, bool inclusive = true, StreamOrDevice s = {});
+WEFT_API array logcumsumexp(const array& a, bool reverse = false, bool inclusive = true, StreamOrDevice s = {});
+/// Differences of neighbours along the axis, n times.
+WEFT_API array diff(const array& a, int n = 1, int axis = -1, StreamOrDevice s = {});
 
 // Products of matrices; integers are refused.
 WEFT_API array matmul(const array& a, const array& b, StreamOrDevice s = {});

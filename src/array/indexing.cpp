@@ -154,6 +154,16 @@ array scatter_add(const array& a, const std::vector<array>& indices, const array
   return scattered("scatter_add", graph::ScatterMode::add, a, indices, updates, axes, s);
 }
 
+array scatter_max(const array& a, const std::vector<array>& indices, const array& updates, const std::vector<int>& axes, StreamOrDevice s) {
+  return scattered("scatter_max", graph::ScatterMode::max, a, indices, updates, axes, s);
+}
+array scatter_min(const array& a, const std::vector<array>& indices, const array& updates, const std::vector<int>& axes, StreamOrDevice s) {
+  return scattered("scatter_min", graph::ScatterMode::min, a, indices, updates, axes, s);
+}
+array scatter_prod(const array& a, const std::vector<array>& indices, const array& updates, const std::vector<int>& axes, StreamOrDevice s) {
+  return scattered("scatter_prod", graph::ScatterMode::prod, a, indices, updates, axes, s);
+}
+
 array where(const array& condition, const array& x, const array& y, StreamOrDevice s) {
   const detail::OnStream on_stream("where", s);
   const Dtype dtype = promote_types(x.dtype(), y.dtype());

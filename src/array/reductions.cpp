@@ -140,6 +140,14 @@ array min(const array& a, bool keepdims, StreamOrDevice s) { return min(a, detai
 
 array argmax(const array& a, int axis, bool keepdims, StreamOrDevice s) { return extreme_position("argmax", Reducer::max, a, axis, keepdims, s); }
 array argmin(const array& a, int axis, bool keepdims, StreamOrDevice s) { return extreme_position("argmin", Reducer::min, a, axis, keepdims, s); }
+array argmax(const array& a, bool keepdims, StreamOrDevice s) {
+  const array place = argmax(flatten(a, s), 0, false, s);
+  return keepdims ? reshape(place, Shape(a.ndim(), Dim(1)), s) : place;
+}
+array argmin(const array& a, bool keepdims, StreamOrDevice s) {
+  const array place = argmin(flatten(a, s), 0, false, s);
+  return keepdims ? reshape(place, Shape(a.ndim(), Dim(1)), s) : place;
+}
 
 array logsumexp(const array& a, const std::vector<int>& axes, bool keepdims, StreamOrDevice s) {
   const detail::OnStream on_stream("logsumexp", s);

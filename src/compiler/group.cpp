@@ -62,7 +62,7 @@ void Grouper::find_roots() {
   }
   for (int id = 0; id < ir_.size(); ++id) {
     Op op = ir_[id].op;
-    if (op == Op::fold || op == Op::dot || writes_operand(op) || is_call(op)) mark(id);
+    if (op == Op::fold || op == Op::dot || op == Op::prefix || writes_operand(op) || is_call(op)) mark(id);
   }
   std::map<std::string, int> numbers;
   for (int id = 0; id < ir_.size(); ++id) {
@@ -127,7 +127,7 @@ int Grouper::add_group(std::unique_ptr<Work> work) {
 
 void Grouper::place(int node) {
   if (dot_result_.contains(node)) return place_dot(node);
-  if (writes_operand(ir_[node].op)) return place_scatter(node);
+  if (writes_operand(ir_[node].op) || ir_[node].op == Op::prefix) return place_alone(node);
   if (is_call(ir_[node].op)) return is_attention(ir_[node]) ? place_attention(node) : place_call(node);
   if (!cut_.contains(node) && (join_consumer(node) || join_sibling(node))) return;
   begin_group(node);
@@ -270,9 +270,10 @@ void Grouper::place_dot(int node) {
   if (plan.bias >= 0) wait_along(g, ir_[node].inputs[ir_[node].inputs[0] == dot_result_.at(node) ? 1 : 0], plan.bias);
 }
 
-void Grouper::place_scatter(int node) {
+/// A group of one root, which its class computes from what lies in memory.
+void Grouper::place_alone(int node) {
   auto work = std::make_unique<Work>();
-  work->group.kind = Group::Kind::scatter;
+  work->group.kind = ir_[node].op == Op::prefix ? Group::Kind::prefix : Group::Kind::scatter;
   work->group.cx = std::make_unique<ix::Context>();
   work->group.roots.push_back({node, RootKind::full, {}});
   int g = add_group(std::move(work));
@@ -444,7 +445,7 @@ std::string print(const Ir& ir, const Grouping& grouping) {
   std::string text;
   for (size_t g = 0; g < grouping.groups.size(); ++g) {
     const Group& group = grouping.groups[g];
-    const char* kinds[] = {"rows", "dot", "scatter", "call", "attention"};
+    const char* kinds[] = {"rows", "dot", "prefix", "scatter", "call", "attention"};
     text += fmt::format("group {} {}", g, kinds[static_cast<int>(group.kind)]);
     for (const DomainVariable& v : group.domain)
       text += fmt::format(" {}{}<{}", v.inner ? "inner " : "", ix::to_string(v.var), v.extent.symbol() ? v.extent.symbol()->name : std::to_string(v.extent.bound()));

@@ -4,7 +4,8 @@
 // A `rows` group has a domain of row variables and inner variables. Its roots are folds over the inner domain (one value a row), maps over
 // rows × inner, and maps over the rows alone. Each root says at which of its own indices the point (row, inner) of the domain stands. All that is not
 // a root is computed where it is needed, from roots: elementwise nodes inline, movement nodes as index expressions.
-// A `dot` group is one contraction, perhaps with a bias; a `scatter` group is one scatter; a `call` group is one call
+// A `dot` group is one contraction, perhaps with a bias; a `prefix` group is one prefix, a `scatter` group
+// one scatter; a `call` group is one call
 // with all its results.
 //
 // Groups are formed from the consumers to the producers. A root joins the group of a consumer that reads it at the very point where that group
@@ -71,7 +72,7 @@ struct AttentionPlan {
 };
 
 struct Group {
-  enum class Kind : uint8_t { rows, dot, scatter, call, attention } kind = Kind::rows;
+  enum class Kind : uint8_t { rows, dot, prefix, scatter, call, attention } kind = Kind::rows;
   std::unique_ptr<ix::Context> cx;
   std::vector<DomainVariable> domain;
   std::vector<ix::Expr> seed_index;      // the seed's element (for a fold: its operand's) in domain variables

@@ -40,7 +40,7 @@ class Grouper {
 
   void place(int node);
   void place_dot(int node);
-  void place_scatter(int node);
+  void place_alone(int node);
   void place_call(int node);
   void place_attention(int node);
   void place_results(std::unique_ptr<Work> work, const std::vector<int>& results, const std::vector<int>& operands);

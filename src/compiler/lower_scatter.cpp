@@ -56,9 +56,8 @@ class ScatterLowering {
     const graph::Type& updates = cx_.ir[n_.inputs.back()].type;
     auto rank = static_cast<std::ptrdiff_t>(index_rank(cx_.ir, node_));
     Shape points(updates.shape.begin(), updates.shape.begin() + rank), sizes(updates.shape.begin() + rank, updates.shape.end());
-    for (const Dim& d : points)
-      if (!d.is_static()) throw_invalid("scatter", "the number of indices must not be symbolic");
     emit_.param(node_, true);
+    if (volume(updates.shape) == 0) return emit_.finish(0, 0);  // nothing comes
     ix::Context& icx = *group_.cx;
     Strides strides = cx_.grouping.strides[static_cast<size_t>(node_)];
     for (size_t k = 0; k < n_.attrs.step.size(); ++k) strides[k] *= n_.attrs.step[k];
@@ -73,10 +72,10 @@ class ScatterLowering {
     Expr point = icx.variable("i", 0, std::max<int64_t>(0, count - 1));
     std::vector<int64_t> flat{count};
     std::vector<Expr> at = points.empty() ? std::vector<Expr>{} : ix::reindex_reshape(icx, std::span<const Expr>(&point, 1), bounds(points), flat);
-    b_.loop(b_.index(0), b_.index(count), b_.index(1), {}, [&](Value i, const std::vector<Value>&) {
+    b_.loop(b_.index(0), points_end(points, count), b_.index(1), {}, [&](Value i, const std::vector<Value>&) {
       emit_.push_scope();
       emit_.bind(point, i);
-      apply(at, strip);
+      apply(points, at, strip);
       emit_.pop_scope();
       return std::vector<Value>{};
     });
@@ -85,11 +84,19 @@ class ScatterLowering {
   }
 
  private:
+  /// Points lie at the bounds of symbolic axes. An outermost symbol ends the loop; points behind the length of another are left out by `apply`.
+  Value points_end(const Shape& points, int64_t count) {
+    if (points.empty() || points[0].is_static()) return b_.index(count);
+    return b_.mul(emit_.extent(points[0]), b_.index(count / points[0].bound()));
+  }
+
   /// One point: its address from the indices (a negative one counts from the end), then the strip of its slice, if it lies inside.
-  void apply(const std::vector<Expr>& at, const Strip& strip) {
+  void apply(const Shape& points, const std::vector<Expr>& at, const Strip& strip) {
     std::vector<Expr> where = strip.slice;
     for (size_t k = 0; k < n_.attrs.start.size(); ++k) where[k] = where[k] * n_.attrs.step[k] + n_.attrs.start[k];
     Value inside = b_.constant(bool_, Number::of_int(1));
+    for (size_t k = 1; k < points.size(); ++k)
+      if (!points[k].is_static()) inside = b_.scalar(ScalarOp::bit_and, {inside, b_.lt(emit_.index_value(at[k]), emit_.extent(points[k]))});
     const Shape& shape = n_.type.shape;
     const Shape& update_shape = cx_.ir[n_.inputs.back()].type.shape;
     for (size_t k = 0; k < n_.attrs.axes.size(); ++k) {
@@ -109,7 +116,7 @@ class ScatterLowering {
       std::vector<Expr> from = at;
       from.insert(from.end(), strip.slice.begin(), strip.slice.end());
       Value v = emit_.value(n_.inputs.back(), from);
-      if (n_.attrs.mode == graph::ScatterMode::add) v = b_.add(v, emit_.load_result(node_, where));
+      if (n_.attrs.mode != graph::ScatterMode::set) v = b_.scalar(graph::combine(n_.attrs.mode), {emit_.load_result(node_, where), v});
       emit_.store(node_, where, v, false);
       emit_.pop_scope();
     });

@@ -239,6 +239,13 @@ Result trivial_fold(Rebuilder& g, const IrNode& n) {
   return g.make(Op::reshape, {n.inputs[0]}, n.type, attrs);
 }
 
+/// A prefix over a single element → that, or the identity.
+Result trivial_prefix(Rebuilder& g, const IrNode& n) {
+  if (n.op != Op::prefix || n.type.shape[static_cast<size_t>(n.attrs.axes[0])].bound() != 1) return {};
+  if (n.attrs.integers[1] == 0) return n.inputs[0];
+  return g.constant_like(n.type, n.attrs.integers[2] ? Number::of_real(-INFINITY) : kernel::identity(n.attrs.reducer, n.type.dtype));
+}
+
 /// A dot that contracts nothing (an axis of extent 0) → zeros.
 Result empty_dot(Rebuilder& g, const IrNode& n) {
   if (n.op != Op::dot) return {};
@@ -354,7 +361,7 @@ struct Rule {
 
 constexpr Rule rules[] = {
     {"fold constants", fold_constants}, {"merge movement", merge_movement}, {"single concat", single_concat}, {"identities", identities},
-    {"casts", casts},                   {"selects", selects},               {"trivial fold", trivial_fold},   {"add scatter", add_scatter},
+    {"casts", casts},                   {"selects", selects},               {"trivial fold", trivial_fold}, {"trivial prefix", trivial_prefix},   {"add scatter", add_scatter},
     {"merge contraction", merge_contraction},
     {"empty dot", empty_dot},           {"empty scatter", empty_scatter},   {"split fold", split_fold},
 };

@@ -207,6 +207,7 @@ void StepMaker::lower(int g) {
   if (group.kind == Group::Kind::rows) return lower_launch(g, memo_.rows(cx, group));
   if (group.kind == Group::Kind::call) return call_routine(g);
   if (group.kind == Group::Kind::attention) return lower_launch(g, alone(lower_attention(cx, group)));
+  if (group.kind == Group::Kind::prefix) return lower_launch(g, alone(lower_prefix(cx, group)));
   if (group.kind == Group::Kind::dot) {
     if (!call_library(g)) lower_launch(g, alone(lower_dot(cx, group)));
     return;

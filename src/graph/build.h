@@ -62,6 +62,10 @@ Value mean(const Value& v, std::vector<int64_t> axes, bool keep_dims = false);
 /// v summed to `shape`, from which it was broadcast: the transpose of `broadcast`.
 Value sum_to(const Value& v, const Shape& shape);
 
+/// The axis folded up to each of its elements: forward or backwards, with the element itself or without (then the first is the identity). `in_logs` (with
+/// Reducer::sum): of logarithms, i.e. by logaddexp.
+Value prefix(kernel::Reducer reducer, const Value& v, int axis, bool backwards = false, bool without_own = false, bool in_logs = false);
+
 /// Result axes: batch, free axes of a, free axes of b. Float dtypes only; `dtype` defaults to the operands'.
 Value dot(const Value& a, const Value& b, std::vector<int64_t> a_contract, std::vector<int64_t> b_contract,
           std::vector<int64_t> a_batch = {}, std::vector<int64_t> b_batch = {});
@@ -72,8 +76,8 @@ Value matmul(const Value& a, const Value& b);           // [..., m, k] · [..., 
 Value gather(const Value& v, const Values& indices, std::vector<int64_t> axes, Shape sizes);
 /// Rows of `v` along `axis`: MLX's take.
 Value take(const Value& v, const Value& indices, int axis);
-/// v with updates (indices' shape, then the slice's) put or added at the indices; out-of-range updates are dropped. Repeated indices: `add` adds all of them in
-/// order, `set` keeps the last one.
+/// v with updates (indices' shape, then the slice's) put at the indices, or combined with what is there; out-of-range updates are dropped. Repeated indices:
+/// all of them in order, so that `set` keeps the last one. Index arrays may have symbolic axes.
 Value scatter(ScatterMode mode, const Value& v, const Values& indices, const Value& updates, std::vector<int64_t> axes);
 /// v with v[start + i·step] = update[i] along every axis; steps may be negative, never 0.
 Value assign(const Value& v, const Value& update, std::vector<int64_t> start, std::vector<int64_t> step = {});

@@ -31,5 +31,7 @@ struct Sorted {
   Value values, order;
 };
 Sorted sort(const Value& v, int axis);
+/// For sorted [b…, n] and values [b…, m…]: where each value would be put (uint32), before its equals or after them.
+Value searchsorted(const Value& sorted, const Value& values, bool right);
 
 }  // namespace weft::graph

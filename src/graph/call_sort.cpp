@@ -1,6 +1,8 @@
 // Sorting as calls.
 //
 // sort v   integers: axis. Results: v sorted along the axis, ascending and stable, NaN last; and where each element stood (uint32).
+// searchsorted a, v   integers: 1 for the place after equals, 0 for the place before. a [b…, n] sorted along its last axis, v [b…, m…] of its dtype; results of v's
+//          shape: how many elements of its row come before each value (uint32).
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -94,8 +96,47 @@ std::vector<HostTensor> sort_reference(const Attrs& attrs, std::span<const HostT
   return {values, order};
 }
 
+std::vector<Type> search_types(const Attrs&, TypeSpan in) {
+  const Type &a = in[0], &v = in[1];
+  const bool batched = a.rank() >= 1 && v.rank() >= a.rank() - 1 && std::equal(a.shape.begin(), a.shape.end() - 1, v.shape.begin());
+  if (!batched) throw_invalid("searchsorted", fmt::format("values {} must begin with the axes of {} but the last", to_string(v), to_string(a)));
+  if (a.dtype != v.dtype) throw_invalid("searchsorted", fmt::format("{} must have one dtype: cast one of them", list(in)));
+  if (!is_float(a.dtype) && !is_integer(a.dtype) && a.dtype != bool_) throw_invalid("searchsorted", "values of " + to_string(a) + " have no order");
+  if (!a.shape.back().is_static()) throw_invalid("searchsorted", "the sorted axis of " + to_string(a) + " is symbolic: it must have a fixed length");
+  if (a.shape.back().bound() > int64_t{UINT32_MAX}) throw_invalid("searchsorted", "the sorted axis of " + to_string(a) + " is longer than positions in uint32 reach");
+  return {{v.shape, uint32}};
+}
+
+Values search_vmap(const Node& node, ValueSpan x, std::span<const int> axes) {
+  const Values all = all_batched(x, axes);
+  return {searchsorted(all[0], all[1], node.attrs().integers[0] != 0)};
+}
+
+Factors search_factors(const Attrs&, TypeSpan in, TypeSpan) {
+  std::vector<int> values = factors_from(0, in[1].rank()), sorted = factors_from(0, in[0].rank());
+  sorted.back() = -1;
+  return {{sorted, values}, {values}};
+}
+
+std::vector<HostTensor> search_reference(const Attrs& attrs, std::span<const HostTensor> in, TypeSpan out) {
+  HostTensor result = host(out[0]);
+  const int64_t n = in[0].type.shape.back().bound(), rows = n == 0 ? 0 : static_cast<int64_t>(in[0].data.size()) / n;
+  const int64_t per_row = rows == 0 ? 0 : static_cast<int64_t>(in[1].data.size()) / rows;
+  for (int64_t k = 0; k < rows * per_row; ++k) {
+    const Number v = in[1].data[static_cast<size_t>(k)];
+    int64_t place = 0;
+    for (int64_t j = 0; j < n; ++j) {
+      const Number a = in[0].data[static_cast<size_t>(k / per_row * n + j)];
+      place += attrs.integers[0] ? !before(v, a, in[0].type.dtype) : before(a, v, in[0].type.dtype);
+    }
+    result.data[static_cast<size_t>(k)] = Number::of_int(place);
+  }
+  return {result};
+}
+
 constexpr auto rules = std::to_array<CallRule>({
     {"sort", 1, 1, 1, sort_types, sort_interval, sort_vjp, sort_jvp, sort_vmap, sort_factors, sort_reference, 0},
+    {"searchsorted", 2, 2, 1, search_types, sort_interval, None::discrete, None::discrete, search_vmap, search_factors, search_reference, 0},
 });
 static_assert(complete_calls(rules));
 
@@ -105,6 +146,8 @@ Sorted sort(const Value& v, int axis) {
   Values out = call("sort", {v}, {axis});
   return {out[0], out[1]};
 }
+
+Value searchsorted(const Value& sorted, const Value& values, bool right) { return call("searchsorted", {sorted, values}, {right})[0]; }
 
 std::span<const CallRule> sort_calls() { return rules; }
 

@@ -3,7 +3,7 @@
 // gather  v, i0, i1 …          reads axes (the axis of v that each index array runs along) and shape (sizes of the slice, one for each axis of v).
 //   result[i…, s…] = v[s + Σ ik[i…] along axes[k]]
 // scatter v, i0, i1 …, u       reads axes and mode. u has the indices' shape, then the sizes of the slice.
-//   result = v; then in ascending order of i…: result[s + Σ ik[i…] along axes[k]] = (or +=) u[i…, s…]
+//   result = v; then in ascending order of i…: result[s + Σ ik[i…] along axes[k]] = u[i…, s…] (or combined with it)
 //
 // Index arrays have one shape and any integer dtypes. An index below zero counts from the end, once. A slice that would still leave the array is moved
 // inside by gather, and dropped whole by scatter.
@@ -82,12 +82,12 @@ std::vector<Dtype> gather_dtype(const Attrs&, TypeSpan in) { return {in[0].dtype
 
 std::vector<Dtype> scatter_dtype(const Attrs& attrs, TypeSpan in) {
   if (in.back().dtype != in[0].dtype) throw_invalid("scatter", fmt::format("updates {} must have the dtype of {}: cast them first", to_string(in.back()), to_string(in[0])));
-  if (attrs.mode == ScatterMode::add && in[0].dtype == bool_) throw_invalid("scatter", "bools cannot be added: cast them first");
+  if (attrs.mode != ScatterMode::set && in[0].dtype == bool_) throw_invalid("scatter", fmt::format("bools cannot be combined by {}: cast them first", name(attrs.mode)));
   return {in[0].dtype};
 }
 
 Interval scatter_interval(const Attrs& attrs, std::span<const Interval> in, const Type& result) {
-  if (attrs.mode == ScatterMode::add) return range_of(result.dtype);
+  if (attrs.mode == ScatterMode::add || attrs.mode == ScatterMode::prod) return range_of(result.dtype);
   const Interval both[] = {in.front(), in.back()};
   return hull(both);
 }
@@ -161,7 +161,43 @@ Value inside(const Node& node, ValueSpan x) {
   return broadcast(reshape(all, join(lead, Shape(sizes.size(), Dim(1)))), shape);
 }
 
-Values scatter_vjp(const Node& node, ValueSpan x, ValueSpan, ValueSpan g) {
+/// How the result of a max, min or prod depends on the operand and on each update: factors of their shapes. An update is seen where it arrives.
+struct Shares {
+  Value operand, updates;
+};
+
+/// Extremes: equal ones share. 1 / (number of equals) at each of them.
+Shares extreme_shares(const Value& v, const Value& updates, const Values& indices, const Axes& axes, const Value& kept, const Value& y) {
+  const Shape sizes = slice_sizes(indices, updates.shape());
+  const auto hit = [](const Value& a, const Value& b) { return cast(binary(Op::eq, a, b), a.dtype()); };
+  const Value from_updates = hit(updates, gather(y, indices, axes, sizes)) * cast(kept, updates.dtype());
+  const Value count = scatter(ScatterMode::add, hit(v, y), indices, from_updates, axes);
+  return {hit(v, y) / binary(Op::max, count, full_like(count, 1)), from_updates / binary(Op::max, gather(count, indices, axes, sizes), full_like(updates, 1))};
+}
+
+/// Products: each factor has the product of the others, which is that of those that are not zero, or zero where another is.
+Shares product_shares(const Value& v, const Value& updates, const Values& indices, const Axes& axes, const Value& kept) {
+  const Shape sizes = slice_sizes(indices, updates.shape());
+  const Value none = zeros_like(updates), one = full_like(updates, 1);
+  const Value is_zero = binary(Op::eq, updates, none), rest = select(is_zero, one, updates);
+  const Value zeros = scatter(ScatterMode::add, zeros_like(v), indices, cast(is_zero, updates.dtype()), axes);
+  const Value product = gather(scatter(ScatterMode::prod, v, indices, rest, axes), indices, axes, sizes);
+  const Value other_zeros = gather(zeros, indices, axes, sizes) - cast(is_zero, updates.dtype());
+  const Value alone = binary(Op::eq, other_zeros, none);
+  return {scatter(ScatterMode::prod, full_like(v, 1), indices, updates, axes), select(binary(Op::bit_and, alone, kept), product / rest, none)};
+}
+
+Shares shares(const Node& node, ValueSpan x, const Value& y) {
+  const ValueSpan indices = scatter_indices(x);
+  const Values list_of(indices.begin(), indices.end());
+  const Value kept = inside(node, x);
+  if (node.attrs().mode == ScatterMode::prod) return product_shares(x.front(), x.back(), list_of, node.attrs().axes, kept);
+  return extreme_shares(x.front(), x.back(), list_of, node.attrs().axes, kept, y);
+}
+
+bool linear(const Node& node) { return node.attrs().mode == ScatterMode::set || node.attrs().mode == ScatterMode::add; }
+
+Values scatter_vjp(const Node& node, ValueSpan x, ValueSpan y, ValueSpan g) {
   Values out(x.size());
   if (!is_float(x[0].dtype())) return out;
   const ValueSpan indices = scatter_indices(x);
@@ -170,15 +206,27 @@ Values scatter_vjp(const Node& node, ValueSpan x, ValueSpan, ValueSpan g) {
   const Value& updates = x.back();
   const bool adds = node.attrs().mode == ScatterMode::add;
   const Value reached = gather(g[0], list_of, axes, slice_sizes(indices, updates.shape()));
+  if (!linear(node)) {
+    const Shares s = shares(node, x, y[0]);
+    out.front() = g[0] * s.operand;
+    out.back() = reached * s.updates;
+    return out;
+  }
   out.front() = adds ? g[0] : scatter(ScatterMode::set, g[0], list_of, zeros_like(updates), axes);
   out.back() = select(adds ? inside(node, x) : survivors(node, x), reached, zeros_like(updates));
   return out;
 }
 
-Values scatter_jvp(const Node& node, ValueSpan x, ValueSpan, ValueSpan t) {
-  if (!t.front() && !t.back()) return {Value{}};
+Values scatter_jvp(const Node& node, ValueSpan x, ValueSpan y, ValueSpan t) {
+  if ((!t.front() && !t.back()) || !is_float(x[0].dtype())) return {Value{}};
   Values inputs(x.begin(), x.end());
   for (const size_t k : {size_t{0}, x.size() - 1}) inputs[k] = t[k] ? t[k] : zeros_like(x[k]);
+  if (!linear(node)) {
+    const Shares s = shares(node, x, y[0]);
+    inputs.front() = inputs.front() * s.operand;
+    inputs.back() = inputs.back() * s.updates;
+    return {scatter(ScatterMode::add, inputs.front(), Values(inputs.begin() + 1, inputs.end() - 1), inputs.back(), node.attrs().axes)};
+  }
   return {make(Op::scatter, std::move(inputs), node.attrs())};
 }
 
@@ -326,7 +374,7 @@ std::vector<HostTensor> scatter_reference(const Attrs& attrs, std::span<const Ho
   each_element(attrs, in[0].type, sizes, indices, [&](size_t from, size_t to, bool kept) {
     if (!kept) return;
     const Number args[] = {result.data[to], in.back().data[from]};
-    result.data[to] = attrs.mode == ScatterMode::set ? args[1] : kernel::reference(kernel::ScalarOp::add, t, args);
+    result.data[to] = attrs.mode == ScatterMode::set ? args[1] : kernel::reference(combine(attrs.mode), t, args);
     if (!is_float(t)) result.data[to] = kernel::round_to(result.data[to], t);
   });
   for (Number& n : result.data) n = kernel::round_to(n, t);
@@ -341,6 +389,12 @@ constexpr auto rows = std::to_array<Row>({
 static_assert(complete(rows, Op::gather));
 
 }  // namespace
+
+kernel::ScalarOp combine(ScatterMode mode) {
+  constexpr kernel::ScalarOp ops[] = {kernel::ScalarOp::add, kernel::ScalarOp::max, kernel::ScalarOp::min, kernel::ScalarOp::mul};
+  check(mode != ScatterMode::set, "scatter", "set combines nothing");
+  return ops[static_cast<size_t>(mode) - 1];
+}
 
 std::span<const Row> indexed_rows() { return rows; }
 

@@ -136,6 +136,19 @@ Values permute_vjp(const Node& node, ValueSpan, ValueSpan, ValueSpan g) {
   return {permute(g[0], inverse)};
 }
 
+/// v added to zeros of another extent along the axis, element j at start + j·step: for a symbolic number of elements, which padding cannot have.
+Value placed(const Value& v, size_t axis, Dim extent, int64_t start, int64_t step) {
+  std::vector<int64_t> order{static_cast<int64_t>(axis)};
+  for (int64_t k = 0; k < v.type().rank(); ++k)
+    if (k != order[0]) order.push_back(k);
+  Shape whole = v.shape(), updates{v.shape()[axis]};
+  whole[axis] = extent;
+  for (size_t k = 0; k < v.shape().size(); ++k) updates.push_back(k == axis ? Dim(1) : v.shape()[k]);
+  const Shape count{v.shape()[axis]};
+  const Value at = iota(count, 0, int64) * full(count, int64, Number::of_int(step)) + full(count, int64, Number::of_int(start));
+  return scatter(ScatterMode::add, full(whole, v.dtype(), Number::of_int(0)), {at}, reshape(permute(v, order), updates), {order[0]});
+}
+
 Values slice_vjp(const Node& node, ValueSpan x, ValueSpan, ValueSpan g) {
   const Attrs& a = node.attrs();
   const size_t rank = a.shape.size();
@@ -143,6 +156,10 @@ Values slice_vjp(const Node& node, ValueSpan x, ValueSpan, ValueSpan g) {
   std::vector<int64_t> low(rank, 0), high(rank, 0);
   for (size_t k = 0; k < rank; ++k) {
     if (whole_axis(a, x[0].shape(), k)) continue;
+    if (!v.shape()[k].is_static()) {
+      v = placed(v, k, x[0].shape()[k], a.start[k], a.step[k]);
+      continue;
+    }
     const int64_t size = v.shape()[k];
     low[k] = a.start[k];
     if (a.step[k] < 0 && size > 0) {

@@ -41,6 +41,11 @@ const char* short_name(Dtype t) {
 
 std::string to_string(const Type& type) { return short_name(type.dtype) + weft::to_string(type.shape); }
 
+std::string_view name(ScatterMode mode) {
+  constexpr std::string_view names[] = {"set", "add", "max", "min", "prod"};
+  return names[static_cast<size_t>(mode)];
+}
+
 const Type& Value::type() const { return node->types()[static_cast<size_t>(index)]; }
 
 Node::Node(Op op, Values inputs, Attrs attrs, std::vector<Type> types)

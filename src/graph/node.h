@@ -11,6 +11,7 @@
 #include <shared_mutex>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/hash.h"
@@ -35,7 +36,7 @@ enum class Op : uint8_t {
   select,
   cast, bitcast, stop_gradient,
   // folds, contraction, indexing, random
-  fold, dot, gather, scatter, assign, random_bits,
+  fold, prefix, dot, gather, scatter, assign, random_bits,
   depends,    // the first input, computed anew after the others (graph/depends.cpp)
   call,       // a routine on whole arrays that is not generated code: attrs.call (graph/call.h)
   cond, while_loop, scan,  // control flow: attrs.control (graph/control.h)
@@ -43,7 +44,9 @@ enum class Op : uint8_t {
   count_
 };
 
-enum class ScatterMode : uint8_t { set, add };
+enum class ScatterMode : uint8_t { set, add, max, min, prod };
+std::string_view name(ScatterMode mode);
+kernel::ScalarOp combine(ScatterMode mode);  // of all but `set`: add, max, min, mul; takes what is there and what comes
 enum class Generator : uint8_t { threefry, philox };
 
 struct Type {
@@ -113,7 +116,7 @@ struct Attrs {
   int64_t slot = -1;           // parameter: its number among a graph's inputs, for printing
   bool packed = false;         // reshape: the result is asked for row-major in memory, so it is never a view; its values are no others
   std::string call;            // call: its name
-  std::vector<int64_t> integers;  // call: numbers whose meaning is said where the call is listed
+  std::vector<int64_t> integers;  // call: numbers whose meaning is said where the call is listed; prefix: its switches
   bool literal = false;        // constant: written by a user as a number; eager evaluation passes it as data, so that new values compile nothing
   std::shared_ptr<const Composite> composite;
   std::shared_ptr<const Control> control;  // cond, while_loop, scan

@@ -204,6 +204,24 @@ Value Builder::reduce(Reducer r, Value v, int axis) {
   return append(std::move(inst));
 }
 
+Value Builder::shift(Value v, Value into, int64_t by) {
+  const Type t = type(v);
+  if (t.rank() != 1) refuse("shift takes a tile with one axis, not " + to_string(t));
+  if (by == 0) return v;
+  if (by >= t.dims[0] || by <= -t.dims[0]) return into;
+  Inst inst{.op = Op::shift, .type = t, .args = {v, into}};
+  inst.axis = static_cast<int>(by);
+  return append(std::move(inst));
+}
+
+Value Builder::extract(Value v, int64_t lane) {
+  const Type t = type(v);
+  if (t.rank() != 1) refuse("extract takes a tile with one axis, not " + to_string(t));
+  Inst inst{.op = Op::extract, .type = {t.dtype, {}}, .args = {v}};
+  inst.axis = static_cast<int>(lane);
+  return append(std::move(inst));
+}
+
 Value Builder::dot(Value a, Value b, Value c) {
   const Type result = type(c);
   return append(Inst{.op = Op::dot, .type = result, .args = {a, b, c}});

@@ -43,6 +43,8 @@ class Renumbering {
       case Op::constant: result.number = i.number; break;
       case Op::symbol: result.ref = i.ref; break;
       case Op::reduce: result.reducer = i.reducer, result.axis = i.axis; break;
+      case Op::shift:
+      case Op::extract: result.axis = i.axis; break;
       case Op::load: result.ref = i.ref, result.strides = i.strides, result.number = i.number; break;
       case Op::store: result.ref = i.ref, result.strides = i.strides, result.streaming = i.streaming; break;
       case Op::gather:

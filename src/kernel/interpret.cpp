@@ -95,6 +95,14 @@ class Interpreter {
         return out;
       }
       case Op::reduce: return reduce(inst);
+      case Op::shift: {
+        const Tile &from = tile(inst.args[0]), &into = tile(inst.args[1]);
+        Tile out = into;
+        for (int64_t k = 0; k < inst.type.size(); ++k)
+          if (k - inst.axis >= 0 && k - inst.axis < inst.type.size()) out[static_cast<size_t>(k)] = from[static_cast<size_t>(k - inst.axis)];
+        return out;
+      }
+      case Op::extract: return {tile(inst.args[0])[static_cast<size_t>(inst.axis)]};
       case Op::dot: return dot(inst);
       case Op::load: return load(inst);
       case Op::gather: return gather(inst);

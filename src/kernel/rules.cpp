@@ -1,6 +1,7 @@
 #include "kernel/rules.h"
 
 #include <bit>
+#include <cstdlib>
 
 #include <fmt/format.h>
 
@@ -192,6 +193,16 @@ void Rules::check() {
       require(arg(0).rank() == 2 && inst.type == Type{arg(0).dtype, {arg(0).dims[1], arg(0).dims[0]}}, "the result is not the transposed argument");
       break;
     case Op::reduce: reduce(); break;
+    case Op::shift:
+      if (!args(2)) break;
+      require(arg(0).rank() == 1 && arg(0) == inst.type && arg(1) == inst.type, "the arguments and the result are tiles of one type with one axis");
+      if (wrong.empty()) require(inst.axis != 0 && std::abs(inst.axis) < inst.type.dims[0], "the shift is by no lane, or by all of them");
+      break;
+    case Op::extract:
+      if (!args(1)) break;
+      require(arg(0).rank() == 1 && inst.type == Type{arg(0).dtype, {}}, "the result is not one lane of a tile with one axis");
+      if (wrong.empty()) require(inst.axis >= 0 && inst.axis < arg(0).dims[0], "there is no such lane");
+      break;
     case Op::dot: dot(); break;
     case Op::load:
       if (!args(1 + inst.type.dims.size(), 1)) break;

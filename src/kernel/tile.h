@@ -55,6 +55,8 @@ enum class Op : uint8_t {
   reduce,       // along `axis`, by `reducer`; a fixed tree: the upper half of the axis is combined onto the lower until one is left
                 // (extent a power of two; `verify` refuses others), so that every target gives the same bits. The axis goes: [m,n] → [m] or [n],
                 // [n] → scalar. float16 and bfloat16 are reduced in float32 and rounded once, at the end
+  shift,        // v, into (one type, one axis): lane i is lane i - `axis` of v where there is one, else lane i of `into`; `axis` may be negative
+  extract,      // lane `axis` of a tile with one axis, as a scalar
   dot,          // a [m,k], b [k,n], c [m,n] → c + a·b; k ascending, one fma each: c = fma(a[:,k], b[k,:], c), in int32 a product and a sum;
                 // float16 and bfloat16 accumulate in float32 and are rounded once, at the end
   load,         // offset (int64 scalar), a limit for each tile axis (int64 scalar or no_value) → tile
@@ -89,7 +91,7 @@ struct Inst {
   Reducer reducer = Reducer::sum;
   Number number = {};                 // constant; load and gather: the value of what the limit or mask leaves out; prefetch, alloc: elements
   Ref ref = -1;                       // load, store, gather, scatter, atomic_add, prefetch, alloc; symbol: its number
-  int axis = 0;                       // reduce
+  int axis = 0;                       // reduce; shift: by how many lanes; extract: the lane
   std::vector<int64_t> strides = {};  // load, store: elements between neighbours along each tile axis
   bool streaming = false;             // store: the data is not read again soon (non-temporal where the target can)
   std::vector<Block> blocks = {};     // loop, when
@@ -154,6 +156,8 @@ class Builder {
   Value reshape(Value v, std::vector<int64_t> dims);
   Value transpose(Value v);
   Value reduce(Reducer r, Value v, int axis);
+  Value shift(Value v, Value into, int64_t by);  // positive: up; `into` itself where no lane of v stays
+  Value extract(Value v, int64_t lane);
   Value dot(Value a, Value b, Value c);
 
   /// `limits[k]`: elements of tile axis k that exist (no_value: all of them); lanes past it load `other` and store nothing.

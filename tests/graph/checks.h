@@ -53,7 +53,7 @@ inline std::string check_reference(const Row& r, const Instance& in, int* compar
   std::vector<Type> types;
   for (const Value& v : graph_of(in).outputs) types.push_back(v.type());
   std::vector<double> expected;
-  if (types[0].dtype != float64 && types[0].dtype != int32 && types[0].dtype != bool_) return "";
+  if (types[0].dtype != float64 && types[0].dtype != int32 && types[0].dtype != uint32 && types[0].dtype != bool_) return "";
   if (!naive(in, types[0], expected)) return "";
   if (compared) ++*compared;
   const std::vector<HostTensor> computed = r.reference(in.attrs, in.inputs, types);

@@ -252,6 +252,18 @@ inline void draw_fold(Drawing& d) {
     if (d.r.chance(2)) d.out.attrs.axes.push_back(static_cast<int64_t>(k));
 }
 
+inline void draw_prefix(Drawing& d) {
+  using kernel::Reducer;
+  const Shape shape = random_shape(d.r, 1);
+  d.out.attrs.axes = {d.r.below(static_cast<int64_t>(shape.size()))};
+  d.out.attrs.reducer = d.r.of<Reducer>({Reducer::sum, Reducer::prod, Reducer::max, Reducer::min, Reducer::sum, Reducer::any});
+  if (d.float64_only && d.out.attrs.reducer == Reducer::any) d.out.attrs.reducer = Reducer::prod;
+  const bool logs = d.out.attrs.reducer == Reducer::sum && d.r.chance(2), logical = d.out.attrs.reducer == Reducer::any;
+  const bool bounded = d.out.attrs.reducer == Reducer::sum || d.out.attrs.reducer == Reducer::prod;  // infinities come out of the others' exclusive forms
+  d.out.attrs.integers = {d.r.below(2), (bounded && !logs) || !d.float64_only ? d.r.below(2) : 0, logs};
+  d.input(shape, logical ? bool_ : logs ? d.float_dtype() : d.number_dtype());
+}
+
 inline void draw_dot(Drawing& d) {
   // Each operand's axes are numbered in a random order: batch, contracted, free.
   Attrs& a = d.out.attrs;
@@ -300,7 +312,7 @@ inline void draw_indexed(Drawing& d) {
     a.shape = sizes;
     return;
   }
-  a.mode = d.r.chance(2) ? ScatterMode::add : ScatterMode::set;
+  a.mode = d.r.of<ScatterMode>({ScatterMode::set, ScatterMode::add, ScatterMode::add, ScatterMode::max, ScatterMode::min, ScatterMode::prod});
   Shape updates = indices;
   updates.insert(updates.end(), sizes.begin(), sizes.end());
   d.input(updates, d.out.inputs[0].type.dtype);
@@ -316,10 +328,24 @@ inline void draw_sort(Drawing& d) {
   d.out.attrs.integers = {d.r.below(static_cast<int64_t>(shape.size()))};
 }
 
+inline void draw_search(Drawing& d) {
+  Shape sorted = random_shape(d.r, 1), values(sorted.begin(), sorted.end() - 1);
+  for (const Dim& n : random_shape(d.r, 0, 2)) values.push_back(n);
+  const Dtype t = d.any_dtype();
+  d.input(sorted, t, {-2, 2, -4, 4});
+  d.input(values, t, {-2, 2, -4, 4});
+  d.out.attrs.integers = {d.r.below(2)};
+  const auto n = static_cast<std::ptrdiff_t>(sorted.back().bound());
+  std::vector<Number>& data = d.out.inputs[0].data;
+  for (auto row = data.begin(); n > 0 && row != data.end(); row += n)
+    std::sort(row, row + n, [](const Number& a, const Number& b) { return a.real() < b.real(); });
+}
+
 /// An instance of one call: every call of the table has its way to draw one.
 inline void draw_call(Drawing& d, std::string_view name) {
   d.out.attrs.call = name;
   if (name == "sort") return draw_sort(d);
+  if (name == "searchsorted") return draw_search(d);
   throw std::logic_error("no instances are drawn of the call " + d.out.attrs.call);
 }
 
@@ -345,6 +371,7 @@ inline std::vector<Instance> instances(Op op, uint64_t seed, int count, bool flo
       case Op::assign: draw_assign(d); break;
       case Op::window: draw_window(d); break;
       case Op::fold: draw_fold(d); break;
+      case Op::prefix: draw_prefix(d); break;
       case Op::dot: draw_dot(d); break;
       case Op::gather:
       case Op::scatter: draw_indexed(d); break;

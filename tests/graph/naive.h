@@ -128,6 +128,18 @@ inline bool naive_call(const Instance& in, std::vector<double>& out) {
     }
     return true;
   }
+  if (a.call == "searchsorted") {  // the first place at which the value may stand, or the last one
+    const std::vector<double> sorted = reals(in.inputs[0]), values = reals(in.inputs[1]);
+    const size_t n = static_cast<size_t>(in.inputs[0].type.shape.back().bound());
+    for (size_t k = 0; n > 0 && k < values.size(); ++k) {
+      const double* row = sorted.data() + k / (values.size() / (sorted.size() / n)) * n;
+      size_t place = a.integers[0] ? n : 0;
+      if (a.integers[0]) while (place > 0 && row[place - 1] > values[k]) --place;
+      else while (place < n && row[place] < values[k]) ++place;
+      out[k] = static_cast<double>(place);
+    }
+    return true;
+  }
   return false;
 }
 
@@ -242,6 +254,21 @@ inline bool naive(const Instance& in, const Type& type, std::vector<double>& out
       }
       return 0.0;
     });
+    case Op::prefix: return in.inputs[0].type.dtype == float64 && each([&](int64_t, C c) {  // each result from all the elements before it
+      const bool backwards = a.integers[0] != 0, own = a.integers[1] == 0, logs = a.integers[2] != 0;
+      const auto axis = static_cast<size_t>(a.axes[0]);
+      double total = a.reducer == kernel::Reducer::sum ? 0 : a.reducer == kernel::Reducer::prod ? 1 : a.reducer == kernel::Reducer::max ? -INFINITY : INFINITY;
+      for (int64_t k = 0; k < from[axis].bound(); ++k) {
+        const int64_t ahead = backwards ? k - c[axis] : c[axis] - k;
+        if (ahead < 0 || (ahead == 0 && !own)) continue;
+        std::vector<int64_t> place = c;
+        place[axis] = k;
+        const double v = x(0, flat(from, place));
+        total = logs ? total + std::exp(v) : a.reducer == kernel::Reducer::sum ? total + v : a.reducer == kernel::Reducer::prod ? total * v
+                : a.reducer == kernel::Reducer::max ? std::max(total, v) : std::min(total, v);
+      }
+      return logs ? std::log(total) : total;
+    });
     case Op::dot: {  // every pair of elements that agrees where it must adds to its place
       const Shape right = in.inputs[1].type.shape;
       const auto without = [](std::vector<int64_t> c, const std::vector<int64_t>& p, const std::vector<int64_t>& q) {
@@ -287,7 +314,16 @@ inline bool naive(const Instance& in, const Type& type, std::vector<double>& out
           place[axis] += std::min(std::max<int64_t>(i, 0), last);
         }
         if (gathers) out[static_cast<size_t>(at)] = x(0, flat(from, place));
-        else if (inside) (out[static_cast<size_t>(flat(from, place))] *= a.mode == ScatterMode::add) += x(in.inputs.size() - 1, at);
+        if (gathers || !inside) continue;
+        double& to = out[static_cast<size_t>(flat(from, place))];
+        const double u = x(in.inputs.size() - 1, at);
+        switch (a.mode) {
+          case ScatterMode::set: to = u; break;
+          case ScatterMode::add: to += u; break;
+          case ScatterMode::max: to = std::max(to, u); break;
+          case ScatterMode::min: to = std::min(to, u); break;
+          case ScatterMode::prod: to *= u; break;
+        }
       }
       return true;
     }

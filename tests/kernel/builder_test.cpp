@@ -207,6 +207,11 @@ TEST_CASE("the builder refuses what does not fit, by name") {
   CHECK_THROWS_AS(b.reshape(eight, {4}), internal_error);
   CHECK_THROWS_AS(b.transpose(eight), internal_error);
   CHECK_THROWS_AS(b.reduce(Reducer::sum, eight, 1), internal_error);
+  CHECK(b.shift(eight, eight, 0) == eight);
+  CHECK(b.type(b.shift(eight, b.real(float32, 0, {8}), -3)) == b.type(eight));
+  CHECK(b.type(b.extract(eight, 7)) == Type{b.type(eight).dtype, {}});
+  CHECK_THROWS_AS(b.extract(eight, 8), internal_error);
+  CHECK_THROWS_AS(b.shift(eight, b.arange(8), 1), internal_error);
   CHECK_THROWS_AS(b.reduce(Reducer::sum, b.arange(6), 0), internal_error);
   CHECK_THROWS_AS(b.reduce(Reducer::all, eight, 0), internal_error);
   CHECK_THROWS_AS(b.store(in, eight, b.index(0), {1}), internal_error);

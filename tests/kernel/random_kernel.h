@@ -152,6 +152,14 @@ class RandomKernel {
     return b_.broadcast(dims_.size() == 2 && axis == 1 ? b_.reshape(line, {dims_[0], 1}) : line, dims_);
   }
 
+  Value shifted() {
+    if (dims_.size() != 1 || lanes_ < 2) return elementwise();
+    const Value v = any(), into = any(b_.type(v).dtype);
+    if (pick(4) == 0) return b_.broadcast(b_.extract(v, static_cast<int64_t>(pick(static_cast<size_t>(lanes_)))), dims_);
+    const int64_t by = 1 + static_cast<int64_t>(pick(static_cast<size_t>(lanes_) - 1));
+    return b_.shift(v, into, pick(2) ? by : -by);
+  }
+
   Value gathered() {
     const Ref ref = inputs_[pick(inputs_.size())];
     const Value index = b_.scalar(ScalarOp::mod, {any(int64), b_.index(count_)});  // never negative
@@ -199,13 +207,14 @@ class RandomKernel {
   }
 
   void grow() {
-    switch (pick(12)) {
+    switch (pick(13)) {
       case 0: pool_.push_back(reduced()); break;
       case 1: pool_.push_back(gathered()); break;
       case 2: pool_.push_back(looped()); break;
       case 3: pool_.push_back(through_scratch()); break;
       case 4: pool_.push_back(moved()); break;
       case 5: pool_.push_back(multiplied()); break;
+      case 12: pool_.push_back(shifted()); break;
       case 6: {
         const Value v = any();
         pool_.push_back(b_.cast(v, any_dtype()));

@@ -12,6 +12,7 @@ struct Offer {
 
 constexpr Offer offers[] = {
     {"sort", cpu_sort},
+    {"searchsorted", cpu_searchsorted},
 };
 
 }  // namespace

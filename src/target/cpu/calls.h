@@ -10,5 +10,6 @@ namespace weft::target {
 std::shared_ptr<const LibraryCall> cpu_call(const kernel::CallDesc& desc);
 
 std::shared_ptr<const LibraryCall> cpu_sort(const kernel::CallDesc& desc);
+std::shared_ptr<const LibraryCall> cpu_searchsorted(const kernel::CallDesc& desc);
 
 }  // namespace weft::target

@@ -132,6 +132,8 @@ void Renderer::instruction(const Inst& inst) {
     case Op::reshape: reshape(inst); return;
     case Op::transpose: define(inst, transpose(rows(inst.args[0]))); return;
     case Op::reduce: reduce(inst); return;
+    case Op::shift: shift_lanes(inst); return;
+    case Op::extract: define(inst, {lanes_of(type(inst.args[0])) == 1 ? single(inst.args[0]) : ir_.extract(single(inst.args[0]), inst.axis)}); return;
     case Op::dot: dot(inst); return;
     case Op::load: load(inst); return;
     case Op::store: store(inst); return;

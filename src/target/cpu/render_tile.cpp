@@ -108,6 +108,13 @@ void Renderer::reduce(const Inst& inst) {
   define(inst, std::move(now));
 }
 
+void Renderer::shift_lanes(const Inst& inst) {
+  const int lanes = static_cast<int>(lanes_of(inst.type));
+  std::vector<int> from;  // lanes of v, then those of `into`
+  for (int k = 0; k < lanes; ++k) from.push_back(k - inst.axis >= 0 && k - inst.axis < lanes ? k - inst.axis : lanes + k);
+  define(inst, {ir_.shuffle(single(inst.args[0]), single(inst.args[1]), from)});
+}
+
 // c[row] = fma(a[row,k] splat, b[k], c[row]), k ascending: the rows of c are independent chains.
 void Renderer::dot(const Inst& inst) {
   const Rows &a = rows(inst.args[0]), &b = rows(inst.args[1]);

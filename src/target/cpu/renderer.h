@@ -61,6 +61,7 @@ class Renderer {
   void broadcast(const kernel::Inst& inst);
   void reshape(const kernel::Inst& inst);
   void reduce(const kernel::Inst& inst);
+  void shift_lanes(const kernel::Inst& inst);
   void dot(const kernel::Inst& inst);
   Rows transpose(const Rows& rows);
 

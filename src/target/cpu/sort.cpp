@@ -10,33 +10,10 @@
 
 #include "runtime/threads.h"
 #include "target/cpu/calls.h"
+#include "target/cpu/sort_key.h"
 
 namespace weft::target {
 namespace {
-
-/// How bits of a dtype become a key: floats by sign and magnitude, integers by their sign bit.
-struct KeyRule {
-  uint64_t sign = 0;      // the sign bit, 0 for unsigned dtypes
-  uint64_t infinity = 0;  // bits of +inf, 0 for integers
-};
-
-KeyRule key_rule(Dtype t) {
-  if (t == float16) return {0x8000, 0x7c00};
-  if (t == bfloat16) return {0x8000, 0x7f80};
-  if (t == float32) return {0x80000000u, 0x7f800000u};
-  if (t == float64) return {uint64_t{1} << 63, uint64_t{0x7ff} << 52};
-  const bool is_signed = t == int8 || t == int16 || t == int32 || t == int64;
-  return {is_signed ? uint64_t{1} << (8 * t.size - 1) : 0, 0};
-}
-
-template <class U> U key_of(U bits, const KeyRule& rule) {
-  const U sign = static_cast<U>(rule.sign);
-  if (rule.infinity == 0) return static_cast<U>(bits ^ sign);
-  const U magnitude = static_cast<U>(bits & static_cast<U>(~sign));
-  if (magnitude > rule.infinity) return static_cast<U>(~U{0});
-  if (magnitude == 0) return sign;
-  return static_cast<U>(bits & sign ? ~bits : bits | sign);
-}
 
 /// A key with its position. Up to 32 bits they share a word.
 struct Wide {

@@ -1,0 +1,99 @@
+// The prefix class: axes of any length along and across memory, forwards and backwards, what is computed with it, and its bits.
+#include "compiler/support.h"
+#include "graph/instances.h"
+#include "runtime/threads.h"
+
+using namespace weft;
+using namespace weft::graph;
+using namespace weft::compiler;
+using namespace weft::compiler::testing;
+using kernel::Reducer;
+
+namespace {
+
+HostTensor filled(const Type& type, uint64_t seed = 1) {
+  graph::testing::Random r(seed);
+  return graph::testing::random_tensor(r, type);
+}
+
+int count(const Graph& g) { return build({g, {}, {}}, target::null())->stats().count(); }
+
+}  // namespace
+
+TEST_CASE("prefixes along axes longer than any block, and across them") {
+  uint64_t seed = 0;
+  for (int64_t n : {1, 15, 16, 17, 64, 200, 1000})
+    for (bool across : {false, true})
+      for (int switches = 0; switches < 8; ++switches) {
+        const bool backwards = switches & 1, without_own = switches & 2, logs = switches & 4;
+        const Value x = parameter({across ? Shape{2, n, 19} : Shape{3, n}, n % 2 ? float32 : float64});
+        const Value y = parameter({x.shape(), int32}), b = parameter({x.shape(), bfloat16});
+        Graph g{{x, y, b}, {prefix(Reducer::sum, x, 1, backwards, without_own, logs), prefix(Reducer::max, x, 1, backwards, without_own),
+                            prefix(Reducer::sum, y, 1, backwards, without_own), prefix(Reducer::prod, y, 1, backwards, without_own),
+                            prefix(logs ? Reducer::min : Reducer::sum, b, 1, backwards, without_own)}};
+        const std::vector<HostTensor> inputs{filled(x.type(), ++seed), filled(y.type(), seed), filled(b.type(), seed)};
+        const auto expected = evaluate_reference(g, inputs);
+        const auto got = compile_and_run(g, inputs);
+        for (size_t k = 0; k < expected.size(); ++k) {
+          const std::string error = difference(got.outputs[k], expected[k], 4, static_cast<double>(n) * ulp_of(2, x.dtype()));
+          CHECK_MESSAGE(error.empty(), "n ", n, " across ", across, " switches ", switches, " output ", k, ": ", error);
+        }
+      }
+}
+
+TEST_CASE("a prefix computes its operand itself and is one kernel") {
+  const Value x = parameter({{64, 64}, float32}), y = parameter({{64}, float32});
+  for (int axis : {0, 1}) CHECK(count({{x, y}, {prefix(Reducer::sum, exp(x) * broadcast(y, {64, 64}), axis)}}) == 1);
+  CHECK(count({{x}, {prefix(Reducer::max, permute(x, {1, 0}), 1)}}) == 1);
+  CHECK(count({{x}, {prefix(Reducer::sum, x, 1) * 2}}) == 2);
+}
+
+TEST_CASE("infinities and NaN pass through prefixes as through their operators") {
+  const Value x = parameter({{6}, float64});
+  const HostTensor t{x.type(), {Number::of_real(-INFINITY), Number::of_real(-INFINITY), Number::of_real(1), Number::of_real(INFINITY), Number::of_real(NAN), Number::of_real(2)}};
+  Graph g{{x}, {prefix(Reducer::sum, x, 0, false, false, true), prefix(Reducer::max, x, 0), prefix(Reducer::min, x, 0, true)}};
+  const auto got = compile_and_run(g, {t});
+  CHECK(got.outputs[0].data[1].f == -INFINITY);
+  CHECK(got.outputs[0].data[2].f == 1);
+  CHECK(got.outputs[0].data[3].f == INFINITY);
+  CHECK(std::isnan(got.outputs[0].data[5].f));
+  CHECK(got.outputs[1].data[3].f == INFINITY);
+  CHECK(std::isnan(got.outputs[1].data[5].f));
+  CHECK(got.outputs[2].data[5].f == 2);
+  CHECK(std::isnan(got.outputs[2].data[0].f));
+}
+
+TEST_CASE("the bits of a prefix do not depend on the number of threads") {
+  const Value x = parameter({{40, 3000}, float32});
+  Graph g{{x}, {prefix(Reducer::sum, x, 1), prefix(Reducer::sum, x, 0, true), prefix(Reducer::sum, x, 1, false, true, true)}};
+  const HostTensor t = filled(x.type());
+  const int before = runtime::num_threads();
+  runtime::set_num_threads(1);
+  const auto one = compile_and_run(g, {t});
+  runtime::set_num_threads(3);
+  const auto three = compile_and_run(g, {t});
+  runtime::set_num_threads(before);
+  for (size_t k = 0; k < one.outputs.size(); ++k) CHECK(difference(one.outputs[k], three.outputs[k], 0) == "");
+}
+
+TEST_CASE("prefixes along a symbolic axis end at its length") {
+  static const Symbol n{"n", 50};
+  const Value x = parameter({{3, Dim(&n)}, float32});
+  Graph g{{x}, {prefix(Reducer::sum, x, 1), prefix(Reducer::sum, x, 1, true), prefix(Reducer::max, x, 1, true, true)}};
+  const HostTensor t = filled(x.type());
+  auto program = build({g, {}, {}}, target::cpu());
+  for (int64_t length : {1, 7, 16, 33, 50}) {
+    std::vector<graph::Storage> storages{to_storage(t)};
+    const std::vector<int64_t> lengths{length};
+    const auto out = program->run(storages, lengths);
+    const Value s = parameter({{3, length}, float32});
+    HostTensor part{s.type(), {}};
+    for (int64_t k = 0; k < 3 * length; ++k) part.data.push_back(t.data[static_cast<size_t>(k / length * 50 + k % length)]);
+    const auto expected = evaluate_reference({{s}, {prefix(Reducer::sum, s, 1), prefix(Reducer::sum, s, 1, true), prefix(Reducer::max, s, 1, true, true)}}, std::vector<HostTensor>{part});
+    for (size_t k = 0; k < out.size(); ++k) {
+      graph::Storage corner = out[k];
+      CHECK(corner.strides == Strides{50, 1});
+      CHECK(difference(from_storage(corner, s.type()), expected[k], 4, 1e-5) == "");
+    }
+  }
+}

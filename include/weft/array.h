@@ -33,6 +33,7 @@ class WEFT_API array {
   template <class T> requires(std::is_arithmetic_v<T>) array(T value, Dtype dtype) : array(number_tag{}, value, dtype) {}
   array(bfloat16_t value);
   array(float16_t value);
+  array(complex64_t value);
   /// A vector, or with `shape` any array in row-major order.
   array(std::initializer_list<float> data, Dtype dtype = float32);
   array(std::initializer_list<int> data, Dtype dtype = int32);

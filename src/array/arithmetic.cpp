@@ -4,6 +4,7 @@
 
 #include "array/op_support.h"
 #include "base/error.h"
+#include "graph/complex.h"
 #include "weft/ops.h"
 
 namespace weft {
@@ -14,7 +15,6 @@ using detail::floating_of;
 using graph::Op;
 
 std::vector<graph::Value> promoted(const char* op, const array& a, const array& b, Dtype dtype) {
-  if (dtype == complex64) throw_invalid(op, "complex64 has no arithmetic here, got " + describe(a) + " and " + describe(b));
   return detail::broadcast_together(op, {detail::to_dtype(a.value(), dtype), detail::to_dtype(b.value(), dtype)});
 }
 
@@ -41,28 +41,24 @@ array bitwise(const char* op, Op node, bool allow_bool, const array& a, const ar
   return binary(op, node, a, b, dtype, s);
 }
 
-void refuse_complex(const char* op, const array& a) {
-  if (a.dtype() == complex64) throw_invalid(op, "complex64 has no arithmetic here, got " + describe(a));
-}
-
 array float_function(const char* op, Op node, const array& a, const StreamOrDevice& s) {
   const detail::OnStream on_stream(op, s);
-  refuse_complex(op, a);
   return array(graph::unary(node, detail::to_dtype(a.value(), floating_of(a.dtype()))));
 }
 
 // Functions that leave integers (and bools) as they are.
 array rounding(const char* op, Op node, const array& a, const StreamOrDevice& s) {
   const detail::OnStream on_stream(op, s);
-  refuse_complex(op, a);
   return is_float(a.dtype()) ? array(graph::unary(node, a.value())) : a;
 }
 
 array number_function(const char* op, Op node, const array& a, const StreamOrDevice& s) {
   const detail::OnStream on_stream(op, s);
-  refuse_complex(op, a);
   return a.dtype() == bool_ ? a : array(graph::unary(node, a.value()));
 }
+
+// |z| of the parts: graph::magnitude, which does not overflow on the way.
+array magnitude(const array& z) { return array(graph::magnitude({graph::unary(Op::real, z.value()), graph::unary(Op::imag, z.value())})); }
 
 array constant_bool(const Shape& shape, bool value) { return array(graph::full(shape, bool_, Number::of_int(value))); }
 
@@ -110,19 +106,19 @@ array array_equal(const array& a, const array& b, bool equal_nan, StreamOrDevice
 
 array isnan(const array& a, StreamOrDevice s) {
   const detail::OnStream on_stream("isnan", s);
-  refuse_complex("isnan", a);
+  if (a.dtype() == complex64) return logical_or(isnan(real(a, s), s), isnan(imag(a, s), s), s);
   return is_float(a.dtype()) ? not_equal(a, a, s) : constant_bool(a.shape(), false);
 }
 array isinf(const array& a, StreamOrDevice s) {
   const detail::OnStream on_stream("isinf", s);
-  refuse_complex("isinf", a);
+  if (a.dtype() == complex64) return logical_or(isinf(real(a, s), s), isinf(imag(a, s), s), s);
   if (!is_float(a.dtype())) return constant_bool(a.shape(), false);
   const graph::Value size = graph::unary(Op::abs, a.value());
   return array(graph::binary(Op::eq, size, graph::full_like(size, std::numeric_limits<double>::infinity())));
 }
 array isfinite(const array& a, StreamOrDevice s) {
   const detail::OnStream on_stream("isfinite", s);
-  refuse_complex("isfinite", a);
+  if (a.dtype() == complex64) return logical_and(isfinite(real(a, s), s), isfinite(imag(a, s), s), s);
   if (!is_float(a.dtype())) return constant_bool(a.shape(), true);
   const graph::Value size = graph::unary(Op::abs, a.value());
   return array(graph::binary(Op::lt, size, graph::full_like(size, std::numeric_limits<double>::infinity())));
@@ -159,7 +155,7 @@ array power(const array& a, const array& b, StreamOrDevice s) {
   const Dtype dtype = promote_types(a.dtype(), b.dtype());
   const detail::OnStream on_stream("power", s);
   const auto v = promoted("power", a, b, dtype == bool_ ? int32 : dtype);
-  if (is_float(dtype)) return array(graph::binary(Op::pow, v[0], v[1]));
+  if (is_float(dtype) || dtype == complex64) return array(graph::binary(Op::pow, v[0], v[1]));
   const graph::Node& exponent = *b.value().node;
   const Number n = exponent.attrs().number;
   const bool small = exponent.op() == Op::constant && (n.i >= 0 || b.dtype() != uint64);
@@ -186,9 +182,14 @@ array negative(const array& a, StreamOrDevice s) {
 }
 array abs(const array& a, StreamOrDevice s) {
   const detail::OnStream on_stream("abs", s);
+  if (a.dtype() == complex64) return magnitude(a);
   return is_unsigned(a.dtype()) ? a : number_function("abs", Op::abs, a, s);
 }
-array sign(const array& a, StreamOrDevice s) { return number_function("sign", Op::sign, a, s); }
+array sign(const array& a, StreamOrDevice s) {
+  if (a.dtype() != complex64) return number_function("sign", Op::sign, a, s);
+  const array size = abs(a, s);  // z / |z|, and 0 for 0
+  return where(equal(size, array(0.0f), s), zeros_like(a, s), divide(a, size, s), s);
+}
 array square(const array& a, StreamOrDevice s) { return number_function("square", Op::square, a, s); }
 
 array reciprocal(const array& a, StreamOrDevice s) { return float_function("reciprocal", Op::recip, a, s); }

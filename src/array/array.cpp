@@ -15,7 +15,7 @@ namespace weft {
 namespace {
 
 graph::Value literal(Number value, Dtype from, Dtype dtype) {
-  if (dtype == complex64) throw_invalid("array", "complex64 is a storage type here: it has no arithmetic; use float32 or float64");
+  if (dtype == complex64) return graph::cast(literal(value, from, float32), complex64);
   graph::Attrs attrs;
   attrs.dtype = dtype;
   attrs.number = kernel::reference_cast(value, from, dtype);
@@ -67,6 +67,8 @@ array::array(number_tag, uint64_t value, Dtype dtype)
 array::array(number_tag, double value, Dtype dtype) : value_(handle(literal(Number::of_real(value), float64, dtype))) {}
 array::array(bfloat16_t value) : value_(handle(literal(Number::of_real(static_cast<float>(value)), float64, bfloat16))) {}
 array::array(float16_t value) : value_(handle(literal(Number::of_real(static_cast<float>(value)), float64, float16))) {}
+
+array::array(complex64_t value) : array(from_data(&value, {}, complex64)) {}
 
 array::array(std::initializer_list<float> data, Dtype dtype) : array(data, Shape{static_cast<int64_t>(data.size())}, dtype) {}
 array::array(std::initializer_list<int> data, Dtype dtype) : array(data, Shape{static_cast<int64_t>(data.size())}, dtype) {}
@@ -151,6 +153,12 @@ template <class T> const T* array::data() const {
   if (!host_type<T>(dtype()))
     throw_invalid("data", std::string("the array has dtype ") + dtype_name(dtype()) + ": ask for its own host type, or convert it with astype");
   return static_cast<const T*>(raw_data());
+}
+
+template <> WEFT_API complex64_t array::item<complex64_t>() const {
+  if (size() != 1) throw_invalid("item", "only an array with one element has an item, this one has shape " + to_string(shape()));
+  if (dtype() == complex64) return *static_cast<const complex64_t*>(raw_data());
+  return complex64_t(item<float>(), 0);
 }
 
 template <class T> T array::item() const {

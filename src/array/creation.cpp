@@ -14,8 +14,7 @@ Number number_of(double value, Dtype dtype) { return kernel::reference_cast(Numb
 array filled(const char* op, const Shape& shape, double value, Dtype dtype, const StreamOrDevice& s) {
   const detail::OnStream on_stream(op, s);
   detail::require_shape(op, shape);
-  if (dtype == complex64) throw_invalid(op, "complex64 has no arithmetic here; use float32 or float64");
-  return array(graph::full(shape, dtype, number_of(value, dtype)));
+  return array(graph::full(shape, dtype, dtype == complex64 ? Number::of_real(value) : number_of(value, dtype)));
 }
 
 // Row and column numbers of a matrix.
@@ -110,8 +109,6 @@ array triu(array x, int k, StreamOrDevice s) {
 array astype(array a, Dtype dtype, StreamOrDevice s) {
   const detail::OnStream on_stream("astype", s);
   if (a.dtype() == dtype) return a;
-  if (dtype == complex64 || a.dtype() == complex64)
-    throw_invalid("astype", std::string("no conversion from ") + dtype_name(a.dtype()) + " to " + dtype_name(dtype) + ": complex64 has no arithmetic here");
   return array(detail::to_dtype(a.value(), dtype));
 }
 

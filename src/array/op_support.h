@@ -21,7 +21,7 @@ class OnStream {
 
 std::string describe(const array& a);  // "float32 (2,3)"
 
-/// The dtype itself where it is a float, else float32: what `divide`, `exp`, `mean` … compute in.
+/// The dtype itself where it is a float or complex, else float32: what `divide`, `exp`, `mean` … compute in.
 Dtype floating_of(Dtype t);
 /// Float32 for the half types: what sums over them are kept in.
 Dtype accumulator(Dtype t);

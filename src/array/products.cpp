@@ -12,7 +12,7 @@ using detail::describe;
 
 Dtype product_dtype(const char* op, const array& a, const array& b) {
   const Dtype dtype = promote_types(a.dtype(), b.dtype());
-  if (!is_float(dtype))
+  if (!is_float(dtype) && dtype != complex64)
     throw_invalid(op, "only floating types are supported, got " + describe(a) + " and " + describe(b) + ": convert them with astype");
   return dtype;
 }

@@ -1,5 +1,6 @@
 // weft/ops.h: reductions. Sums over the half types are kept in float32 and rounded once.
 #include <limits>
+#include <string_view>
 
 #include "array/op_support.h"
 #include "base/error.h"
@@ -25,7 +26,6 @@ Dtype sum_dtype(Dtype t) {
 
 array folded(const char* op, Reducer reducer, const array& a, Dtype dtype, const std::vector<int>& axes, bool keepdims, const StreamOrDevice& s) {
   const detail::OnStream on_stream(op, s);
-  refuse_complex(op, a);
   const std::vector<int64_t> over = detail::sorted_axes(op, axes, a.ndim(), AxisError::out_of_range);
   return array(graph::fold(reducer, detail::to_dtype(a.value(), dtype), over, keepdims));
 }
@@ -70,7 +70,7 @@ struct Moments {
 };
 
 Moments moments(const char* op, const array& a, const std::vector<int>& axes) {
-  refuse_complex(op, a);
+  if (std::string_view(op) != "mean") refuse_complex(op, a);
   const Dtype result = detail::floating_of(a.dtype());
   return {detail::to_dtype(a.value(), detail::accumulator(result)), detail::sorted_axes(op, axes, a.ndim(), AxisError::invalid), result};
 }

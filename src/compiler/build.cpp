@@ -14,12 +14,14 @@
 
 #include "base/error.h"
 #include "compiler/attention_plan.h"
+#include "compiler/complex.h"
 #include "compiler/group.h"
 #include "compiler/order.h"
 #include "compiler/program.h"
 #include "compiler/recompute.h"
 #include "compiler/simplify.h"
 #include "compiler/steps.h"
+#include "graph/complex.h"
 #include "runtime/threads.h"
 #include "runtime/trace.h"
 
@@ -352,7 +354,9 @@ void BuildRecord::add(const std::shared_ptr<const Program>& program) {
 
 std::shared_ptr<const Program> build(const Source& source, target::Target& target, const Policy& policy) {
   ++runtime::counters().programs_built;
-  auto program = std::make_shared<CompiledProgram>(source, target, policy);
+  const bool complex = graph::has_complex(source.graph);
+  std::shared_ptr<const Program> program = std::make_shared<CompiledProgram>(complex ? split_complex(source) : source, target, policy);
+  if (complex) program = complex_program(source.graph, std::move(program));
   BuildRecord::add(program);
   return program;
 }

@@ -13,6 +13,7 @@ namespace {
 
 /// The number as `dtype` holds it.
 Number number_as(Number n, Dtype dtype) {
+  if (dtype == complex64) return kernel::round_to(Number::of_real(n.real()), float32);  // on the real axis
   if (is_float(dtype)) return kernel::round_to(Number::of_real(n.real()), dtype);
   return n.integral ? kernel::round_to(n, dtype) : kernel::reference_cast(n, float64, dtype);
 }
@@ -244,6 +245,8 @@ Value depends(const Value& v, const Values& on) {
   inputs.insert(inputs.end(), on.begin(), on.end());
   return make(Op::depends, std::move(inputs));
 }
+Value complex(const Value& re, const Value& im) { return make(Op::complex, {re, im}); }
+Value conjugate(const Value& v) { return complex(unary(Op::real, v), -unary(Op::imag, v)); }
 
 // ---- folds ----
 

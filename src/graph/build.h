@@ -54,6 +54,8 @@ Value select(const Value& condition, const Value& a, const Value& b);
 Value cast(const Value& v, Dtype dtype);                // v itself where equal
 Value stop_gradient(const Value& v);
 Value depends(const Value& v, const Values& on);       // v, for computations that are to wait for `on` and to share nothing with others of v
+Value complex(const Value& re, const Value& im);        // complex64 of two float32 arrays
+Value conjugate(const Value& v);
 
 Value fold(kernel::Reducer reducer, const Value& v, std::vector<int64_t> axes, bool keep_dims = false);
 Value sum(const Value& v, std::vector<int64_t> axes, bool keep_dims = false);

@@ -12,6 +12,7 @@
 #include <fmt/format.h>
 
 #include "base/error.h"
+#include "graph/complex.h"
 #include "graph/rows.h"
 
 namespace weft::graph {
@@ -148,6 +149,10 @@ constexpr auto operators = std::to_array<Operator>({
     // b a^(b-1), which is 0 for b = 0 whatever a is; log a only where a > 0.
     {Op::pow, "pow", ScalarOp::pow, 2, None::unbounded,
      [](G g, X x, G y) {
+       if (g.dtype() == complex64) {
+         const Value nought = binary(Op::eq, x[0], zero(x[0])), base = select(nought, full_like(x[0], 1), x[0]);
+         return Values{g * x[1] * binary(Op::pow, x[0], x[1] - 1), select(nought, zero(g), g * y * log(base))};
+       }
        const Value b_zero = binary(Op::eq, x[1], zero(x[1])), positive = less(zero(x[0]), x[0]);
        const Value slope = x[1] * binary(Op::pow, x[0], select(b_zero, zero(x[1]), x[1] - 1));
        return Values{g * slope, select(positive, g * y * log(select(positive, x[0], full_like(x[0], 1))), zero(g))};
@@ -193,7 +198,8 @@ std::vector<Dtype> scalar_dtype(const Operator& o, TypeSpan in) {
   const Dtype t = in[0].dtype;
   for (const Type& other : in)
     if (other.dtype != t) throw_invalid(o.name, "arguments must have one dtype, got " + list(in) + ": cast them first");
-  if (!(is_float(t) ? info.floats : is_integer(t) ? info.integers : t == bool_ && info.booleans)) {
+  const bool complex = t == complex64 && takes_complex(o.op);
+  if (!complex && !(is_float(t) ? info.floats : is_integer(t) ? info.integers : t == bool_ && info.booleans)) {
     const char* expected = info.floats && !info.integers ? "a floating" : !info.floats ? "an integer" : "a numeric";
     throw_invalid(o.name, fmt::format("expected {} array, got {}: cast it first", expected, dtype_name(t)));
   }
@@ -204,12 +210,12 @@ template <size_t k> std::vector<Shape> shape_rule(const Attrs&, TypeSpan in) { r
 template <size_t k> std::vector<Dtype> dtype_rule(const Attrs&, TypeSpan in) { return scalar_dtype(operators[k], in); }
 
 Values derivative_vjp(const Node& node, X x, X y, X g) {
-  if (!is_float(node.types()[0].dtype)) return Values(x.size());
+  if (!is_inexact(node.types()[0].dtype)) return Values(x.size());
   return operators[static_cast<size_t>(node.op()) - static_cast<size_t>(Op::neg)].derivative.rule(g[0], x, y[0]);
 }
 
 Values derivative_jvp(const Node& node, X x, X y, X t) {
-  if (!is_float(node.types()[0].dtype)) return {Value{}};
+  if (!is_inexact(node.types()[0].dtype)) return {Value{}};
   Derivative* derivative = operators[static_cast<size_t>(node.op()) - static_cast<size_t>(Op::neg)].derivative.rule;
   Value total;
   for (size_t k = 0; k < x.size(); ++k) {
@@ -274,9 +280,7 @@ std::vector<HostTensor> select_reference(const Attrs&, std::span<const HostTenso
 std::vector<Shape> same_shape(const Attrs&, TypeSpan in) { return {in[0].shape}; }
 std::vector<Dtype> same_dtype(const Attrs&, TypeSpan in) { return {in[0].dtype}; }
 
-std::vector<Dtype> cast_dtype(const Attrs& attrs, TypeSpan in) {
-  if (attrs.dtype == complex64 || in[0].dtype == complex64)
-    throw_invalid("cast", fmt::format("from {} to {} is not supported", dtype_name(in[0].dtype), dtype_name(attrs.dtype)));
+std::vector<Dtype> cast_dtype(const Attrs& attrs, TypeSpan) {
   return {attrs.dtype};
 }
 Interval cast_interval(const Attrs&, In in, const Type& r) {
@@ -285,13 +289,13 @@ Interval cast_interval(const Attrs&, In in, const Type& r) {
   const Interval range = range_of(r.dtype);
   return in[0].min >= range.min && in[0].max <= range.max ? in[0] : range;
 }
-/// Gradients pass between floating dtypes only.
+/// Gradients pass between floating and complex dtypes only; a complex number is cast to its real part.
 Values cast_vjp(const Node& node, X x, X, X g) {
-  if (!is_float(x[0].dtype()) || !is_float(node.types()[0].dtype)) return {Value{}};
+  if (!is_inexact(x[0].dtype()) || !is_inexact(node.types()[0].dtype)) return {Value{}};
   return {cast(g[0], x[0].dtype())};
 }
 Values cast_jvp(const Node& node, X x, X, X t) {
-  if (!is_float(x[0].dtype()) || !is_float(node.types()[0].dtype)) return {Value{}};
+  if (!is_inexact(x[0].dtype()) || !is_inexact(node.types()[0].dtype)) return {Value{}};
   return {cast(t[0], node.types()[0].dtype)};
 }
 std::vector<HostTensor> cast_reference(const Attrs&, std::span<const HostTensor> in, TypeSpan out) {

@@ -31,7 +31,8 @@ std::vector<Dtype> fold_dtype(const Attrs& attrs, TypeSpan in) {
   const Dtype t = in[0].dtype;
   const bool logical = attrs.reducer == Reducer::all || attrs.reducer == Reducer::any;
   if (logical && t != bool_) throw_invalid(name(attrs.reducer), fmt::format("expected a bool array, got {}: compare it with zero first", dtype_name(t)));
-  if (!logical && !is_float(t) && !is_integer(t)) throw_invalid(name(attrs.reducer), fmt::format("expected a numeric array, got {}: cast it first", dtype_name(t)));
+  const bool complex = t == complex64 && (attrs.reducer == Reducer::sum || attrs.reducer == Reducer::prod);
+  if (!logical && !complex && !is_float(t) && !is_integer(t)) throw_invalid(name(attrs.reducer), fmt::format("expected a numeric array, got {}: cast it first", dtype_name(t)));
   return {t};
 }
 
@@ -94,7 +95,7 @@ Value others(const Node& node, const Value& x) {
 }
 
 Values fold_vjp(const Node& node, ValueSpan x, ValueSpan y, ValueSpan g) {
-  if (!is_float(x[0].dtype())) return {Value{}};
+  if (!is_inexact(x[0].dtype())) return {Value{}};
   const Value spread = unfold(g[0], node, x[0]);
   switch (node.attrs().reducer) {
     case Reducer::sum: return {spread};
@@ -106,7 +107,7 @@ Values fold_vjp(const Node& node, ValueSpan x, ValueSpan y, ValueSpan g) {
 }
 
 Values fold_jvp(const Node& node, ValueSpan x, ValueSpan y, ValueSpan t) {
-  if (!is_float(x[0].dtype())) return {Value{}};
+  if (!is_inexact(x[0].dtype())) return {Value{}};
   const auto total = [&](const Value& v) { return sum(v, node.attrs().axes); };
   switch (node.attrs().reducer) {
     case Reducer::sum: return {total(t[0])};

@@ -35,6 +35,7 @@ enum class Op : uint8_t {
   add, sub, mul, div, max, min, pow, arctan2, logaddexp, floordiv, mod, bit_and, bit_or, bit_xor, shl, shr, eq, ne, lt, le,
   select,
   cast, bitcast, stop_gradient,
+  real, imag, complex,  // parts of complex64, and complex64 of its parts (graph/complex.h)
   // folds, contraction, indexing, random
   fold, prefix, dot, gather, scatter, assign, random_bits,
   depends,    // the first input, computed anew after the others (graph/depends.cpp)
@@ -55,6 +56,7 @@ struct Type {
   int rank() const { return static_cast<int>(shape.size()); }
   friend bool operator==(const Type& a, const Type& b) { return a.dtype == b.dtype && a.shape == b.shape; }
 };
+inline bool is_inexact(Dtype t) { return is_float(t) || t == complex64; }  // has derivatives
 std::string to_string(const Type& type);  // "f32(2,3)"
 
 class Node;

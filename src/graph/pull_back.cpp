@@ -12,7 +12,7 @@ namespace {
 class Arrived {
  public:
   void add(const Value& value, const Value& cotangent) {
-    if (!cotangent || !is_float(value.dtype())) return;
+    if (!cotangent || !is_inexact(value.dtype())) return;
     check(cotangent.type() == value.type(), "grad", "a cotangent of type " + to_string(cotangent.type()) + " for a value of type " + to_string(value.type()));
     Values& slots = by_node_[value.node.get()];
     if (slots.empty()) slots.resize(static_cast<size_t>(value.node->outputs()));

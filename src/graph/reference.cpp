@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "base/half.h"
+#include "graph/complex.h"
 #include "graph/rows.h"
 
 namespace weft::graph {
@@ -63,7 +64,17 @@ Number number_of_bits(uint64_t bits, Dtype t) {
   return Number::of_int(static_cast<int64_t>(bits));
 }
 
+/// Complex tensors hold both parts of an element one after the other: as float32 with one more axis they are the same numbers.
+std::vector<HostTensor> evaluate_complex(const Graph& graph, std::span<const HostTensor> inputs) {
+  std::vector<HostTensor> parts(inputs.begin(), inputs.end());
+  for (HostTensor& t : parts) t.type = memory_type(t.type);
+  std::vector<HostTensor> out = evaluate_reference(split_complex(graph), parts);
+  for (size_t k = 0; k < out.size(); ++k) out[k].type = graph.outputs[k].type();
+  return out;
+}
+
 std::vector<HostTensor> evaluate_reference(const Graph& graph, std::span<const HostTensor> inputs) {
+  if (has_complex(graph)) return evaluate_complex(graph, inputs);
   check(inputs.size() == graph.inputs.size(), "reference", "one tensor for each input of the graph");
   std::unordered_map<const Node*, std::vector<HostTensor>> done;
   for (size_t k = 0; k < inputs.size(); ++k) {

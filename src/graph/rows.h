@@ -20,6 +20,7 @@ std::span<const Row> leaf_rows();
 std::span<const Row> movement_rows();
 std::span<const Row> window_rows();
 std::span<const Row> elementwise_rows();
+std::span<const Row> complex_rows();
 std::span<const Row> fold_rows();
 std::span<const Row> prefix_rows();
 std::span<const Row> dot_rows();
@@ -34,6 +35,7 @@ std::span<const Row> composite_rows();
 inline constexpr Family families[] = {
     {Op::parameter, Op::iota, leaf_rows},       {Op::reshape, Op::concat, movement_rows}, {Op::window, Op::window, window_rows},
     {Op::neg, Op::stop_gradient, elementwise_rows},
+    {Op::real, Op::complex, complex_rows},
     {Op::fold, Op::fold, fold_rows},            {Op::prefix, Op::prefix, prefix_rows},    {Op::dot, Op::dot, dot_rows},
     {Op::gather, Op::scatter, indexed_rows},    {Op::assign, Op::assign, assign_rows},
     {Op::random_bits, Op::random_bits, random_rows}, {Op::depends, Op::depends, depends_rows}, {Op::call, Op::call, call_rows},

@@ -1,5 +1,5 @@
 #pragma once
-// The operator table: one row an operator, in one small constexpr array a family (leaves.cpp, movement.cpp, window.cpp, elementwise.cpp, fold.cpp, dot.cpp,
+// The operator table: one row an operator, in one small constexpr array a family (leaves.cpp, movement.cpp, window.cpp, elementwise.cpp, complex.cpp, fold.cpp, dot.cpp,
 // indexed.cpp, assign.cpp, random.cpp, composite.cpp). Whatever must know all operators walks the table; nothing else lists them.
 #include <cstdint>
 #include <span>

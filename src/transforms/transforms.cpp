@@ -47,7 +47,7 @@ void require_counts(const char* op, const char* what, size_t given, const char* 
 graph::Value direction(const char* op, const char* what, const char* of, size_t k, const array& given, const array& value) {
   if (value.shape() != given.shape())
     throw_invalid(op, std::string(what) + " " + std::to_string(k) + ", " + describe(given) + ", must have the shape of its " + of + ", " + describe(value));
-  return is_float(value.dtype()) ? detail::to_dtype(given.value(), value.dtype()) : graph::Value{};
+  return graph::is_inexact(value.dtype()) ? detail::to_dtype(given.value(), value.dtype()) : graph::Value{};
 }
 
 }  // namespace
@@ -82,7 +82,7 @@ std::vector<array> filled(const graph::Values& derivatives, const graph::Values&
 Watched::Watched(const char* op, const std::vector<array>& arguments, const std::vector<int>& argnums)
     : trace_(detail::Trace::Kind::differentiate), arguments_(arguments) {
   for (size_t n : checked_argnums(op, argnums, arguments.size())) {
-    require_float(op, ("argument " + std::to_string(n)).c_str(), arguments[n]);
+    if (arguments[n].dtype() != complex64) require_float(op, ("argument " + std::to_string(n)).c_str(), arguments[n]);
     watch(n);
   }
 }
@@ -177,7 +177,7 @@ std::vector<array> gradients(const array& scalar, const std::vector<array>& with
   graph::Values targets;
   bool target_itself = false;
   for (const array& a : with_respect_to) {
-    transforms::require_float("gradients", "an array to differentiate by", a);
+    if (a.dtype() != complex64) transforms::require_float("gradients", "an array to differentiate by", a);
     targets.push_back(a.value());
     target_itself = target_itself || a.value() == scalar.value();
   }

@@ -83,7 +83,7 @@ TEST_CASE("dtype: names, sizes, C++ types") {
   CHECK(dtype_from_name("bool_") == bool_);
   CHECK_THROWS_WITH_AS(dtype_from_name("float31"),
                        "[dtype_from_name] no dtype is called \"float31\"; there are bool, uint8, uint16, uint32, uint64, int8, int16, int32, "
-                       "int64, float16, bfloat16, float32, float64, complex64",
+                       "int64, float16, bfloat16, float32, float64, complex64, float8_e4m3, float8_e5m2",
                        std::invalid_argument);
   CHECK(Dtype(TypeToDtype<float>()) == float32);
   CHECK(Dtype(TypeToDtype<double>()) == float32);

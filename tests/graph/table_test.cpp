@@ -68,7 +68,7 @@ TEST_CASE("reference rules agree with a second formulation") {
     for (bool only : {false, true})
       for (const Instance& in : instances(r->op, 1, 80, only)) check_reference(*r, in, &compared);
     CAPTURE(r->name);
-    if (r->op != Op::parameter && r->op != Op::composite && !is_control(r->op) && r->op != Op::random_bits) CHECK(compared > 0);
+    if (r->op != Op::parameter && r->op != Op::composite && !is_control(r->op) && r->op != Op::random_bits && !on_complex_only(r->op)) CHECK(compared > 0);
   }
 }
 
@@ -239,7 +239,7 @@ void must_fail(const std::string& column, Checker checker, const Row& corrupted,
 
 TEST_CASE("a corrupted rule is caught, in every row and column") {
   for (const Row* r : table()) {
-    if (r->op == Op::parameter || r->op == Op::composite || is_control(r->op)) continue;
+    if (r->op == Op::parameter || r->op == Op::composite || is_control(r->op) || on_complex_only(r->op)) continue;
     truth = r;
     const auto corrupt = [&](auto change) {
       Row copy = *r;

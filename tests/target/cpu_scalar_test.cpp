@@ -1,4 +1,5 @@
 // Every scalar operator on every dtype it takes, every conversion and every reducer, on hard values.
+#include "base/half.h"
 #include "target/cpu_support.h"
 
 using namespace weft;

@@ -211,3 +211,26 @@ TEST_CASE("what has no gradient is refused") {
   CHECK(contains(message([&] { vjp([](const Arrays& a) { return Arrays{a[0]}; }, {x}, {}); }), "[vjp]"));
   CHECK(contains(message([&] { vjp([](const Arrays& a) { return Arrays{a[0]}; }, {x}, {array(1.0f)}); }), "shape"));
 }
+
+TEST_CASE("gradients by complex arguments: df/dx - i df/dy, and f'(z) for what is holomorphic") {
+  using C = complex64_t;
+  const std::vector<C> z{{0.5f, -1.0f}, {2.0f, 0.25f}, {-1.5f, 0.75f}};
+  const array x = array::from_data(z.data(), {3}, complex64);
+  const auto values = [](const array& a) { return std::vector<C>(a.data<C>(), a.data<C>() + a.size()); };
+  const auto close = [](C a, C b) { return std::abs(a - b) < 2e-5f * std::max(1.0f, std::abs(b)); };
+  CHECK(values(grad([](const array& a) { return sum(real(a) * array(2.0f)); })(x)) == std::vector<C>(3, C(2, 0)));
+  CHECK(values(grad([](const array& a) { return sum(imag(a) * array(2.0f)); })(x)) == std::vector<C>(3, C(0, -2)));
+  const auto size = values(grad([](const array& a) { return sum(abs(a)); })(x));
+  const auto product = values(grad([](const array& a) { return sum(real(a * conjugate(a))); })(x));
+  const auto exponent = values(grad([](const array& a) { return sum(real(exp(a) / a)); })(x));
+  for (size_t k = 0; k < 3; ++k) {
+    CHECK(close(size[k], std::conj(z[k]) / std::abs(z[k])));
+    CHECK(close(product[k], 2.0f * std::conj(z[k])));
+    CHECK(close(exponent[k], std::exp(z[k]) / z[k] - std::exp(z[k]) / (z[k] * z[k])));
+  }
+  const auto [value, tangent] = jvp([](const std::vector<array>& a) { return std::vector<array>{matmul(a[0], square(a[0]))}; }, {x}, {x});  // Σ z³: 3 Σ z³ along z
+  C cubes = 0;
+  for (const C& c : z) cubes += c * c * c;
+  CHECK(close(values(value[0])[0], cubes));
+  CHECK(close(values(tangent[0])[0], 3.0f * cubes));
+}

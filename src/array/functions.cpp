@@ -1,0 +1,75 @@
+// weft/ops.h: elementwise functions of floats, parts of complex numbers, 8-bit floats.
+#include "array/op_support.h"
+#include "base/error.h"
+#include "weft/ops.h"
+
+namespace weft {
+namespace {
+
+using detail::describe;
+using detail::floating_of;
+using graph::Op;
+
+array function(const char* op, Op node, const array& a, const StreamOrDevice& s) {
+  const detail::OnStream on_stream(op, s);
+  return array(graph::unary(node, detail::to_dtype(a.value(), floating_of(a.dtype()))));
+}
+
+array function(const char* op, Op node, const array& a, const array& b, const StreamOrDevice& s) {
+  const detail::OnStream on_stream(op, s);
+  const Dtype dtype = floating_of(promote_types(a.dtype(), b.dtype()));
+  const auto v = detail::broadcast_together(op, {detail::to_dtype(a.value(), dtype), detail::to_dtype(b.value(), dtype)});
+  return array(graph::binary(node, v[0], v[1]));
+}
+
+}  // namespace
+
+array expm1(const array& a, StreamOrDevice s) { return function("expm1", Op::expm1, a, s); }
+array log2(const array& a, StreamOrDevice s) { return function("log2", Op::log2, a, s); }
+array log10(const array& a, StreamOrDevice s) { return function("log10", Op::log10, a, s); }
+array log1p(const array& a, StreamOrDevice s) { return function("log1p", Op::log1p, a, s); }
+array logaddexp(const array& a, const array& b, StreamOrDevice s) { return function("logaddexp", Op::logaddexp, a, b, s); }
+array tan(const array& a, StreamOrDevice s) { return function("tan", Op::tan, a, s); }
+array arcsin(const array& a, StreamOrDevice s) { return function("arcsin", Op::arcsin, a, s); }
+array arccos(const array& a, StreamOrDevice s) { return function("arccos", Op::arccos, a, s); }
+array arctan(const array& a, StreamOrDevice s) { return function("arctan", Op::arctan, a, s); }
+array arctan2(const array& a, const array& b, StreamOrDevice s) { return function("arctan2", Op::arctan2, a, b, s); }
+array sinh(const array& a, StreamOrDevice s) { return function("sinh", Op::sinh, a, s); }
+array cosh(const array& a, StreamOrDevice s) { return function("cosh", Op::cosh, a, s); }
+array arcsinh(const array& a, StreamOrDevice s) { return function("arcsinh", Op::arcsinh, a, s); }
+array arccosh(const array& a, StreamOrDevice s) { return function("arccosh", Op::arccosh, a, s); }
+array arctanh(const array& a, StreamOrDevice s) { return function("arctanh", Op::arctanh, a, s); }
+array trunc(const array& a, StreamOrDevice s) {
+  const detail::OnStream on_stream("trunc", s);
+  return is_float(a.dtype()) ? array(graph::unary(Op::trunc, a.value())) : a;
+}
+
+array real(const array& a, StreamOrDevice s) {
+  const detail::OnStream on_stream("real", s);
+  return a.dtype() == complex64 ? array(graph::unary(Op::real, a.value())) : a;
+}
+array imag(const array& a, StreamOrDevice s) {
+  const detail::OnStream on_stream("imag", s);
+  return a.dtype() == complex64 ? array(graph::unary(Op::imag, a.value())) : array(graph::zeros_like(a.value()));
+}
+array conjugate(const array& a, StreamOrDevice s) {
+  const detail::OnStream on_stream("conjugate", s);
+  return a.dtype() == complex64 ? array(graph::conjugate(a.value())) : a;
+}
+
+array to_fp8(const array& a, StreamOrDevice s) {
+  const detail::OnStream on_stream("to_fp8", s);
+  if (!is_float(a.dtype())) throw_invalid("to_fp8", "floats are needed, got " + describe(a));
+  graph::Attrs attrs;
+  attrs.dtype = uint8;
+  return array(graph::make(Op::bitcast, {graph::cast(a.value(), float8_e4m3)}, std::move(attrs)));
+}
+array from_fp8(const array& a, Dtype dtype, StreamOrDevice s) {
+  const detail::OnStream on_stream("from_fp8", s);
+  if (a.dtype() != uint8) throw_invalid("from_fp8", "uint8 is needed, got " + describe(a));
+  graph::Attrs attrs;
+  attrs.dtype = float8_e4m3;
+  return array(graph::cast(graph::make(Op::bitcast, {a.value()}, std::move(attrs)), dtype));
+}
+
+}  // namespace weft

@@ -2,6 +2,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
+#include "io/json.h"
 #include "models/gpt.h"
 
 namespace weft::models {
@@ -62,6 +63,7 @@ std::string to_json(const GptConfig& c) {
 }
 
 GptConfig gpt_config_from_json(std::string_view text) {
+  if (io::nested_deeper(text, 16)) throw_invalid("GptConfig", "this is nested too deeply for a configuration");
   const json root = json::parse(text.begin(), text.end(), nullptr, false);
   if (!root.is_object()) throw_invalid("GptConfig", "this is not a JSON object");
   GptConfig config;

@@ -8,6 +8,7 @@
 
 #include "base/error.h"
 #include "io/bytes.h"
+#include "io/json.h"
 #include "io/safetensors_header.h"
 #include "weft/io.h"
 
@@ -38,6 +39,7 @@ SafetensorsLoad parse(const io::Bytes& bytes) {
 
 /// Which file of the set holds each tensor.
 std::map<std::string, std::set<std::string>> parse_index(const io::Bytes& index) {
+  if (io::nested_deeper(index.view, 16)) index.fail("the index is nested too deeply", 0);
   nlohmann::json root;
   try {
     root = nlohmann::json::parse(index.view);

@@ -13,6 +13,7 @@
 #include <stdexcept>
 
 #include "corpus.h"
+#include "io/json.h"
 #include "weft/io.h"
 
 namespace weft::tool {
@@ -89,26 +90,6 @@ std::string state_json(const RunState& s, const json& checksums) {
   return out.dump() + "\n";
 }
 
-void parse_state(const std::string& text, Checkpoint& to) {
-  const json root = json::parse(text);
-  if (root.at("format").get<int>() != format_version)
-    throw std::runtime_error(
-        fmt::format("state.json has format {}, and this program reads format {}", root.at("format").get<int>(), format_version));
-  RunState& s = to.state;
-  s.step = root.at("step").get<int64_t>();
-  s.key = root.at("random_key").get<std::vector<uint32_t>>();
-  s.model = models::gpt_config_from_json(root.at("model").dump());
-  s.dtype = root.at("dtype").get<std::string>();
-  s.options = root.at("options").dump();
-  s.data_digest = root.at("data").at("digest").get<std::string>();
-  s.data_bytes = root.at("data").at("bytes").get<int64_t>();
-  s.losses = curve_from(root.at("losses"));
-  s.val_losses = curve_from(root.at("val_losses"));
-  to.checksums = root.at("checksums").get<std::unordered_map<std::string, std::string>>();
-  if (s.step < 0 || s.key.size() != 2 || (s.dtype != "f32" && s.dtype != "bf16"))
-    throw std::runtime_error("state.json holds impossible values");
-}
-
 /// A file of the checkpoint, when its checksum is right.
 void verify_file(const Checkpoint& c, const std::string& name) {
   const std::string path = c.folder + "/" + name;
@@ -169,6 +150,29 @@ std::string latest_folder(const std::string& dir) {
 
 }  // namespace
 
+void parse_state(const std::string& text, Checkpoint& to) try {
+  if (io::nested_deeper(text, 16)) throw std::runtime_error("state.json is nested too deeply");
+  const json root = json::parse(text);
+  if (root.at("format").get<int>() != format_version)
+    throw std::runtime_error(
+        fmt::format("state.json has format {}, and this program reads format {}", root.at("format").get<int>(), format_version));
+  RunState& s = to.state;
+  s.step = root.at("step").get<int64_t>();
+  s.key = root.at("random_key").get<std::vector<uint32_t>>();
+  s.model = models::gpt_config_from_json(root.at("model").dump());
+  s.dtype = root.at("dtype").get<std::string>();
+  s.options = root.at("options").dump();
+  s.data_digest = root.at("data").at("digest").get<std::string>();
+  s.data_bytes = root.at("data").at("bytes").get<int64_t>();
+  s.losses = curve_from(root.at("losses"));
+  s.val_losses = curve_from(root.at("val_losses"));
+  to.checksums = root.at("checksums").get<std::unordered_map<std::string, std::string>>();
+  if (s.step < 0 || s.key.size() != 2 || (s.dtype != "f32" && s.dtype != "bf16"))
+    throw std::runtime_error("state.json holds impossible values");
+} catch (const json::exception&) {
+  throw std::runtime_error("state.json is cut off or not what this program writes");
+}
+
 std::unordered_map<std::string, array> Checkpoint::model() const { return load_arrays(*this, model_file); }
 std::unordered_map<std::string, array> Checkpoint::optimizer() const { return load_arrays(*this, optimizer_file); }
 
@@ -213,8 +217,6 @@ Checkpoint load_checkpoint(const std::string& path) {
     if (!fs::exists(out.folder + "/" + file)) damaged(out.folder, std::string(file) + " is missing");
   try {
     parse_state(io::read_file(out.folder + "/" + state_file), out);
-  } catch (const json::exception&) {
-    damaged(out.folder, "state.json is cut off or not what this program writes");
   } catch (const std::exception& e) {
     damaged(out.folder, without_operation(e.what()));
   }

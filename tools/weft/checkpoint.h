@@ -49,6 +49,8 @@ using NamedArrays = std::vector<std::pair<std::string, array*>>;
 void save_checkpoint(const std::string& dir, const RunState& state, const NamedArrays& model, const NamedArrays& optimizer,
                      const std::string& tokenizer);
 
+/// What state.json says, checked. Throws std::runtime_error or std::invalid_argument with a sentence.
+void parse_state(const std::string& text, Checkpoint& to);
 /// The latest checkpoint of a run's folder, or the step-N folder itself. Throws std::runtime_error with a sentence where there is none, or
 /// where it is damaged (naming an older one that could be used instead).
 Checkpoint load_checkpoint(const std::string& path);

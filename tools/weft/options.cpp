@@ -8,6 +8,8 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
+#include "io/json.h"
+
 namespace weft::tool {
 
 namespace {
@@ -131,6 +133,7 @@ std::vector<std::string> OptionSet::names() const {
 void OptionSet::set_text(const std::string& name, const std::string& text) { assign(entry(name), text, ""); }
 
 void OptionSet::set_json(std::string_view text, const std::string& file) {
+  if (io::nested_deeper(text, 16)) throw UsageError(file + " is nested too deeply for a configuration");
   nlohmann::json root;
   try {
     root = nlohmann::json::parse(text);

@@ -1,0 +1,155 @@
+#include "fuzz/targets.h"
+
+#include <algorithm>
+#include <cstring>
+#include <stdexcept>
+#include <string>
+
+#include "models/gpt.h"
+#include "text/utf8.h"
+#include "tools/weft/checkpoint.h"
+#include "tools/weft/train_options.h"
+#include "weft/io.h"
+#include "weft/text.h"
+
+namespace weft::fuzz {
+
+namespace {
+
+struct Finding : std::logic_error {
+  using std::logic_error::logic_error;
+};
+
+void require(bool ok, const char* what) {
+  if (!ok) throw Finding(what);
+}
+
+/// Runs `f`, which may refuse its input as the library does: by std::runtime_error or std::invalid_argument, with the operation in front.
+template <class F> void or_refused(F f) {
+  try {
+    f();
+  } catch (const std::runtime_error& e) {
+    require(e.what()[0] == '[', "a refusal does not name its operation");
+  } catch (const std::invalid_argument& e) {
+    require(e.what()[0] == '[', "a refusal does not name its operation");
+  }
+}
+
+std::shared_ptr<io::Reader> reader(std::string_view bytes) { return std::make_shared<io::MemoryReader>(std::string(bytes)); }
+
+bool same(const array& a, const array& b) {
+  if (a.dtype() != b.dtype() || a.shape() != b.shape()) return false;
+  return a.nbytes() == 0 || std::memcmp(a.raw_data(), b.raw_data(), a.nbytes()) == 0;
+}
+
+bool same(const std::unordered_map<std::string, array>& a, const std::unordered_map<std::string, array>& b) {
+  return a.size() == b.size() && std::all_of(a.begin(), a.end(), [&](const auto& entry) { return b.contains(entry.first) && same(entry.second, b.at(entry.first)); });
+}
+
+// What was read is written and read again.
+
+void npy(std::string_view bytes) {
+  or_refused([&] {
+    const array a = load(reader(bytes));
+    const auto out = std::make_shared<io::MemoryWriter>();
+    save(out, a);
+    require(same(a, load(reader(out->bytes()))), "an array changes when it is written and read again");
+  });
+}
+
+void npz(std::string_view bytes) {
+  or_refused([&] {
+    const auto arrays = load_npz(reader(bytes));
+    const auto out = std::make_shared<io::MemoryWriter>();
+    if (bytes.size() % 2) savez(out, arrays);
+    else savez_compressed(out, arrays);
+    require(same(arrays, load_npz(reader(out->bytes()))), "arrays change when they are written and read again");
+  });
+}
+
+void safetensors(std::string_view bytes) {
+  or_refused([&] {
+    const auto [arrays, metadata] = load_safetensors(reader(bytes));
+    const auto out = std::make_shared<io::MemoryWriter>();
+    save_safetensors(out, arrays, metadata);
+    const auto back = load_safetensors(reader(out->bytes()));
+    require(same(arrays, back.first) && metadata == back.second, "tensors change when they are written and read again");
+  });
+}
+
+void tokenizer(std::string_view bytes) {
+  or_refused([&] {
+    const auto t = text::tokenizer_from_json(bytes);
+    require(text::tokenizer_from_json(t->to_json())->to_json() == t->to_json(), "a tokenizer changes when it is written and read again");
+    std::string all;
+    for (int32_t id = 0; id < t->vocab_size(); ++id) all += t->token(id);
+    const auto ids = t->encode(all);
+    require(t->decode(ids) == all, "a tokenizer does not decode what it encodes");
+  });
+}
+
+void utf8(std::string_view bytes) {
+  const text::ByteTokenizer each_byte;
+  text::StreamDecoder stream(each_byte);
+  std::string streamed, whole;
+  for (const int32_t id : each_byte.encode(bytes)) streamed += stream.push(id);
+  streamed += stream.finish();
+  for (size_t at = 0; at < bytes.size();) {
+    const text::Utf8Step step = text::utf8_step(bytes.substr(at));
+    require(step.bytes >= 1 && step.bytes <= bytes.size() - at, "a step leaves the text");
+    const bool character = step.kind == text::Utf8Step::Kind::character;
+    if (character) require(text::utf8_encode(step.code) == bytes.substr(at, step.bytes), "a character is not encoded as it stood there");
+    whole += character ? std::string(bytes.substr(at, step.bytes)) : "\uFFFD";
+    at += step.bytes;
+  }
+  require(streamed == whole, "decoding byte by byte gives another text");
+  or_refused([&] {
+    const text::CharTokenizer t(bytes);
+    require(t.decode(t.encode(bytes)) == bytes, "a character tokenizer does not decode its own text");
+  });
+}
+
+void config(std::string_view bytes) {
+  tool::TrainOptions options, again;
+  tool::OptionSet set = tool::train_option_set(options), second = tool::train_option_set(again);
+  try {
+    set.set_json(bytes, "config.json");
+    second.set_json(set.json(), "again.json");
+    require(set.json() == second.json(), "options change when they are written and read again");
+    tool::complete(options, set);
+  } catch (const tool::UsageError&) {
+  }
+}
+
+void state(std::string_view bytes) {
+  tool::Checkpoint checkpoint;
+  try {
+    tool::parse_state(std::string(bytes), checkpoint);
+    require(checkpoint.state.step >= 0 && checkpoint.state.key.size() == 2, "impossible values are taken");
+    models::validate(checkpoint.state.model);
+  } catch (const std::runtime_error&) {
+  } catch (const std::invalid_argument&) {
+  }
+}
+
+void model_config(std::string_view bytes) {
+  or_refused([&] {
+    const models::GptConfig c = models::gpt_config_from_json(bytes);
+    require(models::to_json(models::gpt_config_from_json(models::to_json(c))) == models::to_json(c), "a configuration changes when it is written and read again");
+  });
+}
+
+constexpr Target all[] = {{"npy", npy},   {"npz", npz},       {"safetensors", safetensors}, {"tokenizer", tokenizer},
+                          {"utf8", utf8}, {"config", config}, {"state", state},             {"model_config", model_config}};
+
+}  // namespace
+
+std::span<const Target> targets() { return all; }
+
+const Target& target(std::string_view name) {
+  const auto* found = std::find_if(std::begin(all), std::end(all), [&](const Target& t) { return name == t.name; });
+  if (found == std::end(all)) throw std::out_of_range("there is no fuzz target " + std::string(name));
+  return *found;
+}
+
+}  // namespace weft::fuzz

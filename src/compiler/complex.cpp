@@ -40,6 +40,7 @@ class ComplexProgram : public Program {
       if (outputs_[k]) out[k] = as_complex(std::move(out[k]));
     return out;
   }
+  std::unique_ptr<BoundProgram> bind(std::span<const int64_t> symbols) const override { return inner_->bind(symbols); }  // the same addresses
   const std::vector<const Symbol*>& symbols() const override { return inner_->symbols(); }
   const Stats& stats() const override { return inner_->stats(); }
   std::string print(const std::string& stage) const override { return inner_->print(stage); }

@@ -264,10 +264,9 @@ void Grouper::place_dot(int node) {
   for (int reader : readers_[static_cast<size_t>(node)]) connect(g, reader);
   for (int operand : {plan.a, plan.b, plan.bias, plan.residual})
     if (operand >= 0) request(g, operand, {}, true);
-  const IrNode& dot = ir_[dot_result_.at(node)];
+  const IrNode& dot = ir_[dot_result_.at(node).dot];
   wait_along(g, dot.inputs[0], plan.a);
   wait_along(g, dot.inputs[1], plan.b);
-  if (plan.bias >= 0) wait_along(g, ir_[node].inputs[ir_[node].inputs[0] == dot_result_.at(node) ? 1 : 0], plan.bias);
 }
 
 /// A group of one root, which its class computes from what lies in memory.

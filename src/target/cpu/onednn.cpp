@@ -7,13 +7,6 @@
 
 namespace weft::target {
 std::shared_ptr<const LibraryCall> onednn_dot(const kernel::DotDesc&) { return nullptr; }
-void limit_onednn(const std::string& isa) {
-  if (isa == "native") return;
-  const auto most = isa == "generic" ? dnnl::cpu_isa::sse41 : isa == "avx2" ? dnnl::cpu_isa::avx2 : dnnl::cpu_isa::avx512_core;
-  if (dnnl::set_max_cpu_isa(most) != dnnl::status::success)
-    throw_failure("cpu target", "oneDNN has been used already; set the instruction set before anything is computed");
-}
-
 std::string onednn_version() { return ""; }
 void limit_onednn(const std::string&) {}
 }  // namespace weft::target
@@ -463,6 +456,13 @@ std::shared_ptr<const LibraryCall> onednn_dot(const kernel::DotDesc& desc) {
   } catch (const dnnl::error&) {
     return nullptr;  // a layout that it does not know
   }
+}
+
+void limit_onednn(const std::string& isa) {
+  if (isa == "native") return;
+  const auto most = isa == "generic" ? dnnl::cpu_isa::sse41 : isa == "avx2" ? dnnl::cpu_isa::avx2 : dnnl::cpu_isa::avx512_core;
+  if (dnnl::set_max_cpu_isa(most) != dnnl::status::success)
+    throw_failure("cpu target", "oneDNN has been used already; set the instruction set before anything is computed");
 }
 
 std::string onednn_version() {

@@ -69,6 +69,10 @@ class WEFT_API IndexedArray {
   array set(const array& values) const;
   array add(const array& values) const;
   array subtract(const array& values) const;
+  array multiply(const array& values) const;
+  array divide(const array& values) const;
+  array maximum(const array& values) const;
+  array minimum(const array& values) const;
 
  private:
   array array_;

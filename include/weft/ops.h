@@ -169,6 +169,9 @@ inline array scatter_add(const array& a, const array& indices, const array& upda
 /// a with a[…, indices[…, j, …], …] = (or +=) values[…, j, …] along the axis.
 WEFT_API array put_along_axis(const array& a, const array& indices, const array& values, int axis, StreamOrDevice s = {});
 WEFT_API array scatter_add_axis(const array& a, const array& indices, const array& values, int axis, StreamOrDevice s = {});
+/// Elements where the mask is true, in row-major order, are replaced by those of `values` one after the other. The mask covers the first axes of a; values
+/// have the remaining ones, with one more in front for a row for each element of the mask that is true, or are broadcast.
+WEFT_API array masked_scatter(const array& a, const array& mask, const array& values, StreamOrDevice s = {});
 WEFT_API array where(const array& condition, const array& x, const array& y, StreamOrDevice s = {});
 
 // Comparison and logic

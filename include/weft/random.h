@@ -52,6 +52,16 @@ WEFT_API array truncated_normal(const array& lower, const array& upper, const Sh
                                 const std::optional<array>& key = std::nullopt, StreamOrDevice s = {});
 WEFT_API array truncated_normal(const array& lower, const array& upper, Dtype dtype = float32, const std::optional<array>& key = std::nullopt,
                                 StreamOrDevice s = {});
+WEFT_API array laplace(const Shape& shape, Dtype dtype, float loc, float scale, const std::optional<array>& key = std::nullopt, StreamOrDevice s = {});
+inline array laplace(const Shape& shape, float loc, float scale, const std::optional<array>& key = std::nullopt, StreamOrDevice s = {}) {
+  return laplace(shape, float32, loc, scale, key, s);
+}
+inline array laplace(const Shape& shape, Dtype dtype, const std::optional<array>& key = std::nullopt, StreamOrDevice s = {}) {
+  return laplace(shape, dtype, 0.0f, 1.0f, key, s);
+}
+inline array laplace(const Shape& shape, const std::optional<array>& key = std::nullopt, StreamOrDevice s = {}) {
+  return laplace(shape, float32, 0.0f, 1.0f, key, s);
+}
 WEFT_API array bernoulli(const array& p, const Shape& shape, const std::optional<array>& key = std::nullopt, StreamOrDevice s = {});
 inline array bernoulli(const array& p) { return bernoulli(p, p.shape()); }
 template <class T> requires(std::is_arithmetic_v<T>) array bernoulli(T p) { return bernoulli(array(p)); }
@@ -65,6 +75,11 @@ WEFT_API array randint(const array& low, const array& high, const Shape& shape, 
                        const std::optional<array>& key = std::nullopt, StreamOrDevice s = {});
 WEFT_API array gumbel(const Shape& shape, Dtype dtype = float32, const std::optional<array>& key = std::nullopt, StreamOrDevice s = {});
 /// argmax(gumbel + logits) along the axis: one draw for each distribution; uint32.
+WEFT_API array categorical(const array& logits, int axis, const Shape& shape, const std::optional<array>& key = std::nullopt, StreamOrDevice s = {});
+WEFT_API array categorical(const array& logits, int axis, int num_samples, const std::optional<array>& key = std::nullopt, StreamOrDevice s = {});
 WEFT_API array categorical(const array& logits, int axis = -1, const std::optional<array>& key = std::nullopt, StreamOrDevice s = {});
+/// The numbers 0 … x-1, or slices of x along the axis, in random order.
+WEFT_API array permutation(int x, const std::optional<array>& key = std::nullopt, StreamOrDevice s = {});
+WEFT_API array permutation(const array& x, int axis = 0, const std::optional<array>& key = std::nullopt, StreamOrDevice s = {});
 
 }  // namespace weft::random

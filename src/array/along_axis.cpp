@@ -54,6 +54,26 @@ array take(const array& a, int index, int axis, StreamOrDevice s) {
 }
 array take(const array& a, int index, StreamOrDevice s) { return take(reshape(a, {-1}, s), index, 0, s); }
 
+array masked_scatter(const array& a, const array& mask, const array& values, StreamOrDevice s) {
+  const detail::OnStream on_stream("masked_scatter", s);
+  if (mask.dtype() != bool_) throw_invalid("masked_scatter", "the mask must be of dtype bool, got " + describe(mask));
+  const bool fits = mask.ndim() <= a.ndim() && std::equal(mask.shape().begin(), mask.shape().end(), a.shape().begin());
+  if (!fits) throw_invalid("masked_scatter", "the mask must have the first sizes of the array, got " + describe(mask) + " for " + describe(a));
+  const Shape rest(a.shape().begin() + static_cast<int64_t>(mask.ndim()), a.shape().end());
+  if (values.ndim() > rest.size() + 1) throw_invalid("masked_scatter", "values " + describe(values) + " have too many dimensions for " + describe(a) + " behind the mask");
+  const auto n = static_cast<int64_t>(mask.size());
+  Shape rows = rest, column(rest.size() + 1, Dim(1));
+  rows.insert(rows.begin(), n);
+  column[0] = n;
+  const array flags = reshape(mask, {n}, s), from = reshape(a, rows, s), to = astype(values, a.dtype(), s);
+  if (values.ndim() <= rest.size()) return reshape(where(reshape(flags, column, s), broadcast_to(to, rest, s), from, s), a.shape(), s);
+  Shape all = rest;
+  all.insert(all.begin(), values.shape()[0]);
+  if (n == 0 || values.shape()[0] == 0) return a;
+  const array row = minimum(cumsum(astype(flags, int32, s), 0, false, false, s), array(static_cast<int>(int64_t{values.shape()[0]} - 1)), s);
+  return reshape(where(reshape(flags, column, s), take(broadcast_to(to, all, s), row, 0, s), from, s), a.shape(), s);
+}
+
 array dynamic_slice(const array& a, const array& start, const std::vector<int>& axes, const Shape& slice_size, StreamOrDevice s) {
   const detail::OnStream on_stream("slice", s);
   detail::require_integer("slice", "start positions", start);

@@ -49,6 +49,7 @@ array float_function(const char* op, Op node, const array& a, const StreamOrDevi
 // Functions that leave integers (and bools) as they are.
 array rounding(const char* op, Op node, const array& a, const StreamOrDevice& s) {
   const detail::OnStream on_stream(op, s);
+  if (a.dtype() == complex64) throw_invalid(op, "complex numbers have no order to be rounded in, got " + describe(a));
   return is_float(a.dtype()) ? array(graph::unary(node, a.value())) : a;
 }
 

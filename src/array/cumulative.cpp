@@ -11,7 +11,7 @@ using detail::describe;
 using kernel::Reducer;
 
 array cumulative(const char* op, Reducer reducer, const array& a, int axis, bool reverse, bool inclusive, const StreamOrDevice& s, bool logs = false) {
-  detail::on_device(op, s);
+  const detail::OnStream on_stream(op, s);
   if (a.dtype() == complex64) throw_invalid(op, "complex64 is not supported, got " + describe(a));
   if (a.ndim() == 0) throw_invalid(op, "a scalar has no axis to go along");
   const auto at = static_cast<int>(detail::one_axis(op, axis, a.ndim(), AxisError::invalid));
@@ -46,7 +46,7 @@ array logcumsumexp(const array& a, int axis, bool reverse, bool inclusive, Strea
 array logcumsumexp(const array& a, bool reverse, bool inclusive, StreamOrDevice s) { return logcumsumexp(flatten(a, s), 0, reverse, inclusive, s); }
 
 array diff(const array& a, int n, int axis, StreamOrDevice s) {
-  detail::on_device("diff", s);
+  const detail::OnStream on_stream("diff", s);
   if (n < 0) throw_invalid("diff", "the order must not be negative, got " + std::to_string(n));
   if (a.ndim() == 0) throw_invalid("diff", "a scalar has no axis to go along");
   const auto at = static_cast<int>(detail::one_axis("diff", axis, a.ndim(), AxisError::invalid));

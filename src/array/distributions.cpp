@@ -14,6 +14,38 @@ void require_float(const char* op, Dtype dtype) {
   if (!is_float(dtype)) throw_invalid(op, std::string("numbers are drawn in floating types only, got ") + dtype_name(dtype));
 }
 
+// One draw from gumbel + logits for each element of `shape`, which the logits without their axis broadcast to. The axis stands where it does in the logits,
+// counted from the last.
+array draw(const array& logits, int64_t axis, const Shape& shape, const std::optional<array>& key, const StreamOrDevice& s) {
+  const int64_t behind = static_cast<int64_t>(logits.ndim()) - 1 - axis, at = static_cast<int64_t>(shape.size()) - behind;
+  Shape all = shape;
+  all.insert(all.begin() + at, logits.shape()[static_cast<size_t>(axis)]);
+  return argmax(add(gumbel(all, float32, key, s), logits, s), static_cast<int>(at), false, s);
+}
+
+Shape without_axis(const array& logits, int64_t axis) {
+  Shape shape = logits.shape();
+  shape.erase(shape.begin() + axis);
+  return shape;
+}
+
+// Many draws from one distribution: its cumulated weights, searched for uniform numbers. Memory is that of the distribution and of the draws.
+array draw_by_search(const array& logits, const Shape& shape, const std::optional<array>& key, const StreamOrDevice& s) {
+  const array x = astype(logits, promote_types(logits.dtype(), float32), s), top = max(x, s);
+  // Where the largest logit is infinite, the distribution is uniform over those that are.
+  const array weights = where(isinf(top, s), astype(equal(x, top, s), x.dtype(), s), exp(subtract(x, top, s), s), s);
+  const array below = cumsum(weights, 0, false, false, s), u = multiply(uniform(shape, float32, key, s), sum(weights, s), s);
+  return subtract(searchsorted(below, u, true, s), array(1, uint32), s);
+}
+
+array draw_many(const array& logits, int64_t axis, const Shape& shape, const std::optional<array>& key, const StreamOrDevice& s) {
+  const int64_t n = logits.shape()[static_cast<size_t>(axis)];
+  if (n > 0 && static_cast<int64_t>(logits.size()) == n && !shape.empty()) return draw_by_search(reshape(logits, {n}, s), shape, key, s);
+  return draw(logits, axis, shape, key, s);
+}
+
+int64_t axis_of(const array& logits, int axis) { return detail::one_axis("categorical", axis, logits.ndim(), detail::AxisError::invalid); }
+
 }  // namespace
 
 array truncated_normal(const array& lower, const array& upper, const Shape& shape, Dtype dtype, const std::optional<array>& key, StreamOrDevice s) {
@@ -25,6 +57,47 @@ array truncated_normal(const array& lower, const array& upper, const Shape& shap
 }
 array truncated_normal(const array& lower, const array& upper, Dtype dtype, const std::optional<array>& key, StreamOrDevice s) {
   return truncated_normal(lower, upper, broadcast_shapes(lower.shape(), upper.shape()), dtype, key, s);
+}
+
+array laplace(const Shape& shape, Dtype dtype, float loc, float scale, const std::optional<array>& key, StreamOrDevice s) {
+  require_float("laplace", dtype);
+  const array u = uniform(array(std::nextafter(-1.0f, 0.0f)), array(1.0f), shape, float32, key, s);
+  const array unit = astype(multiply(sign(u, s), log1p(negative(abs(u, s), s), s), s), dtype, s);
+  const array scaled = scale == 1 ? unit : multiply(array(scale, dtype), unit, s);
+  return loc == 0 ? scaled : add(array(loc, dtype), scaled, s);
+}
+
+array categorical(const array& logits, int axis, const std::optional<array>& key, StreamOrDevice s) {
+  const detail::OnStream on_stream("categorical", s);
+  const int64_t at = axis_of(logits, axis);
+  return draw(logits, at, without_axis(logits, at), key, s);
+}
+array categorical(const array& logits, int axis, const Shape& shape, const std::optional<array>& key, StreamOrDevice s) {
+  const detail::OnStream on_stream("categorical", s);
+  const int64_t at = axis_of(logits, axis);
+  const Shape rest = without_axis(logits, at);
+  bool fits = rest.size() <= shape.size();
+  for (size_t k = 0; fits && k < rest.size(); ++k) fits = rest[rest.size() - 1 - k] == 1 || rest[rest.size() - 1 - k] == shape[shape.size() - 1 - k];
+  if (!fits) throw_invalid("categorical", "distributions of shape " + to_string(rest) + " do not broadcast to shape " + to_string(shape));
+  return draw_many(logits, at, shape, key, s);
+}
+array categorical(const array& logits, int axis, int num_samples, const std::optional<array>& key, StreamOrDevice s) {
+  const detail::OnStream on_stream("categorical", s);
+  const int64_t at = axis_of(logits, axis);
+  if (num_samples < 0) throw_invalid("categorical", "the number of samples must not be negative, got " + std::to_string(num_samples));
+  const array column = expand_dims(logits, -1, s);
+  Shape shape = without_axis(column, at);
+  shape.back() = num_samples;
+  return draw_many(column, at, shape, key, s);
+}
+
+array permutation(int x, const std::optional<array>& key, StreamOrDevice s) {
+  if (x < 0) throw_invalid("permutation", "the number of elements must not be negative, got " + std::to_string(x));
+  return argsort(bits({x}, 4, key, s), s);
+}
+array permutation(const array& x, int axis, const std::optional<array>& key, StreamOrDevice s) {
+  const int64_t at = detail::one_axis("permutation", axis, x.ndim(), detail::AxisError::invalid);
+  return take(x, permutation(static_cast<int>(x.shape()[static_cast<size_t>(at)]), key, s), static_cast<int>(at), s);
 }
 
 KeySequence::KeySequence(uint64_t seed) : key_(random::key(seed)) {}

@@ -60,9 +60,8 @@ std::vector<detail::EinsumTerm> axis_terms(const detail::EinsumOperand& text, co
 
 // Axis `axis` as two: [outer, inner], element s·o + d·k at (o, k).
 array windowed(const array& a, size_t axis, int64_t outer, int64_t inner, int64_t s, int64_t d) {
-  const Shape shape{outer, inner};
-  const auto steps = [&](int which, int64_t step) { return graph::iota(shape, which, int32) * graph::full(shape, int32, Number::of_int(step)); };
-  return take(a, array(steps(0, s) + steps(1, d)), static_cast<int>(axis));
+  const int at = static_cast<int>(axis);
+  return array(graph::slice_axis(graph::window(a.value(), at, inner, s, d), at, 0, outer));
 }
 
 // Axis `axis` of the tensor, read at s·o + d·k, becomes the axes o and k.

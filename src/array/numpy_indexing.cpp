@@ -192,12 +192,12 @@ array set_planned(const array& a, const Plan& plan, const array& values) {
 
 // Where elements may be chosen several times, a scatter lets each of them take part; else the result of the operation is put back.
 using Combine = array (*)(const array&, const array&, StreamOrDevice);
-using Scatter = array (*)(const array&, const array&, const array&, int, StreamOrDevice);
+using Scatter = array (*)(const array&, const std::vector<array>&, const array&, const std::vector<int>&, StreamOrDevice);
 
 array combined(const array& a, const std::vector<Index>& indices, const array& values, Combine op, Scatter scatter_with) {
   const Plan plan = plan_of(a, indices);
   if (!plan.advanced) return set_planned(a, plan, op(chosen(a, plan, {}), astype(values, a.dtype()), {}));
-  return scattered(a, plan, values, [&](const array& flat, const array& places, const array& updates) { return scatter_with(flat, places, updates, 0, {}); });
+  return scattered(a, plan, values, [&](const array& flat, const array& places, const array& updates) { return scatter_with(flat, {places}, updates, {0}, {}); });
 }
 
 }  // namespace
@@ -222,6 +222,13 @@ array IndexedArray::add(const array& values) const { return combined(array_, ind
 array IndexedArray::subtract(const array& values) const {
   return combined(array_, indices_, negative(astype(values, array_.dtype())), weft::add, scatter_add);
 }
+array IndexedArray::multiply(const array& values) const { return combined(array_, indices_, values, weft::multiply, scatter_prod); }
+array IndexedArray::divide(const array& values) const {
+  if (!is_float(array_.dtype())) throw_invalid("divide", "only elements of floating types are divided in place, got " + describe(array_));
+  return combined(array_, indices_, reciprocal(astype(values, array_.dtype())), weft::multiply, scatter_prod);
+}
+array IndexedArray::maximum(const array& values) const { return combined(array_, indices_, values, weft::maximum, scatter_max); }
+array IndexedArray::minimum(const array& values) const { return combined(array_, indices_, values, weft::minimum, scatter_min); }
 
 std::vector<array> nonzero(const array& a) {
   const size_t rank = std::max<size_t>(a.ndim(), 1);

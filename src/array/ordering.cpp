@@ -11,18 +11,17 @@ namespace {
 
 using detail::AxisError;
 using detail::describe;
-using detail::on_device;
 
 struct Along {
+  detail::OnStream on_stream;  // for as long as the axis is worked on
   array a;
   int axis;
 };
 
 Along along(const char* op, const array& a, int axis, const StreamOrDevice& s) {
-  on_device(op, s);
   if (a.dtype() == complex64) throw_invalid(op, "complex numbers have no order, got " + describe(a));
-  if (a.ndim() == 0) return {reshape(a, {1}, s), 0};
-  return {a, static_cast<int>(detail::one_axis(op, axis, a.ndim(), AxisError::invalid))};
+  if (a.ndim() == 0) return {detail::OnStream(op, s), reshape(a, {1}, s), 0};
+  return {detail::OnStream(op, s), a, static_cast<int>(detail::one_axis(op, axis, a.ndim(), AxisError::invalid))};
 }
 
 // A rank-0 array is sorted as one of a single element.
@@ -74,7 +73,7 @@ array topk(const array& a, int k, int axis, StreamOrDevice s) {
 array topk(const array& a, int k, StreamOrDevice s) { return topk(flatten(a, s), k, 0, s); }
 
 array median(const array& a, const std::vector<int>& axes, bool keepdims, StreamOrDevice s) {
-  on_device("median", s);
+  const detail::OnStream on_stream("median", s);
   const std::vector<int64_t> over = detail::sorted_axes("median", axes, a.ndim(), AxisError::invalid);
   const Dtype result = detail::floating_of(a.dtype());
   std::vector<int> order;
@@ -105,7 +104,7 @@ array median(const array& a, int axis, bool keepdims, StreamOrDevice s) { return
 array median(const array& a, bool keepdims, StreamOrDevice s) { return median(a, detail::all_axes(a), keepdims, s); }
 
 array searchsorted(const array& a, const array& v, bool right, StreamOrDevice s) {
-  on_device("searchsorted", s);
+  const detail::OnStream on_stream("searchsorted", s);
   if (a.ndim() != 1) throw_invalid("searchsorted", "the sorted array must have one dimension, got " + describe(a));
   const Dtype dtype = promote_types(a.dtype(), v.dtype());
   return array(graph::searchsorted(detail::to_dtype(a.value(), dtype), detail::to_dtype(v.value(), dtype), right));

@@ -191,12 +191,6 @@ array gumbel(const Shape& shape, Dtype dtype, const std::optional<array>& key, S
   return negative(log(negative(log(uniform(shape, dtype, key, s), s), s), s), s);
 }
 
-array categorical(const array& logits, int axis, const std::optional<array>& key, StreamOrDevice s) {
-  const detail::OnStream on_stream("categorical", s);
-  const int64_t at = detail::one_axis("categorical", axis, logits.ndim(), detail::AxisError::invalid);
-  return argmax(add(gumbel(logits.shape(), float32, key, s), logits, s), static_cast<int>(at), false, s);
-}
-
 }  // namespace weft::random
 
 int64_t weft::detail::implicit_key_uses() { return random::implicit_uses; }

@@ -206,6 +206,16 @@ TEST_CASE("taking and putting along an axis, and slices at computed places") {
   CHECK(gradient(array({1.f, 2.f, 3.f, 4.f}, {2, 2})).to_vector<float>() == std::vector<float>{2, 0, 0, 8});
 }
 
+TEST_CASE("masked scatter") {
+  const array a = grid(), rows = array({1, 0, 1}, bool_);
+  CHECK(ints(masked_scatter(a, a % array(4) == array(1), array({-1, -2, -3}))) == Ints{0, -1, 2, 3, 4, -2, 6, 7, 8, -3, 10, 11});
+  CHECK(ints(masked_scatter(a, rows, array({1, 2, 3, 4, 5, 6, 7, 8}, {2, 4}))) == Ints{1, 2, 3, 4, 4, 5, 6, 7, 5, 6, 7, 8});
+  CHECK(ints(masked_scatter(a, rows, array({1, 2, 3, 4}))) == Ints{1, 2, 3, 4, 4, 5, 6, 7, 1, 2, 3, 4});
+  CHECK(ints(masked_scatter(a, a > array(9), array(0))) == Ints{0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 0, 0});
+  CHECK_THROWS_AS(masked_scatter(a, array({1, 0}, bool_), array(0)), std::invalid_argument);
+  CHECK_THROWS_AS(masked_scatter(a, array({1, 0, 1}), array(0)), std::invalid_argument);
+}
+
 TEST_CASE("products over named axes") {
   random::seed(3);
   const array a = random::normal({2, 3, 4}), b = random::normal({4, 3, 5});

@@ -82,6 +82,14 @@ TEST_CASE("updates") {
   CHECK(ints(at(x, 0).add(array(100))) == Ints{100, 101, 102, 103, 4, 5, 6, 7, 8, 9, 10, 11});
   CHECK(ints(at(arange(3), array({1, 1, 0})).add(array({10, 20, 30}))) == Ints{30, 31, 2});  // repeated elements add up
   CHECK(ints(at(arange(3), array({1, 1, 0})).subtract(array(10))) == Ints{-10, -19, 2});
+  const array few = arange(3) + 1, twice = array({2, 2, 0});
+  CHECK(ints(at(few, twice).multiply(array({2, 5, 7}))) == Ints{7, 2, 30});
+  CHECK(ints(at(few, twice).maximum(array({9, 4, -1}))) == Ints{1, 2, 9});
+  CHECK(ints(at(few, twice).minimum(array({9, -4, 5}))) == Ints{1, 2, -4});
+  CHECK(ints(at(few, Slice(0, 2)).multiply(array(10))) == Ints{10, 20, 3});
+  CHECK(ints(at(few, Slice::step(2)).maximum(array(2))) == Ints{2, 2, 3});
+  CHECK(at(astype(few, float32), twice).divide(array({2.0f, 2.0f, 4.0f})).to_vector<float>() == std::vector<float>{0.25f, 2, 0.75f});
+  CHECK_THROWS_AS(at(few, 0).divide(array(2)), std::invalid_argument);
   CHECK(ints(at(x, ellipsis, newaxis, 0).set(array(9))) == Ints{9, 1, 2, 3, 9, 5, 6, 7, 9, 9, 10, 11});
   CHECK(ints(at(x, Slice(2, 1)).set(array(9))) == ints(x));
   CHECK(ints(x) == ints(arange(12)));  // values do not change

@@ -188,3 +188,32 @@ TEST_CASE("overloads, parameters that broadcast, truncated normals, key sequence
   CHECK(array_equal(keys.next(), drawn).item<bool>());
   CHECK(array_equal(keys.next(), random::split(kept).second).item<bool>());
 }
+
+TEST_CASE("permutations, and many draws from a distribution") {
+  const array key = random::key(21);
+  std::vector<int> order = random::permutation(50, key).to_vector<int>();
+  const std::vector<int> drawn = order;
+  std::sort(order.begin(), order.end());
+  for (int k = 0; k < 50; ++k) CHECK(order[static_cast<size_t>(k)] == k);
+  CHECK(drawn != order);
+  const array rows = reshape(arange(20), {10, 2}), shuffled = random::permutation(rows, 0, key);
+  CHECK(array_equal(shuffled, take(rows, random::permutation(10, key), 0)).item<bool>());
+
+  const array logits = log(array({0.2f, 0.0f, 0.5f, 0.3f}));
+  const std::vector<int> draws = random::categorical(logits, 0, Shape{20000}, key).to_vector<int>();
+  std::array<double, 4> share{};
+  for (int d : draws) share[static_cast<size_t>(d)] += 1.0 / 20000;
+  CHECK(share[0] == doctest::Approx(0.2).epsilon(0.05));
+  CHECK(share[1] == 0);
+  CHECK(share[2] == doctest::Approx(0.5).epsilon(0.05));
+  CHECK(random::categorical(zeros({3, 5}), 0, 7, key).shape() == Shape{5, 7});
+  CHECK(random::categorical(zeros({3, 5}), -1, Shape{2, 3}, key).shape() == Shape{2, 3});
+  CHECK_THROWS_AS(random::categorical(zeros({3, 5}), -1, Shape{2}, key), std::invalid_argument);
+}
+
+TEST_CASE("Laplace's distribution") {
+  const array x = random::laplace({20000}, float32, 1.0f, 2.0f, random::key(4));
+  CHECK(mean(x).item<float>() == doctest::Approx(1).epsilon(0.05));
+  CHECK(weft::std(x).item<float>() == doctest::Approx(2 * std::sqrt(2.0)).epsilon(0.05));
+  CHECK(random::laplace({3}, bfloat16).dtype() == bfloat16);
+}

@@ -41,6 +41,7 @@ Interval prefix_interval(const Attrs& attrs, std::span<const Interval> in, const
   const Interval range = range_of(result.dtype);
   if (is_float(result.dtype) || result.dtype == bool_ || attrs.reducer == Reducer::sum || attrs.reducer == Reducer::prod) return range;
   if (!exclusive(attrs)) return in[0];
+  if (result.dtype == uint64) return {};  // the largest number's pattern is that of -1
   return attrs.reducer == Reducer::max ? Interval{range.min, in[0].max} : Interval{in[0].min, range.max};
 }
 

@@ -318,7 +318,7 @@ inline std::string check_factors(const Row& r, const Instance& in) {
         for (size_t k = 0; k < total.size(); ++k) total[k] += computed.data[k].real();
       }
     }
-    if (in_output || !is_float(type.dtype)) continue;
+    if (in_output || !is_float(type.dtype) || is_float8(type.dtype)) continue;  // with so few digits the halves are rounded too far
     for (size_t k = 0; k < total.size(); ++k)
       if (!close(total[k], whole.data[k].real(), 5e-2)) return fail(in, fmt::format("factors: the halves of factor {} do not add up", factor));
   }

@@ -324,7 +324,7 @@ inline void draw_sort(Drawing& d) {
   d.input(shape, d.any_dtype(), ties ? Domain{0, 0, -1, 1} : Domain{});
   if (!d.float64_only && is_float(d.out.inputs[0].type.dtype))
     for (Number& n : d.out.inputs[0].data)
-      if (d.r.chance(8)) n = Number::of_real(d.r.of<double>({NAN, INFINITY, -INFINITY, -0.0}));
+      if (d.r.chance(8)) n = kernel::round_to(Number::of_real(d.r.of<double>({NAN, INFINITY, -INFINITY, -0.0})), d.out.inputs[0].type.dtype);
   d.out.attrs.integers = {d.r.below(static_cast<int64_t>(shape.size()))};
 }
 

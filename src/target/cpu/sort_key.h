@@ -9,10 +9,12 @@ namespace weft::target {
 /// How bits of a dtype become a key: floats by sign and magnitude, integers by their sign bit.
 struct KeyRule {
   uint64_t sign = 0;      // the sign bit, 0 for unsigned dtypes
-  uint64_t infinity = 0;  // bits of +inf, 0 for integers
+  uint64_t infinity = 0;  // bits above which there is only NaN, 0 for integers
 };
 
 inline KeyRule key_rule(Dtype t) {
+  if (t == float8_e4m3) return {0x80, 0x7e};  // no infinity: above the largest number there is only NaN
+  if (t == float8_e5m2) return {0x80, 0x7c};
   if (t == float16) return {0x8000, 0x7c00};
   if (t == bfloat16) return {0x8000, 0x7f80};
   if (t == float32) return {0x80000000u, 0x7f800000u};

@@ -1,10 +1,13 @@
 // Generated code's functions of one float32 argument against the C library in double precision: every 4099th of all float32 values, within the bounds that
 // the scalar table states. bench/ulp.cpp goes through all of them.
 #include <bit>
+#include <cmath>
+#include <string>
+#include <vector>
 
+#include "kernel/expand_run.h"
 #include "kernel/ulp.h"
 #include "target/cpu_support.h"
-#include "kernel/expand_run.h"
 
 using namespace weft;
 using namespace weft::kernel;
@@ -30,13 +33,15 @@ TEST_CASE("functions keep the error that the table states, on every instruction 
       compiled[0]->run(std::span<const target::Segment>(&segment, 1), 0);
       double worst = 0;
       float at = 0;
+      const bool periodic = op == ScalarOp::sin || op == ScalarOp::cos;  // stated for |x| <= 1e4 (kernel/expand_trig.cpp)
       for (size_t i = 0; i < x.size(); ++i) {
+        if (periodic && !(std::abs(x[i]) <= 1e4f)) continue;
         const Number argument = Number::of_real(x[i]);
         const double error = ulp_error(y[i], reference(op, float64, &argument).real());
         if (error > worst) worst = error, at = x[i];
       }
       // An exact operator rounds once.
-      CHECK_MESSAGE(worst <= std::max(row.ulp, 0.5), row.name, " on ", isa, ": ", worst, " ulp at ", at);
+      CHECK_MESSAGE(worst <= std::max(row.ulp, 0.5), row.name, " on ", std::string(isa), ": ", worst, " ulp at ", at);
     }
   }
 }

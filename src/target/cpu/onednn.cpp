@@ -435,9 +435,15 @@ class OnednnDot final : public LibraryCall {
   mutable std::vector<std::pair<const Primitive*, std::unique_ptr<Binding>>> idle_;
 };
 
+/// Without VNNI, oneDNN adds pairs of 8-bit products in 16 bits, which saturates.
+bool bytes_are_exact() {
+  const int isa = static_cast<int>(dnnl::get_effective_cpu_isa()), vnni = static_cast<int>(dnnl::cpu_isa::avx512_core_vnni);
+  return (isa & vnni) == vnni;
+}
+
 bool dtypes_fit(const kernel::DotDesc& d) {
   if (d.a == float32 && d.b == float32) return d.c == float32;
-  if (d.b == int8) return (d.a == int8 || d.a == uint8) && d.c == int32 && !d.bias && !d.residual;
+  if (d.b == int8) return bytes_are_exact() && (d.a == int8 || d.a == uint8) && d.c == int32 && !d.bias && !d.residual;
   const bool low = d.a == bfloat16 || d.a == float16;
   return low && d.b == d.a && (d.c == d.a || d.c == float32);
 }

@@ -3,7 +3,8 @@
 // null.
 //
 // The rule: oneDNN takes a product when
-//   - the dtypes are f32·f32→f32; bf16·bf16 or f16·f16 → the same or f32, summed in f32; s8·s8 or u8·s8 → s32 (without bias);
+//   - the dtypes are f32·f32→f32; bf16·bf16 or f16·f16 → the same or f32, summed in f32; s8·s8 or u8·s8 → s32 (without bias, on
+//     processors with VNNI: elsewhere it saturates);
 //   - batch·m·n·k >= onednn_min_work: a call costs about 0.7 µs before the first product, generated code
 //   about 0.05 µs;
 //   - one of the last two strides of A and of B is 1, and C's rows, or its columns, are contiguous (columns:

@@ -35,7 +35,7 @@ void Renderer::reshape(const Inst& inst) {
   define(inst, std::move(out));
 }
 
-// Powers of two: rows i and i + m/2 are interleaved, log2(m) times; the rows in sequence then hold the transposed tile lane after lane.
+// Powers of two go through square blocks.
 Rows Renderer::transpose(const Rows& in) {
   const int64_t m = static_cast<int64_t>(in.size()), n = ir_.lanes(in[0]);
   Rows out;
@@ -52,31 +52,57 @@ Rows Renderer::transpose(const Rows& in) {
     }
     return out;
   }
-  std::vector<int> low, high;
-  for (int64_t k = 0; k < n; ++k) {
-    low.push_back(static_cast<int>(k / 2 + (k % 2) * n));
-    high.push_back(static_cast<int>(n / 2 + k / 2 + (k % 2) * n));
-  }
-  Rows now = in;
-  for (int64_t width = 1; width < m; width *= 2) {
-    Rows next;
-    for (size_t r = 0; r < now.size() / 2; ++r) {
-      const IrValue a = now[r], b = now[r + now.size() / 2];
-      next.push_back(ir_.shuffle(a, b, low));
-      next.push_back(ir_.shuffle(a, b, high));
-    }
-    now = std::move(next);
+  const int64_t side = std::min(m, n);
+  std::vector<Rows> squares;  // of the result: those of one row of blocks, or of one column
+  for (int64_t at = 0; at < std::max(m, n); at += side) {
+    Rows block;
+    for (int64_t r = 0; r < side; ++r) block.push_back(m <= n ? ir_.slice(in[static_cast<size_t>(r)], at, side) : in[static_cast<size_t>(at + r)]);
+    turn_square(block);
+    squares.push_back(std::move(block));
   }
   if (m <= n) {
-    for (int64_t j = 0; j < n; ++j) out.push_back(ir_.slice(now[static_cast<size_t>(j * m / n)], j * m % n, m));
+    for (Rows& block : squares) out.insert(out.end(), block.begin(), block.end());
     return out;
   }
-  while (ir_.lanes(now[0]) < m) {
-    Rows next;
-    for (size_t r = 0; r < now.size(); r += 2) next.push_back(ir_.concat(now[r], now[r + 1]));
-    now = std::move(next);
+  for (size_t r = 0; r < static_cast<size_t>(side); ++r) {
+    std::vector<IrValue> parts;
+    for (const Rows& block : squares) parts.push_back(block[r]);
+    out.push_back(ir_.join(parts));
   }
-  return now;
+  return out;
+}
+
+// Eklundh's transposition: blocks beside the diagonal are exchanged, of side 1, 2, 4 …: only the first of them moves single elements, and 16-bit ones do so
+// by shifts, which are cheaper than permutations of words.
+void Renderer::turn_square(Rows& rows) {
+  const int64_t n = static_cast<int64_t>(rows.size());
+  const bool words = ir_.element(rows[0]) == ir_.i16 && n >= 4;
+  const IrType element = LLVMTypeOf(rows[0]);
+  for (int64_t step = 1; step < n; step *= 2)
+    for (int64_t r = 0; r < n; ++r) {
+      if (r & step) continue;
+      IrValue &a = rows[static_cast<size_t>(r)], &b = rows[static_cast<size_t>(r + step)];
+      if (words && step == 1) {
+        const IrType pairs = ir_.vec(ir_.i32, n / 2);
+        a = LLVMBuildBitCast(ir_.b, a, pairs, "");
+        b = LLVMBuildBitCast(ir_.b, b, pairs, "");
+        const IrValue low = ir_.bit_or(ir_.bit_and(a, ir_.same(a, 0xffff)), ir_.shl(b, 16));
+        b = ir_.bit_or(ir_.lshr(a, 16), ir_.bit_and(b, ir_.same(b, ~int64_t{0xffff})));
+        a = low;
+        continue;
+      }
+      const int64_t unit = words ? 2 : 1, lanes = n / unit, distance = step / unit;
+      std::vector<int> upper, lower;
+      for (int64_t k = 0; k < lanes; ++k) {
+        upper.push_back(static_cast<int>(k & distance ? lanes + k - distance : k));
+        lower.push_back(static_cast<int>(k & distance ? lanes + k : k + distance));
+      }
+      const IrValue high = ir_.shuffle(a, b, upper);
+      b = ir_.shuffle(a, b, lower);
+      a = high;
+    }
+  if (words)
+    for (IrValue& row : rows) row = LLVMBuildBitCast(ir_.b, row, element, "");
 }
 
 // The upper half of the axis is combined onto the lower until one is left.

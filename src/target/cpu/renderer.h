@@ -64,6 +64,7 @@ class Renderer {
   void shift_lanes(const kernel::Inst& inst);
   void dot(const kernel::Inst& inst);
   Rows transpose(const Rows& rows);
+  void turn_square(Rows& rows);
 
   // render_memory.cpp
   struct Guard {               // which lanes of a row exist

@@ -41,6 +41,29 @@ TEST_CASE("prefixes along axes longer than any block, and across them") {
       }
 }
 
+TEST_CASE("scatters take a symbolic number of slices, and so does the gradient of a slice of symbolic length") {
+  static const Symbol n{"n", 6};
+  const Value x = parameter({{8, 3}, float32}), at = parameter({{Dim(&n)}, int32}), u = parameter({{Dim(&n), 1, 3}, float32}), g = parameter({{Dim(&n), 3}, float32});
+  const Value part = slice(x, {1, 0}, {Dim(&n), 3});
+  const Values back = row(Op::slice).vjp.rule(*part.node, std::vector<Value>{x}, std::vector<Value>{part}, std::vector<Value>{g});
+  Values outputs{back[0]};
+  for (ScatterMode mode : {ScatterMode::set, ScatterMode::add, ScatterMode::max, ScatterMode::prod}) outputs.push_back(scatter(mode, x, {at}, u, {0}));
+  auto program = build({{{x, at, u, g}, outputs}, {}, {}}, target::cpu());
+  const HostTensor tx = filled(x.type()), tu = filled(u.type(), 2), tg = filled(g.type(), 3);
+  HostTensor ta{at.type(), {}};
+  for (int64_t k : {7, 2, -1, 2, 0, 9}) ta.data.push_back(Number::of_int(k));
+  for (int64_t length : {1, 3, 6}) {
+    const std::vector<int64_t> lengths{length};
+    const auto out = program->run(std::vector<graph::Storage>{to_storage(tx), to_storage(ta), to_storage(tu), to_storage(tg)}, lengths);
+    const Value sa = parameter({{length}, int32}), su = parameter({{length, 1, 3}, float32}), sg = parameter({{length, 3}, float32});
+    const auto cut = [&](const HostTensor& t, const Value& v) { return HostTensor{v.type(), {t.data.begin(), t.data.begin() + num_elements(v.shape())}}; };
+    Graph same{{x, sa, su, sg}, {pad(sg, {1, 0}, {7 - length, 0})}};
+    for (ScatterMode mode : {ScatterMode::set, ScatterMode::add, ScatterMode::max, ScatterMode::prod}) same.outputs.push_back(scatter(mode, x, {sa}, su, {0}));
+    const auto expected = evaluate_reference(same, std::vector<HostTensor>{tx, cut(ta, sa), cut(tu, su), cut(tg, sg)});
+    for (size_t k = 0; k < out.size(); ++k) CHECK(difference(from_storage(out[k], x.type()), expected[k], 2, 1e-6) == "");
+  }
+}
+
 TEST_CASE("a prefix computes its operand itself and is one kernel") {
   const Value x = parameter({{64, 64}, float32}), y = parameter({{64}, float32});
   for (int axis : {0, 1}) CHECK(count({{x, y}, {prefix(Reducer::sum, exp(x) * broadcast(y, {64, 64}), axis)}}) == 1);

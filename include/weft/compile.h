@@ -28,6 +28,12 @@ struct CompileOptions {
 ///     auto step = compile([&](const std::vector<array>& batch) { …; return std::vector{loss}; }, {.state = model.state()});
 ///     array loss = step({x, y})[0];
 WEFT_API ArrayFunction compile(const ArrayFunction& fun, const CompileOptions& options);
+/// As MLX's. `shapeless` changes nothing: sizes are part of the signature, and a function of other sizes is traced again, which is right for every function.
+/// One program for many lengths is what CompileOptions::dynamic asks for.
 WEFT_API ArrayFunction compile(const ArrayFunction& fun, bool shapeless = false);
+
+/// While compilation is off, calls of compiled functions just call the functions.
+WEFT_API void disable_compile();
+WEFT_API void enable_compile();
 
 }  // namespace weft

@@ -5,6 +5,7 @@
 #include "weft/compile.h"
 
 #include <algorithm>
+#include <atomic>
 #include <cstring>
 #include <map>
 #include <mutex>
@@ -26,6 +27,8 @@ using graph::Storage;
 using transforms::Slot;
 using transforms::Traced;
 using SymbolValues = std::map<const Symbol*, int64_t>;
+
+std::atomic<bool> compile_enabled = true;
 
 struct Compiled {
   ArrayFunction fun;
@@ -150,6 +153,7 @@ std::vector<array> run(const Traced& traced, const std::vector<graph::Type>& typ
 }
 
 std::vector<array> call(Compiled& compiled, const std::vector<array>& arguments) {
+  if (!compile_enabled) return compiled.fun(arguments);
   if (detail::Trace::current()) return transforms::call_inside_trace(compiled.fun, arguments, compiled.options.state);
   SymbolValues symbols;
   const std::vector<graph::Type> types = argument_types(compiled, arguments, symbols);
@@ -176,8 +180,9 @@ ArrayFunction compile(const ArrayFunction& fun, const CompileOptions& options) {
   return [compiled](const std::vector<array>& arguments) { return call(*compiled, arguments); };
 }
 
-// Sizes are part of the signature: a function of other sizes is traced again, which is right for every function. One program for many lengths is what
-// CompileOptions::dynamic asks for.
 ArrayFunction compile(const ArrayFunction& fun, bool) { return compile(fun, CompileOptions{}); }
+
+void disable_compile() { compile_enabled = false; }
+void enable_compile() { compile_enabled = true; }
 
 }  // namespace weft

@@ -58,4 +58,46 @@ struct Split {
 };
 WEFT_API Split split_tokens(std::span<const int32_t> tokens, int32_t vocab_size, double fraction = 0.9);
 
+/// An idx file (Yann LeCun's format of MNIST): unsigned bytes with their extents, as they lie in the file.
+struct Idx {
+  std::vector<int64_t> extents;
+  std::vector<uint8_t> bytes;
+};
+/// Reads an idx file of unsigned bytes, plain or gzip. Throws std::runtime_error naming the file and what is wrong with it: no idx file, another type of
+/// elements, impossible extents, cut off, or longer than it says.
+WEFT_API Idx read_idx(const std::string& path);
+
+struct ImageBatch {
+  array images;  ///< uint8 [batch, rows, columns, 1]
+  array labels;  ///< int32 [batch]
+};
+
+/// Grey images with a class each.
+class WEFT_API ImageDataset {
+ public:
+  /// images [count, rows, columns], labels [count], below `classes`; throws std::invalid_argument where they do not fit together.
+  ImageDataset(Idx images, Idx labels, int classes = 10);
+
+  int64_t size() const { return images_.extents[0]; }
+  int64_t rows() const { return images_.extents[1]; }
+  int64_t columns() const { return images_.extents[2]; }
+  /// Images `first` … `first + count` in their order.
+  ImageBatch in_order(int64_t first, int count) const;
+  /// Batch k of the epoch: the images in an order that is a function of (seed, epoch). What does not fill a batch is left out.
+  ImageBatch shuffled_batch(uint64_t seed, int64_t epoch, int64_t k, int batch) const;
+  int64_t batches(int batch) const { return size() / batch; }
+
+ private:
+  ImageBatch gather(const std::vector<int64_t>& which) const;
+  Idx images_, labels_;
+};
+
+struct ImageSplit {
+  ImageDataset train, test;
+};
+/// The four files of MNIST in a folder, each plain or with .gz; throws std::runtime_error naming those that are missing or damaged.
+WEFT_API ImageSplit load_mnist(const std::string& folder);
+/// Images 28 × 28 of ten simple shapes, moved, scaled and with noise: something to train on where there is no data. A function of the seed.
+WEFT_API ImageSplit synthetic_digits(int64_t train, int64_t test, uint64_t seed);
+
 }  // namespace weft::data

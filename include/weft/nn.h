@@ -1,6 +1,7 @@
 #pragma once
 /// What models are written with: modules and their parameters, layers, activations, losses, starting values.
 #include "weft/nn/attention.h"
+#include "weft/nn/convolution.h"
 #include "weft/nn/functions.h"
 #include "weft/nn/init.h"
 #include "weft/nn/layers.h"

@@ -2,6 +2,7 @@
 #include <concepts>
 #include <optional>
 #include <string>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -374,6 +375,30 @@ WEFT_API array gather_mm(array a, array b, std::optional<array> lhs_indices = st
                          bool sorted_indices = false, StreamOrDevice s = {});
 /// a (M, K) times b (K, N) for each range [begin, end) of K in segments (..., 2): (..., M, N).
 WEFT_API array segmented_mm(array a, array b, array segments, StreamOrDevice s = {});
+
+// Convolutions of channels-last arrays: input [batch, space…, channels], weight [channels out, space…, channels in / groups], result [batch, space…, channels out].
+// Cross-correlations, as everywhere in machine learning; `flip` turns the kernel round. Lists may be empty (the default) or hold one number for all axes.
+WEFT_API array conv_general(array input, array weight, std::vector<int> stride, std::vector<int> padding_lo, std::vector<int> padding_hi,
+                            std::vector<int> kernel_dilation, std::vector<int> input_dilation, int groups = 1, bool flip = false, StreamOrDevice s = {});
+inline array conv_general(const array& input, const array& weight, std::vector<int> stride = {}, std::vector<int> padding = {},
+                          std::vector<int> kernel_dilation = {}, std::vector<int> input_dilation = {}, int groups = 1, bool flip = false, StreamOrDevice s = {}) {
+  return conv_general(input, weight, std::move(stride), padding, padding, std::move(kernel_dilation), std::move(input_dilation), groups, flip, s);
+}
+WEFT_API array conv1d(const array& input, const array& weight, int stride = 1, int padding = 0, int dilation = 1, int groups = 1, StreamOrDevice s = {});
+WEFT_API array conv2d(const array& input, const array& weight, const std::pair<int, int>& stride = {1, 1}, const std::pair<int, int>& padding = {0, 0},
+                      const std::pair<int, int>& dilation = {1, 1}, int groups = 1, StreamOrDevice s = {});
+WEFT_API array conv3d(const array& input, const array& weight, const std::tuple<int, int, int>& stride = {1, 1, 1},
+                      const std::tuple<int, int, int>& padding = {0, 0, 0}, const std::tuple<int, int, int>& dilation = {1, 1, 1}, int groups = 1,
+                      StreamOrDevice s = {});
+/// The transpose of a convolution with this stride, padding and dilation; the weight is [channels out, space…, channels in] of this direction.
+WEFT_API array conv_transpose1d(const array& input, const array& weight, int stride = 1, int padding = 0, int dilation = 1, int output_padding = 0,
+                                int groups = 1, StreamOrDevice s = {});
+WEFT_API array conv_transpose2d(const array& input, const array& weight, const std::pair<int, int>& stride = {1, 1}, const std::pair<int, int>& padding = {0, 0},
+                                const std::pair<int, int>& dilation = {1, 1}, const std::pair<int, int>& output_padding = {0, 0}, int groups = 1,
+                                StreamOrDevice s = {});
+WEFT_API array conv_transpose3d(const array& input, const array& weight, const std::tuple<int, int, int>& stride = {1, 1, 1},
+                                const std::tuple<int, int, int>& padding = {0, 0, 0}, const std::tuple<int, int, int>& dilation = {1, 1, 1},
+                                const std::tuple<int, int, int>& output_padding = {0, 0, 0}, int groups = 1, StreamOrDevice s = {});
 
 // Operators
 WEFT_API array operator+(const array& a, const array& b);

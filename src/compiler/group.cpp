@@ -72,6 +72,7 @@ void Grouper::find_roots() {
     calls_[static_cast<size_t>(it->second)].push_back(id);
     call_of_[static_cast<size_t>(id)] = it->second;
   }
+  call_operands_.resize(calls_.size());
   for (int id = 0; id < ir_.size(); ++id) {
     if (is_attention(ir_[id]) && strides_[static_cast<size_t>(id)].empty()) strides_[static_cast<size_t>(id)] = preferred_strides(ir_, users_, id);
     if (ir_[id].op != Op::dot) continue;
@@ -91,10 +92,14 @@ void Grouper::find_roots() {
     if (node.op == Op::dot)
       for (int operand : node.inputs) mark(operand_base(ir_, strides_, base_root_, operand));
     if (writes_operand(node.op)) mark(memory_of(ir_, strides_, base_root_, node.inputs[0]));  // updated in its own memory, or copied whole
-    if (is_attention(node))
+    if (is_attention(node)) {
       for (int operand : node.inputs) mark(operand_base(ir_, strides_, base_root_, operand));
-    else if (is_call(node.op))
-      for (int operand : node.inputs) mark(memory_of(ir_, strides_, base_root_, operand, true));
+    } else if (is_call(node.op) && call_operands_[static_cast<size_t>(call_of_[static_cast<size_t>(id)])].empty()) {
+      // Decided once: a root that is found later may lie between a view and its memory, which holds the operand all the same.
+      std::vector<int>& operands = call_operands_[static_cast<size_t>(call_of_[static_cast<size_t>(id)])];
+      for (int operand : node.inputs) operands.push_back(memory_of(ir_, strides_, base_root_, operand, true));
+      for (int operand : operands) mark(operand);
+    }
     if (node.op == Op::gather) {
       int base = operand_base(ir_, strides_, base_root_, node.inputs[0]);
       if (is_elementwise(ir_[base].op) || ir_[base].op == Op::gather || ir_[base].op == Op::random_bits) mark(base);
@@ -293,10 +298,8 @@ void Grouper::place_call(int node) {
   CallPlan& plan = work->group.call;
   const IrNode& n = ir_[node];
   std::vector<graph::Type> types;
-  for (int input : n.inputs) {
-    types.push_back(ir_[input].type);
-    plan.operands.push_back(memory_of(ir_, strides_, base_root_, input, true));
-  }
+  for (int input : n.inputs) types.push_back(ir_[input].type);
+  plan.operands = call_operands_[static_cast<size_t>(call_of_[static_cast<size_t>(node)])];
   plan.op = n.op;
   plan.control = n.attrs.control;
   plan.desc = call_desc(n.attrs, types, n.results);

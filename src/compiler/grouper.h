@@ -81,6 +81,7 @@ class Grouper {
   std::map<int, DotChain> dot_result_;                   // by the last node of the chain
   std::vector<std::vector<int>> calls_;  // by call: the nodes of its results, ascending
   std::vector<int> call_of_;             // by node; -1 for others
+  std::vector<std::vector<int>> call_operands_;  // by call: the nodes in whose memory its operands lie
 };
 
 }  // namespace weft::compiler

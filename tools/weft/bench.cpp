@@ -8,6 +8,7 @@
 #include "bench_support.h"
 #include "command.h"
 #include "compiler/program.h"
+#include "mnist_trainer.h"
 #include "models/gpt.h"
 #include "train_options.h"
 #include "trainer.h"
@@ -68,6 +69,21 @@ void gpt2_124m(const BenchOptions& o) {
 
 void nanogpt_cpu(const BenchOptions& o) {
   bench_training({"cpu_shakespeare_char_cpu", {.vocab = 64, .context = 64, .layers = 4, .heads = 4, .width = 128}, 12, 64, 64, 50}, o);
+}
+
+/// A whole training step (loss, gradients, SGD) of the MNIST network on one batch of random images.
+void mnist(const BenchOptions& o) {
+  for (const int batch : {64, 256}) {
+    random::seed(0);
+    models::Mnist model;
+    optim::SGD optimizer(model.trainable_parameters(), {.learning_rate = 0.01f});
+    const data::ImageBatch images{random::normal({batch, 28, 28, 1}), random::randint(array(0), array(10), {batch})};
+    eval(images.images, images.labels);
+    MnistStep step(model, optimizer);
+    const double first = seconds_of([&] { step(images); }), ms = median_of(reps_of(o, 30), [&] { step(images); });
+    Row("cpu_mnist_step", o).whole("B", batch).number("ms", ms).number("img_s", batch / ms * 1e3).number("first_step_s", first).print();
+    if (o.profile) print_profile(10, [&] { step(images); });
+  }
 }
 
 /// What tracing and compiling a training step costs before any code is generated, by layers: on the null target, which computes nothing. Widths do not matter
@@ -146,6 +162,7 @@ struct Bench {
 constexpr Bench benches[] = {
     {"gpt2-124m", "training steps of GPT-2 124M, 4 sequences of 64 tokens", gpt2_124m},
     {"nanogpt-cpu", "training steps of a character GPT: 4 layers, width 128, 12 sequences of 64 tokens", nanogpt_cpu},
+    {"mnist", "training steps of the MNIST network, 64 and 256 images", mnist},
     {"softmax", "softmax over the rows of a 4096 x 4096 array", softmax_rows},
     {"layer_norm", "layer norm over the same", layer_norm_rows},
     {"gelu", "gelu(1.5 x + 2) / 2 over the same", gelu_chain},

@@ -80,13 +80,15 @@ std::string state_json(const RunState& s, const json& checksums) {
   out["format"] = format_version;
   out["step"] = s.step;
   out["random_key"] = s.key;
-  out["model"] = nlohmann::ordered_json::parse(models::to_json(s.model));
+  out["kind"] = s.kind;
+  if (s.kind == "gpt") out["model"] = nlohmann::ordered_json::parse(models::to_json(s.model));
   out["dtype"] = s.dtype;
   out["options"] = nlohmann::ordered_json::parse(s.options);
   out["data"] = {{"digest", s.data_digest}, {"bytes", s.data_bytes}};
   out["checksums"] = checksums;
   out["losses"] = curve_json(s.losses);
   out["val_losses"] = curve_json(s.val_losses);
+  if (!s.accuracies.empty()) out["accuracies"] = curve_json(s.accuracies);
   return out.dump() + "\n";
 }
 
@@ -159,13 +161,15 @@ void parse_state(const std::string& text, Checkpoint& to) try {
   RunState& s = to.state;
   s.step = root.at("step").get<int64_t>();
   s.key = root.at("random_key").get<std::vector<uint32_t>>();
-  s.model = models::gpt_config_from_json(root.at("model").dump());
+  s.kind = root.value("kind", "gpt");
+  if (s.kind == "gpt") s.model = models::gpt_config_from_json(root.at("model").dump());
   s.dtype = root.at("dtype").get<std::string>();
   s.options = root.at("options").dump();
   s.data_digest = root.at("data").at("digest").get<std::string>();
   s.data_bytes = root.at("data").at("bytes").get<int64_t>();
   s.losses = curve_from(root.at("losses"));
   s.val_losses = curve_from(root.at("val_losses"));
+  if (root.contains("accuracies")) s.accuracies = curve_from(root.at("accuracies"));
   to.checksums = root.at("checksums").get<std::unordered_map<std::string, std::string>>();
   if (s.step < 0 || s.key.size() != 2 || (s.dtype != "f32" && s.dtype != "bf16"))
     throw std::runtime_error("state.json holds impossible values");
@@ -193,9 +197,13 @@ void save_checkpoint(const std::string& dir, const RunState& state, const NamedA
   fs::create_directories(temporary);
   save_arrays(temporary + "/" + model_file, model);
   save_arrays(temporary + "/" + optimizer_file, optimizer);
-  io::write_file_atomically(temporary + "/" + tokenizer_file, tokenizer + "\n");
+  std::vector<const char*> files{model_file, optimizer_file};
+  if (!tokenizer.empty()) {
+    io::write_file_atomically(temporary + "/" + tokenizer_file, tokenizer + "\n");
+    files.push_back(tokenizer_file);
+  }
   json checksums;
-  for (const char* file : {model_file, optimizer_file, tokenizer_file}) checksums[file] = checksum(temporary + "/" + file);
+  for (const char* file : files) checksums[file] = checksum(temporary + "/" + file);
   io::write_file_atomically(temporary + "/" + state_file, state_json(state, checksums));
   sync_folder(temporary);
   // A folder of that name is there when a run went on from an older checkpoint.
@@ -212,14 +220,14 @@ Checkpoint load_checkpoint(const std::string& path) {
   const std::string dir = path.size() > 1 && path.ends_with("/") ? path.substr(0, path.size() - 1) : path;
   out.folder = fs::exists(dir + "/" + state_file) ? dir : latest_folder(dir);
   if (out.folder.empty())
-    throw std::runtime_error(fmt::format("{} holds no checkpoint: name a folder that `weft train gpt --out` has written", path));
-  for (const char* file : {state_file, tokenizer_file})
-    if (!fs::exists(out.folder + "/" + file)) damaged(out.folder, std::string(file) + " is missing");
+    throw std::runtime_error(fmt::format("{} holds no checkpoint: name a folder that `weft train` has written", path));
+  if (!fs::exists(out.folder + "/" + state_file)) damaged(out.folder, "state.json is missing");
   try {
     parse_state(io::read_file(out.folder + "/" + state_file), out);
   } catch (const std::exception& e) {
     damaged(out.folder, without_operation(e.what()));
   }
+  if (out.state.kind != "gpt") return out;
   verify_file(out, tokenizer_file);
   out.tokenizer = io::read_file(out.folder + "/" + tokenizer_file);
   return out;

@@ -22,18 +22,19 @@ using Curve = std::vector<std::pair<int64_t, double>>;
 struct RunState {
   int64_t step = 0;           // updates done
   std::vector<uint32_t> key;  // of the default random sequence, for the next step
-  models::GptConfig model;
+  std::string kind = "gpt";   // of model: what `weft train` was asked for
+  models::GptConfig model;    // of a GPT
   std::string dtype;    // "f32", "bf16"
   std::string options;  // JSON object: every option of the run
   std::string data_digest;
   int64_t data_bytes = 0;
-  Curve losses, val_losses;
+  Curve losses, val_losses, accuracies;
 };
 
 struct Checkpoint {
   std::string folder;  // DIR/step-N
   RunState state;
-  std::string tokenizer;  // JSON
+  std::string tokenizer;  // JSON; empty for models that read no text
   /// Reads and checks model.safetensors / optimizer.safetensors.
   std::unordered_map<std::string, array> model() const;
   std::unordered_map<std::string, array> optimizer() const;
@@ -45,7 +46,7 @@ struct Checkpoint {
 
 using NamedArrays = std::vector<std::pair<std::string, array*>>;
 
-/// Writes DIR/step-N and makes it the latest; removes all but the last two. Throws std::runtime_error; the old checkpoints then stay.
+/// Writes DIR/step-N and makes it the latest; removes all but the last two. `tokenizer` may be empty. Throws std::runtime_error; the old checkpoints then stay.
 void save_checkpoint(const std::string& dir, const RunState& state, const NamedArrays& model, const NamedArrays& optimizer,
                      const std::string& tokenizer);
 

@@ -18,6 +18,7 @@ struct Command {
 
 Command doctor_command();
 Command train_gpt_command();
+Command train_mnist_command();
 Command sample_command();
 Command eval_command();
 Command bench_command();

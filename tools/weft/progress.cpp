@@ -19,7 +19,8 @@ double now() { return std::chrono::duration<double>(std::chrono::steady_clock::n
 std::string figures(const StepReport& r, std::optional<double> val, double seconds_left) {
   std::string out = fmt::format("loss {:.4f}", r.loss);
   if (val) out += fmt::format("  val {:.4f}", *val);
-  return out + fmt::format("  {} tok/s  left {}", short_number(r.tok_s), duration(seconds_left));
+  if (r.accuracy) out += fmt::format("  accuracy {:.2f} %", 100 * *r.accuracy);
+  return out + fmt::format("  {} {}/s  left {}", short_number(r.tok_s), r.unit, duration(seconds_left));
 }
 
 }  // namespace
@@ -39,14 +40,16 @@ std::string short_number(double value) {
 
 std::string json_line(const StepReport& r) {
   const std::string val = r.val_loss ? fmt::format("\"val_loss\":{},", *r.val_loss) : "";
-  return fmt::format("{{\"step\":{},\"loss\":{},{}\"ms\":{:.3f},\"tok_s\":{:.1f}}}", r.step, r.loss, val, r.ms, r.tok_s);
+  const std::string accuracy = r.accuracy ? fmt::format("\"accuracy\":{},", *r.accuracy) : "";
+  return fmt::format("{{\"step\":{},\"loss\":{},{}{}\"ms\":{:.3f},\"{}_s\":{:.1f}}}", r.step, r.loss, val, accuracy, r.ms, r.unit, r.tok_s);
 }
 
 std::string report_line(const StepReport& r, int64_t steps, double seconds_left) {
   const size_t digits = fmt::format("{}", steps).size();
   std::string out = fmt::format("step {:>{}}/{}  loss {:.4f}", r.step, digits, steps, r.loss);
   if (r.val_loss) out += fmt::format("  val {:.4f}", *r.val_loss);
-  return out + fmt::format("  {:.1f} ms  {} tok/s  left {}", r.ms, short_number(r.tok_s), duration(seconds_left));
+  if (r.accuracy) out += fmt::format("  accuracy {:.2f} %", 100 * *r.accuracy);
+  return out + fmt::format("  {:.1f} ms  {} {}/s  left {}", r.ms, short_number(r.tok_s), r.unit, duration(seconds_left));
 }
 
 std::string bar_line(const StepReport& r, int64_t steps, double seconds_left, std::optional<double> last_val, int columns) {
@@ -95,7 +98,7 @@ void Progress::step(const StepReport& r) {
     fmt::print(out_, "{}\n", json_line(r));
     std::fflush(out_);
   } else if (style_ == ProgressStyle::lines) {
-    if (r.step % every_ != 0 && !r.val_loss && r.step != steps_ && seen != 1) return;
+    if (r.step % every_ != 0 && !r.val_loss && !r.accuracy && r.step != steps_ && seen != 1) return;
     fmt::print(out_, "{}\n", report_line(r, steps_, left));
     std::fflush(out_);
   } else {

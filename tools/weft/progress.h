@@ -4,6 +4,7 @@
 #include <cstdio>
 #include <optional>
 #include <string>
+#include <string_view>
 
 namespace weft::tool {
 
@@ -14,9 +15,12 @@ struct StepReport {
   std::optional<double> val_loss;  // where it was computed after this step
   double ms = 0;
   double tok_s = 0;
+  std::optional<double> accuracy = std::nullopt;  // share of test examples, where it was measured after this step
+  std::string_view unit = "tok";                  // of what tok_s counts: "tok" or "img"
 };
 
-/// {"step":1,"loss":4.17,"val_loss":…,"ms":…,"tok_s":…}: numbers with all their digits; no val_loss where there is none.
+/// {"step":1,"loss":4.17,"val_loss":…,"ms":…,"tok_s":…}: numbers with all their digits; no val_loss where there is none, and
+/// "accuracy":… where there is one. Other units than tokens have their own key ("img_s").
 std::string json_line(const StepReport& report);
 /// "step  100/2000  loss 2.4512  val 2.5103  35.1 ms  21.9k tok/s  left 1m 07s"
 std::string report_line(const StepReport& report, int64_t steps, double seconds_left);
@@ -36,7 +40,7 @@ bool terminal_is_utf8();
 
 class Progress {
  public:
-  /// Lines come `every` steps, and wherever there is a validation loss.
+  /// Lines come `every` steps, and wherever there is a validation loss or an accuracy.
   Progress(ProgressStyle style, std::FILE* out, int64_t first_step, int64_t steps, int64_t every);
   ~Progress() { finish(); }
   Progress(const Progress&) = delete;

@@ -11,6 +11,7 @@
 namespace weft::tool {
 
 SavedModel::SavedModel(const Checkpoint& c) {
+  if (c.state.kind != "gpt") throw std::runtime_error(fmt::format("{} holds a model of `weft train {}`, which reads no text", c.folder, c.state.kind));
   tokenizer_ = text::tokenizer_from_json(c.tokenizer);
   if (tokenizer_->vocab_size() != c.state.model.vocab)
     throw std::runtime_error(fmt::format("the checkpoint {} does not fit together: its tokenizer has {} tokens, its model {}", c.folder,

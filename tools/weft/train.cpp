@@ -3,14 +3,15 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <csignal>
 #include <memory>
 
 #include "checkpoint.h"
 #include "command.h"
 #include "corpus.h"
+#include "interrupts.h"
 #include "plot.h"
 #include "progress.h"
+#include "run_folder.h"
 #include "runtime/threads.h"
 #include "train_options.h"
 #include "trainer.h"
@@ -20,31 +21,6 @@ namespace weft::tool {
 
 namespace {
 
-volatile std::sig_atomic_t interrupted = 0;
-
-/// Ctrl-C and SIGTERM end the run after the step; a second one ends it at once.
-class Interrupts {
- public:
-  Interrupts() {
-    struct sigaction action {};
-    action.sa_handler = [](int) { interrupted = 1; };
-    action.sa_flags = SA_RESETHAND | SA_RESTART;
-    sigemptyset(&action.sa_mask);
-    sigaction(SIGINT, &action, &before_int_);
-    sigaction(SIGTERM, &action, &before_term_);
-  }
-  ~Interrupts() {
-    sigaction(SIGINT, &before_int_, nullptr);
-    sigaction(SIGTERM, &before_term_, nullptr);
-  }
-  Interrupts(const Interrupts&) = delete;
-  Interrupts& operator=(const Interrupts&) = delete;
-
- private:
-  struct sigaction before_int_ {
-  }, before_term_{};
-};
-
 std::string config_text(const std::string& path) {
   try {
     return read_text(path);
@@ -53,47 +29,16 @@ std::string config_text(const std::string& path) {
   }
 }
 
-/// The resumed run's own options, under what this command line gives. What the checkpoint was made with and cannot change is held against
-/// it.
-void take_stored_options(TrainOptions& o, OptionSet& set, const Checkpoint& from) {
+/// A learning rate that changes takes what depends on it along.
+void take_stored_gpt_options(TrainOptions& o, OptionSet& set, const Checkpoint& from) {
   TrainOptions stored;
-  OptionSet stored_set = train_option_set(stored);
-  stored_set.set_json(from.state.options, from.folder + "/state.json");
-  for (const auto& option : set.all())
-    if (option.fixed && option.given && option.text() != stored_set.find(option.name).text())
-      throw UsageError(fmt::format("{} {} contradicts the checkpoint {}, which has {}: leave it out, or start a new run without --resume",
-                                   option.shown(), option.text(), from.folder, stored_set.find(option.name).text()));
-  // A learning rate or a number of steps that changes takes what depends on it along.
   const bool new_lr = set.given("lr") && !set.given("min-lr");
-  const double min_lr = stored.min_lr == stored.lr / 10 ? o.lr / 10 : std::min(stored.min_lr, o.lr);
-  set.set_json(from.state.options, from.folder + "/state.json");
-  if (new_lr) o.min_lr = min_lr;
+  const double lr = o.lr;
+  take_stored_options(train_option_set(stored), set, from);
+  if (new_lr) o.min_lr = stored.min_lr == stored.lr / 10 ? lr / 10 : std::min(stored.min_lr, lr);
   if (o.steps < from.state.step)
     throw UsageError(fmt::format("--steps {} is behind the checkpoint {}, which has done {}: --steps counts from the very beginning",
                                  o.steps, from.folder, from.state.step));
-}
-
-std::string folder_to_write(const TrainOptions& o, const std::optional<Checkpoint>& from) {
-  if (!o.out.empty()) return o.out;
-  if (!from) return "out";
-  return from->run_folder();
-}
-
-std::string without_slash(std::string path) {
-  while (path.size() > 1 && path.back() == '/') path.pop_back();
-  return path;
-}
-
-/// Whether the folder can take this run; true where an old one in it must go first.
-bool check_output(const TrainOptions& o, const std::optional<Checkpoint>& from) {
-  const bool goes_on = from && same_folder(from->run_folder(), o.out);
-  const bool occupied = !goes_on && has_checkpoint(o.out);
-  if (occupied && !o.overwrite)
-    throw UsageError(fmt::format(
-        "{0} holds a run already: go on with it by `weft train gpt --resume {0}`, choose another folder with --out, or give --overwrite",
-        o.out));
-  prepare_folder(o.out);
-  return occupied;
 }
 
 std::vector<Series> curves(const RunState& state) {
@@ -140,18 +85,20 @@ int train(TrainOptions& o, OptionSet& set) {
   std::optional<Checkpoint> from;
   if (!o.resume.empty()) {
     from = load_checkpoint(o.resume);
-    take_stored_options(o, set, *from);
+    if (from->state.kind != "gpt")
+      throw UsageError(fmt::format("{0} holds a run of `weft train {1}`: go on with it by `weft train {1} --resume {0}`", o.resume, from->state.kind));
+    take_stored_gpt_options(o, set, *from);
   }
   complete(o, set);
   if (o.data.empty()) throw UsageError("--data FILE is needed: a text to learn from");
-  o.out = without_slash(folder_to_write(o, from));
+  o.out = folder_to_write(o.out, from);
   if (from && from->state.step == o.steps) {
     fmt::print(stderr, "weft: {} has done all its {} steps; a larger --steps goes on\n", o.resume, o.steps);
     return 0;
   }
   apply_machine_options(o.threads, o.no_libraries, o.isa);
   const std::string text = read_text(o.data);
-  const bool replaces = check_output(o, from);
+  const bool replaces = check_output(o.out, o.overwrite, from, "gpt");
   auto trainer = from ? std::make_unique<Trainer>(o, text, *from) : std::make_unique<Trainer>(o, text);
   check_memory(*trainer);
   if (replaces) remove_checkpoints(o.out);
@@ -163,7 +110,7 @@ int train(TrainOptions& o, OptionSet& set) {
   const Interrupts interrupts;
   Trainer::Hooks hooks;
   hooks.report = [&](const StepReport& report) { progress.step(report); };
-  hooks.stop = [] { return interrupted != 0; };
+  hooks.stop = [] { return Interrupts::seen(); };
   const bool complete_run = trainer->run(hooks);
   progress.finish();
   show_result(progress, *trainer, o, complete_run);

@@ -13,6 +13,8 @@ struct Offer {
 constexpr Offer offers[] = {
     {"sort", cpu_sort},
     {"searchsorted", cpu_searchsorted},
+    {"convolution", onednn_convolution},
+    {"convolution_weights", onednn_convolution_weights},
 };
 
 }  // namespace

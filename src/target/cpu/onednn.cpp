@@ -27,6 +27,7 @@ void limit_onednn(const std::string&) {}
 #include "base/error.h"
 #include "runtime/buffer.h"
 #include "runtime/threads.h"
+#include "target/cpu/onednn_support.h"
 
 namespace weft::target {
 namespace {
@@ -150,36 +151,6 @@ std::optional<Form> form_of(kernel::DotDesc d) {
 
 // --- primitives ---
 
-memory::data_type type_of(Dtype t) {
-  if (t == bfloat16) return memory::data_type::bf16;
-  if (t == float16) return memory::data_type::f16;
-  if (t == int8) return memory::data_type::s8;
-  if (t == uint8) return memory::data_type::u8;
-  if (t == int32) return memory::data_type::s32;
-  return memory::data_type::f32;
-}
-
-const dnnl::engine& cpu_engine() {
-  static const auto* engine =
-      new dnnl::engine(dnnl::engine::kind::cpu, 0);  // calls may outlive static objects
-  return *engine;
-}
-
-dnnl::stream& this_thread_stream() {
-  thread_local dnnl::stream stream(cpu_engine());
-  return stream;
-}
-
-/// Scratch of the calling thread, for one call at a time; grows and stays.
-void* scratch(size_t bytes) {
-  thread_local runtime::BufferRef buffer;
-  if (!buffer || buffer->bytes() < bytes) {
-    buffer.reset();
-    buffer = runtime::allocate(bytes);
-  }
-  return buffer->data();
-}
-
 constexpr int max_args = 6;
 
 /// oneDNN's memory objects for one run at a time.
@@ -245,10 +216,10 @@ std::vector<Piece> cut(const Form& form, double flops) {
 dnnl::matmul::primitive_desc product(const memory::desc& a, const memory::desc& b, const memory::desc* bias,
                                      const memory::desc& c, const dnnl::primitive_attr& attr) {
 #if DNNL_VERSION_MAJOR >= 3
-  return bias ? dnnl::matmul::primitive_desc(cpu_engine(), a, b, *bias, c, attr)
-              : dnnl::matmul::primitive_desc(cpu_engine(), a, b, c, attr);
+  return bias ? dnnl::matmul::primitive_desc(onednn_engine(), a, b, *bias, c, attr)
+              : dnnl::matmul::primitive_desc(onednn_engine(), a, b, c, attr);
 #else
-  return {bias ? dnnl::matmul::desc(a, b, *bias, c) : dnnl::matmul::desc(a, b, c), attr, cpu_engine()};
+  return {bias ? dnnl::matmul::desc(a, b, *bias, c) : dnnl::matmul::desc(a, b, c), attr, onednn_engine()};
 #endif
 }
 
@@ -309,13 +280,13 @@ class OnednnDot final : public LibraryCall {
   void execute(const Primitive& p, const Piece& piece, std::span<void* const> operands) const {
     const auto at = [](void* base, int64_t elements, Dtype t) { return static_cast<char*>(base) + elements * t.size; };
     const bool swapped = piece.form.swapped;
-    dnnl::stream& stream = this_thread_stream();
+    dnnl::stream& stream = onednn_stream();
     const Lease lease(*this, p);
     Binding& m = *lease.binding;
     // oneDNN's own scratch and the packed operand share one block.
     const size_t pad =
         (std::max(p.scratchpad.get_size(), p.reorder ? p.reorder_scratchpad.get_size() : 0) + 63) / 64 * 64;
-    char* work = static_cast<char*>(scratch(pad + (p.reorder ? p.packed.get_size() : 0)));
+    char* work = static_cast<char*>(onednn_scratch(pad + (p.reorder ? p.packed.get_size() : 0)));
     m.a.set_data_handle(at(operands[swapped ? 1 : 0], piece.a, swapped ? desc_.b : desc_.a));
     m.b.set_data_handle(at(operands[swapped ? 0 : 1], piece.b, swapped ? desc_.a : desc_.b));
     m.c.set_data_handle(at(operands.back(), piece.c, desc_.c));
@@ -323,7 +294,7 @@ class OnednnDot final : public LibraryCall {
       m.packed.set_data_handle(work + pad);
       p.reorder->execute(stream, {{DNNL_ARG_FROM, m.b},
                                   {DNNL_ARG_TO, m.packed},
-                                  {DNNL_ARG_SCRATCHPAD, memory(p.reorder_scratchpad, cpu_engine(), work)}});
+                                  {DNNL_ARG_SCRATCHPAD, memory(p.reorder_scratchpad, onednn_engine(), work)}});
     }
     m.scratchpad.set_data_handle(work);
     dnnl_exec_arg_t args[max_args];
@@ -359,13 +330,13 @@ class OnednnDot final : public LibraryCall {
     auto p = std::make_shared<Primitive>();
     p->in_place = in_place;
     p->form_c = form.c;
-    p->a = form.a.describe(type_of(form.swapped ? desc_.b : desc_.a));
-    p->b = form.b.describe(type_of(form.swapped ? desc_.a : desc_.b));
-    p->residual = p->c = form.c.describe(type_of(desc_.c));
+    p->a = form.a.describe(onednn_type(form.swapped ? desc_.b : desc_.a));
+    p->b = form.b.describe(onednn_type(form.swapped ? desc_.a : desc_.b));
+    p->residual = p->c = form.c.describe(onednn_type(desc_.c));
     dnnl::primitive_attr attr;
     attr.set_scratchpad_mode(dnnl::scratchpad_mode::user);
     dnnl::post_ops post;
-    if (desc_.bias) p->bias = bias_desc(form, type_of(desc_.c));
+    if (desc_.bias) p->bias = bias_desc(form, onednn_type(desc_.c));
     if (desc_.activation != kernel::Activation::none) append_activation(post, desc_.activation);
     // A second operand that is the destination itself would be read after partial sums were written there:
     // that is what `sum` is for.
@@ -373,7 +344,7 @@ class OnednnDot final : public LibraryCall {
       in_place ? post.append_sum(1.0f) : post.append_binary(dnnl::algorithm::binary_add, p->residual);
     attr.set_post_ops(post);
     const memory::desc b =
-        form.pack ? memory::desc(memory::dims(form.b.extents), type_of(desc_.b), memory::format_tag::any) : p->b;
+        form.pack ? memory::desc(memory::dims(form.b.extents), onednn_type(desc_.b), memory::format_tag::any) : p->b;
     const auto pd = product(p->a, b, desc_.bias ? &p->bias : nullptr, p->c, attr);
     p->implementation = pd.impl_info_str();
     p->scratchpad = pd.scratchpad_desc();
@@ -382,7 +353,7 @@ class OnednnDot final : public LibraryCall {
     if (p->packed != p->b) {
       dnnl::primitive_attr plain;
       plain.set_scratchpad_mode(dnnl::scratchpad_mode::user);
-      const dnnl::reorder::primitive_desc rd(cpu_engine(), p->b, cpu_engine(), p->packed, plain);
+      const dnnl::reorder::primitive_desc rd(onednn_engine(), p->b, onednn_engine(), p->packed, plain);
       p->reorder_scratchpad = rd.scratchpad_desc();
       p->reorder = dnnl::reorder(rd);
       p->implementation += " packed";
@@ -417,12 +388,12 @@ class OnednnDot final : public LibraryCall {
 
     static std::unique_ptr<Binding> bind(const Primitive& p) {
       const auto of = [](const memory::desc& desc) {
-        return desc.get_size() > 0 ? memory(desc, cpu_engine(), nullptr) : memory();
+        return desc.get_size() > 0 ? memory(desc, onednn_engine(), nullptr) : memory();
       };
       auto m = std::make_unique<Binding>();
       m->a = of(p.a), m->b = of(p.b), m->c = of(p.c), m->bias = of(p.bias), m->residual = of(p.residual);
       if (p.reorder) m->packed = of(p.packed);
-      m->scratchpad = memory(p.scratchpad, cpu_engine(), nullptr);
+      m->scratchpad = memory(p.scratchpad, onednn_engine(), nullptr);
       return m;
     }
   };
@@ -449,6 +420,35 @@ bool dtypes_fit(const kernel::DotDesc& d) {
 }
 
 }  // namespace
+
+const dnnl::engine& onednn_engine() {
+  static const auto* engine =
+      new dnnl::engine(dnnl::engine::kind::cpu, 0);  // calls may outlive static objects
+  return *engine;
+}
+
+dnnl::stream& onednn_stream() {
+  thread_local dnnl::stream stream(onednn_engine());
+  return stream;
+}
+
+void* onednn_scratch(size_t bytes) {
+  thread_local runtime::BufferRef buffer;
+  if (!buffer || buffer->bytes() < bytes) {
+    buffer.reset();
+    buffer = runtime::allocate(bytes);
+  }
+  return buffer->data();
+}
+
+memory::data_type onednn_type(Dtype t) {
+  if (t == bfloat16) return memory::data_type::bf16;
+  if (t == float16) return memory::data_type::f16;
+  if (t == int8) return memory::data_type::s8;
+  if (t == uint8) return memory::data_type::u8;
+  if (t == int32) return memory::data_type::s32;
+  return memory::data_type::f32;
+}
 
 std::shared_ptr<const LibraryCall> onednn_dot(const kernel::DotDesc& desc) {
   double work = static_cast<double>(desc.m) * static_cast<double>(desc.n) * static_cast<double>(desc.k);

@@ -1,0 +1,22 @@
+#pragma once
+// A small convolutional network for images of 28 × 28: twice convolution, batch norm, relu and pooling, then two linear layers.
+#include "weft/nn.h"
+
+namespace weft::models {
+
+/// conv 1 → 32, batch norm (of the batch, no running statistics), relu, max pool 2; conv 32 → 64, the same; linear 3136 → 128, relu, linear 128 → 10.
+class WEFT_API Mnist : public nn::Module {
+ public:
+  Mnist() = default;
+  array logits(const array& images) const;                     ///< images [batch, 28, 28, 1], uint8 (0 … 255) or floating (0 … 1) → float32 [batch, 10]
+  array loss(const array& images, const array& labels) const;  ///< mean cross-entropy
+
+  nn::Conv2d c1{*this, "c1", 1, 32, {3}, {.padding = {1}}};
+  nn::BatchNorm b1{*this, "b1", 32, {.track_running_stats = false}};
+  nn::Conv2d c2{*this, "c2", 32, 64, {3}, {.padding = {1}}};
+  nn::BatchNorm b2{*this, "b2", 64, {.track_running_stats = false}};
+  nn::Linear f1{*this, "f1", 64 * 7 * 7, 128};
+  nn::Linear f2{*this, "f2", 128, 10};
+};
+
+}  // namespace weft::models

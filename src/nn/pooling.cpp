@@ -1,0 +1,158 @@
+// Pooling and upsampling.
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "graph/build.h"
+#include "nn/support.h"
+#include "weft/nn/convolution.h"
+
+namespace weft::nn {
+
+namespace {
+
+std::vector<int64_t> for_axes(const char* op, const char* what, const std::vector<int>& given, size_t space, int least) {
+  if (given.size() != 1 && given.size() != space)
+    throw_invalid(op, std::string(what) + " needs one number, or one for each of " + std::to_string(space) + " axes; got " + std::to_string(given.size()));
+  std::vector<int64_t> out(space, given[0]);
+  if (given.size() == space) std::copy(given.begin(), given.end(), out.begin());
+  for (const int64_t v : out)
+    if (v < least) throw_invalid(op, std::string(what) + " must be at least " + std::to_string(least) + "; got " + std::to_string(v));
+  return out;
+}
+
+/// Windows over the axes 1 … space, each followed by the axis of its elements: a view of x padded with `fill`. Windows that do not overlap are a reshape.
+struct Windows {
+  array view;
+  std::vector<int> elements;  // the axes to reduce
+};
+
+Windows windows(const char* op, const array& x, const std::vector<int>& kernel, const std::vector<int>& stride, const std::vector<int>& padding, double fill) {
+  if (x.ndim() < 3 || !issubdtype(x.dtype(), floating))
+    throw_invalid(op, "the input must be floating, [batch, space…, channels]; it is " + to_string(x.shape()) + " " + dtype_name(x.dtype()));
+  const size_t space = x.ndim() - 2;
+  const auto size = for_axes(op, "the kernel", kernel, space, 1), step = stride.empty() ? size : for_axes(op, "stride", stride, space, 1),
+             edge = padding.empty() ? std::vector<int64_t>(space, 0) : for_axes(op, "padding", padding, space, 0);
+  std::vector<int64_t> around(x.ndim(), 0);
+  for (size_t k = 0; k < space; ++k) {
+    if (2 * edge[k] > size[k]) throw_invalid(op, "padding must be at most half of the kernel, so that every window sees the input");
+    if (x.shape()[k + 1].bound() + 2 * edge[k] < size[k])
+      throw_invalid(op, "windows of " + std::to_string(size[k]) + " do not fit into axis " + std::to_string(k + 1) + " of " + to_string(x.shape()));
+    around[k + 1] = edge[k];
+  }
+  graph::Value v = x.value();
+  if (std::any_of(edge.begin(), edge.end(), [](int64_t e) { return e > 0; })) v = graph::pad(v, around, around, Number::of_real(fill));
+  Windows out{x, {}};
+  for (size_t k = 0; k < space; ++k) {
+    const auto axis = static_cast<int>(1 + 2 * k);
+    const int64_t n = v.shape()[static_cast<size_t>(axis)].bound();
+    if (step[k] == size[k]) {
+      const int64_t count = n / size[k];
+      if (count * size[k] != n) v = graph::slice_axis(v, axis, 0, count * size[k]);
+      Shape shape = v.shape();
+      shape[static_cast<size_t>(axis)] = count;
+      shape.insert(shape.begin() + axis + 1, Dim(size[k]));
+      v = graph::reshape(v, shape);
+    } else {
+      v = graph::window(v, axis, size[k], step[k]);
+    }
+    out.elements.push_back(axis + 1);
+  }
+  out.view = array(v);
+  return out;
+}
+
+/// Where the places of a longer axis lie in the shorter one.
+double source_place(int64_t i, int64_t from, int64_t to, float scale, bool align_corners) {
+  if (align_corners) return to == 1 ? 0 : static_cast<double>(i) * static_cast<double>(from - 1) / static_cast<double>(to - 1);
+  return (static_cast<double>(i) + 0.5) / static_cast<double>(scale) - 0.5;
+}
+
+/// Keys' cubic kernel with a = -0.75, as PyTorch and MLX have it.
+double cubic(double t) {
+  const double a = -0.75, x = std::abs(t);
+  if (x <= 1) return ((a + 2) * x - (a + 3)) * x * x + 1;
+  return x < 2 ? ((a * x - 5 * a) * x + 8 * a) * x - 4 * a : 0;
+}
+
+/// Along one axis: each place of the result is a sum of neighbours, taken by index and weighted.
+array stretched(const array& x, int axis, float scale, UpsampleOptions::Mode mode, bool align_corners) {
+  const int64_t from = x.shape(axis).bound(), to = static_cast<int64_t>(static_cast<double>(from) * static_cast<double>(scale));
+  if (to < 1) throw_invalid("Upsample", "a scale of " + digits(scale) + " leaves nothing of an axis of " + std::to_string(from));
+  const int taps = mode == UpsampleOptions::Mode::nearest ? 1 : mode == UpsampleOptions::Mode::linear ? 2 : 4;
+  std::optional<array> sum;
+  for (int tap = 0; tap < taps; ++tap) {
+    std::vector<int32_t> index;
+    std::vector<float> weight;
+    for (int64_t i = 0; i < to; ++i) {
+      if (mode == UpsampleOptions::Mode::nearest) {
+        index.push_back(static_cast<int32_t>(std::min<int64_t>(static_cast<int64_t>(static_cast<double>(i) / static_cast<double>(scale)), from - 1)));
+        continue;
+      }
+      double place = source_place(i, from, to, scale, align_corners);
+      if (mode == UpsampleOptions::Mode::linear) place = std::clamp(place, 0.0, static_cast<double>(from - 1));
+      const double first = std::floor(place), at = first + tap - (taps == 4 ? 1 : 0), away = place - at;
+      index.push_back(static_cast<int32_t>(std::clamp<double>(at, 0, static_cast<double>(from - 1))));
+      weight.push_back(static_cast<float>(taps == 2 ? 1 - std::abs(away) : cubic(away)));
+    }
+    array part = take(x, array::from_data(index.data(), {to}, int32), axis);
+    if (taps > 1) {
+      Shape shape(x.ndim(), 1);
+      shape[static_cast<size_t>(axis)] = to;
+      part = part * astype(reshape(array::from_data(weight.data(), {to}, float32), shape), x.dtype());
+    }
+    sum = sum ? *sum + part : part;
+  }
+  return *sum;
+}
+
+}  // namespace
+
+array max_pool(const array& x, const std::vector<int>& kernel, const std::vector<int>& stride, const std::vector<int>& padding) {
+  const Windows w = windows("max_pool", x, kernel, stride, padding, -std::numeric_limits<double>::infinity());
+  return max(w.view, w.elements);
+}
+
+array avg_pool(const array& x, const std::vector<int>& kernel, const std::vector<int>& stride, const std::vector<int>& padding) {
+  const Windows w = windows("avg_pool", x, kernel, stride, padding, 0);
+  return mean(w.view, w.elements);
+}
+
+Pool::Pool(Place place, Kind kind, int space, PoolOptions options) : Layer(std::move(place)), kind_(kind), space_(space), options_(std::move(options)) {}
+
+array Pool::operator()(const array& x) const {
+  if (x.ndim() != static_cast<size_t>(space_) + 2)
+    throw_invalid("Pool", "the input must be [batch, " + std::to_string(space_) + " axes of space, channels]; its shape is " + to_string(x.shape()));
+  return kind_ == Kind::max ? max_pool(x, options_.kernel, options_.stride, options_.padding) : avg_pool(x, options_.kernel, options_.stride, options_.padding);
+}
+
+std::string Pool::describe() const {
+  std::string kernel;
+  for (const int k : options_.kernel) kernel += (kernel.empty() ? "" : ", ") + std::to_string(k);
+  return (kind_ == Kind::max ? "MaxPool" : "AvgPool") + std::to_string(space_) + "d(" + kernel + ")";
+}
+
+Upsample::Upsample(Place place, UpsampleOptions options) : Layer(std::move(place)), options_(std::move(options)) {
+  for (const float s : options_.scale)
+    if (!(s > 0)) throw_invalid("Upsample", "scales must be positive; got " + digits(s));
+}
+
+array Upsample::operator()(const array& x) const {
+  if (x.ndim() < 3) throw_invalid("Upsample", "the input must be [batch, space…, channels]; its shape is " + to_string(x.shape()));
+  const size_t space = x.ndim() - 2;
+  if (options_.scale.size() != 1 && options_.scale.size() != space)
+    throw_invalid("Upsample", "one scale, or one for each of " + std::to_string(space) + " axes is needed; got " + std::to_string(options_.scale.size()));
+  array y = x;
+  for (size_t k = 0; k < space; ++k)
+    y = stretched(y, static_cast<int>(k) + 1, options_.scale[options_.scale.size() == 1 ? 0 : k], options_.mode, options_.align_corners);
+  return y;
+}
+
+std::string Upsample::describe() const {
+  const char* modes[] = {"nearest", "linear", "cubic"};
+  std::string scale;
+  for (const float s : options_.scale) scale += (scale.empty() ? "" : ", ") + digits(s);
+  return "Upsample(" + scale + ", " + modes[static_cast<int>(options_.mode)] + ")";
+}
+
+}  // namespace weft::nn

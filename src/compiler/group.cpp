@@ -30,6 +30,9 @@ constexpr size_t recompute_loads = 2;
 constexpr size_t recompute_scalars = 4;
 // Longer chains of operators are cut, so that kernels stay of a size that compiles quickly.
 constexpr int longest_chain = 256;
+// An array that is this much smaller than what is computed from it (a number for each channel of many images) stays near the processor, like a scalar.
+constexpr int64_t broadcast_ratio = 4096;
+constexpr size_t recompute_broadcasts = 8;
 constexpr double largest_expression = 2000;
 
 }  // namespace
@@ -366,7 +369,7 @@ bool Grouper::promote_shared() {
       const Cost& c = costs[static_cast<size_t>(input)];
       cost.flops += c.flops;
       cost.depth = std::max(cost.depth, c.depth + 1);
-      if (cost.loads.size() <= recompute_loads) cost.loads.insert(c.loads.begin(), c.loads.end());
+      if (cost.loads.size() <= recompute_loads + recompute_broadcasts) cost.loads.insert(c.loads.begin(), c.loads.end());
       if (cost.scalars.size() <= recompute_scalars) cost.scalars.insert(c.scalars.begin(), c.scalars.end());
     }
     int scalar = graph::row(n.op).scalar;
@@ -375,8 +378,12 @@ bool Grouper::promote_shared() {
     double repeats = 1;
     for (int user : users_[static_cast<size_t>(id)])
       if (ir_[user].op == Op::broadcast) repeats = std::max(repeats, static_cast<double>(volume(ir_[user].type.shape)) / static_cast<double>(std::max<int64_t>(1, volume(n.type.shape))));
-    bool costly = cost.flops > recompute_flops || cost.loads.size() > recompute_loads || cost.scalars.size() > recompute_scalars;
-    bool repeated = repeats >= 64 && cost.flops >= 16 && volume(n.type.shape) >= 64 && !rows_compute(id);
+    const auto broadcasts = static_cast<size_t>(std::count_if(cost.loads.begin(), cost.loads.end(), [&](int load) {
+      return volume(ir_[load].type.shape) <= volume(n.type.shape) / broadcast_ratio;
+    }));
+    bool costly = cost.flops > recompute_flops || cost.loads.size() - broadcasts > recompute_loads || broadcasts > recompute_broadcasts ||
+                  cost.scalars.size() > recompute_scalars;
+    bool repeated = repeats >= 64 && cost.flops >= 16 && (volume(n.type.shape) >= 64 || repeats >= static_cast<double>(broadcast_ratio)) && !rows_compute(id);
     bool shared = groups_using[static_cast<size_t>(id)] > 1 && costly;
     bool computes = is_elementwise(n.op) || n.op == Op::gather || n.op == Op::random_bits;
     bool too_long = cost.depth >= longest_chain || cost.flops > largest_expression;

@@ -22,6 +22,7 @@
 #include "compiler/simplify.h"
 #include "compiler/steps.h"
 #include "graph/complex.h"
+#include "runtime/buffer.h"
 #include "runtime/threads.h"
 #include "runtime/trace.h"
 
@@ -29,14 +30,16 @@ namespace weft::compiler {
 
 namespace {
 
+/// The compiler's stages one after the other.
 class Stopwatch {
  public:
-  /// Milliseconds since the last lap.
-  double lap() {
-    auto now = std::chrono::steady_clock::now();
-    double ms = std::chrono::duration<double, std::milli>(now - last_).count();
-    last_ = now;
-    return ms;
+  void restart() { last_ = std::chrono::steady_clock::now(); }
+  /// Milliseconds since the last lap; a slice of the timeline where one is recorded.
+  void lap(const char* stage, double& ms) {
+    const auto now = std::chrono::steady_clock::now();
+    ms = std::chrono::duration<double, std::milli>(now - last_).count();
+    if (runtime::recording()) runtime::record({.name = runtime::record_name(stage), .kind = "compiler", .start = runtime::record_time() - 1e3 * ms, .length = 1e3 * ms});
+    restart();
   }
 
  private:
@@ -45,21 +48,23 @@ class Stopwatch {
 
 class CompiledProgram : public Program {
  public:
-  CompiledProgram(const Source& source, target::Target& target, const Policy& policy) {
+  /// `texts`: the groups may be asked for later.
+  CompiledProgram(const Source& source, target::Target& target, const Policy& policy, bool texts) {
+    const runtime::Span span("compiler", "build");
     Stopwatch watch;
     ir_ = simplify(import(source, [&](const graph::Node& node) { return takes_attention(node) || answered(node, target, policy); }));
     if (policy.memory_budget != INT64_MAX) ir_ = recompute(std::move(ir_), source.layouts, source.updates, policy);
-    stats_.simplify_ms = watch.lap();
+    watch.lap("simplify", stats_.simplify_ms);
     Grouping grouping = group(ir_, source.layouts, policy);
     Ordering ordering = order(ir_, grouping, source.updates, policy);
-    stats_.group_ms = watch.lap();
+    watch.lap("group", stats_.group_ms);
     steps_ = make_steps(ir_, grouping, ordering, target, policy);
     find_symbols();
-    stats_.lower_ms = watch.lap();
-    groups_text_ = wanted("groups") ? weft::compiler::print(ir_, grouping) : "";
-    watch.lap();
+    watch.lap("lower", stats_.lower_ms);
+    groups_text_ = texts || wanted("groups") ? weft::compiler::print(ir_, grouping) : "";
+    watch.restart();
     executables_ = target.compile(steps_.kernels);
-    stats_.compile_ms = watch.lap();
+    watch.lap("compile", stats_.compile_ms);
     count();
     for (const char* stage : {"graph", "groups", "kernels", "plan"})
       if (wanted(stage)) std::cerr << "== " << stage << "\n" << print(stage);
@@ -69,6 +74,8 @@ class CompiledProgram : public Program {
   std::unique_ptr<BoundProgram> bind(std::span<const int64_t> symbols) const override;
   const std::vector<const Symbol*>& symbols() const override { return symbols_; }
   const Stats& stats() const override { return stats_; }
+  const std::vector<StepInfo>& steps() const override { return infos_; }
+  int64_t number() const override { return number_; }
   std::string print(const std::string& stage) const override;
 
  private:
@@ -81,6 +88,7 @@ class CompiledProgram : public Program {
 
    private:
     void execute(const Step& step);
+    void execute_recorded(size_t k);
     int64_t value(const Symbol* symbol) const;
     const CompiledProgram& program_;
     runtime::BufferRef arena_;
@@ -100,8 +108,10 @@ class CompiledProgram : public Program {
   StepPlan steps_;
   std::vector<std::shared_ptr<const target::Executable>> executables_;
   std::vector<const Symbol*> symbols_;
+  std::vector<StepInfo> infos_;
   std::string groups_text_;
   Stats stats_;
+  int64_t number_ = ++runtime::counters().programs_built;
 };
 
 /// WEFT_DUMP=graph,groups,kernels,plan prints stages as Programs are built; it changes nothing else.
@@ -142,6 +152,9 @@ void CompiledProgram::count() {
         stats_.copies += nested->stats().copies;
       }
     if (step.kind == Step::Kind::copy) ++stats_.copies;
+    static constexpr const char* kinds[] = {"kernel", "library", "nested", "copy"};
+    infos_.push_back({step.name, step.call ? step.call->name() : step.what, kinds[static_cast<int>(step.kind)], static_cast<int>(step.segments.size()), step.traffic,
+                      step.flops, step.half});
   }
   stats_.arena_bytes = steps_.arena_bytes;
   stats_.live_bytes = steps_.live_bytes;
@@ -232,15 +245,23 @@ int64_t CompiledProgram::Runner::value(const Symbol* symbol) const {
 }
 
 void CompiledProgram::Runner::run() {
-  for (const Step& step : program_.steps_.steps) {
-    if (!runtime::profiling()) {
-      execute(step);
-      continue;
-    }
-    Stopwatch watch;
-    execute(step);
-    runtime::profile(step.name, watch.lap());
+  const runtime::Span span("program", "run");
+  if (runtime::recording()) runtime::record_sample("memory", static_cast<double>(runtime::active_memory()));
+  for (size_t k = 0; k < program_.steps_.steps.size(); ++k) {
+    if (runtime::recording()) execute_recorded(k);
+    else execute(program_.steps_.steps[k]);
   }
+}
+
+void CompiledProgram::Runner::execute_recorded(size_t k) {
+  const StepInfo& info = program_.infos_[k];
+  const int name = runtime::record_name(info.name);
+  runtime::set_current_launch(name);
+  const double start = runtime::record_time();
+  execute(program_.steps_.steps[k]);
+  const double length = runtime::record_time() - start;
+  runtime::record({.name = name, .kind = info.kind, .start = start, .length = length, .bytes = info.bytes, .flops = info.flops, .half = info.half,
+                   .program = program_.number_, .step = static_cast<int>(k)});
 }
 
 void CompiledProgram::Runner::execute(const Step& step) {
@@ -346,16 +367,17 @@ target::Target& default_target() {
 
 void set_default_target(target::Target& target) { chosen_target = &target; }
 
-BuildRecord::BuildRecord() : outer_(innermost_record) { innermost_record = this; }
+BuildRecord::BuildRecord(bool texts) : texts_(texts), outer_(innermost_record) { innermost_record = this; }
 BuildRecord::~BuildRecord() { innermost_record = outer_; }
 void BuildRecord::add(const std::shared_ptr<const Program>& program) {
   for (BuildRecord* record = innermost_record; record; record = record->outer_) record->programs_.push_back(program);
 }
 
 std::shared_ptr<const Program> build(const Source& source, target::Target& target, const Policy& policy) {
-  ++runtime::counters().programs_built;
+  bool texts = false;
+  for (const BuildRecord* record = innermost_record; record; record = record->outer_) texts = texts || record->texts_;
   const bool complex = graph::has_complex(source.graph);
-  std::shared_ptr<const Program> program = std::make_shared<CompiledProgram>(complex ? split_complex(source) : source, target, policy);
+  std::shared_ptr<const Program> program = std::make_shared<CompiledProgram>(complex ? split_complex(source) : source, target, policy, texts);
   if (complex) program = complex_program(source.graph, std::move(program));
   BuildRecord::add(program);
   return program;

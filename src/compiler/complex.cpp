@@ -43,6 +43,8 @@ class ComplexProgram : public Program {
   std::unique_ptr<BoundProgram> bind(std::span<const int64_t> symbols) const override { return inner_->bind(symbols); }  // the same addresses
   const std::vector<const Symbol*>& symbols() const override { return inner_->symbols(); }
   const Stats& stats() const override { return inner_->stats(); }
+  const std::vector<StepInfo>& steps() const override { return inner_->steps(); }
+  int64_t number() const override { return inner_->number(); }
   std::string print(const std::string& stage) const override { return inner_->print(stage); }
 
  private:

@@ -59,6 +59,16 @@ class BoundProgram {
   std::vector<void*> inputs, outputs;
 };
 
+/// A launch, library call or copy of a Program, as profiles, traces and `weft explain` show it.
+struct StepInfo {
+  std::string name;   // "row_12", "dot f32 []x64x64x32"
+  std::string what;   // "max sub exp sum div -> f32(64,64)", "onednn brg:avx512_core"
+  const char* kind;   // "kernel", "library", "nested" (control flow), "copy"
+  int segments;       // of a kernel: how many groups share the launch
+  double bytes, flops;  // compiler/cost.h
+  bool half;          // a product of 16-bit floats
+};
+
 class Program {
  public:
   virtual ~Program() = default;
@@ -70,6 +80,9 @@ class Program {
   virtual std::unique_ptr<BoundProgram> bind(std::span<const int64_t> symbols) const = 0;
   virtual const std::vector<const Symbol*>& symbols() const = 0;
   virtual const Stats& stats() const = 0;
+  virtual const std::vector<StepInfo>& steps() const = 0;
+  /// Among the Programs of the process, from 1: what the slices of its steps carry in a timeline.
+  virtual int64_t number() const = 0;
   /// "graph", "groups", "kernels" or "plan": what WEFT_DUMP prints.
   virtual std::string print(const std::string& stage) const = 0;
 };
@@ -88,7 +101,8 @@ void set_default_target(target::Target& target);
 /// Programs that the calling thread builds, or finds in the table, while this lives, in order: how tests, benchmarks and `weft explain` get hold of what a function became.
 class BuildRecord {
  public:
-  BuildRecord();
+  /// `texts`: their "groups" can be printed later.
+  explicit BuildRecord(bool texts = false);
   ~BuildRecord();
   BuildRecord(const BuildRecord&) = delete;
   BuildRecord& operator=(const BuildRecord&) = delete;
@@ -98,6 +112,7 @@ class BuildRecord {
   static void add(const std::shared_ptr<const Program>& program);
   friend std::shared_ptr<const Program> build(const Source&, target::Target&, const Policy&);
   friend std::shared_ptr<const Program> lookup_or_build(const Source&, target::Target&, const Policy&);
+  bool texts_;
   std::vector<std::shared_ptr<const Program>> programs_;
   BuildRecord* outer_;
 };

@@ -7,6 +7,7 @@
 #include <unordered_map>
 
 #include "base/error.h"
+#include "compiler/cost.h"
 #include "compiler/lower_memo.h"
 #include "compiler/plan.h"
 
@@ -48,6 +49,7 @@ class StepMaker {
   Place place(int node) const;
   void before_copies();
   void last_copies();
+  void add_costs(const Draft& draft, Step& step) const;
 
   const Ir& ir_;
   Grouping& grouping_;
@@ -291,6 +293,20 @@ Place StepMaker::place(int node) const {
   return it->second;
 }
 
+void StepMaker::add_costs(const Draft& draft, Step& step) const {
+  const LowerContext cx{ir_, grouping_, ordering_.home, ordering_.stored, target_};
+  if (step.kind == Step::Kind::copy) step.traffic = 2.0 * static_cast<double>(step.bytes);
+  for (const int g : draft.groups) {
+    if (g == copy_group) continue;
+    const Group& group = grouping_.groups[static_cast<size_t>(g)];
+    const Cost cost = cost_of(cx, group);
+    step.traffic += cost.bytes;
+    step.flops += cost.flops;
+    if (step.what.empty()) step.what = cost.what;
+    step.half = step.half || (group.kind == Group::Kind::dot && group.dot.desc.a.size == 2);
+  }
+}
+
 StepPlan StepMaker::run() {
   before_copies();
   assign_outputs();
@@ -307,6 +323,7 @@ StepPlan StepMaker::run() {
         step.operands.push_back(place(draft.nodes[0][k]));
         if (k < draft.offsets.size()) step.operands.back().offset += draft.offsets[k];
       }
+    add_costs(draft, step);
     plan_.steps.push_back(std::move(step));
   }
   return std::move(plan_);

@@ -29,6 +29,9 @@ struct Step {
   size_t kernel = 0;  // index of the distinct kernel
   std::vector<StepSegment> segments;
   double work = 0;
+  double traffic = 0, flops = 0;  // bytes read and written, operations: compiler/cost.h
+  bool half = false;              // a product of 16-bit floats
+  std::string what;               // for people: "max sub exp sum div -> f32(64,64)"
   std::shared_ptr<const target::LibraryCall> call;
   std::shared_ptr<const Nested> program;  // nested: control flow
   std::vector<Place> operands;  // library, nested: as target::LibraryCall::run takes them; copy: from, to

@@ -12,8 +12,11 @@
 #include <memory>
 #include <mutex>
 #include <thread>
+#include <string>
 #include <utility>
 #include <vector>
+
+#include "runtime/trace.h"
 
 #ifdef WEFT_OPENMP
 #include <omp.h>
@@ -139,21 +142,30 @@ class Team {
     unfinished_.fetch_sub(1, std::memory_order_acq_rel);
   }
 
-  void take_part(int own) {
+  /// Whether anything was left to take.
+  bool take_part(int own) {
     const int lanes = lanes_used_.load(std::memory_order_relaxed);
+    bool any = false;
     for (int k = 0; k < lanes; ++k)
-      while (take_from((own + k) % lanes)) {
-      }
+      while (take_from((own + k) % lanes)) any = true;
+    return any;
+  }
+
+  void take_part_recorded(int own) {
+    const int name = current_launch();
+    const double start = record_time();
+    if (take_part(own)) record({.name = name, .kind = "part", .start = start, .length = record_time() - start});
   }
 
   void work(int lane) {
+    name_thread("worker " + std::to_string(lane));
     uint64_t seen = 0;
     for (;;) {
       for (int spins = 0; current_.load(std::memory_order_acquire) == seen && spins < spins_before_sleep; ++spins) pause();
       if (current_.load(std::memory_order_acquire) == seen) sleep(seen);
       if (stop_.load()) return;
       seen = current_.load(std::memory_order_acquire);
-      take_part(lane);
+      recording() ? take_part_recorded(lane) : static_cast<void>(take_part(lane));
     }
   }
 

@@ -1,19 +1,42 @@
 #include "runtime/trace.h"
 
-#include <algorithm>
-#include <map>
+#include <chrono>
 #include <mutex>
+#include <unordered_map>
+#include <utility>
 
 namespace weft::runtime {
 
 namespace {
 
-std::atomic<bool> profiling_on{false};
-std::mutex profile_mutex;
+using Clock = std::chrono::steady_clock;
 
-std::map<std::string, ProfileEntry>& entries() {
-  static auto& map = *new std::map<std::string, ProfileEntry>;  // may be used by threads that outlive main
-  return map;
+struct Recorder {
+  std::mutex mutex;
+  Timeline timeline;
+  std::unordered_map<std::string, int> numbers;  // of names
+  std::atomic<Clock::time_point::rep> epoch{0};
+  std::atomic<int64_t> generation{0};            // counts timelines
+  std::atomic<int> launch{0};
+};
+
+Recorder& recorder() {
+  static auto& instance = *new Recorder;  // may be used by threads that outlive main
+  return instance;
+}
+
+thread_local std::string thread_name;
+thread_local int thread_number = 0;
+thread_local int64_t thread_generation = -1;
+
+/// Under the lock: the calling thread's number in this timeline.
+int number_thread(Recorder& r) {
+  if (thread_generation != r.generation) {
+    thread_generation = r.generation;
+    thread_number = static_cast<int>(r.timeline.threads.size());
+    r.timeline.threads.push_back(!thread_name.empty() ? thread_name : thread_number == 0 ? "main" : "thread " + std::to_string(thread_number));
+  }
+  return thread_number;
 }
 
 }  // namespace
@@ -23,24 +46,73 @@ Counters& counters() {
   return instance;
 }
 
-void set_profiling(bool on) { profiling_on = on; }
-bool profiling() { return profiling_on.load(std::memory_order_relaxed); }
-
-void profile(const std::string& name, double ms) {
-  std::lock_guard lock(profile_mutex);
-  ProfileEntry& entry = entries()[name];
-  entry.name = name;
-  ++entry.calls;
-  entry.ms += ms;
+void start_recording() {
+  Recorder& r = recorder();
+  std::lock_guard lock(r.mutex);
+  r.timeline = {};
+  r.numbers.clear();
+  ++r.generation;
+  r.epoch = Clock::now().time_since_epoch().count();
+  detail::recording = true;
 }
 
-std::vector<ProfileEntry> profile_report() {
-  std::lock_guard lock(profile_mutex);
-  std::vector<ProfileEntry> report;
-  for (const auto& [name, entry] : entries()) report.push_back(entry);
-  entries().clear();
-  std::sort(report.begin(), report.end(), [](const ProfileEntry& a, const ProfileEntry& b) { return a.ms > b.ms; });
-  return report;
+Timeline stop_recording() {
+  Recorder& r = recorder();
+  std::lock_guard lock(r.mutex);
+  detail::recording = false;
+  ++r.generation;
+  r.numbers.clear();
+  return std::exchange(r.timeline, {});
+}
+
+Timeline recorded() {
+  Recorder& r = recorder();
+  std::lock_guard lock(r.mutex);
+  return r.timeline;
+}
+
+double record_time() {
+  return std::chrono::duration<double, std::micro>(Clock::duration(Clock::now().time_since_epoch().count() - recorder().epoch.load(std::memory_order_relaxed))).count();
+}
+
+int record_name(const std::string& name) {
+  Recorder& r = recorder();
+  std::lock_guard lock(r.mutex);
+  const auto [it, fresh] = r.numbers.try_emplace(name, static_cast<int>(r.timeline.names.size()));
+  if (fresh) r.timeline.names.push_back(name);
+  return it->second;
+}
+
+void record(Slice slice) {
+  constexpr size_t limit = 4'000'000;
+  Recorder& r = recorder();
+  std::lock_guard lock(r.mutex);
+  // What began in a timeline that has ended since is not part of this one.
+  if (!recording() || slice.start < 0 || slice.name >= static_cast<int>(r.timeline.names.size())) return;
+  if (r.timeline.slices.size() >= limit) {
+    ++r.timeline.dropped;
+    return;
+  }
+  slice.thread = number_thread(r);
+  r.timeline.slices.push_back(slice);
+}
+
+void record_sample(const char* track, double value) {
+  const double time = record_time();
+  Recorder& r = recorder();
+  std::lock_guard lock(r.mutex);
+  if (recording()) r.timeline.samples.push_back({track, time, value});
+}
+
+void name_thread(const std::string& name) { thread_name = name; }
+
+void set_current_launch(int name) { recorder().launch.store(name, std::memory_order_relaxed); }
+int current_launch() { return recorder().launch.load(std::memory_order_relaxed); }
+
+Span::~Span() {
+  if (!on_ || !recording()) return;
+  const double end = record_time();
+  record({.name = record_name(name_), .kind = kind_, .start = start_, .length = end - start_});
 }
 
 }  // namespace weft::runtime

@@ -1,5 +1,5 @@
 #pragma once
-// Counters that tests and `weft bench` read: what the process launched and compiled. Cheap enough to be always on.
+// What the process did: counters that are always on, and a timeline that is recorded on demand.
 #include <atomic>
 #include <cstdint>
 #include <string>
@@ -17,15 +17,60 @@ struct Counters {
 };
 Counters& counters();
 
-/// Time by step name, summed while profiling is on (off by default): what `weft bench --profile` prints.
-struct ProfileEntry {
-  std::string name;
-  int64_t calls = 0;
-  double ms = 0;
+/// A stretch of time on one thread. Slices of a thread nest.
+struct Slice {
+  int name = 0;                   // Timeline::names
+  const char* kind = "";          // "kernel", "library", "copy", "program", "compiler", "part" (a thread's share of a launch)
+  int thread = 0;                 // Timeline::threads
+  double start = 0, length = 0;   // microseconds since recording began
+  double bytes = 0, flops = 0;    // moved and computed; 0 where that is no question
+  bool half = false;              // products in bfloat16 or float16: another peak
+  int64_t program = 0;            // of a step: which Program ran it (numbered from 1) …
+  int step = -1;                  // … and where in it
 };
-void set_profiling(bool on);
-bool profiling();
-void profile(const std::string& name, double ms);
-std::vector<ProfileEntry> profile_report();  // the most expensive first; starts anew
+/// A quantity at a moment.
+struct Sample {
+  const char* track;  // "memory"
+  double time, value;
+};
+struct Timeline {
+  std::vector<std::string> names, threads;
+  std::vector<Slice> slices;    // in the order of their ends
+  std::vector<Sample> samples;
+  int64_t dropped = 0;          // slices past the limit of four million
+};
+
+namespace detail {
+inline std::atomic<bool> recording{false};
+}
+/// Whether a timeline is being recorded: one look at a flag, all that recording costs while it is off.
+inline bool recording() { return detail::recording.load(std::memory_order_relaxed); }
+void start_recording();        // anew
+Timeline stop_recording();
+Timeline recorded();           // what there is so far; recording goes on
+
+double record_time();                          // microseconds since recording began
+int record_name(const std::string& name);      // its number in this timeline
+void record(Slice slice);                      // the calling thread's; `thread` is filled in
+void record_sample(const char* track, double value);
+void name_thread(const std::string& name);     // the calling thread; "main" is the first that records, others are numbered
+
+/// The launch that is going on, for the slices of the team's threads.
+void set_current_launch(int name);
+int current_launch();
+
+/// Records its own life time.
+class Span {
+ public:
+  Span(const char* kind, const char* name) : on_(recording()), kind_(kind), name_(name), start_(on_ ? record_time() : 0) {}
+  ~Span();
+  Span(const Span&) = delete;
+  Span& operator=(const Span&) = delete;
+
+ private:
+  bool on_;
+  const char *kind_, *name_;
+  double start_;
+};
 
 }  // namespace weft::runtime

@@ -67,6 +67,7 @@ std::shared_ptr<const Traced> lookup_or_trace(Compiled& compiled, const std::vec
   std::lock_guard lock(compiled.mutex);
   for (const auto& [types, traced] : compiled.entries)
     if (types == signature) return traced;
+  const runtime::Span span("compiler", "trace");
   auto traced = std::make_shared<const Traced>(transforms::trace_function(compiled.fun, arguments, states, implicit_key));
   compiled.entries.emplace_back(std::move(signature), traced);
   return traced;

@@ -79,6 +79,17 @@ class Refusals(unittest.TestCase):
         for name in (b"doctor", b"train", b"sample", b"eval", b"bench"):
             self.assertIn(name, done.stderr)
 
+    def test_trace(self):
+        trace = os.path.join(FOLDER, "trace.json")
+        weft("bench", "nanogpt-cpu", "--reps", 1, "--trace", trace)
+        with open(trace) as file:
+            events = json.load(file)["traceEvents"]
+        kinds = {event.get("cat") for event in events}
+        self.assertTrue({"compiler", "program", "kernel"} <= kinds, kinds)
+        names = {event["name"] for event in events}
+        self.assertTrue({"trace", "simplify", "group", "lower", "compile", "memory"} <= names, names)
+        self.refused(1, "No such file", "bench", "softmax", "--trace", os.path.join(FOLDER, "no", "trace.json"))
+
     def test_help(self):
         self.assertIn("--weight-decay", weft("train", "gpt", "--help").out)
         self.assertIn("sample", weft("--help").out)

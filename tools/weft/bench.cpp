@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <functional>
+#include <map>
 #include <memory>
 
 #include "bench_support.h"
@@ -10,6 +11,8 @@
 #include "compiler/program.h"
 #include "mnist_trainer.h"
 #include "models/gpt.h"
+#include "peaks.h"
+#include "trace_file.h"
 #include "train_options.h"
 #include "trainer.h"
 #include "weft/data.h"
@@ -31,18 +34,34 @@ struct TrainBench {
   int64_t reps;
 };
 
-/// The most expensive steps of what `f` runs, each with its share of the time.
+/// The most expensive steps of what `f` runs, each with its share of the time and of the machine's peak.
 void print_profile(int64_t runs, const std::function<void()>& f) {
-  runtime::set_profiling(true);
+  struct Entry {
+    double ms = 0, floor_ms = 0;
+    int64_t calls = 0;
+  };
+  const Peaks& peaks = machine_peaks();
+  const bool traced = runtime::recording();
+  if (!traced) runtime::start_recording();
+  const double start = runtime::record_time();
   for (int64_t i = 0; i < runs; ++i) f();
-  runtime::set_profiling(false);
-  const auto report = runtime::profile_report();
-  double total = 0;
-  for (const auto& entry : report) total += entry.ms;
-  fmt::print("{:9.3f} ms a run in {} kinds of steps\n", total / static_cast<double>(runs), report.size());
-  for (size_t i = 0; i < std::min<size_t>(report.size(), 40); ++i)
-    fmt::print("{:9.3f} ms {:5.1f} % {:4}x  {}\n", report[i].ms / static_cast<double>(runs), 100 * report[i].ms / total,
-               report[i].calls / runs, report[i].name);
+  const runtime::Timeline timeline = traced ? runtime::recorded() : runtime::stop_recording();
+  std::map<std::string, Entry> by_name;
+  double total = 0, floor = 0;
+  for (const runtime::Slice& s : timeline.slices) {
+    if (s.step < 0 || s.start < start || std::string_view(s.kind) == "nested") continue;  // control flow: its steps are counted
+    Entry& e = by_name[timeline.names[static_cast<size_t>(s.name)]];
+    e.ms += s.length / 1e3, e.floor_ms += 1e3 * floor_seconds(peaks, s.bytes, s.flops, s.half), ++e.calls;
+    total += s.length / 1e3, floor += 1e3 * floor_seconds(peaks, s.bytes, s.flops, s.half);
+  }
+  std::vector<std::pair<std::string, Entry>> report(by_name.begin(), by_name.end());
+  std::sort(report.begin(), report.end(), [](const auto& a, const auto& b) { return a.second.ms > b.second.ms; });
+  fmt::print("{:9.3f} ms a run in {} kinds of steps; {:.3f} ms at the machine's peaks ({})\n", total / static_cast<double>(runs), report.size(), floor / static_cast<double>(runs),
+             to_string(peaks));
+  for (size_t i = 0; i < std::min<size_t>(report.size(), 40); ++i) {
+    const auto& [name, e] = report[i];
+    fmt::print("{:9.3f} ms {:5.1f} % {:4}x {:5.0f} % of peak  {}\n", e.ms / static_cast<double>(runs), 100 * e.ms / total, e.calls / runs, 100 * e.floor_ms / e.ms, name);
+  }
 }
 
 /// A whole training step (loss, gradients, AdamW) on one batch of random tokens.
@@ -187,8 +206,10 @@ int bench(const BenchOptions& o) {
   }
   apply_machine_options(o.threads, o.no_libraries, o.isa);
   if (o.cpu_time && runtime::num_threads() != 1) throw UsageError("--cpu-time counts one thread: give --threads 1 with it");
-  found->run(o);
-  return 0;
+  return traced(o.trace, [&] {
+    found->run(o);
+    return 0;
+  });
 }
 
 }  // namespace
@@ -204,6 +225,7 @@ Command bench_command() {
       .defaults_to("depends on the benchmark");
   set.add("dtype", "TYPE", &options->dtype, "f32 or bf16").one_of({"f32", "bf16"});
   set.add("cpu-time", "", &options->cpu_time, "processor time instead of the clock's, with --threads 1: for machines that are busy");
+  add_trace_option(set, options->trace);
   add_machine_options(set, options->threads, options->no_libraries, options->isa);
   return {"bench", "Measures speed", "weft bench nanogpt-cpu --json --threads 2", set, [options](OptionSet&) { return bench(*options); }};
 }

@@ -15,7 +15,7 @@
 namespace weft::tool {
 
 struct BenchOptions {
-  std::string name, dtype = "f32", isa = "native";
+  std::string name, dtype = "f32", isa = "native", trace;
   int64_t reps = 0, threads = 0;
   bool json = false, no_libraries = false, profile = false, cpu_time = false;
 };

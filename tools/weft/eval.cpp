@@ -8,6 +8,7 @@
 #include "command.h"
 #include "corpus.h"
 #include "saved_model.h"
+#include "trace_file.h"
 #include "train_options.h"
 #include "trainer.h"
 
@@ -16,7 +17,7 @@ namespace weft::tool {
 namespace {
 
 struct EvalOptions {
-  std::string folder, data, split = "all";
+  std::string folder, data, split = "all", trace;
   int64_t batch = 12, threads = 0;
   bool json = false, no_libraries = false;
   std::string isa = "native";
@@ -29,6 +30,7 @@ OptionSet eval_option_set(EvalOptions& o) {
   set.add("split", "PART", &o.split, "all of it, or val: the last tenth, which training leaves out").one_of({"all", "val"});
   set.add("batch", "N", &o.batch, "sequences at a time").range(1, 1 << 20);
   set.add("json", "", &o.json, "one JSON object on stdout");
+  add_trace_option(set, o.trace);
   add_machine_options(set, o.threads, o.no_libraries, o.isa);
   return set;
 }
@@ -68,7 +70,7 @@ int evaluate(const EvalOptions& o) {
 Command eval_command() {
   auto options = std::make_shared<EvalOptions>();
   return {"eval", "Measures how well a trained model predicts a text", "weft eval shakespeare --data shakespeare.txt --split val",
-          eval_option_set(*options), [options](OptionSet&) { return evaluate(*options); }};
+          eval_option_set(*options), [options](OptionSet&) { return traced(options->trace, [&] { return evaluate(*options); }); }};
 }
 
 }  // namespace weft::tool

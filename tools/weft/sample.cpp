@@ -10,6 +10,7 @@
 #include "models/gpt.h"
 #include "runtime/trace.h"
 #include "saved_model.h"
+#include "trace_file.h"
 #include "train_options.h"
 
 namespace weft::tool {
@@ -17,7 +18,7 @@ namespace weft::tool {
 namespace {
 
 struct SampleOptions {
-  std::string folder, prompt = "\n";
+  std::string folder, prompt = "\n", trace;
   int64_t tokens = 500, top_k = 0, seed = 1337, threads = 0;
   double temperature = 0.8, top_p = 1;
   bool stats = false, no_libraries = false;
@@ -34,6 +35,7 @@ OptionSet sample_option_set(SampleOptions& o) {
   set.add("top-p", "X", &o.top_p, "only the likeliest that together reach p").above(0).range(0, 1);
   set.add("seed", "N", &o.seed, "of the draws").range(0, 9e15);
   set.add("stats", "", &o.stats, "afterwards, on stderr: programs built and tokens a second");
+  add_trace_option(set, o.trace);
   add_machine_options(set, o.threads, o.no_libraries, o.isa);
   return set;
 }
@@ -97,7 +99,7 @@ int sample(const SampleOptions& o, const OptionSet& set) {
 Command sample_command() {
   auto options = std::make_shared<SampleOptions>();
   return {"sample", "Writes text with a trained model", "weft sample shakespeare --prompt ROMEO: --tokens 300", sample_option_set(*options),
-          [options](OptionSet& set) { return sample(*options, set); }};
+          [options](OptionSet& set) { return traced(options->trace, [&] { return sample(*options, set); }); }};
 }
 
 }  // namespace weft::tool

@@ -13,6 +13,7 @@
 #include "progress.h"
 #include "run_folder.h"
 #include "runtime/threads.h"
+#include "trace_file.h"
 #include "train_options.h"
 #include "trainer.h"
 #include "weft/io.h"
@@ -125,7 +126,7 @@ int train(TrainOptions& o, OptionSet& set) {
 Command train_gpt_command() {
   auto options = std::make_shared<TrainOptions>();
   return {"train gpt", "Trains a GPT on a text file", "weft train gpt --data shakespeare.txt --out shakespeare --steps 2000",
-          train_option_set(*options), [options](OptionSet& set) { return train(*options, set); }};
+          train_option_set(*options), [options](OptionSet& set) { return traced(options->trace, [&] { return train(*options, set); }); }};
 }
 
 }  // namespace weft::tool

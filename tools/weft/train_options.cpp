@@ -9,6 +9,7 @@
 #include "runtime/threads.h"
 #include "target/cpu/options.h"
 #include "target/target.h"
+#include "trace_file.h"
 
 namespace weft::tool {
 
@@ -72,6 +73,7 @@ OptionSet train_option_set(TrainOptions& o) {
   add_model_options(set, o);
   add_optimizer_options(set, o);
   add_run_options(set, o);
+  add_trace_option(set, o.trace);
   add_machine_options(set, o.threads, o.no_libraries, o.isa);
   return set;
 }

@@ -27,7 +27,7 @@ struct TrainOptions {
   std::string isa = "native";
 
   // Not part of the run itself.
-  std::string out, resume, config;
+  std::string out, resume, config, trace;
   bool json = false, overwrite = false;
 };
 

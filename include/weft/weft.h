@@ -7,6 +7,7 @@
 #include "weft/device.h"
 #include "weft/dtype.h"
 #include "weft/einsum.h"
+#include "weft/export.h"
 #include "weft/fast.h"
 #include "weft/indexing.h"
 #include "weft/io.h"

@@ -41,7 +41,7 @@ class Walk {
     for (const auto& [node, count] : seen_) {
       const IrNode& n = cx_.ir[node];
       if (is_memory(node) || is_movement(n.op) || n.op == Op::constant || n.op == Op::cast || n.op == Op::stop_gradient) continue;
-      const std::string name = n.op == Op::fold ? std::string(kernel::name(n.attrs.reducer)) : n.op == Op::call ? n.attrs.call : std::string(graph::row(n.op).name);
+      const std::string name = n.op == Op::fold ? std::string(kernel::name(n.attrs.reducer)) : n.op == Op::call ? n.attrs.call : n.op == Op::composite ? n.attrs.composite->name : std::string(graph::row(n.op).name);
       if (std::find(names.begin(), names.end(), name) == names.end()) names.push_back(name);
     }
     if (names.empty()) names.push_back("copy");
@@ -75,8 +75,17 @@ class Walk {
       return 2 * contracted;
     }
     if (n.op == Op::scatter) return n.attrs.mode == graph::ScatterMode::set ? 0 : elements(n.inputs.back()) / std::max(elements(node), 1.0);
+    if (n.op == Op::composite) return n.output == 0 ? attention(n) / std::max(elements(node), 1.0) : 0;
     if (n.op == Op::cast || n.op == Op::bitcast || n.op == Op::stop_gradient) return 0;
     return is_elementwise(n.op) ? 1 : 0;
+  }
+
+  /// Two products forward and five backward, half of them under a causal mask.
+  double attention(const IrNode& n) const {
+    if (!n.attrs.composite->attention) return 0;
+    const graph::AttentionRegion& region = *n.attrs.composite->attention;
+    const Shape& keys = cx_.ir[n.inputs[1]].type.shape;
+    return (region.derivative ? 10 : 4) * elements(n.inputs[0]) * static_cast<double>(keys[keys.size() - 2].bound()) * (region.causal ? 0.5 : 1);
   }
 
   void look(int node, double count) {

@@ -294,7 +294,7 @@ Place StepMaker::place(int node) const {
 }
 
 void StepMaker::add_costs(const Draft& draft, Step& step) const {
-  const LowerContext cx{ir_, grouping_, ordering_.home, ordering_.stored, target_};
+  const LowerContext cx{ir_, grouping_, ordering_.home, ordering_.stored, ordering_.streamed, target_};
   if (step.kind == Step::Kind::copy) step.traffic = 2.0 * static_cast<double>(step.bytes);
   for (const int g : draft.groups) {
     if (g == copy_group) continue;

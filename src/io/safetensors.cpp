@@ -45,6 +45,8 @@ std::map<std::string, std::set<std::string>> parse_index(const io::Bytes& index)
     root = nlohmann::json::parse(index.view);
   } catch (const nlohmann::json::parse_error& e) {
     index.fail("the index is not JSON", e.byte ? e.byte - 1 : 0);
+  } catch (const nlohmann::json::out_of_range&) {
+    index.fail("the index holds a number that is out of range", 0);
   }
   const auto map = root.is_object() ? root.find("weight_map") : root.end();
   if (!root.is_object() || map == root.end() || !map->is_object()) index.fail("the index has no object weight_map", 0);
@@ -125,8 +127,11 @@ SafetensorsLoad load_safetensors(const std::string& file, StreamOrDevice) {
 }
 SafetensorsLoad load_safetensors(const std::shared_ptr<io::Reader>& in, StreamOrDevice) { return parse(io::read_all("load_safetensors", *in)); }
 
+void io::save_safetensors_as(const std::string& file, const std::unordered_map<std::string, array>& arrays, const Metadata& metadata) {
+  write(in_order(arrays), metadata, [&](const auto& pieces) { io::write_file_atomically(file, pieces); });
+}
 void save_safetensors(const std::string& file, const std::unordered_map<std::string, array>& arrays, const Metadata& metadata) {
-  write(in_order(arrays), metadata, [&](const auto& pieces) { io::write_file_atomically(io::with_extension(file, ".safetensors"), pieces); });
+  io::save_safetensors_as(io::with_extension(file, ".safetensors"), arrays, metadata);
 }
 void save_safetensors(const std::shared_ptr<io::Writer>& out, const std::unordered_map<std::string, array>& arrays, const Metadata& metadata) {
   write(in_order(arrays), metadata, [&](const auto& pieces) { io::write_all("save_safetensors", *out, pieces); });

@@ -46,6 +46,8 @@ json parse(const std::string& file, std::string_view text) {
     return json::parse(text.begin(), text.end(), watch);
   } catch (const json::parse_error& e) {
     fail_at(file, "the header is not JSON", 8 + (e.byte ? e.byte - 1 : 0));
+  } catch (const json::out_of_range&) {
+    fail_at(file, "the header holds a number that is out of range", 8);
   }
 }
 

@@ -7,6 +7,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "weft/array.h"
 #include "weft/dtype.h"
 #include "weft/shape.h"
 
@@ -30,6 +31,9 @@ constexpr uint64_t max_header_bytes = 100'000'000;
 SafetensorsHeader parse_header(const std::string& file, std::string_view json, uint64_t data_bytes);
 /// Length and JSON, padded with blanks to a multiple of 8 bytes.
 std::string write_header(const SafetensorsHeader& header);
+
+/// save_safetensors under just this name, without an extension added.
+void save_safetensors_as(const std::string& file, const std::unordered_map<std::string, array>& arrays, const std::unordered_map<std::string, std::string>& metadata);
 
 [[noreturn]] void fail_at(const std::string& file, const std::string& what, uint64_t byte);
 

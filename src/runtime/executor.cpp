@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "base/error.h"
+#include "runtime/trace.h"
 
 namespace weft::runtime {
 namespace {
@@ -133,6 +134,7 @@ void Executor::wait() {
 }
 
 void Executor::work() {
+  name_thread("executor");
   CurrentScope scope(this);
   std::unique_lock lock(mutex_);
   for (;;) {

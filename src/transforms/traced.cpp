@@ -152,19 +152,24 @@ Values capture(const Run& run, const Values& outputs, uint64_t first_id) {
   return border.data;
 }
 
+// The graph of `outputs` with what was captured as further inputs, after arguments and states.
+graph::Graph closed(const Run& run, const Values& captured, const Values& outputs) {
+  graph::Graph graph;
+  for (const Values* group : {&run.arguments, &run.states}) graph.inputs.insert(graph.inputs.end(), group->begin(), group->end());
+  Values replacements;
+  for (const Value& v : captured) replacements.push_back(graph::parameter(v.type(), static_cast<int64_t>(graph.inputs.size() + replacements.size())));
+  {
+    std::shared_lock lock(graph::structure());
+    graph.outputs = graph::substitute(outputs, captured, replacements);
+  }
+  graph.inputs.insert(graph.inputs.end(), replacements.begin(), replacements.end());
+  return graph;
+}
+
 std::shared_ptr<const compiler::Program> build_program(const Run& run, const Values& captured, const Values& computed,
                                                        const std::vector<compiler::Update>& updates) {
   compiler::Source source;
-  for (const Values* group : {&run.arguments, &run.states}) source.graph.inputs.insert(source.graph.inputs.end(), group->begin(), group->end());
-  Values replacements;
-  for (const Value& v : captured) {
-    replacements.push_back(graph::parameter(v.type(), static_cast<int64_t>(source.graph.inputs.size() + replacements.size())));
-  }
-  {
-    std::shared_lock lock(graph::structure());
-    source.graph.outputs = graph::substitute(computed, captured, replacements);
-  }
-  source.graph.inputs.insert(source.graph.inputs.end(), replacements.begin(), replacements.end());
+  source.graph = closed(run, captured, computed);
   for (const compiler::Update& u : updates) source.updates.push_back({u.output, static_cast<int>(run.arguments.size()) + u.input});
   return compiler::lookup_or_build(source, compiler::default_target());
 }
@@ -199,6 +204,20 @@ Traced trace_function(const ArrayFunction& fun, const std::vector<graph::Type>& 
   for (const Value& v : slots.computed()) traced.outputs.push_back(v.type());
   if (!slots.computed().empty()) traced.program = build_program(run, captured, slots.computed(), traced.updates);
   return traced;
+}
+
+FunctionGraph graph_of(const ArrayFunction& fun, const std::vector<graph::Type>& arguments) {
+  const uint64_t first_id = graph::constant(float32, Number::of_real(0)).node->id();
+  const Run run = run_on_placeholders(fun, arguments, {});
+  if (run.drew_key)
+    throw_invalid("export_function", "the function draws from the default random sequence, which is no part of it: give it a key as an argument, and draw with that");
+  Values outputs;
+  for (const array& a : run.results) outputs.push_back(a.value());
+  const Values captured = capture(run, outputs, first_id);
+  FunctionGraph out;
+  out.graph = closed(run, captured, outputs);
+  for (const Value& v : captured) out.captured.emplace_back(v);
+  return out;
 }
 
 std::vector<array> call_inside_trace(const ArrayFunction& fun, const std::vector<array>& arguments, const std::vector<array*>& states) {

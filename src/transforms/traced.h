@@ -35,6 +35,14 @@ struct Traced {
 /// the last state is the thread's default random sequence, added unasked.
 Traced trace_function(const ArrayFunction& fun, const std::vector<graph::Type>& arguments, const std::vector<array*>& states, bool implicit_key);
 
+/// A function's graph with what it refers to: the graph's inputs are the arguments, then the captured arrays.
+struct FunctionGraph {
+  graph::Graph graph;
+  std::vector<array> captured;  // with data
+};
+/// Runs `fun` once on placeholders. Throws std::invalid_argument where it draws from the default random sequence, which is not part of it.
+FunctionGraph graph_of(const ArrayFunction& fun, const std::vector<graph::Type>& arguments);
+
 /// Calls `fun` inside of another trace, where it is part of what is being traced. Its states must be captured by an enclosing compiled function, if there is one.
 std::vector<array> call_inside_trace(const ArrayFunction& fun, const std::vector<array>& arguments, const std::vector<array*>& states);
 

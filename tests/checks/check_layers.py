@@ -40,7 +40,7 @@ PUBLIC = {
     "array.h": "array", "device.h": "array", "memory.h": "array", "ops.h": "array", "random.h": "array", "fast.h": "array",
     "einsum.h": "array", "indexing.h": "array", "stream.h": "array", "utils.h": "array",
     "transforms.h": "transforms", "compile.h": "transforms", "control.h": "transforms",
-    "io.h": "io", "text.h": "text", "data.h": "data", "optim.h": "optim",
+    "io.h": "io", "export.h": "io", "text.h": "text", "data.h": "data", "optim.h": "optim",
     "optim/adaptive.h": "optim", "optim/optimizer.h": "optim", "optim/schedules.h": "optim", "optim/sgd.h": "optim", "nn.h": "nn",
     **{f"nn/{name}.h": "nn" for name in ("attention", "convolution", "functions", "init", "layers", "losses", "module", "norms")}, "weft.h": "models",
 }

@@ -5,6 +5,8 @@
 #include <stdexcept>
 #include <string>
 
+#include "graph/build.h"
+#include "io/tape.h"
 #include "models/gpt.h"
 #include "text/utf8.h"
 #include "tools/weft/checkpoint.h"
@@ -139,8 +141,29 @@ void model_config(std::string_view bytes) {
   });
 }
 
+void program(std::string_view bytes) {
+  or_refused([&] { io::read_program(reader(bytes)); });
+}
+
+/// The same without the file around it, where most of the ways to be wrong are.
+void tape(std::string_view bytes) {
+  try {
+    const auto functions = io::functions_from_json(bytes);
+    const std::string text = io::functions_json(functions);
+    require(io::functions_json(io::functions_from_json(text)) == text, "functions change when they are written and read again");
+    for (const io::TapedFunction& f : functions) {
+      graph::Values inputs;
+      for (const graph::Type& t : f.tape.inputs) inputs.push_back(graph::parameter(t));
+      io::replay(f.tape, inputs);
+    }
+  } catch (const std::runtime_error&) {
+  } catch (const std::invalid_argument&) {
+  }
+}
+
 constexpr Target all[] = {{"npy", npy},   {"npz", npz},       {"safetensors", safetensors}, {"tokenizer", tokenizer},
-                          {"utf8", utf8}, {"config", config}, {"state", state},             {"model_config", model_config}};
+                          {"utf8", utf8}, {"config", config}, {"state", state},             {"model_config", model_config},
+                          {"program", program}, {"tape", tape}};
 
 }  // namespace
 

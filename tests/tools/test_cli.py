@@ -90,6 +90,25 @@ class Refusals(unittest.TestCase):
         self.assertTrue({"trace", "simplify", "group", "lower", "compile", "memory"} <= names, names)
         self.refused(1, "No such file", "bench", "softmax", "--trace", os.path.join(FOLDER, "no", "trace.json"))
 
+    def test_explain(self):
+        out = os.path.join(FOLDER, "explained")
+        train(out, "--steps", 1)
+        programs = rows(weft("explain", out, "--json", "--runs", 2, "--show", "graph,groups,kernels,plan").out)
+        self.assertEqual(len(programs), 2)
+        self.assertTrue(programs[0]["title"].startswith("Training step"))
+        self.assertTrue(programs[1]["title"].startswith("Sampling step"))
+        for program in programs:
+            self.assertEqual(len(program["steps"]), program["launches"] + program["library_calls"] + program["copies"])
+            self.assertTrue(all(step["bytes"] > 0 and step["ms"] > 0 for step in program["steps"]))
+            self.assertGreater(program["flops"], 0)
+            for stage in ("graph", "groups", "kernels", "plan"):
+                self.assertGreater(len(program[stage]), 100)
+        text = weft("explain", out, "--runs", 1, "--step", "sample").out
+        self.assertIn("of peak", text)
+        self.assertNotIn("Training step", text)
+        self.refused(2, "must be a list of graph", "explain", out, "--show", "grpah")
+        self.refused(1, "there is no folder", "explain", os.path.join(FOLDER, "nowhere"))
+
     def test_help(self):
         self.assertIn("--weight-decay", weft("train", "gpt", "--help").out)
         self.assertIn("sample", weft("--help").out)

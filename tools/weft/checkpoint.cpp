@@ -69,9 +69,20 @@ json curve_json(const Curve& curve) {
   return out;
 }
 
+int64_t whole(const json& value) {
+  if (!value.is_number_integer()) throw std::runtime_error("state.json holds " + value.dump() + " where a whole number belongs");
+  return value.get<int64_t>();
+}
+
+std::vector<uint32_t> key_from(const json& words) {
+  std::vector<uint32_t> out;
+  for (const auto& w : words) out.push_back(static_cast<uint32_t>(whole(w)));
+  return out;
+}
+
 Curve curve_from(const json& points) {
   Curve out;
-  for (const auto& p : points) out.emplace_back(p.at(0).get<int64_t>(), p.at(1).get<double>());
+  for (const auto& p : points) out.emplace_back(whole(p.at(0)), p.at(1).get<double>());
   return out;
 }
 
@@ -155,18 +166,17 @@ std::string latest_folder(const std::string& dir) {
 void parse_state(const std::string& text, Checkpoint& to) try {
   if (io::nested_deeper(text, 16)) throw std::runtime_error("state.json is nested too deeply");
   const json root = json::parse(text);
-  if (root.at("format").get<int>() != format_version)
-    throw std::runtime_error(
-        fmt::format("state.json has format {}, and this program reads format {}", root.at("format").get<int>(), format_version));
+  if (const int64_t format = whole(root.at("format")); format != format_version)
+    throw std::runtime_error(fmt::format("state.json has format {}, and this program reads format {}", format, format_version));
   RunState& s = to.state;
-  s.step = root.at("step").get<int64_t>();
-  s.key = root.at("random_key").get<std::vector<uint32_t>>();
+  s.step = whole(root.at("step"));
+  s.key = key_from(root.at("random_key"));
   s.kind = root.value("kind", "gpt");
   if (s.kind == "gpt") s.model = models::gpt_config_from_json(root.at("model").dump());
   s.dtype = root.at("dtype").get<std::string>();
   s.options = root.at("options").dump();
   s.data_digest = root.at("data").at("digest").get<std::string>();
-  s.data_bytes = root.at("data").at("bytes").get<int64_t>();
+  s.data_bytes = whole(root.at("data").at("bytes"));
   s.losses = curve_from(root.at("losses"));
   s.val_losses = curve_from(root.at("val_losses"));
   if (root.contains("accuracies")) s.accuracies = curve_from(root.at("accuracies"));

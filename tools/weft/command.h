@@ -22,6 +22,7 @@ Command train_mnist_command();
 Command sample_command();
 Command eval_command();
 Command bench_command();
+Command explain_command();
 
 /// Parses and runs; returns the exit code: 0, 1 for failures, 2 for mistakes in the command line. Every mistake becomes a sentence on
 /// stderr.

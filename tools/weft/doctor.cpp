@@ -10,6 +10,7 @@
 
 #include "command.h"
 #include "corpus.h"
+#include "peaks.h"
 #include "runtime/cache_dir.h"
 #include "runtime/threads.h"
 #include "target/cpu/onednn.h"
@@ -119,6 +120,7 @@ int doctor(int64_t threads, bool no_libraries, const std::string& isa) {
     return 1;
   }
   const std::string fault = self_test();
+  if (fault.empty()) row("at most", to_string(machine_peaks()));
   row("self-test", fault.empty() ? "passed: a product and a softmax compiled, ran and were right" : "FAILED: " + fault);
   return fault.empty() ? 0 : 1;
 }

@@ -139,6 +139,8 @@ void OptionSet::set_json(std::string_view text, const std::string& file) {
     root = nlohmann::json::parse(text);
   } catch (const nlohmann::json::parse_error& e) {
     throw UsageError(fmt::format("{} is not JSON: the mistake is near byte {}", file, e.byte));
+  } catch (const nlohmann::json::out_of_range&) {
+    throw UsageError(file + " holds a number that is out of range");
   }
   if (!root.is_object()) throw UsageError(file + " must hold a JSON object with option names as keys, such as {\"layers\": 4}");
   std::vector<std::string> known;

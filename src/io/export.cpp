@@ -1,0 +1,209 @@
+// weft/export.h: functions to files and back.
+#include "weft/export.h"
+
+#include <algorithm>
+#include <exception>
+#include <map>
+#include <utility>
+
+#include "base/error.h"
+#include "io/safetensors_header.h"
+#include "io/tape.h"
+#include "transforms/traced.h"
+
+namespace weft {
+
+namespace {
+
+std::vector<std::string> sorted_names(const Kwargs& kwargs) {
+  std::vector<std::string> names;
+  for (const auto& [name, unused] : kwargs) names.push_back(name);
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
+std::vector<graph::Type> argument_types(const Args& args, const Kwargs& kwargs, const ExportOptions& options) {
+  std::vector<graph::Type> types;
+  for (const array& a : args) types.push_back(a.value().type());
+  for (const std::string& name : sorted_names(kwargs)) types.push_back(kwargs.at(name).value().type());
+  for (const DynamicAxis& d : options.dynamic) {
+    if (d.argument < 0 || d.argument >= static_cast<int>(args.size()))
+      throw_invalid("export_function", "dynamic axis \"" + d.name + "\" is of argument " + std::to_string(d.argument) + ", but there are " + std::to_string(args.size()));
+    Shape& shape = types[static_cast<size_t>(d.argument)].shape;
+    const int axis = normalize_axis("export_function", d.axis, static_cast<int>(shape.size()));
+    if (d.bound < 1 || d.name.empty()) throw_invalid("export_function", "a dynamic axis needs a name and a bound of at least 1");
+    shape[static_cast<size_t>(axis)] = symbol(d.name, d.bound);
+  }
+  return types;
+}
+
+void refuse_shapeless(bool shapeless) {
+  if (shapeless)
+    throw_invalid("export_function", "a program for any shape at all cannot be made: name the axes whose length may change, with their bounds, in ExportOptions::dynamic");
+}
+
+std::string signature(const io::TapedFunction& f) {
+  std::string out = "(";
+  for (size_t k = 0; k < f.arguments + f.keywords.size(); ++k) {
+    if (k > 0) out += ", ";
+    if (k >= f.arguments) out += f.keywords[k - f.arguments] + "=";
+    out += graph::to_string(f.tape.inputs[k]);
+  }
+  return out + ")";
+}
+
+bool fits(const graph::Type& written, const graph::Type& given) {
+  if (written.dtype != given.dtype || written.shape.size() != given.shape.size()) return false;
+  for (size_t k = 0; k < written.shape.size(); ++k) {
+    const Dim &w = written.shape[k], &g = given.shape[k];
+    const bool length = w.symbol() && !g.symbol() && g.bound() >= 1 && g.bound() <= w.bound();
+    if (!(w == g) && !length) return false;
+  }
+  return true;
+}
+
+}  // namespace
+
+struct FunctionExporter::State {
+  std::string file;
+  ArgsKwargsFunction fun;
+  ExportOptions options;
+  std::vector<io::TapedFunction> functions;
+  std::unordered_map<std::string, array> arrays;
+  std::map<std::pair<const graph::Node*, int>, std::string> names;  // of stored arrays
+  bool open = true;
+};
+
+FunctionExporter::FunctionExporter(std::string file, ArgsKwargsFunction fun, ExportOptions options)
+    : state_(std::make_unique<State>(State{std::move(file), std::move(fun), std::move(options), {}, {}, {}})) {}
+FunctionExporter::FunctionExporter(FunctionExporter&&) noexcept = default;
+FunctionExporter::~FunctionExporter() {
+  if (!state_ || std::uncaught_exceptions() > 0) return;  // what failed on the way leaves no file behind
+  try {
+    close();
+  } catch (...) {  // close() by itself tells
+  }
+}
+
+void FunctionExporter::operator()(const Args& args) { (*this)(args, {}); }
+void FunctionExporter::operator()(const Kwargs& kwargs) { (*this)({}, kwargs); }
+
+void FunctionExporter::operator()(const Args& args, const Kwargs& kwargs) {
+  State& s = *state_;
+  if (!s.open) throw_invalid("export_function", s.file + " is closed: nothing can be added");
+  io::TapedFunction f;
+  f.arguments = args.size();
+  f.keywords = sorted_names(kwargs);
+  const auto flat = [&](const std::vector<array>& in) {
+    Kwargs by_name;
+    for (size_t k = 0; k < f.keywords.size(); ++k) by_name.emplace(f.keywords[k], in[f.arguments + k]);
+    return s.fun(Args(in.begin(), in.begin() + static_cast<std::ptrdiff_t>(f.arguments)), by_name);
+  };
+  const auto traced = transforms::graph_of(flat, argument_types(args, kwargs, s.options));
+  f.tape = io::tape_of(traced.graph);
+  for (const array& a : traced.captured) {
+    const auto [it, fresh] = s.names.try_emplace(std::pair(a.value().node.get(), a.value().index), std::to_string(s.names.size()));
+    if (fresh) s.arrays.emplace(it->second, a);
+    f.stored.push_back(it->second);
+  }
+  s.functions.push_back(std::move(f));
+}
+
+void FunctionExporter::close() {
+  State& s = *state_;
+  if (!std::exchange(s.open, false)) return;
+  io::save_safetensors_as(s.file, s.arrays, {{"format", "weft.program"}, {"program", io::functions_json(s.functions)}});
+}
+
+FunctionExporter exporter(const std::string& file, const ArgsKwargsFunction& fun, bool shapeless) {
+  refuse_shapeless(shapeless);
+  return {file, fun, {}};
+}
+FunctionExporter exporter(const std::string& file, const ArrayFunction& fun, const ExportOptions& options) {
+  return {file, [fun](const Args& args, const Kwargs&) { return fun(args); }, options};
+}
+FunctionExporter exporter(const std::string& file, const ArrayFunction& fun, bool shapeless) {
+  refuse_shapeless(shapeless);
+  return exporter(file, fun, ExportOptions{});
+}
+FunctionExporter exporter(const std::string& file, const KwargsFunction& fun, bool shapeless) {
+  return exporter(file, ArgsKwargsFunction([fun](const Args&, const Kwargs& kwargs) { return fun(kwargs); }), shapeless);
+}
+
+void export_function(const std::string& file, const ArrayFunction& fun, const Args& args, bool shapeless) {
+  FunctionExporter e = exporter(file, fun, shapeless);
+  e(args);
+  e.close();
+}
+void export_function(const std::string& file, const KwargsFunction& fun, const Kwargs& kwargs, bool shapeless) {
+  FunctionExporter e = exporter(file, fun, shapeless);
+  e(kwargs);
+  e.close();
+}
+void export_function(const std::string& file, const ArgsKwargsFunction& fun, const Args& args, const Kwargs& kwargs, bool shapeless) {
+  FunctionExporter e = exporter(file, fun, shapeless);
+  e(args, kwargs);
+  e.close();
+}
+void export_function(const std::string& file, const ArrayFunction& fun, const Args& args, const ExportOptions& options) {
+  FunctionExporter e = exporter(file, fun, options);
+  e(args);
+  e.close();
+}
+
+/// Each function of the file compiled once for its signature.
+struct ImportedFunction::State {
+  std::string file;
+  io::ProgramFile program;
+  std::vector<ArrayFunction> compiled;
+};
+
+namespace {
+
+ArrayFunction compiled_function(const io::TapedFunction& f, const std::vector<array>& stored) {
+  CompileOptions options;
+  for (size_t k = 0; k < f.arguments + f.keywords.size(); ++k)
+    for (size_t axis = 0; axis < f.tape.inputs[k].shape.size(); ++axis)
+      if (const Symbol* s = f.tape.inputs[k].shape[axis].symbol()) options.dynamic.push_back({static_cast<int>(k), static_cast<int>(axis), s->name, s->bound});
+  return compile(
+      [tape = f.tape, stored](const std::vector<array>& in) {
+        graph::Values inputs;
+        for (const auto* list : {&in, &stored})
+          for (const array& a : *list) inputs.push_back(a.value());
+        std::vector<array> results;
+        for (graph::Value& v : io::replay(tape, inputs)) results.emplace_back(std::move(v));
+        return results;
+      },
+      options);
+}
+
+}  // namespace
+
+std::vector<array> ImportedFunction::operator()(const Args& args) const { return (*this)(args, {}); }
+std::vector<array> ImportedFunction::operator()(const Kwargs& kwargs) const { return (*this)({}, kwargs); }
+
+std::vector<array> ImportedFunction::operator()(const Args& args, const Kwargs& kwargs) const {
+  const auto names = sorted_names(kwargs);
+  std::vector<array> flat = args;
+  for (const std::string& name : names) flat.push_back(kwargs.at(name));
+  std::string known, given;
+  for (size_t k = 0; k < state_->program.functions.size(); ++k) {
+    const io::TapedFunction& f = state_->program.functions[k];
+    bool match = f.arguments == args.size() && f.keywords == names;
+    for (size_t i = 0; match && i < flat.size(); ++i) match = fits(f.tape.inputs[i], flat[i].value().type());
+    if (match) return state_->compiled[k](flat);
+    known += (known.empty() ? "" : ", ") + signature(f);
+  }
+  for (const array& a : flat) given += (given.empty() ? "" : ", ") + graph::to_string(a.value().type());
+  throw_invalid("import_function", state_->file + " was exported for " + (known.empty() ? "nothing" : known) + ", and called with (" + given + ")");
+}
+
+ImportedFunction import_function(const std::string& file) {
+  auto state = std::make_shared<ImportedFunction::State>();
+  state->file = file;
+  state->program = io::read_program(file);
+  for (size_t k = 0; k < state->program.functions.size(); ++k) state->compiled.push_back(compiled_function(state->program.functions[k], state->program.stored[k]));
+  return ImportedFunction(state);
+}
+
+}  // namespace weft

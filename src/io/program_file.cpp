@@ -1,0 +1,64 @@
+// An exported function's file: safetensors with the stored arrays, and the functions as JSON in its metadata.
+#include <map>
+#include <stdexcept>
+
+#include "base/error.h"
+#include "graph/build.h"
+#include "io/tape.h"
+
+namespace weft::io {
+
+namespace {
+
+const std::string& entry(const std::unordered_map<std::string, std::string>& metadata, const char* key) {
+  const auto it = metadata.find(key);
+  if (it == metadata.end()) throw std::runtime_error("the file holds no exported function");
+  return it->second;
+}
+
+/// A replay on placeholders: every entry is held against its row.
+void check_function(const TapedFunction& f) {
+  graph::Values inputs;
+  for (const graph::Type& t : f.tape.inputs) inputs.push_back(graph::parameter(t, static_cast<int64_t>(inputs.size())));
+  replay(f.tape, inputs);
+}
+
+std::vector<array> stored_arrays(const TapedFunction& f, const std::unordered_map<std::string, array>& arrays) {
+  std::vector<array> out;
+  for (size_t k = 0; k < f.stored.size(); ++k) {
+    const auto it = arrays.find(f.stored[k]);
+    const graph::Type& type = f.tape.inputs[f.tape.inputs.size() - f.stored.size() + k];
+    if (it == arrays.end()) throw std::runtime_error("the stored array '" + f.stored[k] + "' is missing");
+    if (!(it->second.value().type() == type))
+      throw std::runtime_error("the stored array '" + f.stored[k] + "' is " + graph::to_string(it->second.value().type()) + ", not " + graph::to_string(type));
+    out.push_back(it->second);
+  }
+  return out;
+}
+
+ProgramFile read(const std::string& label, const SafetensorsLoad& file) {
+  ProgramFile out;
+  try {
+    if (entry(file.second, "format") != "weft.program") throw std::runtime_error("the file holds no exported function");
+    out.functions = functions_from_json(entry(file.second, "program"));
+    for (const TapedFunction& f : out.functions) {
+      out.stored.push_back(stored_arrays(f, file.first));
+      check_function(f);
+    }
+  } catch (const internal_error&) {
+    throw;
+  } catch (const std::exception& e) {  // rows refuse with std::invalid_argument
+    throw_failure("import_function", label + ": " + e.what());
+  }
+  return out;
+}
+
+}  // namespace
+
+ProgramFile read_program(const std::string& file) { return read(file, load_safetensors(file)); }
+ProgramFile read_program(const std::shared_ptr<Reader>& in) {
+  const std::string label = in->label();
+  return read(label, load_safetensors(in));
+}
+
+}  // namespace weft::io

@@ -1,0 +1,178 @@
+// Functions to files and back: every row of the operator table, models, dynamic lengths, what is refused.
+#include <doctest/doctest.h>
+
+#include <filesystem>
+
+#include "compiler/ir.h"
+#include "graph/composites.h"
+#include "graph/instances.h"
+#include "io/folder.h"
+#include "io/tape.h"
+#include "models/gpt.h"
+#include "weft/export.h"
+#include "weft/io.h"
+#include "weft/ops.h"
+#include "weft/random.h"
+#include "weft/transforms.h"
+
+using namespace weft;
+
+namespace {
+
+Digest digest_of(const graph::Graph& graph) {
+  compiler::Source source;
+  source.graph = graph;
+  return compiler::digest(source);
+}
+
+/// Through JSON and back, onto placeholders of the same types.
+graph::Graph round_trip(const graph::Graph& graph) {
+  io::TapedFunction f;
+  f.tape = io::tape_of(graph);
+  f.arguments = f.tape.inputs.size();
+  const auto back = io::functions_from_json(io::functions_json({f}));
+  graph::Graph out;
+  for (const graph::Type& t : back.at(0).tape.inputs) out.inputs.push_back(graph::parameter(t, static_cast<int64_t>(out.inputs.size())));
+  out.outputs = io::replay(back[0].tape, out.inputs);
+  return out;
+}
+
+std::vector<float> floats(const array& a) { return a.to_vector<float>(); }
+
+}  // namespace
+
+TEST_CASE("export: every operator of the table comes back as the same graph") {
+  for (const graph::Row* row : graph::table()) {
+    if (row->op == graph::Op::parameter || row->op == graph::Op::composite) continue;  // inputs, and the next test
+    CAPTURE(std::string(row->name));
+    const auto instances = graph::testing::instances(row->op, 1, 20);
+    CHECK_FALSE(instances.empty());
+    for (const auto& instance : instances) {
+      const graph::Graph graph = graph::testing::graph_of(instance);
+      CHECK(digest_of(round_trip(graph)) == digest_of(graph));
+    }
+  }
+}
+
+TEST_CASE("export: composites keep their name and compute what they did") {
+  graph::Graph graph;
+  graph.inputs = {graph::parameter({{3, 8}, float32}, 0)};
+  graph.outputs = {graph::softmax(graph::gelu(graph.inputs[0]), {1})};
+  const graph::Graph back = round_trip(graph);
+  CHECK(graph::print(back).find("softmax") != std::string::npos);
+  CHECK(graph::print(graph::inline_composites(back)) == graph::print(graph::inline_composites(graph)));
+}
+
+TEST_CASE("export: a function with what it refers to") {
+  const Folder folder;
+  const std::string file = folder / "f.weft";
+  const array w = random::normal({3, 4}, float32, 0, 1, random::key(1)), b = arange(0, 4, float32) * 0.5f;
+  const ArrayFunction f = [&](const std::vector<array>& in) { return std::vector<array>{tanh(matmul(in[0], w) + b), in[0], b, sum(in[0]) * INFINITY}; };
+  const array x = random::normal({2, 3}, float32, 0, 1, random::key(2));
+  export_function(file, f, {x});
+  const auto g = import_function(file);
+  const auto wanted = f({x}), got = g({x});
+  REQUIRE(got.size() == 4);
+  for (size_t k = 0; k < 4; ++k) CHECK(floats(got[k]) == floats(wanted[k]));
+  CHECK_THROWS_WITH_AS(g({w}), doctest::Contains("was exported for (f32(2,3)), and called with (f32(3,4))"), std::invalid_argument);
+  CHECK_THROWS_AS(g({x, x}), std::invalid_argument);
+  // Derivatives and batches go through it.
+  const auto by_file = grad(UnaryFunction([&](const array& v) { return sum(g({v})[0]); })), direct = grad(UnaryFunction([&](const array& v) { return sum(f({v})[0]); }));
+  CHECK(floats(by_file(x)) == floats(direct(x)));
+  const array many = random::normal({5, 2, 3}, float32, 0, 1, random::key(3));
+  const auto batched = vmap(UnaryFunction([&](const array& v) { return g({v})[0]; }))(many);
+  CHECK(batched.shape() == Shape{5, 2, 4});
+  // The file is safetensors: its arrays can be read by anybody.
+  CHECK(load_safetensors(file).first.size() == 2);
+}
+
+TEST_CASE("export: dynamic lengths stay so") {
+  const Folder folder;
+  const std::string file = folder / "d.weft";
+  const ArrayFunction f = [](const std::vector<array>& in) { return std::vector<array>{softmax(in[0] * 2.0f, 1), sum(in[0] + expand_dims(in[1], 0), 1)}; };
+  export_function(file, f, {zeros({3, 5}), zeros({5})}, ExportOptions{.dynamic = {{0, 1, "n", 16}, {1, 0, "n", 16}}});
+  const auto g = import_function(file);
+  for (const int n : {1, 2, 7, 16}) {
+    CAPTURE(n);
+    const array x = random::normal({3, n}, float32, 0, 1, random::key(4)), y = random::normal({n}, float32, 0, 1, random::key(5));
+    const auto wanted = f({x, y}), got = g({x, y});
+    CHECK(got[0].shape() == Shape{3, n});
+    CHECK(allclose(got[0], wanted[0]).item<bool>());
+    CHECK(allclose(got[1], wanted[1]).item<bool>());
+    // Inside a derivative the lengths are the numbers of the call.
+    const auto by_file = grad(UnaryFunction([&](const array& v) { return sum(square(g({v, y})[0])); })), direct = grad(UnaryFunction([&](const array& v) { return sum(square(f({v, y})[0])); }));
+    CHECK(allclose(by_file(x), direct(x), 1e-4, 1e-6).item<bool>());
+  }
+  CHECK_THROWS_WITH_AS(g({zeros({3, 17}), zeros({17})}), doctest::Contains("n<=16"), std::invalid_argument);
+  CHECK_THROWS_AS(g({zeros({3, 2}), zeros({3})}), std::invalid_argument);
+}
+
+TEST_CASE("export: keywords, several signatures, one file") {
+  const Folder folder;
+  const std::string file = folder / "k.weft";
+  const array w = ones({1000});
+  eval(w);
+  const ArgsKwargsFunction f = [&](const Args& args, const Kwargs& kwargs) {
+    array out = args[0] * sum(w);
+    if (kwargs.contains("minus")) out = out - kwargs.at("minus");
+    return std::vector<array>{out};
+  };
+  {
+    FunctionExporter e = exporter(file, f);
+    e({array(2.0f)});
+    e(Args{array(2.0f)}, Kwargs{{"minus", array(1.0f)}});
+    e(Args{array({1, 2})}, Kwargs{});
+    e.close();
+    CHECK_THROWS_AS(e({array(1.0f)}), std::invalid_argument);
+  }
+  const auto g = import_function(file);
+  CHECK(g({array(2.0f)})[0].item<float>() == 2000);
+  CHECK(g(Args{array(2.0f)}, Kwargs{{"minus", array(1.0f)}})[0].item<float>() == 1999);
+  CHECK(g({array({3, 4})})[0].to_vector<int>() == std::vector<int>{3000, 4000});
+  CHECK(load_safetensors(file).first.size() == 1);  // stored once
+  export_function(file, KwargsFunction([](const Kwargs& k) { return std::vector<array>{k.at("a") - k.at("b")}; }), Kwargs{{"b", array(1.0f)}, {"a", array(5.0f)}});
+  CHECK(import_function(file)(Kwargs{{"a", array(7.0f)}, {"b", array(1.0f)}})[0].item<float>() == 6);
+}
+
+TEST_CASE("export: a GPT's forward pass") {
+  const Folder folder;
+  const std::string file = folder / "gpt.weft";
+  random::seed(3);
+  models::Gpt model({.vocab = 17, .context = 8, .layers = 2, .heads = 2, .width = 16});
+  const nn::EvalMode mode(model);
+  const array ids = astype(random::randint(0, 17, {2, 8}, int32, random::key(1)), int32);
+  export_function(file, [&](const std::vector<array>& in) { return std::vector<array>{model.logits(in[0])}; }, {ids});
+  const auto g = import_function(file);
+  CHECK(floats(g({ids})[0]) == floats(compile([&](const std::vector<array>& in) { return std::vector<array>{model.logits(in[0])}; }, CompileOptions{})({ids})[0]));
+}
+
+TEST_CASE("export: what cannot be exported, and files that hold no function") {
+  const Folder folder;
+  const std::string file = folder / "x.weft";
+  const ArrayFunction draws = [](const std::vector<array>& in) { return std::vector<array>{in[0] + random::normal({2})}; }, plain = [](const std::vector<array>& in) { return in; };
+  CHECK_THROWS_WITH_AS(export_function(file, draws, {zeros({2})}), doctest::Contains("give it a key"), std::invalid_argument);
+  CHECK_THROWS_WITH_AS(export_function(file, plain, {zeros({2})}, true), doctest::Contains("ExportOptions"), std::invalid_argument);
+  CHECK_THROWS_AS(export_function(file, plain, {zeros({2})}, ExportOptions{.dynamic = {{1, 0, "n", 4}}}), std::invalid_argument);
+  CHECK_FALSE(std::filesystem::exists(file));
+  CHECK_THROWS_WITH_AS(import_function(file), doctest::Contains("No such file"), std::runtime_error);
+  save_safetensors(folder / "w.safetensors", {{"a", zeros({2})}});
+  CHECK_THROWS_WITH_AS(import_function(folder / "w.safetensors"), doctest::Contains("holds no exported function"), std::runtime_error);
+  const auto refused = [&](const std::string& program, const char* why) {
+    CAPTURE(why);
+    save_safetensors(folder / "p.safetensors", {}, {{"format", "weft.program"}, {"program", program}});
+    CHECK_THROWS_WITH_AS(import_function(folder / "p.safetensors"), doctest::Contains(why), std::runtime_error);
+  };
+  const auto with = [](const std::string& entry) {
+    return "{\"version\":1,\"functions\":[{\"inputs\":[[\"float32\",[2,3]]],\"entries\":[" + entry + "],\"outputs\":[1],\"arguments\":1,\"keywords\":[],\"stored\":[]}]}";
+  };
+  refused("{", "not JSON");
+  refused("{\"version\":2,\"functions\":[]}", "has version 2; this library reads version 1");
+  refused("{\"version\":1}", "lacks \"functions\"");
+  refused(with("{\"op\":\"frob\",\"of\":[0]}"), "entry 0: the operator \"frob\" is not known");
+  refused(with("{\"op\":\"exp\",\"of\":[1]}"), "value 1.0 is not there yet");
+  refused(with("{\"op\":\"exp\",\"of\":[0],\"x\":1}"), "unknown field \"x\"");
+  refused(with("{\"op\":\"add\",\"of\":[0]}"), "entry 0: [add]");
+  refused(with("{\"op\":\"reshape\",\"of\":[0],\"shape\":[7]}"), "entry 0: [reshape]");
+  refused(with("{\"op\":\"fold\",\"of\":[0],\"axes\":[5]}"), "entry 0: [sum]");
+  refused(with("{\"op\":\"parameter\",\"of\":[]}"), "is not known");
+}

@@ -1,0 +1,59 @@
+#include <doctest/doctest.h>
+
+#include <nlohmann/json.hpp>
+#include <stdexcept>
+
+#include "tools/weft/explain.h"
+#include "weft/compile.h"
+#include "weft/ops.h"
+
+using namespace weft;
+using namespace weft::tool;
+
+namespace {
+
+Explained some() {
+  const array x = ones({173, 211}), w = ones({211, 64});
+  eval(x, w);
+  const auto f = compile([](const std::vector<array>& in) { return std::vector<array>{softmax(matmul(exp(in[0]), in[1]), -1)}; }, CompileOptions{});
+  const auto run = [&] { eval(f({x, w})); };
+  return explain_program("Some", 3, run, run);
+}
+
+}  // namespace
+
+TEST_CASE("explain: the largest program's steps, each with its work and its time") {
+  const Explained e = some();
+  REQUIRE(e.program);
+  REQUIRE(e.step_ms.size() == e.program->steps().size());
+  CHECK(e.step_ms.size() >= 2);
+  double sum = 0;
+  for (const double ms : e.step_ms) {
+    CHECK(ms > 0);
+    sum += ms;
+  }
+  CHECK(e.run_ms > 0);
+  CHECK(e.program->print("groups").size() > 10);
+
+  const Peaks peaks{.copy_gbs = 10, .gflops_f32 = 100, .gflops_half = 100};
+  const auto root = nlohmann::json::parse(explained_json(e, peaks, {"graph"}));
+  CHECK(root["title"] == "Some");
+  CHECK(root["steps"].size() == e.step_ms.size());
+  double bytes = 0;
+  for (size_t k = 0; k < e.step_ms.size(); ++k) {
+    const auto& info = e.program->steps()[k];
+    CHECK(root["steps"][k]["bytes"] == info.bytes);
+    CHECK(root["steps"][k]["fraction_of_peak"].get<double>() == doctest::Approx(floor_seconds(peaks, info.bytes, info.flops, info.half) * 1e3 / e.step_ms[k]));
+    bytes += info.bytes;
+  }
+  CHECK(root["bytes"].get<double>() == bytes);
+  CHECK(root["graph"].get<std::string>().find("dot") != std::string::npos);
+  const std::string text = explained_text(e, peaks, {});
+  CHECK(text.find("Some\n") == 0);
+  CHECK(text.find("softmax") == std::string::npos);
+  CHECK(text.find("of peak") != std::string::npos);
+}
+
+TEST_CASE("explain: a function that computes nothing has no program") {
+  CHECK_THROWS_WITH_AS(explain_program("Nothing", 1, [] {}, [] {}), doctest::Contains("nothing was compiled"), std::runtime_error);
+}

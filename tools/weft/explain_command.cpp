@@ -1,0 +1,147 @@
+// weft explain: the programs behind a trained model, or an exported one.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <memory>
+
+#include "checkpoint.h"
+#include "command.h"
+#include "explain.h"
+#include "io/tape.h"
+#include "saved_model.h"
+#include "train_options.h"
+#include "trainer.h"
+#include "weft/data.h"
+#include "weft/export.h"
+#include "weft/ops.h"
+#include "weft/optim.h"
+
+namespace weft::tool {
+
+namespace {
+
+struct ExplainOptions {
+  std::string path, show, step = "both", isa = "native";
+  int64_t runs = 10, threads = 0;
+  bool json = false, no_libraries = false;
+};
+
+constexpr const char* stages[] = {"graph", "groups", "kernels", "plan"};
+
+std::vector<std::string> stages_to_show(const std::string& list) {
+  std::vector<std::string> out;
+  for (size_t at = 0; at < list.size();) {
+    const size_t comma = std::min(list.find(',', at), list.size());
+    const std::string word = list.substr(at, comma - at);
+    if (std::find(std::begin(stages), std::end(stages), word) == std::end(stages))
+      throw UsageError(fmt::format("--show is '{}', but must be a list of {}", list, fmt::join(stages, ", ")));
+    out.push_back(word);
+    at = comma + 1;
+  }
+  return out;
+}
+
+/// Any tokens will do: what a step costs does not depend on them.
+data::Batch some_batch(const TrainOptions& o, int32_t vocab) {
+  const data::CounterRandom draw(0);
+  std::vector<int32_t> ids;
+  for (int64_t i = 0; i < 4 * (o.context + 1); ++i) ids.push_back(static_cast<int32_t>(draw.below(static_cast<uint64_t>(i), static_cast<uint64_t>(vocab))));
+  return data::TokenDataset(ids, vocab).random_batch(0, 0, static_cast<int>(o.batch), static_cast<int>(o.context));
+}
+
+Explained training_step(const Checkpoint& checkpoint, int runs) {
+  TrainOptions o;
+  OptionSet set = train_option_set(o);
+  set.set_json(checkpoint.state.options, checkpoint.folder + "/state.json");
+  complete(o, set);
+  SavedModel saved(checkpoint);
+  saved.model().train();
+  const optim::AdamOptions adam{.learning_rate = static_cast<float>(o.lr), .beta1 = o.beta1, .beta2 = o.beta2, .eps = 1e-8, .weight_decay = o.weight_decay};
+  optim::AdamW optimizer(saved.model().trainable_parameters(), adam);
+  TrainStep step(saved.model(), optimizer, o.grad_clip);
+  const data::Batch batch = some_batch(o, saved.tokenizer().vocab_size());
+  const auto run = [&] { step(batch); };
+  return explain_program(fmt::format("Training step: {} sequences of {} tokens", o.batch, o.context), runs, run, run);
+}
+
+Explained sampling_step(const Checkpoint& checkpoint, int runs) {
+  SavedModel saved(checkpoint);
+  models::GptDecoder decoder(saved.model());
+  const std::vector<int32_t> prompt{0};
+  decoder.prefill(prompt);
+  const auto run = [&] {
+    if (decoder.length() >= saved.model().config.context) decoder.prefill(prompt);
+    decoder.append(0);
+  };
+  return explain_program(fmt::format("Sampling step: one more token after up to {}", saved.model().config.context - 1), runs, run, run);
+}
+
+/// Arrays of the types that a function was exported for: ones, which no operator minds; lengths at their bounds.
+std::vector<array> example_arguments(const io::TapedFunction& f) {
+  std::vector<array> out;
+  for (size_t k = 0; k < f.arguments + f.keywords.size(); ++k) {
+    Shape shape;
+    for (const Dim& d : f.tape.inputs[k].shape) shape.push_back(d.bound());
+    out.push_back(ones(shape, f.tape.inputs[k].dtype));
+  }
+  eval(out);
+  return out;
+}
+
+std::vector<Explained> explain_file(const ExplainOptions& o) {
+  const io::ProgramFile program = io::read_program(o.path);
+  const ImportedFunction imported = import_function(o.path);
+  std::vector<Explained> out;
+  for (const io::TapedFunction& f : program.functions) {
+    std::vector<array> flat = example_arguments(f);
+    Kwargs kwargs;
+    for (size_t k = 0; k < f.keywords.size(); ++k) kwargs.emplace(f.keywords[k], flat[f.arguments + k]);
+    const Args args(flat.begin(), flat.begin() + static_cast<std::ptrdiff_t>(f.arguments));
+    const auto run = [&] { eval(imported(args, kwargs)); };
+    std::string types;
+    for (const array& a : flat) types += (types.empty() ? "" : ", ") + graph::to_string(a.value().type());
+    out.push_back(explain_program(fmt::format("{}({})", o.path, types), static_cast<int>(o.runs), run, run));
+  }
+  return out;
+}
+
+std::vector<Explained> explain_folder(const ExplainOptions& o) {
+  const Checkpoint checkpoint = load_checkpoint(o.path);
+  std::vector<Explained> out;
+  if (o.step != "sample") out.push_back(training_step(checkpoint, static_cast<int>(o.runs)));
+  if (o.step != "train") {
+    if (checkpoint.state.model.context < 2) throw std::runtime_error("a model with a context of one token has no sampling step of its own: every token is read as a prompt");
+    out.push_back(sampling_step(checkpoint, static_cast<int>(o.runs)));
+  }
+  return out;
+}
+
+int explain(const ExplainOptions& o) {
+  const auto show = stages_to_show(o.show);
+  apply_machine_options(o.threads, o.no_libraries, o.isa);
+  const Peaks& peaks = machine_peaks();
+  const auto programs = std::filesystem::is_regular_file(o.path) ? explain_file(o) : explain_folder(o);
+  if (!o.json) fmt::print("This machine: {}\n", to_string(peaks));
+  for (const Explained& e : programs)
+    if (o.json) fmt::print("{}\n", explained_json(e, peaks, show));
+    else fmt::print("\n{}", explained_text(e, peaks, show));
+  return 0;
+}
+
+}  // namespace
+
+Command explain_command() {
+  auto options = std::make_shared<ExplainOptions>();
+  OptionSet set;
+  set.add("PATH", "", &options->path, "the folder of a run, or a file that export_function has written").place().needed();
+  set.add("step", "WHICH", &options->step, "train, sample or both").one_of({"train", "sample", "both"});
+  set.add("show", "STAGES", &options->show, "print these whole: graph, groups, kernels, plan");
+  set.add("runs", "N", &options->runs, "timed runs; figures are their medians").range(1, 10000);
+  set.add("json", "", &options->json, "one JSON object a program");
+  add_machine_options(set, options->threads, options->no_libraries, options->isa);
+  return {"explain", "Shows what a model's steps became: kernels, memory, time", "weft explain shakespeare --step train", set,
+          [options](OptionSet&) { return explain(*options); }};
+}
+
+}  // namespace weft::tool

@@ -8,6 +8,7 @@
 #include <cmath>
 
 #include "corpus.h"
+#include "trace_file.h"
 #include "train_options.h"
 #include "weft/ops.h"
 #include "weft/random.h"
@@ -60,7 +61,8 @@ OptionSet mnist_option_set(MnistOptions& o) {
   set.add("overwrite", "", &o.overwrite, "start anew although the folder holds a run");
   set.add("resume", "DIR", &o.resume, "go on from this folder's last checkpoint");
   set.add("json", "", &o.json, "one JSON object a step on stdout, with the accuracy after each epoch, and nothing else");
-  add_machine_options(set, o.threads, o.no_libraries);
+  add_trace_option(set, o.trace);
+  add_machine_options(set, o.threads, o.no_libraries, o.isa);
   return set;
 }
 

@@ -10,6 +10,7 @@
 #include "plot.h"
 #include "run_folder.h"
 #include "runtime/threads.h"
+#include "trace_file.h"
 #include "train_options.h"
 #include "weft/io.h"
 
@@ -39,7 +40,7 @@ int train(MnistOptions& o, OptionSet& set) {
     take_stored_options(mnist_option_set(stored), set, *from);
   }
   o.out = folder_to_write(o.out, from);
-  apply_machine_options(o.threads, o.no_libraries);
+  apply_machine_options(o.threads, o.no_libraries, o.isa);
   const bool replaces = check_output(o.out, o.overwrite, from, "mnist");
   auto trainer = from ? std::make_unique<MnistTrainer>(o, *from) : std::make_unique<MnistTrainer>(o);
   if (from && trainer->step() >= trainer->steps()) {
@@ -67,7 +68,7 @@ int train(MnistOptions& o, OptionSet& set) {
 Command train_mnist_command() {
   auto options = std::make_shared<MnistOptions>();
   return {"train mnist", "Trains a convolutional network on MNIST", "weft train mnist --data mnist --out digits --epochs 5", mnist_option_set(*options),
-          [options](OptionSet& set) { return train(*options, set); }};
+          [options](OptionSet& set) { return traced(options->trace, [&] { return train(*options, set); }); }};
 }
 
 }  // namespace weft::tool

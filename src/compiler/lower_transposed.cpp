@@ -147,7 +147,8 @@ void TransposedLowering::stage(Value u) {
   for (const Across& a : across_) {
     auto form = ix::affine(a.offset, both);
     Value at = b.add(b.add(emit_.index_value(form->base), u), b.mul(first_lane_, b.index(a.stride)));
-    const int64_t part = std::min(rows_, width_);  // square tiles: as many rows as there are registers
+    // As many lines at a time as a register has lanes: square blocks that fill registers, and not many of them.
+    const int64_t part = std::min({rows_, width_, cx_.target.lanes(cx_.ir[a.node].type.dtype.size)});
     for (int64_t column = 0; column < width_; column += part) {
       Value limit = lane_limit_ == no_value ? no_value : b.sub(lane_limit_, b.index(column));
       Value tile = b.load(emit_.param(a.node, false), b.add(at, b.index(column * a.stride)), {rows_, part}, {1, a.stride}, {row_limit, limit});

@@ -54,6 +54,7 @@ THIRD_PARTY = [
     (re.compile(r"^nlohmann/"), "nlohmann-json", {"io", "text", "data", "models", "tools", "bindings", "bench"}),
     (re.compile(r"^fmt/"), "fmt", set(RANK)),
     (re.compile(r"^CLI/"), "CLI11", {"tools"}),
+    (re.compile(r"^emmintrin\.h$"), "SSE2", {"tools"}),
     (re.compile(r"^zlib\.h$"), "zlib", {"io", "data"}),
     (re.compile(r"^benchmark/"), "Google Benchmark", {"bench"}),
 ]

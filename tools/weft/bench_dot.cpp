@@ -1,4 +1,6 @@
 // weft bench dot: matrix products by generated code and by the library in turn, in one run.
+#include <fmt/format.h>
+
 #include "bench_support.h"
 #include "compiler/program.h"
 #include "weft/compile.h"

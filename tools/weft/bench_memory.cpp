@@ -6,6 +6,8 @@
 #include <emmintrin.h>
 #endif
 
+#include <fmt/format.h>
+
 #include "bench_support.h"
 #include "runtime/buffer.h"
 #include "runtime/threads.h"

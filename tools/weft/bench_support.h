@@ -1,7 +1,5 @@
 #pragma once
 // What the benchmarks of `weft bench` share: options, lines of results, medians.
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <cstdio>
 #include <ctime>
@@ -23,27 +21,14 @@ struct BenchOptions {
 /// One line of results: as JSON, or for people.
 class Row {
  public:
-  Row(const std::string& bench, const BenchOptions& o) : json_(o.json) {
-    text("bench", bench).text("peer", "weft").text("mode", o.no_libraries ? "compile, no libraries" : "compile");
-    text("dtype", dtype_name(compute_dtype(o.dtype)));
-  }
-  Row& text(const char* key, const std::string& value) { return add(key, json_ ? "\"" + value + "\"" : value); }
-  Row& number(const char* key, double value) { return add(key, fmt::format("{:.{}f}", value, json_ ? 5 : 3)); }
-  Row& whole(const char* key, int64_t value) { return add(key, fmt::format("{}", value)); }
-  void print() const {
-    if (json_)
-      fmt::print("{{{}}}\n", line_);
-    else
-      fmt::print("{}\n", line_);
-    std::fflush(stdout);
-  }
+  Row(const std::string& bench, const BenchOptions& o);
+  Row& text(const char* key, const std::string& value);
+  Row& number(const char* key, double value);
+  Row& whole(const char* key, int64_t value);
+  void print() const;
 
  private:
-  Row& add(const char* key, const std::string& value) {
-    line_ += json_ ? fmt::format("{}\"{}\": {}", line_.empty() ? "" : ", ", key, value)
-                   : fmt::format("{}{} {}", line_.empty() ? "" : "  ", key, value);
-    return *this;
-  }
+  Row& add(const char* key, const std::string& value);
   bool json_;
   std::string line_;
 };

@@ -14,19 +14,25 @@ namespace {
 using In = std::span<const Value>;
 using Axes = std::vector<int64_t>;
 
+/// Σ over the axes, kept at extent 1. Over a batch: for each example first, which divides the work, and keeps sums short, so that little is lost in rounding.
+Value total(const Value& v, const Axes& axes) {
+  if (axes.size() < 2 || axes[0] != 0) return sum(v, axes, true);
+  return sum(sum(v, Axes(axes.begin() + 1, axes.end()), true), {0}, true);
+}
+
 /// Mean and variance, axes kept at extent 1, in one pass: moments of x - x₀ with x₀ the first element, which is near enough to the mean that the square of the
 /// shifted mean does not swamp the variance.
 struct Moments {
   Value mean, var;
 };
 
-Moments moments(const Value& x, const Axes& axes) {
+Moments moments(const Value& x, const Axes& axes, double n) {
   Shape first = x.shape();
   for (const int64_t axis : axes) first[static_cast<size_t>(axis)] = 1;
   const Value shift = stop_gradient(slice(x, std::vector<int64_t>(first.size(), 0), first));
   const Value d = x - spread(shift, x);
-  const Value m = mean(d, axes, true);
-  return {m + shift, binary(Op::max, mean(square(d), axes, true) - square(m), zeros_like(m))};
+  const Value m = total(d, axes) * (1 / n);
+  return {m + shift, binary(Op::max, total(square(d), axes) * (1 / n) - square(m), zeros_like(m))};
 }
 
 int64_t elements(const Shape& shape, const Axes& axes) {
@@ -55,7 +61,7 @@ Values standardise(const Value& x, std::vector<int64_t> axes, const Value& weigh
 
   const auto body = [=](In in) -> Values {
     const Value v = widened(in[0]);
-    const auto [m, var] = moments(v, axes);
+    const auto [m, var] = moments(v, axes, n);
     const Value scale = rsqrt(var + eps);
     Value y = (v - spread(m, v)) * spread(scale, v);
     if (has_weight) y = y * spread(cast(in[1], v.dtype()), v);
@@ -70,11 +76,11 @@ Values standardise(const Value& x, std::vector<int64_t> axes, const Value& weigh
     const auto add = [&](const Value& term) { dx = dx ? dx + term : term; };
     if (gs[0]) {
       const Value g = widened(gs[0]), xhat = centred * spread(rstd, v);
-      const Value total = sum(g, axes, true), along = sum(g * xhat, axes, true);
+      const Value all = total(g, axes), along = total(g * xhat, axes);
       const Value scale = has_weight ? rstd * cast(in[1], v.dtype()) : rstd;
-      add(spread(scale, v) * (g - (spread(total, v) + xhat * spread(along, v)) * (1 / n)));
+      add(spread(scale, v) * (g - (spread(all, v) + xhat * spread(along, v)) * (1 / n)));
       if (has_weight) result[1] = cast(along, in[1].dtype());
-      if (has_bias) result.back() = cast(total, in.back().dtype());
+      if (has_bias) result.back() = cast(all, in.back().dtype());
     }
     if (gs[1]) add(spread(gs[1] * (1 / n), v));
     if (gs[2]) add(centred * spread(gs[2] * (2 / n), v));

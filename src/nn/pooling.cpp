@@ -62,10 +62,11 @@ Windows windows(const char* op, const array& x, const std::vector<int>& kernel, 
   return out;
 }
 
-/// Where the places of a longer axis lie in the shorter one.
+/// Where the places of a longer axis lie in the shorter one, as in MLX: the middles of both fall together.
 double source_place(int64_t i, int64_t from, int64_t to, float scale, bool align_corners) {
   if (align_corners) return to == 1 ? 0 : static_cast<double>(i) * static_cast<double>(from - 1) / static_cast<double>(to - 1);
-  return (static_cast<double>(i) + 0.5) / static_cast<double>(scale) - 0.5;
+  const double step = 1 / static_cast<double>(scale), start = (static_cast<double>(to - 1) * step - static_cast<double>(from - 1)) / 2;
+  return static_cast<double>(i) * step - start;
 }
 
 /// Keys' cubic kernel with a = -0.75, as PyTorch and MLX have it.

@@ -8,3 +8,4 @@
 #include "weft/nn/losses.h"
 #include "weft/nn/module.h"
 #include "weft/nn/norms.h"
+#include "weft/nn/recurrent.h"

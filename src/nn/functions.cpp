@@ -47,8 +47,7 @@ array sigmoid(const array& x) { return weft::sigmoid(x); }
 array silu(const array& x) { return x * weft::sigmoid(x); }
 array softmax(const array& x, int axis) { return weft::softmax(x, axis, true); }
 array softmin(const array& x, int axis) { return weft::softmax(-x, axis, true); }
-// log(1 + exp(x)) with the exponent never above 0.
-array softplus(const array& x) { return maximum(x, zero(x)) + log(as(1, x) + exp(-abs(x))); }
+array softplus(const array& x) { return logaddexp(x, zero(x)); }
 array softshrink(const array& x, float lambda) { return x - hard_tanh(x, -lambda, lambda); }
 array softsign(const array& x) { return x / (as(1, x) + abs(x)); }
 array step(const array& x, float threshold) { return where(x > as(threshold, x), as(1, x), zero(x)); }

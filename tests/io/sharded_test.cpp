@@ -108,5 +108,5 @@ TEST_CASE("safetensors fixtures: a set of six files") {
     CHECK(tensors.at(type + "_357").size() == 105);
   }
   CHECK(tensors.at("float8_e4m3fn_3").dtype() == float8_e4m3);
-  CHECK(tensors.at("int64_357").to_vector<int>().back() == 104);
+  CHECK(tensors.at("int64_357").to_vector<int>().back() == 6);
 }

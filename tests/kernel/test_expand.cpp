@@ -17,6 +17,7 @@ using namespace weft;
 using namespace weft::kernel;
 using test::run_expanded;
 using test::ulp_error;
+using test::unit_in_last_place;
 
 namespace {
 

@@ -38,7 +38,6 @@ std::vector<Named> functions() {
       {"columns", of_x([](const array& x) { return take(x, array({3, 0, 0}), 1); })},
       {"rows of a table", [table](const Arrays& a) { return Arrays{take(table, a[1], 0) * a[0]}; }},
       {"where", of_x([](const array& x) { return where(x > array(0.0f), x * x, -x); })},
-      {"along", [](const Arrays& a) { return Arrays{take_along_axis(a[0], reshape(a[1] % array(4), {a[1].shape(0), 1}), 1)}; }},
   };
 }
 
@@ -77,7 +76,7 @@ TEST_CASE("lengths: values and gradients of many functions") {
       return Arrays{n.f(a)[0], grad(total)(a[0])};
     };
     const ArrayFunction one = compile(both, {.dynamic = {{0, 0, "n", 64}, {1, 0, "n", 64}}});
-    for (int length : {1, 2, 7, 16, 33, 64}) {
+    for (int length : {1, 7, 64}) {
       CAPTURE(length);
       check_equal(one(arguments(length)), both(arguments(length)), 1e-4);
     }

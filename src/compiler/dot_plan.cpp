@@ -147,6 +147,42 @@ void add_residual(const Ir& ir, const std::vector<std::vector<int>>& users, cons
   chain.result = reader;
 }
 
+/// Is `fold` the sum over the rows of a matrix, which `operand` is, perhaps turned over or with its rows numbered in one?
+bool sums_rows(const Ir& ir, int fold, int operand, int64_t free_axis) {
+  const IrNode& f = ir[fold];
+  if (f.op != Op::fold || f.attrs.reducer != kernel::Reducer::sum || f.type.dtype != float32 || f.type.rank() != 1) return false;
+  ix::Context cx;
+  const std::vector<Expr> vars = domain(cx, ir[operand].type.shape, "i");
+  const Expr free = vars[static_cast<size_t>(free_axis)];
+  Access access{operand, vars, {}, {}};
+  while (access.node != f.inputs[0] && (ir[access.node].op == Op::permute || ir[access.node].op == Op::reshape)) access = push(cx, ir, access.node, access.index);
+  if (access.node != f.inputs[0] || free.is_constant()) return false;
+  for (size_t axis = 0; axis < access.index.size(); ++axis)
+    if (contains(f.attrs.axes, static_cast<int64_t>(axis)) ? ix::depends_on(access.index[axis], free) : !(access.index[axis] == free)) return false;
+  return true;
+}
+
+/// The sum of an operand over what the dot contracts. What the dot reads must come before it, so that both can be computed where the first of them stands.
+void add_sum(const Ir& ir, const std::vector<std::vector<int>>& users, const std::vector<Strides>& strides, const std::vector<bool>& roots, DotChain& chain) {
+  const IrNode& dot = ir[chain.dot];
+  if (dot.type.dtype != float32 || dot.type.rank() != 2 || !dot.attrs.batch.empty() || chain.result != chain.dot) return;
+  const int last_read = std::max(operand_base(ir, strides, roots, dot.inputs[0]), operand_base(ir, strides, roots, dot.inputs[1]));
+  for (size_t side = 0; side < 2; ++side) {
+    const int operand = dot.inputs[side];
+    int64_t free_axis = 0;
+    while (contains(side == 0 ? dot.attrs.axes : dot.attrs.axes2, free_axis)) ++free_axis;
+    int base = operand;
+    if (free_axis >= ir[operand].type.rank() || ir[operand].type.dtype != float32) continue;
+    while (ir[base].op == Op::permute || ir[base].op == Op::reshape) base = ir[base].inputs[0];
+    for (int id : users[static_cast<size_t>(base)]) {
+      if (id < last_read || !sums_rows(ir, id, operand, free_axis)) continue;
+      chain.sum = id;
+      chain.summed = side == 0 ? kernel::OperandSum::a : kernel::OperandSum::b;
+      return;
+    }
+  }
+}
+
 }  // namespace
 
 DotChain dot_chain(const Ir& ir, const std::vector<std::vector<int>>& users, const std::vector<Strides>& strides, const std::vector<bool>& roots, int dot) {
@@ -158,6 +194,7 @@ DotChain dot_chain(const Ir& ir, const std::vector<std::vector<int>>& users, con
     chain.result = found->result;
   }
   add_residual(ir, users, strides, roots, chain);
+  add_sum(ir, users, strides, roots, chain);
   return chain;
 }
 
@@ -216,6 +253,8 @@ DotPlan plan_dot(const Ir& ir, const std::vector<Strides>& strides, const std::v
   d.bias = chain.bias >= 0;
   d.activation = chain.activation;
   d.residual = chain.residual >= 0;
+  plan.sum = chain.sum;
+  d.sum = chain.summed;
   return plan;
 }
 

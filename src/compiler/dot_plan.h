@@ -30,6 +30,8 @@ struct DotChain {
   int bias = -1;      // a vector along n
   int residual = -1;  // a node that lies in memory as the result does
   kernel::Activation activation = kernel::Activation::none;
+  int sum = -1;       // the fold that sums an operand over the contracted axes
+  kernel::OperandSum summed = kernel::OperandSum::none;
 };
 
 /// `strides` of the results of dots before this one are known, and `roots` are the nodes that get memory for other reasons.

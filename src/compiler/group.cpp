@@ -79,7 +79,8 @@ void Grouper::find_roots() {
   for (int id = 0; id < ir_.size(); ++id) {
     if (is_attention(ir_[id]) && strides_[static_cast<size_t>(id)].empty()) strides_[static_cast<size_t>(id)] = preferred_strides(ir_, users_, id);
     if (ir_[id].op != Op::dot) continue;
-    const DotChain chain = dot_chain(ir_, users_, strides_, base_root_, id);
+    DotChain chain = dot_chain(ir_, users_, strides_, base_root_, id);
+    if (chain.sum >= 0 && !sum_of_.try_emplace(chain.sum, chain.result).second) chain.sum = -1, chain.summed = kernel::OperandSum::none;
     const int result = chain.result;
     if (result != id) {
       base_root_[static_cast<size_t>(id)] = false;
@@ -134,7 +135,14 @@ int Grouper::add_group(std::unique_ptr<Work> work) {
 }
 
 void Grouper::place(int node) {
-  if (dot_result_.contains(node)) return place_dot(node);
+  if (auto it = dot_result_.find(node); it != dot_result_.end()) {
+    if (it->second.sum < 0 || it->second.sum > node) place_dot(node);
+    return;
+  }
+  if (auto it = sum_of_.find(node); it != sum_of_.end()) {
+    if (it->second > node) place_dot(it->second);  // with the first of its results: all readers of both are placed by then
+    return;
+  }
   if (writes_operand(ir_[node].op) || ir_[node].op == Op::prefix) return place_alone(node);
   if (is_call(ir_[node].op)) return is_attention(ir_[node]) ? place_attention(node) : place_call(node);
   if (!cut_.contains(node) && (join_consumer(node) || join_sibling(node))) return;
@@ -265,13 +273,11 @@ void Grouper::place_dot(int node) {
   work->group.kind = Group::Kind::dot;
   work->group.cx = std::make_unique<ix::Context>();
   work->group.dot = plan_dot(ir_, strides_, base_root_, dot_result_.at(node));
-  work->group.roots.push_back({node, RootKind::full, {}});
-  const DotPlan plan = work->group.dot;
-  int g = add_group(std::move(work));
-  group_of_[static_cast<size_t>(node)] = g;
-  for (int reader : readers_[static_cast<size_t>(node)]) connect(g, reader);
-  for (int operand : {plan.a, plan.b, plan.bias, plan.residual})
-    if (operand >= 0) request(g, operand, {}, true);
+  const DotPlan& plan = work->group.dot;
+  std::vector<int> results{node};
+  if (plan.sum >= 0) results.push_back(plan.sum);
+  const std::vector<int> operands{plan.a, plan.b, plan.bias, plan.residual};
+  const int g = place_results(std::move(work), results, operands);
   const IrNode& dot = ir_[dot_result_.at(node).dot];
   wait_along(g, dot.inputs[0], plan.a);
   wait_along(g, dot.inputs[1], plan.b);
@@ -331,7 +337,7 @@ void Grouper::place_attention(int node) {
 }
 
 /// A group whose roots are the results of one call.
-void Grouper::place_results(std::unique_ptr<Work> work, const std::vector<int>& results, const std::vector<int>& operands) {
+int Grouper::place_results(std::unique_ptr<Work> work, const std::vector<int>& results, const std::vector<int>& operands) {
   for (int id : results) work->group.roots.push_back({id, RootKind::full, {}});
   int g = add_group(std::move(work));
   for (int id : results) {
@@ -340,6 +346,7 @@ void Grouper::place_results(std::unique_ptr<Work> work, const std::vector<int>& 
   }
   for (int operand : operands)
     if (operand >= 0) request(g, operand, {}, true);
+  return g;
 }
 
 // ---------------------------------------------------------------- sharing between groups

@@ -40,6 +40,7 @@ struct Root {
 struct DotPlan {
   kernel::DotDesc desc;
   int a = -1, b = -1, bias = -1, residual = -1;  // roots or leaves
+  int sum = -1;                          // the root that is the sum of an operand
   int64_t a_offset = 0, b_offset = 0;    // elements
   std::vector<Dim> extents;              // batch…, m, n, k as Dims
 };

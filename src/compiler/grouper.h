@@ -43,7 +43,7 @@ class Grouper {
   void place_alone(int node);
   void place_call(int node);
   void place_attention(int node);
-  void place_results(std::unique_ptr<Work> work, const std::vector<int>& results, const std::vector<int>& operands);
+  int place_results(std::unique_ptr<Work> work, const std::vector<int>& results, const std::vector<int>& operands);
   std::string signature_of(int node) const;
   bool join_consumer(int node);
   bool join_sibling(int node);
@@ -79,6 +79,7 @@ class Grouper {
   std::vector<std::vector<int>> readers_;                // by root: groups that read it
   std::map<std::string, std::vector<int>> by_signature_;
   std::map<int, DotChain> dot_result_;                   // by the last node of the chain
+  std::map<int, int> sum_of_;                            // folds computed with a dot → its result
   std::vector<std::vector<int>> calls_;  // by call: the nodes of its results, ascending
   std::vector<int> call_of_;             // by node; -1 for others
   std::vector<std::vector<int>> call_operands_;  // by call: the nodes in whose memory its operands lie

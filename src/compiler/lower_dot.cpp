@@ -39,6 +39,21 @@ void DotLowering::tiles(int64_t bm, int64_t bn, Value& m0, Value& n0) {
   a_.base = b_.add(batch_offset(batch_, d_.a_batch), b_.index(plan_.a_offset));
   bb_.base = b_.add(batch_offset(batch_, d_.b_batch), b_.index(plan_.b_offset));
   c_base_ = batch_offset(batch_, d_.c_batch);
+  // The programs of the first row (column) of tiles sum up the operand along k as well.
+  if (d_.sum == kernel::OperandSum::a) b_.when(b_.scalar(ScalarOp::eq, {n0, b_.index(0)}), [&] { add_up(a_, m0, bm, m_); });
+  if (d_.sum == kernel::OperandSum::b) b_.when(b_.scalar(ScalarOp::eq, {m0, b_.index(0)}), [&] { add_up(bb_, n0, bn, n_); });
+}
+
+void DotLowering::add_up(const Side& side, Value first, int64_t count, Value extent) {
+  const int64_t lanes = std::min<int64_t>(cx_.target.lanes(size_of(t_)), count);
+  b_.loop(b_.index(0), b_.index(count), b_.index(lanes), {}, [&](Value i, const std::vector<Value>&) {
+    Value at = b_.add(first, i), limit = b_.min(b_.sub(extent, at), b_.sub(b_.index(count), i));
+    Value total = b_.loop(b_.index(0), k_, b_.index(1), {b_.real(t_, 0, {lanes})}, [&](Value k, const std::vector<Value>& sum) {
+      return std::vector<Value>{b_.add(sum[0], load(side, at, k, {lanes}, {side.row}, {limit}))};
+    })[0];
+    b_.store(emit_.param(plan_.sum, true), b_.cast(total, d_.c), at, {1}, {limit});
+    return std::vector<Value>{};
+  });
 }
 
 Value DotLowering::load(const Side& side, Value row, Value depth, std::vector<int64_t> dims, std::vector<int64_t> strides, std::vector<Value> limits) {
@@ -131,6 +146,7 @@ void DotLowering::inner_form() {
 
 Lowered DotLowering::run() {
   c_ = emit_.param(result_, true);
+  if (plan_.sum >= 0) emit_.param(plan_.sum, true);
   a_ = {emit_.param(plan_.a, false), d_.a, no_value, d_.a_m, d_.a_k};
   bb_ = {emit_.param(plan_.b, false), d_.b, no_value, d_.b_n, d_.b_k};
   if (d_.bias) emit_.param(plan_.bias, false);

@@ -38,6 +38,7 @@ class DotLowering {
 
   void store(kernel::Value c, kernel::Value m, kernel::Value n, std::vector<int64_t> strides, std::vector<kernel::Value> limits, bool n_first);
   void tiles(int64_t bm, int64_t bn, kernel::Value& m0, kernel::Value& n0);
+  void add_up(const Side& side, kernel::Value first, int64_t count, kernel::Value extent);
   kernel::Value nothing(std::vector<int64_t> dims) { return b_.constant(t_, t_ == int32 ? Number::of_int(0) : Number::of_real(0), std::move(dims)); }
 
   const LowerContext& cx_;

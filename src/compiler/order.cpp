@@ -102,7 +102,7 @@ bool Orderer::same_place(Group& group, int output, int input) const {
     }
     return true;
   }
-  if (group.kind == Group::Kind::dot) return group.dot.residual == input && group.dot.a != input && group.dot.b != input && group.dot.bias != input;
+  if (group.kind == Group::Kind::dot) return output == group.roots[0].node && group.dot.residual == input && group.dot.a != input && group.dot.b != input && group.dot.bias != input;
   return group.kind == Group::Kind::rows && may_overwrite(ir_, grouping_, group, input, output);
 }
 

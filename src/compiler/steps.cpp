@@ -148,7 +148,7 @@ bool StepMaker::call_library(int g) {
   draft.step.work = plan.desc.flops();
   std::vector<int> nodes{plan.a, plan.b};
   draft.offsets = {plan.a_offset * plan.desc.a.size, plan.b_offset * plan.desc.b.size};
-  for (int node : {plan.bias, plan.residual})
+  for (int node : {plan.bias, plan.residual, plan.sum})
     if (node >= 0) nodes.push_back(node), draft.offsets.push_back(0);
   nodes.push_back(grouping_.groups[static_cast<size_t>(g)].roots[0].node);
   draft.offsets.push_back(0);

@@ -27,7 +27,7 @@ Digest DotDesc::digest() const {
     for (int64_t v : *list) h.number(v);
   }
   for (int64_t v : {m, n, k, a_m, a_k, b_k, b_n, c_m, c_n}) h.number(v);
-  return h.number(bias).number(activation).number(residual).finish();
+  return h.number(bias).number(activation).number(sum).number(residual).finish();
 }
 
 std::string DotDesc::to_string() const {
@@ -38,6 +38,7 @@ std::string DotDesc::to_string() const {
   if (bias) s += " +bias";
   if (activation != Activation::none) s += std::string(" ") + name(activation);
   if (residual) s += " +residual";
+  if (sum != OperandSum::none) s += sum == OperandSum::a ? " sum(a)" : " sum(b)";
   return s;
 }
 

@@ -13,6 +13,9 @@ namespace weft::kernel {
 enum class Activation : uint8_t { none, relu, gelu, gelu_tanh, sigmoid, tanh };
 const char* name(Activation activation);
 
+/// A further result of a product: Σ_k A[m,k], m numbers, or Σ_k B[k,n], n numbers (the gradient of a bias beside that of its weight).
+enum class OperandSum : uint8_t { none, a, b };
+
 /// C[b,m,n] = act(Σ_k A[b,m,k] · B[b,k,n]  (+ bias[n]))  (+ residual[b,m,n]). Strides in elements; a batch axis may have stride 0 in A or B.
 struct DotDesc {
   Dtype a = float32, b = float32, c = float32;
@@ -22,6 +25,7 @@ struct DotDesc {
   int64_t a_m = 0, a_k = 0, b_k = 0, b_n = 0, c_m = 0, c_n = 0;
   bool bias = false;      // operand 2: c's dtype, n elements, stride 1
   Activation activation = Activation::none;
+  OperandSum sum = OperandSum::none;  // float32 without batch axes only; operand before C: stride 1
   bool residual = false;  // operand after the bias: shape, strides and dtype of C
   double flops() const;
   Digest digest() const;

@@ -35,7 +35,7 @@ class LibraryCall {
  public:
   virtual ~LibraryCall() = default;
   virtual std::string name() const = 0;  // "onednn brg:avx512_core"
-  /// For a DotDesc: A, B, [bias], [residual], C; for a CallDesc: its inputs, then its outputs.
+  /// For a DotDesc: A, B, [bias], [residual], [sum], C; for a CallDesc: its inputs, then its outputs.
   virtual void run(std::span<void* const> operands) const = 0;
 };
 

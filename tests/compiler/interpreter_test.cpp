@@ -166,6 +166,10 @@ TEST_CASE("dots of any size and layout") {
       default: break;
     }
     if (engine() % 2) c = r + c;
+    Value x = parameter({{k, m}, float32}), y = parameter({{k, n}, float32});
+    std::string sums = disagreement({{x, y}, {dot(x, y, {0}, {0}), graph::sum(round % 2 ? x : y, {0})}},
+                                    {random_floats(engine, {k, m}), random_floats(engine, {k, n})});
+    CHECK_MESSAGE(sums.empty(), sums);
     std::string error = disagreement({{a, b, bias, r}, {c}}, {random_floats(engine, sa), random_floats(engine, sb), random_floats(engine, {n}),
                                                              random_floats(engine, {batch, m, n})});
     CHECK_MESSAGE(error.empty(), error);

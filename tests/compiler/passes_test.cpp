@@ -332,3 +332,25 @@ TEST_CASE("what rides on a product gives what it would alone, by a library and b
       CHECK(difference(from_storage(updated[0], result.type()), evaluate_reference(g, inputs)[0], 8, 4e-6).empty());
     }
 }
+
+TEST_CASE("sums of operands beside products, whatever the layouts, by a library and by generated code") {
+  for (bool libraries : {true, false})
+    for (bool left : {true, false})
+      for (bool flipped : {true, false}) {
+        Value x = param(flipped ? Shape{40, 130} : Shape{130, 40}), g = param({130, 70}), later = param({70});
+        const std::vector<int64_t> rows{flipped ? 1 : 0};
+        Value w = left ? dot(g, x, {0}, rows) : dot(x, g, rows, {0}), b = graph::sum(g, {0});
+        Graph graph{{x, g, later}, {w * 2.0, b * later, b}};  // both are read by others
+        std::vector<HostTensor> inputs{counting(x.shape()), counting({130, 70}), counting({70})};
+        for (HostTensor& t : inputs)
+          for (Number& v : t.data) v = kernel::round_to(Number::of_real(std::sin(v.f * 0.7)), float32);
+        Policy policy;
+        policy.libraries = libraries;
+        auto got = compile_and_run(graph, inputs, {}, policy);
+        auto expected = evaluate_reference(graph, inputs);
+        for (size_t k = 0; k < 3; ++k) {
+          auto error = difference(got.outputs[k], expected[k], 32, 4e-5);
+          CHECK_MESSAGE(error.empty(), error);
+        }
+      }
+}

@@ -42,6 +42,10 @@ TEST_CASE("a product's descriptor prints, counts and hashes all of itself") {
   gelu.activation = Activation::gelu;
   CHECK(gelu.to_string() == "dot f32 [12]x64x64x32 +bias gelu");
   CHECK(!(gelu.digest() == d.digest()));
+  DotDesc sum = d;
+  sum.sum = OperandSum::b;
+  CHECK(sum.to_string() == "dot f32 [12]x64x64x32 +bias sum(b)");
+  CHECK(!(sum.digest() == d.digest()));
   CHECK(d.flops() == 12.0 * (2 * 64 * 64 * 32 + 64 * 64));
 
   auto differs = [&](const std::function<void(DotDesc&)>& change) {

@@ -245,6 +245,34 @@ memory::desc bias_desc(const Form& form, memory::data_type type) {
   return v.describe(type);
 }
 
+/// The `part`-th of `parts` slices of the sum along k of an operand, on the thread that has just read it: if the product is cut along the same axis, the slice is
+/// what the piece read. Blocks of rows are summed up first, so that the error does not grow with their number.
+void add_up(const kernel::DotDesc& d, int64_t part, int64_t parts, std::span<void* const> operands) {
+  const bool of_a = d.sum == kernel::OperandSum::a;
+  const int64_t extent = of_a ? d.m : d.n, stride = of_a ? d.a_m : d.b_n, depth = of_a ? d.a_k : d.b_k;
+  const float* from = static_cast<const float*>(operands[of_a ? 0 : 1]);
+  float* to = static_cast<float*>(operands[operands.size() - 2]);
+  constexpr int64_t lanes = 32, block = 64;
+  const int64_t each = ((extent + parts - 1) / parts + lanes - 1) / lanes * lanes;
+  const int64_t end = std::min(extent, (part + 1) * each);
+  for (int64_t first = part * each; first < end; first += lanes) {
+    const int64_t count = std::min(lanes, end - first);
+    float total[lanes] = {};
+    for (int64_t k = 0; k < d.k; k += block) {
+      float sum[lanes] = {};
+      for (int64_t row = k; row < std::min(d.k, k + block); ++row) {
+        const float* at = from + row * depth + first * stride;
+        if (count == lanes && stride == 1)
+          for (int64_t i = 0; i < lanes; ++i) sum[i] += at[i];
+        else
+          for (int64_t i = 0; i < count; ++i) sum[i] += at[i * stride];
+      }
+      for (int64_t i = 0; i < lanes; ++i) total[i] += sum[i];
+    }
+    std::copy_n(total, count, to + first);
+  }
+}
+
 class OnednnDot final : public LibraryCall {
  public:
   OnednnDot(const kernel::DotDesc& desc, const Form& form) : desc_(desc), pieces_(cut(form, desc.flops())) {
@@ -255,19 +283,25 @@ class OnednnDot final : public LibraryCall {
   std::string name() const override { return fmt::format("onednn {} ({})", implementation_, pieces_.size()); }
 
   void run(std::span<void* const> operands) const override {
-    const size_t expected = 3u + (desc_.bias ? 1 : 0) + (desc_.residual ? 1 : 0);
+    const bool sums = desc_.sum != kernel::OperandSum::none;
+    const size_t expected = 3u + (desc_.bias ? 1 : 0) + (desc_.residual ? 1 : 0) + (sums ? 1 : 0);
     check(operands.size() == expected, "onednn", "number of operands");
     runtime::parallel_for(static_cast<int64_t>(pieces_.size()), [&](int64_t begin, int64_t end) {
-      for (int64_t k = begin; k < end; ++k) run_piece(pieces_[static_cast<size_t>(k)], operands);
+      for (int64_t k = begin; k < end; ++k) {
+        run_piece(pieces_[static_cast<size_t>(k)], operands);
+        if (sums) add_up(desc_, k, static_cast<int64_t>(pieces_.size()), operands);
+      }
     });
   }
 
   bool optimised() const { return std::string_view(implementation_).substr(0, 3) != "ref"; }
 
  private:
+  size_t residual_at() const { return desc_.bias ? 3 : 2; }
+
   void run_piece(const Piece& piece, std::span<void* const> operands) const {
     const runtime::LibraryScope alone;
-    const bool in_place = desc_.residual && operands[operands.size() - 2] == operands.back();
+    const bool in_place = desc_.residual && operands[residual_at()] == operands.back();
     const auto p = primitive(piece.form, in_place);
     try {
       execute(*p, piece, operands);
@@ -308,7 +342,7 @@ class OnednnDot final : public LibraryCall {
       args[n++] = {DNNL_ARG_BIAS, m.bias.get()};
     }
     if (desc_.residual && !p.in_place) {
-      m.residual.set_data_handle(at(operands[operands.size() - 2], piece.c, desc_.c));
+      m.residual.set_data_handle(at(operands[residual_at()], piece.c, desc_.c));
       const int post = desc_.activation == kernel::Activation::none ? 0 : 1;
       args[n++] = {DNNL_ARG_ATTR_MULTIPLE_POST_OP(post) | DNNL_ARG_SRC_1, m.residual.get()};
     }
@@ -453,6 +487,7 @@ memory::data_type onednn_type(Dtype t) {
 std::shared_ptr<const LibraryCall> onednn_dot(const kernel::DotDesc& desc) {
   double work = static_cast<double>(desc.m) * static_cast<double>(desc.n) * static_cast<double>(desc.k);
   for (int64_t extent : desc.batch) work *= static_cast<double>(extent);
+  if (desc.sum != kernel::OperandSum::none && (desc.a != float32 || !desc.batch.empty())) return nullptr;
   if (!dtypes_fit(desc) || work < onednn_min_work) return nullptr;
   std::optional<Form> form = form_of(desc);
   if (!form) return nullptr;

@@ -330,9 +330,9 @@ void Grouper::place_attention(int node) {
   for (int id : results) by_output[static_cast<size_t>(ir_[id].output)] = id;
   work->group.attention = plan_attention(ir_, strides_, base_root_, by_output);
   const AttentionPlan& plan = work->group.attention;
-  std::vector<int> operands;
-  for (const AttentionOperand* x : {&plan.q, &plan.k, &plan.v, &plan.mask}) operands.push_back(x->node);
-  if (plan.region.derivative) operands.insert(operands.end(), {plan.o.node, plan.lse.node, plan.g.node});
+  std::vector<int> operands{plan.q.node, plan.k.node, plan.v.node, plan.mask.node};
+  if (plan.region.derivative)
+    for (int id : {plan.o.node, plan.lse.node, plan.g.node}) operands.push_back(id);
   place_results(std::move(work), results, operands);
 }
 

@@ -52,7 +52,9 @@ class CompiledProgram : public Program {
   CompiledProgram(const Source& source, target::Target& target, const Policy& policy, bool texts) {
     const runtime::Span span("compiler", "build");
     Stopwatch watch;
-    ir_ = simplify(import(source, [&](const graph::Node& node) { return takes_attention(node) || answered(node, target, policy); }));
+    // The class keeps many tiles in registers; with 16 of them its body in separate kernels does better (and LLVM 19 fails on some of its code for AVX2).
+    const bool keeps_attention = target.vector_registers() >= 32;
+    ir_ = simplify(import(source, [&](const graph::Node& node) { return (keeps_attention && takes_attention(node)) || answered(node, target, policy); }));
     if (policy.memory_budget != INT64_MAX) ir_ = recompute(std::move(ir_), source.layouts, source.updates, policy);
     watch.lap("simplify", stats_.simplify_ms);
     Grouping grouping = group(ir_, source.layouts, policy);

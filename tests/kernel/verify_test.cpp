@@ -134,7 +134,7 @@ TEST_CASE("movement, folds and products") {
   });
   refuses("reducer is not defined", [](Kernel& k) { find(k, Op::reduce).reducer = Reducer::any; });
   refuses("[m,k] [k,n] [m,n]", [](Kernel& k) { std::swap(find(k, Op::dot).args[0], find(k, Op::dot).args[1]); });
-  refuses("one floating dtype", [](Kernel& k) { find(k, Op::dot).args[2] = find(k, Op::arange).results[0]; });
+  refuses("the operands have one dtype", [](Kernel& k) { find(k, Op::dot).args[2] = find(k, Op::arange).results[0]; });
   refuses("two axes", [](Kernel& k) { find(k, Op::dot).args[0] = find(k, Op::load).results[0]; });
 }
 

@@ -90,9 +90,12 @@ class Refusals(unittest.TestCase):
         self.assertTrue({"trace", "simplify", "group", "lower", "compile", "memory"} <= names, names)
         self.refused(1, "No such file", "bench", "softmax", "--trace", os.path.join(FOLDER, "no", "trace.json"))
 
+    def test_instruction_set(self):
+        self.refused(2, "native, avx512, avx2, generic", "doctor", "--isa", "mmx")
+
     def test_explain(self):
         out = os.path.join(FOLDER, "explained")
-        train(out, "--steps", 1)
+        train(out, "--steps", 1, "--warmup", 0)
         programs = rows(weft("explain", out, "--json", "--runs", 2, "--show", "graph,groups,kernels,plan").out)
         self.assertEqual(len(programs), 2)
         self.assertTrue(programs[0]["title"].startswith("Training step"))
@@ -443,7 +446,6 @@ class Using(unittest.TestCase):
 
     def test_instruction_set(self):
         self.assertRegex(weft("doctor", "--isa", "generic").out, r"code generator +cpu-\d+ \S+ generic")
-        self.refused(2, "native, avx512, avx2, generic", "doctor", "--isa", "mmx")
 
     def test_bench(self):
         for name in weft("bench", "list").out.splitlines():

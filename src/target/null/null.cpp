@@ -26,6 +26,8 @@ class NullTarget final : public Target {
     return bytes >= 64 ? 1 : 64 / bytes;
   }  // as a machine with 512-bit vectors
 
+  int64_t vector_registers() const override { return 32; }
+
   std::vector<std::shared_ptr<const Executable>> compile(std::span<const kernel::Kernel> kernels) override {
     std::vector<std::shared_ptr<const Executable>> out;
     std::lock_guard lock(mutex_);

@@ -196,11 +196,12 @@ def measure(model, text, o):
     times = []
     for step in range(o.warm + o.steps):
         start = time.perf_counter()
-        train_step(run, optimizer, o, step, text.batch(step))
+        with torch.autocast("cpu", torch.bfloat16, enabled=o.dtype == "bf16"):
+            train_step(run, optimizer, o, step, text.batch(step))
         times.append(1000 * (time.perf_counter() - start))
     times = times[o.warm:]
     median = statistics.median(times)
-    print(json.dumps({"mode": o.time, "threads": torch.get_num_threads(), "torch": torch.__version__, "steps": o.steps, "median_ms": round(median, 3),
+    print(json.dumps({"mode": o.time, "dtype": o.dtype, "threads": torch.get_num_threads(), "torch": torch.__version__, "steps": o.steps, "median_ms": round(median, 3),
                       "min_ms": round(min(times), 3), "tok_s": round(1000 * o.batch * o.context / median)}))
 
 
@@ -217,6 +218,7 @@ def options():
     parser.add_argument("--batches", help="file with one JSON list of window starts a line")
     parser.add_argument("--save", help="write the weights that training starts from (torch.save)")
     parser.add_argument("--time", choices=("eager", "compile"), help="measure instead of training")
+    parser.add_argument("--dtype", choices=("f32", "bf16"), default="f32", help="of a measured step; bf16 is autocast")
     parser.add_argument("--time-context", type=int, help="tokens of a measured sequence, where shorter than the context")
     parser.add_argument("--warm", type=int, default=20, help="steps before the measured ones")
     parser.add_argument("--threads", type=int)

@@ -14,16 +14,6 @@ namespace {
 
 constexpr int64_t rows_at_once = 8;
 
-int64_t extent_of(const std::vector<DomainVariable>& vars) {
-  int64_t n = 1;
-  for (const DomainVariable& v : vars) n *= v.extent.bound();
-  return n;
-}
-
-bool is_static(const std::vector<DomainVariable>& vars) {
-  return std::all_of(vars.begin(), vars.end(), [](const auto& v) { return v.extent.is_static(); });
-}
-
 }  // namespace
 
 /// Columns of a strip, or 0 where one tile of columns at a time does as well: the data fits into a cache, or the group does more than fold.

@@ -15,8 +15,6 @@ using kernel::no_value;
 using kernel::ScalarOp;
 using kernel::Value;
 
-namespace {
-
 int64_t extent_of(const std::vector<DomainVariable>& vars) {
   int64_t n = 1;
   for (const DomainVariable& v : vars) n *= v.extent.bound();
@@ -26,8 +24,6 @@ int64_t extent_of(const std::vector<DomainVariable>& vars) {
 bool is_static(const std::vector<DomainVariable>& vars) {
   return std::all_of(vars.begin(), vars.end(), [](const auto& v) { return v.extent.is_static(); });
 }
-
-}  // namespace
 
 std::string RowLowering::kernel_name() const {
   const char* names[] = {"map", "row", "column"};

@@ -12,6 +12,10 @@
 
 namespace weft::compiler {
 
+/// Points of the domain that the variables span, symbols at their bounds.
+int64_t extent_of(const std::vector<DomainVariable>& vars);
+bool is_static(const std::vector<DomainVariable>& vars);
+
 struct Stage {
   Root root;                      // with index expressions in program and lane variables
   std::vector<ix::Expr> operand;  // folds: index of what is folded

@@ -1,6 +1,7 @@
 // oneDNN's products against a float64 reference: shapes from 1, strides, transposes, batches and broadcasts,
 // bias, residual (also in place), both dtypes; what the rule leaves to generated code; runs from several
 // threads and inside the team.
+#include "target/cpu/cpu.h"
 #include "target/cpu/onednn.h"
 
 #include <doctest/doctest.h>
@@ -223,6 +224,16 @@ TEST_CASE("onednn: random products in all layouts") {
   }
   MESSAGE("oneDNN took ", taken, " of ", rounds);
   CHECK(taken >= rounds / 2);  // the rest: padded batches with a broadcast operand, and the like
+}
+
+TEST_CASE("onednn: the CPU target gives it bfloat16 products only where the processor has tiles for them") {
+  if (!built_in()) return;
+  target::CpuTarget t;
+  DotDesc d = plain(64, 64, 64);
+  CHECK(t.library(d) != nullptr);
+  d.a = d.b = d.c = bfloat16;
+  CHECK((t.library(d) != nullptr) == t.isa().tiles);
+  CHECK(target::CpuTarget({"generic", true}).library(d) == nullptr);
 }
 
 TEST_CASE("onednn: the products of a GPT are all taken") {

@@ -42,6 +42,7 @@ Isa resolve(const CpuOptions& options) {
   if (options.isa == "native") {
     Isa isa = with_vectors("native", take(LLVMGetHostCPUName()), host, avx2, avx512);
     isa.bf16 = avx512 && has(host, "avx512bf16");
+    isa.tiles = avx512 && has(host, "amx-bf16");
     return isa;
   }
 #if defined(__x86_64__)

@@ -19,6 +19,7 @@ struct Isa {
   bool gathers = false;   // vector gathers of 4- and 8-byte elements
   bool scatters = false;  // vector scatters of the same
   bool half = false;      // conversion between float16 and float32 in hardware
+  bool tiles = false;     // products of bfloat16 on tiles (AMX)
   bool bf16 = false;      // conversion from float32 to bfloat16 in hardware
   bool range = false;     // vrangeps: one instruction for the order of ±0 in max and min
 };

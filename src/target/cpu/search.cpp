@@ -45,12 +45,7 @@ template <class U> std::shared_ptr<const LibraryCall> make(const kernel::CallDes
 }  // namespace
 
 std::shared_ptr<const LibraryCall> cpu_searchsorted(const kernel::CallDesc& desc) {
-  switch (desc.inputs[0].dtype.size) {
-    case 1: return make<uint8_t>(desc);
-    case 2: return make<uint16_t>(desc);
-    case 4: return make<uint32_t>(desc);
-    default: return make<uint64_t>(desc);
-  }
+  return by_width(desc.inputs[0].dtype, [&]<class U>(U) { return make<U>(desc); });
 }
 
 }  // namespace weft::target

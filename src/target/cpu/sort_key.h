@@ -23,6 +23,16 @@ inline KeyRule key_rule(Dtype t) {
   return {is_signed ? uint64_t{1} << (8 * t.size - 1) : 0, 0};
 }
 
+/// f of an unsigned number as wide as the dtype.
+template <class F> auto by_width(Dtype t, F f) {
+  switch (t.size) {
+    case 1: return f(uint8_t());
+    case 2: return f(uint16_t());
+    case 4: return f(uint32_t());
+    default: return f(uint64_t());
+  }
+}
+
 template <class U> U key_of(U bits, const KeyRule& rule) {
   const U sign = static_cast<U>(rule.sign);
   if (rule.infinity == 0) return static_cast<U>(bits ^ sign);

@@ -76,8 +76,15 @@ void Grouper::find_roots() {
     call_of_[static_cast<size_t>(id)] = it->second;
   }
   call_operands_.resize(calls_.size());
+  // Calls read row-major memory, and scatters start from it.
+  const auto read_whole = [&](int node) {
+    const std::vector<int>& readers = users_[static_cast<size_t>(node)];
+    return std::any_of(readers.begin(), readers.end(), [&](int reader) {
+      return (is_call(ir_[reader].op) && !is_attention(ir_[reader])) || (writes_operand(ir_[reader].op) && ir_[reader].inputs[0] == node);
+    });
+  };
   for (int id = 0; id < ir_.size(); ++id) {
-    if (is_attention(ir_[id]) && strides_[static_cast<size_t>(id)].empty()) strides_[static_cast<size_t>(id)] = preferred_strides(ir_, users_, id);
+    if (is_attention(ir_[id]) && strides_[static_cast<size_t>(id)].empty() && !read_whole(id)) strides_[static_cast<size_t>(id)] = preferred_strides(ir_, users_, id);
     if (ir_[id].op != Op::dot) continue;
     DotChain chain = dot_chain(ir_, users_, strides_, base_root_, id);
     if (chain.sum >= 0 && !sum_of_.try_emplace(chain.sum, chain.result).second) chain.sum = -1, chain.summed = kernel::OperandSum::none;
@@ -87,9 +94,7 @@ void Grouper::find_roots() {
       mark(result);
     }
     dot_result_[result] = chain;
-    const std::vector<int>& readers = users_[static_cast<size_t>(result)];
-    bool whole = std::any_of(readers.begin(), readers.end(), [&](int reader) { return is_call(ir_[reader].op) && !is_attention(ir_[reader]); });  // calls read row-major memory
-    if (strides_[static_cast<size_t>(result)].empty() && !whole) strides_[static_cast<size_t>(result)] = preferred_strides(ir_, users_, result);
+    if (strides_[static_cast<size_t>(result)].empty() && !read_whole(result)) strides_[static_cast<size_t>(result)] = preferred_strides(ir_, users_, result);
   }
   for (int id = 0; id < ir_.size(); ++id) {
     const IrNode& node = ir_[id];

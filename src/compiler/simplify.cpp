@@ -373,17 +373,19 @@ std::optional<int> Rebuilder::rewrite(const IrNode& node) {
   return {};
 }
 
-/// What a call reads lies row-major in memory: an input that does not is copied first.
+/// What a call reads lies row-major in memory, and so does what a scatter or an assignment starts from: an input that does not is copied first.
 Ir with_plain_operands(const Ir& ir) {
   Ir result;
   std::vector<int> renumbered;
   std::unordered_map<int, int> copies;
   for (const IrNode& source : ir.nodes) {
     IrNode node = source;
-    for (int& input : node.inputs) {
+    for (size_t k = 0; k < node.inputs.size(); ++k) {
+      int& input = node.inputs[k];
       const IrNode& operand = ir[input];
       input = renumbered[static_cast<size_t>(input)];
-      if (!is_call(node.op) || is_attention(node) || operand.op != Op::parameter || operand.row_major) continue;
+      const bool whole = (is_call(node.op) && !is_attention(node)) || (writes_operand(node.op) && k == 0);
+      if (!whole || operand.op != Op::parameter || operand.row_major) continue;
       auto [it, fresh] = copies.try_emplace(input, result.size());
       if (fresh) result.nodes.push_back({Op::stop_gradient, {input}, {}, operand.type, true});
       input = it->second;
@@ -400,8 +402,8 @@ Ir with_plain_operands(const Ir& ir) {
 
 Ir simplify(Ir ir) {
   Ir simple = Rebuilder(std::move(ir)).run();
-  const bool calls = std::any_of(simple.nodes.begin(), simple.nodes.end(), [](const IrNode& n) { return is_call(n.op); });
-  return calls ? with_plain_operands(simple) : simple;
+  const bool whole = std::any_of(simple.nodes.begin(), simple.nodes.end(), [](const IrNode& n) { return is_call(n.op) || writes_operand(n.op); });
+  return whole ? with_plain_operands(simple) : simple;
 }
 
 }  // namespace weft::compiler

@@ -14,6 +14,7 @@
 
 #include "base/error.h"
 #include "graph/rows.h"
+#include "graph/scatter_product.h"
 
 namespace weft::graph {
 namespace {
@@ -175,23 +176,19 @@ Shares extreme_shares(const Value& v, const Value& updates, const Values& indice
   return {hit(v, y) / binary(Op::max, count, full_like(count, 1)), from_updates / binary(Op::max, gather(count, indices, axes, sizes), full_like(updates, 1))};
 }
 
-/// Products: each factor has the product of the others, which is that of those that are not zero, or zero where another is.
-Shares product_shares(const Value& v, const Value& updates, const Values& indices, const Axes& axes, const Value& kept) {
-  const Shape sizes = slice_sizes(indices, updates.shape());
-  const Value none = zeros_like(updates), one = full_like(updates, 1);
-  const Value is_zero = binary(Op::eq, updates, none), rest = select(is_zero, one, updates);
-  const Value zeros = scatter(ScatterMode::add, zeros_like(v), indices, cast(is_zero, updates.dtype()), axes);
-  const Value product = gather(scatter(ScatterMode::prod, v, indices, rest, axes), indices, axes, sizes);
-  const Value other_zeros = gather(zeros, indices, axes, sizes) - cast(is_zero, updates.dtype());
-  const Value alone = binary(Op::eq, other_zeros, none);
-  return {scatter(ScatterMode::prod, full_like(v, 1), indices, updates, axes), select(binary(Op::bit_and, alone, kept), product / rest, none)};
+/// Products: each factor has the product of the others.
+Shares product_shares(const Node& node, const Value& v, const Value& updates, const Values& indices, const Value& kept) {
+  Attrs slices;
+  slices.axes = node.attrs().axes;
+  slices.shape = slice_sizes(indices, updates.shape());
+  return {scatter(ScatterMode::prod, full_like(v, 1), indices, updates, slices.axes), others_of_product(v, normalised(slices, v, indices), kept, updates, slices.axes)};
 }
 
 Shares shares(const Node& node, ValueSpan x, const Value& y) {
   const ValueSpan indices = scatter_indices(x);
   const Values list_of(indices.begin(), indices.end());
   const Value kept = inside(node, x);
-  if (node.attrs().mode == ScatterMode::prod) return product_shares(x.front(), x.back(), list_of, node.attrs().axes, kept);
+  if (node.attrs().mode == ScatterMode::prod) return product_shares(node, x.front(), x.back(), list_of, kept);
   return extreme_shares(x.front(), x.back(), list_of, node.attrs().axes, kept, y);
 }
 

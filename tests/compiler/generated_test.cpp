@@ -101,8 +101,7 @@ Batch batched(Random& r, const std::vector<Instance>& instances, bool stacks) {
     Values args;
     for (const HostTensor& t : stacks ? stacked(r, in) : in.inputs) {
       args.push_back(parameter(t.type));
-      const bool plain = r.chance(2) || (one_of(in.op, {Op::scatter, Op::assign}) && args.size() == 1);
-      b.strides.push_back(plain ? Strides{} : random_strides(r, t.type.shape));
+      b.strides.push_back(r.chance(2) ? Strides{} : random_strides(r, t.type.shape));
       b.inputs.push_back(t);
     }
     b.graph.inputs.insert(b.graph.inputs.end(), args.begin(), args.end());

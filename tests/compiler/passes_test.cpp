@@ -354,3 +354,19 @@ TEST_CASE("sums of operands beside products, whatever the layouts, by a library 
         }
       }
 }
+
+TEST_CASE("a scatter starts from an operand that lies in any order, or that others would like to") {
+  graph::testing::Random r(11);
+  const Value x = param({4, 6}), at = param({2}, int32), u = param({2, 1, 6}), w = param({6, 5}), wide = param({2, 1, 5});
+  const std::vector<HostTensor> in{graph::testing::random_tensor(r, x.type()), {at.type(), {Number::of_int(3), Number::of_int(-4)}}, graph::testing::random_tensor(r, u.type()),
+                                   graph::testing::random_tensor(r, w.type()), graph::testing::random_tensor(r, wide.type())};
+  const Value product = graph::matmul(x, w);
+  const Graph g{{x, at, u, w, wide},
+                {scatter(ScatterMode::add, x, {at}, u, {0}), assign(x, graph::slice(x, {0, 0}, {2, 3}) * 2.0, {1, 2}),
+                 scatter(ScatterMode::max, product, {at}, wide, {0}), exp(permute(product, {1, 0})), permute(product, {1, 0})}};
+  const auto expected = evaluate_reference(g, in);
+  for (const Strides& strides : {Strides{}, Strides{1, 4}, Strides{-6, 1}, Strides{12, 2}}) {
+    const auto got = compile_and_run(g, in, {strides, {}, {}, {}, {}});
+    for (size_t k = 0; k < expected.size(); ++k) CHECK(difference(got.outputs[k], expected[k], 4, 1e-5) == "");
+  }
+}

@@ -1,5 +1,8 @@
 #include "fuzz/targets.h"
 
+#include <sys/mman.h>
+#include <unistd.h>
+
 #include <algorithm>
 #include <cstring>
 #include <stdexcept>
@@ -7,10 +10,12 @@
 
 #include "graph/build.h"
 #include "io/tape.h"
+#include "io/zip.h"
 #include "models/gpt.h"
 #include "text/utf8.h"
 #include "tools/weft/checkpoint.h"
 #include "tools/weft/train_options.h"
+#include "weft/data.h"
 #include "weft/io.h"
 #include "weft/text.h"
 
@@ -27,7 +32,8 @@ void require(bool ok, const char* what) {
 }
 
 /// Runs `f`, which may refuse its input as the library does: by std::runtime_error or std::invalid_argument, with the operation in front.
-template <class F> void or_refused(F f) {
+template <class F>
+void or_refused(F f) {
   try {
     f();
   } catch (const std::runtime_error& e) {
@@ -45,7 +51,9 @@ bool same(const array& a, const array& b) {
 }
 
 bool same(const std::unordered_map<std::string, array>& a, const std::unordered_map<std::string, array>& b) {
-  return a.size() == b.size() && std::all_of(a.begin(), a.end(), [&](const auto& entry) { return b.contains(entry.first) && same(entry.second, b.at(entry.first)); });
+  return a.size() == b.size() && std::all_of(a.begin(), a.end(), [&](const auto& entry) {
+           return b.contains(entry.first) && same(entry.second, b.at(entry.first));
+         });
 }
 
 // What was read is written and read again.
@@ -59,12 +67,35 @@ void npy(std::string_view bytes) {
   });
 }
 
+/// The archive alone, its members being any bytes.
+void zip(std::string_view bytes) {
+  or_refused([&] {
+    const auto unpacked = [](const io::Bytes& archive) {
+      std::vector<std::pair<std::string, io::Bytes>> out;
+      for (const io::ZipMember& m : io::read_zip(archive)) out.emplace_back(m.name, io::content(archive, m));
+      return out;
+    };
+    const auto members = unpacked({"zip", "input", bytes, nullptr});
+    std::vector<io::ZipInput> inputs;
+    for (const auto& [name, content] : members) inputs.push_back({name, {content.view}});
+    std::string image;
+    for (const std::string_view piece : io::write_zip("zip", inputs, bytes.size() % 2, bytes.size() % 4 < 2).pieces) image += piece;
+    const auto back = unpacked({"zip", "output", image, nullptr});
+    require(back.size() == members.size(), "an archive has another number of members when it is written and read again");
+    for (size_t k = 0; k < back.size(); ++k)
+      require(back[k].first == members[k].first && back[k].second.view == members[k].second.view,
+              "a member changes when it is written and read again");
+  });
+}
+
 void npz(std::string_view bytes) {
   or_refused([&] {
     const auto arrays = load_npz(reader(bytes));
     const auto out = std::make_shared<io::MemoryWriter>();
-    if (bytes.size() % 2) savez(out, arrays);
-    else savez_compressed(out, arrays);
+    if (bytes.size() % 2)
+      savez(out, arrays);
+    else
+      savez_compressed(out, arrays);
     require(same(arrays, load_npz(reader(out->bytes()))), "arrays change when they are written and read again");
   });
 }
@@ -77,6 +108,20 @@ void safetensors(std::string_view bytes) {
     const auto back = load_safetensors(reader(out->bytes()));
     require(same(arrays, back.first) && metadata == back.second, "tensors change when they are written and read again");
   });
+}
+
+/// Its reader takes files, as zlib does: this one lives in memory.
+void idx(std::string_view bytes) {
+  const int file = memfd_create("idx", MFD_CLOEXEC);
+  if (file < 0 || write(file, bytes.data(), bytes.size()) != static_cast<ssize_t>(bytes.size()))
+    throw Finding("no file in memory could be made");
+  or_refused([&] {
+    const data::Idx idx = data::read_idx("/proc/self/fd/" + std::to_string(file));
+    size_t total = 1;
+    for (const int64_t extent : idx.extents) total *= static_cast<size_t>(extent);
+    require(total == idx.bytes.size(), "extents and bytes do not fit together");
+  });
+  close(file);
 }
 
 void tokenizer(std::string_view bytes) {
@@ -137,7 +182,8 @@ void state(std::string_view bytes) {
 void model_config(std::string_view bytes) {
   or_refused([&] {
     const models::GptConfig c = models::gpt_config_from_json(bytes);
-    require(models::to_json(models::gpt_config_from_json(models::to_json(c))) == models::to_json(c), "a configuration changes when it is written and read again");
+    require(models::to_json(models::gpt_config_from_json(models::to_json(c))) == models::to_json(c),
+            "a configuration changes when it is written and read again");
   });
 }
 
@@ -161,9 +207,9 @@ void tape(std::string_view bytes) {
   }
 }
 
-constexpr Target all[] = {{"npy", npy},   {"npz", npz},       {"safetensors", safetensors}, {"tokenizer", tokenizer},
-                          {"utf8", utf8}, {"config", config}, {"state", state},             {"model_config", model_config},
-                          {"program", program}, {"tape", tape}};
+constexpr Target all[] = {
+    {"npy", npy},   {"npz", npz},       {"zip", zip},     {"safetensors", safetensors},   {"idx", idx},         {"tokenizer", tokenizer},
+    {"utf8", utf8}, {"config", config}, {"state", state}, {"model_config", model_config}, {"program", program}, {"tape", tape}};
 
 }  // namespace
 

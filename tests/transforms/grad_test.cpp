@@ -130,6 +130,31 @@ TEST_CASE("second derivatives") {
   CHECK(grad(outer)(array(3.0f)).item<float>() == doctest::Approx(54));
 }
 
+TEST_CASE("scattered factors that are zero, to third derivatives") {
+  const array at({0, 2, 0, -1, 0, 9});  // the last one is dropped
+  const ScalarFunction single = [&](const Arrays& a) { return weighted(scatter_prod(a[0], {at}, reshape(a[1], {6, 1}), {0})); };
+  const ScalarFunction overlapping = [](const Arrays& a) { return weighted(scatter_prod(a[0], {array({0, 1, 1})}, reshape(a[1], {3, 2}), {0})); };
+  const auto slopes = [](const ScalarFunction& f) {
+    return ScalarFunction([f](const Arrays& a) {
+      const Arrays g = grad(f, {0, 1})({a[0], a[1]});
+      return weighted(concatenate({g[0], g[1]}));
+    });
+  };
+  const array v({2.0f, 5.0f, 0.0f, 3.0f}, float64), t = noise({6}, 3);
+  for (const std::vector<float>& factors : {std::vector<float>{0, 2, 0, 3, 0.5, 7}, std::vector<float>(6, 0.0f), std::vector<float>{1.5, 0, 0, -2, 4, 0}}) {
+    const array u(factors.begin(), {6}, float64);
+    for (const ScalarFunction& f : {single, overlapping}) {
+      check_gradients(f, {v, u});
+      check_gradients(slopes(f), {v, u});
+      check_gradients(slopes(slopes(f)), {v, u});
+      const UnaryFunction slope = [&](const array& x) { return grad(f, {1})({v, x})[0]; };
+      const UnaryFunction curved = [&](const array& x) { return vjp(slope, x, t).second; };
+      CHECK(allclose(jvp(slope, u, t).second, curved(u), 1e-12, 1e-12).item<bool>());  // a Hessian is symmetric
+      CHECK(allclose(take(vmap(curved)(stack({u, u + t})), 1, 0), curved(u + t), 1e-12, 1e-12).item<bool>());
+    }
+  }
+}
+
 TEST_CASE("the same array twice is two arguments; a captured one is none") {
   const array x = {2.0f, 3.0f};
   const Arrays g = grad([](const Arrays& a) { return sum(a[0] * a[0] * a[1]); }, {0, 1})({x, x});

@@ -27,7 +27,7 @@ array prefix(const array& cache, Dim length) {
 /// The cache [1, heads, context, d] with the rows of `fresh` [1, heads, t, d] at `positions` [t].
 array with_rows(const array& cache, const array& fresh, const array& positions) {
   const Shape& s = fresh.shape();
-  return scatter(cache, {positions}, reshape(transpose(fresh, {2, 0, 1, 3}), {s[2], s[0], s[1], 1, s[3]}), {2});
+  return scatter(cache, positions, reshape(transpose(fresh, {2, 0, 1, 3}), {s[2], s[0], s[1], 1, s[3]}), 2);
 }
 
 /// The row of x [1, time, width] at the largest position. A length that may be symbolic is not indexed but folded.

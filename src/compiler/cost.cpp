@@ -75,17 +75,30 @@ class Walk {
       return 2 * contracted;
     }
     if (n.op == Op::scatter) return n.attrs.mode == graph::ScatterMode::set ? 0 : elements(n.inputs.back()) / std::max(elements(node), 1.0);
-    if (n.op == Op::composite) return n.output == 0 ? attention(n) / std::max(elements(node), 1.0) : 0;
+    if (n.op == Op::composite) return n.output == 0 ? (n.attrs.composite->attention ? attention(n) : convolution(n, elements(node))) / std::max(elements(node), 1.0) : 0;
     if (n.op == Op::cast || n.op == Op::bitcast || n.op == Op::stop_gradient) return 0;
     return is_elementwise(n.op) ? 1 : 0;
   }
 
   /// Two products forward and five backward, half of them under a causal mask.
   double attention(const IrNode& n) const {
-    if (!n.attrs.composite->attention) return 0;
     const graph::AttentionRegion& region = *n.attrs.composite->attention;
     const Shape& keys = cx_.ir[n.inputs[1]].type.shape;
     return (region.derivative ? 10 : 4) * elements(n.inputs[0]) * static_cast<double>(keys[keys.size() - 2].bound()) * (region.causal ? 0.5 : 1);
+  }
+
+  /// Forward (x, w): a product for each element of w's kernel and channels at each element of the result. Of the weights (x, g): one for each example and place. What
+  /// only meets the zeros between the elements of a dilated input, as the gradient of a convolution with steps does, is not counted.
+  double convolution(const IrNode& n, double results) const {
+    const graph::Composite& region = *n.attrs.composite;
+    const bool weights = region.call == "convolution_weights";
+    if (!weights && region.call != "convolution") return 0;
+    const Shape& w = cx_.ir[n.inputs[1]].type.shape;  // or that of g [examples, places…, channels]
+    const double each = elements(n.inputs[1]) / std::max(1.0, static_cast<double>((weights ? w.back() : w.front()).bound()));
+    double between = 1;
+    const size_t space = w.size() - 2;
+    for (size_t k = 0; k < space; ++k) between *= static_cast<double>(region.integers[1 + 4 * space + k]);
+    return 2 * results * each / between;
   }
 
   void look(int node, double count) {

@@ -5,6 +5,7 @@
 
 #include "compiler/program.h"
 #include "graph/build.h"
+#include "graph/convolution.h"
 #include "runtime/buffer.h"
 #include "runtime/trace.h"
 
@@ -60,6 +61,25 @@ TEST_CASE("cost: products, by a library or not") {
   }
   const Value c = parameter_of({64, 64}, 0, bfloat16);
   CHECK(steps_of({c}, {matmul(c, c)})[0].half);
+}
+
+TEST_CASE("cost: convolutions and their gradients, by a library or as products over windows") {
+  const Value x = parameter_of({4, 18, 18, 16}, 0), w = parameter_of({32, 3, 3, 8}, 1);
+  const ConvolutionForm form{.stride = {2, 2}, .low = {1, 1}, .high = {1, 1}, .dilation = {1, 1}, .input_dilation = {1, 1}, .groups = 2};
+  const Value y = convolution(x, w, form), g = parameter_of(y.shape(), 2);
+  REQUIRE(y.shape() == Shape{4, 9, 9, 32});
+  const double products = 2.0 * (4 * 9 * 9 * 32) * (3 * 3 * 8);
+  const auto flops = [](const Values& inputs, const Value& output, target::Target& target) {
+    double sum = 0;
+    for (const auto& step : steps_of(inputs, {output}, target)) sum += step.flops;
+    return sum;
+  };
+  for (target::Target* target : {&target::null(), &target::cpu()}) {
+    CHECK(flops({x, w}, y, *target) == products);
+    CHECK(flops({x, g}, convolution_weights(x, g, form, {3, 3}), *target) == products);
+  }
+  // Steps leave zeros between the elements of the cotangent; at the edges a few of their neighbours are missing.
+  CHECK(flops({g, w}, convolution_input(g, w, form, {18, 18}), target::cpu()) == doctest::Approx(products).epsilon(0.01));
 }
 
 TEST_CASE("cost: a recorded run has one slice for each step, with its figures, inside the run") {

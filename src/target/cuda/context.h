@@ -1,0 +1,59 @@
+#pragma once
+// A device with its primary context (which CUDA's libraries share), what is known of it, and the stream that its work goes to.
+#include <cstddef>
+#include <cstdint>
+#include <string>
+
+#include "target/cuda/driver.h"
+
+namespace weft::target::cuda {
+
+struct DeviceInfo {
+  std::string name;  // "NVIDIA H200"
+  std::string uuid;  // "GPU-…"
+  int major = 0, minor = 0;  // compute capability
+  int multiprocessors = 0;
+  int max_threads_per_multiprocessor = 0;
+  int64_t memory_bytes = 0;
+  int64_t l2_bytes = 0;
+  int64_t shared_bytes_per_block = 0;        // what a kernel may ask for, with the attribute set
+  int64_t shared_bytes_per_multiprocessor = 0;
+  int64_t registers_per_multiprocessor = 0;
+  int clock_khz = 0;
+  /// What kernels are compiled to: "sm_90a", with the letter (instructions of this architecture alone) from 9.0 on.
+  std::string arch() const;
+};
+
+class Context {
+ public:
+  explicit Context(int ordinal);  // throws where there is no such device
+  Context(const Context&) = delete;
+  Context& operator=(const Context&) = delete;
+
+  int ordinal() const { return ordinal_; }
+  int device() const { return device_; }  // the driver's own number
+  ContextHandle handle() const { return handle_; }
+  StreamHandle stream() const { return stream_; }
+  const DeviceInfo& info() const { return info_; }
+  /// Calls of the driver act on the context that is current on the calling thread.
+  void make_current() const;
+  void synchronize() const;  // waits for the stream
+  bool capturing() const;    // whether the stream is being captured
+  /// Bytes that nobody in the system holds, and all of them.
+  void memory(size_t* free, size_t* total) const;
+
+ private:
+  int ordinal_, device_ = 0;
+  ContextHandle handle_ = nullptr;
+  StreamHandle stream_ = nullptr;
+  DeviceInfo info_;
+};
+
+/// 0 where there is no driver.
+int device_count();
+/// The context of a device, made on first use (it is current then) and kept until the process ends. Throws as driver() does.
+Context& context(int ordinal = 0);
+/// What is known of a device without making a context on it.
+DeviceInfo device_info(int ordinal);
+
+}  // namespace weft::target::cuda

@@ -1,0 +1,163 @@
+#include "target/cuda/library.h"
+
+#include <dlfcn.h>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <filesystem>
+#include <mutex>
+
+namespace weft::target::cuda {
+namespace {
+
+namespace fs = std::filesystem;
+
+std::vector<std::string> entries(const char* variable) {
+  std::vector<std::string> out;
+  const char* value = std::getenv(variable);
+  for (std::string rest = value ? value : ""; !rest.empty();) {
+    const size_t colon = rest.find(':');
+    if (colon != 0) out.push_back(rest.substr(0, colon));
+    rest = colon == std::string::npos ? "" : rest.substr(colon + 1);
+  }
+  return out;
+}
+
+/// NVIDIA's wheels lie in nvidia/cu13/lib, nvidia/cublas/lib, nvidia/cudnn/lib … of a site-packages folder.
+void add_wheels(const fs::path& site_packages, std::vector<std::string>& out) {
+  std::error_code error;
+  std::vector<std::string> found;
+  for (const auto& entry : fs::directory_iterator(site_packages / "nvidia", error))
+    if (fs::is_directory(entry.path() / "lib", error)) found.push_back((entry.path() / "lib").string());
+  std::sort(found.begin(), found.end());
+  out.insert(out.end(), found.begin(), found.end());
+}
+
+void add_toolkit(const fs::path& root, std::vector<std::string>& out) {
+  for (const char* folder : {"lib64", "lib", "targets/x86_64-linux/lib", "targets/sbsa-linux/lib"}) out.push_back((root / folder).string());
+}
+
+/// Opens `soname` from where the caller said, then from where the loader looks, then from the usual folders.
+void* open_anywhere(const std::string& soname, const std::vector<std::string>& folders, std::string& why) {
+  void* handle = nullptr;
+  const auto attempt = [&](const std::string& file) {
+    if ((handle = ::dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL)) != nullptr) return true;
+    const char* error = ::dlerror();
+    const std::string text = error ? error : "unknown error";
+    // "No such file" is the normal case; a file that is there and cannot be opened says more.
+    if (why.empty() || text.find("No such file") == std::string::npos) why = text;
+    return false;
+  };
+  std::error_code error;
+  const bool stated = std::getenv("WEFT_CUDA_PATH") != nullptr;
+  if (!stated && attempt(soname)) return handle;
+  for (const std::string& folder : folders)
+    if (fs::exists(fs::path(folder) / soname, error) && attempt((fs::path(folder) / soname).string())) return handle;
+  if (stated && attempt(soname)) return handle;
+  return nullptr;
+}
+
+}  // namespace
+
+std::vector<std::string> library_folders() {
+  std::vector<std::string> out;
+  for (const std::string& entry : entries("WEFT_CUDA_PATH")) {
+    out.push_back(entry);
+    add_toolkit(entry, out);
+    add_wheels(entry, out);
+  }
+  for (const std::string& entry : entries("LD_LIBRARY_PATH")) add_wheels(entry, out);
+  for (const char* variable : {"CUDA_HOME", "CUDA_PATH"})
+    for (const std::string& entry : entries(variable)) add_toolkit(entry, out);
+  add_toolkit("/usr/local/cuda", out);
+  for (const char* folder : {"/usr/lib/x86_64-linux-gnu", "/usr/lib/aarch64-linux-gnu", "/usr/lib64", "/usr/lib/wsl/lib"}) out.emplace_back(folder);
+  return out;
+}
+
+struct Library::State {
+  std::once_flag once;
+  void* handle = nullptr;
+  std::string path, why;
+};
+
+Library::Library(std::string name, std::vector<std::string> sonames, std::string costs, std::vector<const Library*> first)
+    : name_(std::move(name)), costs_(std::move(costs)), sonames_(std::move(sonames)), first_(std::move(first)), state_(new State) {}
+
+Library::~Library() {
+  if (state_->handle) ::dlclose(state_->handle);
+  delete state_;
+}
+
+const Library::State& Library::state() const {
+  std::call_once(state_->once, [this] {
+    for (const Library* library : first_) library->available();
+    const std::vector<std::string> folders = library_folders();
+    std::string found;
+    for (const std::string& soname : sonames_) {
+      std::string why;
+      if ((state_->handle = open_anywhere(soname, folders, why)) != nullptr) {
+        found = soname;
+        break;
+      }
+      state_->why += (state_->why.empty() ? "" : "; ") + why;
+    }
+    if (!state_->handle) return;
+    // Any of a library's symbols names its file; the handle itself does so through the loader's own record.
+    char origin[4096] = "";
+    state_->path = ::dlinfo(state_->handle, RTLD_DI_ORIGIN, origin) == 0 ? std::string(origin) + "/" + found : found;
+  });
+  return *state_;
+}
+
+bool Library::available(std::string* why) const {
+  const State& s = state();
+  if (!s.handle && why) *why = s.why;
+  return s.handle != nullptr;
+}
+
+const std::string& Library::path() const { return state().path; }
+
+void* Library::symbol(const char* symbol) const {
+  const State& s = state();
+  return s.handle ? ::dlsym(s.handle, symbol) : nullptr;
+}
+
+// None of them is ever closed: their own clean-up at the end of the process may run after ours.
+const Library& driver_library() {
+  static const Library* library = new Library("CUDA driver", {"libcuda.so.1"}, "nothing runs on a GPU");
+  return *library;
+}
+
+const Library& nvrtc_library() {
+  static const Library* library = new Library("NVRTC", {"libnvrtc.so.13", "libnvrtc.so.12"}, "no kernel can be compiled for a GPU");
+  return *library;
+}
+
+const Library& cublaslt_library() {
+  static const Library* library = new Library("cuBLASLt", {"libcublasLt.so.13", "libcublasLt.so.12"},
+                                              "matrix products run through generated kernels, at a fraction of the speed where they are large");
+  return *library;
+}
+
+const Library& cudnn_library() {
+  static const Library* library = new Library("cuDNN", {"libcudnn.so.9"}, "attention and convolutions run through generated kernels, at a fraction of the speed",
+                                              {&nvrtc_library(), &cublaslt_library()});
+  return *library;
+}
+
+const Library& cufft_library() {
+  static const Library* library = new Library("cuFFT", {"libcufft.so.12", "libcufft.so.11"}, "Fourier transforms stay on the CPU");
+  return *library;
+}
+
+const Library& cusolver_library() {
+  static const Library* library = new Library("cuSOLVER", {"libcusolver.so.12", "libcusolver.so.11"}, "matrix decompositions stay on the CPU");
+  return *library;
+}
+
+std::vector<const Library*> libraries() {
+  return {&driver_library(), &nvrtc_library(), &cublaslt_library(), &cudnn_library(), &cufft_library(), &cusolver_library()};
+}
+
+}  // namespace weft::target::cuda

@@ -14,6 +14,8 @@
 #include "runtime/cache_dir.h"
 #include "runtime/threads.h"
 #include "target/cpu/onednn.h"
+#include "target/cuda/context.h"
+#include "target/cuda/library.h"
 #include "target/target.h"
 #include "train_options.h"
 #include "weft/ops.h"
@@ -74,6 +76,27 @@ std::string libraries() {
          "units for bf16";
 }
 
+/// The devices, and what was found of the libraries that work on them. A missing library is no fault: the row says what it costs.
+void gpus() {
+  namespace cuda = target::cuda;
+  std::string why;
+  if (!cuda::available(&why)) row("GPU", "none: " + why);
+  for (int i = 0; i < cuda::device_count(); ++i) {
+    try {
+      const cuda::DeviceInfo info = cuda::device_info(i);
+      row("GPU", fmt::format("{}: {}, compute capability {}.{} (kernels for {}), {} multiprocessors, {}, L2 {} MiB, {} KiB of shared memory a block, {}", i, info.name,
+                             info.major, info.minor, info.arch(), info.multiprocessors, gibibytes(static_cast<double>(info.memory_bytes)),
+                             info.l2_bytes >> 20, info.shared_bytes_per_block >> 10, info.uuid));
+    } catch (const std::exception& e) {
+      row("GPU", fmt::format("{}: {}", i, without_operation(e.what())));
+    }
+  }
+  for (const cuda::Library* library : cuda::libraries()) {
+    const bool found = library->available(&why);
+    row(library->name(), found ? fmt::format("{} in {}", cuda::version(*library), library->path()) : fmt::format("missing: {} ({})", library->costs(), why));
+  }
+}
+
 /// The target's fingerprint without its list of processor features, which fills a page.
 std::string code_generator() {
   std::string text = target::cpu().fingerprint();
@@ -112,7 +135,7 @@ int doctor(int64_t threads, bool no_libraries, const std::string& isa) {
   row("memory", memory());
   row("libraries", no_libraries ? "switched off" : libraries());
   row("kernel cache", cache());
-  row("GPU", "none in this build");
+  gpus();
   try {
     row("code generator", code_generator());
   } catch (const std::exception& e) {

@@ -156,6 +156,23 @@ const Library& cusolver_library() {
   return *library;
 }
 
+std::string version(const Library& library) {
+  // How each of them is asked, and how its number is made: major * unit + minor * step + patch.
+  const auto text = [](long long number, long long unit, long long step) {
+    return fmt::format("{}.{}.{}", number / unit, number % unit / step, number % step);
+  };
+  size_t (*whole)() = nullptr;
+  int (*into)(int* number) = nullptr;
+  int (*parts)(int* major, int* minor) = nullptr;
+  int major = 0, minor = 0;
+  if (library.bind(parts, "nvrtcVersion") && parts(&major, &minor) == 0) return fmt::format("{}.{}", major, minor);
+  if (library.bind(into, "cuDriverGetVersion") && into(&major) == 0) return fmt::format("{}.{}", major / 1000, major % 1000 / 10);
+  if ((library.bind(into, "cufftGetVersion") || library.bind(into, "cusolverGetVersion")) && into(&major) == 0) return text(major, 1000, 100);
+  // Last, because a library's symbols include those of the libraries that it needs, and cuSOLVER needs cuBLASLt.
+  if (library.bind(whole, "cublasLtGetVersion") || library.bind(whole, "cudnnGetVersion")) return text(static_cast<long long>(whole()), 10000, 100);
+  return "";
+}
+
 std::vector<const Library*> libraries() {
   return {&driver_library(), &nvrtc_library(), &cublaslt_library(), &cudnn_library(), &cufft_library(), &cusolver_library()};
 }

@@ -42,6 +42,8 @@ const Library& cublaslt_library();
 const Library& cudnn_library();
 const Library& cufft_library();
 const Library& cusolver_library();
+/// "13.1.0", from the library itself; "" where it is missing or does not say.
+std::string version(const Library& library);
 /// All of them, in this order.
 std::vector<const Library*> libraries();
 

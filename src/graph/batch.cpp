@@ -98,7 +98,8 @@ Composite mapped_region(const Mapped& m) {
 
 Values batch_region(const Node& node, std::span<const Value> inputs, std::span<const int> axes) {
   const auto& region = node.attrs().composite;
-  if (region->vmap) return region->vmap(inputs, axes);
+  if (region->vmap)  // which may leave a case to the body by giving nothing
+    if (Values results = region->vmap(inputs, axes); !results.empty()) return results;
   Mapped m{region, {}, batch_extent(inputs, axes)};
   Values fronted;
   for (size_t k = 0; k < inputs.size(); ++k) {

@@ -193,6 +193,7 @@ Value convolution(const Value& x, const Value& w, const ConvolutionForm& form) {
     const Value first = t[0] ? convolution(t[0], in[1], form) : Value{}, second = t[1] ? convolution(in[0], t[1], form) : Value{};
     return {first && second ? first + second : first ? first : second};
   };
+  region.vmap = [form](In in, std::span<const int> axes) { return convolution_vmap(form, in, axes); };
   region.call = "convolution";
   region.integers = integers_of(form);
   return composite(std::make_shared<Composite>(std::move(region)), {x, w})[0];
@@ -211,6 +212,7 @@ Value convolution_weights(const Value& x, const Value& g, const ConvolutionForm&
     const Value first = t[0] ? convolution_weights(t[0], in[1], form, kernel) : Value{}, second = t[1] ? convolution_weights(in[0], t[1], form, kernel) : Value{};
     return {first && second ? first + second : first ? first : second};
   };
+  region.vmap = [form, kernel](In in, std::span<const int> axes) { return convolution_weights_vmap(form, kernel, in, axes); };
   region.call = "convolution_weights";
   region.integers = integers_of(form);
   return composite(std::make_shared<Composite>(std::move(region)), {x, g})[0];

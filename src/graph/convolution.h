@@ -20,4 +20,8 @@ Value convolution_weights(const Value& x, const Value& g, const ConvolutionForm&
 /// The input's gradient, a convolution of g with the kernel turned round: for x with these extents of space.
 Value convolution_input(const Value& g, const Value& w, const ConvolutionForm& form, const std::vector<int64_t>& extents);
 
+/// Rules of the two regions for batches (Composite::vmap); no results where the batch or what it is joined with has no fixed extent.
+Values convolution_vmap(const ConvolutionForm& form, std::span<const Value> inputs, std::span<const int> axes);
+Values convolution_weights_vmap(const ConvolutionForm& form, const std::vector<int64_t>& kernel, std::span<const Value> inputs, std::span<const int> axes);
+
 }  // namespace weft::graph

@@ -9,6 +9,7 @@
 
 using namespace weft;
 using namespace weft::testing;
+using graph::Values;
 
 namespace {
 
@@ -75,6 +76,45 @@ TEST_CASE("vmap is a loop: every choice of mapped arguments and axes") {
         check_close(given, looped(f, arguments, {ax, ay}, 5)[0]);
       }
   }
+}
+
+TEST_CASE("a batch of convolutions is one convolution, whatever is mapped, in groups too, and so are its gradients") {
+  const auto calls = [](const Arrays& results) {
+    std::vector<std::string> keys;
+    Values outputs;
+    for (const array& r : results) outputs.push_back(r.value());
+    for (const auto& node : graph::topological(outputs))
+      if (node->op() == graph::Op::composite) keys.push_back(node->attrs().composite->call);
+    return keys;
+  };
+  struct Form {
+    int groups, stride;
+  };
+  for (const auto& [groups, stride] : {Form{1, 1}, Form{2, 2}}) {
+    const ArrayFunction conv = [g = groups, s = stride](const Arrays& a) { return Arrays{conv_general(a[0], a[1], {s}, {1}, {}, {}, g)}; };
+    const ArrayFunction gradients = [&](const Arrays& a) { return grad([&](const Arrays& b) { return weighted(conv(b)[0]); }, {0, 1})(a); };
+    for (const auto& axes : {std::vector<int>{0, -1}, std::vector<int>{-1, 0}, std::vector<int>{2, 1}}) {
+      CAPTURE(groups);
+      CAPTURE(axes[0]);
+      Shape x{2, 7, 4}, w{6, 3, 4 / groups};
+      if (axes[0] >= 0) x.insert(x.begin() + axes[0], Dim(3));
+      if (axes[1] >= 0) w.insert(w.begin() + axes[1], Dim(3));
+      const Arrays a{noise(x, 5), noise(w, 6)};
+      const Arrays y = vmap(conv, axes)(a), g = vmap(gradients, axes)(a);
+      CHECK(calls(y) == std::vector<std::string>{"convolution"});
+      const std::vector<std::string> backward = calls(g);
+      CHECK(std::count(backward.begin(), backward.end(), "convolution_weights") == 1);
+      CHECK(std::count(backward.begin(), backward.end(), "convolution") <= 2);  // forward, where it is still read, and the gradient of the input
+      check_close(y[0], looped(conv, a, axes, 3)[0], 1e-12);
+      const Arrays expected = looped(gradients, a, axes, 3);
+      for (size_t k = 0; k < 2; ++k) check_close(g[k], expected[k], 1e-12);
+    }
+  }
+  // Two maps, one inside of the other; and examples of any number beside a mapped input.
+  const BinaryFunction conv = [](const array& x, const array& w) { return conv1d(x, w); };
+  const array x = noise({2, 3, 1, 5, 2}, 7), w = noise({3, 4, 2, 2}, 8);
+  check_close(vmap(BinaryFunction([&](const array& a, const array& b) { return vmap(conv)(a, b); }), 0, -1)(x, w),
+              looped([&](const Arrays& a) { return looped([&](const Arrays& b) { return Arrays{conv(b[0], b[1])}; }, {a[0], a[1]}, {0, 0}, 3); }, {x, w}, {0, -1}, 2)[0], 1e-12);
 }
 
 TEST_CASE("results carry the axis where it is asked for") {

@@ -53,6 +53,14 @@ TEST_CASE("pooling gives MLX's values") {
   CHECK_THROWS_AS(nn::max_pool(x, {9}), std::invalid_argument);
 }
 
+TEST_CASE("equal elements of a window share the gradient of its maximum, as in MLX") {
+  const array tied({1, 1, 0, 1, 2, 2, 2, 0}, {1, 8, 1}, float32);
+  const auto slope = [&](const nn::PoolOptions& options) { return grad([&](const array& x) { return sum(nn::MaxPool1d(options)(x) * array({1, 10, 100, 1000}, {1, 4, 1})); })(tied); };
+  check_close(slope({.kernel = {2}}), {0.5f, 0.5f, 0, 10, 50, 50, 1000, 0}, 1e-6);
+  // Windows that overlap: {-, 1, 1}, {1, 0, 1}, {1, 2, 2}, {2, 2, 0}.
+  check_close(slope({.kernel = {3}, .stride = {2}, .padding = {1}}), {0.5f, 5.5f, 0, 5, 50, 550, 500, 0}, 1e-6);
+}
+
 TEST_CASE("Upsample gives MLX's values") {
   using Mode = nn::UpsampleOptions::Mode;
   const array x = waves({1, 7, 2}, 0.3);

@@ -108,7 +108,8 @@ struct PoolOptions {
   std::vector<int> padding = {0};
 };
 
-/// The largest (padding never wins) or the mean (padding counts as zeros) of each window over `space` axes.
+/// The largest (padding never wins) or the mean (padding counts as zeros) of each window over `space` axes. Equal largest elements share the gradient evenly, as
+/// in MLX (PyTorch gives all of it to the first).
 class WEFT_API Pool : public Layer {
  public:
   enum class Kind { max, mean };

@@ -304,11 +304,34 @@ Value matmul(const Value& a, const Value& b) {
   return dot(a, b, {rank - 1}, {rank - 2}, batch, batch);
 }
 
+namespace {
+
+/// Indices along symbolic axes, from the start of the axis as long as it is: one behind the end stands there (`keep`) or behind the bound, where a scatter drops it.
+Values within_symbolic(const Value& v, const Values& indices, const std::vector<int64_t>& axes, bool keep) {
+  Values out = indices;
+  for (size_t k = 0; k < std::min(out.size(), axes.size()); ++k) {
+    if (axes[k] < 0 || axes[k] >= v.type().rank() || !is_integer(out[k].dtype())) continue;  // refused by the row
+    const Dim& extent = v.shape()[static_cast<size_t>(axes[k])];
+    const Node& made = *out[k].node;
+    const bool counts = made.op() == Op::iota && made.attrs().shape[static_cast<size_t>(made.attrs().axes[0])] == extent;
+    if (extent.is_static() || counts) continue;
+    if (out[k].dtype() == uint64) out[k] = binary(Op::min, out[k], full(out[k].shape(), uint64, Number::of_int(extent.bound())));  // a signed number holds it then
+    const Value i = cast(out[k], extent.bound() <= INT32_MAX && out[k].dtype().size <= 4 && out[k].dtype() != uint32 ? int32 : int64);
+    const Value length = broadcast(sum(full({extent}, i.dtype(), Number::of_int(1)), {0}), i.shape()), zero = zeros_like(i);
+    const Value from_start = select(binary(Op::lt, i, zero), i + length, i);
+    if (keep) out[k] = binary(Op::max, binary(Op::min, from_start, length + full(i.shape(), i.dtype(), Number::of_int(-1))), zero);
+    else out[k] = select(binary(Op::bit_and, binary(Op::le, zero, from_start), binary(Op::lt, from_start, length)), from_start, full(i.shape(), i.dtype(), Number::of_int(extent.bound())));
+  }
+  return out;
+}
+
+}  // namespace
+
 Value gather(const Value& v, const Values& indices, std::vector<int64_t> axes, Shape sizes) {
   Attrs attrs = shape_attrs(sizes);
+  Values inputs = within_symbolic(v, indices, axes, true);
   attrs.axes = std::move(axes);
-  Values inputs{v};
-  inputs.insert(inputs.end(), indices.begin(), indices.end());
+  inputs.insert(inputs.begin(), v);
   return make(Op::gather, std::move(inputs), std::move(attrs));
 }
 
@@ -329,9 +352,9 @@ Value take(const Value& v, const Value& indices, int axis) {
 Value scatter(ScatterMode mode, const Value& v, const Values& indices, const Value& updates, std::vector<int64_t> axes) {
   Attrs attrs;
   attrs.mode = mode;
+  Values inputs = within_symbolic(v, indices, axes, false);
   attrs.axes = std::move(axes);
-  Values inputs{v};
-  inputs.insert(inputs.end(), indices.begin(), indices.end());
+  inputs.insert(inputs.begin(), v);
   inputs.push_back(updates);
   return make(Op::scatter, std::move(inputs), std::move(attrs));
 }

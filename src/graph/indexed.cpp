@@ -6,7 +6,8 @@
 //   result = v; then in ascending order of i…: result[s + Σ ik[i…] along axes[k]] = u[i…, s…] (or combined with it)
 //
 // Index arrays have one shape and any integer dtypes. An index below zero counts from the end, once. A slice that would still leave the array is moved
-// inside by gather, and dropped whole by scatter.
+// inside by gather, and dropped whole by scatter. Along a symbolic axis, where slices have one element, this is so with respect to its bound: the builders
+// put indices into the axis as it is.
 #include <algorithm>
 #include <array>
 
@@ -28,17 +29,18 @@ void check_indices(const char* op, const Attrs& attrs, const Type& v, TypeSpan i
     const int64_t axis = attrs.axes[k];
     if (axis < 0 || axis >= v.rank() || std::count(attrs.axes.begin(), attrs.axes.end(), axis) != 1)
       throw_invalid(op, fmt::format("axes {} must be distinct axes of {}", list(attrs.axes), to_string(v)));
-    if (!v.shape[static_cast<size_t>(axis)].is_static())
-      throw_invalid(op, fmt::format("axis {} of {} is symbolic and cannot be indexed", axis, to_string(v)));
     if (!is_integer(indices[k].dtype)) throw_invalid(op, fmt::format("indices must be integers, got {}", to_string(indices[k])));
     if (indices[k].shape != indices[0].shape) throw_invalid(op, "index arrays must have one shape, got " + list(indices) + ": broadcast them first");
   }
 }
 
-void check_sizes(const char* op, const Type& v, const Shape& sizes) {
+void check_sizes(const char* op, const Attrs& attrs, const Type& v, const Shape& sizes) {
   bool fits = sizes.size() == v.shape.size();
-  for (size_t k = 0; fits && k < sizes.size(); ++k)
-    fits = sizes[k] == v.shape[k] || (sizes[k].is_static() && v.shape[k].is_static() && sizes[k].bound() >= 0 && sizes[k].bound() <= v.shape[k].bound());
+  const auto indexed = [&](size_t k) { return std::count(attrs.axes.begin(), attrs.axes.end(), static_cast<int64_t>(k)) > 0; };
+  for (size_t k = 0; fits && k < sizes.size(); ++k) {
+    const bool part = v.shape[k].is_static() ? sizes[k].bound() >= 0 && sizes[k].bound() <= v.shape[k].bound() : sizes[k] == 1;
+    fits = (sizes[k] == v.shape[k] && (v.shape[k].is_static() || !indexed(k))) || (sizes[k].is_static() && part && (v.shape[k].is_static() || indexed(k)));
+  }
   if (!fits) throw_invalid(op, fmt::format("a slice of {} does not fit into {}", weft::to_string(sizes), to_string(v)));
 }
 
@@ -54,7 +56,7 @@ Shape index_shape(ValueSpan indices) { return indices.empty() ? Shape{} : indice
 
 std::vector<Shape> gather_shape(const Attrs& attrs, TypeSpan in) {
   check_indices("gather", attrs, in[0], in.subspan(1));
-  check_sizes("gather", in[0], attrs.shape);
+  check_sizes("gather", attrs, in[0], attrs.shape);
   return {join(index_shape(in.subspan(1)), attrs.shape)};
 }
 
@@ -75,7 +77,7 @@ std::vector<Shape> scatter_shape(const Attrs& attrs, TypeSpan in) {
   if (join(index_shape(indices), sizes) != updates || sizes.size() != in[0].shape.size())
     throw_invalid("scatter", fmt::format("updates {} must have the indices' shape {}, then a size for each axis of {}", to_string(in.back()),
                                          weft::to_string(index_shape(indices)), to_string(in[0])));
-  check_sizes("scatter", in[0], sizes);
+  check_sizes("scatter", attrs, in[0], sizes);
   return {in[0].shape};
 }
 

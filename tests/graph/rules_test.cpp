@@ -86,6 +86,8 @@ TEST_CASE("symbolic axes pass where they keep their meaning") {
   CHECK(matmul(of({n(), 3, m()}), of({n(), m(), 5})).shape() == Shape{n(), 3, 5});
   CHECK(matmul(of({n(), 3}), of({3, m()})).shape() == Shape{n(), m()});
   CHECK(take(of({50, 4}), of({2, n()}, int32), 0).shape() == Shape{2, n(), 4});
+  CHECK(take(of({3, n()}), of({2, m()}, int32), 1).shape() == Shape{3, 2, m()});
+  CHECK(scatter(ScatterMode::add, of({n(), 3}), {of({m()}, int32)}, of({m(), 1, 3}), {0}).shape() == Shape{n(), 3});
   CHECK(iota({n(), 2}, 0, int32).shape() == Shape{n(), 2});
   CHECK(zeros_like(of({n()})).shape() == Shape{n()});
 }
@@ -100,7 +102,8 @@ TEST_CASE("symbolic axes are refused where their length would be frozen") {
   REFUSES("[pad] axis 0 of f32(n<=8) is symbolic", pad(of({n()}), {1}, {0}));
   REFUSES("[concat] axis 0 of f32(n<=8) is symbolic", concat({of({n()}), of({2})}, 0));
   REFUSES("[dot] contracted axis 1", matmul(of({2, n()}), of({m(), 2})));
-  REFUSES("[gather] axis 0 of f32(n<=8) is symbolic", take(of({n()}), of({2}, int32), 0));
+  REFUSES("[gather] a slice of (2)", gather(of({n()}), {of({2}, int32)}, {0}, {2}));  // two elements of an axis that may have one
+  REFUSES("[gather] a slice of (n<=8)", gather(of({n()}), {of({2}, int32)}, {0}, {n()}));
   REFUSES("[random_bits] the shape must be static", random_bits(of({2}, uint32), {n()}));
 }
 

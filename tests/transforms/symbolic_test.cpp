@@ -37,6 +37,10 @@ std::vector<Named> functions() {
       {"movement", of_x([](const array& x) { return transpose(concatenate({x, slice(x, {0, 1}, {x.shape(0), 3})}, 1)); })},
       {"columns", of_x([](const array& x) { return take(x, array({3, 0, 0}), 1); })},
       {"rows of a table", [table](const Arrays& a) { return Arrays{take(table, a[1], 0) * a[0]}; }},
+      {"places along the length", [](const Arrays& a) { return Arrays{take(a[0], a[1] * 3 - 5, 0)}; }},  // some before the start and behind the end
+      {"sorted by a column", of_x([](const array& x) { return take_along_axis(x, astype(x * 20.0f, int32), 0) * take_along_axis(x, astype(x * 2.0f, int32), 1); })},
+      {"one row from the end", of_x([](const array& x) { return take(x, array({-1, -70, 70}), 0) + take(x, astype(array({0, 63, 64}), uint64), 0); })},
+      {"put along the length", [](const Arrays& a) { return Arrays{put_along_axis(a[0], expand_dims(a[1] - 2, 1), sum(a[0], 1, true) * 2.0f, 1) + scatter_add(a[0], {a[1] - 2}, expand_dims(a[0] * a[0], 1), {0})}; }},
       {"where", of_x([](const array& x) { return where(x > array(0.0f), x * x, -x); })},
   };
 }

@@ -19,7 +19,8 @@ WEFT_API std::vector<array> cond(const array& pred, const ArrayFunction& true_fu
 /// The carry after body_fun has been applied for as long as cond_fun(carry), one bool, is true; at most max_steps times where that is given. The carry keeps its shapes and
 /// dtypes. Under vmap the loop runs until every element is done; those that are done keep their carry.
 ///
-/// Reverse derivatives: with max_steps each step's carry is kept (max_steps times its memory); without, it is computed again from the start (n²/2 steps).
+/// Reverse derivatives: with max_steps each step's carry is kept (max_steps times its memory); without, it is computed again from 24 snapshots (24 times its memory, and
+/// n/2 · log2(n) steps more for n steps).
 /// Numbers drawn in the body from the default random sequence are the same in every step: carry a key and split it.
 WEFT_API std::vector<array> while_loop(const ScalarFunction& cond_fun, const ArrayFunction& body_fun, const std::vector<array>& init,
                                        std::optional<int64_t> max_steps = std::nullopt);

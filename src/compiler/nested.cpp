@@ -40,12 +40,12 @@ class NestedBase : public Nested {
   }
 
  protected:
-  /// Where the carry lives: in the results, beginning with what was given.
+  /// Where the carry lives: in the results, beginning with what was given, which may lie there already.
   void start_carry(std::span<void* const> operands, std::span<void* const> results) const {
     const auto& inputs = control_->bodies.back().inputs;
     for (int64_t k = 0; k < control_->carry; ++k) {
       const auto at = static_cast<size_t>(control_->constants + k);
-      std::memcpy(results[static_cast<size_t>(k)], operands[at], static_cast<size_t>(bytes_of(inputs[at])));
+      if (results[static_cast<size_t>(k)] != operands[at]) std::memcpy(results[static_cast<size_t>(k)], operands[at], static_cast<size_t>(bytes_of(inputs[at])));
     }
   }
 

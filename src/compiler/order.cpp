@@ -7,6 +7,7 @@
 #include "base/error.h"
 #include "compiler/dot_plan.h"
 #include "compiler/schedule_rows.h"
+#include "graph/control.h"
 
 namespace weft::compiler {
 
@@ -101,6 +102,12 @@ bool Orderer::same_place(Group& group, int output, int input) const {
       pending.insert(pending.end(), ir_[id].inputs.begin(), ir_[id].inputs.end());
     }
     return true;
+  }
+  if (group.kind == Group::Kind::call) {  // a loop works on its carry in the memory of its results, and may begin there
+    const CallPlan& call = group.call;
+    const auto at = static_cast<size_t>(ir_[output].output);
+    if (!call.control || call.op == Op::cond || at >= static_cast<size_t>(call.control->carry)) return false;
+    return call.operands[static_cast<size_t>(call.control->constants) + at] == input && std::count(call.operands.begin(), call.operands.end(), input) == 1;
   }
   if (group.kind == Group::Kind::dot) return output == group.roots[0].node && group.dot.residual == input && group.dot.a != input && group.dot.b != input && group.dot.bias != input;
   return group.kind == Group::Kind::rows && may_overwrite(ir_, grouping_, group, input, output);

@@ -181,6 +181,47 @@ TEST_CASE("while_loop: values, bounds, derivatives") {
   }
 }
 
+TEST_CASE("a while loop without a bound is taken back in n log n steps") {
+  // Values that depend on their order, so that a carry from a wrong step shows.
+  const auto loop = [](const Arrays& in, int steps, std::optional<int64_t> bound) {
+    return while_loop([&](const Arrays& c) { return c[1] < array(steps); },
+                      [&](const Arrays& c) { return Arrays{sin(c[0] * f64(1.5)) + in[1] * astype(c[1], float64) * f64(0.01), c[1] + array(1)}; }, {in[0], array(0)}, bound)[0];
+  };
+  const auto gradient = [&](int steps, std::optional<int64_t> bound) {
+    return grad([&](const Arrays& in) { return weighted(loop(in, steps, bound)); }, {0, 1})({noise({3}, 1), noise({3}, 2)});
+  };
+  for (int steps : {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 31, 32, 33, 100}) {
+    CAPTURE(steps);
+    const Arrays given = gradient(steps, std::nullopt), expected = gradient(steps, steps);
+    for (size_t k = 0; k < 2; ++k) check_close(given[k], expected[k], 1e-12);
+  }
+  const auto launches = [&](int steps) {
+    eval(gradient(steps, std::nullopt));  // built
+    const int64_t before = runtime::counters().kernel_launches;
+    eval(gradient(steps, std::nullopt));
+    return static_cast<double>(runtime::counters().kernel_launches - before);
+  };
+  const double few = launches(64), many = launches(1024);
+  CHECK(many / few > 16);
+  CHECK(many / few < 16 * 10.0 / 6);  // n log n; n² would be 256
+}
+
+TEST_CASE("a loop works on captured state in the memory of the state") {
+  array state = noise({1000}, 1);
+  const ArrayFunction f = compile([&](const Arrays&) {
+    state = while_loop([](const Arrays& c) { return c[1] < array(3); }, [](const Arrays& c) { return Arrays{c[0] * f64(2), c[1] + array(1)}; }, {state, array(0)})[0];
+    return Arrays{};
+  }, {.state = {&state}});
+  const Doubles before = state.to_vector<double>();
+  f({});
+  const int64_t copies = runtime::counters().copies;
+  const void* memory = state.raw_data();
+  f({});
+  CHECK(runtime::counters().copies == copies);
+  CHECK(state.raw_data() == memory);
+  CHECK(state.to_vector<double>()[7] == 64 * before[7]);
+}
+
 TEST_CASE("while_loop under vmap: each element stops when it is done") {
   const array xs = noise({5, 3}, 1, 0.4), a = noise({3}, 2, 0.5);
   const ArrayFunction f = [&](const Arrays& in) { return doubling({in[0], a}); };

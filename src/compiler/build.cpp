@@ -63,12 +63,14 @@ class CompiledProgram : public Program {
     steps_ = make_steps(ir_, grouping, ordering, target, policy);
     find_symbols();
     watch.lap("lower", stats_.lower_ms);
+    stats_.tune_ms = steps_.tune_ms;
+    stats_.lower_ms -= steps_.tune_ms;
     groups_text_ = texts || wanted("groups") ? weft::compiler::print(ir_, grouping) : "";
     watch.restart();
     executables_ = target.compile(steps_.kernels);
     watch.lap("compile", stats_.compile_ms);
     count();
-    for (const char* stage : {"graph", "groups", "kernels", "plan"})
+    for (const char* stage : {"graph", "groups", "tune", "kernels", "plan"})
       if (wanted(stage)) std::cerr << "== " << stage << "\n" << print(stage);
   }
 
@@ -116,7 +118,7 @@ class CompiledProgram : public Program {
   int64_t number_ = ++runtime::counters().programs_built;
 };
 
-/// WEFT_DUMP=graph,groups,kernels,plan prints stages as Programs are built; it changes nothing else.
+/// WEFT_DUMP=graph,groups,tune,kernels,plan prints stages as Programs are built; it changes nothing else.
 bool CompiledProgram::wanted(const std::string& stage) {
   const char* dump = std::getenv("WEFT_DUMP");
   return dump && ("," + std::string(dump) + ",").find("," + stage + ",") != std::string::npos;
@@ -320,7 +322,8 @@ std::string CompiledProgram::print(const std::string& stage) const {
   if (stage == "graph") return weft::compiler::print(ir_);
   if (stage == "groups") return groups_text_;
   if (stage == "plan") return print_plan();
-  if (stage != "kernels") throw_invalid("print", "no stage '" + stage + "': graph, groups, kernels or plan");
+  if (stage == "tune") return steps_.tuning;
+  if (stage != "kernels") throw_invalid("print", "no stage '" + stage + "': graph, groups, tune, kernels or plan");
   std::string text;
   for (const kernel::Kernel& k : steps_.kernels) text += kernel::print(k) + "\n";
   return text;

@@ -258,4 +258,18 @@ DotPlan plan_dot(const Ir& ir, const std::vector<Strides>& strides, const std::v
   return plan;
 }
 
+std::shared_ptr<const target::LibraryCall> library_for(const DotPlan& plan, target::Target& target, const Policy& policy) {
+  const bool is_static = std::all_of(plan.extents.begin(), plan.extents.end(), [](const Dim& d) { return d.is_static(); });
+  if (!policy.libraries || !target::libraries_enabled() || !is_static) return nullptr;
+  return target.library(plan.desc);
+}
+
+std::vector<std::pair<int, int64_t>> library_operands(const DotPlan& plan, int result) {
+  std::vector<std::pair<int, int64_t>> operands{{plan.a, plan.a_offset * plan.desc.a.size}, {plan.b, plan.b_offset * plan.desc.b.size}};
+  for (const int node : {plan.bias, plan.residual, plan.sum})
+    if (node >= 0) operands.emplace_back(node, 0);
+  operands.emplace_back(result, 0);
+  return operands;
+}
+
 }  // namespace weft::compiler

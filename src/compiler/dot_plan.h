@@ -1,8 +1,12 @@
 #pragma once
 // Views and contractions: operands are traced through movement operators to the buffers behind them, and their strides read off.
+#include <memory>
 #include <optional>
+#include <utility>
+#include <vector>
 
 #include "compiler/group.h"
+#include "compiler/program.h"
 
 namespace weft::compiler {
 
@@ -39,5 +43,11 @@ DotChain dot_chain(const Ir& ir, const std::vector<std::vector<int>>& users, con
 
 /// Operands must lie in memory (strides known).
 DotPlan plan_dot(const Ir& ir, const std::vector<Strides>& strides, const std::vector<bool>& roots, const DotChain& chain);
+
+/// The library call that the heuristic prefers for a dot: any that the target offers, if all extents are numbers. Null where there is none, or where the policy
+/// asks for generated code.
+std::shared_ptr<const target::LibraryCall> library_for(const DotPlan& plan, target::Target& target, const Policy& policy);
+/// Its operands as target::LibraryCall::run takes them: nodes, and bytes added to the addresses of their buffers. `result`: the dot's root.
+std::vector<std::pair<int, int64_t>> library_operands(const DotPlan& plan, int result);
 
 }  // namespace weft::compiler

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "compiler/group.h"
+#include "compiler/schedule_rows.h"
 #include "kernel/tile.h"
 #include "target/target.h"
 
@@ -30,6 +31,7 @@ struct Lowered {
   std::vector<SymbolArgument> symbols;
   int64_t grid = 0;
   double work = 0;                     // basic operations and bytes, for the decision to use more than one thread
+  int64_t fold_order = 0;              // of rows groups: where it is equal, so are the bits of every result; 0 without folds
 };
 
 /// `home[node]`: the node in whose buffer a root lies (itself, or the input that it updates in place). `stored[node]`: somebody beside its own group
@@ -44,7 +46,8 @@ struct LowerContext {
   target::Target& target;
 };
 
-Lowered lower_rows(const LowerContext& cx, Group& group);
+/// Nothing where the group has no such variant; it always has the heuristic's.
+std::optional<Lowered> lower_rows(const LowerContext& cx, Group& group, Variant variant = Variant::heuristic);
 /// For maps that read an operand across its lines; nothing where there is none.
 std::optional<Lowered> lower_transposed(const LowerContext& cx, Group& group);
 Lowered lower_prefix(const LowerContext& cx, Group& group);

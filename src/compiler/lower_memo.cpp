@@ -9,7 +9,8 @@ namespace {
 /// Writes down all that lowering a group looks at, with nodes, buffers and variables numbered in the order in which they are met.
 class GroupKey {
  public:
-  GroupKey(const LowerContext& cx, const Group& group) : cx_(cx), group_(group) {
+  GroupKey(const LowerContext& cx, const Group& group, Variant variant) : cx_(cx), group_(group) {
+    h_.number(variant);
     for (const DomainVariable& v : group.domain) {
       variables_.push_back(v.var->value);
       dim(v.extent);
@@ -82,19 +83,21 @@ class GroupKey {
 
 }  // namespace
 
-Lowering LoweringMemo::rows(const LowerContext& cx, Group& group) {
-  const GroupKey key(cx, group);
+std::optional<Lowering> LoweringMemo::rows(const LowerContext& cx, Group& group, Variant variant) {
+  const GroupKey key(cx, group, variant);
   const std::vector<int>& homes = key.homes();
   if (auto it = entries_.find(key.digest()); it != entries_.end()) {
     Lowering result{it->second.code, it->second.digest, {}};
     for (int at : it->second.params) result.params.push_back(homes[static_cast<size_t>(at)]);
     return result;
   }
-  auto code = std::make_shared<const Lowered>(lower_rows(cx, group));
+  std::optional<Lowered> lowered = lower_rows(cx, group, variant);
+  if (!lowered) return {};
+  auto code = std::make_shared<const Lowered>(std::move(*lowered));
   Entry entry{code, kernel::digest(code->kernel), {}};
   for (int param : code->params) entry.params.push_back(static_cast<int>(std::find(homes.begin(), homes.end(), param) - homes.begin()));
   entries_.emplace(key.digest(), entry);
-  return {code, entry.digest, code->params};
+  return Lowering{code, entry.digest, code->params};
 }
 
 }  // namespace weft::compiler

@@ -2,6 +2,7 @@
 // Groups that are alike become the same code: layer after layer of a network differs only in its buffers. The memo lowers the first of them and hands
 // its kernel to the others.
 #include <memory>
+#include <optional>
 #include <unordered_map>
 #include <vector>
 
@@ -18,8 +19,8 @@ struct Lowering {
 
 class LoweringMemo {
  public:
-  /// `group` is of kind rows.
-  Lowering rows(const LowerContext& cx, Group& group);
+  /// `group` is of kind rows. Nothing where it has no such variant.
+  std::optional<Lowering> rows(const LowerContext& cx, Group& group, Variant variant = Variant::heuristic);
 
  private:
   struct Entry {

@@ -129,7 +129,16 @@ Lowered RowLowering::run() {
     emit_.pop_scope();
   }
   double points = static_cast<double>(extent_of(outer_)) * static_cast<double>(schedule_.lane_extent) * static_cast<double>(extent_of(serial_));
-  return emit_.finish(grid_, points * (schedule_.flops + 4 * schedule_.loads));
+  Lowered lowered = emit_.finish(grid_, points * (schedule_.flops + 4 * schedule_.loads));
+  lowered.fold_order = fold_order();
+  return lowered;
+}
+
+/// Lanes of a row are added up by a tree as wide as a tile; columns have one order in tiles of any width, and another one in strips.
+int64_t RowLowering::fold_order() const {
+  if (!group_.has_fold()) return 0;
+  if (schedule_.kind == RowClass::column) return strip() > 0 ? -2 : -1;
+  return schedule_.width;
 }
 
 /// Program id → (row, block of lanes).
@@ -325,9 +334,18 @@ void RowLowering::row_roots(int p) {
     if (stage.pass == p && stage.root.kind == RootKind::row) finish_root(stage, emit_.make(stage.root.node, stage.root.index));
 }
 
-Lowered lower_rows(const LowerContext& cx, Group& group) {
-  if (std::optional<Lowered> transposed = lower_transposed(cx, group)) return std::move(*transposed);
-  return RowLowering(cx, group).run();
+std::optional<Lowered> lower_rows(const LowerContext& cx, Group& group, Variant variant) {
+  if (variant == Variant::own) return {};
+  if (std::optional<Lowered> transposed = lower_transposed(cx, group)) {
+    if (variant == Variant::heuristic) return transposed;
+    if (variant != Variant::straight) return {};
+    variant = Variant::heuristic;
+  } else if (variant == Variant::straight) {
+    return {};
+  }
+  const std::optional<RowSchedule> schedule = schedule_rows(cx.ir, cx.grouping, group, cx.target, variant);
+  if (!schedule) return {};
+  return RowLowering(cx, group, *schedule).run();
 }
 
 }  // namespace weft::compiler

@@ -24,13 +24,13 @@ struct Stage {
 
 class RowLowering {
  public:
-  RowLowering(const LowerContext& cx, Group& group)
-      : cx_(cx), group_(group), schedule_(schedule_rows(cx.ir, cx.grouping, group, cx.target)), emit_(cx, group, kernel_name()) {}
+  RowLowering(const LowerContext& cx, Group& group, const RowSchedule& schedule) : cx_(cx), group_(group), schedule_(schedule), emit_(cx, group, kernel_name()) {}
 
   Lowered run();
 
  private:
   std::string kernel_name() const;
+  int64_t fold_order() const;
   void order_passes();
   void split_domain();
   void substitute_domain();

@@ -18,7 +18,12 @@ void set_default_policy(const Policy& policy) { current() = policy; }
 
 std::string Policy::to_string() const {
   const std::string budget = memory_budget == INT64_MAX ? "none" : std::to_string(memory_budget);
-  return fmt::format("libraries={} update_in_place={} memory_budget={}", libraries, update_in_place, budget);
+  static constexpr const char* modes[] = {"off", "cached", "on", "force"};
+  Hasher recorded;
+  if (choices)
+    for (const auto& [key, choice] : *choices) recorded.digest(key).number(choice);
+  return fmt::format("libraries={} update_in_place={} memory_budget={} tuning={} choices={}", libraries, update_in_place, budget, modes[static_cast<int>(tuning)],
+                     choices && !choices->empty() ? recorded.finish().hex() : "none");
 }
 
 Digest Policy::digest() const { return Hasher().text(to_string()).finish(); }

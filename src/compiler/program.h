@@ -1,6 +1,7 @@
 #pragma once
 // A Program: what a graph becomes. A list of launches, library calls and copies with their buffers, run in order by any thread.
 // Immutable once built; `run` may be called from several threads at once (each call has its own arena).
+#include <map>
 #include <memory>
 #include <span>
 #include <string>
@@ -12,11 +13,20 @@
 
 namespace weft::compiler {
 
+/// What to do where a group may run in several ways: take what the heuristic says (off); what was measured before, else the heuristic's (cached); measure what has
+/// not been measured yet (on); or measure everything anew, once in a process (force).
+enum class Tuning : uint8_t { off, cached, on, force };
+
+/// Choices among variants of groups by the tuner's keys.
+using TuneChoices = std::map<Digest, int>;
+
 /// What may change results or speed beside the graph itself: printed, and part of every key. Never read from the environment.
 struct Policy {
   bool libraries = true;        // library calls are candidates for dots and for regions that name one
   bool update_in_place = true;  // state may be overwritten where its old value is no longer needed
   int64_t memory_budget = INT64_MAX;  // bytes for what lives between steps: values are computed again where they would not fit
+  Tuning tuning = Tuning::off;
+  std::shared_ptr<const TuneChoices> choices = nullptr;  // taken in every mode, before anything is looked up or measured: what an earlier run was built with (compiler/tune.h)
   Digest digest() const;
   std::string to_string() const;
 };
@@ -41,7 +51,7 @@ struct Source {
 
 /// Times of the compiler's stages in milliseconds, and how many of each thing there are.
 struct Stats {
-  double simplify_ms = 0, group_ms = 0, lower_ms = 0, compile_ms = 0;
+  double simplify_ms = 0, group_ms = 0, lower_ms = 0, tune_ms = 0, compile_ms = 0;
   int launches = 0;       // kernel launches: sibling segments count once
   int library_calls = 0;
   int copies = 0;
@@ -83,7 +93,7 @@ class Program {
   virtual const std::vector<StepInfo>& steps() const = 0;
   /// Among the Programs of the process, from 1: what the slices of its steps carry in a timeline.
   virtual int64_t number() const = 0;
-  /// "graph", "groups", "kernels" or "plan": what WEFT_DUMP prints.
+  /// "graph", "groups", "kernels", "tune" or "plan": what WEFT_DUMP prints.
   virtual std::string print(const std::string& stage) const = 0;
 };
 

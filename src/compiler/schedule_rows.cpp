@@ -142,6 +142,7 @@ struct Candidate {
   RowClass kind;
   int axes;
   std::vector<DomainVariable> vars;
+  double cost = 0;
 };
 
 int64_t power_of_two_at_least(int64_t n) {
@@ -176,11 +177,15 @@ bool may_overwrite(const Ir& ir, const Grouping& grouping, Group& group, int inp
                       [&](const Root& root) { return root.node != output && reads(Survey(ir, grouping, group, true, root.node), false); });
 }
 
-RowSchedule schedule_rows(const Ir& ir, const Grouping& grouping, Group& group, target::Target& target) {
-  Survey survey(ir, grouping, group);
-  std::vector<DomainVariable> rows, inner;
-  for (const DomainVariable& v : group.domain) (v.inner ? inner : rows).push_back(v);
+const char* name(Variant variant) {
+  static constexpr const char* names[] = {"heuristic", "wider", "narrower", "second", "straight", "own"};
+  return names[static_cast<int>(variant)];
+}
 
+namespace {
+
+/// The ways to lay lanes on the group, the cheapest by its strides first; of two that cost the same, the one that was thought of first.
+std::vector<Candidate> candidates_of(const Survey& survey, const std::vector<DomainVariable>& rows, const std::vector<DomainVariable>& inner, int64_t total, int64_t lanes) {
   std::vector<Candidate> candidates;
   if (!inner.empty()) candidates.push_back({RowClass::row, static_cast<int>(inner.size()), inner});
   for (size_t t = rows.size(); t > 0; --t) {
@@ -188,12 +193,7 @@ RowSchedule schedule_rows(const Ir& ir, const Grouping& grouping, Group& group, 
     if (t == 1 || all_static(vars)) candidates.push_back({inner.empty() ? RowClass::map : RowClass::column, static_cast<int>(t), vars});
   }
   if (candidates.empty()) candidates.push_back({RowClass::map, 0, {}});
-
-  const int64_t lanes = target.lanes(4);
-  int64_t total = extent_of(group.domain);
-  const Candidate* best = nullptr;
-  double best_cost = 0;
-  for (const Candidate& candidate : candidates) {
+  for (Candidate& candidate : candidates) {
     double cost = 0.25;
     for (const Touch& touch : survey.touches) cost += candidate.vars.empty() ? 1 : lane_cost(survey, touch, candidate.vars);
     int64_t extent = extent_of(candidate.vars);
@@ -203,7 +203,37 @@ RowSchedule schedule_rows(const Ir& ir, const Grouping& grouping, Group& group, 
     int64_t programs = candidate.kind == RowClass::row ? total / std::max<int64_t>(1, extent)
                        : candidate.kind == RowClass::column ? extent_of(rows) / std::max<int64_t>(1, lanes) : 1 << 20;
     if (programs < 4 && total > 16384) cost *= 2;
-    if (!best || cost < best_cost) best = &candidate, best_cost = cost;
+    candidate.cost = cost;
+  }
+  std::stable_sort(candidates.begin(), candidates.end(), [](const Candidate& a, const Candidate& b) { return a.cost < b.cost; });
+  return candidates;
+}
+
+/// Tiles of another width, where registers and the number of lanes allow it.
+bool change_width(RowSchedule& s, Variant variant, const target::Target& target, int64_t lanes) {
+  if (variant == Variant::wider) {
+    if (target.vector_registers() < 32 || s.width >= 16 * lanes || (!s.dynamic && s.width >= s.lane_extent)) return false;
+    s.width *= 2;
+  } else {
+    if (s.width < 2 * lanes) return false;
+    s.width /= 2;
+  }
+  return true;
+}
+
+}  // namespace
+
+std::optional<RowSchedule> schedule_rows(const Ir& ir, const Grouping& grouping, Group& group, target::Target& target, Variant variant) {
+  constexpr double hopeless = 3;  // times the cost of the cheapest
+  Survey survey(ir, grouping, group);
+  std::vector<DomainVariable> rows, inner;
+  for (const DomainVariable& v : group.domain) (v.inner ? inner : rows).push_back(v);
+  const int64_t lanes = target.lanes(4);
+  const std::vector<Candidate> candidates = candidates_of(survey, rows, inner, extent_of(group.domain), lanes);
+  const Candidate* best = &candidates[0];
+  if (variant == Variant::second) {
+    if (candidates.size() < 2 || candidates[1].cost > hopeless * candidates[0].cost) return {};
+    best = &candidates[1];
   }
 
   RowSchedule s;
@@ -221,6 +251,7 @@ RowSchedule schedule_rows(const Ir& ir, const Grouping& grouping, Group& group, 
   }
   s.dynamic = s.kind == RowClass::map && s.lane_axes > 0 && s.lane_axes == static_cast<int>(rows.size()) && all_static(best->vars);
   s.width = s.dynamic ? widest : std::min(widest, power_of_two_at_least(std::max<int64_t>(1, s.lane_extent)));
+  if ((variant == Variant::wider || variant == Variant::narrower) && !change_width(s, variant, target, lanes)) return {};
   s.block = s.kind == RowClass::map ? s.width * std::max<int64_t>(1, 4096 / s.width) : s.width;
   return s;
 }

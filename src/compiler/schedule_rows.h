@@ -1,6 +1,7 @@
 #pragma once
 // Chooses how a rows group runs: where the lanes lie, what a program is, how wide a tile is. The choice is made from the strides of its loads and
 // stores alone.
+#include <optional>
 #include <vector>
 
 #include "compiler/group.h"
@@ -9,6 +10,18 @@
 namespace weft::compiler {
 
 enum class RowClass : uint8_t { map, row, column };
+
+/// The schedules of a rows group: the heuristic's first, then what the tuner holds against it. The numbers are kept in caches and checkpoints.
+enum class Variant : uint8_t {
+  heuristic = 0,
+  wider = 1,     // tiles of twice the lanes
+  narrower = 2,  // of half of them
+  second = 3,    // lanes where the heuristic liked them next best
+  straight = 4,  // a map that reads across its lines, without turning tiles in registers
+  own = 5,       // not a schedule: a product by generated code where the heuristic calls a library
+};
+constexpr int variant_count = 6;
+const char* name(Variant variant);
 
 struct RowSchedule {
   RowClass kind = RowClass::map;
@@ -28,7 +41,8 @@ struct Touch {
   bool gathered;  // through an index that was itself loaded
 };
 
-RowSchedule schedule_rows(const Ir& ir, const Grouping& grouping, Group& group, target::Target& target);
+/// Nothing where the group has no such variant, or where it costs so much by its strides that it is not worth a try.
+std::optional<RowSchedule> schedule_rows(const Ir& ir, const Grouping& grouping, Group& group, target::Target& target, Variant variant = Variant::heuristic);
 
 /// May the group store `output` over `input`? In a map, if `input` is read at no other place than where `output` is stored. In a group with folds `output`
 /// must be a map over the rows, and beside that place nobody but `output` itself may read `input`: programs and passes do not run in step.

@@ -8,8 +8,10 @@
 
 #include "base/error.h"
 #include "compiler/cost.h"
+#include "compiler/dot_plan.h"
 #include "compiler/lower_memo.h"
 #include "compiler/plan.h"
+#include "compiler/tune_groups.h"
 
 namespace weft::compiler {
 
@@ -47,6 +49,7 @@ class StepMaker {
   int home(int node) const { return ordering_.home[static_cast<size_t>(node)]; }
   int64_t bytes(int node) const { return volume(ir_[node].type.shape) * ir_[node].type.dtype.size; }
   Place place(int node) const;
+  LowerContext context() const { return {ir_, grouping_, ordering_.home, ordering_.stored, ordering_.streamed, target_}; }
   void before_copies();
   void last_copies();
   void add_costs(const Draft& draft, Step& step) const;
@@ -58,6 +61,7 @@ class StepMaker {
   const Policy& policy_;
   StepPlan plan_;
   LoweringMemo memo_;
+  std::vector<Variant> variants_;           // by group: what the tuner chose
   std::vector<Draft> drafts_;
   std::vector<int> position_;               // by group: its draft
   std::unordered_map<Digest, size_t> kernel_numbers_;
@@ -138,21 +142,18 @@ bool StepMaker::merge(int g, Draft& draft) {
 
 bool StepMaker::call_library(int g) {
   const DotPlan& plan = grouping_.groups[static_cast<size_t>(g)].dot;
-  bool is_static = std::all_of(plan.extents.begin(), plan.extents.end(), [](const Dim& d) { return d.is_static(); });
-  if (!policy_.libraries || !target::libraries_enabled() || !is_static) return false;
+  if (variants_[static_cast<size_t>(g)] == Variant::own) return false;
   Draft draft;
-  draft.step.call = target_.library(plan.desc);
+  draft.step.call = library_for(plan, target_, policy_);
   if (!draft.step.call) return false;
   draft.step.kind = Step::Kind::library;
   draft.step.name = plan.desc.to_string();
   draft.step.work = plan.desc.flops();
-  std::vector<int> nodes{plan.a, plan.b};
-  draft.offsets = {plan.a_offset * plan.desc.a.size, plan.b_offset * plan.desc.b.size};
-  for (int node : {plan.bias, plan.residual, plan.sum})
-    if (node >= 0) nodes.push_back(node), draft.offsets.push_back(0);
-  nodes.push_back(grouping_.groups[static_cast<size_t>(g)].roots[0].node);
-  draft.offsets.push_back(0);
-  for (int& node : nodes) node = home(node);
+  std::vector<int> nodes;
+  for (const auto& [node, offset] : library_operands(plan, grouping_.groups[static_cast<size_t>(g)].roots[0].node)) {
+    nodes.push_back(home(node));
+    draft.offsets.push_back(offset);
+  }
   draft.nodes.push_back(std::move(nodes));
   draft.groups = {g};
   position_[static_cast<size_t>(g)] = static_cast<int>(drafts_.size());
@@ -205,8 +206,11 @@ void StepMaker::lower(int g) {
     position_[static_cast<size_t>(g)] = -1;
     return;
   }
-  LowerContext cx{ir_, grouping_, ordering_.home, ordering_.stored, ordering_.streamed, target_};
-  if (group.kind == Group::Kind::rows) return lower_launch(g, memo_.rows(cx, group));
+  const LowerContext cx = context();
+  if (group.kind == Group::Kind::rows) {
+    std::optional<Lowering> lowering = memo_.rows(cx, group, variants_[static_cast<size_t>(g)]);
+    return lower_launch(g, lowering ? *lowering : *memo_.rows(cx, group));
+  }
   if (group.kind == Group::Kind::call) return call_routine(g);
   if (group.kind == Group::Kind::attention) return lower_launch(g, alone(lower_attention(cx, group)));
   if (group.kind == Group::Kind::prefix) return lower_launch(g, alone(lower_prefix(cx, group)));
@@ -294,7 +298,7 @@ Place StepMaker::place(int node) const {
 }
 
 void StepMaker::add_costs(const Draft& draft, Step& step) const {
-  const LowerContext cx{ir_, grouping_, ordering_.home, ordering_.stored, ordering_.streamed, target_};
+  const LowerContext cx = context();
   if (step.kind == Step::Kind::copy) step.traffic = 2.0 * static_cast<double>(step.bytes);
   for (const int g : draft.groups) {
     if (g == copy_group) continue;
@@ -308,6 +312,10 @@ void StepMaker::add_costs(const Draft& draft, Step& step) const {
 }
 
 StepPlan StepMaker::run() {
+  TunedGroups tuned = tune_groups(context(), grouping_, ordering_.order, memo_, policy_);
+  variants_ = std::move(tuned.variants);
+  plan_.tune_ms = tuned.ms;
+  plan_.tuning = std::move(tuned.text);
   before_copies();
   assign_outputs();
   for (int g : ordering_.order) lower(g);

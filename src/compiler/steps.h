@@ -54,6 +54,8 @@ struct StepPlan {
   std::vector<OutputPlan> outputs;
   int64_t arena_bytes = 0;
   int64_t live_bytes = 0;  // the most of the arena that is in use at one step
+  double tune_ms = 0;      // spent on measuring
+  std::string tuning;      // a line for each choice that was looked up or measured
 };
 
 StepPlan make_steps(const Ir& ir, Grouping& grouping, const Ordering& ordering, target::Target& target, const Policy& policy);

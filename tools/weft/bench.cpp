@@ -204,7 +204,7 @@ int bench(const BenchOptions& o) {
     throw UsageError(fmt::format("there is no benchmark '{}'{}", o.name,
                                  near.empty() ? fmt::format("; known are {}", fmt::join(known, ", ")) : "; did you mean " + near + "?"));
   }
-  apply_machine_options(o.threads, o.no_libraries, o.isa);
+  apply(o.machine);
   if (o.cpu_time && runtime::num_threads() != 1) throw UsageError("--cpu-time counts one thread: give --threads 1 with it");
   return traced(o.trace, [&] {
     found->run(o);
@@ -226,7 +226,7 @@ Command bench_command() {
   set.add("dtype", "TYPE", &options->dtype, "f32 or bf16").one_of({"f32", "bf16"});
   set.add("cpu-time", "", &options->cpu_time, "processor time instead of the clock's, with --threads 1: for machines that are busy");
   add_trace_option(set, options->trace);
-  add_machine_options(set, options->threads, options->no_libraries, options->isa);
+  add_machine_options(set, options->machine);
   return {"bench", "Measures speed", "weft bench nanogpt-cpu --json --threads 2", set, [options](OptionSet&) { return bench(*options); }};
 }
 

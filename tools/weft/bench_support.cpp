@@ -5,7 +5,7 @@
 namespace weft::tool {
 
 Row::Row(const std::string& bench, const BenchOptions& o) : json_(o.json) {
-  text("bench", bench).text("peer", "weft").text("mode", o.no_libraries ? "compile, no libraries" : "compile");
+  text("bench", bench).text("peer", "weft").text("mode", o.machine.no_libraries ? "compile, no libraries" : "compile");
   text("dtype", dtype_name(compute_dtype(o.dtype)));
 }
 

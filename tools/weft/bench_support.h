@@ -13,9 +13,10 @@
 namespace weft::tool {
 
 struct BenchOptions {
-  std::string name, dtype = "f32", isa = "native", trace;
-  int64_t reps = 0, threads = 0;
-  bool json = false, no_libraries = false, profile = false, cpu_time = false;
+  std::string name, dtype = "f32", trace;
+  int64_t reps = 0;
+  bool json = false, profile = false, cpu_time = false;
+  MachineOptions machine;
 };
 
 /// One line of results: as JSON, or for people.

@@ -96,6 +96,7 @@ std::string state_json(const RunState& s, const json& checksums) {
   out["dtype"] = s.dtype;
   out["options"] = nlohmann::ordered_json::parse(s.options);
   out["data"] = {{"digest", s.data_digest}, {"bytes", s.data_bytes}};
+  if (!s.tuning.empty()) out["tuning"] = s.tuning;
   out["checksums"] = checksums;
   out["losses"] = curve_json(s.losses);
   out["val_losses"] = curve_json(s.val_losses);
@@ -177,6 +178,7 @@ void parse_state(const std::string& text, Checkpoint& to) try {
   s.options = root.at("options").dump();
   s.data_digest = root.at("data").at("digest").get<std::string>();
   s.data_bytes = whole(root.at("data").at("bytes"));
+  s.tuning = root.value("tuning", "");
   s.losses = curve_from(root.at("losses"));
   s.val_losses = curve_from(root.at("val_losses"));
   if (root.contains("accuracies")) s.accuracies = curve_from(root.at("accuracies"));

@@ -28,6 +28,7 @@ struct RunState {
   std::string options;  // JSON object: every option of the run
   std::string data_digest;
   int64_t data_bytes = 0;
+  std::string tuning;  // lines of compiler::tuning_choices: what the run's programs were built with
   Curve losses, val_losses, accuracies;
 };
 

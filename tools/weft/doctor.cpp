@@ -10,6 +10,7 @@
 
 #include "command.h"
 #include "corpus.h"
+#include "machine_options.h"
 #include "peaks.h"
 #include "runtime/cache_dir.h"
 #include "runtime/threads.h"
@@ -17,7 +18,6 @@
 #include "target/cuda/context.h"
 #include "target/cuda/library.h"
 #include "target/target.h"
-#include "train_options.h"
 #include "weft/ops.h"
 
 namespace weft::tool {
@@ -120,8 +120,8 @@ std::string self_test() {
   }
 }
 
-int doctor(int64_t threads, bool no_libraries, const std::string& isa) {
-  apply_machine_options(threads, no_libraries, isa);
+int doctor(const MachineOptions& o) {
+  apply(o);
   row("weft", WEFT_VERSION);
 #ifdef __clang__
   row("compiler", "clang " __clang_version__);
@@ -133,7 +133,7 @@ int doctor(int64_t threads, bool no_libraries, const std::string& isa) {
   row("instructions", instruction_sets());
   row("threads", fmt::format("{} of {} processors", runtime::num_threads(), ::sysconf(_SC_NPROCESSORS_ONLN)));
   row("memory", memory());
-  row("libraries", no_libraries ? "switched off" : libraries());
+  row("libraries", o.no_libraries ? "switched off" : libraries());
   row("kernel cache", cache());
   gpus();
   try {
@@ -151,16 +151,11 @@ int doctor(int64_t threads, bool no_libraries, const std::string& isa) {
 }  // namespace
 
 Command doctor_command() {
-  struct Options {
-    int64_t threads = 0;
-    bool no_libraries = false;
-    std::string isa = "native";
-  };
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<MachineOptions>();
   OptionSet set;
-  add_machine_options(set, options->threads, options->no_libraries, options->isa);
+  add_machine_options(set, *options);
   return {"doctor", "Shows what this machine and this build offer", "", set,
-          [options](OptionSet&) { return doctor(options->threads, options->no_libraries, options->isa); }};
+          [options](OptionSet&) { return doctor(*options); }};
 }
 
 }  // namespace weft::tool

@@ -18,9 +18,9 @@ namespace {
 
 struct EvalOptions {
   std::string folder, data, split = "all", trace;
-  int64_t batch = 12, threads = 0;
-  bool json = false, no_libraries = false;
-  std::string isa = "native";
+  int64_t batch = 12;
+  bool json = false;
+  MachineOptions machine;
 };
 
 OptionSet eval_option_set(EvalOptions& o) {
@@ -31,7 +31,7 @@ OptionSet eval_option_set(EvalOptions& o) {
   set.add("batch", "N", &o.batch, "sequences at a time").range(1, 1 << 20);
   set.add("json", "", &o.json, "one JSON object on stdout");
   add_trace_option(set, o.trace);
-  add_machine_options(set, o.threads, o.no_libraries, o.isa);
+  add_machine_options(set, o.machine);
   return set;
 }
 
@@ -44,7 +44,7 @@ int64_t characters(const text::Tokenizer& tokenizer, const data::TokenDataset& t
 }
 
 int evaluate(const EvalOptions& o) {
-  apply_machine_options(o.threads, o.no_libraries, o.isa);
+  apply(o.machine);
   SavedModel saved(load_checkpoint(o.folder));
   const std::string text = read_text(o.data);
   const auto ids = encode_file(saved.tokenizer(), text, o.data);

@@ -22,12 +22,13 @@ namespace weft::tool {
 namespace {
 
 struct ExplainOptions {
-  std::string path, show, step = "both", isa = "native";
-  int64_t runs = 10, threads = 0;
-  bool json = false, no_libraries = false;
+  std::string path, show, step = "both";
+  int64_t runs = 10;
+  bool json = false;
+  MachineOptions machine;
 };
 
-constexpr const char* stages[] = {"graph", "groups", "kernels", "plan"};
+constexpr const char* stages[] = {"graph", "groups", "tune", "kernels", "plan"};
 
 std::vector<std::string> stages_to_show(const std::string& list) {
   std::vector<std::string> out;
@@ -119,7 +120,7 @@ std::vector<Explained> explain_folder(const ExplainOptions& o) {
 
 int explain(const ExplainOptions& o) {
   const auto show = stages_to_show(o.show);
-  apply_machine_options(o.threads, o.no_libraries, o.isa);
+  apply(o.machine);
   const Peaks& peaks = machine_peaks();
   const auto programs = std::filesystem::is_regular_file(o.path) ? explain_file(o) : explain_folder(o);
   if (!o.json) fmt::print("This machine: {}\n", to_string(peaks));
@@ -136,10 +137,10 @@ Command explain_command() {
   OptionSet set;
   set.add("PATH", "", &options->path, "the folder of a run, or a file that export_function has written").place().needed();
   set.add("step", "WHICH", &options->step, "train, sample or both").one_of({"train", "sample", "both"});
-  set.add("show", "STAGES", &options->show, "print these whole: graph, groups, kernels, plan");
+  set.add("show", "STAGES", &options->show, "print these whole: graph, groups, tune, kernels, plan");
   set.add("runs", "N", &options->runs, "timed runs; figures are their medians").range(1, 10000);
   set.add("json", "", &options->json, "one JSON object a program");
-  add_machine_options(set, options->threads, options->no_libraries, options->isa);
+  add_machine_options(set, options->machine);
   return {"explain", "Shows what a model's steps became: kernels, memory, time", "weft explain shakespeare --step train", set,
           [options](OptionSet&) { return explain(*options); }};
 }

@@ -7,6 +7,7 @@
 #include <chrono>
 #include <cmath>
 
+#include "compiler/tune.h"
 #include "corpus.h"
 #include "trace_file.h"
 #include "train_options.h"
@@ -62,7 +63,7 @@ OptionSet mnist_option_set(MnistOptions& o) {
   set.add("resume", "DIR", &o.resume, "go on from this folder's last checkpoint");
   set.add("json", "", &o.json, "one JSON object a step on stdout, with the accuracy after each epoch, and nothing else");
   add_trace_option(set, o.trace);
-  add_machine_options(set, o.threads, o.no_libraries, o.isa);
+  add_machine_options(set, o.machine);
   return set;
 }
 
@@ -100,6 +101,7 @@ MnistTrainer::MnistTrainer(const MnistOptions& options, const Checkpoint& from) 
   try {
     model_.update(from.model());
     optimizer_.load_state(from.optimizer());
+    replay_tuning(from.state.tuning);
   } catch (const std::invalid_argument& e) {
     throw std::runtime_error(fmt::format("the checkpoint {} does not fit its own description: {}", from.folder, without_operation(e.what())));
   }
@@ -157,6 +159,7 @@ bool MnistTrainer::run(const Hooks& hooks) {
 void MnistTrainer::save() {
   if (saved_ == state_.step) return;
   state_.key = random::default_key().to_vector<uint32_t>();
+  state_.tuning = compiler::tuning_choices();
   save_checkpoint(options_.out, state_, model_.parameters(), optimizer_.named_state(), "");
   saved_ = state_.step;
 }

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "checkpoint.h"
+#include "machine_options.h"
 #include "models/mnist.h"
 #include "options.h"
 #include "progress.h"
@@ -17,11 +18,12 @@ namespace weft::tool {
 
 struct MnistOptions {
   std::string data, out, resume, device = "cpu";
-  int64_t epochs = 5, batch = 64, seed = 1337, threads = 0;
-  std::string isa = "native", trace;
+  int64_t epochs = 5, batch = 64, seed = 1337;
+  std::string trace;
   int64_t train_images = 6000, test_images = 1000;  // of the made-up set
   double lr = 0.1;
-  bool overwrite = false, json = false, no_libraries = false;
+  bool overwrite = false, json = false;
+  MachineOptions machine;
 };
 OptionSet mnist_option_set(MnistOptions& options);
 

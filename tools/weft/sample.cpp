@@ -19,10 +19,10 @@ namespace {
 
 struct SampleOptions {
   std::string folder, prompt = "\n", trace;
-  int64_t tokens = 500, top_k = 0, seed = 1337, threads = 0;
+  int64_t tokens = 500, top_k = 0, seed = 1337;
   double temperature = 0.8, top_p = 1;
-  bool stats = false, no_libraries = false;
-  std::string isa = "native";
+  bool stats = false;
+  MachineOptions machine;
 };
 
 OptionSet sample_option_set(SampleOptions& o) {
@@ -36,7 +36,7 @@ OptionSet sample_option_set(SampleOptions& o) {
   set.add("seed", "N", &o.seed, "of the draws").range(0, 9e15);
   set.add("stats", "", &o.stats, "afterwards, on stderr: programs built and tokens a second");
   add_trace_option(set, o.trace);
-  add_machine_options(set, o.threads, o.no_libraries, o.isa);
+  add_machine_options(set, o.machine);
   return set;
 }
 
@@ -64,7 +64,7 @@ std::vector<int32_t> encode_prompt(const text::Tokenizer& tokenizer, const Sampl
 }
 
 int sample(const SampleOptions& o, const OptionSet& set) {
-  apply_machine_options(o.threads, o.no_libraries, o.isa);
+  apply(o.machine);
   SavedModel saved(load_checkpoint(o.folder));
   const auto prompt = encode_prompt(saved.tokenizer(), o, set.given("prompt"));
   models::GptDecoder decoder(saved.model());

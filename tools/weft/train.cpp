@@ -97,7 +97,7 @@ int train(TrainOptions& o, OptionSet& set) {
     fmt::print(stderr, "weft: {} has done all its {} steps; a larger --steps goes on\n", o.resume, o.steps);
     return 0;
   }
-  apply_machine_options(o.threads, o.no_libraries, o.isa);
+  apply(o.machine);
   const std::string text = read_text(o.data);
   const bool replaces = check_output(o.out, o.overwrite, from, "gpt");
   auto trainer = from ? std::make_unique<Trainer>(o, text, *from) : std::make_unique<Trainer>(o, text);

@@ -40,7 +40,7 @@ int train(MnistOptions& o, OptionSet& set) {
     take_stored_options(mnist_option_set(stored), set, *from);
   }
   o.out = folder_to_write(o.out, from);
-  apply_machine_options(o.threads, o.no_libraries, o.isa);
+  apply(o.machine);
   const bool replaces = check_output(o.out, o.overwrite, from, "mnist");
   auto trainer = from ? std::make_unique<MnistTrainer>(o, *from) : std::make_unique<MnistTrainer>(o);
   if (from && trainer->step() >= trainer->steps()) {

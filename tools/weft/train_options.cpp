@@ -6,9 +6,6 @@
 #include <algorithm>
 #include <cmath>
 
-#include "runtime/threads.h"
-#include "target/cpu/options.h"
-#include "target/target.h"
 #include "trace_file.h"
 
 namespace weft::tool {
@@ -61,12 +58,6 @@ std::string closest_heads(int64_t width, int64_t heads) {
 
 }  // namespace
 
-void add_machine_options(OptionSet& set, int64_t& threads, bool& no_libraries, std::string& isa) {
-  set.add("threads", "N", &threads, "CPU threads").range(0, 1024).config().defaults_to("all processors");
-  set.add("no-libraries", "", &no_libraries, "generated kernels only, no oneDNN").config();
-  set.add("isa", "NAME", &isa, "CPU instructions to use: native, avx512, avx2, or generic").one_of({"native", "avx512", "avx2", "generic"}).config();
-}
-
 OptionSet train_option_set(TrainOptions& o) {
   OptionSet set;
   set.add("data", "FILE", &o.data, "the text to learn from; the last tenth of it validates").config();
@@ -74,7 +65,7 @@ OptionSet train_option_set(TrainOptions& o) {
   add_optimizer_options(set, o);
   add_run_options(set, o);
   add_trace_option(set, o.trace);
-  add_machine_options(set, o.threads, o.no_libraries, o.isa);
+  add_machine_options(set, o.machine);
   return set;
 }
 
@@ -100,11 +91,5 @@ models::GptConfig model_config(const TrainOptions& o, int32_t vocab) {
 }
 
 Dtype compute_dtype(const std::string& name) { return name == "bf16" ? bfloat16 : float32; }
-
-void apply_machine_options(int64_t threads, bool no_libraries, const std::string& isa) {
-  target::set_cpu_isa(isa);
-  if (threads > 0) runtime::set_num_threads(static_cast<int>(threads));
-  if (no_libraries) target::set_libraries_enabled(false);
-}
 
 }  // namespace weft::tool

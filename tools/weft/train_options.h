@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <string>
 
+#include "machine_options.h"
 #include "models/gpt.h"
 #include "options.h"
 
@@ -22,9 +23,7 @@ struct TrainOptions {
   std::string dtype = "f32", tokenizer = "char";
   int64_t eval_every = 250, eval_batches = 20, checkpoint_every = 500;
   int64_t seed = 1337;
-  int64_t threads = 0;  // 0: as many as the process may use
-  bool no_libraries = false;
-  std::string isa = "native";
+  MachineOptions machine;
 
   // Not part of the run itself.
   std::string out, resume, config, trace;
@@ -39,10 +38,5 @@ void complete(TrainOptions& options, const OptionSet& given);
 
 models::GptConfig model_config(const TrainOptions& options, int32_t vocab);
 Dtype compute_dtype(const std::string& name);  // "f32", "bf16"
-
-/// Sets the process up as asked: threads (0: leave them), libraries, instruction set.
-void apply_machine_options(int64_t threads, bool no_libraries, const std::string& isa);
-/// Adds --threads, --no-libraries and --isa, for the commands that compute.
-void add_machine_options(OptionSet& set, int64_t& threads, bool& no_libraries, std::string& isa);
 
 }  // namespace weft::tool

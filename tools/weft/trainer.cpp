@@ -6,6 +6,7 @@
 #include <chrono>
 #include <cmath>
 
+#include "compiler/tune.h"
 #include "corpus.h"
 #include "weft/ops.h"
 #include "weft/random.h"
@@ -107,6 +108,7 @@ void Trainer::restore(const Checkpoint& from) {
   try {
     model_->update(from.model());
     optimizer_->load_state(from.optimizer());
+    replay_tuning(from.state.tuning);
   } catch (const std::invalid_argument& e) {
     throw std::runtime_error(
         fmt::format("the checkpoint {} does not fit its own description: {}", from.folder, without_operation(e.what())));
@@ -157,6 +159,7 @@ bool Trainer::run(const Hooks& hooks) {
 void Trainer::save_checkpoint() {
   if (saved_ == state_.step) return;
   state_.key = random::default_key().to_vector<uint32_t>();
+  state_.tuning = compiler::tuning_choices();
   try {
     tool::save_checkpoint(options_.out, state_, model_->parameters(), optimizer_->named_state(), tokenizer_->to_json());
   } catch (const std::runtime_error& e) {

@@ -1,0 +1,50 @@
+#include "machine_options.h"
+
+#include <algorithm>
+#include <cstdlib>
+#include <vector>
+
+#include "compiler/tune.h"
+#include "runtime/threads.h"
+#include "target/cpu/options.h"
+#include "target/target.h"
+
+namespace weft::tool {
+
+namespace {
+
+const std::vector<std::string> tune_modes{"off", "cached", "on", "force"};  // as compiler::Tuning counts them
+
+}  // namespace
+
+void add_machine_options(OptionSet& set, MachineOptions& o) {
+  const char* mode = std::getenv("WEFT_TUNE");
+  o.tune = mode && *mode ? mode : "off";
+  set.add("threads", "N", &o.threads, "CPU threads").range(0, 1024).config().defaults_to("all processors");
+  set.add("no-libraries", "", &o.no_libraries, "generated kernels only, no oneDNN").config();
+  set.add("isa", "NAME", &o.isa, "CPU instructions to use: native, avx512, avx2, or generic").one_of({"native", "avx512", "avx2", "generic"}).config();
+  set.add("tune", "MODE", &o.tune,
+          "how to choose among ways to run a kernel: off (by rule), cached (as measured before), on (measure what is new; takes a second or so once), force (measure "
+          "again); WEFT_TUNE sets the default")
+      .one_of(tune_modes)
+      .config();
+}
+
+void apply(const MachineOptions& o) {
+  const auto mode = std::find(tune_modes.begin(), tune_modes.end(), o.tune);
+  if (mode == tune_modes.end()) throw UsageError("WEFT_TUNE is '" + o.tune + "', but must be one of off, cached, on, force");
+  compiler::Policy policy = compiler::default_policy();
+  policy.tuning = static_cast<compiler::Tuning>(mode - tune_modes.begin());
+  compiler::set_default_policy(policy);
+  target::set_cpu_isa(o.isa);
+  if (o.threads > 0) runtime::set_num_threads(static_cast<int>(o.threads));
+  if (o.no_libraries) target::set_libraries_enabled(false);
+}
+
+void replay_tuning(const std::string& choices) {
+  compiler::Policy policy = compiler::default_policy();
+  policy.choices = compiler::parse_tuning_choices(choices);
+  compiler::set_default_policy(policy);
+}
+
+}  // namespace weft::tool

@@ -1,0 +1,24 @@
+#pragma once
+// What the commands that compute have in common: how the machine is used.
+#include <cstdint>
+#include <string>
+
+#include "options.h"
+
+namespace weft::tool {
+
+struct MachineOptions {
+  int64_t threads = 0;  // 0: as many as the process may use
+  bool no_libraries = false;
+  std::string isa = "native";
+  std::string tune;  // add_machine_options sets it: WEFT_TUNE, else "off"
+};
+
+/// Adds --threads, --no-libraries, --isa and --tune.
+void add_machine_options(OptionSet& set, MachineOptions& options);
+/// Sets the process up as asked. Throws UsageError where WEFT_TUNE is no mode.
+void apply(const MachineOptions& options);
+/// From now on kernels and libraries are chosen as the run did whose choices these are (compiler/tune.h). Throws std::invalid_argument where the text holds none.
+void replay_tuning(const std::string& choices);
+
+}  // namespace weft::tool

@@ -245,9 +245,14 @@ std::vector<TuneResult> measure(const std::vector<TuneItem>& items, target::Targ
 }
 
 std::string tuning_choices() {
-  const std::lock_guard lock(state().mutex);
+  TuneChoices all;
+  {
+    const std::lock_guard lock(state().mutex);
+    all = state().choices;
+  }
+  if (const auto& given = default_policy().choices) all.insert(given->begin(), given->end());
   std::string text;
-  for (const auto& [key, choice] : state().choices) text += fmt::format("{} {}\n", key.hex(), choice);
+  for (const auto& [key, choice] : all) text += fmt::format("{} {}\n", key.hex(), choice);
   return text;
 }
 

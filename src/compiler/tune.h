@@ -60,7 +60,7 @@ std::optional<Variant> recorded_choice(const Digest& key, const Policy& policy);
 /// Measures the items one after the other, as long as the process's time for it lasts, and records what comes out. Errors of candidates are noted, not thrown.
 std::vector<TuneResult> measure(const std::vector<TuneItem>& items, target::Target& target);
 
-/// All choices of this process as lines "key number", for a checkpoint; and back. Throws std::invalid_argument where the text is none.
+/// All choices of this process, and those that the default policy gives, as lines "key number", for a checkpoint; and back. Throws std::invalid_argument where the text is none.
 std::string tuning_choices();
 std::shared_ptr<const TuneChoices> parse_tuning_choices(const std::string& text);
 

@@ -20,9 +20,9 @@ def environment():
     return env
 
 
-def weft(*args, rc=0, cwd=None):
+def weft(*args, rc=0, cwd=None, env=None):
     """Runs the program; the exit code must be `rc`, and a refusal must be sentences of its own making."""
-    done = subprocess.run([WEFT, *map(str, args)], capture_output=True, cwd=cwd or FOLDER, env=environment(), timeout=600)
+    done = subprocess.run([WEFT, *map(str, args)], capture_output=True, cwd=cwd or FOLDER, env={**environment(), **(env or {})}, timeout=600)
     done.out, done.err = done.stdout.decode(), done.stderr.decode()
     shown = f"{' '.join(map(str, args))}\n{done.out[-2000:]}\n{done.err[-2000:]}"
     assert done.returncode == rc, f"exit code {done.returncode}, not {rc}: {shown}"
@@ -88,10 +88,22 @@ class Refusals(unittest.TestCase):
         self.assertTrue({"compiler", "program", "kernel"} <= kinds, kinds)
         names = {event["name"] for event in events}
         self.assertTrue({"trace", "simplify", "group", "lower", "compile", "memory"} <= names, names)
+        weft("bench", "nanogpt-cpu", "--reps", 1, "--tune", "force", "--trace", trace)
+        with open(trace) as file:
+            self.assertIn("tune", {event["name"] for event in json.load(file)["traceEvents"]})
         self.refused(1, "No such file", "bench", "softmax", "--trace", os.path.join(FOLDER, "no", "trace.json"))
 
     def test_instruction_set(self):
         self.refused(2, "native, avx512, avx2, generic", "doctor", "--isa", "mmx")
+
+    def test_tuning_modes(self):
+        self.refused(2, "off, cached, on, force", "doctor", "--tune", "maybe")
+        self.assertIn("WEFT_TUNE is 'maybe'", weft("doctor", rc=2, env={"WEFT_TUNE": "maybe"}).err)
+        row = json.loads(weft("bench", "nanogpt-cpu", "--reps", 1, "--json", env={"WEFT_TUNE": "force"}).out)
+        self.assertEqual(row["tune"], "force")
+        self.assertGreater(row["tune_s"], 0)
+        self.assertNotIn("tune", json.loads(weft("bench", "nanogpt-cpu", "--reps", 1, "--json", "--tune", "off", env={"WEFT_TUNE": "force"}).out))
+        self.assertGreater(json.loads(weft("bench", "tune", "--reps", 2, "--json").out)["tune_s"], 0)
 
     def test_explain(self):
         out = os.path.join(FOLDER, "explained")
@@ -249,6 +261,33 @@ class Training(unittest.TestCase):
         path = FOLDER / "binary.bin"
         path.write_bytes(b"\x00\x01" * 500)
         return path
+
+    def test_a_tuned_run_goes_on_with_its_choices(self):
+        """Choices of an earlier run, here ones that no measurement would make, decide again after each checkpoint, with an empty cache and in another mode."""
+        larger = ["--width", 128, "--batch", 12, "--context", 64, "--steps", 6, "--warmup", 1, "--checkpoint-every", 3, "--json"]
+        first = losses(train("tuned", *larger, "--tune", "on").out)
+        state = json.loads((FOLDER / "tuned" / "step-3" / "state.json").read_text())
+        choices = dict(line.split() for line in state["tuning"].splitlines())
+        self.assertGreater(len(choices), 0)
+        go_on = lambda folder, *args, env: losses(weft("train", "gpt", "--resume", folder, "--out", f"{folder}-on", "--json", *args, env=env).out)
+        fresh = {"WEFT_CACHE_DIR": str(FOLDER / "other-cache")}
+        (FOLDER / "measured").mkdir()
+        shutil.copytree(FOLDER / "tuned" / "step-3", FOLDER / "measured" / "step-3")
+        self.assertEqual(go_on("measured", env=fresh), {step: first[step] for step in (4, 5, 6)})
+
+        choices = {key: "2" for key in choices}
+        state["tuning"] = "".join(f"{key} {choice}\n" for key, choice in choices.items())
+        for folder in ("chosen", "chosen-again"):
+            (FOLDER / folder).mkdir()
+            shutil.copytree(FOLDER / "tuned" / "step-3", FOLDER / folder / "step-3")
+            (FOLDER / folder / "step-3" / "state.json").write_text(json.dumps(state))
+        one, two = go_on("chosen", "--tune", "cached", env={}), go_on("chosen-again", "--tune", "off", env=fresh)
+        self.assertEqual(one, two)
+        after = json.loads((FOLDER / "chosen-on" / "step-6" / "state.json").read_text())["tuning"]
+        self.assertLessEqual(choices.items(), dict(line.split() for line in after.splitlines()).items())
+        state["tuning"] = "nonsense"
+        (FOLDER / "chosen" / "step-3" / "state.json").write_text(json.dumps(state))
+        self.assertIn("does not fit its own description", weft("train", "gpt", "--resume", "chosen", "--out", "never", rc=1).err)
 
     def test_other_modes_learn_as_well(self):
         last = float(self.losses[40])

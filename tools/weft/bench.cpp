@@ -65,29 +65,76 @@ void print_profile(int64_t runs, const std::function<void()>& f) {
 }
 
 /// A whole training step (loss, gradients, AdamW) on one batch of random tokens.
+class GptStep {
+ public:
+  GptStep(const TrainBench& b, Dtype dtype)
+      : model_(seeded(b.config), dtype), optimizer_(model_.trainable_parameters(), {.learning_rate = 6e-4f, .weight_decay = 0.01}), step_(model_, optimizer_, 0), batch_(batch(b)) {}
+  float operator()() { return step_(batch_); }
+  /// The first step: seconds, and of those how many the tuner took.
+  double first(double& tuning) {
+    const compiler::BuildRecord record;
+    const double seconds = seconds_of([&] { (*this)(); });
+    for (const auto& program : record.programs()) tuning += program->stats().tune_ms / 1e3;
+    return seconds;
+  }
+
+ private:
+  static const models::GptConfig& seeded(const models::GptConfig& config) {
+    random::seed(0);
+    return config;
+  }
+  static data::Batch batch(const TrainBench& b) {
+    const data::CounterRandom draw(0);
+    std::vector<int32_t> ids;
+    for (int64_t i = 0; i < 100'000; ++i) ids.push_back(static_cast<int32_t>(draw.below(static_cast<uint64_t>(i), static_cast<uint64_t>(b.tokens))));
+    return data::TokenDataset(ids, b.tokens).random_batch(0, 0, b.batch, b.time);
+  }
+  models::Gpt model_;
+  optim::AdamW optimizer_;
+  TrainStep step_;
+  data::Batch batch_;
+};
+
+const TrainBench gpt2{"cpu_gpt2_124M_llmc_default", {.vocab = 50304, .context = 1024, .layers = 12, .heads = 12, .width = 768}, 4, 64, 50257, 7};
+const TrainBench nanogpt{"cpu_shakespeare_char_cpu", {.vocab = 64, .context = 64, .layers = 4, .heads = 4, .width = 128}, 12, 64, 64, 50};
+
 void bench_training(const TrainBench& b, const BenchOptions& o) {
-  random::seed(0);
-  models::Gpt model(b.config, compute_dtype(o.dtype));
-  optim::AdamW optimizer(model.trainable_parameters(), {.learning_rate = 6e-4f, .weight_decay = 0.01});
-  const data::CounterRandom draw(0);
-  std::vector<int32_t> ids;
-  for (int64_t i = 0; i < 100'000; ++i)
-    ids.push_back(static_cast<int32_t>(draw.below(static_cast<uint64_t>(i), static_cast<uint64_t>(b.tokens))));
-  const data::Batch batch = data::TokenDataset(ids, b.tokens).random_batch(0, 0, b.batch, b.time);
-  TrainStep step(model, optimizer, 0);
-  const double first = seconds_of([&] { step(batch); });
-  const double ms = median_of(reps_of(o, b.reps), [&] { step(batch); });
-  Row(b.name, o).number("ms", ms).number("tok_s", b.batch * b.time / ms * 1e3).number("first_step_s", first).print();
-  if (o.profile) print_profile(10, [&] { step(batch); });
+  GptStep step(b, compute_dtype(o.dtype));
+  double tuning = 0;
+  const double first = step.first(tuning);
+  const double ms = median_of(reps_of(o, b.reps), [&] { step(); });
+  Row row(b.name, o);
+  row.number("ms", ms).number("tok_s", b.batch * b.time / ms * 1e3).number("first_step_s", first);
+  if (o.machine.tune != "off") row.text("tune", o.machine.tune).number("tune_s", tuning);
+  row.print();
+  if (o.profile) print_profile(10, [&] { step(); });
 }
 
-void gpt2_124m(const BenchOptions& o) {
-  bench_training(
-      {"cpu_gpt2_124M_llmc_default", {.vocab = 50304, .context = 1024, .layers = 12, .heads = 12, .width = 768}, 4, 64, 50257, 7}, o);
-}
+void gpt2_124m(const BenchOptions& o) { bench_training(gpt2, o); }
+void nanogpt_cpu(const BenchOptions& o) { bench_training(nanogpt, o); }
 
-void nanogpt_cpu(const BenchOptions& o) {
-  bench_training({"cpu_shakespeare_char_cpu", {.vocab = 64, .context = 64, .layers = 4, .heads = 4, .width = 128}, 12, 64, 64, 50}, o);
+/// The same training step as the heuristics and as the tuner would have it, in turns; and what the tuner takes.
+void tuning_gain(const BenchOptions& o) {
+  const compiler::Policy before = compiler::default_policy();
+  compiler::Policy policy = before;
+  policy.tuning = compiler::Tuning::off;
+  compiler::set_default_policy(policy);
+  GptStep plain(nanogpt, compute_dtype(o.dtype));
+  double seconds = 0, none = 0;
+  plain.first(none);
+  policy.tuning = before.tuning == compiler::Tuning::off ? compiler::Tuning::force : before.tuning;
+  compiler::set_default_policy(policy);
+  GptStep tuned(nanogpt, compute_dtype(o.dtype));
+  tuned.first(seconds);
+  std::vector<double> times[2];
+  for (int64_t k = -2; k < reps_of(o, nanogpt.reps); ++k) {
+    const double off = seconds_of([&] { plain(); }), on = seconds_of([&] { tuned(); });
+    if (k >= 0) times[0].push_back(off), times[1].push_back(on);
+  }
+  compiler::set_default_policy(before);
+  for (auto& t : times) std::nth_element(t.begin(), t.begin() + static_cast<std::ptrdiff_t>(t.size() / 2), t.end());
+  const double off = 1e3 * times[0][times[0].size() / 2], on = 1e3 * times[1][times[1].size() / 2];
+  Row("cpu_tuned_gpt_step", o).number("ms_off", off).number("ms", on).number("ratio", on / off).number("tune_s", seconds).print();
 }
 
 /// A whole training step (loss, gradients, SGD) of the MNIST network on one batch of random images.
@@ -181,6 +228,7 @@ struct Bench {
 constexpr Bench benches[] = {
     {"gpt2-124m", "training steps of GPT-2 124M, 4 sequences of 64 tokens", gpt2_124m},
     {"nanogpt-cpu", "training steps of a character GPT: 4 layers, width 128, 12 sequences of 64 tokens", nanogpt_cpu},
+    {"tune", "training steps of the same, as chosen by rule and as measured, in turns", tuning_gain},
     {"mnist", "training steps of the MNIST network, 64 and 256 images", mnist},
     {"softmax", "softmax over the rows of a 4096 x 4096 array", softmax_rows},
     {"layer_norm", "layer norm over the same", layer_norm_rows},

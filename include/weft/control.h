@@ -26,13 +26,14 @@ WEFT_API std::vector<array> while_loop(const ScalarFunction& cond_fun, const Arr
                                        std::optional<int64_t> max_steps = std::nullopt);
 
 /// f(carry, x) → carry and what this step gives. x are the elements of `xs` along their first axis, from the last one if `reverse`. Returns the last carry and what the steps
-/// gave, stacked in the order of xs. Without xs, `length` says how many steps there are. The carry keeps its shapes and dtypes.
+/// gave, stacked in the order of xs. Without xs, `length` says how many steps there are. The carry keeps its shapes and dtypes. In a function that is compiled for any length the
+/// first axis may be that length.
 ///
 ///     auto [last, all] = scan([&](const auto& c, const auto& x) { auto h = tanh(matmul(x[0], w) + matmul(c[0], u)); return std::pair{std::vector{h}, std::vector{h}}; },
 ///                             {h0}, {xs});
 ///
 /// Reverse derivatives keep each step's carry and the results of products in it, and compute the rest again. Numbers drawn in f from the default random sequence differ from
-/// step to step.
+/// step to step (where the number of steps is known only later, they are those of a loop of its bound).
 using ScanFunction = std::function<std::pair<std::vector<array>, std::vector<array>>(const std::vector<array>& carry, const std::vector<array>& x)>;
 WEFT_API std::pair<std::vector<array>, std::vector<array>> scan(const ScanFunction& f, const std::vector<array>& init, const std::vector<array>& xs,
                                                                std::optional<int64_t> length = std::nullopt, bool reverse = false);

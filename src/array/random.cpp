@@ -52,9 +52,10 @@ array per_element(const array& key, detail::Trace* trace) {
   if (!trace) return key;
   const array outside = per_element(key, trace->outer());
   if (trace->kind() != detail::Trace::Kind::batch) return outside;
-  const array keys = random::split(outside, static_cast<int>(static_cast<int64_t>(trace->extent())));
+  const Dim& extent = trace->extent();
+  const array keys = random::split(outside, static_cast<int>(extent.bound()));
   const graph::Value placeholder = graph::parameter({{2}, uint32});
-  trace->map_key(placeholder, keys.value());
+  trace->map_key(placeholder, extent.is_static() ? keys.value() : graph::slice(keys.value(), {0, 0}, {extent, 2}));  // as many as there may be, of which some are used
   return array(placeholder);
 }
 

@@ -140,9 +140,13 @@ void CompiledProgram::find_symbols() {
       for (const auto& nested : step.program->programs())
         for (const Symbol* s : nested->symbols())
           if (seen.insert(s).second) symbols_.push_back(s);
-  for (const IrNode& node : ir_.nodes)
-    for (const Dim& d : node.type.shape)
-      if (d.symbol() && seen.insert(d.symbol()).second) symbols_.push_back(d.symbol());
+  const auto find = [&](const Dim& d) {
+    if (d.symbol() && seen.insert(d.symbol()).second) symbols_.push_back(d.symbol());
+  };
+  for (const IrNode& node : ir_.nodes) {
+    for (const Dim& d : node.type.shape) find(d);
+    if (node.attrs.control) find(node.attrs.control->length);
+  }
 }
 
 void CompiledProgram::count() {

@@ -108,8 +108,9 @@ class NestedScan : public NestedBase {
     auto step = bind(*programs_[0], symbol_value);
     for (size_t k = 0; k < constants; ++k) step->inputs[k] = operands[k];
     for (size_t k = 0; k < carry; ++k) step->inputs[constants + k] = step->outputs[k] = results[k];
-    for (int64_t n = 0; n < c.length; ++n) {
-      const int64_t at = c.reverse ? c.length - 1 - n : n;
+    const int64_t length = c.length.symbol() ? symbol_value(c.length.symbol()) : c.length.bound();
+    for (int64_t n = 0; n < length; ++n) {
+      const int64_t at = c.reverse ? length - 1 - n : n;
       for (size_t k = constants + carry; k < inputs; ++k) step->inputs[k] = static_cast<char*>(operands[k]) + at * input_bytes_[k];
       for (size_t k = carry; k < output_bytes_.size(); ++k) step->outputs[k] = static_cast<char*>(results[k]) + at * output_bytes_[k];
       step->run();

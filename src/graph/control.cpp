@@ -25,7 +25,8 @@ bool is_control(Op op) { return op == Op::cond || op == Op::while_loop || op == 
 std::shared_ptr<const Control> make_control(Control control) {
   Hasher h;
   for (const Graph& body : control.bodies) h.digest(digest(body));
-  h.number(control.constants).number(control.carry).number(control.length).number(control.reverse).number(control.max_steps);
+  h.number(control.constants).number(control.carry).number(control.length.bound()).text(control.length.symbol() ? control.length.symbol()->name : "");
+  h.number(control.reverse).number(control.max_steps);
   control.key = h.finish();
   return std::make_shared<const Control>(std::move(control));
 }
@@ -57,7 +58,7 @@ Values while_loop(const Values& constants, const Values& carry, Graph condition,
   return node(Op::while_loop, joined({constants, carry}), std::move(control));
 }
 
-Values scan(const Values& constants, const Values& carry, const Values& xs, Graph step, int64_t length, bool reverse,
+Values scan(const Values& constants, const Values& carry, const Values& xs, Graph step, const Dim& length, bool reverse,
             std::shared_ptr<const Control> extends) {
   Control control{{std::move(step)}, static_cast<int64_t>(constants.size()), static_cast<int64_t>(carry.size()), length, reverse};
   control.extends = std::move(extends);
@@ -106,7 +107,7 @@ std::vector<Type> scan_types(const Attrs& attrs, TypeSpan in) {
   for (size_t k = static_cast<size_t>(c.constants + c.carry); k < arguments.size(); ++k) {
     Shape& shape = arguments[k].shape;
     if (shape.empty() || !(shape[0] == c.length))
-      throw_invalid("scan", fmt::format("{} steps need arrays with {} elements along their first axis, got {}", c.length, c.length, to_string(in[k])));
+      throw_invalid("scan", fmt::format("{0} steps need arrays with {0} elements along their first axis, got {1}", weft::to_string(Shape{c.length}), to_string(in[k])));
     shape.erase(shape.begin());
   }
   require_types("scan", "the arguments are", arguments, types_of(c.bodies[0].inputs));
@@ -114,7 +115,7 @@ std::vector<Type> scan_types(const Attrs& attrs, TypeSpan in) {
   if (static_cast<int64_t>(results.size()) < c.carry) throw_invalid("scan", "the step must return the whole carry");
   require_types("scan", "the step returns the carry", std::vector<Type>(results.begin(), results.begin() + c.carry),
                 std::vector<Type>(in.begin() + c.constants, in.begin() + c.constants + c.carry));
-  for (size_t k = static_cast<size_t>(c.carry); k < results.size(); ++k) results[k].shape = prepend(Dim(c.length), results[k].shape);
+  for (size_t k = static_cast<size_t>(c.carry); k < results.size(); ++k) results[k].shape = prepend(c.length, results[k].shape);
   return results;
 }
 
@@ -152,8 +153,9 @@ Tensors scan_reference(const Attrs& attrs, std::span<const HostTensor> in, TypeS
   const auto fixed = static_cast<size_t>(c.constants + c.carry), carry = static_cast<size_t>(c.carry);
   Tensors state(in.begin(), in.begin() + static_cast<std::ptrdiff_t>(fixed)), results;
   for (const Type& t : out) results.push_back(host(t));
-  for (int64_t k = 0; k < c.length; ++k) {
-    const int64_t at = c.reverse ? c.length - 1 - k : k;
+  const int64_t length = c.length.bound();
+  for (int64_t k = 0; k < length; ++k) {
+    const int64_t at = c.reverse ? length - 1 - k : k;
     state.resize(fixed);
     for (size_t x = fixed; x < in.size(); ++x) {
       HostTensor element = host(c.bodies[0].inputs[x].type());

@@ -19,7 +19,7 @@ struct Control {
   std::vector<Graph> bodies;   // cond: where true, where false; while_loop: condition, step; scan: step
   int64_t constants = 0;       // while_loop, scan: leading inputs, the same in every step
   int64_t carry = 0;           // then those that each step replaces
-  int64_t length = 0;          // scan
+  Dim length = 0;              // scan: a number, or a symbol of the arrays that it goes through
   bool reverse = false;        // scan: from the last element to the first
   int64_t max_steps = -1;      // while_loop; -1: no bound
   Digest key = {};             // of all this, from `make_control`
@@ -36,7 +36,7 @@ Values cond(const Value& pred, const Values& operands, Graph where_true, Graph w
 /// `carry` are the inputs after the constants.
 Values while_loop(const Values& constants, const Values& carry, Graph condition, Graph step, int64_t max_steps = -1,
                   std::shared_ptr<const Control> extends = nullptr);
-Values scan(const Values& constants, const Values& carry, const Values& xs, Graph step, int64_t length, bool reverse,
+Values scan(const Values& constants, const Values& carry, const Values& xs, Graph step, const Dim& length, bool reverse,
             std::shared_ptr<const Control> extends = nullptr);
 
 /// The results of a graph on other inputs.

@@ -58,7 +58,7 @@ graph::Graph body_of(const Tape& tape, const Lengths& lengths) {
 std::shared_ptr<const graph::Control> control_of(const Tape::Entry::Control& written, const Lengths& lengths) {
   graph::Control control;
   for (const auto& body : written.bodies) control.bodies.push_back(body_of(*body, lengths));
-  control.constants = written.constants, control.carry = written.carry, control.length = written.length;
+  control.constants = written.constants, control.carry = written.carry, control.length = bound_shape({written.length}, lengths)[0];
   control.max_steps = written.max_steps, control.reverse = written.reverse;
   return graph::make_control(std::move(control));
 }
@@ -109,7 +109,7 @@ class TapeWriter {
     Tape::Entry e{node.op(), {}, node.attrs(), {}, {}, nullptr};
     for (const Value& v : node.inputs()) e.inputs.push_back(ref(v));
     if (const auto control = std::exchange(e.attrs.control, nullptr)) {
-      e.control.emplace(Tape::Entry::Control{{}, control->constants, control->carry, control->length, control->max_steps, control->reverse});
+      e.control.emplace(Tape::Entry::Control{{}, control->constants, control->carry, control->max_steps, control->length, control->reverse});
       for (const graph::Graph& body : control->bodies) e.control->bodies.push_back(std::make_shared<const Tape>(tape_of(body)));
     }
     if (node.op() != Op::composite) return e;

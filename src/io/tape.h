@@ -27,7 +27,8 @@ struct Tape {
     /// Of control flow (graph/control.h).
     struct Control {
       std::vector<std::shared_ptr<const Tape>> bodies;
-      int64_t constants = 0, carry = 0, length = 0, max_steps = -1;
+      int64_t constants = 0, carry = 0, max_steps = -1;
+      Dim length = 0;
       bool reverse = false;
     };
     std::optional<Control> control = {};

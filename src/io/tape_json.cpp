@@ -87,7 +87,7 @@ ordered_json tape_json(const Tape& tape) {
     if (const auto& a = e.attention)
       entry["attention"] = {{"scale", number_json(Number::of_real(a->scale))}, {"causal", a->causal}, {"offset", a->offset}, {"mask", a->mask}, {"derivative", a->derivative}};
     if (const auto& c = e.control) {
-      entry["control"] = {{"constants", c->constants}, {"carry", c->carry}, {"length", c->length}, {"reverse", c->reverse}, {"max_steps", c->max_steps}};
+      entry["control"] = {{"constants", c->constants}, {"carry", c->carry}, {"length", dims({c->length})[0]}, {"reverse", c->reverse}, {"max_steps", c->max_steps}};
       entry["control"]["bodies"] = ordered_json::array();
       for (const auto& body : c->bodies) entry["control"]["bodies"].push_back(tape_json(*body));
     }
@@ -237,7 +237,7 @@ class TapeReader {
     fields(value, "control", all, all);
     Tape::Entry::Control out;
     for (const json& body : list(value["bodies"], "bodies")) out.bodies.push_back(std::make_shared<const Tape>(tape(body)));
-    out.constants = whole(value["constants"], "constants"), out.carry = whole(value["carry"], "carry"), out.length = whole(value["length"], "length");
+    out.constants = whole(value["constants"], "constants"), out.carry = whole(value["carry"], "carry"), out.length = dim(value["length"]);
     out.max_steps = whole(value["max_steps"], "max_steps"), out.reverse = truth(value["reverse"], "reverse");
     return out;
   }

@@ -99,26 +99,28 @@ std::vector<array> while_loop(const ScalarFunction& cond_fun, const ArrayFunctio
 
 namespace {
 
-int64_t steps_of(const std::vector<array>& xs, std::optional<int64_t> length) {
+Dim steps_of(const std::vector<array>& xs, std::optional<int64_t> length) {
   if (xs.empty() && !length) throw_invalid("scan", "without arrays to go through, say how many steps there are (length)");
-  int64_t steps = length.value_or(-1);
+  if (length && *length < 0) throw_invalid("scan", "the number of steps must not be negative, got " + std::to_string(*length));
+  std::optional<Dim> steps;
+  if (length) steps = *length;
   for (size_t k = 0; k < xs.size(); ++k) {
     if (xs[k].ndim() == 0) throw_invalid("scan", "array " + std::to_string(k) + " is a scalar: there is nothing to go through");
     const Dim n = xs[k].shape(0);
-    if (!n.is_static()) throw_invalid("scan", "array " + std::to_string(k) + ", " + detail::describe(xs[k]) + ", has a symbolic number of elements: steps must be a number");
-    if (steps >= 0 && !(n == steps))
-      throw_invalid("scan", "array " + std::to_string(k) + ", " + detail::describe(xs[k]) + ", should have " + std::to_string(steps) + " elements along its first axis");
-    steps = n.bound();
+    if (steps && !(n == *steps)) {
+      const std::string wanted = steps->symbol() ? steps->symbol()->name : std::to_string(steps->bound());
+      throw_invalid("scan", "array " + std::to_string(k) + ", " + detail::describe(xs[k]) + ", should have " + wanted + " elements along its first axis");
+    }
+    steps = n;
   }
-  if (steps < 0) throw_invalid("scan", "the number of steps must not be negative, got " + std::to_string(steps));
-  return steps;
+  return *steps;
 }
 
 }  // namespace
 
 std::pair<std::vector<array>, std::vector<array>> scan(const ScanFunction& f, const std::vector<array>& init, const std::vector<array>& xs,
                                                        std::optional<int64_t> length, bool reverse) {
-  const int64_t steps = steps_of(xs, length);
+  const Dim steps = steps_of(xs, length);
   const uint64_t first_id = transforms::next_node_id();
   detail::Trace trace(detail::Trace::Kind::batch);  // every step draws its own random numbers
   trace.set_extent(steps);

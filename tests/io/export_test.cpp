@@ -11,6 +11,7 @@
 #include "io/folder.h"
 #include "io/tape.h"
 #include "models/gpt.h"
+#include "weft/control.h"
 #include "weft/export.h"
 #include "weft/io.h"
 #include "weft/ops.h"
@@ -108,7 +109,10 @@ TEST_CASE("export: a function with what it refers to") {
 TEST_CASE("export: dynamic lengths stay so") {
   const Folder folder;
   const std::string file = folder / "d.weft";
-  const ArrayFunction f = [](const std::vector<array>& in) { return std::vector<array>{softmax(in[0] * 2.0f, 1), sum(in[0] + expand_dims(in[1], 0), 1)}; };
+  const ArrayFunction f = [](const std::vector<array>& in) { 
+    const auto step = [](const std::vector<array>& c, const std::vector<array>& x) { return std::pair(std::vector<array>{sin(c[0]) + x[0]}, std::vector<array>{}); };
+    return std::vector<array>{softmax(in[0] * 2.0f, 1), sum(in[0] + expand_dims(in[1], 0), 1) + scan(step, {zeros({3})}, {transpose(in[0])}).first[0]};
+  };
   export_function(file, f, {zeros({3, 5}), zeros({5})}, ExportOptions{.dynamic = {{0, 1, "n", 16}, {1, 0, "n", 16}}});
   const auto g = import_function(file);
   for (const int n : {1, 2, 7, 16}) {
@@ -119,7 +123,7 @@ TEST_CASE("export: dynamic lengths stay so") {
     CHECK(allclose(got[0], wanted[0]).item<bool>());
     CHECK(allclose(got[1], wanted[1]).item<bool>());
     // Inside a derivative the lengths are the numbers of the call.
-    const auto by_file = grad(UnaryFunction([&](const array& v) { return sum(square(g({v, y})[0])); })), direct = grad(UnaryFunction([&](const array& v) { return sum(square(f({v, y})[0])); }));
+    const auto by_file = grad(UnaryFunction([&](const array& v) { return sum(square(g({v, y})[0])) + sum(g({v, y})[1]); })), direct = grad(UnaryFunction([&](const array& v) { return sum(square(f({v, y})[0])) + sum(f({v, y})[1]); }));
     CHECK(allclose(by_file(x), direct(x), 1e-4, 1e-6).item<bool>());
   }
   CHECK_THROWS_WITH_AS(g({zeros({3, 17}), zeros({17})}), doctest::Contains("n<=16"), std::invalid_argument);

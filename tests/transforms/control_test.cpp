@@ -328,12 +328,56 @@ TEST_CASE("loops over symbolic lengths") {
   }
 }
 
+TEST_CASE("scans over a symbolic length: one program for all, with derivatives, batches and random numbers") {
+  const array u = astype(noise({4, 4}, 2, 0.5), float32);
+  for (bool reverse : {false, true}) {
+    const UnaryFunction net = [&](const array& x) {
+      const auto [last, rows] = scan([&](const Arrays& c, const Arrays& row) {
+        const array h = tanh(row[0] + matmul(c[0], u));
+        return std::pair(Arrays{h}, Arrays{h * row[0], sum(h)});
+      }, {zeros({4})}, {x}, std::nullopt, reverse);
+      return concatenate({rows[0] * expand_dims(rows[1], 1), broadcast_to(last[0], x.shape())}, 1);
+    };
+    const UnaryFunction loss = [&](const array& x) { return sum(square(net(x))); };
+    const ArrayFunction all = [&](const Arrays& a) {
+      const array &x = a[0], t = cos(x);
+      const array pair = stack({x, t});
+      return Arrays{net(x), grad(loss)(x), jvp(net, x, t).second, jvp(grad(loss), x, t).second, vmap(grad(loss))(pair),
+                    vjp([&](const array& s) { return scan([](const Arrays& c, const Arrays& e) { return std::pair(Arrays{c[0] * 1.5f + e[0]}, Arrays{}); }, {s}, {sum(x, 1)}).first[0]; }, array(1.0f), array(2.0f)).second};
+    };
+    const ArrayFunction one = compile(all, {.dynamic = {{0, 0, "n", 12}}});
+    one({ones({5, 4})});
+    const int64_t traces = runtime::counters().traces;
+    for (int n : {1, 2, 7, 12}) {
+      CAPTURE(n);
+      const array x = astype(noise({n, 4}, 8), float32);
+      const Arrays given = one({x}), expected = all({x});
+      REQUIRE(given.size() == expected.size());
+      for (size_t k = 0; k < given.size(); ++k) check_close(given[k], expected[k], 3e-5);
+    }
+    CHECK(runtime::counters().traces == traces);
+  }
+  random::seed(4);
+  const ArrayFunction draws = compile([](const Arrays& a) {
+    return scan([](const Arrays& c, const Arrays& x) { return std::pair(c, Arrays{x[0] + random::uniform({3})}); }, {}, {a[0]}).second;
+  }, {.dynamic = {{0, 0, "n", 12}}});
+  const Floats few = draws({zeros({2})})[0].to_vector<float>();
+  random::seed(4);
+  const Floats more = draws({zeros({5})})[0].to_vector<float>();
+  CHECK(std::equal(few.begin(), few.end(), more.begin()));
+  for (size_t k = 3; k < more.size(); k += 3) CHECK(more[k] != more[k - 3]);
+}
+
 TEST_CASE("control flow: what is refused") {
   const array x = ones({2});
   const auto step = [](const Arrays& c, const Arrays&) { return std::pair(Arrays{sum(c[0])}, Arrays{}); };
   CHECK(contains(message([&] { scan(step, {x}, {x}); }), "[scan] carry 0 was float32 (2) and became float32 ()"));
   CHECK(contains(message([&] { scan(step, {array(0.0f)}, {}); }), "[scan] without arrays to go through"));
   CHECK(contains(message([&] { scan(step, {array(0.0f)}, {x, ones({3})}); }), "[scan] array 1, float32 (3), should have 2 elements"));
+  CHECK(contains(message([&] { scan(step, {array(0.0f)}, {x}, -1); }), "[scan] the number of steps must not be negative"));
+  CHECK(contains(message([&] {
+    compile(ArrayFunction([&](const Arrays& a) { return scan(step, {array(0.0f)}, {a[0], x}).first; }), {.dynamic = {{0, 0, "n", 12}}})({ones({3})});
+  }), "[scan] array 1, float32 (2), should have n elements"));
   CHECK(contains(message([&] { cond(x, [](const Arrays& a) { return a; }, [](const Arrays& a) { return a; }, {x}); }), "[cond] the condition must be one bool"));
   CHECK(contains(message([&] { cond(array(true), [](const Arrays& a) { return a; }, [](const Arrays&) { return Arrays{}; }, {x}); }), "[cond] both functions must return"));
   CHECK(contains(message([&] { while_loop([](const Arrays& c) { return sum(c[0]); }, [](const Arrays& c) { return c; }, {x}); }), "[while_loop] the condition must be one bool"));

@@ -25,6 +25,7 @@ void limit_onednn(const std::string&) {}
 #include <vector>
 
 #include "base/error.h"
+#include "kernel/dot_form.h"
 #include "runtime/buffer.h"
 #include "runtime/threads.h"
 #include "target/cpu/onednn_support.h"
@@ -51,40 +52,7 @@ struct Form {
 
 // --- normal form ---
 
-struct Batch {
-  int64_t extent, a, b, c;
-};
-
-/// Batch axes of extent > 1, by falling stride in C, neighbours merged where one stride describes both.
-std::vector<Batch> merged_batch(const kernel::DotDesc& d) {
-  std::vector<Batch> axes;
-  for (size_t i = 0; i < d.batch.size(); ++i) {
-    if (d.batch[i] != 1) axes.push_back({d.batch[i], d.a_batch[i], d.b_batch[i], d.c_batch[i]});
-  }
-  std::stable_sort(axes.begin(), axes.end(), [](const Batch& x, const Batch& y) { return x.c > y.c; });
-  std::vector<Batch> out;
-  for (const Batch& in : axes) {
-    if (!out.empty() && out.back().a == in.a * in.extent && out.back().b == in.b * in.extent &&
-        out.back().c == in.c * in.extent) {
-      out.back() = {out.back().extent * in.extent, in.a, in.b, in.c};
-    } else {
-      out.push_back(in);
-    }
-  }
-  return out;
-}
-
-/// x[b,t,k]·w[k,n]: batch axes that B does not have are rows.
-void batch_into_rows(kernel::DotDesc& d, std::vector<Batch>& axes) {
-  while (!axes.empty()) {
-    const Batch& in = axes.back();
-    const bool lone_row = d.m == 1;
-    if (in.b != 0 || (!lone_row && (in.a != d.m * d.a_m || in.c != d.m * d.c_m))) return;
-    if (lone_row) d.a_m = in.a, d.c_m = in.c;
-    d.m *= in.extent;
-    axes.pop_back();
-  }
-}
+using Batch = kernel::BatchAxis;
 
 /// Strides of axes of extent 1 are free: chosen so that the other one can be the contiguous axis. False where
 /// neither is, or rows overlap.
@@ -125,8 +93,8 @@ std::optional<Form> form_of(kernel::DotDesc d) {
   for (size_t i = 0; i < d.batch.size(); ++i) {
     if (d.batch[i] > 1 && (d.c_batch[i] <= 0 || d.a_batch[i] < 0 || d.b_batch[i] < 0)) return std::nullopt;
   }
-  std::vector<Batch> axes = merged_batch(d);
-  batch_into_rows(d, axes);
+  std::vector<Batch> axes = kernel::merged_batch(d);
+  kernel::batch_into_rows(d, axes);
   if (d.n == 1) d.c_n = 1, d.c_m = d.m == 1 ? 1 : d.c_m;
   if (!settle(d.m, d.k, d.a_m, d.a_k) || !settle(d.k, d.n, d.b_k, d.b_n) ||
       (d.n > 1 && !settle(d.m, d.n, d.c_m, d.c_n)))

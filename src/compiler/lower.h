@@ -31,6 +31,7 @@ struct Lowered {
   std::vector<SymbolArgument> symbols;
   int64_t grid = 0;
   double work = 0;                     // basic operations and bytes, for the decision to use more than one thread
+  int64_t block = 0;                   // of maps of any length, whose only number among the symbols is the length: elements of a program
   int64_t fold_order = 0;              // of rows groups: where it is equal, so are the bits of every result; 0 without folds
 };
 

@@ -131,6 +131,7 @@ Lowered RowLowering::run() {
   double points = static_cast<double>(extent_of(outer_)) * static_cast<double>(schedule_.lane_extent) * static_cast<double>(extent_of(serial_));
   Lowered lowered = emit_.finish(grid_, points * (schedule_.flops + 4 * schedule_.loads));
   lowered.fold_order = fold_order();
+  if (dynamic_extent_) lowered.block = schedule_.block;
   return lowered;
 }
 

@@ -24,8 +24,9 @@ using Executables = std::vector<std::shared_ptr<const target::Executable>>;
 
 constexpr int32_t tuner_version = 1;         // to be raised where variants or measuring change their meaning
 constexpr double margin = 0.95;              // a challenger must take less than this share of the heuristic's time
-constexpr double seconds_of_an_item = 0.06;  // of timed runs, where they are long
+constexpr double seconds_of_an_item = 0.03;  // of rounds, where they are long
 constexpr int most_rounds = 9, least_rounds = 3;
+constexpr double runs_of_a_candidate = 6;    // with what filling and comparing takes, at least
 constexpr double hopeless = 1.5;             // times the best of the first round: not timed again
 constexpr size_t kernels_for_a_thread = 2;   // compiled before the first of them is measured
 
@@ -127,7 +128,7 @@ std::vector<Executables> compile(std::span<const TuneItem> items, target::Target
 /// One item's measurement.
 class Contest {
  public:
-  Contest(const TuneItem& item, const Executables& executables) : item_(item), executables_(executables), bench_(item.buffers), runners_(item.candidates.size()) {}
+  Contest(const TuneItem& item, const Executables& executables) : item_(item), executables_(executables), bench_(item), runners_(item.candidates.size()) {}
 
   TuneResult run() {
     for (const bool positive : {false, true}) {
@@ -168,16 +169,17 @@ class Contest {
   }
 
   void time() {
-    double round = 0, best = 1e9;
+    double best = 1e9;
     int rounds = 1;
+    const auto start = Clock::now();
     for (int r = 0; r < rounds; ++r) {
       for (size_t k = 0; k < runners_.size(); ++k) {
         if (!runners_[k].dropped.empty() || (k > 0 && r > 0 && runners_[k].least() > hopeless * best)) continue;
         runners_[k].seconds.push_back(bench_.run(item_.candidates[k], executables_[k].get()));
         if (r > 0) continue;
-        round += runners_[k].seconds[0];
         best = std::min(best, runners_[k].seconds[0]);
       }
+      const double round = std::chrono::duration<double>(Clock::now() - start).count();
       if (r == 0) rounds = std::clamp(static_cast<int>(seconds_of_an_item / std::max(round, 1e-6)), least_rounds, most_rounds);
     }
   }
@@ -228,7 +230,8 @@ std::vector<TuneResult> measure(const std::vector<TuneItem>& items, target::Targ
   for (size_t k = 0; k < items.size(); ++k) {
     const TuneItem& item = items[k];
     const auto start = Clock::now();
-    if (spent >= state().budget) {
+    const double expected = runs_of_a_candidate * static_cast<double>(item.candidates.size()) * item.seconds;
+    if (spent >= state().budget || spent + expected > state().budget) {
       results.push_back({Variant::heuristic, item.name + ": no time left to measure"});
       if (!same_bits(item)) record(item.key, Variant::heuristic);
       continue;

@@ -36,6 +36,7 @@ struct TuneCandidate {
 struct TuneBuffer {
   Dtype dtype = float32;
   int64_t bytes = 0, offset = 0;
+  int64_t used = 0;       // of the bytes, from the first on: filled and compared
   int64_t range = 0;      // integers lie in [0, range); 0: small ones
   bool written = false;
   bool updated = false;   // written and read: its old value is put back before each run
@@ -47,6 +48,8 @@ struct TuneItem {
   Digest key;
   std::vector<TuneCandidate> candidates;
   std::map<int, TuneBuffer> buffers;
+  int64_t length = 0;    // maps of any length run over so many elements; 0: over all
+  double seconds = 0;    // that a run may take, roughly
 };
 
 struct TuneResult {

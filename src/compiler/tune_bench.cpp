@@ -12,9 +12,9 @@ namespace weft::compiler {
 
 namespace {
 
-constexpr int64_t period = 65521;                 // elements of a pattern: a prime, so that no two lines of an array begin alike
-constexpr int64_t evicted_bytes = int64_t{16} << 20;  // what the cores' own caches hold, and more
-constexpr int64_t uncached_bytes = int64_t{64} << 20; // data of this size is not in a cache anyway
+constexpr int64_t period = 65521;                             // elements of a pattern: a prime, so that no two lines of an array begin alike
+constexpr int64_t evicted_bytes_a_thread = int64_t{4} << 20;  // what a core's own caches hold, and more
+constexpr int64_t uncached_bytes = int64_t{64} << 20;         // data of this size is not in a cache anyway
 
 uint64_t random_word(uint64_t at, uint64_t seed) {
   uint64_t h = (at + 1) * 0x9e3779b97f4a7c15ull ^ (seed + 1) * 0xd1342543de82ef95ull;
@@ -74,17 +74,17 @@ double tolerance(Dtype t) {
 
 }  // namespace
 
-TuneBench::TuneBench(const std::map<int, TuneBuffer>& buffers) {
-  for (const auto& [node, about] : buffers) {
+TuneBench::TuneBench(const TuneItem& item) : length_(item.length) {
+  for (const auto& [node, about] : item.buffers) {
     memory_[node] = {about, runtime::allocate(static_cast<size_t>(about.bytes) + 64), {}};
-    total_ += about.bytes;
+    total_ += about.used;
   }
 }
 
 void TuneBench::fill(bool positive) {
   uint64_t seed = 0;
   for (auto& [node, m] : memory_) {
-    const int64_t size = m.about.dtype.size, count = std::clamp<int64_t>(m.about.bytes / size, 1, period);
+    const int64_t size = m.about.dtype.size, count = std::clamp<int64_t>(m.about.used / size, 1, period);
     const uint64_t range = m.about.range > 0 ? static_cast<uint64_t>(m.about.range) : 100;
     m.pattern.resize(static_cast<size_t>(count * size));
     for (int64_t k = 0; k < count; ++k) {
@@ -98,7 +98,7 @@ void TuneBench::fill(bool positive) {
 }
 
 void TuneBench::fill(Memory& m) const {
-  const auto bytes = static_cast<size_t>(m.about.bytes), step = m.pattern.size();
+  const auto bytes = static_cast<size_t>(m.about.used), step = m.pattern.size();
   runtime::parallel_for(static_cast<int64_t>((bytes + step - 1) / step), [&](int64_t begin, int64_t end) {
     for (auto k = static_cast<size_t>(begin); k < static_cast<size_t>(end); ++k)
       std::memcpy(static_cast<char*>(m.data->data()) + k * step, m.pattern.data(), std::min(step, bytes - k * step));
@@ -108,8 +108,8 @@ void TuneBench::fill(Memory& m) const {
 /// Each thread writes over what its core may hold.
 void TuneBench::evict() const {
   if (total_ >= uncached_bytes) return;
-  static auto& junk = *new std::vector<char>(evicted_bytes);
-  runtime::parallel_for(evicted_bytes / 4096, [&](int64_t begin, int64_t end) {
+  static auto& junk = *new std::vector<char>(static_cast<size_t>(evicted_bytes_a_thread * runtime::num_threads()));
+  runtime::parallel_for(static_cast<int64_t>(junk.size()) / 4096, [&](int64_t begin, int64_t end) {
     for (int64_t at = begin * 4096; at < end * 4096; at += 64) ++junk[static_cast<size_t>(at)];
   });
 }
@@ -133,8 +133,10 @@ double TuneBench::run(const TuneCandidate& candidate, const target::Executable* 
   }
   std::vector<int64_t> symbols;
   for (const int node : candidate.params) pointers.push_back(address(node));
-  for (const SymbolArgument& s : candidate.code->symbols) symbols.push_back(s.symbol ? s.symbol->bound : s.value);
-  const target::Segment segment{pointers, symbols, candidate.code->grid};
+  const Lowered& code = *candidate.code;
+  const bool part = length_ > 0 && code.block > 0;
+  for (const SymbolArgument& s : code.symbols) symbols.push_back(s.symbol ? s.symbol->bound : part ? length_ : s.value);
+  const target::Segment segment{pointers, symbols, part ? (length_ + code.block - 1) / code.block : code.grid};
   const auto start = Clock::now();
   executable->run(std::span<const target::Segment>(&segment, 1), candidate.code->work);
   return std::chrono::duration<double>(Clock::now() - start).count();
@@ -145,7 +147,7 @@ std::vector<std::vector<char>> TuneBench::results() const {
   for (const auto& [node, m] : memory_) {
     if (!m.about.written) continue;
     const char* data = static_cast<const char*>(m.data->data());
-    all.emplace_back(data, data + m.about.bytes);
+    all.emplace_back(data, data + m.about.used);
   }
   return all;
 }
@@ -156,7 +158,7 @@ bool TuneBench::mostly_finite(const std::vector<std::vector<char>>& results) con
   for (const auto& [node, m] : memory_) {
     if (!m.about.written) continue;
     const std::vector<char>& bytes = results[at++];
-    const int64_t size = m.about.dtype.size, count = m.about.bytes / size, step = std::max<int64_t>(1, count / period);
+    const int64_t size = m.about.dtype.size, count = m.about.used / size, step = std::max<int64_t>(1, count / period);
     for (int64_t k = 0; k < count; k += step, ++all) finite += std::isfinite(get(bytes.data() + k * size, m.about.dtype));
   }
   return 2 * finite > all;
@@ -169,7 +171,7 @@ bool TuneBench::agree(const std::vector<std::vector<char>>& expected, const std:
     if (!m.about.written) continue;
     const char *a = expected[at].data(), *b = got[at].data();
     ++at;
-    const int64_t size = m.about.dtype.size, count = m.about.bytes / size;
+    const int64_t size = m.about.dtype.size, count = m.about.used / size;
     double scale = 0;
     for (int64_t k = 0; k < count; ++k)
       if (const double v = std::abs(get(a + k * size, m.about.dtype)); std::isfinite(v)) scale = std::max(scale, v);

@@ -11,7 +11,7 @@ namespace weft::compiler {
 
 class TuneBench {
  public:
-  explicit TuneBench(const std::map<int, TuneBuffer>& buffers);
+  explicit TuneBench(const TuneItem& item);
 
   /// Fills every buffer: floats in [-1, 1), or in [1/16, 1) where `positive` (roots and logarithms of random numbers are better off there), integers in range.
   void fill(bool positive);
@@ -35,7 +35,7 @@ class TuneBench {
   void* address(int node) const;
 
   std::map<int, Memory> memory_;
-  int64_t total_ = 0;
+  int64_t length_, total_ = 0;
 };
 
 }  // namespace weft::compiler

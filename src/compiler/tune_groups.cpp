@@ -15,6 +15,7 @@ namespace {
 using graph::Op;
 
 constexpr double bytes_per_second = 2e10, flops_per_second = 2e11;  // roughly, of this kind of machine
+constexpr int64_t most_length = 1 << 21;  // elements of a map of any length that are computed: none of its arrays stays in a core's caches then
 constexpr double least_seconds = 8e-6;  // by these: what takes less cannot be measured well, and saves little
 
 /// Groups with equal code, of which the largest is measured.
@@ -40,6 +41,7 @@ class GroupTuner {
   void add_buffers(TuneItem& item, const Group& group);
   void limit_indices(TuneItem& item, const Group& group);
   void limit(TuneItem& item, int node, int64_t range);
+  void shorten(TuneItem& item, const Group& group);
   TuneBuffer buffer(int node) const;
   int home(int node) const { return cx_.home[static_cast<size_t>(node)]; }
   void choose(const Family& family, Variant variant) {
@@ -126,7 +128,7 @@ TuneBuffer GroupTuner::buffer(int node) const {
   TuneBuffer b;
   b.dtype = type.dtype;
   b.offset = -lowest * type.dtype.size;
-  b.bytes = (highest - lowest + 1) * type.dtype.size;
+  b.bytes = b.used = (highest - lowest + 1) * type.dtype.size;
   return b;
 }
 
@@ -174,6 +176,23 @@ void GroupTuner::limit(TuneItem& item, int node, int64_t range) {
   for (const int input : cx_.ir[node].inputs) limit(item, input, range);
 }
 
+/// The first elements of a long map tell as much as all of them.
+void GroupTuner::shorten(TuneItem& item, const Group& it) {
+  int64_t length = 1;
+  for (const DomainVariable& v : it.domain) length *= v.extent.bound();
+  const auto flat = [](const TuneCandidate& c) { return c.code && c.code->block > 0; };
+  const bool forward = std::all_of(item.buffers.begin(), item.buffers.end(), [](const auto& b) { return b.second.offset == 0; });
+  if (!flat(item.candidates[0]) || !forward || length <= most_length) return;
+  std::erase_if(item.candidates, [&](const TuneCandidate& c) { return !flat(c); });
+  item.length = most_length;
+  const double part = static_cast<double>(most_length) / static_cast<double>(length);
+  item.seconds *= part;
+  for (auto& [node, b] : item.buffers) {
+    const int64_t elements = b.bytes / b.dtype.size;
+    if (elements == length) b.used = most_length * b.dtype.size;
+  }
+}
+
 TuneItem GroupTuner::item(const Family& family) {
   Group& it = group(family.largest);
   TuneItem item;
@@ -183,6 +202,8 @@ TuneItem GroupTuner::item(const Family& family) {
   item.name = it.kind == Group::Kind::rows ? item.candidates[0].code->kernel.name : it.dot.desc.to_string();
   add_buffers(item, it);
   limit_indices(item, it);
+  item.seconds = family.seconds;
+  shorten(item, it);
   return item;
 }
 

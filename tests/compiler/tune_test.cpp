@@ -56,12 +56,14 @@ class SpoiledTarget : public target::Target {
   std::shared_ptr<const target::LibraryCall> library(const kernel::DotDesc&) override { return nullptr; }
   target::CompileStats stats() const override { return {}; }
   int runs = 0;
+  int64_t longest = 0;  // the largest number that a kernel was given
 
  private:
   struct Spoiled : target::Executable {
     Spoiled(SpoiledTarget& t, std::shared_ptr<const target::Executable> i, Fault f) : target(t), inner(std::move(i)), fault(f) {}
     void run(std::span<const target::Segment> segments, double work) const override {
       ++target.runs;
+      for (const int64_t n : segments[0].symbols) target.longest = std::max(target.longest, n);
       if (fault == Fault::throws) throw std::runtime_error("no such thing");
       inner->run(segments, work);
       if (fault == Fault::slow) std::this_thread::sleep_for(std::chrono::milliseconds(20));
@@ -276,12 +278,29 @@ TEST_CASE("groups with equal code share a choice and stay one launch") {
   CHECK(program->stats().launches == 1);
 }
 
+TEST_CASE("of a long map only a part is measured") {
+  const FreshTuner fresh;
+  SpoiledTarget target([](size_t index, size_t count) { return count > 1 && index == 0 ? Fault::slow : Fault::none; });
+  Value x = parameter({{3, 1 << 20}, float32});
+  const std::string text = tuned({{x}, {x + 1}}, target, with(Tuning::on));
+  CHECK_MESSAGE(text.find("-> heuristic") == std::string::npos, text);
+  CHECK(target.longest == 1 << 21);
+  const std::vector<HostTensor> inputs{random_tensor({3, 1 << 20})};
+  const auto program = build({{{x}, {x + 1}}, {}, {}}, target, with(Tuning::cached));
+  std::vector<graph::Storage> storages{to_storage(inputs[0])};
+  const HostTensor got = from_storage(program->run(storages)[0], x.type());
+  CHECK(got.data.back().real() == static_cast<double>(static_cast<float>(inputs[0].data.back().real() + 1)));
+  CHECK(target.longest == 3 << 20);
+}
+
 TEST_CASE("the workbench: data in range, updates from fresh data, equal within what roundings change") {
-  TuneBuffer index{int32, 4000, 0, 7, false, false}, half{bfloat16, 2000, 0, 0, true, true};
-  TuneBench bench({{0, index}, {1, half}});
+  TuneItem item;
+  item.buffers = {{0, {int32, 4000, 0, 4000, 7, false, false}}, {1, {bfloat16, 4000, 0, 2000, 0, true, true}}};
+  TuneBench bench(item);
   bench.fill(true);
   const auto first = bench.results();
   REQUIRE(first.size() == 1);  // what is not written is no result
+  CHECK(first[0].size() == 2000);
   CHECK(bench.mostly_finite(first));
   auto other = first;
   auto* numbers = reinterpret_cast<uint16_t*>(other[0].data());

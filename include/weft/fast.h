@@ -12,6 +12,13 @@ WEFT_API array layer_norm(const array& x, const std::optional<array>& weight, co
 /// q [B, H, Tq, D], k and v [B, H, Tk, D]; mask_mode "" or "causal"; mask bool (false hides) or additive.
 WEFT_API array scaled_dot_product_attention(const array& queries, const array& keys, const array& values, float scale, const std::string& mask_mode = "",
                                             const std::optional<array>& mask = std::nullopt, StreamOrDevice s = {});
+/// Rotary encoding of x [batch, …, time, width]: of the first `dims` elements of a row, i and i + dims / 2 (`traditional`: 2i and 2i + 1) are rotated by
+/// (place · scale) · base^(-2i / dims), where the places are offset, offset + 1, …; or divided by `freqs` [dims / 2] where base is not given. An array of offsets holds
+/// an integer, or one for each element of the batch. Angles are computed in float32 at least.
+WEFT_API array rope(const array& x, int dims, bool traditional, std::optional<float> base, float scale, int offset,
+                    const std::optional<array>& freqs = std::nullopt, StreamOrDevice s = {});
+WEFT_API array rope(const array& x, int dims, bool traditional, std::optional<float> base, float scale, const array& offset,
+                    const std::optional<array>& freqs = std::nullopt, StreamOrDevice s = {});
 /// -log softmax(logits)[target] for logits [..., classes] and integer targets [...].
 WEFT_API array cross_entropy(const array& logits, const array& targets, StreamOrDevice s = {});
 WEFT_API array gelu(const array& x, StreamOrDevice s = {});       ///< exact, through erf

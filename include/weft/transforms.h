@@ -76,8 +76,8 @@ WEFT_API ArrayFunction custom_function(const ArrayFunction& fun, const std::opti
                                        const std::optional<CustomJvp>& fun_jvp = std::nullopt, const std::optional<CustomVmap>& fun_vmap = std::nullopt);
 WEFT_API ArrayFunction custom_vjp(const ArrayFunction& fun, const CustomVjp& fun_vjp);
 
-/// The same function, whose gradient computes it again instead of keeping what it computed on the way: less memory for one more forward pass. Gradients, also of
-/// arrays that it captures, are the same to the bit, and random numbers in it are the same both times.
+/// The same function, whose gradient computes it again instead of keeping what it computed on the way: less memory for one more forward pass. What is computed again has the
+/// same bits, random numbers included; gradients, also of arrays that it captures, are the same but for the order in which contributions to one array are added.
 WEFT_API ArrayFunction checkpoint(const ArrayFunction& fun);
 
 /// Gradients of a scalar with respect to arrays that it was computed from; the arrays keep their identity, which is what modules need.

@@ -42,7 +42,8 @@ PUBLIC = {
     "transforms.h": "transforms", "compile.h": "transforms", "control.h": "transforms",
     "io.h": "io", "export.h": "io", "text.h": "text", "data.h": "data", "optim.h": "optim",
     "optim/adaptive.h": "optim", "optim/optimizer.h": "optim", "optim/schedules.h": "optim", "optim/sgd.h": "optim", "nn.h": "nn",
-    **{f"nn/{name}.h": "nn" for name in ("attention", "convolution", "functions", "init", "layers", "losses", "module", "norms", "recurrent")}, "weft.h": "models",
+    **{f"nn/{name}.h": "nn" for name in ("attention", "convolution", "functions", "init", "layers", "losses", "module", "norms", "positional", "recurrent",
+                                     "activations", "transformer")}, "weft.h": "models",
 }
 
 # (what the header's name looks like, its name in messages, the layers that may include it). Always in .cpp files only, except inside src/target.

@@ -103,7 +103,7 @@ TEST_CASE("Dropout: identity in eval; in training zeroes a share p and keeps the
 TEST_CASE("attention: against loops, causal and not") {
   for (const bool causal : {false, true}) {
     CAPTURE(causal);
-    nn::MultiHeadAttention attention(4, 2, {.bias = false, .causal = causal});
+    nn::SelfAttention attention(4, 2, {.bias = false, .causal = causal});
     attention.c_attn.weight = waves({12, 4}, 0.4);
     attention.c_proj.weight = eye(4, 4, 0, float32);
     const auto w = wave(48, 0.4), x = wave(12, 1.5);

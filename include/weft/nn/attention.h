@@ -16,10 +16,10 @@ struct AttentionOptions {
 };
 
 /// Self-attention of x [batch, time, width] in `heads` heads; one product gives queries, keys and values (GPT-2's names: c_attn, c_proj).
-class WEFT_API MultiHeadAttention : public Module {
+class WEFT_API SelfAttention : public Module {
  public:
-  MultiHeadAttention(int64_t width, int64_t heads, AttentionOptions options = {});
-  MultiHeadAttention(Module& parent, std::string name, int64_t width, int64_t heads, AttentionOptions options = {});
+  SelfAttention(int64_t width, int64_t heads, AttentionOptions options = {});
+  SelfAttention(Module& parent, std::string name, int64_t width, int64_t heads, AttentionOptions options = {});
   array operator()(const array& x) const;
   /// The two halves, for callers that keep keys and values: queries, keys, values [batch, heads, time, width / heads] …
   std::tuple<array, array, array> project(const array& x) const;
@@ -37,13 +37,13 @@ class WEFT_API MultiHeadAttention : public Module {
   Dropout attn_dropout, resid_dropout;
 };
 
-/// MultiHeadAttention in which a place sees itself and what came before.
-class WEFT_API CausalSelfAttention : public MultiHeadAttention {
+/// SelfAttention in which a place sees itself and what came before.
+class WEFT_API CausalSelfAttention : public SelfAttention {
  public:
   CausalSelfAttention(int64_t width, int64_t heads, bool bias = true, float dropout = 0)
-      : MultiHeadAttention(width, heads, {.bias = bias, .dropout = dropout, .causal = true}) {}
+      : SelfAttention(width, heads, {.bias = bias, .dropout = dropout, .causal = true}) {}
   CausalSelfAttention(Module& parent, std::string name, int64_t width, int64_t heads, bool bias = true, float dropout = 0)
-      : MultiHeadAttention(parent, std::move(name), width, heads, {.bias = bias, .dropout = dropout, .causal = true}) {}
+      : SelfAttention(parent, std::move(name), width, heads, {.bias = bias, .dropout = dropout, .causal = true}) {}
 };
 
 }  // namespace weft::nn

@@ -22,6 +22,13 @@ namespace weft::compiler {
 
 namespace {
 
+/// What may run only once is not worth measuring: choices that are known are taken.
+Policy eager_policy() {
+  Policy policy = default_policy();
+  policy.tuning = std::min(policy.tuning, Tuning::cached);
+  return policy;
+}
+
 /// Numbers that users write again and again in formulas stay in the code, where they can be folded; any other literal is data, so that a changing
 /// number (a learning rate) does not mean a new program.
 bool stays_in_code(Number n) {
@@ -113,7 +120,7 @@ Pending collect(std::span<const graph::Value> values) {
     dependencies.insert(dependencies.end(), values.begin(), values.end());
     return collect(dependencies);
   }
-  pending.program = lookup_or_build(pending.source, target::cpu());
+  pending.program = lookup_or_build(pending.source, target::cpu(), eager_policy());
   return pending;
 }
 

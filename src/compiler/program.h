@@ -14,7 +14,7 @@
 namespace weft::compiler {
 
 /// What to do where a group may run in several ways: take what the heuristic says (off); what was measured before, else the heuristic's (cached); measure what has
-/// not been measured yet (on); or measure everything anew, once in a process (force).
+/// not been measured yet (on; eager evaluation, whose programs may run once, takes cached for it); or measure everything anew, once in a process (force).
 enum class Tuning : uint8_t { off, cached, on, force };
 
 /// Choices among variants of groups by the tuner's keys.

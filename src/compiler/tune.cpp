@@ -23,7 +23,7 @@ using Clock = std::chrono::steady_clock;
 using Executables = std::vector<std::shared_ptr<const target::Executable>>;
 
 constexpr int32_t tuner_version = 1;         // to be raised where variants or measuring change their meaning
-constexpr double margin = 0.95;              // a challenger must take less than this share of the heuristic's time
+constexpr double margin = 0.95;              // a challenger must take less than this share of the heuristic's time, by the median and at best
 constexpr double seconds_of_an_item = 0.03;  // of rounds, where they are long
 constexpr int most_rounds = 9, least_rounds = 3;
 constexpr double runs_of_a_candidate = 6;    // with what filling and comparing takes, at least
@@ -187,10 +187,11 @@ class Contest {
   TuneResult decide() const {
     TuneResult result{Variant::heuristic, item_.name + ":"};
     double bound = runners_[0].median() * margin;
+    const double least = runners_[0].least() * margin;  // a median alone may be another process's doing
     for (size_t k = 0; k < runners_.size(); ++k) {
       const Runner& runner = runners_[k];
       result.note += fmt::format("{} {} {}", k ? "," : "", name(item_.candidates[k].variant), runner.dropped.empty() ? fmt::format("{:.3f} ms", 1e3 * runner.median()) : runner.dropped);
-      if (k == 0 || !runner.dropped.empty() || runner.median() >= bound || runner.least() >= runners_[0].least()) continue;
+      if (k == 0 || !runner.dropped.empty() || runner.median() >= bound || runner.least() >= least) continue;
       bound = runner.median();
       result.variant = item_.candidates[k].variant;
     }

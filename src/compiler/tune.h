@@ -3,7 +3,7 @@
 //
 // A candidate first has to compute what the heuristic's choice computes, on data of the right dtypes and ranges: bit by bit where it promises the same bits, else
 // within what another order of summation may change. One that throws or differs is dropped. Then all are timed in turns, each time with caches that hold little of
-// the data; a challenger wins if its median is 5 % better than the heuristic's.
+// the data; a challenger wins if its median and its best time are 5 % better than the heuristic's.
 //
 // A choice is kept on disk and in the process under a key of the heuristic's code, the extents, the target and the tuner's version, and can be written down as
 // text and given to a later run in Policy::choices. Where all candidates promise the same bits, the key holds the number of threads too, and what there was no

@@ -278,6 +278,19 @@ TEST_CASE("groups with equal code share a choice and stay one launch") {
   CHECK(program->stats().launches == 1);
 }
 
+TEST_CASE("eager evaluation measures nothing") {
+  const FreshTuner fresh;
+  const Policy before = default_policy();
+  set_default_policy(with(Tuning::force));
+  const Value value = tanh(iota({512, 512}, 1, float32));
+  const BuildRecord record;
+  evaluate(std::vector<Value>{value});
+  set_default_policy(before);
+  REQUIRE(record.programs().size() == 1);
+  CHECK(record.programs()[0]->print("tune").find(" ms") == std::string::npos);
+  CHECK(build({Graph{{}, {tanh(iota({512, 512}, 1, float32))}}, {}, {}}, target::cpu(), with(Tuning::force))->print("tune").find("ms") != std::string::npos);
+}
+
 TEST_CASE("of a long map only a part is measured") {
   const FreshTuner fresh;
   SpoiledTarget target([](size_t index, size_t count) { return count > 1 && index == 0 ? Fault::slow : Fault::none; });

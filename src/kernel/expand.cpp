@@ -16,7 +16,7 @@ using expansion::Expr;
 
 class Expander {
  public:
-  Expander(const Kernel& kernel, bool keep_float64) : out_(kernel), keep_float64_(keep_float64), emitter_(out_.types) {
+  Expander(const Kernel& kernel, const Expansion& has) : out_(kernel), has_(has), emitter_(out_.types, has.ldexp) {
     for (Value v = 0; v < static_cast<Value>(out_.types.size()); ++v) renamed_.push_back(v);
   }
 
@@ -62,7 +62,7 @@ class Expander {
       default:
         break;
     }
-    if (!keep_float64_)
+    if (!has_.keep_float64)
       throw_internal("expand", std::string(info(inst.scalar_op).name) + " has no expansion in float64, only a library function");
     return false;
   }
@@ -131,13 +131,13 @@ class Expander {
   }
 
   Kernel out_;
-  bool keep_float64_;
+  Expansion has_;
   expansion::Emitter emitter_;
   std::vector<Value> renamed_;  // by value of the source kernel
 };
 
 }  // namespace
 
-Kernel expand(const Kernel& kernel, bool keep_float64) { return Expander(kernel, keep_float64).run(kernel); }
+Kernel expand(const Kernel& kernel, const Expansion& has) { return Expander(kernel, has).run(kernel); }
 
 }  // namespace weft::kernel

@@ -5,7 +5,11 @@
 
 namespace weft::kernel {
 
-/// float64 exp/log/… stay whole where `keep_float64` says so (targets call the C library for them).
-Kernel expand(const Kernel& kernel, bool keep_float64 = true);
+/// What a target has beside the basic operators that all of them have. The bits of the results do not depend on it.
+struct Expansion {
+  bool keep_float64 = true;  // exp, log … of float64 stay whole: the target calls the C library for them
+  bool ldexp = false;        // ldexp is one instruction; without it powers of two are made by integer arithmetic
+};
+Kernel expand(const Kernel& kernel, const Expansion& has = {});
 
 }  // namespace weft::kernel

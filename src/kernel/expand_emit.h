@@ -13,8 +13,8 @@ namespace weft::kernel::expansion {
 
 class Emitter {
  public:
-  /// Appends new values to `types`.
-  explicit Emitter(std::vector<Type>& types) : types_(types) {}
+  /// Appends new values to `types`. `ldexp`: whether that operator may be emitted.
+  Emitter(std::vector<Type>& types, bool ldexp) : ldexp_(ldexp), types_(types) {}
 
   void open_block();
   std::vector<Inst> close_block();
@@ -26,6 +26,7 @@ class Emitter {
   Value scalar(ScalarOp op, std::vector<Value> args);
   Value cast(Value v, Dtype to);
   Value bitcast(Value v, Dtype to);
+  bool has_ldexp() const { return ldexp_; }
 
  private:
   using Key = std::vector<int64_t>;
@@ -35,6 +36,7 @@ class Emitter {
   };
   Value emit(Inst inst);
 
+  bool ldexp_;
   std::vector<Type>& types_;
   std::vector<Scope> scopes_;          // innermost last
   std::map<Value, Number> constants_;  // for casts of constants
@@ -84,6 +86,8 @@ inline constexpr double shifter = 12582912;  // 1.5 * 2^23
 inline constexpr double one_bits = 0x3F800000, half_bits = 0x3F000000, minus_one_bits = -1082130432;
 /// 2^h times the float that `bits` is, a power of two, where `shifted` is h + shifter.
 inline Expr power_of_two(Expr shifted, double bits) { return bitcast((bitcast(shifted, int32) << 23) + bits, float32); }
+/// p 2^n, rounded once, where n is `shifted` - shifter, |n| <= 151, and p is close enough to 1 that p 2^(n/2) is a normal number.
+Expr scaled(Expr p, Expr shifted);
 /// v, negative where `sign` is; v is not negative elsewhere.
 inline Expr with_sign(Expr v, Expr sign) { return bitcast(bitcast(v, int32) | (bitcast(sign, int32) & -2147483648.0), float32); }
 /// Horner's rule, the highest coefficient first.

@@ -82,6 +82,7 @@ void Rules::scalar() {
     if (!(select && k == 0)) require(arg(k).dtype == t, "the arguments have one dtype");
   }
   require(is_float(t) ? row.floats : is_integer(t) ? row.integers : row.booleans, "the operator is not defined on this dtype");
+  if (inst.scalar_op == ScalarOp::ldexp) require(t != float64, "the operator is not defined on this dtype");
   if (inst.scalar_op == ScalarOp::mulhi) require(is_unsigned(t), "the operator is not defined on this dtype");
   if (inst.scalar_op >= ScalarOp::threefry0) require(t == uint32, "the operator is not defined on this dtype");
   const Dtype result = row.result == ScalarResult::boolean ? bool_ : t;

@@ -19,6 +19,7 @@ enum class ScalarOp : uint8_t {
   bit_and, bit_or, bit_xor, bit_not, shl, shr,  // on bool: logical
   eq, ne, lt, le, select,                    // select(condition, then, otherwise)
   mulhi,                                     // upper half of an unsigned product
+  ldexp,                                     // ldexp(a, n) = a 2^floor(n) on float32, rounded once; n not infinite
   // expanded into the above
   recip, rsqrt, square, sign,
   exp, exp2, expm1, log, log2, log10, log1p, sin, cos, tan, arcsin, arccos, arctan, sinh, cosh, tanh, arcsinh, arccosh, arctanh,

@@ -90,6 +90,19 @@ TEST_CASE("float32 expansions stay within the bounds of the scalar table") {
   for (ScalarOp op : {ScalarOp::sin, ScalarOp::cos, ScalarOp::tan}) check_bound(op, small);
 }
 
+TEST_CASE("ldexp or integer arithmetic: the same bits") {
+  const std::vector<float> x = dense_sample(7, 20000);
+  for (ScalarOp op : {ScalarOp::exp, ScalarOp::exp2, ScalarOp::sinh, ScalarOp::cosh, ScalarOp::sigmoid}) {
+    CAPTURE(info(op).name);
+    const Kernel kernel = test::scalar_kernel(op, float32), with = expand(kernel, {.ldexp = true});
+    CHECK(print(with).find("ldexp") != std::string::npos);
+    const std::vector<float> a = run_expanded(op, x), b = test::run_kernel<float>(with, {x});
+    size_t differ = 0;
+    for (size_t k = 0; k < x.size(); ++k) differ += !same_bits(a[k], b[k]);
+    CHECK(differ == 0);
+  }
+}
+
 TEST_CASE("recip, square and sign are exact") {
   const std::vector<float> x = dense_sample(2, 20000);
   const auto recip = run_expanded(ScalarOp::recip, x), square = run_expanded(ScalarOp::square, x), sign = run_expanded(ScalarOp::sign, x);
@@ -243,5 +256,5 @@ TEST_CASE("float64 keeps what the C library has, and expands what it has not") {
     else worst = std::max(worst, std::fabs(y[k] - exact) / (1 + std::fabs(exact)));
   }
   CHECK(worst < 4e-15);
-  CHECK_THROWS(expand(kernel, false));
+  CHECK_THROWS(expand(kernel, {.keep_float64 = false}));
 }

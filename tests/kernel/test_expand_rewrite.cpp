@@ -52,6 +52,7 @@ void check_expanded(const Kernel& kernel) {
 bool takes(const ScalarInfo& row, Dtype t) {
   if (row.op >= ScalarOp::threefry0) return t == uint32;
   if (row.op == ScalarOp::mulhi) return is_unsigned(t);
+  if (row.op == ScalarOp::ldexp) return is_float(t) && t != float64;
   return is_float(t) ? row.floats : t == bool_ ? row.booleans : row.integers;
 }
 

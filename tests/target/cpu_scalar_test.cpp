@@ -11,6 +11,7 @@ namespace {
 bool takes(ScalarOp op, Dtype t) {
   const ScalarInfo& row = info(op);
   if (op == ScalarOp::mulhi) return is_unsigned(t);
+  if (op == ScalarOp::ldexp) return is_float(t) && t != float64;
   if (op >= ScalarOp::threefry0) return t == uint32;
   return is_float(t) ? row.floats : is_integer(t) ? row.integers : row.booleans;
 }
@@ -34,9 +35,13 @@ RandomCase operator_case(ScalarOp op, Dtype t, int64_t lanes) {
   for (Ref r : in) args.push_back(b.load(r, start, {lanes}, {1}, {left}));
   b.store(out, b.scalar(op, args), start, {1}, {left});
   RandomCase c = make_case(b.finish(), elements, {n}, (n + lanes - 1) / lanes);
+  std::vector<Number> exponents;  // not infinite: ldexp leaves that open
+  for (double e : {0.0, -0.0, 1.0, -1.0, 0.75, -0.25, 24.0, -24.0, 126.0, -126.0, 128.0, -149.0, -150.0, -174.0, 250.0, -277.0, 399.0, 6e4, -6e4, double{NAN}})
+    exponents.push_back(round_to(Number::of_real(e), t));
   for (int64_t i = 0; i < n; ++i)
     for (size_t k = 0; k < 2 && k < in.size(); ++k)
-      if (c.kernel.params[k].dtype == t) write_element(c.buffers[k].data(), t, i, hard[static_cast<size_t>(k == 0 ? i / h % h : i % h)]);
+      if (op == ScalarOp::ldexp && k == 1) write_element(c.buffers[k].data(), t, i, exponents[static_cast<size_t>(i % h) % exponents.size()]);
+      else if (c.kernel.params[k].dtype == t) write_element(c.buffers[k].data(), t, i, hard[static_cast<size_t>(k == 0 ? i / h % h : i % h)]);
   if (arity == 1)
     for (int64_t i = 0; i < h; ++i) write_element(c.buffers[0].data(), t, i, hard[static_cast<size_t>(i)]);
   return c;

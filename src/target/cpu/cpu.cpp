@@ -20,7 +20,7 @@ namespace weft::target {
 namespace {
 
 // To be raised with every change to the renderer, the passes or kernel/expand that changes code: old objects on disk then go unused.
-constexpr int generator_version = 5;
+constexpr int generator_version = 6;
 
 // Below this estimate of operations and bytes a launch costs less than waking the team.
 constexpr double least_parallel_work = 50e3;
@@ -82,7 +82,7 @@ std::vector<std::shared_ptr<const Executable>> CpuTarget::compile(std::span<cons
       ++stats_.from_memory;
       continue;
     }
-    Job job{kernel::expand(kernels[k]), {}, {k}};
+    Job job{kernel::expand(kernels[k], {.ldexp = isa_.scales}), {}, {k}};
     job.digest = kernel::digest(job.kernel);
     const auto [place, fresh] = job_of.try_emplace(job.digest, jobs.size());
     if (fresh) jobs.push_back(std::move(job));

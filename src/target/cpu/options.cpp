@@ -29,7 +29,7 @@ Isa with_vectors(std::string name, std::string cpu, std::string features, bool a
   Isa isa{std::move(name), std::move(cpu), std::move(features)};
   isa.vector_bits = avx512 ? 512 : avx2 ? 256 : 128;
   isa.gathers = avx2;
-  isa.scatters = isa.range = avx512;
+  isa.scatters = isa.range = isa.scales = avx512;
   isa.half = avx2;
   return isa;
 }

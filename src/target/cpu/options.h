@@ -21,6 +21,7 @@ struct Isa {
   bool half = false;      // conversion between float16 and float32 in hardware
   bool tiles = false;     // products of bfloat16 on tiles (AMX)
   bool bf16 = false;      // conversion from float32 to bfloat16 in hardware
+  bool scales = false;    // vscalefps: ldexp is one instruction
   bool range = false;     // vrangeps: one instruction for the order of ±0 in max and min
 };
 

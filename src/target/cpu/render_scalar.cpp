@@ -51,6 +51,7 @@ IrValue Renderer::apply_float(ScalarOp op, std::span<const IrValue> args) {
     case ScalarOp::floor: return ir_.intrinsic("llvm.floor", {a});
     case ScalarOp::ceil: return ir_.intrinsic("llvm.ceil", {a});
     case ScalarOp::trunc: return ir_.intrinsic("llvm.trunc", {a});
+    case ScalarOp::ldexp: return scaled(a, b);
     case ScalarOp::round: return ir_.intrinsic("llvm.roundeven", {a});
     case ScalarOp::floordiv: return ir_.intrinsic("llvm.floor", {LLVMBuildFDiv(ir_.b, a, b, "")});
     case ScalarOp::mod: {  // the sign of the divisor
@@ -126,7 +127,23 @@ IrValue Renderer::bounded(bool greatest, IrValue x, IrValue k, double value) {
 }
 
 // AVX-512's vrange orders the zeros, and of a NaN and a number gives the number.
-IrValue Renderer::ordered(bool greatest, IrValue a, IrValue b) {
+IrValue Renderer::ordered(bool greatest, IrValue a, IrValue b) { return by_register("range", a, b, greatest ? 5 : 4); }
+
+// a 2^floor(b), rounded once. Without the instruction in float64, where the product is exact and its rounding to float32 the only one.
+IrValue Renderer::scaled(IrValue a, IrValue b) {
+  if (isa_.scales) return by_register("scalef", a, b, -1);
+  const int64_t n = ir_.lanes(a);
+  const IrValue low = ir_.real_splat(ir_.f32, -400, n), high = ir_.real_splat(ir_.f32, 400, n);
+  const IrValue whole = bounded(false, bounded(true, ir_.intrinsic("llvm.floor", {b}), low, -400), high, 400);
+  const IrType integers = ir_.like(a, ir_.i64);
+  const IrValue exponent = ir_.intrinsic("llvm.fptosi.sat", {integers, LLVMTypeOf(a)}, {whole});
+  const IrValue power = ir_.bits(ir_.shl(ir_.add(exponent, ir_.same(exponent, 1023)), 52), ir_.f64);
+  const IrValue product = LLVMBuildFMul(ir_.b, LLVMBuildFPExt(ir_.b, a, ir_.like(a, ir_.f64), ""), power, "");
+  return ir_.select(ir_.compare(LLVMRealUNO, b, b), b, LLVMBuildFPTrunc(ir_.b, product, LLVMTypeOf(a), ""));
+}
+
+// An AVX-512 instruction of two vectors, and of a number where it is not negative, on as many registers as the lanes fill.
+IrValue Renderer::by_register(const char* instruction, IrValue a, IrValue b, int number) {
   const bool wide = ir_.element(a) == ir_.f64;
   const int64_t n = ir_.lanes(a), most = wide ? 8 : 16, least = wide ? 2 : 4;
   std::vector<IrValue> parts;
@@ -134,9 +151,11 @@ IrValue Renderer::ordered(bool greatest, IrValue a, IrValue b) {
     const int64_t count = std::min(most, n - at), padded = std::max(least, static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(count))));
     const IrValue x = ir_.resize(ir_.slice(a, at, count), padded), y = ir_.resize(ir_.slice(b, at, count), padded);
     const IrType mask = ir_.integer(static_cast<int>(std::max<int64_t>(padded, 8)));
-    std::vector<IrValue> args{x, y, LLVMConstInt(ir_.i32, greatest ? 5 : 4, 0), x, LLVMConstAllOnes(mask)};
+    std::vector<IrValue> args{x, y};
+    if (number >= 0) args.push_back(LLVMConstInt(ir_.i32, static_cast<unsigned long long>(number), 0));
+    args.insert(args.end(), {x, LLVMConstAllOnes(mask)});
     if (padded == most) args.push_back(LLVMConstInt(ir_.i32, 4, 0));  // the current rounding mode
-    const std::string name = std::string("llvm.x86.avx512.mask.range.") + (wide ? "pd." : "ps.") + std::to_string(padded * (wide ? 64 : 32));
+    const std::string name = std::string("llvm.x86.avx512.mask.") + instruction + (wide ? ".pd." : ".ps.") + std::to_string(padded * (wide ? 64 : 32));
     parts.push_back(ir_.resize(ir_.intrinsic(name, {}, args), count));
   }
   return ir_.join(parts);

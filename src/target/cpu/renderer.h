@@ -42,6 +42,8 @@ class Renderer {
   IrValue extremum(bool greatest, IrValue a, IrValue b);
   IrValue bounded(bool greatest, IrValue x, IrValue k, double value);
   IrValue ordered(bool greatest, IrValue a, IrValue b);
+  IrValue scaled(IrValue a, IrValue b);
+  IrValue by_register(const char* instruction, IrValue a, IrValue b, int number);
   IrValue truncated_quotient(bool sign, IrValue a, IrValue b);
   IrValue divide(bool remainder, bool sign, IrValue a, IrValue b);
   IrValue shift(kernel::ScalarOp op, bool sign, IrValue a, IrValue count);

@@ -140,18 +140,18 @@ Value layer_norm(const Value& x, const Value& weight, const Value& bias, double 
 
 // ---- gelu ----
 
-/// u = √(2/π) (x + 0.044715 x³), y = x (1 + tanh u) / 2;  y' = (1 + t)/2 + x (1 - t²) u' / 2.
+/// (1 + tanh u) / 2 = σ(2u): with w = 2 √(2/π) (x + 0.044715 x³) and s = σ(w), y = x s and y' = s + x s (1 - s) w'. Nothing cancels where x is far below 0.
 Value gelu_tanh(const Value& x) {
   require_float("gelu", x);
-  static const double c = std::sqrt(2 / std::numbers::pi);
-  const auto inner = [](const Value& v) { return tanh(v * (square(v) * 0.044715 + 1.0) * c); };
-  const auto body = [inner](In in) -> Values {
+  static const double c = 2 * std::sqrt(2 / std::numbers::pi);
+  const auto gate = [](const Value& v) { return unary(Op::sigmoid, v * (square(v) * (c * 0.044715) + c)); };
+  const auto body = [gate](In in) -> Values {
     const Value v = widened(in[0]);
-    return {cast(v * 0.5 * (inner(v) + 1.0), in[0].dtype())};
+    return {cast(v * gate(v), in[0].dtype())};
   };
-  const auto vjp = [inner](In in, In, In g) -> Values {
-    const Value v = widened(in[0]), t = inner(v);
-    const Value slope = (t + 1.0) * 0.5 + v * 0.5 * (1.0 - square(t)) * (square(v) * (3 * 0.044715) + 1.0) * c;
+  const auto vjp = [gate](In in, In, In g) -> Values {
+    const Value v = widened(in[0]), s = gate(v);
+    const Value slope = s + v * s * (1.0 - s) * (square(v) * (c * 3 * 0.044715) + c);
     return {cast(widened(g[0]) * slope, in[0].dtype())};
   };
   return region("gelu_tanh", "", body, vjp, {x});

@@ -15,7 +15,12 @@ namespace weft::compiler {
 Dtype compute_dtype(Dtype t);
 
 class Emitter {
+  struct Key;
+
  public:
+  /// What is known: values by node and index.
+  using Scope = std::map<Key, kernel::Value>;
+
   Emitter(const LowerContext& cx, Group& group, std::string name);
 
   kernel::Builder& builder() { return b_; }
@@ -38,6 +43,13 @@ class Emitter {
   /// What is computed between push and pop is forgotten at pop: the body of a loop.
   void push_scope() { scopes_.emplace_back(); }
   void pop_scope() { scopes_.pop_back(); }
+  /// A scope that can be left and entered again: of one row beside that of another.
+  void enter_scope(Scope scope) { scopes_.push_back(std::move(scope)); }
+  Scope leave_scope() {
+    Scope scope = std::move(scopes_.back());
+    pop_scope();
+    return scope;
+  }
 
   /// Scalar or tile, in the compute dtype of the node.
   kernel::Value value(int node, const std::vector<ix::Expr>& index) { return value(node, index, {}); }
@@ -112,7 +124,7 @@ class Emitter {
   int64_t width_ = 0;
   kernel::Value limit_ = kernel::no_value;
   std::map<std::pair<int, const ix::Node*>, std::pair<kernel::Ref, kernel::Value>> staged_;
-  std::vector<std::map<Key, kernel::Value>> scopes_;
+  std::vector<Scope> scopes_;
 };
 
 }  // namespace weft::compiler

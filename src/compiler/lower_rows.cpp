@@ -113,6 +113,11 @@ Lowered RowLowering::run() {
   if (int64_t wide = strip(); wide > 0) schedule_.block = wide;
   blocks_ = schedule_.kind == RowClass::row ? 1 : (schedule_.lane_extent + schedule_.block - 1) / schedule_.block;
   grid_ = extent_of(outer_) * blocks_;
+  if (schedule_.kind == RowClass::row && !one_tile()) find_kept();
+  if (const int64_t rows = rows_of_program(); rows > 0) {
+    overlapped_passes(rows);
+    return finish();
+  }
   bind_programs();
 
   Value inside = no_value;  // a symbolic program axis is covered up to its bound: programs beyond the symbol's value do nothing
@@ -128,11 +133,7 @@ Lowered RowLowering::run() {
     b.when(inside, [&] { passes(); });
     emit_.pop_scope();
   }
-  double points = static_cast<double>(extent_of(outer_)) * static_cast<double>(schedule_.lane_extent) * static_cast<double>(extent_of(serial_));
-  Lowered lowered = emit_.finish(grid_, points * (schedule_.flops + 4 * schedule_.loads));
-  lowered.fold_order = fold_order();
-  if (dynamic_extent_) lowered.block = schedule_.block;
-  return lowered;
+  return finish();
 }
 
 /// Lanes of a row are added up by a tree as wide as a tile; columns have one order in tiles of any width, and another one in strips.
@@ -140,6 +141,14 @@ int64_t RowLowering::fold_order() const {
   if (!group_.has_fold()) return 0;
   if (schedule_.kind == RowClass::column) return strip() > 0 ? -2 : -1;
   return schedule_.width;
+}
+
+Lowered RowLowering::finish() {
+  const double points = static_cast<double>(extent_of(outer_)) * static_cast<double>(schedule_.lane_extent) * static_cast<double>(extent_of(serial_));
+  Lowered lowered = emit_.finish(grid_, points * (schedule_.flops + 4 * schedule_.loads));
+  lowered.fold_order = fold_order();
+  if (dynamic_extent_) lowered.block = schedule_.block;
+  return lowered;
 }
 
 /// Program id → (row, block of lanes).
@@ -171,18 +180,21 @@ void RowLowering::passes() {
   int64_t width = schedule_.width;
   bool whole = is_static(lanes_) && schedule_.lane_extent % width == 0;
   if (strip() > 0) return strip_passes(schedule_.block);
-  bool single = !dynamic_extent_ && (schedule_.lane_extent <= width || schedule_.kind == RowClass::column);  // one tile: no loop over lanes
-  if (single) emit_.bind_lanes(lane_, first_lane_, width, whole ? no_value : b.sub(lane_count(), first_lane_));
-  if (schedule_.kind == RowClass::row && !single) find_kept();
-  for (int p = 0; p < passes_; ++p) {
-    row_roots(p);
-    bool any = std::any_of(stages_.begin(), stages_.end(), [&](const Stage& s) { return s.pass == p && s.root.kind != RootKind::row; });
-    if (!any) continue;
-    if (schedule_.kind == RowClass::column) inner_loop(p);
-    else if (single) finish_folds(p, step(p, identities(p)));
-    else lane_loop(p);
-  }
+  if (one_tile()) emit_.bind_lanes(lane_, first_lane_, width, whole ? no_value : b.sub(lane_count(), first_lane_));
+  for (int p = 0; p < passes_; ++p) pass(p);
   row_roots(passes_);
+}
+
+/// One tile, and no loop over lanes.
+bool RowLowering::one_tile() const { return !dynamic_extent_ && (schedule_.lane_extent <= schedule_.width || schedule_.kind == RowClass::column); }
+
+void RowLowering::pass(int p) {
+  row_roots(p);
+  bool any = std::any_of(stages_.begin(), stages_.end(), [&](const Stage& s) { return s.pass == p && s.root.kind != RootKind::row; });
+  if (!any) return;
+  if (schedule_.kind == RowClass::column) inner_loop(p);
+  else if (one_tile()) finish_folds(p, step(p, identities(p)));
+  else lane_loop(p);
 }
 
 /// Full tiles in a loop, then what is left under a limit.

@@ -29,6 +29,7 @@ class RowLowering {
   Lowered run();
 
  private:
+  Lowered finish();
   std::string kernel_name() const;
   int64_t fold_order() const;
   void order_passes();
@@ -37,7 +38,9 @@ class RowLowering {
   std::vector<ix::Expr> digits(const std::vector<DomainVariable>& vars, ix::Expr number);
   void bind_programs();
   kernel::Value lane_count();
+  bool one_tile() const;
   void passes();
+  void pass(int p);
   void lane_loop(int p);
   void inner_loop(int p);
   std::vector<kernel::Value> combine_parts(int p, std::vector<kernel::Value> carried, size_t parts);
@@ -55,6 +58,13 @@ class RowLowering {
   void recall(int p);
   void keep(int p);
   void prefetch_next(int p);
+
+  // lower_rows_overlap.cpp: the last pass of a row along with the last but one of the next
+  int64_t rows_of_program() const;
+  void overlapped_passes(int64_t rows);
+  std::vector<kernel::Value> overlapped_row(kernel::Value row, const std::vector<kernel::Value>& previous);
+  std::vector<kernel::Value> row_values();
+  void define_row_values(const std::vector<kernel::Value>& values);
 
   // lower_columns.cpp: columns in strips that are as wide as memory likes
   int64_t strip() const;
@@ -83,6 +93,7 @@ class RowLowering {
   kernel::Value first_lane_ = kernel::no_value;
   int64_t grid_ = 1, blocks_ = 1;
   bool dynamic_extent_ = false;
+  bool overlapped_ = false;
   std::vector<Kept> kept_;
   std::map<std::pair<int, std::vector<const ix::Node*>>, Seen> seen_;
   std::vector<std::pair<int, std::vector<ix::Expr>>> first_loads_;  // of pass 0

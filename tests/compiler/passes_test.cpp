@@ -291,6 +291,36 @@ TEST_CASE("large results that nobody reads again are stored past the caches, oth
   CHECK_FALSE(streams({{large}, {sum(between, {0}), between}}));
 }
 
+TEST_CASE("rows whose last pass goes along with the next row's passes give the bits of rows in turn") {
+  using Function = Value (*)(const Value&);
+  const Function functions[] = {
+      [](const Value& x) { return softmax(x, {1}); },                                            // three passes, the last one from scratch
+      [](const Value& x) { return layer_norm(x, {}, {}, 1e-5); },                                // three passes over x
+      [](const Value& x) { return x * broadcast(sum(x, {1}, true), x.shape()); },                // two
+      [](const Value& x) {                                                                       // three, of which the first two make what the last one wants
+        const Value total = broadcast(sum(exp(x), {1}, true), x.shape());
+        return exp(x) * broadcast(max(x * total, {1}, true), x.shape());
+      }};
+  const int64_t rows = 1030, width = 4100, group = 103;  // no multiples of the rows of a program and of the lanes of a tile
+  const auto at = [](const graph::Storage& s) { return static_cast<float*>(s.buffer->data()); };
+  const graph::Storage x{runtime::allocate(static_cast<size_t>(rows * width) * 4), 0, {width, 1}};
+  for (int64_t k = 0; k < rows * width; ++k) at(x)[k] = static_cast<float>((k * 7919) % 1009) / 200 - 2;
+  for (Function f : functions) {
+    const Value large = param({rows, width}), small = param({group, width});
+    const auto together = build({{{large}, {f(large)}}, {}, {}}, target::cpu()), few = build({{{small}, {f(small)}}, {}, {}}, target::cpu());
+    CHECK(together->print("kernels").find(" streaming") != std::string::npos);
+    CHECK(few->print("kernels").find(" streaming") == std::string::npos);
+    const graph::Storage y = together->run(std::vector{x})[0];
+    size_t differ = 0;
+    for (int64_t first = 0; first < rows; first += group) {
+      const graph::Storage part{x.buffer, first * width, {width, 1}};
+      const graph::Storage z = few->run(std::vector{part})[0];
+      differ += std::memcmp(at(z) + z.offset, at(y) + y.offset + first * width, static_cast<size_t>(group * width) * 4) != 0;
+    }
+    CHECK(differ == 0);
+  }
+}
+
 TEST_CASE("an assignment to captured state is one kernel in the memory of the state, whatever the steps") {
   graph::testing::Random r(9);
   for (const auto& [start, step] : {std::pair<std::vector<int64_t>, std::vector<int64_t>>{{2, 1, 0}, {1, 1, 1}}, {{7, 5, 30}, {-2, -1, -3}}, {{0, 0, 3}, {3, 2, 1}}}) {

@@ -3,6 +3,7 @@
 #include "base/hash.h"
 
 #include <bit>
+#include <cstring>
 
 namespace weft {
 
@@ -13,6 +14,12 @@ constexpr uint64_t k3 = 0xe7037ed1a0b428dbull, k4 = 0x8ebc6af09c88c6e3ull;
 
 uint64_t word_of(const unsigned char* p, size_t n) {
   uint64_t w = 0;
+  if constexpr (std::endian::native == std::endian::little) {
+    if (n == 8) std::memcpy(&w, p, 8);
+    else if (n == 4) std::memcpy(&w, p, 4);
+    else if (n == 1) w = *p;
+    if (n == 8 || n == 4 || n == 1) return w;
+  }
   for (size_t i = 0; i < n; ++i) w |= static_cast<uint64_t>(p[i]) << (8 * i);
   return w;
 }

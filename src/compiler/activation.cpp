@@ -89,7 +89,7 @@ std::map<Digest, Activation> make_table() {
 
 }  // namespace
 
-std::optional<ActivationMatch> activation_of(const Ir& ir, const std::vector<std::vector<int>>& users, int node) {
+std::optional<ActivationMatch> activation_of(const Ir& ir, const std::vector<std::vector<int>>& users, const std::vector<int>& outputs, int node) {
   static const std::map<Digest, Activation>& table = *new std::map<Digest, Activation>(make_table());
   if (ir[node].type.dtype != float32) return {};
   const Cone cone(ir, users, node);
@@ -109,7 +109,7 @@ std::optional<ActivationMatch> activation_of(const Ir& ir, const std::vector<std
     auto escapes = [&](int id) {
       const auto& readers = users[static_cast<size_t>(id)];
       return id != it->first && (std::any_of(readers.begin(), readers.end(), [&](int reader) { return !inside.contains(reader); }) ||
-                                 std::any_of(ir.outputs.begin(), ir.outputs.end(), [&](int out) { return output_node(ir, out) == id; }));
+                                 outputs[static_cast<size_t>(id)] > 0);
     };
     if (std::none_of(inside.begin(), inside.end(), escapes)) return ActivationMatch{found->second, it->first};
   }

@@ -12,8 +12,8 @@ struct ActivationMatch {
   int result;
 };
 
-/// Is everything that reads `node` part of one activation of it? float32 only: others are computed with casts in between.
-std::optional<ActivationMatch> activation_of(const Ir& ir, const std::vector<std::vector<int>>& users, int node);
+/// Is everything that reads `node` part of one activation of it? float32 only: others are computed with casts in between. `outputs` as handed_out counts them.
+std::optional<ActivationMatch> activation_of(const Ir& ir, const std::vector<std::vector<int>>& users, const std::vector<int>& outputs, int node);
 
 kernel::Value activated(kernel::Builder& b, kernel::Activation activation, kernel::Value x);
 

@@ -103,15 +103,14 @@ int memory_of(const Ir& ir, const std::vector<Strides>& strides, const std::vect
 namespace {
 
 /// The only reader of a node that is no output, or -1.
-int only_reader(const Ir& ir, const std::vector<std::vector<int>>& users, int node) {
+int only_reader(const std::vector<std::vector<int>>& users, const std::vector<int>& outputs, int node) {
   const auto& readers = users[static_cast<size_t>(node)];
-  const bool output = std::any_of(ir.outputs.begin(), ir.outputs.end(), [&](int id) { return output_node(ir, id) == node; });
-  return readers.size() == 1 && !output ? readers[0] : -1;
+  return readers.size() == 1 && outputs[static_cast<size_t>(node)] == 0 ? readers[0] : -1;
 }
 
 /// result = dot + broadcast(vector along n).
-void add_bias(const Ir& ir, const std::vector<std::vector<int>>& users, DotChain& chain) {
-  const int dot = chain.dot, reader = only_reader(ir, users, dot);
+void add_bias(const Ir& ir, const std::vector<std::vector<int>>& users, const std::vector<int>& outputs, DotChain& chain) {
+  const int dot = chain.dot, reader = only_reader(users, outputs, dot);
   if (reader < 0 || ir[reader].op != Op::add) return;
   const IrNode& add = ir[reader];
   int other = add.inputs[0] == dot ? add.inputs[1] : add.inputs[0];
@@ -131,8 +130,8 @@ void add_bias(const Ir& ir, const std::vector<std::vector<int>>& users, DotChain
 }
 
 /// result = result so far + a node that lies in memory anyway, in the same order. An expression is taken to do so where a fold reads it as well.
-void add_residual(const Ir& ir, const std::vector<std::vector<int>>& users, const std::vector<Strides>& strides, const std::vector<bool>& roots, DotChain& chain) {
-  const int reader = only_reader(ir, users, chain.result);
+void add_residual(const Ir& ir, const std::vector<std::vector<int>>& users, const std::vector<int>& outputs, const std::vector<Strides>& strides, const std::vector<bool>& roots, DotChain& chain) {
+  const int reader = only_reader(users, outputs, chain.result);
   if (reader < 0 || ir[reader].op != Op::add) return;
   const IrNode& add = ir[reader];
   const int other = add.inputs[0] == chain.result ? add.inputs[1] : add.inputs[0];
@@ -185,15 +184,15 @@ void add_sum(const Ir& ir, const std::vector<std::vector<int>>& users, const std
 
 }  // namespace
 
-DotChain dot_chain(const Ir& ir, const std::vector<std::vector<int>>& users, const std::vector<Strides>& strides, const std::vector<bool>& roots, int dot) {
+DotChain dot_chain(const Ir& ir, const std::vector<std::vector<int>>& users, const std::vector<int>& outputs, const std::vector<Strides>& strides, const std::vector<bool>& roots, int dot) {
   DotChain chain;
   chain.dot = chain.result = dot;
-  add_bias(ir, users, chain);
-  if (auto found = activation_of(ir, users, chain.result)) {
+  add_bias(ir, users, outputs, chain);
+  if (auto found = activation_of(ir, users, outputs, chain.result)) {
     chain.activation = found->activation;
     chain.result = found->result;
   }
-  add_residual(ir, users, strides, roots, chain);
+  add_residual(ir, users, outputs, strides, roots, chain);
   add_sum(ir, users, strides, roots, chain);
   return chain;
 }

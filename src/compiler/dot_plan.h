@@ -38,8 +38,8 @@ struct DotChain {
   kernel::OperandSum summed = kernel::OperandSum::none;
 };
 
-/// `strides` of the results of dots before this one are known, and `roots` are the nodes that get memory for other reasons.
-DotChain dot_chain(const Ir& ir, const std::vector<std::vector<int>>& users, const std::vector<Strides>& strides, const std::vector<bool>& roots, int dot);
+/// `strides` of the results of dots before this one are known, and `roots` are the nodes that get memory for other reasons. `outputs` as handed_out counts them.
+DotChain dot_chain(const Ir& ir, const std::vector<std::vector<int>>& users, const std::vector<int>& outputs, const std::vector<Strides>& strides, const std::vector<bool>& roots, int dot);
 
 /// Operands must lie in memory (strides known).
 DotPlan plan_dot(const Ir& ir, const std::vector<Strides>& strides, const std::vector<bool>& roots, const DotChain& chain);

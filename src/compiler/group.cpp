@@ -83,10 +83,11 @@ void Grouper::find_roots() {
       return (is_call(ir_[reader].op) && !is_attention(ir_[reader])) || (writes_operand(ir_[reader].op) && ir_[reader].inputs[0] == node);
     });
   };
+  const std::vector<int> outputs = handed_out(ir_);
   for (int id = 0; id < ir_.size(); ++id) {
     if (is_attention(ir_[id]) && strides_[static_cast<size_t>(id)].empty() && !read_whole(id)) strides_[static_cast<size_t>(id)] = preferred_strides(ir_, users_, id);
     if (ir_[id].op != Op::dot) continue;
-    DotChain chain = dot_chain(ir_, users_, strides_, base_root_, id);
+    DotChain chain = dot_chain(ir_, users_, outputs, strides_, base_root_, id);
     if (chain.sum >= 0 && !sum_of_.try_emplace(chain.sum, chain.result).second) chain.sum = -1, chain.summed = kernel::OperandSum::none;
     const int result = chain.result;
     if (result != id) {
@@ -458,6 +459,12 @@ int output_node(const Ir& ir, int output) {
   while (ir[node].op == Op::reshape) node = ir[node].inputs[0];
   if (node != output && !ir[node].row_major) return output;
   return is_movement(ir[node].op) || ir[node].op == Op::constant || ir[node].op == Op::iota ? output : node;
+}
+
+std::vector<int> handed_out(const Ir& ir) {
+  std::vector<int> count(ir.nodes.size());
+  for (const int id : ir.outputs) ++count[static_cast<size_t>(output_node(ir, id))];
+  return count;
 }
 
 Grouping group(const Ir& ir, const std::vector<Layout>& layouts, const Policy&) { return Grouper(ir, layouts).run(); }

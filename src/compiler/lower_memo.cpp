@@ -81,23 +81,93 @@ class GroupKey {
   std::vector<int> homes_;
 };
 
+/// Writes down a plan in numbers, and the buffers behind it in the order in which they are met.
+class PlanKey {
+ public:
+  PlanKey(const LowerContext& cx, Group::Kind kind) : cx_(cx) { h_.number(kind); }
+
+  void dot(const DotPlan& plan, int result) {
+    h_.digest(plan.desc.digest()).number(plan.a_offset).number(plan.b_offset);
+    for (const Dim& d : plan.extents) dim(d);
+    for (const int id : {plan.a, plan.b, plan.bias, plan.residual, plan.sum, result}) node(id);
+  }
+
+  void attention(const AttentionPlan& plan) {
+    const graph::AttentionRegion& r = plan.region;
+    h_.number(r.scale).number(r.causal).number(r.offset).number(r.mask).number(r.derivative);
+    numbers(plan.batch);
+    dim(plan.tq), dim(plan.tk);
+    h_.number(plan.width).number(plan.value_width);
+    for (const AttentionOperand* x : {&plan.q, &plan.k, &plan.v, &plan.mask, &plan.o, &plan.lse, &plan.g, &plan.dq, &plan.dk, &plan.dv}) {
+      node(x->node);
+      h_.number(x->dtype.val).number(x->offset).number(x->row).number(x->column);
+      numbers(x->batch);
+    }
+  }
+
+  Digest digest() const { return h_.finish(); }
+  const std::vector<int>& homes() const { return homes_; }
+
+ private:
+  void dim(const Dim& d) { h_.number(d.bound()).number(reinterpret_cast<uintptr_t>(d.symbol())); }
+  void numbers(const std::vector<int64_t>& list) {
+    h_.number(list.size());
+    for (const int64_t n : list) h_.number(n);
+  }
+  void node(int id) {
+    if (id < 0) {
+      h_.number(-1);
+      return;
+    }
+    const int home = cx_.home[static_cast<size_t>(id)];
+    const auto it = std::find(homes_.begin(), homes_.end(), home);
+    h_.number(it - homes_.begin()).number(cx_.ir[id].type.dtype.val);
+    if (it == homes_.end()) homes_.push_back(home);
+  }
+
+  const LowerContext& cx_;
+  Hasher h_;
+  std::vector<int> homes_;
+};
+
 }  // namespace
+
+std::optional<Lowering> LoweringMemo::find(const Digest& key, const std::vector<int>& homes) const {
+  const auto it = entries_.find(key);
+  if (it == entries_.end()) return {};
+  Lowering result{it->second.code, it->second.digest, {}};
+  for (int at : it->second.params) result.params.push_back(homes[static_cast<size_t>(at)]);
+  return result;
+}
+
+Lowering LoweringMemo::enter(const Digest& key, const std::vector<int>& homes, Lowered lowered) {
+  auto code = std::make_shared<const Lowered>(std::move(lowered));
+  Entry entry{code, kernel::digest(code->kernel), {}};
+  for (int param : code->params) entry.params.push_back(static_cast<int>(std::find(homes.begin(), homes.end(), param) - homes.begin()));
+  entries_.emplace(key, entry);
+  return {code, entry.digest, code->params};
+}
 
 std::optional<Lowering> LoweringMemo::rows(const LowerContext& cx, Group& group, Variant variant) {
   const GroupKey key(cx, group, variant);
-  const std::vector<int>& homes = key.homes();
-  if (auto it = entries_.find(key.digest()); it != entries_.end()) {
-    Lowering result{it->second.code, it->second.digest, {}};
-    for (int at : it->second.params) result.params.push_back(homes[static_cast<size_t>(at)]);
-    return result;
-  }
+  if (std::optional<Lowering> known = find(key.digest(), key.homes())) return known;
   std::optional<Lowered> lowered = lower_rows(cx, group, variant);
   if (!lowered) return {};
-  auto code = std::make_shared<const Lowered>(std::move(*lowered));
-  Entry entry{code, kernel::digest(code->kernel), {}};
-  for (int param : code->params) entry.params.push_back(static_cast<int>(std::find(homes.begin(), homes.end(), param) - homes.begin()));
-  entries_.emplace(key.digest(), entry);
-  return Lowering{code, entry.digest, code->params};
+  return enter(key.digest(), key.homes(), std::move(*lowered));
+}
+
+Lowering LoweringMemo::dot(const LowerContext& cx, Group& group) {
+  PlanKey key(cx, group.kind);
+  key.dot(group.dot, group.roots[0].node);
+  if (std::optional<Lowering> known = find(key.digest(), key.homes())) return *known;
+  return enter(key.digest(), key.homes(), lower_dot(cx, group));
+}
+
+Lowering LoweringMemo::attention(const LowerContext& cx, Group& group) {
+  PlanKey key(cx, group.kind);
+  key.attention(group.attention);
+  if (std::optional<Lowering> known = find(key.digest(), key.homes())) return *known;
+  return enter(key.digest(), key.homes(), lower_attention(cx, group));
 }
 
 }  // namespace weft::compiler

@@ -21,6 +21,8 @@ class LoweringMemo {
  public:
   /// `group` is of kind rows. Nothing where it has no such variant.
   std::optional<Lowering> rows(const LowerContext& cx, Group& group, Variant variant = Variant::heuristic);
+  Lowering dot(const LowerContext& cx, Group& group);        // by generated code
+  Lowering attention(const LowerContext& cx, Group& group);
 
  private:
   struct Entry {
@@ -28,6 +30,8 @@ class LoweringMemo {
     Digest digest;
     std::vector<int> params;  // as positions in the order in which the key's walk met the nodes
   };
+  std::optional<Lowering> find(const Digest& key, const std::vector<int>& homes) const;
+  Lowering enter(const Digest& key, const std::vector<int>& homes, Lowered lowered);
   std::unordered_map<Digest, Entry> entries_;
 };
 

@@ -67,11 +67,8 @@ void Orderer::memory() {
   for (const Group& group : grouping_.groups)
     if (group.kind != Group::Kind::rows)
       for (const Root& root : group.roots) out_.stored[static_cast<size_t>(root.node)] = true;
-  handed_out_.assign(ir_.nodes.size(), 0);
-  for (int id : ir_.outputs) {
-    out_.stored[static_cast<size_t>(output_node(ir_, id))] = true;
-    ++handed_out_[static_cast<size_t>(output_node(ir_, id))];
-  }
+  handed_out_ = handed_out(ir_);
+  for (int id : ir_.outputs) out_.stored[static_cast<size_t>(output_node(ir_, id))] = true;
 }
 
 bool Orderer::reaches(int from, int to) const {
@@ -150,11 +147,11 @@ void Orderer::scatters() {
     if (grouping_.groups[g].kind != Group::Kind::scatter) continue;
     int node = grouping_.groups[g].roots[0].node, operand = scatter_operand(node);
     if (out_.home[static_cast<size_t>(node)] == operand) continue;
-    bool only_reader = readers_[static_cast<size_t>(operand)].size() == 1 && !is_leaf(ir_, operand) && out_.home[static_cast<size_t>(operand)] == operand;
-    for (int id : ir_.outputs) only_reader = only_reader && output_node(ir_, id) != operand;
+    const bool only_reader = readers_[static_cast<size_t>(operand)].size() == 1 && !is_leaf(ir_, operand) && out_.home[static_cast<size_t>(operand)] == operand &&
+                             handed_out_[static_cast<size_t>(operand)] == 0;
     bool own = out_.home[static_cast<size_t>(node)] == node;
     if (only_reader && own && same_place(grouping_.groups[g], node, operand)) {
-      for (int id : ir_.outputs) own = own && output_node(ir_, id) != node;
+      own = own && handed_out_[static_cast<size_t>(node)] == 0;
       // The result's buffer is the operand's; where the result is an output, the operand is made in the output's buffer.
       out_.home[static_cast<size_t>(own ? node : operand)] = own ? operand : node;
     } else {

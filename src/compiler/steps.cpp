@@ -212,10 +212,10 @@ void StepMaker::lower(int g) {
     return lower_launch(g, lowering ? *lowering : *memo_.rows(cx, group));
   }
   if (group.kind == Group::Kind::call) return call_routine(g);
-  if (group.kind == Group::Kind::attention) return lower_launch(g, alone(lower_attention(cx, group)));
+  if (group.kind == Group::Kind::attention) return lower_launch(g, memo_.attention(cx, group));
   if (group.kind == Group::Kind::prefix) return lower_launch(g, alone(lower_prefix(cx, group)));
   if (group.kind == Group::Kind::dot) {
-    if (!call_library(g)) lower_launch(g, alone(lower_dot(cx, group)));
+    if (!call_library(g)) lower_launch(g, memo_.dot(cx, group));
     return;
   }
   if (int source = ordering_.scatter_source[static_cast<size_t>(g)]; source >= 0) copy(home(source), home(group.roots[0].node));

@@ -112,8 +112,8 @@ void GroupTuner::add_row_candidates(TuneItem& item, Group& it) {
 void GroupTuner::add_dot_candidates(TuneItem& item, Group& it) {
   TuneCandidate call{Variant::heuristic, nullptr, {}, library_for(it.dot, cx_.target, policy_), {}, true};
   for (const auto& [node, offset] : library_operands(it.dot, it.roots[0].node)) call.operands.emplace_back(home(node), offset);
-  auto code = std::make_shared<const Lowered>(lower_dot(cx_, it));
-  item.candidates = {call, {Variant::own, code, code->params, nullptr, {}, false}};
+  const Lowering own = memo_.dot(cx_, it);
+  item.candidates = {call, {Variant::own, own.code, own.params, nullptr, {}, false}};
 }
 
 /// The memory behind a node, as its strides reach.

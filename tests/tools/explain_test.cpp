@@ -3,7 +3,9 @@
 #include <nlohmann/json.hpp>
 #include <stdexcept>
 
+#include "temporary_folder.h"
 #include "tools/weft/explain.h"
+#include "tools/weft/mnist_trainer.h"
 #include "weft/compile.h"
 #include "weft/ops.h"
 
@@ -56,4 +58,29 @@ TEST_CASE("explain: the largest program's steps, each with its work and its time
 
 TEST_CASE("explain: a function that computes nothing has no program") {
   CHECK_THROWS_WITH_AS(explain_program("Nothing", 1, [] {}, [] {}), doctest::Contains("nothing was compiled"), std::runtime_error);
+}
+
+TEST_CASE("explain: the steps of a run on images") {
+  const TemporaryFolder folder;
+  MnistOptions o;
+  o.out = folder.path;
+  o.epochs = 0, o.batch = 20, o.train_images = 20, o.test_images = 10;
+  MnistTrainer(o).run({});
+  const auto both = explain_run(load_checkpoint(folder.path), "both", 2);
+  REQUIRE(both.size() == 2);
+  CHECK(both[0].title == "Training step: 20 images");
+  CHECK(both[1].title == "Test step: 1000 images");
+  const auto flops = [](const Explained& e) {
+    double sum = 0;
+    for (const auto& step : e.program->steps()) sum += step.flops;
+    return sum;
+  };
+  // Two convolutions and two products forward; backward twice as much, but for the gradient of the images.
+  const double c1 = 2.0 * 28 * 28 * 32 * 9, c2 = 2.0 * 14 * 14 * 64 * 9 * 32, linear = 2.0 * (3136 * 128 + 128 * 10);
+  CHECK(flops(both[0]) > 20 * (2 * c1 + 3 * c2 + 3 * linear));
+  CHECK(flops(both[0]) < 1.1 * 20 * (2 * c1 + 3 * c2 + 3 * linear));
+  CHECK(flops(both[1]) > 1000 * (c1 + c2 + linear));
+  CHECK(flops(both[1]) < 1.1 * 1000 * (c1 + c2 + linear));
+  CHECK(explain_run(load_checkpoint(folder.path), "train", 1).size() == 1);
+  CHECK(explain_run(load_checkpoint(folder.path), "sample", 1)[0].title == "Test step: 1000 images");
 }

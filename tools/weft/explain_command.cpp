@@ -9,13 +9,9 @@
 #include "command.h"
 #include "explain.h"
 #include "io/tape.h"
-#include "saved_model.h"
-#include "train_options.h"
-#include "trainer.h"
-#include "weft/data.h"
+#include "machine_options.h"
 #include "weft/export.h"
 #include "weft/ops.h"
-#include "weft/optim.h"
 
 namespace weft::tool {
 
@@ -41,41 +37,6 @@ std::vector<std::string> stages_to_show(const std::string& list) {
     at = comma + 1;
   }
   return out;
-}
-
-/// Any tokens will do: what a step costs does not depend on them.
-data::Batch some_batch(const TrainOptions& o, int32_t vocab) {
-  const data::CounterRandom draw(0);
-  std::vector<int32_t> ids;
-  for (int64_t i = 0; i < 4 * (o.context + 1); ++i) ids.push_back(static_cast<int32_t>(draw.below(static_cast<uint64_t>(i), static_cast<uint64_t>(vocab))));
-  return data::TokenDataset(ids, vocab).random_batch(0, 0, static_cast<int>(o.batch), static_cast<int>(o.context));
-}
-
-Explained training_step(const Checkpoint& checkpoint, int runs) {
-  TrainOptions o;
-  OptionSet set = train_option_set(o);
-  set.set_json(checkpoint.state.options, checkpoint.folder + "/state.json");
-  complete(o, set);
-  SavedModel saved(checkpoint);
-  saved.model().train();
-  const optim::AdamOptions adam{.learning_rate = static_cast<float>(o.lr), .beta1 = o.beta1, .beta2 = o.beta2, .eps = 1e-8, .weight_decay = o.weight_decay};
-  optim::AdamW optimizer(saved.model().trainable_parameters(), adam);
-  TrainStep step(saved.model(), optimizer, o.grad_clip);
-  const data::Batch batch = some_batch(o, saved.tokenizer().vocab_size());
-  const auto run = [&] { step(batch); };
-  return explain_program(fmt::format("Training step: {} sequences of {} tokens", o.batch, o.context), runs, run, run);
-}
-
-Explained sampling_step(const Checkpoint& checkpoint, int runs) {
-  SavedModel saved(checkpoint);
-  models::GptDecoder decoder(saved.model());
-  const std::vector<int32_t> prompt{0};
-  decoder.prefill(prompt);
-  const auto run = [&] {
-    if (decoder.length() >= saved.model().config.context) decoder.prefill(prompt);
-    decoder.append(0);
-  };
-  return explain_program(fmt::format("Sampling step: one more token after up to {}", saved.model().config.context - 1), runs, run, run);
 }
 
 /// Arrays of the types that a function was exported for: ones, which no operator minds; lengths at their bounds.
@@ -107,22 +68,11 @@ std::vector<Explained> explain_file(const ExplainOptions& o) {
   return out;
 }
 
-std::vector<Explained> explain_folder(const ExplainOptions& o) {
-  const Checkpoint checkpoint = load_checkpoint(o.path);
-  std::vector<Explained> out;
-  if (o.step != "sample") out.push_back(training_step(checkpoint, static_cast<int>(o.runs)));
-  if (o.step != "train") {
-    if (checkpoint.state.model.context < 2) throw std::runtime_error("a model with a context of one token has no sampling step of its own: every token is read as a prompt");
-    out.push_back(sampling_step(checkpoint, static_cast<int>(o.runs)));
-  }
-  return out;
-}
-
 int explain(const ExplainOptions& o) {
   const auto show = stages_to_show(o.show);
   apply(o.machine);
   const Peaks& peaks = machine_peaks();
-  const auto programs = std::filesystem::is_regular_file(o.path) ? explain_file(o) : explain_folder(o);
+  const auto programs = std::filesystem::is_regular_file(o.path) ? explain_file(o) : explain_run(load_checkpoint(o.path), o.step, static_cast<int>(o.runs));
   if (!o.json) fmt::print("This machine: {}\n", to_string(peaks));
   for (const Explained& e : programs)
     if (o.json) fmt::print("{}\n", explained_json(e, peaks, show));
@@ -136,7 +86,7 @@ Command explain_command() {
   auto options = std::make_shared<ExplainOptions>();
   OptionSet set;
   set.add("PATH", "", &options->path, "the folder of a run, or a file that export_function has written").place().needed();
-  set.add("step", "WHICH", &options->step, "train, sample or both").one_of({"train", "sample", "both"});
+  set.add("step", "WHICH", &options->step, "train, sample (of images: test) or both").one_of({"train", "sample", "both"});
   set.add("show", "STAGES", &options->show, "print these whole: graph, groups, tune, kernels, plan");
   set.add("runs", "N", &options->runs, "timed runs; figures are their medians").range(1, 10000);
   set.add("json", "", &options->json, "one JSON object a program");

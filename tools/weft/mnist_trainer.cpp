@@ -18,8 +18,6 @@ namespace weft::tool {
 
 namespace {
 
-constexpr int test_batch = 1000;
-
 data::ImageSplit images_of(const MnistOptions& o) {
   return o.data.empty() ? data::synthetic_digits(o.train_images, o.test_images, static_cast<uint64_t>(o.seed)) : data::load_mnist(o.data);
 }
@@ -81,13 +79,15 @@ MnistStep::MnistStep(models::Mnist& model, optim::Optimizer& optimizer) {
 
 float MnistStep::operator()(const data::ImageBatch& batch) { return step_({batch.images, batch.labels})[0].item<float>(); }
 
+ArrayFunction mnist_hits(models::Mnist& model) {
+  const auto hits = [&model](const std::vector<array>& in) { return std::vector<array>{sum(astype(argmax(model.logits(in[0]), -1), int32) == in[1])}; };
+  return compile(hits, {.state = model.state(), .dynamic = {}});
+}
+
 MnistTrainer::MnistTrainer(const MnistOptions& options)
     : options_(seeded(options)), images_(images_of(options)), batches_(checked_batches(options, images_)),
       optimizer_(model_.trainable_parameters(), {.learning_rate = static_cast<float>(options.lr)}), train_step_(model_, optimizer_) {
-  const auto count_hits = [this](const std::vector<array>& in) {
-    return std::vector<array>{sum(astype(argmax(model_.logits(in[0]), -1), int32) == in[1])};
-  };
-  hits_ = compile(count_hits, {.state = model_.state(), .dynamic = {}});
+  hits_ = mnist_hits(model_);
   state_.kind = "mnist";
   state_.dtype = "f32";
   state_.options = mnist_option_set(options_).json();
@@ -116,8 +116,8 @@ double MnistTrainer::accuracy() {
   const nn::EvalMode mode(model_);
   int64_t right = 0;
   const int64_t all = images_.test.size();
-  for (int64_t first = 0; first < all; first += test_batch) {
-    const data::ImageBatch b = images_.test.in_order(first, static_cast<int>(std::min<int64_t>(test_batch, all - first)));
+  for (int64_t first = 0; first < all; first += mnist_test_batch) {
+    const data::ImageBatch b = images_.test.in_order(first, static_cast<int>(std::min<int64_t>(mnist_test_batch, all - first)));
     right += hits_({b.images, b.labels})[0].item<int64_t>();
   }
   return static_cast<double>(right) / static_cast<double>(all);

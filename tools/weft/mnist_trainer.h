@@ -37,6 +37,10 @@ class MnistStep {
   ArrayFunction step_;
 };
 
+/// How many of some images are classed as their labels say, as one compiled program of (images, labels).
+ArrayFunction mnist_hits(models::Mnist& model);
+inline constexpr int mnist_test_batch = 1000;
+
 class MnistTrainer {
  public:
   /// A new run. Throws UsageError where a batch is larger than the set, std::runtime_error where the data cannot be read.

@@ -1,5 +1,7 @@
 #pragma once
+#include <compare>
 #include <complex>
+#include <cstddef>
 #include <cstdint>
 #include <initializer_list>
 #include <iterator>
@@ -7,6 +9,7 @@
 #include <memory>
 #include <string>
 #include <type_traits>
+#include <utility>
 #include <vector>
 
 #include "weft/api.h"
@@ -75,6 +78,11 @@ class WEFT_API array {
   /// All elements converted to T, row-major.
   template <class T> std::vector<T> to_vector() const;
 
+  /// Along the first axis: `for (const array& row : a)`. Nothing is computed by it. Throws std::invalid_argument for a scalar, and for a first axis without a number.
+  class ArrayIterator;
+  ArrayIterator begin() const;
+  ArrayIterator end() const;
+
   // Not for everyday use: the graph behind the handle.
   explicit array(graph::Value value);
   const graph::Value& value() const;
@@ -97,6 +105,44 @@ class WEFT_API array {
 
   std::shared_ptr<graph::Value> value_;
 };
+
+/// Elements a[0], a[1], … of an array, which it keeps alive.
+class WEFT_API array::ArrayIterator {
+ public:
+  using iterator_category = std::input_iterator_tag;  // elements are made when they are asked for
+  using iterator_concept = std::random_access_iterator_tag;
+  using difference_type = std::ptrdiff_t;
+  using value_type = array;
+  using reference = array;
+  using pointer = void;
+
+  explicit ArrayIterator(const array& a, int64_t at = 0);
+  ArrayIterator() : ArrayIterator(array({0.0f})) {}
+  array operator*() const;
+  array operator[](difference_type n) const { return *(*this + n); }
+  ArrayIterator& operator++() { return *this += 1; }
+  ArrayIterator& operator--() { return *this -= 1; }
+  ArrayIterator operator++(int) { return std::exchange(*this, *this + 1); }
+  ArrayIterator operator--(int) { return std::exchange(*this, *this - 1); }
+  ArrayIterator& operator+=(difference_type n) {
+    at_ += n;
+    return *this;
+  }
+  ArrayIterator& operator-=(difference_type n) { return *this += -n; }
+  friend ArrayIterator operator+(ArrayIterator i, difference_type n) { return i += n; }
+  friend ArrayIterator operator+(difference_type n, ArrayIterator i) { return i += n; }
+  friend ArrayIterator operator-(ArrayIterator i, difference_type n) { return i -= n; }
+  friend difference_type operator-(const ArrayIterator& a, const ArrayIterator& b) { return a.at_ - b.at_; }
+  /// Of one array.
+  friend bool operator==(const ArrayIterator& a, const ArrayIterator& b) { return a.at_ == b.at_; }
+  friend auto operator<=>(const ArrayIterator& a, const ArrayIterator& b) { return a.at_ <=> b.at_; }
+
+ private:
+  array array_;
+  int64_t at_;
+};
+inline array::ArrayIterator array::begin() const { return ArrayIterator(*this); }
+inline array::ArrayIterator array::end() const { return ArrayIterator(*this, shape(0)); }
 
 template <class It> array::array(It it, Shape shape, Dtype dtype) : array(0.0f) {
   using T = typename std::iterator_traits<It>::value_type;

@@ -337,8 +337,8 @@ WEFT_API array topk(const array& a, int k, StreamOrDevice s = {});
 WEFT_API array median(const array& a, const std::vector<int>& axes, bool keepdims = false, StreamOrDevice s = {});
 WEFT_API array median(const array& a, int axis, bool keepdims = false, StreamOrDevice s = {});
 WEFT_API array median(const array& a, bool keepdims = false, StreamOrDevice s = {});
-/// Where each element of v would be put into the sorted a (n) so that it stays sorted: before its equals, or (`right`) after them. uint32.
-WEFT_API array searchsorted(const array& a, const array& v, bool right = false, StreamOrDevice s = {});
+/// Where each element of v would be put into the sorted a (n) so that it stays sorted: before its equals ("left"), or after them ("right"). uint32.
+WEFT_API array searchsorted(const array& a, const array& v, const std::string& side = "left", StreamOrDevice s = {});
 
 // Cumulative operations: each element with all before it (`reverse`: after it); not `inclusive`: without the element itself. Without an axis: over all elements
 // in a row.

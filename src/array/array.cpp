@@ -78,6 +78,15 @@ array::array(std::initializer_list<int> data, Shape shape, Dtype dtype)
     : array(from_integers(std::vector<int64_t>(data.begin(), data.end()), std::move(shape), dtype)) {}
 array::array(graph::Value value) : value_(handle(std::move(value))) {}
 
+array::ArrayIterator::ArrayIterator(const array& a, int64_t at) : array_(a), at_(at) {
+  if (a.ndim() == 0) throw_invalid("array", "a scalar has no first axis to go along");
+  if (!a.shape()[0].is_static()) throw_invalid("array", "the first axis of " + to_string(a.shape()) + " has no fixed number of elements to go along: use scan");
+}
+
+array array::ArrayIterator::operator*() const {
+  return array(graph::squeeze(graph::slice_axis(array_.value(), 0, at_, 1), {0}));
+}
+
 array array::from_doubles(const std::vector<double>& values, Shape shape, Dtype dtype) {
   return array(filled(std::move(shape), dtype, values.size(),
                       [&](size_t i) { return kernel::reference_cast(Number::of_real(values[i]), float64, dtype); }));

@@ -35,7 +35,7 @@ array draw_by_search(const array& logits, const Shape& shape, const std::optiona
   // Where the largest logit is infinite, the distribution is uniform over those that are.
   const array weights = where(isinf(top, s), astype(equal(x, top, s), x.dtype(), s), exp(subtract(x, top, s), s), s);
   const array below = cumsum(weights, 0, false, false, s), u = multiply(uniform(shape, float32, key, s), sum(weights, s), s);
-  return subtract(searchsorted(below, u, true, s), array(1, uint32), s);
+  return subtract(searchsorted(below, u, "right", s), array(1, uint32), s);
 }
 
 array draw_many(const array& logits, int64_t axis, const Shape& shape, const std::optional<array>& key, const StreamOrDevice& s) {

@@ -103,11 +103,12 @@ array median(const array& a, const std::vector<int>& axes, bool keepdims, Stream
 array median(const array& a, int axis, bool keepdims, StreamOrDevice s) { return median(a, std::vector<int>{axis}, keepdims, s); }
 array median(const array& a, bool keepdims, StreamOrDevice s) { return median(a, detail::all_axes(a), keepdims, s); }
 
-array searchsorted(const array& a, const array& v, bool right, StreamOrDevice s) {
+array searchsorted(const array& a, const array& v, const std::string& side, StreamOrDevice s) {
   const detail::OnStream on_stream("searchsorted", s);
+  if (side != "left" && side != "right") throw_invalid("searchsorted", "side is \"left\" or \"right\", got \"" + side + "\"");
   if (a.ndim() != 1) throw_invalid("searchsorted", "the sorted array must have one dimension, got " + describe(a));
   const Dtype dtype = promote_types(a.dtype(), v.dtype());
-  return array(graph::searchsorted(detail::to_dtype(a.value(), dtype), detail::to_dtype(v.value(), dtype), right));
+  return array(graph::searchsorted(detail::to_dtype(a.value(), dtype), detail::to_dtype(v.value(), dtype), side == "right"));
 }
 
 }  // namespace weft

@@ -11,6 +11,7 @@
 #include "weft/array.h"
 #include "weft/memory.h"
 #include "weft/ops.h"
+#include "weft/transforms.h"
 
 using namespace weft;
 
@@ -173,6 +174,32 @@ TEST_CASE("devices: the CPU is there, a GPU is refused when the graph is built")
   CHECK(add(a, a, default_stream(Device::cpu)).item<float>() == 2);
   CHECK_THROWS_AS(default_stream(Device(Device::cpu, 3)), std::invalid_argument);
   synchronize();
+}
+
+TEST_CASE("arrays are gone through along their first axis") {
+  const array a = reshape(arange(6), {3, 2});
+  std::vector<int> seen;
+  for (const array& row : a) {
+    CHECK(row.shape() == Shape{2});
+    for (const array& number : row) seen.push_back(number.item<int>());
+  }
+  CHECK(seen == std::vector<int>{0, 1, 2, 3, 4, 5});
+  for (const array& row : a * 2) seen.push_back(sum(row).item<int>());  // of an array without a name
+  CHECK(std::vector<int>(seen.end() - 3, seen.end()) == std::vector<int>{2, 10, 18});
+  CHECK(zeros({0, 2}).begin() == zeros({0, 2}).end());
+  CHECK(a.end() - a.begin() == 3);
+  CHECK((*(a.begin() + 2)).to_vector<int>() == std::vector<int>{4, 5});
+  CHECK(a.begin()[1].to_vector<int>() == std::vector<int>{2, 3});
+  CHECK(a.begin() < a.end());
+  static_assert(std::random_access_iterator<array::ArrayIterator>);
+  const std::vector<array> rows(a.begin(), a.end());
+  CHECK(array_equal(stack(rows), a).item<bool>());
+  CHECK(sum(grad([](const array& x) {
+          array total(0.0f);
+          for (const array& row : x) total = total + sum(row) * sum(row);
+          return total;
+        })(astype(a, float32))).item<float>() == 60);
+  CHECK_THROWS_AS(array(1).begin(), std::invalid_argument);
 }
 
 TEST_CASE("memory is counted") {

@@ -86,7 +86,9 @@ TEST_CASE("partition, top k, median, searchsorted") {
   CHECK(std::isnan(median(vec({1, NAN, 2})).item<float>()));
   const array sorted = vec({1, 2, 2, 4}), v = reshape(vec({0, 2, 3, 5, NAN, 1}), {2, 3});
   CHECK(words(searchsorted(sorted, v)) == Words{0, 1, 3, 4, 4, 0});
-  CHECK(words(searchsorted(sorted, v, true)) == Words{0, 3, 3, 4, 4, 1});
+  CHECK(words(searchsorted(sorted, v, "right")) == Words{0, 3, 3, 4, 4, 1});
+  CHECK(words(searchsorted(sorted, v, "left")) == words(searchsorted(sorted, v)));
+  CHECK_THROWS_AS(searchsorted(sorted, v, "middle"), std::invalid_argument);
   CHECK(words(searchsorted(zeros({0}), v)) == Words(6, 0));
   CHECK(searchsorted(sorted, v).shape() == Shape{2, 3});
 }

@@ -2,6 +2,7 @@
 // Arrays of numbers on the host in float64 and on the device in any dtype, for tests that run where WEFT_TEST_DEVICE=cuda and there is a GPU.
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstdlib>
 #include <cstring>
@@ -112,6 +113,17 @@ inline double worst_error(const std::vector<double>& a, const std::vector<double
   for (size_t i = 0; i < a.size() && i < b.size(); ++i) {
     const double d = std::abs(a[i] - b[i]) / (1 + std::abs(b[i]));
     most = d >= 0 && d <= most ? most : d;  // a NaN stays
+  }
+  return most;
+}
+
+/// The largest |a - b| beside the largest |b|.
+inline double beside_largest(const std::vector<double>& a, const std::vector<double>& b) {
+  double most = a.size() == b.size() ? 0 : INFINITY, largest = 1e-30;
+  for (double v : b) largest = std::max(largest, std::abs(v));
+  for (size_t i = 0; i < a.size() && i < b.size(); ++i) {
+    const double d = std::abs(a[i] - b[i]) / largest;
+    most = d >= 0 && d <= most ? most : d;
   }
   return most;
 }

@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
-#include <limits>
 #include <map>
 #include <mutex>
 
@@ -13,6 +12,7 @@
 #include "base/hash.h"
 #include "runtime/cache_dir.h"
 #include "target/cuda/library.h"
+#include "target/cuda/search.h"
 
 namespace weft::target::cuda {
 
@@ -198,7 +198,8 @@ class CublasltCall final : public LibraryCall {
     if (found.empty()) return nullptr;
     Algorithm best{found[0].algorithm, false};
     if (searching) {
-      best = {found.size() == 1 ? found[0].algorithm : measure(found, *operands), true};
+      const size_t winner = found.size() == 1 ? 0 : fastest(context_, found.size(), [&](size_t i) { return launch(found[i].algorithm, *operands) == 0; }, what_);
+      best = {found[winner].algorithm, true};
       runtime::cache_put("cublaslt", key(alignment), &best.plain, sizeof best.plain);
     }
     return &(chosen_[alignment] = best);
@@ -229,36 +230,6 @@ class CublasltCall final : public LibraryCall {
     for (int i = 0; i < count; ++i)
       if (results[static_cast<size_t>(i)].state == 0) out.push_back(results[static_cast<size_t>(i)]);
     return out;
-  }
-
-  /// The fastest of a few runs of each; a candidate that is far behind after its first is not run again.
-  lt::Algorithm measure(const std::vector<lt::HeuristicResult>& found, std::span<void* const> operands) const {
-    Owned<EventHandle> start, stop;
-    for (Owned<EventHandle>* event : {&start, &stop}) {
-      event->destroy = driver().event_destroy;
-      check(driver().event_create(&event->handle, event_default), "cuEventCreate", what_);
-    }
-    const auto time = [&](const lt::Algorithm& algorithm) {
-      float milliseconds = std::numeric_limits<float>::infinity();
-      check(driver().event_record(start.handle, context_.stream()), "cuEventRecord", what_);
-      const int status = launch(algorithm, operands);
-      check(driver().event_record(stop.handle, context_.stream()), "cuEventRecord", what_);
-      check(driver().event_synchronize(stop.handle), "cuEventSynchronize", what_);
-      if (status != 0) return milliseconds;
-      check(driver().event_elapsed_time(&milliseconds, start.handle, stop.handle), "cuEventElapsedTime", what_);
-      return milliseconds;
-    };
-    size_t best = 0;
-    float best_time = std::numeric_limits<float>::infinity();
-    for (size_t i = 0; i < found.size(); ++i) {
-      float fastest = time(found[i].algorithm);  // loads the code as well
-      for (int repeat = 0; repeat < 3 && fastest < std::numeric_limits<float>::infinity(); ++repeat) {
-        fastest = std::min(fastest, time(found[i].algorithm));
-        if (fastest > 1.3f * best_time) break;
-      }
-      if (fastest < best_time) best_time = fastest, best = i;
-    }
-    return found[best].algorithm;
   }
 
   Digest key(int64_t alignment) const {

@@ -1,0 +1,31 @@
+#pragma once
+// cuDNN's answers: attention with its derivative, and convolutions with their gradients.
+//
+// It takes attention
+//   - in bf16 or f16, with float32 sums, on devices from compute capability 8.0 on;
+//   - with widths that are multiples of 8, up to 256 forward and 128 backward (what the engines of the device allow decides);
+//   - with columns of stride 1 and other strides that are multiples of 8, so that heads may lie inside of packed rows; addresses are multiples of 16 bytes;
+//   - causal only where there are at least as many keys as queries.
+// It takes convolutions in bf16, f16 or f32 with one to three axes of space, channels last, and f32 without TF32 unless that is asked for.
+#include <memory>
+#include <string>
+
+#include "kernel/attention_desc.h"
+#include "kernel/desc.h"
+#include "target/cuda/context.h"
+#include "target/target.h"
+
+namespace weft::target::cuda {
+
+struct CudnnOptions {
+  bool tf32 = false;           // float32 convolutions may round their operands to TF32
+  bool deterministic = true;   // the same bits on every run; for the derivative of attention this costs memory: a probability for each pair, in 16 bits
+  bool search = true;          // the first run of a convolution outside of a capture measures engines, unless the cache folder knows the winner
+};
+
+/// A call with plan and workspace made, or null, and then `why` says what was not taken. Operands as kernel::AttentionDesc lists them.
+std::shared_ptr<const LibraryCall> cudnn_attention(const kernel::AttentionDesc& desc, Context& context, const CudnnOptions& options = {}, std::string* why = nullptr);
+/// "convolution" (x, w, y) and "convolution_weights" (x, g, dw): their integers are those of graph/convolution.h.
+std::shared_ptr<const LibraryCall> cudnn_convolution(const kernel::CallDesc& desc, Context& context, const CudnnOptions& options = {}, std::string* why = nullptr);
+
+}  // namespace weft::target::cuda

@@ -1,0 +1,166 @@
+// Convolutions and their gradients through cuDNN, on channels-last arrays as they lie.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <optional>
+#include <stdexcept>
+#include <utility>
+
+#include "base/error.h"
+#include "target/cuda/cudnn.h"
+#include "target/cuda/cudnn_graph.h"
+#include "target/cuda/workspace.h"
+
+namespace weft::target::cuda {
+namespace {
+
+using cudnn::Graph;
+using cudnn::Sizes;
+using cudnn::Tensor;
+
+/// The convolution between x and y that a call stands for. With `back` the call computes x from y, and its weights lie turned round: the input's gradient of a
+/// convolution with strides, which reaches a target as a convolution of a dilated array.
+struct Problem {
+  Dtype dtype;
+  int64_t batch, in, out, groups;  // channels
+  Sizes x, y, kernel;              // extents of space
+  cudnn::ConvolutionShape shape;
+  bool back = false;
+};
+
+/// The integers of graph/convolution.h: groups, then stride, low, high, dilation and input dilation of each axis.
+Sizes part_of(const kernel::CallDesc& desc, size_t k) {
+  const size_t space = (desc.integers.size() - 1) / 5;
+  const auto begin = desc.integers.begin() + static_cast<std::ptrdiff_t>(1 + k * space);
+  return Sizes(begin, begin + static_cast<std::ptrdiff_t>(space));
+}
+
+bool all_one(const Sizes& v) { return std::all_of(v.begin(), v.end(), [](int64_t e) { return e == 1; }); }
+bool none_negative(const Sizes& v) { return std::all_of(v.begin(), v.end(), [](int64_t e) { return e >= 0; }); }
+Sizes between(const std::vector<int64_t>& v) { return Sizes(v.begin() + 1, v.end() - 1); }
+
+/// cuDNN has no convolution over one axis of space: an axis of one element comes first.
+void widen(Problem& p) {
+  if (p.x.size() != 1) return;
+  for (Sizes* v : {&p.x, &p.y, &p.kernel, &p.shape.stride, &p.shape.dilation}) v->insert(v->begin(), 1);
+  for (Sizes* v : {&p.shape.low, &p.shape.high}) v->insert(v->begin(), 0);
+}
+
+std::optional<Problem> problem_of(const kernel::CallDesc& desc, bool weights, std::string& why) {
+  const Dtype t = desc.inputs[0].dtype;
+  why = "only float32, bf16 and f16";
+  if (!(t == float32 || t == bfloat16 || t == float16) || desc.inputs[1].dtype != t || desc.outputs[0].dtype != t) return std::nullopt;
+  const auto &first = desc.inputs[0].extents, &second = desc.inputs[1].extents, &result = desc.outputs[0].extents;
+  const auto &w = weights ? result : second, &y = weights ? second : result;
+  Problem p{t, first[0], first.back(), y.back(), desc.integers[0], between(first), between(y), between(w), {part_of(desc, 0), part_of(desc, 3), part_of(desc, 1), part_of(desc, 2)}};
+  why = "one to three axes of space, none empty";
+  if (p.x.empty() || p.x.size() > 3) return std::nullopt;
+  for (const auto* extents : {&first, &second, &result})
+    if (std::any_of(extents->begin(), extents->end(), [](int64_t e) { return e < 1; })) return std::nullopt;
+  why = "negative padding";
+  const Sizes input_dilation = part_of(desc, 4);
+  if (all_one(input_dilation)) {
+    if (!none_negative(p.shape.low) || !none_negative(p.shape.high)) return std::nullopt;
+    widen(p);
+    return p;
+  }
+  why = "a dilated input beside strides or groups";
+  if (weights || !all_one(p.shape.stride) || p.groups != 1) return std::nullopt;
+  p.back = true;
+  p.shape.mode = cudnn::true_convolution;
+  std::swap(p.in, p.out);
+  std::swap(p.x, p.y);
+  p.shape.stride = input_dilation;
+  for (size_t k = 0; k < p.x.size(); ++k) {  // padding as the convolution from x to y has it
+    const int64_t reach = (p.kernel[k] - 1) * p.shape.dilation[k];
+    p.shape.low[k] = reach - p.shape.low[k];
+    p.shape.high[k] = (p.y[k] - 1) * p.shape.stride[k] + reach + 1 - p.x[k] - p.shape.low[k];
+  }
+  why = "a padding that the other direction does not have";
+  if (!none_negative(p.shape.low) || !none_negative(p.shape.high)) return std::nullopt;
+  widen(p);
+  return p;
+}
+
+/// [batch, space…, channels] as cuDNN's (batch, channels, space…).
+Tensor data(Graph& g, cudnn::DataType type, int64_t batch, int64_t channels, const Sizes& space) {
+  Sizes extents{batch, channels}, strides(space.size() + 2);
+  extents.insert(extents.end(), space.begin(), space.end());
+  int64_t stride = channels;
+  for (size_t k = space.size(); k-- > 0; stride *= space[k]) strides[k + 2] = stride;
+  strides[0] = stride, strides[1] = 1;
+  return g.tensor(type, extents, strides);
+}
+
+/// (out, in / groups, kernel…), which lies as [out, kernel…, in / groups], with `back` as [in, kernel…, out].
+Tensor weight(Graph& g, cudnn::DataType type, const Problem& p) {
+  const int64_t in = p.in / p.groups;
+  Sizes extents{p.out, in}, strides(p.kernel.size() + 2);
+  extents.insert(extents.end(), p.kernel.begin(), p.kernel.end());
+  int64_t stride = p.back ? p.out : in;
+  for (size_t k = p.kernel.size(); k-- > 0; stride *= p.kernel[k]) strides[k + 2] = stride;
+  strides[0] = p.back ? 1 : stride, strides[1] = p.back ? stride : 1;
+  return g.tensor(type, extents, strides);
+}
+
+class ConvolutionCall final : public LibraryCall {
+ public:
+  ConvolutionCall(const kernel::CallDesc& desc, const Problem& p, bool weights, Context& context, const CudnnOptions& options) : what_(desc.to_string()) {
+    const cudnn::DataType type = p.dtype == float32 ? cudnn::type_float : p.dtype == bfloat16 ? cudnn::type_bfloat16 : cudnn::type_half;
+    Graph g;
+    const Tensor x = data(g, type, p.batch, p.in, p.x), y = data(g, type, p.batch, p.out, p.y), w = weight(g, type, p);
+    g.convolution(weights ? cudnn::operation_convolution_backward_filter : p.back ? cudnn::operation_convolution_backward_data : cudnn::operation_convolution_forward, p.shape, x, w, y);
+    if (weights) operands_ = {x.uid, y.uid, w.uid};
+    else if (p.back) operands_ = {y.uid, w.uid, x.uid};
+    else operands_ = {x.uid, w.uid, y.uid};
+    cudnn::PlanOptions plan_options;
+    plan_options.search = options.search;
+    plan_options.most_workspace = size_t{1} << 30;
+    plan_options.without = {cudnn::note_reduced_precision_reduction};
+    if (options.deterministic) plan_options.without.push_back(cudnn::note_nondeterministic);
+    if (p.dtype == float32 && !options.tf32) plan_options.without.insert(plan_options.without.end(), {cudnn::note_tensor_core, cudnn::note_down_convert_inputs});
+    plan_ = g.plan(context, plan_options, what_, desc.digest());
+    workspace_ = shared_workspace(context, std::max<size_t>(plan_->workspace_bytes(), 256));
+  }
+
+  std::string name() const override { return "cudnn " + what_.substr(0, what_.find('(')) + " " + plan_->name(); }
+
+  void run(std::span<void* const> operands) const override {
+    weft::check(operands.size() == operands_.size(), "cudnn", "number of operands");
+    std::vector<cudnn::Plan::Operand> all;
+    for (size_t i = 0; i < operands.size(); ++i) {
+      if (reinterpret_cast<uintptr_t>(operands[i]) % 16 != 0)
+        throw_failure("convolution", fmt::format("operand {} of {} does not lie at a multiple of 16 bytes, which cuDNN needs", i, what_));
+      all.push_back({operands_[i], operands[i]});
+    }
+    plan_->run(all, reinterpret_cast<void*>(workspace_->address()));
+  }
+
+ private:
+  std::string what_;
+  std::unique_ptr<cudnn::Plan> plan_;
+  std::vector<int64_t> operands_;
+  std::shared_ptr<const Workspace> workspace_;
+};
+
+}  // namespace
+
+std::shared_ptr<const LibraryCall> cudnn_convolution(const kernel::CallDesc& desc, Context& context, const CudnnOptions& options, std::string* why) {
+  const bool weights = desc.name == "convolution_weights";
+  std::string reason = "no convolution";
+  if (weights || desc.name == "convolution") {
+    if (const auto problem = problem_of(desc, weights, reason)) {
+      try {
+        return std::make_shared<ConvolutionCall>(desc, *problem, weights, context, options);
+      } catch (const cudnn::Declined& declined) {
+        reason = declined.what;
+      } catch (const std::runtime_error& failure) {  // no memory for the workspace
+        reason = failure.what();
+      }
+    }
+  }
+  if (why) *why = reason;
+  return nullptr;
+}
+
+}  // namespace weft::target::cuda

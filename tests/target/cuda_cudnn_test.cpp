@@ -1,0 +1,317 @@
+// Attention and convolutions through cuDNN: the operations that it is given (no device needed), and on a device the numbers against float64.
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "cuda_support.h"
+#include "target/cuda/cudnn.h"
+#include "target/cuda/cudnn_attention.h"
+
+namespace cuda = weft::target::cuda;
+using namespace weft;
+using namespace weft::test;
+using kernel::AttentionDesc;
+using kernel::CallDesc;
+
+namespace {
+
+/// Q, K and V lie side by side in each row: [batch, length, heads + 2 kv_heads, width]; O is [batch, length, heads, width].
+AttentionDesc packed(Dtype t, int64_t batch, int64_t heads, int64_t kv_heads, int64_t queries, int64_t keys, int64_t width, bool causal, bool derivative = false) {
+  AttentionDesc d;
+  d.dtype = t, d.batch = batch, d.heads = heads, d.kv_heads = kv_heads, d.queries = queries, d.keys = keys, d.width = d.value_width = width;
+  d.causal = causal, d.derivative = derivative, d.scale = 1 / std::sqrt(static_cast<double>(width));
+  const int64_t row = (heads + 2 * kv_heads) * width, longest = std::max(queries, keys);
+  d.q = d.k = d.v = d.dq = d.dk = d.dv = {longest * row, width, row, 1};
+  d.o = d.g = {queries * heads * width, width, heads * width, 1};
+  return d;
+}
+
+size_t packed_size(const AttentionDesc& d) { return static_cast<size_t>(d.batch * d.q[0]); }
+int64_t k_begin(const AttentionDesc& d) { return d.heads * d.width; }
+int64_t v_begin(const AttentionDesc& d) { return (d.heads + d.kv_heads) * d.width; }
+
+size_t at(const AttentionDesc::Strides& s, int64_t b, int64_t h, int64_t row, int64_t column, int64_t begin = 0) {
+  return static_cast<size_t>(begin + b * s[0] + h * s[1] + row * s[2] + column * s[3]);
+}
+
+struct Attention {
+  std::vector<double> qkv, o, lse, g, dqkv;
+};
+
+/// Forward and derivative of one head in float64; the derivative reads o and lse as they are.
+void head(const AttentionDesc& d, Attention& x, int64_t b, int64_t h, bool derivative) {
+  const int64_t kv = h / (d.heads / d.kv_heads);
+  for (int64_t i = 0; i < d.queries; ++i) {
+    const int64_t seen = d.causal ? std::min(d.keys, i + d.keys - d.queries + 1) : d.keys;
+    std::vector<double> s(static_cast<size_t>(seen));
+    for (int64_t j = 0; j < seen; ++j) {
+      double sum = 0;
+      for (int64_t c = 0; c < d.width; ++c) sum += x.qkv[at(d.q, b, h, i, c)] * x.qkv[at(d.k, b, kv, j, c, k_begin(d))];
+      s[static_cast<size_t>(j)] = sum * d.scale;
+    }
+    double& lse = x.lse[static_cast<size_t>((b * d.heads + h) * d.queries + i)];
+    if (!derivative) {
+      const double most = *std::max_element(s.begin(), s.end());
+      double total = 0;
+      for (double v : s) total += std::exp(v - most);
+      lse = most + std::log(total);
+    }
+    double delta = 0;
+    for (int64_t c = 0; c < d.width; ++c) {
+      const size_t place = at(d.o, b, h, i, c);
+      if (derivative) {
+        delta += x.g[place] * x.o[place];
+        continue;
+      }
+      x.o[place] = 0;
+      for (int64_t j = 0; j < seen; ++j) x.o[place] += std::exp(s[static_cast<size_t>(j)] - lse) * x.qkv[at(d.v, b, kv, j, c, v_begin(d))];
+    }
+    for (int64_t j = 0; derivative && j < seen; ++j) {
+      const double p = std::exp(s[static_cast<size_t>(j)] - lse);
+      double dp = 0;
+      for (int64_t c = 0; c < d.width; ++c) dp += x.g[at(d.g, b, h, i, c)] * x.qkv[at(d.v, b, kv, j, c, v_begin(d))];
+      const double ds = p * (dp - delta) * d.scale;
+      for (int64_t c = 0; c < d.width; ++c) {
+        x.dqkv[at(d.dv, b, kv, j, c, v_begin(d))] += p * x.g[at(d.g, b, h, i, c)];
+        x.dqkv[at(d.dk, b, kv, j, c, k_begin(d))] += ds * x.qkv[at(d.q, b, h, i, c)];
+        x.dqkv[at(d.dq, b, h, i, c)] += ds * x.qkv[at(d.k, b, kv, j, c, k_begin(d))];
+      }
+    }
+  }
+}
+
+Attention reference(const AttentionDesc& d) {
+  const auto outputs = static_cast<size_t>(d.batch * d.queries * d.heads * d.width);
+  Attention x{numbers(packed_size(d), 1), std::vector<double>(outputs), std::vector<double>(static_cast<size_t>(d.batch * d.heads * d.queries)), numbers(outputs, 2), {}};
+  for (double& v : x.qkv) v *= 2;  // so that rows of probabilities are far from even
+  x.qkv = rounded(x.qkv, d.dtype), x.g = rounded(x.g, d.dtype);
+  x.dqkv.assign(x.qkv.size(), 0);
+  for (const bool derivative : {false, true}) {
+    if (derivative && !d.derivative) break;
+    for (int64_t b = 0; b < d.batch; ++b)
+      for (int64_t h = 0; h < d.heads; ++h) head(d, x, b, h, derivative);
+    x.o = rounded(x.o, d.dtype), x.lse = rounded(x.lse, float32);
+  }
+  return x;
+}
+
+}  // namespace
+
+TEST_CASE("cudnn: it accepts every operation of attention") {
+  if (!cuda::cudnn::api()) {
+    MESSAGE("skipped: there is no cuDNN here");
+    return;
+  }
+  for (const bool derivative : {false, true})
+    for (const bool causal : {false, true})
+      for (const int64_t kv_heads : {4, 2})
+        for (const bool deterministic : {false, true}) {
+          const AttentionDesc d = packed(bfloat16, 2, 4, kv_heads, 64, 96, 64, causal, derivative);
+          CAPTURE(d.to_string());
+          std::string why;
+          try {
+            const cuda::AttentionGraph graph = cuda::attention_graph(d, deterministic);
+            CHECK(graph.operands.size() == (derivative ? 9 : 5));
+            CHECK(graph.extras.size() == (!derivative ? 0 : deterministic ? 1 : 2));
+          } catch (const cuda::cudnn::Declined& declined) {
+            why = declined.what;
+          }
+          CHECK(why == "");
+        }
+}
+
+TEST_CASE("cudnn: what it refuses is said with its own words") {
+  if (!cuda::cudnn::api()) return;
+  std::string why;
+  try {
+    cuda::cudnn::Graph g;
+    const auto a = g.tensor(cuda::cudnn::type_float, {2, 4, 8}, {32, 8, 1}), b = g.tensor(cuda::cudnn::type_float, {2, 9, 4}, {36, 4, 1});
+    g.matmul(a, b, g.tensor(cuda::cudnn::type_float, {2, 4, 4}, {16, 4, 1}));  // 8 is not 9
+  } catch (const cuda::cudnn::Declined& declined) {
+    why = declined.what;
+  }
+  CHECK(why.find("an operation: CUDNN_STATUS") == 0);
+}
+
+TEST_CASE("attention descriptors: work, digest and text") {
+  const AttentionDesc d = packed(bfloat16, 2, 4, 2, 64, 64, 32, false);
+  CHECK(d.flops() == 2.0 * 8 * 64 * 64 * 64);
+  AttentionDesc causal = d;
+  causal.causal = true;
+  CHECK(causal.flops() == 2.0 * 8 * (64 * 65 / 2) * 64);
+  CHECK(causal.digest() != d.digest());
+  CHECK(causal.to_string() == "attention bf16 [2,4]x64x64x32 2 key heads causal");
+}
+
+TEST_CASE("cudnn on the device: attention forward") {
+  if (!on_device()) return;
+  cuda::Context& context = cuda::context();
+  for (const AttentionDesc& d : {packed(bfloat16, 2, 4, 4, 128, 128, 64, true), packed(float16, 2, 4, 4, 128, 128, 64, false), packed(bfloat16, 1, 4, 2, 75, 75, 64, true),
+                                 packed(bfloat16, 2, 4, 1, 33, 75, 64, true), packed(bfloat16, 1, 2, 2, 200, 200, 128, true), packed(bfloat16, 2, 3, 3, 64, 64, 32, false)}) {
+    CAPTURE(d.to_string());
+    std::string why;
+    const auto call = cuda::cudnn_attention(d, context, {}, &why);
+    REQUIRE_MESSAGE(call, why);
+    const Attention x = reference(d);
+    const DeviceArray qkv(context, x.qkv, d.dtype), o(context, std::vector<double>(x.o.size(), 9), d.dtype), lse(context, std::vector<double>(x.lse.size(), 9), float32);
+    char* base = static_cast<char*>(qkv.address());
+    call->run(std::vector<void*>{base, base + k_begin(d) * 2, base + v_begin(d) * 2, o.address(), lse.address()});
+    CHECK(beside_largest(o.values(), x.o) < (d.dtype == float16 ? 2e-3 : 1.2e-2));
+    CHECK(worst_error(lse.values(), x.lse) < 1e-4);
+    MESSAGE(call->name() << ": " << d.to_string());
+  }
+}
+
+TEST_CASE("cudnn on the device: the derivative of attention, both ways, and its bits") {
+  if (!on_device()) return;
+  cuda::Context& context = cuda::context();
+  for (const AttentionDesc& d : {packed(bfloat16, 2, 4, 4, 128, 128, 64, true, true), packed(float16, 2, 4, 4, 128, 128, 64, false, true), packed(bfloat16, 1, 4, 2, 75, 75, 64, true, true),
+                                 packed(bfloat16, 1, 2, 2, 256, 256, 128, true, true)})
+    for (const bool deterministic : {true, false}) {
+      CAPTURE(d.to_string());
+      CAPTURE(deterministic);
+      cuda::CudnnOptions options;
+      options.deterministic = deterministic;
+      std::string why;
+      const auto call = cuda::cudnn_attention(d, context, options, &why);
+      REQUIRE_MESSAGE(call, why);
+      const Attention x = reference(d);
+      const DeviceArray qkv(context, x.qkv, d.dtype), o(context, x.o, d.dtype), lse(context, x.lse, float32), g(context, x.g, d.dtype),
+          dqkv(context, std::vector<double>(x.dqkv.size(), 0), d.dtype);
+      char *base = static_cast<char*>(qkv.address()), *to = static_cast<char*>(dqkv.address());
+      const int64_t k = k_begin(d) * 2, v = v_begin(d) * 2;
+      const std::vector<void*> operands = {base, base + k, base + v, o.address(), lse.address(), g.address(), to, to + k, to + v};
+      call->run(operands);
+      const std::vector<double> first = dqkv.values();
+      CHECK(beside_largest(first, x.dqkv) < (d.dtype == float16 ? 5e-3 : 2e-2));
+      call->run(operands);
+      if (deterministic) CHECK(dqkv.values() == first);
+      else CHECK(beside_largest(dqkv.values(), first) < 1e-2);
+      MESSAGE(call->name() << ": " << d.to_string());
+    }
+}
+
+TEST_CASE("cudnn on the device: attention within a captured graph") {
+  if (!on_device()) return;
+  cuda::Context& context = cuda::context();
+  const AttentionDesc d = packed(bfloat16, 2, 4, 4, 128, 128, 64, true);
+  const auto call = cuda::cudnn_attention(d, context);
+  REQUIRE(call);
+  const Attention x = reference(d);
+  const DeviceArray qkv(context, x.qkv, d.dtype), o(context, std::vector<double>(x.o.size(), 9), d.dtype), lse(context, std::vector<double>(x.lse.size(), 9), float32);
+  char* base = static_cast<char*>(qkv.address());
+  const cuda::Driver& driver = cuda::driver();
+  cuda::GraphHandle graph = nullptr;
+  cuda::GraphExecHandle exec = nullptr;
+  cuda::check(driver.stream_begin_capture(context.stream(), cuda::CaptureMode::relaxed), "cuStreamBeginCapture");
+  call->run(std::vector<void*>{base, base + k_begin(d) * 2, base + v_begin(d) * 2, o.address(), lse.address()});
+  cuda::check(driver.stream_end_capture(context.stream(), &graph), "cuStreamEndCapture");
+  cuda::check(driver.graph_instantiate(&exec, graph, 0), "cuGraphInstantiate");
+  CHECK(o.values()[0] == 9);
+  cuda::check(driver.graph_launch(exec, context.stream()), "cuGraphLaunch");
+  CHECK(beside_largest(o.values(), x.o) < 1.2e-2);
+  driver.graph_exec_destroy(exec);
+  driver.graph_destroy(graph);
+}
+
+namespace {
+
+/// A convolution with two axes of space, as graph/convolution.h defines it.
+struct Convolution {
+  int64_t batch, height, width, in, out, kernel, groups = 1, stride = 1, low = 0, high = 0, dilation = 1, input_dilation = 1;
+  int64_t result(int64_t n) const { return ((n - 1) * input_dilation + 1 + low + high - (kernel - 1) * dilation - 1) / stride + 1; }
+  std::vector<int64_t> x() const { return {batch, height, width, in}; }
+  std::vector<int64_t> w() const { return {out, kernel, kernel, in / groups}; }
+  std::vector<int64_t> y() const { return {batch, result(height), result(width), out}; }
+  std::vector<int64_t> integers() const { return {groups, stride, stride, low, low, high, high, dilation, dilation, input_dilation, input_dilation}; }
+};
+
+size_t count(const std::vector<int64_t>& extents) {
+  int64_t n = 1;
+  for (int64_t e : extents) n *= e;
+  return static_cast<size_t>(n);
+}
+
+/// Visits every (x, w, y) triple of elements that a product joins.
+template <class Visit>
+void each_product(const Convolution& c, Visit visit) {
+  const int64_t each_in = c.in / c.groups, each_out = c.out / c.groups, rows = c.result(c.height), columns = c.result(c.width);
+  const auto place = [&](int64_t o, int64_t k, int64_t extent) -> int64_t {
+    const int64_t p = o * c.stride + k * c.dilation - c.low;
+    return p >= 0 && p % c.input_dilation == 0 && p / c.input_dilation < extent ? p / c.input_dilation : -1;
+  };
+  for (int64_t n = 0; n < c.batch; ++n)
+    for (int64_t i = 0; i < rows; ++i)
+      for (int64_t j = 0; j < columns; ++j)
+        for (int64_t ki = 0; ki < c.kernel; ++ki)
+          for (int64_t kj = 0; kj < c.kernel; ++kj) {
+            const int64_t row = place(i, ki, c.height), column = place(j, kj, c.width);
+            if (row < 0 || column < 0) continue;
+            for (int64_t o = 0; o < c.out; ++o)
+              for (int64_t l = 0; l < each_in; ++l)
+                visit(static_cast<size_t>(((n * c.height + row) * c.width + column) * c.in + o / each_out * each_in + l),
+                      static_cast<size_t>(((o * c.kernel + ki) * c.kernel + kj) * each_in + l), static_cast<size_t>(((n * rows + i) * columns + j) * c.out + o));
+          }
+}
+
+void compare_convolution(const Convolution& c, Dtype t, double tolerance, const cuda::CudnnOptions& options = {}) {
+  cuda::Context& context = cuda::context();
+  const std::vector<double> x = rounded(numbers(count(c.x()), 1), t), w = rounded(numbers(count(c.w()), 2), t), g = rounded(numbers(count(c.y()), 3), t);
+  std::vector<double> y(g.size()), dw(w.size());
+  each_product(c, [&](size_t a, size_t b, size_t r) { y[r] += x[a] * w[b], dw[b] += x[a] * g[r]; });
+  for (const bool weights : {false, true}) {
+    CallDesc d;
+    d.name = weights ? "convolution_weights" : "convolution";
+    d.inputs = {{t, c.x()}, {t, weights ? c.y() : c.w()}};
+    d.outputs = {{t, weights ? c.w() : c.y()}};
+    d.integers = c.integers();
+    CAPTURE(d.to_string());
+    std::string why;
+    const auto call = cuda::cudnn_convolution(d, context, options, &why);
+    if (weights && c.input_dilation != 1) {
+      CHECK(!call);
+      continue;
+    }
+    REQUIRE_MESSAGE(call, why);
+    const std::vector<double>& want = weights ? dw : y;
+    const DeviceArray a(context, x, t), b(context, weights ? g : w, t), r(context, std::vector<double>(want.size(), 9), t);
+    const std::vector<void*> operands = {a.address(), b.address(), r.address()};
+    call->run(operands);
+    const std::vector<double> first = r.values();
+    CHECK(beside_largest(first, want) < tolerance);
+    call->run(operands);
+    CHECK(r.values() == first);
+    MESSAGE(call->name() << ": " << d.to_string());
+  }
+}
+
+}  // namespace
+
+TEST_CASE("cudnn on the device: convolutions and their gradients") {
+  if (!on_device()) return;
+  const Convolution plain{4, 14, 14, 16, 32, 3};
+  const auto edited = [&](auto edit) {
+    Convolution c = plain;
+    edit(c);
+    return c;
+  };
+  const Convolution cases[] = {
+      plain,
+      edited([](Convolution& c) { c.low = c.high = 1; }),
+      edited([](Convolution& c) { c.in = 1, c.low = c.high = 1; }),  // the first layer on grey images
+      edited([](Convolution& c) { c.stride = 2, c.low = 1; }),
+      edited([](Convolution& c) { c.dilation = 2, c.low = c.high = 2; }),
+      edited([](Convolution& c) { c.groups = 2; }),
+      edited([](Convolution& c) { c.input_dilation = 2, c.low = c.high = 1; }),  // the gradient of a convolution with strides
+  };
+  for (const Convolution& c : cases) {
+    compare_convolution(c, float32, 1e-5);
+    compare_convolution(c, bfloat16, 1e-2);
+  }
+  cuda::CudnnOptions options;
+  options.tf32 = true;
+  compare_convolution(plain, float32, 3e-3, options);
+  options.search = false;
+  compare_convolution(plain, float16, 2e-3, options);
+}

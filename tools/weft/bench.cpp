@@ -153,12 +153,13 @@ void mnist(const BenchOptions& o) {
 }
 
 /// What tracing and compiling a training step costs before any code is generated, by layers: on the null target, which computes nothing. Widths do not matter
-/// to the compiler, so a narrow model stands for GPT-2. Each figure is the least of several models' first steps.
+/// to the compiler, so a narrow model stands for GPT-2. Each figure is the least of several models' first steps; the
+/// processor's time also counts while other processes run.
 void compile_times(const BenchOptions& o) {
   target::Target& before = compiler::default_target();
   compiler::set_default_target(target::null());
   for (const int layers : {4, 12, 24, 48, 96}) {
-    double total = 1e9;
+    double total = 1e9, processor = 1e9;
     compiler::Stats least;
     for (int64_t rep = 0; rep < reps_of(o, 5); ++rep) {
       models::Gpt model({.vocab = 256, .context = 64, .layers = layers, .heads = 4, .width = 64 + 16 * static_cast<int>(rep)});
@@ -168,14 +169,15 @@ void compile_times(const BenchOptions& o) {
       eval(tokens);
       for (const auto& p : model.trainable_parameters()) eval(*p.second);
       const compiler::BuildRecord record;
-      const double ms = 1e3 * seconds_of([&] { step({tokens, tokens}); });
+      double ms = 0;
+      processor = std::min(processor, 1e3 * seconds_of([&] { ms = 1e3 * seconds_of([&] { step({tokens, tokens}); }); }, true));
       const compiler::Stats& stats = record.programs().back()->stats();
       if (ms - stats.compile_ms >= total) continue;
       total = ms - stats.compile_ms;
       least = stats;
     }
     Row("compile_gpt_step", o).whole("layers", layers).number("trace_ms", total - least.simplify_ms - least.group_ms - least.lower_ms)
-        .number("simplify_ms", least.simplify_ms).number("group_ms", least.group_ms).number("lower_ms", least.lower_ms).number("ms", total)
+        .number("simplify_ms", least.simplify_ms).number("group_ms", least.group_ms).number("lower_ms", least.lower_ms).number("ms", total).number("cpu_ms", processor)
         .whole("steps", least.count()).number("arena_mb", static_cast<double>(least.arena_bytes) / 1e6).number("live_mb", static_cast<double>(least.live_bytes) / 1e6)
         .print();
   }

@@ -66,7 +66,7 @@ class SpoiledTarget : public target::Target {
       for (const int64_t n : segments[0].symbols) target.longest = std::max(target.longest, n);
       if (fault == Fault::throws) throw std::runtime_error("no such thing");
       inner->run(segments, work);
-      if (fault == Fault::slow) std::this_thread::sleep_for(std::chrono::milliseconds(20));
+      if (fault == Fault::slow) std::this_thread::sleep_for(std::chrono::milliseconds(40));
       if (fault == Fault::wrong) static_cast<float*>(segments[0].buffers[0])[3] += 100;
     }
     SpoiledTarget& target;
@@ -94,16 +94,20 @@ std::shared_ptr<const TuneChoices> all_set_to(Variant variant) {
   return std::make_shared<const TuneChoices>(std::move(choices));
 }
 
+/// Nothing is known, and there is time for everything, however busy the machine.
 struct FreshTuner {
-  FreshTuner() { reset_tuning(); }
-  ~FreshTuner() { reset_tuning(); }
+  FreshTuner() : budget(set_tuning_budget(1e9)) { reset_tuning(); }
+  ~FreshTuner() {
+    reset_tuning();
+    set_tuning_budget(budget);
+  }
+  double budget;
 };
 
 }  // namespace
 
 TEST_CASE("every variant of a group computes the same; bit by bit where nothing is summed in another order") {
   const FreshTuner fresh;
-  const double budget = set_tuning_budget(1e9);
   struct Case {
     const char* name;
     Graph graph;
@@ -144,7 +148,6 @@ TEST_CASE("every variant of a group computes the same; bit by bit where nothing 
     }
   }
   CHECK(others >= 8);
-  set_tuning_budget(budget);
 }
 
 TEST_CASE("a faster candidate wins; one that is wrong or throws is dropped, however fast") {
@@ -236,7 +239,7 @@ TEST_CASE("choices are text, and a Program that is given them takes them in ever
 
 TEST_CASE("without time left the heuristic stands: recorded where other candidates have other bits, open where they have the same") {
   const FreshTuner fresh;
-  const double budget = set_tuning_budget(0);
+  set_tuning_budget(0);
   SpoiledTarget target([](size_t, size_t) { return Fault::none; });
   CHECK(tuned(a_map(), target, with(Tuning::on)).find("no time left") != std::string::npos);
   CHECK(tuning_choices().empty());
@@ -245,7 +248,7 @@ TEST_CASE("without time left the heuristic stands: recorded where other candidat
   CHECK(tuned(rows, target, with(Tuning::on)).find("no time left") != std::string::npos);
   CHECK(parse_tuning_choices(tuning_choices())->size() == 1);
   CHECK(target.runs == 0);
-  set_tuning_budget(budget);
+  set_tuning_budget(1e9);
   reset_tuning();
   const std::string later = tuned(rows, target, with(Tuning::on));
   CHECK_MESSAGE(later.find("recorded -> heuristic") != std::string::npos, later);

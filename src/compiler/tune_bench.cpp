@@ -1,6 +1,7 @@
 #include "compiler/tune_bench.h"
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <cmath>
 #include <cstring>
@@ -37,25 +38,35 @@ void put(char* to, Dtype t, double real, int64_t whole) {
   }
 }
 
-double get(const char* from, Dtype t) {
-  const auto read = [&]<class T>(T v) {
-    std::memcpy(&v, from, sizeof v);
+/// f(read), where read(p) is the number of dtype t at p: a loop for each dtype, not a choice for each number.
+template <class F>
+auto with_reader(Dtype t, F f) {
+  const auto plain = []<class T>(T) {
+    return [](const char* p) {
+      T v;
+      std::memcpy(&v, p, sizeof v);
+      return static_cast<double>(v);
+    };
+  };
+  const auto word = [](const char* p) {
+    uint16_t v = 0;
+    std::memcpy(&v, p, sizeof v);
     return v;
   };
   switch (t.val) {
-    case Dtype::Val::float32: return read(float());
-    case Dtype::Val::float64: return read(double());
-    case Dtype::Val::bfloat16: return bf16_to_float(read(uint16_t()));
-    case Dtype::Val::float16: return f16_to_float(read(uint16_t()));
+    case Dtype::Val::float32: return f(plain(float()));
+    case Dtype::Val::float64: return f(plain(double()));
+    case Dtype::Val::bfloat16: return f([word](const char* p) { return static_cast<double>(bf16_to_float(word(p))); });
+    case Dtype::Val::float16: return f([word](const char* p) { return static_cast<double>(f16_to_float(word(p))); });
     case Dtype::Val::float8_e4m3:
-    case Dtype::Val::float8_e5m2: return low_to_float(read(uint8_t()), t);
+    case Dtype::Val::float8_e5m2: return f([t](const char* p) { return static_cast<double>(low_to_float(static_cast<uint8_t>(*p), t)); });
     default: break;
   }
   switch (t.size) {
-    case 1: return read(int8_t());
-    case 2: return read(int16_t());
-    case 4: return read(int32_t());
-    default: return static_cast<double>(read(int64_t()));
+    case 1: return f(plain(int8_t()));
+    case 2: return f(plain(int16_t()));
+    case 4: return f(plain(int32_t()));
+    default: return f(plain(int64_t()));
   }
 }
 
@@ -157,32 +168,38 @@ bool TuneBench::mostly_finite(const std::vector<std::vector<char>>& results) con
   size_t at = 0;
   for (const auto& [node, m] : memory_) {
     if (!m.about.written) continue;
-    const std::vector<char>& bytes = results[at++];
+    const char* data = results[at++].data();
     const int64_t size = m.about.dtype.size, count = m.about.used / size, step = std::max<int64_t>(1, count / period);
-    for (int64_t k = 0; k < count; k += step, ++all) finite += std::isfinite(get(bytes.data() + k * size, m.about.dtype));
+    with_reader(m.about.dtype, [&](auto read) {
+      for (int64_t k = 0; k < count; k += step, ++all) finite += std::isfinite(read(data + k * size));
+    });
   }
   return 2 * finite > all;
 }
 
 bool TuneBench::agree(const std::vector<std::vector<char>>& expected, const std::vector<std::vector<char>>& got, bool same_bits) const {
   if (same_bits) return expected == got;
+  std::atomic<bool> same = true;
   size_t at = 0;
   for (const auto& [node, m] : memory_) {
     if (!m.about.written) continue;
     const char *a = expected[at].data(), *b = got[at].data();
     ++at;
-    const int64_t size = m.about.dtype.size, count = m.about.used / size;
-    double scale = 0;
-    for (int64_t k = 0; k < count; ++k)
-      if (const double v = std::abs(get(a + k * size, m.about.dtype)); std::isfinite(v)) scale = std::max(scale, v);
+    const int64_t size = m.about.dtype.size, count = m.about.used / size, step = std::max<int64_t>(1, count / period);
     const double relative = tolerance(m.about.dtype);
-    for (int64_t k = 0; k < count; ++k) {
-      const double x = get(a + k * size, m.about.dtype), y = get(b + k * size, m.about.dtype);
-      const bool same = x == y || (std::isnan(x) && std::isnan(y)) || std::abs(x - y) <= relative * (std::abs(x) + scale / 16);
-      if (!same) return false;
-    }
+    with_reader(m.about.dtype, [&](auto read) {
+      double scale = 0;
+      for (int64_t k = 0; k < count; k += step)
+        if (const double v = std::abs(read(a + k * size)); std::isfinite(v)) scale = std::max(scale, v);
+      runtime::parallel_for((count + period - 1) / period, [&](int64_t begin, int64_t end) {
+        for (int64_t k = begin * period; k < std::min(count, end * period); ++k) {
+          const double x = read(a + k * size), y = read(b + k * size);
+          if (!(x == y || (std::isnan(x) && std::isnan(y)) || std::abs(x - y) <= relative * (std::abs(x) + scale / 16))) same = false;
+        }
+      });
+    });
   }
-  return true;
+  return same;
 }
 
 }  // namespace weft::compiler

@@ -3,10 +3,11 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 
 #include "cuda_support.h"
 #include "target/cuda/cudnn.h"
-#include "target/cuda/cudnn_attention.h"
+#include "target/cuda/cudnn_graphs.h"
 
 namespace cuda = weft::target::cuda;
 using namespace weft;
@@ -255,17 +256,40 @@ void each_product(const Convolution& c, Visit visit) {
           }
 }
 
+CallDesc call_of(const Convolution& c, Dtype t, bool weights) {
+  CallDesc d;
+  d.name = weights ? "convolution_weights" : "convolution";
+  d.inputs = {{t, c.x()}, {t, weights ? c.y() : c.w()}};
+  d.outputs = {{t, weights ? c.w() : c.y()}};
+  d.integers = c.integers();
+  return d;
+}
+
+std::vector<Convolution> convolutions() {
+  const Convolution plain{4, 14, 14, 16, 32, 3};
+  const auto edited = [&](auto edit) {
+    Convolution c = plain;
+    edit(c);
+    return c;
+  };
+  return {
+      plain,
+      edited([](Convolution& c) { c.low = c.high = 1; }),
+      edited([](Convolution& c) { c.in = 1, c.low = c.high = 1; }),  // the first layer on grey images
+      edited([](Convolution& c) { c.stride = 2, c.low = 1; }),
+      edited([](Convolution& c) { c.dilation = 2, c.low = c.high = 2; }),
+      edited([](Convolution& c) { c.groups = 2; }),
+      edited([](Convolution& c) { c.input_dilation = 2, c.low = c.high = 1; }),  // the gradient of a convolution with strides
+  };
+}
+
 void compare_convolution(const Convolution& c, Dtype t, double tolerance, const cuda::CudnnOptions& options = {}) {
   cuda::Context& context = cuda::context();
   const std::vector<double> x = rounded(numbers(count(c.x()), 1), t), w = rounded(numbers(count(c.w()), 2), t), g = rounded(numbers(count(c.y()), 3), t);
   std::vector<double> y(g.size()), dw(w.size());
   each_product(c, [&](size_t a, size_t b, size_t r) { y[r] += x[a] * w[b], dw[b] += x[a] * g[r]; });
   for (const bool weights : {false, true}) {
-    CallDesc d;
-    d.name = weights ? "convolution_weights" : "convolution";
-    d.inputs = {{t, c.x()}, {t, weights ? c.y() : c.w()}};
-    d.outputs = {{t, weights ? c.w() : c.y()}};
-    d.integers = c.integers();
+    const CallDesc d = call_of(c, t, weights);
     CAPTURE(d.to_string());
     std::string why;
     const auto call = cuda::cudnn_convolution(d, context, options, &why);
@@ -288,30 +312,77 @@ void compare_convolution(const Convolution& c, Dtype t, double tolerance, const 
 
 }  // namespace
 
+namespace {
+
+/// What cuDNN says of an H100 when it writes down a device's properties: engines can be asked about it where there is none.
+constexpr const char* h100 =
+    R"({"deviceVer":900,"driverVer":13000,"cudaDeviceId":0,"totalGlobalMem":85000000000,"deviceName":"NVIDIA H100 80GB HBM3","maxGridSize":[2147483647,65535,65535],"maxBlockSize":[1024,1024,64],)"
+    R"("regsPerBlock":65536,"multiProcessorCount":132,"warpSize":32,"maxSharedMemoryPerBlock":49152,"maxSharedMemoryPerBlockOptin":232448,)"
+    R"("reservedSharedMemoryPerBlock":1024,"maxRegistersPerSM":65536,"maxCtasPerSM":32,"maxThreadsPerBlock":1024,"maxThreadsPerSM":2048,"pciDeviceId":9008,)"
+    R"("isTccDriver":0,"supportCoopLaunch":1,"smClockRateKHz":1980000,"memClockRateKHz":2619000,"l2CacheSize":52428800})";
+
+/// How many engines an H100 has for a graph, without a device; plans of those that need no compilation can be made too. -1: cuDNN cannot be asked.
+int64_t engines_of_h100(const cuda::cudnn::Graph& graph) {
+  using namespace cuda::cudnn;
+  constexpr auto deviceprop_descriptor = static_cast<DescriptorType>(38);
+  constexpr auto json_text = static_cast<AttributeType>(24);
+  constexpr auto deviceprop_json = static_cast<Attribute>(2702), engineheur_deviceprop = static_cast<Attribute>(204);
+  if (api()->version() / 100 != 919) return -1;  // other versions may write other properties
+  Descriptor device(deviceprop_descriptor), operations(operationgraph_descriptor), heuristic(engineheur_descriptor);
+  device.set_all(deviceprop_json, json_text, static_cast<int64_t>(std::strlen(h100)), h100);
+  device.finalize("a device");
+  const std::vector<Backend> all = graph.operations();
+  operations.set_all(operationgraph_ops, of_backend_descriptor, static_cast<int64_t>(all.size()), all.data());
+  operations.finalize("a graph");
+  heuristic.set(engineheur_operation_graph, operations);
+  heuristic.set(engineheur_mode, of_heur_mode, static_cast<int>(heur_a));
+  heuristic.set(engineheur_deviceprop, device);
+  heuristic.finalize("a heuristic");
+  int64_t count = 0;
+  CHECK(api()->get_attribute(heuristic.get(), engineheur_results, of_backend_descriptor, 0, &count, nullptr) == 0);
+  return count;
+}
+
+}  // namespace
+
+TEST_CASE("cudnn: an H100 has engines for every form of convolution") {
+  if (!cuda::cudnn::api()) return;
+  for (const Convolution& c : convolutions())
+    for (Dtype t : {float32, bfloat16, float16})
+      for (const bool weights : {false, true}) {
+        const CallDesc d = call_of(c, t, weights);
+        CAPTURE(d.to_string());
+        std::string why;
+        try {
+          const auto graph = cuda::convolution_graph(d, why);
+          CHECK(graph.has_value() == !(weights && c.input_dilation != 1));
+          if (!graph) continue;
+          why = "";
+          CHECK(graph->operands.size() == 3);
+          const int64_t engines = engines_of_h100(graph->graph);
+          if (engines < 0) return;
+          CHECK(engines > 0);
+        } catch (const cuda::cudnn::Declined& declined) {
+          why = declined.what;
+        }
+        CHECK(why == "");
+      }
+  Convolution cut = convolutions()[0];
+  cut.low = -1;
+  std::string why;
+  CHECK(!cuda::convolution_graph(call_of(cut, float32, false), why));
+  CHECK(why == "negative padding");
+}
+
 TEST_CASE("cudnn on the device: convolutions and their gradients") {
   if (!on_device()) return;
-  const Convolution plain{4, 14, 14, 16, 32, 3};
-  const auto edited = [&](auto edit) {
-    Convolution c = plain;
-    edit(c);
-    return c;
-  };
-  const Convolution cases[] = {
-      plain,
-      edited([](Convolution& c) { c.low = c.high = 1; }),
-      edited([](Convolution& c) { c.in = 1, c.low = c.high = 1; }),  // the first layer on grey images
-      edited([](Convolution& c) { c.stride = 2, c.low = 1; }),
-      edited([](Convolution& c) { c.dilation = 2, c.low = c.high = 2; }),
-      edited([](Convolution& c) { c.groups = 2; }),
-      edited([](Convolution& c) { c.input_dilation = 2, c.low = c.high = 1; }),  // the gradient of a convolution with strides
-  };
-  for (const Convolution& c : cases) {
-    compare_convolution(c, float32, 1e-5);
+  for (const Convolution& c : convolutions()) {
+    compare_convolution(c, float32, 3e-5);
     compare_convolution(c, bfloat16, 1e-2);
   }
   cuda::CudnnOptions options;
   options.tf32 = true;
-  compare_convolution(plain, float32, 3e-3, options);
+  compare_convolution(convolutions()[0], float32, 3e-3, options);
   options.search = false;
-  compare_convolution(plain, float16, 2e-3, options);
+  compare_convolution(convolutions()[0], float16, 2e-3, options);
 }

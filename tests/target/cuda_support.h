@@ -72,6 +72,7 @@ class DeviceArray {
     using namespace target::cuda;
     context.make_current();
     target::cuda::check(driver().mem_alloc(&pointer_, bytes_ + offset_ + 16), "cuMemAlloc");
+    if (values.empty()) return;
     const std::vector<char> host = encode(values, t);
     target::cuda::check(driver().memcpy_htod_async(pointer_ + offset_, host.data(), bytes_, context.stream()), "cuMemcpyHtoDAsync");
     context.synchronize();
@@ -83,6 +84,7 @@ class DeviceArray {
   void* address() const { return reinterpret_cast<void*>(pointer_ + offset_); }
   std::vector<double> values() const {
     std::vector<char> host(bytes_);
+    if (host.empty()) return {};
     context_.make_current();
     target::cuda::check(target::cuda::driver().memcpy_dtoh_async(host.data(), pointer_ + offset_, bytes_, context_.stream()), "cuMemcpyDtoHAsync");
     context_.synchronize();

@@ -9,7 +9,7 @@
 
 #include "base/error.h"
 #include "target/cuda/cudnn.h"
-#include "target/cuda/cudnn_attention.h"
+#include "target/cuda/cudnn_graphs.h"
 #include "target/cuda/workspace.h"
 
 namespace weft::target::cuda {
@@ -230,6 +230,7 @@ AttentionGraph attention_graph(const AttentionDesc& desc, bool deterministic) {
 
 std::shared_ptr<const LibraryCall> cudnn_attention(const AttentionDesc& desc, Context& context, const CudnnOptions& options, std::string* why) {
   std::string reason = refusal(desc, context);
+  if (reason.empty() && !cudnn::api()) reason = "there is no cuDNN 9";
   if (reason.empty()) {
     try {
       return std::make_shared<AttentionCall>(desc, context, options);

@@ -8,7 +8,7 @@
 
 #include "base/error.h"
 #include "target/cuda/cudnn.h"
-#include "target/cuda/cudnn_graph.h"
+#include "target/cuda/cudnn_graphs.h"
 #include "target/cuda/workspace.h"
 
 namespace weft::target::cuda {
@@ -103,23 +103,31 @@ Tensor weight(Graph& g, cudnn::DataType type, const Problem& p) {
   return g.tensor(type, extents, strides);
 }
 
+ConvolutionGraph graph_of(const Problem& p, bool weights) {
+  const cudnn::DataType type = p.dtype == float32 ? cudnn::type_float : p.dtype == bfloat16 ? cudnn::type_bfloat16 : cudnn::type_half;
+  ConvolutionGraph out;
+  const Tensor x = data(out.graph, type, p.batch, p.in, p.x), y = data(out.graph, type, p.batch, p.out, p.y), w = weight(out.graph, type, p);
+  const cudnn::DescriptorType which = weights  ? cudnn::operation_convolution_backward_filter
+                                      : p.back ? cudnn::operation_convolution_backward_data
+                                               : cudnn::operation_convolution_forward;
+  out.graph.convolution(which, p.shape, x, w, y);
+  if (weights) out.operands = {x.uid, y.uid, w.uid};
+  else if (p.back) out.operands = {y.uid, w.uid, x.uid};
+  else out.operands = {x.uid, w.uid, y.uid};
+  return out;
+}
+
 class ConvolutionCall final : public LibraryCall {
  public:
-  ConvolutionCall(const kernel::CallDesc& desc, const Problem& p, bool weights, Context& context, const CudnnOptions& options) : what_(desc.to_string()) {
-    const cudnn::DataType type = p.dtype == float32 ? cudnn::type_float : p.dtype == bfloat16 ? cudnn::type_bfloat16 : cudnn::type_half;
-    Graph g;
-    const Tensor x = data(g, type, p.batch, p.in, p.x), y = data(g, type, p.batch, p.out, p.y), w = weight(g, type, p);
-    g.convolution(weights ? cudnn::operation_convolution_backward_filter : p.back ? cudnn::operation_convolution_backward_data : cudnn::operation_convolution_forward, p.shape, x, w, y);
-    if (weights) operands_ = {x.uid, y.uid, w.uid};
-    else if (p.back) operands_ = {y.uid, w.uid, x.uid};
-    else operands_ = {x.uid, w.uid, y.uid};
+  ConvolutionCall(const kernel::CallDesc& desc, ConvolutionGraph built, Context& context, const CudnnOptions& options)
+      : what_(desc.to_string()), operands_(std::move(built.operands)) {
     cudnn::PlanOptions plan_options;
     plan_options.search = options.search;
     plan_options.most_workspace = size_t{1} << 30;
     plan_options.without = {cudnn::note_reduced_precision_reduction};
     if (options.deterministic) plan_options.without.push_back(cudnn::note_nondeterministic);
-    if (p.dtype == float32 && !options.tf32) plan_options.without.insert(plan_options.without.end(), {cudnn::note_tensor_core, cudnn::note_down_convert_inputs});
-    plan_ = g.plan(context, plan_options, what_, desc.digest());
+    if (desc.inputs[0].dtype == float32 && !options.tf32) plan_options.without.insert(plan_options.without.end(), {cudnn::note_tensor_core, cudnn::note_down_convert_inputs});
+    plan_ = built.graph.plan(context, plan_options, what_, desc.digest());
     workspace_ = shared_workspace(context, std::max<size_t>(plan_->workspace_bytes(), 256));
   }
 
@@ -138,26 +146,31 @@ class ConvolutionCall final : public LibraryCall {
 
  private:
   std::string what_;
-  std::unique_ptr<cudnn::Plan> plan_;
   std::vector<int64_t> operands_;
+  std::unique_ptr<cudnn::Plan> plan_;
   std::shared_ptr<const Workspace> workspace_;
 };
 
 }  // namespace
 
-std::shared_ptr<const LibraryCall> cudnn_convolution(const kernel::CallDesc& desc, Context& context, const CudnnOptions& options, std::string* why) {
+std::optional<ConvolutionGraph> convolution_graph(const kernel::CallDesc& desc, std::string& why) {
   const bool weights = desc.name == "convolution_weights";
-  std::string reason = "no convolution";
-  if (weights || desc.name == "convolution") {
-    if (const auto problem = problem_of(desc, weights, reason)) {
-      try {
-        return std::make_shared<ConvolutionCall>(desc, *problem, weights, context, options);
-      } catch (const cudnn::Declined& declined) {
-        reason = declined.what;
-      } catch (const std::runtime_error& failure) {  // no memory for the workspace
-        reason = failure.what();
-      }
-    }
+  why = "no convolution";
+  if (!weights && desc.name != "convolution") return std::nullopt;
+  const std::optional<Problem> problem = problem_of(desc, weights, why);
+  if (!problem) return std::nullopt;
+  return graph_of(*problem, weights);
+}
+
+std::shared_ptr<const LibraryCall> cudnn_convolution(const kernel::CallDesc& desc, Context& context, const CudnnOptions& options, std::string* why) {
+  std::string reason;
+  try {
+    if (!cudnn::api()) throw cudnn::Declined{"there is no cuDNN 9"};
+    if (auto graph = convolution_graph(desc, reason)) return std::make_shared<ConvolutionCall>(desc, std::move(*graph), context, options);
+  } catch (const cudnn::Declined& declined) {
+    reason = declined.what;
+  } catch (const std::runtime_error& failure) {  // no memory for the workspace
+    reason = failure.what();
   }
   if (why) *why = reason;
   return nullptr;

@@ -210,6 +210,12 @@ void Graph::convolution(DescriptorType which, const ConvolutionShape& shape, con
     add(which, {{convolution_bwd_filter_x, dx}, {convolution_bwd_filter_dw, dw}, {convolution_bwd_filter_dy, dy}, {convolution_bwd_filter_conv_desc, d.get()}}, d);
 }
 
+std::vector<Backend> Graph::operations() const {
+  std::vector<Backend> all;
+  for (const auto& operation : operations_) all.push_back(operation->get());
+  return all;
+}
+
 // --- plans ---
 
 struct Candidate {
@@ -326,8 +332,7 @@ std::unique_ptr<Plan> Graph::plan(Context& context, const PlanOptions& options, 
   s.kept = kept_;
   s.kept.insert(s.kept.end(), operations_.begin(), operations_.end());
   s.graph = std::make_unique<Descriptor>(operationgraph_descriptor);
-  std::vector<Backend> raw;
-  for (const auto& operation : operations_) raw.push_back(operation->get());
+  const std::vector<Backend> raw = operations();
   s.graph->set_all(operationgraph_ops, of_backend_descriptor, static_cast<int64_t>(raw.size()), raw.data());
   s.graph->set(operationgraph_handle, of_handle, library);
   s.graph->finalize("a graph of operations");

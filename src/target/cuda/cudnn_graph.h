@@ -74,6 +74,8 @@ class Graph {
   /// One of the three operations on x, w and y, of which it computes one.
   void convolution(DescriptorType which, const ConvolutionShape& shape, const Tensor& x, const Tensor& w, const Tensor& y);
 
+  std::vector<Backend> operations() const;  // in the order in which they were added
+
   /// Engines in the heuristic's order whose plans can be made: one, or several where a search is wanted. Throws Declined where there is none.
   std::unique_ptr<Plan> plan(Context& context, const PlanOptions& options, const std::string& what, const Digest& key);
 

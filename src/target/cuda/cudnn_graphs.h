@@ -1,10 +1,13 @@
 #pragma once
-// Attention as a graph of cuDNN's operations. Making one needs cuDNN, but no device.
+// Attention and convolutions as graphs of cuDNN's operations. Making one needs cuDNN, but no device.
 #include <cstddef>
 #include <cstdint>
+#include <optional>
+#include <string>
 #include <vector>
 
 #include "kernel/attention_desc.h"
+#include "kernel/desc.h"
 #include "target/cuda/cudnn_graph.h"
 
 namespace weft::target::cuda {
@@ -22,5 +25,13 @@ struct AttentionGraph {
 
 /// Throws cudnn::Declined where cuDNN refuses an operation. `deterministic` matters for the derivative alone (cudnn.h).
 AttentionGraph attention_graph(const kernel::AttentionDesc& desc, bool deterministic);
+
+struct ConvolutionGraph {
+  cudnn::Graph graph;
+  std::vector<int64_t> operands;  // the call's inputs, then its result
+};
+
+/// Nothing, with a reason, where the rule in cudnn.h says no; throws as attention_graph does.
+std::optional<ConvolutionGraph> convolution_graph(const kernel::CallDesc& desc, std::string& why);
 
 }  // namespace weft::target::cuda

@@ -128,7 +128,7 @@ void tuning_gain(const BenchOptions& o) {
   tuned.first(seconds);
   std::vector<double> times[2];
   for (int64_t k = -2; k < reps_of(o, nanogpt.reps); ++k) {
-    const double off = seconds_of([&] { plain(); }), on = seconds_of([&] { tuned(); });
+    const double off = seconds_of([&] { plain(); }, o.cpu_time), on = seconds_of([&] { tuned(); }, o.cpu_time);
     if (k >= 0) times[0].push_back(off), times[1].push_back(on);
   }
   compiler::set_default_policy(before);

@@ -128,7 +128,9 @@ std::vector<Executables> compile(std::span<const TuneItem> items, target::Target
 /// One item's measurement.
 class Contest {
  public:
-  Contest(const TuneItem& item, const Executables& executables) : item_(item), executables_(executables), bench_(item), runners_(item.candidates.size()) {}
+  /// Past `deadline` candidates that have not run yet are not tried any more, and no further rounds are begun.
+  Contest(const TuneItem& item, const Executables& executables, Clock::time_point deadline)
+      : item_(item), executables_(executables), deadline_(deadline), bench_(item), runners_(item.candidates.size()) {}
 
   TuneResult run() {
     for (const bool positive : {false, true}) {
@@ -157,6 +159,7 @@ class Contest {
         Runner& runner = runners_[k];
         const TuneCandidate& candidate = item_.candidates[k];
         runner.dropped = candidate.code && !executables_[k] ? "does not compile" : "";
+        if (k > 0 && Clock::now() > deadline_) runner.dropped = "not tried";
         if (!runner.dropped.empty()) continue;
         bench_.fill(positive);
         bench_.run(candidate, executables_[k].get());
@@ -172,7 +175,7 @@ class Contest {
     double best = 1e9;
     int rounds = 1;
     const auto start = Clock::now();
-    for (int r = 0; r < rounds; ++r) {
+    for (int r = 0; r < rounds && (r == 0 || Clock::now() < deadline_); ++r) {
       for (size_t k = 0; k < runners_.size(); ++k) {
         if (!runners_[k].dropped.empty() || (k > 0 && r > 0 && runners_[k].least() > hopeless * best)) continue;
         runners_[k].seconds.push_back(bench_.run(item_.candidates[k], executables_[k].get()));
@@ -201,14 +204,16 @@ class Contest {
 
   const TuneItem& item_;
   const Executables& executables_;
+  Clock::time_point deadline_;
   TuneBench bench_;
   std::vector<Runner> runners_;
   std::vector<std::vector<char>> expected_;
 };
 
-TuneResult contest(const TuneItem& item, const Executables& executables) {
+TuneResult contest(const TuneItem& item, const Executables& executables, double seconds) {
   try {
-    return Contest(item, executables).run();
+    const auto time_left = std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(std::min(seconds, 1e6)));
+    return Contest(item, executables, Clock::now() + time_left).run();
   } catch (const std::exception& e) {  // no memory for the buffers
     return {Variant::heuristic, item.name + ": not measured: " + e.what()};
   }
@@ -241,7 +246,7 @@ std::vector<TuneResult> measure(const std::vector<TuneItem>& items, target::Targ
       first = k;
       executables = compile(some_items(std::span(items).subspan(k)), target);
     }
-    results.push_back(contest(item, executables[k - first]));
+    results.push_back(contest(item, executables[k - first], state().budget - spent));
     record(same_bits(item) ? key_with_threads(item.key) : item.key, results.back().variant);
     spent += std::chrono::duration<double>(Clock::now() - start).count();
   }

@@ -25,7 +25,7 @@ using Executables = std::vector<std::shared_ptr<const target::Executable>>;
 constexpr int32_t tuner_version = 1;         // to be raised where variants or measuring change their meaning
 constexpr double margin = 0.95;              // a challenger must take less than this share of the heuristic's time, by the median and at best
 constexpr double seconds_of_an_item = 0.03;  // of rounds, where they are long
-constexpr int most_rounds = 9, least_rounds = 3;
+constexpr size_t most_rounds = 9, least_rounds = 3;
 constexpr double runs_of_a_candidate = 6;    // with what filling and comparing takes, at least
 constexpr double hopeless = 1.5;             // times the best of the first round: not timed again
 constexpr size_t kernels_for_a_thread = 2;   // compiled before the first of them is measured
@@ -173,9 +173,9 @@ class Contest {
 
   void time() {
     double best = 1e9;
-    int rounds = 1;
+    size_t rounds = 1;
     const auto start = Clock::now();
-    for (int r = 0; r < rounds && (r == 0 || Clock::now() < deadline_); ++r) {
+    for (size_t r = 0; r < rounds && (r == 0 || Clock::now() < deadline_); ++r) {
       for (size_t k = 0; k < runners_.size(); ++k) {
         if (!runners_[k].dropped.empty() || (k > 0 && r > 0 && runners_[k].least() > hopeless * best)) continue;
         runners_[k].seconds.push_back(bench_.run(item_.candidates[k], executables_[k].get()));
@@ -183,7 +183,7 @@ class Contest {
         best = std::min(best, runners_[k].seconds[0]);
       }
       const double round = std::chrono::duration<double>(Clock::now() - start).count();
-      if (r == 0) rounds = std::clamp(static_cast<int>(seconds_of_an_item / std::max(round, 1e-6)), least_rounds, most_rounds);
+      if (r == 0) rounds = std::clamp(static_cast<size_t>(seconds_of_an_item / std::max(round, 1e-6)), least_rounds, most_rounds);
     }
   }
 
@@ -194,7 +194,7 @@ class Contest {
     for (size_t k = 0; k < runners_.size(); ++k) {
       const Runner& runner = runners_[k];
       result.note += fmt::format("{} {} {}", k ? "," : "", name(item_.candidates[k].variant), runner.dropped.empty() ? fmt::format("{:.3f} ms", 1e3 * runner.median()) : runner.dropped);
-      if (k == 0 || !runner.dropped.empty() || runner.median() >= bound || runner.least() >= least) continue;
+      if (k == 0 || !runner.dropped.empty() || runner.seconds.size() < least_rounds || runner.median() >= bound || runner.least() >= least) continue;
       bound = runner.median();
       result.variant = item_.candidates[k].variant;
     }

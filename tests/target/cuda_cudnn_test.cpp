@@ -161,6 +161,12 @@ TEST_CASE("cudnn on the device: attention forward") {
     CHECK(beside_largest(o.values(), x.o) < (d.dtype == float16 ? 2e-3 : 1.2e-2));
     CHECK(worst_error(lse.values(), x.lse) < 1e-4);
     MESSAGE(call->name() << ": " << d.to_string());
+    const std::vector<double> first = o.values();
+    const auto again = cuda::cudnn_attention(d, context, {}, &why);  // its plan comes from the cache folder
+    REQUIRE_MESSAGE(again, why);
+    CHECK(again->name() == call->name());
+    again->run(std::vector<void*>{base, base + k_begin(d) * 2, base + v_begin(d) * 2, o.address(), lse.address()});
+    CHECK(o.values() == first);
   }
 }
 

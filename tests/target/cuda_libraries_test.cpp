@@ -118,7 +118,8 @@ TEST_CASE("cudnn: constants are those of cudnn_graph.h") {
   same(cudnn::of_convolution_mode, CUDNN_TYPE_CONVOLUTION_MODE), same(cudnn::of_heur_mode, CUDNN_TYPE_HEUR_MODE);
   same(cudnn::of_numerical_note, CUDNN_TYPE_NUMERICAL_NOTE), same(cudnn::of_pointwise_mode, CUDNN_TYPE_POINTWISE_MODE);
   same(cudnn::of_backend_descriptor, CUDNN_TYPE_BACKEND_DESCRIPTOR), same(cudnn::of_reduction_operator, CUDNN_TYPE_REDUCTION_OPERATOR_TYPE);
-  same(cudnn::of_behavior_note, CUDNN_TYPE_BEHAVIOR_NOTE);
+  same(cudnn::of_behavior_note, CUDNN_TYPE_BEHAVIOR_NOTE), same(cudnn::of_char, CUDNN_TYPE_CHAR);
+  same(cudnn::execution_plan_json_representation, CUDNN_ATTR_EXECUTION_PLAN_JSON_REPRESENTATION);
   same(cudnn::pointwise_mode, CUDNN_ATTR_POINTWISE_MODE), same(cudnn::pointwise_math_prec, CUDNN_ATTR_POINTWISE_MATH_PREC);
   same(cudnn::pointwise_axis, CUDNN_ATTR_POINTWISE_AXIS), same(cudnn::convolution_comp_type, CUDNN_ATTR_CONVOLUTION_COMP_TYPE);
   same(cudnn::convolution_conv_mode, CUDNN_ATTR_CONVOLUTION_CONV_MODE), same(cudnn::convolution_dilations, CUDNN_ATTR_CONVOLUTION_DILATIONS);

@@ -22,7 +22,7 @@ enum DescriptorType : int {
 
 enum AttributeType : int {
   of_handle = 0, of_data_type = 1, of_boolean = 2, of_int64 = 3, of_float = 4, of_void_ptr = 6, of_convolution_mode = 7, of_heur_mode = 8, of_numerical_note = 11,
-  of_pointwise_mode = 14, of_backend_descriptor = 15, of_reduction_operator = 18, of_behavior_note = 19,
+  of_pointwise_mode = 14, of_backend_descriptor = 15, of_reduction_operator = 18, of_behavior_note = 19, of_char = 24,
 };
 
 enum Attribute : int {
@@ -31,7 +31,7 @@ enum Attribute : int {
   convolution_pre_paddings = 105, convolution_spatial_dims = 106,
   engineheur_mode = 200, engineheur_operation_graph = 201, engineheur_results = 202,
   enginecfg_engine = 300,
-  execution_plan_handle = 400, execution_plan_engine_config = 401, execution_plan_workspace_size = 402,
+  execution_plan_handle = 400, execution_plan_engine_config = 401, execution_plan_workspace_size = 402, execution_plan_json_representation = 405,
   convolution_forward_alpha = 700, convolution_forward_beta = 701, convolution_forward_conv_desc = 702, convolution_forward_w = 703, convolution_forward_x = 704,
   convolution_forward_y = 705,
   convolution_bwd_data_alpha = 706, convolution_bwd_data_beta = 707, convolution_bwd_data_conv_desc = 708, convolution_bwd_data_w = 709, convolution_bwd_data_dx = 710,

@@ -166,7 +166,7 @@ class AttentionCall final : public LibraryCall {
     cudnn::PlanOptions plan_options;
     if (options.deterministic) plan_options.without = {cudnn::note_nondeterministic};
     plan_options.most_workspace = size_t{16} << 30;
-    plan_ = built.graph.plan(context, plan_options, what_, desc.digest());
+    plan_ = built.graph.plan(context, plan_options, what_, Hasher().digest(desc.digest()).number(options.deterministic).finish());
     operands_ = std::move(built.operands);
     size_t bytes = padded(plan_->workspace_bytes());
     for (const AttentionGraph::Extra& extra : built.extras) {

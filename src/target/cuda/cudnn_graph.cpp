@@ -6,7 +6,6 @@
 #include <cstring>
 #include <map>
 #include <mutex>
-#include <optional>
 
 #include "base/error.h"
 #include "runtime/cache_dir.h"
@@ -224,6 +223,27 @@ struct Candidate {
   size_t place = 0;  // in the heuristic's list
 };
 
+int64_t workspace_of(const Descriptor& plan) {
+  int64_t bytes = 0, count = 0;
+  must(api()->get_attribute(plan.get(), execution_plan_workspace_size, of_int64, 1, &count, &bytes), "a plan's workspace");
+  return bytes;
+}
+
+/// A plan in the cache folder: where its engine stood in the list and how long that was, then cuDNN's own text of it, with the compiled code (which took a second).
+struct Kept {
+  uint64_t place, listed;
+};
+
+void keep(const Digest& key, const Candidate& candidate, size_t listed) {
+  int64_t count = 0;
+  if (api()->get_attribute(candidate.plan->get(), execution_plan_json_representation, of_char, 0, &count, nullptr) != 0 || count <= 0) return;
+  std::vector<char> bytes(sizeof(Kept) + static_cast<size_t>(count));
+  const Kept head{candidate.place, listed};
+  std::memcpy(bytes.data(), &head, sizeof head);
+  if (api()->get_attribute(candidate.plan->get(), execution_plan_json_representation, of_char, count, &count, bytes.data() + sizeof head) != 0) return;
+  runtime::cache_put("cudnn", key, bytes.data(), bytes.size());
+}
+
 struct Plan::State {
   Context& context;
   std::string what;
@@ -239,7 +259,8 @@ struct Plan::State {
   mutable std::mutex mutex;
 
   int execute(const Candidate& candidate, std::span<const Operand> operands, void* workspace);
-  void collect(const PlanOptions& options, size_t wanted, std::optional<uint64_t> known, std::string& why);
+  void collect(const PlanOptions& options, size_t wanted, std::string& why);
+  bool read_kept();
 };
 
 Plan::Plan() = default;
@@ -266,8 +287,7 @@ void Plan::run(std::span<const Operand> operands, void* workspace) {
     if (!s.settled && !s.context.capturing()) {
       s.chosen = fastest(s.context, s.candidates.size(), [&](size_t i) { return s.execute(s.candidates[i], operands, workspace) == 0; }, s.what);
       s.settled = true;
-      const auto place = static_cast<uint64_t>(s.candidates[s.chosen].place);
-      runtime::cache_put("cudnn", s.key, &place, sizeof place);
+      keep(s.key, s.candidates[s.chosen], s.listed);
     }
     const int status = s.execute(s.candidates[s.chosen], operands, workspace);
     if (status != 0) throw_failure("cuda", fmt::format("cudnnBackendExecute failed on {}: {}", s.what, words(status)));
@@ -287,8 +307,8 @@ std::string Plan::name() const {
   return fmt::format("engine {} of {}", state_->candidates[state_->chosen].place + 1, state_->listed);
 }
 
-/// Plans of engines in the heuristic's order: the first `wanted`, or the one at the place `known`. What the last of those that failed said goes to `why`.
-void Plan::State::collect(const PlanOptions& options, size_t wanted, std::optional<uint64_t> known, std::string& why) {
+/// Plans of the first `wanted` engines in the heuristic's order. What the last of those that failed said goes to `why`.
+void Plan::State::collect(const PlanOptions& options, size_t wanted, std::string& why) {
   listed = 0;
   for (const HeurMode mode : {heur_a, heur_fallback}) {
     std::vector<std::unique_ptr<Descriptor>> configs;
@@ -299,7 +319,7 @@ void Plan::State::collect(const PlanOptions& options, size_t wanted, std::option
     }
     for (auto& config : configs) {
       const size_t place = listed++;
-      if (candidates.size() >= wanted || (known && place != *known)) continue;
+      if (candidates.size() >= wanted) continue;
       try {
         const Notes notes = notes_of(config->get());
         if (notes.any_of(options.without) || (options.search && notes.compiles())) continue;
@@ -307,8 +327,7 @@ void Plan::State::collect(const PlanOptions& options, size_t wanted, std::option
         c.plan->set(execution_plan_handle, of_handle, handle);
         c.plan->set(execution_plan_engine_config, *c.config);
         c.plan->finalize("a plan");
-        int64_t count = 0;
-        must(api()->get_attribute(c.plan->get(), execution_plan_workspace_size, of_int64, 1, &count, &c.workspace), "a plan's workspace");
+        c.workspace = workspace_of(*c.plan);
         if (static_cast<size_t>(c.workspace) > options.most_workspace) why = fmt::format("a plan wants {} bytes of workspace", c.workspace);
         else candidates.push_back(std::move(c));
       } catch (const Declined& declined) {
@@ -319,12 +338,33 @@ void Plan::State::collect(const PlanOptions& options, size_t wanted, std::option
   }
 }
 
+/// The plan of an earlier process, with its compiled code. False where there is none, or where cuDNN does not take it any more.
+bool Plan::State::read_kept() {
+  const auto bytes = runtime::cache_get("cudnn", key);
+  Kept head{};
+  if (!bytes || bytes->size() <= sizeof head) return false;
+  std::memcpy(&head, bytes->data(), sizeof head);
+  try {
+    Candidate c{nullptr, std::make_unique<Descriptor>(execution_plan_descriptor), 0, static_cast<size_t>(head.place)};
+    c.plan->set_all(execution_plan_json_representation, of_char, static_cast<int64_t>(bytes->size() - sizeof head), bytes->data() + sizeof head);
+    c.plan->set(execution_plan_handle, of_handle, handle);
+    c.plan->finalize("a plan from the cache folder");
+    c.workspace = workspace_of(*c.plan);
+    candidates.push_back(std::move(c));
+  } catch (const Declined&) {
+    return false;
+  }
+  listed = static_cast<size_t>(head.listed);
+  return true;
+}
+
 std::unique_ptr<Plan> Graph::plan(Context& context, const PlanOptions& options, const std::string& what, const Digest& key) {
   Handle library = handle(context);
   context.make_current();
   const DeviceInfo& info = context.info();
   Hasher hasher;
-  hasher.text(info.name).number(info.multiprocessors).number(api()->version()).number(driver_version()).digest(key).number(options.most_workspace);
+  constexpr int numbering = 1;  // a kept plan knows tensors by their numbers: raise it where graphs are built in another order
+  hasher.number(numbering).text(info.name).number(info.multiprocessors).number(api()->version()).number(driver_version()).digest(key).number(options.most_workspace).number(options.search).number(context.ordinal());
   for (NumericalNote note : options.without) hasher.number(static_cast<int>(note));
   std::unique_ptr<Plan> plan(new Plan);
   plan->state_.reset(new Plan::State{context, what, hasher.finish(), library, {}, nullptr, scalars_, {}, 0, 0, true, {}});
@@ -337,23 +377,17 @@ std::unique_ptr<Plan> Graph::plan(Context& context, const PlanOptions& options, 
   s.graph->set(operationgraph_handle, of_handle, library);
   s.graph->finalize("a graph of operations");
 
+  if (s.read_kept()) return plan;
   std::string why = "no engine takes it";
-  if (options.search) {  // perhaps the winner of an earlier search is known
-    const auto bytes = runtime::cache_get("cudnn", s.key);
-    uint64_t place = 0;
-    if (bytes && bytes->size() == sizeof place) {
-      std::memcpy(&place, bytes->data(), sizeof place);
-      s.collect(options, 1, place, why);
-    }
-  }
-  if (s.candidates.empty()) s.collect(options, options.search ? 6 : 1, std::nullopt, why);
+  s.collect(options, options.search ? 6 : 1, why);
   if (s.candidates.empty() && options.search) {  // only engines that compile
     PlanOptions any = options;
     any.search = false;
-    s.collect(any, 1, std::nullopt, why);
+    s.collect(any, 1, why);
   }
   if (s.candidates.empty()) throw Declined{why};
   s.settled = s.candidates.size() == 1;
+  if (s.settled) keep(s.key, s.candidates[0], s.listed);
   return plan;
 }
 

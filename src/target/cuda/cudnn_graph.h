@@ -76,7 +76,8 @@ class Graph {
 
   std::vector<Backend> operations() const;  // in the order in which they were added
 
-  /// Engines in the heuristic's order whose plans can be made: one, or several where a search is wanted. Throws Declined where there is none.
+  /// The plan that the cache folder has under `key`, else those of engines in the heuristic's order: one, or several where a search is wanted. Throws Declined where
+  /// there is none. `key`: of the operations; device, versions and options are added to it.
   std::unique_ptr<Plan> plan(Context& context, const PlanOptions& options, const std::string& what, const Digest& key);
 
  private:

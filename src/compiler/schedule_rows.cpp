@@ -243,7 +243,9 @@ std::optional<RowSchedule> schedule_rows(const Ir& ir, const Grouping& grouping,
   s.flops = survey.flops;
   s.loads = static_cast<double>(survey.touches.size());
   int64_t widest = 4 * lanes;
-  if (s.kind == RowClass::map && survey.flops > 24) widest = 2 * lanes;  // long expressions: fewer values alive at once
+  // Long expressions: fewer values alive at once. Over few arrays they are chains with few values alive, and several side by side fill the waiting times.
+  const bool chains = survey.touches.size() <= 3 && target.vector_registers() >= 32;
+  if (s.kind == RowClass::map && survey.flops > (chains ? 60 : 24)) widest = 2 * lanes;
   if (s.kind == RowClass::row && s.lane_extent <= 8 * lanes) widest = 8 * lanes;  // the whole row stays in registers
   if (s.kind == RowClass::column) {
     // Narrow enough for several programs, wide enough for runs of cache lines.

@@ -3,6 +3,7 @@
 // back unchanged.
 #include "kernel/expand.h"
 
+#include <algorithm>
 #include <string>
 #include <utility>
 
@@ -16,7 +17,7 @@ using expansion::Expr;
 
 class Expander {
  public:
-  Expander(const Kernel& kernel, const Expansion& has) : out_(kernel), has_(has), emitter_(out_.types, has.ldexp) {
+  Expander(const Kernel& kernel, const Expansion& has) : out_(kernel), has_(has), precision_(expansion::precisions(kernel)), emitter_(out_.types, has.ldexp) {
     for (Value v = 0; v < static_cast<Value>(out_.types.size()); ++v) renamed_.push_back(v);
   }
 
@@ -44,7 +45,8 @@ class Expander {
     const Value old = inst.results.at(0);
     const Dtype dtype = inst.type.dtype;
     if (low) inst = expansion::widen(emitter_, std::move(inst));
-    renamed_[static_cast<size_t>(old)] = emitter_.cast(compute(std::move(inst)), dtype);
+    const expansion::Precision precision = std::min(precision_[static_cast<size_t>(old)], expansion::precision_of(dtype));
+    renamed_[static_cast<size_t>(old)] = emitter_.cast(compute(std::move(inst), precision), dtype);
   }
 
   bool to_expand(const Inst& inst) const {
@@ -68,10 +70,10 @@ class Expander {
   }
 
   // The value of an instruction whose arguments are widened; its own result, if it is appended as it is, is a new value.
-  Value compute(Inst inst) {
+  Value compute(Inst inst, expansion::Precision precision) {
     if (inst.op == Op::cast) return emitter_.cast(inst.args[0], inst.type.dtype);
     if (inst.op == Op::scalar && info(inst.scalar_op).basic) return emitter_.scalar(inst.scalar_op, inst.args);
-    if (inst.op == Op::scalar) return expression(inst).value;
+    if (inst.op == Op::scalar) return expression(inst, precision).value;
     const Value v = static_cast<Value>(out_.types.size());
     out_.types.push_back(inst.type);
     inst.results = {v};
@@ -79,7 +81,7 @@ class Expander {
     return v;
   }
 
-  Expr expression(const Inst& inst) {
+  Expr expression(const Inst& inst, expansion::Precision precision) {
     auto arg = [&](size_t k) { return Expr{&emitter_, inst.args.at(k)}; };
     const Expr x = arg(0);
     switch (inst.scalar_op) {
@@ -87,7 +89,7 @@ class Expander {
       case ScalarOp::rsqrt: return 1.0 / expansion::sqrt(x);
       case ScalarOp::square: return x * x;
       case ScalarOp::sign: return sign(x, inst.type.dtype);
-      case ScalarOp::exp: return expansion::exp(x);
+      case ScalarOp::exp: return expansion::exp(x, precision);
       case ScalarOp::exp2: return expansion::exp2(x);
       case ScalarOp::expm1: return expansion::expm1(x);
       case ScalarOp::log: return expansion::log(x);
@@ -108,7 +110,7 @@ class Expander {
       case ScalarOp::arctanh: return expansion::arctanh(x);
       case ScalarOp::erf: return expansion::erf(x);
       case ScalarOp::erfinv: return inst.type.dtype == float64 ? expansion::erfinv_double(x) : expansion::erfinv(x);
-      case ScalarOp::sigmoid: return expansion::sigmoid(x);
+      case ScalarOp::sigmoid: return expansion::sigmoid(x, precision);
       case ScalarOp::pow: return expansion::pow(x, arg(1));
       case ScalarOp::arctan2: return expansion::arctan2(x, arg(1));
       case ScalarOp::logaddexp: return expansion::logaddexp(x, arg(1));
@@ -132,6 +134,7 @@ class Expander {
 
   Kernel out_;
   Expansion has_;
+  std::vector<expansion::Precision> precision_;  // by value of the source kernel
   expansion::Emitter emitter_;
   std::vector<Value> renamed_;  // by value of the source kernel
 };

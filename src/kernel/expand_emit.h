@@ -7,6 +7,7 @@
 #include <map>
 #include <vector>
 
+#include "kernel/expand_precision.h"
 #include "kernel/tile.h"
 
 namespace weft::kernel::expansion {
@@ -94,10 +95,10 @@ inline Expr with_sign(Expr v, Expr sign) { return bitcast(bitcast(v, int32) | (b
 Expr horner(Expr x, std::initializer_list<double> coefficients);
 
 // The functions, on float32 (recip, rsqrt, sigmoid and erfinv on float64 as well, where exp, log and erf stay whole).
-Expr exp(Expr x);
+Expr exp(Expr x, Precision precision = Precision::bits24);
 Expr exp2(Expr x);
 Expr expm1(Expr x);
-Expr sigmoid(Expr x);
+Expr sigmoid(Expr x, Precision precision = Precision::bits24);
 Expr log(Expr x);
 Expr log2(Expr x);
 Expr log10(Expr x);

@@ -3,6 +3,8 @@
 //
 //   exp      degree 6 on |r| <= ln 2 / 2,  3.1e-9 relative
 //   exp2     degree 6 on |r| <= 1/2,       3.0e-9 relative
+//            degree 4, for 11 bits,        2.8e-6
+//            degree 3, for 8 bits,         1.0e-4
 //   expm1    degree 7 on |r| <= ln 2 / 2,  4.3e-10 relative
 //
 // Largest errors, over a sixteenth of all float32 values or more: exp 0.87 ulp, exp2 0.86, expm1 1.44, tanh 2.50, sinh 1.61, cosh 1.33, sigmoid 2.45.
@@ -23,10 +25,22 @@ struct Reduced {
   Expr p, shifted;
 };
 
-Reduced reduced_exp(Expr x) {
-  const Expr shifted = fma(x, log2_e, shifter), n = shifted - shifter;
-  const Expr r = fma(n, -ln2_low, fma(n, -ln2_high, x));
-  return {horner(r, {0.0013820079620927572, 0.008368683978915215, 0.04166827350854874, 0.1666652113199234, 0.4999999403953552, 1, 1}), shifted};
+/// The sign and a factor of e^(sign x): both are in the coefficients.
+struct Form {
+  double sign = 1, factor = 1;
+};
+
+// The polynomial is in sign r. With fewer bits ln 2 needs no second part.
+Reduced reduced_exp(Expr x, Precision precision = Precision::bits24, Form form = {}) {
+  const double even = form.factor, odd = form.factor * form.sign;
+  const Expr shifted = fma(x, form.sign * log2_e, shifter), n = shifted - shifter, first = fma(n, -form.sign * ln2_high, x);
+  if (precision == Precision::bits8) return {horner(first, {0.16517721116542816 * odd, 0.5041385889053345 * even, 1.0001965761184692 * odd, even}), shifted};
+  if (precision == Precision::bits11)
+    return {horner(first, {0.04151500016450882 * even, 0.16787736117839813 * odd, 0.5000301003456116 * even, 0.9999666810035706 * odd, even}), shifted};
+  const Expr r = fma(n, -form.sign * ln2_low, first);
+  return {horner(r, {0.0013820079620927572 * even, 0.008368683978915215 * odd, 0.04166827350854874 * even, 0.1666652113199234 * odd, 0.4999999403953552 * even,
+                     odd, even}),
+          shifted};
 }
 
 // exp(x) / 2 for x >= 0.
@@ -45,9 +59,9 @@ Expr expm1_reduced(Expr r) {
 
 // Below the smallest subnormal the result is 0. Such lanes (masked scores are -inf) go around the arithmetic, because a result that underflows costs some
 // processors more than a hundred cycles.
-Expr exp(Expr x) {
+Expr exp(Expr x, Precision precision) {
   const Expr gone = lt(x, -104.0);
-  const Reduced e = reduced_exp(apply(ScalarOp::min, {select(gone, 0.0, x), 89.0}));
+  const Reduced e = reduced_exp(apply(ScalarOp::min, {select(gone, 0.0, x), 89.0}), precision);
   return select(gone, 0.0, scaled(e.p, e.shifted));
 }
 
@@ -99,20 +113,16 @@ Expr tanh(Expr x) {
   return with_sign(t / (t + 2.0), x);  // for -0
 }
 
-// 1 / (1 + exp(-x)), both sides of the quotient times 2^-24: exp(-x) stays finite as far as the quotient is not 0, and small results keep their digits. The
-// factor is in the coefficients; those of odd powers are negative because the polynomial is in -r.
-Expr sigmoid(Expr x) {
+// 1 / (1 + exp(-x)), both sides of the quotient times 2^-24: exp(-x) stays finite as far as the quotient is not 0, and small results keep their digits. (The
+// processor divides beside the other operations: a reciprocal by Newton's method, in six of them, takes longer.)
+Expr sigmoid(Expr x, Precision precision) {
   if (x.emitter->type(x.value).dtype == float64) {
     const Expr z = apply(ScalarOp::exp, {-abs(x)});
     return select(lt(x, 0.0), z, 1.0) / (z + 1.0);
   }
   constexpr double small = 0x1p-24;
-  const Expr c = clamp(x, -104, 40);
-  const Expr shifted = fma(c, -log2_e, shifter), n = shifted - shifter;
-  const Expr minus_r = fma(n, ln2_low, fma(n, ln2_high, c));
-  const Expr p = horner(minus_r, {small * 0.0013820079620927572, small * -0.008368683978915215, small * 0.04166827350854874, small * -0.1666652113199234,
-                                  small * 0.4999999403953552, -small, small});
-  return small / (scaled(p, shifted) + small);
+  const Reduced e = reduced_exp(clamp(x, -104, 40), precision, {-1, small});
+  return small / (scaled(e.p, e.shifted) + small);
 }
 
 }  // namespace weft::kernel::expansion

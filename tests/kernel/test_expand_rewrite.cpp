@@ -186,3 +186,45 @@ TEST_CASE("any rank, loops and conditions: the same bits as lane by lane") {
   CHECK(y == test::run_expanded(ScalarOp::tanh, test::run_expanded(ScalarOp::tanh, x)));
   CHECK(z[0] == test::run_expanded(ScalarOp::exp, {x[3]})[0]);
 }
+
+TEST_CASE("results that are rounded to 16 bits are expanded to what 16 bits hold, and no others") {
+  // y = tail(op(x)), in float32 up to the store
+  using Tail = Value (*)(Builder&, Value, Value);
+  const auto make = [](ScalarOp op, Dtype t, Tail tail) {
+    Builder b("tail");
+    const Ref in = b.param("x", float32, false), out = b.param("y", t, true);
+    const Value start = b.mul(b.program_id(), b.index(256)), left = b.sub(b.symbol("n"), start), x = b.load(in, start, {256}, {1}, {left});
+    b.store(out, b.cast(tail(b, b.scalar(op, {x}), x), t), start, {1}, {left});
+    return b.finish();
+  };
+  const Tail plain = [](Builder&, Value v, Value) { return v; };
+  const Tail product = [](Builder& b, Value v, Value x) { return b.scalar(ScalarOp::neg, {b.scalar(ScalarOp::mul, {v, x})}); };
+  const Tail sum = [](Builder& b, Value v, Value x) { return b.scalar(ScalarOp::add, {v, x}); };  // may cancel
+  const auto length = [](const Kernel& k) { return count_insts(expand(k).body); };
+  std::vector<float> x;
+  for (float v = -110; v < 95; v += 0.0173f) x.push_back(v);
+  const int64_t n = static_cast<int64_t>(x.size());
+  for (ScalarOp op : {ScalarOp::exp, ScalarOp::sigmoid}) {
+    CAPTURE(info(op).name);
+    CHECK(length(make(op, bfloat16, plain)) < length(make(op, float16, plain)));
+    CHECK(length(make(op, float16, plain)) < length(make(op, float32, plain)));
+    CHECK(length(make(op, bfloat16, product)) < length(make(op, float32, product)));
+    CHECK(length(make(op, bfloat16, sum)) >= length(make(op, float32, sum)));
+    for (Dtype t : {bfloat16, float16})
+      for (Tail tail : {plain, product}) {
+        std::vector<uint16_t> y(x.size());
+        const HostBuffer buffers[] = {{x.data(), n}, {y.data(), n}};
+        interpret(expand(make(op, t, tail)), buffers, std::array{n}, (n + 255) / 256);
+        double worst = 0;
+        for (size_t k = 0; k < x.size(); ++k) {
+          const double e = std::exp(double{x[k]}), f = op == ScalarOp::exp ? e : e / (1 + e), exact = tail == plain ? f : -f * x[k];
+          const int digits = t == bfloat16 ? 8 : 11, smallest = t == bfloat16 ? -133 : -24;
+          const double got = from_bits(y[k], t), ulp = std::ldexp(1.0, std::max(exact == 0 ? smallest : std::ilogb(exact) - digits + 1, smallest));
+          if (std::isinf(got)) CHECK(std::abs(exact) > (t == bfloat16 ? 3.38e38 : 65500.0));
+          else worst = std::max(worst, std::abs(got - exact) / ulp);
+        }
+        CHECK(worst <= 0.54);
+        CHECK(worst >= 0.49);
+      }
+  }
+}

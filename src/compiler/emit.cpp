@@ -339,13 +339,13 @@ void Emitter::walk(int node, const std::vector<Expr>& index, const std::function
   }
 }
 
-void Emitter::prefetch(int node, const std::vector<Expr>& index, Expr variable, int64_t steps) {
+void Emitter::prefetch(int node, const std::vector<Expr>& index, Expr program) {
   Expr offset = ix::linear(*group_.cx, index, cx_.grouping.strides[static_cast<size_t>(node)]);
-  const Expr vars[] = {lanes_.variable, variable};
+  const Expr vars[] = {lanes_.variable, program};
   auto both = ix::affine(offset, vars);
   auto form = lane_form(offset);
   if (!both || !form || form->coefficients[0] != 1 || both->coefficients[1] <= 0) return;
-  Value next = b_.add(b_.add(index_value(form->base), lanes_.base), b_.index(steps * both->coefficients[1]));
+  Value next = b_.add(b_.add(index_value(form->base), lanes_.base), b_.index(both->coefficients[1]));
   b_.prefetch(param(node, false), next, width_);
 }
 

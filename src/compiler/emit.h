@@ -62,8 +62,8 @@ class Emitter {
   /// Makes a value known until the scope ends.
   void remember(int node, const std::vector<ix::Expr>& index, kernel::Value v) { scopes_.back()[key(node, index, {})] = v; }
   bool on_lanes(ix::Expr e) const;
-  /// Asks for the data that the value of `variable` `steps` on will read where this one reads `node` on its lanes, if that lies at a fixed distance.
-  void prefetch(int node, const std::vector<ix::Expr>& index, ix::Expr variable, int64_t steps = 1);
+  /// Asks for the data that the next value of `program` will read where this one reads `node` on its lanes, if that lies at a fixed distance.
+  void prefetch(int node, const std::vector<ix::Expr>& index, ix::Expr program);
   /// `node`, where it is read at `offset`, lies in scratch: its lanes from `at` on.
   void take_staged(int node, ix::Expr offset, kernel::Ref scratch, kernel::Value at) { staged_[{node, offset.get()}] = {scratch, at}; }
   kernel::Value lane_base() const { return lanes_.base; }

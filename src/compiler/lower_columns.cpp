@@ -13,7 +13,6 @@ using kernel::Value;
 namespace {
 
 constexpr int64_t rows_at_once = 8;
-constexpr int64_t strip_bytes = 2048;  // of a row
 
 }  // namespace
 
@@ -22,24 +21,9 @@ int64_t RowLowering::strip() const {
   if (schedule_.kind != RowClass::column || passes_ != 1 || !is_static(group_.domain)) return 0;
   if (schedule_.lane_extent * extent_of(serial_) < int64_t{1} << 19 || extent_of(serial_) < 4 * rows_at_once) return 0;
   if (std::any_of(stages_.begin(), stages_.end(), [](const Stage& s) { return s.root.kind == RootKind::full; })) return 0;
-  int64_t narrowest = 8;
-  for (int node : group_.reads) narrowest = std::min<int64_t>(narrowest, cx_.ir[node].type.dtype.size);
-  int64_t width = strip_bytes / narrowest;
+  int64_t width = 512;
   while (width > schedule_.width && schedule_.lane_extent * extent_of(outer_) < 8 * width) width /= 2;
   return width > schedule_.width ? width : 0;
-}
-
-/// The hardware fetches ahead along a row, and each row of a strip is another page: the rows of the next turn are asked for.
-void RowLowering::prefetch_rows() {
-  std::set<int> asked;
-  for (const Stage& stage : stages_) {
-    if (stage.root.kind != RootKind::fold) continue;
-    emit_.walk(cx_.ir[stage.root.node].inputs[0], stage.operand, [&](int node, const std::vector<ix::Expr>& index) {
-      if (!emit_.is_memory(node)) return true;
-      if (asked.insert(node).second) emit_.prefetch(node, index, loop_, rows_at_once);
-      return false;
-    });
-  }
 }
 
 void RowLowering::strip_passes(int64_t width) {
@@ -67,11 +51,10 @@ void RowLowering::strip_passes(int64_t width) {
   auto put = [&](Value at, const std::vector<Value>& values) {
     for (size_t k = 0; k < sums.size(); ++k) b.store(sums[k], values[k], at, {1});
   };
-  auto row = [&](Value j, const std::vector<Value>& values, bool ahead) {
+  auto row = [&](Value j, const std::vector<Value>& values) {
     emit_.push_scope();
     emit_.bind(loop_, j);
     std::vector<Value> next = step(0, values);
-    if (ahead) prefetch_rows();
     emit_.pop_scope();
     return next;
   };
@@ -88,7 +71,7 @@ void RowLowering::strip_passes(int64_t width) {
       for (size_t part = 0; part < parts; ++part) partial.insert(partial.end(), start.begin(), start.end());
       for (int64_t r = 0; r < rows_at_once; ++r) {
         auto part = partial.begin() + static_cast<std::ptrdiff_t>(static_cast<size_t>(r) % parts * folds);
-        std::vector<Value> next = row(b.add(first, b.index(r)), {part, part + static_cast<std::ptrdiff_t>(folds)}, true);
+        std::vector<Value> next = row(b.add(first, b.index(r)), {part, part + static_cast<std::ptrdiff_t>(folds)});
         std::copy(next.begin(), next.end(), part);
       }
       partial = combine_parts(0, std::move(partial), parts);
@@ -98,7 +81,7 @@ void RowLowering::strip_passes(int64_t width) {
     return std::vector<Value>{};
   });
   b.loop(b.index(whole_rows), b.index(count), b.index(1), {}, [&](Value j, const std::vector<Value>&) {
-    tiles([&](Value at, std::vector<Value> carried) { put(at, row(j, carried, false)); });
+    tiles([&](Value at, std::vector<Value> carried) { put(at, row(j, carried)); });
     return std::vector<Value>{};
   });
   tiles([&](Value, std::vector<Value> carried) {

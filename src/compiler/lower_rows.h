@@ -69,7 +69,6 @@ class RowLowering {
   // lower_columns.cpp: columns in strips that are as wide as memory likes
   int64_t strip() const;
   void strip_passes(int64_t width);
-  void prefetch_rows();
 
   /// A value that a later pass wants again: it waits in scratch as wide as the row.
   struct Kept {

@@ -24,6 +24,8 @@ endif()
 # -ffp-contract=off: host code (interpreter, reference) must round exactly where the generated code does.
 add_library(weft_options INTERFACE)
 target_compile_options(weft_options INTERFACE -Wall -Wextra -Wshadow -Wnon-virtual-dtor -ffp-contract=off)
+# Clang's -Wbraced-scalar-init is off: a list of axes with one element, {0}, may choose the overload for one axis, which means the same.
+target_compile_options(weft_options INTERFACE $<$<CXX_COMPILER_ID:Clang>:-Wno-braced-scalar-init>)
 if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION VERSION_LESS 13)
   target_compile_options(weft_options INTERFACE -Wno-restrict)  # false on "literal" + std::string at -O2 (GCC bug 105329)
 endif()

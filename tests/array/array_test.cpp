@@ -181,7 +181,7 @@ TEST_CASE("arrays are gone through along their first axis") {
   std::vector<int> seen;
   for (const array& row : a) {
     CHECK(row.shape() == Shape{2});
-    for (const array& number : row) seen.push_back(number.item<int>());
+    for (const array& element : row) seen.push_back(element.item<int>());
   }
   CHECK(seen == std::vector<int>{0, 1, 2, 3, 4, 5});
   for (const array& row : a * 2) seen.push_back(sum(row).item<int>());  // of an array without a name

@@ -21,7 +21,7 @@ TEST_CASE("matrix products of all tile shapes") {
         const Ref a = b.param("a", t, false), w = b.param("w", t, false), c = b.param("c", t, true), copy = b.param("copy", t, true);
         const Value zero = b.index(0), rows = b.symbol("rows");
         const Value left = b.load(a, zero, {m, k}, {k + 3, 1}, {rows, no_value}, Number::of_real(0));
-        const auto sum = b.loop(zero, b.symbol("steps"), b.index(1), {b.load(c, zero, {m, n}, {n, 1})}, [&](Value i, const std::vector<Value>& acc) {
+        const auto sum = b.loop(zero, b.symbol("steps"), b.index(1), {b.load(c, zero, {m, n}, {n, 1})}, [&, k = k, n = n](Value i, const std::vector<Value>& acc) {
           const Value right = b.load(w, b.mul(i, b.index(k * n)), {k, n}, {n, 1});
           return std::vector<Value>{b.dot(left, right, acc[0])};
         });

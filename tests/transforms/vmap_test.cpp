@@ -90,8 +90,9 @@ TEST_CASE("a batch of convolutions is one convolution, whatever is mapped, in gr
   struct Form {
     int groups, stride;
   };
-  for (const auto& [groups, stride] : {Form{1, 1}, Form{2, 2}}) {
-    const ArrayFunction conv = [g = groups, s = stride](const Arrays& a) { return Arrays{conv_general(a[0], a[1], {s}, {1}, {}, {}, g)}; };
+  for (const Form& form : {Form{1, 1}, Form{2, 2}}) {
+    const int groups = form.groups;
+    const ArrayFunction conv = [g = groups, s = form.stride](const Arrays& a) { return Arrays{conv_general(a[0], a[1], {s}, {1}, {}, {}, g)}; };
     const ArrayFunction gradients = [&](const Arrays& a) { return grad([&](const Arrays& b) { return weighted(conv(b)[0]); }, {0, 1})(a); };
     for (const auto& axes : {std::vector<int>{0, -1}, std::vector<int>{-1, 0}, std::vector<int>{2, 1}}) {
       CAPTURE(groups);

@@ -20,7 +20,7 @@ namespace weft::target {
 namespace {
 
 // To be raised with every change to the renderer, the passes or kernel/expand that changes code: old objects on disk then go unused.
-constexpr int generator_version = 8;
+constexpr int generator_version = 9;
 
 // Below this estimate of operations and bytes a launch costs less than waking the team.
 constexpr double least_parallel_work = 50e3;

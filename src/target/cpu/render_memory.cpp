@@ -172,13 +172,13 @@ void Renderer::gather(const Inst& inst) {
   define(inst, std::move(out));
 }
 
-// One instruction a cache line, into the second-level cache: what is fetched ahead is more than the first one should lose.
+// One instruction a cache line, into the first-level cache. Rows that do not fit there lose nothing: what they read again comes from the second one anyway.
 void Renderer::prefetch(const Inst& inst) {
   const Dtype t = ref_dtype(inst.ref);
   const IrValue address = ir_.at(memory_element(t), buffers_[static_cast<size_t>(inst.ref)], single(inst.args[0]));
   constexpr int64_t line = 64;
   for (int64_t byte = 0; byte < inst.number.i * t.size; byte += line) {
-    const IrValue args[] = {ir_.at(ir_.i8, address, ir_.index(byte)), LLVMConstInt(ir_.i32, 0, 0), LLVMConstInt(ir_.i32, 2, 0), LLVMConstInt(ir_.i32, 1, 0)};
+    const IrValue args[] = {ir_.at(ir_.i8, address, ir_.index(byte)), LLVMConstInt(ir_.i32, 0, 0), LLVMConstInt(ir_.i32, 3, 0), LLVMConstInt(ir_.i32, 1, 0)};
     ir_.intrinsic("llvm.prefetch", {ir_.ptr}, args);
   }
 }

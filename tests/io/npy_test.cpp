@@ -128,7 +128,8 @@ TEST_CASE("npy: types that Weft has not are refused with the reason") {
                                                    {"<m8", "dates"}, {"|V8", "raw bytes"}, {"<x9", "no type that is known"}, {"|f4", "has no byte order"},
                                                    {"f4", "does not start with a byte order"}, {"", "does not start with a byte order"}};
   for (const auto& [descr, reason] : reasons) {
-    CAPTURE(descr);
+    const auto& captured = descr;  // clang 14 takes no binding of a structure into a lambda
+    CAPTURE(captured);
     const std::string text = refusal(npy(dict(descr, "(1,)"), data));
     CHECK(text.find(reason) != std::string::npos);
     CHECK(text.ends_with(", at byte 20"));

@@ -59,7 +59,8 @@ TEST_CASE("npz: arrays come back by name, stored and deflated") {
     const auto back = read(saved(compressed));
     REQUIRE(back.size() == 4);
     for (const auto& [name, a] : some()) {
-      CAPTURE(name);
+      const auto& captured = name;  // clang 14 takes no binding of a structure into a lambda
+      CAPTURE(captured);
       REQUIRE(back.contains(name));
       CHECK(back.at(name).dtype() == a.dtype());
       CHECK(back.at(name).shape() == a.shape());

@@ -68,7 +68,8 @@ TEST_CASE("every dtype comes back, with shapes, metadata and names") {
   CHECK(metadata == std::unordered_map<std::string, std::string>{{"step", "12"}, {"ü", "\"quoted\""}});
   REQUIRE(back.size() == arrays.size());
   for (const auto& [name, a] : arrays) {
-    CAPTURE(name);
+    const auto& captured = name;  // clang 14 takes no binding of a structure into a lambda
+    CAPTURE(captured);
     REQUIRE(back.count(name));
     const array& b = back.at(name);
     CHECK(b.dtype() == a.dtype());
@@ -232,7 +233,8 @@ TEST_CASE("fixtures: files of other writers") {
   const std::map<std::string, std::pair<std::string, Dtype>> files{{"b", {"b", int8}}, {"d", {"d", float64}}, {"e", {"e", float16}}, {"f", {"f", float32}}, {"h", {"h", int16}},
                                                                    {"i", {"i", int32}}, {"upperB", {"B", uint8}}, {"upperH", {"H", uint16}}, {"upperI", {"I", uint32}}};
   for (const auto& [file, expected] : files) {
-    CAPTURE(file);
+    const auto& captured = file;  // clang 14 takes no binding of a structure into a lambda
+    CAPTURE(captured);
     const auto [tensors, metadata] = load_safetensors(fixtures + "hf-pr84/" + file + ".safetensors");
     CHECK(metadata == std::unordered_map<std::string, std::string>{{"test", "a"}});
     REQUIRE(tensors.count(expected.first));

@@ -123,7 +123,8 @@ TEST_CASE("starting values: GPT-2's deviations, and a loss near ln(vocab)") {
                                          {"h.1.mlp.c_proj.weight", 0.01}, {"h.0.mlp.c_fc.bias", 0}, {"h.0.ln_1.bias", 0}};
   for (auto& [name, handle] : model.parameters()) {
     if (!expected.count(name)) continue;
-    CAPTURE(name);
+    const auto& captured = name;  // clang 14 takes no binding of a structure into a lambda
+    CAPTURE(captured);
     double sum = 0;
     for (const float v : handle->to_vector<float>()) sum += static_cast<double>(v) * v;
     const double deviation = std::sqrt(sum / static_cast<double>(handle->size()));

@@ -210,7 +210,8 @@ TEST_CASE("schedules: nanoGPT's values") {
   const std::pair<int64_t, double> expected[] = {{0, 9.9009901e-06},   {1, 1.98019802e-05}, {99, 0.00099009901}, {100, 0.001}, {101, 0.000999999385},
                                                  {1050, 0.00055},      {1999, 0.000100000615}, {2000, 0.0001},    {2001, 0.0001}, {9999, 0.0001}};
   for (const auto& [step, value] : expected) {
-    INFO("step ", step);
+    const auto& captured = step;  // clang 14 takes no binding of a structure into a lambda
+    INFO("step ", captured);
     CHECK(static_cast<double>(rate(step)) == doctest::Approx(value).epsilon(1e-6));
   }
   CHECK(cosine_schedule(1, 0, 0, 10)(0) == 1);

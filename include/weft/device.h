@@ -39,7 +39,8 @@ struct ThreadLocalStream {
 using StreamOrDevice = std::variant<std::monostate, Stream, ThreadLocalStream, Device, Device::DeviceType>;
 
 WEFT_API const Device& default_device();
-/// Throws std::invalid_argument where this build has no such device.
+/// For the whole process: what names no stream or device runs there from now on, on the calling thread also where it had a default stream. Throws
+/// std::invalid_argument where this machine has no such device.
 WEFT_API void set_default_device(const Device& d);
 WEFT_API bool is_available(const Device& d);
 WEFT_API int device_count(Device::DeviceType type);

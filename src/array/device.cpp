@@ -1,5 +1,5 @@
-// Devices and streams. This build runs on the CPU: naming another device is an error when the graph is built. A stream is an executor of the runtime; the
-// calling thread's default is a number that new nodes carry (graph::StreamScope).
+// Devices and streams. A stream is an executor of the runtime, which issues work for one device; the calling thread's default is a number that new nodes carry
+// (graph::StreamScope).
 #include "weft/device.h"
 
 #include <map>
@@ -10,6 +10,7 @@
 #include "array/op_support.h"
 #include "base/error.h"
 #include "runtime/executor.h"
+#include "target/target.h"
 #include "weft/stream.h"
 
 namespace weft {
@@ -20,13 +21,34 @@ std::string device_name(const Device& d) {
 }
 
 void require_device(const char* op, const Device& d) {
-  if (!is_available(d))
-    throw_invalid(op, "device " + device_name(d) + " is not available: there is " + (d.type == Device::gpu ? "no GPU in this build" : "one CPU, cpu:0"));
+  if (is_available(d)) return;
+  const int gpus = device_count(Device::gpu);
+  throw_invalid(op, "device " + device_name(d) + " is not available: there is " +
+                        (d.type == Device::cpu ? "one CPU, cpu:0" : gpus == 0 ? "no GPU, or no driver for it" : std::to_string(gpus) + " GPUs, from gpu:0 on"));
+}
+
+/// As the runtime numbers devices.
+int number_of(const Device& d) { return d.type == Device::cpu ? -1 : d.index; }
+Device device_of(int stream) {
+  const int number = runtime::executor_device(stream);
+  return number < 0 ? Device(Device::cpu) : Device(Device::gpu, number);
+}
+
+/// The stream that a device has from the start.
+int first_stream(const Device& d) {
+  if (d.type == Device::cpu) return 0;
+  static std::mutex mutex;
+  static std::map<int, int> streams;
+  std::lock_guard lock(mutex);
+  const auto [at, added] = streams.emplace(d.index, 0);
+  if (added) at->second = runtime::new_executor(d.index);
+  return at->second;
 }
 
 Stream on_default(const char* op, const Device& d) {
   require_device(op, d);
-  return {graph::StreamScope::current(), d};
+  const int current = graph::StreamScope::current();
+  return {device_of(current) == d ? current : first_stream(d), d};
 }
 
 Stream stream_on(const char* op, const StreamOrDevice& s) {
@@ -36,24 +58,30 @@ Stream stream_on(const char* op, const StreamOrDevice& s) {
   const auto* stream = std::get_if<Stream>(&s);
   if (!stream) return on_default(op, default_device());
   require_device(op, stream->device);
-  if (stream->index < 0 || stream->index >= runtime::num_executors())
+  if (stream->index < 0 || stream->index >= runtime::num_executors() || device_of(stream->index) != stream->device)
     throw_invalid(op, "there is no stream " + std::to_string(stream->index) + " on device " + device_name(stream->device) + ": make one with new_stream");
   return *stream;
+}
+
+Device& chosen_device() {
+  static Device device(Device::cpu);
+  return device;
 }
 
 std::shared_ptr<runtime::Event> event_of(const std::shared_ptr<void>& state) { return std::static_pointer_cast<runtime::Event>(state); }
 
 }  // namespace
 
-const Device& default_device() {
-  static const Device cpu(Device::cpu);
-  return cpu;
-}
+const Device& default_device() { return chosen_device(); }
 
-// The CPU is all there is, so there is nothing to remember.
-void set_default_device(const Device& d) { require_device("set_default_device", d); }
-bool is_available(const Device& d) { return d.type == Device::cpu && d.index == 0; }
-int device_count(Device::DeviceType type) { return type == Device::cpu ? 1 : 0; }
+void set_default_device(const Device& d) {
+  require_device("set_default_device", d);
+  chosen_device() = d;
+  graph::StreamScope::set_for_process(first_stream(d));
+  graph::StreamScope::set(-1);
+}
+bool is_available(const Device& d) { return d.index >= 0 && d.index < device_count(d.type); }
+int device_count(Device::DeviceType type) { return type == Device::cpu ? 1 : target::cuda_device_count(); }
 
 Stream default_stream(Device d) { return on_default("default_stream", d); }
 Stream to_stream(StreamOrDevice s) { return stream_on("to_stream", s); }
@@ -64,7 +92,7 @@ void set_default_stream(Stream s) { graph::StreamScope::set(stream_on("set_defau
 
 Stream new_stream(Device d) {
   require_device("new_stream", d);
-  return {runtime::new_executor(), d};
+  return {runtime::new_executor(number_of(d)), d};
 }
 Stream new_stream() { return new_stream(default_device()); }
 
@@ -78,18 +106,22 @@ Stream stream_from_thread_local_stream(ThreadLocalStream s) {
   require_device("stream_from_thread_local_stream", s.device);
   thread_local std::map<int, int> streams;
   const auto [at, added] = streams.emplace(s.index, 0);
-  if (added) at->second = runtime::new_executor();
+  if (added) at->second = runtime::new_executor(number_of(s.device));
   return {at->second, s.device};
 }
 
 std::vector<Stream> get_streams() {
   std::vector<Stream> streams;
-  for (int k = 0; k < runtime::num_executors(); ++k) streams.emplace_back(k, default_device());
+  for (int k = 0; k < runtime::num_executors(); ++k) streams.emplace_back(k, device_of(k));
   return streams;
 }
 void clear_streams() { runtime::rest_executors(); }
 
-void synchronize(Stream s) { runtime::executor(stream_on("synchronize", s).index).wait(); }
+void synchronize(Stream s) {
+  const Stream stream = stream_on("synchronize", s);
+  runtime::executor(stream.index).wait();
+  if (stream.device.type == Device::gpu) target::cuda(stream.device.index).device()->synchronize();
+}
 void synchronize() { synchronize(default_stream(default_device())); }
 
 std::ostream& operator<<(std::ostream& os, const Device& d) {

@@ -23,6 +23,8 @@
 #include "compiler/steps.h"
 #include "graph/complex.h"
 #include "runtime/buffer.h"
+#include "runtime/device.h"
+#include "runtime/executor.h"
 #include "runtime/threads.h"
 #include "runtime/trace.h"
 
@@ -49,7 +51,7 @@ class Stopwatch {
 class CompiledProgram : public Program {
  public:
   /// `texts`: the groups may be asked for later.
-  CompiledProgram(const Source& source, target::Target& target, const Policy& policy, bool texts) {
+  CompiledProgram(const Source& source, target::Target& target, const Policy& policy, bool texts) : device_(target.device()) {
     const runtime::Span span("compiler", "build");
     Stopwatch watch;
     // The class keeps many tiles in registers; with 16 of them its body in separate kernels does better (and LLVM 19 fails on some of its code for AVX2).
@@ -61,6 +63,7 @@ class CompiledProgram : public Program {
     Ordering ordering = order(ir_, grouping, source.updates, policy);
     watch.lap("group", stats_.group_ms);
     steps_ = make_steps(ir_, grouping, ordering, target, policy);
+    for (const Update& u : source.updates) written_inputs_.push_back(u.input);
     find_symbols();
     watch.lap("lower", stats_.lower_ms);
     stats_.tune_ms = steps_.tune_ms;
@@ -89,6 +92,7 @@ class CompiledProgram : public Program {
     Runner(const CompiledProgram& program, std::span<const int64_t> symbols);
     void run() override;
     void* address(const Place& place) const;
+    void copy(void* to, const void* from, size_t bytes) const;
 
    private:
     void execute(const Step& step);
@@ -96,6 +100,7 @@ class CompiledProgram : public Program {
     int64_t value(const Symbol* symbol) const;
     const CompiledProgram& program_;
     runtime::BufferRef arena_;
+    void* arena_base_;
     std::vector<int64_t> symbols_, values_;
     std::vector<void*> pointers_;
     std::vector<target::Segment> segments_;
@@ -113,6 +118,8 @@ class CompiledProgram : public Program {
   std::vector<std::shared_ptr<const target::Executable>> executables_;
   std::vector<const Symbol*> symbols_;
   std::vector<StepInfo> infos_;
+  std::vector<int> written_inputs_;
+  runtime::Accelerator* device_;  // whose memory it works on; null: the host's
   std::string groups_text_;
   Stats stats_;
   int64_t number_ = ++runtime::counters().programs_built;
@@ -182,13 +189,14 @@ std::vector<graph::Storage> CompiledProgram::run(std::span<const graph::Storage>
   check_inputs(inputs, symbols);
   Runner runner(*this, symbols);
   for (size_t k = 0; k < inputs.size(); ++k)
-    runner.inputs[k] = static_cast<char*>(inputs[k].buffer->data()) + inputs[k].offset * ir_[ir_.inputs[k]].type.dtype.size;
+    runner.inputs[k] = static_cast<char*>(inputs[k].buffer->on(device_)) + inputs[k].offset * ir_[ir_.inputs[k]].type.dtype.size;
   std::vector<runtime::BufferRef> owned(steps_.outputs.size());
   for (size_t k = 0; k < owned.size(); ++k)
     if (steps_.outputs[k].owns) {
-      owned[k] = runtime::allocate(static_cast<size_t>(steps_.outputs[k].bytes));
-      runner.outputs[k] = owned[k]->data();
+      owned[k] = runtime::allocate_on(device_, static_cast<size_t>(steps_.outputs[k].bytes));
+      runner.outputs[k] = owned[k]->on(device_);
     }
+  for (int input : written_inputs_) inputs[static_cast<size_t>(input)].buffer->overwritten_on(device_);
   runner.run();
   ++runtime::counters().programs_run;
 
@@ -218,7 +226,7 @@ std::unique_ptr<BoundProgram> CompiledProgram::bind(std::span<const int64_t> sym
     void run() override {
       Runner::run();
       for (const Shared& s : shared_)
-        if (const void* from = address(s.place); from != outputs[s.output]) std::memcpy(outputs[s.output], from, s.bytes);
+        if (const void* from = address(s.place); from != outputs[s.output]) copy(outputs[s.output], from, s.bytes);
     }
 
    private:
@@ -234,8 +242,8 @@ std::unique_ptr<BoundProgram> CompiledProgram::bind(std::span<const int64_t> sym
 }
 
 CompiledProgram::Runner::Runner(const CompiledProgram& program, std::span<const int64_t> symbols)
-    : program_(program), arena_(program.steps_.arena_bytes ? runtime::allocate(static_cast<size_t>(program.steps_.arena_bytes)) : nullptr),
-      symbols_(symbols.begin(), symbols.end()) {
+    : program_(program), arena_(program.steps_.arena_bytes ? runtime::allocate_on(program.device_, static_cast<size_t>(program.steps_.arena_bytes)) : nullptr),
+      arena_base_(arena_ ? arena_->on(program.device_) : nullptr), symbols_(symbols.begin(), symbols.end()) {
   inputs.resize(program.ir_.inputs.size());
   outputs.resize(program.steps_.outputs.size());
 }
@@ -243,13 +251,18 @@ CompiledProgram::Runner::Runner(const CompiledProgram& program, std::span<const 
 void* CompiledProgram::Runner::address(const Place& place) const {
   void* base = place.in == Place::In::input    ? inputs[static_cast<size_t>(place.number)]
                : place.in == Place::In::output ? outputs[static_cast<size_t>(place.number)]
-                                               : arena_->data();
+                                               : arena_base_;
   return static_cast<char*>(base) + place.offset;
 }
 
 int64_t CompiledProgram::Runner::value(const Symbol* symbol) const {
   const auto& all = program_.symbols_;
   return symbols_[static_cast<size_t>(std::find(all.begin(), all.end(), symbol) - all.begin())];
+}
+
+void CompiledProgram::Runner::copy(void* to, const void* from, size_t bytes) const {
+  if (program_.device_) program_.device_->copy(to, from, bytes);
+  else std::memcpy(to, from, bytes);
 }
 
 void CompiledProgram::Runner::run() {
@@ -276,7 +289,7 @@ void CompiledProgram::Runner::execute(const Step& step) {
   runtime::Counters& counters = runtime::counters();
   pointers_.clear();
   if (step.kind == Step::Kind::copy) {
-    std::memcpy(address(step.operands[1]), address(step.operands[0]), static_cast<size_t>(step.bytes));
+    copy(address(step.operands[1]), address(step.operands[0]), static_cast<size_t>(step.bytes));
     ++counters.copies;
     return;
   }
@@ -369,9 +382,11 @@ thread_local BuildRecord* innermost_record = nullptr;
 
 }  // namespace
 
+target::Target& target_of(int device) { return device < 0 ? target::cpu() : target::cuda(device); }
+
 target::Target& default_target() {
   target::Target* chosen = chosen_target;
-  return chosen ? *chosen : target::cpu();
+  return chosen ? *chosen : target_of(runtime::executor_device(graph::StreamScope::current()));
 }
 
 void set_default_target(target::Target& target) { chosen_target = &target; }

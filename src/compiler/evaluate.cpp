@@ -84,7 +84,7 @@ void add_dependencies(const graph::Node& node, graph::Values& to) {
   }
 }
 
-Pending collect(std::span<const graph::Value> values) {
+Pending collect(std::span<const graph::Value> values, target::Target& target) {
   Pending pending;
   std::set<const graph::Node*> wanted;
   for (const graph::Value& v : values) {
@@ -118,9 +118,9 @@ Pending collect(std::span<const graph::Value> values) {
   std::erase_if(dependencies, [&](const graph::Value& v) { return wanted.contains(v.node.get()); });
   if (!dependencies.empty()) {
     dependencies.insert(dependencies.end(), values.begin(), values.end());
-    return collect(dependencies);
+    return collect(dependencies, target);
   }
-  pending.program = lookup_or_build(pending.source, target::cpu(), eager_policy());
+  pending.program = lookup_or_build(pending.source, target, eager_policy());
   return pending;
 }
 
@@ -137,11 +137,11 @@ graph::Storage packed(const graph::Type& type, graph::Storage storage) {
 ///
 /// The lock is held while the Program is looked up, and built if need be: a graph must not change under the compiler's hands. It is not held while the
 /// Program runs.
-void compute(std::span<const graph::Value> values) {
+void compute(std::span<const graph::Value> values, target::Target& target) {
   Pending pending;
   {
     std::shared_lock lock(graph::structure());
-    pending = collect(values);
+    pending = collect(values, target);
   }
   std::vector<graph::Storage> results;
   if (pending.program) results = pending.program->run(pending.inputs);
@@ -186,7 +186,7 @@ void do_segment(const Work& work, size_t k, bool describe) {
   try {
     for (size_t before : work.segments[k].after) work.events[before]->wait();
     try {
-      compute(work.segments[k].wanted);
+      compute(work.segments[k].wanted, target_of(runtime::executor_device(work.segments[k].stream)));
     } catch (...) {
       if (describe) rethrow_described(work.segments[k]);
       throw;
@@ -221,6 +221,10 @@ void evaluate(std::span<const graph::Value> values) {
     });
   runtime::executor(work->segments[last].stream).run([&] { do_segment(*work, last, false); });
   for (const runtime::EventRef& event : work->events) event->wait();
+  std::set<int> devices;
+  for (const Segment& segment : work->segments) devices.insert(runtime::executor_device(segment.stream));
+  for (int device : devices)
+    if (device >= 0) target_of(device).device()->synchronize();
 }
 
 void evaluate_async(std::span<const graph::Value> values) {

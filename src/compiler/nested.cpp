@@ -4,6 +4,8 @@
 
 #include "base/error.h"
 #include "compiler/access.h"
+#include "runtime/buffer.h"
+#include "runtime/device.h"
 
 namespace weft::compiler {
 namespace {
@@ -35,7 +37,7 @@ Source step_source(const Control& c) {
 class NestedBase : public Nested {
  public:
   NestedBase(std::shared_ptr<const Control> control, std::vector<Source> sources, target::Target& target, const Policy& policy)
-      : control_(std::move(control)), computes_(&target != &target::null()) {
+      : control_(std::move(control)), computes_(&target != &target::null()), device_(target.device()) {
     for (const Source& s : sources) programs_.push_back(lookup_or_build(s, target, policy));
   }
 
@@ -45,12 +47,24 @@ class NestedBase : public Nested {
     const auto& inputs = control_->bodies.back().inputs;
     for (int64_t k = 0; k < control_->carry; ++k) {
       const auto at = static_cast<size_t>(control_->constants + k);
-      if (results[static_cast<size_t>(k)] != operands[at]) std::memcpy(results[static_cast<size_t>(k)], operands[at], static_cast<size_t>(bytes_of(inputs[at])));
+      const auto bytes = static_cast<size_t>(bytes_of(inputs[at]));
+      if (results[static_cast<size_t>(k)] == operands[at]) continue;
+      if (device_) device_->copy(results[static_cast<size_t>(k)], operands[at], bytes);
+      else std::memcpy(results[static_cast<size_t>(k)], operands[at], bytes);
     }
+  }
+
+  /// A condition that was computed: on a device, a wait for it.
+  bool truth(const void* at) const {
+    bool value = false;
+    if (device_) device_->to_host(&value, at, 1);
+    else value = *static_cast<const bool*>(at);
+    return value;
   }
 
   std::shared_ptr<const Control> control_;
   bool computes_;  // not the null target, which leaves a condition without a value
+  runtime::Accelerator* device_;
 };
 
 class NestedCond : public NestedBase {
@@ -59,7 +73,7 @@ class NestedCond : public NestedBase {
       : NestedBase(c, {{c->bodies[0], {}, {}}, {c->bodies[1], {}, {}}}, target, policy) {}
 
   void run(std::span<void* const> operands, const SymbolValue& symbol_value) const override {
-    const bool taken = !computes_ || *static_cast<const bool*>(operands[0]);
+    const bool taken = !computes_ || truth(operands[0]);
     auto branch = bind(*programs_[taken ? 0 : 1], symbol_value);
     const size_t inputs = control_->bodies[0].inputs.size();
     std::copy_n(operands.begin() + 1, inputs, branch->inputs.begin());
@@ -84,12 +98,12 @@ class NestedWhile : public NestedBase {
       const auto carry = static_cast<int64_t>(k) - c.constants;
       condition->inputs[k] = step->inputs[k] = carry < 0 ? operands[k] : results[static_cast<size_t>(carry)];
     }
-    bool goes_on = false;
-    condition->outputs[0] = &goes_on;
+    const runtime::BufferRef goes_on = runtime::allocate_on(device_, 1);
+    condition->outputs[0] = goes_on->on(device_);
     std::copy(results.begin(), results.end(), step->outputs.begin());
     for (int64_t n = 0; n != c.max_steps; ++n) {
       condition->run();
-      if (!goes_on) break;
+      if (!truth(condition->outputs[0])) break;
       step->run();
     }
   }

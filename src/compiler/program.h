@@ -103,8 +103,10 @@ std::shared_ptr<const Program> build(const Source& source, target::Target& targe
 /// As `build`, but looks the graph up by its structural digest first. Thread-safe.
 std::shared_ptr<const Program> lookup_or_build(const Source& source, target::Target& target, const Policy& policy = default_policy());
 
-/// The target for which `evaluate` and compiled functions build their programs: the CPU, unless somebody asks for another one (with the null target everything
-/// is traced, compiled and planned, and nothing is computed).
+/// The target of a device by its number: -1 the CPU, else CUDA's.
+target::Target& target_of(int device);
+/// The target for which compiled functions build their programs: that of the calling thread's stream, unless somebody asks for another one (with the null target
+/// everything is traced, compiled and planned, and nothing is computed).
 target::Target& default_target();
 void set_default_target(target::Target& target);
 

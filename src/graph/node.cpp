@@ -9,7 +9,8 @@ namespace weft::graph {
 namespace {
 
 std::atomic<uint64_t> next_id{1};
-thread_local int current_stream = 0;
+thread_local int current_stream = -1;
+std::atomic<int> process_stream = 0;
 
 /// Nodes whose last reference went away while another node of this thread was being freed. They are released one after the other by the
 /// outermost destructor: a chain of a hundred thousand nodes needs one stack frame, not a hundred thousand.
@@ -75,8 +76,11 @@ void Node::materialise(std::vector<Storage> storage) {
   dropped.swap(inputs_);  // freed here, after the node is consistent
 }
 
-int StreamScope::current() { return current_stream; }
+StreamScope::StreamScope(int stream) : before_(current_stream) { current_stream = stream; }
+StreamScope::~StreamScope() { current_stream = before_; }
+int StreamScope::current() { return current_stream >= 0 ? current_stream : process_stream.load(std::memory_order_relaxed); }
 void StreamScope::set(int stream) { current_stream = stream; }
+void StreamScope::set_for_process(int stream) { process_stream = stream; }
 
 std::shared_mutex& structure() {
   static std::shared_mutex mutex;

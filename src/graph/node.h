@@ -162,15 +162,16 @@ class Node {
 
 std::shared_mutex& structure();
 
-/// The stream that new nodes of the calling thread belong to; another one while a scope lives.
+/// The stream that new nodes of the calling thread belong to; another one while a scope lives. Threads that have none of their own take the process's.
 class StreamScope {
  public:
-  explicit StreamScope(int stream) : before_(current()) { set(stream); }
-  ~StreamScope() { set(before_); }
+  explicit StreamScope(int stream);
+  ~StreamScope();
   StreamScope(const StreamScope&) = delete;
   StreamScope& operator=(const StreamScope&) = delete;
   static int current();
-  static void set(int stream);
+  static void set(int stream);              // -1: the process's
+  static void set_for_process(int stream);
 
  private:
   int before_;

@@ -184,9 +184,9 @@ class Registry {
     if (index < 0 || index >= static_cast<int>(executors_.size())) throw_invalid("stream", "there is no stream " + std::to_string(index));
     return *executors_[static_cast<size_t>(index)];
   }
-  int add() {
+  int add(int device) {
     std::lock_guard lock(mutex_);
-    executors_.push_back(std::make_unique<Executor>());
+    executors_.push_back(std::make_unique<Executor>(device));
     count_.store(static_cast<int>(executors_.size()), std::memory_order_release);
     return static_cast<int>(executors_.size()) - 1;
   }
@@ -202,7 +202,7 @@ class Registry {
     Registry& registry;
     ~AtExit() { registry.close(); }
   };
-  Registry() { add(); }
+  Registry() { add(-1); }
 
   void close() {
     for (int k = 0; k < count(); ++k) {
@@ -221,7 +221,8 @@ class Registry {
 };
 
 Executor& executor(int index) { return Registry::get().at(index); }
-int new_executor() { return Registry::get().add(); }
+int new_executor(int device) { return Registry::get().add(device); }
+int executor_device(int index) { return index == 0 ? -1 : executor(index).device_; }
 int num_executors() { return Registry::get().count(); }
 void rest_executors() { Registry::get().rest(); }
 

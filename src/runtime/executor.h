@@ -30,7 +30,7 @@ using EventRef = std::shared_ptr<Event>;
 class Executor {
  public:
   using Task = std::function<void()>;
-  Executor() = default;
+  explicit Executor(int device = -1) : device_(device) {}
   Executor(const Executor&) = delete;
   Executor& operator=(const Executor&) = delete;
 
@@ -51,6 +51,8 @@ class Executor {
   void start_worker();
   void stop();
 
+  friend int executor_device(int index);
+  const int device_;
   std::mutex mutex_;
   std::condition_variable ready_, done_;
   std::deque<Task> queue_;
@@ -62,9 +64,11 @@ class Executor {
   friend class Event;
 };
 
-/// Executor 0 is there from the start. Executors live as long as the process.
+/// Executor 0 is there from the start, on the host. Executors live as long as the process.
 Executor& executor(int index);
-int new_executor();   // its index
+/// Its index. `device`: the number of the device for which it issues work, or -1 for the host.
+int new_executor(int device = -1);
+int executor_device(int index);
 int num_executors();
 /// Waits for all of them and ends their threads, which are started again when there is work.
 void rest_executors();

@@ -14,6 +14,8 @@ struct Counters {
   std::atomic<int64_t> kernel_launches{0};
   std::atomic<int64_t> library_calls{0};
   std::atomic<int64_t> copies{0};
+  std::atomic<int64_t> to_device{0}, to_host{0};  // buffers that were copied between memories
+  std::atomic<int64_t> graph_launches{0};         // whole programs replayed by the device
 };
 Counters& counters();
 

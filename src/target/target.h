@@ -10,6 +10,7 @@
 #include "base/hash.h"
 #include "kernel/desc.h"
 #include "kernel/tile.h"
+#include "runtime/device.h"
 
 namespace weft::target {
 
@@ -48,6 +49,10 @@ struct CompileStats {
 class Target {
  public:
   virtual ~Target() = default;
+  /// Where the buffers of its kernels and calls lie; null: in the host's memory. On a device `run` returns before the work is done.
+  virtual runtime::Accelerator* device() { return nullptr; }
+  /// A program is run by a block of threads that share out the lanes of its tiles: tiles are wide, and only many programs fill the device.
+  virtual bool many_threads() const { return false; }
   /// Everything that generated code depends on beside the kernel: code generator version, ISA, vector width, compiler version.
   virtual std::string fingerprint() const = 0;
   /// Lanes of a native vector register for elements of `bytes` bytes.
@@ -66,6 +71,9 @@ class Target {
 /// The CPU target of this process (made on first use), and one that compiles and runs nothing, for tests of the compiler.
 Target& cpu();
 Target& null();
+/// A CUDA device of this machine; throws std::runtime_error "[cuda] …" where there is none, or no driver.
+Target& cuda(int ordinal = 0);
+int cuda_device_count();  // 0 where there is no driver
 
 /// Libraries may be switched off (`weft train --no-libraries`, tests): everything then runs through generated kernels. Default on where built in.
 void set_libraries_enabled(bool on);

@@ -16,6 +16,7 @@
 #include "array/realise.h"
 #include "base/error.h"
 #include "graph/build.h"
+#include "runtime/executor.h"
 #include "runtime/trace.h"
 #include "transforms/traced.h"
 #include "weft/random.h"
@@ -34,7 +35,12 @@ struct Compiled {
   ArrayFunction fun;
   CompileOptions options;
   std::mutex mutex;  // over `entries`, and over tracing
-  std::vector<std::pair<std::vector<graph::Type>, std::shared_ptr<const Traced>>> entries;  // by the types of arguments and states
+  struct Entry {
+    std::vector<graph::Type> types;  // of arguments and states
+    int device;
+    std::shared_ptr<const Traced> traced;
+  };
+  std::vector<Entry> entries;
 };
 
 // The arguments' types with dynamic axes as symbols, and what the symbols stand for in this call.
@@ -64,12 +70,13 @@ std::shared_ptr<const Traced> lookup_or_trace(Compiled& compiled, const std::vec
                                               bool implicit_key) {
   std::vector<graph::Type> signature = arguments;
   for (const array* state : states) signature.push_back(state->value().type());
+  const int device = runtime::executor_device(graph::StreamScope::current());
   std::lock_guard lock(compiled.mutex);
-  for (const auto& [types, traced] : compiled.entries)
-    if (types == signature) return traced;
+  for (const Compiled::Entry& entry : compiled.entries)
+    if (entry.types == signature && entry.device == device) return entry.traced;
   const runtime::Span span("compiler", "trace");
   auto traced = std::make_shared<const Traced>(transforms::trace_function(compiled.fun, arguments, states, implicit_key));
-  compiled.entries.emplace_back(std::move(signature), traced);
+  compiled.entries.push_back({std::move(signature), device, traced});
   return traced;
 }
 

@@ -1,0 +1,37 @@
+#pragma once
+// A device with memory of its own, as the runtime sees it: a place for bytes, and an order of work. Kernels and library calls are its target's business.
+#include <cstddef>
+#include <string>
+
+namespace weft::runtime {
+
+struct DeviceMemory {
+  size_t active = 0;  // bytes in live blocks
+  size_t peak = 0;    // the most of them since reset_peak
+  size_t cached = 0;  // bytes kept for reuse
+  size_t limit = 0;   // of active and cached together
+};
+
+/// All work given to a device, by any thread, is done in the order in which it was given, and goes on after the call that gave it returns. What fails on the
+/// way is reported by a later call, as std::runtime_error.
+class Accelerator {
+ public:
+  virtual ~Accelerator() = default;
+  virtual std::string name() const = 0;  // "cuda:0"
+  /// 256-byte aligned. Throws std::runtime_error with what was asked, what is held and what could be freed.
+  virtual void* allocate(size_t bytes) = 0;
+  /// The block may be used again by work that is given later.
+  virtual void release(void* data, size_t bytes) noexcept = 0;
+  virtual void to_device(void* to, const void* from, size_t bytes) = 0;  // `from` has been read when it returns
+  virtual void to_host(void* to, const void* from, size_t bytes) = 0;    // waits for all work before
+  virtual void copy(void* to, const void* from, size_t bytes) = 0;       // within the device
+  virtual void synchronize() = 0;
+
+  virtual DeviceMemory memory() const = 0;
+  virtual void reset_peak() = 0;
+  virtual size_t set_limit(size_t bytes) = 0;  // returns the previous one; 0: all there is
+  virtual size_t set_cache_limit(size_t bytes) = 0;
+  virtual void clear_cache() = 0;
+};
+
+}  // namespace weft::runtime

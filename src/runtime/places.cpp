@@ -1,0 +1,112 @@
+// Where a buffer's contents lie, and the copies between those places. Each copy is made once; it stays valid until somebody overwrites the contents elsewhere.
+#include <mutex>
+#include <vector>
+
+#include "base/error.h"
+#include "runtime/buffer.h"
+#include "runtime/device.h"
+#include "runtime/trace.h"
+
+namespace weft::runtime {
+
+struct Buffer::Places {
+  struct Place {
+    Accelerator* device;
+    void* data;
+    bool valid;
+  };
+  std::mutex mutex;
+  BufferRef host;          // of a buffer that began on a device
+  bool host_valid = true;
+  std::vector<Place> devices;
+
+  Place* find(Accelerator* device) {
+    for (Place& p : devices)
+      if (p.device == device) return &p;
+    return nullptr;
+  }
+  Place* valid() {
+    for (Place& p : devices)
+      if (p.valid) return &p;
+    return nullptr;
+  }
+};
+
+Buffer::Buffer(Accelerator& device, size_t bytes) : data_(nullptr), bytes_(bytes) {
+  auto places = std::make_unique<Places>();
+  places->host_valid = false;
+  places->devices.push_back({&device, device.allocate(bytes), true});
+  places_ = places.release();
+}
+
+Buffer::~Buffer() {
+  if (Places* places = places_.load(std::memory_order_acquire)) {
+    for (const Places::Place& p : places->devices) p.device->release(p.data, bytes_);
+    delete places;
+  }
+  if (release_) release_(data_);
+}
+
+Buffer::Places& Buffer::places() const {
+  Places* places = places_.load(std::memory_order_acquire);
+  if (places) return *places;
+  auto fresh = std::make_unique<Places>();
+  if (places_.compare_exchange_strong(places, fresh.get(), std::memory_order_acq_rel)) return *fresh.release();
+  return *places;  // another thread was first
+}
+
+void* Buffer::on_host() const {
+  Places& p = places();
+  std::lock_guard lock(p.mutex);
+  void* host = data_;
+  if (!host) {
+    if (!p.host) p.host = allocate(bytes_);
+    host = p.host->data();
+  }
+  if (p.host_valid) return host;
+  Places::Place* from = p.valid();
+  check(from != nullptr, "buffer", "its contents are valid nowhere");
+  if (bytes_ > 0) {
+    from->device->to_host(host, from->data, bytes_);
+    ++counters().to_host;
+  }
+  p.host_valid = true;
+  return host;
+}
+
+void* Buffer::on(Accelerator* device) const {
+  if (!device) return data();
+  Places& p = places();
+  {
+    std::lock_guard lock(p.mutex);
+    if (Places::Place* place = p.find(device); place && place->valid) return place->data;
+  }
+  const void* host = data();  // from another device by way of the host
+  std::lock_guard lock(p.mutex);
+  Places::Place* place = p.find(device);
+  if (!place) {
+    p.devices.push_back({device, device->allocate(bytes_), false});
+    place = &p.devices.back();
+  }
+  if (!place->valid && bytes_ > 0) {
+    device->to_device(place->data, host, bytes_);
+    ++counters().to_device;
+  }
+  place->valid = true;
+  return place->data;
+}
+
+void Buffer::overwritten_on(Accelerator* device) const {
+  Places* p = places_.load(std::memory_order_acquire);
+  if (!p) {
+    if (!device) return;  // it is on the host alone
+    p = &places();
+  }
+  std::lock_guard lock(p->mutex);
+  p->host_valid = !device;
+  for (Places::Place& place : p->devices) place.valid = place.device == device;
+}
+
+BufferRef allocate_on(Accelerator* device, size_t bytes) { return device ? std::make_shared<Buffer>(*device, bytes) : allocate(bytes); }
+
+}  // namespace weft::runtime

@@ -1,0 +1,181 @@
+#include "target/cuda/cuda.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <atomic>
+#include <map>
+
+#include "base/error.h"
+#include "kernel/expand.h"
+#include "runtime/cache_dir.h"
+#include "runtime/threads.h"
+#include "target/cuda/executable.h"
+#include "target/cuda/prelude.h"
+
+namespace weft::target {
+namespace cuda {
+namespace {
+
+// To be raised with every change to the renderer or kernel/expand that changes code: old cubins on disk then go unused.
+constexpr int generator_version = 1;
+
+constexpr size_t most_kernels_per_source = 16;
+
+}  // namespace
+
+struct CudaTarget::Job {
+  std::shared_ptr<CudaExecutable> executable;
+  Rendered rendered;
+};
+
+CudaTarget::CudaTarget(Context* context, std::string arch, bool disk_cache) : context_(context), arch_(std::move(arch)), disk_cache_(disk_cache) {
+  fingerprint_ = fmt::format("cuda-{} nvrtc-{} {}", generator_version, nvrtc_version(), arch_);
+  if (context_) memory_ = std::make_unique<CudaMemory>(*context_);
+}
+
+CudaTarget::~CudaTarget() = default;
+
+/// Machine code for a source: from disk, else from the compiler.
+std::vector<char> CudaTarget::cubin(const std::string& source) {
+  const Digest key = Hasher().text(fingerprint_).text(source).finish();
+  if (disk_cache_)
+    if (auto entry = runtime::cache_get("cuda", key)) {
+      std::lock_guard lock(mutex_);
+      ++stats_.from_disk;
+      return std::move(*entry);
+    }
+  std::string log;
+  std::vector<char> code = cuda::compile(source, arch_, {}, &log);
+  if (disk_cache_) runtime::cache_put("cuda", key, code.data(), code.size());
+  std::lock_guard lock(mutex_);
+  ++stats_.compiled;
+  for (KernelUsage& use : parse_usage(log)) usage_.push_back(std::move(use));
+  return code;
+}
+
+/// Several kernels share a source, so that the prelude is read once for all of them; several sources are compiled side by side.
+void CudaTarget::build(std::vector<Job*>& jobs) {
+  const auto threads = static_cast<size_t>(std::max(1, runtime::num_threads()));
+  const size_t each = std::clamp<size_t>((jobs.size() + threads - 1) / threads, 1, most_kernels_per_source), sources = (jobs.size() + each - 1) / each;
+  runtime::parallel_for(static_cast<int64_t>(sources), [&](int64_t begin, int64_t end) {
+    for (int64_t s = begin; s < end; ++s) {
+      const auto batch = std::span(jobs).subspan(static_cast<size_t>(s) * each, std::min(each, jobs.size() - static_cast<size_t>(s) * each));
+      std::string source(prelude);
+      for (const Job* job : batch) source += job->rendered.source;
+      const std::vector<char> code = cubin(source);
+      if (!context_) continue;
+      for (const Job* job : batch) job->executable->add({}, load(*context_, code, job->rendered));
+    }
+  });
+}
+
+std::vector<std::shared_ptr<const Executable>> CudaTarget::compile(std::span<const kernel::Kernel> kernels) {
+  std::vector<std::shared_ptr<const Executable>> out(kernels.size());
+  std::vector<Job> jobs;
+  std::vector<Digest> digests;
+  std::map<Digest, size_t> job_of;
+  for (size_t k = 0; k < kernels.size(); ++k) {
+    digests.push_back(kernel::digest(kernels[k]));
+    std::lock_guard lock(mutex_);
+    if (const auto found = loaded_.find(digests[k]); found != loaded_.end()) {
+      out[k] = found->second;
+      ++stats_.from_memory;
+      continue;
+    }
+    const auto [place, fresh] = job_of.try_emplace(digests[k], jobs.size());
+    if (!fresh) continue;
+    const std::string symbol = "k_" + digests[k].hex();
+    kernel::Kernel expanded = kernel::expand(kernels[k]);
+    Rendered rendered = render(expanded, symbol);
+    jobs.push_back({std::make_shared<CudaExecutable>(*this, context_, std::move(expanded), symbol), std::move(rendered)});
+  }
+  std::vector<Job*> pointers;
+  for (Job& job : jobs) pointers.push_back(&job);
+  if (!pointers.empty()) build(pointers);
+  std::lock_guard lock(mutex_);
+  for (size_t k = 0; k < kernels.size(); ++k)
+    if (!out[k]) {
+      const auto& executable = jobs[job_of.at(digests[k])].executable;
+      out[k] = executable;
+      loaded_.emplace(digests[k], executable);
+    }
+  return out;
+}
+
+CompileStats CudaTarget::stats() const {
+  std::lock_guard lock(mutex_);
+  return stats_;
+}
+
+std::vector<KernelUsage> CudaTarget::usage() const {
+  std::lock_guard lock(mutex_);
+  return usage_;
+}
+
+namespace {
+
+/// A routine that the device does not have runs on the host: its operands come over, its results go back.
+class HostCall final : public LibraryCall {
+ public:
+  HostCall(CudaMemory& memory, kernel::CallDesc desc, std::shared_ptr<const LibraryCall> call) : memory_(memory), desc_(std::move(desc)), call_(std::move(call)) {}
+  std::string name() const override { return "host " + call_->name(); }
+
+  void run(std::span<void* const> operands) const override {
+    std::vector<std::vector<std::byte>> copies;
+    std::vector<void*> pointers;
+    const auto each = [&](auto visit) {
+      for (size_t k = 0; k < operands.size(); ++k) visit(k, k < desc_.inputs.size() ? desc_.inputs[k] : desc_.outputs[k - desc_.inputs.size()], k >= desc_.inputs.size());
+    };
+    each([&](size_t k, const kernel::CallDesc::Array& array, bool is_result) {
+      size_t bytes = array.dtype.size;
+      for (int64_t n : array.extents) bytes *= static_cast<size_t>(n);
+      copies.emplace_back(bytes);
+      if (!is_result && bytes > 0) memory_.to_host(copies.back().data(), operands[k], bytes);
+    });
+    for (auto& copy : copies) pointers.push_back(copy.data());
+    call_->run(pointers);
+    each([&](size_t k, const kernel::CallDesc::Array&, bool is_result) {
+      if (is_result && !copies[k].empty()) memory_.to_device(operands[k], copies[k].data(), copies[k].size());
+    });
+    memory_.synchronize();
+  }
+
+ private:
+  CudaMemory& memory_;
+  kernel::CallDesc desc_;
+  std::shared_ptr<const LibraryCall> call_;
+};
+
+}  // namespace
+
+std::shared_ptr<const LibraryCall> CudaTarget::library(const kernel::DotDesc&) { return nullptr; }
+
+std::shared_ptr<const LibraryCall> CudaTarget::call(const kernel::CallDesc& desc) {
+  auto on_host = cpu().call(desc);
+  if (!on_host || !memory_) return on_host;
+  return std::make_shared<HostCall>(*memory_, desc, std::move(on_host));
+}
+
+}  // namespace cuda
+
+int cuda_device_count() { return cuda::device_count(); }
+
+Target& cuda(int ordinal) {
+  static std::mutex mutex;
+  static auto& targets = *new std::map<int, cuda::CudaTarget*>;  // compiled programs may outlive static objects
+  std::lock_guard lock(mutex);
+  auto [at, added] = targets.try_emplace(ordinal, nullptr);
+  if (!at->second) {
+    try {
+      cuda::Context& context = cuda::context(ordinal);
+      at->second = new cuda::CudaTarget(&context, context.info().arch());
+    } catch (...) {
+      targets.erase(at);
+      throw;
+    }
+  }
+  return *at->second;
+}
+
+}  // namespace weft::target

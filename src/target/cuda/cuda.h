@@ -1,0 +1,52 @@
+#pragma once
+// The CUDA target: tile kernels rendered to CUDA C++, compiled by NVRTC, launched on the device's stream. Without a device (`offline`) it renders and compiles, and
+// runs nothing: so every kernel of a program can be checked on any machine that has NVRTC.
+#include <memory>
+#include <mutex>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "target/cuda/memory.h"
+#include "target/cuda/nvrtc.h"
+#include "target/target.h"
+
+namespace weft::target::cuda {
+
+class CudaExecutable;
+
+class CudaTarget final : public Target {
+ public:
+  /// `context`: null where there is no device. `arch`: "sm_90a".
+  CudaTarget(Context* context, std::string arch, bool disk_cache = true);
+  ~CudaTarget() override;
+
+  runtime::Accelerator* device() override { return memory_.get(); }
+  bool many_threads() const override { return true; }
+  std::string fingerprint() const override { return fingerprint_; }
+  int64_t lanes(int64_t bytes) const override { return bytes >= 16 ? 64 : 1024 / bytes; }
+  int64_t vector_registers() const override { return 16; }
+  std::vector<std::shared_ptr<const Executable>> compile(std::span<const kernel::Kernel> kernels) override;
+  std::shared_ptr<const LibraryCall> library(const kernel::DotDesc& desc) override;
+  std::shared_ptr<const LibraryCall> call(const kernel::CallDesc& desc) override;
+  CompileStats stats() const override;
+  /// What ptxas said of everything compiled by this object, not of what the cache had.
+  std::vector<KernelUsage> usage() const;
+
+ private:
+  friend class CudaExecutable;
+  struct Job;
+  std::vector<char> cubin(const std::string& source);
+  void build(std::vector<Job*>& jobs);
+
+  Context* context_;
+  std::string arch_, fingerprint_;
+  bool disk_cache_;
+  std::unique_ptr<CudaMemory> memory_;
+  mutable std::mutex mutex_;
+  std::unordered_map<Digest, std::shared_ptr<CudaExecutable>> loaded_;  // by digest before `expand`
+  CompileStats stats_;
+  std::vector<KernelUsage> usage_;
+};
+
+}  // namespace weft::target::cuda

@@ -1,0 +1,106 @@
+#include "target/cuda/executable.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <bit>
+
+#include "base/error.h"
+#include "target/cuda/cuda.h"
+#include "target/cuda/prelude.h"
+
+namespace weft::target::cuda {
+
+namespace {
+
+constexpr size_t most_argument_words = 4090;  // a kernel takes 32764 bytes of arguments
+constexpr int64_t default_shared_bytes = 48 << 10;
+
+bool aligned(std::span<const Segment> segments) {
+  return std::all_of(segments.begin(), segments.end(), [](const Segment& s) {
+    return std::all_of(s.buffers.begin(), s.buffers.end(), [](const void* p) { return reinterpret_cast<uintptr_t>(p) % 16 == 0; });
+  });
+}
+
+}  // namespace
+
+Entry load(Context& context, const std::vector<char>& cubin, const Rendered& rendered) {
+  context.make_current();
+  const std::string what = "kernel " + rendered.symbol;
+  ModuleHandle module = nullptr;
+  check(driver().module_load_data(&module, cubin.data()), "cuModuleLoadData", what);
+  Entry entry{nullptr, rendered.threads, rendered.programs, rendered.shared_bytes};
+  check(driver().module_get_function(&entry.function, module, rendered.symbol.c_str()), "cuModuleGetFunction", what);
+  if (entry.shared_bytes > default_shared_bytes)
+    check(driver().func_set_attribute(entry.function, func_max_dynamic_shared_size_bytes, static_cast<int>(entry.shared_bytes)), "cuFuncSetAttribute",
+          fmt::format("{}, {} bytes of shared memory", what, entry.shared_bytes));
+  return entry;
+}
+
+void CudaExecutable::add(const Variant& variant, const Entry& entry) const {
+  std::lock_guard lock(mutex_);
+  entries_.emplace(variant, entry);
+}
+
+const Entry& CudaExecutable::entry(const Variant& variant) const {
+  std::lock_guard lock(mutex_);
+  const auto found = entries_.find(variant);
+  if (found != entries_.end()) return found->second;
+  const Rendered rendered = render(kernel_, symbol_, variant);
+  return entries_.emplace(variant, load(*context_, target_.cubin(std::string(prelude) + rendered.source), rendered)).first->second;
+}
+
+void CudaExecutable::launch(const Entry& entry, int64_t grid, void** arguments) const {
+  const int64_t blocks = (grid + entry.programs - 1) / entry.programs;
+  if (blocks > INT32_MAX) throw_failure("kernel " + kernel_.name, fmt::format("{} blocks are more than a launch may have", blocks));
+  LaunchConfig config;
+  config.grid_x = static_cast<unsigned>(blocks);
+  config.block_x = static_cast<unsigned>(entry.threads);
+  config.shared_memory_bytes = static_cast<unsigned>(entry.shared_bytes);
+  config.stream = context_->stream();
+  check(driver().launch_kernel_ex(&config, entry.function, arguments, nullptr), "cuLaunchKernelEx",
+        fmt::format("kernel {}: {} blocks of {} threads, {} bytes of shared memory", kernel_.name, blocks, entry.threads, entry.shared_bytes));
+}
+
+void CudaExecutable::run_one(const Segment& segment, bool is_aligned) const {
+  std::vector<void*> arguments;
+  for (void* const& p : segment.buffers) arguments.push_back(const_cast<void**>(&p));
+  for (const int64_t& s : segment.symbols) arguments.push_back(const_cast<int64_t*>(&s));
+  int64_t grid = segment.grid;
+  arguments.push_back(&grid);
+  launch(entry({is_aligned, 1}), grid, arguments.data());
+}
+
+void CudaExecutable::run_many(std::span<const Segment> segments, bool is_aligned) const {
+  const size_t row = kernel_.params.size() + kernel_.symbols.size(), most = (most_argument_words - 2) / (row + 1);
+  for (; !segments.empty(); segments = segments.subspan(std::min(segments.size(), most))) {
+    const auto now = segments.first(std::min(segments.size(), most));
+    const size_t capacity = std::min(most, std::max<size_t>(8, std::bit_ceil(now.size())));
+    std::vector<int64_t> table(2 + capacity * (row + 1), 0);
+    table[0] = static_cast<int64_t>(now.size());
+    int64_t grid = 0;
+    size_t at = 2 + now.size();
+    for (size_t k = 0; k < now.size(); ++k) {
+      table[1 + k] = grid;
+      grid += now[k].grid;
+      for (void* p : now[k].buffers) table[at++] = reinterpret_cast<int64_t>(p);
+      for (int64_t s : now[k].symbols) table[at++] = s;
+    }
+    table[1 + now.size()] = grid;
+    void* arguments[] = {table.data()};
+    if (grid > 0) launch(entry({is_aligned, static_cast<int>(capacity)}), grid, arguments);
+  }
+}
+
+void CudaExecutable::run(std::span<const Segment> segments, double) const {
+  if (!context_) throw_failure("kernel " + kernel_.name, "there is no device: this target only compiles");
+  context_->make_current();
+  const bool is_aligned = aligned(segments);
+  if (segments.size() == 1) {
+    if (segments[0].grid > 0) run_one(segments[0], is_aligned);
+  } else if (!segments.empty()) {
+    run_many(segments, is_aligned);
+  }
+}
+
+}  // namespace weft::target::cuda

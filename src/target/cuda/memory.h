@@ -1,0 +1,41 @@
+#pragma once
+// A device's memory: blocks from the driver, kept for reuse, and the copies to and from the host, in the order of the context's stream.
+#include <map>
+#include <mutex>
+#include <unordered_map>
+
+#include "runtime/device.h"
+#include "target/cuda/context.h"
+
+namespace weft::target::cuda {
+
+class CudaMemory final : public runtime::Accelerator {
+ public:
+  explicit CudaMemory(Context& context) : context_(context) {}
+  std::string name() const override { return "cuda:" + std::to_string(context_.ordinal()); }
+  void* allocate(size_t bytes) override;
+  void release(void* data, size_t bytes) noexcept override;
+  void to_device(void* to, const void* from, size_t bytes) override;
+  void to_host(void* to, const void* from, size_t bytes) override;
+  void copy(void* to, const void* from, size_t bytes) override;
+  void synchronize() override;
+  runtime::DeviceMemory memory() const override;
+  void reset_peak() override;
+  size_t set_limit(size_t bytes) override;
+  size_t set_cache_limit(size_t bytes) override;
+  void clear_cache() override;
+
+ private:
+  void* reuse(size_t bytes);
+  bool over_limit(size_t bytes) const;
+  void trim(size_t keep);  // gives cached blocks back until at most so many bytes are left
+  [[noreturn]] void throw_out_of_memory(size_t bytes) const;
+
+  Context& context_;
+  mutable std::mutex mutex_;
+  std::multimap<size_t, void*> free_;                // by size
+  std::unordered_map<void*, size_t> blocks_;         // of every block, what the driver gave
+  size_t active_ = 0, peak_ = 0, cached_ = 0, limit_ = 0, cache_limit_ = SIZE_MAX;
+};
+
+}  // namespace weft::target::cuda

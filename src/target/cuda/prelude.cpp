@@ -1,0 +1,111 @@
+// The text is written for what kernel/scalar.h says an operator means; base/half.h has the same conversions on the host.
+#include "target/cuda/prelude.h"
+
+namespace weft::target::cuda {
+
+const std::string_view prelude = R"cuda(
+typedef signed char i8; typedef unsigned char u8; typedef short i16; typedef unsigned short u16;
+typedef int i32; typedef unsigned int u32; typedef long long i64; typedef unsigned long long u64;
+typedef float f32; typedef double f64;
+struct alignas(4) W4 { u32 x; };
+struct alignas(8) W8 { u32 x, y; };
+struct alignas(16) W16 { u32 x, y, z, w; };
+#define EACH _Pragma("unroll") for
+#define FN static __device__ __forceinline__
+
+FN u32 bits(f32 v) { return __float_as_uint(v); }
+FN f32 real(u32 v) { return __uint_as_float(v); }
+FN u64 bits(f64 v) { return (u64)__double_as_longlong(v); }
+FN f64 real(u64 v) { return __longlong_as_double((i64)v); }
+
+// NaN wins, -0 is below +0.
+FN f32 fmaximum(f32 a, f32 b) { f32 r; asm("max.NaN.f32 %0, %1, %2;" : "=f"(r) : "f"(a), "f"(b)); return r; }
+FN f32 fminimum(f32 a, f32 b) { f32 r; asm("min.NaN.f32 %0, %1, %2;" : "=f"(r) : "f"(a), "f"(b)); return r; }
+FN f64 fmaximum(f64 a, f64 b) { return a != a ? a : b != b ? b : a == b ? real(bits(a) & bits(b)) : a > b ? a : b; }
+FN f64 fminimum(f64 a, f64 b) { return a != a ? a : b != b ? b : a == b ? real(bits(a) | bits(b)) : a < b ? a : b; }
+template <class T> FN T imax(T a, T b) { return a > b ? a : b; }
+template <class T> FN T imin(T a, T b) { return a < b ? a : b; }
+FN f32 ffloordiv(f32 a, f32 b) { return floorf(__fdiv_rn(a, b)); }
+FN f64 ffloordiv(f64 a, f64 b) { return floor(a / b); }
+FN f32 fmodulo(f32 a, f32 b) { f32 r = fmodf(a, b); return r != 0.0f && (r < 0.0f) != (b < 0.0f) ? r + b : r; }
+FN f64 fmodulo(f64 a, f64 b) { f64 r = fmod(a, b); return r != 0.0 && (r < 0.0) != (b < 0.0) ? r + b : r; }
+FN f64 flogaddexp(f64 a, f64 b) { return a == b ? a + 0.69314718055994530942 : a != a || b != b ? a + b : fmax(a, b) + log1p(exp(-fabs(a - b))); }
+
+// Toward minus infinity; by zero 0; wrapping.
+template <class T> FN T ufloordiv(T a, T b) { return b == 0 ? (T)0 : (T)(a / b); }
+template <class T> FN T umodulo(T a, T b) { return b == 0 ? (T)0 : (T)(a % b); }
+template <class T, class U> FN T sfloordiv(T a, T b) {
+  if (b == 0) return 0;
+  if (b == -1) return (T)(U)(0 - (U)a);
+  T q = (T)(a / b), r = (T)(a % b);
+  return r != 0 && (r < 0) != (b < 0) ? (T)(q - 1) : q;
+}
+template <class T> FN T smodulo(T a, T b) {
+  if (b == 0 || b == -1) return 0;
+  T r = (T)(a % b);
+  return r != 0 && (r < 0) != (b < 0) ? (T)(r + b) : r;
+}
+// By the width or more: nothing is left but the sign.
+template <class T, class U> FN T shiftleft(T a, T n) { return (U)n < sizeof(T) * 8 ? (T)((u64)(U)a << (u32)(U)n) : (T)0; }
+template <class T, class U> FN T shiftright(T a, T n) { return (U)n < sizeof(T) * 8 ? (T)(a >> (int)n) : (T)(a < (T)0 ? (T)-1 : (T)0); }
+FN u8 upperhalf(u8 a, u8 b) { return (u8)(((u32)a * b) >> 8); }
+FN u16 upperhalf(u16 a, u16 b) { return (u16)(((u32)a * b) >> 16); }
+FN u32 upperhalf(u32 a, u32 b) { return __umulhi(a, b); }
+FN u64 upperhalf(u64 a, u64 b) { return __umul64hi(a, b); }
+FN i8 upperhalf(i8 a, i8 b) { return (i8)upperhalf((u8)a, (u8)b); }
+FN i16 upperhalf(i16 a, i16 b) { return (i16)upperhalf((u16)a, (u16)b); }
+FN i32 upperhalf(i32 a, i32 b) { return (i32)upperhalf((u32)a, (u32)b); }
+FN i64 upperhalf(i64 a, i64 b) { return (i64)upperhalf((u64)a, (u64)b); }
+
+// Floats to integers truncate and saturate; NaN gives 0.
+template <class F> FN i64 to_i64(F v) { return v != v ? 0 : v >= (F)9223372036854775808.0 ? 9223372036854775807ll : v <= (F)-9223372036854775808.0 ? (i64)(1ull << 63) : (i64)v; }
+template <class F> FN u64 to_u64(F v) { return !(v > (F)0) ? 0ull : v >= (F)18446744073709551616.0 ? ~0ull : (u64)v; }
+template <class F> FN i64 to_signed(F v, i64 low, i64 high) { return v != v ? 0 : v >= (F)high ? high : v <= (F)low ? low : (i64)v; }
+template <class F> FN i64 to_unsigned(F v, i64 high) { return !(v > (F)0) ? 0 : v >= (F)high ? high : (i64)v; }
+
+FN f32 from_bf16(u16 v) { return real((u32)v << 16); }
+FN u16 to_bf16(f32 v) {
+  const u32 u = bits(v);
+  return (u & 0x7fffffffu) > 0x7f800000u ? (u16)((u >> 16) | 0x40u) : (u16)((u + 0x7fffu + ((u >> 16) & 1u)) >> 16);
+}
+FN f32 from_f16(u16 v) { f32 r; asm("cvt.f32.f16 %0, %1;" : "=f"(r) : "h"(v)); return r; }
+FN u16 to_f16(f32 v) {
+  const u32 u = bits(v), size = u & 0x7fffffffu;
+  u16 r; asm("cvt.rn.f16.f32 %0, %1;" : "=h"(r) : "f"(v));
+  return size > 0x7f800000u ? (u16)(((u >> 16) & 0x8000u) | 0x7e00u | ((size >> 13) & 0x3ffu)) : r;
+}
+template <int M, int B, u32 Largest> FN f32 from_f8(u8 v) {
+  const u32 sign = (u32)(v & 0x80u) << 24, size = v & 0x7fu, moved = size << (23 - M);
+  return size > Largest ? real(sign | 0x7f800000u | moved) : real(sign | bits(real(moved) * real((u32)(254 - B) << 23)));
+}
+template <int M, int B, u32 Largest, u32 Infinity, u32 Quiet> FN u8 to_f8(f32 v) {
+  const u32 u = bits(v), size = u & 0x7fffffffu, sign = (u >> 24) & 0x80u;
+  if (size > 0x7f800000u) return (u8)(sign | Quiet | (size >> 21 & 1u));
+  if (size == 0x7f800000u) return (u8)(sign | Infinity);
+  constexpr int shift = 23 - M;
+  u32 r;
+  if (size >= (u32)(128 - B) << 23) r = (size - ((u32)(127 - B) << 23) + (1u << (shift - 1)) - 1u + ((size >> shift) & 1u)) >> shift;
+  else r = bits(real(size) + real((u32)(128 - B + shift) << 23)) - ((u32)(128 - B + shift) << 23);
+  return (u8)(sign | (r < Largest ? r : Largest));
+}
+FN f32 from_e4m3(u8 v) { return from_f8<3, 7, 0x7eu>(v); }
+FN f32 from_e5m2(u8 v) { return from_f8<2, 15, 0x7bu>(v); }
+FN u8 to_e4m3(f32 v) { return to_f8<3, 7, 0x7eu, 0x7eu, 0x7fu>(v); }
+FN u8 to_e5m2(f32 v) { return to_f8<2, 15, 0x7bu, 0x7cu, 0x7eu>(v); }
+
+// The value of the lane whose number differs in the bits of `mask`.
+template <class T> FN T lane_xor(T v, int mask) {
+  if constexpr (sizeof(T) == 8) {
+    W8 w = *(W8*)&v;
+    w.x = __shfl_xor_sync(0xffffffffu, w.x, mask), w.y = __shfl_xor_sync(0xffffffffu, w.y, mask);
+    return *(T*)&w;
+  } else if constexpr (sizeof(T) == 4) {
+    u32 w = __shfl_xor_sync(0xffffffffu, *(u32*)&v, mask);
+    return *(T*)&w;
+  } else {
+    return (T)__shfl_xor_sync(0xffffffffu, (u32)v, mask);
+  }
+}
+)cuda";
+
+}  // namespace weft::target::cuda

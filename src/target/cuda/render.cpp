@@ -1,0 +1,279 @@
+#include "target/cuda/render.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <bit>
+
+#include "base/error.h"
+#include "target/cuda/renderer.h"
+
+namespace weft::target::cuda {
+
+using kernel::Block;
+using kernel::Op;
+using kernel::Ref;
+
+namespace {
+
+constexpr int most_threads = 512;
+constexpr int64_t most_divisor = int64_t{1} << 30;
+
+int64_t power_of_two_in(int64_t v) { return v == 0 ? most_divisor : std::min(most_divisor, v & -v); }
+
+}  // namespace
+
+Renderer::Renderer(const kernel::Kernel& kernel, const Variant& variant)
+    : kernel_(kernel), variant_(variant), names_(kernel.types.size()), splat_(kernel.types.size(), false), divisors_(kernel.types.size(), 1) {
+  survey(kernel.body);
+  choose_threads();
+  for (const kernel::Local& local : kernel.locals) {
+    local_offsets_.push_back(local_bytes_);
+    local_bytes_ += (local.elements * local.dtype.size + 15) / 16 * 16;
+  }
+}
+
+/// The largest tile decides on the number of threads, the narrowest elements that lie side by side on the width of a chunk.
+void Renderer::survey(const Block& block) {
+  for (const Inst& inst : block.insts) {
+    for (Value v : inst.results) largest_tile_ = std::max(largest_tile_, type(v).size());
+    if (inst.op == Op::store || inst.op == Op::scatter || inst.op == Op::atomic_add) largest_tile_ = std::max(largest_tile_, type(inst.args[0]).size());
+    if ((inst.op == Op::load || inst.op == Op::store) && !inst.strides.empty() && inst.strides.back() == 1)
+      narrowest_ = std::min<int>(narrowest_, dtype_of(inst.ref).size);
+    note_pattern(inst);
+    for (const Block& inner : inst.blocks) survey(inner);
+  }
+}
+
+void Renderer::choose_threads() {
+  vec_ = std::clamp(16 / std::max(1, narrowest_), 1, 8);
+  const int64_t wanted = std::max<int64_t>(1, largest_tile_ / vec_);
+  threads_ = static_cast<int>(std::clamp<int64_t>(static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(wanted))), 32, most_threads));
+}
+
+std::string Renderer::at(Value v, const std::string& r) const {
+  const std::string& n = names_[static_cast<size_t>(v)];
+  if (type(v).rank() == 0 || splat_[static_cast<size_t>(v)]) return n;
+  if (n.starts_with("arange:")) return fmt::format("({}){}", type_name(type(v).dtype), spread_of(v).element(r));
+  return fmt::format("{}[{}]", n, r);
+}
+
+void Renderer::declare(Value v) {
+  name(v, fresh(v));
+  if (type(v).rank() == 0) add(fmt::format("{} {};", type_name(type(v).dtype), fresh(v)));
+  else add(fmt::format("alignas(16) {} {}[{}];", type_name(type(v).dtype), fresh(v), spread_of(v).registers()));
+}
+
+void Renderer::each(Value v, const std::string& text) {
+  if (type(v).rank() == 0) {
+    name(v, fresh(v));
+    add(fmt::format("const {} {} = {};", type_name(type(v).dtype), fresh(v), text));
+    return;
+  }
+  declare(v);
+  add(fmt::format("EACH (int r = 0; r < {}; ++r) {}[r] = {};", spread_of(v).registers(), fresh(v), text));
+}
+
+int64_t Renderer::divisor(Value v) const { return divisors_[static_cast<size_t>(v)]; }
+
+void Renderer::find_divisor(const Inst& inst) {
+  if (inst.results.empty() || inst.type.rank() != 0 || !is_integer(inst.type.dtype)) return;
+  int64_t& out = divisors_[static_cast<size_t>(inst.results[0])];
+  if (inst.op == Op::constant) out = power_of_two_in(inst.number.i);
+  if (inst.op == Op::cast && is_integer(type(inst.args[0]).dtype)) out = divisor(inst.args[0]);
+  if (inst.op != Op::scalar) return;
+  switch (inst.scalar_op) {
+    case kernel::ScalarOp::add:
+    case kernel::ScalarOp::sub:
+    case kernel::ScalarOp::min:
+    case kernel::ScalarOp::max: out = std::min(divisor(inst.args[0]), divisor(inst.args[1])); break;
+    case kernel::ScalarOp::select: out = std::min(divisor(inst.args[1]), divisor(inst.args[2])); break;
+    case kernel::ScalarOp::mul: out = std::min(most_divisor, divisor(inst.args[0]) * divisor(inst.args[1])); break;
+    default: break;
+  }
+}
+
+void Renderer::block(const Block& block) {
+  for (const Inst& i : block.insts)
+    if (i.op != Op::yield) inst(i);
+}
+
+void Renderer::inst(const Inst& i) {
+  find_divisor(i);
+  switch (i.op) {
+    case Op::constant:
+      name(i.results[0], literal(i.number, i.type.dtype));
+      splat_[static_cast<size_t>(i.results[0])] = true;
+      return;
+    case Op::program_id: return name(i.results[0], "program");
+    case Op::symbol: return name(i.results[0], fmt::format("s{}", i.ref));
+    case Op::arange: return name(i.results[0], "arange:");
+    case Op::scalar: return scalar(i);
+    case Op::cast:
+    case Op::bitcast: return convert(i);
+    case Op::broadcast: return broadcast(i);
+    case Op::reshape:
+      names_[static_cast<size_t>(i.results[0])] = names_[static_cast<size_t>(i.args[0])];
+      splat_[static_cast<size_t>(i.results[0])] = splat_[static_cast<size_t>(i.args[0])];
+      return;
+    case Op::transpose: return transpose(i);
+    case Op::reduce: return reduce(i);
+    case Op::shift: return shift(i);
+    case Op::extract: return extract(i);
+    case Op::dot: return dot(i);
+    case Op::load: return load(i);
+    case Op::store: return store(i);
+    case Op::gather: return gather(i);
+    case Op::scatter: return scatter(i);
+    case Op::atomic_add: return atomic_add(i);
+    case Op::prefetch:
+    case Op::alloc: return;
+    case Op::loop: return loop(i);
+    case Op::when: return when(i);
+    case Op::yield: return;
+  }
+}
+
+void Renderer::scalar(const Inst& i) {
+  const Dtype t = type(i.args.size() == 1 ? i.args[0] : i.args[1]).dtype;
+  std::vector<std::string> args;
+  bool splat = i.type.rank() > 0;
+  for (Value v : i.args) {
+    args.push_back(at(v));
+    splat = splat && splat_[static_cast<size_t>(v)];
+  }
+  const std::string text = expression(i.scalar_op, t, args);
+  const Value result = i.results[0];
+  if (splat) {  // the same in every lane: one scalar
+    name(result, fresh(result));
+    splat_[static_cast<size_t>(result)] = true;
+    return add(fmt::format("const {} {} = {};", type_name(i.type.dtype), fresh(result), text));
+  }
+  each(result, text);
+}
+
+void Renderer::convert(const Inst& i) {
+  const Value from = i.args[0], result = i.results[0];
+  const auto text = [&](const std::string& v) {
+    return i.op == Op::cast ? conversion(v, type(from).dtype, i.type.dtype) : reinterpretation(v, type(from).dtype, i.type.dtype);
+  };
+  if (i.type.rank() > 0 && splat_[static_cast<size_t>(from)]) {
+    name(result, fresh(result));
+    splat_[static_cast<size_t>(result)] = true;
+    return add(fmt::format("const {} {} = {};", type_name(i.type.dtype), fresh(result), text(at(from))));
+  }
+  each(result, text(at(from)));
+}
+
+void Renderer::loop(const Inst& i) {
+  const Block& body = i.blocks[0];
+  const Value counter = body.arguments[0];
+  for (size_t k = 3; k < i.args.size(); ++k) {
+    const Value carried = body.arguments[k - 2];
+    declare(carried);
+    if (type(carried).rank() == 0) add(fmt::format("{} = {};", fresh(carried), at(i.args[k])));
+    else add(fmt::format("EACH (int r = 0; r < {}; ++r) {}[r] = {};", spread_of(carried).registers(), fresh(carried), at(i.args[k])));
+  }
+  name(counter, fresh(counter));
+  divisors_[static_cast<size_t>(counter)] = std::min(divisor(i.args[0]), divisor(i.args[2]));
+  loop_hazards(body);
+  open(fmt::format("for (i64 {0} = {1}; {0} < {2}; {0} += {3})", fresh(counter), at(i.args[0]), at(i.args[1]), at(i.args[2])));
+  block(body);
+  const std::vector<Value>& next = body.insts.back().args;
+  // A carried value that another one takes over is read before it is written.
+  std::vector<std::string> sources;
+  for (size_t k = 0; k < next.size(); ++k) {
+    const Value to = body.arguments[k + 1];
+    std::string from = at(next[k]);
+    const bool is_carried = std::find(body.arguments.begin() + 1, body.arguments.end(), next[k]) != body.arguments.end() && next[k] != to;
+    if (is_carried) {
+      const std::string copy = fresh(to) + "_next";
+      if (type(to).rank() == 0) {
+        add(fmt::format("const {} {} = {};", type_name(type(to).dtype), copy, from));
+        from = copy;
+      } else {
+        add(fmt::format("{} {}[{}];", type_name(type(to).dtype), copy, spread_of(to).registers()));
+        add(fmt::format("EACH (int r = 0; r < {}; ++r) {}[r] = {};", spread_of(to).registers(), copy, from));
+        from = copy + "[r]";
+      }
+    }
+    sources.push_back(from);
+  }
+  for (size_t k = 0; k < next.size(); ++k) {
+    const Value to = body.arguments[k + 1];
+    if (next[k] == to) continue;
+    if (type(to).rank() == 0) add(fmt::format("{} = {};", fresh(to), sources[k]));
+    else add(fmt::format("EACH (int r = 0; r < {}; ++r) {}[r] = {};", spread_of(to).registers(), fresh(to), sources[k]));
+  }
+  close();
+  loop_hazards(body);
+  for (size_t k = 0; k < i.results.size(); ++k) name(i.results[k], fresh(body.arguments[k + 1]));
+}
+
+void Renderer::when(const Inst& i) {
+  loop_hazards(i.blocks[0]);
+  open(fmt::format("if ({})", at(i.args[0])));
+  block(i.blocks[0]);
+  close();
+  loop_hazards(i.blocks[0]);
+}
+
+std::string Renderer::signature(const std::string& symbol) const {
+  std::string text = fmt::format("FN void {}_body(const int t, u8* const shared, const i64 program", symbol);
+  for (size_t k = 0; k < kernel_.params.size(); ++k)
+    text += fmt::format(", {}{}* {} p{}", kernel_.params[k].written ? "" : "const ", memory_type(static_cast<Ref>(k)), kernel_.params[k].written ? "" : "__restrict__", k);
+  for (size_t k = 0; k < kernel_.symbols.size(); ++k) text += fmt::format(", const i64 s{}", k);
+  return text + ") {\n";
+}
+
+std::string Renderer::entry(const std::string& symbol) const {
+  const int block = threads_ * programs_;
+  const bool many = variant_.segments > 1;
+  const size_t params = kernel_.params.size(), symbols = kernel_.symbols.size(), row = params + symbols;
+  std::string text;
+  if (many) text += fmt::format("struct {}_table {{ i64 v[{}]; }};\n", symbol, 2 + static_cast<size_t>(variant_.segments) * (row + 1));
+  text += fmt::format("extern \"C\" __global__ void __launch_bounds__({}) {}(", block, symbol);
+  if (many) {
+    text += fmt::format("const __grid_constant__ {}_table table", symbol);
+  } else {
+    for (size_t k = 0; k < params; ++k)
+      text += fmt::format("{}{}* {}p{}, ", kernel_.params[k].written ? "" : "const ", memory_type(static_cast<Ref>(k)), kernel_.params[k].written ? "" : "__restrict__ ", k);
+    for (size_t k = 0; k < symbols; ++k) text += fmt::format("const i64 s{}, ", k);
+    text += "const i64 grid";
+  }
+  text += ") {\n  extern __shared__ __align__(16) u8 memory[];\n";
+  text += fmt::format("  const int t = threadIdx.x{};\n", programs_ == 1 ? "" : fmt::format(" % {}", threads_));
+  text += programs_ == 1 ? "  i64 program = blockIdx.x;\n  u8* const shared = memory;\n"
+                         : fmt::format("  i64 program = (i64)blockIdx.x * {} + threadIdx.x / {};\n  u8* const shared = memory + threadIdx.x / {} * {};\n", programs_, threads_,
+                                       threads_, exchange_bytes_ + local_bytes_);
+  if (many) {
+    // The segment whose range holds this program, by halving.
+    text += "  const int n = (int)table.v[0];\n  if (program >= table.v[1 + n]) return;\n  int low = 0, high = n;\n"
+            "  while (high - low > 1) { const int middle = (low + high) / 2; if (program >= table.v[1 + middle]) low = middle; else high = middle; }\n"
+            "  program -= table.v[1 + low];\n";
+    text += fmt::format("  const i64* const row = table.v + 2 + n + low * {};\n", row);
+  } else {
+    text += "  if (program >= grid) return;\n";
+  }
+  text += fmt::format("  {}_body(t, shared, program", symbol);
+  for (size_t k = 0; k < params; ++k)
+    text += many ? fmt::format(", ({}{}*)row[{}]", kernel_.params[k].written ? "" : "const ", memory_type(static_cast<Ref>(k)), k) : fmt::format(", p{}", k);
+  for (size_t k = 0; k < symbols; ++k) text += many ? fmt::format(", row[{}]", params + k) : fmt::format(", s{}", k);
+  return text + ");\n}\n";
+}
+
+Rendered Renderer::run(const std::string& symbol) {
+  block(kernel_.body);
+  exchange_bytes_ = (exchange_bytes_ + 15) / 16 * 16;
+  // Programs of one warp share a block: a multiprocessor holds only so many blocks.
+  if (threads_ == 32 && exchange_bytes_ + local_bytes_ <= 4096) programs_ = 4;
+  std::string text = fmt::format("#define SYNC {}\n", threads_ == 32 ? "__syncwarp();" : "__syncthreads();");
+  text += signature(symbol);
+  if (local_bytes_ > 0) text += fmt::format("  u8* const locals = shared + {};\n", exchange_bytes_);
+  text += body_ + "}\n" + entry(symbol) + "#undef SYNC\n";
+  return {text, symbol, threads_ * programs_, programs_, (exchange_bytes_ + local_bytes_) * programs_};
+}
+
+Rendered render(const kernel::Kernel& kernel, const std::string& symbol, const Variant& variant) { return Renderer(kernel, variant).run(symbol); }
+
+}  // namespace weft::target::cuda

@@ -1,0 +1,182 @@
+// What moves elements between threads: reductions, products, and tiles that change their order.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <bit>
+
+#include "base/error.h"
+#include "target/cuda/renderer.h"
+
+namespace weft::target::cuda {
+
+using kernel::Type;
+
+std::string Renderer::exchange(Dtype dtype, int64_t elements, int64_t offset) {
+  exchange_bytes_ = std::max(exchange_bytes_, offset + elements * static_cast<int64_t>(dtype.size));
+  return fmt::format("(({}*)(shared + {}))", type_name(dtype), offset);
+}
+
+void Renderer::put(Value v, const std::string& space) {
+  const Spread s = spread_of(v);
+  std::string guard;
+  if (s.repeated()) guard = fmt::format("if (t < {}) ", s.size);
+  else if (s.ragged()) guard = fmt::format("if ({} < {}) ", s.element("r"), s.size);
+  add(fmt::format("EACH (int r = 0; r < {}; ++r) {}{}[{}] = {};", s.registers(), guard, space, s.element("r"), at(v)));
+}
+
+void Renderer::reduce(const Inst& inst) {
+  if (type(inst.args[0]).rank() == 1 || type(inst.args[0]).size() == type(inst.args[0]).dims[static_cast<size_t>(inst.axis)]) reduce_line(inst);
+  else reduce_plane(inst);
+}
+
+/// The upper half onto the lower, again and again (kernel/tile.h). The number of an element is made of its chunk, its thread and its place in the chunk, the
+/// highest bits first: so first registers, then warps, then lanes, then the registers of one chunk are combined. All threads end with the result.
+void Renderer::reduce_line(const Inst& inst) {
+  const Value v = inst.args[0], result = inst.results[0];
+  const Spread s = spread_of(v);
+  const Dtype dtype = type(v).dtype;
+  const char* t = type_name(dtype);
+  check(!s.ragged(), "cuda render", "a reduction over a tile that does not fill its threads");
+  const auto combined = [&](const std::string& a, const std::string& b) {
+    const std::string args[] = {a, b};
+    return expression(kernel::combine(inst.reducer), dtype, args);
+  };
+  const std::string w = "w" + std::to_string(result);
+  int registers = s.registers();
+  add(fmt::format("{} {}[{}];", t, w, registers));
+  add(fmt::format("EACH (int r = 0; r < {}; ++r) {}[r] = {};", registers, w, at(v)));
+  for (; registers > s.vec; registers /= 2) add(fmt::format("EACH (int r = 0; r < {0}; ++r) {1}[r] = {2};", registers / 2, w, combined(w + "[r]", fmt::format("{}[r + {}]", w, registers / 2))));
+  const int64_t lanes = std::min<int64_t>(s.size, threads_);
+  if (lanes > 32) {
+    const int64_t warps = lanes / 32;
+    const std::string space = exchange(dtype, lanes * registers);
+    const std::string thread = s.repeated() ? fmt::format("(t & {})", s.size - 1) : "t";
+    sync();
+    add(fmt::format("EACH (int r = 0; r < {0}; ++r) {1}[{2} + r * {3}] = {4}[r];", registers, space, thread, lanes, w));
+    sync();
+    open(fmt::format("EACH (int r = 0; r < {}; ++r)", registers));
+    add(fmt::format("{} x[{}];", t, warps));
+    add(fmt::format("EACH (int k = 0; k < {}; ++k) x[k] = {}[k * 32 + (t & 31) + r * {}];", warps, space, lanes));
+    for (int64_t half = warps / 2; half > 0; half /= 2) add(fmt::format("EACH (int k = 0; k < {0}; ++k) x[k] = {1};", half, combined("x[k]", fmt::format("x[k + {}]", half))));
+    add(fmt::format("{}[r] = x[0];", w));
+    close();
+  }
+  for (int64_t half = std::min<int64_t>(lanes, 32) / 2; half > 0; half /= 2)
+    add(fmt::format("EACH (int r = 0; r < {0}; ++r) {1}[r] = {2};", registers, w, combined(w + "[r]", fmt::format("lane_xor({}[r], {})", w, half))));
+  for (; registers > 1; registers /= 2) add(fmt::format("EACH (int r = 0; r < {0}; ++r) {1}[r] = {2};", registers / 2, w, combined(w + "[r]", fmt::format("{}[r + {}]", w, registers / 2))));
+  each(result, w + "[0]");
+}
+
+/// In shared memory, one half at a time.
+void Renderer::reduce_plane(const Inst& inst) {
+  const Value v = inst.args[0];
+  const Type& from = type(v);
+  const Dtype dtype = from.dtype;
+  const int64_t rows = from.dims[0], columns = from.dims[1];
+  const std::string space = exchange(dtype, from.size());
+  sync();
+  put(v, space);
+  const bool last = inst.axis == 1;
+  for (int64_t half = from.dims[static_cast<size_t>(inst.axis)] / 2; half > 0; half /= 2) {
+    sync();
+    const int64_t wide = last ? half : columns;  // of the part that stays
+    const std::string here = fmt::format("{}[k / {} * {} + k % {}]", space, wide, columns, wide);
+    const std::string there = fmt::format("{}[k / {} * {} + k % {} + {}]", space, wide, columns, wide, last ? half : half * columns);
+    const std::string args[] = {here, there};
+    add(fmt::format("for (int k = t; k < {}; k += {}) {} = {};", last ? rows * half : half * columns, threads_, here, expression(kernel::combine(inst.reducer), dtype, args)));
+  }
+  sync();
+  const Spread s = spread_of(inst.type);
+  const std::string guard = s.ragged() ? fmt::format("{} < {} ? ", s.element("r"), s.size) : "";
+  each(inst.results[0], fmt::format("{}{}[{}{}]{}", guard, space, s.element("r"), last ? fmt::format(" * {}", columns) : "", guard.empty() ? "" : fmt::format(" : {}[0]", space)));
+}
+
+void Renderer::broadcast(const Inst& inst) {
+  const Value from = inst.args[0], result = inst.results[0];
+  if (type(from).rank() == 0 || splat_[static_cast<size_t>(from)]) {
+    name(result, at(from));
+    splat_[static_cast<size_t>(result)] = inst.type.rank() > 0;
+    return;
+  }
+  const Type& source = type(from);
+  if (source.size() == inst.type.size()) return each(result, at(from));
+  const std::string space = exchange(source.dtype, source.size());
+  sync();
+  put(from, space);
+  sync();
+  const bool along_rows = source.rank() == 2 && source.dims[1] == 1;
+  const Spread s = spread_of(inst.type);
+  std::string index = fmt::format("{} {} {}", s.element("r"), along_rows ? "/" : "%", inst.type.dims[1]);
+  if (s.ragged()) index = fmt::format("imin<int>({}, {})", index, source.size() - 1);
+  each(result, fmt::format("{}[{}]", space, index));
+}
+
+void Renderer::transpose(const Inst& inst) {
+  const Value from = inst.args[0], result = inst.results[0];
+  if (splat_[static_cast<size_t>(from)]) {
+    name(result, at(from));
+    splat_[static_cast<size_t>(result)] = true;
+    return;
+  }
+  const int64_t rows = inst.type.dims[0], columns = inst.type.dims[1];
+  const std::string space = exchange(inst.type.dtype, inst.type.size());
+  sync();
+  put(from, space);
+  sync();
+  const Spread s = spread_of(inst.type);
+  const std::string element = s.ragged() ? fmt::format("imin<int>({}, {})", s.element("r"), s.size - 1) : s.element("r");
+  each(result, fmt::format("{}[{} % {} * {} + {} / {}]", space, element, columns, rows, element, columns));
+}
+
+void Renderer::shift(const Inst& inst) {
+  const int64_t n = inst.type.size();
+  const std::string space = exchange(inst.type.dtype, n);
+  sync();
+  put(inst.args[0], space);
+  sync();
+  const Spread s = spread_of(inst.type);
+  const std::string source = fmt::format("({} - ({}))", s.element("r"), inst.axis);
+  each(inst.results[0], fmt::format("{0} >= 0 && {0} < {1} ? {2}[{0}] : {3}", source, n, space, at(inst.args[1])));
+}
+
+void Renderer::extract(const Inst& inst) {
+  const Value from = inst.args[0];
+  if (splat_[static_cast<size_t>(from)]) return each(inst.results[0], at(from));
+  const std::string space = exchange(inst.type.dtype, type(from).size());
+  sync();
+  put(from, space);
+  sync();
+  each(inst.results[0], fmt::format("{}[{}]", space, inst.axis));
+}
+
+/// Both operands in shared memory, each thread its own elements of the result, k ascending, one fma each.
+void Renderer::dot(const Inst& inst) {
+  const Type &a = type(inst.args[0]), &b = type(inst.args[1]);
+  const Dtype dtype = inst.type.dtype;
+  const int64_t depth = a.dims[1], columns = inst.type.dims[1], left_bytes = (a.size() * a.dtype.size + 15) / 16 * 16;
+  const std::string left = exchange(a.dtype, a.size()), right = exchange(b.dtype, b.size(), left_bytes);
+  sync();
+  put(inst.args[0], left);
+  put(inst.args[1], right);
+  sync();
+  const Value result = inst.results[0];
+  const Spread s = spread_of(inst.type);
+  each(result, at(inst.args[2]));
+  const std::string element = s.ragged() ? fmt::format("imin<int>({}, {})", s.element("r"), s.size - 1) : s.element("r");
+  open(fmt::format("for (int k = 0; k < {}; ++k)", depth));
+  const std::string x = conversion(fmt::format("{}[{} / {} * {} + k]", left, element, columns, depth), a.dtype, dtype);
+  const std::string y = conversion(fmt::format("{}[k * {} + {} % {}]", right, columns, element, columns), b.dtype, dtype);
+  const std::string sum = fresh(result) + "[r]";
+  const std::string args[] = {x, y, sum};
+  std::string next;
+  if (is_float(dtype)) {
+    next = expression(kernel::ScalarOp::fma, dtype, args);
+  } else {
+    const std::string product[] = {expression(kernel::ScalarOp::mul, dtype, std::span(args, 2)), sum};
+    next = expression(kernel::ScalarOp::add, dtype, product);
+  }
+  add(fmt::format("EACH (int r = 0; r < {}; ++r) {} = {};", s.registers(), sum, next));
+  close();
+}
+
+}  // namespace weft::target::cuda

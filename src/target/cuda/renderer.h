@@ -1,0 +1,102 @@
+#pragma once
+// The renderer's state, shared by its files: render.cpp (blocks, scalars), render_memory.cpp, render_tile.cpp.
+#include <map>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "target/cuda/render.h"
+#include "target/cuda/scalar.h"
+#include "target/cuda/spread.h"
+
+namespace weft::target::cuda {
+
+class Renderer {
+ public:
+  Renderer(const kernel::Kernel& kernel, const Variant& variant);
+  Rendered run(const std::string& symbol);
+
+ private:
+  using Inst = kernel::Inst;
+  using Value = kernel::Value;
+
+  // render.cpp
+  void choose_threads();
+  void survey(const kernel::Block& block);
+  void block(const kernel::Block& block);
+  void inst(const Inst& inst);
+  void scalar(const Inst& inst);
+  void convert(const Inst& inst);
+  void loop(const Inst& inst);
+  void when(const Inst& inst);
+  std::string signature(const std::string& symbol) const;
+  std::string entry(const std::string& symbol) const;
+  void add(const std::string& line) { body_ += std::string(static_cast<size_t>(indent_) * 2, ' ') + line + "\n"; }
+  void open(const std::string& line) { add(line + " {"), ++indent_; }
+  void close() { --indent_, add("}"); }
+  const kernel::Type& type(Value v) const { return kernel_.types[static_cast<size_t>(v)]; }
+  Spread spread_of(const kernel::Type& type) const { return spread(type.size(), threads_, vec_); }
+  Spread spread_of(Value v) const { return spread_of(type(v)); }
+  /// Text of a value in register `r`: a scalar's name, an array's element, or what stands for a tile that is nowhere stored.
+  std::string at(Value v, const std::string& r = "r") const;
+  void name(Value v, std::string text) { names_[static_cast<size_t>(v)] = std::move(text); }
+  std::string fresh(Value v) const { return "v" + std::to_string(v); }
+  /// Declares the registers of a tile, or a scalar.
+  void declare(Value v);
+  /// dst[r] = text for every register.
+  void each(Value v, const std::string& text);
+
+  // divisors: the largest power of two that is known to divide an integer scalar
+  int64_t divisor(Value v) const;
+  void find_divisor(const Inst& inst);
+
+  // render_memory.cpp
+  struct Slice;
+  Slice slice(const Inst& inst, const kernel::Type& tile, size_t first_limit);
+  std::string memory_type(kernel::Ref ref) const;
+  Dtype dtype_of(kernel::Ref ref) const;
+  bool is_local(kernel::Ref ref) const { return ref >= static_cast<kernel::Ref>(kernel_.params.size()); }
+  std::string buffer(kernel::Ref ref) const;
+  void load(const Inst& inst);
+  void store(const Inst& inst);
+  void gather(const Inst& inst);
+  void scatter(const Inst& inst);
+  void atomic_add(const Inst& inst);
+  bool shared_pattern(kernel::Ref ref) const;
+  void before_read(kernel::Ref ref);
+  void before_write(kernel::Ref ref);
+  void loop_hazards(const kernel::Block& block);
+  void note_pattern(const Inst& inst);
+
+  // render_tile.cpp
+  void reduce(const Inst& inst);
+  void reduce_line(const Inst& inst);
+  void reduce_plane(const Inst& inst);
+  void broadcast(const Inst& inst);
+  void transpose(const Inst& inst);
+  void shift(const Inst& inst);
+  void extract(const Inst& inst);
+  void dot(const Inst& inst);
+  /// Reserves so many bytes of the exchange space from `offset` on and gives a pointer to it.
+  std::string exchange(Dtype dtype, int64_t elements, int64_t offset = 0);
+  /// Writes all elements of a tile to `space`, by their numbers.
+  void put(Value v, const std::string& space);
+  void sync() { add("SYNC"); }
+
+  const kernel::Kernel& kernel_;
+  Variant variant_;
+  int threads_ = 32, vec_ = 4, programs_ = 1;
+  int64_t exchange_bytes_ = 0, local_bytes_ = 0;
+  std::vector<int64_t> local_offsets_;
+  std::string body_;
+  int indent_ = 1;
+  std::vector<std::string> names_;
+  std::vector<bool> splat_;                // a tile that is one scalar everywhere: its name is the scalar's
+  std::vector<int64_t> divisors_;
+  int64_t largest_tile_ = 1;
+  int narrowest_ = 8;                      // bytes of an element in contiguous slices
+  std::map<kernel::Ref, std::set<std::string>> patterns_;  // ways in which a written buffer is accessed
+  std::set<kernel::Ref> dirty_, read_;     // written, read since the last barrier
+};
+
+}  // namespace weft::target::cuda

@@ -81,7 +81,7 @@ void set_default_device(const Device& d) {
   graph::StreamScope::set(-1);
 }
 bool is_available(const Device& d) { return d.index >= 0 && d.index < device_count(d.type); }
-int device_count(Device::DeviceType type) { return type == Device::cpu ? 1 : target::cuda_device_count(); }
+int device_count(Device::DeviceType type) { return type == Device::cpu ? 1 : target::gpu_count(); }
 
 Stream default_stream(Device d) { return on_default("default_stream", d); }
 Stream to_stream(StreamOrDevice s) { return stream_on("to_stream", s); }
@@ -120,7 +120,7 @@ void clear_streams() { runtime::rest_executors(); }
 void synchronize(Stream s) {
   const Stream stream = stream_on("synchronize", s);
   runtime::executor(stream.index).wait();
-  if (stream.device.type == Device::gpu) target::cuda(stream.device.index).device()->synchronize();
+  if (stream.device.type == Device::gpu) target::gpu(stream.device.index).device()->synchronize();
 }
 void synchronize() { synchronize(default_stream(default_device())); }
 

@@ -13,7 +13,7 @@ namespace {
 /// Null: the host.
 runtime::Accelerator* device() {
   const Device& d = default_device();
-  return d.type == Device::gpu ? target::cuda(d.index).device() : nullptr;
+  return d.type == Device::gpu ? target::gpu(d.index).device() : nullptr;
 }
 
 }  // namespace

@@ -20,6 +20,7 @@
 #include "compiler/program.h"
 #include "compiler/recompute.h"
 #include "compiler/simplify.h"
+#include "compiler/split_folds.h"
 #include "compiler/steps.h"
 #include "graph/complex.h"
 #include "runtime/buffer.h"
@@ -57,6 +58,7 @@ class CompiledProgram : public Program {
     // The class keeps many tiles in registers; with 16 of them its body in separate kernels does better (and LLVM 19 fails on some of its code for AVX2).
     const bool keeps_attention = target.vector_registers() >= 32;
     ir_ = simplify(import(source, [&](const graph::Node& node) { return (keeps_attention && takes_attention(node)) || answered(node, target, policy); }));
+    if (target.many_threads()) ir_ = split_folds(std::move(ir_));
     if (policy.memory_budget != INT64_MAX) ir_ = recompute(std::move(ir_), source.layouts, source.updates, policy);
     watch.lap("simplify", stats_.simplify_ms);
     Grouping grouping = group(ir_, source.layouts, policy);
@@ -382,7 +384,7 @@ thread_local BuildRecord* innermost_record = nullptr;
 
 }  // namespace
 
-target::Target& target_of(int device) { return device < 0 ? target::cpu() : target::cuda(device); }
+target::Target& target_of(int device) { return device < 0 ? target::cpu() : target::gpu(device); }
 
 target::Target& default_target() {
   target::Target* chosen = chosen_target;

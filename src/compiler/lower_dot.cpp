@@ -81,6 +81,29 @@ void DotLowering::store(Value c, Value m, Value n, std::vector<int64_t> strides,
   b_.store(c_, b_.cast(c, d_.c), at, std::move(strides), std::move(limits));
 }
 
+/// For a block of threads: square tiles of C, and of K what fits beside them into shared memory.
+void DotLowering::shared_form() {
+  const auto tile = [](int64_t extent, int64_t most) {
+    int64_t size = 16;
+    while (size < most && size < extent) size *= 2;
+    return size;
+  };
+  const int64_t bm = tile(d_.m, 64), bn = tile(d_.n, 64), bk = 16;
+  Value m0, n0;
+  tiles(bm, bn, m0, n0);
+  const Value m_limit = b_.sub(m_, m0), n_limit = b_.sub(n_, n0);
+  const Value c = b_.loop(b_.index(0), k_, b_.index(bk), {nothing({bm, bn})}, [&](Value k, const std::vector<Value>& sums) {
+    const Value k_limit = b_.sub(k_, k);
+    // Lines along whichever axis is contiguous, so that neighbours read neighbours.
+    Value l = a_.depth == 1 || a_.row != 1 ? load(a_, m0, k, {bm, bk}, {a_.row, a_.depth}, {m_limit, k_limit})
+                                           : b_.transpose(load(a_, m0, k, {bk, bm}, {a_.depth, a_.row}, {k_limit, m_limit}));
+    Value r = bb_.row == 1 || bb_.depth != 1 ? load(bb_, n0, k, {bk, bn}, {bb_.depth, bb_.row}, {k_limit, n_limit})
+                                             : b_.transpose(load(bb_, n0, k, {bn, bk}, {bb_.row, bb_.depth}, {n_limit, k_limit}));
+    return std::vector<Value>{b_.dot(l, r, sums[0])};
+  })[0];
+  store(c, m0, n0, {d_.c_m, d_.c_n}, {m_limit, n_limit}, false);
+}
+
 /// Lanes along the columns of the right side. Exchanged, A plays the right side: C comes out as [n, m].
 void DotLowering::outer_form(bool exchanged) {
   const int64_t lanes = cx_.target.lanes(size_of(t_));
@@ -156,7 +179,8 @@ Lowered DotLowering::run() {
   m_ = emit_.extent(dims[-3]);
   n_ = emit_.extent(dims[-2]);
   k_ = emit_.extent(dims[-1]);
-  if (blocks_fit()) blocks_form(d_.c_n != 1 && d_.c_m == 1);
+  if (cx_.target.many_threads()) shared_form();
+  else if (blocks_fit()) blocks_form(d_.c_n != 1 && d_.c_m == 1);
   else if (d_.b_n == 1 && (d_.n > 1 || d_.b_k != 1)) outer_form(false);
   else if (d_.a_k == 1 && d_.b_k == 1) inner_form();
   else if (d_.a_m == 1 && d_.m > 1) outer_form(true);

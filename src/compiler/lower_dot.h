@@ -3,6 +3,7 @@
 //   blocks   large products: panels of both sides are packed into scratch, sums stay in registers (lower_dot_blocks.cpp)
 //   columns  lanes along N (B's rows are contiguous): rank-1 updates, c[m, n] += a[m] · b[n]
 //   rows     lanes along M (A's columns are contiguous): the same with the roles of A and B exchanged, C stored transposed
+//   shared   for blocks of threads: a square tile of C, pieces of K in shared memory
 //   inner    lanes along K (both contiguous in K): partial sums, added up by a tree at the end
 #include <string>
 #include <vector>
@@ -29,6 +30,7 @@ class DotLowering {
  private:
   kernel::Value batch_offset(kernel::Value batch, const std::vector<int64_t>& strides);
   kernel::Value load(const Side& side, kernel::Value row, kernel::Value depth, std::vector<int64_t> dims, std::vector<int64_t> strides, std::vector<kernel::Value> limits);
+  void shared_form();
   void outer_form(bool exchanged);
   void inner_form();
 

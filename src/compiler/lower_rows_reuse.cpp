@@ -14,6 +14,7 @@ using kernel::Value;
 namespace {
 
 constexpr int64_t most_scratch_bytes = 96 << 10;   // of one kernel: half of it or so stays in the first-level cache
+constexpr int64_t most_shared_bytes = 32 << 10;    // where scratch is memory that several blocks of threads share
 constexpr int64_t most_prefetch_bytes = 64 << 10;  // a longer row would push out what it is to be ready beside
 constexpr double least_cost = 8;                   // basic operations that are worth a store and a load
 
@@ -70,7 +71,7 @@ void RowLowering::find_kept() {
   int64_t elements = (schedule_.lane_extent + schedule_.width - 1) / schedule_.width * schedule_.width, bytes = 0;
   std::erase_if(kept_, [&](Kept& kept) {
     Dtype t = compute_dtype(cx_.ir[kept.node].type.dtype);
-    if (bytes + elements * t.size > most_scratch_bytes) return true;
+    if (bytes + elements * t.size > (cx_.target.many_threads() ? most_shared_bytes : most_scratch_bytes)) return true;
     bytes += elements * t.size;
     kept.scratch = emit_.builder().local(t, elements);
     return false;

@@ -63,6 +63,12 @@ class ScatterLowering {
     for (size_t k = 0; k < n_.attrs.step.size(); ++k) strides[k] *= n_.attrs.step[k];
     Strip strip = strip_of(icx, sizes, strides, cx_.target.lanes(4));
     Value pid = b_.program_id();
+    const int64_t owners = owners_for(points);
+    if (owners > 1) {
+      owner_ = b_.scalar(ScalarOp::mod, {pid, b_.index(owners)});
+      pid = b_.scalar(ScalarOp::floordiv, {pid, b_.index(owners)});
+      owners_ = b_.index(owners);
+    }
     emit_.bind(strip.outer, b_.scalar(ScalarOp::floordiv, {pid, b_.index(strip.blocks)}));
     Value first = b_.mul(b_.scalar(ScalarOp::mod, {pid, b_.index(strip.blocks)}), b_.index(strip.width));
     bool whole = strip.lane_extent % strip.width == 0;
@@ -79,11 +85,18 @@ class ScatterLowering {
       emit_.pop_scope();
       return std::vector<Value>{};
     });
-    int64_t grid = strip.blocks * strip.outer_extent;
+    int64_t grid = strip.blocks * strip.outer_extent * owners;
     return emit_.finish(grid, 8.0 * static_cast<double>(volume(updates.shape)));
   }
 
  private:
+  /// On a device with many threads the places along the first indexed axis are dealt out to programs; each goes through all indices and takes its own, so that
+  /// equal places are updated in order.
+  int64_t owners_for(const Shape& points) const {
+    if (!cx_.target.many_threads() || n_.attrs.axes.empty() || volume(points) < 64) return 1;
+    return std::min<int64_t>(512, n_.type.shape[static_cast<size_t>(n_.attrs.axes[0])].bound());
+  }
+
   /// Points lie at the bounds of symbolic axes. An outermost symbol ends the loop; points behind the length of another are left out by `apply`.
   Value points_end(const Shape& points, int64_t count) {
     if (points.empty() || points[0].is_static()) return b_.index(count);
@@ -109,6 +122,7 @@ class ScatterLowering {
       inside = b_.scalar(ScalarOp::bit_and, {inside, ok});
       Expr variable = group_.cx->variable("target", 0, std::max<int64_t>(0, range));
       emit_.bind(variable, i);
+      if (k == 0 && owner_ != no_value) inside = b_.scalar(ScalarOp::bit_and, {inside, b_.scalar(ScalarOp::eq, {b_.scalar(ScalarOp::mod, {i, owners_}), owner_})});
       where[axis] = where[axis] + variable;
     }
     b_.when(inside, [&] {
@@ -128,6 +142,7 @@ class ScatterLowering {
   const IrNode& n_;
   Emitter emit_;
   kernel::Builder& b_;
+  Value owner_ = no_value, owners_ = no_value;
 };
 
 }  // namespace

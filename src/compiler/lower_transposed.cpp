@@ -43,6 +43,7 @@ class TransposedLowering {
   void choose_sizes();
   void bind_programs();
   void stage(Value u);
+  Value line(const Across& a, Value at, int64_t column, Value row_limit);
   void row(Value u);
 
   const LowerContext& cx_;
@@ -52,6 +53,7 @@ class TransposedLowering {
   DomainVariable u_, v_;
   std::vector<DomainVariable> outer_;
   int64_t rows_ = 1, width_ = 1, strip_ = 1;  // of a tile; and how many rows a program goes through
+  int64_t pitch_ = 1;                         // between the rows of a tile in scratch
   int64_t grid_ = 1;
   Value first_row_ = no_value, first_lane_ = no_value, lane_limit_ = no_value;
 };
@@ -112,9 +114,17 @@ void TransposedLowering::choose_sizes() {
   int64_t least = 8, widest = 1;
   for (const Across& a : across_) least = std::min<int64_t>(least, cx_.ir[a.node].type.dtype.size);
   for (const Root& root : group_.roots) widest = std::max<int64_t>(widest, cx_.ir[root.node].type.dtype.size);
+  if (cx_.target.many_threads()) {  // a warp turns 32 lines of 32 elements; the odd pitch lets its lanes write to different banks
+    rows_ = width_ = strip_ = 32;
+    pitch_ = width_ + 1;
+    grid_ = (v_.extent.bound() + width_ - 1) / width_ * ((u_.extent.bound() + strip_ - 1) / strip_);
+    for (const DomainVariable& d : outer_) grid_ *= d.extent.bound();
+    return;
+  }
   rows_ = std::min<int64_t>(32, line_bytes / least);
   width_ = std::min<int64_t>(64, 2 * line_bytes / widest);
   while (width_ / 2 >= v_.extent.bound()) width_ /= 2;
+  pitch_ = width_;
   strip_ = std::max(rows_, strip_bytes / least);
   const int64_t blocks = (v_.extent.bound() + width_ - 1) / width_;
   int64_t others = 1;
@@ -139,6 +149,14 @@ void TransposedLowering::bind_programs() {
   if (v % width_) lane_limit_ = b.sub(b.index(v), first_lane_);
 }
 
+/// One line of what lies across: 32 elements side by side in memory. Behind the last column the last one again, which is not stored.
+Value TransposedLowering::line(const Across& a, Value at, int64_t column, Value row_limit) {
+  kernel::Builder& b = emit_.builder();
+  Value n = b.index(column);
+  if (lane_limit_ != no_value) n = b.min(n, b.sub(lane_limit_, b.index(1)));
+  return b.load(emit_.param(a.node, false), b.add(at, b.mul(n, b.index(a.stride))), {rows_}, {1}, {row_limit});
+}
+
 /// Tiles of what lies across, rows u … u + rows_ of the result, into scratch.
 void TransposedLowering::stage(Value u) {
   kernel::Builder& b = emit_.builder();
@@ -147,12 +165,18 @@ void TransposedLowering::stage(Value u) {
   for (const Across& a : across_) {
     auto form = ix::affine(a.offset, both);
     Value at = b.add(b.add(emit_.index_value(form->base), u), b.mul(first_lane_, b.index(a.stride)));
+    if (cx_.target.many_threads()) {
+      std::vector<Value> lines;
+      for (int64_t column = 0; column < width_; ++column) lines.push_back(line(a, at, column, row_limit));
+      for (int64_t column = 0; column < width_; ++column) b.store(a.scratch, lines[static_cast<size_t>(column)], b.index(column), {pitch_});
+      continue;
+    }
     // As many lines at a time as a register has lanes: square blocks that fill registers, and not many of them.
     const int64_t part = std::min({rows_, width_, cx_.target.lanes(cx_.ir[a.node].type.dtype.size)});
     for (int64_t column = 0; column < width_; column += part) {
       Value limit = lane_limit_ == no_value ? no_value : b.sub(lane_limit_, b.index(column));
       Value tile = b.load(emit_.param(a.node, false), b.add(at, b.index(column * a.stride)), {rows_, part}, {1, a.stride}, {row_limit, limit});
-      b.store(a.scratch, tile, b.index(column), {width_, 1});
+      b.store(a.scratch, tile, b.index(column), {pitch_, 1});
     }
   }
 }
@@ -160,7 +184,7 @@ void TransposedLowering::stage(Value u) {
 /// Row r of the tile whose first row is u.
 void TransposedLowering::row(Value r) {
   kernel::Builder& b = emit_.builder();
-  for (const Across& a : across_) emit_.take_staged(a.node, a.offset, a.scratch, b.mul(r, b.index(width_)));
+  for (const Across& a : across_) emit_.take_staged(a.node, a.offset, a.scratch, b.mul(r, b.index(pitch_)));
   emit_.bind_lanes(v_.var, first_lane_, width_, lane_limit_);
   std::vector<Value> values;  // stores come last: an update in place must not be read as an old value
   for (const Root& root : group_.roots) {
@@ -181,7 +205,7 @@ std::optional<Lowered> TransposedLowering::run() {
   for (const Root& root : group_.roots)
     if (cx_.stored[static_cast<size_t>(root.node)]) emit_.param(root.node, true);
   for (int node : group_.reads) emit_.param(node, false);  // all of them come before the scratch
-  for (Across& a : across_) a.scratch = b.local(cx_.ir[a.node].type.dtype, rows_ * width_);
+  for (Across& a : across_) a.scratch = b.local(cx_.ir[a.node].type.dtype, rows_ * pitch_);
   bind_programs();
   Value extent = b.index(u_.extent.bound()), end = b.min(extent, b.add(first_row_, b.index(strip_)));
   b.loop(first_row_, end, b.index(rows_), {}, [&](Value u, const std::vector<Value>&) {

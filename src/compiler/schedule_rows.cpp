@@ -161,6 +161,23 @@ bool all_static(std::span<const DomainVariable> vars) {
   return std::all_of(vars.begin(), vars.end(), [](const auto& v) { return v.extent.is_static(); });
 }
 
+/// Tiles for a block of threads: four elements a thread or so, a whole row in registers where it fits, and programs enough to fill a hundred multiprocessors.
+void for_many_threads(RowSchedule& s, int64_t total, int64_t rows) {
+  constexpr int64_t row_in_registers = 4096, programs_wanted = 1024;
+  const int64_t extent = power_of_two_at_least(std::max<int64_t>(1, s.lane_extent));
+  int64_t widest = 1024;
+  if (s.kind == RowClass::row) widest = extent <= row_in_registers ? row_in_registers : row_in_registers / 2;
+  if (s.kind == RowClass::map && s.flops > 24) widest = 512;
+  if (s.kind != RowClass::row) {
+    const int64_t points = s.kind == RowClass::map ? total : rows;
+    if (s.kind == RowClass::column) widest = 128;
+    while (widest > (s.kind == RowClass::map ? 128 : 32) && points / widest < programs_wanted) widest /= 2;
+  }
+  s.width = s.dynamic ? widest : std::min(widest, extent);
+  s.block = s.width;
+  if (s.kind == RowClass::map && total / s.width > 16 * programs_wanted) s.block = 4 * s.width;
+}
+
 }  // namespace
 
 bool may_overwrite(const Ir& ir, const Grouping& grouping, Group& group, int input, int output) {
@@ -185,7 +202,8 @@ const char* name(Variant variant) {
 namespace {
 
 /// The ways to lay lanes on the group, the cheapest by its strides first; of two that cost the same, the one that was thought of first.
-std::vector<Candidate> candidates_of(const Survey& survey, const std::vector<DomainVariable>& rows, const std::vector<DomainVariable>& inner, int64_t total, int64_t lanes) {
+std::vector<Candidate> candidates_of(const Survey& survey, const std::vector<DomainVariable>& rows, const std::vector<DomainVariable>& inner, int64_t total, int64_t lanes,
+                                     bool many) {
   std::vector<Candidate> candidates;
   if (!inner.empty()) candidates.push_back({RowClass::row, static_cast<int>(inner.size()), inner});
   for (size_t t = rows.size(); t > 0; --t) {
@@ -193,6 +211,7 @@ std::vector<Candidate> candidates_of(const Survey& survey, const std::vector<Dom
     if (t == 1 || all_static(vars)) candidates.push_back({inner.empty() ? RowClass::map : RowClass::column, static_cast<int>(t), vars});
   }
   if (candidates.empty()) candidates.push_back({RowClass::map, 0, {}});
+  const int64_t enough_programs = many ? 512 : 4;
   for (Candidate& candidate : candidates) {
     double cost = 0.25;
     for (const Touch& touch : survey.touches) cost += candidate.vars.empty() ? 1 : lane_cost(survey, touch, candidate.vars);
@@ -202,7 +221,7 @@ std::vector<Candidate> candidates_of(const Survey& survey, const std::vector<Dom
     // Too few programs leave threads idle; it counts once there is work for them.
     int64_t programs = candidate.kind == RowClass::row ? total / std::max<int64_t>(1, extent)
                        : candidate.kind == RowClass::column ? extent_of(rows) / std::max<int64_t>(1, lanes) : 1 << 20;
-    if (programs < 4 && total > 16384) cost *= 2;
+    if (programs < enough_programs && total > 4096 * enough_programs) cost *= 2;
     candidate.cost = cost;
   }
   std::stable_sort(candidates.begin(), candidates.end(), [](const Candidate& a, const Candidate& b) { return a.cost < b.cost; });
@@ -211,6 +230,11 @@ std::vector<Candidate> candidates_of(const Survey& survey, const std::vector<Dom
 
 /// Tiles of another width, where registers and the number of lanes allow it.
 bool change_width(RowSchedule& s, Variant variant, const target::Target& target, int64_t lanes) {
+  if (target.many_threads()) {
+    s.width = variant == Variant::wider ? 2 * s.width : s.width / 2;
+    s.block = std::max(s.block, s.width);
+    return s.width >= lanes && s.width <= 4096 && (s.dynamic || s.width <= power_of_two_at_least(s.lane_extent));
+  }
   if (variant == Variant::wider) {
     if (target.vector_registers() < 32 || s.width >= 16 * lanes || (!s.dynamic && s.width >= s.lane_extent)) return false;
     s.width *= 2;
@@ -228,8 +252,9 @@ std::optional<RowSchedule> schedule_rows(const Ir& ir, const Grouping& grouping,
   Survey survey(ir, grouping, group);
   std::vector<DomainVariable> rows, inner;
   for (const DomainVariable& v : group.domain) (v.inner ? inner : rows).push_back(v);
-  const int64_t lanes = target.lanes(4);
-  const std::vector<Candidate> candidates = candidates_of(survey, rows, inner, extent_of(group.domain), lanes);
+  const bool many = target.many_threads();
+  const int64_t lanes = many ? 32 : target.lanes(4);  // what is worth filling
+  const std::vector<Candidate> candidates = candidates_of(survey, rows, inner, extent_of(group.domain), lanes, many);
   const Candidate* best = &candidates[0];
   if (variant == Variant::second) {
     if (candidates.size() < 2 || candidates[1].cost > hopeless * candidates[0].cost) return {};
@@ -242,6 +267,12 @@ std::optional<RowSchedule> schedule_rows(const Ir& ir, const Grouping& grouping,
   s.lane_extent = extent_of(best->vars);
   s.flops = survey.flops;
   s.loads = static_cast<double>(survey.touches.size());
+  s.dynamic = s.kind == RowClass::map && s.lane_axes > 0 && s.lane_axes == static_cast<int>(rows.size()) && all_static(best->vars);
+  if (many) {
+    for_many_threads(s, extent_of(group.domain), extent_of(rows));
+    if ((variant == Variant::wider || variant == Variant::narrower) && !change_width(s, variant, target, lanes)) return {};
+    return s;
+  }
   int64_t widest = 4 * lanes;
   // Long expressions: fewer values alive at once. Over few arrays they are chains with few values alive, and several side by side fill the waiting times.
   const bool chains = survey.touches.size() <= 3 && target.vector_registers() >= 32;
@@ -251,7 +282,6 @@ std::optional<RowSchedule> schedule_rows(const Ir& ir, const Grouping& grouping,
     // Narrow enough for several programs, wide enough for runs of cache lines.
     while (widest > lanes && extent_of(rows) / widest < 2) widest /= 2;
   }
-  s.dynamic = s.kind == RowClass::map && s.lane_axes > 0 && s.lane_axes == static_cast<int>(rows.size()) && all_static(best->vars);
   s.width = s.dynamic ? widest : std::min(widest, power_of_two_at_least(std::max<int64_t>(1, s.lane_extent)));
   if ((variant == Variant::wider || variant == Variant::narrower) && !change_width(s, variant, target, lanes)) return {};
   s.block = s.kind == RowClass::map ? s.width * std::max<int64_t>(1, 4096 / s.width) : s.width;

@@ -72,8 +72,8 @@ class Target {
 Target& cpu();
 Target& null();
 /// A CUDA device of this machine; throws std::runtime_error "[cuda] …" where there is none, or no driver.
-Target& cuda(int ordinal = 0);
-int cuda_device_count();  // 0 where there is no driver
+Target& gpu(int ordinal = 0);
+int gpu_count();  // 0 where there is no driver
 
 /// Libraries may be switched off (`weft train --no-libraries`, tests): everything then runs through generated kernels. Default on where built in.
 void set_libraries_enabled(bool on);

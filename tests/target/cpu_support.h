@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "device.h"
 #include "kernel/expand.h"
 #include "kernel/interpret.h"
 #include "kernel/random_kernel.h"
@@ -30,12 +31,21 @@ inline target::CpuTarget* cpu_target(const std::string& isa) {
 
 inline constexpr std::array<const char*, 3> instruction_sets{"native", "avx2", "generic"};
 
-inline void run_compiled(target::Target& t, RandomCase& c, double work = 0) {
+/// `shift`: bytes between where device memory begins and the buffers.
+inline void run_compiled(target::Target& t, RandomCase& c, double work = 0, size_t shift = 0) {
   const auto code = t.compile(std::span<const kernel::Kernel>(&c.kernel, 1));
   std::vector<void*> buffers;
-  for (auto& b : c.buffers) buffers.push_back(b.data());
+  runtime::Accelerator* device = t.device();
+  for (auto& b : c.buffers) {
+    buffers.push_back(device ? static_cast<char*>(device->allocate(b.size() + shift)) + shift : reinterpret_cast<char*>(b.data()));
+    if (device && !b.empty()) device->to_device(buffers.back(), b.data(), b.size());
+  }
   const target::Segment segment{buffers, c.symbols, c.grid};
   code[0]->run(std::span<const target::Segment>(&segment, 1), work);
+  for (size_t k = 0; device && k < buffers.size(); ++k) {
+    if (!c.buffers[k].empty()) device->to_host(c.buffers[k].data(), buffers[k], c.buffers[k].size());
+    device->release(static_cast<char*>(buffers[k]) - shift, c.buffers[k].size() + shift);
+  }
 }
 
 /// What the interpreter makes of a case.
@@ -46,15 +56,25 @@ inline RandomCase interpreted(RandomCase c) {
 }
 
 /// Empty where generated code leaves the same bits as `expected`, else where and how they differ.
-inline std::string disagreement(RandomCase c, const RandomCase& expected, target::CpuTarget& t) {
-  run_compiled(t, c);
+inline std::string disagreement(RandomCase c, const RandomCase& expected, target::Target& t, size_t shift = 0) {
+  run_compiled(t, c, 0, shift);
   const std::string d = difference(expected, c);
-  return d.empty() ? "" : std::string(t.isa().name) + ": " + d + "\n" + kernel::print(c.kernel);
+  return d.empty() ? "" : t.fingerprint() + ": " + d + "\n" + kernel::print(c.kernel);
 }
 
-/// Checks a case on the first `count` instruction sets that this processor has.
+/// Checks a case on the first `count` instruction sets that this processor has, or on the GPU where that is under test, with buffers that begin on 16 bytes and
+/// with others.
 inline void agree(const RandomCase& c, size_t count = instruction_sets.size()) {
   const RandomCase expected = interpreted(c);
+  if (testing::on_gpu()) {
+    for (const kernel::Local& local : c.kernel.locals)
+      if (local.elements * local.dtype.size > 100 << 10) return;  // more than a block of threads may share
+    for (size_t shift : {0, 8}) {
+      const std::string d = disagreement(c, expected, testing::target_under_test(), shift);
+      CHECK_MESSAGE(d.empty(), d);
+    }
+    return;
+  }
   for (size_t k = 0; k < count; ++k)
     if (target::CpuTarget* t = cpu_target(instruction_sets[k])) {
       const std::string d = disagreement(c, expected, *t);

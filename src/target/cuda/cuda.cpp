@@ -159,9 +159,9 @@ std::shared_ptr<const LibraryCall> CudaTarget::call(const kernel::CallDesc& desc
 
 }  // namespace cuda
 
-int cuda_device_count() { return cuda::device_count(); }
+int gpu_count() { return cuda::device_count(); }
 
-Target& cuda(int ordinal) {
+Target& gpu(int ordinal) {
   static std::mutex mutex;
   static auto& targets = *new std::map<int, cuda::CudaTarget*>;  // compiled programs may outlive static objects
   std::lock_guard lock(mutex);

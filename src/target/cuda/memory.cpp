@@ -4,7 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cstring>
+#include <utility>
 
 #include "base/error.h"
 

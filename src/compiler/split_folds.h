@@ -1,0 +1,10 @@
+#pragma once
+// Long folds with few results, for devices that are filled by many programs only: Σ over n becomes Σ of s sums over n / s each.
+#include "compiler/ir.h"
+
+namespace weft::compiler {
+
+/// Low floats are summed in float32 on the way. Other trees, not other values: the parts are as many for a shape, whatever the device holds.
+Ir split_folds(Ir ir);
+
+}  // namespace weft::compiler

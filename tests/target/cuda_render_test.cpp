@@ -1,0 +1,76 @@
+// Kernels as CUDA C++, without a GPU: what is rendered compiles, and keeps its tiles in registers.
+#include <doctest/doctest.h>
+
+#include "kernel/expand.h"
+#include "target/cpu_support.h"
+#include "target/cuda/cuda.h"
+#include "target/cuda/prelude.h"
+
+using namespace weft;
+using namespace weft::kernel;
+using namespace weft::test;
+namespace cuda = weft::target::cuda;
+
+namespace {
+
+bool no_compiler() {
+  std::string why;
+  if (cuda::nvrtc_available(&why)) return false;
+  MESSAGE("skipped: " << why);
+  return true;
+}
+
+std::string source_of(const Kernel& kernel, const cuda::Variant& variant = {}) { return cuda::render(expand(kernel), "k", variant).source; }
+
+/// y = x * 2 on 1024 lanes a program, up to n.
+Kernel doubled(bool whole) {
+  Builder b("doubled");
+  const Ref x = b.param("x", float32, false), y = b.param("y", float32, true);
+  const Value start = b.mul(b.program_id(), b.index(1024)), left = whole ? no_value : b.sub(b.symbol("n"), start);
+  b.store(y, b.mul(b.load(x, start, {1024}, {1}, {left}), b.real(float32, 2, {1024})), start, {1}, {left});
+  return b.finish();
+}
+
+}  // namespace
+
+TEST_CASE("random kernels compile for a Hopper GPU") {
+  if (no_compiler()) return;
+  cuda::CudaTarget target(nullptr, "sm_90a", false);
+  std::vector<Kernel> kernels;
+  for (uint64_t seed = 1; seed <= 64; ++seed) kernels.push_back(random_case(seed).kernel);
+  const auto code = target.compile(kernels);
+  CHECK(code.size() == kernels.size());
+  CHECK(target.usage().size() >= 60);  // a few may be alike
+  const RandomCase c = random_case(1);
+  CHECK_THROWS_WITH_AS(code[0]->run(std::vector<target::Segment>{{{}, {}, 1}}, 0), doctest::Contains("no device"), std::runtime_error);
+}
+
+TEST_CASE("chunks travel in words of 16 bytes where they begin on one") {
+  const std::string whole = source_of(doubled(true)), guarded = source_of(doubled(false)), anywhere = source_of(doubled(true), {false, 1});
+  CHECK(whole.find("W16") != std::string::npos);
+  CHECK(whole.find("if (") == whole.rfind("if ("));  // the one that ends programs behind the grid
+  CHECK(guarded.find("W16") != std::string::npos);
+  CHECK(anywhere.find("W16") == std::string::npos);
+}
+
+TEST_CASE("a map takes few registers and spills none") {
+  if (no_compiler()) return;
+  cuda::CudaTarget target(nullptr, "sm_90a", false);
+  const std::vector<Kernel> kernels{doubled(true), doubled(false)};
+  target.compile(kernels);
+  for (const cuda::KernelUsage& use : target.usage()) {
+    CAPTURE(use.name);
+    CHECK(use.registers <= 32);
+    CHECK(use.spill_store_bytes == 0);
+    CHECK(use.stack_bytes == 0);
+  }
+}
+
+TEST_CASE("several segments of one launch take their arguments from a table") {
+  const std::string text = source_of(doubled(false), {true, 8});
+  CHECK(text.find("__grid_constant__") != std::string::npos);
+  if (no_compiler()) return;
+  CHECK(!cuda::compile(std::string(cuda::prelude) + text, "sm_90a").empty());
+  CHECK(!cuda::compile(std::string(cuda::prelude) + text, "sm_80").empty());
+  CHECK(!cuda::compile(std::string(cuda::prelude) + text, "sm_100a").empty());
+}

@@ -15,7 +15,6 @@ if(WEFT_PORTABLE)
   set(CMAKE_BUILD_RPATH_USE_ORIGIN ON)
   set(CMAKE_BUILD_RPATH "$ORIGIN")
   add_link_options(-static-libstdc++ -static-libgcc -Wl,--gc-sections)
-  add_compile_options(-ffunction-sections -fdata-sections)
 endif()
 
 find_program(WEFT_CCACHE ccache)

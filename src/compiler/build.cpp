@@ -19,6 +19,7 @@
 #include "compiler/order.h"
 #include "compiler/program.h"
 #include "compiler/recompute.h"
+#include "compiler/replay.h"
 #include "compiler/simplify.h"
 #include "compiler/split_folds.h"
 #include "compiler/steps.h"
@@ -32,6 +33,8 @@
 namespace weft::compiler {
 
 namespace {
+
+constexpr size_t least_recorded_steps = 4;
 
 /// The compiler's stages one after the other.
 class Stopwatch {
@@ -75,6 +78,8 @@ class CompiledProgram : public Program {
     executables_ = target.compile(steps_.kernels);
     watch.lap("compile", stats_.compile_ms);
     count();
+    recordable_ = device_ && steps_.steps.size() >= least_recorded_steps &&
+                  std::all_of(steps_.steps.begin(), steps_.steps.end(), [](const Step& s) { return !s.program && (!s.call || s.call->recordable()); });
     for (const char* stage : {"graph", "groups", "tune", "kernels", "plan"})
       if (wanted(stage)) std::cerr << "== " << stage << "\n" << print(stage);
   }
@@ -94,6 +99,7 @@ class CompiledProgram : public Program {
     Runner(const CompiledProgram& program, std::span<const int64_t> symbols);
     void run() override;
     void* address(const Place& place) const;
+    Replays::Key key() const;
     void copy(void* to, const void* from, size_t bytes) const;
 
    private:
@@ -113,6 +119,7 @@ class CompiledProgram : public Program {
   void find_symbols();
   void count();
   void check_inputs(std::span<const graph::Storage> inputs, std::span<const int64_t> symbols) const;
+  runtime::BufferRef make_arena() const;
   std::string print_plan() const;
 
   Ir ir_;
@@ -122,6 +129,8 @@ class CompiledProgram : public Program {
   std::vector<StepInfo> infos_;
   std::vector<int> written_inputs_;
   runtime::Accelerator* device_;  // whose memory it works on; null: the host's
+  bool recordable_ = false;       // runs may be written down: several steps, and all of them work of the device
+  mutable Replays replays_;
   std::string groups_text_;
   Stats stats_;
   int64_t number_ = ++runtime::counters().programs_built;
@@ -189,6 +198,8 @@ void CompiledProgram::check_inputs(std::span<const graph::Storage> inputs, std::
 
 std::vector<graph::Storage> CompiledProgram::run(std::span<const graph::Storage> inputs, std::span<const int64_t> symbols) const {
   check_inputs(inputs, symbols);
+  std::unique_lock<std::recursive_mutex> order;
+  if (device_) order = std::unique_lock(device_->order());
   Runner runner(*this, symbols);
   for (size_t k = 0; k < inputs.size(); ++k)
     runner.inputs[k] = static_cast<char*>(inputs[k].buffer->on(device_)) + inputs[k].offset * ir_[ir_.inputs[k]].type.dtype.size;
@@ -199,7 +210,8 @@ std::vector<graph::Storage> CompiledProgram::run(std::span<const graph::Storage>
       runner.outputs[k] = owned[k]->on(device_);
     }
   for (int input : written_inputs_) inputs[static_cast<size_t>(input)].buffer->overwritten_on(device_);
-  runner.run();
+  if (recordable_ && !runtime::recording()) replays_.run(*device_, runner.key(), [&] { runner.run(); });
+  else runner.run();
   ++runtime::counters().programs_run;
 
   std::vector<graph::Storage> results;
@@ -244,10 +256,24 @@ std::unique_ptr<BoundProgram> CompiledProgram::bind(std::span<const int64_t> sym
 }
 
 CompiledProgram::Runner::Runner(const CompiledProgram& program, std::span<const int64_t> symbols)
-    : program_(program), arena_(program.steps_.arena_bytes ? runtime::allocate_on(program.device_, static_cast<size_t>(program.steps_.arena_bytes)) : nullptr),
+    : program_(program), arena_(program.make_arena()),
       arena_base_(arena_ ? arena_->on(program.device_) : nullptr), symbols_(symbols.begin(), symbols.end()) {
   inputs.resize(program.ir_.inputs.size());
   outputs.resize(program.steps_.outputs.size());
+}
+
+/// Bound programs may run in the middle of others, so their arenas are their own.
+runtime::BufferRef CompiledProgram::make_arena() const {
+  if (steps_.arena_bytes == 0) return nullptr;
+  if (recordable_) return replays_.arena(*device_, steps_.arena_bytes);
+  return runtime::allocate_on(device_, static_cast<size_t>(steps_.arena_bytes));
+}
+
+Replays::Key CompiledProgram::Runner::key() const {
+  Replays::Key key(symbols_.begin(), symbols_.end());
+  for (const auto* list : {&inputs, &outputs})
+    for (const void* p : *list) key.push_back(reinterpret_cast<int64_t>(p));
+  return key;
 }
 
 void* CompiledProgram::Runner::address(const Place& place) const {

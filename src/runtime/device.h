@@ -1,6 +1,8 @@
 #pragma once
 // A device with memory of its own, as the runtime sees it: a place for bytes, and an order of work. Kernels and library calls are its target's business.
 #include <cstddef>
+#include <memory>
+#include <mutex>
 #include <string>
 
 namespace weft::runtime {
@@ -10,6 +12,13 @@ struct DeviceMemory {
   size_t peak = 0;    // the most of them since reset_peak
   size_t cached = 0;  // bytes kept for reuse
   size_t limit = 0;   // of active and cached together
+};
+
+/// Work that was written down, to be given again and again with one call. Addresses and numbers are those of the first time.
+class Recording {
+ public:
+  virtual ~Recording() = default;
+  virtual void run() const = 0;
 };
 
 /// All work given to a device, by any thread, is done in the order in which it was given, and goes on after the call that gave it returns. What fails on the
@@ -27,11 +36,22 @@ class Accelerator {
   virtual void copy(void* to, const void* from, size_t bytes) = 0;       // within the device
   virtual void synchronize() = 0;
 
+  /// Whoever gives work that belongs together holds this: nothing else comes between.
+  std::recursive_mutex& order() { return order_; }
+  /// From now on the calling thread's work is written down instead of done, until end_recording: no memory is allocated and nothing waits meanwhile. The caller
+  /// holds order().
+  virtual void begin_recording() = 0;
+  virtual std::shared_ptr<const Recording> end_recording() = 0;
+  virtual void abandon_recording() noexcept = 0;
+
   virtual DeviceMemory memory() const = 0;
   virtual void reset_peak() = 0;
   virtual size_t set_limit(size_t bytes) = 0;  // returns the previous one; 0: all there is
   virtual size_t set_cache_limit(size_t bytes) = 0;
   virtual void clear_cache() = 0;
+
+ private:
+  std::recursive_mutex order_;
 };
 
 }  // namespace weft::runtime

@@ -38,6 +38,8 @@ class LibraryCall {
   virtual std::string name() const = 0;  // "onednn brg:avx512_core"
   /// For a DotDesc: A, B, [bias], [residual], [sum], C; for a CallDesc: its inputs, then its outputs.
   virtual void run(std::span<void* const> operands) const = 0;
+  /// Whether it gives work to the device and nothing else: then it may be part of a recording.
+  virtual bool recordable() const { return true; }
 };
 
 struct CompileStats {

@@ -5,6 +5,7 @@
 #include "target/cpu_support.h"
 #include "target/cuda/cuda.h"
 #include "target/cuda/prelude.h"
+#include "target/cuda/render.h"
 
 using namespace weft;
 using namespace weft::kernel;

@@ -120,6 +120,7 @@ class HostCall final : public LibraryCall {
  public:
   HostCall(CudaMemory& memory, kernel::CallDesc desc, std::shared_ptr<const LibraryCall> call) : memory_(memory), desc_(std::move(desc)), call_(std::move(call)) {}
   std::string name() const override { return "host " + call_->name(); }
+  bool recordable() const override { return false; }
 
   void run(std::span<void* const> operands) const override {
     std::vector<std::vector<std::byte>> copies;

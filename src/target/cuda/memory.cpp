@@ -90,6 +90,7 @@ void CudaMemory::release(void* data, size_t) noexcept {
 }
 
 void CudaMemory::to_device(void* to, const void* from, size_t bytes) {
+  std::lock_guard lock(order());
   context_.make_current();
   check(driver().memcpy_htod_async(address(to), from, bytes, context_.stream()), "cuMemcpyHtoDAsync", fmt::format("{} bytes", bytes));
   // From pageable memory the driver has taken the bytes when the call returns only where they are few (64 KiB): otherwise they are waited for.
@@ -97,6 +98,7 @@ void CudaMemory::to_device(void* to, const void* from, size_t bytes) {
 }
 
 void CudaMemory::to_host(void* to, const void* from, size_t bytes) {
+  std::lock_guard lock(order());
   context_.make_current();
   check(driver().memcpy_dtoh_async(to, address(from), bytes, context_.stream()), "cuMemcpyDtoHAsync", fmt::format("{} bytes", bytes));
   context_.synchronize();
@@ -104,13 +106,58 @@ void CudaMemory::to_host(void* to, const void* from, size_t bytes) {
 
 void CudaMemory::copy(void* to, const void* from, size_t bytes) {
   if (bytes == 0) return;
+  std::lock_guard lock(order());
   context_.make_current();
   check(driver().memcpy_dtod_async(address(to), address(from), bytes, context_.stream()), "cuMemcpyDtoDAsync", fmt::format("{} bytes", bytes));
 }
 
 void CudaMemory::synchronize() {
+  std::lock_guard lock(order());
   context_.make_current();
   context_.synchronize();
+}
+
+namespace {
+
+/// A CUDA graph, ready to be launched.
+class GraphRecording final : public runtime::Recording {
+ public:
+  GraphRecording(Context& context, GraphExecHandle exec) : context_(context), exec_(exec) {}
+  ~GraphRecording() override {
+    context_.make_current();
+    driver().graph_exec_destroy(exec_);
+  }
+  void run() const override {
+    context_.make_current();
+    check(driver().graph_launch(exec_, context_.stream()), "cuGraphLaunch");
+  }
+
+ private:
+  Context& context_;
+  GraphExecHandle exec_;
+};
+
+}  // namespace
+
+void CudaMemory::begin_recording() {
+  context_.make_current();
+  check(driver().stream_begin_capture(context_.stream(), CaptureMode::thread_local_), "cuStreamBeginCapture");
+}
+
+std::shared_ptr<const runtime::Recording> CudaMemory::end_recording() {
+  GraphHandle graph = nullptr;
+  check(driver().stream_end_capture(context_.stream(), &graph), "cuStreamEndCapture");
+  GraphExecHandle exec = nullptr;
+  const int result = driver().graph_instantiate(&exec, graph, 0);
+  driver().graph_destroy(graph);
+  check(result, "cuGraphInstantiate");
+  return std::make_shared<GraphRecording>(context_, exec);
+}
+
+void CudaMemory::abandon_recording() noexcept {
+  GraphHandle graph = nullptr;
+  driver().stream_end_capture(context_.stream(), &graph);
+  if (graph) driver().graph_destroy(graph);
 }
 
 runtime::DeviceMemory CudaMemory::memory() const {

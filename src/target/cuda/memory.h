@@ -19,6 +19,9 @@ class CudaMemory final : public runtime::Accelerator {
   void to_host(void* to, const void* from, size_t bytes) override;
   void copy(void* to, const void* from, size_t bytes) override;
   void synchronize() override;
+  void begin_recording() override;
+  std::shared_ptr<const runtime::Recording> end_recording() override;
+  void abandon_recording() noexcept override;
   runtime::DeviceMemory memory() const override;
   void reset_peak() override;
   size_t set_limit(size_t bytes) override;

@@ -5,7 +5,7 @@
 
 #include "weft/device.h"
 
-namespace weft::testing {
+namespace weft::test {
 
 bool on_gpu() {
   static const bool gpu = [] {
@@ -26,4 +26,4 @@ const bool chosen = [] {
 
 }  // namespace
 
-}  // namespace weft::testing
+}  // namespace weft::test

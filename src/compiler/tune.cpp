@@ -129,8 +129,8 @@ std::vector<Executables> compile(std::span<const TuneItem> items, target::Target
 class Contest {
  public:
   /// Past `deadline` candidates that have not run yet are not tried any more, and no further rounds are begun.
-  Contest(const TuneItem& item, const Executables& executables, Clock::time_point deadline)
-      : item_(item), executables_(executables), deadline_(deadline), bench_(item), runners_(item.candidates.size()) {}
+  Contest(const TuneItem& item, const Executables& executables, Clock::time_point deadline, runtime::Accelerator* device)
+      : item_(item), executables_(executables), deadline_(deadline), bench_(item, device), runners_(item.candidates.size()) {}
 
   TuneResult run() {
     for (const bool positive : {false, true}) {
@@ -210,10 +210,10 @@ class Contest {
   std::vector<std::vector<char>> expected_;
 };
 
-TuneResult contest(const TuneItem& item, const Executables& executables, double seconds) {
+TuneResult contest(const TuneItem& item, const Executables& executables, double seconds, runtime::Accelerator* device) {
   try {
     const auto time_left = std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(std::min(seconds, 1e6)));
-    return Contest(item, executables, Clock::now() + time_left).run();
+    return Contest(item, executables, Clock::now() + time_left, device).run();
   } catch (const std::exception& e) {  // no memory for the buffers
     return {Variant::heuristic, item.name + ": not measured: " + e.what()};
   }
@@ -246,7 +246,7 @@ std::vector<TuneResult> measure(const std::vector<TuneItem>& items, target::Targ
       first = k;
       executables = compile(some_items(std::span(items).subspan(k)), target);
     }
-    results.push_back(contest(item, executables[k - first], state().budget - spent));
+    results.push_back(contest(item, executables[k - first], state().budget - spent, target.device()));
     record(same_bits(item) ? key_with_threads(item.key) : item.key, results.back().variant);
     spent += std::chrono::duration<double>(Clock::now() - start).count();
   }

@@ -85,7 +85,7 @@ double tolerance(Dtype t) {
 
 }  // namespace
 
-TuneBench::TuneBench(const TuneItem& item) : length_(item.length) {
+TuneBench::TuneBench(const TuneItem& item, runtime::Accelerator* device) : device_(device), length_(item.length) {
   for (const auto& [node, about] : item.buffers) {
     memory_[node] = {about, runtime::allocate(static_cast<size_t>(about.bytes) + 64), {}};
     total_ += about.used;
@@ -114,11 +114,12 @@ void TuneBench::fill(Memory& m) const {
     for (auto k = static_cast<size_t>(begin); k < static_cast<size_t>(end); ++k)
       std::memcpy(static_cast<char*>(m.data->data()) + k * step, m.pattern.data(), std::min(step, bytes - k * step));
   });
+  m.data->overwritten_on(nullptr);
 }
 
 /// Each thread writes over what its core may hold.
 void TuneBench::evict() const {
-  if (total_ >= uncached_bytes) return;
+  if (device_ || total_ >= uncached_bytes) return;
   static auto& junk = *new std::vector<char>(static_cast<size_t>(evicted_bytes_a_thread * runtime::num_threads()));
   runtime::parallel_for(static_cast<int64_t>(junk.size()) / 4096, [&](int64_t begin, int64_t end) {
     for (int64_t at = begin * 4096; at < end * 4096; at += 64) ++junk[static_cast<size_t>(at)];
@@ -127,7 +128,7 @@ void TuneBench::evict() const {
 
 void* TuneBench::address(int node) const {
   const Memory& m = memory_.at(node);
-  return static_cast<char*>(m.data->data()) + m.about.offset;
+  return static_cast<char*>(m.data->on(device_)) + m.about.offset;
 }
 
 double TuneBench::run(const TuneCandidate& candidate, const target::Executable* executable) {
@@ -138,9 +139,10 @@ double TuneBench::run(const TuneCandidate& candidate, const target::Executable* 
   std::vector<void*> pointers;
   if (candidate.call) {
     for (const auto& [node, offset] : candidate.operands) pointers.push_back(static_cast<char*>(address(node)) + offset);
-    const auto start = Clock::now();
+    start();
+    const auto from = Clock::now();
     candidate.call->run(pointers);
-    return std::chrono::duration<double>(Clock::now() - start).count();
+    return stop(from);
   }
   std::vector<int64_t> symbols;
   for (const int node : candidate.params) pointers.push_back(address(node));
@@ -148,9 +150,23 @@ double TuneBench::run(const TuneCandidate& candidate, const target::Executable* 
   const bool part = length_ > 0 && code.block > 0;
   for (const SymbolArgument& s : code.symbols) symbols.push_back(s.symbol ? s.symbol->bound : part ? length_ : s.value);
   const target::Segment segment{pointers, symbols, part ? (length_ + code.block - 1) / code.block : code.grid};
-  const auto start = Clock::now();
+  start();
+  const auto from = Clock::now();
   executable->run(std::span<const target::Segment>(&segment, 1), candidate.code->work);
-  return std::chrono::duration<double>(Clock::now() - start).count();
+  return stop(from);
+}
+
+void TuneBench::start() const {
+  if (device_) device_->synchronize();
+}
+
+/// Seconds since `from`, when everything is done.
+double TuneBench::stop(std::chrono::steady_clock::time_point from) {
+  if (device_) device_->synchronize();
+  const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - from).count();
+  for (auto& [node, m] : memory_)
+    if (device_ && m.about.written) m.data->overwritten_on(device_);
+  return seconds;
 }
 
 std::vector<std::vector<char>> TuneBench::results() const {

@@ -1,17 +1,20 @@
 #pragma once
 // The workbench of the tuner: memory for a group's buffers, filled alike for every candidate; runs of a candidate on it, timed; and what came out. All that knows
 // where memory lies and when a run is done is in here.
+#include <chrono>
 #include <map>
 #include <vector>
 
 #include "compiler/tune.h"
 #include "runtime/buffer.h"
+#include "runtime/device.h"
 
 namespace weft::compiler {
 
 class TuneBench {
  public:
-  explicit TuneBench(const TuneItem& item);
+  /// `device`: whose memory the candidates work on; null: the host's.
+  TuneBench(const TuneItem& item, runtime::Accelerator* device);
 
   /// Fills every buffer: floats in [-1, 1), or in [1/16, 1) where `positive` (roots and logarithms of random numbers are better off there), integers in range.
   void fill(bool positive);
@@ -34,7 +37,11 @@ class TuneBench {
   void evict() const;
   void* address(int node) const;
 
+  void start() const;
+  double stop(std::chrono::steady_clock::time_point from);
+
   std::map<int, Memory> memory_;
+  runtime::Accelerator* device_;
   int64_t length_, total_ = 0;
 };
 

@@ -170,7 +170,7 @@ TEST_CASE("attention: rows that see nothing give zeros, and one program serves a
       return g;
     };
     Graph general = graph_of(n);
-    auto program = compiler::build({general, {}, {}}, weft::testing::target_under_test());
+    auto program = compiler::build({general, {}, {}}, weft::test::target_under_test());
     for (int64_t length : {1, 8, 31, 32, 33, 77, 100}) {
       Graph special = graph_of(length);
       std::vector<HostTensor> inputs;

@@ -120,7 +120,7 @@ TEST_CASE("updates are made in place where that is safe, and through a copy wher
   cases.back().graph = {{square}, {permute(square, {1, 0}) + square}};
   for (const Case& c : cases) {
     Source source{c.graph, {}, {{0, 0}}};
-    auto program = build(source, weft::testing::target_under_test());
+    auto program = build(source, weft::test::target_under_test());
     CHECK_MESSAGE(program->stats().copies == c.copies, c.what);
     std::vector<HostTensor> inputs;
     for (const Value& v : c.graph.inputs) inputs.push_back(counting(v.shape(), 1));
@@ -139,7 +139,7 @@ TEST_CASE("updates are made in place where that is safe, and through a copy wher
 TEST_CASE("the old value of an updated input can still be handed out") {
   Value p = param({64});
   Source source{{{p}, {p + 1.0, p}}, {}, {{0, 0}}};
-  auto program = build(source, weft::testing::target_under_test());
+  auto program = build(source, weft::test::target_under_test());
   std::vector<Storage> storages{to_storage(counting({64}))};
   auto results = program->run(storages);
   CHECK(from_storage(results[0], p.type()).data[3].f == 4);
@@ -149,7 +149,7 @@ TEST_CASE("the old value of an updated input can still be handed out") {
 TEST_CASE("two states that change places") {
   Value a = param({64}), b = param({64});
   Source source{{{a, b}, {b, a}}, {}, {{0, 0}, {1, 1}}};
-  auto program = build(source, weft::testing::target_under_test());
+  auto program = build(source, weft::test::target_under_test());
   std::vector<Storage> storages{to_storage(counting({64})), to_storage(counting({64}, 100))};
   auto results = program->run(storages);
   CHECK(from_storage(results[0], a.type()).data[3].f == 103);
@@ -160,7 +160,7 @@ TEST_CASE("one program serves every length up to the bound") {
   const Symbol* n = symbol("n", 70);
   Value x = param({3, Dim(n)}), w = param({Dim(n), 5}), m = param({Dim(n), 4});
   Source source{{{x, w, m}, {softmax(x, {1}), dot(x, w, {1}, {0}), exp(m), graph::sum(m, {0})}}, {}, {}};
-  auto program = build(source, weft::testing::target_under_test());
+  auto program = build(source, weft::test::target_under_test());
   REQUIRE(program->symbols().size() == 1);
   for (int64_t length = 1; length <= 70; ++length) {
     Value xs = param({3, length}), ws = param({length, 5}), ms = param({length, 4});
@@ -213,7 +213,7 @@ TEST_CASE("an update in place is not read as the old value by another result of 
   Value p = param({300}), q = param({300});
   // q's next value reads p's old one, and p's next value is stored over p in the same kernel.
   Source source{{{p, q}, {exp(q), p * q}}, {}, {{0, 0}, {1, 1}}};
-  auto program = build(source, weft::testing::target_under_test());
+  auto program = build(source, weft::test::target_under_test());
   std::vector<HostTensor> inputs{counting({300}), counting({300}, 0)};
   for (Number& v : inputs[1].data) v.f *= 0.01;
   auto expected = evaluate_reference(source.graph, inputs);
@@ -225,7 +225,7 @@ TEST_CASE("an update in place is not read as the old value by another result of 
 TEST_CASE("a norm's weights are updated in the kernel that sums their gradient, in place") {
   Value x = param({500, 64}), g = param({500, 64}), w = param({64});
   Source source{{{x, g, w}, {w - graph::sum(x * g, {0}) * 0.01}}, {}, {{0, 2}}};
-  auto program = build(source, weft::testing::target_under_test());
+  auto program = build(source, weft::test::target_under_test());
   CHECK(program->stats().count() == 1);
 }
 
@@ -354,7 +354,7 @@ TEST_CASE("what rides on a product gives what it would alone, by a library and b
       auto error = difference(got.outputs[0], evaluate_reference(g, inputs)[0], 8, 4e-6);
       CHECK_MESSAGE(error.empty(), error);
       // The residual is state that the result replaces.
-      auto program = build({g, {}, {{0, 3}}}, weft::testing::target_under_test(), policy);
+      auto program = build({g, {}, {{0, 3}}}, weft::test::target_under_test(), policy);
       CHECK(program->stats().count() == 1);
       std::vector<Storage> storages;
       for (const HostTensor& t : inputs) storages.push_back(to_storage(t));

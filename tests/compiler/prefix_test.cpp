@@ -48,7 +48,7 @@ TEST_CASE("scatters take a symbolic number of slices, and so does the gradient o
   const Values back = row(Op::slice).vjp.rule(*part.node, std::vector<Value>{x}, std::vector<Value>{part}, std::vector<Value>{g});
   Values outputs{back[0]};
   for (ScatterMode mode : {ScatterMode::set, ScatterMode::add, ScatterMode::max, ScatterMode::prod}) outputs.push_back(scatter(mode, x, {at}, u, {0}));
-  auto program = build({{{x, at, u, g}, outputs}, {}, {}}, weft::testing::target_under_test());
+  auto program = build({{{x, at, u, g}, outputs}, {}, {}}, weft::test::target_under_test());
   const HostTensor tx = filled(x.type()), tu = filled(u.type(), 2), tg = filled(g.type(), 3);
   HostTensor ta{at.type(), {}};
   for (int64_t k : {7, 2, -1, 2, 0, 9}) ta.data.push_back(Number::of_int(k));
@@ -104,7 +104,7 @@ TEST_CASE("prefixes along a symbolic axis end at its length") {
   const Value x = parameter({{3, Dim(&n)}, float32});
   Graph g{{x}, {prefix(Reducer::sum, x, 1), prefix(Reducer::sum, x, 1, true), prefix(Reducer::max, x, 1, true, true)}};
   const HostTensor t = filled(x.type());
-  auto program = build({g, {}, {}}, weft::testing::target_under_test());
+  auto program = build({g, {}, {}}, weft::test::target_under_test());
   for (int64_t length : {1, 7, 16, 33, 50}) {
     std::vector<graph::Storage> storages{to_storage(t)};
     const std::vector<int64_t> lengths{length};

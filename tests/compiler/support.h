@@ -100,7 +100,7 @@ inline Result compile_and_run(const graph::Graph& g, const std::vector<HostTenso
     source.layouts.push_back({storages.back().strides});
   }
   Result result;
-  result.program = build(source, weft::testing::target_under_test(), policy);
+  result.program = build(source, weft::test::target_under_test(), policy);
   auto outputs = result.program->run(storages);
   for (size_t k = 0; k < outputs.size(); ++k) result.outputs.push_back(from_storage(outputs[k], g.outputs[k].type()));
   return result;

@@ -312,7 +312,7 @@ TEST_CASE("of a long map only a part is measured") {
 TEST_CASE("the workbench: data in range, updates from fresh data, equal within what roundings change") {
   TuneItem item;
   item.buffers = {{0, {int32, 4000, 0, 4000, 7, false, false}}, {1, {bfloat16, 4000, 0, 2000, 0, true, true}}};
-  TuneBench bench(item);
+  TuneBench bench(item, nullptr);
   bench.fill(true);
   const auto first = bench.results();
   REQUIRE(first.size() == 1);  // what is not written is no result

@@ -66,11 +66,11 @@ inline std::string disagreement(RandomCase c, const RandomCase& expected, target
 /// with others.
 inline void agree(const RandomCase& c, size_t count = instruction_sets.size()) {
   const RandomCase expected = interpreted(c);
-  if (testing::on_gpu()) {
+  if (on_gpu()) {
     for (const kernel::Local& local : c.kernel.locals)
       if (local.elements * local.dtype.size > 100 << 10) return;  // more than a block of threads may share
     for (size_t shift : {0, 8}) {
-      const std::string d = disagreement(c, expected, testing::target_under_test(), shift);
+      const std::string d = disagreement(c, expected, target_under_test(), shift);
       CHECK_MESSAGE(d.empty(), d);
     }
     return;

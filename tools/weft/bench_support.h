@@ -60,5 +60,14 @@ inline int64_t reps_of(const BenchOptions& o, int64_t usual) { return o.reps > 0
 
 void bench_memory(const BenchOptions& o);
 void bench_dot(const BenchOptions& o);
+void bench_gpu_memory(const BenchOptions& o);
+void bench_gpu_matmul(const BenchOptions& o);
+void bench_gpu_gpt2(const BenchOptions& o);
+void bench_gpu_gpt2_medium(const BenchOptions& o);
+void bench_gpu_gpt2_small_batch(const BenchOptions& o);
+void bench_gpu_mnist(const BenchOptions& o);
+
+/// The most expensive steps of what `f` runs, each with its share of the time and of the machine's peak.
+void print_profile(int64_t runs, const std::function<void()>& f);
 
 }  // namespace weft::tool

@@ -8,6 +8,7 @@
 #include "runtime/threads.h"
 #include "target/cpu/options.h"
 #include "target/target.h"
+#include "weft/device.h"
 
 namespace weft::tool {
 
@@ -15,11 +16,25 @@ namespace {
 
 const std::vector<std::string> tune_modes{"off", "cached", "on", "force"};  // as compiler::Tuning counts them
 
+/// "gpu", "cuda:1", "cpu".
+Device device_of(const std::string& name) {
+  const size_t colon = name.find(':');
+  const std::string kind = name.substr(0, colon), number = colon == std::string::npos ? "0" : name.substr(colon + 1);
+  const bool gpu = kind == "gpu" || kind == "cuda";
+  if ((!gpu && kind != "cpu") || number.empty() || number.size() > 3 || number.find_first_not_of("0123456789") != std::string::npos)
+    throw UsageError("--device '" + name + "' is none of cpu, gpu, gpu:1 …");
+  const Device device(gpu ? Device::gpu : Device::cpu, std::stoi(number));
+  if (!is_available(device))
+    throw UsageError("--device " + name + ": this machine has " + std::to_string(device_count(Device::gpu)) + " GPUs that can be used (weft doctor says what was found)");
+  return device;
+}
+
 }  // namespace
 
 void add_machine_options(OptionSet& set, MachineOptions& o) {
   const char* mode = std::getenv("WEFT_TUNE");
   o.tune = mode && *mode ? mode : "off";
+  set.add("device", "NAME", &o.device, "where to compute: cpu, gpu, or gpu:1 for the second one").config();
   set.add("threads", "N", &o.threads, "CPU threads").range(0, 1024).config().defaults_to("all processors");
   set.add("no-libraries", "", &o.no_libraries, "generated kernels only, no oneDNN").config();
   set.add("isa", "NAME", &o.isa, "CPU instructions to use: native, avx512, avx2, or generic").one_of({"native", "avx512", "avx2", "generic"}).config();
@@ -39,6 +54,7 @@ void apply(const MachineOptions& o) {
   target::set_cpu_isa(o.isa);
   if (o.threads > 0) runtime::set_num_threads(static_cast<int>(o.threads));
   if (o.no_libraries) target::set_libraries_enabled(false);
+  if (const Device device = device_of(o.device); device != default_device()) set_default_device(device);
 }
 
 void replay_tuning(const std::string& choices) {

@@ -11,12 +11,13 @@ struct MachineOptions {
   int64_t threads = 0;  // 0: as many as the process may use
   bool no_libraries = false;
   std::string isa = "native";
+  std::string device = "cpu";  // "cpu", "gpu", "gpu:1"; cuda means gpu
   std::string tune;  // add_machine_options sets it: WEFT_TUNE, else "off"
 };
 
-/// Adds --threads, --no-libraries, --isa and --tune.
+/// Adds --device, --threads, --no-libraries, --isa and --tune.
 void add_machine_options(OptionSet& set, MachineOptions& options);
-/// Sets the process up as asked. Throws UsageError where WEFT_TUNE is no mode.
+/// Sets the process up as asked. Throws UsageError where WEFT_TUNE is no mode, or there is no such device.
 void apply(const MachineOptions& options);
 /// From now on kernels and libraries are chosen as the run did whose choices these are (compiler/tune.h). Throws std::invalid_argument where the text holds none.
 void replay_tuning(const std::string& choices);

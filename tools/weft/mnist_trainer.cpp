@@ -55,7 +55,6 @@ OptionSet mnist_option_set(MnistOptions& o) {
   set.add("seed", "N", &o.seed, "of weights, order and made-up images").range(0, 9e15).structural();
   set.add("train-images", "N", &o.train_images, "made-up images to learn from").range(1, 1e6).structural();
   set.add("test-images", "N", &o.test_images, "made-up images to test on").range(1, 1e6).structural();
-  set.add("device", "NAME", &o.device, "where to compute").one_of({"cpu"}).config();
   set.add("out", "DIR", &o.out, "folder for checkpoints, loss.svg, config.json").defaults_to("out, or the resumed folder");
   set.add("overwrite", "", &o.overwrite, "start anew although the folder holds a run");
   set.add("resume", "DIR", &o.resume, "go on from this folder's last checkpoint");
@@ -77,7 +76,8 @@ MnistStep::MnistStep(models::Mnist& model, optim::Optimizer& optimizer) {
   step_ = compile(step, {.state = state, .dynamic = {}});
 }
 
-float MnistStep::operator()(const data::ImageBatch& batch) { return step_({batch.images, batch.labels})[0].item<float>(); }
+float MnistStep::operator()(const data::ImageBatch& batch) { return start(batch).item<float>(); }
+array MnistStep::start(const data::ImageBatch& batch) { return step_({batch.images, batch.labels})[0]; }
 
 ArrayFunction mnist_hits(models::Mnist& model) {
   const auto hits = [&model](const std::vector<array>& in) { return std::vector<array>{sum(astype(argmax(model.logits(in[0]), -1), int32) == in[1])}; };

@@ -17,7 +17,7 @@
 namespace weft::tool {
 
 struct MnistOptions {
-  std::string data, out, resume, device = "cpu";
+  std::string data, out, resume;
   int64_t epochs = 5, batch = 64, seed = 1337;
   std::string trace;
   int64_t train_images = 6000, test_images = 1000;  // of the made-up set
@@ -32,6 +32,8 @@ class MnistStep {
  public:
   MnistStep(models::Mnist& model, optim::Optimizer& optimizer);
   float operator()(const data::ImageBatch& batch);
+  /// The same without looking at the loss: a device goes on by itself.
+  array start(const data::ImageBatch& batch);
 
  private:
   ArrayFunction step_;

@@ -10,6 +10,7 @@
 #include "kernel/expand.h"
 #include "runtime/cache_dir.h"
 #include "runtime/threads.h"
+#include "target/cuda/cublaslt.h"
 #include "target/cuda/executable.h"
 #include "target/cuda/prelude.h"
 
@@ -150,7 +151,10 @@ class HostCall final : public LibraryCall {
 
 }  // namespace
 
-std::shared_ptr<const LibraryCall> CudaTarget::library(const kernel::DotDesc&) { return nullptr; }
+std::shared_ptr<const LibraryCall> CudaTarget::library(const kernel::DotDesc& desc) {
+  if (!libraries_enabled()) return nullptr;
+  return context_ ? cublaslt(desc, *context_) : nullptr;
+}
 
 std::shared_ptr<const LibraryCall> CudaTarget::call(const kernel::CallDesc& desc) {
   auto on_host = cpu().call(desc);

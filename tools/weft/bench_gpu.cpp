@@ -1,0 +1,175 @@
+// weft bench gpu-…: the work of one GPU under the names of the figures that it is compared with. Times are of many runs given one after the other, so that the
+// device never waits for the host, unless a run itself does.
+#include <fmt/format.h>
+
+#include <cmath>
+
+#include "bench_support.h"
+#include "models/gpt.h"
+#include "models/mnist.h"
+#include "runtime/trace.h"
+#include "mnist_trainer.h"
+#include "trainer.h"
+#include "weft/compile.h"
+#include "weft/device.h"
+#include "weft/fast.h"
+#include "weft/memory.h"
+#include "weft/optim.h"
+#include "weft/ops.h"
+#include "weft/random.h"
+#include "weft/stream.h"
+#include "weft/transforms.h"
+
+namespace weft::tool {
+
+namespace {
+
+/// Median milliseconds of a run over `reps` bursts of `burst` runs.
+double device_ms(int64_t reps, int burst, const std::function<void()>& f) {
+  for (int i = 0; i < 3; ++i) f();
+  synchronize();
+  std::vector<double> times;
+  for (int64_t i = 0; i < reps; ++i) {
+    times.push_back(1e3 / burst * seconds_of([&] {
+      for (int k = 0; k < burst; ++k) f();
+      synchronize();
+    }));
+  }
+  std::sort(times.begin(), times.end());
+  return times[times.size() / 2];
+}
+
+using Function = std::function<array(const array&)>;
+
+ArrayFunction compiled(const Function& f) {
+  return compile([f](const std::vector<array>& in) { return std::vector<array>{f(in[0])}; }, CompileOptions{});
+}
+
+void need_gpu(const char* name) {
+  if (default_device().type != Device::gpu) throw UsageError(fmt::format("weft bench {} measures a GPU: give --device gpu", name));
+}
+
+struct MemoryBench {
+  const char* name;
+  double passes;
+  array (*apply)(const array&);
+};
+
+constexpr MemoryBench memory_benches[] = {
+    {"softmax", 2, [](const array& x) { return softmax(x, -1); }},
+    {"layernorm", 2, [](const array& x) { return fast::layer_norm(x, std::nullopt, std::nullopt, 1e-5f); }},
+    {"sum_rows", 1, [](const array& x) { return sum(x, -1); }},
+    {"sum_columns", 1, [](const array& x) { return sum(x, 0); }},
+    {"gelu_chain", 2,
+     [](const array& x) {
+       const auto number = [&](double v) { return array(v, x.dtype()); };
+       return fast::gelu_tanh(x * number(1.5) + number(2)) * number(0.5);
+     }},
+    {"transpose", 2, [](const array& x) { return contiguous(transpose(x)); }},
+};
+
+}  // namespace
+
+void bench_gpu_memory(const BenchOptions& o) {
+  need_gpu("gpu-memory");
+  {
+    const int n = 1 << 28;
+    const array x = random::normal({n}, float32, 0, 1, random::key(0));
+    eval(x);
+    const auto f = compiled([](const array& v) { return negative(v); });
+    const double ms = device_ms(reps_of(o, 5), 5, [&] { f({x}); });
+    Row("copy", o).number("ms", ms).number("GBps", 8.0 * n / ms / 1e6).print();
+  }
+  const Dtype dtype = compute_dtype(o.dtype);
+  for (const auto& [rows, columns] : {std::pair{65536, 1024}, {16384, 8192}, {4096, 50304}}) {
+    const array x = random::normal({rows, columns}, dtype, 0, 1, random::key(0));
+    eval(x);
+    for (const MemoryBench& b : memory_benches) {
+      const auto f = compiled(b.apply);
+      const double first = seconds_of([&] { f({x}); synchronize(); }), ms = device_ms(reps_of(o, 9), 10, [&] { f({x}); });
+      Row(b.name, o).whole("rows", rows).whole("cols", columns).number("ms", ms).number("GBps", b.passes * static_cast<double>(x.nbytes()) / ms / 1e6).number("first_step_s", first).print();
+    }
+  }
+}
+
+void bench_gpu_matmul(const BenchOptions& o) {
+  need_gpu("gpu-matmul");
+  for (const auto& [name, dtype] : {std::pair{"bf16", bfloat16}, {"fp16", float16}, {"fp32", float32}})
+    for (const int n : {512, 1024, 2048, 4096, 8192}) {
+      if (o.machine.no_libraries && n > 4096) continue;
+      std::vector<array> sets;
+      for (int k = 0; k < 8; ++k) sets.push_back(random::normal({n, n}, dtype, 0, 1, random::key(static_cast<uint64_t>(k))));
+      eval(sets);
+      const auto f = compile([](const std::vector<array>& in) { return std::vector<array>{matmul(in[0], in[1])}; }, CompileOptions{});
+      size_t k = 0;
+      const double ms = device_ms(reps_of(o, 5), n < 2048 ? 200 : 20, [&] { f({sets[k % 4], sets[4 + k % 4]}), ++k; });
+      Row("matmul", o).text("dtype", name).whole("n", n).number("ms", ms).number("tflops", 2.0 * n * n * n / ms / 1e9).print();
+    }
+}
+
+namespace {
+
+struct GptSize {
+  int layers, heads, width, batch;
+};
+
+/// A training step without looking at the loss, on tokens that lie on the device.
+void gpt_step(const GptSize& size, const BenchOptions& o) {
+  const int time = 1024;
+  random::seed(0);
+  reset_peak_memory();
+  models::Gpt model({.vocab = 50304, .context = time, .layers = size.layers, .heads = size.heads, .width = size.width}, compute_dtype(o.dtype));
+  optim::AdamW optimizer(model.trainable_parameters(), {.learning_rate = 6e-4f, .weight_decay = 0.1});
+  TrainStep step(model, optimizer, 1.0);
+  const array ids = random::randint(array(0), array(50257), {size.batch, time + 1});
+  const data::Batch batch{contiguous(slice(ids, {0, 0}, {size.batch, time})), contiguous(slice(ids, {0, 1}, {size.batch, time + 1}))};
+  eval(batch.inputs, batch.targets);
+  int64_t parameters = 0;
+  for (const auto& p : model.trainable_parameters()) parameters += static_cast<int64_t>(p.second->size());
+  float loss = 0;
+  const double first = seconds_of([&] { loss = step(batch); });
+  for (int k = 0; k < 3; ++k) step(batch);
+  const int64_t launched = runtime::counters().graph_launches;
+  const double ms = device_ms(reps_of(o, 8), 1, [&] { loss = step(batch); });
+  const double tokens = static_cast<double>(size.batch) * time;
+  const double flops = 6.0 * static_cast<double>(parameters) + 12.0 * size.layers * size.width * time;
+  Row("gpt2_train", o).whole("params", parameters).whole("B", size.batch).whole("T", time).number("ms", ms).number("tok_s", tokens / ms * 1e3).number("mfu_of_990", flops * tokens / (ms * 1e-3) / 990e12)
+      .number("peak_GiB", static_cast<double>(get_peak_memory()) / (1 << 30)).number("first_step_s", first).number("loss", loss)
+      .whole("graphs", runtime::counters().graph_launches - launched).print();
+  if (o.profile) print_profile(3, [&] { step(batch); });
+}
+
+}  // namespace
+
+void bench_gpu_gpt2(const BenchOptions& o) {
+  need_gpu("gpu-gpt2");
+  gpt_step({12, 12, 768, 64}, o);
+}
+void bench_gpu_gpt2_medium(const BenchOptions& o) {
+  need_gpu("gpu-gpt2-350m");
+  gpt_step({24, 16, 1024, 32}, o);
+}
+void bench_gpu_gpt2_small_batch(const BenchOptions& o) {
+  need_gpu("gpu-gpt2-b8");
+  gpt_step({12, 12, 768, 8}, o);
+}
+
+void bench_gpu_mnist(const BenchOptions& o) {
+  need_gpu("gpu-mnist");
+  for (const int batch : {64, 1024, 8192}) {
+    random::seed(0);
+    models::Mnist model;
+    optim::SGD optimizer(model.trainable_parameters(), {.learning_rate = 0.01f});
+    std::vector<float> pixels(static_cast<size_t>(batch) * 784);
+    std::vector<int32_t> digits(static_cast<size_t>(batch));
+    for (size_t i = 0; i < pixels.size(); ++i) pixels[i] = std::sin(static_cast<float>(i * i % 9973));
+    for (size_t i = 0; i < digits.size(); ++i) digits[i] = static_cast<int32_t>(i * 7 % 10);
+    MnistStep step(model, optimizer);
+    const auto run = [&] { step.start({array(pixels.data(), {batch, 28, 28, 1}), array(digits.data(), {batch})}); };
+    const double first = seconds_of([&] { run(); synchronize(); }), ms = device_ms(reps_of(o, 9), 20, run);
+    Row("mnist_cnn_step", o).whole("B", batch).number("ms", ms).number("first_step_s", first).print();
+    if (o.profile) print_profile(10, run);
+  }
+}
+
+}  // namespace weft::tool

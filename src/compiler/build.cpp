@@ -13,6 +13,7 @@
 #include <unordered_map>
 
 #include "base/error.h"
+#include "compiler/attention_call.h"
 #include "compiler/attention_plan.h"
 #include "compiler/complex.h"
 #include "compiler/group.h"
@@ -60,7 +61,11 @@ class CompiledProgram : public Program {
     Stopwatch watch;
     // The class keeps many tiles in registers; with 16 of them its body in separate kernels does better (and LLVM 19 fails on some of its code for AVX2).
     const bool keeps_attention = target.vector_registers() >= 32;
-    ir_ = simplify(import(source, [&](const graph::Node& node) { return (keeps_attention && takes_attention(node)) || answered(node, target, policy); }));
+    const auto kept = [&](const graph::Node& node) {
+      return (keeps_attention && takes_attention(node)) || (policy.libraries && library_takes_attention(node, target)) || answered(node, target, policy);
+    };
+    ir_ = simplify(import(source, kept));
+    if (!keeps_attention) ir_ = pack_attention_operands(std::move(ir_));
     if (target.many_threads()) ir_ = split_folds(std::move(ir_));
     if (policy.memory_budget != INT64_MAX) ir_ = recompute(std::move(ir_), source.layouts, source.updates, policy);
     watch.lap("simplify", stats_.simplify_ms);
@@ -306,8 +311,11 @@ void CompiledProgram::Runner::execute_recorded(size_t k) {
   const StepInfo& info = program_.infos_[k];
   const int name = runtime::record_name(info.name);
   runtime::set_current_launch(name);
+  // On a device each step is waited for: its time then holds a launch's overhead, and nothing of its neighbours'.
+  if (program_.device_) program_.device_->synchronize();
   const double start = runtime::record_time();
   execute(program_.steps_.steps[k]);
+  if (program_.device_) program_.device_->synchronize();
   const double length = runtime::record_time() - start;
   runtime::record({.name = name, .kind = info.kind, .start = start, .length = length, .bytes = info.bytes, .flops = info.flops, .half = info.half,
                    .program = program_.number_, .step = static_cast<int>(k)});

@@ -7,6 +7,7 @@
 #include <unordered_map>
 
 #include "base/error.h"
+#include "compiler/attention_call.h"
 #include "compiler/cost.h"
 #include "compiler/dot_plan.h"
 #include "compiler/lower_memo.h"
@@ -41,6 +42,7 @@ class StepMaker {
   Lowering alone(Lowered lowered) const;
   bool merge(int g, Draft& draft);
   bool call_library(int g);
+  bool call_attention(int g);
   void call_routine(int g);
   int scratch(int64_t bytes);
   void copy(int from, int to);
@@ -161,6 +163,25 @@ bool StepMaker::call_library(int g) {
   return true;
 }
 
+bool StepMaker::call_attention(int g) {
+  if (!policy_.libraries || !target::libraries_enabled()) return false;
+  const std::optional<AttentionCall> call = attention_call(grouping_.groups[static_cast<size_t>(g)].attention);
+  Draft draft;
+  if (!call || !(draft.step.call = target_.attention(call->desc))) return false;
+  draft.step.kind = Step::Kind::library;
+  draft.step.name = call->desc.to_string();
+  draft.step.work = call->desc.flops();
+  draft.nodes.emplace_back();
+  for (const AttentionCall::Operand& operand : call->operands) {
+    draft.nodes[0].push_back(operand.node >= 0 ? home(operand.node) : scratch(operand.bytes));
+    draft.offsets.push_back(operand.offset);
+  }
+  draft.groups = {g};
+  position_[static_cast<size_t>(g)] = static_cast<int>(drafts_.size());
+  drafts_.push_back(std::move(draft));
+  return true;
+}
+
 /// Memory of the run that belongs to no node.
 int StepMaker::scratch(int64_t bytes) {
   pseudo_bytes_[next_pseudo_] = bytes;
@@ -212,7 +233,10 @@ void StepMaker::lower(int g) {
     return lower_launch(g, lowering ? *lowering : *memo_.rows(cx, group));
   }
   if (group.kind == Group::Kind::call) return call_routine(g);
-  if (group.kind == Group::Kind::attention) return lower_launch(g, memo_.attention(cx, group));
+  if (group.kind == Group::Kind::attention) {
+    if (!call_attention(g)) lower_launch(g, memo_.attention(cx, group));
+    return;
+  }
   if (group.kind == Group::Kind::prefix) return lower_launch(g, alone(lower_prefix(cx, group)));
   if (group.kind == Group::Kind::dot) {
     if (!call_library(g)) lower_launch(g, memo_.dot(cx, group));

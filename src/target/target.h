@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/hash.h"
+#include "kernel/attention_desc.h"
 #include "kernel/desc.h"
 #include "kernel/tile.h"
 #include "runtime/device.h"
@@ -36,7 +37,7 @@ class LibraryCall {
  public:
   virtual ~LibraryCall() = default;
   virtual std::string name() const = 0;  // "onednn brg:avx512_core"
-  /// For a DotDesc: A, B, [bias], [residual], [sum], C; for a CallDesc: its inputs, then its outputs.
+  /// For a DotDesc: A, B, [bias], [residual], [sum], C; for a CallDesc: its inputs, then its outputs; for an AttentionDesc: as it says.
   virtual void run(std::span<void* const> operands) const = 0;
   /// Whether it gives work to the device and nothing else: then it may be part of a recording.
   virtual bool recordable() const { return true; }
@@ -65,6 +66,8 @@ class Target {
   virtual std::vector<std::shared_ptr<const Executable>> compile(std::span<const kernel::Kernel> kernels) = 0;
   /// A library's answer to a descriptor, or nothing where no library takes it or the stated rule prefers generated code.
   virtual std::shared_ptr<const LibraryCall> library(const kernel::DotDesc& desc) = 0;
+  /// The same for attention; nothing on targets whose attention is generated code.
+  virtual std::shared_ptr<const LibraryCall> attention(const kernel::AttentionDesc&) { return nullptr; }
   /// The routine that a descriptor names, or nothing where this target does not have it (or not for these extents and dtypes).
   virtual std::shared_ptr<const LibraryCall> call(const kernel::CallDesc&) { return nullptr; }
   virtual CompileStats stats() const = 0;

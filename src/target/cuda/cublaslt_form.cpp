@@ -101,6 +101,7 @@ std::optional<uint32_t> epilogue_of(const DotDesc& d, bool swapped) {
     return of_its_a ? lt::epilogue_bgrad_a : lt::epilogue_bgrad_b;
   }
   if (d.residual && d.activation != Activation::none) return std::nullopt;
+  if (d.activation == Activation::gelu_tanh && d.c == float64) return std::nullopt;  // its approximation is a float32's: 1e-10
   if (d.bias && !swapped) return std::nullopt;  // its bias runs along D's rows
   switch (d.activation) {
     case Activation::none: return d.bias ? lt::epilogue_bias : lt::epilogue_default;

@@ -11,6 +11,7 @@
 #include "runtime/cache_dir.h"
 #include "runtime/threads.h"
 #include "target/cuda/cublaslt.h"
+#include "target/cuda/cudnn.h"
 #include "target/cuda/executable.h"
 #include "target/cuda/prelude.h"
 
@@ -156,7 +157,22 @@ std::shared_ptr<const LibraryCall> CudaTarget::library(const kernel::DotDesc& de
   return context_ ? cublaslt(desc, *context_) : nullptr;
 }
 
+/// Plans take milliseconds to make, and every layer of a model asks for the same one.
+std::shared_ptr<const LibraryCall> CudaTarget::attention(const kernel::AttentionDesc& desc) {
+  if (!libraries_enabled() || !context_) return nullptr;
+  const Digest key = desc.digest();
+  {
+    std::lock_guard lock(mutex_);
+    if (const auto found = attention_.find(key); found != attention_.end()) return found->second;
+  }
+  auto call = cudnn_attention(desc, *context_);
+  std::lock_guard lock(mutex_);
+  return attention_.emplace(key, std::move(call)).first->second;
+}
+
 std::shared_ptr<const LibraryCall> CudaTarget::call(const kernel::CallDesc& desc) {
+  if (context_ && libraries_enabled() && desc.name.starts_with("convolution"))
+    if (auto call = cudnn_convolution(desc, *context_)) return call;
   auto on_host = cpu().call(desc);
   if (!on_host || !memory_) return on_host;
   return std::make_shared<HostCall>(*memory_, desc, std::move(on_host));

@@ -28,6 +28,7 @@ class CudaTarget final : public Target {
   int64_t vector_registers() const override { return 16; }
   std::vector<std::shared_ptr<const Executable>> compile(std::span<const kernel::Kernel> kernels) override;
   std::shared_ptr<const LibraryCall> library(const kernel::DotDesc& desc) override;
+  std::shared_ptr<const LibraryCall> attention(const kernel::AttentionDesc& desc) override;
   std::shared_ptr<const LibraryCall> call(const kernel::CallDesc& desc) override;
   CompileStats stats() const override;
   /// What ptxas said of everything compiled by this object, not of what the cache had.
@@ -45,6 +46,7 @@ class CudaTarget final : public Target {
   std::unique_ptr<CudaMemory> memory_;
   mutable std::mutex mutex_;
   std::unordered_map<Digest, std::shared_ptr<CudaExecutable>> loaded_;  // by digest before `expand`
+  std::unordered_map<Digest, std::shared_ptr<const LibraryCall>> attention_;  // null: not taken
   CompileStats stats_;
   std::vector<KernelUsage> usage_;
 };

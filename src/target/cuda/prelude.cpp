@@ -29,6 +29,8 @@ FN f32 ffloordiv(f32 a, f32 b) { return floorf(__fdiv_rn(a, b)); }
 FN f64 ffloordiv(f64 a, f64 b) { return floor(a / b); }
 FN f32 fmodulo(f32 a, f32 b) { f32 r = fmodf(a, b); return r != 0.0f && (r < 0.0f) != (b < 0.0f) ? r + b : r; }
 FN f64 fmodulo(f64 a, f64 b) { f64 r = fmod(a, b); return r != 0.0 && (r < 0.0) != (b < 0.0) ? r + b : r; }
+// In f64 the product is exact: one rounding, to f32.
+FN f32 fldexp(f32 a, f32 n) { return n != n ? n : (f32)((f64)a * real((u64)((i64)fminf(fmaxf(floorf(n), -400.0f), 400.0f) + 1023) << 52)); }
 FN f64 flogaddexp(f64 a, f64 b) { return a == b ? a + 0.69314718055994530942 : a != a || b != b ? a + b : fmax(a, b) + log1p(exp(-fabs(a - b))); }
 
 // Toward minus infinity; by zero 0; wrapping.
@@ -92,6 +94,30 @@ FN f32 from_e4m3(u8 v) { return from_f8<3, 7, 0x7eu>(v); }
 FN f32 from_e5m2(u8 v) { return from_f8<2, 15, 0x7bu>(v); }
 FN u8 to_e4m3(f32 v) { return to_f8<3, 7, 0x7eu, 0x7eu, 0x7fu>(v); }
 FN u8 to_e5m2(f32 v) { return to_f8<2, 15, 0x7bu, 0x7cu, 0x7eu>(v); }
+
+// *place = *place + v, whatever other programs do meanwhile: by compare and exchange on the word around it.
+template <class T, class Add> FN void atomic_update(T* place, Add add) {
+  if constexpr (sizeof(T) == 8) {
+    u64 *word = (u64*)place, old = *word, seen;
+    do {
+      seen = old;
+      T next = add(*(T*)&seen);
+      old = atomicCAS(word, seen, *(u64*)&next);
+    } while (old != seen);
+  } else {
+    const u64 address = (u64)place;
+    u32 *word = (u32*)(address & ~3ull), old = *word, seen;
+    const u32 shift = (u32)(address & 3u) * 8u, mask = sizeof(T) == 4 ? ~0u : ((1u << (sizeof(T) * 8 % 32)) - 1u) << shift;
+    do {
+      seen = old;
+      u32 bits_then = (seen & mask) >> shift;
+      T next = add(*(T*)&bits_then);
+      u32 bits_now = 0;
+      *(T*)&bits_now = next;
+      old = atomicCAS(word, seen, (seen & ~mask) | (bits_now << shift & mask));
+    } while (old != seen);
+  }
+}
 
 // The value of the lane whose number differs in the bits of `mask`.
 template <class T> FN T lane_xor(T v, int mask) {

@@ -170,10 +170,17 @@ void Renderer::atomic_add(const Inst& inst) {
                     at(inst.args[2]), at(inst.args[1])));
   }
   sync();
-  const std::string args[] = {fmt::format("{}[place]", buffer(inst.ref)), fmt::format("{}[k]", values)};
-  add(fmt::format("if (t == 0) for (int k = 0; k < {}; ++k) {{ const i64 place = {}[k]; if (place >= 0) {}[place] = {}; }}", n, places, buffer(inst.ref),
-                  expression(kernel::ScalarOp::add, t, args)));
+  const std::string args[] = {"old", fmt::format("{}[k]", values)};
+  add(fmt::format("if (t == 0) for (int k = 0; k < {}; ++k) {{ const i64 place = {}[k]; if (place >= 0) atomic_update({} + place, [&]({} old) {{ return ({}){}; }}); }}", n, places,
+                  buffer(inst.ref), memory_type(inst.ref), memory_type(inst.ref), low_sum(t, args)));
   sync();
+}
+
+/// Low floats are added in float32.
+std::string Renderer::low_sum(Dtype t, std::span<const std::string> args) {
+  if (!is_low_float(t)) return expression(kernel::ScalarOp::add, t, args);
+  const std::string wide[] = {conversion(args[0], t, float32), conversion(args[1], t, float32)};
+  return conversion("(" + expression(kernel::ScalarOp::add, float32, wide) + ")", float32, t);
 }
 
 /// Threads read and write a buffer at elements of their own where it is always accessed in one way.

@@ -62,6 +62,7 @@ class Renderer {
   void gather(const Inst& inst);
   void scatter(const Inst& inst);
   void atomic_add(const Inst& inst);
+  static std::string low_sum(Dtype t, std::span<const std::string> args);
   bool shared_pattern(kernel::Ref ref) const;
   void before_read(kernel::Ref ref);
   void before_write(kernel::Ref ref);

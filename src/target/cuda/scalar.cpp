@@ -70,6 +70,7 @@ std::string on_floats(ScalarOp op, Dtype t, std::span<const std::string> a) {
     case ScalarOp::floordiv: return fmt::format("ffloordiv({}, {})", a[0], a[1]);
     case ScalarOp::mod: return fmt::format("fmodulo({}, {})", a[0], a[1]);
     case ScalarOp::sqrt: return fmt::format("sqrt{}({})", f, a[0]);
+    case ScalarOp::ldexp: return fmt::format("fldexp({}, {})", a[0], a[1]);
     case ScalarOp::floor: return fmt::format("floor{}({})", f, a[0]);
     case ScalarOp::ceil: return fmt::format("ceil{}({})", f, a[0]);
     case ScalarOp::trunc: return fmt::format("trunc{}({})", f, a[0]);

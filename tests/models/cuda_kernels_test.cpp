@@ -1,0 +1,96 @@
+// The kernels of whole programs for a GPU, without one: all of them compile to a Hopper's machine code, and none spills registers.
+#include <doctest/doctest.h>
+
+#include "compiler/program.h"
+#include "models/gpt.h"
+#include "models/mnist.h"
+#include "target/cuda/cuda.h"
+#include "weft/compile.h"
+#include "weft/fast.h"
+#include "weft/optim.h"
+#include "weft/ops.h"
+#include "weft/random.h"
+
+using namespace weft;
+
+namespace {
+
+/// Renders and compiles what is built while it lives, and runs nothing.
+class Offline {
+ public:
+  Offline() : before_(compiler::default_target()) { compiler::set_default_target(target_); }
+  ~Offline() { compiler::set_default_target(before_); }
+  const target::cuda::CudaTarget& target() const { return target_; }
+
+ private:
+  target::Target& before_;
+  target::cuda::CudaTarget target_{nullptr, "sm_90a", false};
+};
+
+bool no_compiler() {
+  std::string why;
+  if (target::cuda::nvrtc_available(&why)) return false;
+  MESSAGE("skipped: " << why);
+  return true;
+}
+
+void check_usage(const target::cuda::CudaTarget& target, size_t least) {
+  const auto usage = target.usage();
+  CHECK(usage.size() >= least);
+  for (const target::cuda::KernelUsage& use : usage) {
+    CAPTURE(use.name);
+    CHECK(use.spill_store_bytes == 0);
+    CHECK(use.spill_load_bytes == 0);
+    CHECK(use.registers <= 168);
+  }
+}
+
+}  // namespace
+
+TEST_CASE("kernels of a GPT's training step compile for a GPU and spill nothing") {
+  if (no_compiler()) return;
+  for (Dtype dtype : {float32, bfloat16}) {
+    models::Gpt model({.vocab = 320, .context = 64, .layers = 2, .heads = 4, .width = 128}, dtype);
+    optim::AdamW optimizer(model.trainable_parameters(), {.learning_rate = 1e-3f, .weight_decay = 0.1});
+    std::vector<array*> state = model.state();
+    for (array* a : optimizer.state()) state.push_back(a);
+    const array tokens = zeros({4, 64}, int32);
+    eval(tokens);
+    for (array* a : state) eval(*a);
+    const Offline offline;
+    const auto gradients = nn::value_and_grad(model, [&](const std::vector<array>& in) { return model.loss(in[0], in[1]); });
+    const auto step = compile([&](const std::vector<array>& in) {
+      const auto [loss, grads] = gradients(in);
+      optimizer.update(grads);
+      return std::vector<array>{loss};
+    }, {.state = state});
+    CHECK_THROWS_WITH_AS(step({tokens, tokens}), doctest::Contains("only compiles"), std::runtime_error);
+    check_usage(offline.target(), 15);
+  }
+}
+
+TEST_CASE("kernels of rows, columns, maps and transposes compile for a GPU and spill nothing") {
+  if (no_compiler()) return;
+  const array x = random::normal({2048, 1024}, bfloat16), wide = random::normal({64, 50304}, bfloat16), w = ones({1024}), b = zeros({1024});
+  eval(x, wide, w, b);
+  const Offline offline;
+  using Fn = std::function<array(const array&)>;
+  const Fn functions[] = {
+      [](const array& v) { return softmax(v, -1); },
+      [](const array& v) { return fast::layer_norm(v, std::nullopt, std::nullopt, 1e-5f); },
+      [](const array& v) { return sum(v, -1); },
+      [](const array& v) { return sum(v, 0); },
+      [](const array& v) { return sum(v); },
+      [](const array& v) { return fast::gelu_tanh(v * array(1.5, v.dtype())); },
+      [](const array& v) { return contiguous(transpose(v)); },
+      [](const array& v) { return cumsum(astype(v, float32), 1); },
+      [](const array& v) { return argmax(v, -1); },
+      [](const array& v) { return logsumexp(v, -1); },
+  };
+  for (const array& in : {x, wide})
+    for (const Fn& f : functions) {
+      const auto program = compile([&](const std::vector<array>& v) { return std::vector<array>{f(v[0])}; }, CompileOptions{});
+      CHECK_THROWS_AS(program({in}), std::runtime_error);
+    }
+  check_usage(offline.target(), 16);
+}

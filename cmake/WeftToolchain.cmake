@@ -14,7 +14,7 @@ endif()
 if(WEFT_PORTABLE)
   set(CMAKE_BUILD_RPATH_USE_ORIGIN ON)
   set(CMAKE_BUILD_RPATH "$ORIGIN")
-  add_link_options(-static-libstdc++ -static-libgcc -Wl,--gc-sections)
+  add_link_options(-Wl,--gc-sections)  # libstdc++ stays shared: libraries that are opened later bring it as well
 endif()
 
 find_program(WEFT_CCACHE ccache)

@@ -15,6 +15,8 @@ using kernel::Value;
 
 namespace {
 
+constexpr int64_t looked_at = 64;
+
 struct Strip {
   std::vector<Expr> slice;  // index into the slice
   Expr lane, outer;
@@ -61,7 +63,7 @@ class ScatterLowering {
     ix::Context& icx = *group_.cx;
     Strides strides = cx_.grouping.strides[static_cast<size_t>(node_)];
     for (size_t k = 0; k < n_.attrs.step.size(); ++k) strides[k] *= n_.attrs.step[k];
-    Strip strip = strip_of(icx, sizes, strides, cx_.target.lanes(4));
+    Strip strip = strip_of(icx, sizes, strides, cx_.target.many_threads() ? 64 : cx_.target.lanes(4));
     Value pid = b_.program_id();
     const int64_t owners = owners_for(points);
     if (owners > 1) {
@@ -78,13 +80,26 @@ class ScatterLowering {
     Expr point = icx.variable("i", 0, std::max<int64_t>(0, count - 1));
     std::vector<int64_t> flat{count};
     std::vector<Expr> at = points.empty() ? std::vector<Expr>{} : ix::reindex_reshape(icx, std::span<const Expr>(&point, 1), bounds(points), flat);
-    b_.loop(b_.index(0), points_end(points, count), b_.index(1), {}, [&](Value i, const std::vector<Value>&) {
-      emit_.push_scope();
-      emit_.bind(point, i);
-      apply(points, at, strip);
-      emit_.pop_scope();
-      return std::vector<Value>{};
-    });
+    const auto each_point = [&](Value from, Value end) {
+      b_.loop(from, end, b_.index(1), {}, [&](Value i, const std::vector<Value>&) {
+        emit_.push_scope();
+        emit_.bind(point, i);
+        apply(points, at, strip);
+        emit_.pop_scope();
+        return std::vector<Value>{};
+      });
+    };
+    const Value end = points_end(points, count);
+    if (owner_ == no_value) {
+      each_point(b_.index(0), end);
+    } else {  // most of the indices are another program's: 64 of them are looked at at once
+      b_.loop(b_.index(0), end, b_.index(looked_at), {}, [&](Value i, const std::vector<Value>&) {
+        const Value some = any_own(point, at, i, end);
+        emit_.bind_lanes(strip.lane, first, strip.width, whole ? no_value : b_.sub(b_.index(strip.lane_extent), first));
+        b_.when(some, [&] { each_point(i, b_.min(end, b_.add(i, b_.index(looked_at)))); });
+        return std::vector<Value>{};
+      });
+    }
     int64_t grid = strip.blocks * strip.outer_extent * owners;
     return emit_.finish(grid, 8.0 * static_cast<double>(volume(updates.shape)));
   }
@@ -94,7 +109,23 @@ class ScatterLowering {
   /// equal places are updated in order.
   int64_t owners_for(const Shape& points) const {
     if (!cx_.target.many_threads() || n_.attrs.axes.empty() || volume(points) < 64) return 1;
-    return std::min<int64_t>(512, n_.type.shape[static_cast<size_t>(n_.attrs.axes[0])].bound());
+    return std::min<int64_t>(1024, n_.type.shape[static_cast<size_t>(n_.attrs.axes[0])].bound());
+  }
+
+  /// Does this program own the place of any of the points from `first` on?
+  Value any_own(Expr point, const std::vector<Expr>& at, Value first, Value end) {
+    emit_.push_scope();
+    const Value left = b_.sub(end, first);
+    emit_.bind_lanes(point, first, looked_at, left);
+    const int indices = n_.inputs[1];
+    Value i = b_.broadcast(b_.cast(emit_.value(indices, at), int64), {looked_at});
+    const auto splat = [&](Value v) { return b_.broadcast(v, {looked_at}); };
+    const Value range = splat(b_.index(n_.type.shape[static_cast<size_t>(n_.attrs.axes[0])].bound())), zero = splat(b_.index(0));
+    if (!is_unsigned(cx_.ir[indices].type.dtype)) i = b_.select(b_.lt(i, zero), b_.add(i, range), i);
+    Value own = b_.scalar(ScalarOp::eq, {b_.scalar(ScalarOp::mod, {i, splat(owners_)}), splat(owner_)});
+    own = b_.scalar(ScalarOp::bit_and, {own, emit_.lane_mask()});
+    emit_.pop_scope();
+    return b_.reduce(kernel::Reducer::any, own, 0);
   }
 
   /// Points lie at the bounds of symbolic axes. An outermost symbol ends the loop; points behind the length of another are left out by `apply`.

@@ -163,9 +163,10 @@ bool all_static(std::span<const DomainVariable> vars) {
 
 /// Tiles for a block of threads: four elements a thread or so, a whole row in registers where it fits, and programs enough to fill a hundred multiprocessors.
 void for_many_threads(RowSchedule& s, int64_t total, int64_t rows) {
-  constexpr int64_t row_in_registers = 4096, programs_wanted = 1024;
+  constexpr int64_t row_in_registers = 8192, programs_wanted = 1024;
   const int64_t extent = power_of_two_at_least(std::max<int64_t>(1, s.lane_extent));
   int64_t widest = 1024;
+  // Longer rows are read in several passes: few of them at a time, so that the second-level cache keeps them from pass to pass.
   if (s.kind == RowClass::row) widest = extent <= row_in_registers ? row_in_registers : row_in_registers / 2;
   if (s.kind == RowClass::map && s.flops > 24) widest = 512;
   if (s.kind != RowClass::row) {

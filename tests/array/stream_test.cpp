@@ -30,7 +30,8 @@ class Hold {
 }  // namespace
 
 TEST_CASE("streams have names; the default belongs to the thread") {
-  const Stream first = default_stream(default_device()), s = new_stream(Device::cpu);
+  const StreamContext on_cpu(Device::cpu);
+  const Stream first = default_stream(Device::cpu), s = new_stream(Device::cpu);
   CHECK(s != first);
   CHECK(first < s);
   CHECK(get_streams().size() >= 2);
@@ -49,7 +50,7 @@ TEST_CASE("streams have names; the default belongs to the thread") {
   CHECK(stream_from_thread_local_stream(local) == mine);
   std::thread([&] { CHECK(stream_from_thread_local_stream(local) != mine); }).join();
   CHECK_THROWS_AS(to_stream(Stream(12345, Device::cpu)), std::invalid_argument);
-  CHECK_THROWS_AS(new_stream(Device::gpu), std::invalid_argument);
+  CHECK_THROWS_AS(new_stream(Device(Device::gpu, 99)), std::invalid_argument);
   CHECK_THROWS_AS(StreamContext(StreamOrDevice{}), std::runtime_error);
   CHECK_THROWS_AS(add(array(1), array(2), Stream(12345, Device::cpu)), std::invalid_argument);
 }

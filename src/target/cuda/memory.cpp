@@ -24,10 +24,12 @@ double gib(size_t bytes) { return static_cast<double>(bytes) / (1 << 30); }
 
 }  // namespace
 
-/// The smallest free block that is not much too large.
+/// The smallest free block that is not much too large; of equal ones the last that was freed, so that programs which run again and again get the same addresses.
 void* CudaMemory::reuse(size_t bytes) {
-  const auto found = free_.lower_bound(bytes);
-  if (found == free_.end() || found->first > bytes + bytes / 4 + large) return nullptr;
+  const size_t most = bytes < large ? 2 * bytes : bytes + bytes / 4 + large;
+  const auto smallest = free_.lower_bound(bytes);
+  if (smallest == free_.end() || smallest->first > most) return nullptr;
+  const auto found = std::prev(free_.upper_bound(smallest->first));
   void* data = found->second;
   cached_ -= found->first;
   free_.erase(found);

@@ -66,16 +66,9 @@ template <class F> FN i64 to_signed(F v, i64 low, i64 high) { return v != v ? 0 
 template <class F> FN i64 to_unsigned(F v, i64 high) { return !(v > (F)0) ? 0 : v >= (F)high ? high : (i64)v; }
 
 FN f32 from_bf16(u16 v) { return real((u32)v << 16); }
-FN u16 to_bf16(f32 v) {
-  const u32 u = bits(v);
-  return (u & 0x7fffffffu) > 0x7f800000u ? (u16)((u >> 16) | 0x40u) : (u16)((u + 0x7fffu + ((u >> 16) & 1u)) >> 16);
-}
+FN u16 to_bf16(f32 v) { u16 r; asm("cvt.rn.bf16.f32 %0, %1;" : "=h"(r) : "f"(v)); return r; }
 FN f32 from_f16(u16 v) { f32 r; asm("cvt.f32.f16 %0, %1;" : "=f"(r) : "h"(v)); return r; }
-FN u16 to_f16(f32 v) {
-  const u32 u = bits(v), size = u & 0x7fffffffu;
-  u16 r; asm("cvt.rn.f16.f32 %0, %1;" : "=h"(r) : "f"(v));
-  return size > 0x7f800000u ? (u16)(((u >> 16) & 0x8000u) | 0x7e00u | ((size >> 13) & 0x3ffu)) : r;
-}
+FN u16 to_f16(f32 v) { u16 r; asm("cvt.rn.f16.f32 %0, %1;" : "=h"(r) : "f"(v)); return r; }
 template <int M, int B, u32 Largest> FN f32 from_f8(u8 v) {
   const u32 sign = (u32)(v & 0x80u) << 24, size = v & 0x7fu, moved = size << (23 - M);
   return size > Largest ? real(sign | 0x7f800000u | moved) : real(sign | bits(real(moved) * real((u32)(254 - B) << 23)));

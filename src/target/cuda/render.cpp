@@ -16,7 +16,7 @@ using kernel::Ref;
 
 namespace {
 
-constexpr int most_threads = 512;
+constexpr int most_threads = 1024;
 constexpr int64_t most_divisor = int64_t{1} << 30;
 
 int64_t power_of_two_in(int64_t v) { return v == 0 ? most_divisor : std::min(most_divisor, v & -v); }
@@ -36,6 +36,8 @@ Renderer::Renderer(const kernel::Kernel& kernel, const Variant& variant)
 /// The largest tile decides on the number of threads, the narrowest elements that lie side by side on the width of a chunk.
 void Renderer::survey(const Block& block) {
   for (const Inst& inst : block.insts) {
+    reduces_ = reduces_ || inst.op == Op::reduce || inst.op == Op::dot;
+    loads_ += inst.op == Op::load && inst.type.rank() > 0;
     for (Value v : inst.results) largest_tile_ = std::max(largest_tile_, type(v).size());
     if (inst.op == Op::store || inst.op == Op::scatter || inst.op == Op::atomic_add) largest_tile_ = std::max(largest_tile_, type(inst.args[0]).size());
     if ((inst.op == Op::load || inst.op == Op::store) && !inst.strides.empty() && inst.strides.back() == 1)
@@ -47,7 +49,9 @@ void Renderer::survey(const Block& block) {
 
 void Renderer::choose_threads() {
   vec_ = std::clamp(16 / std::max(1, narrowest_), 1, 8);
-  const int64_t wanted = std::max<int64_t>(1, largest_tile_ / vec_);
+  // Reductions and products are cheaper among fewer threads with more registers each, as long as what is loaded fits into them.
+  const int chunks = !reduces_ ? 1 : loads_ <= 2 ? 4 : 2;
+  const int64_t wanted = std::max<int64_t>(1, largest_tile_ / (vec_ * chunks));
   threads_ = static_cast<int>(std::clamp<int64_t>(static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(wanted))), 32, most_threads));
 }
 

@@ -95,6 +95,8 @@ class Renderer {
   std::vector<bool> splat_;                // a tile that is one scalar everywhere: its name is the scalar's
   std::vector<int64_t> divisors_;
   int64_t largest_tile_ = 1;
+  bool reduces_ = false;
+  int loads_ = 0;                          // of tiles
   int narrowest_ = 8;                      // bytes of an element in contiguous slices
   std::map<kernel::Ref, std::set<std::string>> patterns_;  // ways in which a written buffer is accessed
   std::set<kernel::Ref> dirty_, read_;     // written, read since the last barrier

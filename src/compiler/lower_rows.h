@@ -43,6 +43,7 @@ class RowLowering {
   void pass(int p);
   void lane_loop(int p);
   void inner_loop(int p);
+  size_t parts_of(size_t folds) const;
   std::vector<kernel::Value> combine_parts(int p, std::vector<kernel::Value> carried, size_t parts);
   void hoist(int p, const std::vector<ix::Expr>& varying);
   std::vector<kernel::Value> identities(int p);
@@ -52,9 +53,18 @@ class RowLowering {
   void row_roots(int p);
 
   // lower_rows_reuse.cpp: what several passes want
+  /// A value that a later pass wants again: it waits in scratch as wide as the row.
+  struct Kept {
+    int node;
+    std::vector<ix::Expr> index;
+    int made;               // pass
+    std::set<int> wanted;   // later passes
+    kernel::Ref scratch = -1;
+  };
   void find_kept();
   void examine(int p, int node, const std::vector<ix::Expr>& index);
   double cost(int node);
+  Dtype kept_dtype(const Kept& kept) const;
   void recall(int p);
   void keep(int p);
   void prefetch_next(int p);
@@ -70,14 +80,6 @@ class RowLowering {
   int64_t strip() const;
   void strip_passes(int64_t width);
 
-  /// A value that a later pass wants again: it waits in scratch as wide as the row.
-  struct Kept {
-    int node;
-    std::vector<ix::Expr> index;
-    int made;               // pass
-    std::set<int> wanted;   // later passes
-    kernel::Ref scratch = -1;
-  };
   struct Seen {
     int pass;
     size_t kept = SIZE_MAX;

@@ -14,7 +14,7 @@ using kernel::Value;
 namespace {
 
 constexpr int64_t most_scratch_bytes = 96 << 10;   // of one kernel: half of it or so stays in the first-level cache
-constexpr int64_t most_shared_bytes = 32 << 10;    // where scratch is memory that several blocks of threads share
+constexpr int64_t most_shared_bytes = 112 << 10;   // where scratch is memory that a block of threads shares: two such blocks on a multiprocessor
 constexpr int64_t most_prefetch_bytes = 64 << 10;  // a longer row would push out what it is to be ready beside
 constexpr double least_cost = 8;                   // basic operations that are worth a store and a load
 
@@ -31,19 +31,23 @@ double RowLowering::cost(int node) {
   return total;
 }
 
-/// Enters what pass p computes on lanes; what an earlier pass has computed and is dear enough will be kept, the largest such values first.
+/// Enters what pass p computes on lanes; what an earlier pass has computed and is dear enough will be kept, the largest such values first. Where many threads
+/// compute, memory is what is dear: what was loaded is kept instead, as it lies there.
 void RowLowering::examine(int p, int node, const std::vector<Expr>& index) {
+  const bool many = cx_.target.many_threads();
   emit_.walk(node, index, [&](int id, const std::vector<Expr>& at) {
     bool moves = std::any_of(at.begin(), at.end(), [&](Expr e) { return ix::depends_on(e, lane_); });
     if (!moves || cx_.ir[id].op == Op::constant) return false;
     if (emit_.is_memory(id)) {
       if (p == 0) first_loads_.emplace_back(id, at);
-      return false;
+      if (!many) return false;
+    } else if (many) {
+      return true;
     }
     std::vector<const ix::Node*> place;
     for (Expr e : at) place.push_back(e.get());
     auto [it, fresh] = seen_.try_emplace({id, place}, Seen{p});
-    if (fresh || it->second.pass == p || cost(id) < least_cost) return true;
+    if (fresh || it->second.pass == p || (!many && cost(id) < least_cost)) return true;
     if (it->second.kept == SIZE_MAX) {
       it->second.kept = kept_.size();
       kept_.push_back({id, at, it->second.pass, {}});
@@ -70,7 +74,7 @@ void RowLowering::find_kept() {
   for (int node : group_.reads) emit_.param(node, false);  // all of them come before the scratch
   int64_t elements = (schedule_.lane_extent + schedule_.width - 1) / schedule_.width * schedule_.width, bytes = 0;
   std::erase_if(kept_, [&](Kept& kept) {
-    Dtype t = compute_dtype(cx_.ir[kept.node].type.dtype);
+    Dtype t = kept_dtype(kept);
     if (bytes + elements * t.size > (cx_.target.many_threads() ? most_shared_bytes : most_scratch_bytes)) return true;
     bytes += elements * t.size;
     kept.scratch = emit_.builder().local(t, elements);
@@ -78,17 +82,24 @@ void RowLowering::find_kept() {
   });
 }
 
+/// In scratch: as it is computed, or as it lies in memory.
+Dtype RowLowering::kept_dtype(const Kept& kept) const {
+  const Dtype t = cx_.ir[kept.node].type.dtype;
+  return cx_.target.many_threads() ? t : compute_dtype(t);
+}
+
 /// Makes the kept values known to pass p.
 void RowLowering::recall(int p) {
   kernel::Builder& b = emit_.builder();
   for (const Kept& kept : kept_)
-    if (kept.wanted.contains(p)) emit_.remember(kept.node, kept.index, b.load(kept.scratch, emit_.lane_base(), {schedule_.width}, {1}));
+    if (kept.wanted.contains(p))
+      emit_.remember(kept.node, kept.index, b.cast(b.load(kept.scratch, emit_.lane_base(), {schedule_.width}, {1}), compute_dtype(cx_.ir[kept.node].type.dtype)));
 }
 
 void RowLowering::keep(int p) {
   kernel::Builder& b = emit_.builder();
   for (const Kept& kept : kept_)
-    if (kept.made == p) b.store(kept.scratch, b.broadcast(emit_.value(kept.node, kept.index), {schedule_.width}), emit_.lane_base(), {1});
+    if (kept.made == p) b.store(kept.scratch, b.cast(b.broadcast(emit_.value(kept.node, kept.index), {schedule_.width}), kept_dtype(kept)), emit_.lane_base(), {1});
 }
 
 /// The hardware sees the first pass alone, and stops at its end: in the second one the next row is asked for.

@@ -8,7 +8,7 @@ namespace weft::compiler {
 
 namespace {
 
-constexpr int64_t programs_wanted = 1024;
+constexpr int64_t programs_wanted = 2048;
 
 /// The folded axes of a fold, if they lie beside each other and have known lengths.
 struct Run {

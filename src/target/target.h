@@ -84,4 +84,8 @@ int gpu_count();  // 0 where there is no driver
 void set_libraries_enabled(bool on);
 bool libraries_enabled();
 
+/// Float32 products and convolutions of GPU libraries may round their operands to TF32 (`--tf32`): ten bits of mantissa, several times the speed. Default off.
+void set_tf32_allowed(bool on);
+bool tf32_allowed();
+
 }  // namespace weft::target

@@ -165,7 +165,7 @@ void bench_gpu_mnist(const BenchOptions& o) {
     for (size_t i = 0; i < pixels.size(); ++i) pixels[i] = std::sin(static_cast<float>(i * i % 9973));
     for (size_t i = 0; i < digits.size(); ++i) digits[i] = static_cast<int32_t>(i * 7 % 10);
     MnistStep step(model, optimizer);
-    const auto run = [&] { step.start({array(pixels.data(), {batch, 28, 28, 1}), array(digits.data(), {batch})}); };
+    const auto run = [&] { step.start({array::from_data(pixels.data(), {batch, 28, 28, 1}, float32), array::from_data(digits.data(), {batch}, int32)}); };
     const double first = seconds_of([&] { run(); synchronize(); }), ms = device_ms(reps_of(o, 9), 20, run);
     Row("mnist_cnn_step", o).whole("B", batch).number("ms", ms).number("first_step_s", first).print();
     if (o.profile) print_profile(10, run);

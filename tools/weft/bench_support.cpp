@@ -6,7 +6,7 @@ namespace weft::tool {
 
 Row::Row(const std::string& bench, const BenchOptions& o) : json_(o.json) {
   text("bench", bench).text("peer", "weft").text("mode", o.machine.no_libraries ? "compile, no libraries" : "compile");
-  text("dtype", dtype_name(compute_dtype(o.dtype)));
+  text("dtype", o.machine.tf32 ? "tf32" : dtype_name(compute_dtype(o.dtype)));
 }
 
 Row& Row::text(const char* key, const std::string& value) { return add(key, json_ ? "\"" + value + "\"" : value); }

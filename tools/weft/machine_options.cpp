@@ -37,6 +37,7 @@ void add_machine_options(OptionSet& set, MachineOptions& o) {
   set.add("device", "NAME", &o.device, "where to compute: cpu, gpu, or gpu:1 for the second one").config();
   set.add("threads", "N", &o.threads, "CPU threads").range(0, 1024).config().defaults_to("all processors");
   set.add("no-libraries", "", &o.no_libraries, "generated kernels only, no oneDNN").config();
+  set.add("tf32", "", &o.tf32, "on a GPU, float32 products and convolutions in TF32: ten bits of mantissa, several times the speed").config();
   set.add("isa", "NAME", &o.isa, "CPU instructions to use: native, avx512, avx2, or generic").one_of({"native", "avx512", "avx2", "generic"}).config();
   set.add("tune", "MODE", &o.tune,
           "how to choose among ways to run a kernel: off (by rule), cached (as measured before), on (measure what is new; takes a second or so once), force (measure "
@@ -54,6 +55,7 @@ void apply(const MachineOptions& o) {
   target::set_cpu_isa(o.isa);
   if (o.threads > 0) runtime::set_num_threads(static_cast<int>(o.threads));
   if (o.no_libraries) target::set_libraries_enabled(false);
+  if (o.tf32) target::set_tf32_allowed(true);
   if (const Device device = device_of(o.device); device != default_device()) set_default_device(device);
 }
 

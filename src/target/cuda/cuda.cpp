@@ -154,7 +154,7 @@ class HostCall final : public LibraryCall {
 
 std::shared_ptr<const LibraryCall> CudaTarget::library(const kernel::DotDesc& desc) {
   if (!libraries_enabled()) return nullptr;
-  return context_ ? cublaslt(desc, *context_) : nullptr;
+  return context_ ? cublaslt(desc, *context_, {.tf32 = tf32_allowed()}) : nullptr;
 }
 
 /// Plans take milliseconds to make, and every layer of a model asks for the same one.
@@ -172,7 +172,7 @@ std::shared_ptr<const LibraryCall> CudaTarget::attention(const kernel::Attention
 
 std::shared_ptr<const LibraryCall> CudaTarget::call(const kernel::CallDesc& desc) {
   if (context_ && libraries_enabled() && desc.name.starts_with("convolution"))
-    if (auto call = cudnn_convolution(desc, *context_)) return call;
+    if (auto call = cudnn_convolution(desc, *context_, {.tf32 = tf32_allowed()})) return call;
   auto on_host = cpu().call(desc);
   if (!on_host || !memory_) return on_host;
   return std::make_shared<HostCall>(*memory_, desc, std::move(on_host));

@@ -31,6 +31,7 @@ class Buffer {
  private:
   struct Places;
   void* on_host() const;
+  void* host(Places& places) const;
   Places& places() const;
 
   void* data_;

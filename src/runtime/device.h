@@ -36,8 +36,11 @@ class Accelerator {
   virtual void copy(void* to, const void* from, size_t bytes) = 0;       // within the device
   virtual void synchronize() = 0;
 
-  /// Whoever gives work that belongs together holds this: nothing else comes between.
-  std::recursive_mutex& order() { return order_; }
+  /// Whoever gives work that belongs together holds this: nothing else comes between. One for all devices, so that buffers may pass between any two.
+  static std::recursive_mutex& order() {
+    static std::recursive_mutex mutex;
+    return mutex;
+  }
   /// From now on the calling thread's work is written down instead of done, until end_recording: no memory is allocated and nothing waits meanwhile. The caller
   /// holds order().
   virtual void begin_recording() = 0;
@@ -49,9 +52,6 @@ class Accelerator {
   virtual size_t set_limit(size_t bytes) = 0;  // returns the previous one; 0: all there is
   virtual size_t set_cache_limit(size_t bytes) = 0;
   virtual void clear_cache() = 0;
-
- private:
-  std::recursive_mutex order_;
 };
 
 }  // namespace weft::runtime

@@ -55,23 +55,37 @@ Buffer::Places& Buffer::places() const {
   return *places;  // another thread was first
 }
 
+// Who gives work to a device holds its order first and a buffer's lock second, here as everywhere.
 void* Buffer::on_host() const {
   Places& p = places();
-  std::lock_guard lock(p.mutex);
-  void* host = data_;
-  if (!host) {
-    if (!p.host) p.host = allocate(bytes_);
-    host = p.host->data();
+  for (;;) {  // once, unless somebody overwrites the contents elsewhere in between
+    Accelerator* from = nullptr;
+    {
+      std::lock_guard lock(p.mutex);
+      if (p.host_valid) return host(p);
+      Places::Place* place = p.valid();
+      check(place != nullptr, "buffer", "its contents are valid nowhere");
+      from = place->device;
+    }
+    std::lock_guard order(from->order());
+    std::lock_guard lock(p.mutex);
+    const Places::Place* place = p.find(from);
+    if (!place->valid) continue;
+    void* to = host(p);
+    if (!p.host_valid && bytes_ > 0) {
+      from->to_host(to, place->data, bytes_);
+      ++counters().to_host;
+    }
+    p.host_valid = true;
+    return to;
   }
-  if (p.host_valid) return host;
-  Places::Place* from = p.valid();
-  check(from != nullptr, "buffer", "its contents are valid nowhere");
-  if (bytes_ > 0) {
-    from->device->to_host(host, from->data, bytes_);
-    ++counters().to_host;
-  }
-  p.host_valid = true;
-  return host;
+}
+
+/// The host's memory, made where there is none yet.
+void* Buffer::host(Places& p) const {
+  if (data_) return data_;
+  if (!p.host) p.host = allocate(bytes_);
+  return p.host->data();
 }
 
 void* Buffer::on(Accelerator* device) const {
@@ -81,7 +95,8 @@ void* Buffer::on(Accelerator* device) const {
     std::lock_guard lock(p.mutex);
     if (Places::Place* place = p.find(device); place && place->valid) return place->data;
   }
-  const void* host = data();  // from another device by way of the host
+  const void* source = data();  // from another device by way of the host
+  std::lock_guard order(device->order());
   std::lock_guard lock(p.mutex);
   Places::Place* place = p.find(device);
   if (!place) {
@@ -89,7 +104,7 @@ void* Buffer::on(Accelerator* device) const {
     place = &p.devices.back();
   }
   if (!place->valid && bytes_ > 0) {
-    device->to_device(place->data, host, bytes_);
+    device->to_device(place->data, source, bytes_);
     ++counters().to_device;
   }
   place->valid = true;

@@ -1,4 +1,7 @@
 // Programs on a device with memory of its own: what is copied and what is not, and runs that are written down.
+#include <atomic>
+#include <thread>
+
 #include "compiler/fake_device.h"
 #include "compiler/support.h"
 #include "graph/composites.h"
@@ -111,6 +114,25 @@ TEST_CASE("a training loop on a device is written down once, and its state never
   CHECK(copies.to_host() == 10);  // the losses
   CHECK(runtime::counters().graph_launches - replayed == 10);
   CHECK(count.item<int32_t>() == 13);
+}
+
+TEST_CASE("threads run programs on a device and look at their arrays") {
+  const OnFake on;
+  const auto f = compile([](const std::vector<array>& in) { return std::vector<array>{in[0] * 2.f, exp(in[0]), sum(in[0]), in[0] + 1.f}; }, CompileOptions{});
+  const array x = arange(1000.f);
+  eval(x);
+  std::atomic<int> wrong{0};
+  for (int round = 0; round < 20; ++round) {
+    const auto out = f({x});
+    std::vector<std::thread> threads;
+    for (int t = 0; t < 4; ++t)
+      threads.emplace_back([&, t] {
+        if (t % 2) wrong += f({out[0]})[0].to_vector<float>()[999] != 3996;
+        else wrong += out[0].to_vector<float>()[999] != 1998 || out[2].item<float>() != 499500;
+      });
+    for (std::thread& t : threads) t.join();
+  }
+  CHECK(wrong == 0);
 }
 
 TEST_CASE("control flow on a device") {

@@ -6,6 +6,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <mutex>
 #include <string>
 #include <utility>
 #include <vector>
@@ -20,6 +21,7 @@ class FakeDevice final : public runtime::Accelerator {
   using Work = std::function<void()>;
   std::string name() const override { return "fake:0"; }
   void* allocate(size_t bytes) override {
+    std::lock_guard lock(mutex_);
     check(!recording_, "fake device", "memory is allocated while work is written down");
     auto& list = free_[bytes];
     void* data = list.empty() ? std::aligned_alloc(256, (bytes + 256) / 256 * 256) : list.back();
@@ -28,12 +30,17 @@ class FakeDevice final : public runtime::Accelerator {
     ++blocks;
     return data;
   }
-  void release(void* data, size_t bytes) noexcept override { free_[bytes].push_back(data), --blocks; }
+  void release(void* data, size_t bytes) noexcept override {
+    std::lock_guard lock(mutex_);
+    free_[bytes].push_back(data), --blocks;
+  }
   void to_device(void* to, const void* from, size_t bytes) override {
+    std::lock_guard lock(order());
     check(!recording_, "fake device", "the host is read while work is written down");
     std::memcpy(to, from, bytes);
   }
   void to_host(void* to, const void* from, size_t bytes) override {
+    std::lock_guard lock(order());
     check(!recording_, "fake device", "the host waits while work is written down");
     std::memcpy(to, from, bytes);
   }
@@ -63,6 +70,7 @@ class FakeDevice final : public runtime::Accelerator {
     }
     std::vector<Work> work;
   };
+  std::mutex mutex_;
   std::map<size_t, std::vector<void*>> free_;
   std::shared_ptr<Written> recording_;
 };

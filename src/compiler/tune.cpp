@@ -242,7 +242,7 @@ std::vector<TuneResult> measure(const std::vector<TuneItem>& items, target::Targ
       if (!same_bits(item)) record(item.key, Variant::heuristic);
       continue;
     }
-    if (k == first + executables.size()) {
+    if (k >= first + executables.size()) {  // items before may have been passed over
       first = k;
       executables = compile(some_items(std::span(items).subspan(k)), target);
     }

@@ -19,6 +19,10 @@ namespace weft::test {
 class FakeDevice final : public runtime::Accelerator {
  public:
   using Work = std::function<void()>;
+  ~FakeDevice() override {
+    for (const auto& [bytes, list] : free_)
+      for (void* data : list) std::free(data);
+  }
   std::string name() const override { return "fake:0"; }
   void* allocate(size_t bytes) override {
     std::lock_guard lock(mutex_);

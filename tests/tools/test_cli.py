@@ -57,6 +57,10 @@ class Refusals(unittest.TestCase):
 
     def test_command_line(self):
         self.refused(2, "did you mean weft train?", "trian", "gpt")
+        self.refused(2, "is none of cpu, gpu", "bench", "gelu", "--device", "tpu")
+        self.refused(2, "is none of cpu, gpu", "bench", "gelu", "--device", "gpu:x")
+        self.refused(2, "weft doctor says what was found", "bench", "gelu", "--device", "gpu:99")
+        self.refused(2, "give --device gpu", "bench", "gpu-memory")
         self.refused(2, "did you mean weft train gpt?", "train", "gtp")
         self.refused(2, "needs one of: gpt", "train")
         self.refused(2, "did you mean weft sample?", "smaple", "dir")

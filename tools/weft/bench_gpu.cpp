@@ -78,7 +78,7 @@ void bench_gpu_memory(const BenchOptions& o) {
     eval(x);
     const auto f = compiled([](const array& v) { return negative(v); });
     const double ms = device_ms(reps_of(o, 5), 5, [&] { f({x}); });
-    Row("copy", o).number("ms", ms).number("GBps", 8.0 * n / ms / 1e6).print();
+    Row("copy", o, "float32").number("ms", ms).number("GBps", 8.0 * n / ms / 1e6).print();
   }
   const Dtype dtype = compute_dtype(o.dtype);
   for (const auto& [rows, columns] : {std::pair{65536, 1024}, {16384, 8192}, {4096, 50304}}) {
@@ -103,7 +103,7 @@ void bench_gpu_matmul(const BenchOptions& o) {
       const auto f = compile([](const std::vector<array>& in) { return std::vector<array>{matmul(in[0], in[1])}; }, CompileOptions{});
       size_t k = 0;
       const double ms = device_ms(reps_of(o, 5), n < 2048 ? 200 : 20, [&] { f({sets[k % 4], sets[4 + k % 4]}), ++k; });
-      Row("matmul", o).text("dtype", name).whole("n", n).number("ms", ms).number("tflops", 2.0 * n * n * n / ms / 1e9).print();
+      Row("matmul", o, name).whole("n", n).number("ms", ms).number("tflops", 2.0 * n * n * n / ms / 1e9).print();
     }
 }
 

@@ -4,9 +4,9 @@
 
 namespace weft::tool {
 
-Row::Row(const std::string& bench, const BenchOptions& o) : json_(o.json) {
+Row::Row(const std::string& bench, const BenchOptions& o, const std::string& dtype) : json_(o.json) {
   text("bench", bench).text("peer", "weft").text("mode", o.machine.no_libraries ? "compile, no libraries" : "compile");
-  text("dtype", o.machine.tf32 ? "tf32" : dtype_name(compute_dtype(o.dtype)));
+  text("dtype", !dtype.empty() ? dtype : o.machine.tf32 ? "tf32" : dtype_name(compute_dtype(o.dtype)));
 }
 
 Row& Row::text(const char* key, const std::string& value) { return add(key, json_ ? "\"" + value + "\"" : value); }

@@ -22,7 +22,8 @@ struct BenchOptions {
 /// One line of results: as JSON, or for people.
 class Row {
  public:
-  Row(const std::string& bench, const BenchOptions& o);
+  /// `dtype`: where it is not that of the options.
+  Row(const std::string& bench, const BenchOptions& o, const std::string& dtype = "");
   Row& text(const char* key, const std::string& value);
   Row& number(const char* key, double value);
   Row& whole(const char* key, int64_t value);

@@ -12,6 +12,9 @@ WEFT_API array layer_norm(const array& x, const std::optional<array>& weight, co
 /// q [B, H, Tq, D], k and v [B, H, Tk, D]; mask_mode "" or "causal"; mask bool (false hides) or additive.
 WEFT_API array scaled_dot_product_attention(const array& queries, const array& keys, const array& values, float scale, const std::string& mask_mode = "",
                                             const std::optional<array>& mask = std::nullopt, StreamOrDevice s = {});
+/// Attention of one new token over caches that are longer than the text: q [B, H, 1, D] sees the first `length` rows (one integer) of k and v [B, H, T, D]. The
+/// length is data, not part of a shape, so that every token runs the same program.
+WEFT_API array cached_attention(const array& queries, const array& keys, const array& values, float scale, const array& length, StreamOrDevice s = {});
 /// Rotary encoding of x [batch, …, time, width]: of the first `dims` elements of a row, i and i + dims / 2 (`traditional`: 2i and 2i + 1) are rotated by
 /// (place · scale) · base^(-2i / dims), where the places are offset, offset + 1, …; or divided by `freqs` [dims / 2] where base is not given. An array of offsets holds
 /// an integer, or one for each element of the batch. Angles are computed in float32 at least.

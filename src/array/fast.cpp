@@ -1,6 +1,8 @@
 // weft/fast.h: checks and promotion, then one composite.
 #include "weft/fast.h"
 
+#include <algorithm>
+
 #include "array/op_support.h"
 #include "base/error.h"
 #include "graph/composites.h"
@@ -23,8 +25,7 @@ graph::Value along_last(const char* what, const std::optional<array>& v, const a
   return detail::to_dtype(v->value(), dtype);
 }
 
-void require_heads(const array& q, const array& k, const array& v) {
-  const char* op = "scaled_dot_product_attention";
+void require_heads(const char* op, const array& q, const array& k, const array& v) {
   for (const array* a : {&q, &k, &v})
     if (a->ndim() != 4) throw_invalid(op, "queries, keys and values have four dimensions (batch, heads, length, width), got " + describe(*a));
   const bool fits = q.shape()[0] == k.shape()[0] && k.shape()[0] == v.shape()[0] && k.shape()[1] == v.shape()[1] && k.shape()[2] == v.shape()[2] &&
@@ -41,6 +42,22 @@ graph::Value shared_heads(const graph::Value& v, int64_t sharers) {
   Shape shape = column.shape();
   shape[2] = sharers;
   return graph::broadcast(column, shape);
+}
+
+/// Attention in which neighbouring query heads may share a key head. `hidden`: a mask of the scores' shape, one number of keys, or nothing.
+graph::Value grouped_attention(graph::Value q, graph::Value k, graph::Value v, float scale, bool causal, graph::Value hidden) {
+  const int64_t heads = q.shape()[1], groups = k.shape()[1];
+  const Shape result{q.shape()[0], q.shape()[1], q.shape()[2], v.shape()[3]};
+  if (heads != groups) {
+    const auto grouped = [&](const graph::Value& x) {
+      return graph::reshape(x, {x.shape()[0], groups, heads / groups, x.shape()[2], x.shape()[3]});
+    };
+    q = grouped(q);
+    if (hidden && hidden.type().rank() > 0) hidden = grouped(hidden);
+    k = shared_heads(k, heads / groups);
+    v = shared_heads(v, heads / groups);
+  }
+  return graph::reshape(graph::attention(q, k, v, static_cast<double>(scale), causal, hidden), result);
 }
 
 }  // namespace
@@ -64,7 +81,7 @@ array scaled_dot_product_attention(const array& queries, const array& keys, cons
     throw_invalid(op, "mask_mode is \"\", \"causal\" or \"array\", got \"" + mask_mode + "\"");
   if (mask_mode == "causal" && mask) throw_invalid(op, "a causal mask and a mask array cannot be given together");
   if (mask_mode == "array" && !mask) throw_invalid(op, "mask_mode \"array\" needs a mask");
-  require_heads(queries, keys, values);
+  require_heads(op, queries, keys, values);
   const Dtype dtype = promote_types(promote_types(queries.dtype(), keys.dtype()), values.dtype());
   if (!is_float(dtype)) throw_invalid(op, "floating types are needed, got " + describe(queries));
   graph::Value q = detail::to_dtype(queries.value(), dtype), k = detail::to_dtype(keys.value(), dtype), v = detail::to_dtype(values.value(), dtype);
@@ -75,18 +92,21 @@ array scaled_dot_product_attention(const array& queries, const array& keys, cons
     const array whole = broadcast_to(*mask, {q.shape()[0], q.shape()[1], q.shape()[2], k.shape()[2]}, s);
     hidden = mask->dtype() == bool_ ? whole.value() : detail::to_dtype(whole.value(), dtype);
   }
-  const int64_t heads = q.shape()[1], groups = k.shape()[1];
-  const Shape result{q.shape()[0], q.shape()[1], q.shape()[2], v.shape()[3]};
-  if (heads != groups) {
-    const auto grouped = [&](const graph::Value& x) {
-      return graph::reshape(x, {x.shape()[0], groups, heads / groups, x.shape()[2], x.shape()[3]});
-    };
-    q = grouped(q);
-    if (hidden) hidden = grouped(hidden);
-    k = shared_heads(k, heads / groups);
-    v = shared_heads(v, heads / groups);
-  }
-  return array(graph::reshape(graph::attention(q, k, v, static_cast<double>(scale), mask_mode == "causal", hidden), result));
+  return array(grouped_attention(q, k, v, scale, mask_mode == "causal", hidden));
+}
+
+array cached_attention(const array& queries, const array& keys, const array& values, float scale, const array& length, StreamOrDevice s) {
+  const char* op = "cached_attention";
+  const detail::OnStream on_stream(op, s);
+  require_heads(op, queries, keys, values);
+  if (queries.shape()[2] != Dim(1)) throw_invalid(op, "the queries are of one token, got " + describe(queries));
+  detail::require_integer(op, "the length", length);
+  if (!std::all_of(length.shape().begin(), length.shape().end(), [](const Dim& d) { return d == 1; }))
+    throw_invalid(op, "the length is one integer, got " + describe(length));
+  const Dtype dtype = promote_types(promote_types(queries.dtype(), keys.dtype()), values.dtype());
+  if (!is_float(dtype)) throw_invalid(op, "floating types are needed, got " + describe(queries));
+  return array(grouped_attention(detail::to_dtype(queries.value(), dtype), detail::to_dtype(keys.value(), dtype), detail::to_dtype(values.value(), dtype), scale, false,
+                                 graph::reshape(detail::to_dtype(length.value(), int32), {})));
 }
 
 // Losses of half-typed logits are computed, and returned, in float32.

@@ -14,15 +14,20 @@ constexpr int64_t widest_head = 256, fewest_rows = 8;
 
 }  // namespace
 
-bool takes_attention(const graph::Node& region) {
+bool is_single_query(const graph::AttentionRegion& region, const Dim& queries) { return queries == 1 && !region.derivative; }
+
+bool takes_attention(const graph::Node& region, bool many_threads) {
   const auto& composite = region.attrs().composite;
   if (region.op() != graph::Op::composite || !composite->attention) return false;
+  const bool counted = composite->attention->mask && is_integer(region.inputs()[3].dtype());  // the mask is a number of keys
   const graph::Type &q = region.inputs()[0].type(), &v = region.inputs()[2].type();
   const size_t rank = q.shape.size();
   const Dim &rows = q.shape[rank - 2], &width = q.shape[rank - 1], &value_width = v.shape[rank - 1];
   bool static_widths = width.is_static() && value_width.is_static();
   bool any = std::all_of(q.shape.begin(), q.shape.end(), [](const Dim& d) { return d.bound() > 0; }) && v.shape[rank - 2].bound() > 0;
-  return q.dtype != float64 && static_widths && any && value_width.bound() > 0 && std::max(width.bound(), value_width.bound()) <= widest_head &&
+  if (many_threads && is_single_query(*composite->attention, rows) && (counted || !composite->attention->mask))
+    return q.dtype != float64 && static_widths && any && value_width.bound() > 0 && std::max(width.bound(), value_width.bound()) <= widest_head;
+  return !counted && q.dtype != float64 && static_widths && any && value_width.bound() > 0 && std::max(width.bound(), value_width.bound()) <= widest_head &&
          rows.bound() >= fewest_rows;
 }
 

@@ -16,6 +16,7 @@
 #include "compiler/attention_call.h"
 #include "compiler/attention_plan.h"
 #include "compiler/complex.h"
+#include "compiler/few_rows.h"
 #include "compiler/group.h"
 #include "compiler/order.h"
 #include "compiler/program.h"
@@ -62,11 +63,11 @@ class CompiledProgram : public Program {
     // The class keeps many tiles in registers; with 16 of them its body in separate kernels does better (and LLVM 19 fails on some of its code for AVX2).
     const bool keeps_attention = target.vector_registers() >= 32;
     const auto kept = [&](const graph::Node& node) {
-      return (keeps_attention && takes_attention(node)) || (policy.libraries && library_takes_attention(node, target)) || answered(node, target, policy);
+      return (keeps_attention && takes_attention(node, target.many_threads())) || (policy.libraries && library_takes_attention(node, target)) || answered(node, target, policy);
     };
     ir_ = simplify(import(source, kept));
     if (!keeps_attention) ir_ = pack_attention_operands(std::move(ir_));
-    if (target.many_threads()) ir_ = split_folds(std::move(ir_));
+    if (target.many_threads()) ir_ = few_rows(split_folds(std::move(ir_)));
     if (policy.memory_budget != INT64_MAX) ir_ = recompute(std::move(ir_), source.layouts, source.updates, policy);
     watch.lap("simplify", stats_.simplify_ms);
     Grouping grouping = group(ir_, source.layouts, policy);

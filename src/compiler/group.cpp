@@ -119,7 +119,26 @@ void Grouper::find_roots() {
     for (int operand : {chain.bias, chain.residual})
       if (operand >= 0) mark(operand);
   for (int id = 0; id < ir_.size(); ++id)
+    if (ir_[id].product) mark_product(id, outputs);
+  for (int id = 0; id < ir_.size(); ++id)
     if (strides_[static_cast<size_t>(id)].empty()) strides_[static_cast<size_t>(id)] = row_major_strides(ir_[id].type.shape);
+}
+
+/// Of a product with one row (few_rows.h): the row, which every row of the matrix is multiplied with, lies in memory, and so does what is made of the result alone.
+void Grouper::mark_product(int fold, const std::vector<int>& outputs) {
+  const auto widens = [&](int id) { return ir_[id].op == Op::cast && is_low_float(ir_[ir_[id].inputs[0]].type.dtype); };
+  int row = ir_[ir_[fold].inputs[0]].inputs[0];
+  while ((is_movement(ir_[row].op) && ir_[row].op != Op::concat && ir_[row].op != Op::depends) || widens(row)) row = ir_[row].inputs[0];
+  if (!is_leaf(ir_, row) && ir_[row].op != Op::constant) base_root_[static_cast<size_t>(row)] = true;
+  int last = fold;
+  for (int id = fold;;) {
+    const std::vector<int>& readers = users_[static_cast<size_t>(id)];
+    if (readers.size() != 1 || outputs[static_cast<size_t>(id)] > 0) break;
+    id = readers[0];
+    if (is_elementwise(ir_[id].op)) last = id;
+    else if (ir_[id].op != Op::reshape) break;
+  }
+  base_root_[static_cast<size_t>(last)] = true;
 }
 
 // ---------------------------------------------------------------- groups

@@ -34,6 +34,7 @@ class Grouper {
 
  private:
   void find_roots();
+  void mark_product(int fold, const std::vector<int>& outputs);
   void form();
   bool promote_shared();
   Grouping finish();

@@ -21,6 +21,7 @@ struct IrNode {
   bool row_major = true;  // of a parameter: how its data lies
   int output = 0;         // which of the operator's results this node is
   std::vector<graph::Type> results = {};  // of a call: the types of all its results
+  bool product = false;   // a sum that was a product with one row (few_rows.h)
   int stage = 0;          // nodes of different stages are not computed together: what is made again late (recompute.h) must not be drawn to the front
 };
 

@@ -55,6 +55,8 @@ Lowered lower_prefix(const LowerContext& cx, Group& group);
 Lowered lower_dot(const LowerContext& cx, Group& group);
 /// Forward, or backward where the region is the derivative.
 Lowered lower_attention(const LowerContext& cx, Group& group);
+/// One query, for devices of many threads.
+Lowered lower_attention_row(const LowerContext& cx, Group& group);
 Lowered lower_attention_vjp(const LowerContext& cx, Group& group);
 /// The operand is expected in the result's buffer already.
 Lowered lower_scatter(const LowerContext& cx, Group& group);

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "compiler/attention_plan.h"
 #include "compiler/attention_tiles.h"
 
 namespace weft::compiler {
@@ -158,6 +159,7 @@ Lowered AttentionForward::run() {
 }  // namespace
 
 Lowered lower_attention(const LowerContext& cx, Group& group) {
+  if (is_single_query(group.attention.region, group.attention.tq) && cx.target.many_threads()) return lower_attention_row(cx, group);
   return group.attention.region.derivative ? lower_attention_vjp(cx, group) : AttentionForward(cx, group).run();
 }
 

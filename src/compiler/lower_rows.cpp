@@ -118,6 +118,10 @@ Lowered RowLowering::run() {
     overlapped_passes(rows);
     return finish();
   }
+  if (side_by_side()) {
+    product_rows();
+    return finish();
+  }
   bind_programs();
 
   Value inside = no_value;  // a symbolic program axis is covered up to its bound: programs beyond the symbol's value do nothing

@@ -76,6 +76,11 @@ class RowLowering {
   std::vector<kernel::Value> row_values();
   void define_row_values(const std::vector<kernel::Value>& values);
 
+  // lower_rows_products.cpp: a few rows of a matrix side by side
+  bool side_by_side() const;
+  std::vector<kernel::Value> product_step(kernel::Value at, kernel::Value limit, const std::vector<kernel::Value>& rows, std::vector<kernel::Value> sums);
+  void product_rows();
+
   // lower_columns.cpp: columns in strips that are as wide as memory likes
   int64_t strip() const;
   void strip_passes(int64_t width);

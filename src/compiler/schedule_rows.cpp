@@ -179,6 +179,16 @@ void for_many_threads(RowSchedule& s, int64_t total, int64_t rows) {
   if (s.kind == RowClass::map && total / s.width > 16 * programs_wanted) s.block = 4 * s.width;
 }
 
+/// A warp goes through a few rows of the matrix in tiles of one word a lane. More rows read the vector less often; but first of all every multiprocessor wants some
+/// warps.
+void for_products(RowSchedule& s, int64_t rows, int64_t folds) {
+  constexpr int64_t programs_wanted = 2048, most_sums = 4;
+  s.width = std::min<int64_t>(256, power_of_two_at_least(std::max<int64_t>(1, s.lane_extent)));
+  s.block = s.width;
+  s.rows = 1;
+  while (2 * s.rows * folds <= most_sums && rows / (2 * s.rows) >= programs_wanted) s.rows *= 2;
+}
+
 }  // namespace
 
 bool may_overwrite(const Ir& ir, const Grouping& grouping, Group& group, int input, int output) {
@@ -271,6 +281,8 @@ std::optional<RowSchedule> schedule_rows(const Ir& ir, const Grouping& grouping,
   s.dynamic = s.kind == RowClass::map && s.lane_axes > 0 && s.lane_axes == static_cast<int>(rows.size()) && all_static(best->vars);
   if (many) {
     for_many_threads(s, extent_of(group.domain), extent_of(rows));
+    if (s.kind == RowClass::row && products_only(ir, group))
+      for_products(s, extent_of(rows), std::count_if(group.roots.begin(), group.roots.end(), [](const Root& r) { return r.kind == RootKind::fold; }));
     if ((variant == Variant::wider || variant == Variant::narrower) && !change_width(s, variant, target, lanes)) return {};
     return s;
   }

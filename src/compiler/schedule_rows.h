@@ -29,6 +29,7 @@ struct RowSchedule {
   int64_t lane_extent = 1;  // of those axes together, symbols at their bounds
   int64_t width = 1;        // lanes of a tile
   int64_t block = 1;        // map: lane elements of one program
+  int64_t rows = 0;         // row, of products with one row: rows of the matrix that a program goes through side by side
   bool dynamic = false;     // map over one flat axis: its length is an argument of the kernel, so that one kernel serves all lengths
   double flops = 0;         // per point of the domain
   double loads = 0;
@@ -40,6 +41,9 @@ struct Touch {
   ix::Expr offset;
   bool gathered;  // through an index that was itself loaded
 };
+
+/// Are the folds of the group products with one row, and is all else computed from them?
+bool products_only(const Ir& ir, const Group& group);
 
 /// Nothing where the group has no such variant, or where it costs so much by its strides that it is not worth a try.
 std::optional<RowSchedule> schedule_rows(const Ir& ir, const Grouping& grouping, Group& group, target::Target& target, Variant variant = Variant::heuristic);

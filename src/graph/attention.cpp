@@ -40,7 +40,8 @@ Value hide(const Value& visible, const Value& scores) { return select(visible, s
 Value scores(const Plan& plan, const Value& q, const Value& k, const Value& mask) {
   const int rank = q.type().rank();
   Value s = product(q, rank - 1, k, rank - 1, compute_dtype(q.dtype())) * plan.scale;
-  if (plan.mask) s = mask.dtype() == bool_ ? hide(spread(mask, s), s) : s + spread(cast(mask, s.dtype()), s);
+  if (plan.mask && is_integer(mask.dtype())) s = hide(binary(Op::lt, iota(s.shape(), rank - 1, int32), spread(cast(mask, int32), s)), s);
+  else if (plan.mask) s = mask.dtype() == bool_ ? hide(spread(mask, s), s) : s + spread(cast(mask, s.dtype()), s);
   if (plan.causal) {
     const Value row = iota(s.shape(), rank - 2, int32), column = iota(s.shape(), rank - 1, int32);
     s = hide(binary(Op::le, column, plan.offset == 0 ? row : row + static_cast<double>(plan.offset)), s);
@@ -112,7 +113,7 @@ Values attention_vjp(const Plan& forward, In in, In out, In cotangents) {
   }
   if (!plan.mask) return gradients;
   const Value& mask = in[3];
-  if (mask.dtype() == bool_) gradients.push_back({});
+  if (!is_float(mask.dtype())) gradients.push_back({});
   else gradients.push_back(cast(sum_to(parts(plan, Inputs(plan, inputs), cotangents[1]).ds, mask.shape()), mask.dtype()));
   return gradients;
 }
@@ -125,7 +126,10 @@ void check_arguments(const Value& q, const Value& k, const Value& v, const Value
   bool fits = q.shape()[rank - 1] == k.shape()[rank - 1] && k.shape()[rank - 2] == v.shape()[rank - 2];
   for (size_t axis = 0; axis + 2 < rank; ++axis) fits = fits && q.shape()[axis] == k.shape()[axis] && q.shape()[axis] == v.shape()[axis];
   if (!fits) throw_invalid("attention", "leading axes, the width of q and k, and the length of k and v must be equal, got " + describe());
-  if (mask && mask.dtype() != bool_ && !is_float(mask.dtype())) throw_invalid("attention", "the mask must be bool or floating, got " + to_string(mask.type()));
+  if (!mask || mask.dtype() == bool_ || is_float(mask.dtype())) return;
+  const Shape& s = mask.shape();
+  if (!is_integer(mask.dtype()) || !std::all_of(s.begin(), s.end(), [](const Dim& d) { return d == 1; }))
+    throw_invalid("attention", "the mask must be bool or floating, or one integer, the number of keys that are seen; got " + to_string(mask.type()));
 }
 
 /// The causal offset tk - tq; a single row sees everything, so that nothing need be hidden.

@@ -18,7 +18,7 @@ Value gelu(const Value& x);
 /// -log softmax(logits)[target] for logits [..., classes] and integer targets [...]; the result has the targets' shape.
 Value cross_entropy(const Value& logits, const Value& targets);
 /// softmax(scale · q kᵀ + mask) v for q [..., tq, d], k and v [..., tk, d]. `causal` lets row i see columns up to i + tk - tq.
-/// `mask` (may be empty) is bool (false hides) or additive, broadcast to [..., tq, tk].
+/// `mask` (may be empty) is bool (false hides) or additive, broadcast to [..., tq, tk]; or one integer: so many of the first keys are seen.
 Value attention(const Value& q, const Value& k, const Value& v, double scale, bool causal, const Value& mask);
 
 }  // namespace weft::graph

@@ -24,6 +24,7 @@
 #include "compiler/replay.h"
 #include "compiler/simplify.h"
 #include "compiler/split_folds.h"
+#include "compiler/step_times.h"
 #include "compiler/steps.h"
 #include "graph/complex.h"
 #include "runtime/buffer.h"
@@ -107,17 +108,23 @@ class CompiledProgram : public Program {
     void* address(const Place& place) const;
     Replays::Key key() const;
     void copy(void* to, const void* from, size_t bytes) const;
+    /// From now on the device's times are noted: the number of the turn. They become slices after `run`.
+    int64_t note_times();
+    void keep_times();
+
+   protected:
+    const CompiledProgram& program_;
 
    private:
     void execute(const Step& step);
     void execute_recorded(size_t k);
     int64_t value(const Symbol* symbol) const;
-    const CompiledProgram& program_;
     runtime::BufferRef arena_;
     void* arena_base_;
     std::vector<int64_t> symbols_, values_;
     std::vector<void*> pointers_;
     std::vector<target::Segment> segments_;
+    std::shared_ptr<StepTimes> times_;
   };
 
   static bool wanted(const std::string& stage);
@@ -137,6 +144,8 @@ class CompiledProgram : public Program {
   runtime::Accelerator* device_;  // whose memory it works on; null: the host's
   bool recordable_ = false;       // runs may be written down: several steps, and all of them work of the device
   mutable Replays replays_;
+  mutable StepTimesRing step_times_;
+  mutable std::atomic<bool> ran_ = false;  // libraries have made their choices
   std::string groups_text_;
   Stats stats_;
   int64_t number_ = ++runtime::counters().programs_built;
@@ -216,8 +225,13 @@ std::vector<graph::Storage> CompiledProgram::run(std::span<const graph::Storage>
       runner.outputs[k] = owned[k]->on(device_);
     }
   for (int input : written_inputs_) inputs[static_cast<size_t>(input)].buffer->overwritten_on(device_);
-  if (recordable_ && !runtime::recording()) replays_.run(*device_, runner.key(), [&] { runner.run(); });
+  Replays::Key key = runner.key();
+  const bool timed = device_ && runtime::recording();
+  if (timed) key.push_back(-1 - runner.note_times());
+  if (recordable_) replays_.run(*device_, key, [&] { runner.run(); }, timed && ran_);
   else runner.run();
+  if (timed) runner.keep_times();
+  ran_ = true;
   ++runtime::counters().programs_run;
 
   std::vector<graph::Storage> results;
@@ -244,7 +258,10 @@ std::unique_ptr<BoundProgram> CompiledProgram::bind(std::span<const int64_t> sym
       }
     }
     void run() override {
+      const bool timed = program_.device_ && runtime::recording();
+      if (timed) note_times();
       Runner::run();
+      if (timed) keep_times();
       for (const Shared& s : shared_)
         if (const void* from = address(s.place); from != outputs[s.output]) copy(outputs[s.output], from, s.bytes);
     }
@@ -301,22 +318,31 @@ void CompiledProgram::Runner::copy(void* to, const void* from, size_t bytes) con
 
 void CompiledProgram::Runner::run() {
   const runtime::Span span("program", "run");
-  if (runtime::recording()) runtime::record_sample("memory", static_cast<double>(runtime::active_memory()));
+  if (runtime::recording()) runtime::record_sample("memory", static_cast<double>(program_.device_ ? program_.device_->memory().active : runtime::active_memory()));
+  if (times_) times_->note(0);
   for (size_t k = 0; k < program_.steps_.steps.size(); ++k) {
-    if (runtime::recording()) execute_recorded(k);
+    if (runtime::recording() && !program_.device_) execute_recorded(k);
     else execute(program_.steps_.steps[k]);
+    if (times_) times_->note(k + 1);
   }
+}
+
+int64_t CompiledProgram::Runner::note_times() {
+  const StepTimesRing::Turn turn = program_.step_times_.next(*program_.device_, program_.infos_, program_.number_);
+  times_ = turn.times;
+  return turn.number;
+}
+
+void CompiledProgram::Runner::keep_times() {
+  runtime::record_later([times = times_, run = times_->given()] { times->settle(run); });
 }
 
 void CompiledProgram::Runner::execute_recorded(size_t k) {
   const StepInfo& info = program_.infos_[k];
-  const int name = runtime::record_name(info.name);
+  const int name = runtime::record_name(label(info));
   runtime::set_current_launch(name);
-  // On a device each step is waited for: its time then holds a launch's overhead, and nothing of its neighbours'.
-  if (program_.device_) program_.device_->synchronize();
   const double start = runtime::record_time();
   execute(program_.steps_.steps[k]);
-  if (program_.device_) program_.device_->synchronize();
   const double length = runtime::record_time() - start;
   runtime::record({.name = name, .kind = info.kind, .start = start, .length = length, .bytes = info.bytes, .flops = info.flops, .half = info.half,
                    .program = program_.number_, .step = static_cast<int>(k)});

@@ -12,14 +12,15 @@ constexpr size_t most_entries = 8;
 
 }  // namespace
 
-void Replays::run(runtime::Accelerator& device, const Key& key, const std::function<void()>& give) {
+void Replays::run(runtime::Accelerator& device, const Key& key, const std::function<void()>& give, bool at_once) {
   std::lock_guard lock(mutex_);
-  const auto found = std::find_if(entries_.begin(), entries_.end(), [&](const Entry& e) { return e.key == key; });
+  auto found = std::find_if(entries_.begin(), entries_.end(), [&](const Entry& e) { return e.key == key; });
   if (found == entries_.end()) {
-    give();
+    if (!at_once) give();
     entries_.push_front({key, nullptr});
     if (entries_.size() > most_entries) entries_.pop_back();
-    return;
+    if (!at_once) return;
+    found = entries_.begin();
   }
   entries_.splice(entries_.begin(), entries_, found);
   if (!found->recording) {

@@ -19,8 +19,8 @@ class Replays {
   using Key = std::vector<int64_t>;
 
   /// Does `give` once more, or what it gave to the device earlier under this key. The first run under a key is done as it is, the second is written down: keys that
-  /// never come again cost nothing. The caller holds device.order().
-  void run(runtime::Accelerator& device, const Key& key, const std::function<void()>& give);
+  /// never come again cost nothing; `at_once` writes the first down. The caller holds device.order().
+  void run(runtime::Accelerator& device, const Key& key, const std::function<void()>& give, bool at_once = false);
   /// Memory between the steps, the same at every run: runs of a device follow each other.
   runtime::BufferRef arena(runtime::Accelerator& device, int64_t bytes);
 

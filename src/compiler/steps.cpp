@@ -321,6 +321,16 @@ Place StepMaker::place(int node) const {
   return it->second;
 }
 
+/// Whether a group's products are of 16-bit floats.
+bool multiplies_half(const Group& group) {
+  switch (group.kind) {
+    case Group::Kind::dot: return group.dot.desc.a.size == 2;
+    case Group::Kind::attention: return group.attention.q.dtype.size == 2;
+    case Group::Kind::call: return group.call.desc.name.starts_with("convolution") && group.call.desc.inputs[0].dtype.size == 2;
+    default: return false;
+  }
+}
+
 void StepMaker::add_costs(const Draft& draft, Step& step) const {
   const LowerContext cx = context();
   if (step.kind == Step::Kind::copy) step.traffic = 2.0 * static_cast<double>(step.bytes);
@@ -331,7 +341,7 @@ void StepMaker::add_costs(const Draft& draft, Step& step) const {
     step.traffic += cost.bytes;
     step.flops += cost.flops;
     if (step.what.empty()) step.what = cost.what;
-    step.half = step.half || (group.kind == Group::Kind::dot && group.dot.desc.a.size == 2);
+    step.half = step.half || multiplies_half(group);
   }
 }
 

@@ -4,6 +4,7 @@
 #include <memory>
 #include <mutex>
 #include <string>
+#include <vector>
 
 namespace weft::runtime {
 
@@ -19,6 +20,16 @@ class Recording {
  public:
   virtual ~Recording() = default;
   virtual void run() const = 0;
+};
+
+/// Points in a device's work whose times are noted as it passes them.
+class Moments {
+ public:
+  virtual ~Moments() = default;
+  /// Point `k` is where all work given so far is done. Noting is work like any other: in a recording, every run of it notes the time anew.
+  virtual void note(size_t k) = 0;
+  /// Of all points, in microseconds of std::chrono::steady_clock; waits until the device has passed the last of them. Each must have been noted.
+  virtual std::vector<double> times() = 0;
 };
 
 /// All work given to a device, by any thread, is done in the order in which it was given, and goes on after the call that gave it returns. What fails on the
@@ -46,6 +57,7 @@ class Accelerator {
   virtual void begin_recording() = 0;
   virtual std::shared_ptr<const Recording> end_recording() = 0;
   virtual void abandon_recording() noexcept = 0;
+  virtual std::unique_ptr<Moments> moments(size_t count) = 0;
 
   virtual DeviceMemory memory() const = 0;
   virtual void reset_peak() = 0;

@@ -1,6 +1,7 @@
 #include "runtime/trace.h"
 
 #include <chrono>
+#include <map>
 #include <mutex>
 #include <unordered_map>
 #include <utility>
@@ -18,6 +19,8 @@ struct Recorder {
   std::atomic<Clock::time_point::rep> epoch{0};
   std::atomic<int64_t> generation{0};            // counts timelines
   std::atomic<int> launch{0};
+  std::map<std::string, int> tracks;             // of devices in this timeline
+  std::vector<std::function<void()>> later;
 };
 
 Recorder& recorder() {
@@ -28,6 +31,26 @@ Recorder& recorder() {
 thread_local std::string thread_name;
 thread_local int thread_number = 0;
 thread_local int64_t thread_generation = -1;
+
+constexpr size_t most_slices = 4'000'000;
+
+/// What devices did becomes slices of the timeline. Without the lock: they are recorded as any other.
+void settle_all() {
+  std::vector<std::function<void()>> later;
+  {
+    std::lock_guard lock(recorder().mutex);
+    later.swap(recorder().later);
+  }
+  for (const auto& settle : later) settle();
+}
+
+/// Under the lock: whether a slice is part of this timeline and there is room. What began in a timeline that has ended since is not.
+bool takes(Recorder& r, const Slice& slice) {
+  if (!recording() || slice.start < 0 || slice.name >= static_cast<int>(r.timeline.names.size())) return false;
+  if (r.timeline.slices.size() < most_slices) return true;
+  ++r.timeline.dropped;
+  return false;
+}
 
 /// Under the lock: the calling thread's number in this timeline.
 int number_thread(Recorder& r) {
@@ -51,12 +74,15 @@ void start_recording() {
   std::lock_guard lock(r.mutex);
   r.timeline = {};
   r.numbers.clear();
+  r.tracks.clear();
+  r.later.clear();
   ++r.generation;
   r.epoch = Clock::now().time_since_epoch().count();
   detail::recording = true;
 }
 
 Timeline stop_recording() {
+  settle_all();
   Recorder& r = recorder();
   std::lock_guard lock(r.mutex);
   detail::recording = false;
@@ -66,6 +92,7 @@ Timeline stop_recording() {
 }
 
 Timeline recorded() {
+  settle_all();
   Recorder& r = recorder();
   std::lock_guard lock(r.mutex);
   return r.timeline;
@@ -73,6 +100,10 @@ Timeline recorded() {
 
 double record_time() {
   return std::chrono::duration<double, std::micro>(Clock::duration(Clock::now().time_since_epoch().count() - recorder().epoch.load(std::memory_order_relaxed))).count();
+}
+
+double record_time(double steady_us) {
+  return steady_us - std::chrono::duration<double, std::micro>(Clock::duration(recorder().epoch.load(std::memory_order_relaxed))).count();
 }
 
 int record_name(const std::string& name) {
@@ -84,17 +115,27 @@ int record_name(const std::string& name) {
 }
 
 void record(Slice slice) {
-  constexpr size_t limit = 4'000'000;
   Recorder& r = recorder();
   std::lock_guard lock(r.mutex);
-  // What began in a timeline that has ended since is not part of this one.
-  if (!recording() || slice.start < 0 || slice.name >= static_cast<int>(r.timeline.names.size())) return;
-  if (r.timeline.slices.size() >= limit) {
-    ++r.timeline.dropped;
-    return;
-  }
+  if (!takes(r, slice)) return;
   slice.thread = number_thread(r);
   r.timeline.slices.push_back(slice);
+}
+
+void record_on(const std::string& track, Slice slice) {
+  Recorder& r = recorder();
+  std::lock_guard lock(r.mutex);
+  if (!takes(r, slice)) return;
+  const auto [it, fresh] = r.tracks.try_emplace(track, static_cast<int>(r.timeline.threads.size()));
+  if (fresh) r.timeline.threads.push_back(track);
+  slice.thread = it->second;
+  r.timeline.slices.push_back(slice);
+}
+
+void record_later(std::function<void()> settle) {
+  Recorder& r = recorder();
+  std::lock_guard lock(r.mutex);
+  if (recording()) r.later.push_back(std::move(settle));
 }
 
 void record_sample(const char* track, double value) {

@@ -2,6 +2,7 @@
 // What the process did: counters that are always on, and a timeline that is recorded on demand.
 #include <atomic>
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -19,7 +20,7 @@ struct Counters {
 };
 Counters& counters();
 
-/// A stretch of time on one thread. Slices of a thread nest.
+/// A stretch of time on one thread, or on a device. Slices of a thread nest.
 struct Slice {
   int name = 0;                   // Timeline::names
   const char* kind = "";          // "kernel", "library", "copy", "program", "compiler", "part" (a thread's share of a launch)
@@ -53,7 +54,11 @@ Timeline recorded();           // what there is so far; recording goes on
 
 double record_time();                          // microseconds since recording began
 int record_name(const std::string& name);      // its number in this timeline
+double record_time(double steady_us);          // the same of a moment of std::chrono::steady_clock
 void record(Slice slice);                      // the calling thread's; `thread` is filled in
+void record_on(const std::string& track, Slice slice);  // a device's: "cuda:0"
+/// What is known only once a device has done its work: `settle` records it. It is called before the timeline is handed out.
+void record_later(std::function<void()> settle);
 void record_sample(const char* track, double value);
 void name_thread(const std::string& name);     // the calling thread; "main" is the first that records, others are numbered
 

@@ -4,6 +4,7 @@
 #include <string>
 
 #include "compiler/program.h"
+#include "compiler/step_times.h"
 #include "graph/build.h"
 #include "graph/convolution.h"
 #include "runtime/buffer.h"
@@ -105,7 +106,7 @@ TEST_CASE("cost: a recorded run has one slice for each step, with its figures, i
     CHECK(s.program == program->number());
     CHECK(s.bytes == info.bytes);
     CHECK(s.flops == info.flops);
-    CHECK(t.names[static_cast<size_t>(s.name)] == info.name);
+    CHECK(t.names[static_cast<size_t>(s.name)] == compiler::label(info));
     ++steps;
   }
   CHECK(steps == program->steps().size());

@@ -116,6 +116,48 @@ TEST_CASE("a training loop on a device is written down once, and its state never
   CHECK(count.item<int32_t>() == 13);
 }
 
+TEST_CASE("a timeline of a device holds the steps of every run, replayed or not, and waits for none of them") {
+  const OnFake on;
+  const auto f = compile([](const std::vector<array>& in) { return std::vector<array>{sum(exp(in[0]), 1), softmax(in[0], 0), in[0] * 2.f, cumsum(in[0], 1), cumsum(in[0] * 3.f, 0), cummax(in[0], 0)}; }, CompileOptions{});
+  const array x = ones({16, 24});
+  eval(x);
+  size_t steps = 0;
+  {
+    const BuildRecord record;
+    const auto out = f({x});
+    steps = record.programs().back()->steps().size();
+  }
+  REQUIRE(steps >= 4);
+  const auto before = f({x});
+  const int64_t waits = fake().fake().waits, replayed = runtime::counters().graph_launches;
+  runtime::start_recording();
+  constexpr size_t runs = 7;
+  for (size_t k = 0; k < runs; ++k) {
+    const auto out = f({x});
+    CHECK(out[2].to_vector<float>() == before[2].to_vector<float>());
+  }
+  CHECK(fake().fake().waits == waits);
+  CHECK(runtime::counters().graph_launches - replayed == static_cast<int64_t>(runs));
+  const runtime::Timeline t = runtime::stop_recording();
+  const auto track = std::find(t.threads.begin(), t.threads.end(), "fake:0");
+  REQUIRE(track != t.threads.end());
+  double last = 0;
+  size_t found = 0;
+  for (const runtime::Slice& s : t.slices) {
+    if (s.step < 0) continue;
+    CHECK(s.thread == track - t.threads.begin());
+    CHECK(s.step == static_cast<int>(found % steps));
+    CHECK(s.start >= last);
+    CHECK(s.bytes > 0);
+    last = s.start + s.length;
+    ++found;
+  }
+  CHECK(found == runs * steps);
+  CHECK(std::any_of(t.names.begin(), t.names.end(), [](const std::string& name) { return name.find("exp sum") != std::string::npos; }));
+  const auto again = f({x});  // as it is without a timeline
+  CHECK(again[3].to_vector<float>() == before[3].to_vector<float>());
+}
+
 TEST_CASE("threads run programs on a device and look at their arrays") {
   const OnFake on;
   const auto f = compile([](const std::vector<array>& in) { return std::vector<array>{in[0] * 2.f, exp(in[0]), sum(in[0]), in[0] + 1.f}; }, CompileOptions{});

@@ -1,6 +1,7 @@
 #pragma once
 // A device that is none: memory of its own, which the host never reads by accident because it is given back poisoned, work in order, recordings. Its kernels are the
 // CPU's.
+#include <chrono>
 #include <cstdlib>
 #include <cstring>
 #include <functional>
@@ -51,10 +52,11 @@ class FakeDevice final : public runtime::Accelerator {
   void copy(void* to, const void* from, size_t bytes) override {
     give([=] { std::memcpy(to, from, bytes); });
   }
-  void synchronize() override {}
+  void synchronize() override { ++waits; }
   void begin_recording() override { recording_ = std::make_shared<Written>(); }
   std::shared_ptr<const runtime::Recording> end_recording() override { return std::exchange(recording_, nullptr); }
   void abandon_recording() noexcept override { recording_ = nullptr; }
+  std::unique_ptr<runtime::Moments> moments(size_t count) override { return std::make_unique<Noted>(*this, count); }
   runtime::DeviceMemory memory() const override { return {}; }
   void reset_peak() override {}
   size_t set_limit(size_t) override { return 0; }
@@ -66,6 +68,7 @@ class FakeDevice final : public runtime::Accelerator {
     else work();
   }
   int64_t blocks = 0;  // in use
+  int64_t waits = 0;   // for all work
 
  private:
   struct Written final : runtime::Recording {
@@ -73,6 +76,15 @@ class FakeDevice final : public runtime::Accelerator {
       for (const Work& w : work) w();
     }
     std::vector<Work> work;
+  };
+  struct Noted final : runtime::Moments {
+    Noted(FakeDevice& owner, size_t count) : device(owner), at(std::make_shared<std::vector<double>>(count, -1)) {}
+    void note(size_t k) override {
+      device.give([k, list = at] { list->at(k) = std::chrono::duration<double, std::micro>(std::chrono::steady_clock::now().time_since_epoch()).count(); });
+    }
+    std::vector<double> times() override { return *at; }
+    FakeDevice& device;
+    std::shared_ptr<std::vector<double>> at;
   };
   std::mutex mutex_;
   std::map<size_t, std::vector<void*>> free_;

@@ -57,6 +57,28 @@ TEST_CASE("trace: what began in another timeline is left out") {
   CHECK(stop_recording().slices.empty());
 }
 
+TEST_CASE("trace: what a device did is settled before the timeline is handed out, and forgotten with its timeline") {
+  int settled = 0;
+  const auto later = [&] {
+    ++settled;
+    record_on("gpu", {.name = record_name("kernel"), .kind = "kernel", .start = 1, .length = 2});
+  };
+  record_later(later);  // nothing is recorded
+  start_recording();
+  record_later(later);
+  start_recording();
+  { const Span span("program", "host"); }
+  record_later(later);
+  record_later(later);
+  const Timeline so_far = recorded(), t = stop_recording();
+  CHECK(settled == 2);
+  CHECK(so_far.slices.size() == 3);
+  CHECK(t.threads == std::vector<std::string>{"main", "gpu"});
+  REQUIRE(t.slices.size() == 3);
+  CHECK(t.slices[2].thread == 1);
+  CHECK(t.names[static_cast<size_t>(t.slices[2].name)] == "kernel");
+}
+
 TEST_CASE("trace: threads have their names, and the team's threads their shares of a launch") {
   const int before = num_threads();
   set_num_threads(2);

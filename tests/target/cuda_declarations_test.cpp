@@ -24,7 +24,7 @@ std::map<std::string, std::string> header_functions() {
       WEFT_ABI(cuMemAllocHost), WEFT_ABI(cuMemFreeHost), WEFT_ABI(cuMemcpyHtoDAsync), WEFT_ABI(cuMemcpyDtoHAsync), WEFT_ABI(cuMemcpyDtoDAsync),
       WEFT_ABI(cuMemcpyPeerAsync), WEFT_ABI(cuMemsetD8Async), WEFT_ABI(cuStreamCreate), WEFT_ABI(cuStreamDestroy), WEFT_ABI(cuStreamSynchronize),
       WEFT_ABI(cuStreamQuery), WEFT_ABI(cuStreamWaitEvent), WEFT_ABI(cuStreamBeginCapture), WEFT_ABI(cuStreamEndCapture), WEFT_ABI(cuStreamIsCapturing),
-      WEFT_ABI(cuThreadExchangeStreamCaptureMode), WEFT_ABI(cuEventCreate), WEFT_ABI(cuEventDestroy), WEFT_ABI(cuEventRecord), WEFT_ABI(cuEventQuery),
+      WEFT_ABI(cuThreadExchangeStreamCaptureMode), WEFT_ABI(cuEventCreate), WEFT_ABI(cuEventDestroy), WEFT_ABI(cuEventRecord), WEFT_ABI(cuEventRecordWithFlags), WEFT_ABI(cuEventQuery),
       WEFT_ABI(cuEventSynchronize), WEFT_ABI(cuModuleLoadData), WEFT_ABI(cuModuleUnload), WEFT_ABI(cuModuleGetFunction), WEFT_ABI(cuModuleGetGlobal),
       WEFT_ABI(cuFuncGetAttribute), WEFT_ABI(cuFuncSetAttribute), WEFT_ABI(cuOccupancyMaxActiveBlocksPerMultiprocessor), WEFT_ABI(cuLaunchKernelEx),
       WEFT_ABI(cuLaunchHostFunc), WEFT_ABI(cuGraphInstantiate), WEFT_ABI(cuGraphUpload), WEFT_ABI(cuGraphLaunch), WEFT_ABI(cuGraphExecDestroy),

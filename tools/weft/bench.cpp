@@ -208,6 +208,7 @@ constexpr Bench benches[] = {
     {"compile", "tracing and compiling a GPT's training step, without code generation", compile_times},
     {"memory", "operators over a 4096 x 4096 array against the copy bandwidth of the same run", bench_memory},
     {"dot", "products by generated code and by the library in turn", bench_dot},
+    {"kernels", "where the time of a training step of --model goes, by what its kernels compute", bench_kernels},
     {"gpu-memory", "operators over arrays that fill a GPU, against a copy of the same run", bench_gpu_memory},
     {"gpu-matmul", "products of square matrices of 512 to 8192 on a GPU", bench_gpu_matmul},
     {"gpu-gpt2", "training steps of GPT-2 124M, 64 sequences of 1024 tokens", bench_gpu_gpt2},
@@ -250,6 +251,7 @@ Command bench_command() {
       .range(0, 1e6)
       .defaults_to("depends on the benchmark");
   set.add("dtype", "TYPE", &options->dtype, "f32 or bf16").one_of({"f32", "bf16"});
+  set.add("model", "NAME", &options->model, "of bench kernels: " + fmt::format("{}", fmt::join(kernel_bench_models(), ", "))).one_of(kernel_bench_models());
   set.add("cpu-time", "", &options->cpu_time, "processor time instead of the clock's, with --threads 1: for machines that are busy");
   add_trace_option(set, options->trace);
   add_machine_options(set, options->machine);

@@ -13,7 +13,7 @@
 namespace weft::tool {
 
 struct BenchOptions {
-  std::string name, dtype = "f32", trace;
+  std::string name, dtype = "f32", model = "nanogpt", trace;
   int64_t reps = 0;
   bool json = false, profile = false, cpu_time = false;
   MachineOptions machine;
@@ -61,6 +61,8 @@ inline int64_t reps_of(const BenchOptions& o, int64_t usual) { return o.reps > 0
 
 void bench_memory(const BenchOptions& o);
 void bench_dot(const BenchOptions& o);
+void bench_kernels(const BenchOptions& o);
+std::vector<std::string> kernel_bench_models();  // what its --model may be
 void bench_gpu_memory(const BenchOptions& o);
 void bench_gpu_matmul(const BenchOptions& o);
 void bench_gpu_gpt2(const BenchOptions& o);
@@ -68,7 +70,7 @@ void bench_gpu_gpt2_medium(const BenchOptions& o);
 void bench_gpu_gpt2_small_batch(const BenchOptions& o);
 void bench_gpu_mnist(const BenchOptions& o);
 
-/// The most expensive steps of what `f` runs, each with its share of the time and of the machine's peak.
+/// The most expensive steps of what `f` runs, each with its share of the time and of the device's peak.
 void print_profile(int64_t runs, const std::function<void()>& f);
 
 }  // namespace weft::tool

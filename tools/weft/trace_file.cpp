@@ -49,14 +49,20 @@ void add_trace_option(OptionSet& set, std::string& file) {
 int traced(const std::string& file, const std::function<int()>& f) {
   if (file.empty()) return f();
   io::write_file_atomically(file, "");  // whoever cannot write it should know before the work, not after
-  const Peaks& peaks = machine_peaks();
   runtime::start_recording();
-  const auto finish = [&] { io::write_file_atomically(file, trace_json(runtime::stop_recording(), peaks)); };
+  // The device is known by then: its peaks are measured behind the work.
+  const auto finish = [&] {
+    const runtime::Timeline timeline = runtime::stop_recording();
+    io::write_file_atomically(file, trace_json(timeline, machine_peaks()));
+  };
   int code = 0;
   try {
     code = f();
   } catch (...) {
-    finish();
+    try {
+      finish();
+    } catch (const std::exception&) {  // a device that has failed: what happened first is told
+    }
     throw;
   }
   finish();

@@ -38,6 +38,7 @@ enum FunctionAttribute : int {
 
 enum StreamFlags : unsigned { stream_default = 0, stream_non_blocking = 1 };
 enum EventFlags : unsigned { event_default = 0, event_blocking_sync = 1, event_disable_timing = 2 };
+enum EventRecordFlags : unsigned { event_record_default = 0, event_record_external = 1 };
 enum class CaptureMode : int { global = 0, thread_local_ = 1, relaxed = 2 };
 enum class CaptureStatus : int { none = 0, active = 1, invalidated = 2 };
 enum GraphInstantiateFlags : uint64_t { graph_auto_free_on_launch = 1, graph_upload = 2 };
@@ -117,6 +118,7 @@ struct Driver {
   int (*event_create)(EventHandle* event, unsigned flags);
   int (*event_destroy)(EventHandle event);
   int (*event_record)(EventHandle event, StreamHandle stream);
+  int (*event_record_with_flags)(EventHandle event, StreamHandle stream, unsigned flags);
   int (*event_query)(EventHandle event);
   int (*event_synchronize)(EventHandle event);
   int (*event_elapsed_time)(float* milliseconds, EventHandle start, EventHandle end);

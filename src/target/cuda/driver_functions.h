@@ -46,6 +46,7 @@ void for_each_function(Driver& d, Visit&& visit) {
   visit(d.event_create, "cuEventCreate");
   visit(d.event_destroy, "cuEventDestroy_v2");
   visit(d.event_record, "cuEventRecord");
+  visit(d.event_record_with_flags, "cuEventRecordWithFlags");
   visit(d.event_query, "cuEventQuery");
   visit(d.event_synchronize, "cuEventSynchronize");
   visit(d.event_elapsed_time, "cuEventElapsedTime");

@@ -6,12 +6,13 @@
 
 #include "runtime/device.h"
 #include "target/cuda/context.h"
+#include "target/cuda/moments.h"
 
 namespace weft::target::cuda {
 
 class CudaMemory final : public runtime::Accelerator {
  public:
-  explicit CudaMemory(Context& context) : context_(context) {}
+  explicit CudaMemory(Context& context) : context_(context), clock_(context) {}
   std::string name() const override { return "cuda:" + std::to_string(context_.ordinal()); }
   void* allocate(size_t bytes) override;
   void release(void* data, size_t bytes) noexcept override;
@@ -22,6 +23,7 @@ class CudaMemory final : public runtime::Accelerator {
   void begin_recording() override;
   std::shared_ptr<const runtime::Recording> end_recording() override;
   void abandon_recording() noexcept override;
+  std::unique_ptr<runtime::Moments> moments(size_t count) override { return make_moments(context_, clock_, count); }
   runtime::DeviceMemory memory() const override;
   void reset_peak() override;
   size_t set_limit(size_t bytes) override;
@@ -35,6 +37,7 @@ class CudaMemory final : public runtime::Accelerator {
   [[noreturn]] void throw_out_of_memory(size_t bytes) const;
 
   Context& context_;
+  EventClock clock_;
   mutable std::mutex mutex_;
   std::multimap<size_t, void*> free_;                // by size
   std::unordered_map<void*, size_t> blocks_;         // of every block, what the driver gave

@@ -129,6 +129,12 @@ void add_bias(const Ir& ir, const std::vector<std::vector<int>>& users, const st
   chain.result = reader;
 }
 
+/// Does a fold read it, perhaps in another dtype?
+bool is_folded(const Ir& ir, const std::vector<std::vector<int>>& users, int node) {
+  const auto& readers = users[static_cast<size_t>(node)];
+  return std::any_of(readers.begin(), readers.end(), [&](int id) { return ir[id].op == Op::fold || (ir[id].op == Op::cast && is_folded(ir, users, id)); });
+}
+
 /// result = result so far + a node that lies in memory anyway, in the same order. An expression is taken to do so where a fold reads it as well.
 void add_residual(const Ir& ir, const std::vector<std::vector<int>>& users, const std::vector<int>& outputs, const std::vector<Strides>& strides, const std::vector<bool>& roots, DotChain& chain) {
   const int reader = only_reader(users, outputs, chain.result);
@@ -136,8 +142,7 @@ void add_residual(const Ir& ir, const std::vector<std::vector<int>>& users, cons
   const IrNode& add = ir[reader];
   const int other = add.inputs[0] == chain.result ? add.inputs[1] : add.inputs[0];
   if (other == chain.result || volume(add.type.shape) <= 1) return;
-  const auto& readers = users[static_cast<size_t>(other)];
-  const bool kept = is_elementwise(ir[other].op) && std::any_of(readers.begin(), readers.end(), [&](int id) { return ir[id].op == Op::fold; });
+  const bool kept = is_elementwise(ir[other].op) && is_folded(ir, users, other);
   if (!is_leaf(ir, other) && !roots[static_cast<size_t>(other)] && !kept) return;
   auto order = [&](int node, const Strides& otherwise) { return strides[static_cast<size_t>(node)].empty() ? otherwise : strides[static_cast<size_t>(node)]; };
   const Strides plain = row_major_strides(add.type.shape);

@@ -30,8 +30,10 @@ constexpr size_t recompute_loads = 2;
 constexpr size_t recompute_scalars = 4;
 // Longer chains of operators are cut, so that kernels stay of a size that compiles quickly.
 constexpr int longest_chain = 256;
-// An array that is this much smaller than what is computed from it (a number for each channel of many images) stays near the processor, like a scalar.
-constexpr int64_t broadcast_ratio = 4096;
+// An array that is this much smaller than what is computed from it (the statistics of rows, a number for each channel) costs little to read, like a scalar.
+constexpr int64_t broadcast_ratio = 64;
+// A value that is computed once and read this often is kept, however small it is.
+constexpr double many_repeats = 4096;
 constexpr size_t recompute_broadcasts = 8;
 constexpr double largest_expression = 2000;
 
@@ -415,7 +417,7 @@ bool Grouper::promote_shared() {
     }));
     bool costly = cost.flops > recompute_flops || cost.loads.size() - broadcasts > recompute_loads || broadcasts > recompute_broadcasts ||
                   cost.scalars.size() > recompute_scalars;
-    bool repeated = repeats >= 64 && cost.flops >= 16 && (volume(n.type.shape) >= 64 || repeats >= static_cast<double>(broadcast_ratio)) && !rows_compute(id);
+    bool repeated = repeats >= 64 && cost.flops >= 16 && (volume(n.type.shape) >= 64 || repeats >= many_repeats) && !rows_compute(id);
     bool shared = groups_using[static_cast<size_t>(id)] > 1 && costly;
     bool computes = is_elementwise(n.op) || n.op == Op::gather || n.op == Op::random_bits;
     bool too_long = cost.depth >= longest_chain || cost.flops > largest_expression;

@@ -30,6 +30,11 @@ array with_rows(const array& cache, const array& fresh, const array& positions) 
   return scatter(cache, positions, reshape(transpose(fresh, {2, 0, 1, 3}), {s[2], s[0], s[1], 1, s[3]}), 2);
 }
 
+void fill(nn::Parameter& parameter, float deviation) {
+  const array& old = parameter;
+  parameter = astype(deviation > 0 ? nn::init::normal(old.shape(), 0, deviation) : nn::init::constant(old.shape(), 0), old.dtype());
+}
+
 /// The row of x [1, time, width] at the largest position. A length that may be symbolic is not indexed but folded.
 array last_row(const array& x, const array& positions) {
   const Dim time = x.shape(1);
@@ -81,30 +86,30 @@ array GptBlock::append(const array& x, Dtype dtype, array& keys, array& values, 
   return attended + astype(mlp(astype(ln_2(attended), dtype)), x.dtype());
 }
 
-Gpt::Gpt(const GptConfig& c, Dtype compute_dtype)
-    : config(checked(c)), dtype(compute_dtype), wte(*this, "wte", c.vocab, c.width), wpe(*this, "wpe", c.context, c.width), drop(*this, "drop", c.dropout),
+Gpt::Gpt(const GptConfig& c, const nn::Precision& p)
+    : config(checked(c)), precision(p), dtype(p.compute), wte(*this, "wte", c.vocab, c.width), wpe(*this, "wpe", c.context, c.width), drop(*this, "drop", c.dropout),
       h(*this, "h"), ln_f(*this, "ln_f", c.width, c.bias) {
-  if (dtype != float32 && dtype != bfloat16 && dtype != float16 && dtype != float64)
-    throw_invalid("Gpt", "the compute dtype must be floating; it is " + std::string(dtype_name(dtype)));
+  nn::check("Gpt", precision);
   for (int64_t layer = 0; layer < c.layers; ++layer) h.add(c);
   if (!c.tied_head) lm_head.emplace(*this, "lm_head", c.width, c.vocab, false);
   initialise();
+  set_dtype(precision.parameters);
 }
 
 void Gpt::initialise() {
   const float residual = start_deviation / std::sqrt(2 * static_cast<float>(config.layers));
   for (auto& [name, module] : named_modules()) {
-    if (auto* embedding = dynamic_cast<nn::Embedding*>(module)) embedding->weight = nn::init::normal(embedding->weight.value().shape(), 0, start_deviation);
+    if (auto* embedding = dynamic_cast<nn::Embedding*>(module)) fill(embedding->weight, start_deviation);
     auto* linear = dynamic_cast<nn::Linear*>(module);
     if (!linear) continue;
-    linear->weight = nn::init::normal(linear->weight.value().shape(), 0, name.ends_with("c_proj") ? residual : start_deviation);
-    if (linear->bias) *linear->bias = nn::init::constant(linear->bias->value().shape(), 0);
+    fill(linear->weight, name.ends_with("c_proj") ? residual : start_deviation);
+    if (linear->bias) fill(*linear->bias, 0);
   }
 }
 
 std::string Gpt::describe() const {
   return "Gpt(vocab=" + std::to_string(config.vocab) + ", context=" + std::to_string(config.context) + ", layers=" + std::to_string(config.layers) +
-         ", heads=" + std::to_string(config.heads) + ", width=" + std::to_string(config.width) + ", " + dtype_name(dtype) + ")";
+         ", heads=" + std::to_string(config.heads) + ", width=" + std::to_string(config.width) + ", " + to_string(precision) + ")";
 }
 
 array Gpt::head(const array& x) const {
@@ -119,7 +124,7 @@ array Gpt::logits(const array& ids) const {
     throw_invalid("Gpt.logits", std::to_string(time.bound()) + " tokens do not fit the context of " + std::to_string(config.context));
   // Positions are 0, 1, …: a slice, whose gradient is a copy.
   const array places = slice(wpe.weight, {0, 0}, {time, config.width});
-  array x = drop(wte(ids) + places);
+  array x = drop(astype(wte(ids), precision.residual) + astype(places, precision.residual));
   for (size_t layer = 0; layer < h.size(); ++layer) {
     const auto block = [&](const std::vector<array>& a) { return std::vector<array>{h[layer](a[0], dtype)}; };
     x = checkpoint_blocks ? checkpoint(block)({x})[0] : block({x})[0];
@@ -138,7 +143,7 @@ array Gpt::append(const array& ids, const array& positions, Dim length, GptCache
   const Dim time = ids.shape(1);
   if (positions.shape() != Shape{time})
     throw_invalid("Gpt.append", "there must be one position for each of the ids " + to_string(ids.shape()) + "; got " + to_string(positions.shape()));
-  array x = wte(ids) + wpe(positions);
+  array x = astype(wte(ids), precision.residual) + astype(wpe(positions), precision.residual);
   for (size_t layer = 0; layer < h.size(); ++layer) x = h[layer].append(x, dtype, cache.keys[layer], cache.values[layer], positions, length);
   x = reshape(last_row(x, positions), {1, 1, config.width});
   return astype(reshape(head(x), {config.vocab}), float32);

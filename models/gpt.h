@@ -49,7 +49,7 @@ struct WEFT_API GptCache {
 class WEFT_API GptBlock : public nn::Module {
  public:
   GptBlock(nn::Module& parent, std::string name, const GptConfig& config);
-  /// x is the float32 residual stream; products are computed in `dtype`.
+  /// x is the residual stream; products are computed in `dtype`.
   array operator()(const array& x, Dtype dtype) const;
   /// The same for new tokens at `positions` (int32 [time]): their keys and values enter the cache, and they attend to its first `length` rows.
   array append(const array& x, Dtype dtype, array& keys, array& values, const array& positions, Dim length) const;
@@ -62,8 +62,10 @@ class WEFT_API GptBlock : public nn::Module {
 
 class WEFT_API Gpt : public nn::Module {
  public:
-  /// `dtype` bfloat16: parameters, residual stream, norms and loss stay float32, products are computed in bfloat16.
-  explicit Gpt(const GptConfig& config, Dtype dtype = float32);
+  /// Norms and loss compute in float32 in every precision.
+  Gpt(const GptConfig& c, const nn::Precision& p);
+  /// Products in `compute`; parameters and residual stream in float32 (nn::mixed).
+  explicit Gpt(const GptConfig& c, Dtype compute = float32) : Gpt(c, nn::mixed(compute)) {}
 
   array logits(const array& ids) const;                              ///< ids int [batch, time ≤ context] → [batch, time, vocab] of the compute dtype
   array token_losses(const array& ids, const array& targets) const;  ///< float32 [batch, time]
@@ -79,7 +81,8 @@ class WEFT_API Gpt : public nn::Module {
   void initialise();
   std::string describe() const override;
   const GptConfig config;
-  const Dtype dtype;
+  const nn::Precision precision;
+  const Dtype dtype;  ///< of products
 
   nn::Embedding wte, wpe;
   nn::Dropout drop;

@@ -10,5 +10,6 @@
 #include "weft/nn/module.h"
 #include "weft/nn/norms.h"
 #include "weft/nn/positional.h"
+#include "weft/nn/precision.h"
 #include "weft/nn/recurrent.h"
 #include "weft/nn/transformer.h"

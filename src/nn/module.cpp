@@ -79,6 +79,11 @@ Parameter& Parameter::operator=(array value) {
   return *this;
 }
 
+void Parameter::set_dtype(Dtype dtype) {
+  if (!issubdtype(dtype, floating)) throw_invalid("Parameter.set_dtype", "parameters are floating; " + std::string(dtype_name(dtype)) + " is not");
+  if (dtype != value_.dtype()) value_ = astype(value_, dtype);
+}
+
 Module::Module(Place place) : parent_(place.parent), name_(std::move(place.name)) {
   if (parent_) parent_->enter(name_, {nullptr, this});
 }
@@ -162,6 +167,12 @@ void Module::unfreeze() {
 
 void Module::train(bool on) {
   for (auto& entry : named_modules()) entry.second->training_ = on;
+}
+
+void Module::set_dtype(Dtype dtype) {
+  for (auto& [path, module] : named_modules())
+    for (auto& entry : module->slots_)
+      if (Parameter* p = entry.second.parameter; p && p->role() == Parameter::Role::learned) p->set_dtype(dtype);
 }
 
 void Module::update(const std::unordered_map<std::string, array>& values, bool strict) {

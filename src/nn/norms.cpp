@@ -42,7 +42,8 @@ LayerNorm::LayerNorm(Place place, int64_t width, bool with_bias, float epsilon)
 
 array LayerNorm::operator()(const array& x) const {
   check_float("LayerNorm", x, weight.value().shape(0));
-  return fast::layer_norm(x, astype(weight, x.dtype()), in_dtype_of(x, bias), eps);
+  const std::optional<array> b = bias ? std::optional<array>(*bias) : std::nullopt;
+  return astype(fast::layer_norm(x, weight.value(), b, eps), x.dtype());  // weights that are wider than x are not rounded
 }
 
 std::string LayerNorm::describe() const { return "LayerNorm(" + number(weight.value().shape(0)) + ", bias=" + yes_or_no(bias.has_value()) + ")"; }

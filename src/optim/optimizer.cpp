@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "optim/rounding.h"
 #include "weft/ops.h"
 
 namespace weft::optim {
@@ -43,6 +44,21 @@ void Optimizer::update(const std::vector<array>& gradients) {
   apply(gradients);
 }
 
+void Optimizer::update(const std::vector<array>& gradients, const array& when) {
+  std::vector<array*> handles = state();
+  for (const auto& [name, handle] : parameters_) handles.push_back(handle);
+  std::vector<array> before;
+  for (const array* handle : handles) before.push_back(*handle);
+  update(gradients);
+  for (size_t i = 0; i < handles.size(); ++i) *handles[i] = where(when, *handles[i], before[i]);
+}
+
+std::unordered_map<std::string, array> Optimizer::precise_parameters() const {
+  std::unordered_map<std::string, array> out;
+  for (const auto& [name, handle] : parameters_) out.emplace(name, *handle);
+  return out;
+}
+
 std::vector<array*> Optimizer::state() { return {&learning_rate, &step}; }
 Parameters Optimizer::named_state() { return {{"learning_rate", &learning_rate}, {"step", &step}}; }
 
@@ -75,7 +91,7 @@ RuleOptimizer::RuleOptimizer(Parameters all, float rate, const Slots& slots, std
   for (const auto& [name, value] : numbers) numbers_.emplace_back(name, scalar(static_cast<float>(value)));
   for (const auto& [name, handle] : parameters()) {
     const Dtype dtype = needs_master(*handle) ? float32 : handle->dtype();
-    Entry entry{{}, {}, std::nullopt, decays(name, *handle)};
+    Entry entry{{}, {}, std::nullopt, std::nullopt, decays(name, *handle)};
     for (const Slot& slot : slots(handle->shape())) {
       entry.slot_names.push_back(slot.name);
       entry.slots.push_back(full(slot.shape, array(slot.start, dtype), dtype));
@@ -90,11 +106,33 @@ void RuleOptimizer::apply(const std::vector<array>& gradients) {
   for (size_t i = 0; i < gradients.size(); ++i) {
     array& parameter = *parameters()[i].second;
     Entry& entry = entries_[i];
-    const array value = entry.master ? *entry.master : parameter;
+    const array value = entry.master ? *entry.master : needs_master(parameter) ? astype(parameter, float32) : parameter;
     const array next = rule(i, value, astype(gradients[i], value.dtype()), entry.slots);
     if (entry.master) entry.master = next;
-    parameter = astype(next, parameter.dtype());
+    parameter = entry.rounding_key ? round_stochastically(next, *entry.rounding_key, step) : astype(next, parameter.dtype());
   }
+}
+
+void RuleOptimizer::set_rounding(Rounding rounding, uint64_t seed) {
+  if (rounding == Rounding::stochastic)
+    for (const auto& [name, handle] : parameters())
+      if (handle->dtype() == float16) throw_invalid("Optimizer.set_rounding", "parameter " + name + " is float16; stochastic rounding is for bfloat16");
+  for (size_t i = 0; i < entries_.size(); ++i) {
+    const array& parameter = *parameters()[i].second;
+    if (!needs_master(parameter)) continue;
+    Entry& entry = entries_[i];
+    entry.master.reset();
+    entry.rounding_key.reset();
+    if (rounding == Rounding::master) entry.master = astype(parameter, float32);
+    if (rounding == Rounding::stochastic) entry.rounding_key = rounding_key(seed, i);
+  }
+}
+
+std::unordered_map<std::string, array> RuleOptimizer::precise_parameters() const {
+  std::unordered_map<std::string, array> out = Optimizer::precise_parameters();
+  for (size_t i = 0; i < entries_.size(); ++i)
+    if (entries_[i].master) out.insert_or_assign(parameters()[i].first, *entries_[i].master);
+  return out;
 }
 
 array RuleOptimizer::rate(const array& value) const { return astype(learning_rate, value.dtype()); }
@@ -109,6 +147,7 @@ std::vector<array*> RuleOptimizer::state() {
   for (auto& entry : entries_) {
     for (auto& slot : entry.slots) out.push_back(&slot);
     if (entry.master) out.push_back(&*entry.master);
+    if (entry.rounding_key) out.push_back(&*entry.rounding_key);
   }
   return out;
 }
@@ -120,6 +159,7 @@ Parameters RuleOptimizer::named_state() {
     const std::string& parameter = parameters()[i].first;
     for (size_t k = 0; k < entries_[i].slots.size(); ++k) out.emplace_back(entries_[i].slot_names[k] + "." + parameter, &entries_[i].slots[k]);
     if (entries_[i].master) out.emplace_back("master." + parameter, &*entries_[i].master);
+    if (entries_[i].rounding_key) out.emplace_back("rounding." + parameter, &*entries_[i].rounding_key);
   }
   return out;
 }
@@ -166,6 +206,16 @@ Parameters MultiOptimizer::named_state() {
   Parameters out = Optimizer::named_state();
   for (size_t k = 0; k < shares_.size(); ++k)
     for (const auto& [name, handle] : shares_[k].optimizer->named_state()) out.emplace_back(std::to_string(k) + "." + name, handle);
+  return out;
+}
+
+void MultiOptimizer::set_rounding(Rounding rounding, uint64_t seed) {
+  for (size_t k = 0; k < shares_.size(); ++k) shares_[k].optimizer->set_rounding(rounding, seed + k);
+}
+
+std::unordered_map<std::string, array> MultiOptimizer::precise_parameters() const {
+  std::unordered_map<std::string, array> out;
+  for (const auto& part : shares_) out.merge(part.optimizer->precise_parameters());
   return out;
 }
 

@@ -41,8 +41,8 @@ PUBLIC = {
     "einsum.h": "array", "indexing.h": "array", "stream.h": "array", "utils.h": "array",
     "transforms.h": "transforms", "compile.h": "transforms", "control.h": "transforms",
     "io.h": "io", "export.h": "io", "text.h": "text", "data.h": "data", "optim.h": "optim",
-    "optim/adaptive.h": "optim", "optim/optimizer.h": "optim", "optim/schedules.h": "optim", "optim/sgd.h": "optim", "nn.h": "nn",
-    **{f"nn/{name}.h": "nn" for name in ("attention", "convolution", "functions", "init", "layers", "losses", "module", "norms", "positional", "recurrent",
+    "optim/adaptive.h": "optim", "optim/optimizer.h": "optim", "optim/loss_scale.h": "optim", "optim/schedules.h": "optim", "optim/sgd.h": "optim", "nn.h": "nn",
+    **{f"nn/{name}.h": "nn" for name in ("attention", "convolution", "functions", "init", "layers", "losses", "module", "norms", "positional", "precision", "recurrent",
                                      "activations", "transformer")}, "weft.h": "models",
 }
 

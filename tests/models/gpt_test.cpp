@@ -176,6 +176,24 @@ TEST_CASE("bfloat16 products: near float32") {
   CHECK(std::abs(half_loss - full_loss) < 0.02);
 }
 
+TEST_CASE("precision: what is kept and what is computed in which dtype") {
+  const nn::Precision half{.parameters = bfloat16, .compute = bfloat16, .residual = bfloat16};
+  Gpt model(tiny, half), plain(tiny);
+  set_weights(model);
+  set_weights(plain);
+  for (auto& p : model.parameters()) CHECK(p.second->dtype() == bfloat16);
+  const auto [x, y] = golden_batch();
+  CHECK(model.logits(x).dtype() == bfloat16);
+  CHECK(model.loss(x, y).dtype() == float32);
+  CHECK(std::abs(model.loss(x, y).item<float>() - plain.loss(x, y).item<float>()) < 0.02);
+  auto [loss, slopes] = nn::value_and_grad(model, [&](const std::vector<array>& in) { return model.loss(in[0], in[1]); })({x, y});
+  for (auto& g : slopes) CHECK(g.dtype() == bfloat16);
+  CHECK(model.describe() == "Gpt(vocab=11, context=8, layers=2, heads=2, width=16, bfloat16)");
+  CHECK(Gpt(tiny, bfloat16).describe() == "Gpt(vocab=11, context=8, layers=2, heads=2, width=16, bfloat16, parameters float32, residual float32)");
+  CHECK_THROWS_WITH_AS(Gpt(tiny, nn::Precision{.compute = float32, .residual = bfloat16}),
+                       "[Gpt] products in float32 cannot be added to a residual stream in bfloat16: take float32 for it, or float32", std::invalid_argument);
+}
+
 TEST_CASE("an untied head has weights of its own") {
   GptConfig config = tiny;
   config.tied_head = false;

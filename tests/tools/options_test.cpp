@@ -70,7 +70,7 @@ TEST_CASE_FIXTURE(Fixture, "values from the command line are read whole and chec
                      {"dropout", "1", "less than 1"},
                      {"dropout", "-0.1", "at least 0"},
                      {"beta1", "1", "less than 1"},
-                     {"dtype", "f16", "f32, bf16"},
+                     {"dtype", "f64", "f32, bf16"},
                      {"tokenizer", "chars", "did you mean 'char'"},
                      {"steps", "99999999999999999999", "whole number"}};
   for (const auto& b : bad) {

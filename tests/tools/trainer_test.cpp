@@ -160,3 +160,44 @@ TEST_CASE("the whole validation loss is the mean over all its tokens") {
   CHECK(batched == doctest::Approx(std::log(trainer.tokenizer().vocab_size())).epsilon(0.1));
   CHECK(trainer.model().training());
 }
+
+TEST_CASE("every precision learns as float32 does, and goes on bit by bit") {
+  struct Mode {
+    const char *dtype, *weights, *residual;
+    double tolerance;
+  };
+  constexpr int64_t steps = 30;
+  const auto options = [&](const std::string& out, const Mode& m) {
+    TrainOptions o = tiny(out);
+    o.dtype = m.dtype, o.weights = m.weights, o.residual = m.residual;
+    o.width = 32, o.batch = 8, o.steps = steps, o.eval_every = 1000, o.checkpoint_every = 1000;
+    return o;
+  };
+  TemporaryFolder exact;
+  Trainer full(options(exact.path, {"f32", "f32", "f32", 0}), rhyme());
+  const Course expected = course_of(full);
+  for (const Mode& m : {Mode{"bf16", "f32", "f32", 0.03}, {"bf16", "f32", "dtype", 0.03}, {"bf16", "master", "dtype", 0.03}, {"bf16", "stochastic", "dtype", 0.06},
+                        {"f16", "master", "dtype", 0.02}, {"f16", "f32", "f32", 0.02}}) {
+    CAPTURE(m.dtype);
+    CAPTURE(m.weights);
+    CAPTURE(m.residual);
+    TemporaryFolder whole, parts;
+    Trainer trainer(options(whole.path, m), rhyme());
+    const Course course = course_of(trainer);
+    double worst = 0;
+    for (size_t k = 0; k < steps; ++k) worst = std::max(worst, std::abs(course.losses[k] - expected.losses[k]));
+    CHECK(worst > 0);
+    CHECK(worst < m.tolerance);
+
+    Trainer before(options(parts.path, m), rhyme());
+    const Course head = course_of(before, 13);
+    const Checkpoint checkpoint = load_checkpoint(parts.path);
+    for (const auto& [name, value] : checkpoint.model()) CHECK(value.dtype() == (std::string(m.weights) == "stochastic" ? bfloat16 : float32));
+    Trainer after(options(parts.path, m), rhyme(), checkpoint);
+    const Course tail = course_of(after);
+    std::vector<double> joined = head.losses;
+    joined.insert(joined.end(), tail.losses.begin(), tail.losses.end());
+    CHECK(joined == course.losses);
+    CHECK(tail.val_losses == course.val_losses);
+  }
+}

@@ -5,6 +5,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 
 #include "bench_support.h"
 #include "command.h"
@@ -37,9 +38,13 @@ struct TrainBench {
 /// A whole training step (loss, gradients, AdamW) on one batch of random tokens.
 class GptStep {
  public:
-  GptStep(const TrainBench& b, Dtype dtype)
-      : model_(seeded(b.config), dtype), optimizer_(model_.trainable_parameters(), {.learning_rate = 6e-4f, .weight_decay = 0.01}), step_(model_, optimizer_, 0), batch_(batch(b)) {}
-  float operator()() { return step_(batch_); }
+  GptStep(const TrainBench& b, const BenchOptions& o)
+      : numbers_(number_options(o.dtype, o.weights, o.residual)), model_(seeded(b.config), numbers_.precision),
+        optimizer_(model_.trainable_parameters(), {.learning_rate = 6e-4f, .weight_decay = 0.01}), batch_(batch(b)) {
+    optimizer_.set_rounding(numbers_.rounding);
+    step_.emplace(model_, optimizer_, 0, numbers_.scaled_loss ? &scale_ : nullptr);
+  }
+  float operator()() { return (*step_)(batch_); }
   /// The first step: seconds, and of those how many the tuner took.
   double first(double& tuning) {
     const compiler::BuildRecord record;
@@ -59,9 +64,11 @@ class GptStep {
     for (int64_t i = 0; i < 100'000; ++i) ids.push_back(static_cast<int32_t>(draw.below(static_cast<uint64_t>(i), static_cast<uint64_t>(b.tokens))));
     return data::TokenDataset(ids, b.tokens).random_batch(0, 0, b.batch, b.time);
   }
+  NumberOptions numbers_;
   models::Gpt model_;
   optim::AdamW optimizer_;
-  TrainStep step_;
+  optim::LossScale scale_;
+  std::optional<TrainStep> step_;
   data::Batch batch_;
 };
 
@@ -69,7 +76,7 @@ const TrainBench gpt2{"cpu_gpt2_124M_llmc_default", {.vocab = 50304, .context = 
 const TrainBench nanogpt{"cpu_shakespeare_char_cpu", {.vocab = 64, .context = 64, .layers = 4, .heads = 4, .width = 128}, 12, 64, 64, 50};
 
 void bench_training(const TrainBench& b, const BenchOptions& o) {
-  GptStep step(b, compute_dtype(o.dtype));
+  GptStep step(b, o);
   double tuning = 0;
   const double first = step.first(tuning);
   const double ms = median_of(reps_of(o, b.reps), [&] { step(); });
@@ -89,12 +96,12 @@ void tuning_gain(const BenchOptions& o) {
   compiler::Policy policy = before;
   policy.tuning = compiler::Tuning::off;
   compiler::set_default_policy(policy);
-  GptStep plain(nanogpt, compute_dtype(o.dtype));
+  GptStep plain(nanogpt, o);
   double seconds = 0, none = 0;
   plain.first(none);
   policy.tuning = before.tuning == compiler::Tuning::off ? compiler::Tuning::force : before.tuning;
   compiler::set_default_policy(policy);
-  GptStep tuned(nanogpt, compute_dtype(o.dtype));
+  GptStep tuned(nanogpt, o);
   tuned.first(seconds);
   std::vector<double> times[2];
   for (int64_t k = -2; k < reps_of(o, nanogpt.reps); ++k) {
@@ -250,7 +257,7 @@ Command bench_command() {
   set.add("reps", "N", &options->reps, "timed repetitions; the figure is their median")
       .range(0, 1e6)
       .defaults_to("depends on the benchmark");
-  set.add("dtype", "TYPE", &options->dtype, "f32 or bf16").one_of({"f32", "bf16"});
+  add_number_options(set, options->dtype, options->weights, options->residual);
   set.add("model", "NAME", &options->model, "of bench kernels: " + fmt::format("{}", fmt::join(kernel_bench_models(), ", "))).one_of(kernel_bench_models());
   set.add("cpu-time", "", &options->cpu_time, "processor time instead of the clock's, with --threads 1: for machines that are busy");
   add_trace_option(set, options->trace);

@@ -118,9 +118,12 @@ void gpt_step(const GptSize& size, const BenchOptions& o) {
   const int time = 1024;
   random::seed(0);
   reset_peak_memory();
-  models::Gpt model({.vocab = 50304, .context = time, .layers = size.layers, .heads = size.heads, .width = size.width}, compute_dtype(o.dtype));
+  const NumberOptions numbers = number_options(o.dtype, o.weights, o.residual);
+  models::Gpt model({.vocab = 50304, .context = time, .layers = size.layers, .heads = size.heads, .width = size.width}, numbers.precision);
   optim::AdamW optimizer(model.trainable_parameters(), {.learning_rate = 6e-4f, .weight_decay = 0.1});
-  TrainStep step(model, optimizer, 1.0);
+  optimizer.set_rounding(numbers.rounding);
+  optim::LossScale scale;
+  TrainStep step(model, optimizer, 1.0, numbers.scaled_loss ? &scale : nullptr);
   const array ids = random::randint(array(0), array(50257), {size.batch, time + 1});
   const data::Batch batch{contiguous(slice(ids, {0, 0}, {size.batch, time})), contiguous(slice(ids, {0, 1}, {size.batch, time + 1}))};
   eval(batch.inputs, batch.targets);
@@ -133,7 +136,7 @@ void gpt_step(const GptSize& size, const BenchOptions& o) {
   const double ms = device_ms(reps_of(o, 8), 1, [&] { loss = step(batch); });
   const double tokens = static_cast<double>(size.batch) * time;
   const double flops = 6.0 * static_cast<double>(parameters) + 12.0 * size.layers * size.width * time;
-  Row("gpt2_train", o).whole("params", parameters).whole("B", size.batch).whole("T", time).number("ms", ms).number("tok_s", tokens / ms * 1e3).number("mfu_of_990", flops * tokens / (ms * 1e-3) / 990e12)
+  Row("gpt2_train", o).text("weights", o.weights).text("residual", o.residual).whole("params", parameters).whole("B", size.batch).whole("T", time).number("ms", ms).number("tok_s", tokens / ms * 1e3).number("mfu_of_990", flops * tokens / (ms * 1e-3) / 990e12)
       .number("peak_GiB", static_cast<double>(get_peak_memory()) / (1 << 30)).number("first_step_s", first).number("loss", loss)
       .whole("graphs", runtime::counters().graph_launches - launched).print();
   if (o.profile) print_profile(3, [&] { step(batch); });

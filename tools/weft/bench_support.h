@@ -13,7 +13,7 @@
 namespace weft::tool {
 
 struct BenchOptions {
-  std::string name, dtype = "f32", model = "nanogpt", trace;
+  std::string name, dtype = "f32", weights = "f32", residual = "f32", model = "nanogpt", trace;
   int64_t reps = 0;
   bool json = false, profile = false, cpu_time = false;
   MachineOptions machine;

@@ -24,7 +24,7 @@ struct RunState {
   std::vector<uint32_t> key;  // of the default random sequence, for the next step
   std::string kind = "gpt";   // of model: what `weft train` was asked for
   models::GptConfig model;    // of a GPT
-  std::string dtype;    // "f32", "bf16"
+  std::string dtype;    // "f32", "bf16", "f16"
   std::string options;  // JSON object: every option of the run
   std::string data_digest;
   int64_t data_bytes = 0;

@@ -16,7 +16,9 @@ SavedModel::SavedModel(const Checkpoint& c) {
   if (tokenizer_->vocab_size() != c.state.model.vocab)
     throw std::runtime_error(fmt::format("the checkpoint {} does not fit together: its tokenizer has {} tokens, its model {}", c.folder,
                                          tokenizer_->vocab_size(), c.state.model.vocab));
-  model_ = std::make_unique<models::Gpt>(c.state.model, compute_dtype(c.state.dtype));
+  TrainOptions trained;
+  train_option_set(trained).set_json(c.state.options, c.folder + "/state.json");
+  model_ = std::make_unique<models::Gpt>(c.state.model, number_options(c.state.dtype, trained.weights, trained.residual).precision);
   try {
     model_->update(c.model());
   } catch (const std::invalid_argument& e) {

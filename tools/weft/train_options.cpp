@@ -21,7 +21,7 @@ void add_model_options(OptionSet& set, TrainOptions& o) {
   set.add("context", "N", &o.context, "tokens that the model sees at once").range(1, 1 << 20).structural();
   set.add("dropout", "X", &o.dropout, "share of activations dropped while training").range(0, 1).below(1).config();
   set.add("bias", "", &o.bias, "biases in linear layers and norms").with_negation().structural();
-  set.add("dtype", "TYPE", &o.dtype, "what products are computed in: f32 or bf16").one_of({"f32", "bf16"}).structural();
+  add_number_options(set, o.dtype, o.weights, o.residual);
   set.add("tokenizer", "KIND", &o.tokenizer, "char (Unicode characters of the text) or byte").one_of({"char", "byte"}).structural();
 }
 
@@ -75,6 +75,7 @@ void complete(TrainOptions& o, const OptionSet& given) {
   if (o.width % o.heads != 0)
     throw UsageError(fmt::format("--heads {} does not divide --width {}: every head takes an equal part; --heads {} would do", o.heads,
                                  o.width, closest_heads(o.width, o.heads)));
+  number_options(o.dtype, o.weights, o.residual);
   if (o.min_lr > o.lr)
     throw UsageError(fmt::format("--min-lr {} is more than --lr {}: the learning rate falls from the one to the other", o.min_lr, o.lr));
   if (o.warmup > o.steps) throw UsageError(fmt::format("--warmup {} is longer than the run of {} steps", o.warmup, o.steps));
@@ -90,6 +91,27 @@ models::GptConfig model_config(const TrainOptions& o, int32_t vocab) {
           .bias = o.bias};
 }
 
-Dtype compute_dtype(const std::string& name) { return name == "bf16" ? bfloat16 : float32; }
+Dtype compute_dtype(const std::string& name) { return name == "bf16" ? bfloat16 : name == "f16" ? float16 : float32; }
+
+void add_number_options(OptionSet& set, std::string& dtype, std::string& weights, std::string& residual) {
+  set.add("dtype", "TYPE", &dtype, "what products are computed in: f32, bf16, or f16 with a scaled loss").one_of({"f32", "bf16", "f16"}).structural();
+  set.add("weights", "HOW", &weights, "how parameters are kept: f32; master (as --dtype, with float32 copies in the optimizer); stochastic (bf16 alone, rounded by chance)")
+      .one_of({"f32", "master", "stochastic"})
+      .structural();
+  set.add("residual", "HOW", &residual, "what the residual stream is kept in: f32, or dtype (as --dtype)").one_of({"f32", "dtype"}).structural();
+}
+
+NumberOptions number_options(const std::string& dtype, const std::string& weights, const std::string& residual) {
+  if (weights != "f32" && dtype == "f32")
+    throw UsageError(fmt::format("--weights {} keeps parameters in 16 bits, and --dtype f32 has 32: give --dtype bf16 as well", weights));
+  if (weights == "stochastic" && dtype != "bf16") throw UsageError(fmt::format("--weights stochastic is for --dtype bf16, not for {}: take --weights master", dtype));
+  NumberOptions out;
+  out.precision.compute = compute_dtype(dtype);
+  if (weights != "f32") out.precision.parameters = out.precision.compute;
+  if (residual != "f32") out.precision.residual = out.precision.compute;
+  if (weights == "stochastic") out.rounding = optim::Rounding::stochastic;
+  out.scaled_loss = dtype == "f16";
+  return out;
+}
 
 }  // namespace weft::tool

@@ -6,6 +6,7 @@
 #include "machine_options.h"
 #include "models/gpt.h"
 #include "options.h"
+#include "weft/optim.h"
 
 namespace weft::tool {
 
@@ -20,7 +21,7 @@ struct TrainOptions {
   double grad_clip = 1;  // 0: off
   double dropout = 0;
   bool bias = false;
-  std::string dtype = "f32", tokenizer = "char";
+  std::string dtype = "f32", weights = "f32", residual = "f32", tokenizer = "char";
   int64_t eval_every = 250, eval_batches = 20, checkpoint_every = 500;
   int64_t seed = 1337;
   MachineOptions machine;
@@ -37,6 +38,16 @@ OptionSet train_option_set(TrainOptions& options);
 void complete(TrainOptions& options, const OptionSet& given);
 
 models::GptConfig model_config(const TrainOptions& options, int32_t vocab);
-Dtype compute_dtype(const std::string& name);  // "f32", "bf16"
+Dtype compute_dtype(const std::string& name);  // "f32", "bf16", "f16"
+
+/// What --dtype, --weights and --residual say together. Throws UsageError where they do not go together.
+struct NumberOptions {
+  nn::Precision precision;
+  optim::Rounding rounding = optim::Rounding::master;
+  bool scaled_loss = false;  // float16
+};
+NumberOptions number_options(const std::string& dtype, const std::string& weights, const std::string& residual);
+/// The rows of the three.
+void add_number_options(OptionSet& set, std::string& dtype, std::string& weights, std::string& residual);
 
 }  // namespace weft::tool

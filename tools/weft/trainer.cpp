@@ -5,6 +5,7 @@
 
 #include <chrono>
 #include <cmath>
+#include <string_view>
 
 #include "compiler/tune.h"
 #include "corpus.h"
@@ -18,6 +19,9 @@ namespace {
 double milliseconds_since(std::chrono::steady_clock::time_point start) {
   return std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
 }
+
+constexpr std::string_view master_prefix = "master.";
+bool is_master(const std::string& name) { return name.starts_with(master_prefix); }
 
 /// The split, where both parts are long enough.
 data::Split split_text(const std::vector<int32_t>& tokens, int32_t vocab, const TrainOptions& o) {
@@ -53,13 +57,23 @@ double Evaluator::loss(const data::TokenDataset& text, int batch, int64_t most) 
   return total / static_cast<double>(tokens);
 }
 
-TrainStep::TrainStep(models::Gpt& model, optim::Optimizer& optimizer, double grad_clip) {
+TrainStep::TrainStep(models::Gpt& model, optim::Optimizer& optimizer, double grad_clip, optim::LossScale* scale) {
   std::vector<array*> state = model.state();
   for (array* a : optimizer.state()) state.push_back(a);
+  if (scale)
+    for (array* a : scale->state()) state.push_back(a);
   state.push_back(&random::default_key());
-  const auto loss = [&model](const std::vector<array>& in) { return model.loss(in[0], in[1]); };
-  const auto step = [&optimizer, grad_clip, loss_and_grads = nn::value_and_grad(model, loss)](const std::vector<array>& in) {
+  const auto loss = [&model, scale](const std::vector<array>& in) {
+    const array plain = model.loss(in[0], in[1]);
+    return scale ? (*scale)(plain) : plain;
+  };
+  const auto step = [&optimizer, scale, grad_clip, loss_and_grads = nn::value_and_grad(model, loss)](const std::vector<array>& in) {
     auto [value, gradients] = loss_and_grads(in);
+    if (scale) {
+      value = scale->unscaled(value);
+      scale->step(optimizer, gradients, grad_clip > 0 ? std::optional(static_cast<float>(grad_clip)) : std::nullopt);
+      return std::vector<array>{value};
+    }
     if (grad_clip > 0) gradients = optim::clip_grad_norm(gradients, static_cast<float>(grad_clip)).first;
     optimizer.update(gradients);
     return std::vector<array>{value};
@@ -87,14 +101,17 @@ Trainer::Trainer(const TrainOptions& options, const std::string& text, const Che
 
 void Trainer::build(const std::string& text) {
   split_.emplace(split_text(encode_file(*tokenizer_, text, options_.data), tokenizer_->vocab_size(), options_));
-  model_ = std::make_unique<models::Gpt>(model_config(options_, tokenizer_->vocab_size()), compute_dtype(options_.dtype));
+  const NumberOptions numbers = number_options(options_.dtype, options_.weights, options_.residual);
+  model_ = std::make_unique<models::Gpt>(model_config(options_, tokenizer_->vocab_size()), numbers.precision);
   const optim::AdamOptions adam{.learning_rate = static_cast<float>(options_.lr),
                                 .beta1 = options_.beta1,
                                 .beta2 = options_.beta2,
                                 .eps = 1e-8,
                                 .weight_decay = options_.weight_decay};
   optimizer_ = std::make_unique<optim::AdamW>(model_->trainable_parameters(), adam);
-  train_step_ = std::make_unique<TrainStep>(*model_, *optimizer_, options_.grad_clip);
+  optimizer_->set_rounding(numbers.rounding, static_cast<uint64_t>(options_.seed));
+  if (numbers.scaled_loss) loss_scale_.emplace();
+  train_step_ = std::make_unique<TrainStep>(*model_, *optimizer_, options_.grad_clip, loss_scale_ ? &*loss_scale_ : nullptr);
   evaluator_ = std::make_unique<Evaluator>(*model_);
   schedule_ = optim::cosine_schedule(static_cast<float>(options_.lr), static_cast<float>(options_.min_lr), options_.warmup, options_.steps);
   state_.model = model_->config;
@@ -106,8 +123,17 @@ void Trainer::build(const std::string& text) {
 
 void Trainer::restore(const Checkpoint& from) {
   try {
-    model_->update(from.model());
-    optimizer_->load_state(from.optimizer());
+    const auto weights = from.model();
+    auto state = from.optimizer();
+    model_->update(weights);
+    // Masters are what the file of the model holds.
+    for (const auto& [name, handle] : optimizer_->named_state())
+      if (is_master(name)) state.insert_or_assign(name, weights.at(name.substr(master_prefix.size())));
+    if (loss_scale_) {
+      loss_scale_->load_state(state);
+      for (const auto& [name, handle] : loss_scale_->named_state()) state.erase(name);
+    }
+    optimizer_->load_state(state);
     replay_tuning(from.state.tuning);
   } catch (const std::invalid_argument& e) {
     throw std::runtime_error(
@@ -160,8 +186,16 @@ void Trainer::save_checkpoint() {
   if (saved_ == state_.step) return;
   state_.key = random::default_key().to_vector<uint32_t>();
   state_.tuning = compiler::tuning_choices();
+  // The model's file has the parameters as precisely as anybody does; the optimizer's copies of them need not be written twice.
+  auto precise = optimizer_->precise_parameters();
+  NamedArrays weights = model_->parameters(), state = optimizer_->named_state();
+  for (auto& [name, handle] : weights)
+    if (const auto it = precise.find(name); it != precise.end()) handle = &it->second;
+  std::erase_if(state, [](const auto& entry) { return is_master(entry.first); });
+  if (loss_scale_)
+    for (const auto& entry : loss_scale_->named_state()) state.push_back(entry);
   try {
-    tool::save_checkpoint(options_.out, state_, model_->parameters(), optimizer_->named_state(), tokenizer_->to_json());
+    tool::save_checkpoint(options_.out, state_, weights, state, tokenizer_->to_json());
   } catch (const std::runtime_error& e) {
     throw std::runtime_error(
         fmt::format("the checkpoint of step {} cannot be written: {}{}", state_.step, without_operation(e.what()), unharmed()));

@@ -33,11 +33,11 @@ class Evaluator {
   ArrayFunction sum_;
 };
 
-/// loss → gradients → clipping → AdamW as one compiled program, with parameters, optimizer state and random key as its state.
+/// loss → gradients → clipping → AdamW as one compiled program, with parameters, optimizer state and random key as its state, and the loss's scale where there is one.
 class TrainStep {
  public:
   /// grad_clip 0: none.
-  TrainStep(models::Gpt& model, optim::Optimizer& optimizer, double grad_clip);
+  TrainStep(models::Gpt& model, optim::Optimizer& optimizer, double grad_clip, optim::LossScale* scale = nullptr);
   float operator()(const data::Batch& batch);
 
  private:
@@ -81,6 +81,7 @@ class Trainer {
   std::optional<data::Split> split_;
   std::unique_ptr<models::Gpt> model_;
   std::unique_ptr<optim::AdamW> optimizer_;
+  std::optional<optim::LossScale> loss_scale_;  // of float16
   std::unique_ptr<TrainStep> train_step_;
   std::unique_ptr<Evaluator> evaluator_;
   optim::Schedule schedule_;

@@ -29,6 +29,8 @@ class WEFT_API Parameter {
 
   /// A new value; must have the shape and dtype of the old one, for which there may be state elsewhere.
   Parameter& operator=(array value);
+  /// The value in another floating dtype, rounded to nearest.
+  void set_dtype(Dtype dtype);
   operator const array&() const { return value_; }
   const array& value() const { return value_; }
   array* handle() { return &value_; }
@@ -84,6 +86,10 @@ class WEFT_API Module {
   void train(bool on = true);  ///< sets the mode of this module and everything below
   void eval() { train(false); }
   bool training() const { return training_; }
+
+  /// Keeps all learned parameters in another floating dtype; statistics stay what they are. Layers compute in the dtype of what comes in, embeddings give that of
+  /// their weight. To be called before an optimizer is made, which keeps state for the dtypes it finds.
+  void set_dtype(Dtype dtype);
 
   /// New values by name, cast to the parameters' dtypes. `strict` refuses missing and unknown names; wrong shapes are always refused.
   /// The std::invalid_argument names all that does not fit; nothing is changed then.

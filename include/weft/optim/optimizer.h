@@ -20,6 +20,13 @@ using DecayPredicate = std::function<bool(const std::string& name, const array& 
 WEFT_API bool is_matrix(const std::string& name, const array& parameter);
 WEFT_API bool every(const std::string& name, const array& parameter);
 
+/// What an optimizer makes of parameters of 16 bits. Its arithmetic and its own state are float32 in any case.
+enum class Rounding : uint8_t {
+  master,      ///< it keeps float32 copies, which the parameters are rounded from: small steps are not lost
+  stochastic,  ///< no copies: each new value is rounded up or down by chance, so that small steps count on average (Gupta et al. 2015); bfloat16 only
+  nearest,     ///< no copies: steps of less than half the distance to the next number are lost
+};
+
 /// Replaces parameters by better ones. It keeps the handles it is made with, so they must outlive it (modules do not move).
 ///
 /// Everything that changes from step to step is an array: under `compile`, list `state()` beside the model's. The learning rate is set from the host
@@ -36,7 +43,14 @@ class WEFT_API Optimizer {
 
   /// One step: rebinds the parameters and the state. Throws std::invalid_argument where number or shapes do not fit.
   void update(const std::vector<array>& gradients);
+  /// The same where `when` (bool ()) is true; else nothing changes.
+  void update(const std::vector<array>& gradients, const array& when);
   virtual void set_learning_rate(float value);
+  /// For parameters of 16 bits; Rounding::master until it is called, which must be before the first update. Chance depends on the seed, the parameter, the step
+  /// and the element alone. Throws std::invalid_argument for Rounding::stochastic where a parameter is float16.
+  virtual void set_rounding(Rounding rounding, uint64_t seed = 0) = 0;
+  /// The parameters' values by name as precisely as the optimizer has them: float32 masters where there are any.
+  virtual std::unordered_map<std::string, array> precise_parameters() const;
 
   array learning_rate;  ///< float32 ()
   array step;           ///< int32 (): updates so far
@@ -59,11 +73,13 @@ class WEFT_API Optimizer {
 };
 
 /// An optimizer that is a rule for one parameter, the same for all of them. All arithmetic is float32 (float64 for float64 parameters); for a parameter
-/// of 16 bits the optimizer keeps a float32 master copy.
+/// of 16 bits the optimizer keeps a float32 master copy, unless set_rounding says otherwise.
 class WEFT_API RuleOptimizer : public Optimizer {
  public:
   std::vector<array*> state() override;
   Parameters named_state() override;
+  void set_rounding(Rounding rounding, uint64_t seed = 0) override;
+  std::unordered_map<std::string, array> precise_parameters() const override;
 
  protected:
   /// An array kept for a parameter, named "exp_avg" and the like.
@@ -96,6 +112,7 @@ class WEFT_API RuleOptimizer : public Optimizer {
     std::vector<std::string> slot_names;
     std::vector<array> slots;
     std::optional<array> master;
+    std::optional<array> rounding_key;  // of stochastic rounding
     bool decays;
   };
   void apply(const std::vector<array>& gradients) override;
@@ -123,6 +140,8 @@ class WEFT_API MultiOptimizer : public Optimizer {
   void set_learning_rate(float value) override;  ///< of all shares; `share(i).set_learning_rate` sets one
   std::vector<array*> state() override;
   Parameters named_state() override;
+  void set_rounding(Rounding rounding, uint64_t seed = 0) override;  ///< of all shares
+  std::unordered_map<std::string, array> precise_parameters() const override;
   Optimizer& share(size_t i) { return *shares_.at(i).optimizer; }
 
  private:

@@ -1,0 +1,37 @@
+#include "optim/rounding.h"
+
+#include "graph/build.h"
+#include "weft/ops.h"
+
+namespace weft::optim {
+
+namespace {
+
+// Steele, Lea and Flood (2014): all 64 bits of what comes out depend on all that go in.
+uint64_t mixed(uint64_t x) {
+  x += 0x9E3779B97F4A7C15u;
+  x = (x ^ (x >> 30)) * 0xBF58476D1CE4E5B9u;
+  x = (x ^ (x >> 27)) * 0x94D049BB133111EBu;
+  return x ^ (x >> 31);
+}
+
+array word(uint32_t value) { return array(value, uint32); }
+
+}  // namespace
+
+array rounding_key(uint64_t seed, uint64_t parameter) {
+  const uint64_t bits = mixed(mixed(seed) ^ parameter);
+  const uint32_t words[] = {static_cast<uint32_t>(bits), static_cast<uint32_t>(bits >> 32)};
+  return array::from_data(words, {2}, uint32);
+}
+
+/// A bfloat16 is the upper half of a float32. Adding 16 random bits to the lower half carries into the upper one as often as the number is above the nearer
+/// bfloat16 towards zero. Infinities and NaN stay what they are; past the largest bfloat16 comes infinity, as it does in rounding to nearest.
+array round_stochastically(const array& value, const array& key, const array& step) {
+  const array moved = concatenate({slice(key, {0}, {1}) + reshape(astype(step, uint32), {1}), slice(key, {1}, {2})});
+  const array chance = right_shift(array(graph::random_bits(moved.value(), value.shape(), graph::Generator::philox)), word(16));
+  const array bits = bitwise_and(view(value, uint32) + chance, word(0xFFFF0000u));
+  return astype(where(isfinite(value), view(bits, float32), value), bfloat16);
+}
+
+}  // namespace weft::optim

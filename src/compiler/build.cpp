@@ -30,6 +30,7 @@
 #include "runtime/buffer.h"
 #include "runtime/device.h"
 #include "runtime/executor.h"
+#include "runtime/nvtx.h"
 #include "runtime/threads.h"
 #include "runtime/trace.h"
 
@@ -228,7 +229,7 @@ std::vector<graph::Storage> CompiledProgram::run(std::span<const graph::Storage>
   Replays::Key key = runner.key();
   const bool timed = device_ && runtime::recording();
   if (timed) key.push_back(-1 - runner.note_times());
-  if (recordable_) replays_.run(*device_, key, [&] { runner.run(); }, timed && ran_);
+  if (recordable_ && !runtime::nvtx::on()) replays_.run(*device_, key, [&] { runner.run(); }, timed && ran_);
   else runner.run();
   if (timed) runner.keep_times();
   ran_ = true;
@@ -319,8 +320,10 @@ void CompiledProgram::Runner::copy(void* to, const void* from, size_t bytes) con
 void CompiledProgram::Runner::run() {
   const runtime::Span span("program", "run");
   if (runtime::recording()) runtime::record_sample("memory", static_cast<double>(program_.device_ ? program_.device_->memory().active : runtime::active_memory()));
+  const runtime::nvtx::Range range([&] { return fmt::format("program {}", program_.number_); });
   if (times_) times_->note(0);
   for (size_t k = 0; k < program_.steps_.steps.size(); ++k) {
+    const runtime::nvtx::Range step([&] { return label(program_.infos_[k]); });
     if (runtime::recording() && !program_.device_) execute_recorded(k);
     else execute(program_.steps_.steps[k]);
     if (times_) times_->note(k + 1);

@@ -8,6 +8,7 @@
 #include <string>
 
 #include "cuda_abi.h"
+#include "runtime/nvtx_protocol.h"
 #include "target/cuda/driver.h"
 #include "target/cuda/driver_functions.h"
 
@@ -122,4 +123,23 @@ TEST_CASE("driver structures are laid out as those of cuda.h") {
   CHECK(static_cast<int>(cuda::LaunchAttributeId::priority) == CU_LAUNCH_ATTRIBUTE_PRIORITY);
   CHECK(static_cast<int>(cuda::LaunchAttributeId::preferred_shared_memory_carveout) == CU_LAUNCH_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT);
 }
+
+#if __has_include(<nvtx3/nvToolsExt.h>)
+#include <nvtx3/nvToolsExt.h>
+
+TEST_CASE("the profilers' protocol has the numbers and tables of NVTX") {
+  namespace nvtx = weft::runtime::nvtx;
+  CHECK(nvtx::protocol_version == NVTX_VERSION);
+  CHECK(nvtx::callbacks_table == NVTX_ETID_CALLBACKS);
+  CHECK(nvtx::version_table == NVTX_ETID_VERSIONINFO);
+  CHECK(nvtx::range_push == NVTX_CBID_CORE_RangePushA);
+  CHECK(nvtx::range_pop == NVTX_CBID_CORE_RangePop);
+  const unsigned sizes[] = {0, NVTX_CBID_CORE_SIZE, NVTX_CBID_CUDA_SIZE, NVTX_CBID_OPENCL_SIZE, NVTX_CBID_CUDART_SIZE, NVTX_CBID_CORE2_SIZE, NVTX_CBID_SYNC_SIZE};
+  REQUIRE(std::size(sizes) == NVTX_CB_MODULE_SIZE);
+  for (size_t k = 1; k < std::size(sizes); ++k) CHECK(nvtx::module_sizes[k] == sizes[k]);
+  CHECK(sizeof(nvtx::CallbackTable) == sizeof(NvtxExportTableCallbacks));
+  CHECK(sizeof(nvtx::VersionTable) == sizeof(NvtxExportTableVersionInfo));
+  CHECK(offsetof(nvtx::VersionTable, set_version) == offsetof(NvtxExportTableVersionInfo, SetInjectionNvtxVersion));
+}
+#endif
 #endif

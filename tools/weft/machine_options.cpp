@@ -1,10 +1,13 @@
 #include "machine_options.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cstdlib>
 #include <vector>
 
 #include "compiler/tune.h"
+#include "runtime/nvtx.h"
 #include "runtime/threads.h"
 #include "target/cpu/options.h"
 #include "target/target.h"
@@ -44,6 +47,7 @@ void add_machine_options(OptionSet& set, MachineOptions& o) {
           "again); WEFT_TUNE sets the default")
       .one_of(tune_modes)
       .config();
+  set.add("nvtx", "", &o.nvtx, "give a profiler that is attached (nsys, ncu) a range for each run of a program and each of its steps; WEFT_NVTX=1 does so too");
 }
 
 void apply(const MachineOptions& o) {
@@ -56,6 +60,7 @@ void apply(const MachineOptions& o) {
   if (o.threads > 0) runtime::set_num_threads(static_cast<int>(o.threads));
   if (o.no_libraries) target::set_libraries_enabled(false);
   if (o.tf32) target::set_tf32_allowed(true);
+  if (o.nvtx && !runtime::nvtx::enable()) fmt::print(stderr, "--nvtx: no profiler is attached to this process (nsys profile weft …)\n");
   if (const Device device = device_of(o.device); device != default_device()) set_default_device(device);
 }
 

@@ -214,6 +214,15 @@ Value Builder::shift(Value v, Value into, int64_t by) {
   return append(std::move(inst));
 }
 
+Value Builder::exchange(Value v, int64_t bits) {
+  const Type t = type(v);
+  if (t.rank() != 1) refuse("exchange takes a tile with one axis, not " + to_string(t));
+  if (bits == 0) return v;
+  Inst inst{.op = Op::exchange, .type = t, .args = {v}};
+  inst.axis = static_cast<int>(bits);
+  return append(std::move(inst));
+}
+
 Value Builder::extract(Value v, int64_t lane) {
   const Type t = type(v);
   if (t.rank() != 1) refuse("extract takes a tile with one axis, not " + to_string(t));

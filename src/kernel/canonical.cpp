@@ -44,6 +44,7 @@ class Renumbering {
       case Op::symbol: result.ref = i.ref; break;
       case Op::reduce: result.reducer = i.reducer, result.axis = i.axis; break;
       case Op::shift:
+      case Op::exchange:
       case Op::extract: result.axis = i.axis; break;
       case Op::load: result.ref = i.ref, result.strides = i.strides, result.number = i.number; break;
       case Op::store: result.ref = i.ref, result.strides = i.strides, result.streaming = i.streaming; break;

@@ -102,6 +102,12 @@ class Interpreter {
           if (k - inst.axis >= 0 && k - inst.axis < inst.type.size()) out[static_cast<size_t>(k)] = from[static_cast<size_t>(k - inst.axis)];
         return out;
       }
+      case Op::exchange: {
+        const Tile& from = tile(inst.args[0]);
+        Tile out = from;
+        for (size_t k = 0; k < out.size(); ++k) out[k] = from[k ^ static_cast<size_t>(inst.axis)];
+        return out;
+      }
       case Op::extract: return {tile(inst.args[0])[static_cast<size_t>(inst.axis)]};
       case Op::dot: return dot(inst);
       case Op::load: return load(inst);

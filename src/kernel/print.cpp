@@ -47,8 +47,9 @@ class Printer {
       case Op::symbol: s += fmt::format(" s{}", inst.ref); break;
       case Op::reduce: s += fmt::format(" {} {} axis({})", kernel::name(inst.reducer), values(inst.args, 0), inst.axis); break;
       case Op::shift: s += fmt::format(" {} by({})", values(inst.args, 0), inst.axis); break;
-    case Op::extract: s += fmt::format(" {} lane({})", values(inst.args, 0), inst.axis); break;
-    case Op::load: s += memory(inst, 0) + slice(inst) + other(inst); break;
+      case Op::exchange: s += fmt::format(" {} xor({})", values(inst.args, 0), inst.axis); break;
+      case Op::extract: s += fmt::format(" {} lane({})", values(inst.args, 0), inst.axis); break;
+      case Op::load: s += memory(inst, 0) + slice(inst) + other(inst); break;
       case Op::store: s += memory(inst, 1) + ' ' + values(inst.args, 0, 1) + slice(inst) + (inst.streaming ? " streaming" : ""); break;
       case Op::gather: s += memory(inst, 0) + mask(inst, 1) + other(inst); break;
       case Op::scatter:
@@ -151,8 +152,8 @@ int64_t Type::size() const {
 }
 
 std::string_view op_name(Op op) {
-  constexpr std::array<std::string_view, 24> names{"constant", "program_id", "symbol", "arange",  "scalar",     "cast",  "bitcast",
-                                                   "broadcast", "reshape",   "transpose", "reduce", "shift", "extract", "dot",      "load",  "store",
+  constexpr std::array<std::string_view, 25> names{"constant", "program_id", "symbol", "arange",  "scalar",     "cast",  "bitcast",
+                                                   "broadcast", "reshape",   "transpose", "reduce", "shift", "exchange", "extract", "dot",      "load",  "store",
                                                    "gather",    "scatter",   "atomic_add", "prefetch", "alloc", "loop", "when", "yield"};
   static_assert(names.size() == static_cast<size_t>(Op::yield) + 1);
   return static_cast<size_t>(op) < names.size() ? names[static_cast<size_t>(op)] : "?";

@@ -199,6 +199,11 @@ void Rules::check() {
       require(arg(0).rank() == 1 && arg(0) == inst.type && arg(1) == inst.type, "the arguments and the result are tiles of one type with one axis");
       if (wrong.empty()) require(inst.axis != 0 && std::abs(inst.axis) < inst.type.dims[0], "the shift is by no lane, or by all of them");
       break;
+    case Op::exchange:
+      if (!args(1)) break;
+      require(arg(0).rank() == 1 && arg(0) == inst.type && (inst.type.dims[0] & (inst.type.dims[0] - 1)) == 0, "the argument and the result are tiles of one type with one axis, a power of two long");
+      if (wrong.empty()) require(inst.axis > 0 && inst.axis < inst.type.dims[0], "there is no lane to exchange with");
+      break;
     case Op::extract:
       if (!args(1)) break;
       require(arg(0).rank() == 1 && inst.type == Type{arg(0).dtype, {}}, "the result is not one lane of a tile with one axis");

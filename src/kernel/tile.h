@@ -56,6 +56,7 @@ enum class Op : uint8_t {
                 // (extent a power of two; `verify` refuses others), so that every target gives the same bits. The axis goes: [m,n] → [m] or [n],
                 // [n] → scalar. float16 and bfloat16 are reduced in float32 and rounded once, at the end
   shift,        // v, into (one type, one axis): lane i is lane i - `axis` of v where there is one, else lane i of `into`; `axis` may be negative
+  exchange,     // v (one axis, its extent a power of two): lane i is lane i xor `axis` of it
   extract,      // lane `axis` of a tile with one axis, as a scalar
   dot,          // a [m,k], b [k,n], c [m,n] → c + a·b; k ascending, one fma each: c = fma(a[:,k], b[k,:], c), in int32 a product and a sum;
                 // float16 and bfloat16 accumulate in float32 and are rounded once, at the end
@@ -91,7 +92,7 @@ struct Inst {
   Reducer reducer = Reducer::sum;
   Number number = {};                 // constant; load and gather: the value of what the limit or mask leaves out; prefetch, alloc: elements
   Ref ref = -1;                       // load, store, gather, scatter, atomic_add, prefetch, alloc; symbol: its number
-  int axis = 0;                       // reduce; shift: by how many lanes; extract: the lane
+  int axis = 0;                       // reduce; shift: by how many lanes; exchange: the bits that change; extract: the lane
   std::vector<int64_t> strides = {};  // load, store: elements between neighbours along each tile axis
   bool streaming = false;             // store: the data is not read again soon (non-temporal where the target can)
   std::vector<Block> blocks = {};     // loop, when
@@ -157,6 +158,7 @@ class Builder {
   Value transpose(Value v);
   Value reduce(Reducer r, Value v, int axis);
   Value shift(Value v, Value into, int64_t by);  // positive: up; `into` itself where no lane of v stays
+  Value exchange(Value v, int64_t bits);
   Value extract(Value v, int64_t lane);
   Value dot(Value a, Value b, Value c);
 

@@ -157,6 +157,7 @@ class RandomKernel {
     const Value v = any(), into = any(b_.type(v).dtype);
     if (pick(4) == 0) return b_.broadcast(b_.extract(v, static_cast<int64_t>(pick(static_cast<size_t>(lanes_)))), dims_);
     const int64_t by = 1 + static_cast<int64_t>(pick(static_cast<size_t>(lanes_) - 1));
+    if ((lanes_ & (lanes_ - 1)) == 0 && pick(2)) return b_.exchange(v, by);
     return b_.shift(v, into, pick(2) ? by : -by);
   }
 

@@ -96,3 +96,13 @@ TEST_CASE("kernels of rows, columns, maps and transposes compile for a GPU withi
     }
   check_usage(offline.target(), 16);
 }
+
+TEST_CASE("kernels of sorts and searches compile for a GPU within a budget of registers") {
+  if (no_compiler()) return;
+  target::cuda::CudaTarget target(nullptr, "sm_90a", false);
+  for (Dtype t : {bfloat16, float32, int64}) {
+    for (int64_t n : {100, 50304}) CHECK(target.call({"sort", {{t, {16, n}}}, {{t, {16, n}}, {uint32, {16, n}}}, {1}}));
+    CHECK(target.call({"searchsorted", {{t, {5000}}, {t, {300}}}, {{uint32, {300}}}, {0}}));
+  }
+  check_usage(target, 15);
+}

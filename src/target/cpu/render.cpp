@@ -133,6 +133,7 @@ void Renderer::instruction(const Inst& inst) {
     case Op::transpose: define(inst, transpose(rows(inst.args[0]))); return;
     case Op::reduce: reduce(inst); return;
     case Op::shift: shift_lanes(inst); return;
+    case Op::exchange: exchange_lanes(inst); return;
     case Op::extract: define(inst, {lanes_of(type(inst.args[0])) == 1 ? single(inst.args[0]) : ir_.extract(single(inst.args[0]), inst.axis)}); return;
     case Op::dot: dot(inst); return;
     case Op::load: load(inst); return;

@@ -141,6 +141,12 @@ void Renderer::shift_lanes(const Inst& inst) {
   define(inst, {ir_.shuffle(single(inst.args[0]), single(inst.args[1]), from)});
 }
 
+void Renderer::exchange_lanes(const Inst& inst) {
+  std::vector<int> from;
+  for (int k = 0; k < static_cast<int>(lanes_of(inst.type)); ++k) from.push_back(k ^ inst.axis);
+  define(inst, {ir_.shuffle(single(inst.args[0]), single(inst.args[0]), from)});
+}
+
 // c[row] = fma(a[row,k] splat, b[k], c[row]), k ascending: the rows of c are independent chains.
 void Renderer::dot(const Inst& inst) {
   const Rows &a = rows(inst.args[0]), &b = rows(inst.args[1]);

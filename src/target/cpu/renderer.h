@@ -64,6 +64,7 @@ class Renderer {
   void reshape(const kernel::Inst& inst);
   void reduce(const kernel::Inst& inst);
   void shift_lanes(const kernel::Inst& inst);
+  void exchange_lanes(const kernel::Inst& inst);
   void dot(const kernel::Inst& inst);
   Rows transpose(const Rows& rows);
   void turn_square(Rows& rows);

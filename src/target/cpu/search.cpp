@@ -4,9 +4,14 @@
 
 #include "runtime/threads.h"
 #include "target/cpu/calls.h"
-#include "target/cpu/sort_key.h"
+#include "kernel/sort_key.h"
 
 namespace weft::target {
+using kernel::by_width;
+using kernel::key_of;
+using kernel::KeyRule;
+using kernel::key_rule;
+
 namespace {
 
 template <class U> class Search final : public LibraryCall {

@@ -10,9 +10,14 @@
 
 #include "runtime/threads.h"
 #include "target/cpu/calls.h"
-#include "target/cpu/sort_key.h"
+#include "kernel/sort_key.h"
 
 namespace weft::target {
+using kernel::by_width;
+using kernel::key_of;
+using kernel::KeyRule;
+using kernel::key_rule;
+
 namespace {
 
 /// A key with its position. Up to 32 bits they share a word.

@@ -14,6 +14,7 @@
 #include "target/cuda/cudnn.h"
 #include "target/cuda/executable.h"
 #include "target/cuda/prelude.h"
+#include "target/cuda/routine_call.h"
 
 namespace weft::target {
 namespace cuda {
@@ -173,6 +174,7 @@ std::shared_ptr<const LibraryCall> CudaTarget::attention(const kernel::Attention
 std::shared_ptr<const LibraryCall> CudaTarget::call(const kernel::CallDesc& desc) {
   if (context_ && libraries_enabled() && desc.name.starts_with("convolution"))
     if (auto call = cudnn_convolution(desc, *context_, {.tf32 = tf32_allowed()})) return call;
+  if (auto call = routine_call(desc, *this, context_)) return call;
   auto on_host = cpu().call(desc);
   if (!on_host || !memory_) return on_host;
   return std::make_shared<HostCall>(*memory_, desc, std::move(on_host));

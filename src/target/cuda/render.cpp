@@ -123,6 +123,7 @@ void Renderer::inst(const Inst& i) {
     case Op::transpose: return transpose(i);
     case Op::reduce: return reduce(i);
     case Op::shift: return shift(i);
+    case Op::exchange: return exchange_lanes(i);
     case Op::extract: return extract(i);
     case Op::dot: return dot(i);
     case Op::load: return load(i);

@@ -139,6 +139,27 @@ void Renderer::shift(const Inst& inst) {
   each(inst.results[0], fmt::format("{0} >= 0 && {0} < {1} ? {2}[{0}] : {3}", source, n, space, at(inst.args[1])));
 }
 
+/// The bits that change are bits of a register's number, of a lane's, of a warp's: only the last of them takes shared memory, in which registers lie one behind the other.
+void Renderer::exchange_lanes(const Inst& inst) {
+  const Value from = inst.args[0], result = inst.results[0];
+  if (splat_[static_cast<size_t>(from)]) {
+    name(result, at(from));
+    splat_[static_cast<size_t>(result)] = true;
+    return;
+  }
+  const Spread s = spread_of(from);
+  const int threads = s.repeated() ? static_cast<int>(s.size) : s.threads, vec = s.repeated() ? 1 : s.vec;
+  const int thread_bits = inst.axis / vec % threads, register_bits = inst.axis / vec / threads * vec + inst.axis % vec;
+  const std::string other = register_bits == 0 ? "r" : fmt::format("(r ^ {})", register_bits);
+  if (thread_bits == 0) return each(result, at(from, other));
+  if (thread_bits < 32) return each(result, fmt::format("lane_xor({}, {})", at(from, other), thread_bits));
+  const std::string space = exchange(inst.type.dtype, static_cast<int64_t>(s.registers()) * s.threads);
+  sync();
+  add(fmt::format("EACH (int r = 0; r < {}; ++r) {}[r * {} + t] = {};", s.registers(), space, s.threads, at(from)));
+  sync();
+  each(result, fmt::format("{}[{} * {} + (t ^ {})]", space, other, s.threads, thread_bits));
+}
+
 void Renderer::extract(const Inst& inst) {
   const Value from = inst.args[0];
   if (splat_[static_cast<size_t>(from)]) return each(inst.results[0], at(from));

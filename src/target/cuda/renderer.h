@@ -76,6 +76,7 @@ class Renderer {
   void broadcast(const Inst& inst);
   void transpose(const Inst& inst);
   void shift(const Inst& inst);
+  void exchange_lanes(const Inst& inst);
   void extract(const Inst& inst);
   void dot(const Inst& inst);
   /// Reserves so many bytes of the exchange space from `offset` on and gives a pointer to it.

@@ -4,7 +4,7 @@
 
 #include "weft/dtype.h"
 
-namespace weft::target {
+namespace weft::kernel {
 
 /// How bits of a dtype become a key: floats by sign and magnitude, integers by their sign bit.
 struct KeyRule {
@@ -42,4 +42,4 @@ template <class U> U key_of(U bits, const KeyRule& rule) {
   return static_cast<U>(bits & sign ? ~bits : bits | sign);
 }
 
-}  // namespace weft::target
+}  // namespace weft::kernel

@@ -1,0 +1,56 @@
+#include "target/cuda/routine_call.h"
+
+#include <fmt/format.h>
+
+#include <utility>
+#include <vector>
+
+#include "target/cuda/workspace.h"
+
+namespace weft::target::cuda {
+
+namespace {
+
+constexpr int64_t sort_lanes = 4096, search_lanes = 256;
+constexpr int64_t grain = 256;  // of buffers in the workspace
+
+class RoutineCall final : public LibraryCall {
+ public:
+  RoutineCall(kernel::Routine routine, Target& target, Context* context) : routine_(std::move(routine)), executables_(target.compile(routine_.kernels)) {
+    int64_t bytes = 0;
+    for (int64_t each : routine_.scratch) {
+      offsets_.push_back(bytes);
+      bytes += (each + grain - 1) / grain * grain;
+    }
+    if (context && bytes > 0) workspace_ = shared_workspace(*context, static_cast<size_t>(bytes));
+  }
+
+  std::string name() const override { return fmt::format("generated, {} kernels", routine_.launches.size()); }
+
+  void run(std::span<void* const> operands) const override {
+    std::vector<void*> all(operands.begin(), operands.end());
+    for (int64_t offset : offsets_) all.push_back(workspace_ ? reinterpret_cast<char*>(workspace_->address()) + offset : nullptr);
+    for (const kernel::Routine::Launch& launch : routine_.launches) {
+      std::vector<void*> buffers;
+      for (int b : launch.buffers) buffers.push_back(all.at(static_cast<size_t>(b)));
+      const Segment segment{buffers, launch.symbols, launch.grid};
+      executables_[launch.kernel]->run(std::span(&segment, 1), 0);
+    }
+  }
+
+ private:
+  kernel::Routine routine_;
+  std::vector<std::shared_ptr<const Executable>> executables_;
+  std::vector<int64_t> offsets_;
+  std::shared_ptr<const Workspace> workspace_;
+};
+
+}  // namespace
+
+std::shared_ptr<const LibraryCall> routine_call(const kernel::CallDesc& desc, Target& target, Context* context) {
+  std::optional<kernel::Routine> routine = kernel::routine_for(desc, desc.name == "sort" ? sort_lanes : search_lanes);
+  if (!routine) return nullptr;
+  return std::make_shared<RoutineCall>(std::move(*routine), target, context);
+}
+
+}  // namespace weft::target::cuda

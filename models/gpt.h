@@ -8,6 +8,8 @@
 #include <string_view>
 #include <vector>
 
+#include "models/decoder.h"
+#include "models/text_model.h"
 #include "weft/nn.h"
 
 namespace weft::models {
@@ -39,20 +41,15 @@ class WEFT_API GptMlp : public nn::Module {
   nn::Dropout dropout;
 };
 
-/// Keys and values of the tokens so far, one pair a layer: [1, heads, context, width / heads], rows past the length are not read.
-struct WEFT_API GptCache {
-  GptCache(const GptConfig& config, Dtype dtype);
-  std::vector<array> keys, values;
-  std::vector<array*> state();  ///< handles, for CompileOptions::state
-};
-
 class WEFT_API GptBlock : public nn::Module {
  public:
   GptBlock(nn::Module& parent, std::string name, const GptConfig& config);
   /// x is the residual stream; products are computed in `dtype`.
   array operator()(const array& x, Dtype dtype) const;
   /// The same for new tokens at `positions` (int32 [time]): their keys and values enter the cache, and they attend to its first `length` rows.
-  array append(const array& x, Dtype dtype, array& keys, array& values, const array& positions, Dim length) const;
+  array append(const array& x, Dtype dtype, array& cache, const array& positions, Dim length) const;
+  /// For one token, with which there are `length` (int32 [1]) rows.
+  array next(const array& x, Dtype dtype, array& cache, const array& length) const;
 
   nn::LayerNorm ln_1;
   nn::CausalSelfAttention attn;
@@ -60,19 +57,19 @@ class WEFT_API GptBlock : public nn::Module {
   GptMlp mlp;
 };
 
-class WEFT_API Gpt : public nn::Module {
+class WEFT_API Gpt : public TextModel {
  public:
   /// Norms and loss compute in float32 in every precision.
   Gpt(const GptConfig& c, const nn::Precision& p);
   /// Products in `compute`; parameters and residual stream in float32 (nn::mixed).
   explicit Gpt(const GptConfig& c, Dtype compute = float32) : Gpt(c, nn::mixed(compute)) {}
 
-  array logits(const array& ids) const;                              ///< ids int [batch, time ≤ context] → [batch, time, vocab] of the compute dtype
-  array token_losses(const array& ids, const array& targets) const;  ///< float32 [batch, time]
-  array loss(const array& ids, const array& targets) const;          ///< their mean
-  /// Reads tokens ids [1, t] at `positions` (int32 [t], rising by 1) into the cache, whose first `length` rows are then valid, and gives float32 logits
-  /// [vocab] for what follows the last of them. t and `length` may be symbolic, so that one program serves all lengths.
-  array append(const array& ids, const array& positions, Dim length, GptCache& cache) const;
+  int64_t vocab() const override { return config.vocab; }
+  int64_t context() const override { return config.context; }
+  KvCache cache() const override { return {config.layers, config.heads, config.context, config.width / config.heads, dtype}; }
+  array logits(const array& ids) const override;
+  array append(const array& ids, const array& positions, Dim length, KvCache& cache) const override;
+  array next(const array& ids, const array& length, KvCache& cache) const override;
 
   /// Each block is computed again in the backward pass instead of keeping what it computed: less memory, one more forward pass.
   bool checkpoint_blocks = false;
@@ -92,43 +89,7 @@ class WEFT_API Gpt : public nn::Module {
 
  private:
   array head(const array& x) const;
-};
-
-/// Reads and continues texts with a key-value cache; two programs (a prompt, one more token) serve all lengths. The model must outlive it; it is
-/// used in eval mode, and its weights may change between calls. Once the context is full, the last half of it is read again, and writing goes on from there.
-class WEFT_API GptDecoder {
- public:
-  explicit GptDecoder(Gpt& model);
-  /// Starts afresh with a text of at least one token (of a long one, the last `context` tokens); logits for what follows.
-  std::vector<float> prefill(std::span<const int32_t> ids);
-  /// One more token; logits for what follows.
-  std::vector<float> append(int32_t id);
-  int64_t length() const { return static_cast<int64_t>(window_.size()); }  ///< tokens in the cache
-
- private:
-  std::vector<float> read_window();
-  Gpt& model_;
-  GptCache cache_;
-  std::vector<int32_t> window_;
-  ArrayFunction prefill_, append_;
-};
-
-struct SamplerOptions {
-  float temperature = 1;  ///< 0: always the likeliest
-  int64_t top_k = 0;      ///< only the k likeliest; 0: all
-  float top_p = 1;        ///< only the likeliest that together reach p
-  uint64_t seed = 0;
-};
-
-/// Draws tokens from logits. Draw k of a seed is always the same.
-class WEFT_API Sampler {
- public:
-  explicit Sampler(SamplerOptions options);  ///< throws std::invalid_argument for impossible values
-  int32_t operator()(std::span<const float> logits);
-
- private:
-  SamplerOptions options_;
-  uint64_t draws_ = 0;
+  array embedded(const array& ids, const array& positions) const;
 };
 
 }  // namespace weft::models

@@ -4,7 +4,7 @@
 #include <numeric>
 
 #include "base/error.h"
-#include "models/gpt.h"
+#include "models/decoder.h"
 #include "weft/data.h"
 
 namespace weft::models {

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "compiler/attention_plan.h"
+
 namespace weft::compiler {
 
 namespace {
@@ -133,7 +135,7 @@ Ir pack_attention_operands(Ir from) {
   Ir to;
   std::vector<int> renamed;
   for (IrNode node : from.nodes) {
-    const bool attention = is_attention(node);
+    const bool attention = is_attention(node) && !is_single_query(*node.attrs.composite->attention, *(from[node.inputs[0]].type.shape.end() - 2));
     for (size_t k = 0; k < node.inputs.size(); ++k) {
       int& input = node.inputs[k];
       const int old = input;

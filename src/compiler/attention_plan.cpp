@@ -16,19 +16,34 @@ constexpr int64_t widest_head = 256, fewest_rows = 8;
 
 bool is_single_query(const graph::AttentionRegion& region, const Dim& queries) { return queries == 1 && !region.derivative; }
 
-bool takes_attention(const graph::Node& region, bool many_threads) {
+namespace {
+
+/// Attention with heads of known widths that are not too wide, in a dtype of the class.
+bool has_fitting_heads(const graph::Node& region) {
   const auto& composite = region.attrs().composite;
   if (region.op() != graph::Op::composite || !composite->attention) return false;
-  const bool counted = composite->attention->mask && is_integer(region.inputs()[3].dtype());  // the mask is a number of keys
   const graph::Type &q = region.inputs()[0].type(), &v = region.inputs()[2].type();
-  const size_t rank = q.shape.size();
-  const Dim &rows = q.shape[rank - 2], &width = q.shape[rank - 1], &value_width = v.shape[rank - 1];
-  bool static_widths = width.is_static() && value_width.is_static();
-  bool any = std::all_of(q.shape.begin(), q.shape.end(), [](const Dim& d) { return d.bound() > 0; }) && v.shape[rank - 2].bound() > 0;
-  if (many_threads && is_single_query(*composite->attention, rows) && (counted || !composite->attention->mask))
-    return q.dtype != float64 && static_widths && any && value_width.bound() > 0 && std::max(width.bound(), value_width.bound()) <= widest_head;
-  return !counted && q.dtype != float64 && static_widths && any && value_width.bound() > 0 && std::max(width.bound(), value_width.bound()) <= widest_head &&
-         rows.bound() >= fewest_rows;
+  const Dim &width = q.shape.back(), &value_width = v.shape.back();
+  const bool any = std::all_of(q.shape.begin(), q.shape.end(), [](const Dim& d) { return d.bound() > 0; }) && v.shape[v.shape.size() - 2].bound() > 0;
+  return q.dtype != float64 && width.is_static() && value_width.is_static() && any && value_width.bound() > 0 && std::max(width.bound(), value_width.bound()) <= widest_head;
+}
+
+Dim queries_of(const graph::Node& region) {
+  const Shape& q = region.inputs()[0].type().shape;
+  return q[q.size() - 2];
+}
+
+/// The mask is a number of keys.
+bool counts_keys(const graph::Node& region) { return region.attrs().composite->attention->mask && is_integer(region.inputs()[3].dtype()); }
+
+}  // namespace
+
+bool takes_attention(const graph::Node& region) { return has_fitting_heads(region) && queries_of(region).bound() >= fewest_rows && !counts_keys(region); }
+
+bool takes_single_query(const graph::Node& region) {
+  if (!has_fitting_heads(region)) return false;
+  const graph::AttentionRegion& attention = *region.attrs().composite->attention;
+  return is_single_query(attention, queries_of(region)) && (!attention.mask || counts_keys(region));
 }
 
 AttentionPlan plan_attention(const Ir& ir, const std::vector<Strides>& strides, const std::vector<bool>& roots, const std::vector<int>& results) {

@@ -4,10 +4,11 @@
 
 namespace weft::compiler {
 
-/// One row of queries, forward: a class of its own where programs are blocks of threads.
-bool is_single_query(const graph::AttentionRegion& region, const Dim& queries);
 /// Is the region attention of a dtype and size that the attention class takes? The others are inlined.
-bool takes_attention(const graph::Node& region, bool many_threads);
+bool takes_attention(const graph::Node& region);
+/// The same for one row of queries, forward: a class of its own where programs are blocks of threads.
+bool takes_single_query(const graph::Node& region);
+bool is_single_query(const graph::AttentionRegion& region, const Dim& queries);
 
 /// `results`: the nodes of the region's results, -1 where nobody reads one. Operands must be strided views of memory.
 AttentionPlan plan_attention(const Ir& ir, const std::vector<Strides>& strides, const std::vector<bool>& roots, const std::vector<int>& results);

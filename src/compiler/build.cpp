@@ -65,7 +65,7 @@ class CompiledProgram : public Program {
     // The class keeps many tiles in registers; with 16 of them its body in separate kernels does better (and LLVM 19 fails on some of its code for AVX2).
     const bool keeps_attention = target.vector_registers() >= 32;
     const auto kept = [&](const graph::Node& node) {
-      return (keeps_attention && takes_attention(node, target.many_threads())) || (policy.libraries && library_takes_attention(node, target)) || answered(node, target, policy);
+      return (keeps_attention && takes_attention(node)) || (target.many_threads() && takes_single_query(node)) || (policy.libraries && library_takes_attention(node, target)) || answered(node, target, policy);
     };
     ir_ = simplify(import(source, kept));
     if (!keeps_attention) ir_ = pack_attention_operands(std::move(ir_));

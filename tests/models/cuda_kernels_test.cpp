@@ -106,3 +106,28 @@ TEST_CASE("kernels of sorts and searches compile for a GPU within a budget of re
   }
   check_usage(target, 15);
 }
+
+TEST_CASE("a token is few launches on a GPU, within a budget of registers") {
+  if (no_compiler()) return;
+  constexpr int layers = 3;
+  models::Gpt model({.vocab = 1024, .context = 256, .layers = layers, .heads = 4, .width = 256}, bfloat16);
+  model.set_dtype(bfloat16);
+  model.eval();
+  models::KvCache cache = model.cache();
+  array token = zeros({1, 1}, int32), length = ones({1}, int32);
+  std::vector<array*> state = model.state();
+  for (array* a : cache.state()) state.push_back(a);
+  for (array* a : {&token, &length}) state.push_back(a);
+  for (array* a : state) eval(*a);
+  const Offline offline;
+  const compiler::BuildRecord record;
+  const auto step = compile([&](const std::vector<array>&) {
+    token = reshape(astype(argmax(model.next(token, length, cache)), int32), {1, 1});
+    length = length + 1;
+    return std::vector<array>{};
+  }, {.state = state});
+  CHECK_THROWS_WITH_AS(step({}), doctest::Contains("only compiles"), std::runtime_error);
+  REQUIRE(record.programs().size() == 1);
+  CHECK(record.programs()[0]->stats().count() <= 9 * layers + 6);
+  check_usage(offline.target(), 8);
+}

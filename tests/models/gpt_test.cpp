@@ -251,15 +251,16 @@ TEST_CASE("a tiny batch is learned by heart") {
 }
 
 TEST_CASE("decoding with a cache gives the logits of the whole text at every place") {
-  for (const Dtype dtype : {float32, bfloat16}) {
+  for (const auto& [dtype, fixed] : {std::pair{float32, false}, {bfloat16, false}, {float32, true}, {bfloat16, true}}) {
     CAPTURE(dtype_name(dtype));
+    CAPTURE(fixed);
     Gpt model(tiny, dtype);
     set_weights(model);
     const std::vector<int32_t> text{3, 1, 4, 1, 5, 9, 2, 6};
     const array all = astype(model.logits(ints(text, {1, 8})), float32);
     all.eval();
     const double tolerance = dtype == float32 ? 1e-4 : 0.03;
-    GptDecoder decoder(model);
+    Decoder decoder(model, {.fixed_shapes = fixed});
     decoder.prefill(std::span(text).first(2));
     decoder.append(text[2]);
     const int64_t traces = runtime::counters().traces, programs = runtime::counters().programs_built;
@@ -278,10 +279,53 @@ TEST_CASE("decoding with a cache gives the logits of the whole text at every pla
   }
 }
 
+TEST_CASE("the likeliest tokens, chosen in the program or on the host, over the end of the context") {
+  Gpt model(tiny);
+  set_weights(model);
+  const std::vector<int32_t> prompt{3, 1};
+  for (const bool fixed : {false, true}) {
+    Decoder decoder(model, {.fixed_shapes = fixed}), stepwise(model);
+    decoder.prefill(prompt);
+    stepwise.prefill(prompt);
+    std::vector<int32_t> expected;
+    int32_t id = 7;
+    for (int k = 0; k < 21; ++k) {
+      const auto logits = stepwise.append(id);
+      id = static_cast<int32_t>(std::max_element(logits.begin(), logits.end()) - logits.begin());
+      expected.push_back(id);
+    }
+    std::vector<int32_t> written = decoder.write_likeliest(7, 5);
+    const auto rest = decoder.write_likeliest(written.back(), 16);
+    written.insert(written.end(), rest.begin(), rest.end());
+    CHECK(written == expected);
+    CHECK(decoder.length() == stepwise.length());
+    CHECK(decoder.write_likeliest(1, 0).empty());
+  }
+}
+
+TEST_CASE("weights that are kept in 16 bits give the logits of weights that were rounded to 16 bits") {
+  Gpt rounded(tiny, bfloat16), kept(tiny, bfloat16);
+  set_weights(rounded);
+  set_weights(kept);
+  kept.set_dtype(bfloat16);
+  std::unordered_map<std::string, array> values;
+  for (auto& [name, handle] : kept.parameters()) {
+    CHECK(handle->dtype() == bfloat16);
+    values.emplace(name, *handle);
+  }
+  rounded.update(values);
+  const std::vector<int32_t> text{3, 1, 4, 1, 5, 9};
+  for (const bool fixed : {false, true}) {
+    Decoder a(rounded, {.fixed_shapes = fixed}), b(kept, {.fixed_shapes = fixed});
+    CHECK(largest_difference(a.prefill(text), b.prefill(text)) == 0);
+    CHECK(largest_difference(a.append(2), b.append(2)) == 0);
+  }
+}
+
 TEST_CASE("prompt and continuation are graphs of a symbolic length") {
   Gpt model(tiny, bfloat16);
   model.eval();
-  GptCache cache(tiny, bfloat16);
+  KvCache cache = model.cache();
   const Dim n = symbol("n", 8);
   const auto argument = [](Shape shape) { return array(graph::parameter({std::move(shape), int32})); };
   const auto check_graph = [&](const array& logits) {
@@ -290,7 +334,7 @@ TEST_CASE("prompt and continuation are graphs of a symbolic length") {
     graph::Graph whole;
     whole.outputs.push_back(logits.value());
     for (array* a : cache.state()) {
-      CHECK(a->shape() == Shape{1, 2, 8, 8});  // whole, whatever the length
+      CHECK(a->shape() == Shape{1, 4, 8, 8});  // whole, whatever the length
       CHECK(a->dtype() == bfloat16);
       whole.outputs.push_back(a->value());
     }
@@ -306,7 +350,7 @@ TEST_CASE("prompt and continuation are graphs of a symbolic length") {
 TEST_CASE("a full context starts over with its last half; new weights are seen") {
   Gpt model(tiny);
   set_weights(model);
-  GptDecoder decoder(model);
+  Decoder decoder(model);
   std::vector<int32_t> text{3, 1, 4, 1, 5, 9, 2, 6};
   decoder.prefill(text);
   const auto logits = decoder.append(7);  // now {9, 2, 6, …}: half of 8, and the new one
@@ -321,6 +365,6 @@ TEST_CASE("a full context starts over with its last half; new weights are seen")
   model.update({{"ln_f.weight", zeros({16})}, {"ln_f.bias", zeros({16})}}, false);
   CHECK(decoder.append(1) == std::vector<float>(11, 0.0f));
   CHECK_THROWS_AS(decoder.prefill({}), std::invalid_argument);
-  CHECK_THROWS_AS(GptDecoder(model).append(1), std::invalid_argument);
+  CHECK_THROWS_AS(Decoder(model).append(1), std::invalid_argument);
   CHECK(model.training());  // the mode is put back
 }

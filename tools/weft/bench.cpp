@@ -221,6 +221,7 @@ constexpr Bench benches[] = {
     {"gpu-gpt2", "training steps of GPT-2 124M, 64 sequences of 1024 tokens", bench_gpu_gpt2},
     {"gpu-gpt2-b8", "the same, 8 sequences", bench_gpu_gpt2_small_batch},
     {"gpu-gpt2-350m", "training steps of GPT-2 350M, 32 sequences of 1024 tokens", bench_gpu_gpt2_medium},
+    {"gpu-decode", "tokens after each other: GPT-2 124M, Llama 1.1B and 7B with random weights", bench_gpu_decode},
     {"gpu-mnist", "training steps of the MNIST network, 64 to 8192 images", bench_gpu_mnist},
     {"matmul", "products of square matrices of 512, 1024 and 2048", matmuls},
 };

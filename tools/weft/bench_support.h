@@ -69,6 +69,7 @@ void bench_gpu_gpt2(const BenchOptions& o);
 void bench_gpu_gpt2_medium(const BenchOptions& o);
 void bench_gpu_gpt2_small_batch(const BenchOptions& o);
 void bench_gpu_mnist(const BenchOptions& o);
+void bench_gpu_decode(const BenchOptions& o);
 
 /// The most expensive steps of what `f` runs, each with its share of the time and of the device's peak.
 void print_profile(int64_t runs, const std::function<void()>& f);

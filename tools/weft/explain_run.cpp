@@ -39,7 +39,7 @@ Explained training_step(const Checkpoint& checkpoint, int runs) {
 
 Explained sampling_step(const Checkpoint& checkpoint, int runs) {
   SavedModel saved(checkpoint);
-  models::GptDecoder decoder(saved.model());
+  models::Decoder decoder(saved.model());
   const std::vector<int32_t> prompt{0};
   decoder.prefill(prompt);
   const auto run = [&] {

@@ -67,7 +67,7 @@ int sample(const SampleOptions& o, const OptionSet& set) {
   apply(o.machine);
   SavedModel saved(load_checkpoint(o.folder));
   const auto prompt = encode_prompt(saved.tokenizer(), o, set.given("prompt"));
-  models::GptDecoder decoder(saved.model());
+  models::Decoder decoder(saved.model());
   models::Sampler draw({.temperature = static_cast<float>(o.temperature),
                         .top_k = o.top_k,
                         .top_p = static_cast<float>(o.top_p),

@@ -39,6 +39,13 @@ inline uint16_t float_to_f16(float value) {
   return static_cast<uint16_t>(sign | (std::bit_cast<uint32_t>(sum) - 0x3f000000u));
 }
 
+/// A float32 with ten bits of fraction, as tensor cores multiply it: half away from zero.
+inline float float_to_tf32(float value) {
+  const uint32_t u = std::bit_cast<uint32_t>(value);
+  if ((u & 0x7f800000u) == 0x7f800000u) return value;
+  return std::bit_cast<float>((u + 0x1000u) & ~0x1fffu);
+}
+
 /// An 8-bit float: `mantissa` bits of fraction, the smallest normal number 2^(1 - bias), the patterns of the largest one, of what stands for
 /// infinity, and of a quiet NaN.
 struct Float8 {

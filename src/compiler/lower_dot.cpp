@@ -25,15 +25,25 @@ Value DotLowering::batch_offset(Value batch, const std::vector<int64_t>& strides
 }
 
 /// program id → batch, and the first row and column of its tile.
-void DotLowering::tiles(int64_t bm, int64_t bn, Value& m0, Value& n0) {
+void DotLowering::tiles(int64_t bm, int64_t bn, Value& m0, Value& n0, int64_t together) {
   int64_t tiles_m = (d_.m + bm - 1) / bm, tiles_n = (d_.n + bn - 1) / bn, batches = 1;
   for (int64_t n : d_.batch) batches *= n;
   grid_ = batches * tiles_m * tiles_n;
-  Value pid = b_.program_id();
-  Value tn = b_.scalar(ScalarOp::mod, {pid, b_.index(tiles_n)});
-  Value rest = b_.scalar(ScalarOp::floordiv, {pid, b_.index(tiles_n)});
-  Value tm = b_.scalar(ScalarOp::mod, {rest, b_.index(tiles_m)});
-  batch_ = b_.scalar(ScalarOp::floordiv, {rest, b_.index(tiles_m)});
+  Value pid = b_.program_id(), tm, tn;
+  const auto over = [&](Value v, int64_t n) { return b_.scalar(ScalarOp::floordiv, {v, b_.index(n)}); };
+  const auto left = [&](Value v, int64_t n) { return b_.scalar(ScalarOp::mod, {v, b_.index(n)}); };
+  if (together > 1 && tiles_m > 1 && tiles_n > 1) {
+    batch_ = over(pid, tiles_m * tiles_n);
+    const Value in_batch = left(pid, tiles_m * tiles_n), first = b_.mul(over(in_batch, together * tiles_n), b_.index(together)), in_group = left(in_batch, together * tiles_n);
+    const Value height = b_.min(b_.index(together), b_.sub(b_.index(tiles_m), first));
+    tm = b_.add(first, b_.scalar(ScalarOp::mod, {in_group, height}));
+    tn = b_.scalar(ScalarOp::floordiv, {in_group, height});
+  } else {
+    tn = left(pid, tiles_n);
+    const Value rest = over(pid, tiles_n);
+    tm = left(rest, tiles_m);
+    batch_ = over(rest, tiles_m);
+  }
   m0 = b_.mul(tm, b_.index(bm));
   n0 = b_.mul(tn, b_.index(bn));
   a_.base = b_.add(batch_offset(batch_, d_.a_batch), b_.index(plan_.a_offset));
@@ -179,7 +189,8 @@ Lowered DotLowering::run() {
   m_ = emit_.extent(dims[-3]);
   n_ = emit_.extent(dims[-2]);
   k_ = emit_.extent(dims[-1]);
-  if (cx_.target.many_threads()) shared_form();
+  if (matmul_fits()) matmul_form(d_.c_n != 1 && d_.c_m == 1);
+  else if (cx_.target.many_threads()) shared_form();
   else if (blocks_fit()) blocks_form(d_.c_n != 1 && d_.c_m == 1);
   else if (d_.b_n == 1 && (d_.n > 1 || d_.b_k != 1)) outer_form(false);
   else if (d_.a_k == 1 && d_.b_k == 1) inner_form();

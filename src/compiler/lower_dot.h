@@ -4,6 +4,7 @@
 //   columns  lanes along N (B's rows are contiguous): rank-1 updates, c[m, n] += a[m] · b[n]
 //   rows     lanes along M (A's columns are contiguous): the same with the roles of A and B exchanged, C stored transposed
 //   shared   for blocks of threads: a square tile of C, pieces of K in shared memory
+//   matmul   for tensor cores: one instruction makes the tile in scratch, strips of it are finished and stored (lower_dot_matmul.cpp)
 //   inner    lanes along K (both contiguous in K): partial sums, added up by a tree at the end
 #include <string>
 #include <vector>
@@ -38,8 +39,13 @@ class DotLowering {
   bool blocks_fit() const;
   void blocks_form(bool exchanged);
 
+  // lower_dot_matmul.cpp
+  bool matmul_fits() const;
+  void matmul_form(bool exchanged);
+
   void store(kernel::Value c, kernel::Value m, kernel::Value n, std::vector<int64_t> strides, std::vector<kernel::Value> limits, bool n_first);
-  void tiles(int64_t bm, int64_t bn, kernel::Value& m0, kernel::Value& n0);
+  /// `together`: so many rows of tiles take turns, so that programs that run at the same time share rows and columns of the operands.
+  void tiles(int64_t bm, int64_t bn, kernel::Value& m0, kernel::Value& n0, int64_t together = 1);
   void add_up(const Side& side, kernel::Value first, int64_t count, kernel::Value extent);
   kernel::Value nothing(std::vector<int64_t> dims) { return b_.constant(t_, t_ == int32 ? Number::of_int(0) : Number::of_real(0), std::move(dims)); }
 

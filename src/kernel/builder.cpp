@@ -47,7 +47,7 @@ Value Builder::new_value(const Type& type) {
 /// Appends `inst` and, unless it is an effect or has its results already, makes its result of inst.type.
 Value Builder::append(Inst inst) {
   const bool effect = inst.op == Op::store || inst.op == Op::scatter || inst.op == Op::atomic_add || inst.op == Op::prefetch || inst.op == Op::alloc ||
-                      inst.op == Op::when || inst.op == Op::loop;
+                      inst.op == Op::matmul || inst.op == Op::when || inst.op == Op::loop;
   if (!effect) inst.results = {new_value(inst.type)};
   if (const std::string wrong = broken_rule(kernel_, inst); !wrong.empty()) refuse(fmt::format("{}: {}", print_inst(kernel_, inst), wrong));
   frames_.back().block.insts.push_back(std::move(inst));
@@ -234,6 +234,16 @@ Value Builder::extract(Value v, int64_t lane) {
 Value Builder::dot(Value a, Value b, Value c) {
   const Type result = type(c);
   return append(Inst{.op = Op::dot, .type = result, .args = {a, b, c}});
+}
+
+void Builder::matmul(Ref to, int64_t rows, int64_t columns, int64_t pitch, const MatmulSide& a, const MatmulSide& b, Value k, const MatmulSchedule& schedule) {
+  Inst inst{.op = Op::matmul, .type = {float32, {rows, columns}}, .args = {a.offset, b.offset, a.limit, b.limit, k}};
+  inst.ref = to;
+  inst.left = a.ref;
+  inst.right = b.ref;
+  inst.strides = {a.stride, a.depth_stride, b.depth_stride, b.stride, pitch};
+  inst.schedule = schedule;
+  append(std::move(inst));
 }
 
 Value Builder::load(Ref ref, Value offset, std::vector<int64_t> dims, std::vector<int64_t> strides, std::vector<Value> limits, Number other) {

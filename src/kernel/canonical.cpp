@@ -48,6 +48,7 @@ class Renumbering {
       case Op::extract: result.axis = i.axis; break;
       case Op::load: result.ref = i.ref, result.strides = i.strides, result.number = i.number; break;
       case Op::store: result.ref = i.ref, result.strides = i.strides, result.streaming = i.streaming; break;
+      case Op::matmul: result.type = i.type, result.ref = i.ref, result.left = i.left, result.right = i.right, result.strides = i.strides, result.schedule = i.schedule; break;
       case Op::gather:
       case Op::prefetch:
       case Op::alloc: result.ref = i.ref, result.number = i.number; break;
@@ -85,6 +86,7 @@ void hash_block(Hasher& h, const Block& b) {
     h.number(i.scalar_op).number(i.reducer).number(i.number.integral).number(i.number.integral ? i.number.i : 0);
     h.number(__builtin_bit_cast(uint64_t, i.number.integral ? 0.0 : i.number.f));
     h.number(i.ref).number(i.axis).number(i.streaming);
+    if (i.op == Op::matmul) h.number(i.left).number(i.right).number(i.schedule.depth).number(i.schedule.stages).number(i.schedule.rows).number(i.schedule.columns);
     hash_list(h, i.strides);
     h.number(i.blocks.size());
     for (const Block& inner : i.blocks) hash_block(h, inner);

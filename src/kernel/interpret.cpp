@@ -1,12 +1,14 @@
 // Executes tile IR on vectors of Numbers, one program after another, rounding after every operation as the hardware does.
 #include "kernel/interpret.h"
 
+#include <algorithm>
 #include <cmath>
 #include <utility>
 
 #include <fmt/format.h>
 
 #include "base/error.h"
+#include "base/half.h"
 #include "kernel/checked_memory.h"
 #include "kernel/rules.h"
 
@@ -49,6 +51,7 @@ class Interpreter {
       case Op::store: return store(inst);
       case Op::scatter:
       case Op::atomic_add: return scatter(inst);
+      case Op::matmul: return matmul(inst);
       case Op::prefetch: return;
       case Op::alloc: return memory_.poison(inst.ref);
       case Op::loop: return loop(inst);
@@ -177,6 +180,31 @@ class Interpreter {
       c[k] = round_to(Number::of_real(sum), inst.type.dtype);
     }
     return c;
+  }
+
+  /// A side as a dense matrix of `lines` by k, rounded as the tensor cores read it.
+  std::vector<float> side(Ref ref, int64_t offset, int64_t lines, Value limit, int64_t stride, int64_t k, int64_t depth_stride) {
+    std::vector<float> out(static_cast<size_t>(lines * k), 0.f);
+    if (limit != no_value) lines = std::min(lines, whole(limit));
+    const bool tf32 = ref_dtype(kernel_, ref) == float32;
+    for (int64_t i = 0; i < lines; ++i)
+      for (int64_t d = 0; d < k; ++d) {
+        const auto v = static_cast<float>(memory_.load(ref, offset + i * stride + d * depth_stride).f);
+        out[static_cast<size_t>(i * k + d)] = tf32 ? float_to_tf32(v) : v;
+      }
+    return out;
+  }
+
+  void matmul(const Inst& inst) {
+    const int64_t rows = inst.type.dims[0], columns = inst.type.dims[1], k = std::max<int64_t>(0, whole(inst.args[4]));
+    const auto a = side(inst.left, whole(inst.args[0]), rows, inst.args[2], inst.strides[0], k, inst.strides[1]);
+    const auto b = side(inst.right, whole(inst.args[1]), columns, inst.args[3], inst.strides[3], k, inst.strides[2]);
+    for (int64_t i = 0; i < rows; ++i)
+      for (int64_t j = 0; j < columns; ++j) {
+        float sum = 0;
+        for (int64_t d = 0; d < k; ++d) sum = std::fma(a[static_cast<size_t>(i * k + d)], b[static_cast<size_t>(j * k + d)], sum);
+        memory_.store(inst.ref, i * inst.strides[4] + j, Number::of_real(sum));
+      }
   }
 
   /// Calls visit(lane, address) for each lane of a load's or store's tile that the limits let through.

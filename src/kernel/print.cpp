@@ -54,6 +54,7 @@ class Printer {
       case Op::gather: s += memory(inst, 0) + mask(inst, 1) + other(inst); break;
       case Op::scatter:
       case Op::atomic_add: s += memory(inst, 1) + ' ' + values(inst.args, 0, 1) + mask(inst, 2); break;
+      case Op::matmul: s += matmul(inst); break;
       case Op::prefetch: s += memory(inst, 0) + fmt::format(" {}", inst.number.i); break;
       case Op::alloc: s += fmt::format(" {}: {}[{}]", ref(inst.ref), is_local(kernel_, inst.ref) ? short_name(ref_dtype(kernel_, inst.ref)) : "?", inst.number.i); break;
       case Op::loop: s += loop(inst); break;
@@ -107,6 +108,15 @@ class Printer {
     return s;
   }
 
+  // "matmul p3[0] p0[%1] p1[%2] stride(64, 1, 64, 1, 72) limit(%3, %4) depth(%5) : f32[64,64] in 32x3, 64x64"
+  string matmul(const Inst& inst) const {
+    if (inst.args.size() != 5) return " " + values(inst.args, 0);
+    const MatmulSchedule& how = inst.schedule;
+    return fmt::format(" {} {}[{}] {}[{}] stride({}) limit({}, {}) depth({}) : {} in {}x{}, {}x{}", ref(inst.ref), ref(inst.left), value(inst.args[0]), ref(inst.right),
+                       value(inst.args[1]), fmt::join(inst.strides, ", "), value(inst.args[2]), value(inst.args[3]), value(inst.args[4]), to_string(inst.type), how.depth,
+                       how.stages, how.rows, how.columns);
+  }
+
   string head(const Inst& inst) const {
     const string op(inst.op == Op::scalar && inst.scalar_op < ScalarOp::count_ ? info(inst.scalar_op).name : op_name(inst.op));
     return inst.results.empty() ? op : values(inst.results, 0, SIZE_MAX, ", ") + " = " + op;
@@ -152,8 +162,8 @@ int64_t Type::size() const {
 }
 
 std::string_view op_name(Op op) {
-  constexpr std::array<std::string_view, 25> names{"constant", "program_id", "symbol", "arange",  "scalar",     "cast",  "bitcast",
-                                                   "broadcast", "reshape",   "transpose", "reduce", "shift", "exchange", "extract", "dot",      "load",  "store",
+  constexpr std::array<std::string_view, 26> names{"constant", "program_id", "symbol", "arange",  "scalar",     "cast",  "bitcast",
+                                                   "broadcast", "reshape",   "transpose", "reduce", "shift", "exchange", "extract", "dot", "matmul", "load",  "store",
                                                    "gather",    "scatter",   "atomic_add", "prefetch", "alloc", "loop", "when", "yield"};
   static_assert(names.size() == static_cast<size_t>(Op::yield) + 1);
   return static_cast<size_t>(op) < names.size() ? names[static_cast<size_t>(op)] : "?";

@@ -26,7 +26,7 @@ struct Rules {
 
   bool shape_of_inst() {
     const bool effect = inst.op == Op::store || inst.op == Op::scatter || inst.op == Op::atomic_add || inst.op == Op::prefetch ||
-                        inst.op == Op::alloc || inst.op == Op::when || inst.op == Op::yield;
+                        inst.op == Op::alloc || inst.op == Op::matmul || inst.op == Op::when || inst.op == Op::yield;
     if (effect) require(inst.results.empty(), "an effect has no result");
     else if (inst.op != Op::loop) require(inst.results.size() == 1, "one result is wanted");
     for (Value v : inst.results)
@@ -64,6 +64,7 @@ struct Rules {
   void reshape();
   void reduce();
   void dot();
+  void matmul();
   void slice(const Type& tile);
   void indexed(const Type& tile, size_t index);
   void loop();
@@ -128,6 +129,24 @@ void Rules::dot() {
   if (!require(a.rank() == 2 && b.rank() == 2 && c.rank() == 2, "the operands have two axes")) return;
   require(a.dims[0] == c.dims[0] && b.dims[1] == c.dims[1] && a.dims[1] == b.dims[0], "the shapes are not [m,k] [k,n] [m,n]");
   require(inst.type == c, "the result's type is not the accumulator's");
+}
+
+void Rules::matmul() {
+  if (inst.args.size() != 5 || inst.strides.size() != 5) return void(require(false, "five arguments and five strides are wanted"));
+  for (size_t k = 0; k < 5; ++k) require((absent(k) && (k == 2 || k == 3)) || (!absent(k) && int64_scalar(k)), "offsets, limits and the depth are int64 scalars");
+  const auto params = static_cast<Ref>(kernel.params.size());
+  for (const Ref side : {inst.left, inst.right})
+    if (!require(side >= 0 && side < params && !kernel.params[static_cast<size_t>(side)].written, "the operands are parameters that nobody writes")) return;
+  const Dtype t = ref_dtype(kernel, inst.left);
+  require((t == float16 || t == bfloat16 || t == float32) && ref_dtype(kernel, inst.right) == t, "the operands are both float16, bfloat16 or float32");
+  if (!require(is_local(kernel, inst.ref) && ref_dtype(kernel, inst.ref) == float32, "the result goes to a float32 local buffer")) return;
+  if (!require(inst.type.dtype == float32 && inst.type.rank() == 2, "the tile is float32 with two axes")) return;
+  const int64_t rows = inst.type.dims[0], columns = inst.type.dims[1], pitch = inst.strides[4];
+  require(pitch >= columns && (rows - 1) * pitch + columns <= kernel.locals[static_cast<size_t>(inst.ref - params)].elements, "the tile does not fit into the local buffer");
+  const MatmulSchedule& how = inst.schedule;
+  const auto part = [](int n, int grain, int64_t of) { return n >= grain && n % grain == 0 && of % n == 0 && std::has_single_bit(static_cast<uint64_t>(of)); };
+  require(part(how.rows, 16, rows) && part(how.columns, 16, columns), "tile and warps are powers of two, and a warp has at least 16 by 16");
+  require(how.stages >= 2 && how.depth >= 16 && std::has_single_bit(static_cast<unsigned>(how.depth)), "a piece of K is a power of two from 16 on, and there are two of them at least");
 }
 
 // offset and limits of a load or store, whose tile is `tile`
@@ -210,6 +229,7 @@ void Rules::check() {
       if (wrong.empty()) require(inst.axis >= 0 && inst.axis < arg(0).dims[0], "there is no such lane");
       break;
     case Op::dot: dot(); break;
+    case Op::matmul: matmul(); break;
     case Op::load:
       if (!args(1 + inst.type.dims.size(), 1)) break;
       slice(inst.type);

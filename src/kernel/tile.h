@@ -60,6 +60,11 @@ enum class Op : uint8_t {
   extract,      // lane `axis` of a tile with one axis, as a scalar
   dot,          // a [m,k], b [k,n], c [m,n] → c + a·b; k ascending, one fma each: c = fma(a[:,k], b[k,:], c), in int32 a product and a sum;
                 // float16 and bfloat16 accumulate in float32 and are rounded once, at the end
+  matmul,       // a whole product of matrices in memory, for tensor cores. The float32 local buffer `ref` takes a tile: element (i, j) of type.dims, at i·pitch + j,
+                // becomes Σ_k A[i,k]·B[k,j]. Arguments: where A and B (parameters that nobody writes) begin, the limits of i and j (or no_value), the
+                // extent of k; elements of A and B past them are 0. `strides`: A's along i and k, B's along k and j, the pitch. A and B are float16, bfloat16, or
+                // float32, which is rounded to TF32: 10 bits of mantissa, half away from zero. Products are exact; they are added in float32, in an order that is
+                // the target's own and the same at every run
   load,         // offset (int64 scalar), a limit for each tile axis (int64 scalar or no_value) → tile
   store,        // value, offset, limits
   gather,       // index (int64 tile), mask (bool tile or no_value) → tile of the index's shape
@@ -83,17 +88,25 @@ struct Block {
 /// Where `load` and its kind point: a parameter of the kernel (0, 1, …) or a local scratch buffer (params.size() + k).
 using Ref = int32_t;
 
+/// How a matmul is gone about: K in pieces of `depth`, `stages` of them on their way or in use; a warp has `rows` by `columns` of the tile.
+struct MatmulSchedule {
+  int depth = 32, stages = 3, rows = 64, columns = 64;
+  friend bool operator==(const MatmulSchedule&, const MatmulSchedule&) = default;
+};
+
 struct Inst {
   Op op = Op::yield;
-  Type type = {};                     // of the (first) result
+  Type type = {};                     // of the (first) result; matmul: of its tile
   std::vector<Value> results = {};    // one, except loop (its carried values) and the effects (none)
   std::vector<Value> args = {};
   ScalarOp scalar_op = ScalarOp::add;
   Reducer reducer = Reducer::sum;
   Number number = {};                 // constant; load and gather: the value of what the limit or mask leaves out; prefetch, alloc: elements
-  Ref ref = -1;                       // load, store, gather, scatter, atomic_add, prefetch, alloc; symbol: its number
+  Ref ref = -1;                       // load, store, gather, scatter, atomic_add, prefetch, alloc; matmul: where to; symbol: its number
+  Ref left = -1, right = -1;          // matmul: A and B
   int axis = 0;                       // reduce; shift: by how many lanes; exchange: the bits that change; extract: the lane
-  std::vector<int64_t> strides = {};  // load, store: elements between neighbours along each tile axis
+  std::vector<int64_t> strides = {};  // load, store: elements between neighbours along each tile axis; matmul: as it says
+  MatmulSchedule schedule = {};       // matmul
   bool streaming = false;             // store: the data is not read again soon (non-temporal where the target can)
   std::vector<Block> blocks = {};     // loop, when
 };
@@ -161,6 +174,14 @@ class Builder {
   Value exchange(Value v, int64_t bits);
   Value extract(Value v, int64_t lane);
   Value dot(Value a, Value b, Value c);
+  /// One side of a matmul: its strides along i (or j) and along k, and the limit of i (or j).
+  struct MatmulSide {
+    Ref ref;
+    Value offset;
+    int64_t stride, depth_stride;
+    Value limit = no_value;
+  };
+  void matmul(Ref to, int64_t rows, int64_t columns, int64_t pitch, const MatmulSide& a, const MatmulSide& b, Value k, const MatmulSchedule& schedule);
 
   /// `limits[k]`: elements of tile axis k that exist (no_value: all of them); lanes past it load `other` and store nothing.
   Value load(Ref ref, Value offset, std::vector<int64_t> dims, std::vector<int64_t> strides, std::vector<Value> limits = {}, Number other = {});

@@ -105,7 +105,7 @@ class Verifier {
 
   static bool touches_memory(Op op) {
     return op == Op::load || op == Op::store || op == Op::gather || op == Op::scatter || op == Op::atomic_add || op == Op::prefetch ||
-           op == Op::alloc;
+           op == Op::alloc || op == Op::matmul;
   }
 
   const Kernel& kernel_;

@@ -62,6 +62,8 @@ class Target {
   virtual int64_t lanes(int64_t bytes) const = 0;
   /// How many of them there are.
   virtual int64_t vector_registers() const { return 16; }
+  /// Bytes of shared memory for a program that multiplies operands of this dtype on tensor cores (kernel::Op::matmul); 0: there are none for them.
+  virtual int64_t tensor_core_bytes(Dtype) const { return 0; }
   /// Code for each kernel, in order; the same kernel (by digest) is compiled once in a process and once in the life of a cache folder.
   virtual std::vector<std::shared_ptr<const Executable>> compile(std::span<const kernel::Kernel> kernels) = 0;
   /// A library's answer to a descriptor, or nothing where no library takes it or the stated rule prefers generated code.

@@ -181,3 +181,49 @@ TEST_CASE("loops and conditions") {
     find(k, Op::when).blocks[0].arguments = {static_cast<Value>(k.types.size() - 1)};
   });
 }
+
+namespace {
+
+std::string complaint_of_product(const std::function<void(Inst&)>& damage) {
+  Builder b("product");
+  const Ref x = b.param("x", bfloat16, false), y = b.param("y", float32, true);
+  b.param("z", float32, false);
+  const Ref sums = b.local(float32, 16 * 40), small = b.local(float32, 64);
+  const Value zero = b.index(0), n = b.symbol("n");
+  b.store(small, b.real(float32, 0, {8}), zero, {1});
+  b.matmul(sums, 16, 32, 40, {x, zero, 8, 1, n}, {x, zero, 1, 8}, n, {16, 2, 16, 16});
+  b.store(y, b.load(sums, zero, {16, 32}, {40, 1}), zero, {32, 1});
+  Kernel k = b.finish();
+  damage(find(k, Op::matmul));
+  try {
+    verify(k);
+  } catch (const internal_error& e) {
+    return e.what();
+  }
+  return "accepted";
+}
+
+}  // namespace
+
+TEST_CASE("products of matrices in memory") {
+  CHECK(complaint_of_product([](Inst&) {}) == "accepted");
+  const std::pair<const char*, std::function<void(Inst&)>> damages[] = {
+      {"the operands are parameters that nobody writes", [](Inst& i) { i.left = 1; }},
+      {"the operands are parameters that nobody writes", [](Inst& i) { i.right = 3; }},
+      {"the operands are both", [](Inst& i) { i.right = 2; }},
+      {"a float32 local buffer", [](Inst& i) { i.ref = 1; }},
+      {"does not fit into the local buffer", [](Inst& i) { i.ref = 4; }},
+      {"does not fit into the local buffer", [](Inst& i) { i.strides[4] = 31; }},
+      {"a warp has at least 16 by 16", [](Inst& i) { i.schedule.rows = 8; }},
+      {"powers of two", [](Inst& i) { i.type.dims[1] = 24, i.schedule.columns = 24; }},
+      {"there are two of them at least", [](Inst& i) { i.schedule.stages = 1; }},
+      {"a piece of K", [](Inst& i) { i.schedule.depth = 24; }},
+      {"int64 scalars", [](Inst& i) { i.args[4] = no_value; }},
+  };
+  for (const auto& [reason, damage] : damages) {
+    const std::string said = complaint_of_product(damage);
+    CAPTURE(said);
+    CHECK(said.find(reason) != std::string::npos);
+    CHECK(said.find("matmul") != std::string::npos);
+  }
+}

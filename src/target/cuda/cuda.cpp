@@ -21,7 +21,7 @@ namespace cuda {
 namespace {
 
 // To be raised with every change to the renderer or kernel/expand that changes code: old cubins on disk then go unused.
-constexpr int generator_version = 2;
+constexpr int generator_version = 3;
 
 constexpr size_t most_kernels_per_source = 16;
 
@@ -38,6 +38,14 @@ CudaTarget::CudaTarget(Context* context, std::string arch, bool disk_cache) : co
 }
 
 CudaTarget::~CudaTarget() = default;
+
+int64_t CudaTarget::tensor_core_bytes(Dtype operands) const {
+  if (operands != float16 && operands != bfloat16 && !(operands == float32 && tf32_allowed())) return 0;
+  const int version = std::stoi(arch_.substr(3));  // "sm_90a"
+  // A block's most shared memory, of which the driver takes a kilobyte.
+  if (version < 80) return 0;
+  return version == 80 || version == 87 ? 163 << 10 : version == 90 || version == 100 || version == 103 ? 227 << 10 : 99 << 10;
+}
 
 /// Machine code for a source: from disk, else from the compiler.
 std::vector<char> CudaTarget::cubin(const std::string& source) {

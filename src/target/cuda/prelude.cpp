@@ -112,6 +112,36 @@ template <class T, class Add> FN void atomic_update(T* place, Add add) {
   }
 }
 
+// Shared memory by its own addresses: copies of 16 bytes from memory that go on beside the arithmetic (of `bytes` of them, and zeros), 8 by 8 matrices of 16-byte lines.
+FN u32 shared_address(const void* p) { return (u32)__cvta_generic_to_shared(p); }
+FN void copy_async(u32 to, const void* from) { asm volatile("cp.async.cg.shared.global.L2::128B [%0], [%1], 16;" : : "r"(to), "l"(from) : "memory"); }
+FN void copy_async(u32 to, const void* from, int bytes) { asm volatile("cp.async.cg.shared.global.L2::128B [%0], [%1], 16, %2;" : : "r"(to), "l"(from), "r"(bytes) : "memory"); }
+FN void commit_copies() { asm volatile("cp.async.commit_group;" : : : "memory"); }
+template <int Left> FN void wait_copies() { asm volatile("cp.async.wait_group %0;" : : "n"(Left) : "memory"); }
+FN void store_shared(u32 to, W16 v) { asm volatile("st.shared.v4.u32 [%0], {%1, %2, %3, %4};" : : "r"(to), "r"(v.x), "r"(v.y), "r"(v.z), "r"(v.w) : "memory"); }
+FN u32 load_shared(u32 from) { u32 r; asm volatile("ld.shared.u32 %0, [%1];" : "=r"(r) : "r"(from) : "memory"); return r; }
+template <int Chunks> FN u32 swizzled(int line, int chunk) { return (u32)(line * Chunks + (chunk ^ (Chunks >= 8 ? line & 7 : line / (8 / Chunks) & (Chunks - 1)))) * 16u; }
+FN void ldmatrix(u32* r, u32 from) {
+  asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];" : "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3]) : "r"(from) : "memory");
+}
+FN void ldmatrix_turned(u32* r, u32 from) {
+  asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0, %1, %2, %3}, [%4];" : "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3]) : "r"(from) : "memory");
+}
+FN u32 to_tf32(u32 v) { u32 r; asm("cvt.rna.tf32.f32 %0, %1;" : "=r"(r) : "f"(real(v))); return r; }
+// c += a b, a of 16 rows, b of 8 columns.
+FN void mma_bf16(f32* c, const u32* a, u32 b0, u32 b1) {
+  asm("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
+      : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3]) : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
+}
+FN void mma_f16(f32* c, const u32* a, u32 b0, u32 b1) {
+  asm("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
+      : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3]) : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
+}
+FN void mma_tf32(f32* c, const u32* a, u32 b0, u32 b1) {
+  asm("mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
+      : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3]) : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
+}
+
 // The value of the lane whose number differs in the bits of `mask`.
 template <class T> FN T lane_xor(T v, int mask) {
   if constexpr (sizeof(T) == 8) {

@@ -29,7 +29,8 @@ Renderer::Renderer(const kernel::Kernel& kernel, const Variant& variant)
   choose_threads();
   for (const kernel::Local& local : kernel.locals) {
     local_offsets_.push_back(local_bytes_);
-    local_bytes_ += (local.elements * local.dtype.size + 15) / 16 * 16;
+    const auto ring = rings_.find(static_cast<Ref>(kernel.params.size() + local_offsets_.size() - 1));
+    local_bytes_ += std::max((local.elements * local.dtype.size + 15) / 16 * 16, ring == rings_.end() ? 0 : ring->second);
   }
 }
 
@@ -42,6 +43,13 @@ void Renderer::survey(const Block& block) {
     if (inst.op == Op::store || inst.op == Op::scatter || inst.op == Op::atomic_add) largest_tile_ = std::max(largest_tile_, type(inst.args[0]).size());
     if ((inst.op == Op::load || inst.op == Op::store) && !inst.strides.empty() && inst.strides.back() == 1)
       narrowest_ = std::min<int>(narrowest_, dtype_of(inst.ref).size);
+    if (inst.op == Op::matmul) {
+      const int warps = static_cast<int>(inst.type.size() / (inst.schedule.rows * inst.schedule.columns));
+      check(warps_ == 0 || warps_ == warps, "cuda render", "matmuls of one kernel with different numbers of warps");
+      warps_ = warps;
+      int64_t& ring = rings_[inst.ref];
+      ring = std::max(ring, ring_bytes(inst));
+    }
     note_pattern(inst);
     for (const Block& inner : inst.blocks) survey(inner);
   }
@@ -52,7 +60,8 @@ void Renderer::choose_threads() {
   // Reductions and products are cheaper among fewer threads with more registers each, as long as what is loaded fits into them.
   const int chunks = !reduces_ ? 1 : loads_ <= 2 ? 4 : 2;
   const int64_t wanted = std::max<int64_t>(1, largest_tile_ / (vec_ * chunks));
-  threads_ = static_cast<int>(std::clamp<int64_t>(static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(wanted))), 32, most_threads));
+  if (warps_ > 0) threads_ = 32 * warps_;
+  else threads_ = static_cast<int>(std::clamp<int64_t>(static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(wanted))), 32, most_threads));
 }
 
 std::string Renderer::at(Value v, const std::string& r) const {
@@ -126,6 +135,7 @@ void Renderer::inst(const Inst& i) {
     case Op::exchange: return exchange_lanes(i);
     case Op::extract: return extract(i);
     case Op::dot: return dot(i);
+    case Op::matmul: return matmul(i);
     case Op::load: return load(i);
     case Op::store: return store(i);
     case Op::gather: return gather(i);

@@ -1,5 +1,5 @@
 #pragma once
-// The renderer's state, shared by its files: render.cpp (blocks, scalars), render_memory.cpp, render_tile.cpp.
+// The renderer's state, shared by its files: render.cpp (blocks, scalars), render_memory.cpp, render_tile.cpp, render_matmul.cpp.
 #include <map>
 #include <set>
 #include <string>
@@ -85,6 +85,15 @@ class Renderer {
   void put(Value v, const std::string& space);
   void sync() { add("SYNC"); }
 
+  // render_matmul.cpp
+  struct MatmulSide;
+  MatmulSide matmul_side(const Inst& inst, bool right);
+  int64_t ring_bytes(const Inst& inst) const;
+  void matmul_source(const MatmulSide& s);
+  void matmul_copy(const MatmulSide& s, int64_t offset);
+  void matmul_fragments(const MatmulSide& s, int64_t offset, int warp_extent, const std::string& first);
+  void matmul(const Inst& inst);
+
   const kernel::Kernel& kernel_;
   Variant variant_;
   int threads_ = 32, vec_ = 4, programs_ = 1;
@@ -96,6 +105,8 @@ class Renderer {
   std::vector<bool> splat_;                // a tile that is one scalar everywhere: its name is the scalar's
   std::vector<int64_t> divisors_;
   int64_t largest_tile_ = 1;
+  std::map<kernel::Ref, int64_t> rings_;   // bytes of shared memory that a matmul into a local buffer uses before its result is there
+  int warps_ = 0;                          // that a matmul wants
   bool reduces_ = false;
   int loads_ = 0;                          // of tiles
   int narrowest_ = 8;                      // bytes of an element in contiguous slices

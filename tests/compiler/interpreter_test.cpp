@@ -56,9 +56,21 @@ class InterpretedTarget : public target::Target {
   target::CompileStats stats() const override { return {}; }
 };
 
-/// Both ways over the same inputs; an empty string where all bits agree.
-std::string disagreement(const Graph& g, const std::vector<HostTensor>& inputs) {
-  InterpretedTarget interpreter;
+/// What is made for a GPU with tensor cores.
+class InterpretedGpu final : public InterpretedTarget {
+ public:
+  explicit InterpretedGpu(int64_t bytes) : bytes_(bytes) {}
+  std::string fingerprint() const override { return "interpreted gpu " + std::to_string(bytes_); }
+  bool many_threads() const override { return true; }
+  int64_t lanes(int64_t bytes) const override { return 1024 / bytes; }
+  int64_t tensor_core_bytes(Dtype operands) const override { return operands == bfloat16 || operands == float16 ? bytes_ : 0; }
+
+ private:
+  int64_t bytes_;
+};
+
+/// Both ways over the same inputs; an empty string where all bits agree, or all numbers but for so much.
+std::string disagreement(const Graph& g, const std::vector<HostTensor>& inputs, InterpretedTarget&& interpreter = {}, double absolute = 0) {
   Policy policy;
   policy.libraries = false;
   std::vector<std::vector<HostTensor>> results;
@@ -77,7 +89,7 @@ std::string disagreement(const Graph& g, const std::vector<HostTensor>& inputs) 
     results.push_back(std::move(values));
   }
   for (size_t k = 0; k < results[0].size(); ++k)
-    if (auto error = difference(results[0][k], results[1][k], 0); !error.empty()) return error + "\n" + print(g);
+    if (auto error = difference(results[0][k], results[1][k], 0, absolute); !error.empty()) return error + "\n" + print(g);
   return {};
 }
 
@@ -173,6 +185,34 @@ TEST_CASE("dots of any size and layout") {
     std::string error = disagreement({{a, b, bias, r}, {c}}, {random_floats(engine, sa), random_floats(engine, sb), random_floats(engine, {n}),
                                                              random_floats(engine, {batch, m, n})});
     CHECK_MESSAGE(error.empty(), error);
+  }
+}
+
+// The interpreter adds a product's terms in ascending order, so that even the bits are those of the CPU, but for its dots with lanes along k.
+TEST_CASE("dots for tensor cores, of any size and layout and with what rides on them") {
+  std::mt19937_64 engine(12);
+  for (int round = 0; round < 20; ++round) {
+    const int64_t batch = round % 4 == 0 ? 1 : size(engine, 3), m = 15 + size(engine, 120), n = 15 + size(engine, 150), k = size(engine, 90);
+    const bool ta = engine() % 2, tb = engine() % 2, tc = engine() % 3 == 0;
+    const Dtype t = round % 2 ? bfloat16 : float16;
+    const Shape sa = ta ? Shape{batch, k, m} : Shape{batch, m, k}, sb = tb ? Shape{batch, n, k} : Shape{batch, k, n};
+    const Value a = parameter({sa, t}), b = parameter({sb, t}), bias = parameter({{n}, t}), r = parameter({{batch, m, n}, t});
+    Value c = dot(a, b, {ta ? 1 : 2}, {tb ? 2 : 1}, {0}, {0});
+    if (tc) {
+      c = permute(c, {0, 2, 1});
+    } else {
+      if (engine() % 2) c = c + broadcast(bias, {batch, m, n});
+      if (engine() % 3 == 0) c = gelu_tanh(c);
+      if (engine() % 2) c = r + c;
+    }
+    const Graph g{{a, b, bias, r}, {c}};
+    const std::vector<HostTensor> inputs{random_floats(engine, sa, t), random_floats(engine, sb, t), random_floats(engine, {n}, t), random_floats(engine, {batch, m, n}, t)};
+    for (const int64_t bytes : {99 << 10, 227 << 10}) {
+      InterpretedGpu gpu(bytes);
+      CHECK(build({g, {}, {}}, gpu)->print("kernels").find("matmul ") != std::string::npos);
+      const std::string error = disagreement(g, inputs, std::move(gpu), tb && !ta ? 0.13 : 0);
+      CHECK_MESSAGE(error.empty(), error);
+    }
   }
 }
 

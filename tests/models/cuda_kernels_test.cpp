@@ -36,14 +36,15 @@ bool no_compiler() {
   return true;
 }
 
-void check_usage(const target::cuda::CudaTarget& target, size_t least) {
+/// A product on tensor cores keeps its sums in registers: it may use all that a thread can have, the others fewer.
+void check_usage(const target::cuda::CudaTarget& target, size_t least, bool products = false) {
   const auto usage = target.usage();
   CHECK(usage.size() >= least);
   for (const target::cuda::KernelUsage& use : usage) {
     CAPTURE(use.name);
     CHECK(use.spill_store_bytes <= most_spilled_bytes);
     CHECK(use.spill_load_bytes <= most_spilled_bytes);
-    CHECK(use.registers <= 168);
+    CHECK(use.registers <= (products ? 255 : 168));
   }
 }
 
@@ -67,7 +68,7 @@ TEST_CASE("kernels of a GPT's training step compile for a GPU within a budget of
       return std::vector<array>{loss};
     }, {.state = state});
     CHECK_THROWS_WITH_AS(step({tokens, tokens}), doctest::Contains("only compiles"), std::runtime_error);
-    check_usage(offline.target(), 15);
+    check_usage(offline.target(), 15, dtype == bfloat16);
   }
 }
 

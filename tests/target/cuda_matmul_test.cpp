@@ -166,7 +166,7 @@ TEST_CASE("products on tensor cores compile for three generations of GPUs and sp
 TEST_CASE("a device's products are right within the rounding of their sums, and the same at every run") {
   if (!on_device()) return;
   for (const Product& p : products())
-    for (const size_t shift : {size_t{0}, size_t{p.dtype.size}}) {
+    for (const size_t shift : {0, 4}) {  // bytes: in the second case lines begin anywhere
       CAPTURE(text(p));
       CAPTURE(shift);
       RandomCase first = case_of(p), second = case_of(p);

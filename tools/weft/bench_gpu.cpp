@@ -130,7 +130,9 @@ void gpt_step(const GptSize& size, const BenchOptions& o) {
   int64_t parameters = 0;
   for (const auto& p : model.trainable_parameters()) parameters += static_cast<int64_t>(p.second->size());
   float loss = 0;
+  if (o.profile) runtime::start_recording();
   const double first = seconds_of([&] { loss = step(batch); });
+  if (o.profile) print_stages(runtime::stop_recording());
   for (int k = 0; k < 3; ++k) step(batch);
   const int64_t launched = runtime::counters().graph_launches;
   const double ms = device_ms(reps_of(o, 8), 1, [&] { loss = step(batch); });

@@ -12,6 +12,20 @@
 
 namespace weft::tool {
 
+void print_stages(const runtime::Timeline& timeline) {
+  struct Stage {
+    double ms = 0;
+    int64_t times = 0;
+  };
+  std::map<std::string, Stage> stages;
+  for (const runtime::Slice& s : timeline.slices) {
+    if (std::string_view(s.kind) != "compiler") continue;
+    Stage& stage = stages[timeline.names[static_cast<size_t>(s.name)]];
+    stage.ms += s.length / 1e3, ++stage.times;
+  }
+  for (const auto& [name, stage] : stages) fmt::print("{:9.1f} ms {:4}x  {}\n", stage.ms, stage.times, name);
+}
+
 Profile profile(int64_t runs, const std::function<void()>& f) {
   const Peaks& peaks = machine_peaks();
   const bool traced = runtime::recording();

@@ -71,6 +71,8 @@ void bench_gpu_gpt2_small_batch(const BenchOptions& o);
 void bench_gpu_mnist(const BenchOptions& o);
 void bench_gpu_decode(const BenchOptions& o);
 
+/// How long the stages of compiling took in what was recorded; stages lie within each other, and on several threads.
+void print_stages(const runtime::Timeline& timeline);
 /// The most expensive steps of what `f` runs, each with its share of the time and of the device's peak.
 void print_profile(int64_t runs, const std::function<void()>& f);
 

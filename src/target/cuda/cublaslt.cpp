@@ -11,6 +11,7 @@
 #include "base/error.h"
 #include "base/hash.h"
 #include "runtime/cache_dir.h"
+#include "runtime/trace.h"
 #include "target/cuda/library.h"
 #include "target/cuda/search.h"
 
@@ -61,6 +62,7 @@ const Shared* shared(Context& context) {
   const auto [slot, is_new] = all->try_emplace(context.ordinal());
   Shared& s = slot->second;
   if (is_new) {
+    const runtime::Span span("compiler", "cuBLASLt starts");
     context.make_current();
     if (lt::api()->create(&s.handle) != 0) s.handle = nullptr;
     if (s.handle && driver().mem_alloc(&s.workspace, cublaslt_workspace_bytes) != success) s.workspace = 0;

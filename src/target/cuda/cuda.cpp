@@ -76,7 +76,8 @@ void CudaTarget::build(std::vector<Job*>& jobs) {
       for (const Job* job : batch) source += job->rendered.source;
       const std::vector<char> code = cubin(source);
       if (!context_) continue;
-      for (const Job* job : batch) job->executable->add({}, load(*context_, code, job->rendered));
+      const ModuleHandle module = load_module(*context_, code, "kernel " + batch.front()->rendered.symbol + " and those beside it");
+      for (const Job* job : batch) job->executable->add({}, find_entry(*context_, module, job->rendered));
     }
   });
 }

@@ -9,6 +9,7 @@
 
 #include "base/error.h"
 #include "runtime/cache_dir.h"
+#include "runtime/trace.h"
 #include "target/cuda/library.h"
 #include "target/cuda/search.h"
 
@@ -89,6 +90,7 @@ Handle handle(Context& context) {
   std::lock_guard lock(mutex);
   const auto [slot, is_new] = all->try_emplace(context.ordinal(), nullptr);
   if (is_new) {
+    const runtime::Span span("compiler", "cuDNN starts");
     context.make_current();
     Handle made = nullptr;
     if (const int status = api()->create(&made); status == 0 && api()->set_stream(made, context.stream()) == 0) slot->second = made;
@@ -359,6 +361,7 @@ bool Plan::State::read_kept() {
 }
 
 std::unique_ptr<Plan> Graph::plan(Context& context, const PlanOptions& options, const std::string& what, const Digest& key) {
+  const runtime::Span span("compiler", "cuDNN plan");
   Handle library = handle(context);
   context.make_current();
   const DeviceInfo& info = context.info();

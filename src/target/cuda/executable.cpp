@@ -6,6 +6,7 @@
 #include <bit>
 
 #include "base/error.h"
+#include "runtime/trace.h"
 #include "target/cuda/cuda.h"
 #include "target/cuda/prelude.h"
 
@@ -24,11 +25,17 @@ bool aligned(std::span<const Segment> segments) {
 
 }  // namespace
 
-Entry load(Context& context, const std::vector<char>& cubin, const Rendered& rendered) {
+ModuleHandle load_module(Context& context, const std::vector<char>& cubin, const std::string& what) {
+  const runtime::Span span("compiler", "module is loaded");
   context.make_current();
-  const std::string what = "kernel " + rendered.symbol;
   ModuleHandle module = nullptr;
   check(driver().module_load_data(&module, cubin.data()), "cuModuleLoadData", what);
+  return module;
+}
+
+Entry find_entry(Context& context, ModuleHandle module, const Rendered& rendered) {
+  context.make_current();
+  const std::string what = "kernel " + rendered.symbol;
   Entry entry{nullptr, rendered.threads, rendered.programs, rendered.shared_bytes};
   check(driver().module_get_function(&entry.function, module, rendered.symbol.c_str()), "cuModuleGetFunction", what);
   if (entry.shared_bytes > default_shared_bytes)
@@ -47,7 +54,7 @@ const Entry& CudaExecutable::entry(const Variant& variant) const {
   const auto found = entries_.find(variant);
   if (found != entries_.end()) return found->second;
   const Rendered rendered = render(kernel_, symbol_, variant);
-  return entries_.emplace(variant, load(*context_, target_.cubin(std::string(prelude) + rendered.source), rendered)).first->second;
+  return entries_.emplace(variant, find_entry(*context_, load_module(*context_, target_.cubin(std::string(prelude) + rendered.source), "kernel " + symbol_), rendered)).first->second;
 }
 
 void CudaExecutable::launch(const Entry& entry, int64_t grid, void** arguments) const {

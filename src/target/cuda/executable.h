@@ -20,8 +20,9 @@ struct Entry {
   int64_t shared_bytes = 0;
 };
 
-/// Makes an entry known to the device: its function out of a cubin.
-Entry load(Context& context, const std::vector<char>& cubin, const Rendered& rendered);
+/// Makes a cubin known to the device; `what` is for errors.
+ModuleHandle load_module(Context& context, const std::vector<char>& cubin, const std::string& what);
+Entry find_entry(Context& context, ModuleHandle module, const Rendered& rendered);
 
 class CudaExecutable final : public Executable {
  public:

@@ -8,6 +8,8 @@
 #include <filesystem>
 #include <mutex>
 
+#include "runtime/trace.h"
+
 namespace weft::target::cuda {
 namespace {
 
@@ -42,6 +44,7 @@ void add_toolkit(const fs::path& root, std::vector<std::string>& out) {
 void* open_anywhere(const std::string& soname, const std::vector<std::string>& folders, std::string& why) {
   void* handle = nullptr;
   const auto attempt = [&](const std::string& file) {
+    const runtime::Span span("compiler", "library is opened");
     if ((handle = ::dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL)) != nullptr) return true;
     const char* error = ::dlerror();
     const std::string text = error ? error : "unknown error";

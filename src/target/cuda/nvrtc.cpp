@@ -7,6 +7,7 @@
 #include <sstream>
 
 #include "base/error.h"
+#include "runtime/trace.h"
 #include "target/cuda/library.h"
 
 namespace weft::target::cuda {
@@ -126,6 +127,7 @@ std::vector<char> compile(const std::string& source, const std::string& arch, co
   std::vector<const char*> pointers;
   for (const std::string& option : all) pointers.push_back(option.c_str());
   Program program;
+  const runtime::Span span("compiler", "NVRTC");
   check_nvrtc(nvrtc().create_program(&program.handle, source.c_str(), source_name, 0, nullptr, nullptr), "nvrtcCreateProgram");
   const int result = nvrtc().compile_program(program.handle, static_cast<int>(pointers.size()), pointers.data());
   const std::string messages = log_of(program.handle);

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <limits>
 
+#include "runtime/trace.h"
+
 namespace weft::target::cuda {
 namespace {
 
@@ -40,6 +42,7 @@ class Stopwatch {
 }  // namespace
 
 size_t fastest(Context& context, size_t count, const std::function<bool(size_t)>& launch, const std::string& what) {
+  const runtime::Span span("compiler", "search of algorithms");
   context.make_current();
   Stopwatch watch(context, what);
   size_t best = 0;

@@ -19,6 +19,7 @@
 #include "compiler/few_rows.h"
 #include "compiler/group.h"
 #include "compiler/order.h"
+#include "compiler/pick_elements.h"
 #include "compiler/program.h"
 #include "compiler/recompute.h"
 #include "compiler/replay.h"
@@ -69,7 +70,7 @@ class CompiledProgram : public Program {
     };
     ir_ = simplify(import(source, kept));
     if (!keeps_attention) ir_ = pack_attention_operands(std::move(ir_));
-    if (target.many_threads()) ir_ = few_rows(split_folds(std::move(ir_)));
+    if (target.many_threads()) ir_ = few_rows(split_folds(sweep(pick_elements(std::move(ir_)))));
     if (policy.memory_budget != INT64_MAX) ir_ = recompute(std::move(ir_), source.layouts, source.updates, policy);
     watch.lap("simplify", stats_.simplify_ms);
     Grouping grouping = group(ir_, source.layouts, policy);

@@ -115,6 +115,8 @@ void Grouper::find_roots() {
     if (node.op == Op::gather) {
       int base = operand_base(ir_, strides_, base_root_, node.inputs[0]);
       if (is_elementwise(ir_[base].op) || ir_[base].op == Op::gather || ir_[base].op == Op::random_bits) mark(base);
+      // A few elements of something large are fetched at once: its memory need not wait for whoever reads them.
+      if (!is_leaf(ir_, base) && volume(ir_[base].type.shape) >= std::max<int64_t>(1 << 20, 64 * volume(node.type.shape))) mark(id);
     }
   }
   for (const auto& [result, chain] : dot_result_)

@@ -4,6 +4,7 @@
 #include "kernel/expand.h"
 
 #include <algorithm>
+#include <limits>
 #include <string>
 #include <utility>
 
@@ -17,7 +18,7 @@ using expansion::Expr;
 
 class Expander {
  public:
-  Expander(const Kernel& kernel, const Expansion& has) : out_(kernel), has_(has), precision_(expansion::precisions(kernel)), emitter_(out_.types, has.ldexp) {
+  Expander(const Kernel& kernel, const Expansion& has) : out_(kernel), has_(has), precision_(expansion::precisions(kernel)), emitter_(out_.types, has) {
     for (Value v = 0; v < static_cast<Value>(out_.types.size()); ++v) renamed_.push_back(v);
   }
 
@@ -37,6 +38,10 @@ class Expander {
     for (Value& v : inst.args)
       if (v != no_value) v = renamed_[static_cast<size_t>(v)];
     for (Block& b : inst.blocks) b = block(b);
+    if (const Value same = identity(inst); same != no_value) {
+      renamed_[static_cast<size_t>(inst.results.at(0))] = same;
+      return;
+    }
     const bool low = expansion::is_low_precision(inst, out_.types);
     if (!low && !to_expand(inst)) {
       emitter_.keep(std::move(inst));
@@ -47,6 +52,15 @@ class Expander {
     if (low) inst = expansion::widen(emitter_, std::move(inst));
     const expansion::Precision precision = std::min(precision_[static_cast<size_t>(old)], expansion::precision_of(dtype));
     renamed_[static_cast<size_t>(old)] = emitter_.cast(compute(std::move(inst), precision), dtype);
+  }
+
+  /// The operand that max with -inf, or min with inf, gives back: where a fold begins.
+  Value identity(const Inst& inst) const {
+    if (inst.op != Op::scalar || (inst.scalar_op != ScalarOp::max && inst.scalar_op != ScalarOp::min) || !is_float(inst.type.dtype)) return no_value;
+    const double neutral = inst.scalar_op == ScalarOp::max ? -std::numeric_limits<double>::infinity() : std::numeric_limits<double>::infinity();
+    for (size_t k : {0, 1})
+      if (const Number* n = emitter_.constant_of(inst.args[k]); n && n->real() == neutral) return inst.args[1 - k];
+    return no_value;
   }
 
   bool to_expand(const Inst& inst) const {

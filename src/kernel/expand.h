@@ -5,10 +5,13 @@
 
 namespace weft::kernel {
 
-/// What a target has beside the basic operators that all of them have. The bits of the results do not depend on it.
+/// What a target has beside the basic operators that all of them have.
 struct Expansion {
   bool keep_float64 = true;  // exp, log … of float64 stay whole: the target calls the C library for them
-  bool ldexp = false;        // ldexp is one instruction; without it powers of two are made by integer arithmetic
+  bool ldexp = false;        // ldexp is one instruction; without it powers of two are made by integer arithmetic: the same bits
+  // exp2 and recip of float32 are instructions, right to two units in the last place, subnormal numbers taken as 0: exp2 stays whole and exp and sigmoid are written
+  // in it; recip stays whole in a sigmoid that is rounded to 16 bits. The bits are the device's own.
+  bool exp2 = false;
 };
 Kernel expand(const Kernel& kernel, const Expansion& has = {});
 

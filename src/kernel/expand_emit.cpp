@@ -94,7 +94,7 @@ Expr cast(Expr v, Dtype to) { return {v.emitter, v.emitter->cast(v.value, to)}; 
 // Without ldexp, two products with powers of two, of which the first is exact.
 Expr scaled(Expr p, Expr shifted) {
   const Expr n = shifted - shifter;
-  if (p.emitter->has_ldexp()) return apply(ScalarOp::ldexp, {p, n});
+  if (p.emitter->has().ldexp) return apply(ScalarOp::ldexp, {p, n});
   const Expr half = fma(n, 0.5, shifter);
   return p * power_of_two(half, one_bits) * power_of_two(shifted - (half - shifter), one_bits);
 }

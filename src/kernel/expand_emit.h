@@ -7,6 +7,7 @@
 #include <map>
 #include <vector>
 
+#include "kernel/expand.h"
 #include "kernel/expand_precision.h"
 #include "kernel/tile.h"
 
@@ -14,8 +15,8 @@ namespace weft::kernel::expansion {
 
 class Emitter {
  public:
-  /// Appends new values to `types`. `ldexp`: whether that operator may be emitted.
-  Emitter(std::vector<Type>& types, bool ldexp) : ldexp_(ldexp), types_(types) {}
+  /// Appends new values to `types`. `has`: which operators beside the basic ones may be emitted.
+  Emitter(std::vector<Type>& types, const Expansion& has) : has_(has), types_(types) {}
 
   void open_block();
   std::vector<Inst> close_block();
@@ -27,7 +28,12 @@ class Emitter {
   Value scalar(ScalarOp op, std::vector<Value> args);
   Value cast(Value v, Dtype to);
   Value bitcast(Value v, Dtype to);
-  bool has_ldexp() const { return ldexp_; }
+  /// Null where a value is no constant.
+  const Number* constant_of(Value v) const {
+    const auto found = constants_.find(v);
+    return found == constants_.end() ? nullptr : &found->second;
+  }
+  const Expansion& has() const { return has_; }
 
  private:
   using Key = std::vector<int64_t>;
@@ -37,7 +43,7 @@ class Emitter {
   };
   Value emit(Inst inst);
 
-  bool ldexp_;
+  Expansion has_;
   std::vector<Type>& types_;
   std::vector<Scope> scopes_;          // innermost last
   std::map<Value, Number> constants_;  // for casts of constants

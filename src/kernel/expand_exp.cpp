@@ -17,6 +17,8 @@ namespace weft::kernel::expansion {
 namespace {
 
 constexpr double log2_e = 1.4426950408889634;
+constexpr double log2_e_high = 1.4426950216293335, log2_e_low = 1.9259629911266175e-08;  // log2 e in float32, and the rest
+constexpr double ln2 = 0.6931471805599453;
 constexpr double ln2_high = 0.6931471824645996;    // ln 2 in float32, and the rest
 constexpr double ln2_low = -1.9046542121259336e-09;
 
@@ -55,17 +57,29 @@ Expr expm1_reduced(Expr r) {
   return fma(r * r, q, r);
 }
 
+/// e^(sign x) where exp2 is an instruction. Rounding x log2 e loses |x| units in the last place at most; for 24 bits a factor makes it good, and x is clamped so that the
+/// factor is close to 1.
+Expr exp_by_exp2(Expr x, Precision precision, double sign = 1) {
+  if (precision != Precision::bits24) return apply(ScalarOp::exp2, {x * (sign * log2_e)});
+  const Expr c = sign > 0 ? clamp(x, -104, 89) : clamp(x, -89, 104);
+  const Expr t = c * (sign * log2_e_high);
+  const Expr excess = fma(c, -sign * log2_e_low, fma(c, -sign * log2_e_high, t));
+  return apply(ScalarOp::exp2, {t}) * fma(excess, -ln2, 1.0);
+}
+
 }  // namespace
 
 // Below the smallest subnormal the result is 0. Such lanes (masked scores are -inf) go around the arithmetic, because a result that underflows costs some
 // processors more than a hundred cycles.
 Expr exp(Expr x, Precision precision) {
+  if (x.emitter->has().exp2) return exp_by_exp2(x, precision);
   const Expr gone = lt(x, -104.0);
   const Reduced e = reduced_exp(apply(ScalarOp::min, {select(gone, 0.0, x), 89.0}), precision);
   return select(gone, 0.0, scaled(e.p, e.shifted));
 }
 
 Expr exp2(Expr x) {
+  if (x.emitter->has().exp2) return apply(ScalarOp::exp2, {x});
   const Expr gone = lt(x, -150.0);
   const Expr c = apply(ScalarOp::min, {select(gone, 0.0, x), 129.0});
   const Expr shifted = c + shifter;
@@ -119,6 +133,10 @@ Expr sigmoid(Expr x, Precision precision) {
   if (x.emitter->type(x.value).dtype == float64) {
     const Expr z = apply(ScalarOp::exp, {-abs(x)});
     return select(lt(x, 0.0), z, 1.0) / (z + 1.0);
+  }
+  if (x.emitter->has().exp2) {
+    const Expr sum = exp_by_exp2(x, precision, -1) + 1.0;
+    return precision == Precision::bits24 ? 1.0 / sum : apply(ScalarOp::recip, {sum});
   }
   constexpr double small = 0x1p-24;
   const Reduced e = reduced_exp(clamp(x, -104, 40), precision, {-1, small});

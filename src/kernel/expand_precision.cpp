@@ -25,6 +25,11 @@ bool keeps_relative_error(const Inst& inst) {
   }
 }
 
+bool adds(const Inst& inst) {
+  if (inst.op == Op::reduce) return inst.reducer == Reducer::sum;
+  return inst.op == Op::scalar && (inst.scalar_op == ScalarOp::add || inst.scalar_op == ScalarOp::sub || inst.scalar_op == ScalarOp::fma);
+}
+
 /// From users to what they use: every instruction stands behind those of its arguments.
 class Walk {
  public:
@@ -47,8 +52,9 @@ class Walk {
 
   Precision of_arguments(const Inst& inst) const {
     if (inst.op == Op::cast && kernel_.types[static_cast<size_t>(inst.args[0])].dtype == float32) return precision_of(inst.type.dtype);
-    if (inst.results.size() != 1 || inst.type.dtype != float32 || !keeps_relative_error(inst)) return Precision::bits24;
-    return seen_[static_cast<size_t>(inst.results[0])];
+    if (inst.results.size() != 1 || inst.type.dtype != float32) return Precision::bits24;
+    const Precision seen = seen_[static_cast<size_t>(inst.results[0])];
+    return keeps_relative_error(inst) ? seen : adds(inst) ? std::max(seen, Precision::bits20) : Precision::bits24;
   }
 
   const Kernel& kernel_;

@@ -103,6 +103,24 @@ TEST_CASE("ldexp or integer arithmetic: the same bits") {
   }
 }
 
+TEST_CASE("exponentials written in exp2") {
+  const std::vector<float> x = dense_sample(7, 20000);
+  for (ScalarOp op : {ScalarOp::exp, ScalarOp::exp2, ScalarOp::sigmoid}) {
+    CAPTURE(info(op).name);
+    const Kernel with = expand(test::scalar_kernel(op, float32), {.exp2 = true});
+    CHECK(print(with).find("exp2") != std::string::npos);
+    const std::vector<float> y = test::run_kernel<float>(with, {x});
+    double worst = 0;
+    for (size_t k = 0; k < x.size(); ++k) {
+      const double v = x[k], right = op == ScalarOp::exp ? std::exp(v) : op == ScalarOp::exp2 ? std::exp2(v) : 1 / (1 + std::exp(-v));
+      if (std::isnan(v) || std::isinf(static_cast<float>(right))) CHECK(same_bits(y[k], static_cast<float>(right)));
+      else if (right >= 0x1p-126) worst = std::max(worst, std::fabs(y[k] - right) / std::ldexp(1.0, std::max(-126, std::ilogb(right)) - 23));
+      else CHECK(std::fabs(y[k] - right) <= 0x1p-126);  // the instruction takes subnormal numbers as 0
+    }
+    CHECK(worst < 3);
+  }
+}
+
 TEST_CASE("recip, square and sign are exact") {
   const std::vector<float> x = dense_sample(2, 20000);
   const auto recip = run_expanded(ScalarOp::recip, x), square = run_expanded(ScalarOp::square, x), sign = run_expanded(ScalarOp::sign, x);

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "runtime/trace.h"
 #include "train_options.h"
 #include "weft/dtype.h"
 

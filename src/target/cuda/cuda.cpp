@@ -21,7 +21,7 @@ namespace cuda {
 namespace {
 
 // To be raised with every change to the renderer or kernel/expand that changes code: old cubins on disk then go unused.
-constexpr int generator_version = 4;
+constexpr int generator_version = 5;
 
 constexpr size_t most_kernels_per_source = 16;
 
@@ -98,7 +98,7 @@ std::vector<std::shared_ptr<const Executable>> CudaTarget::compile(std::span<con
     const auto [place, fresh] = job_of.try_emplace(digests[k], jobs.size());
     if (!fresh) continue;
     const std::string symbol = "k_" + digests[k].hex();
-    kernel::Kernel expanded = kernel::expand(kernels[k]);
+    kernel::Kernel expanded = kernel::expand(kernels[k], {.exp2 = true});
     Rendered rendered = render(expanded, symbol);
     jobs.push_back({std::make_shared<CudaExecutable>(*this, context_, std::move(expanded), symbol), std::move(rendered)});
   }

@@ -25,6 +25,8 @@ FN f64 fmaximum(f64 a, f64 b) { return a != a ? a : b != b ? b : a == b ? real(b
 FN f64 fminimum(f64 a, f64 b) { return a != a ? a : b != b ? b : a == b ? real(bits(a) | bits(b)) : a < b ? a : b; }
 template <class T> FN T imax(T a, T b) { return a > b ? a : b; }
 template <class T> FN T imin(T a, T b) { return a < b ? a : b; }
+FN f32 fexp2(f32 a) { f32 r; asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(r) : "f"(a)); return r; }
+FN f32 frecip(f32 a) { f32 r; asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(r) : "f"(a)); return r; }
 FN f32 ffloordiv(f32 a, f32 b) { return floorf(__fdiv_rn(a, b)); }
 FN f64 ffloordiv(f64 a, f64 b) { return floor(a / b); }
 FN f32 fmodulo(f32 a, f32 b) { f32 r = fmodf(a, b); return r != 0.0f && (r < 0.0f) != (b < 0.0f) ? r + b : r; }
@@ -142,6 +144,8 @@ FN void mma_tf32(f32* c, const u32* a, u32 b0, u32 b1) {
       : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3]) : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
 }
 
+// Of two values; an expression c ? a[1] : a[0] would choose between their places in memory, and registers have none.
+template <class T> FN T chosen(bool first, T a, T b) { return first ? a : b; }
 // The value of the lane whose number differs in the bits of `mask`.
 template <class T> FN T lane_xor(T v, int mask) {
   if constexpr (sizeof(T) == 8) {

@@ -17,6 +17,7 @@ using kernel::Ref;
 namespace {
 
 constexpr int most_threads = 1024;
+constexpr int64_t few_blocks_bytes = 56 << 10;
 constexpr int64_t most_divisor = int64_t{1} << 30;
 
 int64_t power_of_two_in(int64_t v) { return v == 0 ? most_divisor : std::min(most_divisor, v & -v); }
@@ -25,13 +26,13 @@ int64_t power_of_two_in(int64_t v) { return v == 0 ? most_divisor : std::min(mos
 
 Renderer::Renderer(const kernel::Kernel& kernel, const Variant& variant)
     : kernel_(kernel), variant_(variant), names_(kernel.types.size()), splat_(kernel.types.size(), false), divisors_(kernel.types.size(), 1) {
-  survey(kernel.body);
-  choose_threads();
   for (const kernel::Local& local : kernel.locals) {
     local_offsets_.push_back(local_bytes_);
     const auto ring = rings_.find(static_cast<Ref>(kernel.params.size() + local_offsets_.size() - 1));
     local_bytes_ += std::max((local.elements * local.dtype.size + 15) / 16 * 16, ring == rings_.end() ? 0 : ring->second);
   }
+  survey(kernel.body);
+  choose_threads();
 }
 
 /// The largest tile decides on the number of threads, the narrowest elements that lie side by side on the width of a chunk.
@@ -57,8 +58,10 @@ void Renderer::survey(const Block& block) {
 
 void Renderer::choose_threads() {
   vec_ = std::clamp(16 / std::max(1, narrowest_), 1, 8);
-  // Reductions and products are cheaper among fewer threads with more registers each, as long as what is loaded fits into them.
-  const int chunks = !reduces_ ? 1 : loads_ <= 2 ? 4 : 2;
+  // Reductions and products are cheaper among fewer threads with more registers each, as long as what is loaded fits into them. Where two blocks at most share a
+  // multiprocessor's memory, they need many threads.
+  const bool few_blocks = local_bytes_ > few_blocks_bytes;
+  const int chunks = !reduces_ || few_blocks ? 1 : loads_ <= 2 ? 4 : 2;
   const int64_t wanted = std::max<int64_t>(1, largest_tile_ / (vec_ * chunks));
   if (warps_ > 0) threads_ = 32 * warps_;
   else threads_ = static_cast<int>(std::clamp<int64_t>(static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(wanted))), 32, most_threads));

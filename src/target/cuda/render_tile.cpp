@@ -11,6 +11,12 @@ namespace weft::target::cuda {
 
 using kernel::Type;
 
+namespace {
+
+constexpr int64_t most_exchanged_bytes = 8 << 10;  // by a reduction
+
+}  // namespace
+
 std::string Renderer::exchange(Dtype dtype, int64_t elements, int64_t offset) {
   exchange_bytes_ = std::max(exchange_bytes_, offset + elements * static_cast<int64_t>(dtype.size));
   return fmt::format("(({}*)(shared + {}))", type_name(dtype), offset);
@@ -30,14 +36,15 @@ void Renderer::reduce(const Inst& inst) {
 }
 
 /// The upper half onto the lower, again and again (kernel/tile.h). The number of an element is made of its chunk, its thread and its place in the chunk, the
-/// highest bits first: so first registers, then warps, then lanes, then the registers of one chunk are combined. All threads end with the result.
+/// highest bits first: so first registers, then warps, then lanes, then the registers of one chunk are combined. All threads end with the result. Sums and the like
+/// commute, so that both of two lanes that swap values get the same bits.
 void Renderer::reduce_line(const Inst& inst) {
   const Value v = inst.args[0], result = inst.results[0];
   const Spread s = spread_of(v);
   const Dtype dtype = type(v).dtype;
   const char* t = type_name(dtype);
   check(!s.ragged(), "cuda render", "a reduction over a tile that does not fill its threads");
-  const auto combined = [&](const std::string& a, const std::string& b) {
+  const Combined combined = [&](const std::string& a, const std::string& b) {
     const std::string args[] = {a, b};
     return expression(kernel::combine(inst.reducer), dtype, args);
   };
@@ -47,24 +54,54 @@ void Renderer::reduce_line(const Inst& inst) {
   add(fmt::format("EACH (int r = 0; r < {}; ++r) {}[r] = {};", registers, w, at(v)));
   for (; registers > s.vec; registers /= 2) add(fmt::format("EACH (int r = 0; r < {0}; ++r) {1}[r] = {2};", registers / 2, w, combined(w + "[r]", fmt::format("{}[r + {}]", w, registers / 2))));
   const int64_t lanes = std::min<int64_t>(s.size, threads_);
-  if (lanes > 32) {
-    const int64_t warps = lanes / 32;
-    const std::string space = exchange(dtype, lanes * registers);
-    const std::string thread = s.repeated() ? fmt::format("(t & {})", s.size - 1) : "t";
-    sync();
-    add(fmt::format("EACH (int r = 0; r < {0}; ++r) {1}[{2} + r * {3}] = {4}[r];", registers, space, thread, lanes, w));
-    sync();
-    open(fmt::format("EACH (int r = 0; r < {}; ++r)", registers));
-    add(fmt::format("{} x[{}];", t, warps));
-    add(fmt::format("EACH (int k = 0; k < {}; ++k) x[k] = {}[k * 32 + (t & 31) + r * {}];", warps, space, lanes));
-    for (int64_t half = warps / 2; half > 0; half /= 2) add(fmt::format("EACH (int k = 0; k < {0}; ++k) x[k] = {1};", half, combined("x[k]", fmt::format("x[k + {}]", half))));
-    add(fmt::format("{}[r] = x[0];", w));
-    close();
-  }
-  for (int64_t half = std::min<int64_t>(lanes, 32) / 2; half > 0; half /= 2)
-    add(fmt::format("EACH (int r = 0; r < {0}; ++r) {1}[r] = {2};", registers, w, combined(w + "[r]", fmt::format("lane_xor({}[r], {})", w, half))));
-  for (; registers > 1; registers /= 2) add(fmt::format("EACH (int r = 0; r < {0}; ++r) {1}[r] = {2};", registers / 2, w, combined(w + "[r]", fmt::format("{}[r + {}]", w, registers / 2))));
+  if (lanes > 32) reduce_warps(s, dtype, w, registers, combined);
+  else reduce_lanes(static_cast<int>(lanes), w, registers, combined);
   each(result, w + "[0]");
+}
+
+/// Among the lanes of a warp. A register whose sum another lane makes needs not be made here as well: as long as there are several, two lanes share them out, so that each
+/// step moves half as many. Then bits of the register's number lie in the lane's.
+void Renderer::reduce_lanes(int lanes, const std::string& w, int registers, const Combined& combined) {
+  std::vector<int> shared_out;
+  for (int mask = lanes / 2; mask > 0; mask /= 2) {
+    if (registers == 1) {
+      add(fmt::format("{0}[0] = {1};", w, combined(w + "[0]", fmt::format("lane_xor({}[0], {})", w, mask))));
+      continue;
+    }
+    registers /= 2;
+    shared_out.push_back(mask);
+    add(fmt::format("EACH (int r = 0; r < {0}; ++r) {{ const auto kept = chosen(t & {1}, {2}[r + {0}], {2}[r]), given = chosen(t & {1}, {2}[r], {2}[r + {0}]); {2}[r] = {3}; }}", registers, mask, w,
+                    combined("kept", fmt::format("lane_xor(given, {})", mask))));
+  }
+  for (int mask : shared_out) add(fmt::format("EACH (int r = 0; r < {0}; ++r) {1}[r] = {2};", registers, w, combined(w + "[r]", fmt::format("lane_xor({}[r], {})", w, mask))));
+  for (; registers > 1; registers /= 2) add(fmt::format("EACH (int r = 0; r < {0}; ++r) {1}[r] = {2};", registers / 2, w, combined(w + "[r]", fmt::format("{}[r + {}]", w, registers / 2))));
+}
+
+/// Among warps: through shared memory, a few registers at a time (it is short where rows lie in it), each of which is taken over by one warp.
+void Renderer::reduce_warps(const Spread& s, Dtype dtype, const std::string& w, int registers, const Combined& combined) {
+  const int64_t lanes = std::min<int64_t>(s.size, threads_), warps = lanes / 32;
+  const auto at_once = std::clamp<int64_t>(most_exchanged_bytes / (lanes * dtype.size), 1, registers);
+  const int64_t owners = std::min(warps, at_once), owned = at_once / owners;
+  const std::string space = exchange(dtype, lanes * at_once), totals = exchange(dtype, registers, (lanes * at_once * dtype.size + 15) / 16 * 16);
+  const std::string thread = s.repeated() ? fmt::format("(t & {})", s.size - 1) : "t";
+  open(fmt::format("EACH (int first = 0; first < {}; first += {})", registers, at_once));
+  sync();
+  add(fmt::format("EACH (int r = 0; r < {0}; ++r) {1}[{2} + r * {3}] = {4}[first + r];", at_once, space, thread, lanes, w));
+  sync();
+  open(owners < warps ? fmt::format("if ({} < {})", thread, owners * 32) : "");
+  open(fmt::format("EACH (int k = 0; k < {}; ++k)", owned));
+  add(fmt::format("const int r = ({} >> 5) + k * {};", thread, owners));
+  add(fmt::format("{} x[{}];", type_name(dtype), warps));
+  add(fmt::format("EACH (int j = 0; j < {}; ++j) x[j] = {}[j * 32 + (t & 31) + r * {}];", warps, space, lanes));
+  for (int64_t half = warps / 2; half > 0; half /= 2) add(fmt::format("EACH (int j = 0; j < {0}; ++j) x[j] = {1};", half, combined("x[j]", fmt::format("x[j + {}]", half))));
+  for (int mask = 16; mask > 0; mask /= 2) add(fmt::format("x[0] = {};", combined("x[0]", fmt::format("lane_xor(x[0], {})", mask))));
+  add(fmt::format("if ((t & 31) == 0) {}[first + r] = x[0];", totals));
+  close();
+  close();
+  close();
+  sync();
+  add(fmt::format("EACH (int r = 0; r < {}; ++r) {}[r] = {}[r];", registers, w, totals));
+  for (; registers > 1; registers /= 2) add(fmt::format("EACH (int r = 0; r < {0}; ++r) {1}[r] = {2};", registers / 2, w, combined(w + "[r]", fmt::format("{}[r + {}]", w, registers / 2))));
 }
 
 /// In shared memory, one half at a time.

@@ -1,5 +1,6 @@
 #pragma once
 // The renderer's state, shared by its files: render.cpp (blocks, scalars), render_memory.cpp, render_tile.cpp, render_matmul.cpp.
+#include <functional>
 #include <map>
 #include <set>
 #include <string>
@@ -71,6 +72,9 @@ class Renderer {
 
   // render_tile.cpp
   void reduce(const Inst& inst);
+  using Combined = std::function<std::string(const std::string&, const std::string&)>;  // text of two values put together
+  void reduce_lanes(int lanes, const std::string& w, int registers, const Combined& combined);
+  void reduce_warps(const Spread& s, Dtype dtype, const std::string& w, int registers, const Combined& combined);
   void reduce_line(const Inst& inst);
   void reduce_plane(const Inst& inst);
   void broadcast(const Inst& inst);

@@ -26,12 +26,12 @@ int64_t power_of_two_in(int64_t v) { return v == 0 ? most_divisor : std::min(mos
 
 Renderer::Renderer(const kernel::Kernel& kernel, const Variant& variant)
     : kernel_(kernel), variant_(variant), names_(kernel.types.size()), splat_(kernel.types.size(), false), divisors_(kernel.types.size(), 1) {
+  survey(kernel.body);
   for (const kernel::Local& local : kernel.locals) {
     local_offsets_.push_back(local_bytes_);
     const auto ring = rings_.find(static_cast<Ref>(kernel.params.size() + local_offsets_.size() - 1));
     local_bytes_ += std::max((local.elements * local.dtype.size + 15) / 16 * 16, ring == rings_.end() ? 0 : ring->second);
   }
-  survey(kernel.body);
   choose_threads();
 }
 

@@ -46,7 +46,40 @@ bool takes_single_query(const graph::Node& region) {
   return is_single_query(attention, queries_of(region)) && (!attention.mask || counts_keys(region));
 }
 
-AttentionPlan plan_attention(const Ir& ir, const std::vector<Strides>& strides, const std::vector<bool>& roots, const std::vector<int>& results) {
+std::optional<PackedResult> packed_result(const Ir& ir, const std::vector<std::vector<int>>& users, const std::vector<Strides>& strides, const std::vector<bool>& roots, int result) {
+  int part = result, reader = -1;
+  for (;; part = reader) {
+    const auto& readers = users[static_cast<size_t>(part)];
+    if (readers.size() != 1 || (part != result && roots[static_cast<size_t>(part)])) return {};
+    reader = readers[0];
+    if (ir[reader].op == graph::Op::concat) break;
+    if (ir[reader].op != graph::Op::permute && ir[reader].op != graph::Op::reshape) return {};
+  }
+  const IrNode& joined = ir[reader];
+  const Shape& shape = ir[part].type.shape;
+  const auto last = shape.size() - 1;
+  if (shape.empty() || joined.attrs.axes[0] != static_cast<int64_t>(last) || !is_static(joined.type.shape)) return {};
+  const auto view = strided_view(ir, strides, roots, part);
+  if (!view || view->node != result || view->offset != 0 || !is_row_major(shape, view->strides)) return {};
+  const int64_t width = shape[last].bound(), whole = joined.type.shape[last].bound();
+  PackedResult out{reader, 0, {}};
+  int found = 0;
+  for (const int input : joined.inputs) {
+    if (input == part) ++found;
+    if (found == 0) out.offset += ir[input].type.shape[last].bound();
+  }
+  if (found != 1) return {};
+  for (size_t axis = 0; axis < strides[static_cast<size_t>(result)].size(); ++axis) {
+    const int64_t stride = strides[static_cast<size_t>(result)][axis], extent = ir[result].type.shape[axis].bound();
+    if (stride % width == 0) out.strides.push_back(stride / width * whole);  // from row to row
+    else if (stride * extent <= width) out.strides.push_back(stride);       // within a row
+    else return {};
+  }
+  return out;
+}
+
+AttentionPlan plan_attention(const Ir& ir, const std::vector<Strides>& strides, const std::vector<bool>& roots, const std::vector<int>& results,
+                             const std::map<int, PackedResult>& packed) {
   const IrNode& node = ir[*std::find_if(results.begin(), results.end(), [](int id) { return id >= 0; })];
   AttentionPlan plan;
   plan.region = *node.attrs.composite->attention;
@@ -73,6 +106,7 @@ AttentionPlan plan_attention(const Ir& ir, const std::vector<Strides>& strides, 
   };
   auto result = [&](size_t k, bool columns) {
     int id = results[k];
+    if (const auto it = packed.find(id); it != packed.end()) return split(it->second.node, it->second.offset, it->second.strides, columns);
     return id < 0 ? AttentionOperand{} : split(id, 0, strides[static_cast<size_t>(id)], columns);
   };
   plan.q = operand(node.inputs[0], true);

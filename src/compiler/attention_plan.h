@@ -1,5 +1,7 @@
 #pragma once
 // Attention regions that the compiler answers for whole: which ones, and where their arrays lie.
+#include <map>
+
 #include "compiler/group.h"
 
 namespace weft::compiler {
@@ -10,7 +12,18 @@ bool takes_attention(const graph::Node& region);
 bool takes_single_query(const graph::Node& region);
 bool is_single_query(const graph::AttentionRegion& region, const Dim& queries);
 
+/// Where a result of attention lies that is a part of another node's memory.
+struct PackedResult {
+  int node = -1;
+  int64_t offset = 0;
+  Strides strides;
+};
+/// The part of the row-major concatenation `joined` that `result` is, where it comes there by movement alone and nobody else reads it; `strides[result]` are what
+/// it would have by itself.
+std::optional<PackedResult> packed_result(const Ir& ir, const std::vector<std::vector<int>>& users, const std::vector<Strides>& strides, const std::vector<bool>& roots, int result);
+
 /// `results`: the nodes of the region's results, -1 where nobody reads one. Operands must be strided views of memory.
-AttentionPlan plan_attention(const Ir& ir, const std::vector<Strides>& strides, const std::vector<bool>& roots, const std::vector<int>& results);
+AttentionPlan plan_attention(const Ir& ir, const std::vector<Strides>& strides, const std::vector<bool>& roots, const std::vector<int>& results,
+                             const std::map<int, PackedResult>& packed = {});
 
 }  // namespace weft::compiler

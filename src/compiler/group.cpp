@@ -99,6 +99,8 @@ void Grouper::find_roots() {
     dot_result_[result] = chain;
     if (strides_[static_cast<size_t>(result)].empty() && !read_whole(result)) strides_[static_cast<size_t>(result)] = preferred_strides(ir_, users_, result);
   }
+  for (const std::vector<int>& results : calls_)
+    if (is_attention(ir_[results[0]])) pack_results(results);
   for (int id = 0; id < ir_.size(); ++id) {
     const IrNode& node = ir_[id];
     if (node.op == Op::dot)
@@ -145,6 +147,23 @@ void Grouper::mark_product(int fold, const std::vector<int>& outputs) {
   base_root_[static_cast<size_t>(last)] = true;
 }
 
+/// The gradients of queries, keys and values that came from one product go side by side into the gradient of that.
+void Grouper::pack_results(const std::vector<int>& results) {
+  std::map<int, PackedResult> parts;
+  for (const int id : results) {
+    const auto part = packed_result(ir_, users_, strides_, base_root_, id);
+    if (!part || base_root_[static_cast<size_t>(part->node)] || part->node != packed_result(ir_, users_, strides_, base_root_, results[0])->node) return;
+    parts[id] = *part;
+  }
+  const int whole = parts.at(results[0]).node;
+  if (ir_[whole].inputs.size() != results.size()) return;
+  for (const int id : results) base_root_[static_cast<size_t>(id)] = false;
+  base_root_[static_cast<size_t>(whole)] = true;
+  strides_[static_cast<size_t>(whole)] = row_major_strides(ir_[whole].type.shape);
+  packed_.merge(parts);
+  packs_[whole] = results[0];
+}
+
 // ---------------------------------------------------------------- groups
 
 void Grouper::form() {
@@ -172,6 +191,7 @@ void Grouper::place(int node) {
     if (it->second > node) place_dot(it->second);  // with the first of its results: all readers of both are placed by then
     return;
   }
+  if (auto it = packs_.find(node); it != packs_.end()) return place_attention(it->second);
   if (writes_operand(ir_[node].op) || ir_[node].op == Op::prefix) return place_alone(node);
   if (is_call(ir_[node].op)) return is_attention(ir_[node]) ? place_attention(node) : place_call(node);
   if (!cut_.contains(node) && (join_consumer(node) || join_sibling(node))) return;
@@ -357,12 +377,13 @@ void Grouper::place_attention(int node) {
   work->group.cx = std::make_unique<ix::Context>();
   std::vector<int> by_output(ir_[node].results.size(), -1);
   for (int id : results) by_output[static_cast<size_t>(ir_[id].output)] = id;
-  work->group.attention = plan_attention(ir_, strides_, base_root_, by_output);
+  work->group.attention = plan_attention(ir_, strides_, base_root_, by_output, packed_);
   const AttentionPlan& plan = work->group.attention;
   std::vector<int> operands{plan.q.node, plan.k.node, plan.v.node, plan.mask.node};
   if (plan.region.derivative)
     for (int id : {plan.o.node, plan.lse.node, plan.g.node}) operands.push_back(id);
-  place_results(std::move(work), results, operands);
+  const auto pack = packed_.find(node);
+  place_results(std::move(work), pack != packed_.end() ? std::vector<int>{pack->second.node} : results, operands);
 }
 
 /// A group whose roots are the results of one call.

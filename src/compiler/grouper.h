@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "compiler/attention_plan.h"
 #include "compiler/dot_plan.h"
 #include "compiler/group.h"
 
@@ -44,6 +45,7 @@ class Grouper {
   void place_alone(int node);
   void place_call(int node);
   void place_attention(int node);
+  void pack_results(const std::vector<int>& results);
   int place_results(std::unique_ptr<Work> work, const std::vector<int>& results, const std::vector<int>& operands);
   std::string signature_of(int node) const;
   bool join_consumer(int node);
@@ -83,6 +85,8 @@ class Grouper {
   std::map<int, int> sum_of_;                            // folds computed with a dot → its result
   std::vector<std::vector<int>> calls_;  // by call: the nodes of its results, ascending
   std::vector<int> call_of_;             // by node; -1 for others
+  std::map<int, PackedResult> packed_;  // results of attention that lie side by side in one array
+  std::map<int, int> packs_;            // that array → the first of them
   std::vector<std::vector<int>> call_operands_;  // by call: the nodes in whose memory its operands lie
 };
 

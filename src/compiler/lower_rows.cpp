@@ -37,22 +37,10 @@ std::string RowLowering::kernel_name() const {
 
 /// pass(fold) = 1 + the latest pass of a fold it depends on; pass(map) = that of the folds it depends on, plus one.
 void RowLowering::order_passes() {
-  std::map<int, int> after;  // root → first pass in which its value may be used
-  for (const Root& root : group_.roots) {
-    int pass = 0;
-    std::set<int> seen;
-    std::vector<int> pending(cx_.ir[root.node].inputs.begin(), cx_.ir[root.node].inputs.end());
-    while (!pending.empty()) {
-      int id = pending.back();
-      pending.pop_back();
-      if (!seen.insert(id).second) continue;
-      if (auto it = after.find(id); it != after.end()) pass = std::max(pass, it->second);
-      if (is_leaf(cx_.ir, id) || cx_.grouping.is_root[static_cast<size_t>(id)]) continue;
-      pending.insert(pending.end(), cx_.ir[id].inputs.begin(), cx_.ir[id].inputs.end());
-    }
-    after[root.node] = root.kind == RootKind::fold ? pass + 1 : pass;
-    stages_.push_back({root, {}, pass});
-    passes_ = std::max(passes_, pass + 1);
+  const std::vector<int> passes = root_passes(cx_.ir, cx_.grouping, group_);
+  for (size_t k = 0; k < passes.size(); ++k) {
+    stages_.push_back({group_.roots[k], {}, passes[k]});
+    passes_ = std::max(passes_, passes[k] + 1);
   }
 }
 

@@ -20,13 +20,15 @@ class Orderer {
   Orderer(const Ir& ir, Grouping& grouping, const std::vector<Update>& updates, const Policy& policy)
       : ir_(ir), grouping_(grouping), updates_(updates), policy_(policy), readers_(ir.nodes.size()) {}
 
-  Ordering run();
+  Ordering run(bool reuse);
 
  private:
   void dependences();
   void memory();
   void update(const Update& update);
   void scatters();
+  void overwrite();
+  int overwritten_by(size_t g, int node, const std::vector<bool>& taken) const;
   void streams();
   bool in_place(int output, int input) const;
   bool same_place(Group& group, int output, int input) const;
@@ -162,6 +164,45 @@ void Orderer::scatters() {
   }
 }
 
+/// An operand of a group whose memory its root `node` may take over: it lies in the run's own memory as the root does, and everybody else reads it before. Or -1.
+int Orderer::overwritten_by(size_t g, int node, const std::vector<bool>& taken) const {
+  for (int operand : grouping_.groups[g].reads) {
+    const auto at = static_cast<size_t>(operand);
+    const int producer = grouping_.group_of[at];
+    if (producer < 0 || taken[at] || handed_out_[at] > 0 || !(ir_[operand].type == ir_[node].type) || grouping_.strides[at] != grouping_.strides[static_cast<size_t>(node)]) continue;
+    const auto& readers = readers_[at];
+    if (std::any_of(readers.begin(), readers.end(), [&](int reader) { return reader != static_cast<int>(g) && reaches(static_cast<int>(g), reader); })) continue;
+    if (same_place(grouping_.groups[g], node, operand)) return operand;
+  }
+  return -1;
+}
+
+/// Large results of maps and rows lie where an array lay that nobody reads behind them: the gradient of logits where the logits were.
+void Orderer::overwrite() {
+  constexpr int64_t least_bytes = int64_t{1} << 20;
+  std::vector<bool> taken(ir_.nodes.size());  // shares its memory with another node already
+  for (int id = 0; id < ir_.size(); ++id)
+    if (const int home = out_.home[static_cast<size_t>(id)]; home != id) taken[static_cast<size_t>(id)] = taken[static_cast<size_t>(home)] = true;
+  for (const int operand : out_.scatter_source)
+    if (operand >= 0) taken[static_cast<size_t>(operand)] = true;
+  for (size_t g = 0; g < grouping_.groups.size(); ++g) {
+    if (grouping_.groups[g].kind != Group::Kind::rows) continue;
+    for (const Root& root : grouping_.groups[g].roots) {
+      const auto at = static_cast<size_t>(root.node);
+      if (root.kind != RootKind::full || !out_.stored[at] || taken[at] || handed_out_[at] > 0 || volume(ir_[root.node].type.shape) * ir_[root.node].type.dtype.size < least_bytes) continue;
+      const int operand = overwritten_by(g, root.node, taken);
+      if (operand < 0) continue;
+      out_.home[at] = operand;
+      taken[at] = taken[static_cast<size_t>(operand)] = true;
+      for (int reader : readers_[static_cast<size_t>(operand)]) {
+        if (reader == static_cast<int>(g)) continue;
+        before_[g].insert(reader);
+        next_[static_cast<size_t>(reader)].insert(static_cast<int>(g));
+      }
+    }
+  }
+}
+
 /// A store past the caches saves reading the line that it overwrites, a third of a copy's traffic. It pays where nobody looks at the result before it would
 /// have left the caches anyway; an update in place has read its lines already.
 void Orderer::streams() {
@@ -203,11 +244,12 @@ void Orderer::sort() {
   check(out_.order.size() == count, "order", "groups wait for each other");
 }
 
-Ordering Orderer::run() {
+Ordering Orderer::run(bool reuse) {
   dependences();
   memory();
   for (const Update& u : updates_) update(u);
   scatters();
+  if (reuse && policy_.update_in_place) overwrite();
   streams();
   sort();
   return std::move(out_);
@@ -215,8 +257,8 @@ Ordering Orderer::run() {
 
 }  // namespace
 
-Ordering order(const Ir& ir, Grouping& grouping, const std::vector<Update>& updates, const Policy& policy) {
-  return Orderer(ir, grouping, updates, policy).run();
+Ordering order(const Ir& ir, Grouping& grouping, const std::vector<Update>& updates, const Policy& policy, bool reuse) {
+  return Orderer(ir, grouping, updates, policy).run(reuse);
 }
 
 }  // namespace weft::compiler

@@ -20,7 +20,7 @@ constexpr double flops_per_byte = 16;  // how many basic operations cost as much
 class Timeline {
  public:
   Timeline(const Ir& source, const std::vector<Layout>& layouts, const std::vector<Update>& updates, const Policy& policy)
-      : ir(source), grouping(group(ir, layouts, policy)), ordering(order(ir, grouping, updates, policy)), made(ir.nodes.size(), -1), reads(ir.nodes.size()) {
+      : ir(source), grouping(group(ir, layouts, policy)), ordering(order(ir, grouping, updates, policy, false)), made(ir.nodes.size(), -1), reads(ir.nodes.size()) {
     std::vector<bool> handed_out(ir.nodes.size());
     for (int id : ir.outputs) handed_out[static_cast<size_t>(output_node(ir, id))] = true;
     std::vector<int64_t> change(ordering.order.size() + 1);

@@ -191,6 +191,27 @@ void for_products(RowSchedule& s, int64_t rows, int64_t folds) {
 
 }  // namespace
 
+std::vector<int> root_passes(const Ir& ir, const Grouping& grouping, const Group& group) {
+  std::map<int, int> after;  // root → first pass in which its value may be used
+  std::vector<int> passes;
+  for (const Root& root : group.roots) {
+    int pass = 0;
+    std::set<int> seen;
+    std::vector<int> pending(ir[root.node].inputs.begin(), ir[root.node].inputs.end());
+    while (!pending.empty()) {
+      int id = pending.back();
+      pending.pop_back();
+      if (!seen.insert(id).second) continue;
+      if (auto it = after.find(id); it != after.end()) pass = std::max(pass, it->second);
+      if (is_leaf(ir, id) || grouping.is_root[static_cast<size_t>(id)]) continue;
+      pending.insert(pending.end(), ir[id].inputs.begin(), ir[id].inputs.end());
+    }
+    after[root.node] = root.kind == RootKind::fold ? pass + 1 : pass;
+    passes.push_back(pass);
+  }
+  return passes;
+}
+
 bool may_overwrite(const Ir& ir, const Grouping& grouping, Group& group, int input, int output) {
   Expr store;
   bool row = false;
@@ -200,7 +221,19 @@ bool may_overwrite(const Ir& ir, const Grouping& grouping, Group& group, int inp
     return std::any_of(survey.touches.begin(), survey.touches.end(), [&](const Touch& t) { return t.node == input && (!elsewhere || t.offset != store); });
   };
   if (!group.has_fold()) return !reads(Survey(ir, grouping, group), true);
-  if (!row || reads(Survey(ir, grouping, group, true, output), true)) return false;
+  if (!row) {
+    // A pass stores a tile when it has read it: what lies at the same places may be written over in the last pass that reads it.
+    const std::vector<int> passes = root_passes(ir, grouping, group);
+    int written = 0;
+    for (size_t k = 0; k < passes.size(); ++k)
+      if (group.roots[k].node == output) written = passes[k];
+    for (size_t k = 0; k < passes.size(); ++k) {
+      const Survey survey(ir, grouping, group, true, group.roots[k].node);
+      if (reads(survey, true) || (reads(survey, false) && (passes[k] > written || group.roots[k].kind == RootKind::row))) return false;
+    }
+    return true;
+  }
+  if (reads(Survey(ir, grouping, group, true, output), true)) return false;
   return std::none_of(group.roots.begin(), group.roots.end(),
                       [&](const Root& root) { return root.node != output && reads(Survey(ir, grouping, group, true, root.node), false); });
 }

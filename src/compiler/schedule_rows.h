@@ -51,6 +51,8 @@ std::optional<RowSchedule> schedule_rows(const Ir& ir, const Grouping& grouping,
 /// May the group store `output` over `input`? In a map, if `input` is read at no other place than where `output` is stored. In a group with folds `output`
 /// must be a map over the rows, and beside that place nobody but `output` itself may read `input`: programs and passes do not run in step.
 bool may_overwrite(const Ir& ir, const Grouping& grouping, Group& group, int input, int output);
+/// By root of a rows group: the pass in which it is computed. A fold's value is there from the next one on.
+std::vector<int> root_passes(const Ir& ir, const Grouping& grouping, const Group& group);
 
 /// The operand of a fold root at the group's point, with the inner variables at the folded axes.
 std::vector<ix::Expr> fold_operand_index(const Ir& ir, const Group& group, const Root& root);

@@ -322,6 +322,39 @@ Result add_scatter(Rebuilder& g, const IrNode& n) {
   return {};
 }
 
+/// pad(x) + pad(y), which stand side by side along one axis → x and y joined, in what is left of the padding: the gradient of what was split is never added up.
+Result join_pads(Rebuilder& g, const IrNode& n) {
+  if (n.op != Op::add || g[n.inputs[0]].op != Op::pad || g[n.inputs[1]].op != Op::pad) return {};
+  for (const bool swapped : {false, true}) {
+    const IrNode first = g[n.inputs[swapped]], second = g[n.inputs[!swapped]];
+    const Shape& shape = n.type.shape;
+    int64_t along = -1;
+    bool fits = is_static(shape);
+    for (size_t axis = 0; axis < shape.size() && fits; ++axis) {
+      const Attrs &a = first.attrs, &b = second.attrs;
+      if (a.low[axis] == b.low[axis] && a.high[axis] == b.high[axis]) continue;
+      const int64_t end = shape[axis].bound() - a.high[axis];  // of the first one
+      fits = along < 0 && end == b.low[axis];
+      along = static_cast<int64_t>(axis);
+    }
+    if (!fits || along < 0) continue;
+    Attrs joined, rest = first.attrs;
+    joined.axes = {along};
+    rest.high[static_cast<size_t>(along)] = second.attrs.high[static_cast<size_t>(along)];
+    std::vector<int> parts;
+    graph::Type type = g[first.inputs[0]].type;
+    type.shape[static_cast<size_t>(along)] = shape[static_cast<size_t>(along)].bound() - rest.low[static_cast<size_t>(along)] - rest.high[static_cast<size_t>(along)];
+    for (const int id : {first.inputs[0], second.inputs[0]}) {
+      const IrNode& part = g[id];
+      const bool flat = part.op == Op::concat && part.attrs.axes == joined.axes;
+      if (flat) parts.insert(parts.end(), part.inputs.begin(), part.inputs.end());
+      else parts.push_back(id);
+    }
+    return g.make(Op::pad, {g.make(Op::concat, parts, type, joined)}, n.type, rest);
+  }
+  return {};
+}
+
 /// A dot over several axes → a dot over one: both operands with the contracted axes last, flattened. Movement costs nothing where it is a view.
 Result merge_contraction(Rebuilder& g, const IrNode& n) {
   if (n.op != Op::dot || n.attrs.axes.size() < 2) return {};
@@ -361,7 +394,7 @@ struct Rule {
 
 constexpr Rule rules[] = {
     {"fold constants", fold_constants}, {"merge movement", merge_movement}, {"single concat", single_concat}, {"identities", identities},
-    {"casts", casts},                   {"selects", selects},               {"trivial fold", trivial_fold}, {"trivial prefix", trivial_prefix},   {"add scatter", add_scatter},
+    {"casts", casts},                   {"selects", selects},               {"trivial fold", trivial_fold}, {"trivial prefix", trivial_prefix},   {"add scatter", add_scatter}, {"join pads", join_pads},
     {"merge contraction", merge_contraction},
     {"empty dot", empty_dot},           {"empty scatter", empty_scatter},   {"split fold", split_fold},
 };

@@ -7,10 +7,12 @@
 #include <numbers>
 #include <set>
 
+#include "base/error.h"
 #include "compiler/group.h"
 #include "compiler/simplify.h"
 #include "graph/build.h"
 #include "graph/composites.h"
+#include "graph/derive.h"
 
 namespace weft::compiler {
 
@@ -40,7 +42,7 @@ class Cone {
   const std::map<int, Digest>& keys() const { return keys_; }
 
  private:
-  static constexpr size_t largest = 24;
+  static constexpr size_t largest = 40;
 
   /// Inputs before users, so that those in the cone have their keys.
   bool enter(int id) {
@@ -87,7 +89,80 @@ std::map<Digest, Activation> make_table() {
   return table;
 }
 
+/// Keys of gelu_tanh(x) and of its slope at x, a float32, for x of a 16-bit dtype.
+struct GeluKeys {
+  Digest value, slope;
+};
+
+/// cast(g) · slope, cast back: the slope, where `node` is that for the cotangent `g`.
+int slope_of(const Ir& ir, int node, int g) {
+  if (ir[node].op != Op::cast || ir[ir[node].inputs[0]].op != Op::mul) return -1;
+  const IrNode& product = ir[ir[node].inputs[0]];
+  for (const int side : {0, 1}) {
+    const IrNode& wide = ir[product.inputs[static_cast<size_t>(side)]];
+    if (wide.op == Op::cast && wide.type.dtype == float32 && wide.inputs[0] == g) return product.inputs[static_cast<size_t>(1 - side)];
+  }
+  return -1;
+}
+
+GeluKeys make_gelu_keys(Dtype dtype) {
+  using namespace graph;
+  const weft::graph::Value x = parameter({{16, 16}, dtype}), g = parameter({{16, 16}, dtype}), y = gelu_tanh(x);
+  const weft::graph::Value dx = pull_back(std::span(&y, 1), std::span(&g, 1), std::span(&x, 1))[0];
+  const Ir ir = simplify(import({{{x, g}, {y, dx}}, {}, {}}));
+  const Cone cone(ir, users(ir), ir.inputs[0]);
+  const int slope = slope_of(ir, ir.outputs[1], ir.inputs[1]);
+  check(slope >= 0 && cone.keys().contains(slope) && cone.keys().contains(ir.outputs[0]), "activation", "gelu's derivative is not what it was");
+  return {cone.keys().at(ir.outputs[0]), cone.keys().at(slope)};
+}
+
+const GeluKeys& gelu_keys(Dtype dtype) {
+  static const GeluKeys& bf16 = *new GeluKeys(make_gelu_keys(bfloat16));
+  static const GeluKeys& f16 = *new GeluKeys(make_gelu_keys(float16));
+  return dtype == bfloat16 ? bf16 : f16;
+}
+
+bool is_half(Dtype t) { return t == bfloat16 || t == float16; }
+
 }  // namespace
+
+int gelu_of(const Ir& ir, const std::vector<std::vector<int>>& users, int node) {
+  if (!is_half(ir[node].type.dtype)) return -1;
+  const Digest& wanted = gelu_keys(ir[node].type.dtype).value;
+  const Cone cone(ir, users, node);
+  const auto found = std::find_if(cone.keys().begin(), cone.keys().end(), [&](const auto& entry) { return entry.second == wanted; });
+  return found == cone.keys().end() ? -1 : found->first;
+}
+
+std::optional<GeluSlope> gelu_slope_behind(const Ir& ir, const std::vector<std::vector<int>>& users, const std::vector<int>& outputs, int node) {
+  if (!is_half(ir[node].type.dtype)) return {};
+  int result = node;
+  for (int step = 0; step < 3; ++step) {  // cast, product, cast: each the only reader of the one before
+    const auto& readers = users[static_cast<size_t>(result)];
+    if (readers.size() != 1 || outputs[static_cast<size_t>(result)] > 0) return {};
+    result = readers[0];
+  }
+  const int slope = slope_of(ir, result, node);
+  if (slope < 0 || ir[result].type.dtype != ir[node].type.dtype) return {};
+  // What the slope is computed from: the widened argument is a cast of a 16-bit array.
+  std::set<int> seen;
+  std::vector<int> pending{slope};
+  while (!pending.empty() && seen.size() < 40) {
+    const int id = pending.back();
+    pending.pop_back();
+    if (!seen.insert(id).second || !is_elementwise(ir[id].op)) continue;
+    if (ir[id].op != Op::cast || ir[ir[id].inputs[0]].type.dtype != ir[node].type.dtype) {
+      pending.insert(pending.end(), ir[id].inputs.begin(), ir[id].inputs.end());
+      continue;
+    }
+    const int argument = ir[id].inputs[0];
+    const Cone cone(ir, users, argument);
+    const auto known = cone.keys().find(slope);
+    if (known != cone.keys().end() && known->second == gelu_keys(ir[node].type.dtype).slope && ir[argument].type == ir[node].type) return GeluSlope{argument, result};
+    return {};
+  }
+  return {};
+}
 
 std::optional<ActivationMatch> activation_of(const Ir& ir, const std::vector<std::vector<int>>& users, const std::vector<int>& outputs, int node) {
   static const std::map<Digest, Activation>& table = *new std::map<Digest, Activation>(make_table());

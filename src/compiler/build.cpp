@@ -73,7 +73,7 @@ class CompiledProgram : public Program {
     if (target.many_threads()) ir_ = few_rows(split_folds(sweep(pick_elements(std::move(ir_)))));
     if (policy.memory_budget != INT64_MAX) ir_ = recompute(std::move(ir_), source.layouts, source.updates, policy);
     watch.lap("simplify", stats_.simplify_ms);
-    Grouping grouping = group(ir_, source.layouts, policy);
+    Grouping grouping = group(ir_, source.layouts, policy, &target);
     Ordering ordering = order(ir_, grouping, source.updates, policy);
     watch.lap("group", stats_.group_ms);
     steps_ = make_steps(ir_, grouping, ordering, target, policy);

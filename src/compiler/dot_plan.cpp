@@ -202,6 +202,26 @@ DotChain dot_chain(const Ir& ir, const std::vector<std::vector<int>>& users, con
   return chain;
 }
 
+std::optional<DotChain> with_argument(const Ir& ir, const std::vector<std::vector<int>>& users, const std::vector<int>& outputs, const std::vector<Strides>& strides, const DotChain& chain) {
+  const IrNode& dot = ir[chain.dot];
+  if (chain.residual >= 0 || chain.activation != kernel::Activation::none || chain.sum >= 0 || dot.type.dtype.size != 2) return {};
+  const auto plain = [&](int node) {
+    const Strides& s = strides[static_cast<size_t>(node)];
+    return s.empty() || s == row_major_strides(ir[node].type.shape);
+  };
+  DotChain out = chain;
+  if (const int result = gelu_of(ir, users, chain.result); result >= 0) {
+    out.argument = chain.result, out.result = result, out.argument_is = kernel::ActivationArgument::written;
+  } else if (const auto found = gelu_slope_behind(ir, users, outputs, chain.result); found && chain.bias < 0) {
+    out.argument = found->argument, out.result = found->result, out.argument_is = kernel::ActivationArgument::slope;
+  } else {
+    return {};
+  }
+  out.activation = kernel::Activation::gelu_tanh;
+  if (!plain(out.result) || !plain(out.argument)) return {};
+  return out;
+}
+
 DotPlan plan_dot(const Ir& ir, const std::vector<Strides>& strides, const std::vector<bool>& roots, const DotChain& chain) {
   const int dot = chain.dot, result = chain.result;
   const IrNode& node = ir[dot];
@@ -257,6 +277,8 @@ DotPlan plan_dot(const Ir& ir, const std::vector<Strides>& strides, const std::v
   d.bias = chain.bias >= 0;
   d.activation = chain.activation;
   d.residual = chain.residual >= 0;
+  plan.argument = chain.argument;
+  d.argument = chain.argument_is;
   plan.sum = chain.sum;
   d.sum = chain.summed;
   return plan;
@@ -270,7 +292,7 @@ std::shared_ptr<const target::LibraryCall> library_for(const DotPlan& plan, targ
 
 std::vector<std::pair<int, int64_t>> library_operands(const DotPlan& plan, int result) {
   std::vector<std::pair<int, int64_t>> operands{{plan.a, plan.a_offset * plan.desc.a.size}, {plan.b, plan.b_offset * plan.desc.b.size}};
-  for (const int node : {plan.bias, plan.residual, plan.sum})
+  for (const int node : {plan.bias, plan.residual, plan.sum, plan.argument})
     if (node >= 0) operands.emplace_back(node, 0);
   operands.emplace_back(result, 0);
   return operands;

@@ -36,10 +36,16 @@ struct DotChain {
   kernel::Activation activation = kernel::Activation::none;
   int sum = -1;       // the fold that sums an operand over the contracted axes
   kernel::OperandSum summed = kernel::OperandSum::none;
+  int argument = -1;  // what the activation is applied to, where that is a node in memory as well
+  kernel::ActivationArgument argument_is = kernel::ActivationArgument::none;
 };
 
 /// `strides` of the results of dots before this one are known, and `roots` are the nodes that get memory for other reasons. `outputs` as handed_out counts them.
 DotChain dot_chain(const Ir& ir, const std::vector<std::vector<int>>& users, const std::vector<int>& outputs, const std::vector<Strides>& strides, const std::vector<bool>& roots, int dot);
+
+/// The chain with gelu behind its 16-bit result, the argument kept; or with gelu's slope as a factor. Only libraries answer such products. None where nothing like
+/// that follows.
+std::optional<DotChain> with_argument(const Ir& ir, const std::vector<std::vector<int>>& users, const std::vector<int>& outputs, const std::vector<Strides>& strides, const DotChain& chain);
 
 /// Operands must lie in memory (strides known).
 DotPlan plan_dot(const Ir& ir, const std::vector<Strides>& strides, const std::vector<bool>& roots, const DotChain& chain);

@@ -39,7 +39,8 @@ constexpr double largest_expression = 2000;
 
 }  // namespace
 
-Grouper::Grouper(const Ir& ir, const std::vector<Layout>& layouts) : ir_(ir), users_(users(ir)), strides_(ir.nodes.size()), base_root_(ir.nodes.size()), call_of_(ir.nodes.size(), -1) {
+Grouper::Grouper(const Ir& ir, const std::vector<Layout>& layouts, const Policy& policy, target::Target* target)
+    : ir_(ir), policy_(policy), target_(target), users_(users(ir)), strides_(ir.nodes.size()), base_root_(ir.nodes.size()), call_of_(ir.nodes.size(), -1) {
   for (size_t k = 0; k < ir.inputs.size(); ++k) {
     auto id = static_cast<size_t>(ir.inputs[k]);
     bool given = k < layouts.size() && !layouts[k].strides.empty();
@@ -89,7 +90,7 @@ void Grouper::find_roots() {
   for (int id = 0; id < ir_.size(); ++id) {
     if (is_attention(ir_[id]) && strides_[static_cast<size_t>(id)].empty() && !read_whole(id)) strides_[static_cast<size_t>(id)] = preferred_strides(ir_, users_, id);
     if (ir_[id].op != Op::dot) continue;
-    DotChain chain = dot_chain(ir_, users_, outputs, strides_, base_root_, id);
+    DotChain chain = chain_of(id, outputs);
     if (chain.sum >= 0 && !sum_of_.try_emplace(chain.sum, chain.result).second) chain.sum = -1, chain.summed = kernel::OperandSum::none;
     const int result = chain.result;
     if (result != id) {
@@ -97,6 +98,11 @@ void Grouper::find_roots() {
       mark(result);
     }
     dot_result_[result] = chain;
+    if (chain.argument >= 0) {
+      mark(chain.argument);
+      for (const int node : {result, chain.argument}) strides_[static_cast<size_t>(node)] = row_major_strides(ir_[node].type.shape);
+      if (chain.argument_is == kernel::ActivationArgument::written) argument_of_[chain.argument] = result;
+    }
     if (strides_[static_cast<size_t>(result)].empty() && !read_whole(result)) strides_[static_cast<size_t>(result)] = preferred_strides(ir_, users_, result);
   }
   for (const std::vector<int>& results : calls_)
@@ -147,6 +153,19 @@ void Grouper::mark_product(int fold, const std::vector<int>& outputs) {
   base_root_[static_cast<size_t>(last)] = true;
 }
 
+/// What follows a dot. More than generated code can do is looked for where a library answers it.
+DotChain Grouper::chain_of(int dot, const std::vector<int>& outputs) const {
+  const DotChain chain = dot_chain(ir_, users_, outputs, strides_, base_root_, dot);
+  if (!target_ || chain.sum >= 0) return chain;
+  const auto longer = with_argument(ir_, users_, outputs, strides_, chain);
+  if (!longer) return chain;
+  std::vector<Strides> strides = strides_;
+  for (const int id : {longer->result, longer->argument}) strides[static_cast<size_t>(id)] = row_major_strides(ir_[id].type.shape);
+  for (const int operand : ir_[dot].inputs)
+    if (const int base = operand_base(ir_, strides, base_root_, operand); strides[static_cast<size_t>(base)].empty()) strides[static_cast<size_t>(base)] = row_major_strides(ir_[base].type.shape);
+  return library_for(plan_dot(ir_, strides, base_root_, *longer), *target_, policy_) ? *longer : chain;
+}
+
 /// The gradients of queries, keys and values that came from one product go side by side into the gradient of that.
 void Grouper::pack_results(const std::vector<int>& results) {
   std::map<int, PackedResult> parts;
@@ -184,9 +203,11 @@ int Grouper::add_group(std::unique_ptr<Work> work) {
 
 void Grouper::place(int node) {
   if (auto it = dot_result_.find(node); it != dot_result_.end()) {
+    if (argument_of_.contains(it->second.argument) && argument_of_.at(it->second.argument) == node) return;  // with its argument, which comes first
     if (it->second.sum < 0 || it->second.sum > node) place_dot(node);
     return;
   }
+  if (auto it = argument_of_.find(node); it != argument_of_.end()) return place_dot(it->second);
   if (auto it = sum_of_.find(node); it != sum_of_.end()) {
     if (it->second > node) place_dot(it->second);  // with the first of its results: all readers of both are placed by then
     return;
@@ -323,9 +344,10 @@ void Grouper::place_dot(int node) {
   work->group.cx = std::make_unique<ix::Context>();
   work->group.dot = plan_dot(ir_, strides_, base_root_, dot_result_.at(node));
   const DotPlan& plan = work->group.dot;
-  std::vector<int> results{node};
+  std::vector<int> results{node}, operands{plan.a, plan.b, plan.bias, plan.residual};
   if (plan.sum >= 0) results.push_back(plan.sum);
-  const std::vector<int> operands{plan.a, plan.b, plan.bias, plan.residual};
+  if (plan.desc.argument == kernel::ActivationArgument::written) results.push_back(plan.argument);
+  if (plan.desc.argument == kernel::ActivationArgument::slope) operands.push_back(plan.argument);
   const int g = place_results(std::move(work), results, operands);
   const IrNode& dot = ir_[dot_result_.at(node).dot];
   wait_along(g, dot.inputs[0], plan.a);
@@ -511,7 +533,7 @@ std::vector<int> handed_out(const Ir& ir) {
   return count;
 }
 
-Grouping group(const Ir& ir, const std::vector<Layout>& layouts, const Policy&) { return Grouper(ir, layouts).run(); }
+Grouping group(const Ir& ir, const std::vector<Layout>& layouts, const Policy& policy, target::Target* target) { return Grouper(ir, layouts, policy, target).run(); }
 
 std::string print(const Ir& ir, const Grouping& grouping) {
   std::string text;

@@ -40,6 +40,7 @@ struct Root {
 struct DotPlan {
   kernel::DotDesc desc;
   int a = -1, b = -1, bias = -1, residual = -1;  // roots or leaves
+  int argument = -1;                     // of the activation: a root of this group (written), or another's (slope)
   int sum = -1;                          // the root that is the sum of an operand
   int64_t a_offset = 0, b_offset = 0;    // elements
   std::vector<Dim> extents;              // batch…, m, n, k as Dims
@@ -93,7 +94,8 @@ struct Grouping {
   std::vector<Strides> strides;          // by node: of roots and parameters
 };
 
-Grouping group(const Ir& ir, const std::vector<Layout>& layouts, const Policy& policy);
+/// `target`: whose libraries may answer products with more than a generated kernel can do; null: nobody's.
+Grouping group(const Ir& ir, const std::vector<Layout>& layouts, const Policy& policy, target::Target* target = nullptr);
 std::string print(const Ir& ir, const Grouping& grouping);
 
 /// The node in whose memory an output lies: a reshape of a root or leaf shares it.

@@ -30,7 +30,7 @@ struct Work {
 
 class Grouper {
  public:
-  Grouper(const Ir& ir, const std::vector<Layout>& layouts);
+  Grouper(const Ir& ir, const std::vector<Layout>& layouts, const Policy& policy, target::Target* target);
   Grouping run();
 
  private:
@@ -45,6 +45,7 @@ class Grouper {
   void place_alone(int node);
   void place_call(int node);
   void place_attention(int node);
+  DotChain chain_of(int dot, const std::vector<int>& outputs) const;
   void pack_results(const std::vector<int>& results);
   int place_results(std::unique_ptr<Work> work, const std::vector<int>& results, const std::vector<int>& operands);
   std::string signature_of(int node) const;
@@ -71,6 +72,8 @@ class Grouper {
   bool is_root(int node) const { return base_root_[static_cast<size_t>(node)] || promoted_.contains(node); }
 
   const Ir& ir_;
+  const Policy& policy_;
+  target::Target* target_;
   std::vector<std::vector<int>> users_;
   std::vector<Strides> strides_;
   std::vector<bool> base_root_;
@@ -82,6 +85,7 @@ class Grouper {
   std::vector<std::vector<int>> readers_;                // by root: groups that read it
   std::map<std::string, std::vector<int>> by_signature_;
   std::map<int, DotChain> dot_result_;                   // by the last node of the chain
+  std::map<int, int> argument_of_;                       // what an activation behind a dot is applied to → the dot's result
   std::map<int, int> sum_of_;                            // folds computed with a dot → its result
   std::vector<std::vector<int>> calls_;  // by call: the nodes of its results, ascending
   std::vector<int> call_of_;             // by node; -1 for others

@@ -112,6 +112,10 @@ void GroupTuner::add_row_candidates(TuneItem& item, Group& it) {
 void GroupTuner::add_dot_candidates(TuneItem& item, Group& it) {
   TuneCandidate call{Variant::heuristic, nullptr, {}, library_for(it.dot, cx_.target, policy_), {}, true};
   for (const auto& [node, offset] : library_operands(it.dot, it.roots[0].node)) call.operands.emplace_back(home(node), offset);
+  if (it.dot.desc.argument != kernel::ActivationArgument::none) {  // nothing else can answer it
+    item.candidates = {call};
+    return;
+  }
   const Lowering own = memo_.dot(cx_, it);
   item.candidates = {call, {Variant::own, own.code, own.params, nullptr, {}, false}};
 }

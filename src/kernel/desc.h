@@ -16,6 +16,10 @@ const char* name(Activation activation);
 /// A further result of a product: Σ_k A[m,k], m numbers, or Σ_k B[k,n], n numbers (the gradient of a bias beside that of its weight).
 enum class OperandSum : uint8_t { none, a, b };
 
+/// What an activation is applied to, Z = Σ_k A · B + bias, as an array of its own, of C's shape, strides and dtype: a further result (`written`), or an operand
+/// where C = (Σ_k A · B) · act'(Z), the product on the way back (`slope`).
+enum class ActivationArgument : uint8_t { none, written, slope };
+
 /// C[b,m,n] = act(Σ_k A[b,m,k] · B[b,k,n]  (+ bias[n]))  (+ residual[b,m,n]). Strides in elements; a batch axis may have stride 0 in A or B.
 struct DotDesc {
   Dtype a = float32, b = float32, c = float32;
@@ -27,6 +31,7 @@ struct DotDesc {
   Activation activation = Activation::none;
   OperandSum sum = OperandSum::none;  // float32 without batch axes only; operand before C: stride 1
   bool residual = false;  // operand after the bias: shape, strides and dtype of C
+  ActivationArgument argument = ActivationArgument::none;  // operand before C; of libraries only, and without residual and sum
   double flops() const;
   Digest digest() const;
   std::string to_string() const;  // "dot f32 [12]x64x64x32 +bias"

@@ -11,6 +11,7 @@ namespace cuda = weft::target::cuda;
 using namespace weft;
 using namespace weft::test;
 using kernel::Activation;
+using kernel::ActivationArgument;
 using kernel::DotDesc;
 using kernel::OperandSum;
 
@@ -60,9 +61,24 @@ double activated(Activation activation, double x) {
   return x;
 }
 
+double gelu_slope(double x) {
+  const double root = std::sqrt(2 / std::acos(-1.0)), t = std::tanh(root * (x + 0.044715 * x * x * x));
+  return 0.5 * (1 + t) + 0.5 * x * (1 - t * t) * root * (1 + 3 * 0.044715 * x * x);
+}
+
 struct Data {
-  std::vector<double> a, b, bias, residual, c, sum;
+  std::vector<double> a, b, bias, residual, c, sum, argument;
 };
+
+/// What stands at a place of C, and of the activation's argument, for a product with its bias.
+void finish(const DotDesc& d, Data& x, size_t at, double sum) {
+  if (d.argument == ActivationArgument::slope) {
+    x.c[at] = sum * gelu_slope(x.argument[at]);
+    return;
+  }
+  if (d.argument == ActivationArgument::written) x.argument[at] = sum;
+  x.c[at] = activated(d.activation, sum) + (d.residual ? x.residual[at] : 0);
+}
 
 /// What the descriptor says, in float64.
 void direct(const DotDesc& d, Data& x) {
@@ -73,7 +89,7 @@ void direct(const DotDesc& d, Data& x) {
         for (int64_t l = 0; l < d.k; ++l) sum += x.a[static_cast<size_t>(a + i * d.a_m + l * d.a_k)] * x.b[static_cast<size_t>(b + l * d.b_k + j * d.b_n)];
         const auto at = static_cast<size_t>(c + i * d.c_m + j * d.c_n);
         if (d.bias) sum += x.bias[static_cast<size_t>(j)];
-        x.c[at] = activated(d.activation, sum) + (d.residual ? x.residual[at] : 0);
+        finish(d, x, at, sum);
       }
   });
   const bool of_a = d.sum == OperandSum::a;
@@ -101,6 +117,11 @@ void as_cublaslt(const DotDesc& d, const cuda::LtForm& f, Data& x) {
           double sum = d.residual ? x.residual[at] : 0;
           for (int64_t l = 0; l < k; ++l) sum += a[static_cast<size_t>(at_a + element(f.a, i, l))] * b[static_cast<size_t>(at_b + element(f.b, l, j))];
           if (f.epilogue & cuda::lt::epilogue_bias) sum += x.bias[static_cast<size_t>(i)];
+          if (const uint32_t kind = f.epilogue & ~uint32_t{cuda::lt::epilogue_bias}; kind == cuda::lt::epilogue_gelu_aux || kind == cuda::lt::epilogue_dgelu) {
+            if (kind == cuda::lt::epilogue_gelu_aux) x.argument[at] = sum, x.c[at] = activated(Activation::gelu_tanh, sum);
+            else x.c[at] = sum * gelu_slope(x.argument[at]);
+            continue;
+          }
           const Activation follows = f.epilogue & cuda::lt::epilogue_relu ? Activation::relu : f.epilogue & cuda::lt::epilogue_gelu ? Activation::gelu_tanh : Activation::none;
           x.c[at] = activated(follows, sum);
         }
@@ -115,12 +136,13 @@ void as_cublaslt(const DotDesc& d, const cuda::LtForm& f, Data& x) {
 
 Data data_for(const DotDesc& d) {
   const Sizes s = sizes(d);
-  Data x{numbers(s.a, 1), numbers(s.b, 2), {}, {}, std::vector<double>(s.c, -7), {}};
+  Data x{numbers(s.a, 1), numbers(s.b, 2), {}, {}, std::vector<double>(s.c, -7), {}, {}};
   for (auto* v : {&x.a, &x.b})
     for (double& e : *v) e = d.a == int8 ? std::round(e * 20) : e;
   x.a = rounded(x.a, d.a), x.b = rounded(x.b, d.b);
   if (d.bias) x.bias = rounded(numbers(static_cast<size_t>(d.n), 3), d.c);
   if (d.residual) x.residual = rounded(numbers(s.c, 4), d.c);
+  if (d.argument != ActivationArgument::none) x.argument = rounded(numbers(s.c, 5), d.c);
   if (d.sum != OperandSum::none) x.sum.assign(static_cast<size_t>(d.sum == OperandSum::a ? d.m : d.n), 0);
   return x;
 }
@@ -151,6 +173,16 @@ std::vector<DotDesc> taken(Dtype in, Dtype out) {
       // Heads inside of packed rows, [B, T, 3, H, D] as [B, H, T, D]: two batch axes that do not merge.
       batched(edited(plain(40, 40, 16, in, out), [](DotDesc& d) { d.a_m = d.b_n = 3 * 4 * 16, d.a_k = d.b_k = 1; }), {2, 4}, {40 * 192, 16}, {40 * 192, 16}, {4 * 1600, 1600}),
   };
+  const auto with_argument = [&](ActivationArgument argument, bool bias, bool turned) {
+    list.push_back(edited(base, [&](DotDesc& d) {
+      d.activation = Activation::gelu_tanh, d.argument = argument, d.bias = bias;
+      if (turned) d.b_k = 1, d.b_n = 64;
+    }));
+  };
+  if (out.size == 2) {
+    for (const bool bias : {false, true}) with_argument(ActivationArgument::written, bias, true);
+    for (const bool turned : {false, true}) with_argument(ActivationArgument::slope, false, turned);
+  }
   return list;
 }
 
@@ -163,6 +195,8 @@ DotDesc with_sum(DotDesc d, OperandSum sum) {
 
 TEST_CASE("cublaslt: the form of a product means what the descriptor says") {
   std::vector<DotDesc> all = taken(float32, float32);
+  for (const DotDesc& d : taken(bfloat16, bfloat16))
+    if (d.argument != ActivationArgument::none) all.push_back(d);
   all.push_back(with_sum(plain(40, 48, 64), OperandSum::a));
   all.push_back(with_sum(plain(40, 48, 64), OperandSum::b));
   all.push_back(with_sum(edited(plain(40, 48, 64), [](DotDesc& d) { d.a_m = 1, d.a_k = 40; }), OperandSum::b));
@@ -179,6 +213,7 @@ TEST_CASE("cublaslt: the form of a product means what the descriptor says") {
     as_cublaslt(d, *form, got);
     CHECK(worst_error(got.c, want.c) < 1e-12);
     CHECK(worst_error(got.sum, want.sum) < 1e-12);
+    CHECK(worst_error(got.argument, want.argument) < 1e-12);
   }
 }
 
@@ -206,6 +241,15 @@ TEST_CASE("cublaslt: what it does not take is left alone") {
   CHECK(refused(edited(base, [](DotDesc& d) { d.bias = true, d.c_m = 1, d.c_n = 40; })));                       // a bias along the wrong axis
   CHECK(refused(edited(base, [](DotDesc& d) { d.residual = true, d.activation = Activation::relu; })));
   for (Activation a : {Activation::gelu, Activation::sigmoid, Activation::tanh}) CHECK(refused(edited(base, [a](DotDesc& d) { d.activation = a; })));
+  for (const ActivationArgument argument : {ActivationArgument::written, ActivationArgument::slope}) {
+    const auto gelu = [argument](DotDesc& d) { d.activation = Activation::gelu_tanh, d.argument = argument; };
+    const DotDesc half = edited(plain(40, 48, 64, bfloat16, bfloat16), gelu);
+    CHECK(!refused(half));
+    CHECK(refused(edited(base, gelu)));                                                                         // float32
+    CHECK(refused(edited(half, [](DotDesc& d) { d.activation = Activation::relu; })));
+    CHECK(refused(edited(half, [](DotDesc& d) { d.residual = true; })));
+    CHECK(refused(edited(half, [](DotDesc& d) { d.c_m = 52; })));                                               // rows of the argument at 8 bytes
+  }
   CHECK(refused(edited(base, [](DotDesc& d) { d.bias = true, d.sum = OperandSum::a; })));
   CHECK(refused(batched(base, {3}, {40 * 64}, {64 * 48}, {0})));                                                // results on top of each other
   CHECK(refused(batched(base, {7, 64}, {64 * 40 * 64 * 2, 40 * 64}, {64 * 64 * 48 * 2, 64 * 48}, {40 * 48, 7 * 40 * 48})) == false);
@@ -234,11 +278,12 @@ bool run_on_device(const DotDesc& d, double tolerance, const cuda::CublasltOptio
   Data x = data_for(d);
   const std::vector<double> before = rounded(x.c, d.c);
   const DeviceArray a(context, x.a, d.a, offset), b(context, x.b, d.b, offset), bias(context, x.bias, d.c, offset), residual(context, x.residual, d.c, offset),
-      sum(context, x.sum, d.c, offset), c(context, x.c, d.c, offset);
+      sum(context, x.sum, d.c, offset), c(context, x.c, d.c, offset), argument(context, x.argument, d.c, offset);
   std::vector<void*> operands = {a.address(), b.address()};
   if (d.bias) operands.push_back(bias.address());
   if (d.residual) operands.push_back(residual.address());
   if (d.sum != OperandSum::none) operands.push_back(sum.address());
+  if (d.argument != ActivationArgument::none) operands.push_back(argument.address());
   operands.push_back(c.address());
   x.c = before;
   direct(d, x);
@@ -246,6 +291,7 @@ bool run_on_device(const DotDesc& d, double tolerance, const cuda::CublasltOptio
   const std::vector<double> first = c.values();
   CHECK(worst_error(first, x.c) < tolerance);
   CHECK(worst_error(sum.values(), x.sum) < tolerance);
+  CHECK(worst_error(argument.values(), x.argument) < tolerance);
   call->run(operands);  // after the search
   CHECK(c.values() == first);
   CHECK(call->name().find("cublaslt") == 0);
@@ -269,7 +315,7 @@ TEST_CASE("cublaslt on the device: layouts, batches and epilogues in every dtype
       ++declined;
       MESSAGE("declined: " << d.to_string());
       // Without an epilogue there is always an algorithm; float64 and results wider than operands may lack some epilogues.
-      CHECK((d.bias || d.activation != Activation::none || d.residual));
+      CHECK((d.bias || d.activation != Activation::none || d.residual || d.argument != ActivationArgument::none));
     }
     if (t.in == t.out && t.in != float64) CHECK(declined == 0);
   }

@@ -40,6 +40,9 @@ TEST_CASE("cublaslt: constants and structures are those of cublasLt.h") {
   same(lt::op_n, CUBLAS_OP_N), same(lt::op_t, CUBLAS_OP_T);
   same(lt::epilogue_default, CUBLASLT_EPILOGUE_DEFAULT), same(lt::epilogue_relu, CUBLASLT_EPILOGUE_RELU), same(lt::epilogue_bias, CUBLASLT_EPILOGUE_BIAS);
   same(lt::epilogue_gelu, CUBLASLT_EPILOGUE_GELU), same(lt::epilogue_bgrad_a, CUBLASLT_EPILOGUE_BGRADA), same(lt::epilogue_bgrad_b, CUBLASLT_EPILOGUE_BGRADB);
+  same(lt::epilogue_gelu_aux, CUBLASLT_EPILOGUE_GELU_AUX), same(lt::epilogue_dgelu, CUBLASLT_EPILOGUE_DGELU);
+  same(lt::epilogue_gelu_aux | lt::epilogue_bias, CUBLASLT_EPILOGUE_GELU_AUX_BIAS);
+  same(lt::matmul_aux_pointer, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER), same(lt::matmul_aux_leading, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_LD);
   same(lt::epilogue_relu | lt::epilogue_bias, CUBLASLT_EPILOGUE_RELU_BIAS), same(lt::epilogue_gelu | lt::epilogue_bias, CUBLASLT_EPILOGUE_GELU_BIAS);
   same(lt::reduction_in_place, CUBLASLT_REDUCTION_SCHEME_INPLACE), same(lt::reduction_compute_type, CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE);
   same(lt::matmul_transa, CUBLASLT_MATMUL_DESC_TRANSA), same(lt::matmul_transb, CUBLASLT_MATMUL_DESC_TRANSB), same(lt::matmul_epilogue, CUBLASLT_MATMUL_DESC_EPILOGUE);

@@ -119,6 +119,10 @@ class CublasltCall final : public LibraryCall {
       set_matmul(lt::matmul_bias_data_type, static_cast<int32_t>(form.d.type));
       set_bias(reinterpret_cast<void*>(uintptr_t{1} << 20));  // its alignment alone is looked at before the first run
     }
+    if (has_argument()) {
+      set_matmul(lt::matmul_aux_leading, form.d.leading);
+      set_argument(reinterpret_cast<void*>(uintptr_t{1} << 20));
+    }
   }
 
   /// False where cuBLASLt knows no algorithm.
@@ -137,13 +141,14 @@ class CublasltCall final : public LibraryCall {
   }
 
   void run(std::span<void* const> operands) const override {
-    const size_t expected = 3u + (desc_.bias ? 1 : 0) + (desc_.residual ? 1 : 0) + (sums() ? 1 : 0);
+    const size_t expected = 3u + (desc_.bias ? 1 : 0) + (desc_.residual ? 1 : 0) + (sums() ? 1 : 0) + (has_argument() ? 1 : 0);
     weft::check(operands.size() == expected, "cublaslt", "number of operands");
     std::lock_guard lock(mutex_);
     context_.make_current();
     const int64_t alignment = alignment_of(operands, offsets_);
     const bool may_measure = options_.search && !context_.capturing();
     if (has_vector()) set_bias(desc_.bias ? operands[2] : operands[operands.size() - 2]);
+    if (has_argument()) set_argument(operands[operands.size() - 2]);
     const Algorithm* chosen = algorithm(alignment, &operands, may_measure);
     if (!chosen) throw_failure("matmul", fmt::format("cuBLASLt has no algorithm for {} with operands aligned to {} bytes", what_, alignment));
     check_lt(launch(chosen->plain, operands), "cublasLtMatmul", what_);
@@ -152,6 +157,7 @@ class CublasltCall final : public LibraryCall {
  private:
   bool sums() const { return desc_.sum != kernel::OperandSum::none; }
   bool has_vector() const { return desc_.bias || sums(); }
+  bool has_argument() const { return desc_.argument != kernel::ActivationArgument::none; }
 
   void make_layout(Owned<lt::Layout>& to, const LtMatrix& m) const {
     to.destroy = lt::api()->layout_destroy;
@@ -164,6 +170,8 @@ class CublasltCall final : public LibraryCall {
   }
 
   void set_bias(void* pointer) const { set(lt::api()->desc_set, matmul_.handle, lt::matmul_bias_pointer, pointer, what_); }
+
+  void set_argument(void* pointer) const { set(lt::api()->desc_set, matmul_.handle, lt::matmul_aux_pointer, pointer, what_); }
 
   int launch(const lt::Algorithm& algorithm, std::span<void* const> operands) const {
     const auto at = [](void* base, int64_t elements, Dtype t) { return static_cast<char*>(base) + elements * t.size; };

@@ -7,7 +7,8 @@
 //   - batch·m·n·k >= cublaslt_min_work;
 //   - one of the last two strides of A, of B and of C is 1 (C's rows, where there is a bias), and nothing overlaps in C;
 //   - batch axes merge into one, up to cublaslt_max_calls products beside it;
-//   - what follows the product is a bias, relu, gelu_tanh (cuBLASLt's gelu is that), or a residual without an activation;
+//   - what follows the product is a bias, relu, gelu_tanh (cuBLASLt's gelu is that), or a residual without an activation; of 16-bit
+//     results gelu_tanh also with what it is applied to as a further result, or its slope there as a factor;
 //   - cuBLASLt itself knows an algorithm for all that on this device.
 // Everything else is left to generated code.
 #include <cstdint>

@@ -17,10 +17,10 @@ using Preference = struct OpaquePreference*;
 enum DataType : int32_t { r_32f = 0, r_64f = 1, r_16f = 2, r_8i = 3, r_32i = 10, r_16bf = 14, r_8f_e4m3 = 28, r_8f_e5m2 = 29 };
 enum ComputeType : int32_t { compute_32f = 68, compute_64f = 70, compute_32i = 72, compute_32f_fast_tf32 = 77 };
 enum Operation : int32_t { op_n = 0, op_t = 1 };
-enum Epilogue : uint32_t { epilogue_default = 1, epilogue_relu = 2, epilogue_bias = 4, epilogue_gelu = 32, epilogue_bgrad_a = 256, epilogue_bgrad_b = 512 };
+enum Epilogue : uint32_t { epilogue_default = 1, epilogue_relu = 2, epilogue_bias = 4, epilogue_gelu = 32, epilogue_gelu_aux = 160, epilogue_dgelu = 192, epilogue_bgrad_a = 256, epilogue_bgrad_b = 512 };
 enum ReductionScheme : uint32_t { reduction_in_place = 1, reduction_compute_type = 2 };
 
-enum MatmulAttribute : int { matmul_transa = 3, matmul_transb = 4, matmul_epilogue = 7, matmul_bias_pointer = 8, matmul_bias_data_type = 26 };
+enum MatmulAttribute : int { matmul_transa = 3, matmul_transb = 4, matmul_epilogue = 7, matmul_bias_pointer = 8, matmul_aux_pointer = 11, matmul_aux_leading = 12, matmul_bias_data_type = 26 };
 enum LayoutAttribute : int { layout_batch_count = 5, layout_strided_batch_offset = 6 };
 enum PreferenceAttribute : int {
   preference_max_workspace_bytes = 1, preference_reduction_scheme_mask = 3, preference_min_alignment_a = 5, preference_min_alignment_b = 6,

@@ -58,7 +58,7 @@ array GptBlock::next(const array& x, Dtype dtype, array& cache, const array& len
 }
 
 Gpt::Gpt(const GptConfig& c, const nn::Precision& p)
-    : config(checked(c)), precision(p), dtype(p.compute), wte(*this, "wte", c.vocab, c.width), wpe(*this, "wpe", c.context, c.width), drop(*this, "drop", c.dropout),
+    : TextModel(p), config(checked(c)), dtype(p.compute), wte(*this, "wte", c.vocab, c.width), wpe(*this, "wpe", c.context, c.width), drop(*this, "drop", c.dropout),
       h(*this, "h"), ln_f(*this, "ln_f", c.width, c.bias) {
   nn::check("Gpt", precision);
   for (int64_t layer = 0; layer < c.layers; ++layer) h.add(c);

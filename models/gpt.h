@@ -78,7 +78,6 @@ class WEFT_API Gpt : public TextModel {
   void initialise();
   std::string describe() const override;
   const GptConfig config;
-  const nn::Precision precision;
   const Dtype dtype;  ///< of products
 
   nn::Embedding wte, wpe;

@@ -106,7 +106,7 @@ LlamaBody::LlamaBody(nn::Module& parent, std::string name, const LlamaConfig& c)
   for (int64_t k = 0; k < c.layers; ++k) layers.add(c);
 }
 
-Llama::Llama(const LlamaConfig& c, const nn::Precision& p) : config(checked(c)), precision(p), dtype(p.compute), model(*this, "model", c) {
+Llama::Llama(const LlamaConfig& c, const nn::Precision& p) : TextModel(p), config(checked(c)), dtype(p.compute), model(*this, "model", c) {
   nn::check("Llama", precision);
   if (!c.tied_head) lm_head.emplace(*this, "lm_head", c.width, c.vocab, false);
   set_dtype(precision.parameters);

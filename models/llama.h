@@ -117,7 +117,6 @@ class WEFT_API Llama : public TextModel {
   void initialise();
   std::string describe() const override;
   const LlamaConfig config;
-  const nn::Precision precision;
   const Dtype dtype;  ///< of products
 
   LlamaBody model;

@@ -19,6 +19,7 @@ struct WEFT_API KvCache {
 
 class WEFT_API TextModel : public nn::Module {
  public:
+  explicit TextModel(const nn::Precision& p) : precision(p) {}
   virtual int64_t vocab() const = 0;
   virtual int64_t context() const = 0;  ///< the most tokens that it reads at once
   virtual KvCache cache() const = 0;    ///< an empty one
@@ -32,6 +33,8 @@ class WEFT_API TextModel : public nn::Module {
   /// The same for one token ids [1, 1], with which the text has `length` (int32 [1]) tokens: no shape says how long it is, so that every token runs the same program on
   /// the same addresses.
   virtual array next(const array& ids, const array& length, KvCache& cache) const = 0;
+
+  const nn::Precision precision;
 };
 
 }  // namespace weft::models

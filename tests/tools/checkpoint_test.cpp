@@ -22,7 +22,7 @@ struct Run {
 
   Run() {
     state.key = {0x12345678u, 0xffffffffu};
-    state.model = {.vocab = 11, .context = 8, .layers = 1, .heads = 2, .width = 4};
+    state.model = models::GptConfig{.vocab = 11, .context = 8, .layers = 1, .heads = 2, .width = 4};
     state.dtype = "f32";
     state.options = R"({"lr": 0.001})";
     state.data_digest = "abc";

@@ -133,4 +133,15 @@ TEST_CASE_FIXTURE(Fixture, "options that depend on others are filled in, and con
   set.set_text("min-lr", "0");
   set.set_text("warmup", "101");
   CHECK(has(usage_error([&] { complete(options, set); }), "--warmup 101"));
+  set.set_text("warmup", "5");
+  CHECK(options.kv_heads == 4);
+  set.set_text("kv-heads", "2");
+  CHECK(has(usage_error([&] { complete(options, set); }), "--arch llama"));
+  set.set_text("arch", "llama");
+  CHECK_NOTHROW(complete(options, set));
+  set.set_text("kv-heads", "3");
+  CHECK(has(usage_error([&] { complete(options, set); }), "--kv-heads 3"));
+  set.set_text("kv-heads", "2");
+  set.set_text("dropout", "0.1");
+  CHECK(has(usage_error([&] { complete(options, set); }), "no dropout"));
 }

@@ -91,6 +91,28 @@ TEST_CASE("a run that was stopped goes on bit by bit") {
   }
 }
 
+TEST_CASE("a Llama learns, and goes on bit by bit from a checkpoint that knows what it is") {
+  const auto llama = [](const std::string& out) {
+    TrainOptions o = tiny(out);
+    o.arch = "llama", o.kv_heads = 1;
+    return o;
+  };
+  TemporaryFolder whole, parts;
+  Trainer uninterrupted(llama(whole.path), rhyme());
+  const Course all = course_of(uninterrupted);
+  CHECK(all.losses.back() < all.losses.front() - 0.3);
+  Trainer first(llama(parts.path), rhyme());
+  course_of(first, 5);
+  first.save_checkpoint();
+  const Checkpoint from = load_checkpoint(parts.path);
+  const auto* config = std::get_if<models::LlamaConfig>(&from.state.model);
+  REQUIRE(config);
+  CHECK(config->kv_heads == 1);
+  CHECK(config->hidden == 64);
+  Trainer second(llama(parts.path), rhyme(), from);
+  CHECK(course_of(second).losses == std::vector<double>(all.losses.begin() + 5, all.losses.end()));
+}
+
 TEST_CASE("after the first step nothing is traced or compiled, whatever the learning rate does") {
   TemporaryFolder dir;
   TrainOptions o = tiny(dir.path);

@@ -173,7 +173,7 @@ void parse_state(const std::string& text, Checkpoint& to) try {
   s.step = whole(root.at("step"));
   s.key = key_from(root.at("random_key"));
   s.kind = root.value("kind", "gpt");
-  if (s.kind == "gpt") s.model = models::gpt_config_from_json(root.at("model").dump());
+  if (s.kind == "gpt") s.model = models::text_config_from_json(root.at("model").dump());
   s.dtype = root.at("dtype").get<std::string>();
   s.options = root.at("options").dump();
   s.data_digest = root.at("data").at("digest").get<std::string>();

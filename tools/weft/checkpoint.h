@@ -11,7 +11,7 @@
 #include <utility>
 #include <vector>
 
-#include "models/gpt.h"
+#include "models/text_config.h"
 #include "weft/array.h"
 
 namespace weft::tool {
@@ -23,7 +23,7 @@ struct RunState {
   int64_t step = 0;           // updates done
   std::vector<uint32_t> key;  // of the default random sequence, for the next step
   std::string kind = "gpt";   // of model: what `weft train` was asked for
-  models::GptConfig model;    // of a GPT
+  models::TextConfig model;   // of a language model
   std::string dtype;    // "f32", "bf16", "f16"
   std::string options;  // JSON object: every option of the run
   std::string data_digest;

@@ -43,10 +43,10 @@ Explained sampling_step(const Checkpoint& checkpoint, int runs) {
   const std::vector<int32_t> prompt{0};
   decoder.prefill(prompt);
   const auto run = [&] {
-    if (decoder.length() >= saved.model().config.context) decoder.prefill(prompt);
+    if (decoder.length() >= saved.model().context()) decoder.prefill(prompt);
     decoder.append(0);
   };
-  return explain_program(fmt::format("Sampling step: one more token after up to {}", saved.model().config.context - 1), runs, run, run);
+  return explain_program(fmt::format("Sampling step: one more token after up to {}", saved.model().context() - 1), runs, run, run);
 }
 
 std::vector<Explained> explain_images(const Checkpoint& checkpoint, const std::string& step, int runs) {
@@ -79,7 +79,7 @@ std::vector<Explained> explain_run(const Checkpoint& checkpoint, const std::stri
   std::vector<Explained> out;
   if (step != "sample") out.push_back(training_step(checkpoint, runs));
   if (step != "train") {
-    if (checkpoint.state.model.context < 2) throw std::runtime_error("a model with a context of one token has no sampling step of its own: every token is read as a prompt");
+    if (std::visit([](const auto& c) { return c.context; }, checkpoint.state.model) < 2) throw std::runtime_error("a model with a context of one token has no sampling step of its own: every token is read as a prompt");
     out.push_back(sampling_step(checkpoint, runs));
   }
   return out;

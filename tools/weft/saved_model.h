@@ -3,7 +3,7 @@
 #include <memory>
 
 #include "checkpoint.h"
-#include "models/gpt.h"
+#include "models/text_config.h"
 #include "weft/text.h"
 
 namespace weft::tool {
@@ -12,11 +12,11 @@ class SavedModel {
  public:
   /// Throws std::runtime_error where the files do not fit each other.
   explicit SavedModel(const Checkpoint& checkpoint);
-  models::Gpt& model() { return *model_; }
+  models::TextModel& model() { return *model_; }
   const text::Tokenizer& tokenizer() const { return *tokenizer_; }
 
  private:
-  std::unique_ptr<models::Gpt> model_;
+  std::unique_ptr<models::TextModel> model_;
   std::unique_ptr<text::Tokenizer> tokenizer_;
 };
 

@@ -50,11 +50,10 @@ std::vector<Series> curves(const RunState& state) {
 }
 
 void describe(Progress& progress, Trainer& trainer, const TrainOptions& o) {
-  const auto& c = trainer.model().config;
-  progress.note(fmt::format("{}: {} tokens of {} kinds to learn from, {} to validate on", o.data, trainer.split().train.size(), c.vocab,
+  progress.note(fmt::format("{}: {} tokens of {} kinds to learn from, {} to validate on", o.data, trainer.split().train.size(), trainer.model().vocab(),
                             trainer.split().validation.size()));
-  progress.note(fmt::format("GPT with {} parameters ({} layers, {} heads, width {}, context {}, {}); {} threads",
-                            trainer.model().num_parameters(), c.layers, c.heads, c.width, c.context, o.dtype, runtime::num_threads()));
+  progress.note(fmt::format("{} with {} parameters ({} layers, {} heads, width {}, context {}, {}); {} threads", o.arch == "llama" ? "Llama" : "GPT",
+                            trainer.model().num_parameters(), o.layers, o.heads, o.width, o.context, o.dtype, runtime::num_threads()));
   if (trainer.step() > 0) progress.note(fmt::format("going on after step {}", trainer.step()));
 }
 

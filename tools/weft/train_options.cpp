@@ -15,8 +15,12 @@ namespace {
 constexpr double most = 1 << 30;  // for counts that become 32-bit sizes
 
 void add_model_options(OptionSet& set, TrainOptions& o) {
+  set.add("arch", "NAME", &o.arch, "gpt2 (learned positions, layer norms, gelu) or llama (rotary positions, RMS norms, a gated layer, no biases, an untied head)")
+      .one_of({"gpt2", "llama"})
+      .structural();
   set.add("layers", "N", &o.layers, "transformer blocks").range(1, 1000).structural();
   set.add("heads", "N", &o.heads, "attention heads; must divide the width").range(1, 4096).structural();
+  set.add("kv-heads", "N", &o.kv_heads, "heads of keys and values, which groups of heads share; llama").range(1, 4096).structural().defaults_to("heads");
   set.add("width", "N", &o.width, "width of the residual stream").range(1, 1 << 20).structural();
   set.add("context", "N", &o.context, "tokens that the model sees at once").range(1, 1 << 20).structural();
   set.add("dropout", "X", &o.dropout, "share of activations dropped while training").range(0, 1).below(1).config();
@@ -75,20 +79,37 @@ void complete(TrainOptions& o, const OptionSet& given) {
   if (o.width % o.heads != 0)
     throw UsageError(fmt::format("--heads {} does not divide --width {}: every head takes an equal part; --heads {} would do", o.heads,
                                  o.width, closest_heads(o.width, o.heads)));
+  if (!given.given("kv-heads")) o.kv_heads = o.heads;
+  if (o.arch == "llama") {
+    if (o.heads % o.kv_heads != 0) throw UsageError(fmt::format("--kv-heads {} do not divide --heads {}: each of them serves equally many heads", o.kv_heads, o.heads));
+    if (o.width / o.heads % 2 != 0) throw UsageError(fmt::format("--arch llama rotates pairs: a head of width {} / {} must be even", o.width, o.heads));
+    if (o.dropout > 0) throw UsageError("--arch llama has no dropout");
+  } else if (o.kv_heads != o.heads) {
+    throw UsageError("--kv-heads is for --arch llama");
+  }
   number_options(o.dtype, o.weights, o.residual);
   if (o.min_lr > o.lr)
     throw UsageError(fmt::format("--min-lr {} is more than --lr {}: the learning rate falls from the one to the other", o.min_lr, o.lr));
   if (o.warmup > o.steps) throw UsageError(fmt::format("--warmup {} is longer than the run of {} steps", o.warmup, o.steps));
 }
 
-models::GptConfig model_config(const TrainOptions& o, int32_t vocab) {
-  return {.vocab = vocab,
-          .context = o.context,
-          .layers = o.layers,
-          .heads = o.heads,
-          .width = o.width,
-          .dropout = static_cast<float>(o.dropout),
-          .bias = o.bias};
+models::TextConfig model_config(const TrainOptions& o, int32_t vocab) {
+  if (o.arch == "llama")
+    return models::LlamaConfig{.vocab = vocab,
+                               .context = o.context,
+                               .layers = o.layers,
+                               .heads = o.heads,
+                               .kv_heads = o.kv_heads,
+                               .width = o.width,
+                               .head_width = o.width / o.heads,
+                               .hidden = (8 * o.width / 3 + 31) / 32 * 32};  // as many weights as four times the width in a layer without a gate
+  return models::GptConfig{.vocab = vocab,
+                           .context = o.context,
+                           .layers = o.layers,
+                           .heads = o.heads,
+                           .width = o.width,
+                           .dropout = static_cast<float>(o.dropout),
+                           .bias = o.bias};
 }
 
 Dtype compute_dtype(const std::string& name) { return name == "bf16" ? bfloat16 : name == "f16" ? float16 : float32; }

@@ -4,7 +4,7 @@
 #include <string>
 
 #include "machine_options.h"
-#include "models/gpt.h"
+#include "models/text_config.h"
 #include "options.h"
 #include "weft/optim.h"
 
@@ -13,7 +13,8 @@ namespace weft::tool {
 /// Defaults: nanoGPT's character model for a CPU.
 struct TrainOptions {
   std::string data;
-  int64_t layers = 4, heads = 4, width = 128, context = 64;
+  std::string arch = "gpt2";
+  int64_t layers = 4, heads = 4, kv_heads = 4, width = 128, context = 64;
   int64_t batch = 12, steps = 2000;
   double lr = 1e-3, min_lr = 0;  // min_lr not given: lr / 10
   int64_t warmup = 0;            // not given: a twentieth of the steps
@@ -37,7 +38,7 @@ OptionSet train_option_set(TrainOptions& options);
 /// Fills in what depends on other options (min_lr, warmup) and refuses what cannot go together, as UsageError.
 void complete(TrainOptions& options, const OptionSet& given);
 
-models::GptConfig model_config(const TrainOptions& options, int32_t vocab);
+models::TextConfig model_config(const TrainOptions& options, int32_t vocab);
 Dtype compute_dtype(const std::string& name);  // "f32", "bf16", "f16"
 
 /// What --dtype, --weights and --residual say together. Throws UsageError where they do not go together.

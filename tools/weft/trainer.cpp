@@ -36,7 +36,7 @@ data::Split split_text(const std::vector<int32_t>& tokens, int32_t vocab, const 
 
 }  // namespace
 
-Evaluator::Evaluator(models::Gpt& model) : model_(model) {
+Evaluator::Evaluator(models::TextModel& model) : model_(model) {
   const auto sum_of_losses = [this](const std::vector<array>& in) {  // inputs, targets, mask
     return std::vector<array>{sum(model_.token_losses(in[0], in[1]) * in[2])};
   };
@@ -45,7 +45,7 @@ Evaluator::Evaluator(models::Gpt& model) : model_(model) {
 
 double Evaluator::loss(const data::TokenDataset& text, int batch, int64_t most) {
   const nn::EvalMode mode(model_);
-  const int context = static_cast<int>(model_.config.context);
+  const int context = static_cast<int>(model_.context());
   const int64_t all = text.eval_batches(batch, context), count = most > 0 ? std::min(most, all) : all;
   double total = 0;
   int64_t tokens = 0;
@@ -57,7 +57,7 @@ double Evaluator::loss(const data::TokenDataset& text, int batch, int64_t most) 
   return total / static_cast<double>(tokens);
 }
 
-TrainStep::TrainStep(models::Gpt& model, optim::Optimizer& optimizer, double grad_clip, optim::LossScale* scale) {
+TrainStep::TrainStep(models::TextModel& model, optim::Optimizer& optimizer, double grad_clip, optim::LossScale* scale) {
   std::vector<array*> state = model.state();
   for (array* a : optimizer.state()) state.push_back(a);
   if (scale)
@@ -102,7 +102,7 @@ Trainer::Trainer(const TrainOptions& options, const std::string& text, const Che
 void Trainer::build(const std::string& text) {
   split_.emplace(split_text(encode_file(*tokenizer_, text, options_.data), tokenizer_->vocab_size(), options_));
   const NumberOptions numbers = number_options(options_.dtype, options_.weights, options_.residual);
-  model_ = std::make_unique<models::Gpt>(model_config(options_, tokenizer_->vocab_size()), numbers.precision);
+  model_ = models::make_text_model(model_config(options_, tokenizer_->vocab_size()), numbers.precision);
   const optim::AdamOptions adam{.learning_rate = static_cast<float>(options_.lr),
                                 .beta1 = options_.beta1,
                                 .beta2 = options_.beta2,
@@ -114,7 +114,7 @@ void Trainer::build(const std::string& text) {
   train_step_ = std::make_unique<TrainStep>(*model_, *optimizer_, options_.grad_clip, loss_scale_ ? &*loss_scale_ : nullptr);
   evaluator_ = std::make_unique<Evaluator>(*model_);
   schedule_ = optim::cosine_schedule(static_cast<float>(options_.lr), static_cast<float>(options_.min_lr), options_.warmup, options_.steps);
-  state_.model = model_->config;
+  state_.model = model_config(options_, tokenizer_->vocab_size());
   state_.dtype = options_.dtype;
   state_.options = train_option_set(options_).json();
   state_.data_digest = digest_of(text).hex();

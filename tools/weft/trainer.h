@@ -10,7 +10,7 @@
 #include <string>
 
 #include "checkpoint.h"
-#include "models/gpt.h"
+#include "models/text_config.h"
 #include "progress.h"
 #include "train_options.h"
 #include "weft/compile.h"
@@ -23,13 +23,13 @@ namespace weft::tool {
 /// The mean loss over masked windows of a text, by one compiled program.
 class Evaluator {
  public:
-  explicit Evaluator(models::Gpt& model);
+  explicit Evaluator(models::TextModel& model);
   /// Over `most` windows-batches spread evenly over the text; 0: over all of it. Nothing drops out; the model's mode is as before
   /// afterwards.
   double loss(const data::TokenDataset& text, int batch, int64_t most = 0);
 
  private:
-  models::Gpt& model_;
+  models::TextModel& model_;
   ArrayFunction sum_;
 };
 
@@ -37,7 +37,7 @@ class Evaluator {
 class TrainStep {
  public:
   /// grad_clip 0: none.
-  TrainStep(models::Gpt& model, optim::Optimizer& optimizer, double grad_clip, optim::LossScale* scale = nullptr);
+  TrainStep(models::TextModel& model, optim::Optimizer& optimizer, double grad_clip, optim::LossScale* scale = nullptr);
   float operator()(const data::Batch& batch);
 
  private:
@@ -65,7 +65,7 @@ class Trainer {
   void save_checkpoint();
   int64_t step() const { return state_.step; }
   const RunState& state() const { return state_; }
-  models::Gpt& model() { return *model_; }
+  models::TextModel& model() { return *model_; }
   const text::Tokenizer& tokenizer() const { return *tokenizer_; }
   const data::Split& split() const { return *split_; }
 
@@ -79,7 +79,7 @@ class Trainer {
   RunState state_;
   std::unique_ptr<text::Tokenizer> tokenizer_;
   std::optional<data::Split> split_;
-  std::unique_ptr<models::Gpt> model_;
+  std::unique_ptr<models::TextModel> model_;
   std::unique_ptr<optim::AdamW> optimizer_;
   std::optional<optim::LossScale> loss_scale_;  // of float16
   std::unique_ptr<TrainStep> train_step_;

@@ -223,6 +223,10 @@ constexpr Bench benches[] = {
     {"gpu-gpt2-350m", "training steps of GPT-2 350M, 32 sequences of 1024 tokens", bench_gpu_gpt2_medium},
     {"gpu-decode", "tokens after each other: GPT-2 124M, Llama 1.1B and 7B with random weights", bench_gpu_decode},
     {"gpu-mnist", "training steps of the MNIST network, 64 to 8192 images", bench_gpu_mnist},
+    {"gpu-sort", "sorts of rows of 16 to 2^22 elements on a GPU, the 50 largest of 50304, searches", bench_gpu_sort},
+    {"gpu-scan", "prefixes along rows and columns on a GPU", bench_gpu_scan},
+    {"gpu-scatter", "the gradient of an embedding on a GPU: tokens of many kinds, of few, of one; random bits", bench_gpu_scatter},
+    {"gpu-replay", "what the host takes to give a program of many small kernels to a GPU as a whole", bench_gpu_replay},
     {"matmul", "products of square matrices of 512, 1024 and 2048", matmuls},
 };
 

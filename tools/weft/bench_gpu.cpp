@@ -24,29 +24,10 @@ namespace weft::tool {
 
 namespace {
 
-/// Median milliseconds of a run over `reps` bursts of `burst` runs.
-double device_ms(int64_t reps, int burst, const std::function<void()>& f) {
-  for (int i = 0; i < 3; ++i) f();
-  synchronize();
-  std::vector<double> times;
-  for (int64_t i = 0; i < reps; ++i) {
-    times.push_back(1e3 / burst * seconds_of([&] {
-      for (int k = 0; k < burst; ++k) f();
-      synchronize();
-    }));
-  }
-  std::sort(times.begin(), times.end());
-  return times[times.size() / 2];
-}
-
 using Function = std::function<array(const array&)>;
 
 ArrayFunction compiled(const Function& f) {
   return compile([f](const std::vector<array>& in) { return std::vector<array>{f(in[0])}; }, CompileOptions{});
-}
-
-void need_gpu(const char* name) {
-  if (default_device().type != Device::gpu) throw UsageError(fmt::format("weft bench {} measures a GPU: give --device gpu", name));
 }
 
 struct MemoryBench {

@@ -58,6 +58,11 @@ inline double median_of(int64_t reps, const std::function<void()>& f, bool cpu_t
   return times.size() % 2 ? times[half] : (times[half - 1] + times[half]) / 2;
 }
 
+/// Median milliseconds of a run on a device over `reps` bursts of `burst` runs, which are given one after the other.
+double device_ms(int64_t reps, int burst, const std::function<void()>& f);
+/// Throws UsageError where the default device is none.
+void need_gpu(const char* name);
+
 inline int64_t reps_of(const BenchOptions& o, int64_t usual) { return o.reps > 0 ? o.reps : usual; }
 
 void bench_memory(const BenchOptions& o);
@@ -71,6 +76,10 @@ void bench_gpu_gpt2_medium(const BenchOptions& o);
 void bench_gpu_gpt2_small_batch(const BenchOptions& o);
 void bench_gpu_mnist(const BenchOptions& o);
 void bench_gpu_decode(const BenchOptions& o);
+void bench_gpu_sort(const BenchOptions& o);
+void bench_gpu_scan(const BenchOptions& o);
+void bench_gpu_scatter(const BenchOptions& o);
+void bench_gpu_replay(const BenchOptions& o);
 
 /// How long the stages of compiling took in what was recorded; stages lie within each other, and on several threads.
 void print_stages(const runtime::Timeline& timeline);

@@ -1,0 +1,117 @@
+// weft bench gpu-…: operators that are not products and not rows, and what a replay of a whole program costs the host.
+#include <fmt/format.h>
+
+#include "bench_support.h"
+#include "compiler/program.h"
+#include "runtime/trace.h"
+#include "weft/compile.h"
+#include "weft/device.h"
+#include "weft/ops.h"
+#include "weft/random.h"
+
+namespace weft::tool {
+
+namespace {
+
+using Function = std::function<array(const std::vector<array>&)>;
+
+ArrayFunction compiled(const Function& f) {
+  return compile([f](const std::vector<array>& in) { return std::vector<array>{f(in)}; }, CompileOptions{});
+}
+
+struct Timed {
+  double ms = 0, first_s = 0;
+};
+
+Timed timed(const BenchOptions& o, const std::vector<array>& in, const Function& function) {
+  eval(in);
+  const ArrayFunction f = compiled(function);
+  Timed t;
+  t.first_s = seconds_of([&] {
+    f(in);
+    synchronize();
+  });
+  t.ms = device_ms(reps_of(o, 5), 10, [&] { f(in); });
+  return t;
+}
+
+}  // namespace
+
+void bench_gpu_sort(const BenchOptions& o) {
+  need_gpu("gpu-sort");
+  const Dtype dtype = compute_dtype(o.dtype);
+  for (const auto& [rows, columns] : {std::pair{1, 50304}, {64, 50304}, {4096, 1024}, {1 << 20, 16}, {1, 1 << 22}}) {
+    const array x = random::normal({rows, columns}, dtype, 0, 1, random::key(0));
+    const auto row = [&, r = rows, c = columns](const char* name, const Timed& t) {
+      Row(name, o).whole("rows", r).whole("cols", c).number("ms", t.ms).number("Gelem_s", static_cast<double>(r) * c / t.ms / 1e6).number("first_step_s", t.first_s).print();
+    };
+    row("sort", timed(o, {x}, [](const std::vector<array>& in) { return sort(in[0], -1); }));
+    row("argsort", timed(o, {x}, [](const std::vector<array>& in) { return argsort(in[0], -1); }));
+    if (columns == 50304) row("topk50", timed(o, {x}, [](const std::vector<array>& in) { return topk(in[0], 50, -1); }));
+  }
+  const array sorted = sort(random::normal({1 << 20}, dtype, 0, 1, random::key(1))), values = random::normal({1 << 22}, dtype, 0, 1, random::key(2));
+  const Timed t = timed(o, {sorted, values}, [](const std::vector<array>& in) { return searchsorted(in[0], in[1]); });
+  Row("searchsorted", o).whole("n", 1 << 20).whole("values", 1 << 22).number("ms", t.ms).number("Gelem_s", (1 << 22) / t.ms / 1e6).print();
+}
+
+void bench_gpu_scan(const BenchOptions& o) {
+  need_gpu("gpu-scan");
+  for (const auto& [rows, columns] : {std::pair{1, 1 << 24}, {16, 1 << 20}, {4096, 4096}, {65536, 128}}) {
+    const array x = random::normal({rows, columns}, float32, 0, 1, random::key(0));
+    const auto row = [&, r = rows, c = columns](const char* name, const Timed& t) {
+      Row(name, o, "float32").whole("rows", r).whole("cols", c).number("ms", t.ms).number("GBps", 8.0 * r * c / t.ms / 1e6).print();
+    };
+    row("cumsum", timed(o, {x}, [](const std::vector<array>& in) { return cumsum(in[0], 1); }));
+    row("cummax", timed(o, {x}, [](const std::vector<array>& in) { return cummax(in[0], 1); }));
+    row("logcumsumexp", timed(o, {x}, [](const std::vector<array>& in) { return logcumsumexp(in[0], 1); }));
+    row("cumsum_columns", timed(o, {x}, [](const std::vector<array>& in) { return cumsum(in[0], 0); }));
+  }
+}
+
+/// Rows of gradients are added up by the tokens that they belong to: spread out, in a few places, all in one.
+void bench_gpu_scatter(const BenchOptions& o) {
+  need_gpu("gpu-scatter");
+  const int tokens = 65536, width = 768, vocabulary = 50304;
+  const array rows = random::normal({tokens, 1, width}, compute_dtype(o.dtype), 0, 1, random::key(0));
+  for (const int kinds : {vocabulary, 256, 1}) {
+    const array ids = random::randint(array(0), array(kinds), {tokens}, int32, random::key(1));
+    const Timed t = timed(o, {ids, rows}, [](const std::vector<array>& in) { return scatter_add(zeros({vocabulary, width}, float32), in[0], astype(in[1], float32), 0); });
+    Row("embedding_gradient", o).whole("tokens", tokens).whole("cols", width).whole("kinds", kinds).number("ms", t.ms)
+        .number("GBps", (static_cast<double>(rows.nbytes()) + 4.0 * vocabulary * width) / t.ms / 1e6).print();
+  }
+  const int n = 1 << 26;
+  const Timed bits = timed(o, {random::key(3)}, [](const std::vector<array>& in) { return random::bits({n}, 4, in[0]); });
+  Row("random_bits", o, "uint32").whole("n", n).number("ms", bits.ms).number("GBps", 4.0 * n / bits.ms / 1e6).print();
+}
+
+/// A step of many small kernels: what the host takes to give it to the device as a whole.
+void bench_gpu_replay(const BenchOptions& o) {
+  need_gpu("gpu-replay");
+  for (const int kernels : {20, 200, 1000}) {
+    const ArrayFunction f = compile([kernels](const std::vector<array>& in) {
+      array x = in[0];
+      for (int k = 0; k < kernels; ++k) x = cumsum(x, k % 2) * array(0.5f, float32);
+      return std::vector<array>{x};
+    }, CompileOptions{});
+    const array x = random::normal({32, 64}, float32, 0, 1, random::key(0));
+    eval(x);
+    int64_t launches = 0;
+    {
+      const compiler::BuildRecord record;
+      f({x});
+      if (!record.programs().empty()) launches = record.programs().back()->stats().launches;
+    }
+    const double device = device_ms(reps_of(o, 20), 10, [&] { f({x}); });
+    const int64_t replayed = runtime::counters().graph_launches;
+    std::vector<double> host;
+    for (int k = 0; k < 50; ++k) {
+      host.push_back(1e6 * seconds_of([&] { f({x}); }));
+      synchronize();
+    }
+    std::sort(host.begin(), host.end());
+    Row("gpu_replay", o, "float32").whole("kernels", launches).number("host_us", host[host.size() / 2]).number("host_us_least", host[0]).number("us", 1e3 * device)
+        .whole("graphs", runtime::counters().graph_launches - replayed).print();
+  }
+}
+
+}  // namespace weft::tool

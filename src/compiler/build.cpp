@@ -25,6 +25,7 @@
 #include "compiler/replay.h"
 #include "compiler/simplify.h"
 #include "compiler/split_folds.h"
+#include "compiler/split_prefixes.h"
 #include "compiler/step_times.h"
 #include "compiler/steps.h"
 #include "graph/complex.h"
@@ -70,7 +71,7 @@ class CompiledProgram : public Program {
     };
     ir_ = simplify(import(source, kept));
     if (!keeps_attention) ir_ = pack_attention_operands(std::move(ir_));
-    if (target.many_threads()) ir_ = few_rows(split_folds(sweep(pick_elements(std::move(ir_)))));
+    if (target.many_threads()) ir_ = few_rows(split_folds(split_prefixes(sweep(pick_elements(std::move(ir_))))));
     if (policy.memory_budget != INT64_MAX) ir_ = recompute(std::move(ir_), source.layouts, source.updates, policy);
     watch.lap("simplify", stats_.simplify_ms);
     Grouping grouping = group(ir_, source.layouts, policy, &target);
@@ -199,6 +200,10 @@ void CompiledProgram::count() {
     infos_.push_back({step.name, step.call ? step.call->name() : step.what, kinds[static_cast<int>(step.kind)], static_cast<int>(step.segments.size()), step.traffic,
                       step.flops, step.half});
   }
+  const auto block = [&](int64_t bytes) { return bytes == 0 ? 0 : device_ ? static_cast<int64_t>(device_->block_bytes(static_cast<size_t>(bytes))) : bytes; };
+  stats_.peak_bytes = block(steps_.arena_bytes);
+  for (int id : ir_.inputs) stats_.peak_bytes += block(volume(ir_[id].type.shape) * ir_[id].type.dtype.size);
+  for (const OutputPlan& out : steps_.outputs) stats_.peak_bytes += out.owns ? block(out.bytes) : 0;
   stats_.arena_bytes = steps_.arena_bytes;
   stats_.live_bytes = steps_.live_bytes;
 }

@@ -56,6 +56,7 @@ struct Stats {
   int library_calls = 0;
   int copies = 0;
   int64_t arena_bytes = 0;
+  int64_t peak_bytes = 0;  // of memory that a run holds: inputs, results that take over no input's memory, the arena
   int64_t live_bytes = 0;  // the most of the arena in use at one step: what a perfect placement of this order would take
   int count() const { return launches + library_calls + copies; }
 };

@@ -40,6 +40,8 @@ class Accelerator {
   virtual std::string name() const = 0;  // "cuda:0"
   /// 256-byte aligned. Throws std::runtime_error with what was asked, what is held and what could be freed.
   virtual void* allocate(size_t bytes) = 0;
+  /// What `allocate` takes for so many bytes.
+  virtual size_t block_bytes(size_t bytes) const = 0;
   /// The block may be used again by work that is given later.
   virtual void release(void* data, size_t bytes) noexcept = 0;
   virtual void to_device(void* to, const void* from, size_t bytes) = 0;  // `from` has been read when it returns

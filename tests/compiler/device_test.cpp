@@ -116,6 +116,28 @@ TEST_CASE("a training loop on a device is written down once, and its state never
   CHECK(count.item<int32_t>() == 13);
 }
 
+TEST_CASE("a plan says how much memory a run takes of a device") {
+  const graph::Value x = graph::parameter({{200, 300}, float32}), w = graph::parameter({{300, 100}, float32}), s = graph::parameter({{300, 100}, float32});
+  const graph::Value y = graph::tanh(graph::dot(x, w, {1}, {0}));
+  const graph::Graph g{{x, w, s}, {graph::sum(y, {0}), graph::softmax(y, {1}), w + s, graph::cast(graph::prefix(kernel::Reducer::sum, graph::exp(y), 0), bfloat16)}};
+  const auto program = build({g, {}, {{2, 2}}}, fake());
+  auto& device = fake().fake();
+  const size_t before = device.memory().active;
+  {
+    std::vector<graph::Storage> inputs;
+    for (const graph::Value& v : g.inputs) inputs.push_back(to_storage(counting(v.shape())));
+    device.reset_peak();
+    for (int run = 0; run < 4; ++run) {
+      const auto results = program->run(inputs);
+      const auto taken = static_cast<int64_t>(device.memory().peak - before);
+      CHECK(taken == program->stats().peak_bytes);
+      CHECK(results[2].buffer == inputs[2].buffer);
+    }
+  }
+  CHECK(program->stats().arena_bytes > 0);
+  CHECK(static_cast<int64_t>(device.memory().active - before) <= program->stats().arena_bytes + 256);  // kept for the next run
+}
+
 TEST_CASE("a timeline of a device holds the steps of every run, replayed or not, and waits for none of them") {
   const OnFake on;
   const auto f = compile([](const std::vector<array>& in) { return std::vector<array>{sum(exp(in[0]), 1), softmax(in[0], 0), in[0] * 2.f, cumsum(in[0], 1), cumsum(in[0] * 3.f, 0), cummax(in[0], 0)}; }, CompileOptions{});

@@ -1,6 +1,7 @@
 #pragma once
 // A device that is none: memory of its own, which the host never reads by accident because it is given back poisoned, work in order, recordings. Its kernels are the
 // CPU's.
+#include <algorithm>
 #include <chrono>
 #include <cstdlib>
 #include <cstring>
@@ -33,11 +34,15 @@ class FakeDevice final : public runtime::Accelerator {
     if (!list.empty()) list.pop_back();
     std::memset(data, 0xa5, bytes);
     ++blocks;
+    memory_.active += block_bytes(bytes);
+    memory_.peak = std::max(memory_.peak, memory_.active);
     return data;
   }
+  size_t block_bytes(size_t bytes) const override { return (bytes + 255) / 256 * 256; }
   void release(void* data, size_t bytes) noexcept override {
     std::lock_guard lock(mutex_);
     free_[bytes].push_back(data), --blocks;
+    memory_.active -= block_bytes(bytes);
   }
   void to_device(void* to, const void* from, size_t bytes) override {
     std::lock_guard lock(order());
@@ -57,8 +62,8 @@ class FakeDevice final : public runtime::Accelerator {
   std::shared_ptr<const runtime::Recording> end_recording() override { return std::exchange(recording_, nullptr); }
   void abandon_recording() noexcept override { recording_ = nullptr; }
   std::unique_ptr<runtime::Moments> moments(size_t count) override { return std::make_unique<Noted>(*this, count); }
-  runtime::DeviceMemory memory() const override { return {}; }
-  void reset_peak() override {}
+  runtime::DeviceMemory memory() const override { return memory_; }
+  void reset_peak() override { memory_.peak = memory_.active; }
   size_t set_limit(size_t) override { return 0; }
   size_t set_cache_limit(size_t) override { return 0; }
   void clear_cache() override {}
@@ -87,6 +92,7 @@ class FakeDevice final : public runtime::Accelerator {
     std::shared_ptr<std::vector<double>> at;
   };
   std::mutex mutex_;
+  runtime::DeviceMemory memory_;
   std::map<size_t, std::vector<void*>> free_;
   std::shared_ptr<Written> recording_;
 };

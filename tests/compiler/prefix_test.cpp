@@ -16,6 +16,18 @@ HostTensor filled(const Type& type, uint64_t seed = 1) {
   return graph::testing::random_tensor(r, type);
 }
 
+/// The CPU, as if it were filled by many programs only.
+class Wide final : public target::Target {
+ public:
+  bool many_threads() const override { return true; }
+  std::string fingerprint() const override { return "wide " + target::cpu().fingerprint(); }
+  int64_t lanes(int64_t bytes) const override { return target::cpu().lanes(bytes); }
+  int64_t vector_registers() const override { return target::cpu().vector_registers(); }
+  std::vector<std::shared_ptr<const target::Executable>> compile(std::span<const kernel::Kernel> kernels) override { return target::cpu().compile(kernels); }
+  std::shared_ptr<const target::LibraryCall> library(const kernel::DotDesc&) override { return nullptr; }
+  target::CompileStats stats() const override { return {}; }
+};
+
 int count(const Graph& g) { return build({g, {}, {}}, target::null())->stats().count(); }
 
 }  // namespace
@@ -119,4 +131,32 @@ TEST_CASE("prefixes along a symbolic axis end at its length") {
       CHECK(difference(from_storage(corner, s.type()), expected[k], 4, 1e-5) == "");
     }
   }
+}
+
+TEST_CASE("long prefixes of few rows are folded in parts where only many programs fill the device") {
+  Wide wide;
+  uint64_t seed = 100;
+  for (bool across : {false, true})
+    for (int64_t n : {int64_t{200}, across ? int64_t{1001} : int64_t{17001}, across ? int64_t{1024} : int64_t{20480}})
+      for (int switches = 0; switches < 8; ++switches) {
+        const bool backwards = switches & 1, without_own = switches & 2, logs = switches & 4;
+        const Value x = parameter({across ? Shape{n, 5} : Shape{2, n}, n % 2 ? float32 : float64}), y = parameter({x.shape(), int32}), b = parameter({x.shape(), bfloat16});
+        const int axis = across ? 0 : 1;
+        const Graph g{{x, y, b}, {prefix(Reducer::sum, x, axis, backwards, without_own, logs), prefix(Reducer::max, x, axis, backwards, without_own),
+                                  logs ? prefix(Reducer::min, y, axis, backwards, without_own) : prefix(Reducer::prod, y, axis, backwards, without_own),
+                                  prefix(Reducer::sum, b, axis, backwards, without_own)}};
+        const std::vector<HostTensor> inputs{filled(x.type(), ++seed), filled(y.type(), seed), filled(b.type(), seed)};
+        const auto program = build({g, {}, {}}, wide);
+        CHECK((program->stats().launches > 4) == (n > 200));
+        std::vector<graph::Storage> storages;
+        for (const HostTensor& t : inputs) storages.push_back(to_storage(t));
+        const auto got = program->run(storages), again = program->run(storages);
+        const auto expected = evaluate_reference(g, inputs);
+        for (size_t k = 0; k < expected.size(); ++k) {
+          const HostTensor out = from_storage(got[k], g.outputs[k].type());
+          const std::string error = difference(out, expected[k], 4, static_cast<double>(n) * ulp_of(2, x.dtype()));
+          CHECK_MESSAGE(error.empty(), "n ", n, " across ", across, " switches ", switches, " output ", k, ": ", error);
+          CHECK(difference(from_storage(again[k], g.outputs[k].type()), out, 0) == "");
+        }
+      }
 }

@@ -1,12 +1,16 @@
 // weft bench kernels: where the time of a training step goes, by what its kernels and library calls compute.
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "bench_support.h"
+#include "compiler/program.h"
 #include "mnist_trainer.h"
 #include "models/gpt.h"
 #include "profile.h"
 #include "trainer.h"
 #include "weft/device.h"
+#include "weft/memory.h"
 #include "weft/ops.h"
 #include "weft/optim.h"
 #include "weft/random.h"
@@ -31,8 +35,17 @@ const GptShape gpts[] = {
 };
 
 void print_rows(const BenchOptions& o, const std::string& model, const std::function<void()>& step) {
+  reset_peak_memory();
+  int64_t planned = 0;
+  {
+    const compiler::BuildRecord record;
+    step();
+    for (const auto& program : record.programs()) planned = std::max(planned, program->stats().peak_bytes);
+  }
   step();
-  step();
+  synchronize();
+  const double gib = 1 << 30, peak = static_cast<double>(get_peak_memory()) / gib;
+  if (!o.json) fmt::print("{:9.3f} GiB in use at most, {:.3f} planned for the step\n", peak, static_cast<double>(planned) / gib);
   if (!o.json) return print_profile(reps_of(o, 5), step);
   const Profile p = profile(reps_of(o, 5), step);
   for (size_t i = 0; i < std::min<size_t>(p.entries.size(), 40); ++i) {
@@ -40,7 +53,7 @@ void print_rows(const BenchOptions& o, const std::string& model, const std::func
     Row("kernels", o).text("model", model).text("name", e.name).number("launches", e.launches).number("ms", e.ms).number("share", e.share).number("GBps", e.gbs()).number("tflops", e.tflops())
         .number("fraction_of_peak", e.of_peak()).print();
   }
-  Row("kernels_step", o).text("model", model).number("ms", p.ms).number("floor_ms", p.floor_ms).number("copy_GBps", machine_peaks().copy_gbs)
+  Row("kernels_step", o).text("model", model).number("ms", p.ms).number("floor_ms", p.floor_ms).number("peak_GiB", peak).number("planned_GiB", static_cast<double>(planned) / gib).number("copy_GBps", machine_peaks().copy_gbs)
       .number("tflops_f32", machine_peaks().gflops_f32 / 1e3).number("tflops_half", machine_peaks().gflops_half / 1e3).print();
 }
 

@@ -87,8 +87,8 @@ std::string explained_text(const Explained& e, const Peaks& peaks, const std::ve
   out += fmt::format("  {} steps: {} kernel launches, {} library calls, {} copies\n", steps.size(), stats.launches, stats.library_calls, stats.copies);
   out += fmt::format("  moves {} and computes {}; takes {:.3f} ms, {:.3f} ms at the machine's peaks: {:.0f} %\n", amount(t.bytes, "B"), amount(t.flops, "FLOP"), e.run_ms, t.floor_ms,
                      e.run_ms > 0 ? 100 * t.floor_ms / e.run_ms : 0.0);
-  out += fmt::format("  memory: {} planned for what lives within a run, {} of it alive at once\n", amount(static_cast<double>(stats.arena_bytes), "B"),
-                     amount(static_cast<double>(stats.live_bytes), "B"));
+  out += fmt::format("  memory: {} planned for what lives within a run, {} of it alive at once; {} with what is read and returned\n", amount(static_cast<double>(stats.arena_bytes), "B"),
+                     amount(static_cast<double>(stats.live_bytes), "B"), amount(static_cast<double>(stats.peak_bytes), "B"));
   out += fmt::format("  built in {:.1f} ms: simplify {:.1f}, group {:.1f}, lower {:.1f}, compile {:.1f}\n", stats.simplify_ms + stats.group_ms + stats.lower_ms + stats.compile_ms,
                      stats.simplify_ms, stats.group_ms, stats.lower_ms, stats.compile_ms);
   for (const std::string& stage : show) out += fmt::format("\n  {}\n{}", stage, e.program->print(stage));
@@ -108,7 +108,7 @@ std::string explained_json(const Explained& e, const Peaks& peaks, const std::ve
   nlohmann::ordered_json out;
   out["title"] = e.title;
   out["ms"] = e.run_ms, out["floor_ms"] = t.floor_ms, out["bytes"] = t.bytes, out["flops"] = t.flops;
-  out["arena_bytes"] = stats.arena_bytes, out["live_bytes"] = stats.live_bytes;
+  out["arena_bytes"] = stats.arena_bytes, out["live_bytes"] = stats.live_bytes, out["peak_bytes"] = stats.peak_bytes;
   out["launches"] = stats.launches, out["library_calls"] = stats.library_calls, out["copies"] = stats.copies;
   out["build_ms"] = {{"simplify", stats.simplify_ms}, {"group", stats.group_ms}, {"lower", stats.lower_ms}, {"compile", stats.compile_ms}};
   out["peaks"] = {{"copy_GBps", peaks.copy_gbs}, {"gflops_f32", peaks.gflops_f32}, {"gflops_half", peaks.gflops_half}};

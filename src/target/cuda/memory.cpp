@@ -4,9 +4,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstring>
 #include <utility>
 
 #include "base/error.h"
+#include "runtime/threads.h"
+#include "runtime/trace.h"
 
 namespace weft::target::cuda {
 
@@ -56,6 +59,8 @@ void CudaMemory::throw_out_of_memory(size_t bytes) const {
                                      gib(bytes), name(), context_.info().name, gib(active_), gib(free), gib(total), limit_ ? fmt::format(", the limit is {:.3f} GiB", gib(limit_)) : ""));
 }
 
+size_t CudaMemory::block_bytes(size_t bytes) const { return rounded(bytes); }
+
 void* CudaMemory::allocate(size_t bytes) {
   const size_t size = rounded(bytes);
   std::lock_guard lock(mutex_);
@@ -91,18 +96,76 @@ void CudaMemory::release(void* data, size_t) noexcept {
   if (cached_ > cache_limit_) trim(cache_limit_);
 }
 
+namespace {
+
+constexpr size_t staging_bytes = size_t{32} << 20, largest_piece = size_t{4} << 20, most_pieces = 64;
+constexpr size_t thread_bytes = size_t{256} << 10;  // what a thread copies at once
+
+}  // namespace
+
+PinnedStaging::PinnedStaging(Context& context) : context_(context), ring_(staging_bytes, most_pieces), events_(most_pieces) {
+  void* memory = nullptr;
+  check(driver().mem_alloc_host(&memory, staging_bytes), "cuMemAllocHost", fmt::format("{} bytes of page-locked memory for copies", staging_bytes));
+  memory_ = static_cast<char*>(memory);
+  for (EventHandle& event : events_) check(driver().event_create(&event, event_disable_timing), "cuEventCreate");
+}
+
+PinnedStaging::~PinnedStaging() {
+  if (driver().ctx_set_current(context_.handle()) != success) return;
+  for (EventHandle event : events_)
+    if (event) driver().event_destroy(event);
+  if (memory_) driver().mem_free_host(memory_);
+}
+
+char* PinnedStaging::take(size_t bytes, EventHandle* event) {
+  const auto event_of = [&](int64_t number) { return events_[static_cast<size_t>(number) % most_pieces]; };
+  const runtime::StagingRing::Piece piece = ring_.take(bytes, [&](int64_t number) { check(driver().event_synchronize(event_of(number)), "cuEventSynchronize"); });
+  *event = event_of(piece.number);
+  return memory_ + piece.offset;
+}
+
+void PinnedStaging::to_device(DevicePtr to, const void* from, size_t bytes) {
+  for (size_t done = 0; done < bytes;) {
+    const size_t now = std::min(bytes - done, largest_piece);
+    EventHandle event = nullptr;
+    char* const piece = take(now, &event);
+    const char* const source = static_cast<const char*>(from) + done;
+    runtime::parallel_for(static_cast<int64_t>((now + thread_bytes - 1) / thread_bytes), [&](int64_t begin, int64_t end) {
+      const size_t first = static_cast<size_t>(begin) * thread_bytes;
+      std::memcpy(piece + first, source + first, std::min(static_cast<size_t>(end) * thread_bytes, now) - first);
+    });
+    check(driver().memcpy_htod_async(to + done, piece, now, context_.stream()), "cuMemcpyHtoDAsync", fmt::format("{} bytes", bytes));
+    check(driver().event_record(event, context_.stream()), "cuEventRecord");
+    done += now;
+  }
+}
+
+void PinnedStaging::to_host(void* to, DevicePtr from, size_t bytes) {
+  EventHandle event = nullptr;
+  const char* const piece = take(bytes, &event);
+  check(driver().memcpy_dtoh_async(const_cast<char*>(piece), from, bytes, context_.stream()), "cuMemcpyDtoHAsync", fmt::format("{} bytes", bytes));
+  check(driver().event_record(event, context_.stream()), "cuEventRecord");
+  check(driver().event_synchronize(event), "cuEventSynchronize", "a copy to the host");
+  std::memcpy(to, piece, bytes);
+}
+
 void CudaMemory::to_device(void* to, const void* from, size_t bytes) {
   std::lock_guard lock(order());
   context_.make_current();
-  check(driver().memcpy_htod_async(address(to), from, bytes, context_.stream()), "cuMemcpyHtoDAsync", fmt::format("{} bytes", bytes));
-  // From pageable memory the driver has taken the bytes when the call returns only where they are few (64 KiB): otherwise they are waited for.
-  if (bytes > (64 << 10)) context_.synchronize();
+  staging().to_device(address(to), from, bytes);
+}
+
+PinnedStaging& CudaMemory::staging() {
+  if (!staging_) staging_ = std::make_unique<PinnedStaging>(context_);
+  return *staging_;
 }
 
 void CudaMemory::to_host(void* to, const void* from, size_t bytes) {
   std::lock_guard lock(order());
   context_.make_current();
+  if (bytes <= PinnedStaging::most_small) return staging().to_host(to, address(from), bytes);
   check(driver().memcpy_dtoh_async(to, address(from), bytes, context_.stream()), "cuMemcpyDtoHAsync", fmt::format("{} bytes", bytes));
+  ++runtime::counters().device_waits;
   context_.synchronize();
 }
 
@@ -116,6 +179,7 @@ void CudaMemory::copy(void* to, const void* from, size_t bytes) {
 void CudaMemory::synchronize() {
   std::lock_guard lock(order());
   context_.make_current();
+  ++runtime::counters().device_waits;
   context_.synchronize();
 }
 

@@ -3,18 +3,42 @@
 #include <map>
 #include <mutex>
 #include <unordered_map>
+#include <vector>
 
 #include "runtime/device.h"
+#include "runtime/staging.h"
 #include "target/cuda/context.h"
 #include "target/cuda/moments.h"
 
 namespace weft::target::cuda {
+
+/// Page-locked memory that copies go through: the device reads it while the host goes on. The caller holds the device's order().
+class PinnedStaging {
+ public:
+  explicit PinnedStaging(Context& context);
+  ~PinnedStaging();
+  PinnedStaging(const PinnedStaging&) = delete;
+  PinnedStaging& operator=(const PinnedStaging&) = delete;
+  /// `from` has been read when it returns; the device gets it in the order of its work.
+  void to_device(DevicePtr to, const void* from, size_t bytes);
+  /// Waits for the work that was given before, and for none that is given meanwhile. At most `most_small` bytes.
+  void to_host(void* to, DevicePtr from, size_t bytes);
+  static constexpr size_t most_small = size_t{1} << 20;
+
+ private:
+  char* take(size_t bytes, EventHandle* event);
+  Context& context_;
+  runtime::StagingRing ring_;
+  char* memory_ = nullptr;
+  std::vector<EventHandle> events_;  // of the pieces that are on their way, by their numbers
+};
 
 class CudaMemory final : public runtime::Accelerator {
  public:
   explicit CudaMemory(Context& context) : context_(context), clock_(context) {}
   std::string name() const override { return "cuda:" + std::to_string(context_.ordinal()); }
   void* allocate(size_t bytes) override;
+  size_t block_bytes(size_t bytes) const override;
   void release(void* data, size_t bytes) noexcept override;
   void to_device(void* to, const void* from, size_t bytes) override;
   void to_host(void* to, const void* from, size_t bytes) override;
@@ -31,6 +55,7 @@ class CudaMemory final : public runtime::Accelerator {
   void clear_cache() override;
 
  private:
+  PinnedStaging& staging();
   void* reuse(size_t bytes);
   bool over_limit(size_t bytes) const;
   void trim(size_t keep);  // gives cached blocks back until at most so many bytes are left
@@ -38,6 +63,7 @@ class CudaMemory final : public runtime::Accelerator {
 
   Context& context_;
   EventClock clock_;
+  std::unique_ptr<PinnedStaging> staging_;           // made for the first copy
   mutable std::mutex mutex_;
   std::multimap<size_t, void*> free_;                // by size
   std::unordered_map<void*, size_t> blocks_;         // of every block, what the driver gave

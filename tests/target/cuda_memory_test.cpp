@@ -1,0 +1,38 @@
+// Copies to and from a device where there is one: what they carry, and what they wait for.
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <vector>
+
+#include "cuda_support.h"
+#include "runtime/buffer.h"
+#include "runtime/trace.h"
+#include "target/target.h"
+
+using namespace weft;
+
+TEST_CASE("copies to a device take what is there when they are asked for, and wait for nothing") {
+  if (!test::on_device()) return;
+  runtime::Accelerator& device = *target::gpu().device();
+  std::vector<size_t> sizes{1, 3, 64, 1000, 65536, 65537, 1 << 20, (4 << 20) + 5, 50 << 20};
+  for (int k = 0; k < 200; ++k) sizes.push_back(4096 + static_cast<size_t>(k) * 37);
+  std::vector<runtime::BufferRef> there;
+  for (size_t bytes : sizes) there.push_back(runtime::allocate_on(&device, bytes));
+  std::vector<unsigned char> source(50 << 20);
+  const auto number = [](size_t which, size_t at) { return static_cast<unsigned char>(which * 31 + at * 7 + (at >> 12)); };
+  const int64_t waits = runtime::counters().device_waits;
+  for (size_t k = 0; k < sizes.size(); ++k) {
+    for (size_t i = 0; i < sizes[k]; ++i) source[i] = number(k, i);
+    device.to_device(there[k]->on(&device), source.data(), sizes[k]);
+    std::fill_n(source.begin(), sizes[k], static_cast<unsigned char>(0xee));
+  }
+  CHECK(runtime::counters().device_waits == waits);
+  for (size_t k = 0; k < sizes.size(); ++k) {
+    std::vector<unsigned char> back(sizes[k], 0);
+    device.to_host(back.data(), there[k]->on(&device), sizes[k]);
+    size_t wrong = 0;
+    for (size_t i = 0; i < sizes[k]; ++i) wrong += back[i] != number(k, i);
+    CHECK(wrong == 0);
+  }
+  CHECK(runtime::counters().device_waits == waits + 3);  // for the three that are larger than what is staged
+}

@@ -222,6 +222,18 @@ std::optional<DotChain> with_argument(const Ir& ir, const std::vector<std::vecto
   return out;
 }
 
+std::optional<DotChain> widened_for_scatter(const Ir& ir, const std::vector<std::vector<int>>& users, const std::vector<int>& outputs, const DotChain& chain) {
+  if (chain.result != chain.dot || ir[chain.dot].type.dtype.size != 2) return {};
+  const int wide = only_reader(users, outputs, chain.dot);
+  if (wide < 0 || ir[wide].op != Op::cast || ir[wide].type.dtype != float32) return {};
+  int last = wide, reader = only_reader(users, outputs, wide);
+  for (; reader >= 0 && (ir[reader].op == Op::permute || ir[reader].op == Op::reshape); reader = only_reader(users, outputs, last)) last = reader;
+  if (reader < 0 || !writes_operand(ir[reader].op) || ir[reader].inputs[0] != last) return {};
+  DotChain out = chain;
+  out.result = wide;
+  return out;
+}
+
 DotPlan plan_dot(const Ir& ir, const std::vector<Strides>& strides, const std::vector<bool>& roots, const DotChain& chain) {
   const int dot = chain.dot, result = chain.result;
   const IrNode& node = ir[dot];

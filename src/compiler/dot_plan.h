@@ -47,6 +47,9 @@ DotChain dot_chain(const Ir& ir, const std::vector<std::vector<int>>& users, con
 /// that follows.
 std::optional<DotChain> with_argument(const Ir& ir, const std::vector<std::vector<int>>& users, const std::vector<int>& outputs, const std::vector<Strides>& strides, const DotChain& chain);
 
+/// The chain with its 16-bit result widened to float32 as the product is stored, where a scatter or an assignment begins with that. None elsewhere.
+std::optional<DotChain> widened_for_scatter(const Ir& ir, const std::vector<std::vector<int>>& users, const std::vector<int>& outputs, const DotChain& chain);
+
 /// Operands must lie in memory (strides known).
 DotPlan plan_dot(const Ir& ir, const std::vector<Strides>& strides, const std::vector<bool>& roots, const DotChain& chain);
 

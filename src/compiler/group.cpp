@@ -157,10 +157,12 @@ void Grouper::mark_product(int fold, const std::vector<int>& outputs) {
 DotChain Grouper::chain_of(int dot, const std::vector<int>& outputs) const {
   const DotChain chain = dot_chain(ir_, users_, outputs, strides_, base_root_, dot);
   if (!target_ || chain.sum >= 0) return chain;
-  const auto longer = with_argument(ir_, users_, outputs, strides_, chain);
+  auto longer = with_argument(ir_, users_, outputs, strides_, chain);
+  if (!longer) longer = widened_for_scatter(ir_, users_, outputs, chain);
   if (!longer) return chain;
   std::vector<Strides> strides = strides_;
-  for (const int id : {longer->result, longer->argument}) strides[static_cast<size_t>(id)] = row_major_strides(ir_[id].type.shape);
+  if (longer->argument >= 0) strides[static_cast<size_t>(longer->argument)] = row_major_strides(ir_[longer->argument].type.shape);
+  strides[static_cast<size_t>(longer->result)] = longer->argument >= 0 ? row_major_strides(ir_[longer->result].type.shape) : preferred_strides(ir_, users_, longer->result);
   for (const int operand : ir_[dot].inputs)
     if (const int base = operand_base(ir_, strides, base_root_, operand); strides[static_cast<size_t>(base)].empty()) strides[static_cast<size_t>(base)] = row_major_strides(ir_[base].type.shape);
   return library_for(plan_dot(ir_, strides, base_root_, *longer), *target_, policy_) ? *longer : chain;

@@ -309,6 +309,15 @@ Result split_fold(Rebuilder& g, const IrNode& n) {
   return g.make(Op::fold, {inner}, n.type, second);
 }
 
+/// cast(permute(x)) → permute(cast(x)): a product then widens its result itself.
+int cast_below_permute(Rebuilder& g, int id) {
+  const IrNode wide = g[id];
+  if (wide.op != Op::cast || g[wide.inputs[0]].op != Op::permute) return id;
+  const IrNode turned = g[wide.inputs[0]];
+  const graph::Type type{g[turned.inputs[0]].type.shape, wide.type.dtype};
+  return g.make(Op::permute, {g.make(Op::cast, {turned.inputs[0]}, type, wide.attrs)}, wide.type, turned.attrs);
+}
+
 /// x + scatter_add(0, i, u) → scatter_add(x, i, u): the zeros are never made, nor read again.
 Result add_scatter(Rebuilder& g, const IrNode& n) {
   if (n.op != Op::add) return {};
@@ -316,8 +325,26 @@ Result add_scatter(Rebuilder& g, const IrNode& n) {
     const IrNode& in = g[n.inputs[static_cast<size_t>(k)]];
     if (in.op != Op::scatter || in.attrs.mode != graph::ScatterMode::add || !g.is_splat(in.inputs[0], 0)) continue;
     std::vector<int> inputs = in.inputs;
-    inputs[0] = n.inputs[static_cast<size_t>(1 - k)];
+    inputs[0] = cast_below_permute(g, n.inputs[static_cast<size_t>(1 - k)]);
     return g.make(Op::scatter, inputs, n.type, in.attrs);
+  }
+  return {};
+}
+
+/// y + cast(scatter_add(0, i, u)) → cast(scatter_add(y, i, u)), the sum in the wider dtype of the scatter: what two uses of an embedding's weight leave of its gradient.
+Result add_cast_scatter(Rebuilder& g, const IrNode& n) {
+  if (n.op != Op::add || !is_float(n.type.dtype) || n.type.dtype.size != 2) return {};
+  for (int k : {0, 1}) {
+    const IrNode& narrowed = g[n.inputs[static_cast<size_t>(k)]];
+    if (narrowed.op != Op::cast) continue;
+    const IrNode in = g[narrowed.inputs[0]];
+    if (in.op != Op::scatter || in.attrs.mode != graph::ScatterMode::add || in.type.dtype != float32 || !g.is_splat(in.inputs[0], 0)) continue;
+    const Attrs narrow = narrowed.attrs;
+    Attrs wide;
+    wide.dtype = float32;
+    std::vector<int> inputs = in.inputs;
+    inputs[0] = cast_below_permute(g, g.make(Op::cast, {n.inputs[static_cast<size_t>(1 - k)]}, in.type, wide));
+    return g.make(Op::cast, {g.make(Op::scatter, inputs, in.type, in.attrs)}, n.type, narrow);
   }
   return {};
 }
@@ -394,7 +421,7 @@ struct Rule {
 
 constexpr Rule rules[] = {
     {"fold constants", fold_constants}, {"merge movement", merge_movement}, {"single concat", single_concat}, {"identities", identities},
-    {"casts", casts},                   {"selects", selects},               {"trivial fold", trivial_fold}, {"trivial prefix", trivial_prefix},   {"add scatter", add_scatter}, {"join pads", join_pads},
+    {"casts", casts},                   {"selects", selects},               {"trivial fold", trivial_fold}, {"trivial prefix", trivial_prefix},   {"add scatter", add_scatter}, {"add cast scatter", add_cast_scatter}, {"join pads", join_pads},
     {"merge contraction", merge_contraction},
     {"empty dot", empty_dot},           {"empty scatter", empty_scatter},   {"split fold", split_fold},
 };

@@ -14,6 +14,7 @@
 #include <fmt/format.h>
 
 #include "base/error.h"
+#include "graph/regions.h"
 #include "graph/rows.h"
 #include "graph/scatter_product.h"
 
@@ -115,7 +116,10 @@ Values normalised(const Attrs& attrs, const Value& v, ValueSpan indices) {
 
 Values gather_vjp(const Node& node, ValueSpan x, ValueSpan, ValueSpan g) {
   Values out(x.size());
-  if (is_float(x[0].dtype())) out[0] = scatter(ScatterMode::add, zeros_like(x[0]), normalised(node.attrs(), x[0], x.subspan(1)), g[0], node.attrs().axes);
+  if (!is_float(x[0].dtype())) return out;
+  // Many additions to one place are float32's, whatever the dtype.
+  const Value zeros = cast(zeros_like(x[0]), compute_dtype(x[0].dtype()));
+  out[0] = cast(scatter(ScatterMode::add, zeros, normalised(node.attrs(), x[0], x.subspan(1)), cast(g[0], zeros.dtype()), node.attrs().axes), x[0].dtype());
   return out;
 }
 

@@ -2,6 +2,7 @@
 // in scratch. Then it takes strips of the tile, adds bias and residual, applies the activation and stores. Sums are float32; their order is the target's, so that the bits are
 // those of every run, but not those of the other forms.
 #include <algorithm>
+#include <span>
 
 #include "compiler/lower_dot.h"
 
@@ -12,16 +13,22 @@ using kernel::Value;
 
 namespace {
 
-/// Tiles of C from the largest on. `elements`: what strips of them are stored at once, enough for every thread to be busy.
+/// Tiles of C. `rate`: how fast a multiprocessor gets through them beside the fastest.
 struct MatmulTile {
   int64_t rows, columns;
-  kernel::MatmulSchedule schedule;  // for operands of two bytes; of four: half the depth
+  kernel::MatmulSchedule schedule;
+  double rate;
 };
-constexpr MatmulTile matmul_tiles[] = {
-    {128, 256, {64, 3, 64, 64}},
-    {128, 128, {64, 3, 64, 64}},
-    {128, 64, {64, 4, 64, 32}},
-    {64, 64, {64, 4, 32, 32}},
+constexpr MatmulTile tiles_of_two_bytes[] = {
+    {128, 256, {64, 4, 64, 64}, 1.0},
+    {128, 128, {64, 5, 64, 64}, 0.85},
+    {128, 64, {64, 4, 64, 32}, 0.68},
+    {64, 64, {64, 5, 32, 32}, 0.5},
+};
+constexpr MatmulTile tiles_of_tf32[] = {
+    {128, 128, {32, 3, 64, 64}, 1.0},
+    {128, 64, {32, 4, 32, 32}, 0.8},
+    {64, 64, {32, 4, 32, 32}, 0.7},
 };
 constexpr int64_t line_of_scratch = 8;        // elements that keep the rows of the tile in different banks
 constexpr int64_t multiprocessors = 132;      // of the GPU that tiles are chosen for
@@ -29,8 +36,8 @@ constexpr int64_t least_side = 16;            // of C: below, most of a tile wou
 constexpr int64_t tiles_together = 8;
 
 int64_t tile_bytes(const MatmulTile& t, int64_t size) {
-  const int64_t ring = t.schedule.stages * (t.rows + t.columns) * t.schedule.depth * 2, sums = t.rows * (t.columns + line_of_scratch) * 4;
-  return std::max(ring, sums) + 32 * size;  // and a little for what is exchanged between threads
+  const int64_t ring = t.schedule.stages * (t.rows + t.columns) * t.schedule.depth * size, sums = t.rows * (t.columns + line_of_scratch) * 4;
+  return std::max(ring, sums) + 2048 + 4 * t.columns;  // and what is aligned, and exchanged between threads
 }
 
 }  // namespace
@@ -44,13 +51,16 @@ void DotLowering::matmul_form(bool exchanged) {
   const int64_t rows = exchanged ? d_.n : d_.m, columns = exchanged ? d_.m : d_.n;
   int64_t batches = 1;
   for (int64_t n : d_.batch) batches *= n;
-  // The largest tile of which there are enough to fill the device, and that is not mostly padding.
+  // Multiprocessors take tile after tile, and all wait for the last one.
   const MatmulTile* tile = nullptr;
-  for (const MatmulTile& t : matmul_tiles) {
+  double least = 0;
+  for (const MatmulTile& t : d_.a.size == 4 ? std::span<const MatmulTile>(tiles_of_tf32) : std::span<const MatmulTile>(tiles_of_two_bytes)) {
     if (tile_bytes(t, d_.a.size) > cx_.target.tensor_core_bytes(d_.a)) continue;
+    const int64_t programs = batches * ((rows + t.rows - 1) / t.rows) * ((columns + t.columns - 1) / t.columns), rounds = (programs + multiprocessors - 1) / multiprocessors;
+    const double time = static_cast<double>(rounds * t.rows * t.columns) / t.rate;
+    if (tile && time >= least) continue;
     tile = &t;
-    const int64_t programs = batches * ((rows + t.rows - 1) / t.rows) * ((columns + t.columns - 1) / t.columns);
-    if (programs >= multiprocessors && 2 * rows > t.rows && 2 * columns > t.columns) break;
+    least = time;
   }
   const int64_t bm = tile->rows, bn = tile->columns, pitch = bn + line_of_scratch;
   Value m0, n0;
@@ -64,8 +74,7 @@ void DotLowering::matmul_form(bool exchanged) {
   const auto side = [&](const Side& s, Value first, Value limit) {
     return kernel::Builder::MatmulSide{s.ref, b_.add(s.base, b_.mul(first, b_.index(s.row))), s.row, s.depth, limit};
   };
-  kernel::MatmulSchedule schedule = tile->schedule;
-  if (d_.a.size == 4) schedule.depth /= 2;
+  const kernel::MatmulSchedule& schedule = tile->schedule;
   const kernel::Ref sums = b_.local(float32, bm * pitch);
   b_.matmul(sums, bm, bn, pitch, side(left, r0, row_limit), side(right, c0, column_limit), k_, schedule);
 

@@ -20,13 +20,13 @@ constexpr int64_t most_spilled_bytes = 16;  // a thread
 /// Renders and compiles what is built while it lives, and runs nothing.
 class Offline {
  public:
-  Offline() : before_(compiler::default_target()) { compiler::set_default_target(target_); }
+  explicit Offline(const std::string& arch = "sm_90a") : before_(compiler::default_target()), target_(nullptr, arch, false) { compiler::set_default_target(target_); }
   ~Offline() { compiler::set_default_target(before_); }
   const target::cuda::CudaTarget& target() const { return target_; }
 
  private:
   target::Target& before_;
-  target::cuda::CudaTarget target_{nullptr, "sm_90a", false};
+  target::cuda::CudaTarget target_;
 };
 
 bool no_compiler() {
@@ -131,4 +131,24 @@ TEST_CASE("a token is few launches on a GPU, within a budget of registers") {
   REQUIRE(record.programs().size() == 1);
   CHECK(record.programs()[0]->stats().count() <= 9 * layers + 6);
   check_usage(offline.target(), 8);
+}
+
+TEST_CASE("products on tensor cores, with what rides on them, compile for several generations of GPUs and spill nothing") {
+  if (no_compiler()) return;
+  const array x = random::normal({512, 256}, bfloat16), w = random::normal({256, 512}, bfloat16), b = zeros({512}, bfloat16), r = zeros({512, 512}, bfloat16);
+  const array odd = random::normal({333, 77}, float16), other = random::normal({55, 333}, float16);
+  eval(x, w, b, r, odd, other);
+  for (const char* arch : {"sm_80", "sm_90a", "sm_100a"}) {
+    if (std::string(arch) == "sm_100a" && target::cuda::nvrtc_version() < 12080) continue;
+    CAPTURE(std::string(arch));
+    const Offline offline(arch);
+    const auto finished = compile([](const std::vector<array>& v) { return std::vector<array>{fast::gelu_tanh(matmul(v[0], v[1]) + v[2]) + v[3]}; }, CompileOptions{});
+    const auto ragged = compile([](const std::vector<array>& v) { return std::vector<array>{matmul(transpose(v[0]), transpose(v[1]))}; }, CompileOptions{});
+    const compiler::BuildRecord record(true);
+    CHECK_THROWS_AS(finished({x, w, b, r}), std::runtime_error);
+    CHECK_THROWS_AS(ragged({odd, other}), std::runtime_error);
+    for (const auto& program : record.programs()) CHECK(program->print("kernels").find("matmul ") != std::string::npos);
+    check_usage(offline.target(), 2, true);
+    for (const target::cuda::KernelUsage& use : offline.target().usage()) CHECK(use.spill_store_bytes == 0);
+  }
 }

@@ -39,6 +39,8 @@ CudaTarget::CudaTarget(Context* context, std::string arch, bool disk_cache) : co
 
 CudaTarget::~CudaTarget() = default;
 
+Features CudaTarget::features() const { return {arch_ == "sm_90a"}; }
+
 int64_t CudaTarget::tensor_core_bytes(Dtype operands) const {
   if (operands != float16 && operands != bfloat16 && !(operands == float32 && tf32_allowed())) return 0;
   const int version = std::stoi(arch_.substr(3));  // "sm_90a"
@@ -99,7 +101,7 @@ std::vector<std::shared_ptr<const Executable>> CudaTarget::compile(std::span<con
     if (!fresh) continue;
     const std::string symbol = "k_" + digests[k].hex();
     kernel::Kernel expanded = kernel::expand(kernels[k], {.exp2 = true});
-    Rendered rendered = render(expanded, symbol);
+    Rendered rendered = render(expanded, symbol, {}, features());
     jobs.push_back({std::make_shared<CudaExecutable>(*this, context_, std::move(expanded), symbol), std::move(rendered)});
   }
   std::vector<Job*> pointers;

@@ -9,6 +9,7 @@
 
 #include "target/cuda/memory.h"
 #include "target/cuda/nvrtc.h"
+#include "target/cuda/render.h"
 #include "target/target.h"
 
 namespace weft::target::cuda {
@@ -27,6 +28,7 @@ class CudaTarget final : public Target {
   int64_t lanes(int64_t bytes) const override { return bytes >= 16 ? 64 : 1024 / bytes; }
   int64_t vector_registers() const override { return 16; }
   int64_t tensor_core_bytes(Dtype operands) const override;
+  Features features() const;  // of its architecture
   std::vector<std::shared_ptr<const Executable>> compile(std::span<const kernel::Kernel> kernels) override;
   std::shared_ptr<const LibraryCall> library(const kernel::DotDesc& desc) override;
   std::shared_ptr<const LibraryCall> attention(const kernel::AttentionDesc& desc) override;

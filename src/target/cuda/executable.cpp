@@ -53,7 +53,7 @@ const Entry& CudaExecutable::entry(const Variant& variant) const {
   std::lock_guard lock(mutex_);
   const auto found = entries_.find(variant);
   if (found != entries_.end()) return found->second;
-  const Rendered rendered = render(kernel_, symbol_, variant);
+  const Rendered rendered = render(kernel_, symbol_, variant, target_.features());
   return entries_.emplace(variant, find_entry(*context_, load_module(*context_, target_.cubin(std::string(prelude) + rendered.source), "kernel " + symbol_), rendered)).first->second;
 }
 

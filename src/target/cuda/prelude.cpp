@@ -123,12 +123,18 @@ template <int Left> FN void wait_copies() { asm volatile("cp.async.wait_group %0
 FN void store_shared(u32 to, W16 v) { asm volatile("st.shared.v4.u32 [%0], {%1, %2, %3, %4};" : : "r"(to), "r"(v.x), "r"(v.y), "r"(v.z), "r"(v.w) : "memory"); }
 FN u32 load_shared(u32 from) { u32 r; asm volatile("ld.shared.u32 %0, [%1];" : "=r"(r) : "r"(from) : "memory"); return r; }
 template <int Chunks> FN u32 swizzled(int line, int chunk) { return (u32)(line * Chunks + (chunk ^ (Chunks >= 8 ? line & 7 : line / (8 / Chunks) & (Chunks - 1)))) * 16u; }
+template <int Lines> FN u32 in_panels(int line, int chunk) { return (u32)((chunk >> 3) * Lines * 8 + line * 8 + ((chunk ^ line) & 7)) * 16u; }
 FN void ldmatrix(u32* r, u32 from) {
   asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];" : "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3]) : "r"(from) : "memory");
 }
 FN void ldmatrix_turned(u32* r, u32 from) {
   asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0, %1, %2, %3}, [%4];" : "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3]) : "r"(from) : "memory");
 }
+// Groups of four warps: what was copied to shared memory is seen by the tensor cores; their sums are theirs from a fence until what was committed has been waited for.
+FN void fence_for_wgmma() { asm volatile("fence.proxy.async.shared::cta;" : : : "memory"); }
+FN void wgmma_fence() { asm volatile("wgmma.fence.sync.aligned;" : : : "memory"); }
+FN void wgmma_commit() { asm volatile("wgmma.commit_group.sync.aligned;" : : : "memory"); }
+template <int Left> FN void wgmma_wait() { asm volatile("wgmma.wait_group.sync.aligned %0;" : : "n"(Left) : "memory"); }
 FN u32 to_tf32(u32 v) { u32 r; asm("cvt.rna.tf32.f32 %0, %1;" : "=r"(r) : "f"(real(v))); return r; }
 // c += a b, a of 16 rows, b of 8 columns.
 FN void mma_bf16(f32* c, const u32* a, u32 b0, u32 b1) {

@@ -24,8 +24,8 @@ int64_t power_of_two_in(int64_t v) { return v == 0 ? most_divisor : std::min(mos
 
 }  // namespace
 
-Renderer::Renderer(const kernel::Kernel& kernel, const Variant& variant)
-    : kernel_(kernel), variant_(variant), names_(kernel.types.size()), splat_(kernel.types.size(), false), divisors_(kernel.types.size(), 1) {
+Renderer::Renderer(const kernel::Kernel& kernel, const Variant& variant, const Features& features)
+    : kernel_(kernel), variant_(variant), features_(features), names_(kernel.types.size()), splat_(kernel.types.size(), false), divisors_(kernel.types.size(), 1) {
   survey(kernel.body);
   for (const kernel::Local& local : kernel.locals) {
     local_offsets_.push_back(local_bytes_);
@@ -292,6 +292,6 @@ Rendered Renderer::run(const std::string& symbol) {
   return {text, symbol, threads_ * programs_, programs_, (exchange_bytes_ + local_bytes_) * programs_};
 }
 
-Rendered render(const kernel::Kernel& kernel, const std::string& symbol, const Variant& variant) { return Renderer(kernel, variant).run(symbol); }
+Rendered render(const kernel::Kernel& kernel, const std::string& symbol, const Variant& variant, const Features& features) { return Renderer(kernel, variant, features).run(symbol); }
 
 }  // namespace weft::target::cuda

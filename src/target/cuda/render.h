@@ -14,6 +14,11 @@ struct Variant {
   friend auto operator<=>(const Variant&, const Variant&) = default;
 };
 
+/// Instructions of some architectures only.
+struct Features {
+  bool warpgroups = false;  // wgmma: sm_90a
+};
+
 struct Rendered {
   std::string source;      // without the prelude
   std::string symbol;      // the entry
@@ -24,6 +29,6 @@ struct Rendered {
 
 /// `kernel` is expanded (kernel/expand.h). Entry arguments: one segment: a pointer for each parameter, an i64 for each symbol, the grid (i64). Several: one structure
 /// of i64: the number of segments; where each segment's programs begin, and where the last one's end; then for each segment its pointers and symbols.
-Rendered render(const kernel::Kernel& kernel, const std::string& symbol, const Variant& variant = {});
+Rendered render(const kernel::Kernel& kernel, const std::string& symbol, const Variant& variant = {}, const Features& features = {});
 
 }  // namespace weft::target::cuda

@@ -14,7 +14,7 @@ namespace weft::target::cuda {
 
 class Renderer {
  public:
-  Renderer(const kernel::Kernel& kernel, const Variant& variant);
+  Renderer(const kernel::Kernel& kernel, const Variant& variant, const Features& features);
   Rendered run(const std::string& symbol);
 
  private:
@@ -96,10 +96,14 @@ class Renderer {
   void matmul_source(const MatmulSide& s);
   void matmul_copy(const MatmulSide& s, int64_t offset);
   void matmul_fragments(const MatmulSide& s, int64_t offset, int warp_extent, const std::string& first);
+  bool by_warpgroups(const Inst& inst) const;
+  void matmul_by_warps(const Inst& inst, const MatmulSide& a, const MatmulSide& b);
+  void matmul_by_warpgroups(const Inst& inst, const MatmulSide& a, const MatmulSide& b);
   void matmul(const Inst& inst);
 
   const kernel::Kernel& kernel_;
   Variant variant_;
+  Features features_;
   int threads_ = 32, vec_ = 4, programs_ = 1;
   int64_t exchange_bytes_ = 0, local_bytes_ = 0;
   std::vector<int64_t> local_offsets_;

@@ -127,6 +127,7 @@ void Grouper::find_roots() {
       if (!is_leaf(ir_, base) && volume(ir_[base].type.shape) >= std::max<int64_t>(1 << 20, 64 * volume(node.type.shape))) mark(id);
     }
   }
+  if (target_) mark_row_sums();
   for (const auto& [result, chain] : dot_result_)
     for (int operand : {chain.bias, chain.residual})
       if (operand >= 0) mark(operand);
@@ -362,6 +363,7 @@ void Grouper::place_alone(int node) {
   work->group.kind = ir_[node].op == Op::prefix ? Group::Kind::prefix : Group::Kind::scatter;
   work->group.cx = std::make_unique<ix::Context>();
   work->group.roots.push_back({node, RootKind::full, {}});
+  if (const auto sums = row_sums_.find(node); sums != row_sums_.end()) work->group.row_sums = sums->second;
   int g = add_group(std::move(work));
   group_of_[static_cast<size_t>(node)] = g;
   for (int reader : readers_[static_cast<size_t>(node)]) connect(g, reader);

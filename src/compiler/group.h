@@ -12,6 +12,7 @@
 // stands (row fusion: softmax, norms, their backwards), else a group over the same domain that reads the same data (sibling outputs), else it
 // begins a group. A join that would make two groups wait for each other is refused.
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -73,6 +74,12 @@ struct AttentionPlan {
   AttentionOperand dq, dk, dv;
 };
 
+/// A scatter that a routine answers (row_sums.h), with the nodes in whose memory the rows' numbers and the rows lie.
+struct RowSums {
+  kernel::CallDesc desc;
+  int ids = -1, updates = -1;
+};
+
 struct Group {
   enum class Kind : uint8_t { rows, dot, prefix, scatter, call, attention } kind = Kind::rows;
   std::unique_ptr<ix::Context> cx;
@@ -84,6 +91,7 @@ struct Group {
   DotPlan dot;
   CallPlan call;
   AttentionPlan attention;
+  std::optional<RowSums> row_sums;
   bool has_fold() const;
 };
 

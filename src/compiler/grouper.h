@@ -36,6 +36,7 @@ class Grouper {
  private:
   void find_roots();
   void mark_product(int fold, const std::vector<int>& outputs);
+  void mark_row_sums();
   void form();
   bool promote_shared();
   Grouping finish();
@@ -86,6 +87,7 @@ class Grouper {
   std::map<std::string, std::vector<int>> by_signature_;
   std::map<int, DotChain> dot_result_;                   // by the last node of the chain
   std::map<int, int> argument_of_;                       // what an activation behind a dot is applied to → the dot's result
+  std::map<int, RowSums> row_sums_;                      // by scatter
   std::map<int, int> sum_of_;                            // folds computed with a dot → its result
   std::vector<std::vector<int>> calls_;  // by call: the nodes of its results, ascending
   std::vector<int> call_of_;             // by node; -1 for others

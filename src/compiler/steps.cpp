@@ -44,6 +44,7 @@ class StepMaker {
   bool call_library(int g);
   bool call_attention(int g);
   void call_routine(int g);
+  bool call_row_sums(int g);
   int scratch(int64_t bytes);
   void copy(int from, int to);
   void assign_outputs();
@@ -210,6 +211,25 @@ void StepMaker::call_routine(int g) {
   drafts_.push_back(std::move(draft));
 }
 
+/// The result's memory holds what is added to already.
+bool StepMaker::call_row_sums(int g) {
+  const Group& group = grouping_.groups[static_cast<size_t>(g)];
+  if (!group.row_sums) return false;
+  const int node = group.roots[0].node;
+  for (const int id : {node, group.row_sums->ids, group.row_sums->updates})
+    if (!is_row_major(ir_[id].type.shape, grouping_.strides[static_cast<size_t>(id)])) return false;
+  Draft draft;
+  draft.step.call = target_.call(group.row_sums->desc);
+  if (!draft.step.call) return false;
+  draft.step.kind = Step::Kind::library;
+  draft.step.name = group.row_sums->desc.to_string();
+  draft.nodes.push_back({home(group.row_sums->ids), home(group.row_sums->updates), home(node)});
+  draft.groups = {g};
+  position_[static_cast<size_t>(g)] = static_cast<int>(drafts_.size());
+  drafts_.push_back(std::move(draft));
+  return true;
+}
+
 void StepMaker::copy(int from, int to) {
   Draft draft;
   draft.step.kind = Step::Kind::copy;
@@ -243,7 +263,7 @@ void StepMaker::lower(int g) {
     return;
   }
   if (int source = ordering_.scatter_source[static_cast<size_t>(g)]; source >= 0) copy(home(source), home(group.roots[0].node));
-  lower_launch(g, alone(lower_scatter(cx, group)));
+  if (!call_row_sums(g)) lower_launch(g, alone(lower_scatter(cx, group)));
 }
 
 /// An input that a copy at the end reads, but that is overwritten by then, or that is handed out under its old value, is saved first.

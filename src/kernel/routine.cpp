@@ -34,6 +34,7 @@ Value keys_of(Builder& b, Value bits, Dtype t) {
 std::optional<Routine> routine_for(const CallDesc& desc, int64_t lanes) {
   if (desc.name == "sort") return sort_routine(desc, lanes);
   if (desc.name == "searchsorted") return search_routine(desc, lanes);
+  if (desc.name == "scatter_rows") return scatter_routine(desc, lanes);
   return std::nullopt;
 }
 

@@ -26,5 +26,8 @@ std::optional<Routine> routine_for(const CallDesc& desc, int64_t lanes);
 
 Routine sort_routine(const CallDesc& desc, int64_t lanes);
 Routine search_routine(const CallDesc& desc, int64_t lanes);
+/// scatter_rows: numbers [n] of integers, rows [n, width] of floats; result [count, width], to which each row is added where its number says (negative: from the end; outside:
+/// nowhere). The compiler asks for it in place of a scatter; it is no call of a graph.
+Routine scatter_routine(const CallDesc& desc, int64_t lanes);
 
 }  // namespace weft::kernel

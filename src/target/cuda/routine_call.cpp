@@ -48,7 +48,7 @@ class RoutineCall final : public LibraryCall {
 }  // namespace
 
 std::shared_ptr<const LibraryCall> routine_call(const kernel::CallDesc& desc, Target& target, Context* context) {
-  std::optional<kernel::Routine> routine = kernel::routine_for(desc, desc.name == "sort" ? sort_lanes : search_lanes);
+  std::optional<kernel::Routine> routine = kernel::routine_for(desc, desc.name == "searchsorted" ? search_lanes : sort_lanes);
   if (!routine) return nullptr;
   return std::make_shared<RoutineCall>(std::move(*routine), target, context);
 }

@@ -1,0 +1,19 @@
+#pragma once
+// Scatters that add whole rows by their numbers, as the gradient of an embedding does: a target may have a routine for them (kernel/routine_scatter.cpp).
+#include <optional>
+
+#include "compiler/group.h"
+#include "compiler/ir.h"
+#include "compiler/program.h"
+#include "target/target.h"
+
+namespace weft::compiler {
+
+/// Nothing where the scatter is another, where it is small, or where the target has no such routine. `updates`: the node whose elements are added (low floats as they are).
+struct RowSumsForm {
+  kernel::CallDesc desc;
+  int ids = -1, updates = -1;
+};
+std::optional<RowSumsForm> row_sums_form(const Ir& ir, int scatter, target::Target& target);
+
+}  // namespace weft::compiler

@@ -32,7 +32,6 @@ constexpr MatmulTile tiles_of_tf32[] = {
 };
 constexpr int64_t line_of_scratch = 8;        // elements that keep the rows of the tile in different banks
 constexpr int64_t multiprocessors = 132;      // of the GPU that tiles are chosen for
-constexpr int64_t least_side = 16;            // of C: below, most of a tile would be padding
 constexpr int64_t tiles_together = 8;
 
 int64_t tile_bytes(const MatmulTile& t, int64_t size) {
@@ -43,7 +42,7 @@ int64_t tile_bytes(const MatmulTile& t, int64_t size) {
 }  // namespace
 
 bool DotLowering::matmul_fits() const {
-  return d_.a == d_.b && t_ == float32 && cx_.target.tensor_core_bytes(d_.a) > 0 && d_.m >= least_side && d_.n >= least_side && d_.k < (int64_t{1} << 30);
+  return d_.a == d_.b && t_ == float32 && cx_.target.tensor_core_bytes(d_.a) > 0 && d_.m > 1 && d_.n > 1 && d_.k < (int64_t{1} << 30);
 }
 
 /// Exchanged, A plays the right side, and C comes out as [n, m].

@@ -63,7 +63,9 @@ const std::vector<Case>& cases() {
       {"bias, activation, residual on ragged tiles", {{67, 41}, {41, 53}, {53}, {67, 53}}, [](const auto& in) { return gelu_of(matmul(in[0], in[1]) + in[2]) + in[3]; }},
       {"a large tile", {{300, 64}, {64, 520}}, [](const auto& in) { return matmul(in[0], in[1]); }},
       {"many tiles", {{1100, 32}, {32, 2100}}, [](const auto& in) { return matmul(in[0], in[1]); }},
-      {"few rows", {{5, 64}, {64, 96}}, [](const auto& in) { return matmul(in[0], in[1]); }, false},
+      {"few rows", {{5, 64}, {64, 96}}, [](const auto& in) { return matmul(in[0], in[1]); }},
+      {"few columns", {{200, 64}, {64, 3}}, [](const auto& in) { return matmul(in[0], in[1]); }},
+      {"one row", {{1, 64}, {64, 96}}, [](const auto& in) { return matmul(in[0], in[1]); }, false},
       {"nothing to add up", {{20, 0}, {0, 30}}, [](const auto& in) { return matmul(in[0], in[1]); }, false},
       {"no rows", {{0, 20}, {20, 30}}, [](const auto& in) { return matmul(in[0], in[1]); }, false},
   };

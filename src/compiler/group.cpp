@@ -87,8 +87,13 @@ void Grouper::find_roots() {
     });
   };
   const std::vector<int> outputs = handed_out(ir_);
+  for (const std::vector<int>& results : calls_) {
+    if (!is_attention(ir_[results[0]])) continue;
+    for (const int id : results)
+      if (strides_[static_cast<size_t>(id)].empty() && !read_whole(id)) strides_[static_cast<size_t>(id)] = preferred_strides(ir_, users_, id);
+    pack_results(results);
+  }
   for (int id = 0; id < ir_.size(); ++id) {
-    if (is_attention(ir_[id]) && strides_[static_cast<size_t>(id)].empty() && !read_whole(id)) strides_[static_cast<size_t>(id)] = preferred_strides(ir_, users_, id);
     if (ir_[id].op != Op::dot) continue;
     DotChain chain = chain_of(id, outputs);
     if (chain.sum >= 0 && !sum_of_.try_emplace(chain.sum, chain.result).second) chain.sum = -1, chain.summed = kernel::OperandSum::none;
@@ -105,8 +110,6 @@ void Grouper::find_roots() {
     }
     if (strides_[static_cast<size_t>(result)].empty() && !read_whole(result)) strides_[static_cast<size_t>(result)] = preferred_strides(ir_, users_, result);
   }
-  for (const std::vector<int>& results : calls_)
-    if (is_attention(ir_[results[0]])) pack_results(results);
   for (int id = 0; id < ir_.size(); ++id) {
     const IrNode& node = ir_[id];
     if (node.op == Op::dot)
@@ -152,38 +155,6 @@ void Grouper::mark_product(int fold, const std::vector<int>& outputs) {
     else if (ir_[id].op != Op::reshape) break;
   }
   base_root_[static_cast<size_t>(last)] = true;
-}
-
-/// What follows a dot. More than generated code can do is looked for where a library answers it.
-DotChain Grouper::chain_of(int dot, const std::vector<int>& outputs) const {
-  const DotChain chain = dot_chain(ir_, users_, outputs, strides_, base_root_, dot);
-  if (!target_ || chain.sum >= 0) return chain;
-  auto longer = with_argument(ir_, users_, outputs, strides_, chain);
-  if (!longer) longer = widened_for_scatter(ir_, users_, outputs, chain);
-  if (!longer) return chain;
-  std::vector<Strides> strides = strides_;
-  if (longer->argument >= 0) strides[static_cast<size_t>(longer->argument)] = row_major_strides(ir_[longer->argument].type.shape);
-  strides[static_cast<size_t>(longer->result)] = longer->argument >= 0 ? row_major_strides(ir_[longer->result].type.shape) : preferred_strides(ir_, users_, longer->result);
-  for (const int operand : ir_[dot].inputs)
-    if (const int base = operand_base(ir_, strides, base_root_, operand); strides[static_cast<size_t>(base)].empty()) strides[static_cast<size_t>(base)] = row_major_strides(ir_[base].type.shape);
-  return library_for(plan_dot(ir_, strides, base_root_, *longer), *target_, policy_) ? *longer : chain;
-}
-
-/// The gradients of queries, keys and values that came from one product go side by side into the gradient of that.
-void Grouper::pack_results(const std::vector<int>& results) {
-  std::map<int, PackedResult> parts;
-  for (const int id : results) {
-    const auto part = packed_result(ir_, users_, strides_, base_root_, id);
-    if (!part || base_root_[static_cast<size_t>(part->node)] || part->node != packed_result(ir_, users_, strides_, base_root_, results[0])->node) return;
-    parts[id] = *part;
-  }
-  const int whole = parts.at(results[0]).node;
-  if (ir_[whole].inputs.size() != results.size()) return;
-  for (const int id : results) base_root_[static_cast<size_t>(id)] = false;
-  base_root_[static_cast<size_t>(whole)] = true;
-  strides_[static_cast<size_t>(whole)] = row_major_strides(ir_[whole].type.shape);
-  packed_.merge(parts);
-  packs_[whole] = results[0];
 }
 
 // ---------------------------------------------------------------- groups

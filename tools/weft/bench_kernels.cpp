@@ -61,9 +61,12 @@ void gpt_kernels(const BenchOptions& o, const GptShape& shape) {
   const bool gpu = default_device().type == Device::gpu;
   const int batch = gpu ? shape.gpu_batch : shape.batch, time = gpu ? shape.gpu_time : shape.time;
   random::seed(0);
-  models::Gpt model(shape.config, compute_dtype(o.dtype));
+  const NumberOptions numbers = number_options(o.dtype, o.weights, o.residual);
+  models::Gpt model(shape.config, numbers.precision);
   optim::AdamW optimizer(model.trainable_parameters(), {.learning_rate = 6e-4f, .weight_decay = 0.1});
-  TrainStep step(model, optimizer, 1.0);
+  optimizer.set_rounding(numbers.rounding);
+  optim::LossScale scale;
+  TrainStep step(model, optimizer, 1.0, numbers.scaled_loss ? &scale : nullptr);
   const array ids = random::randint(array(0), array(static_cast<int>(std::min<int64_t>(shape.config.vocab, 50257))), {batch, time + 1});
   const data::Batch tokens{contiguous(slice(ids, {0, 0}, {batch, time})), contiguous(slice(ids, {0, 1}, {batch, time + 1}))};
   eval(tokens.inputs, tokens.targets);

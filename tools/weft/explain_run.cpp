@@ -31,7 +31,10 @@ Explained training_step(const Checkpoint& checkpoint, int runs) {
   saved.model().train();
   const optim::AdamOptions adam{.learning_rate = static_cast<float>(o.lr), .beta1 = o.beta1, .beta2 = o.beta2, .eps = 1e-8, .weight_decay = o.weight_decay};
   optim::AdamW optimizer(saved.model().trainable_parameters(), adam);
-  TrainStep step(saved.model(), optimizer, o.grad_clip);
+  const NumberOptions numbers = number_options(o.dtype, o.weights, o.residual);
+  optimizer.set_rounding(numbers.rounding);
+  optim::LossScale scale;
+  TrainStep step(saved.model(), optimizer, o.grad_clip, numbers.scaled_loss ? &scale : nullptr);
   const data::Batch batch = some_batch(o, saved.tokenizer().vocab_size());
   const auto run = [&] { step(batch); };
   return explain_program(fmt::format("Training step: {} sequences of {} tokens", o.batch, o.context), runs, run, run);

@@ -1,0 +1,49 @@
+// What libraries compute beside a product or attention: further results, and results in parts of other arrays.
+#include "compiler/grouper.h"
+
+namespace weft::compiler {
+
+/// What follows a dot. More than generated code can do is looked for where a library answers it.
+DotChain Grouper::chain_of(int dot, const std::vector<int>& outputs) {
+  const DotChain chain = dot_chain(ir_, users_, outputs, strides_, base_root_, dot);
+  if (!target_ || chain.sum >= 0) return chain;
+  std::vector<int> between;
+  std::optional<DotChain> longer = with_argument(ir_, users_, outputs, strides_, chain);
+  if (!longer) longer = widened_for_scatter(ir_, users_, outputs, chain);
+  if (!longer) longer = with_half_sum(ir_, users_, outputs, strides_, base_root_, chain, between);
+  if (!longer || (longer->sum >= 0 && sum_of_.contains(longer->sum))) return chain;
+  std::vector<Strides> strides = strides_;
+  const auto set = [&](int node, Strides s) {
+    if (node >= 0 && strides[static_cast<size_t>(node)].empty()) strides[static_cast<size_t>(node)] = std::move(s);
+  };
+  if (longer->argument >= 0)
+    for (const int node : {longer->argument, longer->result}) set(node, row_major_strides(ir_[node].type.shape));
+  set(longer->result, preferred_strides(ir_, users_, longer->result));
+  for (const int operand : ir_[dot].inputs) {
+    const int base = operand_base(ir_, strides, base_root_, operand);
+    set(base, row_major_strides(ir_[base].type.shape));
+  }
+  if (!library_for(plan_dot(ir_, strides, base_root_, *longer), *target_, policy_)) return chain;
+  for (const int id : between) base_root_[static_cast<size_t>(id)] = false;
+  if (longer->sum >= 0) base_root_[static_cast<size_t>(longer->sum)] = true;
+  return *longer;
+}
+
+/// The gradients of queries, keys and values that came from one product go side by side into the gradient of that.
+void Grouper::pack_results(const std::vector<int>& results) {
+  std::map<int, PackedResult> parts;
+  for (const int id : results) {
+    const auto part = packed_result(ir_, users_, strides_, base_root_, id);
+    if (!part || base_root_[static_cast<size_t>(part->node)] || part->node != packed_result(ir_, users_, strides_, base_root_, results[0])->node) return;
+    parts[id] = *part;
+  }
+  const int whole = parts.at(results[0]).node;
+  if (ir_[whole].inputs.size() != results.size()) return;
+  for (const int id : results) base_root_[static_cast<size_t>(id)] = false;
+  base_root_[static_cast<size_t>(whole)] = true;
+  strides_[static_cast<size_t>(whole)] = row_major_strides(ir_[whole].type.shape);
+  packed_.merge(parts);
+  packs_[whole] = results[0];
+}
+
+}  // namespace weft::compiler

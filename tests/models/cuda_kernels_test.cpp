@@ -52,9 +52,16 @@ void check_usage(const target::cuda::CudaTarget& target, size_t least, bool prod
 
 TEST_CASE("kernels of a GPT's training step compile for a GPU within a budget of registers") {
   if (no_compiler()) return;
-  for (Dtype dtype : {float32, bfloat16}) {
-    models::Gpt model({.vocab = 320, .context = 64, .layers = 2, .heads = 4, .width = 128}, dtype);
+  struct Mode {
+    nn::Precision precision;
+    optim::Rounding rounding = optim::Rounding::master;
+  };
+  const nn::Precision half{.parameters = bfloat16, .compute = bfloat16, .residual = bfloat16};
+  for (const Mode& mode : {Mode{}, {nn::mixed(bfloat16)}, {half, optim::Rounding::stochastic}}) {
+    CAPTURE(to_string(mode.precision));
+    models::Gpt model({.vocab = 320, .context = 64, .layers = 2, .heads = 4, .width = 128}, mode.precision);
     optim::AdamW optimizer(model.trainable_parameters(), {.learning_rate = 1e-3f, .weight_decay = 0.1});
+    optimizer.set_rounding(mode.rounding);
     std::vector<array*> state = model.state();
     for (array* a : optimizer.state()) state.push_back(a);
     const array tokens = zeros({4, 64}, int32);
@@ -68,7 +75,7 @@ TEST_CASE("kernels of a GPT's training step compile for a GPU within a budget of
       return std::vector<array>{loss};
     }, {.state = state});
     CHECK_THROWS_WITH_AS(step({tokens, tokens}), doctest::Contains("only compiles"), std::runtime_error);
-    check_usage(offline.target(), 15, dtype == bfloat16);
+    check_usage(offline.target(), 15, mode.precision.compute != float32);
   }
 }
 

@@ -21,6 +21,19 @@ std::string rhyme() {
   return out;
 }
 
+/// The beginning of Shakespeare's works, where it is there; else the rhyme.
+std::string real_text() {
+  const std::string path = std::string(WEFT_TEST_DATA) + "/text/tinyshakespeare.txt";
+  std::ifstream file(path);
+  if (!file) {
+    MESSAGE("without " << path << " a rhyme does");
+    return rhyme();
+  }
+  std::string text(60'000, ' ');
+  file.read(text.data(), static_cast<std::streamsize>(text.size()));
+  return text;
+}
+
 TrainOptions tiny(const std::string& out, double dropout = 0) {
   TrainOptions o;
   o.data = "rhyme.txt";
@@ -196,26 +209,28 @@ TEST_CASE("every precision learns as float32 does, and goes on bit by bit") {
     return o;
   };
   TemporaryFolder exact;
-  Trainer full(options(exact.path, {"f32", "f32", "f32", 0}), rhyme());
+  const std::string text = real_text();
+  Trainer full(options(exact.path, {"f32", "f32", "f32", 0}), text);
   const Course expected = course_of(full);
   for (const Mode& m : {Mode{"bf16", "f32", "f32", 0.03}, {"bf16", "f32", "dtype", 0.03}, {"bf16", "master", "dtype", 0.03}, {"bf16", "stochastic", "dtype", 0.06},
-                        {"f16", "master", "dtype", 0.02}, {"f16", "f32", "f32", 0.02}}) {
+                        {"f16", "master", "dtype", 0.06}, {"f16", "f32", "f32", 0.06}}) {  // float16 skips steps until its scale fits
     CAPTURE(m.dtype);
     CAPTURE(m.weights);
     CAPTURE(m.residual);
     TemporaryFolder whole, parts;
-    Trainer trainer(options(whole.path, m), rhyme());
+    Trainer trainer(options(whole.path, m), text);
     const Course course = course_of(trainer);
     double worst = 0;
     for (size_t k = 0; k < steps; ++k) worst = std::max(worst, std::abs(course.losses[k] - expected.losses[k]));
     CHECK(worst > 0);
     CHECK(worst < m.tolerance);
+    CHECK(course.losses.back() < course.losses.front() - 0.5);
 
-    Trainer before(options(parts.path, m), rhyme());
+    Trainer before(options(parts.path, m), text);
     const Course head = course_of(before, 13);
     const Checkpoint checkpoint = load_checkpoint(parts.path);
     for (const auto& [name, value] : checkpoint.model()) CHECK(value.dtype() == (std::string(m.weights) == "stochastic" ? bfloat16 : float32));
-    Trainer after(options(parts.path, m), rhyme(), checkpoint);
+    Trainer after(options(parts.path, m), text, checkpoint);
     const Course tail = course_of(after);
     std::vector<double> joined = head.losses;
     joined.insert(joined.end(), tail.losses.begin(), tail.losses.end());

@@ -33,7 +33,7 @@ constexpr int longest_chain = 256;
 // An array that is this much smaller than what is computed from it (the statistics of rows, a number for each channel) costs little to read, like a scalar.
 constexpr int64_t broadcast_ratio = 64;
 // A value that is computed once and read this often is kept, however small it is.
-constexpr double many_repeats = 4096;
+constexpr double many_repeats = 4096, repeated_flops = 8;
 constexpr size_t recompute_broadcasts = 8;
 constexpr double largest_expression = 2000;
 
@@ -239,6 +239,8 @@ void Grouper::collect(int g, int node, std::vector<Expr> index, bool conditional
     }
     groups_[static_cast<size_t>(g)]->inlined.insert(id);
     const IrNode& n = ir_[id];
+    if (is_elementwise(n.op) && std::any_of(users_[static_cast<size_t>(id)].begin(), users_[static_cast<size_t>(id)].end(), [&](int user) { return ir_[user].op == Op::broadcast; }))
+      groups_[static_cast<size_t>(g)]->places.try_emplace(id, at);
     if (n.op == Op::concat) {
       for (Access& access : push_concat(cx, ir_, id, at)) pending.emplace_back(access.node, std::move(access.index), true);
     } else if (is_movement(n.op)) {
@@ -437,7 +439,7 @@ bool Grouper::promote_shared() {
     }));
     bool costly = cost.flops > recompute_flops || cost.loads.size() - broadcasts > recompute_loads || broadcasts > recompute_broadcasts ||
                   cost.scalars.size() > recompute_scalars;
-    bool repeated = repeats >= 64 && cost.flops >= 16 && (volume(n.type.shape) >= 64 || repeats >= many_repeats) && !rows_compute(id);
+    bool repeated = repeats >= 64 && cost.flops >= repeated_flops && (volume(n.type.shape) >= 64 || repeats >= many_repeats) && !rows_compute(id);
     bool shared = groups_using[static_cast<size_t>(id)] > 1 && costly;
     bool computes = is_elementwise(n.op) || n.op == Op::gather || n.op == Op::random_bits;
     bool too_long = cost.depth >= longest_chain || cost.flops > largest_expression;
@@ -451,10 +453,16 @@ bool Grouper::promote_shared() {
   return promoted_.size() != before;
 }
 
-/// Is the node computed in groups with folds only? There a row's value is computed once for the row.
+/// Is the node computed once for a row wherever it is? That is so in groups with folds, where it does not change along what is folded.
 bool Grouper::rows_compute(int node) const {
-  for (const auto& work : groups_)
-    if (work->inlined.contains(node) && !work->group.has_fold()) return false;
+  for (const auto& work : groups_) {
+    if (!work->inlined.contains(node)) continue;
+    if (!work->group.has_fold()) return false;
+    const auto place = work->places.find(node);
+    if (place == work->places.end()) continue;
+    for (const DomainVariable& v : work->group.domain)
+      if (v.inner && std::any_of(place->second.begin(), place->second.end(), [&](Expr e) { return ix::depends_on(e, v.var); })) return false;
+  }
   return true;
 }
 

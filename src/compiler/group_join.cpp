@@ -98,6 +98,26 @@ std::vector<Dim> folded_extents(const Ir& ir, int fold) {
 
 }  // namespace
 
+/// Is a value for each row made from folds over as much as the domain has? Then those will be computed where the domain's rows are.
+bool Grouper::rests_on_fold(int node, const std::vector<DomainVariable>& domain) const {
+  constexpr size_t looked_at = 16;
+  int64_t points = 1;
+  for (const DomainVariable& v : domain) points *= v.extent.bound();
+  std::set<int> seen;
+  std::vector<int> pending{node};
+  while (!pending.empty() && seen.size() < looked_at) {
+    const int id = pending.back();
+    pending.pop_back();
+    if (!seen.insert(id).second || is_leaf(ir_, id)) continue;
+    if (ir_[id].op == Op::fold) {
+      if (volume(ir_[ir_[id].inputs[0]].type.shape) == points) return true;
+    } else if (is_elementwise(ir_[id].op) || ir_[id].op == Op::reshape) {
+      pending.insert(pending.end(), ir_[id].inputs.begin(), ir_[id].inputs.end());
+    }
+  }
+  return false;
+}
+
 /// Can `node`, read at `index`, be computed where the group stands? Fills in the root, and the domain with which the group goes on.
 bool Grouper::aligned(const Group& group, int node, const std::vector<Expr>& index, Root& root, std::vector<DomainVariable>& domain) const {
   const Shape& shape = ir_[node].type.shape;
@@ -113,7 +133,10 @@ bool Grouper::aligned(const Group& group, int node, const std::vector<Expr>& ind
   if (!is_fold) {
     if (covers(index, shape, domain, *group.cx)) return true;
     root.kind = RootKind::row;
-    return split && covers(index, shape, part(false), *group.cx);
+    if (!split && !rests_on_fold(node, domain)) return false;
+    if (!split)
+      for (DomainVariable& v : domain) v.inner = std::none_of(index.begin(), index.end(), [&](Expr e) { return ix::depends_on(e, v.var); });
+    return covers(index, shape, part(false), *group.cx);
   }
   std::vector<Dim> extents = folded_extents(ir_, node);
   if (!split) {  // the variables that the fold does not depend on become the inner domain

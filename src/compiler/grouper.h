@@ -22,6 +22,7 @@ struct Work {
   Group group;
   std::map<int, Request> requests;       // roots and leaves that the group's roots read
   std::set<int> inlined;                 // nodes computed inline
+  std::map<int, std::vector<ix::Expr>> places;  // of those that are read by broadcasting: where the first reader stands
   std::vector<int> consumers;            // groups that read this one's roots, each once
   std::vector<int> producers;            // the same edges, backwards
   int64_t rank = 0;                      // a topological order: less than every consumer's
@@ -66,6 +67,7 @@ class Grouper {
   bool reaches(int from, int to) const;
   std::set<int> sources(int node, std::set<int>* inlined = nullptr) const;
   bool rows_compute(int node) const;
+  bool rests_on_fold(int node, const std::vector<DomainVariable>& domain) const;
   bool aligned(const Group& group, int node, const std::vector<ix::Expr>& index, Root& root, std::vector<DomainVariable>& domain) const;
   bool covers(const std::vector<ix::Expr>& index, const Shape& shape, const std::vector<DomainVariable>& vars, ix::Context& cx) const;
 

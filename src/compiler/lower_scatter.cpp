@@ -1,6 +1,7 @@
 // The scatter class, for assign as well, which is one update at a place that is known. Updates are applied in order by every program, each to its own strip of the slice, so that repeated indices need no atomics
 // and the sums have the same bits for any number of threads.
 #include <algorithm>
+#include <bit>
 
 #include "base/error.h"
 #include "compiler/emit.h"
@@ -69,7 +70,7 @@ class ScatterLowering {
     if (owners > 1) {
       owner_ = b_.scalar(ScalarOp::mod, {pid, b_.index(owners)});
       pid = b_.scalar(ScalarOp::floordiv, {pid, b_.index(owners)});
-      owners_ = b_.index(owners);
+      last_owner_ = b_.index(owners - 1);
     }
     emit_.bind(strip.outer, b_.scalar(ScalarOp::floordiv, {pid, b_.index(strip.blocks)}));
     Value first = b_.mul(b_.scalar(ScalarOp::mod, {pid, b_.index(strip.blocks)}), b_.index(strip.width));
@@ -106,10 +107,11 @@ class ScatterLowering {
 
  private:
   /// On a device with many threads the places along the first indexed axis are dealt out to programs; each goes through all indices and takes its own, so that
-  /// equal places are updated in order.
+  /// equal places are updated in order. A power of two: divisions of 64 bits are slow there.
   int64_t owners_for(const Shape& points) const {
     if (!cx_.target.many_threads() || n_.attrs.axes.empty() || volume(points) < 64) return 1;
-    return std::min<int64_t>(1024, n_.type.shape[static_cast<size_t>(n_.attrs.axes[0])].bound());
+    const int64_t places = std::min<int64_t>(1024, n_.type.shape[static_cast<size_t>(n_.attrs.axes[0])].bound());
+    return std::max<int64_t>(1, static_cast<int64_t>(std::bit_floor(static_cast<uint64_t>(places))));
   }
 
   /// Does this program own the place of any of the points from `first` on?
@@ -122,7 +124,7 @@ class ScatterLowering {
     const auto splat = [&](Value v) { return b_.broadcast(v, {looked_at}); };
     const Value range = splat(b_.index(n_.type.shape[static_cast<size_t>(n_.attrs.axes[0])].bound())), zero = splat(b_.index(0));
     if (!is_unsigned(cx_.ir[indices].type.dtype)) i = b_.select(b_.lt(i, zero), b_.add(i, range), i);
-    Value own = b_.scalar(ScalarOp::eq, {b_.scalar(ScalarOp::mod, {i, splat(owners_)}), splat(owner_)});
+    Value own = b_.scalar(ScalarOp::eq, {b_.scalar(ScalarOp::bit_and, {i, splat(last_owner_)}), splat(owner_)});
     own = b_.scalar(ScalarOp::bit_and, {own, emit_.lane_mask()});
     emit_.pop_scope();
     return b_.reduce(kernel::Reducer::any, own, 0);
@@ -153,7 +155,7 @@ class ScatterLowering {
       inside = b_.scalar(ScalarOp::bit_and, {inside, ok});
       Expr variable = group_.cx->variable("target", 0, std::max<int64_t>(0, range));
       emit_.bind(variable, i);
-      if (k == 0 && owner_ != no_value) inside = b_.scalar(ScalarOp::bit_and, {inside, b_.scalar(ScalarOp::eq, {b_.scalar(ScalarOp::mod, {i, owners_}), owner_})});
+      if (k == 0 && owner_ != no_value) inside = b_.scalar(ScalarOp::bit_and, {inside, b_.scalar(ScalarOp::eq, {b_.scalar(ScalarOp::bit_and, {i, last_owner_}), owner_})});
       where[axis] = where[axis] + variable;
     }
     b_.when(inside, [&] {
@@ -173,7 +175,7 @@ class ScatterLowering {
   const IrNode& n_;
   Emitter emit_;
   kernel::Builder& b_;
-  Value owner_ = no_value, owners_ = no_value;
+  Value owner_ = no_value, last_owner_ = no_value;
 };
 
 }  // namespace

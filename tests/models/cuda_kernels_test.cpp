@@ -110,7 +110,7 @@ TEST_CASE("kernels of sorts and searches compile for a GPU within a budget of re
   target::cuda::CudaTarget target(nullptr, "sm_90a", false);
   for (Dtype t : {bfloat16, float32, int64}) {
     for (int64_t n : {100, 50304}) CHECK(target.call({"sort", {{t, {16, n}}}, {{t, {16, n}}, {uint32, {16, n}}}, {1}}));
-    CHECK(target.call({"searchsorted", {{t, {5000}}, {t, {300}}}, {{uint32, {300}}}, {0}}));
+    CHECK(target.call({"searchsorted", {{t, {5000}}, {t, {300}}}, {{uint32, {300}}}, {0}})->name().starts_with("generated"));
   }
   CHECK(target.call({"scatter_rows", {{int32, {65536}}, {bfloat16, {65536, 768}}}, {{float32, {50304, 768}}}, {}}));
   check_usage(target, 18);

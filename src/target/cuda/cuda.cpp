@@ -127,43 +127,6 @@ std::vector<KernelUsage> CudaTarget::usage() const {
   return usage_;
 }
 
-namespace {
-
-/// A routine that the device does not have runs on the host: its operands come over, its results go back.
-class HostCall final : public LibraryCall {
- public:
-  HostCall(CudaMemory& memory, kernel::CallDesc desc, std::shared_ptr<const LibraryCall> call) : memory_(memory), desc_(std::move(desc)), call_(std::move(call)) {}
-  std::string name() const override { return "host " + call_->name(); }
-  bool recordable() const override { return false; }
-
-  void run(std::span<void* const> operands) const override {
-    std::vector<std::vector<std::byte>> copies;
-    std::vector<void*> pointers;
-    const auto each = [&](auto visit) {
-      for (size_t k = 0; k < operands.size(); ++k) visit(k, k < desc_.inputs.size() ? desc_.inputs[k] : desc_.outputs[k - desc_.inputs.size()], k >= desc_.inputs.size());
-    };
-    each([&](size_t k, const kernel::CallDesc::Array& array, bool is_result) {
-      size_t bytes = array.dtype.size;
-      for (int64_t n : array.extents) bytes *= static_cast<size_t>(n);
-      copies.emplace_back(bytes);
-      if (!is_result && bytes > 0) memory_.to_host(copies.back().data(), operands[k], bytes);
-    });
-    for (auto& copy : copies) pointers.push_back(copy.data());
-    call_->run(pointers);
-    each([&](size_t k, const kernel::CallDesc::Array&, bool is_result) {
-      if (is_result && !copies[k].empty()) memory_.to_device(operands[k], copies[k].data(), copies[k].size());
-    });
-    memory_.synchronize();
-  }
-
- private:
-  CudaMemory& memory_;
-  kernel::CallDesc desc_;
-  std::shared_ptr<const LibraryCall> call_;
-};
-
-}  // namespace
-
 std::shared_ptr<const LibraryCall> CudaTarget::library(const kernel::DotDesc& desc) {
   if (!libraries_enabled()) return nullptr;
   return context_ ? cublaslt(desc, *context_, {.tf32 = tf32_allowed()}) : nullptr;
@@ -182,13 +145,11 @@ std::shared_ptr<const LibraryCall> CudaTarget::attention(const kernel::Attention
   return attention_.emplace(key, std::move(call)).first->second;
 }
 
+/// Nothing runs on the host: what neither a library nor generated kernels answer goes through its body.
 std::shared_ptr<const LibraryCall> CudaTarget::call(const kernel::CallDesc& desc) {
-  if (context_ && libraries_enabled() && desc.name.starts_with("convolution"))
-    if (auto call = cudnn_convolution(desc, *context_, {.tf32 = tf32_allowed()})) return call;
-  if (auto call = routine_call(desc, *this, context_)) return call;
-  auto on_host = cpu().call(desc);
-  if (!on_host || !memory_) return on_host;
-  return std::make_shared<HostCall>(*memory_, desc, std::move(on_host));
+  if (!desc.name.starts_with("convolution")) return routine_call(desc, *this, context_);
+  if (!context_) return cpu().call(desc);  // in the place of cuDNN
+  return libraries_enabled() ? cudnn_convolution(desc, *context_, {.tf32 = tf32_allowed()}) : nullptr;
 }
 
 }  // namespace cuda

@@ -296,11 +296,20 @@ class Training(unittest.TestCase):
     def test_other_modes_learn_as_well(self):
         last = float(self.losses[40])
         for name, args in (("generated", ["--no-libraries"]), ("bf16", ["--dtype", "bf16"]), ("bytes", ["--tokenizer", "byte"]), ("one-thread", ["--threads", 1]),
-                           ("biased", ["--bias"]), ("unclipped", ["--grad-clip", 0])):
+                           ("biased", ["--bias"]), ("unclipped", ["--grad-clip", 0]), ("masters", ["--dtype", "bf16", "--weights", "master", "--residual", "dtype"]),
+                           ("chance", ["--dtype", "bf16", "--weights", "stochastic", "--residual", "dtype"]), ("scaled", ["--dtype", "f16", "--weights", "master"])):
             with self.subTest(name):
                 got = losses(train(name, "--json", *args).out)
                 self.assertEqual(len(got), 40)
                 self.assertLess(abs(float(got[40]) - last), 0.35 if name != "bytes" else 1.5)
+        for name, kept in (("masters", "F32"), ("chance", "BF16"), ("scaled", "F32")):  # files have parameters as precisely as the optimizer
+            weights = (FOLDER / name / "step-40" / "model.safetensors").read_bytes()
+            header = json.loads(weights[8 : 8 + int.from_bytes(weights[:8], "little")])
+            self.assertEqual({v["dtype"] for k, v in header.items() if k != "__metadata__"}, {kept})
+            self.assertEqual(len(weft("sample", name, "--tokens", 5, "--temperature", 0).out) > 0, True)
+            weft("train", "gpt", "--resume", name, "--steps", 42)
+        self.assertIn("has 32: give --dtype bf16", weft("train", "gpt", "--data", str(RHYME), "--weights", "master", rc=2).err)
+        self.assertIn("is for --dtype bf16", weft("train", "gpt", "--data", str(RHYME), "--dtype", "f16", "--weights", "stochastic", rc=2).err)
 
 
 class GoingOn(unittest.TestCase):

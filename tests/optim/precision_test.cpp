@@ -63,6 +63,9 @@ TEST_CASE("chance depends on seed, parameter, step and element, and on nothing e
   const auto first = stepped(from, change, Rounding::stochastic, 7);
   CHECK(first == stepped(from, change, Rounding::stochastic, 7));
   CHECK(first != stepped(from, change, Rounding::stochastic, 8));
+  std::string up;
+  for (size_t i = 0; i < 48; ++i) up += first[i] > 1 ? '1' : '0';
+  CHECK(up == "101011000101111100100100100010100000001101100101");  // on every device
   array a = astype(made(from, {256}), bfloat16), b = a;
   SGD optimizer({{"a", &a}, {"b", &b}}, {.learning_rate = 1});
   optimizer.set_rounding(Rounding::stochastic, 7);

@@ -26,7 +26,7 @@ TEST_CASE("copies to a device take what is there when they are asked for, and wa
     device.to_device(there[k]->on(&device), source.data(), sizes[k]);
     std::fill_n(source.begin(), sizes[k], static_cast<unsigned char>(0xee));
   }
-  CHECK(runtime::counters().device_waits == waits);
+  CHECK(runtime::counters().device_waits.load() == waits);
   for (size_t k = 0; k < sizes.size(); ++k) {
     std::vector<unsigned char> back(sizes[k], 0);
     device.to_host(back.data(), there[k]->on(&device), sizes[k]);
@@ -34,5 +34,5 @@ TEST_CASE("copies to a device take what is there when they are asked for, and wa
     for (size_t i = 0; i < sizes[k]; ++i) wrong += back[i] != number(k, i);
     CHECK(wrong == 0);
   }
-  CHECK(runtime::counters().device_waits == waits + 3);  // for the three that are larger than what is staged
+  CHECK(runtime::counters().device_waits.load() == waits + 2);  // for the two that are larger than what is staged
 }

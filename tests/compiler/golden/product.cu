@@ -3,11 +3,11 @@ FN void dot_5_body(const int t, u8* const shared, const i64 program, u16*  p0, c
   u8* const locals = shared + 256;
   const i64 v5 = sfloordiv<i64, u64>(program, 20ll);
   const i64 v6 = smodulo<i64>(program, 20ll);
-  const i64 v9 = sfloordiv<i64, u64>(v6, 32ll);
-  const i64 v10 = (i64)((u64)v9 * (u64)8ll);
-  const i64 v11 = smodulo<i64>(v6, 32ll);
+  const i64 v9 = sfloordiv<i64, u64>(v6, 16ll);
+  const i64 v10 = (i64)((u64)v9 * (u64)4ll);
+  const i64 v11 = smodulo<i64>(v6, 16ll);
   const i64 v13 = (i64)((u64)5ll - (u64)v10);
-  const i64 v14 = imin<i64>(8ll, v13);
+  const i64 v14 = imin<i64>(4ll, v13);
   const i64 v15 = smodulo<i64>(v11, v14);
   const i64 v16 = (i64)((u64)v10 + (u64)v15);
   const i64 v17 = sfloordiv<i64, u64>(v11, v14);

@@ -15,7 +15,7 @@ constexpr int64_t chunk = 32, widest_strip = 256;
 
 class ScatterRoutine {
  public:
-  ScatterRoutine(const CallDesc& desc, int64_t lanes) : desc_(desc), lanes_(lanes), ids_(desc.inputs[0].dtype), from_(desc.inputs[1].dtype), to_(desc.outputs[0].dtype) {
+  ScatterRoutine(const CallDesc& desc, int64_t lanes) : lanes_(lanes), ids_(desc.inputs[0].dtype), from_(desc.inputs[1].dtype), to_(desc.outputs[0].dtype) {
     count_ = desc.inputs[0].extents[0];
     rows_ = desc.outputs[0].extents[0];
     width_ = desc.outputs[0].extents[1];
@@ -145,7 +145,6 @@ class ScatterRoutine {
     return b.finish();
   }
 
-  const CallDesc& desc_;
   int64_t lanes_;
   Dtype ids_, from_, to_, key_ = uint32, sum_ = float32;
   int64_t count_ = 0, rows_ = 0, width_ = 0, strip_ = 1, strips_ = 1, chunks_ = 0;

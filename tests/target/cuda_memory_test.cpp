@@ -18,20 +18,20 @@ TEST_CASE("copies to a device take what is there when they are asked for, and wa
   for (int k = 0; k < 200; ++k) sizes.push_back(4096 + static_cast<size_t>(k) * 37);
   std::vector<runtime::BufferRef> there;
   for (size_t bytes : sizes) there.push_back(runtime::allocate_on(&device, bytes));
-  std::vector<unsigned char> source(50 << 20);
-  const auto number = [](size_t which, size_t at) { return static_cast<unsigned char>(which * 31 + at * 7 + (at >> 12)); };
+  std::vector<unsigned char> pattern(50 << 20);
+  const auto value_at = [](size_t which, size_t at) { return static_cast<unsigned char>(which * 31 + at * 7 + (at >> 12)); };
   const int64_t waits = runtime::counters().device_waits;
   for (size_t k = 0; k < sizes.size(); ++k) {
-    for (size_t i = 0; i < sizes[k]; ++i) source[i] = number(k, i);
-    device.to_device(there[k]->on(&device), source.data(), sizes[k]);
-    std::fill_n(source.begin(), sizes[k], static_cast<unsigned char>(0xee));
+    for (size_t i = 0; i < sizes[k]; ++i) pattern[i] = value_at(k, i);
+    device.to_device(there[k]->on(&device), pattern.data(), sizes[k]);
+    std::fill_n(pattern.begin(), sizes[k], static_cast<unsigned char>(0xee));
   }
   CHECK(runtime::counters().device_waits.load() == waits);
   for (size_t k = 0; k < sizes.size(); ++k) {
     std::vector<unsigned char> back(sizes[k], 0);
     device.to_host(back.data(), there[k]->on(&device), sizes[k]);
     size_t wrong = 0;
-    for (size_t i = 0; i < sizes[k]; ++i) wrong += back[i] != number(k, i);
+    for (size_t i = 0; i < sizes[k]; ++i) wrong += back[i] != value_at(k, i);
     CHECK(wrong == 0);
   }
   CHECK(runtime::counters().device_waits.load() == waits + 2);  // for the two that are larger than what is staged

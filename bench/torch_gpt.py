@@ -5,6 +5,8 @@
     bench/torch_gpt.py --data text.txt --weights model.safetensors    the same from weights that weft wrote
     bench/torch_gpt.py --data text.txt --time eager                   median time of a step; or --time compile
     bench/torch_gpt.py --vocab 50304 --time eager                     the same on random tokens, as `weft bench` does
+    bench/torch_gpt.py --data text.txt --weights model.safetensors --device cuda --compare losses.jsonl
+                                                                      trains, and holds its losses against those that `weft train gpt --json` printed
 
 Options and their defaults are those of `weft train gpt`. Batch number k of a seed is the same as weft's; --batches names a file with
 other ones: one JSON list of window starts a line, one line a step.
@@ -104,7 +106,7 @@ class Gpt(nn.Module):
                 nn.init.zeros_(p)
 
     def forward(self, ids, targets, reduction="mean"):
-        x = self.wte(ids) + self.wpe(torch.arange(ids.shape[1]))
+        x = self.wte(ids) + self.wpe(torch.arange(ids.shape[1], device=ids.device))
         x = F.dropout(x, self.dropout, self.training)
         for block in self.h:
             x = block(x)
@@ -138,17 +140,17 @@ class Text:
         o = self.o
         starts = self.starts[k] if self.starts else [draw_below(o.seed, k * o.batch + b, len(self.train) - o.context) for b in range(o.batch)]
         windows = torch.stack([self.train[s:s + o.context + 1] for s in starts])
-        return windows[:, :-1].contiguous(), windows[:, 1:].contiguous()
+        return windows[:, :-1].contiguous().to(o.device), windows[:, 1:].contiguous().to(o.device)
 
     @torch.no_grad()
     def validation_loss(self, model):
         """Over all targets, each once, in windows that lie one after the other."""
         o, targets = self.o, self.validation[1:]
         missing = -len(targets) % o.context
-        x = F.pad(self.validation[:-1], (0, missing)).view(-1, o.context)
-        y = F.pad(targets, (0, missing), value=-1).view(-1, o.context)
+        x = F.pad(self.validation[:-1], (0, missing)).view(-1, o.context).to(o.device)
+        y = F.pad(targets, (0, missing), value=-1).view(-1, o.context).to(o.device)
         model.eval()
-        total = sum(model(x[i:i + 64], y[i:i + 64], "sum").item() for i in range(0, len(x), 64))
+        total = sum(model(x[i:i + 16], y[i:i + 16], "sum").item() for i in range(0, len(x), 16))
         model.train()
         return total / len(targets)
 
@@ -174,7 +176,8 @@ def make_optimizer(model, o):
 def train_step(model, optimizer, o, step, batch):
     for group in optimizer.param_groups:
         group["lr"] = learning_rate(o, step)
-    loss = model(*batch)
+    with torch.autocast(o.device, torch.bfloat16, enabled=o.dtype == "bf16"):
+        loss = model(*batch)
     loss.backward()
     if o.grad_clip > 0:
         torch.nn.utils.clip_grad_norm_(optimizer.param_groups[0]["params"] + optimizer.param_groups[1]["params"], o.grad_clip)
@@ -185,9 +188,22 @@ def train_step(model, optimizer, o, step, batch):
 
 def train(model, text, o):
     optimizer = make_optimizer(model, o)
-    for step in range(o.steps):
-        print(json.dumps({"step": step + 1, "loss": train_step(model, optimizer, o, step, text.batch(step))}))
+    losses = [train_step(model, optimizer, o, step, text.batch(step)) for step in range(o.steps)]
+    if o.compare:
+        return compare(losses, o)
+    for step, loss in enumerate(losses):
+        print(json.dumps({"step": step + 1, "loss": loss}))
     print(json.dumps({"step": o.steps, "val_loss": text.validation_loss(model)}))
+
+
+def compare(losses, o):
+    """How far weft's losses are from these."""
+    with open(o.compare, encoding="utf-8") as file:
+        lines = [json.loads(line) for line in file if line.startswith("{")]
+    other = {line["step"]: line["loss"] for line in lines if "loss" in line}
+    apart = [abs(other[k + 1] - loss) / loss for k, loss in enumerate(losses)]
+    print(json.dumps({"bench": "gpt2_curve", "dtype": o.dtype, "steps": o.steps, "first": [other[1], losses[0]], "last": [other[o.steps], losses[-1]],
+                      "largest_relative": max(apart), "at_step": 1 + apart.index(max(apart))}))
 
 
 def measure(model, text, o):
@@ -196,8 +212,7 @@ def measure(model, text, o):
     times = []
     for step in range(o.warm + o.steps):
         start = time.perf_counter()
-        with torch.autocast("cpu", torch.bfloat16, enabled=o.dtype == "bf16"):
-            train_step(run, optimizer, o, step, text.batch(step))
+        train_step(run, optimizer, o, step, text.batch(step))
         times.append(1000 * (time.perf_counter() - start))
     times = times[o.warm:]
     median = statistics.median(times)
@@ -218,7 +233,9 @@ def options():
     parser.add_argument("--batches", help="file with one JSON list of window starts a line")
     parser.add_argument("--save", help="write the weights that training starts from (torch.save)")
     parser.add_argument("--time", choices=("eager", "compile"), help="measure instead of training")
-    parser.add_argument("--dtype", choices=("f32", "bf16"), default="f32", help="of a measured step; bf16 is autocast")
+    parser.add_argument("--dtype", choices=("f32", "bf16"), default="f32", help="bf16 is autocast")
+    parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu")
+    parser.add_argument("--compare", metavar="LOSSES", help="what `weft train gpt --json` printed")
     parser.add_argument("--time-context", type=int, help="tokens of a measured sequence, where shorter than the context")
     parser.add_argument("--warm", type=int, default=20, help="steps before the measured ones")
     parser.add_argument("--threads", type=int)
@@ -252,6 +269,7 @@ def main():
         load(model, o.weights)
     if o.save:
         torch.save(model.state_dict(), o.save)
+    model.to(o.device)
     measure(model, text, o) if o.time else train(model, text, o)
 
 

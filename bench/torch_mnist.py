@@ -120,17 +120,19 @@ def safetensors(path):
     return out
 
 
-def torch_losses(weights, images, labels, batch, lr, seed, steps):
+def torch_losses(weights, images, labels, batch, lr, seed, steps, device):
     model = Mnist()
     for name in ("c1.weight", "c2.weight"):
         weights[name] = weights[name].transpose(0, 3, 1, 2).copy()  # channels last to channels first
     weights["f1.weight"] = weights["f1.weight"].reshape(128, 7, 7, 64).transpose(0, 3, 1, 2).reshape(128, -1).copy()
     model.load_state_dict({name: torch.tensor(value) for name, value in weights.items()})
+    model.to(device)
     optimizer = torch.optim.SGD(model.parameters(), lr=lr)
     per_epoch, losses = len(images) // batch, []
     for step in range(steps):
         which = shuffled(seed, step // per_epoch, step % per_epoch * batch, batch, len(images))
-        loss = model(torch.tensor(images[which], dtype=torch.float32)[:, None] / 255, torch.tensor(labels[which], dtype=torch.int64))
+        x, y = torch.tensor(images[which], dtype=torch.float32)[:, None] / 255, torch.tensor(labels[which], dtype=torch.int64)
+        loss = model(x.to(device), y.to(device))
         loss.backward()
         optimizer.step()
         optimizer.zero_grad(set_to_none=True)
@@ -141,9 +143,12 @@ def torch_losses(weights, images, labels, batch, lr, seed, steps):
 def compare(args):
     images, labels = idx(args.data, "train-images-idx3-ubyte"), idx(args.data, "train-labels-idx1-ubyte")
     common = [args.curve, "train", "mnist", "--data", args.data, "--batch", str(args.batch), "--lr", str(args.lr), "--seed", str(args.seed), "--json"]
+    device = "cuda" if args.device == "gpu" else "cpu"
+    torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = args.tf32
+    common += ["--device", args.device] + ["--tf32"] * args.tf32
     with tempfile.TemporaryDirectory() as folder:
         subprocess.run(common + ["--epochs", "0", "--out", folder + "/start"], check=True, capture_output=True)
-        theirs = torch_losses(safetensors(folder + "/start/step-0/model.safetensors"), images, labels, args.batch, args.lr, args.seed, args.steps)
+        theirs = torch_losses(safetensors(folder + "/start/step-0/model.safetensors"), images, labels, args.batch, args.lr, args.seed, args.steps, device)
         if args.print:
             print(", ".join(f"{loss:.6f}f" for loss in theirs))
             return
@@ -159,7 +164,7 @@ def compare(args):
         print(f"step {step + 1:4}  weft {ours[step]:.6f}  torch {theirs[step]:.6f}")
     worst = max(abs(a - b) for a, b in zip(ours, theirs))
     print(f"largest difference of {args.steps} steps: {worst:.2e}")
-    sys.exit(worst > 1e-3)
+    sys.exit(worst > (1e-2 if args.tf32 else 1e-3))
 
 
 parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -171,6 +176,8 @@ parser.add_argument("--steps", type=int, default=100)
 parser.add_argument("--batch", type=int, default=64)
 parser.add_argument("--lr", type=float, default=0.1)
 parser.add_argument("--seed", type=int, default=1337)
+parser.add_argument("--device", choices=("cpu", "gpu"), default="cpu", help="of the curves")
+parser.add_argument("--tf32", action="store_true")
 parser.add_argument("--print", action="store_true")
 arguments = parser.parse_args()
 torch.set_num_threads(arguments.threads)

@@ -165,13 +165,20 @@ bool against_the_grain(const std::vector<DomainVariable>& domain, const std::vec
 
 }  // namespace
 
+/// A sum of very many folds (the norm of all gradients) would be one kernel whose code grows with the model; folds of their own are launched together.
+bool Grouper::takes_fold(const Group& group, int node) const {
+  constexpr int most = 8;
+  if (ir_[node].op != Op::fold) return true;
+  return std::count_if(group.roots.begin(), group.roots.end(), [](const Root& r) { return r.kind == RootKind::fold; }) < most;
+}
+
 bool Grouper::join_consumer(int node) {
   // The nearest reader first: it comes last among those placed.
   std::vector<int> candidates = readers_[static_cast<size_t>(node)];
   std::sort(candidates.rbegin(), candidates.rend());
   for (int g : candidates) {
     Work& work = *groups_[static_cast<size_t>(g)];
-    if (work.group.kind != Group::Kind::rows || stage_of(work) != ir_[node].stage) continue;
+    if (work.group.kind != Group::Kind::rows || stage_of(work) != ir_[node].stage || !takes_fold(work.group, node)) continue;
     const Request& request = work.requests.at(node);
     Root root;
     std::vector<DomainVariable> domain;

@@ -51,6 +51,7 @@ class Grouper {
   void pack_results(const std::vector<int>& results);
   int place_results(std::unique_ptr<Work> work, const std::vector<int>& results, const std::vector<int>& operands);
   std::string signature_of(int node) const;
+  bool takes_fold(const Group& group, int node) const;
   bool join_consumer(int node);
   bool join_sibling(int node);
   std::vector<int> sibling_candidates(int node) const;

@@ -100,7 +100,9 @@ class Expander {
     const Expr x = arg(0);
     switch (inst.scalar_op) {
       case ScalarOp::recip: return 1.0 / x;
-      case ScalarOp::rsqrt: return 1.0 / expansion::sqrt(x);
+      case ScalarOp::rsqrt:
+        if (has_.special_functions && emitter_.type(x.value).dtype == float32) return expansion::apply(ScalarOp::rsqrt, {x});
+        return 1.0 / expansion::sqrt(x);
       case ScalarOp::square: return x * x;
       case ScalarOp::sign: return sign(x, inst.type.dtype);
       case ScalarOp::exp: return expansion::exp(x, precision);

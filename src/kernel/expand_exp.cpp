@@ -72,14 +72,14 @@ Expr exp_by_exp2(Expr x, Precision precision, double sign = 1) {
 // Below the smallest subnormal the result is 0. Such lanes (masked scores are -inf) go around the arithmetic, because a result that underflows costs some
 // processors more than a hundred cycles.
 Expr exp(Expr x, Precision precision) {
-  if (x.emitter->has().exp2) return exp_by_exp2(x, precision);
+  if (x.emitter->has().special_functions) return exp_by_exp2(x, precision);
   const Expr gone = lt(x, -104.0);
   const Reduced e = reduced_exp(apply(ScalarOp::min, {select(gone, 0.0, x), 89.0}), precision);
   return select(gone, 0.0, scaled(e.p, e.shifted));
 }
 
 Expr exp2(Expr x) {
-  if (x.emitter->has().exp2) return apply(ScalarOp::exp2, {x});
+  if (x.emitter->has().special_functions) return apply(ScalarOp::exp2, {x});
   const Expr gone = lt(x, -150.0);
   const Expr c = apply(ScalarOp::min, {select(gone, 0.0, x), 129.0});
   const Expr shifted = c + shifter;
@@ -134,7 +134,7 @@ Expr sigmoid(Expr x, Precision precision) {
     const Expr z = apply(ScalarOp::exp, {-abs(x)});
     return select(lt(x, 0.0), z, 1.0) / (z + 1.0);
   }
-  if (x.emitter->has().exp2) {
+  if (x.emitter->has().special_functions) {
     const Expr sum = exp_by_exp2(x, precision, -1) + 1.0;
     return precision == Precision::bits24 ? 1.0 / sum : apply(ScalarOp::recip, {sum});
   }

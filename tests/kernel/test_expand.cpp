@@ -107,7 +107,7 @@ TEST_CASE("exponentials written in exp2") {
   const std::vector<float> x = dense_sample(7, 20000);
   for (ScalarOp op : {ScalarOp::exp, ScalarOp::exp2, ScalarOp::sigmoid}) {
     CAPTURE(info(op).name);
-    const Kernel with = expand(test::scalar_kernel(op, float32), {.exp2 = true});
+    const Kernel with = expand(test::scalar_kernel(op, float32), {.special_functions = true});
     CHECK(print(with).find("exp2") != std::string::npos);
     const std::vector<float> y = test::run_kernel<float>(with, {x});
     double worst = 0;

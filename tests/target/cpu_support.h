@@ -71,7 +71,7 @@ inline bool calls_library(const kernel::Kernel& k) {
       return (i.op == kernel::Op::scalar && !kernel::info(i.scalar_op).basic) || std::any_of(i.blocks.begin(), i.blocks.end(), any);
     });
   };
-  return any(kernel::expand(k, {.exp2 = on_gpu()}).body);
+  return any(kernel::expand(k, {.special_functions = on_gpu()}).body);
 }
 
 /// Checks a case on the first `count` instruction sets that this processor has, or on the GPU where that is under test, with buffers that begin on 16 bytes and

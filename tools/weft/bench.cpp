@@ -221,6 +221,8 @@ constexpr Bench benches[] = {
     {"gpu-gpt2", "training steps of GPT-2 124M, 64 sequences of 1024 tokens", bench_gpu_gpt2},
     {"gpu-gpt2-b8", "the same, 8 sequences", bench_gpu_gpt2_small_batch},
     {"gpu-gpt2-350m", "training steps of GPT-2 350M, 32 sequences of 1024 tokens", bench_gpu_gpt2_medium},
+    {"gpu-gpt2-774m", "the same of 774M", bench_gpu_gpt2_large},
+    {"gpu-gpt2-1558m", "the same of 1558M", bench_gpu_gpt2_xl},
     {"gpu-decode", "tokens after each other: GPT-2 124M, Llama 1.1B and 7B with random weights", bench_gpu_decode},
     {"gpu-mnist", "training steps of the MNIST network, 64 to 8192 images", bench_gpu_mnist},
     {"gpu-sort", "sorts of rows of 16 to 2^22 elements on a GPU, the 50 largest of 50304, searches", bench_gpu_sort},

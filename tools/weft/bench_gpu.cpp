@@ -135,6 +135,14 @@ void bench_gpu_gpt2_medium(const BenchOptions& o) {
   need_gpu("gpu-gpt2-350m");
   gpt_step({24, 16, 1024, 32}, o);
 }
+void bench_gpu_gpt2_large(const BenchOptions& o) {
+  need_gpu("gpu-gpt2-774m");
+  gpt_step({36, 20, 1280, 32}, o);
+}
+void bench_gpu_gpt2_xl(const BenchOptions& o) {
+  need_gpu("gpu-gpt2-1558m");
+  gpt_step({48, 25, 1600, 32}, o);
+}
 void bench_gpu_gpt2_small_batch(const BenchOptions& o) {
   need_gpu("gpu-gpt2-b8");
   gpt_step({12, 12, 768, 8}, o);

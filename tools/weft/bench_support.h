@@ -73,6 +73,8 @@ void bench_gpu_memory(const BenchOptions& o);
 void bench_gpu_matmul(const BenchOptions& o);
 void bench_gpu_gpt2(const BenchOptions& o);
 void bench_gpu_gpt2_medium(const BenchOptions& o);
+void bench_gpu_gpt2_large(const BenchOptions& o);
+void bench_gpu_gpt2_xl(const BenchOptions& o);
 void bench_gpu_gpt2_small_batch(const BenchOptions& o);
 void bench_gpu_mnist(const BenchOptions& o);
 void bench_gpu_decode(const BenchOptions& o);

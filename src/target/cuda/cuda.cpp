@@ -21,7 +21,7 @@ namespace cuda {
 namespace {
 
 // To be raised with every change to the renderer or kernel/expand that changes code: old cubins on disk then go unused.
-constexpr int generator_version = 5;
+constexpr int generator_version = 7;
 
 constexpr size_t most_kernels_per_source = 16;
 
@@ -100,7 +100,7 @@ std::vector<std::shared_ptr<const Executable>> CudaTarget::compile(std::span<con
     const auto [place, fresh] = job_of.try_emplace(digests[k], jobs.size());
     if (!fresh) continue;
     const std::string symbol = "k_" + digests[k].hex();
-    kernel::Kernel expanded = kernel::expand(kernels[k], {.exp2 = true});
+    kernel::Kernel expanded = kernel::expand(kernels[k], {.special_functions = true});
     Rendered rendered = render(expanded, symbol, {}, features());
     jobs.push_back({std::make_shared<CudaExecutable>(*this, context_, std::move(expanded), symbol), std::move(rendered)});
   }

@@ -18,6 +18,7 @@ namespace {
 
 constexpr int most_threads = 1024;
 constexpr int64_t few_blocks_bytes = 56 << 10;
+constexpr int64_t most_of_a_warp = 1024;
 constexpr int64_t most_divisor = int64_t{1} << 30;
 
 int64_t power_of_two_in(int64_t v) { return v == 0 ? most_divisor : std::min(most_divisor, v & -v); }
@@ -39,6 +40,7 @@ Renderer::Renderer(const kernel::Kernel& kernel, const Variant& variant, const F
 void Renderer::survey(const Block& block) {
   for (const Inst& inst : block.insts) {
     reduces_ = reduces_ || inst.op == Op::reduce || inst.op == Op::dot;
+    lines_ = lines_ || (inst.op == Op::reduce && type(inst.args[0]).rank() == 1);
     loads_ += inst.op == Op::load && inst.type.rank() > 0;
     for (Value v : inst.results) largest_tile_ = std::max(largest_tile_, type(v).size());
     if (inst.op == Op::store || inst.op == Op::scatter || inst.op == Op::atomic_add) largest_tile_ = std::max(largest_tile_, type(inst.args[0]).size());
@@ -62,7 +64,9 @@ void Renderer::choose_threads() {
   // multiprocessor's memory, they need many threads.
   const bool few_blocks = local_bytes_ > few_blocks_bytes;
   const int chunks = !reduces_ || few_blocks ? 1 : loads_ <= 2 ? 4 : 2;
-  const int64_t wanted = std::max<int64_t>(1, largest_tile_ / (vec_ * chunks));
+  // A row of up to 1024 elements is one warp's, which needs nobody else's sums.
+  const bool one_warp = lines_ && largest_tile_ <= most_of_a_warp;
+  const int64_t wanted = one_warp ? 32 : std::max<int64_t>(1, largest_tile_ / (vec_ * chunks));
   if (warps_ > 0) threads_ = 32 * warps_;
   else threads_ = static_cast<int>(std::clamp<int64_t>(static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(wanted))), 32, most_threads));
 }

@@ -115,7 +115,7 @@ class Renderer {
   int64_t largest_tile_ = 1;
   std::map<kernel::Ref, int64_t> rings_;   // bytes of shared memory that a matmul into a local buffer uses before its result is there
   int warps_ = 0;                          // that a matmul wants
-  bool reduces_ = false;
+  bool reduces_ = false, lines_ = false;  // any reduction or product; reductions of one axis
   int loads_ = 0;                          // of tiles
   int narrowest_ = 8;                      // bytes of an element in contiguous slices
   std::map<kernel::Ref, std::set<std::string>> patterns_;  // ways in which a written buffer is accessed

@@ -75,7 +75,10 @@ std::string on_floats(ScalarOp op, Dtype t, std::span<const std::string> a) {
     case ScalarOp::ceil: return fmt::format("ceil{}({})", f, a[0]);
     case ScalarOp::trunc: return fmt::format("trunc{}({})", f, a[0]);
     case ScalarOp::round: return fmt::format("rint{}({})", f, a[0]);
-    // MUFU: right to 2^-22; subnormal numbers are 0.
+    // MUFU: right to 2^-22.
+    case ScalarOp::rsqrt:
+      if (!wide) return fmt::format("frsqrt({})", a[0]);
+      break;
     case ScalarOp::exp2:
       if (!wide) return fmt::format("fexp2({})", a[0]);
       break;

@@ -26,7 +26,7 @@ class Sources final : public target::Target {
   int64_t lanes(int64_t bytes) const override { return 1024 / bytes; }
   int64_t tensor_core_bytes(Dtype operands) const override { return operands == bfloat16 ? 163 << 10 : 0; }
   std::vector<std::shared_ptr<const target::Executable>> compile(std::span<const kernel::Kernel> kernels) override {
-    for (const kernel::Kernel& k : kernels) text += target::cuda::render(kernel::expand(k, {.exp2 = true}), k.name).source;
+    for (const kernel::Kernel& k : kernels) text += target::cuda::render(kernel::expand(k, {.special_functions = true}), k.name).source;
     return target::null().compile(kernels);
   }
   std::shared_ptr<const target::LibraryCall> library(const kernel::DotDesc&) override { return nullptr; }

@@ -53,11 +53,6 @@ std::optional<DotChain> with_argument(const Ir& ir, const std::vector<std::vecto
 /// The chain with its 16-bit result widened to float32 as the product is stored, where a scatter or an assignment begins with that. None elsewhere.
 std::optional<DotChain> widened_for_scatter(const Ir& ir, const std::vector<std::vector<int>>& users, const std::vector<int>& outputs, const DotChain& chain);
 
-/// The chain with the sum of a 16-bit operand over what the product contracts, summed in float32 and rounded to the operand's dtype: a bias's gradient beside its
-/// weight's. `between`: the folds that are then computed by nobody.
-std::optional<DotChain> with_half_sum(const Ir& ir, const std::vector<std::vector<int>>& users, const std::vector<int>& outputs, const std::vector<Strides>& strides,
-                                      const std::vector<bool>& roots, const DotChain& chain, std::vector<int>& between);
-
 /// Operands must lie in memory (strides known).
 DotPlan plan_dot(const Ir& ir, const std::vector<Strides>& strides, const std::vector<bool>& roots, const DotChain& chain);
 

@@ -3,15 +3,14 @@
 
 namespace weft::compiler {
 
-/// What follows a dot. More than generated code can do is looked for where a library answers it.
-DotChain Grouper::chain_of(int dot, const std::vector<int>& outputs) {
+/// What follows a dot. More than generated code can do is looked for where a library answers it. (Sums of 16-bit operands, which cuBLASLt has beside products as well, are not: on
+/// a Hopper such a product takes a third longer than the one without it, twice the time of a pass over the operand.)
+DotChain Grouper::chain_of(int dot, const std::vector<int>& outputs) const {
   const DotChain chain = dot_chain(ir_, users_, outputs, strides_, base_root_, dot);
   if (!target_ || chain.sum >= 0) return chain;
-  std::vector<int> between;
   std::optional<DotChain> longer = with_argument(ir_, users_, outputs, strides_, chain);
   if (!longer) longer = widened_for_scatter(ir_, users_, outputs, chain);
-  if (!longer) longer = with_half_sum(ir_, users_, outputs, strides_, base_root_, chain, between);
-  if (!longer || (longer->sum >= 0 && sum_of_.contains(longer->sum))) return chain;
+  if (!longer) return chain;
   std::vector<Strides> strides = strides_;
   const auto set = [&](int node, Strides s) {
     if (node >= 0 && strides[static_cast<size_t>(node)].empty()) strides[static_cast<size_t>(node)] = std::move(s);
@@ -23,10 +22,7 @@ DotChain Grouper::chain_of(int dot, const std::vector<int>& outputs) {
     const int base = operand_base(ir_, strides, base_root_, operand);
     set(base, row_major_strides(ir_[base].type.shape));
   }
-  if (!library_for(plan_dot(ir_, strides, base_root_, *longer), *target_, policy_)) return chain;
-  for (const int id : between) base_root_[static_cast<size_t>(id)] = false;
-  if (longer->sum >= 0) base_root_[static_cast<size_t>(longer->sum)] = true;
-  return *longer;
+  return library_for(plan_dot(ir_, strides, base_root_, *longer), *target_, policy_) ? *longer : chain;
 }
 
 /// The gradients of queries, keys and values that came from one product go side by side into the gradient of that.

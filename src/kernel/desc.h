@@ -29,7 +29,7 @@ struct DotDesc {
   int64_t a_m = 0, a_k = 0, b_k = 0, b_n = 0, c_m = 0, c_n = 0;
   bool bias = false;      // operand 2: c's dtype, n elements, stride 1
   Activation activation = Activation::none;
-  OperandSum sum = OperandSum::none;  // of C's dtype, without batch axes only, float32 where code is generated; operand before C: stride 1
+  OperandSum sum = OperandSum::none;  // float32 without batch axes only; operand before C: stride 1
   bool residual = false;  // operand after the bias: shape, strides and dtype of C
   ActivationArgument argument = ActivationArgument::none;  // operand before C; of libraries only, and without residual and sum
   double flops() const;

@@ -2,6 +2,7 @@
 // and the sums have the same bits for any number of threads.
 #include <algorithm>
 #include <bit>
+#include <functional>
 
 #include "base/error.h"
 #include "compiler/emit.h"
@@ -16,7 +17,8 @@ using kernel::Value;
 
 namespace {
 
-constexpr int64_t looked_at = 64;
+// Indices that a program looks at at once for places of its own, and then again for where among them.
+constexpr int64_t looked_at = 64, looked_closer_at = 8;
 
 struct Strip {
   std::vector<Expr> slice;  // index into the slice
@@ -93,13 +95,16 @@ class ScatterLowering {
     const Value end = points_end(points, count);
     if (owner_ == no_value) {
       each_point(b_.index(0), end);
-    } else {  // most of the indices are another program's: 64 of them are looked at at once
-      b_.loop(b_.index(0), end, b_.index(looked_at), {}, [&](Value i, const std::vector<Value>&) {
-        const Value some = any_own(point, at, i, end);
-        emit_.bind_lanes(strip.lane, first, strip.width, whole ? no_value : b_.sub(b_.index(strip.lane_extent), first));
-        b_.when(some, [&] { each_point(i, b_.min(end, b_.add(i, b_.index(looked_at)))); });
-        return std::vector<Value>{};
-      });
+    } else {  // most of the indices are another program's
+      const auto look = [&](Value from, Value to, int64_t count_at_once, const std::function<void(Value, Value)>& found) {
+        b_.loop(from, to, b_.index(count_at_once), {}, [&](Value i, const std::vector<Value>&) {
+          const Value some = any_own(point, at, i, to, count_at_once);
+          emit_.bind_lanes(strip.lane, first, strip.width, whole ? no_value : b_.sub(b_.index(strip.lane_extent), first));
+          b_.when(some, [&] { found(i, b_.min(to, b_.add(i, b_.index(count_at_once)))); });
+          return std::vector<Value>{};
+        });
+      };
+      look(b_.index(0), end, looked_at, [&](Value from, Value to) { look(from, to, looked_closer_at, each_point); });
     }
     int64_t grid = strip.blocks * strip.outer_extent * owners;
     return emit_.finish(grid, 8.0 * static_cast<double>(volume(updates.shape)));
@@ -114,14 +119,14 @@ class ScatterLowering {
     return std::max<int64_t>(1, static_cast<int64_t>(std::bit_floor(static_cast<uint64_t>(places))));
   }
 
-  /// Does this program own the place of any of the points from `first` on?
-  Value any_own(Expr point, const std::vector<Expr>& at, Value first, Value end) {
+  /// Does this program own the place of any of the `wide` points from `first` on?
+  Value any_own(Expr point, const std::vector<Expr>& at, Value first, Value end, int64_t wide) {
     emit_.push_scope();
     const Value left = b_.sub(end, first);
-    emit_.bind_lanes(point, first, looked_at, left);
+    emit_.bind_lanes(point, first, wide, left);
     const int indices = n_.inputs[1];
-    Value i = b_.broadcast(b_.cast(emit_.value(indices, at), int64), {looked_at});
-    const auto splat = [&](Value v) { return b_.broadcast(v, {looked_at}); };
+    Value i = b_.broadcast(b_.cast(emit_.value(indices, at), int64), {wide});
+    const auto splat = [&](Value v) { return b_.broadcast(v, {wide}); };
     const Value range = splat(b_.index(n_.type.shape[static_cast<size_t>(n_.attrs.axes[0])].bound())), zero = splat(b_.index(0));
     if (!is_unsigned(cx_.ir[indices].type.dtype)) i = b_.select(b_.lt(i, zero), b_.add(i, range), i);
     Value own = b_.scalar(ScalarOp::eq, {b_.scalar(ScalarOp::bit_and, {i, splat(last_owner_)}), splat(owner_)});

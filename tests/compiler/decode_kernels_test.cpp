@@ -68,8 +68,9 @@ std::string error_of(const std::function<Graph(Dtype)>& of, const std::vector<Ho
 
 TEST_CASE("a product with one row is one launch with what stands around it, at any size") {
   std::mt19937_64 engine(7);
-  for (const auto& [n, k] : {std::pair<int64_t, int64_t>{1, 40}, {5, 256}, {130, 300}, {4099, 96}, {8192, 768}, {64, 5000}})
+  for (const auto& size : {std::pair<int64_t, int64_t>{1, 40}, {5, 256}, {130, 300}, {4099, 96}, {8192, 768}, {64, 5000}})
     for (const Dtype dtype : {float32, bfloat16}) {
+      const int64_t n = size.first, k = size.second;
       CAPTURE(n);
       CAPTURE(k);
       CAPTURE(dtype_name(dtype));

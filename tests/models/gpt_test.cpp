@@ -251,7 +251,9 @@ TEST_CASE("a tiny batch is learned by heart") {
 }
 
 TEST_CASE("decoding with a cache gives the logits of the whole text at every place") {
-  for (const auto& [dtype, fixed] : {std::pair{float32, false}, {bfloat16, false}, {float32, true}, {bfloat16, true}}) {
+  for (const auto& way : {std::pair{float32, false}, {bfloat16, false}, {float32, true}, {bfloat16, true}}) {
+    const Dtype dtype = way.first;
+    const bool fixed = way.second;
     CAPTURE(dtype_name(dtype));
     CAPTURE(fixed);
     Gpt model(tiny, dtype);

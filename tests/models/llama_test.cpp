@@ -64,7 +64,11 @@ struct Golden {
   double loss;
   std::vector<float> row;
   double gradients;
-  std::vector<std::tuple<std::string, double, double>> some;
+  struct Gradient {
+    std::string name;
+    double norm, third;
+  };
+  std::vector<Gradient> some;
 };
 
 void check_golden(const Golden& golden) {
@@ -78,12 +82,12 @@ void check_golden(const Golden& golden) {
   for (const array& g : grads) total += norm(g) * norm(g);
   CHECK(std::sqrt(total) == doctest::Approx(golden.gradients).epsilon(1e-5));
   const auto names = model.trainable_parameters();
-  for (const auto& [name, size, third] : golden.some)
+  for (const Golden::Gradient& expected : golden.some)
     for (size_t k = 0; k < names.size(); ++k) {
-      if (names[k].first != name) continue;
-      CAPTURE(name);
-      CHECK(norm(grads[k]) == doctest::Approx(size).epsilon(1e-4));
-      CHECK(grads[k].to_vector<float>()[3] == doctest::Approx(third).epsilon(1e-3));
+      if (names[k].first != expected.name) continue;
+      CAPTURE(expected.name);
+      CHECK(norm(grads[k]) == doctest::Approx(expected.norm).epsilon(1e-4));
+      CHECK(grads[k].to_vector<float>()[3] == doctest::Approx(expected.third).epsilon(1e-3));
     }
 }
 
@@ -117,7 +121,9 @@ TEST_CASE("Llama: decoding with a cache gives the logits of the whole text at ev
   scaled.rope_scaling = RopeScaling{.factor = 4, .low = 1, .high = 4, .original_context = 8};
   const std::vector<int32_t> text{3, 1, 4, 1, 5, 9, 2, 6, 5, 3};
   for (const LlamaConfig& config : {tiny, scaled})
-    for (const auto& [dtype, kept, fixed] : {std::tuple{float32, float32, false}, {float32, float32, true}, {bfloat16, bfloat16, true}}) {
+    for (const auto& way : {std::tuple{float32, float32, false}, {float32, float32, true}, {bfloat16, bfloat16, true}}) {
+      const Dtype dtype = std::get<0>(way), kept = std::get<1>(way);
+      const bool fixed = std::get<2>(way);
       CAPTURE(dtype_name(dtype));
       CAPTURE(fixed);
       Llama model(config, nn::Precision{.parameters = kept, .compute = dtype});

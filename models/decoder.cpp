@@ -5,6 +5,7 @@
 #include <numeric>
 
 #include "base/error.h"
+#include "models/cache_rows.h"
 #include "weft/compile.h"
 #include "weft/device.h"
 
@@ -20,8 +21,8 @@ array counting(int32_t first, int64_t count) {
   return ints(values, {count});
 }
 
-/// The first of the largest, as argmax takes it.
-int32_t likeliest(const std::vector<float>& logits) { return static_cast<int32_t>(std::max_element(logits.begin(), logits.end()) - logits.begin()); }
+/// The first of the largest, as the step on the device takes it.
+int32_t first_of_largest(const std::vector<float>& logits) { return static_cast<int32_t>(std::max_element(logits.begin(), logits.end()) - logits.begin()); }
 
 }  // namespace
 
@@ -39,7 +40,7 @@ Decoder::Decoder(TextModel& model, DecoderOptions options)
     append_ = compile([this](const std::vector<array>& in) { return std::vector<array>{model_.next(in[0], in[1], cache_)}; }, {.state = state});  // ids [1, 1], length [1]
     for (array* a : {&token_, &size_, &written_}) state.push_back(a);
     const auto one_more = [this](const std::vector<array>&) {
-      token_ = reshape(astype(argmax(model_.next(token_, size_, cache_)), int32), {1, 1});
+      token_ = likeliest(model_.next(token_, size_, cache_));
       written_ = scatter(written_, size_ - 1, token_, 0);
       size_ = size_ + 1;
       return std::vector<array>{};
@@ -91,7 +92,7 @@ std::vector<int32_t> Decoder::write_likeliest(int32_t id, int64_t count) {
   while (static_cast<int64_t>(out.size()) < count) {
     const int64_t room = model_.context() - length(), wanted = std::min(room, count - static_cast<int64_t>(out.size()));
     if (!fixed_shapes_ || wanted < 1) {
-      out.push_back(likeliest(append(id)));
+      out.push_back(first_of_largest(append(id)));
       id = out.back();
       continue;
     }

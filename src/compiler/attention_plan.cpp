@@ -4,6 +4,7 @@
 
 #include "base/error.h"
 #include "compiler/dot_plan.h"
+#include "compiler/split_attention.h"
 
 namespace weft::compiler {
 
@@ -83,7 +84,7 @@ AttentionPlan plan_attention(const Ir& ir, const std::vector<Strides>& strides, 
   const IrNode& node = ir[*std::find_if(results.begin(), results.end(), [](int id) { return id >= 0; })];
   AttentionPlan plan;
   plan.region = *node.attrs.composite->attention;
-  const Shape &q = ir[node.inputs[0]].type.shape, &v = ir[node.inputs[2]].type.shape;
+  const Shape &q = ir[node.inputs[0]].type.shape, &v = ir[node.inputs.size() > 2 ? node.inputs[2] : node.inputs[0]].type.shape;
   const size_t axes = q.size() - 2;
   for (size_t k = 0; k < axes; ++k) plan.batch.push_back(q[k].bound());
   plan.tq = q[axes];
@@ -109,6 +110,15 @@ AttentionPlan plan_attention(const Ir& ir, const std::vector<Strides>& strides, 
     if (const auto it = packed.find(id); it != packed.end()) return split(it->second.node, it->second.offset, it->second.strides, columns);
     return id < 0 ? AttentionOperand{} : split(id, 0, strides[static_cast<size_t>(id)], columns);
   };
+  if (!node.attrs.integers.empty() && node.attrs.integers[0] == static_cast<int64_t>(AttentionPart::join)) {
+    plan.tq = 1;
+    plan.join = true;
+    plan.v = operand(node.inputs[0], true);
+    plan.k = operand(node.inputs[1], false);
+    plan.o = result(0, true);
+    return plan;
+  }
+  if (!node.attrs.integers.empty()) plan.pieces = node.attrs.integers[1], plan.piece_keys = node.attrs.integers[2];
   plan.q = operand(node.inputs[0], true);
   plan.k = operand(node.inputs[1], true);
   plan.v = operand(node.inputs[2], true);

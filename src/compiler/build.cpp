@@ -24,6 +24,7 @@
 #include "compiler/recompute.h"
 #include "compiler/replay.h"
 #include "compiler/simplify.h"
+#include "compiler/split_attention.h"
 #include "compiler/split_folds.h"
 #include "compiler/split_prefixes.h"
 #include "compiler/step_times.h"
@@ -71,7 +72,7 @@ class CompiledProgram : public Program {
     };
     ir_ = simplify(import(source, kept));
     if (!keeps_attention) ir_ = pack_attention_operands(std::move(ir_));
-    if (target.many_threads()) ir_ = few_rows(split_folds(split_prefixes(sweep(pick_elements(std::move(ir_))))));
+    if (target.many_threads()) ir_ = split_attention(sweep(few_rows(split_folds(split_prefixes(sweep(pick_elements(std::move(ir_))))))));
     if (policy.memory_budget != INT64_MAX) ir_ = recompute(std::move(ir_), source.layouts, source.updates, policy);
     watch.lap("simplify", stats_.simplify_ms);
     Grouping grouping = group(ir_, source.layouts, policy, &target);

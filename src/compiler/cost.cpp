@@ -83,6 +83,7 @@ class Walk {
   /// Two products forward and five backward, half of them under a causal mask.
   double attention(const IrNode& n) const {
     const graph::AttentionRegion& region = *n.attrs.composite->attention;
+    if (n.inputs.size() == 2) return 2 * elements(n.inputs[0]);  // pieces are joined
     const Shape& keys = cx_.ir[n.inputs[1]].type.shape;
     return (region.derivative ? 10 : 4) * elements(n.inputs[0]) * static_cast<double>(keys[keys.size() - 2].bound()) * (region.causal ? 0.5 : 1);
   }

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "compiler/access.h"
+
 namespace weft::compiler {
 
 using graph::Op;
@@ -83,6 +85,75 @@ class Rewriter {
     return add(std::move(node));
   }
 
+  bool is_number(int id) const { return volume(to_[id].type.shape) == 1; }
+
+  /// Σ x² over all of x, which has as many elements as the row: x, else -1.
+  int squared(int id, int64_t depth) const {
+    const IrNode& n = to_[id];
+    if (n.op != Op::fold || n.attrs.reducer != kernel::Reducer::sum || !is_number(id) || n.type.dtype != float32) return -1;
+    const IrNode& operand = to_[n.inputs[0]];
+    const bool square = operand.op == Op::square || (operand.op == Op::mul && operand.inputs[0] == operand.inputs[1]);
+    return square && operand.type.dtype == float32 && volume(operand.type.shape) == depth ? operand.inputs[0] : -1;
+  }
+
+  /// May the number be computed for every row of the matrix anew? It is made of numbers and of at least one sum of squares; `steps` bounds the work.
+  bool repeatable(int id, int64_t depth, int& sums, int& steps) const {
+    if (--steps < 0 || !is_number(id)) return false;
+    if (squared(id, depth) >= 0) return ++sums, true;
+    const IrNode& n = to_[id];
+    if (n.op == Op::constant || n.op == Op::parameter) return true;
+    if (!is_elementwise(n.op) && n.op != Op::reshape && n.op != Op::broadcast) return false;
+    return std::all_of(n.inputs.begin(), n.inputs.end(), [&](int input) { return repeatable(input, depth, sums, steps); });
+  }
+
+  /// The number, once for each row of the matrix.
+  int repeated(int id, const Shape& rows, const Shape& whole) {
+    const int64_t depth = volume(whole) / std::max<int64_t>(1, volume(rows));
+    if (const int x = squared(id, depth); x >= 0) {
+      const int all = shaped(Op::broadcast, shaped(Op::reshape, x, Shape(whole.begin() + static_cast<std::ptrdiff_t>(rows.size()), whole.end())), whole);
+      return sum_of(add(made(Op::mul, {all, all}, whole, float32)), rows, true);
+    }
+    IrNode n = to_[id];
+    if (n.op == Op::reshape || n.op == Op::broadcast) return repeated(n.inputs[0], rows, whole);
+    if (!is_elementwise(n.op)) return shaped(Op::broadcast, shaped(Op::reshape, id, {}), rows);
+    for (int& input : n.inputs) input = repeated(input, rows, whole);
+    n.type.shape = rows;
+    n.stage = stage_;
+    return add(std::move(n));
+  }
+
+  int sum_of(int products, const Shape& rows, bool scaled) {
+    IrNode sum = made(Op::fold, {products}, rows, to_[products].type.dtype);
+    sum.attrs.reducer = kernel::Reducer::sum;
+    for (size_t axis = rows.size(); axis < to_[products].type.shape.size(); ++axis) sum.attrs.axes.push_back(static_cast<int64_t>(axis));
+    sum.product = true;
+    sum.scaled = scaled;
+    return add(std::move(sum));
+  }
+
+  /// A row that is a number times something, where the number is made of the sum of squares of the row's origin: a root mean square norm. The number stands before the
+  /// sum instead, and each program makes it anew from what it reads anyway; the row is not rounded to fewer bits in between.
+  struct Scaled {
+    std::vector<int> factors, numbers;
+  };
+  Scaled scaled_row(int row, int64_t depth) const {
+    const auto narrows = [&](int id) { return to_[id].op == Op::cast && to_[to_[id].inputs[0]].type.dtype == float32; };
+    while (to_[row].op == Op::reshape || narrows(row)) row = to_[row].inputs[0];
+    Scaled found;
+    std::vector<int> pending{row};
+    while (!pending.empty()) {
+      const int id = pending.back();
+      pending.pop_back();
+      const IrNode& n = to_[id];
+      int sums = 0, steps = 24;
+      if (n.op == Op::mul && n.type.dtype == float32) pending.insert(pending.end(), n.inputs.begin(), n.inputs.end());
+      else if (n.op == Op::broadcast && repeatable(n.inputs[0], depth, sums, steps) && sums > 0) found.numbers.push_back(n.inputs[0]);
+      else found.factors.push_back(id);
+    }
+    if (found.numbers.size() != 1 || found.factors.empty() || found.factors.size() > 3) return {};
+    return found;
+  }
+
   int dot(IrNode node) {
     const graph::Type &a = to_[node.inputs[0]].type, &b = to_[node.inputs[1]].type;
     const auto is_static = [](const Shape& shape) { return std::all_of(shape.begin(), shape.end(), [](const Dim& d) { return d.is_static() && d.bound() > 0; }); };
@@ -99,13 +170,17 @@ class Rewriter {
     const int m = cast(turned(matrix, matrix_axes), wide);
     const Shape whole = to_[m].type.shape;
     const auto depth = static_cast<std::ptrdiff_t>(matrix_axes.size());
-    int v = shaped(Op::reshape, turned(row, row_axes), Shape(whole.end() - depth, whole.end()));
-    v = shaped(Op::broadcast, cast(v, wide), whole);
-    IrNode sum = made(Op::fold, {add(made(Op::mul, {v, m}, whole, wide))}, Shape(whole.begin(), whole.end() - depth), wide);
-    sum.attrs.reducer = kernel::Reducer::sum;
-    for (auto axis = static_cast<int64_t>(whole.size()) - depth; axis < static_cast<int64_t>(whole.size()); ++axis) sum.attrs.axes.push_back(axis);
-    sum.product = true;
-    return shaped(Op::reshape, cast(add(std::move(sum)), result.dtype), result.shape);
+    const Shape suffix(whole.end() - depth, whole.end()), rows(whole.begin(), whole.end() - depth);
+    int v = turned(row, row_axes), number = -1;
+    if (const Scaled scaled = v == row && wide == float32 && rows.size() > 0 ? scaled_row(row, volume(suffix)) : Scaled{}; !scaled.numbers.empty()) {
+      v = scaled.factors[0];
+      for (size_t k = 1; k < scaled.factors.size(); ++k) v = add(made(Op::mul, {v, scaled.factors[k]}, to_[v].type.shape, float32));
+      number = repeated(scaled.numbers[0], rows, whole);
+    }
+    v = shaped(Op::broadcast, cast(shaped(Op::reshape, v, suffix), wide), whole);
+    int y = sum_of(add(made(Op::mul, {v, m}, whole, wide)), rows, number >= 0);
+    if (number >= 0) y = add(made(Op::mul, {y, number}, rows, wide));
+    return shaped(Op::reshape, cast(y, result.dtype), result.shape);
   }
 
   Ir from_, to_;

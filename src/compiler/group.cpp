@@ -143,9 +143,14 @@ void Grouper::find_roots() {
 /// Of a product with one row (few_rows.h): the row, which every row of the matrix is multiplied with, lies in memory, and so does what is made of the result alone.
 void Grouper::mark_product(int fold, const std::vector<int>& outputs) {
   const auto widens = [&](int id) { return ir_[id].op == Op::cast && is_low_float(ir_[ir_[id].inputs[0]].type.dtype); };
-  int row = ir_[ir_[fold].inputs[0]].inputs[0];
-  while ((is_movement(ir_[row].op) && ir_[row].op != Op::concat && ir_[row].op != Op::depends) || widens(row)) row = ir_[row].inputs[0];
-  if (!is_leaf(ir_, row) && ir_[row].op != Op::constant) base_root_[static_cast<size_t>(row)] = true;
+  std::vector<int> factors{ir_[ir_[fold].inputs[0]].inputs[0]};
+  while (!factors.empty()) {
+    int row = factors.back();
+    factors.pop_back();
+    while ((is_movement(ir_[row].op) && ir_[row].op != Op::concat && ir_[row].op != Op::depends) || widens(row)) row = ir_[row].inputs[0];
+    if (ir_[fold].scaled && ir_[row].op == Op::mul) factors.insert(factors.end(), ir_[row].inputs.begin(), ir_[row].inputs.end());
+    else if (!is_leaf(ir_, row) && ir_[row].op != Op::constant) base_root_[static_cast<size_t>(row)] = true;
+  }
   int last = fold;
   for (int id = fold;;) {
     const std::vector<int>& readers = users_[static_cast<size_t>(id)];
@@ -155,6 +160,7 @@ void Grouper::mark_product(int fold, const std::vector<int>& outputs) {
     else if (ir_[id].op != Op::reshape) break;
   }
   base_root_[static_cast<size_t>(last)] = true;
+  product_results_.insert(last);
 }
 
 // ---------------------------------------------------------------- groups

@@ -72,6 +72,10 @@ struct AttentionPlan {
   int64_t width = 0, value_width = 0;
   AttentionOperand q, k, v, mask, o, lse, g;
   AttentionOperand dq, dk, dv;
+  // Of one query over keys in pieces (split_attention.h): how many there are and how long they are; o and lse then are those of each piece. Or what joins them: q is
+  // absent, k are the pieces' lse, v their o.
+  int64_t pieces = 0, piece_keys = 0;
+  bool join = false;
 };
 
 /// A scatter that a routine answers (row_sums.h), with the nodes in whose memory the rows' numbers and the rows lie.

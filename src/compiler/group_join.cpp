@@ -184,6 +184,7 @@ bool Grouper::join_consumer(int node) {
     std::vector<DomainVariable> domain;
     if (!request.same || !aligned(work.group, node, request.index, root, domain)) continue;
     if (root.kind == RootKind::full && against_the_grain(domain, request.index)) continue;
+    if (root.kind == RootKind::full && product_results_.contains(node) && std::any_of(domain.begin(), domain.end(), [](const auto& v) { return v.inner; })) continue;
     bool cycle = std::any_of(candidates.begin(), candidates.end(), [&](int other) { return other != g && reaches(other, g); });
     if (cycle) continue;
     // Maps over the whole domain that became rows × inner need no change: their index says where they stand.
@@ -265,6 +266,7 @@ std::vector<int> Grouper::sibling_candidates(int node) const {
 
 bool Grouper::join_sibling(int node) {
   const IrNode& n = ir_[node];
+  if (n.product) return false;  // products of one row with several matrices are segments of one launch, however many rows each has
   std::vector<int> candidates = sibling_candidates(node);
   if (candidates.empty()) return false;
   std::set<int> reads = sources(node);

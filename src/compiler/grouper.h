@@ -82,6 +82,7 @@ class Grouper {
   std::vector<Strides> strides_;
   std::vector<bool> base_root_;
   std::set<int> promoted_;
+  std::set<int> product_results_;  // what is made of products with one row: computed with them
   std::set<int> cut_;  // promoted because the expression grew too long: not computed together with their readers
   std::vector<std::unique_ptr<Work>> groups_;
   std::vector<int> group_of_;

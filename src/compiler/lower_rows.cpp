@@ -173,6 +173,7 @@ void RowLowering::passes() {
   bool whole = is_static(lanes_) && schedule_.lane_extent % width == 0;
   if (strip() > 0) return strip_passes(schedule_.block);
   if (one_tile()) emit_.bind_lanes(lane_, first_lane_, width, whole ? no_value : b.sub(lane_count(), first_lane_));
+  load_early();
   for (int p = 0; p < passes_; ++p) pass(p);
   row_roots(passes_);
 }

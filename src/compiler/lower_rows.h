@@ -61,6 +61,9 @@ class RowLowering {
     std::set<int> wanted;   // later passes
     kernel::Ref scratch = -1;
   };
+  using Reads = std::vector<std::pair<int, std::vector<ix::Expr>>>;
+  Reads reads_of(const Stage& stage);
+  void load_early();
   void find_kept();
   void examine(int p, int node, const std::vector<ix::Expr>& index);
   double cost(int node);
@@ -78,7 +81,10 @@ class RowLowering {
 
   // lower_rows_products.cpp: a few rows of a matrix side by side
   bool side_by_side() const;
+  bool is_same_for_all(const Stage& stage) const;
   std::vector<kernel::Value> product_step(kernel::Value at, kernel::Value limit, const std::vector<kernel::Value>& rows, std::vector<kernel::Value> sums);
+  void ask_for(int leaf, const std::vector<ix::Expr>& index);
+  void ask_for_row(const Stage& stage, kernel::Value row);
   void product_rows();
 
   // lower_columns.cpp: columns in strips that are as wide as memory likes

@@ -109,4 +109,32 @@ void RowLowering::prefetch_next(int p) {
     if (schedule_.lane_extent * cx_.ir[node].type.dtype.size <= most_prefetch_bytes) emit_.prefetch(node, index, program_);
 }
 
+/// What a stage reads from memory that is none of the group's results.
+RowLowering::Reads RowLowering::reads_of(const Stage& stage) {
+  Reads found;
+  const IrNode& root = cx_.ir[stage.root.node];
+  if (stage.root.kind != RootKind::fold && !is_elementwise(root.op)) return found;
+  for (int input : root.inputs)
+    emit_.walk(input, stage.root.kind == RootKind::fold ? stage.operand : stage.root.index, [&](int node, const std::vector<Expr>& at) {
+      if (std::any_of(group_.roots.begin(), group_.roots.end(), [&](const Root& r) { return r.node == node; })) return false;
+      if (emit_.is_memory(node)) found.emplace_back(node, at);
+      return true;
+    });
+  return found;
+}
+
+/// Where few programs have the device to themselves, nothing hides the time that a load takes: all of them begin at once, and those of the program's inputs before
+/// what comes from the kernel before this one is there.
+void RowLowering::load_early() {
+  constexpr int64_t few_programs = 256;
+  if (!cx_.target.many_threads() || !one_tile() || schedule_.kind != RowClass::row || passes_ < 2 || grid_ > few_programs) return;
+  Reads all;
+  for (const Stage& stage : stages_) {
+    if (stage.root.kind == RootKind::row) continue;
+    for (auto& read : reads_of(stage)) all.push_back(std::move(read));
+  }
+  for (const auto& [node, index] : all) ask_for(node, index);
+  for (const auto& [node, index] : all) emit_.value(node, index);
+}
+
 }  // namespace weft::compiler

@@ -315,7 +315,11 @@ std::optional<RowSchedule> schedule_rows(const Ir& ir, const Grouping& grouping,
   if (many) {
     for_many_threads(s, extent_of(group.domain), extent_of(rows));
     if (s.kind == RowClass::row && products_only(ir, group))
-      for_products(s, extent_of(rows), std::count_if(group.roots.begin(), group.roots.end(), [](const Root& r) { return r.kind == RootKind::fold; }));
+      for_products(s, extent_of(rows), std::count_if(group.roots.begin(), group.roots.end(), [&](const Root& r) {
+        if (r.kind != RootKind::fold) return false;
+        const std::vector<int>& factors = ir[ir[r.node].inputs[0]].inputs;
+        return factors[0] != factors[1];
+      }));
     if ((variant == Variant::wider || variant == Variant::narrower) && !change_width(s, variant, target, lanes)) return {};
     return s;
   }

@@ -102,9 +102,10 @@ void decode(const Subject& subject, double bytes_per_second, const BenchOptions&
 }  // namespace
 
 void bench_gpu_decode(const BenchOptions& o) {
-  if (default_device().type != Device::gpu) throw UsageError("weft bench gpu-decode measures a GPU: give --device gpu");
+  if (default_device().type != Device::gpu) throw UsageError(fmt::format("weft bench {} measures a GPU: give --device gpu", o.name));
   const double speed = copy_speed();
-  for (const Subject& subject : subjects) decode(subject, speed, o);
+  for (const Subject& subject : subjects)
+    if (o.name == "gpu-decode" || o.name == fmt::format("gpu-decode-{}", subject.name)) decode(subject, speed, o);
 }
 
 }  // namespace weft::tool

@@ -59,6 +59,29 @@ void Renderer::reduce_line(const Inst& inst) {
   each(result, w + "[0]");
 }
 
+/// Rows that lie in neighbouring lanes of one chunk each: nothing leaves a warp but the results.
+void Renderer::reduce_rows(const Inst& inst) {
+  const Value v = inst.args[0];
+  const Type& from = type(v);
+  const Spread s = spread_of(v);
+  const int64_t rows = from.dims[0], columns = from.dims[1], lanes = columns / s.vec;
+  const std::string space = exchange(from.dtype, rows), w = "w" + std::to_string(inst.results[0]);
+  sync();
+  open(fmt::format("EACH (int c = 0; c < {}; ++c)", s.registers() / s.vec));
+  add(fmt::format("{} {}[{}];", type_name(from.dtype), w, s.vec));
+  add(fmt::format("EACH (int k = 0; k < {0}; ++k) {1}[k] = {2};", s.vec, w, at(v, fmt::format("(c * {} + k)", s.vec))));
+  reduce_lanes(static_cast<int>(lanes), w, s.vec, [&](const std::string& a, const std::string& b) {
+    const std::string args[] = {a, b};
+    return expression(kernel::combine(inst.reducer), from.dtype, args);
+  });
+  add(fmt::format("if ((t & {}) == 0) {}[(c * {} + t) / {}] = {}[0];", lanes - 1, space, threads_, lanes, w));
+  close();
+  sync();
+  const Spread to = spread_of(inst.type);
+  const std::string guard = to.ragged() ? fmt::format("{} < {} ? ", to.element("r"), to.size) : "";
+  each(inst.results[0], fmt::format("{}{}[{}]{}", guard, space, to.element("r"), guard.empty() ? "" : fmt::format(" : {}[0]", space)));
+}
+
 /// Among the lanes of a warp. A register whose sum another lane makes needs not be made here as well: as long as there are several, two lanes share them out, so that each
 /// step moves half as many. Then bits of the register's number lie in the lane's.
 void Renderer::reduce_lanes(int lanes, const std::string& w, int registers, const Combined& combined) {
@@ -104,10 +127,60 @@ void Renderer::reduce_warps(const Spread& s, Dtype dtype, const std::string& w, 
   for (; registers > 1; registers /= 2) add(fmt::format("EACH (int r = 0; r < {0}; ++r) {1}[r] = {2};", registers / 2, w, combined(w + "[r]", fmt::format("{}[r + {}]", w, registers / 2))));
 }
 
+/// Chunks that hold whole rows: they are combined in registers, and the rows of one chunk in two goes through shared memory.
+void Renderer::reduce_columns(const Inst& inst) {
+  const Value v = inst.args[0];
+  const Type& from = type(v);
+  const Spread s = spread_of(v);
+  const char* t = type_name(from.dtype);
+  const int64_t columns = from.dims[1], elements = static_cast<int64_t>(threads_) * s.vec, rows = elements / columns;
+  int64_t high = 1;  // rows of the first go
+  while (high * high < rows) high *= 2;
+  const int64_t low = rows / high;
+  const std::string space = exchange(from.dtype, elements), w = "w" + std::to_string(inst.results[0]);
+  const auto combined = [&](const std::string& a, const std::string& b) {
+    const std::string args[] = {a, b};
+    return expression(kernel::combine(inst.reducer), from.dtype, args);
+  };
+  const auto tree = [&](int64_t count) {
+    for (int64_t half = count / 2; half > 0; half /= 2) add(fmt::format("EACH (int j = 0; j < {0}; ++j) x[j] = {1};", half, combined("x[j]", fmt::format("x[j + {}]", half))));
+  };
+  int registers = s.registers();
+  add(fmt::format("{} {}[{}];", t, w, registers));
+  add(fmt::format("EACH (int r = 0; r < {}; ++r) {}[r] = {};", registers, w, at(v)));
+  for (; registers > s.vec; registers /= 2) add(fmt::format("EACH (int r = 0; r < {0}; ++r) {1}[r] = {2};", registers / 2, w, combined(w + "[r]", fmt::format("{}[r + {}]", w, registers / 2))));
+  sync();
+  add(fmt::format("EACH (int r = 0; r < {0}; ++r) {1}[t * {0} + r] = {2}[r];", s.vec, space, w));
+  sync();
+  open(fmt::format("for (int k = t; k < {}; k += {})", low * columns, threads_));
+  add(fmt::format("{} x[{}];", t, high));
+  add(fmt::format("EACH (int j = 0; j < {}; ++j) x[j] = {}[j * {} + k];", high, space, low * columns));
+  tree(high);
+  add(fmt::format("{}[k] = x[0];", space));
+  close();
+  sync();
+  const Value result = inst.results[0];
+  const Spread to = spread_of(inst.type);
+  declare(result);
+  open(fmt::format("EACH (int r = 0; r < {}; ++r)", to.registers()));
+  add(fmt::format("const int k = {};", to.ragged() ? fmt::format("imin<int>({}, {})", to.element("r"), to.size - 1) : to.element("r")));
+  add(fmt::format("{} x[{}];", t, low));
+  add(fmt::format("EACH (int j = 0; j < {}; ++j) x[j] = {}[j * {} + k];", low, space, columns));
+  tree(low);
+  add(fmt::format("{}[r] = x[0];", fresh(result)));
+  close();
+}
+
 /// In shared memory, one half at a time.
 void Renderer::reduce_plane(const Inst& inst) {
   const Value v = inst.args[0];
   const Type& from = type(v);
+  const Spread whole = spread_of(v);
+  const int64_t neighbours = from.dims[1] / whole.vec;
+  if (inst.axis == 1 && !whole.ragged() && !whole.repeated() && from.dims[1] % whole.vec == 0 && neighbours > 1 && neighbours <= 32 && (neighbours & (neighbours - 1)) == 0 &&
+      !splat_[static_cast<size_t>(v)])
+    return reduce_rows(inst);
+  if (inst.axis == 0 && !whole.ragged() && !whole.repeated() && static_cast<int64_t>(threads_) * whole.vec % from.dims[1] == 0 && !splat_[static_cast<size_t>(v)]) return reduce_columns(inst);
   const Dtype dtype = from.dtype;
   const int64_t rows = from.dims[0], columns = from.dims[1];
   const std::string space = exchange(dtype, from.size());

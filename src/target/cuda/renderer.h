@@ -76,6 +76,8 @@ class Renderer {
   void reduce_lanes(int lanes, const std::string& w, int registers, const Combined& combined);
   void reduce_warps(const Spread& s, Dtype dtype, const std::string& w, int registers, const Combined& combined);
   void reduce_line(const Inst& inst);
+  void reduce_rows(const Inst& inst);
+  void reduce_columns(const Inst& inst);
   void reduce_plane(const Inst& inst);
   void broadcast(const Inst& inst);
   void transpose(const Inst& inst);

@@ -1,15 +1,15 @@
 #define SYNC __syncwarp();
 FN void row_max_sum_10_body(const int t, u8* const shared, const i64 program, f32*  p0, const f32* __restrict__ p1) {
-  const i64 v6 = (i64)((u64)program * (u64)1000ll);
-  alignas(16) f32 v7[32];
+  const i64 v4 = (i64)((u64)program * (u64)1000ll);
+  alignas(16) f32 v6[32];
   EACH (int c = 0; c < 8; ++c) {
-    if ((((c * 4) / 4 * 32 + t) * 4 + (c * 4) % 4) < 1000ll) { ((W16*)(v7 + c * 4))[0] = ((const W16*)(p1 + v6 + (((c * 4) / 4 * 32 + t) * 4 + (c * 4) % 4)))[0]; }
-    else EACH (int j = 0; j < 4; ++j) v7[c * 4 + j] = 0.0f;
+    if ((((c * 4) / 4 * 32 + t) * 4 + (c * 4) % 4) < 1000ll) { ((W16*)(v6 + c * 4))[0] = ((const W16*)(p1 + v4 + (((c * 4) / 4 * 32 + t) * 4 + (c * 4) % 4)))[0]; }
+    else EACH (int j = 0; j < 4; ++j) v6[c * 4 + j] = 0.0f;
   }
   alignas(16) bool v10[32];
   EACH (int r = 0; r < 32; ++r) v10[r] = (i64)((r / 4 * 32 + t) * 4 + r % 4) < 1000ll;
   alignas(16) f32 v11[32];
-  EACH (int r = 0; r < 32; ++r) v11[r] = v10[r] ? v7[r] : real(0xff800000u);
+  EACH (int r = 0; r < 32; ++r) v11[r] = v10[r] ? v6[r] : real(0xff800000u);
   f32 w13[32];
   EACH (int r = 0; r < 32; ++r) w13[r] = v11[r];
   EACH (int r = 0; r < 16; ++r) w13[r] = fmaximum(w13[r], w13[r + 16]);
@@ -24,7 +24,7 @@ FN void row_max_sum_10_body(const int t, u8* const shared, const i64 program, f3
   EACH (int r = 0; r < 1; ++r) w13[r] = fmaximum(w13[r], lane_xor(w13[r], 8));
   const f32 v13 = w13[0];
   alignas(16) f32 v16[32];
-  EACH (int r = 0; r < 32; ++r) v16[r] = v7[r] - v13;
+  EACH (int r = 0; r < 32; ++r) v16[r] = v6[r] - v13;
   alignas(16) f32 v26[32];
   EACH (int r = 0; r < 32; ++r) v26[r] = fmaximum(v16[r], -104.0f);
   alignas(16) f32 v28[32];
@@ -64,7 +64,7 @@ FN void row_max_sum_10_body(const int t, u8* const shared, const i64 program, f3
   alignas(16) f32 v24[32];
   EACH (int r = 0; r < 32; ++r) v24[r] = v39[r] * v41;
   EACH (int c = 0; c < 8; ++c) {
-    if ((((c * 4) / 4 * 32 + t) * 4 + (c * 4) % 4) < 1000ll) { ((W16*)(p0 + v6 + (((c * 4) / 4 * 32 + t) * 4 + (c * 4) % 4)))[0] = ((const W16*)(v24 + c * 4))[0]; }
+    if ((((c * 4) / 4 * 32 + t) * 4 + (c * 4) % 4) < 1000ll) { ((W16*)(p0 + v4 + (((c * 4) / 4 * 32 + t) * 4 + (c * 4) % 4)))[0] = ((const W16*)(v24 + c * 4))[0]; }
   }
 }
 extern "C" __global__ void __launch_bounds__(128) row_max_sum_10(f32* p0, const f32* __restrict__ p1, const i64 grid) {

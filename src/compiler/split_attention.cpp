@@ -1,0 +1,65 @@
+#include "compiler/split_attention.h"
+
+#include <algorithm>
+
+#include "compiler/attention_plan.h"
+
+namespace weft::compiler {
+
+namespace {
+
+constexpr int64_t shortest_piece = 32, most_pieces = 64;
+
+/// Regions whose only wanted result is the first.
+std::vector<bool> candidates(const Ir& ir) {
+  std::vector<bool> fits(ir.nodes.size(), false), other(ir.nodes.size(), false);
+  for (int id = 0; id < ir.size(); ++id) {
+    const IrNode& n = ir[id];
+    if (!is_attention(n) || !is_single_query(*n.attrs.composite->attention, *(ir[n.inputs[0]].type.shape.end() - 2))) continue;
+    const Shape& keys = ir[n.inputs[1]].type.shape;
+    const bool only = std::none_of(ir.nodes.begin(), ir.nodes.end(), [&](const IrNode& m) { return m.output != 0 && is_attention(m) && call_key(m) == call_key(n); });
+    fits[static_cast<size_t>(id)] = n.output == 0 && only && (keys.end() - 2)->bound() >= 4 * shortest_piece;
+  }
+  return fits;
+}
+
+}  // namespace
+
+Ir split_attention(Ir from) {
+  const std::vector<bool> fits = candidates(from);
+  if (std::none_of(fits.begin(), fits.end(), [](bool b) { return b; })) return from;
+  Ir to;
+  std::vector<int> renamed;
+  const auto add = [&](IrNode node) {
+    to.nodes.push_back(std::move(node));
+    return to.size() - 1;
+  };
+  for (int id = 0; id < from.size(); ++id) {
+    IrNode node = from[id];
+    for (int& input : node.inputs) input = renamed[static_cast<size_t>(input)];
+    if (!fits[static_cast<size_t>(id)]) {
+      renamed.push_back(add(std::move(node)));
+      continue;
+    }
+    const int64_t keys = (from[from[id].inputs[1]].type.shape.end() - 2)->bound();
+    const int64_t length = std::max(shortest_piece, (keys + most_pieces * 16 - 1) / (most_pieces * 16) * 16), pieces = (keys + length - 1) / length;
+    Shape o = node.type.shape, lse(o.begin(), o.end() - 1);
+    o[o.size() - 2] = lse.back() = pieces;
+    IrNode part = node;
+    part.attrs.integers = {static_cast<int64_t>(AttentionPart::pieces), pieces, length};
+    part.results = {{o, float32}, {lse, float32}};
+    part.type = part.results[0];
+    const int first = add(part);
+    part.output = 1;
+    part.type = part.results[1];
+    const int second = add(part);
+    node.attrs.integers = {static_cast<int64_t>(AttentionPart::join)};
+    node.inputs = {first, second};
+    renamed.push_back(add(std::move(node)));
+  }
+  for (int id : from.inputs) to.inputs.push_back(renamed[static_cast<size_t>(id)]);
+  for (int id : from.outputs) to.outputs.push_back(renamed[static_cast<size_t>(id)]);
+  return to;
+}
+
+}  // namespace weft::compiler

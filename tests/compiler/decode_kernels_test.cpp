@@ -2,6 +2,7 @@
 // tile IR like any other, so the CPU's code generator runs them here.
 #include <random>
 
+#include "compiler/many_threads.h"
 #include "compiler/support.h"
 #include "graph/composites.h"
 
@@ -12,18 +13,7 @@ using namespace weft::compiler::testing;
 
 namespace {
 
-/// The CPU, but for what decides on schedules.
-class ManyThreads final : public target::Target {
- public:
-  bool many_threads() const override { return true; }
-  std::string fingerprint() const override { return "many threads"; }
-  int64_t lanes(int64_t) const override { return 32; }
-  int64_t vector_registers() const override { return 64; }
-  std::vector<std::shared_ptr<const target::Executable>> compile(std::span<const kernel::Kernel> kernels) override { return target::cpu().compile(kernels); }
-  std::shared_ptr<const target::LibraryCall> library(const kernel::DotDesc&) override { return nullptr; }
-  std::shared_ptr<const target::LibraryCall> call(const kernel::CallDesc& desc) override { return target::cpu().call(desc); }
-  target::CompileStats stats() const override { return {}; }
-};
+using weft::test::ManyThreads;
 
 HostTensor random_tensor(std::mt19937_64& engine, const graph::Type& type, double deviation = 1) {
   HostTensor t{type, {}};

@@ -5,8 +5,12 @@
 #include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <set>
 
+#include "compiler/many_threads.h"
+#include "compiler/program.h"
 #include "models/decoder.h"
+#include "models/gpt.h"
 #include "models/llama.h"
 #include "weft/compile.h"
 #include "weft/io.h"
@@ -137,6 +141,28 @@ TEST_CASE("Llama: decoding with a cache gives the logits of the whole text at ev
         CHECK(largest_difference(logits, whole) < (dtype == float32 ? 1e-5 : 0.02));
       }
     }
+}
+
+TEST_CASE("what a GPU is given for a token writes what the CPU writes") {
+  const std::vector<int32_t> prompt{3, 1, 4};
+  const auto written = [&](TextModel& model) {
+    Decoder decoder(model, {.fixed_shapes = true});
+    decoder.prefill(prompt);
+    return decoder.write_likeliest(5, 150);
+  };
+  Llama llama(LlamaConfig{.vocab = 96, .context = 160, .layers = 2, .heads = 4, .kv_heads = 2, .width = 64, .head_width = 16, .hidden = 96});
+  Gpt gpt(GptConfig{.vocab = 96, .context = 160, .layers = 2, .heads = 4, .width = 64});
+  for (TextModel* model : {static_cast<TextModel*>(&llama), static_cast<TextModel*>(&gpt)}) {
+    for (auto& [name, handle] : model->parameters()) *handle = *handle * array(8.0f);  // so that tokens differ by more than rounding
+    const auto expected = written(*model);
+    static weft::test::ManyThreads many;
+    target::Target& before = compiler::default_target();
+    compiler::set_default_target(many);
+    const auto got = written(*model);
+    compiler::set_default_target(before);
+    CHECK(std::set<int32_t>(expected.begin(), expected.end()).size() > 8);
+    CHECK(got == expected);
+  }
 }
 
 TEST_CASE("Llama learns a batch by heart in bfloat16, with blocks computed again") {

@@ -11,6 +11,8 @@ namespace {
 
 // Of a larger matrix most comes in while the kernel runs anyway; what is asked for early would push itself out of the cache again.
 constexpr int64_t most_asked_for = 16 << 20;
+// Words of the matrix that each lane has on their way to it.
+constexpr int64_t loads_at_once = 16;
 
 }  // namespace
 
@@ -126,7 +128,7 @@ void RowLowering::product_rows() {
         for (const auto& [node, index] : reads_of(stage)) emit_.value(node, index);
     scopes.push_back(emit_.leave_scope());
   }
-  const int64_t together = std::max<int64_t>(1, 8 / static_cast<int64_t>(sums.size())), step = together * width, whole = length / step * step;
+  const int64_t together = std::max<int64_t>(1, loads_at_once / static_cast<int64_t>(sums.size())), step = together * width, whole = length / step * step;
   sums = b.loop(b.index(0), b.index(whole), b.index(step), sums, [&](Value at, std::vector<Value> next) {
     for (int64_t u = 0; u < together; ++u) next = product_step(b.add(at, b.index(u * width)), no_value, numbers, next);
     return next;

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <functional>
 
+#include "device.h"
 #include "runtime/trace.h"
 #include "target/target.h"
 #include "weft/compile.h"
@@ -184,7 +185,8 @@ TEST_CASE("convolutions: derivatives by libraries are those by generated kernels
         const auto got = fast[i].to_vector<double>(), expected = exact[i].to_vector<double>();
         double scale = 0;
         for (const double v : expected) scale = std::max(scale, std::abs(v));
-        for (size_t j = 0; j < got.size(); ++j) REQUIRE(std::abs(got[j] - expected[j]) < 2e-5 * scale);
+        const double bound = test::on_gpu() ? 1e-4 : 2e-5;  // the fastest algorithm there may be Winograd's
+        for (size_t j = 0; j < got.size(); ++j) REQUIRE(std::abs(got[j] - expected[j]) < bound * scale);
       }
     }
   }

@@ -237,7 +237,10 @@ Value Builder::dot(Value a, Value b, Value c) {
 }
 
 void Builder::matmul(Ref to, int64_t rows, int64_t columns, int64_t pitch, const MatmulSide& a, const MatmulSide& b, Value k, const MatmulSchedule& schedule) {
-  Inst inst{.op = Op::matmul, .type = {float32, {rows, columns}}, .args = {a.offset, b.offset, a.limit, b.limit, k}};
+  Inst inst;
+  inst.op = Op::matmul;
+  inst.type = {float32, {rows, columns}};
+  inst.args = {a.offset, b.offset, a.limit, b.limit, k};
   inst.ref = to;
   inst.left = a.ref;
   inst.right = b.ref;

@@ -7,11 +7,12 @@
 #include <cstring>
 #include <stdexcept>
 #include <string>
+#include <variant>
 
 #include "graph/build.h"
 #include "io/tape.h"
 #include "io/zip.h"
-#include "models/gpt.h"
+#include "models/text_config.h"
 #include "text/utf8.h"
 #include "tools/weft/checkpoint.h"
 #include "tools/weft/train_options.h"
@@ -173,7 +174,7 @@ void state(std::string_view bytes) {
   try {
     tool::parse_state(std::string(bytes), checkpoint);
     require(checkpoint.state.step >= 0 && checkpoint.state.key.size() == 2, "impossible values are taken");
-    models::validate(checkpoint.state.model);
+    std::visit([](const auto& config) { models::validate(config); }, checkpoint.state.model);
   } catch (const std::runtime_error&) {
   } catch (const std::invalid_argument&) {
   }
@@ -181,8 +182,8 @@ void state(std::string_view bytes) {
 
 void model_config(std::string_view bytes) {
   or_refused([&] {
-    const models::GptConfig c = models::gpt_config_from_json(bytes);
-    require(models::to_json(models::gpt_config_from_json(models::to_json(c))) == models::to_json(c),
+    const models::TextConfig c = models::text_config_from_json(bytes);
+    require(models::to_json(models::text_config_from_json(models::to_json(c))) == models::to_json(c),
             "a configuration changes when it is written and read again");
   });
 }

@@ -71,7 +71,7 @@ TEST_CASE("rows are added up by their numbers, however often a number occurs") {
   for (const Numbers kind : {Numbers::spread, Numbers::few, Numbers::one, Numbers::mixed})
     for (const int64_t width : {32, 70, 600})
       for (const Dtype given : {float32, bfloat16}) {
-        const int64_t rows = width == 70 ? 70000 : 50;
+        const int64_t rows = width == 70 && kind == Numbers::spread && given == float32 ? 70000 : 50;  // once more than 16 bits count
         const Value base = parameter({{rows, width}, float32}), ids = parameter({{41, 53}, int32}), updates = parameter({{41, 53, 1, width}, given});
         const Graph g{{base, ids, updates}, {scatter(ScatterMode::add, base * 2, {ids + full_like(ids, 0)}, cast(updates, float32), {0})}};
         const std::vector<HostTensor> inputs{whole_numbers(base.type(), 1), numbers(ids.type(), kind, rows), whole_numbers(updates.type(), 2)};

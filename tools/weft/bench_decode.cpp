@@ -38,6 +38,7 @@ double copy_speed() {
 struct Subject {
   const char* bench;
   const char* name;
+  const char* alone;  // the benchmark of this one
   std::unique_ptr<models::TextModel> (*make)(Dtype dtype);
 };
 
@@ -54,9 +55,9 @@ std::unique_ptr<models::TextModel> llama(int64_t layers, int64_t heads, int64_t 
 }
 
 constexpr Subject subjects[] = {
-    {"gpt2_decode", "124M", gpt2_124m},
-    {"llama_decode", "1.1B", [](Dtype t) { return llama(22, 32, 4, 2048, 5632, t); }},
-    {"llama_decode", "7B", [](Dtype t) { return llama(32, 32, 32, 4096, 11008, t); }},
+    {"gpt2_decode", "124M", "gpu-decode-124m", gpt2_124m},
+    {"llama_decode", "1.1B", "gpu-decode-1b", [](Dtype t) { return llama(22, 32, 4, 2048, 5632, t); }},
+    {"llama_decode", "7B", "gpu-decode-7b", [](Dtype t) { return llama(32, 32, 32, 4096, 11008, t); }},
 };
 
 void decode(const Subject& subject, double bytes_per_second, const BenchOptions& o) {
@@ -105,7 +106,7 @@ void bench_gpu_decode(const BenchOptions& o) {
   if (default_device().type != Device::gpu) throw UsageError(fmt::format("weft bench {} measures a GPU: give --device gpu", o.name));
   const double speed = copy_speed();
   for (const Subject& subject : subjects)
-    if (o.name == "gpu-decode" || o.name == fmt::format("gpu-decode-{}", subject.name)) decode(subject, speed, o);
+    if (o.name == "gpu-decode" || o.name == subject.alone) decode(subject, speed, o);
 }
 
 }  // namespace weft::tool

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "compiler/access.h"
+#include "compiler/rewrite.h"
 
 namespace weft::compiler {
 
@@ -28,50 +29,15 @@ int64_t extent(const Shape& shape, const std::vector<int64_t>& axes) {
   return n;
 }
 
-class Rewriter {
+class FewRows : Rewriter {
  public:
-  explicit Rewriter(Ir ir) : from_(std::move(ir)), renamed_(from_.nodes.size()) {}
+  explicit FewRows(Ir ir) : Rewriter(std::move(ir)) {}
 
   Ir run() {
-    for (int id = 0; id < from_.size(); ++id) {
-      IrNode node = from_[id];
-      for (int& input : node.inputs) input = renamed_[static_cast<size_t>(input)];
-      renamed_[static_cast<size_t>(id)] = node.op == Op::dot ? dot(std::move(node)) : add(std::move(node));
-    }
-    for (int id : from_.inputs) to_.inputs.push_back(renamed_[static_cast<size_t>(id)]);
-    for (int id : from_.outputs) to_.outputs.push_back(renamed_[static_cast<size_t>(id)]);
-    return std::move(to_);
+    return rewrite([&](int, IrNode node) { return node.op == Op::dot ? dot(std::move(node)) : add(std::move(node)); });
   }
 
  private:
-  int add(IrNode node) {
-    to_.nodes.push_back(std::move(node));
-    return to_.size() - 1;
-  }
-
-  IrNode made(Op op, std::vector<int> inputs, Shape shape, Dtype dtype) const {
-    IrNode node;
-    node.op = op;
-    node.inputs = std::move(inputs);
-    node.type = {std::move(shape), dtype};
-    node.stage = stage_;
-    return node;
-  }
-
-  int cast(int v, Dtype dtype) {
-    if (to_[v].type.dtype == dtype) return v;
-    IrNode node = made(Op::cast, {v}, to_[v].type.shape, dtype);
-    node.attrs.dtype = dtype;
-    return add(std::move(node));
-  }
-
-  int shaped(Op op, int v, const Shape& shape) {
-    if (to_[v].type.shape == shape) return v;
-    IrNode node = made(op, {v}, shape, to_[v].type.dtype);
-    node.attrs.shape = shape;
-    return add(std::move(node));
-  }
-
   /// The free axes first, then the contracted ones in their order.
   int turned(int v, const std::vector<int64_t>& contracted) {
     const Shape& shape = to_[v].type.shape;
@@ -161,7 +127,6 @@ class Rewriter {
                       extent(a.shape, node.attrs.axes) >= least_depth;
     const bool left = fits && extent(a.shape, free_axes(a.shape, node.attrs.axes)) == 1, right = fits && extent(b.shape, free_axes(b.shape, node.attrs.axes2)) == 1;
     if (!left && !right) return add(std::move(node));
-    stage_ = node.stage;
     const Dtype wide = node.type.dtype == float64 ? float64 : float32;
     const graph::Type result = node.type;
     const int row = left ? node.inputs[0] : node.inputs[1], matrix = left ? node.inputs[1] : node.inputs[0];
@@ -182,14 +147,10 @@ class Rewriter {
     if (number >= 0) y = add(made(Op::mul, {y, number}, rows, wide));
     return shaped(Op::reshape, cast(y, result.dtype), result.shape);
   }
-
-  Ir from_, to_;
-  std::vector<int> renamed_;
-  int stage_ = 0;
 };
 
 }  // namespace
 
-Ir few_rows(Ir ir) { return Rewriter(std::move(ir)).run(); }
+Ir few_rows(Ir ir) { return FewRows(std::move(ir)).run(); }
 
 }  // namespace weft::compiler

@@ -3,6 +3,7 @@
 #include <optional>
 
 #include "compiler/access.h"
+#include "compiler/rewrite.h"
 
 namespace weft::compiler {
 
@@ -14,20 +15,15 @@ struct Pick {
   int source = 0, target = 0;  // the row's elements before casts; the number of the one that is wanted, by row
 };
 
-class Picker {
+class Picker : Rewriter {
  public:
-  explicit Picker(Ir ir) : from_(std::move(ir)), renamed_(from_.nodes.size()) {}
+  explicit Picker(Ir ir) : Rewriter(std::move(ir)) {}
 
   Ir run() {
-    for (int id = 0; id < from_.size(); ++id) {
-      IrNode node = from_[id];
-      for (int& input : node.inputs) input = renamed_[static_cast<size_t>(input)];
+    return rewrite([&](int id, IrNode node) {
       const std::optional<Pick> pick = find(id);
-      renamed_[static_cast<size_t>(id)] = pick ? gather(*pick, from_[id]) : add(std::move(node));
-    }
-    for (int id : from_.inputs) to_.inputs.push_back(renamed_[static_cast<size_t>(id)]);
-    for (int id : from_.outputs) to_.outputs.push_back(renamed_[static_cast<size_t>(id)]);
-    return std::move(to_);
+      return pick ? gather(*pick, from_[id]) : add(std::move(node));
+    });
   }
 
  private:
@@ -80,52 +76,26 @@ class Picker {
     const int64_t length = from_[fold.inputs[0]].type.shape.back().bound(), count = volume(rows.shape);
     stage_ = fold.stage - 1;  // not computed together with what reads it, but before: whoever writes over the row later need not wait
     const Shape flat{count};
-    const int target = cast(reshaped(renamed_[static_cast<size_t>(pick.target)], flat), int64);
+    const int target = cast(reshaped(renamed(pick.target), flat), int64);
     const int inside = node(Op::bit_and, {node(Op::le, {number(0, flat, int64), target}, flat, bool_), node(Op::lt, {target, number(length, flat, int64)}, flat, bool_)}, flat, bool_);
     IrNode counting = made(Op::iota, {}, flat, int64);
     counting.attrs.axes = {0}, counting.attrs.shape = flat, counting.attrs.dtype = int64;
     const int start = node(Op::mul, {add(std::move(counting)), number(length, flat, int64)}, flat, int64);
     const int place = node(Op::add, {start, node(Op::select, {inside, target, number(0, flat, int64)}, flat, int64)}, flat, int64);
     const Dtype dtype = from_[pick.source].type.dtype;
-    IrNode read = made(Op::gather, {reshaped(renamed_[static_cast<size_t>(pick.source)], {count * length}), place}, {count, 1}, dtype);
+    IrNode read = made(Op::gather, {reshaped(renamed(pick.source), {count * length}), place}, {count, 1}, dtype);
     read.attrs.axes = {0}, read.attrs.shape = {1};
     const int value = cast(reshaped(add(std::move(read)), flat), fold.type.dtype);
     return reshaped(node(Op::select, {inside, value, number(0, flat, fold.type.dtype)}, flat, fold.type.dtype), fold.type.shape);
   }
 
-  IrNode made(Op op, std::vector<int> inputs, Shape shape, Dtype dtype) const {
-    IrNode out;
-    out.op = op, out.inputs = std::move(inputs), out.type = {std::move(shape), dtype}, out.stage = stage_;
-    return out;
-  }
   int node(Op op, std::vector<int> inputs, const Shape& shape, Dtype dtype) { return add(made(op, std::move(inputs), shape, dtype)); }
-  int add(IrNode node) {
-    to_.nodes.push_back(std::move(node));
-    return to_.size() - 1;
-  }
-  int reshaped(int v, const Shape& shape) {
-    if (to_[v].type.shape == shape) return v;
-    IrNode out = made(Op::reshape, {v}, shape, to_[v].type.dtype);
-    out.attrs.shape = shape;
-    return add(std::move(out));
-  }
-  int cast(int v, Dtype dtype) {
-    if (to_[v].type.dtype == dtype) return v;
-    IrNode out = made(Op::cast, {v}, to_[v].type.shape, dtype);
-    out.attrs.dtype = dtype;
-    return add(std::move(out));
-  }
+  int reshaped(int v, const Shape& shape) { return shaped(Op::reshape, v, shape); }
   int number(int64_t n, const Shape& shape, Dtype dtype) {
     IrNode constant = made(Op::constant, {}, {}, dtype);
     constant.attrs.dtype = dtype, constant.attrs.number = is_float(dtype) ? Number::of_real(static_cast<double>(n)) : Number::of_int(n);
-    IrNode wide = made(Op::broadcast, {add(std::move(constant))}, shape, dtype);
-    wide.attrs.shape = shape;
-    return add(std::move(wide));
+    return shaped(Op::broadcast, add(std::move(constant)), shape);
   }
-
-  Ir from_, to_;
-  std::vector<int> renamed_;
-  int stage_ = 0;
 };
 
 }  // namespace

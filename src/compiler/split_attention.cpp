@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "compiler/attention_plan.h"
+#include "compiler/rewrite.h"
 
 namespace weft::compiler {
 
@@ -23,25 +24,17 @@ std::vector<bool> candidates(const Ir& ir) {
   return fits;
 }
 
-}  // namespace
+class Splitter : Rewriter {
+ public:
+  explicit Splitter(Ir ir) : Rewriter(std::move(ir)) {}
 
-Ir split_attention(Ir from) {
-  const std::vector<bool> fits = candidates(from);
-  if (std::none_of(fits.begin(), fits.end(), [](bool b) { return b; })) return from;
-  Ir to;
-  std::vector<int> renamed;
-  const auto add = [&](IrNode node) {
-    to.nodes.push_back(std::move(node));
-    return to.size() - 1;
-  };
-  for (int id = 0; id < from.size(); ++id) {
-    IrNode node = from[id];
-    for (int& input : node.inputs) input = renamed[static_cast<size_t>(input)];
-    if (!fits[static_cast<size_t>(id)]) {
-      renamed.push_back(add(std::move(node)));
-      continue;
-    }
-    const int64_t keys = (from[from[id].inputs[1]].type.shape.end() - 2)->bound();
+  Ir run(const std::vector<bool>& fits) {
+    return rewrite([&](int id, IrNode node) { return fits[static_cast<size_t>(id)] ? in_pieces(std::move(node)) : add(std::move(node)); });
+  }
+
+ private:
+  int in_pieces(IrNode node) {
+    const int64_t keys = (to_[node.inputs[1]].type.shape.end() - 2)->bound();
     const int64_t length = std::max(shortest_piece, (keys + most_pieces * 16 - 1) / (most_pieces * 16) * 16), pieces = (keys + length - 1) / length;
     Shape o = node.type.shape, lse(o.begin(), o.end() - 1);
     o[o.size() - 2] = lse.back() = pieces;
@@ -55,11 +48,15 @@ Ir split_attention(Ir from) {
     const int second = add(part);
     node.attrs.integers = {static_cast<int64_t>(AttentionPart::join)};
     node.inputs = {first, second};
-    renamed.push_back(add(std::move(node)));
+    return add(std::move(node));
   }
-  for (int id : from.inputs) to.inputs.push_back(renamed[static_cast<size_t>(id)]);
-  for (int id : from.outputs) to.outputs.push_back(renamed[static_cast<size_t>(id)]);
-  return to;
+};
+
+}  // namespace
+
+Ir split_attention(Ir ir) {
+  const std::vector<bool> fits = candidates(ir);
+  return std::any_of(fits.begin(), fits.end(), [](bool b) { return b; }) ? Splitter(std::move(ir)).run(fits) : ir;
 }
 
 }  // namespace weft::compiler

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "compiler/access.h"
+#include "compiler/rewrite.h"
 
 namespace weft::compiler {
 
@@ -50,36 +51,15 @@ int64_t parts(const Run& run, const Shape& shape, int64_t kept) {
   return count;
 }
 
-class Splitter {
+class Splitter : Rewriter {
  public:
-  explicit Splitter(Ir ir) : from_(std::move(ir)), renamed_(from_.nodes.size()) {}
+  explicit Splitter(Ir ir) : Rewriter(std::move(ir)) {}
 
   Ir run() {
-    for (int id = 0; id < from_.size(); ++id) {
-      IrNode node = from_[id];
-      for (int& input : node.inputs) input = renamed_[static_cast<size_t>(input)];
-      renamed_[static_cast<size_t>(id)] = node.op == graph::Op::fold ? fold(std::move(node)) : add(std::move(node));
-    }
-    for (int id : from_.inputs) to_.inputs.push_back(renamed_[static_cast<size_t>(id)]);
-    for (int id : from_.outputs) to_.outputs.push_back(renamed_[static_cast<size_t>(id)]);
-    return std::move(to_);
+    return rewrite([&](int, IrNode node) { return node.op == graph::Op::fold ? fold(std::move(node)) : add(std::move(node)); });
   }
 
  private:
-  static IrNode made(graph::Op op, int input, Shape shape, Dtype dtype, int stage) {
-    IrNode node;
-    node.op = op;
-    node.inputs = {input};
-    node.type = {std::move(shape), dtype};
-    node.stage = stage;
-    return node;
-  }
-
-  int add(IrNode node) {
-    to_.nodes.push_back(std::move(node));
-    return to_.size() - 1;
-  }
-
   int fold(IrNode node) {
     const graph::Type operand = to_[node.inputs[0]].type;
     Run run;
@@ -87,37 +67,25 @@ class Splitter {
     const int64_t count = parts(run, operand.shape, volume(node.type.shape));
     if (count <= 1) return add(std::move(node));
     const Dtype dtype = is_low_float(operand.dtype) ? float32 : operand.dtype;
-    int v = cast(node.inputs[0], dtype, node.stage);
+    int v = cast(node.inputs[0], dtype);
 
     Shape shape(operand.shape.begin(), operand.shape.begin() + static_cast<std::ptrdiff_t>(run.first));
     shape.push_back(count);
     shape.push_back(run.length / count);
     shape.insert(shape.end(), operand.shape.begin() + static_cast<std::ptrdiff_t>(run.end), operand.shape.end());
-    IrNode pieces = made(graph::Op::reshape, v, shape, dtype, node.stage);
-    pieces.attrs.shape = shape;
-    v = add(std::move(pieces));
+    v = shaped(graph::Op::reshape, v, shape);
     v = one_axis(node, v, run.first + 1, dtype);
     v = one_axis(node, v, run.first, dtype);
-    return cast(v, node.type.dtype, node.stage);
+    return cast(v, node.type.dtype);
   }
 
   int one_axis(const IrNode& like, int operand, size_t axis, Dtype dtype) {
-    IrNode node = made(graph::Op::fold, operand, to_[operand].type.shape, dtype, like.stage);
+    IrNode node = made(graph::Op::fold, {operand}, to_[operand].type.shape, dtype);
     node.attrs.reducer = like.attrs.reducer;
     node.attrs.axes = {static_cast<int64_t>(axis)};
     node.type.shape.erase(node.type.shape.begin() + static_cast<std::ptrdiff_t>(axis));
     return add(std::move(node));
   }
-
-  int cast(int v, Dtype dtype, int stage) {
-    if (to_[v].type.dtype == dtype) return v;
-    IrNode node = made(graph::Op::cast, v, to_[v].type.shape, dtype, stage);
-    node.attrs.dtype = dtype;
-    return add(std::move(node));
-  }
-
-  Ir from_, to_;
-  std::vector<int> renamed_;
 };
 
 }  // namespace

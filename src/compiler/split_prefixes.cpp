@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "compiler/rewrite.h"
 #include "graph/build.h"
 
 namespace weft::compiler {
@@ -75,28 +76,18 @@ Value in_parts(const graph::Attrs& attrs, const Value& operand, const Parts& par
   return graph::cast(out, operand.dtype());
 }
 
-class Splitter {
+class Splitter : Rewriter {
  public:
-  explicit Splitter(Ir ir) : from_(std::move(ir)), renamed_(from_.nodes.size()) {}
+  explicit Splitter(Ir ir) : Rewriter(std::move(ir)) {}
 
   Ir run() {
-    for (int id = 0; id < from_.size(); ++id) {
-      IrNode node = from_[id];
-      for (int& input : node.inputs) input = renamed_[static_cast<size_t>(input)];
+    return rewrite([&](int, IrNode node) {
       const Parts parts = node.op == Op::prefix ? parts_of(node.type.shape, static_cast<size_t>(node.attrs.axes[0])) : Parts{};
-      renamed_[static_cast<size_t>(id)] = parts.count > 1 ? prefix(node, parts) : add(std::move(node));
-    }
-    for (int id : from_.inputs) to_.inputs.push_back(renamed_[static_cast<size_t>(id)]);
-    for (int id : from_.outputs) to_.outputs.push_back(renamed_[static_cast<size_t>(id)]);
-    return std::move(to_);
+      return parts.count > 1 ? prefix(node, parts) : add(std::move(node));
+    });
   }
 
  private:
-  int add(IrNode node) {
-    to_.nodes.push_back(std::move(node));
-    return to_.size() - 1;
-  }
-
   /// Built as a graph of its own, whose parameter is the operand.
   int prefix(const IrNode& node, const Parts& parts) {
     const Value operand = graph::parameter(to_[node.inputs[0]].type, 0);
@@ -110,9 +101,6 @@ class Splitter {
     }
     return ids[static_cast<size_t>(inside.outputs[0])];
   }
-
-  Ir from_, to_;
-  std::vector<int> renamed_;
 };
 
 }  // namespace

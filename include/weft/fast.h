@@ -26,5 +26,9 @@ WEFT_API array rope(const array& x, int dims, bool traditional, std::optional<fl
 WEFT_API array cross_entropy(const array& logits, const array& targets, StreamOrDevice s = {});
 WEFT_API array gelu(const array& x, StreamOrDevice s = {});       ///< exact, through erf
 WEFT_API array gelu_tanh(const array& x, StreamOrDevice s = {});  ///< the tanh form of GPT-2
+/// x [..., k] times weight[n, k]ᵀ in 8-bit floats: both rounded to float8_e4m3, the gradient of the result to float8_e5m2; sums are float32's, and the result has x's dtype.
+/// Each array is scaled by a power of two, such that its largest magnitude comes near the format's. GPUs from compute capability 8.9 on have tensor cores for it where
+/// n, k and the number of rows are multiples of 16; elsewhere it is the same numbers in more time than bfloat16 takes.
+WEFT_API array float8_linear(const array& x, const array& weight, StreamOrDevice s = {});
 
 }  // namespace weft::fast

@@ -119,6 +119,11 @@ array cross_entropy(const array& logits, const array& targets, StreamOrDevice s)
   return array(graph::cross_entropy(detail::to_dtype(logits.value(), detail::accumulator(logits.dtype())), targets.value()));
 }
 
+array float8_linear(const array& x, const array& weight, StreamOrDevice s) {
+  const detail::OnStream on_stream("float8_linear", s);
+  return array(graph::float8_linear(x.value(), weight.value()));
+}
+
 array gelu(const array& x, StreamOrDevice s) {
   const detail::OnStream on_stream("gelu", s);
   return array(graph::gelu(detail::to_dtype(x.value(), detail::floating_of(x.dtype()))));

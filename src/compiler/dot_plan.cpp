@@ -107,13 +107,13 @@ int only_reader(const std::vector<std::vector<int>>& users, const std::vector<in
 
 namespace {
 
-/// result = dot + broadcast(vector along n).
+/// result = result so far + broadcast(vector along n).
 void add_bias(const Ir& ir, const std::vector<std::vector<int>>& users, const std::vector<int>& outputs, DotChain& chain) {
-  const int dot = chain.dot, reader = only_reader(users, outputs, dot);
+  const int dot = chain.dot, before = chain.result, reader = only_reader(users, outputs, before);
   if (reader < 0 || ir[reader].op != Op::add) return;
   const IrNode& add = ir[reader];
-  int other = add.inputs[0] == dot ? add.inputs[1] : add.inputs[0];
-  if (other == dot || ir[dot].type.shape.empty()) return;
+  int other = add.inputs[0] == before ? add.inputs[1] : add.inputs[0];
+  if (other == before || ir[dot].type.shape.empty()) return;
   // The other side must be a vector along the last axis, which must be a free axis of the right operand.
   const IrNode& node = ir[dot];
   if (node.inputs.size() != 2 || static_cast<int>(node.attrs.axes2.size() + node.attrs.batch2.size()) == ir[node.inputs[1]].type.rank()) return;
@@ -201,6 +201,28 @@ DotChain dot_chain(const Ir& ir, const std::vector<std::vector<int>>& users, con
   return chain;
 }
 
+std::optional<DotChain> scaled_chain(const Ir& ir, const std::vector<std::vector<int>>& users, const std::vector<int>& outputs, const std::vector<Strides>& strides, const std::vector<bool>& roots, int dot, bool followed) {
+  if (ir[dot].type.dtype != float32 || !is_float8(ir[ir[dot].inputs[0]].type.dtype) || volume(ir[dot].type.shape) <= 1) return {};
+  DotChain chain;
+  chain.dot = chain.result = dot;
+  int reader = only_reader(users, outputs, dot);
+  for (; reader >= 0 && ir[reader].op == Op::mul && chain.scales.size() < 2; reader = only_reader(users, outputs, reader)) {
+    const int other = ir[reader].inputs[ir[reader].inputs[0] == chain.result ? 1 : 0];
+    ix::Context cx;
+    const int number = peel(cx, ir, other, domain(cx, ir[dot].type.shape, "i")).node;
+    if (volume(ir[number].type.shape) != 1 || ir[number].op == Op::constant || ir[number].op == Op::iota) break;
+    chain.scales.push_back(number);
+    chain.result = reader;
+  }
+  if (chain.scales.empty()) return {};
+  if (reader >= 0 && ir[reader].op == Op::cast && (ir[reader].type.dtype == bfloat16 || ir[reader].type.dtype == float16)) chain.result = reader;
+  if (followed) {
+    add_bias(ir, users, outputs, chain);
+    add_residual(ir, users, outputs, strides, roots, chain);
+  }
+  return chain;
+}
+
 DotPlan plan_dot(const Ir& ir, const std::vector<Strides>& strides, const std::vector<bool>& roots, const DotChain& chain) {
   const int dot = chain.dot, result = chain.result;
   const IrNode& node = ir[dot];
@@ -260,6 +282,8 @@ DotPlan plan_dot(const Ir& ir, const std::vector<Strides>& strides, const std::v
   d.argument = chain.argument_is;
   plan.sum = chain.sum;
   d.sum = chain.summed;
+  plan.scales = chain.scales;
+  d.scales = static_cast<int64_t>(chain.scales.size());
   return plan;
 }
 
@@ -273,6 +297,7 @@ std::vector<std::pair<int, int64_t>> library_operands(const DotPlan& plan, int r
   std::vector<std::pair<int, int64_t>> operands{{plan.a, plan.a_offset * plan.desc.a.size}, {plan.b, plan.b_offset * plan.desc.b.size}};
   for (const int node : {plan.bias, plan.residual, plan.sum, plan.argument})
     if (node >= 0) operands.emplace_back(node, 0);
+  for (const int node : plan.scales) operands.emplace_back(node, 0);
   operands.emplace_back(result, 0);
   return operands;
 }

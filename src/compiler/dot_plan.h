@@ -28,7 +28,7 @@ int operand_base(const Ir& ir, const std::vector<Strides>& strides, const std::v
 /// of an input).
 int memory_of(const Ir& ir, const std::vector<Strides>& strides, const std::vector<bool>& roots, int node, bool leaves = false);
 
-/// What is computed together with a dot, each step the only reader of the one before: result = act(dot + bias) + residual.
+/// What is computed together with a dot, each step the only reader of the one before: result = act(scales · dot + bias) + residual.
 struct DotChain {
   int dot = -1, result = -1;
   int bias = -1;      // a vector along n
@@ -38,6 +38,7 @@ struct DotChain {
   kernel::OperandSum summed = kernel::OperandSum::none;
   int argument = -1;  // what the activation is applied to, where that is a node in memory as well
   kernel::ActivationArgument argument_is = kernel::ActivationArgument::none;
+  std::vector<int> scales;  // numbers in memory
 };
 
 /// `strides` of the results of dots before this one are known, and `roots` are the nodes that get memory for other reasons. `outputs` as handed_out counts them.
@@ -49,6 +50,10 @@ int only_reader(const std::vector<std::vector<int>>& users, const std::vector<in
 /// The chain with gelu behind its 16-bit result, the argument kept; or with gelu's slope as a factor. Only libraries answer such products. None where nothing like
 /// that follows.
 std::optional<DotChain> with_argument(const Ir& ir, const std::vector<std::vector<int>>& users, const std::vector<int>& outputs, const std::vector<Strides>& strides, const DotChain& chain);
+
+/// Products of 8-bit floats, summed in float32: multiplied by one or two numbers, perhaps rounded to 16 bits; and (`followed`) a bias and a residual.
+/// Only libraries answer such products. None where no number follows.
+std::optional<DotChain> scaled_chain(const Ir& ir, const std::vector<std::vector<int>>& users, const std::vector<int>& outputs, const std::vector<Strides>& strides, const std::vector<bool>& roots, int dot, bool followed);
 
 /// The chain with its 16-bit result widened to float32 as the product is stored, where a scatter or an assignment begins with that. None elsewhere.
 std::optional<DotChain> widened_for_scatter(const Ir& ir, const std::vector<std::vector<int>>& users, const std::vector<int>& outputs, const DotChain& chain);

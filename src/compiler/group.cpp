@@ -131,9 +131,11 @@ void Grouper::find_roots() {
     }
   }
   if (target_) mark_row_sums();
-  for (const auto& [result, chain] : dot_result_)
+  for (const auto& [result, chain] : dot_result_) {
     for (int operand : {chain.bias, chain.residual})
       if (operand >= 0) mark(operand);
+    for (int number : chain.scales) mark(number);
+  }
   for (int id = 0; id < ir_.size(); ++id)
     if (ir_[id].product) mark_product(id, outputs);
   for (int id = 0; id < ir_.size(); ++id)
@@ -330,6 +332,7 @@ void Grouper::place_dot(int node) {
   if (plan.sum >= 0) results.push_back(plan.sum);
   if (plan.desc.argument == kernel::ActivationArgument::written) results.push_back(plan.argument);
   if (plan.desc.argument == kernel::ActivationArgument::slope) operands.push_back(plan.argument);
+  operands.insert(operands.end(), plan.scales.begin(), plan.scales.end());
   const int g = place_results(std::move(work), results, operands);
   const IrNode& dot = ir_[dot_result_.at(node).dot];
   wait_along(g, dot.inputs[0], plan.a);

@@ -8,21 +8,27 @@ namespace weft::compiler {
 DotChain Grouper::chain_of(int dot, const std::vector<int>& outputs) const {
   const DotChain chain = dot_chain(ir_, users_, outputs, strides_, base_root_, dot);
   if (!target_ || chain.sum >= 0) return chain;
+  for (const bool followed : {true, false})
+    if (const auto scaled = scaled_chain(ir_, users_, outputs, strides_, base_root_, dot, followed); scaled && library_takes(*scaled)) return *scaled;
   std::optional<DotChain> longer = with_argument(ir_, users_, outputs, strides_, chain);
   if (!longer) longer = widened_for_scatter(ir_, users_, outputs, chain);
-  if (!longer) return chain;
+  return longer && library_takes(*longer) ? *longer : chain;
+}
+
+/// Does the target's library answer the product with all that, its arrays where they would lie?
+bool Grouper::library_takes(const DotChain& chain) const {
   std::vector<Strides> strides = strides_;
   const auto set = [&](int node, Strides s) {
     if (node >= 0 && strides[static_cast<size_t>(node)].empty()) strides[static_cast<size_t>(node)] = std::move(s);
   };
-  if (longer->argument >= 0)
-    for (const int node : {longer->argument, longer->result}) set(node, row_major_strides(ir_[node].type.shape));
-  set(longer->result, preferred_strides(ir_, users_, longer->result));
-  for (const int operand : ir_[dot].inputs) {
+  if (chain.argument >= 0)
+    for (const int node : {chain.argument, chain.result}) set(node, row_major_strides(ir_[node].type.shape));
+  set(chain.result, preferred_strides(ir_, users_, chain.result));
+  for (const int operand : ir_[chain.dot].inputs) {
     const int base = operand_base(ir_, strides, base_root_, operand);
     set(base, row_major_strides(ir_[base].type.shape));
   }
-  return library_for(plan_dot(ir_, strides, base_root_, *longer), *target_, policy_) ? *longer : chain;
+  return library_for(plan_dot(ir_, strides, base_root_, chain), *target_, policy_) != nullptr;
 }
 
 /// The gradients of queries, keys and values that came from one product go side by side into the gradient of that.

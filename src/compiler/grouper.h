@@ -48,6 +48,7 @@ class Grouper {
   void place_call(int node);
   void place_attention(int node);
   DotChain chain_of(int dot, const std::vector<int>& outputs) const;
+  bool library_takes(const DotChain& chain) const;
   void pack_results(const std::vector<int>& results);
   int place_results(std::unique_ptr<Work> work, const std::vector<int>& results, const std::vector<int>& operands);
   std::string signature_of(int node) const;

@@ -90,6 +90,7 @@ class PlanKey {
     h_.digest(plan.desc.digest()).number(plan.a_offset).number(plan.b_offset);
     for (const Dim& d : plan.extents) dim(d);
     for (const int id : {plan.a, plan.b, plan.bias, plan.residual, plan.sum, result}) node(id);
+    for (const int id : plan.scales) node(id);
   }
 
   void attention(const AttentionPlan& plan) {

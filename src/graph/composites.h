@@ -20,5 +20,8 @@ Value cross_entropy(const Value& logits, const Value& targets);
 /// softmax(scale · q kᵀ + mask) v for q [..., tq, d], k and v [..., tk, d]. `causal` lets row i see columns up to i + tk - tq.
 /// `mask` (may be empty) is bool (false hides) or additive, broadcast to [..., tq, tk]; or one integer: so many of the first keys are seen.
 Value attention(const Value& q, const Value& k, const Value& v, double scale, bool causal, const Value& mask);
+/// x [..., k] · w[n, k]ᵀ with both operands rounded to float8_e4m3, and in the derivatives the cotangent to float8_e5m2. Each array has one scale, from its own largest
+/// magnitude; sums are float32's; the result has x's dtype.
+Value float8_linear(const Value& x, const Value& w);
 
 }  // namespace weft::graph

@@ -58,8 +58,9 @@ std::vector<Dtype> dot_dtype(const Attrs& attrs, TypeSpan in) {
     return {attrs.dtype};
   }
   if (in[0].dtype == complex64 && in[1].dtype == complex64 && attrs.dtype == complex64) return {complex64};
-  if (!is_float(in[0].dtype) || in[0].dtype != in[1].dtype)
-    throw_invalid("dot", "needs two floating arrays of one dtype, or two of 8-bit integers, got " + list(in) + ": cast them first");
+  const bool eights = is_float8(in[0].dtype) && is_float8(in[1].dtype);
+  if (!eights && (!is_float(in[0].dtype) || in[0].dtype != in[1].dtype))
+    throw_invalid("dot", "needs two floating arrays of one dtype, two of 8-bit floats, or two of 8-bit integers, got " + list(in) + ": cast them first");
   if (!is_float(attrs.dtype)) throw_invalid("dot", fmt::format("the result must be floating, not {}", dtype_name(attrs.dtype)));
   return {attrs.dtype};
 }

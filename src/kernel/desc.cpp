@@ -27,7 +27,7 @@ Digest DotDesc::digest() const {
     for (int64_t v : *list) h.number(v);
   }
   for (int64_t v : {m, n, k, a_m, a_k, b_k, b_n, c_m, c_n}) h.number(v);
-  return h.number(bias).number(activation).number(sum).number(residual).number(argument).finish();
+  return h.number(bias).number(activation).number(sum).number(residual).number(argument).number(scales).finish();
 }
 
 std::string DotDesc::to_string() const {
@@ -35,6 +35,7 @@ std::string DotDesc::to_string() const {
   std::string s = "dot " + type(c);
   if (!(a == c && b == c)) s = fmt::format("dot {}x{}->{}", type(a), type(b), type(c));
   s += fmt::format(" [{}]x{}x{}x{}", fmt::join(batch, ","), m, n, k);
+  if (scales > 0) s += fmt::format(" scales({})", scales);
   if (bias) s += " +bias";
   if (activation != Activation::none) s += std::string(" ") + name(activation) + (argument == ActivationArgument::written ? " +argument" : argument == ActivationArgument::slope ? "'" : "");
   if (residual) s += " +residual";

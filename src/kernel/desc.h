@@ -20,7 +20,7 @@ enum class OperandSum : uint8_t { none, a, b };
 /// where C = (Σ_k A · B) · act'(Z), the product on the way back (`slope`).
 enum class ActivationArgument : uint8_t { none, written, slope };
 
-/// C[b,m,n] = act(Σ_k A[b,m,k] · B[b,k,n]  (+ bias[n]))  (+ residual[b,m,n]). Strides in elements; a batch axis may have stride 0 in A or B.
+/// C[b,m,n] = act(scales · Σ_k A[b,m,k] · B[b,k,n]  (+ bias[n]))  (+ residual[b,m,n]). Strides in elements; a batch axis may have stride 0 in A or B.
 struct DotDesc {
   Dtype a = float32, b = float32, c = float32;
   std::vector<int64_t> batch;  // extents of the batch axes
@@ -32,6 +32,7 @@ struct DotDesc {
   OperandSum sum = OperandSum::none;  // float32 without batch axes only; operand before C: stride 1
   bool residual = false;  // operand after the bias: shape, strides and dtype of C
   ActivationArgument argument = ActivationArgument::none;  // operand before C; of libraries only, and without residual and sum
+  int64_t scales = 0;  // of 8-bit floats: so many numbers (0 to 2) that the sums are multiplied with; operands before C, one float32 each; of libraries only
   double flops() const;
   Digest digest() const;
   std::string to_string() const;  // "dot f32 [12]x64x64x32 +bias"

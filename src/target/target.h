@@ -37,7 +37,7 @@ class LibraryCall {
  public:
   virtual ~LibraryCall() = default;
   virtual std::string name() const = 0;  // "onednn brg:avx512_core"
-  /// For a DotDesc: A, B, [bias], [residual], [sum], [argument], C; for a CallDesc: its inputs, then its outputs; for an AttentionDesc: as it says.
+  /// For a DotDesc: A, B, [bias], [residual], [sum], [argument], [scales], C; for a CallDesc: its inputs, then its outputs; for an AttentionDesc: as it says.
   virtual void run(std::span<void* const> operands) const = 0;
   /// Whether it gives work to the device and nothing else: then it may be part of a recording.
   virtual bool recordable() const { return true; }

@@ -123,6 +123,7 @@ class CublasltCall final : public LibraryCall {
       set_matmul(lt::matmul_aux_leading, form.d.leading);
       set_argument(reinterpret_cast<void*>(uintptr_t{1} << 20));
     }
+    for (int64_t k = 0; k < desc.scales; ++k) set_scale(k, reinterpret_cast<void*>(uintptr_t{1} << 20));
   }
 
   /// False where cuBLASLt knows no algorithm.
@@ -141,14 +142,16 @@ class CublasltCall final : public LibraryCall {
   }
 
   void run(std::span<void* const> operands) const override {
-    const size_t expected = 3u + (desc_.bias ? 1 : 0) + (desc_.residual ? 1 : 0) + (sums() ? 1 : 0) + (has_argument() ? 1 : 0);
+    const size_t expected = 3u + (desc_.bias ? 1 : 0) + (desc_.residual ? 1 : 0) + (sums() ? 1 : 0) + (has_argument() ? 1 : 0) + static_cast<size_t>(desc_.scales);
     weft::check(operands.size() == expected, "cublaslt", "number of operands");
     std::lock_guard lock(mutex_);
     context_.make_current();
+    const size_t scales = operands.size() - 1 - static_cast<size_t>(desc_.scales);  // where they begin
     const int64_t alignment = alignment_of(operands, offsets_);
     const bool may_measure = options_.search && !context_.capturing();
-    if (has_vector()) set_bias(desc_.bias ? operands[2] : operands[operands.size() - 2]);
-    if (has_argument()) set_argument(operands[operands.size() - 2]);
+    if (has_vector()) set_bias(desc_.bias ? operands[2] : operands[scales - 1]);
+    if (has_argument()) set_argument(operands[scales - 1]);
+    for (int64_t k = 0; k < desc_.scales; ++k) set_scale(k, operands[scales + static_cast<size_t>(k)]);
     const Algorithm* chosen = algorithm(alignment, &operands, may_measure);
     if (!chosen) throw_failure("matmul", fmt::format("cuBLASLt has no algorithm for {} with operands aligned to {} bytes", what_, alignment));
     check_lt(launch(chosen->plain, operands), "cublasLtMatmul", what_);
@@ -170,6 +173,9 @@ class CublasltCall final : public LibraryCall {
   }
 
   void set_bias(void* pointer) const { set(lt::api()->desc_set, matmul_.handle, lt::matmul_bias_pointer, pointer, what_); }
+
+  /// The numbers are factors of the whole product: which operand cuBLASLt counts one to makes no difference.
+  void set_scale(int64_t k, void* pointer) const { set(lt::api()->desc_set, matmul_.handle, k == 0 ? lt::matmul_a_scale_pointer : lt::matmul_b_scale_pointer, pointer, what_); }
 
   void set_argument(void* pointer) const { set(lt::api()->desc_set, matmul_.handle, lt::matmul_aux_pointer, pointer, what_); }
 

@@ -3,7 +3,7 @@
 //
 // The rule: cuBLASLt takes a product when
 //   - the dtypes are f32·f32→f32 and f64·f64→f64; bf16·bf16 or f16·f16 → the same or f32, summed in f32; s8·s8→s32; 8-bit floats (e4m3·e4m3,
-//     e4m3·e5m2, e5m2·e4m3) → f16, bf16 or f32 on devices that have them;
+//     e4m3·e5m2, e5m2·e4m3) → f16, bf16 or f32 on devices that have them, where k is the contiguous axis of both and m, n, k are multiples of 16;
 //   - batch·m·n·k >= cublaslt_min_work;
 //   - one of the last two strides of A, of B and of C is 1 (C's rows, where there is a bias), and nothing overlaps in C;
 //   - batch axes merge into one, up to cublaslt_max_calls products beside it;

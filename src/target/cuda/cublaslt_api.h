@@ -20,7 +20,10 @@ enum Operation : int32_t { op_n = 0, op_t = 1 };
 enum Epilogue : uint32_t { epilogue_default = 1, epilogue_relu = 2, epilogue_bias = 4, epilogue_gelu = 32, epilogue_gelu_aux = 160, epilogue_dgelu = 192, epilogue_bgrad_a = 256, epilogue_bgrad_b = 512 };
 enum ReductionScheme : uint32_t { reduction_in_place = 1, reduction_compute_type = 2 };
 
-enum MatmulAttribute : int { matmul_transa = 3, matmul_transb = 4, matmul_epilogue = 7, matmul_bias_pointer = 8, matmul_aux_pointer = 11, matmul_aux_leading = 12, matmul_bias_data_type = 26 };
+enum MatmulAttribute : int {
+  matmul_transa = 3, matmul_transb = 4, matmul_epilogue = 7, matmul_bias_pointer = 8, matmul_aux_pointer = 11, matmul_aux_leading = 12, matmul_a_scale_pointer = 17,
+  matmul_b_scale_pointer = 18, matmul_bias_data_type = 26,
+};
 enum LayoutAttribute : int { layout_batch_count = 5, layout_strided_batch_offset = 6 };
 enum PreferenceAttribute : int {
   preference_max_workspace_bytes = 1, preference_reduction_scheme_mask = 3, preference_min_alignment_a = 5, preference_min_alignment_b = 6,

@@ -41,10 +41,11 @@ std::optional<Types> types_of(const DotDesc& d, bool tf32) {
   if (eight(d.a) && eight(d.b)) {
     if (d.a == float8_e5m2 && d.b == float8_e5m2) return std::nullopt;
     if (!(d.c == float16 || d.c == bfloat16 || d.c == float32)) return std::nullopt;
-    // A bias has the dtype of a 16-bit result only, and everything else that follows is left alone.
-    if (d.bias || d.activation != Activation::none || d.residual || d.sum != kernel::OperandSum::none) return std::nullopt;
+    // A bias has the dtype of a 16-bit result only, and an activation or a sum is left alone.
+    if ((d.bias && d.c.size != 2) || d.activation != Activation::none || d.sum != kernel::OperandSum::none) return std::nullopt;
     return t;
   }
+  if (d.scales > 0) return std::nullopt;
   if (d.a != d.b) return std::nullopt;
   if (d.a == float32 && d.c == float32) {
     if (tf32) t.compute = lt::compute_32f_fast_tf32;
@@ -147,6 +148,9 @@ std::optional<LtForm> cublaslt_form(const DotDesc& desc, bool tf32) {
     b = matrix(types->b, d.k, d.n, d.b_k, d.b_n, true);
   }
   if (!a || !b || !c) return std::nullopt;
+  if (a->type == lt::r_8f_e4m3 || a->type == lt::r_8f_e5m2) {  // the tensor cores take 8-bit floats along k alone, 16 at a time
+    if (!a->transposed || b->transposed || d.m % 16 != 0 || d.n % 16 != 0 || d.k % 16 != 0) return std::nullopt;
+  }
   const std::optional<uint32_t> epilogue = epilogue_of(desc, form.swapped);
   if (!epilogue) return std::nullopt;
   form.epilogue = *epilogue;

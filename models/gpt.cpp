@@ -65,6 +65,7 @@ Gpt::Gpt(const GptConfig& c, const nn::Precision& p)
   if (!c.tied_head) lm_head.emplace(*this, "lm_head", c.width, c.vocab, false);
   initialise();
   set_dtype(precision.parameters);
+  nn::use_float8(h, precision.float8);
 }
 
 void Gpt::initialise() {

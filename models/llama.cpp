@@ -110,6 +110,7 @@ Llama::Llama(const LlamaConfig& c, const nn::Precision& p) : TextModel(p), confi
   nn::check("Llama", precision);
   if (!c.tied_head) lm_head.emplace(*this, "lm_head", c.width, c.vocab, false);
   set_dtype(precision.parameters);
+  nn::use_float8(model, precision.float8);
   initialise();
 }
 

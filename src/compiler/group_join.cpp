@@ -163,6 +163,17 @@ bool against_the_grain(const std::vector<DomainVariable>& domain, const std::vec
   return std::none_of(domain.begin(), domain.end(), [&](const auto& v) { return v.inner && ix::depends_on(*last, v.var); });
 }
 
+/// Does a map that is written along the domain's last axis read the array along another one, both of some length? A device of many threads writes each in a pass of its own,
+/// of which the one across goes through tiles.
+bool across_the_grain(const std::vector<DomainVariable>& domain, const std::vector<Expr>& index, const Shape& shape) {
+  constexpr int64_t least_extent = 16, least_points = 4096;
+  const bool has_inner = std::any_of(domain.begin(), domain.end(), [](const auto& v) { return v.inner; });
+  size_t last = index.size();
+  while (last > 0 && index[last - 1].is_constant()) --last;
+  if (has_inner || last == 0 || domain.empty() || volume(shape) < least_points) return false;
+  return !ix::depends_on(index[last - 1], domain.back().var) && shape[last - 1].bound() >= least_extent && domain.back().extent.bound() >= least_extent;
+}
+
 }  // namespace
 
 /// A sum of very many folds (the norm of all gradients) would be one kernel whose code grows with the model; folds of their own are launched together.
@@ -184,6 +195,7 @@ bool Grouper::join_consumer(int node) {
     std::vector<DomainVariable> domain;
     if (!request.same || !aligned(work.group, node, request.index, root, domain)) continue;
     if (root.kind == RootKind::full && against_the_grain(domain, request.index)) continue;
+    if (root.kind == RootKind::full && target_ && target_->many_threads() && across_the_grain(domain, request.index, ir_[node].type.shape)) continue;
     if (root.kind == RootKind::full && product_results_.contains(node) && std::any_of(domain.begin(), domain.end(), [](const auto& v) { return v.inner; })) continue;
     bool cycle = std::any_of(candidates.begin(), candidates.end(), [&](int other) { return other != g && reaches(other, g); });
     if (cycle) continue;

@@ -42,44 +42,31 @@ Scaled scaled(const Value& x, Dtype dtype) {
   return {cast(v * inverse, dtype), bits(power, float32)};
 }
 
-/// x as a matrix with the last axis as columns.
-Value as_matrix(const Value& x) {
-  Dim rows = 1;
-  for (size_t k = 0; k + 1 < x.shape().size(); ++k) rows = rows * x.shape()[k];
-  return reshape(x, {rows, x.shape().back()});
-}
-
-/// The matrix with rows and columns changed, row-major in memory: tensor cores read 8-bit floats along the contracted axis alone.
-Value turned(const Value& matrix) {
-  const Value v = permute(matrix, {1, 0});
+/// Contracted over the axes, as numbers of `dtype`.
+Value product(const Scaled& a, Axes a_axes, const Scaled& b, Axes b_axes, Dtype dtype) {
   Attrs attrs;
-  attrs.shape = v.shape();
-  attrs.packed = true;
-  return make(Op::reshape, {v}, std::move(attrs));
-}
-
-/// Σ over the last axes of both, as numbers of `dtype`.
-Value product(const Scaled& a, const Scaled& b, Dtype dtype) {
-  Attrs attrs;
-  attrs.axes = {a.values.type().rank() - 1};
-  attrs.axes2 = {b.values.type().rank() - 1};
+  attrs.axes = std::move(a_axes);
+  attrs.axes2 = std::move(b_axes);
   attrs.dtype = float32;
   const Value sums = make(Op::dot, {a.values, b.values}, std::move(attrs));
   return cast(sums * a.scale * b.scale, dtype);
 }
 
-Values float8_body(In in) { return {product(scaled(in[0], float8_e4m3), scaled(in[1], float8_e4m3), in[0].dtype())}; }
+int64_t last_axis(const Value& v) { return v.type().rank() - 1; }
+
+Values float8_body(In in) { return {product(scaled(in[0], float8_e4m3), {last_axis(in[0])}, scaled(in[1], float8_e4m3), {1}, in[0].dtype())}; }
 
 /// dx = g · w, dw = gᵀ · x.
 Values float8_vjp(In in, In, In gs) {
   const Scaled x = scaled(in[0], float8_e4m3), w = scaled(in[1], float8_e4m3), g = scaled(gs[0], float8_e5m2);
-  const auto columns = [](const Scaled& s) { return Scaled{turned(as_matrix(s.values)), s.scale}; };
-  return {product(g, columns(w), in[0].dtype()), product(columns(g), columns(x), in[1].dtype())};
+  Axes rows;
+  for (int64_t axis = 0; axis < last_axis(in[0]); ++axis) rows.push_back(axis);
+  return {product(g, {last_axis(in[0])}, w, {0}, in[0].dtype()), product(g, rows, x, rows, in[1].dtype())};
 }
 
 /// Tangents are not rounded to 8 bits.
 Values float8_jvp(In in, In, In t) {
-  const auto times = [](const Value& x, const Value& w) { return dot(x, cast(w, x.dtype()), {x.type().rank() - 1}, {1}); };
+  const auto times = [](const Value& x, const Value& w) { return dot(x, cast(w, x.dtype()), {last_axis(x)}, {1}); };
   Value total;
   if (t[0]) total = times(t[0], in[1]);
   if (t[1]) total = total ? total + times(in[0], t[1]) : times(in[0], t[1]);

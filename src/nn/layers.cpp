@@ -2,6 +2,7 @@
 #include "weft/nn/layers.h"
 
 #include "nn/support.h"
+#include "weft/fast.h"
 #include "weft/nn/init.h"
 #include "weft/random.h"
 
@@ -36,15 +37,35 @@ Linear::Linear(Place place, int64_t in, int64_t out, bool with_bias)
   if (with_bias) bias.emplace(*this, "bias", init::uniform({out}, -bound_of(in), bound_of(in)));
 }
 
+namespace {
+
+/// Tensor cores read 8-bit floats 16 at a time, along each axis in one of the three products. A length that is a symbol may be anything.
+bool fits_float8(const array& x, const array& weight) {
+  int64_t rows = 1;
+  for (size_t k = 0; k + 1 < x.ndim(); ++k) {
+    if (!x.shape()[k].is_static()) return false;
+    rows *= x.shape()[k].bound();
+  }
+  const auto fits = [](int64_t n) { return n > 0 && n % 16 == 0; };
+  return x.dtype() != float64 && fits(rows) && fits(weight.shape(0).bound()) && fits(weight.shape(1).bound());
+}
+
+}  // namespace
+
 array Linear::operator()(const array& x) const {
   check_float("Linear", x, weight.value().shape(1));
-  array y = product(x, weight);
+  array y = float8 && fits_float8(x, weight) ? fast::float8_linear(x, weight) : product(x, weight);
   return bias ? y + astype(*bias, x.dtype()) : y;
 }
 
 std::string Linear::describe() const {
   const Shape& s = weight.value().shape();
   return "Linear(" + number(s[1]) + ", " + number(s[0]) + (bias ? ")" : ", bias=false)");
+}
+
+void use_float8(Module& module, bool on) {
+  for (auto& [name, part] : module.named_modules())
+    if (auto* linear = dynamic_cast<Linear*>(part)) linear->float8 = on;
 }
 
 Bilinear::Bilinear(Place place, int64_t in1, int64_t in2, int64_t out, bool with_bias)

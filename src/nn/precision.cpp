@@ -13,6 +13,7 @@ std::string to_string(const Precision& p) {
   std::string text = dtype_name(p.compute);
   if (p.parameters != p.compute) text += std::string(", parameters ") + dtype_name(p.parameters);
   if (p.residual != p.compute) text += std::string(", residual ") + dtype_name(p.residual);
+  if (p.float8) text += ", linear layers float8";
   return text;
 }
 
@@ -24,6 +25,7 @@ void check(const char* op, const Precision& p) {
   floating("the parameters", p.parameters);
   floating("the products", p.compute);
   floating("the residual stream", p.residual);
+  if (p.float8 && p.compute == float64) throw_invalid(op, "products in 8-bit floats go with a compute dtype of 16 or 32 bits, not float64");
   if (promote_types(p.residual, p.compute) != p.residual)
     throw_invalid(op, std::string("products in ") + dtype_name(p.compute) + " cannot be added to a residual stream in " + dtype_name(p.residual) + ": take float32 for it, or " +
                           dtype_name(p.compute));

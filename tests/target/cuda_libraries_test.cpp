@@ -43,6 +43,7 @@ TEST_CASE("cublaslt: constants and structures are those of cublasLt.h") {
   same(lt::epilogue_gelu_aux, CUBLASLT_EPILOGUE_GELU_AUX), same(lt::epilogue_dgelu, CUBLASLT_EPILOGUE_DGELU);
   same(lt::epilogue_gelu_aux | lt::epilogue_bias, CUBLASLT_EPILOGUE_GELU_AUX_BIAS);
   same(lt::matmul_aux_pointer, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER), same(lt::matmul_aux_leading, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_LD);
+  same(lt::matmul_a_scale_pointer, CUBLASLT_MATMUL_DESC_A_SCALE_POINTER), same(lt::matmul_b_scale_pointer, CUBLASLT_MATMUL_DESC_B_SCALE_POINTER);
   same(lt::epilogue_relu | lt::epilogue_bias, CUBLASLT_EPILOGUE_RELU_BIAS), same(lt::epilogue_gelu | lt::epilogue_bias, CUBLASLT_EPILOGUE_GELU_BIAS);
   same(lt::reduction_in_place, CUBLASLT_REDUCTION_SCHEME_INPLACE), same(lt::reduction_compute_type, CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE);
   same(lt::matmul_transa, CUBLASLT_MATMUL_DESC_TRANSA), same(lt::matmul_transb, CUBLASLT_MATMUL_DESC_TRANSB), same(lt::matmul_epilogue, CUBLASLT_MATMUL_DESC_EPILOGUE);

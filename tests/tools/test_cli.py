@@ -297,7 +297,8 @@ class Training(unittest.TestCase):
         last = float(self.losses[40])
         for name, args in (("generated", ["--no-libraries"]), ("bf16", ["--dtype", "bf16"]), ("bytes", ["--tokenizer", "byte"]), ("one-thread", ["--threads", 1]),
                            ("biased", ["--bias"]), ("unclipped", ["--grad-clip", 0]), ("masters", ["--dtype", "bf16", "--weights", "master", "--residual", "dtype"]),
-                           ("chance", ["--dtype", "bf16", "--weights", "stochastic", "--residual", "dtype"]), ("scaled", ["--dtype", "f16", "--weights", "master"])):
+                           ("chance", ["--dtype", "bf16", "--weights", "stochastic", "--residual", "dtype"]), ("scaled", ["--dtype", "f16", "--weights", "master"]),
+                           ("eight bits", ["--dtype", "f8", "--weights", "master", "--residual", "dtype"])):
             with self.subTest(name):
                 got = losses(train(name, "--json", *args).out)
                 self.assertEqual(len(got), 40)

@@ -41,6 +41,7 @@ class GptStep {
   GptStep(const TrainBench& b, const BenchOptions& o)
       : numbers_(number_options(o.dtype, o.weights, o.residual)), model_(seeded(b.config), numbers_.precision),
         optimizer_(model_.trainable_parameters(), {.learning_rate = 6e-4f, .weight_decay = 0.01}), batch_(batch(b)) {
+    check_device(numbers_);
     optimizer_.set_rounding(numbers_.rounding);
     step_.emplace(model_, optimizer_, 0, numbers_.scaled_loss ? &scale_ : nullptr);
   }

@@ -100,6 +100,7 @@ void gpt_step(const GptSize& size, const BenchOptions& o) {
   random::seed(0);
   reset_peak_memory();
   const NumberOptions numbers = number_options(o.dtype, o.weights, o.residual);
+  check_device(numbers);
   models::Gpt model({.vocab = 50304, .context = time, .layers = size.layers, .heads = size.heads, .width = size.width}, numbers.precision);
   optim::AdamW optimizer(model.trainable_parameters(), {.learning_rate = 6e-4f, .weight_decay = 0.1});
   optimizer.set_rounding(numbers.rounding);

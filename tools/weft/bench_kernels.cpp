@@ -62,6 +62,7 @@ void gpt_kernels(const BenchOptions& o, const GptShape& shape) {
   const int batch = gpu ? shape.gpu_batch : shape.batch, time = gpu ? shape.gpu_time : shape.time;
   random::seed(0);
   const NumberOptions numbers = number_options(o.dtype, o.weights, o.residual);
+  check_device(numbers);
   models::Gpt model(shape.config, numbers.precision);
   optim::AdamW optimizer(model.trainable_parameters(), {.learning_rate = 6e-4f, .weight_decay = 0.1});
   optimizer.set_rounding(numbers.rounding);

@@ -8,7 +8,7 @@ namespace weft::tool {
 
 Row::Row(const std::string& bench, const BenchOptions& o, const std::string& dtype) : json_(o.json) {
   text("bench", bench).text("peer", "weft").text("mode", o.machine.no_libraries ? "compile, no libraries" : "compile");
-  text("dtype", !dtype.empty() ? dtype : o.machine.tf32 ? "tf32" : dtype_name(compute_dtype(o.dtype)));
+  text("dtype", !dtype.empty() ? dtype : o.machine.tf32 ? "tf32" : o.dtype == "f8" ? "float8" : dtype_name(compute_dtype(o.dtype)));
 }
 
 Row& Row::text(const char* key, const std::string& value) { return add(key, json_ ? "\"" + value + "\"" : value); }

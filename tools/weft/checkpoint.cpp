@@ -183,7 +183,7 @@ void parse_state(const std::string& text, Checkpoint& to) try {
   s.val_losses = curve_from(root.at("val_losses"));
   if (root.contains("accuracies")) s.accuracies = curve_from(root.at("accuracies"));
   to.checksums = root.at("checksums").get<std::unordered_map<std::string, std::string>>();
-  if (s.step < 0 || s.key.size() != 2 || (s.dtype != "f32" && s.dtype != "bf16" && s.dtype != "f16"))
+  if (s.step < 0 || s.key.size() != 2 || (s.dtype != "f32" && s.dtype != "bf16" && s.dtype != "f16" && s.dtype != "f8"))
     throw std::runtime_error("state.json holds impossible values");
 } catch (const json::exception&) {
   throw std::runtime_error("state.json is cut off or not what this program writes");

@@ -32,6 +32,7 @@ Explained training_step(const Checkpoint& checkpoint, int runs) {
   const optim::AdamOptions adam{.learning_rate = static_cast<float>(o.lr), .beta1 = o.beta1, .beta2 = o.beta2, .eps = 1e-8, .weight_decay = o.weight_decay};
   optim::AdamW optimizer(saved.model().trainable_parameters(), adam);
   const NumberOptions numbers = number_options(o.dtype, o.weights, o.residual);
+  check_device(numbers);
   optimizer.set_rounding(numbers.rounding);
   optim::LossScale scale;
   TrainStep step(saved.model(), optimizer, o.grad_clip, numbers.scaled_loss ? &scale : nullptr);

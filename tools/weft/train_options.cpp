@@ -6,7 +6,9 @@
 #include <algorithm>
 #include <cmath>
 
+#include "target/cuda/context.h"
 #include "trace_file.h"
+#include "weft/device.h"
 
 namespace weft::tool {
 
@@ -112,11 +114,13 @@ models::TextConfig model_config(const TrainOptions& o, int32_t vocab) {
                            .bias = o.bias};
 }
 
-Dtype compute_dtype(const std::string& name) { return name == "bf16" ? bfloat16 : name == "f16" ? float16 : float32; }
+Dtype compute_dtype(const std::string& name) { return name == "bf16" || name == "f8" ? bfloat16 : name == "f16" ? float16 : float32; }
 
 void add_number_options(OptionSet& set, std::string& dtype, std::string& weights, std::string& residual) {
-  set.add("dtype", "TYPE", &dtype, "what products are computed in: f32, bf16, or f16 with a scaled loss").one_of({"f32", "bf16", "f16"}).structural();
-  set.add("weights", "HOW", &weights, "how parameters are kept: f32; master (as --dtype, with float32 copies in the optimizer); stochastic (bf16 alone, rounded by chance)")
+  set.add("dtype", "TYPE", &dtype, "what products are computed in: f32, bf16, f16 with a scaled loss, or f8: as bf16, the blocks' linear layers in 8-bit floats")
+      .one_of({"f32", "bf16", "f16", "f8"})
+      .structural();
+  set.add("weights", "HOW", &weights, "how parameters are kept: f32; master (as --dtype, with f8 bf16, and float32 copies in the optimizer); stochastic (bf16 alone, rounded by chance)")
       .one_of({"f32", "master", "stochastic"})
       .structural();
   set.add("residual", "HOW", &residual, "what the residual stream is kept in: f32, or dtype (as --dtype)").one_of({"f32", "dtype"}).structural();
@@ -125,14 +129,22 @@ void add_number_options(OptionSet& set, std::string& dtype, std::string& weights
 NumberOptions number_options(const std::string& dtype, const std::string& weights, const std::string& residual) {
   if (weights != "f32" && dtype == "f32")
     throw UsageError(fmt::format("--weights {} keeps parameters in 16 bits, and --dtype f32 has 32: give --dtype bf16 as well", weights));
-  if (weights == "stochastic" && dtype != "bf16") throw UsageError(fmt::format("--weights stochastic is for --dtype bf16, not for {}: take --weights master", dtype));
+  if (weights == "stochastic" && compute_dtype(dtype) != bfloat16) throw UsageError(fmt::format("--weights stochastic is for --dtype bf16, not for {}: take --weights master", dtype));
   NumberOptions out;
   out.precision.compute = compute_dtype(dtype);
   if (weights != "f32") out.precision.parameters = out.precision.compute;
   if (residual != "f32") out.precision.residual = out.precision.compute;
   if (weights == "stochastic") out.rounding = optim::Rounding::stochastic;
   out.scaled_loss = dtype == "f16";
+  out.precision.float8 = dtype == "f8";
   return out;
+}
+
+void check_device(const NumberOptions& numbers) {
+  if (!numbers.precision.float8 || default_device().type != Device::gpu) return;
+  const target::cuda::DeviceInfo& info = target::cuda::context(default_device().index).info();
+  if (10 * info.major + info.minor < 89)
+    throw UsageError(fmt::format("--dtype f8 needs a GPU of compute capability 8.9 or more, and {} has {}.{}: take --dtype bf16", info.name, info.major, info.minor));
 }
 
 }  // namespace weft::tool

@@ -39,7 +39,7 @@ OptionSet train_option_set(TrainOptions& options);
 void complete(TrainOptions& options, const OptionSet& given);
 
 models::TextConfig model_config(const TrainOptions& options, int32_t vocab);
-Dtype compute_dtype(const std::string& name);  // "f32", "bf16", "f16"
+Dtype compute_dtype(const std::string& name);  // "f32", "bf16", "f16", "f8" (bfloat16)
 
 /// What --dtype, --weights and --residual say together. Throws UsageError where they do not go together.
 struct NumberOptions {
@@ -48,6 +48,8 @@ struct NumberOptions {
   bool scaled_loss = false;  // float16
 };
 NumberOptions number_options(const std::string& dtype, const std::string& weights, const std::string& residual);
+/// Throws UsageError where the default device lacks what they need: tensor cores for 8-bit floats.
+void check_device(const NumberOptions& numbers);
 /// The rows of the three.
 void add_number_options(OptionSet& set, std::string& dtype, std::string& weights, std::string& residual);
 

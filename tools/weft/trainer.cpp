@@ -102,6 +102,7 @@ Trainer::Trainer(const TrainOptions& options, const std::string& text, const Che
 void Trainer::build(const std::string& text) {
   split_.emplace(split_text(encode_file(*tokenizer_, text, options_.data), tokenizer_->vocab_size(), options_));
   const NumberOptions numbers = number_options(options_.dtype, options_.weights, options_.residual);
+  check_device(numbers);
   model_ = models::make_text_model(model_config(options_, tokenizer_->vocab_size()), numbers.precision);
   const optim::AdamOptions adam{.learning_rate = static_cast<float>(options_.lr),
                                 .beta1 = options_.beta1,

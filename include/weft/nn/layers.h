@@ -21,7 +21,12 @@ class WEFT_API Linear : public Layer {
 
   Parameter weight;
   std::optional<Parameter> bias;
+  /// Products by fast::float8_linear, forward and backward, where `in`, `out` and the number of rows of x are multiples of 16; others in x's dtype.
+  bool float8 = false;
 };
+
+/// Sets Linear::float8 of all linear layers in it.
+WEFT_API void use_float8(Module& module, bool on = true);
 
 /// Rows of weight [count, width], chosen by integer ids of any shape. Starts as N(0, 1).
 class WEFT_API Embedding : public Module {

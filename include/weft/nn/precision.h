@@ -11,6 +11,7 @@ namespace weft::nn {
 ///
 ///     nn::Precision{}                                                                  // float32 throughout
 ///     nn::mixed(bfloat16)                                                              // products in bfloat16, everything that is kept in float32
+///     nn::Precision{.compute = bfloat16, .float8 = true}                                // the linear layers of blocks in 8-bit floats, everything else in bfloat16
 ///     nn::Precision{.parameters = bfloat16, .compute = bfloat16, .residual = bfloat16}   // half the bytes of parameters, gradients and activations
 ///
 /// What an optimizer makes of parameters of 16 bits (float32 masters, or stochastic rounding) is its own affair: optim::Rounding. float16 overflows at 65504:
@@ -19,6 +20,7 @@ struct Precision {
   Dtype parameters = float32;  ///< what parameters are kept in, and their gradients come in
   Dtype compute = float32;     ///< of the operands and results of products and attention
   Dtype residual = float32;    ///< of the sum that blocks add to
+  bool float8 = false;         ///< products of the blocks' linear layers have operands of 8 bits, where their sizes allow it (Linear::float8); everything else is as `compute` says
   friend bool operator==(const Precision&, const Precision&) = default;
 };
 

@@ -17,6 +17,7 @@
 #include "compiler/attention_plan.h"
 #include "compiler/complex.h"
 #include "compiler/few_rows.h"
+#include "compiler/few_taps.h"
 #include "compiler/float8_operands.h"
 #include "compiler/group.h"
 #include "compiler/order.h"
@@ -73,7 +74,7 @@ class CompiledProgram : public Program {
     };
     ir_ = simplify(import(source, kept));
     if (!keeps_attention) ir_ = pack_attention_operands(std::move(ir_));
-    if (target.many_threads()) ir_ = split_attention(sweep(few_rows(split_folds(split_prefixes(sweep(pick_elements(std::move(ir_))))))));
+    if (target.many_threads()) ir_ = split_attention(sweep(few_rows(split_folds(split_prefixes(sweep(few_taps(pick_elements(std::move(ir_)))))))));
     if (target.many_threads()) ir_ = turn_float8_operands(std::move(ir_), target, policy);
     if (policy.memory_budget != INT64_MAX) ir_ = recompute(std::move(ir_), source.layouts, source.updates, policy);
     watch.lap("simplify", stats_.simplify_ms);

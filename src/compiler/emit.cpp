@@ -182,8 +182,10 @@ Value Emitter::movement(int node, const std::vector<Expr>& index, Expr valid) {
   Dtype t = compute_dtype(cx_.ir[node].type.dtype);
   Value other = b_.constant(t, access.other);
   if (access.valid.is_constant(0)) return other;
+  // Threads read nothing where the condition does not hold: that is a zero already, unless somebody has read the element without a condition.
+  const bool zero = cx_.target.many_threads() && !valid && is_memory(access.node) && (access.other == Number::of_real(0) || access.other == Number()) && !find(key(access.node, access.index, {}));
   Value inside = value(access.node, access.index, both);
-  return b_.select(predicate(access.valid), inside, other);
+  return zero ? inside : b_.select(predicate(access.valid), inside, other);
 }
 
 Value Emitter::concat(int node, const std::vector<Expr>& index, Expr valid) {
@@ -273,10 +275,11 @@ Value Emitter::load(int node, const std::vector<Expr>& index, Expr valid) {
   if (auto staged = staged_.find({node, offset.get()}); staged != staged_.end() && !valid) {
     v = b_.load(staged->second.first, staged->second.second, {width_}, {1});
   } else if (!on_lanes(offset)) {
-    // One element for all lanes; where it may not exist on any, address 0 is read instead and the value not used.
+    // One element for all lanes; where it may not exist on any, threads do not read, and vectors read address 0 instead: the value is not used.
     Value at = index_value(offset);
-    if (valid && !on_lanes(valid)) at = b_.select(predicate(valid), at, b_.index(0));
-    v = b_.load(ref, at, {}, {});
+    const bool guarded = valid && !on_lanes(valid);
+    if (guarded && cx_.target.many_threads()) v = b_.gather(ref, at, predicate(valid));
+    else v = b_.load(ref, guarded ? b_.select(predicate(valid), at, b_.index(0)) : at, {}, {});
   } else if (auto form = lane_form(offset); form && (!valid || !on_lanes(valid))) {
     int64_t stride = form->coefficients[0];
     Value at = b_.add(index_value(form->base), b_.mul(lanes_.base, b_.index(stride)));

@@ -26,7 +26,7 @@ namespace {
 
 // A value that costs more than this to make again from what lies in memory is kept, once several groups want it.
 constexpr double recompute_flops = 64;
-constexpr size_t recompute_loads = 2;
+constexpr double recompute_loads = 2;
 constexpr size_t recompute_scalars = 4;
 // Longer chains of operators are cut, so that kernels stay of a size that compiles quickly.
 constexpr int longest_chain = 256;
@@ -34,7 +34,8 @@ constexpr int longest_chain = 256;
 constexpr int64_t broadcast_ratio = 64;
 // A value that is computed once and read this often is kept, however small it is.
 constexpr double many_repeats = 4096, repeated_flops = 8;
-constexpr size_t recompute_broadcasts = 8;
+constexpr double least_instead = 4;  // operations on a fold's result for which they are kept and not the result
+constexpr size_t recompute_broadcasts = 8, most_loads = 16;
 constexpr double largest_expression = 2000;
 
 }  // namespace
@@ -197,7 +198,7 @@ void Grouper::place(int node) {
   if (auto it = packs_.find(node); it != packs_.end()) return place_attention(it->second);
   if (writes_operand(ir_[node].op) || ir_[node].op == Op::prefix) return place_alone(node);
   if (is_call(ir_[node].op)) return is_attention(ir_[node]) ? place_attention(node) : place_call(node);
-  if (!cut_.contains(node) && (join_consumer(node) || join_sibling(node))) return;
+  if (!cut_.contains(node) && (join_consumer(node) || join_fold_reader(node) || join_sibling(node))) return;
   begin_group(node);
 }
 
@@ -416,6 +417,43 @@ struct Cost {
   int depth = 0;
 };
 
+/// Is the node all that anybody reads of a fold (one over how many), and is it computed where the fold is not? Then it may be kept in the fold's place.
+bool Grouper::stands_for_fold(int node) const {
+  if (!is_elementwise(ir_[node].op)) return false;
+  for (int id = node;;) {
+    int next = -1;
+    for (const int input : ir_[id].inputs) {
+      int v = input;
+      while (ir_[v].op == Op::broadcast && !is_root(v)) v = ir_[v].inputs[0];
+      if (ir_[v].op == Op::constant) continue;
+      if (next >= 0 || v != input) return false;
+      next = v;
+    }
+    if (next < 0 || users_[static_cast<size_t>(next)].size() != 1) return false;
+    if (ir_[next].op == Op::fold) {
+      if (volume(ir_[next].type.shape) <= 1) return false;
+      for (size_t g = 0; g < groups_.size(); ++g)
+        if (groups_[g]->inlined.contains(node) && group_of_[static_cast<size_t>(next)] != static_cast<int>(g)) return true;
+      return false;
+    }
+    if (is_root(next) || !is_elementwise(ir_[next].op)) return false;
+    id = next;
+  }
+}
+
+/// How often each element is read by broadcasting, at least: 1 where somebody reads it once.
+int64_t Grouper::repeats_of(int node) const {
+  int64_t least = INT64_MAX;
+  for (const int user : users_[static_cast<size_t>(node)]) {
+    const int64_t size = std::max<int64_t>(1, volume(ir_[node].type.shape));
+    int64_t repeats = 1;
+    if (ir_[user].op == Op::broadcast) repeats = volume(ir_[user].type.shape) / size;
+    else if (ir_[user].op == Op::reshape) repeats = repeats_of(user);
+    least = std::min(least, std::max<int64_t>(1, repeats));
+  }
+  return least == INT64_MAX ? 1 : least;
+}
+
 /// Nodes that several groups would compute again from more than a few loads or operations get memory of their own.
 bool Grouper::promote_shared() {
   std::vector<int> groups_using(ir_.nodes.size());
@@ -434,7 +472,7 @@ bool Grouper::promote_shared() {
       const Cost& c = costs[static_cast<size_t>(input)];
       cost.flops += c.flops;
       cost.depth = std::max(cost.depth, c.depth + 1);
-      if (cost.loads.size() <= recompute_loads + recompute_broadcasts) cost.loads.insert(c.loads.begin(), c.loads.end());
+      if (cost.loads.size() <= most_loads) cost.loads.insert(c.loads.begin(), c.loads.end());
       if (cost.scalars.size() <= recompute_scalars) cost.scalars.insert(c.scalars.begin(), c.scalars.end());
     }
     int scalar = graph::row(n.op).scalar;
@@ -443,16 +481,22 @@ bool Grouper::promote_shared() {
     double repeats = 1;
     for (int user : users_[static_cast<size_t>(id)])
       if (ir_[user].op == Op::broadcast) repeats = std::max(repeats, static_cast<double>(volume(ir_[user].type.shape)) / static_cast<double>(std::max<int64_t>(1, volume(n.type.shape))));
-    const auto broadcasts = static_cast<size_t>(std::count_if(cost.loads.begin(), cost.loads.end(), [&](int load) {
-      return volume(ir_[load].type.shape) <= volume(n.type.shape) / broadcast_ratio;
-    }));
-    bool costly = cost.flops > recompute_flops || cost.loads.size() - broadcasts > recompute_loads || broadcasts > recompute_broadcasts ||
-                  cost.scalars.size() > recompute_scalars;
+    // What is smaller than the readers' points counts as the part of a load that it is.
+    const auto points = static_cast<double>(volume(n.type.shape) * repeats_of(id));
+    size_t broadcasts = 0;
+    double loads = 0;
+    for (const int load : cost.loads) {
+      const auto read = static_cast<double>(volume(ir_[load].type.shape));
+      if (read * broadcast_ratio <= points) ++broadcasts;
+      else loads += std::min(1.0, read / points);
+    }
+    bool costly = cost.flops > recompute_flops || loads > recompute_loads || broadcasts > recompute_broadcasts || cost.scalars.size() > recompute_scalars;
     bool repeated = repeats >= 64 && cost.flops >= repeated_flops && (volume(n.type.shape) >= 64 || repeats >= many_repeats) && !rows_compute(id);
     bool shared = groups_using[static_cast<size_t>(id)] > 1 && costly;
+    const bool instead = cost.flops >= least_instead && groups_using[static_cast<size_t>(id)] > 0 && stands_for_fold(id);
     bool computes = is_elementwise(n.op) || n.op == Op::gather || n.op == Op::random_bits;
     bool too_long = cost.depth >= longest_chain || cost.flops > largest_expression;
-    if (((shared || repeated) && computes) || (too_long && !n.inputs.empty())) {
+    if (((shared || repeated || instead) && computes) || (too_long && !n.inputs.empty())) {
       if (volume(n.type.shape) == 0) continue;
       promoted_.insert(id);
       if (too_long) cut_.insert(id);

@@ -256,6 +256,41 @@ void Grouper::offer_to_folds(int g) {
   if (!axes.empty()) by_signature_["fold " + to_string(shape) + " over" + axes].push_back(g);
 }
 
+/// What is made of a fold, row by row, beside another group that wants the fold at its own rows: it goes there, so that fold and readers are one group.
+bool Grouper::join_fold_reader(int node) {
+  const IrNode& n = ir_[node];
+  if (!is_elementwise(n.op)) return false;
+  // Folds that are read where the node stands: none of their elements is read anywhere else.
+  std::set<int> here, elsewhere, seen;
+  std::vector<int> pending{node};
+  while (!pending.empty()) {
+    const int id = pending.back();
+    pending.pop_back();
+    for (const int input : ir_[id].inputs) {
+      if (is_root(input) && ir_[input].op == Op::fold) here.insert(input);
+      else if (is_root(input) || is_leaf(ir_, input) || !seen.insert(input).second) continue;
+      else if (is_elementwise(ir_[input].op)) pending.push_back(input);
+      else elsewhere.merge(sources(input));
+    }
+  }
+  const std::vector<int>& read_by = readers_[static_cast<size_t>(node)];
+  for (const int fold : here) {
+    if (elsewhere.contains(fold) || ir_[fold].stage != n.stage) continue;
+    for (const int g : readers_[static_cast<size_t>(fold)]) {
+      Work& work = *groups_[static_cast<size_t>(g)];
+      const auto request = work.requests.find(fold);
+      if (work.group.kind != Group::Kind::rows || !work.group.has_fold() || stage_of(work) != n.stage || !request->second.same) continue;
+      Root root, of_fold;
+      std::vector<DomainVariable> domain;
+      if (!aligned(work.group, fold, request->second.index, of_fold, domain) || !aligned(work.group, node, request->second.index, root, domain) || root.kind != RootKind::row) continue;
+      if (std::any_of(read_by.begin(), read_by.end(), [&](int reader) { return reaches(reader, g); })) continue;
+      append_root(g, std::move(root));
+      return true;
+    }
+  }
+  return false;
+}
+
 /// Groups over the domain of `node`, the nearest first: further ones rarely share data that is still in the cache. A fold also fits a map over its operand's
 /// shape, which then becomes rows × inner.
 std::vector<int> Grouper::sibling_candidates(int node) const {

@@ -40,6 +40,8 @@ class Grouper {
   void mark_row_sums();
   void form();
   bool promote_shared();
+  int64_t repeats_of(int node) const;
+  bool stands_for_fold(int node) const;
   Grouping finish();
 
   void place(int node);
@@ -55,6 +57,7 @@ class Grouper {
   bool takes_fold(const Group& group, int node) const;
   bool join_consumer(int node);
   bool join_sibling(int node);
+  bool join_fold_reader(int node);
   std::vector<int> sibling_candidates(int node) const;
   void begin_group(int node);
   void offer_to_folds(int g);

@@ -138,6 +138,8 @@ double lane_cost(const Survey& survey, const Touch& touch, std::span<const Domai
   return inner == 1 ? 1 : 8;
 }
 
+constexpr int64_t few_elements = int64_t{1} << 18;  // that lie in the second-level cache
+
 struct Candidate {
   RowClass kind;
   int axes;
@@ -266,6 +268,9 @@ std::vector<Candidate> candidates_of(const Survey& survey, const std::vector<Dom
     int64_t programs = candidate.kind == RowClass::row ? total / std::max<int64_t>(1, extent)
                        : candidate.kind == RowClass::column ? extent_of(rows) / std::max<int64_t>(1, lanes) : 1 << 20;
     if (programs < enough_programs && total > 4096 * enough_programs) cost *= 2;
+    // A few warps that go down long columns wait for one load after the other; a block for each column has all of them on their way.
+    const int64_t column = total / std::max<int64_t>(1, extent_of(rows));
+    if (many && candidate.kind == RowClass::column && column >= 64 && column <= 8192 && total <= few_elements && extent_of(rows) <= 1024) cost *= 32;
     candidate.cost = cost;
   }
   std::stable_sort(candidates.begin(), candidates.end(), [](const Candidate& a, const Candidate& b) { return a.cost < b.cost; });

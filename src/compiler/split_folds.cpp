@@ -1,6 +1,7 @@
 #include "compiler/split_folds.h"
 
 #include <algorithm>
+#include <set>
 
 #include "compiler/access.h"
 #include "compiler/rewrite.h"
@@ -9,7 +10,7 @@ namespace weft::compiler {
 
 namespace {
 
-constexpr int64_t programs_wanted = 2048;
+constexpr int64_t programs_wanted = 2048, most_programs = 8192;
 
 /// The folded axes of a fold, if they lie beside each other and have known lengths.
 struct Run {
@@ -33,12 +34,17 @@ bool run_of(const IrNode& fold, const Shape& shape, Run& run) {
   return true;
 }
 
+constexpr int64_t few_elements = int64_t{1} << 18;  // are read column by column, a block of threads each, in less time than a second launch takes
+
 /// Into how many parts: a divisor of the length, cut where the axes' own borders are, so that indices stay simple. 1: leave it.
 int64_t parts(const Run& run, const Shape& shape, int64_t kept) {
   const int64_t rows = run.innermost ? kept : (kept + 127) / 128;  // programs without a cut
   const int64_t least = run.innermost ? 4096 : 32;                 // elements of a part
   if (rows >= programs_wanted / 4 || run.length < 4 * least) return 1;
-  const int64_t wanted = std::min(programs_wanted / rows, run.length / least);
+  if (!run.innermost && run.length * kept <= few_elements && run.length <= 8192) return 1;
+  // A warp of columns has one load a row on its way: very long columns want more warps.
+  const int64_t programs = run.innermost ? programs_wanted : std::clamp(run.length / 128, programs_wanted, most_programs);
+  const int64_t wanted = std::min(programs / rows, run.length / least);
   int64_t count = 1;
   for (size_t k = run.first; k < run.end && count < wanted; ++k) {
     const int64_t n = shape[k].bound();
@@ -53,13 +59,56 @@ int64_t parts(const Run& run, const Shape& shape, int64_t kept) {
 
 class Splitter : Rewriter {
  public:
-  explicit Splitter(Ir ir) : Rewriter(std::move(ir)) {}
+  explicit Splitter(Ir ir) : Rewriter(std::move(ir)), users_(users(from_)), outputs_(from_.outputs.begin(), from_.outputs.end()) {}
 
   Ir run() {
-    return rewrite([&](int, IrNode node) { return node.op == graph::Op::fold ? fold(std::move(node)) : add(std::move(node)); });
+    return rewrite([&](int id, IrNode node) {
+      if (node.op != graph::Op::fold) return add(std::move(node));
+      const Shape shape = node.type.shape;
+      return shaped(graph::Op::reshape, fold(joined(id, std::move(node))), shape);
+    });
   }
 
  private:
+  /// Axes longer than 1, in their order.
+  static std::vector<size_t> long_axes(const Shape& shape) {
+    std::vector<size_t> axes;
+    for (size_t k = 0; k < shape.size(); ++k)
+      if (!(shape[k] == 1)) axes.push_back(k);
+    return axes;
+  }
+
+  /// A fold down columns of what another such fold has left and nobody else reads, as one over the axes of both: it is cut where the device wants it.
+  IrNode joined(int id, IrNode node) {
+    int inner = from_[id].inputs[0];
+    const auto only_here = [&](int v) { return users_[static_cast<size_t>(v)].size() == 1 && !outputs_.contains(v); };
+    while (from_[inner].op == graph::Op::reshape && only_here(inner)) inner = from_[inner].inputs[0];
+    const IrNode& first = from_[inner];
+    if (first.op != graph::Op::fold || !only_here(inner) || first.attrs.reducer != node.attrs.reducer || first.type.dtype != node.type.dtype || is_low_float(node.type.dtype)) return node;
+    const Shape &seen = from_[from_[id].inputs[0]].type.shape, &operand = from_[first.inputs[0]].type.shape;
+    const std::vector<size_t> left = long_axes(first.type.shape), read = long_axes(seen);
+    const auto extents = [](const Shape& shape, const std::vector<size_t>& axes) {
+      Shape all;
+      for (size_t k : axes) all.push_back(shape[k]);
+      return all;
+    };
+    if (extents(first.type.shape, left) != extents(seen, read)) return node;
+    std::vector<int64_t> kept;  // by axis of the first fold's result: the operand's
+    for (int64_t axis = 0; axis < static_cast<int64_t>(operand.size()); ++axis)
+      if (std::count(first.attrs.axes.begin(), first.attrs.axes.end(), axis) == 0) kept.push_back(axis);
+    std::vector<int64_t> axes = first.attrs.axes;
+    for (size_t k = 0; k < read.size(); ++k)
+      if (std::count(node.attrs.axes.begin(), node.attrs.axes.end(), static_cast<int64_t>(read[k])) > 0) axes.push_back(kept[left[k]]);
+    std::sort(axes.begin(), axes.end());
+    if (axes.back() - axes.front() + 1 != static_cast<int64_t>(axes.size()) || axes.back() + 1 == static_cast<int64_t>(operand.size())) return node;
+    IrNode whole = made(graph::Op::fold, {renamed(first.inputs[0])}, {}, node.type.dtype);
+    whole.attrs.reducer = node.attrs.reducer;
+    whole.attrs.axes = axes;
+    for (size_t k = 0; k < operand.size(); ++k)
+      if (!std::binary_search(axes.begin(), axes.end(), static_cast<int64_t>(k))) whole.type.shape.push_back(operand[k]);
+    return whole;
+  }
+
   int fold(IrNode node) {
     const graph::Type operand = to_[node.inputs[0]].type;
     Run run;
@@ -74,18 +123,20 @@ class Splitter : Rewriter {
     shape.push_back(run.length / count);
     shape.insert(shape.end(), operand.shape.begin() + static_cast<std::ptrdiff_t>(run.end), operand.shape.end());
     v = shaped(graph::Op::reshape, v, shape);
-    v = one_axis(node, v, run.first + 1, dtype);
-    v = one_axis(node, v, run.first, dtype);
-    return cast(v, node.type.dtype);
+    v = add(one_axis(node, v, run.first + 1, dtype));
+    return cast(fold(one_axis(node, v, run.first, dtype)), node.type.dtype);
   }
 
-  int one_axis(const IrNode& like, int operand, size_t axis, Dtype dtype) {
+  IrNode one_axis(const IrNode& like, int operand, size_t axis, Dtype dtype) const {
     IrNode node = made(graph::Op::fold, {operand}, to_[operand].type.shape, dtype);
     node.attrs.reducer = like.attrs.reducer;
     node.attrs.axes = {static_cast<int64_t>(axis)};
     node.type.shape.erase(node.type.shape.begin() + static_cast<std::ptrdiff_t>(axis));
-    return add(std::move(node));
+    return node;
   }
+
+  const std::vector<std::vector<int>> users_;
+  const std::set<int> outputs_;
 };
 
 }  // namespace

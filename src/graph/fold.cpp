@@ -47,11 +47,14 @@ Interval fold_interval(const Attrs& attrs, std::span<const Interval> in, const T
 /// v of the folded shape repeated along the folded axes.
 Value unfold(const Value& v, const Node& node, const Value& like) { return broadcast(expand_dims(v, node.attrs().axes), like.shape()); }
 
-/// For max and min: 1 / (number of equal extremes) at each of them, 0 elsewhere.
-Value share(const Node& node, const Value& x, const Value& y) {
+/// For max and min: equal extremes share what is one value for all that are folded together.
+struct Extremes {
+  Value at, count;  // where they are, and how many of them
+};
+
+Extremes extremes(const Node& node, const Value& x, const Value& y) {
   const Value at = binary(Op::eq, x, unfold(y, node, x));
-  const Value hits = cast(at, x.dtype());
-  return select(at, 1.0 / unfold(sum(hits, node.attrs().axes), node, x), zeros_like(x));
+  return {at, sum(cast(at, x.dtype()), node.attrs().axes)};
 }
 
 /// At each element the product of the others that are folded with it, without a division: exact where elements are zero, and differentiable again.
@@ -101,7 +104,10 @@ Values fold_vjp(const Node& node, ValueSpan x, ValueSpan y, ValueSpan g) {
     case Reducer::sum: return {spread};
     case Reducer::prod: return {spread * others(node, x[0])};
     case Reducer::max:
-    case Reducer::min: return {spread * share(node, x[0], y[0])};
+    case Reducer::min: {
+      const auto [at, count] = extremes(node, x[0], y[0]);
+      return {select(at, unfold(g[0] * (1.0 / count), node, x[0]), zeros_like(x[0]))};
+    }
     default: return {Value{}};
   }
 }
@@ -113,7 +119,10 @@ Values fold_jvp(const Node& node, ValueSpan x, ValueSpan y, ValueSpan t) {
     case Reducer::sum: return {total(t[0])};
     case Reducer::prod: return {total(t[0] * others(node, x[0]))};
     case Reducer::max:
-    case Reducer::min: return {total(t[0] * share(node, x[0], y[0]))};
+    case Reducer::min: {
+      const auto [at, count] = extremes(node, x[0], y[0]);
+      return {total(select(at, t[0] * unfold(1.0 / count, node, x[0]), zeros_like(t[0])))};
+    }
     default: return {Value{}};
   }
 }

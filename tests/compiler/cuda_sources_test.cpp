@@ -50,7 +50,7 @@ Graph row() {
   return {{x}, {softmax(x, {1})}};
 }
 Graph column() {
-  const Value x = parameter_of({512, 256}, bfloat16);
+  const Value x = parameter_of({2048, 256}, bfloat16);
   return {{x}, {sum(x, {0})}};
 }
 Graph transposed() {

@@ -144,69 +144,31 @@ extern "C" __global__ void __launch_bounds__(128) column_sum_3(f32* p0, const u1
 }
 #undef SYNC
 #define SYNC __syncwarp();
-FN void column_sum_5_body(const int t, u8* const shared, const i64 program, u16*  p0, const f32* __restrict__ p1) {
-  const i64 v3 = (i64)((u64)program * (u64)32ll);
-  alignas(16) f32 v8[1];
-  EACH (int r = 0; r < 1; ++r) v8[r] = 0.0f;
-  alignas(16) f32 v9[1];
-  EACH (int r = 0; r < 1; ++r) v9[r] = 0.0f;
-  alignas(16) f32 v10[1];
-  EACH (int r = 0; r < 1; ++r) v10[r] = 0.0f;
-  alignas(16) f32 v11[1];
-  EACH (int r = 0; r < 1; ++r) v11[r] = 0.0f;
-  for (i64 v7 = 0ll; v7 < 16ll; v7 += 4ll) {
-    const i64 v14 = (i64)((u64)v7 * (u64)256ll);
-    const i64 v15 = (i64)((u64)v14 + (u64)v3);
-    alignas(16) f32 v16[1];
-    EACH (int r = 0; r < 1; ++r) v16[r] = p1[v15 + t];
-    alignas(16) f32 v17[1];
-    EACH (int r = 0; r < 1; ++r) v17[r] = v8[r] + v16[r];
-    const i64 v18 = (i64)((u64)v7 + (u64)1ll);
-    const i64 v19 = (i64)((u64)v18 * (u64)256ll);
-    const i64 v20 = (i64)((u64)v19 + (u64)v3);
-    alignas(16) f32 v21[1];
-    EACH (int r = 0; r < 1; ++r) v21[r] = p1[v20 + t];
-    alignas(16) f32 v22[1];
-    EACH (int r = 0; r < 1; ++r) v22[r] = v9[r] + v21[r];
-    const i64 v24 = (i64)((u64)v7 + (u64)2ll);
-    const i64 v25 = (i64)((u64)v24 * (u64)256ll);
-    const i64 v26 = (i64)((u64)v25 + (u64)v3);
-    alignas(16) f32 v27[1];
-    EACH (int r = 0; r < 1; ++r) v27[r] = p1[v26 + t];
-    alignas(16) f32 v28[1];
-    EACH (int r = 0; r < 1; ++r) v28[r] = v10[r] + v27[r];
-    const i64 v30 = (i64)((u64)v7 + (u64)3ll);
-    const i64 v31 = (i64)((u64)v30 * (u64)256ll);
-    const i64 v32 = (i64)((u64)v31 + (u64)v3);
-    alignas(16) f32 v33[1];
-    EACH (int r = 0; r < 1; ++r) v33[r] = p1[v32 + t];
-    alignas(16) f32 v34[1];
-    EACH (int r = 0; r < 1; ++r) v34[r] = v11[r] + v33[r];
-    EACH (int r = 0; r < 1; ++r) v8[r] = v17[r];
-    EACH (int r = 0; r < 1; ++r) v9[r] = v22[r];
-    EACH (int r = 0; r < 1; ++r) v10[r] = v28[r];
-    EACH (int r = 0; r < 1; ++r) v11[r] = v34[r];
-  }
-  alignas(16) f32 v39[1];
-  EACH (int r = 0; r < 1; ++r) v39[r] = v8[r] + v9[r];
-  alignas(16) f32 v40[1];
-  EACH (int r = 0; r < 1; ++r) v40[r] = v10[r] + v11[r];
-  alignas(16) f32 v41[1];
-  EACH (int r = 0; r < 1; ++r) v41[r] = v39[r] + v40[r];
-  alignas(16) u16 v42[1];
-  EACH (int r = 0; r < 1; ++r) v42[r] = to_bf16(v41[r]);
-  alignas(16) f32 v43[1];
-  EACH (int r = 0; r < 1; ++r) v43[r] = from_bf16(v42[r]);
-  alignas(16) f32 v44[1];
-  EACH (int r = 0; r < 1; ++r) v44[r] = from_bf16(v42[r]);
-  EACH (int r = 0; r < 1; ++r) p0[v3 + t] = v42[r];
+FN void row_sum_5_body(const int t, u8* const shared, const i64 program, u16*  p0, const f32* __restrict__ p1) {
+  alignas(16) f32 v4[2];
+  EACH (int r = 0; r < 2; ++r) v4[r] = p1[program + (t * 2 + r) * 256ll];
+  alignas(16) f32 v6[2];
+  EACH (int r = 0; r < 2; ++r) v6[r] = 0.0f + v4[r];
+  f32 w7[2];
+  EACH (int r = 0; r < 2; ++r) w7[r] = v6[r];
+  EACH (int r = 0; r < 1; ++r) { const auto kept = chosen(t & 16, w7[r + 1], w7[r]), given = chosen(t & 16, w7[r], w7[r + 1]); w7[r] = kept + lane_xor(given, 16); }
+  w7[0] = w7[0] + lane_xor(w7[0], 8);
+  w7[0] = w7[0] + lane_xor(w7[0], 4);
+  w7[0] = w7[0] + lane_xor(w7[0], 2);
+  w7[0] = w7[0] + lane_xor(w7[0], 1);
+  EACH (int r = 0; r < 1; ++r) w7[r] = w7[r] + lane_xor(w7[r], 16);
+  const f32 v7 = w7[0];
+  const u16 v8 = to_bf16(v7);
+  const f32 v9 = from_bf16(v8);
+  const f32 v10 = from_bf16(v8);
+  if (t == 0) p0[program] = v8;
 }
-extern "C" __global__ void __launch_bounds__(128) column_sum_5(u16* p0, const f32* __restrict__ p1, const i64 grid) {
+extern "C" __global__ void __launch_bounds__(128) row_sum_5(u16* p0, const f32* __restrict__ p1, const i64 grid) {
   extern __shared__ __align__(16) u8 memory[];
   const int t = threadIdx.x % 32;
   i64 program = (i64)blockIdx.x * 4 + threadIdx.x / 32;
   u8* const shared = memory + threadIdx.x / 32 * 0;
   if (program >= grid) return;
-  column_sum_5_body(t, shared, program, p0, p1);
+  row_sum_5_body(t, shared, program, p0, p1);
 }
 #undef SYNC

@@ -1,0 +1,119 @@
+// What a device of many threads makes of convolutional networks: gradients of weights with few taps as sums, pooling and norms computed where they are wanted, long
+// columns in parts. The kernels are tile IR like any other, so the CPU's code generator runs them here.
+#include <random>
+
+#include "compiler/many_threads.h"
+#include "compiler/support.h"
+#include "graph/convolution.h"
+#include "models/mnist.h"
+#include "weft/compile.h"
+#include "weft/optim.h"
+#include "weft/ops.h"
+#include "weft/random.h"
+
+using namespace weft;
+using namespace weft::compiler;
+using namespace weft::compiler::testing;
+using graph::Graph;
+using graph::Value;
+
+namespace {
+
+HostTensor random_tensor(std::mt19937_64& engine, const graph::Type& type) {
+  HostTensor t{type, {}};
+  std::normal_distribution<double> normal;
+  for (int64_t k = num_elements(type.shape); k > 0; --k) t.data.push_back(kernel::round_to(Number::of_real(normal(engine)), type.dtype));
+  return t;
+}
+
+struct Case {
+  Shape x, g;
+  std::vector<int64_t> kernel;
+  graph::ConvolutionForm form;
+  int calls;  // of a library: none where the gradient is sums
+};
+
+}  // namespace
+
+TEST_CASE("gradients of convolution weights with few taps are sums where many threads compute") {
+  std::mt19937_64 engine(5);
+  const Case cases[] = {
+      {{4, 9, 7, 1}, {4, 9, 7, 32}, {3, 3}, {{1, 1}, {1, 1}, {1, 1}, {1, 1}, {1, 1}, 1}, 0},
+      {{3, 9, 8, 2}, {3, 4, 4, 16}, {2, 3}, {{2, 2}, {0, 1}, {1, 0}, {2, 1}, {1, 1}, 1}, 0},
+      {{5, 20, 3}, {5, 18, 24}, {3}, {{1}, {0}, {0}, {1}, {1}, 1}, 0},
+      {{4, 9, 7, 2}, {4, 9, 7, 32}, {3, 3}, {{1, 1}, {1, 1}, {1, 1}, {1, 1}, {1, 1}, 1}, 1},  // 18 taps
+      {{4, 9, 7, 1}, {4, 9, 7, 8}, {3, 3}, {{1, 1}, {1, 1}, {1, 1}, {1, 1}, {1, 1}, 1}, 1},   // too few channels
+  };
+  weft::test::ManyThreads target;
+  for (const Case& c : cases)
+    for (const Dtype dtype : {float32, bfloat16}) {
+      CAPTURE(to_string(c.g));
+      const auto of = [&](Dtype t) {
+        const Value x = graph::parameter({c.x, t}), g = graph::parameter({c.g, t});
+        return Graph{{x, g}, {graph::convolution_weights(x, g, c.form, c.kernel)}};
+      };
+      const std::vector<HostTensor> inputs{random_tensor(engine, {c.x, dtype}), random_tensor(engine, {c.g, dtype})};
+      std::vector<HostTensor> wide = inputs;
+      for (HostTensor& t : wide) t.type.dtype = float64;
+      const HostTensor expected = evaluate_reference(of(float64), wide)[0];
+      const auto program = build({of(dtype), {}, {}}, target);
+      std::vector<graph::Storage> storages;
+      for (const HostTensor& t : inputs) storages.push_back(to_storage(t));
+      const HostTensor got = from_storage(program->run(storages)[0], of(dtype).outputs[0].type());
+      double worst = 0;
+      for (size_t k = 0; k < got.data.size(); ++k) worst = std::max(worst, std::abs(got.data[k].f - expected.data[k].f) / (1 + std::abs(expected.data[k].f)));
+      CHECK(worst < (dtype == float32 ? 1e-5 : 1e-2));
+      if (c.calls == 0) CHECK(program->stats().library_calls == 0);
+    }
+}
+
+namespace {
+
+struct Step {
+  std::vector<array> results;  // the loss, then the gradients
+  std::shared_ptr<const Program> program;
+};
+
+Step step_on(target::Target& target, int batch) {
+  random::seed(12);
+  models::Mnist model;
+  // A background of one value, as images have it: equal extremes share a gradient.
+  const array images = maximum(random::normal({batch, 28, 28, 1}), array(0.5f)), labels = remainder(arange(batch, int32), array(10, int32));
+  std::vector<array*> state = model.state();
+  for (array* a : state) eval(*a);
+  eval(images, labels);
+  target::Target& before = default_target();
+  set_default_target(target);
+  const BuildRecord record;
+  const auto gradients = nn::value_and_grad(model, [&](const std::vector<array>& in) { return model.loss(in[0], in[1]); });
+  const auto step = weft::compile([&](const std::vector<array>& in) {
+    auto [loss, grads] = gradients(in);
+    grads.insert(grads.begin(), loss);
+    return grads;
+  }, {.state = state});
+  Step out{step({images, labels}), nullptr};
+  for (array& a : out.results) eval(a);
+  set_default_target(before);
+  REQUIRE(record.programs().size() == 1);
+  out.program = record.programs()[0];
+  return out;
+}
+
+}  // namespace
+
+TEST_CASE("a step of the MNIST network on many threads: the CPU's gradients, in few launches and little memory") {
+  constexpr int batch = 24;
+  weft::test::ManyThreads target;
+  const Step cpu = step_on(target::cpu(), batch), threads = step_on(target, batch);
+  REQUIRE(cpu.results.size() == threads.results.size());
+  for (size_t k = 0; k < cpu.results.size(); ++k) {
+    CAPTURE(k);
+    const double scale = max(abs(cpu.results[k])).item<float>();
+    // A value that rounds to either side of zero lets its gradient through, or does not: of 5000 places for each channel that is less than this.
+    CHECK(max(abs(cpu.results[k] - threads.results[k])).item<float>() < 5e-3 * scale + 1e-6);
+  }
+  CHECK(threads.program->stats().launches <= 32);
+  // Of the large arrays only what libraries read and write lies in memory: both convolutions' results, what stands for their pooling, and the second one's gradient.
+  const int64_t first = batch * 28 * 28 * 32 * 4, second = first / 2;
+  CHECK(threads.program->stats().arena_bytes < first + 3 * first / 4 + 3 * second + (int64_t{4} << 20));
+}

@@ -9,10 +9,12 @@
 
 namespace weft::test {
 
-/// y = op(arguments…) on tiles of 256 lanes, all of dtype `t`; buffers in the order of the arguments, then the result.
+constexpr int64_t scalar_kernel_lanes = 64;  // a tile; the code of long expansions grows with it, and LLVM takes its time over long code
+
+/// y = op(arguments…) on such tiles, all of dtype `t`; buffers in the order of the arguments, then the result.
 inline kernel::Kernel scalar_kernel(kernel::ScalarOp op, Dtype t) {
   using namespace kernel;
-  constexpr int64_t lanes = 256;
+  constexpr int64_t lanes = scalar_kernel_lanes;
   Builder b("one_operator");
   const int arity = info(op).arity;
   std::vector<Ref> in;
@@ -32,7 +34,7 @@ std::vector<T> run_kernel(const kernel::Kernel& k, std::vector<std::vector<T>> a
   std::vector<kernel::HostBuffer> buffers;
   for (auto& a : args) buffers.push_back({a.data(), n});
   buffers.push_back({out.data(), n});
-  kernel::interpret(k, buffers, std::array{n}, (n + 255) / 256);
+  kernel::interpret(k, buffers, std::array{n}, (n + scalar_kernel_lanes - 1) / scalar_kernel_lanes);
   return out;
 }
 

@@ -219,6 +219,7 @@ constexpr Bench benches[] = {
     {"kernels", "where the time of a training step of --model goes, by what its kernels compute", bench_kernels},
     {"gpu-memory", "operators over arrays that fill a GPU, against a copy of the same run", bench_gpu_memory},
     {"gpu-matmul", "products of square matrices of 512 to 8192 on a GPU", bench_gpu_matmul},
+    {"gpu-attention", "causal attention and its gradients, 1024 to 16384 positions", bench_gpu_attention},
     {"gpu-gpt2", "training steps of GPT-2 124M, 64 sequences of 1024 tokens", bench_gpu_gpt2},
     {"gpu-gpt2-b8", "the same, 8 sequences", bench_gpu_gpt2_small_batch},
     {"gpu-gpt2-350m", "training steps of GPT-2 350M, 32 sequences of 1024 tokens", bench_gpu_gpt2_medium},

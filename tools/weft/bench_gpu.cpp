@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <cmath>
+#include <tuple>
 
 #include "bench_support.h"
 #include "models/gpt.h"
@@ -127,6 +128,29 @@ void gpt_step(const GptSize& size, const BenchOptions& o) {
 }
 
 }  // namespace
+
+/// Causal attention, alone and with the three gradients; the backward pass is the difference, as of an autograd that runs one after the other.
+void bench_gpu_attention(const BenchOptions& o) {
+  need_gpu("gpu-attention");
+  const Dtype dtype = compute_dtype(o.dtype);
+  for (const auto& [batch, heads, length, width] : {std::tuple{64, 12, 1024, 64}, {8, 16, 4096, 128}, {2, 16, 16384, 128}}) {
+    std::vector<array> in;
+    for (uint64_t k = 0; k < 4; ++k) in.push_back(random::normal({batch, heads, length, width}, dtype, 0, 1, random::key(k)));
+    eval(in);
+    const ArrayFunction attention = [scale = 1 / std::sqrt(static_cast<float>(width))](const std::vector<array>& x) {
+      return std::vector<array>{fast::scaled_dot_product_attention(x[0], x[1], x[2], scale, "causal")};
+    };
+    const ArrayFunction forward = compile(attention, CompileOptions{}), both = compile([attention](const std::vector<array>& x) {
+      auto [out, gradients] = vjp(attention, {x[0], x[1], x[2]}, {x[3]});
+      gradients.push_back(out[0]);
+      return gradients;
+    }, CompileOptions{});
+    const double forward_ms = device_ms(reps_of(o, 5), 10, [&] { forward(in); }), backward_ms = device_ms(reps_of(o, 5), 10, [&] { both(in); }) - forward_ms;
+    const double flops = 2.0 * batch * heads * length * length * width;
+    Row("attention", o).whole("B", batch).whole("H", heads).whole("T", length).whole("D", width).number("fwd_ms", forward_ms)
+        .number("fwd_tflops", flops / forward_ms / 1e9).number("bwd_ms", backward_ms).number("bwd_tflops", 2.5 * flops / backward_ms / 1e9).print();
+  }
+}
 
 void bench_gpu_gpt2(const BenchOptions& o) {
   need_gpu("gpu-gpt2");

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <utility>
 
 #include "cuda_support.h"
 #include "target/cuda/cudnn.h"
@@ -170,16 +171,34 @@ TEST_CASE("cudnn on the device: attention forward") {
   }
 }
 
+TEST_CASE("cudnn: slices of attention keep no more probabilities than they may, and make up the whole") {
+  for (const AttentionDesc& d : {packed(bfloat16, 12, 8, 2, 128, 128, 64, true, true), packed(bfloat16, 7, 6, 6, 100, 130, 64, false, true), packed(bfloat16, 1, 16, 16, 16384, 16384, 128, true, true)})
+    for (size_t most = 1; most < size_t{1} << 36; most *= 3) {
+      const cuda::AttentionSlices s = cuda::attention_slices(d, most);
+      CAPTURE(d.to_string());
+      CAPTURE(most);
+      CHECK(s.each.batch * s.batches == d.batch);
+      CHECK(s.each.heads * s.heads == d.heads);
+      CHECK(s.each.kv_heads * s.heads == d.kv_heads);
+      CHECK((s.each.batch == 1 || s.heads == 1));
+      const auto bytes = static_cast<size_t>(s.each.batch * s.each.heads * d.queries * d.keys * 2);
+      CHECK((bytes <= most || (s.each.batch == 1 && s.each.kv_heads == 1)));
+      if (most >= static_cast<size_t>(d.batch * d.heads * d.queries * d.keys * 2)) CHECK((s.batches == 1 && s.heads == 1));
+    }
+}
+
 TEST_CASE("cudnn on the device: the derivative of attention, both ways, and its bits") {
   if (!on_device()) return;
   cuda::Context& context = cuda::context();
   for (const AttentionDesc& d : {packed(bfloat16, 2, 4, 4, 128, 128, 64, true, true), packed(float16, 2, 4, 4, 128, 128, 64, false, true), packed(bfloat16, 1, 4, 2, 75, 75, 64, true, true),
                                  packed(bfloat16, 1, 2, 2, 256, 256, 128, true, true)})
-    for (const bool deterministic : {true, false}) {
+    for (const auto& [deterministic, most] : {std::pair{true, size_t{1} << 30}, {true, size_t{1} << 16}, {true, size_t{1}}, {false, size_t{1} << 30}}) {
       CAPTURE(d.to_string());
       CAPTURE(deterministic);
+      CAPTURE(most);
       cuda::CudnnOptions options;
       options.deterministic = deterministic;
+      options.most_probabilities = most;
       std::string why;
       const auto call = cuda::cudnn_attention(d, context, options, &why);
       REQUIRE_MESSAGE(call, why);

@@ -161,12 +161,14 @@ size_t padded(size_t bytes) { return (bytes + alignment - 1) / alignment * align
 
 class AttentionCall final : public LibraryCall {
  public:
-  AttentionCall(const AttentionDesc& desc, Context& context, const CudnnOptions& options) : what_(desc.to_string()) {
-    AttentionGraph built = attention_graph(desc, options.deterministic);
+  AttentionCall(const AttentionDesc& desc, Context& context, const CudnnOptions& options) : what_(desc.to_string()), desc_(desc) {
+    if (desc.derivative && options.deterministic) slices_ = attention_slices(desc, options.most_probabilities);
+    else slices_.each = desc;
+    AttentionGraph built = attention_graph(slices_.each, options.deterministic);
     cudnn::PlanOptions plan_options;
     if (options.deterministic) plan_options.without = {cudnn::note_nondeterministic};
     plan_options.most_workspace = size_t{16} << 30;
-    plan_ = built.graph.plan(context, plan_options, what_, Hasher().digest(desc.digest()).number(options.deterministic).finish());
+    plan_ = built.graph.plan(context, plan_options, what_, Hasher().digest(slices_.each.digest()).number(options.deterministic).finish());
     operands_ = std::move(built.operands);
     size_t bytes = padded(plan_->workspace_bytes());
     for (const AttentionGraph::Extra& extra : built.extras) {
@@ -180,19 +182,31 @@ class AttentionCall final : public LibraryCall {
 
   void run(std::span<void* const> operands) const override {
     weft::check(operands.size() == operands_.size(), "cudnn", "number of operands");
-    std::vector<cudnn::Plan::Operand> all;
-    for (size_t i = 0; i < operands.size(); ++i) {
+    for (size_t i = 0; i < operands.size(); ++i)
       if (reinterpret_cast<uintptr_t>(operands[i]) % 16 != 0)
         throw_failure("attention", fmt::format("operand {} of {} does not lie at a multiple of 16 bytes, which cuDNN needs", i, what_));
-      all.push_back({operands_[i], operands[i]});
-    }
+    for (int64_t batch = 0; batch < slices_.batches; ++batch)
+      for (int64_t head = 0; head < slices_.heads; ++head) run_slice(operands, batch * slices_.each.batch, head * slices_.each.kv_heads);
+  }
+
+ private:
+  void run_slice(std::span<void* const> operands, int64_t batch, int64_t kv_head) const {
+    const int64_t head = kv_head * (desc_.heads / desc_.kv_heads);
+    const auto by = [&](const AttentionDesc::Strides& s, int64_t h) { return (batch * s[0] + h * s[1]) * 2; };  // of 16 bits each
+    const AttentionDesc& d = desc_;
+    // In the order of the operands; the logarithms of the sums lie side by side.
+    const int64_t offsets[] = {by(d.q, head),  by(d.k, kv_head), by(d.v, kv_head),  by(d.o, head), (batch * d.heads + head) * d.queries * static_cast<int64_t>(sizeof(float)),
+                               by(d.g, head), by(d.dq, head),   by(d.dk, kv_head), by(d.dv, kv_head)};
+    std::vector<cudnn::Plan::Operand> all;
+    for (size_t i = 0; i < operands.size(); ++i) all.push_back({operands_[i], static_cast<char*>(operands[i]) + offsets[i]});
     const DevicePtr base = workspace_->address();
     for (const Scratch& scratch : extras_) all.push_back({scratch.uid, reinterpret_cast<void*>(base + scratch.offset)});
     plan_->run(all, reinterpret_cast<void*>(base));
   }
 
- private:
   std::string what_;
+  AttentionDesc desc_;
+  AttentionSlices slices_;
   std::unique_ptr<cudnn::Plan> plan_;
   std::vector<int64_t> operands_;
   struct Scratch {
@@ -202,6 +216,13 @@ class AttentionCall final : public LibraryCall {
   std::vector<Scratch> extras_;
   std::shared_ptr<const Workspace> workspace_;
 };
+
+/// The largest divisor of `n` that is at most `most`, and at least 1.
+int64_t divisor_up_to(int64_t n, int64_t most) {
+  int64_t k = std::clamp<int64_t>(most, 1, n);
+  while (n % k != 0) --k;
+  return k;
+}
 
 /// What the rule in cudnn.h says, or "".
 std::string refusal(const AttentionDesc& d, const Context& context) {
@@ -226,6 +247,19 @@ std::string refusal(const AttentionDesc& d, const Context& context) {
 
 AttentionGraph attention_graph(const AttentionDesc& desc, bool deterministic) {
   return desc.derivative ? derivative_graph(desc, deterministic) : forward_graph(desc);
+}
+
+AttentionSlices attention_slices(const AttentionDesc& desc, size_t most_bytes) {
+  AttentionSlices out{desc, 1, 1};
+  const int64_t together = desc.heads / desc.kv_heads;  // heads that share a key head, whose gradients are added up
+  const auto fitting = [&](int64_t heads) { return static_cast<int64_t>(static_cast<double>(most_bytes) / (2.0 * static_cast<double>(heads * desc.queries * desc.keys))); };
+  out.each.batch = divisor_up_to(desc.batch, fitting(desc.heads));
+  out.batches = desc.batch / out.each.batch;
+  if (out.each.batch > 1) return out;
+  out.each.kv_heads = divisor_up_to(desc.kv_heads, fitting(together));
+  out.each.heads = out.each.kv_heads * together;
+  out.heads = desc.kv_heads / out.each.kv_heads;
+  return out;
 }
 
 std::shared_ptr<const LibraryCall> cudnn_attention(const AttentionDesc& desc, Context& context, const CudnnOptions& options, std::string* why) {

@@ -492,7 +492,7 @@ bool Grouper::promote_shared() {
     }
     bool costly = cost.flops > recompute_flops || loads > recompute_loads || broadcasts > recompute_broadcasts || cost.scalars.size() > recompute_scalars;
     bool repeated = repeats >= 64 && cost.flops >= repeated_flops && (volume(n.type.shape) >= 64 || repeats >= many_repeats) && !rows_compute(id);
-    bool shared = groups_using[static_cast<size_t>(id)] > 1 && costly;
+    bool shared = groups_using[static_cast<size_t>(id)] > 1 && costly && !narrowed_later(id, groups_using);
     const bool instead = cost.flops >= least_instead && groups_using[static_cast<size_t>(id)] > 0 && stands_for_fold(id);
     bool computes = is_elementwise(n.op) || n.op == Op::gather || n.op == Op::random_bits;
     bool too_long = cost.depth >= longest_chain || cost.flops > largest_expression;

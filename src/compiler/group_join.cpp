@@ -340,4 +340,16 @@ bool Grouper::join_sibling(int node) {
   return false;
 }
 
+/// Do all that want the node read it through its one reader, or that one's, which is of a narrower dtype? Then that one is kept instead.
+bool Grouper::narrowed_later(int node, const std::vector<int>& groups_using) const {
+  for (int id = node; users_[static_cast<size_t>(id)].size() == 1;) {
+    const int reader = users_[static_cast<size_t>(id)][0];
+    const IrNode& n = ir_[reader];
+    if (!is_elementwise(n.op) || is_root(reader) || n.type.shape != ir_[node].type.shape || groups_using[static_cast<size_t>(reader)] != groups_using[static_cast<size_t>(node)]) return false;
+    if (n.type.dtype.size < ir_[node].type.dtype.size) return true;
+    id = reader;
+  }
+  return false;
+}
+
 }  // namespace weft::compiler

@@ -42,6 +42,7 @@ class Grouper {
   bool promote_shared();
   int64_t repeats_of(int node) const;
   bool stands_for_fold(int node) const;
+  bool narrowed_later(int node, const std::vector<int>& groups_using) const;
   Grouping finish();
 
   void place(int node);

@@ -163,7 +163,7 @@ Value Builder::cast(Value v, Dtype to) {
   if (Number number; splat(v, number)) return constant(to, reference_cast(number, from.dtype, to), from.dims);
   if (auto it = widened_.find(v); it != widened_.end() && type(it->second).dtype == to) return it->second;
   const Value result = append(Inst{.op = Op::cast, .type = {to, from.dims}, .args = {v}});
-  const bool narrow = from.dtype == float16 || from.dtype == bfloat16;
+  const bool narrow = is_low_float(from.dtype);
   if (narrow && (to == float32 || to == float64)) widened_.emplace(result, v);
   return result;
 }

@@ -272,6 +272,7 @@ Value Emitter::load(int node, const std::vector<Expr>& index, Expr valid) {
   kernel::Ref ref = param(node, false);
   Expr offset = ix::linear(*group_.cx, index, cx_.grouping.strides[static_cast<size_t>(node)]);
   Value v = no_value;
+  if (auto tile = tiles_.find({node, offset.get()}); tile != tiles_.end()) return b_.cast(tile->second, compute_dtype(n.type.dtype));
   if (auto staged = staged_.find({node, offset.get()}); staged != staged_.end() && !valid) {
     v = b_.load(staged->second.first, staged->second.second, {width_}, {1});
   } else if (!on_lanes(offset)) {

@@ -66,6 +66,8 @@ class Emitter {
   void prefetch(int node, const std::vector<ix::Expr>& index, ix::Expr program);
   /// `node`, where it is read at `offset`, lies in scratch: its lanes from `at` on.
   void take_staged(int node, ix::Expr offset, kernel::Ref scratch, kernel::Value at) { staged_[{node, offset.get()}] = {scratch, at}; }
+  /// `node`, where it is read at `offset`, is this tile, which may have two axes (then all that is computed from it has them).
+  void take_tile(int node, ix::Expr offset, kernel::Value tile) { tiles_[{node, offset.get()}] = tile; }
   kernel::Value lane_base() const { return lanes_.base; }
   /// What a root's buffer holds now.
   kernel::Value load_result(int node, const std::vector<ix::Expr>& index) { return load(node, index, {}); }
@@ -124,6 +126,7 @@ class Emitter {
   int64_t width_ = 0;
   kernel::Value limit_ = kernel::no_value;
   std::map<std::pair<int, const ix::Node*>, std::pair<kernel::Ref, kernel::Value>> staged_;
+  std::map<std::pair<int, const ix::Node*>, kernel::Value> tiles_;
   std::vector<Scope> scopes_;
 };
 

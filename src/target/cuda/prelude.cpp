@@ -174,6 +174,9 @@ FN void mma_tf32(f32* c, const u32* a, u32 b0, u32 b1) {
 
 // Of two values; an expression c ? a[1] : a[0] would choose between their places in memory, and registers have none.
 template <class T> FN T chosen(bool first, T a, T b) { return first ? a : b; }
+FN W4 word_if(bool there, const W4* at, u32 other) { const W4 w = *at; return {there ? w.x : other}; }
+FN W8 word_if(bool there, const W8* at, u32 other) { const W8 w = *at; return {there ? w.x : other, there ? w.y : other}; }
+FN W16 word_if(bool there, const W16* at, u32 other) { const W16 w = *at; return {there ? w.x : other, there ? w.y : other, there ? w.z : other, there ? w.w : other}; }
 // The value of the lane whose number differs in the bits of `mask`.
 template <class T> FN T lane_xor(T v, int mask) {
   if constexpr (sizeof(T) == 8) {

@@ -19,6 +19,7 @@ namespace {
 constexpr int most_threads = 1024;
 constexpr int64_t few_blocks_bytes = 56 << 10;
 constexpr int64_t most_of_a_warp = 1024;
+constexpr int64_t most_kept_bytes = 20 << 10;  // by a warp: 160 registers a thread
 constexpr int64_t most_divisor = int64_t{1} << 30;
 
 int64_t power_of_two_in(int64_t v) { return v == 0 ? most_divisor : std::min(most_divisor, v & -v); }
@@ -41,7 +42,11 @@ void Renderer::survey(const Block& block) {
   for (const Inst& inst : block.insts) {
     reduces_ = reduces_ || inst.op == Op::reduce || inst.op == Op::dot;
     lines_ = lines_ || (inst.op == Op::reduce && type(inst.args[0]).rank() == 1);
+    turns_ = turns_ || inst.op == Op::transpose;
     loads_ += inst.op == Op::load && inst.type.rank() > 0;
+    if (inst.op == Op::load && inst.type.rank() > 0 && !is_local(inst.ref)) kept_bytes_ += inst.type.size() * inst.type.dtype.size;
+    if (inst.op == Op::loop)
+      for (Value v : inst.results) kept_bytes_ += type(v).rank() > 0 ? type(v).size() * type(v).dtype.size : 0;
     for (Value v : inst.results) largest_tile_ = std::max(largest_tile_, type(v).size());
     if (inst.op == Op::store || inst.op == Op::scatter || inst.op == Op::atomic_add) largest_tile_ = std::max(largest_tile_, type(inst.args[0]).size());
     if ((inst.op == Op::load || inst.op == Op::store) && !inst.strides.empty() && inst.strides.back() == 1)
@@ -63,9 +68,9 @@ void Renderer::choose_threads() {
   // Reductions and products are cheaper among fewer threads with more registers each, as long as what is loaded fits into them. Where two blocks at most share a
   // multiprocessor's memory, they need many threads.
   const bool few_blocks = local_bytes_ > few_blocks_bytes;
-  const int chunks = !reduces_ || few_blocks ? 1 : loads_ <= 2 ? 4 : 2;
-  // A row of up to 1024 elements is one warp's, which needs nobody else's sums.
-  const bool one_warp = lines_ && largest_tile_ <= most_of_a_warp;
+  const int chunks = few_blocks ? 1 : reduces_ ? (loads_ <= 2 ? 4 : 2) : turns_ ? 2 : 1;
+  // A row of up to 1024 elements is one warp's, which needs nobody else's sums; so is one of 2048 if that leaves it registers to compute with.
+  const bool one_warp = lines_ && (largest_tile_ <= most_of_a_warp || (largest_tile_ <= 2 * most_of_a_warp && kept_bytes_ <= most_kept_bytes));
   const int64_t wanted = one_warp ? 32 : std::max<int64_t>(1, largest_tile_ / (vec_ * chunks));
   if (warps_ > 0) threads_ = 32 * warps_;
   else threads_ = static_cast<int>(std::clamp<int64_t>(static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(wanted))), 32, most_threads));

@@ -2,7 +2,11 @@
 // they travel in words of up to 16 bytes.
 #include <fmt/format.h>
 
+#include <bit>
+#include <optional>
+
 #include "base/error.h"
+#include "base/half.h"
 #include "target/cuda/renderer.h"
 
 namespace weft::target::cuda {
@@ -69,6 +73,25 @@ std::string words(const std::string& to, const std::string& from, int64_t bytes)
   return text;
 }
 
+/// The 32 bits that a word is filled with where every element is `number`.
+std::optional<uint32_t> filling(Number number, Dtype t) {
+  if (t == float32) return std::bit_cast<uint32_t>(static_cast<float>(number.real()));
+  if (is_low_float(t)) return float_to_low(static_cast<float>(number.real()), t) * 0x10001u;
+  if (is_float(t) || t.size > 4) return {};
+  const auto v = static_cast<uint32_t>(number.integral ? number.i : static_cast<int64_t>(number.f));
+  return t.size == 4 ? v : t.size == 2 ? (v & 0xffffu) * 0x10001u : (v & 0xffu) * 0x1010101u;
+}
+
+/// The transfer of a chunk that is there or not, in words. Something is read in any case (from the start of the buffer), so that loads wait for no condition and
+/// many of them are under way at once.
+std::string words_if(const std::string& to, const std::string& from, const std::string& at, uint32_t other, int64_t bytes) {
+  const int64_t word = std::min<int64_t>(bytes, 16);
+  std::string text;
+  for (int64_t k = 0; k < bytes / word; ++k)
+    text += fmt::format("((W{0}*)({1}))[{3}] = word_if(there, (const W{0}*)({2} + (there ? {4} : 0)) + {3}, {5:#x}u); ", word, to, from, k, at, other);
+  return text;
+}
+
 std::string replaced(std::string text, const std::string& from, const std::string& to) {
   for (size_t at = 0; (at = text.find(from, at)) != std::string::npos; at += to.size()) text.replace(at, from.size(), to);
   return text;
@@ -95,6 +118,11 @@ void Renderer::load(const Inst& inst) {
     add(whole);
   } else {
     const std::string last = replaced(s.guard, spread.element("r"), spread.element(fmt::format("(c * {} + {})", spread.vec, spread.vec - 1)));
+    if (const auto filled = filling(inst.number, inst.type.dtype); s.whole_chunks && filled && !is_local(inst.ref)) {
+      add(fmt::format("const bool there = {};", first(s.guard)));
+      add(words_if(fmt::format("{} + c * {}", fresh(result), spread.vec), p, first(s.address), *filled, spread.vec * static_cast<int64_t>(inst.type.dtype.size)));
+      return close();
+    }
     add(fmt::format("if ({}) {{ {}}}", s.whole_chunks ? first(s.guard) : last, whole));
     if (s.whole_chunks) add(fmt::format("else EACH (int j = 0; j < {}; ++j) {}[c * {} + j] = {};", spread.vec, fresh(result), spread.vec, other));
     else add(fmt::format("else EACH (int r = c * {0}; r < c * {0} + {0}; ++r) {1}[r] = {2} ? {3} : {4};", spread.vec, fresh(result), s.guard, element, other));

@@ -221,6 +221,8 @@ void Renderer::broadcast(const Inst& inst) {
   each(result, fmt::format("{}[{}]", space, index));
 }
 
+/// Through shared memory, where a line of the result lies after the other, each a little longer than it is, so that threads that write one column meet different
+/// banks. Chunks come back in words of four bytes.
 void Renderer::transpose(const Inst& inst) {
   const Value from = inst.args[0], result = inst.results[0];
   if (splat_[static_cast<size_t>(from)]) {
@@ -228,14 +230,26 @@ void Renderer::transpose(const Inst& inst) {
     splat_[static_cast<size_t>(result)] = true;
     return;
   }
-  const int64_t rows = inst.type.dims[0], columns = inst.type.dims[1];
-  const std::string space = exchange(inst.type.dtype, inst.type.size());
+  const int64_t rows = inst.type.dims[0], columns = inst.type.dims[1], size = inst.type.dtype.size, pitch = columns + std::max<int64_t>(1, 4 / size);
+  const std::string space = exchange(inst.type.dtype, rows * pitch);
+  const Spread given = spread_of(from), s = spread_of(inst.type);
+  std::string guard;
+  if (given.repeated()) guard = fmt::format("if (t < {}) ", given.size);
+  else if (given.ragged()) guard = fmt::format("if ({} < {}) ", given.element("r"), given.size);
+  const std::string element = given.element("r");
   sync();
-  put(from, space);
+  add(fmt::format("EACH (int r = 0; r < {}; ++r) {}{}[{} % {} * {} + {} / {}] = {};", given.registers(), guard, space, element, rows, pitch, element, rows, at(from)));
   sync();
-  const Spread s = spread_of(inst.type);
-  const std::string element = s.ragged() ? fmt::format("imin<int>({}, {})", s.element("r"), s.size - 1) : s.element("r");
-  each(result, fmt::format("{}[{} % {} * {} + {} / {}]", space, element, columns, rows, element, columns));
+  if (!s.ragged() && !s.repeated() && s.vec > 1 && columns % s.vec == 0 && pitch * size % 4 == 0 && s.vec * size % 4 == 0 && inst.type.dtype != bool_) {
+    declare(result);
+    const std::string first = s.element(fmt::format("(c * {})", s.vec));
+    open(fmt::format("EACH (int c = 0; c < {}; ++c)", s.registers() / s.vec));
+    add(fmt::format("const W4* const line = (const W4*)({} + {} / {} * {} + {} % {});", space, first, columns, pitch, first, columns));
+    add(fmt::format("EACH (int k = 0; k < {}; ++k) ((W4*)({} + c * {}))[k] = line[k];", s.vec * size / 4, fresh(result), s.vec));
+    return close();
+  }
+  const std::string to = s.ragged() ? fmt::format("imin<int>({}, {})", s.element("r"), s.size - 1) : s.element("r");
+  each(result, fmt::format("{}[{} / {} * {} + {} % {}]", space, to, columns, pitch, to, columns));
 }
 
 void Renderer::shift(const Inst& inst) {

@@ -118,7 +118,9 @@ class Renderer {
   std::map<kernel::Ref, int64_t> rings_;   // bytes of shared memory that a matmul into a local buffer uses before its result is there
   int warps_ = 0;                          // that a matmul wants
   bool reduces_ = false, lines_ = false;  // any reduction or product; reductions of one axis
+  bool turns_ = false;                     // any tile
   int loads_ = 0;                          // of tiles
+  int64_t kept_bytes_ = 0;                 // that a program may want to keep in registers: tiles that are loaded or carried through loops
   int narrowest_ = 8;                      // bytes of an element in contiguous slices
   std::map<kernel::Ref, std::set<std::string>> patterns_;  // ways in which a written buffer is accessed
   std::set<kernel::Ref> dirty_, read_;     // written, read since the last barrier

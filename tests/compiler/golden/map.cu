@@ -44,15 +44,15 @@ FN void map_6_body(const int t, u8* const shared, const i64 program, u16*  p0, c
     const i64 v33 = (i64)((u64)v32 + (u64)v13);
     alignas(16) u16 v34[4];
     EACH (int c = 0; c < 1; ++c) {
-      if ((t * 4 + (c * 4)) < v29) { ((W8*)(v34 + c * 4))[0] = ((const W8*)(p1 + v33 + (t * 4 + (c * 4))))[0]; }
-      else EACH (int j = 0; j < 4; ++j) v34[c * 4 + j] = (u16)0x0;
+      const bool there = (t * 4 + (c * 4)) < v29;
+      ((W8*)(v34 + c * 4))[0] = word_if(there, (const W8*)(p1 + (there ? v33 + (t * 4 + (c * 4)) : 0)) + 0, 0x0u); 
     }
     alignas(16) f32 v35[4];
     EACH (int r = 0; r < 4; ++r) v35[r] = from_bf16(v34[r]);
     alignas(16) u16 v36[4];
     EACH (int c = 0; c < 1; ++c) {
-      if ((t * 4 + (c * 4)) < v29) { ((W8*)(v36 + c * 4))[0] = ((const W8*)(p2 + v13 + (t * 4 + (c * 4))))[0]; }
-      else EACH (int j = 0; j < 4; ++j) v36[c * 4 + j] = (u16)0x0;
+      const bool there = (t * 4 + (c * 4)) < v29;
+      ((W8*)(v36 + c * 4))[0] = word_if(there, (const W8*)(p2 + (there ? v13 + (t * 4 + (c * 4)) : 0)) + 0, 0x0u); 
     }
     alignas(16) f32 v37[4];
     EACH (int r = 0; r < 4; ++r) v37[r] = from_bf16(v36[r]);

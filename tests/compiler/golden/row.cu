@@ -3,8 +3,8 @@ FN void row_max_sum_10_body(const int t, u8* const shared, const i64 program, f3
   const i64 v4 = (i64)((u64)program * (u64)1000ll);
   alignas(16) f32 v6[32];
   EACH (int c = 0; c < 8; ++c) {
-    if ((((c * 4) / 4 * 32 + t) * 4 + (c * 4) % 4) < 1000ll) { ((W16*)(v6 + c * 4))[0] = ((const W16*)(p1 + v4 + (((c * 4) / 4 * 32 + t) * 4 + (c * 4) % 4)))[0]; }
-    else EACH (int j = 0; j < 4; ++j) v6[c * 4 + j] = 0.0f;
+    const bool there = (((c * 4) / 4 * 32 + t) * 4 + (c * 4) % 4) < 1000ll;
+    ((W16*)(v6 + c * 4))[0] = word_if(there, (const W16*)(p1 + (there ? v4 + (((c * 4) / 4 * 32 + t) * 4 + (c * 4) % 4) : 0)) + 0, 0x0u); 
   }
   alignas(16) bool v10[32];
   EACH (int r = 0; r < 32; ++r) v10[r] = (i64)((r / 4 * 32 + t) * 4 + r % 4) < 1000ll;

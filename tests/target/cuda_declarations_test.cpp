@@ -28,7 +28,7 @@ std::map<std::string, std::string> header_functions() {
       WEFT_ABI(cuThreadExchangeStreamCaptureMode), WEFT_ABI(cuEventCreate), WEFT_ABI(cuEventDestroy), WEFT_ABI(cuEventRecord), WEFT_ABI(cuEventRecordWithFlags), WEFT_ABI(cuEventQuery),
       WEFT_ABI(cuEventSynchronize), WEFT_ABI(cuModuleLoadData), WEFT_ABI(cuModuleUnload), WEFT_ABI(cuModuleGetFunction), WEFT_ABI(cuModuleGetGlobal),
       WEFT_ABI(cuFuncGetAttribute), WEFT_ABI(cuFuncSetAttribute), WEFT_ABI(cuOccupancyMaxActiveBlocksPerMultiprocessor), WEFT_ABI(cuLaunchKernelEx),
-      WEFT_ABI(cuLaunchHostFunc), WEFT_ABI(cuGraphInstantiate), WEFT_ABI(cuGraphUpload), WEFT_ABI(cuGraphLaunch), WEFT_ABI(cuGraphExecDestroy),
+      WEFT_ABI(cuTensorMapEncodeTiled), WEFT_ABI(cuLaunchHostFunc), WEFT_ABI(cuGraphInstantiate), WEFT_ABI(cuGraphUpload), WEFT_ABI(cuGraphLaunch), WEFT_ABI(cuGraphExecDestroy),
       WEFT_ABI(cuGraphDestroy), WEFT_ABI(cuGraphGetNodes),
   };
 }
@@ -98,6 +98,13 @@ TEST_CASE("driver constants are those of cuda.h") {
   CHECK(static_cast<int>(cuda::CaptureMode::relaxed) == CU_STREAM_CAPTURE_MODE_RELAXED);
   CHECK(static_cast<int>(cuda::CaptureStatus::active) == CU_STREAM_CAPTURE_STATUS_ACTIVE);
   CHECK(static_cast<int>(cuda::CaptureStatus::invalidated) == CU_STREAM_CAPTURE_STATUS_INVALIDATED);
+  CHECK(static_cast<int>(cuda::tensor_map_f16) == CU_TENSOR_MAP_DATA_TYPE_FLOAT16);
+  CHECK(static_cast<int>(cuda::tensor_map_bf16) == CU_TENSOR_MAP_DATA_TYPE_BFLOAT16);
+  CHECK(static_cast<int>(cuda::tensor_map_interleave_none) == CU_TENSOR_MAP_INTERLEAVE_NONE);
+  CHECK(static_cast<int>(cuda::tensor_map_swizzle_none) == CU_TENSOR_MAP_SWIZZLE_NONE);
+  CHECK(static_cast<int>(cuda::tensor_map_swizzle_128) == CU_TENSOR_MAP_SWIZZLE_128B);
+  CHECK(static_cast<int>(cuda::tensor_map_promotion_256) == CU_TENSOR_MAP_L2_PROMOTION_L2_256B);
+  CHECK(static_cast<int>(cuda::tensor_map_fill_zero) == CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
   CHECK(cuda::graph_auto_free_on_launch == static_cast<uint64_t>(CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH));
   CHECK(cuda::graph_upload == static_cast<uint64_t>(CUDA_GRAPH_INSTANTIATE_FLAG_UPLOAD));
 }
@@ -106,6 +113,8 @@ TEST_CASE("driver structures are laid out as those of cuda.h") {
   using cuda::LaunchAttribute;
   using cuda::LaunchConfig;
   CHECK(sizeof(cuda::DevicePtr) == sizeof(CUdeviceptr));
+  CHECK(sizeof(cuda::TensorMap) == sizeof(CUtensorMap));
+  CHECK(alignof(cuda::TensorMap) % alignof(CUtensorMap) == 0);
   CHECK(sizeof(cuda::Uuid) == sizeof(CUuuid));
   CHECK(sizeof(LaunchConfig) == sizeof(CUlaunchConfig));
   CHECK(offsetof(LaunchConfig, grid_z) == offsetof(CUlaunchConfig, gridDimZ));

@@ -97,7 +97,14 @@ int64_t alignment_of(std::span<void* const> operands, uintptr_t offsets) {
 
 struct Algorithm {
   lt::Algorithm plain{};
+  bool own = false;  // not one of cuBLASLt's
   bool measured = false;
+};
+
+/// What the cache folder keeps of it.
+struct Record {
+  lt::Algorithm plain{};
+  uint64_t own = 0;
 };
 
 class CublasltCall final : public LibraryCall {
@@ -133,6 +140,7 @@ class CublasltCall final : public LibraryCall {
     std::lock_guard lock(mutex_);
     const auto chosen = chosen_.find(last_);
     if (chosen == chosen_.end()) return "cublaslt";
+    if (chosen->second.own) return fmt::format("product {}x{}", product_rows, product_columns);
     uint32_t tile = 0;
     int32_t splits = 1;
     size_t written = 0;
@@ -154,7 +162,7 @@ class CublasltCall final : public LibraryCall {
     for (int64_t k = 0; k < desc_.scales; ++k) set_scale(k, operands[scales + static_cast<size_t>(k)]);
     const Algorithm* chosen = algorithm(alignment, &operands, may_measure);
     if (!chosen) throw_failure("matmul", fmt::format("cuBLASLt has no algorithm for {} with operands aligned to {} bytes", what_, alignment));
-    check_lt(launch(chosen->plain, operands), "cublasLtMatmul", what_);
+    check_lt(launch(*chosen, operands), "cublasLtMatmul", what_);
   }
 
  private:
@@ -179,7 +187,11 @@ class CublasltCall final : public LibraryCall {
 
   void set_argument(void* pointer) const { set(lt::api()->desc_set, matmul_.handle, lt::matmul_aux_pointer, pointer, what_); }
 
-  int launch(const lt::Algorithm& algorithm, std::span<void* const> operands) const {
+  int launch(const Algorithm& chosen, std::span<void* const> operands) const {
+    if (chosen.own) {
+      options_.own->run(operands);
+      return 0;
+    }
     const auto at = [](void* base, int64_t elements, Dtype t) { return static_cast<char*>(base) + elements * t.size; };
     const size_t first = form_.swapped ? 1 : 0, second = 1 - first;
     const Dtype types[] = {desc_.a, desc_.b};
@@ -194,7 +206,7 @@ class CublasltCall final : public LibraryCall {
     for (const LtForm::Offset& offset : form_.calls) {
       const int status = lt::api()->matmul(shared_.handle, matmul_.handle, alpha, at(operands[first], offset.a, types[first]), a_.handle,
                                            at(operands[second], offset.b, types[second]), b_.handle, beta, at(residual, offset.c, desc_.c), d_.handle,
-                                           at(operands.back(), offset.c, desc_.c), d_.handle, &algorithm, reinterpret_cast<void*>(shared_.workspace),
+                                           at(operands.back(), offset.c, desc_.c), d_.handle, &chosen.plain, reinterpret_cast<void*>(shared_.workspace),
                                            cublaslt_workspace_bytes, context_.stream());
       if (status != 0) return status;
     }
@@ -208,15 +220,16 @@ class CublasltCall final : public LibraryCall {
     const bool searching = may_measure && operands && !in_place(*operands);
     if (known != chosen_.end() && (known->second.measured || !searching)) return &known->second;
     if (options_.search) {
-      if (const auto kept = from_disk(alignment)) return &(chosen_[alignment] = {*kept, true});
+      if (const auto kept = from_disk(alignment)) return &(chosen_[alignment] = *kept);
     }
-    const std::vector<lt::HeuristicResult> found = candidates(alignment);
+    const std::vector<Algorithm> found = candidates(alignment);
     if (found.empty()) return nullptr;
-    Algorithm best{found[0].algorithm, false};
+    Algorithm best = found[0];
     if (searching) {
-      const size_t winner = found.size() == 1 ? 0 : fastest(context_, found.size(), [&](size_t i) { return launch(found[i].algorithm, *operands) == 0; }, what_);
-      best = {found[winner].algorithm, true};
-      runtime::cache_put("cublaslt", key(alignment), &best.plain, sizeof best.plain);
+      best = found[found.size() == 1 ? 0 : fastest(context_, found.size(), [&](size_t i) { return launch(found[i], *operands) == 0; }, what_)];
+      best.measured = true;
+      const Record record{best.plain, best.own};
+      runtime::cache_put("cublaslt", key(alignment), &record, sizeof record);
     }
     return &(chosen_[alignment] = best);
   }
@@ -224,7 +237,8 @@ class CublasltCall final : public LibraryCall {
   /// Running such a product twice gives another result.
   bool in_place(std::span<void* const> operands) const { return desc_.residual && operands[desc_.bias ? 3 : 2] == operands.back(); }
 
-  std::vector<lt::HeuristicResult> candidates(int64_t alignment) const {
+  /// What cuBLASLt's heuristic likes, best first, and our own kernel.
+  std::vector<Algorithm> candidates(int64_t alignment) const {
     Owned<lt::Preference> preference;
     preference.destroy = lt::api()->preference_destroy;
     check_lt(lt::api()->preference_create(&preference.handle), "cublasLtMatmulPreferenceCreate", what_);
@@ -241,28 +255,33 @@ class CublasltCall final : public LibraryCall {
     int count = 0;
     const int status = lt::api()->heuristic(shared_.handle, matmul_.handle, a_.handle, b_.handle, d_.handle, d_.handle, preference.handle,
                                             static_cast<int>(results.size()), results.data(), &count);
-    std::vector<lt::HeuristicResult> out;
+    std::vector<Algorithm> out;
     if (status != 0) return out;
     for (int i = 0; i < count; ++i)
-      if (results[static_cast<size_t>(i)].state == 0) out.push_back(results[static_cast<size_t>(i)]);
+      if (results[static_cast<size_t>(i)].state == 0) out.push_back({results[static_cast<size_t>(i)].algorithm});
+    if (!out.empty() && takes_own(alignment)) out.push_back({.own = true});
     return out;
   }
+
+  bool takes_own(int64_t alignment) const { return options_.own && alignment == 16; }
 
   Digest key(int64_t alignment) const {
     const DeviceInfo& info = context_.info();
     return Hasher().text(info.name).number(info.major).number(info.minor).number(info.multiprocessors).number(lt::api()->version()).number(driver_version())
-        .digest(desc_.digest()).number(options_.tf32).number(alignment).number(cublaslt_workspace_bytes).finish();
+        .digest(desc_.digest()).number(options_.tf32).number(alignment).number(cublaslt_workspace_bytes)
+        .number(takes_own(alignment) ? product_version : 0).finish();
   }
 
-  std::optional<lt::Algorithm> from_disk(int64_t alignment) const {
+  std::optional<Algorithm> from_disk(int64_t alignment) const {
     const auto bytes = runtime::cache_get("cublaslt", key(alignment));
-    if (!bytes || bytes->size() != sizeof(lt::Algorithm)) return std::nullopt;
-    lt::Algorithm algorithm;
-    std::memcpy(&algorithm, bytes->data(), sizeof algorithm);
+    Record record;
+    if (!bytes || bytes->size() != sizeof record) return std::nullopt;
+    std::memcpy(&record, bytes->data(), sizeof record);
+    if (record.own != 0) return takes_own(alignment) ? std::optional<Algorithm>({.own = true, .measured = true}) : std::nullopt;
     lt::HeuristicResult result{};
-    const int status = lt::api()->check(shared_.handle, matmul_.handle, a_.handle, b_.handle, d_.handle, d_.handle, &algorithm, &result);
+    const int status = lt::api()->check(shared_.handle, matmul_.handle, a_.handle, b_.handle, d_.handle, d_.handle, &record.plain, &result);
     if (status != 0 || result.workspace_bytes > cublaslt_workspace_bytes) return std::nullopt;
-    return algorithm;
+    return Algorithm{record.plain, false, true};
   }
 
   kernel::DotDesc desc_;

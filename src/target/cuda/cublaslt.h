@@ -19,6 +19,7 @@
 #include "kernel/desc.h"
 #include "target/cuda/context.h"
 #include "target/cuda/cublaslt_api.h"
+#include "target/cuda/product.h"
 #include "target/target.h"
 
 namespace weft::target::cuda {
@@ -30,6 +31,7 @@ inline constexpr size_t cublaslt_workspace_bytes = size_t{32} << 20;
 struct CublasltOptions {
   bool tf32 = false;   // float32 products may round their operands to TF32
   bool search = true;  // the first run outside of a capture measures candidates, unless the cache folder knows the winner; otherwise the heuristic's first
+  std::shared_ptr<const Product> own = nullptr;  // a kernel of our own that may take part in the search
 };
 
 /// A matrix as cuBLASLt sees it: columns contiguous, `leading` elements from one to the next; as stored, before `transposed`.

@@ -14,6 +14,7 @@
 #include "target/cuda/cudnn.h"
 #include "target/cuda/executable.h"
 #include "target/cuda/prelude.h"
+#include "target/cuda/product.h"
 #include "target/cuda/routine_call.h"
 
 namespace weft::target {
@@ -67,12 +68,22 @@ std::vector<char> CudaTarget::cubin(const std::string& source) {
   return code;
 }
 
-/// Several kernels share a source, so that the prelude is read once for all of them; several sources are compiled side by side.
+/// Several kernels share a source, so that the prelude is read once for all of them; several sources are compiled side by side, and beside them what products may want.
 void CudaTarget::build(std::vector<Job*>& jobs) {
+  std::vector<std::shared_ptr<const ProductKernel>> products;
+  {
+    std::lock_guard lock(mutex_);
+    products.swap(wanted_products_);
+  }
   const auto threads = static_cast<size_t>(std::max(1, runtime::num_threads()));
   const size_t each = std::clamp<size_t>((jobs.size() + threads - 1) / threads, 1, most_kernels_per_source), sources = (jobs.size() + each - 1) / each;
-  runtime::parallel_for(static_cast<int64_t>(sources), [&](int64_t begin, int64_t end) {
-    for (int64_t s = begin; s < end; ++s) {
+  runtime::parallel_for(static_cast<int64_t>(products.size() + sources), [&](int64_t begin, int64_t end) {
+    for (int64_t p = begin; p < end; ++p) {
+      const int64_t s = p - static_cast<int64_t>(products.size());
+      if (s < 0) {
+        products[static_cast<size_t>(p)]->entry();
+        continue;
+      }
       const auto batch = std::span(jobs).subspan(static_cast<size_t>(s) * each, std::min(each, jobs.size() - static_cast<size_t>(s) * each));
       std::string source(prelude);
       for (const Job* job : batch) source += job->rendered.source;
@@ -129,7 +140,21 @@ std::vector<KernelUsage> CudaTarget::usage() const {
 
 std::shared_ptr<const LibraryCall> CudaTarget::library(const kernel::DotDesc& desc) {
   if (!libraries_enabled()) return nullptr;
-  return context_ ? cublaslt(desc, *context_, {.tf32 = tf32_allowed()}) : nullptr;
+  return context_ ? cublaslt(desc, *context_, {.tf32 = tf32_allowed(), .own = product(desc)}) : nullptr;
+}
+
+/// Null where our own kernel is not worth a try.
+std::shared_ptr<const Product> CudaTarget::product(const kernel::DotDesc& desc) {
+  kernel::DotDesc merged;
+  const std::optional<ProductForm> form = features().warpgroups ? product_form(desc, &merged) : std::nullopt;
+  if (!form || !product_may_win(merged)) return nullptr;
+  std::lock_guard lock(mutex_);
+  std::shared_ptr<const ProductKernel>& kernel = products_[form->symbol()];
+  if (!kernel) {
+    kernel = std::make_shared<ProductKernel>(*context_, *form, [this](const std::string& source) { return cubin(source); });
+    wanted_products_.push_back(kernel);
+  }
+  return std::make_shared<Product>(kernel, merged);
 }
 
 /// Plans take milliseconds to make, and every layer of a model asks for the same one.

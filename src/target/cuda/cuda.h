@@ -15,6 +15,8 @@
 namespace weft::target::cuda {
 
 class CudaExecutable;
+class Product;
+class ProductKernel;
 
 class CudaTarget final : public Target {
  public:
@@ -42,6 +44,7 @@ class CudaTarget final : public Target {
   struct Job;
   std::vector<char> cubin(const std::string& source);
   void build(std::vector<Job*>& jobs);
+  std::shared_ptr<const Product> product(const kernel::DotDesc& desc);
 
   Context* context_;
   std::string arch_, fingerprint_;
@@ -50,6 +53,8 @@ class CudaTarget final : public Target {
   mutable std::mutex mutex_;
   std::unordered_map<Digest, std::shared_ptr<CudaExecutable>> loaded_;  // by digest before `expand`
   std::unordered_map<Digest, std::shared_ptr<const LibraryCall>> attention_;  // null: not taken
+  std::unordered_map<std::string, std::shared_ptr<const ProductKernel>> products_;  // by symbol
+  std::vector<std::shared_ptr<const ProductKernel>> wanted_products_;               // to be compiled beside the next kernels
   CompileStats stats_;
   std::vector<KernelUsage> usage_;
 };

@@ -41,6 +41,8 @@ enum EventFlags : unsigned { event_default = 0, event_blocking_sync = 1, event_d
 enum EventRecordFlags : unsigned { event_record_default = 0, event_record_external = 1 };
 enum class CaptureMode : int { global = 0, thread_local_ = 1, relaxed = 2 };
 enum class CaptureStatus : int { none = 0, active = 1, invalidated = 2 };
+enum TensorMapType : int { tensor_map_f16 = 6, tensor_map_bf16 = 9 };
+enum TensorMapLayout : int { tensor_map_interleave_none = 0, tensor_map_swizzle_none = 0, tensor_map_swizzle_128 = 3, tensor_map_promotion_256 = 3, tensor_map_fill_zero = 0 };
 enum GraphInstantiateFlags : uint64_t { graph_auto_free_on_launch = 1, graph_upload = 2 };
 
 struct Uuid {
@@ -62,6 +64,11 @@ struct LaunchAttribute {
     int priority;
     unsigned shared_memory_carveout;
   } value = {};
+};
+
+/// Where the copy engine finds boxes of a matrix: a kernel's argument.
+struct alignas(128) TensorMap {
+  uint64_t words[16] = {};
 };
 
 struct LaunchConfig {
@@ -131,6 +138,8 @@ struct Driver {
   int (*func_set_attribute)(FunctionHandle function, int attribute, int value);
   int (*occupancy_max_active_blocks)(int* blocks, FunctionHandle function, int block_size, size_t dynamic_shared_bytes);  // …PerMultiprocessor
   int (*launch_kernel_ex)(const LaunchConfig* config, FunctionHandle function, void** parameters, void** extra);
+  int (*tensor_map_encode_tiled)(TensorMap* map, int type, uint32_t rank, void* address, const uint64_t* extents, const uint64_t* strides, const uint32_t* box, const uint32_t* steps,
+                                 int interleave, int swizzle, int promotion, int fill);  // strides: in bytes, of all axes but the first
   int (*launch_host_func)(StreamHandle stream, void (*function)(void*), void* data);
 
   int (*graph_instantiate)(GraphExecHandle* exec, GraphHandle graph, unsigned long long flags);  // …WithFlags

@@ -58,6 +58,7 @@ void for_each_function(Driver& d, Visit&& visit) {
   visit(d.func_set_attribute, "cuFuncSetAttribute");
   visit(d.occupancy_max_active_blocks, "cuOccupancyMaxActiveBlocksPerMultiprocessor");
   visit(d.launch_kernel_ex, "cuLaunchKernelEx");
+  visit(d.tensor_map_encode_tiled, "cuTensorMapEncodeTiled");
   visit(d.launch_host_func, "cuLaunchHostFunc");
   visit(d.graph_instantiate, "cuGraphInstantiateWithFlags");
   visit(d.graph_upload, "cuGraphUpload");

@@ -22,6 +22,10 @@ bool Group::has_fold() const {
   return std::any_of(roots.begin(), roots.end(), [](const Root& r) { return r.kind == RootKind::fold; });
 }
 
+bool Group::has_columns() const {
+  return std::any_of(roots.begin(), roots.end(), [](const Root& r) { return r.kind == RootKind::column; });
+}
+
 namespace {
 
 // A value that costs more than this to make again from what lies in memory is kept, once several groups want it.
@@ -175,6 +179,7 @@ void Grouper::form() {
   group_of_.assign(ir_.nodes.size(), -1);
   for (int id = ir_.size(); id-- > 0;)
     if (is_root(id)) place(id);
+  if (target_ && target_->many_threads()) join_columns();
 }
 
 /// A new group computes what those before it read: it comes first of all.
@@ -524,6 +529,7 @@ bool Grouper::rows_compute(int node) const {
 Grouping Grouper::finish() {
   Grouping result;
   // Producers first: groups were begun consumers first, but joins may have moved work; order by dependences, nearest to program order.
+  const auto taken_over = std::count_if(groups_.begin(), groups_.end(), [](const auto& work) { return work->group.roots.empty(); });
   std::vector<int> waiting(groups_.size());
   for (const auto& work : groups_)
     for (int consumer : work->consumers) ++waiting[static_cast<size_t>(consumer)];
@@ -534,7 +540,7 @@ Grouping Grouper::finish() {
   };
   std::set<std::pair<int, int>> ready;
   for (size_t g = 0; g < groups_.size(); ++g)
-    if (waiting[g] == 0) ready.insert({first_root(static_cast<int>(g)), static_cast<int>(g)});
+    if (waiting[g] == 0 && !groups_[g]->group.roots.empty()) ready.insert({first_root(static_cast<int>(g)), static_cast<int>(g)});
   std::vector<int> new_number(groups_.size(), -1);
   while (!ready.empty()) {
     int g = ready.begin()->second;
@@ -546,7 +552,7 @@ Grouping Grouper::finish() {
       if (--waiting[static_cast<size_t>(consumer)] == 0) ready.insert({first_root(consumer), consumer});
     result.groups.push_back(std::move(work.group));
   }
-  check(result.groups.size() == groups_.size(), "group", "groups wait for each other");
+  check(result.groups.size() + static_cast<size_t>(taken_over) == groups_.size(), "group", "groups wait for each other");
   result.is_root.resize(ir_.nodes.size());
   for (int id = 0; id < ir_.size(); ++id) result.is_root[static_cast<size_t>(id)] = is_root(id);
   result.group_of = group_of_;
@@ -582,7 +588,7 @@ std::string print(const Ir& ir, const Grouping& grouping) {
     if (group.kind == Group::Kind::dot) text += " " + group.dot.desc.to_string();
     if (group.kind == Group::Kind::call) text += " " + group.call.desc.to_string();
     text += fmt::format(" reads %{}\n", fmt::join(group.reads, " %"));
-    const char* root_kinds[] = {"fold", "full", "row"};
+    const char* root_kinds[] = {"fold", "full", "row", "column"};
     for (const Root& root : group.roots) text += fmt::format("  {} {}\n", root_kinds[static_cast<int>(root.kind)], print(ir, root.node));
   }
   return text;

@@ -2,7 +2,7 @@
 // Fusion: which nodes get memory (the roots), and which roots are computed together (the groups).
 //
 // A `rows` group has a domain of row variables and inner variables. Its roots are folds over the inner domain (one value a row), maps over
-// rows × inner, and maps over the rows alone. Each root says at which of its own indices the point (row, inner) of the domain stands. All that is not
+// rows × inner, and maps over the rows alone; and, where the rows' kernel computes it anyway, what is folded along the rows in parts (group_columns.cpp). Each root says at which of its own indices the point (row, inner) of the domain stands. All that is not
 // a root is computed where it is needed, from roots: elementwise nodes inline, movement nodes as index expressions.
 // A `dot` group is one contraction, perhaps with a bias; a `prefix` group is one prefix, a `scatter` group
 // one scatter; a `call` group is one call
@@ -29,12 +29,12 @@ struct DomainVariable {
   bool inner = false;
 };
 
-enum class RootKind : uint8_t { fold, full, row };
+enum class RootKind : uint8_t { fold, full, row, column };
 
 struct Root {
   int node;
   RootKind kind;
-  std::vector<ix::Expr> index;  // of this node's element at (row, inner); folds and row maps: over row variables only
+  std::vector<ix::Expr> index;  // of this node's element at (row, inner); folds and row maps: over row variables only; columns: (part, inner)
 };
 
 /// A dot as a library descriptor over bounds, with the buffers behind its operands. `symbols[k]` is the symbolic extent of batch axis k, then of m, n, k.
@@ -98,6 +98,7 @@ struct Group {
   AttentionPlan attention;
   std::optional<RowSums> row_sums;
   bool has_fold() const;
+  bool has_columns() const;
 };
 
 struct Grouping {

@@ -62,6 +62,11 @@ class Grouper {
   std::vector<int> sibling_candidates(int node) const;
   void begin_group(int node);
   void offer_to_folds(int g);
+  using Reads = std::map<int, std::vector<ix::Expr>>;
+  void join_columns();
+  bool join_columns(int columns, int rows);
+  bool plain_reads(Group& group, int node, std::vector<ix::Expr> index, Reads& reads) const;
+  void leave(int g);
   void append_root(int g, Root root);
   void collect(int g, int node, std::vector<ix::Expr> index, bool conditional);
   void request(int g, int node, std::vector<ix::Expr> index, bool conditional);

@@ -83,7 +83,7 @@ void RowLowering::substitute_domain() {
     return it == by_id.end() ? Expr() : it->second;
   };
   for (Stage& stage : stages_) {
-    if (stage.root.kind == RootKind::fold) stage.operand = fold_operand_index(cx_.ir, group_, stage.root);
+    if (stage.folds()) stage.operand = fold_operand_index(cx_.ir, group_, stage.root);
     for (Expr& e : stage.operand) e = ix::substitute(e, replace);
     for (Expr& e : stage.root.index) e = ix::substitute(e, replace);
   }
@@ -101,6 +101,10 @@ Lowered RowLowering::run() {
   if (int64_t wide = strip(); wide > 0) schedule_.block = wide;
   blocks_ = schedule_.kind == RowClass::row ? 1 : (schedule_.lane_extent + schedule_.block - 1) / schedule_.block;
   grid_ = extent_of(outer_) * blocks_;
+  if (group_.has_columns()) {
+    rows_of_parts();
+    return finish();
+  }
   if (schedule_.kind == RowClass::row && !one_tile()) find_kept();
   if (const int64_t rows = rows_of_program(); rows > 0) {
     overlapped_passes(rows);
@@ -281,7 +285,7 @@ std::vector<Value> RowLowering::combine_parts(int p, std::vector<Value> carried,
 void RowLowering::hoist(int p, const std::vector<Expr>& varying) {
   for (const Stage& stage : stages_) {
     if (stage.pass != p || stage.root.kind == RootKind::row) continue;
-    if (stage.root.kind == RootKind::fold) emit_.hoist(cx_.ir[stage.root.node].inputs[0], stage.operand, varying);
+    if (stage.folds()) emit_.hoist(cx_.ir[stage.root.node].inputs[0], stage.operand, varying);
     else
       for (int input : cx_.ir[stage.root.node].inputs)
         if (is_elementwise(cx_.ir[stage.root.node].op)) emit_.hoist(input, stage.root.index, varying);
@@ -314,6 +318,11 @@ std::vector<Value> RowLowering::step(int p, const std::vector<Value>& carried) {
       continue;
     }
     Value v = b.broadcast(emit_.value(node.inputs[0], stage.operand), {schedule_.width});
+    if (stage.root.kind == RootKind::column) {
+      Value& sum = column_sums_[column_of(stage)];
+      sum = b.scalar(kernel::combine(node.attrs.reducer), {sum, v});
+      continue;
+    }
     if (schedule_.kind == RowClass::row && emit_.limit() != no_value) {
       Dtype t = b.type(v).dtype;
       v = b.select(emit_.lane_mask(), v, b.constant(t, kernel::identity(node.attrs.reducer, t), {schedule_.width}));

@@ -17,8 +17,10 @@ int64_t extent_of(const std::vector<DomainVariable>& vars);
 bool is_static(const std::vector<DomainVariable>& vars);
 
 struct Stage {
+  bool folds() const { return root.kind == RootKind::fold || root.kind == RootKind::column; }
+
   Root root;                      // with index expressions in program and lane variables
-  std::vector<ix::Expr> operand;  // folds: index of what is folded
+  std::vector<ix::Expr> operand;  // folds and columns: index of what is folded
   int pass = 0;
 };
 
@@ -87,6 +89,11 @@ class RowLowering {
   void ask_for_row(const Stage& stage, kernel::Value row);
   void product_rows();
 
+  // lower_rows_columns.cpp: sums along the rows beside what is computed for each
+  void rows_of_parts();
+  size_t column_of(const Stage& stage) const;
+  std::vector<kernel::Value> fetch(const Reads& reads, kernel::Value row);
+
   // lower_columns.cpp: columns in strips that are as wide as memory likes
   int64_t strip() const;
   void strip_passes(int64_t width);
@@ -110,6 +117,7 @@ class RowLowering {
   std::vector<Kept> kept_;
   std::map<std::pair<int, std::vector<const ix::Node*>>, Seen> seen_;
   std::vector<std::pair<int, std::vector<ix::Expr>>> first_loads_;  // of pass 0
+  std::vector<kernel::Value> column_sums_;                          // of the columns, in the order of their stages: up to the current row
 };
 
 }  // namespace weft::compiler

@@ -18,6 +18,15 @@ std::vector<Expr> fold_operand_index(const Ir& ir, const Group& group, const Roo
   for (const DomainVariable& v : group.domain)
     if (v.inner) inner.push_back(v.var);
   const Shape& shape = ir[node.inputs[0]].type.shape;
+  if (root.kind == RootKind::column) {  // [parts, rows of a part, columns…]
+    std::vector<Expr> rows;
+    Shape extents;
+    for (const DomainVariable& v : group.domain)
+      if (!v.inner) rows.push_back(v.var), extents.push_back(v.extent);
+    index = root.index;
+    index.insert(index.begin() + 1, ix::linear(*group.cx, rows, row_major_strides(extents)) % shape[1].bound());
+    return index;
+  }
   size_t next_inner = 0, next_kept = 0;
   for (size_t axis = 0; axis < shape.size(); ++axis) {
     bool folded = std::count(node.attrs.axes.begin(), node.attrs.axes.end(), static_cast<int64_t>(axis)) > 0;
@@ -36,7 +45,8 @@ class Survey {
   Survey(const Ir& ir, const Grouping& grouping, Group& group, bool with_rows = false, int only = -1) : ir_(ir), grouping_(grouping), group_(group) {
     for (const Root& root : group.roots) {
       if (only >= 0 && root.node != only) continue;
-      if (with_rows || root.kind != RootKind::row) walk(root.node, root.kind == RootKind::fold ? fold_operand_index(ir, group, root) : root.index, root.kind == RootKind::fold);
+      const bool folds = root.kind == RootKind::fold || root.kind == RootKind::column;
+      if (with_rows || root.kind != RootKind::row) walk(root.node, folds ? fold_operand_index(ir, group, root) : root.index, folds);
       touches.push_back({root.node, address(root.node, root.index), false});
     }
   }
@@ -305,6 +315,10 @@ std::optional<RowSchedule> schedule_rows(const Ir& ir, const Grouping& grouping,
   const int64_t lanes = many ? 32 : target.lanes(4);  // what is worth filling
   const std::vector<Candidate> candidates = candidates_of(survey, rows, inner, extent_of(group.domain), lanes, many);
   const Candidate* best = &candidates[0];
+  if (group.has_columns()) {  // one program for a part of the rows
+    if (variant != Variant::heuristic) return {};
+    best = &*std::find_if(candidates.begin(), candidates.end(), [](const Candidate& c) { return c.kind == RowClass::row; });
+  }
   if (variant == Variant::second) {
     if (candidates.size() < 2 || candidates[1].cost > hopeless * candidates[0].cost) return {};
     best = &candidates[1];

@@ -4,6 +4,7 @@
 #include <set>
 
 #include "compiler/access.h"
+#include "compiler/row_values.h"
 #include "compiler/rewrite.h"
 
 namespace weft::compiler {
@@ -11,6 +12,9 @@ namespace weft::compiler {
 namespace {
 
 constexpr int64_t programs_wanted = 2048, most_programs = 8192;
+// Of a fold along rows that the rows' kernel may take in (group_columns.cpp).
+constexpr int64_t least_columns = 64, most_columns = 8192;
+constexpr int64_t least_rows = 256, least_rows_of_part = 8;
 
 /// The folded axes of a fold, if they lie beside each other and have known lengths.
 struct Run {
@@ -36,15 +40,19 @@ bool run_of(const IrNode& fold, const Shape& shape, Run& run) {
 
 constexpr int64_t few_elements = int64_t{1} << 18;  // are read column by column, a block of threads each, in less time than a second launch takes
 
-/// Into how many parts: a divisor of the length, cut where the axes' own borders are, so that indices stay simple. 1: leave it.
-int64_t parts(const Run& run, const Shape& shape, int64_t kept) {
+/// Into how many parts at most. 1: leave it.
+int64_t parts(const Run& run, int64_t kept) {
   const int64_t rows = run.innermost ? kept : (kept + 127) / 128;  // programs without a cut
   const int64_t least = run.innermost ? 4096 : 32;                 // elements of a part
   if (rows >= programs_wanted / 4 || run.length < 4 * least) return 1;
   if (!run.innermost && run.length * kept <= few_elements && run.length <= 8192) return 1;
   // A warp of columns has one load a row on its way: very long columns want more warps.
   const int64_t programs = run.innermost ? programs_wanted : std::clamp(run.length / 128, programs_wanted, most_programs);
-  const int64_t wanted = std::min(programs / rows, run.length / least);
+  return std::min(programs / rows, run.length / least);
+}
+
+/// A divisor of the length, cut where the axes' own borders are, so that indices stay simple.
+int64_t divisor(const Run& run, const Shape& shape, int64_t wanted) {
   int64_t count = 1;
   for (size_t k = run.first; k < run.end && count < wanted; ++k) {
     const int64_t n = shape[k].bound();
@@ -57,15 +65,22 @@ int64_t parts(const Run& run, const Shape& shape, int64_t kept) {
   return count;
 }
 
+/// As many parts as programs of rows of that width run at once: a warp's rows of up to 1024 elements eight to a multiprocessor, wider ones in proportion.
+int64_t parts_of_rows(const Run& run, int64_t columns) {
+  int64_t parts = 1024;
+  for (int64_t width = 1024; width < columns; width *= 2) parts /= 2;
+  return std::min(parts, run.length / least_rows_of_part);
+}
+
 class Splitter : Rewriter {
  public:
-  explicit Splitter(Ir ir) : Rewriter(std::move(ir)), users_(users(from_)), outputs_(from_.outputs.begin(), from_.outputs.end()) {}
+  explicit Splitter(Ir ir) : Rewriter(std::move(ir)), users_(users(from_)), of_rows_(row_values(from_)), outputs_(from_.outputs.begin(), from_.outputs.end()) {}
 
   Ir run() {
     return rewrite([&](int id, IrNode node) {
       if (node.op != graph::Op::fold) return add(std::move(node));
       const Shape shape = node.type.shape;
-      return shaped(graph::Op::reshape, fold(joined(id, std::move(node))), shape);
+      return shaped(graph::Op::reshape, fold(id, joined(id, std::move(node))), shape);
     });
   }
 
@@ -109,11 +124,15 @@ class Splitter : Rewriter {
     return whole;
   }
 
-  int fold(IrNode node) {
+  /// `id`: of a fold that was there before; -1 for what is left of one.
+  int fold(int id, IrNode node) {
     const graph::Type operand = to_[node.inputs[0]].type;
     Run run;
     if (!run_of(node, operand.shape, run)) return add(std::move(node));
-    const int64_t count = parts(run, operand.shape, volume(node.type.shape));
+    const int64_t kept = volume(node.type.shape);
+    const bool beside_rows =
+        id >= 0 && run.first == 0 && !run.innermost && run.length >= least_rows && kept >= least_columns && kept <= most_columns && folds_row_value(from_, of_rows_, id);
+    const int64_t count = divisor(run, operand.shape, beside_rows ? parts_of_rows(run, kept) : parts(run, kept));
     if (count <= 1) return add(std::move(node));
     const Dtype dtype = is_low_float(operand.dtype) ? float32 : operand.dtype;
     int v = cast(node.inputs[0], dtype);
@@ -124,7 +143,8 @@ class Splitter : Rewriter {
     shape.insert(shape.end(), operand.shape.begin() + static_cast<std::ptrdiff_t>(run.end), operand.shape.end());
     v = shaped(graph::Op::reshape, v, shape);
     v = add(one_axis(node, v, run.first + 1, dtype));
-    return cast(fold(one_axis(node, v, run.first, dtype)), node.type.dtype);
+    IrNode rest = one_axis(node, v, run.first, dtype);
+    return cast(beside_rows ? add(std::move(rest)) : fold(-1, std::move(rest)), node.type.dtype);
   }
 
   IrNode one_axis(const IrNode& like, int operand, size_t axis, Dtype dtype) const {
@@ -136,6 +156,7 @@ class Splitter : Rewriter {
   }
 
   const std::vector<std::vector<int>> users_;
+  const std::vector<bool> of_rows_;  // row values (row_values.h)
   const std::set<int> outputs_;
 };
 

@@ -53,3 +53,51 @@ TEST_CASE("tiles that are turned as a whole, at sizes that no tile divides") {
     }
   }
 }
+
+TEST_CASE("sums along the rows are taken by the kernel of the rows, and are the same at every run") {
+  weft::test::ManyThreads many;
+  graph::testing::Random r(6);
+  struct Case {
+    Shape shape;
+    Dtype dtype;
+  };
+  for (const Case& c : {Case{{2, 160, 96}, float32}, Case{{264, 130}, bfloat16}, Case{{256, 1100}, bfloat16}, Case{{140, 2, 72}, float32}}) {
+    CAPTURE(to_string(c.shape));
+    const auto last = static_cast<int64_t>(c.shape.size()) - 1;
+    std::vector<int64_t> rows;
+    for (int64_t axis = 0; axis < last; ++axis) rows.push_back(axis);
+    const Shape width{c.shape.back()};
+    // A norm's derivative: towards its input (with a residual), its weight, its bias, and the bias that was added before it.
+    const auto of = [&](Dtype t) {
+      const Value x = parameter({c.shape, t}), w = parameter({width, t}), g = parameter({c.shape, t}), residual = parameter({c.shape, t});
+      const auto wide = [&](const Value& v) { return cast(v, t == bfloat16 ? float32 : t); };
+      Shape ones = c.shape;
+      ones.back() = 1;
+      const auto mean = [&](const Value& v) { return graph::broadcast(reshape(sum(v, {last}), ones) * (1.0 / static_cast<double>(c.shape.back().bound())), c.shape); };
+      const Value centred = wide(x) - mean(wide(x)), scale = unary(Op::rsqrt, mean(centred * centred) + 1e-5), normal = centred * scale;
+      const Value gw = wide(g) * graph::broadcast(wide(w), c.shape);
+      const Value dx = cast((gw - mean(gw) - normal * mean(gw * normal)) * scale, t) + residual;
+      return Graph{{x, w, g, residual}, {dx, cast(sum(wide(g) * normal, rows), t), cast(sum(wide(g), rows), t), cast(sum(wide(dx), rows), t)}};
+    };
+    std::vector<HostTensor> inputs, doubles;
+    for (const Value& v : of(c.dtype).inputs) {
+      inputs.push_back(random_values(r, v.type()));
+      doubles.push_back(inputs.back());
+      doubles.back().type.dtype = float64;
+    }
+    const auto expected = evaluate_reference(of(float64), doubles);
+    for (target::Target* target : std::initializer_list<target::Target*>{&many, &weft::test::target_under_test()}) {
+      const auto got = run_on(*target, of(c.dtype), inputs), again = run_on(*target, of(c.dtype), inputs);
+      for (size_t k = 0; k < expected.size(); ++k) {
+        HostTensor want = expected[k];
+        want.type.dtype = c.dtype;
+        const double largest = k == 0 ? 4 : 4 * std::sqrt(static_cast<double>(num_elements(c.shape)) / static_cast<double>(c.shape.back().bound()));
+        CHECK(difference(got[k], want, 2, largest * (c.dtype == bfloat16 ? 8e-3 : 4e-6)) == "");
+        CHECK(difference(again[k], got[k], 0) == "");
+      }
+    }
+    const auto program = build({of(c.dtype), {}, {}}, many);
+    CAPTURE(program->print("groups"));
+    CHECK(program->stats().count() == 2);  // the rows, and the parts of all sums in one launch
+  }
+}

@@ -19,6 +19,7 @@ namespace {
 constexpr int most_threads = 1024;
 constexpr int64_t few_blocks_bytes = 56 << 10;
 constexpr int64_t most_of_a_warp = 1024;
+constexpr int64_t most_of_a_walking_warp = 768;
 constexpr int64_t most_kept_bytes = 20 << 10;  // by a warp: 160 registers a thread
 constexpr int64_t most_divisor = int64_t{1} << 30;
 
@@ -45,8 +46,12 @@ void Renderer::survey(const Block& block) {
     turns_ = turns_ || inst.op == Op::transpose;
     loads_ += inst.op == Op::load && inst.type.rank() > 0;
     if (inst.op == Op::load && inst.type.rank() > 0 && !is_local(inst.ref)) kept_bytes_ += inst.type.size() * inst.type.dtype.size;
-    if (inst.op == Op::loop)
-      for (Value v : inst.results) kept_bytes_ += type(v).rank() > 0 ? type(v).size() * type(v).dtype.size : 0;
+    if (inst.op == Op::constant && inst.type.rank() == 0) numbers_[inst.results[0]] = inst.number.i;
+    if (inst.op == Op::load && inst.type.rank() == 1) {
+      const auto limit = numbers_.find(inst.args[1]);
+      longest_slice_ = std::max(longest_slice_, limit == numbers_.end() ? inst.type.size() : std::min(inst.type.size(), limit->second));
+    }
+    if (inst.op == Op::loop) survey_loop(inst);
     for (Value v : inst.results) largest_tile_ = std::max(largest_tile_, type(v).size());
     if (inst.op == Op::store || inst.op == Op::scatter || inst.op == Op::atomic_add) largest_tile_ = std::max(largest_tile_, type(inst.args[0]).size());
     if ((inst.op == Op::load || inst.op == Op::store) && !inst.strides.empty() && inst.strides.back() == 1)
@@ -63,6 +68,17 @@ void Renderer::survey(const Block& block) {
   }
 }
 
+void Renderer::survey_loop(const Inst& loop) {
+  for (Value v : loop.results) kept_bytes_ += type(v).rank() > 0 ? type(v).size() * type(v).dtype.size : 0;
+  for (const Inst& inst : loop.blocks[0].insts)
+    if (inst.op == Op::reduce && type(inst.args[0]).rank() == 1)
+      for (Value v : loop.results)
+        if (type(v) == type(inst.args[0])) walked_ = std::max(walked_, type(v).size());
+}
+
+/// Of kernels that walk rows: their grid is made for as many programs at once as fit with 128 registers a thread.
+int Renderer::min_blocks() const { return walked_ > 0 && walked_ == largest_tile_ && threads_ > 32 ? std::max(1, 512 / threads_) : 0; }
+
 void Renderer::choose_threads() {
   vec_ = std::clamp(16 / std::max(1, narrowest_), 1, 8);
   // Reductions and products are cheaper among fewer threads with more registers each, as long as what is loaded fits into them. Where two blocks at most share a
@@ -73,6 +89,8 @@ void Renderer::choose_threads() {
   const bool one_warp = lines_ && (largest_tile_ <= most_of_a_warp || (largest_tile_ <= 2 * most_of_a_warp && kept_bytes_ <= most_kept_bytes));
   const int64_t wanted = one_warp ? 32 : std::max<int64_t>(1, largest_tile_ / (vec_ * chunks));
   if (warps_ > 0) threads_ = 32 * warps_;
+  // Rows that are walked: what is carried from row to row takes half of the registers or so, whatever is loaded.
+  else if (walked_ > 0 && walked_ == largest_tile_) threads_ = longest_slice_ <= most_of_a_walking_warp ? 32 : static_cast<int>(std::clamp<int64_t>(walked_ / 16, 64, most_threads));
   else threads_ = static_cast<int>(std::clamp<int64_t>(static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(wanted))), 32, most_threads));
 }
 
@@ -259,7 +277,7 @@ std::string Renderer::entry(const std::string& symbol) const {
   const size_t params = kernel_.params.size(), symbols = kernel_.symbols.size(), row = params + symbols;
   std::string text;
   if (many) text += fmt::format("struct {}_table {{ i64 v[{}]; }};\n", symbol, 2 + static_cast<size_t>(variant_.segments) * (row + 1));
-  text += fmt::format("extern \"C\" __global__ void __launch_bounds__({}) {}(", block, symbol);
+  text += fmt::format("extern \"C\" __global__ void __launch_bounds__({}{}) {}(", block, min_blocks() > 0 ? fmt::format(", {}", min_blocks()) : "", symbol);
   if (many) {
     text += fmt::format("const __grid_constant__ {}_table table", symbol);
   } else {

@@ -24,6 +24,8 @@ class Renderer {
   // render.cpp
   void choose_threads();
   void survey(const kernel::Block& block);
+  void survey_loop(const Inst& loop);
+  int min_blocks() const;
   void block(const kernel::Block& block);
   void inst(const Inst& inst);
   void scalar(const Inst& inst);
@@ -119,6 +121,9 @@ class Renderer {
   int warps_ = 0;                          // that a matmul wants
   bool reduces_ = false, lines_ = false;  // any reduction or product; reductions of one axis
   bool turns_ = false;                     // any tile
+  int64_t walked_ = 0;                     // elements of the rows that a loop reduces one by one while it carries tiles of their width
+  int64_t longest_slice_ = 0;              // elements of a tile that are loaded at most, as far as limits are known
+  std::map<Value, int64_t> numbers_;       // integer constants
   int loads_ = 0;                          // of tiles
   int64_t kept_bytes_ = 0;                 // that a program may want to keep in registers: tiles that are loaded or carried through loops
   int narrowest_ = 8;                      // bytes of an element in contiguous slices

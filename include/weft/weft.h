@@ -9,6 +9,7 @@
 #include "weft/einsum.h"
 #include "weft/export.h"
 #include "weft/fast.h"
+#include "weft/fft.h"
 #include "weft/indexing.h"
 #include "weft/io.h"
 #include "weft/memory.h"

@@ -5,6 +5,7 @@
 namespace weft::graph {
 
 std::span<const CallRule> sort_calls();
+std::span<const CallRule> fft_calls();
 
 template <class Rules> constexpr bool complete_calls(const Rules& rules) {
   for (const CallRule& r : rules) {

@@ -37,7 +37,7 @@ RANK = {layer: rank for rank, layers in enumerate(LAYERS) for layer in layers}
 # Public header -> its layer.
 PUBLIC = {
     "api.h": "base", "shape.h": "base", "dtype.h": "base",
-    "array.h": "array", "device.h": "array", "memory.h": "array", "ops.h": "array", "random.h": "array", "fast.h": "array",
+    "array.h": "array", "device.h": "array", "memory.h": "array", "ops.h": "array", "random.h": "array", "fast.h": "array", "fft.h": "array",
     "einsum.h": "array", "indexing.h": "array", "stream.h": "array", "utils.h": "array",
     "transforms.h": "transforms", "compile.h": "transforms", "control.h": "transforms",
     "io.h": "io", "export.h": "io", "text.h": "text", "data.h": "data", "optim.h": "optim",

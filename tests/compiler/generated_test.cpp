@@ -121,6 +121,7 @@ std::string compare(const Batch& b, int64_t& cases) {
     double terms = one_of(in.op, {Op::fold, Op::prefix, Op::dot}) ? static_cast<double>(std::max<size_t>(1, in.inputs[0].data.size())) : 1;
     if (in.op == Op::scatter) terms = static_cast<double>(std::max<size_t>(1, in.inputs.back().data.size()));
     const double ulp = row(in.op).ulp * std::sqrt(terms) + 1;
+    if (in.op == Op::call && in.attrs.call.ends_with("fft")) terms = static_cast<double>(std::max<size_t>(2, in.inputs[0].data.size()));
     if (in.op == Op::logaddexp) terms = 2;  // of the larger argument
     const double absolute = terms > 1 ? terms * 8 * ulp_of(1, expected[k].type.dtype) : 0;
     if (auto error = difference(got.outputs[k], expected[k], ulp, absolute); !error.empty()) {

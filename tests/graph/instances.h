@@ -341,11 +341,22 @@ inline void draw_search(Drawing& d) {
     std::sort(row, row + n, [](const Number& a, const Number& b) { return a.real() < b.real(); });
 }
 
+inline void draw_fft(Drawing& d, std::string_view name) {
+  const int64_t n = d.r.between(1, 9);
+  Shape shape = random_shape(d.r, 0, 2);
+  shape.push_back(name == "irfft" ? n / 2 + 1 : n);
+  if (name != "rfft") shape.push_back(2);
+  d.input(shape, d.float64_only || d.r.chance(2) ? float64 : float32, {-2, 2, -4, 4});
+  if (name == "fft") d.out.attrs.integers = {d.r.below(2)};
+  if (name == "irfft") d.out.attrs.integers = {n};
+}
+
 /// An instance of one call: every call of the table has its way to draw one.
 inline void draw_call(Drawing& d, std::string_view name) {
   d.out.attrs.call = name;
   if (name == "sort") return draw_sort(d);
   if (name == "searchsorted") return draw_search(d);
+  if (name.ends_with("fft")) return draw_fft(d, name);
   throw std::logic_error("no instances are drawn of the call " + d.out.attrs.call);
 }
 

@@ -128,6 +128,28 @@ inline bool naive_call(const Instance& in, std::vector<double>& out) {
     }
     return true;
   }
+  if (a.call.ends_with("fft")) {  // by cosines and sines of each place
+    const std::vector<double> x = reals(in.inputs[0]);
+    const bool halves = a.call == "irfft", from_real = a.call == "rfft";
+    const Shape& shape = in.inputs[0].type.shape;
+    const int64_t n = halves ? a.integers[0] : shape[shape.size() - (from_real ? 1 : 2)].bound(), half = n / 2 + 1;
+    const int64_t read = from_real ? n : 2 * (halves ? half : n), written = halves ? n : 2 * (from_real ? half : n);
+    const double sign = halves || (!from_real && a.integers[0]) ? 1 : -1;
+    for (size_t at = 0; at < out.size(); ++at) {
+      const int64_t row = static_cast<int64_t>(at) / written, place = static_cast<int64_t>(at) % written, k = halves ? place : place / 2;
+      const bool imaginary = !halves && place % 2 == 1;
+      double total = 0;
+      for (int64_t j = 0; j < (halves ? half : n); ++j) {
+        const double angle = sign * 2 * std::acos(-1.0) * static_cast<double>(j * k) / static_cast<double>(n);
+        const double* z = x.data() + row * read + (from_real ? j : 2 * j);
+        const double re = z[0], im = from_real ? 0 : z[1];
+        const double times = halves && j > 0 && 2 * j != n ? 2 : 1;
+        total += times * (imaginary ? re * std::sin(angle) + im * std::cos(angle) : re * std::cos(angle) - im * std::sin(angle));
+      }
+      out[at] = total;
+    }
+    return true;
+  }
   if (a.call == "searchsorted") {  // the first place at which the value may stand, or the last one
     const std::vector<double> sorted = reals(in.inputs[0]), values = reals(in.inputs[1]);
     const size_t n = static_cast<size_t>(in.inputs[0].type.shape.back().bound());

@@ -72,6 +72,38 @@ TEST_CASE("cublaslt: tiles have the names of their numbers") {
 }
 #endif
 
+#if __has_include(<cufft.h>) && __has_include(<cuda.h>)
+#include <cufft.h>
+#include <doctest/doctest.h>
+
+#include <map>
+#include <string>
+
+#include "cuda_abi.h"
+#include "target/cuda/cufft_api.h"
+
+TEST_CASE("cufft: functions and constants are those of cufft.h") {
+  namespace cufft = weft::target::cuda::cufft;
+  const std::map<std::string, std::string> header = {
+      WEFT_ABI(cufftCreate), WEFT_ABI(cufftDestroy), WEFT_ABI(cufftSetAutoAllocation), WEFT_ABI(cufftMakePlanMany64), WEFT_ABI(cufftSetWorkArea), WEFT_ABI(cufftSetStream),
+      WEFT_ABI(cufftExecC2C), WEFT_ABI(cufftExecR2C), WEFT_ABI(cufftExecC2R), WEFT_ABI(cufftExecZ2Z), WEFT_ABI(cufftExecD2Z), WEFT_ABI(cufftExecZ2D),
+  };
+  cufft::Api api{};
+  size_t functions = 0;
+  cufft::for_each_function(api, [&](auto* function, const char* name) {
+    ++functions;
+    CAPTURE(name);
+    REQUIRE(header.count(name) == 1);
+    CHECK(weft::test::abi(function) == header.at(name));
+  });
+  CHECK(functions == header.size());
+  CHECK(functions * sizeof(void*) == sizeof(cufft::Api));
+  const auto same = [](auto ours, auto theirs) { CHECK(static_cast<int>(ours) == static_cast<int>(theirs)); };
+  same(cufft::r2c, CUFFT_R2C), same(cufft::c2r, CUFFT_C2R), same(cufft::c2c, CUFFT_C2C), same(cufft::d2z, CUFFT_D2Z), same(cufft::z2d, CUFFT_Z2D);
+  same(cufft::z2z, CUFFT_Z2Z), same(cufft::forward, CUFFT_FORWARD), same(cufft::inverse, CUFFT_INVERSE);
+}
+#endif
+
 #if __has_include(<cudnn_graph.h>) && __has_include(<cuda.h>)
 #include <cudnn_graph.h>
 #include <doctest/doctest.h>

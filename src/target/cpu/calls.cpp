@@ -13,6 +13,9 @@ struct Offer {
 constexpr Offer offers[] = {
     {"sort", cpu_sort},
     {"searchsorted", cpu_searchsorted},
+    {"fft", cpu_fft},
+    {"rfft", cpu_fft},
+    {"irfft", cpu_fft},
     {"convolution", onednn_convolution},
     {"convolution_weights", onednn_convolution_weights},
 };

@@ -12,6 +12,7 @@
 #include "runtime/threads.h"
 #include "target/cuda/cublaslt.h"
 #include "target/cuda/cudnn.h"
+#include "target/cuda/cufft.h"
 #include "target/cuda/executable.h"
 #include "target/cuda/prelude.h"
 #include "target/cuda/product.h"
@@ -22,7 +23,7 @@ namespace cuda {
 namespace {
 
 // To be raised with every change to the renderer or kernel/expand that changes code: old cubins on disk then go unused.
-constexpr int generator_version = 8;
+constexpr int generator_version = 9;
 
 constexpr size_t most_kernels_per_source = 16;
 
@@ -172,6 +173,7 @@ std::shared_ptr<const LibraryCall> CudaTarget::attention(const kernel::Attention
 
 /// Nothing runs on the host: what neither a library nor generated kernels answer goes through its body.
 std::shared_ptr<const LibraryCall> CudaTarget::call(const kernel::CallDesc& desc) {
+  if (desc.name.ends_with("fft")) return context_ ? cufft_call(desc, *context_) : cpu().call(desc);
   if (!desc.name.starts_with("convolution")) return routine_call(desc, *this, context_);
   if (!context_) return cpu().call(desc);  // in the place of cuDNN
   return libraries_enabled() ? cudnn_convolution(desc, *context_, {.tf32 = tf32_allowed()}) : nullptr;

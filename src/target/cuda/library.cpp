@@ -150,12 +150,12 @@ const Library& cudnn_library() {
 }
 
 const Library& cufft_library() {
-  static const Library* library = new Library("cuFFT", {"libcufft.so.12", "libcufft.so.11"}, "Fourier transforms stay on the CPU");
+  static const Library* library = new Library("cuFFT", {"libcufft.so.12", "libcufft.so.11"}, "no Fourier transforms on a GPU");
   return *library;
 }
 
 const Library& cusolver_library() {
-  static const Library* library = new Library("cuSOLVER", {"libcusolver.so.12", "libcusolver.so.11"}, "matrix decompositions stay on the CPU");
+  static const Library* library = new Library("cuSOLVER", {"libcusolver.so.12", "libcusolver.so.11"}, "nothing yet: nothing asks for matrix decompositions");
   return *library;
 }
 

@@ -169,6 +169,25 @@ Result merge_movement(Rebuilder& g, const IrNode& n) {
 /// concat(x) → x.
 Result single_concat(Rebuilder&, const IrNode& n) { return n.op == Op::concat && n.inputs.size() == 1 ? Result(n.inputs[0]) : Result{}; }
 
+/// concat(x[…, :a], x[…, a:b], x[…, b:]) → x: the parts of a complex number, put together again.
+Result joined_slices(Rebuilder& g, const IrNode& n) {
+  if (n.op != Op::concat) return {};
+  const auto axis = static_cast<size_t>(n.attrs.axes[0]);
+  int64_t next = 0;
+  int whole = -1;
+  for (int input : n.inputs) {
+    const IrNode& part = g[input];
+    if (part.op != Op::slice || (whole >= 0 && part.inputs[0] != whole)) return {};
+    whole = part.inputs[0];
+    const Shape& shape = g[whole].type.shape;
+    for (size_t k = 0; k < shape.size(); ++k)
+      if (part.attrs.step[k] != 1 || part.attrs.start[k] != (k == axis ? next : 0) || (k != axis && !(part.type.shape[k] == shape[k]))) return {};
+    if (!part.type.shape[axis].is_static()) return {};
+    next += part.type.shape[axis].bound();
+  }
+  return whole >= 0 && g[whole].type.shape[axis] == Dim(next) ? Result(whole) : Result{};
+}
+
 /// What may be added without effect: 0 for integers, but only -0.0 for floats (-0.0 + 0.0 is 0.0).
 bool is_neutral_zero(const Rebuilder& g, int id, bool whole) {
   auto number = g.splat(id);
@@ -420,7 +439,7 @@ struct Rule {
 };
 
 constexpr Rule rules[] = {
-    {"fold constants", fold_constants}, {"merge movement", merge_movement}, {"single concat", single_concat}, {"identities", identities},
+    {"fold constants", fold_constants}, {"merge movement", merge_movement}, {"single concat", single_concat}, {"joined slices", joined_slices}, {"identities", identities},
     {"casts", casts},                   {"selects", selects},               {"trivial fold", trivial_fold}, {"trivial prefix", trivial_prefix},   {"add scatter", add_scatter}, {"add cast scatter", add_cast_scatter}, {"join pads", join_pads},
     {"merge contraction", merge_contraction},
     {"empty dot", empty_dot},           {"empty scatter", empty_scatter},   {"split fold", split_fold},

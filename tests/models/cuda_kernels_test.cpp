@@ -95,6 +95,7 @@ TEST_CASE("kernels of rows, columns, maps and transposes compile for a GPU withi
       [](const array& v) { return sum(v); },
       [](const array& v) { return fast::gelu_tanh(v * array(1.5, v.dtype())); },
       [](const array& v) { return contiguous(transpose(v)); },
+      [](const array& v) { return contiguous(transpose(astype(v, float8_e4m3))); },
       [](const array& v) { return cumsum(astype(v, float32), 1); },
       [](const array& v) { return argmax(v, -1); },
       [](const array& v) { return logsumexp(v, -1); },

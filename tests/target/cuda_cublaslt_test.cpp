@@ -369,7 +369,7 @@ TEST_CASE("cublaslt on the device: larger products, searched and not, TF32, int8
   if (!run_on_device(transposed(plain(64, 64, 128, int8, int32)), 1e-12)) MESSAGE("int8 declined");
   const cuda::DeviceInfo& info = cuda::context().info();
   for (const DotDesc& d : eights()) {
-    const bool ran = run_on_device(d, d.c == float32 ? 1e-4 : 1.2e-2);
+    const bool ran = run_on_device(d, d.c == float32 ? 1e-2 : 1.2e-2);
     if (!ran) MESSAGE("declined: " << d.to_string());
     if (10 * info.major + info.minor >= 89) CHECK((ran || d.residual));
   }

@@ -53,17 +53,18 @@ class Transform {
  private:
   /// One factor: `m` groups of p numbers, each `done` times side by side.
   void pass(int p, int64_t m, int64_t done, const Complex* from, Complex* to) const {
-    Complex w[largest_factor];
+    Complex w[largest_factor], roots[largest_factor];  // of the group's place, and of p
+    for (int r = 0; r < p; ++r) roots[r] = roots_[static_cast<size_t>(r * (n_ / p))];
     for (int64_t i = 0; i < m; ++i) {
       for (int t = 0; t < p; ++t) w[t] = roots_[static_cast<size_t>(i * t * done)];
       const Complex* in = from + i * done;
       Complex* out = to + p * i * done;
-      for (int64_t q = 0; q < done; ++q) butterfly(p, in + q, done * m, w, out + q, done);
+      for (int64_t q = 0; q < done; ++q) butterfly(p, roots, in + q, done * m, w, out + q, done);
     }
   }
 
   /// out_t = w_t Σ_r in_r e^(-2πirt/p)
-  void butterfly(int p, const Complex* in, int64_t in_step, const Complex* w, Complex* out, int64_t out_step) const {
+  static void butterfly(int p, const Complex* roots, const Complex* in, int64_t in_step, const Complex* w, Complex* out, int64_t out_step) {
     Complex v[largest_factor];
     for (int r = 0; r < p; ++r) v[r] = in[r * in_step];
     if (p == 2) {
@@ -78,7 +79,7 @@ class Transform {
     } else {
       for (int t = 0; t < p; ++t) {
         Complex sum = v[0];
-        for (int r = 1; r < p; ++r) sum += times(v[r], roots_[static_cast<size_t>(r * t % p * (n_ / p))]);
+        for (int r = 1, place = t; r < p; ++r, place += place + t < p ? t : t - p) sum += times(v[r], roots[place]);
         out[t * out_step] = times(w[t], sum);
       }
     }

@@ -62,6 +62,8 @@ TEST_CASE("cost: products, by a library or not") {
   }
   const Value c = parameter_of({64, 64}, 0, bfloat16);
   CHECK(steps_of({c}, {matmul(c, c)})[0].half);
+  const Value e = parameter({c.shape(), float8_e4m3});
+  CHECK(steps_of({e}, {matmul(e, e)})[0].half);
 }
 
 TEST_CASE("cost: convolutions and their gradients, by a library or as products over windows") {

@@ -6,6 +6,7 @@
 #include "runtime/trace.h"
 #include "weft/compile.h"
 #include "weft/device.h"
+#include "weft/fft.h"
 #include "weft/ops.h"
 #include "weft/random.h"
 
@@ -65,6 +66,18 @@ void bench_gpu_scan(const BenchOptions& o) {
     row("cummax", timed(o, {x}, [](const std::vector<array>& in) { return cummax(in[0], 1); }));
     row("logcumsumexp", timed(o, {x}, [](const std::vector<array>& in) { return logcumsumexp(in[0], 1); }));
     row("cumsum_columns", timed(o, {x}, [](const std::vector<array>& in) { return cumsum(in[0], 0); }));
+  }
+}
+
+void bench_gpu_fft(const BenchOptions& o) {
+  need_gpu("gpu-fft");
+  for (const auto& [rows, columns] : {std::pair{16384, 1024}, {256, 65536}, {16384, 1000}, {4096, 4099}, {1, 1 << 24}}) {
+    const array x = random::normal({rows, columns}, float32, 0, 1, random::key(0)), z = astype(x, complex64);
+    const auto row = [&, r = rows, c = columns](const char* name, const Timed& t, double bytes) {
+      Row(name, o, "float32").whole("rows", r).whole("cols", c).number("ms", t.ms).number("GBps", bytes * r * c / t.ms / 1e6).number("first_step_s", t.first_s).print();
+    };
+    row("fft", timed(o, {z}, [](const std::vector<array>& in) { return fft::fft(in[0]); }), 16);
+    row("rfft", timed(o, {x}, [](const std::vector<array>& in) { return fft::rfft(in[0]); }), 8);
   }
 }
 

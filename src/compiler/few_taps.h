@@ -1,14 +1,12 @@
 #pragma once
-// Gradients of convolution weights where an output sees few inputs (a kernel of 3 × 3 over one channel). As a product such a gradient has a handful of columns and a
-// very long sum, for which no library has a good tile; as one sum for each tap it is computed where the gradient of the output is made, from what lies in registers.
+// Convolutions where an output sees few inputs (a kernel of 3 × 3 over one channel), and the gradients of their weights. As products they have a handful of columns or
+// a very short sum, for which no library has a good tile. As a few multiply-adds at each place they are computed along with what is made of them (sums for a norm), and the
+// gradients, one sum for each tap, where the gradient of the output is made.
 #include "compiler/ir.h"
 
 namespace weft::compiler {
 
-/// Is the kept region such a gradient?
-bool has_few_taps(const IrNode& node, const Ir& ir);
-
-/// For devices that are filled by many programs: the kept regions `convolution_weights` with few taps become sums of products.
+/// For devices that are filled by many programs: kept regions `convolution` and `convolution_weights` with few taps become arithmetic.
 Ir few_taps(Ir ir);
 
 }  // namespace weft::compiler

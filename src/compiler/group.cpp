@@ -38,6 +38,7 @@ constexpr int longest_chain = 256;
 constexpr int64_t broadcast_ratio = 64;
 // A value that is computed once and read this often is kept, however small it is.
 constexpr double many_repeats = 4096, repeated_flops = 8;
+constexpr int64_t short_fold = 16;  // what is computed once for each fold of so few elements is computed often
 constexpr double least_instead = 4;  // operations on a fold's result for which they are kept and not the result
 constexpr size_t recompute_broadcasts = 8, most_loads = 16;
 constexpr double largest_expression = 2000;
@@ -73,7 +74,7 @@ void Grouper::find_roots() {
   }
   for (int id = 0; id < ir_.size(); ++id) {
     Op op = ir_[id].op;
-    if (op == Op::fold || op == Op::dot || op == Op::prefix || writes_operand(op) || is_call(op)) mark(id);
+    if (op == Op::fold || op == Op::dot || op == Op::prefix || writes_operand(op) || is_call(op) || ir_[id].kept) mark(id);
   }
   std::map<std::string, int> numbers;
   for (int id = 0; id < ir_.size(); ++id) {
@@ -511,11 +512,13 @@ bool Grouper::promote_shared() {
   return promoted_.size() != before;
 }
 
-/// Is the node computed once for a row wherever it is? That is so in groups with folds, where it does not change along what is folded.
+/// Is the node computed once for a row wherever it is? That is so in groups with folds of some length, where it does not change along what is folded.
 bool Grouper::rows_compute(int node) const {
   for (const auto& work : groups_) {
     if (!work->inlined.contains(node)) continue;
-    if (!work->group.has_fold()) return false;
+    int64_t inner = 1;
+    for (const DomainVariable& v : work->group.domain) inner *= v.inner ? v.extent.bound() : 1;
+    if (!work->group.has_fold() || inner < short_fold) return false;
     const auto place = work->places.find(node);
     if (place == work->places.end()) continue;
     for (const DomainVariable& v : work->group.domain)

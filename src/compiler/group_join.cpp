@@ -176,6 +176,17 @@ bool across_the_grain(const std::vector<DomainVariable>& domain, const std::vect
 
 }  // namespace
 
+/// Where a row is a few warps wide, the columns of a program are all of it, or long pieces: threads that go down them walk along memory. What rests on sums of its rows is not
+/// made that way.
+bool Grouper::short_rows(int node, const std::vector<DomainVariable>& domain) const {
+  constexpr int64_t least = 32, most = 128;
+  if (!target_ || !target_->many_threads() || domain.empty() || domain.back().inner) return false;
+  const int64_t length = domain.back().extent.bound();
+  if (length < least || length > most) return false;
+  const std::set<int> from = sources(node);
+  return std::none_of(from.begin(), from.end(), [&](int id) { return ir_[id].op == Op::fold && volume(ir_[id].type.shape) * length == volume(ir_[node].type.shape); });
+}
+
 /// A sum of very many folds (the norm of all gradients) would be one kernel whose code grows with the model; folds of their own are launched together.
 bool Grouper::takes_fold(const Group& group, int node) const {
   constexpr int most = 8;
@@ -194,7 +205,7 @@ bool Grouper::join_consumer(int node) {
     Root root;
     std::vector<DomainVariable> domain;
     if (!request.same || !aligned(work.group, node, request.index, root, domain)) continue;
-    if (root.kind == RootKind::full && against_the_grain(domain, request.index)) continue;
+    if (root.kind == RootKind::full && against_the_grain(domain, request.index) && !short_rows(node, domain)) continue;
     if (root.kind == RootKind::full && target_ && target_->many_threads() && across_the_grain(domain, request.index, ir_[node].type.shape)) continue;
     if (root.kind == RootKind::full && product_results_.contains(node) && std::any_of(domain.begin(), domain.end(), [](const auto& v) { return v.inner; })) continue;
     bool cycle = std::any_of(candidates.begin(), candidates.end(), [&](int other) { return other != g && reaches(other, g); });

@@ -59,6 +59,7 @@ class Grouper {
   bool join_consumer(int node);
   bool join_sibling(int node);
   bool join_fold_reader(int node);
+  bool short_rows(int node, const std::vector<DomainVariable>& domain) const;
   std::vector<int> sibling_candidates(int node) const;
   void begin_group(int node);
   void offer_to_folds(int g);

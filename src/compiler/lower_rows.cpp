@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <bit>
 #include <set>
 
 #include "base/error.h"
@@ -235,7 +236,8 @@ void RowLowering::inner_loop(int p) {
   hoist(p, {loop_});
   Value count = is_static(serial_) ? b.index(extent_of(serial_)) : emit_.extent(serial_.back().extent);
   const std::vector<Value> start = identities(p);
-  const size_t folds = start.size(), parts = folds > 0 && is_static(serial_) && extent_of(serial_) >= 16 ? parts_of(folds) : 1;
+  const size_t folds = start.size(), turn = folds > 0 ? turn_of(folds) : 0;
+  const size_t parts = turn > 0 ? std::min(std::bit_floor(turn), parts_of(folds)) : folds > 0 && is_static(serial_) && extent_of(serial_) >= 16 ? parts_of(folds) : 1;
   std::vector<Value> carried;
   for (size_t part = 0; part < parts; ++part) carried.insert(carried.end(), start.begin(), start.end());
 
@@ -248,6 +250,7 @@ void RowLowering::inner_loop(int p) {
     emit_.pop_scope();
     return all;
   };
+  if (turn > 0) return finish_folds(p, combine_parts(p, turns(p, carried, turn, parts), parts));
   Value stride = b.index(static_cast<int64_t>(parts));
   Value full = b.mul(b.scalar(ScalarOp::floordiv, {count, stride}), stride);
   carried = b.loop(b.index(0), full, stride, carried, [&](Value at, const std::vector<Value>& values) {
@@ -258,6 +261,49 @@ void RowLowering::inner_loop(int p) {
   for (size_t part = 0; parts > 1 && part < static_cast<size_t>(extent_of(serial_)) % parts; ++part)
     carried = one(b.add(full, b.index(static_cast<int64_t>(part))), carried, part);
   finish_folds(p, combine_parts(p, carried, parts));
+}
+
+/// Elements of a turn, for threads: a divisor of the innermost axis, so that those of one turn lie in one line of it. 0: no divisor is of use.
+size_t RowLowering::turn_of(size_t folds) const {
+  constexpr size_t least = 4, most = 16, most_sums = 64;
+  if (!cx_.target.many_threads() || !is_static(serial_) || extent_of(serial_) < 16) return 0;
+  const size_t limit = std::max(least, std::min(most, most_sums / folds));
+  for (const int64_t extent : {serial_.back().extent.bound(), extent_of(serial_)})
+    for (size_t turn = limit; turn >= least; --turn)
+      if (static_cast<size_t>(extent) % turn == 0) return turn;
+  return 0;
+}
+
+/// The loop in turns of several elements, dealt out to `parts` partial results. What they have in common (a window's place, a pixel that several windows see) is known from
+/// their indices and made once.
+std::vector<Value> RowLowering::turns(int p, const std::vector<Value>& initial, size_t turn, size_t parts) {
+  kernel::Builder& b = emit_.builder();
+  const int64_t count = extent_of(serial_) / static_cast<int64_t>(turn);
+  const size_t folds = initial.size() / parts;
+  const Expr number = group_.cx->variable("q", 0, count - 1);
+  std::vector<std::vector<Stage>> elements(turn, stages_);
+  for (size_t k = 0; k < turn; ++k) {
+    const Expr place = number * static_cast<int64_t>(turn) + group_.cx->constant(static_cast<int64_t>(k));
+    const auto replace = [&](int64_t id) { return id == loop_->value ? place : Expr(); };
+    for (Stage& stage : elements[k]) {
+      for (Expr& e : stage.operand) e = ix::substitute(e, replace);
+      for (Expr& e : stage.root.index) e = ix::substitute(e, replace);
+    }
+  }
+  return b.loop(b.index(0), b.index(count), b.index(1), initial, [&](Value at, const std::vector<Value>& values) {
+    emit_.push_scope();
+    emit_.bind(number, at);
+    std::vector<Value> all = values;
+    for (size_t k = 0; k < turn; ++k) {
+      const auto own = all.begin() + static_cast<std::ptrdiff_t>(k % parts * folds);
+      std::swap(stages_, elements[k]);
+      const std::vector<Value> next = step(p, {own, own + static_cast<std::ptrdiff_t>(folds)});
+      std::swap(stages_, elements[k]);
+      std::copy(next.begin(), next.end(), own);
+    }
+    emit_.pop_scope();
+    return all;
+  });
 }
 
 /// So many partial results that loads are under way all the time; few enough to stay in registers.

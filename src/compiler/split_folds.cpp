@@ -41,11 +41,11 @@ bool run_of(const IrNode& fold, const Shape& shape, Run& run) {
 constexpr int64_t few_elements = int64_t{1} << 18;  // are read column by column, a block of threads each, in less time than a second launch takes
 
 /// Into how many parts at most. 1: leave it.
-int64_t parts(const Run& run, int64_t kept) {
+int64_t parts(const Run& run, int64_t kept, bool in_memory) {
   const int64_t rows = run.innermost ? kept : (kept + 127) / 128;  // programs without a cut
   const int64_t least = run.innermost ? 4096 : 32;                 // elements of a part
   if (rows >= programs_wanted / 4 || run.length < 4 * least) return 1;
-  if (!run.innermost && run.length * kept <= few_elements && run.length <= 8192) return 1;
+  if (in_memory && !run.innermost && run.length * kept <= few_elements && run.length <= 8192) return 1;
   // A warp of columns has one load a row on its way: very long columns want more warps.
   const int64_t programs = run.innermost ? programs_wanted : std::clamp(run.length / 128, programs_wanted, most_programs);
   return std::min(programs / rows, run.length / least);
@@ -80,7 +80,9 @@ class Splitter : Rewriter {
     return rewrite([&](int id, IrNode node) {
       if (node.op != graph::Op::fold) return add(std::move(node));
       const Shape shape = node.type.shape;
-      return shaped(graph::Op::reshape, fold(id, joined(id, std::move(node))), shape);
+      int operand = from_[id].inputs[0];
+      node = joined(id, std::move(node), operand);
+      return shaped(graph::Op::reshape, fold(id, std::move(node), in_memory(operand)), shape);
     });
   }
 
@@ -94,7 +96,7 @@ class Splitter : Rewriter {
   }
 
   /// A fold down columns of what another such fold has left and nobody else reads, as one over the axes of both: it is cut where the device wants it.
-  IrNode joined(int id, IrNode node) {
+  IrNode joined(int id, IrNode node, int& operand_id) {
     int inner = from_[id].inputs[0];
     const auto only_here = [&](int v) { return users_[static_cast<size_t>(v)].size() == 1 && !outputs_.contains(v); };
     while (from_[inner].op == graph::Op::reshape && only_here(inner)) inner = from_[inner].inputs[0];
@@ -121,37 +123,64 @@ class Splitter : Rewriter {
     whole.attrs.axes = axes;
     for (size_t k = 0; k < operand.size(); ++k)
       if (!std::binary_search(axes.begin(), axes.end(), static_cast<int64_t>(k))) whole.type.shape.push_back(operand[k]);
+    operand_id = first.inputs[0];
     return whole;
   }
 
   /// `id`: of a fold that was there before; -1 for what is left of one.
-  int fold(int id, IrNode node) {
+  int fold(int id, IrNode node, bool in_memory) {
     const graph::Type operand = to_[node.inputs[0]].type;
     Run run;
     if (!run_of(node, operand.shape, run)) return add(std::move(node));
     const int64_t kept = volume(node.type.shape);
     const bool beside_rows =
         id >= 0 && run.first == 0 && !run.innermost && run.length >= least_rows && kept >= least_columns && kept <= most_columns && folds_row_value(from_, of_rows_, id);
-    const int64_t count = divisor(run, operand.shape, beside_rows ? parts_of_rows(run, kept) : parts(run, kept));
+    const int64_t count = divisor(run, operand.shape, beside_rows ? parts_of_rows(run, kept) : parts(run, kept, in_memory));
     if (count <= 1) return add(std::move(node));
     const Dtype dtype = is_low_float(operand.dtype) ? float32 : operand.dtype;
     int v = cast(node.inputs[0], dtype);
 
+    // Where the cut is a border between axes, those behind it stay as they are.
+    size_t border = run.first;
+    for (int64_t left = count; border < run.end && left % operand.shape[border].bound() == 0 && left > 1; ++border) left /= operand.shape[border].bound();
+    if (!beside_rows && extent(operand.shape, run.first, border) == count) {
+      v = add(over(node, v, border, run.end, dtype));
+      return cast(fold(-1, over(node, v, run.first, border, dtype), true), node.type.dtype);
+    }
     Shape shape(operand.shape.begin(), operand.shape.begin() + static_cast<std::ptrdiff_t>(run.first));
     shape.push_back(count);
     shape.push_back(run.length / count);
     shape.insert(shape.end(), operand.shape.begin() + static_cast<std::ptrdiff_t>(run.end), operand.shape.end());
     v = shaped(graph::Op::reshape, v, shape);
-    v = add(one_axis(node, v, run.first + 1, dtype));
-    IrNode rest = one_axis(node, v, run.first, dtype);
-    return cast(beside_rows ? add(std::move(rest)) : fold(-1, std::move(rest)), node.type.dtype);
+    v = add(over(node, v, run.first + 1, run.first + 2, dtype));
+    IrNode rest = over(node, v, run.first, run.first + 1, dtype);
+    return cast(beside_rows ? add(std::move(rest)) : fold(-1, std::move(rest), true), node.type.dtype);
   }
 
-  IrNode one_axis(const IrNode& like, int operand, size_t axis, Dtype dtype) const {
+  /// Will what is folded be read, and not computed?
+  bool in_memory(int id) const {
+    const auto read_whole = [&](int user) { return from_[user].op == graph::Op::dot || is_call(from_[user].op); };
+    for (;; id = from_[id].inputs[0]) {
+      const graph::Op op = from_[id].op;
+      if (op == graph::Op::fold || op == graph::Op::parameter || op == graph::Op::dot || is_call(op)) return true;
+      const std::vector<int>& readers = users_[static_cast<size_t>(id)];
+      if (std::any_of(readers.begin(), readers.end(), read_whole)) return true;
+      if (op != graph::Op::cast && (!is_movement(op) || op == graph::Op::concat)) return false;
+    }
+  }
+
+  static int64_t extent(const Shape& shape, size_t first, size_t end) {
+    int64_t n = 1;
+    for (size_t k = first; k < end; ++k) n *= shape[k].bound();
+    return n;
+  }
+
+  /// The operand folded over the axes from `first` to `end`.
+  IrNode over(const IrNode& like, int operand, size_t first, size_t end, Dtype dtype) const {
     IrNode node = made(graph::Op::fold, {operand}, to_[operand].type.shape, dtype);
     node.attrs.reducer = like.attrs.reducer;
-    node.attrs.axes = {static_cast<int64_t>(axis)};
-    node.type.shape.erase(node.type.shape.begin() + static_cast<std::ptrdiff_t>(axis));
+    for (size_t axis = first; axis < end; ++axis) node.attrs.axes.push_back(static_cast<int64_t>(axis));
+    node.type.shape.erase(node.type.shape.begin() + static_cast<std::ptrdiff_t>(first), node.type.shape.begin() + static_cast<std::ptrdiff_t>(end));
     return node;
   }
 

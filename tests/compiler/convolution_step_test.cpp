@@ -35,7 +35,7 @@ struct Case {
 
 }  // namespace
 
-TEST_CASE("gradients of convolution weights with few taps are sums where many threads compute") {
+TEST_CASE("convolutions with few taps, and the gradients of their weights, are arithmetic where many threads compute") {
   std::mt19937_64 engine(5);
   const Case cases[] = {
       {{4, 9, 7, 1}, {4, 9, 7, 32}, {3, 3}, {{1, 1}, {1, 1}, {1, 1}, {1, 1}, {1, 1}, 1}, 0},
@@ -48,21 +48,30 @@ TEST_CASE("gradients of convolution weights with few taps are sums where many th
   for (const Case& c : cases)
     for (const Dtype dtype : {float32, bfloat16}) {
       CAPTURE(to_string(c.g));
+      Shape w = c.x;
+      w.front() = c.g.back();
+      std::copy(c.kernel.begin(), c.kernel.end(), w.begin() + 1);
       const auto of = [&](Dtype t) {
-        const Value x = graph::parameter({c.x, t}), g = graph::parameter({c.g, t});
-        return Graph{{x, g}, {graph::convolution_weights(x, g, c.form, c.kernel)}};
+        const Value x = graph::parameter({c.x, t}), g = graph::parameter({c.g, t}), v = graph::parameter({w, t});
+        const Value y = graph::convolution(x, v, c.form);
+        // The result, its sums over channels, what one element of it differs by from the others, and the gradient.
+        const Value shift = graph::broadcast(graph::slice(y, std::vector<int64_t>(w.size(), 0), Shape(w.size(), 1)), y.shape());
+        return Graph{{x, g, v}, {y, graph::sum(y - shift, {0, 1}), graph::convolution_weights(x, g, c.form, c.kernel)}};
       };
-      const std::vector<HostTensor> inputs{random_tensor(engine, {c.x, dtype}), random_tensor(engine, {c.g, dtype})};
+      const std::vector<HostTensor> inputs{random_tensor(engine, {c.x, dtype}), random_tensor(engine, {c.g, dtype}), random_tensor(engine, {w, dtype})};
       std::vector<HostTensor> wide = inputs;
       for (HostTensor& t : wide) t.type.dtype = float64;
-      const HostTensor expected = evaluate_reference(of(float64), wide)[0];
+      const std::vector<HostTensor> expected = evaluate_reference(of(float64), wide);
       const auto program = build({of(dtype), {}, {}}, target);
       std::vector<graph::Storage> storages;
       for (const HostTensor& t : inputs) storages.push_back(to_storage(t));
-      const HostTensor got = from_storage(program->run(storages)[0], of(dtype).outputs[0].type());
-      double worst = 0;
-      for (size_t k = 0; k < got.data.size(); ++k) worst = std::max(worst, std::abs(got.data[k].f - expected.data[k].f) / (1 + std::abs(expected.data[k].f)));
-      CHECK(worst < (dtype == float32 ? 1e-5 : 1e-2));
+      const auto results = program->run(storages);
+      for (size_t i = 0; i < expected.size(); ++i) {
+        const HostTensor got = from_storage(results[i], of(dtype).outputs[i].type());
+        double worst = 0;
+        for (size_t k = 0; k < got.data.size(); ++k) worst = std::max(worst, std::abs(got.data[k].f - expected[i].data[k].f) / (1 + std::abs(expected[i].data[k].f)));
+        CHECK(worst < (dtype == float32 ? 1e-5 : 0.15));  // sums of what was rounded to eight bits
+      }
       if (c.calls == 0) CHECK(program->stats().library_calls == 0);
     }
 }

@@ -78,7 +78,7 @@ class CompiledProgram : public Program {
     if (target.many_threads()) ir_ = turn_float8_operands(std::move(ir_), target, policy);
     if (policy.memory_budget != INT64_MAX) ir_ = recompute(std::move(ir_), source.layouts, source.updates, policy);
     watch.lap("simplify", stats_.simplify_ms);
-    Grouping grouping = group(ir_, source.layouts, policy, &target);
+    Grouping grouping = group(ir_, source.layouts, policy, &target, source.updates);
     Ordering ordering = order(ir_, grouping, source.updates, policy);
     watch.lap("group", stats_.group_ms);
     steps_ = make_steps(ir_, grouping, ordering, target, policy);

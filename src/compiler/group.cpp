@@ -45,13 +45,14 @@ constexpr double largest_expression = 2000;
 
 }  // namespace
 
-Grouper::Grouper(const Ir& ir, const std::vector<Layout>& layouts, const Policy& policy, target::Target* target)
+Grouper::Grouper(const Ir& ir, const std::vector<Layout>& layouts, const Policy& policy, target::Target* target, const std::vector<Update>& updates)
     : ir_(ir), policy_(policy), target_(target), users_(users(ir)), strides_(ir.nodes.size()), base_root_(ir.nodes.size()), call_of_(ir.nodes.size(), -1) {
   for (size_t k = 0; k < ir.inputs.size(); ++k) {
     auto id = static_cast<size_t>(ir.inputs[k]);
     bool given = k < layouts.size() && !layouts[k].strides.empty();
     strides_[id] = given ? layouts[k].strides : row_major_strides(ir.nodes[id].type.shape);
   }
+  for (const Update& u : updates) updated_[output_node(ir, ir.outputs[static_cast<size_t>(u.output)])] = ir.inputs[static_cast<size_t>(u.input)];
   find_roots();
 }
 
@@ -578,7 +579,9 @@ std::vector<int> handed_out(const Ir& ir) {
   return count;
 }
 
-Grouping group(const Ir& ir, const std::vector<Layout>& layouts, const Policy& policy, target::Target* target) { return Grouper(ir, layouts, policy, target).run(); }
+Grouping group(const Ir& ir, const std::vector<Layout>& layouts, const Policy& policy, target::Target* target, const std::vector<Update>& updates) {
+  return Grouper(ir, layouts, policy, target, updates).run();
+}
 
 std::string print(const Ir& ir, const Grouping& grouping) {
   std::string text;

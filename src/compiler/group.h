@@ -108,8 +108,8 @@ struct Grouping {
   std::vector<Strides> strides;          // by node: of roots and parameters
 };
 
-/// `target`: whose libraries may answer products with more than a generated kernel can do; null: nobody's.
-Grouping group(const Ir& ir, const std::vector<Layout>& layouts, const Policy& policy, target::Target* target = nullptr);
+/// `target`: whose libraries may answer products with more than a generated kernel can do; null: nobody's. `updates`: outputs that take over an input's memory.
+Grouping group(const Ir& ir, const std::vector<Layout>& layouts, const Policy& policy, target::Target* target = nullptr, const std::vector<Update>& updates = {});
 std::string print(const Ir& ir, const Grouping& grouping);
 
 /// The node in whose memory an output lies: a reshape of a root or leaf shares it.

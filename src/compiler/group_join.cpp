@@ -194,13 +194,22 @@ bool Grouper::takes_fold(const Group& group, int node) const {
   return std::count_if(group.roots.begin(), group.roots.end(), [](const Root& r) { return r.kind == RootKind::fold; }) < most;
 }
 
+/// Does the group make a state's new value where others of `readers`, which wait for what it would make as well, still read the old one? The new value would have to wait
+/// in memory of its own and be copied at the end.
+bool Grouper::overwrites_early(int g, const std::vector<int>& readers) const {
+  return std::any_of(groups_[static_cast<size_t>(g)]->group.roots.begin(), groups_[static_cast<size_t>(g)]->group.roots.end(), [&](const Root& root) {
+    const auto old = updated_.find(root.node);
+    return old != updated_.end() && std::any_of(readers.begin(), readers.end(), [&](int other) { return other != g && groups_[static_cast<size_t>(other)]->requests.contains(old->second); });
+  });
+}
+
 bool Grouper::join_consumer(int node) {
   // The nearest reader first: it comes last among those placed.
   std::vector<int> candidates = readers_[static_cast<size_t>(node)];
   std::sort(candidates.rbegin(), candidates.rend());
   for (int g : candidates) {
     Work& work = *groups_[static_cast<size_t>(g)];
-    if (work.group.kind != Group::Kind::rows || stage_of(work) != ir_[node].stage || !takes_fold(work.group, node)) continue;
+    if (work.group.kind != Group::Kind::rows || stage_of(work) != ir_[node].stage || !takes_fold(work.group, node) || overwrites_early(g, candidates)) continue;
     const Request& request = work.requests.at(node);
     Root root;
     std::vector<DomainVariable> domain;

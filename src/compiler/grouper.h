@@ -31,7 +31,7 @@ struct Work {
 
 class Grouper {
  public:
-  Grouper(const Ir& ir, const std::vector<Layout>& layouts, const Policy& policy, target::Target* target);
+  Grouper(const Ir& ir, const std::vector<Layout>& layouts, const Policy& policy, target::Target* target, const std::vector<Update>& updates);
   Grouping run();
 
  private:
@@ -56,6 +56,7 @@ class Grouper {
   int place_results(std::unique_ptr<Work> work, const std::vector<int>& results, const std::vector<int>& operands);
   std::string signature_of(int node) const;
   bool takes_fold(const Group& group, int node) const;
+  bool overwrites_early(int g, const std::vector<int>& readers) const;
   bool join_consumer(int node);
   bool join_sibling(int node);
   bool join_fold_reader(int node);
@@ -98,6 +99,7 @@ class Grouper {
   std::vector<std::unique_ptr<Work>> groups_;
   std::vector<int> group_of_;
   mutable int64_t searches_ = 0;
+  std::map<int, int> updated_;                           // new value of a state → the old one
   std::vector<std::vector<int>> readers_;                // by root: groups that read it
   std::map<std::string, std::vector<int>> by_signature_;
   std::map<int, DotChain> dot_result_;                   // by the last node of the chain

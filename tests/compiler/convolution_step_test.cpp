@@ -126,3 +126,29 @@ TEST_CASE("a step of the MNIST network on many threads: the CPU's gradients, in 
   const int64_t first = batch * 28 * 28 * 32 * 4, second = first / 2;
   CHECK(threads.program->stats().arena_bytes < first + 3 * first / 4 + 3 * second + (int64_t{4} << 20));
 }
+
+TEST_CASE("new weights of norms, which gradients of inputs still read, are not copied into their places") {
+  random::seed(12);
+  models::Mnist model;
+  optim::SGD optimizer(model.trainable_parameters(), {.learning_rate = 0.01f});
+  std::vector<array*> state = model.state();
+  for (array* a : optimizer.state()) state.push_back(a);
+  const array images = random::normal({8, 28, 28, 1}), labels = arange(8, int32);
+  for (array* a : state) eval(*a);
+  eval(images, labels);
+  const auto gradients = nn::value_and_grad(model, [&](const std::vector<array>& in) { return model.loss(in[0], in[1]); });
+  target::Target& before = default_target();
+  weft::test::ManyThreads target;
+  set_default_target(target);
+  const BuildRecord record;
+  const auto step = weft::compile([&](const std::vector<array>& in) {
+    const auto [loss, grads] = gradients(in);
+    optimizer.update(grads);
+    return std::vector<array>{loss};
+  }, {.state = state});
+  const float first = step({images, labels})[0].item<float>(), second = step({images, labels})[0].item<float>();
+  set_default_target(before);
+  CHECK(second < first);
+  REQUIRE(!record.programs().empty());
+  CHECK(record.programs()[0]->stats().copies == 0);
+}

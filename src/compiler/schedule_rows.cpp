@@ -280,7 +280,7 @@ std::vector<Candidate> candidates_of(const Survey& survey, const std::vector<Dom
     if (programs < enough_programs && total > 4096 * enough_programs) cost *= 2;
     // A few warps that go down long columns wait for one load after the other; a block for each column has all of them on their way.
     const int64_t column = total / std::max<int64_t>(1, extent_of(rows));
-    if (many && candidate.kind == RowClass::column && column >= 64 && column <= 8192 && total <= few_elements && extent_of(rows) <= 1024) cost *= 32;
+    if (many && candidate.kind == RowClass::column && column >= 64 && column <= 8192 && total <= few_elements && extent_of(rows) <= 1024 && survey.flops <= 8) cost *= 32;
     candidate.cost = cost;
   }
   std::stable_sort(candidates.begin(), candidates.end(), [](const Candidate& a, const Candidate& b) { return a.cost < b.cost; });

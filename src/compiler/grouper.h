@@ -1,5 +1,5 @@
 #pragma once
-// The state of grouping: private to group.cpp (roots, groups, sharing) and group_join.cpp (who may join whom).
+// The state of grouping: private to group.cpp (roots, groups), group_share.cpp (what lies in memory for several) and group_join.cpp (who may join whom).
 #include <map>
 #include <memory>
 #include <set>

@@ -194,6 +194,31 @@ TEST_CASE("precision: what is kept and what is computed in which dtype") {
                        "[Gpt] products in float32 cannot be added to a residual stream in bfloat16: take float32 for it, or float32", std::invalid_argument);
 }
 
+TEST_CASE("linear layers in 8-bit floats: near bfloat16 where the number of tokens fits, elsewhere the same") {
+  Gpt plain(tiny, bfloat16), eight(tiny, nn::Precision{.compute = bfloat16, .float8 = true});
+  set_weights(plain);
+  set_weights(eight);
+  CHECK(eight.describe().find("bfloat16, parameters float32, residual float32, linear layers float8") != std::string::npos);
+  CHECK_THROWS_AS(Gpt(tiny, nn::Precision{.parameters = float64, .compute = float64, .residual = float64, .float8 = true}), std::invalid_argument);
+  const auto [odd, odd_targets] = golden_batch();  // 24 tokens
+  CHECK(eight.loss(odd, odd_targets).item<float>() == plain.loss(odd, odd_targets).item<float>());
+  std::vector<int32_t> tokens;
+  for (int k = 0; k < 32; ++k) tokens.push_back(k * k * 7 % 11);
+  const array x = ints(tokens, {4, 8});
+  const auto learn = [&](Gpt& model) { return nn::value_and_grad(model, [&](const std::vector<array>& in) { return model.loss(in[0], in[0]); })({x}); };
+  const auto [loss, slopes] = learn(plain);
+  const auto [loss8, slopes8] = learn(eight);
+  CHECK(loss8.item<float>() != loss.item<float>());
+  CHECK(std::abs(loss8.item<float>() - loss.item<float>()) < 0.03);
+  array together = array(0.0f), of_plain = array(0.0f), of_eight = array(0.0f);
+  for (size_t k = 0; k < slopes.size(); ++k) {
+    together = together + sum(slopes[k] * slopes8[k]);
+    of_plain = of_plain + sum(square(slopes[k]));
+    of_eight = of_eight + sum(square(slopes8[k]));
+  }
+  CHECK(together.item<float>() / std::sqrt(of_plain.item<float>() * of_eight.item<float>()) > 0.98f);
+}
+
 TEST_CASE("an untied head has weights of its own") {
   GptConfig config = tiny;
   config.tied_head = false;

@@ -286,7 +286,7 @@ Value Emitter::load(int node, const std::vector<Expr>& index, Expr valid) {
     Value at = b_.add(index_value(form->base), b_.mul(lanes_.base, b_.index(stride)));
     Value limit = limit_;
     if (valid) limit = b_.select(predicate(valid), limit == no_value ? b_.index(width_) : limit, b_.index(0));
-    v = b_.load(ref, at, {width_}, {stride}, {limit});
+    v = b_.load(ref, at, {width_}, {stride}, {limit}, {}, streaming_);
   } else {
     Value mask = valid ? predicate(valid) : no_value;
     if (mask != no_value && b_.type(mask).rank() == 0) mask = spread(mask);

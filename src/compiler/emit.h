@@ -57,6 +57,8 @@ class Emitter {
   kernel::Value make(int node, const std::vector<ix::Expr>& index) { return compute(node, index, {}); }
   /// Loaded where it is wanted, not computed: leaves and roots, but for a map of this group that nobody else reads, which a later pass computes again.
   bool is_memory(int node) const;
+  /// Loads from now on begin where they stand, and bring what is read once.
+  void set_streaming(bool on) { streaming_ = on; }
   /// Goes through what the value of `node` is computed from wherever it is wanted: visit(node, index) says whether to go on to its operands.
   void walk(int node, const std::vector<ix::Expr>& index, const std::function<bool(int, const std::vector<ix::Expr>&)>& visit);
   /// Makes a value known until the scope ends.
@@ -125,6 +127,7 @@ class Emitter {
   Lanes lanes_{};
   int64_t width_ = 0;
   kernel::Value limit_ = kernel::no_value;
+  bool streaming_ = false;
   std::map<std::pair<int, const ix::Node*>, std::pair<kernel::Ref, kernel::Value>> staged_;
   std::map<std::pair<int, const ix::Node*>, kernel::Value> tiles_;
   std::vector<Scope> scopes_;

@@ -1,6 +1,9 @@
 #include "compiler/few_rows.h"
 
 #include <algorithm>
+#include <map>
+#include <set>
+#include <utility>
 
 #include "compiler/access.h"
 #include "compiler/rewrite.h"
@@ -13,6 +16,8 @@ namespace {
 
 // Of shorter sums a library's call or a block of the dot class does as well.
 constexpr int64_t least_depth = 16;
+// A norm is made anew for every row of the matrix where a warp has its row in registers, and where the matrix is so small that it costs more to launch than to read.
+constexpr int64_t longest_norm = 1024, most_normed = 4 << 20;
 
 bool contains(const std::vector<int64_t>& list, int64_t axis) { return std::count(list.begin(), list.end(), axis) > 0; }
 
@@ -120,6 +125,66 @@ class FewRows : Rewriter {
     return found;
   }
 
+  /// Does a value of as many elements as the row has, or of one, rest on sums over the row? Those are taken within the operators that stand right before the product.
+  bool rests_on_sums(int id, int64_t depth) {
+    const IrNode& n = to_[id];
+    if (n.op == Op::fold) return is_number(id) && volume(to_[n.inputs[0]].type.shape) == depth;
+    if (!is_elementwise(n.op) && n.op != Op::reshape && n.op != Op::broadcast) return false;
+    if (const auto it = rests_.find({id, depth}); it != rests_.end()) return it->second;
+    const int64_t size = volume(n.type.shape);
+    const bool found = (size == 1 || size == depth) && std::any_of(n.inputs.begin(), n.inputs.end(), [&](int input) { return rests_on_sums(input, depth); });
+    return rests_[{id, depth}] = found;
+  }
+
+  /// How many operators the norm consists of.
+  size_t norm_size(int id, int64_t depth, std::set<int>& seen) {
+    if (seen.size() <= longest_chain && rests_on_sums(id, depth) && seen.insert(id).second)
+      for (int input : to_[id].inputs) norm_size(input, depth, seen);
+    return seen.size();
+  }
+
+  /// A norm of the row: the same operators over the row once for each row of the matrix, sums with them. What they start from is memory, which is only read more often.
+  int normed(int id, const Shape& rows, const Shape& whole) {
+    if (const auto it = normed_.find(id); it != normed_.end()) return it->second;
+    const int64_t depth = volume(whole) / volume(rows);
+    const bool number = is_number(id);
+    const Shape& shape = number ? rows : whole;
+    int result = -1;
+    if (!rests_on_sums(id, depth)) {
+      const Shape suffix(whole.begin() + static_cast<std::ptrdiff_t>(rows.size()), whole.end());
+      result = shaped(Op::broadcast, shaped(Op::reshape, id, number ? Shape{} : suffix), shape);
+    } else if (IrNode n = to_[id]; n.op == Op::fold) {
+      IrNode sum = made(Op::fold, {normed(n.inputs[0], rows, whole)}, rows, n.type.dtype);
+      sum.attrs.reducer = n.attrs.reducer;
+      sum.scaled = true;
+      for (size_t axis = rows.size(); axis < whole.size(); ++axis) sum.attrs.axes.push_back(static_cast<int64_t>(axis));
+      result = add(std::move(sum));
+    } else if (!is_elementwise(n.op)) {
+      const int from = n.inputs[0];
+      result = normed(from, rows, whole);
+      if (is_number(from) && !number) {
+        Shape column = rows;
+        column.resize(whole.size(), Dim(1));
+        result = shaped(Op::broadcast, shaped(Op::reshape, result, column), whole);
+      }
+    } else {
+      for (int& input : n.inputs) input = normed(input, rows, whole);
+      n.type.shape = shape;
+      n.stage = stage_;
+      result = add(std::move(n));
+    }
+    return normed_[id] = result;
+  }
+
+  /// The row of a product as a norm, or -1.
+  int normed_row(int row, const Shape& rows, const Shape& whole) {
+    const int64_t depth = volume(whole) / std::max<int64_t>(1, volume(rows));
+    std::set<int> seen;
+    normed_.clear();
+    if (depth == 1 || depth > longest_norm || volume(whole) > most_normed || rows.empty() || !rests_on_sums(row, depth) || norm_size(row, depth, seen) > longest_chain) return -1;
+    return normed(row, rows, whole);
+  }
+
   int dot(IrNode node) {
     const graph::Type &a = to_[node.inputs[0]].type, &b = to_[node.inputs[1]].type;
     const auto is_static = [](const Shape& shape) { return std::all_of(shape.begin(), shape.end(), [](const Dim& d) { return d.is_static() && d.bound() > 0; }); };
@@ -136,17 +201,23 @@ class FewRows : Rewriter {
     const Shape whole = to_[m].type.shape;
     const auto depth = static_cast<std::ptrdiff_t>(matrix_axes.size());
     const Shape suffix(whole.end() - depth, whole.end()), rows(whole.begin(), whole.end() - depth);
-    int v = turned(row, row_axes), number = -1;
+    int v = turned(row, row_axes), number = -1, norm = -1;
     if (const Scaled scaled = v == row && wide == float32 && rows.size() > 0 ? scaled_row(row, volume(suffix)) : Scaled{}; !scaled.numbers.empty()) {
       v = scaled.factors[0];
       for (size_t k = 1; k < scaled.factors.size(); ++k) v = add(made(Op::mul, {v, scaled.factors[k]}, to_[v].type.shape, float32));
       number = repeated(scaled.numbers[0], rows, whole);
+    } else if (v == row) {
+      norm = normed_row(row, rows, whole);
     }
-    v = shaped(Op::broadcast, cast(shaped(Op::reshape, v, suffix), wide), whole);
-    int y = sum_of(add(made(Op::mul, {v, m}, whole, wide)), rows, number >= 0);
+    v = norm >= 0 ? cast(norm, wide) : shaped(Op::broadcast, cast(shaped(Op::reshape, v, suffix), wide), whole);
+    int y = sum_of(add(made(Op::mul, {v, m}, whole, wide)), rows, number >= 0 || norm >= 0);
     if (number >= 0) y = add(made(Op::mul, {y, number}, rows, wide));
     return shaped(Op::reshape, cast(y, result.dtype), result.shape);
   }
+
+  static constexpr size_t longest_chain = 48;
+  std::map<std::pair<int, int64_t>, bool> rests_;
+  std::map<int, int> normed_;  // nodes of the norm under way, as they are for every row of the matrix
 };
 
 }  // namespace

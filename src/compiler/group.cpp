@@ -138,7 +138,10 @@ void Grouper::mark_product(int fold, const std::vector<int>& outputs) {
     int row = factors.back();
     factors.pop_back();
     while ((is_movement(ir_[row].op) && ir_[row].op != Op::concat && ir_[row].op != Op::depends) || widens(row)) row = ir_[row].inputs[0];
-    if (ir_[fold].scaled && ir_[row].op == Op::mul) factors.insert(factors.end(), ir_[row].inputs.begin(), ir_[row].inputs.end());
+    const bool repeated = is_elementwise(ir_[row].op) && volume(ir_[row].type.shape) == volume(ir_[ir_[fold].inputs[0]].type.shape);
+    if (ir_[row].op == Op::fold) continue;
+    if (repeated && ir_[fold].scaled) factors.insert(factors.end(), ir_[row].inputs.begin(), ir_[row].inputs.end());
+    else if (ir_[fold].scaled && ir_[row].op == Op::mul) factors.insert(factors.end(), ir_[row].inputs.begin(), ir_[row].inputs.end());
     else if (!is_leaf(ir_, row) && ir_[row].op != Op::constant) base_root_[static_cast<size_t>(row)] = true;
   }
   int last = fold;

@@ -22,7 +22,7 @@ struct IrNode {
   int output = 0;         // which of the operator's results this node is
   std::vector<graph::Type> results = {};  // of a call: the types of all its results
   bool product = false;   // a sum that was a product with one row (few_rows.h)
-  bool scaled = false;    // such a product whose row is made where it is read, from what lies in memory
+  bool scaled = false;    // such a product whose row is made where it is read, from what lies in memory; any other fold: of that row alone, the same for all rows of the matrix
   bool kept = false;      // lies in memory, although it could be computed where it is read
   int stage = 0;          // nodes of different stages are not computed together: what is made again late (recompute.h) must not be drawn to the front
 };

@@ -46,7 +46,7 @@ Value AttentionRow::tile(const Matrix& from, Value first, Value left, int64_t wi
   const int64_t wide = std::bit_ceil(static_cast<uint64_t>(width));
   const Value at = one_row ? from.base : b_.add(from.base, b_.mul(first, b_.index(from.row)));
   const Value columns = wide == width ? no_value : b_.index(width);
-  return b_.cast(b_.load(from.ref, at, {rows_, wide}, {one_row ? 0 : from.row, from.column}, {one_row ? no_value : left, columns}), float32);
+  return b_.cast(b_.load(from.ref, at, {rows_, wide}, {one_row ? 0 : from.row, from.column}, {one_row ? no_value : left, columns}, {}, !one_row), float32);
 }
 
 AttentionRow::State AttentionRow::keys(Value first, Value query, State before) {
@@ -96,12 +96,12 @@ void AttentionRow::walk(Value first, Value end) {
 /// The softmax of the pieces' logsumexps weighs their results.
 void AttentionRow::join() {
   rows_ = static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(plan_.tk.bound())));
-  const Value count = b_.index(plan_.tk.bound());
+  const Value count = b_.index(plan_.tk.bound()), rows = tile(v_, b_.index(0), count, plan_.value_width, false);
   const Value s = b_.load(k_.ref, k_.base, {rows_}, {k_.row}, {count}, Number::of_real(-INFINITY));
   const Value most = b_.reduce(Reducer::max, s, 0);
   const Value shift = b_.select(b_.scalar(ScalarOp::eq, {most, b_.real(float32, -INFINITY)}), b_.real(float32, 0), most);
   const Value p = b_.scalar(ScalarOp::exp, {b_.sub(s, b_.broadcast(shift, {rows_}))});
-  finish({most, b_.reduce(Reducer::sum, p, 0), b_.mul(whole_row(p), tile(v_, b_.index(0), count, plan_.value_width, false))});
+  finish({most, b_.reduce(Reducer::sum, p, 0), b_.mul(whole_row(p), rows)});
 }
 
 Lowered AttentionRow::run() {

@@ -106,12 +106,13 @@ Lowered RowLowering::run() {
     rows_of_parts();
     return finish();
   }
-  if (schedule_.kind == RowClass::row && !one_tile()) find_kept();
+  const bool products = side_by_side();
+  if (schedule_.kind == RowClass::row && !one_tile() && !products) find_kept();
   if (const int64_t rows = rows_of_program(); rows > 0) {
     overlapped_passes(rows);
     return finish();
   }
-  if (side_by_side()) {
+  if (products) {
     product_rows();
     return finish();
   }

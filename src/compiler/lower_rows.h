@@ -84,11 +84,14 @@ class RowLowering {
   void define_row_values(const std::vector<kernel::Value>& values);
 
   // lower_rows_products.cpp: a few rows of a matrix side by side
-  bool side_by_side() const;
+  bool side_by_side();
+  void norm_of_row(kernel::Value row);
   bool is_same_for_all(const Stage& stage) const;
-  std::vector<kernel::Value> product_step(kernel::Value at, kernel::Value limit, const std::vector<kernel::Value>& rows, std::vector<kernel::Value> sums);
-  void ask_for(int leaf, const std::vector<ix::Expr>& index);
-  void ask_for_row(const Stage& stage, kernel::Value row);
+  using Scopes = std::vector<Emitter::Scope>;
+  Scopes matrix_tiles(kernel::Value at, kernel::Value limit, const std::vector<kernel::Value>& rows);
+  std::vector<kernel::Value> product_step(kernel::Value at, kernel::Value limit, const std::vector<kernel::Value>& rows, std::vector<kernel::Value> sums, Scopes tiles,
+                                          Emitter::Scope row = {});
+  size_t products() const;
   void product_rows();
 
   // lower_rows_columns.cpp: sums along the rows beside what is computed for each
@@ -116,6 +119,8 @@ class RowLowering {
   int64_t grid_ = 1, blocks_ = 1;
   bool dynamic_extent_ = false;
   bool overlapped_ = false;
+  int product_pass_ = 0;                 // products with one row: the pass behind those of the row's norm
+  std::vector<Emitter::Scope> normed_;   // by tile of the row: what the norm has made
   std::vector<Kept> kept_;
   std::map<std::pair<int, std::vector<const ix::Node*>>, Seen> seen_;
   std::vector<std::pair<int, std::vector<ix::Expr>>> first_loads_;  // of pass 0

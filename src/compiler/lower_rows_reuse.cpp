@@ -133,7 +133,7 @@ void RowLowering::load_early() {
     if (stage.root.kind == RootKind::row) continue;
     for (auto& read : reads_of(stage)) all.push_back(std::move(read));
   }
-  for (const auto& [node, index] : all) ask_for(node, index);
+  std::stable_partition(all.begin(), all.end(), [&](const auto& read) { return is_leaf(cx_.ir, read.first); });
   for (const auto& [node, index] : all) emit_.value(node, index);
 }
 

@@ -193,8 +193,9 @@ void for_many_threads(RowSchedule& s, int64_t total, int64_t rows) {
 
 /// A warp goes through a few rows of the matrix in tiles of one word a lane. More rows read the vector less often; but first of all every multiprocessor wants some
 /// warps.
-void for_products(RowSchedule& s, int64_t rows, int64_t folds) {
-  constexpr int64_t programs_wanted = 2048, most_sums = 4;
+void for_products(RowSchedule& s, int64_t rows, int64_t folds, bool normed) {
+  constexpr int64_t most_sums = 4;
+  const int64_t programs_wanted = normed ? 512 : 2048;  // the norm of the row is made once a program
   s.width = std::min<int64_t>(256, power_of_two_at_least(std::max<int64_t>(1, s.lane_extent)));
   s.block = s.width;
   s.rows = 1;
@@ -335,10 +336,10 @@ std::optional<RowSchedule> schedule_rows(const Ir& ir, const Grouping& grouping,
     for_many_threads(s, extent_of(group.domain), extent_of(rows));
     if (s.kind == RowClass::row && products_only(ir, group))
       for_products(s, extent_of(rows), std::count_if(group.roots.begin(), group.roots.end(), [&](const Root& r) {
-        if (r.kind != RootKind::fold) return false;
+        if (r.kind != RootKind::fold || !ir[r.node].product) return false;
         const std::vector<int>& factors = ir[ir[r.node].inputs[0]].inputs;
         return factors[0] != factors[1];
-      }));
+      }), std::any_of(group.roots.begin(), group.roots.end(), [&](const Root& r) { return r.kind == RootKind::fold && !ir[r.node].product; }));
     if ((variant == Variant::wider || variant == Variant::narrower) && !change_width(s, variant, target, lanes)) return {};
     return s;
   }

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 #include <unordered_map>
 
 #include "base/error.h"
@@ -55,6 +56,8 @@ class StepMaker {
   LowerContext context() const { return {ir_, grouping_, ordering_.home, ordering_.stored, ordering_.streamed, target_}; }
   void before_copies();
   void last_copies();
+  void mark_constants();
+  std::set<int> updated_inputs() const;
   void add_costs(const Draft& draft, Step& step) const;
 
   const Ir& ir_;
@@ -282,14 +285,32 @@ void StepMaker::last_copies() {
   for (const Copy& c : ordering_.last) copy(saved_.contains(c.from) ? saved_.at(c.from) : home(c.from), c.to);
 }
 
+/// Nodes whose memory a step writes although it was given with a value.
+std::set<int> StepMaker::updated_inputs() const {
+  std::set<int> updated;
+  for (const Copy& c : ordering_.last) updated.insert(c.to);
+  for (int id = 0; id < ir_.size(); ++id)
+    if (home(id) != id) updated.insert(home(id));
+  return updated;
+}
+
+/// Parameters that are bound to nothing but inputs which no step writes: a device may look at them before the step before has ended.
+void StepMaker::mark_constants() {
+  if (!target_.many_threads()) return;
+  std::set<int> written;
+  for (int node : updated_inputs())
+    if (const auto it = places_.find(node); it != places_.end() && it->second.in == Place::In::input) written.insert(it->second.number);
+  for (kernel::Kernel& kernel : plan_.kernels)
+    for (kernel::Param& p : kernel.params) p.constant = !p.written;
+  for (const Step& step : plan_.steps)
+    for (const StepSegment& segment : step.segments)
+      for (size_t k = 0; k < segment.buffers.size(); ++k)
+        if (segment.buffers[k].in != Place::In::input || written.contains(segment.buffers[k].number)) plan_.kernels[step.kernel].params[k].constant = false;
+}
+
 void StepMaker::assign_outputs() {
   for (size_t k = 0; k < ir_.inputs.size(); ++k) places_[ir_.inputs[k]] = {Place::In::input, static_cast<int>(k), 0};
-  auto updated = [&](int input) {
-    bool found = false;
-    for (const Copy& c : ordering_.last) found = found || c.to == input;
-    for (int id = 0; id < ir_.size(); ++id) found = found || (id != input && ordering_.home[static_cast<size_t>(id)] == input);
-    return found;
-  };
+  const std::set<int> updated = updated_inputs();
   for (size_t k = 0; k < ir_.outputs.size(); ++k) {
     int id = ir_.outputs[k], node = output_node(ir_, id);
     OutputPlan out;
@@ -298,7 +319,7 @@ void StepMaker::assign_outputs() {
     int at = home(node);
     if (update != ordering_.last.end()) {
       out.place = places_.at(update->to);
-    } else if (is_leaf(ir_, node) && updated(node)) {
+    } else if (is_leaf(ir_, node) && updated.contains(node)) {
       out.owns = true;
       out.bytes = bytes(node);
       out.place = {Place::In::output, static_cast<int>(k), 0};
@@ -389,6 +410,7 @@ StepPlan StepMaker::run() {
     add_costs(draft, step);
     plan_.steps.push_back(std::move(step));
   }
+  mark_constants();
   return std::move(plan_);
 }
 

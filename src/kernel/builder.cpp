@@ -249,13 +249,14 @@ void Builder::matmul(Ref to, int64_t rows, int64_t columns, int64_t pitch, const
   append(std::move(inst));
 }
 
-Value Builder::load(Ref ref, Value offset, std::vector<int64_t> dims, std::vector<int64_t> strides, std::vector<Value> limits, Number other) {
+Value Builder::load(Ref ref, Value offset, std::vector<int64_t> dims, std::vector<int64_t> strides, std::vector<Value> limits, Number other, bool streaming) {
   Inst inst{.op = Op::load, .type = {dtype(ref), std::move(dims)}, .args = {offset}};
   if (limits.empty()) limits.assign(inst.type.dims.size(), no_value);
   inst.args.insert(inst.args.end(), limits.begin(), limits.end());
   inst.number = round_to(other, inst.type.dtype);
   inst.ref = ref;
   inst.strides = std::move(strides);
+  inst.streaming = streaming;
   return append(std::move(inst));
 }
 

@@ -12,7 +12,7 @@ class Renumbering {
   explicit Renumbering(const Kernel& from) : from_(from), to_(from.types.size(), no_value) {}
 
   Kernel run() {
-    for (const Param& p : from_.params) out_.params.push_back({"", p.dtype, p.written});
+    for (const Param& p : from_.params) out_.params.push_back({"", p.dtype, p.written, p.constant});
     out_.symbols.assign(from_.symbols.size(), "");
     out_.locals = from_.locals;
     out_.body = block(from_.body);
@@ -46,7 +46,7 @@ class Renumbering {
       case Op::shift:
       case Op::exchange:
       case Op::extract: result.axis = i.axis; break;
-      case Op::load: result.ref = i.ref, result.strides = i.strides, result.number = i.number; break;
+      case Op::load: result.ref = i.ref, result.strides = i.strides, result.number = i.number, result.streaming = i.streaming; break;
       case Op::store: result.ref = i.ref, result.strides = i.strides, result.streaming = i.streaming; break;
       case Op::matmul: result.type = i.type, result.ref = i.ref, result.left = i.left, result.right = i.right, result.strides = i.strides, result.schedule = i.schedule; break;
       case Op::gather:
@@ -101,7 +101,7 @@ Digest digest(const Kernel& kernel) {
   const Kernel k = canonical(kernel);
   Hasher h;
   h.number(k.params.size());
-  for (const Param& p : k.params) h.number(p.dtype.val).number(p.written);
+  for (const Param& p : k.params) h.number(p.dtype.val).number(p.written + 2 * p.constant);
   h.number(k.symbols.size()).number(k.locals.size());
   for (const Local& l : k.locals) h.number(l.dtype.val).number(l.elements);
   h.number(k.types.size());

@@ -107,7 +107,7 @@ struct Inst {
   int axis = 0;                       // reduce; shift: by how many lanes; exchange: the bits that change; extract: the lane
   std::vector<int64_t> strides = {};  // load, store: elements between neighbours along each tile axis; matmul: as it says
   MatmulSchedule schedule = {};       // matmul
-  bool streaming = false;             // store: the data is not read again soon (non-temporal where the target can)
+  bool streaming = false;             // store: the data is not read again soon (non-temporal where the target can); load: it is read once, and the load is to begin where it stands
   std::vector<Block> blocks = {};     // loop, when
 };
 
@@ -115,6 +115,7 @@ struct Param {
   std::string name;
   Dtype dtype;
   bool written = false;  // out or in-out; a parameter that is not written may be cached and never aliases one that is
+  bool constant = false;  // and nobody else writes it while the program runs that the kernel belongs to: it is there before what runs before the kernel has ended
 };
 
 struct Local {
@@ -184,7 +185,7 @@ class Builder {
   void matmul(Ref to, int64_t rows, int64_t columns, int64_t pitch, const MatmulSide& a, const MatmulSide& b, Value k, const MatmulSchedule& schedule);
 
   /// `limits[k]`: elements of tile axis k that exist (no_value: all of them); lanes past it load `other` and store nothing.
-  Value load(Ref ref, Value offset, std::vector<int64_t> dims, std::vector<int64_t> strides, std::vector<Value> limits = {}, Number other = {});
+  Value load(Ref ref, Value offset, std::vector<int64_t> dims, std::vector<int64_t> strides, std::vector<Value> limits = {}, Number other = {}, bool streaming = false);
   void store(Ref ref, Value value, Value offset, std::vector<int64_t> strides, std::vector<Value> limits = {}, bool streaming = false);
   Value gather(Ref ref, Value index, Value mask = no_value, Number other = {});
   void scatter(Ref ref, Value value, Value index, Value mask = no_value);

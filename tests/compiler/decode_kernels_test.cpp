@@ -151,3 +151,56 @@ TEST_CASE("a root mean square norm before products of one row costs no launch") 
       CHECK(run(of(dtype), inputs).program->stats().count() == 1);
     }
 }
+
+TEST_CASE("a layer norm before a product of one row costs no launch where the matrix is small") {
+  std::mt19937_64 engine(11);
+  for (const Dtype dtype : {float32, bfloat16})
+    for (const auto& size : {std::pair<int64_t, int64_t>{3, 320}, {320, 320}, {515, 768}, {4099, 1024}}) {
+      const int64_t rows = size.first, depth = size.second;
+      CAPTURE(dtype_name(dtype));
+      CAPTURE(rows);
+      const double inverse = 1.0 / static_cast<double>(depth);
+      const auto of = [&](Dtype t) {
+        const Dtype wide = t == float64 ? float64 : float32;
+        const Value x = parameter({{1, 1, depth}, wide}), g = parameter({{depth}, t}), b = parameter({{depth}, t}), w = parameter({{rows, depth}, t});
+        const Value mean = sum(x, {2}, true) * inverse, centred = x - graph::broadcast(mean, x.shape());
+        const Value scale = unary(Op::rsqrt, sum(centred * centred, {2}, true) * inverse + 1e-5);
+        const auto spread = [&](const Value& v) { return cast(graph::broadcast(v, x.shape()), wide); };
+        const Value normed = cast(centred * graph::broadcast(scale, x.shape()) * spread(g) + spread(b), t);
+        return Graph{{x, g, b, w}, {dot(normed, w, {2}, {1})}};
+      };
+      std::vector<HostTensor> inputs;
+      for (const Value& v : of(dtype).inputs) inputs.push_back(random_tensor(engine, v.type(), v.type().rank() == 2 ? 0.1 : 1));
+      for (Number& v : inputs[0].data) v = kernel::round_to(Number::of_real(v.f + 30), float32);  // a mean far from zero
+      CHECK(error_of(of, inputs, dtype, dtype == float32 ? 4e-5 : 4e-2) == "");
+      CHECK(run(of(dtype), inputs).program->stats().count() == (rows * depth <= 4 << 20 ? 1 : 2));
+    }
+}
+
+TEST_CASE("what no step of a program writes is constant in its kernels, and nothing else is") {
+  struct Recorder final : ManyThreads {
+    std::vector<std::shared_ptr<const target::Executable>> compile(std::span<const kernel::Kernel> list) override {
+      kernels.assign(list.begin(), list.end());
+      return ManyThreads::compile(list);
+    }
+    std::vector<kernel::Kernel> kernels;
+  } target;
+  const Value x = parameter({{64, 64}, float32}), w = parameter({{64, 64}, float32}), state = parameter({{64}, float32}), other = parameter({{64}, float32});
+  const Value sums = sum(x * w, {1}) + state;
+  const Graph g{{x, w, state, other}, {sums, sum(w, {1}) * other}};
+  build({g, {}, {{0, 2}}}, target);
+  int64_t constants = 0;
+  for (const kernel::Kernel& k : target.kernels)
+    for (const kernel::Param& p : k.params) {
+      CHECK(!(p.constant && p.written));
+      constants += p.constant;
+    }
+  CHECK(constants >= 3);
+  const auto of = [&](const std::vector<Update>& updates) {
+    build({g, {}, updates}, target);
+    int64_t count = 0;
+    for (const kernel::Kernel& k : target.kernels) count += std::count_if(k.params.begin(), k.params.end(), [](const kernel::Param& p) { return p.constant; });
+    return count;
+  };
+  CHECK(of({}) == of({{0, 2}}) + 1);  // the state, which is written over in the other program
+}

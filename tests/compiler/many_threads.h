@@ -9,7 +9,7 @@
 namespace weft::test {
 
 /// The CPU, but for what decides on schedules.
-class ManyThreads final : public target::Target {
+class ManyThreads : public target::Target {
  public:
   bool many_threads() const override { return true; }
   std::string fingerprint() const override { return "many threads"; }

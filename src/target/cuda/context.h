@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <string>
+#include <utility>
 
 #include "target/cuda/driver.h"
 
@@ -39,6 +40,9 @@ class Context {
   void make_current() const;
   void synchronize() const;  // waits for the stream
   bool capturing() const;    // whether the stream is being captured
+  /// Around a capture. A kernel of a recording may begin while the one before it ends, but for the first one, whose recording follows anything.
+  void set_recording(bool on) { recording_ = on, follows_ = false; }
+  bool next_follows_a_kernel() { return recording_ && std::exchange(follows_, true); }
   /// Bytes that nobody in the system holds, and all of them.
   void memory(size_t* free, size_t* total) const;
 
@@ -47,6 +51,7 @@ class Context {
   ContextHandle handle_ = nullptr;
   StreamHandle stream_ = nullptr;
   DeviceInfo info_;
+  bool recording_ = false, follows_ = false;
 };
 
 /// 0 where there is no driver.

@@ -65,6 +65,10 @@ void CudaExecutable::launch(const Entry& entry, int64_t grid, void** arguments) 
   config.block_x = static_cast<unsigned>(entry.threads);
   config.shared_memory_bytes = static_cast<unsigned>(entry.shared_bytes);
   config.stream = context_->stream();
+  // Its blocks may begin while the last ones of the kernel before it run: the code itself waits for what that kernel writes (render.cpp).
+  LaunchAttribute early{.id = LaunchAttributeId::programmatic_stream_serialization};
+  early.value.programmatic_stream_serialization_allowed = 1;
+  if (context_->info().major >= 9 && context_->next_follows_a_kernel()) config.attributes = &early, config.attribute_count = 1;
   check(driver().launch_kernel_ex(&config, entry.function, arguments, nullptr), "cuLaunchKernelEx",
         fmt::format("kernel {}: {} blocks of {} threads, {} bytes of shared memory", kernel_.name, blocks, entry.threads, entry.shared_bytes));
 }

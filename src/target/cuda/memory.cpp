@@ -208,9 +208,11 @@ class GraphRecording final : public runtime::Recording {
 void CudaMemory::begin_recording() {
   context_.make_current();
   check(driver().stream_begin_capture(context_.stream(), CaptureMode::thread_local_), "cuStreamBeginCapture");
+  context_.set_recording(true);
 }
 
 std::shared_ptr<const runtime::Recording> CudaMemory::end_recording() {
+  context_.set_recording(false);
   GraphHandle graph = nullptr;
   check(driver().stream_end_capture(context_.stream(), &graph), "cuStreamEndCapture");
   GraphExecHandle exec = nullptr;
@@ -221,6 +223,7 @@ std::shared_ptr<const runtime::Recording> CudaMemory::end_recording() {
 }
 
 void CudaMemory::abandon_recording() noexcept {
+  context_.set_recording(false);
   GraphHandle graph = nullptr;
   driver().stream_end_capture(context_.stream(), &graph);
   if (graph) driver().graph_destroy(graph);

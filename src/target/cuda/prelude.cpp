@@ -172,6 +172,31 @@ FN void mma_tf32(f32* c, const u32* a, u32 b0, u32 b1) {
       : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3]) : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
 }
 
+// The kernel behind this one may begin now: it has the time to get ready until what it reads is there. What this one reads may still be on its way from the one before
+// it; the zero that comes with its arrival is added to the addresses of everything that has to be waited for, so that nothing is read before.
+FN void begin_next() {
+#if __CUDA_ARCH__ >= 900
+  asm volatile("griddepcontrol.launch_dependents;");
+#endif
+}
+FN i64 wait_for_previous() {
+  i64 zero = 0;
+#if __CUDA_ARCH__ >= 900
+  asm volatile("griddepcontrol.wait; mov.u64 %0, 0;" : "=l"(zero) : : "memory");
+#endif
+  return zero;
+}
+// A pointer to memory that changes while the kernel waits: of a kernel's own parameters that nobody is seen to write through the compiler would believe that it does not.
+template <class T> FN T* changing(T* p) {
+  u64 place;
+  asm volatile("cvta.to.global.u64 %0, %1;" : "=l"(place) : "l"(p));
+  return (T*)__cvta_global_to_generic(place);
+}
+// Read here and not later.
+FN W16 read_now(const W16* p) { W16 v; asm volatile("ld.volatile.global.v4.u32 {%0, %1, %2, %3}, [%4];" : "=r"(v.x), "=r"(v.y), "=r"(v.z), "=r"(v.w) : "l"(p)); return v; }
+FN W8 read_now(const W8* p) { W8 v; asm volatile("ld.volatile.global.v2.u32 {%0, %1}, [%2];" : "=r"(v.x), "=r"(v.y) : "l"(p)); return v; }
+FN W4 read_now(const W4* p) { W4 v; asm volatile("ld.volatile.global.u32 %0, [%1];" : "=r"(v.x) : "l"(p)); return v; }
+
 // Of two values; an expression c ? a[1] : a[0] would choose between their places in memory, and registers have none.
 template <class T> FN T chosen(bool first, T a, T b) { return first ? a : b; }
 FN W4 word_if(bool there, const W4* at, u32 other) { const W4 w = *at; return {there ? w.x : other}; }

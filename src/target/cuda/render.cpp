@@ -42,6 +42,7 @@ Renderer::Renderer(const kernel::Kernel& kernel, const Variant& variant, const F
 void Renderer::survey(const Block& block) {
   for (const Inst& inst : block.insts) {
     reduces_ = reduces_ || inst.op == Op::reduce || inst.op == Op::dot;
+    planes_ = planes_ || (inst.op == Op::reduce && type(inst.args[0]).rank() == 2);
     lines_ = lines_ || (inst.op == Op::reduce && type(inst.args[0]).rank() == 1);
     turns_ = turns_ || inst.op == Op::transpose;
     loads_ += inst.op == Op::load && inst.type.rank() > 0;
@@ -84,9 +85,11 @@ void Renderer::choose_threads() {
   // Reductions and products are cheaper among fewer threads with more registers each, as long as what is loaded fits into them. Where two blocks at most share a
   // multiprocessor's memory, they need many threads.
   const bool few_blocks = local_bytes_ > few_blocks_bytes;
-  const int chunks = few_blocks ? 1 : reduces_ ? (loads_ <= 2 ? 4 : 2) : turns_ ? 2 : 1;
+  // What takes sums of lines and of planes (attention of one query) has little to compute and much to wait for.
+  const bool short_ways = lines_ && planes_;
+  const int chunks = few_blocks ? 1 : short_ways ? std::max(1, 8 / vec_) : reduces_ ? (loads_ <= 2 ? 4 : 2) : turns_ ? 2 : 1;
   // A row of up to 1024 elements is one warp's, which needs nobody else's sums; so is one of 2048 if that leaves it registers to compute with.
-  const bool one_warp = lines_ && (largest_tile_ <= most_of_a_warp || (largest_tile_ <= 2 * most_of_a_warp && kept_bytes_ <= most_kept_bytes));
+  const bool one_warp = lines_ && !short_ways && (largest_tile_ <= most_of_a_warp || (largest_tile_ <= 2 * most_of_a_warp && kept_bytes_ <= most_kept_bytes));
   const int64_t wanted = one_warp ? 32 : std::max<int64_t>(1, largest_tile_ / (vec_ * chunks));
   if (warps_ > 0) threads_ = 32 * warps_;
   // Rows that are walked: what is carried from row to row takes half of the registers or so, whatever is loaded.
@@ -137,8 +140,33 @@ void Renderer::find_divisor(const Inst& inst) {
 }
 
 void Renderer::block(const Block& block) {
-  for (const Inst& i : block.insts)
+  for (const Inst& i : block.insts) {
+    if (!arrived_ && waits_for_memory(i)) arrive();
     if (i.op != Op::yield) inst(i);
+  }
+}
+
+/// Does the instruction look at memory that may still be on its way when the kernel begins?
+bool Renderer::waits_for_memory(const Inst& i) const {
+  const auto late = [&](Ref ref) { return ref >= 0 && !is_local(ref) && !kernel_.params[static_cast<size_t>(ref)].constant; };
+  switch (i.op) {
+    case Op::load:
+    case Op::store:
+    case Op::gather:
+    case Op::scatter:
+    case Op::atomic_add: return late(i.ref);
+    case Op::matmul: return late(i.left) || late(i.right);
+    default: break;
+  }
+  return std::any_of(i.blocks.begin(), i.blocks.end(), [&](const Block& b) { return std::any_of(b.insts.begin(), b.insts.end(), [&](const Inst& inner) { return waits_for_memory(inner); }); });
+}
+
+/// In the outermost block, so that what was waited for is known everywhere behind it.
+void Renderer::arrive() {
+  arrived_ = true;
+  add("const i64 arrived = wait_for_previous();");
+  for (size_t k = 0; k < kernel_.params.size(); ++k)
+    if (!kernel_.params[k].constant) add(fmt::format("{}{}* const q{} = p{} + arrived;", kernel_.params[k].written ? "" : "const ", memory_type(static_cast<Ref>(k)), k, k));
 }
 
 void Renderer::inst(const Inst& i) {
@@ -271,6 +299,7 @@ std::string Renderer::signature(const std::string& symbol) const {
   return text + ") {\n";
 }
 
+/// What is constant while the kernel runs is said to be so: the compiler then reads it when it likes, by way of a cache that nobody keeps up to date.
 std::string Renderer::entry(const std::string& symbol) const {
   const int block = threads_ * programs_;
   const bool many = variant_.segments > 1;
@@ -282,7 +311,7 @@ std::string Renderer::entry(const std::string& symbol) const {
     text += fmt::format("const __grid_constant__ {}_table table", symbol);
   } else {
     for (size_t k = 0; k < params; ++k)
-      text += fmt::format("{}{}* {}p{}, ", kernel_.params[k].written ? "" : "const ", memory_type(static_cast<Ref>(k)), kernel_.params[k].written ? "" : "__restrict__ ", k);
+      text += fmt::format("{}{}* {}p{}, ", kernel_.params[k].written ? "" : "const ", memory_type(static_cast<Ref>(k)), kernel_.params[k].constant ? "__restrict__ " : "", k);
     for (size_t k = 0; k < symbols; ++k) text += fmt::format("const i64 s{}, ", k);
     text += "const i64 grid";
   }
@@ -300,9 +329,11 @@ std::string Renderer::entry(const std::string& symbol) const {
   } else {
     text += "  if (program >= grid) return;\n";
   }
-  text += fmt::format("  {}_body(t, shared, program", symbol);
-  for (size_t k = 0; k < params; ++k)
-    text += many ? fmt::format(", ({}{}*)row[{}]", kernel_.params[k].written ? "" : "const ", memory_type(static_cast<Ref>(k)), k) : fmt::format(", p{}", k);
+  text += fmt::format("  begin_next();\n  {}_body(t, shared, program", symbol);
+  for (size_t k = 0; k < params; ++k) {
+    const std::string p = many ? fmt::format("({}{}*)row[{}]", kernel_.params[k].written ? "" : "const ", memory_type(static_cast<Ref>(k)), k) : fmt::format("p{}", k);
+    text += kernel_.params[k].constant ? ", " + p : fmt::format(", changing({})", p);
+  }
   for (size_t k = 0; k < symbols; ++k) text += many ? fmt::format(", row[{}]", params + k) : fmt::format(", s{}", k);
   return text + ");\n}\n";
 }

@@ -24,7 +24,7 @@ Dtype Renderer::dtype_of(Ref ref) const {
 std::string Renderer::memory_type(Ref ref) const { return dtype_of(ref) == bool_ ? "u8" : type_name(dtype_of(ref)); }
 
 std::string Renderer::buffer(Ref ref) const {
-  if (!is_local(ref)) return fmt::format("p{}", ref);
+  if (!is_local(ref)) return fmt::format("{}{}", arrived_ && !kernel_.params[static_cast<size_t>(ref)].constant ? "q" : "p", ref);
   return fmt::format("(({}*)(locals + {}))", memory_type(ref), local_offsets_[static_cast<size_t>(ref) - kernel_.params.size()]);
 }
 
@@ -66,10 +66,11 @@ Renderer::Slice Renderer::slice(const Inst& inst, const Type& tile, size_t first
 namespace {
 
 /// Text of a chunk's transfer in words: from and to are pointers to its first element.
-std::string words(const std::string& to, const std::string& from, int64_t bytes) {
+std::string words(const std::string& to, const std::string& from, int64_t bytes, bool now = false) {
   const int64_t word = std::min<int64_t>(bytes, 16);
   std::string text;
-  for (int64_t k = 0; k < bytes / word; ++k) text += fmt::format("((W{0}*)({1}))[{3}] = ((const W{0}*)({2}))[{3}]; ", word, to, from, k);
+  for (int64_t k = 0; k < bytes / word; ++k)
+    text += now ? fmt::format("((W{0}*)({1}))[{3}] = read_now((const W{0}*)({2}) + {3}); ", word, to, from, k) : fmt::format("((W{0}*)({1}))[{3}] = ((const W{0}*)({2}))[{3}]; ", word, to, from, k);
   return text;
 }
 
@@ -84,11 +85,17 @@ std::optional<uint32_t> filling(Number number, Dtype t) {
 
 /// The transfer of a chunk that is there or not, in words. Something is read in any case (from the start of the buffer), so that loads wait for no condition and
 /// many of them are under way at once.
-std::string words_if(const std::string& to, const std::string& from, const std::string& at, uint32_t other, int64_t bytes) {
+std::string words_if(const std::string& to, const std::string& from, const std::string& at, uint32_t other, int64_t bytes, bool now) {
   const int64_t word = std::min<int64_t>(bytes, 16);
   std::string text;
-  for (int64_t k = 0; k < bytes / word; ++k)
-    text += fmt::format("((W{0}*)({1}))[{3}] = word_if(there, (const W{0}*)({2} + (there ? {4} : 0)) + {3}, {5:#x}u); ", word, to, from, k, at, other);
+  for (int64_t k = 0; k < bytes / word; ++k) {
+    std::string place = fmt::format("(const W{}*)({} + (there ? {} : 0)) + {}", word, from, at, k);
+    if (now) {
+      text += fmt::format("const W{} read{} = read_now({}); ", word, k, place);
+      place = fmt::format("&read{}", k);
+    }
+    text += fmt::format("((W{}*)({}))[{}] = word_if(there, {}, {:#x}u); ", word, to, k, place, other);
+  }
   return text;
 }
 
@@ -98,6 +105,9 @@ std::string replaced(std::string text, const std::string& from, const std::strin
 }
 
 }  // namespace
+
+/// The compiler would read as late as it can, one thing after the other.
+bool Renderer::reads_now(const Inst& inst) const { return inst.streaming && !is_local(inst.ref); }
 
 void Renderer::load(const Inst& inst) {
   before_read(inst.ref);
@@ -112,7 +122,8 @@ void Renderer::load(const Inst& inst) {
   declare(result);
   const int chunks = spread.registers() / spread.vec;
   const auto first = [&](const std::string& text) { return replaced(text, spread.element("r"), spread.element(fmt::format("(c * {})", spread.vec))); };
-  const std::string whole = words(fmt::format("{} + c * {}", fresh(result), spread.vec), fmt::format("{} + {}", p, first(s.address)), spread.vec * static_cast<int64_t>(inst.type.dtype.size));
+  const std::string whole = words(fmt::format("{} + c * {}", fresh(result), spread.vec), fmt::format("{} + {}", p, first(s.address)), spread.vec * static_cast<int64_t>(inst.type.dtype.size),
+                                  reads_now(inst));
   open(fmt::format("EACH (int c = 0; c < {}; ++c)", chunks));
   if (s.guard.empty()) {
     add(whole);
@@ -120,7 +131,7 @@ void Renderer::load(const Inst& inst) {
     const std::string last = replaced(s.guard, spread.element("r"), spread.element(fmt::format("(c * {} + {})", spread.vec, spread.vec - 1)));
     if (const auto filled = filling(inst.number, inst.type.dtype); s.whole_chunks && filled && !is_local(inst.ref)) {
       add(fmt::format("const bool there = {};", first(s.guard)));
-      add(words_if(fmt::format("{} + c * {}", fresh(result), spread.vec), p, first(s.address), *filled, spread.vec * static_cast<int64_t>(inst.type.dtype.size)));
+      add(words_if(fmt::format("{} + c * {}", fresh(result), spread.vec), p, first(s.address), *filled, spread.vec * static_cast<int64_t>(inst.type.dtype.size), reads_now(inst)));
       return close();
     }
     add(fmt::format("if ({}) {{ {}}}", s.whole_chunks ? first(s.guard) : last, whole));

@@ -32,6 +32,8 @@ class Renderer {
   void convert(const Inst& inst);
   void loop(const Inst& inst);
   void when(const Inst& inst);
+  bool waits_for_memory(const Inst& inst) const;
+  void arrive();
   std::string signature(const std::string& symbol) const;
   std::string entry(const std::string& symbol) const;
   void add(const std::string& line) { body_ += std::string(static_cast<size_t>(indent_) * 2, ' ') + line + "\n"; }
@@ -60,6 +62,7 @@ class Renderer {
   Dtype dtype_of(kernel::Ref ref) const;
   bool is_local(kernel::Ref ref) const { return ref >= static_cast<kernel::Ref>(kernel_.params.size()); }
   std::string buffer(kernel::Ref ref) const;
+  bool reads_now(const Inst& inst) const;
   void load(const Inst& inst);
   void store(const Inst& inst);
   void gather(const Inst& inst);
@@ -112,6 +115,7 @@ class Renderer {
   int64_t exchange_bytes_ = 0, local_bytes_ = 0;
   std::vector<int64_t> local_offsets_;
   std::string body_;
+  bool arrived_ = false;                   // what the kernel before this one writes has been waited for
   int indent_ = 1;
   std::vector<std::string> names_;
   std::vector<bool> splat_;                // a tile that is one scalar everywhere: its name is the scalar's
@@ -124,6 +128,7 @@ class Renderer {
   int64_t walked_ = 0;                     // elements of the rows that a loop reduces one by one while it carries tiles of their width
   int64_t longest_slice_ = 0;              // elements of a tile that are loaded at most, as far as limits are known
   std::map<Value, int64_t> numbers_;       // integer constants
+  bool planes_ = false;                    // reductions of two axes
   int loads_ = 0;                          // of tiles
   int64_t kept_bytes_ = 0;                 // that a program may want to keep in registers: tiles that are loaded or carried through loops
   int narrowest_ = 8;                      // bytes of an element in contiguous slices

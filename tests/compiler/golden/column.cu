@@ -175,7 +175,9 @@ FN void column_sum_3_body(const int t, u8* const shared, const i64 program, f32*
   EACH (int r = 0; r < 1; ++r) v132[r] = v130[r] + v131[r];
   const i64 v134 = (i64)((u64)v4 * (u64)256ll);
   const i64 v135 = (i64)((u64)v134 + (u64)v6);
-  EACH (int r = 0; r < 1; ++r) p0[v135 + t] = v132[r];
+  const i64 arrived = wait_for_previous();
+  f32* const q0 = p0 + arrived;
+  EACH (int r = 0; r < 1; ++r) q0[v135 + t] = v132[r];
 }
 extern "C" __global__ void __launch_bounds__(128) column_sum_3(f32* p0, const u16* __restrict__ p1, const i64 grid) {
   extern __shared__ __align__(16) u8 memory[];
@@ -183,13 +185,17 @@ extern "C" __global__ void __launch_bounds__(128) column_sum_3(f32* p0, const u1
   i64 program = (i64)blockIdx.x * 4 + threadIdx.x / 32;
   u8* const shared = memory + threadIdx.x / 32 * 0;
   if (program >= grid) return;
-  column_sum_3_body(t, shared, program, p0, p1);
+  begin_next();
+  column_sum_3_body(t, shared, program, changing(p0), p1);
 }
 #undef SYNC
 #define SYNC __syncwarp();
 FN void row_sum_5_body(const int t, u8* const shared, const i64 program, u16*  p0, const f32* __restrict__ p1) {
+  const i64 arrived = wait_for_previous();
+  u16* const q0 = p0 + arrived;
+  const f32* const q1 = p1 + arrived;
   alignas(16) f32 v4[2];
-  EACH (int r = 0; r < 2; ++r) v4[r] = p1[program + (t * 2 + r) * 256ll];
+  EACH (int r = 0; r < 2; ++r) v4[r] = q1[program + (t * 2 + r) * 256ll];
   alignas(16) f32 v6[2];
   EACH (int r = 0; r < 2; ++r) v6[r] = 0.0f + v4[r];
   f32 w7[2];
@@ -204,14 +210,15 @@ FN void row_sum_5_body(const int t, u8* const shared, const i64 program, u16*  p
   const u16 v8 = to_bf16(v7);
   const f32 v9 = from_bf16(v8);
   const f32 v10 = from_bf16(v8);
-  if (t == 0) p0[program] = v8;
+  if (t == 0) q0[program] = v8;
 }
-extern "C" __global__ void __launch_bounds__(128) row_sum_5(u16* p0, const f32* __restrict__ p1, const i64 grid) {
+extern "C" __global__ void __launch_bounds__(128) row_sum_5(u16* p0, const f32* p1, const i64 grid) {
   extern __shared__ __align__(16) u8 memory[];
   const int t = threadIdx.x % 32;
   i64 program = (i64)blockIdx.x * 4 + threadIdx.x / 32;
   u8* const shared = memory + threadIdx.x / 32 * 0;
   if (program >= grid) return;
-  row_sum_5_body(t, shared, program, p0, p1);
+  begin_next();
+  row_sum_5_body(t, shared, program, changing(p0), changing(p1));
 }
 #undef SYNC

@@ -9,6 +9,8 @@ FN void map_6_body(const int t, u8* const shared, const i64 program, u16*  p0, c
   const i64 v11 = sfloordiv<i64, u64>(v10, 128ll);
   const i64 v12 = (i64)((u64)v11 * (u64)128ll);
   const i64 v13 = (i64)((u64)v6 + (u64)v12);
+  const i64 arrived = wait_for_previous();
+  u16* const q0 = p0 + arrived;
   for (i64 v14 = v6; v14 < v13; v14 += 128ll) {
     const i64 v16 = (i64)((u64)v4 * (u64)1000ll);
     const i64 v17 = (i64)((u64)v16 + (u64)v14);
@@ -34,7 +36,7 @@ FN void map_6_body(const int t, u8* const shared, const i64 program, u16*  p0, c
     EACH (int r = 0; r < 4; ++r) v27[r] = from_bf16(v26[r]);
     const i64 v28 = (i64)((u64)v16 + (u64)v14);
     EACH (int c = 0; c < 1; ++c) {
-      ((W8*)(p0 + v28 + (t * 4 + (c * 4))))[0] = ((const W8*)(v26 + c * 4))[0]; 
+      ((W8*)(q0 + v28 + (t * 4 + (c * 4))))[0] = ((const W8*)(v26 + c * 4))[0]; 
     }
   }
   const i64 v29 = (i64)((u64)v9 - (u64)v13);
@@ -66,7 +68,7 @@ FN void map_6_body(const int t, u8* const shared, const i64 program, u16*  p0, c
     EACH (int r = 0; r < 4; ++r) v43[r] = from_bf16(v42[r]);
     const i64 v44 = (i64)((u64)v32 + (u64)v13);
     EACH (int c = 0; c < 1; ++c) {
-      if ((t * 4 + (c * 4)) < v29) { ((W8*)(p0 + v44 + (t * 4 + (c * 4))))[0] = ((const W8*)(v42 + c * 4))[0]; }
+      if ((t * 4 + (c * 4)) < v29) { ((W8*)(q0 + v44 + (t * 4 + (c * 4))))[0] = ((const W8*)(v42 + c * 4))[0]; }
     }
   }
 }
@@ -76,6 +78,7 @@ extern "C" __global__ void __launch_bounds__(128) map_6(u16* p0, const u16* __re
   i64 program = (i64)blockIdx.x * 4 + threadIdx.x / 32;
   u8* const shared = memory + threadIdx.x / 32 * 0;
   if (program >= grid) return;
-  map_6_body(t, shared, program, p0, p1, p2);
+  begin_next();
+  map_6_body(t, shared, program, changing(p0), p1, p2);
 }
 #undef SYNC

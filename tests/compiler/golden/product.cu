@@ -71,6 +71,8 @@ FN void dot_5_body(const int t, u8* const shared, const i64 program, u16*  p0, c
     SYNC
   }
   const i64 v26 = imin<i64>(64ll, v22);
+  const i64 arrived = wait_for_previous();
+  u16* const q0 = p0 + arrived;
   for (i64 v27 = 0ll; v27 < v26; v27 += 64ll) {
     const i64 v29 = (i64)((u64)v27 * (u64)72ll);
     alignas(16) f32 v30[32];
@@ -95,7 +97,7 @@ FN void dot_5_body(const int t, u8* const shared, const i64 program, u16*  p0, c
     alignas(16) u16 v40[32];
     EACH (int r = 0; r < 32; ++r) v40[r] = to_bf16(v37[r]);
     EACH (int c = 0; c < 4; ++c) {
-      if (((((c * 8) / 8 * 128 + t) * 8 + (c * 8) % 8) / 64) < v32 && ((((c * 8) / 8 * 128 + t) * 8 + (c * 8) % 8) % 64) < v23) { ((W16*)(p0 + v39 + ((((c * 8) / 8 * 128 + t) * 8 + (c * 8) % 8) / 64) * 200ll + ((((c * 8) / 8 * 128 + t) * 8 + (c * 8) % 8) % 64)))[0] = ((const W16*)(v40 + c * 8))[0]; }
+      if (((((c * 8) / 8 * 128 + t) * 8 + (c * 8) % 8) / 64) < v32 && ((((c * 8) / 8 * 128 + t) * 8 + (c * 8) % 8) % 64) < v23) { ((W16*)(q0 + v39 + ((((c * 8) / 8 * 128 + t) * 8 + (c * 8) % 8) / 64) * 200ll + ((((c * 8) / 8 * 128 + t) * 8 + (c * 8) % 8) % 64)))[0] = ((const W16*)(v40 + c * 8))[0]; }
     }
   }
 }
@@ -105,6 +107,7 @@ extern "C" __global__ void __launch_bounds__(128) dot_5(u16* p0, const u16* __re
   i64 program = blockIdx.x;
   u8* const shared = memory;
   if (program >= grid) return;
-  dot_5_body(t, shared, program, p0, p1, p2, p3);
+  begin_next();
+  dot_5_body(t, shared, program, changing(p0), p1, p2, p3);
 }
 #undef SYNC

@@ -1,10 +1,10 @@
 #define SYNC __syncwarp();
 FN void row_max_sum_10_body(const int t, u8* const shared, const i64 program, f32*  p0, const f32* __restrict__ p1) {
-  const i64 v4 = (i64)((u64)program * (u64)1000ll);
+  const i64 v5 = (i64)((u64)program * (u64)1000ll);
   alignas(16) f32 v6[32];
   EACH (int c = 0; c < 8; ++c) {
     const bool there = (((c * 4) / 4 * 32 + t) * 4 + (c * 4) % 4) < 1000ll;
-    ((W16*)(v6 + c * 4))[0] = word_if(there, (const W16*)(p1 + (there ? v4 + (((c * 4) / 4 * 32 + t) * 4 + (c * 4) % 4) : 0)) + 0, 0x0u); 
+    ((W16*)(v6 + c * 4))[0] = word_if(there, (const W16*)(p1 + (there ? v5 + (((c * 4) / 4 * 32 + t) * 4 + (c * 4) % 4) : 0)) + 0, 0x0u); 
   }
   alignas(16) bool v10[32];
   EACH (int r = 0; r < 32; ++r) v10[r] = (i64)((r / 4 * 32 + t) * 4 + r % 4) < 1000ll;
@@ -63,8 +63,10 @@ FN void row_max_sum_10_body(const int t, u8* const shared, const i64 program, f3
   const f32 v41 = 1.0f / v21;
   alignas(16) f32 v24[32];
   EACH (int r = 0; r < 32; ++r) v24[r] = v39[r] * v41;
+  const i64 arrived = wait_for_previous();
+  f32* const q0 = p0 + arrived;
   EACH (int c = 0; c < 8; ++c) {
-    if ((((c * 4) / 4 * 32 + t) * 4 + (c * 4) % 4) < 1000ll) { ((W16*)(p0 + v4 + (((c * 4) / 4 * 32 + t) * 4 + (c * 4) % 4)))[0] = ((const W16*)(v24 + c * 4))[0]; }
+    if ((((c * 4) / 4 * 32 + t) * 4 + (c * 4) % 4) < 1000ll) { ((W16*)(q0 + v5 + (((c * 4) / 4 * 32 + t) * 4 + (c * 4) % 4)))[0] = ((const W16*)(v24 + c * 4))[0]; }
   }
 }
 extern "C" __global__ void __launch_bounds__(128) row_max_sum_10(f32* p0, const f32* __restrict__ p1, const i64 grid) {
@@ -73,6 +75,7 @@ extern "C" __global__ void __launch_bounds__(128) row_max_sum_10(f32* p0, const 
   i64 program = (i64)blockIdx.x * 4 + threadIdx.x / 32;
   u8* const shared = memory + threadIdx.x / 32 * 0;
   if (program >= grid) return;
-  row_max_sum_10_body(t, shared, program, p0, p1);
+  begin_next();
+  row_max_sum_10_body(t, shared, program, changing(p0), p1);
 }
 #undef SYNC

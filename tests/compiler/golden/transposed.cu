@@ -32,8 +32,10 @@ FN void transposed_2_body(const int t, u8* const shared, const i64 program, f32*
   const i64 v27 = (i64)((u64)v11 * (u64)200ll);
   const i64 v28 = (i64)((u64)v27 + (u64)v8);
   const i64 v29 = (i64)((u64)v22 + (u64)v28);
+  const i64 arrived = wait_for_previous();
+  f32* const q0 = p0 + arrived;
   EACH (int c = 0; c < 2; ++c) {
-    if (((((c * 4) / 4 * 512 + t) * 4 + (c * 4) % 4) / 64) < v18 && ((((c * 4) / 4 * 512 + t) * 4 + (c * 4) % 4) % 64) < v16) { ((W16*)(p0 + v29 + ((((c * 4) / 4 * 512 + t) * 4 + (c * 4) % 4) / 64) * 200ll + ((((c * 4) / 4 * 512 + t) * 4 + (c * 4) % 4) % 64)))[0] = ((const W16*)(v26 + c * 4))[0]; }
+    if (((((c * 4) / 4 * 512 + t) * 4 + (c * 4) % 4) / 64) < v18 && ((((c * 4) / 4 * 512 + t) * 4 + (c * 4) % 4) % 64) < v16) { ((W16*)(q0 + v29 + ((((c * 4) / 4 * 512 + t) * 4 + (c * 4) % 4) / 64) * 200ll + ((((c * 4) / 4 * 512 + t) * 4 + (c * 4) % 4) % 64)))[0] = ((const W16*)(v26 + c * 4))[0]; }
   }
 }
 extern "C" __global__ void __launch_bounds__(512) transposed_2(f32* p0, const f32* __restrict__ p1, const i64 grid) {
@@ -42,6 +44,7 @@ extern "C" __global__ void __launch_bounds__(512) transposed_2(f32* p0, const f3
   i64 program = blockIdx.x;
   u8* const shared = memory;
   if (program >= grid) return;
-  transposed_2_body(t, shared, program, p0, p1);
+  begin_next();
+  transposed_2_body(t, shared, program, changing(p0), p1);
 }
 #undef SYNC

@@ -19,7 +19,6 @@ namespace {
 constexpr int most_threads = 1024;
 constexpr int64_t few_blocks_bytes = 56 << 10;
 constexpr int64_t most_of_a_warp = 1024;
-constexpr int64_t most_of_a_walking_warp = 768;
 constexpr int64_t most_kept_bytes = 20 << 10;  // by a warp: 160 registers a thread
 constexpr int64_t most_divisor = int64_t{1} << 30;
 
@@ -47,11 +46,6 @@ void Renderer::survey(const Block& block) {
     turns_ = turns_ || inst.op == Op::transpose;
     loads_ += inst.op == Op::load && inst.type.rank() > 0;
     if (inst.op == Op::load && inst.type.rank() > 0 && !is_local(inst.ref)) kept_bytes_ += inst.type.size() * inst.type.dtype.size;
-    if (inst.op == Op::constant && inst.type.rank() == 0) numbers_[inst.results[0]] = inst.number.i;
-    if (inst.op == Op::load && inst.type.rank() == 1) {
-      const auto limit = numbers_.find(inst.args[1]);
-      longest_slice_ = std::max(longest_slice_, limit == numbers_.end() ? inst.type.size() : std::min(inst.type.size(), limit->second));
-    }
     if (inst.op == Op::loop) survey_loop(inst);
     for (Value v : inst.results) largest_tile_ = std::max(largest_tile_, type(v).size());
     if (inst.op == Op::store || inst.op == Op::scatter || inst.op == Op::atomic_add) largest_tile_ = std::max(largest_tile_, type(inst.args[0]).size());
@@ -77,8 +71,8 @@ void Renderer::survey_loop(const Inst& loop) {
         if (type(v) == type(inst.args[0])) walked_ = std::max(walked_, type(v).size());
 }
 
-/// Of kernels that walk rows: their grid is made for as many programs at once as fit with 128 registers a thread.
-int Renderer::min_blocks() const { return walked_ > 0 && walked_ == largest_tile_ && threads_ > 32 ? std::max(1, 512 / threads_) : 0; }
+/// Of kernels that walk rows: their grid is made for as many programs at once as fit with all the registers that a thread can have.
+int Renderer::min_blocks() const { return walks() && threads_ > 32 ? std::max(1, 256 / threads_) : 0; }
 
 void Renderer::choose_threads() {
   vec_ = std::clamp(16 / std::max(1, narrowest_), 1, 8);
@@ -92,8 +86,8 @@ void Renderer::choose_threads() {
   const bool one_warp = lines_ && !short_ways && (largest_tile_ <= most_of_a_warp || (largest_tile_ <= 2 * most_of_a_warp && kept_bytes_ <= most_kept_bytes));
   const int64_t wanted = one_warp ? 32 : std::max<int64_t>(1, largest_tile_ / (vec_ * chunks));
   if (warps_ > 0) threads_ = 32 * warps_;
-  // Rows that are walked: what is carried from row to row takes half of the registers or so, whatever is loaded.
-  else if (walked_ > 0 && walked_ == largest_tile_) threads_ = longest_slice_ <= most_of_a_walking_warp ? 32 : static_cast<int>(std::clamp<int64_t>(walked_ / 16, 64, most_threads));
+  // Rows that are walked: the fewer threads, the cheaper the sums of a row; what is carried from row to row then fills their registers.
+  else if (walks()) threads_ = static_cast<int>(std::clamp<int64_t>(walked_ / 32, 32, most_threads));
   else threads_ = static_cast<int>(std::clamp<int64_t>(static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(wanted))), 32, most_threads));
 }
 

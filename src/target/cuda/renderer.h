@@ -25,6 +25,7 @@ class Renderer {
   void choose_threads();
   void survey(const kernel::Block& block);
   void survey_loop(const Inst& loop);
+  bool walks() const { return walked_ > 0 && walked_ == largest_tile_; }
   int min_blocks() const;
   void block(const kernel::Block& block);
   void inst(const Inst& inst);
@@ -126,8 +127,6 @@ class Renderer {
   bool reduces_ = false, lines_ = false;  // any reduction or product; reductions of one axis
   bool turns_ = false;                     // any tile
   int64_t walked_ = 0;                     // elements of the rows that a loop reduces one by one while it carries tiles of their width
-  int64_t longest_slice_ = 0;              // elements of a tile that are loaded at most, as far as limits are known
-  std::map<Value, int64_t> numbers_;       // integer constants
   bool planes_ = false;                    // reductions of two axes
   int loads_ = 0;                          // of tiles
   int64_t kept_bytes_ = 0;                 // that a program may want to keep in registers: tiles that are loaded or carried through loops

@@ -2,6 +2,8 @@
 
 #include <dlfcn.h>
 #include <fmt/format.h>
+#include <link.h>
+#include <sys/mman.h>
 
 #include <algorithm>
 #include <cstdlib>
@@ -61,6 +63,30 @@ void* open_anywhere(const std::string& soname, const std::vector<std::string>& f
   return nullptr;
 }
 
+/// Has the system read the whole of a library at once. A compiler touches most of its hundred megabytes within its first second, and meets them a few pages at a
+/// time otherwise, each time from all threads: seconds on a machine that has not run it before.
+void read_ahead(void* handle) {
+#ifdef MADV_POPULATE_READ
+  const link_map* wanted = nullptr;
+  if (::dlinfo(handle, RTLD_DI_LINKMAP, &wanted) != 0 || !wanted) return;
+  const auto visit = [](dl_phdr_info* library, size_t, void* base) {
+    if (library->dlpi_addr != *static_cast<const ElfW(Addr)*>(base)) return 0;
+    constexpr uintptr_t page = 4096;
+    for (int i = 0; i < library->dlpi_phnum; ++i) {
+      const ElfW(Phdr)& part = library->dlpi_phdr[i];
+      if (part.p_type != PT_LOAD || (part.p_flags & PF_W)) continue;
+      const uintptr_t begin = (library->dlpi_addr + part.p_vaddr) / page * page, end = library->dlpi_addr + part.p_vaddr + part.p_memsz;
+      ::madvise(reinterpret_cast<void*>(begin), end - begin, MADV_POPULATE_READ);  // refused by older systems: the pages come as they are touched
+    }
+    return 1;
+  };
+  ElfW(Addr) base = wanted->l_addr;
+  ::dl_iterate_phdr(visit, &base);
+#else
+  (void)handle;
+#endif
+}
+
 }  // namespace
 
 std::vector<std::string> library_folders() {
@@ -84,8 +110,8 @@ struct Library::State {
   std::string path, why;
 };
 
-Library::Library(std::string name, std::vector<std::string> sonames, std::string costs, std::vector<const Library*> first)
-    : name_(std::move(name)), costs_(std::move(costs)), sonames_(std::move(sonames)), first_(std::move(first)), state_(new State) {}
+Library::Library(std::string name, std::vector<std::string> sonames, std::string costs, std::vector<const Library*> first, bool whole)
+    : name_(std::move(name)), costs_(std::move(costs)), sonames_(std::move(sonames)), first_(std::move(first)), whole_(whole), state_(new State) {}
 
 Library::~Library() {
   if (state_->handle) ::dlclose(state_->handle);
@@ -106,6 +132,7 @@ const Library::State& Library::state() const {
       state_->why += (state_->why.empty() ? "" : "; ") + why;
     }
     if (!state_->handle) return;
+    if (whole_) read_ahead(state_->handle);
     // Any of a library's symbols names its file; the handle itself does so through the loader's own record.
     char origin[4096] = "";
     state_->path = ::dlinfo(state_->handle, RTLD_DI_ORIGIN, origin) == 0 ? std::string(origin) + "/" + found : found;
@@ -133,7 +160,7 @@ const Library& driver_library() {
 }
 
 const Library& nvrtc_library() {
-  static const Library* library = new Library("NVRTC", {"libnvrtc.so.13", "libnvrtc.so.12"}, "no kernel can be compiled for a GPU");
+  static const Library* library = new Library("NVRTC", {"libnvrtc.so.13", "libnvrtc.so.12"}, "no kernel can be compiled for a GPU", {}, true);
   return *library;
 }
 

@@ -9,8 +9,9 @@ namespace weft::target::cuda {
 class Library {
  public:
   /// `sonames` in order of preference; `costs`: what does not work, or is slower, without it; `first`: libraries that this one opens by name while it
-  /// works, which are therefore opened before (theirs need not be a folder that the loader knows).
-  Library(std::string name, std::vector<std::string> sonames, std::string costs, std::vector<const Library*> first = {});
+  /// works, which are therefore opened before (theirs need not be a folder that the loader knows); `whole`: most of it is used at once, so that it is read
+  /// at once.
+  Library(std::string name, std::vector<std::string> sonames, std::string costs, std::vector<const Library*> first = {}, bool whole = false);
   ~Library();
   Library(const Library&) = delete;
   Library& operator=(const Library&) = delete;
@@ -33,6 +34,7 @@ class Library {
   std::string name_, costs_;
   std::vector<std::string> sonames_;
   std::vector<const Library*> first_;
+  bool whole_;
   State* state_;
 };
 

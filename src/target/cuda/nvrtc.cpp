@@ -117,7 +117,11 @@ int nvrtc_version() {
   return major * 1000 + minor * 10;
 }
 
-std::vector<std::string> nvrtc_options() { return {"--std=c++17", "--fmad=false", "--ptxas-options=-v"}; }
+std::vector<std::string> nvrtc_options() {
+  std::vector<std::string> out = {"--std=c++17", "--fmad=false", "--ptxas-options=-v"};
+  if (nvrtc_version() >= 12090) out.emplace_back("--no-cache");  // its own folder in the user's home: what is compiled here is kept in Weft's
+  return out;
+}
 
 std::vector<char> compile(const std::string& source, const std::string& arch, const std::vector<std::string>& options, std::string* log) {
   if (!nvrtc_available()) throw_failure("cuda", nvrtc().why);

@@ -20,7 +20,8 @@ struct KernelUsage {
 bool nvrtc_available(std::string* why = nullptr);
 /// 13000 for 13.0; 0 without NVRTC. Part of every key of compiled code.
 int nvrtc_version();
-/// The options of every compilation: C++17, no contraction of a * b + c (the tile language says which operations are fused), and ptxas's statistics.
+/// The options of every compilation: C++17, no contraction of a * b + c (the tile language says which operations are fused), ptxas's statistics,
+/// and no folder of NVRTC's own beside Weft's cache.
 std::vector<std::string> nvrtc_options();
 /// A cubin for `arch` ("sm_80", "sm_90a"). `options` come after nvrtc_options(); the compiler's messages go to `log`, also those of a failure. Throws
 /// std::runtime_error with the messages and the lines that they speak of. May be called from several threads at once.

@@ -196,13 +196,25 @@ void RowLowering::pass(int p) {
   else lane_loop(p);
 }
 
-/// Full tiles in a loop, then what is left under a limit.
+/// Full tiles in a loop, then what is left under a limit; long arithmetic without folds stands there once, under the limit, because compilers take as long over a
+/// second copy as over the first, and the check is little beside it.
 void RowLowering::lane_loop(int p) {
   kernel::Builder& b = emit_.builder();
   int64_t width = schedule_.width;
   hoist(p, {lane_});
   Value step_width = b.index(width), lo = first_lane_, hi = lane_count();
   if (blocks_ > 1 || dynamic_extent_) hi = b.min(hi, b.add(lo, b.index(schedule_.block)));
+  constexpr double long_arithmetic = 100;  // operations an element: random numbers are some two hundred
+  if (cx_.target.many_threads() && schedule_.kind == RowClass::map && schedule_.flops > long_arithmetic) {
+    b.loop(lo, hi, step_width, {}, [&](Value at, const std::vector<Value>&) {
+      emit_.push_scope();
+      emit_.bind_lanes(lane_, at, width, b.sub(hi, at));
+      step(p, {});
+      emit_.pop_scope();
+      return std::vector<Value>{};
+    });
+    return;
+  }
   Value full = b.add(lo, b.mul(b.scalar(ScalarOp::floordiv, {b.sub(hi, lo), step_width}), step_width));
   std::vector<Value> carried = b.loop(lo, full, step_width, identities(p), [&](Value at, const std::vector<Value>& values) {
     emit_.push_scope();

@@ -114,6 +114,37 @@ void Renderer::each(Value v, const std::string& text) {
   add(fmt::format("EACH (int r = 0; r < {}; ++r) {}[r] = {};", spread_of(v).registers(), fresh(v), text));
 }
 
+void Renderer::add_before_shared(const std::string& line) {
+  if (body_.size() != shared_end_) return add(line);
+  const std::string text = std::string(static_cast<size_t>(indent_) * 2, ' ') + line + "\n";
+  body_.insert(shared_begin_, text);
+  shared_begin_ += text.size(), shared_end_ += text.size();
+}
+
+void Renderer::scalar_line(Value v, const std::string& text) {
+  name(v, fresh(v));
+  add_before_shared(fmt::format("const {} {} = {};", type_name(type(v).dtype), fresh(v), text));
+}
+
+void Renderer::arithmetic(Value v, const std::string& text) {
+  if (type(v).rank() == 0) return scalar_line(v, text);
+  const int64_t registers = spread_of(v).registers();
+  const std::string close = std::string(static_cast<size_t>(indent_) * 2, ' ') + "}\n", step = std::string(static_cast<size_t>(indent_ + 1) * 2, ' ') + fmt::format("{}[r] = {};\n", fresh(v), text);
+  name(v, fresh(v));
+  const std::string declaration = fmt::format("alignas(16) {} {}[{}];", type_name(type(v).dtype), fresh(v), registers);
+  if (body_.size() == shared_end_ && shared_registers_ == registers) {
+    add_before_shared(declaration);
+    body_.insert(body_.size() - close.size(), step);
+  } else {
+    add(declaration);
+    shared_begin_ = body_.size();
+    shared_registers_ = registers;
+    add(fmt::format("EACH (int r = 0; r < {}; ++r) {{", registers));
+    body_ += step + close;
+  }
+  shared_end_ = body_.size();
+}
+
 int64_t Renderer::divisor(Value v) const { return divisors_[static_cast<size_t>(v)]; }
 
 void Renderer::find_divisor(const Inst& inst) {
@@ -212,11 +243,10 @@ void Renderer::scalar(const Inst& i) {
   const std::string text = expression(i.scalar_op, t, args);
   const Value result = i.results[0];
   if (splat) {  // the same in every lane: one scalar
-    name(result, fresh(result));
     splat_[static_cast<size_t>(result)] = true;
-    return add(fmt::format("const {} {} = {};", type_name(i.type.dtype), fresh(result), text));
+    return scalar_line(result, text);
   }
-  each(result, text);
+  arithmetic(result, text);
 }
 
 void Renderer::convert(const Inst& i) {
@@ -225,11 +255,10 @@ void Renderer::convert(const Inst& i) {
     return i.op == Op::cast ? conversion(v, type(from).dtype, i.type.dtype) : reinterpretation(v, type(from).dtype, i.type.dtype);
   };
   if (i.type.rank() > 0 && splat_[static_cast<size_t>(from)]) {
-    name(result, fresh(result));
     splat_[static_cast<size_t>(result)] = true;
-    return add(fmt::format("const {} {} = {};", type_name(i.type.dtype), fresh(result), text(at(from))));
+    return scalar_line(result, text(at(from)));
   }
-  each(result, text(at(from)));
+  arithmetic(result, text(at(from)));
 }
 
 void Renderer::loop(const Inst& i) {

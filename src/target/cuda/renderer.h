@@ -51,6 +51,12 @@ class Renderer {
   void declare(Value v);
   /// dst[r] = text for every register.
   void each(Value v, const std::string& text);
+  /// The same of arithmetic, which reads nothing but register r of other tiles: what follows each other shares a loop. (A loop a statement has NVRTC take three
+  /// times as long over long arithmetic.)
+  void arithmetic(Value v, const std::string& text);
+  /// A scalar that no tile is needed for: before the loop that is still open to more statements, if there is one.
+  void scalar_line(Value v, const std::string& text);
+  void add_before_shared(const std::string& line);
 
   // divisors: the largest power of two that is known to divide an integer scalar
   int64_t divisor(Value v) const;
@@ -117,6 +123,8 @@ class Renderer {
   std::vector<int64_t> local_offsets_;
   std::string body_;
   bool arrived_ = false;                   // what the kernel before this one writes has been waited for
+  size_t shared_begin_ = 0, shared_end_ = 0;  // where the loop of the last arithmetic stands in the body; others may join it as long as nothing follows
+  int64_t shared_registers_ = 0;
   int indent_ = 1;
   std::vector<std::string> names_;
   std::vector<bool> splat_;                // a tile that is one scalar everywhere: its name is the scalar's

@@ -19,22 +19,26 @@ FN void map_6_body(const int t, u8* const shared, const i64 program, u16*  p0, c
       ((W8*)(v18 + c * 4))[0] = ((const W8*)(p1 + v17 + (t * 4 + (c * 4))))[0]; 
     }
     alignas(16) f32 v19[4];
-    EACH (int r = 0; r < 4; ++r) v19[r] = from_bf16(v18[r]);
+    EACH (int r = 0; r < 4; ++r) {
+      v19[r] = from_bf16(v18[r]);
+    }
     alignas(16) u16 v20[4];
     EACH (int c = 0; c < 1; ++c) {
       ((W8*)(v20 + c * 4))[0] = ((const W8*)(p2 + v14 + (t * 4 + (c * 4))))[0]; 
     }
     alignas(16) f32 v21[4];
-    EACH (int r = 0; r < 4; ++r) v21[r] = from_bf16(v20[r]);
     alignas(16) f32 v22[4];
-    EACH (int r = 0; r < 4; ++r) v22[r] = v19[r] * v21[r];
     alignas(16) f32 v25[4];
-    EACH (int r = 0; r < 4; ++r) v25[r] = fmaximum(v22[r], 0.0f);
     alignas(16) u16 v26[4];
-    EACH (int r = 0; r < 4; ++r) v26[r] = to_bf16(v25[r]);
     alignas(16) f32 v27[4];
-    EACH (int r = 0; r < 4; ++r) v27[r] = from_bf16(v26[r]);
     const i64 v28 = (i64)((u64)v16 + (u64)v14);
+    EACH (int r = 0; r < 4; ++r) {
+      v21[r] = from_bf16(v20[r]);
+      v22[r] = v19[r] * v21[r];
+      v25[r] = fmaximum(v22[r], 0.0f);
+      v26[r] = to_bf16(v25[r]);
+      v27[r] = from_bf16(v26[r]);
+    }
     EACH (int c = 0; c < 1; ++c) {
       ((W8*)(q0 + v28 + (t * 4 + (c * 4))))[0] = ((const W8*)(v26 + c * 4))[0]; 
     }
@@ -50,23 +54,27 @@ FN void map_6_body(const int t, u8* const shared, const i64 program, u16*  p0, c
       ((W8*)(v34 + c * 4))[0] = word_if(there, (const W8*)(p1 + (there ? v33 + (t * 4 + (c * 4)) : 0)) + 0, 0x0u); 
     }
     alignas(16) f32 v35[4];
-    EACH (int r = 0; r < 4; ++r) v35[r] = from_bf16(v34[r]);
+    EACH (int r = 0; r < 4; ++r) {
+      v35[r] = from_bf16(v34[r]);
+    }
     alignas(16) u16 v36[4];
     EACH (int c = 0; c < 1; ++c) {
       const bool there = (t * 4 + (c * 4)) < v29;
       ((W8*)(v36 + c * 4))[0] = word_if(there, (const W8*)(p2 + (there ? v13 + (t * 4 + (c * 4)) : 0)) + 0, 0x0u); 
     }
     alignas(16) f32 v37[4];
-    EACH (int r = 0; r < 4; ++r) v37[r] = from_bf16(v36[r]);
     alignas(16) f32 v38[4];
-    EACH (int r = 0; r < 4; ++r) v38[r] = v35[r] * v37[r];
     alignas(16) f32 v41[4];
-    EACH (int r = 0; r < 4; ++r) v41[r] = fmaximum(v38[r], 0.0f);
     alignas(16) u16 v42[4];
-    EACH (int r = 0; r < 4; ++r) v42[r] = to_bf16(v41[r]);
     alignas(16) f32 v43[4];
-    EACH (int r = 0; r < 4; ++r) v43[r] = from_bf16(v42[r]);
     const i64 v44 = (i64)((u64)v32 + (u64)v13);
+    EACH (int r = 0; r < 4; ++r) {
+      v37[r] = from_bf16(v36[r]);
+      v38[r] = v35[r] * v37[r];
+      v41[r] = fmaximum(v38[r], 0.0f);
+      v42[r] = to_bf16(v41[r]);
+      v43[r] = from_bf16(v42[r]);
+    }
     EACH (int c = 0; c < 1; ++c) {
       if ((t * 4 + (c * 4)) < v29) { ((W8*)(q0 + v44 + (t * 4 + (c * 4))))[0] = ((const W8*)(v42 + c * 4))[0]; }
     }

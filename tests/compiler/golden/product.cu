@@ -84,18 +84,22 @@ FN void dot_5_body(const int t, u8* const shared, const i64 program, u16*  p0, c
     alignas(16) u16 v33[1];
     EACH (int r = 0; r < 1; ++r) v33[r] = (t & 63) < v23 ? p3[v20 + (t & 63)] : (u16)0x0;
     alignas(16) f32 v34[1];
-    EACH (int r = 0; r < 1; ++r) v34[r] = from_bf16(v33[r]);
+    EACH (int r = 0; r < 1; ++r) {
+      v34[r] = from_bf16(v33[r]);
+    }
     SYNC
     EACH (int r = 0; r < 1; ++r) if (t < 64) ((f32*)(shared + 0))[(t & 63)] = v34[r];
     SYNC
     alignas(16) f32 v36[32];
     EACH (int r = 0; r < 32; ++r) v36[r] = ((f32*)(shared + 0))[((r / 8 * 128 + t) * 8 + r % 8) % 64];
     alignas(16) f32 v37[32];
-    EACH (int r = 0; r < 32; ++r) v37[r] = v30[r] + v36[r];
     const i64 v38 = (i64)((u64)v31 * (u64)200ll);
     const i64 v39 = (i64)((u64)v38 + (u64)v20);
     alignas(16) u16 v40[32];
-    EACH (int r = 0; r < 32; ++r) v40[r] = to_bf16(v37[r]);
+    EACH (int r = 0; r < 32; ++r) {
+      v37[r] = v30[r] + v36[r];
+      v40[r] = to_bf16(v37[r]);
+    }
     EACH (int c = 0; c < 4; ++c) {
       if (((((c * 8) / 8 * 128 + t) * 8 + (c * 8) % 8) / 64) < v32 && ((((c * 8) / 8 * 128 + t) * 8 + (c * 8) % 8) % 64) < v23) { ((W16*)(q0 + v39 + ((((c * 8) / 8 * 128 + t) * 8 + (c * 8) % 8) / 64) * 200ll + ((((c * 8) / 8 * 128 + t) * 8 + (c * 8) % 8) % 64)))[0] = ((const W16*)(v40 + c * 8))[0]; }
     }

@@ -52,6 +52,7 @@ THIRD_PARTY = [
     (re.compile(r"^(dnnl|oneapi/)"), "oneDNN", {"target/cpu"}),
     (re.compile(r"^omp\.h$"), "OpenMP", {"runtime"}),
     (re.compile(r"^(cuda|nvrtc|cublas|cudnn|nccl|cufft|cusolver)"), "CUDA", {"target/cuda"}),
+    (re.compile(r"^link\.h$"), "the dynamic loader", {"target/cuda"}),
     (re.compile(r"^nlohmann/"), "nlohmann-json", {"io", "text", "data", "models", "tools", "bindings", "bench"}),
     (re.compile(r"^fmt/"), "fmt", set(RANK)),
     (re.compile(r"^CLI/"), "CLI11", {"tools"}),

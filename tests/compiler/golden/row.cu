@@ -7,9 +7,11 @@ FN void row_max_sum_10_body(const int t, u8* const shared, const i64 program, f3
     ((W16*)(v6 + c * 4))[0] = word_if(there, (const W16*)(p1 + (there ? v5 + (((c * 4) / 4 * 32 + t) * 4 + (c * 4) % 4) : 0)) + 0, 0x0u); 
   }
   alignas(16) bool v10[32];
-  EACH (int r = 0; r < 32; ++r) v10[r] = (i64)((r / 4 * 32 + t) * 4 + r % 4) < 1000ll;
   alignas(16) f32 v11[32];
-  EACH (int r = 0; r < 32; ++r) v11[r] = v10[r] ? v6[r] : real(0xff800000u);
+  EACH (int r = 0; r < 32; ++r) {
+    v10[r] = (i64)((r / 4 * 32 + t) * 4 + r % 4) < 1000ll;
+    v11[r] = v10[r] ? v6[r] : real(0xff800000u);
+  }
   f32 w13[32];
   EACH (int r = 0; r < 32; ++r) w13[r] = v11[r];
   EACH (int r = 0; r < 16; ++r) w13[r] = fmaximum(w13[r], w13[r + 16]);
@@ -24,29 +26,31 @@ FN void row_max_sum_10_body(const int t, u8* const shared, const i64 program, f3
   EACH (int r = 0; r < 1; ++r) w13[r] = fmaximum(w13[r], lane_xor(w13[r], 8));
   const f32 v13 = w13[0];
   alignas(16) f32 v16[32];
-  EACH (int r = 0; r < 32; ++r) v16[r] = v6[r] - v13;
   alignas(16) f32 v26[32];
-  EACH (int r = 0; r < 32; ++r) v26[r] = fmaximum(v16[r], -104.0f);
   alignas(16) f32 v28[32];
-  EACH (int r = 0; r < 32; ++r) v28[r] = fminimum(v26[r], 89.0f);
   alignas(16) f32 v30[32];
-  EACH (int r = 0; r < 32; ++r) v30[r] = v28[r] * real(0x3fb8aa3bu)/*1.44269502*/;
   alignas(16) f32 v32[32];
-  EACH (int r = 0; r < 32; ++r) v32[r] = fmaf(v28[r], real(0xbfb8aa3bu)/*-1.44269502*/, v30[r]);
   alignas(16) f32 v34[32];
-  EACH (int r = 0; r < 32; ++r) v34[r] = fmaf(v28[r], real(0xb2a57060u)/*-1.92596303e-08*/, v32[r]);
   alignas(16) f32 v37[32];
-  EACH (int r = 0; r < 32; ++r) v37[r] = fmaf(v34[r], real(0xbf317218u)/*-0.693147182*/, 1.0f);
   alignas(16) f32 v38[32];
-  EACH (int r = 0; r < 32; ++r) v38[r] = fexp2(v30[r]);
   alignas(16) f32 v39[32];
-  EACH (int r = 0; r < 32; ++r) v39[r] = v38[r] * v37[r];
   alignas(16) bool v18[32];
-  EACH (int r = 0; r < 32; ++r) v18[r] = (i64)((r / 4 * 32 + t) * 4 + r % 4) < 1000ll;
   alignas(16) f32 v19[32];
-  EACH (int r = 0; r < 32; ++r) v19[r] = v18[r] ? v39[r] : 0.0f;
   alignas(16) f32 v20[32];
-  EACH (int r = 0; r < 32; ++r) v20[r] = 0.0f + v19[r];
+  EACH (int r = 0; r < 32; ++r) {
+    v16[r] = v6[r] - v13;
+    v26[r] = fmaximum(v16[r], -104.0f);
+    v28[r] = fminimum(v26[r], 89.0f);
+    v30[r] = v28[r] * real(0x3fb8aa3bu)/*1.44269502*/;
+    v32[r] = fmaf(v28[r], real(0xbfb8aa3bu)/*-1.44269502*/, v30[r]);
+    v34[r] = fmaf(v28[r], real(0xb2a57060u)/*-1.92596303e-08*/, v32[r]);
+    v37[r] = fmaf(v34[r], real(0xbf317218u)/*-0.693147182*/, 1.0f);
+    v38[r] = fexp2(v30[r]);
+    v39[r] = v38[r] * v37[r];
+    v18[r] = (i64)((r / 4 * 32 + t) * 4 + r % 4) < 1000ll;
+    v19[r] = v18[r] ? v39[r] : 0.0f;
+    v20[r] = 0.0f + v19[r];
+  }
   f32 w21[32];
   EACH (int r = 0; r < 32; ++r) w21[r] = v20[r];
   EACH (int r = 0; r < 16; ++r) w21[r] = w21[r] + w21[r + 16];
@@ -62,7 +66,9 @@ FN void row_max_sum_10_body(const int t, u8* const shared, const i64 program, f3
   const f32 v21 = w21[0];
   const f32 v41 = 1.0f / v21;
   alignas(16) f32 v24[32];
-  EACH (int r = 0; r < 32; ++r) v24[r] = v39[r] * v41;
+  EACH (int r = 0; r < 32; ++r) {
+    v24[r] = v39[r] * v41;
+  }
   const i64 arrived = wait_for_previous();
   f32* const q0 = p0 + arrived;
   EACH (int c = 0; c < 8; ++c) {

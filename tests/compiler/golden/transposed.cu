@@ -28,10 +28,12 @@ FN void transposed_2_body(const int t, u8* const shared, const i64 program, f32*
     EACH (int k = 0; k < 4; ++k) ((W4*)(v25 + c * 4))[k] = line[k];
   }
   alignas(16) f32 v26[8];
-  EACH (int r = 0; r < 8; ++r) v26[r] = v25[r] + v25[r];
   const i64 v27 = (i64)((u64)v11 * (u64)200ll);
   const i64 v28 = (i64)((u64)v27 + (u64)v8);
   const i64 v29 = (i64)((u64)v22 + (u64)v28);
+  EACH (int r = 0; r < 8; ++r) {
+    v26[r] = v25[r] + v25[r];
+  }
   const i64 arrived = wait_for_previous();
   f32* const q0 = p0 + arrived;
   EACH (int c = 0; c < 2; ++c) {

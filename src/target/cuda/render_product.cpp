@@ -1,8 +1,8 @@
 // The kernel of products whose epilogue costs as much as a good part of their multiplications (product.h). Three groups of four warps:
-//   group 0      one thread asks for pieces of A and B, which the copy engine brings into a ring (tensor maps, swizzled by 128 bytes); three warps finish tiles: a row of 256 columns
-//                a warp, eight elements a thread; activation, slope, stores of 16 bytes
-//   groups 1, 2  multiply: 64 rows of the tile each, all sums in registers; at the end of K they leave them in shared memory, rounded, and begin the next tile
-// Barriers in shared memory count pieces that have come and pieces that have been read; named barriers hand halves of the tile over and back.
+//   groups 1, 2  multiply: 64 rows of the tile each, all sums in registers; at the end of K they leave them in shared memory, rounded, and begin the next tile. The warp that is the last
+//                to have read a piece of A and B asks for the piece that takes its place in the ring; the copy engine brings it (tensor maps, swizzled by 128 bytes)
+//   group 0      finishes tiles: a row a warp, eight elements a thread; activation, slope, residual, stores of 16 bytes
+// Barriers in shared memory count pieces that have come; named barriers hand halves of the tile over and back.
 #include <fmt/format.h>
 
 #include "base/error.h"
@@ -23,7 +23,6 @@ constexpr const char* helpers = R"cuda(
 struct alignas(128) TensorMap { u64 v[16]; };
 FN void barrier_init(u32 at, u32 count) { asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" : : "r"(at), "r"(count) : "memory"); }
 FN void barrier_expect(u32 at, u32 bytes) { asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" : : "r"(at), "r"(bytes) : "memory"); }
-FN void barrier_arrive(u32 at) { asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" : : "r"(at) : "memory"); }
 FN void barrier_wait(u32 at, u32 parity) {
   u32 done;
   do asm volatile("{.reg .pred p; mbarrier.try_wait.parity.shared::cta.b64 p, [%1], %2; selp.u32 %0, 1, 0, p;}" : "=r"(done) : "r"(at), "r"(parity) : "memory");
@@ -34,12 +33,15 @@ FN void copy_box(u32 to, const TensorMap* map, int x, int y, u32 barrier) {
   asm volatile("cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1, {%2, %3}], [%4];"
                : : "r"(to), "l"(map), "r"(x), "r"(y), "r"(barrier) : "memory");
 }
-// A group of 128 threads that multiply and the 96 that finish: one side waits for the other, which goes on.
-FN void handed_over(int barrier) { asm volatile("bar.sync %0, 224;" : : "r"(barrier) : "memory"); }
-FN void hand_over(int barrier) { asm volatile("bar.arrive %0, 224;" : : "r"(barrier) : "memory"); }
+// A group that multiplies and the one that finishes: one side waits for the other, which goes on.
+FN void handed_over(int barrier) { asm volatile("bar.sync %0, 256;" : : "r"(barrier) : "memory"); }
+FN void hand_over(int barrier) { asm volatile("bar.arrive %0, 256;" : : "r"(barrier) : "memory"); }
+// How many have counted before.
+FN u32 count_shared(u32 at) { u32 r; asm volatile("atom.acq_rel.cta.shared::cta.add.u32 %0, [%1], 1;" : "=r"(r) : "r"(at) : "memory"); return r; }
 FN void store_matrices(u32 to, u32 a, u32 b, u32 c, u32 d) {
   asm volatile("stmatrix.sync.aligned.m8n8.x4.shared.b16 [%0], {%1, %2, %3, %4};" : : "r"(to), "r"(a), "r"(b), "r"(c), "r"(d) : "memory");
 }
+FN void store_shared_4(u32 to, u32 v) { asm volatile("st.shared.u32 [%0], %1;" : : "r"(to), "r"(v) : "memory"); }
 FN W16 load_shared_16(u32 from) {
   W16 v;
   asm volatile("ld.shared.v4.u32 {%0, %1, %2, %3}, [%4];" : "=r"(v.x), "=r"(v.y), "=r"(v.z), "=r"(v.w) : "r"(from) : "memory");
@@ -53,14 +55,13 @@ FN W16 load_once(const void* from, bool wanted) {
 FN void store_past(void* to, W16 v, bool wanted) {
   asm volatile("{.reg .pred p; setp.ne.b32 p, %5, 0; @p st.global.cs.v4.u32 [%0], {%1, %2, %3, %4};}" : : "l"(to), "r"(v.x), "r"(v.y), "r"(v.z), "r"(v.w), "r"((int)wanted) : "memory");
 }
-// x s, where s = 1 / (1 + exp(-2 sqrt(2 / pi) (x + 0.044715 x^3))), is tanh's gelu; its slope: s + s (1 - s) x times the derivative of the exponent. Two share a reciprocal.
-FN f32 exponential_of_gelu(f32 x) { return 1.0f + fexp2(fminf(x * fmaf(x * x, -0.1029432407f, -2.3022081984f), 60.0f)); }
-struct Two { f32 x, y; };
-FN Two sigmoids_of_gelu(f32 x, f32 y) {
-  const f32 a = exponential_of_gelu(x), b = exponential_of_gelu(y), r = frecip(a * b);
-  return {b * r, a * r};
+// x s, where s = 1 / (1 + exp(-2 sqrt(2 / pi) (x + 0.044715 x^3))), is tanh's gelu; its slope: s + s (1 - s) x times the derivative of the exponent.
+FN f32 sigmoid_of_gelu(f32 x) { return frecip(1.0f + fexp2(x * fmaf(x * x, -0.1029432407f, -2.3022081984f))); }
+FN f32 gelu(f32 x) { return x * sigmoid_of_gelu(x); }
+FN f32 slope_of_gelu(f32 x) {
+  const f32 s = sigmoid_of_gelu(x);
+  return fmaf(fmaf(-s, s, s), x * fmaf(x * x, 0.2140644489f, 1.5957691216f), s);
 }
-FN f32 slope_of_gelu(f32 x, f32 s) { return s * fmaf(x * fmaf(x * x, 0.2140644489f, 1.5957691216f), 1.0f - s, 1.0f); }
 struct Tile { int row, column; };
 FN Tile tile_at(int number, int tiles_down, int tiles_across, int together, int columns) {
   const int strip = together * tiles_across, first = number / strip * together, height = imin(together, tiles_down - first), left = number % strip;
@@ -80,24 +81,16 @@ FN f32 high(u32 v) { return from_f16((u16)(v >> 16)); }
 )cuda";
 
 constexpr const char* epilogues = R"cuda(
-FN u32 gelus(u32 v) {
-  const f32 x = low(v), y = high(v);
-  const Two s = sigmoids_of_gelu(x, y);
-  return pair(x * s.x, y * s.y);
-}
-FN u32 times_slopes(u32 v, u32 z) {
-  const f32 x = low(z), y = high(z);
-  const Two s = sigmoids_of_gelu(x, y);
-  return pair(low(v) * slope_of_gelu(x, s.x), high(v) * slope_of_gelu(y, s.y));
-}
+FN u32 gelus(u32 v) { return pair(gelu(low(v)), gelu(high(v))); }
+FN u32 times_slopes(u32 v, u32 z) { return pair(low(v) * slope_of_gelu(low(z)), high(v) * slope_of_gelu(high(z))); }
 FN u32 positives(u32 v) { return pair(fmaximum(low(v), 0.0f), fmaximum(high(v), 0.0f)); }
-FN u32 sums(u32 v, u32 z) { return pair(low(v) + low(z), high(v) + high(z)); }
+FN u32 totals(u32 v, u32 z) { return pair(low(v) + low(z), high(v) + high(z)); }
 )cuda";
 
-/// The boxes of one side's piece at (first, k): one where lines run along k; else one for each 64 elements.
+/// The boxes of one side's piece at (first, asked_k): one where lines run along k; else one for each 64 elements.
 std::string boxes(const char* map, bool turned, const char* first, const std::string& to, int64_t extent) {
-  if (!turned) return fmt::format("copy_box({}, &{}, k, {}, full + slot * 8);", to, map, first);
-  return fmt::format("EACH (int i = 0; i < {}; ++i) copy_box({} + i * 8192, &{}, {} + i * 64, k, full + slot * 8);", extent / 64, to, map, first);
+  if (!turned) return fmt::format("copy_box({}, &{}, asked_k, {}, full + slot * 8);", to, map, first);
+  return fmt::format("EACH (int i = 0; i < {}; ++i) copy_box({} + i * 8192, &{}, {} + i * 64, asked_k, full + slot * 8);", extent / 64, to, map, first);
 }
 
 std::string multiply(const ProductForm& form) {
@@ -121,20 +114,24 @@ std::string multiply(const ProductForm& form) {
 
 bool reads(const ProductForm& form) { return form.residual || form.argument == ActivationArgument::slope; }
 
-/// Three warps finish half a tile: each has every third row. Four rows are on their way from shared memory, and eight of what else is read.
+/// Four warps finish half a tile: each has every fourth row. Four rows are on their way from shared memory, and eight of what else is read.
 std::string finish(const ProductForm& form) {
-  const char* f = form.residual ? "sums" : form.argument == ActivationArgument::slope ? "times_slopes" : form.activation == Activation::gelu_tanh ? "gelus" : form.activation == Activation::relu ? "positives" : nullptr;
-  std::string t = fmt::format("        const u32 from = rounded + half * {} + lane * 16;\n        const i64 at = (row + warp) * stride + column;\n        W16 v[4]{};\n", 64 * line_bytes, reads(form) ? ", z[8]" : "");
-  t += fmt::format("        const auto take = [&](const int k) {{ return load_shared_16(from + imin(warp + k * 3, 63) * {}); }};\n", line_bytes);
-  t += "        const auto exists = [&](const int k) { return inside && warp + k * 3 < rows; };\n";
-  if (reads(form)) t += "        const auto ahead = [&](const int k) { return load_once(other + at + k * 3 * stride, exists(k)); };\n        EACH (int i = 0; i < 8; ++i) z[i] = ahead(i);\n";
+  const char* f = form.residual ? "totals" : form.argument == ActivationArgument::slope ? "times_slopes" : form.activation == Activation::gelu_tanh ? "gelus" : form.activation == Activation::relu ? "positives" : nullptr;
+  std::string t = fmt::format("        const u32 from = rounded + (half * 64 + warp) * {} + lane * 16;\n        const i64 at = (row + warp) * stride + column, down = 4 * stride;\n        W16 v[4]{};\n", line_bytes,
+                              reads(form) ? ", z[8]" : "");
+  t += fmt::format("        const auto take = [&](const int k) {{ return load_shared_16(from + k % 16 * {}); }};\n", 4 * line_bytes);
+  t += "        const auto exists = [&](const int k) { return inside && k * 4 < rows; };\n        u16* to = c + at;\n";
+  if (form.argument == ActivationArgument::written) t += "        u16* also_to = other + at;\n";
+  if (reads(form))
+    t += "        const u16* further = other + at;\n        const auto ahead = [&](const int k) {\n          const W16 next = load_once(further, exists(k));\n          further += down;\n"
+         "          return next;\n        };\n        EACH (int i = 0; i < 8; ++i) z[i] = ahead(i);\n";
   t += "        handed_over(1 + half);\n        EACH (int i = 0; i < 4; ++i) v[i] = take(i);\n"
-       "        _Pragma(\"unroll 1\") for (int first = 0; warp + first * 3 < rows; first += 8) EACH (int i = 0; i < 8; ++i) {\n          W16& x = v[i % 4];\n";
-  if (form.argument == ActivationArgument::written) t += "          store_past(other + at + (first + i) * 3 * stride, x, exists(first + i));\n";
+       "        _Pragma(\"unroll 1\") for (int first = 0; first < 16; first += 8) EACH (int i = 0; i < 8; ++i) {\n          W16& x = v[i % 4];\n";
+  if (form.argument == ActivationArgument::written) t += "          store_past(also_to, x, exists(first + i));\n          also_to += down;\n";
   for (const char* w : {"x", "y", "z", "w"})
     if (f) t += fmt::format("          x.{0} = {1}(x.{0}{2});\n", w, f, reads(form) ? fmt::format(", z[i].{}", w) : "");
   if (reads(form)) t += "          z[i] = ahead(first + i + 8);\n";
-  return t + "          store_past(c + at + (first + i) * 3 * stride, x, exists(first + i));\n          x = take(first + i + 4);\n        }\n";
+  return t + "          store_past(to, x, exists(first + i));\n          to += down;\n          x = take(first + i + 4);\n        }\n";
 }
 
 }  // namespace
@@ -158,50 +155,50 @@ Rendered render_product(const ProductForm& form) {
                    "const u16* const bias, const int m, const int n, const int depth, const i64 stride) {{\n",
                    form.symbol());
   t += "  extern __shared__ u8 memory[];\n";
-  t += fmt::format("  const u32 ring = shared_address(memory) + 1023u & ~1023u, rounded = ring + {}, full = rounded + {}, empty = full + {};\n", stages * stage_bytes, tile_bytes, stages * 8);
+  t += fmt::format("  const u32 ring = shared_address(memory) + 1023u & ~1023u, rounded = ring + {}, full = rounded + {}, counts = full + {};\n", stages * stage_bytes, tile_bytes, stages * 8);
   t += fmt::format("  const int group = __shfl_sync(0xffffffffu, threadIdx.x / 128, 0), warp = __shfl_sync(0xffffffffu, threadIdx.x / 32 % 4, 0), lane = threadIdx.x % 32;\n"
                    "  const int tiles_down = (m + 127) / 128, tiles_across = (n + {}) / {}, tiles = tiles_down * tiles_across;\n"
                    "  if (threadIdx.x == 0) {{\n"
-                   "    EACH (int s = 0; s < {}; ++s) barrier_init(full + s * 8, 1), barrier_init(empty + s * 8, 8);\n"
+                   "    EACH (int s = 0; s < {}; ++s) barrier_init(full + s * 8, 1), store_shared_4(counts + s * 4, 0u);\n"
                    "    asm volatile(\"fence.mbarrier_init.release.cluster;\" : : : \"memory\");\n"
                    "  }}\n"
                    "  fence_for_wgmma();\n"
-                   "  __syncthreads();\n"
-                   "  u32 slot = 0, parity = 0;\n",
+                   "  __syncthreads();\n",
                    form.columns - 1, form.columns, stages);
-  const std::string place = fmt::format("const Tile tile = tile_at(number, tiles_down, tiles_across, {}, {});", rows_together, form.columns);
+  const std::string tile = fmt::format("tile_at(number, tiles_down, tiles_across, {}, {})", rows_together, form.columns);
   const std::string tiles = "for (int number = blockIdx.x; number < tiles; number += gridDim.x) {\n";
   const std::string next = fmt::format("slot = slot == {} ? 0 : slot + 1, parity ^= slot == 0;\n", stages - 1);
 
-  t += "  if (group == 0) {\n    asm volatile(\"setmaxnreg.dec.sync.aligned.u32 120;\");\n    if (warp == 3) { if (lane == 0) " + tiles;
-  t += "      " + place + "\n";
-  if (reads(form)) t += "      prefetch_box(&read, tile.column, tile.row);\n";
-  t += fmt::format("      for (int k = 0; k < depth; k += {}) {{\n        barrier_wait(empty + slot * 8, parity ^ 1);\n        barrier_expect(full + slot * 8, {});\n        const u32 piece = ring + slot * {};\n",
-                   product_depth, stage_bytes, stage_bytes);
-  t += "        " + boxes("a", form.a_turned, "tile.row", "piece", product_rows) + "\n        " +
-       boxes("b", form.b_turned, "tile.column", fmt::format("piece + {}", 2 * product_rows * product_depth), product_columns) + "\n        " + next + "      }\n    }} else {\n";
-
-  t += "    if (blockIdx.x < tiles) hand_over(3), hand_over(4);\n    " + tiles;
-  t += "      " + place + "\n      const int column = tile.column + lane * 8;\n      const bool inside = column < n && lane < " + std::to_string(form.columns / 8) + ";\n";
-  t += "      _Pragma(\"unroll 1\") for (int half = 0; half < 2; ++half) {\n        const int row = tile.row + half * 64, rows = imin(64, m - row);\n";
+  t += "  if (group == 0) {\n    asm volatile(\"setmaxnreg.dec.sync.aligned.u32 120;\");\n    if (blockIdx.x < tiles) hand_over(3), hand_over(4);\n    " + tiles;
+  t += "      const Tile tile = " + tile + ";\n      const int column = tile.column + lane * 8;\n      const bool inside = column < n && lane < " + std::to_string(form.columns / 8) + ";\n";
+  t += "      _Pragma(\"unroll 1\") for (int half = 0; half < 2; ++half) {\n        const int row = tile.row + half * 64, rows = imin(64, m - row) - warp;\n";
   t += finish(form);
-  t += "        if (number + gridDim.x < tiles) hand_over(3 + half);\n      }\n    }}\n";
+  t += "        if (number + gridDim.x < tiles) hand_over(3 + half);\n      }\n    }\n";
 
-  t += "  } else {\n    asm volatile(\"setmaxnreg.inc.sync.aligned.u32 192;\");\n    const int half = group - 1;\n    f32 sum[32][4];\n    EACH (int j = " + std::to_string(form.columns / 8) + "; j < 32; ++j) EACH (int q = 0; q < 4; ++q) sum[j][q] = 0.0f;\n";
-  t += fmt::format("    const u32 to = rounded + (half * 64 + warp * 16 + lane % 16) * {} + lane / 16 * 16;\n    ", line_bytes) + tiles;
-  t += fmt::format("      u32 before = 0;\n      for (int k = 0; k < depth; k += {}) {{\n      barrier_wait(full + slot * 8, parity);\n      const u32 piece = ring + slot * {};\n      wgmma_fence();\n",
-                   product_depth, stage_bytes);
+  t += "  } else {\n    asm volatile(\"setmaxnreg.inc.sync.aligned.u32 192;\");\n    const int half = group - 1;\n    f32 sum[32][4];\n    EACH (int j = " + std::to_string(form.columns / 8) +
+       "; j < 32; ++j) EACH (int q = 0; q < 4; ++q) sum[j][q] = 0.0f;\n";
+  t += fmt::format("    const u32 to = rounded + (half * 64 + warp * 16 + lane % 16) * {} + lane / 16 * 16;\n", line_bytes);
+  // The next piece that nobody has asked for.
+  t += "    int asked = blockIdx.x, asked_k = 0;\n    const auto place = [&](const int number) { return " + tile + "; };\n    Tile there = place(asked);\n";
+  t += fmt::format("    const auto ask = [&](const u32 slot) {{\n      const u32 piece = ring + slot * {};\n      barrier_expect(full + slot * 8, {});\n      {}\n      {}\n{}    }};\n", stage_bytes, stage_bytes,
+                   boxes("a", form.a_turned, "there.row", "piece", product_rows), boxes("b", form.b_turned, "there.column", fmt::format("piece + {}", 2 * product_rows * product_depth), product_columns),
+                   reads(form) ? "      if (asked_k == 0) prefetch_box(&read, there.column, there.row);\n" : "");
+  t += fmt::format("    const auto asked_for = [&] {{\n      asked_k += {};\n      if (asked_k >= depth) asked_k = 0, asked += gridDim.x, there = place(asked);\n    }};\n", product_depth);
+  t += "    const auto has_read = [&](const u32 slot) {\n      if (asked >= tiles) return;\n      if (lane == 0 && count_shared(counts + slot * 4) % 8 == 7) ask(slot);\n      asked_for();\n    };\n";
+  t += fmt::format("    for (u32 slot = 0; slot < {} && asked < tiles; ++slot) {{\n      if (half == 0 && warp == 0 && lane == 0) ask(slot);\n      asked_for();\n    }}\n    u32 slot = 0, parity = 0;\n    ", stages);
+  t += tiles + "      u32 before = 0;\n";
+  t += fmt::format("      for (int k = 0; k < depth; k += {}) {{\n      barrier_wait(full + slot * 8, parity);\n      const u32 piece = ring + slot * {};\n      wgmma_fence();\n", product_depth, stage_bytes);
   t += multiply(form);
-  t += "      wgmma_commit();\n      wgmma_wait<1>();\n      if (k > 0 && lane == 0) barrier_arrive(empty + before * 8);\n      before = slot;\n      " + next + "      }\n";
-  t += "      " + place + "\n";
+  t += "      wgmma_commit();\n      wgmma_wait<1>();\n      if (k > 0) has_read(before);\n      before = slot;\n      " + next + "      }\n";
+  t += "      const Tile tile = place(number);\n";
   if (form.bias)
     t += "      u32 added[32]{};\n      EACH (int j = 0; j < " + std::to_string(form.columns / 8) + "; ++j) {\n        const int column = tile.column + j * 8 + lane % 4 * 2;\n        added[j] = column < n ? *(const u32*)(bias + column) : 0u;\n      }\n";
-  t += "      wgmma_wait<0>();\n      if (lane == 0) barrier_arrive(empty + before * 8);\n";
+  t += "      wgmma_wait<0>();\n      has_read(before);\n";
   if (form.bias) t += "      EACH (int j = 0; j < " + std::to_string(form.columns / 8) + "; ++j) sum[j][0] += low(added[j]), sum[j][1] += high(added[j]), sum[j][2] += low(added[j]), sum[j][3] += high(added[j]);\n";
   t += "      handed_over(3 + half);\n      EACH (int j = 0; j < " + std::to_string(form.columns / 8) + "; j += 2)\n"
        "        store_matrices(to + j * 16, pair(sum[j][0], sum[j][1]), pair(sum[j][2], sum[j][3]), pair(sum[j + 1][0], sum[j + 1][1]), pair(sum[j + 1][2], sum[j + 1][3]));\n"
        "      hand_over(1 + half);\n    }\n  }\n}\n";
-  return {t, form.symbol(), 384, 1, 1024 + stages * stage_bytes + tile_bytes + stages * 16};
+  return {t, form.symbol(), 384, 1, 1024 + stages * stage_bytes + tile_bytes + stages * 12};
 }
 
 }  // namespace weft::target::cuda

@@ -186,12 +186,15 @@ bool Renderer::waits_for_memory(const Inst& i) const {
   return std::any_of(i.blocks.begin(), i.blocks.end(), [&](const Block& b) { return std::any_of(b.insts.begin(), b.insts.end(), [&](const Inst& inner) { return waits_for_memory(inner); }); });
 }
 
-/// In the outermost block, so that what was waited for is known everywhere behind it.
+/// In the outermost block, so that what was waited for is known everywhere behind it. What is written stays behind the wait by itself, and as a sum its address would no
+/// longer be seen to take whole words.
 void Renderer::arrive() {
   arrived_ = true;
   add("const i64 arrived = wait_for_previous();");
-  for (size_t k = 0; k < kernel_.params.size(); ++k)
-    if (!kernel_.params[k].constant) add(fmt::format("{}{}* const q{} = p{} + arrived;", kernel_.params[k].written ? "" : "const ", memory_type(static_cast<Ref>(k)), k, k));
+  for (size_t k = 0; k < kernel_.params.size(); ++k) {
+    const kernel::Param& p = kernel_.params[k];
+    if (!p.constant) add(fmt::format("{}{}* const q{} = p{}{};", p.written ? "" : "const ", memory_type(static_cast<Ref>(k)), k, k, p.written ? "" : " + arrived"));
+  }
 }
 
 void Renderer::inst(const Inst& i) {

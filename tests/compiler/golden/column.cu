@@ -210,7 +210,7 @@ FN void column_sum_3_body(const int t, u8* const shared, const i64 program, f32*
     v132[r] = v130[r] + v131[r];
   }
   const i64 arrived = wait_for_previous();
-  f32* const q0 = p0 + arrived;
+  f32* const q0 = p0;
   EACH (int r = 0; r < 1; ++r) q0[v135 + t] = v132[r];
 }
 extern "C" __global__ void __launch_bounds__(128) column_sum_3(f32* p0, const u16* __restrict__ p1, const i64 grid) {
@@ -226,7 +226,7 @@ extern "C" __global__ void __launch_bounds__(128) column_sum_3(f32* p0, const u1
 #define SYNC __syncwarp();
 FN void row_sum_5_body(const int t, u8* const shared, const i64 program, u16*  p0, const f32* __restrict__ p1) {
   const i64 arrived = wait_for_previous();
-  u16* const q0 = p0 + arrived;
+  u16* const q0 = p0;
   const f32* const q1 = p1 + arrived;
   alignas(16) f32 v4[2];
   EACH (int r = 0; r < 2; ++r) v4[r] = q1[program + (t * 2 + r) * 256ll];

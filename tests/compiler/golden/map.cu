@@ -10,7 +10,7 @@ FN void map_6_body(const int t, u8* const shared, const i64 program, u16*  p0, c
   const i64 v12 = (i64)((u64)v11 * (u64)128ll);
   const i64 v13 = (i64)((u64)v6 + (u64)v12);
   const i64 arrived = wait_for_previous();
-  u16* const q0 = p0 + arrived;
+  u16* const q0 = p0;
   for (i64 v14 = v6; v14 < v13; v14 += 128ll) {
     const i64 v16 = (i64)((u64)v4 * (u64)1000ll);
     const i64 v17 = (i64)((u64)v16 + (u64)v14);

@@ -72,7 +72,7 @@ FN void dot_5_body(const int t, u8* const shared, const i64 program, u16*  p0, c
   }
   const i64 v26 = imin<i64>(64ll, v22);
   const i64 arrived = wait_for_previous();
-  u16* const q0 = p0 + arrived;
+  u16* const q0 = p0;
   for (i64 v27 = 0ll; v27 < v26; v27 += 64ll) {
     const i64 v29 = (i64)((u64)v27 * (u64)72ll);
     alignas(16) f32 v30[32];

@@ -70,7 +70,7 @@ FN void row_max_sum_10_body(const int t, u8* const shared, const i64 program, f3
     v24[r] = v39[r] * v41;
   }
   const i64 arrived = wait_for_previous();
-  f32* const q0 = p0 + arrived;
+  f32* const q0 = p0;
   EACH (int c = 0; c < 8; ++c) {
     if ((((c * 4) / 4 * 32 + t) * 4 + (c * 4) % 4) < 1000ll) { ((W16*)(q0 + v5 + (((c * 4) / 4 * 32 + t) * 4 + (c * 4) % 4)))[0] = ((const W16*)(v24 + c * 4))[0]; }
   }

@@ -35,7 +35,7 @@ FN void transposed_2_body(const int t, u8* const shared, const i64 program, f32*
     v26[r] = v25[r] + v25[r];
   }
   const i64 arrived = wait_for_previous();
-  f32* const q0 = p0 + arrived;
+  f32* const q0 = p0;
   EACH (int c = 0; c < 2; ++c) {
     if (((((c * 4) / 4 * 512 + t) * 4 + (c * 4) % 4) / 64) < v18 && ((((c * 4) / 4 * 512 + t) * 4 + (c * 4) % 4) % 64) < v16) { ((W16*)(q0 + v29 + ((((c * 4) / 4 * 512 + t) * 4 + (c * 4) % 4) / 64) * 200ll + ((((c * 4) / 4 * 512 + t) * 4 + (c * 4) % 4) % 64)))[0] = ((const W16*)(v26 + c * 4))[0]; }
   }

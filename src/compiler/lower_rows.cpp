@@ -249,7 +249,7 @@ void RowLowering::inner_loop(int p) {
   hoist(p, {loop_});
   Value count = is_static(serial_) ? b.index(extent_of(serial_)) : emit_.extent(serial_.back().extent);
   const std::vector<Value> start = identities(p);
-  const size_t folds = start.size(), turn = folds > 0 ? turn_of(folds) : 0;
+  const size_t folds = start.size(), turn = folds > 0 && reads_together(p) ? turn_of(folds) : 0;
   const size_t parts = turn > 0 ? std::min(std::bit_floor(turn), parts_of(folds)) : folds > 0 && is_static(serial_) && extent_of(serial_) >= 16 ? parts_of(folds) : 1;
   std::vector<Value> carried;
   for (size_t part = 0; part < parts; ++part) carried.insert(carried.end(), start.begin(), start.end());
@@ -274,6 +274,14 @@ void RowLowering::inner_loop(int p) {
   for (size_t part = 0; parts > 1 && part < static_cast<size_t>(extent_of(serial_)) % parts; ++part)
     carried = one(b.add(full, b.index(static_cast<int64_t>(part))), carried, part);
   finish_folds(p, combine_parts(p, carried, parts));
+}
+
+/// Does an element of the loop take more than one load? What is read alone, one element after the other, is on its way sooner without turns.
+bool RowLowering::reads_together(int p) {
+  size_t reads = 0;
+  for (const Stage& stage : stages_)
+    if (stage.pass == p && stage.root.kind != RootKind::row) reads += reads_of(stage).size();
+  return reads > 1;
 }
 
 /// Elements of a turn, for threads: a divisor of the innermost axis, so that those of one turn lie in one line of it. 0: no divisor is of use.

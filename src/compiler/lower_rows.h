@@ -46,6 +46,7 @@ class RowLowering {
   void lane_loop(int p);
   void inner_loop(int p);
   size_t parts_of(size_t folds) const;
+  bool reads_together(int p);
   size_t turn_of(size_t folds) const;
   std::vector<kernel::Value> turns(int p, const std::vector<kernel::Value>& initial, size_t turn, size_t parts);
   std::vector<kernel::Value> combine_parts(int p, std::vector<kernel::Value> carried, size_t parts);

@@ -3,6 +3,8 @@ FN void column_sum_3_body(const int t, u8* const shared, const i64 program, f32*
   const i64 v3 = smodulo<i64>(program, 8ll);
   const i64 v4 = sfloordiv<i64, u64>(program, 8ll);
   const i64 v6 = (i64)((u64)v3 * (u64)32ll);
+  alignas(16) f32 v10[1];
+  EACH (int r = 0; r < 1; ++r) v10[r] = 0.0f;
   alignas(16) f32 v11[1];
   EACH (int r = 0; r < 1; ++r) v11[r] = 0.0f;
   alignas(16) f32 v12[1];
@@ -17,201 +19,140 @@ FN void column_sum_3_body(const int t, u8* const shared, const i64 program, f32*
   EACH (int r = 0; r < 1; ++r) v16[r] = 0.0f;
   alignas(16) f32 v17[1];
   EACH (int r = 0; r < 1; ++r) v17[r] = 0.0f;
-  alignas(16) f32 v18[1];
-  EACH (int r = 0; r < 1; ++r) v18[r] = 0.0f;
-  for (i64 v10 = 0ll; v10 < 2ll; v10 += 1ll) {
+  for (i64 v9 = 0ll; v9 < 32ll; v9 += 8ll) {
     const i64 v20 = (i64)((u64)v4 * (u64)8192ll);
-    const i64 v22 = (i64)((u64)v10 * (u64)4096ll);
+    const i64 v22 = (i64)((u64)v9 * (u64)256ll);
     const i64 v23 = (i64)((u64)v20 + (u64)v22);
     const i64 v24 = (i64)((u64)v23 + (u64)v6);
     alignas(16) u16 v25[1];
     EACH (int r = 0; r < 1; ++r) v25[r] = p1[v24 + t];
     alignas(16) f32 v26[1];
     alignas(16) f32 v27[1];
-    const i64 v29 = (i64)((u64)v23 + (u64)256ll);
-    const i64 v30 = (i64)((u64)v29 + (u64)v6);
+    const i64 v28 = (i64)((u64)v9 + (u64)1ll);
+    const i64 v29 = (i64)((u64)v4 * (u64)8192ll);
+    const i64 v30 = (i64)((u64)v28 * (u64)256ll);
+    const i64 v31 = (i64)((u64)v29 + (u64)v30);
+    const i64 v32 = (i64)((u64)v31 + (u64)v6);
     EACH (int r = 0; r < 1; ++r) {
       v26[r] = from_bf16(v25[r]);
-      v27[r] = v11[r] + v26[r];
+      v27[r] = v10[r] + v26[r];
     }
-    alignas(16) u16 v31[1];
-    EACH (int r = 0; r < 1; ++r) v31[r] = p1[v30 + t];
-    alignas(16) f32 v32[1];
-    alignas(16) f32 v33[1];
-    const i64 v35 = (i64)((u64)v23 + (u64)512ll);
-    const i64 v36 = (i64)((u64)v35 + (u64)v6);
+    alignas(16) u16 v33[1];
+    EACH (int r = 0; r < 1; ++r) v33[r] = p1[v32 + t];
+    alignas(16) f32 v34[1];
+    alignas(16) f32 v35[1];
+    const i64 v37 = (i64)((u64)v9 + (u64)2ll);
+    const i64 v38 = (i64)((u64)v4 * (u64)8192ll);
+    const i64 v39 = (i64)((u64)v37 * (u64)256ll);
+    const i64 v40 = (i64)((u64)v38 + (u64)v39);
+    const i64 v41 = (i64)((u64)v40 + (u64)v6);
     EACH (int r = 0; r < 1; ++r) {
-      v32[r] = from_bf16(v31[r]);
-      v33[r] = v12[r] + v32[r];
+      v34[r] = from_bf16(v33[r]);
+      v35[r] = v11[r] + v34[r];
     }
-    alignas(16) u16 v37[1];
-    EACH (int r = 0; r < 1; ++r) v37[r] = p1[v36 + t];
-    alignas(16) f32 v38[1];
-    alignas(16) f32 v39[1];
-    const i64 v41 = (i64)((u64)v23 + (u64)768ll);
-    const i64 v42 = (i64)((u64)v41 + (u64)v6);
-    EACH (int r = 0; r < 1; ++r) {
-      v38[r] = from_bf16(v37[r]);
-      v39[r] = v13[r] + v38[r];
-    }
-    alignas(16) u16 v43[1];
-    EACH (int r = 0; r < 1; ++r) v43[r] = p1[v42 + t];
+    alignas(16) u16 v42[1];
+    EACH (int r = 0; r < 1; ++r) v42[r] = p1[v41 + t];
+    alignas(16) f32 v43[1];
     alignas(16) f32 v44[1];
-    alignas(16) f32 v45[1];
-    const i64 v47 = (i64)((u64)v23 + (u64)1024ll);
-    const i64 v48 = (i64)((u64)v47 + (u64)v6);
+    const i64 v46 = (i64)((u64)v9 + (u64)3ll);
+    const i64 v47 = (i64)((u64)v4 * (u64)8192ll);
+    const i64 v48 = (i64)((u64)v46 * (u64)256ll);
+    const i64 v49 = (i64)((u64)v47 + (u64)v48);
+    const i64 v50 = (i64)((u64)v49 + (u64)v6);
     EACH (int r = 0; r < 1; ++r) {
-      v44[r] = from_bf16(v43[r]);
-      v45[r] = v14[r] + v44[r];
+      v43[r] = from_bf16(v42[r]);
+      v44[r] = v12[r] + v43[r];
     }
-    alignas(16) u16 v49[1];
-    EACH (int r = 0; r < 1; ++r) v49[r] = p1[v48 + t];
-    alignas(16) f32 v50[1];
-    alignas(16) f32 v51[1];
-    const i64 v53 = (i64)((u64)v23 + (u64)1280ll);
-    const i64 v54 = (i64)((u64)v53 + (u64)v6);
+    alignas(16) u16 v51[1];
+    EACH (int r = 0; r < 1; ++r) v51[r] = p1[v50 + t];
+    alignas(16) f32 v52[1];
+    alignas(16) f32 v53[1];
+    const i64 v54 = (i64)((u64)v9 + (u64)4ll);
+    const i64 v55 = (i64)((u64)v4 * (u64)8192ll);
+    const i64 v56 = (i64)((u64)v54 * (u64)256ll);
+    const i64 v57 = (i64)((u64)v55 + (u64)v56);
+    const i64 v58 = (i64)((u64)v57 + (u64)v6);
     EACH (int r = 0; r < 1; ++r) {
-      v50[r] = from_bf16(v49[r]);
-      v51[r] = v15[r] + v50[r];
+      v52[r] = from_bf16(v51[r]);
+      v53[r] = v13[r] + v52[r];
     }
-    alignas(16) u16 v55[1];
-    EACH (int r = 0; r < 1; ++r) v55[r] = p1[v54 + t];
-    alignas(16) f32 v56[1];
-    alignas(16) f32 v57[1];
-    const i64 v59 = (i64)((u64)v23 + (u64)1536ll);
-    const i64 v60 = (i64)((u64)v59 + (u64)v6);
+    alignas(16) u16 v59[1];
+    EACH (int r = 0; r < 1; ++r) v59[r] = p1[v58 + t];
+    alignas(16) f32 v60[1];
+    alignas(16) f32 v61[1];
+    const i64 v63 = (i64)((u64)v9 + (u64)5ll);
+    const i64 v64 = (i64)((u64)v4 * (u64)8192ll);
+    const i64 v65 = (i64)((u64)v63 * (u64)256ll);
+    const i64 v66 = (i64)((u64)v64 + (u64)v65);
+    const i64 v67 = (i64)((u64)v66 + (u64)v6);
     EACH (int r = 0; r < 1; ++r) {
-      v56[r] = from_bf16(v55[r]);
-      v57[r] = v16[r] + v56[r];
+      v60[r] = from_bf16(v59[r]);
+      v61[r] = v14[r] + v60[r];
     }
-    alignas(16) u16 v61[1];
-    EACH (int r = 0; r < 1; ++r) v61[r] = p1[v60 + t];
-    alignas(16) f32 v62[1];
-    alignas(16) f32 v63[1];
-    const i64 v65 = (i64)((u64)v23 + (u64)1792ll);
-    const i64 v66 = (i64)((u64)v65 + (u64)v6);
-    EACH (int r = 0; r < 1; ++r) {
-      v62[r] = from_bf16(v61[r]);
-      v63[r] = v17[r] + v62[r];
-    }
-    alignas(16) u16 v67[1];
-    EACH (int r = 0; r < 1; ++r) v67[r] = p1[v66 + t];
-    alignas(16) f32 v68[1];
+    alignas(16) u16 v68[1];
+    EACH (int r = 0; r < 1; ++r) v68[r] = p1[v67 + t];
     alignas(16) f32 v69[1];
-    const i64 v71 = (i64)((u64)v23 + (u64)2048ll);
-    const i64 v72 = (i64)((u64)v71 + (u64)v6);
+    alignas(16) f32 v70[1];
+    const i64 v72 = (i64)((u64)v9 + (u64)6ll);
+    const i64 v73 = (i64)((u64)v4 * (u64)8192ll);
+    const i64 v74 = (i64)((u64)v72 * (u64)256ll);
+    const i64 v75 = (i64)((u64)v73 + (u64)v74);
+    const i64 v76 = (i64)((u64)v75 + (u64)v6);
     EACH (int r = 0; r < 1; ++r) {
-      v68[r] = from_bf16(v67[r]);
-      v69[r] = v18[r] + v68[r];
+      v69[r] = from_bf16(v68[r]);
+      v70[r] = v15[r] + v69[r];
     }
-    alignas(16) u16 v73[1];
-    EACH (int r = 0; r < 1; ++r) v73[r] = p1[v72 + t];
-    alignas(16) f32 v74[1];
-    alignas(16) f32 v75[1];
-    const i64 v77 = (i64)((u64)v23 + (u64)2304ll);
-    const i64 v78 = (i64)((u64)v77 + (u64)v6);
+    alignas(16) u16 v77[1];
+    EACH (int r = 0; r < 1; ++r) v77[r] = p1[v76 + t];
+    alignas(16) f32 v78[1];
+    alignas(16) f32 v79[1];
+    const i64 v81 = (i64)((u64)v9 + (u64)7ll);
+    const i64 v82 = (i64)((u64)v4 * (u64)8192ll);
+    const i64 v83 = (i64)((u64)v81 * (u64)256ll);
+    const i64 v84 = (i64)((u64)v82 + (u64)v83);
+    const i64 v85 = (i64)((u64)v84 + (u64)v6);
     EACH (int r = 0; r < 1; ++r) {
-      v74[r] = from_bf16(v73[r]);
-      v75[r] = v27[r] + v74[r];
+      v78[r] = from_bf16(v77[r]);
+      v79[r] = v16[r] + v78[r];
     }
-    alignas(16) u16 v79[1];
-    EACH (int r = 0; r < 1; ++r) v79[r] = p1[v78 + t];
-    alignas(16) f32 v80[1];
-    alignas(16) f32 v81[1];
-    const i64 v83 = (i64)((u64)v23 + (u64)2560ll);
-    const i64 v84 = (i64)((u64)v83 + (u64)v6);
-    EACH (int r = 0; r < 1; ++r) {
-      v80[r] = from_bf16(v79[r]);
-      v81[r] = v33[r] + v80[r];
-    }
-    alignas(16) u16 v85[1];
-    EACH (int r = 0; r < 1; ++r) v85[r] = p1[v84 + t];
-    alignas(16) f32 v86[1];
+    alignas(16) u16 v86[1];
+    EACH (int r = 0; r < 1; ++r) v86[r] = p1[v85 + t];
     alignas(16) f32 v87[1];
-    const i64 v89 = (i64)((u64)v23 + (u64)2816ll);
-    const i64 v90 = (i64)((u64)v89 + (u64)v6);
+    alignas(16) f32 v88[1];
     EACH (int r = 0; r < 1; ++r) {
-      v86[r] = from_bf16(v85[r]);
-      v87[r] = v39[r] + v86[r];
+      v87[r] = from_bf16(v86[r]);
+      v88[r] = v17[r] + v87[r];
     }
-    alignas(16) u16 v91[1];
-    EACH (int r = 0; r < 1; ++r) v91[r] = p1[v90 + t];
-    alignas(16) f32 v92[1];
-    alignas(16) f32 v93[1];
-    const i64 v95 = (i64)((u64)v23 + (u64)3072ll);
-    const i64 v96 = (i64)((u64)v95 + (u64)v6);
-    EACH (int r = 0; r < 1; ++r) {
-      v92[r] = from_bf16(v91[r]);
-      v93[r] = v45[r] + v92[r];
-    }
-    alignas(16) u16 v97[1];
-    EACH (int r = 0; r < 1; ++r) v97[r] = p1[v96 + t];
-    alignas(16) f32 v98[1];
-    alignas(16) f32 v99[1];
-    const i64 v101 = (i64)((u64)v23 + (u64)3328ll);
-    const i64 v102 = (i64)((u64)v101 + (u64)v6);
-    EACH (int r = 0; r < 1; ++r) {
-      v98[r] = from_bf16(v97[r]);
-      v99[r] = v51[r] + v98[r];
-    }
-    alignas(16) u16 v103[1];
-    EACH (int r = 0; r < 1; ++r) v103[r] = p1[v102 + t];
-    alignas(16) f32 v104[1];
-    alignas(16) f32 v105[1];
-    const i64 v107 = (i64)((u64)v23 + (u64)3584ll);
-    const i64 v108 = (i64)((u64)v107 + (u64)v6);
-    EACH (int r = 0; r < 1; ++r) {
-      v104[r] = from_bf16(v103[r]);
-      v105[r] = v57[r] + v104[r];
-    }
-    alignas(16) u16 v109[1];
-    EACH (int r = 0; r < 1; ++r) v109[r] = p1[v108 + t];
-    alignas(16) f32 v110[1];
-    alignas(16) f32 v111[1];
-    const i64 v113 = (i64)((u64)v23 + (u64)3840ll);
-    const i64 v114 = (i64)((u64)v113 + (u64)v6);
-    EACH (int r = 0; r < 1; ++r) {
-      v110[r] = from_bf16(v109[r]);
-      v111[r] = v63[r] + v110[r];
-    }
-    alignas(16) u16 v115[1];
-    EACH (int r = 0; r < 1; ++r) v115[r] = p1[v114 + t];
-    alignas(16) f32 v116[1];
-    alignas(16) f32 v117[1];
-    EACH (int r = 0; r < 1; ++r) {
-      v116[r] = from_bf16(v115[r]);
-      v117[r] = v69[r] + v116[r];
-    }
-    EACH (int r = 0; r < 1; ++r) v11[r] = v75[r];
-    EACH (int r = 0; r < 1; ++r) v12[r] = v81[r];
-    EACH (int r = 0; r < 1; ++r) v13[r] = v87[r];
-    EACH (int r = 0; r < 1; ++r) v14[r] = v93[r];
-    EACH (int r = 0; r < 1; ++r) v15[r] = v99[r];
-    EACH (int r = 0; r < 1; ++r) v16[r] = v105[r];
-    EACH (int r = 0; r < 1; ++r) v17[r] = v111[r];
-    EACH (int r = 0; r < 1; ++r) v18[r] = v117[r];
+    EACH (int r = 0; r < 1; ++r) v10[r] = v27[r];
+    EACH (int r = 0; r < 1; ++r) v11[r] = v35[r];
+    EACH (int r = 0; r < 1; ++r) v12[r] = v44[r];
+    EACH (int r = 0; r < 1; ++r) v13[r] = v53[r];
+    EACH (int r = 0; r < 1; ++r) v14[r] = v61[r];
+    EACH (int r = 0; r < 1; ++r) v15[r] = v70[r];
+    EACH (int r = 0; r < 1; ++r) v16[r] = v79[r];
+    EACH (int r = 0; r < 1; ++r) v17[r] = v88[r];
   }
-  alignas(16) f32 v126[1];
-  alignas(16) f32 v127[1];
-  alignas(16) f32 v128[1];
-  alignas(16) f32 v129[1];
-  alignas(16) f32 v130[1];
-  alignas(16) f32 v131[1];
-  alignas(16) f32 v132[1];
-  const i64 v134 = (i64)((u64)v4 * (u64)256ll);
-  const i64 v135 = (i64)((u64)v134 + (u64)v6);
+  alignas(16) f32 v97[1];
+  alignas(16) f32 v98[1];
+  alignas(16) f32 v99[1];
+  alignas(16) f32 v100[1];
+  alignas(16) f32 v101[1];
+  alignas(16) f32 v102[1];
+  alignas(16) f32 v103[1];
+  const i64 v106 = (i64)((u64)v4 * (u64)256ll);
+  const i64 v107 = (i64)((u64)v106 + (u64)v6);
   EACH (int r = 0; r < 1; ++r) {
-    v126[r] = v11[r] + v12[r];
-    v127[r] = v13[r] + v14[r];
-    v128[r] = v15[r] + v16[r];
-    v129[r] = v17[r] + v18[r];
-    v130[r] = v126[r] + v127[r];
-    v131[r] = v128[r] + v129[r];
-    v132[r] = v130[r] + v131[r];
+    v97[r] = v10[r] + v11[r];
+    v98[r] = v12[r] + v13[r];
+    v99[r] = v14[r] + v15[r];
+    v100[r] = v16[r] + v17[r];
+    v101[r] = v97[r] + v98[r];
+    v102[r] = v99[r] + v100[r];
+    v103[r] = v101[r] + v102[r];
   }
   const i64 arrived = wait_for_previous();
   f32* const q0 = p0;
-  EACH (int r = 0; r < 1; ++r) q0[v135 + t] = v132[r];
+  EACH (int r = 0; r < 1; ++r) q0[v107 + t] = v103[r];
 }
 extern "C" __global__ void __launch_bounds__(128) column_sum_3(f32* p0, const u16* __restrict__ p1, const i64 grid) {
   extern __shared__ __align__(16) u8 memory[];

@@ -75,6 +75,8 @@ class Emitter {
   kernel::Value load_result(int node, const std::vector<ix::Expr>& index) { return load(node, index, {}); }
   /// Gives a root that this group has computed: later readers find it.
   void define(int node, kernel::Value v);
+  /// Makes a root's value unknown again in this scope: its readers come to another element of it.
+  void forget(int node) { scopes_.back().erase(key(node, {}, {})); }
   /// Stores a root's value (compute dtype) at its index.
   void store(int node, const std::vector<ix::Expr>& index, kernel::Value v, bool streaming);
   /// What readers of a stored value see: rounded to the node's dtype, in its compute dtype.

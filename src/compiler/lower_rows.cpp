@@ -317,6 +317,8 @@ std::vector<Value> RowLowering::turns(int p, const std::vector<Value>& initial, 
     std::vector<Value> all = values;
     for (size_t k = 0; k < turn; ++k) {
       const auto own = all.begin() + static_cast<std::ptrdiff_t>(k % parts * folds);
+      for (const Stage& stage : stages_)
+        if (stage.pass == p && stage.root.kind == RootKind::full) emit_.forget(stage.root.node);  // the last element's, where it was made for its readers alone
       std::swap(stages_, elements[k]);
       const std::vector<Value> next = step(p, {own, own + static_cast<std::ptrdiff_t>(folds)});
       std::swap(stages_, elements[k]);

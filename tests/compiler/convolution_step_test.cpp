@@ -10,6 +10,7 @@
 #include "weft/optim.h"
 #include "weft/ops.h"
 #include "weft/random.h"
+#include "weft/transforms.h"
 
 using namespace weft;
 using namespace weft::compiler;
@@ -74,6 +75,27 @@ TEST_CASE("convolutions with few taps, and the gradients of their weights, are a
       }
       if (c.calls == 0) CHECK(program->stats().library_calls == 0);
     }
+}
+
+TEST_CASE("what several sums read in turns, and nobody stores, is made for each element") {
+  const array x = random::normal({6, 28, 28, 1}, float32, 0, 1, random::key(1)), w = random::normal({32, 3, 3, 1}, float32, 0, 1, random::key(2)),
+              weights = random::normal({6, 28, 28, 32}, float32, 0, 1, random::key(3));
+  const auto slope = [](const std::vector<array>& in) {
+    const auto loss = [&](const std::vector<array>& v) {
+      const array y = conv_general(v[0], v[1], {1}, {1});
+      return sum(y * y * in[2]);
+    };
+    return grad(loss, {1})({in[0], in[1]});
+  };
+  const auto expected = slope({astype(x, float64), astype(w, float64), astype(weights, float64)})[0].to_vector<double>();
+  eval(x, w, weights);
+  weft::test::ManyThreads target;
+  target::Target& before = default_target();
+  set_default_target(target);
+  const auto got = weft::compile(slope, CompileOptions{})({x, w, weights})[0].to_vector<double>();
+  set_default_target(before);
+  REQUIRE(got.size() == expected.size());
+  for (size_t k = 0; k < got.size(); ++k) CHECK(std::abs(got[k] - expected[k]) < 1e-3 + 1e-5 * std::abs(expected[k]));
 }
 
 namespace {

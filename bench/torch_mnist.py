@@ -167,21 +167,26 @@ def compare(args):
     sys.exit(worst > (1e-2 if args.tf32 else 1e-3))
 
 
-parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-parser.add_argument("--threads", type=int, default=2)
-parser.add_argument("--reps", type=int, default=30)
-parser.add_argument("--curve", metavar="WEFT", help="the weft program: compare loss curves")
-parser.add_argument("--data", help="folder with MNIST's idx files")
-parser.add_argument("--steps", type=int, default=100)
-parser.add_argument("--batch", type=int, default=64)
-parser.add_argument("--lr", type=float, default=0.1)
-parser.add_argument("--seed", type=int, default=1337)
-parser.add_argument("--device", choices=("cpu", "gpu"), default="cpu", help="of the curves")
-parser.add_argument("--tf32", action="store_true")
-parser.add_argument("--print", action="store_true")
-arguments = parser.parse_args()
-torch.set_num_threads(arguments.threads)
-if arguments.curve:
-    compare(arguments)
-else:
-    time_steps(arguments.threads, arguments.reps)
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--reps", type=int, default=30)
+    parser.add_argument("--curve", metavar="WEFT", help="the weft program: compare loss curves")
+    parser.add_argument("--data", help="folder with MNIST's idx files")
+    parser.add_argument("--steps", type=int, default=100)
+    parser.add_argument("--batch", type=int, default=64)
+    parser.add_argument("--lr", type=float, default=0.1)
+    parser.add_argument("--seed", type=int, default=1337)
+    parser.add_argument("--device", choices=("cpu", "gpu"), default="cpu", help="of the curves")
+    parser.add_argument("--tf32", action="store_true")
+    parser.add_argument("--print", action="store_true")
+    arguments = parser.parse_args()
+    torch.set_num_threads(arguments.threads)
+    if arguments.curve:
+        compare(arguments)
+    else:
+        time_steps(arguments.threads, arguments.reps)
+
+
+if __name__ == "__main__":
+    main()

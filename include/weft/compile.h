@@ -2,6 +2,7 @@
 #include <string>
 #include <vector>
 
+#include "weft/numerics.h"
 #include "weft/transforms.h"
 
 namespace weft {
@@ -31,6 +32,10 @@ WEFT_API ArrayFunction compile(const ArrayFunction& fun, const CompileOptions& o
 /// As MLX's. `shapeless` changes nothing: sizes are part of the signature, and a function of other sizes is traced again, which is right for every function.
 /// One program for many lengths is what CompileOptions::dynamic asks for.
 WEFT_API ArrayFunction compile(const ArrayFunction& fun, bool shapeless = false);
+
+/// What results of programs that are built from now on may give up for speed, eager ones and compiled ones; programs that were traced before keep what they had.
+WEFT_API Numerics numerics();
+WEFT_API void set_numerics(const Numerics& numerics);
 
 /// While compilation is off, calls of compiled functions just call the functions.
 WEFT_API void disable_compile();

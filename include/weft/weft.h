@@ -14,6 +14,7 @@
 #include "weft/io.h"
 #include "weft/memory.h"
 #include "weft/nn.h"
+#include "weft/numerics.h"
 #include "weft/ops.h"
 #include "weft/optim.h"
 #include "weft/random.h"

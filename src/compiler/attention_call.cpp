@@ -44,7 +44,7 @@ bool is_static_region(const AttentionPlan& plan) { return plan.tq.is_static() &&
 
 }  // namespace
 
-std::optional<AttentionCall> attention_call(const AttentionPlan& plan) {
+std::optional<AttentionCall> attention_call(const AttentionPlan& plan, const Numerics& numerics) {
   const graph::AttentionRegion& region = plan.region;
   if (region.mask || !is_static_region(plan)) return {};
   if (region.causal && region.offset != plan.tk.bound() - plan.tq.bound()) return {};
@@ -55,7 +55,7 @@ std::optional<AttentionCall> attention_call(const AttentionPlan& plan) {
   d.batch = batch.outer(), d.heads = d.kv_heads = batch.inner();
   d.queries = plan.tq.bound(), d.keys = plan.tk.bound();
   d.width = plan.width, d.value_width = plan.value_width;
-  d.scale = region.scale, d.causal = region.causal, d.derivative = region.derivative;
+  d.scale = region.scale, d.causal = region.causal, d.derivative = region.derivative, d.numerics = numerics;
   bool fits = true;
   /// A result that nobody reads is row-major in memory of the run.
   const auto add = [&](const AttentionOperand& x, int64_t rows, int64_t columns, Strides4& strides) {
@@ -88,7 +88,7 @@ std::optional<AttentionCall> attention_call(const AttentionPlan& plan) {
   return call;
 }
 
-bool library_takes_attention(const graph::Node& region, target::Target& target) {
+bool library_takes_attention(const graph::Node& region, target::Target& target, const Numerics& numerics) {
   const auto& composite = region.attrs().composite;
   if (region.op() != graph::Op::composite || !composite->attention) return false;
   AttentionPlan plan;
@@ -102,7 +102,7 @@ bool library_takes_attention(const graph::Node& region, target::Target& target) 
   plan.tq = q.shape[axes], plan.tk = v.shape[axes];
   plan.width = q.shape[axes + 1].bound(), plan.value_width = v.shape[axes + 1].bound();
   plan.q.dtype = q.dtype;
-  const std::optional<AttentionCall> call = attention_call(plan);  // every operand row-major
+  const std::optional<AttentionCall> call = attention_call(plan, numerics);  // every operand row-major
   return call && target.attention(call->desc) != nullptr;
 }
 

@@ -20,10 +20,10 @@ struct AttentionCall {
 };
 
 /// Nothing where the region has a mask, symbolic lengths, other causal offsets than keys - queries, or batch axes that do not come down to two.
-std::optional<AttentionCall> attention_call(const AttentionPlan& plan);
+std::optional<AttentionCall> attention_call(const AttentionPlan& plan, const Numerics& numerics);
 
 /// Would the target's library take the region if its arrays lay as they usually do? The others are inlined.
-bool library_takes_attention(const graph::Node& region, target::Target& target);
+bool library_takes_attention(const graph::Node& region, target::Target& target, const Numerics& numerics);
 /// Operands of regions that were kept for a library, where they do not lie in memory with whole rows, are put there.
 Ir pack_attention_operands(Ir ir);
 

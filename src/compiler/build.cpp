@@ -70,7 +70,7 @@ class CompiledProgram : public Program {
     // The class keeps many tiles in registers; with 16 of them its body in separate kernels does better (and LLVM 19 fails on some of its code for AVX2).
     const bool keeps_attention = target.vector_registers() >= 32;
     const auto kept = [&](const graph::Node& node) {
-      return (keeps_attention && takes_attention(node)) || (target.many_threads() && takes_single_query(node)) || (policy.libraries && library_takes_attention(node, target)) || answered(node, target, policy);
+      return (keeps_attention && takes_attention(node)) || (target.many_threads() && takes_single_query(node)) || (policy.libraries && library_takes_attention(node, target, policy.numerics)) || answered(node, target, policy);
     };
     ir_ = simplify(import(source, kept));
     if (!keeps_attention) ir_ = pack_attention_operands(std::move(ir_));
@@ -170,7 +170,7 @@ bool CompiledProgram::answered(const graph::Node& region, target::Target& target
   if (attrs.composite->call.empty() || !policy.libraries || !target::libraries_enabled()) return false;
   std::vector<graph::Type> inputs;
   for (const graph::Value& v : region.inputs()) inputs.push_back(v.type());
-  return target.call(call_desc(attrs, inputs, region.types())) != nullptr;
+  return target.call(call_desc(attrs, inputs, region.types(), policy.numerics)) != nullptr;
 }
 
 void CompiledProgram::find_symbols() {
@@ -485,7 +485,7 @@ std::shared_ptr<const Program> build(const Source& source, target::Target& targe
 
 std::shared_ptr<const Program> lookup_or_build(const Source& source, target::Target& target, const Policy& policy) {
   static auto& table = *new Table;  // outlives every static array
-  Digest key = Hasher().digest(digest(source)).text(target.fingerprint()).digest(policy.digest()).number(target::libraries_enabled()).number(target::tf32_allowed()).finish();
+  Digest key = Hasher().digest(digest(source)).text(target.fingerprint()).digest(policy.digest()).number(target::libraries_enabled()).finish();
   if (auto program = table.find(key)) {
     BuildRecord::add(program);
     return program;

@@ -223,7 +223,7 @@ std::optional<DotChain> scaled_chain(const Ir& ir, const std::vector<std::vector
   return chain;
 }
 
-DotPlan plan_dot(const Ir& ir, const std::vector<Strides>& strides, const std::vector<bool>& roots, const DotChain& chain) {
+DotPlan plan_dot(const Ir& ir, const std::vector<Strides>& strides, const std::vector<bool>& roots, const DotChain& chain, const Numerics& numerics) {
   const int dot = chain.dot, result = chain.result;
   const IrNode& node = ir[dot];
   auto a = strided_view(ir, strides, roots, node.inputs[0]), b = strided_view(ir, strides, roots, node.inputs[1]);
@@ -284,6 +284,7 @@ DotPlan plan_dot(const Ir& ir, const std::vector<Strides>& strides, const std::v
   d.sum = chain.summed;
   plan.scales = chain.scales;
   d.scales = static_cast<int64_t>(chain.scales.size());
+  d.numerics = numerics;
   return plan;
 }
 

@@ -59,7 +59,7 @@ std::optional<DotChain> scaled_chain(const Ir& ir, const std::vector<std::vector
 std::optional<DotChain> widened_for_scatter(const Ir& ir, const std::vector<std::vector<int>>& users, const std::vector<int>& outputs, const DotChain& chain);
 
 /// Operands must lie in memory (strides known).
-DotPlan plan_dot(const Ir& ir, const std::vector<Strides>& strides, const std::vector<bool>& roots, const DotChain& chain);
+DotPlan plan_dot(const Ir& ir, const std::vector<Strides>& strides, const std::vector<bool>& roots, const DotChain& chain, const Numerics& numerics);
 
 /// The library call that the heuristic prefers for a dot: any that the target offers, if all extents are numbers. Null where there is none, or where the policy
 /// asks for generated code.

@@ -318,7 +318,7 @@ void Grouper::place_dot(int node) {
   auto work = std::make_unique<Work>();
   work->group.kind = Group::Kind::dot;
   work->group.cx = std::make_unique<ix::Context>();
-  work->group.dot = plan_dot(ir_, strides_, base_root_, dot_result_.at(node));
+  work->group.dot = plan_dot(ir_, strides_, base_root_, dot_result_.at(node), policy_.numerics);
   const DotPlan& plan = work->group.dot;
   std::vector<int> results{node}, operands{plan.a, plan.b, plan.bias, plan.residual};
   if (plan.sum >= 0) results.push_back(plan.sum);
@@ -360,7 +360,7 @@ void Grouper::place_call(int node) {
   plan.operands = call_operands_[static_cast<size_t>(call_of_[static_cast<size_t>(node)])];
   plan.op = n.op;
   plan.control = n.attrs.control;
-  plan.desc = call_desc(n.attrs, types, n.results);
+  plan.desc = call_desc(n.attrs, types, n.results, policy_.numerics);
   if (plan.control) plan.desc.name = graph::row(n.op).name;
   plan.results.assign(n.results.size(), -1);
   for (int id : results) plan.results[static_cast<size_t>(ir_[id].output)] = id;

@@ -28,7 +28,7 @@ bool Grouper::library_takes(const DotChain& chain) const {
     const int base = operand_base(ir_, strides, base_root_, operand);
     set(base, row_major_strides(ir_[base].type.shape));
   }
-  return library_for(plan_dot(ir_, strides, base_root_, chain), *target_, policy_) != nullptr;
+  return library_for(plan_dot(ir_, strides, base_root_, chain, policy_.numerics), *target_, policy_) != nullptr;
 }
 
 /// The gradients of queries, keys and values that came from one product go side by side into the gradient of that.

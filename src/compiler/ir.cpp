@@ -105,10 +105,10 @@ std::vector<kernel::CallDesc::Array> arrays_of(std::span<const graph::Type> type
 
 }  // namespace
 
-kernel::CallDesc call_desc(const graph::Attrs& attrs, std::span<const graph::Type> inputs, std::span<const graph::Type> results) {
+kernel::CallDesc call_desc(const graph::Attrs& attrs, std::span<const graph::Type> inputs, std::span<const graph::Type> results, const Numerics& numerics) {
   const bool region = attrs.composite != nullptr;
-  if (attrs.control) return {"control", arrays_of(inputs), arrays_of(results), {}};
-  return {region ? attrs.composite->call : attrs.call, arrays_of(inputs), arrays_of(results), region ? attrs.composite->integers : attrs.integers};
+  if (attrs.control) return {"control", arrays_of(inputs), arrays_of(results), {}, numerics};
+  return {region ? attrs.composite->call : attrs.call, arrays_of(inputs), arrays_of(results), region ? attrs.composite->integers : attrs.integers, numerics};
 }
 bool writes_operand(Op op) { return op == Op::scatter || op == Op::assign; }
 

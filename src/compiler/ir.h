@@ -46,7 +46,7 @@ bool is_call(graph::Op op);         // a routine on whole arrays: calls, composi
 bool is_attention(const IrNode& node);  // one of those: softmax attention or its derivative, which become kernels
 /// Equal for the results of one call, and only for those.
 std::string call_key(const IrNode& node);
-kernel::CallDesc call_desc(const graph::Attrs& attrs, std::span<const graph::Type> inputs, std::span<const graph::Type> results);
+kernel::CallDesc call_desc(const graph::Attrs& attrs, std::span<const graph::Type> inputs, std::span<const graph::Type> results, const Numerics& numerics);
 bool writes_operand(graph::Op op);  // scatter, assign: the first operand with some elements replaced, in its own memory where that is free
 /// Gather and scatter: how many axes the index arrays have (none without index arrays).
 size_t index_rank(const Ir& ir, int node);

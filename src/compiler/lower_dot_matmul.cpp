@@ -42,7 +42,7 @@ int64_t tile_bytes(const MatmulTile& t, int64_t size) {
 }  // namespace
 
 bool DotLowering::matmul_fits() const {
-  return d_.a == d_.b && t_ == float32 && cx_.target.tensor_core_bytes(d_.a) > 0 && d_.m > 1 && d_.n > 1 && d_.k < (int64_t{1} << 30);
+  return d_.a == d_.b && t_ == float32 && cx_.target.tensor_core_bytes(d_.a) > 0 && (d_.a != float32 || d_.numerics.tf32) && d_.m > 1 && d_.n > 1 && d_.k < (int64_t{1} << 30);
 }
 
 /// Exchanged, A plays the right side, and C comes out as [n, m].

@@ -22,7 +22,7 @@ std::string Policy::to_string() const {
   Hasher recorded;
   if (choices)
     for (const auto& [key, choice] : *choices) recorded.digest(key).number(choice);
-  return fmt::format("libraries={} update_in_place={} memory_budget={} tuning={} choices={}", libraries, update_in_place, budget, modes[static_cast<int>(tuning)],
+  return fmt::format("libraries={} tf32={} deterministic={} update_in_place={} memory_budget={} tuning={} choices={}", libraries, numerics.tf32, numerics.deterministic, update_in_place, budget, modes[static_cast<int>(tuning)],
                      choices && !choices->empty() ? recorded.finish().hex() : "none");
 }
 

@@ -23,6 +23,7 @@ using TuneChoices = std::map<Digest, int>;
 /// What may change results or speed beside the graph itself: printed, and part of every key. Never read from the environment.
 struct Policy {
   bool libraries = true;        // library calls are candidates for dots and for regions that name one
+  Numerics numerics{};          // what results may give up for speed
   bool update_in_place = true;  // state may be overwritten where its old value is no longer needed
   int64_t memory_budget = INT64_MAX;  // bytes for what lives between steps: values are computed again where they would not fit
   Tuning tuning = Tuning::off;

@@ -170,7 +170,7 @@ bool StepMaker::call_library(int g) {
 bool StepMaker::call_attention(int g) {
   if (const AttentionPlan& plan = grouping_.groups[static_cast<size_t>(g)].attention; plan.join || plan.pieces > 0) return false;
   if (!policy_.libraries || !target::libraries_enabled()) return false;
-  const std::optional<AttentionCall> call = attention_call(grouping_.groups[static_cast<size_t>(g)].attention);
+  const std::optional<AttentionCall> call = attention_call(grouping_.groups[static_cast<size_t>(g)].attention, policy_.numerics);
   Draft draft;
   if (!call || !(draft.step.call = target_.attention(call->desc))) return false;
   draft.step.kind = Step::Kind::library;

@@ -90,7 +90,7 @@ void GroupTuner::find_families(const std::vector<int>& order) {
 Digest GroupTuner::key(const Family& family) {
   const Group& it = group(family.largest);
   Hasher h;
-  h.text("group").digest(family.code).text(cx_.target.fingerprint()).number(policy_.libraries);
+  h.text("group").digest(family.code).text(cx_.target.fingerprint()).number(policy_.libraries).number(policy_.numerics.tf32).number(policy_.numerics.deterministic);
   for (const DomainVariable& v : it.domain) h.number(v.extent.bound());
   for (const Root& root : it.roots) h.number(volume(cx_.ir[root.node].type.shape));
   for (const int node : it.reads) h.number(volume(cx_.ir[node].type.shape));

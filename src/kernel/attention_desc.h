@@ -6,6 +6,7 @@
 
 #include "base/hash.h"
 #include "weft/dtype.h"
+#include "weft/numerics.h"
 
 namespace weft::kernel {
 
@@ -19,6 +20,7 @@ struct AttentionDesc {
   int64_t width = 0, value_width = 0;  // columns of Q and K, and of V and O
   double scale = 1;
   bool causal = false, derivative = false;
+  Numerics numerics{};  // what a library may give up
   Strides q{}, k{}, v{}, o{};
   Strides g{}, dq{}, dk{}, dv{};  // of the derivative
   double flops() const;           // of the products, those that causality leaves out not counted

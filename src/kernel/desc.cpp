@@ -27,7 +27,7 @@ Digest DotDesc::digest() const {
     for (int64_t v : *list) h.number(v);
   }
   for (int64_t v : {m, n, k, a_m, a_k, b_k, b_n, c_m, c_n}) h.number(v);
-  return h.number(bias).number(activation).number(sum).number(residual).number(argument).number(scales).finish();
+  return h.number(bias).number(activation).number(sum).number(residual).number(argument).number(scales).number(numerics.tf32).number(numerics.deterministic).finish();
 }
 
 std::string DotDesc::to_string() const {
@@ -54,7 +54,7 @@ Digest CallDesc::digest() const {
       for (int64_t n : a.extents) h.number(n);
     }
   }
-  return h.finish();
+  return h.number(numerics.tf32).number(numerics.deterministic).finish();
 }
 
 std::string CallDesc::to_string() const {

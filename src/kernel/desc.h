@@ -6,6 +6,7 @@
 
 #include "base/hash.h"
 #include "weft/dtype.h"
+#include "weft/numerics.h"
 
 namespace weft::kernel {
 
@@ -32,6 +33,7 @@ struct DotDesc {
   OperandSum sum = OperandSum::none;  // float32 without batch axes only; operand before C: stride 1
   bool residual = false;  // operand after the bias: shape, strides and dtype of C
   ActivationArgument argument = ActivationArgument::none;  // operand before C; of libraries only, and without residual and sum
+  Numerics numerics{};  // what a library may give up
   int64_t scales = 0;  // of 8-bit floats: so many numbers (0 to 2) that the sums are multiplied with; operands before C, one float32 each; of libraries only
   double flops() const;
   Digest digest() const;
@@ -51,6 +53,7 @@ struct CallDesc {
   std::string name;
   std::vector<Array> inputs, outputs;
   std::vector<int64_t> integers;
+  Numerics numerics{};  // what a library may give up
   Digest digest() const;
   std::string to_string() const;  // "sort(1) f32[4,8] -> f32[4,8] u32[4,8]"
   friend bool operator==(const CallDesc&, const CallDesc&) = default;

@@ -62,7 +62,7 @@ class Target {
   virtual int64_t lanes(int64_t bytes) const = 0;
   /// How many of them there are.
   virtual int64_t vector_registers() const { return 16; }
-  /// Bytes of shared memory for a program that multiplies operands of this dtype on tensor cores (kernel::Op::matmul); 0: there are none for them.
+  /// Bytes of shared memory for a program that multiplies operands of this dtype on tensor cores (kernel::Op::matmul; float32 is rounded to TF32); 0: there are none for them.
   virtual int64_t tensor_core_bytes(Dtype) const { return 0; }
   /// Code for each kernel, in order; the same kernel (by digest) is compiled once in a process and once in the life of a cache folder.
   virtual std::vector<std::shared_ptr<const Executable>> compile(std::span<const kernel::Kernel> kernels) = 0;
@@ -85,9 +85,5 @@ int gpu_count();  // 0 where there is no driver
 /// Libraries may be switched off (`weft train --no-libraries`, tests): everything then runs through generated kernels. Default on where built in.
 void set_libraries_enabled(bool on);
 bool libraries_enabled();
-
-/// Float32 products and convolutions of GPU libraries may round their operands to TF32 (`--tf32`): ten bits of mantissa, several times the speed. Default off.
-void set_tf32_allowed(bool on);
-bool tf32_allowed();
 
 }  // namespace weft::target

@@ -190,6 +190,13 @@ ArrayFunction compile(const ArrayFunction& fun, const CompileOptions& options) {
 
 ArrayFunction compile(const ArrayFunction& fun, bool) { return compile(fun, CompileOptions{}); }
 
+Numerics numerics() { return compiler::default_policy().numerics; }
+void set_numerics(const Numerics& numerics) {
+  compiler::Policy policy = compiler::default_policy();
+  policy.numerics = numerics;
+  compiler::set_default_policy(policy);
+}
+
 void disable_compile() { compile_enabled = false; }
 void enable_compile() { compile_enabled = true; }
 

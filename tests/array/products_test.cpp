@@ -21,9 +21,10 @@ namespace {
 
 /// Generated kernels only, with TF32 if that is asked for, for as long as it lives.
 struct Generated {
-  bool libraries = target::libraries_enabled(), tf32 = target::tf32_allowed();
-  explicit Generated(bool with_tf32 = false) { target::set_libraries_enabled(false), target::set_tf32_allowed(with_tf32); }
-  ~Generated() { target::set_libraries_enabled(libraries), target::set_tf32_allowed(tf32); }
+  bool libraries = target::libraries_enabled();
+  Numerics before = numerics();
+  explicit Generated(bool with_tf32 = false) { target::set_libraries_enabled(false), set_numerics({.tf32 = with_tf32}); }
+  ~Generated() { target::set_libraries_enabled(libraries), set_numerics(before); }
 };
 
 array waves(const Shape& shape, double phase, Dtype dtype) {
@@ -110,7 +111,7 @@ void check_case(const Case& c, Dtype dtype, double rounding, double of_sums) {
   }
   CHECK(worst <= 1);
   CHECK(run(c, in).to_vector<float>() == y.to_vector<float>());
-  const bool wanted = test::on_gpu() && c.on_tensor_cores && (dtype != float32 || target::tf32_allowed());
+  const bool wanted = test::on_gpu() && c.on_tensor_cores && (dtype != float32 || numerics().tf32);
   CHECK((kernels.find("matmul ") != std::string::npos) == wanted);
 }
 

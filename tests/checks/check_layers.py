@@ -36,7 +36,7 @@ RANK = {layer: rank for rank, layers in enumerate(LAYERS) for layer in layers}
 
 # Public header -> its layer.
 PUBLIC = {
-    "api.h": "base", "shape.h": "base", "dtype.h": "base",
+    "api.h": "base", "shape.h": "base", "dtype.h": "base", "numerics.h": "base",
     "array.h": "array", "device.h": "array", "memory.h": "array", "ops.h": "array", "random.h": "array", "fast.h": "array", "fft.h": "array",
     "einsum.h": "array", "indexing.h": "array", "stream.h": "array", "utils.h": "array",
     "transforms.h": "transforms", "compile.h": "transforms", "control.h": "transforms",

@@ -41,6 +41,9 @@ void add_machine_options(OptionSet& set, MachineOptions& o) {
   set.add("threads", "N", &o.threads, "CPU threads").range(0, 1024).config().defaults_to("all processors");
   set.add("no-libraries", "", &o.no_libraries, "generated kernels only, no oneDNN").config();
   set.add("tf32", "", &o.tf32, "on a GPU, float32 products and convolutions in TF32: ten bits of mantissa, several times the speed").config();
+  set.add("nondeterministic", "", &o.nondeterministic,
+          "on a GPU, sums of attention's and convolutions' gradients in any order, where that is quicker: two runs then differ in their last bits")
+      .config();
   set.add("isa", "NAME", &o.isa, "CPU instructions to use: native, avx512, avx2, or generic").one_of({"native", "avx512", "avx2", "generic"}).config();
   set.add("tune", "MODE", &o.tune,
           "how to choose among ways to run a kernel: off (by rule), cached (as measured before), on (measure what is new; takes a second or so once), force (measure "
@@ -55,11 +58,11 @@ void apply(const MachineOptions& o) {
   if (mode == tune_modes.end()) throw UsageError("WEFT_TUNE is '" + o.tune + "', but must be one of off, cached, on, force");
   compiler::Policy policy = compiler::default_policy();
   policy.tuning = static_cast<compiler::Tuning>(mode - tune_modes.begin());
+  policy.numerics = {.tf32 = o.tf32, .deterministic = !o.nondeterministic};
   compiler::set_default_policy(policy);
   target::set_cpu_isa(o.isa);
   if (o.threads > 0) runtime::set_num_threads(static_cast<int>(o.threads));
   if (o.no_libraries) target::set_libraries_enabled(false);
-  if (o.tf32) target::set_tf32_allowed(true);
   if (o.nvtx && !runtime::nvtx::enable()) fmt::print(stderr, "--nvtx: no profiler is attached to this process (nsys profile weft …)\n");
   if (const Device device = device_of(o.device); device != default_device()) set_default_device(device);
 }

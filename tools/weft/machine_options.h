@@ -9,13 +9,13 @@ namespace weft::tool {
 
 struct MachineOptions {
   int64_t threads = 0;  // 0: as many as the process may use
-  bool no_libraries = false, tf32 = false, nvtx = false;
+  bool no_libraries = false, tf32 = false, nondeterministic = false, nvtx = false;
   std::string isa = "native";
   std::string device = "cpu";  // "cpu", "gpu", "gpu:1"; cuda means gpu
   std::string tune;  // add_machine_options sets it: WEFT_TUNE, else "off"
 };
 
-/// Adds --device, --threads, --no-libraries, --tf32, --isa, --tune and --nvtx.
+/// Adds --device, --threads, --no-libraries, --tf32, --nondeterministic, --isa, --tune and --nvtx.
 void add_machine_options(OptionSet& set, MachineOptions& options);
 /// Sets the process up as asked. Throws UsageError where WEFT_TUNE is no mode, or there is no such device.
 void apply(const MachineOptions& options);

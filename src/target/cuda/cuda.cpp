@@ -44,7 +44,7 @@ CudaTarget::~CudaTarget() = default;
 Features CudaTarget::features() const { return {arch_ == "sm_90a"}; }
 
 int64_t CudaTarget::tensor_core_bytes(Dtype operands) const {
-  if (operands != float16 && operands != bfloat16 && !(operands == float32 && tf32_allowed())) return 0;
+  if (operands != float16 && operands != bfloat16 && operands != float32) return 0;
   const int version = std::stoi(arch_.substr(3));  // "sm_90a"
   // A block's most shared memory, of which the driver takes a kilobyte.
   if (version < 80) return 0;
@@ -141,7 +141,7 @@ std::vector<KernelUsage> CudaTarget::usage() const {
 
 std::shared_ptr<const LibraryCall> CudaTarget::library(const kernel::DotDesc& desc) {
   if (!libraries_enabled()) return nullptr;
-  return context_ ? cublaslt(desc, *context_, {.tf32 = tf32_allowed(), .own = product(desc)}) : nullptr;
+  return context_ ? cublaslt(desc, *context_, {.tf32 = desc.numerics.tf32, .own = product(desc)}) : nullptr;
 }
 
 /// Null where our own kernel is not worth a try.
@@ -166,7 +166,7 @@ std::shared_ptr<const LibraryCall> CudaTarget::attention(const kernel::Attention
     std::lock_guard lock(mutex_);
     if (const auto found = attention_.find(key); found != attention_.end()) return found->second;
   }
-  auto call = cudnn_attention(desc, *context_);
+  auto call = cudnn_attention(desc, *context_, {.deterministic = desc.numerics.deterministic});
   std::lock_guard lock(mutex_);
   return attention_.emplace(key, std::move(call)).first->second;
 }
@@ -176,7 +176,7 @@ std::shared_ptr<const LibraryCall> CudaTarget::call(const kernel::CallDesc& desc
   if (desc.name.ends_with("fft")) return context_ ? cufft_call(desc, *context_) : cpu().call(desc);
   if (!desc.name.starts_with("convolution")) return routine_call(desc, *this, context_);
   if (!context_) return cpu().call(desc);  // in the place of cuDNN
-  return libraries_enabled() ? cudnn_convolution(desc, *context_, {.tf32 = tf32_allowed()}) : nullptr;
+  return libraries_enabled() ? cudnn_convolution(desc, *context_, {.tf32 = desc.numerics.tf32, .deterministic = desc.numerics.deterministic}) : nullptr;
 }
 
 }  // namespace cuda

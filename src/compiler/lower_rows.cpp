@@ -250,7 +250,9 @@ void RowLowering::inner_loop(int p) {
   Value count = is_static(serial_) ? b.index(extent_of(serial_)) : emit_.extent(serial_.back().extent);
   const std::vector<Value> start = identities(p);
   const size_t folds = start.size(), turn = folds > 0 && reads_together(p) ? turn_of(folds) : 0;
-  const size_t parts = turn > 0 ? std::min(std::bit_floor(turn), parts_of(folds)) : folds > 0 && is_static(serial_) && extent_of(serial_) >= 16 ? parts_of(folds) : 1;
+  const size_t most_parts = folds > 0 && is_static(serial_) && extent_of(serial_) >= 16 ? parts_of(folds) : 1;
+  // Additions of several folds take turns by themselves.
+  const size_t parts = turn > 0 ? std::min({most_parts, std::bit_floor(turn), std::bit_floor(std::max<size_t>(1, 16 / folds))}) : most_parts;
   std::vector<Value> carried;
   for (size_t part = 0; part < parts; ++part) carried.insert(carried.end(), start.begin(), start.end());
 
@@ -286,7 +288,7 @@ bool RowLowering::reads_together(int p) {
 
 /// Elements of a turn, for threads: a divisor of the innermost axis, so that those of one turn lie in one line of it. 0: no divisor is of use.
 size_t RowLowering::turn_of(size_t folds) const {
-  constexpr size_t least = 4, most = 16, most_sums = 64;
+  constexpr size_t least = 4, most = 16, most_sums = 160;
   if (!cx_.target.many_threads() || !is_static(serial_) || extent_of(serial_) < 16) return 0;
   const size_t limit = std::max(least, std::min(most, most_sums / folds));
   for (const int64_t extent : {serial_.back().extent.bound(), extent_of(serial_)})

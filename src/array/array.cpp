@@ -2,13 +2,13 @@
 #include "weft/array.h"
 
 #include <cstdlib>
-#include <cstring>
 
 #include "array/handle.h"
 #include "array/host.h"
 #include "array/realise.h"
 #include "base/error.h"
 #include "graph/build.h"
+#include "runtime/threads.h"
 
 namespace weft {
 namespace {
@@ -101,7 +101,7 @@ array array::from_data(const void* data, Shape shape, Dtype dtype) {
   const graph::Type type{std::move(shape), dtype};
   graph::Storage storage = detail::allocate_storage(type);
   const size_t bytes = static_cast<size_t>(num_elements(type.shape)) * dtype.size;
-  if (bytes > 0) std::memcpy(storage.buffer->data(), data, bytes);
+  if (bytes > 0) runtime::parallel_copy(storage.buffer->data(), data, bytes);
   return array(graph::data(type, std::move(storage)));
 }
 

@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <atomic>
 #include <cstdlib>
+#include <cstring>
 #include <exception>
 #include <memory>
 #include <mutex>
@@ -213,6 +214,18 @@ void parallel_for(int64_t n, const Body& body) {
     ~Restore() { in_body = to; }
   } restore{outer};
   body(0, n);
+}
+
+void parallel_copy(void* to, const void* from, size_t bytes) {
+  constexpr size_t part = size_t{256} << 10;
+  if (bytes <= part) {
+    if (bytes > 0) std::memcpy(to, from, bytes);
+    return;
+  }
+  parallel_for(static_cast<int64_t>((bytes + part - 1) / part), [&](int64_t begin, int64_t end) {
+    const size_t first = static_cast<size_t>(begin) * part;
+    std::memcpy(static_cast<char*>(to) + first, static_cast<const char*>(from) + first, std::min(static_cast<size_t>(end) * part, bytes) - first);
+  });
 }
 
 LibraryScope::LibraryScope() {

@@ -1,6 +1,7 @@
 // The thread team: every index once, contiguous ranges, exceptions, nesting, several launching threads.
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <atomic>
 #include <mutex>
 #include <set>
@@ -125,4 +126,15 @@ TEST_CASE("set_num_threads keeps within sense") {
   CHECK(num_threads() == 1);
   set_num_threads(-3);
   CHECK(num_threads() == 1);
+}
+
+TEST_CASE("parallel_copy copies all of it and nothing else") {
+  for (const size_t bytes : {size_t{0}, size_t{1}, size_t{1000}, size_t{256} << 10, (size_t{256} << 10) + 1, (size_t{3} << 20) + 77}) {
+    std::vector<unsigned char> from(bytes), to(bytes + 2, 0xee);
+    for (size_t i = 0; i < bytes; ++i) from[i] = static_cast<unsigned char>(i * 13 + (i >> 10));
+    parallel_copy(to.data() + 1, from.data(), bytes);
+    CHECK(to.front() == 0xee);
+    CHECK(to.back() == 0xee);
+    CHECK(std::equal(from.begin(), from.end(), to.begin() + 1));
+  }
 }

@@ -99,7 +99,7 @@ void CudaMemory::release(void* data, size_t) noexcept {
 namespace {
 
 constexpr size_t staging_bytes = size_t{32} << 20, largest_piece = size_t{4} << 20, most_pieces = 64;
-constexpr size_t thread_bytes = size_t{256} << 10;  // what a thread copies at once
+constexpr size_t least_beside = size_t{1} << 20;    // of a copy whose time is worth a second copy on the device
 
 }  // namespace
 
@@ -112,41 +112,56 @@ PinnedStaging::PinnedStaging(Context& context) : context_(context), ring_(stagin
 
 PinnedStaging::~PinnedStaging() {
   if (driver().ctx_set_current(context_.handle()) != success) return;
-  for (EventHandle event : events_)
-    if (event) driver().event_destroy(event);
+  for (const auto* events : {&events_, &landed_})
+    for (EventHandle event : *events)
+      if (event) driver().event_destroy(event);
+  if (beside_) driver().stream_destroy(beside_);
+  if (landing_) driver().mem_free(landing_);
   if (memory_) driver().mem_free_host(memory_);
 }
 
-char* PinnedStaging::take(size_t bytes, EventHandle* event) {
+PinnedStaging::Piece PinnedStaging::take(size_t bytes) {
   const auto event_of = [&](int64_t number) { return events_[static_cast<size_t>(number) % most_pieces]; };
   const runtime::StagingRing::Piece piece = ring_.take(bytes, [&](int64_t number) { check(driver().event_synchronize(event_of(number)), "cuEventSynchronize"); });
-  *event = event_of(piece.number);
-  return memory_ + piece.offset;
+  return {piece.offset, static_cast<size_t>(piece.number) % most_pieces};
+}
+
+bool PinnedStaging::lands_beside() {
+  if (landing_ || no_landing_) return !no_landing_;
+  no_landing_ = driver().mem_alloc(&landing_, staging_bytes) != success;
+  if (no_landing_) return landing_ = 0, false;
+  check(driver().stream_create(&beside_, stream_non_blocking), "cuStreamCreate");
+  landed_.resize(most_pieces);
+  for (EventHandle& event : landed_) check(driver().event_create(&event, event_disable_timing), "cuEventCreate");
+  return true;
 }
 
 void PinnedStaging::to_device(DevicePtr to, const void* from, size_t bytes) {
+  const bool beside = bytes >= least_beside && lands_beside();
   for (size_t done = 0; done < bytes;) {
     const size_t now = std::min(bytes - done, largest_piece);
-    EventHandle event = nullptr;
-    char* const piece = take(now, &event);
-    const char* const source = static_cast<const char*>(from) + done;
-    runtime::parallel_for(static_cast<int64_t>((now + thread_bytes - 1) / thread_bytes), [&](int64_t begin, int64_t end) {
-      const size_t first = static_cast<size_t>(begin) * thread_bytes;
-      std::memcpy(piece + first, source + first, std::min(static_cast<size_t>(end) * thread_bytes, now) - first);
-    });
-    check(driver().memcpy_htod_async(to + done, piece, now, context_.stream()), "cuMemcpyHtoDAsync", fmt::format("{} bytes", bytes));
-    check(driver().event_record(event, context_.stream()), "cuEventRecord");
+    const Piece piece = take(now);
+    char* const memory = memory_ + piece.offset;
+    runtime::parallel_copy(memory, static_cast<const char*>(from) + done, now);
+    const DevicePtr lands = beside ? landing_ + piece.offset : to + done;
+    check(driver().memcpy_htod_async(lands, memory, now, beside ? beside_ : context_.stream()), "cuMemcpyHtoDAsync", fmt::format("{} bytes", bytes));
+    if (beside) {
+      check(driver().event_record(landed_[piece.slot], beside_), "cuEventRecord");
+      check(driver().stream_wait_event(context_.stream(), landed_[piece.slot], 0), "cuStreamWaitEvent");
+      check(driver().memcpy_dtod_async(to + done, lands, now, context_.stream()), "cuMemcpyDtoDAsync", fmt::format("{} bytes", bytes));
+    }
+    check(driver().event_record(events_[piece.slot], context_.stream()), "cuEventRecord");
     done += now;
   }
 }
 
 void PinnedStaging::to_host(void* to, DevicePtr from, size_t bytes) {
-  EventHandle event = nullptr;
-  const char* const piece = take(bytes, &event);
-  check(driver().memcpy_dtoh_async(const_cast<char*>(piece), from, bytes, context_.stream()), "cuMemcpyDtoHAsync", fmt::format("{} bytes", bytes));
-  check(driver().event_record(event, context_.stream()), "cuEventRecord");
-  check(driver().event_synchronize(event), "cuEventSynchronize", "a copy to the host");
-  std::memcpy(to, piece, bytes);
+  const Piece piece = take(bytes);
+  char* const memory = memory_ + piece.offset;
+  check(driver().memcpy_dtoh_async(memory, from, bytes, context_.stream()), "cuMemcpyDtoHAsync", fmt::format("{} bytes", bytes));
+  check(driver().event_record(events_[piece.slot], context_.stream()), "cuEventRecord");
+  check(driver().event_synchronize(events_[piece.slot]), "cuEventSynchronize", "a copy to the host");
+  std::memcpy(to, memory, bytes);
 }
 
 void CudaMemory::to_device(void* to, const void* from, size_t bytes) {

@@ -12,7 +12,8 @@
 
 namespace weft::target::cuda {
 
-/// Page-locked memory that copies go through: the device reads it while the host goes on. The caller holds the device's order().
+/// Page-locked memory that copies go through: the device reads it while the host goes on. Larger copies land beside the device's work, on a stream of their own and in a
+/// ring of the same size there, and are moved to their place in the order of the work: a batch comes in while the step before it runs. The caller holds the device's order().
 class PinnedStaging {
  public:
   explicit PinnedStaging(Context& context);
@@ -26,11 +27,19 @@ class PinnedStaging {
   static constexpr size_t most_small = size_t{1} << 20;
 
  private:
-  char* take(size_t bytes, EventHandle* event);
+  struct Piece {
+    size_t offset, slot;  // where it lies; which events are its own
+  };
+  Piece take(size_t bytes);
+  bool lands_beside();
   Context& context_;
   runtime::StagingRing ring_;
   char* memory_ = nullptr;
   std::vector<EventHandle> events_;  // of the pieces that are on their way, by their numbers
+  StreamHandle beside_ = nullptr;    // made for the first large copy
+  DevicePtr landing_ = 0;
+  std::vector<EventHandle> landed_;
+  bool no_landing_ = false;          // there was no memory for it
 };
 
 class CudaMemory final : public runtime::Accelerator {

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <functional>
 #include <map>
 
 #include "base/error.h"
@@ -14,9 +15,12 @@
 #include "target/cuda/cudnn.h"
 #include "target/cuda/cufft.h"
 #include "target/cuda/executable.h"
+#include "target/cuda/library.h"
+#include "target/cuda/measured_call.h"
 #include "target/cuda/prelude.h"
 #include "target/cuda/product.h"
 #include "target/cuda/routine_call.h"
+#include "target/cuda/weight_gradient.h"
 
 namespace weft::target {
 namespace cuda {
@@ -69,20 +73,20 @@ std::vector<char> CudaTarget::cubin(const std::string& source) {
   return code;
 }
 
-/// Several kernels share a source, so that the prelude is read once for all of them; several sources are compiled side by side, and beside them what products may want.
+/// Several kernels share a source, so that the prelude is read once for all of them; several sources are compiled side by side, and beside them what library calls may want.
 void CudaTarget::build(std::vector<Job*>& jobs) {
-  std::vector<std::shared_ptr<const ProductKernel>> products;
+  std::vector<std::function<void()>> wanted;
   {
     std::lock_guard lock(mutex_);
-    products.swap(wanted_products_);
+    wanted.swap(wanted_);
   }
   const auto threads = static_cast<size_t>(std::max(1, runtime::num_threads()));
   const size_t each = std::clamp<size_t>((jobs.size() + threads - 1) / threads, 1, most_kernels_per_source), sources = (jobs.size() + each - 1) / each;
-  runtime::parallel_for(static_cast<int64_t>(products.size() + sources), [&](int64_t begin, int64_t end) {
+  runtime::parallel_for(static_cast<int64_t>(wanted.size() + sources), [&](int64_t begin, int64_t end) {
     for (int64_t p = begin; p < end; ++p) {
-      const int64_t s = p - static_cast<int64_t>(products.size());
+      const int64_t s = p - static_cast<int64_t>(wanted.size());
       if (s < 0) {
-        products[static_cast<size_t>(p)]->entry();
+        wanted[static_cast<size_t>(p)]();
         continue;
       }
       const auto batch = std::span(jobs).subspan(static_cast<size_t>(s) * each, std::min(each, jobs.size() - static_cast<size_t>(s) * each));
@@ -153,7 +157,7 @@ std::shared_ptr<const Product> CudaTarget::product(const kernel::DotDesc& desc) 
   std::shared_ptr<const ProductKernel>& kernel = products_[form->symbol()];
   if (!kernel) {
     kernel = std::make_shared<ProductKernel>(*context_, *form, [this](const std::string& source) { return cubin(source); });
-    wanted_products_.push_back(kernel);
+    wanted_.push_back([kernel] { kernel->entry(); });
   }
   return std::make_shared<Product>(kernel, merged);
 }
@@ -176,7 +180,26 @@ std::shared_ptr<const LibraryCall> CudaTarget::call(const kernel::CallDesc& desc
   if (desc.name.ends_with("fft")) return context_ ? cufft_call(desc, *context_) : cpu().call(desc);
   if (!desc.name.starts_with("convolution")) return routine_call(desc, *this, context_);
   if (!context_) return cpu().call(desc);  // in the place of cuDNN
-  return libraries_enabled() ? cudnn_convolution(desc, *context_, {.tf32 = desc.numerics.tf32, .deterministic = desc.numerics.deterministic}) : nullptr;
+  if (!libraries_enabled()) return nullptr;
+  auto library = cudnn_convolution(desc, *context_, {.tf32 = desc.numerics.tf32, .deterministic = desc.numerics.deterministic});
+  const auto own = library ? weight_gradient(desc) : nullptr;
+  if (!own) return library;
+  const Digest key = Hasher().digest(desc.digest()).text(version(cudnn_library())).number(weight_gradient_version).finish();
+  return measured_call(*context_, {std::move(library), own}, key, desc.to_string());
+}
+
+/// Null where our own kernels do not take it, or are not worth a try.
+std::shared_ptr<const LibraryCall> CudaTarget::weight_gradient(const kernel::CallDesc& desc) {
+  const std::optional<WeightGradientForm> form = weight_gradient_form(desc, tensor_core_bytes(float32));
+  const int64_t images = form ? desc.inputs[0].extents[0] : 0;
+  if (!form || !weight_gradient_may_win(*form, images)) return nullptr;
+  std::lock_guard lock(mutex_);
+  std::shared_ptr<const WeightGradientKernels>& kernels = weight_gradients_[form->symbol()];
+  if (!kernels) {
+    kernels = std::make_shared<WeightGradientKernels>(*context_, *form, [this](const std::string& source) { return cubin(source); });
+    wanted_.push_back([kernels] { kernels->load(); });
+  }
+  return weight_gradient_call(kernels, images);
 }
 
 }  // namespace cuda

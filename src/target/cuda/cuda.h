@@ -1,6 +1,7 @@
 #pragma once
 // The CUDA target: tile kernels rendered to CUDA C++, compiled by NVRTC, launched on the device's stream. Without a device (`offline`) it renders and compiles, and
 // runs nothing: so every kernel of a program can be checked on any machine that has NVRTC.
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -17,6 +18,7 @@ namespace weft::target::cuda {
 class CudaExecutable;
 class Product;
 class ProductKernel;
+class WeightGradientKernels;
 
 class CudaTarget final : public Target {
  public:
@@ -45,6 +47,7 @@ class CudaTarget final : public Target {
   std::vector<char> cubin(const std::string& source);
   void build(std::vector<Job*>& jobs);
   std::shared_ptr<const Product> product(const kernel::DotDesc& desc);
+  std::shared_ptr<const LibraryCall> weight_gradient(const kernel::CallDesc& desc);
 
   Context* context_;
   std::string arch_, fingerprint_;
@@ -53,8 +56,9 @@ class CudaTarget final : public Target {
   mutable std::mutex mutex_;
   std::unordered_map<Digest, std::shared_ptr<CudaExecutable>> loaded_;  // by digest before `expand`
   std::unordered_map<Digest, std::shared_ptr<const LibraryCall>> attention_;  // null: not taken
-  std::unordered_map<std::string, std::shared_ptr<const ProductKernel>> products_;  // by symbol
-  std::vector<std::shared_ptr<const ProductKernel>> wanted_products_;               // to be compiled beside the next kernels
+  std::unordered_map<std::string, std::shared_ptr<const ProductKernel>> products_;                  // by symbol
+  std::unordered_map<std::string, std::shared_ptr<const WeightGradientKernels>> weight_gradients_;  // by symbol
+  std::vector<std::function<void()>> wanted_;  // compiles what library calls may want, beside the next kernels
   CompileStats stats_;
   std::vector<KernelUsage> usage_;
 };

@@ -44,3 +44,12 @@ if(WEFT_ONEDNN)
   target_link_libraries(weft_onednn INTERFACE ${WEFT_DNNL_LIBRARY})
   target_compile_definitions(weft_onednn INTERFACE WEFT_HAVE_ONEDNN=1)
 endif()
+
+# Eigen for decompositions on the CPU: headers alone, by their place, so that no package configuration is asked for. Its own threads stay off: batches run on ours.
+find_path(WEFT_EIGEN_INCLUDE NAMES Eigen/Dense PATH_SUFFIXES eigen3)
+if(NOT WEFT_EIGEN_INCLUDE)
+  message(FATAL_ERROR "Eigen not found: install libeigen3-dev (scripts/setup does)")
+endif()
+add_library(weft_eigen INTERFACE)
+target_include_directories(weft_eigen SYSTEM INTERFACE ${WEFT_EIGEN_INCLUDE})
+target_compile_definitions(weft_eigen INTERFACE EIGEN_DONT_PARALLELIZE EIGEN_MPL2_ONLY)

@@ -30,7 +30,7 @@ if(TARGET weft_runtime AND WEFT_ONEDNN)  # oneDNN brings OpenMP along; the runti
   target_compile_definitions(weft_runtime PRIVATE WEFT_OPENMP=1)
 endif()
 if(TARGET weft_target_cpu)
-  target_link_libraries(weft_target_cpu PRIVATE weft_llvm weft_onednn)
+  target_link_libraries(weft_target_cpu PRIVATE weft_llvm weft_onednn weft_eigen)
 endif()
 if(TARGET weft_io)
   target_link_libraries(weft_io PRIVATE nlohmann_json::nlohmann_json ZLIB::ZLIB)

@@ -12,6 +12,7 @@
 #include "weft/fft.h"
 #include "weft/indexing.h"
 #include "weft/io.h"
+#include "weft/linalg.h"
 #include "weft/memory.h"
 #include "weft/nn.h"
 #include "weft/numerics.h"

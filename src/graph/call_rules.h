@@ -6,6 +6,9 @@ namespace weft::graph {
 
 std::span<const CallRule> sort_calls();
 std::span<const CallRule> fft_calls();
+std::span<const CallRule> linalg_calls();
+std::span<const CallRule> orthogonal_calls();
+std::span<const CallRule> eig_calls();
 
 template <class Rules> constexpr bool complete_calls(const Rules& rules) {
   for (const CallRule& r : rules) {

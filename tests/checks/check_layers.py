@@ -37,7 +37,7 @@ RANK = {layer: rank for rank, layers in enumerate(LAYERS) for layer in layers}
 # Public header -> its layer.
 PUBLIC = {
     "api.h": "base", "shape.h": "base", "dtype.h": "base", "numerics.h": "base",
-    "array.h": "array", "device.h": "array", "memory.h": "array", "ops.h": "array", "random.h": "array", "fast.h": "array", "fft.h": "array",
+    "array.h": "array", "device.h": "array", "memory.h": "array", "ops.h": "array", "random.h": "array", "fast.h": "array", "fft.h": "array", "linalg.h": "array",
     "einsum.h": "array", "indexing.h": "array", "stream.h": "array", "utils.h": "array",
     "transforms.h": "transforms", "compile.h": "transforms", "control.h": "transforms",
     "io.h": "io", "export.h": "io", "text.h": "text", "data.h": "data", "optim.h": "optim",
@@ -50,6 +50,7 @@ PUBLIC = {
 THIRD_PARTY = [
     (re.compile(r"^(llvm|llvm-c|clang)/"), "LLVM", {"target/cpu"}),
     (re.compile(r"^(dnnl|oneapi/)"), "oneDNN", {"target/cpu"}),
+    (re.compile(r"^Eigen/"), "Eigen", {"target/cpu"}),
     (re.compile(r"^omp\.h$"), "OpenMP", {"runtime"}),
     (re.compile(r"^(cuda|nvrtc|cublas|cudnn|nccl|cufft|cusolver)"), "CUDA", {"target/cuda"}),
     (re.compile(r"^link\.h$"), "the dynamic loader", {"target/cuda"}),

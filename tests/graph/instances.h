@@ -325,6 +325,9 @@ inline void draw_sort(Drawing& d) {
   if (!d.float64_only && is_float(d.out.inputs[0].type.dtype))
     for (Number& n : d.out.inputs[0].data)
       if (d.r.chance(8)) n = kernel::round_to(Number::of_real(d.r.of<double>({NAN, INFINITY, -INFINITY, -0.0})), d.out.inputs[0].type.dtype);
+  std::vector<Number>& data = d.out.inputs[0].data;
+  for (size_t k = 0; d.float64_only && k < data.size(); ++k)  // apart by more than the steps of finite differences: in a row k mod 19 is never the same
+    data[k] = Number::of_real(std::floor(data[k].real() * 50) / 50 + 1e-3 * static_cast<double>(k % 19));
   d.out.attrs.integers = {d.r.below(static_cast<int64_t>(shape.size()))};
 }
 
@@ -351,12 +354,51 @@ inline void draw_fft(Drawing& d, std::string_view name) {
   if (name == "irfft") d.out.attrs.integers = {n};
 }
 
+inline bool decomposes(std::string_view name) {
+  for (const std::string_view one : {"cholesky", "solve_triangular", "lu", "qr", "svd", "eigh", "eig"})
+    if (name == one) return true;
+  return false;
+}
+
+/// Matrices whose factors are well determined: something large on the diagonal (for lu on the other one, so that rows are exchanged), of different size where gaps matter.
+inline void draw_decomposition(Drawing& d, std::string_view name) {
+  const bool tall = name == "qr" || name == "svd", gaps = name == "svd" || name.starts_with("eig"), turned = name == "lu";
+  const int64_t n = d.r.chance(9) ? 0 : d.r.between(1, 4), m = tall ? n + d.r.between(0, 2) : turned ? d.r.between(1, 4) : n;
+  Shape shape = random_shape(d.r, 0, 1);
+  const Shape batch = shape;
+  shape.push_back(n), shape.push_back(m);
+  const Dtype t = d.float64_only || d.r.chance(2) ? float64 : float32;
+  d.input(shape, t, {-1, 1, 0, 0});
+  std::vector<Number>& data = d.out.inputs[0].data;
+  for (size_t k = 0; k < data.size(); ++k) {
+    const int64_t i = static_cast<int64_t>(k) / m % n, j = static_cast<int64_t>(k) % m;
+    if (i == (turned ? m - 1 - j : j)) data[k] = kernel::round_to(Number::of_real(data[k].real() + (gaps ? 8.0 * static_cast<double>(i + 1) : 5)), t);
+  }
+  if (name == "qr") d.out.attrs.integers = {d.float64_only ? 0 : d.r.below(2)};  // derivatives of the columns beside are those of their span alone
+  if (name != "solve_triangular") return;
+  Shape right = batch;
+  right.push_back(n), right.push_back(d.r.between(0, 3));
+  d.input(right, t, {-1, 1, 0, 0});
+  d.out.attrs.integers = {d.r.below(2), d.r.below(2)};
+}
+
+/// Whether the numbers that were drawn are no numbers like any others: sorted ones, matrices of a kind.
+inline bool drawn_to_measure(const Instance& in) { return in.op == Op::call && (in.attrs.call == "searchsorted" || decomposes(in.attrs.call)); }
+
+/// Vectors that are found up to their sign alone, without it.
+inline void forget_signs(const Value& result, HostTensor& t) {
+  const std::string& name = result.node->attrs().call;
+  if (result.node->op() != Op::call || result.index == 0 || (name != "svd" && name != "eigh" && name != "eig")) return;
+  for (Number& n : t.data) n = kernel::round_to(Number::of_real(std::fabs(n.real())), t.type.dtype);
+}
+
 /// An instance of one call: every call of the table has its way to draw one.
 inline void draw_call(Drawing& d, std::string_view name) {
   d.out.attrs.call = name;
   if (name == "sort") return draw_sort(d);
   if (name == "searchsorted") return draw_search(d);
   if (name.ends_with("fft")) return draw_fft(d, name);
+  if (decomposes(name)) return draw_decomposition(d, name);
   throw std::logic_error("no instances are drawn of the call " + d.out.attrs.call);
 }
 

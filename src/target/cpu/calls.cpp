@@ -16,6 +16,13 @@ constexpr Offer offers[] = {
     {"fft", cpu_fft},
     {"rfft", cpu_fft},
     {"irfft", cpu_fft},
+    {"cholesky", cpu_cholesky},
+    {"solve_triangular", cpu_solve_triangular},
+    {"lu", cpu_lu},
+    {"qr", cpu_qr},
+    {"svd", cpu_svd},
+    {"eigh", cpu_eigh},
+    {"eig", cpu_eig},
     {"convolution", onednn_convolution},
     {"convolution_weights", onednn_convolution_weights},
 };

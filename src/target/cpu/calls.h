@@ -12,6 +12,14 @@ std::shared_ptr<const LibraryCall> cpu_call(const kernel::CallDesc& desc);
 std::shared_ptr<const LibraryCall> cpu_sort(const kernel::CallDesc& desc);
 std::shared_ptr<const LibraryCall> cpu_searchsorted(const kernel::CallDesc& desc);
 std::shared_ptr<const LibraryCall> cpu_fft(const kernel::CallDesc& desc);
+/// Decompositions of matrices (linalg.h).
+std::shared_ptr<const LibraryCall> cpu_cholesky(const kernel::CallDesc& desc);
+std::shared_ptr<const LibraryCall> cpu_solve_triangular(const kernel::CallDesc& desc);
+std::shared_ptr<const LibraryCall> cpu_lu(const kernel::CallDesc& desc);
+std::shared_ptr<const LibraryCall> cpu_qr(const kernel::CallDesc& desc);
+std::shared_ptr<const LibraryCall> cpu_svd(const kernel::CallDesc& desc);
+std::shared_ptr<const LibraryCall> cpu_eigh(const kernel::CallDesc& desc);
+std::shared_ptr<const LibraryCall> cpu_eig(const kernel::CallDesc& desc);
 /// Convolutions of channels-last arrays and the gradients of their weights (graph/convolution.h says what their integers mean): nothing without oneDNN, for
 /// little work (onednn_min_work), for dtypes other than float32 and bfloat16, and for forms that oneDNN has no optimised implementation of.
 std::shared_ptr<const LibraryCall> onednn_convolution(const kernel::CallDesc& desc);

@@ -15,6 +15,7 @@
 #include "target/cuda/cudnn.h"
 #include "target/cuda/cufft.h"
 #include "target/cuda/executable.h"
+#include "target/cuda/host_call.h"
 #include "target/cuda/library.h"
 #include "target/cuda/measured_call.h"
 #include "target/cuda/prelude.h"
@@ -175,10 +176,13 @@ std::shared_ptr<const LibraryCall> CudaTarget::attention(const kernel::Attention
   return attention_.emplace(key, std::move(call)).first->second;
 }
 
-/// Nothing runs on the host: what neither a library nor generated kernels answer goes through its body.
+/// A composite that neither a library nor generated kernels answer goes through its body; what has none (decompositions) is computed on the host.
 std::shared_ptr<const LibraryCall> CudaTarget::call(const kernel::CallDesc& desc) {
   if (desc.name.ends_with("fft")) return context_ ? cufft_call(desc, *context_) : cpu().call(desc);
-  if (!desc.name.starts_with("convolution")) return routine_call(desc, *this, context_);
+  if (!desc.name.starts_with("convolution")) {
+    if (auto generated = routine_call(desc, *this, context_)) return generated;
+    return context_ ? host_call(desc, *context_) : cpu().call(desc);
+  }
   if (!context_) return cpu().call(desc);  // in the place of cuDNN
   if (!libraries_enabled()) return nullptr;
   auto library = cudnn_convolution(desc, *context_, {.tf32 = desc.numerics.tf32, .deterministic = desc.numerics.deterministic});

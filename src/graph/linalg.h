@@ -1,0 +1,59 @@
+#pragma once
+// Matrices along the last two axes of float32 or float64 arrays, all other axes a batch: builders of their decompositions (calls, see call_linalg.cpp, call_orthogonal.cpp
+// and call_eig.cpp) and the few words in which their derivatives are written. Strict: leading axes of two operands are equal.
+#include "graph/build.h"
+
+namespace weft::graph::linalg {
+
+/// The part of v on and below diagonal `offset`, or on and above it; zeros elsewhere.
+Value lower(const Value& v, int64_t offset = 0);
+Value upper(const Value& v, int64_t offset = 0);
+/// The lower part with half of the diagonal.
+Value half_lower(const Value& v);
+Value diagonal(const Value& v);              // [b…, n, n] → [b…, n]
+Value diagonal_matrix(const Value& v);       // [b…, n] → [b…, n, n]
+Value unit_diagonal(const Value& v);         // bool: where row and column are the same, in v's shape
+Value identity_like(const Value& v);
+Value scale_columns(const Value& v, const Value& by);  // v_ij by_j
+Value scale_rows(const Value& v, const Value& by);     // by_i v_ij
+Value product(const Value& a, const Value& b, bool a_transposed = false, bool b_transposed = false);
+/// 1 / (v_j - v_i) off the diagonal, 0 on it.
+Value reciprocal_gaps(const Value& v);
+/// v where the number is nothing but zeros [b…], NaN elsewhere.
+Value valid_where_zero(const Value& v, const Value& number);
+
+/// L of A = L Lᵀ; reads the lower part of A. NaN throughout where A is not positive definite.
+Value cholesky(const Value& a);
+/// X of T X = B, or of Tᵀ X = B: reads the lower part of T, or the upper one.
+Value solve_triangular(const Value& t, const Value& b, bool upper, bool transposed = false);
+
+/// L and U in one array [b…, m, n], the number of the row of A that each row of them belongs to (uint32 [b…, m]), and for each row, up to the
+/// smaller of m and n, the one that it was exchanged with, from 0 (uint32).
+struct Lu {
+  Value packed, rows, pivots;
+};
+Lu lu(const Value& a);
+/// Row i of the result is row rows[i] of v.
+Value take_rows(const Value& v, const Value& rows);
+/// X of A X = B. NaN throughout where A is singular.
+Value solve(const Value& a, const Value& b);
+
+/// The inverse after Moore and Penrose; singular values up to 10 max(m, n) eps of the largest count as zero.
+Value pinv(const Value& a);
+
+/// Orthonormal columns with the span of those of A [b…, m, n], m ≥ n: n of them, or m.
+Value orthonormal(const Value& a, bool complete = false);
+/// U S Vᵀ = A [b…, m, n]: U [b…, m, k], S [b…, k] descending, Vᵀ [b…, k, n], k the smaller of m and n.
+struct Svd {
+  Value u, s, vt;
+};
+Svd svd(const Value& a);
+/// A V = V diag(w), w ascending, V orthogonal; reads the lower part of A.
+struct Eigen {
+  Value values, vectors;
+};
+Eigen eigh(const Value& a);
+/// A V = V diag(w), as pairs: w [b…, n, 2] ascending by real, then by imaginary parts; columns of V [b…, n, n, 2] of length 1.
+Eigen eig(const Value& a);
+
+}  // namespace weft::graph::linalg

@@ -1,0 +1,218 @@
+#include "compiler/host_cuda/host_cuda.h"
+
+#include <dlfcn.h>
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cctype>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <stdexcept>
+#include <utility>
+
+#include "kernel/routine.h"
+#include "target/cuda/prelude.h"
+
+namespace weft::test {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+constexpr int most_segments = 8;  // of a launch
+
+/// The prelude without the definitions that are a GPU's own (inline assembly, addresses of shared memory): what kernels need of them is in the shim.
+std::string prelude_without_instructions() {
+  const std::string text(target::cuda::prelude);
+  std::string out;
+  for (size_t at = 0; at < text.size();) {
+    // A line, or lines up to the brace that closes what the first one opens.
+    size_t end = at;
+    for (int depth = 0; end < text.size(); ++end) {
+      if (text[end] == '{') ++depth;
+      if (text[end] == '}') --depth;
+      if (text[end] == '\n' && depth == 0) break;
+    }
+    const std::string definition = text.substr(at, end + 1 - at);
+    at = end + 1;
+    const bool function = definition.starts_with("FN ") || definition.starts_with("template");
+    if (!function || (definition.find("asm") == std::string::npos && definition.find("__cvta") == std::string::npos)) out += definition;
+  }
+  return out;
+}
+
+}  // namespace
+
+const std::string& HostCuda::compiler() {
+  static const std::string found = [] {
+    for (const char* name : {"g++", "c++", "clang++"})
+      if (std::system(fmt::format("command -v {} >/dev/null 2>&1", name).c_str()) == 0) return std::string(name);
+    return std::string();
+  }();
+  return found;
+}
+
+/// The kernels that wait for the compiler, and those that it has seen.
+class HostCuda::Library {
+ public:
+  using Entry = void (*)(void** buffers, const int64_t* symbols, int64_t grid);
+
+  Library() : folder_(fs::temp_directory_path() / fmt::format("weft-host-cuda-{}", ::getpid())) { fs::create_directories(folder_); }
+  ~Library() {
+    std::error_code ignored;
+    fs::remove_all(folder_, ignored);
+  }
+
+  int add(const kernel::Kernel& kernel) {
+    kernels_.push_back(kernel::expand(kernel));
+    entries_.emplace_back();
+    const int number = static_cast<int>(kernels_.size()) - 1;
+    want(number, {});
+    return number;
+  }
+
+  /// The usual entry is compiled with everything else that waits, others when they are first wanted.
+  Entry entry(int number, const target::cuda::Variant& variant) {
+    if (!waiting_.empty()) load();
+    auto& known = entries_[static_cast<size_t>(number)];
+    if (!known.contains(variant)) want(number, variant), load();
+    return known.at(variant);
+  }
+
+  int loads = 0;
+
+ private:
+  void want(int number, const target::cuda::Variant& variant) {
+    const kernel::Kernel& kernel = kernels_[static_cast<size_t>(number)];
+    const std::string symbol = fmt::format("k{}_{}_{}", number, variant.segments, variant.aligned ? "aligned" : "anywhere");
+    const target::cuda::Rendered r = target::cuda::render(kernel, symbol, variant);
+    std::string arguments;
+    if (variant.segments > 1) {
+      arguments = fmt::format("*(const {}_table*)S", symbol);
+    } else {
+      for (size_t i = 0; i < kernel.params.size(); ++i) arguments += fmt::format("Argument{{B[{}]}}, ", i);
+      for (size_t i = 0; i < kernel.symbols.size(); ++i) arguments += fmt::format("S[{}], ", i);
+      arguments += "G";
+    }
+    source_ += r.source + fmt::format("static void {0}_thread() {{ {0}({1}); }}\n", symbol, arguments) +
+               fmt::format("extern \"C\" void {0}_run(void** b, const i64* s, i64 g) {{ B = b, S = s, G = g; block::run({0}_thread, {1}, (g + {2} - 1) / {2}); }}\n", symbol, r.threads, r.programs);
+    waiting_.push_back({number, variant, symbol + "_run"});
+  }
+
+  void load() {
+    const fs::path file = folder_ / fmt::format("kernels{}", loads++);
+    std::ofstream(file.string() + ".cpp") << "#include \"compiler/host_cuda/shim.h\"\n" << prelude_without_instructions() << "static void** B; static const i64* S; static i64 G;\n" << std::exchange(source_, {});
+    const std::string command = fmt::format("{0} -std=c++20 -O1 -w -fno-strict-aliasing -ffp-contract=off -shared -fPIC -I{1}/tests -I{1}/src -I{1}/include -o {2}.so {2}.cpp 2>{2}.log", HostCuda::compiler(),
+                                            WEFT_SOURCE_DIR, file.string());
+    if (std::system(command.c_str()) != 0) {
+      std::ifstream log(file.string() + ".log");
+      std::string text(2000, ' ');
+      log.read(text.data(), 2000);
+      throw std::runtime_error("a rendered source does not compile: " + text.substr(0, static_cast<size_t>(log.gcount())));
+    }
+    void* const handle = ::dlopen((file.string() + ".so").c_str(), RTLD_NOW | RTLD_LOCAL);
+    if (!handle) throw std::runtime_error(::dlerror());
+    for (const Waiting& w : std::exchange(waiting_, {})) entries_[static_cast<size_t>(w.number)][w.variant] = reinterpret_cast<Entry>(::dlsym(handle, w.symbol.c_str()));
+  }
+
+  struct Waiting {
+    int number;
+    target::cuda::Variant variant;
+    std::string symbol;
+  };
+  fs::path folder_;
+  std::vector<kernel::Kernel> kernels_;  // expanded
+  std::vector<std::map<target::cuda::Variant, Entry>> entries_;
+  std::string source_;
+  std::vector<Waiting> waiting_;
+};
+
+namespace {
+
+class HostExecutable final : public target::Executable {
+ public:
+  HostExecutable(std::shared_ptr<HostCuda::Library> library, int number, size_t params, size_t symbols) : library_(std::move(library)), number_(number), row_(params + symbols) {}
+
+  void run(std::span<const target::Segment> segments, double) const override {
+    bool aligned = true;
+    for (const target::Segment& s : segments)
+      for (const void* p : s.buffers) aligned = aligned && reinterpret_cast<uintptr_t>(p) % 16 == 0;
+    if (segments.size() > 1 && segments.size() <= most_segments) return run_together(segments, aligned);
+    for (const target::Segment& s : segments) {
+      std::vector<void*> buffers(s.buffers.begin(), s.buffers.end());
+      library_->entry(number_, {aligned, 1})(buffers.data(), s.symbols.data(), s.grid);
+    }
+  }
+
+ private:
+  /// The table that an entry of several segments is given: see render.h.
+  void run_together(std::span<const target::Segment> segments, bool aligned) const {
+    std::vector<int64_t> table(2 + most_segments * (row_ + 1), 0);
+    table[0] = static_cast<int64_t>(segments.size());
+    int64_t grid = 0;
+    size_t at = 2 + segments.size();
+    for (size_t k = 0; k < segments.size(); ++k) {
+      table[1 + k] = grid;
+      grid += segments[k].grid;
+      for (void* p : segments[k].buffers) table[at++] = reinterpret_cast<int64_t>(p);
+      for (const int64_t s : segments[k].symbols) table[at++] = s;
+    }
+    table[1 + segments.size()] = grid;
+    library_->entry(number_, {aligned, most_segments})(nullptr, table.data(), grid);
+  }
+
+  std::shared_ptr<HostCuda::Library> library_;
+  int number_;
+  size_t row_;
+};
+
+/// A call as a sequence of kernels, with scratch of its own.
+class HostRoutine final : public target::LibraryCall {
+ public:
+  HostRoutine(kernel::Routine routine, target::Target& target) : routine_(std::move(routine)), executables_(target.compile(routine_.kernels)) {
+    for (const int64_t bytes : routine_.scratch) scratch_.emplace_back(static_cast<size_t>(bytes + 15) / 16);
+  }
+  std::string name() const override { return "host routine"; }
+  void run(std::span<void* const> operands) const override {
+    std::vector<void*> all(operands.begin(), operands.end());
+    for (auto& s : scratch_) all.push_back(s.data());
+    for (const kernel::Routine::Launch& launch : routine_.launches) {
+      std::vector<void*> buffers;
+      for (const int b : launch.buffers) buffers.push_back(all.at(static_cast<size_t>(b)));
+      const target::Segment segment{buffers, launch.symbols, launch.grid};
+      executables_[launch.kernel]->run(std::span(&segment, 1), 0);
+    }
+  }
+
+ private:
+  struct alignas(16) Line {
+    char bytes[16];
+  };
+  kernel::Routine routine_;
+  std::vector<std::shared_ptr<const target::Executable>> executables_;
+  mutable std::vector<std::vector<Line>> scratch_;
+};
+
+}  // namespace
+
+HostCuda::HostCuda() : library_(std::make_shared<Library>()) {}
+HostCuda::~HostCuda() = default;
+
+std::vector<std::shared_ptr<const target::Executable>> HostCuda::compile(std::span<const kernel::Kernel> kernels) {
+  std::vector<std::shared_ptr<const target::Executable>> out;
+  for (const kernel::Kernel& k : kernels) out.push_back(std::make_shared<HostExecutable>(library_, library_->add(k), k.params.size(), k.symbols.size()));
+  return out;
+}
+
+std::shared_ptr<const target::LibraryCall> HostCuda::call(const kernel::CallDesc& desc) {
+  std::optional<kernel::Routine> routine = kernel::routine_for(desc, desc.name == "searchsorted" ? 256 : 4096);
+  if (!routine) return desc.name.starts_with("convolution") ? nullptr : target::cpu().call(desc);
+  return std::make_shared<HostRoutine>(std::move(*routine), *this);
+}
+
+int HostCuda::compiled() const { return library_->loads; }
+
+}  // namespace weft::test

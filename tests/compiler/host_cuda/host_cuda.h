@@ -1,0 +1,34 @@
+#pragma once
+// Sources as they are rendered for a GPU, compiled for this machine's CPU and run there, thread by thread: what only a GPU would show otherwise (a lane that reads another's
+// register too early, a wrong share of a tile, a missing barrier) shows here. Wants a C++ compiler while the test runs.
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "compiler/many_threads.h"
+#include "kernel/expand.h"
+#include "target/cuda/render.h"
+
+namespace weft::test {
+
+/// Compiles as for a GPU. All kernels wait until one of them is run: one run of the compiler takes them together.
+class HostCuda final : public ManyThreads {
+ public:
+  HostCuda();
+  ~HostCuda() override;
+  std::string fingerprint() const override { return "host cuda"; }
+  std::vector<std::shared_ptr<const target::Executable>> compile(std::span<const kernel::Kernel> kernels) override;
+  /// Sorts, searches and scatters of rows run as sequences of kernels of a GPU.
+  std::shared_ptr<const target::LibraryCall> call(const kernel::CallDesc& desc) override;
+  int compiled() const;  // runs of the compiler so far
+
+  /// The C++ compiler of this machine, or "".
+  static const std::string& compiler();
+
+  class Library;
+
+ private:
+  std::shared_ptr<Library> library_;
+};
+
+}  // namespace weft::test

@@ -1,0 +1,183 @@
+// What a source that was rendered for a GPU needs to be compiled for the CPU: CUDA's words, and a block whose threads are fibers that take turns. A thread goes on until
+// it waits for others; those that wait are asked again in each round. Everything else of the prelude is the GPU's own text, but for its instructions by name, which are here.
+#include <setjmp.h>
+#include <ucontext.h>
+
+#include <cmath>
+#include <cstdint>
+#include <cstdlib>
+#include <cstring>
+#include <vector>
+
+#include "base/half.h"
+
+#define fmaximum maximum_of  // as C++23 calls functions of its own
+#define fminimum minimum_of
+#define __device__
+#define __global__
+#define __forceinline__ inline
+#define __launch_bounds__(...)
+#define __shared__
+#define __align__(n)
+#define __restrict__
+#define __grid_constant__
+
+typedef unsigned short u16;
+typedef unsigned char u8;
+typedef unsigned int u32;
+typedef unsigned long long u64;
+typedef long long i64;
+struct Index {
+  int x;
+};
+static Index threadIdx, blockIdx;
+alignas(128) u8 memory[256 << 10];
+
+// --- a block ---
+
+namespace block {
+
+/// Begun once, by a context; from then on it jumps, which no system call is needed for.
+struct Fiber {
+  ucontext_t context;
+  jmp_buf place;
+  bool begun = false, done = false;
+  std::vector<char> stack = std::vector<char>(64 << 10);
+};
+/// Who waits for whom: a warp's lanes, or all threads.
+struct Meeting {
+  int size = 0, arrived = 0;
+  unsigned round = 0;
+};
+static jmp_buf scheduler;
+static std::vector<Fiber> fibers;
+static Meeting all, warps[32];
+static u32 slots[2][1024];
+static unsigned turn[1024];  // of a thread's exchanges: those that follow each other use other slots
+static void (*kernel)();
+
+static void give_way() {
+  if (_setjmp(fibers[static_cast<size_t>(threadIdx.x)].place) == 0) _longjmp(scheduler, 1);
+}
+static void resume(Fiber& f) {
+  if (_setjmp(scheduler) != 0) return;
+  if (f.begun) _longjmp(f.place, 1);
+  f.begun = true;
+  setcontext(&f.context);
+}
+static void meet(Meeting& m) {
+  const unsigned round = m.round;
+  if (++m.arrived >= m.size) m.arrived = 0, ++m.round;
+  while (m.round == round) give_way();
+}
+/// A thread that has ended is not waited for.
+static void leave(Meeting& m) {
+  if (--m.size > 0 && m.arrived >= m.size) m.arrived = 0, ++m.round;
+}
+/// The same thread of one block after the other.
+static void thread_main() {
+  for (;;) {
+    kernel();
+    leave(all), leave(warps[threadIdx.x / 32]);
+    fibers[static_cast<size_t>(threadIdx.x)].done = true;
+    give_way();
+  }
+}
+static u32 exchanged(u32 v, int lane) {
+  const int me = threadIdx.x;
+  u32* const now = slots[turn[me]++ & 1];
+  now[me] = v;
+  meet(warps[me / 32]);
+  return now[(me & ~31) | lane];
+}
+static void run(void (*entry)(), int threads, i64 blocks) {
+  kernel = entry;
+  if (fibers.empty()) {
+    fibers.resize(1024);
+    for (Fiber& f : fibers) {
+      getcontext(&f.context);
+      f.context.uc_stack = {f.stack.data(), 0, f.stack.size()};
+      f.context.uc_link = nullptr;
+      makecontext(&f.context, thread_main, 0);
+    }
+  }
+  for (i64 b = 0; b < blocks; ++b) {
+    blockIdx.x = static_cast<int>(b);
+    all = {threads};
+    for (Meeting& w : warps) w = {32};
+    std::memset(memory, 0xa5, sizeof memory);
+    for (int t = 0; t < threads; ++t) fibers[static_cast<size_t>(t)].done = false, turn[t] = 0;
+    for (bool left = true; left;) {
+      left = false;
+      for (int t = 0; t < threads; ++t) {
+        if (fibers[static_cast<size_t>(t)].done) continue;
+        threadIdx.x = t;
+        resume(fibers[static_cast<size_t>(t)]);
+        left = left || !fibers[static_cast<size_t>(t)].done;
+      }
+    }
+  }
+}
+
+}  // namespace block
+
+/// An argument becomes a pointer of whatever type the entry has.
+struct Argument {
+  void* p;
+  template <class T>
+  operator T*() const { return static_cast<T*>(p); }
+};
+
+// --- what CUDA has built in ---
+
+static void __syncthreads() { block::meet(block::all); }
+static void __syncwarp() { block::meet(block::warps[threadIdx.x / 32]); }
+static u32 __shfl_xor_sync(u32, u32 v, int mask) { return block::exchanged(v, (threadIdx.x & 31) ^ mask); }
+static u32 __shfl_sync(u32, u32 v, int lane) { return block::exchanged(v, lane & 31); }
+static u32 __shfl_up_sync(u32, u32 v, int by) {
+  const int lane = threadIdx.x & 31;
+  return block::exchanged(v, lane >= by ? lane - by : lane);
+}
+template <class To, class From>
+static To same_bits(From from) {
+  To to;
+  static_assert(sizeof to == sizeof from);
+  std::memcpy(&to, &from, sizeof to);
+  return to;
+}
+static u32 __float_as_uint(float v) { return same_bits<u32>(v); }
+static float __uint_as_float(u32 v) { return same_bits<float>(v); }
+static i64 __double_as_longlong(double v) { return same_bits<i64>(v); }
+static double __longlong_as_double(i64 v) { return same_bits<double>(v); }
+static float __fdiv_rn(float a, float b) { return a / b; }
+static u32 __umulhi(u32 a, u32 b) { return static_cast<u32>(u64{a} * b >> 32); }
+static u64 __umul64hi(u64 a, u64 b) { return static_cast<u64>(static_cast<unsigned __int128>(a) * b >> 64); }
+template <class T>
+static T atomicCAS(T* place, T expected, T next) {
+  const T old = *place;
+  if (old == expected) *place = next;
+  return old;
+}
+template <class T>
+static T atomicAdd(T* place, T more) {
+  const T old = *place;
+  *place = old + more;
+  return old;
+}
+
+// --- the prelude's functions that are instructions by name ---
+
+static float fmaximum(float a, float b) { return a != a ? a : b != b ? b : a == b ? __uint_as_float(__float_as_uint(a) & __float_as_uint(b)) : a > b ? a : b; }
+static float fminimum(float a, float b) { return a != a ? a : b != b ? b : a == b ? __uint_as_float(__float_as_uint(a) | __float_as_uint(b)) : a < b ? a : b; }
+static float fexp2(float a) { return std::exp2(a); }
+static float frecip(float a) { return 1 / a; }
+static float frsqrt(float a) { return 1 / std::sqrt(a); }
+static u16 to_bf16(float v) { return weft::float_to_bf16(v); }
+static float from_f16(u16 v) { return weft::f16_to_float(v); }
+static u16 to_f16(float v) { return weft::float_to_f16(v); }
+static void begin_next() {}
+static i64 wait_for_previous() { return 0; }
+template <class T>
+static T* changing(T* p) { return p; }
+template <class W>
+static W read_now(const W* p) { return *p; }

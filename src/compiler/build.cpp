@@ -89,8 +89,10 @@ class CompiledProgram : public Program {
     stats_.lower_ms -= steps_.tune_ms;
     groups_text_ = texts || wanted("groups") ? weft::compiler::print(ir_, grouping) : "";
     watch.restart();
-    executables_ = target.compile(steps_.kernels);
+    executables_ = target.begin(steps_.kernels, launches());
     watch.lap("compile", stats_.compile_ms);
+    settled_ = std::all_of(steps_.steps.begin(), steps_.steps.end(), [](const Step& s) { return !s.call || s.call->ready(); });
+    watch.lap("wait for plans", stats_.wait_ms);
     count();
     recordable_ = device_ && steps_.steps.size() >= least_recorded_steps &&
                   std::all_of(steps_.steps.begin(), steps_.steps.end(), [](const Step& s) { return !s.program && (!s.call || s.call->recordable()); });
@@ -104,6 +106,8 @@ class CompiledProgram : public Program {
   const Stats& stats() const override { return stats_; }
   const std::vector<StepInfo>& steps() const override { return infos_; }
   int64_t number() const override { return number_; }
+  /// Whether libraries take all that was meant for them; if not, the program is to be built anew.
+  bool settled() const { return settled_; }
   std::string print(const std::string& stage) const override;
 
  private:
@@ -137,6 +141,7 @@ class CompiledProgram : public Program {
   static bool wanted(const std::string& stage);
   static bool answered(const graph::Node& region, target::Target& target, const Policy& policy);
   void find_symbols();
+  std::vector<std::vector<size_t>> launches() const;
   void count();
   void check_inputs(std::span<const graph::Storage> inputs, std::span<const int64_t> symbols) const;
   runtime::BufferRef make_arena() const;
@@ -149,6 +154,7 @@ class CompiledProgram : public Program {
   std::vector<StepInfo> infos_;
   std::vector<int> written_inputs_;
   runtime::Accelerator* device_;  // whose memory it works on; null: the host's
+  bool settled_ = true;
   bool recordable_ = false;       // runs may be written down: several steps, and all of them work of the device
   mutable Replays replays_;
   mutable StepTimesRing step_times_;
@@ -187,6 +193,17 @@ void CompiledProgram::find_symbols() {
     for (const Dim& d : node.type.shape) find(d);
     if (node.attrs.control) find(node.attrs.control->length);
   }
+}
+
+/// Of each kernel: the numbers of segments that its launches have.
+std::vector<std::vector<size_t>> CompiledProgram::launches() const {
+  std::vector<std::vector<size_t>> out(steps_.kernels.size());
+  for (const Step& step : steps_.steps) {
+    if (step.kind != Step::Kind::launch) continue;
+    std::vector<size_t>& known = out[step.kernel];
+    if (std::find(known.begin(), known.end(), step.segments.size()) == known.end()) known.push_back(step.segments.size());
+  }
+  return out;
 }
 
 void CompiledProgram::count() {
@@ -353,7 +370,11 @@ void CompiledProgram::Runner::keep_times() {
 void CompiledProgram::Runner::execute_recorded(size_t k) {
   const StepInfo& info = program_.infos_[k];
   const int name = runtime::record_name(label(info));
-  runtime::set_current_launch(name);
+  struct Launch {
+    explicit Launch(int launched) : outer(runtime::set_current_launch(launched)) {}
+    ~Launch() { runtime::set_current_launch(outer); }
+    int outer;
+  } launch(name);
   const double start = runtime::record_time();
   execute(program_.steps_.steps[k]);
   const double length = runtime::record_time() - start;
@@ -477,7 +498,10 @@ std::shared_ptr<const Program> build(const Source& source, target::Target& targe
   bool texts = false;
   for (const BuildRecord* record = innermost_record; record; record = record->outer_) texts = texts || record->texts_;
   const bool complex = graph::has_complex(source.graph);
-  std::shared_ptr<const Program> program = std::make_shared<CompiledProgram>(complex ? split_complex(source) : source, target, policy, texts);
+  std::shared_ptr<const CompiledProgram> made;
+  do made = std::make_shared<CompiledProgram>(complex ? split_complex(source) : source, target, policy, texts);
+  while (!made->settled());
+  std::shared_ptr<const Program> program = std::move(made);
   if (complex) program = complex_program(source.graph, std::move(program));
   BuildRecord::add(program);
   return program;

@@ -52,7 +52,8 @@ struct Source {
 
 /// Times of the compiler's stages in milliseconds, and how many of each thing there are.
 struct Stats {
-  double simplify_ms = 0, group_ms = 0, lower_ms = 0, tune_ms = 0, compile_ms = 0;
+  double simplify_ms = 0, group_ms = 0, lower_ms = 0, tune_ms = 0, compile_ms = 0;  // where code is made in the background, compile_ms is what it takes to begin that
+  double wait_ms = 0;  // for plans of libraries
   int launches = 0;       // kernel launches: sibling segments count once
   int library_calls = 0;
   int copies = 0;

@@ -153,9 +153,9 @@ class Team {
   }
 
   void take_part_recorded(int own) {
-    const int name = current_launch();
+    const int launch = current_launch();
     const double start = record_time();
-    if (take_part(own)) record({.name = name, .kind = "part", .start = start, .length = record_time() - start});
+    if (take_part(own)) record({.name = launch >= 0 ? launch : record_name("work shared by threads"), .kind = "part", .start = start, .length = record_time() - start});
   }
 
   void work(int lane) {

@@ -18,7 +18,7 @@ struct Recorder {
   std::unordered_map<std::string, int> numbers;  // of names
   std::atomic<Clock::time_point::rep> epoch{0};
   std::atomic<int64_t> generation{0};            // counts timelines
-  std::atomic<int> launch{0};
+  std::atomic<int> launch{-1};
   std::map<std::string, int> tracks;             // of devices in this timeline
   std::vector<std::function<void()>> later;
 };
@@ -77,6 +77,7 @@ void start_recording() {
   r.tracks.clear();
   r.later.clear();
   ++r.generation;
+  r.launch = -1;
   r.epoch = Clock::now().time_since_epoch().count();
   detail::recording = true;
 }
@@ -147,7 +148,7 @@ void record_sample(const char* track, double value) {
 
 void name_thread(const std::string& name) { thread_name = name; }
 
-void set_current_launch(int name) { recorder().launch.store(name, std::memory_order_relaxed); }
+int set_current_launch(int name) { return recorder().launch.exchange(name, std::memory_order_relaxed); }
 int current_launch() { return recorder().launch.load(std::memory_order_relaxed); }
 
 Span::~Span() {

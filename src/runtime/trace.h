@@ -63,8 +63,8 @@ void record_later(std::function<void()> settle);
 void record_sample(const char* track, double value);
 void name_thread(const std::string& name);     // the calling thread; "main" is the first that records, others are numbered
 
-/// The launch that is going on, for the slices of the team's threads.
-void set_current_launch(int name);
+/// The launch that is going on, for the slices of the team's threads; -1: none, they share something else. Returns what it was.
+int set_current_launch(int name);
 int current_launch();
 
 /// Records its own life time.

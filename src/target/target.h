@@ -39,6 +39,8 @@ class LibraryCall {
   virtual std::string name() const = 0;  // "onednn brg:avx512_core"
   /// For a DotDesc: A, B, [bias], [residual], [sum], [argument], [scales], C; for a CallDesc: its inputs, then its outputs; for an AttentionDesc: as it says.
   virtual void run(std::span<void* const> operands) const = 0;
+  /// Waits for what is still being made. False: the library does not take it after all, and the target, asked again, will say so.
+  virtual bool ready() const { return true; }
   /// Whether it gives work to the device and nothing else: then it may be part of a recording.
   virtual bool recordable() const { return true; }
 };
@@ -66,6 +68,12 @@ class Target {
   virtual int64_t tensor_core_bytes(Dtype) const { return 0; }
   /// Code for each kernel, in order; the same kernel (by digest) is compiled once in a process and once in the life of a cache folder.
   virtual std::vector<std::shared_ptr<const Executable>> compile(std::span<const kernel::Kernel> kernels) = 0;
+  /// The same without waiting, for launches of so many segments (`segments[k]`: the numbers of kernel k): code is made beside whatever the caller does next, a run waits
+  /// for its own, and what is wrong with a kernel comes out of its first run.
+  virtual std::vector<std::shared_ptr<const Executable>> begin(std::span<const kernel::Kernel> kernels, std::span<const std::vector<size_t>> segments) {
+    static_cast<void>(segments);
+    return compile(kernels);
+  }
   /// A library's answer to a descriptor, or nothing where no library takes it or the stated rule prefers generated code.
   virtual std::shared_ptr<const LibraryCall> library(const kernel::DotDesc& desc) = 0;
   /// The same for attention; nothing on targets whose attention is generated code.

@@ -15,7 +15,10 @@
 #include "array/op_support.h"
 #include "array/realise.h"
 #include "base/error.h"
+#include "compiler/program.h"
 #include "graph/build.h"
+#include "runtime/buffer.h"
+#include "runtime/device.h"
 #include "runtime/executor.h"
 #include "runtime/trace.h"
 #include "transforms/traced.h"
@@ -66,17 +69,42 @@ std::vector<graph::Type> argument_types(const Compiled& compiled, const std::vec
   return types;
 }
 
-std::shared_ptr<const Traced> lookup_or_trace(Compiled& compiled, const std::vector<graph::Type>& arguments, const std::vector<array*>& states,
-                                              bool implicit_key) {
+graph::Values input_values(const std::vector<array>& arguments, const std::vector<array*>& states) {
+  graph::Values values;
+  for (const array& a : arguments) values.push_back(a.value());
+  for (const array* s : states) values.push_back(s->value());
+  return values;
+}
+
+/// A device computes arguments and states while the function is traced and its program is made, which takes their types alone.
+class InputsBesideTrace {
+ public:
+  InputsBesideTrace(const std::vector<array>& arguments, const std::vector<array*>& states) : stream_(graph::StreamScope::current()) {
+    if (runtime::executor_device(stream_) >= 0) detail::realise_later(input_values(arguments, states));
+    else detail::realise_all(input_values(arguments, states));
+  }
+  /// The stream's thread has let go of them.
+  void wait() const {
+    if (runtime::executor_device(stream_) >= 0) runtime::executor(stream_).wait();
+  }
+
+ private:
+  int stream_;
+};
+
+std::shared_ptr<const Traced> lookup_or_trace(Compiled& compiled, const std::vector<graph::Type>& arguments, const std::vector<array>& values,
+                                              const std::vector<array*>& states, bool implicit_key) {
   std::vector<graph::Type> signature = arguments;
   for (const array* state : states) signature.push_back(state->value().type());
   const int device = runtime::executor_device(graph::StreamScope::current());
   std::lock_guard lock(compiled.mutex);
   for (const Compiled::Entry& entry : compiled.entries)
     if (entry.types == signature && entry.device == device) return entry.traced;
+  const InputsBesideTrace inputs(values, states);
   const runtime::Span span("compiler", "trace");
   auto traced = std::make_shared<const Traced>(transforms::trace_function(compiled.fun, arguments, states, implicit_key));
   compiled.entries.push_back({std::move(signature), device, traced});
+  inputs.wait();
   return traced;
 }
 
@@ -97,17 +125,17 @@ Storage writable(const array& state) {
   const bool sole = arrays::sole_owner(state);
   Storage storage = detail::realise(state.value());
   if (sole) return storage;
+  ++runtime::counters().copies;
+  // Where the program runs: optimizers begin with gigabytes of zeros, of which those of one shape share their memory.
+  if (runtime::Accelerator* device = compiler::default_target().device(); device && state.nbytes() > 0) {
+    Storage copy{runtime::allocate_on(device, state.nbytes()), 0, storage.strides};
+    const auto* from = static_cast<const std::byte*>(storage.buffer->on(device)) + storage.offset * static_cast<int64_t>(state.dtype().size);
+    device->copy(copy.buffer->on(device), from, state.nbytes());
+    return copy;
+  }
   Storage copy = detail::allocate_storage(state.value().type());
   if (state.nbytes() > 0) std::memcpy(copy.buffer->data(), detail::address(storage, state.dtype()), state.nbytes());
-  ++runtime::counters().copies;
   return copy;
-}
-
-void evaluate_inputs(const std::vector<array>& arguments, const std::vector<array*>& states) {
-  graph::Values values;
-  for (const array& a : arguments) values.push_back(a.value());
-  for (const array* s : states) values.push_back(s->value());
-  detail::realise_all(values);
 }
 
 std::vector<array> wrap_outputs(const Traced& traced, std::vector<Storage> storages, const SymbolValues& symbols) {
@@ -169,8 +197,8 @@ std::vector<array> call(Compiled& compiled, const std::vector<array>& arguments)
   array* sequence = &random::default_key();
   const bool implicit_key = std::find(states.begin(), states.end(), sequence) == states.end();
   if (implicit_key) states.push_back(sequence);
-  evaluate_inputs(arguments, states);
-  const auto traced = lookup_or_trace(compiled, types, states, implicit_key);
+  const auto traced = lookup_or_trace(compiled, types, arguments, states, implicit_key);
+  detail::realise_all(input_values(arguments, states));
   return run(*traced, types, arguments, states, symbols);
 }
 

@@ -8,7 +8,7 @@
 #include <map>
 
 #include "base/error.h"
-#include "kernel/expand.h"
+#include "runtime/background.h"
 #include "runtime/cache_dir.h"
 #include "runtime/threads.h"
 #include "target/cuda/cublaslt.h"
@@ -34,14 +34,11 @@ constexpr size_t most_kernels_per_source = 16;
 
 }  // namespace
 
-struct CudaTarget::Job {
-  std::shared_ptr<CudaExecutable> executable;
-  Rendered rendered;
-};
-
 CudaTarget::CudaTarget(Context* context, std::string arch, bool disk_cache) : context_(context), arch_(std::move(arch)), disk_cache_(disk_cache) {
   fingerprint_ = fmt::format("cuda-{} nvrtc-{} {}", generator_version, nvrtc_version(), arch_);
-  if (context_) memory_ = std::make_unique<CudaMemory>(*context_);
+  if (!context_) return;
+  memory_ = std::make_unique<CudaMemory>(*context_);
+  runtime::begin_in_background([] { cublaslt_library().available(); });  // half a gigabyte: nearly every program has a product
 }
 
 CudaTarget::~CudaTarget() = default;
@@ -74,63 +71,63 @@ std::vector<char> CudaTarget::cubin(const std::string& source) {
   return code;
 }
 
-/// Several kernels share a source, so that the prelude is read once for all of them; several sources are compiled side by side, and beside them what library calls may want.
-void CudaTarget::build(std::vector<Job*>& jobs) {
-  std::vector<std::function<void()>> wanted;
-  {
-    std::lock_guard lock(mutex_);
-    wanted.swap(wanted_);
-  }
+/// Without a device: several kernels share a source, so that the prelude is read once for all of them, and several sources are compiled side by side.
+void CudaTarget::only_compile(std::span<const std::shared_ptr<CudaExecutable>> kernels) {
   const auto threads = static_cast<size_t>(std::max(1, runtime::num_threads()));
-  const size_t each = std::clamp<size_t>((jobs.size() + threads - 1) / threads, 1, most_kernels_per_source), sources = (jobs.size() + each - 1) / each;
-  runtime::parallel_for(static_cast<int64_t>(wanted.size() + sources), [&](int64_t begin, int64_t end) {
-    for (int64_t p = begin; p < end; ++p) {
-      const int64_t s = p - static_cast<int64_t>(wanted.size());
-      if (s < 0) {
-        wanted[static_cast<size_t>(p)]();
-        continue;
-      }
-      const auto batch = std::span(jobs).subspan(static_cast<size_t>(s) * each, std::min(each, jobs.size() - static_cast<size_t>(s) * each));
+  const size_t each = std::clamp<size_t>((kernels.size() + threads - 1) / threads, 1, most_kernels_per_source), sources = (kernels.size() + each - 1) / each;
+  runtime::parallel_for(static_cast<int64_t>(sources), [&](int64_t begin, int64_t end) {
+    for (auto s = static_cast<size_t>(begin); s < static_cast<size_t>(end); ++s) {
       std::string source(prelude);
-      for (const Job* job : batch) source += job->rendered.source;
-      const std::vector<char> code = cubin(source);
-      if (!context_) continue;
-      const ModuleHandle module = load_module(*context_, code, "kernel " + batch.front()->rendered.symbol + " and those beside it");
-      for (const Job* job : batch) job->executable->add({}, find_entry(*context_, module, job->rendered));
+      for (const auto& kernel : kernels.subspan(s * each, std::min(each, kernels.size() - s * each))) source += kernel->rendered({}).source;
+      cubin(source);
     }
   });
 }
 
-std::vector<std::shared_ptr<const Executable>> CudaTarget::compile(std::span<const kernel::Kernel> kernels) {
-  std::vector<std::shared_ptr<const Executable>> out(kernels.size());
-  std::vector<Job> jobs;
-  std::vector<Digest> digests;
-  std::map<Digest, size_t> job_of;
-  for (size_t k = 0; k < kernels.size(); ++k) {
-    digests.push_back(kernel::digest(kernels[k]));
-    std::lock_guard lock(mutex_);
-    if (const auto found = loaded_.find(digests[k]); found != loaded_.end()) {
-      out[k] = found->second;
-      ++stats_.from_memory;
-      continue;
-    }
-    const auto [place, fresh] = job_of.try_emplace(digests[k], jobs.size());
-    if (!fresh) continue;
-    const std::string symbol = "k_" + digests[k].hex();
-    kernel::Kernel expanded = kernel::expand(kernels[k], {.special_functions = true});
-    Rendered rendered = render(expanded, symbol, {}, features());
-    jobs.push_back({std::make_shared<CudaExecutable>(*this, context_, std::move(expanded), symbol), std::move(rendered)});
-  }
-  std::vector<Job*> pointers;
-  for (Job& job : jobs) pointers.push_back(&job);
-  if (!pointers.empty()) build(pointers);
+/// Its place in the table, where it may have been before.
+std::shared_ptr<CudaExecutable> CudaTarget::executable(const kernel::Kernel& kernel, bool* fresh) {
+  const Digest digest = kernel::digest(kernel);
   std::lock_guard lock(mutex_);
-  for (size_t k = 0; k < kernels.size(); ++k)
-    if (!out[k]) {
-      const auto& executable = jobs[job_of.at(digests[k])].executable;
-      out[k] = executable;
-      loaded_.emplace(digests[k], executable);
+  std::shared_ptr<CudaExecutable>& known = loaded_[digest];
+  *fresh = !known;
+  if (known) ++stats_.from_memory;
+  else known = std::make_shared<CudaExecutable>(*this, context_, kernel, "k_" + digest.hex());
+  return known;
+}
+
+std::vector<std::shared_ptr<const Executable>> CudaTarget::compile(std::span<const kernel::Kernel> kernels) {
+  std::vector<std::shared_ptr<const Executable>> out;
+  std::vector<std::shared_ptr<CudaExecutable>> wanted;
+  for (const kernel::Kernel& kernel : kernels) {
+    bool fresh = false;
+    const std::shared_ptr<CudaExecutable> made = executable(kernel, &fresh);
+    out.push_back(made);
+    if (context_ || fresh) wanted.push_back(made);
+  }
+  if (!context_) {
+    try {
+      only_compile(wanted);
+    } catch (...) {
+      std::lock_guard lock(mutex_);
+      for (const kernel::Kernel& kernel : kernels) loaded_.erase(kernel::digest(kernel));  // they are looked at again
+      throw;
     }
+    return out;
+  }
+  for (const auto& kernel : wanted) kernel->begin(1);
+  for (const auto& kernel : wanted) kernel->entry({});
+  return out;
+}
+
+std::vector<std::shared_ptr<const Executable>> CudaTarget::begin(std::span<const kernel::Kernel> kernels, std::span<const std::vector<size_t>> segments) {
+  if (!context_) return compile(kernels);
+  std::vector<std::shared_ptr<const Executable>> out;
+  for (size_t k = 0; k < kernels.size(); ++k) {
+    bool fresh = false;
+    const std::shared_ptr<CudaExecutable> made = executable(kernels[k], &fresh);
+    for (const size_t count : segments[k]) made->begin(count);
+    out.push_back(made);
+  }
   return out;
 }
 
@@ -158,22 +155,19 @@ std::shared_ptr<const Product> CudaTarget::product(const kernel::DotDesc& desc) 
   std::shared_ptr<const ProductKernel>& kernel = products_[form->symbol()];
   if (!kernel) {
     kernel = std::make_shared<ProductKernel>(*context_, *form, [this](const std::string& source) { return cubin(source); });
-    wanted_.push_back([kernel] { kernel->entry(); });
+    runtime::begin_in_background([kernel] { kernel->entry(); });
   }
   return std::make_shared<Product>(kernel, merged);
 }
 
-/// Plans take milliseconds to make, and every layer of a model asks for the same one.
+/// Plans take a second to make, and every layer of a model asks for the same one.
 std::shared_ptr<const LibraryCall> CudaTarget::attention(const kernel::AttentionDesc& desc) {
   if (!libraries_enabled() || !context_) return nullptr;
-  const Digest key = desc.digest();
-  {
-    std::lock_guard lock(mutex_);
-    if (const auto found = attention_.find(key); found != attention_.end()) return found->second;
-  }
-  auto call = cudnn_attention(desc, *context_, {.deterministic = desc.numerics.deterministic});
   std::lock_guard lock(mutex_);
-  return attention_.emplace(key, std::move(call)).first->second;
+  const auto [found, fresh] = attention_.try_emplace(desc.digest(), nullptr);
+  if (fresh) found->second = begin_cudnn_attention(desc, *context_, {.deterministic = desc.numerics.deterministic});
+  else if (found->second && found->second->declined()) found->second = nullptr;
+  return found->second;
 }
 
 /// A composite that neither a library nor generated kernels answer goes through its body; what has none (decompositions) is computed on the host.
@@ -201,7 +195,7 @@ std::shared_ptr<const LibraryCall> CudaTarget::weight_gradient(const kernel::Cal
   std::shared_ptr<const WeightGradientKernels>& kernels = weight_gradients_[form->symbol()];
   if (!kernels) {
     kernels = std::make_shared<WeightGradientKernels>(*context_, *form, [this](const std::string& source) { return cubin(source); });
-    wanted_.push_back([kernels] { kernels->load(); });
+    runtime::begin_in_background([kernels] { kernels->load(); });
   }
   return weight_gradient_call(kernels, images);
 }

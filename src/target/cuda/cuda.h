@@ -1,7 +1,6 @@
 #pragma once
 // The CUDA target: tile kernels rendered to CUDA C++, compiled by NVRTC, launched on the device's stream. Without a device (`offline`) it renders and compiles, and
 // runs nothing: so every kernel of a program can be checked on any machine that has NVRTC.
-#include <functional>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -15,6 +14,7 @@
 
 namespace weft::target::cuda {
 
+class CudnnAttention;
 class CudaExecutable;
 class Product;
 class ProductKernel;
@@ -34,6 +34,7 @@ class CudaTarget final : public Target {
   int64_t tensor_core_bytes(Dtype operands) const override;
   Features features() const;  // of its architecture
   std::vector<std::shared_ptr<const Executable>> compile(std::span<const kernel::Kernel> kernels) override;
+  std::vector<std::shared_ptr<const Executable>> begin(std::span<const kernel::Kernel> kernels, std::span<const std::vector<size_t>> segments) override;
   std::shared_ptr<const LibraryCall> library(const kernel::DotDesc& desc) override;
   std::shared_ptr<const LibraryCall> attention(const kernel::AttentionDesc& desc) override;
   std::shared_ptr<const LibraryCall> call(const kernel::CallDesc& desc) override;
@@ -43,9 +44,9 @@ class CudaTarget final : public Target {
 
  private:
   friend class CudaExecutable;
-  struct Job;
   std::vector<char> cubin(const std::string& source);
-  void build(std::vector<Job*>& jobs);
+  std::shared_ptr<CudaExecutable> executable(const kernel::Kernel& kernel, bool* fresh);
+  void only_compile(std::span<const std::shared_ptr<CudaExecutable>> kernels);
   std::shared_ptr<const Product> product(const kernel::DotDesc& desc);
   std::shared_ptr<const LibraryCall> weight_gradient(const kernel::CallDesc& desc);
 
@@ -55,10 +56,9 @@ class CudaTarget final : public Target {
   std::unique_ptr<CudaMemory> memory_;
   mutable std::mutex mutex_;
   std::unordered_map<Digest, std::shared_ptr<CudaExecutable>> loaded_;  // by digest before `expand`
-  std::unordered_map<Digest, std::shared_ptr<const LibraryCall>> attention_;  // null: not taken
+  std::unordered_map<Digest, std::shared_ptr<const CudnnAttention>> attention_;  // null: not taken
   std::unordered_map<std::string, std::shared_ptr<const ProductKernel>> products_;                  // by symbol
   std::unordered_map<std::string, std::shared_ptr<const WeightGradientKernels>> weight_gradients_;  // by symbol
-  std::vector<std::function<void()>> wanted_;  // compiles what library calls may want, beside the next kernels
   CompileStats stats_;
   std::vector<KernelUsage> usage_;
 };

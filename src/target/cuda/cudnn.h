@@ -24,6 +24,16 @@ struct CudnnOptions {
   bool search = true;          // the first run of a convolution outside of a capture measures engines, unless the cache folder knows the winner
 };
 
+/// Attention whose plan is made in the background.
+class CudnnAttention : public LibraryCall {
+ public:
+  /// Whether cuDNN is known not to take it: `ready` has been false.
+  virtual bool declined() const = 0;
+  virtual const std::string& why() const = 0;
+};
+/// Null where the rule says no.
+std::shared_ptr<const CudnnAttention> begin_cudnn_attention(const kernel::AttentionDesc& desc, Context& context, const CudnnOptions& options = {}, std::string* why = nullptr);
+
 /// A call with plan and workspace made, or null, and then `why` says what was not taken. Operands as kernel::AttentionDesc lists them.
 std::shared_ptr<const LibraryCall> cudnn_attention(const kernel::AttentionDesc& desc, Context& context, const CudnnOptions& options = {}, std::string* why = nullptr);
 /// "convolution" (x, w, y) and "convolution_weights" (x, g, dw): their integers are those of graph/convolution.h.

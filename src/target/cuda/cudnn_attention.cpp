@@ -3,11 +3,14 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <atomic>
 #include <limits>
+#include <mutex>
 #include <stdexcept>
 #include <utility>
 
 #include "base/error.h"
+#include "runtime/background.h"
 #include "target/cuda/cudnn.h"
 #include "target/cuda/cudnn_graphs.h"
 #include "target/cuda/workspace.h"
@@ -159,28 +162,33 @@ AttentionGraph derivative_graph(const AttentionDesc& d, bool deterministic) {
 constexpr size_t alignment = 256;
 size_t padded(size_t bytes) { return (bytes + alignment - 1) / alignment * alignment; }
 
-class AttentionCall final : public LibraryCall {
+class AttentionCall final : public CudnnAttention {
  public:
-  AttentionCall(const AttentionDesc& desc, Context& context, const CudnnOptions& options) : what_(desc.to_string()), desc_(desc) {
+  AttentionCall(const AttentionDesc& desc, Context& context, const CudnnOptions& options) : what_(desc.to_string()), desc_(desc), context_(context), options_(options) {
     if (desc.derivative && options.deterministic) slices_ = attention_slices(desc, options.most_probabilities);
     else slices_.each = desc;
-    AttentionGraph built = attention_graph(slices_.each, options.deterministic);
-    cudnn::PlanOptions plan_options;
-    if (options.deterministic) plan_options.without = {cudnn::note_nondeterministic};
-    plan_options.most_workspace = size_t{16} << 30;
-    plan_ = built.graph.plan(context, plan_options, what_, Hasher().digest(slices_.each.digest()).number(options.deterministic).finish());
-    operands_ = std::move(built.operands);
-    size_t bytes = padded(plan_->workspace_bytes());
-    for (const AttentionGraph::Extra& extra : built.extras) {
-      extras_.push_back({extra.uid, bytes});
-      bytes += padded(extra.bytes);
-    }
-    workspace_ = shared_workspace(context, std::max(bytes, alignment));
   }
 
-  std::string name() const override { return fmt::format("cudnn {} {}", what_.substr(0, what_.find(' ')), plan_->name()); }
+  bool ready() const override {
+    std::call_once(once_, [this] {
+      try {
+        make();
+        state_.store(State::made, std::memory_order_release);
+      } catch (const cudnn::Declined& declined) {
+        decline(declined.what);
+      } catch (const std::runtime_error& failure) {  // no memory for the workspace
+        decline(failure.what());
+      }
+    });
+    return state_.load(std::memory_order_acquire) == State::made;
+  }
+  bool declined() const override { return state_.load(std::memory_order_acquire) == State::declined; }
+  const std::string& why() const override { return why_; }
+
+  std::string name() const override { return fmt::format("cudnn {} {}", what_.substr(0, what_.find(' ')), ready() ? plan_->name() : "refused"); }
 
   void run(std::span<void* const> operands) const override {
+    if (!ready()) throw_failure("attention", fmt::format("cuDNN does not take {}: {}", what_, why_));
     weft::check(operands.size() == operands_.size(), "cudnn", "number of operands");
     for (size_t i = 0; i < operands.size(); ++i)
       if (reinterpret_cast<uintptr_t>(operands[i]) % 16 != 0)
@@ -190,6 +198,29 @@ class AttentionCall final : public LibraryCall {
   }
 
  private:
+  enum class State : uint8_t { begun, made, declined };
+
+  void decline(const std::string& why) const {
+    why_ = why;
+    state_.store(State::declined, std::memory_order_release);
+  }
+
+  void make() const {
+    if (!cudnn::api()) throw cudnn::Declined{"there is no cuDNN 9"};
+    AttentionGraph built = attention_graph(slices_.each, options_.deterministic);
+    cudnn::PlanOptions plan_options;
+    if (options_.deterministic) plan_options.without = {cudnn::note_nondeterministic};
+    plan_options.most_workspace = size_t{16} << 30;
+    plan_ = built.graph.plan(context_, plan_options, what_, Hasher().digest(slices_.each.digest()).number(options_.deterministic).finish());
+    operands_ = std::move(built.operands);
+    size_t bytes = padded(plan_->workspace_bytes());
+    for (const AttentionGraph::Extra& extra : built.extras) {
+      extras_.push_back({extra.uid, bytes});
+      bytes += padded(extra.bytes);
+    }
+    workspace_ = shared_workspace(context_, std::max(bytes, alignment));
+  }
+
   void run_slice(std::span<void* const> operands, int64_t batch, int64_t kv_head) const {
     const int64_t head = kv_head * (desc_.heads / desc_.kv_heads);
     const auto by = [&](const AttentionDesc::Strides& s, int64_t h) { return (batch * s[0] + h * s[1]) * 2; };  // of 16 bits each
@@ -207,14 +238,19 @@ class AttentionCall final : public LibraryCall {
   std::string what_;
   AttentionDesc desc_;
   AttentionSlices slices_;
-  std::unique_ptr<cudnn::Plan> plan_;
-  std::vector<int64_t> operands_;
+  Context& context_;
+  CudnnOptions options_;
+  mutable std::once_flag once_;  // everything below is made under it
+  mutable std::atomic<State> state_ = State::begun;
+  mutable std::string why_;
+  mutable std::unique_ptr<cudnn::Plan> plan_;
+  mutable std::vector<int64_t> operands_;
   struct Scratch {
     int64_t uid;
     size_t offset;  // in the workspace
   };
-  std::vector<Scratch> extras_;
-  std::shared_ptr<const Workspace> workspace_;
+  mutable std::vector<Scratch> extras_;
+  mutable std::shared_ptr<const Workspace> workspace_;
 };
 
 /// The largest divisor of `n` that is at most `most`, and at least 1.
@@ -262,19 +298,20 @@ AttentionSlices attention_slices(const AttentionDesc& desc, size_t most_bytes) {
   return out;
 }
 
-std::shared_ptr<const LibraryCall> cudnn_attention(const AttentionDesc& desc, Context& context, const CudnnOptions& options, std::string* why) {
-  std::string reason = refusal(desc, context);
-  if (reason.empty() && !cudnn::api()) reason = "there is no cuDNN 9";
-  if (reason.empty()) {
-    try {
-      return std::make_shared<AttentionCall>(desc, context, options);
-    } catch (const cudnn::Declined& declined) {
-      reason = declined.what;
-    } catch (const std::runtime_error& failure) {  // no memory for the workspace
-      reason = failure.what();
-    }
+std::shared_ptr<const CudnnAttention> begin_cudnn_attention(const AttentionDesc& desc, Context& context, const CudnnOptions& options, std::string* why) {
+  if (std::string reason = refusal(desc, context); !reason.empty()) {
+    if (why) *why = std::move(reason);
+    return nullptr;
   }
-  if (why) *why = reason;
+  auto call = std::make_shared<AttentionCall>(desc, context, options);
+  runtime::begin_in_background([call] { call->ready(); });
+  return call;
+}
+
+std::shared_ptr<const LibraryCall> cudnn_attention(const AttentionDesc& desc, Context& context, const CudnnOptions& options, std::string* why) {
+  auto call = begin_cudnn_attention(desc, context, options, why);
+  if (!call || call->ready()) return call;
+  if (why) *why = call->why();
   return nullptr;
 }
 

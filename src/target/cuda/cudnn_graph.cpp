@@ -3,10 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cstring>
 #include <map>
-#include <mutex>
-
 #include "base/error.h"
 #include "runtime/cache_dir.h"
 #include "runtime/trace.h"
@@ -83,20 +82,30 @@ const Api* api() {
   return instance;
 }
 
-Handle handle(Context& context) {
+SharedHandle& handle(Context& context) {
   if (!api()) throw Declined{"there is no cuDNN 9"};
+  constexpr size_t count = 4;  // plans that can be made side by side
+  struct Handles {
+    std::array<SharedHandle, count> all;
+    size_t next = 0;
+  };
   static std::mutex mutex;
-  static auto* all = new std::map<int, Handle>;  // never destroyed: the driver may have ended by then
-  std::lock_guard lock(mutex);
-  const auto [slot, is_new] = all->try_emplace(context.ordinal(), nullptr);
-  if (is_new) {
+  static auto* contexts = new std::map<int, Handles>;  // never destroyed: the driver may have ended by then
+  SharedHandle* shared = nullptr;
+  {
+    std::lock_guard lock(mutex);
+    Handles& handles = (*contexts)[context.ordinal()];
+    shared = &handles.all[handles.next++ % count];
+  }
+  std::lock_guard lock(shared->mutex);
+  if (!shared->handle) {
     const runtime::Span span("compiler", "cuDNN starts");
     context.make_current();
     Handle made = nullptr;
-    if (const int status = api()->create(&made); status == 0 && api()->set_stream(made, context.stream()) == 0) slot->second = made;
+    if (const int status = api()->create(&made); status == 0 && api()->set_stream(made, context.stream()) == 0) shared->handle = made;
   }
-  if (!slot->second) throw Declined{"cuDNN does not start"};
-  return slot->second;
+  if (!shared->handle) throw Declined{"cuDNN does not start"};
+  return *shared;
 }
 
 // --- descriptors ---
@@ -250,7 +259,7 @@ struct Plan::State {
   Context& context;
   std::string what;
   Digest key;
-  Handle handle;
+  SharedHandle& handle;
   std::vector<std::shared_ptr<Descriptor>> kept;
   std::unique_ptr<Descriptor> graph;
   std::vector<Graph::Scalar> scalars;
@@ -278,7 +287,8 @@ int Plan::State::execute(const Candidate& candidate, std::span<const Operand> op
   pack.set_all(variant_pack_data_pointers, of_void_ptr, static_cast<int64_t>(addresses.size()), addresses.data());
   pack.set(variant_pack_workspace, of_void_ptr, workspace);
   pack.finalize("the addresses of a run");
-  return api()->execute(handle, candidate.plan->get(), pack.get());
+  std::lock_guard lock(handle.mutex);
+  return api()->execute(handle.handle, candidate.plan->get(), pack.get());
 }
 
 void Plan::run(std::span<const Operand> operands, void* workspace) {
@@ -326,7 +336,7 @@ void Plan::State::collect(const PlanOptions& options, size_t wanted, std::string
         const Notes notes = notes_of(config->get());
         if (notes.any_of(options.without) || (options.search && notes.compiles())) continue;
         Candidate c{std::move(config), std::make_unique<Descriptor>(execution_plan_descriptor), 0, place};
-        c.plan->set(execution_plan_handle, of_handle, handle);
+        c.plan->set(execution_plan_handle, of_handle, handle.handle);
         c.plan->set(execution_plan_engine_config, *c.config);
         c.plan->finalize("a plan");
         c.workspace = workspace_of(*c.plan);
@@ -349,7 +359,7 @@ bool Plan::State::read_kept() {
   try {
     Candidate c{nullptr, std::make_unique<Descriptor>(execution_plan_descriptor), 0, static_cast<size_t>(head.place)};
     c.plan->set_all(execution_plan_json_representation, of_char, static_cast<int64_t>(bytes->size() - sizeof head), bytes->data() + sizeof head);
-    c.plan->set(execution_plan_handle, of_handle, handle);
+    c.plan->set(execution_plan_handle, of_handle, handle.handle);
     c.plan->finalize("a plan from the cache folder");
     c.workspace = workspace_of(*c.plan);
     candidates.push_back(std::move(c));
@@ -362,7 +372,8 @@ bool Plan::State::read_kept() {
 
 std::unique_ptr<Plan> Graph::plan(Context& context, const PlanOptions& options, const std::string& what, const Digest& key) {
   const runtime::Span span("compiler", "cuDNN plan");
-  Handle library = handle(context);
+  SharedHandle& library = handle(context);
+  std::lock_guard lock(library.mutex);
   context.make_current();
   const DeviceInfo& info = context.info();
   Hasher hasher;
@@ -377,7 +388,7 @@ std::unique_ptr<Plan> Graph::plan(Context& context, const PlanOptions& options, 
   s.graph = std::make_unique<Descriptor>(operationgraph_descriptor);
   const std::vector<Backend> raw = operations();
   s.graph->set_all(operationgraph_ops, of_backend_descriptor, static_cast<int64_t>(raw.size()), raw.data());
-  s.graph->set(operationgraph_handle, of_handle, library);
+  s.graph->set(operationgraph_handle, of_handle, library.handle);
   s.graph->finalize("a graph of operations");
 
   if (s.read_kept()) return plan;

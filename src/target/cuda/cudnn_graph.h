@@ -2,6 +2,7 @@
 // cuDNN's graphs: tensors and operations on them, and plans that run them. A plan is made once; running it takes addresses only.
 #include <cstdint>
 #include <memory>
+#include <mutex>
 #include <span>
 #include <string>
 #include <utility>
@@ -117,7 +118,12 @@ class Plan {
   std::unique_ptr<State> state_;
 };
 
-/// The handle of a context, bound to its stream; throws Declined where cuDNN is missing or does not start.
-Handle handle(Context& context);
+/// A handle is for one thread at a time.
+struct SharedHandle {
+  std::mutex mutex;
+  Handle handle = nullptr;
+};
+/// One of the few handles of a context, each in its turn, bound to its stream; throws Declined where cuDNN is missing or does not start.
+SharedHandle& handle(Context& context);
 
 }  // namespace weft::target::cuda::cudnn

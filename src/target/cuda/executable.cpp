@@ -6,6 +6,8 @@
 #include <bit>
 
 #include "base/error.h"
+#include "kernel/expand.h"
+#include "runtime/background.h"
 #include "runtime/trace.h"
 #include "target/cuda/cuda.h"
 #include "target/cuda/prelude.h"
@@ -22,6 +24,9 @@ bool aligned(std::span<const Segment> segments) {
     return std::all_of(s.buffers.begin(), s.buffers.end(), [](const void* p) { return reinterpret_cast<uintptr_t>(p) % 16 == 0; });
   });
 }
+
+/// How many segments the table of a launch has room for: powers of two, so that few kernels are made.
+size_t capacity_for(size_t segments, size_t most) { return std::min(most, std::max<size_t>(8, std::bit_ceil(segments))); }
 
 }  // namespace
 
@@ -44,18 +49,34 @@ Entry find_entry(Context& context, ModuleHandle module, const Rendered& rendered
   return entry;
 }
 
-void CudaExecutable::add(const Variant& variant, const Entry& entry) const {
+Rendered CudaExecutable::rendered(const Variant& variant) const {
+  return render(kernel::expand(kernel_, {.special_functions = true}), symbol_, variant, target_.features());
+}
+
+CudaExecutable::Slot& CudaExecutable::slot(const Variant& variant) const {
   std::lock_guard lock(mutex_);
-  entries_.emplace(variant, entry);
+  return slots_[variant];
 }
 
 const Entry& CudaExecutable::entry(const Variant& variant) const {
-  std::lock_guard lock(mutex_);
-  const auto found = entries_.find(variant);
-  if (found != entries_.end()) return found->second;
-  const Rendered rendered = render(kernel_, symbol_, variant, target_.features());
-  return entries_.emplace(variant, find_entry(*context_, load_module(*context_, target_.cubin(std::string(prelude) + rendered.source), "kernel " + symbol_), rendered)).first->second;
+  Slot& s = slot(variant);
+  if (s.made.load(std::memory_order_acquire)) return s.entry;
+  std::call_once(s.once, [&] {
+    const Rendered code = rendered(variant);
+    s.entry = find_entry(*context_, load_module(*context_, target_.cubin(std::string(prelude) + code.source), "kernel " + kernel_.name), code);
+    s.made.store(true, std::memory_order_release);
+  });
+  return s.entry;
 }
+
+void CudaExecutable::begin(size_t segments) const {
+  const Variant variant{true, segments == 1 ? 1 : static_cast<int>(capacity_for(std::min(segments, most_segments()), most_segments()))};
+  if (slot(variant).made.load(std::memory_order_acquire)) return;
+  runtime::begin_in_background([self = shared_from_this(), variant] { self->entry(variant); });
+}
+
+/// In a launch.
+size_t CudaExecutable::most_segments() const { return (most_argument_words - 2) / (kernel_.params.size() + kernel_.symbols.size() + 1); }
 
 void CudaExecutable::launch(const Entry& entry, int64_t grid, void** arguments) const {
   const int64_t blocks = (grid + entry.programs - 1) / entry.programs;
@@ -83,10 +104,10 @@ void CudaExecutable::run_one(const Segment& segment, bool is_aligned) const {
 }
 
 void CudaExecutable::run_many(std::span<const Segment> segments, bool is_aligned) const {
-  const size_t row = kernel_.params.size() + kernel_.symbols.size(), most = (most_argument_words - 2) / (row + 1);
+  const size_t row = kernel_.params.size() + kernel_.symbols.size(), most = most_segments();
   for (; !segments.empty(); segments = segments.subspan(std::min(segments.size(), most))) {
     const auto now = segments.first(std::min(segments.size(), most));
-    const size_t capacity = std::min(most, std::max<size_t>(8, std::bit_ceil(now.size())));
+    const size_t capacity = capacity_for(now.size(), most);
     std::vector<int64_t> table(2 + capacity * (row + 1), 0);
     table[0] = static_cast<int64_t>(now.size());
     int64_t grid = 0;

@@ -1,6 +1,7 @@
 #pragma once
-// A kernel's entries on a device. The usual one is made when the kernel is compiled; others (several segments in a launch, buffers that begin anywhere) when they
-// are first wanted.
+// A kernel's entries on a device: one for a launch of one segment, others for several segments in a launch and for buffers that begin anywhere. What is known to be
+// wanted is made in the background, the rest when it is first run.
+#include <atomic>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -24,26 +25,37 @@ struct Entry {
 ModuleHandle load_module(Context& context, const std::vector<char>& cubin, const std::string& what);
 Entry find_entry(Context& context, ModuleHandle module, const Rendered& rendered);
 
-class CudaExecutable final : public Executable {
+class CudaExecutable final : public Executable, public std::enable_shared_from_this<CudaExecutable> {
  public:
-  /// `context`: null where there is no device.
+  /// `context`: null where there is no device. `kernel` is not expanded yet.
   CudaExecutable(CudaTarget& target, Context* context, kernel::Kernel kernel, std::string symbol)
       : target_(target), context_(context), kernel_(std::move(kernel)), symbol_(std::move(symbol)) {}
   void run(std::span<const Segment> segments, double work) const override;
-  void add(const Variant& variant, const Entry& entry) const;
+  /// Has the code for launches of so many segments, in aligned buffers, made in the background.
+  void begin(size_t segments) const;
+  const Entry& entry(const Variant& variant) const;
+  Rendered rendered(const Variant& variant) const;
+  const std::string& name() const { return kernel_.name; }
 
  private:
-  const Entry& entry(const Variant& variant) const;
+  /// Made once, by the first thread that wants it; others wait.
+  struct Slot {
+    std::once_flag once;
+    std::atomic<bool> made = false;
+    Entry entry;
+  };
+  Slot& slot(const Variant& variant) const;
   void launch(const Entry& entry, int64_t grid, void** arguments) const;
+  size_t most_segments() const;
   void run_one(const Segment& segment, bool aligned) const;
   void run_many(std::span<const Segment> segments, bool aligned) const;
 
   CudaTarget& target_;
   Context* context_;
-  kernel::Kernel kernel_;  // expanded
+  kernel::Kernel kernel_;
   std::string symbol_;
   mutable std::mutex mutex_;
-  mutable std::map<Variant, Entry> entries_;
+  mutable std::map<Variant, Slot> slots_;
 };
 
 }  // namespace weft::target::cuda

@@ -16,7 +16,8 @@ constexpr int64_t grain = 256;  // of buffers in the workspace
 
 class RoutineCall final : public LibraryCall {
  public:
-  RoutineCall(kernel::Routine routine, Target& target, Context* context) : routine_(std::move(routine)), executables_(target.compile(routine_.kernels)) {
+  RoutineCall(kernel::Routine routine, Target& target, Context* context) : routine_(std::move(routine)) {
+    executables_ = target.begin(routine_.kernels, std::vector<std::vector<size_t>>(routine_.kernels.size(), {1}));
     int64_t bytes = 0;
     for (int64_t each : routine_.scratch) {
       offsets_.push_back(bytes);

@@ -9,6 +9,8 @@ namespace weft::target::cuda {
 namespace {
 
 constexpr float never = std::numeric_limits<float>::infinity();
+// A candidate is run three times, or for so many milliseconds: what takes long differs little from run to run.
+constexpr float enough = 3, most_repeats = 3;
 
 class Stopwatch {
  public:
@@ -49,8 +51,10 @@ size_t fastest(Context& context, size_t count, const std::function<bool(size_t)>
   float best_time = never;
   for (size_t i = 0; i < count; ++i) {
     float least = watch.milliseconds([&] { return launch(i); });  // loads the code as well
-    for (int repeat = 0; repeat < 3 && least < never; ++repeat) {
-      least = std::min(least, watch.milliseconds([&] { return launch(i); }));
+    for (float measured = 0; measured < enough && least < never;) {
+      const float time = watch.milliseconds([&] { return launch(i); });
+      measured += std::max(time, enough / most_repeats);
+      least = std::min(least, time);
       if (least > 1.3f * best_time) break;
     }
     if (least < best_time) best_time = least, best = i;

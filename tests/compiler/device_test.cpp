@@ -116,6 +116,97 @@ TEST_CASE("a training loop on a device is written down once, and its state never
   CHECK(count.item<int32_t>() == 13);
 }
 
+TEST_CASE("states that share their memory get memory of their own without leaving the device") {
+  const OnFake on;
+  std::vector<array> moments;
+  for (int k = 0; k < 4; ++k) moments.push_back(full({64, 32}, array(0.0f)));  // as an optimizer begins: equal values are computed once
+  std::vector<array*> state;
+  for (array& m : moments) state.push_back(&m);
+  const auto step = compile([&](const std::vector<array>& in) {
+    for (size_t k = 0; k < moments.size(); ++k) moments[k] = moments[k] + in[0] * static_cast<float>(k + 1);
+    return std::vector<array>{};
+  }, {.state = state});
+  const array x = ones({64, 32});
+  for (array& m : moments) eval(m);
+  eval(x);
+  const array kept = moments[0];  // somebody holds on to it
+  {  // in one place, as a program leaves equal results
+    const graph::Storage shared = *kept.value().node->storage(0);
+    shared.buffer->on(fake().device());
+    for (size_t k = 1; k < moments.size(); ++k) moments[k] = array(graph::data(moments[k].value().type(), shared));
+  }
+  Copies copies;
+  step({x});
+  CHECK(copies.to_host() == 0);
+  CHECK(copies.to_device() <= 1);  // x
+  for (size_t k = 0; k < moments.size(); ++k) CHECK(moments[k].to_vector<float>() == std::vector<float>(64 * 32, static_cast<float>(k + 1)));
+  CHECK(kept.to_vector<float>() == std::vector<float>(64 * 32, 0.0f));
+}
+
+namespace {
+
+/// Products go to a library that changes its mind once it has looked closer.
+class FickleTarget final : public target::Target {
+ public:
+  explicit FickleTarget(bool takes) : takes_(takes) {}
+  std::string fingerprint() const override { return "fickle " + target::cpu().fingerprint(); }
+  int64_t lanes(int64_t bytes) const override { return target::cpu().lanes(bytes); }
+  int64_t vector_registers() const override { return target::cpu().vector_registers(); }
+  std::vector<std::shared_ptr<const target::Executable>> compile(std::span<const kernel::Kernel> kernels) override { return target::cpu().compile(kernels); }
+  std::vector<std::shared_ptr<const target::Executable>> begin(std::span<const kernel::Kernel> kernels, std::span<const std::vector<size_t>> segments) override {
+    begun.assign(segments.begin(), segments.end());
+    return compile(kernels);
+  }
+  std::shared_ptr<const target::LibraryCall> library(const kernel::DotDesc& desc) override {
+    if (asked_closer) return nullptr;
+    return std::make_shared<Call>(*this, desc);
+  }
+  target::CompileStats stats() const override { return {}; }
+  std::vector<std::vector<size_t>> begun;
+  mutable bool asked_closer = false;
+
+ private:
+  struct Call final : target::LibraryCall {
+    Call(const FickleTarget& made_by, kernel::DotDesc d) : owner(made_by), desc(std::move(d)) {}
+    std::string name() const override { return "fickle"; }
+    bool ready() const override {
+      if (!owner.takes_) owner.asked_closer = true;
+      return owner.takes_;
+    }
+    void run(std::span<void* const>) const override { throw std::logic_error("it is not asked to"); }
+    const FickleTarget& owner;
+    kernel::DotDesc desc;
+  };
+  bool takes_;
+};
+
+}  // namespace
+
+TEST_CASE("a program is built anew where a library does not take a product after all") {
+  const graph::Value x = graph::parameter({{64, 48}, float32}), w = graph::parameter({{48, 80}, float32});
+  const graph::Graph g{{x, w}, {graph::dot(x, w, {1}, {0})}};
+  FickleTarget takes(true), refuses(false);
+  CHECK(build({g, {}, {}}, takes)->stats().library_calls == 1);
+  const auto program = build({g, {}, {}}, refuses);
+  CHECK(program->stats().library_calls == 0);
+  CHECK(program->stats().launches == 1);
+  const std::vector<graph::Storage> inputs{to_storage(counting(x.shape())), to_storage(counting(w.shape()))};
+  const auto results = program->run(inputs), expected = build({g, {}, {}}, target::cpu())->run(inputs);
+  CHECK(difference(from_storage(results[0], g.outputs[0].type()), from_storage(expected[0], g.outputs[0].type()), 64) == "");
+}
+
+TEST_CASE("a target is told what launches its kernels are wanted for") {
+  FickleTarget target(true);
+  graph::Graph g;
+  for (int64_t n : {1000, 2000, 3000}) {  // of one kernel, in one launch
+    g.inputs.push_back(graph::parameter({{n}, float32}));
+    g.outputs.push_back(graph::exp(g.inputs.back()));
+  }
+  const auto program = build({g, {}, {{0, 0}, {1, 1}, {2, 2}}}, target);
+  CHECK(program->stats().launches == 1);
+  CHECK(target.begun == std::vector<std::vector<size_t>>{{3}});
+}
+
 TEST_CASE("a plan says how much memory a run takes of a device") {
   const graph::Value x = graph::parameter({{200, 300}, float32}), w = graph::parameter({{300, 100}, float32}), s = graph::parameter({{300, 100}, float32});
   const graph::Value y = graph::tanh(graph::dot(x, w, {1}, {0}));

@@ -107,3 +107,29 @@ TEST_CASE("trace: threads have their names, and the team's threads their shares 
   CHECK(std::string(part->kind) == "part");
   CHECK(part->name == name);
 }
+
+TEST_CASE("trace: what threads share outside of launches has no launch's name") {
+  const int before = num_threads();
+  set_num_threads(2);
+  start_recording();
+  CHECK(current_launch() == -1);
+  const int name = record_name("launch"), outer = set_current_launch(name);
+  CHECK(outer == -1);
+  CHECK(set_current_launch(outer) == name);
+  bool shared = false;
+  for (int round = 0; round < 2000 && !shared; ++round) {  // until the second thread has come in time for once
+    std::atomic<int> busy{0};
+    parallel_for(64, [&](int64_t, int64_t) {
+      for (int k = 0; k < 2000; ++k) ++busy;
+    });
+    const Timeline t = recorded();
+    for (const Slice& s : t.slices)
+      if (std::string(s.kind) == "part") {
+        CHECK(t.names[static_cast<size_t>(s.name)] == "work shared by threads");
+        shared = true;
+      }
+  }
+  CHECK(shared);
+  stop_recording();
+  set_num_threads(before);
+}

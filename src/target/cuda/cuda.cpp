@@ -32,6 +32,13 @@ constexpr int generator_version = 13;
 
 constexpr size_t most_kernels_per_source = 16;
 
+size_t instructions(const kernel::Block& block) {
+  size_t count = block.insts.size();
+  for (const kernel::Inst& inst : block.insts)
+    for (const kernel::Block& inner : inst.blocks) count += instructions(inner);
+  return count;
+}
+
 }  // namespace
 
 CudaTarget::CudaTarget(Context* context, std::string arch, bool disk_cache) : context_(context), arch_(std::move(arch)), disk_cache_(disk_cache) {
@@ -122,12 +129,17 @@ std::vector<std::shared_ptr<const Executable>> CudaTarget::compile(std::span<con
 std::vector<std::shared_ptr<const Executable>> CudaTarget::begin(std::span<const kernel::Kernel> kernels, std::span<const std::vector<size_t>> segments) {
   if (!context_) return compile(kernels);
   std::vector<std::shared_ptr<const Executable>> out;
+  std::vector<std::pair<size_t, size_t>> order;  // long ones first: what begins last should not be what takes longest
+  std::vector<std::shared_ptr<CudaExecutable>> made;
   for (size_t k = 0; k < kernels.size(); ++k) {
     bool fresh = false;
-    const std::shared_ptr<CudaExecutable> made = executable(kernels[k], &fresh);
-    for (const size_t count : segments[k]) made->begin(count);
-    out.push_back(made);
+    made.push_back(executable(kernels[k], &fresh));
+    order.emplace_back(instructions(kernels[k].body), k);
   }
+  std::stable_sort(order.begin(), order.end(), [](const auto& a, const auto& b) { return a.first > b.first; });
+  for (const auto& [length, k] : order)
+    for (const size_t count : segments[k]) made[k]->begin(count);
+  out.assign(made.begin(), made.end());
   return out;
 }
 

@@ -194,12 +194,16 @@ bool Grouper::takes_fold(const Group& group, int node) const {
   return std::count_if(group.roots.begin(), group.roots.end(), [](const Root& r) { return r.kind == RootKind::fold; }) < most;
 }
 
-/// Does the group make a state's new value where others of `readers`, which wait for what it would make as well, still read the old one? The new value would have to wait
+/// Does the group make a state's new value where others of `readers` (the largest first), which wait for what it would make as well, still read the old one? The new value would have to wait
 /// in memory of its own and be copied at the end.
 bool Grouper::overwrites_early(int g, const std::vector<int>& readers) const {
   return std::any_of(groups_[static_cast<size_t>(g)]->group.roots.begin(), groups_[static_cast<size_t>(g)]->group.roots.end(), [&](const Root& root) {
     const auto old = updated_.find(root.node);
-    return old != updated_.end() && std::any_of(readers.begin(), readers.end(), [&](int other) { return other != g && groups_[static_cast<size_t>(other)]->requests.contains(old->second); });
+    if (old == updated_.end()) return false;
+    const std::vector<int>& of_old = readers_[static_cast<size_t>(old->second)];  // few, where `readers` of a number may be all groups of an optimizer
+    return std::any_of(of_old.begin(), of_old.end(), [&](int other) {
+      return other != g && std::binary_search(readers.rbegin(), readers.rend(), other) && groups_[static_cast<size_t>(other)]->requests.contains(old->second);
+    });
   });
 }
 

@@ -92,7 +92,7 @@ class CompiledProgram : public Program {
     executables_ = target.begin(steps_.kernels, launches());
     watch.lap("compile", stats_.compile_ms);
     settled_ = std::all_of(steps_.steps.begin(), steps_.steps.end(), [](const Step& s) { return !s.call || s.call->ready(); });
-    watch.lap("wait for plans", stats_.wait_ms);
+    if (device_) watch.lap("wait for plans", stats_.wait_ms);
     count();
     recordable_ = device_ && steps_.steps.size() >= least_recorded_steps &&
                   std::all_of(steps_.steps.begin(), steps_.steps.end(), [](const Step& s) { return !s.program && (!s.call || s.call->recordable()); });

@@ -280,7 +280,7 @@ Value Emitter::load(int node, const std::vector<Expr>& index, Expr valid) {
     Value at = index_value(offset);
     const bool guarded = valid && !on_lanes(valid);
     if (guarded && cx_.target.many_threads()) v = b_.gather(ref, at, predicate(valid));
-    else v = b_.load(ref, guarded ? b_.select(predicate(valid), at, b_.index(0)) : at, {}, {});
+    else v = b_.load(ref, guarded ? b_.select(predicate(valid), at, b_.index(0)) : at, {}, {}, {}, {}, streaming_);
   } else if (auto form = lane_form(offset); form && (!valid || !on_lanes(valid))) {
     int64_t stride = form->coefficients[0];
     Value at = b_.add(index_value(form->base), b_.mul(lanes_.base, b_.index(stride)));

@@ -316,6 +316,7 @@ std::vector<Value> RowLowering::turns(int p, const std::vector<Value>& initial, 
   return b.loop(b.index(0), b.index(count), b.index(1), initial, [&](Value at, const std::vector<Value>& values) {
     emit_.push_scope();
     emit_.bind(number, at);
+    load_turn(p, elements);
     std::vector<Value> all = values;
     for (size_t k = 0; k < turn; ++k) {
       const auto own = all.begin() + static_cast<std::ptrdiff_t>(k % parts * folds);

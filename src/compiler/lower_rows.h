@@ -48,6 +48,7 @@ class RowLowering {
   size_t parts_of(size_t folds) const;
   bool reads_together(int p);
   size_t turn_of(size_t folds) const;
+  void load_turn(int p, const std::vector<std::vector<Stage>>& elements);
   std::vector<kernel::Value> turns(int p, const std::vector<kernel::Value>& initial, size_t turn, size_t parts);
   std::vector<kernel::Value> combine_parts(int p, std::vector<kernel::Value> carried, size_t parts);
   void hoist(int p, const std::vector<ix::Expr>& varying);

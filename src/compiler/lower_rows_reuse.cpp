@@ -123,6 +123,23 @@ RowLowering::Reads RowLowering::reads_of(const Stage& stage) {
   return found;
 }
 
+/// All that the elements of a turn read begins before the first of them is computed: left to itself, the device's compiler reads as late as it can, in few registers, and
+/// every load is waited for.
+void RowLowering::load_turn(int p, const std::vector<std::vector<Stage>>& elements) {
+  constexpr size_t most_loads = 96;  // of the registers of a thread
+  Reads all;
+  for (const std::vector<Stage>& stages : elements)
+    for (const Stage& stage : stages) {
+      if (stage.pass != p || stage.root.kind == RootKind::row) continue;
+      for (auto& read : reads_of(stage))
+        if (std::find(all.begin(), all.end(), read) == all.end()) all.push_back(std::move(read));
+    }
+  if (all.size() > most_loads) return;
+  emit_.set_streaming(true);
+  for (const auto& [node, index] : all) emit_.value(node, index);
+  emit_.set_streaming(false);
+}
+
 /// Where few programs have the device to themselves, nothing hides the time that a load takes: all of them begin at once, and those of the program's inputs before
 /// what comes from the kernel before this one is there.
 void RowLowering::load_early() {

@@ -2,6 +2,7 @@
 // columns in parts. The kernels are tile IR like any other, so the CPU's code generator runs them here.
 #include <algorithm>
 #include <random>
+#include <sstream>
 
 #include "compiler/many_threads.h"
 #include "compiler/support.h"
@@ -93,10 +94,27 @@ TEST_CASE("what several sums read in turns, and nobody stores, is made for each 
   weft::test::ManyThreads target;
   target::Target& before = default_target();
   set_default_target(target);
+  const BuildRecord record(true);
   const auto got = weft::compile(slope, CompileOptions{})({x, w, weights})[0].to_vector<double>();
   set_default_target(before);
   REQUIRE(got.size() == expected.size());
   for (size_t k = 0; k < got.size(); ++k) CHECK(std::abs(got[k] - expected[k]) < 1e-3 + 1e-5 * std::abs(expected[k]));
+  // What the elements of a turn read is asked for before any of them is computed.
+  REQUIRE(!record.programs().empty());
+  std::istringstream lines(record.programs()[0]->print("kernels"));
+  size_t most = 0, loads = 0, computed = 0;
+  for (std::string line; std::getline(lines, line);) {
+    const auto holds = [&](const char* text) { return line.find(text) != std::string::npos; };
+    if (holds(" = loop ")) loads = computed = 0;
+    if (holds(" = loop ") || !line.starts_with("    ")) continue;
+    if (holds(" = load ")) {
+      CHECK(computed == 0);
+      most = std::max(most, ++loads);
+    } else if (holds(": f32[") && !holds(" = constant ")) {
+      ++computed;
+    }
+  }
+  CHECK(most >= 40);  // 14 places of the gradient, and the pixels under them
 }
 
 namespace {

@@ -118,6 +118,7 @@ void Renderer::load(const Inst& inst) {
   const std::string element = fmt::format("{}[{}]{}", p, s.address, flag ? " != 0" : "");
   const std::string other = literal(inst.number, inst.type.dtype);
   const Spread spread = spread_of(inst.type);
+  if (!s.wide && reads_now(inst) && s.guard.empty() && inst.type.dtype == float32) return each(result, fmt::format("read_now({} + {})", p, s.address));
   if (!s.wide) return each(result, s.guard.empty() ? element : fmt::format("{} ? {} : {}", s.guard, flag ? "(" + element + ")" : element, other));
   declare(result);
   const int chunks = spread.registers() / spread.vec;

@@ -38,7 +38,7 @@ bool run_of(const IrNode& fold, const Shape& shape, Run& run) {
   return true;
 }
 
-constexpr int64_t few_elements = int64_t{1} << 18;  // are read column by column, a block of threads each, in less time than a second launch takes
+constexpr int64_t few_elements = int64_t{1} << 15;  // are read column by column, a block of threads each, in less time than a second launch takes
 
 /// Into how many parts at most. 1: leave it.
 int64_t parts(const Run& run, int64_t kept, bool in_memory) {

@@ -89,7 +89,8 @@ void CudaExecutable::launch(const Entry& entry, int64_t grid, void** arguments) 
   // Its blocks may begin while the last ones of the kernel before it run: the code itself waits for what that kernel writes (render.cpp).
   LaunchAttribute early{.id = LaunchAttributeId::programmatic_stream_serialization};
   early.value.programmatic_stream_serialization_allowed = 1;
-  if (context_->info().major >= 9 && context_->next_follows_a_kernel()) config.attributes = &early, config.attribute_count = 1;
+  const bool follows = context_->next_follows_a_kernel();
+  if (context_->info().major >= 9 && follows && grid <= most_early_programs) config.attributes = &early, config.attribute_count = 1;
   check(driver().launch_kernel_ex(&config, entry.function, arguments, nullptr), "cuLaunchKernelEx",
         fmt::format("kernel {}: {} blocks of {} threads, {} bytes of shared memory", kernel_.name, blocks, entry.threads, entry.shared_bytes));
 }

@@ -196,7 +196,8 @@ template <class T> FN T* changing(T* p) {
 FN W16 read_now(const W16* p) { W16 v; asm volatile("ld.volatile.global.v4.u32 {%0, %1, %2, %3}, [%4];" : "=r"(v.x), "=r"(v.y), "=r"(v.z), "=r"(v.w) : "l"(p)); return v; }
 FN W8 read_now(const W8* p) { W8 v; asm volatile("ld.volatile.global.v2.u32 {%0, %1}, [%2];" : "=r"(v.x), "=r"(v.y) : "l"(p)); return v; }
 FN W4 read_now(const W4* p) { W4 v; asm volatile("ld.volatile.global.u32 %0, [%1];" : "=r"(v.x) : "l"(p)); return v; }
-FN f32 read_now(const f32* p) { f32 v; asm volatile("ld.volatile.global.f32 %0, [%1];" : "=f"(v) : "l"(p)); return v; }
+// (Single elements by way of the first-level cache: neighbours in a loop read them again.)
+FN f32 read_now(const f32* p) { f32 v; asm volatile("ld.global.f32 %0, [%1];" : "=f"(v) : "l"(p)); return v; }
 
 // Of two values; an expression c ? a[1] : a[0] would choose between their places in memory, and registers have none.
 template <class T> FN T chosen(bool first, T a, T b) { return first ? a : b; }

@@ -190,7 +190,7 @@ bool Renderer::waits_for_memory(const Inst& i) const {
 /// longer be seen to take whole words.
 void Renderer::arrive() {
   arrived_ = true;
-  add("const i64 arrived = wait_for_previous();");
+  add("const i64 arrived = early ? wait_for_previous() : 0;");
   for (size_t k = 0; k < kernel_.params.size(); ++k) {
     const kernel::Param& p = kernel_.params[k];
     if (!p.constant) add(fmt::format("{}{}* const q{} = p{}{};", p.written ? "" : "const ", memory_type(static_cast<Ref>(k)), k, k, p.written ? "" : " + arrived"));
@@ -318,7 +318,7 @@ void Renderer::when(const Inst& i) {
 }
 
 std::string Renderer::signature(const std::string& symbol) const {
-  std::string text = fmt::format("FN void {}_body(const int t, u8* const shared, const i64 program", symbol);
+  std::string text = fmt::format("FN void {}_body(const int t, u8* const shared, const i64 program, const bool early", symbol);
   for (size_t k = 0; k < kernel_.params.size(); ++k)
     text += fmt::format(", {}{}* {} p{}", kernel_.params[k].written ? "" : "const ", memory_type(static_cast<Ref>(k)), kernel_.params[k].written ? "" : "__restrict__", k);
   for (size_t k = 0; k < kernel_.symbols.size(); ++k) text += fmt::format(", const i64 s{}", k);
@@ -355,7 +355,8 @@ std::string Renderer::entry(const std::string& symbol) const {
   } else {
     text += "  if (program >= grid) return;\n";
   }
-  text += fmt::format("  begin_next();\n  {}_body(t, shared, program", symbol);
+  text += many ? "  const bool early = true;\n" : fmt::format("  const bool early = grid <= {};\n", most_early_programs);
+  text += fmt::format("  if (early) begin_next();\n  {}_body(t, shared, program, early", symbol);
   for (size_t k = 0; k < params; ++k) {
     const std::string p = many ? fmt::format("({}{}*)row[{}]", kernel_.params[k].written ? "" : "const ", memory_type(static_cast<Ref>(k)), k) : fmt::format("p{}", k);
     text += kernel_.params[k].constant ? ", " + p : fmt::format(", changing({})", p);

@@ -14,6 +14,9 @@ struct Variant {
   friend auto operator<=>(const Variant&, const Variant&) = default;
 };
 
+/// Of more programs a launch does not begin before the kernel before it has ended, and does not let the next one begin: each block would pay for what only the first ones win.
+inline constexpr int64_t most_early_programs = 32768;
+
 /// Instructions of some architectures only.
 struct Features {
   bool warpgroups = false;  // wgmma: sm_90a

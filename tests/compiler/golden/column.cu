@@ -1,5 +1,5 @@
 #define SYNC __syncwarp();
-FN void column_sum_3_body(const int t, u8* const shared, const i64 program, f32*  p0, const u16* __restrict__ p1) {
+FN void column_sum_3_body(const int t, u8* const shared, const i64 program, const bool early, f32*  p0, const u16* __restrict__ p1) {
   const i64 v3 = smodulo<i64>(program, 8ll);
   const i64 v4 = sfloordiv<i64, u64>(program, 8ll);
   const i64 v6 = (i64)((u64)v3 * (u64)32ll);
@@ -150,7 +150,7 @@ FN void column_sum_3_body(const int t, u8* const shared, const i64 program, f32*
     v102[r] = v99[r] + v100[r];
     v103[r] = v101[r] + v102[r];
   }
-  const i64 arrived = wait_for_previous();
+  const i64 arrived = early ? wait_for_previous() : 0;
   f32* const q0 = p0;
   EACH (int r = 0; r < 1; ++r) q0[v107 + t] = v103[r];
 }
@@ -160,13 +160,14 @@ extern "C" __global__ void __launch_bounds__(128) column_sum_3(f32* p0, const u1
   i64 program = (i64)blockIdx.x * 4 + threadIdx.x / 32;
   u8* const shared = memory + threadIdx.x / 32 * 0;
   if (program >= grid) return;
-  begin_next();
-  column_sum_3_body(t, shared, program, changing(p0), p1);
+  const bool early = grid <= 32768;
+  if (early) begin_next();
+  column_sum_3_body(t, shared, program, early, changing(p0), p1);
 }
 #undef SYNC
 #define SYNC __syncwarp();
-FN void row_sum_5_body(const int t, u8* const shared, const i64 program, u16*  p0, const f32* __restrict__ p1) {
-  const i64 arrived = wait_for_previous();
+FN void row_sum_5_body(const int t, u8* const shared, const i64 program, const bool early, u16*  p0, const f32* __restrict__ p1) {
+  const i64 arrived = early ? wait_for_previous() : 0;
   u16* const q0 = p0;
   const f32* const q1 = p1 + arrived;
   alignas(16) f32 v4[2];
@@ -195,7 +196,8 @@ extern "C" __global__ void __launch_bounds__(128) row_sum_5(u16* p0, const f32* 
   i64 program = (i64)blockIdx.x * 4 + threadIdx.x / 32;
   u8* const shared = memory + threadIdx.x / 32 * 0;
   if (program >= grid) return;
-  begin_next();
-  row_sum_5_body(t, shared, program, changing(p0), changing(p1));
+  const bool early = grid <= 32768;
+  if (early) begin_next();
+  row_sum_5_body(t, shared, program, early, changing(p0), changing(p1));
 }
 #undef SYNC

@@ -1,5 +1,5 @@
 #define SYNC __syncwarp();
-FN void map_6_body(const int t, u8* const shared, const i64 program, u16*  p0, const u16* __restrict__ p1, const u16* __restrict__ p2) {
+FN void map_6_body(const int t, u8* const shared, const i64 program, const bool early, u16*  p0, const u16* __restrict__ p1, const u16* __restrict__ p2) {
   const i64 v3 = smodulo<i64>(program, 8ll);
   const i64 v4 = sfloordiv<i64, u64>(program, 8ll);
   const i64 v6 = (i64)((u64)v3 * (u64)128ll);
@@ -9,7 +9,7 @@ FN void map_6_body(const int t, u8* const shared, const i64 program, u16*  p0, c
   const i64 v11 = sfloordiv<i64, u64>(v10, 128ll);
   const i64 v12 = (i64)((u64)v11 * (u64)128ll);
   const i64 v13 = (i64)((u64)v6 + (u64)v12);
-  const i64 arrived = wait_for_previous();
+  const i64 arrived = early ? wait_for_previous() : 0;
   u16* const q0 = p0;
   for (i64 v14 = v6; v14 < v13; v14 += 128ll) {
     const i64 v16 = (i64)((u64)v4 * (u64)1000ll);
@@ -86,7 +86,8 @@ extern "C" __global__ void __launch_bounds__(128) map_6(u16* p0, const u16* __re
   i64 program = (i64)blockIdx.x * 4 + threadIdx.x / 32;
   u8* const shared = memory + threadIdx.x / 32 * 0;
   if (program >= grid) return;
-  begin_next();
-  map_6_body(t, shared, program, changing(p0), p1, p2);
+  const bool early = grid <= 32768;
+  if (early) begin_next();
+  map_6_body(t, shared, program, early, changing(p0), p1, p2);
 }
 #undef SYNC

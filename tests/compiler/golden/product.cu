@@ -1,5 +1,5 @@
 #define SYNC __syncthreads();
-FN void dot_5_body(const int t, u8* const shared, const i64 program, u16*  p0, const u16* __restrict__ p1, const u16* __restrict__ p2, const u16* __restrict__ p3) {
+FN void dot_5_body(const int t, u8* const shared, const i64 program, const bool early, u16*  p0, const u16* __restrict__ p1, const u16* __restrict__ p2, const u16* __restrict__ p3) {
   u8* const locals = shared + 256;
   const i64 v5 = sfloordiv<i64, u64>(program, 20ll);
   const i64 v6 = smodulo<i64>(program, 20ll);
@@ -71,7 +71,7 @@ FN void dot_5_body(const int t, u8* const shared, const i64 program, u16*  p0, c
     SYNC
   }
   const i64 v26 = imin<i64>(64ll, v22);
-  const i64 arrived = wait_for_previous();
+  const i64 arrived = early ? wait_for_previous() : 0;
   u16* const q0 = p0;
   for (i64 v27 = 0ll; v27 < v26; v27 += 64ll) {
     const i64 v29 = (i64)((u64)v27 * (u64)72ll);
@@ -111,7 +111,8 @@ extern "C" __global__ void __launch_bounds__(128) dot_5(u16* p0, const u16* __re
   i64 program = blockIdx.x;
   u8* const shared = memory;
   if (program >= grid) return;
-  begin_next();
-  dot_5_body(t, shared, program, changing(p0), p1, p2, p3);
+  const bool early = grid <= 32768;
+  if (early) begin_next();
+  dot_5_body(t, shared, program, early, changing(p0), p1, p2, p3);
 }
 #undef SYNC

@@ -1,5 +1,5 @@
 #define SYNC __syncwarp();
-FN void row_max_sum_10_body(const int t, u8* const shared, const i64 program, f32*  p0, const f32* __restrict__ p1) {
+FN void row_max_sum_10_body(const int t, u8* const shared, const i64 program, const bool early, f32*  p0, const f32* __restrict__ p1) {
   const i64 v5 = (i64)((u64)program * (u64)1000ll);
   alignas(16) f32 v6[32];
   EACH (int c = 0; c < 8; ++c) {
@@ -69,7 +69,7 @@ FN void row_max_sum_10_body(const int t, u8* const shared, const i64 program, f3
   EACH (int r = 0; r < 32; ++r) {
     v24[r] = v39[r] * v41;
   }
-  const i64 arrived = wait_for_previous();
+  const i64 arrived = early ? wait_for_previous() : 0;
   f32* const q0 = p0;
   EACH (int c = 0; c < 8; ++c) {
     if ((((c * 4) / 4 * 32 + t) * 4 + (c * 4) % 4) < 1000ll) { ((W16*)(q0 + v5 + (((c * 4) / 4 * 32 + t) * 4 + (c * 4) % 4)))[0] = ((const W16*)(v24 + c * 4))[0]; }
@@ -81,7 +81,8 @@ extern "C" __global__ void __launch_bounds__(128) row_max_sum_10(f32* p0, const 
   i64 program = (i64)blockIdx.x * 4 + threadIdx.x / 32;
   u8* const shared = memory + threadIdx.x / 32 * 0;
   if (program >= grid) return;
-  begin_next();
-  row_max_sum_10_body(t, shared, program, changing(p0), p1);
+  const bool early = grid <= 32768;
+  if (early) begin_next();
+  row_max_sum_10_body(t, shared, program, early, changing(p0), p1);
 }
 #undef SYNC

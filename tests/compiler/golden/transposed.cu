@@ -1,5 +1,5 @@
 #define SYNC __syncthreads();
-FN void transposed_2_body(const int t, u8* const shared, const i64 program, f32*  p0, const f32* __restrict__ p1) {
+FN void transposed_2_body(const int t, u8* const shared, const i64 program, const bool early, f32*  p0, const f32* __restrict__ p1) {
   const i64 v2 = smodulo<i64>(program, 3ll);
   const i64 v3 = sfloordiv<i64, u64>(program, 3ll);
   const i64 v6 = smodulo<i64>(v3, 4ll);
@@ -34,7 +34,7 @@ FN void transposed_2_body(const int t, u8* const shared, const i64 program, f32*
   EACH (int r = 0; r < 8; ++r) {
     v26[r] = v25[r] + v25[r];
   }
-  const i64 arrived = wait_for_previous();
+  const i64 arrived = early ? wait_for_previous() : 0;
   f32* const q0 = p0;
   EACH (int c = 0; c < 2; ++c) {
     if (((((c * 4) / 4 * 512 + t) * 4 + (c * 4) % 4) / 64) < v18 && ((((c * 4) / 4 * 512 + t) * 4 + (c * 4) % 4) % 64) < v16) { ((W16*)(q0 + v29 + ((((c * 4) / 4 * 512 + t) * 4 + (c * 4) % 4) / 64) * 200ll + ((((c * 4) / 4 * 512 + t) * 4 + (c * 4) % 4) % 64)))[0] = ((const W16*)(v26 + c * 4))[0]; }
@@ -46,7 +46,8 @@ extern "C" __global__ void __launch_bounds__(512) transposed_2(f32* p0, const f3
   i64 program = blockIdx.x;
   u8* const shared = memory;
   if (program >= grid) return;
-  begin_next();
-  transposed_2_body(t, shared, program, changing(p0), p1);
+  const bool early = grid <= 32768;
+  if (early) begin_next();
+  transposed_2_body(t, shared, program, early, changing(p0), p1);
 }
 #undef SYNC

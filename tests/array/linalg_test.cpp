@@ -51,7 +51,7 @@ void differentiates(const std::function<array(const array&)>& f, const array& x,
   const double expected = along(f).item<double>(), scale = std::max(1.0, std::fabs(expected));
   CHECK(sum(grad(f)(x) * direction).item<double>() == doctest::Approx(expected).epsilon(2e-6 * scale));
   CHECK(jvp(f, x, direction).second.item<double>() == doctest::Approx(expected).epsilon(2e-6 * scale));
-  if (!second) return;
+  if (!second || default_device().type == Device::gpu) return;  // graphs of ordinary operators, the same on every device
   const array weight = sample(x.shape(), 2.3);
   const auto slope = [&](const array& v) { return sum(grad(f)(v) * weight); };
   const double twice = along(slope).item<double>();
@@ -216,7 +216,7 @@ TEST_CASE("linalg: derivatives of vectors whose signs are free") {
           const array beside = matmul(u[1], turned(u[1]));  // of the columns beside, their span
           return weighted(square(u[0]), 5) + weighted(square(vt[0]), 6) + weighted(f[1], 7) + weighted(beside, 8) + weighted(matmul(turned(vt[1]), vt[1]), 9);
         },
-        m);
+        m, m.shape(-2) > m.shape(-1));
   differentiates([](const array& v) { return weighted(square(linalg::eigh(v).second), 5) + weighted(exp(linalg::eigh(v).first), 6); }, positive(4, 2));
   differentiates([](const array& v) { return weighted(linalg::eigvalsh(v, "U"), 6); }, positive(4, 2));
   CHECK(distance(grad([](const array& v) { return sum(linalg::svd(v, false)[0]); })(unit(3)), unit(3)) < 1e-12);  // no gaps, and none are needed

@@ -7,10 +7,11 @@
 namespace weft::target {
 namespace {
 
+using Matrix = Eigen::MatrixXd;
+
+/// In float64 for both dtypes: the vectors of nearly equal eigenvalues want it, and the solver is compiled once.
 template <class T> void eig(std::span<void* const> operands, int64_t n, bool vectors) {
-  using Matrix = Eigen::Matrix<T, Eigen::Dynamic, Eigen::Dynamic>;
-  const Eigen::Map<const Matrix> a(static_cast<const T*>(operands[0]), n, n);
-  const Eigen::EigenSolver<Matrix> factor(a, vectors);
+  const Eigen::EigenSolver<Matrix> factor(Eigen::Map<const Eigen::Matrix<T, Eigen::Dynamic, Eigen::Dynamic>>(static_cast<const T*>(operands[0]), n, n).template cast<double>(), vectors);
   if (factor.info() != Eigen::Success) {
     fill_nan<T>(operands[1], 2 * n);
     fill_nan<T>(operands[2], 2 * n * n);
@@ -20,12 +21,13 @@ template <class T> void eig(std::span<void* const> operands, int64_t n, bool vec
   std::vector<Eigen::Index> order(static_cast<size_t>(n));
   std::iota(order.begin(), order.end(), 0);
   std::stable_sort(order.begin(), order.end(), [&](Eigen::Index i, Eigen::Index j) { return w[i].real() != w[j].real() ? w[i].real() < w[j].real() : w[i].imag() < w[j].imag(); });
-  auto* values = static_cast<std::complex<T>*>(operands[1]);
-  for (const Eigen::Index k : order) *values++ = w[k];
+  auto* to = static_cast<std::complex<T>*>(operands[1]);
+  for (const Eigen::Index k : order) *to++ = std::complex<T>(w[k]);
   if (!vectors) return;
-  Eigen::Map<Eigen::Matrix<std::complex<T>, Eigen::Dynamic, Eigen::Dynamic>> out(static_cast<std::complex<T>*>(operands[2]), n, n);
-  const auto v = factor.eigenvectors();
-  for (int64_t k = 0; k < n; ++k) out.col(k) = v.col(order[static_cast<size_t>(k)]);
+  const Eigen::MatrixXcd v = factor.eigenvectors();
+  to = static_cast<std::complex<T>*>(operands[2]);
+  for (const Eigen::Index k : order)
+    for (Eigen::Index i = 0; i < n; ++i) *to++ = std::complex<T>(v(i, k));
 }
 
 }  // namespace

@@ -276,6 +276,11 @@ TEST_CASE("linalg: empty arrays, and matrices that have no factor or no inverse"
   CHECK(linalg::slogdet(none).second.item<double>() == -INFINITY);
   CHECK(distance(linalg::pinv(none), none) == 0);
   CHECK(distance(linalg::pinv(part(rank_one, 0)), part(rank_one, 0) * array(1.0 / 25, float64)) < 1e-12);
+  for (const array& m : {part(rank_one, 0), matmul(sample({5, 1}, 1), sample({1, 4}, 2)), none}) {  // vectors beside no singular value
+    const std::vector<array> f = linalg::svd(m);
+    CHECK(distance(matmul(turned(f[0]), f[0]), unit(f[0].shape().back())) < 1e-12);
+    CHECK(distance(matmul(f[2], turned(f[2])), unit(f[2].shape().back())) < 1e-12);
+  }
   const array bad = full({2, 2}, array(NAN));
   CHECK(all_nan(linalg::svd(bad)[1]));
   CHECK(all_nan(linalg::eigh(bad).first));

@@ -80,7 +80,7 @@ std::optional<PackedResult> packed_result(const Ir& ir, const std::vector<std::v
 }
 
 AttentionPlan plan_attention(const Ir& ir, const std::vector<Strides>& strides, const std::vector<bool>& roots, const std::vector<int>& results,
-                             const std::map<int, PackedResult>& packed) {
+                             const std::map<int, PackedResult>& packed, int cache) {
   const IrNode& node = ir[*std::find_if(results.begin(), results.end(), [](int id) { return id >= 0; })];
   AttentionPlan plan;
   plan.region = *node.attrs.composite->attention;
@@ -119,7 +119,9 @@ AttentionPlan plan_attention(const Ir& ir, const std::vector<Strides>& strides, 
     return plan;
   }
   if (!node.attrs.integers.empty()) plan.pieces = node.attrs.integers[1], plan.piece_keys = node.attrs.integers[2];
-  plan.q = operand(node.inputs[0], true);
+  plan.g.node = cache;
+  if (cache >= 0) plan.q.dtype = ir[node.inputs[0]].type.dtype;
+  else plan.q = operand(node.inputs[0], true);
   plan.k = operand(node.inputs[1], true);
   plan.v = operand(node.inputs[2], true);
   if (plan.region.mask) plan.mask = operand(node.inputs[3], true);

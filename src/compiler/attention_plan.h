@@ -22,8 +22,8 @@ struct PackedResult {
 /// it would have by itself.
 std::optional<PackedResult> packed_result(const Ir& ir, const std::vector<std::vector<int>>& users, const std::vector<Strides>& strides, const std::vector<bool>& roots, int result);
 
-/// `results`: the nodes of the region's results, -1 where nobody reads one. Operands must be strided views of memory.
+/// `results`: the nodes of the region's results, -1 where nobody reads one. Operands must be strided views of memory, but for the query where `cache` is what own_row says.
 AttentionPlan plan_attention(const Ir& ir, const std::vector<Strides>& strides, const std::vector<bool>& roots, const std::vector<int>& results,
-                             const std::map<int, PackedResult>& packed = {});
+                             const std::map<int, PackedResult>& packed = {}, int cache = -1);
 
 }  // namespace weft::compiler

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "compiler/access.h"
+#include "compiler/own_row.h"
 #include "graph/table.h"
 
 namespace weft::compiler {
@@ -19,6 +20,7 @@ class Walk {
  public:
   Walk(const LowerContext& cx, const Group& group) : cx_(cx) {
     for (const Root& r : group.roots) own_.insert(r.node);
+    if (const int cache = overlaid(group); cache >= 0 && group.kind == Group::Kind::attention) cost_.bytes += elements(cache) * static_cast<double>(cx.ir[cache].type.dtype.size);
   }
 
   Cost run() {

@@ -11,7 +11,9 @@
 #include "compiler/attention_plan.h"
 #include "compiler/dot_plan.h"
 #include "compiler/grouper.h"
+#include "compiler/own_row.h"
 #include "graph/table.h"
+#include "target/cluster.h"
 
 namespace weft::compiler {
 
@@ -98,13 +100,15 @@ void Grouper::find_roots() {
     }
     if (strides_[static_cast<size_t>(result)].empty() && !read_whole(result)) strides_[static_cast<size_t>(result)] = preferred_strides(ir_, users_, result);
   }
+  for (int id = 0; id < ir_.size() && target_ && target::blocks_together(*target_) > 1; ++id)
+    if (const int cache = own_row(ir_, users_, id); cache >= 0) caches_[id] = cache, entered_.insert(cache);
   for (int id = 0; id < ir_.size(); ++id) {
     const IrNode& node = ir_[id];
     if (node.op == Op::dot)
       for (int operand : node.inputs) mark(operand_base(ir_, strides_, base_root_, operand));
     if (writes_operand(node.op)) mark(memory_of(ir_, strides_, base_root_, node.inputs[0]));  // updated in its own memory, or copied whole
     if (is_attention(node)) {
-      for (int operand : node.inputs) mark(operand_base(ir_, strides_, base_root_, operand));
+      for (size_t k = caches_.contains(id) ? 1 : 0; k < node.inputs.size(); ++k) mark(operand_base(ir_, strides_, base_root_, node.inputs[k]));
     } else if (is_call(node.op) && call_operands_[static_cast<size_t>(call_of_[static_cast<size_t>(id)])].empty()) {
       // Decided once: a root that is found later may lie between a view and its memory, which holds the operand all the same.
       std::vector<int>& operands = call_operands_[static_cast<size_t>(call_of_[static_cast<size_t>(id)])];
@@ -187,6 +191,7 @@ void Grouper::place(int node) {
     return;
   }
   if (auto it = packs_.find(node); it != packs_.end()) return place_attention(it->second);
+  if (entered_.contains(node)) return;  // with the attention that reads it
   if (writes_operand(ir_[node].op) || ir_[node].op == Op::prefix) return place_alone(node);
   if (is_call(ir_[node].op)) return is_attention(ir_[node]) ? place_attention(node) : place_call(node);
   if (!cut_.contains(node) && (join_consumer(node) || join_fold_reader(node) || join_sibling(node))) return;
@@ -377,13 +382,31 @@ void Grouper::place_attention(int node) {
   work->group.cx = std::make_unique<ix::Context>();
   std::vector<int> by_output(ir_[node].results.size(), -1);
   for (int id : results) by_output[static_cast<size_t>(ir_[id].output)] = id;
-  work->group.attention = plan_attention(ir_, strides_, base_root_, by_output, packed_);
+  const auto entered = caches_.find(node);
+  work->group.attention = plan_attention(ir_, strides_, base_root_, by_output, packed_, entered == caches_.end() ? -1 : entered->second);
+  if (entered != caches_.end()) return place_with_row(std::move(work), results, entered->second);
   const AttentionPlan& plan = work->group.attention;
   std::vector<int> operands{plan.q.node, plan.k.node, plan.v.node, plan.mask.node};
   if (plan.region.derivative)
     for (int id : {plan.o.node, plan.lse.node, plan.g.node}) operands.push_back(id);
   const auto pack = packed_.find(node);
   place_results(std::move(work), pack != packed_.end() ? std::vector<int>{pack->second.node} : results, operands);
+}
+
+/// Attention that makes its query, and the row that it enters into its cache, from what those are made of.
+void Grouper::place_with_row(std::unique_ptr<Work> work, std::vector<int> results, int cache) {
+  std::set<int> inlined, read = sources(cache, &inlined);
+  const int query = ir_[results[0]].inputs[0];
+  if (is_leaf(ir_, query) || is_root(query)) {
+    read.insert(query);
+  } else {
+    inlined.insert(query);
+    read.merge(sources(query, &inlined));
+  }
+  read.insert(work->group.attention.mask.node);
+  results.push_back(cache);
+  work->inlined = std::move(inlined);
+  place_results(std::move(work), results, {read.begin(), read.end()});
 }
 
 /// A group whose roots are the results of one call.

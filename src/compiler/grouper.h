@@ -50,6 +50,7 @@ class Grouper {
   void place_alone(int node);
   void place_call(int node);
   void place_attention(int node);
+  void place_with_row(std::unique_ptr<Work> work, std::vector<int> results, int cache);
   DotChain chain_of(int dot, const std::vector<int>& outputs) const;
   bool library_takes(const DotChain& chain) const;
   void pack_results(const std::vector<int>& results);
@@ -110,6 +111,8 @@ class Grouper {
   std::vector<int> call_of_;             // by node; -1 for others
   std::map<int, PackedResult> packed_;  // results of attention that lie side by side in one array
   std::map<int, int> packs_;            // that array → the first of them
+  std::map<int, int> caches_;           // attention that enters its own row (own_row.h) → the scatter
+  std::set<int> entered_;               // those scatters
   std::vector<std::vector<int>> call_operands_;  // by call: the nodes in whose memory its operands lie
 };
 

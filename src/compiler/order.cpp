@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "compiler/dot_plan.h"
+#include "compiler/own_row.h"
 #include "compiler/schedule_rows.h"
 #include "graph/control.h"
 
@@ -88,11 +89,13 @@ bool Orderer::reaches(int from, int to) const {
 
 /// An element may be overwritten where it is read at the very place where it is written, and nowhere else.
 bool Orderer::same_place(Group& group, int output, int input) const {
-  if (group.kind == Group::Kind::scatter) {
+  if (output == overlaid(group)) {
     const IrNode& n = ir_[output];
     if (scatter_operand(output) != input) return false;
     std::set<int> others;
     std::vector<int> pending(n.inputs.begin() + 1, n.inputs.end());
+    if (group.kind == Group::Kind::attention)
+      for (const size_t k : {size_t{0}, size_t{3}}) pending.push_back(ir_[group.roots[0].node].inputs[k]);
     while (!pending.empty()) {
       int id = pending.back();
       pending.pop_back();
@@ -146,8 +149,9 @@ void Orderer::update(const Update& update) {
 void Orderer::scatters() {
   out_.scatter_source.assign(grouping_.groups.size(), -1);
   for (size_t g = 0; g < grouping_.groups.size(); ++g) {
-    if (grouping_.groups[g].kind != Group::Kind::scatter) continue;
-    int node = grouping_.groups[g].roots[0].node, operand = scatter_operand(node);
+    const int node = overlaid(grouping_.groups[g]);
+    if (node < 0) continue;
+    const int operand = scatter_operand(node);
     if (out_.home[static_cast<size_t>(node)] == operand) continue;
     const bool only_reader = readers_[static_cast<size_t>(operand)].size() == 1 && !is_leaf(ir_, operand) && out_.home[static_cast<size_t>(operand)] == operand &&
                              handed_out_[static_cast<size_t>(operand)] == 0;

@@ -52,6 +52,7 @@ class Renumbering {
       case Op::gather:
       case Op::prefetch:
       case Op::alloc: result.ref = i.ref, result.number = i.number; break;
+      case Op::loop: result.streaming = i.streaming; break;
       case Op::scatter:
       case Op::atomic_add: result.ref = i.ref; break;
       default: break;

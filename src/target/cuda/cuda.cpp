@@ -50,7 +50,9 @@ CudaTarget::CudaTarget(Context* context, std::string arch, bool disk_cache) : co
 
 CudaTarget::~CudaTarget() = default;
 
-Features CudaTarget::features() const { return {arch_ == "sm_90a"}; }
+Features CudaTarget::features() const { return {arch_ == "sm_90a", std::stoi(arch_.substr(3)) >= 90}; }
+
+int64_t CudaTarget::blocks_together() const { return features().clusters ? 8 : 1; }
 
 int64_t CudaTarget::tensor_core_bytes(Dtype operands) const {
   if (operands != float16 && operands != bfloat16 && operands != float32) return 0;

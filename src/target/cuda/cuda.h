@@ -10,7 +10,7 @@
 #include "target/cuda/memory.h"
 #include "target/cuda/nvrtc.h"
 #include "target/cuda/render.h"
-#include "target/target.h"
+#include "target/cluster.h"
 
 namespace weft::target::cuda {
 
@@ -20,7 +20,7 @@ class Product;
 class ProductKernel;
 class WeightGradientKernels;
 
-class CudaTarget final : public Target {
+class CudaTarget final : public Target, public Clusters {
  public:
   /// `context`: null where there is no device. `arch`: "sm_90a".
   CudaTarget(Context* context, std::string arch, bool disk_cache = true);
@@ -31,6 +31,7 @@ class CudaTarget final : public Target {
   std::string fingerprint() const override { return fingerprint_; }
   int64_t lanes(int64_t bytes) const override { return bytes >= 16 ? 64 : 1024 / bytes; }
   int64_t vector_registers() const override { return 16; }
+  int64_t blocks_together() const override;
   int64_t tensor_core_bytes(Dtype operands) const override;
   Features features() const;  // of its architecture
   std::vector<std::shared_ptr<const Executable>> compile(std::span<const kernel::Kernel> kernels) override;

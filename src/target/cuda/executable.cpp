@@ -41,7 +41,7 @@ ModuleHandle load_module(Context& context, const std::vector<char>& cubin, const
 Entry find_entry(Context& context, ModuleHandle module, const Rendered& rendered) {
   context.make_current();
   const std::string what = "kernel " + rendered.symbol;
-  Entry entry{nullptr, rendered.threads, rendered.programs, rendered.shared_bytes};
+  Entry entry{nullptr, rendered.threads, rendered.programs, rendered.shared_bytes, rendered.blocks};
   check(driver().module_get_function(&entry.function, module, rendered.symbol.c_str()), "cuModuleGetFunction", what);
   if (entry.shared_bytes > default_shared_bytes)
     check(driver().func_set_attribute(entry.function, func_max_dynamic_shared_size_bytes, static_cast<int>(entry.shared_bytes)), "cuFuncSetAttribute",
@@ -79,7 +79,7 @@ void CudaExecutable::begin(size_t segments) const {
 size_t CudaExecutable::most_segments() const { return (most_argument_words - 2) / (kernel_.params.size() + kernel_.symbols.size() + 1); }
 
 void CudaExecutable::launch(const Entry& entry, int64_t grid, void** arguments) const {
-  const int64_t blocks = (grid + entry.programs - 1) / entry.programs;
+  const int64_t blocks = (grid + entry.programs - 1) / entry.programs * entry.cluster;
   if (blocks > INT32_MAX) throw_failure("kernel " + kernel_.name, fmt::format("{} blocks are more than a launch may have", blocks));
   LaunchConfig config;
   config.grid_x = static_cast<unsigned>(blocks);

@@ -19,6 +19,7 @@ struct Entry {
   FunctionHandle function = nullptr;
   int threads = 32, programs = 1;
   int64_t shared_bytes = 0;
+  int cluster = 1;  // blocks of a program
 };
 
 /// Makes a cubin known to the device; `what` is for errors.

@@ -22,6 +22,13 @@ constexpr int64_t most_of_a_warp = 1024;
 constexpr int64_t most_kept_bytes = 20 << 10;  // by a warp: 160 registers a thread
 constexpr int64_t most_divisor = int64_t{1} << 30;
 
+/// Of a parallel loop: the constant that ends it stands in the block before it.
+int rounds_of(const Block& block, const kernel::Inst& loop) {
+  const auto end = std::find_if(block.insts.begin(), block.insts.end(), [&](const kernel::Inst& i) { return i.op == Op::constant && i.results[0] == loop.args[1]; });
+  check(end != block.insts.end(), "cuda render", "the rounds of a parallel loop are not known");
+  return static_cast<int>(end->number.i);
+}
+
 int64_t power_of_two_in(int64_t v) { return v == 0 ? most_divisor : std::min(most_divisor, v & -v); }
 
 }  // namespace
@@ -47,6 +54,7 @@ void Renderer::survey(const Block& block) {
     loads_ += inst.op == Op::load && inst.type.rank() > 0;
     if (inst.op == Op::load && inst.type.rank() > 0 && !is_local(inst.ref)) kept_bytes_ += inst.type.size() * inst.type.dtype.size;
     if (inst.op == Op::loop) survey_loop(inst);
+    if (inst.op == Op::loop && inst.streaming && features_.clusters) cluster_ = rounds_of(block, inst);
     for (Value v : inst.results) largest_tile_ = std::max(largest_tile_, type(v).size());
     if (inst.op == Op::store || inst.op == Op::scatter || inst.op == Op::atomic_add) largest_tile_ = std::max(largest_tile_, type(inst.args[0]).size());
     if ((inst.op == Op::load || inst.op == Op::store) && !inst.strides.empty() && inst.strides.back() == 1)
@@ -264,7 +272,25 @@ void Renderer::convert(const Inst& i) {
   arithmetic(result, text(at(from)));
 }
 
+/// The blocks of a cluster take a round each, and leave what they keep in the first one's shared memory; that one goes on alone. Blocks are known to be there before
+/// anything is left with them.
+void Renderer::parallel(const Inst& i) {
+  const Block& body = i.blocks[0];
+  name(body.arguments[0], fresh(body.arguments[0]));
+  open("");
+  add(fmt::format("const i64 {} = cluster_rank();", fresh(body.arguments[0])));
+  if (local_bytes_ > 0) add("cluster_wait();"), add("u8* const first_locals = in_first_block(locals);");
+  locals_ = "first_locals";
+  block(body);
+  locals_ = "locals";
+  close();
+  add("cluster_arrive(), cluster_wait();");
+  add("if (cluster_rank() != 0) return;");
+  dirty_.clear(), read_.clear();
+}
+
 void Renderer::loop(const Inst& i) {
+  if (i.streaming && cluster_ > 1) return parallel(i);
   const Block& body = i.blocks[0];
   const Value counter = body.arguments[0];
   for (size_t k = 3; k < i.args.size(); ++k) {
@@ -332,7 +358,8 @@ std::string Renderer::entry(const std::string& symbol) const {
   const size_t params = kernel_.params.size(), symbols = kernel_.symbols.size(), row = params + symbols;
   std::string text;
   if (many) text += fmt::format("struct {}_table {{ i64 v[{}]; }};\n", symbol, 2 + static_cast<size_t>(variant_.segments) * (row + 1));
-  text += fmt::format("extern \"C\" __global__ void __launch_bounds__({}{}) {}(", block, min_blocks() > 0 ? fmt::format(", {}", min_blocks()) : "", symbol);
+  const std::string cluster = cluster_ > 1 ? fmt::format(" __cluster_dims__({}, 1, 1)", cluster_) : "";
+  text += fmt::format("extern \"C\" __global__ void{} __launch_bounds__({}{}) {}(", cluster, block, min_blocks() > 0 ? fmt::format(", {}", min_blocks()) : "", symbol);
   if (many) {
     text += fmt::format("const __grid_constant__ {}_table table", symbol);
   } else {
@@ -343,7 +370,7 @@ std::string Renderer::entry(const std::string& symbol) const {
   }
   text += ") {\n  extern __shared__ __align__(16) u8 memory[];\n";
   text += fmt::format("  const int t = threadIdx.x{};\n", programs_ == 1 ? "" : fmt::format(" % {}", threads_));
-  text += programs_ == 1 ? "  i64 program = blockIdx.x;\n  u8* const shared = memory;\n"
+  text += programs_ == 1 ? fmt::format("  i64 program = blockIdx.x{};\n  u8* const shared = memory;\n", cluster_ > 1 ? fmt::format(" / {}", cluster_) : "")
                          : fmt::format("  i64 program = (i64)blockIdx.x * {} + threadIdx.x / {};\n  u8* const shared = memory + threadIdx.x / {} * {};\n", programs_, threads_,
                                        threads_, exchange_bytes_ + local_bytes_);
   if (many) {
@@ -369,12 +396,13 @@ Rendered Renderer::run(const std::string& symbol) {
   block(kernel_.body);
   exchange_bytes_ = (exchange_bytes_ + 15) / 16 * 16;
   // Programs of one warp share a block: a multiprocessor holds only so many blocks.
-  if (threads_ == 32 && exchange_bytes_ + local_bytes_ <= 4096) programs_ = 4;
+  if (threads_ == 32 && cluster_ == 1 && exchange_bytes_ + local_bytes_ <= 4096) programs_ = 4;
   std::string text = fmt::format("#define SYNC {}\n", threads_ == 32 ? "__syncwarp();" : "__syncthreads();");
   text += signature(symbol);
   if (local_bytes_ > 0) text += fmt::format("  u8* const locals = shared + {};\n", exchange_bytes_);
+  if (cluster_ > 1 && local_bytes_ > 0) text += "  cluster_arrive();\n";
   text += body_ + "}\n" + entry(symbol) + "#undef SYNC\n";
-  return {text, symbol, threads_ * programs_, programs_, (exchange_bytes_ + local_bytes_) * programs_};
+  return {text, symbol, threads_ * programs_, programs_, cluster_, (exchange_bytes_ + local_bytes_) * programs_};
 }
 
 Rendered render(const kernel::Kernel& kernel, const std::string& symbol, const Variant& variant, const Features& features) { return Renderer(kernel, variant, features).run(symbol); }

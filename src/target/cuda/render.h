@@ -20,6 +20,7 @@ inline constexpr int64_t most_early_programs = 32768;
 /// Instructions of some architectures only.
 struct Features {
   bool warpgroups = false;  // wgmma: sm_90a
+  bool clusters = false;    // blocks that see each other's shared memory: from sm_90 on
 };
 
 struct Rendered {
@@ -27,6 +28,7 @@ struct Rendered {
   std::string symbol;      // the entry
   int threads = 32;        // of a block
   int programs = 1;        // that a block runs side by side
+  int blocks = 1;          // that run one program's parallel loop side by side: a cluster
   int64_t shared_bytes = 0;
 };
 

@@ -25,7 +25,7 @@ std::string Renderer::memory_type(Ref ref) const { return dtype_of(ref) == bool_
 
 std::string Renderer::buffer(Ref ref) const {
   if (!is_local(ref)) return fmt::format("{}{}", arrived_ && !kernel_.params[static_cast<size_t>(ref)].constant ? "q" : "p", ref);
-  return fmt::format("(({}*)(locals + {}))", memory_type(ref), local_offsets_[static_cast<size_t>(ref) - kernel_.params.size()]);
+  return fmt::format("(({}*)({} + {}))", memory_type(ref), locals_, local_offsets_[static_cast<size_t>(ref) - kernel_.params.size()]);
 }
 
 /// Where the elements of a tile lie: text of the address and of the guard of one element, and whether chunks of `vec` lie side by side.

@@ -32,6 +32,7 @@ class Renderer {
   void scalar(const Inst& inst);
   void convert(const Inst& inst);
   void loop(const Inst& inst);
+  void parallel(const Inst& inst);
   void when(const Inst& inst);
   bool waits_for_memory(const Inst& inst) const;
   void arrive();
@@ -119,6 +120,8 @@ class Renderer {
   Variant variant_;
   Features features_;
   int threads_ = 32, vec_ = 4, programs_ = 1;
+  int cluster_ = 1;                        // blocks of a program
+  std::string locals_ = "locals";          // where local buffers are
   int64_t exchange_bytes_ = 0, local_bytes_ = 0;
   std::vector<int64_t> local_offsets_;
   std::string body_;

@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
+#include <functional>
 
 #include "base/error.h"
 #include "compiler/access.h"
@@ -40,20 +41,24 @@ class AttentionRow : AttentionTiles {
   struct State {
     Value max, sum, values;  // the values of a tile, or added up
   };
+  struct Tiles {
+    Value keys, values;  // as they lie in memory
+  };
   /// What the cache does not hold yet: the query and the newest key and value as rows, whether they are seen, and where they are to be entered.
   struct Own {
     Value query = no_value, key = no_value, value = no_value, seen = no_value, place = no_value, enters_key = no_value, enters_value = no_value;
   };
   Value tile(const Matrix& from, Value first, Value left, int64_t width, bool one_row);
-  State keys(Value first, Value query, State before);
-  State walk(Value first, Value end, int64_t step);
+  Tiles load(Value first);
+  State keys(Value first, const Tiles& tiles, Value query, State before);
+  State walk(Value first, Value end, int64_t step, const std::function<void()>& meanwhile = {});
   Value weight(Value s, Value max);
   void finish(State state);
   void finish_nothing();
   void join();
   void join_blocks(kernel::Ref largest, kernel::Ref sums, kernel::Ref rows, int64_t blocks);
   int64_t blocks_for_head() const;
-  void share_head(Value end, int64_t blocks);
+  void share_head(Value end, int64_t blocks, const std::function<void()>& own);
   void make_own(Value batch, Value seen);
   void enter_own();
   State with_own(State state, Value taken);
@@ -68,17 +73,21 @@ class AttentionRow : AttentionTiles {
   Own own_;
 };
 
-/// Rows of `from` as float32, zeros past the end; or its only row again and again.
+/// Rows of `from`, zeros past the end; or its only row again and again.
 Value AttentionRow::tile(const Matrix& from, Value first, Value left, int64_t width, bool one_row) {
   const int64_t wide = std::bit_ceil(static_cast<uint64_t>(width));
   const Value at = one_row ? from.base : b_.add(from.base, b_.mul(first, b_.index(from.row)));
   const Value columns = wide == width ? no_value : b_.index(width);
-  return b_.cast(b_.load(from.ref, at, {rows_, wide}, {one_row ? 0 : from.row, from.column}, {one_row ? no_value : left, columns}, {}, !one_row), float32);
+  return b_.load(from.ref, at, {rows_, wide}, {one_row ? 0 : from.row, from.column}, {one_row ? no_value : left, columns}, {}, !one_row);
 }
 
-AttentionRow::State AttentionRow::keys(Value first, Value query, State before) {
-  const Value left = b_.sub(count_, first);
-  const Value k = tile(k_, first, left, plan_.width, false), v = tile(v_, first, left, plan_.value_width, false);
+AttentionRow::Tiles AttentionRow::load(Value first) {
+  const Value left = b_.sub(count_, first), keys = tile(k_, first, left, plan_.width, false);
+  return {keys, tile(v_, first, left, plan_.value_width, false)};
+}
+
+AttentionRow::State AttentionRow::keys(Value first, const Tiles& tiles, Value query, State before) {
+  const Value left = b_.sub(count_, first), k = b_.cast(tiles.keys, float32), v = b_.cast(tiles.values, float32);
   Value s = b_.mul(b_.reduce(Reducer::sum, b_.mul(query, k), 1), b_.real(float32, plan_.region.scale));
   s = b_.select(b_.lt(b_.arange(rows_), b_.broadcast(left, {rows_})), s, b_.real(float32, -INFINITY, {rows_}));
   const Value most = b_.reduce(Reducer::max, s, 0);
@@ -112,14 +121,18 @@ void AttentionRow::finish_nothing() {
   b_.store(o_.ref, b_.real(float32, 0, {value_wide_}), o_.base, {o_.column}, {value_wide_ == plan_.value_width ? no_value : b_.index(plan_.value_width)});
 }
 
-/// The keys before `end` in tiles that begin at `first` and `step` after each other.
-AttentionRow::State AttentionRow::walk(Value first, Value end, int64_t step) {
-  const Value query = own_.query == no_value ? tile(q_, no_value, no_value, plan_.width, true) : b_.broadcast(own_.query, {rows_, wide_});
-  const State start{b_.real(float32, -INFINITY), b_.real(float32, 0), b_.real(float32, 0, {rows_, value_wide_})};
+/// The keys before `end` in tiles that begin at `first` and `step` after each other. A tile comes in while the one before it is worked on; the first one `meanwhile` the
+/// query is made.
+AttentionRow::State AttentionRow::walk(Value first, Value end, int64_t step, const std::function<void()>& meanwhile) {
   count_ = end;
-  const std::vector<Value> last = b_.loop(first, end, b_.index(step), {start.max, start.sum, start.values}, [&](Value at, const std::vector<Value>& carried) {
-    const State next = keys(at, query, {carried[0], carried[1], carried[2]});
-    return std::vector<Value>{next.max, next.sum, next.values};
+  const Tiles begin = load(first);
+  if (meanwhile) meanwhile();
+  const Value query = own_.query == no_value ? b_.cast(tile(q_, no_value, no_value, plan_.width, true), float32) : b_.broadcast(own_.query, {rows_, wide_});
+  const State start{b_.real(float32, -INFINITY), b_.real(float32, 0), b_.real(float32, 0, {rows_, value_wide_})};
+  const std::vector<Value> last = b_.loop(first, end, b_.index(step), {start.max, start.sum, start.values, begin.keys, begin.values}, [&](Value at, const std::vector<Value>& carried) {
+    const Tiles next = load(b_.add(at, b_.index(step)));
+    const State state = keys(at, {carried[3], carried[4]}, query, {carried[0], carried[1], carried[2]});
+    return std::vector<Value>{state.max, state.sum, state.values, next.keys, next.values};
   });
   return {last[0], last[1], last[2]};
 }
@@ -127,7 +140,7 @@ AttentionRow::State AttentionRow::walk(Value first, Value end, int64_t step) {
 /// The softmax of the pieces' logsumexps weighs their results.
 void AttentionRow::join() {
   rows_ = static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(plan_.tk.bound())));
-  const Value count = b_.index(plan_.tk.bound()), rows = tile(v_, b_.index(0), count, plan_.value_width, false);
+  const Value count = b_.index(plan_.tk.bound()), rows = b_.cast(tile(v_, b_.index(0), count, plan_.value_width, false), float32);
   const Value s = b_.load(k_.ref, k_.base, {rows_}, {k_.row}, {count}, Number::of_real(-INFINITY));
   const Value most = b_.reduce(Reducer::max, s, 0), p = weight(s, most);
   finish({most, b_.reduce(Reducer::sum, p, 0), b_.mul(whole_row(p), rows)});
@@ -139,21 +152,27 @@ int64_t AttentionRow::blocks_for_head() const {
   return most == 1 || keys < fewest_keys_together ? 1 : std::min(most, static_cast<int64_t>(std::bit_floor(static_cast<uint64_t>((keys + rows_ - 1) / rows_))));
 }
 
-/// The blocks take tiles in turns and leave what they have come to, unfinished, to the first of them.
-void AttentionRow::share_head(Value end, int64_t blocks) {
+/// The blocks take tiles in turns and leave what they have come to, unfinished, to the first of them. `own` makes what is not in the cache yet, if there is such a thing.
+void AttentionRow::share_head(Value end, int64_t blocks, const std::function<void()>& own) {
   if (blocks == 1) {
+    const State state = walk(b_.index(0), end, rows_, own);
     enter_own();
-    return finish(with_own(walk(b_.index(0), end, rows_), own_.seen));
+    return finish(with_own(state, own_.seen));
   }
   const kernel::Ref largest = b_.local(float32, blocks), sums = b_.local(float32, blocks), rows = b_.local(float32, blocks * value_wide_);
   b_.loop(b_.index(0), b_.index(blocks), b_.index(1), {}, [&](Value block, const std::vector<Value>&) {
-    const Value is_first = b_.scalar(ScalarOp::eq, {block, b_.index(0)}), taken = own_.seen == no_value ? no_value : b_.scalar(ScalarOp::bit_and, {own_.seen, is_first});
-    if (own_.query != no_value) b_.when(is_first, [&] { enter_own(); });
-    const State state = with_own(walk(b_.mul(block, b_.index(rows_)), end, blocks * rows_), taken);
+    emit_.push_scope();
+    State state = walk(b_.mul(block, b_.index(rows_)), end, blocks * rows_, own);
+    if (own) {
+      const Value is_first = b_.scalar(ScalarOp::eq, {block, b_.index(0)});
+      b_.when(is_first, [&] { enter_own(); });
+      state = with_own(state, b_.scalar(ScalarOp::bit_and, {own_.seen, is_first}));
+    }
     const Value values = b_.type(state.values).rank() == 2 ? b_.reduce(Reducer::sum, state.values, 0) : state.values;
     b_.store(largest, state.max, block, {}, {});
     b_.store(sums, state.sum, block, {}, {});
     b_.store(rows, values, b_.mul(block, b_.index(value_wide_)), {1}, {});
+    emit_.pop_scope();
     return std::vector<Value>{};
   });
   join_blocks(largest, sums, rows, blocks);
@@ -235,6 +254,8 @@ Lowered AttentionRow::run() {
   declare(plan_.o, true), declare(plan_.lse, true);
   if (cache_ >= 0) emit_.param(cache_, true);
   for (const AttentionOperand* x : {&plan_.q, &plan_.k, &plan_.v, &plan_.mask}) declare(*x, false);
+  if (cache_ >= 0)
+    for (const int node : group_.reads) emit_.param(node, false);
   const int64_t pieces = std::max<int64_t>(1, plan_.pieces);
   Value piece = no_value;
   const Value batch = batch_index(pieces, piece);
@@ -251,15 +272,16 @@ Lowered AttentionRow::run() {
     return emit_.finish(batches(), work);
   }
   Value count = emit_.extent(plan_.tk);
+  std::function<void()> own;
   if (plan_.mask.node >= 0) {
     const Matrix visible = matrix(plan_.mask, batch);
     const Value seen = b_.cast(b_.load(visible.ref, visible.base, {}, {}), int64);
-    if (cache_ >= 0) make_own(batch, seen);
+    if (cache_ >= 0) own = [this, batch, seen] { make_own(batch, seen); };
     count = b_.min(count, cache_ >= 0 ? b_.sub(seen, b_.index(1)) : seen);  // that lie in memory
   }
   if (plan_.pieces == 0) {
     const int64_t blocks = blocks_for_head();
-    share_head(count, blocks);
+    share_head(count, blocks, own);
     Lowered lowered = emit_.finish(batches(), work);
     for (kernel::Inst& inst : lowered.kernel.body.insts) inst.streaming = inst.streaming || (blocks > 1 && inst.op == kernel::Op::loop);  // the only one: its rounds are parallel
     return lowered;

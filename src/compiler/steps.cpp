@@ -296,18 +296,33 @@ std::set<int> StepMaker::updated_inputs() const {
   return updated;
 }
 
-/// Parameters that are bound to nothing but inputs which no step writes: a device may look at them before the step before has ended.
+/// Parameters that are bound to nothing but inputs which no step writes: a device may look at them before the step before has ended. So it may at what only later steps
+/// write, which is said of single numbers (the place of a token) and of the cache that attention enters its own row into.
 void StepMaker::mark_constants() {
   if (!target_.many_threads()) return;
-  std::set<int> written;
+  std::set<int> written, so_far;
   for (int node : updated_inputs())
     if (const auto it = places_.find(node); it != places_.end() && it->second.in == Place::In::input) written.insert(it->second.number);
   for (kernel::Kernel& kernel : plan_.kernels)
-    for (kernel::Param& p : kernel.params) p.constant = !p.written;
-  for (const Step& step : plan_.steps)
+    for (kernel::Param& p : kernel.params) p.constant = true;
+  for (size_t s = 0; s < plan_.steps.size(); ++s) {
+    const Step& step = plan_.steps[s];
+    const int g = drafts_[s].groups[0];
+    const bool enters_row = g != copy_group && grouping_.groups[static_cast<size_t>(g)].kind == Group::Kind::attention;
+    std::set<int> now;  // inputs that this step writes
     for (const StepSegment& segment : step.segments)
-      for (size_t k = 0; k < segment.buffers.size(); ++k)
-        if (segment.buffers[k].in != Place::In::input || written.contains(segment.buffers[k].number)) plan_.kernels[step.kernel].params[k].constant = false;
+      for (size_t k = 0; k < segment.buffers.size(); ++k) {
+        kernel::Param& p = plan_.kernels[step.kernel].params[k];
+        const Place& at = segment.buffers[k];
+        const bool input = at.in == Place::In::input, late = so_far.contains(at.number);
+        if (input && p.written) now.insert(at.number);
+        const bool number = input && volume(ir_[ir_.inputs[static_cast<size_t>(at.number)]].type.shape) == 1;
+        p.constant = p.constant && input && (p.written ? enters_row && !late : !written.contains(at.number) || (number && !late));
+      }
+    for (const Place& at : step.operands)
+      if (at.in == Place::In::input && written.contains(at.number)) now.insert(at.number);
+    so_far.merge(now);
+  }
 }
 
 void StepMaker::assign_outputs() {

@@ -174,7 +174,7 @@ void Renderer::find_divisor(const Inst& inst) {
 
 void Renderer::block(const Block& block) {
   for (const Inst& i : block.insts) {
-    if (!arrived_ && waits_for_memory(i)) arrive();
+    if (!arrived_ && !by_cluster(i) && waits_for_memory(i)) arrive();
     if (i.op != Op::yield) inst(i);
   }
 }
@@ -184,10 +184,10 @@ bool Renderer::waits_for_memory(const Inst& i) const {
   const auto late = [&](Ref ref) { return ref >= 0 && !is_local(ref) && !kernel_.params[static_cast<size_t>(ref)].constant; };
   switch (i.op) {
     case Op::load:
+    case Op::gather: return late(i.ref);
     case Op::store:
-    case Op::gather:
     case Op::scatter:
-    case Op::atomic_add: return late(i.ref);
+    case Op::atomic_add: return !is_local(i.ref);
     case Op::matmul: return late(i.left) || late(i.right);
     default: break;
   }
@@ -272,25 +272,23 @@ void Renderer::convert(const Inst& i) {
   arithmetic(result, text(at(from)));
 }
 
-/// The blocks of a cluster take a round each, and leave what they keep in the first one's shared memory; that one goes on alone. Blocks are known to be there before
+/// The blocks of a cluster take a round each, in the outermost block of code, and leave what they keep in the first one's shared memory; that one goes on alone. Blocks are known to be there before
 /// anything is left with them.
 void Renderer::parallel(const Inst& i) {
   const Block& body = i.blocks[0];
   name(body.arguments[0], fresh(body.arguments[0]));
-  open("");
   add(fmt::format("const i64 {} = cluster_rank();", fresh(body.arguments[0])));
   if (local_bytes_ > 0) add("cluster_wait();"), add("u8* const first_locals = in_first_block(locals);");
   locals_ = "first_locals";
   block(body);
   locals_ = "locals";
-  close();
   add("cluster_arrive(), cluster_wait();");
   add("if (cluster_rank() != 0) return;");
   dirty_.clear(), read_.clear();
 }
 
 void Renderer::loop(const Inst& i) {
-  if (i.streaming && cluster_ > 1) return parallel(i);
+  if (by_cluster(i)) return parallel(i);
   const Block& body = i.blocks[0];
   const Value counter = body.arguments[0];
   for (size_t k = 3; k < i.args.size(); ++k) {
@@ -364,7 +362,7 @@ std::string Renderer::entry(const std::string& symbol) const {
     text += fmt::format("const __grid_constant__ {}_table table", symbol);
   } else {
     for (size_t k = 0; k < params; ++k)
-      text += fmt::format("{}{}* {}p{}, ", kernel_.params[k].written ? "" : "const ", memory_type(static_cast<Ref>(k)), kernel_.params[k].constant ? "__restrict__ " : "", k);
+      text += fmt::format("{}{}* {}p{}, ", kernel_.params[k].written ? "" : "const ", memory_type(static_cast<Ref>(k)), kernel_.params[k].constant && !kernel_.params[k].written ? "__restrict__ " : "", k);
     for (size_t k = 0; k < symbols; ++k) text += fmt::format("const i64 s{}, ", k);
     text += "const i64 grid";
   }
@@ -386,7 +384,7 @@ std::string Renderer::entry(const std::string& symbol) const {
   text += fmt::format("  if (early) begin_next();\n  {}_body(t, shared, program, early", symbol);
   for (size_t k = 0; k < params; ++k) {
     const std::string p = many ? fmt::format("({}{}*)row[{}]", kernel_.params[k].written ? "" : "const ", memory_type(static_cast<Ref>(k)), k) : fmt::format("p{}", k);
-    text += kernel_.params[k].constant ? ", " + p : fmt::format(", changing({})", p);
+    text += kernel_.params[k].constant && !kernel_.params[k].written ? ", " + p : fmt::format(", changing({})", p);
   }
   for (size_t k = 0; k < symbols; ++k) text += many ? fmt::format(", row[{}]", params + k) : fmt::format(", s{}", k);
   return text + ");\n}\n";

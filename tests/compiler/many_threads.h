@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "target/target.h"
+#include "target/cluster.h"
 
 namespace weft::test {
 
@@ -19,6 +19,17 @@ class ManyThreads : public target::Target {
   std::shared_ptr<const target::LibraryCall> library(const kernel::DotDesc&) override { return nullptr; }
   std::shared_ptr<const target::LibraryCall> call(const kernel::CallDesc& desc) override { return target::cpu().call(desc); }
   target::CompileStats stats() const override { return {}; }
+};
+
+/// And whose blocks work together.
+class Together final : public ManyThreads, public target::Clusters {
+ public:
+  explicit Together(int64_t blocks) : blocks_(blocks) {}
+  std::string fingerprint() const override { return "together " + std::to_string(blocks_); }
+  int64_t blocks_together() const override { return blocks_; }
+
+ private:
+  int64_t blocks_;
 };
 
 }  // namespace weft::test

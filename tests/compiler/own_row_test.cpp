@@ -5,7 +5,6 @@
 #include "compiler/many_threads.h"
 #include "compiler/support.h"
 #include "graph/composites.h"
-#include "target/cluster.h"
 
 using namespace weft;
 using namespace weft::graph;
@@ -14,15 +13,7 @@ using namespace weft::compiler::testing;
 
 namespace {
 
-class Together final : public weft::test::ManyThreads, public target::Clusters {
- public:
-  explicit Together(int64_t blocks) : blocks_(blocks) {}
-  std::string fingerprint() const override { return "together " + std::to_string(blocks_); }
-  int64_t blocks_together() const override { return blocks_; }
-
- private:
-  int64_t blocks_;
-};
+using weft::test::Together;
 
 struct Case {
   int64_t heads, sharers, keys, width;

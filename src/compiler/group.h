@@ -74,7 +74,7 @@ struct AttentionPlan {
   AttentionOperand q, k, v, mask, o, lse, g;
   AttentionOperand dq, dk, dv;
   // Of one query over keys in pieces (split_attention.h): how many there are and how long they are; o and lse then are those of each piece. Or what joins them: q is
-  // absent, k are the pieces' lse, v their o.
+  // absent, k are the pieces' lse, v their o. Where the query enters its own key and value (own_row.h), q is absent and g is the cache that they are entered into.
   int64_t pieces = 0, piece_keys = 0;
   bool join = false;
 };

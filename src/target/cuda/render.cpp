@@ -400,7 +400,7 @@ Rendered Renderer::run(const std::string& symbol) {
   if (local_bytes_ > 0) text += fmt::format("  u8* const locals = shared + {};\n", exchange_bytes_);
   if (cluster_ > 1 && local_bytes_ > 0) text += "  cluster_arrive();\n";
   text += body_ + "}\n" + entry(symbol) + "#undef SYNC\n";
-  return {text, symbol, threads_ * programs_, programs_, cluster_, (exchange_bytes_ + local_bytes_) * programs_};
+  return {text, symbol, threads_ * programs_, programs_, (exchange_bytes_ + local_bytes_) * programs_, cluster_};
 }
 
 Rendered render(const kernel::Kernel& kernel, const std::string& symbol, const Variant& variant, const Features& features) { return Renderer(kernel, variant, features).run(symbol); }

@@ -28,8 +28,8 @@ struct Rendered {
   std::string symbol;      // the entry
   int threads = 32;        // of a block
   int programs = 1;        // that a block runs side by side
-  int blocks = 1;          // that run one program's parallel loop side by side: a cluster
   int64_t shared_bytes = 0;
+  int blocks = 1;          // that run one program's parallel loop side by side: a cluster
 };
 
 /// `kernel` is expanded (kernel/expand.h). Entry arguments: one segment: a pointer for each parameter, an i64 for each symbol, the grid (i64). Several: one structure

@@ -332,6 +332,47 @@ bool run_on_device(const DotDesc& d, double tolerance, const cuda::CublasltOptio
   return true;
 }
 
+/// Tensor cores add products of 8-bit floats to a sum of 14 bits: what lies below is cut off, of each product and at every step, until cuBLASLt adds what 128 of them made up to
+/// a float32. Up to 1.2 of 2^-10 of the products' magnitudes were seen to be lost on an H200, where all products are positive and the loss always goes the same way, at any depth.
+bool run_in_eight_bits(const DotDesc& d, bool positive = false) {
+  cuda::Context& context = cuda::context();
+  CAPTURE(d.to_string());
+  CAPTURE(positive);
+  const auto call = cuda::cublaslt(d, context);
+  if (!call) return false;
+  Data x = data_for(d);
+  const auto magnitudes = [](std::vector<double> v) {
+    for (double& e : v) e = std::fabs(e);
+    return v;
+  };
+  if (positive) x.a = magnitudes(x.a), x.b = magnitudes(x.b);
+  const DeviceArray a(context, x.a, d.a), b(context, x.b, d.b), bias(context, x.bias, d.c), residual(context, x.residual, d.c), c(context, x.c, d.c);
+  std::vector<std::unique_ptr<DeviceArray>> scales;
+  std::vector<void*> operands = {a.address(), b.address()};
+  if (d.bias) operands.push_back(bias.address());
+  if (d.residual) operands.push_back(residual.address());
+  for (const double s : x.scales) operands.push_back(scales.emplace_back(std::make_unique<DeviceArray>(context, std::vector<double>{s}, float32))->address());
+  operands.push_back(c.address());
+  Data products = x;
+  direct(d, x);
+  products.a = magnitudes(x.a), products.b = magnitudes(x.b);
+  DotDesc plain_sums = d;
+  plain_sums.bias = plain_sums.residual = false;
+  direct(plain_sums, products);
+  call->run(operands);
+  const std::vector<double> first = c.values();
+  double worst = 0;
+  for (size_t i = 0; i < first.size(); ++i) {
+    const double rounding = d.c == float32 ? 0x1p-22 : 0x1p-8, allowed = 0x1p-9 * std::fabs(products.c[i]) + rounding * (std::fabs(x.c[i]) + (d.residual ? std::fabs(x.residual[i]) : 0));
+    const double beside = std::fabs(first[i] - x.c[i]) / allowed;
+    worst = beside <= worst ? worst : beside;  // a NaN stays
+  }
+  CHECK(worst <= 1);
+  call->run(operands);  // after the search
+  CHECK(c.values() == first);
+  return true;
+}
+
 }  // namespace
 
 TEST_CASE("cublaslt on the device: layouts, batches and epilogues in every dtype") {
@@ -369,10 +410,16 @@ TEST_CASE("cublaslt on the device: larger products, searched and not, TF32, int8
   if (!run_on_device(transposed(plain(64, 64, 128, int8, int32)), 1e-12)) MESSAGE("int8 declined");
   const cuda::DeviceInfo& info = cuda::context().info();
   for (const DotDesc& d : eights()) {
-    const bool ran = run_on_device(d, d.c == float32 ? 1e-2 : 1.2e-2);
+    const bool ran = run_in_eight_bits(d);
     if (!ran) MESSAGE("declined: " << d.to_string());
     if (10 * info.major + info.minor >= 89) CHECK((ran || d.residual));
   }
+  for (const int64_t k : {32, 128, 1024, 4096})
+    for (const bool positive : {false, true}) {
+      DotDesc d = transposed(plain(64, 64, k, float8_e4m3, float32));
+      d.b = float8_e4m3, d.scales = 2;
+      if (10 * info.major + info.minor >= 89) CHECK(run_in_eight_bits(d, positive));
+    }
   for (Dtype t : {float32, bfloat16})
     for (OperandSum sum : {OperandSum::a, OperandSum::b}) {
       const DotDesc d = with_sum(edited(plain(128, 192, 256, t, t), [](DotDesc& e) { e.a_m = 1, e.a_k = 128; }), sum);

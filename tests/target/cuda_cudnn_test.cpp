@@ -218,6 +218,34 @@ TEST_CASE("cudnn on the device: the derivative of attention, both ways, and its 
     }
 }
 
+TEST_CASE("cudnn on the device: forms of attention's engines are measured, and the one that is taken is kept") {
+  if (!on_device()) return;
+  cuda::Context& context = cuda::context();
+  cuda::CudnnOptions options;
+  options.least_searched_flops = 0;
+  for (const AttentionDesc& d : {packed(bfloat16, 2, 4, 4, 256, 256, 64, true), packed(bfloat16, 1, 2, 2, 256, 256, 128, true)}) {
+    CAPTURE(d.to_string());
+    const Attention x = reference(d);
+    const DeviceArray qkv(context, x.qkv, d.dtype), o(context, std::vector<double>(x.o.size(), 9), d.dtype), lse(context, std::vector<double>(x.lse.size(), 9), float32);
+    char* base = static_cast<char*>(qkv.address());
+    std::vector<double> first;
+    std::string name;
+    for (int round = 0; round < 2; ++round) {  // measured, then from the cache folder
+      const auto call = cuda::cudnn_attention(d, context, options);
+      REQUIRE(call);
+      for (int run = 0; run < 2; ++run) {
+        call->run(std::vector<void*>{base, base + k_begin(d) * 2, base + v_begin(d) * 2, o.address(), lse.address()});
+        if (first.empty()) first = o.values(), name = call->name();
+        CHECK(o.values() == first);
+        CHECK(call->name() == name);
+      }
+    }
+    CHECK(beside_largest(first, x.o) < 1.2e-2);
+    CHECK(worst_error(lse.values(), x.lse) < 1e-4);
+    MESSAGE(name << ": " << d.to_string());
+  }
+}
+
 TEST_CASE("cudnn on the device: attention within a captured graph") {
   if (!on_device()) return;
   cuda::Context& context = cuda::context();

@@ -192,7 +192,7 @@ TEST_CASE("cudnn: constants are those of cudnn_graph.h") {
   same(cudnn::tensor_unique_id, CUDNN_ATTR_TENSOR_UNIQUE_ID), same(cudnn::tensor_is_virtual, CUDNN_ATTR_TENSOR_IS_VIRTUAL);
   same(cudnn::tensor_is_by_value, CUDNN_ATTR_TENSOR_IS_BY_VALUE), same(cudnn::variant_pack_unique_ids, CUDNN_ATTR_VARIANT_PACK_UNIQUE_IDS);
   same(cudnn::variant_pack_data_pointers, CUDNN_ATTR_VARIANT_PACK_DATA_POINTERS), same(cudnn::variant_pack_workspace, CUDNN_ATTR_VARIANT_PACK_WORKSPACE);
-  same(cudnn::engine_numerical_note, CUDNN_ATTR_ENGINE_NUMERICAL_NOTE), same(cudnn::engine_behavior_note, CUDNN_ATTR_ENGINE_BEHAVIOR_NOTE);
+  same(cudnn::engine_global_index, CUDNN_ATTR_ENGINE_GLOBAL_INDEX), same(cudnn::engine_numerical_note, CUDNN_ATTR_ENGINE_NUMERICAL_NOTE), same(cudnn::engine_behavior_note, CUDNN_ATTR_ENGINE_BEHAVIOR_NOTE);
   same(cudnn::matmul_comp_type, CUDNN_ATTR_MATMUL_COMP_TYPE), same(cudnn::matmul_adesc, CUDNN_ATTR_OPERATION_MATMUL_ADESC);
   same(cudnn::matmul_bdesc, CUDNN_ATTR_OPERATION_MATMUL_BDESC), same(cudnn::matmul_cdesc, CUDNN_ATTR_OPERATION_MATMUL_CDESC);
   same(cudnn::matmul_desc, CUDNN_ATTR_OPERATION_MATMUL_DESC), same(cudnn::reduction_operator, CUDNN_ATTR_REDUCTION_OPERATOR);

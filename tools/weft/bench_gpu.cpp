@@ -146,7 +146,9 @@ void bench_gpu_attention(const BenchOptions& o) {
       gradients.push_back(out[0]);
       return gradients;
     };
-    const auto ms = [&](const ArrayFunction& f) { return device_ms(reps_of(o, 5), 10, [&in, program = compile(f, CompileOptions{})] { program(in); }); };
+    // Long ones in one burst of ten, as many runs as PyTorch's side makes: after a tenth of a second at full power the device lowers its clock by as much.
+    const int64_t bursts = reps_of(o, length > 2048 ? 1 : 5);
+    const auto ms = [&](const ArrayFunction& f) { return device_ms(bursts, 10, [&in, program = compile(f, CompileOptions{})] { program(in); }); };
     const double forward_ms = ms(attention), backward_ms = ms(with_gradients) - forward_ms;
     const Numerics asked = numerics();
     set_numerics({.tf32 = asked.tf32, .deterministic = false});

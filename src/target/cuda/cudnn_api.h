@@ -42,7 +42,7 @@ enum Attribute : int {
   operationgraph_handle = 800, operationgraph_ops = 801,
   tensor_byte_alignment = 900, tensor_data_type = 901, tensor_dimensions = 902, tensor_strides = 903, tensor_unique_id = 906, tensor_is_virtual = 907, tensor_is_by_value = 908,
   variant_pack_unique_ids = 1000, variant_pack_data_pointers = 1001, variant_pack_workspace = 1003,
-  engine_numerical_note = 1303, engine_behavior_note = 1305,
+  engine_global_index = 1301, engine_numerical_note = 1303, engine_behavior_note = 1305,
   matmul_comp_type = 1500,
   matmul_adesc = 1520, matmul_bdesc = 1521, matmul_cdesc = 1522, matmul_desc = 1523,
   reduction_operator = 1600, reduction_comp_type = 1601,

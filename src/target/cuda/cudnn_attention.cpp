@@ -211,6 +211,7 @@ class AttentionCall final : public CudnnAttention {
     cudnn::PlanOptions plan_options;
     if (options_.deterministic) plan_options.without = {cudnn::note_nondeterministic};
     plan_options.most_workspace = size_t{16} << 30;
+    if (options_.search && slices_.each.flops() >= options_.least_searched_flops) plan_options.search = cudnn::PlanOptions::Search::forms;
     plan_ = built.graph.plan(context_, plan_options, what_, Hasher().digest(slices_.each.digest()).number(options_.deterministic).finish());
     operands_ = std::move(built.operands);
     size_t bytes = padded(plan_->workspace_bytes());

@@ -101,7 +101,7 @@ class ConvolutionCall final : public LibraryCall {
   ConvolutionCall(const kernel::CallDesc& desc, ConvolutionGraph built, Context& context, const CudnnOptions& options)
       : what_(desc.to_string()), operands_(std::move(built.operands)) {
     cudnn::PlanOptions plan_options;
-    plan_options.search = options.search;
+    if (options.search) plan_options.search = cudnn::PlanOptions::Search::engines;
     plan_options.most_workspace = size_t{1} << 30;
     plan_options.without = {cudnn::note_reduced_precision_reduction};
     if (options.deterministic) plan_options.without.push_back(cudnn::note_nondeterministic);

@@ -6,6 +6,7 @@
 #include <array>
 #include <cstring>
 #include <map>
+
 #include "base/error.h"
 #include "runtime/cache_dir.h"
 #include "runtime/trace.h"
@@ -28,6 +29,7 @@ void must(int status, const char* what) {
 
 /// What is to be known of an engine before a plan is made.
 struct Notes {
+  int64_t engine = -1;
   std::vector<int> numerical, behavior;
   bool any_of(const std::vector<NumericalNote>& notes) const {
     return std::any_of(notes.begin(), notes.end(), [this](NumericalNote n) { return std::count(numerical.begin(), numerical.end(), n) > 0; });
@@ -46,7 +48,9 @@ Notes notes_of(Backend config) {
     found.resize(static_cast<size_t>(std::clamp<int64_t>(count, 0, most)));
     return found;
   };
-  return {list(engine_numerical_note, of_numerical_note, note_count), list(engine_behavior_note, of_behavior_note, behavior_count)};
+  int64_t index = -1;
+  must(api()->get_attribute(raw, engine_global_index, of_int64, 1, &count, &index), "an engine's number");
+  return {index, list(engine_numerical_note, of_numerical_note, note_count), list(engine_behavior_note, of_behavior_note, behavior_count)};
 }
 
 /// Engine configurations in the order of a heuristic.
@@ -270,7 +274,8 @@ struct Plan::State {
   mutable std::mutex mutex;
 
   int execute(const Candidate& candidate, std::span<const Operand> operands, void* workspace);
-  void collect(const PlanOptions& options, size_t wanted, std::string& why);
+  Candidate planned(std::unique_ptr<Descriptor> config, size_t place, const PlanOptions& options) const;
+  void collect(const PlanOptions& options, std::string& why);
   bool read_kept();
 };
 
@@ -319,32 +324,49 @@ std::string Plan::name() const {
   return fmt::format("engine {} of {}", state_->candidates[state_->chosen].place + 1, state_->listed);
 }
 
-/// Plans of the first `wanted` engines in the heuristic's order. What the last of those that failed said goes to `why`.
-void Plan::State::collect(const PlanOptions& options, size_t wanted, std::string& why) {
+/// Throws Declined where cuDNN does not make it, or it wants too much memory.
+Candidate Plan::State::planned(std::unique_ptr<Descriptor> config, size_t place, const PlanOptions& options) const {
+  Candidate c{std::move(config), std::make_unique<Descriptor>(execution_plan_descriptor), 0, place};
+  c.plan->set(execution_plan_handle, of_handle, handle.handle);
+  c.plan->set(execution_plan_engine_config, *c.config);
+  c.plan->finalize("a plan");
+  c.workspace = workspace_of(*c.plan);
+  if (static_cast<size_t>(c.workspace) > options.most_workspace) throw Declined{fmt::format("a plan wants {} bytes of workspace", c.workspace)};
+  return c;
+}
+
+/// Plans of what is to be measured, or of the first engine that works. What the last of those that failed said goes to `why`.
+void Plan::State::collect(const PlanOptions& options, std::string& why) {
+  struct Found {
+    std::unique_ptr<Descriptor> config;
+    size_t place;
+    int64_t engine;
+  };
+  const bool engines = options.search == PlanOptions::Search::engines, forms = options.search == PlanOptions::Search::forms;
   listed = 0;
   for (const HeurMode mode : {heur_a, heur_fallback}) {
-    std::vector<std::unique_ptr<Descriptor>> configs;
-    try {
-      configs = configurations(*graph, mode);
-    } catch (const Declined& declined) {
-      why = declined.what;
-    }
-    for (auto& config : configs) {
-      const size_t place = listed++;
-      if (candidates.size() >= wanted) continue;
+    const auto unless_declined = [&why](auto&& attempt) {
       try {
-        const Notes notes = notes_of(config->get());
-        if (notes.any_of(options.without) || (options.search && notes.compiles())) continue;
-        Candidate c{std::move(config), std::make_unique<Descriptor>(execution_plan_descriptor), 0, place};
-        c.plan->set(execution_plan_handle, of_handle, handle.handle);
-        c.plan->set(execution_plan_engine_config, *c.config);
-        c.plan->finalize("a plan");
-        c.workspace = workspace_of(*c.plan);
-        if (static_cast<size_t>(c.workspace) > options.most_workspace) why = fmt::format("a plan wants {} bytes of workspace", c.workspace);
-        else candidates.push_back(std::move(c));
+        attempt();
       } catch (const Declined& declined) {
         why = declined.what;
       }
+    };
+    std::vector<std::unique_ptr<Descriptor>> configs;
+    unless_declined([&] { configs = configurations(*graph, mode); });
+    std::vector<Found> found;
+    for (auto& config : configs) {
+      const size_t place = listed++;
+      unless_declined([&] {
+        const Notes notes = notes_of(config->get());
+        if (!notes.any_of(options.without) && !(engines && notes.compiles())) found.push_back({std::move(config), place, notes.engine});
+      });
+    }
+    for (size_t k = 0; k < found.size() && candidates.size() < (engines ? 6 : 1); ++k) {
+      if (!found[k].config) continue;
+      const auto other = std::find_if(found.begin() + static_cast<std::ptrdiff_t>(k) + 1, found.end(), [&](const Found& f) { return forms && f.engine == found[k].engine; });
+      unless_declined([&] { candidates.push_back(planned(std::move(found[k].config), found[k].place, options)); });
+      if (other != found.end()) unless_declined([&] { candidates.push_back(planned(std::move(other->config), other->place, options)); });
     }
     if (!candidates.empty()) return;
   }
@@ -378,7 +400,7 @@ std::unique_ptr<Plan> Graph::plan(Context& context, const PlanOptions& options, 
   const DeviceInfo& info = context.info();
   Hasher hasher;
   constexpr int numbering = 1;  // a kept plan knows tensors by their numbers: raise it where graphs are built in another order
-  hasher.number(numbering).text(info.name).number(info.multiprocessors).number(api()->version()).number(driver_version()).digest(key).number(options.most_workspace).number(options.search).number(context.ordinal());
+  hasher.number(numbering).text(info.name).number(info.multiprocessors).number(api()->version()).number(driver_version()).digest(key).number(options.most_workspace).number(static_cast<int>(options.search)).number(context.ordinal());
   for (NumericalNote note : options.without) hasher.number(static_cast<int>(note));
   std::unique_ptr<Plan> plan(new Plan);
   plan->state_.reset(new Plan::State{context, what, hasher.finish(), library, {}, nullptr, scalars_, {}, 0, 0, true, {}});
@@ -393,11 +415,11 @@ std::unique_ptr<Plan> Graph::plan(Context& context, const PlanOptions& options, 
 
   if (s.read_kept()) return plan;
   std::string why = "no engine takes it";
-  s.collect(options, options.search ? 6 : 1, why);
-  if (s.candidates.empty() && options.search) {  // only engines that compile
+  s.collect(options, why);
+  if (s.candidates.empty() && options.search == PlanOptions::Search::engines) {  // only engines that compile
     PlanOptions any = options;
-    any.search = false;
-    s.collect(any, 1, why);
+    any.search = PlanOptions::Search::none;
+    s.collect(any, why);
   }
   if (s.candidates.empty()) throw Declined{why};
   s.settled = s.candidates.size() == 1;

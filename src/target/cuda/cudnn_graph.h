@@ -54,7 +54,13 @@ struct ConvolutionShape {
 
 struct PlanOptions {
   std::vector<NumericalNote> without;  // engines with one of these properties are left out
-  bool search = false;                 // the first run outside of a capture measures several engines, those without a compilation of their own (a second each)
+  /// What the first run outside of a capture measures, in the heuristic's order; its first is taken unless there are several.
+  enum class Search : uint8_t {
+    none,
+    engines,  // the first six that need no compilation of their own (half a second each)
+    forms,    // two forms of the first engine
+  };
+  Search search = Search::none;
   size_t most_workspace = size_t{4} << 30;
 };
 

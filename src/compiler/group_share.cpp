@@ -19,6 +19,8 @@ constexpr double recompute_loads = 2;
 constexpr size_t recompute_scalars = 4;
 // Longer chains of operators are cut, so that kernels stay of a size that compiles quickly.
 constexpr int longest_chain = 256;
+// On a GPU a single number that so many operators led to (the norm of all gradients) is computed by one thread, and what it costs is the compiler's time.
+constexpr int longest_chain_of_numbers = 64;
 // An array that is this much smaller than what is computed from it (the statistics of rows, a number for each channel) costs little to read, like a scalar.
 constexpr int64_t broadcast_ratio = 64;
 // A value that is computed once and read this often is kept, however small it is.
@@ -115,7 +117,8 @@ bool Grouper::promote_shared() {
     bool shared = groups_using[static_cast<size_t>(id)] > 1 && costly && !narrowed_later(id, groups_using);
     const bool instead = cost.flops >= least_instead && groups_using[static_cast<size_t>(id)] > 0 && stands_for_fold(id);
     bool computes = is_elementwise(n.op) || n.op == Op::gather || n.op == Op::random_bits;
-    bool too_long = cost.depth >= longest_chain || cost.flops > largest_expression;
+    const bool number = volume(n.type.shape) == 1 && target_ && target_->many_threads();
+    bool too_long = cost.depth >= (number ? longest_chain_of_numbers : longest_chain) || cost.flops > largest_expression;
     if (((shared || repeated || instead) && computes) || (too_long && !n.inputs.empty())) {
       if (volume(n.type.shape) == 0) continue;
       promoted_.insert(id);

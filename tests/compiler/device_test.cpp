@@ -3,6 +3,7 @@
 #include <thread>
 
 #include "compiler/fake_device.h"
+#include "compiler/many_threads.h"
 #include "compiler/support.h"
 #include "graph/composites.h"
 #include "runtime/trace.h"
@@ -193,6 +194,27 @@ TEST_CASE("a program is built anew where a library does not take a product after
   const std::vector<graph::Storage> inputs{to_storage(counting(x.shape())), to_storage(counting(w.shape()))};
   const auto results = program->run(inputs), expected = build({g, {}, {}}, target::cpu())->run(inputs);
   CHECK(difference(from_storage(results[0], g.outputs[0].type()), from_storage(expected[0], g.outputs[0].type()), 64) == "");
+}
+
+TEST_CASE("a number that many arrays lead to is computed by several kernels of a GPU, none of them long, with the bits of one") {
+  graph::Graph g;
+  std::vector<graph::Storage> inputs;
+  graph::Value total;
+  for (int k = 0; k < 200; ++k) {
+    const graph::Value x = graph::parameter({{}, float32}, k);
+    total = k == 0 ? x : graph::binary(graph::Op::add, total, x);
+    g.inputs.push_back(x);
+    inputs.push_back(to_storage(HostTensor{{{}, float32}, {Number::of_real(1.0 / (k + 3))}}));
+  }
+  g.outputs.push_back(graph::unary(graph::Op::sqrt, total));
+  weft::test::ManyThreads many;
+  const auto one = build({g, {}, {}}, target::cpu()), several = build({g, {}, {}}, many);
+  CHECK(one->stats().launches == 1);
+  CHECK(several->stats().launches == 4);
+  const auto read = [](const graph::Storage& s) { return static_cast<const float*>(s.buffer->data())[s.offset]; };
+  const float expected = read(one->run(inputs)[0]);
+  CHECK(expected > 1);
+  CHECK(read(several->run(inputs)[0]) == expected);
 }
 
 TEST_CASE("a target is told what launches its kernels are wanted for") {

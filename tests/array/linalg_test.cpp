@@ -159,6 +159,37 @@ TEST_CASE("linalg: systems, vectors and leading axes") {
   CHECK(linalg::slogdet(large).second.item<double>() == doctest::Approx(sum(log(linalg::svd(large, false)[0])).item<double>()));
 }
 
+TEST_CASE("linalg: large matrices") {
+  for (const Dtype t : {float32, float64}) {
+    const double off = 100 * tolerance(t);
+    const int n = 96;
+    const array a = positive(n, 1, {2}, t), high = sample({2, 130, n}, 2, t), wide = turned(high);
+    const array ones = broadcast_to(unit(n, t), {2, n, n}), l = linalg::cholesky(a);
+    CHECK(distance(matmul(l, turned(l)), a) < off);
+    CHECK(distance(tril(l), l) == 0);
+    for (const array& right : {wide, split(wide, Shape{7}, -1)[0]}) {
+      CHECK(distance(matmul(l, linalg::solve_triangular(l, right)), right) < off);
+      CHECK(distance(matmul(turned(l), linalg::solve_triangular(turned(l), right, true)), right) < off);
+      CHECK(distance(matmul(a, linalg::solve(a, right)), right) < 10 * off);
+    }
+    const auto [w, v] = linalg::eigh(a);
+    CHECK(distance(matmul(v * expand_dims(w, -2), turned(v)), a) < off);
+    CHECK(distance(linalg::eigvalsh(a), w) < off);
+    for (const array& m : {high, wide}) {
+      const auto [q, r] = linalg::qr(m);
+      CHECK(distance(matmul(q, r), m) < off);
+      CHECK(distance(matmul(turned(q), q), ones) < off);
+      const std::vector<array> f = linalg::svd(m);
+      CHECK(distance(matmul(split(f[0], Shape{n}, -1)[0] * expand_dims(f[1], -2), split(f[2], Shape{n}, -2)[0]), m) < off);
+      CHECK(distance(matmul(turned(f[0]), f[0]), broadcast_to(unit(f[0].shape().back(), t), f[0].shape())) < off);
+      CHECK(distance(linalg::svd(m, false)[0], f[1]) < off);
+      const std::vector<array> plu = linalg::lu(m);
+      CHECK(distance(matmul(take_along_axis(plu[1], expand_dims(plu[0], -1), -2), plu[2]), m) < off);
+    }
+    CHECK(all_nan(linalg::cholesky(-a)));
+  }
+}
+
 TEST_CASE("linalg: norms") {
   const array a = tall();
   const double inf = INFINITY;

@@ -7,6 +7,7 @@
 #include "weft/compile.h"
 #include "weft/device.h"
 #include "weft/fft.h"
+#include "weft/linalg.h"
 #include "weft/ops.h"
 #include "weft/random.h"
 
@@ -78,6 +79,28 @@ void bench_gpu_fft(const BenchOptions& o) {
     };
     row("fft", timed(o, {z}, [](const std::vector<array>& in) { return fft::fft(in[0]); }), 16);
     row("rfft", timed(o, {x}, [](const std::vector<array>& in) { return fft::rfft(in[0]); }), 8);
+  }
+}
+
+/// Decompositions on either device: one large matrix, and many small ones.
+void bench_linalg(const BenchOptions& o) {
+  for (const auto& [count, n] : {std::pair{1, 1024}, {1, 256}, {64, 64}, {4096, 8}}) {
+    const array a = random::normal({count, n, n}, float32, 0, 1, random::key(0)), spd = matmul(a, swapaxes(a, -1, -2)) + eye(n) * array(static_cast<float>(n));
+    const auto row = [&, b = count, m = n](const char* name, const array& x, const Function& f) {
+      const ArrayFunction program = compiled(f);
+      eval(x);
+      Row(name, o, "float32").whole("batch", b).whole("n", m).number("ms", device_ms(reps_of(o, 3), 1, [&] { eval(program({x})); })).print();
+    };
+    row("cholesky", spd, [](const std::vector<array>& in) { return linalg::cholesky(in[0]); });
+    row("solve_triangular", spd, [](const std::vector<array>& in) { return linalg::solve_triangular(in[0], in[0]); });
+    row("inv", spd, [](const std::vector<array>& in) { return linalg::inv(in[0]); });
+    row("slogdet", spd, [](const std::vector<array>& in) { return linalg::slogdet(in[0]).second; });
+    row("qr", a, [](const std::vector<array>& in) { return linalg::qr(in[0]).second; });
+    if (n > 512) continue;  // seconds on a CPU
+    row("eigh", spd, [](const std::vector<array>& in) { return linalg::eigh(in[0]).second; });
+    row("eigvalsh", spd, [](const std::vector<array>& in) { return linalg::eigvalsh(in[0]); });
+    row("svd", a, [](const std::vector<array>& in) { return linalg::svd(in[0])[0]; });
+    row("singular_values", a, [](const std::vector<array>& in) { return linalg::svd(in[0], false)[0]; });
   }
 }
 

@@ -80,6 +80,7 @@ void bench_gpu_gpt2_small_batch(const BenchOptions& o);
 void bench_gpu_mnist(const BenchOptions& o);
 void bench_gpu_decode(const BenchOptions& o);
 void bench_gpu_fft(const BenchOptions& o);
+void bench_linalg(const BenchOptions& o);
 void bench_gpu_sort(const BenchOptions& o);
 void bench_gpu_scan(const BenchOptions& o);
 void bench_gpu_scatter(const BenchOptions& o);

@@ -1,4 +1,4 @@
-// LU factors with exchanged rows, of matrices of any shape (Eigen's class for them takes square ones; what it calls takes all).
+// LU factors with exchanged rows, of matrices of any shape: Eigen's class for them takes square ones, what it calls tall ones as well.
 #include <Eigen/LU>
 #include <numeric>
 
@@ -17,12 +17,17 @@ template <class T> void lu(std::span<void* const> operands, int64_t m, int64_t n
   if (k == 0) return;
   std::vector<int> exchanged(static_cast<size_t>(k));
   int count = 0;
-  Eigen::internal::partial_lu_impl<T, Eigen::ColMajor, int>::blocked_lu(m, n, a, m, exchanged.data(), count);
+  Eigen::internal::partial_lu_impl<T, Eigen::ColMajor, int>::blocked_lu(m, k, a, m, exchanged.data(), count);
   for (int64_t i = 0; i < k; ++i) {
     const int with = exchanged[static_cast<size_t>(i)];
     pivots[i] = static_cast<uint32_t>(with) + 1;
     std::swap(rows[i], rows[with]);
   }
+  if (n == k) return;
+  using Matrix = Eigen::Matrix<T, Eigen::Dynamic, Eigen::Dynamic>;  // columns beside the square part: U₂ = L⁻¹ A₂
+  Eigen::Map<Matrix> beside(a + m * k, m, n - k);
+  for (int64_t i = 0; i < k; ++i) beside.row(i).swap(beside.row(exchanged[static_cast<size_t>(i)]));
+  Eigen::Map<const Matrix>(a, m, k).template triangularView<Eigen::UnitLower>().solveInPlace(beside);
 }
 
 }  // namespace

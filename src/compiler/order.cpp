@@ -117,31 +117,35 @@ bool Orderer::same_place(Group& group, int output, int input) const {
 
 bool Orderer::in_place(int output, int input) const {
   int g = grouping_.group_of[static_cast<size_t>(output)];
-  if (g < 0 || !policy_.update_in_place || !(ir_[output].type == ir_[input].type)) return false;
-  if (out_.home[static_cast<size_t>(output)] != output) return false;
-  if (grouping_.strides[static_cast<size_t>(output)] != grouping_.strides[static_cast<size_t>(input)]) return false;
+  const graph::Type &to = ir_[input].type, &from = ir_[output].type;
+  const Strides &strides = grouping_.strides[static_cast<size_t>(output)], &given = grouping_.strides[static_cast<size_t>(input)];
+  if (g < 0 || !policy_.update_in_place || from.dtype != to.dtype || out_.home[static_cast<size_t>(output)] != output) return false;
+  const bool reshaped = from.shape != to.shape;  // as many elements in the same order
+  if (reshaped && (!is_static(from.shape) || !is_static(to.shape) || volume(from.shape) != volume(to.shape) || !is_row_major(from.shape, strides) || !is_row_major(to.shape, given))) return false;
+  if (!reshaped && strides != given) return false;
   for (int reader : readers_[static_cast<size_t>(input)])
     if (reader != g && reaches(g, reader)) return false;
   bool read_here = std::count(readers_[static_cast<size_t>(input)].begin(), readers_[static_cast<size_t>(input)].end(), g) > 0;
-  return !read_here || same_place(grouping_.groups[static_cast<size_t>(g)], output, input);
+  return !read_here || (!reshaped && same_place(grouping_.groups[static_cast<size_t>(g)], output, input));
 }
 
 void Orderer::update(const Update& update) {
   int output = ir_.outputs[static_cast<size_t>(update.output)], input = ir_.inputs[static_cast<size_t>(update.input)];
   if (output == input) return;
   // Another output that is the old value needs a copy of its own: such an input is not overwritten before the end.
-  const bool itself = output_node(ir_, output) == input;
+  const int node = output_node(ir_, output);
+  const bool itself = node == input;
   const bool passed_on = handed_out_[static_cast<size_t>(input)] > (itself ? 1 : 0);
-  if (!passed_on && in_place(output, input)) {
-    int g = grouping_.group_of[static_cast<size_t>(output)];
-    out_.home[static_cast<size_t>(output)] = input;
+  if (!passed_on && !itself && in_place(node, input)) {
+    int g = grouping_.group_of[static_cast<size_t>(node)];
+    out_.home[static_cast<size_t>(node)] = input;
     for (int reader : readers_[static_cast<size_t>(input)]) {
       if (reader == g) continue;
       before_[static_cast<size_t>(g)].insert(reader);
       next_[static_cast<size_t>(reader)].insert(g);
     }
   } else {
-    out_.last.push_back({output_node(ir_, output), input, update.output});
+    out_.last.push_back({node, input, update.output});
   }
 }
 

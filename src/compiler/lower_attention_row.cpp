@@ -29,7 +29,9 @@ using kernel::Value;
 namespace {
 
 constexpr int64_t tile_elements = 1024;           // 16 registers of each of 64 threads: of many programs
-constexpr int64_t tile_elements_together = 2048;  // where few heads have the device to themselves
+constexpr int64_t tile_elements_together = 2048;  // where a head is shared by blocks
+constexpr int64_t tile_elements_alone = 4096;     // and each of them has a multiprocessor to itself
+constexpr int64_t few_blocks = 128;
 constexpr int64_t fewest_keys_together = 128;     // of fewer one block makes as short work
 
 class AttentionRow : AttentionTiles {
@@ -263,7 +265,9 @@ Lowered AttentionRow::run() {
   o_ = matrix(plan_.o, batch), lse_ = matrix(plan_.lse, batch);
   wide_ = static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(plan_.width)));
   value_wide_ = static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(plan_.value_width)));
-  rows_ = std::max<int64_t>(1, (target::blocks_together(cx_.target) > 1 ? tile_elements_together : tile_elements) / std::max(wide_, value_wide_));
+  const int64_t together = target::blocks_together(cx_.target);
+  const int64_t elements = together == 1 ? tile_elements : batches() * together <= few_blocks ? tile_elements_alone : tile_elements_together;
+  rows_ = std::max<int64_t>(1, elements / std::max(wide_, value_wide_));
   rows_ = std::min(rows_, static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(plan_.tk.bound()))));
   const double pairs = static_cast<double>(batches()) * static_cast<double>(plan_.tk.bound());
   const double work = 2 * pairs * static_cast<double>(plan_.width + plan_.value_width);

@@ -3,24 +3,36 @@
 #include <cstdlib>
 #include <string_view>
 
+#include "compiler/cpu_target.h"
+#include "compiler/many_threads.h"
 #include "weft/device.h"
 
 namespace weft::test {
 
-bool on_gpu() {
-  static const bool gpu = [] {
-    const char* name = std::getenv("WEFT_TEST_DEVICE");
-    return name && std::string_view(name) == "cuda";
-  }();
-  return gpu;
+namespace {
+
+std::string_view wanted() {
+  static const char* const name = std::getenv("WEFT_TEST_DEVICE");
+  return name ? name : "";
 }
 
-target::Target& target_under_test() { return on_gpu() ? target::gpu() : target::cpu(); }
+target::Target& many_threads() {
+  static auto& target = *new ManyThreads;  // compiled programs may outlive static objects
+  return target;
+}
+
+}  // namespace
+
+bool on_gpu() { return wanted() == "cuda"; }
+bool on_many_threads() { return wanted() == "many"; }
+
+target::Target& target_under_test() { return on_gpu() ? target::gpu() : on_many_threads() ? many_threads() : target::cpu(); }
 
 namespace {
 
 const bool chosen = [] {
   if (on_gpu()) set_default_device(Device::gpu);
+  if (on_many_threads()) compiler::set_cpu_target(many_threads());
   return true;
 }();
 

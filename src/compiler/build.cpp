@@ -16,6 +16,7 @@
 #include "compiler/attention_call.h"
 #include "compiler/attention_plan.h"
 #include "compiler/complex.h"
+#include "compiler/cpu_target.h"
 #include "compiler/few_rows.h"
 #include "compiler/few_taps.h"
 #include "compiler/float8_operands.h"
@@ -476,12 +477,18 @@ class Table {
 
 namespace {
 
-std::atomic<target::Target*> chosen_target = nullptr;
+std::atomic<target::Target*> chosen_target = nullptr, cpu_target = nullptr;
 thread_local BuildRecord* innermost_record = nullptr;
 
 }  // namespace
 
-target::Target& target_of(int device) { return device < 0 ? target::cpu() : target::gpu(device); }
+target::Target& target_of(int device) {
+  if (device >= 0) return target::gpu(device);
+  target::Target* instead = cpu_target;
+  return instead ? *instead : target::cpu();
+}
+
+void set_cpu_target(target::Target& target) { cpu_target = &target; }
 
 target::Target& default_target() {
   target::Target* chosen = chosen_target;

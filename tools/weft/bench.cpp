@@ -218,6 +218,7 @@ constexpr Bench benches[] = {
     {"dot", "products by generated code and by the library in turn", bench_dot},
     {"kernels", "where the time of a training step of --model goes, by what its kernels compute", bench_kernels},
     {"gpu-memory", "operators over arrays that fill a GPU, against a copy of the same run", bench_gpu_memory},
+    {"gpu-rows", "norms' derivatives, sums of columns, the classifier and long rows on a GPU", bench_gpu_rows},
     {"gpu-matmul", "products of square matrices of 512 to 8192 on a GPU", bench_gpu_matmul},
     {"gpu-attention", "causal attention and its gradients, 1024 to 16384 positions", bench_gpu_attention},
     {"gpu-gpt2", "training steps of GPT-2 124M, 64 sequences of 1024 tokens", bench_gpu_gpt2},

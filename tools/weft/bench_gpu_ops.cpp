@@ -6,10 +6,12 @@
 #include "runtime/trace.h"
 #include "weft/compile.h"
 #include "weft/device.h"
+#include "weft/fast.h"
 #include "weft/fft.h"
 #include "weft/linalg.h"
 #include "weft/ops.h"
 #include "weft/random.h"
+#include "weft/transforms.h"
 
 namespace weft::tool {
 
@@ -54,6 +56,37 @@ void bench_gpu_sort(const BenchOptions& o) {
   const array sorted = sort(random::normal({1 << 20}, dtype, 0, 1, random::key(1))), values = random::normal({1 << 22}, dtype, 0, 1, random::key(2));
   const Timed t = timed(o, {sorted, values}, [](const std::vector<array>& in) { return searchsorted(in[0], in[1]); });
   Row("searchsorted", o).whole("n", 1 << 20).whole("values", 1 << 22).number("ms", t.ms).number("Gelem_s", (1 << 22) / t.ms / 1e6).print();
+}
+
+/// What a training step makes of rows beside its products: norms' derivatives with the sums for their weights, gradients of biases, the classifier's loss and gradient; and
+/// a few long rows. The bytes counted are those that have to be moved.
+void bench_gpu_rows(const BenchOptions& o) {
+  need_gpu("gpu-rows");
+  const Dtype dtype = compute_dtype(o.dtype);
+  const auto normal = [&](int rows, int columns, uint64_t seed) { return random::normal({rows, columns}, dtype, 0, 1, random::key(seed)); };
+  const auto vector = [&](int n, uint64_t seed) { return random::normal({n}, dtype, 0, 1, random::key(seed)); };
+  const auto row = [&](const char* name, int rows, int columns, double arrays, const ArrayFunction& f, const std::vector<array>& in) {
+    eval(in);
+    const auto program = compile(f, CompileOptions{});
+    const double first = seconds_of([&] {
+      program(in);
+      synchronize();
+    }), ms = device_ms(reps_of(o, 9), 10, [&] { program(in); });
+    const double bytes = arrays * static_cast<double>(dtype.size) * rows * columns;
+    Row(name, o).whole("rows", rows).whole("cols", columns).number("ms", ms).number("GBps", bytes / ms / 1e6).number("first_step_s", first).print();
+  };
+  for (const int width : {768, 1024, 1280, 1600}) {
+    const auto norm = [](const std::vector<array>& in) { return std::vector<array>{in[0], fast::layer_norm(in[0], in[1], in[2], 1e-5f)}; };
+    const auto gradients = [norm](const std::vector<array>& in) { return vjp(norm, {in[0], in[1], in[2]}, {in[3], in[4]}).second; };
+    const int rows = 32768;
+    row("norm_vjp", rows, width, 4, gradients, {normal(rows, width, 0), vector(width, 1), vector(width, 2), normal(rows, width, 3), normal(rows, width, 4)});
+    row("sum_columns", rows, 3 * width, 1, [](const std::vector<array>& in) { return std::vector<array>{sum(in[0], 0)}; }, {normal(rows, 3 * width, 0)});
+  }
+  const auto loss = [](const std::vector<array>& in) { return std::vector<array>{mean(fast::cross_entropy(in[0], in[1]))}; };
+  const auto classifier = [loss](const std::vector<array>& in) { return vjp([&](const std::vector<array>& x) { return loss({x[0], in[1]}); }, {in[0]}, {array(1.0f)}).second; };
+  row("classifier", 16384, 50304, 2, classifier, {normal(16384, 50304, 0), random::randint(array(0), array(50304), {16384}, int32, random::key(1))});
+  const auto long_softmax = [](const std::vector<array>& in) { return std::vector<array>{softmax(in[0], -1)}; };
+  for (const auto& [rows, columns] : {std::pair{8, 1 << 20}, {64, 1 << 18}, {1024, 1 << 17}}) row("softmax", rows, columns, 2, long_softmax, {normal(rows, columns, 0)});
 }
 
 void bench_gpu_scan(const BenchOptions& o) {

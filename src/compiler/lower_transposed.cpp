@@ -22,7 +22,7 @@ constexpr int64_t line_bytes = 64, strip_bytes = 4096;
 constexpr int64_t least_extent = 16;   // of both axes
 constexpr int64_t least_points = 4096;
 constexpr int64_t enough_tiles = 256;  // for every multiprocessor to have two of them
-constexpr int64_t most_beside = 16;    // tiles that lie beside each other in what is read across: their lines are read together
+constexpr int64_t most_beside = 4;     // tiles that lie beside each other in what is read across: their lines are read together
 
 /// A load that lies across: element (u, v) is at base + u + stride · v.
 struct Across {
@@ -161,6 +161,7 @@ void TransposedLowering::choose_sizes() {
   if (cx_.target.many_threads()) {
     rows_ = width_ = strip_ = 32;
     if (plane_ && widest <= 4 && tiles(64) >= enough_tiles) rows_ = width_ = strip_ = 64;
+    if (plane_ && least == 2 && widest == 2 && group_.reads.size() == 1 && tiles(128) >= enough_tiles) rows_ = width_ = strip_ = 128;
     pitch_ = width_ + 1;  // odd, so that lanes that turn a line write to different banks
     grid_ = tiles(width_);
     return;

@@ -65,6 +65,12 @@ int64_t divisor(const Run& run, const Shape& shape, int64_t wanted) {
   return count;
 }
 
+/// As many parts as are wanted or a little fewer; where lengths only have much smaller divisors and columns would keep too few multiprocessors busy, up to twice as many.
+int64_t balanced(const Run& run, const Shape& shape, int64_t wanted) {
+  const int64_t count = divisor(run, shape, wanted);
+  return run.innermost || 4 * count >= 3 * wanted ? count : divisor(run, shape, 2 * wanted - 1);
+}
+
 /// As many parts as programs of rows of that width run at once: a warp's rows of up to 1024 elements eight to a multiprocessor, wider ones in proportion.
 int64_t parts_of_rows(const Run& run, int64_t columns) {
   int64_t parts = 1024;
@@ -135,7 +141,7 @@ class Splitter : Rewriter {
     const int64_t kept = volume(node.type.shape);
     const bool beside_rows =
         id >= 0 && run.first == 0 && !run.innermost && run.length >= least_rows && kept >= least_columns && kept <= most_columns && folds_row_value(from_, of_rows_, id);
-    const int64_t count = divisor(run, operand.shape, beside_rows ? parts_of_rows(run, kept) : parts(run, kept, in_memory));
+    const int64_t count = beside_rows ? divisor(run, operand.shape, parts_of_rows(run, kept)) : balanced(run, operand.shape, parts(run, kept, in_memory));
     if (count <= 1) return add(std::move(node));
     const Dtype dtype = is_low_float(operand.dtype) ? float32 : operand.dtype;
     int v = cast(node.inputs[0], dtype);

@@ -206,8 +206,26 @@ FN W4 read_now(const W4* p) { W4 v; asm volatile("ld.volatile.global.u32 %0, [%1
 // (Single elements by way of the first-level cache: neighbours in a loop read them again.)
 FN f32 read_now(const f32* p) { f32 v; asm volatile("ld.global.f32 %0, [%1];" : "=f"(v) : "l"(p)); return v; }
 
+// As one word: the compiler takes those of many lines apart.
+FN void put_word(W16* p, W16 v) { asm volatile("st.global.v4.u32 [%0], {%1, %2, %3, %4};" : : "l"(p), "r"(v.x), "r"(v.y), "r"(v.z), "r"(v.w) : "memory"); }
+FN void put_word(W8* p, W8 v) { asm volatile("st.global.v2.u32 [%0], {%1, %2};" : : "l"(p), "r"(v.x), "r"(v.y) : "memory"); }
+FN void put_word(W4* p, W4 v) { *p = v; }
+
 // Of two values; an expression c ? a[1] : a[0] would choose between their places in memory, and registers have none.
 template <class T> FN T chosen(bool first, T a, T b) { return first ? a : b; }
+// A square of elements, turned: those of two bytes go by pairs, for the compiler to see whole words.
+template <int N, class T> FN void turn(const T* from, T* to) {
+  if constexpr (sizeof(T) == 2) {
+    EACH (int i = 0; i < N * N / 4; ++i) {
+      const int line = i / (N / 2), pair = i % (N / 2);
+      const u32 a = ((const W4*)from)[2 * pair * (N / 2) + line].x, b = ((const W4*)from)[(2 * pair + 1) * (N / 2) + line].x;
+      ((W4*)to)[2 * line * (N / 2) + pair].x = __byte_perm(a, b, 0x5410);
+      ((W4*)to)[(2 * line + 1) * (N / 2) + pair].x = __byte_perm(a, b, 0x7632);
+    }
+  } else {
+    EACH (int r = 0; r < N * N; ++r) to[r] = from[r % N * N + r / N];
+  }
+}
 FN W4 word_if(bool there, const W4* at, u32 other) { const W4 w = *at; return {there ? w.x : other}; }
 FN W8 word_if(bool there, const W8* at, u32 other) { const W8 w = *at; return {there ? w.x : other, there ? w.y : other}; }
 FN W16 word_if(bool there, const W16* at, u32 other) { const W16 w = *at; return {there ? w.x : other, there ? w.y : other, there ? w.z : other, there ? w.w : other}; }

@@ -79,11 +79,17 @@ void Renderer::survey_loop(const Inst& loop) {
         if (type(v) == type(inst.args[0])) walked_ = std::max(walked_, type(v).size());
 }
 
-/// Of kernels that walk rows: their grid is made for as many programs at once as fit with all the registers that a thread can have.
-int Renderer::min_blocks() const { return walks() && threads_ > 32 ? std::max(1, 256 / threads_) : 0; }
+/// Of kernels that walk rows: their grid is made for as many programs at once as fit with all the registers that a thread can have, or half of them where rows are long.
+int Renderer::min_blocks() const { return walks() && threads_ > 32 ? std::max(1, (walks_long_rows() ? 512 : 256) / threads_) : 0; }
 
 void Renderer::choose_threads() {
   vec_ = std::clamp(16 / std::max(1, narrowest_), 1, 8);
+  if (walks_long_rows()) vec_ = std::min(vec_, 4);  // fewer elements behind the end of a row, and half as much to exchange between warps
+  find_squares();
+  if (square_ > 0) {
+    threads_ = static_cast<int>(square_tile_[0] * square_tile_[1] / (square_ * square_));
+    return;
+  }
   // Reductions and products are cheaper among fewer threads with more registers each, as long as what is loaded fits into them. Where two blocks at most share a
   // multiprocessor's memory, they need many threads.
   const bool few_blocks = local_bytes_ > few_blocks_bytes;
@@ -95,7 +101,8 @@ void Renderer::choose_threads() {
   const int64_t wanted = one_warp ? 32 : std::max<int64_t>(1, largest_tile_ / (vec_ * chunks));
   if (warps_ > 0) threads_ = 32 * warps_;
   // Rows that are walked: the fewer threads, the cheaper the sums of a row; what is carried from row to row then fills their registers.
-  else if (walks()) threads_ = static_cast<int>(std::clamp<int64_t>(walked_ / 32, 32, most_threads));
+  // Rows that are longer than a warp's share out their sums anyway: twice the threads have twice the loads under way.
+  else if (walks()) threads_ = static_cast<int>(std::clamp<int64_t>(walked_ / (walks_long_rows() ? 16 : 32), 32, most_threads));
   else threads_ = static_cast<int>(std::clamp<int64_t>(static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(wanted))), 32, most_threads));
 }
 
@@ -261,6 +268,7 @@ void Renderer::scalar(const Inst& i) {
 }
 
 void Renderer::convert(const Inst& i) {
+  if (unseen_.contains(i.results[0])) return;
   const Value from = i.args[0], result = i.results[0];
   const auto text = [&](const std::string& v) {
     return i.op == Op::cast ? conversion(v, type(from).dtype, i.type.dtype) : reinterpretation(v, type(from).dtype, i.type.dtype);
@@ -287,6 +295,12 @@ void Renderer::parallel(const Inst& i) {
   dirty_.clear(), read_.clear();
 }
 
+bool Renderer::reads_scratch(const Block& block) const {
+  return std::any_of(block.insts.begin(), block.insts.end(), [&](const Inst& inst) {
+    return (inst.op == Op::load && is_local(inst.ref)) || inst.op == Op::matmul || std::any_of(inst.blocks.begin(), inst.blocks.end(), [&](const Block& b) { return reads_scratch(b); });
+  });
+}
+
 void Renderer::loop(const Inst& i) {
   if (by_cluster(i)) return parallel(i);
   const Block& body = i.blocks[0];
@@ -300,6 +314,7 @@ void Renderer::loop(const Inst& i) {
   name(counter, fresh(counter));
   divisors_[static_cast<size_t>(counter)] = std::min(divisor(i.args[0]), divisor(i.args[2]));
   loop_hazards(body);
+  if (reads_scratch(body)) finish_copies();
   open(fmt::format("for (i64 {0} = {1}; {0} < {2}; {0} += {3})", fresh(counter), at(i.args[0]), at(i.args[1]), at(i.args[2])));
   block(body);
   const std::vector<Value>& next = body.insts.back().args;
@@ -391,7 +406,9 @@ std::string Renderer::entry(const std::string& symbol) const {
 }
 
 Rendered Renderer::run(const std::string& symbol) {
+  find_copies(kernel_.body);
   block(kernel_.body);
+  finish_copies();
   exchange_bytes_ = (exchange_bytes_ + 15) / 16 * 16;
   // Programs of one warp share a block: a multiprocessor holds only so many blocks.
   if (threads_ == 32 && cluster_ == 1 && exchange_bytes_ + local_bytes_ <= 4096) programs_ = 4;
@@ -399,6 +416,7 @@ Rendered Renderer::run(const std::string& symbol) {
   text += signature(symbol);
   if (local_bytes_ > 0) text += fmt::format("  u8* const locals = shared + {};\n", exchange_bytes_);
   if (cluster_ > 1 && local_bytes_ > 0) text += "  cluster_arrive();\n";
+  if (square_ > 0) text += square_place();
   text += body_ + "}\n" + entry(symbol) + "#undef SYNC\n";
   return {text, symbol, threads_ * programs_, programs_, (exchange_bytes_ + local_bytes_) * programs_, cluster_};
 }

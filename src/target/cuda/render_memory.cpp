@@ -2,7 +2,9 @@
 // they travel in words of up to 16 bytes.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <bit>
+#include <functional>
 #include <optional>
 
 #include "base/error.h"
@@ -35,13 +37,13 @@ struct Renderer::Slice {
   bool whole_chunks = true;    // the limit falls between chunks
 };
 
-Renderer::Slice Renderer::slice(const Inst& inst, const Type& tile, size_t first_limit) {
-  const Spread s = spread_of(tile);
+Renderer::Slice Renderer::slice(const Inst& inst, const Type& tile, size_t first_limit, const Spread& s) {
   Slice out;
   const Value offset = inst.args[first_limit - 1];
   const std::string element = s.element("r");
   std::vector<std::string> position{element};
-  if (tile.rank() == 2) position = {fmt::format("({} / {})", element, tile.dims[1]), fmt::format("({} % {})", element, tile.dims[1])};
+  if (s.squares) position = square_position(element);
+  else if (tile.rank() == 2) position = {fmt::format("({} / {})", element, tile.dims[1]), fmt::format("({} % {})", element, tile.dims[1])};
   out.address = at(offset);
   bool flat = tile.rank() > 0;  // the whole tile is one contiguous stretch, or every row of it holds whole chunks
   bool aligned = divisor(offset) % s.vec == 0;
@@ -71,6 +73,13 @@ std::string words(const std::string& to, const std::string& from, int64_t bytes,
   std::string text;
   for (int64_t k = 0; k < bytes / word; ++k)
     text += now ? fmt::format("((W{0}*)({1}))[{3}] = read_now((const W{0}*)({2}) + {3}); ", word, to, from, k) : fmt::format("((W{0}*)({1}))[{3}] = ((const W{0}*)({2}))[{3}]; ", word, to, from, k);
+  return text;
+}
+
+std::string put_words(const std::string& to, const std::string& from, int64_t bytes) {
+  const int64_t word = std::min<int64_t>(bytes, 16);
+  std::string text;
+  for (int64_t k = 0; k < bytes / word; ++k) text += fmt::format("put_word((W{0}*)({1}) + {3}, ((const W{0}*)({2}))[{3}]); ", word, to, from, k);
   return text;
 }
 
@@ -109,15 +118,83 @@ std::string replaced(std::string text, const std::string& from, const std::strin
 /// The compiler would read as late as it can, one thing after the other.
 bool Renderer::reads_now(const Inst& inst) const { return inst.streaming && !is_local(inst.ref); }
 
+/// Loads whose values are stored in scratch as they are and wanted nowhere else. (Another block's scratch is out of the copies' reach.)
+void Renderer::find_copies(const kernel::Block& block) {
+  if (cluster_ > 1) return;
+  std::map<Value, int> uses;
+  const std::function<void(const kernel::Block&)> count = [&](const kernel::Block& b) {
+    for (const Inst& inst : b.insts) {
+      for (Value v : inst.args) ++uses[v];
+      for (const kernel::Block& inner : inst.blocks) count(inner);
+    }
+  };
+  count(block);
+  const std::function<void(const kernel::Block&)> forget_unused = [&](const kernel::Block& b) {  // what is widened and never looked at
+    for (const Inst& inst : b.insts) {
+      if (inst.op == Op::cast && uses[inst.results[0]] == 0) unseen_.insert(inst.results[0]), --uses[inst.args[0]];
+      for (const kernel::Block& inner : inst.blocks) forget_unused(inner);
+    }
+  };
+  forget_unused(block);
+  const std::function<void(const kernel::Block&)> find = [&](const kernel::Block& b) {
+    std::map<Value, const Inst*> loads;
+    for (const Inst& inst : b.insts) {
+      if (inst.op == Op::load && inst.type.rank() == 1 && !is_local(inst.ref) && uses[inst.results[0]] == 1) loads[inst.results[0]] = &inst;
+      if (inst.op == Op::store && is_local(inst.ref) && loads.contains(inst.args[0]) && dtype_of(inst.ref) == dtype_of(loads[inst.args[0]]->ref) && copies_words(*loads[inst.args[0]]) &&
+          std::all_of(inst.args.begin() + 2, inst.args.end(), [](Value limit) { return limit == kernel::no_value; }))
+        copied_[inst.args[0]] = loads[inst.args[0]];
+      for (const kernel::Block& inner : inst.blocks) find(inner);
+    }
+  };
+  find(block);
+}
+
+/// Does a load take whole words of 16 bytes that are there or zeros?
+bool Renderer::copies_words(const Inst& load) {
+  const Spread spread = spread_of(load.type);
+  const bool filled = load.args[1] == kernel::no_value || filling(load.number, load.type.dtype) == 0u;
+  return load.strides[0] == 1 && filled && !spread.ragged() && !spread.repeated() && spread.vec * load.type.dtype.size % 16 == 0 && load.type.dtype != bool_;
+}
+
+/// From memory into scratch, past the registers. Threads wait for their own copies before they read what they have copied.
+void Renderer::copy_row(const Inst& load, const Inst& store) {
+  before_read(load.ref);
+  before_write(store.ref);
+  const Spread spread = spread_of(load.type);
+  const Slice from = slice(load, load.type, 1, spread), to = slice(store, load.type, 2, spread);
+  const auto first = [&](const std::string& text) { return replaced(text, spread.element("r"), spread.element(fmt::format("(c * {})", spread.vec))); };
+  const int64_t words = spread.vec * load.type.dtype.size / 16, each = 16 / load.type.dtype.size;
+  open(fmt::format("EACH (int c = 0; c < {}; ++c)", spread.registers() / spread.vec));
+  if (!from.guard.empty()) add(fmt::format("const bool there = {};", first(from.guard)));
+  for (int64_t k = 0; k < words; ++k) {
+    const std::string at = from.guard.empty() ? first(from.address) : fmt::format("(there ? {} : 0)", first(from.address));
+    add(fmt::format("copy_async(shared_address({} + {} + {}), {} + {} + {}{});", buffer(store.ref), first(to.address), k * each, buffer(load.ref), at, k * each,
+                    from.guard.empty() ? "" : ", there ? 16 : 0"));
+  }
+  close();
+  copies_ = true;
+}
+
+void Renderer::finish_copies() {
+  if (copies_) add("commit_copies(); wait_copies<0>();");
+  copies_ = false;
+}
+
 void Renderer::load(const Inst& inst) {
-  before_read(inst.ref);
   const Value result = inst.results[0];
+  if (copied_.contains(result)) {
+    const Slice s = slice(inst, inst.type, 1, spread_of(inst.type));
+    if (s.wide && (s.guard.empty() || s.whole_chunks)) return;  // by the store
+    copied_.erase(result);
+  }
+  if (is_local(inst.ref)) finish_copies();
+  before_read(inst.ref);
   const bool flag = inst.type.dtype == bool_;
   const std::string p = buffer(inst.ref);
-  const Slice s = slice(inst, inst.type, 1);
+  const Spread spread = spread_of(result);
+  const Slice s = slice(inst, inst.type, 1, spread);
   const std::string element = fmt::format("{}[{}]{}", p, s.address, flag ? " != 0" : "");
   const std::string other = literal(inst.number, inst.type.dtype);
-  const Spread spread = spread_of(inst.type);
   if (!s.wide && reads_now(inst) && s.guard.empty() && inst.type.dtype == float32) return each(result, fmt::format("read_now({} + {})", p, s.address));
   if (!s.wide) return each(result, s.guard.empty() ? element : fmt::format("{} ? {} : {}", s.guard, flag ? "(" + element + ")" : element, other));
   declare(result);
@@ -143,13 +220,14 @@ void Renderer::load(const Inst& inst) {
 }
 
 void Renderer::store(const Inst& inst) {
+  if (const auto copied = copied_.find(inst.args[0]); copied != copied_.end()) return copy_row(*copied->second, inst);
   before_write(inst.ref);
   const Value value = inst.args[0];
   const Type& tile = type(value);
   const std::string p = buffer(inst.ref);
-  const Slice s = slice(inst, tile, 2);
+  const Spread spread = spread_of(value);
+  const Slice s = slice(inst, tile, 2, spread);
   if (tile.rank() == 0) return add(fmt::format("if (t == 0) {}[{}] = {};", p, s.address, at(value)));
-  const Spread spread = spread_of(tile);
   std::string guard = s.guard;
   if (spread.repeated()) guard = fmt::format("t < {}{}{}", spread.size, guard.empty() ? "" : " && ", guard);
   const std::string one = fmt::format("{}[{}] = {};", p, s.address, at(value));
@@ -163,7 +241,8 @@ void Renderer::store(const Inst& inst) {
     add(fmt::format("EACH (int r = 0; r < {}; ++r) {}[r] = {};", spread.registers(), from, at(value)));
   }
   const auto first = [&](const std::string& text) { return replaced(text, spread.element("r"), spread.element(fmt::format("(c * {})", spread.vec))); };
-  const std::string whole = words(fmt::format("{} + {}", p, first(s.address)), fmt::format("{} + c * {}", from, spread.vec), spread.vec * static_cast<int64_t>(dtype_of(inst.ref).size));
+  std::string whole = words(fmt::format("{} + {}", p, first(s.address)), fmt::format("{} + c * {}", from, spread.vec), spread.vec * static_cast<int64_t>(dtype_of(inst.ref).size));
+  if (!is_local(inst.ref) && spread.squares) whole = put_words(fmt::format("{} + {}", p, first(s.address)), fmt::format("{} + c * {}", from, spread.vec), spread.vec * static_cast<int64_t>(dtype_of(inst.ref).size));
   open(fmt::format("EACH (int c = 0; c < {}; ++c)", spread.registers() / spread.vec));
   if (guard.empty()) {
     add(whole);
@@ -176,6 +255,7 @@ void Renderer::store(const Inst& inst) {
 }
 
 void Renderer::gather(const Inst& inst) {
+  if (is_local(inst.ref)) finish_copies();
   before_read(inst.ref);
   const bool flag = inst.type.dtype == bool_, masked = inst.args[1] != kernel::no_value;
   const std::string element = fmt::format("{}[{}]{}", buffer(inst.ref), at(inst.args[0]), flag ? " != 0" : "");

@@ -1,5 +1,5 @@
 #pragma once
-// The renderer's state, shared by its files: render.cpp (blocks, scalars), render_memory.cpp, render_tile.cpp, render_matmul.cpp.
+// The renderer's state, shared by its files: render.cpp (blocks, scalars), render_memory.cpp, render_tile.cpp, render_turned.cpp, render_matmul.cpp.
 #include <functional>
 #include <map>
 #include <set>
@@ -26,6 +26,7 @@ class Renderer {
   void survey(const kernel::Block& block);
   void survey_loop(const Inst& loop);
   bool walks() const { return walked_ > 0 && walked_ == largest_tile_; }
+  bool walks_long_rows() const { return walks() && walked_ > 1024; }
   int min_blocks() const;
   void block(const kernel::Block& block);
   void inst(const Inst& inst);
@@ -34,6 +35,7 @@ class Renderer {
   void loop(const Inst& inst);
   void parallel(const Inst& inst);
   bool by_cluster(const Inst& inst) const { return inst.op == kernel::Op::loop && inst.streaming && cluster_ > 1; }
+  bool reads_scratch(const kernel::Block& block) const;
   void when(const Inst& inst);
   bool waits_for_memory(const Inst& inst) const;
   void arrive();
@@ -43,8 +45,12 @@ class Renderer {
   void open(const std::string& line) { add(line + " {"), ++indent_; }
   void close() { --indent_, add("}"); }
   const kernel::Type& type(Value v) const { return kernel_.types[static_cast<size_t>(v)]; }
-  Spread spread_of(const kernel::Type& type) const { return spread(type.size(), threads_, vec_); }
-  Spread spread_of(Value v) const { return spread_of(type(v)); }
+  Spread spread_of(const kernel::Type& type) const {
+    Spread s = spread(type.size(), threads_, vec_);
+    s.squares = square_ > 0 && type.rank() == 2;
+    return s;
+  }
+  Spread spread_of(Value v) const { return turned_.contains(v) ? spread(type(v).size(), threads_, vec_) : spread_of(type(v)); }
   /// Text of a value in register `r`: a scalar's name, an array's element, or what stands for a tile that is nowhere stored.
   std::string at(Value v, const std::string& r = "r") const;
   void name(Value v, std::string text) { names_[static_cast<size_t>(v)] = std::move(text); }
@@ -66,12 +72,16 @@ class Renderer {
 
   // render_memory.cpp
   struct Slice;
-  Slice slice(const Inst& inst, const kernel::Type& tile, size_t first_limit);
+  Slice slice(const Inst& inst, const kernel::Type& tile, size_t first_limit, const Spread& spread);
   std::string memory_type(kernel::Ref ref) const;
   Dtype dtype_of(kernel::Ref ref) const;
   bool is_local(kernel::Ref ref) const { return ref >= static_cast<kernel::Ref>(kernel_.params.size()); }
   std::string buffer(kernel::Ref ref) const;
   bool reads_now(const Inst& inst) const;
+  void find_copies(const kernel::Block& block);
+  bool copies_words(const Inst& load);
+  void copy_row(const Inst& load, const Inst& store);
+  void finish_copies();
   void load(const Inst& inst);
   void store(const Inst& inst);
   void gather(const Inst& inst);
@@ -104,6 +114,12 @@ class Renderer {
   /// Writes all elements of a tile to `space`, by their numbers.
   void put(Value v, const std::string& space);
   void sync() { add("SYNC"); }
+
+  // render_turned.cpp
+  void find_squares();
+  std::string square_place() const;
+  std::vector<std::string> square_position(const std::string& r) const;
+  void turn_squares(const Inst& inst);
 
   // render_matmul.cpp
   struct MatmulSide;
@@ -138,6 +154,9 @@ class Renderer {
   int warps_ = 0;                          // that a matmul wants
   bool reduces_ = false, lines_ = false;  // any reduction or product; reductions of one axis
   bool turns_ = false;                     // any tile
+  int square_ = 0;                         // the side of the squares that threads turn in registers; 0: tiles are turned element by element
+  std::set<Value> turned_;                 // tiles that are only read to be turned: the usual chunks
+  std::vector<int64_t> square_tile_;       // what all others are like: lines, columns
   int64_t walked_ = 0;                     // elements of the rows that a loop reduces one by one while it carries tiles of their width
   bool planes_ = false;                    // reductions of two axes
   int loads_ = 0;                          // of tiles
@@ -145,6 +164,9 @@ class Renderer {
   int narrowest_ = 8;                      // bytes of an element in contiguous slices
   std::map<kernel::Ref, std::set<std::string>> patterns_;  // ways in which a written buffer is accessed
   std::set<kernel::Ref> dirty_, read_;     // written, read since the last barrier
+  std::map<Value, const Inst*> copied_;    // by what is stored in scratch and read by nobody else: its load
+  std::set<Value> unseen_;                 // casts that nobody reads
+  bool copies_ = false;                    // are under way
 };
 
 }  // namespace weft::target::cuda

@@ -11,6 +11,7 @@ struct Spread {
   int64_t size = 1;
   int threads = 32;
   int vec = 1;
+  bool squares = false;  // a thread has squares of a tile with two axes (render_turned.cpp), and knows its places by registers alone
   int registers() const;
   bool repeated() const { return size < threads; }
   /// Are there registers without an element?

@@ -186,8 +186,6 @@ FN void row_sum_5_body(const int t, u8* const shared, const i64 program, const b
   EACH (int r = 0; r < 1; ++r) w7[r] = w7[r] + lane_xor(w7[r], 16);
   const f32 v7 = w7[0];
   const u16 v8 = to_bf16(v7);
-  const f32 v9 = from_bf16(v8);
-  const f32 v10 = from_bf16(v8);
   if (t == 0) q0[program] = v8;
 }
 extern "C" __global__ void __launch_bounds__(128) row_sum_5(u16* p0, const f32* p1, const i64 grid) {

@@ -30,14 +30,12 @@ FN void map_6_body(const int t, u8* const shared, const i64 program, const bool 
     alignas(16) f32 v22[4];
     alignas(16) f32 v25[4];
     alignas(16) u16 v26[4];
-    alignas(16) f32 v27[4];
     const i64 v28 = (i64)((u64)v16 + (u64)v14);
     EACH (int r = 0; r < 4; ++r) {
       v21[r] = from_bf16(v20[r]);
       v22[r] = v19[r] * v21[r];
       v25[r] = fmaximum(v22[r], 0.0f);
       v26[r] = to_bf16(v25[r]);
-      v27[r] = from_bf16(v26[r]);
     }
     EACH (int c = 0; c < 1; ++c) {
       ((W8*)(q0 + v28 + (t * 4 + (c * 4))))[0] = ((const W8*)(v26 + c * 4))[0]; 
@@ -66,14 +64,12 @@ FN void map_6_body(const int t, u8* const shared, const i64 program, const bool 
     alignas(16) f32 v38[4];
     alignas(16) f32 v41[4];
     alignas(16) u16 v42[4];
-    alignas(16) f32 v43[4];
     const i64 v44 = (i64)((u64)v32 + (u64)v13);
     EACH (int r = 0; r < 4; ++r) {
       v37[r] = from_bf16(v36[r]);
       v38[r] = v35[r] * v37[r];
       v41[r] = fmaximum(v38[r], 0.0f);
       v42[r] = to_bf16(v41[r]);
-      v43[r] = from_bf16(v42[r]);
     }
     EACH (int c = 0; c < 1; ++c) {
       if ((t * 4 + (c * 4)) < v29) { ((W8*)(q0 + v44 + (t * 4 + (c * 4))))[0] = ((const W8*)(v42 + c * 4))[0]; }

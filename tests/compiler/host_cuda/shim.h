@@ -21,6 +21,7 @@
 #define __align__(n)
 #define __restrict__
 #define __grid_constant__
+#define __builtin_assume(...) ((void)0)
 
 typedef unsigned short u16;
 typedef unsigned char u8;
@@ -150,6 +151,12 @@ static float __uint_as_float(u32 v) { return same_bits<float>(v); }
 static i64 __double_as_longlong(double v) { return same_bits<i64>(v); }
 static double __longlong_as_double(i64 v) { return same_bits<double>(v); }
 static float __fdiv_rn(float a, float b) { return a / b; }
+static u32 __byte_perm(u32 a, u32 b, u32 bytes) {
+  const u64 both = u64{b} << 32 | a;
+  u32 r = 0;
+  for (u32 k = 0; k < 4; ++k) r |= static_cast<u32>(both >> 8 * (bytes >> 4 * k & 7) & 0xff) << 8 * k;
+  return r;
+}
 static u32 __umulhi(u32 a, u32 b) { return static_cast<u32>(u64{a} * b >> 32); }
 static u64 __umul64hi(u64 a, u64 b) { return static_cast<u64>(static_cast<unsigned __int128>(a) * b >> 64); }
 template <class T>
@@ -181,3 +188,25 @@ template <class T>
 static T* changing(T* p) { return p; }
 template <class W>
 static W read_now(const W* p) { return *p; }
+template <class W>
+static void put_word(W* p, W v) { *p = v; }
+
+/// Copies into scratch are done when they are waited for, and not before.
+struct Copy {
+  u8* to;
+  const u8* from;
+  int bytes;
+};
+static std::vector<Copy> copies[1024];
+static u8* shared_address(const void* p) { return static_cast<u8*>(const_cast<void*>(p)); }
+static void copy_async(u8* to, const void* from, int bytes = 16) { copies[threadIdx.x].push_back({to, static_cast<const u8*>(from), bytes}); }
+static void commit_copies() {}
+template <int Left>
+static void wait_copies() {
+  static_assert(Left == 0);
+  for (const Copy& c : copies[threadIdx.x]) {
+    std::memset(c.to, 0, 16);
+    std::memcpy(c.to, c.from, static_cast<size_t>(c.bytes));
+  }
+  copies[threadIdx.x].clear();
+}

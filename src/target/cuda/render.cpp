@@ -180,10 +180,25 @@ void Renderer::find_divisor(const Inst& inst) {
 }
 
 void Renderer::block(const Block& block) {
-  for (const Inst& i : block.insts) {
-    if (!arrived_ && !by_cluster(i) && waits_for_memory(i)) arrive();
-    if (i.op != Op::yield) inst(i);
+  for (const Inst* i : in_order(block)) {
+    if (!arrived_ && !by_cluster(*i) && waits_for_memory(*i)) arrive();
+    if (i->op != Op::yield) inst(*i);
   }
+}
+
+/// Where a few blocks of threads work together, what rests on nothing that has to be waited for (angles of a rotation, masks) is made while the kernel before ends.
+std::vector<const kernel::Inst*> Renderer::in_order(const Block& block) const {
+  std::vector<const Inst*> early, late;
+  std::set<Value> waiting;
+  for (const Inst& i : block.insts) {
+    const bool pure = i.op == Op::constant || i.op == Op::program_id || i.op == Op::symbol || i.op == Op::arange || i.op == Op::scalar || i.op == Op::cast || i.op == Op::bitcast ||
+                      ((i.op == Op::load || i.op == Op::gather) && !is_local(i.ref));
+    const bool waits = arrived_ || cluster_ == 1 || !pure || waits_for_memory(i) || std::any_of(i.args.begin(), i.args.end(), [&](Value v) { return waiting.contains(v); });
+    (waits ? late : early).push_back(&i);
+    if (waits) waiting.insert(i.results.begin(), i.results.end());
+  }
+  early.insert(early.end(), late.begin(), late.end());
+  return early;
 }
 
 /// Does the instruction look at memory that may still be on its way when the kernel begins?

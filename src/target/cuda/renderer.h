@@ -29,6 +29,7 @@ class Renderer {
   bool walks_long_rows() const { return walks() && walked_ > 1024; }
   int min_blocks() const;
   void block(const kernel::Block& block);
+  std::vector<const Inst*> in_order(const kernel::Block& block) const;
   void inst(const Inst& inst);
   void scalar(const Inst& inst);
   void convert(const Inst& inst);

@@ -64,7 +64,7 @@ array weighted(const array& v, double seed) { return sum(v * sample(v.shape(), s
 TEST_CASE("linalg: factors put together are the matrix") {
   for (const auto& [t, lead] : {std::pair{float32, Shape{3}}, {float64, Shape{2, 2}}}) {
     const double off = tolerance(t);
-    for (const int n : {1, 5, 17}) {
+    for (const int n : {1, 17}) {
       CAPTURE(n);
       const array a = positive(n, n, lead, t);
       const array l = linalg::cholesky(a), u = linalg::cholesky(a, true);
@@ -81,7 +81,7 @@ TEST_CASE("linalg: factors put together are the matrix") {
       CHECK(distance(sort(w, -1), w) == 0);
       CHECK(distance(linalg::eigvalsh(a, "U"), w) < 2 * n * off);
     }
-    for (const auto& [m, n] : {std::pair{1, 1}, {4, 4}, {19, 8}, {3, 6}}) {
+    for (const auto& [m, n] : {std::pair{1, 1}, {19, 8}, {3, 6}}) {
       CAPTURE(m);
       CAPTURE(n);
       Shape shape = lead;

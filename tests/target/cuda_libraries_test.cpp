@@ -104,6 +104,43 @@ TEST_CASE("cufft: functions and constants are those of cufft.h") {
 }
 #endif
 
+#if __has_include(<cusolverDn.h>) && __has_include(<cublas_v2.h>) && __has_include(<cuda.h>)
+#include <cublas_v2.h>
+#include <cusolverDn.h>
+#include <doctest/doctest.h>
+
+#include <map>
+#include <string>
+
+#include "cuda_abi.h"
+#include "target/cuda/cusolver_api.h"
+
+TEST_CASE("cusolver: functions and constants are those of cusolverDn.h and cublas_v2.h") {
+  namespace cusolver = weft::target::cuda::cusolver;
+#define WEFT_BOTH(name) WEFT_ABI(cusolverDnS##name), WEFT_ABI(cusolverDnD##name)
+  const std::map<std::string, std::string> header = {
+      WEFT_ABI(cusolverDnCreate), WEFT_ABI(cusolverDnSetStream), WEFT_ABI(cusolverDnCreateGesvdjInfo), WEFT_ABI(cublasCreate), WEFT_ABI(cublasSetStream), WEFT_ABI(cublasStrsm), WEFT_ABI(cublasDtrsm),
+      WEFT_BOTH(potrf_bufferSize), WEFT_BOTH(potrf), WEFT_BOTH(getrf_bufferSize), WEFT_BOTH(getrf), WEFT_BOTH(laswp), WEFT_BOTH(geqrf_bufferSize), WEFT_BOTH(geqrf), WEFT_BOTH(orgqr_bufferSize),
+      WEFT_BOTH(orgqr), WEFT_BOTH(syevd_bufferSize), WEFT_BOTH(syevd), WEFT_BOTH(gesvdj_bufferSize), WEFT_BOTH(gesvdj),
+  };
+#undef WEFT_BOTH
+  cusolver::Api api{};
+  size_t functions = 0;
+  cusolver::for_each_function(api, [&](auto* function, const char* name) {
+    ++functions;
+    CAPTURE(name);
+    REQUIRE(header.count(name) == 1);
+    CHECK(weft::test::abi(function) == header.at(name));
+  });
+  CHECK(functions == header.size());
+  CHECK(functions * sizeof(void*) == sizeof(cusolver::Api));
+  const auto same = [](auto ours, auto theirs) { CHECK(static_cast<int>(ours) == static_cast<int>(theirs)); };
+  same(cusolver::lower, CUBLAS_FILL_MODE_LOWER), same(cusolver::upper, CUBLAS_FILL_MODE_UPPER), same(cusolver::right, CUBLAS_SIDE_RIGHT), same(cusolver::left, CUBLAS_SIDE_LEFT);
+  same(cusolver::plain, CUBLAS_OP_N), same(cusolver::transposed, CUBLAS_OP_T), same(cusolver::stored, CUBLAS_DIAG_NON_UNIT), same(cusolver::ones, CUBLAS_DIAG_UNIT);
+  same(cusolver::no_vectors, CUSOLVER_EIG_MODE_NOVECTOR), same(cusolver::vectors, CUSOLVER_EIG_MODE_VECTOR);
+}
+#endif
+
 #if __has_include(<cudnn_graph.h>) && __has_include(<cuda.h>)
 #include <cudnn_graph.h>
 #include <doctest/doctest.h>

@@ -496,7 +496,7 @@ class Using(unittest.TestCase):
         for word in ("weft", "compiler", "CPU", "instructions", "threads", "memory", "libraries", "kernel cache", "GPU", "code generator", "self-test"):
             self.assertRegex(out, rf"(?m)^{word} ")
         self.assertIn("passed", out)
-        for library in ("CUDA driver", "NVRTC", "cuBLASLt", "cuDNN", "cuFFT", "cuSOLVER"):  # its version and file, or what it is missed for
+        for library in ("CUDA driver", "NVRTC", "cuBLASLt", "cuDNN", "cuFFT", "cuBLAS", "cuSOLVER"):  # its version and file, or what it is missed for
             self.assertRegex(out, rf"(?m)^{library} +(\d+\.\d+(\.\d+)? in /|missing: \w)")
         if "\nCUDA driver      missing" in out:
             self.assertRegex(out, r"(?m)^GPU +none: no CUDA driver .*WEFT_CUDA_PATH")

@@ -14,6 +14,7 @@
 #include "target/cuda/cublaslt.h"
 #include "target/cuda/cudnn.h"
 #include "target/cuda/cufft.h"
+#include "target/cuda/cusolver.h"
 #include "target/cuda/executable.h"
 #include "target/cuda/host_call.h"
 #include "target/cuda/library.h"
@@ -189,7 +190,9 @@ std::shared_ptr<const LibraryCall> CudaTarget::call(const kernel::CallDesc& desc
   if (desc.name.ends_with("fft")) return context_ ? cufft_call(desc, *context_) : cpu().call(desc);
   if (!desc.name.starts_with("convolution")) {
     if (auto generated = routine_call(desc, *this, context_)) return generated;
-    return context_ ? host_call(desc, *context_) : cpu().call(desc);
+    if (!context_) return cpu().call(desc);
+    auto call = cusolver_call(desc, *context_);
+    return call ? call : host_call(desc, *context_);
   }
   if (!context_) return cpu().call(desc);  // in the place of cuDNN
   if (!libraries_enabled()) return nullptr;

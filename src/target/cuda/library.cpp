@@ -181,8 +181,14 @@ const Library& cufft_library() {
   return *library;
 }
 
+const Library& cublas_library() {
+  static const Library* library = new Library("cuBLAS", {"libcublas.so.13", "libcublas.so.12"}, "matrix decompositions run on the processor, with copies to and fro", {&cublaslt_library()});
+  return *library;
+}
+
 const Library& cusolver_library() {
-  static const Library* library = new Library("cuSOLVER", {"libcusolver.so.12", "libcusolver.so.11"}, "nothing yet: nothing asks for matrix decompositions");
+  static const Library* library = new Library("cuSOLVER", {"libcusolver.so.12", "libcusolver.so.11"}, "matrix decompositions run on the processor, with copies to and fro",
+                                              {&cublaslt_library(), &cublas_library()});
   return *library;
 }
 
@@ -198,13 +204,13 @@ std::string version(const Library& library) {
   if (library.bind(parts, "nvrtcVersion") && parts(&major, &minor) == 0) return fmt::format("{}.{}", major, minor);
   if (library.bind(into, "cuDriverGetVersion") && into(&major) == 0) return fmt::format("{}.{}", major / 1000, major % 1000 / 10);
   if ((library.bind(into, "cufftGetVersion") || library.bind(into, "cusolverGetVersion")) && into(&major) == 0) return text(major, 1000, 100);
-  // Last, because a library's symbols include those of the libraries that it needs, and cuSOLVER needs cuBLASLt.
+  // Last, because a library's symbols include those of the libraries that it needs, and cuBLAS and cuSOLVER need cuBLASLt.
   if (library.bind(whole, "cublasLtGetVersion") || library.bind(whole, "cudnnGetVersion")) return text(static_cast<long long>(whole()), 10000, 100);
   return "";
 }
 
 std::vector<const Library*> libraries() {
-  return {&driver_library(), &nvrtc_library(), &cublaslt_library(), &cudnn_library(), &cufft_library(), &cusolver_library()};
+  return {&driver_library(), &nvrtc_library(), &cublaslt_library(), &cudnn_library(), &cufft_library(), &cublas_library(), &cusolver_library()};
 }
 
 }  // namespace weft::target::cuda

@@ -41,6 +41,7 @@ class Library {
 const Library& driver_library();    // libcuda.so.1
 const Library& nvrtc_library();
 const Library& cublaslt_library();
+const Library& cublas_library();
 const Library& cudnn_library();
 const Library& cufft_library();
 const Library& cusolver_library();

@@ -1,0 +1,74 @@
+#pragma once
+// The interfaces of cuSOLVER's dense routines and of cuBLAS's triangular solve, as far as Weft needs them, in declarations of our own.
+// tests/target/cuda_libraries_test.cpp holds them against their headers. Matrices lie column by column.
+#include <string>
+
+#include "target/cuda/driver.h"
+
+namespace weft::target::cuda::cusolver {
+
+using Handle = struct OpaqueSolver*;
+using Blas = struct OpaqueBlas*;
+using Jacobi = struct OpaqueJacobi*;
+enum Part : int { lower = 0, upper = 1 };
+enum Vectors : int { no_vectors = 0, vectors = 1 };
+enum Side : int { left = 0, right = 1 };
+enum Operation : int { plain = 0, transposed = 1 };
+enum Diagonal : int { stored = 0, ones = 1 };
+
+/// The routines for one type of numbers: "…S…" for float, "…D…" for double. Sizes of workspaces are in numbers.
+template <class T> struct Routines {
+  int (*potrf_size)(Handle, Part, int n, T* a, int lda, int* size);
+  int (*potrf)(Handle, Part, int n, T* a, int lda, T* work, int size, int* info);
+  int (*getrf_size)(Handle, int m, int n, T* a, int lda, int* size);
+  int (*getrf)(Handle, int m, int n, T* a, int lda, T* work, int* pivots, int* info);
+  int (*laswp)(Handle, int n, T* a, int lda, int first, int last, const int* pivots, int step);
+  int (*geqrf_size)(Handle, int m, int n, T* a, int lda, int* size);
+  int (*geqrf)(Handle, int m, int n, T* a, int lda, T* tau, T* work, int size, int* info);
+  int (*orgqr_size)(Handle, int m, int n, int k, const T* a, int lda, const T* tau, int* size);
+  int (*orgqr)(Handle, int m, int n, int k, T* a, int lda, const T* tau, T* work, int size, int* info);
+  int (*syevd_size)(Handle, Vectors, Part, int n, const T* a, int lda, const T* w, int* size);
+  int (*syevd)(Handle, Vectors, Part, int n, T* a, int lda, T* w, T* work, int size, int* info);
+  int (*gesvdj_size)(Handle, Vectors, int thin, int m, int n, const T* a, int lda, const T* s, const T* u, int ldu, const T* v, int ldv, int* size, Jacobi);
+  int (*gesvdj)(Handle, Vectors, int thin, int m, int n, T* a, int lda, T* s, T* u, int ldu, T* v, int ldv, T* work, int size, int* info, Jacobi);
+  int (*trsm)(Blas, Side, Part, Operation, Diagonal, int m, int n, const T* alpha, const T* a, int lda, T* b, int ldb);
+};
+
+struct Api {
+  int (*create)(Handle* handle);
+  int (*set_stream)(Handle handle, StreamHandle stream);
+  int (*create_jacobi)(Jacobi* parameters);
+  int (*blas_create)(Blas* handle);
+  int (*blas_set_stream)(Blas handle, StreamHandle stream);
+  Routines<float> floats;
+  Routines<double> doubles;
+};
+
+/// Calls visit(pointer, name) for each function of one type of numbers.
+template <class T, class Visit> void for_each_routine(Routines<T>& r, Visit&& visit) {
+  const std::string type = sizeof(T) == 8 ? "D" : "S";
+  const auto dense = [&](auto*& function, const char* name) { visit(function, ("cusolverDn" + type + name).c_str()); };
+  dense(r.potrf_size, "potrf_bufferSize"), dense(r.potrf, "potrf");
+  dense(r.getrf_size, "getrf_bufferSize"), dense(r.getrf, "getrf"), dense(r.laswp, "laswp");
+  dense(r.geqrf_size, "geqrf_bufferSize"), dense(r.geqrf, "geqrf");
+  dense(r.orgqr_size, "orgqr_bufferSize"), dense(r.orgqr, "orgqr");
+  dense(r.syevd_size, "syevd_bufferSize"), dense(r.syevd, "syevd");
+  dense(r.gesvdj_size, "gesvdj_bufferSize"), dense(r.gesvdj, "gesvdj");
+  visit(r.trsm, ("cublas" + type + "trsm_v2").c_str());
+}
+
+/// The same for all.
+template <class Visit> void for_each_function(Api& api, Visit&& visit) {
+  visit(api.create, "cusolverDnCreate");
+  visit(api.set_stream, "cusolverDnSetStream");
+  visit(api.create_jacobi, "cusolverDnCreateGesvdjInfo");
+  visit(api.blas_create, "cublasCreate_v2");
+  visit(api.blas_set_stream, "cublasSetStream_v2");
+  for_each_routine(api.floats, visit);
+  for_each_routine(api.doubles, visit);
+}
+
+/// The functions, or null where one of the libraries is missing (library.h says why) or lacks one.
+const Api* api();
+
+}  // namespace weft::target::cuda::cusolver

@@ -4,8 +4,10 @@
 
 #include <complex>
 #include <functional>
+#include <limits>
 #include <numbers>
 
+#include "device.h"
 #include "weft/weft.h"
 
 using namespace weft;
@@ -168,4 +170,27 @@ TEST_CASE("fft: nothing to transform, and what is refused") {
   CHECK_THROWS_AS(fft::fft(zeros({3, 4}), 2), std::invalid_argument);
   CHECK_THROWS_AS(fft::fft(array(1.0f)), std::invalid_argument);
   CHECK_THROWS_AS(fft::fft(zeros({3, 4}), -1, 0), std::invalid_argument);
+}
+
+TEST_CASE("a NaN anywhere makes every number of a transform NaN, in one of its parts at least") {
+  if (test::on_gpu()) {
+    MESSAGE("skipped: how cuFFT leaves out factors of 0 is not known");
+    return;
+  }
+  const float nan = std::numeric_limits<float>::quiet_NaN();
+  for (const int64_t n : {1, 2, 8, 12, 31, 64, 97, 1000}) {
+    CAPTURE(n);
+    for (const int64_t place : {int64_t{0}, n / 3, n - 1})
+      for (const bool imaginary : {false, true}) {
+        std::vector<C> x = numbers(2 * n);
+        x[static_cast<size_t>(place)] = imaginary ? C(1, nan) : C(nan, 1);  // in the first of two rows
+        for (const bool inverse : {false, true}) {
+          const std::vector<Z> y = values(inverse ? fft::ifft(of(x, {2, n})) : fft::fft(of(x, {2, n})));
+          for (size_t k = 0; k < y.size(); ++k) CHECK((std::isnan(y[k].real()) || std::isnan(y[k].imag())) == (k < static_cast<size_t>(n)));
+        }
+      }
+    std::vector<float> x(static_cast<size_t>(n), 0.5f);
+    x[static_cast<size_t>(n / 2)] = nan;
+    for (const Z& z : values(fft::rfft(array::from_data(x.data(), {n}, float32)))) CHECK((std::isnan(z.real()) || std::isnan(z.imag())));
+  }
 }

@@ -145,3 +145,13 @@ TEST_CASE_FIXTURE(Fixture, "options that depend on others are filled in, and con
   set.set_text("dropout", "0.1");
   CHECK(has(usage_error([&] { complete(options, set); }), "no dropout"));
 }
+
+TEST_CASE("8-bit floats are refused where a GPU has no tensor cores for them") {
+  for (const auto& [major, minor] : {std::pair{7, 5}, {8, 0}, {8, 6}, {8, 7}}) {
+    const std::string error = usage_error([&] { check_capability("NVIDIA A100", major, minor); });
+    CHECK(has(error, "--dtype f8 needs a GPU of compute capability 8.9"));
+    CHECK(has(error, "NVIDIA A100 has " + std::to_string(major) + "." + std::to_string(minor)));
+    CHECK(has(error, "--dtype bf16"));
+  }
+  for (const auto& [major, minor] : {std::pair{8, 9}, {9, 0}, {10, 0}, {12, 1}}) CHECK_NOTHROW(check_capability("NVIDIA H100", major, minor));
+}

@@ -143,8 +143,11 @@ NumberOptions number_options(const std::string& dtype, const std::string& weight
 void check_device(const NumberOptions& numbers) {
   if (!numbers.precision.float8 || default_device().type != Device::gpu) return;
   const target::cuda::DeviceInfo& info = target::cuda::context(default_device().index).info();
-  if (10 * info.major + info.minor < 89)
-    throw UsageError(fmt::format("--dtype f8 needs a GPU of compute capability 8.9 or more, and {} has {}.{}: take --dtype bf16", info.name, info.major, info.minor));
+  check_capability(info.name, info.major, info.minor);
+}
+
+void check_capability(const std::string& name, int major, int minor) {
+  if (10 * major + minor < 89) throw UsageError(fmt::format("--dtype f8 needs a GPU of compute capability 8.9 or more, and {} has {}.{}: take --dtype bf16", name, major, minor));
 }
 
 }  // namespace weft::tool

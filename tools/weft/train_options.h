@@ -50,6 +50,8 @@ struct NumberOptions {
 NumberOptions number_options(const std::string& dtype, const std::string& weights, const std::string& residual);
 /// Throws UsageError where the default device lacks what they need: tensor cores for 8-bit floats.
 void check_device(const NumberOptions& numbers);
+/// Throws UsageError where a GPU of this compute capability has no tensor cores for 8-bit floats.
+void check_capability(const std::string& name, int major, int minor);
 /// The rows of the three.
 void add_number_options(OptionSet& set, std::string& dtype, std::string& weights, std::string& residual);
 

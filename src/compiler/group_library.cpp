@@ -5,7 +5,7 @@ namespace weft::compiler {
 
 /// What follows a dot. More than generated code can do is looked for where a library answers it. (Sums of 16-bit operands, which cuBLASLt has beside products as well, are not: on
 /// a Hopper such a product takes a third longer than the one without it, twice the time of a pass over the operand.)
-DotChain Grouper::chain_of(int dot, const std::vector<int>& outputs) const {
+DotChain Grouper::chain_of(int dot, const std::vector<int>& outputs) {
   const DotChain chain = dot_chain(ir_, users_, outputs, strides_, base_root_, dot);
   if (!target_ || chain.sum >= 0) return chain;
   for (const bool followed : {true, false})
@@ -16,19 +16,23 @@ DotChain Grouper::chain_of(int dot, const std::vector<int>& outputs) const {
 }
 
 /// Does the target's library answer the product with all that, its arrays where they would lie?
-bool Grouper::library_takes(const DotChain& chain) const {
-  std::vector<Strides> strides = strides_;
+bool Grouper::library_takes(const DotChain& chain) {
+  std::vector<int> tried;  // strides for the question alone: a copy of all of them for each product would be a square of the layers
   const auto set = [&](int node, Strides s) {
-    if (node >= 0 && strides[static_cast<size_t>(node)].empty()) strides[static_cast<size_t>(node)] = std::move(s);
+    if (node < 0 || !strides_[static_cast<size_t>(node)].empty()) return;
+    strides_[static_cast<size_t>(node)] = std::move(s);
+    tried.push_back(node);
   };
   if (chain.argument >= 0)
     for (const int node : {chain.argument, chain.result}) set(node, row_major_strides(ir_[node].type.shape));
   set(chain.result, preferred_strides(ir_, users_, chain.result));
   for (const int operand : ir_[chain.dot].inputs) {
-    const int base = operand_base(ir_, strides, base_root_, operand);
+    const int base = operand_base(ir_, strides_, base_root_, operand);
     set(base, row_major_strides(ir_[base].type.shape));
   }
-  return library_for(plan_dot(ir_, strides, base_root_, chain, policy_.numerics), *target_, policy_) != nullptr;
+  const bool takes = library_for(plan_dot(ir_, strides_, base_root_, chain, policy_.numerics), *target_, policy_) != nullptr;
+  for (const int node : tried) strides_[static_cast<size_t>(node)].clear();
+  return takes;
 }
 
 /// The gradients of queries, keys and values that came from one product go side by side into the gradient of that.

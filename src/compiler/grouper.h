@@ -51,8 +51,8 @@ class Grouper {
   void place_call(int node);
   void place_attention(int node);
   void place_with_row(std::unique_ptr<Work> work, std::vector<int> results, int cache);
-  DotChain chain_of(int dot, const std::vector<int>& outputs) const;
-  bool library_takes(const DotChain& chain) const;
+  DotChain chain_of(int dot, const std::vector<int>& outputs);
+  bool library_takes(const DotChain& chain);
   void pack_results(const std::vector<int>& results);
   int place_results(std::unique_ptr<Work> work, const std::vector<int>& results, const std::vector<int>& operands);
   std::string signature_of(int node) const;

@@ -180,6 +180,7 @@ void RowLowering::passes() {
   if (strip() > 0) return strip_passes(schedule_.block);
   if (one_tile()) emit_.bind_lanes(lane_, first_lane_, width, whole ? no_value : b.sub(lane_count(), first_lane_));
   load_early();
+  ask_for_row();
   for (int p = 0; p < passes_; ++p) pass(p);
   row_roots(passes_);
 }

@@ -71,6 +71,7 @@ class RowLowering {
   Reads reads_of(const Stage& stage);
   void load_early();
   void find_kept();
+  void ask_for_row();
   void examine(int p, int node, const std::vector<ix::Expr>& index);
   double cost(int node);
   Dtype kept_dtype(const Kept& kept) const;

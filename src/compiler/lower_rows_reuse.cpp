@@ -88,6 +88,31 @@ Dtype RowLowering::kept_dtype(const Kept& kept) const {
   return cx_.target.many_threads() ? t : compute_dtype(t);
 }
 
+/// What the first pass loads and later ones want again is brought into scratch before it, the whole row at once and nothing else beside it: a device of many threads has
+/// copies for that which take no registers and do not wait for each other.
+void RowLowering::ask_for_row() {
+  constexpr int64_t word = 16;
+  if (!cx_.target.many_threads() || schedule_.kind != RowClass::row || one_tile() || dynamic_extent_ || !is_static(lanes_)) return;
+  kernel::Builder& b = emit_.builder();
+  const int64_t width = schedule_.width, end = schedule_.lane_extent, full = end / width * width;
+  std::vector<Kept*> asked;
+  for (Kept& kept : kept_)
+    if (kept.made == 0 && emit_.is_memory(kept.node) && end * kept_dtype(kept).size % word == 0) asked.push_back(&kept);
+  const auto tile = [&](Value at, Value limit) {
+    emit_.push_scope();
+    emit_.bind_lanes(lane_, at, width, limit);
+    for (const Kept* kept : asked) b.store(kept->scratch, b.cast(b.broadcast(emit_.value(kept->node, kept->index), {width}), kept_dtype(*kept)), emit_.lane_base(), {1});
+    emit_.pop_scope();
+  };
+  if (asked.empty()) return;
+  b.loop(b.index(0), b.index(full), b.index(width), {}, [&](Value at, const std::vector<Value>&) {
+    tile(at, kernel::no_value);
+    return std::vector<Value>{};
+  });
+  if (full < end) tile(b.index(full), b.index(end - full));
+  for (Kept* kept : asked) kept->made = -1, kept->wanted.insert(0);
+}
+
 /// Makes the kept values known to pass p.
 void RowLowering::recall(int p) {
   kernel::Builder& b = emit_.builder();

@@ -14,6 +14,7 @@
 #include "runtime/trace.h"
 #include "target/cuda/library.h"
 #include "target/cuda/search.h"
+#include "target/cuda/workspace.h"
 
 namespace weft::target::cuda {
 
@@ -217,7 +218,7 @@ class CublasltCall final : public LibraryCall {
   const Algorithm* algorithm(int64_t alignment, const std::span<void* const>* operands, bool may_measure) const {
     last_ = alignment;
     const auto known = chosen_.find(alignment);
-    const bool searching = may_measure && operands && !in_place(*operands);
+    const bool searching = may_measure && operands;
     if (known != chosen_.end() && (known->second.measured || !searching)) return &known->second;
     if (options_.search) {
       if (const auto kept = from_disk(alignment)) return &(chosen_[alignment] = *kept);
@@ -225,17 +226,32 @@ class CublasltCall final : public LibraryCall {
     const std::vector<Algorithm> found = candidates(alignment);
     if (found.empty()) return nullptr;
     Algorithm best = found[0];
+    std::vector<void*> measured;
+    std::shared_ptr<const Workspace> elsewhere;
     if (searching) {
-      best = found[found.size() == 1 ? 0 : fastest(context_, found.size(), [&](size_t i) { return launch(found[i], *operands) == 0; }, what_)];
-      best.measured = true;
+      measured.assign(operands->begin(), operands->end());
+      // Running a product in place twice gives another result: candidates write elsewhere.
+      if (in_place(*operands) && (elsewhere = another_result())) measured.back() = reinterpret_cast<void*>(elsewhere->address());
+    }
+    if (searching && !in_place(measured)) {
+      best = found[found.size() == 1 ? 0 : fastest(context_, found.size(), [&](size_t i) { return launch(found[i], measured) == 0; }, what_)];
       const Record record{best.plain, best.own};
       runtime::cache_put("cublaslt", key(alignment), &record, sizeof record);
     }
+    best.measured = searching;
     return &(chosen_[alignment] = best);
   }
 
-  /// Running such a product twice gives another result.
   bool in_place(std::span<void* const> operands) const { return desc_.residual && operands[desc_.bias ? 3 : 2] == operands.back(); }
+
+  /// Memory for a result; none for several products, or where there is none left.
+  std::shared_ptr<const Workspace> another_result() const {
+    if (form_.batch > 1 || form_.calls.size() > 1) return nullptr;
+    const size_t bytes = static_cast<size_t>(form_.d.leading * form_.d.columns) * desc_.c.size;
+    size_t free = 0, total = 0;
+    if (driver().mem_get_info(&free, &total) != success || free < 2 * bytes) return nullptr;
+    return std::make_shared<const Workspace>(context_, bytes);
+  }
 
   /// What cuBLASLt's heuristic likes, best first, and our own kernel.
   std::vector<Algorithm> candidates(int64_t alignment) const {

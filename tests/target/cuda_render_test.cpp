@@ -49,7 +49,9 @@ TEST_CASE("random kernels compile for a Hopper GPU") {
 TEST_CASE("chunks travel in words of 16 bytes where they begin on one") {
   const std::string whole = source_of(doubled(true)), guarded = source_of(doubled(false)), anywhere = source_of(doubled(true), {false, 1});
   CHECK(whole.find("W16") != std::string::npos);
-  CHECK(whole.find("if (") == whole.rfind("if ("));  // the one that ends programs behind the grid
+  // The kernel's entry has branches of its own; what it does for a program lies before it.
+  const auto body = [](const std::string& source) { return source.substr(0, source.find("__global__")); };
+  CHECK(body(whole).find("if (") == std::string::npos);
   CHECK(guarded.find("W16") != std::string::npos);
   CHECK(anywhere.find("W16") == std::string::npos);
 }

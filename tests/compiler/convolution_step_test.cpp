@@ -36,6 +36,44 @@ struct Case {
   int calls;  // of a library: none where the gradient is sums
 };
 
+/// A convolution or the gradient of its weights, one group over two axes of space, by its definition.
+class PlainConvolution final : public target::LibraryCall {
+ public:
+  explicit PlainConvolution(const kernel::CallDesc& desc) : d_(desc), weights_(desc.name == "convolution_weights") {}
+  std::string name() const override { return "plain " + d_.name; }
+  void run(std::span<void* const> operands) const override {
+    const auto &x = d_.inputs[0].extents, &y = weights_ ? d_.inputs[1].extents : d_.outputs[0].extents, &w = weights_ ? d_.outputs[0].extents : d_.inputs[1].extents;
+    const auto pixels = static_cast<const float*>(operands[0]), second = static_cast<const float*>(operands[1]);
+    const auto result = static_cast<float*>(operands[2]);
+    std::fill_n(result, weights_ ? w[0] * w[1] * w[2] * w[3] : y[0] * y[1] * y[2] * y[3], 0.0f);
+    for (int64_t place = 0; place < y[0] * y[1] * y[2]; ++place)
+      for (int64_t tap = 0; tap < w[1] * w[2]; ++tap) {
+        const int64_t row = at(0, place / y[2] % y[1], tap / w[2]), column = at(1, place % y[2], tap % w[2]);
+        if (row < 0 || column < 0 || row >= x[1] || column >= x[2]) continue;
+        const float* const from = pixels + ((place / (y[1] * y[2]) * x[1] + row) * x[2] + column) * x[3];
+        for (int64_t o = 0; o < w[0]; ++o) {
+          const int64_t weight = (o * w[1] * w[2] + tap) * x[3], out = place * w[0] + o;
+          for (int64_t c = 0; c < x[3]; ++c)
+            if (weights_) result[weight + c] += second[out] * from[c];
+            else result[out] += second[weight + c] * from[c];
+        }
+      }
+  }
+
+ private:
+  int64_t at(size_t axis, int64_t place, int64_t tap) const { return place * d_.integers[1 + axis] - d_.integers[3 + axis] + tap * d_.integers[7 + axis]; }
+  kernel::CallDesc d_;
+  bool weights_;
+};
+
+/// Where convolutions are a library's, as on a GPU, whatever the CPU has.
+class WithConvolutions final : public weft::test::ManyThreads {
+ public:
+  std::shared_ptr<const target::LibraryCall> call(const kernel::CallDesc& desc) override {
+    return desc.name.starts_with("convolution") ? std::make_shared<PlainConvolution>(desc) : ManyThreads::call(desc);
+  }
+};
+
 }  // namespace
 
 TEST_CASE("convolutions with few taps, and the gradients of their weights, are arithmetic where many threads compute") {
@@ -91,7 +129,7 @@ TEST_CASE("what several sums read in turns, and nobody stores, is made for each 
   };
   const auto expected = slope({astype(x, float64), astype(w, float64), astype(weights, float64)})[0].to_vector<double>();
   eval(x, w, weights);
-  weft::test::ManyThreads target;
+  WithConvolutions target;
   target::Target& before = default_target();
   set_default_target(target);
   const BuildRecord record(true);
@@ -118,44 +156,6 @@ TEST_CASE("what several sums read in turns, and nobody stores, is made for each 
 }
 
 namespace {
-
-/// A convolution or the gradient of its weights, one group over two axes of space, by its definition.
-class PlainConvolution final : public target::LibraryCall {
- public:
-  explicit PlainConvolution(const kernel::CallDesc& desc) : d_(desc), weights_(desc.name == "convolution_weights") {}
-  std::string name() const override { return "plain " + d_.name; }
-  void run(std::span<void* const> operands) const override {
-    const auto &x = d_.inputs[0].extents, &y = weights_ ? d_.inputs[1].extents : d_.outputs[0].extents, &w = weights_ ? d_.outputs[0].extents : d_.inputs[1].extents;
-    const auto pixels = static_cast<const float*>(operands[0]), second = static_cast<const float*>(operands[1]);
-    const auto result = static_cast<float*>(operands[2]);
-    std::fill_n(result, weights_ ? w[0] * w[1] * w[2] * w[3] : y[0] * y[1] * y[2] * y[3], 0.0f);
-    for (int64_t place = 0; place < y[0] * y[1] * y[2]; ++place)
-      for (int64_t tap = 0; tap < w[1] * w[2]; ++tap) {
-        const int64_t row = at(0, place / y[2] % y[1], tap / w[2]), column = at(1, place % y[2], tap % w[2]);
-        if (row < 0 || column < 0 || row >= x[1] || column >= x[2]) continue;
-        const float* const from = pixels + ((place / (y[1] * y[2]) * x[1] + row) * x[2] + column) * x[3];
-        for (int64_t o = 0; o < w[0]; ++o) {
-          const int64_t weight = (o * w[1] * w[2] + tap) * x[3], out = place * w[0] + o;
-          for (int64_t c = 0; c < x[3]; ++c)
-            if (weights_) result[weight + c] += second[out] * from[c];
-            else result[out] += second[weight + c] * from[c];
-        }
-      }
-  }
-
- private:
-  int64_t at(size_t axis, int64_t place, int64_t tap) const { return place * d_.integers[1 + axis] - d_.integers[3 + axis] + tap * d_.integers[7 + axis]; }
-  kernel::CallDesc d_;
-  bool weights_;
-};
-
-/// Where convolutions are a library's, as on a GPU, whatever the CPU has.
-class WithConvolutions final : public weft::test::ManyThreads {
- public:
-  std::shared_ptr<const target::LibraryCall> call(const kernel::CallDesc& desc) override {
-    return desc.name.starts_with("convolution") ? std::make_shared<PlainConvolution>(desc) : ManyThreads::call(desc);
-  }
-};
 
 struct Step {
   std::vector<array> results;  // the loss, then the gradients

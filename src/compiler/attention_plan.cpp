@@ -119,7 +119,7 @@ AttentionPlan plan_attention(const Ir& ir, const std::vector<Strides>& strides, 
     return plan;
   }
   if (!node.attrs.integers.empty()) plan.pieces = node.attrs.integers[1], plan.piece_keys = node.attrs.integers[2];
-  plan.g.node = cache;
+  plan.cache = cache;
   if (cache >= 0) plan.q.dtype = ir[node.inputs[0]].type.dtype;
   else plan.q = operand(node.inputs[0], true);
   plan.k = operand(node.inputs[1], true);

@@ -74,9 +74,10 @@ struct AttentionPlan {
   AttentionOperand q, k, v, mask, o, lse, g;
   AttentionOperand dq, dk, dv;
   // Of one query over keys in pieces (split_attention.h): how many there are and how long they are; o and lse then are those of each piece. Or what joins them: q is
-  // absent, k are the pieces' lse, v their o. Where the query enters its own key and value (own_row.h), q is absent and g is the cache that they are entered into.
+  // absent, k are the pieces' lse, v their o.
   int64_t pieces = 0, piece_keys = 0;
   bool join = false;
+  int cache = -1;  // where the query enters its own key and value (own_row.h), the scatter that enters them; q is absent then
 };
 
 /// A scatter that a routine answers (row_sums.h), with the nodes in whose memory the rows' numbers and the rows lie.

@@ -36,7 +36,7 @@ constexpr int64_t fewest_keys_together = 128;     // of fewer one block makes as
 
 class AttentionRow : AttentionTiles {
  public:
-  AttentionRow(const LowerContext& cx, Group& group) : AttentionTiles(cx, group, "attention_row"), group_(group), node_(cx.ir[group.roots[0].node]), cache_(cache_of(group.attention)) {}
+  AttentionRow(const LowerContext& cx, Group& group) : AttentionTiles(cx, group, "attention_row"), group_(group), node_(cx.ir[group.roots[0].node]), cache_(group.attention.cache) {}
   Lowered run();
 
  private:
@@ -287,7 +287,7 @@ Lowered AttentionRow::run() {
     const int64_t blocks = blocks_for_head();
     share_head(count, blocks, own);
     Lowered lowered = emit_.finish(batches(), work);
-    for (kernel::Inst& inst : lowered.kernel.body.insts) inst.streaming = inst.streaming || (blocks > 1 && inst.op == kernel::Op::loop);  // the only one: its rounds are parallel
+    for (kernel::Inst& inst : lowered.kernel.body.insts) inst.parallel = blocks > 1 && inst.op == kernel::Op::loop;  // the only one: its rounds are parallel
     return lowered;
   }
   o_.base = b_.add(o_.base, b_.mul(piece, b_.index(o_.row)));

@@ -169,7 +169,7 @@ bool StepMaker::call_library(int g) {
 }
 
 bool StepMaker::call_attention(int g) {
-  if (const AttentionPlan& plan = grouping_.groups[static_cast<size_t>(g)].attention; plan.join || plan.pieces > 0 || cache_of(plan) >= 0) return false;
+  if (const AttentionPlan& plan = grouping_.groups[static_cast<size_t>(g)].attention; plan.join || plan.pieces > 0 || plan.cache >= 0) return false;
   if (!policy_.libraries || !target::libraries_enabled()) return false;
   const std::optional<AttentionCall> call = attention_call(grouping_.groups[static_cast<size_t>(g)].attention, policy_.numerics);
   Draft draft;
@@ -260,7 +260,7 @@ void StepMaker::lower(int g) {
   if (group.kind == Group::Kind::call) return call_routine(g);
   if (const int source = ordering_.scatter_source[static_cast<size_t>(g)]; source >= 0) copy(home(source), home(overlaid(group)));
   if (group.kind == Group::Kind::attention) {
-    if (cache_of(group.attention) >= 0) return lower_launch(g, alone(lower_attention(cx, group)));
+    if (group.attention.cache >= 0) return lower_launch(g, alone(lower_attention(cx, group)));
     if (!call_attention(g)) lower_launch(g, memo_.attention(cx, group));
     return;
   }

@@ -52,7 +52,7 @@ class Renumbering {
       case Op::gather:
       case Op::prefetch:
       case Op::alloc: result.ref = i.ref, result.number = i.number; break;
-      case Op::loop: result.streaming = i.streaming; break;
+      case Op::loop: result.parallel = i.parallel; break;
       case Op::scatter:
       case Op::atomic_add: result.ref = i.ref; break;
       default: break;
@@ -86,7 +86,7 @@ void hash_block(Hasher& h, const Block& b) {
     hash_list(h, i.args);
     h.number(i.scalar_op).number(i.reducer).number(i.number.integral).number(i.number.integral ? i.number.i : 0);
     h.number(__builtin_bit_cast(uint64_t, i.number.integral ? 0.0 : i.number.f));
-    h.number(i.ref).number(i.axis).number(i.streaming);
+    h.number(i.ref).number(i.axis).number(i.streaming).number(i.parallel);
     if (i.op == Op::matmul) h.number(i.left).number(i.right).number(i.schedule.depth).number(i.schedule.stages).number(i.schedule.rows).number(i.schedule.columns);
     hash_list(h, i.strides);
     h.number(i.blocks.size());

@@ -73,7 +73,7 @@ enum class Op : uint8_t {
   prefetch,     // offset: the elements from there up to `number.i` further on are read soon. A hint: it may point outside the buffer
   alloc,        // local scratch of `number.i` elements, named by its ref (see Kernel::locals): in the outermost block, once, before
                 // its first use
-  loop,         // lo, hi, step (int64 scalars; step > 0), then initial values; block arguments: induction variable, carried values. `streaming`: a parallel loop (below)
+  loop,         // lo, hi, step (int64 scalars; step > 0), then initial values; block arguments: induction variable, carried values
   when,         // condition (bool scalar); one block without results
   yield,        // ends a block: the values carried on
 };
@@ -107,7 +107,9 @@ struct Inst {
   int axis = 0;                       // reduce; shift: by how many lanes; exchange: the bits that change; extract: the lane
   std::vector<int64_t> strides = {};  // load, store: elements between neighbours along each tile axis; matmul: as it says
   MatmulSchedule schedule = {};       // matmul
-  bool streaming = false;             // store: the data is not read again soon (non-temporal where the target can); load: it is read once, and the load is to begin where it stands; loop: parallel, there is one, outermost, from 0 by 1; no round looks at what others write, and what they store to local buffers is there behind it
+  bool streaming = false;             // store: the data is not read again soon (non-temporal where the target can); load: it is read once, and the load is to begin where it stands
+  bool parallel = false;              // loop: its rounds may run beside each other. There is one such loop, outermost, from 0 by 1, and it carries nothing; no round
+                                      // looks at what others write, and what they store to local buffers is there behind it
   std::vector<Block> blocks = {};     // loop, when
 };
 

@@ -69,8 +69,8 @@ class Verifier {
         if (&inst != &b.insts.back()) refuse(&inst, "a yield stands inside a block");
         check_yield(inst, yields);
       }
-      if (inst.op == Op::loop && inst.streaming && (!outermost || ++parallel_ > 1 || inst.args.size() > 3)) refuse(&inst, "there is one parallel loop, in the outermost block, and it carries nothing");
-      if (inst.op == Op::loop && inst.streaming && wrote_) refuse(&inst, "nothing is written before a parallel loop");
+      if (inst.op == Op::loop && inst.parallel && (!outermost || ++parallel_ > 1 || inst.args.size() > 3)) refuse(&inst, "there is one parallel loop, in the outermost block, and it carries nothing");
+      if (inst.op == Op::loop && inst.parallel && wrote_) refuse(&inst, "nothing is written before a parallel loop");
       wrote_ = wrote_ || ((inst.op == Op::store || inst.op == Op::scatter || inst.op == Op::atomic_add) && !is_local(kernel_, inst.ref));
       nested(inst);
       for (Value v : inst.results) define(&inst, v, scope);

@@ -162,6 +162,47 @@ TEST_CASE("memory") {
   refuses("at least one element", [](Kernel& k) { k.locals[0].elements = 0; });
 }
 
+TEST_CASE("parallel loops: one, outermost, before anything is written, and nothing is carried") {
+  // What each of these loops does is legal where rounds follow each other.
+  const auto verdict = [](const std::function<void(Builder&, Ref, Ref)>& body) {
+    Builder b("rounds");
+    const Ref out = b.param("y", float32, true), local = b.local(float32, 64);
+    body(b, out, local);
+    Kernel k = b.finish();
+    const std::function<void(Block&)> mark = [&](Block& block) {
+      for (Inst& inst : block.insts) {
+        inst.parallel = inst.op == Op::loop;
+        for (Block& inner : inst.blocks) mark(inner);
+      }
+    };
+    mark(k.body);
+    try {
+      verify(k);
+    } catch (const internal_error& e) {
+      return std::string(e.what());
+    }
+    return print(k).find("loop parallel ") == std::string::npos ? std::string("not printed") : std::string("accepted");
+  };
+  const auto rounds = [](Builder& b, Ref to, const std::function<void()>& inside = {}) {
+    b.loop(b.index(0), b.symbol("n"), b.index(1), {}, [&](Value i, const std::vector<Value>&) {
+      b.store(to, b.real(float32, 1, {8}), b.mul(i, b.index(8)), {1});
+      if (inside) inside();
+      return std::vector<Value>{};
+    });
+  };
+  CHECK(verdict([&](Builder& b, Ref, Ref local) { rounds(b, local); }) == "accepted");
+  CHECK(verdict([&](Builder& b, Ref, Ref local) { rounds(b, local, [&] { rounds(b, local); }); }).find("one parallel loop, in the outermost block") != std::string::npos);
+  CHECK(verdict([&](Builder& b, Ref, Ref local) { rounds(b, local), rounds(b, local); }).find("one parallel loop, in the outermost block") != std::string::npos);
+  CHECK(verdict([&](Builder& b, Ref out, Ref local) {
+          b.store(out, b.real(float32, 2, {8}), b.index(0), {1});
+          rounds(b, local);
+        }).find("nothing is written before a parallel loop") != std::string::npos);
+  CHECK(verdict([&](Builder& b, Ref out, Ref) {
+          const auto sum = b.loop(b.index(0), b.symbol("n"), b.index(1), {b.real(float32, 0, {8})}, [&](Value, const std::vector<Value>& c) { return std::vector<Value>{b.add(c[0], c[0])}; });
+          b.store(out, sum[0], b.index(0), {1});
+        }).find("it carries nothing") != std::string::npos);
+}
+
 TEST_CASE("loops and conditions") {
   refuses("step is positive", [](Kernel& k) {
     const Value step = find(k, Op::loop).args[2];

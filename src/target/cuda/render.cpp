@@ -54,7 +54,7 @@ void Renderer::survey(const Block& block) {
     loads_ += inst.op == Op::load && inst.type.rank() > 0;
     if (inst.op == Op::load && inst.type.rank() > 0 && !is_local(inst.ref)) kept_bytes_ += inst.type.size() * inst.type.dtype.size;
     if (inst.op == Op::loop) survey_loop(inst);
-    if (inst.op == Op::loop && inst.streaming && features_.clusters) cluster_ = rounds_of(block, inst);
+    if (inst.op == Op::loop && inst.parallel && features_.clusters) cluster_ = rounds_of(block, inst);
     for (Value v : inst.results) largest_tile_ = std::max(largest_tile_, type(v).size());
     if (inst.op == Op::store || inst.op == Op::scatter || inst.op == Op::atomic_add) largest_tile_ = std::max(largest_tile_, type(inst.args[0]).size());
     if ((inst.op == Op::load || inst.op == Op::store) && !inst.strides.empty() && inst.strides.back() == 1)

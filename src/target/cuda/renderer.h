@@ -35,7 +35,7 @@ class Renderer {
   void convert(const Inst& inst);
   void loop(const Inst& inst);
   void parallel(const Inst& inst);
-  bool by_cluster(const Inst& inst) const { return inst.op == kernel::Op::loop && inst.streaming && cluster_ > 1; }
+  bool by_cluster(const Inst& inst) const { return inst.op == kernel::Op::loop && inst.parallel && cluster_ > 1; }
   bool reads_scratch(const kernel::Block& block) const;
   void when(const Inst& inst);
   bool waits_for_memory(const Inst& inst) const;

@@ -15,7 +15,8 @@
 /// Matrices lie along the last two axes, all axes before them are a batch; either may be empty. Arrays are float32 or float64 (norm and cross: any); others are refused, to be
 /// converted with astype. Nothing is refused for its values: where a matrix has no inverse or no such factor, that matrix's results are NaN, and so they are where it is not
 /// finite. Everything has derivatives, also second ones, and works under vmap and compile. Derivatives of eigenvectors and singular vectors divide by the gaps between
-/// eigenvalues or singular values: they are not finite where these coincide (derivatives of the values alone are). Signs of vectors are free.
+/// eigenvalues or singular values: they are not finite where these coincide (derivatives of the values alone are); nor is the derivative of det where a matrix is singular.
+/// Signs of vectors are free. Functions that decompose cannot have symbolic lengths along the matrices' axes.
 namespace weft::linalg {
 
 /// Of all elements as one vector where no axes are given; of vectors along one axis, or of matrices along two (Frobenius).

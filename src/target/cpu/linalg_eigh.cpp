@@ -11,6 +11,11 @@ template <class T> void eigh(std::span<void* const> operands, int64_t n, bool ve
   using Rows = Eigen::Matrix<T, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
   Matrix a = Eigen::Map<const Rows>(static_cast<const T*>(operands[0]), n, n).template triangularView<Eigen::Lower>();
   const Eigen::SelfAdjointEigenSolver<Matrix> factor(a, vectors ? Eigen::ComputeEigenvectors : Eigen::EigenvaluesOnly);
+  if (factor.info() != Eigen::Success) {
+    fill_nan<T>(operands[1], n);
+    if (vectors) fill_nan<T>(operands[2], n * n);
+    return;
+  }
   Eigen::Map<Eigen::Matrix<T, Eigen::Dynamic, 1>>(static_cast<T*>(operands[1]), n) = factor.eigenvalues();
   if (vectors) Eigen::Map<Matrix>(static_cast<T*>(operands[2]), n, n) = factor.eigenvectors();
 }

@@ -1,5 +1,6 @@
 // Llama against numbers of a float64 implementation in PyTorch of the same weights, and a small model that was really trained (llama2.c's stories260K).
 #include <doctest/doctest.h>
+#include <unistd.h>
 
 #include <cmath>
 #include <cstring>
@@ -211,7 +212,7 @@ TEST_CASE("Llama: configurations as Hugging Face writes them, and sentences for 
 TEST_CASE("Llama: a folder as Hugging Face's, in one file or in parts") {
   Llama model(tiny);
   set_weights(model);
-  const std::string folder = std::filesystem::temp_directory_path() / "weft_llama_folder";
+  const std::string folder = std::filesystem::temp_directory_path() / ("weft_llama_" + std::to_string(::getpid()));
   std::filesystem::remove_all(folder);
   std::filesystem::create_directories(folder);
   io::write_file_atomically(folder + "/config.json", to_json(tiny));

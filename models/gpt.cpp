@@ -64,7 +64,7 @@ Gpt::Gpt(const GptConfig& c, const nn::Precision& p)
   for (int64_t layer = 0; layer < c.layers; ++layer) h.add(c);
   if (!c.tied_head) lm_head.emplace(*this, "lm_head", c.width, c.vocab, false);
   initialise();
-  set_dtype(precision.parameters);
+  starting_values = set_dtype(precision.parameters);
   nn::use_float8(h, precision.float8);
 }
 

@@ -109,9 +109,9 @@ LlamaBody::LlamaBody(nn::Module& parent, std::string name, const LlamaConfig& c)
 Llama::Llama(const LlamaConfig& c, const nn::Precision& p) : TextModel(p), config(checked(c)), dtype(p.compute), model(*this, "model", c) {
   nn::check("Llama", precision);
   if (!c.tied_head) lm_head.emplace(*this, "lm_head", c.width, c.vocab, false);
-  set_dtype(precision.parameters);
-  nn::use_float8(model, precision.float8);
   initialise();
+  starting_values = set_dtype(precision.parameters);
+  nn::use_float8(model, precision.float8);
 }
 
 void Llama::initialise() {

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <span>
 #include <string>
+#include <unordered_map>
 #include <vector>
 
 #include "weft/nn.h"
@@ -35,6 +36,8 @@ class WEFT_API TextModel : public nn::Module {
   virtual array next(const array& ids, const array& length, KvCache& cache) const = 0;
 
   const nn::Precision precision;
+  /// The values that parameters of 16 bits were rounded from when they were drawn, by name, for Optimizer::set_masters. They are computed where they are used and take no memory before.
+  std::unordered_map<std::string, array> starting_values;
 };
 
 }  // namespace weft::models

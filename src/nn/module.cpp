@@ -169,10 +169,15 @@ void Module::train(bool on) {
   for (auto& entry : named_modules()) entry.second->training_ = on;
 }
 
-void Module::set_dtype(Dtype dtype) {
+std::unordered_map<std::string, array> Module::set_dtype(Dtype dtype) {
+  std::unordered_map<std::string, array> before;
   for (auto& [path, module] : named_modules())
-    for (auto& entry : module->slots_)
-      if (Parameter* p = entry.second.parameter; p && p->role() == Parameter::Role::learned) p->set_dtype(dtype);
+    for (auto& [name, slot] : module->slots_) {
+      if (!slot.parameter || slot.parameter->role() != Parameter::Role::learned || slot.parameter->value().dtype() == dtype) continue;
+      before.emplace(joined(path, name), slot.parameter->value());
+      slot.parameter->set_dtype(dtype);
+    }
+  return before;
 }
 
 void Module::update(const std::unordered_map<std::string, array>& values, bool strict) {

@@ -128,6 +128,18 @@ void RuleOptimizer::set_rounding(Rounding rounding, uint64_t seed) {
   }
 }
 
+void RuleOptimizer::set_masters(const std::unordered_map<std::string, array>& values) {
+  for (size_t i = 0; i < entries_.size(); ++i) {
+    const auto& [name, handle] = parameters()[i];
+    const auto it = values.find(name);
+    if (it == values.end() || !entries_[i].master) continue;
+    if (it->second.shape() != handle->shape())
+      throw_invalid("Optimizer.set_masters", name + " is " + to_string(it->second.shape()) + " and should be " + to_string(handle->shape()));
+    const array value = astype(it->second, float32);
+    entries_[i].master = where(equal(astype(value, handle->dtype()), *handle), value, *entries_[i].master);
+  }
+}
+
 std::unordered_map<std::string, array> RuleOptimizer::precise_parameters() const {
   std::unordered_map<std::string, array> out = Optimizer::precise_parameters();
   for (size_t i = 0; i < entries_.size(); ++i)
@@ -211,6 +223,10 @@ Parameters MultiOptimizer::named_state() {
 
 void MultiOptimizer::set_rounding(Rounding rounding, uint64_t seed) {
   for (size_t k = 0; k < shares_.size(); ++k) shares_[k].optimizer->set_rounding(rounding, seed + k);
+}
+
+void MultiOptimizer::set_masters(const std::unordered_map<std::string, array>& values) {
+  for (auto& part : shares_) part.optimizer->set_masters(values);
 }
 
 std::unordered_map<std::string, array> MultiOptimizer::precise_parameters() const {

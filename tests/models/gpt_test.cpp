@@ -330,6 +330,22 @@ TEST_CASE("the likeliest tokens, chosen in the program or on the host, over the 
   }
 }
 
+TEST_CASE("masters of a model in 16 bits begin with the numbers of the model in float32") {
+  random::seed(5);
+  Gpt exact(tiny);
+  random::seed(5);
+  Gpt half(tiny, {.parameters = bfloat16, .compute = bfloat16, .residual = bfloat16});
+  optim::AdamW optimizer(half.trainable_parameters());
+  optimizer.set_masters(half.starting_values);
+  const auto masters = optimizer.precise_parameters();
+  for (const auto& [name, handle] : exact.parameters()) {
+    CAPTURE(name);
+    CHECK(masters.at(name).to_vector<float>() == handle->to_vector<float>());
+  }
+  for (const auto& [name, handle] : half.parameters()) CHECK(astype(*handle, float32).to_vector<float>() == astype(astype(masters.at(name), bfloat16), float32).to_vector<float>());
+  CHECK(Gpt(tiny).starting_values.empty());
+}
+
 TEST_CASE("weights that are kept in 16 bits give the logits of weights that were rounded to 16 bits") {
   Gpt rounded(tiny, bfloat16), kept(tiny, bfloat16);
   set_weights(rounded);

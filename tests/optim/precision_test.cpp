@@ -112,6 +112,40 @@ TEST_CASE("every rule with masters makes the steps of float32, rounded") {
   each([](Parameters p) -> std::unique_ptr<Optimizer> { return std::make_unique<Adafactor>(std::move(p)); });
 }
 
+TEST_CASE("masters begin with what their parameters were rounded from, and with nothing else") {
+  const array precise = made({0.3f, 0.7f, -1.1f, 2.0f}, {4});
+  const auto start = [&](const array& values, array& w, Rounding rounding = Rounding::master) {
+    auto optimizer = std::make_unique<SGD>(Parameters{{"w", &w}}, SgdOptions{.learning_rate = 1});
+    optimizer->set_rounding(rounding);
+    optimizer->set_masters({{"w", values}, {"another", values}});
+    return optimizer;
+  };
+  array w = astype(precise, bfloat16);
+  const auto optimizer = start(precise, w);
+  CHECK(floats(optimizer->precise_parameters().at("w")) == floats(precise));
+  // 0.7 lies three tenths of a step of bfloat16 below where rounding changes, and its rounding five: an update of a third of a step shows.
+  optimizer->update({full({4}, array(-0.0013f), float32)});
+  CHECK(floats(w) == floats(astype(precise + 0.0013f, bfloat16)));
+  CHECK(floats(w)[1] != floats(astype(precise, bfloat16))[1]);
+
+  // Where a parameter is something else by now, its master is that.
+  array changed = astype(made({0.3f, 0.5f, -1.1f, NAN}, {4}), bfloat16);
+  const auto masters = floats(start(precise, changed)->precise_parameters().at("w"));
+  CHECK(std::vector<float>(masters.begin(), masters.begin() + 3) == std::vector<float>{0.3f, 0.5f, -1.1f});
+  CHECK(std::isnan(masters[3]));
+
+  array none = astype(precise, bfloat16);
+  CHECK(floats(start(precise, none, Rounding::stochastic)->precise_parameters().at("w")) == floats(none));
+  CHECK_THROWS_WITH_AS(start(zeros({2}), w), "[Optimizer.set_masters] w is (2) and should be (4)", std::invalid_argument);
+
+  array first = astype(precise, bfloat16), second = astype(made({1.7f}, {1}), bfloat16);
+  const auto make = [](Parameters p) { return std::make_unique<SGD>(std::move(p)); };
+  MultiOptimizer shares({{"a", &first}, {"b", &second}}, {{[](const std::string& name, const array&) { return name == "a"; }, make}, {every, make}});
+  shares.set_masters({{"b", made({1.7f}, {1})}});
+  CHECK(floats(shares.precise_parameters().at("b")) == std::vector<float>{1.7f});
+  CHECK(floats(shares.precise_parameters().at("a")) == floats(first));
+}
+
 TEST_CASE("state of masters and of chance goes through named_state") {
   for (const Rounding rounding : {Rounding::master, Rounding::stochastic}) {
     array a = astype(made(filled(6, [](int i) { return 0.5 * std::cos(i); }), {2, 3}), bfloat16), b = a;

@@ -43,6 +43,7 @@ class GptStep {
         optimizer_(model_.trainable_parameters(), {.learning_rate = 6e-4f, .weight_decay = 0.01}), batch_(batch(b)) {
     check_device(numbers_);
     optimizer_.set_rounding(numbers_.rounding);
+    optimizer_.set_masters(model_.starting_values);
     step_.emplace(model_, optimizer_, 0, numbers_.scaled_loss ? &scale_ : nullptr);
   }
   float operator()() { return (*step_)(batch_); }

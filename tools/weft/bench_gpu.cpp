@@ -105,6 +105,7 @@ void gpt_step(const GptSize& size, const BenchOptions& o) {
   models::Gpt model({.vocab = 50304, .context = time, .layers = size.layers, .heads = size.heads, .width = size.width}, numbers.precision);
   optim::AdamW optimizer(model.trainable_parameters(), {.learning_rate = 6e-4f, .weight_decay = 0.1});
   optimizer.set_rounding(numbers.rounding);
+  optimizer.set_masters(model.starting_values);
   optim::LossScale scale;
   TrainStep step(model, optimizer, 1.0, numbers.scaled_loss ? &scale : nullptr);
   const array ids = random::randint(array(0), array(50257), {size.batch, time + 1});

@@ -66,6 +66,7 @@ void gpt_kernels(const BenchOptions& o, const GptShape& shape) {
   models::Gpt model(shape.config, numbers.precision);
   optim::AdamW optimizer(model.trainable_parameters(), {.learning_rate = 6e-4f, .weight_decay = 0.1});
   optimizer.set_rounding(numbers.rounding);
+  optimizer.set_masters(model.starting_values);
   optim::LossScale scale;
   TrainStep step(model, optimizer, 1.0, numbers.scaled_loss ? &scale : nullptr);
   const array ids = random::randint(array(0), array(static_cast<int>(std::min<int64_t>(shape.config.vocab, 50257))), {batch, time + 1});

@@ -111,6 +111,7 @@ void Trainer::build(const std::string& text) {
                                 .weight_decay = options_.weight_decay};
   optimizer_ = std::make_unique<optim::AdamW>(model_->trainable_parameters(), adam);
   optimizer_->set_rounding(numbers.rounding, static_cast<uint64_t>(options_.seed));
+  optimizer_->set_masters(model_->starting_values);
   if (numbers.scaled_loss) loss_scale_.emplace();
   train_step_ = std::make_unique<TrainStep>(*model_, *optimizer_, options_.grad_clip, loss_scale_ ? &*loss_scale_ : nullptr);
   evaluator_ = std::make_unique<Evaluator>(*model_);

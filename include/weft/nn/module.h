@@ -88,8 +88,9 @@ class WEFT_API Module {
   bool training() const { return training_; }
 
   /// Keeps all learned parameters in another floating dtype; statistics stay what they are. Layers compute in the dtype of what comes in, embeddings give that of
-  /// their weight. To be called before an optimizer is made, which keeps state for the dtypes it finds.
-  void set_dtype(Dtype dtype);
+  /// their weight. To be called before an optimizer is made, which keeps state for the dtypes it finds. Returns what the parameters of other dtypes were, by name, for
+  /// optimizers whose masters are to begin with it (optim::Optimizer::set_masters).
+  std::unordered_map<std::string, array> set_dtype(Dtype dtype);
 
   /// New values by name, cast to the parameters' dtypes. `strict` refuses missing and unknown names; wrong shapes are always refused.
   /// The std::invalid_argument names all that does not fit; nothing is changed then.

@@ -49,6 +49,16 @@ class WEFT_API Optimizer {
   /// For parameters of 16 bits; Rounding::master until it is called, which must be before the first update. Chance depends on the seed, the parameter, the step
   /// and the element alone. Throws std::invalid_argument for Rounding::stochastic where a parameter is float16.
   virtual void set_rounding(Rounding rounding, uint64_t seed = 0) = 0;
+  /// Lets masters begin with values that their parameters were rounded from, by the parameters' names: what Module::set_dtype returned, or a file's tensors. A master takes the elements of
+  /// which its parameter is the rounding and keeps the others, so a parameter is its master rounded in any case. Without it masters begin on numbers of 16 bits, all
+  /// as far as can be from where rounding changes, and the first small updates show nowhere. To be called after set_rounding; names that have no master are passed by.
+  ///
+  ///     const auto precise = model.set_dtype(bfloat16);
+  ///     optim::AdamW optimizer(model.trainable_parameters());
+  ///     optimizer.set_masters(precise);
+  ///
+  /// Throws std::invalid_argument where a value has another shape than its parameter.
+  virtual void set_masters(const std::unordered_map<std::string, array>& values) = 0;
   /// The parameters' values by name as precisely as the optimizer has them: float32 masters where there are any.
   virtual std::unordered_map<std::string, array> precise_parameters() const;
 
@@ -79,6 +89,7 @@ class WEFT_API RuleOptimizer : public Optimizer {
   std::vector<array*> state() override;
   Parameters named_state() override;
   void set_rounding(Rounding rounding, uint64_t seed = 0) override;
+  void set_masters(const std::unordered_map<std::string, array>& values) override;
   std::unordered_map<std::string, array> precise_parameters() const override;
 
  protected:
@@ -141,6 +152,7 @@ class WEFT_API MultiOptimizer : public Optimizer {
   std::vector<array*> state() override;
   Parameters named_state() override;
   void set_rounding(Rounding rounding, uint64_t seed = 0) override;  ///< of all shares
+  void set_masters(const std::unordered_map<std::string, array>& values) override;   ///< of all shares
   std::unordered_map<std::string, array> precise_parameters() const override;
   Optimizer& share(size_t i) { return *shares_.at(i).optimizer; }
 

@@ -40,8 +40,9 @@ Grouper::Grouper(const Ir& ir, const std::vector<Layout>& layouts, const Policy&
 }
 
 Grouping Grouper::run() {
+  promote_shared(count_readers_of_numbers(), true);
   form();
-  if (promote_shared()) form();
+  if (promote_shared(count_uses(), false)) form();
   return finish();
 }
 

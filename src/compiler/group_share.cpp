@@ -29,6 +29,7 @@ constexpr int64_t short_fold = 16;  // what is computed once for each fold of so
 constexpr double least_instead = 4;  // operations on a fold's result for which they are kept and not the result
 constexpr size_t recompute_broadcasts = 8, most_loads = 16;
 constexpr double largest_expression = 2000;
+constexpr int many_readers = 16;
 
 struct Cost {
   double flops = 0;
@@ -76,11 +77,31 @@ int64_t Grouper::repeats_of(int node) const {
   return least == INT64_MAX ? 1 : least;
 }
 
-/// Nodes that several groups would compute again from more than a few loads or operations get memory of their own.
-bool Grouper::promote_shared() {
+/// How many groups compute each node inline.
+std::vector<int> Grouper::count_uses() const {
   std::vector<int> groups_using(ir_.nodes.size());
   for (const auto& work : groups_)
     for (int id : work->inlined) ++groups_using[static_cast<size_t>(id)];
+  return groups_using;
+}
+
+/// Before there are groups: of numbers that are made of numbers, how often what is not one reads them. What clips gradients is made of as many sums as there are parameters and read by as many
+/// updates, and groups that each look through all of it would take the square of their number.
+std::vector<int> Grouper::count_readers_of_numbers() const {
+  std::vector<int> readers(ir_.nodes.size());
+  const auto passed_on = [&](int id) { return !is_root(id) && (is_movement(ir_[id].op) || (volume(ir_[id].type.shape) == 1 && is_elementwise(ir_[id].op))); };
+  for (int id = ir_.size(); id-- > 0;)
+    for (const int user : users_[static_cast<size_t>(id)]) {
+      int& count = readers[static_cast<size_t>(id)];
+      count = std::min(many_readers, count + (passed_on(user) ? readers[static_cast<size_t>(user)] : 1));
+    }
+  for (int& count : readers)
+    if (count < many_readers) count = 0;
+  return readers;
+}
+
+/// Nodes that several groups would compute again from more than a few loads or operations get memory of their own. `numbers_only`: single numbers that are shared, and nothing else.
+bool Grouper::promote_shared(const std::vector<int>& groups_using, bool numbers_only) {
   std::vector<Cost> costs(ir_.nodes.size());
   size_t before = promoted_.size();
   for (int id = 0; id < ir_.size(); ++id) {
@@ -113,8 +134,9 @@ bool Grouper::promote_shared() {
       else loads += std::min(1.0, read / points);
     }
     bool costly = cost.flops > recompute_flops || loads > recompute_loads || broadcasts > recompute_broadcasts || cost.scalars.size() > recompute_scalars;
-    bool repeated = repeats >= 64 && cost.flops >= repeated_flops && (volume(n.type.shape) >= 64 || repeats >= many_repeats) && !rows_compute(id);
     bool shared = groups_using[static_cast<size_t>(id)] > 1 && costly && !narrowed_later(id, groups_using);
+    if (numbers_only && (!shared || volume(n.type.shape) != 1)) continue;
+    bool repeated = repeats >= 64 && cost.flops >= repeated_flops && (volume(n.type.shape) >= 64 || repeats >= many_repeats) && !rows_compute(id);
     const bool instead = cost.flops >= least_instead && groups_using[static_cast<size_t>(id)] > 0 && stands_for_fold(id);
     bool computes = is_elementwise(n.op) || n.op == Op::gather || n.op == Op::random_bits;
     const bool number = volume(n.type.shape) == 1 && target_ && target_->many_threads();

@@ -39,7 +39,9 @@ class Grouper {
   void mark_product(int fold, const std::vector<int>& outputs);
   void mark_row_sums();
   void form();
-  bool promote_shared();
+  bool promote_shared(const std::vector<int>& groups_using, bool numbers_only);
+  std::vector<int> count_uses() const;
+  std::vector<int> count_readers_of_numbers() const;
   int64_t repeats_of(int node) const;
   bool stands_for_fold(int node) const;
   bool narrowed_later(int node, const std::vector<int>& groups_using) const;

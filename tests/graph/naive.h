@@ -25,6 +25,13 @@ inline std::vector<int64_t> coordinates(const Shape& shape, int64_t at) {
   return out;
 }
 
+/// The coordinates of all elements, in order.
+inline std::vector<std::vector<int64_t>> all_coordinates(const Shape& shape) {
+  std::vector<std::vector<int64_t>> out(static_cast<size_t>(num_elements(shape)));
+  for (size_t at = 0; at < out.size(); ++at) out[at] = coordinates(shape, static_cast<int64_t>(at));
+  return out;
+}
+
 inline int64_t flat(const Shape& shape, const std::vector<int64_t>& at) {
   const Strides strides = row_major_strides(shape);
   return std::inner_product(at.begin(), at.end(), strides.begin(), int64_t{0});
@@ -258,24 +265,27 @@ inline bool naive(const Instance& in, const Type& type, std::vector<double>& out
       while (along >= in.inputs[part].type.shape[static_cast<size_t>(a.axes[0])].bound()) along -= in.inputs[part++].type.shape[static_cast<size_t>(a.axes[0])].bound();
       return x(part, flat(in.inputs[part].type.shape, inner));
     });
-    case Op::fold: return each([&](int64_t, C c) {
-      std::vector<double> folded;
+    case Op::fold: {
+      std::vector<std::vector<double>> parts(out.size());  // what is folded into each result
       for (int64_t at = 0; at < num_elements(from); ++at) {
         std::vector<int64_t> kept = coordinates(from, at);
         for (size_t k = a.axes.size(); k-- > 0;) kept.erase(kept.begin() + a.axes[k]);
-        if (kept == c) folded.push_back(x(0, at));
+        parts[static_cast<size_t>(flat(type.shape, kept))].push_back(x(0, at));
       }
-      using kernel::Reducer;
-      switch (a.reducer) {
-        case Reducer::sum: return std::accumulate(folded.begin(), folded.end(), 0.0);
-        case Reducer::prod: return std::accumulate(folded.begin(), folded.end(), 1.0, std::multiplies<>());
-        case Reducer::max: return folded.empty() ? -INFINITY : *std::max_element(folded.begin(), folded.end());
-        case Reducer::min: return folded.empty() ? INFINITY : *std::min_element(folded.begin(), folded.end());
-        case Reducer::all: return double(std::count(folded.begin(), folded.end(), 0.0) == 0);
-        case Reducer::any: return double(std::count(folded.begin(), folded.end(), 1.0) > 0);
-      }
-      return 0.0;
-    });
+      return each([&](int64_t at, C) {
+        const std::vector<double>& folded = parts[static_cast<size_t>(at)];
+        using kernel::Reducer;
+        switch (a.reducer) {
+          case Reducer::sum: return std::accumulate(folded.begin(), folded.end(), 0.0);
+          case Reducer::prod: return std::accumulate(folded.begin(), folded.end(), 1.0, std::multiplies<>());
+          case Reducer::max: return folded.empty() ? -INFINITY : *std::max_element(folded.begin(), folded.end());
+          case Reducer::min: return folded.empty() ? INFINITY : *std::min_element(folded.begin(), folded.end());
+          case Reducer::all: return double(std::count(folded.begin(), folded.end(), 0.0) == 0);
+          case Reducer::any: return double(std::count(folded.begin(), folded.end(), 1.0) > 0);
+        }
+        return 0.0;
+      });
+    }
     case Op::prefix: return in.inputs[0].type.dtype == float64 && each([&](int64_t, C c) {  // each result from all the elements before it
       const bool backwards = a.integers[0] != 0, own = a.integers[1] == 0, logs = a.integers[2] != 0;
       const auto axis = static_cast<size_t>(a.axes[0]);
@@ -293,17 +303,19 @@ inline bool naive(const Instance& in, const Type& type, std::vector<double>& out
     });
     case Op::dot: {  // every pair of elements that agrees where it must adds to its place
       const Shape right = in.inputs[1].type.shape;
-      const auto without = [](std::vector<int64_t> c, const std::vector<int64_t>& p, const std::vector<int64_t>& q) {
+      const auto without = [](const std::vector<int64_t>& c, const std::vector<int64_t>& p, const std::vector<int64_t>& q) {
         std::vector<int64_t> kept;
         for (size_t k = 0; k < c.size(); ++k)
           if (!std::count(p.begin(), p.end(), k) && !std::count(q.begin(), q.end(), k)) kept.push_back(c[k]);
         return kept;
       };
-      for (int64_t i = 0; i < num_elements(from); ++i)
-        for (int64_t j = 0; j < num_elements(right); ++j) {
-          const std::vector<int64_t> ci = coordinates(from, i), cj = coordinates(right, j);
+      const std::vector<std::vector<int64_t>> left_places = all_coordinates(from), right_places = all_coordinates(right);
+      std::vector<int64_t> place;
+      for (size_t i = 0; i < left_places.size(); ++i)
+        for (size_t j = 0; j < right_places.size(); ++j) {
+          const std::vector<int64_t>&ci = left_places[i], &cj = right_places[j];
           bool agree = true;
-          std::vector<int64_t> place;
+          place.clear();
           for (size_t k = 0; k < a.axes.size(); ++k) agree = agree && ci[static_cast<size_t>(a.axes[k])] == cj[static_cast<size_t>(a.axes2[k])];
           for (size_t k = 0; k < a.batch.size(); ++k) {
             agree = agree && ci[static_cast<size_t>(a.batch[k])] == cj[static_cast<size_t>(a.batch2[k])];
@@ -312,7 +324,7 @@ inline bool naive(const Instance& in, const Type& type, std::vector<double>& out
           if (!agree) continue;
           for (int64_t v : without(ci, a.axes, a.batch)) place.push_back(v);
           for (int64_t v : without(cj, a.axes2, a.batch2)) place.push_back(v);
-          out[static_cast<size_t>(flat(type.shape, place))] += x(0, i) * x(1, j);
+          out[static_cast<size_t>(flat(type.shape, place))] += x(0, static_cast<int64_t>(i)) * x(1, static_cast<int64_t>(j));
         }
       return true;
     }

@@ -90,6 +90,11 @@ Graph rows(int64_t count, int64_t length, Dtype dtype) {
   const Value x = param({count, length}, dtype), w = param({length}, dtype), b = param({length}, dtype);
   return with_gradients({x, w, b}, softmax(layer_norm(x, w, b, 1e-5), {1}));
 }
+/// A norm's derivative with the sums for its weights: programs walk rows that are wider than a warp's and do not fill their tile, two sums a row.
+Graph walked_rows() {
+  const Value x = param({256, 1100}, bfloat16), w = param({1100}, bfloat16), b = param({1100}, bfloat16);
+  return with_gradients({x, w, b}, layer_norm(x, w, b, 1e-5));
+}
 Graph convolutions() {
   const Value x = param({3, 14, 14, 1}), w = param({8, 3, 3, 1});
   const Value y = convolution(x, w, {{1, 1}, {1, 1}, {1, 1}, {1, 1}, {1, 1}, 1});
@@ -108,6 +113,7 @@ Graph optimizer_steps() {
 std::vector<Case> cases() {
   return {{"maps", maps()}, {"columns", columns()}, {"transposes", transposes()}, {"prefixes", prefixes()}, {"sorts", sorts()}, {"gathers and scatters", gathers()}, {"random bits", bits()},
           {"products", products()}, {"rows of a warp", rows(9, 300, float32)}, {"rows of a block", rows(3, 3000, bfloat16)}, {"rows in shared memory", rows(2, 9001, float32)},
+          {"rows that are walked", walked_rows()},
           {"derivatives of a convolution with few taps", convolutions()}, {"optimizer steps", optimizer_steps()}};
 }
 

@@ -12,6 +12,7 @@
 #include "weft/optim.h"
 #include "weft/ops.h"
 #include "weft/random.h"
+#include "weft/transforms.h"
 
 using namespace weft;
 
@@ -106,6 +107,26 @@ TEST_CASE("kernels of rows, columns, maps and transposes compile for a GPU withi
       CHECK_THROWS_AS(program({in}), std::runtime_error);
     }
   check_usage(offline.target(), 16);
+}
+
+TEST_CASE("norms' derivatives keep a row and the sums along the rows in registers") {
+  if (no_compiler()) return;
+  for (const int width : {1280, 1600}) {
+    CAPTURE(width);
+    const array x = zeros({4096, width}, bfloat16), w = ones({width}, bfloat16), b = zeros({width}, bfloat16), g = zeros({4096, width}, bfloat16), r = zeros({4096, width}, bfloat16);
+    eval(x, w, b, g, r);
+    const Offline offline;
+    const auto norm = [](const std::vector<array>& in) { return std::vector<array>{in[0], fast::layer_norm(in[0], in[1], in[2], 1e-5f)}; };
+    const auto gradients = compile([&](const std::vector<array>& in) { return vjp(norm, {in[0], in[1], in[2]}, {in[3], in[4]}).second; }, CompileOptions{});
+    CHECK_THROWS_AS(gradients({x, w, b, r, g}), std::runtime_error);
+    const auto usage = offline.target().usage();
+    CHECK(usage.size() >= 2);
+    for (const target::cuda::KernelUsage& use : usage) {
+      CAPTURE(use.name);
+      CHECK(use.spill_store_bytes <= 2 * most_spilled_bytes);
+      CHECK(use.spill_load_bytes <= 2 * most_spilled_bytes);
+    }
+  }
 }
 
 TEST_CASE("kernels of sorts and searches compile for a GPU within a budget of registers") {

@@ -29,7 +29,7 @@ namespace cuda {
 namespace {
 
 // To be raised with every change to the renderer or kernel/expand that changes code: old cubins on disk then go unused.
-constexpr int generator_version = 15;
+constexpr int generator_version = 16;
 
 constexpr size_t most_kernels_per_source = 16;
 

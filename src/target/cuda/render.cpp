@@ -19,6 +19,7 @@ namespace {
 constexpr int most_threads = 1024;
 constexpr int64_t few_blocks_bytes = 56 << 10;
 constexpr int64_t most_of_a_warp = 1024;
+constexpr int64_t registers_of_long_rows = 16;  // that a thread has of a row that is walked by several warps
 constexpr int64_t most_kept_bytes = 20 << 10;  // by a warp: 160 registers a thread
 constexpr int64_t most_divisor = int64_t{1} << 30;
 
@@ -51,6 +52,12 @@ void Renderer::survey(const Block& block) {
     planes_ = planes_ || (inst.op == Op::reduce && type(inst.args[0]).rank() == 2);
     lines_ = lines_ || (inst.op == Op::reduce && type(inst.args[0]).rank() == 1);
     turns_ = turns_ || inst.op == Op::transpose;
+    if (inst.op == Op::constant && inst.type.rank() == 0 && is_integer(inst.type.dtype)) numbers_[inst.results[0]] = inst.number.i;
+    if (inst.op == Op::load && inst.type.rank() == 1) {
+      const auto limit = numbers_.find(inst.args[1]);
+      int64_t& filled = filled_[inst.type.size()];
+      filled = std::max(filled, limit == numbers_.end() ? inst.type.size() : std::min(limit->second, inst.type.size()));
+    }
     loads_ += inst.op == Op::load && inst.type.rank() > 0;
     if (inst.op == Op::load && inst.type.rank() > 0 && !is_local(inst.ref)) kept_bytes_ += inst.type.size() * inst.type.dtype.size;
     if (inst.op == Op::loop) survey_loop(inst);
@@ -79,12 +86,21 @@ void Renderer::survey_loop(const Inst& loop) {
         if (type(v) == type(inst.args[0])) walked_ = std::max(walked_, type(v).size());
 }
 
+/// Chunks of rows that are walked by several warps: the narrower, the fewer elements lie behind the end of a row that does not fill its tile, and the less there is to exchange between warps. Four
+/// elements where two leave no register out.
+int Renderer::vec_of_long_rows() const {
+  const auto filled = filled_.find(walked_);
+  const int64_t length = filled == filled_.end() ? walked_ : filled->second, threads = walked_ / registers_of_long_rows;
+  const auto registers = [&](int64_t vec) { return (length + threads * vec - 1) / (threads * vec) * vec; };
+  return registers(2) < registers(4) ? 2 : 4;
+}
+
 /// Of kernels that walk rows: their grid is made for as many programs at once as fit with all the registers that a thread can have, or half of them where rows are long.
 int Renderer::min_blocks() const { return walks() && threads_ > 32 ? std::max(1, (walks_long_rows() ? 512 : 256) / threads_) : 0; }
 
 void Renderer::choose_threads() {
   vec_ = std::clamp(16 / std::max(1, narrowest_), 1, 8);
-  if (walks_long_rows()) vec_ = std::min(vec_, 4);  // fewer elements behind the end of a row, and half as much to exchange between warps
+  if (walks_long_rows()) vec_ = std::min(vec_, vec_of_long_rows());
   find_squares();
   if (square_ > 0) {
     threads_ = static_cast<int>(square_tile_[0] * square_tile_[1] / (square_ * square_));
@@ -102,7 +118,7 @@ void Renderer::choose_threads() {
   if (warps_ > 0) threads_ = 32 * warps_;
   // Rows that are walked: the fewer threads, the cheaper the sums of a row; what is carried from row to row then fills their registers.
   // Rows that are longer than a warp's share out their sums anyway: twice the threads have twice the loads under way.
-  else if (walks()) threads_ = static_cast<int>(std::clamp<int64_t>(walked_ / (walks_long_rows() ? 16 : 32), 32, most_threads));
+  else if (walks()) threads_ = static_cast<int>(std::clamp<int64_t>(walked_ / (walks_long_rows() ? registers_of_long_rows : 32), 32, most_threads));
   else threads_ = static_cast<int>(std::clamp<int64_t>(static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(wanted))), 32, most_threads));
 }
 
@@ -180,9 +196,14 @@ void Renderer::find_divisor(const Inst& inst) {
 }
 
 void Renderer::block(const Block& block) {
-  for (const Inst* i : in_order(block)) {
-    if (!arrived_ && !by_cluster(*i) && waits_for_memory(*i)) arrive();
-    if (i->op != Op::yield) inst(*i);
+  const std::vector<const Inst*> insts = in_order(block);
+  for (size_t k = 0; k < insts.size();) {
+    const Inst& i = *insts[k];
+    const std::span<const Inst* const> here = std::span(insts).subspan(k, reduced_together(std::span(insts).subspan(k)));
+    k += here.size();
+    if (!arrived_ && !by_cluster(i) && waits_for_memory(i)) arrive();
+    if (here.size() > 1) reduce_lines(here);
+    else if (i.op != Op::yield) inst(i);
   }
 }
 
@@ -397,7 +418,8 @@ std::string Renderer::entry(const std::string& symbol) const {
     text += "const i64 grid";
   }
   text += ") {\n  extern __shared__ __align__(16) u8 memory[];\n";
-  text += fmt::format("  const int t = threadIdx.x{};\n", programs_ == 1 ? "" : fmt::format(" % {}", threads_));
+  // Said of all threads: the compiler then sees which registers lie behind the end of a tile that is not full.
+  text += fmt::format("  const int t = threadIdx.x % {};\n", threads_);
   text += programs_ == 1 ? fmt::format("  i64 program = blockIdx.x{};\n  u8* const shared = memory;\n", cluster_ > 1 ? fmt::format(" / {}", cluster_) : "")
                          : fmt::format("  i64 program = (i64)blockIdx.x * {} + threadIdx.x / {};\n  u8* const shared = memory + threadIdx.x / {} * {};\n", programs_, threads_,
                                        threads_, exchange_bytes_ + local_bytes_);

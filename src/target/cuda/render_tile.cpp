@@ -31,32 +31,54 @@ void Renderer::put(Value v, const std::string& space) {
 }
 
 void Renderer::reduce(const Inst& inst) {
-  if (type(inst.args[0]).rank() == 1 || type(inst.args[0]).size() == type(inst.args[0]).dims[static_cast<size_t>(inst.axis)]) reduce_line(inst);
+  const Inst* const alone[] = {&inst};
+  if (type(inst.args[0]).rank() == 1 || type(inst.args[0]).size() == type(inst.args[0]).dims[static_cast<size_t>(inst.axis)]) reduce_lines(alone);
   else reduce_plane(inst);
 }
 
 /// The upper half onto the lower, again and again (kernel/tile.h). The number of an element is made of its chunk, its thread and its place in the chunk, the
 /// highest bits first: so first registers, then warps, then lanes, then the registers of one chunk are combined. All threads end with the result. Sums and the like
 /// commute, so that both of two lanes that swap values get the same bits.
-void Renderer::reduce_line(const Inst& inst) {
-  const Value v = inst.args[0], result = inst.results[0];
-  const Spread s = spread_of(v);
-  const Dtype dtype = type(v).dtype;
-  const char* t = type_name(dtype);
+void Renderer::reduce_lines(std::span<const Inst* const> insts) {
+  const Spread s = spread_of(insts[0]->args[0]);
+  const Dtype dtype = type(insts[0]->args[0]).dtype;
   check(!s.ragged(), "cuda render", "a reduction over a tile that does not fill its threads");
   const Combined combined = [&](const std::string& a, const std::string& b) {
     const std::string args[] = {a, b};
-    return expression(kernel::combine(inst.reducer), dtype, args);
+    return expression(kernel::combine(insts[0]->reducer), dtype, args);
   };
-  const std::string w = "w" + std::to_string(result);
-  int registers = s.registers();
-  add(fmt::format("{} {}[{}];", t, w, registers));
-  add(fmt::format("EACH (int r = 0; r < {}; ++r) {}[r] = {};", registers, w, at(v)));
-  for (; registers > s.vec; registers /= 2) add(fmt::format("EACH (int r = 0; r < {0}; ++r) {1}[r] = {2};", registers / 2, w, combined(w + "[r]", fmt::format("{}[r + {}]", w, registers / 2))));
+  const int kept = s.repeated() ? 1 : s.vec;
+  const auto halve = [&](const std::string& w, int from, int to) {
+    for (; from > to; from /= 2) add(fmt::format("EACH (int r = 0; r < {0}; ++r) {1}[r] = {2};", from / 2, w, combined(w + "[r]", fmt::format("{}[r + {}]", w, from / 2))));
+  };
+  for (const Inst* inst : insts) {
+    const std::string w = "w" + std::to_string(inst->results[0]);
+    add(fmt::format("{} {}[{}];", type_name(dtype), w, s.registers()));
+    add(fmt::format("EACH (int r = 0; r < {}; ++r) {}[r] = {};", s.registers(), w, at(inst->args[0])));
+    halve(w, s.registers(), kept);
+  }
   const int64_t lanes = std::min<int64_t>(s.size, threads_);
-  if (lanes > 32) reduce_warps(s, dtype, w, registers, combined);
-  else reduce_lanes(static_cast<int>(lanes), w, registers, combined);
-  each(result, w + "[0]");
+  std::string all = "w" + std::to_string(insts[0]->results[0]);
+  const auto count = static_cast<int>(insts.size());
+  if (count > 1) {
+    all += "s";
+    add(fmt::format("{} {}[{}];", type_name(dtype), all, count * kept));
+    for (int k = 0; k < count; ++k) add(fmt::format("EACH (int r = 0; r < {}; ++r) {}[r + {}] = w{}[r];", kept, all, k * kept, insts[static_cast<size_t>(k)]->results[0]));
+  }
+  if (lanes > 32) reduce_warps(s, dtype, all, count * kept, combined);
+  else reduce_lanes(static_cast<int>(lanes), all, kept, combined);
+  for (int k = 0; k < count; ++k) {
+    const std::string w = count == 1 ? all : fmt::format("({} + {})", all, k * kept);
+    if (lanes > 32) halve(w, kept, 1);
+    each(insts[static_cast<size_t>(k)]->results[0], w + "[0]");
+  }
+}
+
+/// How many of the reductions that follow each other have their warps meet at the same barriers: one, or two of the same kind.
+size_t Renderer::reduced_together(std::span<const Inst* const> insts) const {
+  const auto by_warps = [&](const Inst& inst) { return inst.op == kernel::Op::reduce && type(inst.args[0]).rank() == 1 && std::min<int64_t>(type(inst.args[0]).size(), threads_) > 32; };
+  if (insts.size() < 2 || !by_warps(*insts[0]) || !by_warps(*insts[1])) return 1;
+  return type(insts[0]->args[0]) == type(insts[1]->args[0]) && insts[0]->reducer == insts[1]->reducer ? 2 : 1;
 }
 
 /// Rows that lie in neighbouring lanes of one chunk each: nothing leaves a warp but the results.
@@ -124,7 +146,6 @@ void Renderer::reduce_warps(const Spread& s, Dtype dtype, const std::string& w, 
   close();
   sync();
   add(fmt::format("EACH (int r = 0; r < {}; ++r) {}[r] = {}[r];", registers, w, totals));
-  for (; registers > 1; registers /= 2) add(fmt::format("EACH (int r = 0; r < {0}; ++r) {1}[r] = {2};", registers / 2, w, combined(w + "[r]", fmt::format("{}[r + {}]", w, registers / 2))));
 }
 
 /// Chunks that hold whole rows: they are combined in registers, and the rows of one chunk in two goes through shared memory.

@@ -3,6 +3,7 @@
 #include <functional>
 #include <map>
 #include <set>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -27,6 +28,7 @@ class Renderer {
   void survey_loop(const Inst& loop);
   bool walks() const { return walked_ > 0 && walked_ == largest_tile_; }
   bool walks_long_rows() const { return walks() && walked_ > 1024; }
+  int vec_of_long_rows() const;
   int min_blocks() const;
   void block(const kernel::Block& block);
   std::vector<const Inst*> in_order(const kernel::Block& block) const;
@@ -100,7 +102,8 @@ class Renderer {
   using Combined = std::function<std::string(const std::string&, const std::string&)>;  // text of two values put together
   void reduce_lanes(int lanes, const std::string& w, int registers, const Combined& combined);
   void reduce_warps(const Spread& s, Dtype dtype, const std::string& w, int registers, const Combined& combined);
-  void reduce_line(const Inst& inst);
+  void reduce_lines(std::span<const Inst* const> insts);
+  size_t reduced_together(std::span<const Inst* const> insts) const;
   void reduce_rows(const Inst& inst);
   void reduce_columns(const Inst& inst);
   void reduce_plane(const Inst& inst);
@@ -159,6 +162,8 @@ class Renderer {
   std::set<Value> turned_;                 // tiles that are only read to be turned: the usual chunks
   std::vector<int64_t> square_tile_;       // what all others are like: lines, columns
   int64_t walked_ = 0;                     // elements of the rows that a loop reduces one by one while it carries tiles of their width
+  std::map<Value, int64_t> numbers_;       // constants
+  std::map<int64_t, int64_t> filled_;      // by the elements of a tile of one axis: how many of them loads fill at most
   bool planes_ = false;                    // reductions of two axes
   int loads_ = 0;                          // of tiles
   int64_t kept_bytes_ = 0;                 // that a program may want to keep in registers: tiles that are loaded or carried through loops

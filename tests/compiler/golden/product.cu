@@ -107,7 +107,7 @@ FN void dot_5_body(const int t, u8* const shared, const i64 program, const bool 
 }
 extern "C" __global__ void __launch_bounds__(128) dot_5(u16* p0, const u16* __restrict__ p1, const u16* __restrict__ p2, const u16* __restrict__ p3, const i64 grid) {
   extern __shared__ __align__(16) u8 memory[];
-  const int t = threadIdx.x;
+  const int t = threadIdx.x % 128;
   i64 program = blockIdx.x;
   u8* const shared = memory;
   if (program >= grid) return;

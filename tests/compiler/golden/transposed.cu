@@ -48,7 +48,7 @@ FN void transposed_2_body(const int t, u8* const shared, const i64 program, cons
 }
 extern "C" __global__ void __launch_bounds__(256) transposed_2(f32* p0, const f32* __restrict__ p1, const i64 grid) {
   extern __shared__ __align__(16) u8 memory[];
-  const int t = threadIdx.x;
+  const int t = threadIdx.x % 256;
   i64 program = blockIdx.x;
   u8* const shared = memory;
   if (program >= grid) return;

@@ -2,8 +2,8 @@
 // running maximum and sum are single numbers (online softmax, see lower_attention.cpp), and each place of a tile keeps a sum of values of its own until the end. How
 // many keys there are may be a number in memory: rows past it are not read, so that a program of fixed shapes serves a cache that fills up.
 //
-// Over many keys several blocks of threads share a head, so that the device is busy with few heads: in one launch where blocks may work together, each taking every so
-// many tiles; else a program has a piece of the keys (split_attention.h), and further programs join the pieces. Either way the division depends on the bound of the
+// Over many keys several blocks of threads share a head, so that the device is busy with few heads: in one launch where blocks may work together, each of their warps taking
+// every so many tiles, so that nobody waits for anybody until the end; else a program has a piece of the keys (split_attention.h), and further programs join the pieces. Either way the division depends on the bound of the
 // length alone, and so do the bits.
 //
 // The last key and value may be what this launch is to enter into the cache (own_row.h): they and the query are then made here, by everybody who needs them.
@@ -28,11 +28,10 @@ using kernel::Value;
 
 namespace {
 
-constexpr int64_t tile_elements = 1024;           // 16 registers of each of 64 threads: of many programs
-constexpr int64_t tile_elements_together = 2048;  // where a head is shared by blocks
-constexpr int64_t tile_elements_alone = 4096;     // and each of them has a multiprocessor to itself
-constexpr int64_t few_blocks = 128;
-constexpr int64_t fewest_keys_together = 128;     // of fewer one block makes as short work
+constexpr int64_t tile_elements = 1024;         // 16 registers of each of 64 threads: of many programs
+constexpr int64_t warps_together = 4;           // of a block where a head is shared by blocks: with 32 rounds what is left to the end is a warp's as well
+constexpr int64_t most_rows_together = 8;       // of a warp's tile
+constexpr int64_t fewest_keys_together = 128;   // of fewer one block makes as short work
 
 class AttentionRow : AttentionTiles {
  public:
@@ -58,9 +57,10 @@ class AttentionRow : AttentionTiles {
   void finish(State state);
   void finish_nothing();
   void join();
-  void join_blocks(kernel::Ref largest, kernel::Ref sums, kernel::Ref rows, int64_t blocks);
-  int64_t blocks_for_head() const;
-  void share_head(Value end, int64_t blocks, const std::function<void()>& own);
+  void join_rounds(kernel::Ref largest, kernel::Ref sums, kernel::Ref rows, int64_t rounds);
+  bool shared() const { return target::blocks_together(cx_.target) > 1 && plan_.tk.bound() >= fewest_keys_together; }
+  int64_t rounds_for_head() const;
+  void share_head(Value end, int64_t rounds, const std::function<void()>& own);
   void make_own(Value batch, Value seen);
   void enter_own();
   State with_own(State state, Value taken);
@@ -148,42 +148,43 @@ void AttentionRow::join() {
   finish({most, b_.reduce(Reducer::sum, p, 0), b_.mul(whole_row(p), rows)});
 }
 
-/// How many blocks of threads share a head.
-int64_t AttentionRow::blocks_for_head() const {
-  const int64_t keys = plan_.tk.bound(), most = target::blocks_together(cx_.target);
-  return most == 1 || keys < fewest_keys_together ? 1 : std::min(most, static_cast<int64_t>(std::bit_floor(static_cast<uint64_t>((keys + rows_ - 1) / rows_))));
+/// How many warps of several blocks share a head, or 1.
+int64_t AttentionRow::rounds_for_head() const {
+  if (!shared()) return 1;
+  const int64_t tiles = (plan_.tk.bound() + rows_ - 1) / rows_;
+  return std::min(target::blocks_together(cx_.target) * warps_together, static_cast<int64_t>(std::bit_floor(static_cast<uint64_t>(tiles))));
 }
 
-/// The blocks take tiles in turns and leave what they have come to, unfinished, to the first of them. `own` makes what is not in the cache yet, if there is such a thing.
-void AttentionRow::share_head(Value end, int64_t blocks, const std::function<void()>& own) {
-  if (blocks == 1) {
+/// The warps take tiles in turns and leave what they have come to, unfinished, to the first block. `own` makes what is not in the cache yet, if there is such a thing.
+void AttentionRow::share_head(Value end, int64_t rounds, const std::function<void()>& own) {
+  if (rounds == 1) {
     const State state = walk(b_.index(0), end, rows_, own);
     enter_own();
     return finish(with_own(state, own_.seen));
   }
-  const kernel::Ref largest = b_.local(float32, blocks), sums = b_.local(float32, blocks), rows = b_.local(float32, blocks * value_wide_);
-  b_.loop(b_.index(0), b_.index(blocks), b_.index(1), {}, [&](Value block, const std::vector<Value>&) {
+  const kernel::Ref largest = b_.local(float32, rounds), sums = b_.local(float32, rounds), rows = b_.local(float32, rounds * value_wide_);
+  b_.loop(b_.index(0), b_.index(rounds), b_.index(1), {}, [&](Value round, const std::vector<Value>&) {
     emit_.push_scope();
-    State state = walk(b_.mul(block, b_.index(rows_)), end, blocks * rows_, own);
+    State state = walk(b_.mul(round, b_.index(rows_)), end, rounds * rows_, own);
     if (own) {
-      const Value is_first = b_.scalar(ScalarOp::eq, {block, b_.index(0)});
+      const Value is_first = b_.scalar(ScalarOp::eq, {round, b_.index(0)});
       b_.when(is_first, [&] { enter_own(); });
       state = with_own(state, b_.scalar(ScalarOp::bit_and, {own_.seen, is_first}));
     }
     const Value values = b_.type(state.values).rank() == 2 ? b_.reduce(Reducer::sum, state.values, 0) : state.values;
-    b_.store(largest, state.max, block, {}, {});
-    b_.store(sums, state.sum, block, {}, {});
-    b_.store(rows, values, b_.mul(block, b_.index(value_wide_)), {1}, {});
+    b_.store(largest, state.max, round, {}, {});
+    b_.store(sums, state.sum, round, {}, {});
+    b_.store(rows, values, b_.mul(round, b_.index(value_wide_)), {1}, {});
     emit_.pop_scope();
     return std::vector<Value>{};
   });
-  join_blocks(largest, sums, rows, blocks);
+  join_rounds(largest, sums, rows, rounds);
 }
 
-void AttentionRow::join_blocks(kernel::Ref largest, kernel::Ref sums, kernel::Ref rows, int64_t blocks) {
-  rows_ = blocks;
-  const Value s = b_.load(largest, b_.index(0), {blocks}, {1}), sum = b_.load(sums, b_.index(0), {blocks}, {1});
-  const Value values = b_.load(rows, b_.index(0), {blocks, value_wide_}, {value_wide_, 1});
+void AttentionRow::join_rounds(kernel::Ref largest, kernel::Ref sums, kernel::Ref rows, int64_t rounds) {
+  rows_ = rounds;
+  const Value s = b_.load(largest, b_.index(0), {rounds}, {1}), sum = b_.load(sums, b_.index(0), {rounds}, {1});
+  const Value values = b_.load(rows, b_.index(0), {rounds, value_wide_}, {value_wide_, 1});
   const Value most = b_.reduce(Reducer::max, s, 0), p = weight(s, most);
   finish({most, b_.reduce(Reducer::sum, b_.mul(p, sum), 0), b_.mul(whole_row(p), values)});
 }
@@ -265,9 +266,8 @@ Lowered AttentionRow::run() {
   o_ = matrix(plan_.o, batch), lse_ = matrix(plan_.lse, batch);
   wide_ = static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(plan_.width)));
   value_wide_ = static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(plan_.value_width)));
-  const int64_t together = target::blocks_together(cx_.target);
-  const int64_t elements = together == 1 ? tile_elements : batches() * together <= few_blocks ? tile_elements_alone : tile_elements_together;
-  rows_ = std::max<int64_t>(1, elements / std::max(wide_, value_wide_));
+  rows_ = std::max<int64_t>(1, tile_elements / std::max(wide_, value_wide_));
+  if (shared()) rows_ = std::min(rows_, most_rows_together);
   rows_ = std::min(rows_, static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(plan_.tk.bound()))));
   const double pairs = static_cast<double>(batches()) * static_cast<double>(plan_.tk.bound());
   const double work = 2 * pairs * static_cast<double>(plan_.width + plan_.value_width);
@@ -284,10 +284,10 @@ Lowered AttentionRow::run() {
     count = b_.min(count, cache_ >= 0 ? b_.sub(seen, b_.index(1)) : seen);  // that lie in memory
   }
   if (plan_.pieces == 0) {
-    const int64_t blocks = blocks_for_head();
-    share_head(count, blocks, own);
+    const int64_t rounds = rounds_for_head();
+    share_head(count, rounds, own);
     Lowered lowered = emit_.finish(batches(), work);
-    for (kernel::Inst& inst : lowered.kernel.body.insts) inst.parallel = blocks > 1 && inst.op == kernel::Op::loop;  // the only one: its rounds are parallel
+    for (kernel::Inst& inst : lowered.kernel.body.insts) inst.parallel = rounds > 1 && inst.op == kernel::Op::loop;  // the only one: its rounds are parallel
     return lowered;
   }
   o_.base = b_.add(o_.base, b_.mul(piece, b_.index(o_.row)));

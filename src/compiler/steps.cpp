@@ -15,12 +15,14 @@
 #include "compiler/own_row.h"
 #include "compiler/plan.h"
 #include "compiler/tune_groups.h"
+#include "kernel/sequence.h"
 
 namespace weft::compiler {
 
 namespace {
 
 constexpr int copy_group = -1;  // stands for the group of a copy
+constexpr size_t most_joined_insts = 300, most_joined_params = 16;  // of launches that become one: long kernels take long to compile
 
 /// A group made into code, or a copy; `nodes` are the buffers it touches, in the order of its operands.
 struct Draft {
@@ -43,6 +45,9 @@ class StepMaker {
   void lower_launch(int g, const Lowering& lowering);
   Lowering alone(Lowered lowered) const;
   bool merge(int g, Draft& draft);
+  bool follow(Draft& first, Draft& second);
+  void join_single_programs();
+  void drop_unused_kernels();
   bool call_library(int g);
   bool call_attention(int g);
   void call_routine(int g);
@@ -145,6 +150,69 @@ bool StepMaker::merge(int g, Draft& draft) {
   latest_[draft.digest] = now;
   drafts_.push_back(std::move(draft));
   return true;
+}
+
+size_t insts(const kernel::Block& block) {
+  size_t n = block.insts.size();
+  for (const kernel::Inst& i : block.insts)
+    for (const kernel::Block& b : i.blocks) n += insts(b);
+  return n;
+}
+
+/// A launch of one program, of which another one may become a part. (Parallel loops and products have blocks of their own shape.)
+bool is_single(const Draft& draft, const std::vector<kernel::Kernel>& kernels) {
+  if (draft.step.kind != Step::Kind::launch || draft.step.segments.size() != 1 || draft.step.segments[0].grid != 1) return false;
+  const std::vector<kernel::Inst>& all = kernels[draft.step.kernel].body.insts;
+  return std::none_of(all.begin(), all.end(), [](const kernel::Inst& i) { return i.parallel || i.op == kernel::Op::matmul; });
+}
+
+/// `second` becomes a part of the launch before it.
+bool StepMaker::follow(Draft& first, Draft& second) {
+  const kernel::Kernel &a = plan_.kernels[first.step.kernel], &b = plan_.kernels[second.step.kernel];
+  if (insts(a.body) + insts(b.body) > most_joined_insts || a.params.size() + b.params.size() > most_joined_params) return false;
+  std::vector<int> nodes = first.nodes[0];
+  std::vector<kernel::Ref> params;
+  for (size_t k = 0; k < second.nodes[0].size(); ++k) {
+    const auto at = static_cast<size_t>(std::find(nodes.begin(), nodes.end(), second.nodes[0][k]) - nodes.begin());
+    if (at == nodes.size()) nodes.push_back(second.nodes[0][k]);
+    else if (at < a.params.size() && !(a.params[at].dtype == b.params[k].dtype)) return false;
+    params.push_back(static_cast<kernel::Ref>(at));
+  }
+  kernel::Kernel both = kernel::in_sequence(a, b, params);
+  auto [it, fresh] = kernel_numbers_.try_emplace(kernel::digest(both), plan_.kernels.size());
+  first.step.name = both.name;
+  first.step.kernel = it->second;
+  if (fresh) plan_.kernels.push_back(std::move(both));
+  first.step.work += second.step.work;
+  StepSegment& segment = first.step.segments[0];
+  segment.symbols.insert(segment.symbols.end(), second.step.segments[0].symbols.begin(), second.step.segments[0].symbols.end());
+  first.groups.insert(first.groups.end(), second.groups.begin(), second.groups.end());
+  first.nodes[0] = std::move(nodes);
+  return true;
+}
+
+/// On a device to which a launch costs more than what one program does, launches of single programs that follow each other are one.
+void StepMaker::join_single_programs() {
+  if (!target_.many_threads()) return;
+  std::vector<Draft> joined;
+  for (Draft& draft : drafts_) {
+    const bool both = !joined.empty() && is_single(joined.back(), plan_.kernels) && is_single(draft, plan_.kernels);
+    if (!both || !follow(joined.back(), draft)) joined.push_back(std::move(draft));
+  }
+  drafts_ = std::move(joined);
+  drop_unused_kernels();
+}
+
+void StepMaker::drop_unused_kernels() {
+  std::map<size_t, size_t> numbers;
+  std::vector<kernel::Kernel> used;
+  for (Draft& draft : drafts_) {
+    if (draft.step.kind != Step::Kind::launch) continue;
+    const auto [it, fresh] = numbers.try_emplace(draft.step.kernel, used.size());
+    if (fresh) used.push_back(std::move(plan_.kernels[draft.step.kernel]));
+    draft.step.kernel = it->second;
+  }
+  plan_.kernels = std::move(used);
 }
 
 bool StepMaker::call_library(int g) {
@@ -414,6 +482,7 @@ StepPlan StepMaker::run() {
   for (int g : ordering_.order) lower(g);
   last_copies();
   std::erase_if(drafts_, [](const Draft& d) { return d.groups.empty(); });
+  join_single_programs();
   plan_arena();
   for (Draft& draft : drafts_) {
     Step step = std::move(draft.step);

@@ -204,3 +204,22 @@ TEST_CASE("what no step of a program writes is constant in its kernels, and noth
   };
   CHECK(of({}) == of({{0, 2}}) + 1);  // the state, which is written over in the other program
 }
+
+TEST_CASE("launches of one program that follow each other are one: what is chosen, where it is noted, and the next place") {
+  const auto of = [](Dtype t) {
+    const Value x = parameter({{200}, t}), list = parameter({{32}, int32}), at = parameter({{1}, int32});
+    const Value best = cast(max(x, {0}) * 100.0, int32);
+    return Graph{{x, list, at}, {scatter(ScatterMode::set, list, {at}, reshape(best, {1, 1}), {0}), at + 1.0}};
+  };
+  std::mt19937_64 engine(14);
+  std::vector<HostTensor> inputs{random_tensor(engine, of(float32).inputs[0].type()), random_tensor(engine, of(float32).inputs[1].type()), {{{1}, int32}, {Number::of_int(7)}}};
+  ManyThreads target;
+  const Graph g = of(float32);
+  const auto program = build({g, {}, {{0, 1}, {1, 2}}}, target);
+  std::vector<graph::Storage> storages;
+  for (const HostTensor& t : inputs) storages.push_back(to_storage(t));
+  const auto expected = evaluate_reference(g, inputs);
+  const auto results = program->run(storages);
+  for (size_t k = 0; k < results.size(); ++k) CHECK(difference(from_storage(results[k], g.outputs[k].type()), expected[k], 0) == "");
+  CHECK(program->stats().count() == 1);
+}

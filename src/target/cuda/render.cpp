@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <utility>
 
 #include "base/error.h"
 #include "target/cuda/renderer.h"
@@ -22,6 +23,7 @@ constexpr int64_t most_of_a_warp = 1024;
 constexpr int64_t registers_of_long_rows = 16;  // that a thread has of a row that is walked by several warps
 constexpr int64_t most_kept_bytes = 20 << 10;  // by a warp: 160 registers a thread
 constexpr int64_t most_divisor = int64_t{1} << 30;
+constexpr int most_blocks_together = 8;           // in a cluster, on every device that has them
 
 /// Of a parallel loop: the constant that ends it stands in the block before it.
 int rounds_of(const Block& block, const kernel::Inst& loop) {
@@ -61,7 +63,12 @@ void Renderer::survey(const Block& block) {
     loads_ += inst.op == Op::load && inst.type.rank() > 0;
     if (inst.op == Op::load && inst.type.rank() > 0 && !is_local(inst.ref)) kept_bytes_ += inst.type.size() * inst.type.dtype.size;
     if (inst.op == Op::loop) survey_loop(inst);
-    if (inst.op == Op::loop && inst.parallel && features_.clusters) cluster_ = rounds_of(block, inst);
+    if (inst.op == Op::loop && inst.parallel && features_.clusters) {
+      const int rounds = rounds_of(block, inst);
+      cluster_ = std::min(rounds, most_blocks_together);
+      rounds_ = rounds / cluster_;
+      check(rounds_ * cluster_ == rounds, "cuda render", "the rounds of a parallel loop cannot be dealt out evenly");
+    }
     for (Value v : inst.results) largest_tile_ = std::max(largest_tile_, type(v).size());
     if (inst.op == Op::store || inst.op == Op::scatter || inst.op == Op::atomic_add) largest_tile_ = std::max(largest_tile_, type(inst.args[0]).size());
     if ((inst.op == Op::load || inst.op == Op::store) && !inst.strides.empty() && inst.strides.back() == 1)
@@ -104,6 +111,10 @@ void Renderer::choose_threads() {
   find_squares();
   if (square_ > 0) {
     threads_ = static_cast<int>(square_tile_[0] * square_tile_[1] / (square_ * square_));
+    return;
+  }
+  if (rounds_ > 1) {
+    threads_ = 32 * rounds_;
     return;
   }
   // Reductions and products are cheaper among fewer threads with more registers each, as long as what is loaded fits into them. Where two blocks at most share a
@@ -317,18 +328,40 @@ void Renderer::convert(const Inst& i) {
 }
 
 /// The blocks of a cluster take a round each, in the outermost block of code, and leave what they keep in the first one's shared memory; that one goes on alone. Blocks are known to be there before
-/// anything is left with them.
+/// anything is left with them. Of more rounds than blocks each warp takes one: it is a program of its own then, which waits for nobody.
 void Renderer::parallel(const Inst& i) {
   const Block& body = i.blocks[0];
   name(body.arguments[0], fresh(body.arguments[0]));
-  add(fmt::format("const i64 {} = cluster_rank();", fresh(body.arguments[0])));
+  add(fmt::format("const i64 {} = cluster_rank(){};", fresh(body.arguments[0]), rounds_ == 1 ? "" : fmt::format(" * {} + (t >> 5)", rounds_)));
   if (local_bytes_ > 0) add("cluster_wait();"), add("u8* const first_locals = in_first_block(locals);");
   locals_ = "first_locals";
-  block(body);
+  if (rounds_ == 1) block(body);
+  else by_warps(body);
   locals_ = "locals";
   add("cluster_arrive(), cluster_wait();");
   add("if (cluster_rank() != 0) return;");
   dirty_.clear(), read_.clear();
+}
+
+/// Tiles are dealt out to the lanes of a warp, and what they exchange is in a part of the memory that is the warp's. Nothing but scalars comes from outside.
+void Renderer::by_warps(const Block& body) {
+  const int block_threads = std::exchange(threads_, 32);
+  const int64_t block_exchange = std::exchange(exchange_bytes_, 0);
+  std::string before = std::exchange(body_, {});
+  shared_end_ = std::string::npos;
+  sync_ = "__syncwarp();";
+  block(body);
+  sync_ = "SYNC";
+  const int64_t bytes = (exchange_bytes_ + 15) / 16 * 16;
+  threads_ = block_threads;
+  exchange_bytes_ = std::max(block_exchange, bytes * rounds_);
+  const std::string inside = std::exchange(body_, std::move(before));
+  shared_end_ = std::string::npos;
+  add("const int block_t = t;");
+  add("u8* const block_shared = shared;");
+  add(fmt::format("t = block_t & 31, shared = block_shared + (block_t >> 5) * {};", bytes));
+  body_ += inside;
+  add("t = block_t, shared = block_shared;");
 }
 
 bool Renderer::reads_scratch(const Block& block) const {
@@ -393,7 +426,8 @@ void Renderer::when(const Inst& i) {
 }
 
 std::string Renderer::signature(const std::string& symbol) const {
-  std::string text = fmt::format("FN void {}_body(const int t, u8* const shared, const i64 program, const bool early", symbol);
+  const std::string_view fixed = rounds_ == 1 ? "const " : "";
+  std::string text = fmt::format("FN void {}_body({}int t, u8* {}shared, const i64 program, const bool early", symbol, fixed, fixed);
   for (size_t k = 0; k < kernel_.params.size(); ++k)
     text += fmt::format(", {}{}* {} p{}", kernel_.params[k].written ? "" : "const ", memory_type(static_cast<Ref>(k)), kernel_.params[k].written ? "" : "__restrict__", k);
   for (size_t k = 0; k < kernel_.symbols.size(); ++k) text += fmt::format(", const i64 s{}", k);

@@ -37,6 +37,7 @@ class Renderer {
   void convert(const Inst& inst);
   void loop(const Inst& inst);
   void parallel(const Inst& inst);
+  void by_warps(const kernel::Block& body);
   bool by_cluster(const Inst& inst) const { return inst.op == kernel::Op::loop && inst.parallel && cluster_ > 1; }
   bool reads_scratch(const kernel::Block& block) const;
   void when(const Inst& inst);
@@ -117,7 +118,7 @@ class Renderer {
   std::string exchange(Dtype dtype, int64_t elements, int64_t offset = 0);
   /// Writes all elements of a tile to `space`, by their numbers.
   void put(Value v, const std::string& space);
-  void sync() { add("SYNC"); }
+  void sync() { add(std::string(sync_)); }
 
   // render_turned.cpp
   void find_squares();
@@ -142,6 +143,8 @@ class Renderer {
   Features features_;
   int threads_ = 32, vec_ = 4, programs_ = 1;
   int cluster_ = 1;                        // blocks of a program
+  int rounds_ = 1;                         // of its parallel loop that a block takes: one a warp
+  std::string_view sync_ = "SYNC";         // the barrier of those who work on one tile
   std::string locals_ = "locals";          // where local buffers are
   int64_t exchange_bytes_ = 0, local_bytes_ = 0;
   std::vector<int64_t> local_offsets_;

@@ -34,6 +34,19 @@ int64_t extent(const Shape& shape, const std::vector<int64_t>& axes) {
   return n;
 }
 
+/// Which of the operands is a single row of some length.
+struct OneRow {
+  bool left = false, right = false;
+};
+
+OneRow one_row(const Ir& ir, const IrNode& dot) {
+  if (dot.op != Op::dot || !dot.attrs.batch.empty()) return {};
+  const graph::Type &a = ir[dot.inputs[0]].type, &b = ir[dot.inputs[1]].type;
+  const auto is_static = [](const Shape& shape) { return std::all_of(shape.begin(), shape.end(), [](const Dim& d) { return d.is_static() && d.bound() > 0; }); };
+  const bool fits = is_float(dot.type.dtype) && is_float(a.dtype) && is_float(b.dtype) && is_static(a.shape) && is_static(b.shape) && extent(a.shape, dot.attrs.axes) >= least_depth;
+  return {fits && extent(a.shape, free_axes(a.shape, dot.attrs.axes)) == 1, fits && extent(b.shape, free_axes(b.shape, dot.attrs.axes2)) == 1};
+}
+
 class FewRows : Rewriter {
  public:
   explicit FewRows(Ir ir) : Rewriter(std::move(ir)) {}
@@ -186,11 +199,7 @@ class FewRows : Rewriter {
   }
 
   int dot(IrNode node) {
-    const graph::Type &a = to_[node.inputs[0]].type, &b = to_[node.inputs[1]].type;
-    const auto is_static = [](const Shape& shape) { return std::all_of(shape.begin(), shape.end(), [](const Dim& d) { return d.is_static() && d.bound() > 0; }); };
-    const bool fits = node.attrs.batch.empty() && is_float(node.type.dtype) && is_float(a.dtype) && is_float(b.dtype) && is_static(a.shape) && is_static(b.shape) &&
-                      extent(a.shape, node.attrs.axes) >= least_depth;
-    const bool left = fits && extent(a.shape, free_axes(a.shape, node.attrs.axes)) == 1, right = fits && extent(b.shape, free_axes(b.shape, node.attrs.axes2)) == 1;
+    const auto [left, right] = one_row(to_, node);
     if (!left && !right) return add(std::move(node));
     const Dtype wide = node.type.dtype == float64 ? float64 : float32;
     const graph::Type result = node.type;
@@ -222,6 +231,12 @@ class FewRows : Rewriter {
 
 }  // namespace
 
-Ir few_rows(Ir ir) { return FewRows(std::move(ir)).run(); }
+Ir few_rows(Ir ir) {
+  const bool any = std::any_of(ir.nodes.begin(), ir.nodes.end(), [&](const IrNode& node) {
+    const OneRow row = one_row(ir, node);
+    return row.left || row.right;
+  });
+  return any ? FewRows(std::move(ir)).run() : ir;
+}
 
 }  // namespace weft::compiler

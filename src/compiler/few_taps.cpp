@@ -178,6 +178,9 @@ class FewTaps : Rewriter {
 
 }  // namespace
 
-Ir few_taps(Ir ir) { return FewTaps(std::move(ir)).run(); }
+Ir few_taps(Ir ir) {
+  const bool any = std::any_of(ir.nodes.begin(), ir.nodes.end(), [&](const IrNode& node) { return kind_of(ir, node) != Kind::none; });
+  return any ? FewTaps(std::move(ir)).run() : ir;
+}
 
 }  // namespace weft::compiler

@@ -39,7 +39,7 @@ Ir import(const Source& source, const std::function<bool(const graph::Node&)>& k
     for (int k = 0; k < node->outputs(); ++k) {
       flat.output = k;
       flat.type = node->types()[static_cast<size_t>(k)];
-      ir.nodes.push_back(flat);
+      ir.nodes.push_back(k + 1 < node->outputs() ? flat : std::move(flat));
     }
   }
   for (const graph::Value& v : inlined.outputs) ir.outputs.push_back(ids.at(v.node.get()) + v.index);

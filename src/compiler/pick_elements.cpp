@@ -20,6 +20,9 @@ class Picker : Rewriter {
   explicit Picker(Ir ir) : Rewriter(std::move(ir)) {}
 
   Ir run() {
+    bool any = false;
+    for (int id = 0; id < from_.size() && !any; ++id) any = find(id).has_value();
+    if (!any) return std::move(from_);
     return rewrite([&](int id, IrNode node) {
       const std::optional<Pick> pick = find(id);
       return pick ? gather(*pick, from_[id]) : add(std::move(node));

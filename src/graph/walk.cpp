@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <unordered_map>
 #include <unordered_set>
+#include <utility>
 
 #include "base/error.h"
 #include "graph/build.h"
@@ -11,13 +12,40 @@ namespace {
 
 using Nodes = std::vector<std::shared_ptr<Node>>;
 
+/// A set of nodes that only grows, in one block of memory: walks of large graphs spend their time here.
+class Seen {
+ public:
+  /// Whether it is new.
+  bool insert(const Node* node) {
+    if (2 * ++count_ > slots_.size()) grow();
+    return enter(node) || (--count_, false);
+  }
+
+ private:
+  bool enter(const Node* node) {
+    size_t at = (reinterpret_cast<uintptr_t>(node) >> 4) * 0x9E3779B97F4A7C15 >> shift_;
+    while (slots_[at] && slots_[at] != node) at = (at + 1) & (slots_.size() - 1);
+    return !std::exchange(slots_[at], node);
+  }
+  void grow() {
+    const std::vector<const Node*> before = std::exchange(slots_, std::vector<const Node*>(2 * slots_.size()));
+    --shift_;
+    for (const Node* node : before)
+      if (node) enter(node);
+  }
+
+  std::vector<const Node*> slots_ = std::vector<const Node*>(64);  // a power of two, less than half full
+  int shift_ = 64 - 6;
+  size_t count_ = 0;
+};
+
 /// Everything `outputs` reach without passing through a node that `stops`, which is not listed itself.
 template <class Stops> Nodes reach(std::span<const Value> outputs, Stops stops) {
-  std::unordered_set<const Node*> seen;
+  Seen seen;
   std::vector<const std::shared_ptr<Node>*> stack;  // into `outputs` and the inputs of nodes, which stay where they are
   Nodes nodes;
   const auto visit = [&](const Value& v) {
-    if (v.node && !stops(*v.node) && seen.insert(v.node.get()).second) stack.push_back(&v.node);
+    if (v.node && !stops(*v.node) && seen.insert(v.node.get())) stack.push_back(&v.node);
   };
   for (const Value& v : outputs) visit(v);
   while (!stack.empty()) {
@@ -86,33 +114,21 @@ Values body_of(const Node& node, const Values& inputs) {
   return results;
 }
 
-/// Whether the nodes made since `inputs` were there hold a region.
-bool nested(const Values& results, const Values& inputs) {
-  uint64_t before = 0;
-  for (const Value& v : inputs) before = std::max(before, v.node->id());
-  for (const auto& node : reach(results, [&](const Node& n) { return n.id() <= before; }))
-    if (is_region(*node)) return true;
-  return false;
-}
-
-/// One level of regions expanded, but for those that are kept; whether their bodies hold more.
-bool expand_once(Values& outputs, const std::function<bool(const Node&)>& kept) {
+/// `outputs` with regions expanded all the way down, but for those that are kept and for nodes up to number `before`, which are taken as they are.
+Values expanded(const Values& outputs, uint64_t before, const std::function<bool(const Node&)>& kept) {
   Replacements new_values;
-  bool any = false, more = false;
-  for (const auto& node : reach(outputs, [](const Node&) { return false; })) {
+  for (const auto& node : reach(outputs, [&](const Node& n) { return n.id() <= before; })) {
     bool changed = false;
     Values inputs = new_values.inputs(*node, changed);
     if (is_region(*node) && !(kept && kept(*node))) {
-      Values results = body_of(*node, inputs);
-      any = true;
-      more = more || nested(results, inputs);
-      new_values.set(node.get(), std::move(results));
+      uint64_t last = 0;  // what a body makes comes after its inputs
+      for (const Value& v : inputs) last = std::max(last, v.node->id());
+      new_values.set(node.get(), expanded(body_of(*node, inputs), last, kept));
     } else if (changed) {
       new_values.set(node.get(), rebuild(*node, std::move(inputs)));
     }
   }
-  if (any) outputs = new_values.of(outputs);
-  return more;
+  return new_values.of(outputs);
 }
 
 }  // namespace
@@ -128,10 +144,7 @@ std::vector<std::shared_ptr<Node>> topological(std::span<const Value> outputs, s
 }
 
 Graph inline_composites(const Graph& graph, const std::function<bool(const Node&)>& kept) {
-  Graph result = graph;
-  while (expand_once(result.outputs, kept)) {
-  }
-  return result;
+  return {graph.inputs, expanded(graph.outputs, 0, kept)};
 }
 
 Values substitute(std::span<const Value> outputs, std::span<const Value> from, std::span<const Value> to) {

@@ -23,15 +23,16 @@ target::Target& many_threads() {
 
 }  // namespace
 
-bool on_gpu() { return wanted() == "cuda"; }
+bool on_gpu() { return wanted() == "cuda" || wanted().starts_with("cuda:"); }
+int gpu_ordinal() { return wanted().starts_with("cuda:") ? std::atoi(wanted().substr(5).data()) : 0; }
 bool on_many_threads() { return wanted() == "many"; }
 
-target::Target& target_under_test() { return on_gpu() ? target::gpu() : on_many_threads() ? many_threads() : target::cpu(); }
+target::Target& target_under_test() { return on_gpu() ? target::gpu(gpu_ordinal()) : on_many_threads() ? many_threads() : target::cpu(); }
 
 namespace {
 
 const bool chosen = [] {
-  if (on_gpu()) set_default_device(Device::gpu);
+  if (on_gpu()) set_default_device(Device(Device::gpu, gpu_ordinal()));
   if (on_many_threads()) compiler::set_cpu_target(many_threads());
   return true;
 }();

@@ -97,8 +97,7 @@ class CompiledProgram : public Program {
     settled_ = std::all_of(steps_.steps.begin(), steps_.steps.end(), [](const Step& s) { return !s.call || s.call->ready(); });
     if (device_) watch.lap("wait for plans", stats_.wait_ms);
     count();
-    recordable_ = device_ && steps_.steps.size() >= least_recorded_steps &&
-                  std::all_of(steps_.steps.begin(), steps_.steps.end(), [](const Step& s) { return !s.program && (!s.call || s.call->recordable()); });
+    find_stretches();
     for (const char* stage : {"graph", "groups", "tune", "kernels", "plan"})
       if (wanted(stage)) std::cerr << "== " << stage << "\n" << print(stage);
   }
@@ -119,6 +118,7 @@ class CompiledProgram : public Program {
    public:
     Runner(const CompiledProgram& program, std::span<const int64_t> symbols);
     void run() override;
+    void run(size_t begin, size_t end);  // of its steps
     void* address(const Place& place) const;
     Replays::Key key() const;
     void copy(void* to, const void* from, size_t bytes) const;
@@ -143,7 +143,14 @@ class CompiledProgram : public Program {
 
   static bool wanted(const std::string& stage);
   static bool answered(const graph::Node& region, target::Target& target, const Policy& policy);
+  /// Steps after each other that are given to a device at once, or one by one.
+  struct Stretch {
+    size_t begin, end;
+    std::unique_ptr<Replays> replays;  // of runs that are written down: several steps, and all of them work of the device
+  };
   void find_symbols();
+  void find_stretches();
+  void run(Runner& runner, const Replays::Key& key, bool at_once) const;
   std::vector<std::vector<size_t>> launches() const;
   void count();
   void check_inputs(std::span<const graph::Storage> inputs, std::span<const int64_t> symbols) const;
@@ -158,8 +165,8 @@ class CompiledProgram : public Program {
   std::vector<int> written_inputs_;
   runtime::Accelerator* device_;  // whose memory it works on; null: the host's
   bool settled_ = true;
-  bool recordable_ = false;       // runs may be written down: several steps, and all of them work of the device
-  mutable Replays replays_;
+  std::vector<Stretch> stretches_;
+  Replays* arena_ = nullptr;      // whose memory between the steps is, where any of them are written down
   mutable StepTimesRing step_times_;
   mutable std::atomic<bool> ran_ = false;  // libraries have made their choices
   std::string groups_text_;
@@ -180,6 +187,26 @@ bool CompiledProgram::answered(const graph::Node& region, target::Target& target
   std::vector<graph::Type> inputs;
   for (const graph::Value& v : region.inputs()) inputs.push_back(v.type());
   return target.call(call_desc(attrs, inputs, region.types(), policy.numerics)) != nullptr;
+}
+
+/// A call that waits for the device stands between recordings. What holds programs of its own is given step by step as a whole.
+void CompiledProgram::find_stretches() {
+  const size_t count = steps_.steps.size();
+  const bool nests = std::any_of(steps_.steps.begin(), steps_.steps.end(), [](const Step& s) { return s.program != nullptr; });
+  const auto written = [&](size_t k) { return device_ && !nests && (!steps_.steps[k].call || steps_.steps[k].call->recordable()); };
+  for (size_t begin = 0, end = 0; begin < count; begin = end) {
+    for (end = begin + 1; end < count && written(end) == written(begin);) ++end;
+    stretches_.push_back({begin, end, written(begin) && end - begin >= least_recorded_steps ? std::make_unique<Replays>() : nullptr});
+    if (stretches_.back().replays) arena_ = stretches_.back().replays.get();
+  }
+}
+
+void CompiledProgram::run(Runner& runner, const Replays::Key& key, bool at_once) const {
+  if (!arena_ || runtime::nvtx::on()) return runner.run();
+  for (const Stretch& s : stretches_) {
+    if (s.replays) s.replays->run(*device_, key, [&] { runner.run(s.begin, s.end); }, at_once);
+    else runner.run(s.begin, s.end);
+  }
 }
 
 void CompiledProgram::find_symbols() {
@@ -259,8 +286,7 @@ std::vector<graph::Storage> CompiledProgram::run(std::span<const graph::Storage>
   Replays::Key key = runner.key();
   const bool timed = device_ && runtime::recording();
   if (timed) key.push_back(-1 - runner.note_times());
-  if (recordable_ && !runtime::nvtx::on()) replays_.run(*device_, key, [&] { runner.run(); }, timed && ran_);
-  else runner.run();
+  run(runner, key, timed && ran_);
   if (timed) runner.keep_times();
   ran_ = true;
   ++runtime::counters().programs_run;
@@ -319,7 +345,7 @@ CompiledProgram::Runner::Runner(const CompiledProgram& program, std::span<const 
 /// Bound programs may run in the middle of others, so their arenas are their own.
 runtime::BufferRef CompiledProgram::make_arena() const {
   if (steps_.arena_bytes == 0) return nullptr;
-  if (recordable_) return replays_.arena(*device_, steps_.arena_bytes);
+  if (arena_) return arena_->arena(*device_, steps_.arena_bytes);
   return runtime::allocate_on(device_, static_cast<size_t>(steps_.arena_bytes));
 }
 
@@ -347,12 +373,14 @@ void CompiledProgram::Runner::copy(void* to, const void* from, size_t bytes) con
   else std::memcpy(to, from, bytes);
 }
 
-void CompiledProgram::Runner::run() {
+void CompiledProgram::Runner::run() { run(0, program_.steps_.steps.size()); }
+
+void CompiledProgram::Runner::run(size_t begin, size_t end) {
   const runtime::Span span("program", "run");
   if (runtime::recording()) runtime::record_sample("memory", static_cast<double>(program_.device_ ? program_.device_->memory().active : runtime::active_memory()));
   const runtime::nvtx::Range range([&] { return fmt::format("program {}", program_.number_); });
-  if (times_) times_->note(0);
-  for (size_t k = 0; k < program_.steps_.steps.size(); ++k) {
+  if (times_ && begin == 0) times_->note(0);
+  for (size_t k = begin; k < end; ++k) {
     const runtime::nvtx::Range step([&] { return label(program_.infos_[k]); });
     if (runtime::recording() && !program_.device_) execute_recorded(k);
     else execute(program_.steps_.steps[k]);
@@ -518,7 +546,8 @@ std::shared_ptr<const Program> build(const Source& source, target::Target& targe
 
 std::shared_ptr<const Program> lookup_or_build(const Source& source, target::Target& target, const Policy& policy) {
   static auto& table = *new Table;  // outlives every static array
-  Digest key = Hasher().digest(digest(source)).text(target.fingerprint()).digest(policy.digest()).number(target::libraries_enabled()).finish();
+  const std::string device = target.device() ? target.device()->name() : "";  // equal devices have equal fingerprints
+  Digest key = Hasher().digest(digest(source)).text(target.fingerprint()).text(device).digest(policy.digest()).number(target::libraries_enabled()).finish();
   if (auto program = table.find(key)) {
     BuildRecord::add(program);
     return program;

@@ -5,6 +5,7 @@
 #include "base/error.h"
 #include "runtime/buffer.h"
 #include "runtime/device.h"
+#include "runtime/peer.h"
 #include "runtime/trace.h"
 
 namespace weft::runtime {
@@ -25,12 +26,37 @@ struct Buffer::Places {
       if (p.device == device) return &p;
     return nullptr;
   }
+  Place& make(Accelerator& device, size_t bytes) {
+    if (Place* place = find(&device)) return *place;
+    devices.push_back({&device, device.allocate(bytes), false});
+    return devices.back();
+  }
   Place* valid() {
     for (Place& p : devices)
       if (p.valid) return &p;
     return nullptr;
   }
+  void* from_another(Accelerator& device, size_t bytes);
 };
+
+/// On `device`, copied from one that has the contents; null where the host has them too and is no further away, or where the two devices know no way.
+void* Buffer::Places::from_another(Accelerator& device, size_t bytes) {
+  auto* const peer = dynamic_cast<Peer*>(&device);
+  if (!peer) return nullptr;
+  std::lock_guard order(device.order());
+  std::lock_guard lock(mutex);
+  const Place* const source = valid();
+  if (!source || (host_valid && !peer->reaches(*source->device))) return nullptr;
+  Accelerator& other = *source->device;
+  const void* const from = source->data;
+  Place& place = make(device, bytes);
+  if (!place.valid && bytes > 0) {
+    if (!peer->copy_from(other, place.data, from, bytes)) return nullptr;
+    ++counters().between_devices;
+  }
+  place.valid = true;
+  return place.data;
+}
 
 Buffer::Buffer(Accelerator& device, size_t bytes) : data_(nullptr), bytes_(bytes) {
   auto places = std::make_unique<Places>();
@@ -95,20 +121,17 @@ void* Buffer::on(Accelerator* device) const {
     std::lock_guard lock(p.mutex);
     if (Places::Place* place = p.find(device); place && place->valid) return place->data;
   }
+  if (void* there = p.from_another(*device, bytes_)) return there;
   const void* source = data();  // from another device by way of the host
   std::lock_guard order(device->order());
   std::lock_guard lock(p.mutex);
-  Places::Place* place = p.find(device);
-  if (!place) {
-    p.devices.push_back({device, device->allocate(bytes_), false});
-    place = &p.devices.back();
-  }
-  if (!place->valid && bytes_ > 0) {
-    device->to_device(place->data, source, bytes_);
+  Places::Place& place = p.make(*device, bytes_);
+  if (!place.valid && bytes_ > 0) {
+    device->to_device(place.data, source, bytes_);
     ++counters().to_device;
   }
-  place->valid = true;
-  return place->data;
+  place.valid = true;
+  return place.data;
 }
 
 void Buffer::overwritten_on(Accelerator* device) const {

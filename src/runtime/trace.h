@@ -16,6 +16,7 @@ struct Counters {
   std::atomic<int64_t> library_calls{0};
   std::atomic<int64_t> copies{0};
   std::atomic<int64_t> to_device{0}, to_host{0};  // buffers that were copied between memories
+  std::atomic<int64_t> between_devices{0};        // … of two devices
   std::atomic<int64_t> device_waits{0};           // times that the host waited until a device had done all its work
   std::atomic<int64_t> graph_launches{0};         // whole programs replayed by the device
 };

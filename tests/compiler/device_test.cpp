@@ -10,6 +10,7 @@
 #include "weft/array.h"
 #include "weft/compile.h"
 #include "weft/control.h"
+#include "weft/linalg.h"
 #include "weft/ops.h"
 
 using namespace weft;
@@ -40,6 +41,8 @@ struct Copies {
   int64_t in = runtime::counters().to_device, out = runtime::counters().to_host;
   int64_t to_device() const { return runtime::counters().to_device - in; }
   int64_t to_host() const { return runtime::counters().to_host - out; }
+  int64_t across = runtime::counters().between_devices;
+  int64_t between() const { return runtime::counters().between_devices - across; }
 };
 
 }  // namespace
@@ -70,6 +73,47 @@ TEST_CASE("a buffer is copied where it is wanted, once, and again after it was o
     CHECK(std::memcmp(born_there->data(), "12345678", 8) == 0);
   }
   CHECK(device.blocks == 1);
+}
+
+TEST_CASE("what lies on one device comes to another directly where that reaches it, by the host otherwise") {
+  for (const bool reached : {true, false}) {
+    weft::test::FakeDevice first(0), second(1, reached);
+    const runtime::BufferRef b = runtime::allocate_on(&first, 4);
+    std::memcpy(b->on(&first), "abcd", 4);
+    Copies copies;
+    void* there = b->on(&second);
+    CHECK(std::memcmp(there, "abcd", 4) == 0);
+    CHECK(b->on(&second) == there);
+    CHECK(std::memcmp(b->on(&first), "abcd", 4) == 0);
+    CHECK(copies.between() == (reached ? 1 : 0));
+    CHECK(copies.to_host() == (reached ? 0 : 1));
+    CHECK(copies.to_device() == (reached ? 0 : 1));
+    CHECK(std::memcmp(b->data(), "abcd", 4) == 0);
+    CHECK(copies.to_host() == 1);
+    std::memcpy(there, "efgh", 4);
+    b->overwritten_on(&second);  // the first device and the host are behind now
+    CHECK(std::memcmp(b->on(&first), "efgh", 4) == 0);
+    CHECK(copies.between() == (reached ? 2 : 1));  // the first one always reaches the second
+    CHECK(std::memcmp(b->data(), "efgh", 4) == 0);
+    CHECK(copies.to_host() == 2);
+  }
+}
+
+TEST_CASE("equal devices have programs of their own") {
+  static auto* const second = new FakeTarget(1);
+  const graph::Value x = graph::parameter({{16}, float32});
+  const graph::Graph g{{x}, {graph::tanh(x)}};
+  const auto here = lookup_or_build({g, {}, {}}, fake()), there = lookup_or_build({g, {}, {}}, *second);
+  CHECK(here != there);
+  CHECK(lookup_or_build({g, {}, {}}, *second) == there);
+  const std::vector<graph::Storage> input{to_storage(counting({16}))};
+  const graph::Storage one = here->run(input)[0];
+  Copies copies;
+  const graph::Storage two = there->run(std::vector{one})[0];
+  CHECK(copies.between() == 1);
+  CHECK(copies.to_host() + copies.to_device() == 0);
+  double v = 0.001 * 15;
+  CHECK(from_storage(two, g.outputs[0].type()).data[15].real() == doctest::Approx(std::tanh(std::tanh(v))));
 }
 
 TEST_CASE("programs on a device give the CPU's results, and copy each input once") {
@@ -115,6 +159,34 @@ TEST_CASE("a training loop on a device is written down once, and its state never
   CHECK(copies.to_host() == 10);  // the losses
   CHECK(runtime::counters().graph_launches - replayed == 10);
   CHECK(count.item<int32_t>() == 13);
+}
+
+TEST_CASE("what is before and behind a call that waits for the device is written down") {
+  const OnFake on;
+  const auto step = compile([](const std::vector<array>& in) {
+    array x = in[0];
+    for (int k = 0; k < 5; ++k) x = softmax(matmul(x, in[0]), -1);
+    array y = linalg::cholesky(matmul(x, transpose(x)) + eye(24));
+    for (int k = 0; k < 5; ++k) y = softmax(matmul(y, in[0]), -1);
+    return std::vector<array>{y, sum(x, 0)};
+  });
+  array x = reshape(arange(576.f), {24, 24}) * 0.01f;
+  eval(x);
+  const std::vector<array> expected = step({x});
+  eval(expected);
+  std::vector<array> now = step({x});
+  eval(now);
+  Copies copies;
+  const int64_t replayed = runtime::counters().graph_launches, called = runtime::counters().library_calls;
+  for (int k = 0; k < 6; ++k) {
+    now = {};  // its memory comes again
+    now = step({x});
+    eval(now);
+  }
+  CHECK(copies.to_device() + copies.to_host() == 0);
+  CHECK(runtime::counters().library_calls - called == 6);
+  CHECK(runtime::counters().graph_launches - replayed >= 2 * 4);
+  for (size_t k = 0; k < now.size(); ++k) CHECK(now[k].to_vector<float>() == expected[k].to_vector<float>());
 }
 
 TEST_CASE("states that share their memory get memory of their own without leaving the device") {

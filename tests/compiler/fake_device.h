@@ -14,18 +14,21 @@
 #include <vector>
 
 #include "base/error.h"
+#include "runtime/peer.h"
 #include "target/target.h"
 
 namespace weft::test {
 
-class FakeDevice final : public runtime::Accelerator {
+class FakeDevice final : public runtime::Accelerator, public runtime::Peer {
  public:
   using Work = std::function<void()>;
+  /// `reached`: the host's memory is not needed for copies from other fakes.
+  explicit FakeDevice(int number = 0, bool reached = true) : number_(number), reached_(reached) {}
   ~FakeDevice() override {
     for (const auto& [bytes, list] : free_)
       for (void* data : list) std::free(data);
   }
-  std::string name() const override { return "fake:0"; }
+  std::string name() const override { return "fake:" + std::to_string(number_); }
   void* allocate(size_t bytes) override {
     std::lock_guard lock(mutex_);
     check(!recording_, "fake device", "memory is allocated while work is written down");
@@ -57,6 +60,11 @@ class FakeDevice final : public runtime::Accelerator {
   void copy(void* to, const void* from, size_t bytes) override {
     give([=] { std::memcpy(to, from, bytes); });
   }
+  bool reaches(const runtime::Accelerator&) const override { return reached_; }
+  bool copy_from(runtime::Accelerator&, void* to, const void* from, size_t bytes) override {
+    if (reached_) copy(to, from, bytes);
+    return reached_;
+  }
   void synchronize() override { ++waits; }
   void begin_recording() override { recording_ = std::make_shared<Written>(); }
   std::shared_ptr<const runtime::Recording> end_recording() override { return std::exchange(recording_, nullptr); }
@@ -68,6 +76,7 @@ class FakeDevice final : public runtime::Accelerator {
   size_t set_cache_limit(size_t) override { return 0; }
   void clear_cache() override {}
 
+  bool recording() const { return recording_ != nullptr; }
   void give(const Work& work) {
     if (recording_) recording_->work.push_back(work);
     else work();
@@ -91,6 +100,8 @@ class FakeDevice final : public runtime::Accelerator {
     FakeDevice& device;
     std::shared_ptr<std::vector<double>> at;
   };
+  const int number_;
+  const bool reached_;
   std::mutex mutex_;
   runtime::DeviceMemory memory_;
   std::map<size_t, std::vector<void*>> free_;
@@ -99,6 +110,7 @@ class FakeDevice final : public runtime::Accelerator {
 
 class FakeTarget final : public target::Target {
  public:
+  explicit FakeTarget(int number = 0, bool reached = true) : device_(number, reached) {}
   runtime::Accelerator* device() override { return &device_; }
   FakeDevice& fake() { return device_; }
   std::string fingerprint() const override { return "fake " + target::cpu().fingerprint(); }
@@ -110,9 +122,27 @@ class FakeTarget final : public target::Target {
     return out;
   }
   std::shared_ptr<const target::LibraryCall> library(const kernel::DotDesc&) override { return nullptr; }
+  /// The CPU's Cholesky, for which the host waits.
+  std::shared_ptr<const target::LibraryCall> call(const kernel::CallDesc& desc) override {
+    return desc.name == "cholesky" ? std::make_shared<Waits>(device_, target::cpu().call(desc)) : nullptr;
+  }
   target::CompileStats stats() const override { return {}; }
 
  private:
+  class Waits final : public target::LibraryCall {
+   public:
+    Waits(FakeDevice& device, std::shared_ptr<const target::LibraryCall> call) : device_(device), call_(std::move(call)) {}
+    std::string name() const override { return "fake " + call_->name(); }
+    bool recordable() const override { return false; }
+    void run(std::span<void* const> operands) const override {
+      check(!device_.recording(), "fake device", "the host waits while work is written down");
+      call_->run(operands);
+    }
+
+   private:
+    FakeDevice& device_;
+    std::shared_ptr<const target::LibraryCall> call_;
+  };
   class Later final : public target::Executable {
    public:
     Later(FakeDevice& device, std::shared_ptr<const target::Executable> code) : device_(device), code_(std::move(code)) {}

@@ -302,7 +302,7 @@ namespace {
 
 /// Runs a descriptor on the device and compares. False where cuBLASLt declines.
 bool run_on_device(const DotDesc& d, double tolerance, const cuda::CublasltOptions& options = {}, size_t offset = 0) {
-  cuda::Context& context = cuda::context();
+  cuda::Context& context = test::context();
   CAPTURE(d.to_string());
   const auto call = cuda::cublaslt(d, context, options);
   if (!call) return false;
@@ -335,7 +335,7 @@ bool run_on_device(const DotDesc& d, double tolerance, const cuda::CublasltOptio
 /// Tensor cores add products of 8-bit floats to a sum of 14 bits: what lies below is cut off, of each product and at every step, until cuBLASLt adds what 128 of them made up to
 /// a float32. Up to 1.2 of 2^-10 of the products' magnitudes were seen to be lost on an H200, where all products are positive and the loss always goes the same way, at any depth.
 bool run_in_eight_bits(const DotDesc& d, bool positive = false) {
-  cuda::Context& context = cuda::context();
+  cuda::Context& context = test::context();
   CAPTURE(d.to_string());
   CAPTURE(positive);
   const auto call = cuda::cublaslt(d, context);
@@ -408,7 +408,7 @@ TEST_CASE("cublaslt on the device: larger products, searched and not, TF32, int8
   CHECK(run_on_device(plain(64, 96, 128), 2e-5, {}, 4));
   const auto transposed = [](DotDesc d) { return edited(d, [](DotDesc& e) { e.b_k = 1, e.b_n = e.k; }); };
   if (!run_on_device(transposed(plain(64, 64, 128, int8, int32)), 1e-12)) MESSAGE("int8 declined");
-  const cuda::DeviceInfo& info = cuda::context().info();
+  const cuda::DeviceInfo& info = test::context().info();
   for (const DotDesc& d : eights()) {
     const bool ran = run_in_eight_bits(d);
     if (!ran) MESSAGE("declined: " << d.to_string());
@@ -429,7 +429,7 @@ TEST_CASE("cublaslt on the device: larger products, searched and not, TF32, int8
 
 TEST_CASE("cublaslt on the device: a residual in place, and a capture") {
   if (!on_device()) return;
-  cuda::Context& context = cuda::context();
+  cuda::Context& context = test::context();
   const DotDesc d = edited(plain(64, 96, 128), [](DotDesc& e) { e.residual = true; });
   const auto call = cuda::cublaslt(d, context);
   REQUIRE(call);

@@ -148,7 +148,7 @@ TEST_CASE("attention descriptors: work, digest and text") {
 
 TEST_CASE("cudnn on the device: attention forward") {
   if (!on_device()) return;
-  cuda::Context& context = cuda::context();
+  cuda::Context& context = test::context();
   for (const AttentionDesc& d : {packed(bfloat16, 2, 4, 4, 128, 128, 64, true), packed(float16, 2, 4, 4, 128, 128, 64, false), packed(bfloat16, 1, 4, 2, 75, 75, 64, true),
                                  packed(bfloat16, 2, 4, 1, 33, 75, 64, true), packed(bfloat16, 1, 2, 2, 200, 200, 128, true), packed(bfloat16, 2, 3, 3, 64, 64, 32, false)}) {
     CAPTURE(d.to_string());
@@ -189,7 +189,7 @@ TEST_CASE("cudnn: slices of attention keep no more probabilities than they may, 
 
 TEST_CASE("cudnn on the device: the derivative of attention, both ways, and its bits") {
   if (!on_device()) return;
-  cuda::Context& context = cuda::context();
+  cuda::Context& context = test::context();
   for (const AttentionDesc& d : {packed(bfloat16, 2, 4, 4, 128, 128, 64, true, true), packed(float16, 2, 4, 4, 128, 128, 64, false, true), packed(bfloat16, 1, 4, 2, 75, 75, 64, true, true),
                                  packed(bfloat16, 1, 2, 2, 256, 256, 128, true, true)})
     for (const auto& [deterministic, most] : {std::pair{true, size_t{1} << 30}, {true, size_t{1} << 16}, {true, size_t{1}}, {false, size_t{1} << 30}}) {
@@ -220,7 +220,7 @@ TEST_CASE("cudnn on the device: the derivative of attention, both ways, and its 
 
 TEST_CASE("cudnn on the device: forms of attention's engines are measured, and the one that is taken is kept") {
   if (!on_device()) return;
-  cuda::Context& context = cuda::context();
+  cuda::Context& context = test::context();
   cuda::CudnnOptions options;
   options.least_searched_flops = 0;
   for (const AttentionDesc& d : {packed(bfloat16, 2, 4, 4, 256, 256, 64, true), packed(bfloat16, 1, 2, 2, 256, 256, 128, true)}) {
@@ -248,7 +248,7 @@ TEST_CASE("cudnn on the device: forms of attention's engines are measured, and t
 
 TEST_CASE("cudnn on the device: attention within a captured graph") {
   if (!on_device()) return;
-  cuda::Context& context = cuda::context();
+  cuda::Context& context = test::context();
   const AttentionDesc d = packed(bfloat16, 2, 4, 4, 128, 128, 64, true);
   const auto call = cuda::cudnn_attention(d, context);
   REQUIRE(call);
@@ -337,7 +337,7 @@ std::vector<Convolution> convolutions() {
 }
 
 void compare_convolution(const Convolution& c, Dtype t, double tolerance, const cuda::CudnnOptions& options = {}) {
-  cuda::Context& context = cuda::context();
+  cuda::Context& context = test::context();
   const std::vector<double> x = rounded(numbers(count(c.x()), 1), t), w = rounded(numbers(count(c.w()), 2), t), g = rounded(numbers(count(c.y()), 3), t);
   std::vector<double> y(g.size()), dw(w.size());
   each_product(c, [&](size_t a, size_t b, size_t r) { y[r] += x[a] * w[b], dw[b] += x[a] * g[r]; });

@@ -179,7 +179,7 @@ TEST_CASE("a device's products are right within the rounding of their sums, and 
   if (!on_device()) return;
   std::vector<Kernel> kernels;
   for (const Product& p : products()) kernels.push_back(tiles_of(p));
-  target::gpu().compile(kernels);  // side by side
+  target::gpu(test::gpu_ordinal()).compile(kernels);  // side by side
   int count = 0;
   for (const Product& p : products())
     for (const size_t shift : {0, 4}) {  // bytes: in the second case lines begin anywhere
@@ -187,9 +187,9 @@ TEST_CASE("a device's products are right within the rounding of their sums, and 
       CAPTURE(text(p));
       CAPTURE(shift);
       RandomCase first = case_of(p), second = case_of(p);
-      run_compiled(target::gpu(), first, 0, shift);
+      run_compiled(target::gpu(test::gpu_ordinal()), first, 0, shift);
       CHECK(worst(p, first) < bound);
-      run_compiled(target::gpu(), second, 0, shift);
+      run_compiled(target::gpu(test::gpu_ordinal()), second, 0, shift);
       CHECK(first.buffers[2] == second.buffers[2]);
     }
 }

@@ -178,7 +178,7 @@ TEST_CASE("own products: sums stay in registers") {
 
 TEST_CASE("own products on the device: layouts, edges and epilogues, alone and in the search") {
   if (!on_device()) return;
-  cuda::Context& context = cuda::context();
+  cuda::Context& context = test::context();
   if (context.info().arch() != "sm_90a") {
     MESSAGE("skipped: no Hopper GPU");
     return;
@@ -194,7 +194,7 @@ TEST_CASE("own products on the device: layouts, edges and epilogues, alone and i
     if (call) run(d, bound_of(d), [&](std::span<void* const> operands) { call->run(operands); }, context);
   }
   const DotDesc large = with(product(8192, 1024, 1024), Activation::gelu_tanh, ActivationArgument::written, true);
-  const auto call = target::gpu().library(large);
+  const auto call = target::gpu(test::gpu_ordinal()).library(large);
   REQUIRE(call);
   run(large, bound_of(large), [&](std::span<void* const> operands) { call->run(operands); }, context);
   MESSAGE(large.to_string() << ": " << call->name());

@@ -11,15 +11,17 @@
 
 #include "base/half.h"
 #include "base/number.h"
+#include "device.h"
 #include "target/cuda/context.h"
 #include "target/cuda/driver.h"
 
 namespace weft::test {
 
+inline target::cuda::Context& context() { return target::cuda::context(gpu_ordinal()); }
+
 /// Whether tests of the device run; says why not.
 inline bool on_device() {
-  const char* wanted = std::getenv("WEFT_TEST_DEVICE");
-  if (!wanted || std::string(wanted) != "cuda") {
+  if (!on_gpu()) {
     MESSAGE("skipped: WEFT_TEST_DEVICE is not cuda");
     return false;
   }

@@ -121,7 +121,7 @@ TEST_CASE("own weight gradients: sums stay in registers") {
 
 TEST_CASE("own weight gradients on the device: against float64, the same bits twice, and beside cuDNN") {
   if (!on_device()) return;
-  cuda::Context& context = cuda::context();
+  cuda::Context& context = test::context();
   if (context.info().arch() != "sm_90a") {
     MESSAGE("skipped: no Hopper GPU");
     return;
@@ -155,7 +155,7 @@ TEST_CASE("own weight gradients on the device: against float64, the same bits tw
     own->run(operands);
     CHECK(result.values() == got);
     // Measured beside each other, whichever wins gives the result.
-    const auto call = target::gpu().call(d);
+    const auto call = target::gpu(test::gpu_ordinal()).call(d);
     if (!call) continue;
     call->run(operands);
     const std::vector<double> chosen = result.values();

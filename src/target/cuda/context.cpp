@@ -2,9 +2,7 @@
 
 #include <fmt/format.h>
 
-#include <map>
 #include <memory>
-#include <mutex>
 
 #include "base/error.h"
 
@@ -73,28 +71,50 @@ DeviceInfo device_info(int ordinal) {
 }
 
 Context::Context(int ordinal) : ordinal_(ordinal), device_(device_of(ordinal)), info_(device_info(ordinal)) {
-  check(driver().primary_ctx_retain(&handle_, device_), "cuDevicePrimaryCtxRetain", info_.name);
+  check(driver().primary_ctx_retain(&handle_, device_), "cuDevicePrimaryCtxRetain", name());
   make_current();
-  check(driver().stream_create(&stream_, stream_non_blocking), "cuStreamCreate", info_.name);
+  check(driver().stream_create(&stream_, stream_non_blocking), "cuStreamCreate", name());
+  check(driver().event_create(&reached_, event_disable_timing), "cuEventCreate", name());
 }
 
-void Context::make_current() const { check(driver().ctx_set_current(handle_), "cuCtxSetCurrent", info_.name); }
+std::string Context::name() const { return fmt::format("cuda:{} ({})", ordinal_, info_.name); }
+
+void Context::make_current() const { check(driver().ctx_set_current(handle_), "cuCtxSetCurrent", name()); }
 
 void Context::synchronize() const {
   make_current();
-  check(driver().stream_synchronize(stream_), "cuStreamSynchronize", info_.name);
+  check(driver().stream_synchronize(stream_), "cuStreamSynchronize", name());
+}
+
+void Context::follow(const Context& other) const {
+  other.make_current();
+  check(driver().event_record(other.reached_, other.stream_), "cuEventRecord", other.name());
+  make_current();
+  check(driver().stream_wait_event(stream_, other.reached_, 0), "cuStreamWaitEvent", name());
+}
+
+bool Context::reaches(const Context& other) const {
+  std::lock_guard lock(peers_mutex_);
+  const auto [at, added] = peers_.try_emplace(other.ordinal_, false);
+  if (!added) return at->second;
+  int can = 0;
+  check(driver().device_can_access_peer(&can, device_, other.device_), "cuDeviceCanAccessPeer", name());
+  if (!can) return false;
+  make_current();
+  const int result = driver().ctx_enable_peer_access(other.handle_, 0);
+  return at->second = result == success || result == error_peer_access_already_enabled;
 }
 
 bool Context::capturing() const {
   make_current();
   CaptureStatus status = CaptureStatus::none;
-  check(driver().stream_is_capturing(stream_, &status), "cuStreamIsCapturing", info_.name);
+  check(driver().stream_is_capturing(stream_, &status), "cuStreamIsCapturing", name());
   return status != CaptureStatus::none;
 }
 
 void Context::memory(size_t* free, size_t* total) const {
   make_current();
-  check(driver().mem_get_info(free, total), "cuMemGetInfo", info_.name);
+  check(driver().mem_get_info(free, total), "cuMemGetInfo", name());
 }
 
 Context& context(int ordinal) {

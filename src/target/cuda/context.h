@@ -2,6 +2,8 @@
 // A device with its primary context (which CUDA's libraries share), what is known of it, and the stream that its work goes to.
 #include <cstddef>
 #include <cstdint>
+#include <map>
+#include <mutex>
 #include <string>
 #include <utility>
 
@@ -36,9 +38,14 @@ class Context {
   ContextHandle handle() const { return handle_; }
   StreamHandle stream() const { return stream_; }
   const DeviceInfo& info() const { return info_; }
+  std::string name() const;  // "cuda:1 (NVIDIA H200)"
   /// Calls of the driver act on the context that is current on the calling thread.
   void make_current() const;
   void synchronize() const;  // waits for the stream
+  /// What this stream is given from now on comes after what the other's was given so far. The host waits for neither.
+  void follow(const Context& other) const;
+  /// Whether this device may read and write the other's memory; it is made so when first asked.
+  bool reaches(const Context& other) const;
   bool capturing() const;    // whether the stream is being captured
   /// Around a capture. A kernel of a recording may begin while the one before it ends, but for the first one, whose recording follows anything.
   void set_recording(bool on) { recording_ = on, follows_ = false; }
@@ -50,8 +57,11 @@ class Context {
   int ordinal_, device_ = 0;
   ContextHandle handle_ = nullptr;
   StreamHandle stream_ = nullptr;
+  EventHandle reached_ = nullptr;  // how far others have to follow
   DeviceInfo info_;
   bool recording_ = false, follows_ = false;
+  mutable std::mutex peers_mutex_;
+  mutable std::map<int, bool> peers_;  // by ordinal
 };
 
 /// 0 where there is no driver.

@@ -92,7 +92,7 @@ void CudaExecutable::launch(const Entry& entry, int64_t grid, void** arguments) 
   const bool follows = context_->next_follows_a_kernel();
   if (context_->info().major >= 9 && follows && grid <= most_early_programs) config.attributes = &early, config.attribute_count = 1;
   check(driver().launch_kernel_ex(&config, entry.function, arguments, nullptr), "cuLaunchKernelEx",
-        fmt::format("kernel {}: {} blocks of {} threads, {} bytes of shared memory", kernel_.name, blocks, entry.threads, entry.shared_bytes));
+        fmt::format("kernel {} on {}: {} blocks of {} threads, {} bytes of shared memory", kernel_.name, context_->name(), blocks, entry.threads, entry.shared_bytes));
 }
 
 void CudaExecutable::run_one(const Segment& segment, bool is_aligned) const {

@@ -42,6 +42,7 @@ void* CudaMemory::reuse(size_t bytes) {
 bool CudaMemory::over_limit(size_t bytes) const { return limit_ != 0 && active_ + cached_ + bytes > limit_; }
 
 void CudaMemory::trim(size_t keep) {
+  if (cached_ > keep && driver().ctx_set_current(context_.handle()) != success) return;
   while (cached_ > keep && !free_.empty()) {
     const auto biggest = std::prev(free_.end());
     driver().mem_free(address(biggest->second));
@@ -54,9 +55,9 @@ void CudaMemory::trim(size_t keep) {
 void CudaMemory::throw_out_of_memory(size_t bytes) const {
   size_t free = 0, total = 0;
   context_.memory(&free, &total);
-  throw_failure("alloc", fmt::format("cannot allocate {:.3f} GiB on {} ({}): {:.3f} GiB are in live buffers, {:.3f} GiB of {:.1f} GiB are free{}; use a smaller batch or model, or "
+  throw_failure("alloc", fmt::format("cannot allocate {:.3f} GiB on {}: {:.3f} GiB are in live buffers, {:.3f} GiB of {:.1f} GiB are free{}; use a smaller batch or model, or "
                                      "let go of arrays that are no longer needed",
-                                     gib(bytes), name(), context_.info().name, gib(active_), gib(free), gib(total), limit_ ? fmt::format(", the limit is {:.3f} GiB", gib(limit_)) : ""));
+                                     gib(bytes), context_.name(), gib(active_), gib(free), gib(total), limit_ ? fmt::format(", the limit is {:.3f} GiB", gib(limit_)) : ""));
 }
 
 size_t CudaMemory::block_bytes(size_t bytes) const { return rounded(bytes); }
@@ -77,7 +78,7 @@ void* CudaMemory::allocate(size_t bytes) {
       result = driver().mem_alloc(&block, size);
     }
     if (result == error_out_of_memory) throw_out_of_memory(bytes);
-    check(result, "cuMemAlloc", fmt::format("{} bytes", size));
+    check(result, "cuMemAlloc", fmt::format("{} bytes on {}", size, context_.name()));
     data = reinterpret_cast<void*>(block);
     blocks_.emplace(data, size);
   }
@@ -164,6 +165,20 @@ void PinnedStaging::to_host(void* to, DevicePtr from, size_t bytes) {
   std::memcpy(to, memory, bytes);
 }
 
+void PinnedStaging::from_device(DevicePtr to, const Context& other, DevicePtr from, size_t bytes) {
+  for (size_t done = 0; done < bytes;) {
+    const size_t now = std::min(bytes - done, largest_piece);
+    const Piece piece = take(now);
+    char* const memory = memory_ + piece.offset;
+    other.make_current();
+    check(driver().memcpy_dtoh_async(memory, from + done, now, other.stream()), "cuMemcpyDtoHAsync", fmt::format("{} bytes from {} for {}", bytes, other.name(), context_.name()));
+    context_.follow(other);
+    check(driver().memcpy_htod_async(to + done, memory, now, context_.stream()), "cuMemcpyHtoDAsync", fmt::format("{} bytes from {} to {}", bytes, other.name(), context_.name()));
+    check(driver().event_record(events_[piece.slot], context_.stream()), "cuEventRecord");
+    done += now;
+  }
+}
+
 void CudaMemory::to_device(void* to, const void* from, size_t bytes) {
   std::lock_guard lock(order());
   context_.make_current();
@@ -179,7 +194,7 @@ void CudaMemory::to_host(void* to, const void* from, size_t bytes) {
   std::lock_guard lock(order());
   context_.make_current();
   if (bytes <= PinnedStaging::most_small) return staging().to_host(to, address(from), bytes);
-  check(driver().memcpy_dtoh_async(to, address(from), bytes, context_.stream()), "cuMemcpyDtoHAsync", fmt::format("{} bytes", bytes));
+  check(driver().memcpy_dtoh_async(to, address(from), bytes, context_.stream()), "cuMemcpyDtoHAsync", fmt::format("{} bytes on {}", bytes, context_.name()));
   ++runtime::counters().device_waits;
   context_.synchronize();
 }
@@ -188,7 +203,29 @@ void CudaMemory::copy(void* to, const void* from, size_t bytes) {
   if (bytes == 0) return;
   std::lock_guard lock(order());
   context_.make_current();
-  check(driver().memcpy_dtod_async(address(to), address(from), bytes, context_.stream()), "cuMemcpyDtoDAsync", fmt::format("{} bytes", bytes));
+  check(driver().memcpy_dtod_async(address(to), address(from), bytes, context_.stream()), "cuMemcpyDtoDAsync", fmt::format("{} bytes on {}", bytes, context_.name()));
+}
+
+bool CudaMemory::reaches(const runtime::Accelerator& device) const {
+  const auto* other = dynamic_cast<const CudaMemory*>(&device);
+  return other && context_.reaches(other->context_);
+}
+
+/// In the order of this device's work, which follows the other's; what the other does with its memory later follows the copy.
+bool CudaMemory::copy_from(runtime::Accelerator& device, void* to, const void* from, size_t bytes) {
+  const auto* other = dynamic_cast<const CudaMemory*>(&device);
+  if (!other) return false;
+  std::lock_guard lock(order());
+  if (context_.reaches(other->context_)) {
+    context_.follow(other->context_);
+    check(driver().memcpy_peer_async(address(to), context_.handle(), address(from), other->context_.handle(), bytes, context_.stream()), "cuMemcpyPeerAsync",
+          fmt::format("{} bytes from {} to {}", bytes, other->context_.name(), context_.name()));
+    other->context_.follow(context_);
+  } else {
+    context_.make_current();
+    staging().from_device(address(to), other->context_, address(from), bytes);
+  }
+  return true;
 }
 
 void CudaMemory::synchronize() {
@@ -210,7 +247,7 @@ class GraphRecording final : public runtime::Recording {
   }
   void run() const override {
     context_.make_current();
-    check(driver().graph_launch(exec_, context_.stream()), "cuGraphLaunch");
+    check(driver().graph_launch(exec_, context_.stream()), "cuGraphLaunch", context_.name());
   }
 
  private:

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "runtime/device.h"
+#include "runtime/peer.h"
 #include "runtime/staging.h"
 #include "target/cuda/context.h"
 #include "target/cuda/moments.h"
@@ -24,6 +25,8 @@ class PinnedStaging {
   void to_device(DevicePtr to, const void* from, size_t bytes);
   /// Waits for the work that was given before, and for none that is given meanwhile. At most `most_small` bytes.
   void to_host(void* to, DevicePtr from, size_t bytes);
+  /// From a device that this one does not reach, by way of the same memory. Nothing waits for it but later work of both.
+  void from_device(DevicePtr to, const Context& other, DevicePtr from, size_t bytes);
   static constexpr size_t most_small = size_t{1} << 20;
 
  private:
@@ -42,7 +45,7 @@ class PinnedStaging {
   bool no_landing_ = false;          // there was no memory for it
 };
 
-class CudaMemory final : public runtime::Accelerator {
+class CudaMemory final : public runtime::Accelerator, public runtime::Peer {
  public:
   explicit CudaMemory(Context& context) : context_(context), clock_(context) {}
   std::string name() const override { return "cuda:" + std::to_string(context_.ordinal()); }
@@ -52,6 +55,8 @@ class CudaMemory final : public runtime::Accelerator {
   void to_device(void* to, const void* from, size_t bytes) override;
   void to_host(void* to, const void* from, size_t bytes) override;
   void copy(void* to, const void* from, size_t bytes) override;
+  bool reaches(const runtime::Accelerator& device) const override;
+  bool copy_from(runtime::Accelerator& device, void* to, const void* from, size_t bytes) override;
   void synchronize() override;
   void begin_recording() override;
   std::shared_ptr<const runtime::Recording> end_recording() override;

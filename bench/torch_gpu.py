@@ -4,7 +4,7 @@
     bench/torch_gpu.py                              all of it but the large models, some five minutes, most of them torch.compile's
     bench/torch_gpu.py memory attention gpt2        parts, by the names below
 
-Parts: memory, matmul, attention, mnist, decode-124m, decode-1b, decode-7b, gpt2, gpt2-350m, gpt2-774m, gpt2-1558m. `scripts/gpu-check` runs some of
+Parts: memory, matmul, attention, mnist, linalg, embedding, decode-124m, decode-1b, decode-7b, gpt2, gpt2-350m, gpt2-774m, gpt2-1558m. `scripts/gpu-check` runs some of
 them beside Weft's. Times are medians of device events after warm-up; first_step_s is the wall time of the first compiled call with an empty cache.
 """
 import argparse
@@ -245,6 +245,42 @@ def gpt2(layers, heads, width, batch):
         peak_GiB=torch.cuda.max_memory_allocated() / 2**30, first_step_s=first)
 
 
+def linalg():
+    """Decompositions as `weft bench linalg`: one matrix, and many small ones."""
+    generator = torch.Generator(DEVICE).manual_seed(0)
+    for count, n in ((1, 1024), (1, 256), (64, 64), (512, 32), (4096, 8)):
+        a = torch.randn(count, n, n, device=DEVICE, generator=generator)
+        spd = a @ a.mT + n * torch.eye(n, device=DEVICE)
+        lower = torch.linalg.cholesky(spd)
+        calls = {
+            "cholesky": lambda: torch.linalg.cholesky_ex(spd),
+            "solve_triangular": lambda: torch.linalg.solve_triangular(lower, spd, upper=False),
+            "inv": lambda: torch.linalg.inv_ex(spd),
+            "slogdet": lambda: torch.linalg.slogdet(spd),
+            "qr": lambda: torch.linalg.qr(a),
+            "eigh": lambda: torch.linalg.eigh(spd),
+            "eigvalsh": lambda: torch.linalg.eigvalsh(spd),
+            "svd": lambda: torch.linalg.svd(a),
+            "singular_values": lambda: torch.linalg.svdvals(a),
+        }
+        for name, call in calls.items():
+            if n > 512 and name in ("eigh", "eigvalsh", "svd", "singular_values"):
+                continue
+            say(name, dtype="float32", batch=count, n=n, ms=median_ms(call, 5, warm=2))
+
+
+def embedding_gradient():
+    """Rows added up by the tokens that they belong to, as `weft bench gpu-scatter`."""
+    tokens, width, vocabulary = 65536, 768, 50304
+    rows = torch.randn(tokens, width, device=DEVICE, dtype=BF16)
+    for kinds in (vocabulary, 256, 1):
+        ids = torch.randint(0, kinds, (tokens,), device=DEVICE)
+        ms = median_ms(lambda: torch.zeros(vocabulary, width, device=DEVICE).index_add_(0, ids, rows.float()), 5, warm=2)
+        say("embedding_gradient", dtype="bfloat16", mode="index_add", tokens=tokens, cols=width, kinds=kinds, ms=ms)
+        ms = median_ms(lambda: torch.ops.aten.embedding_dense_backward(rows, ids, vocabulary, -1, False), 5, warm=2)
+        say("embedding_gradient", dtype="bfloat16", mode="embedding", tokens=tokens, cols=width, kinds=kinds, ms=ms)
+
+
 PARTS = {
     "memory": memory,
     "matmul": matmul,
@@ -252,6 +288,8 @@ PARTS = {
     "mnist": mnist,
     "decode-124m": lambda: decode("124M", 12, 12, 12, 768, 3072, 50304, llama=False),
     "decode-1b": lambda: decode("1.1B", 22, 32, 4, 2048, 5632, 32000, llama=True),
+    "linalg": linalg,
+    "embedding": embedding_gradient,
     "gpt2": lambda: gpt2(12, 12, 768, 64),
     "gpt2-350m": lambda: gpt2(24, 16, 1024, 32),
     "decode-7b": lambda: decode("7B", 32, 32, 32, 4096, 11008, 32000, llama=True),

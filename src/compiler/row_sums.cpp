@@ -12,7 +12,7 @@ constexpr int64_t least_rows = 2048, least_width = 32;
 
 }  // namespace
 
-std::optional<RowSumsForm> row_sums_form(const Ir& ir, int scatter, target::Target& target) {
+std::optional<RowSumsForm> row_sums_form(const Ir& ir, int scatter, target::Target& target, const Numerics& numerics) {
   const IrNode& n = ir[scatter];
   if (!target.many_threads() || n.op != Op::scatter || n.attrs.mode != graph::ScatterMode::add || n.attrs.axes != std::vector<int64_t>{0} || !is_float(n.type.dtype)) return std::nullopt;
   const Shape& shape = n.type.shape;
@@ -33,7 +33,7 @@ std::optional<RowSumsForm> row_sums_form(const Ir& ir, int scatter, target::Targ
   form.ids = n.inputs[1];
   form.updates = n.inputs[2];
   if (const IrNode& cast = ir[form.updates]; cast.op == Op::cast && is_low_float(ir[cast.inputs[0]].type.dtype) && n.type.dtype == float32) form.updates = cast.inputs[0];
-  form.desc = {"scatter_rows", {{ir[form.ids].type.dtype, {count}}, {ir[form.updates].type.dtype, {count, width}}}, {{n.type.dtype, {shape[0].bound(), width}}}, {}};
+  form.desc = {"scatter_rows", {{ir[form.ids].type.dtype, {count}}, {ir[form.updates].type.dtype, {count, width}}}, {{n.type.dtype, {shape[0].bound(), width}}}, {}, {.deterministic = numerics.deterministic}};
   if (!target.call(form.desc)) return std::nullopt;
   return form;
 }
@@ -42,7 +42,7 @@ std::optional<RowSumsForm> row_sums_form(const Ir& ir, int scatter, target::Targ
 void Grouper::mark_row_sums() {
   for (int id = 0; id < ir_.size(); ++id) {
     if (ir_[id].op != Op::scatter) continue;
-    const auto form = row_sums_form(ir_, id, *target_);
+    const auto form = row_sums_form(ir_, id, *target_, policy_.numerics);
     if (!form) continue;
     const RowSums sums{form->desc, memory_of(ir_, strides_, base_root_, form->ids, true), memory_of(ir_, strides_, base_root_, form->updates, true)};
     for (const int node : {sums.ids, sums.updates})

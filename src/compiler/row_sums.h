@@ -14,6 +14,6 @@ struct RowSumsForm {
   kernel::CallDesc desc;
   int ids = -1, updates = -1;
 };
-std::optional<RowSumsForm> row_sums_form(const Ir& ir, int scatter, target::Target& target);
+std::optional<RowSumsForm> row_sums_form(const Ir& ir, int scatter, target::Target& target, const Numerics& numerics);
 
 }  // namespace weft::compiler

@@ -188,6 +188,63 @@ TEST_CASE("linalg: large matrices") {
   }
 }
 
+TEST_CASE("linalg: many small matrices") {
+  for (const Dtype t : {float32, float64})
+    for (const int n : {1, 8, 33}) {
+      CAPTURE(n);
+      const double off = 4 * n * tolerance(t);
+      const array a = positive(n, n, {3, 5}, t), b = sample({3, 5, n, 4}, 1, t), g = sample({3, 5, n, n}, 2, t), high = sample({3, 5, 2 * n, n}, 3, t), ones = broadcast_to(unit(n, t), a.shape());
+      const array l = linalg::cholesky(a);
+      CHECK(distance(matmul(l, turned(l)), a) < off);
+      CHECK(distance(matmul(l, linalg::solve_triangular(l, b)), b) < off);
+      CHECK(distance(matmul(turned(l), linalg::solve_triangular(turned(l), b, true)), b) < off);
+      CHECK(distance(matmul(a, linalg::solve(a, b)), b) < 4 * off);
+      const std::vector<array> plu = linalg::lu(g);
+      CHECK(distance(matmul(take_along_axis(plu[1], expand_dims(plu[0], -1), -2), plu[2]), g) < off);
+      for (const array& m : {g, high}) {
+        const auto [q, r] = linalg::qr(m);
+        CHECK(distance(matmul(q, r), m) < off);
+        CHECK(distance(matmul(turned(q), q), ones) < off);
+        const std::vector<array> f = linalg::svd(m);
+        CHECK(distance(matmul(split(f[0], Shape{n}, -1)[0] * expand_dims(f[1], -2), f[2]), m) < 2 * off);
+        CHECK(distance(matmul(turned(f[0]), f[0]), broadcast_to(unit(f[0].shape().back(), t), f[0].shape())) < off);
+        CHECK(distance(linalg::svd(m, false)[0], f[1]) < 2 * off);
+      }
+      const auto [w, v] = linalg::eigh(a);
+      CHECK(distance(matmul(v * expand_dims(w, -2), turned(v)), a) < 2 * off);
+      CHECK(distance(matmul(turned(v), v), ones) < off);
+      CHECK(distance(sort(w, -1), w) == 0);
+      // One that is not positive definite leaves the others alone.
+      const array mixed = a * reshape(astype(array({1.0f, 1.0f, 1.0f, -1.0f, 1.0f}), t), {5, 1, 1}), c = linalg::cholesky(mixed);
+      CHECK(array_equal(all(isnan(c), std::vector<int>{-1, -2}), broadcast_to(array({false, false, false, true, false}), {3, 5})).item<bool>());
+    }
+}
+
+TEST_CASE("linalg: a compiled step gives the same bits at every run") {
+  for (const int n : {12, 70, 300}) {
+    if (n > 100 && default_device().type == Device::cpu) continue;  // nothing that smaller ones do not show there
+    CAPTURE(n);
+    const array a = positive(n, n, {n == 12 ? 6 : 1}, float32), b = sample({n == 12 ? 6 : 1, n, 5}, 3, float32);
+    eval(a, b);
+    const auto step = compile([](const std::vector<array>& in) {
+      const int rows = static_cast<int>(in[0].shape().back());
+      const array x = tanh(matmul(in[0], in[0]) * array(0.01f)) + in[0] + eye(rows) * array(static_cast<float>(rows)), l = linalg::cholesky(x), y = linalg::solve_triangular(l, in[1]);
+      return std::vector<array>{softmax(y, -1), linalg::solve(x, y), linalg::qr(x).second, linalg::eigh(x).first, linalg::svd(x, false)[0]};
+    });
+    std::vector<std::vector<float>> first;
+    for (int run = 0; run < 6; ++run) {
+      std::vector<array> now = step({a, b});
+      eval(now);
+      if (run == 0) CHECK(max(abs(sum(now[0], -1) - array(1.0f))).item<float>() < 1e-5f);
+      for (size_t k = 0; k < now.size(); ++k) {
+        const std::vector<float> v = now[k].to_vector<float>();
+        if (run == 0) first.push_back(v);
+        else CHECK((v == first[k]));
+      }
+    }
+  }
+}
+
 TEST_CASE("linalg: norms") {
   const array a = tall();
   const double inf = INFINITY;

@@ -187,13 +187,12 @@ TEST_CASE("two GPUs: memory is counted, limited and missed on each by itself") {
   eval(x);
   CHECK(get_active_memory() >= before + (size_t{4} << 20));
   CHECK(device(0).memory().active == other);
-  const size_t limit = set_memory_limit(get_active_memory() + (size_t{1} << 20));
+  set_memory_limit(get_active_memory() + (size_t{1} << 20));
   clear_cache();
   CHECK_THROWS_WITH_AS(eval(ones({1 << 24})), doctest::Contains("on cuda:1 ("), std::runtime_error);
   eval(ones({1 << 24}, float32, first));
   set_memory_limit(0);
   eval(ones({1 << 24}));
-  CHECK(limit > 0);
   CHECK_THROWS_WITH_AS(add(x, x, Device(Device::gpu, 77)), doctest::Contains("gpu:77"), std::invalid_argument);
 }
 

@@ -20,9 +20,11 @@ class Wide final : public target::Target {
   std::shared_ptr<const target::LibraryCall> library(const kernel::DotDesc&) override { return nullptr; }
   std::shared_ptr<const target::LibraryCall> call(const kernel::CallDesc& desc) override {
     if (desc.name != "scatter_rows") return nullptr;
+    in_order = desc.numerics.deterministic;
     return std::make_shared<Run>(kernel::scatter_routine(desc, 64));
   }
   target::CompileStats stats() const override { return {}; }
+  bool in_order = true;  // whether the last sums asked for were to be
 
  private:
   struct Run final : target::LibraryCall {
@@ -89,6 +91,11 @@ TEST_CASE("other scatters, and small ones, keep their kernel") {
   const auto calls = [&](const Graph& g) { return build({g, {}, {}}, wide)->stats().library_calls; };
   const Value base = parameter({{50, 64}, float32}), ids = parameter({{4096}, int32}), updates = parameter({{4096, 1, 64}, float32});
   CHECK(calls({{base, ids, updates}, {scatter(ScatterMode::add, base, {ids}, updates, {0})}}) == 1);
+  CHECK(wide.in_order);
+  Policy any_order;
+  any_order.numerics.deterministic = false;
+  CHECK(build({{{base, ids, updates}, {scatter(ScatterMode::add, base, {ids}, updates, {0})}}, {}, {}}, wide, any_order)->stats().library_calls == 1);
+  CHECK(!wide.in_order);
   CHECK(calls({{base, ids, updates}, {scatter(ScatterMode::max, base, {ids}, updates, {0})}}) == 0);
   const Value part = parameter({{4096, 1, 40}, float32}), few = parameter({{100}, int32}), little = parameter({{100, 1, 64}, float32});
   CHECK(calls({{base, ids, part}, {scatter(ScatterMode::add, base, {ids}, part, {0})}}) == 0);

@@ -122,6 +122,8 @@ TEST_CASE("cusolver: functions and constants are those of cusolverDn.h and cubla
       WEFT_ABI(cusolverDnCreate), WEFT_ABI(cusolverDnSetStream), WEFT_ABI(cusolverDnCreateGesvdjInfo), WEFT_ABI(cublasCreate), WEFT_ABI(cublasSetStream), WEFT_ABI(cublasStrsm), WEFT_ABI(cublasDtrsm),
       WEFT_BOTH(potrf_bufferSize), WEFT_BOTH(potrf), WEFT_BOTH(getrf_bufferSize), WEFT_BOTH(getrf), WEFT_BOTH(laswp), WEFT_BOTH(geqrf_bufferSize), WEFT_BOTH(geqrf), WEFT_BOTH(orgqr_bufferSize),
       WEFT_BOTH(orgqr), WEFT_BOTH(syevd_bufferSize), WEFT_BOTH(syevd), WEFT_BOTH(gesvdj_bufferSize), WEFT_BOTH(gesvdj),
+      WEFT_BOTH(potrfBatched), WEFT_BOTH(syevjBatched_bufferSize), WEFT_BOTH(syevjBatched), WEFT_BOTH(gesvdjBatched_bufferSize), WEFT_BOTH(gesvdjBatched), WEFT_ABI(cusolverDnCreateSyevjInfo),
+      WEFT_ABI(cublasStrsmBatched), WEFT_ABI(cublasDtrsmBatched), WEFT_ABI(cublasSgetrfBatched), WEFT_ABI(cublasDgetrfBatched), WEFT_ABI(cublasSgeqrfBatched), WEFT_ABI(cublasDgeqrfBatched),
   };
 #undef WEFT_BOTH
   cusolver::Api api{};

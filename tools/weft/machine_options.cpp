@@ -42,7 +42,7 @@ void add_machine_options(OptionSet& set, MachineOptions& o) {
   set.add("no-libraries", "", &o.no_libraries, "generated kernels only, no oneDNN").config();
   set.add("tf32", "", &o.tf32, "on a GPU, float32 products and convolutions in TF32: ten bits of mantissa, several times the speed").config();
   set.add("nondeterministic", "", &o.nondeterministic,
-          "on a GPU, sums of attention's and convolutions' gradients in any order, where that is quicker: two runs then differ in their last bits")
+          "on a GPU, sums of the gradients of attention, convolutions and embeddings in any order, where that is quicker: two runs then differ in their last bits")
       .config();
   set.add("isa", "NAME", &o.isa, "CPU instructions to use: native, avx512, avx2, or generic").one_of({"native", "avx512", "avx2", "generic"}).config();
   set.add("tune", "MODE", &o.tune,

@@ -22,6 +22,7 @@
 #include "target/cuda/prelude.h"
 #include "target/cuda/product.h"
 #include "target/cuda/routine_call.h"
+#include "target/cuda/row_adds.h"
 #include "target/cuda/weight_gradient.h"
 
 namespace weft::target {
@@ -189,9 +190,9 @@ std::shared_ptr<const LibraryCall> CudaTarget::attention(const kernel::Attention
 std::shared_ptr<const LibraryCall> CudaTarget::call(const kernel::CallDesc& desc) {
   if (desc.name.ends_with("fft")) return context_ ? cufft_call(desc, *context_) : cpu().call(desc);
   if (!desc.name.starts_with("convolution")) {
-    if (auto generated = routine_call(desc, *this, context_)) return generated;
+    if (auto generated = routine_call(desc, *this, context_)) return desc.name == "scatter_rows" && context_ && !desc.numerics.deterministic ? row_adds(desc, std::move(generated)) : generated;
     if (!context_) return cpu().call(desc);
-    auto call = cusolver_call(desc, *context_);
+    auto call = cusolver_call(desc, *context_, linalg_kernels());
     return call ? call : host_call(desc, *context_);
   }
   if (!context_) return cpu().call(desc);  // in the place of cuDNN
@@ -201,6 +202,21 @@ std::shared_ptr<const LibraryCall> CudaTarget::call(const kernel::CallDesc& desc
   if (!own) return library;
   const Digest key = Hasher().digest(desc.digest()).text(version(cudnn_library())).number(weight_gradient_version).finish();
   return measured_call(*context_, {std::move(library), own}, key, desc.to_string());
+}
+
+/// `ordered` where sums of rows in no order have no kernel.
+std::shared_ptr<const LibraryCall> CudaTarget::row_adds(const kernel::CallDesc& desc, std::shared_ptr<const LibraryCall> ordered) {
+  std::lock_guard lock(table_mutex_);
+  std::shared_ptr<const LibraryCall>& call = row_adds_[desc.digest()];
+  if (!call) call = row_adds_call(desc, *context_, [this](const std::string& source) { return cubin(source); }, ordered);
+  if (!call) call = std::move(ordered);
+  return call;
+}
+
+std::shared_ptr<const LinalgKernels> CudaTarget::linalg_kernels() {
+  std::lock_guard lock(mutex_);
+  if (!linalg_kernels_) linalg_kernels_ = std::make_shared<LinalgKernels>(*context_, [this](const std::string& source) { return cubin(source); });
+  return linalg_kernels_;
 }
 
 /// Null where our own kernels do not take it, or are not worth a try.

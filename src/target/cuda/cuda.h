@@ -16,6 +16,7 @@ namespace weft::target::cuda {
 
 class CudnnAttention;
 class CudaExecutable;
+class LinalgKernels;
 class Product;
 class ProductKernel;
 class WeightGradientKernels;
@@ -50,16 +51,21 @@ class CudaTarget final : public Target, public Clusters {
   void only_compile(std::span<const std::shared_ptr<CudaExecutable>> kernels);
   std::shared_ptr<const Product> product(const kernel::DotDesc& desc);
   std::shared_ptr<const LibraryCall> weight_gradient(const kernel::CallDesc& desc);
+  std::shared_ptr<const LinalgKernels> linalg_kernels();
+  std::shared_ptr<const LibraryCall> row_adds(const kernel::CallDesc& desc, std::shared_ptr<const LibraryCall> ordered);
 
   Context* context_;
   std::string arch_, fingerprint_;
   bool disk_cache_;
   std::unique_ptr<CudaMemory> memory_;
   mutable std::mutex mutex_;
+  std::mutex table_mutex_;  // of calls whose making compiles
   std::unordered_map<Digest, std::shared_ptr<CudaExecutable>> loaded_;  // by digest before `expand`
   std::unordered_map<Digest, std::shared_ptr<const CudnnAttention>> attention_;  // null: not taken
   std::unordered_map<std::string, std::shared_ptr<const ProductKernel>> products_;                  // by symbol
   std::unordered_map<std::string, std::shared_ptr<const WeightGradientKernels>> weight_gradients_;  // by symbol
+  std::shared_ptr<const LinalgKernels> linalg_kernels_;
+  std::unordered_map<Digest, std::shared_ptr<const LibraryCall>> row_adds_;
   CompileStats stats_;
   std::vector<KernelUsage> usage_;
 };

@@ -4,12 +4,13 @@
 
 #include "kernel/desc.h"
 #include "target/cuda/context.h"
+#include "target/cuda/linalg_kernels.h"
 #include "target/target.h"
 
 namespace weft::target::cuda {
 
-/// A call for the context's stream, one matrix of a batch after the other, with its workspace held; null without the libraries, for other calls, and where the processor is
-/// faster: for small matrices and for many of middling size.
-std::shared_ptr<const LibraryCall> cusolver_call(const kernel::CallDesc& desc, Context& context);
+/// A call for the context's stream with its workspace held: many small matrices at once, others one after the other. Null without the libraries, for other calls, and where the
+/// processor is faster. What an iteration does not find is NaN, in its own matrix alone.
+std::shared_ptr<const LibraryCall> cusolver_call(const kernel::CallDesc& desc, Context& context, std::shared_ptr<const LinalgKernels> kernels);
 
 }  // namespace weft::target::cuda

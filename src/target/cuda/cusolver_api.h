@@ -1,5 +1,5 @@
 #pragma once
-// The interfaces of cuSOLVER's dense routines and of cuBLAS's triangular solve, as far as Weft needs them, in declarations of our own.
+// The interfaces of cuSOLVER's dense routines and of those of cuBLAS for triangular systems and for many small matrices, as far as Weft needs them, in declarations of our own.
 // tests/target/cuda_libraries_test.cpp holds them against their headers. Matrices lie column by column.
 #include <string>
 
@@ -10,6 +10,7 @@ namespace weft::target::cuda::cusolver {
 using Handle = struct OpaqueSolver*;
 using Blas = struct OpaqueBlas*;
 using Jacobi = struct OpaqueJacobi*;
+using SymmetricJacobi = struct OpaqueSymmetricJacobi*;
 enum Part : int { lower = 0, upper = 1 };
 enum Vectors : int { no_vectors = 0, vectors = 1 };
 enum Side : int { left = 0, right = 1 };
@@ -32,12 +33,23 @@ template <class T> struct Routines {
   int (*gesvdj_size)(Handle, Vectors, int thin, int m, int n, const T* a, int lda, const T* s, const T* u, int ldu, const T* v, int ldv, int* size, Jacobi);
   int (*gesvdj)(Handle, Vectors, int thin, int m, int n, T* a, int lda, T* s, T* u, int ldu, T* v, int ldv, T* work, int size, int* info, Jacobi);
   int (*trsm)(Blas, Side, Part, Operation, Diagonal, int m, int n, const T* alpha, const T* a, int lda, T* b, int ldb);
+
+  // Many matrices at once: those whose parameters are tables take the addresses of each, the others matrices that follow each other.
+  int (*potrf_batched)(Handle, Part, int n, T* a[], int lda, int* info, int count);
+  int (*syevj_batched_size)(Handle, Vectors, Part, int n, const T* a, int lda, const T* w, int* size, SymmetricJacobi, int count);
+  int (*syevj_batched)(Handle, Vectors, Part, int n, T* a, int lda, T* w, T* work, int size, int* info, SymmetricJacobi, int count);
+  int (*gesvdj_batched_size)(Handle, Vectors, int m, int n, const T* a, int lda, const T* s, const T* u, int ldu, const T* v, int ldv, int* size, Jacobi, int count);
+  int (*gesvdj_batched)(Handle, Vectors, int m, int n, T* a, int lda, T* s, T* u, int ldu, T* v, int ldv, T* work, int size, int* info, Jacobi, int count);
+  int (*trsm_batched)(Blas, Side, Part, Operation, Diagonal, int m, int n, const T* alpha, const T* const a[], int lda, T* const b[], int ldb, int count);
+  int (*getrf_batched)(Blas, int n, T* const a[], int lda, int* pivots, int* info, int count);
+  int (*geqrf_batched)(Blas, int m, int n, T* const a[], int lda, T* const tau[], int* host_info, int count);
 };
 
 struct Api {
   int (*create)(Handle* handle);
   int (*set_stream)(Handle handle, StreamHandle stream);
   int (*create_jacobi)(Jacobi* parameters);
+  int (*create_symmetric_jacobi)(SymmetricJacobi* parameters);
   int (*blas_create)(Blas* handle);
   int (*blas_set_stream)(Blas handle, StreamHandle stream);
   Routines<float> floats;
@@ -54,7 +66,11 @@ template <class T, class Visit> void for_each_routine(Routines<T>& r, Visit&& vi
   dense(r.orgqr_size, "orgqr_bufferSize"), dense(r.orgqr, "orgqr");
   dense(r.syevd_size, "syevd_bufferSize"), dense(r.syevd, "syevd");
   dense(r.gesvdj_size, "gesvdj_bufferSize"), dense(r.gesvdj, "gesvdj");
-  visit(r.trsm, ("cublas" + type + "trsm_v2").c_str());
+  dense(r.potrf_batched, "potrfBatched");
+  dense(r.syevj_batched_size, "syevjBatched_bufferSize"), dense(r.syevj_batched, "syevjBatched");
+  dense(r.gesvdj_batched_size, "gesvdjBatched_bufferSize"), dense(r.gesvdj_batched, "gesvdjBatched");
+  const auto blas = [&](auto*& function, const char* name) { visit(function, ("cublas" + type + name).c_str()); };
+  blas(r.trsm, "trsm_v2"), blas(r.trsm_batched, "trsmBatched"), blas(r.getrf_batched, "getrfBatched"), blas(r.geqrf_batched, "geqrfBatched");
 }
 
 /// The same for all.
@@ -62,6 +78,7 @@ template <class Visit> void for_each_function(Api& api, Visit&& visit) {
   visit(api.create, "cusolverDnCreate");
   visit(api.set_stream, "cusolverDnSetStream");
   visit(api.create_jacobi, "cusolverDnCreateGesvdjInfo");
+  visit(api.create_symmetric_jacobi, "cusolverDnCreateSyevjInfo");
   visit(api.blas_create, "cublasCreate_v2");
   visit(api.blas_set_stream, "cublasSetStream_v2");
   for_each_routine(api.floats, visit);

@@ -1,0 +1,132 @@
+// Many small matrices in one call of cuSOLVER's or cuBLAS's.
+#include <algorithm>
+#include <climits>
+
+#include "target/cuda/cusolver_call.h"
+
+namespace weft::target::cuda::cusolver {
+
+namespace {
+
+template <class T> class BatchedCall final : public LibraryCall {
+ public:
+  BatchedCall(const Problem& problem, Context& context, Shared& shared, std::shared_ptr<const LinalgKernels> kernels)
+      : problem_(problem), count_(static_cast<int>(problem.count)), context_(context), shared_(shared), kernels_(std::move(kernels)) {
+    plan();
+  }
+
+  std::string name() const override { return problem_.routine == Routine::cholesky || problem_.routine == Routine::eigh || problem_.routine == Routine::svd ? "cusolver, batched" : "cublas, batched"; }
+
+  void run(std::span<void* const> p) const override {
+    std::lock_guard lock(shared_.mutex);
+    context_.make_current();
+    const Problem& q = problem_;
+    const Routines<T>& r = routines<T>();
+    const auto numbers = [](void* at) { return static_cast<T*>(at); };
+    switch (q.routine) {
+      case Routine::cholesky:
+        copy(p[1], p[0], 0);
+        fill_table({{p[1], q.bytes[1]}});
+        return check_call(r.potrf_batched(shared_.handle, upper, q.n, table(0), q.n, static_cast<int*>(p[2]), count_), "potrfBatched");
+      case Routine::solve_triangular: {
+        const T one = 1;
+        copy(p[2], p[1], 1);
+        fill_table({{p[0], q.bytes[0]}, {p[2], q.bytes[2]}});
+        return check_call(r.trsm_batched(shared_.blas, right, q.first ? lower : upper, q.second ? transposed : plain, stored, q.columns, q.n, &one, table(0), q.n, table(1), q.columns, count_),
+                          "trsmBatched");
+      }
+      case Routine::lu:
+        copy(p[1], p[0], 0);
+        fill_table({{p[1], q.bytes[1]}});
+        check_call(r.getrf_batched(shared_.blas, q.n, table(0), q.n, static_cast<int*>(p[3]), info(), count_), "getrfBatched");
+        return kernels_->exchanged_rows(static_cast<const int*>(p[3]), q.n, static_cast<uint32_t*>(p[2]), q.n, q.count);
+      case Routine::qr: {
+        int wrong = 0;  // which parameter
+        copy(kept(), p[0], 0);
+        fill_table({{kept(), q.bytes[0]}, {tau(), tau_bytes()}});
+        check_call(r.geqrf_batched(shared_.blas, q.m, q.n, table(0), q.m, table(1), &wrong, count_), "geqrfBatched");
+        return kernels_->columns_of_q(q.doubles, kept(), tau(), p[1], q.m, q.n, q.columns, q.count);
+      }
+      case Routine::svd:
+        copy(kept(), p[0], 0);
+        check_call(r.gesvdj_batched(shared_.handle, q.wanted, q.m, q.n, numbers(kept()), q.m, numbers(p[1]), numbers(p[2]), q.m, numbers(p[3]), q.n, numbers(work()), work_size_, info(),
+                                    shared_.jacobi, count_),
+                   "gesvdjBatched");
+        return kernels_->poison(info(), 1, q.count, q.parts(p, {1, 2, 3}));
+      case Routine::eigh:
+        copy(p[2], p[0], 0);
+        check_call(r.syevj_batched(shared_.handle, q.wanted, upper, q.n, numbers(p[2]), q.n, numbers(p[1]), numbers(work()), work_size_, info(), shared_.symmetric, count_), "syevjBatched");
+        return kernels_->poison(info(), 1, q.count, q.parts(p, {1, 2}));
+    }
+  }
+
+ private:
+  /// The workspace: info, two tables of addresses, what a routine keeps (copies that it overwrites; tau), its own.
+  void plan() {
+    const Problem& q = problem_;
+    const Routines<T>& r = routines<T>();
+    context_.make_current();
+    if (q.routine == Routine::svd)
+      check_call(r.gesvdj_batched_size(shared_.handle, q.wanted, q.m, q.n, nullptr, q.m, nullptr, nullptr, q.m, nullptr, q.n, &work_size_, shared_.jacobi, count_), "gesvdjBatched_bufferSize");
+    if (q.routine == Routine::eigh)
+      check_call(r.syevj_batched_size(shared_.handle, q.wanted, upper, q.n, nullptr, q.n, nullptr, &work_size_, shared_.symmetric, count_), "syevjBatched_bufferSize");
+    const auto count = static_cast<size_t>(q.count);
+    const bool keeps = q.routine == Routine::svd || q.routine == Routine::qr;
+    table_at_ = padded(count * sizeof(int));
+    kept_at_ = table_at_ + padded(2 * count * sizeof(void*));
+    tau_at_ = kept_at_ + (keeps ? padded(count * q.bytes[0]) : 0);
+    work_at_ = tau_at_ + (q.routine == Routine::qr ? padded(count * tau_bytes()) : 0);
+    workspace_ = shared_workspace(context_, work_at_ + padded(static_cast<size_t>(work_size_) * sizeof(T)));
+  }
+
+  void check_call(int status, const char* call) const { check_solver(status, call, problem_.what); }
+  char* scratch(size_t offset) const { return reinterpret_cast<char*>(workspace_->address()) + offset; }
+  int* info() const { return reinterpret_cast<int*>(scratch(0)); }
+  T** table(int64_t which) const { return reinterpret_cast<T**>(scratch(table_at_)) + which * problem_.count; }
+  void* kept() const { return scratch(kept_at_); }
+  void* tau() const { return scratch(tau_at_); }
+  void* work() const { return scratch(work_at_); }
+  size_t tau_bytes() const { return static_cast<size_t>(problem_.n) * sizeof(T); }
+
+  void fill_table(std::initializer_list<LinalgKernels::Matrices> of) const { kernels_->addresses(scratch(table_at_), problem_.count, of); }
+
+  /// All matrices of an operand.
+  void copy(void* to, const void* from, size_t operand) const {
+    check(driver().memcpy_dtod_async(reinterpret_cast<DevicePtr>(to), reinterpret_cast<DevicePtr>(from), static_cast<size_t>(problem_.count) * problem_.bytes[operand], context_.stream()),
+          "cuMemcpyDtoDAsync", problem_.what);
+  }
+
+  Problem problem_;
+  int count_;
+  Context& context_;
+  Shared& shared_;
+  std::shared_ptr<const LinalgKernels> kernels_;
+  int work_size_ = 0;
+  size_t table_at_ = 0, kept_at_ = 0, tau_at_ = 0, work_at_ = 0;
+  std::shared_ptr<const Workspace> workspace_;
+};
+
+constexpr int most_small = 32;  // rows and columns of what Jacobi's rotations keep in one block
+
+}  // namespace
+
+bool batches(const Problem& p) {
+  if (p.count <= 4 || p.count > INT_MAX / 2) return false;
+  const int longest = std::max(p.m, p.n);
+  switch (p.routine) {
+    case Routine::cholesky: return longest < 256;
+    case Routine::solve_triangular: return longest < 256;
+    case Routine::lu: return p.m == p.n && longest < 256;
+    case Routine::qr: return longest < 256;
+    case Routine::svd: return p.m == p.n && longest <= most_small;  // of others it makes all columns of U
+    case Routine::eigh: return longest <= most_small;
+  }
+  return false;
+}
+
+std::shared_ptr<const LibraryCall> batched_call(const Problem& problem, Context& context, Shared& shared, std::shared_ptr<const LinalgKernels> kernels) {
+  if (problem.doubles) return std::make_shared<BatchedCall<double>>(problem, context, shared, std::move(kernels));
+  return std::make_shared<BatchedCall<float>>(problem, context, shared, std::move(kernels));
+}
+
+}  // namespace weft::target::cuda::cusolver

@@ -4,7 +4,8 @@
     bench/torch_gpu.py                              all of it but the large models, some five minutes, most of them torch.compile's
     bench/torch_gpu.py memory attention gpt2        parts, by the names below
 
-Parts: memory, matmul, attention, mnist, linalg, embedding, decode-124m, decode-1b, decode-7b, gpt2, gpt2-350m, gpt2-774m, gpt2-1558m. `scripts/gpu-check` runs some of
+Parts: memory, matmul, attention, sort, scan, fft, mnist, linalg, embedding, decode-124m, decode-1b, decode-7b, gpt2, gpt2-350m, gpt2-774m, gpt2-1558m, and the larger
+of these with -blocks behind, which compiles a block once instead of all of them (the whole 1558M takes torch.compile over a minute). `scripts/gpu-check` runs some of
 them beside Weft's. Times are medians of device events after warm-up; first_step_s is the wall time of the first compiled call with an empty cache.
 """
 import argparse
@@ -116,6 +117,43 @@ def attention():
                 bwd_tflops=2.5 * flop / (both - ms) / 1e9)
 
 
+def sort():
+    for rows, cols in ((1, 50304), (64, 50304), (4096, 1024), (1 << 20, 16), (1, 1 << 22)):
+        x = torch.randn(rows, cols, device=DEVICE)
+        operators = {"sort": lambda: x.sort(-1), "argsort": lambda: x.argsort(-1)}
+        if cols == 50304:
+            operators["topk50"] = lambda: x.topk(50, -1)
+        for name, operator in operators.items():
+            ms = median_ms(operator, 20)
+            say(name, mode="eager", dtype="float32", rows=rows, cols=cols, ms=ms, Gelem_s=x.numel() / ms / 1e6)
+    places, values = torch.randn(1 << 20, device=DEVICE).sort()[0], torch.randn(1 << 22, device=DEVICE)
+    ms = median_ms(lambda: torch.searchsorted(places, values), 20)
+    say("searchsorted", mode="eager", dtype="float32", n=1 << 20, values=1 << 22, ms=ms, Gelem_s=values.numel() / ms / 1e6)
+
+
+def scan():
+    for rows, cols in ((1, 1 << 24), (16, 1 << 20), (4096, 4096), (65536, 128)):
+        x = torch.randn(rows, cols, device=DEVICE)
+        operators = {
+            "cumsum": lambda: x.cumsum(1),
+            "cummax": lambda: x.cummax(1),
+            "logcumsumexp": lambda: x.logcumsumexp(1),
+            "cumsum_columns": lambda: x.cumsum(0),
+        }
+        for name, operator in operators.items():
+            ms = median_ms(operator, 20)
+            say(name, mode="eager", dtype="float32", rows=rows, cols=cols, ms=ms, GBps=8 * x.numel() / ms / 1e6)
+
+
+def fft():
+    for rows, cols in ((16384, 1024), (256, 65536), (16384, 1000), (4096, 4099), (1, 1 << 24)):
+        x = torch.randn(rows, cols, device=DEVICE)
+        z = x.to(torch.complex64)
+        for name, operator, size in (("fft", lambda: torch.fft.fft(z), 16), ("rfft", lambda: torch.fft.rfft(x), 8)):
+            ms = median_ms(operator, 20)
+            say(name, mode="eager", dtype="float32", rows=rows, cols=cols, ms=ms, GBps=size * x.numel() / ms / 1e6)
+
+
 def mnist():
     torch.set_float32_matmul_precision("high")
     torch.backends.cudnn.benchmark = True
@@ -217,8 +255,32 @@ def decode(name, *sizes, llama):
         tok_s=1e3 / ms, first_step_s=first)
 
 
-def gpt2(layers, heads, width, batch):
-    """A training step: autocast to bfloat16, AdamW in one launch, clipped gradients."""
+def by_blocks(model):
+    """The model with each block compiled by itself, which is one compilation for all of them, and the head with the loss."""
+    blocks = [compiled(block) for block in model.h]
+    head = torch.compile(lambda x, targets: F.cross_entropy(F.linear(model.ln_f(x), model.wte.weight).flatten(0, 1), targets.flatten()), dynamic=False)
+
+    def run(ids, targets):
+        x = model.wte(ids) + model.wpe(torch.arange(ids.shape[1], device=ids.device))
+        for block in blocks:
+            x = block(x)
+        return head(x, targets)
+
+    return run
+
+
+def gpt2(layers, heads, width, batch, blocks=False):
+    """A training step: autocast to bfloat16, AdamW in one launch, clipped gradients. Where memory runs out, a smaller batch, which the line says."""
+    for size in (batch, batch * 3 // 4, batch // 2):
+        try:
+            return gpt2_step(layers, heads, width, size, blocks)
+        except torch.OutOfMemoryError:
+            print(f"torch_gpu.py: {size} sequences do not fit", file=sys.stderr)
+        torch.cuda.empty_cache()
+    raise torch.OutOfMemoryError(f"not even {size} sequences fit")
+
+
+def gpt2_step(layers, heads, width, batch, blocks):
     torch.set_float32_matmul_precision("high")
     torch.manual_seed(0)
     length, vocab = 1024, 50304
@@ -227,7 +289,7 @@ def gpt2(layers, heads, width, batch):
         model = Gpt(o, vocab)
     parameters = list(model.parameters())
     optimizer = torch.optim.AdamW(parameters, lr=6e-4, betas=(0.9, 0.95), weight_decay=0.1, fused=True)
-    run = compiled(model)
+    run = by_blocks(model) if blocks else compiled(model)
     ids, targets = (torch.randint(0, vocab, (batch, length), device=DEVICE) for _ in range(2))
     torch.cuda.reset_peak_memory_stats()
 
@@ -241,7 +303,7 @@ def gpt2(layers, heads, width, batch):
 
     first = first_call_s(step)
     ms = median_ms(step, 12)
-    say("gpt2_train", mode="compile", dtype="bfloat16", params=sum(p.numel() for p in parameters), B=batch, T=length, ms=ms, tok_s=batch * length / ms * 1e3,
+    say("gpt2_train", mode="compile_blocks" if blocks else "compile", dtype="bfloat16", params=sum(p.numel() for p in parameters), B=batch, T=length, ms=ms, tok_s=batch * length / ms * 1e3,
         peak_GiB=torch.cuda.max_memory_allocated() / 2**30, first_step_s=first)
 
 
@@ -285,6 +347,9 @@ PARTS = {
     "memory": memory,
     "matmul": matmul,
     "attention": attention,
+    "sort": sort,
+    "scan": scan,
+    "fft": fft,
     "mnist": mnist,
     "decode-124m": lambda: decode("124M", 12, 12, 12, 768, 3072, 50304, llama=False),
     "decode-1b": lambda: decode("1.1B", 22, 32, 4, 2048, 5632, 32000, llama=True),
@@ -295,8 +360,11 @@ PARTS = {
     "decode-7b": lambda: decode("7B", 32, 32, 32, 4096, 11008, 32000, llama=True),
     "gpt2-774m": lambda: gpt2(36, 20, 1280, 32),
     "gpt2-1558m": lambda: gpt2(48, 25, 1600, 32),
+    "gpt2-350m-blocks": lambda: gpt2(24, 16, 1024, 32, blocks=True),
+    "gpt2-774m-blocks": lambda: gpt2(36, 20, 1280, 32, blocks=True),
+    "gpt2-1558m-blocks": lambda: gpt2(48, 25, 1600, 32, blocks=True),
 }
-LARGE = ("decode-7b", "gpt2-774m", "gpt2-1558m")
+DEFAULT = ("memory", "matmul", "attention", "sort", "scan", "fft", "mnist", "linalg", "embedding", "decode-124m", "decode-1b", "gpt2", "gpt2-350m")
 
 
 def main():
@@ -306,7 +374,7 @@ def main():
     if not torch.cuda.is_available():
         sys.exit("torch_gpu.py: no GPU here")
     print(json.dumps({"torch": torch.__version__, "device": torch.cuda.get_device_name(), "cudnn": torch.backends.cudnn.version()}), flush=True)
-    for name in sys.argv[1:] or [name for name in PARTS if name not in LARGE]:
+    for name in sys.argv[1:] or DEFAULT:
         torch.cuda.empty_cache()
         try:
             PARTS[name]()

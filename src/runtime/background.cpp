@@ -1,5 +1,7 @@
 #include "runtime/background.h"
 
+#include <unistd.h>
+
 #include <condition_variable>
 #include <deque>
 #include <mutex>
@@ -16,14 +18,20 @@ namespace {
 
 class Crew {
  public:
-  ~Crew() {
+  ~Crew() { stop(); }
+
+  /// Waits for the jobs that have begun; no other begins from now on.
+  void stop() {
+    std::vector<std::thread> threads;
+    std::deque<std::function<void()>> left;  // what they hold is let go of without the lock
     {
       std::lock_guard lock(mutex_);
       stop_ = true;
-      jobs_.clear();
+      threads.swap(threads_);
+      left.swap(jobs_);
       wake_.notify_all();
     }
-    for (std::thread& thread : threads_) thread.join();
+    for (std::thread& thread : threads) thread.join();
   }
 
   void add(std::function<void()> job) {
@@ -63,11 +71,27 @@ class Crew {
   bool stop_ = false;
 };
 
+Crew& crew() {
+  static Crew instance;
+  return instance;
+}
+
+/// Ends the crew while everything that its jobs use is still there. Libraries that jobs open have static objects younger than the crew, so they would end before it does;
+/// what belongs to the main thread ends before any static object (C++20, [basic.start.term]/2).
+struct EndWithMainThread {
+  EndWithMainThread() : main(getpid() == gettid()) {}
+  ~EndWithMainThread() {
+    if (main) crew().stop();
+  }
+  const bool main;
+};
+thread_local const EndWithMainThread end_with_main_thread;
+
+/// Makes the main thread's, where this library is loaded by it, before any other thread begins a job.
+[[maybe_unused]] const bool made = end_with_main_thread.main;
+
 }  // namespace
 
-void begin_in_background(std::function<void()> job) {
-  static Crew crew;
-  crew.add(std::move(job));
-}
+void begin_in_background(std::function<void()> job) { crew().add(std::move(job)); }
 
 }  // namespace weft::runtime

@@ -6,6 +6,7 @@
 
 #include "graph/build.h"
 #include "models/gpt.h"
+#include "models/support.h"
 #include "runtime/trace.h"
 #include "weft/compile.h"
 #include "weft/data.h"
@@ -14,49 +15,17 @@
 
 using namespace weft;
 using namespace weft::models;
+using namespace weft::models::testing;
 
 namespace {
 
 const GptConfig tiny{.vocab = 11, .context = 8, .layers = 2, .heads = 2, .width = 16};
-
-array ints(const std::vector<int32_t>& v, Shape shape) { return array::from_data(v.data(), std::move(shape), int32); }
-
-/// Weights by formula, as the script that made the PyTorch numbers below had them.
-void set_weights(Gpt& model) {
-  int k = 0;
-  std::unordered_map<std::string, array> values;
-  for (auto& [name, handle] : model.parameters()) {
-    const bool gain = name.find("ln_") != std::string::npos && name.ends_with("weight");
-    std::vector<float> v(static_cast<size_t>(num_elements(handle->shape())));
-    for (size_t i = 0; i < v.size(); ++i) v[i] = static_cast<float>((gain ? 1.0 : 0.0) + 0.2 * std::sin(0.37 * static_cast<double>(i) + k));
-    values.emplace(name, array::from_data(v.data(), handle->shape(), float32));
-    ++k;
-  }
-  model.update(values);
-}
-
-std::pair<array, array> golden_batch() {
-  std::vector<int32_t> x, y;
-  for (int b = 0; b < 3; ++b)
-    for (int t = 0; t < 8; ++t) {
-      x.push_back((3 * b + 5 * t) % 11);
-      y.push_back((3 * b + 5 * (t + 1) + t * t) % 11);
-    }
-  return {ints(x, {3, 8}), ints(y, {3, 8})};
-}
 
 optim::AdamW golden_optimizer(Gpt& model) {
   return optim::AdamW(model.trainable_parameters(), {.learning_rate = 1e-2f, .beta1 = 0.9, .beta2 = 0.99, .weight_decay = 0.1});
 }
 
 const std::vector<float> golden_losses{2.546721f, 2.3465712f, 2.2415445f, 2.1606905f, 2.0826797f, 2.0121963f};
-
-double largest_difference(const std::vector<float>& a, const std::vector<float>& b) {
-  REQUIRE(a.size() == b.size());
-  double worst = 0;
-  for (size_t i = 0; i < a.size(); ++i) worst = std::max(worst, std::abs(static_cast<double>(a[i]) - static_cast<double>(b[i])));
-  return worst;
-}
 
 std::vector<float> row(const array& logits, int64_t time, int64_t vocab) {
   const auto all = logits.to_vector<float>();
@@ -139,7 +108,7 @@ TEST_CASE("starting values: GPT-2's deviations, and a loss near ln(vocab)") {
 
 TEST_CASE("the same weights give PyTorch's logits and gradient norm") {
   Gpt model(tiny);
-  set_weights(model);
+  set_weights(model, "ln_");
   const auto [x, y] = golden_batch();
   const std::vector<float> expected{-0.5690928f, -0.3964826f, -0.1721473f, 0.07464629f, 0.3117016f, 0.5080922f, 0.6381972f, 0.6850429f, 0.6425179f, 0.5161698f, 0.3224824f};
   CHECK(largest_difference(row(model.logits(x), 8 + 5, 11), expected) < 2e-5);
@@ -150,7 +119,7 @@ TEST_CASE("the same weights give PyTorch's logits and gradient norm") {
 
 TEST_CASE("training gives PyTorch's losses: AdamW with decay groups and clipping, compiled") {
   Gpt model(tiny);
-  set_weights(model);
+  set_weights(model, "ln_");
   auto optimizer = golden_optimizer(model);
   auto state = model.state();
   for (array* a : optimizer.state()) state.push_back(a);
@@ -168,8 +137,8 @@ TEST_CASE("training gives PyTorch's losses: AdamW with decay groups and clipping
 
 TEST_CASE("bfloat16 products: near float32") {
   Gpt model(tiny), half(tiny, bfloat16);
-  set_weights(model);
-  set_weights(half);
+  set_weights(model, "ln_");
+  set_weights(half, "ln_");
   const auto [x, y] = golden_batch();
   const float full_loss = model.loss(x, y).item<float>(), half_loss = half.loss(x, y).item<float>();
   CHECK(half_loss != full_loss);
@@ -179,8 +148,8 @@ TEST_CASE("bfloat16 products: near float32") {
 TEST_CASE("precision: what is kept and what is computed in which dtype") {
   const nn::Precision half{.parameters = bfloat16, .compute = bfloat16, .residual = bfloat16};
   Gpt model(tiny, half), plain(tiny);
-  set_weights(model);
-  set_weights(plain);
+  set_weights(model, "ln_");
+  set_weights(plain, "ln_");
   for (auto& p : model.parameters()) CHECK(p.second->dtype() == bfloat16);
   const auto [x, y] = golden_batch();
   CHECK(model.logits(x).dtype() == bfloat16);
@@ -196,8 +165,8 @@ TEST_CASE("precision: what is kept and what is computed in which dtype") {
 
 TEST_CASE("linear layers in 8-bit floats: near bfloat16 where the number of tokens fits, elsewhere the same") {
   Gpt plain(tiny, bfloat16), eight(tiny, nn::Precision{.compute = bfloat16, .float8 = true});
-  set_weights(plain);
-  set_weights(eight);
+  set_weights(plain, "ln_");
+  set_weights(eight, "ln_");
   CHECK(eight.describe().find("bfloat16, parameters float32, residual float32, linear layers float8") != std::string::npos);
   CHECK_THROWS_AS(Gpt(tiny, nn::Precision{.parameters = float64, .compute = float64, .residual = float64, .float8 = true}), std::invalid_argument);
   const auto [odd, odd_targets] = golden_batch();  // 24 tokens
@@ -234,8 +203,8 @@ TEST_CASE("dropout: on in training only") {
   config.dropout = 0.2f;
   random::seed(5);
   Gpt model(config), plain(tiny);
-  set_weights(model);
-  set_weights(plain);
+  set_weights(model, "ln_");
+  set_weights(plain, "ln_");
   const auto [x, y] = golden_batch();
   const float a = model.loss(x, y).item<float>(), b = model.loss(x, y).item<float>();
   CHECK(a != b);
@@ -246,7 +215,7 @@ TEST_CASE("dropout: on in training only") {
 
 TEST_CASE("a later token does not change earlier logits") {
   Gpt model(tiny);
-  set_weights(model);
+  set_weights(model, "ln_");
   const auto a = model.logits(ints({1, 2, 3, 4}, {1, 4})).to_vector<float>(), b = model.logits(ints({1, 2, 3, 9}, {1, 4})).to_vector<float>();
   CHECK(largest_difference({a.begin(), a.begin() + 33}, {b.begin(), b.begin() + 33}) == 0);
   CHECK(largest_difference({a.begin() + 33, a.end()}, {b.begin() + 33, b.end()}) > 1e-3);
@@ -282,7 +251,7 @@ TEST_CASE("decoding with a cache gives the logits of the whole text at every pla
     CAPTURE(dtype_name(dtype));
     CAPTURE(fixed);
     Gpt model(tiny, dtype);
-    set_weights(model);
+    set_weights(model, "ln_");
     const std::vector<int32_t> text{3, 1, 4, 1, 5, 9, 2, 6};
     const array all = astype(model.logits(ints(text, {1, 8})), float32);
     all.eval();
@@ -308,7 +277,7 @@ TEST_CASE("decoding with a cache gives the logits of the whole text at every pla
 
 TEST_CASE("the likeliest tokens, chosen in the program or on the host, over the end of the context") {
   Gpt model(tiny);
-  set_weights(model);
+  set_weights(model, "ln_");
   const std::vector<int32_t> prompt{3, 1};
   for (const bool fixed : {false, true}) {
     Decoder decoder(model, {.fixed_shapes = fixed}), stepwise(model);
@@ -348,8 +317,8 @@ TEST_CASE("masters of a model in 16 bits begin with the numbers of the model in 
 
 TEST_CASE("weights that are kept in 16 bits give the logits of weights that were rounded to 16 bits") {
   Gpt rounded(tiny, bfloat16), kept(tiny, bfloat16);
-  set_weights(rounded);
-  set_weights(kept);
+  set_weights(rounded, "ln_");
+  set_weights(kept, "ln_");
   kept.set_dtype(bfloat16);
   std::unordered_map<std::string, array> values;
   for (auto& [name, handle] : kept.parameters()) {
@@ -392,7 +361,7 @@ TEST_CASE("prompt and continuation are graphs of a symbolic length") {
 
 TEST_CASE("a full context starts over with its last half; new weights are seen") {
   Gpt model(tiny);
-  set_weights(model);
+  set_weights(model, "ln_");
   Decoder decoder(model);
   std::vector<int32_t> text{3, 1, 4, 1, 5, 9, 2, 6};
   decoder.prefill(text);

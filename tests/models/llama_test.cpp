@@ -13,48 +13,18 @@
 #include "models/decoder.h"
 #include "models/gpt.h"
 #include "models/llama.h"
+#include "models/support.h"
 #include "weft/compile.h"
 #include "weft/io.h"
 #include "weft/optim.h"
 
 using namespace weft;
 using namespace weft::models;
+using namespace weft::models::testing;
 
 namespace {
 
 const LlamaConfig tiny{.vocab = 11, .context = 16, .layers = 2, .heads = 4, .kv_heads = 2, .width = 16, .head_width = 6, .hidden = 24};
-
-array ints(const std::vector<int32_t>& v, Shape shape) { return array::from_data(v.data(), std::move(shape), int32); }
-
-/// Weights by formula, as the script that made the numbers below had them.
-void set_weights(Llama& model) {
-  int k = 0;
-  std::unordered_map<std::string, array> values;
-  for (auto& [name, handle] : model.parameters()) {
-    std::vector<float> v(static_cast<size_t>(num_elements(handle->shape())));
-    for (size_t i = 0; i < v.size(); ++i) v[i] = static_cast<float>((name.find("norm") != std::string::npos ? 1.0 : 0.0) + 0.2 * std::sin(0.37 * static_cast<double>(i) + k));
-    values.emplace(name, array::from_data(v.data(), handle->shape(), float32));
-    ++k;
-  }
-  model.update(values);
-}
-
-std::pair<array, array> golden_batch() {
-  std::vector<int32_t> x, y;
-  for (int b = 0; b < 3; ++b)
-    for (int t = 0; t < 8; ++t) {
-      x.push_back((3 * b + 5 * t) % 11);
-      y.push_back((3 * b + 5 * (t + 1) + t * t) % 11);
-    }
-  return {ints(x, {3, 8}), ints(y, {3, 8})};
-}
-
-double largest_difference(const std::vector<float>& a, const std::vector<float>& b) {
-  REQUIRE(a.size() == b.size());
-  double worst = 0;
-  for (size_t i = 0; i < a.size(); ++i) worst = std::max(worst, std::abs(static_cast<double>(a[i]) - static_cast<double>(b[i])));
-  return worst;
-}
 
 std::vector<float> last_row(const array& logits) {
   const auto all = logits.to_vector<float>();
@@ -78,7 +48,7 @@ struct Golden {
 
 void check_golden(const Golden& golden) {
   Llama model(golden.config);
-  set_weights(model);
+  set_weights(model, "norm");
   const auto [x, y] = golden_batch();
   CHECK(largest_difference(last_row(model.logits(x)), golden.row) < 2e-6);
   const auto [loss, grads] = nn::value_and_grad(model, [&](const std::vector<array>& in) { return model.loss(in[0], in[1]); })({x, y});
@@ -132,7 +102,7 @@ TEST_CASE("Llama: decoding with a cache gives the logits of the whole text at ev
       CAPTURE(dtype_name(dtype));
       CAPTURE(fixed);
       Llama model(config, nn::Precision{.parameters = kept, .compute = dtype});
-      set_weights(model);
+      set_weights(model, "norm");
       Decoder decoder(model, {.fixed_shapes = fixed});
       decoder.prefill(std::span(text).first(3));
       for (size_t k = 3; k < text.size(); ++k) {
@@ -211,7 +181,7 @@ TEST_CASE("Llama: configurations as Hugging Face writes them, and sentences for 
 
 TEST_CASE("Llama: a folder as Hugging Face's, in one file or in parts") {
   Llama model(tiny);
-  set_weights(model);
+  set_weights(model, "norm");
   const std::string folder = std::filesystem::temp_directory_path() / ("weft_llama_" + std::to_string(::getpid()));
   std::filesystem::remove_all(folder);
   std::filesystem::create_directories(folder);

@@ -104,6 +104,20 @@ TEST_CASE("a run that was stopped goes on bit by bit") {
   }
 }
 
+TEST_CASE("with masters, a run in 16 bits begins with the parameters of one in float32") {
+  TemporaryFolder exact, half;
+  TrainOptions o = tiny(exact.path);
+  o.steps = o.warmup = 0;
+  Trainer(o, rhyme()).save_checkpoint();
+  o.out = half.path, o.dtype = "bf16", o.weights = "master", o.residual = "dtype";
+  Trainer(o, rhyme()).save_checkpoint();
+  const auto expected = load_checkpoint(exact.path).model();
+  for (const auto& [name, value] : load_checkpoint(half.path).model()) {
+    CAPTURE(name);
+    CHECK(value.to_vector<float>() == expected.at(name).to_vector<float>());
+  }
+}
+
 TEST_CASE("a Llama learns, and goes on bit by bit from a checkpoint that knows what it is") {
   const auto llama = [](const std::string& out) {
     TrainOptions o = tiny(out);

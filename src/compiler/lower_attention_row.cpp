@@ -2,8 +2,8 @@
 // running maximum and sum are single numbers (online softmax, see lower_attention.cpp), and each place of a tile keeps a sum of values of its own until the end. How
 // many keys there are may be a number in memory: rows past it are not read, so that a program of fixed shapes serves a cache that fills up.
 //
-// Over many keys several blocks of threads share a head, so that the device is busy with few heads: in one launch where blocks may work together, each of their warps taking
-// every so many tiles, so that nobody waits for anybody until the end; else a program has a piece of the keys (split_attention.h), and further programs join the pieces. Either way the division depends on the bound of the
+// Over many keys several blocks of threads share a head, so that the device is busy with few heads: in one launch where blocks may work together, each of them taking
+// every so many tiles, or of few blocks each of their warps, so that nobody waits for anybody until the end; else a program has a piece of the keys (split_attention.h), and further programs join the pieces. Either way the division depends on the bound of the
 // length alone, and so do the bits.
 //
 // The last key and value may be what this launch is to enter into the cache (own_row.h): they and the query are then made here, by everybody who needs them.
@@ -28,10 +28,12 @@ using kernel::Value;
 
 namespace {
 
-constexpr int64_t tile_elements = 1024;         // 16 registers of each of 64 threads: of many programs
-constexpr int64_t warps_together = 4;           // of a block where a head is shared by blocks: with 32 rounds what is left to the end is a warp's as well
-constexpr int64_t most_rows_together = 8;       // of a warp's tile
-constexpr int64_t fewest_keys_together = 128;   // of fewer one block makes as short work
+constexpr int64_t tile_elements = 1024;           // 16 registers of each of 64 threads: of many programs
+constexpr int64_t tile_elements_together = 2048;  // where a head is shared by blocks
+constexpr int64_t tile_elements_of_a_warp = 512;  // where each of their warps has tiles of its own: with 32 rounds what is left to the end is a warp's as well
+constexpr int64_t warps_together = 4;
+constexpr int64_t few_blocks = 128;               // of more, which have not a multiprocessor each, the registers of such warps keep the kernels around them from beginning early
+constexpr int64_t fewest_keys_together = 128;     // of fewer one block makes as short work
 
 class AttentionRow : AttentionTiles {
  public:
@@ -59,6 +61,7 @@ class AttentionRow : AttentionTiles {
   void join();
   void join_rounds(kernel::Ref largest, kernel::Ref sums, kernel::Ref rows, int64_t rounds);
   bool shared() const { return target::blocks_together(cx_.target) > 1 && plan_.tk.bound() >= fewest_keys_together; }
+  int64_t warps_for_block() const { return batches() * target::blocks_together(cx_.target) <= few_blocks ? warps_together : 1; }
   int64_t rounds_for_head() const;
   void share_head(Value end, int64_t rounds, const std::function<void()>& own);
   void make_own(Value batch, Value seen);
@@ -148,14 +151,14 @@ void AttentionRow::join() {
   finish({most, b_.reduce(Reducer::sum, p, 0), b_.mul(whole_row(p), rows)});
 }
 
-/// How many warps of several blocks share a head, or 1.
+/// How many blocks, or warps of them, share a head, or 1.
 int64_t AttentionRow::rounds_for_head() const {
   if (!shared()) return 1;
   const int64_t tiles = (plan_.tk.bound() + rows_ - 1) / rows_;
-  return std::min(target::blocks_together(cx_.target) * warps_together, static_cast<int64_t>(std::bit_floor(static_cast<uint64_t>(tiles))));
+  return std::min(target::blocks_together(cx_.target) * warps_for_block(), static_cast<int64_t>(std::bit_floor(static_cast<uint64_t>(tiles))));
 }
 
-/// The warps take tiles in turns and leave what they have come to, unfinished, to the first block. `own` makes what is not in the cache yet, if there is such a thing.
+/// They take tiles in turns and leave what they have come to, unfinished, to the first block. `own` makes what is not in the cache yet, if there is such a thing.
 void AttentionRow::share_head(Value end, int64_t rounds, const std::function<void()>& own) {
   if (rounds == 1) {
     const State state = walk(b_.index(0), end, rows_, own);
@@ -266,8 +269,8 @@ Lowered AttentionRow::run() {
   o_ = matrix(plan_.o, batch), lse_ = matrix(plan_.lse, batch);
   wide_ = static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(plan_.width)));
   value_wide_ = static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(plan_.value_width)));
-  rows_ = std::max<int64_t>(1, tile_elements / std::max(wide_, value_wide_));
-  if (shared()) rows_ = std::min(rows_, most_rows_together);
+  const int64_t elements = !shared() ? tile_elements : warps_for_block() > 1 ? tile_elements_of_a_warp : tile_elements_together;
+  rows_ = std::max<int64_t>(1, elements / std::max(wide_, value_wide_));
   rows_ = std::min(rows_, static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(plan_.tk.bound()))));
   const double pairs = static_cast<double>(batches()) * static_cast<double>(plan_.tk.bound());
   const double work = 2 * pairs * static_cast<double>(plan_.width + plan_.value_width);

@@ -65,10 +65,12 @@ int64_t divisor(const Run& run, const Shape& shape, int64_t wanted) {
   return count;
 }
 
-/// As many parts as are wanted or a little fewer; where the one axis only has much smaller divisors and columns would keep too few multiprocessors busy, up to twice as many.
+/// As many parts as are wanted or a little fewer; where the axes only have much smaller divisors and columns would keep too few multiprocessors busy, up to twice as many. Of several axes, the first
+/// of which is often a batch, this is so where few parts are wanted.
 int64_t balanced(const Run& run, const Shape& shape, int64_t wanted) {
+  constexpr int64_t few = 64;
   const int64_t count = divisor(run, shape, wanted);
-  return run.innermost || run.end - run.first > 1 || 4 * count >= 3 * wanted ? count : divisor(run, shape, 2 * wanted - 1);
+  return run.innermost || (run.end - run.first > 1 && wanted >= few) || 4 * count >= 3 * wanted ? count : divisor(run, shape, 2 * wanted - 1);
 }
 
 /// As many parts as programs of rows of that width run at once: a warp's rows of up to 1024 elements eight to a multiprocessor, wider ones in proportion.

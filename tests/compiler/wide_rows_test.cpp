@@ -101,3 +101,13 @@ TEST_CASE("sums along the rows are taken by the kernel of the rows, and are the 
     CHECK(program->stats().count() == 2);  // the rows, and the parts of all sums in one launch
   }
 }
+
+TEST_CASE("wide columns are summed in parts enough for all multiprocessors, whatever divides the rows") {
+  weft::test::ManyThreads many;
+  const auto parts = [&](const Shape& shape) {
+    const Value x = parameter({shape, bfloat16});
+    return build({Graph{{x}, {sum(cast(x, float32), {0, 1})}}, {}, {}}, many)->print("plan");
+  };
+  CHECK(parts({32, 1024, 5120}).find("grid 2560\n") != std::string::npos);  // 64 parts of 40 strips: some 51 would do, and 32 is their largest divisor up to there
+  CHECK(parts({32, 1024, 6400}).find("grid 1600\n") != std::string::npos);
+}

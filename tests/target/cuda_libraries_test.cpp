@@ -124,18 +124,27 @@ TEST_CASE("cusolver: functions and constants are those of cusolverDn.h and cubla
       WEFT_BOTH(orgqr), WEFT_BOTH(syevd_bufferSize), WEFT_BOTH(syevd), WEFT_BOTH(gesvdj_bufferSize), WEFT_BOTH(gesvdj),
       WEFT_BOTH(potrfBatched), WEFT_BOTH(syevjBatched_bufferSize), WEFT_BOTH(syevjBatched), WEFT_BOTH(gesvdjBatched_bufferSize), WEFT_BOTH(gesvdjBatched), WEFT_ABI(cusolverDnCreateSyevjInfo),
       WEFT_ABI(cublasStrsmBatched), WEFT_ABI(cublasDtrsmBatched), WEFT_ABI(cublasSgetrfBatched), WEFT_ABI(cublasDgetrfBatched), WEFT_ABI(cublasSgeqrfBatched), WEFT_ABI(cublasDgeqrfBatched),
+#if CUSOLVER_VERSION >= 11701
+      WEFT_ABI(cusolverDnCreateParams), WEFT_ABI(cusolverDnXsyevBatched_bufferSize), WEFT_ABI(cusolverDnXsyevBatched),
+#endif
   };
 #undef WEFT_BOTH
   cusolver::Api api{};
   size_t functions = 0;
-  cusolver::for_each_function(api, [&](auto* function, const char* name) {
+  const auto visit = [&](auto* function, const char* name) {
     ++functions;
     CAPTURE(name);
     REQUIRE(header.count(name) == 1);
     CHECK(weft::test::abi(function) == header.at(name));
-  });
+  };
+  cusolver::for_each_function(api, visit);
+  CHECK(functions * sizeof(void*) + sizeof(cusolver::Newer) == sizeof(cusolver::Api));
+#if CUSOLVER_VERSION >= 11701
+  cusolver::for_each_function(api.newer, visit);
+  CHECK(static_cast<int>(cusolver::real_32) == static_cast<int>(CUDA_R_32F));
+  CHECK(static_cast<int>(cusolver::real_64) == static_cast<int>(CUDA_R_64F));
+#endif
   CHECK(functions == header.size());
-  CHECK(functions * sizeof(void*) == sizeof(cusolver::Api));
   const auto same = [](auto ours, auto theirs) { CHECK(static_cast<int>(ours) == static_cast<int>(theirs)); };
   same(cusolver::lower, CUBLAS_FILL_MODE_LOWER), same(cusolver::upper, CUBLAS_FILL_MODE_UPPER), same(cusolver::right, CUBLAS_SIDE_RIGHT), same(cusolver::left, CUBLAS_SIDE_LEFT);
   same(cusolver::plain, CUBLAS_OP_N), same(cusolver::transposed, CUBLAS_OP_T), same(cusolver::stored, CUBLAS_DIAG_NON_UNIT), same(cusolver::ones, CUBLAS_DIAG_UNIT);

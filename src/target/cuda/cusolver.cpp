@@ -27,6 +27,9 @@ const Api* api() {
       all = library.bind(function, name) && all;
     };
     if (all) for_each_function(*functions, bind);
+    bool newer = all;
+    if (all) for_each_function(functions->newer, [&newer](auto*& function, const char* name) { newer = cusolver_library().bind(function, name) && newer; });
+    if (!newer) functions->newer = {};
     if (all) return functions;
     delete functions;
     return nullptr;
@@ -87,6 +90,7 @@ Shared* shared(Context& context) {
   const Api& api = *cusolver::api();
   const bool started = api.create(&made->handle) == 0 && api.blas_create(&made->blas) == 0 && api.create_jacobi(&made->jacobi) == 0 && api.create_symmetric_jacobi(&made->symmetric) == 0 &&
                        api.set_stream(made->handle, context.stream()) == 0 && api.blas_set_stream(made->blas, context.stream()) == 0;
+  if (started && api.newer.create_parameters && api.newer.create_parameters(&made->parameters) != 0) made->parameters = nullptr;
   if (started) at->second = std::move(made);
   return at->second.get();
 }
@@ -248,10 +252,10 @@ std::shared_ptr<const LibraryCall> cusolver_call(const kernel::CallDesc& desc, C
   const std::vector<int64_t>& extents = desc.inputs[0].extents;
   if (std::any_of(extents.begin(), extents.end(), [](int64_t n) { return n == 0; }) || (*routine == Routine::solve_triangular && desc.inputs[1].extents.back() == 0)) return nullptr;
   const Problem problem(*routine, desc);
-  const bool at_once = batches(problem);
-  if (!at_once && !worth_it(problem.count, std::min(problem.m, problem.n))) return nullptr;
   Shared* const all = shared(context);
   if (!all) return nullptr;
+  const bool at_once = batches(problem, *all);
+  if (!at_once && !worth_it(problem.count, std::min(problem.m, problem.n))) return nullptr;
   if (at_once) return batched_call(problem, context, *all, std::move(kernels));
   if (problem.doubles) return std::make_shared<CusolverCall<double>>(problem, context, *all, std::move(kernels));
   return std::make_shared<CusolverCall<float>>(problem, context, *all, std::move(kernels));

@@ -11,11 +11,13 @@ using Handle = struct OpaqueSolver*;
 using Blas = struct OpaqueBlas*;
 using Jacobi = struct OpaqueJacobi*;
 using SymmetricJacobi = struct OpaqueSymmetricJacobi*;
+using Parameters = struct OpaqueParameters*;
 enum Part : int { lower = 0, upper = 1 };
 enum Vectors : int { no_vectors = 0, vectors = 1 };
 enum Side : int { left = 0, right = 1 };
 enum Operation : int { plain = 0, transposed = 1 };
 enum Diagonal : int { stored = 0, ones = 1 };
+enum NumberType : int { real_32 = 0, real_64 = 1 };
 
 /// The routines for one type of numbers: "…S…" for float, "…D…" for double. Sizes of workspaces are in numbers.
 template <class T> struct Routines {
@@ -45,6 +47,15 @@ template <class T> struct Routines {
   int (*geqrf_batched)(Blas, int m, int n, T* const a[], int lda, T* const tau[], int* host_info, int count);
 };
 
+/// Of cuSOLVER 11.7.1 and later; null in older ones. Sizes of workspaces, on the device and on the host, are in bytes.
+struct Newer {
+  int (*create_parameters)(Parameters* parameters);
+  int (*syev_batched_size)(Handle, Parameters, Vectors, Part, int64_t n, NumberType, const void* a, int64_t lda, NumberType, const void* w, NumberType, size_t* device, size_t* host,
+                           int64_t count);
+  int (*syev_batched)(Handle, Parameters, Vectors, Part, int64_t n, NumberType, void* a, int64_t lda, NumberType, void* w, NumberType, void* work, size_t bytes, void* host_work,
+                      size_t host_bytes, int* info, int64_t count);
+};
+
 struct Api {
   int (*create)(Handle* handle);
   int (*set_stream)(Handle handle, StreamHandle stream);
@@ -54,6 +65,7 @@ struct Api {
   int (*blas_set_stream)(Blas handle, StreamHandle stream);
   Routines<float> floats;
   Routines<double> doubles;
+  Newer newer;
 };
 
 /// Calls visit(pointer, name) for each function of one type of numbers.
@@ -85,7 +97,12 @@ template <class Visit> void for_each_function(Api& api, Visit&& visit) {
   for_each_routine(api.doubles, visit);
 }
 
-/// The functions, or null where one of the libraries is missing (library.h says why) or lacks one.
+template <class Visit> void for_each_function(Newer& newer, Visit&& visit) {
+  visit(newer.create_parameters, "cusolverDnCreateParams");
+  visit(newer.syev_batched_size, "cusolverDnXsyevBatched_bufferSize"), visit(newer.syev_batched, "cusolverDnXsyevBatched");
+}
+
+/// The functions, or null where one of the libraries is missing (library.h says why) or lacks one that is not newer.
 const Api* api();
 
 }  // namespace weft::target::cuda::cusolver

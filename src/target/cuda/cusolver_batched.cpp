@@ -8,6 +8,8 @@ namespace weft::target::cuda::cusolver {
 
 namespace {
 
+constexpr int most_small = 32;  // rows and columns of what Jacobi's rotations keep in one block
+
 template <class T> class BatchedCall final : public LibraryCall {
  public:
   BatchedCall(const Problem& problem, Context& context, Shared& shared, std::shared_ptr<const LinalgKernels> kernels)
@@ -55,7 +57,12 @@ template <class T> class BatchedCall final : public LibraryCall {
         return kernels_->poison(info(), 1, q.count, q.parts(p, {1, 2, 3}));
       case Routine::eigh:
         copy(p[2], p[0], 0);
-        check_call(r.syevj_batched(shared_.handle, q.wanted, upper, q.n, numbers(p[2]), q.n, numbers(p[1]), numbers(work()), work_size_, info(), shared_.symmetric, count_), "syevjBatched");
+        if (by_reflections())
+          check_call(api()->newer.syev_batched(shared_.handle, shared_.parameters, q.wanted, upper, q.n, type(), p[2], q.n, type(), p[1], type(), work(), work_bytes_, host_work_.data(),
+                                               host_work_.size(), info(), q.count),
+                     "XsyevBatched");
+        else
+          check_call(r.syevj_batched(shared_.handle, q.wanted, upper, q.n, numbers(p[2]), q.n, numbers(p[1]), numbers(work()), work_size_, info(), shared_.symmetric, count_), "syevjBatched");
         return kernels_->poison(info(), 1, q.count, q.parts(p, {1, 2}));
     }
   }
@@ -68,7 +75,12 @@ template <class T> class BatchedCall final : public LibraryCall {
     context_.make_current();
     if (q.routine == Routine::svd)
       check_call(r.gesvdj_batched_size(shared_.handle, q.wanted, q.m, q.n, nullptr, q.m, nullptr, nullptr, q.m, nullptr, q.n, &work_size_, shared_.jacobi, count_), "gesvdjBatched_bufferSize");
-    if (q.routine == Routine::eigh)
+    size_t host_bytes = 0;
+    if (by_reflections()) {
+      check_call(api()->newer.syev_batched_size(shared_.handle, shared_.parameters, q.wanted, upper, q.n, type(), nullptr, q.n, type(), nullptr, type(), &work_bytes_, &host_bytes, q.count),
+                 "XsyevBatched_bufferSize");
+      host_work_.resize(host_bytes);
+    } else if (q.routine == Routine::eigh)
       check_call(r.syevj_batched_size(shared_.handle, q.wanted, upper, q.n, nullptr, q.n, nullptr, &work_size_, shared_.symmetric, count_), "syevjBatched_bufferSize");
     const auto count = static_cast<size_t>(q.count);
     const bool keeps = q.routine == Routine::svd || q.routine == Routine::qr;
@@ -76,9 +88,12 @@ template <class T> class BatchedCall final : public LibraryCall {
     kept_at_ = table_at_ + padded(2 * count * sizeof(void*));
     tau_at_ = kept_at_ + (keeps ? padded(count * q.bytes[0]) : 0);
     work_at_ = tau_at_ + (q.routine == Routine::qr ? padded(count * tau_bytes()) : 0);
-    workspace_ = shared_workspace(context_, work_at_ + padded(static_cast<size_t>(work_size_) * sizeof(T)));
+    if (!by_reflections()) work_bytes_ = static_cast<size_t>(work_size_) * sizeof(T);
+    workspace_ = shared_workspace(context_, work_at_ + padded(work_bytes_));
   }
 
+  bool by_reflections() const { return problem_.routine == Routine::eigh && problem_.n > most_small; }
+  static constexpr NumberType type() { return sizeof(T) == 8 ? real_64 : real_32; }
   void check_call(int status, const char* call) const { check_solver(status, call, problem_.what); }
   char* scratch(size_t offset) const { return reinterpret_cast<char*>(workspace_->address()) + offset; }
   int* info() const { return reinterpret_cast<int*>(scratch(0)); }
@@ -101,25 +116,27 @@ template <class T> class BatchedCall final : public LibraryCall {
   Context& context_;
   Shared& shared_;
   std::shared_ptr<const LinalgKernels> kernels_;
-  int work_size_ = 0;
+  int work_size_ = 0;       // in numbers, as most of the routines say it
+  size_t work_bytes_ = 0;
+  mutable std::vector<char> host_work_;  // written under the lock of `shared`
   size_t table_at_ = 0, kept_at_ = 0, tau_at_ = 0, work_at_ = 0;
   std::shared_ptr<const Workspace> workspace_;
 };
 
-constexpr int most_small = 32;  // rows and columns of what Jacobi's rotations keep in one block
-
 }  // namespace
 
-bool batches(const Problem& p) {
-  if (p.count <= 4 || p.count > INT_MAX / 2) return false;
+/// Measured on an H200 against one matrix after the other and against 16 cores (weft bench linalg).
+bool batches(const Problem& p, const Shared& shared) {
+  if (p.count > INT_MAX / 2) return false;
   const int longest = std::max(p.m, p.n);
+  const bool small = longest <= 64, many = p.count > 4 && longest <= 256;
   switch (p.routine) {
-    case Routine::cholesky: return longest < 256;
-    case Routine::solve_triangular: return longest < 256;
-    case Routine::lu: return p.m == p.n && longest < 256;
-    case Routine::qr: return longest < 256;
+    case Routine::cholesky:
+    case Routine::solve_triangular: return small || many;
+    case Routine::lu: return p.m == p.n && (small || many);
+    case Routine::qr: return small || (p.count >= 16 && longest <= 128);
     case Routine::svd: return p.m == p.n && longest <= most_small;  // of others it makes all columns of U
-    case Routine::eigh: return longest <= most_small;
+    case Routine::eigh: return longest <= most_small || (shared.parameters && longest <= 256);
   }
   return false;
 }

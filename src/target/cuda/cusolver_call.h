@@ -38,6 +38,7 @@ struct Shared {
   Blas blas = nullptr;
   Jacobi jacobi = nullptr;
   SymmetricJacobi symmetric = nullptr;
+  Parameters parameters = nullptr;  // null where the newer routines are not there
   std::mutex mutex;
 };
 
@@ -55,6 +56,6 @@ void check_solver(int status, const char* call, const std::string& what);
 /// All matrices at once; null where there is no routine for them that is right.
 std::shared_ptr<const LibraryCall> batched_call(const Problem& problem, Context& context, Shared& shared, std::shared_ptr<const LinalgKernels> kernels);
 /// Whether that is what to do with them.
-bool batches(const Problem& problem);
+bool batches(const Problem& problem, const Shared& shared);
 
 }  // namespace weft::target::cuda::cusolver

@@ -11,6 +11,7 @@
 #include "runtime/background.h"
 #include "runtime/cache_dir.h"
 #include "runtime/threads.h"
+#include "target/cuda/convolution.h"
 #include "target/cuda/cublaslt.h"
 #include "target/cuda/cudnn.h"
 #include "target/cuda/cufft.h"
@@ -198,9 +199,9 @@ std::shared_ptr<const LibraryCall> CudaTarget::call(const kernel::CallDesc& desc
   if (!context_) return cpu().call(desc);  // in the place of cuDNN
   if (!libraries_enabled()) return nullptr;
   auto library = cudnn_convolution(desc, *context_, {.tf32 = desc.numerics.tf32, .deterministic = desc.numerics.deterministic});
-  const auto own = library ? weight_gradient(desc) : nullptr;
+  const auto own = !library ? nullptr : desc.name == "convolution" ? convolution(desc) : weight_gradient(desc);
   if (!own) return library;
-  const Digest key = Hasher().digest(desc.digest()).text(version(cudnn_library())).number(weight_gradient_version).finish();
+  const Digest key = Hasher().digest(desc.digest()).text(version(cudnn_library())).number(desc.name == "convolution" ? convolution_version : weight_gradient_version).finish();
   return measured_call(*context_, {std::move(library), own}, key, desc.to_string());
 }
 
@@ -217,6 +218,20 @@ std::shared_ptr<const LinalgKernels> CudaTarget::linalg_kernels() {
   std::lock_guard lock(mutex_);
   if (!linalg_kernels_) linalg_kernels_ = std::make_shared<LinalgKernels>(*context_, [this](const std::string& source) { return cubin(source); });
   return linalg_kernels_;
+}
+
+/// Null where our own kernel does not take it, or is not worth a try.
+std::shared_ptr<const LibraryCall> CudaTarget::convolution(const kernel::CallDesc& desc) {
+  const std::optional<ConvolutionForm> form = features().warpgroups ? convolution_form(desc, tensor_core_bytes(float32)) : std::nullopt;
+  const int64_t images = form ? desc.inputs[0].extents[0] : 0;
+  if (!form || !convolution_may_win(*form, images)) return nullptr;
+  std::lock_guard lock(mutex_);
+  std::shared_ptr<const ConvolutionKernel>& kernel = convolutions_[form->symbol()];
+  if (!kernel) {
+    kernel = std::make_shared<ConvolutionKernel>(*context_, *form, [this](const std::string& source) { return cubin(source); });
+    runtime::begin_in_background([kernel] { kernel->entry(); });
+  }
+  return convolution_call(kernel, images);
 }
 
 /// Null where our own kernels do not take it, or are not worth a try.

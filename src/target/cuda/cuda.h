@@ -18,6 +18,7 @@ class CudnnAttention;
 class CudaExecutable;
 class LinalgKernels;
 class Product;
+class ConvolutionKernel;
 class ProductKernel;
 class WeightGradientKernels;
 
@@ -50,6 +51,7 @@ class CudaTarget final : public Target, public Clusters {
   std::shared_ptr<CudaExecutable> executable(const kernel::Kernel& kernel, bool* fresh);
   void only_compile(std::span<const std::shared_ptr<CudaExecutable>> kernels);
   std::shared_ptr<const Product> product(const kernel::DotDesc& desc);
+  std::shared_ptr<const LibraryCall> convolution(const kernel::CallDesc& desc);
   std::shared_ptr<const LibraryCall> weight_gradient(const kernel::CallDesc& desc);
   std::shared_ptr<const LinalgKernels> linalg_kernels();
   std::shared_ptr<const LibraryCall> row_adds(const kernel::CallDesc& desc, std::shared_ptr<const LibraryCall> ordered);
@@ -63,6 +65,7 @@ class CudaTarget final : public Target, public Clusters {
   std::unordered_map<Digest, std::shared_ptr<CudaExecutable>> loaded_;  // by digest before `expand`
   std::unordered_map<Digest, std::shared_ptr<const CudnnAttention>> attention_;  // null: not taken
   std::unordered_map<std::string, std::shared_ptr<const ProductKernel>> products_;                  // by symbol
+  std::unordered_map<std::string, std::shared_ptr<const ConvolutionKernel>> convolutions_;          // by symbol
   std::unordered_map<std::string, std::shared_ptr<const WeightGradientKernels>> weight_gradients_;  // by symbol
   std::shared_ptr<const LinalgKernels> linalg_kernels_;
   std::unordered_map<Digest, std::shared_ptr<const LibraryCall>> row_adds_;

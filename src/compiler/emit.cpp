@@ -256,6 +256,7 @@ Value Emitter::random_bits(int node, const std::vector<Expr>& index, Expr valid)
 
 Value Emitter::elementwise(int node, const std::vector<Expr>& index, Expr valid) {
   const IrNode& n = cx_.ir[node];
+  if (n.op == Op::add && n.fused) return plus_product(n.inputs[1], index, valid, value(n.inputs[0], index, valid));
   std::vector<Value> args;
   for (int input : n.inputs) args.push_back(value(input, index, valid));
   Dtype from = cx_.ir[n.inputs[0]].type.dtype, to = n.type.dtype;
@@ -265,6 +266,18 @@ Value Emitter::elementwise(int node, const std::vector<Expr>& index, Expr valid)
   }
   if (n.op == Op::bitcast) return b_.cast(b_.bitcast(b_.cast(args[0], from), to), compute_dtype(to));
   return b_.scalar(static_cast<ScalarOp>(graph::row(n.op).scalar), args);
+}
+
+Value Emitter::plus_product(int product, const std::vector<Expr>& index, Expr valid, Value sum) {
+  const IrNode& n = cx_.ir[product];
+  if (is_memory(product)) return b_.add(sum, value(product, index, valid));
+  if (is_movement(n.op) && n.op != Op::concat) {
+    const Access access = push(*group_.cx, cx_.ir, product, index);
+    if (!access.valid) return plus_product(access.node, access.index, valid, sum);
+  }
+  if (n.type.dtype != float32 || (n.op != Op::mul && n.op != Op::square)) return b_.add(sum, value(product, index, valid));
+  const Value a = value(n.inputs.front(), index, valid), b = value(n.inputs.back(), index, valid);
+  return b_.scalar(ScalarOp::fma, {a, b, sum});
 }
 
 Value Emitter::load(int node, const std::vector<Expr>& index, Expr valid) {

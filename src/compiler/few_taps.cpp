@@ -116,7 +116,7 @@ class FewTaps : Rewriter {
     const Form form(call.attrs.composite->integers);
     const Shape places = call.type.shape, w = to_[call.inputs[1]].type.shape;
     const int x = padded(call.inputs[0], form);
-    int sum = -1, last = -1;
+    int sum = -1;
     each_tap(w, [&](const std::vector<int64_t>& tap) {
       Shape one(w.size(), 1);
       one[0] = w[0];
@@ -126,11 +126,16 @@ class FewTaps : Rewriter {
       node.attrs.start.insert(node.attrs.start.begin(), 0);
       node.attrs.step.assign(w.size(), 1);
       const int weight = cast(shaped(Op::broadcast, shaped(Op::reshape, add(std::move(node)), {w[0]}), places), float32);
-      if (last >= 0) sum = sum < 0 ? last : add(made(Op::add, {sum, last}, places, float32));
-      last = add(made(Op::mul, {seen(x, form, places, tap), weight}, places, float32));
+      const int product = add(made(Op::mul, {seen(x, form, places, tap), weight}, places, float32));
+      if (sum < 0) {
+        sum = product;
+        return;
+      }
+      IrNode total = made(Op::add, {sum, product}, places, float32);
+      total.fused = true;
+      sum = add(std::move(total));
     });
-    const auto finished = [&] { return cast(sum < 0 ? last : add(made(Op::add, {sum, last}, places, float32)), call.type.dtype); };
-    const int again = finished();
+    const int again = cast(sum, call.type.dtype);
     IrNode kept = to_[again];
     kept.kept = true;
     const int all = add(std::move(kept));

@@ -65,7 +65,7 @@ class GroupKey {
     } else {
       homes_.push_back(-1);
     }
-    h_.number(n.op);
+    h_.number(n.op).number(n.fused);
     hash(h_, n.attrs);
     h_.number(n.inputs.size());
     for (int input : n.inputs) node(input);

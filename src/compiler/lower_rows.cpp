@@ -289,7 +289,7 @@ bool RowLowering::reads_together(int p) {
 
 /// Elements of a turn, for threads: a divisor of the innermost axis, so that those of one turn lie in one line of it. 0: no divisor is of use.
 size_t RowLowering::turn_of(size_t folds) const {
-  constexpr size_t least = 4, most = 16, most_sums = 160;
+  constexpr size_t least = 4, most = 16, most_sums = 224;
   if (!cx_.target.many_threads() || !is_static(serial_) || extent_of(serial_) < 16) return 0;
   const size_t limit = std::max(least, std::min(most, most_sums / folds));
   for (const int64_t extent : {serial_.back().extent.bound(), extent_of(serial_)})
@@ -375,6 +375,12 @@ std::vector<Value> RowLowering::identities(int p) {
   return values;
 }
 
+/// Sums of products down columns: a multiplication and an addition are one instruction of a thread.
+bool RowLowering::sums_products(const Stage& stage) const {
+  const IrNode& node = cx_.ir[stage.root.node];
+  return cx_.target.many_threads() && schedule_.kind == RowClass::column && stage.root.kind == RootKind::fold && node.attrs.reducer == kernel::Reducer::sum && node.type.dtype == float32;
+}
+
 /// One tile of pass p: every fold takes it in, every full root is stored. Stores come last: an update in place must not be read as an old value.
 std::vector<Value> RowLowering::step(int p, const std::vector<Value>& carried) {
   kernel::Builder& b = emit_.builder();
@@ -388,6 +394,10 @@ std::vector<Value> RowLowering::step(int p, const std::vector<Value>& carried) {
       if (!cx_.stored[static_cast<size_t>(stage.root.node)]) continue;
       stores.emplace_back(&stage, emit_.rounded(stage.root.node, emit_.make(stage.root.node, stage.root.index)));
       emit_.define(stage.root.node, stores.back().second);
+      continue;
+    }
+    if (sums_products(stage)) {
+      next.push_back(emit_.plus_product(node.inputs[0], stage.operand, {}, carried[next.size()]));
       continue;
     }
     Value v = b.broadcast(emit_.value(node.inputs[0], stage.operand), {schedule_.width});

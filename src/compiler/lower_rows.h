@@ -47,6 +47,7 @@ class RowLowering {
   void inner_loop(int p);
   size_t parts_of(size_t folds) const;
   bool reads_together(int p);
+  bool sums_products(const Stage& stage) const;
   size_t turn_of(size_t folds) const;
   void load_turn(int p, const std::vector<std::vector<Stage>>& elements);
   std::vector<kernel::Value> turns(int p, const std::vector<kernel::Value>& initial, size_t turn, size_t parts);

@@ -149,6 +149,7 @@ double lane_cost(const Survey& survey, const Touch& touch, std::span<const Domai
 }
 
 constexpr int64_t few_elements = int64_t{1} << 18;  // that lie in the second-level cache
+constexpr int64_t many_lines = 1 << 14;             // more than warps run at once
 
 struct Candidate {
   RowClass kind;
@@ -282,6 +283,8 @@ std::vector<Candidate> candidates_of(const Survey& survey, const std::vector<Dom
     // A few warps that go down long columns wait for one load after the other; a block for each column has all of them on their way.
     const int64_t column = total / std::max<int64_t>(1, extent_of(rows));
     if (many && candidate.kind == RowClass::column && column >= 64 && column <= 8192 && total <= few_elements && extent_of(rows) <= 1024 && survey.flops <= 8) cost *= 32;
+    // A warp for each short line has one load on its way: threads that find the places of several elements by division are done sooner.
+    if (many && candidate.kind == RowClass::map && extent < lanes && total / extent > many_lines) cost *= 256.0 / static_cast<double>(extent);
     candidate.cost = cost;
   }
   std::stable_sort(candidates.begin(), candidates.end(), [](const Candidate& a, const Candidate& b) { return a.cost < b.cost; });

@@ -207,6 +207,19 @@ bool Grouper::overwrites_early(int g, const std::vector<int>& readers) const {
   });
 }
 
+/// Does one of the roots make a state's new value, and another one read the old one? A group with a fold cannot do both in one memory (may_overwrite).
+bool Grouper::reads_overwritten(const Group& group) const {
+  constexpr size_t most = 8;  // of an optimizer's maps with more roots none waits for a fold of its own
+  if (group.roots.size() > most) return false;
+  std::map<int, int> old;  // what is written over → by which root
+  for (const Root& root : group.roots)
+    if (const auto known = updated_.find(root.node); known != updated_.end()) old.emplace(known->second, root.node);
+  return !old.empty() && std::any_of(group.roots.begin(), group.roots.end(), [&](const Root& root) {
+    const std::set<int> read = sources(root.node);
+    return std::any_of(old.begin(), old.end(), [&](const auto& o) { return o.second != root.node && read.contains(o.first); });
+  });
+}
+
 bool Grouper::join_consumer(int node) {
   // The nearest reader first: it comes last among those placed.
   std::vector<int> candidates = readers_[static_cast<size_t>(node)];
@@ -214,6 +227,7 @@ bool Grouper::join_consumer(int node) {
   for (int g : candidates) {
     Work& work = *groups_[static_cast<size_t>(g)];
     if (work.group.kind != Group::Kind::rows || stage_of(work) != ir_[node].stage || !takes_fold(work.group, node) || overwrites_early(g, candidates)) continue;
+    if (ir_[node].op == Op::fold && reads_overwritten(work.group)) continue;
     const Request& request = work.requests.at(node);
     Root root;
     std::vector<DomainVariable> domain;

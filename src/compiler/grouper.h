@@ -60,6 +60,7 @@ class Grouper {
   std::string signature_of(int node) const;
   bool takes_fold(const Group& group, int node) const;
   bool overwrites_early(int g, const std::vector<int>& readers) const;
+  bool reads_overwritten(const Group& group) const;
   bool join_consumer(int node);
   bool join_sibling(int node);
   bool join_fold_reader(int node);

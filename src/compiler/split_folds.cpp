@@ -84,13 +84,14 @@ class Splitter : Rewriter {
  public:
   explicit Splitter(Ir ir) : Rewriter(std::move(ir)), users_(users(from_)), of_rows_(row_values(from_)), outputs_(from_.outputs.begin(), from_.outputs.end()) {}
 
-  Ir run() {
+  /// `only_join`: nothing is cut.
+  Ir run(bool only_join = false) {
     return rewrite([&](int id, IrNode node) {
       if (node.op != graph::Op::fold) return add(std::move(node));
       const Shape shape = node.type.shape;
       int operand = from_[id].inputs[0];
       node = joined(id, std::move(node), operand);
-      return shaped(graph::Op::reshape, fold(id, std::move(node), in_memory(operand)), shape);
+      return shaped(graph::Op::reshape, only_join ? add(std::move(node)) : fold(id, std::move(node), in_memory(operand)), shape);
     });
   }
 
@@ -198,6 +199,8 @@ class Splitter : Rewriter {
 };
 
 }  // namespace
+
+Ir join_folds(Ir ir) { return Splitter(std::move(ir)).run(true); }
 
 Ir split_folds(Ir ir) { return Splitter(std::move(ir)).run(); }
 

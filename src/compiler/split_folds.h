@@ -6,5 +6,7 @@ namespace weft::compiler {
 
 /// Low floats are summed in float32 on the way. Other trees, not other values: the parts are as many for a shape, whatever the device holds.
 Ir split_folds(Ir ir);
+/// Folds down columns of what other such folds have left, as one each: the first half of the above.
+Ir join_folds(Ir ir);
 
 }  // namespace weft::compiler

@@ -3,8 +3,8 @@
 // many keys there are may be a number in memory: rows past it are not read, so that a program of fixed shapes serves a cache that fills up.
 //
 // Over many keys several blocks of threads share a head, so that the device is busy with few heads: in one launch where blocks may work together, each of them taking
-// every so many tiles, or of few blocks each of their warps, so that nobody waits for anybody until the end; else a program has a piece of the keys (split_attention.h), and further programs join the pieces. Either way the division depends on the bound of the
-// length alone, and so do the bits.
+// every so many tiles, or of few blocks each of their warps, so that nobody waits for anybody until the end; else a program has a piece of the keys
+// (split_attention.h), and further programs join the pieces. Either way the division depends on the bound of the length alone, and so do the bits.
 //
 // The last key and value may be what this launch is to enter into the cache (own_row.h): they and the query are then made here, by everybody who needs them.
 #include <algorithm>

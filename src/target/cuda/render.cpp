@@ -327,8 +327,8 @@ void Renderer::convert(const Inst& i) {
   arithmetic(result, text(at(from)));
 }
 
-/// The blocks of a cluster take a round each, in the outermost block of code, and leave what they keep in the first one's shared memory; that one goes on alone. Blocks are known to be there before
-/// anything is left with them. Of more rounds than blocks each warp takes one: it is a program of its own then, which waits for nobody.
+/// The blocks of a cluster take a round each, in the outermost block of code, and leave what they keep in the first one's shared memory; that one goes on alone. Blocks
+/// are known to be there before anything is left with them. Of more rounds than blocks each warp takes one: it is a program of its own then, which waits for nobody.
 void Renderer::parallel(const Inst& i) {
   const Block& body = i.blocks[0];
   name(body.arguments[0], fresh(body.arguments[0]));

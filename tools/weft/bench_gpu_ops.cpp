@@ -146,7 +146,7 @@ void bench_gpu_scatter(const BenchOptions& o) {
   for (const int kinds : {vocabulary, 256, 1}) {
     const array ids = random::randint(array(0), array(kinds), {tokens}, int32, random::key(1));
     const Timed t = timed(o, {ids, rows}, [](const std::vector<array>& in) { return scatter_add(zeros({vocabulary, width}, float32), in[0], astype(in[1], float32), 0); });
-    Row("embedding_gradient", o).text("mode", o.machine.nondeterministic ? "any order" : "deterministic").whole("tokens", tokens).whole("cols", width).whole("kinds", kinds).number("ms", t.ms)
+    Row("embedding_gradient", o).text("sums", o.machine.nondeterministic ? "any order" : "in order").whole("tokens", tokens).whole("cols", width).whole("kinds", kinds).number("ms", t.ms)
         .number("GBps", (static_cast<double>(rows.nbytes()) + 4.0 * vocabulary * width) / t.ms / 1e6).print();
   }
   const int n = 1 << 26;

@@ -223,7 +223,12 @@ template <class T> class CusolverCall final : public LibraryCall {
 };
 
 /// Where the processor does not have the batch done before a GPU is through its matrices one by one: measured on an H200 beside 16 cores (weft bench linalg), copies included.
-bool worth_it(int64_t count, int64_t columns) { return columns >= 256 || (columns >= 48 && count <= 4); }
+/// What does not iterate takes a GPU less than the way to the host and back if it is just one matrix or two.
+bool worth_it(const Problem& p) {
+  const int columns = std::min(p.m, p.n);
+  const bool direct = p.routine != Routine::svd && p.routine != Routine::eigh;
+  return columns >= 256 || (columns >= 48 && p.count <= 4) || (direct && p.count <= 2);
+}
 
 std::optional<Routine> routine_of(const kernel::CallDesc& desc) {
   static constexpr std::pair<std::string_view, Routine> names[] = {{"cholesky", Routine::cholesky}, {"solve_triangular", Routine::solve_triangular}, {"lu", Routine::lu},
@@ -255,7 +260,7 @@ std::shared_ptr<const LibraryCall> cusolver_call(const kernel::CallDesc& desc, C
   Shared* const all = shared(context);
   if (!all) return nullptr;
   const bool at_once = batches(problem, *all);
-  if (!at_once && !worth_it(problem.count, std::min(problem.m, problem.n))) return nullptr;
+  if (!at_once && !worth_it(problem)) return nullptr;
   if (at_once) return batched_call(problem, context, *all, std::move(kernels));
   if (problem.doubles) return std::make_shared<CusolverCall<double>>(problem, context, *all, std::move(kernels));
   return std::make_shared<CusolverCall<float>>(problem, context, *all, std::move(kernels));

@@ -125,18 +125,17 @@ template <class T> class BatchedCall final : public LibraryCall {
 
 }  // namespace
 
-/// Measured on an H200 against one matrix after the other and against 16 cores (weft bench linalg).
+/// By what was measured on an H200, of 1, 4 and 16 matrices of 8 to 1024 columns and of many small ones, against one after the other and against 16 cores.
 bool batches(const Problem& p, const Shared& shared) {
   if (p.count > INT_MAX / 2) return false;
   const int longest = std::max(p.m, p.n);
-  const bool small = longest <= 64, many = p.count > 4 && longest <= 256;
   switch (p.routine) {
     case Routine::cholesky:
-    case Routine::solve_triangular: return small || many;
-    case Routine::lu: return p.m == p.n && (small || many);
-    case Routine::qr: return small || (p.count >= 16 && longest <= 128);
+    case Routine::solve_triangular: return p.count > 1 && longest <= 1024;
+    case Routine::lu: return p.m == p.n && (longest <= 64 || (longest <= 128 && p.count > 1) || (longest <= 256 && p.count >= 4));
+    case Routine::qr: return longest <= 16 || (longest <= 32 && p.count >= 3) || (longest <= 64 && p.count >= 6) || (longest <= 128 && p.count >= 16);
     case Routine::svd: return p.m == p.n && longest <= most_small;  // of others it makes all columns of U
-    case Routine::eigh: return longest <= most_small || (shared.parameters && longest <= 256);
+    case Routine::eigh: return longest <= most_small || (shared.parameters && (longest <= 256 || p.count == 1));
   }
   return false;
 }

@@ -47,7 +47,7 @@ int64_t parts(const Run& run, int64_t kept, bool in_memory) {
   if (rows >= programs_wanted / 4 || run.length < 4 * least) return 1;
   if (in_memory && !run.innermost && run.length * kept <= few_elements && run.length <= 8192) return 1;
   // A warp of columns has one load a row on its way: very long columns want more warps.
-  const int64_t programs = run.innermost ? programs_wanted : std::clamp(run.length / 128, programs_wanted, most_programs);
+  const int64_t programs = run.innermost ? programs_wanted : std::clamp(run.length / 112, programs_wanted, most_programs);
   return std::min(programs / rows, run.length / least);
 }
 

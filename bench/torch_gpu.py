@@ -68,23 +68,34 @@ def copy():
     say("copy", ms=ms, GBps=8 * source.numel() / ms / 1e6)
 
 
+ROWS = {  # with how often they pass over the array: read, or read and written
+    "softmax": (lambda x: F.softmax(x, -1), 2),
+    "layernorm": (lambda x: F.layer_norm(x, x.shape[-1:]), 2),
+    "sum_rows": (lambda x: x.sum(-1), 1),
+    "sum_columns": (lambda x: x.sum(0), 1),
+    "gelu_chain": (lambda x: F.gelu(x * 1.5 + 2.0, approximate="tanh") * 0.5, 2),
+    "transpose": (lambda x: x.t().contiguous(), 2),
+}
+
+
 def memory():
     copy()
-    operators = {  # with how often they pass over the array: read, or read and written
-        "softmax": (lambda x: F.softmax(x, -1), 2),
-        "layernorm": (lambda x: F.layer_norm(x, x.shape[-1:]), 2),
-        "sum_rows": (lambda x: x.sum(-1), 1),
-        "sum_columns": (lambda x: x.sum(0), 1),
-        "gelu_chain": (lambda x: F.gelu(x * 1.5 + 2.0, approximate="tanh") * 0.5, 2),
-        "transpose": (lambda x: x.t().contiguous(), 2),
-    }
     for rows, cols in ((65536, 1024), (16384, 8192), (4096, 50304)):
-        x = torch.randn(rows, cols, device=DEVICE, dtype=BF16)
-        for name, (operator, passes) in operators.items():
-            run = compiled(operator)
-            first = first_call_s(lambda: run(x))
-            ms = median_ms(lambda: run(x), 20)
-            say(name, mode="compile", dtype="bfloat16", rows=rows, cols=cols, ms=ms, GBps=passes * x.nbytes / ms / 1e6, first_step_s=first)
+        over_rows(ROWS, rows, cols)
+
+
+def over_rows(operators, rows, cols):
+    x = torch.randn(rows, cols, device=DEVICE, dtype=BF16)
+    for name, (operator, passes) in operators.items():
+        run = compiled(operator)
+        first = first_call_s(lambda: run(x))
+        ms = median_ms(lambda: run(x), 20)
+        say(name, mode="compile", dtype="bfloat16", rows=rows, cols=cols, ms=ms, GBps=passes * x.nbytes / ms / 1e6, first_step_s=first)
+
+
+def long_rows():
+    for rows, cols in ((8, 1 << 20), (64, 1 << 18), (1024, 1 << 17)):
+        over_rows({name: ROWS[name] for name in ("softmax", "layernorm", "sum_rows")}, rows, cols)
 
 
 def matmul():
@@ -345,6 +356,7 @@ def embedding_gradient():
 
 PARTS = {
     "memory": memory,
+    "long-rows": long_rows,
     "matmul": matmul,
     "attention": attention,
     "sort": sort,

@@ -77,7 +77,7 @@ class CompiledProgram : public Program {
     };
     ir_ = simplify(import(source, kept));
     if (!keeps_attention) ir_ = pack_attention_operands(std::move(ir_));
-    if (target.many_threads()) ir_ = sweep(few_rows(split_folds(split_prefixes(sweep(linear_sums(sweep(join_folds(few_taps(pick_elements(std::move(ir_)))))))))));
+    if (target.many_threads()) ir_ = sweep(few_rows(split_folds(split_prefixes(sweep(linear_sums(sweep(join_folds(few_taps(pick_elements(std::move(ir_)))))))), target)));
     if (target.many_threads() && target::blocks_together(target) == 1) ir_ = split_attention(std::move(ir_));
     if (target.many_threads()) ir_ = turn_float8_operands(std::move(ir_), target, policy);
     if (policy.memory_budget != INT64_MAX) ir_ = recompute(std::move(ir_), source.layouts, source.updates, policy);

@@ -166,7 +166,7 @@ void AttentionRow::share_head(Value end, int64_t rounds, const std::function<voi
     return finish(with_own(state, own_.seen));
   }
   const kernel::Ref largest = b_.local(float32, rounds), sums = b_.local(float32, rounds), rows = b_.local(float32, rounds * value_wide_);
-  b_.loop(b_.index(0), b_.index(rounds), b_.index(1), {}, [&](Value round, const std::vector<Value>&) {
+  b_.parallel(rounds, [&](Value round) {
     emit_.push_scope();
     State state = walk(b_.mul(round, b_.index(rows_)), end, rounds * rows_, own);
     if (own) {
@@ -179,7 +179,6 @@ void AttentionRow::share_head(Value end, int64_t rounds, const std::function<voi
     b_.store(sums, state.sum, round, {}, {});
     b_.store(rows, values, b_.mul(round, b_.index(value_wide_)), {1}, {});
     emit_.pop_scope();
-    return std::vector<Value>{};
   });
   join_rounds(largest, sums, rows, rounds);
 }
@@ -287,11 +286,8 @@ Lowered AttentionRow::run() {
     count = b_.min(count, cache_ >= 0 ? b_.sub(seen, b_.index(1)) : seen);  // that lie in memory
   }
   if (plan_.pieces == 0) {
-    const int64_t rounds = rounds_for_head();
-    share_head(count, rounds, own);
-    Lowered lowered = emit_.finish(batches(), work);
-    for (kernel::Inst& inst : lowered.kernel.body.insts) inst.parallel = rounds > 1 && inst.op == kernel::Op::loop;  // the only one: its rounds are parallel
-    return lowered;
+    share_head(count, rounds_for_head(), own);
+    return emit_.finish(batches(), work);
   }
   o_.base = b_.add(o_.base, b_.mul(piece, b_.index(o_.row)));
   lse_.base = b_.add(lse_.base, b_.mul(piece, b_.index(lse_.row)));

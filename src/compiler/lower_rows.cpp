@@ -106,6 +106,10 @@ Lowered RowLowering::run() {
     rows_of_parts();
     return finish();
   }
+  if (schedule_.together > 1) {
+    rows_together();
+    return finish();
+  }
   const bool products = side_by_side();
   if (schedule_.kind == RowClass::row && !one_tile() && !products) find_kept();
   if (const int64_t rows = rows_of_program(); rows > 0) {
@@ -138,7 +142,7 @@ Lowered RowLowering::run() {
 int64_t RowLowering::fold_order() const {
   if (!group_.has_fold()) return 0;
   if (schedule_.kind == RowClass::column) return strip() > 0 ? -2 : -1;
-  return schedule_.width;
+  return schedule_.width * schedule_.together;
 }
 
 Lowered RowLowering::finish() {
@@ -432,7 +436,9 @@ void RowLowering::finish_folds(int p, const std::vector<Value>& carried) {
 void RowLowering::finish_root(const Stage& stage, Value v) {
   v = emit_.rounded(stage.root.node, v);
   emit_.define(stage.root.node, v);
-  if (cx_.stored[static_cast<size_t>(stage.root.node)]) emit_.store(stage.root.node, stage.root.index, v, false);
+  if (!cx_.stored[static_cast<size_t>(stage.root.node)]) return;
+  if (schedule_.together > 1) late_stores_.emplace_back(&stage, v);
+  else emit_.store(stage.root.node, stage.root.index, v, false);
 }
 
 void RowLowering::row_roots(int p) {

@@ -79,6 +79,8 @@ class RowLowering {
   void recall(int p);
   void keep(int p);
   void prefetch_next(int p);
+  int64_t scratch_share() const;
+  kernel::Value scratch_place();
 
   // lower_rows_overlap.cpp: the last pass of a row along with the last but one of the next
   int64_t rows_of_program() const;
@@ -97,6 +99,12 @@ class RowLowering {
                                           Emitter::Scope row = {});
   size_t products() const;
   void product_rows();
+
+  // lower_rows_together.cpp: a row's parts by blocks that work together
+  int64_t part() const;
+  std::vector<kernel::Value> part_loop(int p, kernel::Value first, kernel::Value count);
+  void pass_together(int p, bool first);
+  void rows_together();
 
   // lower_rows_columns.cpp: sums along the rows beside what is computed for each
   void rows_of_parts();
@@ -125,6 +133,9 @@ class RowLowering {
   bool overlapped_ = false;
   int product_pass_ = 0;                 // products with one row: the pass behind those of the row's norm
   std::vector<Emitter::Scope> normed_;   // by tile of the row: what the norm has made
+  kernel::Value part_count_ = kernel::no_value, scratch_shift_ = kernel::no_value;  // parts of a row: elements of the round's; by how much its scratch lies further on than its lanes
+  std::vector<kernel::Ref> sums_;                                                   // by stage: a fold's numbers of all parts
+  std::vector<std::pair<const Stage*, kernel::Value>> late_stores_;                 // behind the last parallel loop
   std::vector<Kept> kept_;
   std::map<std::pair<int, std::vector<const ix::Node*>>, Seen> seen_;
   std::vector<std::pair<int, std::vector<ix::Expr>>> first_loads_;  // of pass 0

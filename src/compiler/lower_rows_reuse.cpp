@@ -72,15 +72,25 @@ void RowLowering::find_kept() {
     }
   emit_.pop_scope();
   for (int node : group_.reads) emit_.param(node, false);  // all of them come before the scratch
-  int64_t elements = (schedule_.lane_extent + schedule_.width - 1) / schedule_.width * schedule_.width, bytes = 0;
+  const int64_t elements = scratch_share(), rounds = schedule_.together;
+  const int64_t most = cx_.target.many_threads() ? most_shared_bytes : most_scratch_bytes;
+  int64_t bytes = 0;
   std::erase_if(kept_, [&](Kept& kept) {
     Dtype t = kept_dtype(kept);
-    if (bytes + elements * t.size > (cx_.target.many_threads() ? most_shared_bytes : most_scratch_bytes)) return true;
+    if (bytes + elements * t.size > most) return true;
     bytes += elements * t.size;
-    kept.scratch = emit_.builder().local(t, elements);
+    kept.scratch = rounds > 1 ? emit_.builder().local(t, elements * rounds, elements) : emit_.builder().local(t, elements);
     return false;
   });
 }
+
+/// Elements of the row, or of a part of it, in scratch: whole tiles.
+int64_t RowLowering::scratch_share() const {
+  return ((schedule_.together > 1 ? part() : schedule_.lane_extent) + schedule_.width - 1) / schedule_.width * schedule_.width;
+}
+
+/// Of the lanes' first element in scratch.
+Value RowLowering::scratch_place() { return scratch_shift_ == kernel::no_value ? emit_.lane_base() : emit_.builder().add(emit_.lane_base(), scratch_shift_); }
 
 /// In scratch: as it is computed, or as it lies in memory.
 Dtype RowLowering::kept_dtype(const Kept& kept) const {
@@ -94,22 +104,26 @@ void RowLowering::ask_for_row() {
   constexpr int64_t word = 16;
   if (!cx_.target.many_threads() || schedule_.kind != RowClass::row || one_tile() || dynamic_extent_ || !is_static(lanes_)) return;
   kernel::Builder& b = emit_.builder();
-  const int64_t width = schedule_.width, end = schedule_.lane_extent, full = end / width * width;
+  const int64_t width = schedule_.width;
+  const bool parts = schedule_.together > 1;
+  const Value first = parts ? first_lane_ : b.index(0), count = parts ? part_count_ : b.index(schedule_.lane_extent), step = b.index(width);
+  const Value full = b.mul(b.scalar(kernel::ScalarOp::floordiv, {count, step}), step);
   std::vector<Kept*> asked;
   for (Kept& kept : kept_)
-    if (kept.made == 0 && emit_.is_memory(kept.node) && end * kept_dtype(kept).size % word == 0) asked.push_back(&kept);
+    if (kept.made == 0 && emit_.is_memory(kept.node) && schedule_.lane_extent * kept_dtype(kept).size % word == 0) asked.push_back(&kept);
   const auto tile = [&](Value at, Value limit) {
     emit_.push_scope();
-    emit_.bind_lanes(lane_, at, width, limit);
-    for (const Kept* kept : asked) b.store(kept->scratch, b.cast(b.broadcast(emit_.value(kept->node, kept->index), {width}), kept_dtype(*kept)), emit_.lane_base(), {1});
+    emit_.bind_lanes(lane_, b.add(first, at), width, limit);
+    for (const Kept* kept : asked) b.store(kept->scratch, b.cast(b.broadcast(emit_.value(kept->node, kept->index), {width}), kept_dtype(*kept)), scratch_place(), {1});
     emit_.pop_scope();
   };
   if (asked.empty()) return;
-  b.loop(b.index(0), b.index(full), b.index(width), {}, [&](Value at, const std::vector<Value>&) {
+  b.loop(b.index(0), full, step, {}, [&](Value at, const std::vector<Value>&) {
     tile(at, kernel::no_value);
     return std::vector<Value>{};
   });
-  if (full < end) tile(b.index(full), b.index(end - full));
+  int64_t end = 0, begin = 0;
+  if (!b.known(count, end) || !b.known(full, begin) || begin < end) tile(full, b.sub(count, full));
   for (Kept* kept : asked) kept->made = -1, kept->wanted.insert(0);
 }
 
@@ -118,13 +132,13 @@ void RowLowering::recall(int p) {
   kernel::Builder& b = emit_.builder();
   for (const Kept& kept : kept_)
     if (kept.wanted.contains(p))
-      emit_.remember(kept.node, kept.index, b.cast(b.load(kept.scratch, emit_.lane_base(), {schedule_.width}, {1}), compute_dtype(cx_.ir[kept.node].type.dtype)));
+      emit_.remember(kept.node, kept.index, b.cast(b.load(kept.scratch, scratch_place(), {schedule_.width}, {1}), compute_dtype(cx_.ir[kept.node].type.dtype)));
 }
 
 void RowLowering::keep(int p) {
   kernel::Builder& b = emit_.builder();
   for (const Kept& kept : kept_)
-    if (kept.made == p) b.store(kept.scratch, b.cast(b.broadcast(emit_.value(kept.node, kept.index), {schedule_.width}), kept_dtype(kept)), emit_.lane_base(), {1});
+    if (kept.made == p) b.store(kept.scratch, b.cast(b.broadcast(emit_.value(kept.node, kept.index), {schedule_.width}), kept_dtype(kept)), scratch_place(), {1});
 }
 
 /// The hardware sees the first pass alone, and stops at its end: in the second one the next row is asked for.

@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "graph/table.h"
+#include "target/cluster.h"
 
 namespace weft::compiler {
 
@@ -192,6 +193,20 @@ void for_many_threads(RowSchedule& s, int64_t total, int64_t rows) {
   if (s.kind == RowClass::map && total / s.width > 16 * programs_wanted) s.block = 4 * s.width;
 }
 
+/// Blocks of threads that take a part of a row each: as many as keep the device busy with few rows, and where a row does not fit into a block's memory as leave several of them room on a
+/// multiprocessor.
+int64_t blocks_of_row(const RowSchedule& s, int64_t rows, int64_t bytes, const target::Target& target) {
+  constexpr int64_t least_part = 4096, programs_wanted = 256, most_bytes = 112 << 10, good_bytes = 36 << 10;
+  if (s.kind != RowClass::row || s.lane_extent <= s.width) return 1;
+  const int64_t most = target::most_blocks_together(target), usual = std::min(most, target::blocks_together(target));
+  const auto fits = [&](int64_t blocks) { return s.lane_extent * bytes / blocks <= (blocks == 1 ? most_bytes : good_bytes); };
+  const auto may_double = [&](int64_t blocks, int64_t limit) { return 2 * blocks <= limit && s.lane_extent / (2 * blocks) >= least_part; };
+  int64_t blocks = 1;
+  while (may_double(blocks, usual) && (rows * blocks < programs_wanted || !fits(blocks))) blocks *= 2;
+  while (may_double(blocks, most) && (2 * rows * blocks <= programs_wanted / 2 || !fits(blocks))) blocks *= 2;
+  return blocks;
+}
+
 /// A warp goes through a few rows of the matrix in tiles of one word a lane. More rows read the vector less often; but first of all every multiprocessor wants some
 /// warps.
 void for_products(RowSchedule& s, int64_t rows, int64_t folds, bool normed) {
@@ -291,6 +306,21 @@ std::vector<Candidate> candidates_of(const Survey& survey, const std::vector<Dom
   return candidates;
 }
 
+/// Long rows: blocks of threads that work together take a part each.
+void share_row(RowSchedule& s, const Survey& survey, const Ir& ir, const Grouping& grouping, const Group& group, int64_t rows, const target::Target& target) {
+  int64_t bytes = 1;
+  for (const Touch& touch : survey.touches)
+    if (const graph::Type& t = ir[touch.node].type; volume(t.shape) >= rows * s.lane_extent) bytes = std::max<int64_t>(bytes, t.dtype.size);
+  const std::vector<int> passes = root_passes(ir, grouping, group);
+  if (*std::max_element(passes.begin(), passes.end()) == 0) return;  // read once, by a block: as fast
+  s.together = blocks_of_row(s, rows, bytes, target);
+  if (s.together == 1) return;
+  // An eighth of a part or so: what is left behind the last whole tile costs as much as a tile.
+  const int64_t part = s.lane_extent / s.together;
+  s.width = std::clamp<int64_t>(power_of_two_at_least(part) / 8, 2048, 4096);
+  s.block = s.width;
+}
+
 /// Tiles of another width, where registers and the number of lanes allow it.
 bool change_width(RowSchedule& s, Variant variant, const target::Target& target, int64_t lanes) {
   if (target.many_threads()) {
@@ -343,6 +373,7 @@ std::optional<RowSchedule> schedule_rows(const Ir& ir, const Grouping& grouping,
         const std::vector<int>& factors = ir[ir[r.node].inputs[0]].inputs;
         return factors[0] != factors[1];
       }), std::any_of(group.roots.begin(), group.roots.end(), [&](const Root& r) { return r.kind == RootKind::fold && !ir[r.node].product; }));
+    else if (all_static(group.domain)) share_row(s, survey, ir, grouping, group, extent_of(rows), target);
     if ((variant == Variant::wider || variant == Variant::narrower) && !change_width(s, variant, target, lanes)) return {};
     return s;
   }

@@ -29,6 +29,7 @@ struct RowSchedule {
   int64_t lane_extent = 1;  // of those axes together, symbols at their bounds
   int64_t width = 1;        // lanes of a tile
   int64_t block = 1;        // map: lane elements of one program
+  int64_t together = 1;     // row: blocks of threads that take a part of the row each
   int64_t rows = 0;         // row, of products with one row: rows of the matrix that a program goes through side by side
   bool dynamic = false;     // map over one flat axis: its length is an argument of the kernel, so that one kernel serves all lengths
   double flops = 0;         // per point of the domain

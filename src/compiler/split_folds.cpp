@@ -6,12 +6,13 @@
 #include "compiler/access.h"
 #include "compiler/row_values.h"
 #include "compiler/rewrite.h"
+#include "target/cluster.h"
 
 namespace weft::compiler {
 
 namespace {
 
-constexpr int64_t programs_wanted = 2048, most_programs = 8192;
+constexpr int64_t programs_wanted = 2048, most_programs = 8192, programs_together = 128;
 // Of a fold along rows that the rows' kernel may take in (group_columns.cpp).
 constexpr int64_t least_columns = 64, most_columns = 8192;
 constexpr int64_t least_rows = 256, least_rows_of_part = 8;
@@ -82,7 +83,7 @@ int64_t parts_of_rows(const Run& run, int64_t columns) {
 
 class Splitter : Rewriter {
  public:
-  explicit Splitter(Ir ir) : Rewriter(std::move(ir)), users_(users(from_)), of_rows_(row_values(from_)), outputs_(from_.outputs.begin(), from_.outputs.end()) {}
+  Splitter(Ir ir, int64_t together) : Rewriter(std::move(ir)), together_(together), users_(users(from_)), of_rows_(row_values(from_)), outputs_(from_.outputs.begin(), from_.outputs.end()) {}
 
   /// `only_join`: nothing is cut.
   Ir run(bool only_join = false) {
@@ -144,6 +145,7 @@ class Splitter : Rewriter {
     const int64_t kept = volume(node.type.shape);
     const bool beside_rows =
         id >= 0 && run.first == 0 && !run.innermost && run.length >= least_rows && kept >= least_columns && kept <= most_columns && folds_row_value(from_, of_rows_, id);
+    if (id >= 0 && run.innermost && together_ > 1 && kept * together_ >= programs_together && of_whole_row(id)) return add(std::move(node));
     const int64_t count = beside_rows ? divisor(run, operand.shape, parts_of_rows(run, kept)) : balanced(run, operand.shape, parts(run, kept, in_memory));
     if (count <= 1) return add(std::move(node));
     const Dtype dtype = is_low_float(operand.dtype) ? float32 : operand.dtype;
@@ -164,6 +166,27 @@ class Splitter : Rewriter {
     v = add(over(node, v, run.first + 1, run.first + 2, dtype));
     IrNode rest = over(node, v, run.first, run.first + 1, dtype);
     return cast(beside_rows ? add(std::move(rest)) : fold(-1, std::move(rest), true), node.type.dtype);
+  }
+
+  /// Does the row's kernel want the result for the row's elements again, or is it made from such a result? Then blocks of threads share the row.
+  bool of_whole_row(int fold) const {
+    return reaches(fold, [&](int id) -> const std::vector<int>& { return users_[static_cast<size_t>(id)]; }, [](const IrNode& n) { return n.op == graph::Op::broadcast; }) ||
+           reaches(fold, [&](int id) -> const std::vector<int>& { return from_[id].inputs; }, [](const IrNode& n) { return n.op == graph::Op::fold; });
+  }
+
+  /// Is there such a node on the way from a fold, along `next`, through what is computed point by point?
+  template <class Next, class Found> bool reaches(int from, Next next, Found found) const {
+    std::set<int> seen;
+    std::vector<int> pending = next(from);
+    while (!pending.empty()) {
+      const int id = pending.back();
+      pending.pop_back();
+      const IrNode& n = from_[id];
+      if (found(n)) return true;
+      const bool goes_on = is_elementwise(n.op) || n.op == graph::Op::reshape || n.op == graph::Op::cast || n.op == graph::Op::broadcast;
+      if (goes_on && seen.insert(id).second) pending.insert(pending.end(), next(id).begin(), next(id).end());
+    }
+    return false;
   }
 
   /// Will what is folded be read, and not computed?
@@ -193,6 +216,7 @@ class Splitter : Rewriter {
     return node;
   }
 
+  const int64_t together_;
   const std::vector<std::vector<int>> users_;
   const std::vector<bool> of_rows_;  // row values (row_values.h)
   const std::set<int> outputs_;
@@ -200,8 +224,8 @@ class Splitter : Rewriter {
 
 }  // namespace
 
-Ir join_folds(Ir ir) { return Splitter(std::move(ir)).run(true); }
+Ir join_folds(Ir ir) { return Splitter(std::move(ir), 1).run(true); }
 
-Ir split_folds(Ir ir) { return Splitter(std::move(ir)).run(); }
+Ir split_folds(Ir ir, const target::Target& target) { return Splitter(std::move(ir), target::most_blocks_together(target)).run(); }
 
 }  // namespace weft::compiler

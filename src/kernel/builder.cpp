@@ -22,10 +22,10 @@ Ref Builder::param(const std::string& name, Dtype dtype, bool written) {
   return static_cast<Ref>(kernel_.params.size() - 1);
 }
 
-Ref Builder::local(Dtype dtype, int64_t elements) {
+Ref Builder::local(Dtype dtype, int64_t elements, int64_t share) {
   if (frames_.size() != 1) refuse("local buffers are declared in the outermost block");
   if (elements < 1) refuse("a local buffer has at least one element");
-  kernel_.locals.push_back({dtype, elements});
+  kernel_.locals.push_back({dtype, elements, share});
   Inst inst{.op = Op::alloc};
   inst.number = Number::of_int(elements);
   inst.ref = static_cast<Ref>(kernel_.params.size() + kernel_.locals.size() - 1);
@@ -335,6 +335,15 @@ std::vector<Value> Builder::loop(Value lo, Value hi, Value step, const std::vect
   const std::vector<Value> results = inst.results;
   append(std::move(inst));
   return results;
+}
+
+void Builder::parallel(int64_t rounds, const std::function<void(Value)>& body) {
+  if (rounds < 2) refuse("a parallel loop has two rounds at least");
+  loop(index(0), index(rounds), index(1), {}, [&](Value round, const std::vector<Value>&) {
+    body(round);
+    return std::vector<Value>{};
+  });
+  frames_.back().block.insts.back().parallel = true;
 }
 
 void Builder::when(Value condition, const std::function<void()>& body) {

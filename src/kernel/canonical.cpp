@@ -104,7 +104,7 @@ Digest digest(const Kernel& kernel) {
   h.number(k.params.size());
   for (const Param& p : k.params) h.number(p.dtype.val).number(p.written + 2 * p.constant);
   h.number(k.symbols.size()).number(k.locals.size());
-  for (const Local& l : k.locals) h.number(l.dtype.val).number(l.elements);
+  for (const Local& l : k.locals) h.number(l.dtype.val).number(l.elements).number(l.share);
   h.number(k.types.size());
   for (const Type& t : k.types) hash_type(h, t);
   hash_block(h, k.body);

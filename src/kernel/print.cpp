@@ -56,7 +56,11 @@ class Printer {
       case Op::atomic_add: s += memory(inst, 1) + ' ' + values(inst.args, 0, 1) + mask(inst, 2); break;
       case Op::matmul: s += matmul(inst); break;
       case Op::prefetch: s += memory(inst, 0) + fmt::format(" {}", inst.number.i); break;
-      case Op::alloc: s += fmt::format(" {}: {}[{}]", ref(inst.ref), is_local(kernel_, inst.ref) ? short_name(ref_dtype(kernel_, inst.ref)) : "?", inst.number.i); break;
+      case Op::alloc:
+        s += fmt::format(" {}: {}[{}]", ref(inst.ref), is_local(kernel_, inst.ref) ? short_name(ref_dtype(kernel_, inst.ref)) : "?", inst.number.i);
+        if (is_local(kernel_, inst.ref) && kernel_.locals[static_cast<size_t>(inst.ref) - kernel_.params.size()].share > 0)
+          s += fmt::format(" share({})", kernel_.locals[static_cast<size_t>(inst.ref) - kernel_.params.size()].share);
+        break;
       case Op::loop: s += loop(inst); break;
       default:
         if (!inst.args.empty()) s += ' ' + values(inst.args, 0);

@@ -108,8 +108,8 @@ struct Inst {
   std::vector<int64_t> strides = {};  // load, store: elements between neighbours along each tile axis; matmul: as it says
   MatmulSchedule schedule = {};       // matmul
   bool streaming = false;             // store: the data is not read again soon (non-temporal where the target can); load: it is read once, and the load is to begin where it stands
-  bool parallel = false;              // loop: its rounds may run beside each other. There is one such loop, outermost, from 0 by 1, and it carries nothing; no round
-                                      // looks at what others write, and what they store to local buffers is there behind it
+  bool parallel = false;              // loop: its rounds may run beside each other. Such loops are outermost, of equally many rounds from 0 by 1, and carry nothing; no
+                                      // round looks at what others of the same loop write, and what they store to local buffers is there behind it
   std::vector<Block> blocks = {};     // loop, when
 };
 
@@ -123,6 +123,7 @@ struct Param {
 struct Local {
   Dtype dtype;
   int64_t elements;
+  int64_t share = 0;  // > 0: only rounds of parallel loops touch it, round k nothing but the elements from k·share up to (k + 1)·share, so that each may have its own
 };
 
 struct Kernel {
@@ -149,7 +150,7 @@ class Builder {
   explicit Builder(std::string name);
 
   Ref param(const std::string& name, Dtype dtype, bool written);
-  Ref local(Dtype dtype, int64_t elements);
+  Ref local(Dtype dtype, int64_t elements, int64_t share = 0);
   Value symbol(const std::string& name);  // the same name gives the same symbol
   Value program_id();
 
@@ -196,6 +197,8 @@ class Builder {
   /// body(induction variable, carried values) returns the next carried values; the loop's results are the last ones.
   using LoopBody = std::function<std::vector<Value>(Value, const std::vector<Value>&)>;
   std::vector<Value> loop(Value lo, Value hi, Value step, const std::vector<Value>& initial, const LoopBody& body);
+  /// A parallel loop: body(round), for each of two rounds or more.
+  void parallel(int64_t rounds, const std::function<void(Value)>& body);
   /// `count` contiguous elements from `offset` on are read soon, by this program or by the next one.
   void prefetch(Ref ref, Value offset, int64_t count);
   void when(Value condition, const std::function<void()>& body);

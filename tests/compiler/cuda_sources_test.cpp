@@ -7,6 +7,7 @@
 #include "compiler/support.h"
 #include "graph/composites.h"
 #include "kernel/expand.h"
+#include "target/cluster.h"
 #include "target/cuda/render.h"
 
 using namespace weft;
@@ -17,24 +18,29 @@ using namespace weft::compiler::testing;
 namespace {
 
 /// Keeps the sources of what would be compiled for a GPU.
-class Sources final : public target::Target {
+class Sources final : public target::Target, public target::Clusters {
  public:
+  explicit Sources(int64_t together) : together_(together) {}
   std::string text;
 
   bool many_threads() const override { return true; }
+  int64_t blocks_together() const override { return together_; }
   std::string fingerprint() const override { return "sources"; }
   int64_t lanes(int64_t bytes) const override { return 1024 / bytes; }
   int64_t tensor_core_bytes(Dtype operands) const override { return operands == bfloat16 ? 163 << 10 : 0; }
   std::vector<std::shared_ptr<const target::Executable>> compile(std::span<const kernel::Kernel> kernels) override {
-    for (const kernel::Kernel& k : kernels) text += target::cuda::render(kernel::expand(k, {.special_functions = true}), k.name).source;
+    for (const kernel::Kernel& k : kernels) text += target::cuda::render(kernel::expand(k, {.special_functions = true}), k.name, {}, {.clusters = together_ > 1}).source;
     return target::null().compile(kernels);
   }
   std::shared_ptr<const target::LibraryCall> library(const kernel::DotDesc&) override { return nullptr; }
   target::CompileStats stats() const override { return {}; }
+
+ private:
+  int64_t together_;
 };
 
-std::string source_of(const Graph& g) {
-  Sources target;
+std::string source_of(const Graph& g, int64_t together = 1) {
+  Sources target(together);
   build({g, {}, {}}, target);
   return target.text;
 }
@@ -47,6 +53,10 @@ Graph map() {
 }
 Graph row() {
   const Value x = parameter_of({64, 1000}, float32);
+  return {{x}, {softmax(x, {1})}};
+}
+Graph long_row() {
+  const Value x = parameter_of({64, 20000}, bfloat16);
   return {{x}, {softmax(x, {1})}};
 }
 Graph column() {
@@ -92,11 +102,16 @@ TEST_CASE("kernels of each kind are rendered for a GPU as their golden files say
     MESSAGE("skipped: the source tree is not here");
     return;
   }
-  const std::pair<std::string, Graph (*)()> cases[] = {{"map", map}, {"row", row}, {"column", column}, {"transposed", transposed}, {"product", product}};
+  struct Case {
+    std::string name;
+    Graph (*graph)();
+    int64_t together = 1;
+  };
+  const Case cases[] = {{"map", map}, {"row", row}, {"long_row", long_row, 4}, {"column", column}, {"transposed", transposed}, {"product", product}};
   const char* update = std::getenv("WEFT_UPDATE_GOLDEN");
-  for (const auto& [name, graph] : cases) {
-    const std::filesystem::path path = folder / (name + ".cu");
-    const std::string source = source_of(graph());
+  for (const Case& c : cases) {
+    const std::filesystem::path path = folder / (c.name + ".cu");
+    const std::string source = source_of(c.graph(), c.together);
     CAPTURE(path.string());
     CHECK(source.find("@") == std::string::npos);
     if (update && std::string(update) == "1") std::ofstream(path, std::ios::binary) << source;

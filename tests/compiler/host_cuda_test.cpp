@@ -26,8 +26,11 @@ constexpr bool sanitized = false;
 #endif
 
 /// The same schedules, interpreted.
-class Interpreted final : public weft::test::ManyThreads {
+class Interpreted final : public weft::test::ManyThreads, public target::Clusters {
  public:
+  explicit Interpreted(int64_t together = 1) : together_(together) {}
+  int64_t blocks_together() const override { return together_; }
+  int64_t most_blocks_together() const override { return together_ == 1 ? 1 : 128; }
   std::string fingerprint() const override { return "interpreted"; }
   std::vector<std::shared_ptr<const target::Executable>> compile(std::span<const kernel::Kernel> kernels) override {
     std::vector<std::shared_ptr<const target::Executable>> out;
@@ -35,6 +38,9 @@ class Interpreted final : public weft::test::ManyThreads {
     return out;
   }
   std::shared_ptr<const target::LibraryCall> call(const kernel::CallDesc& desc) override { return desc.name.starts_with("convolution") ? nullptr : target::cpu().call(desc); }
+
+ private:
+  int64_t together_;
 };
 
 struct Case {
@@ -144,16 +150,7 @@ std::vector<HostTensor> results(const Program& program, const Graph& g) {
   return all;
 }
 
-}  // namespace
-
-TEST_CASE("sources that are rendered for a GPU give the interpreter's bits, thread by thread") {
-  if (weft::test::HostCuda::compiler().empty() || !std::filesystem::exists(WEFT_SOURCE_DIR "/tests/compiler/host_cuda/shim.h") || sanitized) {
-    MESSAGE("skipped: there is no C++ compiler here, or no source folder, or the program is sanitized, which fibers confuse");
-    return;
-  }
-  weft::test::HostCuda host;
-  Interpreted interpreted;
-  const std::vector<Case> all = cases();
+void check_bits(weft::test::HostCuda& host, target::Target& interpreted, const std::vector<Case>& all) {
   std::vector<std::shared_ptr<const Program>> programs;
   for (const Case& c : all) programs.push_back(build({c.graph, {}, {}}, host));  // all first: one run of the compiler takes their kernels together
   for (size_t k = 0; k < all.size(); ++k) {
@@ -165,4 +162,31 @@ TEST_CASE("sources that are rendered for a GPU give the interpreter's bits, thre
     }
   }
   CHECK(host.compiled() <= 3);
+}
+
+bool can_compile() {
+  if (!weft::test::HostCuda::compiler().empty() && std::filesystem::exists(WEFT_SOURCE_DIR "/tests/compiler/host_cuda/shim.h") && !sanitized) return true;
+  MESSAGE("skipped: there is no C++ compiler here, or no source folder, or the program is sanitized, which fibers confuse");
+  return false;
+}
+
+Graph one_query() {
+  const Value q = param({3, 1, 64}), k = param({3, 300, 64}), v = param({3, 300, 64}), count = param({}, int32);
+  return {{q, k, v, count}, {attention(q, k, v, 0.2, false, count)}};
+}
+
+}  // namespace
+
+TEST_CASE("sources that are rendered for a GPU give the interpreter's bits, thread by thread") {
+  if (!can_compile()) return;
+  weft::test::HostCuda host;
+  Interpreted interpreted;
+  check_bits(host, interpreted, cases());
+}
+
+TEST_CASE("blocks that work together on a row give the interpreter's bits") {
+  if (!can_compile()) return;
+  weft::test::HostCuda host(4);
+  Interpreted interpreted(4);
+  check_bits(host, interpreted, {{"rows in parts", rows(2, 16448, bfloat16)}, {"rows of any length", rows(1, 9001, float32)}, {"attention of a token", one_query()}});
 }

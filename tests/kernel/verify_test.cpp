@@ -162,7 +162,7 @@ TEST_CASE("memory") {
   refuses("at least one element", [](Kernel& k) { k.locals[0].elements = 0; });
 }
 
-TEST_CASE("parallel loops: one, outermost, before anything is written, and nothing is carried") {
+TEST_CASE("parallel loops: outermost, of equally many rounds, before anything else is written, and nothing is carried") {
   // What each of these loops does is legal where rounds follow each other.
   const auto verdict = [](const std::function<void(Builder&, Ref, Ref)>& body) {
     Builder b("rounds");
@@ -191,8 +191,12 @@ TEST_CASE("parallel loops: one, outermost, before anything is written, and nothi
     });
   };
   CHECK(verdict([&](Builder& b, Ref, Ref local) { rounds(b, local); }) == "accepted");
-  CHECK(verdict([&](Builder& b, Ref, Ref local) { rounds(b, local, [&] { rounds(b, local); }); }).find("one parallel loop, in the outermost block") != std::string::npos);
-  CHECK(verdict([&](Builder& b, Ref, Ref local) { rounds(b, local), rounds(b, local); }).find("one parallel loop, in the outermost block") != std::string::npos);
+  CHECK(verdict([&](Builder& b, Ref, Ref local) { rounds(b, local, [&] { rounds(b, local); }); }).find("stand in the outermost block") != std::string::npos);
+  CHECK(verdict([&](Builder& b, Ref out, Ref) { rounds(b, out), rounds(b, out); }) == "accepted");
+  CHECK(verdict([&](Builder& b, Ref, Ref local) {
+          rounds(b, local);
+          b.loop(b.index(0), b.symbol("m"), b.index(1), {}, [&](Value, const std::vector<Value>&) { return std::vector<Value>{}; });
+        }).find("equally many rounds") != std::string::npos);
   CHECK(verdict([&](Builder& b, Ref out, Ref local) {
           b.store(out, b.real(float32, 2, {8}), b.index(0), {1});
           rounds(b, local);
@@ -200,7 +204,25 @@ TEST_CASE("parallel loops: one, outermost, before anything is written, and nothi
   CHECK(verdict([&](Builder& b, Ref out, Ref) {
           const auto sum = b.loop(b.index(0), b.symbol("n"), b.index(1), {b.real(float32, 0, {8})}, [&](Value, const std::vector<Value>& c) { return std::vector<Value>{b.add(c[0], c[0])}; });
           b.store(out, sum[0], b.index(0), {1});
-        }).find("it carries nothing") != std::string::npos);
+        }).find("and carry nothing") != std::string::npos);
+}
+
+TEST_CASE("local buffers in shares are touched by rounds alone") {
+  const auto kernel = [](bool in_round) {
+    Builder b("shares");
+    const Ref out = b.param("y", float32, true), local = b.local(float32, 16, 8);
+    b.parallel(2, [&](Value round) { b.store(local, b.real(float32, 1, {8}), b.mul(round, b.index(8)), {1}); });
+    const auto copy = [&](Value from) { b.store(out, b.load(local, from, {8}, {1}), from, {1}); };
+    if (in_round) b.parallel(2, [&](Value round) { copy(b.mul(round, b.index(8))); });
+    else copy(b.index(0));
+    return b.finish();
+  };
+  const Kernel k = kernel(true);
+  CHECK(print(k).find("share(8)") != std::string::npos);
+  Kernel whole = k;
+  whole.locals[0].share = 0;
+  CHECK(digest(k) != digest(whole));
+  CHECK_THROWS_WITH_AS(kernel(false), doctest::Contains("touched by rounds alone"), internal_error);
 }
 
 TEST_CASE("loops and conditions") {

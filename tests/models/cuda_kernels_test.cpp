@@ -129,6 +129,25 @@ TEST_CASE("norms' derivatives keep a row and the sums along the rows in register
   }
 }
 
+TEST_CASE("rows that blocks of threads share compile for devices with clusters, and are one block's on others") {
+  if (no_compiler()) return;
+  const array few = zeros({8, 1 << 20}, bfloat16), odd = zeros({100, 50257});
+  eval(few, odd);
+  for (const std::string arch : {"sm_80", "sm_90a", "sm_100a"}) {
+    CAPTURE(arch);
+    const Offline offline(arch);
+    compiler::BuildRecord record(true);
+    for (const array& in : {few, odd}) {
+      const auto program = compile([](const std::vector<array>& v) { return std::vector<array>{softmax(v[0], -1)}; }, CompileOptions{});
+      CHECK_THROWS_AS(program({in}), std::runtime_error);
+    }
+    check_usage(offline.target(), 2);
+    std::string kernels;
+    for (const auto& program : record.programs()) kernels += program->print("kernels");
+    CHECK((kernels.find("loop parallel") != std::string::npos) == (arch != "sm_80"));
+  }
+}
+
 TEST_CASE("kernels of sorts and searches compile for a GPU within a budget of registers") {
   if (no_compiler()) return;
   target::cuda::CudaTarget target(nullptr, "sm_90a", false);

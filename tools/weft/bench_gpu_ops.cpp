@@ -58,8 +58,8 @@ void bench_gpu_sort(const BenchOptions& o) {
   Row("searchsorted", o).whole("n", 1 << 20).whole("values", 1 << 22).number("ms", t.ms).number("Gelem_s", (1 << 22) / t.ms / 1e6).print();
 }
 
-/// What a training step makes of rows beside its products: norms' derivatives with the sums for their weights, gradients of biases, the classifier's loss and gradient; and
-/// a few long rows. The bytes counted are those that have to be moved.
+/// What a training step makes of rows beside its products: norms' derivatives with the sums for their weights, gradients of biases, the classifier's loss and gradient.
+/// The bytes counted are those that have to be moved.
 void bench_gpu_rows(const BenchOptions& o) {
   need_gpu("gpu-rows");
   const Dtype dtype = compute_dtype(o.dtype);
@@ -85,8 +85,21 @@ void bench_gpu_rows(const BenchOptions& o) {
   const auto loss = [](const std::vector<array>& in) { return std::vector<array>{mean(fast::cross_entropy(in[0], in[1]))}; };
   const auto classifier = [loss](const std::vector<array>& in) { return vjp([&](const std::vector<array>& x) { return loss({x[0], in[1]}); }, {in[0]}, {array(1.0f)}).second; };
   row("classifier", 16384, 50304, 2, classifier, {normal(16384, 50304, 0), random::randint(array(0), array(50304), {16384}, int32, random::key(1))});
-  const auto long_softmax = [](const std::vector<array>& in) { return std::vector<array>{softmax(in[0], -1)}; };
-  for (const auto& [rows, columns] : {std::pair{8, 1 << 20}, {64, 1 << 18}, {1024, 1 << 17}}) row("softmax", rows, columns, 2, long_softmax, {normal(rows, columns, 0)});
+}
+
+/// Rows of which a block of threads would have too much: few of them, or longer ones than stay on chip.
+void bench_gpu_long(const BenchOptions& o) {
+  need_gpu("gpu-long");
+  for (const auto& [rows, columns] : {std::pair{8, 1 << 20}, {64, 1 << 18}, {1024, 1 << 17}, {4096, 50304}}) {
+    const std::vector<array> in = {random::normal({rows, columns}, compute_dtype(o.dtype), 0, 1, random::key(0))};
+    const auto row = [&, r = rows, c = columns](const char* name, double arrays, const Function& f) {
+      const Timed t = timed(o, in, f);
+      Row(name, o).whole("rows", r).whole("cols", c).number("ms", t.ms).number("GBps", arrays * static_cast<double>(in[0].nbytes()) / t.ms / 1e6).number("first_step_s", t.first_s).print();
+    };
+    row("softmax", 2, [](const std::vector<array>& v) { return softmax(v[0], -1); });
+    row("layernorm", 2, [](const std::vector<array>& v) { return fast::layer_norm(v[0], std::nullopt, std::nullopt, 1e-5f); });
+    row("sum_rows", 1, [](const std::vector<array>& v) { return sum(v[0], -1); });
+  }
 }
 
 void bench_gpu_scan(const BenchOptions& o) {

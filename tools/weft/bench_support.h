@@ -71,6 +71,7 @@ void bench_kernels(const BenchOptions& o);
 std::vector<std::string> kernel_bench_models();  // what its --model may be
 void bench_gpu_memory(const BenchOptions& o);
 void bench_gpu_rows(const BenchOptions& o);
+void bench_gpu_long(const BenchOptions& o);
 void bench_gpu_matmul(const BenchOptions& o);
 void bench_gpu_attention(const BenchOptions& o);
 void bench_gpu_gpt2(const BenchOptions& o);

@@ -31,7 +31,7 @@ namespace cuda {
 namespace {
 
 // To be raised with every change to the renderer or kernel/expand that changes code: old cubins on disk then go unused.
-constexpr int generator_version = 16;
+constexpr int generator_version = 17;
 
 constexpr size_t most_kernels_per_source = 16;
 
@@ -56,6 +56,13 @@ CudaTarget::~CudaTarget() = default;
 Features CudaTarget::features() const { return {arch_ == "sm_90a", std::stoi(arch_.substr(3)) >= 90}; }
 
 int64_t CudaTarget::blocks_together() const { return features().clusters ? 8 : 1; }
+
+/// Whole devices of data centres take clusters of 16; a part of one may not have so many multiprocessors in a row.
+int64_t CudaTarget::most_blocks_together() const {
+  constexpr int whole_device = 100;  // multiprocessors
+  const bool large = arch_ == "sm_90a" || arch_.starts_with("sm_100") || arch_.starts_with("sm_103");
+  return large && (!context_ || context_->info().multiprocessors >= whole_device) ? 16 : blocks_together();
+}
 
 int64_t CudaTarget::tensor_core_bytes(Dtype operands) const {
   if (operands != float16 && operands != bfloat16 && operands != float32) return 0;

@@ -34,6 +34,7 @@ class CudaTarget final : public Target, public Clusters {
   int64_t lanes(int64_t bytes) const override { return bytes >= 16 ? 64 : 1024 / bytes; }
   int64_t vector_registers() const override { return 16; }
   int64_t blocks_together() const override;
+  int64_t most_blocks_together() const override;
   int64_t tensor_core_bytes(Dtype operands) const override;
   Features features() const;  // of its architecture
   std::vector<std::shared_ptr<const Executable>> compile(std::span<const kernel::Kernel> kernels) override;

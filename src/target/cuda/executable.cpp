@@ -18,6 +18,7 @@ namespace {
 
 constexpr size_t most_argument_words = 4090;  // a kernel takes 32764 bytes of arguments
 constexpr int64_t default_shared_bytes = 48 << 10;
+constexpr int portable_cluster = 8;  // blocks that every device with clusters takes
 
 bool aligned(std::span<const Segment> segments) {
   return std::all_of(segments.begin(), segments.end(), [](const Segment& s) {
@@ -46,6 +47,7 @@ Entry find_entry(Context& context, ModuleHandle module, const Rendered& rendered
   if (entry.shared_bytes > default_shared_bytes)
     check(driver().func_set_attribute(entry.function, func_max_dynamic_shared_size_bytes, static_cast<int>(entry.shared_bytes)), "cuFuncSetAttribute",
           fmt::format("{}, {} bytes of shared memory", what, entry.shared_bytes));
+  if (entry.cluster > portable_cluster) check(driver().func_set_attribute(entry.function, func_non_portable_cluster_size_allowed, 1), "cuFuncSetAttribute", fmt::format("{}, clusters of {} blocks", what, entry.cluster));
   return entry;
 }
 

@@ -39,10 +39,12 @@ int64_t power_of_two_in(int64_t v) { return v == 0 ? most_divisor : std::min(mos
 Renderer::Renderer(const kernel::Kernel& kernel, const Variant& variant, const Features& features)
     : kernel_(kernel), variant_(variant), features_(features), names_(kernel.types.size()), splat_(kernel.types.size(), false), divisors_(kernel.types.size(), 1) {
   survey(kernel.body);
+  deal_rounds();
   for (const kernel::Local& local : kernel.locals) {
     local_offsets_.push_back(local_bytes_);
     const auto ring = rings_.find(static_cast<Ref>(kernel.params.size() + local_offsets_.size() - 1));
-    local_bytes_ += std::max((local.elements * local.dtype.size + 15) / 16 * 16, ring == rings_.end() ? 0 : ring->second);
+    const int64_t elements = cluster_ > 1 && local.share > 0 ? local.share : local.elements;
+    local_bytes_ += std::max((elements * local.dtype.size + 15) / 16 * 16, ring == rings_.end() ? 0 : ring->second);
   }
   choose_threads();
 }
@@ -63,12 +65,7 @@ void Renderer::survey(const Block& block) {
     loads_ += inst.op == Op::load && inst.type.rank() > 0;
     if (inst.op == Op::load && inst.type.rank() > 0 && !is_local(inst.ref)) kept_bytes_ += inst.type.size() * inst.type.dtype.size;
     if (inst.op == Op::loop) survey_loop(inst);
-    if (inst.op == Op::loop && inst.parallel && features_.clusters) {
-      const int rounds = rounds_of(block, inst);
-      cluster_ = std::min(rounds, most_blocks_together);
-      rounds_ = rounds / cluster_;
-      check(rounds_ * cluster_ == rounds, "cuda render", "the rounds of a parallel loop cannot be dealt out evenly");
-    }
+    if (inst.op == Op::loop && inst.parallel && features_.clusters) cluster_ = rounds_of(block, inst), ++parallel_loops_;
     for (Value v : inst.results) largest_tile_ = std::max(largest_tile_, type(v).size());
     if (inst.op == Op::store || inst.op == Op::scatter || inst.op == Op::atomic_add) largest_tile_ = std::max(largest_tile_, type(inst.args[0]).size());
     if ((inst.op == Op::load || inst.op == Op::store) && !inst.strides.empty() && inst.strides.back() == 1)
@@ -83,6 +80,14 @@ void Renderer::survey(const Block& block) {
     note_pattern(inst);
     for (const Block& inner : inst.blocks) survey(inner);
   }
+}
+
+/// Of a parallel loop each block of a cluster takes a round; of many rounds with tiles of two axes, which are small, each warp.
+void Renderer::deal_rounds() {
+  if (!planes_ || parallel_loops_ > 1 || cluster_ <= most_blocks_together) return;
+  rounds_ = cluster_ / most_blocks_together;
+  check(rounds_ * most_blocks_together == cluster_, "cuda render", "the rounds of a parallel loop cannot be dealt out evenly");
+  cluster_ = most_blocks_together;
 }
 
 void Renderer::survey_loop(const Inst& loop) {
@@ -122,9 +127,9 @@ void Renderer::choose_threads() {
   const bool few_blocks = local_bytes_ > few_blocks_bytes;
   // What takes sums of lines and of planes (attention of one query) has little to compute and much to wait for.
   const bool short_ways = lines_ && planes_;
-  const int chunks = few_blocks ? 1 : short_ways ? std::max(1, 8 / vec_) : reduces_ ? (loads_ <= 2 ? 4 : 2) : turns_ ? 2 : 1;
+  const int chunks = few_blocks ? 1 : short_ways ? std::max(1, 8 / vec_) : cluster_ > 1 ? 1 : reduces_ ? (loads_ <= 2 ? 4 : 2) : turns_ ? 2 : 1;
   // A row of up to 1024 elements is one warp's, which needs nobody else's sums; so is one of 2048 if that leaves it registers to compute with.
-  const bool one_warp = lines_ && !short_ways && (largest_tile_ <= most_of_a_warp || (largest_tile_ <= 2 * most_of_a_warp && kept_bytes_ <= most_kept_bytes));
+  const bool one_warp = lines_ && !short_ways && cluster_ == 1 && (largest_tile_ <= most_of_a_warp || (largest_tile_ <= 2 * most_of_a_warp && kept_bytes_ <= most_kept_bytes));
   const int64_t wanted = one_warp ? 32 : std::max<int64_t>(1, largest_tile_ / (vec_ * chunks));
   if (warps_ > 0) threads_ = 32 * warps_;
   // Rows that are walked: the fewer threads, the cheaper the sums of a row; what is carried from row to row then fills their registers.
@@ -327,19 +332,22 @@ void Renderer::convert(const Inst& i) {
   arithmetic(result, text(at(from)));
 }
 
-/// The blocks of a cluster take a round each, in the outermost block of code, and leave what they keep in the first one's shared memory; that one goes on alone. Blocks
-/// are known to be there before anything is left with them. Of more rounds than blocks each warp takes one: it is a program of its own then, which waits for nobody.
+/// The blocks of a cluster take a round each, in the outermost block of code. What they keep they leave in everybody's shared memory, and all go on side by side until
+/// the last such loop; what that one keeps is left in the first block's, which goes on alone if there is more to do. Blocks are known to be there before anything is
+/// left with them. Where each warp takes a round it is a program of its own, which waits for nobody.
 void Renderer::parallel(const Inst& i) {
   const Block& body = i.blocks[0];
-  name(body.arguments[0], fresh(body.arguments[0]));
-  add(fmt::format("const i64 {} = cluster_rank(){};", fresh(body.arguments[0]), rounds_ == 1 ? "" : fmt::format(" * {} + (t >> 5)", rounds_)));
-  if (local_bytes_ > 0) add("cluster_wait();"), add("u8* const first_locals = in_first_block(locals);");
-  locals_ = "first_locals";
+  const bool first = rounds_begun_++ == 0, last = rounds_begun_ == parallel_loops_;
+  if (first) add(fmt::format("const i64 rank = cluster_rank(){};", rounds_ == 1 ? "" : fmt::format(" * {} + (t >> 5)", rounds_)));
+  if (first && local_bytes_ > 0) add("cluster_wait();");
+  name(body.arguments[0], "rank");
+  round_ = last ? Round::last : Round::before_others;
   if (rounds_ == 1) block(body);
   else by_warps(body);
-  locals_ = "locals";
-  add("cluster_arrive(), cluster_wait();");
-  add("if (cluster_rank() != 0) return;");
+  round_ = Round::none;
+  const bool ends = last && &i + 2 == kernel_.body.insts.data() + kernel_.body.insts.size();  // but for the yield
+  if (!ends) add("cluster_arrive(), cluster_wait();");
+  if (last && !ends) add("if (cluster_rank() != 0) return;");
   dirty_.clear(), read_.clear();
 }
 

@@ -27,7 +27,19 @@ std::string Renderer::memory_type(Ref ref) const { return dtype_of(ref) == bool_
 
 std::string Renderer::buffer(Ref ref) const {
   if (!is_local(ref)) return fmt::format("{}{}", arrived_ && !kernel_.params[static_cast<size_t>(ref)].constant ? "q" : "p", ref);
-  return fmt::format("(({}*)({} + {}))", memory_type(ref), locals_, local_offsets_[static_cast<size_t>(ref) - kernel_.params.size()]);
+  const int64_t offset = local_offsets_[static_cast<size_t>(ref) - kernel_.params.size()];
+  if (!in_shares(ref)) return fmt::format("(({}*)(locals + {}))", memory_type(ref), offset);
+  return fmt::format("(({}*)(locals + {}) - rank * {})", memory_type(ref), offset, kernel_.locals[static_cast<size_t>(ref) - kernel_.params.size()].share);
+}
+
+/// A local buffer of which each block of a cluster has its own part.
+bool Renderer::in_shares(Ref ref) const { return cluster_ > 1 && is_local(ref) && kernel_.locals[static_cast<size_t>(ref) - kernel_.params.size()].share > 0; }
+
+/// Where a store goes: in a round, to the first block's memory, or to that of the block with the number `to`.
+std::string Renderer::stored_buffer(Ref ref) const {
+  if (round_ == Round::none || !is_local(ref) || in_shares(ref)) return buffer(ref);
+  const int64_t offset = local_offsets_[static_cast<size_t>(ref) - kernel_.params.size()];
+  return fmt::format("(({}*)(in_block(locals, {}) + {}))", memory_type(ref), round_ == Round::last ? "0" : "t", offset);
 }
 
 /// Where the elements of a tile lie: text of the address and of the guard of one element, and whether chunks of `vec` lie side by side.
@@ -120,7 +132,6 @@ bool Renderer::reads_now(const Inst& inst) const { return inst.streaming && !is_
 
 /// Loads whose values are stored in scratch as they are and wanted nowhere else. (Another block's scratch is out of the copies' reach.)
 void Renderer::find_copies(const kernel::Block& block) {
-  if (cluster_ > 1) return;
   std::map<Value, int> uses;
   const std::function<void(const kernel::Block&)> count = [&](const kernel::Block& b) {
     for (const Inst& inst : b.insts) {
@@ -140,7 +151,7 @@ void Renderer::find_copies(const kernel::Block& block) {
     std::map<Value, const Inst*> loads;
     for (const Inst& inst : b.insts) {
       if (inst.op == Op::load && inst.type.rank() == 1 && !is_local(inst.ref) && uses[inst.results[0]] == 1) loads[inst.results[0]] = &inst;
-      if (inst.op == Op::store && is_local(inst.ref) && loads.contains(inst.args[0]) && dtype_of(inst.ref) == dtype_of(loads[inst.args[0]]->ref) && copies_words(*loads[inst.args[0]]) &&
+      if (inst.op == Op::store && is_local(inst.ref) && (cluster_ == 1 || in_shares(inst.ref)) && loads.contains(inst.args[0]) && dtype_of(inst.ref) == dtype_of(loads[inst.args[0]]->ref) && copies_words(*loads[inst.args[0]]) &&
           std::all_of(inst.args.begin() + 2, inst.args.end(), [](Value limit) { return limit == kernel::no_value; }))
         copied_[inst.args[0]] = loads[inst.args[0]];
       for (const kernel::Block& inner : inst.blocks) find(inner);
@@ -224,10 +235,12 @@ void Renderer::store(const Inst& inst) {
   before_write(inst.ref);
   const Value value = inst.args[0];
   const Type& tile = type(value);
-  const std::string p = buffer(inst.ref);
+  const std::string p = stored_buffer(inst.ref);
   const Spread spread = spread_of(value);
   const Slice s = slice(inst, tile, 2, spread);
-  if (tile.rank() == 0) return add(fmt::format("if (t == 0) {}[{}] = {};", p, s.address, at(value)));
+  const bool for_all = round_ == Round::before_others && is_local(inst.ref) && !in_shares(inst.ref);
+  check(!for_all || tile.rank() == 0, "cuda render", "a round leaves more than a number to the rounds of the next loop");
+  if (tile.rank() == 0) return add(fmt::format("if (t {} {}) {}[{}] = {};", for_all ? "<" : "==", for_all ? cluster_ : 0, p, s.address, at(value)));
   std::string guard = s.guard;
   if (spread.repeated()) guard = fmt::format("t < {}{}{}", spread.size, guard.empty() ? "" : " && ", guard);
   const std::string one = fmt::format("{}[{}] = {};", p, s.address, at(value));

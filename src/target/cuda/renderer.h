@@ -26,6 +26,7 @@ class Renderer {
   void choose_threads();
   void survey(const kernel::Block& block);
   void survey_loop(const Inst& loop);
+  void deal_rounds();
   bool walks() const { return walked_ > 0 && walked_ == largest_tile_; }
   bool walks_long_rows() const { return walks() && walked_ > 1024; }
   int vec_of_long_rows() const;
@@ -81,6 +82,8 @@ class Renderer {
   Dtype dtype_of(kernel::Ref ref) const;
   bool is_local(kernel::Ref ref) const { return ref >= static_cast<kernel::Ref>(kernel_.params.size()); }
   std::string buffer(kernel::Ref ref) const;
+  bool in_shares(kernel::Ref ref) const;
+  std::string stored_buffer(kernel::Ref ref) const;
   bool reads_now(const Inst& inst) const;
   void find_copies(const kernel::Block& block);
   bool copies_words(const Inst& load);
@@ -142,10 +145,12 @@ class Renderer {
   Variant variant_;
   Features features_;
   int threads_ = 32, vec_ = 4, programs_ = 1;
+  enum class Round : uint8_t { none, before_others, last };
   int cluster_ = 1;                        // blocks of a program
   int rounds_ = 1;                         // of its parallel loop that a block takes: one a warp
   std::string_view sync_ = "SYNC";         // the barrier of those who work on one tile
-  std::string locals_ = "locals";          // where local buffers are
+  int parallel_loops_ = 0, rounds_begun_ = 0;
+  Round round_ = Round::none;              // of the parallel loop that is being rendered
   int64_t exchange_bytes_ = 0, local_bytes_ = 0;
   std::vector<int64_t> local_offsets_;
   std::string body_;

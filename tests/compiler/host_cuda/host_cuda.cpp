@@ -60,7 +60,7 @@ class HostCuda::Library {
  public:
   using Entry = void (*)(void** buffers, const int64_t* symbols, int64_t grid);
 
-  Library() : folder_(fs::temp_directory_path() / fmt::format("weft-host-cuda-{}", ::getpid())) { fs::create_directories(folder_); }
+  explicit Library(bool clusters) : clusters_(clusters), folder_(fs::temp_directory_path() / fmt::format("weft-host-cuda-{}-{}", ::getpid(), ++libraries)) { fs::create_directories(folder_); }
   ~Library() {
     std::error_code ignored;
     fs::remove_all(folder_, ignored);
@@ -85,10 +85,12 @@ class HostCuda::Library {
   int loads = 0;
 
  private:
+  static inline int libraries = 0;  // a file that was loaded once is not loaded again under its name
+
   void want(int number, const target::cuda::Variant& variant) {
     const kernel::Kernel& kernel = kernels_[static_cast<size_t>(number)];
     const std::string symbol = fmt::format("k{}_{}_{}", number, variant.segments, variant.aligned ? "aligned" : "anywhere");
-    const target::cuda::Rendered r = target::cuda::render(kernel, symbol, variant);
+    const target::cuda::Rendered r = target::cuda::render(kernel, symbol, variant, {.clusters = clusters_});
     std::string arguments;
     if (variant.segments > 1) {
       arguments = fmt::format("*(const {}_table*)S", symbol);
@@ -98,7 +100,7 @@ class HostCuda::Library {
       arguments += "G";
     }
     source_ += r.source + fmt::format("static void {0}_thread() {{ {0}({1}); }}\n", symbol, arguments) +
-               fmt::format("extern \"C\" void {0}_run(void** b, const i64* s, i64 g) {{ B = b, S = s, G = g; block::run({0}_thread, {1}, (g + {2} - 1) / {2}); }}\n", symbol, r.threads, r.programs);
+               fmt::format("extern \"C\" void {0}_run(void** b, const i64* s, i64 g) {{ B = b, S = s, G = g; block::run({0}_thread, {1}, (g + {2} - 1) / {2} * {3}, {3}); }}\n", symbol, r.threads, r.programs, r.blocks);
     waiting_.push_back({number, variant, symbol + "_run"});
   }
 
@@ -124,6 +126,7 @@ class HostCuda::Library {
     target::cuda::Variant variant;
     std::string symbol;
   };
+  bool clusters_;
   fs::path folder_;
   std::vector<kernel::Kernel> kernels_;  // expanded
   std::vector<std::map<target::cuda::Variant, Entry>> entries_;
@@ -199,7 +202,7 @@ class HostRoutine final : public target::LibraryCall {
 
 }  // namespace
 
-HostCuda::HostCuda() : library_(std::make_shared<Library>()) {}
+HostCuda::HostCuda(int64_t together) : together_(together), library_(std::make_shared<Library>(together > 1)) {}
 HostCuda::~HostCuda() = default;
 
 std::vector<std::shared_ptr<const target::Executable>> HostCuda::compile(std::span<const kernel::Kernel> kernels) {

@@ -1,5 +1,5 @@
 // What a source that was rendered for a GPU needs to be compiled for the CPU: CUDA's words, and a block whose threads are fibers that take turns. A thread goes on until
-// it waits for others; those that wait are asked again in each round. Everything else of the prelude is the GPU's own text, but for its instructions by name, which are here.
+// it waits for others; those that wait are asked again in each round. Blocks of a cluster take turns where they wait for each other. Everything else of the prelude is the GPU's own text, but for its instructions by name, which are here.
 #include <setjmp.h>
 #include <ucontext.h>
 
@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
+#include <deque>
 #include <vector>
 
 #include "base/half.h"
@@ -17,6 +18,7 @@
 #define __global__
 #define __forceinline__ inline
 #define __launch_bounds__(...)
+#define __cluster_dims__(...)
 #define __shared__
 #define __align__(n)
 #define __restrict__
@@ -34,7 +36,7 @@ struct Index {
 static Index threadIdx, blockIdx;
 alignas(128) u8 memory[256 << 10];
 
-// --- a block ---
+// --- a block, and a cluster of them ---
 
 namespace block {
 
@@ -43,22 +45,37 @@ struct Fiber {
   ucontext_t context;
   jmp_buf place;
   bool begun = false, done = false;
+  unsigned cluster_round = 0;  // that it has arrived in
   std::vector<char> stack = std::vector<char>(64 << 10);
 };
-/// Who waits for whom: a warp's lanes, or all threads.
+/// Who waits for whom: a warp's lanes, all threads of a block, or those of a cluster.
 struct Meeting {
   int size = 0, arrived = 0;
   unsigned round = 0;
 };
+struct Copy {
+  u8* to;
+  const u8* from;
+  int bytes;
+};
+struct Block {
+  Meeting all, warps[32];
+  u32 slots[2][1024];
+  unsigned turn[1024];  // of a thread's exchanges: those that follow each other use other slots
+  std::vector<Copy> copies[1024];
+  std::vector<u8> shared;  // its shared memory while another block has its turn
+};
 static jmp_buf scheduler;
-static std::vector<Fiber> fibers;
-static Meeting all, warps[32];
-static u32 slots[2][1024];
-static unsigned turn[1024];  // of a thread's exchanges: those that follow each other use other slots
+static std::deque<Fiber> fibers;  // block by block; who is in it stays where it is
+static std::deque<Block> blocks;
+static Meeting cluster;
+static int threads = 1, rank = 0;
 static void (*kernel)();
 
+static Block& own() { return blocks[static_cast<size_t>(rank)]; }
+static Fiber& self() { return fibers[static_cast<size_t>(rank * threads + threadIdx.x)]; }
 static void give_way() {
-  if (_setjmp(fibers[static_cast<size_t>(threadIdx.x)].place) == 0) _longjmp(scheduler, 1);
+  if (_setjmp(self().place) == 0) _longjmp(scheduler, 1);
 }
 static void resume(Fiber& f) {
   if (_setjmp(scheduler) != 0) return;
@@ -66,9 +83,12 @@ static void resume(Fiber& f) {
   f.begun = true;
   setcontext(&f.context);
 }
+static void arrive(Meeting& m) {
+  if (++m.arrived >= m.size) m.arrived = 0, ++m.round;
+}
 static void meet(Meeting& m) {
   const unsigned round = m.round;
-  if (++m.arrived >= m.size) m.arrived = 0, ++m.round;
+  arrive(m);
   while (m.round == round) give_way();
 }
 /// A thread that has ended is not waited for.
@@ -79,42 +99,64 @@ static void leave(Meeting& m) {
 static void thread_main() {
   for (;;) {
     kernel();
-    leave(all), leave(warps[threadIdx.x / 32]);
-    fibers[static_cast<size_t>(threadIdx.x)].done = true;
+    leave(own().all), leave(own().warps[threadIdx.x / 32]), leave(cluster);
+    self().done = true;
     give_way();
   }
 }
 static u32 exchanged(u32 v, int lane) {
   const int me = threadIdx.x;
-  u32* const now = slots[turn[me]++ & 1];
+  Block& b = own();
+  u32* const now = b.slots[b.turn[me]++ & 1];
   now[me] = v;
-  meet(warps[me / 32]);
+  meet(b.warps[me / 32]);
   return now[(me & ~31) | lane];
 }
-static void run(void (*entry)(), int threads, i64 blocks) {
-  kernel = entry;
-  if (fibers.empty()) {
-    fibers.resize(1024);
-    for (Fiber& f : fibers) {
-      getcontext(&f.context);
-      f.context.uc_stack = {f.stack.data(), 0, f.stack.size()};
-      f.context.uc_link = nullptr;
-      makecontext(&f.context, thread_main, 0);
+static bool waits_for_cluster = false;  // the thread that has just given way
+/// All threads of a block until each has ended or waits for other blocks. True: there are some of the latter.
+static bool turn_of(int block) {
+  rank = block;
+  if (blocks.size() > 1) std::memcpy(memory, own().shared.data(), sizeof memory);
+  bool left = true, goes_on = true;
+  while (goes_on) {
+    left = goes_on = false;
+    for (int t = 0; t < threads; ++t) {
+      threadIdx.x = t;
+      if (self().done) continue;
+      waits_for_cluster = false;
+      resume(self());
+      left = left || !self().done;
+      goes_on = goes_on || (!self().done && !waits_for_cluster);
     }
   }
-  for (i64 b = 0; b < blocks; ++b) {
-    blockIdx.x = static_cast<int>(b);
-    all = {threads};
-    for (Meeting& w : warps) w = {32};
+  if (blocks.size() > 1) std::memcpy(own().shared.data(), memory, sizeof memory);
+  return left;
+}
+static void run(void (*entry)(), int of_block, i64 grid, int together) {
+  kernel = entry, threads = of_block;
+  blocks.resize(static_cast<size_t>(together));
+  for (size_t k = fibers.size(); k < static_cast<size_t>(threads * together); ++k) {
+    Fiber& f = fibers.emplace_back();
+    getcontext(&f.context);
+    f.context.uc_stack = {f.stack.data(), 0, f.stack.size()};
+    f.context.uc_link = nullptr;
+    makecontext(&f.context, thread_main, 0);
+  }
+  for (i64 first = 0; first < grid; first += together) {
+    cluster = {threads * together};
+    for (Block& b : blocks) {
+      b.all = {threads};
+      for (Meeting& w : b.warps) w = {32};
+      std::memset(b.turn, 0, sizeof b.turn);
+      b.shared.assign(together > 1 ? sizeof memory : 0, 0xa5);
+    }
+    for (Fiber& f : fibers) f.done = false;
     std::memset(memory, 0xa5, sizeof memory);
-    for (int t = 0; t < threads; ++t) fibers[static_cast<size_t>(t)].done = false, turn[t] = 0;
     for (bool left = true; left;) {
       left = false;
-      for (int t = 0; t < threads; ++t) {
-        if (fibers[static_cast<size_t>(t)].done) continue;
-        threadIdx.x = t;
-        resume(fibers[static_cast<size_t>(t)]);
-        left = left || !fibers[static_cast<size_t>(t)].done;
+      for (int k = 0; k < together; ++k) {
+        blockIdx.x = static_cast<int>(first + k);
+        left = turn_of(k) || left;
       }
     }
   }
@@ -131,8 +173,8 @@ struct Argument {
 
 // --- what CUDA has built in ---
 
-static void __syncthreads() { block::meet(block::all); }
-static void __syncwarp() { block::meet(block::warps[threadIdx.x / 32]); }
+static void __syncthreads() { block::meet(block::own().all); }
+static void __syncwarp() { block::meet(block::own().warps[threadIdx.x / 32]); }
 static u32 __shfl_xor_sync(u32, u32 v, int mask) { return block::exchanged(v, (threadIdx.x & 31) ^ mask); }
 static u32 __shfl_sync(u32, u32 v, int lane) { return block::exchanged(v, lane & 31); }
 static u32 __shfl_up_sync(u32, u32 v, int by) {
@@ -191,22 +233,24 @@ static W read_now(const W* p) { return *p; }
 template <class W>
 static void put_word(W* p, W v) { *p = v; }
 
+static int cluster_rank() { return block::rank; }
+static void cluster_arrive() { block::self().cluster_round = block::cluster.round, block::arrive(block::cluster); }
+static void cluster_wait() {
+  const unsigned round = block::self().cluster_round;
+  while (block::cluster.round == round) block::waits_for_cluster = true, block::give_way();
+}
+static u8* in_block(u8* p, int rank) { return rank == block::rank ? p : block::blocks[static_cast<size_t>(rank)].shared.data() + (p - memory); }
+
 /// Copies into scratch are done when they are waited for, and not before.
-struct Copy {
-  u8* to;
-  const u8* from;
-  int bytes;
-};
-static std::vector<Copy> copies[1024];
 static u8* shared_address(const void* p) { return static_cast<u8*>(const_cast<void*>(p)); }
-static void copy_async(u8* to, const void* from, int bytes = 16) { copies[threadIdx.x].push_back({to, static_cast<const u8*>(from), bytes}); }
+static void copy_async(u8* to, const void* from, int bytes = 16) { block::own().copies[threadIdx.x].push_back({to, static_cast<const u8*>(from), bytes}); }
 static void commit_copies() {}
 template <int Left>
 static void wait_copies() {
   static_assert(Left == 0);
-  for (const Copy& c : copies[threadIdx.x]) {
+  for (const block::Copy& c : block::own().copies[threadIdx.x]) {
     std::memset(c.to, 0, 16);
     std::memcpy(c.to, c.from, static_cast<size_t>(c.bytes));
   }
-  copies[threadIdx.x].clear();
+  block::own().copies[threadIdx.x].clear();
 }

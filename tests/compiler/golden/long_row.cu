@@ -1,0 +1,285 @@
+#define SYNC __syncthreads();
+FN void row_max_sum_12_body(const int t, u8* const shared, const i64 program, const bool early, u16*  p0, const u16* __restrict__ p1) {
+  u8* const locals = shared + 8224;
+  cluster_arrive();
+  const i64 rank = cluster_rank();
+  cluster_wait();
+  const i64 v6 = (i64)((u64)rank * (u64)5000ll);
+  const i64 v8 = (i64)((u64)rank * (u64)1144ll);
+  const i64 v21 = (i64)((u64)v6 + (u64)4096ll);
+  const i64 v22 = (i64)((u64)v21 + (u64)v8);
+  const i64 v24 = (i64)((u64)program * (u64)20000ll);
+  const i64 v25 = (i64)((u64)v24 + (u64)v21);
+  const i64 v37 = (i64)((u64)v6 + (u64)4096ll);
+  const i64 v38 = (i64)((u64)v37 + (u64)v8);
+  alignas(16) bool v43[8];
+  EACH (int r = 0; r < 8; ++r) {
+    v43[r] = (i64)(t * 8 + r) < 904ll;
+  }
+  for (i64 v12 = 0ll; v12 < 4096ll; v12 += 2048ll) {
+    const i64 v13 = (i64)((u64)v6 + (u64)v12);
+    const i64 v14 = (i64)((u64)v13 + (u64)v8);
+    const i64 v16 = (i64)((u64)program * (u64)20000ll);
+    const i64 v17 = (i64)((u64)v16 + (u64)v13);
+    EACH (int c = 0; c < 1; ++c) {
+      copy_async(shared_address(((u16*)(locals + 0) - rank * 6144) + v14 + (t * 8 + (c * 8)) + 0), p1 + v17 + (t * 8 + (c * 8)) + 0);
+    }
+  }
+  EACH (int c = 0; c < 1; ++c) {
+    const bool there = (t * 8 + (c * 8)) < 904ll;
+    copy_async(shared_address(((u16*)(locals + 0) - rank * 6144) + v22 + (t * 8 + (c * 8)) + 0), p1 + (there ? v25 + (t * 8 + (c * 8)) : 0) + 0, there ? 16 : 0);
+  }
+  alignas(16) f32 v30[8];
+  EACH (int r = 0; r < 8; ++r) v30[r] = real(0xff800000u);
+  commit_copies(); wait_copies<0>();
+  for (i64 v29 = 0ll; v29 < 4096ll; v29 += 2048ll) {
+    const i64 v31 = (i64)((u64)v6 + (u64)v29);
+    const i64 v32 = (i64)((u64)v31 + (u64)v8);
+    alignas(16) u16 v33[8];
+    EACH (int c = 0; c < 1; ++c) {
+      ((W16*)(v33 + c * 8))[0] = ((const W16*)(((u16*)(locals + 0) - rank * 6144) + v32 + (t * 8 + (c * 8))))[0]; 
+    }
+    alignas(16) f32 v34[8];
+    alignas(16) f32 v35[8];
+    EACH (int r = 0; r < 8; ++r) {
+      v34[r] = from_bf16(v33[r]);
+      v35[r] = fmaximum(v30[r], v34[r]);
+    }
+    EACH (int r = 0; r < 8; ++r) v30[r] = v35[r];
+  }
+  alignas(16) u16 v39[8];
+  EACH (int c = 0; c < 1; ++c) {
+    ((W16*)(v39 + c * 8))[0] = ((const W16*)(((u16*)(locals + 0) - rank * 6144) + v38 + (t * 8 + (c * 8))))[0]; 
+  }
+  alignas(16) f32 v40[8];
+  alignas(16) f32 v44[8];
+  alignas(16) f32 v45[8];
+  EACH (int r = 0; r < 8; ++r) {
+    v40[r] = from_bf16(v39[r]);
+    v44[r] = v43[r] ? v40[r] : real(0xff800000u);
+    v45[r] = fmaximum(v30[r], v44[r]);
+  }
+  f32 w46[8];
+  EACH (int r = 0; r < 8; ++r) w46[r] = v45[r];
+  EACH (int first = 0; first < 8; first += 8) {
+    SYNC
+    EACH (int r = 0; r < 8; ++r) ((f32*)(shared + 0))[t + r * 256] = w46[first + r];
+    SYNC
+     {
+      EACH (int k = 0; k < 1; ++k) {
+        const int r = (t >> 5) + k * 8;
+        f32 x[8];
+        EACH (int j = 0; j < 8; ++j) x[j] = ((f32*)(shared + 0))[j * 32 + (t & 31) + r * 256];
+        EACH (int j = 0; j < 4; ++j) x[j] = fmaximum(x[j], x[j + 4]);
+        EACH (int j = 0; j < 2; ++j) x[j] = fmaximum(x[j], x[j + 2]);
+        EACH (int j = 0; j < 1; ++j) x[j] = fmaximum(x[j], x[j + 1]);
+        x[0] = fmaximum(x[0], lane_xor(x[0], 16));
+        x[0] = fmaximum(x[0], lane_xor(x[0], 8));
+        x[0] = fmaximum(x[0], lane_xor(x[0], 4));
+        x[0] = fmaximum(x[0], lane_xor(x[0], 2));
+        x[0] = fmaximum(x[0], lane_xor(x[0], 1));
+        if ((t & 31) == 0) ((f32*)(shared + 8192))[first + r] = x[0];
+      }
+    }
+  }
+  SYNC
+  EACH (int r = 0; r < 8; ++r) w46[r] = ((f32*)(shared + 8192))[r];
+  EACH (int r = 0; r < 4; ++r) w46[r] = fmaximum(w46[r], w46[r + 4]);
+  EACH (int r = 0; r < 2; ++r) w46[r] = fmaximum(w46[r], w46[r + 2]);
+  EACH (int r = 0; r < 1; ++r) w46[r] = fmaximum(w46[r], w46[r + 1]);
+  const f32 v46 = w46[0];
+  if (t < 4) ((f32*)(in_block(locals, t) + 12288))[rank] = v46;
+  cluster_arrive(), cluster_wait();
+  alignas(16) f32 v47[1];
+  EACH (int r = 0; r < 1; ++r) v47[r] = ((f32*)(locals + 12288))[0ll + (t & 3)];
+  f32 w48[1];
+  EACH (int r = 0; r < 1; ++r) w48[r] = v47[r];
+  w48[0] = fmaximum(w48[0], lane_xor(w48[0], 2));
+  w48[0] = fmaximum(w48[0], lane_xor(w48[0], 1));
+  const f32 v48 = w48[0];
+  const i64 v51 = (i64)((u64)rank * (u64)5000ll);
+  const i64 v53 = (i64)((u64)rank * (u64)1144ll);
+  const i64 v74 = (i64)((u64)v51 + (u64)4096ll);
+  const i64 v75 = (i64)((u64)v74 + (u64)v53);
+  alignas(16) bool v83[8];
+  const i64 v87 = (i64)((u64)program * (u64)20000ll);
+  const i64 v88 = (i64)((u64)v87 + (u64)v74);
+  const i64 v89 = (i64)((u64)v88 + (u64)20000ll);
+  EACH (int r = 0; r < 8; ++r) {
+    v83[r] = (i64)(t * 8 + r) < 904ll;
+  }
+  alignas(16) f32 v59[8];
+  EACH (int r = 0; r < 8; ++r) v59[r] = 0.0f;
+  for (i64 v58 = 0ll; v58 < 4096ll; v58 += 2048ll) {
+    const i64 v60 = (i64)((u64)v51 + (u64)v58);
+    const i64 v61 = (i64)((u64)v60 + (u64)v53);
+    const i64 v69 = (i64)((u64)program * (u64)20000ll);
+    const i64 v70 = (i64)((u64)v69 + (u64)v60);
+    const i64 v71 = (i64)((u64)v70 + (u64)20000ll);
+    alignas(16) u16 v62[8];
+    EACH (int c = 0; c < 1; ++c) {
+      ((W16*)(v62 + c * 8))[0] = ((const W16*)(((u16*)(locals + 0) - rank * 6144) + v61 + (t * 8 + (c * 8))))[0]; 
+    }
+    alignas(16) f32 v63[8];
+    alignas(16) f32 v65[8];
+    alignas(16) f32 v135[8];
+    alignas(16) f32 v137[8];
+    alignas(16) f32 v139[8];
+    alignas(16) f32 v141[8];
+    alignas(16) f32 v143[8];
+    alignas(16) f32 v146[8];
+    alignas(16) f32 v147[8];
+    alignas(16) f32 v148[8];
+    alignas(16) f32 v67[8];
+    EACH (int r = 0; r < 8; ++r) {
+      v63[r] = from_bf16(v62[r]);
+      v65[r] = v63[r] - v48;
+      v135[r] = fmaximum(v65[r], -104.0f);
+      v137[r] = fminimum(v135[r], 89.0f);
+      v139[r] = v137[r] * real(0x3fb8aa3bu)/*1.44269502*/;
+      v141[r] = fmaf(v137[r], real(0xbfb8aa3bu)/*-1.44269502*/, v139[r]);
+      v143[r] = fmaf(v137[r], real(0xb2a57060u)/*-1.92596303e-08*/, v141[r]);
+      v146[r] = fmaf(v143[r], real(0xbf317218u)/*-0.693147182*/, 1.0f);
+      v147[r] = fexp2(v139[r]);
+      v148[r] = v147[r] * v146[r];
+      v67[r] = v59[r] + v148[r];
+    }
+    EACH (int r = 0; r < 8; ++r) v59[r] = v67[r];
+  }
+  alignas(16) u16 v76[8];
+  EACH (int c = 0; c < 1; ++c) {
+    ((W16*)(v76 + c * 8))[0] = ((const W16*)(((u16*)(locals + 0) - rank * 6144) + v75 + (t * 8 + (c * 8))))[0]; 
+  }
+  alignas(16) f32 v77[8];
+  alignas(16) f32 v79[8];
+  alignas(16) f32 v150[8];
+  alignas(16) f32 v152[8];
+  alignas(16) f32 v154[8];
+  alignas(16) f32 v156[8];
+  alignas(16) f32 v158[8];
+  alignas(16) f32 v161[8];
+  alignas(16) f32 v162[8];
+  alignas(16) f32 v163[8];
+  alignas(16) f32 v84[8];
+  alignas(16) f32 v85[8];
+  EACH (int r = 0; r < 8; ++r) {
+    v77[r] = from_bf16(v76[r]);
+    v79[r] = v77[r] - v48;
+    v150[r] = fmaximum(v79[r], -104.0f);
+    v152[r] = fminimum(v150[r], 89.0f);
+    v154[r] = v152[r] * real(0x3fb8aa3bu)/*1.44269502*/;
+    v156[r] = fmaf(v152[r], real(0xbfb8aa3bu)/*-1.44269502*/, v154[r]);
+    v158[r] = fmaf(v152[r], real(0xb2a57060u)/*-1.92596303e-08*/, v156[r]);
+    v161[r] = fmaf(v158[r], real(0xbf317218u)/*-0.693147182*/, 1.0f);
+    v162[r] = fexp2(v154[r]);
+    v163[r] = v162[r] * v161[r];
+    v84[r] = v83[r] ? v163[r] : 0.0f;
+    v85[r] = v59[r] + v84[r];
+  }
+  f32 w90[8];
+  EACH (int r = 0; r < 8; ++r) w90[r] = v85[r];
+  EACH (int first = 0; first < 8; first += 8) {
+    SYNC
+    EACH (int r = 0; r < 8; ++r) ((f32*)(shared + 0))[t + r * 256] = w90[first + r];
+    SYNC
+     {
+      EACH (int k = 0; k < 1; ++k) {
+        const int r = (t >> 5) + k * 8;
+        f32 x[8];
+        EACH (int j = 0; j < 8; ++j) x[j] = ((f32*)(shared + 0))[j * 32 + (t & 31) + r * 256];
+        EACH (int j = 0; j < 4; ++j) x[j] = x[j] + x[j + 4];
+        EACH (int j = 0; j < 2; ++j) x[j] = x[j] + x[j + 2];
+        EACH (int j = 0; j < 1; ++j) x[j] = x[j] + x[j + 1];
+        x[0] = x[0] + lane_xor(x[0], 16);
+        x[0] = x[0] + lane_xor(x[0], 8);
+        x[0] = x[0] + lane_xor(x[0], 4);
+        x[0] = x[0] + lane_xor(x[0], 2);
+        x[0] = x[0] + lane_xor(x[0], 1);
+        if ((t & 31) == 0) ((f32*)(shared + 8192))[first + r] = x[0];
+      }
+    }
+  }
+  SYNC
+  EACH (int r = 0; r < 8; ++r) w90[r] = ((f32*)(shared + 8192))[r];
+  EACH (int r = 0; r < 4; ++r) w90[r] = w90[r] + w90[r + 4];
+  EACH (int r = 0; r < 2; ++r) w90[r] = w90[r] + w90[r + 2];
+  EACH (int r = 0; r < 1; ++r) w90[r] = w90[r] + w90[r + 1];
+  const f32 v90 = w90[0];
+  if (t < 4) ((f32*)(in_block(locals, t) + 12304))[rank] = v90;
+  cluster_arrive(), cluster_wait();
+  alignas(16) f32 v91[1];
+  EACH (int r = 0; r < 1; ++r) v91[r] = ((f32*)(locals + 12304))[0ll + (t & 3)];
+  f32 w92[1];
+  EACH (int r = 0; r < 1; ++r) w92[r] = v91[r];
+  w92[0] = w92[0] + lane_xor(w92[0], 2);
+  w92[0] = w92[0] + lane_xor(w92[0], 1);
+  const f32 v92 = w92[0];
+  const i64 v95 = (i64)((u64)rank * (u64)5000ll);
+  const i64 v97 = (i64)((u64)rank * (u64)1144ll);
+  const f32 v165 = 1.0f / v92;
+  const i64 v119 = (i64)((u64)v95 + (u64)4096ll);
+  const i64 v120 = (i64)((u64)v119 + (u64)v97);
+  const i64 v132 = (i64)((u64)program * (u64)20000ll);
+  const i64 v133 = (i64)((u64)v132 + (u64)v119);
+  const i64 arrived = early ? wait_for_previous() : 0;
+  u16* const q0 = p0;
+  for (i64 v102 = 0ll; v102 < 4096ll; v102 += 2048ll) {
+    const i64 v103 = (i64)((u64)v95 + (u64)v102);
+    const i64 v104 = (i64)((u64)v103 + (u64)v97);
+    alignas(16) u16 v105[8];
+    EACH (int c = 0; c < 1; ++c) {
+      ((W16*)(v105 + c * 8))[0] = ((const W16*)(((u16*)(locals + 0) - rank * 6144) + v104 + (t * 8 + (c * 8))))[0]; 
+    }
+    alignas(16) f32 v106[8];
+    alignas(16) f32 v108[8];
+    alignas(16) f32 v167[8];
+    alignas(16) f32 v168[8];
+    alignas(16) f32 v111[8];
+    alignas(16) u16 v112[8];
+    const i64 v116 = (i64)((u64)program * (u64)20000ll);
+    const i64 v117 = (i64)((u64)v116 + (u64)v103);
+    EACH (int r = 0; r < 8; ++r) {
+      v106[r] = from_bf16(v105[r]);
+      v108[r] = v106[r] - v48;
+      v167[r] = v108[r] * real(0x3fb8aa3bu)/*1.44269502*/;
+      v168[r] = fexp2(v167[r]);
+      v111[r] = v168[r] * v165;
+      v112[r] = to_bf16(v111[r]);
+    }
+    EACH (int c = 0; c < 1; ++c) {
+      ((W16*)(q0 + v117 + (t * 8 + (c * 8))))[0] = ((const W16*)(v112 + c * 8))[0]; 
+    }
+  }
+  alignas(16) u16 v121[8];
+  EACH (int c = 0; c < 1; ++c) {
+    ((W16*)(v121 + c * 8))[0] = ((const W16*)(((u16*)(locals + 0) - rank * 6144) + v120 + (t * 8 + (c * 8))))[0]; 
+  }
+  alignas(16) f32 v122[8];
+  alignas(16) f32 v124[8];
+  alignas(16) f32 v170[8];
+  alignas(16) f32 v171[8];
+  alignas(16) f32 v127[8];
+  alignas(16) u16 v128[8];
+  EACH (int r = 0; r < 8; ++r) {
+    v122[r] = from_bf16(v121[r]);
+    v124[r] = v122[r] - v48;
+    v170[r] = v124[r] * real(0x3fb8aa3bu)/*1.44269502*/;
+    v171[r] = fexp2(v170[r]);
+    v127[r] = v171[r] * v165;
+    v128[r] = to_bf16(v127[r]);
+  }
+  EACH (int c = 0; c < 1; ++c) {
+    if ((t * 8 + (c * 8)) < 904ll) { ((W16*)(q0 + v133 + (t * 8 + (c * 8))))[0] = ((const W16*)(v128 + c * 8))[0]; }
+  }
+}
+extern "C" __global__ void __cluster_dims__(4, 1, 1) __launch_bounds__(256) row_max_sum_12(u16* p0, const u16* __restrict__ p1, const i64 grid) {
+  extern __shared__ __align__(16) u8 memory[];
+  const int t = threadIdx.x % 256;
+  i64 program = blockIdx.x / 4;
+  u8* const shared = memory;
+  if (program >= grid) return;
+  const bool early = grid <= 32768;
+  if (early) begin_next();
+  row_max_sum_12_body(t, shared, program, early, changing(p0), p1);
+}
+#undef SYNC

@@ -60,10 +60,11 @@ class FakeDevice final : public runtime::Accelerator, public runtime::Peer {
   void copy(void* to, const void* from, size_t bytes) override {
     give([=] { std::memcpy(to, from, bytes); });
   }
-  bool reaches(const runtime::Accelerator&) const override { return reached_; }
-  bool copy_from(runtime::Accelerator&, void* to, const void* from, size_t bytes) override {
-    if (reached_) copy(to, from, bytes);
-    return reached_;
+  bool reaches(const runtime::Accelerator& other) const override { return reached_ && dynamic_cast<const FakeDevice*>(&other); }
+  bool copy_from(runtime::Accelerator& other, void* to, const void* from, size_t bytes) override {
+    if (!reaches(other)) return false;
+    copy(to, from, bytes);
+    return true;
   }
   void synchronize() override { ++waits; }
   void begin_recording() override { recording_ = std::make_shared<Written>(); }

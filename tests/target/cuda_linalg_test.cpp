@@ -39,7 +39,7 @@ TEST_CASE("kernels of decompositions compile, and need no local memory") {
     std::string log;
     CHECK(!cuda::compile(cuda::LinalgKernels::source(), arch, {}, &log).empty());
     const auto usage = cuda::parse_usage(log);
-    CHECK(usage.size() == 5);
+    CHECK(usage.size() == 6);
     for (const auto& use : usage) {
       CAPTURE(use.name);
       CHECK(use.stack_bytes == 0);
@@ -71,6 +71,20 @@ TEST_CASE("rows change places as pivots say") {
   const DeviceArray pivots(context, {3, 2, 4, 1, 2, 3}, int32), rows(context, std::vector<double>(8, -1), int32);
   kernels(context).exchanged_rows(integers(pivots), 3, static_cast<uint32_t*>(rows.address()), 4, 2);
   CHECK(rows.values() == std::vector<double>{2, 1, 3, 0, 0, 1, 2, 3});
+}
+
+TEST_CASE("what lies above diagonals is copied, and nothing else") {
+  if (!on_device()) return;
+  cuda::Context& context = test::context();
+  for (const Dtype t : {float32, float64})
+    for (const size_t n : {1, 4, 37}) {
+      const size_t count = 3;
+      const DeviceArray from(context, numbers(count * n * n, 7), t), to(context, numbers(count * n * n, 8), t);
+      const std::vector<double> source = from.values(), before = to.values();
+      kernels(context).upper_parts(t == float64, from.address(), to.address(), static_cast<int>(n), static_cast<int64_t>(count));
+      const std::vector<double> got = to.values();
+      for (size_t i = 0; i < got.size(); ++i) CHECK(got[i] == (i % n > i / n % n ? source[i] : before[i]));
+    }
 }
 
 TEST_CASE("columns of Q are products of reflections") {

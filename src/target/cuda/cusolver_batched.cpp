@@ -29,7 +29,8 @@ template <class T> class BatchedCall final : public LibraryCall {
       case Routine::cholesky:
         copy(p[1], p[0], 0);
         fill_table({{p[1], q.bytes[1]}});
-        return check_call(r.potrf_batched(shared_.handle, upper, q.n, table(0), q.n, static_cast<int*>(p[2]), count_), "potrfBatched");
+        check_call(r.potrf_batched(shared_.handle, upper, q.n, table(0), q.n, static_cast<int*>(p[2]), count_), "potrfBatched");
+        return kernels_->upper_parts(q.doubles, p[0], p[1], q.n, q.count);  // the routine for float64 writes there
       case Routine::solve_triangular: {
         const T one = 1;
         copy(p[2], p[1], 1);

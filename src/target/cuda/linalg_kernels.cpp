@@ -48,6 +48,14 @@ extern "C" __global__ void linalg_rows(const int* const pivots, const int pivote
   for (int i = threadIdx.x; i < m; i += blockDim.x) rows[(i64)blockIdx.x * m + i] = own[i];
 }
 
+// Elements of `words` words, n * n a matrix.
+extern "C" __global__ void linalg_upper(const u32* const from, u32* const to, const int n, const int words, const i64 all) {
+  const i64 i = (i64)blockIdx.x * blockDim.x + threadIdx.x;
+  if (i >= all) return;
+  const i64 element = i / words % ((i64)n * n);
+  if (element % n > element / n) to[i] = from[i];
+}
+
 // One matrix a block, a column of Q a warp: a lane has every 32nd element of it in shared memory. Reflections behind the column's own leave it as it is.
 template <class T> __device__ void columns_of_q(const T* a, const T* tau, T* q, const int m, const int n, const int columns) {
   extern __shared__ __align__(8) unsigned char memory[];
@@ -90,7 +98,7 @@ const std::string& LinalgKernels::source() {
 }
 
 void LinalgKernels::launch(Which which, int64_t blocks, int threads, size_t shared_bytes, void** arguments) const {
-  static constexpr const char* names[kernels] = {"linalg_nan", "linalg_table", "linalg_rows", "linalg_q_floats", "linalg_q_doubles"};
+  static constexpr const char* names[kernels] = {"linalg_nan", "linalg_table", "linalg_rows", "linalg_upper", "linalg_q_floats", "linalg_q_doubles"};
   std::call_once(once_, [&] {
     const ModuleHandle module = load_module(context_, compile_(source()), "kernels beside cuSOLVER");
     for (int k = 0; k < kernels; ++k) check(driver().module_get_function(&functions_[k], module, names[k]), "cuModuleGetFunction", names[k]);
@@ -123,6 +131,13 @@ void LinalgKernels::addresses(void* to, int64_t count, std::span<const Matrices>
 void LinalgKernels::exchanged_rows(const int* pivots, int pivoted, uint32_t* to, int m, int64_t count) const {
   void* arguments[] = {&pivots, &pivoted, &to, &m};
   launch(rows, count, 32, static_cast<size_t>(m) * sizeof(uint32_t), arguments);
+}
+
+void LinalgKernels::upper_parts(bool doubles, const void* from, void* to, int n, int64_t count) const {
+  int words = doubles ? 2 : 1;
+  int64_t all = count * n * n * words;
+  void* arguments[] = {&from, &to, &n, &words, &all};
+  launch(upper, (all + 127) / 128, 128, 0, arguments);
 }
 
 void LinalgKernels::columns_of_q(bool doubles, const void* reflections, const void* tau, void* q, int m, int n, int columns, int64_t count) const {

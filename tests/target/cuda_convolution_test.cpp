@@ -70,12 +70,6 @@ std::vector<double> expected(const CallDesc& d, const cuda::ConvolutionForm& f, 
   return y;
 }
 
-size_t size_of(const std::vector<int64_t>& extents) {
-  size_t n = 1;
-  for (int64_t e : extents) n *= static_cast<size_t>(e);
-  return n;
-}
-
 }  // namespace
 
 TEST_CASE("own convolutions: what the kernel takes") {
@@ -135,7 +129,7 @@ TEST_CASE("own convolutions: sums stay in registers") {
 
 TEST_CASE("own convolutions on the device: against float64, the same bits twice, and beside cuDNN") {
   if (!on_device()) return;
-  cuda::Context& context = cuda::context();
+  cuda::Context& context = test::context();
   if (context.info().arch() != "sm_90a") {
     MESSAGE("skipped: no Hopper GPU");
     return;
@@ -150,27 +144,19 @@ TEST_CASE("own convolutions on the device: against float64, the same bits twice,
     const DeviceArray on_x(context, x, float32), on_w(context, w, float32), result(context, before, float32);
     // Numbers of size 0.6, each product off by 2^-11 of itself at most in either factor: errors add up like their squares.
     const double bound = 6 * 0.33 * 0x1p-11 * std::sqrt(static_cast<double>(form->weight_bytes() / 4 / form->out));
-    const auto worst = [&](const std::vector<double>& got) {
-      double most = 0;
-      for (size_t k = 0; k < got.size(); ++k) {
-        const double error = std::abs(got[k] - want[k]);
-        most = error >= 0 && error <= most ? most : error;  // a NaN stays
-      }
-      return most;
-    };
     const auto compile = [](const std::string& source) { return cuda::compile(source, "sm_90a"); };
     const auto own = cuda::convolution_call(std::make_shared<cuda::ConvolutionKernel>(context, *form, compile), c.x[0]);
     void* operands[] = {on_x.address(), on_w.address(), result.address()};
     own->run(operands);
     const std::vector<double> got = result.values();
-    CHECK(worst(got) < bound);
+    CHECK(largest_difference(got, want) < bound);
     own->run(operands);
     CHECK(result.values() == got);
     // Measured beside each other, whichever wins gives the result.
-    const auto call = target::gpu().call(d);
+    const auto call = target::gpu(test::gpu_ordinal()).call(d);
     if (!call) continue;
     call->run(operands);
-    CHECK(worst(result.values()) < 2 * bound);
+    CHECK(largest_difference(result.values(), want) < 2 * bound);
     MESSAGE(d.to_string() << ": " << call->name());
   }
 }

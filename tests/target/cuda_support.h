@@ -111,6 +111,22 @@ inline std::vector<double> numbers(size_t count, uint64_t seed) {
   return out;
 }
 
+inline size_t size_of(const std::vector<int64_t>& extents) {
+  size_t n = 1;
+  for (int64_t e : extents) n *= static_cast<size_t>(e);
+  return n;
+}
+
+/// The largest |a - b|.
+inline double largest_difference(const std::vector<double>& a, const std::vector<double>& b) {
+  double most = a.size() == b.size() ? 0 : INFINITY;
+  for (size_t i = 0; i < a.size() && i < b.size(); ++i) {
+    const double d = std::abs(a[i] - b[i]);
+    most = d >= 0 && d <= most ? most : d;  // a NaN stays
+  }
+  return most;
+}
+
 /// The largest |a - b| / (1 + |b|).
 inline double worst_error(const std::vector<double>& a, const std::vector<double>& b) {
   double most = a.size() == b.size() ? 0 : INFINITY;

@@ -131,12 +131,7 @@ TEST_CASE("own weight gradients on the device: against float64, the same bits tw
     const auto form = cuda::weight_gradient_form(d, shared_bytes);
     REQUIRE(form.has_value());
     CAPTURE(form->symbol());
-    const auto size = [](const std::vector<int64_t>& extents) {
-      size_t n = 1;
-      for (int64_t e : extents) n *= static_cast<size_t>(e);
-      return n;
-    };
-    const std::vector<double> x = rounded(numbers(size(c.x), 1), float32), g = rounded(numbers(size(c.g), 2), float32), before(static_cast<size_t>(form->results()), NAN);
+    const std::vector<double> x = rounded(numbers(size_of(c.x), 1), float32), g = rounded(numbers(size_of(c.g), 2), float32), before(static_cast<size_t>(form->results()), NAN);
     const DeviceArray on_x(context, x, float32), on_g(context, g, float32), result(context, before, float32);
     const std::vector<double> want = expected(d, *form, x, g);
     // Numbers of size 0.6, each product off by 2^-11 of itself at most in either factor: errors add up like their squares.
@@ -146,21 +141,14 @@ TEST_CASE("own weight gradients on the device: against float64, the same bits tw
     void* operands[] = {on_x.address(), on_g.address(), result.address()};
     own->run(operands);
     const std::vector<double> got = result.values();
-    double worst = 0;
-    for (size_t k = 0; k < got.size(); ++k) {
-      const double error = std::abs(got[k] - want[k]);
-      worst = error >= 0 && error <= worst ? worst : error;  // a NaN stays
-    }
-    CHECK(worst < bound);
+    CHECK(largest_difference(got, want) < bound);
     own->run(operands);
     CHECK(result.values() == got);
     // Measured beside each other, whichever wins gives the result.
     const auto call = target::gpu(test::gpu_ordinal()).call(d);
     if (!call) continue;
     call->run(operands);
-    const std::vector<double> chosen = result.values();
-    for (size_t k = 0; k < chosen.size(); ++k) worst = std::abs(chosen[k] - want[k]) <= worst ? worst : std::abs(chosen[k] - want[k]);
-    CHECK(worst < 2 * bound);
+    CHECK(largest_difference(result.values(), want) < 2 * bound);
     MESSAGE(d.to_string() << ": " << call->name());
   }
 }

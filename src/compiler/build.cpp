@@ -1,22 +1,20 @@
-// The passes in their order, the Program that comes out, and the table of Programs by digest.
+// The passes in their order, and the Program that comes out.
+#include "compiler/build.h"
+
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <cstdlib>
 #include <cstring>
-#include <functional>
 #include <iostream>
-#include <list>
 #include <mutex>
 #include <set>
-#include <unordered_map>
 
 #include "base/error.h"
 #include "compiler/attention_call.h"
 #include "compiler/attention_plan.h"
-#include "compiler/complex.h"
-#include "compiler/cpu_target.h"
 #include "compiler/few_rows.h"
 #include "compiler/few_taps.h"
 #include "compiler/float8_operands.h"
@@ -24,7 +22,6 @@
 #include "compiler/linear_sums.h"
 #include "compiler/order.h"
 #include "compiler/pick_elements.h"
-#include "compiler/program.h"
 #include "compiler/recompute.h"
 #include "compiler/replay.h"
 #include "compiler/simplify.h"
@@ -33,10 +30,8 @@
 #include "compiler/split_prefixes.h"
 #include "compiler/step_times.h"
 #include "compiler/steps.h"
-#include "graph/complex.h"
 #include "runtime/buffer.h"
 #include "runtime/device.h"
-#include "runtime/executor.h"
 #include "runtime/nvtx.h"
 #include "runtime/threads.h"
 #include "runtime/trace.h"
@@ -475,87 +470,14 @@ std::string CompiledProgram::print(const std::string& stage) const {
   return text;
 }
 
-/// Programs by digest, the least recently used forgotten first.
-class Table {
- public:
-  std::shared_ptr<const Program> find(const Digest& key) {
-    std::lock_guard lock(mutex_);
-    auto it = entries_.find(key);
-    if (it == entries_.end()) return nullptr;
-    recent_.splice(recent_.begin(), recent_, it->second.second);
-    return it->second.first;
-  }
-  void insert(const Digest& key, std::shared_ptr<const Program> program) {
-    constexpr size_t limit = 4096;
-    std::lock_guard lock(mutex_);
-    if (entries_.contains(key)) return;
-    recent_.push_front(key);
-    entries_[key] = {std::move(program), recent_.begin()};
-    if (entries_.size() <= limit) return;
-    entries_.erase(recent_.back());
-    recent_.pop_back();
-  }
-
- private:
-  std::mutex mutex_;
-  std::list<Digest> recent_;
-  std::unordered_map<Digest, std::pair<std::shared_ptr<const Program>, std::list<Digest>::iterator>> entries_;
-};
-
 }  // namespace
 
-namespace {
-
-std::atomic<target::Target*> chosen_target = nullptr, cpu_target = nullptr;
-thread_local BuildRecord* innermost_record = nullptr;
-
-}  // namespace
-
-target::Target& target_of(int device) {
-  if (device >= 0) return target::gpu(device);
-  target::Target* instead = cpu_target;
-  return instead ? *instead : target::cpu();
-}
-
-void set_cpu_target(target::Target& target) { cpu_target = &target; }
-
-target::Target& default_target() {
-  target::Target* chosen = chosen_target;
-  return chosen ? *chosen : target_of(runtime::executor_device(graph::StreamScope::current()));
-}
-
-void set_default_target(target::Target& target) { chosen_target = &target; }
-
-BuildRecord::BuildRecord(bool texts) : texts_(texts), outer_(innermost_record) { innermost_record = this; }
-BuildRecord::~BuildRecord() { innermost_record = outer_; }
-void BuildRecord::add(const std::shared_ptr<const Program>& program) {
-  for (BuildRecord* record = innermost_record; record; record = record->outer_) record->programs_.push_back(program);
-}
-
-std::shared_ptr<const Program> build(const Source& source, target::Target& target, const Policy& policy) {
-  bool texts = false;
-  for (const BuildRecord* record = innermost_record; record; record = record->outer_) texts = texts || record->texts_;
-  const bool complex = graph::has_complex(source.graph);
+/// Anew where a library did not take after all what was meant for it.
+std::shared_ptr<const Program> compile_source(const Source& source, target::Target& target, const Policy& policy, bool texts) {
   std::shared_ptr<const CompiledProgram> made;
-  do made = std::make_shared<CompiledProgram>(complex ? split_complex(source) : source, target, policy, texts);
+  do made = std::make_shared<CompiledProgram>(source, target, policy, texts);
   while (!made->settled());
-  std::shared_ptr<const Program> program = std::move(made);
-  if (complex) program = complex_program(source.graph, std::move(program));
-  BuildRecord::add(program);
-  return program;
-}
-
-std::shared_ptr<const Program> lookup_or_build(const Source& source, target::Target& target, const Policy& policy) {
-  static auto& table = *new Table;  // outlives every static array
-  const std::string device = target.device() ? target.device()->name() : "";  // equal devices have equal fingerprints
-  Digest key = Hasher().digest(digest(source)).text(target.fingerprint()).text(device).digest(policy.digest()).number(target::libraries_enabled()).finish();
-  if (auto program = table.find(key)) {
-    BuildRecord::add(program);
-    return program;
-  }
-  auto program = build(source, target, policy);
-  table.insert(key, program);
-  return program;
+  return made;
 }
 
 }  // namespace weft::compiler

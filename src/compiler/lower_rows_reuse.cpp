@@ -14,7 +14,6 @@ using kernel::Value;
 namespace {
 
 constexpr int64_t most_scratch_bytes = 96 << 10;   // of one kernel: half of it or so stays in the first-level cache
-constexpr int64_t most_shared_bytes = 112 << 10;   // where scratch is memory that a block of threads shares: two such blocks on a multiprocessor
 constexpr int64_t most_prefetch_bytes = 64 << 10;  // a longer row would push out what it is to be ready beside
 constexpr double least_cost = 8;                   // basic operations that are worth a store and a load
 
@@ -73,7 +72,7 @@ void RowLowering::find_kept() {
   emit_.pop_scope();
   for (int node : group_.reads) emit_.param(node, false);  // all of them come before the scratch
   const int64_t elements = scratch_share(), rounds = schedule_.together;
-  const int64_t most = cx_.target.many_threads() ? most_shared_bytes : most_scratch_bytes;
+  const int64_t most = cx_.target.many_threads() ? most_kept_bytes(cx_.target) : most_scratch_bytes;
   int64_t bytes = 0;
   std::erase_if(kept_, [&](Kept& kept) {
     Dtype t = kept_dtype(kept);

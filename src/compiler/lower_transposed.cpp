@@ -8,6 +8,7 @@
 
 #include "base/error.h"
 #include "compiler/emit.h"
+#include "compiler/schedule_rows.h"
 
 namespace weft::compiler {
 
@@ -47,6 +48,7 @@ class TransposedLowering {
   void bind_programs();
   int64_t tiles(int64_t side) const;
   bool is_plain();
+  bool fits() const;
   void plane();
   void stage(Value u);
   Value line(const Across& a, Value at, int64_t column, Value row_limit);
@@ -281,10 +283,19 @@ void TransposedLowering::plane() {
   }
 }
 
+/// Have the tiles that lie in scratch room there?
+bool TransposedLowering::fits() const {
+  if (plane_ || !cx_.target.many_threads()) return true;
+  int64_t bytes = 0;
+  for (const Across& a : across_) bytes += rows_ * pitch_ * cx_.ir[a.node].type.dtype.size;
+  return bytes <= most_kept_bytes(cx_.target);
+}
+
 std::optional<Lowered> TransposedLowering::run() {
   if (!choose_axes()) return {};
   plane_ = cx_.target.many_threads() && is_plain();
   choose_sizes();
+  if (!fits()) return {};
   kernel::Builder& b = emit_.builder();
   for (const Root& root : group_.roots)
     if (cx_.stored[static_cast<size_t>(root.node)]) emit_.param(root.node, true);

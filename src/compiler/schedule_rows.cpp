@@ -196,9 +196,10 @@ void for_many_threads(RowSchedule& s, int64_t total, int64_t rows) {
 /// Blocks of threads that take a part of a row each: as many as keep the device busy with few rows, and where a row does not fit into a block's memory as leave several of them room on a
 /// multiprocessor.
 int64_t blocks_of_row(const RowSchedule& s, int64_t rows, int64_t bytes, const target::Target& target) {
-  constexpr int64_t least_part = 4096, programs_wanted = 256, most_bytes = 112 << 10, good_bytes = 36 << 10;
+  constexpr int64_t least_part = 4096, programs_wanted = 256, good_bytes = 36 << 10;
   if (s.kind != RowClass::row || s.lane_extent <= s.width) return 1;
   const int64_t most = target::most_blocks_together(target), usual = std::min(most, target::blocks_together(target));
+  const int64_t most_bytes = most_kept_bytes(target);
   const auto fits = [&](int64_t blocks) { return s.lane_extent * bytes / blocks <= (blocks == 1 ? most_bytes : good_bytes); };
   const auto may_double = [&](int64_t blocks, int64_t limit) { return 2 * blocks <= limit && s.lane_extent / (2 * blocks) >= least_part; };
   int64_t blocks = 1;
@@ -219,6 +220,11 @@ void for_products(RowSchedule& s, int64_t rows, int64_t folds, bool normed) {
 }
 
 }  // namespace
+
+int64_t most_kept_bytes(const target::Target& target) {
+  constexpr int64_t good = 112 << 10, exchanged = 10 << 10;
+  return std::min(good, target::shared_bytes(target) - exchanged);
+}
 
 std::vector<int> root_passes(const Ir& ir, const Grouping& grouping, const Group& group) {
   std::map<int, int> after;  // root → first pass in which its value may be used

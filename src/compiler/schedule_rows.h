@@ -49,6 +49,10 @@ bool products_only(const Ir& ir, const Group& group);
 /// Nothing where the group has no such variant, or where it costs so much by its strides that it is not worth a try.
 std::optional<RowSchedule> schedule_rows(const Ir& ir, const Grouping& grouping, Group& group, target::Target& target, Variant variant = Variant::heuristic);
 
+/// Bytes that a block of a device of many threads keeps in the memory that its threads share: two such blocks on a multiprocessor that has much of it, and never more than
+/// a block may ask for beside what its threads exchange.
+int64_t most_kept_bytes(const target::Target& target);
+
 /// May the group store `output` over `input`? In a map, if `input` is read at no other place than where `output` is stored. In a group with folds `output`
 /// must be a map over the rows, and beside that place nobody but `output` itself may read `input`: programs and passes do not run in step.
 bool may_overwrite(const Ir& ir, const Grouping& grouping, Group& group, int input, int output);

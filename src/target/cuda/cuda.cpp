@@ -64,12 +64,17 @@ int64_t CudaTarget::most_blocks_together() const {
   return large && (!context_ || context_->info().multiprocessors >= whole_device) ? 16 : blocks_together();
 }
 
-int64_t CudaTarget::tensor_core_bytes(Dtype operands) const {
-  if (operands != float16 && operands != bfloat16 && operands != float32) return 0;
+/// As the device says; without one, as devices of the architecture have it: a multiprocessor's, of which the driver takes a kilobyte.
+int64_t CudaTarget::shared_bytes() const {
+  if (context_) return context_->info().shared_bytes_per_block;
   const int version = std::stoi(arch_.substr(3));  // "sm_90a"
-  // A block's most shared memory, of which the driver takes a kilobyte.
-  if (version < 80) return 0;
+  if (version < 80) return 48 << 10;
   return version == 80 || version == 87 ? 163 << 10 : version == 90 || version == 100 || version == 103 ? 227 << 10 : 99 << 10;
+}
+
+int64_t CudaTarget::tensor_core_bytes(Dtype operands) const {
+  const bool takes = operands == float16 || operands == bfloat16 || operands == float32;
+  return takes && std::stoi(arch_.substr(3)) >= 80 ? shared_bytes() : 0;
 }
 
 /// Machine code for a source: from disk, else from the compiler.

@@ -22,7 +22,7 @@ class ConvolutionKernel;
 class ProductKernel;
 class WeightGradientKernels;
 
-class CudaTarget final : public Target, public Clusters {
+class CudaTarget final : public Target, public Clusters, public SharedMemory {
  public:
   /// `context`: null where there is no device. `arch`: "sm_90a".
   CudaTarget(Context* context, std::string arch, bool disk_cache = true);
@@ -35,6 +35,7 @@ class CudaTarget final : public Target, public Clusters {
   int64_t vector_registers() const override { return 16; }
   int64_t blocks_together() const override;
   int64_t most_blocks_together() const override;
+  int64_t shared_bytes() const override;
   int64_t tensor_core_bytes(Dtype operands) const override;
   Features features() const;  // of its architecture
   std::vector<std::shared_ptr<const Executable>> compile(std::span<const kernel::Kernel> kernels) override;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <numeric>
 #include <set>
+#include <utility>
 
 #include "base/error.h"
 #include "compiler/dot_plan.h"
@@ -29,12 +30,13 @@ class Orderer {
   void update(const Update& update);
   void scatters();
   void overwrite();
-  int overwritten_by(size_t g, int node, const std::vector<bool>& taken) const;
+  int overwritten_by(size_t g, int node, const std::vector<bool>& taken);
   void streams();
-  bool in_place(int output, int input) const;
+  bool in_place(int output, int input);
   bool same_place(Group& group, int output, int input) const;
   int scatter_operand(int node) const { return memory_of(ir_, grouping_.strides, grouping_.is_root, ir_[node].inputs[0]); }
-  bool reaches(int from, int to) const;
+  void precede(int first, int second);
+  bool reaches(int from, int to);
   void sort();
 
   const Ir& ir_;
@@ -45,20 +47,29 @@ class Orderer {
   std::vector<std::vector<int>> readers_;     // by node: groups that read it
   std::vector<int> handed_out_;               // by node: how many outputs lie in its memory
   std::vector<std::set<int>> before_, next_;  // by group
+  int last_backward_ = -1;                    // the last group that comes before one of a smaller number
+  std::vector<int> seen_;                     // by group: the search that last came by
+  int searches_ = 0;
 };
 
 void Orderer::dependences() {
   size_t count = grouping_.groups.size();
   before_.resize(count);
   next_.resize(count);
+  seen_.resize(count);
   for (size_t g = 0; g < count; ++g)
     for (int node : grouping_.groups[g].reads) {
       readers_[static_cast<size_t>(node)].push_back(static_cast<int>(g));
       int producer = grouping_.group_of[static_cast<size_t>(node)];
       if (producer < 0) continue;
-      before_[g].insert(producer);
-      next_[static_cast<size_t>(producer)].insert(static_cast<int>(g));
+      precede(producer, static_cast<int>(g));
     }
+}
+
+void Orderer::precede(int first, int second) {
+  before_[static_cast<size_t>(second)].insert(first);
+  next_[static_cast<size_t>(first)].insert(second);
+  if (first > second) last_backward_ = std::max(last_backward_, first);
 }
 
 void Orderer::memory() {
@@ -74,15 +85,19 @@ void Orderer::memory() {
   for (int id : ir_.outputs) out_.stored[static_cast<size_t>(output_node(ir_, id))] = true;
 }
 
-bool Orderer::reaches(int from, int to) const {
+/// Groups are numbered producers first, so that a path leads back to a smaller number only over what came to be since: nothing behind both ends is looked at.
+bool Orderer::reaches(int from, int to) {
+  const int last = std::max(to, last_backward_);
   std::vector<int> pending{from};
-  std::set<int> seen{from};
+  ++searches_;
   while (!pending.empty()) {
-    int g = pending.back();
+    const int g = pending.back();
     pending.pop_back();
     if (g == to) return true;
-    for (int next : next_[static_cast<size_t>(g)])
-      if (seen.insert(next).second) pending.push_back(next);
+    for (const int next : next_[static_cast<size_t>(g)]) {
+      if (next > last) break;
+      if (std::exchange(seen_[static_cast<size_t>(next)], searches_) != searches_) pending.push_back(next);
+    }
   }
   return false;
 }
@@ -115,7 +130,7 @@ bool Orderer::same_place(Group& group, int output, int input) const {
   return group.kind == Group::Kind::rows && may_overwrite(ir_, grouping_, group, input, output);
 }
 
-bool Orderer::in_place(int output, int input) const {
+bool Orderer::in_place(int output, int input) {
   int g = grouping_.group_of[static_cast<size_t>(output)];
   const graph::Type &to = ir_[input].type, &from = ir_[output].type;
   const Strides &strides = grouping_.strides[static_cast<size_t>(output)], &given = grouping_.strides[static_cast<size_t>(input)];
@@ -139,11 +154,8 @@ void Orderer::update(const Update& update) {
   if (!passed_on && !itself && in_place(node, input)) {
     int g = grouping_.group_of[static_cast<size_t>(node)];
     out_.home[static_cast<size_t>(node)] = input;
-    for (int reader : readers_[static_cast<size_t>(input)]) {
-      if (reader == g) continue;
-      before_[static_cast<size_t>(g)].insert(reader);
-      next_[static_cast<size_t>(reader)].insert(g);
-    }
+    for (int reader : readers_[static_cast<size_t>(input)])
+      if (reader != g) precede(reader, g);
   } else {
     out_.last.push_back({node, input, update.output});
   }
@@ -173,7 +185,7 @@ void Orderer::scatters() {
 }
 
 /// An operand of a group whose memory its root `node` may take over: it lies in the run's own memory as the root does, and everybody else reads it before. Or -1.
-int Orderer::overwritten_by(size_t g, int node, const std::vector<bool>& taken) const {
+int Orderer::overwritten_by(size_t g, int node, const std::vector<bool>& taken) {
   for (int operand : grouping_.groups[g].reads) {
     const auto at = static_cast<size_t>(operand);
     const int producer = grouping_.group_of[at];
@@ -203,9 +215,7 @@ void Orderer::overwrite() {
       out_.home[at] = operand;
       taken[at] = taken[static_cast<size_t>(operand)] = true;
       for (int reader : readers_[static_cast<size_t>(operand)]) {
-        if (reader == static_cast<int>(g)) continue;
-        before_[g].insert(reader);
-        next_[static_cast<size_t>(reader)].insert(static_cast<int>(g));
+        if (reader != static_cast<int>(g)) precede(reader, static_cast<int>(g));
       }
     }
   }

@@ -52,11 +52,11 @@ std::vector<Expr> through_broadcast(ix::Context& cx, const Shape& from, std::spa
 }
 
 Access through_pad(ix::Context& cx, const IrNode& node, const Shape& from, std::span<const Expr> index) {
-  Access access{node.inputs[0], {}, {}, node.attrs.number};
+  Access access{node.inputs[0], {}, {}, node.attrs->number};
   for (size_t k = 0; k < index.size(); ++k) {
-    Expr inner = index[k] - node.attrs.low[k];
-    if (node.attrs.low[k] > 0) access.valid = conjunction(cx, access.valid, inner >= 0);
-    if (node.attrs.high[k] > 0) access.valid = conjunction(cx, access.valid, inner < from[k].bound());
+    Expr inner = index[k] - node.attrs->low[k];
+    if (node.attrs->low[k] > 0) access.valid = conjunction(cx, access.valid, inner >= 0);
+    if (node.attrs->high[k] > 0) access.valid = conjunction(cx, access.valid, inner < from[k].bound());
     access.index.push_back(inner);
   }
   if (access.valid && access.valid.is_constant(1)) access.valid = {};
@@ -65,9 +65,9 @@ Access through_pad(ix::Context& cx, const IrNode& node, const Shape& from, std::
 
 /// The pair (window, element) is one place along the windowed axis.
 std::vector<Expr> through_window(const IrNode& node, std::span<const Expr> index) {
-  auto axis = static_cast<size_t>(node.attrs.axes[0]);
+  auto axis = static_cast<size_t>(node.attrs->axes[0]);
   std::vector<Expr> result(index.begin(), index.end());
-  result[axis] = index[axis] * node.attrs.window[1] + index[axis + 1] * node.attrs.window[2];
+  result[axis] = index[axis] * node.attrs->window[1] + index[axis + 1] * node.attrs->window[2];
   result.erase(result.begin() + static_cast<std::ptrdiff_t>(axis) + 1);
   return result;
 }
@@ -87,13 +87,13 @@ Access push(ix::Context& cx, const Ir& ir, int movement, std::span<const Expr> i
       return access;
     case Op::permute:
       access.index.resize(index.size());
-      for (size_t k = 0; k < index.size(); ++k) access.index[static_cast<size_t>(node.attrs.axes[k])] = index[k];
+      for (size_t k = 0; k < index.size(); ++k) access.index[static_cast<size_t>(node.attrs->axes[k])] = index[k];
       return access;
     case Op::broadcast: access.index = through_broadcast(cx, from, index); return access;
     case Op::slice:
       for (size_t k = 0; k < index.size(); ++k) {
-        int64_t step = node.attrs.step.empty() ? 1 : node.attrs.step[k];
-        access.index.push_back(index[k] * step + node.attrs.start[k]);
+        int64_t step = node.attrs->step.empty() ? 1 : node.attrs->step[k];
+        access.index.push_back(index[k] * step + node.attrs->start[k]);
       }
       return access;
     case Op::pad: return through_pad(cx, node, from, index);
@@ -104,7 +104,7 @@ Access push(ix::Context& cx, const Ir& ir, int movement, std::span<const Expr> i
 
 std::vector<Access> push_concat(ix::Context& cx, const Ir& ir, int concat, std::span<const Expr> index) {
   const IrNode& node = ir[concat];
-  auto axis = static_cast<size_t>(node.attrs.axes[0]);
+  auto axis = static_cast<size_t>(node.attrs->axes[0]);
   std::vector<Access> branches;
   int64_t begin = 0;
   for (int input : node.inputs) {

@@ -64,7 +64,7 @@ class Cone {
   std::optional<Digest> constant(int id) const {
     while (ir_[id].op == Op::broadcast || ir_[id].op == Op::reshape) id = ir_[id].inputs[0];
     if (ir_[id].op != Op::constant) return {};
-    return Hasher().text("constant").number(ir_[id].attrs.number.real()).finish();
+    return Hasher().text("constant").number(ir_[id].attrs->number.real()).finish();
   }
 
   const Ir& ir_;

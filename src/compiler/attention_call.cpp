@@ -115,9 +115,9 @@ bool keeps_rows(const Ir& ir, int id) {
     if (!is_movement(n.op)) return n.op != graph::Op::constant;
     const int64_t last = static_cast<int64_t>(n.type.shape.size()) - 1;
     if (n.op == graph::Op::permute) {
-      if (n.attrs.axes[static_cast<size_t>(last)] != last) return false;
+      if (n.attrs->axes[static_cast<size_t>(last)] != last) return false;
     } else if (n.op == graph::Op::slice) {
-      if (n.attrs.step[static_cast<size_t>(last)] != 1 || n.attrs.start[static_cast<size_t>(last)] % 8 != 0) return false;
+      if (n.attrs->step[static_cast<size_t>(last)] != 1 || n.attrs->start[static_cast<size_t>(last)] % 8 != 0) return false;
     } else if (n.op == graph::Op::reshape) {
       // Rows are cut into pieces, or stay: the last axis after divides the last one before.
       const Shape& before = ir[n.inputs[0]].type.shape;
@@ -135,18 +135,18 @@ Ir pack_attention_operands(Ir from) {
   Ir to;
   std::vector<int> renamed;
   for (IrNode node : from.nodes) {
-    const bool attention = is_attention(node) && !is_single_query(*node.attrs.composite->attention, *(from[node.inputs[0]].type.shape.end() - 2));
+    const bool attention = is_attention(node) && !is_single_query(*node.attrs->composite->attention, *(from[node.inputs[0]].type.shape.end() - 2));
     for (size_t k = 0; k < node.inputs.size(); ++k) {
       int& input = node.inputs[k];
       const int old = input;
       input = renamed[static_cast<size_t>(old)];
-      const bool lse = attention && node.attrs.composite->attention->derivative && k + 2 == node.inputs.size();
+      const bool lse = attention && node.attrs->composite->attention->derivative && k + 2 == node.inputs.size();
       if (!attention || lse || keeps_rows(from, old)) continue;
       IrNode packed;
       packed.op = graph::Op::bitcast;  // to what it is: an elementwise value, which is computed into memory
       packed.inputs = {input};
       packed.type = from[old].type;
-      packed.attrs.dtype = packed.type.dtype;
+      packed.attrs.edit().dtype = packed.type.dtype;
       packed.stage = node.stage;
       to.nodes.push_back(std::move(packed));
       input = to.size() - 1;

@@ -59,7 +59,7 @@ std::optional<PackedResult> packed_result(const Ir& ir, const std::vector<std::v
   const IrNode& joined = ir[reader];
   const Shape& shape = ir[part].type.shape;
   const auto last = shape.size() - 1;
-  if (shape.empty() || joined.attrs.axes[0] != static_cast<int64_t>(last) || !is_static(joined.type.shape)) return {};
+  if (shape.empty() || joined.attrs->axes[0] != static_cast<int64_t>(last) || !is_static(joined.type.shape)) return {};
   const auto view = strided_view(ir, strides, roots, part);
   if (!view || view->node != result || view->offset != 0 || !is_row_major(shape, view->strides)) return {};
   const int64_t width = shape[last].bound(), whole = joined.type.shape[last].bound();
@@ -83,7 +83,7 @@ AttentionPlan plan_attention(const Ir& ir, const std::vector<Strides>& strides, 
                              const std::map<int, PackedResult>& packed, int cache) {
   const IrNode& node = ir[*std::find_if(results.begin(), results.end(), [](int id) { return id >= 0; })];
   AttentionPlan plan;
-  plan.region = *node.attrs.composite->attention;
+  plan.region = *node.attrs->composite->attention;
   const Shape &q = ir[node.inputs[0]].type.shape, &v = ir[node.inputs.size() > 2 ? node.inputs[2] : node.inputs[0]].type.shape;
   const size_t axes = q.size() - 2;
   for (size_t k = 0; k < axes; ++k) plan.batch.push_back(q[k].bound());
@@ -110,7 +110,7 @@ AttentionPlan plan_attention(const Ir& ir, const std::vector<Strides>& strides, 
     if (const auto it = packed.find(id); it != packed.end()) return split(it->second.node, it->second.offset, it->second.strides, columns);
     return id < 0 ? AttentionOperand{} : split(id, 0, strides[static_cast<size_t>(id)], columns);
   };
-  if (!node.attrs.integers.empty() && node.attrs.integers[0] == static_cast<int64_t>(AttentionPart::join)) {
+  if (!node.attrs->integers.empty() && node.attrs->integers[0] == static_cast<int64_t>(AttentionPart::join)) {
     plan.tq = 1;
     plan.join = true;
     plan.v = operand(node.inputs[0], true);
@@ -118,7 +118,7 @@ AttentionPlan plan_attention(const Ir& ir, const std::vector<Strides>& strides, 
     plan.o = result(0, true);
     return plan;
   }
-  if (!node.attrs.integers.empty()) plan.pieces = node.attrs.integers[1], plan.piece_keys = node.attrs.integers[2];
+  if (!node.attrs->integers.empty()) plan.pieces = node.attrs->integers[1], plan.piece_keys = node.attrs->integers[2];
   plan.cache = cache;
   if (cache >= 0) plan.q.dtype = ir[node.inputs[0]].type.dtype;
   else plan.q = operand(node.inputs[0], true);

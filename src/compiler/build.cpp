@@ -217,7 +217,7 @@ void CompiledProgram::find_symbols() {
   };
   for (const IrNode& node : ir_.nodes) {
     for (const Dim& d : node.type.shape) find(d);
-    if (node.attrs.control) find(node.attrs.control->length);
+    if (node.attrs->control) find(node.attrs->control->length);
   }
 }
 

@@ -43,7 +43,7 @@ class Walk {
     for (const auto& [node, count] : seen_) {
       const IrNode& n = cx_.ir[node];
       if (is_memory(node) || is_movement(n.op) || n.op == Op::constant || n.op == Op::cast || n.op == Op::stop_gradient) continue;
-      const std::string name = n.op == Op::fold ? std::string(kernel::name(n.attrs.reducer)) : n.op == Op::call ? n.attrs.call : n.op == Op::composite ? n.attrs.composite->name : std::string(graph::row(n.op).name);
+      const std::string name = n.op == Op::fold ? std::string(kernel::name(n.attrs->reducer)) : n.op == Op::call ? n.attrs->call : n.op == Op::composite ? n.attrs->composite->name : std::string(graph::row(n.op).name);
       if (std::find(names.begin(), names.end(), name) == names.end()) names.push_back(name);
     }
     if (names.empty()) names.push_back("copy");
@@ -63,7 +63,7 @@ class Walk {
     const IrNode& n = cx_.ir[node];
     const double size = n.type.dtype.size;
     if (n.op != Op::scatter) return elements(node) * size;
-    const bool reads_too = n.attrs.mode != graph::ScatterMode::set;
+    const bool reads_too = n.attrs->mode != graph::ScatterMode::set;
     return elements(n.inputs.back()) * size * (reads_too ? 2 : 1);
   }
 
@@ -73,18 +73,18 @@ class Walk {
     if (n.op == Op::fold) return elements(n.inputs[0]) / std::max(elements(node), 1.0);
     if (n.op == Op::dot) {
       double contracted = 1;
-      for (const int64_t axis : n.attrs.axes) contracted *= static_cast<double>(cx_.ir[n.inputs[0]].type.shape[static_cast<size_t>(axis)].bound());
+      for (const int64_t axis : n.attrs->axes) contracted *= static_cast<double>(cx_.ir[n.inputs[0]].type.shape[static_cast<size_t>(axis)].bound());
       return 2 * contracted;
     }
-    if (n.op == Op::scatter) return n.attrs.mode == graph::ScatterMode::set ? 0 : elements(n.inputs.back()) / std::max(elements(node), 1.0);
-    if (n.op == Op::composite) return n.output == 0 ? (n.attrs.composite->attention ? attention(n) : convolution(n, elements(node))) / std::max(elements(node), 1.0) : 0;
+    if (n.op == Op::scatter) return n.attrs->mode == graph::ScatterMode::set ? 0 : elements(n.inputs.back()) / std::max(elements(node), 1.0);
+    if (n.op == Op::composite) return n.output == 0 ? (n.attrs->composite->attention ? attention(n) : convolution(n, elements(node))) / std::max(elements(node), 1.0) : 0;
     if (n.op == Op::cast || n.op == Op::bitcast || n.op == Op::stop_gradient) return 0;
     return is_elementwise(n.op) ? 1 : 0;
   }
 
   /// Two products forward and five backward, half of them under a causal mask.
   double attention(const IrNode& n) const {
-    const graph::AttentionRegion& region = *n.attrs.composite->attention;
+    const graph::AttentionRegion& region = *n.attrs->composite->attention;
     if (n.inputs.size() == 2) return 2 * elements(n.inputs[0]);  // pieces are joined
     const Shape& keys = cx_.ir[n.inputs[1]].type.shape;
     return (region.derivative ? 10 : 4) * elements(n.inputs[0]) * static_cast<double>(keys[keys.size() - 2].bound()) * (region.causal ? 0.5 : 1);
@@ -93,7 +93,7 @@ class Walk {
   /// Forward (x, w): a product for each element of w's kernel and channels at each element of the result. Of the weights (x, g): one for each example and place. What
   /// only meets the zeros between the elements of a dilated input, as the gradient of a convolution with steps does, is not counted.
   double convolution(const IrNode& n, double results) const {
-    const graph::Composite& region = *n.attrs.composite;
+    const graph::Composite& region = *n.attrs->composite;
     const bool weights = region.call == "convolution_weights";
     if (!weights && region.call != "convolution") return 0;
     const Shape& w = cx_.ir[n.inputs[1]].type.shape;  // or that of g [examples, places…, channels]

@@ -14,7 +14,7 @@ Strides preferred_strides(const Ir& ir, const std::vector<std::vector<int>>& use
   const Shape& shape = ir[node].type.shape;
   for (int user : users[static_cast<size_t>(node)]) {
     if (ir[user].op != Op::permute) continue;
-    const std::vector<int64_t>& order = ir[user].attrs.axes;
+    const std::vector<int64_t>& order = ir[user].attrs->axes;
     Strides strides(shape.size());
     int64_t stride = 1;
     for (size_t k = order.size(); k-- > 0;) {
@@ -116,7 +116,7 @@ void add_bias(const Ir& ir, const std::vector<std::vector<int>>& users, const st
   if (other == before || ir[dot].type.shape.empty()) return;
   // The other side must be a vector along the last axis, which must be a free axis of the right operand.
   const IrNode& node = ir[dot];
-  if (node.inputs.size() != 2 || static_cast<int>(node.attrs.axes2.size() + node.attrs.batch2.size()) == ir[node.inputs[1]].type.rank()) return;
+  if (node.inputs.size() != 2 || static_cast<int>(node.attrs->axes2.size() + node.attrs->batch2.size()) == ir[node.inputs[1]].type.rank()) return;
   ix::Context cx;
   std::vector<Expr> vars = domain(cx, node.type.shape, "i");
   Access access = peel(cx, ir, other, vars);
@@ -153,7 +153,7 @@ void add_residual(const Ir& ir, const std::vector<std::vector<int>>& users, cons
 /// Is `fold` the sum over the rows of a matrix, which `operand` is, perhaps turned over or with its rows numbered in one?
 bool sums_rows(const Ir& ir, int fold, int operand, int64_t free_axis) {
   const IrNode& f = ir[fold];
-  if (f.op != Op::fold || f.attrs.reducer != kernel::Reducer::sum || f.type.dtype != float32 || f.type.rank() != 1) return false;
+  if (f.op != Op::fold || f.attrs->reducer != kernel::Reducer::sum || f.type.dtype != float32 || f.type.rank() != 1) return false;
   ix::Context cx;
   const std::vector<Expr> vars = domain(cx, ir[operand].type.shape, "i");
   const Expr free = vars[static_cast<size_t>(free_axis)];
@@ -161,19 +161,19 @@ bool sums_rows(const Ir& ir, int fold, int operand, int64_t free_axis) {
   while (access.node != f.inputs[0] && (ir[access.node].op == Op::permute || ir[access.node].op == Op::reshape)) access = push(cx, ir, access.node, access.index);
   if (access.node != f.inputs[0] || free.is_constant()) return false;
   for (size_t axis = 0; axis < access.index.size(); ++axis)
-    if (contains(f.attrs.axes, static_cast<int64_t>(axis)) ? ix::depends_on(access.index[axis], free) : !(access.index[axis] == free)) return false;
+    if (contains(f.attrs->axes, static_cast<int64_t>(axis)) ? ix::depends_on(access.index[axis], free) : !(access.index[axis] == free)) return false;
   return true;
 }
 
 /// The sum of an operand over what the dot contracts. What the dot reads must come before it, so that both can be computed where the first of them stands.
 void add_sum(const Ir& ir, const std::vector<std::vector<int>>& users, const std::vector<Strides>& strides, const std::vector<bool>& roots, DotChain& chain) {
   const IrNode& dot = ir[chain.dot];
-  if (dot.type.dtype != float32 || dot.type.rank() != 2 || !dot.attrs.batch.empty() || chain.result != chain.dot) return;
+  if (dot.type.dtype != float32 || dot.type.rank() != 2 || !dot.attrs->batch.empty() || chain.result != chain.dot) return;
   const int last_read = std::max(operand_base(ir, strides, roots, dot.inputs[0]), operand_base(ir, strides, roots, dot.inputs[1]));
   for (size_t side = 0; side < 2; ++side) {
     const int operand = dot.inputs[side];
     int64_t free_axis = 0;
-    while (contains(side == 0 ? dot.attrs.axes : dot.attrs.axes2, free_axis)) ++free_axis;
+    while (contains(side == 0 ? dot.attrs->axes : dot.attrs->axes2, free_axis)) ++free_axis;
     int base = operand;
     if (free_axis >= ir[operand].type.rank() || ir[operand].type.dtype != float32) continue;
     while (ir[base].op == Op::permute || ir[base].op == Op::reshape) base = ir[base].inputs[0];

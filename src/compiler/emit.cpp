@@ -166,8 +166,8 @@ void Emitter::define(int node, Value v) { scopes_.back()[key(node, {}, {})] = v;
 
 Value Emitter::compute(int node, const std::vector<Expr>& index, Expr valid) {
   const IrNode& n = cx_.ir[node];
-  if (n.op == Op::constant) return b_.constant(compute_dtype(n.type.dtype), n.attrs.number);
-  if (n.op == Op::iota) return iota(index[static_cast<size_t>(n.attrs.axes[0])], n.type.dtype);
+  if (n.op == Op::constant) return b_.constant(compute_dtype(n.type.dtype), n.attrs->number);
+  if (n.op == Op::iota) return iota(index[static_cast<size_t>(n.attrs->axes[0])], n.type.dtype);
   if (n.op == Op::concat) return concat(node, index, valid);
   if (n.op == Op::gather) return gather(node, index, valid);
   if (n.op == Op::random_bits) return random_bits(node, index, valid);
@@ -204,10 +204,10 @@ Value Emitter::gather(int node, const std::vector<Expr>& index, Expr valid) {
   const IrNode& n = cx_.ir[node];
   auto rank = static_cast<std::ptrdiff_t>(index_rank(cx_.ir, node));
   std::vector<Expr> prefix(index.begin(), index.begin() + rank), inside(index.begin() + rank, index.end());
-  for (size_t k = 0; k < n.attrs.axes.size(); ++k) {
-    auto axis = static_cast<size_t>(n.attrs.axes[k]);
+  for (size_t k = 0; k < n.attrs->axes.size(); ++k) {
+    auto axis = static_cast<size_t>(n.attrs->axes[k]);
     const Dim& dim = cx_.ir[n.inputs[0]].type.shape[axis];
-    int64_t range = std::max<int64_t>(0, dim.bound() - n.attrs.shape[axis].bound());
+    int64_t range = std::max<int64_t>(0, dim.bound() - n.attrs->shape[axis].bound());
     int indices = n.inputs[k + 1];
     Value i = b_.cast(value(indices, prefix, valid), int64);
     if (!is_unsigned(cx_.ir[indices].type.dtype)) i = b_.select(b_.lt(i, b_.index(0)), b_.add(i, extent(dim)), i);
@@ -234,15 +234,15 @@ Value Emitter::philox(Value key0, Value key1, Expr at) {
 Value Emitter::random_bits(int node, const std::vector<Expr>& index, Expr valid) {
   const IrNode& n = cx_.ir[node];
   ix::Context& icx = *group_.cx;
-  int64_t words = volume(n.attrs.shape), half = words / 2, odd = words % 2;
-  auto lead = static_cast<std::ptrdiff_t>(index.size() - n.attrs.shape.size());  // axes of the keys
-  Expr at = ix::linear(icx, std::vector<Expr>(index.begin() + lead, index.end()), row_major_strides(n.attrs.shape));
+  int64_t words = volume(n.attrs->shape), half = words / 2, odd = words % 2;
+  auto lead = static_cast<std::ptrdiff_t>(index.size() - n.attrs->shape.size());  // axes of the keys
+  Expr at = ix::linear(icx, std::vector<Expr>(index.begin() + lead, index.end()), row_major_strides(n.attrs->shape));
   std::vector<Expr> word(index.begin(), index.begin() + lead);
   word.push_back(icx.constant(0));
   Value key0 = value(n.inputs[0], word, valid);
   word.back() = icx.constant(1);
   Value key1 = value(n.inputs[0], word, valid);
-  if (n.attrs.generator == graph::Generator::philox) return philox(key0, key1, at);
+  if (n.attrs->generator == graph::Generator::philox) return philox(key0, key1, at);
   Value i = index_value(at), cut = b_.index(half + odd);
   Value first = b_.lt(i, cut);
   Value low = b_.select(first, i, b_.sub(i, cut));

@@ -40,11 +40,11 @@ struct OneRow {
 };
 
 OneRow one_row(const Ir& ir, const IrNode& dot) {
-  if (dot.op != Op::dot || !dot.attrs.batch.empty()) return {};
+  if (dot.op != Op::dot || !dot.attrs->batch.empty()) return {};
   const graph::Type &a = ir[dot.inputs[0]].type, &b = ir[dot.inputs[1]].type;
   const auto is_static = [](const Shape& shape) { return std::all_of(shape.begin(), shape.end(), [](const Dim& d) { return d.is_static() && d.bound() > 0; }); };
-  const bool fits = is_float(dot.type.dtype) && is_float(a.dtype) && is_float(b.dtype) && is_static(a.shape) && is_static(b.shape) && extent(a.shape, dot.attrs.axes) >= least_depth;
-  return {fits && extent(a.shape, free_axes(a.shape, dot.attrs.axes)) == 1, fits && extent(b.shape, free_axes(b.shape, dot.attrs.axes2)) == 1};
+  const bool fits = is_float(dot.type.dtype) && is_float(a.dtype) && is_float(b.dtype) && is_static(a.shape) && is_static(b.shape) && extent(a.shape, dot.attrs->axes) >= least_depth;
+  return {fits && extent(a.shape, free_axes(a.shape, dot.attrs->axes)) == 1, fits && extent(b.shape, free_axes(b.shape, dot.attrs->axes2)) == 1};
 }
 
 class FewRows : Rewriter {
@@ -65,7 +65,7 @@ class FewRows : Rewriter {
     Shape to;
     for (int64_t axis : order) to.push_back(shape[static_cast<size_t>(axis)]);
     IrNode node = made(Op::permute, {v}, std::move(to), to_[v].type.dtype);
-    node.attrs.axes = order;
+    node.attrs.edit().axes = order;
     return add(std::move(node));
   }
 
@@ -74,7 +74,7 @@ class FewRows : Rewriter {
   /// Σ x² over all of x, which has as many elements as the row: x, else -1.
   int squared(int id, int64_t depth) const {
     const IrNode& n = to_[id];
-    if (n.op != Op::fold || n.attrs.reducer != kernel::Reducer::sum || !is_number(id) || n.type.dtype != float32) return -1;
+    if (n.op != Op::fold || n.attrs->reducer != kernel::Reducer::sum || !is_number(id) || n.type.dtype != float32) return -1;
     const IrNode& operand = to_[n.inputs[0]];
     const bool square = operand.op == Op::square || (operand.op == Op::mul && operand.inputs[0] == operand.inputs[1]);
     return square && operand.type.dtype == float32 && volume(operand.type.shape) == depth ? operand.inputs[0] : -1;
@@ -108,8 +108,8 @@ class FewRows : Rewriter {
 
   int sum_of(int products, const Shape& rows, bool scaled) {
     IrNode sum = made(Op::fold, {products}, rows, to_[products].type.dtype);
-    sum.attrs.reducer = kernel::Reducer::sum;
-    for (size_t axis = rows.size(); axis < to_[products].type.shape.size(); ++axis) sum.attrs.axes.push_back(static_cast<int64_t>(axis));
+    sum.attrs.edit().reducer = kernel::Reducer::sum;
+    for (size_t axis = rows.size(); axis < to_[products].type.shape.size(); ++axis) sum.attrs.edit().axes.push_back(static_cast<int64_t>(axis));
     sum.product = true;
     sum.scaled = scaled;
     return add(std::move(sum));
@@ -168,9 +168,9 @@ class FewRows : Rewriter {
       result = shaped(Op::broadcast, shaped(Op::reshape, id, number ? Shape{} : suffix), shape);
     } else if (IrNode n = to_[id]; n.op == Op::fold) {
       IrNode sum = made(Op::fold, {normed(n.inputs[0], rows, whole)}, rows, n.type.dtype);
-      sum.attrs.reducer = n.attrs.reducer;
+      sum.attrs.edit().reducer = n.attrs->reducer;
       sum.scaled = true;
-      for (size_t axis = rows.size(); axis < whole.size(); ++axis) sum.attrs.axes.push_back(static_cast<int64_t>(axis));
+      for (size_t axis = rows.size(); axis < whole.size(); ++axis) sum.attrs.edit().axes.push_back(static_cast<int64_t>(axis));
       result = add(std::move(sum));
     } else if (!is_elementwise(n.op)) {
       const int from = n.inputs[0];
@@ -204,7 +204,7 @@ class FewRows : Rewriter {
     const Dtype wide = node.type.dtype == float64 ? float64 : float32;
     const graph::Type result = node.type;
     const int row = left ? node.inputs[0] : node.inputs[1], matrix = left ? node.inputs[1] : node.inputs[0];
-    const auto &row_axes = left ? node.attrs.axes : node.attrs.axes2, &matrix_axes = left ? node.attrs.axes2 : node.attrs.axes;
+    const auto &row_axes = left ? node.attrs->axes : node.attrs->axes2, &matrix_axes = left ? node.attrs->axes2 : node.attrs->axes;
 
     const int m = cast(turned(matrix, matrix_axes), wide);
     const Shape whole = to_[m].type.shape;

@@ -35,10 +35,10 @@ enum class Kind : uint8_t { none, forward, weights };
 
 Kind kind_of(const Ir& ir, const IrNode& node) {
   if (node.op != Op::composite) return Kind::none;
-  const std::string& call = node.attrs.composite->call;
+  const std::string& call = node.attrs->composite->call;
   const Kind kind = call == "convolution" ? Kind::forward : call == "convolution_weights" ? Kind::weights : Kind::none;
   if (kind == Kind::none) return Kind::none;
-  const Form form(node.attrs.composite->integers);
+  const Form form(node.attrs->composite->integers);
   const auto none_negative = [](const std::vector<int64_t>& v) { return std::all_of(v.begin(), v.end(), [](int64_t e) { return e >= 0; }); };
   const auto is_static = [](const graph::Type& t) { return std::all_of(t.shape.begin(), t.shape.end(), [](const Dim& d) { return d.is_static() && d.bound() > 0; }); };
   const graph::Type &x = ir[node.inputs[0]].type, &second = ir[node.inputs[1]].type, &w = kind == Kind::forward ? second : node.type;
@@ -80,7 +80,8 @@ class FewTaps : Rewriter {
     const auto [known, fresh] = padded_.try_emplace({x, low, high}, -1);
     if (!fresh) return known->second;
     IrNode node = made(Op::pad, {x}, shape, to_[x].type.dtype);
-    node.attrs.low = low, node.attrs.high = high, node.attrs.number = Number::of_real(0);
+    graph::Attrs& attrs = node.attrs.edit();
+    attrs.low = low, attrs.high = high, attrs.number = Number::of_real(0);
     node.kept = true;
     return known->second = add(std::move(node));
   }
@@ -90,14 +91,15 @@ class FewTaps : Rewriter {
     Shape shape = places;
     shape.back() = 1;
     IrNode node = made(Op::slice, {x}, shape, to_[x].type.dtype);
-    node.attrs.shape = shape;
-    node.attrs.start.assign(shape.size(), 0);
-    node.attrs.step.assign(shape.size(), 1);
+    graph::Attrs& attrs = node.attrs.edit();
+    attrs.shape = shape;
+    attrs.start.assign(shape.size(), 0);
+    attrs.step.assign(shape.size(), 1);
     for (size_t k = 0; k < form.space; ++k) {
-      node.attrs.start[k + 1] = tap[k] * form.dilation[k];
-      node.attrs.step[k + 1] = form.stride[k];
+      attrs.start[k + 1] = tap[k] * form.dilation[k];
+      attrs.step[k + 1] = form.stride[k];
     }
-    node.attrs.start.back() = tap.back();
+    attrs.start.back() = tap.back();
     return cast(shaped(Op::broadcast, add(std::move(node)), places), float32);
   }
 
@@ -113,7 +115,7 @@ class FewTaps : Rewriter {
 
   /// [N, o…, O]: the sum over the taps of what is seen times the tap's weights.
   int forward(const IrNode& call) {
-    const Form form(call.attrs.composite->integers);
+    const Form form(call.attrs->composite->integers);
     const Shape places = call.type.shape, w = to_[call.inputs[1]].type.shape;
     const int x = padded(call.inputs[0], form);
     int sum = -1;
@@ -121,10 +123,11 @@ class FewTaps : Rewriter {
       Shape one(w.size(), 1);
       one[0] = w[0];
       IrNode node = made(Op::slice, {call.inputs[1]}, one, to_[call.inputs[1]].type.dtype);
-      node.attrs.shape = one;
-      node.attrs.start = tap;
-      node.attrs.start.insert(node.attrs.start.begin(), 0);
-      node.attrs.step.assign(w.size(), 1);
+      graph::Attrs& attrs = node.attrs.edit();
+      attrs.shape = one;
+      attrs.start = tap;
+      attrs.start.insert(attrs.start.begin(), 0);
+      attrs.step.assign(w.size(), 1);
       const int weight = cast(shaped(Op::broadcast, shaped(Op::reshape, add(std::move(node)), {w[0]}), places), float32);
       const int product = add(made(Op::mul, {seen(x, form, places, tap), weight}, places, float32));
       if (sum < 0) {
@@ -154,26 +157,26 @@ class FewTaps : Rewriter {
 
   /// [O, k…, C]: for each tap the sum of g times what is seen through it, over examples and places.
   int weights(const IrNode& call) {
-    const Form form(call.attrs.composite->integers);
+    const Form form(call.attrs->composite->integers);
     const graph::Type result = call.type;
     const int g = cast(call.inputs[1], float32), x = padded(call.inputs[0], form);
     const Shape places = to_[g].type.shape, one{1, places.back()};
     std::vector<int> each;
     each_tap(result.shape, [&](const std::vector<int64_t>& tap) {
       IrNode sum = made(Op::fold, {add(made(Op::mul, {g, seen(x, form, places, tap)}, places, float32))}, {places.back()}, float32);
-      sum.attrs.reducer = kernel::Reducer::sum;
-      for (size_t axis = 0; axis + 1 < places.size(); ++axis) sum.attrs.axes.push_back(static_cast<int64_t>(axis));
+      sum.attrs.edit().reducer = kernel::Reducer::sum;
+      for (size_t axis = 0; axis + 1 < places.size(); ++axis) sum.attrs.edit().axes.push_back(static_cast<int64_t>(axis));
       each.push_back(shaped(Op::reshape, add(std::move(sum)), one));
     });
     const auto taps = static_cast<int64_t>(each.size());
     int all = each[0];
     if (taps > 1) {
       IrNode joined = made(Op::concat, each, {taps, places.back()}, float32);
-      joined.attrs.axes = {0};
+      joined.attrs.edit().axes = {0};
       all = add(std::move(joined));
     }
     IrNode turned = made(Op::permute, {all}, {places.back(), taps}, float32);
-    turned.attrs.axes = {1, 0};
+    turned.attrs.edit().axes = {1, 0};
     return cast(shaped(Op::reshape, add(std::move(turned)), result.shape), result.dtype);
   }
 

@@ -52,9 +52,9 @@ class Turner : Rewriter {
     Shape shape;
     for (int64_t axis : order) shape.push_back(to_[v].type.shape[static_cast<size_t>(axis)]);
     IrNode permuted = made(Op::permute, {v}, shape, to_[v].type.dtype);
-    permuted.attrs.axes = order;
+    permuted.attrs.edit().axes = order;
     IrNode kept = made(Op::bitcast, {add(std::move(permuted))}, shape, to_[v].type.dtype);  // to what it is: an elementwise value, which is computed into memory
-    kept.attrs.dtype = kept.type.dtype;
+    kept.attrs.edit().dtype = kept.type.dtype;
     return copy = add(std::move(kept));
   }
 
@@ -63,7 +63,7 @@ class Turner : Rewriter {
     kernel::DotDesc d;
     d.a = a.dtype, d.b = b.dtype, d.c = node.type.dtype;
     d.m = d.n = d.k = 1;
-    const size_t depth = node.attrs.axes.size();
+    const size_t depth = node.attrs->axes.size();
     for (size_t k = 0; k < a_order.size(); ++k) (k + depth < a_order.size() ? d.m : d.k) *= a.shape[static_cast<size_t>(a_order[k])].bound();
     for (size_t k = 0; k + depth < b_order.size(); ++k) d.n *= b.shape[static_cast<size_t>(b_order[k])].bound();
     d.a_m = d.b_n = d.k, d.a_k = d.b_k = 1, d.c_m = d.n, d.c_n = 1;
@@ -73,11 +73,12 @@ class Turner : Rewriter {
   int dot(IrNode node) {
     const graph::Type &a = to_[node.inputs[0]].type, &b = to_[node.inputs[1]].type;
     const auto is_static = [](const Shape& shape) { return std::all_of(shape.begin(), shape.end(), [](const Dim& n) { return n.is_static(); }); };
-    if (!is_float8(a.dtype) || !is_float8(b.dtype) || !node.attrs.batch.empty() || !is_static(a.shape) || !is_static(b.shape)) return add(std::move(node));
-    const Axes a_order = free_first(a.shape, node.attrs.axes), b_order = free_first(b.shape, node.attrs.axes2);
+    if (!is_float8(a.dtype) || !is_float8(b.dtype) || !node.attrs->batch.empty() || !is_static(a.shape) || !is_static(b.shape)) return add(std::move(node));
+    const Axes a_order = free_first(a.shape, node.attrs->axes), b_order = free_first(b.shape, node.attrs->axes2);
     if ((lies(node.inputs[0], a_order) && lies(node.inputs[1], b_order)) || !answered(node, a_order, b_order)) return add(std::move(node));
-    side(node.inputs[0], a_order, node.attrs.axes);
-    side(node.inputs[1], b_order, node.attrs.axes2);
+    graph::Attrs& attrs = node.attrs.edit();
+    side(node.inputs[0], a_order, attrs.axes);
+    side(node.inputs[1], b_order, attrs.axes2);
     return add(std::move(node));
   }
 

@@ -256,15 +256,15 @@ void Grouper::collect(int g, int node, std::vector<Expr> index, bool conditional
     } else if (n.op == Op::gather) {
       size_t rank = index_rank(ir_, id);
       std::vector<Expr> prefix(at.begin(), at.begin() + static_cast<std::ptrdiff_t>(rank));
-      for (size_t k = 0; k < n.attrs.axes.size(); ++k) pending.emplace_back(n.inputs[k + 1], prefix, guarded);
+      for (size_t k = 0; k < n.attrs->axes.size(); ++k) pending.emplace_back(n.inputs[k + 1], prefix, guarded);
       std::vector<Expr> inside(at.begin() + static_cast<std::ptrdiff_t>(rank), at.end());
-      for (int64_t axis : n.attrs.axes) {
-        int64_t range = ir_[n.inputs[0]].type.shape[static_cast<size_t>(axis)].bound() - n.attrs.shape[static_cast<size_t>(axis)].bound();
+      for (int64_t axis : n.attrs->axes) {
+        int64_t range = ir_[n.inputs[0]].type.shape[static_cast<size_t>(axis)].bound() - n.attrs->shape[static_cast<size_t>(axis)].bound();
         inside[static_cast<size_t>(axis)] = inside[static_cast<size_t>(axis)] + cx.variable("gathered", 0, std::max<int64_t>(0, range));
       }
       pending.emplace_back(n.inputs[0], std::move(inside), true);
     } else if (n.op == Op::random_bits) {
-      std::vector<Expr> word(at.begin(), at.end() - static_cast<std::ptrdiff_t>(n.attrs.shape.size()));
+      std::vector<Expr> word(at.begin(), at.end() - static_cast<std::ptrdiff_t>(n.attrs->shape.size()));
       word.push_back(cx.constant(0));
       pending.emplace_back(n.inputs[0], std::move(word), true);
     } else {
@@ -288,7 +288,7 @@ void Grouper::append_root(int g, Root root) {
     size_t next_inner = 0, next_kept = 0;
     const Shape& shape = ir_[node.inputs[0]].type.shape;
     for (size_t axis = 0; axis < shape.size(); ++axis) {
-      bool folded = std::count(node.attrs.axes.begin(), node.attrs.axes.end(), static_cast<int64_t>(axis)) > 0;
+      bool folded = std::count(node.attrs->axes.begin(), node.attrs->axes.end(), static_cast<int64_t>(axis)) > 0;
       if (!folded) index.push_back(root.index[next_kept++]);
       else index.push_back(shape[axis] == 1 ? work.group.cx->constant(0) : inner.at(next_inner++));
     }
@@ -311,7 +311,7 @@ void Grouper::begin_group(int node) {
   work->group.seed_index = domain(*work->group.cx, shape, "i");
   Root root{node, is_fold ? RootKind::fold : RootKind::full, {}};
   for (size_t axis = 0; axis < shape.size(); ++axis) {
-    bool folded = is_fold && std::count(n.attrs.axes.begin(), n.attrs.axes.end(), static_cast<int64_t>(axis)) > 0;
+    bool folded = is_fold && std::count(n.attrs->axes.begin(), n.attrs->axes.end(), static_cast<int64_t>(axis)) > 0;
     if (!work->group.seed_index[axis].is_constant()) work->group.domain.push_back({work->group.seed_index[axis], shape[axis], folded});
     if (!folded) root.index.push_back(work->group.seed_index[axis]);
   }
@@ -365,7 +365,7 @@ void Grouper::place_call(int node) {
   for (int input : n.inputs) types.push_back(ir_[input].type);
   plan.operands = call_operands_[static_cast<size_t>(call_of_[static_cast<size_t>(node)])];
   plan.op = n.op;
-  plan.control = n.attrs.control;
+  plan.control = n.attrs->control;
   plan.desc = call_desc(n.attrs, types, n.results, policy_.numerics);
   if (plan.control) plan.desc.name = graph::row(n.op).name;
   plan.results.assign(n.results.size(), -1);

@@ -18,7 +18,7 @@ constexpr int64_t most_sums = 4;        // of one group: each has registers of i
 /// The first half of a fold in two: [parts, rows of a part, columns…] over axis 1, of something with as many rows.
 bool is_column_part(const Ir& ir, int node) {
   const IrNode& n = ir[node];
-  if (n.op != Op::fold || n.attrs.axes != std::vector<int64_t>{1} || ir[n.inputs[0]].op != Op::reshape) return false;
+  if (n.op != Op::fold || n.attrs->axes != std::vector<int64_t>{1} || ir[n.inputs[0]].op != Op::reshape) return false;
   const Shape& shape = ir[n.inputs[0]].type.shape;
   return shape.size() >= 3 && std::all_of(shape.begin(), shape.end(), [](const Dim& d) { return d.is_static(); });
 }

@@ -89,7 +89,7 @@ namespace {
 /// Extents of the axes that a fold runs over, those of 1 left out.
 std::vector<Dim> folded_extents(const Ir& ir, int fold) {
   std::vector<Dim> extents;
-  for (int64_t axis : ir[fold].attrs.axes) {
+  for (int64_t axis : ir[fold].attrs->axes) {
     Dim extent = ir[ir[fold].inputs[0]].type.shape[static_cast<size_t>(axis)];
     if (!(extent == 1)) extents.push_back(extent);
   }
@@ -260,7 +260,7 @@ std::string Grouper::signature_of(int node) const {
   const IrNode& n = ir_[node];
   if (n.op != Op::fold) return "map " + to_string(n.type.shape);
   std::string text = "fold " + to_string(ir_[n.inputs[0]].type.shape) + " over";
-  for (int64_t axis : n.attrs.axes) text += fmt::format(" {}", axis);
+  for (int64_t axis : n.attrs->axes) text += fmt::format(" {}", axis);
   return text;
 }
 
@@ -366,7 +366,7 @@ bool Grouper::join_sibling(int node) {
     Root root{node, n.op == Op::fold ? RootKind::fold : RootKind::full, {}};
     bool split = false;
     for (size_t axis = 0; axis < work.group.seed_index.size(); ++axis) {
-      bool folded = n.op == Op::fold && std::count(n.attrs.axes.begin(), n.attrs.axes.end(), static_cast<int64_t>(axis));
+      bool folded = n.op == Op::fold && std::count(n.attrs->axes.begin(), n.attrs->axes.end(), static_cast<int64_t>(axis));
       if (!folded) root.index.push_back(work.group.seed_index[axis]);
       for (DomainVariable& v : work.group.domain)
         if (folded && v.var == work.group.seed_index[axis] && !v.inner) v.inner = split = true;

@@ -86,7 +86,7 @@ bool is_elementwise(Op op) { return op >= Op::neg && op <= Op::bitcast; }
 
 bool is_call(Op op) { return op == Op::call || op == Op::composite || graph::is_control(op); }
 
-bool is_attention(const IrNode& node) { return node.op == Op::composite && node.attrs.composite->attention.has_value(); }
+bool is_attention(const IrNode& node) { return node.op == Op::composite && node.attrs->composite->attention.has_value(); }
 
 std::string call_key(const IrNode& node) {
   const graph::Attrs& a = node.attrs;
@@ -113,7 +113,7 @@ kernel::CallDesc call_desc(const graph::Attrs& attrs, std::span<const graph::Typ
 bool writes_operand(Op op) { return op == Op::scatter || op == Op::assign; }
 
 size_t index_rank(const Ir& ir, int node) {
-  return ir[node].attrs.axes.empty() ? 0 : ir[ir[node].inputs[1]].type.shape.size();
+  return ir[node].attrs->axes.empty() ? 0 : ir[ir[node].inputs[1]].type.shape.size();
 }
 
 namespace {
@@ -132,18 +132,18 @@ std::string print(const Ir& ir, int id) {
   auto list = [&](const char* name, const std::vector<int64_t>& v) {
     if (!v.empty()) text += fmt::format(" {}=[{}]", name, fmt::join(v, ","));
   };
-  list("axes", node.attrs.axes);
-  list("axes2", node.attrs.axes2);
-  list("batch", node.attrs.batch);
-  list("batch2", node.attrs.batch2);
-  list("start", node.attrs.start);
-  list("step", node.attrs.step);
-  list("low", node.attrs.low);
-  list("high", node.attrs.high);
-  if (is_call(node.op)) text += fmt::format(" {}({}) result {}", call_name(node.attrs), fmt::join(node.attrs.integers, ","), node.output);
-  list("window", node.attrs.window);
-  if (node.op == Op::constant) text += fmt::format(" {}", node.attrs.number.real());
-  if (node.op == Op::fold) text += fmt::format(" {}", kernel::name(node.attrs.reducer));
+  list("axes", node.attrs->axes);
+  list("axes2", node.attrs->axes2);
+  list("batch", node.attrs->batch);
+  list("batch2", node.attrs->batch2);
+  list("start", node.attrs->start);
+  list("step", node.attrs->step);
+  list("low", node.attrs->low);
+  list("high", node.attrs->high);
+  if (is_call(node.op)) text += fmt::format(" {}({}) result {}", call_name(node.attrs), fmt::join(node.attrs->integers, ","), node.output);
+  list("window", node.attrs->window);
+  if (node.op == Op::constant) text += fmt::format(" {}", node.attrs->number.real());
+  if (node.op == Op::fold) text += fmt::format(" {}", kernel::name(node.attrs->reducer));
   return text + " : " + graph::to_string(node.type);
 }
 

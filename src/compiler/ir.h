@@ -16,7 +16,7 @@ namespace weft::compiler {
 struct IrNode {
   graph::Op op;
   std::vector<int> inputs;
-  graph::Attrs attrs;
+  graph::SharedAttrs attrs;
   graph::Type type;
   bool row_major = true;  // of a parameter: how its data lies
   int output = 0;         // which of the operator's results this node is

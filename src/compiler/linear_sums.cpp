@@ -43,10 +43,10 @@ class LinearSums : Rewriter {
 
   bool is_column_sum(int id) const {
     const IrNode& n = from_[id];
-    if (n.op != Op::fold || n.attrs.reducer != kernel::Reducer::sum || n.type.dtype != float32 || n.product) return false;
+    if (n.op != Op::fold || n.attrs->reducer != kernel::Reducer::sum || n.type.dtype != float32 || n.product) return false;
     const graph::Type& operand = from_[n.inputs[0]].type;
     const size_t rank = operand.shape.size();
-    if (operand.dtype != float32 || rank < 2 || n.attrs.axes.size() != rank - 1 || n.attrs.axes.back() != static_cast<int64_t>(rank) - 2) return false;
+    if (operand.dtype != float32 || rank < 2 || n.attrs->axes.size() != rank - 1 || n.attrs->axes.back() != static_cast<int64_t>(rank) - 2) return false;
     if (n.type.shape.size() != 1 || std::any_of(operand.shape.begin(), operand.shape.end(), [](const Dim& d) { return !d.is_static(); })) return false;
     return volume(operand.shape) >= least_rows * volume(n.type.shape);
   }
@@ -179,7 +179,7 @@ class LinearSums : Rewriter {
     const Shape& places = from_[like.inputs[0]].type.shape;
     if (values.empty()) {
       IrNode count = made(Op::constant, {}, {}, float32);
-      count.attrs.number = Number::of_real(static_cast<double>(volume(places) / places.back().bound()));
+      count.attrs.edit().number = Number::of_real(static_cast<double>(volume(places) / places.back().bound()));
       return shaped(Op::broadcast, shaped(Op::reshape, add(std::move(count)), {1}), like.type.shape);
     }
     const auto [known, fresh] = sums_.try_emplace({values, bounds(places)}, -1);

@@ -214,7 +214,7 @@ void AttentionRow::make_own(Value batch, Value seen) {
   at.insert(at.end(), {icx.constant(0), lane});
   own_.query = as_row(emit_.value(node_.inputs[0], at));
 
-  const int64_t places = cache.type.shape[static_cast<size_t>(cache.attrs.axes[0])].bound();
+  const int64_t places = cache.type.shape[static_cast<size_t>(cache.attrs->axes[0])].bound();
   const Value last = b_.sub(seen, b_.index(1));
   own_.seen = b_.scalar(ScalarOp::bit_and, {b_.scalar(ScalarOp::le, {b_.index(0), last}), b_.lt(last, b_.index(places))});
   own_.place = b_.select(b_.lt(last, b_.index(0)), b_.add(last, b_.index(places)), last);  // as a scatter's index counts from the end
@@ -225,7 +225,7 @@ void AttentionRow::make_own(Value batch, Value seen) {
     const Access access = peel(icx, cx_.ir, node_.inputs[operand], there);
     check(access.node == cache_, "attention_row", "keys or values are no view of their cache");
     std::vector<Expr> update(static_cast<size_t>(cx_.ir[cache.inputs.back()].type.rank()) - access.index.size(), icx.constant(0)), to = access.index;
-    to[static_cast<size_t>(cache.attrs.axes[0])] = icx.constant(0);
+    to[static_cast<size_t>(cache.attrs->axes[0])] = icx.constant(0);
     update.insert(update.end(), to.begin(), to.end());
     (operand == 1 ? own_.key : own_.value) = as_row(emit_.value(cache.inputs.back(), update));
     const std::vector<int64_t>& shared = (operand == 1 ? plan_.k : plan_.v).batch;

@@ -21,7 +21,7 @@ class PrefixLowering {
  public:
   PrefixLowering(const LowerContext& cx, Group& group)
       : cx_(cx), node_(group.roots[0].node), n_(cx.ir[node_]), icx_(*group.cx), emit_(cx, group, "prefix_" + std::to_string(node_)), b_(emit_.builder()),
-        axis_(static_cast<size_t>(n_.attrs.axes[0])), reverse_(n_.attrs.integers[0] != 0), exclusive_(n_.attrs.integers[1] != 0), logs_(n_.attrs.integers[2] != 0),
+        axis_(static_cast<size_t>(n_.attrs->axes[0])), reverse_(n_.attrs->integers[0] != 0), exclusive_(n_.attrs->integers[1] != 0), logs_(n_.attrs->integers[2] != 0),
         dtype_(compute_dtype(n_.type.dtype)) {}
 
   Lowered run() {
@@ -58,7 +58,7 @@ class PrefixLowering {
   }
 
   Value combine(Value a, Value x) {
-    if (!logs_) return b_.scalar(kernel::combine(n_.attrs.reducer), {a, x});
+    if (!logs_) return b_.scalar(kernel::combine(n_.attrs->reducer), {a, x});
     const std::vector<int64_t> dims = b_.type(x).dims;
     const Value m = b_.max(a, x), exponential = b_.scalar(ScalarOp::exp, {b_.sub(b_.min(a, x), m)});
     const Value infinite = b_.scalar(ScalarOp::eq, {b_.scalar(ScalarOp::abs, {m}), b_.real(dtype_, INFINITY, dims)});
@@ -66,7 +66,7 @@ class PrefixLowering {
   }
 
   Value identity(std::vector<int64_t> dims) {
-    const Number number = logs_ ? Number::of_real(-INFINITY) : kernel::identity(n_.attrs.reducer, dtype_);
+    const Number number = logs_ ? Number::of_real(-INFINITY) : kernel::identity(n_.attrs->reducer, dtype_);
     return b_.constant(dtype_, number, std::move(dims));
   }
 

@@ -31,7 +31,7 @@ std::string RowLowering::kernel_name() const {
   std::string name = names[static_cast<int>(schedule_.kind)];
   std::set<std::string> ops;
   for (const Root& root : group_.roots)
-    if (cx_.ir[root.node].op == Op::fold) ops.insert(std::string(kernel::name(cx_.ir[root.node].attrs.reducer)));
+    if (cx_.ir[root.node].op == Op::fold) ops.insert(std::string(kernel::name(cx_.ir[root.node].attrs->reducer)));
   for (const std::string& op : ops) name += "_" + op;
   return name + fmt::format("_{}", group_.roots.back().node);
 }
@@ -350,7 +350,7 @@ std::vector<Value> RowLowering::combine_parts(int p, std::vector<Value> carried,
   const size_t folds = carried.size() / parts;
   std::vector<ScalarOp> ops;
   for (const Stage& stage : stages_)
-    if (stage.pass == p && stage.root.kind == RootKind::fold) ops.push_back(kernel::combine(cx_.ir[stage.root.node].attrs.reducer));
+    if (stage.pass == p && stage.root.kind == RootKind::fold) ops.push_back(kernel::combine(cx_.ir[stage.root.node].attrs->reducer));
   for (; parts > 1; parts /= 2)
     for (size_t part = 0; part < parts / 2; ++part)
       for (size_t f = 0; f < folds; ++f)
@@ -374,7 +374,7 @@ std::vector<Value> RowLowering::identities(int p) {
   for (const Stage& stage : stages_) {
     if (stage.pass != p || stage.root.kind != RootKind::fold) continue;
     Dtype t = compute_dtype(cx_.ir[stage.root.node].type.dtype);
-    values.push_back(emit_.builder().constant(t, kernel::identity(cx_.ir[stage.root.node].attrs.reducer, t), {schedule_.width}));
+    values.push_back(emit_.builder().constant(t, kernel::identity(cx_.ir[stage.root.node].attrs->reducer, t), {schedule_.width}));
   }
   return values;
 }
@@ -382,7 +382,7 @@ std::vector<Value> RowLowering::identities(int p) {
 /// Sums of products down columns: a multiplication and an addition are one instruction of a thread.
 bool RowLowering::sums_products(const Stage& stage) const {
   const IrNode& node = cx_.ir[stage.root.node];
-  return cx_.target.many_threads() && schedule_.kind == RowClass::column && stage.root.kind == RootKind::fold && node.attrs.reducer == kernel::Reducer::sum && node.type.dtype == float32;
+  return cx_.target.many_threads() && schedule_.kind == RowClass::column && stage.root.kind == RootKind::fold && node.attrs->reducer == kernel::Reducer::sum && node.type.dtype == float32;
 }
 
 /// One tile of pass p: every fold takes it in, every full root is stored. Stores come last: an update in place must not be read as an old value.
@@ -407,14 +407,14 @@ std::vector<Value> RowLowering::step(int p, const std::vector<Value>& carried) {
     Value v = b.broadcast(emit_.value(node.inputs[0], stage.operand), {schedule_.width});
     if (stage.root.kind == RootKind::column) {
       Value& sum = column_sums_[column_of(stage)];
-      sum = b.scalar(kernel::combine(node.attrs.reducer), {sum, v});
+      sum = b.scalar(kernel::combine(node.attrs->reducer), {sum, v});
       continue;
     }
     if (schedule_.kind == RowClass::row && emit_.limit() != no_value) {
       Dtype t = b.type(v).dtype;
-      v = b.select(emit_.lane_mask(), v, b.constant(t, kernel::identity(node.attrs.reducer, t), {schedule_.width}));
+      v = b.select(emit_.lane_mask(), v, b.constant(t, kernel::identity(node.attrs->reducer, t), {schedule_.width}));
     }
-    next.push_back(b.scalar(kernel::combine(node.attrs.reducer), {carried[next.size()], v}));
+    next.push_back(b.scalar(kernel::combine(node.attrs->reducer), {carried[next.size()], v}));
   }
   keep(p);
   prefetch_next(p);
@@ -428,7 +428,7 @@ void RowLowering::finish_folds(int p, const std::vector<Value>& carried) {
   for (const Stage& stage : stages_) {
     if (stage.pass != p || stage.root.kind != RootKind::fold) continue;
     Value v = carried[k++];
-    if (schedule_.kind == RowClass::row) v = b.reduce(cx_.ir[stage.root.node].attrs.reducer, v, 0);
+    if (schedule_.kind == RowClass::row) v = b.reduce(cx_.ir[stage.root.node].attrs->reducer, v, 0);
     finish_root(stage, v);
   }
 }

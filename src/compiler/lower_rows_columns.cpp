@@ -52,7 +52,7 @@ void RowLowering::rows_of_parts() {
   for (const Stage* stage : columns) {
     const IrNode& node = cx_.ir[stage->root.node];
     const Dtype t = compute_dtype(node.type.dtype);
-    carried.push_back(b.constant(t, kernel::identity(node.attrs.reducer, t), {schedule_.width}));
+    carried.push_back(b.constant(t, kernel::identity(node.attrs->reducer, t), {schedule_.width}));
   }
   for (Value v : fetch(reads, first)) carried.push_back(v);
   carried = b.loop(b.index(0), b.index(each), b.index(1), carried, [&](Value at, const std::vector<Value>& values) {

@@ -59,10 +59,10 @@ void RowLowering::pass_together(int p, bool first) {
     part_count_ = last == each ? b.index(each) : b.max(b.index(0), b.min(b.index(each), b.sub(b.index(schedule_.lane_extent), first_lane_)));
     if (first) ask_for_row();
     const std::vector<Value> carried = part_loop(p, first_lane_, part_count_);
-    for (size_t k = 0; k < folds.size(); ++k) b.store(sums[k], b.reduce(cx_.ir[folds[k]->root.node].attrs.reducer, carried[k], 0), round, {}, {});
+    for (size_t k = 0; k < folds.size(); ++k) b.store(sums[k], b.reduce(cx_.ir[folds[k]->root.node].attrs->reducer, carried[k], 0), round, {}, {});
     emit_.pop_scope();
   });
-  for (size_t k = 0; k < folds.size(); ++k) finish_root(*folds[k], b.reduce(cx_.ir[folds[k]->root.node].attrs.reducer, b.load(sums[k], b.index(0), {rounds}, {1}), 0));
+  for (size_t k = 0; k < folds.size(); ++k) finish_root(*folds[k], b.reduce(cx_.ir[folds[k]->root.node].attrs->reducer, b.load(sums[k], b.index(0), {rounds}, {1}), 0));
 }
 
 void RowLowering::rows_together() {

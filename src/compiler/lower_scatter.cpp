@@ -65,7 +65,7 @@ class ScatterLowering {
     if (volume(updates.shape) == 0) return emit_.finish(0, 0);  // nothing comes
     ix::Context& icx = *group_.cx;
     Strides strides = cx_.grouping.strides[static_cast<size_t>(node_)];
-    for (size_t k = 0; k < n_.attrs.step.size(); ++k) strides[k] *= n_.attrs.step[k];
+    for (size_t k = 0; k < n_.attrs->step.size(); ++k) strides[k] *= n_.attrs->step[k];
     Strip strip = strip_of(icx, sizes, strides, cx_.target.many_threads() ? 64 : cx_.target.lanes(4));
     Value pid = b_.program_id();
     const int64_t owners = owners_for(points);
@@ -114,8 +114,8 @@ class ScatterLowering {
   /// On a device with many threads the places along the first indexed axis are dealt out to programs; each goes through all indices and takes its own, so that
   /// equal places are updated in order. A power of two: divisions of 64 bits are slow there.
   int64_t owners_for(const Shape& points) const {
-    if (!cx_.target.many_threads() || n_.attrs.axes.empty() || volume(points) < 64) return 1;
-    const int64_t places = std::min<int64_t>(1024, n_.type.shape[static_cast<size_t>(n_.attrs.axes[0])].bound());
+    if (!cx_.target.many_threads() || n_.attrs->axes.empty() || volume(points) < 64) return 1;
+    const int64_t places = std::min<int64_t>(1024, n_.type.shape[static_cast<size_t>(n_.attrs->axes[0])].bound());
     return std::max<int64_t>(1, static_cast<int64_t>(std::bit_floor(static_cast<uint64_t>(places))));
   }
 
@@ -127,7 +127,7 @@ class ScatterLowering {
     const int indices = n_.inputs[1];
     Value i = b_.broadcast(b_.cast(emit_.value(indices, at), int64), {wide});
     const auto splat = [&](Value v) { return b_.broadcast(v, {wide}); };
-    const Value range = splat(b_.index(n_.type.shape[static_cast<size_t>(n_.attrs.axes[0])].bound())), zero = splat(b_.index(0));
+    const Value range = splat(b_.index(n_.type.shape[static_cast<size_t>(n_.attrs->axes[0])].bound())), zero = splat(b_.index(0));
     if (!is_unsigned(cx_.ir[indices].type.dtype)) i = b_.select(b_.lt(i, zero), b_.add(i, range), i);
     Value own = b_.scalar(ScalarOp::eq, {b_.scalar(ScalarOp::bit_and, {i, splat(last_owner_)}), splat(owner_)});
     own = b_.scalar(ScalarOp::bit_and, {own, emit_.lane_mask()});
@@ -144,14 +144,14 @@ class ScatterLowering {
   /// One point: its address from the indices (a negative one counts from the end), then the strip of its slice, if it lies inside.
   void apply(const Shape& points, const std::vector<Expr>& at, const Strip& strip) {
     std::vector<Expr> where = strip.slice;
-    for (size_t k = 0; k < n_.attrs.start.size(); ++k) where[k] = where[k] * n_.attrs.step[k] + n_.attrs.start[k];
+    for (size_t k = 0; k < n_.attrs->start.size(); ++k) where[k] = where[k] * n_.attrs->step[k] + n_.attrs->start[k];
     Value inside = b_.constant(bool_, Number::of_int(1));
     for (size_t k = 1; k < points.size(); ++k)
       if (!points[k].is_static()) inside = b_.scalar(ScalarOp::bit_and, {inside, b_.lt(emit_.index_value(at[k]), emit_.extent(points[k]))});
     const Shape& shape = n_.type.shape;
     const Shape& update_shape = cx_.ir[n_.inputs.back()].type.shape;
-    for (size_t k = 0; k < n_.attrs.axes.size(); ++k) {
-      auto axis = static_cast<size_t>(n_.attrs.axes[k]);
+    for (size_t k = 0; k < n_.attrs->axes.size(); ++k) {
+      auto axis = static_cast<size_t>(n_.attrs->axes[k]);
       int indices = n_.inputs[k + 1];
       int64_t range = shape[axis].bound() - update_shape[at.size() + axis].bound();
       Value i = b_.cast(emit_.value(indices, at), int64);
@@ -168,7 +168,7 @@ class ScatterLowering {
       std::vector<Expr> from = at;
       from.insert(from.end(), strip.slice.begin(), strip.slice.end());
       Value v = emit_.value(n_.inputs.back(), from);
-      if (n_.attrs.mode != graph::ScatterMode::set) v = b_.scalar(graph::combine(n_.attrs.mode), {emit_.load_result(node_, where), v});
+      if (n_.attrs->mode != graph::ScatterMode::set) v = b_.scalar(graph::combine(n_.attrs->mode), {emit_.load_result(node_, where), v});
       emit_.store(node_, where, v, false);
       emit_.pop_scope();
     });

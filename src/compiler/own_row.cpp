@@ -25,7 +25,7 @@ int number_behind(const Ir& ir, int id) {
 /// Is `index` the last of `count` places?
 bool is_last_of(const Ir& ir, int index, int count) {
   const IrNode& n = ir[number_behind(ir, index)];
-  const auto is = [&](int id, double v) { return ir[number_behind(ir, id)].op == Op::constant && ir[number_behind(ir, id)].attrs.number.real() == v; };
+  const auto is = [&](int id, double v) { return ir[number_behind(ir, id)].op == Op::constant && ir[number_behind(ir, id)].attrs->number.real() == v; };
   const auto counted = [&](int id) { return number_behind(ir, id) == number_behind(ir, count); };
   if (n.op == Op::sub) return counted(n.inputs[0]) && is(n.inputs[1], 1);
   return n.op == Op::add && ((counted(n.inputs[0]) && is(n.inputs[1], -1)) || (counted(n.inputs[1]) && is(n.inputs[0], -1)));
@@ -50,11 +50,11 @@ bool read_by_region_alone(const Ir& ir, const std::vector<std::vector<int>>& use
 /// A scatter of one slice that is whole but along the one indexed axis, of which it has a single place.
 bool enters_one_row(const Ir& ir, int node) {
   const IrNode& n = ir[node];
-  if (n.op != Op::scatter || n.attrs.mode != graph::ScatterMode::set || n.attrs.axes.size() != 1 || !is_static(n.type.shape)) return false;
+  if (n.op != Op::scatter || n.attrs->mode != graph::ScatterMode::set || n.attrs->axes.size() != 1 || !is_static(n.type.shape)) return false;
   const Shape& updates = ir[n.inputs.back()].type.shape;
   const size_t points = updates.size() - n.type.shape.size();
   for (size_t axis = 0; axis < updates.size(); ++axis) {
-    const bool single = axis < points || static_cast<int64_t>(axis - points) == n.attrs.axes[0];
+    const bool single = axis < points || static_cast<int64_t>(axis - points) == n.attrs->axes[0];
     if (!(updates[axis] == (single ? Dim(1) : n.type.shape[axis - points]))) return false;
   }
   return true;
@@ -63,7 +63,7 @@ bool enters_one_row(const Ir& ir, int node) {
 /// Where the rows of keys (or values) begin that stand in place 0, for every head; nothing where they are no whole rows of `cache`.
 std::optional<std::set<int64_t>> rows_of(const Ir& ir, int operand, int cache) {
   const Shape &shape = ir[operand].type.shape, &whole = ir[cache].type.shape;
-  const size_t rank = shape.size(), axis = static_cast<size_t>(ir[cache].attrs.axes[0]);
+  const size_t rank = shape.size(), axis = static_cast<size_t>(ir[cache].attrs->axes[0]);
   if (!is_static(shape)) return {};
   ix::Context cx;
   const std::vector<Expr> at = domain(cx, shape, "i");
@@ -86,7 +86,7 @@ std::optional<std::set<int64_t>> rows_of(const Ir& ir, int operand, int cache) {
 
 int own_row(const Ir& ir, const std::vector<std::vector<int>>& users, int attention) {
   const IrNode& n = ir[attention];
-  if (!is_attention(n) || n.inputs.size() != 4 || !n.attrs.integers.empty() || !is_single_query(*n.attrs.composite->attention, *(ir[n.inputs[0]].type.shape.end() - 2))) return -1;
+  if (!is_attention(n) || n.inputs.size() != 4 || !n.attrs->integers.empty() || !is_single_query(*n.attrs->composite->attention, *(ir[n.inputs[0]].type.shape.end() - 2))) return -1;
   if (!is_integer(ir[n.inputs[3]].type.dtype)) return -1;
   int cache = n.inputs[1];
   while (is_movement(ir[cache].op) && ir[cache].op != Op::concat) cache = ir[cache].inputs[0];

@@ -34,7 +34,7 @@ class Picker : Rewriter {
 
   bool is_zero(int id) const {
     while (from_[id].op == Op::broadcast || from_[id].op == Op::reshape) id = from_[id].inputs[0];
-    return from_[id].op == Op::constant && from_[id].attrs.number.real() == 0;
+    return from_[id].op == Op::constant && from_[id].attrs->number.real() == 0;
   }
 
   /// What is broadcast along the last axis and nothing else: a node with as many elements as there are rows.
@@ -50,15 +50,15 @@ class Picker : Rewriter {
 
   bool counts_last(int id, const Shape& shape) const {
     while (from_[id].op == Op::broadcast && from_[from_[id].inputs[0]].type.shape.size() == shape.size()) id = from_[id].inputs[0];
-    return from_[id].op == Op::iota && from_[id].attrs.axes[0] + 1 == static_cast<int64_t>(from_[id].type.shape.size()) && from_[id].type.shape.back() == shape.back();
+    return from_[id].op == Op::iota && from_[id].attrs->axes[0] + 1 == static_cast<int64_t>(from_[id].type.shape.size()) && from_[id].type.shape.back() == shape.back();
   }
 
   std::optional<Pick> find(int id) const {
     const IrNode& fold = from_[id];
-    if (fold.op != Op::fold || fold.attrs.reducer != kernel::Reducer::sum) return {};
+    if (fold.op != Op::fold || fold.attrs->reducer != kernel::Reducer::sum) return {};
     const IrNode& choice = from_[fold.inputs[0]];
     const Shape& shape = choice.type.shape;
-    if (choice.op != Op::select || fold.attrs.axes != std::vector<int64_t>{static_cast<int64_t>(shape.size()) - 1} || !is_zero(choice.inputs[2])) return {};
+    if (choice.op != Op::select || fold.attrs->axes != std::vector<int64_t>{static_cast<int64_t>(shape.size()) - 1} || !is_zero(choice.inputs[2])) return {};
     for (const Dim& d : shape)
       if (!d.is_static()) return {};
     if (shape.back().bound() < shortest) return {};
@@ -82,12 +82,14 @@ class Picker : Rewriter {
     const int target = cast(reshaped(renamed(pick.target), flat), int64);
     const int inside = node(Op::bit_and, {node(Op::le, {number(0, flat, int64), target}, flat, bool_), node(Op::lt, {target, number(length, flat, int64)}, flat, bool_)}, flat, bool_);
     IrNode counting = made(Op::iota, {}, flat, int64);
-    counting.attrs.axes = {0}, counting.attrs.shape = flat, counting.attrs.dtype = int64;
+    graph::Attrs& attrs = counting.attrs.edit();
+    attrs.axes = {0}, attrs.shape = flat, attrs.dtype = int64;
     const int start = node(Op::mul, {add(std::move(counting)), number(length, flat, int64)}, flat, int64);
     const int place = node(Op::add, {start, node(Op::select, {inside, target, number(0, flat, int64)}, flat, int64)}, flat, int64);
     const Dtype dtype = from_[pick.source].type.dtype;
     IrNode read = made(Op::gather, {reshaped(renamed(pick.source), {count * length}), place}, {count, 1}, dtype);
-    read.attrs.axes = {0}, read.attrs.shape = {1};
+    graph::Attrs& slices = read.attrs.edit();
+    slices.axes = {0}, slices.shape = {1};
     const int value = cast(reshaped(add(std::move(read)), flat), fold.type.dtype);
     return reshaped(node(Op::select, {inside, value, number(0, flat, fold.type.dtype)}, flat, fold.type.dtype), fold.type.shape);
   }
@@ -96,7 +98,8 @@ class Picker : Rewriter {
   int reshaped(int v, const Shape& shape) { return shaped(Op::reshape, v, shape); }
   int number(int64_t n, const Shape& shape, Dtype dtype) {
     IrNode constant = made(Op::constant, {}, {}, dtype);
-    constant.attrs.dtype = dtype, constant.attrs.number = is_float(dtype) ? Number::of_real(static_cast<double>(n)) : Number::of_int(n);
+    graph::Attrs& attrs = constant.attrs.edit();
+    attrs.dtype = dtype, attrs.number = is_float(dtype) ? Number::of_real(static_cast<double>(n)) : Number::of_int(n);
     return shaped(Op::broadcast, add(std::move(constant)), shape);
   }
 };

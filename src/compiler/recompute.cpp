@@ -100,7 +100,7 @@ std::optional<Copy> copy_of(const Timeline& time, int node, const std::vector<bo
     }
     const double points = static_cast<double>(volume(n.inputs.empty() ? n.type.shape : ir[n.inputs[0]].type.shape));
     if (n.op == graph::Op::dot) {
-      const auto contracted = static_cast<size_t>(n.attrs.axes[0]);
+      const auto contracted = static_cast<size_t>(n.attrs->axes[0]);
       copy.cost += 2.0 * static_cast<double>(volume(n.type.shape)) * static_cast<double>(ir[n.inputs[0]].type.shape[contracted].bound()) / flops_per_byte;
     } else if (int scalar = graph::row(n.op).scalar; scalar >= 0) {
       copy.cost += points * kernel::info(static_cast<kernel::ScalarOp>(scalar)).flops / flops_per_byte;

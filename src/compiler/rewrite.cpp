@@ -33,14 +33,14 @@ IrNode Rewriter::made(Op op, std::vector<int> inputs, Shape shape, Dtype dtype) 
 int Rewriter::cast(int v, Dtype dtype) {
   if (to_[v].type.dtype == dtype) return v;
   IrNode node = made(Op::cast, {v}, to_[v].type.shape, dtype);
-  node.attrs.dtype = dtype;
+  node.attrs.edit().dtype = dtype;
   return add(std::move(node));
 }
 
 int Rewriter::shaped(Op op, int v, const Shape& shape) {
   if (to_[v].type.shape == shape) return v;
   IrNode node = made(op, {v}, shape, to_[v].type.dtype);
-  node.attrs.shape = shape;
+  node.attrs.edit().shape = shape;
   return add(std::move(node));
 }
 

@@ -15,7 +15,7 @@ bool folds_rows(const Ir& ir, int node) {
   const IrNode& n = ir[node];
   if (n.op != Op::fold) return false;
   const auto rank = static_cast<int64_t>(ir[n.inputs[0]].type.shape.size());
-  const auto& axes = n.attrs.axes;
+  const auto& axes = n.attrs->axes;
   return !axes.empty() && axes.front() > 0 && axes.back() == rank - 1 && axes.back() - axes.front() + 1 == static_cast<int64_t>(axes.size()) && volume(n.type.shape) > 1;
 }
 

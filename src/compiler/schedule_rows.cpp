@@ -30,7 +30,7 @@ std::vector<Expr> fold_operand_index(const Ir& ir, const Group& group, const Roo
   }
   size_t next_inner = 0, next_kept = 0;
   for (size_t axis = 0; axis < shape.size(); ++axis) {
-    bool folded = std::count(node.attrs.axes.begin(), node.attrs.axes.end(), static_cast<int64_t>(axis)) > 0;
+    bool folded = std::count(node.attrs->axes.begin(), node.attrs->axes.end(), static_cast<int64_t>(axis)) > 0;
     if (!folded) index.push_back(root.index[next_kept++]);
     else index.push_back(shape[axis] == 1 ? group.cx->constant(0) : inner.at(next_inner++));
   }
@@ -90,8 +90,8 @@ class Survey {
     } else if (n.op == Op::gather) {
       auto rank = static_cast<std::ptrdiff_t>(index_rank(ir_, id));
       std::vector<Expr> prefix(at.begin(), at.begin() + rank), inside(at.begin() + rank, at.end());
-      for (size_t k = 0; k < n.attrs.axes.size(); ++k) {
-        auto axis = static_cast<size_t>(n.attrs.axes[k]);
+      for (size_t k = 0; k < n.attrs->axes.size(); ++k) {
+        auto axis = static_cast<size_t>(n.attrs->axes[k]);
         Expr variable = group_.cx->variable("gathered", 0, std::max<int64_t>(0, ir_[n.inputs[0]].type.shape[axis].bound() - 1));
         // A gathered index differs between lanes only if the place it is read from does.
         for (Expr e : prefix) ix::variables(e, [&](Expr v) { depends_[variable.get()].insert(v.get()); });

@@ -71,7 +71,7 @@ class Rebuilder {
   /// The number of which every element of `id` is a copy.
   std::optional<Number> splat(int id) const {
     while ((*this)[id].op == Op::broadcast || (*this)[id].op == Op::reshape) id = (*this)[id].inputs[0];
-    if ((*this)[id].op == Op::constant) return (*this)[id].attrs.number;
+    if ((*this)[id].op == Op::constant) return (*this)[id].attrs->number;
     return std::nullopt;
   }
   bool is_splat(int id, double value) const {
@@ -147,15 +147,15 @@ Result merge_movement(Rebuilder& g, const IrNode& n) {
       if (in.op == Op::broadcast) return g.make(Op::broadcast, {in.inputs[0]}, n.type, n.attrs);
       return {};
     case Op::permute: {
-      if (std::is_sorted(n.attrs.axes.begin(), n.attrs.axes.end())) return x;
+      if (std::is_sorted(n.attrs->axes.begin(), n.attrs->axes.end())) return x;
       if (in.op == Op::broadcast && g[in.inputs[0]].type.shape.empty()) return g.broadcast_to(in.inputs[0], n.type.shape);
       if (in.op != Op::permute) return {};
       Attrs attrs;
-      for (int64_t axis : n.attrs.axes) attrs.axes.push_back(in.attrs.axes[static_cast<size_t>(axis)]);
+      for (int64_t axis : n.attrs->axes) attrs.axes.push_back(in.attrs->axes[static_cast<size_t>(axis)]);
       return g.make(Op::permute, {in.inputs[0]}, n.type, attrs);
     }
     case Op::slice:
-      if (same_shape && std::all_of(n.attrs.step.begin(), n.attrs.step.end(), [](int64_t s) { return s == 1; })) return x;
+      if (same_shape && std::all_of(n.attrs->step.begin(), n.attrs->step.end(), [](int64_t s) { return s == 1; })) return x;
       if (in.op == Op::broadcast && g[in.inputs[0]].type.shape.empty()) return g.broadcast_to(in.inputs[0], n.type.shape);
       return {};
     case Op::window:
@@ -172,7 +172,7 @@ Result single_concat(Rebuilder&, const IrNode& n) { return n.op == Op::concat &&
 /// concat(x[…, :a], x[…, a:b], x[…, b:]) → x: the parts of a complex number, put together again.
 Result joined_slices(Rebuilder& g, const IrNode& n) {
   if (n.op != Op::concat) return {};
-  const auto axis = static_cast<size_t>(n.attrs.axes[0]);
+  const auto axis = static_cast<size_t>(n.attrs->axes[0]);
   int64_t next = 0;
   int whole = -1;
   for (int input : n.inputs) {
@@ -181,7 +181,7 @@ Result joined_slices(Rebuilder& g, const IrNode& n) {
     whole = part.inputs[0];
     const Shape& shape = g[whole].type.shape;
     for (size_t k = 0; k < shape.size(); ++k)
-      if (part.attrs.step[k] != 1 || part.attrs.start[k] != (k == axis ? next : 0) || (k != axis && !(part.type.shape[k] == shape[k]))) return {};
+      if (part.attrs->step[k] != 1 || part.attrs->start[k] != (k == axis ? next : 0) || (k != axis && !(part.type.shape[k] == shape[k]))) return {};
     if (!part.type.shape[axis].is_static()) return {};
     next += part.type.shape[axis].bound();
   }
@@ -249,9 +249,9 @@ Result selects(Rebuilder& g, const IrNode& n) {
 Result trivial_fold(Rebuilder& g, const IrNode& n) {
   if (n.op != Op::fold) return {};
   const Shape& shape = g[n.inputs[0]].type.shape;
-  for (int64_t axis : n.attrs.axes)
-    if (shape[static_cast<size_t>(axis)] == 0) return g.constant_like(n.type, kernel::identity(n.attrs.reducer, n.type.dtype));
-  for (int64_t axis : n.attrs.axes)
+  for (int64_t axis : n.attrs->axes)
+    if (shape[static_cast<size_t>(axis)] == 0) return g.constant_like(n.type, kernel::identity(n.attrs->reducer, n.type.dtype));
+  for (int64_t axis : n.attrs->axes)
     if (!(shape[static_cast<size_t>(axis)] == 1)) return {};
   Attrs attrs;
   attrs.shape = n.type.shape;
@@ -260,15 +260,15 @@ Result trivial_fold(Rebuilder& g, const IrNode& n) {
 
 /// A prefix over a single element → that, or the identity.
 Result trivial_prefix(Rebuilder& g, const IrNode& n) {
-  if (n.op != Op::prefix || n.type.shape[static_cast<size_t>(n.attrs.axes[0])].bound() != 1) return {};
-  if (n.attrs.integers[1] == 0) return n.inputs[0];
-  return g.constant_like(n.type, n.attrs.integers[2] ? Number::of_real(-INFINITY) : kernel::identity(n.attrs.reducer, n.type.dtype));
+  if (n.op != Op::prefix || n.type.shape[static_cast<size_t>(n.attrs->axes[0])].bound() != 1) return {};
+  if (n.attrs->integers[1] == 0) return n.inputs[0];
+  return g.constant_like(n.type, n.attrs->integers[2] ? Number::of_real(-INFINITY) : kernel::identity(n.attrs->reducer, n.type.dtype));
 }
 
 /// A dot that contracts nothing (an axis of extent 0) → zeros.
 Result empty_dot(Rebuilder& g, const IrNode& n) {
   if (n.op != Op::dot) return {};
-  for (int64_t axis : n.attrs.axes)
+  for (int64_t axis : n.attrs->axes)
     if (g[n.inputs[0]].type.shape[static_cast<size_t>(axis)] == 0) return g.constant_like(n.type, Number::of_real(0));
   return {};
 }
@@ -277,7 +277,7 @@ Result empty_dot(Rebuilder& g, const IrNode& n) {
 Result empty_scatter(Rebuilder& g, const IrNode& n) {
   if (!writes_operand(n.op)) return {};
   const bool whole = n.op == Op::assign && g[n.inputs[1]].type.shape == n.type.shape;
-  if (whole && std::all_of(n.attrs.step.begin(), n.attrs.step.end(), [](int64_t s) { return s == 1; })) return n.inputs[1];
+  if (whole && std::all_of(n.attrs->step.begin(), n.attrs->step.end(), [](int64_t s) { return s == 1; })) return n.inputs[1];
   for (const Dim& d : g[n.inputs.back()].type.shape)
     if (d == 0) return n.inputs[0];
   return {};
@@ -290,27 +290,27 @@ Result split_fold(Rebuilder& g, const IrNode& n) {
   const graph::Type type = g[n.inputs[0]].type;
   int64_t folded = 1, kept = 1;
   for (const Dim& d : n.type.shape) kept *= d.bound();
-  for (int64_t axis : n.attrs.axes) {
+  for (int64_t axis : n.attrs->axes) {
     if (!type.shape[static_cast<size_t>(axis)].is_static()) return {};
     folded *= type.shape[static_cast<size_t>(axis)];
   }
   if (folded < long_fold || kept >= few_rows) return {};
   // Cut the first folded axis: into pieces if it is long, else off from the others.
-  auto axis = static_cast<size_t>(n.attrs.axes[0]);
+  auto axis = static_cast<size_t>(n.attrs->axes[0]);
   int64_t extent = type.shape[axis], pieces = 1;
   for (int64_t p = 2; p <= 256; ++p)
     if (extent % p == 0 && folded / p >= 1024) pieces = p;
   int x = n.inputs[0];
   Attrs first = n.attrs;
   graph::Type partial{{}, n.type.dtype};
-  if (pieces > 1 && (pieces >= 8 || n.attrs.axes.size() == 1)) {
+  if (pieces > 1 && (pieces >= 8 || n.attrs->axes.size() == 1)) {
     Attrs cut;
     cut.shape = type.shape;
     cut.shape[axis] = extent / pieces;
     cut.shape.insert(cut.shape.begin() + static_cast<std::ptrdiff_t>(axis), Dim(pieces));
     x = g.make(Op::reshape, {x}, {cut.shape, type.dtype}, cut);
     for (int64_t& a : first.axes) ++a;  // all folded axes lie at or after the cut one
-  } else if (n.attrs.axes.size() > 1) {
+  } else if (n.attrs->axes.size() > 1) {
     first.axes.erase(first.axes.begin());
   } else {
     return {};
@@ -342,7 +342,7 @@ Result add_scatter(Rebuilder& g, const IrNode& n) {
   if (n.op != Op::add) return {};
   for (int k : {0, 1}) {
     const IrNode& in = g[n.inputs[static_cast<size_t>(k)]];
-    if (in.op != Op::scatter || in.attrs.mode != graph::ScatterMode::add || !g.is_splat(in.inputs[0], 0)) continue;
+    if (in.op != Op::scatter || in.attrs->mode != graph::ScatterMode::add || !g.is_splat(in.inputs[0], 0)) continue;
     std::vector<int> inputs = in.inputs;
     inputs[0] = cast_below_permute(g, n.inputs[static_cast<size_t>(1 - k)]);
     return g.make(Op::scatter, inputs, n.type, in.attrs);
@@ -357,7 +357,7 @@ Result add_cast_scatter(Rebuilder& g, const IrNode& n) {
     const IrNode& narrowed = g[n.inputs[static_cast<size_t>(k)]];
     if (narrowed.op != Op::cast) continue;
     const IrNode in = g[narrowed.inputs[0]];
-    if (in.op != Op::scatter || in.attrs.mode != graph::ScatterMode::add || in.type.dtype != float32 || !g.is_splat(in.inputs[0], 0)) continue;
+    if (in.op != Op::scatter || in.attrs->mode != graph::ScatterMode::add || in.type.dtype != float32 || !g.is_splat(in.inputs[0], 0)) continue;
     const Attrs narrow = narrowed.attrs;
     Attrs wide;
     wide.dtype = float32;
@@ -386,13 +386,13 @@ Result join_pads(Rebuilder& g, const IrNode& n) {
     if (!fits || along < 0) continue;
     Attrs joined, rest = first.attrs;
     joined.axes = {along};
-    rest.high[static_cast<size_t>(along)] = second.attrs.high[static_cast<size_t>(along)];
+    rest.high[static_cast<size_t>(along)] = second.attrs->high[static_cast<size_t>(along)];
     std::vector<int> parts;
     graph::Type type = g[first.inputs[0]].type;
     type.shape[static_cast<size_t>(along)] = shape[static_cast<size_t>(along)].bound() - rest.low[static_cast<size_t>(along)] - rest.high[static_cast<size_t>(along)];
     for (const int id : {first.inputs[0], second.inputs[0]}) {
       const IrNode& part = g[id];
-      const bool flat = part.op == Op::concat && part.attrs.axes == joined.axes;
+      const bool flat = part.op == Op::concat && part.attrs->axes == joined.axes;
       if (flat) parts.insert(parts.end(), part.inputs.begin(), part.inputs.end());
       else parts.push_back(id);
     }
@@ -403,7 +403,7 @@ Result join_pads(Rebuilder& g, const IrNode& n) {
 
 /// A dot over several axes → a dot over one: both operands with the contracted axes last, flattened. Movement costs nothing where it is a view.
 Result merge_contraction(Rebuilder& g, const IrNode& n) {
-  if (n.op != Op::dot || n.attrs.axes.size() < 2) return {};
+  if (n.op != Op::dot || n.attrs->axes.size() < 2) return {};
   auto flatten = [&](int id, const std::vector<int64_t>& batch, const std::vector<int64_t>& contracted, std::vector<int64_t>& new_batch) {
     graph::Type type = g[id].type;
     Attrs order, flat;
@@ -423,11 +423,11 @@ Result merge_contraction(Rebuilder& g, const IrNode& n) {
     std::iota(new_batch.begin(), new_batch.end(), 0);
     return g.make(Op::reshape, {g.make(Op::permute, {id}, moved, order)}, merged, flat);
   };
-  for (int64_t axis : n.attrs.axes)
+  for (int64_t axis : n.attrs->axes)
     if (!g[n.inputs[0]].type.shape[static_cast<size_t>(axis)].is_static()) return {};
   Attrs attrs = n.attrs;
-  int a = flatten(n.inputs[0], n.attrs.batch, n.attrs.axes, attrs.batch);
-  int b = flatten(n.inputs[1], n.attrs.batch2, n.attrs.axes2, attrs.batch2);
+  int a = flatten(n.inputs[0], n.attrs->batch, n.attrs->axes, attrs.batch);
+  int b = flatten(n.inputs[1], n.attrs->batch2, n.attrs->axes2, attrs.batch2);
   attrs.axes = {g[a].type.rank() - 1};
   attrs.axes2 = {g[b].type.rank() - 1};
   return g.make(Op::dot, {a, b}, n.type, attrs);

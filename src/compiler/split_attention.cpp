@@ -16,7 +16,7 @@ std::vector<bool> candidates(const Ir& ir) {
   std::vector<bool> fits(ir.nodes.size(), false), other(ir.nodes.size(), false);
   for (int id = 0; id < ir.size(); ++id) {
     const IrNode& n = ir[id];
-    if (!is_attention(n) || !is_single_query(*n.attrs.composite->attention, *(ir[n.inputs[0]].type.shape.end() - 2))) continue;
+    if (!is_attention(n) || !is_single_query(*n.attrs->composite->attention, *(ir[n.inputs[0]].type.shape.end() - 2))) continue;
     const Shape& keys = ir[n.inputs[1]].type.shape;
     const bool only = std::none_of(ir.nodes.begin(), ir.nodes.end(), [&](const IrNode& m) { return m.output != 0 && is_attention(m) && call_key(m) == call_key(n); });
     fits[static_cast<size_t>(id)] = n.output == 0 && only && (keys.end() - 2)->bound() >= 4 * shortest_piece;
@@ -39,14 +39,14 @@ class Splitter : Rewriter {
     Shape o = node.type.shape, lse(o.begin(), o.end() - 1);
     o[o.size() - 2] = lse.back() = pieces;
     IrNode part = node;
-    part.attrs.integers = {static_cast<int64_t>(AttentionPart::pieces), pieces, length};
+    part.attrs.edit().integers = {static_cast<int64_t>(AttentionPart::pieces), pieces, length};
     part.results = {{o, float32}, {lse, float32}};
     part.type = part.results[0];
     const int first = add(part);
     part.output = 1;
     part.type = part.results[1];
     const int second = add(part);
-    node.attrs.integers = {static_cast<int64_t>(AttentionPart::join)};
+    node.attrs.edit().integers = {static_cast<int64_t>(AttentionPart::join)};
     node.inputs = {first, second};
     return add(std::move(node));
   }

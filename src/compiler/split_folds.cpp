@@ -25,7 +25,7 @@ struct Run {
 };
 
 bool run_of(const IrNode& fold, const Shape& shape, Run& run) {
-  const auto& axes = fold.attrs.axes;
+  const auto& axes = fold.attrs->axes;
   if (axes.empty()) return false;
   run.first = static_cast<size_t>(axes.front());
   run.end = static_cast<size_t>(axes.back()) + 1;
@@ -111,7 +111,7 @@ class Splitter : Rewriter {
     const auto only_here = [&](int v) { return users_[static_cast<size_t>(v)].size() == 1 && !outputs_.contains(v); };
     while (from_[inner].op == graph::Op::reshape && only_here(inner)) inner = from_[inner].inputs[0];
     const IrNode& first = from_[inner];
-    if (first.op != graph::Op::fold || !only_here(inner) || first.attrs.reducer != node.attrs.reducer || first.type.dtype != node.type.dtype || is_low_float(node.type.dtype)) return node;
+    if (first.op != graph::Op::fold || !only_here(inner) || first.attrs->reducer != node.attrs->reducer || first.type.dtype != node.type.dtype || is_low_float(node.type.dtype)) return node;
     const Shape &seen = from_[from_[id].inputs[0]].type.shape, &operand = from_[first.inputs[0]].type.shape;
     const std::vector<size_t> left = long_axes(first.type.shape), read = long_axes(seen);
     const auto extents = [](const Shape& shape, const std::vector<size_t>& axes) {
@@ -122,15 +122,15 @@ class Splitter : Rewriter {
     if (extents(first.type.shape, left) != extents(seen, read)) return node;
     std::vector<int64_t> kept;  // by axis of the first fold's result: the operand's
     for (int64_t axis = 0; axis < static_cast<int64_t>(operand.size()); ++axis)
-      if (std::count(first.attrs.axes.begin(), first.attrs.axes.end(), axis) == 0) kept.push_back(axis);
-    std::vector<int64_t> axes = first.attrs.axes;
+      if (std::count(first.attrs->axes.begin(), first.attrs->axes.end(), axis) == 0) kept.push_back(axis);
+    std::vector<int64_t> axes = first.attrs->axes;
     for (size_t k = 0; k < read.size(); ++k)
-      if (std::count(node.attrs.axes.begin(), node.attrs.axes.end(), static_cast<int64_t>(read[k])) > 0) axes.push_back(kept[left[k]]);
+      if (std::count(node.attrs->axes.begin(), node.attrs->axes.end(), static_cast<int64_t>(read[k])) > 0) axes.push_back(kept[left[k]]);
     std::sort(axes.begin(), axes.end());
     if (axes.back() - axes.front() + 1 != static_cast<int64_t>(axes.size()) || axes.back() + 1 == static_cast<int64_t>(operand.size())) return node;
     IrNode whole = made(graph::Op::fold, {renamed(first.inputs[0])}, {}, node.type.dtype);
-    whole.attrs.reducer = node.attrs.reducer;
-    whole.attrs.axes = axes;
+    whole.attrs.edit().reducer = node.attrs->reducer;
+    whole.attrs.edit().axes = axes;
     for (size_t k = 0; k < operand.size(); ++k)
       if (!std::binary_search(axes.begin(), axes.end(), static_cast<int64_t>(k))) whole.type.shape.push_back(operand[k]);
     operand_id = first.inputs[0];
@@ -210,8 +210,8 @@ class Splitter : Rewriter {
   /// The operand folded over the axes from `first` to `end`.
   IrNode over(const IrNode& like, int operand, size_t first, size_t end, Dtype dtype) const {
     IrNode node = made(graph::Op::fold, {operand}, to_[operand].type.shape, dtype);
-    node.attrs.reducer = like.attrs.reducer;
-    for (size_t axis = first; axis < end; ++axis) node.attrs.axes.push_back(static_cast<int64_t>(axis));
+    node.attrs.edit().reducer = like.attrs->reducer;
+    for (size_t axis = first; axis < end; ++axis) node.attrs.edit().axes.push_back(static_cast<int64_t>(axis));
     node.type.shape.erase(node.type.shape.begin() + static_cast<std::ptrdiff_t>(first), node.type.shape.begin() + static_cast<std::ptrdiff_t>(end));
     return node;
   }

@@ -82,7 +82,7 @@ class Splitter : Rewriter {
 
   Ir run() {
     return rewrite([&](int, IrNode node) {
-      const Parts parts = node.op == Op::prefix ? parts_of(node.type.shape, static_cast<size_t>(node.attrs.axes[0])) : Parts{};
+      const Parts parts = node.op == Op::prefix ? parts_of(node.type.shape, static_cast<size_t>(node.attrs->axes[0])) : Parts{};
       return parts.count > 1 ? prefix(node, parts) : add(std::move(node));
     });
   }
@@ -106,7 +106,7 @@ class Splitter : Rewriter {
 }  // namespace
 
 Ir split_prefixes(Ir ir) {
-  const bool any = std::any_of(ir.nodes.begin(), ir.nodes.end(), [](const IrNode& n) { return n.op == Op::prefix && parts_of(n.type.shape, static_cast<size_t>(n.attrs.axes[0])).count > 1; });
+  const bool any = std::any_of(ir.nodes.begin(), ir.nodes.end(), [](const IrNode& n) { return n.op == Op::prefix && parts_of(n.type.shape, static_cast<size_t>(n.attrs->axes[0])).count > 1; });
   return any ? Splitter(std::move(ir)).run() : ir;
 }
 

@@ -165,8 +165,8 @@ void GroupTuner::limit_indices(TuneItem& item, const Group& it) {
     const bool own = std::any_of(it.roots.begin(), it.roots.end(), [&](const Root& r) { return r.node == node; });
     if (cx_.grouping.is_root[static_cast<size_t>(node)] && !own) continue;
     if (n.op == Op::gather)
-      for (size_t k = 0; k < n.attrs.axes.size(); ++k)
-        limit(item, n.inputs[k + 1], cx_.ir[n.inputs[0]].type.shape[static_cast<size_t>(n.attrs.axes[k])].bound());
+      for (size_t k = 0; k < n.attrs->axes.size(); ++k)
+        limit(item, n.inputs[k + 1], cx_.ir[n.inputs[0]].type.shape[static_cast<size_t>(n.attrs->axes[k])].bound());
     pending.insert(pending.end(), n.inputs.begin(), n.inputs.end());
   }
 }

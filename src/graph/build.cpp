@@ -45,7 +45,7 @@ bool identity_order(const std::vector<int64_t>& axes) {
 
 }  // namespace
 
-Values make_all(Op op, Values inputs, Attrs attrs) {
+Values make_all(Op op, Values inputs, SharedAttrs attrs) {
   const Row& r = row(op);
   const int given = static_cast<int>(inputs.size());
   if (given < r.min_inputs || (r.max_inputs >= 0 && given > r.max_inputs))
@@ -71,7 +71,7 @@ Values make_all(Op op, Values inputs, Attrs attrs) {
   return out;
 }
 
-Value make(Op op, Values inputs, Attrs attrs) {
+Value make(Op op, Values inputs, SharedAttrs attrs) {
   Values out = make_all(op, std::move(inputs), std::move(attrs));
   check(out.size() == 1, row(op).name, "has several outputs: use make_all");
   return std::move(out[0]);

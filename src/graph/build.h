@@ -7,8 +7,8 @@
 namespace weft::graph {
 
 /// The node for `op`, checked by its row; one Value for each output.
-Values make_all(Op op, Values inputs, Attrs attrs = {});
-Value make(Op op, Values inputs, Attrs attrs = {});  // the only output
+Values make_all(Op op, Values inputs, SharedAttrs attrs = {});
+Value make(Op op, Values inputs, SharedAttrs attrs = {});  // the only output
 
 Value parameter(const Type& type, int64_t slot = -1);
 Value data(const Type& type, Storage storage);          // a leaf with storage

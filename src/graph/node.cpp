@@ -49,7 +49,12 @@ std::string_view name(ScatterMode mode) {
 
 const Type& Value::type() const { return node->types()[static_cast<size_t>(index)]; }
 
-Node::Node(Op op, Values inputs, Attrs attrs, std::vector<Type> types)
+const std::shared_ptr<Attrs>& SharedAttrs::none() {
+  static const auto* attrs = new std::shared_ptr<Attrs>(std::make_shared<Attrs>());  // never destroyed: nodes may be made by static objects
+  return *attrs;
+}
+
+Node::Node(Op op, Values inputs, SharedAttrs attrs, std::vector<Type> types)
     : op_(op), inputs_(std::move(inputs)), attrs_(std::move(attrs)), types_(std::move(types)), id_(next_id.fetch_add(1, std::memory_order_relaxed)), stream_(StreamScope::current()) {}
 
 Node::~Node() {

@@ -12,6 +12,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "base/hash.h"
@@ -124,6 +125,25 @@ struct Attrs {
   std::shared_ptr<const Control> control;  // cond, while_loop, scan
 };
 
+/// Attributes as a node holds them: whoever copies the node shares them. Most nodes have none.
+class SharedAttrs {
+ public:
+  SharedAttrs() : attrs_(none()) {}
+  SharedAttrs(Attrs attrs) : attrs_(std::make_shared<Attrs>(std::move(attrs))) {}
+  const Attrs& operator*() const { return *attrs_; }
+  const Attrs* operator->() const { return attrs_.get(); }
+  operator const Attrs&() const { return *attrs_; }
+  /// For whoever fills them in: no longer those of other nodes.
+  Attrs& edit() {
+    if (attrs_.use_count() > 1) attrs_ = std::make_shared<Attrs>(*attrs_);
+    return *attrs_;
+  }
+
+ private:
+  static const std::shared_ptr<Attrs>& none();
+  std::shared_ptr<Attrs> attrs_;
+};
+
 /// Where a value lies: element (i, j, …) at data[offset + i·strides[0] + j·strides[1] + …]. Symbolic axes are laid out at their bounds.
 struct Storage {
   runtime::BufferRef buffer;
@@ -133,14 +153,15 @@ struct Storage {
 
 class Node {
  public:
-  Node(Op op, Values inputs, Attrs attrs, std::vector<Type> types);
+  Node(Op op, Values inputs, SharedAttrs attrs, std::vector<Type> types);
   ~Node();  // frees long chains without recursion
   Node(const Node&) = delete;
   Node& operator=(const Node&) = delete;
 
   Op op() const { return op_; }
   const Values& inputs() const { return inputs_; }
-  const Attrs& attrs() const { return attrs_; }
+  const Attrs& attrs() const { return *attrs_; }
+  const SharedAttrs& shared_attrs() const { return attrs_; }
   const std::vector<Type>& types() const { return types_; }
   int outputs() const { return static_cast<int>(types_.size()); }
   uint64_t id() const { return id_; }  // rises with creation: inputs have smaller ids
@@ -153,7 +174,7 @@ class Node {
  private:
   Op op_;
   Values inputs_;
-  Attrs attrs_;
+  SharedAttrs attrs_;
   std::vector<Type> types_;
   std::vector<Storage> storage_;
   uint64_t id_;

@@ -101,7 +101,7 @@ Values outputs_of(const std::shared_ptr<Node>& node) {
 
 /// Types are kept: whatever is replaced is replaced by a value of the same type.
 Values rebuild(const Node& node, Values inputs) {
-  return outputs_of(std::make_shared<Node>(node.op(), std::move(inputs), node.attrs(), node.types()));
+  return outputs_of(std::make_shared<Node>(node.op(), std::move(inputs), node.shared_attrs(), node.types()));
 }
 
 /// The body of a region on `inputs`, checked to mean what the region's type says.

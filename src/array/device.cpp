@@ -10,6 +10,7 @@
 #include "array/op_support.h"
 #include "base/error.h"
 #include "runtime/executor.h"
+#include "target/cuda/driver.h"
 #include "target/target.h"
 #include "weft/stream.h"
 
@@ -23,8 +24,10 @@ std::string device_name(const Device& d) {
 void require_device(const char* op, const Device& d) {
   if (is_available(d)) return;
   const int gpus = device_count(Device::gpu);
+  std::string why;
+  if (d.type == Device::gpu) target::cuda::available(&why);
   throw_invalid(op, "device " + device_name(d) + " is not available: there is " +
-                        (d.type == Device::cpu ? "one CPU, cpu:0" : gpus == 0 ? "no GPU, or no driver for it" : std::to_string(gpus) + " GPUs, from gpu:0 on"));
+                        (d.type == Device::cpu ? "one CPU, cpu:0" : gpus == 0 ? "no GPU: " + why : std::to_string(gpus) + (gpus == 1 ? " GPU, gpu:0" : " GPUs, from gpu:0 on")));
 }
 
 /// As the runtime numbers devices.

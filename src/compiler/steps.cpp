@@ -267,7 +267,7 @@ void StepMaker::call_routine(int g) {
   Draft draft;
   if (plan.control) draft.step.program = make_nested(plan.op, plan.control, target_, policy_);
   else draft.step.call = target_.call(plan.desc);
-  if (!draft.step.call && !draft.step.program) throw_invalid(plan.desc.name, "this device has no routine for " + plan.desc.to_string());
+  if (!draft.step.call && !draft.step.program) throw_invalid(plan.desc.name, "this device has no routine for " + plan.desc.to_string() + ": compute it on another one (weft doctor says which libraries were found)");
   draft.step.kind = plan.control ? Step::Kind::nested : Step::Kind::library;
   draft.step.name = plan.desc.to_string();
   std::vector<int> nodes;

@@ -172,7 +172,7 @@ TEST_CASE("devices: the CPU is there, one that is not is refused when the graph 
   CHECK_THROWS_AS(set_default_device(none), std::invalid_argument);
   CHECK_THROWS_AS(add(a, a, none), std::invalid_argument);
   CHECK(contains(message([&] { add(a, a, none); }), "[add] device gpu:99 is not available: there "));
-  if (device_count(Device::gpu) == 0) CHECK(contains(message([&] { add(a, a, Device::gpu); }), "[add] device gpu:0 is not available: there is no GPU, or no driver for it"));
+  if (device_count(Device::gpu) == 0) CHECK(contains(message([&] { add(a, a, Device::gpu); }), "[add] device gpu:0 is not available: there is no GPU: "));
   CHECK(contains(message([&] { zeros({2}, none); }), "[zeros]"));
   CHECK(add(a, a, Device::cpu).item<float>() == 2);
   CHECK(add(a, a, default_stream(Device::cpu)).item<float>() == 2);

@@ -67,6 +67,15 @@ TEST_CASE("architectures: the letter from compute capability 9.0 on") {
   CHECK(info.arch() == "sm_100a");
 }
 
+TEST_CASE("devices that are too old are refused by name") {
+  cuda::DeviceInfo info;
+  info.name = "NVIDIA Old";
+  info.major = 7, info.minor = 5;
+  CHECK_THROWS_WITH_AS(cuda::require_capability(info), doctest::Contains("NVIDIA Old has compute capability 7.5, and Weft needs 8.0 or more"), std::runtime_error);
+  info.major = 8, info.minor = 0;
+  CHECK_NOTHROW(cuda::require_capability(info));
+}
+
 TEST_CASE("statistics of kernels are read from ptxas's messages") {
   const auto usage = cuda::parse_usage(
       "ptxas info    : 0 bytes gmem\n"
@@ -124,6 +133,7 @@ TEST_CASE("CUDA C++ is compiled to machine code, without a GPU") {
     CHECK(usage[0].shared_bytes == 1024);
     CHECK(usage[0].spill_store_bytes == 0);
   }
+  CHECK_THROWS_WITH_AS(cuda::compile(source, "sm_999"), doctest::Contains("does not know sm_999: install a newer CUDA toolkit"), std::runtime_error);
   // The same source gives the same bytes: a cache by source may stand for the compiler.
   CHECK(cuda::compile(source, "sm_90a") == cuda::compile(source, "sm_90a"));
 }

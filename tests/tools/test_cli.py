@@ -129,7 +129,9 @@ class Refusals(unittest.TestCase):
         self.refused(1, "there is no folder", "explain", os.path.join(FOLDER, "nowhere"))
 
     def test_help(self):
-        self.assertIn("--weight-decay", weft("train", "gpt", "--help").out)
+        text = weft("train", "gpt", "--help").out
+        self.assertIn("--weight-decay", text)
+        self.assertIn("--bias,--no-bias ", text)
         self.assertIn("sample", weft("--help").out)
         self.assertRegex(weft("--version").out, r"^weft \d+\.\d+\.\d+\n$")
 
@@ -503,6 +505,7 @@ class Using(unittest.TestCase):
 
     def test_instruction_set(self):
         self.assertRegex(weft("doctor", "--isa", "generic").out, r"code generator +cpu-\d+ \S+ generic")
+        self.assertIn("/nowhere is no folder", weft("doctor", env={"WEFT_CUDA_PATH": "/nowhere"}).out)
 
     def test_bench(self):
         for name in weft("bench", "list").out.splitlines():

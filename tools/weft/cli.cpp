@@ -37,6 +37,15 @@ void declare(CLI::App& app, OptionSet& set, const Option& o) {
   if (!o.required && !shown.empty()) option->default_str(shown);
 }
 
+/// As CLI11 writes help, but for the value that it shows behind a switch's negation: "--no-bias{false}".
+class Help : public CLI::Formatter {
+  std::string make_option_name(const CLI::Option* option, bool positional) const override {
+    std::string name = CLI::Formatter::make_option_name(option, positional);
+    if (const size_t at = name.find('{'); at != std::string::npos) name.erase(at);
+    return name;
+  }
+};
+
 /// Switches are read after parsing: CLI11 keeps "true" or "false" for them.
 void take_switches(CLI::App& app, OptionSet& set) {
   for (const auto& o : set.all()) {
@@ -72,6 +81,7 @@ class Parser {
     app_.name("weft");
     app_.set_version_flag("--version", "weft " WEFT_VERSION);
     app_.allow_extras();
+    app_.formatter(std::make_shared<Help>());
     for (auto& command : commands_) enter(command);
   }
 

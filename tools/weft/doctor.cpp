@@ -17,6 +17,7 @@
 #include "target/cpu/onednn.h"
 #include "target/cuda/context.h"
 #include "target/cuda/library.h"
+#include "target/cuda/nvrtc.h"
 #include "target/target.h"
 #include "weft/ops.h"
 
@@ -76,14 +77,25 @@ std::string libraries() {
          "units for bf16";
 }
 
+/// What the row of a library that was found says beside its version and its place: machine code of a newer compiler may not load.
+std::string remark(const target::cuda::Library& library) {
+  namespace cuda = target::cuda;
+  const int compiler = cuda::nvrtc_version() / 1000, known = cuda::driver_version() / 1000;
+  if (&library != &cuda::nvrtc_library() || known == 0 || compiler <= known) return "";
+  return fmt::format("; newer than the driver, which is CUDA {}'s and may refuse its machine code: install a newer driver, or set WEFT_CUDA_PATH to a toolkit of CUDA {}", known, known);
+}
+
 /// The devices, and what was found of the libraries that work on them. A missing library is no fault: the row says what it costs.
 void gpus() {
   namespace cuda = target::cuda;
   std::string why;
+  for (const std::string& folder : cuda::stated_folders())
+    if (!std::filesystem::is_directory(folder)) row("WEFT_CUDA_PATH", folder + " is no folder");
   if (!cuda::available(&why)) row("GPU", "none: " + why);
   for (int i = 0; i < cuda::device_count(); ++i) {
     try {
       const cuda::DeviceInfo info = cuda::device_info(i);
+      cuda::require_capability(info);
       row("GPU", fmt::format("{}: {}, compute capability {}.{} (kernels for {}), {} multiprocessors, {}, L2 {} MiB, {} KiB of shared memory a block, {}", i, info.name,
                              info.major, info.minor, info.arch(), info.multiprocessors, gibibytes(static_cast<double>(info.memory_bytes)),
                              info.l2_bytes >> 20, info.shared_bytes_per_block >> 10, info.uuid));
@@ -93,7 +105,7 @@ void gpus() {
   }
   for (const cuda::Library* library : cuda::libraries()) {
     const bool found = library->available(&why);
-    row(library->name(), found ? fmt::format("{} in {}", cuda::version(*library), library->path()) : fmt::format("missing: {} ({})", library->costs(), why));
+    row(library->name(), found ? fmt::format("{} in {}{}", cuda::version(*library), library->path(), remark(*library)) : fmt::format("missing: {} ({})", library->costs(), why));
   }
 }
 

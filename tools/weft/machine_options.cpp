@@ -10,6 +10,7 @@
 #include "runtime/nvtx.h"
 #include "runtime/threads.h"
 #include "target/cpu/options.h"
+#include "target/cuda/driver.h"
 #include "target/target.h"
 #include "weft/device.h"
 
@@ -27,9 +28,11 @@ Device device_of(const std::string& name) {
   if ((!gpu && kind != "cpu") || number.empty() || number.size() > 3 || number.find_first_not_of("0123456789") != std::string::npos)
     throw UsageError("--device '" + name + "' is none of cpu, gpu, gpu:1 …");
   const Device device(gpu ? Device::gpu : Device::cpu, std::stoi(number));
-  if (!is_available(device))
-    throw UsageError("--device " + name + ": this machine has " + std::to_string(device_count(Device::gpu)) + " GPUs that can be used (weft doctor says what was found)");
-  return device;
+  if (is_available(device)) return device;
+  std::string why;
+  if (gpu && !target::cuda::available(&why)) throw UsageError("--device " + name + ": there is no GPU: " + why + " (weft doctor says what was found)");
+  const int count = device_count(device.type);
+  throw UsageError(fmt::format("--device {}: there {} {}{} here, numbered from 0 (weft doctor says what was found)", name, count == 1 ? "is" : "are", count, gpu ? (count == 1 ? " GPU" : " GPUs") : " CPU"));
 }
 
 }  // namespace
@@ -39,7 +42,7 @@ void add_machine_options(OptionSet& set, MachineOptions& o) {
   o.tune = mode && *mode ? mode : "off";
   set.add("device", "NAME", &o.device, "where to compute: cpu, gpu, or gpu:1 for the second one").config();
   set.add("threads", "N", &o.threads, "CPU threads").range(0, 1024).config().defaults_to("all processors");
-  set.add("no-libraries", "", &o.no_libraries, "generated kernels only, no oneDNN").config();
+  set.add("no-libraries", "", &o.no_libraries, "generated kernels only: no oneDNN, and on a GPU no cuBLASLt and no cuDNN").config();
   set.add("tf32", "", &o.tf32, "on a GPU, float32 products and convolutions in TF32: ten bits of mantissa, several times the speed").config();
   set.add("nondeterministic", "", &o.nondeterministic,
           "on a GPU, sums of the gradients of attention, convolutions and embeddings in any order, where that is quicker: two runs then differ in their last bits")

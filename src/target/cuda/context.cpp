@@ -70,7 +70,14 @@ DeviceInfo device_info(int ordinal) {
   return info;
 }
 
+void require_capability(const DeviceInfo& info) {
+  constexpr int least = 8;
+  if (info.major < least)
+    throw_failure("cuda", fmt::format("{} has compute capability {}.{}, and Weft needs {}.0 or more: take another device, or compute on the CPU", info.name, info.major, info.minor, least));
+}
+
 Context::Context(int ordinal) : ordinal_(ordinal), device_(device_of(ordinal)), info_(device_info(ordinal)) {
+  require_capability(info_);
   check(driver().primary_ctx_retain(&handle_, device_), "cuDevicePrimaryCtxRetain", name());
   make_current();
   check(driver().stream_create(&stream_, stream_non_blocking), "cuStreamCreate", name());

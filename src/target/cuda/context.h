@@ -70,5 +70,7 @@ int device_count();
 Context& context(int ordinal = 0);
 /// What is known of a device without making a context on it.
 DeviceInfo device_info(int ordinal);
+/// Throws std::runtime_error where generated kernels cannot run on such a device.
+void require_capability(const DeviceInfo& info);
 
 }  // namespace weft::target::cuda

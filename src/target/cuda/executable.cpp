@@ -35,7 +35,9 @@ ModuleHandle load_module(Context& context, const std::vector<char>& cubin, const
   const runtime::Span span("compiler", "module is loaded");
   context.make_current();
   ModuleHandle module = nullptr;
-  check(driver().module_load_data(&module, cubin.data()), "cuModuleLoadData", what);
+  const int result = driver().module_load_data(&module, cubin.data());
+  const int compiler = nvrtc_version() / 1000, known = driver_version() / 1000;
+  check(result, "cuModuleLoadData", compiler > known ? fmt::format("{}; NVRTC is CUDA {}'s and the driver CUDA {}'s: install a newer driver, or set WEFT_CUDA_PATH to a toolkit of CUDA {}", what, compiler, known, known) : what);
   return module;
 }
 

@@ -89,9 +89,11 @@ void read_ahead(void* handle) {
 
 }  // namespace
 
+std::vector<std::string> stated_folders() { return entries("WEFT_CUDA_PATH"); }
+
 std::vector<std::string> library_folders() {
   std::vector<std::string> out;
-  for (const std::string& entry : entries("WEFT_CUDA_PATH")) {
+  for (const std::string& entry : stated_folders()) {
     out.push_back(entry);
     add_toolkit(entry, out);
     add_wheels(entry, out);

@@ -50,6 +50,8 @@ std::string version(const Library& library);
 /// All of them, in this order.
 std::vector<const Library*> libraries();
 
+/// The entries of WEFT_CUDA_PATH, which may or may not be there.
+std::vector<std::string> stated_folders();
 /// The folders beside the loader's own where libraries are looked for: those of WEFT_CUDA_PATH (each entry: a folder of libraries, a toolkit, or a
 /// Python site-packages with NVIDIA's wheels), site-packages named by LD_LIBRARY_PATH, CUDA_HOME, CUDA_PATH, and the usual ones.
 std::vector<std::string> library_folders();

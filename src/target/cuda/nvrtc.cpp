@@ -136,10 +136,10 @@ std::vector<char> compile(const std::string& source, const std::string& arch, co
   const int result = nvrtc().compile_program(program.handle, static_cast<int>(pointers.size()), pointers.data());
   const std::string messages = log_of(program.handle);
   if (log) *log = messages;
-  if (result != 0) {
-    throw_failure("cuda", fmt::format("compiling for {} failed: {} (NVRTC {}.{})\n{}\n{}", arch, nvrtc().get_error_string(result), nvrtc_version() / 1000,
-                                      nvrtc_version() % 1000 / 10, messages, excerpt(source, messages)));
-  }
+  const std::string version = fmt::format("NVRTC {}.{} in {}", nvrtc_version() / 1000, nvrtc_version() % 1000 / 10, nvrtc_library().path());
+  if (messages.find("--gpu-architecture") != std::string::npos)
+    throw_failure("cuda", fmt::format("{} does not know {}: install a newer CUDA toolkit, or set WEFT_CUDA_PATH to its folder", version, arch));
+  if (result != 0) throw_failure("cuda", fmt::format("compiling for {} failed: {} ({})\n{}\n{}", arch, nvrtc().get_error_string(result), version, messages, excerpt(source, messages)));
   size_t bytes = 0;
   check_nvrtc(nvrtc().get_cubin_size(program.handle, &bytes), "nvrtcGetCUBINSize");
   std::vector<char> cubin(bytes);

@@ -61,6 +61,7 @@ class Refusals(unittest.TestCase):
         self.refused(2, "is none of cpu, gpu", "bench", "gelu", "--device", "gpu:x")
         self.refused(2, "weft doctor says what was found", "bench", "gelu", "--device", "gpu:99")
         self.refused(2, "give --device gpu", "bench", "gpu-memory")
+        self.refused(2, "GiB to compute in", "train", "gpt", "--data", RHYME, "--layers", 10, "--width", 65536, "--out", "huge")
         self.refused(2, "did you mean weft train gpt?", "train", "gtp")
         self.refused(2, "needs one of: gpt", "train")
         self.refused(2, "did you mean weft sample?", "smaple", "dir")

@@ -1,6 +1,7 @@
 #include "machine_options.h"
 
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cstdlib>
@@ -10,9 +11,10 @@
 #include "runtime/nvtx.h"
 #include "runtime/threads.h"
 #include "target/cpu/options.h"
-#include "target/cuda/driver.h"
+#include "target/cuda/context.h"
 #include "target/target.h"
 #include "weft/device.h"
+#include "weft/memory.h"
 
 namespace weft::tool {
 
@@ -68,6 +70,16 @@ void apply(const MachineOptions& o) {
   if (o.no_libraries) target::set_libraries_enabled(false);
   if (o.nvtx && !runtime::nvtx::enable()) fmt::print(stderr, "--nvtx: no profiler is attached to this process (nsys profile weft …)\n");
   if (const Device device = device_of(o.device); device != default_device()) set_default_device(device);
+}
+
+std::string machine_text() {
+  const Device& device = default_device();
+  return device.type == Device::gpu ? target::cuda::context(device.index).name() : fmt::format("{} threads", runtime::num_threads());
+}
+
+double machine_memory() {
+  if (default_device().type == Device::gpu) return static_cast<double>(get_memory_limit());
+  return static_cast<double>(::sysconf(_SC_PHYS_PAGES)) * static_cast<double>(::sysconf(_SC_PAGESIZE));
 }
 
 void replay_tuning(const std::string& choices) {

@@ -19,6 +19,10 @@ struct MachineOptions {
 void add_machine_options(OptionSet& set, MachineOptions& options);
 /// Sets the process up as asked. Throws UsageError where WEFT_TUNE is no mode, or there is no such device.
 void apply(const MachineOptions& options);
+/// What the process computes on, once that is applied: "2 threads", "cuda:0 (NVIDIA H200)".
+std::string machine_text();
+/// Bytes of memory that it has for arrays.
+double machine_memory();
 /// From now on kernels and libraries are chosen as the run did whose choices these are (compiler/tune.h). Throws std::invalid_argument where the text holds none.
 void replay_tuning(const std::string& choices);
 

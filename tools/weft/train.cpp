@@ -1,6 +1,5 @@
 // weft train gpt: options, folder and text checked; then the loop, with its reports, its curve, and its two ways to stop.
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <memory>
@@ -12,7 +11,6 @@
 #include "plot.h"
 #include "progress.h"
 #include "run_folder.h"
-#include "runtime/threads.h"
 #include "trace_file.h"
 #include "train_options.h"
 #include "trainer.h"
@@ -52,20 +50,17 @@ std::vector<Series> curves(const RunState& state) {
 void describe(Progress& progress, Trainer& trainer, const TrainOptions& o) {
   progress.note(fmt::format("{}: {} tokens of {} kinds to learn from, {} to validate on", o.data, trainer.split().train.size(), trainer.model().vocab(),
                             trainer.split().validation.size()));
-  progress.note(fmt::format("{} with {} parameters ({} layers, {} heads, width {}, context {}, {}); {} threads", o.arch == "llama" ? "Llama" : "GPT",
-                            trainer.model().num_parameters(), o.layers, o.heads, o.width, o.context, o.dtype, runtime::num_threads()));
+  progress.note(fmt::format("{} with {} parameters ({} layers, {} heads, width {}, context {}, {}); {}", o.arch == "llama" ? "Llama" : "GPT",
+                            trainer.model().num_parameters(), o.layers, o.heads, o.width, o.context, o.dtype, machine_text()));
   if (trainer.step() > 0) progress.note(fmt::format("going on after step {}", trainer.step()));
 }
 
-/// Weights, gradients and AdamW's two moments must fit; better to say so now than to be killed by the system in the first step.
-void check_memory(Trainer& trainer) {
-  const double need = 16.0 * static_cast<double>(trainer.model().num_parameters());
-  const double have = static_cast<double>(::sysconf(_SC_PHYS_PAGES)) * static_cast<double>(::sysconf(_SC_PAGESIZE));
+/// Weights, gradients, AdamW's two moments and masters must fit; better to say so now than to be killed by the system in the first step.
+void check_memory(Trainer& trainer, const TrainOptions& o) {
+  const double need = (o.weights == "stochastic" ? 12.0 : 16.0) * static_cast<double>(trainer.model().num_parameters()), have = machine_memory();
   if (have > 0 && need > have)
-    throw UsageError(
-        fmt::format("a model of {} parameters needs at least {:.0f} GiB to train, and this machine has {:.0f} GiB: take fewer --layers or "
-                    "a smaller --width",
-                    trainer.model().num_parameters(), need / (1 << 30), have / (1 << 30)));
+    throw UsageError(fmt::format("a model of {} parameters needs at least {:.0f} GiB to train, and there are {:.0f} GiB to compute in ({}): take fewer --layers or a smaller --width",
+                                 trainer.model().num_parameters(), need / (1 << 30), have / (1 << 30), machine_text()));
 }
 
 /// The curve as a file, and where people look on, in the terminal.
@@ -100,7 +95,7 @@ int train(TrainOptions& o, OptionSet& set) {
   const std::string text = read_text(o.data);
   const bool replaces = check_output(o.out, o.overwrite, from, "gpt");
   auto trainer = from ? std::make_unique<Trainer>(o, text, *from) : std::make_unique<Trainer>(o, text);
-  check_memory(*trainer);
+  check_memory(*trainer, o);
   if (replaces) remove_checkpoints(o.out);
   io::write_file_atomically(o.out + "/config.json", trainer->state().options + "\n");
   trainer->tokenizer().save(o.out + "/tokenizer.json");

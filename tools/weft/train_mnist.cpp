@@ -9,7 +9,6 @@
 #include "mnist_trainer.h"
 #include "plot.h"
 #include "run_folder.h"
-#include "runtime/threads.h"
 #include "trace_file.h"
 #include "train_options.h"
 #include "weft/io.h"
@@ -53,7 +52,7 @@ int train(MnistOptions& o, OptionSet& set) {
   Progress progress(progress_style(stdout, o.json), stdout, trainer->step(), trainer->steps(), std::max<int64_t>(trainer->steps() / 20, 1));
   progress.note(fmt::format("{}: {} images to learn from, {} to test on", o.data.empty() ? "made-up shapes" : o.data, trainer->images().train.size(),
                             trainer->images().test.size()));
-  progress.note(fmt::format("a convolutional network of {} parameters; {} threads", trainer->model().num_parameters(), runtime::num_threads()));
+  progress.note(fmt::format("a convolutional network of {} parameters; {}", trainer->model().num_parameters(), machine_text()));
   const Interrupts interrupts;
   const bool complete = trainer->run({.report = [&](const StepReport& report) { progress.step(report); }, .stop = [] { return Interrupts::seen(); }});
   progress.finish();

@@ -77,3 +77,20 @@ TEST_CASE("several segments of one launch take their arguments from a table") {
   CHECK(!cuda::compile(std::string(cuda::prelude) + text, "sm_80").empty());
   CHECK(!cuda::compile(std::string(cuda::prelude) + text, "sm_100a").empty());
 }
+
+TEST_CASE("blocks that work together compute what rests on constants alone before they wait for the kernel before them") {
+  Builder b("angles");
+  const Ref place = b.param("place", float32, false), x = b.param("x", float32, false), y = b.param("y", float32, true), parts = b.local(float32, 4 * 64);
+  b.parallel(4, [&](Value round) {
+    const Value start = b.mul(round, b.index(64)), values = b.load(x, start, {64}, {1});
+    const Value angles = b.mul(b.broadcast(b.load(place, b.index(0), {}, {}), {64}), b.cast(b.arange(64), float32));
+    b.store(parts, b.mul(values, b.scalar(ScalarOp::sin, {angles})), start, {1});
+  });
+  b.store(y, b.load(parts, b.index(0), {256}, {1}), b.index(0), {1});
+  Kernel kernel = b.finish();
+  kernel.params[static_cast<size_t>(place)].constant = true;
+  const std::string text = cuda::render(expand(kernel), "k", {}, {.clusters = true}).source;
+  const size_t wait = text.find("wait_for_previous");
+  CHECK(text.find("rintf") < wait);  // of the sine
+  CHECK(wait < text.find("q1 +"));   // x
+}

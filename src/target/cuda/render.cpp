@@ -229,6 +229,7 @@ std::vector<const kernel::Inst*> Renderer::in_order(const Block& block) const {
   std::set<Value> waiting;
   for (const Inst& i : block.insts) {
     const bool pure = i.op == Op::constant || i.op == Op::program_id || i.op == Op::symbol || i.op == Op::arange || i.op == Op::scalar || i.op == Op::cast || i.op == Op::bitcast ||
+                      i.op == Op::broadcast || i.op == Op::reshape ||
                       ((i.op == Op::load || i.op == Op::gather) && !is_local(i.ref));
     const bool waits = arrived_ || cluster_ == 1 || !pure || waits_for_memory(i) || std::any_of(i.args.begin(), i.args.end(), [&](Value v) { return waiting.contains(v); });
     (waits ? late : early).push_back(&i);

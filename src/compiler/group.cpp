@@ -130,13 +130,15 @@ void Grouper::find_roots() {
     for (int number : chain.scales) mark(number);
   }
   for (int id = 0; id < ir_.size(); ++id)
-    if (ir_[id].product) mark_product(id, outputs);
+    if (ir_[id].product) mark_product_row(id);
+  for (int id = 0; id < ir_.size(); ++id)
+    if (ir_[id].product) mark_product_result(id, outputs);
   for (int id = 0; id < ir_.size(); ++id)
     if (strides_[static_cast<size_t>(id)].empty()) strides_[static_cast<size_t>(id)] = row_major_strides(ir_[id].type.shape);
 }
 
-/// Of a product with one row (few_rows.h): the row, which every row of the matrix is multiplied with, lies in memory, and so does what is made of the result alone.
-void Grouper::mark_product(int fold, const std::vector<int>& outputs) {
+/// Of a product with one row (few_rows.h): the row, which every row of the matrix is multiplied with, lies in memory, in as few bits as it has.
+void Grouper::mark_product_row(int fold) {
   const auto widens = [&](int id) { return ir_[id].op == Op::cast && is_low_float(ir_[ir_[id].inputs[0]].type.dtype); };
   std::vector<int> factors{ir_[ir_[fold].inputs[0]].inputs[0]};
   while (!factors.empty()) {
@@ -149,10 +151,14 @@ void Grouper::mark_product(int fold, const std::vector<int>& outputs) {
     else if (ir_[fold].scaled && ir_[row].op == Op::mul) factors.insert(factors.end(), ir_[row].inputs.begin(), ir_[row].inputs.end());
     else if (!is_leaf(ir_, row) && ir_[row].op != Op::constant) base_root_[static_cast<size_t>(row)] = true;
   }
+}
+
+/// So does what is made of its result alone, up to what lies in memory anyway: the row of the next product.
+void Grouper::mark_product_result(int fold, const std::vector<int>& outputs) {
   int last = fold;
   for (int id = fold;;) {
     const std::vector<int>& readers = users_[static_cast<size_t>(id)];
-    if (readers.size() != 1 || outputs[static_cast<size_t>(id)] > 0) break;
+    if (readers.size() != 1 || outputs[static_cast<size_t>(id)] > 0 || (id != fold && base_root_[static_cast<size_t>(id)])) break;
     id = readers[0];
     if (is_elementwise(ir_[id].op)) last = id;
     else if (ir_[id].op != Op::reshape) break;

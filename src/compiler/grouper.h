@@ -36,7 +36,8 @@ class Grouper {
 
  private:
   void find_roots();
-  void mark_product(int fold, const std::vector<int>& outputs);
+  void mark_product_row(int fold);
+  void mark_product_result(int fold, const std::vector<int>& outputs);
   void mark_row_sums();
   void form();
   bool promote_shared(const std::vector<int>& groups_using, bool numbers_only);

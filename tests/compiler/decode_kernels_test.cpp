@@ -97,6 +97,21 @@ TEST_CASE("two products of one row and their gate are one launch; a matrix on th
   CHECK(error_of(sides, inputs, float32, 4e-5) == "");
 }
 
+TEST_CASE("what lies between two products of one row has no more bits in memory than it has") {
+  constexpr int64_t width = 96, hidden = 640;
+  const auto of = [](Dtype t) {
+    const Value x = parameter({{1, width}, t}), w = parameter({{hidden, width}, t}), v = parameter({{width, hidden}, t});
+    return Graph{{x, w, v}, {dot(gelu_tanh(dot(x, w, {1}, {1})), v, {1}, {1})}};
+  };
+  std::mt19937_64 engine(15);
+  std::vector<HostTensor> inputs;
+  for (const Value& v : of(bfloat16).inputs) inputs.push_back(random_tensor(engine, v.type(), v.shape()[0] > 1 ? 0.1 : 1));
+  CHECK(error_of(of, inputs, bfloat16, 3e-2) == "");
+  const auto program = run(of(bfloat16), inputs).program;
+  CHECK(program->stats().count() == 2);
+  CHECK(program->print("plan").find(fmt::format("arena {} bytes", 2 * hidden)) != std::string::npos);
+}
+
 TEST_CASE("attention of one query over a cache reads as many rows as a number in memory says") {
   std::mt19937_64 engine(9);
   struct Case {

@@ -9,9 +9,6 @@ namespace weft {
 
 namespace {
 
-constexpr uint64_t k1 = 0xd6e8feb86659fd93ull, k2 = 0xa0761d6478bd642full;
-constexpr uint64_t k3 = 0xe7037ed1a0b428dbull, k4 = 0x8ebc6af09c88c6e3ull;
-
 uint64_t word_of(const unsigned char* p, size_t n) {
   uint64_t w = 0;
   if constexpr (std::endian::native == std::endian::little) {
@@ -38,11 +35,7 @@ Hasher& Hasher::bytes(const void* data, size_t n) {
   count_ += n;
   while (n > 0) {
     const size_t take = n < 8 ? n : 8;
-    const uint64_t w = word_of(p, take);
-    a_ ^= std::rotl(w * k1, 31) * k2;
-    a_ = (std::rotl(a_, 27) + b_) * 5 + take;
-    b_ ^= std::rotl(w * k3, 33) * k4;
-    b_ = (std::rotl(b_, 31) + a_) * 9 + 0x38495ab5;
+    mix(word_of(p, take), take);
     p += take;
     n -= take;
   }

@@ -1,5 +1,7 @@
 #include "compiler/access.h"
 
+#include <algorithm>
+#include <functional>
 #include <string>
 
 #include "base/error.h"
@@ -116,6 +118,16 @@ std::vector<Access> push_concat(ix::Context& cx, const Ir& ir, int concat, std::
     begin += extent;
   }
   return branches;
+}
+
+bool Places::Less::operator()(const std::vector<Expr>& a, const std::vector<Expr>& b) const {
+  return std::lexicographical_compare(a.begin(), a.end(), b.begin(), b.end(), [](Expr x, Expr y) { return std::less<>()(x.get(), y.get()); });
+}
+
+int Places::of(std::vector<Expr> index) {
+  const auto [it, fresh] = numbers_.try_emplace(std::move(index), static_cast<int>(indices_.size()));
+  if (fresh) indices_.push_back(&it->first);
+  return it->second;
 }
 
 Access peel(ix::Context& cx, const Ir& ir, int node, std::vector<Expr> index) {

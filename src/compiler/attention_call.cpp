@@ -132,16 +132,27 @@ bool keeps_rows(const Ir& ir, int id) {
 }  // namespace
 
 Ir pack_attention_operands(Ir from) {
+  const auto packs = [&](const IrNode& node, int operand, size_t k) {
+    const bool lse = node.attrs->composite->attention->derivative && k + 2 == node.inputs.size();
+    return !lse && !keeps_rows(from, operand);
+  };
+  const auto is_wide = [&](const IrNode& node) { return is_attention(node) && !is_single_query(*node.attrs->composite->attention, *(from[node.inputs[0]].type.shape.end() - 2)); };
+  const bool any = std::any_of(from.nodes.begin(), from.nodes.end(), [&](const IrNode& node) {
+    if (!is_wide(node)) return false;
+    for (size_t k = 0; k < node.inputs.size(); ++k)
+      if (packs(node, node.inputs[k], k)) return true;
+    return false;
+  });
+  if (!any) return from;
   Ir to;
   std::vector<int> renamed;
   for (IrNode node : from.nodes) {
-    const bool attention = is_attention(node) && !is_single_query(*node.attrs->composite->attention, *(from[node.inputs[0]].type.shape.end() - 2));
+    const bool attention = is_wide(node);
     for (size_t k = 0; k < node.inputs.size(); ++k) {
       int& input = node.inputs[k];
       const int old = input;
       input = renamed[static_cast<size_t>(old)];
-      const bool lse = attention && node.attrs->composite->attention->derivative && k + 2 == node.inputs.size();
-      if (!attention || lse || keeps_rows(from, old)) continue;
+      if (!attention || !packs(node, old, k)) continue;
       IrNode packed;
       packed.op = graph::Op::bitcast;  // to what it is: an elementwise value, which is computed into memory
       packed.inputs = {input};

@@ -236,7 +236,8 @@ Ir few_rows(Ir ir) {
     const OneRow row = one_row(ir, node);
     return row.left || row.right;
   });
-  return any ? FewRows(std::move(ir)).run() : ir;
+  if (!any) return ir;
+  return FewRows(std::move(ir)).run();
 }
 
 }  // namespace weft::compiler

@@ -188,7 +188,8 @@ class FewTaps : Rewriter {
 
 Ir few_taps(Ir ir) {
   const bool any = std::any_of(ir.nodes.begin(), ir.nodes.end(), [&](const IrNode& node) { return kind_of(ir, node) != Kind::none; });
-  return any ? FewTaps(std::move(ir)).run() : ir;
+  if (!any) return ir;
+  return FewTaps(std::move(ir)).run();
 }
 
 }  // namespace weft::compiler

@@ -98,7 +98,8 @@ class Turner : Rewriter {
 Ir turn_float8_operands(Ir ir, target::Target& target, const Policy& policy) {
   if (!policy.libraries || !target::libraries_enabled()) return ir;
   const bool any = std::any_of(ir.nodes.begin(), ir.nodes.end(), [&](const IrNode& n) { return n.op == Op::dot && is_float8(ir[n.inputs[0]].type.dtype); });
-  return any ? Turner(std::move(ir), target).run() : ir;
+  if (!any) return ir;
+  return Turner(std::move(ir), target).run();
 }
 
 }  // namespace weft::compiler

@@ -234,19 +234,18 @@ void Grouper::wait_along(int g, int view, int base) {
 
 /// Records what the value of `node` at `index` is computed from, down to roots and leaves.
 void Grouper::collect(int g, int node, std::vector<Expr> index, bool conditional) {
-  std::vector<std::tuple<int, std::vector<Expr>, bool>> pending{{node, std::move(index), conditional}};
-  std::set<std::tuple<int, std::vector<const ix::Node*>, bool>> seen;
+  Places places;
+  std::vector<std::tuple<int, int, bool>> pending{{node, places.of(std::move(index)), conditional}};
   ix::Context& cx = *groups_[static_cast<size_t>(g)]->group.cx;
   bool first = true;
   while (!pending.empty()) {
-    auto [id, at, guarded] = std::move(pending.back());
+    const auto [id, place, guarded] = pending.back();
     pending.pop_back();
     bool body = std::exchange(first, false);
-    std::vector<const ix::Node*> key;
-    for (Expr e : at) key.push_back(e.get());
-    if (!seen.insert({id, std::move(key), guarded}).second) continue;
+    if (!places.visit(id, place, guarded)) continue;
+    const std::vector<Expr>& at = places[place];
     if (!body && (is_leaf(ir_, id) || is_root(id))) {
-      request(g, id, std::move(at), guarded);
+      request(g, id, at, guarded);
       continue;
     }
     groups_[static_cast<size_t>(g)]->inlined.insert(id);
@@ -254,28 +253,28 @@ void Grouper::collect(int g, int node, std::vector<Expr> index, bool conditional
     if (is_elementwise(n.op) && std::any_of(users_[static_cast<size_t>(id)].begin(), users_[static_cast<size_t>(id)].end(), [&](int user) { return ir_[user].op == Op::broadcast; }))
       groups_[static_cast<size_t>(g)]->places.try_emplace(id, at);
     if (n.op == Op::concat) {
-      for (Access& access : push_concat(cx, ir_, id, at)) pending.emplace_back(access.node, std::move(access.index), true);
+      for (Access& access : push_concat(cx, ir_, id, at)) pending.emplace_back(access.node, places.of(std::move(access.index)), true);
     } else if (is_movement(n.op)) {
       if (n.op == Op::depends) wait_for(g, id);
       Access access = push(cx, ir_, id, at);
-      pending.emplace_back(access.node, std::move(access.index), guarded || access.valid);
+      pending.emplace_back(access.node, places.of(std::move(access.index)), guarded || access.valid);
     } else if (n.op == Op::gather) {
       size_t rank = index_rank(ir_, id);
       std::vector<Expr> prefix(at.begin(), at.begin() + static_cast<std::ptrdiff_t>(rank));
-      for (size_t k = 0; k < n.attrs->axes.size(); ++k) pending.emplace_back(n.inputs[k + 1], prefix, guarded);
+      for (size_t k = 0; k < n.attrs->axes.size(); ++k) pending.emplace_back(n.inputs[k + 1], places.of(prefix), guarded);
       std::vector<Expr> inside(at.begin() + static_cast<std::ptrdiff_t>(rank), at.end());
       for (int64_t axis : n.attrs->axes) {
         int64_t range = ir_[n.inputs[0]].type.shape[static_cast<size_t>(axis)].bound() - n.attrs->shape[static_cast<size_t>(axis)].bound();
         inside[static_cast<size_t>(axis)] = inside[static_cast<size_t>(axis)] + cx.variable("gathered", 0, std::max<int64_t>(0, range));
       }
-      pending.emplace_back(n.inputs[0], std::move(inside), true);
+      pending.emplace_back(n.inputs[0], places.of(std::move(inside)), true);
     } else if (n.op == Op::random_bits) {
       std::vector<Expr> word(at.begin(), at.end() - static_cast<std::ptrdiff_t>(n.attrs->shape.size()));
       word.push_back(cx.constant(0));
-      pending.emplace_back(n.inputs[0], std::move(word), true);
+      pending.emplace_back(n.inputs[0], places.of(std::move(word)), true);
     } else {
       if (!is_elementwise(n.op) && !n.inputs.empty()) throw_internal("group", "cannot be computed inline: " + print(ir_, id));
-      for (int input : n.inputs) pending.emplace_back(input, at, guarded);
+      for (int input : n.inputs) pending.emplace_back(input, place, guarded);
     }
   }
 }

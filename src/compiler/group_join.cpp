@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "base/flat_set.h"
 #include "compiler/grouper.h"
 
 namespace weft::compiler {
@@ -266,12 +267,13 @@ std::string Grouper::signature_of(int node) const {
 
 /// Roots and leaves that the value of `node` is computed from; `inlined` takes up what lies between.
 std::set<int> Grouper::sources(int node, std::set<int>* inlined) const {
-  std::set<int> found, seen;
+  std::set<int> found;
+  FlatSet seen;
   std::vector<int> pending(ir_[node].inputs.begin(), ir_[node].inputs.end());
   while (!pending.empty()) {
     int id = pending.back();
     pending.pop_back();
-    if (!seen.insert(id).second) continue;
+    if (!seen.insert(static_cast<uint64_t>(id) + 1)) continue;
     if (is_leaf(ir_, id) || is_root(id)) found.insert(id);
     else {
       pending.insert(pending.end(), ir_[id].inputs.begin(), ir_[id].inputs.end());

@@ -1,7 +1,7 @@
 // What groups share: values that several of them would compute again lie in memory, where that is cheaper.
 #include <algorithm>
-#include <set>
 #include <string>
+#include <vector>
 
 #include "compiler/grouper.h"
 #include "graph/table.h"
@@ -33,10 +33,16 @@ constexpr int many_readers = 16;
 
 struct Cost {
   double flops = 0;
-  std::set<int> loads;    // of arrays
-  std::set<int> scalars;  // of single elements
+  std::vector<int> loads;    // of arrays, ascending
+  std::vector<int> scalars;  // of single elements, ascending
   int depth = 0;
 };
+
+void unite(std::vector<int>& all, const std::vector<int>& more) {
+  if (all.empty()) return all.assign(more.begin(), more.end());
+  for (const int id : more)
+    if (const auto at = std::lower_bound(all.begin(), all.end(), id); at == all.end() || *at != id) all.insert(at, id);
+}
 
 }  // namespace
 
@@ -115,8 +121,8 @@ bool Grouper::promote_shared(const std::vector<int>& groups_using, bool numbers_
       const Cost& c = costs[static_cast<size_t>(input)];
       cost.flops += c.flops;
       cost.depth = std::max(cost.depth, c.depth + 1);
-      if (cost.loads.size() <= most_loads) cost.loads.insert(c.loads.begin(), c.loads.end());
-      if (cost.scalars.size() <= recompute_scalars) cost.scalars.insert(c.scalars.begin(), c.scalars.end());
+      if (cost.loads.size() <= most_loads) unite(cost.loads, c.loads);
+      if (cost.scalars.size() <= recompute_scalars) unite(cost.scalars, c.scalars);
     }
     int scalar = graph::row(n.op).scalar;
     cost.flops += n.op == Op::random_bits ? 120 : scalar >= 0 ? kernel::info(static_cast<kernel::ScalarOp>(scalar)).flops : 0;

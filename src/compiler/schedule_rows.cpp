@@ -60,16 +60,15 @@ class Survey {
 
   void walk(int node, std::vector<Expr> index, bool of_fold) {
     int first = of_fold ? ir_[node].inputs[0] : node;
-    std::vector<std::pair<int, std::vector<Expr>>> pending{{first, std::move(index)}};
+    std::vector<std::pair<int, int>> pending{{first, places_.of(std::move(index))}};
     bool body = !of_fold;
     while (!pending.empty()) {
-      auto [id, at] = std::move(pending.back());
+      const auto [id, place] = pending.back();
       pending.pop_back();
       bool is_body = std::exchange(body, false);
-      std::vector<const ix::Node*> key;
-      for (Expr e : at) key.push_back(e.get());
-      if (!seen_.insert({id, key}).second) continue;
+      if (!places_.visit(id, place)) continue;
       const IrNode& n = ir_[id];
+      const std::vector<Expr>& at = places_[place];
       if (!is_body && (is_leaf(ir_, id) || grouping_.is_root[static_cast<size_t>(id)])) {
         Expr offset = address(id, at);
         bool gathered = false;
@@ -77,16 +76,17 @@ class Survey {
         touches.push_back({id, offset, gathered});
         continue;
       }
-      step(id, n, at, pending);
+      step(id, n, place, pending);
     }
   }
 
-  void step(int id, const IrNode& n, const std::vector<Expr>& at, std::vector<std::pair<int, std::vector<Expr>>>& pending) {
+  void step(int id, const IrNode& n, int place, std::vector<std::pair<int, int>>& pending) {
+    const std::vector<Expr>& at = places_[place];
     if (n.op == Op::concat) {
-      for (Access& access : push_concat(*group_.cx, ir_, id, at)) pending.emplace_back(access.node, std::move(access.index));
+      for (Access& access : push_concat(*group_.cx, ir_, id, at)) pending.emplace_back(access.node, places_.of(std::move(access.index)));
     } else if (is_movement(n.op)) {
       Access access = push(*group_.cx, ir_, id, at);
-      pending.emplace_back(access.node, std::move(access.index));
+      pending.emplace_back(access.node, places_.of(std::move(access.index)));
     } else if (n.op == Op::gather) {
       auto rank = static_cast<std::ptrdiff_t>(index_rank(ir_, id));
       std::vector<Expr> prefix(at.begin(), at.begin() + rank), inside(at.begin() + rank, at.end());
@@ -97,14 +97,14 @@ class Survey {
         for (Expr e : prefix) ix::variables(e, [&](Expr v) { depends_[variable.get()].insert(v.get()); });
         gathered_.insert(variable.get());
         inside[axis] = inside[axis] + variable;
-        pending.emplace_back(n.inputs[k + 1], prefix);
+        pending.emplace_back(n.inputs[k + 1], places_.of(prefix));
       }
-      pending.emplace_back(n.inputs[0], std::move(inside));
+      pending.emplace_back(n.inputs[0], places_.of(std::move(inside)));
     } else {
       int scalar = graph::row(n.op).scalar;
       flops += n.op == Op::random_bits ? 120 : scalar >= 0 ? kernel::info(static_cast<kernel::ScalarOp>(scalar)).flops : 0;
       if (n.op == Op::random_bits) return;
-      for (int input : n.inputs) pending.emplace_back(input, at);
+      for (int input : n.inputs) pending.emplace_back(input, place);
     }
   }
 
@@ -124,7 +124,7 @@ class Survey {
   const Ir& ir_;
   const Grouping& grouping_;
   Group& group_;
-  std::set<std::pair<int, std::vector<const ix::Node*>>> seen_;
+  Places places_;
   std::set<const ix::Node*> gathered_;
   std::map<const ix::Node*, std::set<const ix::Node*>> depends_;
 };

@@ -95,18 +95,10 @@ class Rebuilder {
 
 Digest Rebuilder::hash(const IrNode& node) {
   Hasher h;
-  h.number(node.op);
-  h.number(node.output);
-  for (int input : node.inputs) h.number(input);
-  const Attrs& a = node.attrs;
-  for (const auto* list : {&a.axes, &a.axes2, &a.batch, &a.batch2, &a.start, &a.step, &a.low, &a.high, &a.window})
-    h.number(list->size()).bytes(list->data(), list->size() * sizeof(int64_t));
+  h.number(static_cast<uint64_t>(node.op) | static_cast<uint64_t>(node.type.dtype.val) << 8 | static_cast<uint64_t>(node.output) << 16 | static_cast<uint64_t>(node.inputs.size()) << 32);
+  h.bytes(node.inputs.data(), node.inputs.size() * sizeof(int));
   for (const Dim& d : node.type.shape) h.number(d.bound()).number(reinterpret_cast<uintptr_t>(d.symbol()));
-  for (const Dim& d : a.shape) h.number(d.bound());
-  h.number(node.type.dtype.val).number(a.number.integral).number(a.number.i).number(a.number.f).number(a.reducer).number(a.mode).number(a.generator);
-  h.text(a.call).number(a.integers.size()).bytes(a.integers.data(), a.integers.size() * sizeof(int64_t));
-  if (a.composite) h.text(a.composite->name).text(a.composite->key);
-  if (a.control) h.digest(a.control->key);
+  graph::hash(h, node.attrs);
   return h.finish();
 }
 
@@ -453,20 +445,20 @@ std::optional<int> Rebuilder::rewrite(const IrNode& node) {
 }
 
 /// What a call reads lies row-major in memory, and so does what a scatter or an assignment starts from: an input that does not is copied first.
-Ir with_plain_operands(const Ir& ir) {
+Ir with_plain_operands(Ir ir) {
   Ir result;
+  result.nodes.reserve(ir.nodes.size());
   std::vector<int> renumbered;
   std::unordered_map<int, int> copies;
-  for (const IrNode& source : ir.nodes) {
-    IrNode node = source;
+  for (IrNode& node : ir.nodes) {
     for (size_t k = 0; k < node.inputs.size(); ++k) {
       int& input = node.inputs[k];
-      const IrNode& operand = ir[input];
       input = renumbered[static_cast<size_t>(input)];
+      const IrNode& operand = result[input];
       const bool whole = (is_call(node.op) && !is_attention(node)) || (writes_operand(node.op) && k == 0);
       if (!whole || operand.op != Op::parameter || operand.row_major) continue;
       auto [it, fresh] = copies.try_emplace(input, result.size());
-      if (fresh) result.nodes.push_back({Op::stop_gradient, {input}, {}, operand.type, true});
+      if (fresh) result.nodes.push_back({Op::stop_gradient, {input}, {}, graph::Type(operand.type), true});
       input = it->second;
     }
     renumbered.push_back(result.size());
@@ -482,7 +474,8 @@ Ir with_plain_operands(const Ir& ir) {
 Ir simplify(Ir ir) {
   Ir simple = Rebuilder(std::move(ir)).run();
   const bool whole = std::any_of(simple.nodes.begin(), simple.nodes.end(), [](const IrNode& n) { return is_call(n.op) || writes_operand(n.op); });
-  return whole ? with_plain_operands(simple) : simple;
+  if (!whole) return simple;
+  return with_plain_operands(std::move(simple));
 }
 
 }  // namespace weft::compiler

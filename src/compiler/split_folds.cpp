@@ -224,7 +224,16 @@ class Splitter : Rewriter {
 
 }  // namespace
 
-Ir join_folds(Ir ir) { return Splitter(std::move(ir), 1).run(true); }
+Ir join_folds(Ir ir) {
+  const bool any = std::any_of(ir.nodes.begin(), ir.nodes.end(), [&](const IrNode& node) {
+    if (node.op != graph::Op::fold) return false;
+    int inner = node.inputs[0];
+    while (ir[inner].op == graph::Op::reshape) inner = ir[inner].inputs[0];
+    return ir[inner].op == graph::Op::fold;
+  });
+  if (!any) return ir;
+  return Splitter(std::move(ir), 1).run(true);
+}
 
 Ir split_folds(Ir ir, const target::Target& target) { return Splitter(std::move(ir), target::most_blocks_together(target)).run(); }
 

@@ -107,7 +107,8 @@ class Splitter : Rewriter {
 
 Ir split_prefixes(Ir ir) {
   const bool any = std::any_of(ir.nodes.begin(), ir.nodes.end(), [](const IrNode& n) { return n.op == Op::prefix && parts_of(n.type.shape, static_cast<size_t>(n.attrs->axes[0])).count > 1; });
-  return any ? Splitter(std::move(ir)).run() : ir;
+  if (!any) return ir;
+  return Splitter(std::move(ir)).run();
 }
 
 }  // namespace weft::compiler

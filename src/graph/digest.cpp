@@ -1,4 +1,5 @@
 // The structural digest of a graph: operators, attributes, types and who reads whom; the same for graphs that mean the same in the same way.
+#include <bit>
 #include <unordered_map>
 
 #include "base/hash.h"
@@ -11,8 +12,8 @@ namespace {
 void hash_shape(Hasher& h, const Shape& shape) {
   h.number(shape.size());
   for (const Dim& d : shape) {
-    h.number(d.bound());
-    h.text(d.symbol() ? d.symbol()->name : "");
+    h.number(2 * static_cast<uint64_t>(d.bound()) + (d.symbol() ? 1 : 0));
+    if (d.symbol()) h.text(d.symbol()->name);
   }
 }
 
@@ -20,12 +21,20 @@ void hash_list(Hasher& h, const std::vector<int64_t>& v) { h.number(v.size()).by
 
 }  // namespace
 
+/// Most attributes are not there: first which ones are, then those.
 void hash(Hasher& h, const Attrs& a) {
-  for (const auto* list : {&a.axes, &a.axes2, &a.batch, &a.batch2, &a.start, &a.step, &a.low, &a.high, &a.window}) hash_list(h, *list);
-  hash_shape(h, a.shape);
-  h.number(a.dtype.val).number(a.number.integral).number(a.number.i).number(a.number.f).number(a.reducer).number(a.mode).number(a.generator);
-  h.text(a.call);
-  hash_list(h, a.integers);
+  const auto lists = {&a.axes, &a.axes2, &a.batch, &a.batch2, &a.start, &a.step, &a.low, &a.high, &a.window, &a.integers};
+  uint64_t given = 0;
+  for (const auto* list : lists) given = 2 * given + (list->empty() ? 0 : 1);
+  const bool number = a.number.i != 0 || std::bit_cast<uint64_t>(a.number.f) != 0;
+  for (const bool there : {!a.shape.empty(), number, a.number.integral, !a.call.empty(), a.control != nullptr, a.composite != nullptr}) given = 2 * given + (there ? 1 : 0);
+  for (const auto small : {static_cast<uint64_t>(a.dtype.val), static_cast<uint64_t>(a.reducer), static_cast<uint64_t>(a.mode), static_cast<uint64_t>(a.generator)}) given = given << 8 | small;
+  h.number(given);
+  for (const auto* list : lists)
+    if (!list->empty()) hash_list(h, *list);
+  if (!a.shape.empty()) hash_shape(h, a.shape);
+  if (number) h.number(a.number.i).number(a.number.f);
+  if (!a.call.empty()) h.text(a.call);
   if (a.control) h.digest(a.control->key);
   if (a.composite) h.text(a.composite->name).text(a.composite->key);
 }

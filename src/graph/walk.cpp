@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "base/flat_set.h"
 #include "graph/build.h"
 
 namespace weft::graph {
@@ -12,36 +13,9 @@ namespace {
 
 using Nodes = std::vector<std::shared_ptr<Node>>;
 
-/// A set of nodes that only grows, in one block of memory: walks of large graphs spend their time here.
-class Seen {
- public:
-  /// Whether it is new.
-  bool insert(const Node* node) {
-    if (2 * ++count_ > slots_.size()) grow();
-    return enter(node) || (--count_, false);
-  }
-
- private:
-  bool enter(const Node* node) {
-    size_t at = (reinterpret_cast<uintptr_t>(node) >> 4) * 0x9E3779B97F4A7C15 >> shift_;
-    while (slots_[at] && slots_[at] != node) at = (at + 1) & (slots_.size() - 1);
-    return !std::exchange(slots_[at], node);
-  }
-  void grow() {
-    const std::vector<const Node*> before = std::exchange(slots_, std::vector<const Node*>(2 * slots_.size()));
-    --shift_;
-    for (const Node* node : before)
-      if (node) enter(node);
-  }
-
-  std::vector<const Node*> slots_ = std::vector<const Node*>(64);  // a power of two, less than half full
-  int shift_ = 64 - 6;
-  size_t count_ = 0;
-};
-
 /// Everything `outputs` reach without passing through a node that `stops`, which is not listed itself.
 template <class Stops> Nodes reach(std::span<const Value> outputs, Stops stops) {
-  Seen seen;
+  FlatSet seen;
   std::vector<const std::shared_ptr<Node>*> stack;  // into `outputs` and the inputs of nodes, which stay where they are
   Nodes nodes;
   const auto visit = [&](const Value& v) {

@@ -21,14 +21,7 @@ namespace weft::target::cuda {
 namespace lt {
 
 const Api* api() {
-  static const Api* instance = []() -> const Api* {
-    auto* functions = new Api{};
-    bool all = cublaslt_library().available();
-    if (all) for_each_function(*functions, [&all](auto*& function, const char* name) { all = cublaslt_library().bind(function, name) && all; });
-    if (all) return functions;
-    delete functions;
-    return nullptr;
-  }();
+  static const Api* instance = bind_all<Api>(cublaslt_library());
   return instance;
 }
 

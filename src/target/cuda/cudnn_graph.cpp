@@ -75,13 +75,9 @@ std::vector<std::unique_ptr<Descriptor>> configurations(const Descriptor& graph,
 }  // namespace
 
 const Api* api() {
-  static const Api* instance = []() -> const Api* {
-    auto* functions = new Api{};
-    bool all = cudnn_library().available();
-    if (all) for_each_function(*functions, [&all](auto*& function, const char* name) { all = cudnn_library().bind(function, name) && all; });
-    if (all && functions->version() >= 90000) return functions;
-    delete functions;
-    return nullptr;
+  static const Api* instance = [] {
+    const Api* functions = bind_all<Api>(cudnn_library());
+    return functions && functions->version() >= 90000 ? functions : nullptr;
   }();
   return instance;
 }

@@ -16,14 +16,7 @@ namespace weft::target::cuda {
 namespace cufft {
 
 const Api* api() {
-  static const Api* instance = []() -> const Api* {
-    auto* functions = new Api{};
-    bool all = cufft_library().available();
-    if (all) for_each_function(*functions, [&all](auto*& function, const char* name) { all = cufft_library().bind(function, name) && all; });
-    if (all) return functions;
-    delete functions;
-    return nullptr;
-  }();
+  static const Api* instance = bind_all<Api>(cufft_library());
   return instance;
 }
 

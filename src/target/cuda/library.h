@@ -1,6 +1,7 @@
 #pragma once
 // CUDA's driver and libraries, opened while the program runs: one binary serves machines with and without a GPU. A library is looked for once, when
 // somebody first asks for it, and why it is missing is remembered.
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -37,6 +38,15 @@ class Library {
   bool whole_;
   State* state_;
 };
+
+/// A table of functions as `for_each_function` lists them, made to be kept; null where the library lacks any of them.
+template <class Api>
+const Api* bind_all(const Library& library) {
+  auto functions = std::make_unique<Api>();
+  bool all = library.available();
+  if (all) for_each_function(*functions, [&](auto*& function, const char* name) { all = library.bind(function, name) && all; });
+  return all ? functions.release() : nullptr;
+}
 
 const Library& driver_library();    // libcuda.so.1
 const Library& nvrtc_library();

@@ -1,38 +1,20 @@
 // compile(): how often functions are traced and programs built, what becomes of state, and what is refused.
-#include <doctest/doctest.h>
-
-#include <cmath>
-#include <functional>
 #include <thread>
 
 #include "graph/node.h"
 #include "runtime/trace.h"
+#include "support.h"
 #include "weft/compile.h"
-#include "weft/ops.h"
-#include "weft/random.h"
 
 using namespace weft;
+using namespace weft::testing;
 
 namespace {
-
-using Arrays = std::vector<array>;
-using Floats = std::vector<float>;
 
 int64_t traces() { return runtime::counters().traces; }
 int64_t built() { return runtime::counters().programs_built; }
 
 const void* address(const array& a) { return a.raw_data(); }
-
-std::string message(const std::function<void()>& f) {
-  try {
-    f();
-  } catch (const std::exception& e) {
-    return e.what();
-  }
-  return "";
-}
-
-bool contains(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
 
 }  // namespace
 

@@ -1,24 +1,12 @@
 // Gradients of user-level functions against central differences in float64, higher orders, and what gradients do at the edges.
-#include <doctest/doctest.h>
-
-#include <cmath>
-#include <functional>
 #include <sstream>
 
-#include "weft/fast.h"
-#include "weft/ops.h"
-#include "weft/random.h"
-#include "weft/transforms.h"
+#include "support.h"
 
 using namespace weft;
+using namespace weft::testing;
 
 namespace {
-
-using Arrays = std::vector<array>;
-
-array noise(const Shape& shape, uint64_t seed, double scale = 1) {
-  return astype(random::normal(shape, float32, 0, static_cast<float>(scale), random::key(seed)), float64);
-}
 
 // The gradient of f in every argument, element by element.
 void check_gradients(const ScalarFunction& f, const Arrays& arguments, double tolerance = 1e-6) {
@@ -44,18 +32,6 @@ void check_gradients(const ScalarFunction& f, const Arrays& arguments, double to
       CHECK(std::abs(g[i] - numeric) <= tolerance * (1 + std::abs(numeric)));
     }
   }
-}
-
-// Weights the elements, so that no gradient cancels by symmetry.
-array weighted(const array& y) { return sum(y * reshape(cos(astype(arange(static_cast<int>(y.size())), float64)), y.shape())); }
-
-std::string message(const std::function<void()>& f) {
-  try {
-    f();
-  } catch (const std::exception& e) {
-    return e.what();
-  }
-  return "";
 }
 
 }  // namespace

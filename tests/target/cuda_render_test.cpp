@@ -94,3 +94,16 @@ TEST_CASE("blocks that work together compute what rests on constants alone befor
   CHECK(text.find("rintf") < wait);  // of the sine
   CHECK(wait < text.find("q1 +"));   // x
 }
+
+TEST_CASE("a kernel that asks for more shared memory than a block of the device has is refused by name") {
+  if (no_compiler()) return;
+  Builder b("greedy");
+  const Ref x = b.param("x", float32, false), y = b.param("y", float32, true), kept = b.local(float32, 30 << 10);
+  const Value start = b.mul(b.program_id(), b.index(1024));
+  b.store(kept, b.load(x, start, {1024}, {1}), b.index(0), {1});
+  b.store(y, b.load(kept, b.index(0), {1024}, {1}), start, {1});
+  const std::vector<Kernel> kernels{b.finish()};
+  cuda::CudaTarget large(nullptr, "sm_90a", false), small(nullptr, "sm_86", false);
+  CHECK_NOTHROW(large.compile(kernels));
+  CHECK_THROWS_WITH_AS(small.compile(kernels), doctest::Contains("[kernel greedy] asks for 122880 bytes of shared memory a block, and this device has 101376"), std::runtime_error);
+}

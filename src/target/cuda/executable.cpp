@@ -54,7 +54,10 @@ Entry find_entry(Context& context, ModuleHandle module, const Rendered& rendered
 }
 
 Rendered CudaExecutable::rendered(const Variant& variant) const {
-  return render(kernel::expand(kernel_, {.special_functions = true}), symbol_, variant, target_.features());
+  Rendered code = render(kernel::expand(kernel_, {.special_functions = true}), symbol_, variant, target_.features());
+  if (code.shared_bytes > target_.shared_bytes())
+    throw_failure("kernel " + kernel_.name, fmt::format("asks for {} bytes of shared memory a block, and this device has {}", code.shared_bytes, target_.shared_bytes()));
+  return code;
 }
 
 CudaExecutable::Slot& CudaExecutable::slot(const Variant& variant) const {

@@ -1,5 +1,5 @@
 #pragma once
-// A set of numbers or addresses that only grows, in one block of memory: walks of large graphs spend their time here.
+// Tables of numbers or addresses that only grow, in one block of memory: walks of large graphs spend their time here. A key is not 0.
 #include <cstddef>
 #include <cstdint>
 #include <utility>
@@ -7,34 +7,57 @@
 
 namespace weft {
 
-class FlatSet {
+/// A number for each key.
+class FlatMap {
  public:
-  /// Whether it is new. 0 is not taken.
-  bool insert(uint64_t key) {
+  /// The key's number, and whether it is new: it was not there and has got this one.
+  std::pair<int, bool> insert(uint64_t key, int value) {
     if (2 * (count_ + 1) > slots_.size()) grow();
-    const bool fresh = enter(key);
+    Slot& slot = slots_[place(key)];
+    const bool fresh = slot.key == 0;
+    if (fresh) slot = {key, value};
     count_ += fresh;
-    return fresh;
+    return {slot.value, fresh};
   }
-  bool insert(const void* key) { return insert(reinterpret_cast<uintptr_t>(key)); }
-  uint64_t size() const { return count_; }
+  /// -1 where there is none.
+  int find(uint64_t key) const {
+    const Slot& slot = slots_[place(key)];
+    return slot.key == 0 ? -1 : slot.value;
+  }
+  std::pair<int, bool> insert(const void* key, int value) { return insert(reinterpret_cast<uintptr_t>(key), value); }
+  int find(const void* key) const { return find(reinterpret_cast<uintptr_t>(key)); }
+  int size() const { return static_cast<int>(count_); }
 
  private:
-  bool enter(uint64_t key) {
+  struct Slot {
+    uint64_t key = 0;
+    int value = 0;
+  };
+  size_t place(uint64_t key) const {
     size_t at = key * 0x9E3779B97F4A7C15 >> shift_;
-    while (slots_[at] && slots_[at] != key) at = (at + 1) & (slots_.size() - 1);
-    return !std::exchange(slots_[at], key);
+    while (slots_[at].key != 0 && slots_[at].key != key) at = (at + 1) & (slots_.size() - 1);
+    return at;
   }
   void grow() {
-    const std::vector<uint64_t> before = std::exchange(slots_, std::vector<uint64_t>(2 * slots_.size()));
+    const std::vector<Slot> before = std::exchange(slots_, std::vector<Slot>(2 * slots_.size()));
     --shift_;
-    for (const uint64_t key : before)
-      if (key) enter(key);
+    for (const Slot& slot : before)
+      if (slot.key != 0) slots_[place(slot.key)] = slot;
   }
 
-  std::vector<uint64_t> slots_ = std::vector<uint64_t>(64);  // a power of two, at most half full
-  int shift_ = 64 - 6;
-  uint64_t count_ = 0;
+  std::vector<Slot> slots_ = std::vector<Slot>(32);  // a power of two, at most half full
+  int shift_ = 64 - 5;
+  size_t count_ = 0;
+};
+
+class FlatSet {
+ public:
+  /// Whether it is new.
+  bool insert(uint64_t key) { return map_.insert(key, 0).second; }
+  bool insert(const void* key) { return map_.insert(key, 0).second; }
+
+ private:
+  FlatMap map_;
 };
 
 }  // namespace weft

@@ -28,7 +28,7 @@ bool commutes(Op op) { return op == Op::add || op == Op::mul || op == Op::max ||
 /// What is computed from one node by elementwise operators and constants, as far as it goes.
 class Cone {
  public:
-  Cone(const Ir& ir, const std::vector<std::vector<int>>& users, int root) : ir_(ir) {
+  Cone(const Ir& ir, const Users& users, int root) : ir_(ir) {
     keys_[root] = Hasher().text("x").finish();
     std::set<int> pending(users[static_cast<size_t>(root)].begin(), users[static_cast<size_t>(root)].end());
     while (!pending.empty() && keys_.size() < largest) {
@@ -126,7 +126,7 @@ bool is_half(Dtype t) { return t == bfloat16 || t == float16; }
 
 }  // namespace
 
-int gelu_of(const Ir& ir, const std::vector<std::vector<int>>& users, int node) {
+int gelu_of(const Ir& ir, const Users& users, int node) {
   if (!is_half(ir[node].type.dtype)) return -1;
   const Digest& wanted = gelu_keys(ir[node].type.dtype).value;
   const Cone cone(ir, users, node);
@@ -134,11 +134,11 @@ int gelu_of(const Ir& ir, const std::vector<std::vector<int>>& users, int node) 
   return found == cone.keys().end() ? -1 : found->first;
 }
 
-std::optional<GeluSlope> gelu_slope_behind(const Ir& ir, const std::vector<std::vector<int>>& users, const std::vector<int>& outputs, int node) {
+std::optional<GeluSlope> gelu_slope_behind(const Ir& ir, const Users& users, const std::vector<int>& outputs, int node) {
   if (!is_half(ir[node].type.dtype)) return {};
   int result = node;
   for (int step = 0; step < 3; ++step) {  // cast, product, cast: each the only reader of the one before
-    const auto& readers = users[static_cast<size_t>(result)];
+    const std::span<const int> readers = users[static_cast<size_t>(result)];
     if (readers.size() != 1 || outputs[static_cast<size_t>(result)] > 0) return {};
     result = readers[0];
   }
@@ -164,7 +164,7 @@ std::optional<GeluSlope> gelu_slope_behind(const Ir& ir, const std::vector<std::
   return {};
 }
 
-std::optional<ActivationMatch> activation_of(const Ir& ir, const std::vector<std::vector<int>>& users, const std::vector<int>& outputs, int node) {
+std::optional<ActivationMatch> activation_of(const Ir& ir, const Users& users, const std::vector<int>& outputs, int node) {
   static const std::map<Digest, Activation>& table = *new std::map<Digest, Activation>(make_table());
   if (ir[node].type.dtype != float32) return {};
   const Cone cone(ir, users, node);
@@ -182,7 +182,7 @@ std::optional<ActivationMatch> activation_of(const Ir& ir, const std::vector<std
         if (cone.keys().contains(input) && inside.insert(input).second) pending.push_back(input);
     }
     auto escapes = [&](int id) {
-      const auto& readers = users[static_cast<size_t>(id)];
+      const std::span<const int> readers = users[static_cast<size_t>(id)];
       return id != it->first && (std::any_of(readers.begin(), readers.end(), [&](int reader) { return !inside.contains(reader); }) ||
                                  outputs[static_cast<size_t>(id)] > 0);
     };

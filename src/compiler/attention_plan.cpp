@@ -47,10 +47,10 @@ bool takes_single_query(const graph::Node& region) {
   return is_single_query(attention, queries_of(region)) && (!attention.mask || counts_keys(region));
 }
 
-std::optional<PackedResult> packed_result(const Ir& ir, const std::vector<std::vector<int>>& users, const std::vector<Strides>& strides, const std::vector<bool>& roots, int result) {
+std::optional<PackedResult> packed_result(const Ir& ir, const Users& users, const std::vector<Strides>& strides, const std::vector<bool>& roots, int result) {
   int part = result, reader = -1;
   for (;; part = reader) {
-    const auto& readers = users[static_cast<size_t>(part)];
+    const std::span<const int> readers = users[static_cast<size_t>(part)];
     if (readers.size() != 1 || (part != result && roots[static_cast<size_t>(part)])) return {};
     reader = readers[0];
     if (ir[reader].op == graph::Op::concat) break;

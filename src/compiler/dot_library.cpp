@@ -6,7 +6,7 @@ namespace weft::compiler {
 
 using graph::Op;
 
-std::optional<DotChain> with_argument(const Ir& ir, const std::vector<std::vector<int>>& users, const std::vector<int>& outputs, const std::vector<Strides>& strides, const DotChain& chain) {
+std::optional<DotChain> with_argument(const Ir& ir, const Users& users, const std::vector<int>& outputs, const std::vector<Strides>& strides, const DotChain& chain) {
   const IrNode& dot = ir[chain.dot];
   if (chain.residual >= 0 || chain.activation != kernel::Activation::none || chain.sum >= 0 || dot.type.dtype.size != 2) return {};
   const auto plain = [&](int node) {
@@ -26,7 +26,7 @@ std::optional<DotChain> with_argument(const Ir& ir, const std::vector<std::vecto
   return out;
 }
 
-std::optional<DotChain> widened_for_scatter(const Ir& ir, const std::vector<std::vector<int>>& users, const std::vector<int>& outputs, const DotChain& chain) {
+std::optional<DotChain> widened_for_scatter(const Ir& ir, const Users& users, const std::vector<int>& outputs, const DotChain& chain) {
   if (chain.result != chain.dot || ir[chain.dot].type.dtype.size != 2) return {};
   const int wide = only_reader(users, outputs, chain.dot);
   if (wide < 0 || ir[wide].op != Op::cast || ir[wide].type.dtype != float32) return {};

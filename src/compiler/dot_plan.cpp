@@ -4,13 +4,14 @@
 
 #include "base/error.h"
 #include "compiler/activation.h"
+#include "compiler/view.h"
 
 namespace weft::compiler {
 
 using graph::Op;
 using ix::Expr;
 
-Strides preferred_strides(const Ir& ir, const std::vector<std::vector<int>>& users, int node) {
+Strides preferred_strides(const Ir& ir, const Users& users, int node) {
   const Shape& shape = ir[node].type.shape;
   for (int user : users[static_cast<size_t>(node)]) {
     if (ir[user].op != Op::permute) continue;
@@ -26,8 +27,60 @@ Strides preferred_strides(const Ir& ir, const std::vector<std::vector<int>>& use
   return row_major_strides(shape);
 }
 
+namespace {
+
+/// One movement operator applied to where its input lies, in numbers alone; nothing where that takes index expressions.
+std::optional<StridedView> moved(const Ir& ir, int node, StridedView view) {
+  const IrNode& n = ir[node];
+  const Shape &from = ir[n.inputs[0]].type.shape, &to = n.type.shape;
+  Strides strides;
+  switch (n.op) {
+    case Op::stop_gradient:
+    case Op::depends: return view;
+    case Op::permute:
+      for (const int64_t axis : n.attrs->axes) strides.push_back(view.strides[static_cast<size_t>(axis)]);
+      break;
+    case Op::broadcast:
+      strides.assign(to.size() - from.size(), 0);
+      for (size_t k = 0; k < from.size(); ++k) strides.push_back(from[k].bound() == 1 ? 0 : view.strides[k]);
+      break;
+    case Op::slice:
+      for (size_t k = 0; k < from.size(); ++k) {
+        view.offset += n.attrs->start[k] * view.strides[k];
+        strides.push_back(n.attrs->step.empty() ? view.strides[k] : n.attrs->step[k] * view.strides[k]);
+      }
+      break;
+    case Op::reshape: {
+      if (!is_static(from) || !is_static(to) || volume(from) == 0) return {};
+      std::optional<Strides> found = reshaped_strides(from, view.strides, to);
+      if (!found) return {};
+      strides = std::move(*found);
+      break;
+    }
+    default: return {};
+  }
+  view.strides = std::move(strides);
+  return view;
+}
+
+std::optional<StridedView> view_in_numbers(const Ir& ir, const std::vector<Strides>& strides, const std::vector<bool>& roots, int operand) {
+  std::vector<int> chain;
+  int node = operand;
+  for (; is_movement(ir[node].op) && !roots[static_cast<size_t>(node)]; node = ir[node].inputs[0]) chain.push_back(node);
+  const Strides& memory = strides[static_cast<size_t>(node)];
+  std::optional<StridedView> view = StridedView{node, 0, memory.empty() ? row_major_strides(ir[node].type.shape) : memory};
+  for (size_t k = chain.size(); view && k-- > 0;) view = moved(ir, chain[k], std::move(*view));
+  const Shape& shape = ir[operand].type.shape;
+  for (size_t k = 0; view && k < shape.size(); ++k)
+    if (shape[k].bound() <= 1) view->strides[k] = 0;
+  return view;
+}
+
+}  // namespace
+
 /// A movement node that is a root lies in memory itself: the view ends there.
 std::optional<StridedView> strided_view(const Ir& ir, const std::vector<Strides>& strides, const std::vector<bool>& roots, int operand) {
+  if (std::optional<StridedView> view = view_in_numbers(ir, strides, roots, operand)) return view;
   ix::Context cx;
   std::vector<Expr> vars = domain(cx, ir[operand].type.shape, "i");
   Access access{operand, vars, {}, {}};
@@ -100,15 +153,15 @@ int memory_of(const Ir& ir, const std::vector<Strides>& strides, const std::vect
   return computed && same ? view->node : node;
 }
 
-int only_reader(const std::vector<std::vector<int>>& users, const std::vector<int>& outputs, int node) {
-  const auto& readers = users[static_cast<size_t>(node)];
+int only_reader(const Users& users, const std::vector<int>& outputs, int node) {
+  const std::span<const int> readers = users[static_cast<size_t>(node)];
   return readers.size() == 1 && outputs[static_cast<size_t>(node)] == 0 ? readers[0] : -1;
 }
 
 namespace {
 
 /// result = result so far + broadcast(vector along n).
-void add_bias(const Ir& ir, const std::vector<std::vector<int>>& users, const std::vector<int>& outputs, DotChain& chain) {
+void add_bias(const Ir& ir, const Users& users, const std::vector<int>& outputs, DotChain& chain) {
   const int dot = chain.dot, before = chain.result, reader = only_reader(users, outputs, before);
   if (reader < 0 || ir[reader].op != Op::add) return;
   const IrNode& add = ir[reader];
@@ -129,13 +182,13 @@ void add_bias(const Ir& ir, const std::vector<std::vector<int>>& users, const st
 }
 
 /// Does a fold read it, perhaps in another dtype?
-bool is_folded(const Ir& ir, const std::vector<std::vector<int>>& users, int node) {
-  const auto& readers = users[static_cast<size_t>(node)];
+bool is_folded(const Ir& ir, const Users& users, int node) {
+  const std::span<const int> readers = users[static_cast<size_t>(node)];
   return std::any_of(readers.begin(), readers.end(), [&](int id) { return ir[id].op == Op::fold || (ir[id].op == Op::cast && is_folded(ir, users, id)); });
 }
 
 /// result = result so far + a node that lies in memory anyway, in the same order. An expression is taken to do so where a fold reads it as well.
-void add_residual(const Ir& ir, const std::vector<std::vector<int>>& users, const std::vector<int>& outputs, const std::vector<Strides>& strides, const std::vector<bool>& roots, DotChain& chain) {
+void add_residual(const Ir& ir, const Users& users, const std::vector<int>& outputs, const std::vector<Strides>& strides, const std::vector<bool>& roots, DotChain& chain) {
   const int reader = only_reader(users, outputs, chain.result);
   if (reader < 0 || ir[reader].op != Op::add) return;
   const IrNode& add = ir[reader];
@@ -166,7 +219,7 @@ bool sums_rows(const Ir& ir, int fold, int operand, int64_t free_axis) {
 }
 
 /// The sum of an operand over what the dot contracts. What the dot reads must come before it, so that both can be computed where the first of them stands.
-void add_sum(const Ir& ir, const std::vector<std::vector<int>>& users, const std::vector<Strides>& strides, const std::vector<bool>& roots, DotChain& chain) {
+void add_sum(const Ir& ir, const Users& users, const std::vector<Strides>& strides, const std::vector<bool>& roots, DotChain& chain) {
   const IrNode& dot = ir[chain.dot];
   if (dot.type.dtype != float32 || dot.type.rank() != 2 || !dot.attrs->batch.empty() || chain.result != chain.dot) return;
   const int last_read = std::max(operand_base(ir, strides, roots, dot.inputs[0]), operand_base(ir, strides, roots, dot.inputs[1]));
@@ -188,7 +241,7 @@ void add_sum(const Ir& ir, const std::vector<std::vector<int>>& users, const std
 
 }  // namespace
 
-DotChain dot_chain(const Ir& ir, const std::vector<std::vector<int>>& users, const std::vector<int>& outputs, const std::vector<Strides>& strides, const std::vector<bool>& roots, int dot) {
+DotChain dot_chain(const Ir& ir, const Users& users, const std::vector<int>& outputs, const std::vector<Strides>& strides, const std::vector<bool>& roots, int dot) {
   DotChain chain;
   chain.dot = chain.result = dot;
   add_bias(ir, users, outputs, chain);
@@ -201,7 +254,7 @@ DotChain dot_chain(const Ir& ir, const std::vector<std::vector<int>>& users, con
   return chain;
 }
 
-std::optional<DotChain> scaled_chain(const Ir& ir, const std::vector<std::vector<int>>& users, const std::vector<int>& outputs, const std::vector<Strides>& strides, const std::vector<bool>& roots, int dot, bool followed) {
+std::optional<DotChain> scaled_chain(const Ir& ir, const Users& users, const std::vector<int>& outputs, const std::vector<Strides>& strides, const std::vector<bool>& roots, int dot, bool followed) {
   if (ir[dot].type.dtype != float32 || !is_float8(ir[ir[dot].inputs[0]].type.dtype) || volume(ir[dot].type.shape) <= 1) return {};
   DotChain chain;
   chain.dot = chain.result = dot;

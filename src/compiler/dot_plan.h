@@ -11,7 +11,7 @@
 namespace weft::compiler {
 
 /// The order in which a dot's result should lie in memory, so that its readers see plain strides: that of the first permutation through which it is read.
-Strides preferred_strides(const Ir& ir, const std::vector<std::vector<int>>& users, int node);
+Strides preferred_strides(const Ir& ir, const Users& users, int node);
 
 /// An operand as a strided view of the buffer of `node`: element (i, j, …) lies at offset + i·strides[0] + j·strides[1] + …
 struct StridedView {
@@ -42,21 +42,21 @@ struct DotChain {
 };
 
 /// `strides` of the results of dots before this one are known, and `roots` are the nodes that get memory for other reasons. `outputs` as handed_out counts them.
-DotChain dot_chain(const Ir& ir, const std::vector<std::vector<int>>& users, const std::vector<int>& outputs, const std::vector<Strides>& strides, const std::vector<bool>& roots, int dot);
+DotChain dot_chain(const Ir& ir, const Users& users, const std::vector<int>& outputs, const std::vector<Strides>& strides, const std::vector<bool>& roots, int dot);
 
 /// The only reader of a node that is no output, or -1.
-int only_reader(const std::vector<std::vector<int>>& users, const std::vector<int>& outputs, int node);
+int only_reader(const Users& users, const std::vector<int>& outputs, int node);
 
 /// The chain with gelu behind its 16-bit result, the argument kept; or with gelu's slope as a factor. Only libraries answer such products. None where nothing like
 /// that follows.
-std::optional<DotChain> with_argument(const Ir& ir, const std::vector<std::vector<int>>& users, const std::vector<int>& outputs, const std::vector<Strides>& strides, const DotChain& chain);
+std::optional<DotChain> with_argument(const Ir& ir, const Users& users, const std::vector<int>& outputs, const std::vector<Strides>& strides, const DotChain& chain);
 
 /// Products of 8-bit floats, summed in float32: multiplied by one or two numbers, perhaps rounded to 16 bits; and (`followed`) a bias and a residual.
 /// Only libraries answer such products. None where no number follows.
-std::optional<DotChain> scaled_chain(const Ir& ir, const std::vector<std::vector<int>>& users, const std::vector<int>& outputs, const std::vector<Strides>& strides, const std::vector<bool>& roots, int dot, bool followed);
+std::optional<DotChain> scaled_chain(const Ir& ir, const Users& users, const std::vector<int>& outputs, const std::vector<Strides>& strides, const std::vector<bool>& roots, int dot, bool followed);
 
 /// The chain with its 16-bit result widened to float32 as the product is stored, where a scatter or an assignment begins with that. None elsewhere.
-std::optional<DotChain> widened_for_scatter(const Ir& ir, const std::vector<std::vector<int>>& users, const std::vector<int>& outputs, const DotChain& chain);
+std::optional<DotChain> widened_for_scatter(const Ir& ir, const Users& users, const std::vector<int>& outputs, const DotChain& chain);
 
 /// Operands must lie in memory (strides known).
 DotPlan plan_dot(const Ir& ir, const std::vector<Strides>& strides, const std::vector<bool>& roots, const DotChain& chain, const Numerics& numerics);

@@ -72,7 +72,7 @@ void Grouper::find_roots() {
   call_operands_.resize(calls_.size());
   // Calls read row-major memory, and scatters start from it.
   const auto read_whole = [&](int node) {
-    const std::vector<int>& readers = users_[static_cast<size_t>(node)];
+    const std::span<const int> readers = users_[static_cast<size_t>(node)];
     return std::any_of(readers.begin(), readers.end(), [&](int reader) {
       return (is_call(ir_[reader].op) && !is_attention(ir_[reader])) || (writes_operand(ir_[reader].op) && ir_[reader].inputs[0] == node);
     });
@@ -157,7 +157,7 @@ void Grouper::mark_product_row(int fold) {
 void Grouper::mark_product_result(int fold, const std::vector<int>& outputs) {
   int last = fold;
   for (int id = fold;;) {
-    const std::vector<int>& readers = users_[static_cast<size_t>(id)];
+    const std::span<const int> readers = users_[static_cast<size_t>(id)];
     if (readers.size() != 1 || outputs[static_cast<size_t>(id)] > 0 || (id != fold && base_root_[static_cast<size_t>(id)])) break;
     id = readers[0];
     if (is_elementwise(ir_[id].op)) last = id;

@@ -95,7 +95,7 @@ class Grouper {
   const Ir& ir_;
   const Policy& policy_;
   target::Target* target_;
-  std::vector<std::vector<int>> users_;
+  Users users_;
   std::vector<Strides> strides_;
   std::vector<bool> base_root_;
   std::set<int> promoted_;

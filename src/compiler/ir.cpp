@@ -2,9 +2,10 @@
 
 #include <fmt/format.h>
 
-#include <unordered_map>
+#include <utility>
 
 #include "base/error.h"
+#include "base/flat_set.h"
 #include "compiler/access.h"
 #include "graph/control.h"
 #include "graph/table.h"
@@ -16,33 +17,30 @@ using graph::Op;
 Ir import(const Source& source, const std::function<bool(const graph::Node&)>& kept) {
   graph::Graph inlined = graph::share_extended(graph::inline_composites(source.graph, kept));
   Ir ir;
-  std::unordered_map<const graph::Node*, int> ids;
+  FlatMap ids;
   const auto nodes = graph::topological(inlined.outputs);
-  ids.reserve(nodes.size());
   ir.nodes.reserve(nodes.size() + inlined.inputs.size());
   for (const graph::Value& input : inlined.inputs) {
-    check(!ids.contains(input.node.get()), "import", "an input appears twice");
-    ids[input.node.get()] = ir.size();
+    check(ids.insert(input.node.get(), ir.size()).second, "import", "an input appears twice");
     ir.inputs.push_back(ir.size());
     size_t k = ir.inputs.size() - 1;
     bool plain = k >= source.layouts.size() || source.layouts[k].strides.empty() || is_row_major(input.shape(), source.layouts[k].strides);
-    ir.nodes.push_back({Op::parameter, {}, input.node->attrs(), input.type(), plain});
+    ir.nodes.push_back({Op::parameter, {}, input.node->shared_attrs(), input.type(), plain});
   }
   for (const auto& node : nodes) {
-    if (ids.contains(node.get())) continue;
+    if (!ids.insert(node.get(), ir.size()).second) continue;
     check(node->op() != Op::parameter && !node->storage(0), "import", "a leaf is not among the graph's inputs");
     check(node->outputs() == 1 || is_call(node->op()), "import", "a primitive with several results");
-    IrNode flat{node->op(), {}, node->attrs(), {}, true};
+    IrNode flat{node->op(), {}, node->shared_attrs(), {}, true};
     if (is_call(node->op())) flat.results = node->types();
-    for (const graph::Value& v : node->inputs()) flat.inputs.push_back(ids.at(v.node.get()) + v.index);
-    ids[node.get()] = ir.size();
+    for (const graph::Value& v : node->inputs()) flat.inputs.push_back(ids.find(v.node.get()) + v.index);
     for (int k = 0; k < node->outputs(); ++k) {
       flat.output = k;
       flat.type = node->types()[static_cast<size_t>(k)];
       ir.nodes.push_back(k + 1 < node->outputs() ? flat : std::move(flat));
     }
   }
-  for (const graph::Value& v : inlined.outputs) ir.outputs.push_back(ids.at(v.node.get()) + v.index);
+  for (const graph::Value& v : inlined.outputs) ir.outputs.push_back(ids.find(v.node.get()) + v.index);
   return ir;
 }
 
@@ -67,14 +65,18 @@ Ir sweep(Ir ir) {
   return result;
 }
 
-std::vector<std::vector<int>> users(const Ir& ir) {
-  std::vector<std::vector<int>> result(ir.nodes.size());
-  for (int id = 0; id < ir.size(); ++id)
-    for (int input : ir[id].inputs) {
-      auto& list = result[static_cast<size_t>(input)];
-      if (list.empty() || list.back() != id) list.push_back(id);
-    }
-  return result;
+Users::Users(const Ir& ir) : begin_(ir.nodes.size() + 1) {
+  const auto each = [&](const auto& visit) {
+    std::vector<int> last(ir.nodes.size(), -1);  // by node: the reader that was met last
+    for (int id = 0; id < ir.size(); ++id)
+      for (const int input : ir[id].inputs)
+        if (std::exchange(last[static_cast<size_t>(input)], id) != id) visit(static_cast<size_t>(input), id);
+  };
+  each([&](size_t input, int) { ++begin_[input + 1]; });
+  for (size_t k = 1; k < begin_.size(); ++k) begin_[k] += begin_[k - 1];
+  readers_.resize(begin_.back());
+  std::vector<size_t> next(begin_.begin(), begin_.end() - 1);
+  each([&](size_t input, int id) { readers_[next[input]++] = id; });
 }
 
 bool is_movement(Op op) {

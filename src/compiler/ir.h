@@ -39,8 +39,17 @@ struct Ir {
 
 /// Composites inlined, but for those that are `kept` as calls; nodes renumbered; nothing simplified yet.
 Ir import(const Source& source, const std::function<bool(const graph::Node&)>& kept = {});
-/// For each node, the nodes that read it (each once).
-std::vector<std::vector<int>> users(const Ir& ir);
+/// For each node, the nodes that read it: each once, ascending.
+class Users {
+ public:
+  explicit Users(const Ir& ir);
+  std::span<const int> operator[](size_t id) const { return {readers_.data() + begin_[id], readers_.data() + begin_[id + 1]}; }
+
+ private:
+  std::vector<size_t> begin_;  // by node: where its readers are
+  std::vector<int> readers_;
+};
+inline Users users(const Ir& ir) { return Users(ir); }
 bool is_movement(graph::Op op);
 bool is_elementwise(graph::Op op);  // one output element from the input elements at the same index; cast and bitcast included
 bool is_call(graph::Op op);         // a routine on whole arrays: calls, composites that were kept, control flow

@@ -195,7 +195,7 @@ class LinearSums : Rewriter {
     return known->second = add(std::move(sum));
   }
 
-  const std::vector<std::vector<int>> users_;
+  const Users users_;
   const std::set<int> outputs_;
   std::map<int, Terms> found_;                                              // by column sum: what it becomes
   std::map<std::pair<std::vector<int>, std::vector<int64_t>>, int> sums_;  // that were made: by factors and places

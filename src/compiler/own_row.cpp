@@ -32,7 +32,7 @@ bool is_last_of(const Ir& ir, int index, int count) {
 }
 
 /// Who reads the node, behind movement: nobody but the region as its keys or values.
-bool read_by_region_alone(const Ir& ir, const std::vector<std::vector<int>>& users, int node, int attention) {
+bool read_by_region_alone(const Ir& ir, const Users& users, int node, int attention) {
   const std::string call = call_key(ir[attention]);
   std::vector<int> pending{node};
   while (!pending.empty()) {
@@ -84,7 +84,7 @@ std::optional<std::set<int64_t>> rows_of(const Ir& ir, int operand, int cache) {
 
 }  // namespace
 
-int own_row(const Ir& ir, const std::vector<std::vector<int>>& users, int attention) {
+int own_row(const Ir& ir, const Users& users, int attention) {
   const IrNode& n = ir[attention];
   if (!is_attention(n) || n.inputs.size() != 4 || !n.attrs->integers.empty() || !is_single_query(*n.attrs->composite->attention, *(ir[n.inputs[0]].type.shape.end() - 2))) return -1;
   if (!is_integer(ir[n.inputs[3]].type.dtype)) return -1;

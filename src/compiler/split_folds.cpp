@@ -170,14 +170,14 @@ class Splitter : Rewriter {
 
   /// Does the row's kernel want the result for the row's elements again, or is it made from such a result? Then blocks of threads share the row.
   bool of_whole_row(int fold) const {
-    return reaches(fold, [&](int id) -> const std::vector<int>& { return users_[static_cast<size_t>(id)]; }, [](const IrNode& n) { return n.op == graph::Op::broadcast; }) ||
-           reaches(fold, [&](int id) -> const std::vector<int>& { return from_[id].inputs; }, [](const IrNode& n) { return n.op == graph::Op::fold; });
+    return reaches(fold, [&](int id) { return users_[static_cast<size_t>(id)]; }, [](const IrNode& n) { return n.op == graph::Op::broadcast; }) ||
+           reaches(fold, [&](int id) { return std::span<const int>(from_[id].inputs); }, [](const IrNode& n) { return n.op == graph::Op::fold; });
   }
 
   /// Is there such a node on the way from a fold, along `next`, through what is computed point by point?
   template <class Next, class Found> bool reaches(int from, Next next, Found found) const {
     std::set<int> seen;
-    std::vector<int> pending = next(from);
+    std::vector<int> pending(next(from).begin(), next(from).end());
     while (!pending.empty()) {
       const int id = pending.back();
       pending.pop_back();
@@ -195,7 +195,7 @@ class Splitter : Rewriter {
     for (;; id = from_[id].inputs[0]) {
       const graph::Op op = from_[id].op;
       if (op == graph::Op::fold || op == graph::Op::parameter || op == graph::Op::dot || is_call(op)) return true;
-      const std::vector<int>& readers = users_[static_cast<size_t>(id)];
+      const std::span<const int> readers = users_[static_cast<size_t>(id)];
       if (std::any_of(readers.begin(), readers.end(), read_whole)) return true;
       if (op != graph::Op::cast && (!is_movement(op) || op == graph::Op::concat)) return false;
     }
@@ -217,7 +217,7 @@ class Splitter : Rewriter {
   }
 
   const int64_t together_;
-  const std::vector<std::vector<int>> users_;
+  const Users users_;
   const std::vector<bool> of_rows_;  // row values (row_values.h)
   const std::set<int> outputs_;
 };

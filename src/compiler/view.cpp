@@ -25,27 +25,6 @@ std::vector<Axis> collapsed(const Shape& shape, const Strides& strides) {
   return axes;
 }
 
-/// Strides under another shape of as many elements, where the elements still lie at regular distances along each axis.
-std::optional<Strides> reshaped(const Shape& from, const Strides& strides, const Shape& to) {
-  if (num_elements(from) == 0) return row_major_strides(to);
-  std::vector<Axis> axes = collapsed(from, strides);
-  Strides result(to.size(), 1);
-  int64_t left = 1, stride = 1;  // what is left of the current axis, counted from the last one, and the step within it
-  for (size_t k = to.size(); k-- > 0;) {
-    const int64_t n = to[k].bound();
-    if (left == 1 && n != 1) {
-      left = axes.back().extent;
-      stride = axes.back().stride;
-      axes.pop_back();
-    }
-    result[k] = stride;
-    if (left % n != 0) return std::nullopt;
-    left /= n;
-    stride *= n;
-  }
-  return result;
-}
-
 /// One operator applied to where its input lies.
 std::optional<Storage> moved(const graph::Node& node, Storage at) {
   const graph::Attrs& attrs = node.attrs();
@@ -53,7 +32,7 @@ std::optional<Storage> moved(const graph::Node& node, Storage at) {
   Strides strides;
   switch (node.op()) {
     case Op::reshape: {
-      const std::optional<Strides> found = reshaped(from, at.strides, to);
+      const std::optional<Strides> found = reshaped_strides(from, at.strides, to);
       if (!found) return std::nullopt;
       strides = *found;
       break;
@@ -85,6 +64,26 @@ bool may_be_view(const graph::Node& node) {
 
 bool moves_only(Op op) {
   return op == Op::reshape || op == Op::permute || op == Op::broadcast || op == Op::slice || op == Op::stop_gradient || op == Op::bitcast;
+}
+
+std::optional<Strides> reshaped_strides(const Shape& from, const Strides& strides, const Shape& to) {
+  if (num_elements(from) == 0) return row_major_strides(to);
+  std::vector<Axis> axes = collapsed(from, strides);
+  Strides result(to.size(), 1);
+  int64_t left = 1, stride = 1;  // what is left of the current axis, counted from the last one, and the step within it
+  for (size_t k = to.size(); k-- > 0;) {
+    const int64_t n = to[k].bound();
+    if (left == 1 && n != 1) {
+      left = axes.back().extent;
+      stride = axes.back().stride;
+      axes.pop_back();
+    }
+    result[k] = stride;
+    if (left % n != 0) return std::nullopt;
+    left /= n;
+    stride *= n;
+  }
+  return result;
 }
 
 std::optional<Storage> view_of(const graph::Value& value) {

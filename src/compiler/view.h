@@ -8,6 +8,8 @@ namespace weft::compiler {
 
 /// reshape, permute, broadcast, slice, stop_gradient and bitcasts: operators that may become views.
 bool moves_only(graph::Op op);
+/// Strides under another shape of as many elements, where the elements still lie at regular distances along each axis; symbolic axes at their bounds.
+std::optional<Strides> reshaped_strides(const Shape& from, const Strides& strides, const Shape& to);
 /// Where the value lies within the data that it is made from, if the way there is a view. The caller holds graph::structure(), shared.
 std::optional<graph::Storage> view_of(const graph::Value& value);
 

@@ -1,7 +1,7 @@
 // The structural digest of a graph: operators, attributes, types and who reads whom; the same for graphs that mean the same in the same way.
 #include <bit>
-#include <unordered_map>
 
+#include "base/flat_set.h"
 #include "base/hash.h"
 #include "graph/control.h"
 
@@ -41,25 +41,24 @@ void hash(Hasher& h, const Attrs& a) {
 
 Digest digest(const Graph& graph) {
   Hasher h;
-  std::unordered_map<const Node*, int> ids;
+  FlatMap ids;
   for (const Value& v : graph.inputs) {
-    ids[v.node.get()] = static_cast<int>(ids.size());
+    ids.insert(v.node.get(), ids.size());
     hash_shape(h, v.shape());
     h.number(v.dtype().val);
   }
   for (const auto& node : topological(graph.outputs)) {
-    if (ids.contains(node.get())) continue;
-    ids[node.get()] = static_cast<int>(ids.size());
+    if (!ids.insert(node.get(), ids.size()).second) continue;
     h.number(node->op());
     hash(h, node->attrs());
     h.number(node->inputs().size());
-    for (const Value& v : node->inputs()) h.number(ids.at(v.node.get())).number(v.index);
+    for (const Value& v : node->inputs()) h.number(ids.find(v.node.get())).number(v.index);
     for (const Type& t : node->types()) {
       hash_shape(h, t.shape);
       h.number(t.dtype.val);
     }
   }
-  for (const Value& v : graph.outputs) h.number(ids.at(v.node.get())).number(v.index);
+  for (const Value& v : graph.outputs) h.number(ids.find(v.node.get())).number(v.index);
   return h.finish();
 }
 

@@ -1,6 +1,5 @@
 // Walks over graphs, all without recursion: topological order, substitution, inlining of composites.
 #include <algorithm>
-#include <unordered_map>
 #include <unordered_set>
 #include <utility>
 
@@ -17,18 +16,22 @@ using Nodes = std::vector<std::shared_ptr<Node>>;
 template <class Stops> Nodes reach(std::span<const Value> outputs, Stops stops) {
   FlatSet seen;
   std::vector<const std::shared_ptr<Node>*> stack;  // into `outputs` and the inputs of nodes, which stay where they are
-  Nodes nodes;
+  std::vector<std::pair<uint64_t, const std::shared_ptr<Node>*>> found;
   const auto visit = [&](const Value& v) {
     if (v.node && !stops(*v.node) && seen.insert(v.node.get())) stack.push_back(&v.node);
   };
   for (const Value& v : outputs) visit(v);
   while (!stack.empty()) {
-    nodes.push_back(*stack.back());
+    const std::shared_ptr<Node>& node = *stack.back();
+    found.emplace_back(node->id(), &node);
     stack.pop_back();
-    for (const Value& v : nodes.back()->inputs()) visit(v);
+    for (const Value& v : node->inputs()) visit(v);
   }
   // A node is made after its inputs, so that ids are a topological order, and the order in which the program was written.
-  std::sort(nodes.begin(), nodes.end(), [](const auto& a, const auto& b) { return a->id() < b->id(); });
+  std::sort(found.begin(), found.end());
+  Nodes nodes;
+  nodes.reserve(found.size());
+  for (const auto& [id, node] : found) nodes.push_back(*node);
   return nodes;
 }
 
@@ -38,16 +41,17 @@ bool is_region(const Node& node) { return node.op() == Op::composite && !node.st
 class Replacements {
  public:
   void set(const Value& from, const Value& to) {
-    Values& values = map_[from.node.get()];
+    Values& values = at(from.node.get());
     if (values.empty()) values.resize(static_cast<size_t>(from.node->outputs()));
     values[static_cast<size_t>(from.index)] = to;
   }
-  void set(const Node* node, Values values) { map_[node] = std::move(values); }
+  void set(const Node* node, Values values) { at(node) = std::move(values); }
 
-  Value of(const Value& v) const {
-    const auto found = map_.find(v.node.get());
-    if (found == map_.end() || !found->second[static_cast<size_t>(v.index)]) return v;
-    return found->second[static_cast<size_t>(v.index)];
+  const Value& of(const Value& v) const {
+    const int found = numbers_.find(v.node.get());
+    if (found < 0) return v;
+    const Value& value = values_[static_cast<size_t>(found)][static_cast<size_t>(v.index)];
+    return value ? value : v;
   }
   Values of(std::span<const Value> vs) const {
     Values out;
@@ -64,7 +68,13 @@ class Replacements {
   }
 
  private:
-  std::unordered_map<const Node*, Values> map_;
+  Values& at(const Node* node) {
+    const auto [number, fresh] = numbers_.insert(node, static_cast<int>(values_.size()));
+    if (fresh) values_.emplace_back();
+    return values_[static_cast<size_t>(number)];
+  }
+  FlatMap numbers_;  // by node: where its values are
+  std::vector<Values> values_;
 };
 
 Values outputs_of(const std::shared_ptr<Node>& node) {

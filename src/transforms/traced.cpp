@@ -12,6 +12,7 @@
 #include "array/random_state.h"
 #include "array/realise.h"
 #include "base/error.h"
+#include "base/flat_set.h"
 #include "graph/build.h"
 #include "runtime/trace.h"
 
@@ -85,19 +86,22 @@ struct Border {
 Border border_of(const Values& outputs, const std::unordered_set<const Node*>& placeholders, uint64_t first_id) {
   Border border;
   std::shared_lock lock(graph::structure());
-  std::unordered_map<const Node*, std::unordered_set<int>> seen;
-  Values stack = outputs;
+  FlatSet nodes, values;
+  std::vector<const Value*> stack;
+  const auto push = [&](const Values& more) {
+    for (const Value& v : more) stack.push_back(&v);
+  };
+  push(outputs);
   while (!stack.empty()) {
-    const Value v = stack.back();
+    const Value& v = *stack.back();
     stack.pop_back();
     const Node& node = *v.node;
-    auto& indices = seen[&node];
-    const bool new_node = indices.empty();
-    if (!indices.insert(v.index).second || placeholders.contains(&node)) continue;
+    const bool new_node = nodes.insert(&node);
+    if (!values.insert(node.id() << 16 | static_cast<uint64_t>(v.index)) || placeholders.contains(&node)) continue;
     if (node.storage(0)) border.data.push_back(v);
     else if (node.op() == graph::Op::parameter) throw_invalid("compile", "the function uses a placeholder of another function's trace");
     else if (node.id() < first_id && !node.inputs().empty()) border.pending.push_back(v);
-    else if (new_node) stack.insert(stack.end(), node.inputs().begin(), node.inputs().end());
+    else if (new_node) push(node.inputs());
   }
   return border;
 }

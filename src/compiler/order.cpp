@@ -33,7 +33,7 @@ class Orderer {
   int overwritten_by(size_t g, int node, const std::vector<bool>& taken);
   void streams();
   bool in_place(int output, int input);
-  bool same_place(Group& group, int output, int input) const;
+  bool same_place(Group& group, int output, int input);
   int scatter_operand(int node) const { return memory_of(ir_, grouping_.strides, grouping_.is_root, ir_[node].inputs[0]); }
   void precede(int first, int second);
   bool reaches(int from, int to);
@@ -50,6 +50,7 @@ class Orderer {
   int last_backward_ = -1;                    // the last group that comes before one of a smaller number
   std::vector<int> seen_;                     // by group: the search that last came by
   int searches_ = 0;
+  TouchedByMaps touched_;
 };
 
 void Orderer::dependences() {
@@ -103,7 +104,7 @@ bool Orderer::reaches(int from, int to) {
 }
 
 /// An element may be overwritten where it is read at the very place where it is written, and nowhere else.
-bool Orderer::same_place(Group& group, int output, int input) const {
+bool Orderer::same_place(Group& group, int output, int input) {
   if (output == overlaid(group)) {
     const IrNode& n = ir_[output];
     if (scatter_operand(output) != input) return false;
@@ -127,7 +128,7 @@ bool Orderer::same_place(Group& group, int output, int input) const {
     return call.operands[static_cast<size_t>(call.control->constants) + at] == input && std::count(call.operands.begin(), call.operands.end(), input) == 1;
   }
   if (group.kind == Group::Kind::dot) return output == group.roots[0].node && group.dot.residual == input && group.dot.a != input && group.dot.b != input && group.dot.bias != input;
-  return group.kind == Group::Kind::rows && may_overwrite(ir_, grouping_, group, input, output);
+  return group.kind == Group::Kind::rows && may_overwrite(ir_, grouping_, group, input, output, touched_);
 }
 
 bool Orderer::in_place(int output, int input) {

@@ -247,15 +247,20 @@ std::vector<int> root_passes(const Ir& ir, const Grouping& grouping, const Group
   return passes;
 }
 
-bool may_overwrite(const Ir& ir, const Grouping& grouping, Group& group, int input, int output) {
+bool may_overwrite(const Ir& ir, const Grouping& grouping, Group& group, int input, int output, TouchedByMaps& maps) {
   Expr store;
   bool row = false;
   for (const Root& root : group.roots)
     if (root.node == output) store = ix::linear(*group.cx, root.index, grouping.strides[static_cast<size_t>(output)]), row = root.kind == RootKind::row;
-  auto reads = [&](const Survey& survey, bool elsewhere) {
-    return std::any_of(survey.touches.begin(), survey.touches.end(), [&](const Touch& t) { return t.node == input && (!elsewhere || t.offset != store); });
+  const auto among = [&](const std::vector<Touch>& touches, bool elsewhere) {
+    return std::any_of(touches.begin(), touches.end(), [&](const Touch& t) { return t.node == input && (!elsewhere || t.offset != store); });
   };
-  if (!group.has_fold()) return !reads(Survey(ir, grouping, group), true);
+  if (!group.has_fold()) {
+    const auto [known, fresh] = maps.try_emplace(&group);
+    if (fresh) known->second = Survey(ir, grouping, group).touches;
+    return !among(known->second, true);
+  }
+  const auto reads = [&](const Survey& survey, bool elsewhere) { return among(survey.touches, elsewhere); };
   if (!row) {
     // A pass stores a tile when it has read it: what lies at the same places may be written over in the last pass that reads it.
     const std::vector<int> passes = root_passes(ir, grouping, group);

@@ -2,6 +2,7 @@
 // Chooses how a rows group runs: where the lanes lie, what a program is, how wide a tile is. The choice is made from the strides of its loads and
 // stores alone.
 #include <optional>
+#include <unordered_map>
 #include <vector>
 
 #include "compiler/group.h"
@@ -55,7 +56,9 @@ int64_t most_kept_bytes(const target::Target& target);
 
 /// May the group store `output` over `input`? In a map, if `input` is read at no other place than where `output` is stored. In a group with folds `output`
 /// must be a map over the rows, and beside that place nobody but `output` itself may read `input`: programs and passes do not run in step.
-bool may_overwrite(const Ir& ir, const Grouping& grouping, Group& group, int input, int output);
+/// `maps` remembers what maps look at, which an optimizer's are asked about for each of their states.
+using TouchedByMaps = std::unordered_map<const Group*, std::vector<Touch>>;
+bool may_overwrite(const Ir& ir, const Grouping& grouping, Group& group, int input, int output, TouchedByMaps& maps);
 /// By root of a rows group: the pass in which it is computed. A fold's value is there from the next one on.
 std::vector<int> root_passes(const Ir& ir, const Grouping& grouping, const Group& group);
 

@@ -36,7 +36,7 @@ struct Draft {
 class StepMaker {
  public:
   StepMaker(const Ir& ir, Grouping& grouping, const Ordering& ordering, target::Target& target, const Policy& policy)
-      : ir_(ir), grouping_(grouping), ordering_(ordering), target_(target), policy_(policy), position_(grouping.groups.size(), -1) {}
+      : ir_(ir), grouping_(grouping), ordering_(ordering), target_(target), policy_(policy), position_(grouping.groups.size(), -1), code_(grouping.groups.size()) {}
 
   StepPlan run();
 
@@ -64,7 +64,8 @@ class StepMaker {
   void last_copies();
   void mark_constants();
   std::set<int> updated_inputs() const;
-  void add_costs(const Draft& draft, Step& step) const;
+  void add_costs(const Draft& draft, Step& step);
+  Cost cost(int g);
 
   const Ir& ir_;
   Grouping& grouping_;
@@ -76,6 +77,8 @@ class StepMaker {
   std::vector<Variant> variants_;           // by group: what the tuner chose
   std::vector<Draft> drafts_;
   std::vector<int> position_;               // by group: its draft
+  std::vector<std::shared_ptr<const Lowered>> code_;  // by group, where it is generated
+  std::unordered_map<const Lowered*, Cost> costs_;
   std::unordered_map<Digest, size_t> kernel_numbers_;
   std::unordered_map<Digest, int> latest_;  // kernel → draft that a sibling may join
   std::map<int, Place> places_;             // homes → memory
@@ -98,6 +101,7 @@ void StepMaker::lower_launch(int g, const Lowering& lowering) {
   draft.groups = {g};
   draft.nodes.push_back(lowering.params);
   draft.step.segments.push_back({{}, lowering.code->symbols, lowering.code->grid});
+  code_[static_cast<size_t>(g)] = lowering.code;
   if (merge(g, draft)) return;
   auto [it, fresh] = kernel_numbers_.try_emplace(draft.digest, plan_.kernels.size());
   if (fresh) plan_.kernels.push_back(lowering.code->kernel);
@@ -458,16 +462,25 @@ bool multiplies_half(const Group& group) {
   }
 }
 
-void StepMaker::add_costs(const Draft& draft, Step& step) const {
-  const LowerContext cx = context();
+/// Groups of one lowering cost the same.
+Cost StepMaker::cost(int g) {
+  const Group& group = grouping_.groups[static_cast<size_t>(g)];
+  const Lowered* code = code_[static_cast<size_t>(g)].get();
+  if (!code) return cost_of(context(), group);
+  const auto [known, fresh] = costs_.try_emplace(code);
+  if (fresh) known->second = cost_of(context(), group);
+  return known->second;
+}
+
+void StepMaker::add_costs(const Draft& draft, Step& step) {
   if (step.kind == Step::Kind::copy) step.traffic = 2.0 * static_cast<double>(step.bytes);
   for (const int g : draft.groups) {
     if (g == copy_group) continue;
     const Group& group = grouping_.groups[static_cast<size_t>(g)];
-    const Cost cost = cost_of(cx, group);
-    step.traffic += cost.bytes;
-    step.flops += cost.flops;
-    if (step.what.empty()) step.what = cost.what;
+    const Cost of_group = cost(g);
+    step.traffic += of_group.bytes;
+    step.flops += of_group.flops;
+    if (step.what.empty()) step.what = of_group.what;
     step.half = step.half || multiplies_half(group);
   }
 }

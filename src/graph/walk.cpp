@@ -1,5 +1,6 @@
 // Walks over graphs, all without recursion: topological order, substitution, inlining of composites.
 #include <algorithm>
+#include <iterator>
 #include <unordered_set>
 #include <utility>
 
@@ -12,26 +13,36 @@ namespace {
 
 using Nodes = std::vector<std::shared_ptr<Node>>;
 
+/// A node is made after its inputs, so that ids are a topological order, and the order in which the program was written. Those of one graph lie close together.
+void sort_by_id(Nodes& nodes) {
+  if (nodes.empty()) return;
+  const auto by_id = [](const auto& a, const auto& b) { return a->id() < b->id(); };
+  const auto [first, last] = std::minmax_element(nodes.begin(), nodes.end(), by_id);
+  const uint64_t least = (*first)->id(), range = (*last)->id() - least + 1;
+  if (range > 8 * nodes.size()) return std::sort(nodes.begin(), nodes.end(), by_id);
+  Nodes places(range);
+  for (std::shared_ptr<Node>& node : nodes) {
+    const uint64_t at = node->id() - least;
+    places[at] = std::move(node);
+  }
+  std::copy_if(std::make_move_iterator(places.begin()), std::make_move_iterator(places.end()), nodes.begin(), [](const auto& node) { return node != nullptr; });
+}
+
 /// Everything `outputs` reach without passing through a node that `stops`, which is not listed itself.
 template <class Stops> Nodes reach(std::span<const Value> outputs, Stops stops) {
   FlatSet seen;
   std::vector<const std::shared_ptr<Node>*> stack;  // into `outputs` and the inputs of nodes, which stay where they are
-  std::vector<std::pair<uint64_t, const std::shared_ptr<Node>*>> found;
+  Nodes nodes;
   const auto visit = [&](const Value& v) {
     if (v.node && !stops(*v.node) && seen.insert(v.node.get())) stack.push_back(&v.node);
   };
   for (const Value& v : outputs) visit(v);
   while (!stack.empty()) {
-    const std::shared_ptr<Node>& node = *stack.back();
-    found.emplace_back(node->id(), &node);
+    nodes.push_back(*stack.back());
     stack.pop_back();
-    for (const Value& v : node->inputs()) visit(v);
+    for (const Value& v : nodes.back()->inputs()) visit(v);
   }
-  // A node is made after its inputs, so that ids are a topological order, and the order in which the program was written.
-  std::sort(found.begin(), found.end());
-  Nodes nodes;
-  nodes.reserve(found.size());
-  for (const auto& [id, node] : found) nodes.push_back(*node);
+  sort_by_id(nodes);
   return nodes;
 }
 

@@ -1,11 +1,8 @@
 // Our own kernel for convolutions of few channels (target/cuda/convolution.h): what it takes, that its sums stay in registers, and what it computes, against float64.
-#include <doctest/doctest.h>
-
-#include "cuda_support.h"
+#include "own_call.h"
 #include "target/cuda/convolution.h"
 #include "target/cuda/nvrtc.h"
 #include "target/cuda/prelude.h"
-#include "target/target.h"
 
 namespace cuda = weft::target::cuda;
 using namespace weft;
@@ -128,35 +125,19 @@ TEST_CASE("own convolutions: sums stay in registers") {
 }
 
 TEST_CASE("own convolutions on the device: against float64, the same bits twice, and beside cuDNN") {
-  if (!on_device()) return;
+  if (!on_hopper()) return;
   cuda::Context& context = test::context();
-  if (context.info().arch() != "sm_90a") {
-    MESSAGE("skipped: no Hopper GPU");
-    return;
-  }
   for (const Case& c : cases) {
     const CallDesc d = desc_of(c);
     const auto form = cuda::convolution_form(d, shared_bytes);
     REQUIRE(form.has_value());
     CAPTURE(form->symbol());
     const std::vector<double> x = rounded(numbers(size_of(c.x), 1), float32), w = rounded(numbers(size_of(d.inputs[1].extents), 2), float32);
-    const std::vector<double> want = expected(d, *form, x, w), before(want.size(), NAN);
-    const DeviceArray on_x(context, x, float32), on_w(context, w, float32), result(context, before, float32);
+    const std::vector<double> want = expected(d, *form, x, w);
     // Numbers of size 0.6, each product off by 2^-11 of itself at most in either factor: errors add up like their squares.
     const double bound = 6 * 0.33 * 0x1p-11 * std::sqrt(static_cast<double>(form->weight_bytes() / 4 / form->out));
     const auto compile = [](const std::string& source) { return cuda::compile(source, "sm_90a"); };
     const auto own = cuda::convolution_call(std::make_shared<cuda::ConvolutionKernel>(context, *form, compile), c.x[0]);
-    void* operands[] = {on_x.address(), on_w.address(), result.address()};
-    own->run(operands);
-    const std::vector<double> got = result.values();
-    CHECK(largest_difference(got, want) < bound);
-    own->run(operands);
-    CHECK(result.values() == got);
-    // Measured beside each other, whichever wins gives the result.
-    const auto call = target::gpu(test::gpu_ordinal()).call(d);
-    if (!call) continue;
-    call->run(operands);
-    CHECK(largest_difference(result.values(), want) < 2 * bound);
-    MESSAGE(d.to_string() << ": " << call->name());
+    check_own_call(d, *own, x, w, want, bound);
   }
 }

@@ -2,7 +2,7 @@
 #include <doctest/doctest.h>
 #include <fmt/format.h>
 
-#include "cuda_support.h"
+#include "own_call.h"
 #include "target/cuda/cublaslt.h"
 #include "target/cuda/nvrtc.h"
 #include "target/cuda/prelude.h"
@@ -177,12 +177,8 @@ TEST_CASE("own products: sums stay in registers") {
 }
 
 TEST_CASE("own products on the device: layouts, edges and epilogues, alone and in the search") {
-  if (!on_device()) return;
+  if (!on_hopper()) return;
   cuda::Context& context = test::context();
-  if (context.info().arch() != "sm_90a") {
-    MESSAGE("skipped: no Hopper GPU");
-    return;
-  }
   for (const DotDesc& d : products()) {
     DotDesc merged;
     const auto form = cuda::product_form(d, &merged);

@@ -1,12 +1,8 @@
 // Our own kernels for gradients of convolutions' weights (target/cuda/weight_gradient.h): what they take, that their sums stay in registers, and what they compute, against float64.
-#include <doctest/doctest.h>
-
-#include "cuda_support.h"
-#include "target/cuda/measured_call.h"
+#include "own_call.h"
 #include "target/cuda/nvrtc.h"
 #include "target/cuda/prelude.h"
 #include "target/cuda/weight_gradient.h"
-#include "target/target.h"
 
 namespace cuda = weft::target::cuda;
 using namespace weft;
@@ -120,35 +116,19 @@ TEST_CASE("own weight gradients: sums stay in registers") {
 }
 
 TEST_CASE("own weight gradients on the device: against float64, the same bits twice, and beside cuDNN") {
-  if (!on_device()) return;
+  if (!on_hopper()) return;
   cuda::Context& context = test::context();
-  if (context.info().arch() != "sm_90a") {
-    MESSAGE("skipped: no Hopper GPU");
-    return;
-  }
   for (const Case& c : cases) {
     const CallDesc d = desc_of(c);
     const auto form = cuda::weight_gradient_form(d, shared_bytes);
     REQUIRE(form.has_value());
     CAPTURE(form->symbol());
-    const std::vector<double> x = rounded(numbers(size_of(c.x), 1), float32), g = rounded(numbers(size_of(c.g), 2), float32), before(static_cast<size_t>(form->results()), NAN);
-    const DeviceArray on_x(context, x, float32), on_g(context, g, float32), result(context, before, float32);
+    const std::vector<double> x = rounded(numbers(size_of(c.x), 1), float32), g = rounded(numbers(size_of(c.g), 2), float32);
     const std::vector<double> want = expected(d, *form, x, g);
     // Numbers of size 0.6, each product off by 2^-11 of itself at most in either factor: errors add up like their squares.
     const double bound = 6 * 0.33 * 0x1p-11 * std::sqrt(static_cast<double>(c.x[0] * form->output[0] * form->output[1]));
     const auto compile = [](const std::string& source) { return cuda::compile(source, "sm_90a"); };
     const auto own = cuda::weight_gradient_call(std::make_shared<cuda::WeightGradientKernels>(context, *form, compile), c.x[0]);
-    void* operands[] = {on_x.address(), on_g.address(), result.address()};
-    own->run(operands);
-    const std::vector<double> got = result.values();
-    CHECK(largest_difference(got, want) < bound);
-    own->run(operands);
-    CHECK(result.values() == got);
-    // Measured beside each other, whichever wins gives the result.
-    const auto call = target::gpu(test::gpu_ordinal()).call(d);
-    if (!call) continue;
-    call->run(operands);
-    CHECK(largest_difference(result.values(), want) < 2 * bound);
-    MESSAGE(d.to_string() << ": " << call->name());
+    check_own_call(d, *own, x, g, want, bound);
   }
 }

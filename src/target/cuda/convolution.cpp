@@ -91,13 +91,7 @@ class ConvolutionCall final : public LibraryCall {
     Context& context = kernel_->context();
     context.make_current();
     const ConvolutionForm& form = kernel_->form();
-    const Entry& entry = kernel_->entry();
-    LaunchConfig config;
-    config.grid_x = static_cast<unsigned>(std::min<int64_t>(context.info().multiprocessors, (form.tiles(images_) + form.groups - 1) / form.groups));
-    config.block_x = static_cast<unsigned>(entry.threads);
-    config.shared_memory_bytes = static_cast<unsigned>(entry.shared_bytes);
-    config.stream = context.stream();
-    check(driver().launch_kernel_ex(&config, entry.function, arguments, nullptr), "cuLaunchKernelEx", form.symbol());
+    launch(context, kernel_->entry(), std::min<int64_t>(context.info().multiprocessors, (form.tiles(images_) + form.groups - 1) / form.groups), 1, arguments, form.symbol());
   }
 
  private:

@@ -53,6 +53,15 @@ Entry find_entry(Context& context, ModuleHandle module, const Rendered& rendered
   return entry;
 }
 
+void launch(const Context& context, const Entry& entry, int64_t across, int64_t down, void** arguments, const std::string& what) {
+  LaunchConfig config;
+  config.grid_x = static_cast<unsigned>(across), config.grid_y = static_cast<unsigned>(down);
+  config.block_x = static_cast<unsigned>(entry.threads);
+  config.shared_memory_bytes = static_cast<unsigned>(entry.shared_bytes);
+  config.stream = context.stream();
+  check(driver().launch_kernel_ex(&config, entry.function, arguments, nullptr), "cuLaunchKernelEx", what);
+}
+
 Rendered CudaExecutable::rendered(const Variant& variant) const {
   Rendered code = render(kernel::expand(kernel_, {.special_functions = true}), symbol_, variant, target_.features());
   if (code.shared_bytes > target_.shared_bytes())

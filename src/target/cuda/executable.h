@@ -25,6 +25,8 @@ struct Entry {
 /// Makes a cubin known to the device; `what` is for errors.
 ModuleHandle load_module(Context& context, const std::vector<char>& cubin, const std::string& what);
 Entry find_entry(Context& context, ModuleHandle module, const Rendered& rendered);
+/// Gives a grid of `across` by `down` blocks to the device; `what` is for errors.
+void launch(const Context& context, const Entry& entry, int64_t across, int64_t down, void** arguments, const std::string& what);
 
 class CudaExecutable final : public Executable, public std::enable_shared_from_this<CudaExecutable> {
  public:

@@ -95,12 +95,7 @@ void Product::run(std::span<void* const> operands) const {
   int64_t stride = d_.c_m;
   void* arguments[] = {&a, &b, &read, &c, &other, &bias, &m, &n, &k, &stride};
   const int64_t tiles = tiles_of(d_.m, product_rows) * tiles_of(d_.n, form.columns);
-  LaunchConfig config;
-  config.grid_x = static_cast<unsigned>(std::min<int64_t>(tiles, context.info().multiprocessors));
-  config.block_x = static_cast<unsigned>(entry.threads);
-  config.shared_memory_bytes = static_cast<unsigned>(entry.shared_bytes);
-  config.stream = context.stream();
-  check(driver().launch_kernel_ex(&config, entry.function, arguments, nullptr), "cuLaunchKernelEx", form.symbol() + " for " + d_.to_string());
+  launch(context, entry, std::min<int64_t>(tiles, context.info().multiprocessors), 1, arguments, form.symbol() + " for " + d_.to_string());
 }
 
 }  // namespace weft::target::cuda

@@ -129,21 +129,12 @@ class WeightGradientCall final : public LibraryCall {
     int images = static_cast<int>(images_), parts = static_cast<int>(parts_);
     kernels_->context().make_current();
     void* first[] = {&x, &g, &sums, &images};
-    launch(kernels_->parts(), parts_, form.blocks(), first);
+    launch(kernels_->context(), kernels_->parts(), parts_, form.blocks(), first, form.symbol());
     void* second[] = {&sums, &result, &parts};
-    launch(kernels_->fold(), form.results() / 128, 1, second);
+    launch(kernels_->context(), kernels_->fold(), form.results() / 128, 1, second, form.symbol());
   }
 
  private:
-  void launch(const Entry& entry, int64_t across, int64_t down, void** arguments) const {
-    LaunchConfig config;
-    config.grid_x = static_cast<unsigned>(across), config.grid_y = static_cast<unsigned>(down);
-    config.block_x = static_cast<unsigned>(entry.threads);
-    config.shared_memory_bytes = static_cast<unsigned>(entry.shared_bytes);
-    config.stream = kernels_->context().stream();
-    check(driver().launch_kernel_ex(&config, entry.function, arguments, nullptr), "cuLaunchKernelEx", kernels_->form().symbol());
-  }
-
   std::shared_ptr<const WeightGradientKernels> kernels_;
   int64_t images_, parts_;
   std::shared_ptr<const Workspace> workspace_;

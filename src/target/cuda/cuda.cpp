@@ -199,9 +199,13 @@ std::shared_ptr<const LibraryCall> CudaTarget::attention(const kernel::Attention
   return found->second;
 }
 
-/// A composite that neither a library nor generated kernels answer goes through its body; what has none (decompositions) is computed on the host.
+/// A composite that neither a library nor generated kernels answer goes through its body; what has none (transforms, decompositions) is computed on the host.
 std::shared_ptr<const LibraryCall> CudaTarget::call(const kernel::CallDesc& desc) {
-  if (desc.name.ends_with("fft")) return context_ ? cufft_call(desc, *context_) : cpu().call(desc);
+  if (desc.name.ends_with("fft")) {
+    if (!context_) return cpu().call(desc);
+    auto call = cufft_call(desc, *context_);
+    return call ? call : host_call(desc, *context_);
+  }
   if (!desc.name.starts_with("convolution")) {
     if (auto generated = routine_call(desc, *this, context_)) return desc.name == "scatter_rows" && context_ && !desc.numerics.deterministic ? row_adds(desc, std::move(generated)) : generated;
     if (!context_) return cpu().call(desc);

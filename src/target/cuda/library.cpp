@@ -179,7 +179,7 @@ const Library& cudnn_library() {
 }
 
 const Library& cufft_library() {
-  static const Library* library = new Library("cuFFT", {"libcufft.so.12", "libcufft.so.11"}, "no Fourier transforms on a GPU");
+  static const Library* library = new Library("cuFFT", {"libcufft.so.12", "libcufft.so.11"}, "Fourier transforms run on the processor, with copies to and fro");
   return *library;
 }
 

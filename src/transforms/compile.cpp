@@ -164,10 +164,12 @@ std::vector<array> run(const Traced& traced, const std::vector<graph::Type>& typ
 
   std::vector<array> outputs;
   if (traced.program) {
+    std::optional<runtime::Span> span(std::in_place, "compiler", "inputs are gathered");
     std::vector<Storage> inputs;
     for (size_t k = 0; k < arguments.size(); ++k) inputs.push_back(at_bound(arguments[k], types[k], detail::realise(arguments[k].value())));
     for (size_t k = 0; k < traced.states; ++k) inputs.push_back(updated[k] ? writable(*states[k]) : detail::realise(states[k]->value()));
     for (const array& a : traced.captured) inputs.push_back(detail::realise(a.value()));
+    span.reset();
     std::vector<int64_t> lengths;
     for (const Symbol* s : traced.program->symbols()) lengths.push_back(symbols.at(s));
     outputs = wrap_outputs(traced, traced.program->run(inputs, lengths), symbols);

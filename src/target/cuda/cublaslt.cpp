@@ -316,6 +316,7 @@ std::shared_ptr<const LibraryCall> cublaslt(const kernel::DotDesc& desc, Context
   const Shared* s = shared(context);
   if (!s) return nullptr;
   context.make_current();
+  const runtime::Span span("compiler", "cuBLASLt is asked");
   auto call = std::make_shared<CublasltCall>(desc, *form, context, *s, options);
   return call->settle() ? call : nullptr;
 }

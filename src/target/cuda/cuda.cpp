@@ -170,9 +170,13 @@ std::vector<KernelUsage> CudaTarget::usage() const {
   return usage_;
 }
 
+/// Every layer of a model asks for the same ones, which look for their algorithms on disk and ask cuBLASLt.
 std::shared_ptr<const LibraryCall> CudaTarget::library(const kernel::DotDesc& desc) {
-  if (!libraries_enabled()) return nullptr;
-  return context_ ? cublaslt(desc, *context_, {.tf32 = desc.numerics.tf32, .own = product(desc)}) : nullptr;
+  if (!libraries_enabled() || !context_) return nullptr;
+  const Digest key = desc.digest();
+  std::lock_guard lock(table_mutex_);
+  if (const auto known = dots_.find(key); known != dots_.end()) return known->second;
+  return dots_[key] = cublaslt(desc, *context_, {.tf32 = desc.numerics.tf32, .own = product(desc)});
 }
 
 /// Null where our own kernel is not worth a try.

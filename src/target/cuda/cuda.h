@@ -70,7 +70,7 @@ class CudaTarget final : public Target, public Clusters, public SharedMemory {
   std::unordered_map<std::string, std::shared_ptr<const ConvolutionKernel>> convolutions_;          // by symbol
   std::unordered_map<std::string, std::shared_ptr<const WeightGradientKernels>> weight_gradients_;  // by symbol
   std::shared_ptr<const LinalgKernels> linalg_kernels_;
-  std::unordered_map<Digest, std::shared_ptr<const LibraryCall>> row_adds_;
+  std::unordered_map<Digest, std::shared_ptr<const LibraryCall>> row_adds_, dots_;  // null: not taken
   CompileStats stats_;
   std::vector<KernelUsage> usage_;
 };

@@ -70,6 +70,7 @@ void* CudaMemory::allocate(size_t bytes) {
   if (!data) {
     if (over_limit(size)) trim(limit_ > active_ + size ? limit_ - active_ - size : 0);
     if (over_limit(size)) throw_out_of_memory(bytes);
+    const runtime::Span span("compiler", "device memory is allocated");
     DevicePtr block = 0;
     int result = driver().mem_alloc(&block, size);
     if (result == error_out_of_memory && cached_ > 0) {

@@ -1,6 +1,7 @@
 // Column folds over much data. A program has a strip of columns, as many as make a run of memory that is read at full speed, and goes through the rows a few at
-// a time; the sums of its columns wait in scratch. The sum of a column has the same order in a strip of any width.
+// a time; the sums of its columns wait in scratch. The sum of a column has the same order in a strip of any width. Where blocks of threads work together, many warps share a strip.
 #include <algorithm>
+#include <bit>
 #include <functional>
 
 #include "compiler/lower_rows.h"
@@ -13,6 +14,8 @@ using kernel::Value;
 namespace {
 
 constexpr int64_t rows_at_once = 8;
+constexpr size_t most_partial_sums = 4;      // of a part of columns
+constexpr int64_t bytes_of_turn = 4 << 10;   // that a warp has under way: 32 registers a thread
 
 }  // namespace
 
@@ -88,6 +91,66 @@ void RowLowering::strip_passes(int64_t width) {
     finish_folds(0, carried);
     row_roots(1);
   });
+}
+
+/// How many elements of a column a warp loads before it adds up the first of them.
+size_t RowLowering::elements_of_turn() {
+  Reads all;
+  for (const Stage& stage : stages_)
+    if (stage.root.kind != RootKind::row)
+      for (auto& read : reads_of(stage))
+        if (std::find(all.begin(), all.end(), read) == all.end()) all.push_back(std::move(read));
+  int64_t bytes = 0;
+  for (const auto& [node, index] : all) bytes += static_cast<int64_t>(cx_.ir[node].type.dtype.size);
+  return static_cast<size_t>(std::clamp<int64_t>(bytes_of_turn / (schedule_.width * std::max<int64_t>(1, bytes)), 4, 32));
+}
+
+/// One part of what is folded: several elements at a time, whose loads are under way together. What is left behind the last of as many is the last part's.
+std::vector<Value> RowLowering::part_of_columns(Value part, int64_t count) {
+  kernel::Builder& b = emit_.builder();
+  const std::vector<Value> start = identities(0);
+  const size_t elements = elements_of_turn();
+  const auto turn = static_cast<int64_t>(elements), extent = extent_of(serial_);
+  const int64_t whole = extent / turn, each = (whole + count - 1) / count;
+  const size_t sums = std::bit_floor(std::max<size_t>(1, most_partial_sums / start.size()));
+  std::vector<Value> carried;
+  for (size_t k = 0; k < sums; ++k) carried.insert(carried.end(), start.begin(), start.end());
+  const Value first = b.mul(part, b.index(each)), next = b.add(first, b.index(each));
+  carried = combine_parts(0, turns(0, carried, elements, sums, first, whole % count == 0 ? next : b.min(next, b.index(whole))), sums);
+  if (whole * turn == extent) return carried;
+  const Value end = b.select(b.scalar(kernel::ScalarOp::eq, {part, b.index(count - 1)}), b.index(extent), b.index(whole * turn));
+  return b.loop(b.index(whole * turn), end, b.index(1), carried, [&](Value at, const std::vector<Value>& values) {
+    emit_.push_scope();
+    emit_.bind(loop_, at);
+    std::vector<Value> sum = step(0, values);
+    emit_.pop_scope();
+    return sum;
+  });
+}
+
+/// Warps take a part each of what is folded (a parallel loop, kernel/tile.h). What they leave is folded in the order of the parts.
+void RowLowering::columns_together() {
+  kernel::Builder& b = emit_.builder();
+  const int64_t rounds = schedule_.together, width = schedule_.width;
+  for (int node : group_.reads) emit_.param(node, false);  // all of them come before the scratch
+  std::vector<const Stage*> folds;
+  for (const Stage& stage : stages_) {
+    if (stage.root.kind != RootKind::fold) continue;
+    folds.push_back(&stage);
+    sums_.push_back(b.local(compute_dtype(cx_.ir[stage.root.node].type.dtype), rounds * width));
+  }
+  bind_programs();
+  emit_.bind_lanes(lane_, first_lane_, width, schedule_.lane_extent % width == 0 ? no_value : b.sub(lane_count(), first_lane_));
+  b.parallel(rounds, [&](Value round) {
+    emit_.push_scope();
+    hoist(0, {loop_});
+    const std::vector<Value> carried = part_of_columns(round, rounds);
+    for (size_t k = 0; k < folds.size(); ++k) b.store(sums_[k], carried[k], b.mul(round, b.index(width)), {1});
+    emit_.pop_scope();
+  });
+  for (size_t k = 0; k < folds.size(); ++k) finish_root(*folds[k], b.reduce(cx_.ir[folds[k]->root.node].attrs->reducer, b.load(sums_[k], b.index(0), {rounds, width}, {width, 1}), 0));
+  row_roots(1);
+  for (const auto& [stage, v] : late_stores_) emit_.store(stage->root.node, stage->root.index, v, false);
 }
 
 }  // namespace weft::compiler

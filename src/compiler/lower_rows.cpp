@@ -107,7 +107,8 @@ Lowered RowLowering::run() {
     return finish();
   }
   if (schedule_.together > 1) {
-    rows_together();
+    if (schedule_.kind == RowClass::row) rows_together();
+    else columns_together();
     return finish();
   }
   const bool products = side_by_side();
@@ -141,7 +142,7 @@ Lowered RowLowering::run() {
 /// Lanes of a row are added up by a tree as wide as a tile; columns have one order in tiles of any width, and another one in strips.
 int64_t RowLowering::fold_order() const {
   if (!group_.has_fold()) return 0;
-  if (schedule_.kind == RowClass::column) return strip() > 0 ? -2 : -1;
+  if (schedule_.kind == RowClass::column) return strip() > 0 ? -2 : schedule_.together > 1 ? -1 - schedule_.together : -1;
   return schedule_.width * schedule_.together;
 }
 
@@ -270,7 +271,7 @@ void RowLowering::inner_loop(int p) {
     emit_.pop_scope();
     return all;
   };
-  if (turn > 0) return finish_folds(p, combine_parts(p, turns(p, carried, turn, parts), parts));
+  if (turn > 0) return finish_folds(p, combine_parts(p, turns(p, carried, turn, parts, b.index(0), b.index(extent_of(serial_) / static_cast<int64_t>(turn))), parts));
   Value stride = b.index(static_cast<int64_t>(parts));
   Value full = b.mul(b.scalar(ScalarOp::floordiv, {count, stride}), stride);
   carried = b.loop(b.index(0), full, stride, carried, [&](Value at, const std::vector<Value>& values) {
@@ -302,9 +303,9 @@ size_t RowLowering::turn_of(size_t folds) const {
   return 0;
 }
 
-/// The loop in turns of several elements, dealt out to `parts` partial results. What they have in common (a window's place, a pixel that several windows see) is known from
-/// their indices and made once.
-std::vector<Value> RowLowering::turns(int p, const std::vector<Value>& initial, size_t turn, size_t parts) {
+/// The loop in turns of several elements, from the first turn to before the last, dealt out to `parts` partial results. What they have in common (a window's place, a pixel that several windows
+/// see) is known from their indices and made once.
+std::vector<Value> RowLowering::turns(int p, const std::vector<Value>& initial, size_t turn, size_t parts, Value first, Value last) {
   kernel::Builder& b = emit_.builder();
   const int64_t count = extent_of(serial_) / static_cast<int64_t>(turn);
   const size_t folds = initial.size() / parts;
@@ -318,7 +319,7 @@ std::vector<Value> RowLowering::turns(int p, const std::vector<Value>& initial, 
       for (Expr& e : stage.root.index) e = ix::substitute(e, replace);
     }
   }
-  return b.loop(b.index(0), b.index(count), b.index(1), initial, [&](Value at, const std::vector<Value>& values) {
+  return b.loop(first, last, b.index(1), initial, [&](Value at, const std::vector<Value>& values) {
     emit_.push_scope();
     emit_.bind(number, at);
     load_turn(p, elements);

@@ -174,8 +174,12 @@ void RowLowering::load_turn(int p, const std::vector<std::vector<Stage>>& elemen
     }
   if (all.size() > most_loads) return;
   emit_.set_streaming(true);
-  for (const auto& [node, index] : all) emit_.value(node, index);
+  std::vector<Value> raw;  // as it lies in memory: to widen a value is to wait for it
+  emit_.push_scope();
+  for (const auto& [node, index] : all) raw.push_back(emit_.builder().cast(emit_.value(node, index), cx_.ir[node].type.dtype));
+  emit_.pop_scope();
   emit_.set_streaming(false);
+  for (size_t k = 0; k < all.size(); ++k) emit_.remember(all[k].first, all[k].second, emit_.builder().cast(raw[k], compute_dtype(cx_.ir[all[k].first].type.dtype)));
 }
 
 /// Where few programs have the device to themselves, nothing hides the time that a load takes: all of them begin at once, and those of the program's inputs before

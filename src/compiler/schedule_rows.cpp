@@ -150,6 +150,7 @@ double lane_cost(const Survey& survey, const Touch& touch, std::span<const Domai
 }
 
 constexpr int64_t few_elements = int64_t{1} << 18;  // that lie in the second-level cache
+constexpr int64_t most_part_bytes = 128 << 10;      // that all parts of columns leave
 constexpr int64_t many_lines = 1 << 14;             // more than warps run at once
 
 struct Candidate {
@@ -208,6 +209,22 @@ int64_t blocks_of_row(const RowSchedule& s, int64_t rows, int64_t bytes, const t
   return blocks;
 }
 
+/// Columns that one launch folds: warps of a block, and the blocks of a cluster, take a part of them each.
+bool share_columns(RowSchedule& s, const Ir& ir, const Grouping& grouping, const Group& group, int64_t length, const target::Target& target) {
+  int64_t bytes = 0;  // of all folds of a column
+  for (const Root& r : group.roots)
+    if (r.kind == RootKind::fold) bytes += std::max<int64_t>(sizeof(float), ir[r.node].type.dtype.size);
+  const std::vector<int> passes = root_passes(ir, grouping, group);
+  for (size_t k = 0; k < passes.size(); ++k)
+    if (group.roots[k].kind != RootKind::row && passes[k] > 0) return false;  // wants folds of whole columns
+  ColumnParts shared = parts_of_columns(length, s.lane_extent, target);
+  while (shared.parts > 1 && shared.parts * shared.width * bytes > most_part_bytes) shared.parts /= 2;
+  if (shared.parts == 1) return false;
+  s.together = shared.parts;
+  s.width = s.block = shared.width;
+  return true;
+}
+
 /// A warp goes through a few rows of the matrix in tiles of one word a lane. More rows read the vector less often; but first of all every multiprocessor wants some
 /// warps.
 void for_products(RowSchedule& s, int64_t rows, int64_t folds, bool normed) {
@@ -224,6 +241,20 @@ void for_products(RowSchedule& s, int64_t rows, int64_t folds, bool normed) {
 int64_t most_kept_bytes(const target::Target& target) {
   constexpr int64_t good = 112 << 10, exchanged = 10 << 10;
   return std::min(good, target::shared_bytes(target) - exchanged);
+}
+
+/// A warp's tile is a run of memory that is read at full speed. As many blocks as give each multiprocessor one, at the most (those of a cluster come together, so that two on one multiprocessor leave
+/// another one without); more warps where these are few.
+ColumnParts parts_of_columns(int64_t length, int64_t columns, const target::Target& target) {
+  constexpr int64_t width = 128, multiprocessors = 132, few_multiprocessors = 72, most_blocks = 8, most_warps = 32, warps = 16, least_length = 32, few_of_warp = 8192, most_strips = 1024;
+  const int64_t most = std::min(most_blocks, target::most_blocks_together(target)), strips = (columns + width - 1) / width;
+  if (most < 2 || length * columns <= few_elements || columns < width / 2 || strips > most_strips) return {};
+  int64_t blocks = 1;
+  while (2 * blocks <= most && 2 * blocks * strips <= multiprocessors) blocks *= 2;
+  int64_t parts = blocks * (blocks == most_blocks && blocks * strips <= few_multiprocessors ? most_warps : strips >= 2 * multiprocessors ? warps / 2 : warps);
+  while (parts > 1 && length / parts < least_length) parts /= 2;
+  const bool enough = 2 * strips * parts >= multiprocessors * warps || length * columns <= strips * parts * few_of_warp;
+  return enough && parts > 1 ? ColumnParts{width, parts} : ColumnParts{};
 }
 
 std::vector<int> root_passes(const Ir& ir, const Grouping& grouping, const Group& group) {
@@ -384,7 +415,11 @@ std::optional<RowSchedule> schedule_rows(const Ir& ir, const Grouping& grouping,
         const std::vector<int>& factors = ir[ir[r.node].inputs[0]].inputs;
         return factors[0] != factors[1];
       }), std::any_of(group.roots.begin(), group.roots.end(), [&](const Root& r) { return r.kind == RootKind::fold && !ir[r.node].product; }));
-    else if (all_static(group.domain)) share_row(s, survey, ir, grouping, group, extent_of(rows), target);
+    else if (s.kind == RowClass::row && all_static(group.domain)) share_row(s, survey, ir, grouping, group, extent_of(rows), target);
+    if (s.kind == RowClass::column && s.lane_axes == static_cast<int>(rows.size()) && all_static(group.domain) && share_columns(s, ir, grouping, group, extent_of(inner), target)) {
+      if (variant == Variant::wider || variant == Variant::narrower) return {};
+      return s;
+    }
     if ((variant == Variant::wider || variant == Variant::narrower) && !change_width(s, variant, target, lanes)) return {};
     return s;
   }

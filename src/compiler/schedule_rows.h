@@ -30,7 +30,7 @@ struct RowSchedule {
   int64_t lane_extent = 1;  // of those axes together, symbols at their bounds
   int64_t width = 1;        // lanes of a tile
   int64_t block = 1;        // map: lane elements of one program
-  int64_t together = 1;     // row: blocks of threads that take a part of the row each
+  int64_t together = 1;     // row: blocks of threads that take a part of the row each; column: warps, of one or several such blocks, that take a part of what is folded each
   int64_t rows = 0;         // row, of products with one row: rows of the matrix that a program goes through side by side
   bool dynamic = false;     // map over one flat axis: its length is an argument of the kernel, so that one kernel serves all lengths
   double flops = 0;         // per point of the domain
@@ -46,6 +46,12 @@ struct Touch {
 
 /// Are the folds of the group products with one row, and is all else computed from them?
 bool products_only(const Ir& ir, const Group& group);
+
+/// How warps share columns: elements of a tile, and the parts of what is folded. One part where they do not.
+struct ColumnParts {
+  int64_t width = 1, parts = 1;
+};
+ColumnParts parts_of_columns(int64_t length, int64_t columns, const target::Target& target);
 
 /// Nothing where the group has no such variant, or where it costs so much by its strides that it is not worth a try.
 std::optional<RowSchedule> schedule_rows(const Ir& ir, const Grouping& grouping, Group& group, target::Target& target, Variant variant = Variant::heuristic);

@@ -6,6 +6,7 @@
 #include "compiler/access.h"
 #include "compiler/row_values.h"
 #include "compiler/rewrite.h"
+#include "compiler/schedule_rows.h"
 #include "target/cluster.h"
 
 namespace weft::compiler {
@@ -83,7 +84,8 @@ int64_t parts_of_rows(const Run& run, int64_t columns) {
 
 class Splitter : Rewriter {
  public:
-  Splitter(Ir ir, int64_t together) : Rewriter(std::move(ir)), together_(together), users_(users(from_)), of_rows_(row_values(from_)), outputs_(from_.outputs.begin(), from_.outputs.end()) {}
+  Splitter(Ir ir, const target::Target* target)
+      : Rewriter(std::move(ir)), target_(target), together_(target ? target::most_blocks_together(*target) : 1), users_(users(from_)), of_rows_(row_values(from_)), outputs_(from_.outputs.begin(), from_.outputs.end()) {}
 
   /// `only_join`: nothing is cut.
   Ir run(bool only_join = false) {
@@ -146,6 +148,8 @@ class Splitter : Rewriter {
     const bool beside_rows =
         id >= 0 && run.first == 0 && !run.innermost && run.length >= least_rows && kept >= least_columns && kept <= most_columns && folds_row_value(from_, of_rows_, id);
     if (id >= 0 && run.innermost && together_ > 1 && kept * together_ >= programs_together && of_whole_row(id)) return add(std::move(node));
+    if (!beside_rows && !run.innermost && run.first == 0 && in_memory && (id < 0 || !of_whole_row(id)) && parts_of_columns(run.length, kept, *target_).parts > 1)
+      return add(std::move(node));  // by warps that share the columns (lower_columns.cpp)
     const int64_t count = beside_rows ? divisor(run, operand.shape, parts_of_rows(run, kept)) : balanced(run, operand.shape, parts(run, kept, in_memory));
     if (count <= 1) return add(std::move(node));
     const Dtype dtype = is_low_float(operand.dtype) ? float32 : operand.dtype;
@@ -216,6 +220,7 @@ class Splitter : Rewriter {
     return node;
   }
 
+  const target::Target* const target_;  // null where nothing is cut
   const int64_t together_;
   const Users users_;
   const std::vector<bool> of_rows_;  // row values (row_values.h)
@@ -232,9 +237,9 @@ Ir join_folds(Ir ir) {
     return ir[inner].op == graph::Op::fold;
   });
   if (!any) return ir;
-  return Splitter(std::move(ir), 1).run(true);
+  return Splitter(std::move(ir), nullptr).run(true);
 }
 
-Ir split_folds(Ir ir, const target::Target& target) { return Splitter(std::move(ir), target::most_blocks_together(target)).run(); }
+Ir split_folds(Ir ir, const target::Target& target) { return Splitter(std::move(ir), &target).run(); }
 
 }  // namespace weft::compiler

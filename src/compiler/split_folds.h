@@ -5,7 +5,7 @@
 
 namespace weft::compiler {
 
-/// Rows that blocks of threads share (lower_rows_together.cpp) stay whole. Low floats are summed in float32 on the way. Other trees, not other values: the parts are
+/// Rows and columns that blocks of threads share (lower_rows_together.cpp, lower_columns.cpp) stay whole. Low floats are summed in float32 on the way. Other trees, not other values: the parts are
 /// as many for a shape, whatever the device holds.
 Ir split_folds(Ir ir, const target::Target& target);
 /// Folds down columns of what other such folds have left, as one each: the first half of the above.

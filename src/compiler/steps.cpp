@@ -45,6 +45,7 @@ class StepMaker {
   void lower_launch(int g, const Lowering& lowering);
   Lowering alone(Lowered lowered) const;
   bool merge(int g, Draft& draft);
+  bool fills_device(int g, const kernel::Kernel& kernel) const;
   bool follow(Draft& first, Draft& second);
   void join_single_programs();
   void drop_unused_kernels();
@@ -102,13 +103,21 @@ void StepMaker::lower_launch(int g, const Lowering& lowering) {
   draft.nodes.push_back(lowering.params);
   draft.step.segments.push_back({{}, lowering.code->symbols, lowering.code->grid});
   code_[static_cast<size_t>(g)] = lowering.code;
-  if (merge(g, draft)) return;
+  if (!fills_device(g, lowering.code->kernel) && merge(g, draft)) return;
   auto [it, fresh] = kernel_numbers_.try_emplace(draft.digest, plan_.kernels.size());
   if (fresh) plan_.kernels.push_back(lowering.code->kernel);
   draft.step.kernel = it->second;
   position_[static_cast<size_t>(g)] = static_cast<int>(drafts_.size());
   latest_[draft.digest] = static_cast<int>(drafts_.size());
   drafts_.push_back(std::move(draft));
+}
+
+/// Blocks that share the work of a few programs, over much data: with others of its kind it would be no faster, and what it reads would live until the last of them.
+bool StepMaker::fills_device(int g, const kernel::Kernel& kernel) const {
+  constexpr int64_t much = int64_t{16} << 20;
+  int64_t read = 0;
+  for (int node : grouping_.groups[static_cast<size_t>(g)].reads) read += bytes(node);
+  return read >= much && std::any_of(kernel.body.insts.begin(), kernel.body.insts.end(), [](const kernel::Inst& i) { return i.parallel; });
 }
 
 /// Sibling fusion: a launch of the same code joins an earlier one, there or here, where no step between them stands in the way. Only results that

@@ -63,6 +63,10 @@ Graph column() {
   const Value x = parameter_of({2048, 256}, bfloat16);
   return {{x}, {sum(x, {0})}};
 }
+Graph shared_columns() {
+  const Value x = parameter_of({8192, 1024}, bfloat16);
+  return {{x}, {sum(x, {0})}};
+}
 Graph transposed() {
   const Value x = parameter_of({96, 200, 160}, float32);
   return {{x}, {permute(x, {0, 2, 1}) + permute(x, {0, 2, 1})}};
@@ -107,7 +111,7 @@ TEST_CASE("kernels of each kind are rendered for a GPU as their golden files say
     Graph (*graph)();
     int64_t together = 1;
   };
-  const Case cases[] = {{"map", map}, {"row", row}, {"long_row", long_row, 4}, {"column", column}, {"transposed", transposed}, {"product", product}};
+  const Case cases[] = {{"map", map}, {"row", row}, {"long_row", long_row, 4}, {"column", column}, {"shared_columns", shared_columns, 8}, {"transposed", transposed}, {"product", product}};
   const char* update = std::getenv("WEFT_UPDATE_GOLDEN");
   for (const Case& c : cases) {
     const std::filesystem::path path = folder / (c.name + ".cu");

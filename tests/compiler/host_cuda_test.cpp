@@ -170,6 +170,11 @@ bool can_compile() {
   return false;
 }
 
+/// Down columns by warps of several blocks, in parts that leave rows and columns over.
+Graph shared_columns() {
+  const Value x = param({2051, 136}, bfloat16), y = param({2051, 136});
+  return {{x, y}, {max(y, {0}), sum(x, {0})}};
+}
 Graph one_query() {
   const Value q = param({3, 1, 64}), k = param({3, 300, 64}), v = param({3, 300, 64}), count = param({}, int32);
   return {{q, k, v, count}, {attention(q, k, v, 0.2, false, count)}};
@@ -188,5 +193,5 @@ TEST_CASE("blocks that work together on a row give the interpreter's bits") {
   if (!can_compile()) return;
   weft::test::HostCuda host(4);
   Interpreted interpreted(4);
-  check_bits(host, interpreted, {{"rows in parts", rows(2, 16448, bfloat16)}, {"rows of any length", rows(1, 9001, float32)}, {"attention of a token", one_query()}});
+  check_bits(host, interpreted, {{"rows in parts", rows(2, 16448, bfloat16)}, {"rows of any length", rows(1, 9001, float32)}, {"shared columns", shared_columns()}, {"attention of a token", one_query()}});
 }

@@ -58,3 +58,27 @@ TEST_CASE("the derivative of a norm over rows longer than a warp's, with its sum
     }
   }
 }
+
+TEST_CASE("sums down columns of many rows") {
+  const auto sums = compile([](const std::vector<array>& in) { return std::vector<array>{sum(in[0], 0), max(in[0], 0)}; }, CompileOptions{});
+  for (const Dtype dtype : {float32, bfloat16})
+    for (const auto& shape : {std::pair{4096, 1024}, {5003, 200}, {1300, 3104}}) {  // in even parts; with rows, with columns left over
+      const int rows = shape.first, columns = shape.second;
+      const auto size = dtype.size;
+      CAPTURE(size);
+      CAPTURE(columns);
+      const array x = astype(sin(astype(arange(rows * columns), float32) * array(0.37f)) * array(3.0f), dtype);
+      const std::vector<double> values = astype(x, float64).to_vector<double>();
+      const std::vector<array> results = sums({reshape(x, {rows, columns})});
+      const std::vector<double> total = astype(results[0], float64).to_vector<double>(), most = astype(results[1], float64).to_vector<double>();
+      std::vector<double> exact(static_cast<size_t>(columns), 0), largest(static_cast<size_t>(columns), -4);
+      for (size_t i = 0; i < values.size(); ++i) {
+        const size_t c = i % static_cast<size_t>(columns);
+        exact[c] += values[i], largest[c] = std::max(largest[c], values[i]);
+      }
+      double worst = 0;
+      for (size_t c = 0; c < exact.size(); ++c) worst = std::max(worst, std::abs(total[c] - exact[c]) / (1 + std::abs(exact[c])));
+      CHECK(worst < (dtype == float32 ? 2e-4 : 8e-3));
+      CHECK(most == largest);
+    }
+}

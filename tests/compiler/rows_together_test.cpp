@@ -97,7 +97,37 @@ Graph folds(int64_t rows, int64_t columns, Dtype t) {
   return {{x}, {most, sum(d, {1}), sum(d * d, {1}), d * 0.5}};
 }
 
+Graph sums_of_columns(int64_t rows, int64_t columns, Dtype t) {
+  const Value x = param({rows, columns}, t), b = param({columns}, t);
+  return {{x, b}, {sum(x, {0}) * 0.125 + b}};
+}
+/// Several folds, in one walk down the columns.
+Graph folds_of_columns(int64_t rows, int64_t columns, Dtype t) {
+  const Value x = param({rows, columns}, t);
+  return {{x}, {max(x, {0}), sum(x, {0})}};
+}
 }  // namespace
+
+TEST_CASE("warps and blocks of threads share columns: one launch, near float64") {
+  struct Case {
+    const char* name;
+    Make make;
+    int64_t rows, columns;
+    Dtype dtype;
+  };
+  // In even parts; with rows and columns left over.
+  for (const Case& c : {Case{"sum", sums_of_columns, 2560, 128, bfloat16}, Case{"sum", sums_of_columns, 2051, 136, float32}, Case{"folds", folds_of_columns, 2051, 136, bfloat16}}) {
+    CAPTURE(c.name);
+    CAPTURE(c.columns);
+    const Graph g = c.make(c.rows, c.columns, c.dtype);
+    const auto inputs = random_inputs(g);
+    Watched target;
+    const auto [got, launches] = run(g, inputs, target);
+    CHECK(launches == 1);
+    CHECK(target.parallel_loops() == 1);
+    CHECK(worst(c.make(c.rows, c.columns, float64), inputs, got) < (c.dtype == float32 ? 2e-6 : 1e-2));
+  }
+}
 
 TEST_CASE("blocks of threads share rows: one launch, near float64") {
   struct Case {

@@ -186,9 +186,10 @@ FN i64 wait_for_previous() {
 #endif
   return zero;
 }
-// Blocks of a cluster: the barrier that all of them pass, and shared memory of each as it is seen from all.
+// Blocks of a cluster: the barrier that all of them pass (first of all with nothing to show yet), and shared memory of each as it is seen from all.
 #if __CUDA_ARCH__ >= 900
 FN int cluster_rank() { u32 r; asm("mov.u32 %0, %%cluster_ctarank;" : "=r"(r)); return (int)r; }
+FN void cluster_begin() { asm volatile("barrier.cluster.arrive.relaxed.aligned;" : : : "memory"); }
 FN void cluster_arrive() { asm volatile("barrier.cluster.arrive.release.aligned;" : : : "memory"); }
 FN void cluster_wait() { asm volatile("barrier.cluster.wait.acquire.aligned;" : : : "memory"); }
 FN u8* in_block(u8* p, int block) { u64 place; asm volatile("mapa.u64 %0, %1, %2;" : "=l"(place) : "l"(p), "r"(block)); return (u8*)place; }

@@ -25,6 +25,9 @@ constexpr int64_t most_kept_bytes = 20 << 10;  // by a warp: 160 registers a thr
 constexpr int64_t most_divisor = int64_t{1} << 30;
 constexpr int most_blocks_together = 8;           // in a cluster, on every device that has them
 
+/// Of a block, that take a round each.
+int warps_of_lines(int rounds) { return rounds >= 256 ? 32 : 16; }
+
 /// Of a parallel loop: the constant that ends it stands in the block before it.
 int rounds_of(const Block& block, const kernel::Inst& loop) {
   const auto end = std::find_if(block.insts.begin(), block.insts.end(), [&](const kernel::Inst& i) { return i.op == Op::constant && i.results[0] == loop.args[1]; });
@@ -42,8 +45,9 @@ Renderer::Renderer(const kernel::Kernel& kernel, const Variant& variant, const F
   deal_rounds();
   for (const kernel::Local& local : kernel.locals) {
     local_offsets_.push_back(local_bytes_);
-    const auto ring = rings_.find(static_cast<Ref>(kernel.params.size() + local_offsets_.size() - 1));
-    const int64_t elements = cluster_ > 1 && local.share > 0 ? local.share : local.elements;
+    const auto ref = static_cast<Ref>(kernel.params.size() + local_offsets_.size() - 1);
+    const int64_t elements = left_lines_.contains(ref) ? line_elements(ref) : cluster_ > 1 && local.share > 0 ? local.share : local.elements;
+    const auto ring = rings_.find(ref);
     local_bytes_ += std::max((elements * local.dtype.size + 15) / 16 * 16, ring == rings_.end() ? 0 : ring->second);
   }
   choose_threads();
@@ -82,9 +86,21 @@ void Renderer::survey(const Block& block) {
   }
 }
 
-/// Of a parallel loop each block of a cluster takes a round; of many rounds with tiles of two axes, which are small, each warp.
+/// Of a parallel loop each block of a cluster takes a round; of many rounds with tiles of two axes, which are small, each warp. Warps also take those that leave lines (render_lines.cpp).
 void Renderer::deal_rounds() {
-  if (!planes_ || parallel_loops_ > 1 || cluster_ <= most_blocks_together) return;
+  if (!planes_ || parallel_loops_ != 1) return;
+  const auto loop = std::find_if(kernel_.body.insts.begin(), kernel_.body.insts.end(), [](const kernel::Inst& i) { return i.op == Op::loop && i.parallel; });
+  left_lines_ = lines_of_rounds(*loop, cluster_);
+  if (!left_lines_.empty()) {
+    for (const kernel::Inst& i : kernel_.body.insts)
+      if (i.op == Op::load && left_lines_.contains(i.ref)) line_loads_[i.results[0]] = i.ref;
+      else if (i.op == Op::reduce && line_loads_.contains(i.args[0])) line_folds_[line_loads_[i.args[0]]] = i.reducer;
+    rounds_ = std::min(cluster_, warps_of_lines(cluster_));
+    check(cluster_ % rounds_ == 0, "cuda render", "the rounds of a parallel loop cannot be dealt out evenly");
+    cluster_ /= rounds_;
+    return;
+  }
+  if (cluster_ <= most_blocks_together) return;
   rounds_ = cluster_ / most_blocks_together;
   check(rounds_ * most_blocks_together == cluster_, "cuda render", "the rounds of a parallel loop cannot be dealt out evenly");
   cluster_ = most_blocks_together;
@@ -107,8 +123,12 @@ int Renderer::vec_of_long_rows() const {
   return registers(2) < registers(4) ? 2 : 4;
 }
 
-/// Of kernels that walk rows: their grid is made for as many programs at once as fit with all the registers that a thread can have, or half of them where rows are long.
-int Renderer::min_blocks() const { return walks() && threads_ > 32 ? std::max(1, (walks_long_rows() ? 512 : 256) / threads_) : 0; }
+/// Of kernels whose warps leave lines: left to itself, the device's compiler takes so few registers that it has few loads under way. Of kernels that walk rows: their grid is made for as many programs
+/// at once as fit with all the registers that a thread can have, or half of them where rows are long.
+int Renderer::min_blocks() const {
+  if (!left_lines_.empty()) return std::max(1, most_threads / threads_);
+  return walks() && threads_ > 32 ? std::max(1, (walks_long_rows() ? 512 : 256) / threads_) : 0;
+}
 
 void Renderer::choose_threads() {
   vec_ = std::clamp(16 / std::max(1, narrowest_), 1, 8);
@@ -217,7 +237,7 @@ void Renderer::block(const Block& block) {
     const Inst& i = *insts[k];
     const std::span<const Inst* const> here = std::span(insts).subspan(k, reduced_together(std::span(insts).subspan(k)));
     k += here.size();
-    if (!arrived_ && !by_cluster(i) && waits_for_memory(i)) arrive();
+    if (!arrived_ && !dealt_out(i) && waits_for_memory(i)) arrive();
     if (here.size() > 1) reduce_lines(here);
     else if (i.op != Op::yield) inst(i);
   }
@@ -339,16 +359,17 @@ void Renderer::convert(const Inst& i) {
 void Renderer::parallel(const Inst& i) {
   const Block& body = i.blocks[0];
   const bool first = rounds_begun_++ == 0, last = rounds_begun_ == parallel_loops_;
-  if (first) add(fmt::format("const i64 rank = cluster_rank(){};", rounds_ == 1 ? "" : fmt::format(" * {} + (t >> 5)", rounds_)));
-  if (first && local_bytes_ > 0) add("cluster_wait();");
+  if (first) add(fmt::format("const i64 rank = {};", rounds_ == 1 ? "cluster_rank()" : cluster_ == 1 ? "t >> 5" : !left_lines_.empty() ? fmt::format("cluster_rank() + (t >> 5) * {}", cluster_) : fmt::format("cluster_rank() * {} + (t >> 5)", rounds_)));
+  if (first && cluster_ > 1 && local_bytes_ > 0 && left_lines_.empty()) add("cluster_wait();");
   name(body.arguments[0], "rank");
   round_ = last ? Round::last : Round::before_others;
   if (rounds_ == 1) block(body);
   else by_warps(body);
   round_ = Round::none;
   const bool ends = last && &i + 2 == kernel_.body.insts.data() + kernel_.body.insts.size();  // but for the yield
-  if (!ends) add("cluster_arrive(), cluster_wait();");
-  if (last && !ends) add("if (cluster_rank() != 0) return;");
+  if (!left_lines_.empty()) gather_lines();
+  else if (!ends) add("cluster_arrive(), cluster_wait();");
+  if (last && !ends && left_lines_.empty()) add("if (cluster_rank() != 0) return;");
   dirty_.clear(), read_.clear();
 }
 
@@ -380,7 +401,7 @@ bool Renderer::reads_scratch(const Block& block) const {
 }
 
 void Renderer::loop(const Inst& i) {
-  if (by_cluster(i)) return parallel(i);
+  if (dealt_out(i)) return parallel(i);
   const Block& body = i.blocks[0];
   const Value counter = body.arguments[0];
   for (size_t k = 3; k < i.args.size(); ++k) {
@@ -495,7 +516,7 @@ Rendered Renderer::run(const std::string& symbol) {
   std::string text = fmt::format("#define SYNC {}\n", threads_ == 32 ? "__syncwarp();" : "__syncthreads();");
   text += signature(symbol);
   if (local_bytes_ > 0) text += fmt::format("  u8* const locals = shared + {};\n", exchange_bytes_);
-  if (cluster_ > 1 && local_bytes_ > 0) text += "  cluster_arrive();\n";
+  if (cluster_ > 1 && local_bytes_ > 0) text += "  cluster_begin();\n";
   if (square_ > 0) text += square_place();
   text += body_ + "}\n" + entry(symbol) + "#undef SYNC\n";
   return {text, symbol, threads_ * programs_, programs_, (exchange_bytes_ + local_bytes_) * programs_, cluster_};

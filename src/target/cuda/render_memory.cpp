@@ -37,6 +37,7 @@ bool Renderer::in_shares(Ref ref) const { return cluster_ > 1 && is_local(ref) &
 
 /// Where a store goes: in a round, to the first block's memory, or to that of the block with the number `to`.
 std::string Renderer::stored_buffer(Ref ref) const {
+  if (round_ != Round::none && left_lines_.contains(ref)) return line_of_warp(ref);
   if (round_ == Round::none || !is_local(ref) || in_shares(ref)) return buffer(ref);
   const int64_t offset = local_offsets_[static_cast<size_t>(ref) - kernel_.params.size()];
   return fmt::format("(({}*)(in_block(locals, {}) + {}))", memory_type(ref), round_ == Round::last ? "0" : "t", offset);
@@ -193,6 +194,7 @@ void Renderer::finish_copies() {
 
 void Renderer::load(const Inst& inst) {
   const Value result = inst.results[0];
+  if (line_loads_.contains(result)) return;  // by what folds it
   if (copied_.contains(result)) {
     const Slice s = slice(inst, inst.type, 1, spread_of(inst.type));
     if (s.wide && (s.guard.empty() || s.whole_chunks)) return;  // by the store

@@ -31,6 +31,7 @@ void Renderer::put(Value v, const std::string& space) {
 }
 
 void Renderer::reduce(const Inst& inst) {
+  if (const auto line = line_loads_.find(inst.args[0]); line != line_loads_.end()) return fold_of_lines(inst, line->second);
   const Inst* const alone[] = {&inst};
   if (type(inst.args[0]).rank() == 1 || type(inst.args[0]).size() == type(inst.args[0]).dims[static_cast<size_t>(inst.axis)]) reduce_lines(alone);
   else reduce_plane(inst);

@@ -1,5 +1,5 @@
 #pragma once
-// The renderer's state, shared by its files: render.cpp (blocks, scalars), render_memory.cpp, render_tile.cpp, render_turned.cpp, render_matmul.cpp.
+// The renderer's state, shared by its files: render.cpp (blocks, scalars), render_memory.cpp, render_tile.cpp, render_lines.cpp, render_turned.cpp, render_matmul.cpp.
 #include <functional>
 #include <map>
 #include <set>
@@ -39,7 +39,7 @@ class Renderer {
   void loop(const Inst& inst);
   void parallel(const Inst& inst);
   void by_warps(const kernel::Block& body);
-  bool by_cluster(const Inst& inst) const { return inst.op == kernel::Op::loop && inst.parallel && cluster_ > 1; }
+  bool dealt_out(const Inst& inst) const { return inst.op == kernel::Op::loop && inst.parallel && cluster_ * rounds_ > 1; }
   bool reads_scratch(const kernel::Block& block) const;
   void when(const Inst& inst);
   bool waits_for_memory(const Inst& inst) const;
@@ -123,6 +123,14 @@ class Renderer {
   void put(Value v, const std::string& space);
   void sync() { add(std::string(sync_)); }
 
+  // render_lines.cpp
+  std::map<kernel::Ref, int64_t> lines_of_rounds(const Inst& loop, int rounds) const;
+  int64_t line_elements(kernel::Ref ref) const;
+  std::string line_of_warp(kernel::Ref ref) const;
+  void fold_lines(const std::string& first, int64_t width, int count, Dtype dtype, kernel::Reducer reducer);
+  void gather_lines();
+  void fold_of_lines(const Inst& inst, kernel::Ref ref);
+
   // render_turned.cpp
   void find_squares();
   std::string square_place() const;
@@ -149,6 +157,9 @@ class Renderer {
   int cluster_ = 1;                        // blocks of a program
   int rounds_ = 1;                         // of its parallel loop that a block takes: one a warp
   std::string_view sync_ = "SYNC";         // the barrier of those who work on one tile
+  std::map<kernel::Ref, int64_t> left_lines_;   // local buffers in which its rounds leave a line each: the elements of one
+  std::map<Value, kernel::Ref> line_loads_;  // what such a buffer is loaded as, to be folded
+  std::map<kernel::Ref, kernel::Reducer> line_folds_;
   int parallel_loops_ = 0, rounds_begun_ = 0;
   Round round_ = Round::none;              // of the parallel loop that is being rendered
   int64_t exchange_bytes_ = 0, local_bytes_ = 0;

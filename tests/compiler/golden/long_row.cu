@@ -1,7 +1,7 @@
 #define SYNC __syncthreads();
 FN void row_max_sum_12_body(const int t, u8* const shared, const i64 program, const bool early, u16*  p0, const u16* __restrict__ p1) {
   u8* const locals = shared + 8224;
-  cluster_arrive();
+  cluster_begin();
   const i64 rank = cluster_rank();
   cluster_wait();
   const i64 v6 = (i64)((u64)rank * (u64)5000ll);

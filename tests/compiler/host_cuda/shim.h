@@ -234,7 +234,8 @@ template <class W>
 static void put_word(W* p, W v) { *p = v; }
 
 static int cluster_rank() { return block::rank; }
-static void cluster_arrive() { block::self().cluster_round = block::cluster.round, block::arrive(block::cluster); }
+static void cluster_begin() { block::self().cluster_round = block::cluster.round, block::arrive(block::cluster); }
+static void cluster_arrive() { cluster_begin(); }
 static void cluster_wait() {
   const unsigned round = block::self().cluster_round;
   while (block::cluster.round == round) block::waits_for_cluster = true, block::give_way();

@@ -511,8 +511,8 @@ Rendered Renderer::run(const std::string& symbol) {
   block(kernel_.body);
   finish_copies();
   exchange_bytes_ = (exchange_bytes_ + 15) / 16 * 16;
-  // Programs of one warp share a block: a multiprocessor holds only so many blocks.
-  if (threads_ == 32 && cluster_ == 1 && exchange_bytes_ + local_bytes_ <= 4096) programs_ = 4;
+  // Programs of one warp share a block: a multiprocessor holds only so many blocks. Those of longer rows leave sooner in twos.
+  if (threads_ == 32 && cluster_ == 1 && exchange_bytes_ + local_bytes_ <= 4096) programs_ = lines_ && largest_tile_ >= 512 ? 2 : 4;
   std::string text = fmt::format("#define SYNC {}\n", threads_ == 32 ? "__syncwarp();" : "__syncthreads();");
   text += signature(symbol);
   if (local_bytes_ > 0) text += fmt::format("  u8* const locals = shared + {};\n", exchange_bytes_);

@@ -75,10 +75,10 @@ FN void row_max_sum_10_body(const int t, u8* const shared, const i64 program, co
     if ((((c * 4) / 4 * 32 + t) * 4 + (c * 4) % 4) < 1000ll) { ((W16*)(q0 + v5 + (((c * 4) / 4 * 32 + t) * 4 + (c * 4) % 4)))[0] = ((const W16*)(v24 + c * 4))[0]; }
   }
 }
-extern "C" __global__ void __launch_bounds__(128) row_max_sum_10(f32* p0, const f32* __restrict__ p1, const i64 grid) {
+extern "C" __global__ void __launch_bounds__(64) row_max_sum_10(f32* p0, const f32* __restrict__ p1, const i64 grid) {
   extern __shared__ __align__(16) u8 memory[];
   const int t = threadIdx.x % 32;
-  i64 program = (i64)blockIdx.x * 4 + threadIdx.x / 32;
+  i64 program = (i64)blockIdx.x * 2 + threadIdx.x / 32;
   u8* const shared = memory + threadIdx.x / 32 * 0;
   if (program >= grid) return;
   const bool early = grid <= 32768;

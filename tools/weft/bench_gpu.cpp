@@ -68,7 +68,7 @@ void bench_gpu_memory(const BenchOptions& o) {
     eval(x);
     for (const MemoryBench& b : memory_benches) {
       const auto f = compiled(b.apply);
-      const double first = seconds_of([&] { f({x}); synchronize(); }), ms = device_ms(reps_of(o, 9), 10, [&] { f({x}); });
+      const double first = seconds_of([&] { f({x}); synchronize(); }), ms = device_ms(reps_of(o, 9), long_burst, [&] { f({x}); });
       Row(b.name, o).whole("rows", rows).whole("cols", columns).number("ms", ms).number("GBps", b.passes * static_cast<double>(x.nbytes()) / ms / 1e6).number("first_step_s", first).print();
     }
   }

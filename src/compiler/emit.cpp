@@ -356,14 +356,14 @@ void Emitter::walk(int node, const std::vector<Expr>& index, const std::function
   }
 }
 
-void Emitter::prefetch(int node, const std::vector<Expr>& index, Expr program) {
+void Emitter::prefetch(int node, const std::vector<Expr>& index, Expr program, int64_t count) {
   Expr offset = ix::linear(*group_.cx, index, cx_.grouping.strides[static_cast<size_t>(node)]);
   const Expr vars[] = {lanes_.variable, program};
   auto both = ix::affine(offset, vars);
   auto form = lane_form(offset);
   if (!both || !form || form->coefficients[0] != 1 || both->coefficients[1] <= 0) return;
   Value next = b_.add(b_.add(index_value(form->base), lanes_.base), b_.index(both->coefficients[1]));
-  b_.prefetch(param(node, false), next, width_);
+  b_.prefetch(param(node, false), next, count);
 }
 
 Lowered Emitter::finish(int64_t grid, double work) {

@@ -65,7 +65,8 @@ class Emitter {
   void remember(int node, const std::vector<ix::Expr>& index, kernel::Value v) { scopes_.back()[key(node, index, {})] = v; }
   bool on_lanes(ix::Expr e) const;
   /// Asks for the data that the next value of `program` will read where this one reads `node` on its lanes, if that lies at a fixed distance.
-  void prefetch(int node, const std::vector<ix::Expr>& index, ix::Expr program);
+  void prefetch(int node, const std::vector<ix::Expr>& index, ix::Expr program) { prefetch(node, index, program, width_); }
+  void prefetch(int node, const std::vector<ix::Expr>& index, ix::Expr program, int64_t count);
   /// `node`, where it is read at `offset`, lies in scratch: its lanes from `at` on.
   void take_staged(int node, ix::Expr offset, kernel::Ref scratch, kernel::Value at) { staged_[{node, offset.get()}] = {scratch, at}; }
   /// `node`, where it is read at `offset`, is this tile, which may have two axes (then all that is computed from it has them).

@@ -110,6 +110,7 @@ class RowLowering {
   void rows_of_parts();
   size_t column_of(const Stage& stage) const;
   std::vector<kernel::Value> fetch(const Reads& reads, kernel::Value row);
+  void prefetch_after(const Reads& reads, kernel::Value row);
 
   // lower_columns.cpp: columns in strips that are as wide as memory likes
   int64_t strip() const;

@@ -1,5 +1,6 @@
 // Rows with sums along them (group_columns.cpp). A program has the rows of one part and goes through them one by one: what is computed for a row stays in registers,
-// and so do the sums of the columns, which are stored behind the last row. What the next row reads is asked for before this one is computed.
+// and so do the sums of the columns, which are stored behind the last row. What the next row reads is asked for before this one is computed, and what the row behind that
+// one reads is on its way to the cache that all programs share: its loads will not wait for memory, and no registers for it.
 #include <algorithm>
 #include <set>
 
@@ -10,6 +11,12 @@ namespace weft::compiler {
 using ix::Expr;
 using kernel::no_value;
 using kernel::Value;
+
+namespace {
+
+constexpr int64_t widest_of_a_warp = 1024;  // a row that one warp has fills its registers: there is no room for more addresses
+
+}  // namespace
 
 /// The number of a column among the columns of the group.
 size_t RowLowering::column_of(const Stage& stage) const {
@@ -25,6 +32,14 @@ std::vector<Value> RowLowering::fetch(const Reads& reads, Value row) {
   for (const auto& [node, index] : reads) values.push_back(b.cast(emit_.value(node, index), cx_.ir[node].type.dtype));
   emit_.pop_scope();
   return values;
+}
+
+/// The row after `row` will be read soon.
+void RowLowering::prefetch_after(const Reads& reads, Value row) {
+  emit_.push_scope();
+  emit_.bind(program_, row);
+  for (const auto& [node, index] : reads) emit_.prefetch(node, index, program_, schedule_.lane_extent);
+  emit_.pop_scope();
 }
 
 void RowLowering::rows_of_parts() {
@@ -58,6 +73,7 @@ void RowLowering::rows_of_parts() {
   carried = b.loop(b.index(0), b.index(each), b.index(1), carried, [&](Value at, const std::vector<Value>& values) {
     const Value row = b.add(first, at);
     const std::vector<Value> next = fetch(reads, b.min(b.add(row, b.index(1)), last));
+    if (each > 1 && schedule_.width > widest_of_a_warp) prefetch_after(reads, b.min(b.add(row, b.index(1)), b.sub(last, b.index(1))));
     emit_.push_scope();
     emit_.bind(program_, row);
     for (size_t k = 0; k < reads.size(); ++k) emit_.remember(reads[k].first, reads[k].second, b.cast(values[columns.size() + k], compute_dtype(cx_.ir[reads[k].first].type.dtype)));

@@ -142,7 +142,7 @@ void RowLowering::keep(int p) {
 
 /// The hardware sees the first pass alone, and stops at its end: in the second one the next row is asked for.
 void RowLowering::prefetch_next(int p) {
-  if (p != 1 || (overlapped_ && passes_ == 2) || schedule_.kind != RowClass::row || !program_) return;
+  if (cx_.target.many_threads() || p != 1 || (overlapped_ && passes_ == 2) || schedule_.kind != RowClass::row || !program_) return;
   for (const auto& [node, index] : first_loads_)
     if (schedule_.lane_extent * cx_.ir[node].type.dtype.size <= most_prefetch_bytes) emit_.prefetch(node, index, program_);
 }

@@ -99,6 +99,7 @@ TEST_CASE("sums along the rows are taken by the kernel of the rows, and are the 
     const auto program = build({of(c.dtype), {}, {}}, many);
     CAPTURE(program->print("groups"));
     CHECK(program->stats().count() == 2);  // the rows, and the parts of all sums in one launch
+    CHECK((program->print("kernels").find("prefetch") != std::string::npos) == (c.shape.back().bound() > 1024));  // where a row is more than a warp's, the row after the next is asked for
   }
 }
 

@@ -75,6 +75,10 @@ template <class F> FN i64 to_signed(F v, i64 low, i64 high) { return v != v ? 0 
 template <class F> FN i64 to_unsigned(F v, i64 high) { return !(v > (F)0) ? 0 : v >= (F)high ? high : (i64)v; }
 
 FN f32 from_bf16(u16 v) { return real((u32)v << 16); }
+FN f32 from_bf16(const u16* v, int r) {
+  const u32 word = ((const u32*)v)[r >> 1];
+  return real(r & 1 ? word & 0xffff0000u : word << 16);
+}
 FN u16 to_bf16(f32 v) { u16 r; asm("cvt.rn.bf16.f32 %0, %1;" : "=h"(r) : "f"(v)); return r; }
 FN f32 from_f16(u16 v) { f32 r; asm("cvt.f32.f16 %0, %1;" : "=f"(r) : "h"(v)); return r; }
 FN u16 to_f16(f32 v) { u16 r; asm("cvt.rn.f16.f32 %0, %1;" : "=h"(r) : "f"(v)); return r; }
@@ -136,6 +140,7 @@ template <class T, class Add> FN void atomic_update(T* place, Add add) {
   }
 }
 
+FN void prefetch_line(const void* at) { asm volatile("prefetch.global.L2 [%0];" : : "l"(at)); }
 // Shared memory by its own addresses: copies of 16 bytes from memory that go on beside the arithmetic (of `bytes` of them, and zeros), 8 by 8 matrices of 16-byte lines.
 FN u32 shared_address(const void* p) { return (u32)__cvta_generic_to_shared(p); }
 FN void copy_async(u32 to, const void* from) { asm volatile("cp.async.cg.shared.global.L2::128B [%0], [%1], 16;" : : "r"(to), "l"(from) : "memory"); }

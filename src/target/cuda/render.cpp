@@ -315,7 +315,7 @@ void Renderer::inst(const Inst& i) {
     case Op::gather: return gather(i);
     case Op::scatter: return scatter(i);
     case Op::atomic_add: return atomic_add(i);
-    case Op::prefetch:
+    case Op::prefetch: return prefetch(i);
     case Op::alloc: return;
     case Op::loop: return loop(i);
     case Op::when: return when(i);
@@ -350,7 +350,14 @@ void Renderer::convert(const Inst& i) {
     splat_[static_cast<size_t>(result)] = true;
     return scalar_line(result, text(at(from)));
   }
+  if (in_halves(i)) return arithmetic(result, conversion(fmt::format("from_bf16({}, r)", names_[static_cast<size_t>(from)]), float32, i.type.dtype));
   arithmetic(result, text(at(from)));
+}
+
+/// A cast of numbers of which two lie in a register: each takes one instruction to get out of the word, and two or three out of what the device's compiler has cut the word into.
+bool Renderer::in_halves(const Inst& cast) const {
+  const kernel::Type& from = type(cast.args[0]);
+  return cast.op == Op::cast && from.dtype == bfloat16 && from.rank() > 0 && spread_of(cast.args[0]).registers() % 2 == 0;
 }
 
 /// The blocks of a cluster take a round each, in the outermost block of code. What they keep they leave in everybody's shared memory, and all go on side by side until

@@ -290,6 +290,13 @@ void Renderer::scatter(const Inst& inst) {
 }
 
 /// One lane after the other in the order of their numbers, by one thread: sums come out the same every time.
+/// Into the second-level cache, a line a thread.
+void Renderer::prefetch(const Inst& inst) {
+  constexpr int64_t line = 128;
+  const int64_t lines = (inst.number.i * dtype_of(inst.ref).size + line - 1) / line;
+  add(fmt::format("for (int l = t; l < {}; l += {}) prefetch_line((const u8*)({} + {}) + l * {});", lines, threads_, buffer(inst.ref), at(inst.args[0]), line));
+}
+
 void Renderer::atomic_add(const Inst& inst) {
   const Dtype t = type(inst.args[0]).dtype;
   const int64_t n = type(inst.args[0]).size();

@@ -37,9 +37,15 @@ void Renderer::reduce(const Inst& inst) {
   else reduce_plane(inst);
 }
 
+/// Does the order in which numbers are combined make no difference, to no bit? (A float64 NaN keeps its own ones.)
+bool Renderer::any_order(kernel::Reducer reducer, Dtype dtype) {
+  const bool picks = reducer == kernel::Reducer::max || reducer == kernel::Reducer::min;
+  return !is_float(dtype) || (picks && dtype != float64);
+}
+
 /// The upper half onto the lower, again and again (kernel/tile.h). The number of an element is made of its chunk, its thread and its place in the chunk, the
 /// highest bits first: so first registers, then warps, then lanes, then the registers of one chunk are combined. All threads end with the result. Sums and the like
-/// commute, so that both of two lanes that swap values get the same bits.
+/// commute, so that both of two lanes that swap values get the same bits. Where no order gives others, all registers of a thread come first.
 void Renderer::reduce_lines(std::span<const Inst* const> insts) {
   const Spread s = spread_of(insts[0]->args[0]);
   const Dtype dtype = type(insts[0]->args[0]).dtype;
@@ -48,7 +54,7 @@ void Renderer::reduce_lines(std::span<const Inst* const> insts) {
     const std::string args[] = {a, b};
     return expression(kernel::combine(insts[0]->reducer), dtype, args);
   };
-  const int kept = s.repeated() ? 1 : s.vec;
+  const int kept = s.repeated() || any_order(insts[0]->reducer, dtype) ? 1 : s.vec;
   const auto halve = [&](const std::string& w, int from, int to) {
     for (; from > to; from /= 2) add(fmt::format("EACH (int r = 0; r < {0}; ++r) {1}[r] = {2};", from / 2, w, combined(w + "[r]", fmt::format("{}[r + {}]", w, from / 2))));
   };

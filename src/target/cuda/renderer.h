@@ -36,6 +36,7 @@ class Renderer {
   void inst(const Inst& inst);
   void scalar(const Inst& inst);
   void convert(const Inst& inst);
+  bool in_halves(const Inst& cast) const;
   void loop(const Inst& inst);
   void parallel(const Inst& inst);
   void by_warps(const kernel::Block& body);
@@ -94,6 +95,7 @@ class Renderer {
   void gather(const Inst& inst);
   void scatter(const Inst& inst);
   void atomic_add(const Inst& inst);
+  void prefetch(const Inst& inst);
   static std::string low_sum(Dtype t, std::span<const std::string> args);
   bool shared_pattern(kernel::Ref ref) const;
   void before_read(kernel::Ref ref);
@@ -106,6 +108,7 @@ class Renderer {
   using Combined = std::function<std::string(const std::string&, const std::string&)>;  // text of two values put together
   void reduce_lanes(int lanes, const std::string& w, int registers, const Combined& combined);
   void reduce_warps(const Spread& s, Dtype dtype, const std::string& w, int registers, const Combined& combined);
+  static bool any_order(kernel::Reducer reducer, Dtype dtype);
   void reduce_lines(std::span<const Inst* const> insts);
   size_t reduced_together(std::span<const Inst* const> insts) const;
   void reduce_rows(const Inst& inst);

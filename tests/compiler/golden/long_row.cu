@@ -42,7 +42,7 @@ FN void row_max_sum_12_body(const int t, u8* const shared, const i64 program, co
     alignas(16) f32 v34[8];
     alignas(16) f32 v35[8];
     EACH (int r = 0; r < 8; ++r) {
-      v34[r] = from_bf16(v33[r]);
+      v34[r] = from_bf16(v33, r);
       v35[r] = fmaximum(v30[r], v34[r]);
     }
     EACH (int r = 0; r < 8; ++r) v30[r] = v35[r];
@@ -55,19 +55,22 @@ FN void row_max_sum_12_body(const int t, u8* const shared, const i64 program, co
   alignas(16) f32 v44[8];
   alignas(16) f32 v45[8];
   EACH (int r = 0; r < 8; ++r) {
-    v40[r] = from_bf16(v39[r]);
+    v40[r] = from_bf16(v39, r);
     v44[r] = v43[r] ? v40[r] : real(0xff800000u);
     v45[r] = fmaximum(v30[r], v44[r]);
   }
   f32 w46[8];
   EACH (int r = 0; r < 8; ++r) w46[r] = v45[r];
-  EACH (int first = 0; first < 8; first += 8) {
+  EACH (int r = 0; r < 4; ++r) w46[r] = fmaximum(w46[r], w46[r + 4]);
+  EACH (int r = 0; r < 2; ++r) w46[r] = fmaximum(w46[r], w46[r + 2]);
+  EACH (int r = 0; r < 1; ++r) w46[r] = fmaximum(w46[r], w46[r + 1]);
+  EACH (int first = 0; first < 1; first += 1) {
     SYNC
-    EACH (int r = 0; r < 8; ++r) ((f32*)(shared + 0))[t + r * 256] = w46[first + r];
+    EACH (int r = 0; r < 1; ++r) ((f32*)(shared + 0))[t + r * 256] = w46[first + r];
     SYNC
-     {
+    if (t < 32) {
       EACH (int k = 0; k < 1; ++k) {
-        const int r = (t >> 5) + k * 8;
+        const int r = (t >> 5) + k * 1;
         f32 x[8];
         EACH (int j = 0; j < 8; ++j) x[j] = ((f32*)(shared + 0))[j * 32 + (t & 31) + r * 256];
         EACH (int j = 0; j < 4; ++j) x[j] = fmaximum(x[j], x[j + 4]);
@@ -78,15 +81,12 @@ FN void row_max_sum_12_body(const int t, u8* const shared, const i64 program, co
         x[0] = fmaximum(x[0], lane_xor(x[0], 4));
         x[0] = fmaximum(x[0], lane_xor(x[0], 2));
         x[0] = fmaximum(x[0], lane_xor(x[0], 1));
-        if ((t & 31) == 0) ((f32*)(shared + 8192))[first + r] = x[0];
+        if ((t & 31) == 0) ((f32*)(shared + 1024))[first + r] = x[0];
       }
     }
   }
   SYNC
-  EACH (int r = 0; r < 8; ++r) w46[r] = ((f32*)(shared + 8192))[r];
-  EACH (int r = 0; r < 4; ++r) w46[r] = fmaximum(w46[r], w46[r + 4]);
-  EACH (int r = 0; r < 2; ++r) w46[r] = fmaximum(w46[r], w46[r + 2]);
-  EACH (int r = 0; r < 1; ++r) w46[r] = fmaximum(w46[r], w46[r + 1]);
+  EACH (int r = 0; r < 1; ++r) w46[r] = ((f32*)(shared + 1024))[r];
   const f32 v46 = w46[0];
   if (t < 4) ((f32*)(in_block(locals, t) + 12288))[rank] = v46;
   cluster_arrive(), cluster_wait();
@@ -99,88 +99,82 @@ FN void row_max_sum_12_body(const int t, u8* const shared, const i64 program, co
   const f32 v48 = w48[0];
   const i64 v51 = (i64)((u64)rank * (u64)5000ll);
   const i64 v53 = (i64)((u64)rank * (u64)1144ll);
-  const i64 v74 = (i64)((u64)v51 + (u64)4096ll);
-  const i64 v75 = (i64)((u64)v74 + (u64)v53);
-  alignas(16) bool v83[8];
-  const i64 v87 = (i64)((u64)program * (u64)20000ll);
-  const i64 v88 = (i64)((u64)v87 + (u64)v74);
-  const i64 v89 = (i64)((u64)v88 + (u64)20000ll);
+  const i64 v70 = (i64)((u64)v51 + (u64)4096ll);
+  const i64 v71 = (i64)((u64)v70 + (u64)v53);
+  alignas(16) bool v79[8];
   EACH (int r = 0; r < 8; ++r) {
-    v83[r] = (i64)(t * 8 + r) < 904ll;
+    v79[r] = (i64)(t * 8 + r) < 904ll;
   }
   alignas(16) f32 v59[8];
   EACH (int r = 0; r < 8; ++r) v59[r] = 0.0f;
   for (i64 v58 = 0ll; v58 < 4096ll; v58 += 2048ll) {
     const i64 v60 = (i64)((u64)v51 + (u64)v58);
     const i64 v61 = (i64)((u64)v60 + (u64)v53);
-    const i64 v69 = (i64)((u64)program * (u64)20000ll);
-    const i64 v70 = (i64)((u64)v69 + (u64)v60);
-    const i64 v71 = (i64)((u64)v70 + (u64)20000ll);
     alignas(16) u16 v62[8];
     EACH (int c = 0; c < 1; ++c) {
       ((W16*)(v62 + c * 8))[0] = ((const W16*)(((u16*)(locals + 0) - rank * 6144) + v61 + (t * 8 + (c * 8))))[0]; 
     }
     alignas(16) f32 v63[8];
     alignas(16) f32 v65[8];
+    alignas(16) f32 v127[8];
+    alignas(16) f32 v129[8];
+    alignas(16) f32 v131[8];
+    alignas(16) f32 v133[8];
     alignas(16) f32 v135[8];
-    alignas(16) f32 v137[8];
+    alignas(16) f32 v138[8];
     alignas(16) f32 v139[8];
-    alignas(16) f32 v141[8];
-    alignas(16) f32 v143[8];
-    alignas(16) f32 v146[8];
-    alignas(16) f32 v147[8];
-    alignas(16) f32 v148[8];
+    alignas(16) f32 v140[8];
     alignas(16) f32 v67[8];
     EACH (int r = 0; r < 8; ++r) {
-      v63[r] = from_bf16(v62[r]);
+      v63[r] = from_bf16(v62, r);
       v65[r] = v63[r] - v48;
-      v135[r] = fmaximum(v65[r], -104.0f);
-      v137[r] = fminimum(v135[r], 89.0f);
-      v139[r] = v137[r] * real(0x3fb8aa3bu)/*1.44269502*/;
-      v141[r] = fmaf(v137[r], real(0xbfb8aa3bu)/*-1.44269502*/, v139[r]);
-      v143[r] = fmaf(v137[r], real(0xb2a57060u)/*-1.92596303e-08*/, v141[r]);
-      v146[r] = fmaf(v143[r], real(0xbf317218u)/*-0.693147182*/, 1.0f);
-      v147[r] = fexp2(v139[r]);
-      v148[r] = v147[r] * v146[r];
-      v67[r] = v59[r] + v148[r];
+      v127[r] = fmaximum(v65[r], -104.0f);
+      v129[r] = fminimum(v127[r], 89.0f);
+      v131[r] = v129[r] * real(0x3fb8aa3bu)/*1.44269502*/;
+      v133[r] = fmaf(v129[r], real(0xbfb8aa3bu)/*-1.44269502*/, v131[r]);
+      v135[r] = fmaf(v129[r], real(0xb2a57060u)/*-1.92596303e-08*/, v133[r]);
+      v138[r] = fmaf(v135[r], real(0xbf317218u)/*-0.693147182*/, 1.0f);
+      v139[r] = fexp2(v131[r]);
+      v140[r] = v139[r] * v138[r];
+      v67[r] = v59[r] + v140[r];
     }
     EACH (int r = 0; r < 8; ++r) v59[r] = v67[r];
   }
-  alignas(16) u16 v76[8];
+  alignas(16) u16 v72[8];
   EACH (int c = 0; c < 1; ++c) {
-    ((W16*)(v76 + c * 8))[0] = ((const W16*)(((u16*)(locals + 0) - rank * 6144) + v75 + (t * 8 + (c * 8))))[0]; 
+    ((W16*)(v72 + c * 8))[0] = ((const W16*)(((u16*)(locals + 0) - rank * 6144) + v71 + (t * 8 + (c * 8))))[0]; 
   }
-  alignas(16) f32 v77[8];
-  alignas(16) f32 v79[8];
+  alignas(16) f32 v73[8];
+  alignas(16) f32 v75[8];
+  alignas(16) f32 v142[8];
+  alignas(16) f32 v144[8];
+  alignas(16) f32 v146[8];
+  alignas(16) f32 v148[8];
   alignas(16) f32 v150[8];
-  alignas(16) f32 v152[8];
+  alignas(16) f32 v153[8];
   alignas(16) f32 v154[8];
-  alignas(16) f32 v156[8];
-  alignas(16) f32 v158[8];
-  alignas(16) f32 v161[8];
-  alignas(16) f32 v162[8];
-  alignas(16) f32 v163[8];
-  alignas(16) f32 v84[8];
-  alignas(16) f32 v85[8];
+  alignas(16) f32 v155[8];
+  alignas(16) f32 v80[8];
+  alignas(16) f32 v81[8];
   EACH (int r = 0; r < 8; ++r) {
-    v77[r] = from_bf16(v76[r]);
-    v79[r] = v77[r] - v48;
-    v150[r] = fmaximum(v79[r], -104.0f);
-    v152[r] = fminimum(v150[r], 89.0f);
-    v154[r] = v152[r] * real(0x3fb8aa3bu)/*1.44269502*/;
-    v156[r] = fmaf(v152[r], real(0xbfb8aa3bu)/*-1.44269502*/, v154[r]);
-    v158[r] = fmaf(v152[r], real(0xb2a57060u)/*-1.92596303e-08*/, v156[r]);
-    v161[r] = fmaf(v158[r], real(0xbf317218u)/*-0.693147182*/, 1.0f);
-    v162[r] = fexp2(v154[r]);
-    v163[r] = v162[r] * v161[r];
-    v84[r] = v83[r] ? v163[r] : 0.0f;
-    v85[r] = v59[r] + v84[r];
+    v73[r] = from_bf16(v72, r);
+    v75[r] = v73[r] - v48;
+    v142[r] = fmaximum(v75[r], -104.0f);
+    v144[r] = fminimum(v142[r], 89.0f);
+    v146[r] = v144[r] * real(0x3fb8aa3bu)/*1.44269502*/;
+    v148[r] = fmaf(v144[r], real(0xbfb8aa3bu)/*-1.44269502*/, v146[r]);
+    v150[r] = fmaf(v144[r], real(0xb2a57060u)/*-1.92596303e-08*/, v148[r]);
+    v153[r] = fmaf(v150[r], real(0xbf317218u)/*-0.693147182*/, 1.0f);
+    v154[r] = fexp2(v146[r]);
+    v155[r] = v154[r] * v153[r];
+    v80[r] = v79[r] ? v155[r] : 0.0f;
+    v81[r] = v59[r] + v80[r];
   }
-  f32 w90[8];
-  EACH (int r = 0; r < 8; ++r) w90[r] = v85[r];
+  f32 w82[8];
+  EACH (int r = 0; r < 8; ++r) w82[r] = v81[r];
   EACH (int first = 0; first < 8; first += 8) {
     SYNC
-    EACH (int r = 0; r < 8; ++r) ((f32*)(shared + 0))[t + r * 256] = w90[first + r];
+    EACH (int r = 0; r < 8; ++r) ((f32*)(shared + 0))[t + r * 256] = w82[first + r];
     SYNC
      {
       EACH (int k = 0; k < 1; ++k) {
@@ -200,76 +194,76 @@ FN void row_max_sum_12_body(const int t, u8* const shared, const i64 program, co
     }
   }
   SYNC
-  EACH (int r = 0; r < 8; ++r) w90[r] = ((f32*)(shared + 8192))[r];
-  EACH (int r = 0; r < 4; ++r) w90[r] = w90[r] + w90[r + 4];
-  EACH (int r = 0; r < 2; ++r) w90[r] = w90[r] + w90[r + 2];
-  EACH (int r = 0; r < 1; ++r) w90[r] = w90[r] + w90[r + 1];
-  const f32 v90 = w90[0];
-  if (t < 4) ((f32*)(in_block(locals, t) + 12304))[rank] = v90;
+  EACH (int r = 0; r < 8; ++r) w82[r] = ((f32*)(shared + 8192))[r];
+  EACH (int r = 0; r < 4; ++r) w82[r] = w82[r] + w82[r + 4];
+  EACH (int r = 0; r < 2; ++r) w82[r] = w82[r] + w82[r + 2];
+  EACH (int r = 0; r < 1; ++r) w82[r] = w82[r] + w82[r + 1];
+  const f32 v82 = w82[0];
+  if (t < 4) ((f32*)(in_block(locals, t) + 12304))[rank] = v82;
   cluster_arrive(), cluster_wait();
-  alignas(16) f32 v91[1];
-  EACH (int r = 0; r < 1; ++r) v91[r] = ((f32*)(locals + 12304))[0ll + (t & 3)];
-  f32 w92[1];
-  EACH (int r = 0; r < 1; ++r) w92[r] = v91[r];
-  w92[0] = w92[0] + lane_xor(w92[0], 2);
-  w92[0] = w92[0] + lane_xor(w92[0], 1);
-  const f32 v92 = w92[0];
-  const i64 v95 = (i64)((u64)rank * (u64)5000ll);
-  const i64 v97 = (i64)((u64)rank * (u64)1144ll);
-  const f32 v165 = 1.0f / v92;
-  const i64 v119 = (i64)((u64)v95 + (u64)4096ll);
-  const i64 v120 = (i64)((u64)v119 + (u64)v97);
-  const i64 v132 = (i64)((u64)program * (u64)20000ll);
-  const i64 v133 = (i64)((u64)v132 + (u64)v119);
+  alignas(16) f32 v83[1];
+  EACH (int r = 0; r < 1; ++r) v83[r] = ((f32*)(locals + 12304))[0ll + (t & 3)];
+  f32 w84[1];
+  EACH (int r = 0; r < 1; ++r) w84[r] = v83[r];
+  w84[0] = w84[0] + lane_xor(w84[0], 2);
+  w84[0] = w84[0] + lane_xor(w84[0], 1);
+  const f32 v84 = w84[0];
+  const i64 v87 = (i64)((u64)rank * (u64)5000ll);
+  const i64 v89 = (i64)((u64)rank * (u64)1144ll);
+  const f32 v157 = 1.0f / v84;
+  const i64 v111 = (i64)((u64)v87 + (u64)4096ll);
+  const i64 v112 = (i64)((u64)v111 + (u64)v89);
+  const i64 v124 = (i64)((u64)program * (u64)20000ll);
+  const i64 v125 = (i64)((u64)v124 + (u64)v111);
   const i64 arrived = early ? wait_for_previous() : 0;
   u16* const q0 = p0;
-  for (i64 v102 = 0ll; v102 < 4096ll; v102 += 2048ll) {
-    const i64 v103 = (i64)((u64)v95 + (u64)v102);
-    const i64 v104 = (i64)((u64)v103 + (u64)v97);
-    alignas(16) u16 v105[8];
+  for (i64 v94 = 0ll; v94 < 4096ll; v94 += 2048ll) {
+    const i64 v95 = (i64)((u64)v87 + (u64)v94);
+    const i64 v96 = (i64)((u64)v95 + (u64)v89);
+    alignas(16) u16 v97[8];
     EACH (int c = 0; c < 1; ++c) {
-      ((W16*)(v105 + c * 8))[0] = ((const W16*)(((u16*)(locals + 0) - rank * 6144) + v104 + (t * 8 + (c * 8))))[0]; 
+      ((W16*)(v97 + c * 8))[0] = ((const W16*)(((u16*)(locals + 0) - rank * 6144) + v96 + (t * 8 + (c * 8))))[0]; 
     }
-    alignas(16) f32 v106[8];
-    alignas(16) f32 v108[8];
-    alignas(16) f32 v167[8];
-    alignas(16) f32 v168[8];
-    alignas(16) f32 v111[8];
-    alignas(16) u16 v112[8];
-    const i64 v116 = (i64)((u64)program * (u64)20000ll);
-    const i64 v117 = (i64)((u64)v116 + (u64)v103);
+    alignas(16) f32 v98[8];
+    alignas(16) f32 v100[8];
+    alignas(16) f32 v159[8];
+    alignas(16) f32 v160[8];
+    alignas(16) f32 v103[8];
+    alignas(16) u16 v104[8];
+    const i64 v108 = (i64)((u64)program * (u64)20000ll);
+    const i64 v109 = (i64)((u64)v108 + (u64)v95);
     EACH (int r = 0; r < 8; ++r) {
-      v106[r] = from_bf16(v105[r]);
-      v108[r] = v106[r] - v48;
-      v167[r] = v108[r] * real(0x3fb8aa3bu)/*1.44269502*/;
-      v168[r] = fexp2(v167[r]);
-      v111[r] = v168[r] * v165;
-      v112[r] = to_bf16(v111[r]);
+      v98[r] = from_bf16(v97, r);
+      v100[r] = v98[r] - v48;
+      v159[r] = v100[r] * real(0x3fb8aa3bu)/*1.44269502*/;
+      v160[r] = fexp2(v159[r]);
+      v103[r] = v160[r] * v157;
+      v104[r] = to_bf16(v103[r]);
     }
     EACH (int c = 0; c < 1; ++c) {
-      ((W16*)(q0 + v117 + (t * 8 + (c * 8))))[0] = ((const W16*)(v112 + c * 8))[0]; 
+      ((W16*)(q0 + v109 + (t * 8 + (c * 8))))[0] = ((const W16*)(v104 + c * 8))[0]; 
     }
   }
-  alignas(16) u16 v121[8];
+  alignas(16) u16 v113[8];
   EACH (int c = 0; c < 1; ++c) {
-    ((W16*)(v121 + c * 8))[0] = ((const W16*)(((u16*)(locals + 0) - rank * 6144) + v120 + (t * 8 + (c * 8))))[0]; 
+    ((W16*)(v113 + c * 8))[0] = ((const W16*)(((u16*)(locals + 0) - rank * 6144) + v112 + (t * 8 + (c * 8))))[0]; 
   }
-  alignas(16) f32 v122[8];
-  alignas(16) f32 v124[8];
-  alignas(16) f32 v170[8];
-  alignas(16) f32 v171[8];
-  alignas(16) f32 v127[8];
-  alignas(16) u16 v128[8];
+  alignas(16) f32 v114[8];
+  alignas(16) f32 v116[8];
+  alignas(16) f32 v162[8];
+  alignas(16) f32 v163[8];
+  alignas(16) f32 v119[8];
+  alignas(16) u16 v120[8];
   EACH (int r = 0; r < 8; ++r) {
-    v122[r] = from_bf16(v121[r]);
-    v124[r] = v122[r] - v48;
-    v170[r] = v124[r] * real(0x3fb8aa3bu)/*1.44269502*/;
-    v171[r] = fexp2(v170[r]);
-    v127[r] = v171[r] * v165;
-    v128[r] = to_bf16(v127[r]);
+    v114[r] = from_bf16(v113, r);
+    v116[r] = v114[r] - v48;
+    v162[r] = v116[r] * real(0x3fb8aa3bu)/*1.44269502*/;
+    v163[r] = fexp2(v162[r]);
+    v119[r] = v163[r] * v157;
+    v120[r] = to_bf16(v119[r]);
   }
   EACH (int c = 0; c < 1; ++c) {
-    if ((t * 8 + (c * 8)) < 904ll) { ((W16*)(q0 + v133 + (t * 8 + (c * 8))))[0] = ((const W16*)(v128 + c * 8))[0]; }
+    if ((t * 8 + (c * 8)) < 904ll) { ((W16*)(q0 + v125 + (t * 8 + (c * 8))))[0] = ((const W16*)(v120 + c * 8))[0]; }
   }
 }
 extern "C" __global__ void __cluster_dims__(4, 1, 1) __launch_bounds__(256) row_max_sum_12(u16* p0, const u16* __restrict__ p1, const i64 grid) {

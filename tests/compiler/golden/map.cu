@@ -20,7 +20,7 @@ FN void map_6_body(const int t, u8* const shared, const i64 program, const bool 
     }
     alignas(16) f32 v19[4];
     EACH (int r = 0; r < 4; ++r) {
-      v19[r] = from_bf16(v18[r]);
+      v19[r] = from_bf16(v18, r);
     }
     alignas(16) u16 v20[4];
     EACH (int c = 0; c < 1; ++c) {
@@ -32,7 +32,7 @@ FN void map_6_body(const int t, u8* const shared, const i64 program, const bool 
     alignas(16) u16 v26[4];
     const i64 v28 = (i64)((u64)v16 + (u64)v14);
     EACH (int r = 0; r < 4; ++r) {
-      v21[r] = from_bf16(v20[r]);
+      v21[r] = from_bf16(v20, r);
       v22[r] = v19[r] * v21[r];
       v25[r] = fmaximum(v22[r], 0.0f);
       v26[r] = to_bf16(v25[r]);
@@ -53,7 +53,7 @@ FN void map_6_body(const int t, u8* const shared, const i64 program, const bool 
     }
     alignas(16) f32 v35[4];
     EACH (int r = 0; r < 4; ++r) {
-      v35[r] = from_bf16(v34[r]);
+      v35[r] = from_bf16(v34, r);
     }
     alignas(16) u16 v36[4];
     EACH (int c = 0; c < 1; ++c) {
@@ -66,7 +66,7 @@ FN void map_6_body(const int t, u8* const shared, const i64 program, const bool 
     alignas(16) u16 v42[4];
     const i64 v44 = (i64)((u64)v32 + (u64)v13);
     EACH (int r = 0; r < 4; ++r) {
-      v37[r] = from_bf16(v36[r]);
+      v37[r] = from_bf16(v36, r);
       v38[r] = v35[r] * v37[r];
       v41[r] = fmaximum(v38[r], 0.0f);
       v42[r] = to_bf16(v41[r]);

@@ -17,13 +17,13 @@ FN void row_max_sum_10_body(const int t, u8* const shared, const i64 program, co
   EACH (int r = 0; r < 16; ++r) w13[r] = fmaximum(w13[r], w13[r + 16]);
   EACH (int r = 0; r < 8; ++r) w13[r] = fmaximum(w13[r], w13[r + 8]);
   EACH (int r = 0; r < 4; ++r) w13[r] = fmaximum(w13[r], w13[r + 4]);
-  EACH (int r = 0; r < 2; ++r) { const auto kept = chosen(t & 16, w13[r + 2], w13[r]), given = chosen(t & 16, w13[r], w13[r + 2]); w13[r] = fmaximum(kept, lane_xor(given, 16)); }
-  EACH (int r = 0; r < 1; ++r) { const auto kept = chosen(t & 8, w13[r + 1], w13[r]), given = chosen(t & 8, w13[r], w13[r + 1]); w13[r] = fmaximum(kept, lane_xor(given, 8)); }
+  EACH (int r = 0; r < 2; ++r) w13[r] = fmaximum(w13[r], w13[r + 2]);
+  EACH (int r = 0; r < 1; ++r) w13[r] = fmaximum(w13[r], w13[r + 1]);
+  w13[0] = fmaximum(w13[0], lane_xor(w13[0], 16));
+  w13[0] = fmaximum(w13[0], lane_xor(w13[0], 8));
   w13[0] = fmaximum(w13[0], lane_xor(w13[0], 4));
   w13[0] = fmaximum(w13[0], lane_xor(w13[0], 2));
   w13[0] = fmaximum(w13[0], lane_xor(w13[0], 1));
-  EACH (int r = 0; r < 1; ++r) w13[r] = fmaximum(w13[r], lane_xor(w13[r], 16));
-  EACH (int r = 0; r < 1; ++r) w13[r] = fmaximum(w13[r], lane_xor(w13[r], 8));
   const f32 v13 = w13[0];
   alignas(16) f32 v16[32];
   alignas(16) f32 v26[32];

@@ -244,6 +244,7 @@ static u8* in_block(u8* p, int rank) { return rank == block::rank ? p : block::b
 
 /// Copies into scratch are done when they are waited for, and not before.
 static u8* shared_address(const void* p) { return static_cast<u8*>(const_cast<void*>(p)); }
+static void prefetch_line(const void*) {}
 static void copy_async(u8* to, const void* from, int bytes = 16) { block::own().copies[threadIdx.x].push_back({to, static_cast<const u8*>(from), bytes}); }
 static void commit_copies() {}
 template <int Left>

@@ -20,7 +20,7 @@
 namespace weft::target::cuda {
 
 /// To be raised where another kernel may win: choices that were measured with the old one then go unused.
-inline constexpr int product_version = 2;
+inline constexpr int product_version = 3;
 
 inline constexpr int64_t product_rows = 128, product_columns = 256, product_depth = 64;  // of a tile (at most), and of a piece of it
 

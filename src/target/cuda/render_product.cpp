@@ -114,24 +114,28 @@ std::string multiply(const ProductForm& form) {
 
 bool reads(const ProductForm& form) { return form.residual || form.argument == ActivationArgument::slope; }
 
-/// Four warps finish half a tile: each has every fourth row. Four rows are on their way from shared memory, and eight of what else is read.
+/// Four warps finish a tile, one half after the other: each has every fourth row, eight of them in a part. Four rows are on their way from shared memory, and eight of what else is read,
+/// over the borders of halves and tiles.
 std::string finish(const ProductForm& form) {
   const char* f = form.residual ? "totals" : form.argument == ActivationArgument::slope ? "times_slopes" : form.activation == Activation::gelu_tanh ? "gelus" : form.activation == Activation::relu ? "positives" : nullptr;
-  std::string t = fmt::format("        const u32 from = rounded + (half * 64 + warp) * {} + lane * 16;\n        const i64 at = (row + warp) * stride + column, down = 4 * stride;\n        W16 v[4]{};\n", line_bytes,
-                              reads(form) ? ", z[8]" : "");
-  t += fmt::format("        const auto take = [&](const int k) {{ return load_shared_16(from + k % 16 * {}); }};\n", 4 * line_bytes);
-  t += "        const auto exists = [&](const int k) { return inside && k * 4 < rows; };\n        u16* to = c + at;\n";
-  if (form.argument == ActivationArgument::written) t += "        u16* also_to = other + at;\n";
-  if (reads(form))
-    t += "        const u16* further = other + at;\n        const auto ahead = [&](const int k) {\n          const W16 next = load_once(further, exists(k));\n          further += down;\n"
-         "          return next;\n        };\n        EACH (int i = 0; i < 8; ++i) z[i] = ahead(i);\n";
-  t += "        handed_over(1 + half);\n        EACH (int i = 0; i < 4; ++i) v[i] = take(i);\n"
-       "        _Pragma(\"unroll 1\") for (int first = 0; first < 16; first += 8) EACH (int i = 0; i < 8; ++i) {\n          W16& x = v[i % 4];\n";
-  if (form.argument == ActivationArgument::written) t += "          store_past(also_to, x, exists(first + i));\n          also_to += down;\n";
+  std::string t = fmt::format("        if (part % 2 == 0) {{\n          handed_over(1 + part / 2);\n          EACH (int i = 0; i < 4; ++i) v[i] = load_shared_16(from + i * {});\n        }}\n", 4 * line_bytes);
+  if (reads(form)) t += "        if (part == 3) begin(next, number + gridDim.x < tiles);\n";
+  t += "        EACH (int i = 0; i < 8; ++i) {\n          W16& x = v[i % 4];\n          const bool there = inside && part * 32 + i * 4 < rows;\n";
+  if (form.argument == ActivationArgument::written) t += "          store_past(also_to, x, there);\n          also_to += down;\n";
   for (const char* w : {"x", "y", "z", "w"})
     if (f) t += fmt::format("          x.{0} = {1}(x.{0}{2});\n", w, f, reads(form) ? fmt::format(", z[i].{}", w) : "");
-  if (reads(form)) t += "          z[i] = ahead(first + i + 8);\n";
-  return t + "          store_past(to, x, exists(first + i));\n          to += down;\n          x = take(first + i + 4);\n        }\n";
+  if (reads(form)) t += "          z[i] = ahead();\n";
+  return t + fmt::format("          store_past(to, x, there);\n          to += down;\n          if (part % 2 == 0 || i < 4) x = load_shared_16(from + (i + 4) * {0});\n        }}\n        from += 8 * {0};\n", 4 * line_bytes);
+}
+
+/// What is read beside the product, eight rows ahead.
+std::string read_ahead(const ProductForm& form) {
+  return fmt::format("    const u16* further = other;\n    int left = 0;\n"
+         "    const auto begin = [&](const Tile tile, const bool exists) {{\n      const int column = tile.column + lane * 8;\n      further = other + (i64)(tile.row + warp) * stride + column;\n"
+         "      left = exists && column < n && lane < {} ? imin(128, m - tile.row) - warp : 0;\n    }};\n"
+         "    const auto ahead = [&] {{\n      const W16 row = load_once(further, left > 0);\n      further += 4 * stride, left -= 4;\n      return row;\n    }};\n"
+         "    W16 z[8];\n    begin(next, blockIdx.x < tiles);\n    EACH (int i = 0; i < 8; ++i) z[i] = ahead();\n",
+                     form.columns / 8);
 }
 
 }  // namespace
@@ -169,11 +173,15 @@ Rendered render_product(const ProductForm& form) {
   const std::string tiles = "for (int number = blockIdx.x; number < tiles; number += gridDim.x) {\n";
   const std::string next = fmt::format("slot = slot == {} ? 0 : slot + 1, parity ^= slot == 0;\n", stages - 1);
 
-  t += "  if (group == 0) {\n    asm volatile(\"setmaxnreg.dec.sync.aligned.u32 120;\");\n    if (blockIdx.x < tiles) hand_over(3), hand_over(4);\n    " + tiles;
-  t += "      const Tile tile = " + tile + ";\n      const int column = tile.column + lane * 8;\n      const bool inside = column < n && lane < " + std::to_string(form.columns / 8) + ";\n";
-  t += "      _Pragma(\"unroll 1\") for (int half = 0; half < 2; ++half) {\n        const int row = tile.row + half * 64, rows = imin(64, m - row) - warp;\n";
-  t += finish(form);
-  t += "        if (number + gridDim.x < tiles) hand_over(3 + half);\n      }\n    }\n";
+  t += "  if (group == 0) {\n    asm volatile(\"setmaxnreg.dec.sync.aligned.u32 120;\");\n    if (blockIdx.x < tiles) hand_over(3), hand_over(4);\n";
+  t += "    const auto place = [&](const int number) { return " + tile + "; };\n    Tile next = place(blockIdx.x);\n    const i64 down = 4 * stride;\n";
+  if (reads(form)) t += read_ahead(form);
+  t += "    " + tiles + "      const Tile tile = next;\n      next = place(number + gridDim.x);\n      const int column = tile.column + lane * 8, rows = m - tile.row - warp;\n";
+  t += fmt::format("      const bool inside = column < n && lane < {};\n      const i64 at = (i64)(tile.row + warp) * stride + column;\n      u16* to = c + at;\n      u32 from = rounded + warp * {} + lane * 16;\n      W16 v[4];\n",
+                   form.columns / 8, line_bytes);
+  if (form.argument == ActivationArgument::written) t += "      u16* also_to = other + at;\n";
+  t += "      _Pragma(\"unroll 1\") for (int part = 0; part < 4; ++part) {\n" + finish(form);
+  t += "        if (part % 2 == 1 && number + gridDim.x < tiles) hand_over(3 + part / 2);\n      }\n    }\n";
 
   t += "  } else {\n    asm volatile(\"setmaxnreg.inc.sync.aligned.u32 192;\");\n    const int half = group - 1;\n    f32 sum[32][4];\n    EACH (int j = " + std::to_string(form.columns / 8) +
        "; j < 32; ++j) EACH (int q = 0; q < 4; ++q) sum[j][q] = 0.0f;\n";

@@ -321,4 +321,14 @@ std::shared_ptr<const LibraryCall> cublaslt(const kernel::DotDesc& desc, Context
   return call->settle() ? call : nullptr;
 }
 
+void start_cublaslt(Context& context) {
+  constexpr int64_t n = 256;
+  kernel::DotDesc desc;
+  desc.a = desc.b = desc.c = bfloat16;
+  desc.m = desc.n = desc.k = n;
+  desc.a_m = desc.b_k = desc.c_m = n;
+  desc.a_k = desc.b_n = desc.c_n = 1;
+  cublaslt(desc, context, {.search = false});
+}
+
 }  // namespace weft::target::cuda

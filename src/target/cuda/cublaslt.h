@@ -64,4 +64,7 @@ std::optional<LtForm> cublaslt_form(const kernel::DotDesc& desc, bool tf32 = fal
 /// without cuBLASLt. `run` takes device addresses, returns when the work is enqueued, and may be called while the stream is captured.
 std::shared_ptr<const LibraryCall> cublaslt(const kernel::DotDesc& desc, Context& context, const CublasltOptions& options = {});
 
+/// Opens the library and asks it for one product: what it does at its first one is done before it matters.
+void start_cublaslt(Context& context);
+
 }  // namespace weft::target::cuda

@@ -48,7 +48,7 @@ CudaTarget::CudaTarget(Context* context, std::string arch, bool disk_cache) : co
   fingerprint_ = fmt::format("cuda-{} nvrtc-{} {}", generator_version, nvrtc_version(), arch_);
   if (!context_) return;
   memory_ = std::make_unique<CudaMemory>(*context_);
-  runtime::begin_in_background([] { cublaslt_library().available(); });  // half a gigabyte: nearly every program has a product
+  runtime::begin_in_background([context] { start_cublaslt(*context); });  // half a gigabyte: nearly every program has a product
 }
 
 CudaTarget::~CudaTarget() = default;

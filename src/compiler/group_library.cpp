@@ -4,7 +4,7 @@
 namespace weft::compiler {
 
 /// What follows a dot. More than generated code can do is looked for where a library answers it. (Sums of 16-bit operands, which cuBLASLt has beside products as well, are not: on
-/// a Hopper such a product takes a third longer than the one without it, twice the time of a pass over the operand.)
+/// a Hopper such a product takes a third longer than the one without it, twice the time of a pass over the operand. Sums of the result are made where it is finished.)
 DotChain Grouper::chain_of(int dot, const std::vector<int>& outputs) {
   const DotChain chain = dot_chain(ir_, users_, outputs, strides_, base_root_, dot);
   if (!target_ || chain.sum >= 0) return chain;
@@ -12,6 +12,8 @@ DotChain Grouper::chain_of(int dot, const std::vector<int>& outputs) {
     if (const auto scaled = scaled_chain(ir_, users_, outputs, strides_, base_root_, dot, followed); scaled && library_takes(*scaled)) return *scaled;
   std::optional<DotChain> longer = with_argument(ir_, users_, outputs, strides_, chain);
   if (!longer) longer = widened_for_scatter(ir_, users_, outputs, chain);
+  if (longer && longer->argument >= 0)
+    if (const auto summed = with_sums(ir_, users_, *longer); summed && library_takes(*summed)) return *summed;
   return longer && library_takes(*longer) ? *longer : chain;
 }
 

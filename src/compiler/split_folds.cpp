@@ -4,6 +4,8 @@
 #include <set>
 
 #include "compiler/access.h"
+#include "compiler/activation.h"
+#include "compiler/dot_plan.h"
 #include "compiler/row_values.h"
 #include "compiler/rewrite.h"
 #include "compiler/schedule_rows.h"
@@ -85,12 +87,21 @@ int64_t parts_of_rows(const Run& run, int64_t columns) {
 class Splitter : Rewriter {
  public:
   Splitter(Ir ir, const target::Target* target)
-      : Rewriter(std::move(ir)), target_(target), together_(target ? target::most_blocks_together(*target) : 1), users_(users(from_)), of_rows_(row_values(from_)), outputs_(from_.outputs.begin(), from_.outputs.end()) {}
+      : Rewriter(std::move(ir)), target_(target), together_(target ? target::most_blocks_together(*target) : 1), users_(users(from_)), of_rows_(row_values(from_)), outputs_(from_.outputs.begin(), from_.outputs.end()) {
+    const std::vector<int> handed = handed_out(from_);
+    for (int id = 0; id < from_.size(); ++id)
+      if (from_[id].op == graph::Op::dot && hides_sums(from_, id))
+        if (const auto slope = gelu_slope_behind(from_, users_, handed, id)) slopes_.insert(slope->result);
+  }
 
   /// `only_join`: nothing is cut.
   Ir run(bool only_join = false) {
     return rewrite([&](int id, IrNode node) {
-      if (node.op != graph::Op::fold) return add(std::move(node));
+      if (node.op != graph::Op::fold) {
+        const int copy = add(std::move(node));
+        if (slopes_.contains(id)) products_.insert(copy);
+        return copy;
+      }
       const Shape shape = node.type.shape;
       int operand = from_[id].inputs[0];
       node = joined(id, std::move(node), operand);
@@ -99,6 +110,12 @@ class Splitter : Rewriter {
   }
 
  private:
+  /// A product that is multiplied by gelu's slope, or a view of it: a library may add up its rows beside it.
+  bool of_product(int v) const {
+    while (!products_.contains(v) && (to_[v].op == graph::Op::cast || to_[v].op == graph::Op::reshape)) v = to_[v].inputs[0];
+    return products_.contains(v);
+  }
+
   /// Axes longer than 1, in their order.
   static std::vector<size_t> long_axes(const Shape& shape) {
     std::vector<size_t> axes;
@@ -148,9 +165,12 @@ class Splitter : Rewriter {
     const bool beside_rows =
         id >= 0 && run.first == 0 && !run.innermost && run.length >= least_rows && kept >= least_columns && kept <= most_columns && folds_row_value(from_, of_rows_, id);
     if (id >= 0 && run.innermost && together_ > 1 && kept * together_ >= programs_together && of_whole_row(id)) return add(std::move(node));
-    if (!beside_rows && !run.innermost && run.first == 0 && in_memory && (id < 0 || !of_whole_row(id)) && parts_of_columns(run.length, kept, *target_).parts > 1)
+    const bool with_product = run.first == 0 && !run.innermost && run.length % kernel::rows_of_a_sum == 0 && of_product(node.inputs[0]);
+    if (!with_product && !beside_rows && !run.innermost && run.first == 0 && in_memory && (id < 0 || !of_whole_row(id)) && parts_of_columns(run.length, kept, *target_).parts > 1)
       return add(std::move(node));  // by warps that share the columns (lower_columns.cpp)
-    const int64_t count = beside_rows ? divisor(run, operand.shape, parts_of_rows(run, kept)) : balanced(run, operand.shape, parts(run, kept, in_memory));
+    const int64_t count = with_product  ? divisor(run, operand.shape, run.length / kernel::rows_of_a_sum)
+                          : beside_rows ? divisor(run, operand.shape, parts_of_rows(run, kept))
+                                        : balanced(run, operand.shape, parts(run, kept, in_memory));
     if (count <= 1) return add(std::move(node));
     const Dtype dtype = is_low_float(operand.dtype) ? float32 : operand.dtype;
     int v = cast(node.inputs[0], dtype);
@@ -225,6 +245,7 @@ class Splitter : Rewriter {
   const Users users_;
   const std::vector<bool> of_rows_;  // row values (row_values.h)
   const std::set<int> outputs_;
+  std::set<int> slopes_, products_;  // results of products multiplied by gelu's slope, and what they are in the new graph
 };
 
 }  // namespace

@@ -39,7 +39,7 @@ std::string DotDesc::to_string() const {
   if (bias) s += " +bias";
   if (activation != Activation::none) s += std::string(" ") + name(activation) + (argument == ActivationArgument::written ? " +argument" : argument == ActivationArgument::slope ? "'" : "");
   if (residual) s += " +residual";
-  if (sum != OperandSum::none) s += sum == OperandSum::a ? " sum(a)" : " sum(b)";
+  if (sum != OperandSum::none) s += sum == OperandSum::a ? " sum(a)" : sum == OperandSum::b ? " sum(b)" : " sum(c)";
   return s;
 }
 

@@ -38,6 +38,11 @@ DotDesc with_residual(DotDesc d, bool bias) {
   return d;
 }
 
+DotDesc with_sums(DotDesc d) {
+  d.sum = kernel::OperandSum::c;
+  return d;
+}
+
 /// All epilogues and layouts once.
 std::vector<DotDesc> products() {
   const auto gelu = Activation::gelu_tanh;
@@ -54,6 +59,9 @@ std::vector<DotDesc> products() {
       with_residual(product(300, 256, 200, float16, false, true, 8), false),
       with(product(5000, 2056, 192, bfloat16, false, true), gelu, ActivationArgument::written, true),  // several tiles a multiprocessor
       with(product(5000, 2056, 64, bfloat16), gelu, ActivationArgument::slope),
+      with_sums(with(product(384, 448, 128, bfloat16, false, true, 8), gelu, ActivationArgument::slope)),
+      with_sums(with(product(4864, 2056, 64, float16), gelu, ActivationArgument::slope)),
+      with_sums(with_residual(product(128, 264, 64), false)),
   };
 }
 
@@ -75,9 +83,14 @@ void run(const DotDesc& d, double bound, const std::function<void(std::span<void
   const bool slope = d.argument == ActivationArgument::slope, written = d.argument == ActivationArgument::written;
   const std::vector<double> before(size(d.m, d.c_m, d.n, 1), -7);
   const DeviceArray on_a(context, a, d.a), on_b(context, b, d.a), on_bias(context, bias, d.a), z(context, slope || d.residual ? argument : before, d.a), c(context, before, d.a);
+  const bool sums = d.sum == kernel::OperandSum::c;
+  const int64_t parts = sums ? d.m / kernel::rows_of_a_sum : 0;
+  const DeviceArray on_sums(context, std::vector<double>(static_cast<size_t>(parts * d.n), -7), float32);
   std::vector<void*> operands = {on_a.address(), on_b.address()};
   if (d.bias) operands.push_back(on_bias.address());
-  if (slope || written || d.residual) operands.push_back(z.address());
+  if (d.residual) operands.push_back(z.address());
+  if (sums) operands.push_back(on_sums.address());
+  if (slope || written) operands.push_back(z.address());
   operands.push_back(c.address());
   go(operands);
   const std::vector<double> got = c.values(), got_z = z.values();
@@ -99,6 +112,19 @@ void run(const DotDesc& d, double bound, const std::function<void(std::span<void
       if (written) note(worst_z, got_z[at], sum);
       note(worst, got[at], slope ? sum * gelu_slope(argument[at]) : d.activation == Activation::gelu_tanh ? gelu(sum) : d.activation == Activation::relu ? std::max(sum, 0.0) : sum);
     }
+  std::vector<double> want_sums(static_cast<size_t>(parts * d.n), 0), sizes(want_sums.size(), 1e-30);  // of what was stored
+  for (int64_t i = 0; sums && i < d.m; ++i)
+    for (int64_t j = 0; j < d.n; ++j) {
+      const auto at = static_cast<size_t>(i / kernel::rows_of_a_sum * d.n + j);
+      want_sums[at] += got[static_cast<size_t>(i * d.c_m + j)], sizes[at] += std::abs(got[static_cast<size_t>(i * d.c_m + j)]);
+    }
+  const std::vector<double> got_sums = on_sums.values();
+  double worst_sum = 0;
+  for (size_t k = 0; k < got_sums.size(); ++k) {
+    const double error = std::abs(got_sums[k] - want_sums[k]) / sizes[k];
+    worst_sum = error <= worst_sum ? worst_sum : error;
+  }
+  CHECK(worst_sum < 0x1p-20);
   CHECK(worst < bound);
   CHECK(worst_z < bound);
   CHECK(gaps == 0);
@@ -138,6 +164,8 @@ TEST_CASE("own products: what the kernel takes") {
   CHECK(refused(base, [](DotDesc& d) { d.c = float32; }));
   CHECK(refused(base, [](DotDesc& d) { d.a = d.b = d.c = float32; }));
   CHECK(refused(base, [](DotDesc& d) { d.b = float16; }));
+  CHECK(refused(base, [](DotDesc& d) { d.sum = kernel::OperandSum::a; }));
+  CHECK(refused(base, [](DotDesc& d) { d.m = 136, d.sum = kernel::OperandSum::c; }));  // not in parts of 128 rows
   CHECK(refused(base, [](DotDesc& d) { d.residual = true, d.activation = Activation::relu; }));
   CHECK(refused(base, [](DotDesc& d) { d.activation = Activation::gelu; }));
   CHECK(refused(base, [](DotDesc& d) { d.n = 252; }));                   // a chunk at the edge
@@ -160,7 +188,7 @@ TEST_CASE("own products: sums stay in registers") {
     return;
   }
   const std::vector<DotDesc> all = products();
-  for (const size_t k : {1, 2, 4}) {
+  for (const size_t k : {1, 2, 12}) {
     std::string log;
     const cuda::Rendered rendered = cuda::render_product(*cuda::product_form(all[k]));
     CHECK(!cuda::compile(std::string(cuda::prelude) + rendered.source, "sm_90a", {}, &log).empty());
@@ -185,7 +213,7 @@ TEST_CASE("own products on the device: layouts, edges and epilogues, alone and i
     const auto compile = [](const std::string& source) { return cuda::compile(source, "sm_90a"); };
     const auto own = std::make_shared<cuda::Product>(std::make_shared<cuda::ProductKernel>(context, *form, compile), merged);
     run(d, bound_of(d), [&](std::span<void* const> operands) { own->run(operands); }, context);
-    if (d.argument == ActivationArgument::none) continue;
+    if (d.argument == ActivationArgument::none || d.sum != kernel::OperandSum::none) continue;
     const auto call = cuda::cublaslt(d, context, {.own = own});
     if (call) run(d, bound_of(d), [&](std::span<void* const> operands) { call->run(operands); }, context);
   }

@@ -134,7 +134,7 @@ class CublasltCall final : public LibraryCall {
     std::lock_guard lock(mutex_);
     const auto chosen = chosen_.find(last_);
     if (chosen == chosen_.end()) return "cublaslt";
-    if (chosen->second.own) return fmt::format("product {}x{}", product_rows, product_columns);
+    if (chosen->second.own) return options_.own->name();
     uint32_t tile = 0;
     int32_t splits = 1;
     size_t written = 0;

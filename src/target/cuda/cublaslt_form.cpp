@@ -128,6 +128,7 @@ std::optional<LtForm> cublaslt_form(const DotDesc& desc, bool tf32) {
     if (desc.batch[i] < 1) return std::nullopt;
     if (desc.batch[i] > 1 && (desc.c_batch[i] <= 0 || desc.a_batch[i] < 0 || desc.b_batch[i] < 0)) return std::nullopt;
   }
+  if (desc.sum == kernel::OperandSum::c) return std::nullopt;
   DotDesc d = desc;
   std::vector<BatchAxis> axes = kernel::merged_batch(d);
   kernel::batch_into_rows(d, axes);

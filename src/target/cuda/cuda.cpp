@@ -176,7 +176,9 @@ std::shared_ptr<const LibraryCall> CudaTarget::library(const kernel::DotDesc& de
   const Digest key = desc.digest();
   std::lock_guard lock(table_mutex_);
   if (const auto known = dots_.find(key); known != dots_.end()) return known->second;
-  return dots_[key] = cublaslt(desc, *context_, {.tf32 = desc.numerics.tf32, .own = product(desc)});
+  const std::shared_ptr<const Product> own = product(desc);
+  if (desc.sum == kernel::OperandSum::c) return dots_[key] = own;
+  return dots_[key] = cublaslt(desc, *context_, {.tf32 = desc.numerics.tf32, .own = own});
 }
 
 /// Null where our own kernel is not worth a try.

@@ -1,5 +1,7 @@
 #include "target/cuda/product.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cstdint>
 
@@ -52,7 +54,9 @@ std::optional<ProductForm> product_form(const DotDesc& desc, DotDesc* merged) {
   std::vector<kernel::BatchAxis> axes = kernel::merged_batch(d);
   kernel::batch_into_rows(d, axes);
   const bool half = (d.a == float16 || d.a == bfloat16) && d.b == d.a && d.c == d.a;
-  if (!half || !axes.empty() || d.sum != kernel::OperandSum::none || d.scales != 0) return std::nullopt;
+  const bool sums = d.sum == kernel::OperandSum::c;
+  if (!half || !axes.empty() || !(sums || d.sum == kernel::OperandSum::none) || d.scales != 0) return std::nullopt;
+  if (sums && d.m % kernel::rows_of_a_sum != 0) return std::nullopt;
   if (d.m < 1 || d.n < 8 || d.k < 1 || d.n % 8 != 0 || std::max({d.m, d.n, d.k}) > (int64_t{1} << 30)) return std::nullopt;
   if (d.c_n != 1 || d.c_m < d.n || d.c_m % 8 != 0) return std::nullopt;
   if (d.activation != Activation::none && d.activation != Activation::relu && d.activation != Activation::gelu_tanh) return std::nullopt;
@@ -65,7 +69,7 @@ std::optional<ProductForm> product_form(const DotDesc& desc, DotDesc* merged) {
   if ((a_turned && !lines(d.a_m, d.a_k, d.m)) || (b_turned && !lines(d.b_n, d.b_k, d.n))) return std::nullopt;
   d.batch.clear(), d.a_batch.clear(), d.b_batch.clear(), d.c_batch.clear();
   if (merged) *merged = d;
-  return ProductForm{d.a, a_turned, b_turned, d.bias, d.residual, d.activation, d.argument, columns_of(d.n, b_turned)};
+  return ProductForm{d.a, a_turned, b_turned, d.bias, d.residual, sums, d.activation, d.argument, columns_of(d.n, b_turned)};
 }
 
 bool product_may_win(const DotDesc& d) {
@@ -82,6 +86,8 @@ const Entry& ProductKernel::entry() const {
   return entry_;
 }
 
+std::string Product::name() const { return fmt::format("product {}x{}", product_rows, kernel_->form().columns); }
+
 void Product::run(std::span<void* const> operands) const {
   const ProductForm& form = kernel_->form();
   Context& context = kernel_->context();
@@ -89,11 +95,13 @@ void Product::run(std::span<void* const> operands) const {
   context.make_current();
   TensorMap a = side_map(form, operands[0], form.a_turned, d_.m, d_.k, form.a_turned ? d_.a_k : d_.a_m, product_rows);
   TensorMap b = side_map(form, operands[1], form.b_turned, d_.n, d_.k, form.b_turned ? d_.b_k : d_.b_n, product_columns);
-  void *c = operands.back(), *other = form.residual || form.argument != ActivationArgument::none ? operands[operands.size() - 2] : nullptr, *bias = form.bias ? operands[2] : nullptr;
+  const bool argument = form.argument != ActivationArgument::none;
+  void *c = operands.back(), *bias = form.bias ? operands[2] : nullptr, *sums = form.sums ? operands[operands.size() - (argument ? 3 : 2)] : nullptr;
+  void* other = argument ? operands[operands.size() - 2] : form.residual ? operands[form.bias ? 3 : 2] : nullptr;
   TensorMap read = other ? tensor_map(form, other, d_.n, d_.m, d_.c_m, product_columns, product_rows, tensor_map_swizzle_none) : a;
   int m = static_cast<int>(d_.m), n = static_cast<int>(d_.n), k = static_cast<int>(d_.k);
   int64_t stride = d_.c_m;
-  void* arguments[] = {&a, &b, &read, &c, &other, &bias, &m, &n, &k, &stride};
+  void* arguments[] = {&a, &b, &read, &c, &other, &bias, &sums, &m, &n, &k, &stride};
   const int64_t tiles = tiles_of(d_.m, product_rows) * tiles_of(d_.n, form.columns);
   launch(context, entry, std::min<int64_t>(tiles, context.info().multiprocessors), 1, arguments, form.symbol() + " for " + d_.to_string());
 }

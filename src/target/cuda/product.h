@@ -3,7 +3,8 @@
 // 128 x 256, and what follows the product is computed beside the products of the next tile. A library call like others: cublaslt.cpp measures it beside cuBLASLt's algorithms.
 //
 // Its rule: A, B and C have one 16-bit dtype and no batch axes; A and B are contiguous along one axis, C along its columns; lines begin at multiples of 16 bytes; after the product
-// come a bias and relu, tanh's gelu (also with its argument written, or its slope as a factor) or a residual. The sum is rounded to C's dtype before an activation or a residual.
+// come a bias and relu, tanh's gelu (also with its argument written, or its slope as a factor) or a residual, and beside C the
+// sums of each 128 of its rows. The sum is rounded to C's dtype before an activation or a residual.
 #include <functional>
 #include <memory>
 #include <mutex>
@@ -28,7 +29,7 @@ inline constexpr int64_t product_rows = 128, product_columns = 256, product_dept
 struct ProductForm {
   Dtype dtype = bfloat16;
   bool a_turned = false, b_turned = false;  // contiguous along m, along n, not along k
-  bool bias = false, residual = false;
+  bool bias = false, residual = false, sums = false;
   kernel::Activation activation = kernel::Activation::none;
   kernel::ActivationArgument argument = kernel::ActivationArgument::none;
   int64_t columns = product_columns;  // of a tile: as many as leave little beside the matrix
@@ -40,7 +41,7 @@ std::optional<ProductForm> product_form(const kernel::DotDesc& desc, kernel::Dot
 /// Whether it is likely to beat cuBLASLt, so that it is worth compiling and measuring: large products whose tiles keep all multiprocessors busy. `merged`: without batch axes.
 bool product_may_win(const kernel::DotDesc& merged);
 
-/// Source without the prelude. Arguments: tensor maps of A, B and what else is read, pointers to C, to the argument or residual, to the bias (null where there is none), m, n, k (32 bits), the distance of C's rows.
+/// Source without the prelude. Arguments: tensor maps of A, B and what else is read, pointers to C, to the argument or residual, to the bias and to the sums (null where there is none), m, n, k (32 bits), the distance of C's rows.
 Rendered render_product(const ProductForm& form);
 
 /// The kernel of a form on a device.
@@ -62,11 +63,12 @@ class ProductKernel {
 };
 
 /// A product by it.
-class Product {
+class Product final : public LibraryCall {
  public:
   Product(std::shared_ptr<const ProductKernel> kernel, const kernel::DotDesc& merged) : kernel_(std::move(kernel)), d_(merged) {}
-  /// Gives the work to the context's stream; operands as LibraryCall::run takes them, aligned to 16 bytes.
-  void run(std::span<void* const> operands) const;
+  std::string name() const override;  // "product 128x256"
+  /// Gives the work to the context's stream; operands are aligned to 16 bytes.
+  void run(std::span<void* const> operands) const override;
 
  private:
   std::shared_ptr<const ProductKernel> kernel_;

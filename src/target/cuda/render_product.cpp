@@ -17,6 +17,7 @@ namespace {
 
 constexpr int64_t stages = 3, line_bytes = 2 * product_columns + 16;  // of the ring; of a row of the rounded tile: rows lie in different banks
 constexpr int64_t stage_bytes = 2 * (product_rows + product_columns) * product_depth, tile_bytes = product_rows * line_bytes;
+constexpr int64_t barrier_bytes = (stages * 12 + 15) / 16 * 16, sums_bytes = 2 * 4 * 4 * product_columns;  // barriers and counts; two places for the sums of four warps
 constexpr int64_t rows_together = 16;  // of tiles that take turns: multiprocessors then read the same lines of A and columns of B at the same time
 
 constexpr const char* helpers = R"cuda(
@@ -125,6 +126,8 @@ std::string finish(const ProductForm& form) {
   for (const char* w : {"x", "y", "z", "w"})
     if (f) t += fmt::format("          x.{0} = {1}(x.{0}{2});\n", w, f, reads(form) ? fmt::format(", z[i].{}", w) : "");
   if (reads(form)) t += "          z[i] = ahead();\n";
+  if (form.sums)
+    for (const auto& [w, at] : {std::pair{"x", 0}, {"y", 2}, {"z", 4}, {"w", 6}}) t += fmt::format("          total[{}] += low(x.{}), total[{}] += high(x.{});\n", at, w, at + 1, w);
   return t + fmt::format("          store_past(to, x, there);\n          to += down;\n          if (part % 2 == 0 || i < 4) x = load_shared_16(from + (i + 4) * {0});\n        }}\n        from += 8 * {0};\n", 4 * line_bytes);
 }
 
@@ -138,6 +141,17 @@ std::string read_ahead(const ProductForm& form) {
                      form.columns / 8);
 }
 
+/// The sums of the four warps, in turns in two places: nobody writes to one before all have read it.
+std::string add_up(const ProductForm& form) {
+  return fmt::format("      const u32 parts = full + {3} + odd * {0};\n      odd ^= 1;\n"
+                     "      EACH (int i = 0; i < 8; i += 4) store_shared(parts + (warp * {1} + lane * 8 + i) * 4, {{bits(total[i]), bits(total[i + 1]), bits(total[i + 2]), bits(total[i + 3])}});\n"
+                     "      asm volatile(\"bar.sync 5, 128;\" : : : \"memory\");\n"
+                     "      EACH (int i = 0; i < 2; ++i) {{\n        const int at = warp * 32 + lane + i * 128;\n        f32 all = 0.0f;\n"
+                     "        EACH (int w = 0; w < 4; ++w) all += real(load_shared(parts + (w * {1} + at) * 4));\n"
+                     "        if (at < {2} && tile.column + at < n) sums[(i64)(tile.row / 128) * n + tile.column + at] = all;\n      }}\n",
+                     sums_bytes / 2, product_columns, form.columns, barrier_bytes);
+}
+
 }  // namespace
 
 std::string ProductForm::symbol() const {
@@ -148,6 +162,7 @@ std::string ProductForm::symbol() const {
   if (bias) out += "_bias";
   if (activation != Activation::none) out += std::string("_") + name(activation);
   if (residual) out += "_residual";
+  if (sums) out += "_sums";
   if (argument == ActivationArgument::written) out += "_written";
   if (argument == ActivationArgument::slope) out += "_slope";
   return out;
@@ -156,7 +171,7 @@ std::string ProductForm::symbol() const {
 Rendered render_product(const ProductForm& form) {
   std::string t = std::string(helpers) + (form.dtype == bfloat16 ? pairs_of_bf16 : pairs_of_f16) + epilogues;
   t += fmt::format("extern \"C\" __global__ void __launch_bounds__(384, 1) {}(const __grid_constant__ TensorMap a, const __grid_constant__ TensorMap b, const __grid_constant__ TensorMap read, u16* const c, u16* const other, "
-                   "const u16* const bias, const int m, const int n, const int depth, const i64 stride) {{\n",
+                   "const u16* const bias, f32* const sums, const int m, const int n, const int depth, const i64 stride) {{\n",
                    form.symbol());
   t += "  extern __shared__ u8 memory[];\n";
   t += fmt::format("  const u32 ring = shared_address(memory) + 1023u & ~1023u, rounded = ring + {}, full = rounded + {}, counts = full + {};\n", stages * stage_bytes, tile_bytes, stages * 8);
@@ -176,12 +191,14 @@ Rendered render_product(const ProductForm& form) {
   t += "  if (group == 0) {\n    asm volatile(\"setmaxnreg.dec.sync.aligned.u32 120;\");\n    if (blockIdx.x < tiles) hand_over(3), hand_over(4);\n";
   t += "    const auto place = [&](const int number) { return " + tile + "; };\n    Tile next = place(blockIdx.x);\n    const i64 down = 4 * stride;\n";
   if (reads(form)) t += read_ahead(form);
+  if (form.sums) t += "    u32 odd = 0;\n";
   t += "    " + tiles + "      const Tile tile = next;\n      next = place(number + gridDim.x);\n      const int column = tile.column + lane * 8, rows = m - tile.row - warp;\n";
   t += fmt::format("      const bool inside = column < n && lane < {};\n      const i64 at = (i64)(tile.row + warp) * stride + column;\n      u16* to = c + at;\n      u32 from = rounded + warp * {} + lane * 16;\n      W16 v[4];\n",
                    form.columns / 8, line_bytes);
   if (form.argument == ActivationArgument::written) t += "      u16* also_to = other + at;\n";
+  if (form.sums) t += "      f32 total[8]{};\n";
   t += "      _Pragma(\"unroll 1\") for (int part = 0; part < 4; ++part) {\n" + finish(form);
-  t += "        if (part % 2 == 1 && number + gridDim.x < tiles) hand_over(3 + part / 2);\n      }\n    }\n";
+  t += "        if (part % 2 == 1 && number + gridDim.x < tiles) hand_over(3 + part / 2);\n      }\n" + (form.sums ? add_up(form) : "") + "    }\n";
 
   t += "  } else {\n    asm volatile(\"setmaxnreg.inc.sync.aligned.u32 192;\");\n    const int half = group - 1;\n    f32 sum[32][4];\n    EACH (int j = " + std::to_string(form.columns / 8) +
        "; j < 32; ++j) EACH (int q = 0; q < 4; ++q) sum[j][q] = 0.0f;\n";
@@ -206,7 +223,7 @@ Rendered render_product(const ProductForm& form) {
   t += "      handed_over(3 + half);\n      EACH (int j = 0; j < " + std::to_string(form.columns / 8) + "; j += 2)\n"
        "        store_matrices(to + j * 16, pair(sum[j][0], sum[j][1]), pair(sum[j][2], sum[j][3]), pair(sum[j + 1][0], sum[j + 1][1]), pair(sum[j + 1][2], sum[j + 1][3]));\n"
        "      hand_over(1 + half);\n    }\n  }\n}\n";
-  return {t, form.symbol(), 384, 1, 1024 + stages * stage_bytes + tile_bytes + stages * 12};
+  return {t, form.symbol(), 384, 1, 1024 + stages * stage_bytes + tile_bytes + barrier_bytes + (form.sums ? sums_bytes : 0)};
 }
 
 }  // namespace weft::target::cuda

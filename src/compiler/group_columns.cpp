@@ -102,7 +102,7 @@ bool Grouper::join_columns(int columns, int rows) {
     if (!plain_reads(group, ir_[root.node].inputs[0], at, reads)) return false;
     for (const auto& [id, index] : reads) {
       if (volume(ir_[id].type.shape) < row_count * column_count) continue;
-      const auto own = std::find_if(group.roots.begin(), group.roots.end(), [&](const Root& r) { return r.node == id; });
+      const auto own = std::find_if(group.roots.begin(), group.roots.end(), [node = id](const Root& r) { return r.node == node; });
       const auto read = to.requests.find(id);
       const bool here = own != group.roots.end() ? own->kind == RootKind::full && own->index == index : read != to.requests.end() && read->second.same && read->second.index == index;
       if (!here) return false;

@@ -1,20 +1,13 @@
-#include "compiler/steps.h"
+#include "compiler/step_maker.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <map>
-#include <set>
-#include <unordered_map>
+#include <utility>
 
 #include "base/error.h"
-#include "compiler/attention_call.h"
-#include "compiler/cost.h"
-#include "compiler/dot_plan.h"
-#include "compiler/lower_memo.h"
 #include "compiler/own_row.h"
 #include "compiler/plan.h"
-#include "compiler/tune_groups.h"
 #include "kernel/sequence.h"
 
 namespace weft::compiler {
@@ -24,69 +17,31 @@ namespace {
 constexpr int copy_group = -1;  // stands for the group of a copy
 constexpr size_t most_joined_insts = 300, most_joined_params = 16;  // of launches that become one: long kernels take long to compile
 
-/// A group made into code, or a copy; `nodes` are the buffers it touches, in the order of its operands.
-struct Draft {
-  Step step;
-  std::vector<std::vector<int>> nodes;  // for each segment (or for the call): homes
-  std::vector<int64_t> offsets;         // library: bytes added to each operand
-  std::vector<int> groups;
-  Digest digest;
-};
+size_t insts(const kernel::Block& block) {
+  size_t n = block.insts.size();
+  for (const kernel::Inst& i : block.insts)
+    for (const kernel::Block& b : i.blocks) n += insts(b);
+  return n;
+}
 
-class StepMaker {
- public:
-  StepMaker(const Ir& ir, Grouping& grouping, const Ordering& ordering, target::Target& target, const Policy& policy)
-      : ir_(ir), grouping_(grouping), ordering_(ordering), target_(target), policy_(policy), position_(grouping.groups.size(), -1), code_(grouping.groups.size()) {}
+/// A launch of one program, of which another one may become a part. (Parallel loops and products have blocks of their own shape.)
+bool is_single(const Draft& draft, const std::vector<kernel::Kernel>& kernels) {
+  if (draft.step.kind != Step::Kind::launch || draft.step.segments.size() != 1 || draft.step.segments[0].grid != 1) return false;
+  const std::vector<kernel::Inst>& all = kernels[draft.step.kernel].body.insts;
+  return std::none_of(all.begin(), all.end(), [](const kernel::Inst& i) { return i.parallel || i.op == kernel::Op::matmul; });
+}
 
-  StepPlan run();
+/// Whether a group's products are of 16-bit floats.
+bool multiplies_half(const Group& group) {
+  switch (group.kind) {
+    case Group::Kind::dot: return group.dot.desc.a.size == 2 || is_float8(group.dot.desc.a);  // 8-bit floats are held against the peak of 16-bit ones
+    case Group::Kind::attention: return group.attention.q.dtype.size == 2;
+    case Group::Kind::call: return group.call.desc.name.starts_with("convolution") && group.call.desc.inputs[0].dtype.size == 2;
+    default: return false;
+  }
+}
 
- private:
-  void lower(int g);
-  void lower_launch(int g, const Lowering& lowering);
-  Lowering alone(Lowered lowered) const;
-  bool merge(int g, Draft& draft);
-  bool fills_device(int g, const kernel::Kernel& kernel) const;
-  bool follow(Draft& first, Draft& second);
-  void join_single_programs();
-  void drop_unused_kernels();
-  bool call_library(int g);
-  bool call_attention(int g);
-  void call_routine(int g);
-  bool call_row_sums(int g);
-  int scratch(int64_t bytes);
-  void copy(int from, int to);
-  void assign_outputs();
-  void plan_arena();
-  int home(int node) const { return ordering_.home[static_cast<size_t>(node)]; }
-  int64_t bytes(int node) const { return volume(ir_[node].type.shape) * ir_[node].type.dtype.size; }
-  Place place(int node) const;
-  LowerContext context() const { return {ir_, grouping_, ordering_.home, ordering_.stored, ordering_.streamed, target_}; }
-  void before_copies();
-  void last_copies();
-  void mark_constants();
-  std::set<int> updated_inputs() const;
-  void add_costs(const Draft& draft, Step& step);
-  Cost cost(int g);
-
-  const Ir& ir_;
-  Grouping& grouping_;
-  const Ordering& ordering_;
-  target::Target& target_;
-  const Policy& policy_;
-  StepPlan plan_;
-  LoweringMemo memo_;
-  std::vector<Variant> variants_;           // by group: what the tuner chose
-  std::vector<Draft> drafts_;
-  std::vector<int> position_;               // by group: its draft
-  std::vector<std::shared_ptr<const Lowered>> code_;  // by group, where it is generated
-  std::unordered_map<const Lowered*, Cost> costs_;
-  std::unordered_map<Digest, size_t> kernel_numbers_;
-  std::unordered_map<Digest, int> latest_;  // kernel → draft that a sibling may join
-  std::map<int, Place> places_;             // homes → memory
-  std::map<int, int> saved_;                // inputs whose old value is needed at the end → pseudo node
-  int next_pseudo_ = 0;
-  std::map<int, int64_t> pseudo_bytes_;
-};
+}  // namespace
 
 /// Code that no other group is looked up for.
 Lowering StepMaker::alone(Lowered lowered) const {
@@ -165,20 +120,6 @@ bool StepMaker::merge(int g, Draft& draft) {
   return true;
 }
 
-size_t insts(const kernel::Block& block) {
-  size_t n = block.insts.size();
-  for (const kernel::Inst& i : block.insts)
-    for (const kernel::Block& b : i.blocks) n += insts(b);
-  return n;
-}
-
-/// A launch of one program, of which another one may become a part. (Parallel loops and products have blocks of their own shape.)
-bool is_single(const Draft& draft, const std::vector<kernel::Kernel>& kernels) {
-  if (draft.step.kind != Step::Kind::launch || draft.step.segments.size() != 1 || draft.step.segments[0].grid != 1) return false;
-  const std::vector<kernel::Inst>& all = kernels[draft.step.kernel].body.insts;
-  return std::none_of(all.begin(), all.end(), [](const kernel::Inst& i) { return i.parallel || i.op == kernel::Op::matmul; });
-}
-
 /// `second` becomes a part of the launch before it.
 bool StepMaker::follow(Draft& first, Draft& second) {
   const kernel::Kernel &a = plan_.kernels[first.step.kernel], &b = plan_.kernels[second.step.kernel];
@@ -226,94 +167,6 @@ void StepMaker::drop_unused_kernels() {
     draft.step.kernel = it->second;
   }
   plan_.kernels = std::move(used);
-}
-
-bool StepMaker::call_library(int g) {
-  const DotPlan& plan = grouping_.groups[static_cast<size_t>(g)].dot;
-  if (variants_[static_cast<size_t>(g)] == Variant::own) return false;
-  Draft draft;
-  draft.step.call = library_for(plan, target_, policy_);
-  if (!draft.step.call) return false;
-  draft.step.kind = Step::Kind::library;
-  draft.step.name = plan.desc.to_string();
-  draft.step.work = plan.desc.flops();
-  std::vector<int> nodes;
-  for (const auto& [node, offset] : library_operands(plan, grouping_.groups[static_cast<size_t>(g)].roots[0].node)) {
-    nodes.push_back(home(node));
-    draft.offsets.push_back(offset);
-  }
-  draft.nodes.push_back(std::move(nodes));
-  draft.groups = {g};
-  position_[static_cast<size_t>(g)] = static_cast<int>(drafts_.size());
-  drafts_.push_back(std::move(draft));
-  return true;
-}
-
-bool StepMaker::call_attention(int g) {
-  if (const AttentionPlan& plan = grouping_.groups[static_cast<size_t>(g)].attention; plan.join || plan.pieces > 0 || plan.cache >= 0) return false;
-  if (!policy_.libraries || !target::libraries_enabled()) return false;
-  const std::optional<AttentionCall> call = attention_call(grouping_.groups[static_cast<size_t>(g)].attention, policy_.numerics);
-  Draft draft;
-  if (!call || !(draft.step.call = target_.attention(call->desc))) return false;
-  draft.step.kind = Step::Kind::library;
-  draft.step.name = call->desc.to_string();
-  draft.step.work = call->desc.flops();
-  draft.nodes.emplace_back();
-  for (const AttentionCall::Operand& operand : call->operands) {
-    draft.nodes[0].push_back(operand.node >= 0 ? home(operand.node) : scratch(operand.bytes));
-    draft.offsets.push_back(operand.offset);
-  }
-  draft.groups = {g};
-  position_[static_cast<size_t>(g)] = static_cast<int>(drafts_.size());
-  drafts_.push_back(std::move(draft));
-  return true;
-}
-
-/// Memory of the run that belongs to no node.
-int StepMaker::scratch(int64_t bytes) {
-  pseudo_bytes_[next_pseudo_] = bytes;
-  return next_pseudo_++;
-}
-
-void StepMaker::call_routine(int g) {
-  const CallPlan& plan = grouping_.groups[static_cast<size_t>(g)].call;
-  Draft draft;
-  if (plan.control) draft.step.program = make_nested(plan.op, plan.control, target_, policy_);
-  else draft.step.call = target_.call(plan.desc);
-  if (!draft.step.call && !draft.step.program) throw_invalid(plan.desc.name, "this device has no routine for " + plan.desc.to_string() + ": compute it on another one (weft doctor says which libraries were found)");
-  draft.step.kind = plan.control ? Step::Kind::nested : Step::Kind::library;
-  draft.step.name = plan.desc.to_string();
-  std::vector<int> nodes;
-  for (int operand : plan.operands) nodes.push_back(home(operand));
-  for (size_t k = 0; k < plan.results.size(); ++k) {
-    const kernel::CallDesc::Array& result = plan.desc.outputs[k];
-    int64_t size = result.dtype.size;
-    for (int64_t n : result.extents) size *= n;
-    nodes.push_back(plan.results[k] >= 0 ? home(plan.results[k]) : scratch(size));
-  }
-  draft.nodes.push_back(std::move(nodes));
-  draft.groups = {g};
-  position_[static_cast<size_t>(g)] = static_cast<int>(drafts_.size());
-  drafts_.push_back(std::move(draft));
-}
-
-/// The result's memory holds what is added to already.
-bool StepMaker::call_row_sums(int g) {
-  const Group& group = grouping_.groups[static_cast<size_t>(g)];
-  if (!group.row_sums) return false;
-  const int node = group.roots[0].node;
-  for (const int id : {node, group.row_sums->ids, group.row_sums->updates})
-    if (!is_row_major(ir_[id].type.shape, grouping_.strides[static_cast<size_t>(id)])) return false;
-  Draft draft;
-  draft.step.call = target_.call(group.row_sums->desc);
-  if (!draft.step.call) return false;
-  draft.step.kind = Step::Kind::library;
-  draft.step.name = group.row_sums->desc.to_string();
-  draft.nodes.push_back({home(group.row_sums->ids), home(group.row_sums->updates), home(node)});
-  draft.groups = {g};
-  position_[static_cast<size_t>(g)] = static_cast<int>(drafts_.size());
-  drafts_.push_back(std::move(draft));
-  return true;
 }
 
 void StepMaker::copy(int from, int to) {
@@ -461,16 +314,6 @@ Place StepMaker::place(int node) const {
   return it->second;
 }
 
-/// Whether a group's products are of 16-bit floats.
-bool multiplies_half(const Group& group) {
-  switch (group.kind) {
-    case Group::Kind::dot: return group.dot.desc.a.size == 2 || is_float8(group.dot.desc.a);  // 8-bit floats are held against the peak of 16-bit ones
-    case Group::Kind::attention: return group.attention.q.dtype.size == 2;
-    case Group::Kind::call: return group.call.desc.name.starts_with("convolution") && group.call.desc.inputs[0].dtype.size == 2;
-    default: return false;
-  }
-}
-
 /// Groups of one lowering cost the same.
 Cost StepMaker::cost(int g) {
   const Group& group = grouping_.groups[static_cast<size_t>(g)];
@@ -521,8 +364,6 @@ StepPlan StepMaker::run() {
   mark_constants();
   return std::move(plan_);
 }
-
-}  // namespace
 
 StepPlan make_steps(const Ir& ir, Grouping& grouping, const Ordering& ordering, target::Target& target, const Policy& policy) {
   return StepMaker(ir, grouping, ordering, target, policy).run();

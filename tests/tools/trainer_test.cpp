@@ -213,6 +213,7 @@ TEST_CASE("the whole validation loss is the mean over all its tokens") {
 TEST_CASE("every precision learns as float32 does, and goes on bit by bit") {
   struct Mode {
     const char *dtype, *weights, *residual;
+    double tolerance;  // at one step: the loss falls steeply, and float16 skips steps until its scale fits
   };
   constexpr int64_t steps = 30;
   const auto options = [&](const std::string& out, const Mode& m) {
@@ -223,9 +224,10 @@ TEST_CASE("every precision learns as float32 does, and goes on bit by bit") {
   };
   TemporaryFolder exact;
   const std::string text = real_text();
-  Trainer full(options(exact.path, {"f32", "f32", "f32"}), text);
+  Trainer full(options(exact.path, {"f32", "f32", "f32", 0}), text);
   const Course expected = course_of(full);
-  for (const Mode& m : {Mode{"bf16", "f32", "f32"}, {"bf16", "f32", "dtype"}, {"bf16", "master", "dtype"}, {"bf16", "stochastic", "dtype"}, {"f16", "master", "dtype"}, {"f16", "f32", "f32"}}) {
+  for (const Mode& m : {Mode{"bf16", "f32", "f32", 0.03}, {"bf16", "f32", "dtype", 0.03}, {"bf16", "master", "dtype", 0.04}, {"bf16", "stochastic", "dtype", 0.06},
+                        {"f16", "master", "dtype", 0.06}, {"f16", "f32", "f32", 0.06}}) {
     CAPTURE(m.dtype);
     CAPTURE(m.weights);
     CAPTURE(m.residual);
@@ -240,7 +242,7 @@ TEST_CASE("every precision learns as float32 does, and goes on bit by bit") {
     }
     CHECK(sum > 0);
     CHECK(sum / steps < 0.01);
-    CHECK(worst < 0.06);  // at one step, where the loss falls steeply; float16 skips steps until its scale fits
+    CHECK(worst < m.tolerance);
     CHECK(course.losses.back() < course.losses.front() - 0.5);
 
     Trainer before(options(parts.path, m), text);

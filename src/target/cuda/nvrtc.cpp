@@ -137,7 +137,7 @@ std::vector<char> compile(const std::string& source, const std::string& arch, co
   const std::string messages = log_of(program.handle);
   if (log) *log = messages;
   const std::string version = fmt::format("NVRTC {}.{} in {}", nvrtc_version() / 1000, nvrtc_version() % 1000 / 10, nvrtc_library().path());
-  if (messages.find("--gpu-architecture") != std::string::npos)
+  if (result != 0 && messages.find("--gpu-architecture") != std::string::npos)
     throw_failure("cuda", fmt::format("{} does not know {}: install a newer CUDA toolkit, or set WEFT_CUDA_PATH to its folder", version, arch));
   if (result != 0) throw_failure("cuda", fmt::format("compiling for {} failed: {} ({})\n{}\n{}", arch, nvrtc().get_error_string(result), version, messages, excerpt(source, messages)));
   size_t bytes = 0;

@@ -289,7 +289,6 @@ void Renderer::scatter(const Inst& inst) {
   add(fmt::format("EACH (int r = 0; r < {}; ++r) if ({}) {}[{}] = {};", s.registers(), guard, buffer(inst.ref), at(inst.args[1]), at(inst.args[0])));
 }
 
-/// One lane after the other in the order of their numbers, by one thread: sums come out the same every time.
 /// Into the second-level cache, a line a thread.
 void Renderer::prefetch(const Inst& inst) {
   constexpr int64_t line = 128;
@@ -297,6 +296,7 @@ void Renderer::prefetch(const Inst& inst) {
   add(fmt::format("for (int l = t; l < {}; l += {}) prefetch_line((const u8*)({} + {}) + l * {});", lines, threads_, buffer(inst.ref), at(inst.args[0]), line));
 }
 
+/// One lane after the other in the order of their numbers, by one thread: sums come out the same every time.
 void Renderer::atomic_add(const Inst& inst) {
   const Dtype t = type(inst.args[0]).dtype;
   const int64_t n = type(inst.args[0]).size();

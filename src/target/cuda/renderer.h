@@ -1,5 +1,5 @@
 #pragma once
-// The renderer's state, shared by its files: render.cpp (blocks, scalars), render_memory.cpp, render_tile.cpp, render_lines.cpp, render_turned.cpp, render_matmul.cpp.
+// The renderer's state, shared by its files: render_survey.cpp (before a line is written), render.cpp (blocks, scalars), render_memory.cpp, render_tile.cpp, render_lines.cpp, render_turned.cpp, render_matmul.cpp.
 #include <functional>
 #include <map>
 #include <set>
@@ -22,7 +22,7 @@ class Renderer {
   using Inst = kernel::Inst;
   using Value = kernel::Value;
 
-  // render.cpp
+  // render_survey.cpp
   void choose_threads();
   void survey(const kernel::Block& block);
   void survey_loop(const Inst& loop);
@@ -31,6 +31,8 @@ class Renderer {
   bool walks_long_rows() const { return walks() && walked_ > 1024; }
   int vec_of_long_rows() const;
   int min_blocks() const;
+
+  // render.cpp
   void block(const kernel::Block& block);
   std::vector<const Inst*> in_order(const kernel::Block& block) const;
   void inst(const Inst& inst);

@@ -365,7 +365,7 @@ bool run_in_eight_bits(const DotDesc& d, bool positive = false) {
   for (size_t i = 0; i < first.size(); ++i) {
     const double rounding = d.c == float32 ? 0x1p-22 : 0x1p-8, allowed = 0x1p-9 * std::fabs(products.c[i]) + rounding * (std::fabs(x.c[i]) + (d.residual ? std::fabs(x.residual[i]) : 0));
     const double beside = std::fabs(first[i] - x.c[i]) / allowed;
-    worst = beside <= worst ? worst : beside;  // a NaN stays
+    worst = test::larger(worst, beside);
   }
   CHECK(worst <= 1);
   call->run(operands);  // after the search

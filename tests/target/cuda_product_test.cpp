@@ -97,7 +97,7 @@ void run(const DotDesc& d, double bound, const std::function<void(std::span<void
   double worst = 0, worst_z = 0, gaps = 0;
   const auto note = [](double& most, double x, double want) {
     const double error = std::abs(x - want) / (1 + std::abs(want));
-    most = std::isnan(most) || error <= most ? most : error;  // a NaN stays
+    most = test::larger(most, error);
   };
   for (int64_t i = 0; i < d.m; i += d.m > 600 && i < d.m - 140 ? 61 : 1)
     for (int64_t j = 0; j < d.c_m && i * d.c_m + j < static_cast<int64_t>(got.size()); ++j) {

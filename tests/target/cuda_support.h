@@ -117,12 +117,15 @@ inline size_t size_of(const std::vector<int64_t>& extents) {
   return n;
 }
 
+/// The larger of two errors; a NaN is larger than all, and stays.
+inline double larger(double most, double error) { return std::isnan(most) || error <= most ? most : error; }
+
 /// The largest |a - b|.
 inline double largest_difference(const std::vector<double>& a, const std::vector<double>& b) {
   double most = a.size() == b.size() ? 0 : INFINITY;
   for (size_t i = 0; i < a.size() && i < b.size(); ++i) {
     const double d = std::abs(a[i] - b[i]);
-    most = d >= 0 && d <= most ? most : d;  // a NaN stays
+    most = larger(most, d);
   }
   return most;
 }
@@ -132,7 +135,7 @@ inline double worst_error(const std::vector<double>& a, const std::vector<double
   double most = a.size() == b.size() ? 0 : INFINITY;
   for (size_t i = 0; i < a.size() && i < b.size(); ++i) {
     const double d = std::abs(a[i] - b[i]) / (1 + std::abs(b[i]));
-    most = d >= 0 && d <= most ? most : d;  // a NaN stays
+    most = larger(most, d);
   }
   return most;
 }

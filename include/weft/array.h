@@ -1,8 +1,10 @@
 #pragma once
 #include <compare>
 #include <complex>
+#include <concepts>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <initializer_list>
 #include <iterator>
 #include <iosfwd>
@@ -20,6 +22,11 @@
 namespace weft {
 
 namespace graph { struct Value; }
+namespace detail {
+/// A C++ type of which arrays can be made.
+template <class T>
+concept element = std::is_arithmetic_v<T> || is_half<T> || is_complex64<T>;
+}  // namespace detail
 
 /// An immutable value: a handle to a node of a graph, or to data. Copies are cheap and share.
 ///
@@ -31,19 +38,27 @@ namespace graph { struct Value; }
 ///     std::cout << y << "\n";       // computed here
 class WEFT_API array {
  public:
-  /// A scalar: bool → bool_, integers → int32 (int64 for 64-bit types), floating → float32, unless `dtype` is given.
-  template <class T> requires(std::is_arithmetic_v<T>) array(T value) : array(number_tag{}, value, TypeToDtype<T>()) {}
-  template <class T> requires(std::is_arithmetic_v<T>) array(T value, Dtype dtype) : array(number_tag{}, value, dtype) {}
-  array(bfloat16_t value);
-  array(float16_t value);
-  array(complex64_t value);
-  /// A vector, or with `shape` any array in row-major order.
-  array(std::initializer_list<float> data, Dtype dtype = float32);
-  array(std::initializer_list<int> data, Dtype dtype = int32);
-  array(std::initializer_list<float> data, Shape shape, Dtype dtype = float32);
-  array(std::initializer_list<int> data, Shape shape, Dtype dtype = int32);
+  /// A scalar. Without `dtype`: of the dtype that holds T, but float32 for double. Values are converted as `astype` does;
+  /// a complex number becomes its real part.
+  template <detail::element T> array(T value) : array(number_tag{}, value, TypeToDtype<T>()) {}
+  template <detail::element T> array(T value, Dtype dtype) : array(number_tag{}, value, dtype) {}
+  /// A vector of the values in a list, of any number type: `array({true, false})` is bool_. An empty list is float32.
+  template <detail::element T> array(std::initializer_list<T> data, Dtype dtype = TypeToDtype<T>())
+      : array(from_range(data.begin(), Shape{static_cast<int64_t>(data.size())}, dtype)) {}
+  array(std::initializer_list<float> data) : array(from_range(data.begin(), Shape{static_cast<int64_t>(data.size())}, float32)) {}
+  array(std::initializer_list<int> data, Dtype dtype) : array(from_range(data.begin(), Shape{static_cast<int64_t>(data.size())}, dtype)) {}
+  /// An array of the values in row-major order. Throws std::invalid_argument where their number is not that of `shape`.
+  template <detail::element T> array(std::initializer_list<T> data, Shape shape, Dtype dtype = TypeToDtype<T>())
+      : array(from_range(data.begin(), checked(std::move(shape), data.size()), dtype)) {}
+  array(std::initializer_list<float> data, Shape shape, Dtype dtype = float32)
+      : array(from_range(data.begin(), checked(std::move(shape), data.size()), dtype)) {}
   /// `it` yields num_elements(shape) values, converted to `dtype`.
-  template <class It> array(It it, Shape shape, Dtype dtype = TypeToDtype<typename std::iterator_traits<It>::value_type>());
+  template <std::input_iterator It> requires detail::element<std::iter_value_t<It>>
+  array(It it, Shape shape, Dtype dtype = TypeToDtype<std::iter_value_t<It>>()) : array(from_range(std::move(it), std::move(shape), dtype)) {}
+  /// An array in the memory at `data`: num_elements(shape) elements of `dtype` in row-major order. Nothing is copied where
+  /// `data` is aligned for the dtype; the memory is the array's from then on, and `deleter(data)` is called when nobody
+  /// needs it any more (at once where it was copied). Throws std::invalid_argument without calling it where `shape` is wrong.
+  array(void* data, Shape shape, Dtype dtype, const std::function<void(void*)>& deleter);
   /// Copies num_elements(shape) elements of `dtype` from memory.
   static array from_data(const void* data, Shape shape, Dtype dtype);
 
@@ -94,14 +109,20 @@ class WEFT_API array {
   array(number_tag, int64_t value, Dtype dtype);
   array(number_tag, uint64_t value, Dtype dtype);
   array(number_tag, double value, Dtype dtype);
+  array(number_tag, std::complex<float> value, Dtype dtype);
   template <class T> array(number_tag, T value, Dtype dtype) : array(number_tag{}, widen(value), dtype) {}
   template <class T> static auto widen(T v) {
-    if constexpr (std::is_floating_point_v<T>) return static_cast<double>(v);
+    if constexpr (detail::is_half<T>) return static_cast<double>(static_cast<float>(v));
+    else if constexpr (std::is_floating_point_v<T>) return static_cast<double>(v);
+    else if constexpr (detail::is_complex64<T>) return static_cast<std::complex<float>>(v);
     else if constexpr (std::is_unsigned_v<T>) return static_cast<uint64_t>(v);
     else return static_cast<int64_t>(v);
   }
-  static array from_doubles(const std::vector<double>& values, Shape shape, Dtype dtype);
-  static array from_integers(const std::vector<int64_t>& values, Shape shape, Dtype dtype);
+  /// The elements of a list are as many as `shape` has.
+  static Shape checked(Shape shape, size_t count);
+  /// Copies num_elements(shape) elements of dtype `from` in memory, converted to `dtype`.
+  static array converted(const void* data, Dtype from, Shape shape, Dtype dtype);
+  template <class It> static array from_range(It it, Shape shape, Dtype dtype);
 
   std::shared_ptr<graph::Value> value_;
 };
@@ -144,22 +165,16 @@ class WEFT_API array::ArrayIterator {
 inline array::ArrayIterator array::begin() const { return ArrayIterator(*this); }
 inline array::ArrayIterator array::end() const { return ArrayIterator(*this, shape(0)); }
 
-template <class It> array::array(It it, Shape shape, Dtype dtype) : array(0.0f) {
-  using T = typename std::iterator_traits<It>::value_type;
-  auto n = static_cast<size_t>(num_elements(shape));
-  if constexpr (std::is_integral_v<T>) {
-    std::vector<int64_t> values;
-    values.reserve(n);
-    for (size_t i = 0; i < n; ++i, ++it) values.push_back(static_cast<int64_t>(*it));
-    *this = from_integers(values, std::move(shape), dtype);
+template <class It> array array::from_range(It it, Shape shape, Dtype dtype) {
+  using T = std::iter_value_t<It>;
+  using Exact = std::conditional_t<std::same_as<T, long double>, double, T>;
+  if constexpr (std::contiguous_iterator<It> && std::same_as<T, Exact>) {
+    return converted(std::to_address(it), detail::exact_dtype<T>(), std::move(shape), dtype);
   } else {
-    std::vector<double> values;
-    values.reserve(n);
-    for (size_t i = 0; i < n; ++i, ++it) {
-      if constexpr (std::is_floating_point_v<T>) values.push_back(static_cast<double>(*it));
-      else values.push_back(static_cast<double>(static_cast<float>(*it)));
-    }
-    *this = from_doubles(values, std::move(shape), dtype);
+    const auto n = static_cast<size_t>(num_elements(shape));
+    const auto values = std::make_unique<Exact[]>(n);
+    for (size_t i = 0; i < n; ++i, ++it) values[i] = static_cast<Exact>(*it);
+    return converted(values.get(), detail::exact_dtype<Exact>(), std::move(shape), dtype);
   }
 }
 

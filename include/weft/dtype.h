@@ -1,8 +1,11 @@
 #pragma once
+#include <compare>
 #include <complex>
+#include <concepts>
 #include <cstdint>
 #include <iosfwd>
 #include <string>
+#include <type_traits>
 
 #include "weft/api.h"
 
@@ -12,34 +15,51 @@ namespace weft {
 struct WEFT_API bfloat16_t {
   uint16_t bits = 0;
   bfloat16_t() = default;
-  explicit bfloat16_t(float value);
-  explicit operator float() const;
+  bfloat16_t(float value);
+  operator float() const;
 };
 
 /// IEEE binary16. Conversion rounds to nearest even and keeps subnormals and NaN.
 struct WEFT_API float16_t {
   uint16_t bits = 0;
   float16_t() = default;
-  explicit float16_t(float value);
-  explicit operator float() const;
+  float16_t(float value);
+  operator float() const;
 };
 
-using complex64_t = std::complex<float>;
+/// A complex number of two float32: real part, then imaginary part. Numbers convert to it; it converts to float by its
+/// real part, as MLX's does.
+struct complex64_t : std::complex<float> {
+  complex64_t() = default;
+  complex64_t(float re, float im) : std::complex<float>(re, im) {}
+  complex64_t(const std::complex<float>& z) : std::complex<float>(z) {}
+  template <class T> requires(!std::derived_from<T, std::complex<float>> && std::convertible_to<T, float>)
+  complex64_t(T re) : std::complex<float>(static_cast<float>(re)) {}
+  operator float() const { return real(); }
+};
 
-/// The type of an array's elements: a value, cheap to copy and to compare.
-struct Dtype {
+/// The type of an array's elements: a value, cheap to copy and to compare. float32 unless it is named.
+class Dtype {
+ public:
   enum class Val : uint8_t {
     bool_, uint8, uint16, uint32, uint64, int8, int16, int32, int64, float16, bfloat16, float32, float64, complex64,
     float8_e4m3, float8_e5m2,
   };
+  /// NumPy's letters: bool, unsigned, signed, float, complex; V ("void") for formats that NumPy does not have.
+  enum class Kind : uint8_t { b, u, i, f, c, V };
   enum class Category : uint8_t {
     complexfloating, floating, inexact, signedinteger, unsignedinteger, integer, number, generic,
   };
 
-  Val val = Val::float32;
-  uint8_t size = 4;  ///< bytes per element
+  constexpr Dtype() = default;
+  constexpr explicit Dtype(Val val, uint8_t size) : val_(val), size_(size) {}
+  constexpr operator Val() const { return val_; }
+  constexpr Val val() const { return val_; }
+  constexpr uint8_t size() const { return size_; }  ///< bytes per element
 
-  constexpr operator Val() const { return val; }
+ private:
+  Val val_ = Val::float32;
+  uint8_t size_ = 4;
 };
 
 inline constexpr Dtype bool_{Dtype::Val::bool_, 1};
@@ -74,32 +94,113 @@ inline constexpr Dtype::Category generic = Dtype::Category::generic;
 /// JAX's lattice, as in MLX: symmetric; bool gives way to anything, integers give way to floats,
 /// float16 with bfloat16 is float32 (the two 8-bit floats likewise), uint64 with a signed integer is float32.
 WEFT_API Dtype promote_types(Dtype a, Dtype b);
+/// Whether `a` is `b`, or lies in category `b`. No category is a subtype of a single dtype.
 WEFT_API bool issubdtype(Dtype a, Dtype b);
 WEFT_API bool issubdtype(Dtype a, Dtype::Category b);
 WEFT_API bool issubdtype(Dtype::Category a, Dtype::Category b);
-WEFT_API Dtype::Category kindof(Dtype t);
-constexpr uint8_t size_of(Dtype t) { return t.size; }
+constexpr bool issubdtype(Dtype::Category, Dtype) { return false; }
+WEFT_API Dtype::Kind kindof(Dtype t);
+constexpr uint8_t size_of(Dtype t) { return t.size(); }
 
 /// "float32", "bool", … and back. `dtype_from_name` throws std::invalid_argument on an unknown name.
 WEFT_API const char* dtype_name(Dtype t);
 WEFT_API Dtype dtype_from_name(const std::string& name);
 WEFT_API std::ostream& operator<<(std::ostream& os, Dtype t);
 
-/// The dtype of a C++ type: `TypeToDtype<float>() == float32`. As in MLX, a double literal is float32.
-template <class T> struct TypeToDtype { operator Dtype() const; };
-template <> inline TypeToDtype<bool>::operator Dtype() const { return bool_; }
-template <> inline TypeToDtype<uint8_t>::operator Dtype() const { return uint8; }
-template <> inline TypeToDtype<uint16_t>::operator Dtype() const { return uint16; }
-template <> inline TypeToDtype<uint32_t>::operator Dtype() const { return uint32; }
-template <> inline TypeToDtype<uint64_t>::operator Dtype() const { return uint64; }
-template <> inline TypeToDtype<int8_t>::operator Dtype() const { return int8; }
-template <> inline TypeToDtype<int16_t>::operator Dtype() const { return int16; }
-template <> inline TypeToDtype<int32_t>::operator Dtype() const { return int32; }
-template <> inline TypeToDtype<int64_t>::operator Dtype() const { return int64; }
-template <> inline TypeToDtype<float16_t>::operator Dtype() const { return float16; }
-template <> inline TypeToDtype<bfloat16_t>::operator Dtype() const { return bfloat16; }
-template <> inline TypeToDtype<float>::operator Dtype() const { return float32; }
-template <> inline TypeToDtype<double>::operator Dtype() const { return float32; }
-template <> inline TypeToDtype<complex64_t>::operator Dtype() const { return complex64; }
+namespace detail {
+
+template <class T> inline constexpr bool is_half = std::same_as<T, float16_t> || std::same_as<T, bfloat16_t>;
+template <class T> inline constexpr bool is_complex64 = std::same_as<T, complex64_t> || std::same_as<T, std::complex<float>>;
+
+/// The dtype that holds values of T as they are: float64 for double.
+template <class T> constexpr Dtype exact_dtype() {
+  if constexpr (std::same_as<T, bool>) return bool_;
+  else if constexpr (std::same_as<T, float16_t>) return float16;
+  else if constexpr (std::same_as<T, bfloat16_t>) return bfloat16;
+  else if constexpr (is_complex64<T>) return complex64;
+  else if constexpr (std::floating_point<T>) return sizeof(T) == 4 ? float32 : float64;
+  else if constexpr (std::signed_integral<T>) return sizeof(T) == 1 ? int8 : sizeof(T) == 2 ? int16 : sizeof(T) == 4 ? int32 : int64;
+  else return sizeof(T) == 1 ? uint8 : sizeof(T) == 2 ? uint16 : sizeof(T) == 4 ? uint32 : uint64;
+}
+
+/// Two operands of which one is a half float and the other a half float or a number.
+template <class A, class B>
+concept half_operands = (is_half<A> || is_half<B>)&&(is_half<A> || std::is_arithmetic_v<A>)&&(is_half<B> || std::is_arithmetic_v<B>);
+/// What arithmetic on them is done in: double with a double, otherwise float.
+template <class A, class B> using half_compute = std::conditional_t<std::same_as<A, double> || std::same_as<B, double>, double, float>;
+/// What it gives: a half float with its like, an integer or a bool; otherwise what it is done in.
+template <class A, class B>
+using half_result = std::conditional_t<std::same_as<A, B> || std::is_integral_v<B>, A, std::conditional_t<std::is_integral_v<A>, B, half_compute<A, B>>>;
+
+/// Two operands of which one is a complex64_t and the other a complex number of float or a number.
+template <class A, class B>
+concept complex_operands = (std::same_as<A, complex64_t> || std::same_as<B, complex64_t>)&&std::convertible_to<A, complex64_t>&&
+    std::convertible_to<B, complex64_t> && (is_complex64<A> || is_half<A> || std::is_arithmetic_v<A>)&&(is_complex64<B> || is_half<B> || std::is_arithmetic_v<B>);
+template <class T> std::complex<float> parts(const T& z) { return complex64_t(z); }
+
+}  // namespace detail
+
+// Arithmetic of half floats is done in float (in double with a double) and rounded once.
+template <class A, class B> requires detail::half_operands<A, B> detail::half_result<A, B> operator+(A a, B b) {
+  using C = detail::half_compute<A, B>;
+  return static_cast<C>(a) + static_cast<C>(b);
+}
+template <class A, class B> requires detail::half_operands<A, B> detail::half_result<A, B> operator-(A a, B b) {
+  using C = detail::half_compute<A, B>;
+  return static_cast<C>(a) - static_cast<C>(b);
+}
+template <class A, class B> requires detail::half_operands<A, B> detail::half_result<A, B> operator*(A a, B b) {
+  using C = detail::half_compute<A, B>;
+  return static_cast<C>(a) * static_cast<C>(b);
+}
+template <class A, class B> requires detail::half_operands<A, B> detail::half_result<A, B> operator/(A a, B b) {
+  using C = detail::half_compute<A, B>;
+  return static_cast<C>(a) / static_cast<C>(b);
+}
+template <class A, class B> requires detail::half_operands<A, B> bool operator==(A a, B b) {
+  using C = detail::half_compute<A, B>;
+  return static_cast<C>(a) == static_cast<C>(b);
+}
+template <class A, class B> requires detail::half_operands<A, B> std::partial_ordering operator<=>(A a, B b) {
+  using C = detail::half_compute<A, B>;
+  return static_cast<C>(a) <=> static_cast<C>(b);
+}
+template <class H> requires detail::is_half<H> H operator-(H a) { return -static_cast<float>(a); }
+template <class H> requires detail::is_half<H> H& operator+=(H& a, float b) { return a = static_cast<float>(a) + b; }
+template <class H> requires detail::is_half<H> H& operator-=(H& a, float b) { return a = static_cast<float>(a) - b; }
+template <class H> requires detail::is_half<H> H& operator*=(H& a, float b) { return a = static_cast<float>(a) * b; }
+template <class H> requires detail::is_half<H> H& operator/=(H& a, float b) { return a = static_cast<float>(a) / b; }
+
+// On the bits of two half floats of one format.
+namespace detail {
+template <class H> H half_of_bits(int bits) {
+  H result;
+  result.bits = static_cast<uint16_t>(bits);
+  return result;
+}
+}  // namespace detail
+template <class H> requires detail::is_half<H> H operator|(H a, H b) { return detail::half_of_bits<H>(a.bits | b.bits); }
+template <class H> requires detail::is_half<H> H operator&(H a, H b) { return detail::half_of_bits<H>(a.bits & b.bits); }
+template <class H> requires detail::is_half<H> H operator^(H a, H b) { return detail::half_of_bits<H>(a.bits ^ b.bits); }
+template <class H> requires detail::is_half<H> H& operator|=(H& a, H b) { return a = a | b; }
+template <class H> requires detail::is_half<H> H& operator&=(H& a, H b) { return a = a & b; }
+template <class H> requires detail::is_half<H> H& operator^=(H& a, H b) { return a = a ^ b; }
+
+template <class A, class B> requires detail::complex_operands<A, B> complex64_t operator+(const A& a, const B& b) { return detail::parts(a) + detail::parts(b); }
+template <class A, class B> requires detail::complex_operands<A, B> complex64_t operator-(const A& a, const B& b) { return detail::parts(a) - detail::parts(b); }
+template <class A, class B> requires detail::complex_operands<A, B> complex64_t operator*(const A& a, const B& b) { return detail::parts(a) * detail::parts(b); }
+template <class A, class B> requires detail::complex_operands<A, B> complex64_t operator/(const A& a, const B& b) { return detail::parts(a) / detail::parts(b); }
+template <class A, class B> requires detail::complex_operands<A, B> bool operator==(const A& a, const B& b) { return detail::parts(a) == detail::parts(b); }
+inline complex64_t operator-(const complex64_t& z) { return {-z.real(), -z.imag()}; }
+/// Ordered by real parts, and by imaginary parts where those are equal.
+inline std::partial_ordering operator<=>(const complex64_t& a, const complex64_t& b) {
+  const std::partial_ordering by_real = a.real() <=> b.real();
+  return by_real == 0 ? a.imag() <=> b.imag() : by_real;
+}
+
+/// The dtype of a C++ type: `TypeToDtype<float>() == float32`. As in MLX, a double literal is float32. Integers go by size and sign.
+template <class T> struct TypeToDtype {
+  constexpr operator Dtype() const { return std::is_floating_point_v<T> ? float32 : detail::exact_dtype<T>(); }
+};
 
 }  // namespace weft

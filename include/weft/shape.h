@@ -1,8 +1,10 @@
 #pragma once
 #include <concepts>
 #include <cstdint>
+#include <initializer_list>
 #include <iosfwd>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "weft/api.h"
@@ -46,8 +48,16 @@ class WEFT_API Dim {
   const Symbol* symbol_ = nullptr;
 };
 
-/// `Shape{2, 3}`. Sizes are 64-bit. MLX's Shape is a vector of int32: code that reads sizes as numbers moves over unchanged.
-using Shape = std::vector<Dim>;
+/// The lengths of an array's axes: `Shape{2, 3}`. Sizes are 64-bit. MLX's Shape is a vector of int32: code that reads
+/// sizes as numbers moves over unchanged.
+class Shape : public std::vector<Dim> {
+ public:
+  using std::vector<Dim>::vector;
+  Shape() = default;
+  Shape(std::vector<Dim> lengths) : std::vector<Dim>(std::move(lengths)) {}
+  /// Also from a list that has a name: `auto list = {2, 3}; Shape(list)`.
+  template <std::integral T> Shape(std::initializer_list<T> lengths) : std::vector<Dim>(lengths.begin(), lengths.end()) {}
+};
 /// Distances between neighbours along each axis, in elements; may be negative or zero.
 using Strides = std::vector<int64_t>;
 

@@ -76,7 +76,7 @@ graph::Value integer_power(const graph::Value& a, uint64_t n) {
 // Exponents that are not known when the graph is built: the same squaring, bit by bit of the exponent. Negative ones give 0.
 graph::Value integer_power(const graph::Value& a, const graph::Value& b) {
   const Dtype dtype = b.dtype();
-  const int bits = dtype.size * 8 - (is_signed(dtype) ? 1 : 0);
+  const int bits = dtype.size() * 8 - (is_signed(dtype) ? 1 : 0);
   const auto number = [&](int64_t v) { return graph::full(b.shape(), dtype, Number::of_int(v)); };
   const graph::Value zero = number(0), one = number(1);
   graph::Value result = one, square = a;

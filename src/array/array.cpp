@@ -28,16 +28,20 @@ void require_sizes(const Shape& shape) {
       throw_invalid("array", "an array of data needs sizes that are numbers and not negative, got shape " + to_string(shape));
 }
 
-// Elements made one by one.
-template <class Each> graph::Value filled(Shape shape, Dtype dtype, size_t count, Each&& number_at) {
-  require_sizes(shape);
-  if (dtype == complex64) throw_invalid("array", "complex64 arrays are made with array::from_data");
-  const graph::Type type{std::move(shape), dtype};
-  if (static_cast<int64_t>(count) != num_elements(type.shape))
-    throw_invalid("array", std::to_string(count) + " values do not fill shape " + to_string(type.shape));
-  graph::Storage storage = detail::allocate_storage(type);
-  for (size_t i = 0; i < count; ++i) detail::store_element(storage.buffer->data(), dtype, static_cast<int64_t>(i), number_at(i));
-  return graph::data(type, std::move(storage));
+/// Element `index` of host memory as the same element of another dtype.
+void convert_element(const void* from, Dtype source, void* to, Dtype dtype, int64_t index) {
+  if (dtype == complex64) {
+    const Number real = kernel::reference_cast(detail::load_element(from, source, index), source, float32);
+    static_cast<complex64_t*>(to)[index] = complex64_t(static_cast<float>(real.real()), 0);
+    return;
+  }
+  if (source == complex64) {
+    const complex64_t z = static_cast<const complex64_t*>(from)[index];
+    const Number part = Number::of_real(static_cast<double>(z.real()));
+    const Number number = dtype == bool_ ? Number::of_int(z != 0) : kernel::reference_cast(part, float32, dtype);
+    return detail::store_element(to, dtype, index, number);
+  }
+  detail::store_element(to, dtype, index, kernel::reference_cast(detail::load_element(from, source, index), source, dtype));
 }
 
 std::shared_ptr<graph::Value> handle(graph::Value value) { return std::make_shared<graph::Value>(std::move(value)); }
@@ -64,17 +68,20 @@ array::array(number_tag, int64_t value, Dtype dtype) : value_(handle(literal(Num
 array::array(number_tag, uint64_t value, Dtype dtype)
     : value_(handle(literal(Number::of_int(static_cast<int64_t>(value)), uint64, dtype))) {}
 array::array(number_tag, double value, Dtype dtype) : value_(handle(literal(Number::of_real(value), float64, dtype))) {}
-array::array(bfloat16_t value) : value_(handle(literal(Number::of_real(static_cast<float>(value)), float64, bfloat16))) {}
-array::array(float16_t value) : value_(handle(literal(Number::of_real(static_cast<float>(value)), float64, float16))) {}
+array::array(number_tag, std::complex<float> value, Dtype dtype) : array(converted(&value, complex64, {}, dtype)) {}
 
-array::array(complex64_t value) : array(from_data(&value, {}, complex64)) {}
+array::array(void* data, Shape shape, Dtype dtype, const std::function<void(void*)>& deleter) : array(0.0f) {
+  require_sizes(shape);
+  const graph::Type type{std::move(shape), dtype};
+  const size_t bytes = static_cast<size_t>(num_elements(type.shape)) * dtype.size();
+  if (reinterpret_cast<uintptr_t>(data) % dtype.size() == 0 && bytes > 0) {
+    *this = array(graph::data(type, {std::make_shared<runtime::Buffer>(data, bytes, deleter), 0, row_major_strides(type.shape)}));
+  } else {
+    *this = from_data(data, type.shape, dtype);
+    if (deleter) deleter(data);
+  }
+}
 
-array::array(std::initializer_list<float> data, Dtype dtype) : array(data, Shape{static_cast<int64_t>(data.size())}, dtype) {}
-array::array(std::initializer_list<int> data, Dtype dtype) : array(data, Shape{static_cast<int64_t>(data.size())}, dtype) {}
-array::array(std::initializer_list<float> data, Shape shape, Dtype dtype)
-    : array(from_doubles(std::vector<double>(data.begin(), data.end()), std::move(shape), dtype)) {}
-array::array(std::initializer_list<int> data, Shape shape, Dtype dtype)
-    : array(from_integers(std::vector<int64_t>(data.begin(), data.end()), std::move(shape), dtype)) {}
 array::array(graph::Value value) : value_(handle(std::move(value))) {}
 
 array::ArrayIterator::ArrayIterator(const array& a, int64_t at) : array_(a), at_(at) {
@@ -86,21 +93,27 @@ array array::ArrayIterator::operator*() const {
   return array(graph::squeeze(graph::slice_axis(array_.value(), 0, at_, 1), {0}));
 }
 
-array array::from_doubles(const std::vector<double>& values, Shape shape, Dtype dtype) {
-  return array(filled(std::move(shape), dtype, values.size(),
-                      [&](size_t i) { return kernel::reference_cast(Number::of_real(values[i]), float64, dtype); }));
+Shape array::checked(Shape shape, size_t count) {
+  if (static_cast<int64_t>(count) != num_elements(shape))
+    throw_invalid("array", std::to_string(count) + " values do not fill shape " + to_string(shape));
+  return shape;
 }
 
-array array::from_integers(const std::vector<int64_t>& values, Shape shape, Dtype dtype) {
-  return array(filled(std::move(shape), dtype, values.size(),
-                      [&](size_t i) { return kernel::reference_cast(Number::of_int(values[i]), int64, dtype); }));
+array array::converted(const void* data, Dtype from, Shape shape, Dtype dtype) {
+  if (from == dtype) return from_data(data, std::move(shape), dtype);
+  require_sizes(shape);
+  const graph::Type type{std::move(shape), dtype};
+  graph::Storage storage = detail::allocate_storage(type);
+  const int64_t count = num_elements(type.shape);
+  for (int64_t i = 0; i < count; ++i) convert_element(data, from, storage.buffer->data(), dtype, i);
+  return array(graph::data(type, std::move(storage)));
 }
 
 array array::from_data(const void* data, Shape shape, Dtype dtype) {
   require_sizes(shape);
   const graph::Type type{std::move(shape), dtype};
   graph::Storage storage = detail::allocate_storage(type);
-  const size_t bytes = static_cast<size_t>(num_elements(type.shape)) * dtype.size;
+  const size_t bytes = static_cast<size_t>(num_elements(type.shape)) * dtype.size();
   if (bytes > 0) runtime::parallel_copy(storage.buffer->data(), data, bytes);
   return array(graph::data(type, std::move(storage)));
 }
@@ -109,7 +122,7 @@ const graph::Value& array::value() const { return *value_; }
 Dtype array::dtype() const { return value_->dtype(); }
 const Shape& array::shape() const { return value_->shape(); }
 size_t array::ndim() const { return value_->shape().size(); }
-size_t array::itemsize() const { return dtype().size; }
+size_t array::itemsize() const { return dtype().size(); }
 size_t array::nbytes() const { return size() * itemsize(); }
 
 Dim array::shape(int axis) const {
@@ -169,6 +182,8 @@ template <> WEFT_API complex64_t array::item<complex64_t>() const {
   return complex64_t(item<float>(), 0);
 }
 
+template <> WEFT_API std::complex<float> array::item<std::complex<float>>() const { return item<complex64_t>(); }
+
 template <class T> T array::item() const {
   if (size() != 1) throw_invalid("item", "only an array with one element has an item, this one has shape " + to_string(shape()));
   if (const Number* known = detail::constant_number(*value_)) return convert<T>(*known, dtype());
@@ -212,6 +227,7 @@ template WEFT_API const bfloat16_t* array::data<bfloat16_t>() const;
 template WEFT_API const float* array::data<float>() const;
 template WEFT_API const double* array::data<double>() const;
 template WEFT_API const complex64_t* array::data<complex64_t>() const;
+template WEFT_API const std::complex<float>* array::data<std::complex<float>>() const;
 
 template WEFT_API std::vector<bool> array::to_vector<bool>() const;
 template WEFT_API std::vector<int8_t> array::to_vector<int8_t>() const;

@@ -28,7 +28,7 @@ double largest(Dtype t) {
 // Integers to the nearest multiple of 10^digits, halves to the even one.
 array round_integer(const array& a, int digits, const StreamOrDevice& s) {
   int64_t unit = 1;
-  const int64_t most = a.dtype() == uint64 ? INT64_MAX : (int64_t{1} << (8 * a.dtype().size - 1)) - 1;
+  const int64_t most = a.dtype() == uint64 ? INT64_MAX : (int64_t{1} << (8 * a.dtype().size() - 1)) - 1;
   for (int k = 0; k < digits; ++k) {
     if (unit > most / 10) return zeros_like(a, s);  // the unit is beyond every number of the type
     unit *= 10;

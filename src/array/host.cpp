@@ -26,7 +26,7 @@ template <class T> Number integer(const void* data, int64_t index) {
 }  // namespace
 
 Number load_element(const void* data, Dtype dtype, int64_t index) {
-  switch (dtype.val) {
+  switch (dtype.val()) {
     case Dtype::Val::bool_: return Number::of_int(read<uint8_t>(data, index) != 0);
     case Dtype::Val::uint8: return integer<uint8_t>(data, index);
     case Dtype::Val::uint16: return integer<uint16_t>(data, index);
@@ -48,7 +48,7 @@ Number load_element(const void* data, Dtype dtype, int64_t index) {
 }
 
 void store_element(void* data, Dtype dtype, int64_t index, Number value) {
-  switch (dtype.val) {
+  switch (dtype.val()) {
     case Dtype::Val::bool_: return write<uint8_t>(data, index, value.integral ? value.i != 0 : value.f != 0);
     case Dtype::Val::uint8:
     case Dtype::Val::int8: return write<uint8_t>(data, index, static_cast<uint8_t>(value.i));
@@ -82,12 +82,12 @@ bool is_row_major(const Shape& shape, const Strides& strides) {
 }
 
 graph::Storage allocate_storage(const graph::Type& type) {
-  const auto bytes = static_cast<size_t>(num_elements(type.shape)) * type.dtype.size;
+  const auto bytes = static_cast<size_t>(num_elements(type.shape)) * type.dtype.size();
   return {runtime::allocate(bytes), 0, row_major_strides(type.shape)};
 }
 
 std::byte* address(const graph::Storage& storage, Dtype dtype) {
-  return static_cast<std::byte*>(storage.buffer->data()) + storage.offset * static_cast<int64_t>(dtype.size);
+  return static_cast<std::byte*>(storage.buffer->data()) + storage.offset * static_cast<int64_t>(dtype.size());
 }
 
 }  // namespace weft::detail

@@ -29,7 +29,7 @@ graph::Value shifts(const graph::Value& like, int bytes) {
 
 // The last axis becomes longer: each word its parts, the lowest bytes first.
 graph::Value narrowed(const graph::Value& v, int to) {
-  const int from = v.dtype().size;
+  const int from = v.dtype().size();
   Shape shape = v.shape(), spread = v.shape();
   shape.back() = int64_t{shape.back()} * (from / to);
   spread.emplace_back(from / to);
@@ -39,7 +39,7 @@ graph::Value narrowed(const graph::Value& v, int to) {
 
 // The last axis becomes shorter: neighbours joined to one word.
 graph::Value widened(const graph::Value& v, int to) {
-  const int from = v.dtype().size;
+  const int from = v.dtype().size();
   Shape parts = v.shape();
   parts.back() = int64_t{parts.back()} / (to / from);
   parts.emplace_back(to / from);
@@ -55,7 +55,7 @@ array view(const array& a, const Dtype& dtype, StreamOrDevice s) {
   if (a.dtype() == dtype) return a;
   if (dtype == complex64 || a.dtype() == complex64)
     throw_invalid("view", "cannot view " + describe(a) + " as " + dtype_name(dtype) + ": use real and imag");
-  const int from = a.dtype().size, to = dtype.size;
+  const int from = a.dtype().size(), to = dtype.size();
   if (from != to && a.ndim() == 0) throw_invalid("view", "a scalar has no axis that could take up another width: " + describe(a) + " as " + dtype_name(dtype));
   if (from < to && int64_t{a.shape().back()} % (to / from) != 0)
     throw_invalid("view", "the last axis of " + describe(a) + " does not divide into elements of " + dtype_name(dtype));

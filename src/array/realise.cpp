@@ -63,7 +63,7 @@ bool depends_on_trace(const graph::Value& value) {
 
 graph::Storage make_contiguous(const graph::Value& value, const graph::Storage& storage) {
   graph::Storage packed = allocate_storage(value.type());
-  copy_strided(address(storage, value.dtype()), storage.strides, packed.buffer->data(), packed.strides, value.shape(), value.dtype().size);
+  copy_strided(address(storage, value.dtype()), storage.strides, packed.buffer->data(), packed.strides, value.shape(), value.dtype().size());
   std::unique_lock lock(graph::structure());
   std::vector<graph::Storage> all;
   for (int k = 0; k < value.node->outputs(); ++k) all.push_back(*value.node->storage(k));

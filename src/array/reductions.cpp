@@ -20,8 +20,8 @@ void refuse_complex(const char* op, const array& a) {
 
 // bool and integers: at least 32 bits wide, and as signed as they were.
 Dtype sum_dtype(Dtype t) {
-  if (t == bool_ || (is_signed(t) && t.size < 4)) return int32;
-  return is_unsigned(t) && t.size < 4 ? uint32 : t;
+  if (t == bool_ || (is_signed(t) && t.size() < 4)) return int32;
+  return is_unsigned(t) && t.size() < 4 ? uint32 : t;
 }
 
 array folded(const char* op, Reducer reducer, const array& a, Dtype dtype, const std::vector<int>& axes, bool keepdims, const StreamOrDevice& s) {

@@ -20,7 +20,7 @@ int normalize_axis_index(int axis, int ndim, const std::string& msg_prefix) {
   return axis < 0 ? axis + ndim : axis;
 }
 
-finfo::finfo(Dtype t) : dtype(t == complex64 ? float32 : t), bits(8 * dtype.size) {
+finfo::finfo(Dtype t) : dtype(t == complex64 ? float32 : t), bits(8 * dtype.size()) {
   // Significand digits, smallest and largest exponent of 2^e with 1 <= significand < 2.
   struct Format {
     int digits, low, high;
@@ -34,7 +34,7 @@ finfo::finfo(Dtype t) : dtype(t == complex64 ? float32 : t), bits(8 * dtype.size
   smallest_normal = power(f.low);
 }
 
-iinfo::iinfo(Dtype t) : dtype(t), bits(8 * t.size) {
+iinfo::iinfo(Dtype t) : dtype(t), bits(8 * t.size()) {
   if (!is_integer(t)) throw_invalid("iinfo", std::string("an integer type is needed, got ") + dtype_name(t));
   const int value_bits = is_signed(t) ? bits - 1 : bits;
   max = std::numeric_limits<uint64_t>::max() >> (64 - value_bits);

@@ -18,64 +18,67 @@ namespace {
 
 struct Row {
   Dtype dtype;
-  Dtype::Category kind;
+  Dtype::Category category;
+  Dtype::Kind kind;
   const char* name;
 };
 
 constexpr std::array<Row, 16> rows{{
-    {bool_, generic, "bool"},
-    {uint8, unsignedinteger, "uint8"},
-    {uint16, unsignedinteger, "uint16"},
-    {uint32, unsignedinteger, "uint32"},
-    {uint64, unsignedinteger, "uint64"},
-    {int8, signedinteger, "int8"},
-    {int16, signedinteger, "int16"},
-    {int32, signedinteger, "int32"},
-    {int64, signedinteger, "int64"},
-    {float16, floating, "float16"},
-    {bfloat16, floating, "bfloat16"},
-    {float32, floating, "float32"},
-    {float64, floating, "float64"},
-    {complex64, complexfloating, "complex64"},
-    {float8_e4m3, floating, "float8_e4m3"},
-    {float8_e5m2, floating, "float8_e5m2"},
+    {bool_, generic, Dtype::Kind::b, "bool"},
+    {uint8, unsignedinteger, Dtype::Kind::u, "uint8"},
+    {uint16, unsignedinteger, Dtype::Kind::u, "uint16"},
+    {uint32, unsignedinteger, Dtype::Kind::u, "uint32"},
+    {uint64, unsignedinteger, Dtype::Kind::u, "uint64"},
+    {int8, signedinteger, Dtype::Kind::i, "int8"},
+    {int16, signedinteger, Dtype::Kind::i, "int16"},
+    {int32, signedinteger, Dtype::Kind::i, "int32"},
+    {int64, signedinteger, Dtype::Kind::i, "int64"},
+    {float16, floating, Dtype::Kind::f, "float16"},
+    {bfloat16, floating, Dtype::Kind::V, "bfloat16"},
+    {float32, floating, Dtype::Kind::f, "float32"},
+    {float64, floating, Dtype::Kind::f, "float64"},
+    {complex64, complexfloating, Dtype::Kind::c, "complex64"},
+    {float8_e4m3, floating, Dtype::Kind::V, "float8_e4m3"},
+    {float8_e5m2, floating, Dtype::Kind::V, "float8_e5m2"},
 }};
 
 constexpr bool rows_are_in_order() {
   for (size_t i = 0; i < rows.size(); ++i)
-    if (static_cast<size_t>(rows[i].dtype.val) != i) return false;
+    if (static_cast<size_t>(rows[i].dtype.val()) != i) return false;
   return true;
 }
 static_assert(rows_are_in_order());
 
-const Row& row(Dtype t) { return rows[static_cast<size_t>(t.val)]; }
+const Row& row(Dtype t) { return rows[static_cast<size_t>(t.val())]; }
+
+Dtype::Category category_of(Dtype t) { return row(t).category; }
 
 Dtype signed_of_size(int bytes) { return bytes <= 1 ? int8 : bytes == 2 ? int16 : bytes == 4 ? int32 : int64; }
 
 Dtype promote_integers(Dtype a, Dtype b) {
-  if (kindof(a) == kindof(b)) return a.size >= b.size ? a : b;
-  const Dtype s = kindof(a) == signedinteger ? a : b, u = kindof(a) == signedinteger ? b : a;
+  if (category_of(a) == category_of(b)) return a.size() >= b.size() ? a : b;
+  const Dtype s = category_of(a) == signedinteger ? a : b, u = category_of(a) == signedinteger ? b : a;
   if (u == uint64) return float32;  // no integer holds both
-  return signed_of_size(std::max<int>(s.size, 2 * u.size));
+  return signed_of_size(std::max<int>(s.size(), 2 * u.size()));
 }
 
 }  // namespace
 
-Dtype::Category kindof(Dtype t) { return row(t).kind; }
+Dtype::Kind kindof(Dtype t) { return row(t).kind; }
 
 Dtype promote_types(Dtype a, Dtype b) {
   if (a == b || b == bool_) return a;
   if (a == bool_) return b;
   if (a == complex64 || b == complex64) return complex64;
-  const bool float_a = kindof(a) == floating, float_b = kindof(b) == floating;
+  const bool float_a = category_of(a) == floating, float_b = category_of(b) == floating;
   if (!float_a && !float_b) return promote_integers(a, b);
   if (float_a != float_b) return float_a ? a : b;
-  if (a.size == b.size) return float32;  // float16 with bfloat16
-  return a.size > b.size ? a : b;
+  if (a.size() == b.size()) return float32;  // float16 with bfloat16
+  return a.size() > b.size() ? a : b;
 }
 
 bool issubdtype(Dtype a, Dtype b) { return a == b; }
-bool issubdtype(Dtype a, Dtype::Category b) { return issubdtype(kindof(a), b); }
+bool issubdtype(Dtype a, Dtype::Category b) { return issubdtype(category_of(a), b); }
 
 bool issubdtype(Dtype::Category a, Dtype::Category b) {
   for (;;) {

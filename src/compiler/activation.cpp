@@ -55,7 +55,7 @@ class Cone {
     }
     if (commutes(ir_[id].op)) std::sort(inputs.begin(), inputs.end());
     Hasher h;
-    h.number(ir_[id].op).number(ir_[id].type.dtype.val);
+    h.number(ir_[id].op).number(ir_[id].type.dtype.val());
     for (const Digest& d : inputs) h.digest(d);
     keys_[id] = h.finish();
     return true;

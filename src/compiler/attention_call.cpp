@@ -61,11 +61,11 @@ std::optional<AttentionCall> attention_call(const AttentionPlan& plan, const Num
   const auto add = [&](const AttentionOperand& x, int64_t rows, int64_t columns, Strides4& strides) {
     if (x.node >= 0) {
       fits = fits && batch.strides(x, strides);
-      call.operands.push_back({x.node, x.offset * x.dtype.size, 0});
+      call.operands.push_back({x.node, x.offset * x.dtype.size(), 0});
       return;
     }
     strides = {d.heads * rows * columns, rows * columns, columns, 1};
-    call.operands.push_back({-1, 0, d.batch * d.heads * rows * columns * d.dtype.size});
+    call.operands.push_back({-1, 0, d.batch * d.heads * rows * columns * d.dtype.size()});
   };
   add(plan.q, d.queries, d.width, d.q);
   add(plan.k, d.keys, d.width, d.k);
@@ -74,9 +74,9 @@ std::optional<AttentionCall> attention_call(const AttentionPlan& plan, const Num
   if (plan.lse.node >= 0) {
     Strides4 rows{};
     fits = fits && batch.strides(plan.lse, rows) && plan.lse.row == 1 && (d.heads == 1 || rows[1] == d.queries) && (d.batch == 1 || rows[0] == d.heads * d.queries);
-    call.operands.push_back({plan.lse.node, plan.lse.offset * plan.lse.dtype.size, 0});
+    call.operands.push_back({plan.lse.node, plan.lse.offset * plan.lse.dtype.size(), 0});
   } else {
-    call.operands.push_back({-1, 0, d.batch * d.heads * d.queries * static_cast<int64_t>(float32.size)});
+    call.operands.push_back({-1, 0, d.batch * d.heads * d.queries * static_cast<int64_t>(float32.size())});
   }
   if (d.derivative) {
     add(plan.g, d.queries, d.value_width, d.g);

@@ -249,7 +249,7 @@ void CompiledProgram::count() {
   }
   const auto block = [&](int64_t bytes) { return bytes == 0 ? 0 : device_ ? static_cast<int64_t>(device_->block_bytes(static_cast<size_t>(bytes))) : bytes; };
   stats_.peak_bytes = block(steps_.arena_bytes);
-  for (int id : ir_.inputs) stats_.peak_bytes += block(volume(ir_[id].type.shape) * ir_[id].type.dtype.size);
+  for (int id : ir_.inputs) stats_.peak_bytes += block(volume(ir_[id].type.shape) * ir_[id].type.dtype.size());
   for (const OutputPlan& out : steps_.outputs) stats_.peak_bytes += out.owns ? block(out.bytes) : 0;
   stats_.arena_bytes = steps_.arena_bytes;
   stats_.live_bytes = steps_.live_bytes;
@@ -271,7 +271,7 @@ std::vector<graph::Storage> CompiledProgram::run(std::span<const graph::Storage>
   if (device_) order = std::unique_lock(device_->order());
   Runner runner(*this, symbols);
   for (size_t k = 0; k < inputs.size(); ++k)
-    runner.inputs[k] = static_cast<char*>(inputs[k].buffer->on(device_)) + inputs[k].offset * ir_[ir_.inputs[k]].type.dtype.size;
+    runner.inputs[k] = static_cast<char*>(inputs[k].buffer->on(device_)) + inputs[k].offset * ir_[ir_.inputs[k]].type.dtype.size();
   std::vector<runtime::BufferRef> owned(steps_.outputs.size());
   for (size_t k = 0; k < owned.size(); ++k)
     if (steps_.outputs[k].owns) {
@@ -307,7 +307,7 @@ std::unique_ptr<BoundProgram> CompiledProgram::bind(std::span<const int64_t> sym
       for (size_t k = 0; k < program.steps_.outputs.size(); ++k) {
         const OutputPlan& out = program.steps_.outputs[k];
         const graph::Type& type = program.ir_[program.ir_.outputs[k]].type;
-        if (!out.owns) shared_.push_back({k, out.place, static_cast<size_t>(volume(type.shape) * type.dtype.size)});
+        if (!out.owns) shared_.push_back({k, out.place, static_cast<size_t>(volume(type.shape) * type.dtype.size())});
       }
     }
     void run() override {

@@ -20,7 +20,7 @@ class Walk {
  public:
   Walk(const LowerContext& cx, const Group& group) : cx_(cx) {
     for (const Root& r : group.roots) own_.insert(r.node);
-    if (const int cache = overlaid(group); cache >= 0 && group.kind == Group::Kind::attention) cost_.bytes += elements(cache) * static_cast<double>(cx.ir[cache].type.dtype.size);
+    if (const int cache = overlaid(group); cache >= 0 && group.kind == Group::Kind::attention) cost_.bytes += elements(cache) * static_cast<double>(cx.ir[cache].type.dtype.size());
   }
 
   Cost run() {
@@ -29,7 +29,7 @@ class Walk {
       if (cx_.stored[static_cast<size_t>(root)]) cost_.bytes += written(root);
     }
     for (const auto& [node, count] : seen_) {
-      if (is_memory(node)) cost_.bytes += count * static_cast<double>(cx_.ir[node].type.dtype.size);
+      if (is_memory(node)) cost_.bytes += count * static_cast<double>(cx_.ir[node].type.dtype.size());
       else cost_.flops += count * operations(node);
     }
     cost_.what = describe();
@@ -61,7 +61,7 @@ class Walk {
   /// A scatter touches what it updates; the rest of its operand was there before.
   double written(int node) const {
     const IrNode& n = cx_.ir[node];
-    const double size = n.type.dtype.size;
+    const double size = n.type.dtype.size();
     if (n.op != Op::scatter) return elements(node) * size;
     const bool reads_too = n.attrs->mode != graph::ScatterMode::set;
     return elements(n.inputs.back()) * size * (reads_too ? 2 : 1);

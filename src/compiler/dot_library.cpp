@@ -8,7 +8,7 @@ using graph::Op;
 
 std::optional<DotChain> with_argument(const Ir& ir, const Users& users, const std::vector<int>& outputs, const std::vector<Strides>& strides, const DotChain& chain) {
   const IrNode& dot = ir[chain.dot];
-  if (chain.residual >= 0 || chain.activation != kernel::Activation::none || chain.sum >= 0 || dot.type.dtype.size != 2) return {};
+  if (chain.residual >= 0 || chain.activation != kernel::Activation::none || chain.sum >= 0 || dot.type.dtype.size() != 2) return {};
   const auto plain = [&](int node) {
     const Strides& s = strides[static_cast<size_t>(node)];
     return s.empty() || s == row_major_strides(ir[node].type.shape);
@@ -59,7 +59,7 @@ std::optional<DotChain> with_sums(const Ir& ir, const Users& users, const DotCha
 }
 
 std::optional<DotChain> widened_for_scatter(const Ir& ir, const Users& users, const std::vector<int>& outputs, const DotChain& chain) {
-  if (chain.result != chain.dot || ir[chain.dot].type.dtype.size != 2) return {};
+  if (chain.result != chain.dot || ir[chain.dot].type.dtype.size() != 2) return {};
   const int wide = only_reader(users, outputs, chain.dot);
   if (wide < 0 || ir[wide].op != Op::cast || ir[wide].type.dtype != float32) return {};
   int last = wide, reader = only_reader(users, outputs, wide);

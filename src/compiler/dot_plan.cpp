@@ -348,7 +348,7 @@ std::shared_ptr<const target::LibraryCall> library_for(const DotPlan& plan, targ
 }
 
 std::vector<std::pair<int, int64_t>> library_operands(const DotPlan& plan, int result) {
-  std::vector<std::pair<int, int64_t>> operands{{plan.a, plan.a_offset * plan.desc.a.size}, {plan.b, plan.b_offset * plan.desc.b.size}};
+  std::vector<std::pair<int, int64_t>> operands{{plan.a, plan.a_offset * plan.desc.a.size()}, {plan.b, plan.b_offset * plan.desc.b.size()}};
   for (const int node : {plan.bias, plan.residual, plan.sum, plan.argument})
     if (node >= 0) operands.emplace_back(node, 0);
   for (const int node : plan.scales) operands.emplace_back(node, 0);

@@ -37,10 +37,10 @@ bool stays_in_code(Number n) {
 }
 
 graph::Storage scalar_storage(Dtype dtype, Number n) {
-  graph::Storage storage{runtime::allocate(dtype.size), 0, {}};
+  graph::Storage storage{runtime::allocate(dtype.size()), 0, {}};
   void* at = storage.buffer->data();
   auto put = [&](auto v) { std::memcpy(at, &v, sizeof v); };
-  switch (dtype.val) {
+  switch (dtype.val()) {
     case Dtype::Val::float32: put(static_cast<float>(n.real())); break;
     case Dtype::Val::float64: put(n.real()); break;
     case Dtype::Val::float16: put(float_to_f16(static_cast<float>(n.real()))); break;
@@ -49,7 +49,7 @@ graph::Storage scalar_storage(Dtype dtype, Number n) {
     case Dtype::Val::float8_e5m2: put(static_cast<uint8_t>(float_to_low(static_cast<float>(n.real()), dtype))); break;
     case Dtype::Val::bool_: put(static_cast<uint8_t>(n.i != 0)); break;
     case Dtype::Val::complex64: put(complex64_t(static_cast<float>(n.real()), 0)); break;
-    default: std::memcpy(at, &n.i, dtype.size);  // little-endian: the low bytes
+    default: std::memcpy(at, &n.i, dtype.size());  // little-endian: the low bytes
   }
   return storage;
 }
@@ -127,9 +127,9 @@ Pending collect(std::span<const graph::Value> values, target::Target& target) {
 /// The contents of a result that was asked for row-major, but is an input handed through.
 graph::Storage packed(const graph::Type& type, graph::Storage storage) {
   if (is_row_major(type.shape, storage.strides)) return storage;
-  graph::Storage copy{runtime::allocate(static_cast<size_t>(num_elements(type.shape)) * type.dtype.size), 0, row_major_strides(type.shape)};
-  const auto* from = static_cast<const std::byte*>(storage.buffer->data()) + storage.offset * static_cast<int64_t>(type.dtype.size);
-  copy_strided(from, storage.strides, copy.buffer->data(), copy.strides, type.shape, type.dtype.size);
+  graph::Storage copy{runtime::allocate(static_cast<size_t>(num_elements(type.shape)) * type.dtype.size()), 0, row_major_strides(type.shape)};
+  const auto* from = static_cast<const std::byte*>(storage.buffer->data()) + storage.offset * static_cast<int64_t>(type.dtype.size());
+  copy_strided(from, storage.strides, copy.buffer->data(), copy.strides, type.shape, type.dtype.size());
   return copy;
 }
 

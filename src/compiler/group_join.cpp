@@ -386,7 +386,7 @@ bool Grouper::narrowed_later(int node, const std::vector<int>& groups_using) con
     const int reader = users_[static_cast<size_t>(id)][0];
     const IrNode& n = ir_[reader];
     if (!is_elementwise(n.op) || is_root(reader) || n.type.shape != ir_[node].type.shape || groups_using[static_cast<size_t>(reader)] != groups_using[static_cast<size_t>(node)]) return false;
-    if (n.type.dtype.size < ir_[node].type.dtype.size) return true;
+    if (n.type.dtype.size() < ir_[node].type.dtype.size()) return true;
     id = reader;
   }
   return false;

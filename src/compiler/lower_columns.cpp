@@ -101,7 +101,7 @@ size_t RowLowering::elements_of_turn() {
       for (auto& read : reads_of(stage))
         if (std::find(all.begin(), all.end(), read) == all.end()) all.push_back(std::move(read));
   int64_t bytes = 0;
-  for (const auto& [node, index] : all) bytes += static_cast<int64_t>(cx_.ir[node].type.dtype.size);
+  for (const auto& [node, index] : all) bytes += static_cast<int64_t>(cx_.ir[node].type.dtype.size());
   return static_cast<size_t>(std::clamp<int64_t>(bytes_of_turn / (schedule_.width * std::max<int64_t>(1, bytes)), 4, 32));
 }
 

@@ -152,7 +152,7 @@ void DotLowering::inner_form() {
   Value m_limit = b_.sub(m_, m0), n_left = b_.sub(n_, n0);
   Value full = b_.mul(b_.scalar(ScalarOp::floordiv, {k_, b_.index(lanes)}), b_.index(lanes));
   // With few rows the product is as fast as B comes in: the next program's part of it is asked for.
-  const bool few_rows = !cx_.target.many_threads() && d_.m <= 8 && bb_.row * bn * d_.b.size <= 64 << 10;
+  const bool few_rows = !cx_.target.many_threads() && d_.m <= 8 && bb_.row * bn * d_.b.size() <= 64 << 10;
   std::vector<Value> sums(static_cast<size_t>(bn), nothing({bm, lanes}));
   auto step = [&](Value k, const std::vector<Value>& carried, Value limit) {
     Value a = load(a_, m0, k, {bm, lanes}, {a_.row, 1}, {m_limit, limit});

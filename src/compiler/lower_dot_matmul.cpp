@@ -53,8 +53,8 @@ void DotLowering::matmul_form(bool exchanged) {
   // Multiprocessors take tile after tile, and all wait for the last one.
   const MatmulTile* tile = nullptr;
   double least = 0;
-  for (const MatmulTile& t : d_.a.size == 4 ? std::span<const MatmulTile>(tiles_of_tf32) : std::span<const MatmulTile>(tiles_of_two_bytes)) {
-    if (tile_bytes(t, d_.a.size) > cx_.target.tensor_core_bytes(d_.a)) continue;
+  for (const MatmulTile& t : d_.a.size() == 4 ? std::span<const MatmulTile>(tiles_of_tf32) : std::span<const MatmulTile>(tiles_of_two_bytes)) {
+    if (tile_bytes(t, d_.a.size()) > cx_.target.tensor_core_bytes(d_.a)) continue;
     const int64_t programs = batches * ((rows + t.rows - 1) / t.rows) * ((columns + t.columns - 1) / t.columns), rounds = (programs + multiprocessors - 1) / multiprocessors;
     const double time = static_cast<double>(rounds * t.rows * t.columns) / t.rate;
     if (tile && time >= least) continue;

@@ -54,7 +54,7 @@ class GroupKey {
     auto at = static_cast<size_t>(id);
     bool root = cx_.grouping.is_root[at], in_memory = is_leaf(cx_.ir, id) || root;
     bool own = std::any_of(group_.roots.begin(), group_.roots.end(), [&](const Root& r) { return r.node == id; });
-    h_.number(root).number(in_memory).number(n.type.dtype.val).number(n.type.shape.size());
+    h_.number(root).number(in_memory).number(n.type.dtype.val()).number(n.type.shape.size());
     for (const Dim& d : n.type.shape) dim(d);
     if (in_memory) {
       const int home = cx_.home[at];
@@ -101,7 +101,7 @@ class PlanKey {
     h_.number(plan.width).number(plan.value_width).number(plan.pieces).number(plan.piece_keys).number(plan.join);
     for (const AttentionOperand* x : {&plan.q, &plan.k, &plan.v, &plan.mask, &plan.o, &plan.lse, &plan.g, &plan.dq, &plan.dk, &plan.dv}) {
       node(x->node);
-      h_.number(x->dtype.val).number(x->offset).number(x->row).number(x->column);
+      h_.number(x->dtype.val()).number(x->offset).number(x->row).number(x->column);
       numbers(x->batch);
     }
   }
@@ -122,7 +122,7 @@ class PlanKey {
     }
     const int home = cx_.home[static_cast<size_t>(id)];
     const auto it = std::find(homes_.begin(), homes_.end(), home);
-    h_.number(it - homes_.begin()).number(cx_.ir[id].type.dtype.val);
+    h_.number(it - homes_.begin()).number(cx_.ir[id].type.dtype.val());
     if (it == homes_.end()) homes_.push_back(home);
   }
 

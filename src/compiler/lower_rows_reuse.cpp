@@ -76,8 +76,8 @@ void RowLowering::find_kept() {
   int64_t bytes = 0;
   std::erase_if(kept_, [&](Kept& kept) {
     Dtype t = kept_dtype(kept);
-    if (bytes + elements * t.size > most) return true;
-    bytes += elements * t.size;
+    if (bytes + elements * t.size() > most) return true;
+    bytes += elements * t.size();
     kept.scratch = rounds > 1 ? emit_.builder().local(t, elements * rounds, elements) : emit_.builder().local(t, elements);
     return false;
   });
@@ -109,7 +109,7 @@ void RowLowering::ask_for_row() {
   const Value full = b.mul(b.scalar(kernel::ScalarOp::floordiv, {count, step}), step);
   std::vector<Kept*> asked;
   for (Kept& kept : kept_)
-    if (kept.made == 0 && emit_.is_memory(kept.node) && schedule_.lane_extent * kept_dtype(kept).size % word == 0) asked.push_back(&kept);
+    if (kept.made == 0 && emit_.is_memory(kept.node) && schedule_.lane_extent * kept_dtype(kept).size() % word == 0) asked.push_back(&kept);
   const auto tile = [&](Value at, Value limit) {
     emit_.push_scope();
     emit_.bind_lanes(lane_, b.add(first, at), width, limit);
@@ -144,7 +144,7 @@ void RowLowering::keep(int p) {
 void RowLowering::prefetch_next(int p) {
   if (cx_.target.many_threads() || p != 1 || (overlapped_ && passes_ == 2) || schedule_.kind != RowClass::row || !program_) return;
   for (const auto& [node, index] : first_loads_)
-    if (schedule_.lane_extent * cx_.ir[node].type.dtype.size <= most_prefetch_bytes) emit_.prefetch(node, index, program_);
+    if (schedule_.lane_extent * cx_.ir[node].type.dtype.size() <= most_prefetch_bytes) emit_.prefetch(node, index, program_);
 }
 
 /// What a stage reads from memory that is none of the group's results.

@@ -158,8 +158,8 @@ bool TransposedLowering::is_plain() {
 
 void TransposedLowering::choose_sizes() {
   int64_t least = 8, widest = 1;
-  for (const Across& a : across_) least = std::min<int64_t>(least, cx_.ir[a.node].type.dtype.size);
-  for (const Root& root : group_.roots) widest = std::max<int64_t>(widest, cx_.ir[root.node].type.dtype.size);
+  for (const Across& a : across_) least = std::min<int64_t>(least, cx_.ir[a.node].type.dtype.size());
+  for (const Root& root : group_.roots) widest = std::max<int64_t>(widest, cx_.ir[root.node].type.dtype.size());
   if (cx_.target.many_threads()) {
     rows_ = width_ = strip_ = 32;
     if (plane_ && widest <= 4 && tiles(64) >= enough_tiles) rows_ = width_ = strip_ = 64;
@@ -225,7 +225,7 @@ void TransposedLowering::stage(Value u) {
       continue;
     }
     // As many lines at a time as a register has lanes: square blocks that fill registers, and not many of them.
-    const int64_t part = std::min({rows_, width_, cx_.target.lanes(cx_.ir[a.node].type.dtype.size)});
+    const int64_t part = std::min({rows_, width_, cx_.target.lanes(cx_.ir[a.node].type.dtype.size())});
     for (int64_t column = 0; column < width_; column += part) {
       Value limit = lane_limit_ == no_value ? no_value : b.sub(lane_limit_, b.index(column));
       Value tile = b.load(emit_.param(a.node, false), b.add(at, b.index(column * a.stride)), {rows_, part}, {1, a.stride}, {row_limit, limit});
@@ -287,7 +287,7 @@ void TransposedLowering::plane() {
 bool TransposedLowering::fits() const {
   if (plane_ || !cx_.target.many_threads()) return true;
   int64_t bytes = 0;
-  for (const Across& a : across_) bytes += rows_ * pitch_ * cx_.ir[a.node].type.dtype.size;
+  for (const Across& a : across_) bytes += rows_ * pitch_ * cx_.ir[a.node].type.dtype.size();
   return bytes <= most_kept_bytes(cx_.target);
 }
 

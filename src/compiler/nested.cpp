@@ -13,7 +13,7 @@ namespace {
 using graph::Control;
 using Pointers = std::vector<void*>;
 
-int64_t bytes_of(const graph::Value& v) { return volume(v.shape()) * v.dtype().size; }
+int64_t bytes_of(const graph::Value& v) { return volume(v.shape()) * v.dtype().size(); }
 
 std::vector<int64_t> bytes_of(const graph::Values& values) {
   std::vector<int64_t> out;

@@ -210,7 +210,7 @@ void Orderer::overwrite() {
     if (grouping_.groups[g].kind != Group::Kind::rows) continue;
     for (const Root& root : grouping_.groups[g].roots) {
       const auto at = static_cast<size_t>(root.node);
-      if (root.kind != RootKind::full || !out_.stored[at] || taken[at] || handed_out_[at] > 0 || volume(ir_[root.node].type.shape) * ir_[root.node].type.dtype.size < least_bytes) continue;
+      if (root.kind != RootKind::full || !out_.stored[at] || taken[at] || handed_out_[at] > 0 || volume(ir_[root.node].type.shape) * ir_[root.node].type.dtype.size() < least_bytes) continue;
       const int operand = overwritten_by(g, root.node, taken);
       if (operand < 0) continue;
       out_.home[at] = operand;
@@ -233,7 +233,7 @@ void Orderer::streams() {
   for (const Group& group : grouping_.groups)
     for (const Root& root : group.roots) {
       auto at = static_cast<size_t>(root.node);
-      int64_t bytes = volume(ir_[root.node].type.shape) * ir_[root.node].type.dtype.size;
+      int64_t bytes = volume(ir_[root.node].type.shape) * ir_[root.node].type.dtype.size();
       out_.streamed[at] = group.kind == Group::Kind::rows && out_.home[at] == root.node && !used[at] && bytes >= least_bytes;
     }
 }

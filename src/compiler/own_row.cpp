@@ -17,7 +17,7 @@ namespace {
 
 /// Behind what changes nothing about a whole number of no more than 31 bits.
 int number_behind(const Ir& ir, int id) {
-  const auto is_whole = [&](int node) { return is_integer(ir[node].type.dtype) && ir[node].type.dtype.size >= 4; };
+  const auto is_whole = [&](int node) { return is_integer(ir[node].type.dtype) && ir[node].type.dtype.size() >= 4; };
   while (ir[id].op == Op::reshape || ir[id].op == Op::broadcast || (ir[id].op == Op::cast && is_whole(id) && is_whole(ir[id].inputs[0]))) id = ir[id].inputs[0];
   return id;
 }

@@ -42,7 +42,7 @@ class Timeline {
       if ((now += change[p]) > peak) peak = now, busiest = static_cast<int>(p);
   }
 
-  int64_t bytes(int id) const { return volume(ir[id].type.shape) * ir[id].type.dtype.size; }
+  int64_t bytes(int id) const { return volume(ir[id].type.shape) * ir[id].type.dtype.size(); }
   int last_read(int id) const { return reads[static_cast<size_t>(id)].empty() ? made[static_cast<size_t>(id)] : reads[static_cast<size_t>(id)].back(); }
   /// The first read behind the busiest step, or -1.
   int late_read(int id) const {

@@ -213,7 +213,7 @@ int64_t blocks_of_row(const RowSchedule& s, int64_t rows, int64_t bytes, const t
 bool share_columns(RowSchedule& s, const Ir& ir, const Grouping& grouping, const Group& group, int64_t length, const target::Target& target) {
   int64_t bytes = 0;  // of all folds of a column
   for (const Root& r : group.roots)
-    if (r.kind == RootKind::fold) bytes += std::max<int64_t>(sizeof(float), ir[r.node].type.dtype.size);
+    if (r.kind == RootKind::fold) bytes += std::max<int64_t>(sizeof(float), ir[r.node].type.dtype.size());
   const std::vector<int> passes = root_passes(ir, grouping, group);
   for (size_t k = 0; k < passes.size(); ++k)
     if (group.roots[k].kind != RootKind::row && passes[k] > 0) return false;  // wants folds of whole columns
@@ -352,7 +352,7 @@ std::vector<Candidate> candidates_of(const Survey& survey, const std::vector<Dom
 void share_row(RowSchedule& s, const Survey& survey, const Ir& ir, const Grouping& grouping, const Group& group, int64_t rows, const target::Target& target) {
   int64_t bytes = 1;
   for (const Touch& touch : survey.touches)
-    if (const graph::Type& t = ir[touch.node].type; volume(t.shape) >= rows * s.lane_extent) bytes = std::max<int64_t>(bytes, t.dtype.size);
+    if (const graph::Type& t = ir[touch.node].type; volume(t.shape) >= rows * s.lane_extent) bytes = std::max<int64_t>(bytes, t.dtype.size());
   const std::vector<int> passes = root_passes(ir, grouping, group);
   if (*std::max_element(passes.begin(), passes.end()) == 0) return;  // read once, by a block: as fast
   s.together = blocks_of_row(s, rows, bytes, target);

@@ -95,7 +95,7 @@ class Rebuilder {
 
 Digest Rebuilder::hash(const IrNode& node) {
   Hasher h;
-  h.number(static_cast<uint64_t>(node.op) | static_cast<uint64_t>(node.type.dtype.val) << 8 | static_cast<uint64_t>(node.output) << 16 | static_cast<uint64_t>(node.inputs.size()) << 32);
+  h.number(static_cast<uint64_t>(node.op) | static_cast<uint64_t>(node.type.dtype.val()) << 8 | static_cast<uint64_t>(node.output) << 16 | static_cast<uint64_t>(node.inputs.size()) << 32);
   h.bytes(node.inputs.data(), node.inputs.size() * sizeof(int));
   for (const Dim& d : node.type.shape) h.number(d.bound()).number(reinterpret_cast<uintptr_t>(d.symbol()));
   graph::hash(h, node.attrs);
@@ -344,7 +344,7 @@ Result add_scatter(Rebuilder& g, const IrNode& n) {
 
 /// y + cast(scatter_add(0, i, u)) → cast(scatter_add(y, i, u)), the sum in the wider dtype of the scatter: what two uses of an embedding's weight leave of its gradient.
 Result add_cast_scatter(Rebuilder& g, const IrNode& n) {
-  if (n.op != Op::add || !is_float(n.type.dtype) || n.type.dtype.size != 2) return {};
+  if (n.op != Op::add || !is_float(n.type.dtype) || n.type.dtype.size() != 2) return {};
   for (int k : {0, 1}) {
     const IrNode& narrowed = g[n.inputs[static_cast<size_t>(k)]];
     if (narrowed.op != Op::cast) continue;

@@ -70,7 +70,7 @@ void StepMaker::call_routine(int g) {
   for (int operand : plan.operands) nodes.push_back(home(operand));
   for (size_t k = 0; k < plan.results.size(); ++k) {
     const kernel::CallDesc::Array& result = plan.desc.outputs[k];
-    int64_t size = result.dtype.size;
+    int64_t size = result.dtype.size();
     for (int64_t n : result.extents) size *= n;
     nodes.push_back(plan.results[k] >= 0 ? home(plan.results[k]) : scratch(size));
   }

@@ -48,7 +48,7 @@ class StepMaker {
   void assign_outputs();
   void plan_arena();
   int home(int node) const { return ordering_.home[static_cast<size_t>(node)]; }
-  int64_t bytes(int node) const { return volume(ir_[node].type.shape) * ir_[node].type.dtype.size; }
+  int64_t bytes(int node) const { return volume(ir_[node].type.shape) * ir_[node].type.dtype.size(); }
   Place place(int node) const;
   LowerContext context() const { return {ir_, grouping_, ordering_.home, ordering_.stored, ordering_.streamed, target_}; }
   void before_copies();

@@ -34,9 +34,9 @@ bool is_single(const Draft& draft, const std::vector<kernel::Kernel>& kernels) {
 /// Whether a group's products are of 16-bit floats.
 bool multiplies_half(const Group& group) {
   switch (group.kind) {
-    case Group::Kind::dot: return group.dot.desc.a.size == 2 || is_float8(group.dot.desc.a);  // 8-bit floats are held against the peak of 16-bit ones
-    case Group::Kind::attention: return group.attention.q.dtype.size == 2;
-    case Group::Kind::call: return group.call.desc.name.starts_with("convolution") && group.call.desc.inputs[0].dtype.size == 2;
+    case Group::Kind::dot: return group.dot.desc.a.size() == 2 || is_float8(group.dot.desc.a);  // 8-bit floats are held against the peak of 16-bit ones
+    case Group::Kind::attention: return group.attention.q.dtype.size() == 2;
+    case Group::Kind::call: return group.call.desc.name.starts_with("convolution") && group.call.desc.inputs[0].dtype.size() == 2;
     default: return false;
   }
 }

@@ -26,7 +26,7 @@ uint64_t random_word(uint64_t at, uint64_t seed) {
 /// A number of dtype t: floats from `real`, integers from `whole`.
 void put(char* to, Dtype t, double real, int64_t whole) {
   const auto write = [&](auto v) { std::memcpy(to, &v, sizeof v); };
-  switch (t.val) {
+  switch (t.val()) {
     case Dtype::Val::float32: return write(static_cast<float>(real));
     case Dtype::Val::float64: return write(real);
     case Dtype::Val::bfloat16: return write(float_to_bf16(static_cast<float>(real)));
@@ -34,7 +34,7 @@ void put(char* to, Dtype t, double real, int64_t whole) {
     case Dtype::Val::float8_e4m3:
     case Dtype::Val::float8_e5m2: return write(static_cast<uint8_t>(float_to_low(static_cast<float>(real), t)));
     case Dtype::Val::bool_: return write(static_cast<uint8_t>(whole & 1));
-    default: std::memcpy(to, &whole, t.size);
+    default: std::memcpy(to, &whole, t.size());
   }
 }
 
@@ -53,7 +53,7 @@ auto with_reader(Dtype t, F f) {
     std::memcpy(&v, p, sizeof v);
     return v;
   };
-  switch (t.val) {
+  switch (t.val()) {
     case Dtype::Val::float32: return f(plain(float()));
     case Dtype::Val::float64: return f(plain(double()));
     case Dtype::Val::bfloat16: return f([word](const char* p) { return static_cast<double>(bf16_to_float(word(p))); });
@@ -62,7 +62,7 @@ auto with_reader(Dtype t, F f) {
     case Dtype::Val::float8_e5m2: return f([t](const char* p) { return static_cast<double>(low_to_float(static_cast<uint8_t>(*p), t)); });
     default: break;
   }
-  switch (t.size) {
+  switch (t.size()) {
     case 1: return f(plain(int8_t()));
     case 2: return f(plain(int16_t()));
     case 4: return f(plain(int32_t()));
@@ -72,7 +72,7 @@ auto with_reader(Dtype t, F f) {
 
 /// Relative: what sums of many numbers in another order, and roundings that fall the other way, may change.
 double tolerance(Dtype t) {
-  switch (t.val) {
+  switch (t.val()) {
     case Dtype::Val::float64: return 0x1p-40;
     case Dtype::Val::float32: return 0x1p-13;
     case Dtype::Val::float16: return 0x1p-8;
@@ -95,7 +95,7 @@ TuneBench::TuneBench(const TuneItem& item, runtime::Accelerator* device) : devic
 void TuneBench::fill(bool positive) {
   uint64_t seed = 0;
   for (auto& [node, m] : memory_) {
-    const int64_t size = m.about.dtype.size, count = std::clamp<int64_t>(m.about.used / size, 1, period);
+    const int64_t size = m.about.dtype.size(), count = std::clamp<int64_t>(m.about.used / size, 1, period);
     const uint64_t range = m.about.range > 0 ? static_cast<uint64_t>(m.about.range) : 100;
     m.pattern.resize(static_cast<size_t>(count * size));
     for (int64_t k = 0; k < count; ++k) {
@@ -185,7 +185,7 @@ bool TuneBench::mostly_finite(const std::vector<std::vector<char>>& results) con
   for (const auto& [node, m] : memory_) {
     if (!m.about.written) continue;
     const char* data = results[at++].data();
-    const int64_t size = m.about.dtype.size, count = m.about.used / size, step = std::max<int64_t>(1, count / period);
+    const int64_t size = m.about.dtype.size(), count = m.about.used / size, step = std::max<int64_t>(1, count / period);
     with_reader(m.about.dtype, [&](auto read) {
       for (int64_t k = 0; k < count; k += step, ++all) finite += std::isfinite(read(data + k * size));
     });
@@ -201,7 +201,7 @@ bool TuneBench::agree(const std::vector<std::vector<char>>& expected, const std:
     if (!m.about.written) continue;
     const char *a = expected[at].data(), *b = got[at].data();
     ++at;
-    const int64_t size = m.about.dtype.size, count = m.about.used / size, step = std::max<int64_t>(1, count / period);
+    const int64_t size = m.about.dtype.size(), count = m.about.used / size, step = std::max<int64_t>(1, count / period);
     const double relative = tolerance(m.about.dtype);
     with_reader(m.about.dtype, [&](auto read) {
       double scale = 0;

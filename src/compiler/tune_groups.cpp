@@ -131,8 +131,8 @@ TuneBuffer GroupTuner::buffer(int node) const {
   }
   TuneBuffer b;
   b.dtype = type.dtype;
-  b.offset = -lowest * type.dtype.size;
-  b.bytes = b.used = (highest - lowest + 1) * type.dtype.size;
+  b.offset = -lowest * type.dtype.size();
+  b.bytes = b.used = (highest - lowest + 1) * type.dtype.size();
   return b;
 }
 
@@ -192,8 +192,8 @@ void GroupTuner::shorten(TuneItem& item, const Group& it) {
   const double part = static_cast<double>(most_length) / static_cast<double>(length);
   item.seconds *= part;
   for (auto& [node, b] : item.buffers) {
-    const int64_t elements = b.bytes / b.dtype.size;
-    if (elements == length) b.used = most_length * b.dtype.size;
+    const int64_t elements = b.bytes / b.dtype.size();
+    if (elements == length) b.used = most_length * b.dtype.size();
   }
 }
 

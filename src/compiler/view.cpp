@@ -57,7 +57,7 @@ std::optional<Storage> moved(const graph::Node& node, Storage at) {
 
 bool may_be_view(const graph::Node& node) {
   return moves_only(node.op()) && !node.attrs().packed && is_static(node.types()[0].shape) && is_static(node.inputs()[0].shape()) &&
-         node.inputs()[0].dtype().size == node.types()[0].dtype.size;
+         node.inputs()[0].dtype().size() == node.types()[0].dtype.size();
 }
 
 }  // namespace

@@ -316,7 +316,7 @@ Values within_symbolic(const Value& v, const Values& indices, const std::vector<
     const bool counts = made.op() == Op::iota && made.attrs().shape[static_cast<size_t>(made.attrs().axes[0])] == extent;
     if (extent.is_static() || counts) continue;
     if (out[k].dtype() == uint64) out[k] = binary(Op::min, out[k], full(out[k].shape(), uint64, Number::of_int(extent.bound())));  // a signed number holds it then
-    const Value i = cast(out[k], extent.bound() <= INT32_MAX && out[k].dtype().size <= 4 && out[k].dtype() != uint32 ? int32 : int64);
+    const Value i = cast(out[k], extent.bound() <= INT32_MAX && out[k].dtype().size() <= 4 && out[k].dtype() != uint32 ? int32 : int64);
     const Value length = broadcast(sum(full({extent}, i.dtype(), Number::of_int(1)), {0}), i.shape()), zero = zeros_like(i);
     const Value from_start = select(binary(Op::lt, i, zero), i + length, i);
     if (keep) out[k] = binary(Op::max, binary(Op::min, from_start, length + full(i.shape(), i.dtype(), Number::of_int(-1))), zero);

@@ -180,7 +180,7 @@ namespace {
 /// Where the class axis of `like` equals the target.
 Value hot(const Value& targets, const Value& like) {
   const int last = like.type().rank() - 1;
-  const Value wide = targets.dtype().size < 4 ? cast(targets, int32) : targets;  // so that every class can be counted
+  const Value wide = targets.dtype().size() < 4 ? cast(targets, int32) : targets;  // so that every class can be counted
   return binary(Op::eq, iota(like.shape(), last, wide.dtype()), spread(expand_dims(wide, {last}), like));
 }
 

@@ -28,7 +28,7 @@ void hash(Hasher& h, const Attrs& a) {
   for (const auto* list : lists) given = 2 * given + (list->empty() ? 0 : 1);
   const bool number = a.number.i != 0 || std::bit_cast<uint64_t>(a.number.f) != 0;
   for (const bool there : {!a.shape.empty(), number, a.number.integral, !a.call.empty(), a.control != nullptr, a.composite != nullptr}) given = 2 * given + (there ? 1 : 0);
-  for (const auto small : {static_cast<uint64_t>(a.dtype.val), static_cast<uint64_t>(a.reducer), static_cast<uint64_t>(a.mode), static_cast<uint64_t>(a.generator)}) given = given << 8 | small;
+  for (const auto small : {static_cast<uint64_t>(a.dtype.val()), static_cast<uint64_t>(a.reducer), static_cast<uint64_t>(a.mode), static_cast<uint64_t>(a.generator)}) given = given << 8 | small;
   h.number(given);
   for (const auto* list : lists)
     if (!list->empty()) hash_list(h, *list);
@@ -45,7 +45,7 @@ Digest digest(const Graph& graph) {
   for (const Value& v : graph.inputs) {
     ids.insert(v.node.get(), ids.size());
     hash_shape(h, v.shape());
-    h.number(v.dtype().val);
+    h.number(v.dtype().val());
   }
   for (const auto& node : topological(graph.outputs)) {
     if (!ids.insert(node.get(), ids.size()).second) continue;
@@ -55,7 +55,7 @@ Digest digest(const Graph& graph) {
     for (const Value& v : node->inputs()) h.number(ids.find(v.node.get())).number(v.index);
     for (const Type& t : node->types()) {
       hash_shape(h, t.shape);
-      h.number(t.dtype.val);
+      h.number(t.dtype.val());
     }
   }
   for (const Value& v : graph.outputs) h.number(ids.find(v.node.get())).number(v.index);

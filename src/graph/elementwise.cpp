@@ -285,7 +285,7 @@ std::vector<Dtype> cast_dtype(const Attrs& attrs, TypeSpan) {
 }
 Interval cast_interval(const Attrs&, In in, const Type& r) {
   if (is_float(r.dtype)) return {};
-  if (r.dtype.size == 8) return in[0];  // uint64 keeps the bit pattern
+  if (r.dtype.size() == 8) return in[0];  // uint64 keeps the bit pattern
   const Interval range = range_of(r.dtype);
   return in[0].min >= range.min && in[0].max <= range.max ? in[0] : range;
 }
@@ -305,7 +305,7 @@ std::vector<HostTensor> cast_reference(const Attrs&, std::span<const HostTensor>
 }
 
 std::vector<Dtype> bitcast_dtype(const Attrs& attrs, TypeSpan in) {
-  if (attrs.dtype.size != in[0].dtype.size || attrs.dtype == bool_ || in[0].dtype == bool_ || attrs.dtype == complex64 || in[0].dtype == complex64)
+  if (attrs.dtype.size() != in[0].dtype.size() || attrs.dtype == bool_ || in[0].dtype == bool_ || attrs.dtype == complex64 || in[0].dtype == complex64)
     throw_invalid("bitcast", fmt::format("from {} to {}: both must be numbers of one width", dtype_name(in[0].dtype), dtype_name(attrs.dtype)));
   return {attrs.dtype};
 }

@@ -17,7 +17,7 @@ std::atomic<int> process_stream = 0;
 thread_local std::vector<std::shared_ptr<Node>>* pending = nullptr;
 
 const char* short_name(Dtype t) {
-  switch (t.val) {
+  switch (t.val()) {
     case Dtype::Val::bool_: return "bool";
     case Dtype::Val::uint8: return "u8";
     case Dtype::Val::uint16: return "u16";

@@ -19,7 +19,7 @@ HostTensor read(const Type& type, const Storage& storage) {
     int64_t element = storage.offset;
     for (size_t k = 0; k < index.size(); ++k) element += index[k] * storage.strides[k];
     uint64_t bits = 0;
-    std::memcpy(&bits, bytes + element * type.dtype.size, type.dtype.size);  // little-endian, as every machine Weft runs on
+    std::memcpy(&bits, bytes + element * type.dtype.size(), type.dtype.size());  // little-endian, as every machine Weft runs on
     out.data[static_cast<size_t>(at)] = number_of_bits(bits, type.dtype);
   });
   return out;
@@ -49,7 +49,7 @@ uint64_t bits_of_number(Number n, Dtype t) {
   if (t == float32) return std::bit_cast<uint32_t>(static_cast<float>(n.real()));
   if (is_low_float(t)) return float_to_low(static_cast<float>(n.real()), t);
   const uint64_t bits = static_cast<uint64_t>(n.i);
-  return t.size == 8 ? bits : bits & ((uint64_t{1} << (8 * t.size)) - 1);
+  return t.size() == 8 ? bits : bits & ((uint64_t{1} << (8 * t.size())) - 1);
 }
 
 Number number_of_bits(uint64_t bits, Dtype t) {
@@ -57,8 +57,8 @@ Number number_of_bits(uint64_t bits, Dtype t) {
   if (t == float32) return Number::of_real(std::bit_cast<float>(static_cast<uint32_t>(bits)));
   if (is_low_float(t)) return Number::of_real(low_to_float(static_cast<uint16_t>(bits), t));
   if (t == complex64) throw_invalid("reference", "complex64 is not supported");
-  if (is_signed(t) && t.size < 8) {
-    const int shift = 64 - 8 * t.size;
+  if (is_signed(t) && t.size() < 8) {
+    const int shift = 64 - 8 * t.size();
     return Number::of_int(static_cast<int64_t>(bits << shift) >> shift);
   }
   return Number::of_int(static_cast<int64_t>(bits));

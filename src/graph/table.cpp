@@ -53,8 +53,8 @@ std::string list(const std::vector<int64_t>& numbers) {
 
 Interval range_of(Dtype t) {
   if (t == bool_) return {0, 1};
-  if (!is_integer(t) || t.size == 8) return {};  // uint64 by its bit pattern
-  const int bits = t.size * 8;
+  if (!is_integer(t) || t.size() == 8) return {};  // uint64 by its bit pattern
+  const int bits = t.size() * 8;
   if (is_unsigned(t)) return {0, (int64_t{1} << bits) - 1};
   return {-(int64_t{1} << (bits - 1)), (int64_t{1} << (bits - 1)) - 1};
 }

@@ -55,7 +55,7 @@ graph::Storage storage_copied(const char* from, uint64_t size, Dtype dtype, bool
   runtime::BufferRef buffer = runtime::allocate(size);
   char* to = static_cast<char*>(buffer->data());
   if (size > 0) std::memcpy(to, from, size);
-  const size_t width = dtype == complex64 ? 4 : dtype.size;  // its parts are swapped one by one
+  const size_t width = dtype == complex64 ? 4 : dtype.size();  // its parts are swapped one by one
   for (uint64_t k = 0; swap && k < size; k += width) std::reverse(to + k, to + k + width);
   return {std::move(buffer), 0, std::move(strides)};
 }
@@ -102,17 +102,17 @@ void write_all(const std::string& op, Writer& out, const std::vector<std::string
 }
 
 array array_in(const Bytes& bytes, uint64_t at, const Shape& shape, Dtype dtype, bool column_major, bool swap) {
-  const uint64_t size = static_cast<uint64_t>(num_elements(shape)) * dtype.size;
+  const uint64_t size = static_cast<uint64_t>(num_elements(shape)) * dtype.size();
   if (dtype == bool_) check_bools(bytes, at, size);
   Strides strides = column_major ? column_major_strides(shape) : row_major_strides(shape);
   const char* from = bytes.view.data() + at;
-  const bool in_place = size > 0 && !(swap && dtype.size > 1) && reinterpret_cast<uintptr_t>(from) % dtype.size == 0;
+  const bool in_place = size > 0 && !(swap && dtype.size() > 1) && reinterpret_cast<uintptr_t>(from) % dtype.size() == 0;
   return array(graph::data({shape, dtype}, in_place ? storage_in(bytes, at, size, std::move(strides))
-                                                    : storage_copied(from, size, dtype, swap && dtype.size > 1, std::move(strides))));
+                                                    : storage_copied(from, size, dtype, swap && dtype.size() > 1, std::move(strides))));
 }
 
 bool byte_count(const std::vector<uint64_t>& shape, Dtype dtype, uint64_t& bytes) {
-  uint64_t product = dtype.size;
+  uint64_t product = dtype.size();
   bool empty = false;
   for (const uint64_t n : shape) {
     if (n == 0) empty = true;

@@ -107,7 +107,7 @@ class Parser {
     if (order != '<' && order != '>' && order != '|' && order != '=') bytes_.fail("the element type '" + text + "' does not start with a byte order", place);
     for (const Kind& kind : kinds) {
       if (kind.code != std::string_view(text).substr(1)) continue;
-      if (order == '|' && kind.dtype.size > 1) bytes_.fail("the element type '" + text + "' has no byte order", place);
+      if (order == '|' && kind.dtype.size() > 1) bytes_.fail("the element type '" + text + "' has no byte order", place);
       return {kind.dtype, order == '>'};
     }
     bytes_.fail("the elements are '" + text + "': " + reason(std::string_view(text).substr(1)), place);
@@ -194,7 +194,7 @@ std::string npy_header(const std::string& op, Dtype dtype, const Shape& shape) {
   std::string sizes;
   for (size_t k = 0; k < shape.size(); ++k) sizes += fmt::format("{}{}", k ? ", " : "", static_cast<int64_t>(shape[k]));
   if (shape.size() == 1) sizes += ",";
-  std::string text = fmt::format("{{'descr': '{}{}', 'fortran_order': False, 'shape': ({}), }}", dtype.size == 1 ? '|' : '<', kind->code, sizes);
+  std::string text = fmt::format("{{'descr': '{}{}', 'fortran_order': False, 'shape': ({}), }}", dtype.size() == 1 ? '|' : '<', kind->code, sizes);
   const bool wide = text.size() + 64 > 0xffff;
   const size_t before = wide ? 12 : 10;
   text.append(63 - (before + text.size()) % 64, ' ');

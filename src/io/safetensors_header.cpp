@@ -110,7 +110,7 @@ class Reader {
 
     TensorEntry entry{name, read_dtype(name, value["dtype"]), {}, whole(name, "data_offsets", offsets[0]), whole(name, "data_offsets", offsets[1])};
     // The product of all sizes, zeros left out, must fit as well: strides are made of it.
-    uint64_t product = entry.dtype.size;
+    uint64_t product = entry.dtype.size();
     bool empty = false;
     for (const auto& size : shape) {
       const uint64_t n = whole(name, "shape", size);

@@ -15,7 +15,7 @@ double AttentionDesc::flops() const {
 
 Digest AttentionDesc::digest() const {
   Hasher h;
-  h.text("attention").number(dtype.val).number(scale).number(causal).number(derivative).number(numerics.deterministic);
+  h.text("attention").number(dtype.val()).number(scale).number(causal).number(derivative).number(numerics.deterministic);
   for (int64_t n : {batch, heads, kv_heads, queries, keys, width, value_width}) h.number(n);
   for (const Strides* strides : {&q, &k, &v, &o, &g, &dq, &dk, &dv})
     for (int64_t s : *strides) h.number(s);

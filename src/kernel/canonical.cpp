@@ -72,7 +72,7 @@ template <class T> void hash_list(Hasher& h, const std::vector<T>& list) {
 }
 
 void hash_type(Hasher& h, const Type& t) {
-  h.number(t.dtype.val);
+  h.number(t.dtype.val());
   hash_list(h, t.dims);
 }
 
@@ -102,9 +102,9 @@ Digest digest(const Kernel& kernel) {
   const Kernel k = canonical(kernel);
   Hasher h;
   h.number(k.params.size());
-  for (const Param& p : k.params) h.number(p.dtype.val).number(p.written + 2 * p.constant);
+  for (const Param& p : k.params) h.number(p.dtype.val()).number(p.written + 2 * p.constant);
   h.number(k.symbols.size()).number(k.locals.size());
-  for (const Local& l : k.locals) h.number(l.dtype.val).number(l.elements).number(l.share);
+  for (const Local& l : k.locals) h.number(l.dtype.val()).number(l.elements).number(l.share);
   h.number(k.types.size());
   for (const Type& t : k.types) hash_type(h, t);
   hash_block(h, k.body);

@@ -29,7 +29,7 @@ Number poison_of(Dtype t) {
 }  // namespace
 
 Number read_element(const void* data, Dtype t, int64_t k) {
-  switch (t.val) {
+  switch (t.val()) {
     case Dtype::Val::bool_: return Number::of_int(get<uint8_t>(data, k) != 0);
     case Dtype::Val::uint8: return Number::of_int(get<uint8_t>(data, k));
     case Dtype::Val::uint16: return Number::of_int(get<uint16_t>(data, k));
@@ -50,7 +50,7 @@ Number read_element(const void* data, Dtype t, int64_t k) {
 }
 
 void write_element(void* data, Dtype t, int64_t k, Number v) {
-  switch (t.val) {
+  switch (t.val()) {
     case Dtype::Val::float16: return put(data, k, float_to_f16(static_cast<float>(v.f)));
     case Dtype::Val::bfloat16: return put(data, k, float_to_bf16(static_cast<float>(v.f)));
     case Dtype::Val::float8_e4m3:
@@ -59,7 +59,7 @@ void write_element(void* data, Dtype t, int64_t k, Number v) {
     case Dtype::Val::float64: return put(data, k, v.f);
     default: break;
   }
-  switch (t.size) {
+  switch (t.size()) {
     case 1: return put(data, k, static_cast<uint8_t>(v.i));
     case 2: return put(data, k, static_cast<uint16_t>(v.i));
     case 4: return put(data, k, static_cast<uint32_t>(v.i));
@@ -79,13 +79,13 @@ CheckedMemory::CheckedMemory(const Kernel& kernel, std::span<const HostBuffer> b
   for (size_t a = 0; a < params_; ++a)
     for (size_t b = a + 1; b < params_; ++b) {
       const Region &x = regions_[a], &y = regions_[b];
-      const bool apart = x.data + x.elements * x.dtype.size <= y.data || y.data + y.elements * y.dtype.size <= x.data;
+      const bool apart = x.data + x.elements * x.dtype.size() <= y.data || y.data + y.elements * y.dtype.size() <= x.data;
       if (!apart && (kernel.params[a].written || kernel.params[b].written))
         throw_failure("kernel " + kernel.name, fmt::format("parameters {} and {} overlap in memory, and one of them is written", a, b));
     }
   for (const Local& local : kernel.locals) {
     Region region{local.dtype, nullptr, local.elements};
-    region.own.resize(static_cast<size_t>(local.elements) * local.dtype.size);
+    region.own.resize(static_cast<size_t>(local.elements) * local.dtype.size());
     region.data = region.own.data();
     regions_.push_back(std::move(region));  // a moved vector keeps its storage
   }

@@ -21,7 +21,7 @@ double DotDesc::flops() const {
 
 Digest DotDesc::digest() const {
   Hasher h;
-  for (Dtype t : {a, b, c}) h.number(t.val);
+  for (Dtype t : {a, b, c}) h.number(t.val());
   for (const auto* list : {&batch, &a_batch, &b_batch, &c_batch}) {
     h.number(list->size());
     for (int64_t v : *list) h.number(v);
@@ -50,7 +50,7 @@ Digest CallDesc::digest() const {
   for (const auto* list : {&inputs, &outputs}) {
     h.number(list->size());
     for (const Array& a : *list) {
-      h.number(a.dtype.val).number(a.used).number(a.extents.size());
+      h.number(a.dtype.val()).number(a.used).number(a.extents.size());
       for (int64_t n : a.extents) h.number(n);
     }
   }

@@ -31,7 +31,7 @@ void Emitter::keep(Inst inst) {
 }
 
 Value Emitter::emit(Inst inst) {
-  Key key{static_cast<int64_t>(inst.op), static_cast<int64_t>(inst.scalar_op), static_cast<int64_t>(inst.type.dtype.val),
+  Key key{static_cast<int64_t>(inst.op), static_cast<int64_t>(inst.scalar_op), static_cast<int64_t>(inst.type.dtype.val()),
           inst.number.integral, inst.number.i, std::bit_cast<int64_t>(inst.number.f), inst.type.rank()};
   key.insert(key.end(), inst.type.dims.begin(), inst.type.dims.end());
   key.insert(key.end(), inst.args.begin(), inst.args.end());

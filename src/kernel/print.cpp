@@ -14,7 +14,7 @@ using std::string;
 const char* short_name(Dtype t) {
   constexpr std::array names{"bool", "u8", "u16", "u32", "u64", "i8", "i16", "i32", "i64", "f16", "bf16", "f32", "f64", "c64", "f8e4m3", "f8e5m2"};
   static_assert(names.size() == static_cast<size_t>(Dtype::Val::float8_e5m2) + 1);
-  return names[static_cast<size_t>(t.val)];
+  return names[static_cast<size_t>(t.val())];
 }
 
 string number_text(Number n, Dtype t) {

@@ -6,7 +6,7 @@
 namespace weft::kernel {
 
 Dtype bits_of(Dtype t) {
-  switch (t.size) {
+  switch (t.size()) {
     case 1: return uint8;
     case 2: return uint16;
     case 4: return uint32;
@@ -20,7 +20,7 @@ Value keys_of(Builder& b, Value bits, Dtype t) {
   const KeyRule rule = key_rule(t);
   const Dtype u = bits_of(t);
   const int64_t lanes = b.type(bits).dims[0];
-  const uint64_t ones = t.size == 8 ? ~uint64_t{0} : (uint64_t{1} << (8 * t.size)) - 1;
+  const uint64_t ones = t.size() == 8 ? ~uint64_t{0} : (uint64_t{1} << (8 * t.size())) - 1;
   const auto number = [&](uint64_t v) { return splat_bits(b, u, v, lanes); };
   if (rule.sign == 0) return bits;
   if (rule.infinity == 0) return b.scalar(ScalarOp::bit_xor, {bits, number(rule.sign)});

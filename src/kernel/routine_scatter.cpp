@@ -29,7 +29,7 @@ class ScatterRoutine {
   Routine run() {
     if (count_ == 0 || rows_ == 0 || width_ == 0) return {};
     // Operands 0, 1, 2; then the numbers as keys, sorted keys, places, parts of sums, what the sort takes.
-    out_.scratch = {count_ * key_.size, count_ * key_.size, count_ * 4, chunks_ * 2 * width_ * sum_.size};
+    out_.scratch = {count_ * key_.size(), count_ * key_.size(), count_ * 4, chunks_ * 2 * width_ * sum_.size()};
     launch(keys_kernel(), {0, keys}, (count_ + tile() - 1) / tile());
     const CallDesc sort{"sort", {{key_, {count_}}}, {{key_, {count_}}, {uint32, {count_}}}, {0}};
     add(sort_routine(sort, lanes_), {keys, sorted, places});

@@ -28,7 +28,7 @@ class SortRoutine {
     padded_ = static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(std::max<int64_t>(n_, 1))));
     run_ = std::min(padded_, lanes);
     lanes_ = std::clamp<int64_t>(static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(std::max<int64_t>(rows_, 1)))) * run_, run_, lanes);
-    const int key_bits = 8 * dtype_.size;
+    const int key_bits = 8 * dtype_.size();
     position_bits_ = 32;
     if (const int needed = std::max(1, static_cast<int>(std::bit_width(static_cast<uint64_t>(padded_ - 1)))); key_bits + needed <= 32) {
       item_ = uint32;
@@ -51,7 +51,7 @@ class SortRoutine {
       return std::move(out_);
     }
     for (int k = 0; k < 2; ++k) {
-      out_.scratch.push_back(rows_ * n_ * item_.size);
+      out_.scratch.push_back(rows_ * n_ * item_.size());
       if (pairs_) out_.scratch.push_back(rows_ * n_ * 4);
     }
     out_.launches.push_back({0, with_items({0}, 0), {}, blocks});
@@ -106,7 +106,7 @@ class SortRoutine {
   /// `at`: positions in int64; where `inside` is false, the item comes behind all others.
   Items items(Builder& b, Value bits, Value at, Value inside) const {
     Value key = keys_of(b, bits, dtype_);
-    key = b.select(inside, key, number(b, bits_of(dtype_), dtype_.size == 8 ? ~uint64_t{0} : (uint64_t{1} << (8 * dtype_.size)) - 1, key));
+    key = b.select(inside, key, number(b, bits_of(dtype_), dtype_.size() == 8 ? ~uint64_t{0} : (uint64_t{1} << (8 * dtype_.size())) - 1, key));
     if (pairs_) return {key, b.cast(at, uint32)};
     const Value high = b.scalar(ScalarOp::shl, {b.cast(key, item_), number(b, item_, static_cast<uint64_t>(position_bits_), key)});
     return {b.scalar(ScalarOp::bit_or, {high, b.cast(at, item_)}), no_value};

@@ -204,7 +204,7 @@ void Rules::check() {
     case Op::bitcast:
       if (!args(1)) break;
       require(arg(0).dims == inst.type.dims, "the shape changes");
-      require(arg(0).dtype.size == inst.type.dtype.size && arg(0).dtype != bool_ && inst.type.dtype != bool_, "the width changes, or a bool is involved");
+      require(arg(0).dtype.size() == inst.type.dtype.size() && arg(0).dtype != bool_ && inst.type.dtype != bool_, "the width changes, or a bool is involved");
       break;
     case Op::broadcast: broadcast(); break;
     case Op::reshape: reshape(); break;

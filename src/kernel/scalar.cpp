@@ -96,7 +96,7 @@ static_assert(table.size() == op_count, "every ScalarOp has a row");
 static_assert(in_enum_order(), "rows stand in the order of the enum");
 
 int64_t wrap(int64_t v, Dtype t) {
-  switch (t.val) {
+  switch (t.val()) {
     case Dtype::Val::bool_: return v != 0;
     case Dtype::Val::uint8: return static_cast<uint8_t>(v);
     case Dtype::Val::uint16: return static_cast<uint16_t>(v);
@@ -119,7 +119,7 @@ double round_float(double v, Dtype t) {
 int64_t saturate(double v, Dtype t) {
   if (std::isnan(v)) return 0;
   v = std::trunc(v);
-  const int bits = t.size * 8 - (is_signed(t) ? 1 : 0);
+  const int bits = t.size() * 8 - (is_signed(t) ? 1 : 0);
   const double end = std::ldexp(1.0, bits);  // one past the largest value
   if (v >= end) return bits == 64 ? -1 : static_cast<int64_t>((uint64_t{1} << bits) - 1);
   if (is_unsigned(t)) return v <= 0 ? 0 : static_cast<int64_t>(static_cast<uint64_t>(v));
@@ -264,7 +264,7 @@ Number float_reference(ScalarOp op, Dtype t, const Number* args) {
 }
 
 uint64_t shift(ScalarOp op, Dtype t, int64_t a, uint64_t count) {
-  const uint64_t width = t.size * 8u;
+  const uint64_t width = t.size() * 8u;
   if (op == ScalarOp::shl) return count >= width ? 0 : static_cast<uint64_t>(a) << count;
   if (is_unsigned(t)) return count >= width ? 0 : static_cast<uint64_t>(a) >> count;
   return static_cast<uint64_t>(a >> (count >= width ? 63 : count));
@@ -308,7 +308,7 @@ Number integer_reference(ScalarOp op, Dtype t, const Number* args) {
     case ScalarOp::sign: return whole(static_cast<uint64_t>(sign ? (a > 0) - (a < 0) : a != 0));
     case ScalarOp::mulhi:
       if (!is_unsigned(t)) refuse(op, t);
-      return whole(static_cast<uint64_t>((static_cast<unsigned __int128>(ua) * ub) >> (t.size * 8)));
+      return whole(static_cast<uint64_t>((static_cast<unsigned __int128>(ua) * ub) >> (t.size() * 8)));
     case ScalarOp::threefry0:
     case ScalarOp::threefry1:
       if (t != uint32) refuse(op, t);

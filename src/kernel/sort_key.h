@@ -20,12 +20,12 @@ inline KeyRule key_rule(Dtype t) {
   if (t == float32) return {0x80000000u, 0x7f800000u};
   if (t == float64) return {uint64_t{1} << 63, uint64_t{0x7ff} << 52};
   const bool is_signed = t == int8 || t == int16 || t == int32 || t == int64;
-  return {is_signed ? uint64_t{1} << (8 * t.size - 1) : 0, 0};
+  return {is_signed ? uint64_t{1} << (8 * t.size() - 1) : 0, 0};
 }
 
 /// f of an unsigned number as wide as the dtype.
 template <class F> auto by_width(Dtype t, F f) {
-  switch (t.size) {
+  switch (t.size()) {
     case 1: return f(uint8_t());
     case 2: return f(uint16_t());
     case 4: return f(uint32_t());

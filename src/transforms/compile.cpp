@@ -114,8 +114,8 @@ Storage at_bound(const array& a, const graph::Type& type, Storage storage) {
   for (size_t k = 0; k < type.shape.size(); ++k) whole = whole && type.shape[k].bound() == a.shape()[k].bound();
   if (whole) return storage;
   Storage padded = detail::allocate_storage(type);
-  std::memset(padded.buffer->data(), 0, static_cast<size_t>(num_elements(type.shape)) * type.dtype.size);
-  detail::copy_strided(detail::address(storage, type.dtype), storage.strides, padded.buffer->data(), padded.strides, a.shape(), type.dtype.size);
+  std::memset(padded.buffer->data(), 0, static_cast<size_t>(num_elements(type.shape)) * type.dtype.size());
+  detail::copy_strided(detail::address(storage, type.dtype), storage.strides, padded.buffer->data(), padded.strides, a.shape(), type.dtype.size());
   ++runtime::counters().copies;
   return padded;
 }
@@ -129,7 +129,7 @@ Storage writable(const array& state) {
   // Where the program runs: optimizers begin with gigabytes of zeros, of which those of one shape share their memory.
   if (runtime::Accelerator* device = compiler::default_target().device(); device && state.nbytes() > 0) {
     Storage copy{runtime::allocate_on(device, state.nbytes()), 0, storage.strides};
-    const auto* from = static_cast<const std::byte*>(storage.buffer->on(device)) + storage.offset * static_cast<int64_t>(state.dtype().size);
+    const auto* from = static_cast<const std::byte*>(storage.buffer->on(device)) + storage.offset * static_cast<int64_t>(state.dtype().size());
     device->copy(copy.buffer->on(device), from, state.nbytes());
     return copy;
   }

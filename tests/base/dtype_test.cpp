@@ -46,7 +46,7 @@ TEST_CASE("dtype: promotion is the whole table, and symmetric") {
       INFO(dtype_name(all[a]), " with ", dtype_name(all[b]));
       const Dtype expected = coded(std::string(promotion[a]).substr(static_cast<size_t>(3 * b), 2));
       CHECK(promote_types(all[a], all[b]) == expected);
-      CHECK(promote_types(all[a], all[b]).size == expected.size);
+      CHECK(promote_types(all[a], all[b]).size() == expected.size());
       CHECK(promote_types(all[b], all[a]) == expected);
     }
 }
@@ -56,10 +56,10 @@ TEST_CASE("dtype: categories") {
     CHECK(issubdtype(t, generic));
     CHECK(issubdtype(t, t));
     CHECK(issubdtype(t, number) == (t != bool_));
-    CHECK(issubdtype(t, integer) == (t.val >= Dtype::Val::uint8 && t.val <= Dtype::Val::int64));
-    CHECK(issubdtype(t, unsignedinteger) == (t.val >= Dtype::Val::uint8 && t.val <= Dtype::Val::uint64));
-    CHECK(issubdtype(t, inexact) == (t.val >= Dtype::Val::float16));
-    CHECK(issubdtype(t, floating) == (t.val >= Dtype::Val::float16 && t != complex64));
+    CHECK(issubdtype(t, integer) == (t.val() >= Dtype::Val::uint8 && t.val() <= Dtype::Val::int64));
+    CHECK(issubdtype(t, unsignedinteger) == (t.val() >= Dtype::Val::uint8 && t.val() <= Dtype::Val::uint64));
+    CHECK(issubdtype(t, inexact) == (t.val() >= Dtype::Val::float16));
+    CHECK(issubdtype(t, floating) == (t.val() >= Dtype::Val::float16 && t != complex64));
     CHECK(issubdtype(t, complexfloating) == (t == complex64));
   }
   CHECK_FALSE(issubdtype(float32, float64));
@@ -67,8 +67,77 @@ TEST_CASE("dtype: categories") {
   CHECK(issubdtype(signedinteger, integer));
   CHECK_FALSE(issubdtype(integer, signedinteger));
   CHECK_FALSE(issubdtype(inexact, integer));
-  CHECK(kindof(bool_) == generic);
-  CHECK(kindof(int16) == signedinteger);
+  CHECK_FALSE(issubdtype(generic, float32));
+  CHECK_FALSE(issubdtype(floating, float32));
+}
+
+TEST_CASE("dtype: kinds are NumPy's letters") {
+  using enum Dtype::Kind;
+  const Dtype::Kind kinds[] = {b, u, u, u, u, Dtype::Kind::i, Dtype::Kind::i, Dtype::Kind::i, Dtype::Kind::i, f, V, f, f, c};
+  const Dtype in_order[] = {bool_, uint8, uint16, uint32, uint64, int8, int16, int32, int64, float16, bfloat16, float32, float64, complex64};
+  for (int k = 0; k < 14; ++k) CHECK(kindof(in_order[k]) == kinds[k]);
+}
+
+TEST_CASE("dtype: half floats convert, compute and compare as numbers") {
+  const auto check = []<class H>(H) {
+    H h = 1.5f;
+    const float f = h;
+    CHECK(f == 1.5f);
+    static_assert(std::is_same_v<decltype(h + h), H> && std::is_same_v<decltype(h + 1), H> && std::is_same_v<decltype(2u * h), H>);
+    static_assert(std::is_same_v<decltype(h + 1.0f), float> && std::is_same_v<decltype(1.0 - h), double> && std::is_same_v<decltype(-h), H>);
+    CHECK(h + h == 3.0f);
+    CHECK(h - 1 == 0.5f);
+    CHECK(h * 2.0f == 3.0f);
+    CHECK(3 / h == 2.0f);
+    CHECK(-h == -1.5f);
+    CHECK(h + H(0x1p-20f) == h);  // rounded to the format
+    CHECK(h < 2);
+    CHECK(1.0 <= h);
+    CHECK(h != H(2));
+    CHECK_FALSE(H(std::numeric_limits<float>::quiet_NaN()) == H(std::numeric_limits<float>::quiet_NaN()));
+    h += 1;
+    h *= 2.0f;
+    h -= 3;
+    h /= 4;
+    CHECK(h == 0.5f);
+    float sum = 1;
+    sum += h;
+    CHECK(sum == 1.5f);
+    CHECK((H(1) | H(-1)) == -1.0f);
+    CHECK((H(1) & H(-1)) == 1.0f);
+    CHECK((H(1) ^ H(1)).bits == 0);
+    h |= H(-0.0f);
+    CHECK(h == -0.5f);
+    h &= H(0.5f);
+    CHECK(h == 0.5f);
+    h ^= h;
+    CHECK(h == 0);
+  };
+  check(float16_t{});
+  check(bfloat16_t{});
+  static_assert(std::is_same_v<decltype(float16_t{} * bfloat16_t{}), float>);
+  CHECK(float16_t{1.5f} + bfloat16_t{2} == 3.5f);
+}
+
+TEST_CASE("dtype: complex64_t converts from numbers, and to float by its real part") {
+  const complex64_t z{3, -4};
+  const float re = z;
+  CHECK(re == 3.0f);
+  const complex64_t from_int = 2, from_half = float16_t{0.5f}, from_std = std::complex<float>{1, 1};
+  CHECK(from_int == complex64_t{2, 0});
+  CHECK(from_half == 0.5f);
+  CHECK(from_std.imag() == 1.0f);
+  static_assert(sizeof(complex64_t) == 8 && std::is_same_v<decltype(z * z), complex64_t> && std::is_same_v<decltype(1 + z), complex64_t>);
+  CHECK(z + 1 == complex64_t{4, -4});
+  CHECK(2.0 * z == complex64_t{6, -8});
+  CHECK(z * std::complex<float>{0, 1} == complex64_t{4, 3});
+  CHECK(z / z == 1);
+  CHECK(-z - z == complex64_t{-6, 8});
+  CHECK(std::abs(z) == 5.0f);
+  CHECK(z != 3);
+  CHECK(complex64_t{1, 5} < complex64_t{2, 0});
+  CHECK(complex64_t{1, 5} > complex64_t{1, 4});
+  CHECK(complex64_t{1, 5} >= complex64_t{1, 5});
 }
 
 TEST_CASE("dtype: names, sizes, C++ types") {

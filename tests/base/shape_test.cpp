@@ -112,3 +112,15 @@ TEST_CASE("errors: operation first, the right type") {
   CHECK_NOTHROW(check(true, "op", "what"));
   CHECK_THROWS_AS(check(false, "op", "what"), internal_error);
 }
+
+TEST_CASE("shape: made from a list with a name, of any integers, and from a vector of lengths") {
+  const auto list = {2, 3};
+  CHECK(Shape(list) == Shape{2, 3});
+  const auto wide = {int64_t{1} << 40, int64_t{2}};
+  CHECK(Shape(wide)[0] == int64_t{1} << 40);
+  CHECK(Shape(std::vector<Dim>{4, 5}) == Shape{4, 5});
+  const int sizes[] = {7, 8};
+  CHECK(Shape(std::begin(sizes), std::end(sizes)) == Shape{7, 8});
+  CHECK(Shape(2, Dim(3)) == Shape{3, 3});
+  CHECK(Shape{}.empty());
+}

@@ -22,7 +22,7 @@ namespace {
 
 double element(const void* data, Dtype t, int64_t at) {
   if (t == float32) return static_cast<const float*>(data)[at];
-  return t.size == 2 ? static_cast<double>(low_to_float(static_cast<const uint16_t*>(data)[at], t)) : static_cast<double>(low_to_float(static_cast<const uint8_t*>(data)[at], t));
+  return t.size() == 2 ? static_cast<double>(low_to_float(static_cast<const uint16_t*>(data)[at], t)) : static_cast<double>(low_to_float(static_cast<const uint8_t*>(data)[at], t));
 }
 
 /// Many threads, and the products that cuBLASLt takes in 8 bits, computed as their descriptor says; other products by generated code.

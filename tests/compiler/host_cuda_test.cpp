@@ -141,7 +141,7 @@ std::vector<HostTensor> results(const Program& program, const Graph& g) {
   for (const HostTensor& t : inputs_of(g)) {
     const graph::Storage plain = to_storage(t);
     graph::Storage roomy{runtime::allocate(size_t{1} << 23), 0, plain.strides};  // the interpreter's bound lies inside of it
-    std::memcpy(roomy.buffer->data(), plain.buffer->data(), static_cast<size_t>(num_elements(t.type.shape)) * t.type.dtype.size);
+    std::memcpy(roomy.buffer->data(), plain.buffer->data(), static_cast<size_t>(num_elements(t.type.shape)) * t.type.dtype.size());
     storages.push_back(roomy);
   }
   const auto outputs = program.run(storages);

@@ -23,7 +23,7 @@ class InterpretedKernel : public target::Executable {
   void run(std::span<const target::Segment> segments, double) const override {
     for (const target::Segment& s : segments) {
       std::vector<kernel::HostBuffer> buffers;
-      for (size_t k = 0; k < s.buffers.size(); ++k) buffers.push_back({s.buffers[k], room(s.buffers, k) / kernel_.params[k].dtype.size});
+      for (size_t k = 0; k < s.buffers.size(); ++k) buffers.push_back({s.buffers[k], room(s.buffers, k) / kernel_.params[k].dtype.size()});
       kernel::interpret(kernel_, buffers, s.symbols, s.grid);
     }
   }

@@ -57,7 +57,7 @@ std::string disagreement(const Graph& g, const std::vector<HostTensor>& inputs, 
     for (const HostTensor& t : inputs) {
       graph::Storage plain = to_storage(t);
       graph::Storage roomy{runtime::allocate((size_t(1) << 23)), 0, plain.strides};
-      std::memcpy(roomy.buffer->data(), plain.buffer->data(), static_cast<size_t>(num_elements(t.type.shape)) * t.type.dtype.size);
+      std::memcpy(roomy.buffer->data(), plain.buffer->data(), static_cast<size_t>(num_elements(t.type.shape)) * t.type.dtype.size());
       storages.push_back(roomy);
     }
     auto outputs = build({g, {}, {}}, *target, policy)->run(storages);

@@ -16,7 +16,7 @@ TEST_CASE("softmax and layer norm of rows too long for registers") {
   for (const Dtype dtype : {float32, bfloat16})
     for (const auto& shape : {std::pair{3, 8200}, {3, 20000}, {3, 20004}, {3, 50257}, {3, 50304}, {17, 20004}, {16, 50257}, {9, 131072}}) {  // the last ones are shared by blocks
       const int rows = shape.first, columns = shape.second;
-      const auto size = dtype.size;
+      const auto size = dtype.size();
       CAPTURE(size);
       CAPTURE(columns);
       const array x = astype(sin(astype(arange(rows * columns), float32) * array(0.37f)) * array(3.0f), dtype);
@@ -64,7 +64,7 @@ TEST_CASE("sums down columns of many rows") {
   for (const Dtype dtype : {float32, bfloat16})
     for (const auto& shape : {std::pair{4096, 1024}, {5003, 200}, {1300, 3104}}) {  // in even parts; with rows, with columns left over
       const int rows = shape.first, columns = shape.second;
-      const auto size = dtype.size;
+      const auto size = dtype.size();
       CAPTURE(size);
       CAPTURE(columns);
       const array x = astype(sin(astype(arange(rows * columns), float32) * array(0.37f)) * array(3.0f), dtype);

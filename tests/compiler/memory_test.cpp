@@ -91,7 +91,7 @@ void check_same_bytes(const Graph& g, bool smaller) {
   const auto got = with->run(inputs), expected = without->run(inputs);
   for (size_t k = 0; k < got.size(); ++k) {
     CAPTURE(k);
-    const auto bytes = static_cast<size_t>(num_elements(g.outputs[k].shape())) * g.outputs[k].dtype().size;
+    const auto bytes = static_cast<size_t>(num_elements(g.outputs[k].shape())) * g.outputs[k].dtype().size();
     CHECK(std::memcmp(got[k].buffer->data(), expected[k].buffer->data(), bytes) == 0);
   }
 }

@@ -75,7 +75,7 @@ std::pair<std::vector<HostTensor>, int64_t> run(const Graph& g, const std::vecto
   for (const HostTensor& t : inputs) {
     const graph::Storage plain = to_storage(t);
     storages.push_back({runtime::allocate(size_t{1} << 23), 0, plain.strides});  // the interpreter's bound lies inside of it
-    std::memcpy(storages.back().buffer->data(), plain.buffer->data(), static_cast<size_t>(num_elements(t.type.shape)) * t.type.dtype.size);
+    std::memcpy(storages.back().buffer->data(), plain.buffer->data(), static_cast<size_t>(num_elements(t.type.shape)) * t.type.dtype.size());
   }
   const auto results = program->run(storages);
   std::pair<std::vector<HostTensor>, int64_t> out{{}, program->stats().count()};

@@ -17,25 +17,25 @@ namespace weft::compiler::testing {
 using graph::HostTensor;
 
 inline void put_number(void* base, int64_t k, Dtype t, Number n) {
-  auto write = [&](auto v) { std::memcpy(static_cast<char*>(base) + k * t.size, &v, sizeof v); };
-  switch (t.val) {
+  auto write = [&](auto v) { std::memcpy(static_cast<char*>(base) + k * t.size(), &v, sizeof v); };
+  switch (t.val()) {
     case Dtype::Val::float32: return write(static_cast<float>(n.real()));
     case Dtype::Val::float64: return write(n.real());
     case Dtype::Val::float16: return write(float_to_f16(static_cast<float>(n.real())));
     case Dtype::Val::bfloat16: return write(float_to_bf16(static_cast<float>(n.real())));
     case Dtype::Val::float8_e4m3:
     case Dtype::Val::float8_e5m2: return write(static_cast<uint8_t>(float_to_low(static_cast<float>(n.real()), t)));
-    default: std::memcpy(static_cast<char*>(base) + k * t.size, &n.i, t.size);
+    default: std::memcpy(static_cast<char*>(base) + k * t.size(), &n.i, t.size());
   }
 }
 
 inline Number get_number(const void* base, int64_t k, Dtype t) {
   auto read = [&]<class T>(T) {
     T v;
-    std::memcpy(&v, static_cast<const char*>(base) + k * t.size, sizeof v);
+    std::memcpy(&v, static_cast<const char*>(base) + k * t.size(), sizeof v);
     return v;
   };
-  switch (t.val) {
+  switch (t.val()) {
     case Dtype::Val::float32: return Number::of_real(read(float()));
     case Dtype::Val::float64: return Number::of_real(read(double()));
     case Dtype::Val::float16: return Number::of_real(f16_to_float(read(uint16_t())));
@@ -61,8 +61,8 @@ inline graph::Storage to_storage(const HostTensor& t, Strides strides = {}) {
     int64_t reach = (t.type.shape[k].bound() - 1) * strides[k];
     (reach < 0 ? lowest : highest) += reach;
   }
-  graph::Storage s{runtime::allocate(static_cast<size_t>((highest - lowest + 1) * t.type.dtype.size)), -lowest, strides};
-  std::memset(s.buffer->data(), 0x7f, static_cast<size_t>((highest - lowest + 1) * t.type.dtype.size));
+  graph::Storage s{runtime::allocate(static_cast<size_t>((highest - lowest + 1) * t.type.dtype.size())), -lowest, strides};
+  std::memset(s.buffer->data(), 0x7f, static_cast<size_t>((highest - lowest + 1) * t.type.dtype.size()));
   for (int64_t k = 0; k < n; ++k) {
     int64_t rest = k, at = s.offset;
     for (size_t axis = strides.size(); axis-- > 0;) {

@@ -33,7 +33,7 @@ TEST_CASE("large transposes leave every element in its place") {
   for (const auto& [dtype, height, width] :
        {std::tuple{bfloat16, 2048, 2176}, {bfloat16, 2056, 2200}, {bfloat16, 2051, 2053}, {float16, 2056, 2200}, {float32, 1024, 1088}, {float32, 1036, 1092}, {float32, 1031, 1029}}) {
     const int rows = height, columns = width;
-    const auto size = dtype.size;
+    const auto size = dtype.size();
     CAPTURE(size);
     CAPTURE(rows);
     CAPTURE(columns);

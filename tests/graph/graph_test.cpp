@@ -78,7 +78,7 @@ TEST_CASE("data leaves of every dtype are read by the reference") {
     if (t == float16 || t == bfloat16) static_cast<uint16_t*>(buffer->data())[1] = t == float16 ? 0x3c00 : 0x3f80;
     else if (t == float32) static_cast<float*>(buffer->data())[1] = 1;
     else if (t == float64) static_cast<double*>(buffer->data())[1] = 1;
-    else static_cast<unsigned char*>(buffer->data())[t.size] = 1;
+    else static_cast<unsigned char*>(buffer->data())[t.size()] = 1;
     CAPTURE(std::string(dtype_name(t)));
     CHECK(reals(evaluate_reference({{}, {data({{2}, t}, {buffer, 0, {1}})}}, {})[0]) == std::vector<double>{0, 1});
   }

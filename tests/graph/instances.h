@@ -204,7 +204,7 @@ inline void draw_elementwise(Drawing& d) {
     d.out.attrs.dtype = d.float64_only ? float64 : d.any_dtype();
     if (op == Op::bitcast && from == float32 && d.r.chance(2)) d.out.attrs.dtype = int32;
     if (op == Op::bitcast)
-      while (d.out.attrs.dtype.size != from.size || d.out.attrs.dtype == bool_) d.out.attrs.dtype = d.any_dtype();
+      while (d.out.attrs.dtype.size() != from.size() || d.out.attrs.dtype == bool_) d.out.attrs.dtype = d.any_dtype();
     return;
   }
   const kernel::ScalarInfo& info = kernel::info(static_cast<kernel::ScalarOp>(r.scalar));

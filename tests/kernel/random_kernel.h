@@ -72,7 +72,7 @@ class RandomKernel {
 
   Ref buffer(const std::string& name, Dtype t, bool written, int64_t elements) {
     out_.elements.push_back(elements);
-    out_.buffers.emplace_back(static_cast<size_t>(elements) * t.size);
+    out_.buffers.emplace_back(static_cast<size_t>(elements) * t.size());
     for (int64_t k = 0; k < elements; ++k) kernel::write_element(out_.buffers.back().data(), t, k, number(t));
     return b_.param(name, t, written);
   }

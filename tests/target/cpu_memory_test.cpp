@@ -97,7 +97,7 @@ TEST_CASE("what a limit leaves out is never touched") {
         const Kernel k = b.finish();
         const auto code = cpu_target(isa)->compile(std::span<const Kernel>(&k, 1));
         for (int64_t elements : {0, 1}) {
-          std::vector<void*> buffers{memory + page - static_cast<size_t>(elements) * t.size, memory + 3 * page - static_cast<size_t>(elements) * t.size};
+          std::vector<void*> buffers{memory + page - static_cast<size_t>(elements) * t.size(), memory + 3 * page - static_cast<size_t>(elements) * t.size()};
           const std::vector<int64_t> symbols(f.dims.size(), elements);
           const target::Segment s{buffers, symbols, 1};
           code[0]->run(std::span(&s, 1), 0);

@@ -81,7 +81,7 @@ inline void agree(const RandomCase& c, size_t count = instruction_sets.size()) {
   if (on_gpu()) {
     if (calls_library(c.kernel)) return;  // the device's own functions give other last bits
     for (const kernel::Local& local : c.kernel.locals)
-      if (local.elements * local.dtype.size > 100 << 10) return;  // more than a block of threads may share
+      if (local.elements * local.dtype.size() > 100 << 10) return;  // more than a block of threads may share
     for (size_t shift : {0, 8}) {
       const std::string d = disagreement(c, expected, target_under_test(), shift);
       CHECK_MESSAGE(d.empty(), d);
@@ -120,7 +120,7 @@ inline RandomCase make_case(kernel::Kernel k, std::vector<int64_t> elements, std
   for (size_t p = 0; p < elements.size(); ++p) {
     const Dtype t = c.kernel.params[p].dtype;
     const std::vector<Number> hard = hard_values(t);
-    c.buffers.emplace_back(static_cast<size_t>(elements[p]) * t.size);
+    c.buffers.emplace_back(static_cast<size_t>(elements[p]) * t.size());
     for (int64_t i = 0; i < elements[p]; ++i) {
       Number v = hard[random() % hard.size()];
       const uint64_t kind = random() % 4;

@@ -184,7 +184,7 @@ std::vector<DotDesc> taken(Dtype in, Dtype out) {
       if (turned) d.b_k = 1, d.b_n = 64;
     }));
   };
-  if (out.size == 2) {
+  if (out.size() == 2) {
     for (const bool bias : {false, true}) with_argument(ActivationArgument::written, bias, true);
     for (const bool turned : {false, true}) with_argument(ActivationArgument::slope, false, turned);
   }

@@ -54,7 +54,7 @@ TEST_CASE("what a routine could not do becomes NaN in its own matrix") {
   const auto k = kernels(context);
   for (const Dtype t : {float32, float64}) {
     const DeviceArray info(context, {0, 0, 0, 7, -1, 0, 0, 0}, int32), a(context, numbers(4 * 6, 1), t), b(context, numbers(4 * 300, 2), t), c(context, numbers(4, 3), t);
-    const cuda::LinalgKernels::Matrices all[] = {{a.address(), 6ul * t.size}, {b.address(), 300ul * t.size}, {c.address(), 1ul * t.size}};
+    const cuda::LinalgKernels::Matrices all[] = {{a.address(), 6ul * t.size()}, {b.address(), 300ul * t.size()}, {c.address(), 1ul * t.size()}};
     k.poison(integers(info), 2, 4, all);
     for (const auto& [got, before, each] : {std::tuple{a.values(), rounded(numbers(4 * 6, 1), t), 6}, {b.values(), rounded(numbers(4 * 300, 2), t), 300}, {c.values(), rounded(numbers(4, 3), t), 1}})
       for (size_t i = 0; i < got.size(); ++i) {

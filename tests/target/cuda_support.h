@@ -32,9 +32,9 @@ inline bool on_device() {
 }
 
 inline std::vector<char> encode(const std::vector<double>& values, Dtype t) {
-  std::vector<char> out(values.size() * t.size);
+  std::vector<char> out(values.size() * t.size());
   for (size_t i = 0; i < values.size(); ++i) {
-    char* to = out.data() + i * t.size;
+    char* to = out.data() + i * t.size();
     const auto put = [to](auto v) { std::memcpy(to, &v, sizeof v); };
     if (t == float64) put(values[i]);
     else if (t == float32) put(static_cast<float>(values[i]));
@@ -47,9 +47,9 @@ inline std::vector<char> encode(const std::vector<double>& values, Dtype t) {
 }
 
 inline std::vector<double> decode(const std::vector<char>& bytes, Dtype t) {
-  std::vector<double> out(bytes.size() / t.size);
+  std::vector<double> out(bytes.size() / t.size());
   for (size_t i = 0; i < out.size(); ++i) {
-    const char* from = bytes.data() + i * t.size;
+    const char* from = bytes.data() + i * t.size();
     const auto get = [from](auto v) {
       std::memcpy(&v, from, sizeof v);
       return v;
@@ -70,7 +70,7 @@ inline std::vector<double> rounded(const std::vector<double>& values, Dtype t) {
 class DeviceArray {
  public:
   DeviceArray(target::cuda::Context& context, const std::vector<double>& values, Dtype t, size_t offset_bytes = 0)
-      : context_(context), dtype_(t), bytes_(values.size() * t.size), offset_(offset_bytes) {
+      : context_(context), dtype_(t), bytes_(values.size() * t.size()), offset_(offset_bytes) {
     using namespace target::cuda;
     context.make_current();
     target::cuda::check(driver().mem_alloc(&pointer_, bytes_ + offset_ + 16), "cuMemAlloc");

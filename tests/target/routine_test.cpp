@@ -15,7 +15,7 @@ using kernel::CallDesc;
 namespace {
 
 size_t bytes_of(const CallDesc::Array& a) {
-  size_t bytes = a.dtype.size;
+  size_t bytes = a.dtype.size();
   for (int64_t n : a.extents) bytes *= static_cast<size_t>(n);
   return bytes;
 }
@@ -49,7 +49,7 @@ std::vector<char> elements(const CallDesc::Array& a, uint64_t seed) {
       std::memcpy(out.data() + k * sizeof(U), &v, sizeof v);
     }
   };
-  switch (a.dtype.size) {
+  switch (a.dtype.size()) {
     case 1: fill(uint8_t{}, a.dtype == float8_e5m2 ? 0x7c : 0x7e, 0x80); break;
     case 2: fill(uint16_t{}, a.dtype == bfloat16 ? 0x7f80 : 0x7c00, 0x8000); break;
     case 4: fill(uint32_t{}, 0x7f800000u, 0x80000000u); break;

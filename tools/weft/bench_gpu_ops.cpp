@@ -72,7 +72,7 @@ void bench_gpu_rows(const BenchOptions& o) {
       program(in);
       synchronize();
     }), ms = device_ms(reps_of(o, 9), long_burst, [&] { program(in); });
-    const double bytes = arrays * static_cast<double>(dtype.size) * rows * columns;
+    const double bytes = arrays * static_cast<double>(dtype.size()) * rows * columns;
     Row(name, o).whole("rows", rows).whole("cols", columns).number("ms", ms).number("GBps", bytes / ms / 1e6).number("first_step_s", first).print();
   };
   for (const int width : {768, 1024, 1280, 1600}) {

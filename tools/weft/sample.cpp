@@ -67,7 +67,7 @@ std::vector<int32_t> encode_prompt(const text::Tokenizer& tokenizer, const Sampl
 /// Products round their weights to what they compute in, at every token: kept so, they are read in fewer bytes, and nothing else changes.
 void keep_products_narrow(models::TextModel& model) {
   for (auto& [name, module] : model.named_modules())
-    if (auto* linear = dynamic_cast<nn::Linear*>(module); linear && model.precision.compute.size < linear->weight.value().dtype().size) {
+    if (auto* linear = dynamic_cast<nn::Linear*>(module); linear && model.precision.compute.size() < linear->weight.value().dtype().size()) {
       linear->weight.set_dtype(model.precision.compute);
       if (linear->bias) linear->bias->set_dtype(model.precision.compute);
     }

@@ -14,7 +14,7 @@ class OverMatrices final : public LibraryCall {
     for (size_t k = 0; k < batch; ++k) count_ *= desc.inputs[0].extents[k];
     for (const auto* arrays : {&desc.inputs, &desc.outputs})
       for (const kernel::CallDesc::Array& array : *arrays) {
-        int64_t bytes = array.dtype.size;
+        int64_t bytes = array.dtype.size();
         for (size_t k = batch; k < array.extents.size(); ++k) bytes *= array.extents[k];
         bytes_.push_back(bytes);
       }

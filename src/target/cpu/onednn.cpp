@@ -82,7 +82,7 @@ View view_of(const std::vector<Batch>& axes, int64_t Batch::*stride, int64_t row
 /// reads them in place (it copies for the powers of two): 256x768x3072 runs at 160 GFLOP/s in place and at
 /// 290 with the reorder counted, two threads. With few rows the reorder costs more than it saves.
 bool rows_collide(const kernel::DotDesc& d) {
-  const int64_t bytes = d.b_k * d.b.size;
+  const int64_t bytes = d.b_k * d.b.size();
   const bool power_of_two = (d.b_k & (d.b_k - 1)) == 0;
   return d.b == float32 && d.b_n == 1 && bytes % 4096 == 0 && !power_of_two && d.m >= 48 && d.n >= 256 &&
          d.k >= 64;
@@ -280,7 +280,7 @@ class OnednnDot final : public LibraryCall {
   }
 
   void execute(const Primitive& p, const Piece& piece, std::span<void* const> operands) const {
-    const auto at = [](void* base, int64_t elements, Dtype t) { return static_cast<char*>(base) + elements * t.size; };
+    const auto at = [](void* base, int64_t elements, Dtype t) { return static_cast<char*>(base) + elements * t.size(); };
     const bool swapped = piece.form.swapped;
     dnnl::stream& stream = onednn_stream();
     const Lease lease(*this, p);

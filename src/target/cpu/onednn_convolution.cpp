@@ -225,7 +225,7 @@ class OnednnConvolution : public LibraryCall {
 
 /// The kernel of each pair of channels turned round: w [first, kernel…, last].
 void turn(const Problem& p, const void* from, void* to) {
-  const size_t bytes = static_cast<size_t>(p.dtype.size) * static_cast<size_t>(p.out / p.groups);
+  const size_t bytes = static_cast<size_t>(p.dtype.size()) * static_cast<size_t>(p.out / p.groups);
   int64_t places = 1;
   for (const int64_t k : p.kernel) places *= k;
   for (int64_t c = 0; c < p.in; ++c)

@@ -66,7 +66,7 @@ void Renderer::enter() {
 // Threads of a team have small stacks: large scratch comes from the heap, once for each call.
 void Renderer::make_local(size_t index) {
   const Local& local = kernel_.locals[index];
-  const int64_t bytes = local.elements * local.dtype.size;
+  const int64_t bytes = local.elements * local.dtype.size();
   if (bytes <= 128 * 1024) {
     const IrValue v = LLVMBuildAlloca(ir_.b, LLVMArrayType(memory_element(local.dtype), static_cast<unsigned>(std::max<int64_t>(local.elements, 1))), "");
     LLVMSetAlignment(v, 64);
@@ -241,7 +241,7 @@ IrType Renderer::element(Dtype t) const {
   if (t == bool_) return ir_.i1;
   if (t == float32) return ir_.f32;
   if (t == float64) return ir_.f64;
-  return ir_.integer(t.size * 8);
+  return ir_.integer(t.size() * 8);
 }
 
 IrType Renderer::memory_element(Dtype t) const { return t == bool_ ? ir_.i8 : element(t); }

@@ -26,8 +26,8 @@ IrValue Renderer::convert(IrValue v, Dtype from, Dtype to) {
   }
   if (is_float(to)) return is_signed(from) ? LLVMBuildSIToFP(ir_.b, v, target, "") : LLVMBuildUIToFP(ir_.b, v, target, "");
   if (from == bool_) return ir_.zext(v, element(to));
-  if (from.size == to.size) return v;
-  if (from.size > to.size) return ir_.trunc(v, element(to));
+  if (from.size() == to.size()) return v;
+  if (from.size() > to.size()) return ir_.trunc(v, element(to));
   return is_signed(from) ? ir_.sext(v, element(to)) : ir_.zext(v, element(to));
 }
 

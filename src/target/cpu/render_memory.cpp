@@ -50,8 +50,8 @@ IrValue Renderer::mask(const Guard& g, int64_t lanes, int bits) {
 }
 
 IrValue Renderer::spare(Dtype t, bool for_stores) {
-  IrValue& slot = spares_[{t.size, for_stores}];
-  if (!slot) slot = ir_.local(ir_.integer(t.size * 8), 1, 8);
+  IrValue& slot = spares_[{t.size(), for_stores}];
+  if (!slot) slot = ir_.local(ir_.integer(t.size() * 8), 1, 8);
   return slot;
 }
 
@@ -115,16 +115,16 @@ IrValue Renderer::load_row(Ref ref, IrValue address, int64_t n, int64_t stride, 
   if (n == 1 || stride == 0) {
     const IrValue any = mask(g, 1, 0);
     const IrValue from = any ? ir_.select(any, address, spare(t, false)) : address;
-    const IrValue one = from_memory(tagged(ir_.load(e, from, t.size), ref), t);
+    const IrValue one = from_memory(tagged(ir_.load(e, from, t.size()), ref), t);
     const IrValue all = ir_.splat(one, n);
-    return g.any() ? ir_.select(mask(g, n, t.size * 8), all, rest) : all;
+    return g.any() ? ir_.select(mask(g, n, t.size() * 8), all, rest) : all;
   }
-  const IrValue m = g.any() ? mask(g, n, t.size * 8) : nullptr;
+  const IrValue m = g.any() ? mask(g, n, t.size() * 8) : nullptr;
   if (stride == 1) {
     const IrType row = ir_.vec(e, n);
-    if (!m) return from_memory(tagged(ir_.load(row, address, t.size), ref), t);
+    if (!m) return from_memory(tagged(ir_.load(row, address, t.size()), ref), t);
     const IrValue left_out = to_memory(rest, t);
-    return from_memory(tagged(ir_.masked("llvm.masked.load", row, ir_.ptr, {address, m, left_out}, 0, t.size), ref), t);
+    return from_memory(tagged(ir_.masked("llvm.masked.load", row, ir_.ptr, {address, m, left_out}, 0, t.size()), ref), t);
   }
   const IrValue addresses = ir_.at(e, ir_.splat(address, n), ir_.iota(ir_.i64, n, stride));
   return load_gathered(ref, addresses, m, other);
@@ -133,7 +133,7 @@ IrValue Renderer::load_row(Ref ref, IrValue address, int64_t n, int64_t stride, 
 namespace {
 
 // Other lane counts would be widened with undefined lanes, and LLVM then may name one register as index and as result, which traps.
-bool gatherable(Dtype t, int64_t lanes) { return t.size >= 4 && lanes >= 4 && std::has_single_bit(static_cast<uint64_t>(lanes)); }
+bool gatherable(Dtype t, int64_t lanes) { return t.size() >= 4 && lanes >= 4 && std::has_single_bit(static_cast<uint64_t>(lanes)); }
 
 }  // namespace
 
@@ -146,12 +146,12 @@ IrValue Renderer::load_gathered(Ref ref, IrValue addresses, IrValue m, const Num
   if (!hardware) {
     if (m) addresses = ir_.select(m, addresses, ir_.splat(spare(t, false), n));
     IrValue v = LLVMGetPoison(row);
-    for (int64_t k = 0; k < n; ++k) v = ir_.insert(v, tagged(ir_.load(e, ir_.extract(addresses, k), t.size), ref), k);
+    for (int64_t k = 0; k < n; ++k) v = ir_.insert(v, tagged(ir_.load(e, ir_.extract(addresses, k), t.size()), ref), k);
     v = from_memory(v, t);
     return m ? ir_.select(m, v, rest) : v;
   }
   const IrValue all = m ? m : ir_.integer_splat(ir_.i1, 1, n);
-  const IrValue v = ir_.masked("llvm.masked.gather", row, ir_.vec(ir_.ptr, n), {addresses, all, to_memory(rest, t)}, 0, t.size);
+  const IrValue v = ir_.masked("llvm.masked.gather", row, ir_.vec(ir_.ptr, n), {addresses, all, to_memory(rest, t)}, 0, t.size());
   return from_memory(tagged(v, ref), t);
 }
 
@@ -166,7 +166,7 @@ void Renderer::gather(const Inst& inst) {
       continue;
     }
     if (m) addresses = ir_.select(m, addresses, spare(t, false));
-    const IrValue v = from_memory(tagged(ir_.load(memory_element(t), addresses, t.size), inst.ref), t);
+    const IrValue v = from_memory(tagged(ir_.load(memory_element(t), addresses, t.size()), inst.ref), t);
     out.push_back(m ? ir_.select(m, v, splat_number(inst.number, t, 1)) : v);
   }
   define(inst, std::move(out));
@@ -177,7 +177,7 @@ void Renderer::prefetch(const Inst& inst) {
   const Dtype t = ref_dtype(inst.ref);
   const IrValue address = ir_.at(memory_element(t), buffers_[static_cast<size_t>(inst.ref)], single(inst.args[0]));
   constexpr int64_t line = 64;
-  for (int64_t byte = 0; byte < inst.number.i * t.size; byte += line) {
+  for (int64_t byte = 0; byte < inst.number.i * t.size(); byte += line) {
     const IrValue args[] = {ir_.at(ir_.i8, address, ir_.index(byte)), LLVMConstInt(ir_.i32, 0, 0), LLVMConstInt(ir_.i32, 3, 0), LLVMConstInt(ir_.i32, 1, 0)};
     ir_.intrinsic("llvm.prefetch", {ir_.ptr}, args);
   }
@@ -206,7 +206,7 @@ void Renderer::store_tile(Ref ref, const Rows& in, IrValue offset, int64_t row_s
     const IrValue address = ir_.at(e, buffers_[static_cast<size_t>(ref)], ir_.add(offset, ir_.index(row * row_stride)));
     const Guard g = guard(row_limit, lane_limit, row);
     const IrValue v = to_memory(in[r], t);
-    const int64_t bits = ir_.lanes(v) * t.size * 8;
+    const int64_t bits = ir_.lanes(v) * t.size() * 8;
     const bool whole = bits % isa_.vector_bits == 0 && std::has_single_bit(static_cast<uint64_t>(bits));
     if (streaming && stride == 1 && whole && !is_local(ref)) store_streaming(ref, v, address, g);
     else store_row(ref, v, address, stride, g);
@@ -216,15 +216,15 @@ void Renderer::store_tile(Ref ref, const Rows& in, IrValue offset, int64_t row_s
 void Renderer::store_row(Ref ref, IrValue v, IrValue address, int64_t stride, const Guard& g) {
   const Dtype t = ref_dtype(ref);
   const int64_t n = ir_.lanes(v);
-  const IrValue m = g.any() ? mask(g, n, t.size * 8) : nullptr;
+  const IrValue m = g.any() ? mask(g, n, t.size() * 8) : nullptr;
   if (n == 1) {
-    tagged(ir_.store(v, m ? ir_.select(m, address, spare(t, true)) : address, t.size), ref);
+    tagged(ir_.store(v, m ? ir_.select(m, address, spare(t, true)) : address, t.size()), ref);
   } else if (stride != 1) {
     store_scattered(ref, v, ir_.at(memory_element(t), ir_.splat(address, n), ir_.iota(ir_.i64, n, stride)), m);
   } else if (m) {
-    tagged(ir_.masked("llvm.masked.store", LLVMTypeOf(v), ir_.ptr, {v, address, m}, 1, t.size), ref);
+    tagged(ir_.masked("llvm.masked.store", LLVMTypeOf(v), ir_.ptr, {v, address, m}, 1, t.size()), ref);
   } else {
-    tagged(ir_.store(v, address, t.size), ref);
+    tagged(ir_.store(v, address, t.size()), ref);
   }
 }
 
@@ -256,11 +256,11 @@ void Renderer::store_scattered(Ref ref, IrValue v, IrValue addresses, IrValue m)
   const int64_t n = ir_.lanes(v);
   if (isa_.scatters && gatherable(t, n)) {
     const IrValue all = m ? m : ir_.integer_splat(ir_.i1, 1, n);
-    tagged(ir_.masked("llvm.masked.scatter", LLVMTypeOf(v), LLVMTypeOf(addresses), {v, addresses, all}, 1, t.size), ref);
+    tagged(ir_.masked("llvm.masked.scatter", LLVMTypeOf(v), LLVMTypeOf(addresses), {v, addresses, all}, 1, t.size()), ref);
     return;
   }
   if (m) addresses = ir_.select(m, addresses, ir_.splat(spare(t, true), n));
-  for (int64_t k = 0; k < n; ++k) tagged(ir_.store(ir_.extract(v, k), ir_.extract(addresses, k), t.size), ref);
+  for (int64_t k = 0; k < n; ++k) tagged(ir_.store(ir_.extract(v, k), ir_.extract(addresses, k), t.size()), ref);
 }
 
 void Renderer::scatter(const Inst& inst) {
@@ -291,7 +291,7 @@ void Renderer::atomic_lane(Dtype t, IrValue address, IrValue value) {
     return;
   }
   const LLVMBasicBlockRef before = ir_.here(), again = ir_.block("retry"), done = ir_.block("added");
-  const IrValue first = ir_.load(element(t), address, t.size);
+  const IrValue first = ir_.load(element(t), address, t.size());
   LLVMSetOrdering(first, LLVMAtomicOrderingMonotonic);
   LLVMBuildBr(ir_.b, again);
   ir_.go(again);

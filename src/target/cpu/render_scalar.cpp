@@ -87,7 +87,7 @@ IrValue Renderer::apply_integer(ScalarOp op, Dtype t, std::span<const IrValue> a
     case ScalarOp::shl:
     case ScalarOp::shr: return shift(op, sign, a, b);
     case ScalarOp::mulhi: {
-      const int width = t.size * 8;
+      const int width = t.size() * 8;
       const IrType twice = ir_.integer(2 * width);
       return ir_.trunc(ir_.lshr(ir_.mul(ir_.zext(a, twice), ir_.zext(b, twice)), width), ir_.integer(width));
     }

@@ -109,7 +109,7 @@ class CublasltCall final : public LibraryCall {
     make_layout(b_, form.b);
     make_layout(d_, form.d);
     for (const LtForm::Offset& at : form.calls)
-      offsets_ |= static_cast<uintptr_t>((form.swapped ? at.b : at.a) * desc.a.size | (form.swapped ? at.a : at.b) * desc.b.size | at.c * desc.c.size);
+      offsets_ |= static_cast<uintptr_t>((form.swapped ? at.b : at.a) * desc.a.size() | (form.swapped ? at.a : at.b) * desc.b.size() | at.c * desc.c.size());
     matmul_.destroy = lt::api()->desc_destroy;
     check_lt(lt::api()->desc_create(&matmul_.handle, form.compute, form.scale), "cublasLtMatmulDescCreate", what_);
     const auto set_matmul = [&](int attribute, auto value) { set(lt::api()->desc_set, matmul_.handle, attribute, value, what_); };
@@ -186,7 +186,7 @@ class CublasltCall final : public LibraryCall {
       options_.own->run(operands);
       return 0;
     }
-    const auto at = [](void* base, int64_t elements, Dtype t) { return static_cast<char*>(base) + elements * t.size; };
+    const auto at = [](void* base, int64_t elements, Dtype t) { return static_cast<char*>(base) + elements * t.size(); };
     const size_t first = form_.swapped ? 1 : 0, second = 1 - first;
     const Dtype types[] = {desc_.a, desc_.b};
     // float64 products take float64 scalars, int8 ones int32 scalars.
@@ -240,7 +240,7 @@ class CublasltCall final : public LibraryCall {
   /// Memory for a result; none for several products, or where there is none left.
   std::shared_ptr<const Workspace> another_result() const {
     if (form_.batch > 1 || form_.calls.size() > 1) return nullptr;
-    const size_t bytes = static_cast<size_t>(form_.d.leading * form_.d.columns) * desc_.c.size;
+    const size_t bytes = static_cast<size_t>(form_.d.leading * form_.d.columns) * desc_.c.size();
     size_t free = 0, total = 0;
     if (driver().mem_get_info(&free, &total) != success || free < 2 * bytes) return nullptr;
     return std::make_shared<const Workspace>(context_, bytes);
@@ -256,7 +256,7 @@ class CublasltCall final : public LibraryCall {
     };
     set_preference(lt::preference_max_workspace_bytes, static_cast<uint64_t>(cublaslt_workspace_bytes));
     // Partial sums of a split k are added in the precision of the sum, never in that of a narrower result.
-    const bool narrow = desc_.c.size < 4;
+    const bool narrow = desc_.c.size() < 4;
     set_preference(lt::preference_reduction_scheme_mask, static_cast<uint32_t>(lt::reduction_compute_type | (narrow ? 0u : lt::reduction_in_place)));
     for (int attribute : {lt::preference_min_alignment_a, lt::preference_min_alignment_b, lt::preference_min_alignment_c, lt::preference_min_alignment_d})
       set_preference(attribute, static_cast<uint32_t>(alignment));

@@ -19,7 +19,7 @@ struct Types {
 };
 
 std::optional<lt::DataType> type_of(Dtype t) {
-  switch (t.val) {
+  switch (t.val()) {
     case Dtype::Val::float32: return lt::r_32f;
     case Dtype::Val::float64: return lt::r_64f;
     case Dtype::Val::float16: return lt::r_16f;
@@ -42,7 +42,7 @@ std::optional<Types> types_of(const DotDesc& d, bool tf32) {
     if (d.a == float8_e5m2 && d.b == float8_e5m2) return std::nullopt;
     if (!(d.c == float16 || d.c == bfloat16 || d.c == float32)) return std::nullopt;
     // A bias has the dtype of a 16-bit result only, and an activation or a sum is left alone.
-    if ((d.bias && d.c.size != 2) || d.activation != Activation::none || d.sum != kernel::OperandSum::none) return std::nullopt;
+    if ((d.bias && d.c.size() != 2) || d.activation != Activation::none || d.sum != kernel::OperandSum::none) return std::nullopt;
     return t;
   }
   if (d.scales > 0) return std::nullopt;
@@ -98,7 +98,7 @@ bool set_batch(std::vector<BatchAxis> axes, LtForm& form) {
 std::optional<uint32_t> epilogue_of(const DotDesc& d, bool swapped) {
   if (d.argument != kernel::ActivationArgument::none) {
     // Half precision, tanh's gelu; rows of Z must begin at multiples of 16 bytes.
-    const bool fits = d.activation == Activation::gelu_tanh && d.c.size == 2 && !d.residual && d.sum == kernel::OperandSum::none && d.batch.empty();
+    const bool fits = d.activation == Activation::gelu_tanh && d.c.size() == 2 && !d.residual && d.sum == kernel::OperandSum::none && d.batch.empty();
     if (!fits || (d.bias && !swapped) || d.m % 8 != 0 || d.n % 8 != 0 || std::max(d.c_m, d.c_n) % 8 != 0) return std::nullopt;
     if (d.argument == kernel::ActivationArgument::slope) return d.bias ? std::nullopt : std::optional<uint32_t>(lt::epilogue_dgelu);
     return lt::epilogue_gelu_aux | (d.bias ? lt::epilogue_bias : 0u);

@@ -36,7 +36,7 @@ class CufftCall final : public LibraryCall {
     kind_ = to_half ? (wide ? cufft::d2z : cufft::r2c) : from_half ? (wide ? cufft::z2d : cufft::c2r) : wide ? cufft::z2z : cufft::c2c;
     if (!to_half && !from_half && desc.integers[0] != 0) direction_ = cufft::inverse;
     if (from_half) {
-      input_bytes_ = static_cast<size_t>(desc.inputs[0].dtype.size);
+      input_bytes_ = static_cast<size_t>(desc.inputs[0].dtype.size());
       for (const int64_t n : desc.inputs[0].extents) input_bytes_ *= static_cast<size_t>(n);
       copy_bytes_ = (input_bytes_ + grain - 1) / grain * grain;
     }

@@ -51,7 +51,7 @@ Problem::Problem(Routine wanted_routine, const kernel::CallDesc& desc) : routine
   for (size_t k = 0; k < batch; ++k) count *= extents[k];
   for (const auto* arrays : {&desc.inputs, &desc.outputs})
     for (const kernel::CallDesc::Array& array : *arrays) {
-      size_t each = static_cast<size_t>(array.dtype.size);
+      size_t each = static_cast<size_t>(array.dtype.size());
       for (size_t k = batch; k < array.extents.size(); ++k) each *= static_cast<size_t>(array.extents[k]);
       bytes.push_back(each);
       used.push_back(array.used);

@@ -8,7 +8,7 @@ namespace weft::target::cuda {
 namespace {
 
 size_t bytes_of(const kernel::CallDesc::Array& array) {
-  auto bytes = static_cast<size_t>(array.dtype.size);
+  auto bytes = static_cast<size_t>(array.dtype.size());
   for (const int64_t n : array.extents) bytes *= static_cast<size_t>(n);
   return bytes;
 }

@@ -30,7 +30,7 @@ Renderer::Renderer(const kernel::Kernel& kernel, const Variant& variant, const F
     const auto ref = static_cast<Ref>(kernel.params.size() + local_offsets_.size() - 1);
     const int64_t elements = left_lines_.contains(ref) ? line_elements(ref) : cluster_ > 1 && local.share > 0 ? local.share : local.elements;
     const auto ring = rings_.find(ref);
-    local_bytes_ += std::max((elements * local.dtype.size + 15) / 16 * 16, ring == rings_.end() ? 0 : ring->second);
+    local_bytes_ += std::max((elements * local.dtype.size() + 15) / 16 * 16, ring == rings_.end() ? 0 : ring->second);
   }
   choose_threads();
 }

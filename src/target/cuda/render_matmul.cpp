@@ -29,11 +29,11 @@ struct Renderer::MatmulSide {
   bool whole_depth = false;                     // k is a multiple of `depth`
   bool panels = false;
 
-  int64_t per() const { return 16 / dtype.size; }  // elements of a chunk
+  int64_t per() const { return 16 / dtype.size(); }  // elements of a chunk
   int64_t lines() const { return turned ? depth : extent; }
   int64_t chunks() const { return (turned ? extent : depth) / per(); }  // of a line
   std::string place() const { return panels ? fmt::format("in_panels<{}>", lines()) : fmt::format("swizzled<{}>", chunks()); }
-  int64_t bytes() const { return extent * depth * dtype.size; }
+  int64_t bytes() const { return extent * depth * dtype.size(); }
   int64_t line_stride() const { return turned ? depth_stride : stride; }
   int64_t inner_stride() const { return turned ? stride : depth_stride; }
 };
@@ -53,7 +53,7 @@ Renderer::MatmulSide Renderer::matmul_side(const Inst& inst, bool right) {
 }
 
 int64_t Renderer::ring_bytes(const Inst& inst) const {
-  return (by_warpgroups(inst) ? 1024 : 0) + inst.schedule.stages * (inst.type.dims[0] + inst.type.dims[1]) * inst.schedule.depth * dtype_of(inst.left).size;
+  return (by_warpgroups(inst) ? 1024 : 0) + inst.schedule.stages * (inst.type.dims[0] + inst.type.dims[1]) * inst.schedule.depth * dtype_of(inst.left).size();
 }
 
 /// Before the loop: which chunks a thread copies.
@@ -76,7 +76,7 @@ void Renderer::matmul_copy(const MatmulSide& s, int64_t offset) {
   const std::string inner_end = s.turned ? (s.limit == no_value ? "" : n + "_limit") : s.whole_depth ? "" : "depth - k";
   if (s.asynchronous) {
     std::string bytes = inner_end.empty() ? "16" : n + "_bytes";
-    if (!inner_end.empty()) add(fmt::format("const int {}_bytes = imax(0, imin(16, ({} - {}_chunk * {}) * {}));", n, inner_end, n, s.per(), s.dtype.size));
+    if (!inner_end.empty()) add(fmt::format("const int {}_bytes = imax(0, imin(16, ({} - {}_chunk * {}) * {}));", n, inner_end, n, s.per(), s.dtype.size()));
     if (!line_end.empty()) bytes = fmt::format("{} < {} ? {} : 0", line, line_end, bytes);
     add(fmt::format("{}EACH (int i = 0; i < {}; ++i) copy_async({}, {}{});", enough, rounds, to, from, bytes == "16" ? "" : ", " + bytes));
   } else {
@@ -117,7 +117,7 @@ void Renderer::matmul_fragments(const MatmulSide& s, int64_t offset, int warp_ex
 void Renderer::matmul_by_warps(const Inst& inst, const MatmulSide& a, const MatmulSide& b) {
   const kernel::MatmulSchedule& how = inst.schedule;
   const int tall = how.rows / 16, broad = how.columns / 16;
-  const int64_t steps = how.depth * a.dtype.size / 32;
+  const int64_t steps = how.depth * a.dtype.size() / 32;
   const char* multiply = a.dtype == bfloat16 ? "mma_bf16" : a.dtype == float16 ? "mma_f16" : "mma_tf32";
   add(fmt::format("u32 a_part[2][{}][4], b_part[2][{}][4];", tall, broad));
   open("const auto fragments = [&](const int step)");
@@ -158,7 +158,7 @@ void Renderer::matmul_by_warpgroups(const Inst& inst, const MatmulSide& a, const
 
 bool Renderer::by_warpgroups(const Inst& inst) const {
   const int64_t rows = inst.type.dims[0], columns = inst.type.dims[1], groups = inst.type.size() / (inst.schedule.rows * inst.schedule.columns) / 4;
-  return features_.warpgroups && dtype_of(inst.left).size == 2 && inst.schedule.depth == 64 && inst.schedule.stages > 2 && groups > 0 && rows % (64 * groups) == 0 &&
+  return features_.warpgroups && dtype_of(inst.left).size() == 2 && inst.schedule.depth == 64 && inst.schedule.stages > 2 && groups > 0 && rows % (64 * groups) == 0 &&
          columns >= 64 && columns <= 256 && rows / groups / 64 * columns <= 256;
 }
 

@@ -73,7 +73,7 @@ Renderer::Slice Renderer::slice(const Inst& inst, const Type& tile, size_t first
     if (last) out.whole_chunks = divisor(limit) % s.vec == 0;
   }
   if (s.ragged()) out.guard += fmt::format("{}{} < {}", out.guard.empty() ? "" : " && ", element, s.size);
-  const int64_t bytes = static_cast<int64_t>(s.vec) * dtype_of(inst.ref).size;
+  const int64_t bytes = static_cast<int64_t>(s.vec) * dtype_of(inst.ref).size();
   out.wide = flat && aligned && s.vec > 1 && bytes >= 4 && !s.repeated() && dtype_of(inst.ref) != bool_ && (variant_.aligned || is_local(inst.ref));
   return out;
 }
@@ -100,9 +100,9 @@ std::string put_words(const std::string& to, const std::string& from, int64_t by
 std::optional<uint32_t> filling(Number number, Dtype t) {
   if (t == float32) return std::bit_cast<uint32_t>(static_cast<float>(number.real()));
   if (is_low_float(t)) return float_to_low(static_cast<float>(number.real()), t) * 0x10001u;
-  if (is_float(t) || t.size > 4) return {};
+  if (is_float(t) || t.size() > 4) return {};
   const auto v = static_cast<uint32_t>(number.integral ? number.i : static_cast<int64_t>(number.f));
-  return t.size == 4 ? v : t.size == 2 ? (v & 0xffffu) * 0x10001u : (v & 0xffu) * 0x1010101u;
+  return t.size() == 4 ? v : t.size() == 2 ? (v & 0xffffu) * 0x10001u : (v & 0xffu) * 0x1010101u;
 }
 
 /// The transfer of a chunk that is there or not, in words. Something is read in any case (from the start of the buffer), so that loads wait for no condition and
@@ -165,7 +165,7 @@ void Renderer::find_copies(const kernel::Block& block) {
 bool Renderer::copies_words(const Inst& load) {
   const Spread spread = spread_of(load.type);
   const bool filled = load.args[1] == kernel::no_value || filling(load.number, load.type.dtype) == 0u;
-  return load.strides[0] == 1 && filled && !spread.ragged() && !spread.repeated() && spread.vec * load.type.dtype.size % 16 == 0 && load.type.dtype != bool_;
+  return load.strides[0] == 1 && filled && !spread.ragged() && !spread.repeated() && spread.vec * load.type.dtype.size() % 16 == 0 && load.type.dtype != bool_;
 }
 
 /// From memory into scratch, past the registers. Threads wait for their own copies before they read what they have copied.
@@ -175,7 +175,7 @@ void Renderer::copy_row(const Inst& load, const Inst& store) {
   const Spread spread = spread_of(load.type);
   const Slice from = slice(load, load.type, 1, spread), to = slice(store, load.type, 2, spread);
   const auto first = [&](const std::string& text) { return replaced(text, spread.element("r"), spread.element(fmt::format("(c * {})", spread.vec))); };
-  const int64_t words = spread.vec * load.type.dtype.size / 16, each = 16 / load.type.dtype.size;
+  const int64_t words = spread.vec * load.type.dtype.size() / 16, each = 16 / load.type.dtype.size();
   open(fmt::format("EACH (int c = 0; c < {}; ++c)", spread.registers() / spread.vec));
   if (!from.guard.empty()) add(fmt::format("const bool there = {};", first(from.guard)));
   for (int64_t k = 0; k < words; ++k) {
@@ -213,7 +213,7 @@ void Renderer::load(const Inst& inst) {
   declare(result);
   const int chunks = spread.registers() / spread.vec;
   const auto first = [&](const std::string& text) { return replaced(text, spread.element("r"), spread.element(fmt::format("(c * {})", spread.vec))); };
-  const std::string whole = words(fmt::format("{} + c * {}", fresh(result), spread.vec), fmt::format("{} + {}", p, first(s.address)), spread.vec * static_cast<int64_t>(inst.type.dtype.size),
+  const std::string whole = words(fmt::format("{} + c * {}", fresh(result), spread.vec), fmt::format("{} + {}", p, first(s.address)), spread.vec * static_cast<int64_t>(inst.type.dtype.size()),
                                   reads_now(inst));
   open(fmt::format("EACH (int c = 0; c < {}; ++c)", chunks));
   if (s.guard.empty()) {
@@ -222,7 +222,7 @@ void Renderer::load(const Inst& inst) {
     const std::string last = replaced(s.guard, spread.element("r"), spread.element(fmt::format("(c * {} + {})", spread.vec, spread.vec - 1)));
     if (const auto filled = filling(inst.number, inst.type.dtype); s.whole_chunks && filled && !is_local(inst.ref)) {
       add(fmt::format("const bool there = {};", first(s.guard)));
-      add(words_if(fmt::format("{} + c * {}", fresh(result), spread.vec), p, first(s.address), *filled, spread.vec * static_cast<int64_t>(inst.type.dtype.size), reads_now(inst)));
+      add(words_if(fmt::format("{} + c * {}", fresh(result), spread.vec), p, first(s.address), *filled, spread.vec * static_cast<int64_t>(inst.type.dtype.size()), reads_now(inst)));
       return close();
     }
     add(fmt::format("if ({}) {{ {}}}", s.whole_chunks ? first(s.guard) : last, whole));
@@ -256,8 +256,8 @@ void Renderer::store(const Inst& inst) {
     add(fmt::format("EACH (int r = 0; r < {}; ++r) {}[r] = {};", spread.registers(), from, at(value)));
   }
   const auto first = [&](const std::string& text) { return replaced(text, spread.element("r"), spread.element(fmt::format("(c * {})", spread.vec))); };
-  std::string whole = words(fmt::format("{} + {}", p, first(s.address)), fmt::format("{} + c * {}", from, spread.vec), spread.vec * static_cast<int64_t>(dtype_of(inst.ref).size));
-  if (!is_local(inst.ref) && spread.squares) whole = put_words(fmt::format("{} + {}", p, first(s.address)), fmt::format("{} + c * {}", from, spread.vec), spread.vec * static_cast<int64_t>(dtype_of(inst.ref).size));
+  std::string whole = words(fmt::format("{} + {}", p, first(s.address)), fmt::format("{} + c * {}", from, spread.vec), spread.vec * static_cast<int64_t>(dtype_of(inst.ref).size()));
+  if (!is_local(inst.ref) && spread.squares) whole = put_words(fmt::format("{} + {}", p, first(s.address)), fmt::format("{} + c * {}", from, spread.vec), spread.vec * static_cast<int64_t>(dtype_of(inst.ref).size()));
   open(fmt::format("EACH (int c = 0; c < {}; ++c)", spread.registers() / spread.vec));
   if (guard.empty()) {
     add(whole);
@@ -292,7 +292,7 @@ void Renderer::scatter(const Inst& inst) {
 /// Into the second-level cache, a line a thread.
 void Renderer::prefetch(const Inst& inst) {
   constexpr int64_t line = 128;
-  const int64_t lines = (inst.number.i * dtype_of(inst.ref).size + line - 1) / line;
+  const int64_t lines = (inst.number.i * dtype_of(inst.ref).size() + line - 1) / line;
   add(fmt::format("for (int l = t; l < {}; l += {}) prefetch_line((const u8*)({} + {}) + l * {});", lines, threads_, buffer(inst.ref), at(inst.args[0]), line));
 }
 
@@ -302,7 +302,7 @@ void Renderer::atomic_add(const Inst& inst) {
   const int64_t n = type(inst.args[0]).size();
   before_write(inst.ref);
   sync();
-  const std::string values = exchange(t, n), places = exchange(int64, n, (n * t.size + 15) / 16 * 16);
+  const std::string values = exchange(t, n), places = exchange(int64, n, (n * t.size() + 15) / 16 * 16);
   put(inst.args[0], values);
   if (inst.args[2] == kernel::no_value) {
     put(inst.args[1], places);

@@ -45,13 +45,13 @@ void Renderer::survey(const Block& block) {
       filled = std::max(filled, limit == numbers_.end() ? inst.type.size() : std::min(limit->second, inst.type.size()));
     }
     loads_ += inst.op == Op::load && inst.type.rank() > 0;
-    if (inst.op == Op::load && inst.type.rank() > 0 && !is_local(inst.ref)) kept_bytes_ += inst.type.size() * inst.type.dtype.size;
+    if (inst.op == Op::load && inst.type.rank() > 0 && !is_local(inst.ref)) kept_bytes_ += inst.type.size() * inst.type.dtype.size();
     if (inst.op == Op::loop) survey_loop(inst);
     if (inst.op == Op::loop && inst.parallel && features_.clusters) cluster_ = rounds_of(block, inst), ++parallel_loops_;
     for (Value v : inst.results) largest_tile_ = std::max(largest_tile_, type(v).size());
     if (inst.op == Op::store || inst.op == Op::scatter || inst.op == Op::atomic_add) largest_tile_ = std::max(largest_tile_, type(inst.args[0]).size());
     if ((inst.op == Op::load || inst.op == Op::store) && !inst.strides.empty() && inst.strides.back() == 1)
-      narrowest_ = std::min<int>(narrowest_, dtype_of(inst.ref).size);
+      narrowest_ = std::min<int>(narrowest_, dtype_of(inst.ref).size());
     if (inst.op == Op::matmul) {
       const int warps = static_cast<int>(inst.type.size() / (inst.schedule.rows * inst.schedule.columns));
       check(warps_ == 0 || warps_ == warps, "cuda render", "matmuls of one kernel with different numbers of warps");
@@ -85,7 +85,7 @@ void Renderer::deal_rounds() {
 }
 
 void Renderer::survey_loop(const Inst& loop) {
-  for (Value v : loop.results) kept_bytes_ += type(v).rank() > 0 ? type(v).size() * type(v).dtype.size : 0;
+  for (Value v : loop.results) kept_bytes_ += type(v).rank() > 0 ? type(v).size() * type(v).dtype.size() : 0;
   for (const Inst& inst : loop.blocks[0].insts)
     if (inst.op == Op::reduce && type(inst.args[0]).rank() == 1)
       for (Value v : loop.results)

@@ -18,7 +18,7 @@ constexpr int64_t most_exchanged_bytes = 8 << 10;  // by a reduction
 }  // namespace
 
 std::string Renderer::exchange(Dtype dtype, int64_t elements, int64_t offset) {
-  exchange_bytes_ = std::max(exchange_bytes_, offset + elements * static_cast<int64_t>(dtype.size));
+  exchange_bytes_ = std::max(exchange_bytes_, offset + elements * static_cast<int64_t>(dtype.size()));
   return fmt::format("(({}*)(shared + {}))", type_name(dtype), offset);
 }
 
@@ -132,9 +132,9 @@ void Renderer::reduce_lanes(int lanes, const std::string& w, int registers, cons
 /// Among warps: through shared memory, a few registers at a time (it is short where rows lie in it), each of which is taken over by one warp.
 void Renderer::reduce_warps(const Spread& s, Dtype dtype, const std::string& w, int registers, const Combined& combined) {
   const int64_t lanes = std::min<int64_t>(s.size, threads_), warps = lanes / 32;
-  const auto at_once = std::clamp<int64_t>(most_exchanged_bytes / (lanes * dtype.size), 1, registers);
+  const auto at_once = std::clamp<int64_t>(most_exchanged_bytes / (lanes * dtype.size()), 1, registers);
   const int64_t owners = std::min(warps, at_once), owned = at_once / owners;
-  const std::string space = exchange(dtype, lanes * at_once), totals = exchange(dtype, registers, (lanes * at_once * dtype.size + 15) / 16 * 16);
+  const std::string space = exchange(dtype, lanes * at_once), totals = exchange(dtype, registers, (lanes * at_once * dtype.size() + 15) / 16 * 16);
   const std::string thread = s.repeated() ? fmt::format("(t & {})", s.size - 1) : "t";
   open(fmt::format("EACH (int first = 0; first < {}; first += {})", registers, at_once));
   sync();
@@ -259,7 +259,7 @@ void Renderer::transpose(const Inst& inst) {
     return;
   }
   if (square_ > 0) return turn_squares(inst);
-  const int64_t rows = inst.type.dims[0], columns = inst.type.dims[1], size = inst.type.dtype.size, pitch = columns + std::max<int64_t>(1, 4 / size);
+  const int64_t rows = inst.type.dims[0], columns = inst.type.dims[1], size = inst.type.dtype.size(), pitch = columns + std::max<int64_t>(1, 4 / size);
   const std::string space = exchange(inst.type.dtype, rows * pitch);
   const Spread given = spread_of(from), s = spread_of(inst.type);
   std::string guard;
@@ -327,7 +327,7 @@ void Renderer::extract(const Inst& inst) {
 void Renderer::dot(const Inst& inst) {
   const Type &a = type(inst.args[0]), &b = type(inst.args[1]);
   const Dtype dtype = inst.type.dtype;
-  const int64_t depth = a.dims[1], columns = inst.type.dims[1], left_bytes = (a.size() * a.dtype.size + 15) / 16 * 16;
+  const int64_t depth = a.dims[1], columns = inst.type.dims[1], left_bytes = (a.size() * a.dtype.size() + 15) / 16 * 16;
   const std::string left = exchange(a.dtype, a.size()), right = exchange(b.dtype, b.size(), left_bytes);
   sync();
   put(inst.args[0], left);

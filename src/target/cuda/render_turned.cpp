@@ -62,7 +62,7 @@ std::vector<std::string> Renderer::square_position(const std::string& r) const {
 void Renderer::turn_squares(const Inst& inst) {
   const Value from = inst.args[0], result = inst.results[0];
   const Spread given = spread_of(from);
-  const int64_t chunks = square_tile_[0] / square_, words = square_ * static_cast<int64_t>(inst.type.dtype.size) / 16;
+  const int64_t chunks = square_tile_[0] / square_, words = square_ * static_cast<int64_t>(inst.type.dtype.size()) / 16;
   const std::string space = exchange(inst.type.dtype, inst.type.size());
   // The place of a chunk in its line changes with the line's square.
   const auto place = [&](const std::string& line, const std::string& chunk) {

@@ -15,7 +15,7 @@ namespace weft::target::cuda {
 using kernel::ScalarOp;
 
 const char* type_name(Dtype t) {
-  switch (t.val) {
+  switch (t.val()) {
     case Dtype::Val::bool_: return "bool";
     case Dtype::Val::uint8: return "u8";
     case Dtype::Val::uint16: return "u16";
@@ -104,21 +104,21 @@ std::string on_floats(ScalarOp op, Dtype t, std::span<const std::string> a) {
 
 /// Arithmetic goes through the unsigned type: in C++ signed overflow is undefined.
 std::string wrapped(char op, Dtype t, const std::string& a, const std::string& b) {
-  if (t.size < 4) return fmt::format("({})({} {} {})", type_name(t), a, op, b);
-  const char* u = t.size == 8 ? "u64" : "u32";
+  if (t.size() < 4) return fmt::format("({})({} {} {})", type_name(t), a, op, b);
+  const char* u = t.size() == 8 ? "u64" : "u32";
   return is_signed(t) ? fmt::format("({})(({}){} {} ({}){})", type_name(t), u, a, op, u, b) : fmt::format("{} {} {}", a, op, b);
 }
 
 std::string on_integers(ScalarOp op, Dtype t, std::span<const std::string> a) {
   const char* name = type_name(t);
   const bool sign = is_signed(t);
-  const std::string both = fmt::format("<{}, u{}>", name, t.size * 8);
+  const std::string both = fmt::format("<{}, u{}>", name, t.size() * 8);
   switch (op) {
     case ScalarOp::neg: return wrapped('-', t, literal(Number::of_int(0), t), a[0]);
     case ScalarOp::abs: return sign ? fmt::format("({} < ({})0 ? {} : {})", a[0], name, wrapped('-', t, literal(Number::of_int(0), t), a[0]), a[0]) : a[0];
     case ScalarOp::add: return wrapped('+', t, a[0], a[1]);
     case ScalarOp::sub: return wrapped('-', t, a[0], a[1]);
-    case ScalarOp::mul: return t.size < 4 ? fmt::format("({})((u32){} * (u32){})", name, a[0], a[1]) : wrapped('*', t, a[0], a[1]);
+    case ScalarOp::mul: return t.size() < 4 ? fmt::format("({})((u32){} * (u32){})", name, a[0], a[1]) : wrapped('*', t, a[0], a[1]);
     case ScalarOp::max: return fmt::format("imax<{}>({}, {})", name, a[0], a[1]);
     case ScalarOp::min: return fmt::format("imin<{}>({}, {})", name, a[0], a[1]);
     case ScalarOp::floordiv: return sign ? fmt::format("sfloordiv{}({}, {})", both, a[0], a[1]) : fmt::format("ufloordiv<{}>({}, {})", name, a[0], a[1]);
@@ -172,7 +172,7 @@ std::string conversion(const std::string& v, Dtype from, Dtype to) {
   if (to == bool_) return fmt::format("{} != {}", v, from == bool_ ? "false" : literal(Number::of_int(0), from));
   if (!is_float(from) || is_float(to)) return fmt::format("({}){}", name, v);
   if (to == int64 || to == uint64) return fmt::format("to_{}<{}>({})", name, type_name(from), v);
-  const int width = to.size * 8;
+  const int width = to.size() * 8;
   const int64_t high = is_signed(to) ? (int64_t{1} << (width - 1)) - 1 : (int64_t{1} << width) - 1;
   if (is_signed(to)) return fmt::format("({})to_signed<{}>({}, {}ll, {}ll)", name, type_name(from), v, -high - 1, high);
   return fmt::format("({})to_unsigned<{}>({}, {}ll)", name, type_name(from), v, high);

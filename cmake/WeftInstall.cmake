@@ -1,6 +1,6 @@
-# install + find_package(weft): one imported target, weft::weft.
+# install + find_package(weft): the library, weft::weft, and weft::mlx, which adds MLX's headers over it.
 include(CMakePackageConfigHelpers)
-install(TARGETS weft EXPORT weft-targets
+install(TARGETS weft weft_mlx EXPORT weft-targets
   LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR} RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/include/weft DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
 if(TARGET weft_program)

@@ -76,5 +76,12 @@ endif()
 target_compile_features(weft PUBLIC cxx_std_20)
 target_include_directories(weft PUBLIC $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/include> $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
 target_link_libraries(weft PRIVATE ${WEFT_EXTERNAL})
+# MLX's headers and namespace over Weft's (docs/mlx.md): only for those who ask for them.
+add_library(weft_mlx INTERFACE)
+add_library(weft::mlx ALIAS weft_mlx)
+set_target_properties(weft_mlx PROPERTIES EXPORT_NAME mlx)
+target_include_directories(weft_mlx INTERFACE $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/include/weft/compat>
+                                              $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}/weft/compat>)
+target_link_libraries(weft_mlx INTERFACE weft)
 target_include_directories(weft_internal INTERFACE ${PROJECT_SOURCE_DIR}/include ${PROJECT_SOURCE_DIR}/src ${PROJECT_SOURCE_DIR})
 target_link_libraries(weft_internal INTERFACE ${WEFT_EXTERNAL} weft_options)

@@ -41,4 +41,9 @@ WEFT_API void set_numerics(const Numerics& numerics);
 WEFT_API void disable_compile();
 WEFT_API void enable_compile();
 
+/// MLX's switch. `disabled` is disable_compile(), every other mode enable_compile(): simplification and fusion are part of making any program, eager or compiled,
+/// so that `no_simplify` and `no_fuse` leave out nothing. Values do not depend on the mode.
+enum class CompileMode { disabled, no_simplify, no_fuse, enabled };
+WEFT_API void set_compile_mode(CompileMode mode);
+
 }  // namespace weft

@@ -1,6 +1,9 @@
 #pragma once
 #include <compare>
+#include <cstddef>
 #include <iosfwd>
+#include <string>
+#include <unordered_map>
 #include <variant>
 
 #include "weft/api.h"
@@ -44,11 +47,16 @@ WEFT_API const Device& default_device();
 WEFT_API void set_default_device(const Device& d);
 WEFT_API bool is_available(const Device& d);
 WEFT_API int device_count(Device::DeviceType type);
+/// What is known of a device: "device_name", "architecture"; of a GPU also "total_memory" and "free_memory" (bytes), "uuid", "pci_bus_id",
+/// "compute_capability_major" and "compute_capability_minor". Empty where there is no such device. Valid until the calling thread asks again.
+using DeviceInfo = std::unordered_map<std::string, std::variant<std::string, size_t>>;
+WEFT_API const DeviceInfo& device_info(const Device& d = default_device());
 WEFT_API Stream default_stream(Device d);
 WEFT_API Stream to_stream(StreamOrDevice s);  ///< throws std::invalid_argument where the device or the stream is not there
 /// Waits until everything issued on the stream is done; throws the first error of work that was issued asynchronously since the last wait.
 WEFT_API void synchronize(Stream s);
-WEFT_API void synchronize();
+WEFT_API void synchronize(ThreadLocalStream s);  ///< the calling thread's stream of this name
+WEFT_API void synchronize();                     ///< the calling thread's default stream
 
 WEFT_API std::ostream& operator<<(std::ostream& os, const Device& d);  ///< "Device(cpu, 0)"
 WEFT_API std::ostream& operator<<(std::ostream& os, const Stream& s);  ///< "Stream(Device(cpu, 0), 1)"

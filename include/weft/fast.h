@@ -9,9 +9,15 @@ namespace weft::fast {
 
 /// Along the last axis; weight and bias have that axis' length.
 WEFT_API array layer_norm(const array& x, const std::optional<array>& weight, const std::optional<array>& bias, float eps, StreamOrDevice s = {});
-/// q [B, H, Tq, D], k and v [B, H, Tk, D]; mask_mode "" or "causal"; mask bool (false hides) or additive.
+/// x · rsqrt(mean(x²) + eps) · weight along the last axis, which is as long as the weight; without a weight: not scaled. Statistics in float32 at least. Returns the
+/// promoted dtype of x and weight; throws std::invalid_argument where that is not a float.
+WEFT_API array rms_norm(const array& x, const std::optional<array>& weight, float eps, StreamOrDevice s = {});
+/// softmax(scale · q kᵀ + mask) v: q [B, H, Tq, D], k and v [B, G, Tk, D] with H a multiple of G; mask_mode "", "causal" or "array"; mask bool (false hides) or
+/// additive. `sinks` [H] are logits that stand in the denominator of every row of their head, and nowhere else. Returns the promoted dtype of q, k and v.
+/// `force_fused` throws std::invalid_argument where no fused kernel of the stream's device takes these sizes and dtypes: elsewhere the scores are written out.
 WEFT_API array scaled_dot_product_attention(const array& queries, const array& keys, const array& values, float scale, const std::string& mask_mode = "",
-                                            const std::optional<array>& mask = std::nullopt, StreamOrDevice s = {});
+                                            const std::optional<array>& mask = std::nullopt, const std::optional<array>& sinks = std::nullopt,
+                                            bool force_fused = false, StreamOrDevice s = {});
 /// Attention of one new token over caches that are longer than the text: q [B, H, 1, D] sees the first `length` rows (one integer) of k and v [B, H, T, D]. The
 /// length is data, not part of a shape, so that every token runs the same program.
 WEFT_API array cached_attention(const array& queries, const array& keys, const array& values, float scale, const array& length, StreamOrDevice s = {});

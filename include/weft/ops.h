@@ -1,5 +1,6 @@
 #pragma once
 #include <concepts>
+#include <initializer_list>
 #include <optional>
 #include <string>
 #include <tuple>
@@ -82,8 +83,9 @@ WEFT_API array squeeze(const array& a, int axis, StreamOrDevice s = {});
 WEFT_API array squeeze(const array& a, StreamOrDevice s = {});
 WEFT_API array expand_dims(const array& a, const std::vector<int>& axes, StreamOrDevice s = {});
 WEFT_API array expand_dims(const array& a, int axis, StreamOrDevice s = {});
-WEFT_API array transpose(const array& a, std::vector<int> axes, StreamOrDevice s = {});
-WEFT_API array transpose(const array& a, StreamOrDevice s = {});
+WEFT_API array transpose(const array& a, std::vector<int> axes, StreamOrDevice s = {});  ///< axis k of the result is axis axes[k] of a; each once
+inline array transpose(const array& a, std::initializer_list<int> axes, StreamOrDevice s = {}) { return transpose(a, std::vector<int>(axes), s); }
+WEFT_API array transpose(const array& a, StreamOrDevice s = {});  ///< all axes in reverse order
 WEFT_API array swapaxes(const array& a, int axis1, int axis2, StreamOrDevice s = {});
 WEFT_API array moveaxis(const array& a, int source, int destination, StreamOrDevice s = {});
 WEFT_API array broadcast_to(const array& a, const Shape& shape, StreamOrDevice s = {});
@@ -142,9 +144,13 @@ template <std::same_as<array> A> array slice(const array& a, const A& start, std
 WEFT_API array slice_update(const array& src, const array& update, Shape start, Shape stop, Shape strides, StreamOrDevice s = {});
 WEFT_API array slice_update(const array& src, const array& update, Shape start, Shape stop, StreamOrDevice s = {});
 WEFT_API array slice_update_add(const array& src, const array& update, Shape start, Shape stop, Shape strides, StreamOrDevice s = {});
+WEFT_API array slice_update_add(const array& src, const array& update, Shape start, Shape stop, StreamOrDevice s = {});
 WEFT_API array slice_update_prod(const array& src, const array& update, Shape start, Shape stop, Shape strides, StreamOrDevice s = {});
+WEFT_API array slice_update_prod(const array& src, const array& update, Shape start, Shape stop, StreamOrDevice s = {});
 WEFT_API array slice_update_max(const array& src, const array& update, Shape start, Shape stop, Shape strides, StreamOrDevice s = {});
+WEFT_API array slice_update_max(const array& src, const array& update, Shape start, Shape stop, StreamOrDevice s = {});
 WEFT_API array slice_update_min(const array& src, const array& update, Shape start, Shape stop, Shape strides, StreamOrDevice s = {});
+WEFT_API array slice_update_min(const array& src, const array& update, Shape start, Shape stop, StreamOrDevice s = {});
 /// `start` is an int32 array with one position for each axis in `axes`: computed on the device, so nothing is traced again when it changes.
 WEFT_API array slice_update(const array& src, const array& update, const array& start, std::vector<int> axes, StreamOrDevice s = {});
 WEFT_API array gather(const array& a, const std::vector<array>& indices, const std::vector<int>& axes, const Shape& slice_sizes, StreamOrDevice s = {});
@@ -166,6 +172,15 @@ inline array scatter(const array& a, const array& indices, const array& updates,
 }
 inline array scatter_add(const array& a, const array& indices, const array& updates, int axis, StreamOrDevice s = {}) {
   return scatter_add(a, std::vector<array>{indices}, updates, std::vector<int>{axis}, s);
+}
+inline array scatter_prod(const array& a, const array& indices, const array& updates, int axis, StreamOrDevice s = {}) {
+  return scatter_prod(a, std::vector<array>{indices}, updates, std::vector<int>{axis}, s);
+}
+inline array scatter_max(const array& a, const array& indices, const array& updates, int axis, StreamOrDevice s = {}) {
+  return scatter_max(a, std::vector<array>{indices}, updates, std::vector<int>{axis}, s);
+}
+inline array scatter_min(const array& a, const array& indices, const array& updates, int axis, StreamOrDevice s = {}) {
+  return scatter_min(a, std::vector<array>{indices}, updates, std::vector<int>{axis}, s);
 }
 /// a with a[…, indices[…, j, …], …] = (or +=) values[…, j, …] along the axis.
 WEFT_API array put_along_axis(const array& a, const array& indices, const array& values, int axis, StreamOrDevice s = {});
@@ -336,16 +351,27 @@ WEFT_API array topk(const array& a, int k, StreamOrDevice s = {});
 /// The mean of the two middle elements where their number is even; NaN where there is one.
 WEFT_API array median(const array& a, const std::vector<int>& axes, bool keepdims = false, StreamOrDevice s = {});
 WEFT_API array median(const array& a, int axis, bool keepdims = false, StreamOrDevice s = {});
-WEFT_API array median(const array& a, bool keepdims = false, StreamOrDevice s = {});
+WEFT_API array median(const array& a, bool keepdims, StreamOrDevice s = {});
+inline array median(const array& a, StreamOrDevice s = {}) { return median(a, false, s); }
 /// Where each element of v would be put into the sorted a (n) so that it stays sorted: before its equals ("left"), or after them ("right"). uint32.
 WEFT_API array searchsorted(const array& a, const array& v, const std::string& side = "left", StreamOrDevice s = {});
 
 // Cumulative operations: each element with all before it (`reverse`: after it); not `inclusive`: without the element itself. Without an axis: over all elements
-// in a row.
-WEFT_API array cumsum(const array& a, int axis, bool reverse = false, bool inclusive = true, StreamOrDevice s = {});
-WEFT_API array cumsum(const array& a, bool reverse = false, bool inclusive = true, StreamOrDevice s = {});
-WEFT_API array cumprod(const array& a, int axis, bool reverse = false, bool inclusive = true, StreamOrDevice s = {});
-WEFT_API array cumprod(const array& a, bool reverse = false, bool inclusive = true, StreamOrDevice s = {});
+// in a row. Results have a's dtype. cumsum and cumprod first cast to `dtype` where one is given; cumsum of bool is int32.
+WEFT_API array cumsum(const array& a, int axis, bool reverse = false, bool inclusive = true, std::optional<Dtype> dtype = std::nullopt,
+                      StreamOrDevice s = {});
+inline array cumsum(const array& a, int axis, bool reverse, bool inclusive, StreamOrDevice s) {
+  return cumsum(a, axis, reverse, inclusive, std::nullopt, s);
+}
+WEFT_API array cumsum(const array& a, bool reverse = false, bool inclusive = true, std::optional<Dtype> dtype = std::nullopt, StreamOrDevice s = {});
+inline array cumsum(const array& a, bool reverse, bool inclusive, StreamOrDevice s) { return cumsum(a, reverse, inclusive, std::nullopt, s); }
+WEFT_API array cumprod(const array& a, int axis, bool reverse = false, bool inclusive = true, std::optional<Dtype> dtype = std::nullopt,
+                       StreamOrDevice s = {});
+inline array cumprod(const array& a, int axis, bool reverse, bool inclusive, StreamOrDevice s) {
+  return cumprod(a, axis, reverse, inclusive, std::nullopt, s);
+}
+WEFT_API array cumprod(const array& a, bool reverse = false, bool inclusive = true, std::optional<Dtype> dtype = std::nullopt, StreamOrDevice s = {});
+inline array cumprod(const array& a, bool reverse, bool inclusive, StreamOrDevice s) { return cumprod(a, reverse, inclusive, std::nullopt, s); }
 WEFT_API array cummax(const array& a, int axis, bool reverse = false, bool inclusive = true, StreamOrDevice s = {});
 WEFT_API array cummax(const array& a, bool reverse = false, bool inclusive = true, StreamOrDevice s = {});
 WEFT_API array cummin(const array& a, int axis, bool reverse = false, bool inclusive = true, StreamOrDevice s = {});

@@ -22,8 +22,11 @@ class WEFT_API KeySequence {
   explicit KeySequence(uint64_t seed);
   void seed(uint64_t seed);
   array next();
+  /// The calling thread's default sequence, whose state is default_key(). It begins with the time.
+  static KeySequence& default_();
 
  private:
+  friend WEFT_API array& default_key();
   array key_;
 };
 
@@ -47,6 +50,10 @@ inline array normal(const Shape& shape, Dtype dtype, const std::optional<array>&
 inline array normal(const Shape& shape, const std::optional<array>& key = std::nullopt, StreamOrDevice s = {}) {
   return normal(shape, float32, 0.0f, 1.0f, key, s);
 }
+/// mean + z · √cov for standard normal z: mean [..., n], cov [..., n, n], symmetric and positive semidefinite. Returns float32 of the broadcast of `shape` and both leading
+/// shapes, then n. Throws std::invalid_argument for any other dtype, and where the shapes do not fit.
+WEFT_API array multivariate_normal(const array& mean, const array& cov, const Shape& shape, Dtype dtype = float32,
+                                   const std::optional<array>& key = std::nullopt, StreamOrDevice s = {});
 /// Normal numbers between lower and upper.
 WEFT_API array truncated_normal(const array& lower, const array& upper, const Shape& shape, Dtype dtype = float32,
                                 const std::optional<array>& key = std::nullopt, StreamOrDevice s = {});

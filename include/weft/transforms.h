@@ -18,6 +18,8 @@ using UnaryFunction = std::function<array(const array&)>;
 using BinaryFunction = std::function<array(const array&, const array&)>;
 using ValueAndGradFunction = std::function<std::pair<std::vector<array>, std::vector<array>>(const std::vector<array>&)>;
 using SimpleValueAndGradFunction = std::function<std::pair<array, std::vector<array>>(const std::vector<array>&)>;
+using ValueAndGradFn = ValueAndGradFunction;  ///< MLX's names of the same
+using SimpleValueAndGradFn = SimpleValueAndGradFunction;
 
 /// f's value (first result, a float scalar) with the gradients of the arguments in `argnums` (-1 is the last). Results beyond the first are carried along.
 ///

@@ -38,6 +38,35 @@ struct PrintOptions {
 WEFT_API void set_printoptions(PrintOptions options);
 WEFT_API PrintOptions get_printoptions();
 
+/// How one element of an array is printed. `capitalize_bool` prints True and False, as Python does, instead of true and false.
+struct WEFT_API PrintFormatter {
+  void print(std::ostream& os, bool val) const;
+  void print(std::ostream& os, int16_t val) const { print(os, int64_t{val}); }
+  void print(std::ostream& os, uint16_t val) const { print(os, uint64_t{val}); }
+  void print(std::ostream& os, int32_t val) const { print(os, int64_t{val}); }
+  void print(std::ostream& os, uint32_t val) const { print(os, uint64_t{val}); }
+  void print(std::ostream& os, int64_t val) const;
+  void print(std::ostream& os, uint64_t val) const;
+  void print(std::ostream& os, float16_t val) const;
+  void print(std::ostream& os, bfloat16_t val) const;
+  void print(std::ostream& os, float val) const { print(os, static_cast<double>(val)); }
+  void print(std::ostream& os, double val) const;
+  void print(std::ostream& os, complex64_t val) const;
+
+  bool capitalize_bool{false};
+  PrintOptions format_options;
+};
+/// What arrays are printed with. set_printoptions changes it safely beside threads that print; who writes to it directly does so before they begin.
+WEFT_API PrintFormatter& get_global_formatter();
+
+WEFT_API bool is_main_thread();  ///< whether the calling thread is the one that called this first
+
+/// Environment variables of a program's own; Weft's results depend on none.
+namespace env {
+WEFT_API int get_var(const char* name, int default_value);  ///< the number that the text begins with, 0 where it begins with none
+WEFT_API std::string get_var(const char* name, const char* default_value);
+}  // namespace env
+
 /// Limits of a floating type; of complex64, those of its parts.
 struct WEFT_API finfo {
   explicit finfo(Dtype dtype);
@@ -53,6 +82,5 @@ struct WEFT_API iinfo {
   int64_t min;
   uint64_t max;
 };
-
 
 }  // namespace weft

@@ -1,6 +1,7 @@
 #pragma once
 /// Everything: arrays, operations, transforms, modules, optimizers, files.
 #include "weft/array.h"
+#include "weft/backends.h"
 #include "weft/compile.h"
 #include "weft/control.h"
 #include "weft/data.h"
@@ -10,6 +11,7 @@
 #include "weft/export.h"
 #include "weft/fast.h"
 #include "weft/fft.h"
+#include "weft/graph_utils.h"
 #include "weft/indexing.h"
 #include "weft/io.h"
 #include "weft/linalg.h"

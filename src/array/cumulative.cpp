@@ -20,15 +20,21 @@ array cumulative(const char* op, Reducer reducer, const array& a, int axis, bool
 
 }  // namespace
 
-array cumsum(const array& a, int axis, bool reverse, bool inclusive, StreamOrDevice s) {
-  return cumulative("cumsum", Reducer::sum, a.dtype() == bool_ ? astype(a, int32, s) : a, axis, reverse, inclusive, s);
+array cumsum(const array& a, int axis, bool reverse, bool inclusive, std::optional<Dtype> dtype, StreamOrDevice s) {
+  const array x = dtype ? astype(a, *dtype, s) : a;
+  return cumulative("cumsum", Reducer::sum, x.dtype() == bool_ ? astype(x, int32, s) : x, axis, reverse, inclusive, s);
 }
-array cumsum(const array& a, bool reverse, bool inclusive, StreamOrDevice s) { return cumsum(flatten(a, s), 0, reverse, inclusive, s); }
+array cumsum(const array& a, bool reverse, bool inclusive, std::optional<Dtype> dtype, StreamOrDevice s) {
+  return cumsum(flatten(a, s), 0, reverse, inclusive, dtype, s);
+}
 
-array cumprod(const array& a, int axis, bool reverse, bool inclusive, StreamOrDevice s) {
-  return cumulative("cumprod", a.dtype() == bool_ ? Reducer::all : Reducer::prod, a, axis, reverse, inclusive, s);
+array cumprod(const array& a, int axis, bool reverse, bool inclusive, std::optional<Dtype> dtype, StreamOrDevice s) {
+  const array x = dtype ? astype(a, *dtype, s) : a;
+  return cumulative("cumprod", x.dtype() == bool_ ? Reducer::all : Reducer::prod, x, axis, reverse, inclusive, s);
 }
-array cumprod(const array& a, bool reverse, bool inclusive, StreamOrDevice s) { return cumprod(flatten(a, s), 0, reverse, inclusive, s); }
+array cumprod(const array& a, bool reverse, bool inclusive, std::optional<Dtype> dtype, StreamOrDevice s) {
+  return cumprod(flatten(a, s), 0, reverse, inclusive, dtype, s);
+}
 
 array cummax(const array& a, int axis, bool reverse, bool inclusive, StreamOrDevice s) {
   return cumulative("cummax", a.dtype() == bool_ ? Reducer::any : Reducer::max, a, axis, reverse, inclusive, s);

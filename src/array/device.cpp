@@ -125,6 +125,7 @@ void synchronize(Stream s) {
   runtime::executor(stream.index).wait();
   if (stream.device.type == Device::gpu) target::gpu(stream.device.index).device()->synchronize();
 }
+void synchronize(ThreadLocalStream s) { synchronize(stream_from_thread_local_stream(s)); }
 void synchronize() { synchronize(default_stream(default_device())); }
 
 std::ostream& operator<<(std::ostream& os, const Device& d) {

@@ -4,6 +4,7 @@
 
 #include "array/op_support.h"
 #include "base/error.h"
+#include "weft/linalg.h"
 #include "weft/ops.h"
 #include "weft/random.h"
 
@@ -100,12 +101,21 @@ array permutation(const array& x, int axis, const std::optional<array>& key, Str
   return take(x, permutation(static_cast<int>(x.shape()[static_cast<size_t>(at)]), key, s), static_cast<int>(at), s);
 }
 
-KeySequence::KeySequence(uint64_t seed) : key_(random::key(seed)) {}
-void KeySequence::seed(uint64_t seed) { key_ = random::key(seed); }
-array KeySequence::next() {
-  auto [kept, drawn] = random::split(key_);
-  key_ = kept;
-  return drawn;
+// z · U √S Vᵀ for the singular value decomposition of cov: U = V, but for what belongs to zeros, so that the choice of signs does not matter.
+array multivariate_normal(const array& mean, const array& cov, const Shape& shape, Dtype dtype, const std::optional<array>& key, StreamOrDevice s) {
+  const char* op = "multivariate_normal";
+  if (dtype != float32) throw_invalid(op, std::string("numbers are drawn in float32 only, got ") + dtype_name(dtype));
+  if (mean.ndim() < 1 || cov.ndim() < 2) throw_invalid(op, "mean is [..., n] and cov [..., n, n], got " + detail::describe(mean) + " and " + detail::describe(cov));
+  const Dim n = mean.shape(-1);
+  if (cov.shape(-1) != n || cov.shape(-2) != n)
+    throw_invalid(op, "cov must have as many rows and columns as mean has elements, got " + detail::describe(mean) + " and " + detail::describe(cov));
+  const Shape leading = broadcast_shapes(Shape(cov.shape().begin(), cov.shape().end() - 2), Shape(mean.shape().begin(), mean.shape().end() - 1));
+  Shape result = broadcast_shapes(leading, shape);
+  result.push_back(n);
+  const std::vector<array> f = linalg::svd(astype(cov, float32, s), true, s);
+  const array root = matmul(multiply(f[0], expand_dims(sqrt(f[1], s), -2, s), s), f[2], s);
+  const array z = expand_dims(normal(result, float32, 0.0f, 1.0f, key, s), -2, s);
+  return add(mean, squeeze(matmul(z, root, s), -2, s), s);
 }
 
 }  // namespace weft::random

@@ -5,6 +5,8 @@
 
 #include "array/op_support.h"
 #include "base/error.h"
+#include "compiler/attention_call.h"
+#include "compiler/program.h"
 #include "graph/composites.h"
 #include "weft/ops.h"
 
@@ -18,10 +20,10 @@ void require_float(const char* op, const array& a) {
 }
 
 // One weight or bias of a norm: as long as the last axis.
-graph::Value along_last(const char* what, const std::optional<array>& v, const array& x, Dtype dtype) {
+graph::Value along_last(const char* op, const char* what, const std::optional<array>& v, const array& x, Dtype dtype) {
   if (!v) return {};
   if (v->ndim() != 1 || v->shape()[0] != x.shape().back())
-    throw_invalid("layer_norm", std::string(what) + " must have one number for each element of the last axis, got " + describe(*v) + " for " + describe(x));
+    throw_invalid(op, std::string(what) + " must have one number for each element of the last axis, got " + describe(*v) + " for " + describe(x));
   return detail::to_dtype(v->value(), dtype);
 }
 
@@ -45,7 +47,9 @@ graph::Value shared_heads(const graph::Value& v, int64_t sharers) {
 }
 
 /// Attention in which neighbouring query heads may share a key head. `hidden`: a mask of the scores' shape, one number of keys, or nothing.
-graph::Value grouped_attention(graph::Value q, graph::Value k, graph::Value v, float scale, bool causal, graph::Value hidden) {
+/// `sinks`: a logit for each query head, or nothing.
+graph::Value grouped_attention(graph::Value q, graph::Value k, graph::Value v, float scale, bool causal, graph::Value hidden, graph::Value sinks = {},
+                               bool force_fused = false) {
   const int64_t heads = q.shape()[1], groups = k.shape()[1];
   const Shape result{q.shape()[0], q.shape()[1], q.shape()[2], v.shape()[3]};
   if (heads != groups) {
@@ -54,10 +58,14 @@ graph::Value grouped_attention(graph::Value q, graph::Value k, graph::Value v, f
     };
     q = grouped(q);
     if (hidden && hidden.type().rank() > 0) hidden = grouped(hidden);
+    if (sinks) sinks = graph::reshape(sinks, {groups, heads / groups});
     k = shared_heads(k, heads / groups);
     v = shared_heads(v, heads / groups);
   }
-  return graph::reshape(graph::attention(q, k, v, static_cast<double>(scale), causal, hidden), result);
+  if (force_fused && !compiler::keeps_attention(*graph::attention(q, k, v, static_cast<double>(scale), causal, hidden).node, compiler::default_target(), compiler::default_policy()))
+    throw_invalid("scaled_dot_product_attention", "force_fused, but no fused kernel of this device takes queries " + graph::to_string(q.type()) + " with keys " +
+                                                      graph::to_string(k.type()) + " and values " + graph::to_string(v.type()));
+  return graph::reshape(graph::attention(q, k, v, static_cast<double>(scale), causal, hidden, sinks), result);
 }
 
 }  // namespace
@@ -69,12 +77,23 @@ array layer_norm(const array& x, const std::optional<array>& weight, const std::
   Dtype dtype = x.dtype();
   for (const std::optional<array>& v : {weight, bias})
     if (v) dtype = promote_types(dtype, v->dtype());
-  return array(graph::layer_norm(detail::to_dtype(x.value(), dtype), along_last("the weight", weight, x, dtype), along_last("the bias", bias, x, dtype),
+  return array(graph::layer_norm(detail::to_dtype(x.value(), dtype), along_last("layer_norm", "the weight", weight, x, dtype), along_last("layer_norm", "the bias", bias, x, dtype),
                                  static_cast<double>(eps)));
 }
 
+array rms_norm(const array& x, const std::optional<array>& weight, float eps, StreamOrDevice s) {
+  const detail::OnStream on_stream("rms_norm", s);
+  if (x.ndim() == 0) throw_invalid("rms_norm", "an array with at least one dimension is needed, got " + describe(x));
+  const Dtype dtype = weight ? promote_types(x.dtype(), weight->dtype()) : x.dtype();
+  if (!is_float(dtype)) throw_invalid("rms_norm", "a floating type is needed, got " + describe(x) + (weight ? " and the weight " + describe(*weight) : ""));
+  const graph::Value scales = along_last("rms_norm", "the weight", weight, x, dtype);
+  const array wide = astype(x, dtype == float64 ? float64 : float32, s);
+  const array unit = astype(wide * rsqrt(mean(square(wide, s), -1, true, s) + array(eps, wide.dtype()), s), dtype, s);
+  return scales ? unit * array(scales) : unit;
+}
+
 array scaled_dot_product_attention(const array& queries, const array& keys, const array& values, float scale, const std::string& mask_mode,
-                                   const std::optional<array>& mask, StreamOrDevice s) {
+                                   const std::optional<array>& mask, const std::optional<array>& sinks, bool force_fused, StreamOrDevice s) {
   const char* op = "scaled_dot_product_attention";
   const detail::OnStream on_stream(op, s);
   if (mask_mode != "" && mask_mode != "causal" && mask_mode != "array")
@@ -85,14 +104,19 @@ array scaled_dot_product_attention(const array& queries, const array& keys, cons
   const Dtype dtype = promote_types(promote_types(queries.dtype(), keys.dtype()), values.dtype());
   if (!is_float(dtype)) throw_invalid(op, "floating types are needed, got " + describe(queries));
   graph::Value q = detail::to_dtype(queries.value(), dtype), k = detail::to_dtype(keys.value(), dtype), v = detail::to_dtype(values.value(), dtype);
-  graph::Value hidden;
+  graph::Value hidden, logits;
   if (mask) {
     if (mask->dtype() != bool_ && promote_types(mask->dtype(), dtype) != dtype)
       throw_invalid(op, "the mask must be bool or convert to " + std::string(dtype_name(dtype)) + ", got " + describe(*mask));
     const array whole = broadcast_to(*mask, {q.shape()[0], q.shape()[1], q.shape()[2], k.shape()[2]}, s);
     hidden = mask->dtype() == bool_ ? whole.value() : detail::to_dtype(whole.value(), dtype);
   }
-  return array(grouped_attention(q, k, v, scale, mask_mode == "causal", hidden));
+  if (sinks) {
+    if (promote_types(sinks->dtype(), dtype) != dtype) throw_invalid(op, "sinks must convert to " + std::string(dtype_name(dtype)) + ", got " + describe(*sinks));
+    if (sinks->shape() != Shape{queries.shape()[1]}) throw_invalid(op, "sinks are one number for each head of the queries, got " + describe(*sinks) + " for " + describe(queries));
+    logits = detail::to_dtype(sinks->value(), dtype);
+  }
+  return array(grouped_attention(q, k, v, scale, mask_mode == "causal", hidden, logits, force_fused));
 }
 
 array cached_attention(const array& queries, const array& keys, const array& values, float scale, const array& length, StreamOrDevice s) {

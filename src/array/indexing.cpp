@@ -67,9 +67,6 @@ array updated(const char* op, array (*combine)(const array&, const array&, Strea
 array slice_update(const array& src, const array& update, Shape start, Shape stop, Shape strides, StreamOrDevice s) {
   return updated("slice_update", nullptr, src, update, start, stop, strides, s);
 }
-array slice_update(const array& src, const array& update, Shape start, Shape stop, StreamOrDevice s) {
-  return updated("slice_update", nullptr, src, update, start, stop, Shape(src.ndim(), Dim(1)), s);
-}
 array slice_update_add(const array& src, const array& update, Shape start, Shape stop, Shape strides, StreamOrDevice s) {
   return updated("slice_update_add", add, src, update, start, stop, strides, s);
 }
@@ -81,6 +78,21 @@ array slice_update_max(const array& src, const array& update, Shape start, Shape
 }
 array slice_update_min(const array& src, const array& update, Shape start, Shape stop, Shape strides, StreamOrDevice s) {
   return updated("slice_update_min", minimum, src, update, start, stop, strides, s);
+}
+array slice_update(const array& src, const array& update, Shape start, Shape stop, StreamOrDevice s) {
+  return updated("slice_update", nullptr, src, update, start, stop, Shape(src.ndim(), Dim(1)), s);
+}
+array slice_update_add(const array& src, const array& update, Shape start, Shape stop, StreamOrDevice s) {
+  return updated("slice_update_add", add, src, update, start, stop, Shape(src.ndim(), Dim(1)), s);
+}
+array slice_update_prod(const array& src, const array& update, Shape start, Shape stop, StreamOrDevice s) {
+  return updated("slice_update_prod", multiply, src, update, start, stop, Shape(src.ndim(), Dim(1)), s);
+}
+array slice_update_max(const array& src, const array& update, Shape start, Shape stop, StreamOrDevice s) {
+  return updated("slice_update_max", maximum, src, update, start, stop, Shape(src.ndim(), Dim(1)), s);
+}
+array slice_update_min(const array& src, const array& update, Shape start, Shape stop, StreamOrDevice s) {
+  return updated("slice_update_min", minimum, src, update, start, stop, Shape(src.ndim(), Dim(1)), s);
 }
 
 array slice_update(const array& src, const array& update, const array& start, std::vector<int> axes, StreamOrDevice s) {

@@ -109,10 +109,19 @@ void require_result(const char* op, const Shape& shape, const Shape& arguments) 
 
 array key(uint64_t seed) { return key_data({static_cast<uint32_t>(seed >> 32), static_cast<uint32_t>(seed)}, {2}); }
 
-array& default_key() {
-  thread_local array sequence = key(static_cast<uint64_t>(std::chrono::system_clock::now().time_since_epoch().count()));
+KeySequence::KeySequence(uint64_t seed) : key_(random::key(seed)) {}
+void KeySequence::seed(uint64_t seed) { key_ = random::key(seed); }
+array KeySequence::next() {
+  if (this == &default_()) return next_key();
+  auto [kept, drawn] = random::split(key_);
+  key_ = kept;
+  return drawn;
+}
+KeySequence& KeySequence::default_() {
+  thread_local KeySequence sequence(static_cast<uint64_t>(std::chrono::system_clock::now().time_since_epoch().count()));
   return sequence;
 }
+array& default_key() { return KeySequence::default_().key_; }
 
 void seed(uint64_t seed) { default_key() = key(seed); }
 

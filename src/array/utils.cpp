@@ -1,12 +1,20 @@
 #include "weft/utils.h"
 
 #include <cmath>
+#include <cstdlib>
 #include <limits>
+#include <thread>
 
 #include "array/op_support.h"
 #include "base/error.h"
 
 namespace weft {
+namespace {
+
+/// A program's libraries are loaded by its first thread.
+const std::thread::id loading_thread = std::this_thread::get_id();
+
+}  // namespace
 
 Dtype result_type(const std::vector<array>& arrays) {
   Dtype t = bool_;
@@ -18,6 +26,17 @@ int normalize_axis_index(int axis, int ndim, const std::string& msg_prefix) {
   if (axis < -ndim || axis >= ndim)
     throw std::invalid_argument(msg_prefix + "Axis " + std::to_string(axis) + " is out of bounds for array with " + std::to_string(ndim) + " dimensions.");
   return axis < 0 ? axis + ndim : axis;
+}
+
+bool is_main_thread() { return std::this_thread::get_id() == loading_thread; }
+
+int env::get_var(const char* name, int default_value) {
+  const char* text = std::getenv(name);
+  return text ? std::atoi(text) : default_value;
+}
+std::string env::get_var(const char* name, const char* default_value) {
+  const char* text = std::getenv(name);
+  return text ? text : default_value;
 }
 
 finfo::finfo(Dtype t) : dtype(t == complex64 ? float32 : t), bits(8 * dtype.size()) {

@@ -65,13 +65,8 @@ class CompiledProgram : public Program {
   CompiledProgram(const Source& source, target::Target& target, const Policy& policy, bool texts) : device_(target.device()) {
     const runtime::Span span("compiler", "build");
     Stopwatch watch;
-    // The class keeps many tiles in registers; with 16 of them its body in separate kernels does better (and LLVM 19 fails on some of its code for AVX2).
-    const bool keeps_attention = target.vector_registers() >= 32;
-    const auto kept = [&](const graph::Node& node) {
-      return (keeps_attention && takes_attention(node)) || (target.many_threads() && takes_single_query(node)) || (policy.libraries && library_takes_attention(node, target, policy.numerics)) || answered(node, target, policy);
-    };
-    ir_ = simplify(import(source, kept));
-    if (!keeps_attention) ir_ = pack_attention_operands(std::move(ir_));
+    ir_ = simplify(import(source, [&](const graph::Node& node) { return keeps_attention(node, target, policy) || answered(node, target, policy); }));
+    if (!has_attention_class(target)) ir_ = pack_attention_operands(std::move(ir_));
     if (target.many_threads()) ir_ = sweep(few_rows(split_folds(split_prefixes(sweep(linear_sums(sweep(join_folds(few_taps(pick_elements(std::move(ir_)))))))), target)));
     if (target.many_threads() && target::blocks_together(target) == 1) ir_ = split_attention(std::move(ir_));
     if (target.many_threads()) ir_ = turn_float8_operands(std::move(ir_), target, policy);

@@ -5,6 +5,9 @@
 //
 // The forward region's second result is l, from which the derivative makes p again: nothing of the size of s is kept. A row that sees nothing gives
 // zeros; its l is +inf, so that exp(s - l) is 0 there too.
+//
+// Sinks are a further logit t for all rows of a head, which belongs to no value: l' = log(exp l + exp t), o' = o · exp(l - l') = o · sigmoid(l - t). With o' and l' in the
+// place of o and l the derivative's equations hold as they stand, so that its region serves here too; dt = -Σ exp(t - l') Σ g o' over the rows.
 #include <algorithm>
 #include <cmath>
 
@@ -142,21 +145,64 @@ bool resolve_causal(const Dim& tq, const Dim& tk, int64_t& offset) {
   return true;
 }
 
-}  // namespace
+/// A number for each index of the leading axes' last ones, for every row of `like` [..., tq].
+Value for_rows(const Value& sinks, const Value& like) { return spread(expand_dims(cast(sinks, like.dtype()), {sinks.type().rank()}), like); }
 
-Value attention(const Value& q, const Value& k, const Value& v, double scale, bool causal, const Value& mask) {
-  check_arguments(q, k, v, mask);
-  const size_t rank = q.shape().size();
-  Plan plan{scale, causal, 0, static_cast<bool>(mask), false};
-  if (causal) plan.causal = resolve_causal(q.shape()[rank - 2], k.shape()[rank - 2], plan.offset);
+Values region_results(const Plan& plan, Values inputs) {
   Composite region;
   region.name = "attention";
   region.key = key_of(plan);
   region.body = [plan](In in) { return attention_body(plan, in); };
   region.vjp = [plan](In in, In out, In g) { return attention_vjp(plan, in, out, g); };
   region.attention = plan;
+  return composite(std::make_shared<Composite>(std::move(region)), std::move(inputs));
+}
+
+/// Inputs of attention, then the sinks; results o' and l'.
+Values sinks_body(const Plan& plan, In in) {
+  const Values f = region_results(plan, {in.begin(), in.end() - 1});
+  const Value &o = f[0], &lse = f[1], sink = for_rows(in.back(), lse);
+  const Value share = expand_dims(unary(Op::sigmoid, lse - sink), {lse.type().rank()});
+  return {cast(cast(o, lse.dtype()) * spread(share, o), o.dtype()), binary(Op::logaddexp, lse, sink)};
+}
+
+Values sinks_vjp(const Plan& plan, In in, In out, In cotangents) {
+  const Value &sinks = in.back(), &o = out[0], &lse = out[1];
+  Values gradients = attention_vjp(plan, in.first(in.size() - 1), out, cotangents);
+  const Axes last{o.type().rank() - 1};
+  Value flow = cotangents[1] ? cotangents[1] : zeros_like(lse);  // of l', less what o' takes from it
+  if (cotangents[0]) flow = flow - sum(cast(cotangents[0], lse.dtype()) * cast(o, lse.dtype()), last);
+  const Value part = exp(for_rows(sinks, lse) - lse) * flow;
+  Shape heads = sinks.shape();
+  heads.push_back(1);
+  gradients.push_back(cast(squeeze(sum_to(part, heads), {sinks.type().rank()}), sinks.dtype()));
+  return gradients;
+}
+
+void check_sinks(const Value& sinks, const Value& q) {
+  const size_t leading = q.shape().size() - 2, rank = sinks.shape().size();
+  const auto first = q.shape().begin() + static_cast<std::ptrdiff_t>(leading >= rank ? leading - rank : 0);
+  if (!is_float(sinks.dtype()) || rank > leading || !std::equal(sinks.shape().begin(), sinks.shape().end(), first))
+    throw_invalid("attention", "sinks are floating, with the last of the leading axes of q; got " + to_string(sinks.type()) + " for q " + to_string(q.type()));
+}
+
+}  // namespace
+
+Value attention(const Value& q, const Value& k, const Value& v, double scale, bool causal, const Value& mask, const Value& sinks) {
+  check_arguments(q, k, v, mask);
+  const size_t rank = q.shape().size();
+  Plan plan{scale, causal, 0, static_cast<bool>(mask), false};
+  if (causal) plan.causal = resolve_causal(q.shape()[rank - 2], k.shape()[rank - 2], plan.offset);
   Values inputs{q, k, v};
   if (mask) inputs.push_back(mask);
+  if (!sinks) return region_results(plan, std::move(inputs))[0];
+  check_sinks(sinks, q);
+  inputs.push_back(sinks);
+  Composite region;
+  region.name = "attention_with_sinks";
+  region.key = key_of(plan);
+  region.body = [plan](In in) { return sinks_body(plan, in); };
+  region.vjp = [plan](In in, In out, In g) { return sinks_vjp(plan, in, out, g); };
   return composite(std::make_shared<Composite>(std::move(region)), std::move(inputs))[0];
 }
 

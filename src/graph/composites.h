@@ -18,8 +18,9 @@ Value gelu(const Value& x);
 /// -log softmax(logits)[target] for logits [..., classes] and integer targets [...]; the result has the targets' shape.
 Value cross_entropy(const Value& logits, const Value& targets);
 /// softmax(scale · q kᵀ + mask) v for q [..., tq, d], k and v [..., tk, d]. `causal` lets row i see columns up to i + tk - tq.
-/// `mask` (may be empty) is bool (false hides) or additive, broadcast to [..., tq, tk]; or one integer: so many of the first keys are seen.
-Value attention(const Value& q, const Value& k, const Value& v, double scale, bool causal, const Value& mask);
+/// `mask` (may be empty) is bool (false hides) or additive, broadcast to [..., tq, tk]; or one integer: so many of the first keys are seen. `sinks` (may be empty), of the
+/// leading axes from the last on, are further logits of their rows, which belong to no value.
+Value attention(const Value& q, const Value& k, const Value& v, double scale, bool causal, const Value& mask, const Value& sinks = {});
 /// x [..., k] · w[n, k]ᵀ with both operands rounded to float8_e4m3, and in the derivatives the cotangent to float8_e5m2. Each array has one scale, from its own largest
 /// magnitude; sums are float32's; the result has x's dtype.
 Value float8_linear(const Value& x, const Value& w);

@@ -16,11 +16,6 @@ std::string types_text(const std::vector<Type>& types) {
   return out;
 }
 
-std::string_view node_name(const Node& node) {
-  if (node.op() == Op::composite) return node.attrs().composite->name;
-  return node.op() == Op::call ? std::string_view(node.attrs().call) : row(node.op()).name;
-}
-
 /// The attributes that the operator reads, as ` name(value)`.
 std::string attributes(const Node& node) {
   const Attrs& a = node.attrs();
@@ -48,6 +43,11 @@ std::string attributes(const Node& node) {
 
 }  // namespace
 
+std::string_view name(const Node& node) {
+  if (node.op() == Op::composite) return node.attrs().composite->name;
+  return node.op() == Op::call ? std::string_view(node.attrs().call) : row(node.op()).name;
+}
+
 std::string print(const Graph& graph) {
   std::unordered_map<const Node*, int> numbers;
   const auto name = [&](const Value& v) {
@@ -60,7 +60,7 @@ std::string print(const Graph& graph) {
   for (const auto& node : topological(roots)) {
     const int number = static_cast<int>(numbers.size());
     numbers[node.get()] = number;
-    out += fmt::format("%{} = {}", number, node_name(*node));
+    out += fmt::format("%{} = {}", number, weft::graph::name(*node));
     for (const Value& v : node->inputs()) out += fmt::format(" {}", name(v));
     out += fmt::format("{}{} : {}\n", attributes(*node), node->storage(0) ? " stored" : "", types_text(node->types()));
   }

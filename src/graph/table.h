@@ -77,6 +77,7 @@ struct Row {
 
 const Row& row(Op op);
 std::span<const Row* const> table();  // every row, in the order of Op
+std::string_view name(const Node& node);  // of its row; regions and calls have their own
 
 /// docs/operators.md: the rows, and the reasons of empty columns.
 std::string operators_page();

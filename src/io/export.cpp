@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "io/export_callback.h"
 #include "io/safetensors_header.h"
 #include "io/tape.h"
 #include "transforms/traced.h"
@@ -65,17 +66,23 @@ bool fits(const graph::Type& written, const graph::Type& given) {
 }  // namespace
 
 struct FunctionExporter::State {
-  std::string file;
+  std::string file;         // or
+  ExportCallback callback;
   ArgsKwargsFunction fun;
   ExportOptions options;
   std::vector<io::TapedFunction> functions;
   std::unordered_map<std::string, array> arrays;
   std::map<std::pair<const graph::Node*, int>, std::string> names;  // of stored arrays
+  io::CallbackState told;
   bool open = true;
 };
 
 FunctionExporter::FunctionExporter(std::string file, ArgsKwargsFunction fun, ExportOptions options)
-    : state_(std::make_unique<State>(State{std::move(file), std::move(fun), std::move(options), {}, {}, {}})) {}
+    : state_(std::make_unique<State>(State{std::move(file), nullptr, std::move(fun), std::move(options), {}, {}, {}, {}})) {}
+FunctionExporter::FunctionExporter(ExportCallback callback, ArgsKwargsFunction fun)
+    : state_(std::make_unique<State>(State{"the exporter", std::move(callback), std::move(fun), {}, {}, {}, {}, {}})) {
+  if (!state_->callback) throw_invalid("export_function", "the callback is empty");
+}
 FunctionExporter::FunctionExporter(FunctionExporter&&) noexcept = default;
 FunctionExporter::~FunctionExporter() {
   if (!state_ || std::uncaught_exceptions() > 0) return;  // what failed on the way leaves no file behind
@@ -100,6 +107,7 @@ void FunctionExporter::operator()(const Args& args, const Kwargs& kwargs) {
     return s.fun(Args(in.begin(), in.begin() + static_cast<std::ptrdiff_t>(f.arguments)), by_name);
   };
   const auto traced = transforms::graph_of(flat, argument_types(args, kwargs, s.options));
+  if (s.callback) return io::tell(s.callback, traced.graph, f.keywords, traced.captured, s.told);
   f.tape = io::tape_of(traced.graph);
   for (const array& a : traced.captured) {
     const auto [it, fresh] = s.names.try_emplace(std::pair(a.value().node.get(), a.value().index), std::to_string(s.names.size()));
@@ -111,37 +119,53 @@ void FunctionExporter::operator()(const Args& args, const Kwargs& kwargs) {
 
 void FunctionExporter::close() {
   State& s = *state_;
-  if (!std::exchange(s.open, false)) return;
-  io::save_safetensors_as(s.file, s.arrays, {{"format", "weft.program"}, {"program", io::functions_json(s.functions)}});
+  if (!std::exchange(s.open, false) || s.callback) return;
+  std::unordered_map<std::string, std::string> texts{{"format", "weft.program"}, {"program", io::functions_json(s.functions)}};
+  if (!s.options.metadata.empty()) texts.emplace("metadata", s.options.metadata);
+  io::save_safetensors_as(s.file, s.arrays, texts);
 }
 
-FunctionExporter exporter(const std::string& file, const ArgsKwargsFunction& fun, bool shapeless) {
-  refuse_shapeless(shapeless);
-  return {file, fun, {}};
+namespace {
+
+ArgsKwargsFunction with_both(const ArrayFunction& fun) {
+  return [fun](const Args& args, const Kwargs&) { return fun(args); };
 }
-FunctionExporter exporter(const std::string& file, const ArrayFunction& fun, const ExportOptions& options) {
-  return {file, [fun](const Args& args, const Kwargs&) { return fun(args); }, options};
-}
-FunctionExporter exporter(const std::string& file, const ArrayFunction& fun, bool shapeless) {
-  refuse_shapeless(shapeless);
-  return exporter(file, fun, ExportOptions{});
-}
-FunctionExporter exporter(const std::string& file, const KwargsFunction& fun, bool shapeless) {
-  return exporter(file, ArgsKwargsFunction([fun](const Args&, const Kwargs& kwargs) { return fun(kwargs); }), shapeless);
+ArgsKwargsFunction with_both(const KwargsFunction& fun) {
+  return [fun](const Args&, const Kwargs& kwargs) { return fun(kwargs); };
 }
 
-void export_function(const std::string& file, const ArrayFunction& fun, const Args& args, bool shapeless) {
-  FunctionExporter e = exporter(file, fun, shapeless);
+}  // namespace
+
+FunctionExporter exporter(const std::string& file, const ArgsKwargsFunction& fun, bool shapeless, const std::string& metadata) {
+  refuse_shapeless(shapeless);
+  return {file, fun, {.metadata = metadata}};
+}
+FunctionExporter exporter(const std::string& file, const ArrayFunction& fun, const ExportOptions& options) { return {file, with_both(fun), options}; }
+FunctionExporter exporter(const std::string& file, const ArrayFunction& fun, bool shapeless, const std::string& metadata) {
+  return exporter(file, with_both(fun), shapeless, metadata);
+}
+FunctionExporter exporter(const std::string& file, const KwargsFunction& fun, bool shapeless, const std::string& metadata) {
+  return exporter(file, with_both(fun), shapeless, metadata);
+}
+FunctionExporter exporter(const ExportCallback& callback, const ArgsKwargsFunction& fun, bool shapeless) {
+  refuse_shapeless(shapeless);
+  return {callback, fun};
+}
+FunctionExporter exporter(const ExportCallback& callback, const ArrayFunction& fun, bool shapeless) { return exporter(callback, with_both(fun), shapeless); }
+FunctionExporter exporter(const ExportCallback& callback, const KwargsFunction& fun, bool shapeless) { return exporter(callback, with_both(fun), shapeless); }
+
+void export_function(const std::string& file, const ArrayFunction& fun, const Args& args, bool shapeless, const std::string& metadata) {
+  FunctionExporter e = exporter(file, fun, shapeless, metadata);
   e(args);
   e.close();
 }
-void export_function(const std::string& file, const KwargsFunction& fun, const Kwargs& kwargs, bool shapeless) {
-  FunctionExporter e = exporter(file, fun, shapeless);
+void export_function(const std::string& file, const KwargsFunction& fun, const Kwargs& kwargs, bool shapeless, const std::string& metadata) {
+  FunctionExporter e = exporter(file, fun, shapeless, metadata);
   e(kwargs);
   e.close();
 }
-void export_function(const std::string& file, const ArgsKwargsFunction& fun, const Args& args, const Kwargs& kwargs, bool shapeless) {
-  FunctionExporter e = exporter(file, fun, shapeless);
+void export_function(const std::string& file, const ArgsKwargsFunction& fun, const Args& args, const Kwargs& kwargs, bool shapeless, const std::string& metadata) {
+  FunctionExporter e = exporter(file, fun, shapeless, metadata);
   e(args, kwargs);
   e.close();
 }
@@ -149,6 +173,11 @@ void export_function(const std::string& file, const ArrayFunction& fun, const Ar
   FunctionExporter e = exporter(file, fun, options);
   e(args);
   e.close();
+}
+void export_function(const ExportCallback& callback, const ArrayFunction& fun, const Args& args, bool shapeless) { exporter(callback, fun, shapeless)(args); }
+void export_function(const ExportCallback& callback, const KwargsFunction& fun, const Kwargs& kwargs, bool shapeless) { exporter(callback, fun, shapeless)(kwargs); }
+void export_function(const ExportCallback& callback, const ArgsKwargsFunction& fun, const Args& args, const Kwargs& kwargs, bool shapeless) {
+  exporter(callback, fun, shapeless)(args, kwargs);
 }
 
 /// Each function of the file compiled once for its signature.
@@ -197,6 +226,8 @@ std::vector<array> ImportedFunction::operator()(const Args& args, const Kwargs& 
   for (const array& a : flat) given += (given.empty() ? "" : ", ") + graph::to_string(a.value().type());
   throw_invalid("import_function", state_->file + " was exported for " + (known.empty() ? "nothing" : known) + ", and called with (" + given + ")");
 }
+
+const std::string& ImportedFunction::metadata() const { return state_->program.metadata; }
 
 ImportedFunction import_function(const std::string& file) {
   auto state = std::make_shared<ImportedFunction::State>();

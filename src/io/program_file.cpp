@@ -40,6 +40,7 @@ ProgramFile read(const std::string& label, const SafetensorsLoad& file) {
   ProgramFile out;
   try {
     if (entry(file.second, "format") != "weft.program") throw std::runtime_error("the file holds no exported function");
+    if (const auto it = file.second.find("metadata"); it != file.second.end()) out.metadata = it->second;
     out.functions = functions_from_json(entry(file.second, "program"));
     for (const TapedFunction& f : out.functions) {
       out.stored.push_back(stored_arrays(f, file.first));

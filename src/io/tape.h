@@ -3,6 +3,7 @@
 // (docs/programs.md).
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -38,6 +39,13 @@ struct Tape {
   std::vector<Ref> outputs;
 };
 
+/// Attributes that are lists of whole numbers, by the names of docs/programs.md.
+struct AttrList {
+  const char* key;
+  std::vector<int64_t> graph::Attrs::*member;
+};
+std::span<const AttrList> attr_lists();
+
 /// One signature of an exported function.
 struct TapedFunction {
   Tape tape;                          // inputs: positional arguments, keyword arguments, stored arrays
@@ -59,6 +67,7 @@ std::vector<TapedFunction> functions_from_json(std::string_view json);
 
 /// All that a call needs beside the file: checked by a replay on placeholders.
 struct ProgramFile {
+  std::string metadata;  // the user's
   std::vector<TapedFunction> functions;
   std::vector<std::vector<array>> stored;  // by function
 };

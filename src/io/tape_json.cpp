@@ -22,11 +22,7 @@ using json = nlohmann::json;
 
 constexpr int version = 1;
 
-struct List {
-  const char* key;
-  std::vector<int64_t> Attrs::*member;
-};
-constexpr List lists[] = {{"axes", &Attrs::axes},   {"axes2", &Attrs::axes2}, {"batch", &Attrs::batch}, {"batch2", &Attrs::batch2},
+constexpr AttrList lists[] = {{"axes", &Attrs::axes},   {"axes2", &Attrs::axes2}, {"batch", &Attrs::batch}, {"batch2", &Attrs::batch2},
                           {"start", &Attrs::start}, {"step", &Attrs::step},   {"low", &Attrs::low},     {"high", &Attrs::high},
                           {"integers", &Attrs::integers}, {"window", &Attrs::window}};
 constexpr kernel::Reducer reducers[] = {kernel::Reducer::sum, kernel::Reducer::prod, kernel::Reducer::max, kernel::Reducer::min, kernel::Reducer::all, kernel::Reducer::any};
@@ -53,7 +49,7 @@ ordered_json number_json(const Number& n) {
 /// Only what differs from the defaults.
 void write_attrs(ordered_json& out, const Attrs& a) {
   const Attrs plain;
-  for (const List& list : lists)
+  for (const AttrList& list : lists)
     if (!(a.*list.member).empty()) out[list.key] = a.*list.member;
   if (!a.shape.empty()) out["shape"] = dims(a.shape);
   if (a.dtype != plain.dtype) out["dtype"] = dtype_name(a.dtype);
@@ -203,7 +199,7 @@ class TapeReader {
            {"op", "of", "axes", "axes2", "batch", "batch2", "start", "step", "low", "high", "shape", "dtype", "number", "reducer", "mode", "call", "integers", "packed", "name", "key",
             "body", "attention", "window", "generator", "control"});
     Tape::Entry e{operator_named(text(value["op"], "op")), refs(value["of"], number_of_this), {}, {}, {}, nullptr};
-    for (const List& l : lists)
+    for (const AttrList& l : lists)
       if (value.contains(l.key))
         for (const json& v : list(value[l.key], l.key)) (e.attrs.*l.member).push_back(whole(v, l.key));
     if (value.contains("shape")) e.attrs.shape = shape(value["shape"]);
@@ -267,6 +263,8 @@ class TapeReader {
 };
 
 }  // namespace
+
+std::span<const AttrList> attr_lists() { return lists; }
 
 std::string functions_json(const std::vector<TapedFunction>& functions) {
   ordered_json out;

@@ -229,5 +229,6 @@ void set_numerics(const Numerics& numerics) {
 
 void disable_compile() { compile_enabled = false; }
 void enable_compile() { compile_enabled = true; }
+void set_compile_mode(CompileMode mode) { compile_enabled = mode != CompileMode::disabled; }
 
 }  // namespace weft

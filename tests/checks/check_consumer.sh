@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Installs a build into a fresh folder, and builds and runs the README's example there as a stranger would, with find_package(weft).
+# Installs a build into a fresh folder, and builds and runs the README's example there as a stranger would, with find_package(weft); and a program for MLX beside it.
 # usage: check_consumer.sh SOURCE BUILD
 set -euo pipefail
 
@@ -21,4 +21,5 @@ cmake --build "$here/build" || exit 1
 output=$("$here/build/consumer")
 echo "$output"
 [[ $output == *loss* ]]
+"$here/build/mlx_consumer"
 if [ -x "$build_dir/weft" ]; then "$prefix/bin/weft" --version; fi

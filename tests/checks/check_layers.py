@@ -38,7 +38,7 @@ RANK = {layer: rank for rank, layers in enumerate(LAYERS) for layer in layers}
 PUBLIC = {
     "api.h": "base", "shape.h": "base", "dtype.h": "base", "numerics.h": "base",
     "array.h": "array", "device.h": "array", "memory.h": "array", "ops.h": "array", "random.h": "array", "fast.h": "array", "fft.h": "array", "linalg.h": "array",
-    "einsum.h": "array", "indexing.h": "array", "stream.h": "array", "utils.h": "array",
+    "einsum.h": "array", "indexing.h": "array", "stream.h": "array", "utils.h": "array", "backends.h": "array", "graph_utils.h": "array",
     "transforms.h": "transforms", "compile.h": "transforms", "control.h": "transforms",
     "io.h": "io", "export.h": "io", "text.h": "text", "data.h": "data", "optim.h": "optim",
     "optim/adaptive.h": "optim", "optim/optimizer.h": "optim", "optim/loss_scale.h": "optim", "optim/schedules.h": "optim", "optim/sgd.h": "optim", "nn.h": "nn",
@@ -65,11 +65,16 @@ THIRD_PARTY = [
 INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]', re.MULTILINE)
 
 
+def layer_of_public(name):
+    """The layer of a public header; compat/mlx holds MLX's headers over all of Weft's."""
+    return "models" if name.startswith("compat/mlx/") else PUBLIC.get(name)
+
+
 def layer_of_file(path):
     """The layer of a file, by its path from the root; None where the path belongs to none."""
     parts = path.parts
     if parts[0] == "include":
-        return PUBLIC.get("/".join(parts[2:]))
+        return layer_of_public("/".join(parts[2:]))
     if parts[0] == "src":
         return layer_of_folder(parts[1:-1])
     return parts[0] if parts[0] in RANK else None
@@ -86,7 +91,7 @@ def layer_of_include(name):
     """The layer of a header of ours, "" for a header of nobody in this tree."""
     parts = name.split("/")
     if parts[0] == "weft":
-        return PUBLIC.get("/".join(parts[1:]))
+        return layer_of_public("/".join(parts[1:]))
     return layer_of_folder(parts[:-1]) or ""
 
 

@@ -60,6 +60,7 @@ DeviceInfo device_info(int ordinal) {
   info.memory_bytes = static_cast<int64_t>(bytes);
   info.major = attribute(device, compute_capability_major);
   info.minor = attribute(device, compute_capability_minor);
+  info.pci_bus_id = fmt::format("{:04x}:{:02x}:{:02x}.0", attribute(device, pci_domain_id), attribute(device, weft::target::cuda::pci_bus_id), attribute(device, pci_device_id));
   info.multiprocessors = attribute(device, multiprocessor_count);
   info.max_threads_per_multiprocessor = attribute(device, max_threads_per_multiprocessor);
   info.l2_bytes = attribute(device, l2_cache_size);

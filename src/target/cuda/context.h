@@ -14,6 +14,7 @@ namespace weft::target::cuda {
 struct DeviceInfo {
   std::string name;  // "NVIDIA H200"
   std::string uuid;  // "GPU-…"
+  std::string pci_bus_id;    // "0000:1b:00.0"
   int major = 0, minor = 0;  // compute capability
   int multiprocessors = 0;
   int max_threads_per_multiprocessor = 0;

@@ -1,0 +1,6 @@
+#pragma once
+#include "weft/array.h"
+
+namespace mlx {
+namespace core = ::weft;
+}

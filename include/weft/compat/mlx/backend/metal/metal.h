@@ -1,0 +1,6 @@
+#pragma once
+#include "weft/backends.h"
+
+namespace mlx {
+namespace core = ::weft;
+}

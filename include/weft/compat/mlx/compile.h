@@ -1,0 +1,6 @@
+#pragma once
+#include "weft/compile.h"
+
+namespace mlx {
+namespace core = ::weft;
+}

@@ -1,0 +1,6 @@
+#pragma once
+#include "weft/device.h"
+
+namespace mlx {
+namespace core = ::weft;
+}

@@ -1,0 +1,6 @@
+#pragma once
+#include "weft/dtype.h"
+
+namespace mlx {
+namespace core = ::weft;
+}

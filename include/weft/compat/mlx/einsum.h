@@ -1,0 +1,6 @@
+#pragma once
+#include "weft/einsum.h"
+
+namespace mlx {
+namespace core = ::weft;
+}

@@ -1,0 +1,6 @@
+#pragma once
+#include "weft/stream.h"
+
+namespace mlx {
+namespace core = ::weft;
+}

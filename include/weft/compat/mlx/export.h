@@ -1,0 +1,6 @@
+#pragma once
+#include "weft/export.h"
+
+namespace mlx {
+namespace core = ::weft;
+}

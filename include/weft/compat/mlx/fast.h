@@ -1,0 +1,6 @@
+#pragma once
+#include "weft/fast.h"
+
+namespace mlx {
+namespace core = ::weft;
+}

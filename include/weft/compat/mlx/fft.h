@@ -1,0 +1,6 @@
+#pragma once
+#include "weft/fft.h"
+
+namespace mlx {
+namespace core = ::weft;
+}

@@ -1,0 +1,6 @@
+#pragma once
+#include "weft/graph_utils.h"
+
+namespace mlx {
+namespace core = ::weft;
+}

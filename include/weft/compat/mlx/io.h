@@ -1,0 +1,6 @@
+#pragma once
+#include "weft/io.h"
+
+namespace mlx {
+namespace core = ::weft;
+}

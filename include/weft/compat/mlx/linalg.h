@@ -1,0 +1,6 @@
+#pragma once
+#include "weft/linalg.h"
+
+namespace mlx {
+namespace core = ::weft;
+}

@@ -1,0 +1,6 @@
+#pragma once
+#include "weft/memory.h"
+
+namespace mlx {
+namespace core = ::weft;
+}

@@ -1,0 +1,6 @@
+#pragma once
+#include "weft/ops.h"
+
+namespace mlx {
+namespace core = ::weft;
+}

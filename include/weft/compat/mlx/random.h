@@ -1,0 +1,6 @@
+#pragma once
+#include "weft/random.h"
+
+namespace mlx {
+namespace core = ::weft;
+}

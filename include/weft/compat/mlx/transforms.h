@@ -1,0 +1,6 @@
+#pragma once
+#include "weft/transforms.h"
+
+namespace mlx {
+namespace core = ::weft;
+}

@@ -1,0 +1,6 @@
+#pragma once
+#include "weft/utils.h"
+
+namespace mlx {
+namespace core = ::weft;
+}

@@ -145,7 +145,7 @@ TEST_CASE("errors of handles") {
 TEST_CASE("printing") {
   CHECK(printed(array({1.0f, 2.0f, 3.0f})) == "array([1, 2, 3], dtype=float32)");
   CHECK(printed(array(2.5f)) == "array(2.5, dtype=float32)");
-  CHECK(printed(array({1, 0}, bool_)) == "array([True, False], dtype=bool)");
+  CHECK(printed(array({1, 0}, bool_)) == "array([true, false], dtype=bool)");
   CHECK(printed(array({1, 2, 3, 4}, {2, 2})) == "array([[1, 2],\n       [3, 4]], dtype=int32)");
   CHECK(printed(array({1, 2, 3, 4}, {2, 1, 2})) == "array([[[1, 2]],\n       [[3, 4]]], dtype=int32)");
   CHECK(printed(arange(10)) == "array([0, 1, 2, ..., 7, 8, 9], dtype=int32)");

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "weft/ops.h"
+#include "weft/stream.h"
 
 using namespace weft;
 

@@ -18,6 +18,7 @@ struct Case {
   int mask = 0;                      // 0: none; 1: bool; 2: additive
   Shape mask_shape = {};
   Dtype dtype = float32;
+  bool sinks = false;                // a number for each head
 };
 
 /// The inputs with their values, and what is computed of them: the result, and with `backward` the gradients.
@@ -60,7 +61,8 @@ Problem problem(const Case& c, bool backward, uint64_t seed, Dtype dtype) {
   Value mask;
   if (c.mask == 1) mask = input(c.mask_shape, bool_, bool_);
   if (c.mask == 2) mask = input(c.mask_shape, c.dtype, dtype);
-  Value o = attention(q, k, v, 0.5, c.causal, mask);
+  const Value sinks = c.sinks ? input({c.heads}, c.dtype, dtype) : Value{};
+  Value o = attention(q, k, v, 0.5, c.causal, mask, sinks);
   p.graph.outputs = {o};
   if (!backward) return p;
   Value g = input(o.shape(), c.dtype, dtype);
@@ -83,12 +85,13 @@ Case random_case(std::mt19937_64& engine, bool large) {
   c.mask_shape = {below(2) ? c.batch : 1, below(2) ? c.heads : 1, below(3) ? c.tq : 1, below(3) ? c.tk : 1};
   if (below(3) == 0) c.mask_shape.erase(c.mask_shape.begin(), c.mask_shape.begin() + 2);
   c.dtype = below(4) == 0 ? bfloat16 : below(4) == 0 ? float16 : float32;
+  c.sinks = below(3) == 0;
   return c;
 }
 
 std::string describe(const Case& c) {
-  return fmt::format("batch {} heads {} tq {} tk {} width {} value width {} causal {} qkv {} mask {} {} dtype {}", c.batch, c.heads, c.tq, c.tk, c.width,
-                     c.value_width, c.causal, c.qkv, c.mask, to_string(c.mask_shape), dtype_name(c.dtype));
+  return fmt::format("batch {} heads {} tq {} tk {} width {} value width {} causal {} qkv {} mask {} {} dtype {} sinks {}", c.batch, c.heads, c.tq, c.tk, c.width,
+                     c.value_width, c.causal, c.qkv, c.mask, to_string(c.mask_shape), dtype_name(c.dtype), c.sinks);
 }
 
 /// Empty where the compiled program agrees with float64 on the same (rounded) inputs.
@@ -122,6 +125,10 @@ TEST_CASE("attention is one launch forward and one backward, read and written wh
     CHECK(steps(problem(c, false, 1, float32).graph) == 1);
     if (mask < 2) CHECK(steps(problem(c, true, 1, float32).graph) == 2);
   }
+  // With sinks the same two, and what is done to a result: nothing of the scores' size is written.
+  c.mask = 0, c.sinks = true;
+  CHECK(steps(problem(c, false, 1, float32).graph) == 2);
+  CHECK(compiler::build({problem(c, true, 1, float32).graph, {}, {}}, target::null())->stats().arena_bytes < 4 * 12 * 64 * 64 * 4 * 4);
   // Between a projection and the next one: slices in front, heads behind the rows after it.
   Value x = parameter({{4, 64, 768}, float32}), w = parameter({{2304, 768}, float32}), out = parameter({{768, 768}, float32});
   Value qkv = dot(x, w, {2}, {1});

@@ -157,6 +157,119 @@ TEST_CASE("export: keywords, several signatures, one file") {
   CHECK(import_function(file)(Kwargs{{"a", array(7.0f)}, {"b", array(1.0f)}})[0].item<float>() == 6);
 }
 
+TEST_CASE("export: a text goes with the functions") {
+  const Folder folder;
+  const std::string file = folder / "m.weft";
+  const ArrayFunction f = [](const Args& in) { return Args{exp(in[0])}; };
+  const KwargsFunction by_name = [](const Kwargs& in) { return Args{exp(in.at("x"))}; };
+  const ArgsKwargsFunction both = [](const Args& in, const Kwargs&) { return in; };
+  const array x({1.0f, 2.0f});
+  export_function(file, f, {x}, false, "{\"made\": \"by a test, ünïcode\"}");
+  CHECK(import_function(file).metadata() == "{\"made\": \"by a test, ünïcode\"}");
+  CHECK(floats(import_function(file)({x})[0]) == floats(exp(x)));
+  export_function(file, by_name, Kwargs{{"x", x}}, false, "named");
+  CHECK(import_function(file).metadata() == "named");
+  exporter(file, both, false, "both")({x});
+  CHECK(import_function(file).metadata() == "both");
+  export_function(file, f, {x}, ExportOptions{.metadata = "options"});
+  CHECK(import_function(file).metadata() == "options");
+  export_function(file, f, {x});
+  CHECK(import_function(file).metadata().empty());
+  CHECK_THROWS_AS(export_function(file, f, {x}, false, "\xff"), std::invalid_argument);  // not UTF-8
+}
+
+namespace {
+
+using Described = std::vector<std::tuple<std::string, Shape, Dtype>>;
+using Fields = std::vector<StateT>;
+
+/// Computes what a callback is told, for the operations of the test below.
+struct Listener {
+  std::vector<std::string> types;
+  std::unordered_map<std::string, array> values;
+  std::vector<array> arguments;
+  Described inputs, outputs;
+  std::vector<std::pair<std::string, std::string>> keywords;
+  size_t constants = 0;
+  std::unordered_map<std::string, Fields> fields;
+
+  void operator()(const ExportCallbackInput& told) {
+    types.push_back(std::get<std::string>(told.at("type")));
+    if (types.back() == "inputs") {
+      inputs = std::get<Described>(told.at("inputs"));
+      for (size_t k = 0; k < arguments.size(); ++k) values.insert_or_assign(std::get<0>(inputs[k]), arguments[k]);
+    } else if (types.back() == "keyword_inputs") {
+      keywords = std::get<std::vector<std::pair<std::string, std::string>>>(told.at("keywords"));
+    } else if (types.back() == "outputs") {
+      outputs = std::get<Described>(told.at("outputs"));
+    } else if (types.back() == "constants") {
+      for (const auto& [name, value] : std::get<std::vector<std::pair<std::string, array>>>(told.at("constants"))) values.insert_or_assign(name, value), ++constants;
+    } else {
+      compute(told);
+    }
+  }
+  void compute(const ExportCallbackInput& told) {
+    const std::string& name = std::get<std::string>(told.at("name"));
+    const auto& of = std::get<Described>(told.at("inputs"));
+    const auto [result, shape, dtype] = std::get<Described>(told.at("outputs")).at(0);
+    fields.insert_or_assign(name, std::get<Fields>(told.at("arguments")));
+    const auto in = [&](size_t k) { return values.at(std::get<0>(of[k])); };
+    const array y = name == "mul" ? in(0) * in(1) : name == "exp" ? exp(in(0)) : name == "broadcast" ? broadcast_to(in(0), shape) : name == "fold" ? sum(in(0), 1) : array(NAN);
+    CHECK(y.shape() == shape);
+    CHECK(y.dtype() == dtype);
+    values.insert_or_assign(result, y);
+  }
+  array output() const { return values.at(std::get<0>(outputs.at(0))); }
+};
+
+}  // namespace
+
+TEST_CASE("export: a callback is told enough to compute the function") {
+  const array w({2.0f, 3.0f, 4.0f}), x = reshape(arange(6.0), {2, 3}) * 0.1f, y = reshape(arange(3.0), {1, 3});
+  eval(w, x, y);
+  const ArgsKwargsFunction f = [&](const Args& args, const Kwargs& kwargs) {
+    array out = exp(args[0] * w);
+    if (kwargs.contains("by")) out = out * kwargs.at("by");
+    return Args{sum(out, 1)};
+  };
+  Listener listener;
+  listener.arguments = {x};
+  const ExportCallback callback = [&](const ExportCallbackInput& told) { listener(told); };
+  FunctionExporter e = exporter(callback, f);
+  e({x});
+  CHECK(listener.types == std::vector<std::string>{"inputs", "keyword_inputs", "outputs", "constants", "primitive", "primitive", "primitive", "primitive"});
+  CHECK(listener.constants == 1);
+  CHECK(listener.keywords.empty());
+  CHECK(floats(listener.output()) == floats(f({x}, {})[0]));
+  const Fields& fold = listener.fields.at("fold");
+  REQUIRE(fold.size() == 2);
+  CHECK(std::get<std::string>(fold[0]) == "axes");
+  CHECK(std::get<Strides>(fold[1]) == Strides{1});
+  // A second signature: w is known by now, under the same name.
+  listener.types.clear();
+  listener.arguments = {x, y};
+  e(Args{x}, Kwargs{{"by", y}});
+  CHECK(listener.constants == 1);
+  CHECK(listener.inputs.size() == 2);
+  REQUIRE(listener.keywords.size() == 1);
+  CHECK(listener.keywords[0] == std::pair<std::string, std::string>{"by", std::get<0>(listener.inputs[1])});
+  CHECK(floats(listener.output()) == floats(f({x}, {{"by", y}})[0]));
+  e.close();
+  CHECK_THROWS_AS(e({x}), std::invalid_argument);
+  // Regions are written out; control flow and shapeless functions are refused.
+  std::vector<std::string> names;
+  const ExportCallback names_of = [&](const ExportCallbackInput& told) {
+    if (told.contains("name")) names.push_back(std::get<std::string>(told.at("name")));
+  };
+  export_function(names_of, [](const Args& in) { return Args{softmax(in[0], -1)}; }, {x});
+  CHECK(std::find(names.begin(), names.end(), "exp") != names.end());
+  CHECK(std::find(names.begin(), names.end(), "composite") == names.end());
+  const ArrayFunction loop = [](const Args& in) { return cond(array(true), [](const Args& a) { return a; }, [](const Args& a) { return Args{-a[0]}; }, in); };
+  CHECK_THROWS_WITH_AS(export_function(names_of, loop, {x}), doctest::Contains("cond"), std::invalid_argument);
+  CHECK_THROWS_AS(export_function(names_of, loop, {x}, true), std::invalid_argument);
+  CHECK_THROWS_AS(exporter(ExportCallback{}, loop), std::invalid_argument);
+}
+
 TEST_CASE("export: a GPT's forward pass") {
   const Folder folder;
   const std::string file = folder / "gpt.weft";

@@ -56,6 +56,17 @@ TEST_CASE("softmax, norms, losses, attention") {
                   {noise({1, 2, 3, 2}, 7), noise({1, 2, 3, 2}, 8), noise({1, 2, 3, 2}, 9)}, 1e-5);
   check_gradients([](const Arrays& a) { return weighted(fast::scaled_dot_product_attention(a[0], a[1], a[2], 0.6f, "array", a[3])); },
                   {noise({1, 2, 2, 2}, 7), noise({1, 1, 3, 2}, 8), noise({1, 1, 3, 2}, 9), noise({1, 2, 2, 3}, 10)}, 1e-5);
+  const Arrays with_sinks{noise({2, 4, 3, 2}, 7), noise({2, 2, 5, 2}, 8), noise({2, 2, 5, 3}, 9), noise({4}, 10)};
+  check_gradients([](const Arrays& a) { return weighted(fast::scaled_dot_product_attention(a[0], a[1], a[2], 0.6f, "causal", std::nullopt, a[3])); }, with_sinks, 1e-5);
+  check_gradients([](const Arrays& a) { return weighted(fast::scaled_dot_product_attention(a[0], a[1], a[2], 0.6f, "", a[4], a[3])); },
+                  {with_sinks[0], with_sinks[1], with_sinks[2], with_sinks[3], noise({4, 1, 5}, 11)}, 1e-5);
+  // The second derivative asks for the logsumexp's cotangent.
+  check_gradients([](const Arrays& a) {
+    const ScalarFunction f = [](const Arrays& b) { return weighted(fast::scaled_dot_product_attention(b[0], b[1], b[1], 0.6f, "", std::nullopt, b[2])); };
+    const Arrays g = grad(f, {0, 1, 2})(a);
+    return weighted(g[0]) + weighted(g[1]) + weighted(g[2]);
+  }, {noise({1, 2, 2, 2}, 12), noise({1, 1, 3, 2}, 13), noise({2}, 14)}, 1e-4);
+  check_gradients([](const Arrays& a) { return weighted(fast::rms_norm(a[0], a[1], 1e-5f)); }, {noise({3, 5}, 3), noise({5}, 4)}, 1e-5);
   check_gradients([](const Arrays& a) { return weighted(fast::gelu(a[0]) + fast::gelu_tanh(a[0])); }, {noise({6}, 11)}, 1e-5);
 }
 

@@ -24,6 +24,7 @@ std::vector<Named> functions() {
       {"layer_norm", [](const array& x) { return fast::layer_norm(x, sum(x, 0), std::nullopt, 1e-5f); }},
       {"gelu", [](const array& x) { return fast::gelu(x) + fast::gelu_tanh(x); }},
       {"cross_entropy", [](const array& x) { return fast::cross_entropy(x, array({1, 3, 0})); }},
+      {"attention with sinks", [](const array& x) { return fast::scaled_dot_product_attention(reshape(x, {1, 2, 3, 2}), reshape(x, {1, 2, 3, 2}), reshape(sin(x), {1, 2, 3, 2}), 0.6f, "", std::nullopt, slice(reshape(x, {12}), {0}, {2})); }},
       {"attention", [](const array& x) { return fast::scaled_dot_product_attention(reshape(x, {1, 2, 3, 2}), reshape(x, {1, 2, 3, 2}), reshape(sin(x), {1, 2, 3, 2}), 0.6f, "causal"); }},
       {"indexing", [rows](const array& x) { return take(x, rows, 0) * take(sin(x), array({0, 0}), 0); }},
       {"scatter", [](const array& x) { return scatter_add(x * x, {array({1, 1})}, reshape(slice(sin(x), {0, 0}, {2, 4}), {2, 1, 4}), {0}); }},

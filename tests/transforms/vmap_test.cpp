@@ -44,6 +44,7 @@ std::vector<Named> functions() {
       {"softmax", [](const array& x, const array& y) { return softmax(x, -1) * logsumexp(y, 0); }},
       {"layer_norm", [](const array& x, const array& y) { return fast::layer_norm(x, sum(y, 0), std::nullopt, 1e-5f); }},
       {"attention", [](const array& x, const array& y) { return fast::scaled_dot_product_attention(reshape(x, {1, 2, 3, 2}), reshape(y, {1, 2, 3, 2}), reshape(y, {1, 2, 3, 2}), 0.6f, "causal"); }},
+      {"attention with sinks", [](const array& x, const array& y) { return fast::scaled_dot_product_attention(reshape(x, {1, 2, 3, 2}), reshape(x, {1, 2, 3, 2}), reshape(y, {1, 2, 3, 2}), 0.6f, "", std::nullopt, slice(sum(y, 0), {1}, {3})); }},
       {"cross_entropy", [](const array& x, const array& y) { return fast::cross_entropy(x, argmax(y, 1)); }},
       {"take", [](const array& x, const array& y) { return take(x, argmax(y, 1), 1); }},
       {"take_along_axis", [](const array& x, const array& y) { return take_along_axis(x, astype(greater(y, array(0.0, float64)), int32), 0); }},

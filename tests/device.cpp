@@ -1,10 +1,13 @@
 #include "device.h"
 
+#include <cstdio>
 #include <cstdlib>
+#include <stdexcept>
 #include <string_view>
 
 #include "compiler/cpu_target.h"
 #include "compiler/many_threads.h"
+#include "target/cpu/options.h"
 #include "weft/device.h"
 
 namespace weft::test {
@@ -31,7 +34,19 @@ target::Target& target_under_test() { return on_gpu() ? target::gpu(gpu_ordinal(
 
 namespace {
 
+/// Names that no processor knows are a mistake of the caller's, and fail.
+void choose_isa(const char* isa) {
+  try {
+    target::set_cpu_isa(isa);
+  } catch (const std::invalid_argument& e) {
+    std::printf("%s\n", e.what());
+    const std::string_view name = isa;
+    std::exit(name == "avx512" || name == "avx2" ? skipped : 1);
+  }
+}
+
 const bool chosen = [] {
+  if (const char* isa = std::getenv("WEFT_TEST_ISA")) choose_isa(isa);
   if (on_gpu()) set_default_device(Device(Device::gpu, gpu_ordinal()));
   if (on_many_threads()) compiler::set_cpu_target(many_threads());
   return true;

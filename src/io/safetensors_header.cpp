@@ -70,7 +70,9 @@ class Reader {
   }
 
  private:
+  /// MLX writes null where there is none.
   std::unordered_map<std::string, std::string> read_metadata(const json& value) const {
+    if (value.is_null()) return {};
     const uint64_t at = place(text_, "__metadata__");
     if (!value.is_object()) fail_at(file_, "__metadata__ is not an object", at);
     std::unordered_map<std::string, std::string> out;

@@ -8,6 +8,7 @@
 #include <memory>
 #include <sstream>
 
+#include "abilities.h"
 #include "command.h"
 #include "corpus.h"
 #include "machine_options.h"
@@ -72,7 +73,7 @@ std::string cache() {
 
 std::string libraries() {
   const std::string version = target::onednn_version();
-  if (!version.empty()) return "oneDNN " + version + " (matrix products)";
+  if (!version.empty()) return fmt::format("oneDNN {} (matrix products), with instructions up to {}", version, target::onednn_isa().name);
   return "no oneDNN in this build: matrix products run through generated kernels, slower where they are large, and without the matrix "
          "units for bf16";
 }
@@ -150,6 +151,7 @@ int doctor(const MachineOptions& o) {
   gpus();
   try {
     row("code generator", code_generator());
+    for (const auto& [what, how] : cpu_abilities()) row(what, how);
   } catch (const std::exception& e) {
     row("code generator", fmt::format("FAILED: {}", without_operation(e.what())));
     return 1;

@@ -181,9 +181,16 @@ void set_cpu_isa(const std::string& isa) {
   choice().isa = isa;
 }
 
-Target& cpu() {
+namespace {
+
+CpuTarget& chosen() {
   static CpuTarget* const target = make_chosen();  // never destroyed: executables may outlive every static
   return *target;
 }
+
+}  // namespace
+
+Target& cpu() { return chosen(); }
+const Isa& cpu_isa() { return chosen().isa(); }
 
 }  // namespace weft::target

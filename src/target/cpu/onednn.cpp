@@ -8,6 +8,7 @@
 namespace weft::target {
 std::shared_ptr<const LibraryCall> onednn_dot(const kernel::DotDesc&) { return nullptr; }
 std::string onednn_version() { return ""; }
+OnednnIsa onednn_isa() { return {"", 0}; }
 void limit_onednn(const std::string&) {}
 }  // namespace weft::target
 
@@ -408,11 +409,14 @@ class OnednnDot final : public LibraryCall {
   mutable std::vector<std::pair<const Primitive*, std::unique_ptr<Binding>>> idle_;
 };
 
-/// Without VNNI, oneDNN adds pairs of 8-bit products in 16 bits, which saturates.
-bool bytes_are_exact() {
-  const int isa = static_cast<int>(dnnl::get_effective_cpu_isa()), vnni = static_cast<int>(dnnl::cpu_isa::avx512_core_vnni);
-  return (isa & vnni) == vnni;
+/// Values of cpu_isa are sets of bits, each set within that of its successors.
+bool has(dnnl::cpu_isa wanted) {
+  const int isa = static_cast<int>(dnnl::get_effective_cpu_isa()), bits = static_cast<int>(wanted);
+  return (isa & bits) == bits;
 }
+
+/// Without VNNI, oneDNN adds pairs of 8-bit products in 16 bits, which saturates.
+bool bytes_are_exact() { return has(dnnl::cpu_isa::avx512_core_vnni); }
 
 bool dtypes_fit(const kernel::DotDesc& d) {
   if (d.a == float32 && d.b == float32) return d.c == float32;
@@ -473,6 +477,16 @@ void limit_onednn(const std::string& isa) {
   const auto most = isa == "generic" ? dnnl::cpu_isa::sse41 : isa == "avx2" ? dnnl::cpu_isa::avx2 : dnnl::cpu_isa::avx512_core;
   if (dnnl::set_max_cpu_isa(most) != dnnl::status::success)
     throw_failure("cpu target", "oneDNN has been used already; set the instruction set before anything is computed");
+}
+
+OnednnIsa onednn_isa() {
+  using dnnl::cpu_isa;
+  constexpr std::pair<cpu_isa, OnednnIsa> known[] = {
+      {cpu_isa::avx512_core_amx, {"AMX", 512}}, {cpu_isa::avx512_core_bf16, {"AVX-512 BF16", 512}}, {cpu_isa::avx512_core_vnni, {"AVX-512 VNNI", 512}},
+      {cpu_isa::avx512_core, {"AVX-512", 512}}, {cpu_isa::avx2, {"AVX2", 256}},                    {cpu_isa::avx, {"AVX", 256}}};
+  for (const auto& [isa, name] : known)
+    if (has(isa)) return name;
+  return {"SSE4.1", 128};
 }
 
 std::string onednn_version() {

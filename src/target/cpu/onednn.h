@@ -28,6 +28,12 @@ inline constexpr double onednn_min_work = 32.0 * 32.0 * 32.0;
 std::shared_ptr<const LibraryCall> onednn_dot(const kernel::DotDesc& desc);
 /// "2.6.3", or "" where built without it.
 std::string onednn_version();
+/// The widest instruction set that oneDNN has code for, uses on this processor and is not denied (ONEDNN_MAX_CPU_ISA, limit_onednn).
+struct OnednnIsa {
+  const char* name;  // as its makers write it: "AVX2"; "" where built without oneDNN
+  int vector_bits;
+};
+OnednnIsa onednn_isa();
 /// No code of oneDNN's for more than "generic", "avx2" or "avx512"; "native": no limit. Throws where it has been used already.
 void limit_onednn(const std::string& isa);
 

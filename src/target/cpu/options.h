@@ -29,6 +29,9 @@ struct Isa {
 /// vectors are, so results of different sets differ in rounding. Throws std::invalid_argument where `resolve` would, or where the target is in use with another.
 void set_cpu_isa(const std::string& isa);
 
+/// The one that this process uses; from then on no other can be chosen.
+const Isa& cpu_isa();
+
 /// Throws std::invalid_argument for an unknown name, or one that this processor cannot run.
 Isa resolve(const CpuOptions& options);
 

@@ -49,8 +49,11 @@ array float_function(const char* op, Op node, const array& a, const StreamOrDevi
 // Functions that leave integers (and bools) as they are.
 array rounding(const char* op, Op node, const array& a, const StreamOrDevice& s) {
   const detail::OnStream on_stream(op, s);
-  if (a.dtype() == complex64) throw_invalid(op, "complex numbers have no order to be rounded in, got " + describe(a));
-  return is_float(a.dtype()) ? array(graph::unary(node, a.value())) : a;
+  if (a.dtype() == complex64 && node != Op::round)
+    throw_invalid(op, "complex numbers have no order to be rounded in, got " + describe(a));
+  return array(is_float(a.dtype()) || a.dtype() == complex64
+                   ? graph::unary(node, a.value())
+                   : graph::stop_gradient(a.value()));  // discrete, as for floats
 }
 
 array number_function(const char* op, Op node, const array& a, const StreamOrDevice& s) {
@@ -142,9 +145,10 @@ array divide(const array& a, const array& b, StreamOrDevice s) {
   return binary("divide", Op::div, a, b, floating_of(promote_types(a.dtype(), b.dtype())), s);
 }
 
-// Bools are computed as int32 and converted back.
+// Bools are computed as int32 and converted back. Complex numbers have no floor: theirs is the quotient, as in MLX.
 array floor_divide(const array& a, const array& b, StreamOrDevice s) {
   const Dtype dtype = promote_types(a.dtype(), b.dtype());
+  if (dtype == complex64) return divide(a, b, s);
   return astype(binary("floor_divide", Op::floordiv, a, b, dtype == bool_ ? int32 : dtype, s), dtype, s);
 }
 array remainder(const array& a, const array& b, StreamOrDevice s) {

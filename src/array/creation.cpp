@@ -39,7 +39,7 @@ array triangle(const char* op, const array& x, int k, bool lower) {
 
 array arange(double start, double stop, double step, Dtype dtype, StreamOrDevice s) {
   const detail::OnStream on_stream("arange", s);
-  if (dtype == bool_ || dtype == complex64) throw_invalid("arange", std::string("dtype ") + dtype_name(dtype) + " is not supported");
+  if (dtype == bool_) throw_invalid("arange", std::string("dtype ") + dtype_name(dtype) + " is not supported");
   if (!std::isfinite(start) || !std::isfinite(stop) || std::isnan(step)) throw_invalid("arange", "start, stop and step must be finite numbers");
   if (step == 0) throw_invalid("arange", "step must not be 0");
   const double count = std::max(std::ceil((stop - start) / step), 0.0);
@@ -51,7 +51,7 @@ array arange(double start, double stop, double step, Dtype dtype, StreamOrDevice
     const array scaled = stride == 1 ? index : multiply(index, array(stride, dtype), s);
     return first == 0 ? scaled : add(scaled, array(first, dtype), s);
   }
-  const Dtype wide = detail::accumulator(dtype);
+  const Dtype wide = dtype == complex64 ? float32 : detail::accumulator(dtype);
   const array index(graph::iota({n}, 0, wide));
   const array scaled = step == 1 ? index : multiply(index, array(step, wide), s);
   return astype(start == 0 ? scaled : add(scaled, array(start, wide), s), dtype, s);

@@ -7,12 +7,10 @@ namespace weft {
 namespace {
 
 using detail::AxisError;
-using detail::describe;
 using kernel::Reducer;
 
 array cumulative(const char* op, Reducer reducer, const array& a, int axis, bool reverse, bool inclusive, const StreamOrDevice& s, bool logs = false) {
   const detail::OnStream on_stream(op, s);
-  if (a.dtype() == complex64) throw_invalid(op, "complex64 is not supported, got " + describe(a));
   if (a.ndim() == 0) throw_invalid(op, "a scalar has no axis to go along");
   const auto at = static_cast<int>(detail::one_axis(op, axis, a.ndim(), AxisError::invalid));
   return array(graph::prefix(reducer, a.value(), at, reverse, !inclusive, logs));

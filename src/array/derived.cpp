@@ -14,8 +14,7 @@ using detail::floating_of;
 
 array is_infinite(const char* op, const array& a, double sign, const StreamOrDevice& s) {
   const detail::OnStream on_stream(op, s);
-  if (a.dtype() == complex64) throw_invalid(op, "complex numbers have no sign, got " + detail::describe(a));
-  if (!is_float(a.dtype())) return zeros(a.shape(), bool_, s);
+  if (!is_float(a.dtype()) && a.dtype() != complex64) return zeros(a.shape(), bool_, s);
   return equal(a, array(sign * std::numeric_limits<double>::infinity(), a.dtype()), s);
 }
 
@@ -46,7 +45,7 @@ array isclose(const array& a, const array& b, double rtol, double atol, bool equ
   const detail::OnStream on_stream("isclose", s);
   const Dtype dtype = floating_of(promote_types(a.dtype(), b.dtype()));
   const array x = astype(a, dtype, s), y = astype(b, dtype, s);
-  const array bound = add(array(atol, dtype), multiply(array(rtol, dtype), abs(y, s), s), s);
+  const array size = abs(y, s), bound = add(array(atol, size.dtype()), multiply(array(rtol, size.dtype()), size, s), s);
   const array near = logical_and(less_equal(abs(subtract(x, y, s), s), bound, s), logical_and(isfinite(x, s), isfinite(y, s), s), s);
   const array close = logical_or(near, equal(x, y, s), s);  // equal infinities
   return equal_nan ? logical_or(close, logical_and(isnan(x, s), isnan(y, s), s), s) : close;

@@ -19,7 +19,6 @@ struct Along {
 };
 
 Along along(const char* op, const array& a, int axis, const StreamOrDevice& s) {
-  if (a.dtype() == complex64) throw_invalid(op, "complex numbers have no order, got " + describe(a));
   if (a.ndim() == 0) return {detail::OnStream(op, s), reshape(a, {1}, s), 0};
   return {detail::OnStream(op, s), a, static_cast<int>(detail::one_axis(op, axis, a.ndim(), AxisError::invalid))};
 }

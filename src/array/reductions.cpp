@@ -1,6 +1,5 @@
 // weft/ops.h: reductions. Sums over the half types are kept in float32 and rounded once.
 #include <limits>
-#include <string_view>
 
 #include "array/op_support.h"
 #include "base/error.h"
@@ -13,10 +12,6 @@ namespace {
 using detail::AxisError;
 using detail::describe;
 using kernel::Reducer;
-
-void refuse_complex(const char* op, const array& a) {
-  if (a.dtype() == complex64) throw_invalid(op, "complex64 has no arithmetic here, got " + describe(a));
-}
 
 // bool and integers: at least 32 bits wide, and as signed as they were.
 Dtype sum_dtype(Dtype t) {
@@ -50,13 +45,13 @@ array extreme(const char* op, Reducer reducer, const array& a, const std::vector
 // The first position whose value is the extreme one; a NaN is, as in max and min.
 array extreme_position(const char* op, Reducer reducer, const array& a, int axis, bool keepdims, const StreamOrDevice& s) {
   const detail::OnStream on_stream(op, s);
-  refuse_complex(op, a);
   const int64_t at = detail::one_axis(op, axis, a.ndim(), AxisError::out_of_range);
   refuse_empty(op, a, {at});
   const graph::Value x = detail::to_dtype(a.value(), a.dtype() == bool_ ? uint8 : a.dtype());
   const graph::Value best = graph::broadcast(graph::fold(reducer, x, {at}, true), x.shape());
   graph::Value hit = graph::binary(graph::Op::eq, x, best);
-  if (is_float(x.dtype())) hit = graph::binary(graph::Op::bit_or, hit, graph::binary(graph::Op::ne, x, x));
+  if (is_float(x.dtype()) || x.dtype() == complex64)
+    hit = graph::binary(graph::Op::bit_or, hit, graph::binary(graph::Op::ne, x, x));
   const graph::Value none = graph::full(x.shape(), uint32, Number::of_int(std::numeric_limits<uint32_t>::max()));
   const graph::Value position = graph::select(hit, graph::iota(x.shape(), static_cast<int>(at), uint32), none);
   return array(graph::fold(Reducer::min, position, {at}, keepdims));
@@ -70,9 +65,14 @@ struct Moments {
 };
 
 Moments moments(const char* op, const array& a, const std::vector<int>& axes) {
-  if (std::string_view(op) != "mean") refuse_complex(op, a);
   const Dtype result = detail::floating_of(a.dtype());
   return {detail::to_dtype(a.value(), detail::accumulator(result)), detail::sorted_axes(op, axes, a.ndim(), AxisError::invalid), result};
+}
+
+// |v|²: real of complex numbers too.
+graph::Value squared_size(const graph::Value& v) {
+  if (v.dtype() != complex64) return graph::square(v);
+  return graph::square(graph::unary(graph::Op::real, v)) + graph::square(graph::unary(graph::Op::imag, v));
 }
 
 // What the composites take: a float, which they widen themselves where it is a half type.
@@ -82,7 +82,6 @@ struct Region {
 };
 
 Region region(const char* op, const array& a, const std::vector<int>& axes) {
-  refuse_complex(op, a);
   return {detail::to_dtype(a.value(), detail::floating_of(a.dtype())), detail::sorted_axes(op, axes, a.ndim(), AxisError::invalid)};
 }
 
@@ -120,9 +119,9 @@ array var(const array& a, const std::vector<int>& axes, bool keepdims, int ddof,
   int64_t count = 1;
   for (int64_t axis : m.axes) count *= a.shape()[static_cast<size_t>(axis)];
   const graph::Value centred = m.x - graph::broadcast(graph::mean(m.x, m.axes, true), m.x.shape());
-  const graph::Value squares = graph::sum(graph::square(centred), m.axes, keepdims);
+  const graph::Value squares = graph::sum(squared_size(centred), m.axes, keepdims);
   const double left = static_cast<double>(std::max<int64_t>(count - ddof, 0));
-  return array(graph::cast(squares / graph::full_like(squares, left), m.result));
+  return array(graph::cast(squares / graph::full_like(squares, left), m.result == complex64 ? float32 : m.result));
 }
 array var(const array& a, int axis, bool keepdims, int ddof, StreamOrDevice s) { return var(a, std::vector<int>{axis}, keepdims, ddof, s); }
 array var(const array& a, bool keepdims, int ddof, StreamOrDevice s) { return var(a, detail::all_axes(a), keepdims, ddof, s); }

@@ -1,7 +1,8 @@
 // Sorting as calls.
 //
-// sort v   integers: axis. Results: v sorted along the axis, ascending and stable, NaN last; and where each element stood (uint32).
-// searchsorted a, v   integers: 1 for the place after equals, 0 for the place before. a [b…, n] sorted along its last axis, v [b…, m…] of its dtype; results of v's
+// sort v   integers: axis. Results: v sorted along the axis, ascending and stable, NaN last, complex numbers by real,
+// then by imaginary parts; and where each element stood (uint32). searchsorted a, v   integers: 1 for the place after
+// equals, 0 for the place before. a [b…, n] sorted along its last axis, v [b…, m…] of its dtype; results of v's
 //          shape: how many elements of its row come before each value (uint32).
 #include <algorithm>
 #include <array>
@@ -23,7 +24,6 @@ std::vector<Type> sort_types(const Attrs& attrs, TypeSpan in) {
   const Type& v = in[0];
   const int64_t axis = attrs.integers[0];
   if (axis < 0 || axis >= v.rank()) throw_invalid("sort", fmt::format("axis {} is outside {}", axis, to_string(v)));
-  if (!is_float(v.dtype) && !is_integer(v.dtype) && v.dtype != bool_) throw_invalid("sort", "values of " + to_string(v) + " have no order");
   const Dim extent = v.shape[static_cast<size_t>(axis)];
   if (!extent.is_static()) throw_invalid("sort", fmt::format("axis {} of {} is symbolic: sort along an axis of fixed length", axis, to_string(v)));
   if (extent.bound() > int64_t{UINT32_MAX}) throw_invalid("sort", fmt::format("axis {} of {} is longer than positions in uint32 reach", axis, to_string(v)));
@@ -46,14 +46,14 @@ Value along(const Value& v, const Value& order, size_t axis) {
 }
 
 /// Each cotangent goes back to where its element stood: a gather through the inverse permutation, which is the order of the order.
-Values sort_vjp(const Node& node, ValueSpan x, ValueSpan y, ValueSpan g) {
-  if (!g[0] || !is_float(x[0].dtype())) return {Value{}};
+Values sort_vjp(const Node& node, ValueSpan, ValueSpan y, ValueSpan g) {
+  if (!g[0]) return {Value{}};
   const size_t axis = sorted_axis(node.attrs());
   return {along(g[0], sort(y[1], static_cast<int>(axis)).order, axis)};
 }
 
-Values sort_jvp(const Node& node, ValueSpan x, ValueSpan y, ValueSpan t) {
-  if (!t[0] || !is_float(x[0].dtype())) return {Value{}, Value{}};
+Values sort_jvp(const Node& node, ValueSpan, ValueSpan y, ValueSpan t) {
+  if (!t[0]) return {Value{}, Value{}};
   return {along(t[0], y[1], sorted_axis(node.attrs())), Value{}};
 }
 

@@ -1,9 +1,7 @@
 // real, imag and complex, and the rewriting of a graph into one without complex numbers.
-//
-// Derivatives follow JAX and MLX: cotangents are paired with tangents by Re(g · t), without conjugation, so that a holomorphic function's rule is g · f'(z)
-// and the gradient of a real function f is ∂f/∂x - i ∂f/∂y.
 #include "graph/complex.h"
 
+#include <algorithm>
 #include <array>
 #include <unordered_map>
 
@@ -30,8 +28,10 @@ std::vector<Dtype> complex_dtype(const Attrs&, TypeSpan in) {
 }
 
 Values real_vjp(const Node&, ValueSpan, ValueSpan, ValueSpan g) { return {complex(g[0], zeros_like(g[0]))}; }
-Values imag_vjp(const Node&, ValueSpan, ValueSpan, ValueSpan g) { return {complex(zeros_like(g[0]), -g[0])}; }
-Values complex_vjp(const Node&, ValueSpan, ValueSpan, ValueSpan g) { return {unary(Op::real, g[0]), -unary(Op::imag, g[0])}; }
+Values imag_vjp(const Node&, ValueSpan, ValueSpan, ValueSpan g) { return {complex(zeros_like(g[0]), g[0])}; }
+Values complex_vjp(const Node&, ValueSpan, ValueSpan, ValueSpan g) {
+  return {unary(Op::real, g[0]), unary(Op::imag, g[0])};
+}
 Values part_jvp(const Node& node, ValueSpan, ValueSpan, ValueSpan t) { return {unary(node.op(), t[0])}; }
 Values complex_jvp(const Node&, ValueSpan x, ValueSpan, ValueSpan t) {
   return {complex(t[0] ? t[0] : zeros_like(x[0]), t[1] ? t[1] : zeros_like(x[1]))};
@@ -92,6 +92,7 @@ class Splitter {
       changed = changed || !(parts(v).re == v);
     }
     for (const Type& t : node->types()) complex_inside = complex_inside || t.dtype == complex64;
+    if (complex_inside && node->op() == Op::call) return call_on_complex(*node);
     if (complex_inside) return {primitive(*node)};
     std::vector<Parts> out;
     if (!changed) {
@@ -134,22 +135,17 @@ class Splitter {
       case Op::complex: return {x[0].re, x[1].re};
       case Op::cast: return converted(x[0], node.inputs()[0].dtype(), node.attrs().dtype);
       case Op::dot: return product(node, x);
-      case Op::fold:
-        if (node.attrs().reducer == kernel::Reducer::prod) return folded_product(node, x[0]);
-        break;
-      default:
-        if (takes_complex(op)) return complex_elementwise(op, x);
+      default: break;
     }
-    return by_part(node, x);
+    if (acts_on_parts(node)) return by_part(node, x);
+    if (op == Op::fold) return complex_fold(node, x[0]);
+    if (op == Op::prefix) return complex_prefix(node, x[0]);
+    if (takes_complex(op)) return complex_elementwise(op, x);
+    throw_invalid(row(op).name, "is not defined on complex64");
   }
 
-  /// Operators that move or add elements do so with either part; index arrays and conditions are real and serve both.
+  /// Index arrays and conditions are real and serve both.
   static Parts by_part(const Node& node, const std::vector<Parts>& x) {
-    switch (node.op()) {
-      case Op::reshape: case Op::permute: case Op::broadcast: case Op::slice: case Op::pad: case Op::concat: case Op::window: case Op::select:
-      case Op::stop_gradient: case Op::fold: case Op::gather: case Op::scatter: case Op::assign: break;
-      default: throw_invalid(row(node.op()).name, "is not defined on complex64");
-    }
     Values re, im;
     for (const Parts& p : x) {
       re.push_back(p.re);
@@ -179,25 +175,10 @@ class Splitter {
     return {dot(a.re, b.re) - dot(a.im, b.im), dot(a.re, b.im) + dot(a.im, b.re)};
   }
 
-  /// Halves multiplied with each other until one element is left.
-  static Parts folded_product(const Node& node, Parts z) {
-    const std::vector<int64_t>& axes = node.attrs().axes;
-    for (int64_t axis : axes) {
-      const auto at = static_cast<size_t>(axis);
-      if (!z.re.shape()[at].is_static()) throw_invalid("prod", "a product of complex numbers along a symbolic axis");
-      const auto filled = [&](const Value& v, int64_t amount, double number) {
-        std::vector<int64_t> low(v.shape().size(), 0), high = low;
-        high[at] = amount;
-        return pad(v, low, high, Number::of_real(number));
-      };
-      for (int64_t n = z.re.shape()[at]; n != 1; n = z.re.shape()[at]) {
-        const int64_t half = n == 0 ? 1 : (n + 1) / 2, missing = 2 * half - n;
-        const Parts all{filled(z.re, missing, 1), filled(z.im, missing, 0)};
-        const auto piece = [&](const Value& v, int64_t start) { return slice_axis(v, static_cast<int>(axis), start, half); };
-        z = multiply({piece(all.re, 0), piece(all.im, 0)}, {piece(all.re, half), piece(all.im, half)});
-      }
-    }
-    return {squeeze(z.re, axes), squeeze(z.im, axes)};
+  /// Of the calls only sorting takes complex numbers; the others have pairs of floats.
+  std::vector<Parts> call_on_complex(const Node& node) const {
+    const SortedParts s = complex_sort(node, parts(node.inputs()[0]));
+    return {s.values, {s.order, {}}};
   }
 
   Graph source_;
@@ -207,6 +188,21 @@ class Splitter {
 }  // namespace
 
 std::span<const Row> complex_rows() { return rows; }
+
+bool acts_on_parts(const Node& node) {
+  switch (node.op()) {
+    case Op::fold: case Op::prefix: return node.attrs().reducer == kernel::Reducer::sum && !(node.op() == Op::prefix && node.attrs().integers[2] != 0);
+    case Op::scatter: return node.attrs().mode == ScatterMode::set || node.attrs().mode == ScatterMode::add;
+    case Op::select: case Op::stop_gradient: case Op::gather: case Op::assign: case Op::depends: case Op::neg: case Op::add: case Op::sub: return true;
+    default: return rearranges(node.op());
+  }
+}
+
+bool multiplies_complex(const Node& node) {
+  const auto complex_type = [](const Type& t) { return t.dtype == complex64; };
+  if (std::none_of(node.types().begin(), node.types().end(), complex_type) || acts_on_parts(node)) return false;
+  return takes_complex(node.op()) || node.op() == Op::dot || node.op() == Op::fold || node.op() == Op::prefix;
+}
 
 bool has_complex(const Graph& graph) {
   Values all = graph.inputs;

@@ -22,13 +22,22 @@ Value widened(const Value& v) { return cast(v, compute_dtype(v.dtype())); }
 
 Value spread(const Value& v, const Value& like) { return broadcast(v, like.shape()); }
 
-Value finite_or_zero(const Value& m) {
-  return select(binary(Op::eq, unary(Op::abs, m), full_like(m, INFINITY)), zeros_like(m), m);
+namespace {
+
+/// Whether a number is an end of the line: of a complex one, whether its real part is.
+Value is_end(const Value& m) {
+  const Value size = unary(Op::abs, m.dtype() == complex64 ? unary(Op::real, m) : m);
+  return binary(Op::eq, size, full_like(size, INFINITY));
 }
 
+}  // namespace
+
+Value finite_or_zero(const Value& m) { return select(is_end(m), zeros_like(m), m); }
+
 Value stable_logsumexp(const Value& x, const Axes& axes) {
-  const Value m = stop_gradient(finite_or_zero(max(x, axes, true)));
-  return log(sum(exp(x - spread(m, x)), axes, true)) + m;
+  const Value top = max(x, axes, true), m = stop_gradient(finite_or_zero(top));
+  const Value y = log(sum(exp(x - spread(m, x)), axes, true)) + m;
+  return x.dtype() == complex64 ? select(is_end(top), top, y) : y;  // an infinite real part keeps its angle
 }
 
 namespace {
@@ -36,6 +45,12 @@ namespace {
 void require_float(const char* op, const Value& v) {
   if (!is_float(v.dtype())) throw_invalid(op, "expected a floating array, got " + to_string(v.type()) + ": cast it first");
 }
+void require_inexact(const char* op, const Value& v) {
+  if (v.dtype() != complex64) require_float(op, v);
+}
+
+/// What a cotangent is multiplied with (graph/complex.h).
+Value conjugated(const Value& v) { return v.dtype() == complex64 ? conjugate(v) : v; }
 
 Value region(std::string name, std::string key, std::function<Values(In)> body, std::function<Values(In, In, In)> vjp, Values inputs) {
   return composite(std::make_shared<Composite>(Composite{std::move(name), std::move(key), std::move(body), std::move(vjp), {}, {}}), std::move(inputs))[0];
@@ -53,7 +68,7 @@ Axes checked_axes(const char* op, Axes axes, const Value& v) {
 
 /// y = exp(x - max) / Σ;  dx = y (g - Σ g y). A row of -inf alone gives NaN, as in MLX.
 Value softmax(const Value& x, Axes axes) {
-  require_float("softmax", x);
+  require_inexact("softmax", x);
   axes = checked_axes("softmax", std::move(axes), x);
   const auto body = [axes](In in) -> Values {
     const Value v = widened(in[0]);
@@ -61,7 +76,7 @@ Value softmax(const Value& x, Axes axes) {
     return {cast(e * spread(unary(Op::recip, sum(e, axes, true)), v), in[0].dtype())};  // one division a row
   };
   const auto vjp = [axes](In in, In out, In g) -> Values {
-    const Value y = widened(out[0]), gy = widened(g[0]);
+    const Value y = conjugated(widened(out[0])), gy = widened(g[0]);
     return {cast(y * (gy - spread(sum(gy * y, axes, true), y)), in[0].dtype())};
   };
   return region("softmax", "axes" + list(axes), body, vjp, {x});
@@ -69,7 +84,7 @@ Value softmax(const Value& x, Axes axes) {
 
 /// y = log Σ exp x;  dx = g exp(x - y). All of -inf gives -inf, a +inf gives +inf.
 Value logsumexp(const Value& x, Axes axes, bool keep_dims) {
-  require_float("logsumexp", x);
+  require_inexact("logsumexp", x);
   axes = checked_axes("logsumexp", std::move(axes), x);
   const auto body = [axes, keep_dims](In in) -> Values {
     const Value y = cast(stable_logsumexp(widened(in[0]), axes), in[0].dtype());
@@ -78,7 +93,7 @@ Value logsumexp(const Value& x, Axes axes, bool keep_dims) {
   const auto vjp = [axes, keep_dims](In in, In out, In g) -> Values {
     const Value v = widened(in[0]);
     const auto kept = [&](const Value& a) { return widened(keep_dims ? a : expand_dims(a, axes)); };
-    const Value p = exp(v - spread(finite_or_zero(kept(out[0])), v));
+    const Value p = conjugated(exp(v - spread(finite_or_zero(kept(out[0])), v)));
     return {cast(spread(kept(g[0]), v) * p, in[0].dtype())};
   };
   return region("logsumexp", fmt::format("axes{} keep({})", list(axes), keep_dims), body, vjp, {x});

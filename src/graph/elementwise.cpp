@@ -126,7 +126,12 @@ constexpr auto operators = std::to_array<Operator>({
     {Op::cosh, "cosh", ScalarOp::cosh, 1, None::unbounded, [](G g, X x, G) { return Values{g * unary(Op::sinh, x[0])}; }, 3},
     {Op::tanh, "tanh", ScalarOp::tanh, 1, None::unbounded, [](G g, X, G y) { return Values{g * (1.0 - square(y))}; }, 4},
     {Op::arcsinh, "arcsinh", ScalarOp::arcsinh, 1, None::unbounded, [](G g, X x, G) { return Values{g * rsqrt(square(x[0]) + 1)}; }, 4},
-    {Op::arccosh, "arccosh", ScalarOp::arccosh, 1, None::unbounded, [](G g, X x, G) { return Values{g * rsqrt((x[0] - 1) * (x[0] + 1))}; }, 4},
+    {Op::arccosh, "arccosh", ScalarOp::arccosh, 1, None::unbounded, 
+     [](G g, X x, G) {  // √(z² - 1) has another branch to the left of the imaginary axis
+       if (g.dtype() == complex64) return Values{g * rsqrt(x[0] - 1) * rsqrt(x[0] + 1)};
+       return Values{g * rsqrt((x[0] - 1) * (x[0] + 1))};
+     },
+     4},
     {Op::arctanh, "arctanh", ScalarOp::arctanh, 1, None::unbounded, [](G g, X x, G) { return Values{g / ((1.0 - x[0]) * (x[0] + 1))}; }, 4},
     {Op::erf, "erf", ScalarOp::erf, 1, None::unbounded, [](G g, X x, G) { return Values{g * two_over_sqrt_pi * exp(-square(x[0]))}; }, 4},
     {Op::erfinv, "erfinv", ScalarOp::erfinv, 1, None::unbounded, [](G g, X, G y) { return Values{g * (1 / two_over_sqrt_pi) * exp(square(y))}; }, 8},
@@ -141,11 +146,11 @@ constexpr auto operators = std::to_array<Operator>({
     {Op::sub, "sub", ScalarOp::sub, 2, sub_interval, [](G g, X, G) { return Values{g, -g}; }, 0},
     {Op::mul, "mul", ScalarOp::mul, 2, mul_interval, [](G g, X x, G) { return Values{g * x[1], g * x[0]}; }, 0},
     {Op::div, "div", ScalarOp::div, 2, None::unbounded, [](G g, X x, G y) { return Values{g / x[1], -(g * y) / x[1]}; }, 0},
-    // Equal arguments: the first one gets it all.
+    // Equal arguments: the second one gets it all, so that maximum(x, 0) has the slope 0 at 0. NaN: neither.
     {Op::max, "max", ScalarOp::max, 2, max_interval,
-     [](G g, X x, G) { return Values{select(less_equal(x[1], x[0]), g, zero(g)), select(less(x[0], x[1]), g, zero(g))}; }, 0},
+     [](G g, X x, G) { return Values{select(less(x[1], x[0]), g, zero(g)), select(less_equal(x[0], x[1]), g, zero(g))}; }, 0},
     {Op::min, "min", ScalarOp::min, 2, min_interval,
-     [](G g, X x, G) { return Values{select(less_equal(x[0], x[1]), g, zero(g)), select(less(x[1], x[0]), g, zero(g))}; }, 0},
+     [](G g, X x, G) { return Values{select(less(x[0], x[1]), g, zero(g)), select(less_equal(x[1], x[0]), g, zero(g))}; }, 0},
     // b a^(b-1), which is 0 for b = 0 whatever a is; log a only where a > 0.
     {Op::pow, "pow", ScalarOp::pow, 2, None::unbounded,
      [](G g, X x, G y) {
@@ -168,7 +173,8 @@ constexpr auto operators = std::to_array<Operator>({
      3},
     // The error is relative to the larger argument.
     {Op::logaddexp, "logaddexp", ScalarOp::logaddexp, 2, None::unbounded,
-     [](G g, X x, G) {
+     [](G g, X x, G y) {
+       if (g.dtype() == complex64) return Values{g * exp(x[0] - y), g * exp(x[1] - y)};
        return Values{g * unary(Op::sigmoid, x[0] - x[1]), g * unary(Op::sigmoid, x[1] - x[0])};
      },
      4},
@@ -210,12 +216,10 @@ template <size_t k> std::vector<Shape> shape_rule(const Attrs&, TypeSpan in) { r
 template <size_t k> std::vector<Dtype> dtype_rule(const Attrs&, TypeSpan in) { return scalar_dtype(operators[k], in); }
 
 Values derivative_vjp(const Node& node, X x, X y, X g) {
-  if (!is_inexact(node.types()[0].dtype)) return Values(x.size());
   return operators[static_cast<size_t>(node.op()) - static_cast<size_t>(Op::neg)].derivative.rule(g[0], x, y[0]);
 }
 
 Values derivative_jvp(const Node& node, X x, X y, X t) {
-  if (!is_inexact(node.types()[0].dtype)) return {Value{}};
   Derivative* derivative = operators[static_cast<size_t>(node.op()) - static_cast<size_t>(Op::neg)].derivative.rule;
   Value total;
   for (size_t k = 0; k < x.size(); ++k) {
@@ -289,15 +293,9 @@ Interval cast_interval(const Attrs&, In in, const Type& r) {
   const Interval range = range_of(r.dtype);
   return in[0].min >= range.min && in[0].max <= range.max ? in[0] : range;
 }
-/// Gradients pass between floating and complex dtypes only; a complex number is cast to its real part.
-Values cast_vjp(const Node& node, X x, X, X g) {
-  if (!is_inexact(x[0].dtype()) || !is_inexact(node.types()[0].dtype)) return {Value{}};
-  return {cast(g[0], x[0].dtype())};
-}
-Values cast_jvp(const Node& node, X x, X, X t) {
-  if (!is_inexact(x[0].dtype()) || !is_inexact(node.types()[0].dtype)) return {Value{}};
-  return {cast(t[0], node.types()[0].dtype)};
-}
+/// Derivatives are cast as well, to integers too, as in MLX; a complex number is cast to its real part.
+Values cast_vjp(const Node&, X x, X, X g) { return {cast(g[0], x[0].dtype())}; }
+Values cast_jvp(const Node& node, X, X, X t) { return {cast(t[0], node.types()[0].dtype)}; }
 std::vector<HostTensor> cast_reference(const Attrs&, std::span<const HostTensor> in, TypeSpan out) {
   HostTensor result = host(out[0]);
   for (size_t k = 0; k < result.data.size(); ++k) result.data[k] = kernel::reference_cast(in[0].data[k], in[0].type.dtype, out[0].dtype);

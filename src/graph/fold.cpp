@@ -31,8 +31,8 @@ std::vector<Dtype> fold_dtype(const Attrs& attrs, TypeSpan in) {
   const Dtype t = in[0].dtype;
   const bool logical = attrs.reducer == Reducer::all || attrs.reducer == Reducer::any;
   if (logical && t != bool_) throw_invalid(name(attrs.reducer), fmt::format("expected a bool array, got {}: compare it with zero first", dtype_name(t)));
-  const bool complex = t == complex64 && (attrs.reducer == Reducer::sum || attrs.reducer == Reducer::prod);
-  if (!logical && !complex && !is_float(t) && !is_integer(t)) throw_invalid(name(attrs.reducer), fmt::format("expected a numeric array, got {}: cast it first", dtype_name(t)));
+  if (!logical && t != complex64 && !is_float(t) && !is_integer(t))
+    throw_invalid(name(attrs.reducer), fmt::format("expected a numeric array, got {}: cast it first", dtype_name(t)));
   return {t};
 }
 
@@ -54,7 +54,13 @@ struct Extremes {
 
 Extremes extremes(const Node& node, const Value& x, const Value& y) {
   const Value at = binary(Op::eq, x, unfold(y, node, x));
-  return {at, sum(cast(at, x.dtype()), node.attrs().axes)};
+  return {at, sum(cast(at, is_integer(x.dtype()) && x.dtype().size < 4 ? int32 : x.dtype()), node.attrs().axes)};
+}
+
+/// Each extreme's part of v; of an integer the floor.
+Value divided(const Value& v, const Value& count) {
+  return is_integer(v.dtype()) ? cast(binary(Op::floordiv, cast(v, count.dtype()), count), v.dtype())
+                               : v * (1.0 / count);
 }
 
 /// At each element the product of the others that are folded with it, without a division: exact where elements are zero, and differentiable again.
@@ -98,22 +104,19 @@ Value others(const Node& node, const Value& x) {
 }
 
 Values fold_vjp(const Node& node, ValueSpan x, ValueSpan y, ValueSpan g) {
-  if (!is_inexact(x[0].dtype())) return {Value{}};
-  const Value spread = unfold(g[0], node, x[0]);
   switch (node.attrs().reducer) {
-    case Reducer::sum: return {spread};
-    case Reducer::prod: return {spread * others(node, x[0])};
+    case Reducer::sum: return {unfold(g[0], node, x[0])};
+    case Reducer::prod: return {unfold(g[0], node, x[0]) * others(node, x[0])};
     case Reducer::max:
     case Reducer::min: {
       const auto [at, count] = extremes(node, x[0], y[0]);
-      return {select(at, unfold(g[0] * (1.0 / count), node, x[0]), zeros_like(x[0]))};
+      return {select(at, unfold(divided(g[0], count), node, x[0]), zeros_like(x[0]))};
     }
     default: return {Value{}};
   }
 }
 
 Values fold_jvp(const Node& node, ValueSpan x, ValueSpan y, ValueSpan t) {
-  if (!is_inexact(x[0].dtype())) return {Value{}};
   const auto total = [&](const Value& v) { return sum(v, node.attrs().axes); };
   switch (node.attrs().reducer) {
     case Reducer::sum: return {total(t[0])};
@@ -121,7 +124,7 @@ Values fold_jvp(const Node& node, ValueSpan x, ValueSpan y, ValueSpan t) {
     case Reducer::max:
     case Reducer::min: {
       const auto [at, count] = extremes(node, x[0], y[0]);
-      return {total(select(at, t[0] * unfold(1.0 / count, node, x[0]), zeros_like(t[0])))};
+      return {divided(total(select(at, t[0], zeros_like(t[0]))), count)};
     }
     default: return {Value{}};
   }

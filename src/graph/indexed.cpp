@@ -116,9 +116,8 @@ Values normalised(const Attrs& attrs, const Value& v, ValueSpan indices) {
 
 Values gather_vjp(const Node& node, ValueSpan x, ValueSpan, ValueSpan g) {
   Values out(x.size());
-  if (!is_float(x[0].dtype())) return out;
-  // Many additions to one place are float32's, whatever the dtype.
-  const Value zeros = cast(zeros_like(x[0]), compute_dtype(x[0].dtype()));
+  // Many additions to one place are float32's, whatever the float; bools are counted.
+  const Value zeros = cast(zeros_like(x[0]), x[0].dtype() == bool_ ? int32 : compute_dtype(x[0].dtype()));
   out[0] = cast(scatter(ScatterMode::add, zeros, normalised(node.attrs(), x[0], x.subspan(1)), cast(g[0], zeros.dtype()), node.attrs().axes), x[0].dtype());
   return out;
 }
@@ -173,13 +172,11 @@ struct Shares {
   Value operand, updates;
 };
 
-/// Extremes: equal ones share. 1 / (number of equals) at each of them.
+/// Extremes: whatever equals the result has all of it, the operand and each update, however many they are.
 Shares extreme_shares(const Value& v, const Value& updates, const Values& indices, const Axes& axes, const Value& kept, const Value& y) {
-  const Shape sizes = slice_sizes(indices, updates.shape());
   const auto hit = [](const Value& a, const Value& b) { return cast(binary(Op::eq, a, b), a.dtype()); };
-  const Value from_updates = hit(updates, gather(y, indices, axes, sizes)) * cast(kept, updates.dtype());
-  const Value count = scatter(ScatterMode::add, hit(v, y), indices, from_updates, axes);
-  return {hit(v, y) / binary(Op::max, count, full_like(count, 1)), from_updates / binary(Op::max, gather(count, indices, axes, sizes), full_like(updates, 1))};
+  return {hit(v, y),
+          hit(updates, gather(y, indices, axes, slice_sizes(indices, updates.shape()))) * cast(kept, updates.dtype())};
 }
 
 /// Products: each factor has the product of the others.
@@ -202,7 +199,6 @@ bool linear(const Node& node) { return node.attrs().mode == ScatterMode::set || 
 
 Values scatter_vjp(const Node& node, ValueSpan x, ValueSpan y, ValueSpan g) {
   Values out(x.size());
-  if (!is_float(x[0].dtype())) return out;
   const ValueSpan indices = scatter_indices(x);
   const Values list_of(indices.begin(), indices.end());
   const Axes& axes = node.attrs().axes;
@@ -221,7 +217,7 @@ Values scatter_vjp(const Node& node, ValueSpan x, ValueSpan y, ValueSpan g) {
 }
 
 Values scatter_jvp(const Node& node, ValueSpan x, ValueSpan y, ValueSpan t) {
-  if ((!t.front() && !t.back()) || !is_float(x[0].dtype())) return {Value{}};
+  if (!t.front() && !t.back()) return {Value{}};
   Values inputs(x.begin(), x.end());
   for (const size_t k : {size_t{0}, x.size() - 1}) inputs[k] = t[k] ? t[k] : zeros_like(x[k]);
   if (!linear(node)) {

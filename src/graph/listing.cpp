@@ -15,7 +15,7 @@ struct Reason {
 
 constexpr Reason reasons[] = {
     {None::leaf, "leaf", "it has no inputs: there is nothing to differentiate, to batch or to bound"},
-    {None::discrete, "discrete", "its result is an integer, a bool or a copy that stops gradients, or does not change with the inputs: derivatives are zero"},
+    {None::discrete, "discrete", "its result changes in steps or not at all with the inputs, or is a copy that stops gradients: derivatives are zero"},
     {None::by_body, "body", "a region is differentiated, batched and split through its body"},
     {None::unbounded, "unbounded", "there is no useful bound on its values"},
     {None::not_scalar, "not scalar", "it is no elementwise operator"},

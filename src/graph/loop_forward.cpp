@@ -22,17 +22,18 @@ template <class T> void append(T& to, const T& from) { to.insert(to.end(), from.
 
 // ---- tangents ----
 
-/// Which inputs of the step have a tangent: those given, and carry that comes to depend on them.
+/// Which inputs of the step have a tangent: the floats among those given, and float carry that comes to depend on them.
 std::vector<bool> moving_inputs(const Graph& step, const Parts& p, ValueSpan tangents) {
   std::vector<bool> moving;
-  for (const Value& t : tangents) moving.push_back(static_cast<bool>(t));
+  for (size_t k = 0; k < tangents.size(); ++k) moving.push_back(tangents[k] && is_float(step.inputs[k].dtype()));
   for (bool again = true; again;) {
     again = false;
     Values seeds;
     for (size_t k = 0; k < moving.size(); ++k) seeds.push_back(moving[k] ? parameter(step.inputs[k].type()) : Value{});
     const Values out = push_forward(step.outputs, step.inputs, seeds);
     for (size_t k = 0; k < p.carry; ++k)
-      if (out[k] && !moving[p.constants + k]) moving[p.constants + k] = again = true;
+      if (out[k] && is_float(step.outputs[k].dtype()) && !moving[p.constants + k])
+        moving[p.constants + k] = again = true;
   }
   return moving;
 }

@@ -18,6 +18,7 @@ namespace weft::graph {
 namespace {
 
 /// The derivative of one step on the step's own parameters, with placeholders for the cotangents of its results.
+/// Counters and flags of a loop have none.
 struct Backward {
   Values seeds;      // by result of the step; empty where no cotangent comes
   Values gradients;  // by input of the step; empty where none flows
@@ -25,6 +26,8 @@ struct Backward {
   Backward(const Graph& step, const std::vector<bool>& arriving) {
     for (size_t k = 0; k < step.outputs.size(); ++k) seeds.push_back(arriving[k] ? parameter(step.outputs[k].type()) : Value{});
     gradients = pull_back(step.outputs, seeds, step.inputs);
+    for (size_t k = 0; k < gradients.size(); ++k)
+      if (!is_float(step.inputs[k].dtype())) gradients[k] = {};
   }
 };
 
@@ -87,7 +90,8 @@ Values scan_vjp(const Node& node, ValueSpan x, ValueSpan, ValueSpan g) {
   const Graph& step = c.bodies[0];
   const auto constants = static_cast<size_t>(c.constants), carry = static_cast<size_t>(c.carry), fixed = constants + carry;
   std::vector<bool> arriving;
-  for (size_t k = 0; k < step.outputs.size(); ++k) arriving.push_back(k < carry ? is_float(step.outputs[k].dtype()) : static_cast<bool>(g[k]));
+  for (size_t k = 0; k < step.outputs.size(); ++k)
+    arriving.push_back(is_float(step.outputs[k].dtype()) && (k < carry || g[k]));
   const Backward back(step, arriving);
   const Reads reads(step, constants, back.gradients, true);
 

@@ -31,9 +31,11 @@ std::vector<Shape> prefix_shape(const Attrs& attrs, TypeSpan in) {
 std::vector<Dtype> prefix_dtype(const Attrs& attrs, TypeSpan in) {
   const Dtype t = in[0].dtype;
   const bool logical = attrs.reducer == Reducer::all || attrs.reducer == Reducer::any;
-  if (attrs.integers.size() == 3 && in_logs(attrs) && (!is_float(t) || attrs.reducer != Reducer::sum))
+  if (attrs.integers.size() == 3 && in_logs(attrs) &&
+      ((!is_float(t) && t != complex64) || attrs.reducer != Reducer::sum))
     throw_invalid("logcumsumexp", fmt::format("expected floats, got {}: cast them first", dtype_name(t)));
-  if (logical ? t != bool_ : !is_float(t) && !is_integer(t)) throw_invalid("prefix", fmt::format("{} is not defined on {}", kernel::name(attrs.reducer), dtype_name(t)));
+  if (logical ? t != bool_ : t != complex64 && !is_float(t) && !is_integer(t))
+    throw_invalid("prefix", fmt::format("{} is not defined on {}", kernel::name(attrs.reducer), dtype_name(t)));
   return {t};
 }
 
@@ -77,6 +79,12 @@ struct Step {
 };
 
 Step step_of(const Attrs& attrs, const Value& a, const Value& b) {
+  if (in_logs(attrs) && a.dtype() == complex64) {
+    const Value c = binary(Op::logaddexp, a, b), size = unary(Op::abs, unary(Op::real, c)),
+                end = binary(Op::eq, size, full_like(size, INFINITY));
+    const auto weight = [&](const Value& v) { return select(end, cast(binary(Op::eq, v, c), c.dtype()), exp(v - c)); };
+    return {c, weight(a), weight(b)};
+  }
   if (in_logs(attrs)) {
     const Value m = binary(Op::max, a, b), low = binary(Op::min, a, b);
     const Value infinite = binary(Op::eq, unary(Op::abs, m), full_like(m, INFINITY));
@@ -85,10 +93,10 @@ Step step_of(const Attrs& attrs, const Value& a, const Value& b) {
     return {c, weight(a), weight(b)};
   }
   if (attrs.reducer == Reducer::prod) return {a * b, b, a};
-  const bool greatest = attrs.reducer == Reducer::max;  // the earlier of two equals is the one
-  const Value first = greatest ? binary(Op::le, b, a) : binary(Op::le, a, b);
+  const bool greatest = attrs.reducer == Reducer::max;  // the later of two equals is the one
+  const Value earlier = greatest ? binary(Op::lt, b, a) : binary(Op::lt, a, b);
   const Value one = full_like(a, 1), zero = zeros_like(a);
-  return {binary(greatest ? Op::max : Op::min, a, b), select(first, one, zero), select(first, zero, one)};
+  return {binary(greatest ? Op::max : Op::min, a, b), select(earlier, one, zero), select(earlier, zero, one)};
 }
 
 /// The prefix along an axis as log2(n) elementwise steps, each with its derivatives: level l combines elements 2^l apart. Exact where elements are
@@ -123,7 +131,7 @@ Value plain(const Attrs& attrs, const Value& x, Number fill) {
 }
 
 Values prefix_vjp(const Node& node, ValueSpan x, ValueSpan, ValueSpan g) {
-  if (!is_float(x[0].dtype()) || !g[0]) return {Value{}};
+  if (x[0].dtype() == bool_) return {Value{}};
   const Attrs& attrs = node.attrs();
   if (attrs.reducer == Reducer::sum && !in_logs(attrs)) return {prefix(attrs.reducer, g[0], static_cast<int>(axis_of(attrs)), !reverse(attrs), exclusive(attrs))};
   require_static(attrs, x[0]);
@@ -145,7 +153,7 @@ Values prefix_vjp(const Node& node, ValueSpan x, ValueSpan, ValueSpan g) {
 }
 
 Values prefix_jvp(const Node& node, ValueSpan x, ValueSpan, ValueSpan t) {
-  if (!is_float(x[0].dtype()) || !t[0]) return {Value{}};
+  if (x[0].dtype() == bool_ || !t[0]) return {Value{}};
   const Attrs& attrs = node.attrs();
   if (attrs.reducer == Reducer::sum && !in_logs(attrs)) return {make(Op::prefix, {t[0]}, attrs)};
   require_static(attrs, x[0]);

@@ -28,10 +28,10 @@ Values output_tangents(const Step& step, const Values& tangents) {
   }
   check(result.size() == static_cast<size_t>(node.outputs()), "jvp", std::string(row(node.op()).name) + " gave another number of tangents than it has results");
   for (size_t k = 0; k < result.size(); ++k) {
-    if (!result[k]) continue;
     const Type& type = node.types()[k];
-    if (!is_inexact(type.dtype)) result[k] = {};
-    else check(result[k].type() == type, "jvp", "a tangent of type " + to_string(result[k].type()) + " for a value of type " + to_string(type));
+    check(!result[k] || result[k].type() == type, "jvp",
+          "a tangent of type " + (result[k] ? to_string(result[k].type()) : "") + " for a value of type " +
+              to_string(type));
   }
   return result;
 }
@@ -43,7 +43,7 @@ Values push_forward(std::span<const Value> outputs, std::span<const Value> targe
   for (size_t k = 0; k < targets.size(); ++k) {
     Values& slots = known[targets[k].node.get()];
     slots.resize(static_cast<size_t>(targets[k].node->outputs()));
-    if (!tangents[k] || !is_inexact(targets[k].dtype())) continue;
+    if (!tangents[k]) continue;
     check(tangents[k].type() == targets[k].type(), "jvp", "a tangent of type " + to_string(tangents[k].type()) + " for a value of type " + to_string(targets[k].type()));
     slots[static_cast<size_t>(targets[k].index)] = tangents[k];
   }

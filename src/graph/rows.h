@@ -58,6 +58,9 @@ template <class Rows> constexpr bool complete(const Rows& rows, Op first) {
   return false;
 }
 
+/// Whether the operator only moves or repeats elements.
+inline bool rearranges(Op op) { return op >= Op::reshape && op <= Op::window; }
+
 using TypeSpan = std::span<const Type>;
 using ValueSpan = std::span<const Value>;
 

@@ -53,7 +53,7 @@ void require_count(const char* what, size_t given, size_t expected) {
 Value checked(const char* what, const array& given, const graph::Type& type) {
   if (given.shape() != type.shape)
     throw_invalid("custom_function", std::string(what) + " returned " + detail::describe(given) + " for " + graph::to_string(type) + ": shapes must be equal");
-  return is_float(type.dtype) ? detail::to_dtype(given.value(), type.dtype) : Value{};
+  return detail::to_dtype(given.value(), type.dtype);
 }
 
 std::vector<array> filled(In derivatives, In like) {

@@ -57,11 +57,18 @@ Value units_last(const Value& v, const Shape& shape) {
   return graph::reshape(graph::permute(v, order), join(Shape(v.shape().begin() + 1, v.shape().end()), shape));
 }
 
+/// Arguments and results are floats: their units and derivatives are of one kind.
+void require_float_arguments(const char* op, const std::vector<int>& argnums, const std::vector<array>& arguments) {
+  for (size_t n : transforms::checked_argnums(op, argnums, arguments.size()))
+    transforms::require_float(op, ("argument " + std::to_string(n)).c_str(), arguments[n]);
+}
+
 void require_float_results(const char* op, const std::vector<array>& results) {
   for (size_t k = 0; k < results.size(); ++k) transforms::require_float(op, ("result " + std::to_string(k)).c_str(), results[k]);
 }
 
 Jacobian forward(const char* op, const ArrayFunction& fun, const std::vector<int>& argnums, const std::vector<array>& arguments) {
+  require_float_arguments(op, argnums, arguments);
   Watched watched(op, arguments, argnums);
   const std::vector<array> results = fun(watched.arguments());
   require_float_results(op, results);
@@ -78,6 +85,7 @@ Jacobian forward(const char* op, const ArrayFunction& fun, const std::vector<int
 }
 
 Jacobian reverse(const char* op, const ArrayFunction& fun, const std::vector<int>& argnums, const std::vector<array>& arguments) {
+  require_float_arguments(op, argnums, arguments);
   Watched watched(op, arguments, argnums);
   const std::vector<array> results = fun(watched.arguments());
   require_float_results(op, results);

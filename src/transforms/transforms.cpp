@@ -21,7 +21,6 @@ using detail::describe;
 
 void require_scalar(const char* op, const array& value) {
   if (value.ndim() != 0) throw_invalid(op, "the function must return a scalar, shape (), to have a gradient; it returned " + describe(value));
-  transforms::require_float(op, "the value", value);
 }
 
 std::vector<array> scalar_gradients(const array& value, const graph::Values& targets, bool nested) {
@@ -43,11 +42,11 @@ void require_counts(const char* op, const char* what, size_t given, const char* 
   if (given != expected) throw_invalid(op, std::to_string(expected) + " " + of + ", but " + std::to_string(given) + " " + what + " were given: one is needed for each");
 }
 
-/// The direction in the dtype of what it belongs to; empty where that has no derivative.
+/// The direction in the dtype of what it belongs to.
 graph::Value direction(const char* op, const char* what, const char* of, size_t k, const array& given, const array& value) {
   if (value.shape() != given.shape())
     throw_invalid(op, std::string(what) + " " + std::to_string(k) + ", " + describe(given) + ", must have the shape of its " + of + ", " + describe(value));
-  return graph::is_inexact(value.dtype()) ? detail::to_dtype(given.value(), value.dtype()) : graph::Value{};
+  return detail::to_dtype(given.value(), value.dtype());
 }
 
 }  // namespace
@@ -81,10 +80,7 @@ std::vector<array> filled(const graph::Values& derivatives, const graph::Values&
 
 Watched::Watched(const char* op, const std::vector<array>& arguments, const std::vector<int>& argnums)
     : trace_(detail::Trace::Kind::differentiate), arguments_(arguments) {
-  for (size_t n : checked_argnums(op, argnums, arguments.size())) {
-    if (arguments[n].dtype() != complex64) require_float(op, ("argument " + std::to_string(n)).c_str(), arguments[n]);
-    watch(n);
-  }
+  for (size_t n : checked_argnums(op, argnums, arguments.size())) watch(n);
 }
 
 Watched::Watched(const std::vector<array>& arguments) : trace_(detail::Trace::Kind::differentiate), arguments_(arguments) {
@@ -177,7 +173,6 @@ std::vector<array> gradients(const array& scalar, const std::vector<array>& with
   graph::Values targets;
   bool target_itself = false;
   for (const array& a : with_respect_to) {
-    if (a.dtype() != complex64) transforms::require_float("gradients", "an array to differentiate by", a);
     targets.push_back(a.value());
     target_itself = target_itself || a.value() == scalar.value();
   }

@@ -11,7 +11,7 @@ namespace weft::transforms {
 /// Aliases in place of some arguments, for as long as the function runs and its graph is looked at.
 class Watched {
  public:
-  /// The arguments in `argnums`, which must be floats; throws "[op] …".
+  /// The arguments in `argnums`; throws "[op] …".
   Watched(const char* op, const std::vector<array>& arguments, const std::vector<int>& argnums);
   /// All arguments.
   explicit Watched(const std::vector<array>& arguments);

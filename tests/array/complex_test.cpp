@@ -57,7 +57,10 @@ TEST_CASE("complex functions agree with std::complex") {
       {"tanh", tanh, [](const Z& z) { return std::tanh(z); }},    {"square", square, [](const Z& z) { return z * z; }},
       {"negative", negative, [](const Z& z) { return -z; }},      {"conjugate", conjugate, [](const Z& z) { return std::conj(z); }},
       {"reciprocal", reciprocal, [](const Z& z) { return 1.0 / z; }}, {"rsqrt", rsqrt, [](const Z& z) { return 1.0 / std::sqrt(z); }},
-      {"log10", log10, [](const Z& z) { return std::log10(z); }},
+      {"log10", log10, [](const Z& z) { return std::log10(z); }}, {"log1p", log1p, [](const Z& z) { return std::log(1.0 + z); }},
+      {"arcsin", arcsin, [](const Z& z) { return std::asin(z); }}, {"arccos", arccos, [](const Z& z) { return std::acos(z); }},
+      {"arctan", arctan, [](const Z& z) { return std::atan(z); }}, {"arcsinh", arcsinh, [](const Z& z) { return std::asinh(z); }},
+      {"arccosh", arccosh, [](const Z& z) { return std::acosh(z); }}, {"arctanh", arctanh, [](const Z& z) { return std::atanh(z); }},
   };
   for (const Function& f : functions) {
     CAPTURE(f.name);
@@ -115,7 +118,6 @@ TEST_CASE("complex arithmetic, mixed with real numbers") {
   CHECK(astype(of({{0, 2}, {0, 0}}), bool_).to_vector<bool>() == std::vector<bool>{true, false});
   CHECK(values(astype(array({1, 2}), complex64)) == std::vector<C>{{1, 0}, {2, 0}});
   CHECK(array(C(1, -2)).item<C>() == C(1, -2));
-  CHECK_THROWS_AS(less(of({{1, 2}}), of({{1, 2}})), std::invalid_argument);
   CHECK_THROWS_AS(floor(of({{1, 2}})).eval(), std::invalid_argument);
 }
 

@@ -175,8 +175,8 @@ TEST_CASE("gradients at the edges of their domains") {
     return std::pair(reals(r[0]), reals(r[1]));
   };
   using V = std::vector<double>;
-  CHECK(gradients(Op::max, {1, 2, 3}, {2, 2, 2}) == std::pair(V{0, 1, 1}, V{1, 0, 0}));
-  CHECK(gradients(Op::min, {1, 2, 3}, {2, 2, 2}) == std::pair(V{1, 1, 0}, V{0, 0, 1}));
+  CHECK(gradients(Op::max, {1, 2, 3}, {2, 2, 2}) == std::pair(V{0, 0, 1}, V{1, 1, 0}));
+  CHECK(gradients(Op::min, {1, 2, 3}, {2, 2, 2}) == std::pair(V{1, 0, 0}, V{0, 1, 1}));
   CHECK(gradients(Op::pow, {0, 0, -2, 0}, {0, 2, 3, 1}) == std::pair(V{0, 0, 12, 1}, V{0, 0, 0, 0}));
 
   const auto folded = [](kernel::Reducer reducer, std::vector<double> a) {

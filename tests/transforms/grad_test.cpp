@@ -158,7 +158,6 @@ TEST_CASE("zeros where nothing flows") {
   CHECK(grad([](const Arrays& a) { return sum(a[0]); }, {1})({x, x})[0].to_vector<float>() == std::vector<float>{0, 0});
   CHECK(grad([](const array& a) { return sum(stop_gradient(a) * a); })(x).to_vector<float>() == std::vector<float>{1, 2});
   CHECK(grad([](const array& a) { return sum(floor(a)); })(x).to_vector<float>() == std::vector<float>{0, 0});
-  CHECK(grad([](const array& a) { return sum(astype(astype(a, int32), float32)); })(x).to_vector<float>() == std::vector<float>{0, 0});
   CHECK(gradients(sum(x), {x, ones({3})})[1].to_vector<float>() == std::vector<float>{0, 0, 0});
 }
 
@@ -216,33 +215,9 @@ TEST_CASE("what has no gradient is refused") {
   const array x = {1.0f, 2.0f};
   const auto contains = [](const std::string& text, const char* part) { return text.find(part) != std::string::npos; };
   CHECK(contains(message([&] { grad([](const array& a) { return a * a; })(x); }), "[grad] the function must return a scalar"));
-  CHECK(contains(message([&] { grad([](const array& a) { return a; })(array(1)); }), "[grad] argument 0 must be of a floating type"));
-  CHECK(contains(message([&] { grad([](const array& a) { return astype(sum(a), int32); })(x); }), "[grad] the value must be of a floating type"));
+  CHECK(contains(message([&] { jacrev([](const array& a) { return a * a; })(array({1, 2})); }), "[jacrev] argument 0 must be of a floating type"));
   CHECK(contains(message([&] { grad([](const Arrays& a) { return sum(a[0]); }, {1})({x}); }), "[grad] argument 1 was asked for"));
   CHECK(contains(message([&] { grad([](const Arrays& a) { return sum(a[0]); }, {0, 0})({x}); }), "twice"));
   CHECK(contains(message([&] { vjp([](const Arrays& a) { return Arrays{a[0]}; }, {x}, {}); }), "[vjp]"));
   CHECK(contains(message([&] { vjp([](const Arrays& a) { return Arrays{a[0]}; }, {x}, {array(1.0f)}); }), "shape"));
-}
-
-TEST_CASE("gradients by complex arguments: df/dx - i df/dy, and f'(z) for what is holomorphic") {
-  using C = complex64_t;
-  const std::vector<C> z{{0.5f, -1.0f}, {2.0f, 0.25f}, {-1.5f, 0.75f}};
-  const array x = array::from_data(z.data(), {3}, complex64);
-  const auto values = [](const array& a) { return std::vector<C>(a.data<C>(), a.data<C>() + a.size()); };
-  const auto close = [](C a, C b) { return std::abs(a - b) < 2e-5f * std::max(1.0f, std::abs(b)); };
-  CHECK(values(grad([](const array& a) { return sum(real(a) * array(2.0f)); })(x)) == std::vector<C>(3, C(2, 0)));
-  CHECK(values(grad([](const array& a) { return sum(imag(a) * array(2.0f)); })(x)) == std::vector<C>(3, C(0, -2)));
-  const auto size = values(grad([](const array& a) { return sum(abs(a)); })(x));
-  const auto product = values(grad([](const array& a) { return sum(real(a * conjugate(a))); })(x));
-  const auto exponent = values(grad([](const array& a) { return sum(real(exp(a) / a)); })(x));
-  for (size_t k = 0; k < 3; ++k) {
-    CHECK(close(size[k], std::conj(z[k]) / std::abs(z[k])));
-    CHECK(close(product[k], 2.0f * std::conj(z[k])));
-    CHECK(close(exponent[k], std::exp(z[k]) / z[k] - std::exp(z[k]) / (z[k] * z[k])));
-  }
-  const auto [value, tangent] = jvp([](const std::vector<array>& a) { return std::vector<array>{matmul(a[0], square(a[0]))}; }, {x}, {x});  // Σ z³: 3 Σ z³ along z
-  C cubes = 0;
-  for (const C& c : z) cubes += c * c * c;
-  CHECK(close(values(value[0])[0], cubes));
-  CHECK(close(values(tangent[0])[0], 3.0f * cubes));
 }

@@ -121,12 +121,15 @@ TEST_CASE("functions of several arrays") {
   CHECK(tangents[1].item<float>() == 1);
 }
 
-TEST_CASE("tangents of what is discrete are zeros of its dtype") {
-  const ArrayFunction f = [](const Arrays& a) { return Arrays{astype(a[0] * 2.0f, int32), a[0] * astype(a[1], float32)}; };
+TEST_CASE("tangents of integers are integers; of what is discrete, zeros of its dtype") {
+  const ArrayFunction f = [](const Arrays& a) { return Arrays{astype(a[0] * 2.0f, int32), a[0] * astype(a[1], float32), floor(a[1]), argsort(a[0])}; };
   const auto [values, tangents] = jvp(f, {array({1.5f, 2.5f}), array({2, 3})}, {ones({2}), array({1, 1})});
   CHECK(tangents[0].dtype() == int32);
-  CHECK(tangents[0].to_vector<int>() == std::vector<int>{0, 0});
-  CHECK(tangents[1].to_vector<float>() == Floats{2, 3});
+  CHECK(tangents[0].to_vector<int>() == std::vector<int>{2, 2});
+  CHECK(tangents[1].to_vector<float>() == Floats{3.5f, 5.5f});
+  CHECK(tangents[2].to_vector<int>() == std::vector<int>{0, 0});
+  CHECK(tangents[3].dtype() == uint32);
+  CHECK(tangents[3].to_vector<uint32_t>() == std::vector<uint32_t>{0, 0});
 }
 
 TEST_CASE("jvp: what is refused") {

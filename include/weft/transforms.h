@@ -13,7 +13,7 @@
 namespace weft {
 
 using ArrayFunction = std::function<std::vector<array>(const std::vector<array>&)>;
-using ScalarFunction = std::function<array(const std::vector<array>&)>;  ///< for grad: returns a scalar (shape ()) of a float dtype
+using ScalarFunction = std::function<array(const std::vector<array>&)>;  ///< for grad: returns a scalar (shape ())
 using UnaryFunction = std::function<array(const array&)>;
 using BinaryFunction = std::function<array(const array&, const array&)>;
 using ValueAndGradFunction = std::function<std::pair<std::vector<array>, std::vector<array>>(const std::vector<array>&)>;
@@ -21,7 +21,7 @@ using SimpleValueAndGradFunction = std::function<std::pair<array, std::vector<ar
 using ValueAndGradFn = ValueAndGradFunction;  ///< MLX's names of the same
 using SimpleValueAndGradFn = SimpleValueAndGradFunction;
 
-/// f's value (first result, a float scalar) with the gradients of the arguments in `argnums` (-1 is the last). Results beyond the first are carried along.
+/// f's value (first result, a scalar) with the gradients of the arguments in `argnums` (-1 is the last). Results beyond the first are carried along.
 ///
 ///     auto loss_and_grads = value_and_grad([&](const std::vector<array>& p) { return loss(p, x, y); }, {0, 1});
 WEFT_API ValueAndGradFunction value_and_grad(const ArrayFunction& fun, const std::vector<int>& argnums);
@@ -40,7 +40,7 @@ WEFT_API std::pair<std::vector<array>, std::vector<array>> vjp(const ArrayFuncti
 WEFT_API std::pair<array, array> vjp(const UnaryFunction& fun, const array& primal, const array& cotangent);
 
 /// Results of fun at the primals, and the products of its Jacobian with the tangents (one for each primal, of its shape): one for each result, zeros where
-/// nothing arrives or the result is not of a floating type.
+/// nothing arrives or the function is discrete; derivatives of integers are integers.
 WEFT_API std::pair<std::vector<array>, std::vector<array>> jvp(const ArrayFunction& fun, const std::vector<array>& primals,
                                                               const std::vector<array>& tangents);
 WEFT_API std::pair<array, array> jvp(const UnaryFunction& fun, const array& primal, const array& tangent);

@@ -51,7 +51,7 @@ array rounding(const char* op, Op node, const array& a, const StreamOrDevice& s)
   const detail::OnStream on_stream(op, s);
   if (a.dtype() == complex64 && node != Op::round)
     throw_invalid(op, "complex numbers have no order to be rounded in, got " + describe(a));
-  return array(is_float(a.dtype()) || a.dtype() == complex64
+  return array(graph::is_inexact(a.dtype())
                    ? graph::unary(node, a.value())
                    : graph::stop_gradient(a.value()));  // discrete, as for floats
 }

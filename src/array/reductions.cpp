@@ -50,7 +50,7 @@ array extreme_position(const char* op, Reducer reducer, const array& a, int axis
   const graph::Value x = detail::to_dtype(a.value(), a.dtype() == bool_ ? uint8 : a.dtype());
   const graph::Value best = graph::broadcast(graph::fold(reducer, x, {at}, true), x.shape());
   graph::Value hit = graph::binary(graph::Op::eq, x, best);
-  if (is_float(x.dtype()) || x.dtype() == complex64)
+  if (graph::is_inexact(x.dtype()))
     hit = graph::binary(graph::Op::bit_or, hit, graph::binary(graph::Op::ne, x, x));
   const graph::Value none = graph::full(x.shape(), uint32, Number::of_int(std::numeric_limits<uint32_t>::max()));
   const graph::Value position = graph::select(hit, graph::iota(x.shape(), static_cast<int>(at), uint32), none);

@@ -46,7 +46,7 @@ void require_float(const char* op, const Value& v) {
   if (!is_float(v.dtype())) throw_invalid(op, "expected a floating array, got " + to_string(v.type()) + ": cast it first");
 }
 void require_inexact(const char* op, const Value& v) {
-  if (v.dtype() != complex64) require_float(op, v);
+  if (!is_inexact(v.dtype())) require_float(op, v);
 }
 
 /// What a cotangent is multiplied with (graph/complex.h).

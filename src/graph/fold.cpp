@@ -31,7 +31,7 @@ std::vector<Dtype> fold_dtype(const Attrs& attrs, TypeSpan in) {
   const Dtype t = in[0].dtype;
   const bool logical = attrs.reducer == Reducer::all || attrs.reducer == Reducer::any;
   if (logical && t != bool_) throw_invalid(name(attrs.reducer), fmt::format("expected a bool array, got {}: compare it with zero first", dtype_name(t)));
-  if (!logical && t != complex64 && !is_float(t) && !is_integer(t))
+  if (!logical && !is_inexact(t) && !is_integer(t))
     throw_invalid(name(attrs.reducer), fmt::format("expected a numeric array, got {}: cast it first", dtype_name(t)));
   return {t};
 }
@@ -54,7 +54,7 @@ struct Extremes {
 
 Extremes extremes(const Node& node, const Value& x, const Value& y) {
   const Value at = binary(Op::eq, x, unfold(y, node, x));
-  return {at, sum(cast(at, is_integer(x.dtype()) && x.dtype().size < 4 ? int32 : x.dtype()), node.attrs().axes)};
+  return {at, sum(cast(at, is_integer(x.dtype()) && x.dtype().size() < 4 ? int32 : x.dtype()), node.attrs().axes)};
 }
 
 /// Each extreme's part of v; of an integer the floor.

@@ -57,7 +57,7 @@ struct Type {
   int rank() const { return static_cast<int>(shape.size()); }
   friend bool operator==(const Type& a, const Type& b) { return a.dtype == b.dtype && a.shape == b.shape; }
 };
-inline bool is_inexact(Dtype t) { return is_float(t) || t == complex64; }  // has derivatives
+inline bool is_inexact(Dtype t) { return is_float(t) || t == complex64; }  // real or complex
 std::string to_string(const Type& type);  // "f32(2,3)"
 
 class Node;

@@ -32,9 +32,9 @@ std::vector<Dtype> prefix_dtype(const Attrs& attrs, TypeSpan in) {
   const Dtype t = in[0].dtype;
   const bool logical = attrs.reducer == Reducer::all || attrs.reducer == Reducer::any;
   if (attrs.integers.size() == 3 && in_logs(attrs) &&
-      ((!is_float(t) && t != complex64) || attrs.reducer != Reducer::sum))
+      (!is_inexact(t) || attrs.reducer != Reducer::sum))
     throw_invalid("logcumsumexp", fmt::format("expected floats, got {}: cast them first", dtype_name(t)));
-  if (logical ? t != bool_ : t != complex64 && !is_float(t) && !is_integer(t))
+  if (logical ? t != bool_ : !is_inexact(t) && !is_integer(t))
     throw_invalid("prefix", fmt::format("{} is not defined on {}", kernel::name(attrs.reducer), dtype_name(t)));
   return {t};
 }

@@ -14,7 +14,7 @@ namespace weft::graph {
 enum class None : uint8_t {
   given,              // the column is filled
   leaf,               // no inputs: nothing to differentiate, batch or bound
-  discrete,           // the result is an integer or a bool, or does not change with the inputs: derivatives are zero
+  discrete,           // the result changes in steps or not at all with the inputs: derivatives are zero
   by_body,            // a composite: derived from its body
   unbounded,          // no useful bound on the values
   not_scalar,         // not an elementwise operator

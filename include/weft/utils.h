@@ -59,6 +59,11 @@ struct WEFT_API PrintFormatter {
 /// What arrays are printed with. set_printoptions changes it safely beside threads that print; who writes to it directly does so before they begin.
 WEFT_API PrintFormatter& get_global_formatter();
 
+WEFT_API std::ostream& operator<<(std::ostream& os, const Dtype::Kind& k);  ///< one letter: b, u, i, f, c or V
+WEFT_API std::ostream& operator<<(std::ostream& os, const float16_t& v);
+WEFT_API std::ostream& operator<<(std::ostream& os, const bfloat16_t& v);
+WEFT_API std::ostream& operator<<(std::ostream& os, const complex64_t& v);  ///< "1-2j"
+
 WEFT_API bool is_main_thread();  ///< whether the calling thread is the one that called this first
 
 /// Environment variables of a program's own; Weft's results depend on none.

@@ -3,6 +3,7 @@
 #include <cmath>
 #include <cstdlib>
 #include <limits>
+#include <ostream>
 #include <thread>
 
 #include "array/op_support.h"
@@ -29,6 +30,21 @@ int normalize_axis_index(int axis, int ndim, const std::string& msg_prefix) {
 }
 
 bool is_main_thread() { return std::this_thread::get_id() == loading_thread; }
+
+std::ostream& operator<<(std::ostream& os, const Dtype::Kind& k) {
+  switch (k) {
+    case Dtype::Kind::b: return os << "b";
+    case Dtype::Kind::u: return os << "u";
+    case Dtype::Kind::i: return os << "i";
+    case Dtype::Kind::f: return os << "f";
+    case Dtype::Kind::c: return os << "c";
+    case Dtype::Kind::V: break;
+  }
+  return os << "V";
+}
+std::ostream& operator<<(std::ostream& os, const float16_t& v) { return os << static_cast<float>(v); }
+std::ostream& operator<<(std::ostream& os, const bfloat16_t& v) { return os << static_cast<float>(v); }
+std::ostream& operator<<(std::ostream& os, const complex64_t& v) { return os << v.real() << (v.imag() >= 0 ? "+" : "") << v.imag() << "j"; }
 
 int env::get_var(const char* name, int default_value) {
   const char* text = std::getenv(name);

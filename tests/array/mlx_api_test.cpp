@@ -227,6 +227,13 @@ TEST_CASE("printing through the global formatter") {
   formatter.format_options = {};
 }
 
+TEST_CASE("numbers of other widths, and kinds of dtypes, go to a stream") {
+  std::ostringstream os;
+  os << float16_t(1.5f) << " " << bfloat16_t(-2.5f) << " " << complex64_t{1, -2} << " " << complex64_t{0.5f, 0.25f};
+  for (const Dtype t : {bool_, uint8, int16, float32, bfloat16, complex64}) os << " " << kindof(t);
+  CHECK(os.str() == "1.5 -2.5 1-2j 0.5+0.25j b u i f V c");
+}
+
 TEST_CASE("devices: what is known of them") {
   const DeviceInfo& cpu = device_info(Device::cpu);
   CHECK_FALSE(std::get<std::string>(cpu.at("device_name")).empty());

@@ -57,6 +57,36 @@ TEST_CASE("the tutorial's lines") {
   CHECK(compiled({mx::array(0.0f), mx::array(2.0f)})[0].item<float>() == 3.0f);
 }
 
+namespace {
+
+template <class F, class... A> auto handed_over(F f, A&&... args) { return f(std::forward<A>(args)...); }
+
+}  // namespace
+
+TEST_CASE("operations are handed over as MLX's benchmarks do, shapes come from named lists") {
+  const auto shape = {2, 3};
+  const auto device = mx::default_device();
+  auto a = mx::full(shape, 4.0f), b = mx::ones(shape, mx::float32);
+  mx::eval(a, b);
+  for (const auto& y : {handed_over(mx::add, a, b, device), handed_over(mx::subtract, a, b, device), handed_over(mx::multiply, a, b, device), handed_over(mx::divide, a, b, device),
+                        handed_over(mx::maximum, a, b, device), handed_over(mx::minimum, a, b, device), handed_over(mx::where, b, a, b, device),
+                        handed_over(mx::equal, a, b, device), handed_over(mx::greater, a, b, device), handed_over(mx::less_equal, a, b, device),
+                        handed_over(mlx::core::abs, a, device), handed_over(mx::negative, a, device), handed_over(mx::sign, a, device), handed_over(mx::square, a, device),
+                        handed_over(mlx::core::sqrt, a, device), handed_over(mx::rsqrt, a, device), handed_over(mlx::core::exp, a, device), handed_over(mlx::core::log, a, device)})
+    CHECK(y.shape() == mx::Shape(shape));
+  CHECK(handed_over(mx::matmul, a, mx::transpose(b), device).shape() == mx::Shape{2, 2});
+  mx::eval({a, b});
+  mx::Shape lengths = {2, 2, 3};
+  for (int k = 0; k < static_cast<int>(lengths.size()); ++k) {
+    lengths[static_cast<size_t>(k)] = 1;
+    CHECK(mx::random::uniform(lengths).shape(k) == 1);
+    lengths[static_cast<size_t>(k)] = a.shape(0);
+  }
+  auto updates = mx::reshape(mx::array({NAN}), {1, 1, 1});
+  std::vector<int> axes{0};
+  CHECK(mx::scatter(mx::zeros({2, 1, 1}), {mx::array({1})}, mx::reshape(updates, {1, 1, 1, 1}), axes).shape() == mx::Shape{2, 1, 1});
+}
+
 // A line for each family of overloads: what compiles against MLX's ops.h compiles here, and means the same.
 TEST_CASE("overloads as MLX's ops.h declares them") {
   auto a = mx::reshape(mx::arange(6.0, mx::float32), {2, 3});

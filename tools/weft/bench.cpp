@@ -216,6 +216,7 @@ constexpr Bench benches[] = {
     {"gelu", "gelu(1.5 x + 2) / 2 over the same", gelu_chain},
     {"compile", "tracing and compiling a GPT's training step, without code generation", compile_times},
     {"memory", "operators over a 4096 x 4096 array against the copy bandwidth of the same run", bench_memory},
+    {"trig", "sin, cos and tan of float32 arguments within 1e4, and of every magnitude, on either device", bench_trig},
     {"dot", "products by generated code and by the library in turn", bench_dot},
     {"kernels", "where the time of a training step of --model goes, by what its kernels compute", bench_kernels},
     {"gpu-memory", "operators over arrays that fill a GPU, against a copy of the same run", bench_gpu_memory},

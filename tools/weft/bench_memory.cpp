@@ -1,6 +1,12 @@
-// weft bench memory: operators over a 4096 x 4096 array, each with the bytes it must read and write, as fractions of what a copy of that array reaches in the
-// same run. The copy is the faster of memcpy and a loop of stores past the caches, on the same threads.
+// weft bench memory: operators over a 4096 x 4096 array, each with the bytes it must read and write, as fractions of
+// what a copy of that array reaches in the same run. The copy is the faster of memcpy and a loop of stores past the
+// caches, on the same threads.
+// weft bench trig: sin, cos and tan.
+#include <cmath>
 #include <cstring>
+#include <random>
+#include <utility>
+#include <vector>
 
 #if defined(__x86_64__)
 #include <emmintrin.h>
@@ -12,6 +18,7 @@
 #include "runtime/buffer.h"
 #include "runtime/threads.h"
 #include "weft/compile.h"
+#include "weft/device.h"
 #include "weft/fast.h"
 #include "weft/ops.h"
 #include "weft/random.h"
@@ -86,6 +93,42 @@ void bench_memory(const BenchOptions& o) {
     }, o.cpu_time);
     const double rate = static_cast<double>(bytes) / ms / 1e6;
     Row(fmt::format("memory_{}", op.name), o).number("ms", ms).number("GBps", rate).number("of_copy", rate / copy).print();
+  }
+}
+
+/// On either device, of as many arguments as caches hold on a CPU: within 1e4, and of every magnitude there is.
+void bench_trig(const BenchOptions& o) {
+  const bool gpu = default_device().type == Device::gpu;
+  const int n = gpu ? 1 << 24 : 1 << 18;
+  std::mt19937 random(0);
+  std::uniform_real_distribution<float> small(-1e4f, 1e4f), exponent(-126, 127);
+  std::vector<float> near, everywhere;
+  for (int i = 0; i < n; ++i) {
+    near.push_back(small(random));
+    everywhere.push_back(std::exp2(exponent(random)) * (i % 2 ? 1.0f : -1.0f));
+  }
+  constexpr std::pair<const char*, array (*)(const array&)> functions[] = {
+      {"sin", [](const array& x) { return sin(x); }},
+      {"cos", [](const array& x) { return cos(x); }},
+      {"tan", [](const array& x) { return tan(x); }}};
+  for (const auto& [range, values] : {std::pair{"1e4", &near}, std::pair{"all", &everywhere}}) {
+    const array x(values->begin(), {n});
+    eval(x);
+    for (const auto& [name, function] : functions) {
+      const auto program =
+          compile([f = function](const std::vector<array>& in) { return std::vector<array>{f(in[0])}; }, {});
+      const auto run = [&] { eval(program({x})); };
+      const double first = seconds_of(run);
+      const double ms = gpu ? device_ms(reps_of(o, 15), long_burst, [&] { program({x}); })
+                            : median_of(reps_of(o, 200), run, o.cpu_time);
+      Row(name, o, "f32")
+          .whole("n", n)
+          .text("below", range)
+          .number("ms", ms)
+          .number("Gelem_s", n / ms / 1e6)
+          .number("first_step_s", first)
+          .print();
+    }
   }
 }
 

@@ -67,6 +67,7 @@ void need_gpu(const char* name);
 inline int64_t reps_of(const BenchOptions& o, int64_t usual) { return o.reps > 0 ? o.reps : usual; }
 
 void bench_memory(const BenchOptions& o);
+void bench_trig(const BenchOptions& o);
 void bench_dot(const BenchOptions& o);
 void bench_kernels(const BenchOptions& o);
 std::vector<std::string> kernel_bench_models();  // what its --model may be

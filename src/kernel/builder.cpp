@@ -359,6 +359,30 @@ void Builder::when(Value condition, const std::function<void()>& body) {
   append(std::move(inst));
 }
 
+std::vector<Value> Builder::when(Value condition, const std::vector<Value>& otherwise,
+                                 const std::function<std::vector<Value>()>& body) {
+  const auto checked = [&](std::vector<Value> values) {
+    if (values.size() != otherwise.size())
+      refuse(fmt::format("the condition's body returns {} values, not {}", values.size(), otherwise.size()));
+    for (size_t k = 0; k < values.size(); ++k)
+      if (!(type(values[k]) == type(otherwise[k])))
+        refuse(fmt::format("value {} of the condition is {} or {}", k, to_string(type(otherwise[k])),
+                           to_string(type(values[k]))));
+    return values;
+  };
+  if (otherwise.empty()) refuse("a condition without values has a body that returns none");
+  if (Number number; splat(condition, number)) return number.i != 0 ? checked(body()) : otherwise;
+  open();
+  std::vector<Value> yielded = checked(body());
+  Inst inst{.op = Op::when, .type = type(otherwise[0]), .args = {condition}};
+  inst.blocks.push_back(close(std::move(yielded)));
+  inst.args.insert(inst.args.end(), otherwise.begin(), otherwise.end());
+  for (Value v : otherwise) inst.results.push_back(new_value(Type(type(v))));
+  const std::vector<Value> results = inst.results;
+  append(std::move(inst));
+  return results;
+}
+
 Kernel Builder::finish() {
   if (frames_.size() != 1) refuse("finish is called inside a loop or a condition");
   kernel_.body = close({});

@@ -3,6 +3,7 @@
 // beside it take its type. Instructions that were emitted before in the block or around it are shared, so that sin and
 // cos of one value, or both words of one Threefry block, do their common work once.
 #include <array>
+#include <functional>
 #include <initializer_list>
 #include <map>
 #include <vector>
@@ -28,6 +29,9 @@ class Emitter {
   Value scalar(ScalarOp op, std::vector<Value> args);
   Value cast(Value v, Dtype to);
   Value bitcast(Value v, Dtype to);
+  /// Lane by lane: what `body` returns where the condition holds, else `otherwise`.
+  std::vector<Value> when(Value condition, const std::vector<Value>& otherwise,
+                          const std::function<std::vector<Value>()>& body);
   /// Null where a value is no constant.
   const Number* constant_of(Value v) const {
     const auto found = constants_.find(v);
@@ -39,8 +43,10 @@ class Emitter {
   using Key = std::vector<int64_t>;
   struct Scope {
     std::vector<Inst> insts;
-    std::map<Key, Value> known;
+    std::map<Key, std::vector<Value>> known;
   };
+  static Key key_of(const Inst& inst);
+  const std::vector<Value>* known(const Key& key) const;
   Value emit(Inst inst);
 
   Expansion has_;
@@ -67,6 +73,10 @@ struct Operand {
 Expr apply(ScalarOp op, std::initializer_list<Operand> operands);
 Expr bitcast(Expr v, Dtype to);
 Expr cast(Expr v, Dtype to);
+/// Lane by lane: what `body` returns where the condition holds, else `otherwise`. For what few lanes need, and is long:
+/// targets leave it out where no lane needs it.
+std::vector<Expr> when(Expr condition, const std::vector<Expr>& otherwise,
+                       const std::function<std::vector<Expr>()>& body);
 
 inline Expr operator+(Expr a, Operand b) { return apply(ScalarOp::add, {a, b}); }
 inline Expr operator-(Operand a, Operand b) { return apply(ScalarOp::sub, {a, b}); }
@@ -84,6 +94,7 @@ inline Expr sqrt(Expr a) { return apply(ScalarOp::sqrt, {a}); }
 inline Expr floor(Expr a) { return apply(ScalarOp::floor, {a}); }
 inline Expr round(Expr a) { return apply(ScalarOp::round, {a}); }
 inline Expr lt(Operand a, Operand b) { return apply(ScalarOp::lt, {a, b}); }
+inline Expr le(Operand a, Operand b) { return apply(ScalarOp::le, {a, b}); }
 inline Expr eq(Operand a, Operand b) { return apply(ScalarOp::eq, {a, b}); }
 inline Expr select(Expr condition, Operand a, Operand b) { return apply(ScalarOp::select, {condition, a, b}); }
 /// lo <= v <= hi; NaN stays NaN.

@@ -47,8 +47,11 @@ class Walk {
         loop(*inst);
         continue;
       }
-      for (const Block& inner : inst->blocks) block(inner);
-      if (inst->op == Op::yield) continue;  // of a loop: see there
+      if (inst->op == Op::when) {
+        when(*inst);
+        continue;
+      }
+      if (inst->op == Op::yield) continue;  // of a loop or a condition: see there
       const Precision wanted = of_arguments(*inst);
       for (Value v : inst->args)
         if (v != no_value) seen_[static_cast<size_t>(v)] = std::max(seen_[static_cast<size_t>(v)], wanted);
@@ -56,6 +59,16 @@ class Walk {
   }
 
   void raise(Value v, Precision wanted) { seen_[static_cast<size_t>(v)] = std::max(seen_[static_cast<size_t>(v)], wanted); }
+
+  /// Who sees a condition's value sees what its block yields, or the other one.
+  void when(const Inst& inst) {
+    const Block& body = inst.blocks[0];
+    for (size_t k = 0; k < inst.results.size(); ++k)
+      for (Value v : {inst.args[k + 1], body.insts.back().args[k]})
+        raise(v, seen_[static_cast<size_t>(inst.results[k])]);
+    raise(inst.args[0], Precision::bits24);
+    block(body);
+  }
 
   /// A carried value is seen by who sees it behind the loop and by the next round, which may see more of it than this one knew: then the body is gone through again.
   void loop(const Inst& inst) {
@@ -102,12 +115,19 @@ class Rounded {
   void block(const Block& b) {
     for (const Inst& inst : b.insts) {
       if (inst.op == Op::loop) loop(inst);
-      else if (inst.op == Op::when) block(inst.blocks[0]);
+      else if (inst.op == Op::when) when(inst);
       else if (inst.results.size() == 1) {
         fixed_[static_cast<size_t>(inst.results[0])] = inst.op == Op::constant || (inst.op == Op::broadcast && is(fixed_, inst.args[0]));
         rounded_[static_cast<size_t>(inst.results[0])] = of(inst);
       }
     }
+  }
+
+  void when(const Inst& inst) {
+    block(inst.blocks[0]);
+    const std::vector<Value>& yielded = inst.blocks[0].insts.back().args;
+    for (size_t k = 0; k < yielded.size(); ++k)
+      rounded_[static_cast<size_t>(inst.results[k])] = is(rounded_, inst.args[k + 1]) && is(rounded_, yielded[k]);
   }
 
   /// What is carried is rounded where it is so from the start and stays so: assumed, then looked at.

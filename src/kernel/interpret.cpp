@@ -55,9 +55,7 @@ class Interpreter {
       case Op::prefetch: return;
       case Op::alloc: return memory_.poison(inst.ref);
       case Op::loop: return loop(inst);
-      case Op::when:
-        if (whole(inst.args[0]) != 0) block(inst.blocks[0]);
-        return;
+      case Op::when: return when(inst);
       default: values_[static_cast<size_t>(inst.results[0])] = compute(inst);
     }
   }
@@ -267,6 +265,18 @@ class Interpreter {
       if (__builtin_add_overflow(i, by, &i)) break;
     }
     for (size_t k = 0; k < carried.size(); ++k) values_[static_cast<size_t>(inst.results[k])] = std::move(carried[k]);
+  }
+
+  void when(const Inst& inst) {
+    const Tile& condition = tile(inst.args[0]);
+    for (size_t k = 0; k < inst.results.size(); ++k)
+      values_[static_cast<size_t>(inst.results[k])] = tile(inst.args[1 + k]);
+    const auto holds = [](const Number& lane) { return lane.i != 0; };
+    if (std::none_of(condition.begin(), condition.end(), holds)) return;
+    const std::vector<Value>& yielded = block(inst.blocks[0]);
+    for (size_t k = 0; k < inst.results.size(); ++k)
+      for (size_t lane = 0; lane < condition.size(); ++lane)
+        if (holds(condition[lane])) values_[static_cast<size_t>(inst.results[k])][lane] = tile(yielded[k])[lane];
   }
 
   const Kernel& kernel_;

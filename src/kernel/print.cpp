@@ -62,10 +62,15 @@ class Printer {
           s += fmt::format(" share({})", kernel_.locals[static_cast<size_t>(inst.ref) - kernel_.params.size()].share);
         break;
       case Op::loop: s += loop(inst); break;
+      case Op::when:
+        s += ' ' + values(inst.args, 0, 1);
+        if (inst.args.size() > 1) s += " else(" + values(inst.args, 1, SIZE_MAX, ", ") + ")";
+        break;
       default:
         if (!inst.args.empty()) s += ' ' + values(inst.args, 0);
     }
-    const bool typed = !inst.results.empty() && inst.op != Op::program_id && inst.op != Op::symbol && inst.op != Op::loop;
+    const bool typed = !inst.results.empty() && inst.op != Op::program_id && inst.op != Op::symbol &&
+                       inst.op != Op::loop && inst.op != Op::when;
     return typed ? s + " : " + to_string(inst.type) : s;
   }
 

@@ -26,9 +26,9 @@ struct Rules {
 
   bool shape_of_inst() {
     const bool effect = inst.op == Op::store || inst.op == Op::scatter || inst.op == Op::atomic_add || inst.op == Op::prefetch ||
-                        inst.op == Op::alloc || inst.op == Op::matmul || inst.op == Op::when || inst.op == Op::yield;
+                        inst.op == Op::alloc || inst.op == Op::matmul || inst.op == Op::yield;
     if (effect) require(inst.results.empty(), "an effect has no result");
-    else if (inst.op != Op::loop) require(inst.results.size() == 1, "one result is wanted");
+    else if (inst.op != Op::loop && inst.op != Op::when) require(inst.results.size() == 1, "one result is wanted");
     for (Value v : inst.results)
       if (v < 0 || static_cast<size_t>(v) >= kernel.types.size()) return require(false, "a result is not a value of the kernel");
     for (Value v : inst.args)
@@ -68,6 +68,7 @@ struct Rules {
   void slice(const Type& tile);
   void indexed(const Type& tile, size_t index);
   void loop();
+  void when();
   void check();
 };
 
@@ -179,6 +180,17 @@ void Rules::loop() {
   }
 }
 
+void Rules::when() {
+  if (!args(1 + inst.results.size())) return;
+  if (inst.results.empty()) require(arg(0) == Type{bool_, {}}, "the condition is a bool scalar");
+  require(arg(0).dtype == bool_, "the condition is a bool");
+  require(inst.blocks[0].arguments.empty(), "the body takes no arguments");
+  for (size_t k = 0; k < inst.results.size() && wrong.empty(); ++k) {
+    require(arg(1 + k).dims == arg(0).dims, "the condition and the values have one shape");
+    require(kernel.types[static_cast<size_t>(inst.results[k])] == arg(1 + k), "the type of a value changes");
+  }
+}
+
 void Rules::check() {
   if (!shape_of_inst()) return;
   const Type int64_type{int64, {}};
@@ -265,11 +277,7 @@ void Rules::check() {
               "the number of elements differs from the local buffer's");
       break;
     case Op::loop: loop(); break;
-    case Op::when:
-      if (!args(1)) break;
-      require(arg(0) == Type{bool_, {}}, "the condition is a bool scalar");
-      require(inst.blocks[0].arguments.empty(), "the body takes no arguments");
-      break;
+    case Op::when: when(); break;
     case Op::yield: args(inst.args.size()); break;
     default: require(false, "there is no such instruction");
   }

@@ -74,7 +74,10 @@ enum class Op : uint8_t {
   alloc,        // local scratch of `number.i` elements, named by its ref (see Kernel::locals): in the outermost block, once, before
                 // its first use
   loop,         // lo, hi, step (int64 scalars; step > 0), then initial values; block arguments: induction variable, carried values
-  when,         // condition (bool scalar); one block without results
+  when,         // condition (bool scalar); one block without results. Or condition (bool tile or scalar) and values of
+                // its shape; one block that yields as many: lanes where the condition holds take what the block yields,
+                // others those values. Such a block has no effects and moves no lanes: a target runs it for whole tiles
+                // or for single lanes, and leaves it out where no lane needs it, which is taken to be the usual case
   yield,        // ends a block: the values carried on
 };
 
@@ -97,7 +100,7 @@ struct MatmulSchedule {
 struct Inst {
   Op op = Op::yield;
   Type type = {};                     // of the (first) result; matmul: of its tile
-  std::vector<Value> results = {};    // one, except loop (its carried values) and the effects (none)
+  std::vector<Value> results = {};    // one, except loop (its carried values), when (its values) and the effects (none)
   std::vector<Value> args = {};
   ScalarOp scalar_op = ScalarOp::add;
   Reducer reducer = Reducer::sum;
@@ -112,6 +115,9 @@ struct Inst {
                                       // round looks at what others of the same loop write, and what they store to local buffers is there behind it
   std::vector<Block> blocks = {};     // loop, when
 };
+
+/// The values that an instruction reads: its arguments, and what its blocks take from outside of them.
+std::vector<Value> reads(const Inst& inst);
 
 struct Param {
   std::string name;
@@ -202,6 +208,9 @@ class Builder {
   /// `count` contiguous elements from `offset` on are read soon, by this program or by the next one.
   void prefetch(Ref ref, Value offset, int64_t count);
   void when(Value condition, const std::function<void()>& body);
+  /// Lane by lane: what `body` returns where the condition holds, else `otherwise`.
+  std::vector<Value> when(Value condition, const std::vector<Value>& otherwise,
+                          const std::function<std::vector<Value>()>& body);
 
   const Type& type(Value v) const { return kernel_.types.at(static_cast<size_t>(v)); }
   Dtype dtype(Ref ref) const;  // of a parameter or local

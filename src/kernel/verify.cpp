@@ -1,4 +1,5 @@
 // The verifier: scopes and structure here, the rules of single instructions in kernel/rules.h.
+#include <set>
 #include <vector>
 
 #include <fmt/format.h>
@@ -90,7 +91,12 @@ class Verifier {
   }
 
   void nested(const Inst& inst) {
-    if (inst.op == Op::when) block(inst.blocks[0], {}, false);
+    if (inst.op == Op::when) {
+      std::vector<Type> values;
+      for (Value v : inst.results) values.push_back(kernel_.types[static_cast<size_t>(v)]);
+      block(inst.blocks[0], values, false);
+      if (!values.empty()) lane_by_lane(inst.blocks[0], values[0].dims);
+    }
     if (inst.op != Op::loop) return;
     if (by_constant_.size() < kernel_.types.size()) collect_constants(kernel_.body);
     const int64_t step = by_constant_[static_cast<size_t>(inst.args[2])];
@@ -98,6 +104,21 @@ class Verifier {
     std::vector<Type> carried;
     for (size_t k = 3; k < inst.args.size(); ++k) carried.push_back(kernel_.types[static_cast<size_t>(inst.args[k])]);
     block(inst.blocks[0], carried, false);
+  }
+
+  /// Of a condition's block that yields values of a shape: whether it runs for a lane is nothing that another lane may
+  /// see.
+  void lane_by_lane(const Block& b, const std::vector<int64_t>& dims) const {
+    for (const Inst& inst : b.insts) {
+      if (inst.op == Op::constant || inst.op == Op::yield) continue;
+      const bool splat = inst.op == Op::broadcast && kernel_.types[static_cast<size_t>(inst.args[0])].rank() == 0;
+      const bool lanes = inst.op == Op::scalar || inst.op == Op::cast || inst.op == Op::bitcast || splat ||
+                         (inst.op == Op::when && !inst.results.empty());
+      if (!lanes) refuse(&inst, "the block of a condition with values works lane by lane, on nothing but values");
+      for (Value v : inst.results)
+        if (const Type& t = kernel_.types[static_cast<size_t>(v)]; t.rank() != 0 && t.dims != dims)
+          refuse(&inst, "in the block of a condition with values all tiles have its shape");
+    }
   }
 
   // Known int64 constants by value; 1 where nothing is known.
@@ -132,6 +153,24 @@ class Verifier {
 };
 
 }  // namespace
+
+std::vector<Value> reads(const Inst& inst) {
+  std::vector<Value> out;
+  std::set<Value> inside;
+  const auto walk = [&](const auto& self, const Inst& i) -> void {
+    for (Value v : i.args)
+      if (v != no_value && !inside.contains(v)) out.push_back(v);
+    for (const Block& b : i.blocks) {
+      inside.insert(b.arguments.begin(), b.arguments.end());
+      for (const Inst& inner : b.insts) {
+        self(self, inner);
+        inside.insert(inner.results.begin(), inner.results.end());
+      }
+    }
+  };
+  walk(walk, inst);
+  return out;
+}
 
 void verify(const Kernel& kernel) { Verifier(kernel).run(); }
 

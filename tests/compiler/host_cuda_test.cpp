@@ -62,6 +62,13 @@ Graph maps() {
   const Value x = param({37, 130}, bfloat16), y = param({130}), z = param({37, 130}, float16), n = param({37, 130}, int32);
   return {{x, y, z, n}, {gelu_tanh(cast(x, float32) * broadcast(y, {37, 130})) + cast(z, float32), cast(binary(Op::max, x, zeros_like(x)), float16), n * n + full_like(n, 3)}};
 }
+/// Of all magnitudes, of one number for all, and of 16 bits.
+Graph angles() {
+  const Value x = param({37, 130}), one = param({}), y = param({300}, bfloat16);
+  const Value far = x * unary(Op::exp, x * 20.0);
+  const Value same = broadcast(unary(Op::cos, one * 1e9), {37, 130});
+  return {{x, one, y}, {unary(Op::sin, far) + unary(Op::cos, far), unary(Op::tan, x * 1e30), x * same, unary(Op::sin, y * 1e6)}};
+}
 Graph columns() {
   const Value x = param({3000, 40}, bfloat16), y = param({700, 33});
   return {{x, y}, {sum(x, {0}), max(y, {0}), sum(cast(x, float32) * cast(x, float32), {0, 1})}};
@@ -117,7 +124,7 @@ Graph optimizer_steps() {
 }
 
 std::vector<Case> cases() {
-  return {{"maps", maps()}, {"columns", columns()}, {"transposes", transposes()}, {"prefixes", prefixes()}, {"sorts", sorts()}, {"gathers and scatters", gathers()}, {"random bits", bits()},
+  return {{"maps", maps()}, {"angles", angles()}, {"columns", columns()}, {"transposes", transposes()}, {"prefixes", prefixes()}, {"sorts", sorts()}, {"gathers and scatters", gathers()}, {"random bits", bits()},
           {"products", products()}, {"rows of a warp", rows(9, 300, float32)}, {"rows of a block", rows(3, 3000, bfloat16)}, {"rows in shared memory", rows(2, 9001, float32)},
           {"rows that are walked", walked_rows()},
           {"derivatives of a convolution with few taps", convolutions()}, {"optimizer steps", optimizer_steps()}};

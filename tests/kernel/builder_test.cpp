@@ -1,5 +1,9 @@
 #include <doctest/doctest.h>
 
+#include <algorithm>
+#include <set>
+#include <stdexcept>
+
 #include "base/error.h"
 #include "kernel/tile.h"
 
@@ -94,6 +98,44 @@ TEST_CASE("loops, conditions, scratch and masks print") {
   store p1[s0] %18 streaming
 }
 )");
+}
+
+TEST_CASE("conditions with values print, and are folded where they are known") {
+  Builder b("choice");
+  const Ref in = b.param("x", float32, false), out = b.param("y", float32, true);
+  const Value x = b.load(in, b.index(0), {8}, {1}), negative = b.lt(x, b.real(float32, 0, {8}));
+  const auto chosen = b.when(negative, {x, negative}, [&] { return std::vector<Value>{b.mul(x, x), negative}; });
+  CHECK(b.when(b.constant(bool_, Number::of_int(1), {8}), {x}, [&] { return std::vector<Value>{chosen[0]}; })[0] ==
+        chosen[0]);
+  CHECK(b.when(b.constant(bool_, {}, {8}), {x},
+               [&]() -> std::vector<Value> { throw std::logic_error("the body of what never holds"); })[0] == x);
+  CHECK_THROWS_WITH_AS(b.when(b.constant(bool_, Number::of_int(1), {8}), {x}, [] { return std::vector<Value>{}; }),
+                       doctest::Contains("returns 0 values, not 1"), internal_error);
+  CHECK_THROWS_WITH_AS(
+      b.when(b.constant(bool_, Number::of_int(1), {8}), {x}, [&] { return std::vector<Value>{negative}; }),
+      doctest::Contains("is f32[8] or bool[8]"), internal_error);
+  b.store(out, b.select(chosen[1], chosen[0], x), b.index(0), {1});
+  const Kernel kernel = b.finish();
+  CHECK(print(kernel) == R"(kernel @choice(p0: f32, p1: out f32) {
+  %0 = constant 0 : i64
+  %1 = load p0[%0] stride(1) other(0) : f32[8]
+  %2 = constant 0 : f32[8]
+  %3 = lt %1 %2 : bool[8]
+  %4, %5 = when %3 else(%1, %3) {
+    %6 = mul %1 %1 : f32[8]
+    yield %6 %3
+  }
+  %7 = constant 1 : bool[8]
+  %8 = constant 0 : bool[8]
+  %9 = select %5 %4 %1 : f32[8]
+  store p1[%0] %9 stride(1)
+}
+)");
+  CHECK(digest(canonical(kernel)) == digest(kernel));
+  const Inst& when =
+      *std::find_if(kernel.body.insts.begin(), kernel.body.insts.end(), [](const Inst& i) { return i.op == Op::when; });
+  const std::vector<Value> read = reads(when);
+  CHECK(std::set<Value>(read.begin(), read.end()) == std::set<Value>{x, negative});
 }
 
 TEST_CASE("known integer scalars fold") {

@@ -171,6 +171,25 @@ TEST_CASE("a condition runs its body or not; scratch is each program's own") {
   CHECK(y == std::vector<int64_t>{-1, -1, -1, -1, 4, 3, 2, 1, -1, -1, -1, -1});
 }
 
+TEST_CASE("a condition with values chooses lane by lane, and its block runs where a lane needs it") {
+  Builder b("choice");
+  const Ref in = b.param("x", int32, false), out = b.param("y", int32, true), other = b.param("z", float32, true);
+  const Value start = b.mul(b.program_id(), b.index(4)), x = b.load(in, start, {4}, {1}), real = b.cast(x, float32);
+  const auto v = b.when(b.lt(x, b.constant(int32, {})), {x, real}, [&] {
+    const Value far = b.lt(x, b.constant(int32, Number::of_int(-10)));
+    const Value square = b.mul(x, x);
+    return std::vector<Value>{b.when(far, {square}, [&] { return std::vector<Value>{b.sub(square, x)}; })[0],
+                              b.mul(real, b.real(float32, 0.5))};
+  });
+  b.store(out, v[0], start, {1});
+  b.store(other, v[1], start, {1});
+  std::vector<int32_t> values{1, -2, 3, -20, 5, 6, 7, 8}, y(8);
+  std::vector<float> z(8);
+  run(b.finish(), {on(values), on(y), on(z)}, {}, 2);
+  CHECK(y == std::vector<int32_t>{1, 4, 3, 420, 5, 6, 7, 8});
+  CHECK(z == std::vector<float>{1, -1, 3, -10, 5, 6, 7, 8});
+}
+
 TEST_CASE("tiles with two axes broadcast, transpose and stop at both limits") {
   Builder b("grid");
   const Ref in = b.param("x", float32, false), out = b.param("y", float32, true);

@@ -183,6 +183,18 @@ class RandomKernel {
     })[0];
   }
 
+  // Nothing but operators on lanes, in a block that may hold another such block.
+  Value chosen() {
+    const Value otherwise = any(), condition = any(bool_);
+    return b_.when(condition, {otherwise}, [&] {
+      const std::vector<Value> outer = pool_;
+      for (size_t k = 1 + pick(4); k > 0; --k) pool_.push_back(pick(4) == 0 ? chosen() : elementwise());
+      const Value next = b_.cast(pick(3) ? pool_.back() : any(), b_.type(otherwise).dtype);
+      pool_ = outer;
+      return std::vector<Value>{next};
+    })[0];
+  }
+
   Value through_scratch() {
     std::vector<int64_t> reversed = strides();
     for (int64_t& s : reversed) s = -s;
@@ -208,7 +220,7 @@ class RandomKernel {
   }
 
   void grow() {
-    switch (pick(13)) {
+    switch (pick(14)) {
       case 0: pool_.push_back(reduced()); break;
       case 1: pool_.push_back(gathered()); break;
       case 2: pool_.push_back(looped()); break;
@@ -216,6 +228,7 @@ class RandomKernel {
       case 4: pool_.push_back(moved()); break;
       case 5: pool_.push_back(multiplied()); break;
       case 12: pool_.push_back(shifted()); break;
+      case 13: pool_.push_back(chosen()); break;
       case 6: {
         const Value v = any();
         pool_.push_back(b_.cast(v, any_dtype()));

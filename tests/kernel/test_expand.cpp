@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "kernel/expand_run.h"
+#include "kernel/hard_angles.h"
 #include "kernel/ulp.h"
 
 using namespace weft;
@@ -83,11 +84,8 @@ TEST_CASE("float32 expansions stay within the bounds of the scalar table") {
   const std::vector<float> x = dense_sample(1, 200000);
   for (ScalarOp op : {ScalarOp::exp, ScalarOp::exp2, ScalarOp::expm1, ScalarOp::log, ScalarOp::log2, ScalarOp::log1p, ScalarOp::tanh, ScalarOp::erf,
                       ScalarOp::erfinv, ScalarOp::sigmoid, ScalarOp::rsqrt, ScalarOp::log10, ScalarOp::arcsin, ScalarOp::arccos, ScalarOp::arctan,
-                      ScalarOp::sinh, ScalarOp::cosh, ScalarOp::arcsinh, ScalarOp::arccosh, ScalarOp::arctanh})
+                      ScalarOp::sinh, ScalarOp::cosh, ScalarOp::arcsinh, ScalarOp::arccosh, ScalarOp::arctanh, ScalarOp::sin, ScalarOp::cos, ScalarOp::tan})
     check_bound(op, x);
-  std::vector<float> small;
-  std::copy_if(x.begin(), x.end(), std::back_inserter(small), [](float v) { return !(std::fabs(v) > 1e4f) || std::isinf(v); });
-  for (ScalarOp op : {ScalarOp::sin, ScalarOp::cos, ScalarOp::tan}) check_bound(op, small);
 }
 
 TEST_CASE("ldexp or integer arithmetic: the same bits") {
@@ -152,6 +150,8 @@ TEST_CASE("limits of the expansions are exact") {
       {ScalarOp::sigmoid, inf, 1},      {ScalarOp::sigmoid, -inf, 0},   {ScalarOp::sigmoid, 0, 0.5f},    {ScalarOp::sin, -0.0f, -0.0f},
       {ScalarOp::sin, inf, nan_f},      {ScalarOp::cos, 0, 1},          {ScalarOp::cos, -inf, nan_f},    {ScalarOp::rsqrt, 0, inf},
       {ScalarOp::rsqrt, inf, 0},        {ScalarOp::rsqrt, -1, nan_f},   {ScalarOp::tan, -0.0f, -0.0f},   {ScalarOp::tan, inf, nan_f},
+      {ScalarOp::sin, -inf, nan_f},     {ScalarOp::tan, -inf, nan_f},   {ScalarOp::cos, inf, nan_f},     {ScalarOp::cos, -0.0f, 1},
+      {ScalarOp::sin, tiniest, tiniest}, {ScalarOp::sin, -tiniest, -tiniest}, {ScalarOp::tan, tiniest, tiniest}, {ScalarOp::cos, tiniest, 1},
       {ScalarOp::arcsin, -0.0f, -0.0f}, {ScalarOp::arcsin, 1.1f, nan_f}, {ScalarOp::arccos, 1, 0},       {ScalarOp::arccos, -2, nan_f},
       {ScalarOp::arctan, -0.0f, -0.0f}, {ScalarOp::arctan, tiniest, tiniest}, {ScalarOp::sinh, -0.0f, -0.0f}, {ScalarOp::sinh, -inf, -inf},
       {ScalarOp::cosh, -inf, inf},      {ScalarOp::cosh, 0, 1},         {ScalarOp::arcsinh, -inf, -inf}, {ScalarOp::arcsinh, -0.0f, -0.0f},
@@ -179,19 +179,17 @@ TEST_CASE("tanh, erf and sigmoid never leave their range") {
   CHECK(outside == 0);
 }
 
-TEST_CASE("sin and cos of large arguments") {
-  std::vector<float> x, huge;
-  for (float v = 1e4f; v <= 1e7f; v *= 1.0003f) x.insert(x.end(), {v, -v});
-  for (float v = 1e7f; v < 1e38f; v *= 1.01f) huge.push_back(v);
-  const auto s = run_expanded(ScalarOp::sin, x), c = run_expanded(ScalarOp::cos, x);
-  double worst = 0;
-  for (size_t k = 0; k < x.size(); ++k)
-    worst = std::max({worst, std::fabs(s[k] - std::sin(double{x[k]})), std::fabs(c[k] - std::cos(double{x[k]}))});
-  CHECK(worst < 1e-3);
-  size_t outside = 0;
-  for (ScalarOp op : {ScalarOp::sin, ScalarOp::cos})
-    for (float y : run_expanded(op, huge)) outside += !(std::fabs(y) <= 1);
-  CHECK(outside == 0);
+TEST_CASE("sin, cos and tan beside the multiples of pi/2, and where their reduction changes") {
+  const auto neighbour = [](float v, int k) { return std::bit_cast<float>(std::bit_cast<uint32_t>(v) + static_cast<uint32_t>(k)); };
+  std::vector<float> x;
+  double closest = 1;
+  for (float v : test::hard_angles()) {
+    closest = std::min({closest, std::fabs(std::sin(double{v})), std::fabs(std::cos(double{v}))});
+    for (int k = -2; k <= 2; ++k) x.push_back(neighbour(v, k) * (k % 2 ? -1.0f : 1.0f));
+  }
+  CHECK(closest < 3e-9);
+  for (int k = -2000; k < 2000; ++k) x.push_back(neighbour(0x1p18f, k));
+  for (ScalarOp op : {ScalarOp::sin, ScalarOp::cos, ScalarOp::tan}) check_bound(op, x);
 }
 
 TEST_CASE("pow: all pairs of special values, and random ones over the whole range of results") {

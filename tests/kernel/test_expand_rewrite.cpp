@@ -2,6 +2,7 @@
 // and a second pass changes nothing.
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <random>
 #include <string>
@@ -187,6 +188,39 @@ TEST_CASE("any rank, loops and conditions: the same bits as lane by lane") {
   CHECK(z[0] == test::run_expanded(ScalarOp::exp, {x[3]})[0]);
 }
 
+TEST_CASE("the block of a condition with values is expanded in its place, and shared") {
+  Builder b("choice");
+  const Ref in = b.param("x", float32, false), out = b.param("y", float32, true);
+  const Value x = b.load(in, b.index(0), {4}, {1});
+  const Value chosen =
+      b.when(b.lt(x, b.real(float32, 0)), {x}, [&] { return std::vector<Value>{b.scalar(ScalarOp::tanh, {x})}; })[0];
+  b.store(out, chosen, b.index(0), {1});
+  const Kernel source = b.finish();
+  check_expanded(source);
+  std::vector<float> data{-3.5f, -0.1f, 0.25f, 7.0f}, y(4);
+  const HostBuffer buffers[] = {{data.data(), 4}, {y.data(), 4}};
+  interpret(expand(source), buffers, {}, 1);
+  const std::vector<float> t = test::run_expanded(ScalarOp::tanh, data);
+  CHECK(y == std::vector<float>{t[0], t[1], 0.25f, 7.0f});
+
+  // sin, cos and tan of one value reduce it once; of two values, twice.
+  const auto conditions = [](bool one_value) {
+    Builder both("both");
+    const Ref from = both.param("x", float32, false), to = both.param("y", float32, true);
+    const Value first = both.load(from, both.index(0), {4}, {1}),
+                second = one_value ? first : both.load(from, both.index(4), {4}, {1});
+    const Value sum = both.add(both.scalar(ScalarOp::sin, {first}), both.scalar(ScalarOp::cos, {second}));
+    both.store(to, both.add(sum, both.scalar(ScalarOp::tan, {first})), both.index(0), {1});
+    const Kernel kernel = both.finish();
+    check_expanded(kernel);
+    const Kernel expanded = expand(kernel);
+    return std::count_if(expanded.body.insts.begin(), expanded.body.insts.end(),
+                         [](const Inst& i) { return i.op == Op::when; });
+  };
+  CHECK(conditions(true) == 1);
+  CHECK(conditions(false) == 2);
+}
+
 TEST_CASE("results that are rounded to 16 bits are expanded to what 16 bits hold, and no others") {
   // y = tail(op(x)), in float32 up to the store
   using Tail = Value (*)(Builder&, Value, Value);
@@ -199,6 +233,10 @@ TEST_CASE("results that are rounded to 16 bits are expanded to what 16 bits hold
   };
   const Tail plain = [](Builder&, Value v, Value) { return v; };
   const Tail product = [](Builder& b, Value v, Value x) { return b.scalar(ScalarOp::neg, {b.scalar(ScalarOp::mul, {v, x})}); };
+  const Tail choice = [](Builder& b, Value v, Value x) {
+    return b.when(b.lt(x, b.real(float32, 0)), {v},
+                  [&] { return std::vector<Value>{b.scalar(ScalarOp::neg, {v})}; })[0];
+  };
   const Tail sum = [](Builder& b, Value v, Value x) { return b.scalar(ScalarOp::add, {v, x}); };  // may cancel
   const auto length = [](const Kernel& k) { return count_insts(expand(k).body); };
   std::vector<float> x;
@@ -209,6 +247,7 @@ TEST_CASE("results that are rounded to 16 bits are expanded to what 16 bits hold
     CHECK(length(make(op, bfloat16, plain)) < length(make(op, float16, plain)));
     CHECK(length(make(op, float16, plain)) < length(make(op, float32, plain)));
     CHECK(length(make(op, bfloat16, product)) < length(make(op, float32, product)));
+    CHECK(length(make(op, bfloat16, choice)) < length(make(op, float32, choice)));
     CHECK(length(make(op, bfloat16, sum)) >= length(make(op, float32, sum)));
     for (Dtype t : {bfloat16, float16})
       for (Tail tail : {plain, product}) {

@@ -32,6 +32,9 @@ Kernel sound() {
   b.store(out, b.select(mask, bits, twice), zero, {1});
   b.store(out, product, zero, {4, 1});
   b.store(out, column, zero, {1, 1});
+  const Value chosen =
+      b.when(mask, {x}, [&] { return std::vector<Value>{b.mul(b.broadcast(b.cast(n, float32), {8}), x)}; })[0];
+  b.store(out, chosen, zero, {1});
   return b.finish();
 }
 
@@ -242,6 +245,32 @@ TEST_CASE("loops and conditions") {
   refuses("takes no arguments", [](Kernel& k) {
     k.types.push_back({int64, {}});
     find(k, Op::when).blocks[0].arguments = {static_cast<Value>(k.types.size() - 1)};
+  });
+  const auto chosen = [](Kernel& k) -> Inst& { return find(k, Op::when, 1); };
+  refuses("number of arguments is wrong", [&](Kernel& k) { chosen(k).args.pop_back(); });
+  refuses("condition is a bool", [&](Kernel& k) { chosen(k).args[0] = chosen(k).args[1]; });
+  refuses("have one shape", [&](Kernel& k) { chosen(k).args[0] = find(k, Op::when).args[0]; });
+  refuses("type of a value changes", [&](Kernel& k) { chosen(k).args[1] = find(k, Op::arange).results[0]; });
+  refuses("carried value changes",
+          [&](Kernel& k) { chosen(k).blocks[0].insts.back().args[0] = find(k, Op::arange).results[0]; });
+  refuses("yields 0 values, not 1", [&](Kernel& k) { chosen(k).blocks[0].insts.back().args.clear(); });
+  refuses("lane by lane, on nothing but values", [&](Kernel& k) {  // memory is read
+    std::vector<Inst>& insts = chosen(k).blocks[0].insts;
+    insts.insert(insts.begin(), find(k, Op::load));
+    k.types.push_back(insts[0].type);
+    insts[0].results = {static_cast<Value>(k.types.size() - 1)};
+  });
+  refuses("lane by lane, on nothing but values", [&](Kernel& k) {  // lanes move
+    std::vector<Inst>& insts = chosen(k).blocks[0].insts;
+    insts.insert(insts.begin(), find(k, Op::reduce));
+    k.types.push_back(insts[0].type);
+    insts[0].results = {static_cast<Value>(k.types.size() - 1)};
+  });
+  refuses("all tiles have its shape", [&](Kernel& k) {
+    std::vector<Inst>& insts = chosen(k).blocks[0].insts;
+    insts.insert(insts.begin(), Inst{.op = Op::cast, .type = {float64, {4, 4}}, .args = {find(k, Op::dot).results[0]}});
+    k.types.push_back(insts[0].type);
+    insts[0].results = {static_cast<Value>(k.types.size() - 1)};
   });
 }
 

@@ -199,14 +199,51 @@ void Renderer::loop(const Inst& inst) {
   spread(inst.results, results);
 }
 
+// With values, the block runs for all lanes of a tile where it has to for one of them: rarely, as the branch is told.
 void Renderer::when(const Inst& inst) {
-  const LLVMBasicBlockRef then = ir_.block("then"), after = ir_.block("after");
-  LLVMBuildCondBr(ir_.b, single(inst.args[0]), then, after);
+  const LLVMBasicBlockRef before = ir_.here(), then = ir_.block("then"), after = ir_.block("after");
+  const bool values = !inst.results.empty();
+  const IrValue branch =
+      LLVMBuildCondBr(ir_.b, values ? any_lane(rows(inst.args[0])) : single(inst.args[0]), then, after);
+  if (values) unlikely(branch);
   ir_.go(then);
-  block(inst.blocks[0]);
+  Rows yielded = block(inst.blocks[0]), otherwise;
+  for (size_t k = 1; k < inst.args.size(); ++k)
+    otherwise.insert(otherwise.end(), rows(inst.args[k]).begin(), rows(inst.args[k]).end());
+  const Rows& condition = rows(inst.args[0]);
+  for (size_t k = 0; k < yielded.size(); ++k)
+    yielded[k] = ir_.select(condition[k % condition.size()], yielded[k], otherwise[k]);
+  const LLVMBasicBlockRef end = ir_.here();
   LLVMBuildBr(ir_.b, after);
-  LLVMMoveBasicBlockAfter(after, ir_.here());
+  LLVMMoveBasicBlockAfter(after, end);
   ir_.go(after);
+  for (size_t k = 0; k < inst.results.size(); ++k) {
+    Rows joined;
+    for (size_t r = k * condition.size(); r < (k + 1) * condition.size(); ++r) {
+      joined.push_back(LLVMBuildPhi(ir_.b, LLVMTypeOf(yielded[r]), ""));
+      IrValue from[] = {otherwise[r], yielded[r]};
+      LLVMBasicBlockRef blocks[] = {before, end};
+      LLVMAddIncoming(joined.back(), from, blocks, 2);
+    }
+    values_[static_cast<size_t>(inst.results[k])] = std::move(joined);
+  }
+}
+
+// Halves are put together down to a register's lanes, of which the processor takes one bit each.
+IrValue Renderer::any_lane(const Rows& condition) {
+  IrValue any = condition[0];
+  for (size_t r = 1; r < condition.size(); ++r) any = ir_.bit_or(any, condition[r]);
+  for (int64_t n = ir_.lanes(any); n > isa_.vector_bits / 32 && n % 2 == 0; n /= 2)
+    any = ir_.bit_or(ir_.slice(any, 0, n / 2), ir_.slice(any, n / 2, n / 2));
+  return ir_.lanes(any) == 1 ? any : ir_.intrinsic("llvm.vector.reduce.or", {any});
+}
+
+void Renderer::unlikely(IrValue branch) {
+  const auto weight = [&](unsigned w) { return LLVMValueAsMetadata(LLVMConstInt(ir_.i32, w, 0)); };
+  constexpr std::string_view name = "branch_weights", kind = "prof";
+  LLVMMetadataRef parts[] = {LLVMMDStringInContext2(ir_.context, name.data(), name.size()), weight(1), weight(2000)};
+  LLVMSetMetadata(branch, LLVMGetMDKindIDInContext(ir_.context, kind.data(), static_cast<unsigned>(kind.size())),
+                  LLVMMetadataAsValue(ir_.context, LLVMMDNodeInContext2(ir_.context, parts, 3)));
 }
 
 // The left operand of a dot is used lane by lane, each lane splat over a row: where it is loaded for that alone, its elements are loaded as

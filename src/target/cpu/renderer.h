@@ -30,6 +30,8 @@ class Renderer {
   void instruction(const kernel::Inst& inst);
   void loop(const kernel::Inst& inst);
   void when(const kernel::Inst& inst);
+  IrValue any_lane(const Rows& condition);
+  void unlikely(IrValue branch);
   void constant(const kernel::Inst& inst);
   void find_splatted(const kernel::Block& block);
 

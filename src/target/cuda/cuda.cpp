@@ -31,7 +31,7 @@ namespace cuda {
 namespace {
 
 // To be raised with every change to the renderer or kernel/expand that changes code: old cubins on disk then go unused.
-constexpr int generator_version = 20;
+constexpr int generator_version = 21;
 
 constexpr size_t most_kernels_per_source = 16;
 

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/error.h"
 #include "target/cuda/renderer.h"
 
 namespace weft::target::cuda {
@@ -125,10 +126,13 @@ std::vector<const kernel::Inst*> Renderer::in_order(const Block& block) const {
   std::vector<const Inst*> early, late;
   std::set<Value> waiting;
   for (const Inst& i : block.insts) {
-    const bool pure = i.op == Op::constant || i.op == Op::program_id || i.op == Op::symbol || i.op == Op::arange || i.op == Op::scalar || i.op == Op::cast || i.op == Op::bitcast ||
-                      i.op == Op::broadcast || i.op == Op::reshape ||
-                      ((i.op == Op::load || i.op == Op::gather) && !is_local(i.ref));
-    const bool waits = arrived_ || cluster_ == 1 || !pure || waits_for_memory(i) || std::any_of(i.args.begin(), i.args.end(), [&](Value v) { return waiting.contains(v); });
+    const bool pure = i.op == Op::constant || i.op == Op::program_id || i.op == Op::symbol || i.op == Op::arange ||
+                      i.op == Op::scalar || i.op == Op::cast || i.op == Op::bitcast || i.op == Op::broadcast ||
+                      i.op == Op::reshape || ((i.op == Op::load || i.op == Op::gather) && !is_local(i.ref)) ||
+                      (i.op == Op::when && !i.results.empty());
+    const std::vector<Value> read = kernel::reads(i);
+    const bool waits = arrived_ || cluster_ == 1 || !pure || waits_for_memory(i) ||
+                       std::any_of(read.begin(), read.end(), [&](Value v) { return waiting.contains(v); });
     (waits ? late : early).push_back(&i);
     if (waits) waiting.insert(i.results.begin(), i.results.end());
   }
@@ -332,11 +336,87 @@ void Renderer::loop(const Inst& i) {
 }
 
 void Renderer::when(const Inst& i) {
+  if (!i.results.empty()) return when_with_values(i);
   loop_hazards(i.blocks[0]);
   open(fmt::format("if ({})", at(i.args[0])));
   block(i.blocks[0]);
   close();
   loop_hazards(i.blocks[0]);
+}
+
+/// A thread leaves the block out where none of its registers needs it: one branch for all of them. What is the same in
+/// every lane is one scalar.
+void Renderer::when_with_values(const Inst& i) {
+  const auto uniform = [&](Value v) { return type(v).rank() == 0 || splat_[static_cast<size_t>(v)]; };
+  const std::vector<Value> read = kernel::reads(i);
+  const bool scalar = std::all_of(read.begin(), read.end(), uniform);
+  const int64_t registers = scalar ? 1 : spread_of(i.type).registers();
+  for (size_t k = 0; k < i.results.size(); ++k) {
+    const Value v = i.results[k];
+    if (scalar) {
+      name(v, fresh(v));
+      splat_[static_cast<size_t>(v)] = type(v).rank() > 0;
+      add(fmt::format("{} {} = {};", type_name(type(v).dtype), fresh(v), at(i.args[k + 1])));
+    } else {
+      declare(v);
+      add(fmt::format("EACH (int r = 0; r < {}; ++r) {}[r] = {};", registers, fresh(v), at(i.args[k + 1])));
+    }
+  }
+  if (!scalar) {
+    add(fmt::format("bool any{} = false;", i.results[0]));
+    add(fmt::format("EACH (int r = 0; r < {}; ++r) any{} |= {};", registers, i.results[0], at(i.args[0])));
+    open(fmt::format("if (__builtin_expect(any{}, 0)) EACH (int r = 0; r < {}; ++r)", i.results[0], registers));
+  }
+  open(fmt::format("if ({})", at(i.args[0])));
+  std::vector<std::string> targets;
+  for (Value v : i.results) targets.push_back(at(v));
+  on_lane(i.blocks[0], targets);
+  close();
+  if (!scalar) close();
+}
+
+/// The block's instructions on one lane, a scalar each; what it yields goes to `targets`.
+void Renderer::on_lane(const Block& block, const std::vector<std::string>& targets) {
+  for (const Inst& i : block.insts) {
+    const auto define = [&](Value v, const std::string& text) {
+      name(v, text);
+      splat_[static_cast<size_t>(v)] = true;
+    };
+    const auto line = [&](const std::string& text) {
+      add(fmt::format("const {} {} = {};", type_name(i.type.dtype), fresh(i.results[0]), text));
+      define(i.results[0], fresh(i.results[0]));
+    };
+    const auto argument = [&](size_t k) { return at(i.args[k]); };
+    switch (i.op) {
+      case Op::constant: define(i.results[0], literal(i.number, i.type.dtype)); break;
+      case Op::broadcast: define(i.results[0], argument(0)); break;
+      case Op::cast: line(conversion(argument(0), type(i.args[0]).dtype, i.type.dtype)); break;
+      case Op::bitcast: line(reinterpretation(argument(0), type(i.args[0]).dtype, i.type.dtype)); break;
+      case Op::scalar: {
+        std::vector<std::string> args;
+        for (Value v : i.args) args.push_back(at(v));
+        line(expression(i.scalar_op, type(i.args.size() == 1 ? i.args[0] : i.args[1]).dtype, args));
+        break;
+      }
+      case Op::when: {
+        std::vector<std::string> inner;
+        for (size_t k = 0; k < i.results.size(); ++k) {
+          add(fmt::format("{} {} = {};", type_name(type(i.results[k]).dtype), fresh(i.results[k]), argument(k + 1)));
+          inner.push_back(fresh(i.results[k]));
+          define(i.results[k], inner.back());
+        }
+        open(fmt::format("if ({})", argument(0)));
+        on_lane(i.blocks[0], inner);
+        close();
+        break;
+      }
+      case Op::yield:
+        for (size_t k = 0; k < targets.size(); ++k) add(fmt::format("{} = {};", targets[k], argument(k)));
+        break;
+      default:
+        throw_internal("cuda render", "an instruction that moves lanes, in the block of a condition with values");
+    }
+  }
 }
 
 std::string Renderer::signature(const std::string& symbol) const {

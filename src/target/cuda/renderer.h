@@ -45,6 +45,8 @@ class Renderer {
   bool dealt_out(const Inst& inst) const { return inst.op == kernel::Op::loop && inst.parallel && cluster_ * rounds_ > 1; }
   bool reads_scratch(const kernel::Block& block) const;
   void when(const Inst& inst);
+  void when_with_values(const Inst& inst);
+  void on_lane(const kernel::Block& block, const std::vector<std::string>& targets);
   bool waits_for_memory(const Inst& inst) const;
   void arrive();
   std::string signature(const std::string& symbol) const;

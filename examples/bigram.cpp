@@ -40,8 +40,9 @@ int main() {
   const int64_t vocabulary = tokenizer.vocab_size();
 
   const array inputs(from.begin(), {count}), targets(to.begin(), {count});
-  const auto loss_and_grad = weft::value_and_grad(
-      [&](const array& table) { return weft::nn::losses::cross_entropy(weft::take(table, inputs, 0), targets); });
+  const auto loss_and_grad = weft::value_and_grad([&](const array& table) {
+    return weft::nn::losses::cross_entropy(weft::take(table, inputs, 0), targets, weft::nn::losses::Reduction::mean);
+  });
 
   array table = weft::zeros({vocabulary, vocabulary});
   array loss = 0;

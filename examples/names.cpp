@@ -67,9 +67,11 @@ int main() {
   weft::random::seed(1);
   NextCharacter model;
   std::cout << model;
-  weft::optim::AdamW optimizer(model.trainable_parameters(), {.learning_rate = 0.01f, .weight_decay = 0.01});
-  const auto loss_and_grads =
-      nn::value_and_grad(model, [&](const std::vector<array>& batch) { return nn::losses::cross_entropy(model(batch[0]), batch[1]); });
+  weft::optim::AdamW optimizer(model.trainable_parameters(),
+                               {.learning_rate = 0.01f, .decays = weft::optim::is_matrix, .bias_correction = true});
+  const auto loss_and_grads = nn::value_and_grad(model, [&](const std::vector<array>& batch) {
+    return nn::losses::cross_entropy(model(batch[0]), batch[1], nn::losses::Reduction::mean);
+  });
   std::vector<array*> state = model.state();
   for (array* a : optimizer.state()) state.push_back(a);
   const auto step = weft::compile(

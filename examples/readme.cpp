@@ -10,7 +10,7 @@ struct Mlp : nn::Module {
 
 int main() {
   Mlp model;
-  optim::AdamW optimizer(model.trainable_parameters(), {.learning_rate = 0.01f});
+  optim::Adam optimizer(model.trainable_parameters(), {.learning_rate = 0.01f, .bias_correction = true});
   auto loss_and_grads = nn::value_and_grad(
       model, [&](const std::vector<array>& batch) { return mean(square(model(batch[0]) - batch[1])); });
   std::vector<array*> state = model.state();

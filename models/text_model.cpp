@@ -21,7 +21,9 @@ array TextModel::token_losses(const array& ids, const array& targets) const {
   return nn::losses::cross_entropy(logits(ids), targets, nn::losses::Reduction::none);
 }
 
-array TextModel::loss(const array& ids, const array& targets) const { return nn::losses::cross_entropy(logits(ids), targets); }
+array TextModel::loss(const array& ids, const array& targets) const {
+  return nn::losses::cross_entropy(logits(ids), targets, nn::losses::Reduction::mean);
+}
 
 std::pair<array, array> enter_rows(array& cache, const array& keys, const array& values, const array& positions, std::optional<Dim> length) {
   const array fresh = concatenate({keys, values}, 1);  // [1, 2 · heads, t, d]

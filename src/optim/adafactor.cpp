@@ -13,7 +13,8 @@ AdafactorOptions checked(AdafactorOptions o) {
   check_not_negative("Adafactor", "weight_decay", o.weight_decay);
   if (o.beta1) check_share("Adafactor", "beta1", *o.beta1);
   if (!(o.clip_threshold > 0)) throw_invalid("Adafactor", "clip_threshold must be positive; it is " + std::to_string(o.clip_threshold));
-  if (o.learning_rate && o.warmup_init) throw_invalid("Adafactor", "warmup_init is a way to choose the learning rate; leave learning_rate away");
+  if (!o.learning_rate && !o.relative_step)
+    throw_invalid("Adafactor", "without relative_step a learning_rate is needed");
   return o;
 }
 
@@ -42,7 +43,7 @@ Adafactor::Adafactor(Parameters parameters, AdafactorOptions options)
 void Adafactor::advance() {
   const array count = astype(step, float32);
   number(0) = array(1.0f) - power(count, array(options_.decay_rate));
-  if (options_.learning_rate) return;
+  if (!options_.relative_step) return;
   const array most = options_.warmup_init ? count * array(1e-6f) : array(1e-2f);
   learning_rate = minimum(most, rsqrt(count));
 }

@@ -7,7 +7,8 @@ namespace weft::optim {
 
 namespace {
 
-AdamOptions checked(const char* op, AdamOptions o) {
+template <class Options>
+Options checked_adam(const char* op, Options o) {
   check_share(op, "betas", o.beta1);
   check_share(op, "betas", o.beta2);
   check_not_negative(op, "eps", o.eps);
@@ -50,9 +51,14 @@ std::vector<std::string> rmsprop_slots(const RmspropOptions& o) {
 }  // namespace
 
 Adam::Adam(Parameters parameters, AdamOptions options, bool decoupled)
-    : RuleOptimizer(std::move(parameters), options.learning_rate, alike({"exp_avg", "exp_avg_sq"}), {{"correction1", 0}, {"correction2", 0}},
-                    options.weight_decay, options.decays),
-      options_(checked("Adam", std::move(options))), decoupled_(decoupled) {}
+    : RuleOptimizer(std::move(parameters), options.learning_rate, alike({"exp_avg", "exp_avg_sq"}),
+                    {{"correction1", 0}, {"correction2", 0}}, options.weight_decay, options.decays),
+      options_(checked_adam("Adam", std::move(options))),
+      decoupled_(decoupled) {}
+
+AdamW::AdamW(Parameters parameters, AdamWOptions o)
+    : Adam(std::move(parameters),
+           {o.learning_rate, o.beta1, o.beta2, o.eps, o.weight_decay, std::move(o.decays), o.bias_correction}, true) {}
 
 void Adam::advance() {
   advance_correction(number(0), options_.beta1);
@@ -72,18 +78,19 @@ array Adam::rule(size_t index, const array& value, const array& gradient, std::v
   return p - rate(value) / c1 * (m / (sqrt(v) / sqrt(c2) + as(options_.eps, value)));
 }
 
-Adamax::Adamax(Parameters parameters, AdamOptions options)
-    : RuleOptimizer(std::move(parameters), options.learning_rate, alike({"exp_avg", "exp_inf"}), {{"correction1", 0}}, options.weight_decay, options.decays),
-      options_(checked("Adamax", std::move(options))) {}
+Adamax::Adamax(Parameters parameters, AdamaxOptions options)
+    : RuleOptimizer(std::move(parameters), options.learning_rate, alike({"exp_avg", "exp_inf"}), {{"correction1", 0}},
+                    options.weight_decay, options.decays),
+      options_(checked_adam("Adamax", std::move(options))) {}
 
 void Adamax::advance() { advance_correction(number(0), options_.beta1); }
 
 array Adamax::rule(size_t index, const array& value, const array& gradient, std::vector<array>& slots) {
   const array g = decayed(index, value, gradient, options_.weight_decay);
   slots[0] = average(options_.beta1, slots[0], g);
-  slots[1] = maximum(slots[1] * as(options_.beta2, value), abs(g) + as(options_.eps, value));
+  slots[1] = maximum(slots[1] * as(options_.beta2, value), abs(g));
   const array r = options_.bias_correction ? rate(value) / astype(number(0), value.dtype()) : rate(value);
-  return value - r * (slots[0] / slots[1]);
+  return value - r * (slots[0] / (slots[1] + as(options_.eps, value)));
 }
 
 RMSprop::RMSprop(Parameters parameters, RmspropOptions options)

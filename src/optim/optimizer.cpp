@@ -237,7 +237,8 @@ std::unordered_map<std::string, array> MultiOptimizer::precise_parameters() cons
 
 std::pair<std::vector<array>, array> clip_grad_norm(const std::vector<array>& gradients, float max_norm) {
   if (gradients.empty()) throw_invalid("clip_grad_norm", "there are no gradients");
-  if (!(max_norm > 0)) throw_invalid("clip_grad_norm", "max_norm must be positive; it is " + std::to_string(max_norm));
+  if (!(max_norm >= 0))
+    throw_invalid("clip_grad_norm", "max_norm must not be negative; it is " + std::to_string(max_norm));
   array total = sum(square(astype(gradients[0], float32)));
   for (size_t i = 1; i < gradients.size(); ++i) total = total + sum(square(astype(gradients[i], float32)));
   const array norm = sqrt(total);

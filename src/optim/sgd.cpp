@@ -84,7 +84,9 @@ array Muon::rule(size_t index, const array& value, const array& gradient, std::v
   const array direction = options_.nesterov ? average(options_.momentum, slots[0], g) : slots[0];
   if (value.ndim() < 2) return value - rate(value) * direction;
   const array matrix = reshape(direction, {value.shape(0), -1});
-  const double rows = static_cast<double>(matrix.shape(0).bound()), columns = static_cast<double>(matrix.shape(1).bound());
+  // MLX's scale: of the last two axes, also where more than those were orthogonalised.
+  const double rows = static_cast<double>(value.shape(-2).bound()),
+               columns = static_cast<double>(value.shape(-1).bound());
   const double scale = std::sqrt(std::max(1.0, rows / columns));
   return value - rate(value) * as(scale, value) * reshape(orthogonalised(matrix, options_.ns_steps), value.shape());
 }

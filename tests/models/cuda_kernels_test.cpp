@@ -63,7 +63,9 @@ TEST_CASE("kernels of a GPT's training step compile for a GPU within a budget of
   for (const Mode& mode : {Mode{}, {nn::mixed(bfloat16)}, {half, optim::Rounding::stochastic}}) {
     CAPTURE(to_string(mode.precision));
     models::Gpt model({.vocab = 320, .context = 64, .layers = 2, .heads = 4, .width = 128}, mode.precision);
-    optim::AdamW optimizer(model.trainable_parameters(), {.learning_rate = 1e-3f, .weight_decay = 0.1});
+    optim::AdamW optimizer(
+        model.trainable_parameters(),
+        {.learning_rate = 1e-3f, .weight_decay = 0.1, .decays = optim::is_matrix, .bias_correction = true});
     optimizer.set_rounding(mode.rounding);
     std::vector<array*> state = model.state();
     for (array* a : optimizer.state()) state.push_back(a);

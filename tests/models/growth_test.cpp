@@ -56,7 +56,9 @@ class Unmade final : public test::ManyThreads {
 /// Blocks that tracing and compiling a model's step take.
 int64_t blocks_of_step(int layers) {
   models::Gpt model({.vocab = 96, .context = 32, .layers = layers, .heads = 2, .width = 64}, {.parameters = bfloat16, .compute = bfloat16, .residual = bfloat16});
-  optim::AdamW optimizer(model.trainable_parameters(), {.learning_rate = 1e-3f, .weight_decay = 0.1});
+  optim::AdamW optimizer(
+      model.trainable_parameters(),
+      {.learning_rate = 1e-3f, .weight_decay = 0.1, .decays = optim::is_matrix, .bias_correction = true});
   optimizer.set_rounding(optim::Rounding::master);
   std::vector<array*> state = model.state();
   for (array* a : optimizer.state()) state.push_back(a);

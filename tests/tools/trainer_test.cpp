@@ -53,6 +53,20 @@ TEST_CASE("a run learns, and a second one of the same seed is the same") {
   CHECK(course_of(third).losses != one.losses);
 }
 
+// A checkpoint says how much decays, not what, nor whether moments are corrected: that is the program's, and stays what
+// it was when these losses were written down.
+TEST_CASE("a run decays matrices alone, and corrects its moments") {
+  TemporaryFolder folder;
+  TrainOptions o = tiny(folder.path);
+  o.weight_decay = 20, o.bias = true, o.eval_every = 40;
+  Trainer trainer(o, rhyme());
+  const std::vector<double> expected{2.77343416, 2.71915436, 2.69193029, 2.65247178, 2.58858824, 2.57877159,
+                                     2.53284311, 2.51286221, 2.49764061, 2.52174139, 2.55433655, 2.46511531};
+  const Course course = course_of(trainer);
+  REQUIRE(course.losses.size() == expected.size());
+  for (size_t k = 0; k < expected.size(); ++k) CHECK(course.losses[k] == doctest::Approx(expected[k]).epsilon(1e-5));
+}
+
 TEST_CASE("a run that was stopped goes on bit by bit") {
   for (const double dropout : {0.0, 0.2}) {
     CAPTURE(dropout);

@@ -39,8 +39,11 @@ struct TrainBench {
 class GptStep {
  public:
   GptStep(const TrainBench& b, const BenchOptions& o)
-      : numbers_(number_options(o.dtype, o.weights, o.residual)), model_(seeded(b.config), numbers_.precision),
-        optimizer_(model_.trainable_parameters(), {.learning_rate = 6e-4f, .weight_decay = 0.01}), batch_(batch(b)) {
+      : numbers_(number_options(o.dtype, o.weights, o.residual)),
+        model_(seeded(b.config), numbers_.precision),
+        optimizer_(model_.trainable_parameters(),
+                   {.learning_rate = 6e-4f, .weight_decay = 0.01, .decays = optim::is_matrix, .bias_correction = true}),
+        batch_(batch(b)) {
     check_device(numbers_);
     optimizer_.set_rounding(numbers_.rounding);
     optimizer_.set_masters(model_.starting_values);
@@ -142,7 +145,9 @@ void compile_times(const BenchOptions& o) {
     compiler::Stats least;
     for (int64_t rep = 0; rep < reps_of(o, 5); ++rep) {
       models::Gpt model({.vocab = 256, .context = 64, .layers = layers, .heads = 4, .width = 64 + 16 * static_cast<int>(rep)});
-      optim::AdamW optimizer(model.trainable_parameters(), {.learning_rate = 6e-4f, .weight_decay = 0.01});
+      optim::AdamW optimizer(
+          model.trainable_parameters(),
+          {.learning_rate = 6e-4f, .weight_decay = 0.01, .decays = optim::is_matrix, .bias_correction = true});
       TrainStep step(model, optimizer, 0);
       const array tokens = zeros({4, 64}, int32);
       eval(tokens);

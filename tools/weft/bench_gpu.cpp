@@ -108,7 +108,9 @@ void gpt_step(const GptSize& size, const BenchOptions& o) {
   const NumberOptions numbers = number_options(o.dtype, o.weights, o.residual);
   check_device(numbers);
   models::Gpt model({.vocab = 50304, .context = time, .layers = size.layers, .heads = size.heads, .width = size.width}, numbers.precision);
-  optim::AdamW optimizer(model.trainable_parameters(), {.learning_rate = 6e-4f, .weight_decay = 0.1});
+  optim::AdamW optimizer(
+      model.trainable_parameters(),
+      {.learning_rate = 6e-4f, .weight_decay = 0.1, .decays = optim::is_matrix, .bias_correction = true});
   optimizer.set_rounding(numbers.rounding);
   optimizer.set_masters(model.starting_values);
   optim::LossScale scale;

@@ -29,7 +29,13 @@ Explained training_step(const Checkpoint& checkpoint, int runs) {
   complete(o, set);
   SavedModel saved(checkpoint);
   saved.model().train();
-  const optim::AdamOptions adam{.learning_rate = static_cast<float>(o.lr), .beta1 = o.beta1, .beta2 = o.beta2, .eps = 1e-8, .weight_decay = o.weight_decay};
+  const optim::AdamWOptions adam{.learning_rate = static_cast<float>(o.lr),
+                                 .beta1 = o.beta1,
+                                 .beta2 = o.beta2,
+                                 .eps = 1e-8,
+                                 .weight_decay = o.weight_decay,
+                                 .decays = optim::is_matrix,
+                                 .bias_correction = true};
   optim::AdamW optimizer(saved.model().trainable_parameters(), adam);
   const NumberOptions numbers = number_options(o.dtype, o.weights, o.residual);
   check_device(numbers);

@@ -104,11 +104,13 @@ void Trainer::build(const std::string& text) {
   const NumberOptions numbers = number_options(options_.dtype, options_.weights, options_.residual);
   check_device(numbers);
   model_ = models::make_text_model(model_config(options_, tokenizer_->vocab_size()), numbers.precision);
-  const optim::AdamOptions adam{.learning_rate = static_cast<float>(options_.lr),
-                                .beta1 = options_.beta1,
-                                .beta2 = options_.beta2,
-                                .eps = 1e-8,
-                                .weight_decay = options_.weight_decay};
+  const optim::AdamWOptions adam{.learning_rate = static_cast<float>(options_.lr),
+                                 .beta1 = options_.beta1,
+                                 .beta2 = options_.beta2,
+                                 .eps = 1e-8,
+                                 .weight_decay = options_.weight_decay,
+                                 .decays = optim::is_matrix,
+                                 .bias_correction = true};
   optimizer_ = std::make_unique<optim::AdamW>(model_->trainable_parameters(), adam);
   optimizer_->set_rounding(numbers.rounding, static_cast<uint64_t>(options_.seed));
   optimizer_->set_masters(model_->starting_values);

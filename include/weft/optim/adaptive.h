@@ -4,19 +4,22 @@
 
 #include "weft/optim/optimizer.h"
 
-/// Rules that scale each element by what its gradients were: Adam, AdamW, Adamax, RMSprop, Adagrad, AdaDelta, Adafactor.
+/// Rules that scale each element by what its gradients were: Adam, AdamW, Adamax, RMSprop, Adagrad, AdaDelta,
+/// Adafactor. Options have MLX's defaults; what MLX has no option for (weight_decay of most, centered, …) is off by
+/// default.
 namespace weft::optim {
 
 struct AdamOptions {
   float learning_rate = 1e-3f;
   double beta1 = 0.9, beta2 = 0.999;
   double eps = 1e-8;
-  double weight_decay = 0;
-  DecayPredicate decays = is_matrix;
-  bool bias_correction = true;  ///< as PyTorch; MLX's default is false
+  double weight_decay = 0;  ///< added to the gradient
+  DecayPredicate decays = every;
+  bool bias_correction = false;  ///< true is PyTorch's Adam
 };
 
-/// Adam with bias correction (Kingma and Ba 2015), numbers as PyTorch's: p -= lr / c1 · m / (√v / √c2 + eps). Weight decay, if any, is added to the gradient.
+/// Adam (Kingma and Ba 2015): m = β1 m + (1 - β1) g, v = β2 v + (1 - β2) g², p -= lr · m / (√v + eps), numbers as
+/// MLX's. With bias correction p -= lr / c1 · m / (√v / √c2 + eps), c = 1 - βᵗ, numbers as PyTorch's and MLX's.
 class WEFT_API Adam : public RuleOptimizer {
  public:
   explicit Adam(Parameters parameters, AdamOptions options = {}) : Adam(std::move(parameters), std::move(options), false) {}
@@ -31,24 +34,42 @@ class WEFT_API Adam : public RuleOptimizer {
   bool decoupled_;
 };
 
-/// Adam with decoupled decay, p -= lr · weight_decay · p before the step (Loshchilov and Hutter 2019), numbers as PyTorch's.
-class WEFT_API AdamW : public Adam {
- public:
-  explicit AdamW(Parameters parameters, AdamOptions options = {.weight_decay = 0.01}) : Adam(std::move(parameters), std::move(options), true) {}
+struct AdamWOptions {
+  float learning_rate = 1e-3f;
+  double beta1 = 0.9, beta2 = 0.999;
+  double eps = 1e-8;
+  double weight_decay = 0.01;  ///< decoupled
+  DecayPredicate decays = every;
+  bool bias_correction = false;  ///< true is PyTorch's AdamW
 };
 
-/// Adam with the largest gradient in place of the second moment (Kingma and Ba 2015, §7.1), numbers as PyTorch's: u = max(β2 u, |g| + eps),
-/// p -= lr / c1 · m / u.
+/// Adam with decoupled decay, p -= lr · weight_decay · p before the step (Loshchilov and Hutter 2019).
+class WEFT_API AdamW : public Adam {
+ public:
+  explicit AdamW(Parameters parameters, AdamWOptions options = {});
+};
+
+struct AdamaxOptions {
+  float learning_rate = 2e-3f;
+  double beta1 = 0.9, beta2 = 0.999;
+  double eps = 1e-8;
+  double weight_decay = 0;  ///< added to the gradient
+  DecayPredicate decays = every;
+  bool bias_correction = false;  ///< lr / c1 in place of lr, c1 = 1 - β1ᵗ, as PyTorch
+};
+
+/// Adam with the largest gradient in place of the second moment (Kingma and Ba 2015, §7.1), numbers as MLX's: u =
+/// max(β2 u, |g|), p -= lr · m / (u + eps).
 class WEFT_API Adamax : public RuleOptimizer {
  public:
-  explicit Adamax(Parameters parameters, AdamOptions options = {.learning_rate = 2e-3f});
+  explicit Adamax(Parameters parameters, AdamaxOptions options = {});
 
  protected:
   void advance() override;
   array rule(size_t index, const array& value, const array& gradient, std::vector<array>& slots) override;
 
  private:
-  AdamOptions options_;
+  AdamaxOptions options_;
 };
 
 struct RmspropOptions {
@@ -58,7 +79,7 @@ struct RmspropOptions {
   double weight_decay = 0;  ///< added to the gradient
   double momentum = 0;
   bool centered = false;  ///< the variance of the gradient in place of its second moment
-  DecayPredicate decays = is_matrix;
+  DecayPredicate decays = every;
 };
 
 /// v = α v + (1 - α) g², p -= lr · g / (√v + eps), numbers as PyTorch's and MLX's.
@@ -78,7 +99,7 @@ struct AdagradOptions {
   double eps = 1e-8;
   double weight_decay = 0;         ///< added to the gradient
   double initial_accumulator = 0;
-  DecayPredicate decays = is_matrix;
+  DecayPredicate decays = every;
 };
 
 /// v += g², p -= lr · g / (√v + eps) (Duchi et al. 2011), numbers as PyTorch's and MLX's.
@@ -98,7 +119,7 @@ struct AdadeltaOptions {
   double rho = 0.9;
   double eps = 1e-6;
   double weight_decay = 0;  ///< added to the gradient
-  DecayPredicate decays = is_matrix;
+  DecayPredicate decays = every;
 };
 
 /// v = ρ v + (1 - ρ) g², d = √(u + eps) / √(v + eps) · g, u = ρ u + (1 - ρ) d², p -= lr · d (Zeiler 2012), numbers as PyTorch's and MLX's.
@@ -114,13 +135,14 @@ class WEFT_API AdaDelta : public RuleOptimizer {
 };
 
 struct AdafactorOptions {
-  std::optional<float> learning_rate = std::nullopt;  ///< none: min(10⁻², 1 / √step), with warm-up min(10⁻⁶ · step, 1 / √step)
+  std::optional<float> learning_rate = std::nullopt;  ///< taken where relative_step is false, and then needed
   double eps1 = 1e-30, eps2 = 1e-3;    ///< added to the squared gradient; the least scale of a parameter
   double clip_threshold = 1;           ///< of an update's root mean square
   double decay_rate = -0.8;            ///< β2 = 1 - step^decay_rate
   std::optional<double> beta1 = std::nullopt;  ///< momentum, where given
   double weight_decay = 0;             ///< decoupled
   bool scale_parameter = true;         ///< rates are relative to the parameter's root mean square
+  bool relative_step = true;  ///< the rate is min(10⁻², 1 / √step), with warmup_init min(10⁻⁶ · step, 1 / √step)
   bool warmup_init = false;
   DecayPredicate decays = every;
 };

@@ -15,7 +15,9 @@ namespace weft::optim {
 /// Dotted names and the handles that they stand for, as nn::Module::trainable_parameters() gives them.
 using Parameters = std::vector<std::pair<std::string, array*>>;
 
-/// Which parameters decay; by default matrices and larger, not biases and norms.
+/// Which parameters decay, where an optimizer has a weight_decay: `every` one, which is MLX's rule and every
+/// optimizer's default, or with `.decays = optim::is_matrix` those with two axes and more alone, not biases and the
+/// weights of norms; or any other predicate.
 using DecayPredicate = std::function<bool(const std::string& name, const array& parameter)>;
 WEFT_API bool is_matrix(const std::string& name, const array& parameter);
 WEFT_API bool every(const std::string& name, const array& parameter);
@@ -166,7 +168,8 @@ class WEFT_API MultiOptimizer : public Optimizer {
   std::vector<Part> shares_;
 };
 
-/// Gradients scaled by min(1, max_norm / (norm + 1e-6)), and the norm of all of them before, as PyTorch has it.
+/// Gradients scaled by min(1, max_norm / (norm + 1e-6)), and the norm of all of them before, float32. Throws
+/// std::invalid_argument where max_norm is negative.
 WEFT_API std::pair<std::vector<array>, array> clip_grad_norm(const std::vector<array>& gradients, float max_norm);
 
 }  // namespace weft::optim

@@ -11,7 +11,7 @@ struct SgdOptions {
   double momentum = 0;
   double weight_decay = 0;  ///< added to the gradient
   bool nesterov = false;
-  DecayPredicate decays = is_matrix;
+  DecayPredicate decays = every;
   double dampening = 0;  ///< of the gradient in the momentum, from the first step on (as in MLX; PyTorch leaves the first step whole)
 };
 
@@ -31,7 +31,7 @@ struct LionOptions {
   float learning_rate = 1e-4f;
   double beta1 = 0.9, beta2 = 0.99;
   double weight_decay = 0;  ///< decoupled
-  DecayPredicate decays = is_matrix;
+  DecayPredicate decays = every;
 };
 
 /// p -= lr · sign(β1 m + (1 - β1) g), m = β2 m + (1 - β2) g (Chen et al. 2023), numbers as MLX's.
@@ -55,8 +55,9 @@ struct MuonOptions {
   DecayPredicate decays = every;
 };
 
-/// Momentum whose matrices are orthogonalised by Newton–Schulz iterations (Jordan et al. 2024), numbers as MLX's: axes after the first count as
-/// columns, the update of [m, n] is scaled by √max(1, m / n), and vectors take the momentum as it is.
+/// Momentum whose matrices are orthogonalised by Newton–Schulz iterations (Jordan et al. 2024), numbers as MLX's: axes
+/// after the first count as columns, the update of [..., m, n] is scaled by √max(1, m / n), and vectors take the
+/// momentum as it is.
 class WEFT_API Muon : public RuleOptimizer {
  public:
   explicit Muon(Parameters parameters, MuonOptions options = {});

@@ -22,8 +22,10 @@ namespace weft::linalg {
 /// Of all elements as one vector where no axes are given; of vectors along one axis, or of matrices along two (Frobenius).
 WEFT_API array norm(const array& a, const std::optional<std::vector<int>>& axis = std::nullopt, bool keepdims = false, StreamOrDevice s = {});
 inline array norm(const array& a, int axis, bool keepdims = false, StreamOrDevice s = {}) { return norm(a, std::vector<int>{axis}, keepdims, s); }
-/// Along one axis (Σ|x|^ord)^(1/ord), the largest or smallest magnitude for ±infinity, for 0 the number of elements that are not zero; along two 1 and -1 (columns' sums),
-/// ±infinity (rows' sums), 2 and -2 (singular values). Without axes the array must have one or two.
+/// Along one axis (Σ|x|^ord)^(1/ord), the largest or smallest magnitude for ±infinity, for 0 the number of elements
+/// that are not zero; along two 1 and -1 (columns' sums), ±infinity (rows' sums), 2 and -2 (singular values). Without
+/// axes the array must have one or two. Norms of complex numbers are float32; those of an order given as a number are
+/// complex64, as in MLX, but for 2 along one axis.
 WEFT_API array norm(const array& a, double ord, const std::optional<std::vector<int>>& axis = std::nullopt, bool keepdims = false, StreamOrDevice s = {});
 inline array norm(const array& a, double ord, int axis, bool keepdims = false, StreamOrDevice s = {}) { return norm(a, ord, std::vector<int>{axis}, keepdims, s); }
 /// Of matrices: "fro" or "f", and "nuc" (the sum of singular values).

@@ -79,9 +79,14 @@ std::pair<Value, Value> system_of(const char* op, const array& a, const array& b
 
 array solution(const Value& x, const array& b) { return b.ndim() == 1 ? squeeze(array(x), -1) : array(x); }
 
-/// Singular values of matrices along two axes, behind the others.
+/// Singular values of matrices along two axes, behind the others. Those of a complex matrix X + iY are those of the
+/// real one [[X, -Y], [Y, X]], which has each of them twice (Golub and Van Loan 2013, §8.6).
 array singular_values(const array& a, int row_axis, int column_axis, StreamOrDevice s) {
-  return svd(moveaxis(moveaxis(a, row_axis, -1, s), column_axis < row_axis ? column_axis : column_axis - 1, -1, s), false, s)[0];
+  const array m = moveaxis(moveaxis(a, row_axis, -1, s), column_axis < row_axis ? column_axis : column_axis - 1, -1, s);
+  if (m.dtype() != complex64) return svd(m, false, s)[0];
+  const array x = real(m, s), y = imag(m, s);
+  const array both = concatenate({concatenate({x, negative(y, s)}, -1, s), concatenate({y, x}, -1, s)}, -2, s);
+  return mean(unflatten(svd(both, false, s)[0], -1, {-1, 2}, s), -1, false, s);
 }
 
 array vector_norm(const array& a, double ord, const std::vector<int>& axis, bool keepdims, StreamOrDevice s) {
@@ -127,6 +132,14 @@ std::vector<int> counted(const array& a, const std::optional<std::vector<int>>& 
 
 array floating(const array& a, StreamOrDevice s) { return astype(a, detail::floating_of(a.dtype()), s); }
 
+/// The norm of an order that the caller names: complex64 for complex numbers, as in MLX, but for the Euclidean one of
+/// vectors.
+array norm_of_order(const array& a, double ord, const std::vector<int>& axes, bool keepdims, StreamOrDevice s) {
+  const bool vectors = axes.size() == 1;
+  const array out = vectors ? vector_norm(a, ord, axes, keepdims, s) : matrix_norm(a, ord, axes, keepdims, s);
+  return a.dtype() == complex64 && !(vectors && ord == 2) ? astype(out, complex64, s) : out;
+}
+
 /// -1 where an odd number of rows was exchanged, else 1.
 array parity(const Value& pivots, Dtype dtype) {
   const int axis = pivots.type().rank() - 1;
@@ -147,8 +160,7 @@ array norm(const array& a, const std::optional<std::vector<int>>& axis, bool kee
 array norm(const array& a, double ord, const std::optional<std::vector<int>>& axis, bool keepdims, StreamOrDevice s) {
   const detail::OnStream on_stream("norm", s);
   const std::vector<int> axes = counted(a, axis);
-  if (axes.size() == 1) return vector_norm(floating(a, s), ord, axes, keepdims, s);
-  if (axes.size() == 2) return matrix_norm(floating(a, s), ord, axes, keepdims, s);
+  if (axes.size() == 1 || axes.size() == 2) return norm_of_order(floating(a, s), ord, axes, keepdims, s);
   throw_invalid("norm", "a norm of some order needs one axis or two, got " + describe(a) + ": name them");
 }
 

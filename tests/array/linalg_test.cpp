@@ -264,6 +264,42 @@ TEST_CASE("linalg: norms") {
   CHECK(linalg::norm(array({3, 4})).item<float>() == doctest::Approx(5));
 }
 
+// mlx.core.linalg.norm of [1+2j, -3+0.5j, 0.25-1j, 2] and of the same as two rows, MLX 0.32.4.
+TEST_CASE("linalg: norms of complex numbers have MLX's values and dtypes") {
+  const std::vector<complex64_t> values{{1, 2}, {-3, 0.5f}, {0.25f, -1}, {2, 0}};
+  const array v(values.begin(), {4}, complex64), m = reshape(v, {2, 2});
+  const double inf = INFINITY;
+  const auto check = [](const array& norm, Dtype dtype, const std::vector<float>& expected) {
+    CHECK(norm.dtype() == dtype);
+    const auto got = astype(real(norm), float32).to_vector<float>();
+    REQUIRE(got.size() == expected.size());
+    for (size_t i = 0; i < got.size(); ++i) CHECK(got[i] == doctest::Approx(expected[i]).epsilon(1e-5));
+  };
+  for (const array& a : {v, m}) check(linalg::norm(a), float32, {4.39459896f});
+  check(linalg::norm(m, "fro"), float32, {4.39459896f});
+  check(linalg::norm(m, "nuc"), float32, {4.91332912f});
+  check(linalg::norm(v, 2.0), float32, {4.39459896f});
+  check(linalg::norm(m, 2.0, 1), float32, {3.77491736f, 2.25f});
+  for (const auto& [ord, value] : {std::pair{0.0, 4.0f},
+                                   {1.0, 8.30822563f},
+                                   {-1.0, 0.44520542f},
+                                   {-2.0, 0.816691339f},
+                                   {3.0, 3.64451742f},
+                                   {0.5, 32.1351814f},
+                                   {inf, 3.04138136f},
+                                   {-inf, 1.03077638f}})
+    check(linalg::norm(v, ord), complex64, {value});
+  for (const auto& [ord, value] : {std::pair{1.0, 5.04138136f},
+                                   {-1.0, 3.26684427f},
+                                   {2.0, 4.35957003f},
+                                   {-2.0, 0.553758979f},
+                                   {inf, 5.27744961f},
+                                   {-inf, 3.0307765f}})
+    check(linalg::norm(m, ord), complex64, {value});
+  check(linalg::norm(m, 1.0, 1), complex64, {5.27744961f, 3.0307765f});
+  CHECK_THROWS_AS(linalg::norm(m, 3.0), std::invalid_argument);
+}
+
 TEST_CASE("linalg: cross products") {
   const array x = array({1.0f, 0.0f, 0.0f}), y = array({0.0f, 1.0f, 0.0f});
   CHECK(array_equal(linalg::cross(x, y), array({0.0f, 0.0f, 1.0f})).item<bool>());

@@ -32,8 +32,11 @@ GptMlp::GptMlp(nn::Module& parent, std::string name, const GptConfig& config)
 array GptMlp::operator()(const array& x) const { return dropout(c_proj(nn::gelu_approx(c_fc(x)))); }
 
 GptBlock::GptBlock(nn::Module& parent, std::string name, const GptConfig& config)
-    : Module(parent, std::move(name)), ln_1(*this, "ln_1", config.width, config.bias),
-      attn(*this, "attn", config.width, config.heads, config.bias, config.dropout), ln_2(*this, "ln_2", config.width, config.bias), mlp(*this, "mlp", config) {}
+    : Module(parent, std::move(name)),
+      ln_1(*this, "ln_1", config.width, {.bias = config.bias}),
+      attn(*this, "attn", config.width, config.heads, config.bias, config.dropout),
+      ln_2(*this, "ln_2", config.width, {.bias = config.bias}),
+      mlp(*this, "mlp", config) {}
 
 array GptBlock::operator()(const array& x, Dtype dtype) const {
   const array attended = x + astype(attn(astype(ln_1(x), dtype)), x.dtype());
@@ -58,8 +61,14 @@ array GptBlock::next(const array& x, Dtype dtype, array& cache, const array& len
 }
 
 Gpt::Gpt(const GptConfig& c, const nn::Precision& p)
-    : TextModel(p), config(checked(c)), dtype(p.compute), wte(*this, "wte", c.vocab, c.width), wpe(*this, "wpe", c.context, c.width), drop(*this, "drop", c.dropout),
-      h(*this, "h"), ln_f(*this, "ln_f", c.width, c.bias) {
+    : TextModel(p),
+      config(checked(c)),
+      dtype(p.compute),
+      wte(*this, "wte", c.vocab, c.width),
+      wpe(*this, "wpe", c.context, c.width),
+      drop(*this, "drop", c.dropout),
+      h(*this, "h"),
+      ln_f(*this, "ln_f", c.width, {.bias = c.bias}) {
   nn::check("Gpt", precision);
   for (int64_t layer = 0; layer < c.layers; ++layer) h.add(c);
   if (!c.tied_head) lm_head.emplace(*this, "lm_head", c.width, c.vocab, false);

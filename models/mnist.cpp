@@ -1,8 +1,17 @@
 #include "models/mnist.h"
 
+#include <cmath>
+#include <utility>
+
 #include "base/error.h"
 
 namespace weft::models {
+
+MnistConv::MnistConv(nn::Module& parent, std::string name, int64_t in, int64_t out)
+    : Conv2d(parent, std::move(name), in, out, {3}, {.padding = {1}}) {
+  const float bound = 1 / std::sqrt(static_cast<float>(9 * in));
+  *bias = nn::init::uniform({out}, -bound, bound);
+}
 
 array Mnist::logits(const array& images) const {
   if (images.ndim() != 4 || images.shape(1) != Dim(28) || images.shape(2) != Dim(28) || images.shape(3) != Dim(1))
@@ -14,6 +23,8 @@ array Mnist::logits(const array& images) const {
   return f2(nn::relu(f1(flatten(seen, 1))));
 }
 
-array Mnist::loss(const array& images, const array& labels) const { return nn::losses::cross_entropy(logits(images), labels); }
+array Mnist::loss(const array& images, const array& labels) const {
+  return nn::losses::cross_entropy(logits(images), labels, nn::losses::Reduction::mean);
+}
 
 }  // namespace weft::models

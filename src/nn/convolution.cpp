@@ -34,8 +34,6 @@ array started(const Shape& shape) {
   return init::uniform(shape, -bound_of(fan), bound_of(fan));
 }
 
-int64_t fan_of(const Parameter& weight) { return num_elements(weight.value().shape()) / weight.value().shape(0).bound(); }
-
 std::pair<int, int> two(const std::vector<int>& v) { return {v[0], v[1]}; }
 std::tuple<int, int, int> three(const std::vector<int>& v) { return {v[0], v[1], v[2]}; }
 
@@ -65,7 +63,7 @@ Conv::Conv(Place place, int space, int64_t in, int64_t out, const std::vector<in
   options_.stride = for_axes("Conv", "stride", options_.stride, space);
   options_.padding = for_axes("Conv", "padding", options_.padding, space);
   options_.dilation = for_axes("Conv", "dilation", options_.dilation, space);
-  if (options_.bias) bias.emplace(*this, "bias", init::uniform({out}, -bound_of(fan_of(weight)), bound_of(fan_of(weight))));
+  if (options_.bias) bias.emplace(*this, "bias", init::constant({out}, 0));
 }
 
 array Conv::operator()(const array& x) const {
@@ -85,7 +83,7 @@ ConvTranspose::ConvTranspose(Place place, int space, int64_t in, int64_t out, co
   options_.padding = for_axes("ConvTranspose", "padding", options_.padding, space);
   options_.dilation = for_axes("ConvTranspose", "dilation", options_.dilation, space);
   options_.output_padding = for_axes("ConvTranspose", "output_padding", options_.output_padding, space);
-  if (options_.bias) bias.emplace(*this, "bias", init::uniform({out}, -bound_of(fan_of(weight)), bound_of(fan_of(weight))));
+  if (options_.bias) bias.emplace(*this, "bias", init::constant({out}, 0));
 }
 
 array ConvTranspose::operator()(const array& x) const {

@@ -11,18 +11,24 @@ namespace weft::nn {
 
 namespace {
 
-array as(double value, const array& like) { return array(value, like.dtype()); }
-array zero(const array& x) { return as(0, x); }
-
-// exp(x) - 1 where x < 0, and 0 elsewhere: nothing overflows, in the derivative either.
-array negative_exp(const array& x) { return exp(minimum(x, zero(x))) - as(1, x); }
+// A constant with a fraction: it has the dtype of a floating x, and makes float32 of integers.
+array as(double value, const array& x) { return array(value, issubdtype(x.dtype(), inexact) ? x.dtype() : float32); }
+array zero(const array& x) { return array(0, x.dtype()); }
+array floating_point(const array& x) { return issubdtype(x.dtype(), inexact) ? x : astype(x, float32); }
 
 }  // namespace
 
-array celu(const array& x, float alpha) { return maximum(x, zero(x)) + as(alpha, x) * negative_exp(x / as(alpha, x)); }
-array elu(const array& x, float alpha) { return where(x > zero(x), x, as(alpha, x) * negative_exp(x)); }
-array gelu(const array& x) { return fast::gelu(x); }
-array gelu_approx(const array& x) { return fast::gelu_tanh(x); }
+// The order of the operands of maximum and minimum decides which of them has the gradient where they are equal; it is
+// MLX's.
+array celu(const array& x, float alpha) {
+  return maximum(x, zero(x)) + as(alpha, x) * (exp(minimum(x, zero(x)) / as(alpha, x)) - as(1, x));
+}
+// The minimum keeps exp from overflowing where it is not chosen, whose derivative would be 0 · ∞.
+array elu(const array& x, float alpha) {
+  return where(x > zero(x), x, as(alpha, x) * (exp(minimum(zero(x), x)) - as(1, x)));
+}
+array gelu(const array& x) { return fast::gelu(floating_point(x)); }
+array gelu_approx(const array& x) { return fast::gelu_tanh(floating_point(x)); }
 array gelu_fast_approx(const array& x) { return x * weft::sigmoid(as(1.702, x) * x); }
 
 array glu(const array& x, int axis) {
@@ -33,24 +39,33 @@ array glu(const array& x, int axis) {
 array hard_shrink(const array& x, float lambda) { return where(abs(x) > as(lambda, x), x, zero(x)); }
 array hard_tanh(const array& x, float low, float high) { return minimum(maximum(x, as(low, x)), as(high, x)); }
 array hardswish(const array& x) { return x * hard_tanh(x + as(3, x), 0, 6) / as(6, x); }
-array leaky_relu(const array& x, float negative_slope) { return where(x > zero(x), x, as(negative_slope, x) * x); }
+array leaky_relu(const array& x, float negative_slope) { return maximum(as(negative_slope, x) * x, x); }
 array log_sigmoid(const array& x) { return -softplus(-x); }
-array log_softmax(const array& x, int axis) { return x - logsumexp(x, axis, true); }
+// Less the maximum first: beside a large one the logarithm of the sum would round away.
+array log_softmax(const array& x, int axis) {
+  const array below = x - stop_gradient(max(x, axis, true));
+  return below - logsumexp(below, axis, true);
+}
 array mish(const array& x) { return x * weft::tanh(softplus(x)); }
-array prelu(const array& x, const array& alpha) { return maximum(x, zero(x)) + astype(alpha, x.dtype()) * minimum(x, zero(x)); }
+array prelu(const array& x, const array& alpha) {
+  const array slope = issubdtype(x.dtype(), inexact) ? astype(alpha, x.dtype()) : alpha;
+  return maximum(zero(x), x) + slope * minimum(zero(x), x);
+}
 array relu(const array& x) { return maximum(x, zero(x)); }
 array relu2(const array& x) { return square(relu(x)); }
 array relu6(const array& x) { return minimum(relu(x), as(6, x)); }
-// Klambauer et al. 2017: with these numbers activations keep mean 0 and variance 1.
-array selu(const array& x) { return as(1.0507009873554805, x) * elu(x, 1.6732632423543772f); }
+// Klambauer et al. 2017: with these numbers activations keep mean 0 and variance 1. To the digits that MLX takes.
+array selu(const array& x) { return elu(x, 1.67326f) * as(1.0507, x); }
 array sigmoid(const array& x) { return weft::sigmoid(x); }
 array silu(const array& x) { return x * weft::sigmoid(x); }
 array softmax(const array& x, int axis) { return weft::softmax(x, axis, true); }
 array softmin(const array& x, int axis) { return weft::softmax(-x, axis, true); }
 array softplus(const array& x) { return logaddexp(x, zero(x)); }
-array softshrink(const array& x, float lambda) { return x - hard_tanh(x, -lambda, lambda); }
+array softshrink(const array& x, float lambda) {
+  return where(abs(x) > as(lambda, x), x - sign(x) * as(lambda, x), zero(x));
+}
 array softsign(const array& x) { return x / (as(1, x) + abs(x)); }
-array step(const array& x, float threshold) { return where(x > as(threshold, x), as(1, x), zero(x)); }
+array step(const array& x, float threshold) { return where(x >= as(threshold, x), array(1), array(0)); }
 array tanh(const array& x) { return weft::tanh(x); }
 
 }  // namespace weft::nn

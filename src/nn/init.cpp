@@ -1,13 +1,12 @@
-// Starting values. Those that need more than a draw (sparse, orthogonal) are computed on the host.
+// Starting values.
 #include "weft/nn/init.h"
 
 #include <algorithm>
 #include <cmath>
-#include <numeric>
 #include <string>
-#include <vector>
 
 #include "base/error.h"
+#include "weft/linalg.h"
 #include "weft/ops.h"
 #include "weft/random.h"
 
@@ -31,8 +30,12 @@ double he_fan(const char* op, const Shape& shape, Fan mode) {
   return mode == Fan::in ? f.in : f.out;
 }
 
-array normal_of(const Shape& shape, double std) { return normal(shape, 0, static_cast<float>(std)); }
-array uniform_in(const Shape& shape, double bound) { return uniform(shape, static_cast<float>(-bound), static_cast<float>(bound)); }
+array normal_of(const Shape& shape, double std, Dtype dtype) {
+  return normal(shape, 0, static_cast<float>(std), dtype);
+}
+array uniform_in(const Shape& shape, double bound, Dtype dtype) {
+  return uniform(shape, static_cast<float>(-bound), static_cast<float>(bound), dtype);
+}
 
 void check_matrix(const char* op, const Shape& shape) {
   if (shape.size() != 2) throw_invalid(op, "a matrix is needed; the shape is " + to_string(shape));
@@ -40,68 +43,53 @@ void check_matrix(const char* op, const Shape& shape) {
 
 }  // namespace
 
-array normal(const Shape& shape, float mean, float std) { return random::normal(shape, float32, mean, std); }
-array uniform(const Shape& shape, float low, float high) { return random::uniform(array(low), array(high), shape); }
-array constant(const Shape& shape, float value) { return full(shape, array(value), float32); }
+array normal(const Shape& shape, float mean, float std, Dtype dtype) { return random::normal(shape, dtype, mean, std); }
+array uniform(const Shape& shape, float low, float high, Dtype dtype) {
+  return random::uniform(array(low), array(high), shape, dtype);
+}
+array constant(const Shape& shape, float value, Dtype dtype) { return full(shape, array(value), dtype); }
 
-array identity(const Shape& shape) {
+array identity(const Shape& shape, Dtype dtype) {
   check_matrix("init.identity", shape);
   if (shape[0] != shape[1]) throw_invalid("init.identity", "a square matrix is needed; the shape is " + to_string(shape));
-  return eye(static_cast<int>(shape[0].bound()));
+  return eye(static_cast<int>(shape[0].bound()), dtype);
 }
 
-array glorot_normal(const Shape& shape, float gain) {
+array glorot_normal(const Shape& shape, float gain, Dtype dtype) {
   const Fans f = fans("init.glorot_normal", shape);
-  return normal_of(shape, gain * std::sqrt(2 / (f.in + f.out)));
+  return normal_of(shape, gain * std::sqrt(2 / (f.in + f.out)), dtype);
 }
 
-array glorot_uniform(const Shape& shape, float gain) {
+array glorot_uniform(const Shape& shape, float gain, Dtype dtype) {
   const Fans f = fans("init.glorot_uniform", shape);
-  return uniform_in(shape, gain * std::sqrt(6 / (f.in + f.out)));
+  return uniform_in(shape, gain * std::sqrt(6 / (f.in + f.out)), dtype);
 }
 
-array he_normal(const Shape& shape, Fan mode, float gain) { return normal_of(shape, gain / std::sqrt(he_fan("init.he_normal", shape, mode))); }
-array he_uniform(const Shape& shape, Fan mode, float gain) { return uniform_in(shape, gain * std::sqrt(3 / he_fan("init.he_uniform", shape, mode))); }
+array he_normal(const Shape& shape, Fan mode, float gain, Dtype dtype) {
+  return normal_of(shape, gain / std::sqrt(he_fan("init.he_normal", shape, mode)), dtype);
+}
 
-array sparse(const Shape& shape, float sparsity, float mean, float std) {
+array he_uniform(const Shape& shape, Fan mode, float gain, Dtype dtype) {
+  return uniform_in(shape, gain * std::sqrt(3 / he_fan("init.he_uniform", shape, mode)), dtype);
+}
+
+// The least of a row's keys, which are drawn before the values, say where its zeros are.
+array sparse(const Shape& shape, double sparsity, float mean, float std, Dtype dtype) {
   check_matrix("init.sparse", shape);
   if (!(sparsity >= 0 && sparsity <= 1)) throw_invalid("init.sparse", "sparsity must lie in [0, 1]; it is " + std::to_string(sparsity));
-  const auto rows = static_cast<size_t>(shape[0].bound()), columns = static_cast<size_t>(shape[1].bound());
-  const auto dropped = static_cast<size_t>(std::ceil(static_cast<double>(sparsity) * static_cast<double>(columns)));
-  std::vector<float> values = normal(shape, mean, std).to_vector<float>();
-  const std::vector<float> keys = uniform(shape).to_vector<float>();
-  std::vector<size_t> order(columns);
-  for (size_t r = 0; r < rows; ++r) {
-    std::iota(order.begin(), order.end(), size_t{0});
-    std::sort(order.begin(), order.end(), [&](size_t a, size_t b) { return keys[r * columns + a] < keys[r * columns + b]; });
-    for (size_t k = 0; k < dropped; ++k) values[r * columns + order[k]] = 0;
-  }
-  return array::from_data(values.data(), shape, float32);
+  const int64_t zeros = static_cast<int64_t>(std::ceil(sparsity * static_cast<double>(shape[1].bound())));
+  const array order = argsort(uniform(shape), 1), values = normal(shape, mean, std, dtype);
+  return put_along_axis(values, slice(order, {0, 0}, {shape[0], zeros}), array(0, dtype), 1);
 }
 
-// Gram–Schmidt, twice for each vector, on normal draws: the vectors are distributed evenly over the orthonormal sets (Saxe et al. 2014).
-array orthogonal(const Shape& shape, float gain) {
+// A normal matrix has no preferred directions, and so its Q is evenly distributed once its signs are determined
+// (Mezzadri 2007).
+array orthogonal(const Shape& shape, float gain, Dtype dtype) {
   if (shape.size() < 2) throw_invalid("init.orthogonal", "a weight has at least two axes; the shape is " + to_string(shape));
-  const auto rows = static_cast<size_t>(shape[0].bound()), all = static_cast<size_t>(num_elements(shape)), columns = rows == 0 ? 0 : all / rows;
-  const size_t count = std::min(rows, columns), length = std::max(rows, columns);
-  const std::vector<float> drawn = normal({static_cast<int64_t>(count), static_cast<int64_t>(length)}).to_vector<float>();
-  std::vector<std::vector<double>> vectors;
-  for (size_t i = 0; i < count; ++i) {
-    const auto begin = drawn.begin() + static_cast<std::ptrdiff_t>(i * length);
-    std::vector<double> v(begin, begin + static_cast<std::ptrdiff_t>(length));
-    for (int pass = 0; pass < 2; ++pass)
-      for (const auto& u : vectors) {
-        const double along = std::inner_product(u.begin(), u.end(), v.begin(), 0.0);
-        for (size_t k = 0; k < length; ++k) v[k] -= along * u[k];
-      }
-    const double norm = std::sqrt(std::inner_product(v.begin(), v.end(), v.begin(), 0.0));
-    for (double& x : v) x /= norm;
-    vectors.push_back(std::move(v));
-  }
-  std::vector<float> values(all);
-  for (size_t r = 0; r < rows; ++r)
-    for (size_t c = 0; c < columns; ++c) values[r * columns + c] = static_cast<float>(gain * (rows <= columns ? vectors[r][c] : vectors[c][r]));
-  return array::from_data(values.data(), shape, float32);
+  const int64_t rows = shape[0].bound(), columns = rows == 0 ? 0 : num_elements(shape) / rows;
+  const int64_t larger = std::max(rows, columns);
+  const auto [q, r] = linalg::qr(normal({larger, larger}));
+  return astype(reshape(slice(q * sign(diag(r)), {0, 0}, {rows, columns}) * array(gain), shape), dtype);
 }
 
 }  // namespace weft::nn::init

@@ -97,7 +97,8 @@ std::string Bilinear::describe() const {
 }
 
 Embedding::Embedding(Place place, int64_t count, int64_t width)
-    : Module(std::move(place)), weight(*this, "weight", init::normal(sizes("Embedding", {count, width}))) {}
+    : Module(std::move(place)),
+      weight(*this, "weight", init::normal(sizes("Embedding", {count, width}), 0, bound_of(width))) {}
 
 array Embedding::operator()(const array& ids) const {
   if (!issubdtype(ids.dtype(), integer)) throw_invalid("Embedding", "ids must be integers; they are " + std::string(dtype_name(ids.dtype())));

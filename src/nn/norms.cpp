@@ -33,23 +33,37 @@ void start_affine(Module& module, std::optional<Parameter>& weight, std::optiona
 
 int64_t checked_channels(const char* op, int64_t channels) { return sizes(op, {channels})[0].bound(); }
 
+float checked_eps(const char* op, float eps) {
+  if (!(eps > 0)) throw_invalid(op, "eps must be positive; it is " + std::to_string(eps));
+  return eps;
+}
+
 }  // namespace
 
-LayerNorm::LayerNorm(Place place, int64_t width, bool with_bias, float epsilon)
-    : Layer(std::move(place)), weight(*this, "weight", init::constant(sizes("LayerNorm", {width}), 1)), eps(epsilon) {
-  if (with_bias) bias.emplace(*this, "bias", init::constant({width}, 0));
+LayerNorm::LayerNorm(Place place, int64_t width, LayerNormOptions options)
+    : Layer(std::move(place)),
+      eps(checked_eps("LayerNorm", options.eps)),
+      width_(checked_channels("LayerNorm", width)) {
+  if (options.affine) weight.emplace(*this, "weight", init::constant({width}, 1));
+  if (options.affine && options.bias) bias.emplace(*this, "bias", init::constant({width}, 0));
 }
 
 array LayerNorm::operator()(const array& x) const {
-  check_float("LayerNorm", x, weight.value().shape(0));
-  const std::optional<array> b = bias ? std::optional<array>(*bias) : std::nullopt;
-  return astype(fast::layer_norm(x, weight.value(), b, eps), x.dtype());  // weights that are wider than x are not rounded
+  check_float("LayerNorm", x, width_);
+  const auto given = [](const std::optional<Parameter>& p) { return p ? std::optional<array>(*p) : std::nullopt; };
+  // Weights that are wider than x are not rounded.
+  return astype(fast::layer_norm(x, given(weight), given(bias), eps), x.dtype());
 }
 
-std::string LayerNorm::describe() const { return "LayerNorm(" + number(weight.value().shape(0)) + ", bias=" + yes_or_no(bias.has_value()) + ")"; }
+std::string LayerNorm::describe() const {
+  return "LayerNorm(" + std::to_string(width_) +
+         (weight ? ", bias=" + std::string(yes_or_no(bias.has_value())) : ", affine=false") + ")";
+}
 
 RMSNorm::RMSNorm(Place place, int64_t width, float epsilon)
-    : Layer(std::move(place)), weight(*this, "weight", init::constant(sizes("RMSNorm", {width}), 1)), eps(epsilon) {}
+    : Layer(std::move(place)),
+      weight(*this, "weight", init::constant(sizes("RMSNorm", {width}), 1)),
+      eps(checked_eps("RMSNorm", epsilon)) {}
 
 array RMSNorm::operator()(const array& x) const {
   check_float("RMSNorm", x, weight.value().shape(0));
@@ -60,8 +74,10 @@ array RMSNorm::operator()(const array& x) const {
 
 std::string RMSNorm::describe() const { return "RMSNorm(" + number(weight.value().shape(0)) + ")"; }
 
-InstanceNorm::InstanceNorm(Place place, int64_t channels, NormOptions options)
-    : Layer(std::move(place)), channels_(checked_channels("InstanceNorm", channels)), eps_(options.eps) {
+InstanceNorm::InstanceNorm(Place place, int64_t channels, InstanceNormOptions options)
+    : Layer(std::move(place)),
+      channels_(checked_channels("InstanceNorm", channels)),
+      eps_(checked_eps("InstanceNorm", options.eps)) {
   if (options.affine) start_affine(*this, weight, bias, channels);
 }
 
@@ -75,8 +91,12 @@ array InstanceNorm::operator()(const array& x) const {
 
 std::string InstanceNorm::describe() const { return "InstanceNorm(" + std::to_string(channels_) + ", affine=" + yes_or_no(weight.has_value()) + ")"; }
 
-GroupNorm::GroupNorm(Place place, int64_t groups, int64_t channels, NormOptions options)
-    : Layer(std::move(place)), groups_(checked_channels("GroupNorm", groups)), channels_(checked_channels("GroupNorm", channels)), eps_(options.eps) {
+GroupNorm::GroupNorm(Place place, int64_t groups, int64_t channels, GroupNormOptions options)
+    : Layer(std::move(place)),
+      groups_(checked_channels("GroupNorm", groups)),
+      channels_(checked_channels("GroupNorm", channels)),
+      options_(options) {
+  checked_eps("GroupNorm", options.eps);
   if (channels % groups != 0)
     throw_invalid("GroupNorm", std::to_string(channels) + " channels cannot be divided into " + std::to_string(groups) + " groups of one size");
   if (options.affine) start_affine(*this, weight, bias, channels);
@@ -85,21 +105,27 @@ GroupNorm::GroupNorm(Place place, int64_t groups, int64_t channels, NormOptions 
 array GroupNorm::operator()(const array& x) const {
   check_float("GroupNorm", x, channels_);
   if (x.ndim() < 2) throw_invalid("GroupNorm", "the input must be [batch, …, channels]; its shape is " + to_string(x.shape()));
+  const int64_t size = channels_ / groups_;
   Shape grouped = x.shape();
-  grouped.back() = groups_;
-  grouped.push_back(channels_ / groups_);
+  grouped.back() = options_.pytorch_compatible ? groups_ : size;
+  grouped.push_back(options_.pytorch_compatible ? size : groups_);
+  const size_t group_axis = grouped.size() - (options_.pytorch_compatible ? 2 : 1);
   std::vector<int64_t> axes;
   for (size_t k = 1; k < grouped.size(); ++k)
-    if (k + 2 != grouped.size()) axes.push_back(static_cast<int64_t>(k));
-  return affine(reshape(standardised(reshape(x, grouped), axes, std::nullopt, std::nullopt, eps_).y, x.shape()), weight, bias);
+    if (k != group_axis) axes.push_back(static_cast<int64_t>(k));
+  return affine(reshape(standardised(reshape(x, grouped), axes, std::nullopt, std::nullopt, options_.eps).y, x.shape()),
+                weight, bias);
 }
 
 std::string GroupNorm::describe() const {
-  return "GroupNorm(" + std::to_string(groups_) + ", " + std::to_string(channels_) + ", affine=" + yes_or_no(weight.has_value()) + ")";
+  return "GroupNorm(" + std::to_string(groups_) + ", " + std::to_string(channels_) +
+         ", affine=" + yes_or_no(weight.has_value()) +
+         (options_.pytorch_compatible ? ", pytorch_compatible=true)" : ")");
 }
 
 BatchNorm::BatchNorm(Place place, int64_t channels, BatchNormOptions options)
     : Layer(std::move(place)), channels_(checked_channels("BatchNorm", channels)), options_(options) {
+  checked_eps("BatchNorm", options.eps);
   if (options.affine) start_affine(*this, weight, bias, channels);
   if (options.track_running_stats) {
     running_mean.emplace(*this, "running_mean", init::constant({channels}, 0), Parameter::Role::statistic);
@@ -124,10 +150,13 @@ array BatchNorm::operator()(const array& x) const {
     axes.push_back(static_cast<int64_t>(k));
     count *= x.shape()[k].bound();
   }
+  if (training() && count == 1)
+    throw_invalid("BatchNorm", "training needs more than one value for each channel; the shape of the input is " +
+                                   to_string(x.shape()));
   const auto as_kept = [&](const std::optional<Parameter>& p) { return p ? std::optional<array>(reshape(*p, kept)) : std::nullopt; };
   const Standardised s = standardised(x, axes, as_kept(weight), as_kept(bias), options_.eps);
   if (running_mean) {
-    const double unbiased = count > 1 ? static_cast<double>(count) / static_cast<double>(count - 1) : 1;
+    const double unbiased = static_cast<double>(count) / static_cast<double>(count - 1);
     const auto move = [&](Parameter& running, const array& fresh) {
       const array now = astype(reshape(stop_gradient(fresh), {channels_}), float32);
       running = running.value() * array(1 - options_.momentum) + now * array(options_.momentum);

@@ -18,7 +18,8 @@ array product(const array& x, const array& weight);
 /// A number as PyTorch prints it: without trailing zeros.
 std::string digits(float value);
 
-inline float bound_of(int64_t in) { return 1 / std::sqrt(static_cast<float>(in)); }
+/// 1/√in, rounded once: the bound of the uniform numbers that weights start with.
+inline float bound_of(int64_t in) { return static_cast<float>(1 / std::sqrt(static_cast<double>(in))); }
 inline const char* yes_or_no(bool b) { return b ? "true" : "false"; }
 inline std::string number(const Dim& d) { return std::to_string(d.bound()); }
 /// A parameter, if there is one, in the dtype of x.

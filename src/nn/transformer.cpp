@@ -1,6 +1,7 @@
 // Attention between sequences, and the layers of encoders and decoders.
 #include "weft/nn/transformer.h"
 
+#include <algorithm>
 #include <cmath>
 
 #include "nn/support.h"
@@ -31,6 +32,20 @@ array by_heads(const array& x, int64_t heads) {
 int layer_count(int n) {
   if (n < 0) throw_invalid("Transformer", "the number of layers must not be negative; got " + std::to_string(n));
   return n;
+}
+
+/// One half of a transformer: what `custom` makes, else the standard one.
+template <class Part, class Standard, class Make>
+std::unique_ptr<Part> made(Module& parent, const std::string& name, const Make& custom, int num_layers, int64_t dims,
+                           int64_t heads, const TransformerOptions& options) {
+  if (!custom) return std::make_unique<Standard>(parent, name, num_layers, dims, heads, options);
+  std::unique_ptr<Part> part = custom(parent, name);
+  const auto parts = parent.children();
+  if (!part || std::none_of(parts.begin(), parts.end(), [&](const auto& child) { return child.second == part.get(); }))
+    throw_invalid("Transformer", "the custom " + name +
+                                     " must be made as a part of the module that it is given, under the name \"" +
+                                     name + "\"");
+  return part;
 }
 
 /// layer(x, memory…), which keeps nothing for its gradient where that is wanted.
@@ -80,8 +95,9 @@ array TransformerEncoderLayer::operator()(const array& x, const std::optional<ar
   return ln2(y + products(y));
 }
 
-TransformerEncoder::TransformerEncoder(Place place, int num_layers, int64_t dims, int64_t heads, TransformerOptions options)
-    : Module(std::move(place)), layers(*this, "layers"), ln(*this, "ln", dims), checkpoint_(options.checkpoint) {
+TransformerEncoder::TransformerEncoder(Place place, int num_layers, int64_t dims, int64_t heads,
+                                       TransformerOptions options)
+    : Encoder(std::move(place)), layers(*this, "layers"), ln(*this, "ln", dims), checkpoint_(options.checkpoint) {
   for (int k = 0; k < layer_count(num_layers); ++k) layers.add(dims, heads, options);
 }
 
@@ -109,8 +125,9 @@ array TransformerDecoderLayer::operator()(const array& x, const array& memory, c
   return ln3(z + products(z));
 }
 
-TransformerDecoder::TransformerDecoder(Place place, int num_layers, int64_t dims, int64_t heads, TransformerOptions options)
-    : Module(std::move(place)), layers(*this, "layers"), ln(*this, "ln", dims), checkpoint_(options.checkpoint) {
+TransformerDecoder::TransformerDecoder(Place place, int num_layers, int64_t dims, int64_t heads,
+                                       TransformerOptions options)
+    : Decoder(std::move(place)), layers(*this, "layers"), ln(*this, "ln", dims), checkpoint_(options.checkpoint) {
   for (int k = 0; k < layer_count(num_layers); ++k) layers.add(dims, heads, options);
 }
 
@@ -121,12 +138,17 @@ array TransformerDecoder::operator()(const array& x, const array& memory, const 
   return ln(y);
 }
 
-Transformer::Transformer(Place place, int64_t dims, int64_t heads, int num_encoder_layers, int num_decoder_layers, TransformerOptions options)
-    : Module(std::move(place)), encoder(*this, "encoder", num_encoder_layers, dims, heads, options), decoder(*this, "decoder", num_decoder_layers, dims, heads, options) {}
+Transformer::Transformer(Place place, int64_t dims, int64_t heads, int num_encoder_layers, int num_decoder_layers,
+                         TransformerOptions options)
+    : Module(std::move(place)),
+      encoder(made<Encoder, TransformerEncoder>(*this, "encoder", options.custom_encoder, num_encoder_layers, dims,
+                                                heads, options)),
+      decoder(made<Decoder, TransformerDecoder>(*this, "decoder", options.custom_decoder, num_decoder_layers, dims,
+                                                heads, options)) {}
 
 array Transformer::operator()(const array& src, const array& tgt, const std::optional<array>& src_mask, const std::optional<array>& tgt_mask,
                               const std::optional<array>& memory_mask) const {
-  return decoder(tgt, encoder(src, src_mask), tgt_mask, memory_mask);
+  return (*decoder)(tgt, (*encoder)(src, src_mask), tgt_mask, memory_mask);
 }
 
 }  // namespace weft::nn

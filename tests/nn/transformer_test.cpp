@@ -91,6 +91,42 @@ TEST_CASE("Transformer: an encoder and a decoder, with gradients, checkpoints an
   CHECK(wide(astype(x, bfloat16)).dtype() == bfloat16);
 }
 
+TEST_CASE("Transformer: an encoder and a decoder of one's own") {
+  struct Twice : nn::Encoder {
+    using Encoder::Encoder;
+    array operator()(const array& v, const std::optional<array>&) const override { return v * array(2.0f); }
+  };
+  struct Shifted : nn::Decoder {
+    Shifted(nn::Module& parent, std::string name) : Decoder(parent, std::move(name)) {}
+    array operator()(const array& v, const array& seen, const std::optional<array>&,
+                     const std::optional<array>&) const override {
+      return shift(v) + mean(seen, 1, true);
+    }
+    nn::Linear shift{*this, "shift", 4, 4};
+  };
+  nn::Transformer model(
+      4, 2, 1, 1,
+      {.custom_encoder = [](nn::Module& parent,
+                            std::string name) { return std::make_unique<Twice>(parent, std::move(name)); },
+       .custom_decoder = [](nn::Module& parent,
+                            std::string name) { return std::make_unique<Shifted>(parent, std::move(name)); }});
+  CHECK(names(model) == std::vector<std::string>{"decoder.shift.weight", "decoder.shift.bias"});
+  set_waves(model);
+  const auto& decoder = dynamic_cast<const Shifted&>(*model.decoder);
+  CHECK(allclose(model(memory, x), decoder.shift(x) + mean(memory, 1, true) * 2.0f, 1e-6, 1e-6).item<bool>());
+  // One half alone: the other is the standard one.
+  nn::Transformer half(4, 2, 1, 1, {.custom_encoder = [](nn::Module& parent, std::string name) {
+                         return std::make_unique<Twice>(parent, std::move(name));
+                       }});
+  CHECK(dynamic_cast<const nn::TransformerDecoder*>(half.decoder.get()) != nullptr);
+  CHECK(allclose(half(memory, x), (*half.decoder)(x, memory * 2.0f), 1e-6, 1e-6).item<bool>());
+  // A part that stands elsewhere would be missing from the parameters.
+  CHECK_THROWS_AS(
+      nn::Transformer(4, 2, 1, 1,
+                      {.custom_encoder = [](nn::Module&, const std::string&) { return std::make_unique<Twice>(); }}),
+      std::invalid_argument);
+}
+
 TEST_CASE("RoPE rotates by the place, in both orders, and back in its derivative") {
   const array r = waves({1, 2, 3, 6}, 0.3);
   check_close(nn::RoPE(6)(r), {0.295520216f, 0.841470957f, 0.991664827f, 0.6754632f, 0.0415806621f, -0.611857891f, -0.790314794f, -0.921962798f, -0.376007289f, -0.654236734f, 0.808529079f, 0.988550484f, 0.616070211f, 0.105821848f, -0.623521268f, 1.01104975f, -0.869386017f, -0.360919297f, 0.327474445f, 0.859161794f, 0.986771941f, 0.650287867f, 0.00796318334f, -0.638106704f, -0.820582151f, -0.906526148f, -0.344599605f, -0.64256829f, 0.826472104f, 0.983166575f, 0.632138371f, 0.0707876533f, -0.649548829f, 0.990308523f, -0.855830133f, -0.329436988f}, 2e-6);

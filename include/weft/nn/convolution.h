@@ -19,7 +19,8 @@ struct ConvOptions {
   bool bias = true;
 };
 
-/// A convolution over `space` axes with weight [out, kernel…, in / groups] and a bias. Starts as PyTorch's and MLX's: uniform in ±1/√(in / groups · kernel).
+/// A convolution over `space` axes with weight [out, kernel…, in / groups] and a bias. Starts as MLX's: the weight
+/// uniform in ±1/√(in / groups · kernel), the bias 0 (PyTorch's is uniform as the weight).
 class WEFT_API Conv : public Layer {
  public:
   Conv(Place place, int space, int64_t in, int64_t out, const std::vector<int>& kernel, ConvOptions options);
@@ -64,7 +65,7 @@ struct ConvTransposeOptions {
   bool bias = true;
 };
 
-/// The transpose of a convolution with these numbers, weight [out, kernel…, in / groups].
+/// The transpose of a convolution with these numbers, weight [out, kernel…, in / groups]. Starts as Conv does.
 class WEFT_API ConvTranspose : public Layer {
  public:
   ConvTranspose(Place place, int space, int64_t in, int64_t out, const std::vector<int>& kernel, ConvTransposeOptions options);

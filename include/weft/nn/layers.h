@@ -10,7 +10,7 @@ namespace weft::nn {
 
 // Layers. All compute in the dtype of their input: float32 parameters are cast where they are used, which makes bfloat16 activations mixed precision.
 
-/// x Wᵀ + b, weight [out, in]. Starts as PyTorch's: uniform in ±1/√in.
+/// x Wᵀ + b, weight [out, in]. Weight and bias start as MLX's and PyTorch's: uniform in ±1/√in.
 class WEFT_API Linear : public Layer {
  public:
   Linear(int64_t in, int64_t out, bool with_bias = true) : Linear(Place{}, in, out, with_bias) {}
@@ -28,7 +28,8 @@ class WEFT_API Linear : public Layer {
 /// Sets Linear::float8 of all linear layers in it.
 WEFT_API void use_float8(Module& module, bool on = true);
 
-/// Rows of weight [count, width], chosen by integer ids of any shape. Starts as N(0, 1).
+/// Rows of weight [count, width], chosen by integer ids of any shape. Starts as MLX's: normal, with standard deviation
+/// 1/√width.
 class WEFT_API Embedding : public Module {
  public:
   Embedding(int64_t count, int64_t width) : Embedding(Place{}, count, width) {}

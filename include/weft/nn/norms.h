@@ -8,22 +8,34 @@
 
 namespace weft::nn {
 
-/// (x - mean) / √(var + eps) · weight + bias over the last axis; statistics in float32.
+// Norms with MLX's arguments and defaults. Statistics are float32 at least, the result has the dtype of x (MLX gives
+// that to which x and a weight of float32 are promoted). Weights start as ones, biases as zeros. An eps that is not
+// positive throws std::invalid_argument.
+
+struct LayerNormOptions {
+  float eps = 1e-5f;
+  bool affine = true;  ///< a weight, and where `bias` says so a bias, for each element of the last axis
+  bool bias = true;
+};
+
+/// (x - mean) / √(var + eps) · weight + bias over the last axis, of `width` elements.
 class WEFT_API LayerNorm : public Layer {
  public:
-  explicit LayerNorm(int64_t width, bool with_bias = true, float epsilon = 1e-5f) : LayerNorm(Place{}, width, with_bias, epsilon) {}
-  LayerNorm(Module& parent, std::string name, int64_t width, bool with_bias = true, float epsilon = 1e-5f)
-      : LayerNorm(Place{&parent, std::move(name)}, width, with_bias, epsilon) {}
-  LayerNorm(Place place, int64_t width, bool with_bias, float epsilon);
+  explicit LayerNorm(int64_t width, LayerNormOptions options = {}) : LayerNorm(Place{}, width, options) {}
+  LayerNorm(Module& parent, std::string name, int64_t width, LayerNormOptions options = {})
+      : LayerNorm(Place{&parent, std::move(name)}, width, options) {}
+  LayerNorm(Place place, int64_t width, LayerNormOptions options);
   array operator()(const array& x) const override;
   std::string describe() const override;
 
-  Parameter weight;
-  std::optional<Parameter> bias;
+  std::optional<Parameter> weight, bias;
   float eps;
+
+ private:
+  int64_t width_;
 };
 
-/// x / √(mean(x²) + eps) · weight over the last axis; statistics in float32.
+/// x / √(mean(x²) + eps) · weight over the last axis.
 class WEFT_API RMSNorm : public Layer {
  public:
   explicit RMSNorm(int64_t width, float epsilon = 1e-5f) : RMSNorm(Place{}, width, epsilon) {}
@@ -36,18 +48,19 @@ class WEFT_API RMSNorm : public Layer {
   float eps;
 };
 
-struct NormOptions {
+struct InstanceNormOptions {
   float eps = 1e-5f;
-  bool affine = true;  ///< a weight and a bias for each channel
+  bool affine = false;  ///< a weight and a bias for each channel
 };
 
 /// Each channel (the last axis of x [batch, …, channels]) of each example by itself, over the axes between.
 class WEFT_API InstanceNorm : public Layer {
  public:
-  explicit InstanceNorm(int64_t channels, NormOptions options = {.affine = false}) : InstanceNorm(Place{}, channels, options) {}
-  InstanceNorm(Module& parent, std::string name, int64_t channels, NormOptions options = {.affine = false})
+  explicit InstanceNorm(int64_t channels, InstanceNormOptions options = {})
+      : InstanceNorm(Place{}, channels, options) {}
+  InstanceNorm(Module& parent, std::string name, int64_t channels, InstanceNormOptions options = {})
       : InstanceNorm(Place{&parent, std::move(name)}, channels, options) {}
-  InstanceNorm(Place place, int64_t channels, NormOptions options);
+  InstanceNorm(Place place, int64_t channels, InstanceNormOptions options);
   array operator()(const array& x) const override;
   std::string describe() const override;
 
@@ -58,13 +71,20 @@ class WEFT_API InstanceNorm : public Layer {
   float eps_;
 };
 
-/// Groups of neighbouring channels of each example, over the axes between (Wu and He 2018; PyTorch's grouping).
+struct GroupNormOptions {
+  float eps = 1e-5f;
+  bool affine = true;               ///< a weight and a bias for each channel
+  bool pytorch_compatible = false;  ///< neighbouring channels form a group; else every `groups`-th channel, as in MLX
+};
+
+/// Groups of channels of each example x [batch, …, channels], over the axes between (Wu and He 2018).
 class WEFT_API GroupNorm : public Layer {
  public:
-  GroupNorm(int64_t groups, int64_t channels, NormOptions options = {}) : GroupNorm(Place{}, groups, channels, options) {}
-  GroupNorm(Module& parent, std::string name, int64_t groups, int64_t channels, NormOptions options = {})
+  GroupNorm(int64_t groups, int64_t channels, GroupNormOptions options = {})
+      : GroupNorm(Place{}, groups, channels, options) {}
+  GroupNorm(Module& parent, std::string name, int64_t groups, int64_t channels, GroupNormOptions options = {})
       : GroupNorm(Place{&parent, std::move(name)}, groups, channels, options) {}
-  GroupNorm(Place place, int64_t groups, int64_t channels, NormOptions options);
+  GroupNorm(Place place, int64_t groups, int64_t channels, GroupNormOptions options);
   array operator()(const array& x) const override;
   std::string describe() const override;
 
@@ -72,7 +92,7 @@ class WEFT_API GroupNorm : public Layer {
 
  private:
   int64_t groups_, channels_;
-  float eps_;
+  GroupNormOptions options_;
 };
 
 struct BatchNormOptions {
@@ -82,9 +102,11 @@ struct BatchNormOptions {
   bool track_running_stats = true;
 };
 
-/// Each channel over the batch and all axes between (Ioffe and Szegedy 2015). In training, and always without running statistics, mean and variance are the
-/// batch's; in eval mode the running ones. These are parameters that are not learned (running_mean, running_var: state, and part of files), moved on by each
-/// call in training, the variance unbiased, as PyTorch and MLX do.
+/// Each channel over the batch and all axes between (Ioffe and Szegedy 2015). In training, and always without running
+/// statistics, mean and variance are the batch's; in eval mode the running ones. These are parameters that are not
+/// learned (running_mean, running_var: state, and part of files), moved on by each call in training, the variance
+/// unbiased, as PyTorch and MLX do. A single value for each channel has no variance to train with:
+/// std::invalid_argument.
 class WEFT_API BatchNorm : public Layer {
  public:
   explicit BatchNorm(int64_t channels, BatchNormOptions options = {}) : BatchNorm(Place{}, channels, options) {}

@@ -65,7 +65,8 @@ class WEFT_API ALiBi : public Module {
   array operator()(const array& attention_scores, int offset = 0, const std::optional<array>& mask = std::nullopt) const;
 
   /// -slope · |distance| as [1, heads, q_sequence_length - offset, k_sequence_length], for queries from `offset` on.
-  static array create_alibi_matrix(int q_sequence_length, int k_sequence_length, int num_heads, int offset, Dtype dtype = float32);
+  static array create_alibi_matrix(int q_sequence_length, int k_sequence_length, int num_heads, int offset = 0,
+                                   Dtype dtype = float32);
   /// One slope a head: a geometric sequence from 2^(-8 / heads), and for other numbers of heads than powers of two those of the next two powers.
   static std::vector<double> alibi_get_slopes(int num_heads);
   static array create_alibi_slope(int num_heads, Dtype dtype = float32);  ///< [heads, 1, 1]

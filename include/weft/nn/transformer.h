@@ -46,12 +46,31 @@ class WEFT_API MultiHeadAttention : public Module {
   Linear query_proj, key_proj, value_proj, out_proj;
 };
 
+/// What makes a sequence x [batch, time, width] of a sequence: TransformerEncoder, or a module of one's own.
+class WEFT_API Encoder : public Module {
+ public:
+  using Module::Module;
+  virtual array operator()(const array& x, const std::optional<array>& mask = std::nullopt) const = 0;
+};
+
+/// What also looks at `memory`, an encoder's result: TransformerDecoder, or a module of one's own.
+class WEFT_API Decoder : public Module {
+ public:
+  using Module::Module;
+  virtual array operator()(const array& x, const array& memory, const std::optional<array>& x_mask = std::nullopt,
+                           const std::optional<array>& memory_mask = std::nullopt) const = 0;
+};
+
 struct TransformerOptions {
   int64_t mlp_dims = 0;      ///< 0: four times the width
   float dropout = 0;
   std::function<array(const array&)> activation = relu;
   bool norm_first = true;    ///< norms before attention and products (Xiong et al. 2020), else behind the sums
   bool checkpoint = false;   ///< layers are computed again for their gradient (of the encoder and the decoder)
+  /// Make the encoder and the decoder of a Transformer in place of TransformerEncoder and TransformerDecoder, as parts
+  /// of `parent` under `name`; the other options are then theirs alone.
+  std::function<std::unique_ptr<Encoder>(Module& parent, std::string name)> custom_encoder = nullptr;
+  std::function<std::unique_ptr<Decoder>(Module& parent, std::string name)> custom_decoder = nullptr;
 };
 
 class WEFT_API TransformerEncoderLayer : public Module {
@@ -72,14 +91,14 @@ class WEFT_API TransformerEncoderLayer : public Module {
 };
 
 /// Layers "layers.0" …, and a norm behind them.
-class WEFT_API TransformerEncoder : public Module {
+class WEFT_API TransformerEncoder : public Encoder {
  public:
   TransformerEncoder(int num_layers, int64_t dims, int64_t heads, TransformerOptions options = {})
       : TransformerEncoder(Place{}, num_layers, dims, heads, std::move(options)) {}
   TransformerEncoder(Module& parent, std::string name, int num_layers, int64_t dims, int64_t heads, TransformerOptions options = {})
       : TransformerEncoder(Place{&parent, std::move(name)}, num_layers, dims, heads, std::move(options)) {}
   TransformerEncoder(Place place, int num_layers, int64_t dims, int64_t heads, TransformerOptions options);
-  array operator()(const array& x, const std::optional<array>& mask = std::nullopt) const;
+  array operator()(const array& x, const std::optional<array>& mask = std::nullopt) const override;
 
   List<TransformerEncoderLayer> layers;
   LayerNorm ln;
@@ -107,7 +126,7 @@ class WEFT_API TransformerDecoderLayer : public Module {
   TransformerOptions options_;
 };
 
-class WEFT_API TransformerDecoder : public Module {
+class WEFT_API TransformerDecoder : public Decoder {
  public:
   TransformerDecoder(int num_layers, int64_t dims, int64_t heads, TransformerOptions options = {})
       : TransformerDecoder(Place{}, num_layers, dims, heads, std::move(options)) {}
@@ -115,7 +134,7 @@ class WEFT_API TransformerDecoder : public Module {
       : TransformerDecoder(Place{&parent, std::move(name)}, num_layers, dims, heads, std::move(options)) {}
   TransformerDecoder(Place place, int num_layers, int64_t dims, int64_t heads, TransformerOptions options);
   array operator()(const array& x, const array& memory, const std::optional<array>& x_mask = std::nullopt,
-                   const std::optional<array>& memory_mask = std::nullopt) const;
+                   const std::optional<array>& memory_mask = std::nullopt) const override;
 
   List<TransformerDecoderLayer> layers;
   LayerNorm ln;
@@ -124,7 +143,8 @@ class WEFT_API TransformerDecoder : public Module {
   bool checkpoint_;
 };
 
-/// The encoder's result for `src` is the memory of the decoder of `tgt`.
+/// The encoder's result for `src` is the memory of the decoder of `tgt`. Throws std::invalid_argument where a custom
+/// part is not made as a part of the module that it is given.
 class WEFT_API Transformer : public Module {
  public:
   explicit Transformer(int64_t dims = 512, int64_t heads = 8, int num_encoder_layers = 6, int num_decoder_layers = 6, TransformerOptions options = {})
@@ -135,8 +155,8 @@ class WEFT_API Transformer : public Module {
   array operator()(const array& src, const array& tgt, const std::optional<array>& src_mask = std::nullopt, const std::optional<array>& tgt_mask = std::nullopt,
                    const std::optional<array>& memory_mask = std::nullopt) const;
 
-  TransformerEncoder encoder;
-  TransformerDecoder decoder;
+  std::unique_ptr<Encoder> encoder;
+  std::unique_ptr<Decoder> decoder;
 };
 
 }  // namespace weft::nn

@@ -1,6 +1,5 @@
-// Pooling and upsampling.
+// Pooling.
 #include <algorithm>
-#include <cmath>
 #include <limits>
 
 #include "graph/build.h"
@@ -62,51 +61,6 @@ Windows windows(const char* op, const array& x, const std::vector<int>& kernel, 
   return out;
 }
 
-/// Where the places of a longer axis lie in the shorter one, as in MLX: the middles of both fall together.
-double source_place(int64_t i, int64_t from, int64_t to, float scale, bool align_corners) {
-  if (align_corners) return to == 1 ? 0 : static_cast<double>(i) * static_cast<double>(from - 1) / static_cast<double>(to - 1);
-  const double step = 1 / static_cast<double>(scale), start = (static_cast<double>(to - 1) * step - static_cast<double>(from - 1)) / 2;
-  return static_cast<double>(i) * step - start;
-}
-
-/// Keys' cubic kernel with a = -0.75, as PyTorch and MLX have it.
-double cubic(double t) {
-  const double a = -0.75, x = std::abs(t);
-  if (x <= 1) return ((a + 2) * x - (a + 3)) * x * x + 1;
-  return x < 2 ? ((a * x - 5 * a) * x + 8 * a) * x - 4 * a : 0;
-}
-
-/// Along one axis: each place of the result is a sum of neighbours, taken by index and weighted.
-array stretched(const array& x, int axis, float scale, UpsampleOptions::Mode mode, bool align_corners) {
-  const int64_t from = x.shape(axis).bound(), to = static_cast<int64_t>(static_cast<double>(from) * static_cast<double>(scale));
-  if (to < 1) throw_invalid("Upsample", "a scale of " + digits(scale) + " leaves nothing of an axis of " + std::to_string(from));
-  const int taps = mode == UpsampleOptions::Mode::nearest ? 1 : mode == UpsampleOptions::Mode::linear ? 2 : 4;
-  std::optional<array> sum;
-  for (int tap = 0; tap < taps; ++tap) {
-    std::vector<int32_t> index;
-    std::vector<float> weight;
-    for (int64_t i = 0; i < to; ++i) {
-      if (mode == UpsampleOptions::Mode::nearest) {
-        index.push_back(static_cast<int32_t>(std::min<int64_t>(static_cast<int64_t>(static_cast<double>(i) / static_cast<double>(scale)), from - 1)));
-        continue;
-      }
-      double place = source_place(i, from, to, scale, align_corners);
-      if (mode == UpsampleOptions::Mode::linear) place = std::clamp(place, 0.0, static_cast<double>(from - 1));
-      const double first = std::floor(place), at = first + tap - (taps == 4 ? 1 : 0), away = place - at;
-      index.push_back(static_cast<int32_t>(std::clamp<double>(at, 0, static_cast<double>(from - 1))));
-      weight.push_back(static_cast<float>(taps == 2 ? 1 - std::abs(away) : cubic(away)));
-    }
-    array part = take(x, array::from_data(index.data(), {to}, int32), axis);
-    if (taps > 1) {
-      Shape shape(x.ndim(), 1);
-      shape[static_cast<size_t>(axis)] = to;
-      part = part * astype(reshape(array::from_data(weight.data(), {to}, float32), shape), x.dtype());
-    }
-    sum = sum ? *sum + part : part;
-  }
-  return *sum;
-}
-
 }  // namespace
 
 array max_pool(const array& x, const std::vector<int>& kernel, const std::vector<int>& stride, const std::vector<int>& padding) {
@@ -131,29 +85,6 @@ std::string Pool::describe() const {
   std::string kernel;
   for (const int k : options_.kernel) kernel += (kernel.empty() ? "" : ", ") + std::to_string(k);
   return (kind_ == Kind::max ? "MaxPool" : "AvgPool") + std::to_string(space_) + "d(" + kernel + ")";
-}
-
-Upsample::Upsample(Place place, UpsampleOptions options) : Layer(std::move(place)), options_(std::move(options)) {
-  for (const float s : options_.scale)
-    if (!(s > 0)) throw_invalid("Upsample", "scales must be positive; got " + digits(s));
-}
-
-array Upsample::operator()(const array& x) const {
-  if (x.ndim() < 3) throw_invalid("Upsample", "the input must be [batch, space…, channels]; its shape is " + to_string(x.shape()));
-  const size_t space = x.ndim() - 2;
-  if (options_.scale.size() != 1 && options_.scale.size() != space)
-    throw_invalid("Upsample", "one scale, or one for each of " + std::to_string(space) + " axes is needed; got " + std::to_string(options_.scale.size()));
-  array y = x;
-  for (size_t k = 0; k < space; ++k)
-    y = stretched(y, static_cast<int>(k) + 1, options_.scale[options_.scale.size() == 1 ? 0 : k], options_.mode, options_.align_corners);
-  return y;
-}
-
-std::string Upsample::describe() const {
-  const char* modes[] = {"nearest", "linear", "cubic"};
-  std::string scale;
-  for (const float s : options_.scale) scale += (scale.empty() ? "" : ", ") + digits(s);
-  return "Upsample(" + scale + ", " + modes[static_cast<int>(options_.mode)] + ")";
 }
 
 }  // namespace weft::nn

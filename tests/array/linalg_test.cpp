@@ -267,7 +267,7 @@ TEST_CASE("linalg: norms") {
 // mlx.core.linalg.norm of [1+2j, -3+0.5j, 0.25-1j, 2] and of the same as two rows, MLX 0.32.4.
 TEST_CASE("linalg: norms of complex numbers have MLX's values and dtypes") {
   const std::vector<complex64_t> values{{1, 2}, {-3, 0.5f}, {0.25f, -1}, {2, 0}};
-  const array v(values.begin(), {4}, complex64), m = reshape(v, {2, 2});
+  const array v = array::from_data(values.data(), {4}, complex64), m = reshape(v, {2, 2});
   const double inf = INFINITY;
   const auto check = [](const array& norm, Dtype dtype, const std::vector<float>& expected) {
     CHECK(norm.dtype() == dtype);

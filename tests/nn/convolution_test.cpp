@@ -74,3 +74,51 @@ TEST_CASE("Upsample gives MLX's values") {
   CHECK_THROWS_AS(nn::Upsample({.scale = {0}}), std::invalid_argument);
   CHECK_THROWS_AS(nn::Upsample({.scale = {2, 2}})(x), std::invalid_argument);
 }
+
+// mlx.nn.Upsample of x = waves(0.3) of shape (1, 7, 2) and of waves(0.3) of shape (1, 5, 6, 1).
+TEST_CASE("Upsample shrinks as MLX's, with and without antialias") {
+  using Mode = nn::UpsampleOptions::Mode;
+  const array x = waves({1, 7, 2}, 0.3), image = waves({1, 5, 6, 1}, 0.3);
+  // Upsample(0.6): elements 0, 1, 3, 5
+  check_close(
+      nn::Upsample({.scale = {0.6}})(x),
+      {0.295520216f, 0.841470957f, 0.991664827f, 0.6754632f, -0.977530122f, -0.88345468f, 0.850436628f, 0.989358246f},
+      3e-6);
+  // Upsample(0.4, "linear")
+  check_close(nn::Upsample({.scale = {0.4}, .mode = Mode::linear})(x),
+              {0.2791017f, -0.290027618f, -0.0677983314f, 0.480995595f}, 3e-6);
+  // Upsample(0.4, "linear", antialias=True)
+  check_close(nn::Upsample({.scale = {0.4}, .mode = Mode::linear, .antialias = true})(x),
+              {0.117636546f, -0.0943919048f, -0.0107598379f, 0.190982968f}, 3e-6);
+  // Upsample(0.4, "cubic", antialias=True)
+  check_close(nn::Upsample({.scale = {0.4}, .mode = Mode::cubic, .antialias = true})(x),
+              {0.105847597f, -0.135046571f, -0.0417405218f, 0.192984089f}, 3e-6);
+  // Upsample(1.5, "cubic", antialias=True): another kernel than without
+  check_close(nn::Upsample({.scale = {1.5}, .mode = Mode::cubic, .antialias = true})(x),
+              {0.295520216f,  0.841470957f,  0.83576715f,   0.820774198f,  0.799468875f,  0.291796356f,  0.0415806621f,
+               -0.611857891f, -0.755474627f, -0.939178109f, -0.919504404f, -0.574604213f, -0.373876661f, 0.311541349f,
+               0.523921371f,  0.904233217f,  0.877629995f,  0.727729023f,  0.662969232f,  0.024775425f},
+              3e-6);
+  // Upsample((0.5, 0.34), "linear", antialias=True)
+  check_close(nn::Upsample({.scale = {0.5, 0.34}, .mode = Mode::linear, .antialias = true})(image),
+              {-0.160037205f, 0.151605755f, 0.187209517f, 0.0342183523f}, 3e-6);
+  // Upsample((1.4, 0.7))
+  check_close(
+      nn::Upsample({.scale = {1.4, 0.7}})(image),
+      {0.295520216f,  0.841470957f,  0.6754632f,     0.0415806621f, -0.977530122f, -0.88345468f,   0.311541349f,
+       0.850436628f,  -0.977530122f, -0.88345468f,   0.311541349f,  0.850436628f,  0.662969232f,   0.024775425f,
+       -0.980936229f, -0.875452161f, 0.327474445f,   0.859161794f,  0.650287867f,  0.00796318334f, 0.327474445f,
+       0.859161794f,  0.650287867f,  0.00796318334f, -0.984064996f, -0.867202163f, 0.343314916f,   0.867644072f},
+      3e-6);
+  // 0.7 · 10 are 7, as in Python; integers stay integers where nothing is weighted.
+  CHECK(nn::Upsample({.scale = {0.7}})(waves({1, 10, 1}, 0.1)).shape() == Shape{1, 7, 1});
+  CHECK(nn::Upsample()(reshape(arange(4), {1, 4, 1})).dtype() == int32);
+  CHECK(nn::Upsample({.mode = Mode::linear})(reshape(arange(4), {1, 4, 1})).dtype() == float32);
+  check_gradient(
+      [](const array& v) { return nn::Upsample({.scale = {0.4}, .mode = Mode::cubic, .antialias = true})(v); }, x,
+      1e-6);
+  CHECK(nn::Upsample({.mode = Mode::linear, .antialias = true}).describe() == "Upsample(2, linear, antialias=true)");
+  CHECK_THROWS_AS(nn::Upsample({.antialias = true}), std::invalid_argument);
+  CHECK_THROWS_AS(nn::Upsample({.mode = Mode::linear, .align_corners = true, .antialias = true}),
+                  std::invalid_argument);
+}

@@ -141,12 +141,16 @@ WEFT_API array max_pool(const array& x, const std::vector<int>& kernel, const st
 WEFT_API array avg_pool(const array& x, const std::vector<int>& kernel, const std::vector<int>& stride = {}, const std::vector<int>& padding = {});
 
 struct UpsampleOptions {
-  std::vector<float> scale = {2};  ///< of each axis, or of all
+  std::vector<double> scale = {2};  ///< of each axis, or of all
   enum class Mode { nearest, linear, cubic } mode = Mode::nearest;
   bool align_corners = false;  ///< linear and cubic: the first and last elements stay where they are
+  /// Where an axis shrinks, the kernel is as wide as 1 / scale, which keeps out what the result is too coarse for; a cubic
+  /// one is Pillow's. For linear and cubic without align_corners.
+  bool antialias = false;
 };
 
-/// Every axis of space of x [batch, space…, channels] made longer by its scale.
+/// Every axis of space of x [batch, space…, channels] made longer or shorter: ⌊n · scale⌋ elements of n, with MLX's
+/// values. nearest keeps the dtype of x, linear and cubic make float32 of integers.
 class WEFT_API Upsample : public Layer {
  public:
   explicit Upsample(UpsampleOptions options = {}) : Upsample(Place{}, std::move(options)) {}

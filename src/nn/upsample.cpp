@@ -1,0 +1,153 @@
+// Upsampling: along one axis after the other, each place of the result is a weighted sum of elements.
+#include <algorithm>
+#include <cmath>
+
+#include "nn/support.h"
+#include "weft/nn/convolution.h"
+
+namespace weft::nn {
+
+namespace {
+
+using Mode = UpsampleOptions::Mode;
+
+/// One term of the sum: for each place of the result an element of the axis and its weight.
+struct Tap {
+  std::vector<int32_t> index;
+  std::vector<float> weight;  // none: 1
+};
+
+/// As MLX, in float32: where the axis grows the nearest middle of an element, else the last that begins before the place.
+Tap nearest_tap(int64_t from, int64_t to) {
+  const float step = static_cast<float>(static_cast<double>(from) / static_cast<double>(to));
+  Tap tap;
+  for (int64_t i = 0; i < to; ++i) {
+    const float place = static_cast<float>(i);
+    const float at = to > from ? std::nearbyint((place + 0.5f) * step - 0.5f) : std::trunc(place * step);
+    tap.index.push_back(static_cast<int32_t>(std::clamp(at, 0.0f, static_cast<float>(from - 1))));
+  }
+  return tap;
+}
+
+/// Where the places of the result lie on the axis: the middles of both fall together, or with align_corners their ends.
+std::vector<double> source_places(int64_t from, int64_t to, double scale, bool align_corners) {
+  const double step =
+      align_corners ? static_cast<double>(from - 1) / static_cast<double>(std::max<int64_t>(to - 1, 1)) : 1 / scale;
+  const double start = align_corners ? 0 : (static_cast<double>(to - 1) * step - static_cast<double>(from - 1)) / 2;
+  std::vector<double> places;
+  for (int64_t i = 0; i < to; ++i) places.push_back(static_cast<double>(i) * step - start);
+  return places;
+}
+
+double triangle(double x) { return std::max(1 - x, 0.0); }
+
+/// Keys' cubic kernel (1981) of a distance.
+double cubic(double x, double a) {
+  if (x <= 1) return ((a + 2) * x - (a + 3)) * x * x + 1;
+  return x <= 2 ? ((a * x - 5 * a) * x + 8 * a) * x - 4 * a : 0;
+}
+
+/// The kernel at the elements around each place. Elements beyond the ends are those at the ends; the cubic has
+/// a = -0.75, as in PyTorch and MLX.
+std::vector<Tap> kernel_taps(const std::vector<double>& places, int64_t from, Mode mode) {
+  const int before = mode == Mode::cubic ? 1 : 0, after = mode == Mode::cubic ? 2 : 1;
+  const double last = static_cast<double>(from - 1);
+  std::vector<Tap> taps;
+  for (int k = -before; k <= after; ++k) {
+    Tap tap;
+    for (const double p : places) {
+      const double place = mode == Mode::linear ? std::clamp(p, 0.0, last) : p;
+      const double at = std::floor(place) + k, away = std::abs(place - at);
+      tap.index.push_back(static_cast<int32_t>(std::clamp(at, 0.0, last)));
+      tap.weight.push_back(static_cast<float>(mode == Mode::cubic ? cubic(away, -0.75) : triangle(away)));
+    }
+    taps.push_back(std::move(tap));
+  }
+  return taps;
+}
+
+/// The same with a kernel as wide as 1 / scale where the axis shrinks, which keeps out what the result is too coarse
+/// for. Elements beyond the ends count nothing, and weights sum to 1; the cubic has a = -0.5, as in Pillow, PyTorch and
+/// MLX.
+std::vector<Tap> wide_taps(const std::vector<double>& places, int64_t from, double scale, Mode mode) {
+  const double width = scale < 1 ? 1 / scale : 1;
+  const int reach = static_cast<int>(std::ceil((mode == Mode::cubic ? 2 : 1) * width));
+  const auto weight_at = [&](double place, double at) {
+    const double away = std::abs(place - at) / width;
+    if (at < 0 || at > static_cast<double>(from - 1)) return 0.0;
+    return mode == Mode::cubic ? cubic(away, -0.5) : triangle(away);
+  };
+  std::vector<double> sums;
+  for (const double place : places) {
+    double sum = 0;
+    for (int k = -reach; k <= reach; ++k) sum += weight_at(place, std::floor(place) + k);
+    sums.push_back(sum > 0 ? sum : 1);
+  }
+  std::vector<Tap> taps;
+  for (int k = -reach; k <= reach; ++k) {
+    Tap tap;
+    for (size_t i = 0; i < places.size(); ++i) {
+      const double at = std::floor(places[i]) + k;
+      tap.index.push_back(static_cast<int32_t>(std::clamp(at, 0.0, static_cast<double>(from - 1))));
+      tap.weight.push_back(static_cast<float>(weight_at(places[i], at) / sums[i]));
+    }
+    taps.push_back(std::move(tap));
+  }
+  return taps;
+}
+
+std::vector<Tap> taps_of(int64_t from, int64_t to, double scale, const UpsampleOptions& options) {
+  if (options.mode == Mode::nearest) return {nearest_tap(from, to)};
+  const std::vector<double> places = source_places(from, to, scale, options.align_corners);
+  return options.antialias ? wide_taps(places, from, scale, options.mode) : kernel_taps(places, from, options.mode);
+}
+
+array stretched(const array& x, int axis, double scale, const UpsampleOptions& options) {
+  const int64_t from = x.shape(axis).bound(), to = static_cast<int64_t>(static_cast<double>(from) * scale);
+  if (to < 1)
+    throw_invalid("Upsample", "a scale of " + digits(static_cast<float>(scale)) + " leaves nothing of an axis of " +
+                                  std::to_string(from));
+  Shape shape(x.ndim(), 1);
+  shape[static_cast<size_t>(axis)] = to;
+  std::optional<array> sum;
+  for (const Tap& tap : taps_of(from, to, scale, options)) {
+    array part = take(x, array::from_data(tap.index.data(), {to}, int32), axis);
+    if (!tap.weight.empty())
+      part = part * astype(reshape(array::from_data(tap.weight.data(), {to}, float32), shape), part.dtype());
+    sum = sum ? *sum + part : part;
+  }
+  return *sum;
+}
+
+}  // namespace
+
+Upsample::Upsample(Place place, UpsampleOptions options) : Layer(std::move(place)), options_(std::move(options)) {
+  for (const double s : options_.scale)
+    if (!(s > 0)) throw_invalid("Upsample", "scales must be positive; got " + digits(static_cast<float>(s)));
+  if (options_.antialias && (options_.mode == Mode::nearest || options_.align_corners))
+    throw_invalid("Upsample", "antialias is for the modes linear and cubic without align_corners");
+}
+
+array Upsample::operator()(const array& x) const {
+  if (x.ndim() < 3)
+    throw_invalid("Upsample", "the input must be [batch, space…, channels]; its shape is " + to_string(x.shape()));
+  const size_t space = x.ndim() - 2;
+  if (options_.scale.size() != 1 && options_.scale.size() != space)
+    throw_invalid("Upsample", "one scale, or one for each of " + std::to_string(space) + " axes is needed; got " +
+                                  std::to_string(options_.scale.size()));
+  const bool floating_point = options_.mode == Mode::nearest || issubdtype(x.dtype(), inexact);
+  array y = floating_point ? x : astype(x, float32);
+  for (size_t k = 0; k < space; ++k)
+    y = stretched(y, static_cast<int>(k) + 1, options_.scale[options_.scale.size() == 1 ? 0 : k], options_);
+  return y;
+}
+
+std::string Upsample::describe() const {
+  const char* modes[] = {"nearest", "linear", "cubic"};
+  std::string scale;
+  for (const double s : options_.scale) scale += (scale.empty() ? "" : ", ") + digits(static_cast<float>(s));
+  return "Upsample(" + scale + ", " + modes[static_cast<int>(options_.mode)] +
+         (options_.antialias ? ", antialias=true)" : ")");
+}
+
+}  // namespace weft::nn

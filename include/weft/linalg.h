@@ -52,7 +52,7 @@ WEFT_API std::pair<array, array> lu_factor(const array& a, StreamOrDevice s = {}
 /// x of a x = b; b is [n], or [..., n, k] with leading axes that broadcast with a's.
 WEFT_API array solve(const array& a, const array& b, StreamOrDevice s = {});
 WEFT_API array solve_triangular(const array& a, const array& b, bool upper = false, StreamOrDevice s = {});
-/// Of vectors with 2 or 3 elements along the axis; of two with 2 elements it is one number.
+/// Of vectors with 2 or 3 elements along the axis, the third of which is 0 where it is not given: three elements, as in MLX.
 WEFT_API array cross(const array& a, const array& b, int axis = -1, StreamOrDevice s = {});
 /// Eigenvalues, ascending by real, then by imaginary parts, and eigenvectors of length 1 in columns: complex64. Computed by the processor, also for arrays on a GPU.
 WEFT_API std::pair<array, array> eig(const array& a, StreamOrDevice s = {});

@@ -53,12 +53,22 @@ graph::Value widened(const graph::Value& v, int to) {
 array view(const array& a, const Dtype& dtype, StreamOrDevice s) {
   const detail::OnStream on_stream("view", s);
   if (a.dtype() == dtype) return a;
-  if (dtype == complex64 || a.dtype() == complex64)
-    throw_invalid("view", "cannot view " + describe(a) + " as " + dtype_name(dtype) + ": use real and imag");
   const int from = a.dtype().size(), to = dtype.size();
   if (from != to && a.ndim() == 0) throw_invalid("view", "a scalar has no axis that could take up another width: " + describe(a) + " as " + dtype_name(dtype));
   if (from < to && int64_t{a.shape().back()} % (to / from) != 0)
     throw_invalid("view", "the last axis of " + describe(a) + " does not divide into elements of " + dtype_name(dtype));
+  // A complex number is a pair of float32: its parts lie beside each other along the last axis.
+  if (a.dtype() == complex64) {
+    const array parts = stack({real(a, s), imag(a, s)}, -1, s);
+    return a.ndim() == 0 ? reshape(view(parts, dtype, s), {}, s) : view(flatten(parts, -2, -1, s), dtype, s);
+  }
+  if (dtype == complex64) {
+    const array parts = view(a.ndim() == 0 ? reshape(a, {1}, s) : a, float32, s);
+    Shape shape = a.shape();
+    if (from < to) shape.back() = int64_t{shape.back()} / (to / from);
+    const array pairs = unflatten(parts, -1, {-1, 2}, s);
+    return array(graph::complex(reshape(take(pairs, 0, -1, s), shape, s).value(), reshape(take(pairs, 1, -1, s), shape, s).value()));
+  }
   graph::Value bits = a.dtype() == bool_ ? graph::cast(a.value(), uint8) : bitcast(a.value(), unsigned_of(from));
   if (from > to) bits = narrowed(bits, to);
   if (from < to) bits = widened(bits, to);

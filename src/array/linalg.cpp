@@ -246,7 +246,10 @@ array cross(const array& a, const array& b, int axis, StreamOrDevice s) {
   const std::vector<array> u = parts(a), v = parts(b);
   const auto part = [&](const std::vector<array>& of, size_t k) { return k < of.size() ? of[k] : zeros_like(of[0], s); };
   const auto turn = [&](size_t i, size_t j) { return subtract(multiply(part(u, i), part(v, j), s), multiply(part(u, j), part(v, i), s), s); };
-  if (u.size() == 2 && v.size() == 2) return turn(0, 1);
+  if (u.size() == 2 && v.size() == 2) {
+    const array last = turn(0, 1);
+    return stack({zeros_like(last, s), zeros_like(last, s), last}, axis, s);
+  }
   return stack({turn(1, 2), turn(2, 0), turn(0, 1)}, axis, s);
 }
 

@@ -115,7 +115,7 @@ void require_matrix(const char* op, const array& a) {
 array vecdot(const array& a, const array& b, int axis, StreamOrDevice s) {
   const detail::OnStream on_stream("vecdot", s);
   detail::one_axis("vecdot", axis, std::max(a.ndim(), b.ndim()), AxisError::invalid);
-  return sum(multiply(a, b, s), axis, false, s);
+  return sum(multiply(conjugate(a, s), b, s), axis, false, s);
 }
 
 array tensordot(const array& a, const array& b, const std::vector<int>& axes_a, const std::vector<int>& axes_b, StreamOrDevice s) {

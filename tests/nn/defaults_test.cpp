@@ -1,5 +1,7 @@
 // What losses and norms do without being told: defaults and values of MLX 0.32.4 (mlx.nn), written above each check.
 #include "nn/support.h"
+#include "runtime/trace.h"
+#include "weft/compile.h"
 
 using namespace weft;
 using namespace weft::nn::test;
@@ -194,4 +196,26 @@ TEST_CASE("LayerNorm and InstanceNorm: with and without weight and bias") {
   CHECK_THROWS_AS(nn::GroupNorm(2, 6, {.eps = 0}), std::invalid_argument);
   CHECK_THROWS_AS(nn::BatchNorm(6, {.eps = 0}), std::invalid_argument);
   CHECK_THROWS_AS(nn::BatchNorm(6)(zeros({1, 6})), std::invalid_argument);
+}
+
+TEST_CASE("losses of classes and of probabilities, and their gradients, are a kernel a row") {
+  const array logits = waves({64, 100}, 0.6), classes = astype(argmax(waves({64, 100}, 1.6), -1), int32);
+  const array shares = softmax(waves({64, 100}, 2.6), -1);
+  eval(logits, classes, shares);
+  const auto launches = [&](const array& targets, const ArrayFunction& f) {
+    const auto compiled = compile(f);
+    eval(compiled({logits, targets}));
+    const int64_t before = runtime::counters().kernel_launches;
+    eval(compiled({logits, targets}));
+    return runtime::counters().kernel_launches - before;
+  };
+  const auto training = [](const std::vector<array>& in) {
+    const auto loss = [&](const array& x) { return cross_entropy(x, in[1], Reduction::mean); };
+    const auto [value, slope] = value_and_grad(loss)(in[0]);
+    return std::vector<array>{value, slope};
+  };
+  // The rows, and the mean of their losses.
+  CHECK(launches(classes, training) <= 2);
+  CHECK(launches(shares, training) <= 2);
+  CHECK(launches(shares, [](const std::vector<array>& in) { return std::vector<array>{nn::log_softmax(in[0])}; }) == 1);
 }

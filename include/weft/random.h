@@ -37,7 +37,7 @@ WEFT_API array uniform(const array& low, const array& high, const Shape& shape, 
                        const std::optional<array>& key = std::nullopt, StreamOrDevice s = {});
 WEFT_API array uniform(const Shape& shape, Dtype dtype, const std::optional<array>& key = std::nullopt, StreamOrDevice s = {});
 inline array uniform(const Shape& shape, const std::optional<array>& key = std::nullopt, StreamOrDevice s = {}) { return uniform(shape, float32, key, s); }
-/// loc and scale broadcast to the shape.
+/// loc and scale broadcast to the shape. complex64: both parts are drawn, with half of the variance each.
 WEFT_API array normal(const Shape& shape, Dtype dtype, const std::optional<array>& loc, const std::optional<array>& scale, const std::optional<array>& key,
                       StreamOrDevice s = {});
 WEFT_API array normal(const Shape& shape, Dtype dtype, float loc, float scale, const std::optional<array>& key = std::nullopt, StreamOrDevice s = {});

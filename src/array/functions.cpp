@@ -41,6 +41,7 @@ array arccosh(const array& a, StreamOrDevice s) { return function("arccosh", Op:
 array arctanh(const array& a, StreamOrDevice s) { return function("arctanh", Op::arctanh, a, s); }
 array trunc(const array& a, StreamOrDevice s) {
   const detail::OnStream on_stream("trunc", s);
+  if (a.dtype() == complex64) throw_invalid("trunc", "complex numbers have no order to be rounded in, got " + describe(a));
   return is_float(a.dtype()) ? array(graph::unary(Op::trunc, a.value())) : a;
 }
 

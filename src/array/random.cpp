@@ -164,8 +164,19 @@ array uniform(const Shape& shape, Dtype dtype, const std::optional<array>& key, 
   return uniform(array(0.0f), array(1.0f), shape, dtype, key, s);
 }
 
+// Both parts of a complex number are drawn with a variance of 1/2, so that the number's own is 1: √2 is left out.
+static array complex_normal(Shape shape, const std::optional<array>& loc, const std::optional<array>& scale, const std::optional<array>& key,
+                     StreamOrDevice s) {
+  shape.push_back(2);
+  const array parts = erfinv(uniform(array(std::nextafter(-1.0f, 0.0f)), array(1.0f), shape, float32, key, s), s);
+  array drawn = squeeze(view(parts, complex64, s), -1, s);
+  if (scale) drawn = multiply(*scale, drawn, s);
+  return loc ? add(*loc, drawn, s) : drawn;
+}
+
 array normal(const Shape& shape, Dtype dtype, const std::optional<array>& loc, const std::optional<array>& scale, const std::optional<array>& key,
              StreamOrDevice s) {
+  if (dtype == complex64) return complex_normal(shape, loc, scale, key, s);
   require_float("normal", dtype);
   for (const std::optional<array>& parameter : {loc, scale})
     if (parameter) require_result("normal", shape, parameter->shape());
@@ -176,6 +187,10 @@ array normal(const Shape& shape, Dtype dtype, const std::optional<array>& loc, c
   return loc ? add(astype(*loc, dtype, s), scaled, s) : scaled;
 }
 array normal(const Shape& shape, Dtype dtype, float loc, float scale, const std::optional<array>& key, StreamOrDevice s) {
+  if (dtype == complex64) {
+    const std::optional<array> moved = loc == 0 ? std::nullopt : std::optional(array(loc)), scaled = scale == 1 ? std::nullopt : std::optional(array(scale));
+    return complex_normal(shape, moved, scaled, key, s);
+  }
   require_float("normal", dtype);
   const array u = uniform(array(std::nextafter(-1.0f, 0.0f)), array(1.0f), shape, float32, key, s);
   const array unit = astype(erfinv(u, s), dtype, s);

@@ -44,7 +44,7 @@ const std::vector<Listed>& listed_cases() {
       {"round-decimals", "operator/round_2/float16|int32|int64|uint32|uint64/contiguous|transposed|reversed"},
       {"to-fp8-nan", "operator/to_fp8/float16|bfloat16|float32/contiguous|transposed|reversed"},
       {"to-fp8-float64", "operator/to_fp8/float64/*"},
-      {"nan-to-num-float64", "operator/nan_to_num/float64/*"},
+      {"nan-to-num-float64", "operator/nan_to_num/float64|complex64/*"},
       {"cummax-nan",
        "operator/cummax|cummin|cummax_reverse|cummin_reverse/float16|bfloat16/contiguous|transposed|reversed"},
       {"cummax-nan", "operator/cummax_exclusive|cummin_exclusive/float16|bfloat16/contiguous|transposed"},
@@ -53,7 +53,9 @@ const std::vector<Listed>& listed_cases() {
       {"logsumexp-unsigned", "operator/logsumexp_0/bool/transposed"},
       {"softmax-integers", "operator/softmax_0/bool|uint*|int*/*"},
       {"arguments-checked", "mistake/eigh UPLO|as_strided lengths"},
-      {"integer-gradients", "mistake/grad by integers"},
+      {"float64-functions", "operator/sin|cos/float64/contiguous|transposed|reversed"},
+      {"complex-log-branch", "operator/logcumsumexp|logcumsumexp_exclusive/complex64/transposed"},
+      {"complex-vjp", "derivatives/complex power of two"},
   };
   return cases;
 }

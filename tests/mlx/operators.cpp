@@ -1,5 +1,6 @@
 #include "mlx/operators.h"
 
+#include <algorithm>
 #include <limits>
 
 #include "graph/table.h"
@@ -227,6 +228,10 @@ const Table& operators() {
   static const Table table = [] {
     Table t;
     add_exact_unary(t), add_unary(t), add_binary(t), add_reductions(t), add_scans(t);
+    // Formulas of several roundings, in an order of their own; a part that is 0 has the sign of a sum of products.
+    for (const char* name : {"abs", "sign", "divide", "floor_divide", "power", "prod_0", "prod_1", "cumprod",
+                             "cumprod_reverse", "cumprod_exclusive", "round_2"})
+      t.at(name).complex_bound = Bound{std::max(4.0, t.at(name).bound.ulp), 0, false};
     return t;
   }();
   return table;

@@ -50,6 +50,7 @@ std::string judge(Attempt& made, const Operator& op) {
     return name(made.threw) + (made.message.empty() ? "" : " (" + made.message + ")") + ", MLX " + name(golden.throws);
   }
   Bound bound = golden.dtype == "float16" || golden.dtype == "bfloat16" ? op.half_bound : op.bound;
+  if (golden.dtype == "complex64") bound = op.complex_bound.value_or(op.bound);
   if (golden.dtype == "float64" && op.float64_factor > 1)
     bound.ulp *= op.float64_factor, bound.floor = std::max(bound.floor, 0x1p-126);  // where float32 ends
   return made.threw.empty() ? difference(made.results, golden.out, bound) : "";

@@ -61,8 +61,8 @@ TEST_CASE("optimizers and schedules as in MLX") {
           rule("AdaDelta", maker<AdaDelta>(AdadeltaOptions{.learning_rate = 0.5f})),
           rule("Adafactor", maker<Adafactor>(AdafactorOptions{})),
           rule("Adafactor with momentum",
-               maker<Adafactor>(
-                   AdafactorOptions{.learning_rate = 0.01f, .beta1 = 0.9, .weight_decay = 0.01, .relative_step = false})),
+               maker<Adafactor>(AdafactorOptions{
+                   .learning_rate = 0.01f, .beta1 = 0.9, .weight_decay = 0.01, .relative_step = false})),
           rule("Lion", maker<Lion>(LionOptions{.learning_rate = 0.01f, .weight_decay = 0.1})),
           rule("Muon", maker<Muon>(MuonOptions{.learning_rate = 0.02f})),
           {"clip_grad_norm",

@@ -230,6 +230,10 @@ const Behaviours systems = {
      [] {
        CHECK(nn::init::orthogonal({2, 3, 2}).shape() == Shape{2, 3, 2});
      }},
+    {"take-from-nothing",
+     [] { CHECK(thrown_by([] {
+                  eval(take_along_axis(zeros({1, 0}), zeros({1, 2}, int32), 1));
+                }) == "ValueError"); }},
     {"arguments-checked",
      [] {
        CHECK(thrown_by([] { linalg::eigh(eye(2), "X"); }) == "ValueError");
@@ -238,6 +242,23 @@ const Behaviours systems = {
 };
 
 const Behaviours programs = {
+    {"losses-dtype",
+     [] {
+       array x = zeros({2, 3}, bfloat16);
+       CHECK(nn::losses::mse_loss(x, x).dtype() == float32);
+       CHECK(nn::losses::cross_entropy(x, array({0, 1})).dtype() == float32);
+     }},
+    {"layers-dtype",
+     [] {
+       CHECK(nn::Linear(3, 2)(ones({1, 3}, bfloat16)).dtype() == bfloat16);
+     }},
+    {"optimizer-masters",
+     [] {
+       array w = ones({1}, bfloat16);
+       optim::SGD optimizer({{"w", &w}}, {.learning_rate = 1e-3f});
+       for (int step = 0; step < 8; ++step) optimizer.update({ones({1}, bfloat16)});
+       CHECK(numbers(w)[0] == doctest::Approx(0.992).epsilon(1e-3));
+     }},
     {"gradient-norm-precision",
      [] {
        array ones_of_half = ones({1000}, bfloat16);

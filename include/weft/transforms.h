@@ -58,8 +58,9 @@ WEFT_API JacobianFunction jacrev(const ArrayFunction& fun, const std::vector<int
 WEFT_API JacobianFunction hessian(const ScalarFunction& fun, const std::vector<int>& argnums);
 
 /// The function applied to every element along an axis of its arguments, all at once. In `in_axes` -1 is an argument that is the same for all (other axes count
-/// from the front); no axes at all: 0 for every argument. `out_axes` say where results carry the batch axis, negative ones counted from the end. Every result has
-/// one: one that depends on no mapped argument is repeated along it.
+/// from the front); no axes at all: 0 for every argument. `out_axes` say where results carry the batch axis; beside others, negative ones are counted from the end. Every result has
+/// one: one that depends on no mapped argument is repeated along it. Lists of which one alone names no axis from the front are refused at once, as by MLX; an axis that an argument or a result
+/// lacks throws std::out_of_range in the call.
 ///
 /// Numbers drawn inside from the default random sequence are drawn for each element anew; a key that is mapped draws what it would draw by itself.
 WEFT_API ArrayFunction vmap(const ArrayFunction& fun, const std::vector<int>& in_axes = {}, const std::vector<int>& out_axes = {});

@@ -8,22 +8,21 @@
 namespace weft {
 namespace {
 
-using detail::AxisError;
 using detail::describe;
 
 // Scatter of single elements: position (i, j, …) of the indices goes to element (i, …, indices[i, j, …], …). An index array for each axis.
 array put(const char* op, graph::ScatterMode mode, const array& a, const array& indices, const array& values, int axis, const StreamOrDevice& s) {
   const detail::OnStream on_stream(op, s);
   detail::require_integer(op, "indices", indices);
-  const auto at = static_cast<size_t>(detail::one_axis(op, axis, a.ndim(), AxisError::invalid));
+  const auto at = static_cast<size_t>(detail::one_axis(op, axis, a.ndim()));
   if (indices.ndim() != a.ndim()) throw_invalid(op, "the indices must have the dimensions of the array, got " + describe(indices) + " for " + describe(a));
   Shape shape = a.shape();
   shape[at] = indices.shape()[at];
   for (size_t k = 0; k < shape.size(); ++k)
     if (indices.shape()[k] != shape[k] && indices.shape()[k] != 1)
       throw_invalid(op, "outside of axis " + std::to_string(at) + " the indices must have the sizes of the array or 1, got " + describe(indices) + " for " + describe(a));
-  if (shape[at] != 0 && a.shape()[at] == 0) throw_invalid(op, "cannot put elements into the empty axis of " + describe(a));
   const graph::Value updates = detail::to_dtype(broadcast_to(values, shape, s).value(), a.dtype());
+  if (num_elements(a.shape()) == 0) return a;  // there is no place inside
   graph::Values index;
   std::vector<int64_t> axes;
   for (size_t k = 0; k < shape.size(); ++k) {
@@ -46,7 +45,7 @@ array scatter_add_axis(const array& a, const array& indices, const array& values
 
 array take(const array& a, int index, int axis, StreamOrDevice s) {
   const detail::OnStream on_stream("take", s);
-  const int64_t at = detail::one_axis("take", axis, a.ndim(), AxisError::invalid), n = a.shape()[static_cast<size_t>(at)];
+  const int64_t at = detail::one_axis("take", axis, a.ndim()), n = a.shape()[static_cast<size_t>(at)];
   if (index < -n || index >= n)
     throw_invalid("take", "index " + std::to_string(index) + " is out of range for axis " + std::to_string(at) + " of " + describe(a));
   const graph::Value one = graph::slice_axis(a.value(), static_cast<int>(at), index < 0 ? index + n : index, 1);
@@ -82,7 +81,9 @@ array dynamic_slice(const array& a, const array& start, const std::vector<int>& 
   const graph::Value flat = graph::reshape(start.value(), {static_cast<int64_t>(axes.size())});
   std::vector<array> indices;
   for (size_t k = 0; k < axes.size(); ++k) indices.emplace_back(graph::reshape(graph::slice_axis(flat, 0, static_cast<int64_t>(k), 1), {}));
-  return gather(a, indices, axes, slice_size, s);
+  std::vector<int> at;
+  for (int axis : axes) at.push_back(static_cast<int>(detail::one_axis("slice", axis, a.ndim())));
+  return gather(a, indices, at, slice_size, s);
 }
 
 }  // namespace weft

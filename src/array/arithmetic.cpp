@@ -34,11 +34,17 @@ array arithmetic(const char* op, Op node, Op logical, const array& a, const arra
   return binary(op, dtype == bool_ ? logical : node, a, b, dtype, s);
 }
 
-array bitwise(const char* op, Op node, bool allow_bool, const array& a, const array& b, const StreamOrDevice& s) {
+// Other dtypes are a failure in MLX and no mistake of arguments: std::runtime_error.
+array bitwise(const char* op, Op node, const array& a, const array& b, const StreamOrDevice& s) {
   const Dtype dtype = promote_types(a.dtype(), b.dtype());
-  if (!is_integer(dtype) && !(allow_bool && dtype == bool_))
-    throw_invalid(op, std::string(allow_bool ? "integers or bools" : "integers") + " are needed, got " + describe(a) + " and " + describe(b));
+  if (!is_integer(dtype) && dtype != bool_) throw_failure(op, "integers or bools are needed, got " + describe(a) + " and " + describe(b));
   return binary(op, node, a, b, dtype, s);
+}
+
+// Bools are shifted as uint8.
+array shifted(const char* op, Op node, const array& a, const array& b, const StreamOrDevice& s) {
+  if (promote_types(a.dtype(), b.dtype()) != bool_) return bitwise(op, node, a, b, s);
+  return bitwise(op, node, astype(a, uint8, s), astype(b, uint8, s), s);
 }
 
 array float_function(const char* op, Op node, const array& a, const StreamOrDevice& s) {
@@ -175,11 +181,11 @@ array clip(const array& a, const std::optional<array>& low, const std::optional<
   return high ? minimum(result, *high, s) : result;
 }
 
-array bitwise_and(const array& a, const array& b, StreamOrDevice s) { return bitwise("bitwise_and", Op::bit_and, true, a, b, s); }
-array bitwise_or(const array& a, const array& b, StreamOrDevice s) { return bitwise("bitwise_or", Op::bit_or, true, a, b, s); }
-array bitwise_xor(const array& a, const array& b, StreamOrDevice s) { return bitwise("bitwise_xor", Op::bit_xor, true, a, b, s); }
-array left_shift(const array& a, const array& b, StreamOrDevice s) { return bitwise("left_shift", Op::shl, false, a, b, s); }
-array right_shift(const array& a, const array& b, StreamOrDevice s) { return bitwise("right_shift", Op::shr, false, a, b, s); }
+array bitwise_and(const array& a, const array& b, StreamOrDevice s) { return bitwise("bitwise_and", Op::bit_and, a, b, s); }
+array bitwise_or(const array& a, const array& b, StreamOrDevice s) { return bitwise("bitwise_or", Op::bit_or, a, b, s); }
+array bitwise_xor(const array& a, const array& b, StreamOrDevice s) { return bitwise("bitwise_xor", Op::bit_xor, a, b, s); }
+array left_shift(const array& a, const array& b, StreamOrDevice s) { return shifted("left_shift", Op::shl, a, b, s); }
+array right_shift(const array& a, const array& b, StreamOrDevice s) { return shifted("right_shift", Op::shr, a, b, s); }
 
 array negative(const array& a, StreamOrDevice s) {
   if (a.dtype() == bool_) throw_invalid("negative", "bools have no negative: use logical_not, or astype(a, int32) first");

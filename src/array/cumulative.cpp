@@ -6,13 +6,11 @@
 namespace weft {
 namespace {
 
-using detail::AxisError;
 using kernel::Reducer;
 
 array cumulative(const char* op, Reducer reducer, const array& a, int axis, bool reverse, bool inclusive, const StreamOrDevice& s, bool logs = false) {
   const detail::OnStream on_stream(op, s);
-  if (a.ndim() == 0) throw_invalid(op, "a scalar has no axis to go along");
-  const auto at = static_cast<int>(detail::one_axis(op, axis, a.ndim(), AxisError::invalid));
+  const auto at = static_cast<int>(detail::one_axis(op, axis, a.ndim()));
   return array(graph::prefix(reducer, a.value(), at, reverse, !inclusive, logs));
 }
 
@@ -52,8 +50,7 @@ array logcumsumexp(const array& a, bool reverse, bool inclusive, StreamOrDevice 
 array diff(const array& a, int n, int axis, StreamOrDevice s) {
   const detail::OnStream on_stream("diff", s);
   if (n < 0) throw_invalid("diff", "the order must not be negative, got " + std::to_string(n));
-  if (a.ndim() == 0) throw_invalid("diff", "a scalar has no axis to go along");
-  const auto at = static_cast<int>(detail::one_axis("diff", axis, a.ndim(), AxisError::invalid));
+  const auto at = static_cast<int>(detail::one_axis("diff", axis, a.ndim()));
   array d = a;
   for (int k = 0; k < n; ++k) {
     const int64_t left = d.shape()[static_cast<size_t>(at)];

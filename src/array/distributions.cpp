@@ -45,7 +45,7 @@ array draw_many(const array& logits, int64_t axis, const Shape& shape, const std
   return draw(logits, axis, shape, key, s);
 }
 
-int64_t axis_of(const array& logits, int axis) { return detail::one_axis("categorical", axis, logits.ndim(), detail::AxisError::invalid); }
+int64_t axis_of(const array& logits, int axis) { return detail::one_axis("categorical", axis, logits.ndim()); }
 
 }  // namespace
 
@@ -97,7 +97,7 @@ array permutation(int x, const std::optional<array>& key, StreamOrDevice s) {
   return argsort(bits({x}, 4, key, s), s);
 }
 array permutation(const array& x, int axis, const std::optional<array>& key, StreamOrDevice s) {
-  const int64_t at = detail::one_axis("permutation", axis, x.ndim(), detail::AxisError::invalid);
+  const int64_t at = detail::one_axis("permutation", axis, x.ndim());
   return take(x, permutation(static_cast<int>(x.shape()[static_cast<size_t>(at)]), key, s), static_cast<int>(at), s);
 }
 

@@ -23,12 +23,12 @@ struct Plan {
 };
 
 Plan plan(const char* op, const array& a, const std::optional<Shape>& n, const std::optional<std::vector<int>>& axes, Kind kind) {
-  if (a.ndim() == 0) throw_invalid(op, "an array with at least one dimension is needed, got " + describe(a));
+  if (a.ndim() == 0 && !axes) throw_invalid(op, "an array with at least one dimension is needed, got " + describe(a));
   if (axes && axes->empty()) throw_invalid(op, "at least one axis is needed");
   if (n && axes && n->size() != axes->size()) throw_invalid(op, "there are " + std::to_string(n->size()) + " lengths for " + std::to_string(axes->size()) + " axes");
   Plan out;
   for (const int axis : axes ? *axes : detail::all_axes(a)) {
-    const int at = static_cast<int>(detail::one_axis(op, axis, a.ndim(), detail::AxisError::invalid));
+    const int at = static_cast<int>(detail::one_axis(op, axis, a.ndim()));
     if (std::count(out.axes.begin(), out.axes.end(), at) > 0) throw_invalid(op, "axis " + std::to_string(axis) + " is given twice");
     out.axes.push_back(at);
   }

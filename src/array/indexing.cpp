@@ -9,7 +9,6 @@
 namespace weft {
 namespace {
 
-using detail::AxisError;
 using detail::describe;
 
 // Index arrays of one shape; each may have an integer dtype of its own.
@@ -26,10 +25,11 @@ graph::Values common_indices(const char* op, const std::vector<array>& indices) 
 std::vector<int64_t> indexed_axes(const char* op, const array& a, const std::vector<array>& indices, const std::vector<int>& axes) {
   if (indices.size() != axes.size())
     throw_invalid(op, std::to_string(indices.size()) + " index arrays for " + std::to_string(axes.size()) + " axes");
-  detail::sorted_axes(op, axes, a.ndim(), AxisError::invalid);  // names each at most once
-  std::vector<int64_t> result;
-  for (int axis : axes) result.push_back(detail::one_axis(op, axis, a.ndim(), AxisError::invalid));
-  return result;
+  // As in MLX these two count from the front alone, and another axis is a mistake like that of shapes.
+  for (int axis : axes)
+    if (axis < 0 || axis >= static_cast<int>(a.ndim())) throw_invalid(op, "axis " + std::to_string(axis) + " is not one of the axes, counted from the front, of " + describe(a));
+  detail::sorted_axes(op, axes, a.ndim());  // names each at most once
+  return {axes.begin(), axes.end()};
 }
 
 array scattered(const char* op, graph::ScatterMode mode, const array& a, const std::vector<array>& indices, const array& updates,
@@ -106,6 +106,7 @@ array slice_update(const array& src, const array& update, const array& start, st
   const graph::Value flat = graph::reshape(start.value(), {static_cast<int64_t>(axes.size())});
   for (size_t k = 0; k < axes.size(); ++k)
     indices.emplace_back(graph::reshape(graph::slice_axis(flat, 0, static_cast<int64_t>(k), 1), {}));
+  for (int& axis : axes) axis = static_cast<int>(detail::one_axis("slice_update", axis, src.ndim()));
   return scattered("slice_update", graph::ScatterMode::set, src, indices, update, axes, s);
 }
 
@@ -123,7 +124,7 @@ array gather(const array& a, const std::vector<array>& indices, const std::vecto
 array take(const array& a, const array& indices, int axis, StreamOrDevice s) {
   const detail::OnStream on_stream("take", s);
   detail::require_integer("take", "indices", indices);
-  const auto at = static_cast<size_t>(detail::one_axis("take", axis, a.ndim(), AxisError::invalid));
+  const auto at = static_cast<size_t>(detail::one_axis("take", axis, a.ndim()));
   if (a.shape()[at] == 0 && num_elements(indices.shape()) > 0) throw_invalid("take", "cannot take elements from the empty axis of " + describe(a));
   return array(graph::take(a.value(), indices.value(), static_cast<int>(at)));
 }
@@ -132,7 +133,7 @@ array take(const array& a, const array& indices, StreamOrDevice s) { return take
 array take_along_axis(const array& a, const array& indices, int axis, StreamOrDevice s) {
   const detail::OnStream on_stream("take_along_axis", s);
   detail::require_integer("take_along_axis", "indices", indices);
-  const auto at = static_cast<size_t>(detail::one_axis("take_along_axis", axis, a.ndim(), AxisError::invalid));
+  const auto at = static_cast<size_t>(detail::one_axis("take_along_axis", axis, a.ndim()));
   if (indices.ndim() != a.ndim())
     throw_invalid("take_along_axis", "the indices must have the dimensions of the array, got " + describe(indices) + " for " + describe(a));
   Shape common_a = a.shape(), common_index = indices.shape();

@@ -102,7 +102,7 @@ array contiguous(const array& a, bool allow_col_major, StreamOrDevice s) {
 array as_strided(const array& a, Shape shape, Strides strides, size_t offset, StreamOrDevice s) {
   const detail::OnStream on_stream("as_strided", s);
   detail::require_shape("as_strided", shape);
-  if (shape.size() != strides.size())
+  if (shape.size() > strides.size())
     throw_invalid("as_strided", "shape " + to_string(shape) + " needs as many strides, got " + std::to_string(strides.size()));
   auto first = static_cast<int64_t>(offset), last = first;
   for (size_t k = 0; k < shape.size(); ++k) (strides[k] < 0 ? first : last) += (int64_t{shape[k]} - 1) * strides[k];
@@ -133,7 +133,7 @@ std::vector<array> depends(const std::vector<array>& inputs, const std::vector<a
 array number_of_elements(const array& a, std::vector<int> axes, bool inverted, Dtype dtype, StreamOrDevice s) {
   const detail::OnStream on_stream("number_of_elements", s);
   Shape sizes;
-  for (int64_t axis : detail::sorted_axes("number_of_elements", axes, a.ndim(), detail::AxisError::invalid)) sizes.push_back(a.shape()[static_cast<size_t>(axis)]);
+  for (int64_t axis : detail::sorted_axes("number_of_elements", axes, a.ndim())) sizes.push_back(a.shape()[static_cast<size_t>(axis)]);
   array count(num_elements(sizes), dtype);
   if (!is_static(sizes)) count = sum(ones(sizes, dtype == float64 ? float64 : float32, s), false, s);  // known in the call
   return astype(inverted ? reciprocal(count, s) : count, dtype, s);

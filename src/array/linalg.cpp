@@ -123,7 +123,7 @@ array matrix_norm(const array& a, double ord, const std::vector<int>& axis, bool
 std::vector<int> counted(const array& a, const std::optional<std::vector<int>>& axis) {
   std::vector<int> out;
   for (const int k : axis ? *axis : detail::all_axes(a)) {
-    const int at = static_cast<int>(detail::one_axis("norm", k, a.ndim(), detail::AxisError::invalid));
+    const int at = static_cast<int>(detail::one_axis("norm", k, a.ndim()));
     if (std::count(out.begin(), out.end(), at) > 0) throw_invalid("norm", "axis " + std::to_string(k) + " is given twice");
     out.push_back(at);
   }
@@ -239,7 +239,7 @@ array cross(const array& a, const array& b, int axis, StreamOrDevice s) {
   const detail::OnStream on_stream("cross", s);
   const Dtype dtype = promote_types(a.dtype(), b.dtype());
   const auto parts = [&](const array& v) {
-    const auto at = static_cast<size_t>(detail::one_axis("cross", axis, v.ndim(), detail::AxisError::invalid));
+    const auto at = static_cast<size_t>(detail::one_axis("cross", axis, v.ndim()));
     if (v.shape()[at] != Dim(2) && v.shape()[at] != Dim(3)) throw_invalid("cross", "vectors must have 2 or 3 elements along the axis, got " + describe(v));
     return unstack(astype(v, dtype, s), static_cast<int>(at), s);
   };

@@ -37,17 +37,11 @@ std::vector<graph::Value> broadcast_together(const char* op, std::vector<graph::
   return values;
 }
 
-int64_t one_axis(const char* op, int axis, size_t ndim, AxisError error) {
-  if (error == AxisError::out_of_range) return normalize_axis(op, axis, static_cast<int>(ndim));
-  const int n = static_cast<int>(ndim);
-  if (axis < -n || axis >= n)
-    throw_invalid(op, "axis " + std::to_string(axis) + " is out of range for an array with " + std::to_string(ndim) + " dimensions");
-  return axis < 0 ? axis + n : axis;
-}
+int64_t one_axis(const char* op, int axis, size_t ndim) { return normalize_axis(op, axis, static_cast<int>(ndim)); }
 
-std::vector<int64_t> sorted_axes(const char* op, const std::vector<int>& axes, size_t ndim, AxisError error) {
+std::vector<int64_t> sorted_axes(const char* op, const std::vector<int>& axes, size_t ndim) {
   std::vector<int64_t> result;
-  for (int axis : axes) result.push_back(one_axis(op, axis, ndim, error));
+  for (int axis : axes) result.push_back(one_axis(op, axis, ndim));
   std::sort(result.begin(), result.end());
   if (std::adjacent_find(result.begin(), result.end()) != result.end()) throw_invalid(op, "an axis is named twice");
   return result;

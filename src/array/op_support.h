@@ -31,10 +31,10 @@ graph::Value to_dtype(const graph::Value& v, Dtype dtype);
 /// Broadcast to one shape; throws "[op] …" naming both.
 std::vector<graph::Value> broadcast_together(const char* op, std::vector<graph::Value> values);
 
-enum class AxisError { out_of_range, invalid };  // MLX's two ways of refusing an axis
-int64_t one_axis(const char* op, int axis, size_t ndim, AxisError error);
-/// From the front, ascending; throws std::invalid_argument on an axis named twice.
-std::vector<int64_t> sorted_axes(const char* op, const std::vector<int>& axes, size_t ndim, AxisError error);
+/// From the front; throws std::out_of_range on one that does not exist (normalize_axis).
+int64_t one_axis(const char* op, int axis, size_t ndim);
+/// The same of several, ascending; throws std::invalid_argument on an axis named twice.
+std::vector<int64_t> sorted_axes(const char* op, const std::vector<int>& axes, size_t ndim);
 std::vector<int> all_axes(const array& a);
 
 /// Throws unless every size is a number >= 0 or a symbol.

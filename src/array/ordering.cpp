@@ -9,7 +9,6 @@
 namespace weft {
 namespace {
 
-using detail::AxisError;
 using detail::describe;
 
 struct Along {
@@ -19,12 +18,8 @@ struct Along {
 };
 
 Along along(const char* op, const array& a, int axis, const StreamOrDevice& s) {
-  if (a.ndim() == 0) return {detail::OnStream(op, s), reshape(a, {1}, s), 0};
-  return {detail::OnStream(op, s), a, static_cast<int>(detail::one_axis(op, axis, a.ndim(), AxisError::invalid))};
+  return {detail::OnStream(op, s), a, static_cast<int>(detail::one_axis(op, axis, a.ndim()))};
 }
-
-// A rank-0 array is sorted as one of a single element.
-array shaped(const graph::Value& v, const array& like) { return array(graph::reshape(v, like.shape())); }
 
 /// `kth` counted from the front, checked.
 int64_t place_of(const char* op, const Along& at, int kth) {
@@ -38,13 +33,13 @@ int64_t place_of(const char* op, const Along& at, int kth) {
 
 array sort(const array& a, int axis, StreamOrDevice s) {
   const Along at = along("sort", a, axis, s);
-  return shaped(graph::sort(at.a.value(), at.axis).values, a);
+  return array(graph::sort(at.a.value(), at.axis).values);
 }
 array sort(const array& a, StreamOrDevice s) { return sort(flatten(a, s), 0, s); }
 
 array argsort(const array& a, int axis, StreamOrDevice s) {
   const Along at = along("argsort", a, axis, s);
-  return shaped(graph::sort(at.a.value(), at.axis).order, a);
+  return array(graph::sort(at.a.value(), at.axis).order);
 }
 array argsort(const array& a, StreamOrDevice s) { return argsort(flatten(a, s), 0, s); }
 
@@ -52,14 +47,14 @@ array argsort(const array& a, StreamOrDevice s) { return argsort(flatten(a, s), 
 array partition(const array& a, int kth, int axis, StreamOrDevice s) {
   const Along at = along("partition", a, axis, s);
   place_of("partition", at, kth);
-  return shaped(graph::sort(at.a.value(), at.axis).values, a);
+  return array(graph::sort(at.a.value(), at.axis).values);
 }
 array partition(const array& a, int kth, StreamOrDevice s) { return partition(flatten(a, s), kth, 0, s); }
 
 array argpartition(const array& a, int kth, int axis, StreamOrDevice s) {
   const Along at = along("argpartition", a, axis, s);
   place_of("argpartition", at, kth);
-  return shaped(graph::sort(at.a.value(), at.axis).order, a);
+  return array(graph::sort(at.a.value(), at.axis).order);
 }
 array argpartition(const array& a, int kth, StreamOrDevice s) { return argpartition(flatten(a, s), kth, 0, s); }
 
@@ -73,7 +68,7 @@ array topk(const array& a, int k, StreamOrDevice s) { return topk(flatten(a, s),
 
 array median(const array& a, const std::vector<int>& axes, bool keepdims, StreamOrDevice s) {
   const detail::OnStream on_stream("median", s);
-  const std::vector<int64_t> over = detail::sorted_axes("median", axes, a.ndim(), AxisError::invalid);
+  const std::vector<int64_t> over = detail::sorted_axes("median", axes, a.ndim());
   const Dtype result = detail::floating_of(a.dtype());
   std::vector<int> order;
   Shape rest, kept = a.shape();

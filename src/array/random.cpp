@@ -206,9 +206,9 @@ array bernoulli(const array& p, const Shape& shape, const std::optional<array>& 
 }
 
 array randint(const array& low, const array& high, const Shape& shape, Dtype dtype, const std::optional<array>& key, StreamOrDevice s) {
-  if (!is_integer(dtype)) throw_invalid("randint", std::string("numbers are drawn in integer types only, got ") + dtype_name(dtype));
+  if (!is_integer(dtype) && dtype != bool_) throw_invalid("randint", std::string("integers and bools are drawn only, got ") + dtype_name(dtype));
   const array drawn = astype(floor(uniform(low, high, shape, float32, key, s), s), dtype, s);
-  const array first = astype(low, dtype, s), last = subtract(astype(high, dtype, s), array(1, dtype), s);
+  const array first = astype(low, dtype, s), last = astype(subtract(high, array(1, high.dtype()), s), dtype, s);
   return maximum(minimum(drawn, last, s), first, s);  // float32 may round up to `high`
 }
 

@@ -9,7 +9,6 @@
 namespace weft {
 namespace {
 
-using detail::AxisError;
 using detail::describe;
 
 array one_slice(const array& a, int64_t axis, int64_t start, int64_t size) {
@@ -33,21 +32,6 @@ array pad_constant(const array& a, const std::vector<int64_t>& low, const std::v
   return array(graph::select(inside, graph::pad(a.value(), low, high), graph::broadcast(value, inside.shape())));
 }
 
-// Along one axis, elements of the axis itself before and after it; `skip` 1 leaves the edge out of the reflection, 0 repeats it.
-array pad_mirrored(const array& a, int64_t axis, int64_t low, int64_t high, int64_t skip) {
-  const int64_t n = a.shape()[static_cast<size_t>(axis)];
-  const int64_t most = n - skip;
-  if (low > most || high > most)
-    throw_invalid("pad", "axis " + std::to_string(axis) + " of " + describe(a) + " can be mirrored by at most " + std::to_string(std::max<int64_t>(most, 0)) +
-                             " elements, got " + std::to_string(low) + " and " + std::to_string(high));
-  graph::Values parts;
-  const int at = static_cast<int>(axis);
-  if (low > 0) parts.push_back(flip(one_slice(a, axis, skip, low), at).value());
-  parts.push_back(a.value());
-  if (high > 0) parts.push_back(flip(one_slice(a, axis, n - skip - high, high), at).value());
-  return array(graph::concat(parts, at));
-}
-
 array pad_edge(const array& a, int64_t axis, int64_t low, int64_t high) {
   const int64_t n = a.shape()[static_cast<size_t>(axis)];
   if (n == 0) throw_invalid("pad", "the empty axis " + std::to_string(axis) + " of " + describe(a) + " has no edge to repeat");
@@ -63,6 +47,32 @@ array pad_edge(const array& a, int64_t axis, int64_t low, int64_t high) {
   return array(graph::concat(parts, static_cast<int>(axis)));
 }
 
+// Along one axis, elements of the axis itself before and after it, mirrored as often as the widths ask for; `skip` 1 leaves the edge out of the reflection, 0
+// repeats it.
+array pad_mirrored(const array& a, int64_t axis, int64_t low, int64_t high, int64_t skip) {
+  const int64_t n = a.shape()[static_cast<size_t>(axis)], most = n - skip;
+  const int at = static_cast<int>(axis);
+  if (n == 0) throw_invalid("pad", "the empty axis " + std::to_string(axis) + " of " + describe(a) + " has nothing to mirror");
+  if (most == 0) return pad_edge(a, axis, low, high);
+  if (low <= most && high <= most) {
+    graph::Values parts;
+    if (low > 0) parts.push_back(flip(one_slice(a, axis, skip, low), at).value());
+    parts.push_back(a.value());
+    if (high > 0) parts.push_back(flip(one_slice(a, axis, n - skip - high, high), at).value());
+    return array(graph::concat(parts, at));
+  }
+  // The axis, then the axis backwards without the edges that are skipped, repeats without end: so many periods of it as the result reaches into.
+  graph::Values way{a.value()};
+  if (n > 2 * skip) way.push_back(flip(one_slice(a, axis, skip, n - 2 * skip), at).value());
+  const graph::Value period = graph::concat(way, at);
+  const int64_t length = 2 * most, first = (length - low % length) % length, times = (first + low + n + high + length - 1) / length;
+  Shape wide = period.shape(), flat = period.shape();
+  wide.insert(wide.begin() + axis, Dim(times));
+  flat[static_cast<size_t>(axis)] = times * length;
+  const graph::Value repeated = graph::reshape(graph::broadcast(graph::expand_dims(period, {axis}), wide), flat);
+  return one_slice(array(repeated), axis, first, low + n + high);
+}
+
 std::vector<array> each(const std::vector<array>& arrays, array (*f)(const array&, StreamOrDevice), const StreamOrDevice& s) {
   std::vector<array> result;
   for (const array& a : arrays) result.push_back(f(a, s));
@@ -74,7 +84,7 @@ std::vector<array> each(const std::vector<array>& arrays, array (*f)(const array
 array flip(const array& a, const std::vector<int>& axes, StreamOrDevice s) {
   const detail::OnStream on_stream("flip", s);
   std::vector<int64_t> start(a.ndim(), 0), step(a.ndim(), 1);
-  for (int64_t axis : detail::sorted_axes("flip", axes, a.ndim(), AxisError::invalid)) {
+  for (int64_t axis : detail::sorted_axes("flip", axes, a.ndim())) {
     const auto k = static_cast<size_t>(axis);
     if (a.shape()[k] == 0 || a.shape()[k] == 1) continue;
     start[k] = int64_t{a.shape()[k]} - 1;
@@ -91,7 +101,7 @@ array roll(const array& a, const Shape& shift, const std::vector<int>& axes, Str
     throw_invalid("roll", std::to_string(shift.size()) + " shifts for " + std::to_string(axes.size()) + " axes: give one for each, or one for all");
   array result = a;
   for (size_t k = 0; k < axes.size(); ++k)
-    result = roll_axis(result, shift[shift.size() == 1 ? 0 : k], detail::one_axis("roll", axes[k], a.ndim(), AxisError::invalid));
+    result = roll_axis(result, shift[shift.size() == 1 ? 0 : k], detail::one_axis("roll", axes[k], a.ndim()));
   return result;
 }
 array roll(const array& a, const Shape& shift, StreamOrDevice s) {
@@ -118,7 +128,7 @@ std::vector<array> atleast_3d(const std::vector<array>& a, StreamOrDevice s) { r
 
 std::vector<array> unstack(const array& a, int axis, StreamOrDevice s) {
   const detail::OnStream on_stream("unstack", s);
-  const int64_t at = detail::one_axis("unstack", axis, a.ndim(), AxisError::invalid), n = a.shape()[static_cast<size_t>(at)];
+  const int64_t at = detail::one_axis("unstack", axis, a.ndim()), n = a.shape()[static_cast<size_t>(at)];
   std::vector<array> parts;
   for (int64_t k = 0; k < n; ++k) parts.push_back(squeeze(one_slice(a, at, k, 1), static_cast<int>(at), s));
   return parts;
@@ -129,8 +139,8 @@ std::vector<array> unstack(const array& a, StreamOrDevice s) { return unstack(a,
 array diagonal(const array& a, int offset, int axis1, int axis2, StreamOrDevice s) {
   const detail::OnStream on_stream("diagonal", s);
   if (a.ndim() < 2) throw_invalid("diagonal", "the array must have at least two dimensions, got " + describe(a));
-  const int64_t first = detail::one_axis("diagonal", axis1, a.ndim(), AxisError::out_of_range);
-  const int64_t second = detail::one_axis("diagonal", axis2, a.ndim(), AxisError::out_of_range);
+  const int64_t first = detail::one_axis("diagonal", axis1, a.ndim());
+  const int64_t second = detail::one_axis("diagonal", axis2, a.ndim());
   if (first == second) throw_invalid("diagonal", "the two axes must be different, got " + std::to_string(axis1) + " twice");
   std::vector<int64_t> order;
   for (int64_t k = 0; k < static_cast<int64_t>(a.ndim()); ++k)
@@ -172,10 +182,10 @@ array pad(const array& a, const std::vector<int>& axes, const Shape& low_pad_siz
   if (axes.size() != low_pad_size.size() || axes.size() != high_pad_size.size())
     throw_invalid("pad", "one width before and one after are needed for each of " + std::to_string(axes.size()) + " axes, got " + to_string(low_pad_size) + " and " +
                              to_string(high_pad_size));
-  detail::sorted_axes("pad", axes, a.ndim(), AxisError::invalid);  // names each at most once
+  detail::sorted_axes("pad", axes, a.ndim());  // names each at most once
   std::vector<int64_t> low(a.ndim(), 0), high(a.ndim(), 0);
   for (size_t k = 0; k < axes.size(); ++k) {
-    const auto at = static_cast<size_t>(detail::one_axis("pad", axes[k], a.ndim(), AxisError::invalid));
+    const auto at = static_cast<size_t>(detail::one_axis("pad", axes[k], a.ndim()));
     low[at] = low_pad_size[k];
     high[at] = high_pad_size[k];
     if (low[at] < 0 || high[at] < 0) throw_invalid("pad", "pad widths must not be negative, got " + to_string(low_pad_size) + " and " + to_string(high_pad_size));

@@ -9,7 +9,6 @@
 namespace weft {
 namespace {
 
-using detail::AxisError;
 using detail::describe;
 
 // The size that -1 stands for: what is left of the elements, or of the symbols.
@@ -111,7 +110,7 @@ array flatten(const array& a, StreamOrDevice s) { return flatten(a, 0, -1, s); }
 array unflatten(const array& a, int axis, Shape shape, StreamOrDevice s) {
   const detail::OnStream on_stream("unflatten", s);
   if (shape.empty()) throw_invalid("unflatten", "the new shape of an axis must not be empty");
-  const int64_t at = detail::one_axis("unflatten", axis, a.ndim(), AxisError::invalid);
+  const int64_t at = detail::one_axis("unflatten", axis, a.ndim());
   const auto open = std::find(shape.begin(), shape.end(), -1);
   if (open != shape.end()) {
     *open = 1;
@@ -128,7 +127,7 @@ array unflatten(const array& a, int axis, Shape shape, StreamOrDevice s) {
 
 array squeeze(const array& a, const std::vector<int>& axes, StreamOrDevice s) {
   const detail::OnStream on_stream("squeeze", s);
-  const std::vector<int64_t> sorted = detail::sorted_axes("squeeze", axes, a.ndim(), AxisError::invalid);
+  const std::vector<int64_t> sorted = detail::sorted_axes("squeeze", axes, a.ndim());
   for (int64_t axis : sorted)
     if (a.shape()[static_cast<size_t>(axis)] != 1)
       throw_invalid("squeeze", "axis " + std::to_string(axis) + " of " + describe(a) + " is not of size 1");
@@ -144,7 +143,7 @@ array squeeze(const array& a, StreamOrDevice s) {
 
 array expand_dims(const array& a, const std::vector<int>& axes, StreamOrDevice s) {
   const detail::OnStream on_stream("expand_dims", s);
-  return array(graph::expand_dims(a.value(), detail::sorted_axes("expand_dims", axes, a.ndim() + axes.size(), AxisError::invalid)));
+  return array(graph::expand_dims(a.value(), detail::sorted_axes("expand_dims", axes, a.ndim() + axes.size())));
 }
 array expand_dims(const array& a, int axis, StreamOrDevice s) { return expand_dims(a, std::vector<int>{axis}, s); }
 
@@ -152,9 +151,9 @@ array transpose(const array& a, std::vector<int> axes, StreamOrDevice s) {
   const detail::OnStream on_stream("transpose", s);
   if (axes.size() != a.ndim())
     throw_invalid("transpose", std::to_string(axes.size()) + " axes given for " + describe(a) + ": every axis must be named once");
-  detail::sorted_axes("transpose", axes, a.ndim(), AxisError::invalid);
+  detail::sorted_axes("transpose", axes, a.ndim());
   std::vector<int64_t> order;
-  for (int axis : axes) order.push_back(detail::one_axis("transpose", axis, a.ndim(), AxisError::invalid));
+  for (int axis : axes) order.push_back(detail::one_axis("transpose", axis, a.ndim()));
   return array(graph::permute(a.value(), order));
 }
 array transpose(const array& a, StreamOrDevice s) {
@@ -164,16 +163,16 @@ array transpose(const array& a, StreamOrDevice s) {
 }
 
 array swapaxes(const array& a, int axis1, int axis2, StreamOrDevice s) {
-  const auto first = static_cast<size_t>(detail::one_axis("swapaxes", axis1, a.ndim(), AxisError::out_of_range));
-  const auto second = static_cast<size_t>(detail::one_axis("swapaxes", axis2, a.ndim(), AxisError::out_of_range));
+  const auto first = static_cast<size_t>(detail::one_axis("swapaxes", axis1, a.ndim()));
+  const auto second = static_cast<size_t>(detail::one_axis("swapaxes", axis2, a.ndim()));
   std::vector<int> axes = detail::all_axes(a);
   std::swap(axes[first], axes[second]);
   return transpose(a, std::move(axes), s);
 }
 
 array moveaxis(const array& a, int source, int destination, StreamOrDevice s) {
-  const auto from = detail::one_axis("moveaxis", source, a.ndim(), AxisError::out_of_range);
-  const auto to = detail::one_axis("moveaxis", destination, a.ndim(), AxisError::out_of_range);
+  const auto from = detail::one_axis("moveaxis", source, a.ndim());
+  const auto to = detail::one_axis("moveaxis", destination, a.ndim());
   std::vector<int> axes = detail::all_axes(a);
   axes.erase(axes.begin() + from);
   axes.insert(axes.begin() + to, static_cast<int>(from));
@@ -206,7 +205,8 @@ array concatenate(std::vector<array> arrays, int axis, StreamOrDevice s) {
   const detail::OnStream on_stream("concatenate", s);
   if (arrays.empty()) throw_invalid("concatenate", "no arrays given");
   const array& first = arrays.front();
-  const int64_t at = detail::one_axis("concatenate", axis, first.ndim(), AxisError::invalid);
+  if (arrays.size() == 1) return first;  // along any axis, as in MLX
+  const int64_t at = detail::one_axis("concatenate", axis, first.ndim());
   Dtype dtype = first.dtype();
   for (const array& a : arrays) {
     bool fits = a.ndim() == first.ndim();
@@ -235,7 +235,7 @@ array stack(const std::vector<array>& arrays, StreamOrDevice s) { return stack(a
 
 std::vector<array> split(const array& a, const Shape& indices, int axis, StreamOrDevice s) {
   const detail::OnStream on_stream("split", s);
-  const auto at = static_cast<size_t>(detail::one_axis("split", axis, a.ndim(), AxisError::invalid));
+  const auto at = static_cast<size_t>(detail::one_axis("split", axis, a.ndim()));
   const int64_t n = a.shape()[at];
   std::vector<array> parts;
   int64_t begin = 0;
@@ -249,7 +249,7 @@ std::vector<array> split(const array& a, const Shape& indices, int axis, StreamO
   return parts;
 }
 std::vector<array> split(const array& a, int num_splits, int axis, StreamOrDevice s) {
-  const int64_t n = a.shape()[static_cast<size_t>(detail::one_axis("split", axis, a.ndim(), AxisError::invalid))];
+  const int64_t n = a.shape()[static_cast<size_t>(detail::one_axis("split", axis, a.ndim()))];
   if (num_splits < 1 || n % num_splits != 0)
     throw_invalid("split", "axis " + std::to_string(axis) + " of " + describe(a) + " does not divide into " + std::to_string(num_splits) + " equal parts");
   Shape indices;
@@ -261,7 +261,7 @@ std::vector<array> split(const array& a, const Shape& indices, StreamOrDevice s)
 
 array repeat(const array& a, int repeats, int axis, StreamOrDevice s) {
   const detail::OnStream on_stream("repeat", s);
-  const int64_t at = detail::one_axis("repeat", axis, a.ndim(), AxisError::invalid);
+  const int64_t at = detail::one_axis("repeat", axis, a.ndim());
   if (repeats < 0) throw_invalid("repeat", "the number of repeats must not be negative, got " + std::to_string(repeats));
   Shape wide = a.shape(), result = a.shape();
   wide.insert(wide.begin() + at + 1, Dim(repeats));

@@ -10,7 +10,6 @@
 namespace weft {
 namespace {
 
-using detail::AxisError;
 using detail::describe;
 using Signs = std::vector<std::vector<int>>;
 
@@ -114,7 +113,7 @@ void require_matrix(const char* op, const array& a) {
 
 array vecdot(const array& a, const array& b, int axis, StreamOrDevice s) {
   const detail::OnStream on_stream("vecdot", s);
-  detail::one_axis("vecdot", axis, std::max(a.ndim(), b.ndim()), AxisError::invalid);
+  detail::one_axis("vecdot", axis, std::max(a.ndim(), b.ndim()));
   return sum(multiply(conjugate(a, s), b, s), axis, false, s);
 }
 
@@ -124,12 +123,12 @@ array tensordot(const array& a, const array& b, const std::vector<int>& axes_a, 
   if (!is_float(dtype) && dtype != complex64)
     throw_invalid("tensordot", "only floating types are supported, got " + describe(a) + " and " + describe(b) + ": convert them with astype");
   bool fits = axes_a.size() == axes_b.size();
-  detail::sorted_axes("tensordot", axes_a, a.ndim(), AxisError::invalid);
-  detail::sorted_axes("tensordot", axes_b, b.ndim(), AxisError::invalid);
+  detail::sorted_axes("tensordot", axes_a, a.ndim());
+  detail::sorted_axes("tensordot", axes_b, b.ndim());
   std::vector<int64_t> left, right;
   for (size_t k = 0; fits && k < axes_a.size(); ++k) {
-    left.push_back(detail::one_axis("tensordot", axes_a[k], a.ndim(), AxisError::invalid));
-    right.push_back(detail::one_axis("tensordot", axes_b[k], b.ndim(), AxisError::invalid));
+    left.push_back(detail::one_axis("tensordot", axes_a[k], a.ndim()));
+    right.push_back(detail::one_axis("tensordot", axes_b[k], b.ndim()));
     fits = a.shape()[static_cast<size_t>(left.back())] == b.shape()[static_cast<size_t>(right.back())];
   }
   if (!fits) throw_invalid("tensordot", "the contracted axes of " + describe(a) + " and " + describe(b) + " must be as many and of equal sizes, pairwise");

@@ -25,7 +25,7 @@ Dtype result_type(const std::vector<array>& arrays) {
 
 int normalize_axis_index(int axis, int ndim, const std::string& msg_prefix) {
   if (axis < -ndim || axis >= ndim)
-    throw std::invalid_argument(msg_prefix + "Axis " + std::to_string(axis) + " is out of bounds for array with " + std::to_string(ndim) + " dimensions.");
+    throw std::out_of_range(msg_prefix + "Axis " + std::to_string(axis) + " is out of bounds for array with " + std::to_string(ndim) + " dimensions.");
   return axis < 0 ? axis + ndim : axis;
 }
 

@@ -328,6 +328,9 @@ Values within_symbolic(const Value& v, const Values& indices, const std::vector<
 }  // namespace
 
 Value gather(const Value& v, const Values& indices, std::vector<int64_t> axes, Shape sizes) {
+  Shape result = indices.empty() ? Shape{} : indices[0].shape();
+  result.insert(result.end(), sizes.begin(), sizes.end());
+  if (num_elements(result) == 0) return full(result, v.dtype(), Number::of_int(0));  // nothing is read, also where v has nothing
   Attrs attrs = shape_attrs(sizes);
   Values inputs = within_symbolic(v, indices, axes, true);
   attrs.axes = std::move(axes);
@@ -350,6 +353,7 @@ Value take(const Value& v, const Value& indices, int axis) {
 }
 
 Value scatter(ScatterMode mode, const Value& v, const Values& indices, const Value& updates, std::vector<int64_t> axes) {
+  if (num_elements(updates.shape()) == 0) return v;
   Attrs attrs;
   attrs.mode = mode;
   Values inputs = within_symbolic(v, indices, axes, false);

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <filesystem>
 #include <optional>
 
 #include "base/error.h"
@@ -208,7 +209,13 @@ std::string npy_header(const std::string& op, Dtype dtype, const Shape& shape) {
 
 }  // namespace io
 
-array load(const std::string& file, StreamOrDevice) { return io::parse_npy(io::map_file("load", file)); }
+array load(const std::string& file, StreamOrDevice) {
+  // A file that is there may be called anything; of one that is not, the name is all that can be judged.
+  const std::filesystem::path path(file);
+  if (path.extension() != ".npy" && !std::filesystem::exists(path))
+    throw_invalid("load", "there is no file " + file + ", and its name is not that of a known format: .npy (load_safetensors and load_npz read the others)");
+  return io::parse_npy(io::map_file("load", file));
+}
 array load(const std::shared_ptr<io::Reader>& in, StreamOrDevice) { return io::parse_npy(io::read_all("load", *in)); }
 
 void save(const std::string& file, const array& a) {

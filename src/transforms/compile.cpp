@@ -55,7 +55,7 @@ std::vector<graph::Type> argument_types(const Compiled& compiled, const std::vec
     if (d.argument < 0 || d.argument >= static_cast<int>(arguments.size()))
       throw_invalid("compile", what + " is of argument " + std::to_string(d.argument) + ", but the function was called with " + std::to_string(arguments.size()));
     Shape& shape = types[static_cast<size_t>(d.argument)].shape;
-    const auto axis = static_cast<size_t>(detail::one_axis("compile", d.axis, shape.size(), detail::AxisError::invalid));
+    const auto axis = static_cast<size_t>(detail::one_axis("compile", d.axis, shape.size()));
     const int64_t n = shape[axis].bound();
     if (n < 1 || n > d.bound)
       throw_invalid("compile", what + " has length " + std::to_string(n) + " in argument " + std::to_string(d.argument) + ", but lengths are 1 to " +
@@ -207,6 +207,7 @@ std::vector<array> call(Compiled& compiled, const std::vector<array>& arguments)
 }  // namespace
 
 ArrayFunction compile(const ArrayFunction& fun, const CompileOptions& options) {
+  if (!fun) throw_invalid("compile", "there is no function: it is a null pointer");
   auto compiled = std::make_shared<Compiled>();
   compiled->fun = fun;
   compiled->options = options;

@@ -3,6 +3,8 @@
 #include "weft/transforms.h"
 
 #include <algorithm>
+#include <iterator>
+#include <unordered_set>
 
 #include "array/op_support.h"
 #include "array/realise.h"
@@ -47,6 +49,24 @@ graph::Value direction(const char* op, const char* what, const char* of, size_t 
   if (value.shape() != given.shape())
     throw_invalid(op, std::string(what) + " " + std::to_string(k) + ", " + describe(given) + ", must have the shape of its " + of + ", " + describe(value));
   return detail::to_dtype(given.value(), value.dtype());
+}
+
+/// Throws where elements are taken or put by an index that follows from one of the integers among the targets: an index has no direction.
+void refuse_index_directions(const graph::Values& values, const graph::Values& targets) {
+  graph::Values integers;
+  std::copy_if(targets.begin(), targets.end(), std::back_inserter(integers), [](const graph::Value& v) { return !graph::is_inexact(v.dtype()); });
+  if (integers.empty()) return;
+  std::unordered_set<const graph::Node*> reached;
+  for (const graph::Value& v : integers) reached.insert(v.node.get());
+  for (const graph::Step& step : graph::history(values, integers)) {
+    const graph::Op op = step.node->op();
+    if (!step.depends || op == graph::Op::stop_gradient) continue;
+    const size_t last = op == graph::Op::gather ? step.inputs.size() : op == graph::Op::scatter ? step.inputs.size() - 1 : 0;
+    for (size_t k = 1; k < last; ++k)
+      if (reached.contains(step.inputs[k].node.get()))
+        throw_invalid("jvp", "an argument is an index, which has no tangent: capture it, or stop_gradient it, instead of passing it");
+    reached.insert(step.node.get());
+  }
 }
 
 }  // namespace
@@ -160,6 +180,7 @@ std::pair<std::vector<array>, std::vector<array>> jvp(const ArrayFunction& fun, 
   Watched watched(primals);
   std::vector<array> results = fun(watched.arguments());
   const graph::Values values = transforms::values_of(results);
+  refuse_index_directions(values, watched.targets());
   return {std::move(results), filled(graph::push_forward(values, watched.targets(), seeds), values)};
 }
 

@@ -6,6 +6,7 @@
 #include <random>
 
 #include "reference.h"
+#include "weft/compile.h"
 #include "weft/ops.h"
 #include "weft/random.h"
 #include "weft/transforms.h"
@@ -95,6 +96,8 @@ TEST_CASE("flip, roll, unstack, at least n dimensions") {
   CHECK(atleast_3d(std::vector{grid(), array(2)})[1].shape() == Shape{1, 1, 1});
   CHECK(ints(repeat(grid(), 2)).size() == 24);
   CHECK(split(grid(), Shape{1})[1].shape() == Shape{2, 4});
+  for (const int axis : {0, 1, 5, -9}) CHECK(ints(concatenate({grid()}, axis)) == ints(grid()));  // of one array whatever the axis is, as in MLX
+  CHECK_THROWS_AS(concatenate({grid(), grid()}, 2), std::out_of_range);
 }
 
 TEST_CASE("padding in every mode") {
@@ -110,9 +113,47 @@ TEST_CASE("padding in every mode") {
   CHECK(ints(pad(arange(2), 1, array(9))) == Ints{9, 0, 1, 9});
   CHECK(ints(pad(arange(2), std::pair{0, 2}, array(9))) == Ints{0, 1, 9, 9});
   CHECK(pad(a, {-1}, Shape{1}, Shape{0}).shape() == Shape{3, 5});
-  CHECK_THROWS_AS(pad(a, 5, array(0), "reflect"), std::invalid_argument);
   CHECK_THROWS_AS(pad(a, 1, array(0), "around"), std::invalid_argument);
   CHECK_THROWS_AS(pad(a, {0}, Shape{-1}, Shape{0}), std::invalid_argument);
+}
+
+TEST_CASE("mirrored padding of any width: MLX's values") {
+  const auto padded = [](int n, int low, int high, const char* mode) { return ints(pad(arange(n), std::pair{low, high}, array(0), mode)); };
+  CHECK(padded(1, 2, 3, "reflect") == Ints{0, 0, 0, 0, 0, 0});
+  CHECK(padded(1, 3, 1, "symmetric") == Ints{0, 0, 0, 0, 0});
+  CHECK(padded(2, 2, 3, "reflect") == Ints{0, 1, 0, 1, 0, 1, 0});
+  CHECK(padded(2, 5, 5, "reflect") == Ints{1, 0, 1, 0, 1, 0, 1, 0, 1, 0, 1, 0});
+  CHECK(padded(2, 7, 2, "symmetric") == Ints{1, 1, 0, 0, 1, 1, 0, 0, 1, 1, 0});
+  CHECK(padded(3, 3, 11, "reflect") == Ints{1, 2, 1, 0, 1, 2, 1, 0, 1, 2, 1, 0, 1, 2, 1, 0, 1});
+  CHECK(padded(3, 5, 5, "symmetric") == Ints{1, 2, 2, 1, 0, 0, 1, 2, 2, 1, 0, 0, 1});
+  CHECK(padded(4, 7, 2, "reflect") == Ints{1, 0, 1, 2, 3, 2, 1, 0, 1, 2, 3, 2, 1});
+  CHECK(padded(4, 3, 11, "symmetric") == Ints{2, 1, 0, 0, 1, 2, 3, 3, 2, 1, 0, 0, 1, 2, 3, 3, 2, 1});
+  // Every width: what stands at a place follows from walking back and forth.
+  for (const bool reflect : {false, true})
+    for (int n = 1; n <= 5; ++n)
+      for (int low = 0; low <= 12; ++low)
+        for (const int high : {0, 1, 4, 11}) {
+          CAPTURE(n);
+          CAPTURE(low);
+          CAPTURE(high);
+          Ints walk;
+          int at = 0, step = 1;
+          for (int k = 0; k < low + n + high + 30; ++k) {
+            walk.push_back(at);
+            if (at + step >= 0 && at + step < n) at += step;
+            else step = -step, at += reflect && n > 1 ? step : 0;
+          }
+          const int period = n == 1 ? 1 : reflect ? 2 * (n - 1) : 2 * n, first = (period - low % period) % period;
+          CHECK(padded(n, low, high, reflect ? "reflect" : "symmetric") == Ints(walk.begin() + first, walk.begin() + first + low + n + high));
+        }
+  CHECK(ints(pad(reshape(arange(6), {2, 3}), {{1, 2}, {4, 1}}, array(0), "reflect")) ==
+        Ints{3, 4, 5, 4, 3, 4, 5, 4, 0, 1, 2, 1, 0, 1, 2, 1, 3, 4, 5, 4, 3, 4, 5, 4, 0, 1, 2, 1, 0, 1, 2, 1, 3, 4, 5, 4, 3, 4, 5, 4});
+  CHECK(pad(zeros({0, 3}), {{0, 0}, {4, 1}}, array(0), "symmetric").shape() == Shape{0, 8});
+  CHECK_THROWS_AS(padded(0, 1, 0, "reflect"), std::invalid_argument);
+  CHECK_THROWS_AS(padded(0, 0, 2, "symmetric"), std::invalid_argument);
+  CHECK(padded(0, 0, 0, "symmetric").empty());
+  const auto slope = grad([](const array& x) { return sum(pad(x, 5, array(0), "reflect") * arange(13, float32)); });
+  CHECK(slope(arange(3, float32)).to_vector<float>() == std::vector<float>{15, 42, 21});
 }
 
 TEST_CASE("diagonals and traces") {
@@ -131,6 +172,8 @@ TEST_CASE("as_strided, contiguous, depends, number_of_elements") {
   CHECK(ints(as_strided(arange(6), {4, 3}, {1, 1}, 0)) == Ints{0, 1, 2, 1, 2, 3, 2, 3, 4, 3, 4, 5});
   CHECK_THROWS_AS(as_strided(arange(6), {4, 3}, {1, 2}, 0), std::invalid_argument);
   CHECK_THROWS_AS(as_strided(arange(6), {2}, {-1}, 0), std::invalid_argument);
+  CHECK(ints(as_strided(arange(6), {2, 2}, {1, 2, 5}, 0)) == Ints{0, 2, 1, 3});  // strides behind those of the shape are not read, as in MLX
+  CHECK_THROWS_AS(as_strided(arange(6), {2, 2}, {1}, 0), std::invalid_argument);
   const array t = contiguous(transpose(grid()));
   CHECK(t.strides() == Strides{3, 1});
   CHECK(ints(t) == Ints{0, 4, 8, 1, 5, 9, 2, 6, 10, 3, 7, 11});
@@ -204,6 +247,49 @@ TEST_CASE("taking and putting along an axis, and slices at computed places") {
   CHECK_THROWS_AS(put_along_axis(a, array({1}), array(0), 1), std::invalid_argument);
   const auto gradient = grad([](const array& x) { return sum(square(put_along_axis(x, array({1, 0}, {2, 1}), array(3.0f), 1))); });
   CHECK(gradient(array({1.f, 2.f, 3.f, 4.f}, {2, 2})).to_vector<float>() == std::vector<float>{2, 0, 0, 8});
+}
+
+TEST_CASE("taking and putting where there are no elements") {
+  for (const Dtype dtype : {bool_, uint8, int32, int64, float16, bfloat16, float32, float64, complex64}) {
+    CAPTURE(std::string(dtype_name(dtype)));
+    const auto none = [&](const Shape& shape) { return zeros(shape, dtype); };
+    const auto places = [](const Shape& shape) { return zeros(shape, int32); };
+    const auto is = [&](const array& a, const Shape& shape) {
+      CHECK(a.shape() == shape);
+      CHECK(a.dtype() == dtype);
+      CHECK(abs(a).to_vector<float>() == std::vector<float>(static_cast<size_t>(num_elements(shape))));
+    };
+    is(take(none({0}), places({0})), {0});
+    is(take(none({0, 3}), places({0}), 0), {0, 3});
+    is(take(none({2, 0}), places({0}), 1), {2, 0});
+    is(take(none({2, 0}), places({2, 0}), 0), {2, 0, 0});
+    is(take(none({2, 3}), places({0, 4}), 1), {2, 0, 4});
+    is(take_along_axis(none({1, 0}), places({1, 0}), 1), {1, 0});
+    is(take_along_axis(none({0, 3}), places({0, 3}), 0), {0, 3});
+    is(take_along_axis(none({0, 4}), places({0, 2}), 1), {0, 2});
+    is(take_along_axis(none({2, 0}), places({5, 0}), 0), {5, 0});
+    is(take_along_axis(none({2, 3}), places({0, 3}), 0), {0, 3});
+    is(put_along_axis(none({1, 0}), places({1, 0}), array(1.0f), 1), {1, 0});
+    is(put_along_axis(none({0, 3}), places({0, 3}), array(1.0f), 0), {0, 3});
+    is(put_along_axis(none({2, 3}), places({0, 3}), array(1.0f), 0), {2, 3});
+    is(put_along_axis(none({2, 0}), places({2, 3}), array(1.0f), 1), {2, 0});
+    is(scatter(none({2, 3}), places({0}), none({0, 1, 3}), 0), {2, 3});
+    is(gather(none({2, 3}), places({0}), 0, {1, 3}), {0, 1, 3});
+    if (dtype != bool_ && dtype != complex64) {
+      is(scatter_add_axis(none({1, 0}), places({1, 0}), array(1.0f), 1), {1, 0});
+      is(scatter_add(none({2, 3}), places({0}), none({0, 1, 3}), 0), {2, 3});
+      is(scatter_max(none({2, 3}), places({0}), none({0, 1, 3}), 0), {2, 3});
+    }
+  }
+  CHECK_THROWS_AS(take(zeros({0}), array({0})), std::invalid_argument);
+  CHECK_THROWS_AS(take_along_axis(zeros({2, 0}), zeros({2, 3}, int32), 1), std::invalid_argument);
+  const array none = zeros({0}, int32), flat = zeros({1, 0}, int32);
+  CHECK(grad([&](const array& x) { return sum(take(x, none)); })(zeros({0})).shape() == Shape{0});
+  CHECK(grad([&](const array& x) { return sum(take(x, none)); })(ones({3})).to_vector<float>() == std::vector<float>{0, 0, 0});
+  CHECK(grad([&](const array& x) { return sum(take_along_axis(x, flat, 1)); })(zeros({1, 0})).shape() == Shape{1, 0});
+  CHECK(grad([&](const array& x) { return sum(put_along_axis(x, flat, array(1.0f), 1)); })(ones({1, 2})).to_vector<float>() == std::vector<float>{1, 1});
+  CHECK(vmap([&](const array& x) { return take(x, none); })(zeros({4, 0})).shape() == Shape{4, 0});
+  CHECK(compile([&](const std::vector<array>& in) { return std::vector{take_along_axis(in[0], in[1], 1)}; })({zeros({1, 0}), flat})[0].shape() == Shape{1, 0});
 }
 
 TEST_CASE("masked scatter") {

@@ -132,6 +132,18 @@ TEST_CASE("integers: floor division, remainder, power, shifts") {
   CHECK(power(array(3, int64), array(39, int64)).item<int64_t>() == 4052555153018976267);
   CHECK(power(array({2.0f, 9.0f}), array(0.5f)).to_vector<float>()[1] == doctest::Approx(3));
   CHECK(left_shift(array({1, 3}), array({4, 33})).to_vector<int>() == std::vector<int>{16, 0});
+  // Bools are shifted as uint8, as in MLX; float types are its runtime_error.
+  const array yes = array({true, true, false, false}), by = array({true, false, true, false});
+  CHECK(left_shift(yes, by).dtype() == uint8);
+  CHECK(left_shift(yes, by).to_vector<int>() == std::vector<int>{2, 1, 0, 0});
+  CHECK(right_shift(yes, by).dtype() == uint8);
+  CHECK(right_shift(yes, by).to_vector<int>() == std::vector<int>{0, 1, 0, 0});
+  CHECK(left_shift(array({1, 2}, int8), array(true)).dtype() == int8);
+  for (array (*f)(const array&, const array&, StreamOrDevice) : {left_shift, right_shift, bitwise_and, bitwise_or, bitwise_xor}) {
+    CHECK_THROWS_AS(f(array(1.0f), array(2.0f), {}), std::runtime_error);
+    CHECK_THROWS_AS(f(array(1), array(2.0f), {}), std::runtime_error);
+  }
+  CHECK_THROWS_AS(bitwise_invert(array(1.0f)), std::invalid_argument);
   CHECK(right_shift(array({-8, 255}), array({1, 4})).to_vector<int>() == std::vector<int>{-4, 15});
   CHECK(bitwise_xor(array({12, 10}), array({10, 10})).to_vector<int>() == std::vector<int>{6, 0});
   CHECK((array({200, 100}, uint8) + array({100, 100}, uint8)).to_vector<int>() == std::vector<int>{44, 200});

@@ -38,7 +38,7 @@ TEST_CASE("sort and argsort: stable, NaN last, any axis, any dtype") {
   CHECK(sort(m).shape() == Shape{6});
   CHECK(sort(array(4.f)).item<float>() == 4);
   CHECK(argsort(m, 1).dtype() == uint32);
-  CHECK_THROWS_WITH_AS(sort(m, 2), doctest::Contains("[sort]"), std::invalid_argument);
+  CHECK_THROWS_WITH_AS(sort(m, 2), doctest::Contains("[sort]"), std::out_of_range);
   for (Dtype t : {bool_, int8, uint8, int16, uint16, int32, uint32, int64, uint64, float16, bfloat16, float32, float64}) {
     CAPTURE(dtype_name(t));
     const array v = astype(vec({1, 0, 1, 0, 0, 1}), t);
@@ -120,7 +120,7 @@ TEST_CASE("cumulative operations") {
   CHECK(logs[0] == 1000);
   CHECK(logs[1] == doctest::Approx(1000 + std::log(2.0)));
   CHECK(cumsum(zeros({0, 3}), 0).shape() == Shape{0, 3});
-  CHECK_THROWS_WITH_AS(cumsum(a, 2), doctest::Contains("[cumsum]"), std::invalid_argument);
+  CHECK_THROWS_WITH_AS(cumsum(a, 2), doctest::Contains("[cumsum]"), std::out_of_range);
   CHECK(floats(diff(vec({1, 4, 9, 16}))) == Floats{3, 5, 7});
   CHECK(floats(diff(vec({1, 4, 9, 16}), 2)) == Floats{2, 2});
   CHECK(floats(diff(a, 1, 0)) == Floats{3, 3, 3});

@@ -117,6 +117,12 @@ TEST_CASE("distributions by their definition") {
   CHECK(largest_difference(random::uniform(array(-2.0f), array(3.0f), {11}, float32, key), scaled) <= 2.5e-7);
   CHECK(largest_difference(random::bernoulli(array(0.3f), {11}, key), coin) == 0);
   CHECK(largest_difference(random::randint(array(-3), array(4), {11}, int32, key), whole) == 0);
+  const array bools = random::randint(array(0), array(2), {20}, bool_, random::key(0));  // MLX's draws
+  CHECK(bools.dtype() == bool_);
+  CHECK(bools.to_vector<int>() == std::vector<int>{1, 0, 0, 0, 1, 0, 0, 0, 1, 1, 0, 1, 0, 0, 1, 1, 0, 1, 1, 0});
+  CHECK(sum(random::randint(array(-3), array(5), {20}, bool_, random::key(0))).item<int>() == 20);
+  CHECK(sum(random::randint(array(0), array(1), {20}, bool_, random::key(0))).item<int>() == 0);
+  CHECK(sum(random::randint(array(false), array(true), {20}, bool_, random::key(0))).item<int>() == 0);
   std::vector<double> g;
   for (double v : u) g.push_back(-std::log(-std::log(v)));
   CHECK(largest_difference(random::gumbel({11}, float32, key), g) < 1e-4);

@@ -227,5 +227,7 @@ TEST_CASE("npy fixtures: what must be refused") {
   for (const std::string name : {"little_endian_standard", "big_endian_fortran"})
     CHECK_THROWS_WITH_AS(load(fixtures + "ndarray-npy/example_c64_" + name + ".npy"), doctest::Contains("complex128"), std::runtime_error);
   CHECK_THROWS_WITH_AS(load(fixtures + "missing.npy"), doctest::Contains("No such file"), std::runtime_error);
+  CHECK_THROWS_WITH_AS(load(fixtures + "missing.bla"), doctest::Contains("not that of a known format"), std::invalid_argument);  // as MLX's Python
+  CHECK_THROWS_AS(load(fixtures + "missing"), std::invalid_argument);
   CHECK_THROWS_WITH_AS(load(fixtures), doctest::Contains("Is a directory"), std::runtime_error);
 }

@@ -150,6 +150,18 @@ TEST_CASE("malformed: JSON") {
   CHECK(refusal(file_of("{\"a\":{\"dtype\":\"U8\",\"dtype\":\"I8\",\"shape\":[1],\"data_offsets\":[0,1]}}", "x")).find("\"dtype\" occurs twice") != std::string::npos);
 }
 
+TEST_CASE("no metadata may be written as null, as MLX does") {
+  const Folder folder;
+  const std::string file = folder / "null.safetensors";
+  std::ofstream(file, std::ios::binary) << file_of(R"({"__metadata__":null,"a":{"data_offsets":[4,8],"dtype":"F32","shape":[1]},"s":{"data_offsets":[0,4],"dtype":"F32","shape":[]}})",
+                                                   std::string("\0\0\0\x40\0\0\0\0", 8));
+  const auto [tensors, metadata] = load_safetensors(file);
+  CHECK(metadata.empty());
+  REQUIRE(tensors.size() == 2);
+  CHECK(tensors.at("s").item<float>() == 2);
+  CHECK(tensors.at("a").shape() == Shape{1});
+}
+
 TEST_CASE("malformed: entries") {
   CHECK(refusal(file_of("{\"a\":1}")) == "tensor \"a\" is not an object, at byte 9");
   CHECK(refusal(file_of("{\"a\":{\"dtype\":\"F32\",\"shape\":[]}}")).starts_with("tensor \"a\" lacks data_offsets"));

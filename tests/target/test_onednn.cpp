@@ -245,11 +245,10 @@ TEST_CASE("onednn: random products in all layouts") {
 
 TEST_CASE("onednn: the CPU target gives it bfloat16 products only where the processor has tiles for them") {
   if (!built_in()) return;
-  target::CpuTarget t;
   DotDesc d = plain(64, 64, 64);
-  CHECK(t.library(d) != nullptr);
+  CHECK(target::cpu().library(d) != nullptr);
   d.a = d.b = d.c = bfloat16;
-  CHECK((t.library(d) != nullptr) == t.isa().tiles);
+  CHECK((target::cpu().library(d) != nullptr) == (target::cpu_isa().tiles && takes(bfloat16)));  // oneDNN may be bound more tightly than this process
   CHECK(target::CpuTarget({"generic", true}).library(d) == nullptr);
 }
 

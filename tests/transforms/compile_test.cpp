@@ -279,6 +279,9 @@ TEST_CASE("what is refused, and what is left behind") {
   });
   CHECK(contains(message([&] { prints({array(1.0f)}); }), "[eval]"));
   CHECK_THROWS_AS(compile([](const Arrays& a) { return a; }, {.state = {nullptr}}), std::invalid_argument);
+  CHECK_THROWS_WITH_AS(compile(nullptr), doctest::Contains("no function"), std::invalid_argument);
+  std::vector<array> (*none)(const std::vector<array>&) = nullptr;
+  CHECK_THROWS_AS(compile(none), std::invalid_argument);
 }
 
 TEST_CASE("results that need no program") {

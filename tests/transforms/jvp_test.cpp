@@ -138,4 +138,14 @@ TEST_CASE("jvp: what is refused") {
   CHECK(contains(message([&] { jvp([](const Arrays& a) { return a; }, Arrays{array(1.0f)}, Arrays{}); }), "[jvp] 1 primals, but 0 tangents"));
   CHECK(contains(message([&] { jacrev([](const array& x) { return astype(x, int32); })(array(1.0f)); }), "[jacrev] result 0 must be of a floating type"));
   CHECK(contains(message([&] { jacfwd(f)(array(1)); }), "[jacfwd] argument 0 must be of a floating type"));
+  // An index has no direction, whatever is made of it on the way; MLX refuses it too. Captured, or behind stop_gradient, it is a constant.
+  const array x = ones({3, 4}), at = zeros({2}, int32), along = zeros({3, 4}, int32);
+  const auto refused = [&](const ArrayFunction& g, const array& index) { CHECK_THROWS_AS(jvp(g, {x, index}, {x, index}), std::invalid_argument); };
+  refused([](const Arrays& a) { return Arrays{take(a[0], a[1], 0)}; }, at);
+  refused([](const Arrays& a) { return Arrays{take(a[0], a[1] + 1, 0) * 2.0f}; }, at);
+  refused([](const Arrays& a) { return Arrays{take_along_axis(a[0], a[1], 0)}; }, along);
+  refused([](const Arrays& a) { return Arrays{put_along_axis(a[0], a[1], array(1.0f), 0)}; }, along);
+  refused([](const Arrays& a) { return Arrays{gather(a[0], a[1], 0, {1, 4})}; }, at);
+  CHECK(jvp([](const Arrays& a) { return Arrays{take(a[0], stop_gradient(a[1]), 0)}; }, {x, at}, {x, at}).second[0].shape() == Shape{2, 4});
+  CHECK(jvp([&](const Arrays& a) { return Arrays{take(a[0], at, 0) + sum(a[1])}; }, {x, at}, {x, at}).second[0].shape() == Shape{2, 4});
 }

@@ -123,7 +123,7 @@ TEST_CASE("results carry the axis where it is asked for") {
   const array x = noise({5, 3, 4}, 1);
   const UnaryFunction f = [](const array& a) { return a * array(2.0, float64); };
   check_close(vmap(f, 0, 2)(x), transpose(x, {1, 2, 0}) * array(2.0, float64));
-  check_close(vmap(f, 2, -1)(x), x * array(2.0, float64));
+  check_close(vmap(f, 2, 2)(x), x * array(2.0, float64));
   check_close(vmap(f, 1, 0)(x), transpose(x, {1, 0, 2}) * array(2.0, float64));
   const ArrayFunction two = [](const Arrays& a) { return Arrays{a[0] + a[1], sum(a[0])}; };
   const Arrays r = vmap(two, {1, -1}, {1, 0})({array({1.0f, 2.0f, 3.0f, 4.0f}, Shape{2, 2}), array({10.0f, 20.0f})});
@@ -251,8 +251,25 @@ TEST_CASE("vmap: what is refused") {
   const UnaryFunction f = [](const array& x) { return x; };
   CHECK(contains(message([&] { vmap(f)(array(1.0f)); }), "[vmap] argument 0 is a scalar"));
   CHECK(contains(message([&] { vmap(f, 2)(ones({2, 2})); }), "[vmap] axis 2 of argument 0"));
-  CHECK(contains(message([&] { vmap(f, -2)(ones({2, 2})); }), "[vmap] axis -2 of argument 0"));
-  CHECK(contains(message([&] { vmap(f, -1)(ones({2, 2})); }), "[vmap] no argument is mapped"));
+  CHECK(contains(message([&] { vmap(f, -1, -1)(ones({2, 2})); }), "[vmap] no argument is mapped"));
+  // When the function is made, as in MLX: axes of which the arguments', or the results', alone say that nothing is mapped.
+  const ArrayFunction all = [](const Arrays& a) { return a; };
+  const BinaryFunction sum = [](const array& a, const array& b) { return a + b; };
+  CHECK_THROWS_WITH_AS(vmap(f, 0, -1), doctest::Contains("[vmap] no axis of the results is mapped"), std::invalid_argument);
+  CHECK_THROWS_WITH_AS(vmap(f, -1, 0), doctest::Contains("[vmap] no axis of the arguments is mapped"), std::invalid_argument);
+  CHECK_THROWS_AS(vmap(f, -2), std::invalid_argument);
+  CHECK_THROWS_AS(vmap(sum, -1, -1, 0), std::invalid_argument);
+  CHECK_THROWS_AS(vmap(sum, 0, -1, -1), std::invalid_argument);
+  CHECK_THROWS_AS(vmap(all, {-1, -1, -1}, {0}), std::invalid_argument);
+  CHECK_THROWS_AS(vmap(all, {0, -1}, {-1}), std::invalid_argument);
+  CHECK_THROWS_AS(vmap(all, {0}, {-2}), std::invalid_argument);
+  CHECK_NOTHROW(vmap(all, {0, -1}, {-1, 0}));
+  CHECK_NOTHROW(vmap(all));
+  CHECK(vmap(all, {0, 0}, {-1, 0})({ones({2, 3}), ones({2})})[0].shape() == Shape{3, 2});
+  // Axes that do not exist, when it is called.
+  CHECK_THROWS_AS(vmap(f, 7, 0)(ones({2, 2})), std::out_of_range);
+  CHECK_THROWS_AS(vmap(f, 0, 7)(ones({2, 2})), std::out_of_range);
+  CHECK_THROWS_AS(vmap(all, {0, -2}, {0, 0})({ones({2, 2}), ones({2, 2})}), std::out_of_range);
   CHECK(contains(message([&] { vmap(f, 0, 2)(ones({2, 2})); }), "[vmap] result 0 cannot carry its batch axis at 2"));
   CHECK(contains(message([&] { vmap([](const array& a, const array& b) { return a + b; })(ones({2}), ones({3})); }), "[vmap] mapped axes must be equally long"));
   CHECK(contains(message([&] { vmap([](const Arrays& a) { return a; }, {0})({ones({2}), ones({2})}); }), "[vmap] 1 argument axes were given for 2"));

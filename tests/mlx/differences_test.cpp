@@ -159,6 +159,10 @@ const Behaviours complex_values = {
        CHECK(power(complex(0, 0), complex(0, 1)).item<complex64_t>() == complex64_t{0, 0});
        CHECK(power(complex(0, 0), complex(0, 0)).item<complex64_t>() == complex64_t{1, 0});
      }},
+    {"complex-infinite-products",
+     [] {
+       CHECK(is_nan(real(complex(infinity, infinity) * complex(1, 0))));
+     }},
 };
 
 const Behaviours derivatives = {
@@ -308,6 +312,16 @@ const Behaviours programs = {
        CHECK(text.str().find("logaddexp") != std::string::npos);
      }},
     {"version", [] { CHECK(std::string(version()) == WEFT_VERSION); }},
+    {"force-fused",
+     [] {
+       const array scores = zeros({1, 1, 4, 8});
+       const auto fused = [&](Dtype t) {
+         const array x = astype(scores, t);
+         return fast::scaled_dot_product_attention(x, x, x, 1, "", std::nullopt, std::nullopt, true);
+       };
+       CHECK_THROWS_WITH_AS(fused(float64), doctest::Contains("force_fused"), std::invalid_argument);
+     }},
+    {"thread-local-stream", [] { CHECK_FALSE((std::is_base_of_v<Stream, ThreadLocalStream>)); }},
     {"default-device", [] { CHECK((on_gpu() || default_device() == Device(Device::cpu))); }},
 };
 

@@ -1,10 +1,13 @@
 // weft/ops.h: the same elements under another type, layout or place in the graph.
+#include <mutex>
 #include <numeric>
+#include <shared_mutex>
 
 #include "array/host.h"
 #include "array/op_support.h"
 #include "array/realise.h"
 #include "base/error.h"
+#include "compiler/view.h"
 #include "weft/ops.h"
 
 namespace weft {
@@ -86,17 +89,37 @@ array stop_gradient(const array& a, StreamOrDevice s) {
   return array(graph::stop_gradient(a.value()));
 }
 
+namespace {
+
+/// Whether `a` lies in column-major order, or will once it is computed.
+bool is_column_major(const array& a) {
+  if (!is_static(a.shape())) return false;
+  std::shared_lock lock(graph::structure());
+  const std::optional<Strides> strides = compiler::strides_once_computed(a.value());
+  const Shape reversed(a.shape().rbegin(), a.shape().rend());
+  return strides && detail::is_row_major(reversed, Strides(strides->rbegin(), strides->rend()));
+}
+
+graph::Value packed(const graph::Value& v) {
+  graph::Attrs attrs;
+  attrs.shape = v.shape();
+  attrs.packed = true;
+  return graph::make(graph::Op::reshape, {v}, std::move(attrs));
+}
+
+graph::Value axes_reversed(const graph::Value& v) {
+  std::vector<int64_t> order(v.shape().size());
+  for (size_t k = 0; k < order.size(); ++k) order[k] = static_cast<int64_t>(order.size() - 1 - k);
+  return graph::permute(v, order);
+}
+
+}  // namespace
+
 array contiguous(const array& a, bool allow_col_major, StreamOrDevice s) {
   const detail::OnStream on_stream("contiguous", s);
-  if (allow_col_major && detail::has_data(a.value()) && a.ndim() > 0) {
-    const Shape reversed(a.shape().rbegin(), a.shape().rend());
-    const Strides strides = a.strides();
-    if (detail::is_row_major(reversed, Strides(strides.rbegin(), strides.rend()))) return a;
-  }
-  graph::Attrs attrs;
-  attrs.shape = a.shape();
-  attrs.packed = true;
-  return array(graph::make(graph::Op::reshape, {a.value()}, std::move(attrs)));
+  if (!allow_col_major || a.ndim() == 0 || !is_column_major(a)) return array(packed(a.value()));
+  if (detail::has_data(a.value())) return a;
+  return array(axes_reversed(packed(axes_reversed(a.value()))));
 }
 
 array as_strided(const array& a, Shape shape, Strides strides, size_t offset, StreamOrDevice s) {

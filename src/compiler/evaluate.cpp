@@ -59,6 +59,7 @@ struct Pending {
   std::vector<graph::Storage> inputs;
   std::vector<std::shared_ptr<graph::Node>> nodes;  // whose outputs the graph's outputs are, in order
   std::vector<std::pair<std::shared_ptr<graph::Node>, graph::Storage>> views;
+  graph::Values views_of_results;  // known once the program has run
   std::shared_ptr<const Program> program;
 };
 
@@ -93,8 +94,12 @@ Pending collect(std::span<const graph::Value> values, target::Target& target) {
       pending.views.emplace_back(v.node, std::move(*view));
       continue;
     }
-    pending.nodes.push_back(v.node);
-    for (int k = 0; k < v.node->outputs(); ++k) pending.source.graph.outputs.push_back({v.node, k});
+    const std::optional<graph::Value> base = packed_base(v);
+    if (base) pending.views_of_results.push_back(v);
+    if (base && !wanted.insert(base->node.get()).second) continue;
+    const std::shared_ptr<graph::Node>& computed = base ? base->node : v.node;
+    pending.nodes.push_back(computed);
+    for (int k = 0; k < computed->outputs(); ++k) pending.source.graph.outputs.push_back({computed, k});
   }
   if (pending.nodes.empty()) return pending;
   pending.source.graph.outputs = split_leaves(pending.source.graph.outputs);
@@ -158,6 +163,8 @@ void compute(std::span<const graph::Value> values, target::Target& target) {
     next += static_cast<size_t>(node->outputs());
     if (!node->storage(0)) node->materialise(std::vector<graph::Storage>(begin, results.begin() + static_cast<std::ptrdiff_t>(next)));
   }
+  for (const graph::Value& v : pending.views_of_results)
+    if (!v.node->storage(0)) v.node->materialise({*view_of(v)});
 }
 
 /// The segments of one evaluation, and an event for each: set when its values are there, or with what went wrong.

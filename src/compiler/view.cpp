@@ -60,6 +60,31 @@ bool may_be_view(const graph::Node& node) {
          node.inputs()[0].dtype().size() == node.types()[0].dtype.size();
 }
 
+/// The movement between a value and what it is a view of: the value's own node first.
+struct Way {
+  std::vector<const graph::Node*> steps;
+  const graph::Value* base;
+};
+
+Way way_to(const graph::Value& value) {
+  Way way{{}, &value};
+  while (!way.base->node->storage(way.base->index) && may_be_view(*way.base->node)) {
+    way.steps.push_back(way.base->node.get());
+    way.base = &way.base->node->inputs()[0];
+  }
+  return way;
+}
+
+/// Where the value lies once its base lies at `from`; nothing where that is no view.
+std::optional<Storage> moved(const Way& way, Storage from) {
+  std::optional<Storage> at = std::move(from);
+  for (size_t k = way.steps.size(); at && k-- > 0;) at = moved(*way.steps[k], std::move(*at));
+  return at;
+}
+
+/// The layout of a value that a program computes.
+Storage row_major(const graph::Value& value) { return {nullptr, 0, row_major_strides(value.shape())}; }
+
 }  // namespace
 
 bool moves_only(Op op) {
@@ -87,16 +112,23 @@ std::optional<Strides> reshaped_strides(const Shape& from, const Strides& stride
 }
 
 std::optional<Storage> view_of(const graph::Value& value) {
-  std::vector<const graph::Node*> chain;
-  const graph::Value* v = &value;
-  while (!v->node->storage(v->index)) {
-    if (!may_be_view(*v->node)) return std::nullopt;
-    chain.push_back(v->node.get());
-    v = &v->node->inputs()[0];
-  }
-  std::optional<Storage> at = *v->node->storage(v->index);
-  for (size_t k = chain.size(); at && k-- > 0;) at = moved(*chain[k], std::move(*at));
-  return at;
+  const Way way = way_to(value);
+  const Storage* data = way.base->node->storage(way.base->index);
+  return data ? moved(way, *data) : std::nullopt;
+}
+
+std::optional<graph::Value> packed_base(const graph::Value& value) {
+  const Way way = way_to(value);
+  const graph::Node& base = *way.base->node;
+  if (way.steps.empty() || base.storage(way.base->index) || !base.attrs().packed) return std::nullopt;
+  return moved(way, row_major(*way.base)) ? std::optional(*way.base) : std::nullopt;
+}
+
+std::optional<Strides> strides_once_computed(const graph::Value& value) {
+  const Way way = way_to(value);
+  const Storage* data = way.base->node->storage(way.base->index);
+  const std::optional<Storage> at = moved(way, data ? *data : row_major(*way.base));
+  return at ? std::optional(at->strides) : std::nullopt;
 }
 
 }  // namespace weft::compiler

@@ -9,6 +9,7 @@
 #include "weft/compile.h"
 #include "weft/memory.h"
 #include "weft/ops.h"
+#include "weft/transforms.h"
 
 using namespace weft;
 
@@ -81,6 +82,28 @@ TEST_CASE("flags") {
   t.eval();
   CHECK(contiguous(t).strides() == Strides{3, 1});
   CHECK(contiguous(t, true).strides() == Strides{1, 4});
+}
+
+TEST_CASE("contiguous keeps a column-major layout also of what has no data yet") {
+  const auto pending = [] { return data({3, 4}) + 1; };
+  const array rows = contiguous(transpose(pending())), columns = contiguous(transpose(pending()), true);
+  CHECK(rows.strides() == Strides{3, 1});
+  CHECK(columns.strides() == Strides{1, 4});
+  CHECK(columns.to_vector<float>() == rows.to_vector<float>());
+  CHECK(contiguous(pending(), true).strides() == Strides{4, 1});
+  CHECK(contiguous(transpose(data({2, 3, 4}) + 1, {0, 2, 1}), true).flags().row_contiguous);  // neither order: row-major
+  CHECK(contiguous(reshape(transpose(pending()), {4, 1, 3}), true).strides() == Strides{1, 4, 4});
+  CHECK(contiguous(data({5}) + 1, true).strides() == Strides{1});
+  // The base is computed once for several views of it, and with other results.
+  const array x = pending(), base = contiguous(x), left = transpose(base), right = reshape(base, {2, 6}), other = sum(x);
+  eval(left, right, base, other);
+  CHECK(left.strides() == Strides{1, 4});
+  CHECK(right.strides() == Strides{6, 1});
+  CHECK(left.to_vector<float>() == rows.to_vector<float>());
+  CHECK(right.to_vector<float>() == x.to_vector<float>());
+  // Derivatives pass.
+  const array g = grad([](const array& v) { return sum(square(contiguous(transpose(v), true))); })(data({3, 4}));
+  CHECK(g.to_vector<float>() == (data({3, 4}) * 2).to_vector<float>());
 }
 
 TEST_CASE("random chains of movement hold what the compiler computes") {

@@ -71,7 +71,11 @@ Value moved_down(const Value& v, size_t axis, int64_t by) {
   return pad(part(v, axis, by, v.shape()[axis].bound() - by), low, high);
 }
 
-Number identity_of(const Attrs& a, Dtype t) { return in_logs(a) ? Number::of_real(-INFINITY) : kernel::identity(a.reducer, t); }
+/// Of a complex dtype: the real part; the imaginary one is 0.
+Number identity_of(const Attrs& a, Dtype t) {
+  if (in_logs(a)) return Number::of_real(-INFINITY);
+  return kernel::identity(a.reducer, t == complex64 ? float32 : t);
+}
 
 /// c = a ∘ b, with the derivatives of c by a and by b.
 struct Step {

@@ -136,6 +136,8 @@ TEST_CASE("complex functions along axes: differences, and vjp against jvp") {
       {"cumprod", [](const array& a) { return cumprod(a, 1); }},
       {"cummax", [](const array& a) { return cummax(a, 1); }},
       {"cummin", [](const array& a) { return cummin(a, 1, true); }},
+      {"exclusive cummax", [](const array& a) { return slice(cummax(a, 1, false, false), {0, 1}, {2, 3}); }},
+      {"exclusive cummin", [](const array& a) { return slice(cummin(a, 1, false, false), {0, 1}, {2, 3}); }},
       {"logcumsumexp", [](const array& a) { return logcumsumexp(a, 1); }},
       {"sort", [](const array& a) { return sort(a, 1); }},
       {"topk", [](const array& a) { return topk(a, 2, 1); }},

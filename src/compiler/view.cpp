@@ -60,25 +60,25 @@ bool may_be_view(const graph::Node& node) {
          node.inputs()[0].dtype().size() == node.types()[0].dtype.size();
 }
 
-/// The movement between a value and what it is a view of: the value's own node first.
-struct Way {
+/// The movement operators between a value and what it is a view of: the value's own node first.
+struct ViewChain {
   std::vector<const graph::Node*> steps;
   const graph::Value* base;
 };
 
-Way way_to(const graph::Value& value) {
-  Way way{{}, &value};
-  while (!way.base->node->storage(way.base->index) && may_be_view(*way.base->node)) {
-    way.steps.push_back(way.base->node.get());
-    way.base = &way.base->node->inputs()[0];
+ViewChain chain_to_base(const graph::Value& value) {
+  ViewChain chain{{}, &value};
+  while (!chain.base->node->storage(chain.base->index) && may_be_view(*chain.base->node)) {
+    chain.steps.push_back(chain.base->node.get());
+    chain.base = &chain.base->node->inputs()[0];
   }
-  return way;
+  return chain;
 }
 
 /// Where the value lies once its base lies at `from`; nothing where that is no view.
-std::optional<Storage> moved(const Way& way, Storage from) {
+std::optional<Storage> moved(const ViewChain& chain, Storage from) {
   std::optional<Storage> at = std::move(from);
-  for (size_t k = way.steps.size(); at && k-- > 0;) at = moved(*way.steps[k], std::move(*at));
+  for (size_t k = chain.steps.size(); at && k-- > 0;) at = moved(*chain.steps[k], std::move(*at));
   return at;
 }
 
@@ -112,22 +112,22 @@ std::optional<Strides> reshaped_strides(const Shape& from, const Strides& stride
 }
 
 std::optional<Storage> view_of(const graph::Value& value) {
-  const Way way = way_to(value);
-  const Storage* data = way.base->node->storage(way.base->index);
-  return data ? moved(way, *data) : std::nullopt;
+  const ViewChain chain = chain_to_base(value);
+  const Storage* data = chain.base->node->storage(chain.base->index);
+  return data ? moved(chain, *data) : std::nullopt;
 }
 
 std::optional<graph::Value> packed_base(const graph::Value& value) {
-  const Way way = way_to(value);
-  const graph::Node& base = *way.base->node;
-  if (way.steps.empty() || base.storage(way.base->index) || !base.attrs().packed) return std::nullopt;
-  return moved(way, row_major(*way.base)) ? std::optional(*way.base) : std::nullopt;
+  const ViewChain chain = chain_to_base(value);
+  const graph::Node& base = *chain.base->node;
+  if (chain.steps.empty() || base.storage(chain.base->index) || !base.attrs().packed) return std::nullopt;
+  return moved(chain, row_major(*chain.base)) ? std::optional(*chain.base) : std::nullopt;
 }
 
 std::optional<Strides> strides_once_computed(const graph::Value& value) {
-  const Way way = way_to(value);
-  const Storage* data = way.base->node->storage(way.base->index);
-  const std::optional<Storage> at = moved(way, data ? *data : row_major(*way.base));
+  const ViewChain chain = chain_to_base(value);
+  const Storage* data = chain.base->node->storage(chain.base->index);
+  const std::optional<Storage> at = moved(chain, data ? *data : row_major(*chain.base));
   return at ? std::optional(at->strides) : std::nullopt;
 }
 

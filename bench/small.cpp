@@ -1,4 +1,5 @@
-// Times of small things: what a call costs before any work is done, and single operators against the machine's bandwidth and peak.
+// Times of small things: what a call costs before any work is done, and single operators against the machine's
+// bandwidth and peak.
 //
 //   build/bench/bench_weft --benchmark_filter=softmax
 #include <benchmark/benchmark.h>
@@ -37,7 +38,8 @@ void eager_chain(benchmark::State& state) {
 BENCHMARK(eager_chain)->Arg(1)->Arg(16)->Arg(256);
 
 /// One operator on [range(0), range(1)] float32. Bytes: what is read and written at least.
-template <class F> void on_matrix(benchmark::State& state, F operation, int64_t passes) {
+template <class F>
+void on_matrix(benchmark::State& state, F operation, int64_t passes) {
   const auto f = weft::compile([&](const Arrays& a) { return Arrays{operation(a[0])}; });
   const array x = input(state.range(0), state.range(1));
   for (auto _ : state) {
@@ -49,17 +51,20 @@ template <class F> void on_matrix(benchmark::State& state, F operation, int64_t 
 }
 
 void gelu(benchmark::State& state) {
-  on_matrix(state, [](const array& x) { return weft::nn::gelu_approx(x); }, 2);
+  on_matrix(
+      state, [](const array& x) { return weft::nn::gelu_approx(x); }, 2);
 }
 BENCHMARK(gelu)->Args({64, 1024})->Args({4096, 1024});
 
 void softmax(benchmark::State& state) {
-  on_matrix(state, [](const array& x) { return weft::softmax(x, -1); }, 2);
+  on_matrix(
+      state, [](const array& x) { return weft::softmax(x, -1); }, 2);
 }
 BENCHMARK(softmax)->Args({64, 1024})->Args({4096, 1024});
 
 void column_sum(benchmark::State& state) {
-  on_matrix(state, [](const array& x) { return weft::sum(x, 0); }, 1);
+  on_matrix(
+      state, [](const array& x) { return weft::sum(x, 0); }, 1);
 }
 BENCHMARK(column_sum)->Args({64, 1024})->Args({4096, 1024});
 

@@ -1,5 +1,5 @@
-// The largest error of generated code's functions of one float32 argument, over all float32 values or every n-th of them, against the C library in double
-// precision: what the ulp column of src/kernel/scalar.cpp states.
+// The largest error of generated code's functions of one float32 argument, over all float32 values or every n-th of
+// them, against the C library in double precision: what the ulp column of src/kernel/scalar.cpp states.
 //   ulp [--stride N] [function …]
 #include <fmt/format.h>
 
@@ -60,7 +60,8 @@ void measure(ScalarOp op, uint64_t stride) {
     }
   });
   const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-  fmt::print("{:10} stated {:4} ulp, largest {:7.4f} at {:a} (gives {:a}), {:.0f} s\n", info(op).name, info(op).ulp, worst.error, worst.at, worst.got, seconds);
+  fmt::print("{:10} stated {:4} ulp, largest {:7.4f} at {:a} (gives {:a}), {:.0f} s\n", info(op).name, info(op).ulp,
+             worst.error, worst.at, worst.got, seconds);
   std::fflush(stdout);
 }
 
@@ -81,7 +82,8 @@ int main(int argc, char** argv) {
   for (int k = 0; k < static_cast<int>(ScalarOp::count_); ++k) {
     const ScalarOp op = static_cast<ScalarOp>(k);
     const ScalarInfo& row = info(op);
-    if (row.arity != 1 || !row.floats || row.basic || (!wanted.empty() && !wanted.contains(std::string(row.name)))) continue;
+    if (row.arity != 1 || !row.floats || row.basic || (!wanted.empty() && !wanted.contains(std::string(row.name))))
+      continue;
     measure(op, stride);
   }
   return 0;

@@ -15,7 +15,8 @@ using weft::array;
 namespace {
 
 const std::string text =
-    "the quick brown fox jumps over the lazy dog while the other fox sleeps under the old oak tree and the dog dreams of the fox ";
+    "the quick brown fox jumps over the lazy dog while the other fox sleeps under the old oak tree and the dog dreams "
+    "of the fox ";
 
 /// By the text's own conditional frequencies: the mean of -log p(next | this).
 double loss_of_counting(const std::vector<int>& from, const std::vector<int>& to) {

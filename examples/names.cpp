@@ -1,6 +1,8 @@
-// An MLP that reads three characters and guesses the fourth (Bengio et al. 2003), on a handful of place names; then it writes some.
+// An MLP that reads three characters and guesses the fourth (Bengio et al. 2003), on a handful of place names; then it
+// writes some.
 //
-// Shows: a module with an embedding, a compiled train step with the optimizer's state, sampling with random keys, weights in a file.
+// Shows: a module with an embedding, a compiled train step with the optimizer's state, sampling with random keys,
+// weights in a file.
 #include <cstdio>
 #include <iostream>
 #include <string>
@@ -13,11 +15,12 @@ namespace nn = weft::nn;
 
 namespace {
 
-const std::vector<std::string> names = {"amsterdam", "antwerp",  "barcelona", "berlin", "bologna", "bremen", "cologne",  "copenhagen", "dresden",
-                                        "florence",  "gdansk",   "geneva",    "genoa",  "granada", "hamburg", "helsinki", "lisbon",     "london",
-                                        "madrid",    "marseille", "milan",    "munich", "naples",  "oslo",   "palermo",  "paris",      "porto",
-                                        "prague",    "rotterdam", "seville",  "sofia",  "turin",   "valencia", "venice", "vienna",     "warsaw"};
-constexpr int reach = 3;  // characters that are seen
+const std::vector<std::string> names = {
+    "amsterdam", "antwerp",   "barcelona", "berlin", "bologna", "bremen",   "cologne",  "copenhagen", "dresden",
+    "florence",  "gdansk",    "geneva",    "genoa",  "granada", "hamburg",  "helsinki", "lisbon",     "london",
+    "madrid",    "marseille", "milan",     "munich", "naples",  "oslo",     "palermo",  "paris",      "porto",
+    "prague",    "rotterdam", "seville",   "sofia",  "turin",   "valencia", "venice",   "vienna",     "warsaw"};
+constexpr int reach = 3;                                     // characters that are seen
 const std::string alphabet = ".abcdefghijklmnopqrstuvwxyz";  // '.' before and after a name
 
 struct NextCharacter : nn::Module {

@@ -13,7 +13,9 @@ namespace weft::models {
 
 namespace {
 
-array ints(const std::vector<int32_t>& values, Shape shape) { return array::from_data(values.data(), std::move(shape), int32); }
+array ints(const std::vector<int32_t>& values, Shape shape) {
+  return array::from_data(values.data(), std::move(shape), int32);
+}
 
 array counting(int32_t first, int64_t count) {
   std::vector<int32_t> values(static_cast<size_t>(count));
@@ -22,12 +24,15 @@ array counting(int32_t first, int64_t count) {
 }
 
 /// The first of the largest, as the step on the device takes it.
-int32_t first_of_largest(const std::vector<float>& logits) { return static_cast<int32_t>(std::max_element(logits.begin(), logits.end()) - logits.begin()); }
+int32_t first_of_largest(const std::vector<float>& logits) {
+  return static_cast<int32_t>(std::max_element(logits.begin(), logits.end()) - logits.begin());
+}
 
 }  // namespace
 
 Decoder::Decoder(TextModel& model, DecoderOptions options)
-    : model_(model), cache_(model.cache()), fixed_shapes_(options.fixed_shapes.value_or(default_device().type == Device::gpu)), token_(ints({0}, {1, 1})),
+    : model_(model), cache_(model.cache()),
+      fixed_shapes_(options.fixed_shapes.value_or(default_device().type == Device::gpu)), token_(ints({0}, {1, 1})),
       size_(ints({1}, {1})), written_(zeros({model.context()}, int32)) {
   std::vector<array*> state = model_.state();
   for (array* a : cache_.state()) state.push_back(a);
@@ -37,7 +42,9 @@ Decoder::Decoder(TextModel& model, DecoderOptions options)
   };
   prefill_ = compile(read, {.state = state, .dynamic = {{0, 1, "n", bound}, {1, 0, "n", bound}}});
   if (fixed_shapes_) {
-    append_ = compile([this](const std::vector<array>& in) { return std::vector<array>{model_.next(in[0], in[1], cache_)}; }, {.state = state});  // ids [1, 1], length [1]
+    append_ =
+        compile([this](const std::vector<array>& in) { return std::vector<array>{model_.next(in[0], in[1], cache_)}; },
+                {.state = state});  // ids [1, 1], length [1]
     for (array* a : {&token_, &size_, &written_}) state.push_back(a);
     const auto one_more = [this](const std::vector<array>&) {
       token_ = likeliest(model_.next(token_, size_, cache_));
@@ -47,9 +54,10 @@ Decoder::Decoder(TextModel& model, DecoderOptions options)
     };
     likeliest_ = compile(one_more, {.state = state});
   } else {
-    const auto one_more = [this](const std::vector<array>& in) {  // ids [1, 1], positions [1], and [n] for the length of the text
-      return std::vector<array>{model_.append(in[0], in[1], in[2].shape(0), cache_)};
-    };
+    const auto one_more =
+        [this](const std::vector<array>& in) {  // ids [1, 1], positions [1], and [n] for the length of the text
+          return std::vector<array>{model_.append(in[0], in[1], in[2].shape(0), cache_)};
+        };
     append_ = compile(one_more, {.state = state, .dynamic = {{2, 0, "n", bound}}});
   }
 }

@@ -20,7 +20,8 @@ const GptConfig& checked(const GptConfig& config) {
 
 void fill(nn::Parameter& parameter, float deviation) {
   const array& old = parameter;
-  parameter = astype(deviation > 0 ? nn::init::normal(old.shape(), 0, deviation) : nn::init::constant(old.shape(), 0), old.dtype());
+  parameter = astype(deviation > 0 ? nn::init::normal(old.shape(), 0, deviation) : nn::init::constant(old.shape(), 0),
+                     old.dtype());
 }
 
 }  // namespace
@@ -32,11 +33,9 @@ GptMlp::GptMlp(nn::Module& parent, std::string name, const GptConfig& config)
 array GptMlp::operator()(const array& x) const { return dropout(c_proj(nn::gelu_approx(c_fc(x)))); }
 
 GptBlock::GptBlock(nn::Module& parent, std::string name, const GptConfig& config)
-    : Module(parent, std::move(name)),
-      ln_1(*this, "ln_1", config.width, {.bias = config.bias}),
+    : Module(parent, std::move(name)), ln_1(*this, "ln_1", config.width, {.bias = config.bias}),
       attn(*this, "attn", config.width, config.heads, config.bias, config.dropout),
-      ln_2(*this, "ln_2", config.width, {.bias = config.bias}),
-      mlp(*this, "mlp", config) {}
+      ln_2(*this, "ln_2", config.width, {.bias = config.bias}), mlp(*this, "mlp", config) {}
 
 array GptBlock::operator()(const array& x, Dtype dtype) const {
   const array attended = x + astype(attn(astype(ln_1(x), dtype)), x.dtype());
@@ -46,7 +45,8 @@ array GptBlock::operator()(const array& x, Dtype dtype) const {
 array GptBlock::append(const array& x, Dtype dtype, array& cache, const array& positions, Dim length) const {
   const auto [q, k, v] = attn.project(astype(ln_1(x), dtype));
   const auto [keys, values] = enter_rows(cache, k, v, positions, length);
-  // Row i of t new ones sees the rows up to i + length - t, which is what "causal" says; a single new row sees them all.
+  // Row i of t new ones sees the rows up to i + length - t, which is what "causal" says; a single new row sees them
+  // all.
   const bool single = x.shape(1) == Dim(1);
   const array heads = fast::scaled_dot_product_attention(q, keys, values, attn.scale(), single ? "" : "causal");
   const array attended = x + astype(attn.merge(heads), x.dtype());
@@ -56,18 +56,14 @@ array GptBlock::append(const array& x, Dtype dtype, array& cache, const array& p
 array GptBlock::next(const array& x, Dtype dtype, array& cache, const array& length) const {
   const auto [q, k, v] = attn.project(astype(ln_1(x), dtype));
   const auto [keys, values] = enter_rows(cache, k, v, length - 1);
-  const array attended = x + astype(attn.merge(fast::cached_attention(q, keys, values, attn.scale(), length)), x.dtype());
+  const array attended =
+      x + astype(attn.merge(fast::cached_attention(q, keys, values, attn.scale(), length)), x.dtype());
   return attended + astype(mlp(astype(ln_2(attended), dtype)), x.dtype());
 }
 
 Gpt::Gpt(const GptConfig& c, const nn::Precision& p)
-    : TextModel(p),
-      config(checked(c)),
-      dtype(p.compute),
-      wte(*this, "wte", c.vocab, c.width),
-      wpe(*this, "wpe", c.context, c.width),
-      drop(*this, "drop", c.dropout),
-      h(*this, "h"),
+    : TextModel(p), config(checked(c)), dtype(p.compute), wte(*this, "wte", c.vocab, c.width),
+      wpe(*this, "wpe", c.context, c.width), drop(*this, "drop", c.dropout), h(*this, "h"),
       ln_f(*this, "ln_f", c.width, {.bias = c.bias}) {
   nn::check("Gpt", precision);
   for (int64_t layer = 0; layer < c.layers; ++layer) h.add(c);
@@ -89,8 +85,9 @@ void Gpt::initialise() {
 }
 
 std::string Gpt::describe() const {
-  return "Gpt(vocab=" + std::to_string(config.vocab) + ", context=" + std::to_string(config.context) + ", layers=" + std::to_string(config.layers) +
-         ", heads=" + std::to_string(config.heads) + ", width=" + std::to_string(config.width) + ", " + to_string(precision) + ")";
+  return "Gpt(vocab=" + std::to_string(config.vocab) + ", context=" + std::to_string(config.context) +
+         ", layers=" + std::to_string(config.layers) + ", heads=" + std::to_string(config.heads) +
+         ", width=" + std::to_string(config.width) + ", " + to_string(precision) + ")";
 }
 
 array Gpt::head(const array& x) const {
@@ -99,10 +96,12 @@ array Gpt::head(const array& x) const {
 }
 
 array Gpt::logits(const array& ids) const {
-  if (ids.ndim() != 2) throw_invalid("Gpt.logits", "ids must be [batch, time]; their shape is " + to_string(ids.shape()));
+  if (ids.ndim() != 2)
+    throw_invalid("Gpt.logits", "ids must be [batch, time]; their shape is " + to_string(ids.shape()));
   const Dim time = ids.shape(1);
   if (time.bound() > config.context)
-    throw_invalid("Gpt.logits", std::to_string(time.bound()) + " tokens do not fit the context of " + std::to_string(config.context));
+    throw_invalid("Gpt.logits",
+                  std::to_string(time.bound()) + " tokens do not fit the context of " + std::to_string(config.context));
   // Positions are 0, 1, …: a slice, whose gradient is a copy.
   const array places = slice(wpe.weight, {0, 0}, {time, config.width});
   array x = drop(astype(wte(ids), precision.residual) + astype(places, precision.residual));
@@ -113,12 +112,15 @@ array Gpt::logits(const array& ids) const {
   return head(x);
 }
 
-array Gpt::embedded(const array& ids, const array& positions) const { return astype(wte(ids), precision.residual) + astype(wpe(positions), precision.residual); }
+array Gpt::embedded(const array& ids, const array& positions) const {
+  return astype(wte(ids), precision.residual) + astype(wpe(positions), precision.residual);
+}
 
 array Gpt::append(const array& ids, const array& positions, Dim length, KvCache& cache) const {
   check_append("Gpt.append", ids, positions);
   array x = embedded(ids, positions);
-  for (size_t layer = 0; layer < h.size(); ++layer) x = h[layer].append(x, dtype, cache.layers[layer], positions, length);
+  for (size_t layer = 0; layer < h.size(); ++layer)
+    x = h[layer].append(x, dtype, cache.layers[layer], positions, length);
   x = reshape(last_row(x, positions), {1, 1, config.width});
   return astype(reshape(head(x), {config.vocab}), float32);
 }

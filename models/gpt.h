@@ -1,6 +1,6 @@
 #pragma once
-// GPT-2 (Radford et al. 2019) in nanoGPT's form: learned positions, pre-norm blocks, tanh gelu, the head tied to the token embedding.
-// Parameter names are GPT-2's (wte.weight, h.0.attn.c_attn.weight, …); weights are [out, in].
+// GPT-2 (Radford et al. 2019) in nanoGPT's form: learned positions, pre-norm blocks, tanh gelu, the head tied to the
+// token embedding. Parameter names are GPT-2's (wte.weight, h.0.attn.c_attn.weight, …); weights are [out, in].
 #include <cstdint>
 #include <optional>
 #include <span>
@@ -46,7 +46,8 @@ class WEFT_API GptBlock : public nn::Module {
   GptBlock(nn::Module& parent, std::string name, const GptConfig& config);
   /// x is the residual stream; products are computed in `dtype`.
   array operator()(const array& x, Dtype dtype) const;
-  /// The same for new tokens at `positions` (int32 [time]): their keys and values enter the cache, and they attend to its first `length` rows.
+  /// The same for new tokens at `positions` (int32 [time]): their keys and values enter the cache, and they attend to
+  /// its first `length` rows.
   array append(const array& x, Dtype dtype, array& cache, const array& positions, Dim length) const;
   /// For one token, with which there are `length` (int32 [1]) rows.
   array next(const array& x, Dtype dtype, array& cache, const array& length) const;
@@ -66,12 +67,15 @@ class WEFT_API Gpt : public TextModel {
 
   int64_t vocab() const override { return config.vocab; }
   int64_t context() const override { return config.context; }
-  KvCache cache() const override { return {config.layers, config.heads, config.context, config.width / config.heads, dtype}; }
+  KvCache cache() const override {
+    return {config.layers, config.heads, config.context, config.width / config.heads, dtype};
+  }
   array logits(const array& ids) const override;
   array append(const array& ids, const array& positions, Dim length, KvCache& cache) const override;
   array next(const array& ids, const array& length, KvCache& cache) const override;
 
-  /// Each block is computed again in the backward pass instead of keeping what it computed: less memory, one more forward pass.
+  /// Each block is computed again in the backward pass instead of keeping what it computed: less memory, one more
+  /// forward pass.
   bool checkpoint_blocks = false;
 
   /// GPT-2's: N(0, 0.02), products that end on the residual stream 0.02 / √(2 layers), biases 0.

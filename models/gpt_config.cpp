@@ -15,8 +15,11 @@ struct WholeNumber {
   const char* key;
   int64_t GptConfig::*member;
 };
-constexpr WholeNumber whole_numbers[] = {
-    {"vocab", &GptConfig::vocab}, {"context", &GptConfig::context}, {"layers", &GptConfig::layers}, {"heads", &GptConfig::heads}, {"width", &GptConfig::width}};
+constexpr WholeNumber whole_numbers[] = {{"vocab", &GptConfig::vocab},
+                                         {"context", &GptConfig::context},
+                                         {"layers", &GptConfig::layers},
+                                         {"heads", &GptConfig::heads},
+                                         {"width", &GptConfig::width}};
 struct Switch {
   const char* key;
   bool GptConfig::*member;
@@ -47,10 +50,13 @@ bool take_entry(GptConfig& config, const std::string& key, const json& value) {
 
 void validate(const GptConfig& c) {
   for (const auto& n : whole_numbers)
-    if (c.*n.member <= 0) throw_invalid("GptConfig", std::string(n.key) + " must be positive; it is " + std::to_string(c.*n.member));
+    if (c.*n.member <= 0)
+      throw_invalid("GptConfig", std::string(n.key) + " must be positive; it is " + std::to_string(c.*n.member));
   if (c.width % c.heads != 0)
-    throw_invalid("GptConfig", "width " + std::to_string(c.width) + " must be a multiple of heads " + std::to_string(c.heads));
-  if (!(c.dropout >= 0 && c.dropout < 1)) throw_invalid("GptConfig", "dropout must be at least 0 and less than 1; it is " + std::to_string(c.dropout));
+    throw_invalid("GptConfig",
+                  "width " + std::to_string(c.width) + " must be a multiple of heads " + std::to_string(c.heads));
+  if (!(c.dropout >= 0 && c.dropout < 1))
+    throw_invalid("GptConfig", "dropout must be at least 0 and less than 1; it is " + std::to_string(c.dropout));
   if (c.vocab > INT32_MAX || c.context > INT32_MAX) throw_invalid("GptConfig", "vocab and context must fit 32 bits");
 }
 
@@ -68,7 +74,9 @@ GptConfig gpt_config_from_json(std::string_view text) {
   if (!root.is_object()) throw_invalid("GptConfig", "this is not a JSON object");
   GptConfig config;
   for (const auto& [key, value] : root.items())
-    if (!take_entry(config, key, value)) throw_invalid("GptConfig", "unknown key '" + key + "'; known are vocab, context, layers, heads, width, dropout, bias, tied_head");
+    if (!take_entry(config, key, value))
+      throw_invalid("GptConfig", "unknown key '" + key +
+                                     "'; known are vocab, context, layers, heads, width, dropout, bias, tied_head");
   validate(config);
   return config;
 }

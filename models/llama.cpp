@@ -20,8 +20,8 @@ const LlamaConfig& checked(const LlamaConfig& config) {
   return config;
 }
 
-/// Places per radian of each pair of elements. With scaling as Llama 3.1 has it: of a pair that turns less often than `low` times in the original context, `factor`
-/// times as many.
+/// Places per radian of each pair of elements. With scaling as Llama 3.1 has it: of a pair that turns less often than
+/// `low` times in the original context, `factor` times as many.
 array frequencies(const LlamaConfig& c) {
   if (!c.rope_scaling) return array(0);
   const RopeScaling& s = *c.rope_scaling;
@@ -45,9 +45,10 @@ void fill(nn::Parameter& parameter, float deviation) {
 }  // namespace
 
 LlamaAttention::LlamaAttention(nn::Module& parent, std::string name, const LlamaConfig& c)
-    : Module(parent, std::move(name)), q_proj(*this, "q_proj", c.width, c.heads * c.head_width, false), k_proj(*this, "k_proj", c.width, c.kv_heads * c.head_width, false),
-      v_proj(*this, "v_proj", c.width, c.kv_heads * c.head_width, false), o_proj(*this, "o_proj", c.heads * c.head_width, c.width, false), config_(c),
-      frequencies_(frequencies(c)) {}
+    : Module(parent, std::move(name)), q_proj(*this, "q_proj", c.width, c.heads * c.head_width, false),
+      k_proj(*this, "k_proj", c.width, c.kv_heads * c.head_width, false),
+      v_proj(*this, "v_proj", c.width, c.kv_heads * c.head_width, false),
+      o_proj(*this, "o_proj", c.heads * c.head_width, c.width, false), config_(c), frequencies_(frequencies(c)) {}
 
 float LlamaAttention::scale() const { return 1 / std::sqrt(static_cast<float>(config_.head_width)); }
 
@@ -58,17 +59,21 @@ array LlamaAttention::rotated(const array& x, const array& offset) const {
 }
 
 LlamaAttention::Projected LlamaAttention::project(const array& x, const array& offset) const {
-  const auto by_head = [&](const array& y, int64_t heads) { return transpose(reshape(y, Shape{x.shape(0), x.shape(1), heads, config_.head_width}), {0, 2, 1, 3}); };
-  return {rotated(by_head(q_proj(x), config_.heads), offset), rotated(by_head(k_proj(x), config_.kv_heads), offset), by_head(v_proj(x), config_.kv_heads)};
+  const auto by_head = [&](const array& y, int64_t heads) {
+    return transpose(reshape(y, Shape{x.shape(0), x.shape(1), heads, config_.head_width}), {0, 2, 1, 3});
+  };
+  return {rotated(by_head(q_proj(x), config_.heads), offset), rotated(by_head(k_proj(x), config_.kv_heads), offset),
+          by_head(v_proj(x), config_.kv_heads)};
 }
 
 array LlamaAttention::merge(const array& heads) const {
-  return o_proj(reshape(transpose(heads, {0, 2, 1, 3}), Shape{heads.shape(0), heads.shape(2), config_.heads * config_.head_width}));
+  return o_proj(reshape(transpose(heads, {0, 2, 1, 3}),
+                        Shape{heads.shape(0), heads.shape(2), config_.heads * config_.head_width}));
 }
 
 LlamaMlp::LlamaMlp(nn::Module& parent, std::string name, const LlamaConfig& c)
-    : Module(parent, std::move(name)), gate_proj(*this, "gate_proj", c.width, c.hidden, false), up_proj(*this, "up_proj", c.width, c.hidden, false),
-      down_proj(*this, "down_proj", c.hidden, c.width, false) {}
+    : Module(parent, std::move(name)), gate_proj(*this, "gate_proj", c.width, c.hidden, false),
+      up_proj(*this, "up_proj", c.width, c.hidden, false), down_proj(*this, "down_proj", c.hidden, c.width, false) {}
 
 array LlamaMlp::operator()(const array& x) const { return down_proj(nn::silu(gate_proj(x)) * up_proj(x)); }
 
@@ -91,7 +96,9 @@ array LlamaBlock::append(const array& x, Dtype dtype, array& cache, const array&
   // Positions rise: the least is the first one. (A length that may be symbolic is not indexed.)
   const auto [q, k, v] = self_attn.project(astype(input_layernorm(x), dtype), min(positions));
   const auto [keys, values] = enter_rows(cache, k, v, positions, length);
-  return finish(x, fast::scaled_dot_product_attention(q, keys, values, self_attn.scale(), x.shape(1) == Dim(1) ? "" : "causal"), dtype);
+  return finish(
+      x, fast::scaled_dot_product_attention(q, keys, values, self_attn.scale(), x.shape(1) == Dim(1) ? "" : "causal"),
+      dtype);
 }
 
 array LlamaBlock::next(const array& x, Dtype dtype, array& cache, const array& length) const {
@@ -106,7 +113,8 @@ LlamaBody::LlamaBody(nn::Module& parent, std::string name, const LlamaConfig& c)
   for (int64_t k = 0; k < c.layers; ++k) layers.add(c);
 }
 
-Llama::Llama(const LlamaConfig& c, const nn::Precision& p) : TextModel(p), config(checked(c)), dtype(p.compute), model(*this, "model", c) {
+Llama::Llama(const LlamaConfig& c, const nn::Precision& p)
+    : TextModel(p), config(checked(c)), dtype(p.compute), model(*this, "model", c) {
   nn::check("Llama", precision);
   if (!c.tied_head) lm_head.emplace(*this, "lm_head", c.width, c.vocab, false);
   initialise();
@@ -118,13 +126,15 @@ void Llama::initialise() {
   const float residual = start_deviation / std::sqrt(2 * static_cast<float>(config.layers));
   for (auto& [name, module] : named_modules()) {
     if (auto* embedding = dynamic_cast<nn::Embedding*>(module)) fill(embedding->weight, start_deviation);
-    if (auto* linear = dynamic_cast<nn::Linear*>(module)) fill(linear->weight, name.ends_with("o_proj") || name.ends_with("down_proj") ? residual : start_deviation);
+    if (auto* linear = dynamic_cast<nn::Linear*>(module))
+      fill(linear->weight, name.ends_with("o_proj") || name.ends_with("down_proj") ? residual : start_deviation);
   }
 }
 
 std::string Llama::describe() const {
-  return "Llama(vocab=" + std::to_string(config.vocab) + ", context=" + std::to_string(config.context) + ", layers=" + std::to_string(config.layers) +
-         ", heads=" + std::to_string(config.heads) + "/" + std::to_string(config.kv_heads) + ", width=" + std::to_string(config.width) +
+  return "Llama(vocab=" + std::to_string(config.vocab) + ", context=" + std::to_string(config.context) +
+         ", layers=" + std::to_string(config.layers) + ", heads=" + std::to_string(config.heads) + "/" +
+         std::to_string(config.kv_heads) + ", width=" + std::to_string(config.width) +
          ", hidden=" + std::to_string(config.hidden) + ", " + to_string(precision) + ")";
 }
 
@@ -136,9 +146,11 @@ array Llama::head(const array& x) const {
 }
 
 array Llama::logits(const array& ids) const {
-  if (ids.ndim() != 2) throw_invalid("Llama.logits", "ids must be [batch, time]; their shape is " + to_string(ids.shape()));
+  if (ids.ndim() != 2)
+    throw_invalid("Llama.logits", "ids must be [batch, time]; their shape is " + to_string(ids.shape()));
   if (ids.shape(1).bound() > config.context)
-    throw_invalid("Llama.logits", std::to_string(ids.shape(1).bound()) + " tokens do not fit the context of " + std::to_string(config.context));
+    throw_invalid("Llama.logits", std::to_string(ids.shape(1).bound()) + " tokens do not fit the context of " +
+                                      std::to_string(config.context));
   array x = embedded(ids);
   for (size_t k = 0; k < model.layers.size(); ++k) {
     const auto block = [&](const std::vector<array>& a) { return std::vector<array>{model.layers[k](a[0], dtype)}; };
@@ -150,7 +162,8 @@ array Llama::logits(const array& ids) const {
 array Llama::append(const array& ids, const array& positions, Dim length, KvCache& cache) const {
   check_append("Llama.append", ids, positions);
   array x = embedded(ids);
-  for (size_t k = 0; k < model.layers.size(); ++k) x = model.layers[k].append(x, dtype, cache.layers[k], positions, length);
+  for (size_t k = 0; k < model.layers.size(); ++k)
+    x = model.layers[k].append(x, dtype, cache.layers[k], positions, length);
   return astype(reshape(head(reshape(last_row(x, positions), {1, 1, config.width})), {config.vocab}), float32);
 }
 

@@ -1,6 +1,7 @@
 #pragma once
-// Llama (Touvron et al. 2023): RMS norms before each half of a block, rotary positions, queries in groups that share keys and values, a gated feed-forward layer (SwiGLU).
-// Configuration and parameter names are Hugging Face's (config.json; model.layers.0.self_attn.q_proj.weight, …); weights are [out, in].
+// Llama (Touvron et al. 2023): RMS norms before each half of a block, rotary positions, queries in groups that share
+// keys and values, a gated feed-forward layer (SwiGLU). Configuration and parameter names are Hugging Face's
+// (config.json; model.layers.0.self_attn.q_proj.weight, …); weights are [out, in].
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -12,8 +13,9 @@
 
 namespace weft::models {
 
-/// How Llama 3.1 stretches rotary positions over a longer context than it was first trained with: slow rotations are slowed down by `factor`, fast ones stay, and
-/// between `low` and `high` rotations within the original context there is a smooth passage.
+/// How Llama 3.1 stretches rotary positions over a longer context than it was first trained with: slow rotations are
+/// slowed down by `factor`, fast ones stay, and between `low` and `high` rotations within the original context there is
+/// a smooth passage.
 struct RopeScaling {
   double factor = 8, low = 1, high = 4;
   int64_t original_context = 8192;
@@ -40,8 +42,8 @@ struct LlamaConfig {
 WEFT_API void validate(const LlamaConfig& config);
 /// As Hugging Face's config.json.
 WEFT_API std::string to_json(const LlamaConfig& config);
-/// Keys that say nothing about the architecture are passed over; one that asks for what is not here (biases, another activation, another scaling of positions)
-/// throws std::invalid_argument, and so do missing sizes.
+/// Keys that say nothing about the architecture are passed over; one that asks for what is not here (biases, another
+/// activation, another scaling of positions) throws std::invalid_argument, and so do missing sizes.
 WEFT_API LlamaConfig llama_config_from_json(std::string_view json);
 
 class WEFT_API LlamaAttention : public nn::Module {
@@ -99,7 +101,8 @@ class WEFT_API LlamaBody : public nn::Module {
 
 class WEFT_API Llama : public TextModel {
  public:
-  /// Norms and loss compute in float32 in every precision. Parameters are made one by one, so that a large model is never there in float32.
+  /// Norms and loss compute in float32 in every precision. Parameters are made one by one, so that a large model is
+  /// never there in float32.
   Llama(const LlamaConfig& c, const nn::Precision& p);
   /// Products in `compute`; parameters and residual stream in float32 (nn::mixed).
   explicit Llama(const LlamaConfig& c, Dtype compute = float32) : Llama(c, nn::mixed(compute)) {}
@@ -110,7 +113,8 @@ class WEFT_API Llama : public TextModel {
   array append(const array& ids, const array& positions, Dim length, KvCache& cache) const override;
   array next(const array& ids, const array& length, KvCache& cache) const override;
 
-  /// Each block is computed again in the backward pass instead of keeping what it computed: less memory, one more forward pass.
+  /// Each block is computed again in the backward pass instead of keeping what it computed: less memory, one more
+  /// forward pass.
   bool checkpoint_blocks = false;
 
   /// N(0, 0.02), products that end on the residual stream 0.02 / √(2 layers).
@@ -127,8 +131,8 @@ class WEFT_API Llama : public TextModel {
   array head(const array& x) const;
 };
 
-/// The model in a folder as Hugging Face's: config.json, and model.safetensors or its parts with their index. Throws std::runtime_error or std::invalid_argument with the
-/// file and what is wrong with it.
+/// The model in a folder as Hugging Face's: config.json, and model.safetensors or its parts with their index. Throws
+/// std::runtime_error or std::invalid_argument with the file and what is wrong with it.
 WEFT_API std::unique_ptr<Llama> load_llama(const std::string& folder, const nn::Precision& precision);
 
 }  // namespace weft::models

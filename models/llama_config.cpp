@@ -18,10 +18,14 @@ struct WholeNumber {
   int64_t LlamaConfig::*member;
   bool needed;
 };
-constexpr WholeNumber whole_numbers[] = {
-    {"vocab_size", &LlamaConfig::vocab, true},          {"max_position_embeddings", &LlamaConfig::context, true}, {"num_hidden_layers", &LlamaConfig::layers, true},
-    {"num_attention_heads", &LlamaConfig::heads, true}, {"num_key_value_heads", &LlamaConfig::kv_heads, false},   {"hidden_size", &LlamaConfig::width, true},
-    {"head_dim", &LlamaConfig::head_width, false},      {"intermediate_size", &LlamaConfig::hidden, true}};
+constexpr WholeNumber whole_numbers[] = {{"vocab_size", &LlamaConfig::vocab, true},
+                                         {"max_position_embeddings", &LlamaConfig::context, true},
+                                         {"num_hidden_layers", &LlamaConfig::layers, true},
+                                         {"num_attention_heads", &LlamaConfig::heads, true},
+                                         {"num_key_value_heads", &LlamaConfig::kv_heads, false},
+                                         {"hidden_size", &LlamaConfig::width, true},
+                                         {"head_dim", &LlamaConfig::head_width, false},
+                                         {"intermediate_size", &LlamaConfig::hidden, true}};
 
 [[noreturn]] void refuse(const std::string& what) { throw_invalid("LlamaConfig", what); }
 
@@ -35,7 +39,8 @@ double number(const json& from, const char* key, double otherwise) {
 /// What a key may say without asking for another architecture.
 void expect(const json& root, const char* key, const json& plain) {
   const auto at = root.find(key);
-  if (at != root.end() && !at->is_null() && *at != plain) refuse(std::string(key) + " " + at->dump() + " is not supported; only " + plain.dump() + " is");
+  if (at != root.end() && !at->is_null() && *at != plain)
+    refuse(std::string(key) + " " + at->dump() + " is not supported; only " + plain.dump() + " is");
 }
 
 std::optional<RopeScaling> scaling(const json& root) {
@@ -46,19 +51,26 @@ std::optional<RopeScaling> scaling(const json& root) {
   if (kind == "default") return {};
   if (kind != "llama3") refuse("rope_scaling of type \"" + kind + "\" is not supported; only \"llama3\" is");
   const RopeScaling usual;
-  return RopeScaling{number(*at, "factor", usual.factor), number(*at, "low_freq_factor", usual.low), number(*at, "high_freq_factor", usual.high),
-                     static_cast<int64_t>(number(*at, "original_max_position_embeddings", static_cast<double>(usual.original_context)))};
+  return RopeScaling{number(*at, "factor", usual.factor), number(*at, "low_freq_factor", usual.low),
+                     number(*at, "high_freq_factor", usual.high),
+                     static_cast<int64_t>(
+                         number(*at, "original_max_position_embeddings", static_cast<double>(usual.original_context)))};
 }
 
 }  // namespace
 
 void validate(const LlamaConfig& c) {
   for (const auto& n : whole_numbers)
-    if (c.*n.member <= 0 || c.*n.member > INT32_MAX) refuse(std::string(n.key) + " must be positive and fit 32 bits; it is " + std::to_string(c.*n.member));
-  if (c.heads % c.kv_heads != 0) refuse(std::to_string(c.heads) + " heads do not share " + std::to_string(c.kv_heads) + " key and value heads evenly");
-  if (c.head_width % 2 != 0) refuse("head_dim must be even for rotary positions; it is " + std::to_string(c.head_width));
+    if (c.*n.member <= 0 || c.*n.member > INT32_MAX)
+      refuse(std::string(n.key) + " must be positive and fit 32 bits; it is " + std::to_string(c.*n.member));
+  if (c.heads % c.kv_heads != 0)
+    refuse(std::to_string(c.heads) + " heads do not share " + std::to_string(c.kv_heads) +
+           " key and value heads evenly");
+  if (c.head_width % 2 != 0)
+    refuse("head_dim must be even for rotary positions; it is " + std::to_string(c.head_width));
   if (!(c.rope_theta > 0) || !(c.norm_eps > 0)) refuse("rope_theta and rms_norm_eps must be positive");
-  if (const auto& s = c.rope_scaling; s && !(s->factor > 0 && s->high > s->low && s->low > 0 && s->original_context > 0))
+  if (const auto& s = c.rope_scaling;
+      s && !(s->factor > 0 && s->high > s->low && s->low > 0 && s->original_context > 0))
     refuse("rope_scaling needs positive numbers, and a high_freq_factor above the low one");
 }
 
@@ -67,7 +79,10 @@ std::string to_json(const LlamaConfig& c) {
   for (const auto& n : whole_numbers) out[n.key] = c.*n.member;
   out["rope_theta"] = c.rope_theta;
   if (const auto& s = c.rope_scaling)
-    out["rope_scaling"] = {{"rope_type", "llama3"}, {"factor", s->factor}, {"low_freq_factor", s->low}, {"high_freq_factor", s->high},
+    out["rope_scaling"] = {{"rope_type", "llama3"},
+                           {"factor", s->factor},
+                           {"low_freq_factor", s->low},
+                           {"high_freq_factor", s->high},
                            {"original_max_position_embeddings", s->original_context}};
   out["rms_norm_eps"] = c.norm_eps;
   out["tie_word_embeddings"] = c.tied_head;
@@ -111,7 +126,9 @@ std::unique_ptr<Llama> load_llama(const std::string& folder, const nn::Precision
   const std::string index = folder + "/model.safetensors.index.json";
   auto weights = load_safetensors(std::filesystem::exists(index) ? index : folder + "/model.safetensors").first;
   if (config.tied_head) weights.erase("lm_head.weight");
-  std::erase_if(weights, [](const auto& entry) { return entry.first.ends_with("rotary_emb.inv_freq"); });  // older files keep it; it follows from the configuration
+  std::erase_if(weights, [](const auto& entry) {
+    return entry.first.ends_with("rotary_emb.inv_freq");
+  });  // older files keep it; it follows from the configuration
   auto model = std::make_unique<Llama>(config, precision);
   model->update(weights);
   model->eval();

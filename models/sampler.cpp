@@ -12,8 +12,10 @@ namespace weft::models {
 Sampler::Sampler(SamplerOptions options) : options_(options) {
   if (!(options_.temperature >= 0) || std::isinf(options_.temperature))
     throw_invalid("Sampler", "temperature must be 0 or positive; it is " + std::to_string(options_.temperature));
-  if (options_.top_k < 0) throw_invalid("Sampler", "top_k must be 0 (all) or positive; it is " + std::to_string(options_.top_k));
-  if (!(options_.top_p > 0 && options_.top_p <= 1)) throw_invalid("Sampler", "top_p must be more than 0 and at most 1; it is " + std::to_string(options_.top_p));
+  if (options_.top_k < 0)
+    throw_invalid("Sampler", "top_k must be 0 (all) or positive; it is " + std::to_string(options_.top_k));
+  if (!(options_.top_p > 0 && options_.top_p <= 1))
+    throw_invalid("Sampler", "top_p must be more than 0 and at most 1; it is " + std::to_string(options_.top_p));
 }
 
 int32_t Sampler::operator()(std::span<const float> logits) {
@@ -37,7 +39,8 @@ int32_t Sampler::operator()(std::span<const float> logits) {
   std::vector<double> weights;
   for (const int32_t id : ids) {
     const double distance = logits[static_cast<size_t>(id)] - top;
-    weights.push_back(distance == 0 || std::isnan(distance) ? 1 : std::exp(distance / options_.temperature));  // NaN: both infinite
+    weights.push_back(
+        distance == 0 || std::isnan(distance) ? 1 : std::exp(distance / options_.temperature));  // NaN: both infinite
   }
   double total = std::accumulate(weights.begin(), weights.end(), 0.0);
   if (options_.top_p < 1) {

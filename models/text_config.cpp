@@ -11,7 +11,8 @@ std::string to_json(const TextConfig& config) {
 }
 
 TextConfig text_config_from_json(std::string_view text) {
-  const auto root = io::nested_deeper(text, 16) ? nlohmann::json() : nlohmann::json::parse(text.begin(), text.end(), nullptr, false);
+  const auto root =
+      io::nested_deeper(text, 16) ? nlohmann::json() : nlohmann::json::parse(text.begin(), text.end(), nullptr, false);
   if (root.is_object() && root.contains("model_type")) return llama_config_from_json(text);
   return gpt_config_from_json(text);
 }

@@ -25,13 +25,15 @@ array TextModel::loss(const array& ids, const array& targets) const {
   return nn::losses::cross_entropy(logits(ids), targets, nn::losses::Reduction::mean);
 }
 
-std::pair<array, array> enter_rows(array& cache, const array& keys, const array& values, const array& positions, std::optional<Dim> length) {
+std::pair<array, array> enter_rows(array& cache, const array& keys, const array& values, const array& positions,
+                                   std::optional<Dim> length) {
   const array fresh = concatenate({keys, values}, 1);  // [1, 2 · heads, t, d]
   const Shape &s = fresh.shape(), &all = cache.shape();
   cache = scatter(cache, positions, reshape(transpose(fresh, {2, 0, 1, 3}), {s[2], s[0], s[1], 1, s[3]}), 2);
   const int64_t heads = all[1].bound() / 2;
   const Dim rows = length.value_or(all[2]);
-  return {slice(cache, {0, 0, 0, 0}, {1, heads, rows, all[3]}), slice(cache, {0, heads, 0, 0}, {1, 2 * heads, rows, all[3]})};
+  return {slice(cache, {0, 0, 0, 0}, {1, heads, rows, all[3]}),
+          slice(cache, {0, heads, 0, 0}, {1, 2 * heads, rows, all[3]})};
 }
 
 array last_row(const array& x, const array& positions) {
@@ -53,9 +55,11 @@ array likeliest(const array& logits) {
 }
 
 void check_append(const char* what, const array& ids, const array& positions) {
-  if (ids.ndim() != 2 || ids.shape(0) != Dim(1)) throw_invalid(what, "ids must be [1, time]; their shape is " + to_string(ids.shape()));
+  if (ids.ndim() != 2 || ids.shape(0) != Dim(1))
+    throw_invalid(what, "ids must be [1, time]; their shape is " + to_string(ids.shape()));
   if (positions.shape() != Shape{ids.shape(1)})
-    throw_invalid(what, "there must be one position for each of the ids " + to_string(ids.shape()) + "; got " + to_string(positions.shape()));
+    throw_invalid(what, "there must be one position for each of the ids " + to_string(ids.shape()) + "; got " +
+                            to_string(positions.shape()));
 }
 
 }  // namespace weft::models

@@ -30,7 +30,9 @@ bool on_gpu() { return wanted() == "cuda" || wanted().starts_with("cuda:"); }
 int gpu_ordinal() { return wanted().starts_with("cuda:") ? std::atoi(wanted().substr(5).data()) : 0; }
 bool on_many_threads() { return wanted() == "many"; }
 
-target::Target& target_under_test() { return on_gpu() ? target::gpu(gpu_ordinal()) : on_many_threads() ? many_threads() : target::cpu(); }
+target::Target& target_under_test() {
+  return on_gpu() ? target::gpu(gpu_ordinal()) : on_many_threads() ? many_threads() : target::cpu();
+}
 
 namespace {
 

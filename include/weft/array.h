@@ -6,8 +6,8 @@
 #include <cstdint>
 #include <functional>
 #include <initializer_list>
-#include <iterator>
 #include <iosfwd>
+#include <iterator>
 #include <memory>
 #include <string>
 #include <type_traits>
@@ -21,7 +21,9 @@
 
 namespace weft {
 
-namespace graph { struct Value; }
+namespace graph {
+struct Value;
+}
 namespace detail {
 /// A C++ type of which arrays can be made.
 template <class T>
@@ -30,34 +32,43 @@ concept element = std::is_arithmetic_v<T> || is_half<T> || is_complex64<T>;
 
 /// An immutable value: a handle to a node of a graph, or to data. Copies are cheap and share.
 ///
-/// Nothing is computed until `eval`, or until somebody looks (`item`, `data`, printing, saving). An array of one dtype and shape for life;
-/// assignment rebinds the handle.
+/// Nothing is computed until `eval`, or until somebody looks (`item`, `data`, printing, saving). An array of one dtype
+/// and shape for life; assignment rebinds the handle.
 ///
 ///     array x = {1.0f, 2.0f, 3.0f};
 ///     array y = exp(x) + 1.0f;      // a graph
 ///     std::cout << y << "\n";       // computed here
 class WEFT_API array {
  public:
-  /// A scalar. Without `dtype`: of the dtype that holds T, but float32 for double. Values are converted as `astype` does;
-  /// a complex number becomes its real part.
-  template <detail::element T> array(T value) : array(number_tag{}, value, TypeToDtype<T>()) {}
-  template <detail::element T> array(T value, Dtype dtype) : array(number_tag{}, value, dtype) {}
+  /// A scalar. Without `dtype`: of the dtype that holds T, but float32 for double. Values are converted as `astype`
+  /// does; a complex number becomes its real part.
+  template <detail::element T>
+  array(T value) : array(number_tag{}, value, TypeToDtype<T>()) {}
+  template <detail::element T>
+  array(T value, Dtype dtype) : array(number_tag{}, value, dtype) {}
   /// A vector of the values in a list, of any number type: `array({true, false})` is bool_. An empty list is float32.
-  template <detail::element T> array(std::initializer_list<T> data, Dtype dtype = TypeToDtype<T>())
+  template <detail::element T>
+  array(std::initializer_list<T> data, Dtype dtype = TypeToDtype<T>())
       : array(from_range(data.begin(), Shape{static_cast<int64_t>(data.size())}, dtype)) {}
-  array(std::initializer_list<float> data) : array(from_range(data.begin(), Shape{static_cast<int64_t>(data.size())}, float32)) {}
-  array(std::initializer_list<int> data, Dtype dtype) : array(from_range(data.begin(), Shape{static_cast<int64_t>(data.size())}, dtype)) {}
+  array(std::initializer_list<float> data)
+      : array(from_range(data.begin(), Shape{static_cast<int64_t>(data.size())}, float32)) {}
+  array(std::initializer_list<int> data, Dtype dtype)
+      : array(from_range(data.begin(), Shape{static_cast<int64_t>(data.size())}, dtype)) {}
   /// An array of the values in row-major order. Throws std::invalid_argument where their number is not that of `shape`.
-  template <detail::element T> array(std::initializer_list<T> data, Shape shape, Dtype dtype = TypeToDtype<T>())
+  template <detail::element T>
+  array(std::initializer_list<T> data, Shape shape, Dtype dtype = TypeToDtype<T>())
       : array(from_range(data.begin(), checked(std::move(shape), data.size()), dtype)) {}
   array(std::initializer_list<float> data, Shape shape, Dtype dtype = float32)
       : array(from_range(data.begin(), checked(std::move(shape), data.size()), dtype)) {}
   /// `it` yields num_elements(shape) values, converted to `dtype`.
-  template <std::input_iterator It> requires detail::element<std::iter_value_t<It>>
-  array(It it, Shape shape, Dtype dtype = TypeToDtype<std::iter_value_t<It>>()) : array(from_range(std::move(it), std::move(shape), dtype)) {}
-  /// An array in the memory at `data`: num_elements(shape) elements of `dtype` in row-major order. Nothing is copied where
-  /// `data` is aligned for the dtype; the memory is the array's from then on, and `deleter(data)` is called when nobody
-  /// needs it any more (at once where it was copied). Throws std::invalid_argument without calling it where `shape` is wrong.
+  template <std::input_iterator It>
+  requires detail::element<std::iter_value_t<It>> array(It it, Shape shape,
+                                                        Dtype dtype = TypeToDtype<std::iter_value_t<It>>())
+      : array(from_range(std::move(it), std::move(shape), dtype)) {}
+  /// An array in the memory at `data`: num_elements(shape) elements of `dtype` in row-major order. Nothing is copied
+  /// where `data` is aligned for the dtype; the memory is the array's from then on, and `deleter(data)` is called when
+  /// nobody needs it any more (at once where it was copied). Throws std::invalid_argument without calling it where
+  /// `shape` is wrong.
   array(void* data, Shape shape, Dtype dtype, const std::function<void(void*)>& deleter);
   /// Copies num_elements(shape) elements of `dtype` from memory.
   static array from_data(const void* data, Shape shape, Dtype dtype);
@@ -66,11 +77,12 @@ class WEFT_API array {
   const Shape& shape() const;
   Dim shape(int axis) const;  ///< -1 is the last
   size_t ndim() const;
-  size_t size() const;        ///< elements; throws std::invalid_argument for a symbolic shape
+  size_t size() const;  ///< elements; throws std::invalid_argument for a symbolic shape
   size_t itemsize() const;
   size_t nbytes() const;
-  /// Of the evaluated array, in elements. Transposing, slicing, broadcasting and (where the layout allows it) reshaping of data copies nothing: the result is
-  /// a view with strides of its own, which may be 0 or negative, and keeps the data alive.
+  /// Of the evaluated array, in elements. Transposing, slicing, broadcasting and (where the layout allows it) reshaping
+  /// of data copies nothing: the result is a view with strides of its own, which may be 0 or negative, and keeps the
+  /// data alive.
   Strides strides() const;
   int64_t strides(int axis) const;
   /// How the evaluated array lies in memory; axes of length 1 do not matter.
@@ -86,14 +98,19 @@ class WEFT_API array {
   void eval() const;
   bool is_available() const;  ///< has data already
   /// The value of an array with one element, converted to T; throws std::invalid_argument on any other size.
-  template <class T> T item() const;
-  /// First element, row-major and contiguous after this call; T must be the host type of dtype(). Evaluates. Valid while the array lives.
-  template <class T> const T* data() const;
+  template <class T>
+  T item() const;
+  /// First element, row-major and contiguous after this call; T must be the host type of dtype(). Evaluates. Valid
+  /// while the array lives.
+  template <class T>
+  const T* data() const;
   const void* raw_data() const;
   /// All elements converted to T, row-major.
-  template <class T> std::vector<T> to_vector() const;
+  template <class T>
+  std::vector<T> to_vector() const;
 
-  /// Along the first axis: `for (const array& row : a)`. Nothing is computed by it. Throws std::invalid_argument for a scalar, and for a first axis without a number.
+  /// Along the first axis: `for (const array& row : a)`. Nothing is computed by it. Throws std::invalid_argument for a
+  /// scalar, and for a first axis without a number.
   class ArrayIterator;
   ArrayIterator begin() const;
   ArrayIterator end() const;
@@ -110,8 +127,10 @@ class WEFT_API array {
   array(number_tag, uint64_t value, Dtype dtype);
   array(number_tag, double value, Dtype dtype);
   array(number_tag, std::complex<float> value, Dtype dtype);
-  template <class T> array(number_tag, T value, Dtype dtype) : array(number_tag{}, widen(value), dtype) {}
-  template <class T> static auto widen(T v) {
+  template <class T>
+  array(number_tag, T value, Dtype dtype) : array(number_tag{}, widen(value), dtype) {}
+  template <class T>
+  static auto widen(T v) {
     if constexpr (detail::is_half<T>) return static_cast<double>(static_cast<float>(v));
     else if constexpr (std::is_floating_point_v<T>) return static_cast<double>(v);
     else if constexpr (detail::is_complex64<T>) return static_cast<std::complex<float>>(v);
@@ -122,7 +141,8 @@ class WEFT_API array {
   static Shape checked(Shape shape, size_t count);
   /// Copies num_elements(shape) elements of dtype `from` in memory, converted to `dtype`.
   static array converted(const void* data, Dtype from, Shape shape, Dtype dtype);
-  template <class It> static array from_range(It it, Shape shape, Dtype dtype);
+  template <class It>
+  static array from_range(It it, Shape shape, Dtype dtype);
 
   std::shared_ptr<graph::Value> value_;
 };
@@ -165,7 +185,8 @@ class WEFT_API array::ArrayIterator {
 inline array::ArrayIterator array::begin() const { return ArrayIterator(*this); }
 inline array::ArrayIterator array::end() const { return ArrayIterator(*this, shape(0)); }
 
-template <class It> array array::from_range(It it, Shape shape, Dtype dtype) {
+template <class It>
+array array::from_range(It it, Shape shape, Dtype dtype) {
   using T = std::iter_value_t<It>;
   using Exact = std::conditional_t<std::same_as<T, long double>, double, T>;
   if constexpr (std::contiguous_iterator<It> && std::same_as<T, Exact>) {
@@ -192,12 +213,15 @@ extern template WEFT_API double array::item<double>() const;
 
 /// Computes several values in one program.
 WEFT_API void eval(const std::vector<array>& arrays);
-/// Starts computing and returns at once. Looking at one of the arrays waits for it; errors surface at the next wait (weft/stream.h).
+/// Starts computing and returns at once. Looking at one of the arrays waits for it; errors surface at the next wait
+/// (weft/stream.h).
 WEFT_API void async_eval(const std::vector<array>& arrays);
-template <class... A> requires(sizeof...(A) > 0 && (std::is_same_v<std::decay_t<A>, array> && ...)) void async_eval(const A&... arrays) {
+template <class... A>
+requires(sizeof...(A) > 0 && (std::is_same_v<std::decay_t<A>, array> && ...)) void async_eval(const A&... arrays) {
   async_eval(std::vector<array>{arrays...});
 }
-template <class... A> requires(sizeof...(A) > 0 && (std::is_same_v<std::decay_t<A>, array> && ...)) void eval(const A&... arrays) {
+template <class... A>
+requires(sizeof...(A) > 0 && (std::is_same_v<std::decay_t<A>, array> && ...)) void eval(const A&... arrays) {
   eval(std::vector<array>{arrays...});
 }
 

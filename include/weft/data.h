@@ -39,11 +39,12 @@ class WEFT_API TokenDataset {
   int64_t size() const;
   int32_t operator[](int64_t i) const;
 
-  /// Batch number k of the seed: `batch` windows at random places. Throws std::invalid_argument where the text has fewer than context + 1 tokens.
+  /// Batch number k of the seed: `batch` windows at random places. Throws std::invalid_argument where the text has
+  /// fewer than context + 1 tokens.
   Batch random_batch(uint64_t seed, int64_t k, int batch, int context) const;
 
-  /// Windows of `context` targets one after the other, each target once (all tokens but the first), `batch` windows at a time;
-  /// the end is filled up under mask 0, so that every batch has one shape. At least two tokens are needed.
+  /// Windows of `context` targets one after the other, each target once (all tokens but the first), `batch` windows at
+  /// a time; the end is filled up under mask 0, so that every batch has one shape. At least two tokens are needed.
   int64_t eval_batches(int batch, int context) const;
   EvalBatch eval_batch(int64_t k, int batch, int context) const;
 
@@ -52,7 +53,8 @@ class WEFT_API TokenDataset {
   std::vector<int32_t> wide_;
 };
 
-/// The first `fraction` of the tokens to train on, the rest to validate on (nanoGPT: 0.9, cut at int(n·fraction) characters).
+/// The first `fraction` of the tokens to train on, the rest to validate on (nanoGPT: 0.9, cut at int(n·fraction)
+/// characters).
 struct Split {
   TokenDataset train, validation;
 };
@@ -63,8 +65,8 @@ struct Idx {
   std::vector<int64_t> extents;
   std::vector<uint8_t> bytes;
 };
-/// Reads an idx file of unsigned bytes, plain or gzip. Throws std::runtime_error naming the file and what is wrong with it: no idx file, another type of
-/// elements, impossible extents, cut off, or longer than it says.
+/// Reads an idx file of unsigned bytes, plain or gzip. Throws std::runtime_error naming the file and what is wrong with
+/// it: no idx file, another type of elements, impossible extents, cut off, or longer than it says.
 WEFT_API Idx read_idx(const std::string& path);
 
 struct ImageBatch {
@@ -75,7 +77,8 @@ struct ImageBatch {
 /// Grey images with a class each.
 class WEFT_API ImageDataset {
  public:
-  /// images [count, rows, columns], labels [count], below `classes`; throws std::invalid_argument where they do not fit together.
+  /// images [count, rows, columns], labels [count], below `classes`; throws std::invalid_argument where they do not fit
+  /// together.
   ImageDataset(Idx images, Idx labels, int classes = 10);
 
   int64_t size() const { return images_.extents[0]; }
@@ -83,7 +86,8 @@ class WEFT_API ImageDataset {
   int64_t columns() const { return images_.extents[2]; }
   /// Images `first` … `first + count` in their order.
   ImageBatch in_order(int64_t first, int count) const;
-  /// Batch k of the epoch: the images in an order that is a function of (seed, epoch). What does not fill a batch is left out.
+  /// Batch k of the epoch: the images in an order that is a function of (seed, epoch). What does not fill a batch is
+  /// left out.
   ImageBatch shuffled_batch(uint64_t seed, int64_t epoch, int64_t k, int batch) const;
   int64_t batches(int batch) const { return size() / batch; }
 
@@ -95,9 +99,11 @@ class WEFT_API ImageDataset {
 struct ImageSplit {
   ImageDataset train, test;
 };
-/// The four files of MNIST in a folder, each plain or with .gz; throws std::runtime_error naming those that are missing or damaged.
+/// The four files of MNIST in a folder, each plain or with .gz; throws std::runtime_error naming those that are missing
+/// or damaged.
 WEFT_API ImageSplit load_mnist(const std::string& folder);
-/// Images 28 × 28 of ten simple shapes, moved, scaled and with noise: something to train on where there is no data. A function of the seed.
+/// Images 28 × 28 of ten simple shapes, moved, scaled and with noise: something to train on where there is no data. A
+/// function of the seed.
 WEFT_API ImageSplit synthetic_digits(int64_t train, int64_t test, uint64_t seed);
 
 }  // namespace weft::data

@@ -33,8 +33,9 @@ struct complex64_t : std::complex<float> {
   complex64_t() = default;
   complex64_t(float re, float im) : std::complex<float>(re, im) {}
   complex64_t(const std::complex<float>& z) : std::complex<float>(z) {}
-  template <class T> requires(!std::derived_from<T, std::complex<float>> && std::convertible_to<T, float>)
-  complex64_t(T re) : std::complex<float>(static_cast<float>(re)) {}
+  template <class T>
+  requires(!std::derived_from<T, std::complex<float>> && std::convertible_to<T, float>) complex64_t(T re)
+      : std::complex<float>(static_cast<float>(re)) {}
   operator float() const { return real(); }
 };
 
@@ -42,13 +43,34 @@ struct complex64_t : std::complex<float> {
 class Dtype {
  public:
   enum class Val : uint8_t {
-    bool_, uint8, uint16, uint32, uint64, int8, int16, int32, int64, float16, bfloat16, float32, float64, complex64,
-    float8_e4m3, float8_e5m2,
+    bool_,
+    uint8,
+    uint16,
+    uint32,
+    uint64,
+    int8,
+    int16,
+    int32,
+    int64,
+    float16,
+    bfloat16,
+    float32,
+    float64,
+    complex64,
+    float8_e4m3,
+    float8_e5m2,
   };
   /// NumPy's letters: bool, unsigned, signed, float, complex; V ("void") for formats that NumPy does not have.
   enum class Kind : uint8_t { b, u, i, f, c, V };
   enum class Category : uint8_t {
-    complexfloating, floating, inexact, signedinteger, unsignedinteger, integer, number, generic,
+    complexfloating,
+    floating,
+    inexact,
+    signedinteger,
+    unsignedinteger,
+    integer,
+    number,
+    generic,
   };
 
   constexpr Dtype() = default;
@@ -77,8 +99,9 @@ inline constexpr Dtype float32{Dtype::Val::float32, 4};
 inline constexpr Dtype float64{Dtype::Val::float64, 8};
 inline constexpr Dtype complex64{Dtype::Val::complex64, 8};
 
-/// The 8-bit floats of the Open Compute Project: for storage. Arithmetic widens to float32, as it does for float16, and what is stored is rounded to
-/// nearest even and saturates: what is finite and beyond the largest number (448, 57344) becomes that number. float8_e4m3 has no infinity: 448 there.
+/// The 8-bit floats of the Open Compute Project: for storage. Arithmetic widens to float32, as it does for float16, and
+/// what is stored is rounded to nearest even and saturates: what is finite and beyond the largest number (448, 57344)
+/// becomes that number. float8_e4m3 has no infinity: 448 there.
 inline constexpr Dtype float8_e4m3{Dtype::Val::float8_e4m3, 1};
 inline constexpr Dtype float8_e5m2{Dtype::Val::float8_e5m2, 1};
 
@@ -109,88 +132,138 @@ WEFT_API std::ostream& operator<<(std::ostream& os, Dtype t);
 
 namespace detail {
 
-template <class T> inline constexpr bool is_half = std::same_as<T, float16_t> || std::same_as<T, bfloat16_t>;
-template <class T> inline constexpr bool is_complex64 = std::same_as<T, complex64_t> || std::same_as<T, std::complex<float>>;
+template <class T>
+inline constexpr bool is_half = std::same_as<T, float16_t> || std::same_as<T, bfloat16_t>;
+template <class T>
+inline constexpr bool is_complex64 = std::same_as<T, complex64_t> || std::same_as<T, std::complex<float>>;
 
 /// The dtype that holds values of T as they are: float64 for double.
-template <class T> constexpr Dtype exact_dtype() {
+template <class T>
+constexpr Dtype exact_dtype() {
   if constexpr (std::same_as<T, bool>) return bool_;
   else if constexpr (std::same_as<T, float16_t>) return float16;
   else if constexpr (std::same_as<T, bfloat16_t>) return bfloat16;
   else if constexpr (is_complex64<T>) return complex64;
   else if constexpr (std::floating_point<T>) return sizeof(T) == 4 ? float32 : float64;
-  else if constexpr (std::signed_integral<T>) return sizeof(T) == 1 ? int8 : sizeof(T) == 2 ? int16 : sizeof(T) == 4 ? int32 : int64;
+  else if constexpr (std::signed_integral<T>)
+    return sizeof(T) == 1 ? int8 : sizeof(T) == 2 ? int16 : sizeof(T) == 4 ? int32 : int64;
   else return sizeof(T) == 1 ? uint8 : sizeof(T) == 2 ? uint16 : sizeof(T) == 4 ? uint32 : uint64;
 }
 
 /// Two operands of which one is a half float and the other a half float or a number.
 template <class A, class B>
-concept half_operands = (is_half<A> || is_half<B>)&&(is_half<A> || std::is_arithmetic_v<A>)&&(is_half<B> || std::is_arithmetic_v<B>);
+concept half_operands = (is_half<A> || is_half<B>)&&(is_half<A> || std::is_arithmetic_v<A>)&&(is_half<B> ||
+                                                                                              std::is_arithmetic_v<B>);
 /// What arithmetic on them is done in: double with a double, otherwise float.
-template <class A, class B> using half_compute = std::conditional_t<std::same_as<A, double> || std::same_as<B, double>, double, float>;
+template <class A, class B>
+using half_compute = std::conditional_t<std::same_as<A, double> || std::same_as<B, double>, double, float>;
 /// What it gives: a half float with its like, an integer or a bool; otherwise what it is done in.
 template <class A, class B>
-using half_result = std::conditional_t<std::same_as<A, B> || std::is_integral_v<B>, A, std::conditional_t<std::is_integral_v<A>, B, half_compute<A, B>>>;
+using half_result = std::conditional_t<std::same_as<A, B> || std::is_integral_v<B>, A,
+                                       std::conditional_t<std::is_integral_v<A>, B, half_compute<A, B>>>;
 
 /// Two operands of which one is a complex64_t and the other a complex number of float or a number.
 template <class A, class B>
-concept complex_operands = (std::same_as<A, complex64_t> || std::same_as<B, complex64_t>)&&std::convertible_to<A, complex64_t>&&
-    std::convertible_to<B, complex64_t> && (is_complex64<A> || is_half<A> || std::is_arithmetic_v<A>)&&(is_complex64<B> || is_half<B> || std::is_arithmetic_v<B>);
-template <class T> std::complex<float> parts(const T& z) { return complex64_t(z); }
+concept complex_operands =
+    (std::same_as<A, complex64_t> ||
+     std::same_as<B, complex64_t>)&&std::convertible_to<A, complex64_t>&& std::convertible_to<B, complex64_t> &&
+    (is_complex64<A> || is_half<A> || std::is_arithmetic_v<A>)&&(is_complex64<B> || is_half<B> ||
+                                                                 std::is_arithmetic_v<B>);
+template <class T>
+std::complex<float> parts(const T& z) {
+  return complex64_t(z);
+}
 
 }  // namespace detail
 
 // Arithmetic of half floats is done in float (in double with a double) and rounded once.
-template <class A, class B> requires detail::half_operands<A, B> detail::half_result<A, B> operator+(A a, B b) {
+template <class A, class B>
+requires detail::half_operands<A, B> detail::half_result<A, B>
+operator+(A a, B b) {
   using C = detail::half_compute<A, B>;
   return static_cast<C>(a) + static_cast<C>(b);
 }
-template <class A, class B> requires detail::half_operands<A, B> detail::half_result<A, B> operator-(A a, B b) {
+template <class A, class B>
+requires detail::half_operands<A, B> detail::half_result<A, B>
+operator-(A a, B b) {
   using C = detail::half_compute<A, B>;
   return static_cast<C>(a) - static_cast<C>(b);
 }
-template <class A, class B> requires detail::half_operands<A, B> detail::half_result<A, B> operator*(A a, B b) {
+template <class A, class B>
+requires detail::half_operands<A, B> detail::half_result<A, B>
+operator*(A a, B b) {
   using C = detail::half_compute<A, B>;
   return static_cast<C>(a) * static_cast<C>(b);
 }
-template <class A, class B> requires detail::half_operands<A, B> detail::half_result<A, B> operator/(A a, B b) {
+template <class A, class B>
+requires detail::half_operands<A, B> detail::half_result<A, B>
+operator/(A a, B b) {
   using C = detail::half_compute<A, B>;
   return static_cast<C>(a) / static_cast<C>(b);
 }
-template <class A, class B> requires detail::half_operands<A, B> bool operator==(A a, B b) {
+template <class A, class B>
+requires detail::half_operands<A, B>
+bool operator==(A a, B b) {
   using C = detail::half_compute<A, B>;
   return static_cast<C>(a) == static_cast<C>(b);
 }
-template <class A, class B> requires detail::half_operands<A, B> std::partial_ordering operator<=>(A a, B b) {
+template <class A, class B>
+requires detail::half_operands<A, B> std::partial_ordering operator<=>(A a, B b) {
   using C = detail::half_compute<A, B>;
   return static_cast<C>(a) <=> static_cast<C>(b);
 }
-template <class H> requires detail::is_half<H> H operator-(H a) { return -static_cast<float>(a); }
-template <class H> requires detail::is_half<H> H& operator+=(H& a, float b) { return a = static_cast<float>(a) + b; }
-template <class H> requires detail::is_half<H> H& operator-=(H& a, float b) { return a = static_cast<float>(a) - b; }
-template <class H> requires detail::is_half<H> H& operator*=(H& a, float b) { return a = static_cast<float>(a) * b; }
-template <class H> requires detail::is_half<H> H& operator/=(H& a, float b) { return a = static_cast<float>(a) / b; }
+template <class H>
+requires detail::is_half<H> H operator-(H a) { return -static_cast<float>(a); }
+template <class H>
+requires detail::is_half<H> H& operator+=(H& a, float b) { return a = static_cast<float>(a) + b; }
+template <class H>
+requires detail::is_half<H> H& operator-=(H& a, float b) { return a = static_cast<float>(a) - b; }
+template <class H>
+requires detail::is_half<H> H& operator*=(H& a, float b) { return a = static_cast<float>(a) * b; }
+template <class H>
+requires detail::is_half<H> H& operator/=(H& a, float b) { return a = static_cast<float>(a) / b; }
 
 // On the bits of two half floats of one format.
 namespace detail {
-template <class H> H half_of_bits(int bits) {
+template <class H>
+H half_of_bits(int bits) {
   H result;
   result.bits = static_cast<uint16_t>(bits);
   return result;
 }
 }  // namespace detail
-template <class H> requires detail::is_half<H> H operator|(H a, H b) { return detail::half_of_bits<H>(a.bits | b.bits); }
-template <class H> requires detail::is_half<H> H operator&(H a, H b) { return detail::half_of_bits<H>(a.bits & b.bits); }
-template <class H> requires detail::is_half<H> H operator^(H a, H b) { return detail::half_of_bits<H>(a.bits ^ b.bits); }
-template <class H> requires detail::is_half<H> H& operator|=(H& a, H b) { return a = a | b; }
-template <class H> requires detail::is_half<H> H& operator&=(H& a, H b) { return a = a & b; }
-template <class H> requires detail::is_half<H> H& operator^=(H& a, H b) { return a = a ^ b; }
+template <class H>
+requires detail::is_half<H> H operator|(H a, H b) { return detail::half_of_bits<H>(a.bits | b.bits); }
+template <class H>
+requires detail::is_half<H> H operator&(H a, H b) { return detail::half_of_bits<H>(a.bits & b.bits); }
+template <class H>
+requires detail::is_half<H> H operator^(H a, H b) { return detail::half_of_bits<H>(a.bits ^ b.bits); }
+template <class H>
+requires detail::is_half<H> H& operator|=(H& a, H b) { return a = a | b; }
+template <class H>
+requires detail::is_half<H> H& operator&=(H& a, H b) { return a = a & b; }
+template <class H>
+requires detail::is_half<H> H& operator^=(H& a, H b) { return a = a ^ b; }
 
-template <class A, class B> requires detail::complex_operands<A, B> complex64_t operator+(const A& a, const B& b) { return detail::parts(a) + detail::parts(b); }
-template <class A, class B> requires detail::complex_operands<A, B> complex64_t operator-(const A& a, const B& b) { return detail::parts(a) - detail::parts(b); }
-template <class A, class B> requires detail::complex_operands<A, B> complex64_t operator*(const A& a, const B& b) { return detail::parts(a) * detail::parts(b); }
-template <class A, class B> requires detail::complex_operands<A, B> complex64_t operator/(const A& a, const B& b) { return detail::parts(a) / detail::parts(b); }
-template <class A, class B> requires detail::complex_operands<A, B> bool operator==(const A& a, const B& b) { return detail::parts(a) == detail::parts(b); }
+template <class A, class B>
+requires detail::complex_operands<A, B> complex64_t operator+(const A& a, const B& b) {
+  return detail::parts(a) + detail::parts(b);
+}
+template <class A, class B>
+requires detail::complex_operands<A, B> complex64_t operator-(const A& a, const B& b) {
+  return detail::parts(a) - detail::parts(b);
+}
+template <class A, class B>
+requires detail::complex_operands<A, B> complex64_t operator*(const A& a, const B& b) {
+  return detail::parts(a) * detail::parts(b);
+}
+template <class A, class B>
+requires detail::complex_operands<A, B> complex64_t operator/(const A& a, const B& b) {
+  return detail::parts(a) / detail::parts(b);
+}
+template <class A, class B>
+requires detail::complex_operands<A, B>
+bool operator==(const A& a, const B& b) { return detail::parts(a) == detail::parts(b); }
 inline complex64_t operator-(const complex64_t& z) { return {-z.real(), -z.imag()}; }
 /// Ordered by real parts, and by imaginary parts where those are equal.
 inline std::partial_ordering operator<=>(const complex64_t& a, const complex64_t& b) {
@@ -198,8 +271,10 @@ inline std::partial_ordering operator<=>(const complex64_t& a, const complex64_t
   return by_real == 0 ? a.imag() <=> b.imag() : by_real;
 }
 
-/// The dtype of a C++ type: `TypeToDtype<float>() == float32`. As in MLX, a double literal is float32. Integers go by size and sign.
-template <class T> struct TypeToDtype {
+/// The dtype of a C++ type: `TypeToDtype<float>() == float32`. As in MLX, a double literal is float32. Integers go by
+/// size and sign.
+template <class T>
+struct TypeToDtype {
   constexpr operator Dtype() const { return std::is_floating_point_v<T> ? float32 : detail::exact_dtype<T>(); }
 };
 

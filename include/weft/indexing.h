@@ -12,7 +12,8 @@
 ///     index(x, 0, Slice(1, -1), newaxis)          x[0, 1:-1, None]
 ///     index(x, ellipsis, Slice::step(-1))         x[..., ::-1]
 ///     index(x, array({3, 0, 3}))                  x[[3, 0, 3]]
-///     index(x, x > 0.0f)                          x[x > 0]: evaluates the mask, since the result's length depends on it
+///     index(x, x > 0.0f)                          x[x > 0]: evaluates the mask, since the result's length depends on
+///                                                 it
 ///     x = at(x, 2).set(0.0f)                      x[2] = 0, as a new value
 ///     x = at(x, rows).add(updates)                as MLX's x.at[rows].add(updates): repeated rows add up
 namespace weft {
@@ -42,7 +43,8 @@ inline constexpr NewAxis newaxis;
 /// One entry of an index.
 class Index {
  public:
-  template <std::integral T> Index(T i) : entry_(static_cast<int64_t>(i)) {}
+  template <std::integral T>
+  Index(T i) : entry_(static_cast<int64_t>(i)) {}
   Index(const Slice& s) : entry_(s) {}
   Index(Ellipsis e) : entry_(e) {}
   Index(NewAxis n) : entry_(n) {}
@@ -53,15 +55,19 @@ class Index {
   std::variant<int64_t, Slice, Ellipsis, NewAxis, array> entry_;
 };
 
-/// What the index chooses. Integers out of range throw std::out_of_range; arrays of indices count from the end where negative and are clamped at the ends.
-/// Where integer arrays stand apart from each other their common axes come first, as in NumPy; else in their place.
+/// What the index chooses. Integers out of range throw std::out_of_range; arrays of indices count from the end where
+/// negative and are clamped at the ends. Where integer arrays stand apart from each other their common axes come first,
+/// as in NumPy; else in their place.
 WEFT_API array index(const array& a, const std::vector<Index>& indices, StreamOrDevice s = {});
-template <class... I> requires(sizeof...(I) > 0 && (std::convertible_to<const I&, Index> && ...)) array index(const array& a, const I&... indices) {
+template <class... I>
+requires(sizeof...(I) > 0 && (std::convertible_to<const I&, Index> && ...)) array
+    index(const array& a, const I&... indices) {
   return index(a, std::vector<Index>{Index(indices)...});
 }
 
-/// A place in an array, to be read or replaced. Each function returns the whole array with the chosen elements changed; `values` broadcast to their shape.
-/// An element that is chosen several times keeps one of the values with `set`, and takes part as often as it is chosen with the others.
+/// A place in an array, to be read or replaced. Each function returns the whole array with the chosen elements changed;
+/// `values` broadcast to their shape. An element that is chosen several times keeps one of the values with `set`, and
+/// takes part as often as it is chosen with the others.
 class WEFT_API IndexedArray {
  public:
   IndexedArray(array a, std::vector<Index> indices) : array_(std::move(a)), indices_(std::move(indices)) {}
@@ -78,7 +84,9 @@ class WEFT_API IndexedArray {
   array array_;
   std::vector<Index> indices_;
 };
-template <class... I> requires(sizeof...(I) > 0 && (std::convertible_to<const I&, Index> && ...)) IndexedArray at(const array& a, const I&... indices) {
+template <class... I>
+requires(sizeof...(I) > 0 && (std::convertible_to<const I&, Index> && ...)) IndexedArray
+    at(const array& a, const I&... indices) {
   return {a, std::vector<Index>{Index(indices)...}};
 }
 

@@ -4,8 +4,9 @@ namespace weft {
 
 /// What results may give up for speed. As it stands: nothing.
 struct Numerics {
-  bool tf32 = false;          ///< float32 products and convolutions of a GPU may round their operands to ten bits of mantissa
-  bool deterministic = true;  ///< the same bits on every run; without it a GPU may add up in any order (derivatives of attention, convolutions and embeddings)
+  bool tf32 = false;  ///< float32 products and convolutions of a GPU may round their operands to ten bits of mantissa
+  bool deterministic = true;  ///< the same bits on every run; without it a GPU may add up in any order (derivatives of
+                              ///< attention, convolutions and embeddings)
   friend bool operator==(const Numerics&, const Numerics&) = default;
 };
 

@@ -11,8 +11,8 @@
 
 namespace weft {
 
-/// A length that is known only when a compiled program is called: 1 ≤ n ≤ bound. Symbols are interned for the life of the process
-/// and compared by address; `symbol("n", 64)` makes one.
+/// A length that is known only when a compiled program is called: 1 ≤ n ≤ bound. Symbols are interned for the life of
+/// the process and compared by address; `symbol("n", 64)` makes one.
 struct Symbol {
   std::string name;
   int64_t bound;
@@ -27,7 +27,8 @@ WEFT_API const Symbol* symbol(const std::string& name, int64_t bound);
 class WEFT_API Dim {
  public:
   constexpr Dim() = default;
-  template <std::integral T> constexpr Dim(T n) : bound_(static_cast<int64_t>(n)) {}
+  template <std::integral T>
+  constexpr Dim(T n) : bound_(static_cast<int64_t>(n)) {}
   Dim(const Symbol* s) : bound_(s->bound), symbol_(s) {}
 
   constexpr bool is_static() const { return symbol_ == nullptr; }
@@ -37,8 +38,11 @@ class WEFT_API Dim {
     if (symbol_) throw_symbolic();
     return bound_;
   }
-  friend constexpr bool operator==(const Dim& a, const Dim& b) { return a.bound_ == b.bound_ && a.symbol_ == b.symbol_; }
-  template <std::integral T> friend constexpr bool operator==(const Dim& a, T b) {
+  friend constexpr bool operator==(const Dim& a, const Dim& b) {
+    return a.bound_ == b.bound_ && a.symbol_ == b.symbol_;
+  }
+  template <std::integral T>
+  friend constexpr bool operator==(const Dim& a, T b) {
     return !a.symbol_ && a.bound_ == static_cast<int64_t>(b);
   }
 
@@ -56,7 +60,8 @@ class Shape : public std::vector<Dim> {
   Shape() = default;
   Shape(std::vector<Dim> lengths) : std::vector<Dim>(std::move(lengths)) {}
   /// Also from a list that has a name: `auto list = {2, 3}; Shape(list)`.
-  template <std::integral T> Shape(std::initializer_list<T> lengths) : std::vector<Dim>(lengths.begin(), lengths.end()) {}
+  template <std::integral T>
+  Shape(std::initializer_list<T> lengths) : std::vector<Dim>(lengths.begin(), lengths.end()) {}
 };
 /// Distances between neighbours along each axis, in elements; may be negative or zero.
 using Strides = std::vector<int64_t>;

@@ -18,7 +18,8 @@ class WEFT_API Tokenizer {
   virtual int32_t vocab_size() const = 0;
   /// Throws std::invalid_argument naming what cannot be encoded and where (in bytes, from 0).
   virtual std::vector<int32_t> encode(std::string_view text) const = 0;
-  /// The bytes of one token; throws std::out_of_range for an id outside the vocabulary. Not always whole UTF-8: see StreamDecoder.
+  /// The bytes of one token; throws std::out_of_range for an id outside the vocabulary. Not always whole UTF-8: see
+  /// StreamDecoder.
   virtual std::string token(int32_t id) const = 0;
   virtual std::string to_json() const = 0;
 
@@ -56,8 +57,8 @@ class WEFT_API ByteTokenizer : public Tokenizer {
   std::string to_json() const override;
 };
 
-/// Decodes token by token for a terminal: holds the first bytes of a UTF-8 character back until the rest has come; what can no longer
-/// become one turns into U+FFFD. The tokenizer must outlive the decoder.
+/// Decodes token by token for a terminal: holds the first bytes of a UTF-8 character back until the rest has come; what
+/// can no longer become one turns into U+FFFD. The tokenizer must outlive the decoder.
 class WEFT_API StreamDecoder {
  public:
   explicit StreamDecoder(const Tokenizer& tokenizer) : tokenizer_(&tokenizer) {}

@@ -37,7 +37,8 @@ array arithmetic(const char* op, Op node, Op logical, const array& a, const arra
 // Other dtypes are a failure in MLX and no mistake of arguments: std::runtime_error.
 array bitwise(const char* op, Op node, const array& a, const array& b, const StreamOrDevice& s) {
   const Dtype dtype = promote_types(a.dtype(), b.dtype());
-  if (!is_integer(dtype) && dtype != bool_) throw_failure(op, "integers or bools are needed, got " + describe(a) + " and " + describe(b));
+  if (!is_integer(dtype) && dtype != bool_)
+    throw_failure(op, "integers or bools are needed, got " + describe(a) + " and " + describe(b));
   return binary(op, node, a, b, dtype, s);
 }
 
@@ -57,9 +58,8 @@ array rounding(const char* op, Op node, const array& a, const StreamOrDevice& s)
   const detail::OnStream on_stream(op, s);
   if (a.dtype() == complex64 && node != Op::round)
     throw_invalid(op, "complex numbers have no order to be rounded in, got " + describe(a));
-  return array(graph::is_inexact(a.dtype())
-                   ? graph::unary(node, a.value())
-                   : graph::stop_gradient(a.value()));  // discrete, as for floats
+  return array(graph::is_inexact(a.dtype()) ? graph::unary(node, a.value())
+                                            : graph::stop_gradient(a.value()));  // discrete, as for floats
 }
 
 array number_function(const char* op, Op node, const array& a, const StreamOrDevice& s) {
@@ -68,7 +68,9 @@ array number_function(const char* op, Op node, const array& a, const StreamOrDev
 }
 
 // |z| of the parts: graph::magnitude, which does not overflow on the way.
-array magnitude(const array& z) { return array(graph::magnitude({graph::unary(Op::real, z.value()), graph::unary(Op::imag, z.value())})); }
+array magnitude(const array& z) {
+  return array(graph::magnitude({graph::unary(Op::real, z.value()), graph::unary(Op::imag, z.value())}));
+}
 
 array constant_bool(const Shape& shape, bool value) { return array(graph::full(shape, bool_, Number::of_int(value))); }
 
@@ -82,7 +84,8 @@ graph::Value integer_power(const graph::Value& a, uint64_t n) {
   return result ? result : graph::full_like(a, 1);
 }
 
-// Exponents that are not known when the graph is built: the same squaring, bit by bit of the exponent. Negative ones give 0.
+// Exponents that are not known when the graph is built: the same squaring, bit by bit of the exponent. Negative ones
+// give 0.
 graph::Value integer_power(const graph::Value& a, const graph::Value& b) {
   const Dtype dtype = b.dtype();
   const int bits = dtype.size() * 8 - (is_signed(dtype) ? 1 : 0);
@@ -104,7 +107,9 @@ array not_equal(const array& a, const array& b, StreamOrDevice s) { return compa
 array less(const array& a, const array& b, StreamOrDevice s) { return compare("less", Op::lt, a, b, s); }
 array less_equal(const array& a, const array& b, StreamOrDevice s) { return compare("less_equal", Op::le, a, b, s); }
 array greater(const array& a, const array& b, StreamOrDevice s) { return compare("greater", Op::lt, b, a, s); }
-array greater_equal(const array& a, const array& b, StreamOrDevice s) { return compare("greater_equal", Op::le, b, a, s); }
+array greater_equal(const array& a, const array& b, StreamOrDevice s) {
+  return compare("greater_equal", Op::le, b, a, s);
+}
 
 array array_equal(const array& a, const array& b, bool equal_nan, StreamOrDevice s) {
   const detail::OnStream on_stream("array_equal", s);
@@ -138,14 +143,26 @@ array logical_not(const array& a, StreamOrDevice s) {
   const detail::OnStream on_stream("logical_not", s);
   return array(graph::unary(Op::bit_not, detail::to_dtype(a.value(), bool_)));
 }
-array logical_and(const array& a, const array& b, StreamOrDevice s) { return binary("logical_and", Op::bit_and, a, b, bool_, s); }
-array logical_or(const array& a, const array& b, StreamOrDevice s) { return binary("logical_or", Op::bit_or, a, b, bool_, s); }
+array logical_and(const array& a, const array& b, StreamOrDevice s) {
+  return binary("logical_and", Op::bit_and, a, b, bool_, s);
+}
+array logical_or(const array& a, const array& b, StreamOrDevice s) {
+  return binary("logical_or", Op::bit_or, a, b, bool_, s);
+}
 
 array add(const array& a, const array& b, StreamOrDevice s) { return arithmetic("add", Op::add, Op::bit_or, a, b, s); }
-array subtract(const array& a, const array& b, StreamOrDevice s) { return arithmetic("subtract", Op::sub, Op::bit_xor, a, b, s); }
-array multiply(const array& a, const array& b, StreamOrDevice s) { return arithmetic("multiply", Op::mul, Op::bit_and, a, b, s); }
-array maximum(const array& a, const array& b, StreamOrDevice s) { return arithmetic("maximum", Op::max, Op::bit_or, a, b, s); }
-array minimum(const array& a, const array& b, StreamOrDevice s) { return arithmetic("minimum", Op::min, Op::bit_and, a, b, s); }
+array subtract(const array& a, const array& b, StreamOrDevice s) {
+  return arithmetic("subtract", Op::sub, Op::bit_xor, a, b, s);
+}
+array multiply(const array& a, const array& b, StreamOrDevice s) {
+  return arithmetic("multiply", Op::mul, Op::bit_and, a, b, s);
+}
+array maximum(const array& a, const array& b, StreamOrDevice s) {
+  return arithmetic("maximum", Op::max, Op::bit_or, a, b, s);
+}
+array minimum(const array& a, const array& b, StreamOrDevice s) {
+  return arithmetic("minimum", Op::min, Op::bit_and, a, b, s);
+}
 
 array divide(const array& a, const array& b, StreamOrDevice s) {
   return binary("divide", Op::div, a, b, floating_of(promote_types(a.dtype(), b.dtype())), s);
@@ -181,14 +198,21 @@ array clip(const array& a, const std::optional<array>& low, const std::optional<
   return high ? minimum(result, *high, s) : result;
 }
 
-array bitwise_and(const array& a, const array& b, StreamOrDevice s) { return bitwise("bitwise_and", Op::bit_and, a, b, s); }
-array bitwise_or(const array& a, const array& b, StreamOrDevice s) { return bitwise("bitwise_or", Op::bit_or, a, b, s); }
-array bitwise_xor(const array& a, const array& b, StreamOrDevice s) { return bitwise("bitwise_xor", Op::bit_xor, a, b, s); }
+array bitwise_and(const array& a, const array& b, StreamOrDevice s) {
+  return bitwise("bitwise_and", Op::bit_and, a, b, s);
+}
+array bitwise_or(const array& a, const array& b, StreamOrDevice s) {
+  return bitwise("bitwise_or", Op::bit_or, a, b, s);
+}
+array bitwise_xor(const array& a, const array& b, StreamOrDevice s) {
+  return bitwise("bitwise_xor", Op::bit_xor, a, b, s);
+}
 array left_shift(const array& a, const array& b, StreamOrDevice s) { return shifted("left_shift", Op::shl, a, b, s); }
 array right_shift(const array& a, const array& b, StreamOrDevice s) { return shifted("right_shift", Op::shr, a, b, s); }
 
 array negative(const array& a, StreamOrDevice s) {
-  if (a.dtype() == bool_) throw_invalid("negative", "bools have no negative: use logical_not, or astype(a, int32) first");
+  if (a.dtype() == bool_)
+    throw_invalid("negative", "bools have no negative: use logical_not, or astype(a, int32) first");
   return number_function("negative", Op::neg, a, s);
 }
 array abs(const array& a, StreamOrDevice s) {

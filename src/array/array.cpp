@@ -25,7 +25,8 @@ graph::Value literal(Number value, Dtype from, Dtype dtype) {
 void require_sizes(const Shape& shape) {
   for (const Dim& d : shape)
     if (!d.is_static() || d.bound() < 0)
-      throw_invalid("array", "an array of data needs sizes that are numbers and not negative, got shape " + to_string(shape));
+      throw_invalid("array",
+                    "an array of data needs sizes that are numbers and not negative, got shape " + to_string(shape));
 }
 
 /// Element `index` of host memory as the same element of another dtype.
@@ -41,17 +42,20 @@ void convert_element(const void* from, Dtype source, void* to, Dtype dtype, int6
     const Number number = dtype == bool_ ? Number::of_int(z != 0) : kernel::reference_cast(part, float32, dtype);
     return detail::store_element(to, dtype, index, number);
   }
-  detail::store_element(to, dtype, index, kernel::reference_cast(detail::load_element(from, source, index), source, dtype));
+  detail::store_element(to, dtype, index,
+                        kernel::reference_cast(detail::load_element(from, source, index), source, dtype));
 }
 
 std::shared_ptr<graph::Value> handle(graph::Value value) { return std::make_shared<graph::Value>(std::move(value)); }
 
-template <class T> constexpr bool host_type(Dtype t) {
+template <class T>
+constexpr bool host_type(Dtype t) {
   if constexpr (std::is_same_v<T, double>) return t == float64;
   else return t == Dtype(TypeToDtype<T>());
 }
 
-template <class T> T convert(Number v, Dtype from) {
+template <class T>
+T convert(Number v, Dtype from) {
   if constexpr (std::is_same_v<T, float16_t> || std::is_same_v<T, bfloat16_t>) {
     return T(static_cast<float>(from == uint64 ? static_cast<double>(static_cast<uint64_t>(v.i)) : v.real()));
   } else if constexpr (std::is_floating_point_v<T>) {
@@ -75,7 +79,8 @@ array::array(void* data, Shape shape, Dtype dtype, const std::function<void(void
   const graph::Type type{std::move(shape), dtype};
   const size_t bytes = static_cast<size_t>(num_elements(type.shape)) * dtype.size();
   if (reinterpret_cast<uintptr_t>(data) % dtype.size() == 0 && bytes > 0) {
-    *this = array(graph::data(type, {std::make_shared<runtime::Buffer>(data, bytes, deleter), 0, row_major_strides(type.shape)}));
+    *this = array(
+        graph::data(type, {std::make_shared<runtime::Buffer>(data, bytes, deleter), 0, row_major_strides(type.shape)}));
   } else {
     *this = from_data(data, type.shape, dtype);
     if (deleter) deleter(data);
@@ -86,7 +91,9 @@ array::array(graph::Value value) : value_(handle(std::move(value))) {}
 
 array::ArrayIterator::ArrayIterator(const array& a, int64_t at) : array_(a), at_(at) {
   if (a.ndim() == 0) throw_invalid("array", "a scalar has no first axis to go along");
-  if (!a.shape()[0].is_static()) throw_invalid("array", "the first axis of " + to_string(a.shape()) + " has no fixed number of elements to go along: use scan");
+  if (!a.shape()[0].is_static())
+    throw_invalid("array", "the first axis of " + to_string(a.shape()) +
+                               " has no fixed number of elements to go along: use scan");
 }
 
 array array::ArrayIterator::operator*() const {
@@ -131,7 +138,8 @@ Dim array::shape(int axis) const {
 
 size_t array::size() const {
   if (!is_static(shape()))
-    throw_invalid("size", "the number of elements of shape " + to_string(shape()) + " is not known before the program is called");
+    throw_invalid(
+        "size", "the number of elements of shape " + to_string(shape()) + " is not known before the program is called");
   return static_cast<size_t>(num_elements(shape()));
 }
 
@@ -158,7 +166,8 @@ size_t array::data_size() const {
 array::Flags array::flags() const {
   const Strides steps = strides();
   const Shape reversed(shape().rbegin(), shape().rend());
-  const bool row = detail::is_row_major(shape(), steps), column = detail::is_row_major(reversed, Strides(steps.rbegin(), steps.rend()));
+  const bool row = detail::is_row_major(shape(), steps),
+             column = detail::is_row_major(reversed, Strides(steps.rbegin(), steps.rend()));
   return {data_size() == size(), row, column};
 }
 
@@ -170,27 +179,37 @@ const void* array::raw_data() const {
   return detail::address(storage, dtype());
 }
 
-template <class T> const T* array::data() const {
+template <class T>
+const T* array::data() const {
   if (!host_type<T>(dtype()))
-    throw_invalid("data", std::string("the array has dtype ") + dtype_name(dtype()) + ": ask for its own host type, or convert it with astype");
+    throw_invalid("data", std::string("the array has dtype ") + dtype_name(dtype()) +
+                              ": ask for its own host type, or convert it with astype");
   return static_cast<const T*>(raw_data());
 }
 
-template <> WEFT_API complex64_t array::item<complex64_t>() const {
-  if (size() != 1) throw_invalid("item", "only an array with one element has an item, this one has shape " + to_string(shape()));
+template <>
+WEFT_API complex64_t array::item<complex64_t>() const {
+  if (size() != 1)
+    throw_invalid("item", "only an array with one element has an item, this one has shape " + to_string(shape()));
   if (dtype() == complex64) return *static_cast<const complex64_t*>(raw_data());
   return complex64_t(item<float>(), 0);
 }
 
-template <> WEFT_API std::complex<float> array::item<std::complex<float>>() const { return item<complex64_t>(); }
+template <>
+WEFT_API std::complex<float> array::item<std::complex<float>>() const {
+  return item<complex64_t>();
+}
 
-template <class T> T array::item() const {
-  if (size() != 1) throw_invalid("item", "only an array with one element has an item, this one has shape " + to_string(shape()));
+template <class T>
+T array::item() const {
+  if (size() != 1)
+    throw_invalid("item", "only an array with one element has an item, this one has shape " + to_string(shape()));
   if (const Number* known = detail::constant_number(*value_)) return convert<T>(*known, dtype());
   return convert<T>(detail::load_element(raw_data(), dtype(), 0), dtype());
 }
 
-template <class T> std::vector<T> array::to_vector() const {
+template <class T>
+std::vector<T> array::to_vector() const {
   const void* from = raw_data();
   std::vector<T> result;
   const auto n = static_cast<int64_t>(size());
@@ -259,9 +278,12 @@ void async_eval(const std::vector<array>& arrays) {
 
 namespace {
 
-/// What other owners did before they let go is seen from here on: use_count alone orders nothing, but giving a reference back does, and the thread sanitizer
-/// knows that, where it knows no fences.
-template <class Shared> void see_former_owners(const Shared& pointer) { const Shared reference = pointer; }
+/// What other owners did before they let go is seen from here on: use_count alone orders nothing, but giving a
+/// reference back does, and the thread sanitizer knows that, where it knows no fences.
+template <class Shared>
+void see_former_owners(const Shared& pointer) {
+  const Shared reference = pointer;
+}
 
 }  // namespace
 

@@ -78,8 +78,12 @@ bool is_available() { return false; }
 void start_capture(std::string) {}
 void stop_capture() {}
 void set_metallib_path(const std::string&) {}
-const DeviceInfo& device_info() { throw_failure("metal::device_info", "there is no Metal here: weft::device_info tells of CPUs and CUDA's devices"); }
-const std::string& get_metallib_path() { throw_failure("metal::get_metallib_path", "there is no Metal here, and no library of its kernels"); }
+const DeviceInfo& device_info() {
+  throw_failure("metal::device_info", "there is no Metal here: weft::device_info tells of CPUs and CUDA's devices");
+}
+const std::string& get_metallib_path() {
+  throw_failure("metal::get_metallib_path", "there is no Metal here, and no library of its kernels");
+}
 }  // namespace metal
 
 }  // namespace weft

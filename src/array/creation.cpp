@@ -8,7 +8,6 @@
 namespace weft {
 namespace {
 
-
 Number number_of(double value, Dtype dtype) { return kernel::reference_cast(Number::of_real(value), float64, dtype); }
 
 array filled(const char* op, const Shape& shape, double value, Dtype dtype, const StreamOrDevice& s) {
@@ -31,7 +30,8 @@ graph::Value shifted(const graph::Value& rows, int k) {
 array triangle(const char* op, const array& x, int k, bool lower) {
   if (x.ndim() < 2) throw_invalid(op, "the array must have at least two dimensions, got " + detail::describe(x));
   const auto [rows, columns] = coordinates(op, x.shape(-2), x.shape(-1));
-  const graph::Value inside = lower ? graph::binary(graph::Op::le, columns, shifted(rows, k)) : graph::binary(graph::Op::le, shifted(rows, k), columns);
+  const graph::Value inside = lower ? graph::binary(graph::Op::le, columns, shifted(rows, k))
+                                    : graph::binary(graph::Op::le, shifted(rows, k), columns);
   return array(graph::select(graph::broadcast(inside, x.shape()), x.value(), graph::zeros_like(x.value())));
 }
 
@@ -40,7 +40,8 @@ array triangle(const char* op, const array& x, int k, bool lower) {
 array arange(double start, double stop, double step, Dtype dtype, StreamOrDevice s) {
   const detail::OnStream on_stream("arange", s);
   if (dtype == bool_) throw_invalid("arange", std::string("dtype ") + dtype_name(dtype) + " is not supported");
-  if (!std::isfinite(start) || !std::isfinite(stop) || std::isnan(step)) throw_invalid("arange", "start, stop and step must be finite numbers");
+  if (!std::isfinite(start) || !std::isfinite(stop) || std::isnan(step))
+    throw_invalid("arange", "start, stop and step must be finite numbers");
   if (step == 0) throw_invalid("arange", "step must not be 0");
   const double count = std::max(std::ceil((stop - start) / step), 0.0);
   if (count >= 0x1p62) throw_invalid("arange", "the range has too many elements");
@@ -77,7 +78,9 @@ array full(Shape shape, array value, StreamOrDevice s) {
   const Dtype dtype = value.dtype();
   return full(std::move(shape), std::move(value), dtype, s);
 }
-array full_like(const array& a, array value, Dtype dtype, StreamOrDevice s) { return full(a.shape(), std::move(value), dtype, s); }
+array full_like(const array& a, array value, Dtype dtype, StreamOrDevice s) {
+  return full(a.shape(), std::move(value), dtype, s);
+}
 array zeros(const Shape& shape, Dtype dtype, StreamOrDevice s) { return filled("zeros", shape, 0, dtype, s); }
 array zeros(const Shape& shape, StreamOrDevice s) { return zeros(shape, float32, s); }
 array zeros_like(const array& a, StreamOrDevice s) { return filled("zeros_like", a.shape(), 0, a.dtype(), s); }

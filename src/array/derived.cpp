@@ -46,7 +46,8 @@ array isclose(const array& a, const array& b, double rtol, double atol, bool equ
   const Dtype dtype = floating_of(promote_types(a.dtype(), b.dtype()));
   const array x = astype(a, dtype, s), y = astype(b, dtype, s);
   const array size = abs(y, s), bound = add(array(atol, size.dtype()), multiply(array(rtol, size.dtype()), size, s), s);
-  const array near = logical_and(less_equal(abs(subtract(x, y, s), s), bound, s), logical_and(isfinite(x, s), isfinite(y, s), s), s);
+  const array near =
+      logical_and(less_equal(abs(subtract(x, y, s), s), bound, s), logical_and(isfinite(x, s), isfinite(y, s), s), s);
   const array close = logical_or(near, equal(x, y, s), s);  // equal infinities
   return equal_nan ? logical_or(close, logical_and(isnan(x, s), isnan(y, s), s), s) : close;
 }
@@ -58,15 +59,22 @@ array allclose(const array& a, const array& b, double rtol, double atol, bool eq
 array isposinf(const array& a, StreamOrDevice s) { return is_infinite("isposinf", a, 1, s); }
 array isneginf(const array& a, StreamOrDevice s) { return is_infinite("isneginf", a, -1, s); }
 
-array logical_xor(const array& a, const array& b, StreamOrDevice s) { return not_equal(astype(a, bool_, s), astype(b, bool_, s), s); }
+array logical_xor(const array& a, const array& b, StreamOrDevice s) {
+  return not_equal(astype(a, bool_, s), astype(b, bool_, s), s);
+}
 
-std::vector<array> divmod(const array& a, const array& b, StreamOrDevice s) { return {floor_divide(a, b, s), remainder(a, b, s)}; }
+std::vector<array> divmod(const array& a, const array& b, StreamOrDevice s) {
+  return {floor_divide(a, b, s), remainder(a, b, s)};
+}
 
-array nan_to_num(const array& a, float nan, const std::optional<float>& posinf, const std::optional<float>& neginf, StreamOrDevice s) {
+array nan_to_num(const array& a, float nan, const std::optional<float>& posinf, const std::optional<float>& neginf,
+                 StreamOrDevice s) {
   const detail::OnStream on_stream("nan_to_num", s);
   if (!is_float(a.dtype())) return a;
   const Dtype t = a.dtype();
-  const auto replacement = [&](const std::optional<float>& given, double fallback) { return array(given ? static_cast<double>(*given) : fallback, t); };
+  const auto replacement = [&](const std::optional<float>& given, double fallback) {
+    return array(given ? static_cast<double>(*given) : fallback, t);
+  };
   const array finite = where(isnan(a, s), array(nan, t), a, s);
   const array below = where(isposinf(a, s), replacement(posinf, largest(t)), finite, s);
   return where(isneginf(a, s), replacement(neginf, -largest(t)), below, s);
@@ -81,14 +89,21 @@ array bitwise_invert(const array& a, StreamOrDevice s) {
 array round(const array& a, int decimals, StreamOrDevice s) {
   const detail::OnStream on_stream("round", s);
   if (decimals == 0) return round(a, s);
-  if (!is_float(a.dtype()) && a.dtype() != complex64) return decimals > 0 || a.dtype() == bool_ ? a : round_integer(a, -decimals, s);
+  if (!is_float(a.dtype()) && a.dtype() != complex64)
+    return decimals > 0 || a.dtype() == bool_ ? a : round_integer(a, -decimals, s);
   const Dtype wide = detail::accumulator(a.dtype());
   const array scale(std::pow(10.0, std::abs(decimals)), wide == complex64 ? float32 : wide), x = astype(a, wide, s);
-  return astype(decimals > 0 ? divide(round(multiply(x, scale, s), s), scale, s) : multiply(round(divide(x, scale, s), s), scale, s), a.dtype(), s);
+  return astype(decimals > 0 ? divide(round(multiply(x, scale, s), s), scale, s)
+                             : multiply(round(divide(x, scale, s), s), scale, s),
+                a.dtype(), s);
 }
 
-array degrees(const array& a, StreamOrDevice s) { return multiply(a, array(180 / std::numbers::pi, floating_of(a.dtype())), s); }
-array radians(const array& a, StreamOrDevice s) { return multiply(a, array(std::numbers::pi / 180, floating_of(a.dtype())), s); }
+array degrees(const array& a, StreamOrDevice s) {
+  return multiply(a, array(180 / std::numbers::pi, floating_of(a.dtype())), s);
+}
+array radians(const array& a, StreamOrDevice s) {
+  return multiply(a, array(std::numbers::pi / 180, floating_of(a.dtype())), s);
+}
 
 array operator<<(const array& a, const array& b) { return left_shift(a, b); }
 array operator>>(const array& a, const array& b) { return right_shift(a, b); }

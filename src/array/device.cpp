@@ -1,5 +1,5 @@
-// Devices and streams. A stream is an executor of the runtime, which issues work for one device; the calling thread's default is a number that new nodes carry
-// (graph::StreamScope).
+// Devices and streams. A stream is an executor of the runtime, which issues work for one device; the calling thread's
+// default is a number that new nodes carry (graph::StreamScope).
 #include "weft/device.h"
 
 #include <map>
@@ -17,9 +17,7 @@
 namespace weft {
 namespace {
 
-std::string device_name(const Device& d) {
-  return (d.type == Device::gpu ? "gpu:" : "cpu:") + std::to_string(d.index);
-}
+std::string device_name(const Device& d) { return (d.type == Device::gpu ? "gpu:" : "cpu:") + std::to_string(d.index); }
 
 void require_device(const char* op, const Device& d) {
   if (is_available(d)) return;
@@ -27,7 +25,9 @@ void require_device(const char* op, const Device& d) {
   std::string why;
   if (d.type == Device::gpu) target::cuda::available(&why);
   throw_invalid(op, "device " + device_name(d) + " is not available: there is " +
-                        (d.type == Device::cpu ? "one CPU, cpu:0" : gpus == 0 ? "no GPU: " + why : std::to_string(gpus) + (gpus == 1 ? " GPU, gpu:0" : " GPUs, from gpu:0 on")));
+                        (d.type == Device::cpu ? "one CPU, cpu:0"
+                         : gpus == 0           ? "no GPU: " + why
+                                     : std::to_string(gpus) + (gpus == 1 ? " GPU, gpu:0" : " GPUs, from gpu:0 on")));
 }
 
 /// As the runtime numbers devices.
@@ -62,7 +62,8 @@ Stream stream_on(const char* op, const StreamOrDevice& s) {
   if (!stream) return on_default(op, default_device());
   require_device(op, stream->device);
   if (stream->index < 0 || stream->index >= runtime::num_executors() || device_of(stream->index) != stream->device)
-    throw_invalid(op, "there is no stream " + std::to_string(stream->index) + " on device " + device_name(stream->device) + ": make one with new_stream");
+    throw_invalid(op, "there is no stream " + std::to_string(stream->index) + " on device " +
+                          device_name(stream->device) + ": make one with new_stream");
   return *stream;
 }
 
@@ -71,7 +72,9 @@ Device& chosen_device() {
   return device;
 }
 
-std::shared_ptr<runtime::Event> event_of(const std::shared_ptr<void>& state) { return std::static_pointer_cast<runtime::Event>(state); }
+std::shared_ptr<runtime::Event> event_of(const std::shared_ptr<void>& state) {
+  return std::static_pointer_cast<runtime::Event>(state);
+}
 
 }  // namespace
 
@@ -131,7 +134,9 @@ void synchronize() { synchronize(default_stream(default_device())); }
 std::ostream& operator<<(std::ostream& os, const Device& d) {
   return os << "Device(" << (d.type == Device::gpu ? "gpu" : "cpu") << ", " << d.index << ")";
 }
-std::ostream& operator<<(std::ostream& os, const Stream& s) { return os << "Stream(" << s.device << ", " << s.index << ")"; }
+std::ostream& operator<<(std::ostream& os, const Stream& s) {
+  return os << "Stream(" << s.device << ", " << s.index << ")";
+}
 
 Event::Event() : state_(std::make_shared<runtime::Event>()) {}
 void Event::signal() { event_of(state_)->set(); }

@@ -20,7 +20,9 @@ using Sizes = std::map<int, int64_t>;
 using Path = std::vector<std::vector<int>>;
 
 bool has(const Labels& labels, int label) { return std::find(labels.begin(), labels.end(), label) != labels.end(); }
-size_t position(const Labels& labels, int label) { return static_cast<size_t>(std::find(labels.begin(), labels.end(), label) - labels.begin()); }
+size_t position(const Labels& labels, int label) {
+  return static_cast<size_t>(std::find(labels.begin(), labels.end(), label) - labels.begin());
+}
 
 // An operand and the label of each of its axes.
 struct Tensor {
@@ -34,13 +36,16 @@ struct Problem {
   Sizes sizes;
 };
 
-std::string name_of(int label) { return label >= detail::ellipsis_label ? "..." : std::string(1, static_cast<char>(label)); }
+std::string name_of(int label) {
+  return label >= detail::ellipsis_label ? "..." : std::string(1, static_cast<char>(label));
+}
 
 void enter_size(Sizes& sizes, int label, int64_t n, const array& operand) {
   const auto [at, added] = sizes.emplace(label, n);
   if (added || at->second == n || n == 1) return;
   if (at->second != 1) {
-    throw_invalid("einsum", "axis " + name_of(label) + " has lengths " + std::to_string(at->second) + " and " + std::to_string(n) + ", in " + describe(operand));
+    throw_invalid("einsum", "axis " + name_of(label) + " has lengths " + std::to_string(at->second) + " and " +
+                                std::to_string(n) + ", in " + describe(operand));
   }
   at->second = n;
 }
@@ -54,7 +59,8 @@ std::vector<detail::EinsumTerm> axis_terms(const detail::EinsumOperand& text, co
   if (text.ellipsis < 0) return terms;
   const int hidden = rank - named;
   ellipsis_axes = std::max(ellipsis_axes, hidden);
-  for (int j = 0; j < hidden; ++j) terms.insert(terms.begin() + text.ellipsis, detail::EinsumTerm{{detail::ellipsis_label + j, 0}, {1, 1}});
+  for (int j = 0; j < hidden; ++j)
+    terms.insert(terms.begin() + text.ellipsis, detail::EinsumTerm{{detail::ellipsis_label + j, 0}, {1, 1}});
   return terms;
 }
 
@@ -76,7 +82,8 @@ Tensor opened(Tensor t, size_t axis, const detail::EinsumTerm& term, Sizes& size
   }
   const bool first = sizes.contains(term.label[0]), second = sizes.contains(term.label[1]);
   if (!first && !second)
-    throw_invalid("einsum", "the length of " + name_of(term.label[0]) + " or of " + name_of(term.label[1]) + " must be known from another operand than " + describe(t.value));
+    throw_invalid("einsum", "the length of " + name_of(term.label[0]) + " or of " + name_of(term.label[1]) +
+                                " must be known from another operand than " + describe(t.value));
   const auto fitting = [&](int64_t other, int64_t other_scale, int64_t scale) {
     const int64_t room = n - 1 - (other - 1) * other_scale;
     return room < 0 ? int64_t{0} : room / scale + 1;
@@ -84,8 +91,10 @@ Tensor opened(Tensor t, size_t axis, const detail::EinsumTerm& term, Sizes& size
   const int64_t outer = first ? sizes.at(term.label[0]) : fitting(sizes.at(term.label[1]), d, s);
   const int64_t inner = second ? sizes.at(term.label[1]) : fitting(outer, s, d);
   if (outer < 1 || inner < 1 || (outer - 1) * s + (inner - 1) * d >= n)
-    throw_invalid("einsum", "axis " + std::to_string(axis) + " of " + describe(t.value) + " is too short for " + std::to_string(s) + "·" + name_of(term.label[0]) + " + " +
-                                std::to_string(d) + "·" + name_of(term.label[1]) + " with lengths " + std::to_string(outer) + " and " + std::to_string(inner));
+    throw_invalid("einsum", "axis " + std::to_string(axis) + " of " + describe(t.value) + " is too short for " +
+                                std::to_string(s) + "·" + name_of(term.label[0]) + " + " + std::to_string(d) + "·" +
+                                name_of(term.label[1]) + " with lengths " + std::to_string(outer) + " and " +
+                                std::to_string(inner));
   sizes[term.label[0]] = outer;
   sizes[term.label[1]] = inner;
   t.value = windowed(t.value, axis, outer, inner, s, d);
@@ -97,10 +106,12 @@ Tensor opened(Tensor t, size_t axis, const detail::EinsumTerm& term, Sizes& size
 // A label that occurs twice: the diagonal, as one axis.
 Tensor distinct(Tensor t) {
   for (size_t k = 0; k < t.labels.size(); ++k) {
-    const size_t again = position(Labels(t.labels.begin() + static_cast<int64_t>(k) + 1, t.labels.end()), t.labels[k]) + k + 1;
+    const size_t again =
+        position(Labels(t.labels.begin() + static_cast<int64_t>(k) + 1, t.labels.end()), t.labels[k]) + k + 1;
     if (again >= t.labels.size()) continue;
     if (t.value.shape()[k] != t.value.shape()[again])
-      throw_invalid("einsum", "the axes named " + name_of(t.labels[k]) + " of " + describe(t.value) + " have different lengths: there is no diagonal");
+      throw_invalid("einsum", "the axes named " + name_of(t.labels[k]) + " of " + describe(t.value) +
+                                  " have different lengths: there is no diagonal");
     const int label = t.labels[k];
     t.value = diagonal(t.value, 0, static_cast<int>(k), static_cast<int>(again));
     t.labels.erase(t.labels.begin() + static_cast<int64_t>(again));
@@ -125,12 +136,14 @@ Tensor without_ones(Tensor t, const Sizes& sizes) {
 Problem prepare(const std::string& subscripts, const std::vector<array>& operands) {
   const detail::EinsumText text = detail::parse_einsum(subscripts);
   if (text.operands.size() != operands.size())
-    throw_invalid("einsum", std::to_string(text.operands.size()) + " operands are named in \"" + subscripts + "\", got " + std::to_string(operands.size()));
+    throw_invalid("einsum", std::to_string(text.operands.size()) + " operands are named in \"" + subscripts +
+                                "\", got " + std::to_string(operands.size()));
   Problem p;
   int hidden = 0;
   std::vector<std::vector<detail::EinsumTerm>> terms;
   for (size_t k = 0; k < operands.size(); ++k) {
-    if (!is_static(operands[k].shape())) throw_invalid("einsum", "axes must have lengths that are numbers, got " + describe(operands[k]));
+    if (!is_static(operands[k].shape()))
+      throw_invalid("einsum", "axes must have lengths that are numbers, got " + describe(operands[k]));
     terms.push_back(axis_terms(text.operands[k], operands[k], hidden));
     Labels labels;
     for (size_t axis = 0; axis < terms[k].size(); ++axis) {
@@ -146,11 +159,13 @@ Problem prepare(const std::string& subscripts, const std::vector<array>& operand
   for (int label : text.output) {
     if (label == detail::ellipsis_label)
       for (int j = hidden; j-- > 0;) p.output.push_back(detail::ellipsis_label + j);
-    else if (!p.sizes.contains(label)) throw_invalid("einsum", "axis " + name_of(label) + " of the result is in no operand of \"" + subscripts + "\"");
+    else if (!p.sizes.contains(label))
+      throw_invalid("einsum", "axis " + name_of(label) + " of the result is in no operand of \"" + subscripts + "\"");
     else p.output.push_back(label);
   }
   for (const auto& [label, n] : p.sizes)
-    if (label >= detail::ellipsis_label && !has(p.output, label)) throw_invalid("einsum", "the ellipsis of an operand is missing in the result of \"" + subscripts + "\"");
+    if (label >= detail::ellipsis_label && !has(p.output, label))
+      throw_invalid("einsum", "the ellipsis of an operand is missing in the result of \"" + subscripts + "\"");
   return p;
 }
 
@@ -217,7 +232,8 @@ Order greedy_order(std::vector<Labels> list, const Labels& output, const Sizes& 
     std::pair<double, double> least{std::numeric_limits<double>::infinity(), 0};
     for (size_t i = 0; i < list.size(); ++i)
       for (size_t j = i + 1; j < list.size(); ++j) {
-        const double growth = elements(product_labels(list, i, j, output), sizes) - elements(list[i], sizes) - elements(list[j], sizes);
+        const double growth =
+            elements(product_labels(list, i, j, output), sizes) - elements(list[i], sizes) - elements(list[j], sizes);
         const std::pair<double, double> rank{growth, elements(united(list[i], list[j]), sizes)};
         if (rank < least) least = rank, first = i, second = j;
       }
@@ -284,7 +300,9 @@ Tensor product(Tensor a, Tensor b, const Labels& kept, const StreamOrDevice& s) 
   Labels labels = united(batch, free);
   for (int label : b.labels)
     if (!has(a.labels, label)) labels.push_back(label);
-  return {array(graph::dot(detail::to_dtype(a.value.value(), dtype), detail::to_dtype(b.value.value(), dtype), a_contract, b_contract, a_batch, b_batch)), labels};
+  return {array(graph::dot(detail::to_dtype(a.value.value(), dtype), detail::to_dtype(b.value.value(), dtype),
+                           a_contract, b_contract, a_batch, b_batch)),
+          labels};
 }
 
 }  // namespace
@@ -316,7 +334,8 @@ std::pair<Path, std::string> einsum_path(const std::string& subscripts, const st
   Labels all;
   for (const Tensor& t : p.tensors) all = united(all, t.labels);
   const double naive = elements(all, p.sizes) * std::max<double>(1, static_cast<double>(p.tensors.size()) - 1);
-  std::string text = "  Complete contraction:  " + subscripts + "\n         Naive multiplications:  " + std::to_string(naive) +
+  std::string text = "  Complete contraction:  " + subscripts +
+                     "\n         Naive multiplications:  " + std::to_string(naive) +
                      "\n     Optimized multiplications:  " + std::to_string(order.cost) + "\n";
   if (order.path.empty()) order.path.push_back({0});
   return {order.path, text};

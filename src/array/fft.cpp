@@ -22,23 +22,30 @@ struct Plan {
   std::vector<int64_t> lengths;  // of the transforms
 };
 
-Plan plan(const char* op, const array& a, const std::optional<Shape>& n, const std::optional<std::vector<int>>& axes, Kind kind) {
+Plan plan(const char* op, const array& a, const std::optional<Shape>& n, const std::optional<std::vector<int>>& axes,
+          Kind kind) {
   if (a.ndim() == 0 && !axes) throw_invalid(op, "an array with at least one dimension is needed, got " + describe(a));
   if (axes && axes->empty()) throw_invalid(op, "at least one axis is needed");
-  if (n && axes && n->size() != axes->size()) throw_invalid(op, "there are " + std::to_string(n->size()) + " lengths for " + std::to_string(axes->size()) + " axes");
+  if (n && axes && n->size() != axes->size())
+    throw_invalid(op,
+                  "there are " + std::to_string(n->size()) + " lengths for " + std::to_string(axes->size()) + " axes");
   Plan out;
   for (const int axis : axes ? *axes : detail::all_axes(a)) {
     const int at = static_cast<int>(detail::one_axis(op, axis, a.ndim()));
-    if (std::count(out.axes.begin(), out.axes.end(), at) > 0) throw_invalid(op, "axis " + std::to_string(axis) + " is given twice");
+    if (std::count(out.axes.begin(), out.axes.end(), at) > 0)
+      throw_invalid(op, "axis " + std::to_string(axis) + " is given twice");
     out.axes.push_back(at);
   }
   for (size_t k = 0; k < out.axes.size(); ++k) {
     const Dim size = n ? (*n)[k] : a.shape()[static_cast<size_t>(out.axes[k])];
-    if (!size.is_static()) throw_invalid(op, "axis " + std::to_string(out.axes[k]) + " of " + describe(a) + " is symbolic: transform along an axis of fixed length");
+    if (!size.is_static())
+      throw_invalid(op, "axis " + std::to_string(out.axes[k]) + " of " + describe(a) +
+                            " is symbolic: transform along an axis of fixed length");
     const bool half = !n && kind == Kind::from_half && k + 1 == out.axes.size();
     out.lengths.push_back(half ? 2 * (size.bound() - 1) : size.bound());
     if (out.lengths.back() < 1)
-      throw_invalid(op, "axis " + std::to_string(out.axes[k]) + " of " + describe(a) + " would have " + std::to_string(out.lengths.back()) + " elements: a transform needs at least one");
+      throw_invalid(op, "axis " + std::to_string(out.axes[k]) + " of " + describe(a) + " would have " +
+                            std::to_string(out.lengths.back()) + " elements: a transform needs at least one");
   }
   return out;
 }
@@ -73,7 +80,8 @@ array as_complex(const array& pairs, StreamOrDevice s) {
   return array(graph::complex(parts[0].value(), parts[1].value()));
 }
 
-array transform(const char* op, const array& a, const std::optional<Shape>& n, const std::optional<std::vector<int>>& axes, Kind kind, bool inverse, FFTNorm norm, StreamOrDevice s) {
+array transform(const char* op, const array& a, const std::optional<Shape>& n,
+                const std::optional<std::vector<int>>& axes, Kind kind, bool inverse, FFTNorm norm, StreamOrDevice s) {
   const detail::OnStream on_stream(op, s);
   const Plan p = plan(op, a, n, axes, kind);
   const int last = p.axes.back();
@@ -88,7 +96,9 @@ array transform(const char* op, const array& a, const std::optional<Shape>& n, c
   for (size_t k = 0; k < p.axes.size(); ++k)
     if (p.axes[k] != last || kind == Kind::complex) x = along(x, p.axes[k], "fft", {inverse}, s);
   if (kind == Kind::from_half) x = along(x, last, "irfft", {p.lengths.back()}, s);
-  const double divisor = norm == FFTNorm::Ortho ? std::sqrt(elements) : (norm == FFTNorm::Backward) == inverse ? elements : 1;
+  const double divisor = norm == FFTNorm::Ortho                   ? std::sqrt(elements)
+                         : (norm == FFTNorm::Backward) == inverse ? elements
+                                                                  : 1;
   if (divisor != 1) x = multiply(x, array(static_cast<float>(1 / divisor)), s);
   return kind == Kind::from_half ? x : as_complex(x, s);
 }
@@ -96,7 +106,9 @@ array transform(const char* op, const array& a, const std::optional<Shape>& n, c
 array shifted(const array& a, const std::vector<int>& axes, bool back, StreamOrDevice s) {
   Shape by;
   for (const int axis : axes) {
-    const int64_t n = a.shape()[static_cast<size_t>(normalize_axis(back ? "ifftshift" : "fftshift", axis, static_cast<int>(a.ndim())))].bound();
+    const int64_t n = a.shape()[static_cast<size_t>(
+                                    normalize_axis(back ? "ifftshift" : "fftshift", axis, static_cast<int>(a.ndim())))]
+                          .bound();
     by.push_back(back ? -(n / 2) : n / 2);
   }
   return axes.empty() ? a : roll(a, by, axes, s);
@@ -104,18 +116,42 @@ array shifted(const array& a, const std::vector<int>& axes, bool back, StreamOrD
 
 }  // namespace
 
-array fftn(const array& a, const Shape& n, const std::vector<int>& axes, FFTNorm norm, StreamOrDevice s) { return transform("fftn", a, n, axes, Kind::complex, false, norm, s); }
-array fftn(const array& a, const std::vector<int>& axes, FFTNorm norm, StreamOrDevice s) { return transform("fftn", a, {}, axes, Kind::complex, false, norm, s); }
-array fftn(const array& a, FFTNorm norm, StreamOrDevice s) { return transform("fftn", a, {}, {}, Kind::complex, false, norm, s); }
-array ifftn(const array& a, const Shape& n, const std::vector<int>& axes, FFTNorm norm, StreamOrDevice s) { return transform("ifftn", a, n, axes, Kind::complex, true, norm, s); }
-array ifftn(const array& a, const std::vector<int>& axes, FFTNorm norm, StreamOrDevice s) { return transform("ifftn", a, {}, axes, Kind::complex, true, norm, s); }
-array ifftn(const array& a, FFTNorm norm, StreamOrDevice s) { return transform("ifftn", a, {}, {}, Kind::complex, true, norm, s); }
-array rfftn(const array& a, const Shape& n, const std::vector<int>& axes, FFTNorm norm, StreamOrDevice s) { return transform("rfftn", a, n, axes, Kind::to_half, false, norm, s); }
-array rfftn(const array& a, const std::vector<int>& axes, FFTNorm norm, StreamOrDevice s) { return transform("rfftn", a, {}, axes, Kind::to_half, false, norm, s); }
-array rfftn(const array& a, FFTNorm norm, StreamOrDevice s) { return transform("rfftn", a, {}, {}, Kind::to_half, false, norm, s); }
-array irfftn(const array& a, const Shape& n, const std::vector<int>& axes, FFTNorm norm, StreamOrDevice s) { return transform("irfftn", a, n, axes, Kind::from_half, true, norm, s); }
-array irfftn(const array& a, const std::vector<int>& axes, FFTNorm norm, StreamOrDevice s) { return transform("irfftn", a, {}, axes, Kind::from_half, true, norm, s); }
-array irfftn(const array& a, FFTNorm norm, StreamOrDevice s) { return transform("irfftn", a, {}, {}, Kind::from_half, true, norm, s); }
+array fftn(const array& a, const Shape& n, const std::vector<int>& axes, FFTNorm norm, StreamOrDevice s) {
+  return transform("fftn", a, n, axes, Kind::complex, false, norm, s);
+}
+array fftn(const array& a, const std::vector<int>& axes, FFTNorm norm, StreamOrDevice s) {
+  return transform("fftn", a, {}, axes, Kind::complex, false, norm, s);
+}
+array fftn(const array& a, FFTNorm norm, StreamOrDevice s) {
+  return transform("fftn", a, {}, {}, Kind::complex, false, norm, s);
+}
+array ifftn(const array& a, const Shape& n, const std::vector<int>& axes, FFTNorm norm, StreamOrDevice s) {
+  return transform("ifftn", a, n, axes, Kind::complex, true, norm, s);
+}
+array ifftn(const array& a, const std::vector<int>& axes, FFTNorm norm, StreamOrDevice s) {
+  return transform("ifftn", a, {}, axes, Kind::complex, true, norm, s);
+}
+array ifftn(const array& a, FFTNorm norm, StreamOrDevice s) {
+  return transform("ifftn", a, {}, {}, Kind::complex, true, norm, s);
+}
+array rfftn(const array& a, const Shape& n, const std::vector<int>& axes, FFTNorm norm, StreamOrDevice s) {
+  return transform("rfftn", a, n, axes, Kind::to_half, false, norm, s);
+}
+array rfftn(const array& a, const std::vector<int>& axes, FFTNorm norm, StreamOrDevice s) {
+  return transform("rfftn", a, {}, axes, Kind::to_half, false, norm, s);
+}
+array rfftn(const array& a, FFTNorm norm, StreamOrDevice s) {
+  return transform("rfftn", a, {}, {}, Kind::to_half, false, norm, s);
+}
+array irfftn(const array& a, const Shape& n, const std::vector<int>& axes, FFTNorm norm, StreamOrDevice s) {
+  return transform("irfftn", a, n, axes, Kind::from_half, true, norm, s);
+}
+array irfftn(const array& a, const std::vector<int>& axes, FFTNorm norm, StreamOrDevice s) {
+  return transform("irfftn", a, {}, axes, Kind::from_half, true, norm, s);
+}
+array irfftn(const array& a, FFTNorm norm, StreamOrDevice s) {
+  return transform("irfftn", a, {}, {}, Kind::from_half, true, norm, s);
+}
 
 array fftfreq(int n, double d, StreamOrDevice s) {
   if (n < 1) throw_invalid("fftfreq", "the number of samples must be positive, got " + std::to_string(n));

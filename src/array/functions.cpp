@@ -18,7 +18,8 @@ array function(const char* op, Op node, const array& a, const StreamOrDevice& s)
 array function(const char* op, Op node, const array& a, const array& b, const StreamOrDevice& s) {
   const detail::OnStream on_stream(op, s);
   const Dtype dtype = floating_of(promote_types(a.dtype(), b.dtype()));
-  const auto v = detail::broadcast_together(op, {detail::to_dtype(a.value(), dtype), detail::to_dtype(b.value(), dtype)});
+  const auto v =
+      detail::broadcast_together(op, {detail::to_dtype(a.value(), dtype), detail::to_dtype(b.value(), dtype)});
   return array(graph::binary(node, v[0], v[1]));
 }
 
@@ -28,7 +29,9 @@ array expm1(const array& a, StreamOrDevice s) { return function("expm1", Op::exp
 array log2(const array& a, StreamOrDevice s) { return function("log2", Op::log2, a, s); }
 array log10(const array& a, StreamOrDevice s) { return function("log10", Op::log10, a, s); }
 array log1p(const array& a, StreamOrDevice s) { return function("log1p", Op::log1p, a, s); }
-array logaddexp(const array& a, const array& b, StreamOrDevice s) { return function("logaddexp", Op::logaddexp, a, b, s); }
+array logaddexp(const array& a, const array& b, StreamOrDevice s) {
+  return function("logaddexp", Op::logaddexp, a, b, s);
+}
 array tan(const array& a, StreamOrDevice s) { return function("tan", Op::tan, a, s); }
 array arcsin(const array& a, StreamOrDevice s) { return function("arcsin", Op::arcsin, a, s); }
 array arccos(const array& a, StreamOrDevice s) { return function("arccos", Op::arccos, a, s); }
@@ -41,7 +44,8 @@ array arccosh(const array& a, StreamOrDevice s) { return function("arccosh", Op:
 array arctanh(const array& a, StreamOrDevice s) { return function("arctanh", Op::arctanh, a, s); }
 array trunc(const array& a, StreamOrDevice s) {
   const detail::OnStream on_stream("trunc", s);
-  if (a.dtype() == complex64) throw_invalid("trunc", "complex numbers have no order to be rounded in, got " + describe(a));
+  if (a.dtype() == complex64)
+    throw_invalid("trunc", "complex numbers have no order to be rounded in, got " + describe(a));
   return is_float(a.dtype()) ? array(graph::unary(Op::trunc, a.value())) : a;
 }
 

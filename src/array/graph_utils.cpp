@@ -23,7 +23,9 @@ std::string letters(size_t number) {
   return out;
 }
 
-bool is_input(const Node& node) { return node.storage(0) || node.op() == graph::Op::parameter || node.op() == graph::Op::constant; }
+bool is_input(const Node& node) {
+  return node.storage(0) || node.op() == graph::Op::parameter || node.op() == graph::Op::constant;
+}
 
 graph::Values results_of(const std::shared_ptr<Node>& node) {
   graph::Values out;
@@ -31,7 +33,8 @@ graph::Values results_of(const std::shared_ptr<Node>& node) {
   return out;
 }
 
-/// What is pending: operations after what they read, and what they read that is there already, in the order in which it is first read.
+/// What is pending: operations after what they read, and what they read that is there already, in the order in which it
+/// is first read.
 struct Pending {
   std::vector<std::shared_ptr<Node>> operations;
   graph::Values inputs, outputs;

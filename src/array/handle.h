@@ -7,7 +7,8 @@ namespace weft {
 /// array's friend.
 class arrays {
  public:
-  /// True where this handle is the only way to the data: no other handle, node or storage shares it. The data may then be overwritten.
+  /// True where this handle is the only way to the data: no other handle, node or storage shares it. The data may then
+  /// be overwritten.
   static bool sole_owner(const array& a);
 };
 

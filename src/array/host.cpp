@@ -9,17 +9,20 @@
 namespace weft::detail {
 namespace {
 
-template <class T> T read(const void* data, int64_t index) {
+template <class T>
+T read(const void* data, int64_t index) {
   T v;
   std::memcpy(&v, static_cast<const std::byte*>(data) + index * static_cast<int64_t>(sizeof(T)), sizeof(T));
   return v;
 }
 
-template <class T> void write(void* data, int64_t index, T v) {
+template <class T>
+void write(void* data, int64_t index, T v) {
   std::memcpy(static_cast<std::byte*>(data) + index * static_cast<int64_t>(sizeof(T)), &v, sizeof(T));
 }
 
-template <class T> Number integer(const void* data, int64_t index) {
+template <class T>
+Number integer(const void* data, int64_t index) {
   return Number::of_int(static_cast<int64_t>(read<T>(data, index)));
 }
 
@@ -63,7 +66,8 @@ void store_element(void* data, Dtype dtype, int64_t index, Number value) {
     case Dtype::Val::float32: return write<float>(data, index, static_cast<float>(value.real()));
     case Dtype::Val::float64: return write<double>(data, index, value.real());
     case Dtype::Val::float8_e4m3:
-    case Dtype::Val::float8_e5m2: return write<uint8_t>(data, index, static_cast<uint8_t>(float_to_low(static_cast<float>(value.real()), dtype)));
+    case Dtype::Val::float8_e5m2:
+      return write<uint8_t>(data, index, static_cast<uint8_t>(float_to_low(static_cast<float>(value.real()), dtype)));
     case Dtype::Val::complex64: break;
   }
   throw_invalid("array", "elements of dtype complex64 cannot be written from real numbers");

@@ -1,5 +1,6 @@
 #pragma once
-// Elements in host memory, one at a time or whole arrays: how numbers of any dtype are read, written and copied between layouts.
+// Elements in host memory, one at a time or whole arrays: how numbers of any dtype are read, written and copied between
+// layouts.
 #include "base/number.h"
 #include "base/strided.h"
 #include "graph/node.h"

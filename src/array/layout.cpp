@@ -24,7 +24,8 @@ graph::Value bitcast(const graph::Value& v, Dtype dtype) {
   return graph::make(graph::Op::bitcast, {v}, std::move(attrs));
 }
 
-// How far each of `parts` neighbours of `bytes` bytes is shifted within a word: little-endian. Same type and rank as `like`.
+// How far each of `parts` neighbours of `bytes` bytes is shifted within a word: little-endian. Same type and rank as
+// `like`.
 graph::Value shifts(const graph::Value& like, int bytes) {
   const graph::Value place = graph::iota(like.shape(), like.type().rank() - 1, like.dtype());
   return place * graph::full(like.shape(), like.dtype(), Number::of_int(8 * bytes));
@@ -47,7 +48,8 @@ graph::Value widened(const graph::Value& v, int to) {
   parts.back() = int64_t{parts.back()} / (to / from);
   parts.emplace_back(to / from);
   const graph::Value wide = graph::cast(graph::reshape(v, parts), to < 4 ? uint32 : unsigned_of(to));
-  const graph::Value word = graph::sum(graph::binary(graph::Op::shl, wide, shifts(wide, from)), {wide.type().rank() - 1});
+  const graph::Value word =
+      graph::sum(graph::binary(graph::Op::shl, wide, shifts(wide, from)), {wide.type().rank() - 1});
   return graph::cast(word, unsigned_of(to));
 }
 
@@ -57,7 +59,9 @@ array view(const array& a, const Dtype& dtype, StreamOrDevice s) {
   const detail::OnStream on_stream("view", s);
   if (a.dtype() == dtype) return a;
   const int from = a.dtype().size(), to = dtype.size();
-  if (from != to && a.ndim() == 0) throw_invalid("view", "a scalar has no axis that could take up another width: " + describe(a) + " as " + dtype_name(dtype));
+  if (from != to && a.ndim() == 0)
+    throw_invalid("view",
+                  "a scalar has no axis that could take up another width: " + describe(a) + " as " + dtype_name(dtype));
   if (from < to && int64_t{a.shape().back()} % (to / from) != 0)
     throw_invalid("view", "the last axis of " + describe(a) + " does not divide into elements of " + dtype_name(dtype));
   // A complex number is a pair of float32: its parts lie beside each other along the last axis.
@@ -70,7 +74,8 @@ array view(const array& a, const Dtype& dtype, StreamOrDevice s) {
     Shape shape = a.shape();
     if (from < to) shape.back() = int64_t{shape.back()} / (to / from);
     const array pairs = unflatten(parts, -1, {-1, 2}, s);
-    return array(graph::complex(reshape(take(pairs, 0, -1, s), shape, s).value(), reshape(take(pairs, 1, -1, s), shape, s).value()));
+    return array(graph::complex(reshape(take(pairs, 0, -1, s), shape, s).value(),
+                                reshape(take(pairs, 1, -1, s), shape, s).value()));
   }
   graph::Value bits = a.dtype() == bool_ ? graph::cast(a.value(), uint8) : bitcast(a.value(), unsigned_of(from));
   if (from > to) bits = narrowed(bits, to);
@@ -126,15 +131,18 @@ array as_strided(const array& a, Shape shape, Strides strides, size_t offset, St
   const detail::OnStream on_stream("as_strided", s);
   detail::require_shape("as_strided", shape);
   if (shape.size() > strides.size())
-    throw_invalid("as_strided", "shape " + to_string(shape) + " needs as many strides, got " + std::to_string(strides.size()));
+    throw_invalid("as_strided",
+                  "shape " + to_string(shape) + " needs as many strides, got " + std::to_string(strides.size()));
   auto first = static_cast<int64_t>(offset), last = first;
   for (size_t k = 0; k < shape.size(); ++k) (strides[k] < 0 ? first : last) += (int64_t{shape[k]} - 1) * strides[k];
   if (num_elements(shape) > 0 && (first < 0 || last >= static_cast<int64_t>(a.size())))
-    throw_invalid("as_strided", "positions " + std::to_string(first) + " to " + std::to_string(last) + " leave " + describe(a));
+    throw_invalid("as_strided",
+                  "positions " + std::to_string(first) + " to " + std::to_string(last) + " leave " + describe(a));
   const Dtype t = last <= INT32_MAX ? int32 : int64;
   graph::Value place = graph::full(shape, t, Number::of_int(static_cast<int64_t>(offset)));
   for (size_t k = 0; k < shape.size(); ++k)
-    if (strides[k] != 0) place = place + graph::iota(shape, static_cast<int>(k), t) * graph::full(shape, t, Number::of_int(strides[k]));
+    if (strides[k] != 0)
+      place = place + graph::iota(shape, static_cast<int>(k), t) * graph::full(shape, t, Number::of_int(strides[k]));
   if (num_elements(shape) == 0) return zeros(shape, a.dtype(), s);
   return take(a, array(place), s);
 }
@@ -146,7 +154,9 @@ std::vector<array> depends(const std::vector<array>& inputs, const std::vector<a
   auto region = std::make_shared<graph::Composite>();
   region->name = "depends";
   region->key = std::to_string(inputs.size());
-  region->body = [n = inputs.size()](std::span<const graph::Value> in) { return graph::Values(in.begin(), in.begin() + static_cast<int64_t>(n)); };
+  region->body = [n = inputs.size()](std::span<const graph::Value> in) {
+    return graph::Values(in.begin(), in.begin() + static_cast<int64_t>(n));
+  };
   std::vector<array> results;
   if (inputs.empty()) return results;
   for (graph::Value& v : graph::composite(std::move(region), std::move(all))) results.emplace_back(std::move(v));
@@ -156,9 +166,11 @@ std::vector<array> depends(const std::vector<array>& inputs, const std::vector<a
 array number_of_elements(const array& a, std::vector<int> axes, bool inverted, Dtype dtype, StreamOrDevice s) {
   const detail::OnStream on_stream("number_of_elements", s);
   Shape sizes;
-  for (int64_t axis : detail::sorted_axes("number_of_elements", axes, a.ndim())) sizes.push_back(a.shape()[static_cast<size_t>(axis)]);
+  for (int64_t axis : detail::sorted_axes("number_of_elements", axes, a.ndim()))
+    sizes.push_back(a.shape()[static_cast<size_t>(axis)]);
   array count(num_elements(sizes), dtype);
-  if (!is_static(sizes)) count = sum(ones(sizes, dtype == float64 ? float64 : float32, s), false, s);  // known in the call
+  if (!is_static(sizes))
+    count = sum(ones(sizes, dtype == float64 ? float64 : float32, s), false, s);  // known in the call
   return astype(inverted ? reciprocal(count, s) : count, dtype, s);
 }
 

@@ -18,9 +18,11 @@ using detail::describe;
 using graph::Value;
 
 void check_matrices(const char* op, const array& a, bool square) {
-  if (a.dtype() != float32 && a.dtype() != float64) throw_invalid(op, "matrices must be float32 or float64, got " + describe(a) + ": convert them with astype");
+  if (a.dtype() != float32 && a.dtype() != float64)
+    throw_invalid(op, "matrices must be float32 or float64, got " + describe(a) + ": convert them with astype");
   if (a.ndim() < 2) throw_invalid(op, "needs matrices along the last two axes, got " + describe(a));
-  if (square && a.shape()[a.ndim() - 2] != a.shape().back()) throw_invalid(op, "needs square matrices, got " + describe(a));
+  if (square && a.shape()[a.ndim() - 2] != a.shape().back())
+    throw_invalid(op, "needs square matrices, got " + describe(a));
 }
 
 /// Checked, on the stream that was named.
@@ -39,8 +41,12 @@ bool reads_upper(const char* op, const std::string& uplo) {
   return uplo == "U";
 }
 
-Value columns_from(const Value& v, int64_t first, const Dim& count) { return graph::slice_axis(v, v.type().rank() - 1, first, count); }
-Value rows_from(const Value& v, int64_t first, const Dim& count) { return graph::slice_axis(v, v.type().rank() - 2, first, count); }
+Value columns_from(const Value& v, int64_t first, const Dim& count) {
+  return graph::slice_axis(v, v.type().rank() - 1, first, count);
+}
+Value rows_from(const Value& v, int64_t first, const Dim& count) {
+  return graph::slice_axis(v, v.type().rank() - 2, first, count);
+}
 
 /// [m, k] with orthonormal columns as [m, m].
 Value completed(const Value& u) {
@@ -58,10 +64,14 @@ array as_complex(const Value& pairs) {
 std::pair<Value, Value> system_of(const char* op, const array& a, const array& b) {
   check_matrices(op, a, true);
   const Dtype dtype = promote_types(a.dtype(), b.dtype());
-  if (dtype != float32 && dtype != float64) throw_invalid(op, "both arrays must be float32 or float64, got " + describe(a) + " and " + describe(b) + ": convert them with astype");
+  if (dtype != float32 && dtype != float64)
+    throw_invalid(op, "both arrays must be float32 or float64, got " + describe(a) + " and " + describe(b) +
+                          ": convert them with astype");
   if (b.ndim() == 0) throw_invalid(op, "the right side must have an axis at least, got " + describe(b));
   const array right = b.ndim() == 1 ? expand_dims(b, -1) : b;
-  if (right.shape()[right.ndim() - 2] != a.shape().back()) throw_invalid(op, "the right side must have as many rows as the matrices, got " + describe(a) + " and " + describe(b));
+  if (right.shape()[right.ndim() - 2] != a.shape().back())
+    throw_invalid(op,
+                  "the right side must have as many rows as the matrices, got " + describe(a) + " and " + describe(b));
   const Shape lead_a(a.shape().begin(), a.shape().end() - 2), lead_b(right.shape().begin(), right.shape().end() - 2);
   Shape lead;
   try {
@@ -114,7 +124,9 @@ array matrix_norm(const array& a, double ord, const std::vector<int>& axis, bool
     const array values = singular_values(a, row, column, s);
     return kept(largest ? max(values, -1, false, s) : min(values, -1, false, s), a, axis, keepdims);
   }
-  if (ord != 1 && ord != -1 && !std::isinf(ord)) throw_invalid("norm", "matrices have norms of order 1, 2 and infinity, positive or negative, got " + std::to_string(ord));
+  if (ord != 1 && ord != -1 && !std::isinf(ord))
+    throw_invalid("norm",
+                  "matrices have norms of order 1, 2 and infinity, positive or negative, got " + std::to_string(ord));
   const int over = std::isinf(ord) ? column : row, across = std::isinf(ord) ? row : column;
   const array sums = sum(abs(a, s), over, true, s);
   return kept(squeeze(largest ? max(sums, across, true, s) : min(sums, across, true, s), axis, s), a, axis, keepdims);
@@ -124,7 +136,8 @@ std::vector<int> counted(const array& a, const std::optional<std::vector<int>>& 
   std::vector<int> out;
   for (const int k : axis ? *axis : detail::all_axes(a)) {
     const int at = static_cast<int>(detail::one_axis("norm", k, a.ndim()));
-    if (std::count(out.begin(), out.end(), at) > 0) throw_invalid("norm", "axis " + std::to_string(k) + " is given twice");
+    if (std::count(out.begin(), out.end(), at) > 0)
+      throw_invalid("norm", "axis " + std::to_string(k) + " is given twice");
     out.push_back(at);
   }
   return out;
@@ -143,8 +156,10 @@ array norm_of_order(const array& a, double ord, const std::vector<int>& axes, bo
 /// -1 where an odd number of rows was exchanged, else 1.
 array parity(const Value& pivots, Dtype dtype) {
   const int axis = pivots.type().rank() - 1;
-  const Value moved = graph::cast(graph::binary(graph::Op::ne, pivots, graph::iota(pivots.shape(), axis, uint32)), int32);
-  const Value odd = graph::binary(graph::Op::bit_and, graph::sum(moved, {axis}), graph::constant(int32, Number::of_int(1)));
+  const Value moved =
+      graph::cast(graph::binary(graph::Op::ne, pivots, graph::iota(pivots.shape(), axis, uint32)), int32);
+  const Value odd =
+      graph::binary(graph::Op::bit_and, graph::sum(moved, {axis}), graph::constant(int32, Number::of_int(1)));
   return array(1.0 - graph::cast(odd, dtype) * 2.0);
 }
 
@@ -153,7 +168,8 @@ array parity(const Value& pivots, Dtype dtype) {
 array norm(const array& a, const std::optional<std::vector<int>>& axis, bool keepdims, StreamOrDevice s) {
   const detail::OnStream on_stream("norm", s);
   const std::vector<int> axes = counted(a, axis);
-  if (axis && (axes.empty() || axes.size() > 2)) throw_invalid("norm", "one axis or two are needed, got " + std::to_string(axes.size()));
+  if (axis && (axes.empty() || axes.size() > 2))
+    throw_invalid("norm", "one axis or two are needed, got " + std::to_string(axes.size()));
   return axes.empty() ? abs(floating(a, s), s) : vector_norm(floating(a, s), 2, axes, keepdims, s);
 }
 
@@ -164,12 +180,16 @@ array norm(const array& a, double ord, const std::optional<std::vector<int>>& ax
   throw_invalid("norm", "a norm of some order needs one axis or two, got " + describe(a) + ": name them");
 }
 
-array norm(const array& a, const std::string& ord, const std::optional<std::vector<int>>& axis, bool keepdims, StreamOrDevice s) {
+array norm(const array& a, const std::string& ord, const std::optional<std::vector<int>>& axis, bool keepdims,
+           StreamOrDevice s) {
   const detail::OnStream on_stream("norm", s);
   const std::vector<int> axes = counted(a, axis);
-  if (axes.size() != 2) throw_invalid("norm", "the norm \"" + ord + "\" is one of matrices: it needs two axes, got " + std::to_string(axes.size()));
+  if (axes.size() != 2)
+    throw_invalid("norm",
+                  "the norm \"" + ord + "\" is one of matrices: it needs two axes, got " + std::to_string(axes.size()));
   if (ord == "f" || ord == "fro") return vector_norm(floating(a, s), 2, axes, keepdims, s);
-  if (ord == "nuc") return kept(sum(singular_values(floating(a, s), axes[0], axes[1], s), -1, false, s), a, axes, keepdims);
+  if (ord == "nuc")
+    return kept(sum(singular_values(floating(a, s), axes[0], axes[1], s), -1, false, s), a, axes, keepdims);
   throw_invalid("norm", "there is no norm named \"" + ord + "\": \"fro\", \"f\" and \"nuc\" are");
 }
 
@@ -183,7 +203,8 @@ std::vector<array> svd(const array& a, bool compute_uv, StreamOrDevice s) {
   const Matrices m = matrices("svd", a, false, s);
   const lg::Svd f = lg::svd(m.v);
   if (!compute_uv) return {array(f.s)};
-  return {array(completed(f.u)), array(f.s), array(m.columns > m.rows ? graph::swap_last(completed(graph::swap_last(f.vt))) : f.vt)};
+  return {array(completed(f.u)), array(f.s),
+          array(m.columns > m.rows ? graph::swap_last(completed(graph::swap_last(f.vt))) : f.vt)};
 }
 
 array inv(const array& a, StreamOrDevice s) {
@@ -215,7 +236,8 @@ std::vector<array> lu(const array& a, StreamOrDevice s) {
   const int64_t k = std::min(m.rows, m.columns);
   const Value left = columns_from(f.packed, 0, k);
   const Value l = graph::select(lg::unit_diagonal(left), graph::full_like(left, 1), lg::lower(left, -1));
-  return {array(graph::sort(f.rows, f.rows.type().rank() - 1).order), array(l), array(lg::upper(rows_from(f.packed, 0, k)))};
+  return {array(graph::sort(f.rows, f.rows.type().rank() - 1).order), array(l),
+          array(lg::upper(rows_from(f.packed, 0, k)))};
 }
 
 std::pair<array, array> lu_factor(const array& a, StreamOrDevice s) {
@@ -240,12 +262,17 @@ array cross(const array& a, const array& b, int axis, StreamOrDevice s) {
   const Dtype dtype = promote_types(a.dtype(), b.dtype());
   const auto parts = [&](const array& v) {
     const auto at = static_cast<size_t>(detail::one_axis("cross", axis, v.ndim()));
-    if (v.shape()[at] != Dim(2) && v.shape()[at] != Dim(3)) throw_invalid("cross", "vectors must have 2 or 3 elements along the axis, got " + describe(v));
+    if (v.shape()[at] != Dim(2) && v.shape()[at] != Dim(3))
+      throw_invalid("cross", "vectors must have 2 or 3 elements along the axis, got " + describe(v));
     return unstack(astype(v, dtype, s), static_cast<int>(at), s);
   };
   const std::vector<array> u = parts(a), v = parts(b);
-  const auto part = [&](const std::vector<array>& of, size_t k) { return k < of.size() ? of[k] : zeros_like(of[0], s); };
-  const auto turn = [&](size_t i, size_t j) { return subtract(multiply(part(u, i), part(v, j), s), multiply(part(u, j), part(v, i), s), s); };
+  const auto part = [&](const std::vector<array>& of, size_t k) {
+    return k < of.size() ? of[k] : zeros_like(of[0], s);
+  };
+  const auto turn = [&](size_t i, size_t j) {
+    return subtract(multiply(part(u, i), part(v, j), s), multiply(part(u, j), part(v, i), s), s);
+  };
   if (u.size() == 2 && v.size() == 2) {
     const array last = turn(0, 1);
     return stack({zeros_like(last, s), zeros_like(last, s), last}, axis, s);
@@ -258,7 +285,9 @@ std::pair<array, array> eig(const array& a, StreamOrDevice s) {
   return {as_complex(f.values), as_complex(f.vectors)};
 }
 
-array eigvals(const array& a, StreamOrDevice s) { return as_complex(lg::eig(matrices("eigvals", a, true, s).v).values); }
+array eigvals(const array& a, StreamOrDevice s) {
+  return as_complex(lg::eig(matrices("eigvals", a, true, s).v).values);
+}
 
 std::pair<array, array> eigh(const array& a, std::string UPLO, StreamOrDevice s) {
   const Matrices m = matrices("eigh", a, true, s);
@@ -279,7 +308,8 @@ array det(const array& a, StreamOrDevice s) {
 std::pair<array, array> slogdet(const array& a, StreamOrDevice s) {
   const lg::Lu f = lg::lu(matrices("slogdet", a, true, s).v);
   const array d(lg::diagonal(f.packed));
-  return {multiply(prod(sign(d, s), -1, false, s), parity(f.pivots, a.dtype()), s), sum(log(abs(d, s), s), -1, false, s)};
+  return {multiply(prod(sign(d, s), -1, false, s), parity(f.pivots, a.dtype()), s),
+          sum(log(abs(d, s), s), -1, false, s)};
 }
 
 }  // namespace weft::linalg

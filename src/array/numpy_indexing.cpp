@@ -15,7 +15,7 @@ using detail::describe;
 
 struct Entry {
   enum class Kind { range, index, gather, fresh } kind;
-  int64_t start = 0, step = 1, size = 0;    // range, index
+  int64_t start = 0, step = 1, size = 0;       // range, index
   std::optional<array> places = std::nullopt;  // gather
 };
 
@@ -36,14 +36,16 @@ Entry range_of(const Slice& s, int64_t n) {
   if (step == 0) throw_invalid("index", "the step of a slice must not be 0");
   const bool up = step > 0;
   const int64_t low = up ? 0 : -1, high = up ? n : n - 1;
-  const int64_t start = clamped(s.start(), up ? 0 : n - 1, low, high, n), stop = clamped(s.stop(), up ? n : -1, low, high, n);
+  const int64_t start = clamped(s.start(), up ? 0 : n - 1, low, high, n),
+                stop = clamped(s.stop(), up ? n : -1, low, high, n);
   const int64_t size = std::max<int64_t>(up ? (stop - start + step - 1) / step : (start - stop - step - 1) / -step, 0);
   return {Entry::Kind::range, size == 0 ? 0 : start, step, size};
 }
 
 Entry place_of(int64_t i, int64_t n, const array& a, size_t axis) {
   if (i < -n || i >= n)
-    throw std::out_of_range("[index] index " + std::to_string(i) + " is out of range for axis " + std::to_string(axis) + " of " + describe(a));
+    throw std::out_of_range("[index] index " + std::to_string(i) + " is out of range for axis " + std::to_string(axis) +
+                            " of " + describe(a));
   return {Entry::Kind::index, i < 0 ? i + n : i, 1, 1};
 }
 
@@ -61,7 +63,9 @@ void append_array(Plan& plan, const array& a, const array& given, size_t axis) {
     return;
   }
   for (size_t k = 0; k < given.ndim(); ++k)
-    if (given.shape()[k] != a.shape()[axis + k]) throw_invalid("index", "the mask " + describe(given) + " does not fit axes " + std::to_string(axis) + " … of " + describe(a));
+    if (given.shape()[k] != a.shape()[axis + k])
+      throw_invalid("index", "the mask " + describe(given) + " does not fit axes " + std::to_string(axis) + " … of " +
+                                 describe(a));
   if (given.ndim() == 0) throw_invalid("index", "a mask needs at least one axis");
   for (array& places : nonzero(given)) plan.entries.push_back({Entry::Kind::gather, 0, 1, 0, std::move(places)});
 }
@@ -73,14 +77,16 @@ Plan plan_of(const array& a, const std::vector<Index>& indices) {
     dots += std::holds_alternative<Ellipsis>(i.entry());
   }
   if (dots > 1) throw_invalid("index", "only one ellipsis is possible");
-  if (used > a.ndim()) throw_invalid("index", std::to_string(used) + " axes are indexed, but the array is " + describe(a));
+  if (used > a.ndim())
+    throw_invalid("index", std::to_string(used) + " axes are indexed, but the array is " + describe(a));
   Plan plan;
   size_t axis = 0;
   const auto rest = [&](size_t upto) {
     for (; axis < upto; ++axis) plan.entries.push_back(whole(a.shape()[axis]));
   };
   for (const Index& i : indices) {
-    if (const auto* n = std::get_if<int64_t>(&i.entry())) plan.entries.push_back(place_of(*n, a.shape()[axis], a, axis));
+    if (const auto* n = std::get_if<int64_t>(&i.entry()))
+      plan.entries.push_back(place_of(*n, a.shape()[axis], a, axis));
     if (const auto* s = std::get_if<Slice>(&i.entry())) plan.entries.push_back(range_of(*s, a.shape()[axis]));
     if (std::holds_alternative<NewAxis>(i.entry())) plan.entries.push_back({Entry::Kind::fresh});
     if (const auto* p = std::get_if<array>(&i.entry())) append_array(plan, a, *p, axis);
@@ -146,7 +152,9 @@ array gathered(const array& a, const Plan& plan, const StreamOrDevice& s) {
   return array(graph::permute(front, order));
 }
 
-array chosen(const array& a, const Plan& plan, const StreamOrDevice& s) { return plan.advanced ? gathered(a, plan, s) : basic(a, plan); }
+array chosen(const array& a, const Plan& plan, const StreamOrDevice& s) {
+  return plan.advanced ? gathered(a, plan, s) : basic(a, plan);
+}
 
 // A mask over the first axes and one number: no need to know how many elements it chooses.
 const array* lone_mask(const std::vector<Index>& indices, const array& a, const array& values) {
@@ -158,7 +166,8 @@ const array* lone_mask(const std::vector<Index>& indices, const array& a, const 
 }
 
 // Every element's number, indexed like the array itself, says where the values go in the flattened array.
-template <class Scatter> array scattered(const array& a, const Plan& plan, const array& values, Scatter&& scatter_with) {
+template <class Scatter>
+array scattered(const array& a, const Plan& plan, const array& values, Scatter&& scatter_with) {
   const auto n = static_cast<int64_t>(a.size());
   const array numbers(graph::reshape(graph::iota({n}, 0, n <= INT32_MAX ? int32 : int64), a.shape()));
   const array places = chosen(numbers, plan, {});
@@ -168,7 +177,8 @@ template <class Scatter> array scattered(const array& a, const Plan& plan, const
 }
 
 bool plain_block(const Plan& plan) {
-  return !plan.advanced && std::all_of(plan.entries.begin(), plan.entries.end(), [](const Entry& e) { return e.kind != Entry::Kind::fresh && e.step == 1; });
+  return !plan.advanced && std::all_of(plan.entries.begin(), plan.entries.end(),
+                                       [](const Entry& e) { return e.kind != Entry::Kind::fresh && e.step == 1; });
 }
 
 // A block of consecutive elements.
@@ -187,17 +197,24 @@ array set_block(const array& a, const Plan& plan, const array& values) {
 
 array set_planned(const array& a, const Plan& plan, const array& values) {
   if (plain_block(plan)) return set_block(a, plan, values);
-  return scattered(a, plan, values, [](const array& flat, const array& places, const array& updates) { return scatter(flat, places, updates, 0); });
+  return scattered(a, plan, values, [](const array& flat, const array& places, const array& updates) {
+    return scatter(flat, places, updates, 0);
+  });
 }
 
-// Where elements may be chosen several times, a scatter lets each of them take part; else the result of the operation is put back.
+// Where elements may be chosen several times, a scatter lets each of them take part; else the result of the operation
+// is put back.
 using Combine = array (*)(const array&, const array&, StreamOrDevice);
-using Scatter = array (*)(const array&, const std::vector<array>&, const array&, const std::vector<int>&, StreamOrDevice);
+using Scatter = array (*)(const array&, const std::vector<array>&, const array&, const std::vector<int>&,
+                          StreamOrDevice);
 
-array combined(const array& a, const std::vector<Index>& indices, const array& values, Combine op, Scatter scatter_with) {
+array combined(const array& a, const std::vector<Index>& indices, const array& values, Combine op,
+               Scatter scatter_with) {
   const Plan plan = plan_of(a, indices);
   if (!plan.advanced) return set_planned(a, plan, op(chosen(a, plan, {}), astype(values, a.dtype()), {}));
-  return scattered(a, plan, values, [&](const array& flat, const array& places, const array& updates) { return scatter_with(flat, {places}, updates, {0}, {}); });
+  return scattered(a, plan, values, [&](const array& flat, const array& places, const array& updates) {
+    return scatter_with(flat, {places}, updates, {0}, {});
+  });
 }
 
 }  // namespace
@@ -218,17 +235,26 @@ array IndexedArray::set(const array& values) const {
   return set_planned(array_, plan_of(array_, indices_), values);
 }
 
-array IndexedArray::add(const array& values) const { return combined(array_, indices_, values, weft::add, scatter_add); }
+array IndexedArray::add(const array& values) const {
+  return combined(array_, indices_, values, weft::add, scatter_add);
+}
 array IndexedArray::subtract(const array& values) const {
   return combined(array_, indices_, negative(astype(values, array_.dtype())), weft::add, scatter_add);
 }
-array IndexedArray::multiply(const array& values) const { return combined(array_, indices_, values, weft::multiply, scatter_prod); }
+array IndexedArray::multiply(const array& values) const {
+  return combined(array_, indices_, values, weft::multiply, scatter_prod);
+}
 array IndexedArray::divide(const array& values) const {
-  if (!is_float(array_.dtype())) throw_invalid("divide", "only elements of floating types are divided in place, got " + describe(array_));
+  if (!is_float(array_.dtype()))
+    throw_invalid("divide", "only elements of floating types are divided in place, got " + describe(array_));
   return combined(array_, indices_, reciprocal(astype(values, array_.dtype())), weft::multiply, scatter_prod);
 }
-array IndexedArray::maximum(const array& values) const { return combined(array_, indices_, values, weft::maximum, scatter_max); }
-array IndexedArray::minimum(const array& values) const { return combined(array_, indices_, values, weft::minimum, scatter_min); }
+array IndexedArray::maximum(const array& values) const {
+  return combined(array_, indices_, values, weft::maximum, scatter_max);
+}
+array IndexedArray::minimum(const array& values) const {
+  return combined(array_, indices_, values, weft::minimum, scatter_min);
+}
 
 std::vector<array> nonzero(const array& a) {
   const size_t rank = std::max<size_t>(a.ndim(), 1);

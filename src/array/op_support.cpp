@@ -15,7 +15,8 @@ Dtype accumulator(Dtype t) { return is_low_float(t) ? float32 : t; }
 graph::Value to_dtype(const graph::Value& v, Dtype dtype) {
   if (v.dtype() == dtype) return v;
   const graph::Node& node = *v.node;
-  if (node.op() != graph::Op::constant || is_float(v.dtype()) || v.dtype() == complex64 || dtype == complex64) return graph::cast(v, dtype);
+  if (node.op() != graph::Op::constant || is_float(v.dtype()) || v.dtype() == complex64 || dtype == complex64)
+    return graph::cast(v, dtype);
   graph::Attrs attrs = node.attrs();
   attrs.number = kernel::reference_cast(attrs.number, attrs.dtype, dtype);
   attrs.dtype = dtype;

@@ -1,5 +1,6 @@
 #pragma once
-// What every operation of weft/ops.h does before it builds its nodes: check the device, promote, broadcast, count axes from the front.
+// What every operation of weft/ops.h does before it builds its nodes: check the device, promote, broadcast, count axes
+// from the front.
 #include <string>
 #include <vector>
 

@@ -25,7 +25,9 @@ Along along(const char* op, const array& a, int axis, const StreamOrDevice& s) {
 int64_t place_of(const char* op, const Along& at, int kth) {
   const int64_t n = at.a.shape()[static_cast<size_t>(at.axis)];
   const int64_t k = kth < 0 ? kth + n : kth;
-  if (k < 0 || k >= n) throw_invalid(op, "place " + std::to_string(kth) + " is outside the " + std::to_string(n) + " elements along axis " + std::to_string(at.axis) + " of " + describe(at.a));
+  if (k < 0 || k >= n)
+    throw_invalid(op, "place " + std::to_string(kth) + " is outside the " + std::to_string(n) +
+                          " elements along axis " + std::to_string(at.axis) + " of " + describe(at.a));
   return k;
 }
 
@@ -61,7 +63,9 @@ array argpartition(const array& a, int kth, StreamOrDevice s) { return argpartit
 array topk(const array& a, int k, int axis, StreamOrDevice s) {
   const Along at = along("topk", a, axis, s);
   const int64_t n = at.a.shape()[static_cast<size_t>(at.axis)];
-  if (k < 0 || k > n) throw_invalid("topk", "there are no " + std::to_string(k) + " elements along axis " + std::to_string(axis) + " of " + describe(a));
+  if (k < 0 || k > n)
+    throw_invalid("topk", "there are no " + std::to_string(k) + " elements along axis " + std::to_string(axis) +
+                              " of " + describe(a));
   return array(graph::slice_axis(graph::sort(at.a.value(), at.axis).values, at.axis, n - k, k));
 }
 array topk(const array& a, int k, StreamOrDevice s) { return topk(flatten(a, s), k, 0, s); }
@@ -88,21 +92,27 @@ array median(const array& a, const std::vector<int>& axes, bool keepdims, Stream
   rows.push_back(n);
   const int last = static_cast<int>(rest.size());
   const array sorted = astype(sort(reshape(transpose(a, order, s), rows, s), last, s), result, s);
-  const auto at = [&](int64_t k) { return array(graph::squeeze(graph::slice_axis(sorted.value(), last, k, 1), {last})); };
+  const auto at = [&](int64_t k) {
+    return array(graph::squeeze(graph::slice_axis(sorted.value(), last, k, 1), {last}));
+  };
   array middle = n % 2 ? at(n / 2) : (at(n / 2 - 1) + at(n / 2)) * array(0.5f, result);
   const array greatest = at(n - 1);  // NaN where any element is
   middle = where(isnan(greatest, s), greatest, middle, s);
   return keepdims ? reshape(middle, kept, s) : middle;
 }
-array median(const array& a, int axis, bool keepdims, StreamOrDevice s) { return median(a, std::vector<int>{axis}, keepdims, s); }
+array median(const array& a, int axis, bool keepdims, StreamOrDevice s) {
+  return median(a, std::vector<int>{axis}, keepdims, s);
+}
 array median(const array& a, bool keepdims, StreamOrDevice s) { return median(a, detail::all_axes(a), keepdims, s); }
 
 array searchsorted(const array& a, const array& v, const std::string& side, StreamOrDevice s) {
   const detail::OnStream on_stream("searchsorted", s);
-  if (side != "left" && side != "right") throw_invalid("searchsorted", "side is \"left\" or \"right\", got \"" + side + "\"");
+  if (side != "left" && side != "right")
+    throw_invalid("searchsorted", "side is \"left\" or \"right\", got \"" + side + "\"");
   if (a.ndim() != 1) throw_invalid("searchsorted", "the sorted array must have one dimension, got " + describe(a));
   const Dtype dtype = promote_types(a.dtype(), v.dtype());
-  return array(graph::searchsorted(detail::to_dtype(a.value(), dtype), detail::to_dtype(v.value(), dtype), side == "right"));
+  return array(
+      graph::searchsorted(detail::to_dtype(a.value(), dtype), detail::to_dtype(v.value(), dtype), side == "right"));
 }
 
 }  // namespace weft

@@ -46,7 +46,8 @@ class Digits {
 class Printer {
  public:
   Printer(const array& a, PrintFormatter formatter)
-      : data_(static_cast<const std::byte*>(a.raw_data())), shape_(a.shape()), strides_(row_major_strides(a.shape())), dtype_(a.dtype()), formatter_(formatter) {}
+      : data_(static_cast<const std::byte*>(a.raw_data())), shape_(a.shape()), strides_(row_major_strides(a.shape())),
+        dtype_(a.dtype()), formatter_(formatter) {}
 
   std::string text() {
     if (shape_.empty()) element(0);
@@ -99,8 +100,12 @@ void PrintFormatter::print(std::ostream& os, bool val) const {
 }
 void PrintFormatter::print(std::ostream& os, int64_t val) const { os << val; }
 void PrintFormatter::print(std::ostream& os, uint64_t val) const { os << val; }
-void PrintFormatter::print(std::ostream& os, float16_t val) const { print(os, static_cast<double>(static_cast<float>(val))); }
-void PrintFormatter::print(std::ostream& os, bfloat16_t val) const { print(os, static_cast<double>(static_cast<float>(val))); }
+void PrintFormatter::print(std::ostream& os, float16_t val) const {
+  print(os, static_cast<double>(static_cast<float>(val)));
+}
+void PrintFormatter::print(std::ostream& os, bfloat16_t val) const {
+  print(os, static_cast<double>(static_cast<float>(val)));
+}
 void PrintFormatter::print(std::ostream& os, double val) const {
   const Digits digits(os, format_options.precision);
   print_real(os, val);

@@ -1,4 +1,5 @@
-// weft/ops.h: products of matrices. A product becomes one dot node: no operand is reshaped, transposed or repeated unless leading axes demand it.
+// weft/ops.h: products of matrices. A product becomes one dot node: no operand is reshaped, transposed or repeated
+// unless leading axes demand it.
 #include <numeric>
 
 #include "array/op_support.h"
@@ -13,7 +14,8 @@ using detail::describe;
 Dtype product_dtype(const char* op, const array& a, const array& b) {
   const Dtype dtype = promote_types(a.dtype(), b.dtype());
   if (!is_float(dtype) && dtype != complex64)
-    throw_invalid(op, "only floating types are supported, got " + describe(a) + " and " + describe(b) + ": convert them with astype");
+    throw_invalid(op, "only floating types are supported, got " + describe(a) + " and " + describe(b) +
+                          ": convert them with astype");
   return dtype;
 }
 
@@ -37,11 +39,15 @@ graph::Value shared_left(const graph::Value& a, const graph::Value& b, int64_t k
 
 array matmul(const array& a, const array& b, StreamOrDevice s) {
   const detail::OnStream on_stream("matmul", s);
-  if (a.ndim() == 0 || b.ndim() == 0) throw_invalid("matmul", "scalars have no matrix product, got " + describe(a) + " and " + describe(b) + ": use multiply");
+  if (a.ndim() == 0 || b.ndim() == 0)
+    throw_invalid("matmul",
+                  "scalars have no matrix product, got " + describe(a) + " and " + describe(b) + ": use multiply");
   const Dtype dtype = product_dtype("matmul", a, b);
-  const int64_t k_of_a = static_cast<int64_t>(a.ndim()) - 1, k_of_b = b.ndim() == 1 ? 0 : static_cast<int64_t>(b.ndim()) - 2;
+  const int64_t k_of_a = static_cast<int64_t>(a.ndim()) - 1,
+                k_of_b = b.ndim() == 1 ? 0 : static_cast<int64_t>(b.ndim()) - 2;
   if (a.shape()[static_cast<size_t>(k_of_a)] != b.shape()[static_cast<size_t>(k_of_b)])
-    throw_invalid("matmul", "the last size of the first array must be the last but one of the second, got " + describe(a) + " and " + describe(b));
+    throw_invalid("matmul", "the last size of the first array must be the last but one of the second, got " +
+                                describe(a) + " and " + describe(b));
   const graph::Value x = detail::to_dtype(a.value(), dtype), y = detail::to_dtype(b.value(), dtype);
   if (b.ndim() <= 2) return array(graph::dot(x, y, {k_of_a}, {k_of_b}));  // one matrix for all leading axes of a
   if (a.ndim() <= 2) return array(shared_left(x, y, k_of_b));
@@ -71,7 +77,8 @@ array addmm(array c, array a, array b, const float& alpha, const float& beta, St
   if (alpha != 1) product = multiply(product, array(alpha, dtype), s);
   if (beta != 1) c = multiply(c, array(beta, dtype), s);
   if (broadcast_shapes(c.shape(), product.shape()) != product.shape())
-    throw_invalid("addmm", "the array to add, " + describe(c) + ", does not broadcast to the product " + describe(product));
+    throw_invalid("addmm",
+                  "the array to add, " + describe(c) + ", does not broadcast to the product " + describe(product));
   return add(c, product, s);
 }
 
@@ -83,9 +90,10 @@ array inner(const array& a, const array& b, StreamOrDevice s) {
   const detail::OnStream on_stream("inner", s);
   if (a.ndim() == 0 || b.ndim() == 0) return multiply(a, b, s);
   const Dtype dtype = product_dtype("inner", a, b);
-  if (a.shape().back() != b.shape().back()) throw_invalid("inner", "the last sizes must be equal, got " + describe(a) + " and " + describe(b));
-  return array(graph::dot(detail::to_dtype(a.value(), dtype), detail::to_dtype(b.value(), dtype), {static_cast<int64_t>(a.ndim()) - 1},
-                          {static_cast<int64_t>(b.ndim()) - 1}));
+  if (a.shape().back() != b.shape().back())
+    throw_invalid("inner", "the last sizes must be equal, got " + describe(a) + " and " + describe(b));
+  return array(graph::dot(detail::to_dtype(a.value(), dtype), detail::to_dtype(b.value(), dtype),
+                          {static_cast<int64_t>(a.ndim()) - 1}, {static_cast<int64_t>(b.ndim()) - 1}));
 }
 
 }  // namespace weft

@@ -1,4 +1,5 @@
-// weft/random.h: MLX's bits (Threefry-2x32, JAX's non-partitionable layout), and its distributions in its order of operations.
+// weft/random.h: MLX's bits (Threefry-2x32, JAX's non-partitionable layout), and its distributions in its order of
+// operations.
 #include "weft/random.h"
 
 #include <chrono>
@@ -21,13 +22,16 @@ using detail::describe;
 thread_local int64_t implicit_uses = 0;
 
 void require_key(const char* op, const array& key) {
-  if (key.dtype() != uint32 || key.shape() != Shape{2}) throw_invalid(op, "a key is uint32 (2), as random::key makes it, got " + describe(key));
+  if (key.dtype() != uint32 || key.shape() != Shape{2})
+    throw_invalid(op, "a key is uint32 (2), as random::key makes it, got " + describe(key));
 }
 
-array key_data(const std::vector<uint32_t>& words, Shape shape) { return array::from_data(words.data(), std::move(shape), uint32); }
+array key_data(const std::vector<uint32_t>& words, Shape shape) {
+  return array::from_data(words.data(), std::move(shape), uint32);
+}
 
-// The same words as graph::random_bits, on the host: keys that are known are split without a program, so that drawing in a loop builds no chain of
-// pending splits.
+// The same words as graph::random_bits, on the host: keys that are known are split without a program, so that drawing
+// in a loop builds no chain of pending splits.
 std::vector<uint32_t> host_bits(const uint32_t* key, int64_t words) {
   const int64_t half = words / 2, odd = words % 2;
   const auto hash = [&](kernel::ScalarOp word, int64_t c0, int64_t c1) {
@@ -55,7 +59,10 @@ array per_element(const array& key, detail::Trace* trace) {
   const Dim& extent = trace->extent();
   const array keys = random::split(outside, static_cast<int>(extent.bound()));
   const graph::Value placeholder = graph::parameter({{2}, uint32});
-  trace->map_key(placeholder, extent.is_static() ? keys.value() : graph::slice(keys.value(), {0, 0}, {extent, 2}));  // as many as there may be, of which some are used
+  trace->map_key(placeholder, extent.is_static()
+                                  ? keys.value()
+                                  : graph::slice(keys.value(), {0, 0},
+                                                 {extent, 2}));  // as many as there may be, of which some are used
   return array(placeholder);
 }
 
@@ -80,7 +87,8 @@ array narrow_bits(const Shape& shape, int width, const std::optional<array>& key
   const Dtype dtype = width == 1 ? uint8 : uint16;
   const array word = reshape(words("bits", {n}, key, s), {n, 1}, s);
   const array shift(graph::iota({1, parts}, 1, uint32));
-  const array part = bitwise_and(right_shift(word, multiply(shift, array(8 * width, uint32), s), s), array((1 << (8 * width)) - 1, uint32), s);
+  const array part = bitwise_and(right_shift(word, multiply(shift, array(8 * width, uint32), s), s),
+                                 array((1 << (8 * width)) - 1, uint32), s);
   return reshape(slice(reshape(astype(part, dtype, s), {n * parts}, s), {0}, {count}, s), shape, s);
 }
 
@@ -92,7 +100,8 @@ double below_one(Dtype dtype) {
 }
 
 void require_float(const char* op, Dtype dtype) {
-  if (!is_float(dtype)) throw_invalid(op, std::string("numbers are drawn in floating types only, got ") + dtype_name(dtype));
+  if (!is_float(dtype))
+    throw_invalid(op, std::string("numbers are drawn in floating types only, got ") + dtype_name(dtype));
 }
 
 void require_result(const char* op, const Shape& shape, const Shape& arguments) {
@@ -102,7 +111,8 @@ void require_result(const char* op, const Shape& shape, const Shape& arguments) 
   } catch (const std::invalid_argument&) {
     fits = false;
   }
-  if (!fits) throw_invalid(op, "parameters of shape " + to_string(arguments) + " do not broadcast to shape " + to_string(shape));
+  if (!fits)
+    throw_invalid(op, "parameters of shape " + to_string(arguments) + " do not broadcast to shape " + to_string(shape));
 }
 
 }  // namespace
@@ -146,17 +156,20 @@ array split(const array& key, int num, StreamOrDevice s) {
 }
 
 array bits(const Shape& shape, int width, const std::optional<array>& key, StreamOrDevice s) {
-  if (width != 1 && width != 2 && width != 4) throw_invalid("bits", "the width must be 1, 2 or 4 bytes, got " + std::to_string(width));
+  if (width != 1 && width != 2 && width != 4)
+    throw_invalid("bits", "the width must be 1, 2 or 4 bytes, got " + std::to_string(width));
   if (width == 4) return words("bits", shape, key, s);
   detail::require_shape("bits", shape);
   return narrow_bits(shape, width, key, s);
 }
 
-array uniform(const array& low, const array& high, const Shape& shape, Dtype dtype, const std::optional<array>& key, StreamOrDevice s) {
+array uniform(const array& low, const array& high, const Shape& shape, Dtype dtype, const std::optional<array>& key,
+              StreamOrDevice s) {
   require_float("uniform", dtype);
   const array lo = astype(low, dtype, s), range = subtract(astype(high, dtype, s), lo, s);
   require_result("uniform", shape, range.shape());
-  const array unit = divide(words("uniform", shape, key, s), array(static_cast<double>(std::numeric_limits<uint32_t>::max()), float32), s);
+  const array unit = divide(words("uniform", shape, key, s),
+                            array(static_cast<double>(std::numeric_limits<uint32_t>::max()), float32), s);
   const array below = astype(minimum(unit, array(below_one(dtype), dtype), s), dtype, s);
   return add(multiply(range, below, s), lo, s);
 }
@@ -165,8 +178,8 @@ array uniform(const Shape& shape, Dtype dtype, const std::optional<array>& key, 
 }
 
 // Both parts of a complex number are drawn with a variance of 1/2, so that the number's own is 1: √2 is left out.
-static array complex_normal(Shape shape, const std::optional<array>& loc, const std::optional<array>& scale, const std::optional<array>& key,
-                     StreamOrDevice s) {
+static array complex_normal(Shape shape, const std::optional<array>& loc, const std::optional<array>& scale,
+                            const std::optional<array>& key, StreamOrDevice s) {
   shape.push_back(2);
   const array parts = erfinv(uniform(array(std::nextafter(-1.0f, 0.0f)), array(1.0f), shape, float32, key, s), s);
   array drawn = squeeze(view(parts, complex64, s), -1, s);
@@ -174,8 +187,8 @@ static array complex_normal(Shape shape, const std::optional<array>& loc, const 
   return loc ? add(*loc, drawn, s) : drawn;
 }
 
-array normal(const Shape& shape, Dtype dtype, const std::optional<array>& loc, const std::optional<array>& scale, const std::optional<array>& key,
-             StreamOrDevice s) {
+array normal(const Shape& shape, Dtype dtype, const std::optional<array>& loc, const std::optional<array>& scale,
+             const std::optional<array>& key, StreamOrDevice s) {
   if (dtype == complex64) return complex_normal(shape, loc, scale, key, s);
   require_float("normal", dtype);
   for (const std::optional<array>& parameter : {loc, scale})
@@ -186,9 +199,11 @@ array normal(const Shape& shape, Dtype dtype, const std::optional<array>& loc, c
   const array scaled = multiply(width, astype(erfinv(u, s), dtype, s), s);
   return loc ? add(astype(*loc, dtype, s), scaled, s) : scaled;
 }
-array normal(const Shape& shape, Dtype dtype, float loc, float scale, const std::optional<array>& key, StreamOrDevice s) {
+array normal(const Shape& shape, Dtype dtype, float loc, float scale, const std::optional<array>& key,
+             StreamOrDevice s) {
   if (dtype == complex64) {
-    const std::optional<array> moved = loc == 0 ? std::nullopt : std::optional(array(loc)), scaled = scale == 1 ? std::nullopt : std::optional(array(scale));
+    const std::optional<array> moved = loc == 0 ? std::nullopt : std::optional(array(loc)),
+                               scaled = scale == 1 ? std::nullopt : std::optional(array(scale));
     return complex_normal(shape, moved, scaled, key, s);
   }
   require_float("normal", dtype);
@@ -199,14 +214,18 @@ array normal(const Shape& shape, Dtype dtype, float loc, float scale, const std:
 }
 
 array bernoulli(const array& p, const Shape& shape, const std::optional<array>& key, StreamOrDevice s) {
-  if (!is_float(p.dtype())) throw_invalid("bernoulli", "the probability must be of a floating type, got " + describe(p));
+  if (!is_float(p.dtype()))
+    throw_invalid("bernoulli", "the probability must be of a floating type, got " + describe(p));
   require_result("bernoulli", shape, p.shape());
-  const float end = std::nextafter(static_cast<float>(std::numeric_limits<uint32_t>::max()), std::numeric_limits<float>::infinity());
+  const float end =
+      std::nextafter(static_cast<float>(std::numeric_limits<uint32_t>::max()), std::numeric_limits<float>::infinity());
   return less(words("bernoulli", shape, key, s), multiply(astype(p, float32, s), array(end), s), s);
 }
 
-array randint(const array& low, const array& high, const Shape& shape, Dtype dtype, const std::optional<array>& key, StreamOrDevice s) {
-  if (!is_integer(dtype) && dtype != bool_) throw_invalid("randint", std::string("integers and bools are drawn only, got ") + dtype_name(dtype));
+array randint(const array& low, const array& high, const Shape& shape, Dtype dtype, const std::optional<array>& key,
+              StreamOrDevice s) {
+  if (!is_integer(dtype) && dtype != bool_)
+    throw_invalid("randint", std::string("integers and bools are drawn only, got ") + dtype_name(dtype));
   const array drawn = astype(floor(uniform(low, high, shape, float32, key, s), s), dtype, s);
   const array first = astype(low, dtype, s), last = astype(subtract(high, array(1, high.dtype()), s), dtype, s);
   return maximum(minimum(drawn, last, s), first, s);  // float32 may round up to `high`

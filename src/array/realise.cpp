@@ -38,7 +38,8 @@ void fill_constant(const graph::Value& value) {
   materialise_once(value, std::move(storage));
 }
 
-// Whether a pending value depends on something that a trace on this thread watches; throws where it depends on a placeholder.
+// Whether a pending value depends on something that a trace on this thread watches; throws where it depends on a
+// placeholder.
 bool depends_on_trace(const graph::Value& value) {
   std::unordered_set<const graph::Node*> watched;
   for (const Trace* t = innermost; t; t = t->outer())
@@ -53,8 +54,10 @@ bool depends_on_trace(const graph::Value& value) {
     found = found || watched.contains(node);
     if (node->storage(0)) continue;
     if (node->op() == graph::Op::parameter)
-      throw_invalid("eval", "this value depends on an argument or on state of a function that is being compiled or mapped: it is not known while the "
-                            "function is traced; return it instead, or look at it outside of the function");
+      throw_invalid("eval",
+                    "this value depends on an argument or on state of a function that is being compiled or mapped: it "
+                    "is not known while the "
+                    "function is traced; return it instead, or look at it outside of the function");
     for (const graph::Value& input : node->inputs())
       if (seen.insert(input.node.get()).second) stack.push_back(input.node.get());
   }
@@ -63,7 +66,8 @@ bool depends_on_trace(const graph::Value& value) {
 
 graph::Storage make_contiguous(const graph::Value& value, const graph::Storage& storage) {
   graph::Storage packed = allocate_storage(value.type());
-  copy_strided(address(storage, value.dtype()), storage.strides, packed.buffer->data(), packed.strides, value.shape(), value.dtype().size());
+  copy_strided(address(storage, value.dtype()), storage.strides, packed.buffer->data(), packed.strides, value.shape(),
+               value.dtype().size());
   std::unique_lock lock(graph::structure());
   std::vector<graph::Storage> all;
   for (int k = 0; k < value.node->outputs(); ++k) all.push_back(*value.node->storage(k));

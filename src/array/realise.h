@@ -1,6 +1,6 @@
 #pragma once
-// From graphs to data: what `eval`, `item`, `data`, printing and compiled functions do when they need values. Also what the thread is tracing,
-// since a value that is looked at inside a transform must keep its graph.
+// From graphs to data: what `eval`, `item`, `data`, printing and compiled functions do when they need values. Also what
+// the thread is tracing, since a value that is looked at inside a transform must keep its graph.
 #include <span>
 #include <vector>
 
@@ -8,7 +8,8 @@
 
 namespace weft::detail {
 
-/// Storage of a value, row-major and contiguous; computes what is pending. The node keeps it, except inside `grad` and its kin (see Trace).
+/// Storage of a value, row-major and contiguous; computes what is pending. The node keeps it, except inside `grad` and
+/// its kin (see Trace).
 graph::Storage realise(const graph::Value& value);
 /// Computes several values in one program.
 void realise_all(std::span<const graph::Value> values);
@@ -21,8 +22,9 @@ const Number* constant_number(const graph::Value& value);
 
 /// Lives while a transform runs a user's function on the calling thread. Traces nest.
 ///
-/// differentiate: values that depend on a watched one are computed on a copy of the graph's end when somebody looks at them, so that derivatives still find the
-/// graph; the data lives until the trace ends. compile, batch: values that depend on a parameter cannot be looked at.
+/// differentiate: values that depend on a watched one are computed on a copy of the graph's end when somebody looks at
+/// them, so that derivatives still find the graph; the data lives until the trace ends. compile, batch: values that
+/// depend on a parameter cannot be looked at.
 class Trace {
  public:
   enum class Kind { differentiate, compile, batch };
@@ -37,7 +39,8 @@ class Trace {
   Trace* outer() const { return outer_; }
   const graph::Values& watched() const { return watched_; }
 
-  /// batch: the mapped arguments. A random key that is drawn from the default sequence inside is split for the batch, and joins them.
+  /// batch: the mapped arguments. A random key that is drawn from the default sequence inside is split for the batch,
+  /// and joins them.
   void set_extent(Dim extent) { extent_ = extent; }
   const Dim& extent() const { return extent_; }
   void map_key(graph::Value placeholder, graph::Value keys) {

@@ -1,4 +1,5 @@
-// weft/ops.h: whole axes turned, rolled, padded, taken apart; diagonals. Movement operators, like the rest of the shape functions.
+// weft/ops.h: whole axes turned, rolled, padded, taken apart; diagonals. Movement operators, like the rest of the shape
+// functions.
 #include <algorithm>
 #include <numeric>
 
@@ -20,21 +21,26 @@ array roll_axis(const array& a, int64_t shift, int64_t axis) {
   if (n == 0) return a;
   const int64_t from = ((-shift) % n + n) % n;  // the element that comes to stand first
   if (from == 0) return a;
-  return array(graph::concat({one_slice(a, axis, from, n - from).value(), one_slice(a, axis, 0, from).value()}, static_cast<int>(axis)));
+  return array(graph::concat({one_slice(a, axis, from, n - from).value(), one_slice(a, axis, 0, from).value()},
+                             static_cast<int>(axis)));
 }
 
-// The scalar where, and outside of `low`, `high`, the value: a constant goes into the pad itself, anything else is chosen by place.
-array pad_constant(const array& a, const std::vector<int64_t>& low, const std::vector<int64_t>& high, const array& pad_value) {
+// The scalar where, and outside of `low`, `high`, the value: a constant goes into the pad itself, anything else is
+// chosen by place.
+array pad_constant(const array& a, const std::vector<int64_t>& low, const std::vector<int64_t>& high,
+                   const array& pad_value) {
   if (pad_value.ndim() != 0) throw_invalid("pad", "the padding must be a scalar, got " + describe(pad_value));
   const graph::Value value = detail::to_dtype(pad_value.value(), a.dtype());
-  if (value.node->op() == graph::Op::constant) return array(graph::pad(a.value(), low, high, value.node->attrs().number));
+  if (value.node->op() == graph::Op::constant)
+    return array(graph::pad(a.value(), low, high, value.node->attrs().number));
   const graph::Value inside = graph::pad(graph::full(a.shape(), bool_, Number::of_int(1)), low, high);
   return array(graph::select(inside, graph::pad(a.value(), low, high), graph::broadcast(value, inside.shape())));
 }
 
 array pad_edge(const array& a, int64_t axis, int64_t low, int64_t high) {
   const int64_t n = a.shape()[static_cast<size_t>(axis)];
-  if (n == 0) throw_invalid("pad", "the empty axis " + std::to_string(axis) + " of " + describe(a) + " has no edge to repeat");
+  if (n == 0)
+    throw_invalid("pad", "the empty axis " + std::to_string(axis) + " of " + describe(a) + " has no edge to repeat");
   const auto repeated = [&](int64_t from, int64_t times) {
     Shape shape = a.shape();
     shape[static_cast<size_t>(axis)] = times;
@@ -47,12 +53,13 @@ array pad_edge(const array& a, int64_t axis, int64_t low, int64_t high) {
   return array(graph::concat(parts, static_cast<int>(axis)));
 }
 
-// Along one axis, elements of the axis itself before and after it, mirrored as often as the widths ask for; `skip` 1 leaves the edge out of the reflection, 0
-// repeats it.
+// Along one axis, elements of the axis itself before and after it, mirrored as often as the widths ask for; `skip` 1
+// leaves the edge out of the reflection, 0 repeats it.
 array pad_mirrored(const array& a, int64_t axis, int64_t low, int64_t high, int64_t skip) {
   const int64_t n = a.shape()[static_cast<size_t>(axis)], most = n - skip;
   const int at = static_cast<int>(axis);
-  if (n == 0) throw_invalid("pad", "the empty axis " + std::to_string(axis) + " of " + describe(a) + " has nothing to mirror");
+  if (n == 0)
+    throw_invalid("pad", "the empty axis " + std::to_string(axis) + " of " + describe(a) + " has nothing to mirror");
   if (most == 0) return pad_edge(a, axis, low, high);
   if (low <= most && high <= most) {
     graph::Values parts;
@@ -61,11 +68,13 @@ array pad_mirrored(const array& a, int64_t axis, int64_t low, int64_t high, int6
     if (high > 0) parts.push_back(flip(one_slice(a, axis, n - skip - high, high), at).value());
     return array(graph::concat(parts, at));
   }
-  // The axis, then the axis backwards without the edges that are skipped, repeats without end: so many periods of it as the result reaches into.
+  // The axis, then the axis backwards without the edges that are skipped, repeats without end: so many periods of it as
+  // the result reaches into.
   graph::Values way{a.value()};
   if (n > 2 * skip) way.push_back(flip(one_slice(a, axis, skip, n - 2 * skip), at).value());
   const graph::Value period = graph::concat(way, at);
-  const int64_t length = 2 * most, first = (length - low % length) % length, times = (first + low + n + high + length - 1) / length;
+  const int64_t length = 2 * most, first = (length - low % length) % length,
+                times = (first + low + n + high + length - 1) / length;
   Shape wide = period.shape(), flat = period.shape();
   wide.insert(wide.begin() + axis, Dim(times));
   flat[static_cast<size_t>(axis)] = times * length;
@@ -73,7 +82,8 @@ array pad_mirrored(const array& a, int64_t axis, int64_t low, int64_t high, int6
   return one_slice(array(repeated), axis, first, low + n + high);
 }
 
-std::vector<array> each(const std::vector<array>& arrays, array (*f)(const array&, StreamOrDevice), const StreamOrDevice& s) {
+std::vector<array> each(const std::vector<array>& arrays, array (*f)(const array&, StreamOrDevice),
+                        const StreamOrDevice& s) {
   std::vector<array> result;
   for (const array& a : arrays) result.push_back(f(a, s));
   return result;
@@ -98,7 +108,8 @@ array flip(const array& a, StreamOrDevice s) { return flip(a, detail::all_axes(a
 array roll(const array& a, const Shape& shift, const std::vector<int>& axes, StreamOrDevice s) {
   const detail::OnStream on_stream("roll", s);
   if (shift.size() != axes.size() && shift.size() != 1)
-    throw_invalid("roll", std::to_string(shift.size()) + " shifts for " + std::to_string(axes.size()) + " axes: give one for each, or one for all");
+    throw_invalid("roll", std::to_string(shift.size()) + " shifts for " + std::to_string(axes.size()) +
+                              " axes: give one for each, or one for all");
   array result = a;
   for (size_t k = 0; k < axes.size(); ++k)
     result = roll_axis(result, shift[shift.size() == 1 ? 0 : k], detail::one_axis("roll", axes[k], a.ndim()));
@@ -111,8 +122,12 @@ array roll(const array& a, const Shape& shift, StreamOrDevice s) {
   return reshape(roll_axis(reshape(a, {-1}, s), total, 0), a.shape(), s);
 }
 array roll(const array& a, int shift, StreamOrDevice s) { return roll(a, Shape{shift}, s); }
-array roll(const array& a, int shift, int axis, StreamOrDevice s) { return roll(a, Shape{shift}, std::vector<int>{axis}, s); }
-array roll(const array& a, int shift, const std::vector<int>& axes, StreamOrDevice s) { return roll(a, Shape{shift}, axes, s); }
+array roll(const array& a, int shift, int axis, StreamOrDevice s) {
+  return roll(a, Shape{shift}, std::vector<int>{axis}, s);
+}
+array roll(const array& a, int shift, const std::vector<int>& axes, StreamOrDevice s) {
+  return roll(a, Shape{shift}, axes, s);
+}
 array roll(const array& a, const Shape& shift, int axis, StreamOrDevice s) {
   int64_t total = 0;  // several shifts along one axis add up
   for (const Dim& d : shift) total += int64_t{d};
@@ -141,7 +156,8 @@ array diagonal(const array& a, int offset, int axis1, int axis2, StreamOrDevice 
   if (a.ndim() < 2) throw_invalid("diagonal", "the array must have at least two dimensions, got " + describe(a));
   const int64_t first = detail::one_axis("diagonal", axis1, a.ndim());
   const int64_t second = detail::one_axis("diagonal", axis2, a.ndim());
-  if (first == second) throw_invalid("diagonal", "the two axes must be different, got " + std::to_string(axis1) + " twice");
+  if (first == second)
+    throw_invalid("diagonal", "the two axes must be different, got " + std::to_string(axis1) + " twice");
   std::vector<int64_t> order;
   for (int64_t k = 0; k < static_cast<int64_t>(a.ndim()); ++k)
     if (k != first && k != second) order.push_back(k);
@@ -173,22 +189,26 @@ array diag(const array& a, int k, StreamOrDevice s) {
 array trace(const array& a, int offset, int axis1, int axis2, Dtype dtype, StreamOrDevice s) {
   return sum(astype(diagonal(a, offset, axis1, axis2, s), dtype, s), -1, false, s);
 }
-array trace(const array& a, int offset, int axis1, int axis2, StreamOrDevice s) { return trace(a, offset, axis1, axis2, a.dtype(), s); }
+array trace(const array& a, int offset, int axis1, int axis2, StreamOrDevice s) {
+  return trace(a, offset, axis1, axis2, a.dtype(), s);
+}
 array trace(const array& a, StreamOrDevice s) { return trace(a, 0, 0, 1, s); }
 
-array pad(const array& a, const std::vector<int>& axes, const Shape& low_pad_size, const Shape& high_pad_size, const array& pad_value, const std::string& mode,
-          StreamOrDevice s) {
+array pad(const array& a, const std::vector<int>& axes, const Shape& low_pad_size, const Shape& high_pad_size,
+          const array& pad_value, const std::string& mode, StreamOrDevice s) {
   const detail::OnStream on_stream("pad", s);
   if (axes.size() != low_pad_size.size() || axes.size() != high_pad_size.size())
-    throw_invalid("pad", "one width before and one after are needed for each of " + std::to_string(axes.size()) + " axes, got " + to_string(low_pad_size) + " and " +
-                             to_string(high_pad_size));
+    throw_invalid("pad", "one width before and one after are needed for each of " + std::to_string(axes.size()) +
+                             " axes, got " + to_string(low_pad_size) + " and " + to_string(high_pad_size));
   detail::sorted_axes("pad", axes, a.ndim());  // names each at most once
   std::vector<int64_t> low(a.ndim(), 0), high(a.ndim(), 0);
   for (size_t k = 0; k < axes.size(); ++k) {
     const auto at = static_cast<size_t>(detail::one_axis("pad", axes[k], a.ndim()));
     low[at] = low_pad_size[k];
     high[at] = high_pad_size[k];
-    if (low[at] < 0 || high[at] < 0) throw_invalid("pad", "pad widths must not be negative, got " + to_string(low_pad_size) + " and " + to_string(high_pad_size));
+    if (low[at] < 0 || high[at] < 0)
+      throw_invalid("pad", "pad widths must not be negative, got " + to_string(low_pad_size) + " and " +
+                               to_string(high_pad_size));
   }
   if (mode == "constant") return pad_constant(a, low, high, pad_value);
   if (mode != "edge" && mode != "reflect" && mode != "symmetric")
@@ -197,14 +217,17 @@ array pad(const array& a, const std::vector<int>& axes, const Shape& low_pad_siz
   for (size_t k = 0; k < a.ndim(); ++k) {
     const auto axis = static_cast<int64_t>(k);
     if (low[k] == 0 && high[k] == 0) continue;
-    result = mode == "edge" ? pad_edge(result, axis, low[k], high[k]) : pad_mirrored(result, axis, low[k], high[k], mode == "reflect" ? 1 : 0);
+    result = mode == "edge" ? pad_edge(result, axis, low[k], high[k])
+                            : pad_mirrored(result, axis, low[k], high[k], mode == "reflect" ? 1 : 0);
   }
   return result;
 }
 
-array pad(const array& a, const std::vector<std::pair<int, int>>& pad_width, const array& pad_value, const std::string& mode, StreamOrDevice s) {
+array pad(const array& a, const std::vector<std::pair<int, int>>& pad_width, const array& pad_value,
+          const std::string& mode, StreamOrDevice s) {
   if (pad_width.size() != a.ndim())
-    throw_invalid("pad", std::to_string(pad_width.size()) + " pad widths given for " + describe(a) + ": one pair for each axis is needed");
+    throw_invalid("pad", std::to_string(pad_width.size()) + " pad widths given for " + describe(a) +
+                             ": one pair for each axis is needed");
   Shape low, high;
   for (const auto& [before, after] : pad_width) {
     low.emplace_back(before);
@@ -212,7 +235,8 @@ array pad(const array& a, const std::vector<std::pair<int, int>>& pad_width, con
   }
   return pad(a, detail::all_axes(a), low, high, pad_value, mode, s);
 }
-array pad(const array& a, const std::pair<int, int>& pad_width, const array& pad_value, const std::string& mode, StreamOrDevice s) {
+array pad(const array& a, const std::pair<int, int>& pad_width, const array& pad_value, const std::string& mode,
+          StreamOrDevice s) {
   return pad(a, std::vector<std::pair<int, int>>(a.ndim(), pad_width), pad_value, mode, s);
 }
 array pad(const array& a, int pad_width, const array& pad_value, const std::string& mode, StreamOrDevice s) {

@@ -11,20 +11,27 @@ namespace {
 
 using detail::describe;
 
-void check_rope(const array& x, int dims, const std::optional<float>& base, const array& offset, const std::optional<array>& freqs) {
-  if (x.ndim() < 3 || !is_float(x.dtype())) throw_invalid("rope", "a floating array (batch, …, time, width) is needed, got " + describe(x));
+void check_rope(const array& x, int dims, const std::optional<float>& base, const array& offset,
+                const std::optional<array>& freqs) {
+  if (x.ndim() < 3 || !is_float(x.dtype()))
+    throw_invalid("rope", "a floating array (batch, …, time, width) is needed, got " + describe(x));
   if (dims <= 0 || dims % 2 != 0 || !x.shape().back().is_static() || dims > x.shape().back().bound())
-    throw_invalid("rope", "what is rotated must be an even number of elements of the last axis, got " + std::to_string(dims) + " of " + describe(x));
+    throw_invalid("rope", "what is rotated must be an even number of elements of the last axis, got " +
+                              std::to_string(dims) + " of " + describe(x));
   if (base.has_value() == freqs.has_value()) throw_invalid("rope", "either a base or frequencies are needed");
-  if (freqs && (freqs->ndim() != 1 || freqs->shape()[0] != dims / 2)) throw_invalid("rope", "one frequency for each of " + std::to_string(dims / 2) + " pairs is needed, got " + describe(*freqs));
+  if (freqs && (freqs->ndim() != 1 || freqs->shape()[0] != dims / 2))
+    throw_invalid(
+        "rope", "one frequency for each of " + std::to_string(dims / 2) + " pairs is needed, got " + describe(*freqs));
   detail::require_integer("rope", "the offset", offset);
   const bool one = offset.ndim() <= 1 && num_elements(offset.shape()) == 1;
   if (!one && (offset.ndim() != 1 || !(offset.shape()[0] == x.shape()[0])))
-    throw_invalid("rope", "the offset must be an integer, or one for each element of the batch, got " + describe(offset) + " for " + describe(x));
+    throw_invalid("rope", "the offset must be an integer, or one for each element of the batch, got " +
+                              describe(offset) + " for " + describe(x));
 }
 
 /// Angles [time, pairs], or with offsets of their own [batch, 1 …, time, pairs].
-array angles(const array& x, int dims, const std::optional<float>& base, float scale, const array& offset, const std::optional<array>& freqs, Dtype t) {
+array angles(const array& x, int dims, const std::optional<float>& base, float scale, const array& offset,
+             const std::optional<array>& freqs, Dtype t) {
   const Dim time = x.shape()[x.ndim() - 2];
   array place(graph::iota({time}, 0, t));
   if (num_elements(offset.shape()) == 1) {
@@ -42,7 +49,8 @@ array angles(const array& x, int dims, const std::optional<float>& base, float s
 
 }  // namespace
 
-array rope(const array& x, int dims, bool traditional, std::optional<float> base, float scale, const array& offset, const std::optional<array>& freqs, StreamOrDevice s) {
+array rope(const array& x, int dims, bool traditional, std::optional<float> base, float scale, const array& offset,
+           const std::optional<array>& freqs, StreamOrDevice s) {
   const detail::OnStream on_stream("rope", s);
   check_rope(x, dims, base, offset, freqs);
   const Dtype t = detail::accumulator(x.dtype());
@@ -65,11 +73,13 @@ array rope(const array& x, int dims, bool traditional, std::optional<float> base
     parts = {first * c - second * d, first * d + second * c};
   }
   for (array& part : parts) part = astype(part, x.dtype());
-  if (dims < width) parts.emplace_back(graph::slice_axis(x.value(), static_cast<int>(x.ndim()) - 1, dims, width - dims));
+  if (dims < width)
+    parts.emplace_back(graph::slice_axis(x.value(), static_cast<int>(x.ndim()) - 1, dims, width - dims));
   return parts.size() == 1 ? parts[0] : concatenate(parts, -1);
 }
 
-array rope(const array& x, int dims, bool traditional, std::optional<float> base, float scale, int offset, const std::optional<array>& freqs, StreamOrDevice s) {
+array rope(const array& x, int dims, bool traditional, std::optional<float> base, float scale, int offset,
+           const std::optional<array>& freqs, StreamOrDevice s) {
   return rope(x, dims, traditional, base, scale, array(offset), freqs, s);
 }
 

@@ -9,9 +9,9 @@
 namespace weft {
 namespace {
 
-
 // constant + Σ weight[k]·cos(2πk·i / (m - 1)): the windows made of cosines.
-array cosine_window(const char* op, int m, double constant, std::initializer_list<double> weights, const StreamOrDevice& s) {
+array cosine_window(const char* op, int m, double constant, std::initializer_list<double> weights,
+                    const StreamOrDevice& s) {
   const detail::OnStream on_stream(op, s);
   if (m < 1) return zeros({0}, s);
   if (m == 1) return ones({1}, s);
@@ -19,7 +19,9 @@ array cosine_window(const char* op, int m, double constant, std::initializer_lis
   array window = full({m}, array(constant, float32), s);
   double turn = 2 * std::numbers::pi / (m - 1);
   int k = 1;
-  for (double weight : weights) window = add(window, multiply(array(weight, float32), cos(multiply(place, array(k++ * turn, float32), s), s), s), s);
+  for (double weight : weights)
+    window =
+        add(window, multiply(array(weight, float32), cos(multiply(place, array(k++ * turn, float32), s), s), s), s);
   return window;
 }
 
@@ -28,7 +30,8 @@ array cosine_window(const char* op, int m, double constant, std::initializer_lis
 array linspace(double start, double stop, int num, bool endpoint, Dtype dtype, StreamOrDevice s) {
   const detail::OnStream on_stream("linspace", s);
   if (num < 0) throw_invalid("linspace", "the number of points must not be negative, got " + std::to_string(num));
-  if (dtype == bool_ || dtype == complex64) throw_invalid("linspace", std::string("dtype ") + dtype_name(dtype) + " is not supported");
+  if (dtype == bool_ || dtype == complex64)
+    throw_invalid("linspace", std::string("dtype ") + dtype_name(dtype) + " is not supported");
   const Dtype wide = dtype == float64 ? float64 : float32;
   const int steps = endpoint ? num - 1 : num;
   if (num <= 1) return astype(full({num}, array(start, wide), s), dtype, s);
@@ -38,13 +41,16 @@ array linspace(double start, double stop, int num, bool endpoint, Dtype dtype, S
   return astype(add(low, multiply(share, array(stop, wide), s), s), dtype, s);
 }
 
-std::vector<array> meshgrid(const std::vector<array>& arrays, bool sparse, const std::string& indexing, StreamOrDevice s) {
+std::vector<array> meshgrid(const std::vector<array>& arrays, bool sparse, const std::string& indexing,
+                            StreamOrDevice s) {
   const detail::OnStream on_stream("meshgrid", s);
-  if (indexing != "xy" && indexing != "ij") throw_invalid("meshgrid", "indexing is \"xy\" or \"ij\", got \"" + indexing + "\"");
+  if (indexing != "xy" && indexing != "ij")
+    throw_invalid("meshgrid", "indexing is \"xy\" or \"ij\", got \"" + indexing + "\"");
   const size_t n = arrays.size();
   std::vector<array> grids;
   for (size_t k = 0; k < n; ++k) {
-    if (arrays[k].ndim() > 1) throw_invalid("meshgrid", "coordinates are scalars or vectors, got " + detail::describe(arrays[k]));
+    if (arrays[k].ndim() > 1)
+      throw_invalid("meshgrid", "coordinates are scalars or vectors, got " + detail::describe(arrays[k]));
     Shape shape(n, Dim(1));
     const size_t axis = indexing == "xy" && n > 1 && k < 2 ? 1 - k : k;
     shape[axis] = arrays[k].ndim() == 0 ? Dim(1) : arrays[k].shape()[0];

@@ -1,4 +1,5 @@
-// weft/ops.h: shape. All of these are movement operators; the compiler turns them into index arithmetic of whoever reads the result.
+// weft/ops.h: shape. All of these are movement operators; the compiler turns them into index arithmetic of whoever
+// reads the result.
 #include <algorithm>
 #include <numeric>
 
@@ -13,7 +14,9 @@ using detail::describe;
 
 // The size that -1 stands for: what is left of the elements, or of the symbols.
 Dim inferred_size(const array& a, const Shape& shape) {
-  const auto refuse = [&] { throw_invalid("reshape", "cannot infer -1: " + describe(a) + " does not divide into shape " + to_string(shape)); };
+  const auto refuse = [&] {
+    throw_invalid("reshape", "cannot infer -1: " + describe(a) + " does not divide into shape " + to_string(shape));
+  };
   std::vector<const Symbol*> left;
   int64_t have = 1, wanted = 1;
   for (const Dim& d : a.shape()) {
@@ -43,7 +46,9 @@ Dim merged_size(const Shape& shape, size_t begin, size_t end) {
     if (shape[k] == 1) continue;
     if (merged == 1) merged = shape[k];
     else if (merged.is_static() && shape[k].is_static()) merged = merged.bound() * shape[k].bound();
-    else throw_invalid("flatten", "an axis of symbolic length cannot be merged with another one, in shape " + to_string(shape));
+    else
+      throw_invalid("flatten",
+                    "an axis of symbolic length cannot be merged with another one, in shape " + to_string(shape));
   }
   return merged;
 }
@@ -74,8 +79,8 @@ Range axis_range(const array& a, size_t axis, const Dim& start, const Dim& stop,
   if (start == 0 && step == 1 && stop == n) return {0, 1, n};
   if (!stop.is_static()) {
     if (start != 0 || step != 1 || !n.is_static() || stop.bound() > n.bound())
-      throw_invalid("slice", "a symbolic stop needs start 0, stride 1 and an axis of at least its bound: axis " + std::to_string(axis) + " of " +
-                                 describe(a) + " to " + to_string(Shape{stop}));
+      throw_invalid("slice", "a symbolic stop needs start 0, stride 1 and an axis of at least its bound: axis " +
+                                 std::to_string(axis) + " of " + describe(a) + " to " + to_string(Shape{stop}));
     return {0, 1, stop};
   }
   return numpy_range(n, start, stop, step);
@@ -99,7 +104,8 @@ array flatten(const array& a, int start_axis, int end_axis, StreamOrDevice s) {
   const int64_t first = std::max<int64_t>(start_axis < 0 ? start_axis + n : start_axis, 0);
   const int64_t last = std::min<int64_t>(end_axis < 0 ? end_axis + n : end_axis, n - 1);
   if (last < first || last < 0 || first >= n)
-    throw_invalid("flatten", "axes " + std::to_string(start_axis) + " to " + std::to_string(end_axis) + " are not a range of axes of " + describe(a));
+    throw_invalid("flatten", "axes " + std::to_string(start_axis) + " to " + std::to_string(end_axis) +
+                                 " are not a range of axes of " + describe(a));
   Shape shape(a.shape().begin(), a.shape().begin() + first);
   shape.push_back(merged_size(a.shape(), static_cast<size_t>(first), static_cast<size_t>(last) + 1));
   shape.insert(shape.end(), a.shape().begin() + last + 1, a.shape().end());
@@ -116,7 +122,8 @@ array unflatten(const array& a, int axis, Shape shape, StreamOrDevice s) {
     *open = 1;
     const int64_t rest = num_elements(shape), n = a.shape()[static_cast<size_t>(at)];
     if (rest == 0 || n % rest != 0)
-      throw_invalid("unflatten", "cannot infer -1: axis " + std::to_string(axis) + " of " + describe(a) + " does not divide by " + std::to_string(rest));
+      throw_invalid("unflatten", "cannot infer -1: axis " + std::to_string(axis) + " of " + describe(a) +
+                                     " does not divide by " + std::to_string(rest));
     *open = n / rest;
   }
   Shape result(a.shape().begin(), a.shape().begin() + at);
@@ -150,7 +157,8 @@ array expand_dims(const array& a, int axis, StreamOrDevice s) { return expand_di
 array transpose(const array& a, std::vector<int> axes, StreamOrDevice s) {
   const detail::OnStream on_stream("transpose", s);
   if (axes.size() != a.ndim())
-    throw_invalid("transpose", std::to_string(axes.size()) + " axes given for " + describe(a) + ": every axis must be named once");
+    throw_invalid("transpose",
+                  std::to_string(axes.size()) + " axes given for " + describe(a) + ": every axis must be named once");
   detail::sorted_axes("transpose", axes, a.ndim());
   std::vector<int64_t> order;
   for (int axis : axes) order.push_back(detail::one_axis("transpose", axis, a.ndim()));
@@ -197,7 +205,8 @@ std::vector<array> broadcast_arrays(const std::vector<array>& inputs, StreamOrDe
   if (inputs.empty()) return result;
   graph::Values values;
   for (const array& a : inputs) values.push_back(a.value());
-  for (graph::Value& v : detail::broadcast_together("broadcast_arrays", std::move(values))) result.emplace_back(std::move(v));
+  for (graph::Value& v : detail::broadcast_together("broadcast_arrays", std::move(values)))
+    result.emplace_back(std::move(v));
   return result;
 }
 
@@ -210,9 +219,11 @@ array concatenate(std::vector<array> arrays, int axis, StreamOrDevice s) {
   Dtype dtype = first.dtype();
   for (const array& a : arrays) {
     bool fits = a.ndim() == first.ndim();
-    for (size_t k = 0; fits && k < a.ndim(); ++k) fits = static_cast<int64_t>(k) == at || a.shape()[k] == first.shape()[k];
+    for (size_t k = 0; fits && k < a.ndim(); ++k)
+      fits = static_cast<int64_t>(k) == at || a.shape()[k] == first.shape()[k];
     if (!fits)
-      throw_invalid("concatenate", "all sizes but those of axis " + std::to_string(at) + " must be equal, got " + describe(first) + " and " + describe(a));
+      throw_invalid("concatenate", "all sizes but those of axis " + std::to_string(at) + " must be equal, got " +
+                                       describe(first) + " and " + describe(a));
     dtype = promote_types(dtype, a.dtype());
   }
   graph::Values values;
@@ -226,7 +237,8 @@ array stack(const std::vector<array>& arrays, int axis, StreamOrDevice s) {
   std::vector<array> expanded;
   for (const array& a : arrays) {
     if (a.shape() != arrays.front().shape())
-      throw_invalid("stack", "all arrays must have the same shape, got " + describe(arrays.front()) + " and " + describe(a));
+      throw_invalid("stack",
+                    "all arrays must have the same shape, got " + describe(arrays.front()) + " and " + describe(a));
     expanded.push_back(expand_dims(a, axis, s));
   }
   return concatenate(std::move(expanded), axis, s);
@@ -251,7 +263,8 @@ std::vector<array> split(const array& a, const Shape& indices, int axis, StreamO
 std::vector<array> split(const array& a, int num_splits, int axis, StreamOrDevice s) {
   const int64_t n = a.shape()[static_cast<size_t>(detail::one_axis("split", axis, a.ndim()))];
   if (num_splits < 1 || n % num_splits != 0)
-    throw_invalid("split", "axis " + std::to_string(axis) + " of " + describe(a) + " does not divide into " + std::to_string(num_splits) + " equal parts");
+    throw_invalid("split", "axis " + std::to_string(axis) + " of " + describe(a) + " does not divide into " +
+                               std::to_string(num_splits) + " equal parts");
   Shape indices;
   for (int k = 1; k < num_splits; ++k) indices.emplace_back(k * (n / num_splits));
   return split(a, indices, axis, s);
@@ -262,7 +275,8 @@ std::vector<array> split(const array& a, const Shape& indices, StreamOrDevice s)
 array repeat(const array& a, int repeats, int axis, StreamOrDevice s) {
   const detail::OnStream on_stream("repeat", s);
   const int64_t at = detail::one_axis("repeat", axis, a.ndim());
-  if (repeats < 0) throw_invalid("repeat", "the number of repeats must not be negative, got " + std::to_string(repeats));
+  if (repeats < 0)
+    throw_invalid("repeat", "the number of repeats must not be negative, got " + std::to_string(repeats));
   Shape wide = a.shape(), result = a.shape();
   wide.insert(wide.begin() + at + 1, Dim(repeats));
   result[static_cast<size_t>(at)] = static_cast<int64_t>(result[static_cast<size_t>(at)]) * repeats;

@@ -55,16 +55,20 @@ Signs odd_hadamard(int64_t m) {
   return williamson({"+------", "++----+", "+-+--+-", "+--++--"});
 }
 
-// x [rows, n], n = m·2^k: the matrix is a Kronecker product, so x is multiplied by its factors one after the other, each along an axis of its own.
+// x [rows, n], n = m·2^k: the matrix is a Kronecker product, so x is multiplied by its factors one after the other,
+// each along an axis of its own.
 array hadamard_rows(const array& x, int64_t m, int64_t n, const StreamOrDevice& s) {
-  constexpr int64_t largest = 64;  // a factor of the power of two: two products for 4096 columns, no larger than a matrix kernel likes
+  constexpr int64_t largest =
+      64;  // a factor of the power of two: two products for 4096 columns, no larger than a matrix kernel likes
   std::vector<Signs> factors;
   Shape split{x.shape()[0]};
   if (m > 1) factors.push_back(odd_hadamard(m));
-  for (int64_t left = n / m; left > 1; left /= std::min(left, largest)) factors.push_back(sylvester(static_cast<size_t>(std::min(left, largest))));
+  for (int64_t left = n / m; left > 1; left /= std::min(left, largest))
+    factors.push_back(sylvester(static_cast<size_t>(std::min(left, largest))));
   for (const Signs& f : factors) split.emplace_back(static_cast<int64_t>(f.size()));
   array y = reshape(x, split, s);
-  for (const Signs& f : factors) {  // contract the first factor's axis; its result comes last, so the axes have turned once round at the end
+  for (const Signs& f : factors) {  // contract the first factor's axis; its result comes last, so the axes have turned
+                                    // once round at the end
     std::vector<int> flat;
     for (const auto& row : f) flat.insert(flat.end(), row.begin(), row.end());
     const auto size = static_cast<int64_t>(f.size());
@@ -82,12 +86,15 @@ array spread_blocks(const array& mask, int block, int64_t rows, int64_t columns,
   return slice(wide, start, stop, s);
 }
 
-array apply_mask(const array& x, const std::optional<array>& mask, const char* what, int block, const StreamOrDevice& s) {
+array apply_mask(const array& x, const std::optional<array>& mask, const char* what, int block,
+                 const StreamOrDevice& s) {
   if (!mask) return x;
   const int64_t rows = x.shape(-2), columns = x.shape(-1);
-  if (mask->ndim() < 2 || mask->shape(-2) != (rows + block - 1) / block || mask->shape(-1) != (columns + block - 1) / block)
-    throw_invalid("block_masked_mm", std::string("the mask of ") + what + " needs one number for each block of " + std::to_string(block) + " by " +
-                                         std::to_string(block) + ", got " + describe(*mask) + " for " + describe(x));
+  if (mask->ndim() < 2 || mask->shape(-2) != (rows + block - 1) / block ||
+      mask->shape(-1) != (columns + block - 1) / block)
+    throw_invalid("block_masked_mm", std::string("the mask of ") + what + " needs one number for each block of " +
+                                         std::to_string(block) + " by " + std::to_string(block) + ", got " +
+                                         describe(*mask) + " for " + describe(x));
   const array spread = spread_blocks(*mask, block, rows, columns, s);
   return mask->dtype() == bool_ ? where(spread, x, zeros_like(x, s), s) : multiply(x, astype(spread, x.dtype(), s), s);
 }
@@ -117,11 +124,13 @@ array vecdot(const array& a, const array& b, int axis, StreamOrDevice s) {
   return sum(multiply(conjugate(a, s), b, s), axis, false, s);
 }
 
-array tensordot(const array& a, const array& b, const std::vector<int>& axes_a, const std::vector<int>& axes_b, StreamOrDevice s) {
+array tensordot(const array& a, const array& b, const std::vector<int>& axes_a, const std::vector<int>& axes_b,
+                StreamOrDevice s) {
   const detail::OnStream on_stream("tensordot", s);
   const Dtype dtype = promote_types(a.dtype(), b.dtype());
   if (!is_float(dtype) && dtype != complex64)
-    throw_invalid("tensordot", "only floating types are supported, got " + describe(a) + " and " + describe(b) + ": convert them with astype");
+    throw_invalid("tensordot", "only floating types are supported, got " + describe(a) + " and " + describe(b) +
+                                   ": convert them with astype");
   bool fits = axes_a.size() == axes_b.size();
   detail::sorted_axes("tensordot", axes_a, a.ndim());
   detail::sorted_axes("tensordot", axes_b, b.ndim());
@@ -131,13 +140,16 @@ array tensordot(const array& a, const array& b, const std::vector<int>& axes_a, 
     right.push_back(detail::one_axis("tensordot", axes_b[k], b.ndim()));
     fits = a.shape()[static_cast<size_t>(left.back())] == b.shape()[static_cast<size_t>(right.back())];
   }
-  if (!fits) throw_invalid("tensordot", "the contracted axes of " + describe(a) + " and " + describe(b) + " must be as many and of equal sizes, pairwise");
+  if (!fits)
+    throw_invalid("tensordot", "the contracted axes of " + describe(a) + " and " + describe(b) +
+                                   " must be as many and of equal sizes, pairwise");
   return array(graph::dot(detail::to_dtype(a.value(), dtype), detail::to_dtype(b.value(), dtype), left, right));
 }
 
 array tensordot(const array& a, const array& b, const int axis, StreamOrDevice s) {
   if (axis < 0 || axis > static_cast<int>(std::min(a.ndim(), b.ndim())))
-    throw_invalid("tensordot", std::to_string(axis) + " axes cannot be contracted between " + describe(a) + " and " + describe(b));
+    throw_invalid("tensordot",
+                  std::to_string(axis) + " axes cannot be contracted between " + describe(a) + " and " + describe(b));
   std::vector<int> left(static_cast<size_t>(axis)), right(left.size());
   std::iota(left.begin(), left.end(), static_cast<int>(a.ndim()) - axis);
   std::iota(right.begin(), right.end(), 0);
@@ -148,7 +160,8 @@ array kron(const array& a, const array& b, StreamOrDevice s) {
   const size_t n = std::max(a.ndim(), b.ndim());
   Shape left, right, result;  // axis k of a and of b side by side, then merged
   for (size_t k = 0; k < n; ++k) {
-    const Dim i = k + a.ndim() < n ? Dim(1) : a.shape()[k + a.ndim() - n], j = k + b.ndim() < n ? Dim(1) : b.shape()[k + b.ndim() - n];
+    const Dim i = k + a.ndim() < n ? Dim(1) : a.shape()[k + a.ndim() - n],
+              j = k + b.ndim() < n ? Dim(1) : b.shape()[k + b.ndim() - n];
     left.insert(left.end(), {i, Dim(1)});
     right.insert(right.end(), {Dim(1), j});
     result.push_back(int64_t{i} * int64_t{j});
@@ -172,17 +185,20 @@ array hadamard_transform(const array& a, std::optional<float> scale, StreamOrDev
   return n == 1 ? scaled : reshape(hadamard_rows(reshape(scaled, {-1, n}, s), m, n, s), a.shape(), s);
 }
 
-array block_masked_mm(array a, array b, int block_size, std::optional<array> mask_out, std::optional<array> mask_lhs, std::optional<array> mask_rhs,
-                      StreamOrDevice s) {
+array block_masked_mm(array a, array b, int block_size, std::optional<array> mask_out, std::optional<array> mask_lhs,
+                      std::optional<array> mask_rhs, StreamOrDevice s) {
   const detail::OnStream on_stream("block_masked_mm", s);
-  if (block_size < 1) throw_invalid("block_masked_mm", "the block size must be positive, got " + std::to_string(block_size));
+  if (block_size < 1)
+    throw_invalid("block_masked_mm", "the block size must be positive, got " + std::to_string(block_size));
   require_matrix("block_masked_mm", a);
   require_matrix("block_masked_mm", b);
-  const array product = matmul(apply_mask(a, mask_lhs, "the first array", block_size, s), apply_mask(b, mask_rhs, "the second array", block_size, s), s);
+  const array product = matmul(apply_mask(a, mask_lhs, "the first array", block_size, s),
+                               apply_mask(b, mask_rhs, "the second array", block_size, s), s);
   return apply_mask(product, mask_out, "the result", block_size, s);
 }
 
-array gather_mm(array a, array b, std::optional<array> lhs_indices, std::optional<array> rhs_indices, bool, StreamOrDevice s) {
+array gather_mm(array a, array b, std::optional<array> lhs_indices, std::optional<array> rhs_indices, bool,
+                StreamOrDevice s) {
   const detail::OnStream on_stream("gather_mm", s);
   require_matrix("gather_mm", a);
   require_matrix("gather_mm", b);
@@ -195,7 +211,8 @@ array gather_mm(array a, array b, std::optional<array> lhs_indices, std::optiona
 // Columns of `a` outside of a segment count as zeros.
 array segmented_mm(array a, array b, array segments, StreamOrDevice s) {
   const detail::OnStream on_stream("segmented_mm", s);
-  if (a.ndim() != 2 || b.ndim() != 2) throw_invalid("segmented_mm", "two matrices are needed, got " + describe(a) + " and " + describe(b));
+  if (a.ndim() != 2 || b.ndim() != 2)
+    throw_invalid("segmented_mm", "two matrices are needed, got " + describe(a) + " and " + describe(b));
   detail::require_integer("segmented_mm", "segments", segments);
   if (segments.ndim() < 1 || segments.shape(-1) != 2)
     throw_invalid("segmented_mm", "segments are pairs [begin, end) along the last axis, got " + describe(segments));

@@ -25,7 +25,8 @@ Dtype result_type(const std::vector<array>& arrays) {
 
 int normalize_axis_index(int axis, int ndim, const std::string& msg_prefix) {
   if (axis < -ndim || axis >= ndim)
-    throw std::out_of_range(msg_prefix + "Axis " + std::to_string(axis) + " is out of bounds for array with " + std::to_string(ndim) + " dimensions.");
+    throw std::out_of_range(msg_prefix + "Axis " + std::to_string(axis) + " is out of bounds for array with " +
+                            std::to_string(ndim) + " dimensions.");
   return axis < 0 ? axis + ndim : axis;
 }
 
@@ -44,7 +45,9 @@ std::ostream& operator<<(std::ostream& os, const Dtype::Kind& k) {
 }
 std::ostream& operator<<(std::ostream& os, const float16_t& v) { return os << static_cast<float>(v); }
 std::ostream& operator<<(std::ostream& os, const bfloat16_t& v) { return os << static_cast<float>(v); }
-std::ostream& operator<<(std::ostream& os, const complex64_t& v) { return os << v.real() << (v.imag() >= 0 ? "+" : "") << v.imag() << "j"; }
+std::ostream& operator<<(std::ostream& os, const complex64_t& v) {
+  return os << v.real() << (v.imag() >= 0 ? "+" : "") << v.imag() << "j";
+}
 
 int env::get_var(const char* name, int default_value) {
   const char* text = std::getenv(name);
@@ -61,7 +64,10 @@ finfo::finfo(Dtype t) : dtype(t == complex64 ? float32 : t), bits(8 * dtype.size
     int digits, low, high;
   };
   if (!is_float(dtype)) throw_invalid("finfo", std::string("a floating type is needed, got ") + dtype_name(t));
-  const Format f = dtype == float16 ? Format{11, -14, 15} : dtype == bfloat16 ? Format{8, -126, 127} : dtype == float64 ? Format{53, -1022, 1023} : Format{24, -126, 127};
+  const Format f = dtype == float16    ? Format{11, -14, 15}
+                   : dtype == bfloat16 ? Format{8, -126, 127}
+                   : dtype == float64  ? Format{53, -1022, 1023}
+                                       : Format{24, -126, 127};
   const auto power = [](int e) { return std::ldexp(1.0, e); };
   eps = power(1 - f.digits);
   max = (2 - eps) * power(f.high);

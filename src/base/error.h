@@ -1,13 +1,15 @@
 #pragma once
-// Errors: every message starts with the operation in brackets and says what was wrong and what to do. Mistakes of a caller are
-// std::invalid_argument or std::out_of_range, failures of files and devices std::runtime_error, our own mistakes internal_error.
+// Errors: every message starts with the operation in brackets and says what was wrong and what to do. Mistakes of a
+// caller are std::invalid_argument or std::out_of_range, failures of files and devices std::runtime_error, our own
+// mistakes internal_error.
 #include <stdexcept>
 #include <string>
 #include <string_view>
 
 namespace weft {
 
-[[noreturn]] void throw_invalid(std::string_view op, std::string_view message);       // std::invalid_argument("[op] message")
+[[noreturn]] void throw_invalid(std::string_view op,
+                                std::string_view message);  // std::invalid_argument("[op] message")
 [[noreturn]] void throw_out_of_range(std::string_view op, std::string_view message);  // std::out_of_range
 [[noreturn]] void throw_failure(std::string_view op, std::string_view message);       // std::runtime_error
 

@@ -1,5 +1,6 @@
 #pragma once
-// Tables of numbers or addresses that only grow, in one block of memory: walks of large graphs spend their time here. A key is not 0.
+// Tables of numbers or addresses that only grow, in one block of memory: walks of large graphs spend their time here. A
+// key is not 0.
 #include <cstddef>
 #include <cstdint>
 #include <utility>

@@ -1,6 +1,7 @@
 #pragma once
-// bfloat16, IEEE binary16 and the 8-bit floats e4m3 and e5m2 against float32, as bits. Narrowing rounds to nearest even, keeps subnormals and infinities, and makes a
-// NaN quiet with its sign and upper payload kept: what the conversion instructions of x86 and NVIDIA GPUs do. The 8-bit floats saturate instead of overflowing.
+// bfloat16, IEEE binary16 and the 8-bit floats e4m3 and e5m2 against float32, as bits. Narrowing rounds to nearest
+// even, keeps subnormals and infinities, and makes a NaN quiet with its sign and upper payload kept: what the
+// conversion instructions of x86 and NVIDIA GPUs do. The 8-bit floats saturate instead of overflowing.
 #include <bit>
 #include <cstdint>
 
@@ -18,7 +19,8 @@ inline uint16_t float_to_bf16(float value) {
 }
 
 inline float f16_to_float(uint16_t bits) {
-  const uint32_t sign = static_cast<uint32_t>(bits & 0x8000u) << 16, exponent = (bits >> 10) & 0x1fu, mantissa = bits & 0x3ffu;
+  const uint32_t sign = static_cast<uint32_t>(bits & 0x8000u) << 16, exponent = (bits >> 10) & 0x1fu,
+                 mantissa = bits & 0x3ffu;
   if (exponent == 0x1f) return std::bit_cast<float>(sign | 0x7f800000u | (mantissa << 13));
   if (exponent != 0) return std::bit_cast<float>(sign | ((exponent + 112) << 23) | (mantissa << 13));
   const float magnitude = static_cast<float>(mantissa) * 0x1p-24f;  // zero and subnormals: exact
@@ -34,7 +36,8 @@ inline uint16_t float_to_f16(float value) {
     const uint32_t rounded = magnitude + 0xfffu + ((magnitude >> 13) & 1u);
     return static_cast<uint16_t>(sign | ((rounded - 0x38000000u) >> 13));
   }
-  // Subnormal: in [0.5, 1) the spacing of floats is 2^-24, that of subnormal halves, so this addition does the rounding.
+  // Subnormal: in [0.5, 1) the spacing of floats is 2^-24, that of subnormal halves, so this addition does the
+  // rounding.
   const float sum = std::bit_cast<float>(magnitude) + 0.5f;
   return static_cast<uint16_t>(sign | (std::bit_cast<uint32_t>(sum) - 0x3f000000u));
 }
@@ -46,8 +49,8 @@ inline float float_to_tf32(float value) {
   return std::bit_cast<float>((u + 0x1000u) & ~0x1fffu);
 }
 
-/// An 8-bit float: `mantissa` bits of fraction, the smallest normal number 2^(1 - bias), the patterns of the largest one, of what stands for
-/// infinity, and of a quiet NaN.
+/// An 8-bit float: `mantissa` bits of fraction, the smallest normal number 2^(1 - bias), the patterns of the largest
+/// one, of what stands for infinity, and of a quiet NaN.
 struct Float8 {
   int mantissa, bias;
   uint32_t largest, infinity, quiet;
@@ -58,7 +61,8 @@ inline float f8_to_float(uint8_t bits, const Float8& f) {
   const uint32_t sign = static_cast<uint32_t>(bits & 0x80u) << 24, magnitude = bits & 0x7fu;
   const uint32_t moved = magnitude << (23 - f.mantissa);
   if (magnitude > f.largest) return std::bit_cast<float>(sign | 0x7f800000u | moved);
-  const float scale = std::bit_cast<float>(static_cast<uint32_t>(254 - f.bias) << 23);  // exact, and normalises subnormals
+  const float scale =
+      std::bit_cast<float>(static_cast<uint32_t>(254 - f.bias) << 23);  // exact, and normalises subnormals
   return std::bit_cast<float>(sign | std::bit_cast<uint32_t>(std::bit_cast<float>(moved) * scale));
 }
 
@@ -70,7 +74,9 @@ inline uint8_t float_to_f8(float value, const Float8& f) {
   const uint32_t smallest = static_cast<uint32_t>(128 - f.bias) << 23;
   uint32_t rounded = 0;
   if (magnitude >= smallest) {
-    rounded = (magnitude - (static_cast<uint32_t>(127 - f.bias) << 23) + (1u << (shift - 1)) - 1 + ((magnitude >> shift) & 1u)) >> shift;
+    rounded = (magnitude - (static_cast<uint32_t>(127 - f.bias) << 23) + (1u << (shift - 1)) - 1 +
+               ((magnitude >> shift) & 1u)) >>
+              shift;
   } else {  // beside this power of two the spacing of floats is that of subnormals: the addition rounds
     const uint32_t power = static_cast<uint32_t>(128 - f.bias + shift) << 23;
     rounded = std::bit_cast<uint32_t>(std::bit_cast<float>(magnitude) + std::bit_cast<float>(power)) - power;

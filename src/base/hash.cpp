@@ -1,5 +1,5 @@
-// The structural hash: two lanes of multiply-rotate mixing over 64-bit words, each word tagged with the number of bytes it really
-// holds, and a finaliser with full avalanche. Bytes are read as little-endian words on every machine.
+// The structural hash: two lanes of multiply-rotate mixing over 64-bit words, each word tagged with the number of bytes
+// it really holds, and a finaliser with full avalanche. Bytes are read as little-endian words on every machine.
 #include "base/hash.h"
 
 #include <bit>

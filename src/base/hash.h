@@ -1,5 +1,6 @@
 #pragma once
-// A 128-bit streaming hash for structural keys (program cache, kernel digests). Not cryptographic; the same on every run and machine.
+// A 128-bit streaming hash for structural keys (program cache, kernel digests). Not cryptographic; the same on every
+// run and machine.
 #include <bit>
 #include <cstddef>
 #include <cstdint>
@@ -21,8 +22,12 @@ struct Digest {
 class Hasher {
  public:
   Hasher& bytes(const void* data, size_t n);
-  Hasher& text(std::string_view s) { number(s.size()); return bytes(s.data(), s.size()); }
-  template <class T> requires(std::is_arithmetic_v<T> || std::is_enum_v<T>) Hasher& number(T v) {
+  Hasher& text(std::string_view s) {
+    number(s.size());
+    return bytes(s.data(), s.size());
+  }
+  template <class T>
+  requires(std::is_arithmetic_v<T> || std::is_enum_v<T>) Hasher& number(T v) {
     if constexpr (std::endian::native == std::endian::little && sizeof v <= 8) {
       uint64_t word = 0;
       std::memcpy(&word, &v, sizeof v);
@@ -33,11 +38,15 @@ class Hasher {
       return bytes(&v, sizeof v);
     }
   }
-  Hasher& digest(const Digest& d) { number(d.hi); return number(d.lo); }
+  Hasher& digest(const Digest& d) {
+    number(d.hi);
+    return number(d.lo);
+  }
   Digest finish() const;
 
  private:
-  static constexpr uint64_t k1 = 0xd6e8feb86659fd93ull, k2 = 0xa0761d6478bd642full, k3 = 0xe7037ed1a0b428dbull, k4 = 0x8ebc6af09c88c6e3ull;
+  static constexpr uint64_t k1 = 0xd6e8feb86659fd93ull, k2 = 0xa0761d6478bd642full, k3 = 0xe7037ed1a0b428dbull,
+                            k4 = 0x8ebc6af09c88c6e3ull;
   void mix(uint64_t word, size_t size) {
     a_ ^= std::rotl(word * k1, 31) * k2;
     a_ = (std::rotl(a_, 27) + b_) * 5 + size;
@@ -49,6 +58,7 @@ class Hasher {
 
 }  // namespace weft
 
-template <> struct std::hash<weft::Digest> {
+template <>
+struct std::hash<weft::Digest> {
   size_t operator()(const weft::Digest& d) const noexcept { return d.hi ^ d.lo; }
 };

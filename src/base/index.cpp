@@ -137,7 +137,8 @@ Expr Context::both(Expr a, Expr b) {
   return Expr(Builder(*this).connect(Kind::both, operand(*this, a, "index both"), operand(*this, b, "index both")));
 }
 Expr Context::either(Expr a, Expr b) {
-  return Expr(Builder(*this).connect(Kind::either, operand(*this, a, "index either"), operand(*this, b, "index either")));
+  return Expr(
+      Builder(*this).connect(Kind::either, operand(*this, a, "index either"), operand(*this, b, "index either")));
 }
 
 Expr operator+(Expr a, Expr b) { return a->context->add(a, b); }

@@ -1,11 +1,12 @@
 #pragma once
 // The index algebra: integer expressions over loop variables, hash-consed in a Context, simplified as they are built.
 //
-// Every movement operator of the graph becomes a map from an index tuple to an index tuple (`reindex_*`), and kernels read strides,
-// contiguity and vector widths off the result with `affine`. Facts about a node (interval, congruence) are computed once, when it is made:
+// Every movement operator of the graph becomes a map from an index tuple to an index tuple (`reindex_*`), and kernels
+// read strides, contiguity and vector widths off the result with `affine`. Facts about a node (interval, congruence)
+// are computed once, when it is made:
 //   min <= value <= max   and   value ≡ rem (mod mod)          (Halide's ExprInfo has the same two facts)
-// Arithmetic that could leave int64 makes the facts unbounded, never wrong. Division and modulus round toward minus infinity, by a
-// positive constant only. A Context is used by one thread; expressions of two Contexts do not mix.
+// Arithmetic that could leave int64 makes the facts unbounded, never wrong. Division and modulus round toward minus
+// infinity, by a positive constant only. A Context is used by one thread; expressions of two Contexts do not mix.
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -18,29 +19,30 @@
 namespace weft::ix {
 
 enum class Kind : uint8_t {
-  constant,   // value
-  variable,   // id
-  add,        // a + b            canonical: sum of terms, constants last
-  mul,        // a * constant     (b is a constant node)
-  floordiv,   // floor(a / b), b a positive constant
-  mod,        // a - b * floor(a / b), b a positive constant
-  min, max,   // of a and b
-  less,       // a < b   as 0 or 1
-  both,       // a and b as 0 or 1
-  either,     // a or b  as 0 or 1
+  constant,  // value
+  variable,  // id
+  add,       // a + b            canonical: sum of terms, constants last
+  mul,       // a * constant     (b is a constant node)
+  floordiv,  // floor(a / b), b a positive constant
+  mod,       // a - b * floor(a / b), b a positive constant
+  min,
+  max,     // of a and b
+  less,    // a < b   as 0 or 1
+  both,    // a and b as 0 or 1
+  either,  // a or b  as 0 or 1
 };
 
 class Context;
 
 struct Node {
   Kind kind;
-  int64_t value;           // constant: its value; variable: its id
+  int64_t value;  // constant: its value; variable: its id
   const Node* a = nullptr;
   const Node* b = nullptr;
-  int64_t min, max;        // inclusive; INT64_MIN / INT64_MAX where unbounded
+  int64_t min, max;          // inclusive; INT64_MIN / INT64_MAX where unbounded
   int64_t mod = 1, rem = 0;  // value ≡ rem (mod mod); mod 0 says value == rem
-  uint32_t size = 1;       // nodes of the tree, saturating
-  uint32_t serial = 0;     // order of creation in the Context: the canonical order of terms
+  uint32_t size = 1;         // nodes of the tree, saturating
+  uint32_t serial = 0;       // order of creation in the Context: the canonical order of terms
   Context* context = nullptr;
 };
 
@@ -105,13 +107,15 @@ Expr operator&&(Expr a, Expr b);
 std::string to_string(Expr e);
 /// The value with variable k at values[k]: the brute-force meaning that every rule is held against.
 int64_t evaluate(Expr e, std::span<const int64_t> values);
-/// e with each variable replaced where `replacement` returns an expression (an empty Expr keeps the variable). Memoised per call.
+/// e with each variable replaced where `replacement` returns an expression (an empty Expr keeps the variable). Memoised
+/// per call.
 Expr substitute(Expr e, const std::function<Expr(int64_t variable_id)>& replacement);
 /// Calls `visit` once for each variable that occurs in e.
 void variables(Expr e, const std::function<void(Expr)>& visit);
 bool depends_on(Expr e, Expr variable);
 
-/// e = base + Σ coefficient[k] · vars[k], base free of every vars[k]; nothing where e is not of that form (a div or mod of a variable).
+/// e = base + Σ coefficient[k] · vars[k], base free of every vars[k]; nothing where e is not of that form (a div or mod
+/// of a variable).
 struct Affine {
   Expr base;
   std::vector<int64_t> coefficients;
@@ -119,14 +123,17 @@ struct Affine {
 std::optional<Affine> affine(Expr e, std::span<const Expr> vars);
 
 /// The pieces in which a reshape really merges and splits: the two shapes are cut at equal products, as fine as can be.
-/// (2,3,4) → (6,4) gives {[0,2) → [0,1)} and {[2,3) → [1,2)}; size-1 axes join a neighbour. Shapes must have equal, non-zero products.
+/// (2,3,4) → (6,4) gives {[0,2) → [0,1)} and {[2,3) → [1,2)}; size-1 axes join a neighbour. Shapes must have equal,
+/// non-zero products.
 struct ReshapeGroup {
   int from_begin, from_end, to_begin, to_end;
 };
 std::vector<ReshapeGroup> reshape_groups(std::span<const int64_t> from, std::span<const int64_t> to);
 
-/// Indices into the array before a reshape, given indices (`to` long) into the array after it. Div and mod stay inside a reshape group.
-std::vector<Expr> reindex_reshape(Context& cx, std::span<const Expr> index, std::span<const int64_t> from, std::span<const int64_t> to);
+/// Indices into the array before a reshape, given indices (`to` long) into the array after it. Div and mod stay inside
+/// a reshape group.
+std::vector<Expr> reindex_reshape(Context& cx, std::span<const Expr> index, std::span<const int64_t> from,
+                                  std::span<const int64_t> to);
 
 /// Σ index[k] · strides[k] + offset.
 Expr linear(Context& cx, std::span<const Expr> index, std::span<const int64_t> strides, int64_t offset = 0);

@@ -1,9 +1,11 @@
 #pragma once
-// Inside the index algebra: the node table of a Context, sums as sorted lists of terms, and the builder that holds the rules.
+// Inside the index algebra: the node table of a Context, sums as sorted lists of terms, and the builder that holds the
+// rules.
 //
-// Every constructor takes canonical nodes and returns a canonical node. The rules are split by idea: index_facts (interval and
-// congruence), index_sum (add, mul, and what a div and a mod in one sum become), index_divide, index_compare. Expressions mean
-// mathematical integers: a rule may assume that no value of the expression it was given leaves int64.
+// Every constructor takes canonical nodes and returns a canonical node. The rules are split by idea: index_facts
+// (interval and congruence), index_sum (add, mul, and what a div and a mod in one sum become), index_divide,
+// index_compare. Expressions mean mathematical integers: a rule may assume that no value of the expression it was given
+// leaves int64.
 #include <cstdint>
 #include <deque>
 #include <unordered_map>
@@ -17,7 +19,10 @@ using Wide = __int128;
 inline constexpr int64_t unbounded_below = INT64_MIN, unbounded_above = INT64_MAX;
 
 inline int64_t floor_div(int64_t a, int64_t c) { return a / c - (a % c < 0); }  // c > 0
-inline int64_t floor_mod(int64_t a, int64_t c) { int64_t r = a % c; return r < 0 ? r + c : r; }
+inline int64_t floor_mod(int64_t a, int64_t c) {
+  int64_t r = a % c;
+  return r < 0 ? r + c : r;
+}
 inline bool fits(Wide v) { return v >= INT64_MIN && v <= INT64_MAX; }
 inline bool is_bounded(const Node* n) { return n->min != unbounded_below && n->max != unbounded_above; }
 
@@ -27,8 +32,9 @@ struct Term {
   int64_t c;
 };
 
-/// Σ c·atom + k, terms sorted by the atoms' serials, no coefficient zero. Operations answer false where a number would leave int64
-/// or the sum would grow past `max_terms`; the sum is then spoilt and the caller falls back on a plain node.
+/// Σ c·atom + k, terms sorted by the atoms' serials, no coefficient zero. Operations answer false where a number would
+/// leave int64 or the sum would grow past `max_terms`; the sum is then spoilt and the caller falls back on a plain
+/// node.
 struct Linear {
   static constexpr size_t max_terms = 40;
   std::vector<Term> terms;
@@ -101,7 +107,8 @@ struct Builder {
   const Node* make(Kind kind, const Node* a, const Node* b) { return make(kind, 0, a, b); }
   const Node* remembered(Kind kind, const Node* a, const Node* b) const;
   const Node* remember(Kind kind, const Node* a, const Node* b, const Node* result);
-  /// False once optional rules have become too deep, too many or too large for this expression: it stays as it is, and right.
+  /// False once optional rules have become too deep, too many or too large for this expression: it stays as it is, and
+  /// right.
   bool may_try(const Node* n);
 
   // index_sum.cpp

@@ -55,7 +55,8 @@ const Node* Builder::extremum(Kind kind, const Node* a, const Node* b) {
   return remember(kind, a, b, result ? result : make(kind, a, b));
 }
 
-/// min(c + g·x, c + g·y) = c + g·min(x, y): common terms, then the constant of the first, then a common factor come out.
+/// min(c + g·x, c + g·y) = c + g·min(x, y): common terms, then the constant of the first, then a common factor come
+/// out.
 const Node* Builder::extremum_common(Kind kind, const Linear& la, const Linear& lb) {
   Linear common, x = la, y = lb;
   for (const Term& t : la.terms) {
@@ -137,8 +138,8 @@ bool drop_low_terms(Linear& d) {
 
 }  // namespace
 
-/// Canonical comparison: quotients cleared, no common factor, positive terms on the left, the constant on the right (on the left where
-/// nothing else is there).
+/// Canonical comparison: quotients cleared, no common factor, positive terms on the left, the constant on the right (on
+/// the left where nothing else is there).
 const Node* Builder::less_than_zero(Linear d) {
   for (int round = 0; round < 8; ++round) {
     const Range r = range_of(d);
@@ -188,7 +189,8 @@ struct Relation {
   bool first_implies = false, second_implies = false, exclude = false, cover = false;
 };
 
-/// Of two comparisons, from the intervals of the sum and the difference of their differences: p is dp <= -1, q is dq <= -1.
+/// Of two comparisons, from the intervals of the sum and the difference of their differences: p is dp <= -1, q is dq <=
+/// -1.
 Relation relate(const Builder& b, const Node* p, const Node* q) {
   if (p == q) return {true, true, false, false};
   if (p->kind != Kind::less || q->kind != Kind::less || p->size > 400 || q->size > 400) return {};

@@ -12,7 +12,8 @@ int64_t gcd_with(int64_t c, int64_t coefficient) {  // c > 0
   return static_cast<int64_t>(std::gcd(static_cast<uint64_t>(c), m));
 }
 
-/// x = d·whole + part, with every |coefficient| of part below d and its constant in [0, d). The same cut serves x/d and x%d.
+/// x = d·whole + part, with every |coefficient| of part below d and its constant in [0, d). The same cut serves x/d and
+/// x%d.
 bool cut(const Linear& x, int64_t d, Linear& whole, Linear& part) {
   bool moved = false;
   for (const Term& t : x.terms) {
@@ -24,8 +25,8 @@ bool cut(const Linear& x, int64_t d, Linear& whole, Linear& part) {
   return moved || whole.k != 0;
 }
 
-/// x = g·high + low, where g divides d and low stays inside one multiple of g: then x/d = high/(d/g) and x%d = g·(high%(d/g)) + low,
-/// once low's multiple of g has moved to high. g comes from a coefficient, the largest first.
+/// x = g·high + low, where g divides d and low stays inside one multiple of g: then x/d = high/(d/g) and x%d =
+/// g·(high%(d/g)) + low, once low's multiple of g has moved to high. g comes from a coefficient, the largest first.
 bool split(const Linear& x, int64_t d, int64_t& g, Linear& high, Linear& low) {
   int64_t tried = d;
   for (size_t guard = 0; guard <= x.terms.size(); ++guard) {

@@ -1,4 +1,5 @@
-// What is known of a node's value: an interval and a congruence, from the facts of its operands. Ends that leave int64 are dropped.
+// What is known of a node's value: an interval and a congruence, from the facts of its operands. Ends that leave int64
+// are dropped.
 #include <algorithm>
 #include <numeric>
 

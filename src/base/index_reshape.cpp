@@ -1,5 +1,5 @@
-// Reshape as a map of index tuples: inside each group of axes that really merge or split, flatten with the new extents and take the
-// old extents' digits. Everything else passes through, so that an affine index stays affine.
+// Reshape as a map of index tuples: inside each group of axes that really merge or split, flatten with the new extents
+// and take the old extents' digits. Everything else passes through, so that an affine index stays affine.
 #include "base/error.h"
 #include "base/index.h"
 

@@ -1,4 +1,5 @@
-// Sums: collecting an expression into terms, and what quotients and remainders of one number become when they meet in a sum.
+// Sums: collecting an expression into terms, and what quotients and remainders of one number become when they meet in a
+// sum.
 #include <algorithm>
 
 #include "base/index_builder.h"

@@ -167,7 +167,8 @@ struct Substitution {
   }
 };
 
-template <class Visit> void each_node(const Node* n, std::unordered_set<const Node*>& seen, const Visit& visit) {
+template <class Visit>
+void each_node(const Node* n, std::unordered_set<const Node*>& seen, const Visit& visit) {
   if (!seen.insert(n).second) return;
   visit(n);
   if (n->a) each_node(n->a, seen, visit);

@@ -15,7 +15,8 @@ struct Number {
   static Number of_real(double v) { return {false, 0, v}; }
   double real() const { return integral ? static_cast<double>(i) : f; }
   friend bool operator==(const Number& a, const Number& b) {  // by bits: NaN equals NaN, -0.0 is not 0.0
-    return a.integral == b.integral && (a.integral ? a.i == b.i : __builtin_bit_cast(uint64_t, a.f) == __builtin_bit_cast(uint64_t, b.f));
+    return a.integral == b.integral &&
+           (a.integral ? a.i == b.i : __builtin_bit_cast(uint64_t, a.f) == __builtin_bit_cast(uint64_t, b.f));
   }
 };
 

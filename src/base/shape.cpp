@@ -14,10 +14,12 @@ namespace weft {
 
 const Symbol* symbol(const std::string& name, int64_t bound) {
   if (bound < 1)
-    throw_invalid("symbol", "the bound of " + name + " is " + std::to_string(bound) + ", but a length lies in [1, bound]");
+    throw_invalid("symbol",
+                  "the bound of " + name + " is " + std::to_string(bound) + ", but a length lies in [1, bound]");
   if (name.empty()) throw_invalid("symbol", "a symbolic length needs a name");
   static std::mutex mutex;
-  static auto& table = *new std::map<std::pair<std::string, int64_t>, std::unique_ptr<const Symbol>>;  // outlives every thread
+  static auto& table =
+      *new std::map<std::pair<std::string, int64_t>, std::unique_ptr<const Symbol>>;  // outlives every thread
   std::lock_guard lock(mutex);
   auto& entry = table[{name, bound}];
   if (!entry) entry = std::make_unique<const Symbol>(Symbol{name, bound});
@@ -41,8 +43,9 @@ bool is_empty(const Shape& shape) {
 }  // namespace
 
 void Dim::throw_symbolic() const {
-  throw_invalid("shape", "the length " + to_string(*this) + " is known only when the compiled program is called; use bound() for "
-                "its largest value, or compile this part with a static length");
+  throw_invalid("shape", "the length " + to_string(*this) +
+                             " is known only when the compiled program is called; use bound() for "
+                             "its largest value, or compile this part with a static length");
 }
 
 int64_t num_elements(const Shape& shape) {
@@ -83,7 +86,7 @@ Shape broadcast_shapes(const Shape& a, const Shape& b) {
     if (d == shorter[k] || shorter[k] == 1) continue;
     if (d != 1)
       throw_invalid("broadcast_shapes", "shapes " + to_string(a) + " and " + to_string(b) +
-                    " cannot be broadcast: counted from the right, lengths must be equal or 1");
+                                            " cannot be broadcast: counted from the right, lengths must be equal or 1");
     d = shorter[k];
   }
   return result;
@@ -91,8 +94,8 @@ Shape broadcast_shapes(const Shape& a, const Shape& b) {
 
 int normalize_axis(const char* op, int axis, int ndim) {
   if (axis < -ndim || axis >= ndim)
-    throw_out_of_range(op, "axis " + std::to_string(axis) + " is out of range for an array with " + std::to_string(ndim) +
-                       (ndim == 1 ? " dimension" : " dimensions"));
+    throw_out_of_range(op, "axis " + std::to_string(axis) + " is out of range for an array with " +
+                               std::to_string(ndim) + (ndim == 1 ? " dimension" : " dimensions"));
   return axis < 0 ? axis + ndim : axis;
 }
 

@@ -9,14 +9,16 @@ namespace {
 constexpr int64_t tile = 32;  // rows and columns that are copied together: both sides stay in the nearest cache
 
 /// A matrix of elements of one width, `T` standing for that many bytes.
-template <class T> void copy_matrix(const std::byte* from, int64_t from_row, int64_t from_column, std::byte* to, int64_t to_row, int64_t to_column, int64_t rows,
-                                    int64_t columns) {
+template <class T>
+void copy_matrix(const std::byte* from, int64_t from_row, int64_t from_column, std::byte* to, int64_t to_row,
+                 int64_t to_column, int64_t rows, int64_t columns) {
   constexpr auto width = static_cast<int64_t>(sizeof(T));
   for (int64_t r0 = 0; r0 < rows; r0 += tile)
     for (int64_t c0 = 0; c0 < columns; c0 += tile)
       for (int64_t r = r0; r < std::min(r0 + tile, rows); ++r)
         for (int64_t c = c0; c < std::min(c0 + tile, columns); ++c)
-          std::memcpy(to + (r * to_row + c * to_column) * width, from + (r * from_row + c * from_column) * width, sizeof(T));
+          std::memcpy(to + (r * to_row + c * to_column) * width, from + (r * from_row + c * from_column) * width,
+                      sizeof(T));
 }
 
 struct Layouts {
@@ -30,7 +32,8 @@ void copy_last(const Layouts& l, const std::byte* from, std::byte* to, int64_t r
   const int64_t columns = l.shape[last], fc = l.from[last], tc = l.to[last];
   const auto width = static_cast<int64_t>(l.bytes);
   if (fc == 1 && tc == 1) {
-    for (int64_t r = 0; r < rows; ++r) std::memcpy(to + r * to_row * width, from + r * from_row * width, l.bytes * static_cast<size_t>(columns));
+    for (int64_t r = 0; r < rows; ++r)
+      std::memcpy(to + r * to_row * width, from + r * from_row * width, l.bytes * static_cast<size_t>(columns));
     return;
   }
   switch (l.bytes) {
@@ -45,7 +48,8 @@ void copy_axis(const Layouts& l, const std::byte* from, std::byte* to, size_t ax
   const auto width = static_cast<int64_t>(l.bytes);
   if (axis + 2 >= l.shape.size()) {
     const bool matrix = axis + 2 == l.shape.size();
-    return copy_last(l, from, to, matrix ? int64_t{l.shape[axis]} : 1, matrix ? l.from[axis] : 0, matrix ? l.to[axis] : 0);
+    return copy_last(l, from, to, matrix ? int64_t{l.shape[axis]} : 1, matrix ? l.from[axis] : 0,
+                     matrix ? l.to[axis] : 0);
   }
   const int64_t n = l.shape[axis];
   for (int64_t i = 0; i < n; ++i) copy_axis(l, from + i * l.from[axis] * width, to + i * l.to[axis] * width, axis + 1);
@@ -53,13 +57,15 @@ void copy_axis(const Layouts& l, const std::byte* from, std::byte* to, size_t ax
 
 }  // namespace
 
-void copy_strided(const void* from, const Strides& from_strides, void* to, const Strides& to_strides, const Shape& shape, size_t bytes) {
+void copy_strided(const void* from, const Strides& from_strides, void* to, const Strides& to_strides,
+                  const Shape& shape, size_t bytes) {
   if (num_elements(shape) == 0) return;
   if (shape.empty()) {
     std::memcpy(to, from, bytes);
     return;
   }
-  copy_axis({from_strides, to_strides, shape, bytes}, static_cast<const std::byte*>(from), static_cast<std::byte*>(to), 0);
+  copy_axis({from_strides, to_strides, shape, bytes}, static_cast<const std::byte*>(from), static_cast<std::byte*>(to),
+            0);
 }
 
 }  // namespace weft

@@ -121,7 +121,8 @@ std::vector<Access> push_concat(ix::Context& cx, const Ir& ir, int concat, std::
 }
 
 bool Places::Less::operator()(const std::vector<Expr>& a, const std::vector<Expr>& b) const {
-  return std::lexicographical_compare(a.begin(), a.end(), b.begin(), b.end(), [](Expr x, Expr y) { return std::less<>()(x.get(), y.get()); });
+  return std::lexicographical_compare(a.begin(), a.end(), b.begin(), b.end(),
+                                      [](Expr x, Expr y) { return std::less<>()(x.get(), y.get()); });
 }
 
 int Places::of(std::vector<Expr> index) {

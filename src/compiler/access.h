@@ -1,6 +1,6 @@
 #pragma once
-// Movement operators as maps of indices: given where a consumer looks into a movement node, where does it look into the node's input?
-// This is all there is of views inside the compiler.
+// Movement operators as maps of indices: given where a consumer looks into a movement node, where does it look into the
+// node's input? This is all there is of views inside the compiler.
 #include <map>
 #include <vector>
 
@@ -23,7 +23,8 @@ Access push(ix::Context& cx, const Ir& ir, int movement, std::span<const ix::Exp
 /// Concat: one branch for each input, in order, with the predicate that the index lies in it.
 std::vector<Access> push_concat(ix::Context& cx, const Ir& ir, int concat, std::span<const ix::Expr> index);
 
-/// Steps through movement nodes while they are unconditional: the node behind them, where it is read. Stops at anything else.
+/// Steps through movement nodes while they are unconditional: the node behind them, where it is read. Stops at anything
+/// else.
 Access peel(ix::Context& cx, const Ir& ir, int node, std::vector<ix::Expr> index);
 
 /// The places where a walk looks, each a number: most steps, those through elementwise operators, stay where they are.
@@ -34,8 +35,12 @@ class Places {
   Places& operator=(const Places&) = delete;
   int of(std::vector<ix::Expr> index);
   const std::vector<ix::Expr>& operator[](int place) const { return *indices_[static_cast<size_t>(place)]; }
-  /// Whether the walk has not been at this node and place before; `mark` tells walks apart that do not count for each other.
-  bool visit(int node, int place, bool mark = false) { return seen_.insert((static_cast<uint64_t>(node) << 33 | static_cast<uint64_t>(mark) << 32 | static_cast<uint64_t>(place)) + 1); }
+  /// Whether the walk has not been at this node and place before; `mark` tells walks apart that do not count for each
+  /// other.
+  bool visit(int node, int place, bool mark = false) {
+    return seen_.insert(
+        (static_cast<uint64_t>(node) << 33 | static_cast<uint64_t>(mark) << 32 | static_cast<uint64_t>(place)) + 1);
+  }
 
  private:
   struct Less {

@@ -100,7 +100,8 @@ int slope_of(const Ir& ir, int node, int g) {
   const IrNode& product = ir[ir[node].inputs[0]];
   for (const int side : {0, 1}) {
     const IrNode& wide = ir[product.inputs[static_cast<size_t>(side)]];
-    if (wide.op == Op::cast && wide.type.dtype == float32 && wide.inputs[0] == g) return product.inputs[static_cast<size_t>(1 - side)];
+    if (wide.op == Op::cast && wide.type.dtype == float32 && wide.inputs[0] == g)
+      return product.inputs[static_cast<size_t>(1 - side)];
   }
   return -1;
 }
@@ -112,7 +113,8 @@ GeluKeys make_gelu_keys(Dtype dtype) {
   const Ir ir = simplify(import({{{x, g}, {y, dx}}, {}, {}}));
   const Cone cone(ir, users(ir), ir.inputs[0]);
   const int slope = slope_of(ir, ir.outputs[1], ir.inputs[1]);
-  check(slope >= 0 && cone.keys().contains(slope) && cone.keys().contains(ir.outputs[0]), "activation", "gelu's derivative is not what it was");
+  check(slope >= 0 && cone.keys().contains(slope) && cone.keys().contains(ir.outputs[0]), "activation",
+        "gelu's derivative is not what it was");
   return {cone.keys().at(ir.outputs[0]), cone.keys().at(slope)};
 }
 
@@ -130,11 +132,13 @@ int gelu_of(const Ir& ir, const Users& users, int node) {
   if (!is_half(ir[node].type.dtype)) return -1;
   const Digest& wanted = gelu_keys(ir[node].type.dtype).value;
   const Cone cone(ir, users, node);
-  const auto found = std::find_if(cone.keys().begin(), cone.keys().end(), [&](const auto& entry) { return entry.second == wanted; });
+  const auto found =
+      std::find_if(cone.keys().begin(), cone.keys().end(), [&](const auto& entry) { return entry.second == wanted; });
   return found == cone.keys().end() ? -1 : found->first;
 }
 
-std::optional<GeluSlope> gelu_slope_behind(const Ir& ir, const Users& users, const std::vector<int>& outputs, int node) {
+std::optional<GeluSlope> gelu_slope_behind(const Ir& ir, const Users& users, const std::vector<int>& outputs,
+                                           int node) {
   if (!is_half(ir[node].type.dtype)) return {};
   int result = node;
   for (int step = 0; step < 3; ++step) {  // cast, product, cast: each the only reader of the one before
@@ -158,13 +162,16 @@ std::optional<GeluSlope> gelu_slope_behind(const Ir& ir, const Users& users, con
     const int argument = ir[id].inputs[0];
     const Cone cone(ir, users, argument);
     const auto known = cone.keys().find(slope);
-    if (known != cone.keys().end() && known->second == gelu_keys(ir[node].type.dtype).slope && ir[argument].type == ir[node].type) return GeluSlope{argument, result};
+    if (known != cone.keys().end() && known->second == gelu_keys(ir[node].type.dtype).slope &&
+        ir[argument].type == ir[node].type)
+      return GeluSlope{argument, result};
     return {};
   }
   return {};
 }
 
-std::optional<ActivationMatch> activation_of(const Ir& ir, const Users& users, const std::vector<int>& outputs, int node) {
+std::optional<ActivationMatch> activation_of(const Ir& ir, const Users& users, const std::vector<int>& outputs,
+                                             int node) {
   static const std::map<Digest, Activation>& table = *new std::map<Digest, Activation>(make_table());
   if (ir[node].type.dtype != float32) return {};
   const Cone cone(ir, users, node);
@@ -183,8 +190,9 @@ std::optional<ActivationMatch> activation_of(const Ir& ir, const Users& users, c
     }
     auto escapes = [&](int id) {
       const std::span<const int> readers = users[static_cast<size_t>(id)];
-      return id != it->first && (std::any_of(readers.begin(), readers.end(), [&](int reader) { return !inside.contains(reader); }) ||
-                                 outputs[static_cast<size_t>(id)] > 0);
+      return id != it->first &&
+             (std::any_of(readers.begin(), readers.end(), [&](int reader) { return !inside.contains(reader); }) ||
+              outputs[static_cast<size_t>(id)] > 0);
     };
     if (std::none_of(inside.begin(), inside.end(), escapes)) return ActivationMatch{found->second, it->first};
   }

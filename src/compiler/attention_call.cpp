@@ -73,7 +73,8 @@ std::optional<AttentionCall> attention_call(const AttentionPlan& plan, const Num
   add(plan.o, d.queries, d.value_width, d.o);
   if (plan.lse.node >= 0) {
     Strides4 rows{};
-    fits = fits && batch.strides(plan.lse, rows) && plan.lse.row == 1 && (d.heads == 1 || rows[1] == d.queries) && (d.batch == 1 || rows[0] == d.heads * d.queries);
+    fits = fits && batch.strides(plan.lse, rows) && plan.lse.row == 1 && (d.heads == 1 || rows[1] == d.queries) &&
+           (d.batch == 1 || rows[0] == d.heads * d.queries);
     call.operands.push_back({plan.lse.node, plan.lse.offset * plan.lse.dtype.size(), 0});
   } else {
     call.operands.push_back({-1, 0, d.batch * d.heads * d.queries * static_cast<int64_t>(float32.size())});
@@ -106,11 +107,13 @@ bool library_takes_attention(const graph::Node& region, target::Target& target, 
   return call && target.attention(call->desc) != nullptr;
 }
 
-// The class keeps many tiles in registers; with 16 of them its body in separate kernels does better (and LLVM 19 fails on some of its code for AVX2).
+// The class keeps many tiles in registers; with 16 of them its body in separate kernels does better (and LLVM 19 fails
+// on some of its code for AVX2).
 bool has_attention_class(target::Target& target) { return target.vector_registers() >= 32; }
 
 bool keeps_attention(const graph::Node& region, target::Target& target, const Policy& policy) {
-  return (has_attention_class(target) && takes_attention(region)) || (target.many_threads() && takes_single_query(region)) ||
+  return (has_attention_class(target) && takes_attention(region)) ||
+         (target.many_threads() && takes_single_query(region)) ||
          (policy.libraries && library_takes_attention(region, target, policy.numerics));
 }
 
@@ -125,11 +128,13 @@ bool keeps_rows(const Ir& ir, int id) {
     if (n.op == graph::Op::permute) {
       if (n.attrs->axes[static_cast<size_t>(last)] != last) return false;
     } else if (n.op == graph::Op::slice) {
-      if (n.attrs->step[static_cast<size_t>(last)] != 1 || n.attrs->start[static_cast<size_t>(last)] % 8 != 0) return false;
+      if (n.attrs->step[static_cast<size_t>(last)] != 1 || n.attrs->start[static_cast<size_t>(last)] % 8 != 0)
+        return false;
     } else if (n.op == graph::Op::reshape) {
       // Rows are cut into pieces, or stay: the last axis after divides the last one before.
       const Shape& before = ir[n.inputs[0]].type.shape;
-      if (before.empty() || !before.back().is_static() || before.back().bound() % n.type.shape.back().bound() != 0) return false;
+      if (before.empty() || !before.back().is_static() || before.back().bound() % n.type.shape.back().bound() != 0)
+        return false;
     } else {
       return false;
     }
@@ -144,7 +149,10 @@ Ir pack_attention_operands(Ir from) {
     const bool lse = node.attrs->composite->attention->derivative && k + 2 == node.inputs.size();
     return !lse && !keeps_rows(from, operand);
   };
-  const auto is_wide = [&](const IrNode& node) { return is_attention(node) && !is_single_query(*node.attrs->composite->attention, *(from[node.inputs[0]].type.shape.end() - 2)); };
+  const auto is_wide = [&](const IrNode& node) {
+    return is_attention(node) &&
+           !is_single_query(*node.attrs->composite->attention, *(from[node.inputs[0]].type.shape.end() - 2));
+  };
   const bool any = std::any_of(from.nodes.begin(), from.nodes.end(), [&](const IrNode& node) {
     if (!is_wide(node)) return false;
     for (size_t k = 0; k < node.inputs.size(); ++k)

@@ -10,12 +10,15 @@ namespace weft::compiler {
 
 namespace {
 
-// Wider heads would not leave room for the tiles in the first cache. With fewer rows than this the lanes, which run along them, stay empty.
+// Wider heads would not leave room for the tiles in the first cache. With fewer rows than this the lanes, which run
+// along them, stay empty.
 constexpr int64_t widest_head = 256, fewest_rows = 8;
 
 }  // namespace
 
-bool is_single_query(const graph::AttentionRegion& region, const Dim& queries) { return queries == 1 && !region.derivative; }
+bool is_single_query(const graph::AttentionRegion& region, const Dim& queries) {
+  return queries == 1 && !region.derivative;
+}
 
 namespace {
 
@@ -25,8 +28,10 @@ bool has_fitting_heads(const graph::Node& region) {
   if (region.op() != graph::Op::composite || !composite->attention) return false;
   const graph::Type &q = region.inputs()[0].type(), &v = region.inputs()[2].type();
   const Dim &width = q.shape.back(), &value_width = v.shape.back();
-  const bool any = std::all_of(q.shape.begin(), q.shape.end(), [](const Dim& d) { return d.bound() > 0; }) && v.shape[v.shape.size() - 2].bound() > 0;
-  return q.dtype != float64 && width.is_static() && value_width.is_static() && any && value_width.bound() > 0 && std::max(width.bound(), value_width.bound()) <= widest_head;
+  const bool any = std::all_of(q.shape.begin(), q.shape.end(), [](const Dim& d) { return d.bound() > 0; }) &&
+                   v.shape[v.shape.size() - 2].bound() > 0;
+  return q.dtype != float64 && width.is_static() && value_width.is_static() && any && value_width.bound() > 0 &&
+         std::max(width.bound(), value_width.bound()) <= widest_head;
 }
 
 Dim queries_of(const graph::Node& region) {
@@ -35,11 +40,15 @@ Dim queries_of(const graph::Node& region) {
 }
 
 /// The mask is a number of keys.
-bool counts_keys(const graph::Node& region) { return region.attrs().composite->attention->mask && is_integer(region.inputs()[3].dtype()); }
+bool counts_keys(const graph::Node& region) {
+  return region.attrs().composite->attention->mask && is_integer(region.inputs()[3].dtype());
+}
 
 }  // namespace
 
-bool takes_attention(const graph::Node& region) { return has_fitting_heads(region) && queries_of(region).bound() >= fewest_rows && !counts_keys(region); }
+bool takes_attention(const graph::Node& region) {
+  return has_fitting_heads(region) && queries_of(region).bound() >= fewest_rows && !counts_keys(region);
+}
 
 bool takes_single_query(const graph::Node& region) {
   if (!has_fitting_heads(region)) return false;
@@ -47,7 +56,8 @@ bool takes_single_query(const graph::Node& region) {
   return is_single_query(attention, queries_of(region)) && (!attention.mask || counts_keys(region));
 }
 
-std::optional<PackedResult> packed_result(const Ir& ir, const Users& users, const std::vector<Strides>& strides, const std::vector<bool>& roots, int result) {
+std::optional<PackedResult> packed_result(const Ir& ir, const Users& users, const std::vector<Strides>& strides,
+                                          const std::vector<bool>& roots, int result) {
   int part = result, reader = -1;
   for (;; part = reader) {
     const std::span<const int> readers = users[static_cast<size_t>(part)];
@@ -73,18 +83,19 @@ std::optional<PackedResult> packed_result(const Ir& ir, const Users& users, cons
   for (size_t axis = 0; axis < strides[static_cast<size_t>(result)].size(); ++axis) {
     const int64_t stride = strides[static_cast<size_t>(result)][axis], extent = ir[result].type.shape[axis].bound();
     if (stride % width == 0) out.strides.push_back(stride / width * whole);  // from row to row
-    else if (stride * extent <= width) out.strides.push_back(stride);       // within a row
+    else if (stride * extent <= width) out.strides.push_back(stride);        // within a row
     else return {};
   }
   return out;
 }
 
-AttentionPlan plan_attention(const Ir& ir, const std::vector<Strides>& strides, const std::vector<bool>& roots, const std::vector<int>& results,
-                             const std::map<int, PackedResult>& packed, int cache) {
+AttentionPlan plan_attention(const Ir& ir, const std::vector<Strides>& strides, const std::vector<bool>& roots,
+                             const std::vector<int>& results, const std::map<int, PackedResult>& packed, int cache) {
   const IrNode& node = ir[*std::find_if(results.begin(), results.end(), [](int id) { return id >= 0; })];
   AttentionPlan plan;
   plan.region = *node.attrs->composite->attention;
-  const Shape &q = ir[node.inputs[0]].type.shape, &v = ir[node.inputs.size() > 2 ? node.inputs[2] : node.inputs[0]].type.shape;
+  const Shape &q = ir[node.inputs[0]].type.shape,
+              &v = ir[node.inputs.size() > 2 ? node.inputs[2] : node.inputs[0]].type.shape;
   const size_t axes = q.size() - 2;
   for (size_t k = 0; k < axes; ++k) plan.batch.push_back(q[k].bound());
   plan.tq = q[axes];
@@ -97,7 +108,9 @@ AttentionPlan plan_attention(const Ir& ir, const std::vector<Strides>& strides, 
     const size_t rank = axes + (columns ? 2 : 1);
     std::vector<int64_t> all(rank - given.size(), 0);
     all.insert(all.end(), given.begin(), given.end());
-    AttentionOperand x{base, ir[base].type.dtype, offset, {all.begin(), all.begin() + static_cast<std::ptrdiff_t>(axes)}, all[axes], columns ? all[axes + 1] : 0};
+    AttentionOperand x{base,      ir[base].type.dtype,
+                       offset,    {all.begin(), all.begin() + static_cast<std::ptrdiff_t>(axes)},
+                       all[axes], columns ? all[axes + 1] : 0};
     return x;
   };
   auto operand = [&](int id, bool columns) {
@@ -107,7 +120,8 @@ AttentionPlan plan_attention(const Ir& ir, const std::vector<Strides>& strides, 
   };
   auto result = [&](size_t k, bool columns) {
     int id = results[k];
-    if (const auto it = packed.find(id); it != packed.end()) return split(it->second.node, it->second.offset, it->second.strides, columns);
+    if (const auto it = packed.find(id); it != packed.end())
+      return split(it->second.node, it->second.offset, it->second.strides, columns);
     return id < 0 ? AttentionOperand{} : split(id, 0, strides[static_cast<size_t>(id)], columns);
   };
   if (!node.attrs->integers.empty() && node.attrs->integers[0] == static_cast<int64_t>(AttentionPart::join)) {

@@ -18,12 +18,15 @@ struct PackedResult {
   int64_t offset = 0;
   Strides strides;
 };
-/// The part of the row-major concatenation `joined` that `result` is, where it comes there by movement alone and nobody else reads it; `strides[result]` are what
-/// it would have by itself.
-std::optional<PackedResult> packed_result(const Ir& ir, const Users& users, const std::vector<Strides>& strides, const std::vector<bool>& roots, int result);
+/// The part of the row-major concatenation `joined` that `result` is, where it comes there by movement alone and nobody
+/// else reads it; `strides[result]` are what it would have by itself.
+std::optional<PackedResult> packed_result(const Ir& ir, const Users& users, const std::vector<Strides>& strides,
+                                          const std::vector<bool>& roots, int result);
 
-/// `results`: the nodes of the region's results, -1 where nobody reads one. Operands must be strided views of memory, but for the query where `cache` is what own_row says.
-AttentionPlan plan_attention(const Ir& ir, const std::vector<Strides>& strides, const std::vector<bool>& roots, const std::vector<int>& results,
-                             const std::map<int, PackedResult>& packed = {}, int cache = -1);
+/// `results`: the nodes of the region's results, -1 where nobody reads one. Operands must be strided views of memory,
+/// but for the query where `cache` is what own_row says.
+AttentionPlan plan_attention(const Ir& ir, const std::vector<Strides>& strides, const std::vector<bool>& roots,
+                             const std::vector<int>& results, const std::map<int, PackedResult>& packed = {},
+                             int cache = -1);
 
 }  // namespace weft::compiler

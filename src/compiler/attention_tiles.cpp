@@ -78,19 +78,22 @@ void AttentionTiles::each(Value count, int64_t step, const std::function<void(Va
   });
 }
 
-void AttentionTiles::stage(const Scratch& to, Value to_row, const Matrix& from, Value row, Value count, int64_t columns) {
+void AttentionTiles::stage(const Scratch& to, Value to_row, const Matrix& from, Value row, Value count,
+                           int64_t columns) {
   const int64_t part = std::min(to.width, 2 * lanes_), tall = std::min(to.rows, key_rows_);
   each(count, tall, [&](Value i) {
     Value rows = rows_left(count, i, tall), source = b_.add(from.base, b_.mul(b_.add(row, i), b_.index(from.row)));
     for (int64_t c = 0; c < to.width; c += part) {
       Value limit = columns - c >= part ? no_value : b_.index(std::max<int64_t>(0, columns - c));
-      Value tile = b_.load(from.ref, b_.add(source, b_.index(c * from.column)), {tall, part}, {from.row, from.column}, {rows, limit});
+      Value tile = b_.load(from.ref, b_.add(source, b_.index(c * from.column)), {tall, part}, {from.row, from.column},
+                           {rows, limit});
       store(to, b_.cast(tile, float32), b_.add(to_row, i), c);
     }
   });
 }
 
-void AttentionTiles::stage_transposed(const Scratch& to, const Matrix& from, Value row, Value count, int64_t columns, double scale) {
+void AttentionTiles::stage_transposed(const Scratch& to, const Matrix& from, Value row, Value count, int64_t columns,
+                                      double scale) {
   const int64_t wide = std::min(lanes_, power_of_two(columns)), tall = std::min(lanes_, queries_);
   Value source = b_.add(from.base, b_.mul(row, b_.index(from.row)));
   for (int64_t i = 0; i < queries_; i += tall) {
@@ -116,10 +119,12 @@ Value AttentionTiles::load(const Scratch& s, Value row, int64_t column, int64_t 
   return b_.load(s.ref, at(row, s.width, column), {m, n}, {s.width, 1});
 }
 
-void AttentionTiles::store(const Scratch& s, Value v, Value row, int64_t column) { b_.store(s.ref, v, at(row, s.width, column), {s.width, 1}); }
+void AttentionTiles::store(const Scratch& s, Value v, Value row, int64_t column) {
+  b_.store(s.ref, v, at(row, s.width, column), {s.width, 1});
+}
 
-Value AttentionTiles::product(const Scratch& a, Value a_at, int64_t a_row, int64_t a_depth, const Scratch& b, Value b_row, int64_t b_column, Value depth,
-                              Value initial) {
+Value AttentionTiles::product(const Scratch& a, Value a_at, int64_t a_row, int64_t a_depth, const Scratch& b,
+                              Value b_row, int64_t b_column, Value depth, Value initial) {
   const std::vector<int64_t> dims = b_.type(initial).dims;
   Value b_at = at(b_row, b.width, b_column);
   return b_.loop(b_.index(0), depth, b_.index(1), {initial}, [&](Value k, const std::vector<Value>& sums) {
@@ -129,16 +134,20 @@ Value AttentionTiles::product(const Scratch& a, Value a_at, int64_t a_row, int64
   })[0];
 }
 
-void AttentionTiles::store_result(const Matrix& to, Value tile, Value row, Value count, int64_t column, int64_t columns) {
+void AttentionTiles::store_result(const Matrix& to, Value tile, Value row, Value count, int64_t column,
+                                  int64_t columns) {
   const std::vector<int64_t> dims = b_.type(tile).dims;
   Value limit = columns - column >= dims[1] ? no_value : b_.index(columns - column);
   Value offset = b_.add(b_.add(to.base, b_.mul(row, b_.index(to.row))), b_.index(column * to.column));
-  b_.store(to.ref, b_.cast(tile, b_.dtype(to.ref)), offset, {to.row, to.column}, {rows_left(count, row, dims[0]), limit});
+  b_.store(to.ref, b_.cast(tile, b_.dtype(to.ref)), offset, {to.row, to.column},
+           {rows_left(count, row, dims[0]), limit});
 }
 
-Value AttentionTiles::scores(const Scratch& keys, Value staged, const Scratch& queries, Value key, Value query, const Matrix& mask) {
+Value AttentionTiles::scores(const Scratch& keys, Value staged, const Scratch& queries, Value key, Value query,
+                             const Matrix& mask) {
   const std::vector<int64_t> dims{key_rows_, queries_};
-  Value s = product(keys, at(staged, keys.width, 0), keys.width, 1, queries, b_.index(0), 0, b_.index(plan_.width), b_.real(float32, 0, dims));
+  Value s = product(keys, at(staged, keys.width, 0), keys.width, 1, queries, b_.index(0), 0, b_.index(plan_.width),
+                    b_.real(float32, 0, dims));
   const Value hidden = b_.real(float32, -INFINITY, dims);
   if (mask.ref >= 0) {
     Value offset = b_.add(mask.base, b_.add(b_.mul(key, b_.index(mask.column)), b_.mul(query, b_.index(mask.row))));
@@ -147,7 +156,8 @@ Value AttentionTiles::scores(const Scratch& keys, Value staged, const Scratch& q
   }
   auto column = [&](Value v) { return b_.broadcast(b_.reshape(v, {key_rows_, 1}), dims); };
   if (plan_.region.causal) {
-    // Key `key` + r is seen by query `query` + c where key - query - offset <= c - r; the right side is the same in every tile.
+    // Key `key` + r is seen by query `query` + c where key - query - offset <= c - r; the right side is the same in
+    // every tile.
     Value first = b_.cast(b_.sub(b_.sub(key, query), b_.index(plan_.region.offset)), int32);
     Value steps = b_.sub(b_.broadcast(b_.arange(queries_, int32), dims), column(b_.arange(key_rows_, int32)));
     s = b_.select(b_.scalar(ScalarOp::le, {first, steps}), s, hidden);

@@ -51,7 +51,11 @@ class Stopwatch {
   void lap(const char* stage, double& ms) {
     const auto now = std::chrono::steady_clock::now();
     ms = std::chrono::duration<double, std::milli>(now - last_).count();
-    if (runtime::recording()) runtime::record({.name = runtime::record_name(stage), .kind = "compiler", .start = runtime::record_time() - 1e3 * ms, .length = 1e3 * ms});
+    if (runtime::recording())
+      runtime::record({.name = runtime::record_name(stage),
+                       .kind = "compiler",
+                       .start = runtime::record_time() - 1e3 * ms,
+                       .length = 1e3 * ms});
     restart();
   }
 
@@ -62,12 +66,17 @@ class Stopwatch {
 class CompiledProgram : public Program {
  public:
   /// `texts`: the groups may be asked for later.
-  CompiledProgram(const Source& source, target::Target& target, const Policy& policy, bool texts) : device_(target.device()) {
+  CompiledProgram(const Source& source, target::Target& target, const Policy& policy, bool texts)
+      : device_(target.device()) {
     const runtime::Span span("compiler", "build");
     Stopwatch watch;
-    ir_ = simplify(import(source, [&](const graph::Node& node) { return keeps_attention(node, target, policy) || answered(node, target, policy); }));
+    ir_ = simplify(import(source, [&](const graph::Node& node) {
+      return keeps_attention(node, target, policy) || answered(node, target, policy);
+    }));
     if (!has_attention_class(target)) ir_ = pack_attention_operands(std::move(ir_));
-    if (target.many_threads()) ir_ = sweep(few_rows(split_folds(split_prefixes(sweep(linear_sums(sweep(join_folds(few_taps(pick_elements(std::move(ir_)))))))), target)));
+    if (target.many_threads())
+      ir_ = sweep(few_rows(split_folds(
+          split_prefixes(sweep(linear_sums(sweep(join_folds(few_taps(pick_elements(std::move(ir_)))))))), target)));
     if (target.many_threads() && target::blocks_together(target) == 1) ir_ = split_attention(std::move(ir_));
     if (target.many_threads()) ir_ = turn_float8_operands(std::move(ir_), target, policy);
     if (policy.memory_budget != INT64_MAX) ir_ = recompute(std::move(ir_), source.layouts, source.updates, policy);
@@ -85,7 +94,8 @@ class CompiledProgram : public Program {
     watch.restart();
     executables_ = target.begin(steps_.kernels, launches());
     watch.lap("compile", stats_.compile_ms);
-    settled_ = std::all_of(steps_.steps.begin(), steps_.steps.end(), [](const Step& s) { return !s.call || s.call->ready(); });
+    settled_ =
+        std::all_of(steps_.steps.begin(), steps_.steps.end(), [](const Step& s) { return !s.call || s.call->ready(); });
     if (device_) watch.lap("wait for plans", stats_.wait_ms);
     count();
     find_stretches();
@@ -93,7 +103,8 @@ class CompiledProgram : public Program {
       if (wanted(stage)) std::cerr << "== " << stage << "\n" << print(stage);
   }
 
-  std::vector<graph::Storage> run(std::span<const graph::Storage> inputs, std::span<const int64_t> symbols) const override;
+  std::vector<graph::Storage> run(std::span<const graph::Storage> inputs,
+                                  std::span<const int64_t> symbols) const override;
   std::unique_ptr<BoundProgram> bind(std::span<const int64_t> symbols) const override;
   const std::vector<const Symbol*>& symbols() const override { return symbols_; }
   const Stats& stats() const override { return stats_; }
@@ -137,7 +148,8 @@ class CompiledProgram : public Program {
   /// Steps after each other that are given to a device at once, or one by one.
   struct Stretch {
     size_t begin, end;
-    std::unique_ptr<Replays> replays;  // of runs that are written down: several steps, and all of them work of the device
+    std::unique_ptr<Replays>
+        replays;  // of runs that are written down: several steps, and all of them work of the device
   };
   void find_symbols();
   void find_stretches();
@@ -157,7 +169,7 @@ class CompiledProgram : public Program {
   runtime::Accelerator* device_;  // whose memory it works on; null: the host's
   bool settled_ = true;
   std::vector<Stretch> stretches_;
-  Replays* arena_ = nullptr;      // whose memory between the steps is, where any of them are written down
+  Replays* arena_ = nullptr;  // whose memory between the steps is, where any of them are written down
   mutable StepTimesRing step_times_;
   mutable std::atomic<bool> ran_ = false;  // libraries have made their choices
   std::string groups_text_;
@@ -180,14 +192,19 @@ bool CompiledProgram::answered(const graph::Node& region, target::Target& target
   return target.call(call_desc(attrs, inputs, region.types(), policy.numerics)) != nullptr;
 }
 
-/// A call that waits for the device stands between recordings. What holds programs of its own is given step by step as a whole.
+/// A call that waits for the device stands between recordings. What holds programs of its own is given step by step as
+/// a whole.
 void CompiledProgram::find_stretches() {
   const size_t count = steps_.steps.size();
-  const bool nests = std::any_of(steps_.steps.begin(), steps_.steps.end(), [](const Step& s) { return s.program != nullptr; });
-  const auto written = [&](size_t k) { return device_ && !nests && (!steps_.steps[k].call || steps_.steps[k].call->recordable()); };
+  const bool nests =
+      std::any_of(steps_.steps.begin(), steps_.steps.end(), [](const Step& s) { return s.program != nullptr; });
+  const auto written = [&](size_t k) {
+    return device_ && !nests && (!steps_.steps[k].call || steps_.steps[k].call->recordable());
+  };
   for (size_t begin = 0, end = 0; begin < count; begin = end) {
     for (end = begin + 1; end < count && written(end) == written(begin);) ++end;
-    stretches_.push_back({begin, end, written(begin) && end - begin >= least_recorded_steps ? std::make_unique<Replays>() : nullptr});
+    stretches_.push_back(
+        {begin, end, written(begin) && end - begin >= least_recorded_steps ? std::make_unique<Replays>() : nullptr});
     if (stretches_.back().replays) arena_ = stretches_.back().replays.get();
   }
 }
@@ -195,7 +212,9 @@ void CompiledProgram::find_stretches() {
 void CompiledProgram::run(Runner& runner, const Replays::Key& key, bool at_once) const {
   if (!arena_ || runtime::nvtx::on()) return runner.run();
   for (const Stretch& s : stretches_) {
-    if (s.replays) s.replays->run(*device_, key, [&] { runner.run(s.begin, s.end); }, at_once);
+    if (s.replays)
+      s.replays->run(
+          *device_, key, [&] { runner.run(s.begin, s.end); }, at_once);
     else runner.run(s.begin, s.end);
   }
 }
@@ -222,7 +241,8 @@ std::vector<std::vector<size_t>> CompiledProgram::launches() const {
   for (const Step& step : steps_.steps) {
     if (step.kind != Step::Kind::launch) continue;
     std::vector<size_t>& known = out[step.kernel];
-    if (std::find(known.begin(), known.end(), step.segments.size()) == known.end()) known.push_back(step.segments.size());
+    if (std::find(known.begin(), known.end(), step.segments.size()) == known.end())
+      known.push_back(step.segments.size());
   }
   return out;
 }
@@ -239,10 +259,12 @@ void CompiledProgram::count() {
       }
     if (step.kind == Step::Kind::copy) ++stats_.copies;
     static constexpr const char* kinds[] = {"kernel", "library", "nested", "copy"};
-    infos_.push_back({step.name, step.call ? step.call->name() : step.what, kinds[static_cast<int>(step.kind)], static_cast<int>(step.segments.size()), step.traffic,
-                      step.flops, step.half});
+    infos_.push_back({step.name, step.call ? step.call->name() : step.what, kinds[static_cast<int>(step.kind)],
+                      static_cast<int>(step.segments.size()), step.traffic, step.flops, step.half});
   }
-  const auto block = [&](int64_t bytes) { return bytes == 0 ? 0 : device_ ? static_cast<int64_t>(device_->block_bytes(static_cast<size_t>(bytes))) : bytes; };
+  const auto block = [&](int64_t bytes) {
+    return bytes == 0 ? 0 : device_ ? static_cast<int64_t>(device_->block_bytes(static_cast<size_t>(bytes))) : bytes;
+  };
   stats_.peak_bytes = block(steps_.arena_bytes);
   for (int id : ir_.inputs) stats_.peak_bytes += block(volume(ir_[id].type.shape) * ir_[id].type.dtype.size());
   for (const OutputPlan& out : steps_.outputs) stats_.peak_bytes += out.owns ? block(out.bytes) : 0;
@@ -257,16 +279,19 @@ void CompiledProgram::check_inputs(std::span<const graph::Storage> inputs, std::
     throw_invalid("run", fmt::format("the program has {} dynamic lengths, got {}", symbols_.size(), symbols.size()));
   for (size_t k = 0; k < symbols.size(); ++k)
     if (symbols[k] < 1 || symbols[k] > symbols_[k]->bound)
-      throw_invalid("run", fmt::format("length {} is {}, but must lie in 1..{}", symbols_[k]->name, symbols[k], symbols_[k]->bound));
+      throw_invalid("run", fmt::format("length {} is {}, but must lie in 1..{}", symbols_[k]->name, symbols[k],
+                                       symbols_[k]->bound));
 }
 
-std::vector<graph::Storage> CompiledProgram::run(std::span<const graph::Storage> inputs, std::span<const int64_t> symbols) const {
+std::vector<graph::Storage> CompiledProgram::run(std::span<const graph::Storage> inputs,
+                                                 std::span<const int64_t> symbols) const {
   check_inputs(inputs, symbols);
   std::unique_lock<std::recursive_mutex> order;
   if (device_) order = std::unique_lock(device_->order());
   Runner runner(*this, symbols);
   for (size_t k = 0; k < inputs.size(); ++k)
-    runner.inputs[k] = static_cast<char*>(inputs[k].buffer->on(device_)) + inputs[k].offset * ir_[ir_.inputs[k]].type.dtype.size();
+    runner.inputs[k] =
+        static_cast<char*>(inputs[k].buffer->on(device_)) + inputs[k].offset * ir_[ir_.inputs[k]].type.dtype.size();
   std::vector<runtime::BufferRef> owned(steps_.outputs.size());
   for (size_t k = 0; k < owned.size(); ++k)
     if (steps_.outputs[k].owns) {
@@ -327,8 +352,8 @@ std::unique_ptr<BoundProgram> CompiledProgram::bind(std::span<const int64_t> sym
 }
 
 CompiledProgram::Runner::Runner(const CompiledProgram& program, std::span<const int64_t> symbols)
-    : program_(program), arena_(program.make_arena()),
-      arena_base_(arena_ ? arena_->on(program.device_) : nullptr), symbols_(symbols.begin(), symbols.end()) {
+    : program_(program), arena_(program.make_arena()), arena_base_(arena_ ? arena_->on(program.device_) : nullptr),
+      symbols_(symbols.begin(), symbols.end()) {
   inputs.resize(program.ir_.inputs.size());
   outputs.resize(program.steps_.outputs.size());
 }
@@ -368,7 +393,9 @@ void CompiledProgram::Runner::run() { run(0, program_.steps_.steps.size()); }
 
 void CompiledProgram::Runner::run(size_t begin, size_t end) {
   const runtime::Span span("program", "run");
-  if (runtime::recording()) runtime::record_sample("memory", static_cast<double>(program_.device_ ? program_.device_->memory().active : runtime::active_memory()));
+  if (runtime::recording())
+    runtime::record_sample(
+        "memory", static_cast<double>(program_.device_ ? program_.device_->memory().active : runtime::active_memory()));
   const runtime::nvtx::Range range([&] { return fmt::format("program {}", program_.number_); });
   if (times_ && begin == 0) times_->note(0);
   for (size_t k = begin; k < end; ++k) {
@@ -400,8 +427,15 @@ void CompiledProgram::Runner::execute_recorded(size_t k) {
   const double start = runtime::record_time();
   execute(program_.steps_.steps[k]);
   const double length = runtime::record_time() - start;
-  runtime::record({.name = name, .kind = info.kind, .start = start, .length = length, .bytes = info.bytes, .flops = info.flops, .half = info.half,
-                   .program = program_.number_, .step = static_cast<int>(k)});
+  runtime::record({.name = name,
+                   .kind = info.kind,
+                   .start = start,
+                   .length = length,
+                   .bytes = info.bytes,
+                   .flops = info.flops,
+                   .half = info.half,
+                   .program = program_.number_,
+                   .step = static_cast<int>(k)});
 }
 
 void CompiledProgram::Runner::execute(const Step& step) {
@@ -413,7 +447,8 @@ void CompiledProgram::Runner::execute(const Step& step) {
     return;
   }
   for (const Place& place : step.operands) pointers_.push_back(address(place));
-  if (step.kind == Step::Kind::nested) return step.program->run(pointers_, [this](const Symbol* s) { return value(s); });
+  if (step.kind == Step::Kind::nested)
+    return step.program->run(pointers_, [this](const Symbol* s) { return value(s); });
   if (step.kind == Step::Kind::library) {
     step.call->run(pointers_);
     ++counters.library_calls;
@@ -423,11 +458,13 @@ void CompiledProgram::Runner::execute(const Step& step) {
   segments_.clear();
   for (const StepSegment& s : step.segments) {
     for (const Place& place : s.buffers) pointers_.push_back(address(place));
-    for (const SymbolArgument& argument : s.symbols) values_.push_back(argument.symbol ? value(argument.symbol) : argument.value);
+    for (const SymbolArgument& argument : s.symbols)
+      values_.push_back(argument.symbol ? value(argument.symbol) : argument.value);
   }
   size_t p = 0, v = 0;
   for (const StepSegment& s : step.segments) {
-    segments_.push_back({std::span<void* const>(pointers_.data() + p, s.buffers.size()), std::span<const int64_t>(values_.data() + v, s.symbols.size()), s.grid});
+    segments_.push_back({std::span<void* const>(pointers_.data() + p, s.buffers.size()),
+                         std::span<const int64_t>(values_.data() + v, s.symbols.size()), s.grid});
     p += s.buffers.size();
     v += s.symbols.size();
   }
@@ -436,12 +473,17 @@ void CompiledProgram::Runner::execute(const Step& step) {
 }
 
 std::string CompiledProgram::print_plan() const {
-  std::string text = fmt::format("arena {} bytes ({} alive), {} launches, {} library calls, {} copies\n", steps_.arena_bytes, steps_.live_bytes, stats_.launches, stats_.library_calls, stats_.copies);
-  text += fmt::format("{} nodes, {} kernels; ms: simplify {:.2f}, group {:.2f}, lower {:.2f}, code {:.2f}\n", ir_.size(), steps_.kernels.size(),
-                      stats_.simplify_ms, stats_.group_ms, stats_.lower_ms, stats_.compile_ms);
+  std::string text =
+      fmt::format("arena {} bytes ({} alive), {} launches, {} library calls, {} copies\n", steps_.arena_bytes,
+                  steps_.live_bytes, stats_.launches, stats_.library_calls, stats_.copies);
+  text +=
+      fmt::format("{} nodes, {} kernels; ms: simplify {:.2f}, group {:.2f}, lower {:.2f}, code {:.2f}\n", ir_.size(),
+                  steps_.kernels.size(), stats_.simplify_ms, stats_.group_ms, stats_.lower_ms, stats_.compile_ms);
   auto name = [](const Place& p) {
     const char* in[] = {"input", "output", "arena"};
-    return p.in == Place::In::arena ? fmt::format("arena+{}", p.offset) : fmt::format("{}{}{}", in[static_cast<int>(p.in)], p.number, p.offset ? fmt::format("+{}", p.offset) : "");
+    return p.in == Place::In::arena ? fmt::format("arena+{}", p.offset)
+                                    : fmt::format("{}{}{}", in[static_cast<int>(p.in)], p.number,
+                                                  p.offset ? fmt::format("+{}", p.offset) : "");
   };
   for (const Step& step : steps_.steps) {
     text += step.call ? fmt::format("{} by {}", step.name, step.call->name()) : step.name;
@@ -468,7 +510,8 @@ std::string CompiledProgram::print(const std::string& stage) const {
 }  // namespace
 
 /// Anew where a library did not take after all what was meant for it.
-std::shared_ptr<const Program> compile_source(const Source& source, target::Target& target, const Policy& policy, bool texts) {
+std::shared_ptr<const Program> compile_source(const Source& source, target::Target& target, const Policy& policy,
+                                              bool texts) {
   std::shared_ptr<const CompiledProgram> made;
   do made = std::make_shared<CompiledProgram>(source, target, policy, texts);
   while (!made->settled());

@@ -5,6 +5,7 @@
 namespace weft::compiler {
 
 /// `texts`: the groups may be asked for later.
-std::shared_ptr<const Program> compile_source(const Source& source, target::Target& target, const Policy& policy, bool texts);
+std::shared_ptr<const Program> compile_source(const Source& source, target::Target& target, const Policy& policy,
+                                              bool texts);
 
 }  // namespace weft::compiler

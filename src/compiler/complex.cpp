@@ -1,4 +1,5 @@
-// Programs with complex numbers: the graph is compiled as one of float32, and complex buffers are seen as float32 with one more axis of 2.
+// Programs with complex numbers: the graph is compiled as one of float32, and complex buffers are seen as float32 with
+// one more axis of 2.
 #include "compiler/complex.h"
 
 #include "graph/complex.h"
@@ -31,7 +32,8 @@ class ComplexProgram : public Program {
   ComplexProgram(const graph::Graph& graph, std::shared_ptr<const Program> inner)
       : inner_(std::move(inner)), inputs_(which_complex(graph.inputs)), outputs_(which_complex(graph.outputs)) {}
 
-  std::vector<graph::Storage> run(std::span<const graph::Storage> inputs, std::span<const int64_t> symbols) const override {
+  std::vector<graph::Storage> run(std::span<const graph::Storage> inputs,
+                                  std::span<const int64_t> symbols) const override {
     std::vector<graph::Storage> real(inputs.begin(), inputs.end());
     for (size_t k = 0; k < real.size() && k < inputs_.size(); ++k)
       if (inputs_[k]) real[k] = as_real(std::move(real[k]));
@@ -40,7 +42,9 @@ class ComplexProgram : public Program {
       if (outputs_[k]) out[k] = as_complex(std::move(out[k]));
     return out;
   }
-  std::unique_ptr<BoundProgram> bind(std::span<const int64_t> symbols) const override { return inner_->bind(symbols); }  // the same addresses
+  std::unique_ptr<BoundProgram> bind(std::span<const int64_t> symbols) const override {
+    return inner_->bind(symbols);
+  }  // the same addresses
   const std::vector<const Symbol*>& symbols() const override { return inner_->symbols(); }
   const Stats& stats() const override { return inner_->stats(); }
   const std::vector<StepInfo>& steps() const override { return inner_->steps(); }

@@ -20,7 +20,8 @@ class Walk {
  public:
   Walk(const LowerContext& cx, const Group& group) : cx_(cx) {
     for (const Root& r : group.roots) own_.insert(r.node);
-    if (const int cache = overlaid(group); cache >= 0 && group.kind == Group::Kind::attention) cost_.bytes += elements(cache) * static_cast<double>(cx.ir[cache].type.dtype.size());
+    if (const int cache = overlaid(group); cache >= 0 && group.kind == Group::Kind::attention)
+      cost_.bytes += elements(cache) * static_cast<double>(cx.ir[cache].type.dtype.size());
   }
 
   Cost run() {
@@ -42,8 +43,12 @@ class Walk {
     std::vector<std::string> names;
     for (const auto& [node, count] : seen_) {
       const IrNode& n = cx_.ir[node];
-      if (is_memory(node) || is_movement(n.op) || n.op == Op::constant || n.op == Op::cast || n.op == Op::stop_gradient) continue;
-      const std::string name = n.op == Op::fold ? std::string(kernel::name(n.attrs->reducer)) : n.op == Op::call ? n.attrs->call : n.op == Op::composite ? n.attrs->composite->name : std::string(graph::row(n.op).name);
+      if (is_memory(node) || is_movement(n.op) || n.op == Op::constant || n.op == Op::cast || n.op == Op::stop_gradient)
+        continue;
+      const std::string name = n.op == Op::fold        ? std::string(kernel::name(n.attrs->reducer))
+                               : n.op == Op::call      ? n.attrs->call
+                               : n.op == Op::composite ? n.attrs->composite->name
+                                                       : std::string(graph::row(n.op).name);
       if (std::find(names.begin(), names.end(), name) == names.end()) names.push_back(name);
     }
     if (names.empty()) names.push_back("copy");
@@ -51,12 +56,15 @@ class Walk {
     for (size_t k = 0; k < std::min(names.size(), most); ++k) text += names[k] + " ";
     if (names.size() > most) text += "… ";
     if (own_.empty()) return text;
-    const int largest = *std::max_element(own_.begin(), own_.end(), [&](int a, int b) { return elements(a) < elements(b); });
+    const int largest =
+        *std::max_element(own_.begin(), own_.end(), [&](int a, int b) { return elements(a) < elements(b); });
     return text + "-> " + graph::to_string(cx_.ir[largest].type);
   }
 
   double elements(int node) const { return static_cast<double>(volume(cx_.ir[node].type.shape)); }
-  bool is_memory(int node) const { return is_leaf(cx_.ir, node) || (cx_.grouping.is_root[static_cast<size_t>(node)] && !own_.contains(node)); }
+  bool is_memory(int node) const {
+    return is_leaf(cx_.ir, node) || (cx_.grouping.is_root[static_cast<size_t>(node)] && !own_.contains(node));
+  }
 
   /// A scatter touches what it updates; the rest of its operand was there before.
   double written(int node) const {
@@ -73,11 +81,16 @@ class Walk {
     if (n.op == Op::fold) return elements(n.inputs[0]) / std::max(elements(node), 1.0);
     if (n.op == Op::dot) {
       double contracted = 1;
-      for (const int64_t axis : n.attrs->axes) contracted *= static_cast<double>(cx_.ir[n.inputs[0]].type.shape[static_cast<size_t>(axis)].bound());
+      for (const int64_t axis : n.attrs->axes)
+        contracted *= static_cast<double>(cx_.ir[n.inputs[0]].type.shape[static_cast<size_t>(axis)].bound());
       return 2 * contracted;
     }
-    if (n.op == Op::scatter) return n.attrs->mode == graph::ScatterMode::set ? 0 : elements(n.inputs.back()) / std::max(elements(node), 1.0);
-    if (n.op == Op::composite) return n.output == 0 ? (n.attrs->composite->attention ? attention(n) : convolution(n, elements(node))) / std::max(elements(node), 1.0) : 0;
+    if (n.op == Op::scatter)
+      return n.attrs->mode == graph::ScatterMode::set ? 0 : elements(n.inputs.back()) / std::max(elements(node), 1.0);
+    if (n.op == Op::composite)
+      return n.output == 0 ? (n.attrs->composite->attention ? attention(n) : convolution(n, elements(node))) /
+                                 std::max(elements(node), 1.0)
+                           : 0;
     if (n.op == Op::cast || n.op == Op::bitcast || n.op == Op::stop_gradient) return 0;
     return is_elementwise(n.op) ? 1 : 0;
   }
@@ -87,17 +100,20 @@ class Walk {
     const graph::AttentionRegion& region = *n.attrs->composite->attention;
     if (n.inputs.size() == 2) return 2 * elements(n.inputs[0]);  // pieces are joined
     const Shape& keys = cx_.ir[n.inputs[1]].type.shape;
-    return (region.derivative ? 10 : 4) * elements(n.inputs[0]) * static_cast<double>(keys[keys.size() - 2].bound()) * (region.causal ? 0.5 : 1);
+    return (region.derivative ? 10 : 4) * elements(n.inputs[0]) * static_cast<double>(keys[keys.size() - 2].bound()) *
+           (region.causal ? 0.5 : 1);
   }
 
-  /// Forward (x, w): a product for each element of w's kernel and channels at each element of the result. Of the weights (x, g): one for each example and place. What
-  /// only meets the zeros between the elements of a dilated input, as the gradient of a convolution with steps does, is not counted.
+  /// Forward (x, w): a product for each element of w's kernel and channels at each element of the result. Of the
+  /// weights (x, g): one for each example and place. What only meets the zeros between the elements of a dilated input,
+  /// as the gradient of a convolution with steps does, is not counted.
   double convolution(const IrNode& n, double results) const {
     const graph::Composite& region = *n.attrs->composite;
     const bool weights = region.call == "convolution_weights";
     if (!weights && region.call != "convolution") return 0;
     const Shape& w = cx_.ir[n.inputs[1]].type.shape;  // or that of g [examples, places…, channels]
-    const double each = elements(n.inputs[1]) / std::max(1.0, static_cast<double>((weights ? w.back() : w.front()).bound()));
+    const double each =
+        elements(n.inputs[1]) / std::max(1.0, static_cast<double>((weights ? w.back() : w.front()).bound()));
     double between = 1;
     const size_t space = w.size() - 2;
     for (size_t k = 0; k < space; ++k) between *= static_cast<double>(region.integers[1 + 4 * space + k]);

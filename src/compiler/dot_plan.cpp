@@ -63,12 +63,15 @@ std::optional<StridedView> moved(const Ir& ir, int node, StridedView view) {
   return view;
 }
 
-std::optional<StridedView> view_in_numbers(const Ir& ir, const std::vector<Strides>& strides, const std::vector<bool>& roots, int operand) {
+std::optional<StridedView> view_in_numbers(const Ir& ir, const std::vector<Strides>& strides,
+                                           const std::vector<bool>& roots, int operand) {
   std::vector<int> chain;
   int node = operand;
-  for (; is_movement(ir[node].op) && !roots[static_cast<size_t>(node)]; node = ir[node].inputs[0]) chain.push_back(node);
+  for (; is_movement(ir[node].op) && !roots[static_cast<size_t>(node)]; node = ir[node].inputs[0])
+    chain.push_back(node);
   const Strides& memory = strides[static_cast<size_t>(node)];
-  std::optional<StridedView> view = StridedView{node, 0, memory.empty() ? row_major_strides(ir[node].type.shape) : memory};
+  std::optional<StridedView> view =
+      StridedView{node, 0, memory.empty() ? row_major_strides(ir[node].type.shape) : memory};
   for (size_t k = chain.size(); view && k-- > 0;) view = moved(ir, chain[k], std::move(*view));
   const Shape& shape = ir[operand].type.shape;
   for (size_t k = 0; view && k < shape.size(); ++k)
@@ -79,7 +82,8 @@ std::optional<StridedView> view_in_numbers(const Ir& ir, const std::vector<Strid
 }  // namespace
 
 /// A movement node that is a root lies in memory itself: the view ends there.
-std::optional<StridedView> strided_view(const Ir& ir, const std::vector<Strides>& strides, const std::vector<bool>& roots, int operand) {
+std::optional<StridedView> strided_view(const Ir& ir, const std::vector<Strides>& strides,
+                                        const std::vector<bool>& roots, int operand) {
   if (std::optional<StridedView> view = view_in_numbers(ir, strides, roots, operand)) return view;
   ix::Context cx;
   std::vector<Expr> vars = domain(cx, ir[operand].type.shape, "i");
@@ -144,12 +148,14 @@ int operand_base(const Ir& ir, const std::vector<Strides>& strides, const std::v
   return view ? view->node : operand;
 }
 
-int memory_of(const Ir& ir, const std::vector<Strides>& strides, const std::vector<bool>& roots, int node, bool leaves) {
+int memory_of(const Ir& ir, const std::vector<Strides>& strides, const std::vector<bool>& roots, int node,
+              bool leaves) {
   auto view = strided_view(ir, strides, roots, node);
   if (!view || view->offset != 0 || view->node == node) return node;
   const IrNode& base = ir[view->node];
   bool computed = (leaves || base.op != Op::parameter) && base.op != Op::constant && base.op != Op::iota;
-  bool same = volume(base.type.shape) == volume(ir[node].type.shape) && is_row_major(ir[node].type.shape, view->strides);
+  bool same =
+      volume(base.type.shape) == volume(ir[node].type.shape) && is_row_major(ir[node].type.shape, view->strides);
   return computed && same ? view->node : node;
 }
 
@@ -169,13 +175,16 @@ void add_bias(const Ir& ir, const Users& users, const std::vector<int>& outputs,
   if (other == before || ir[dot].type.shape.empty()) return;
   // The other side must be a vector along the last axis, which must be a free axis of the right operand.
   const IrNode& node = ir[dot];
-  if (node.inputs.size() != 2 || static_cast<int>(node.attrs->axes2.size() + node.attrs->batch2.size()) == ir[node.inputs[1]].type.rank()) return;
+  if (node.inputs.size() != 2 ||
+      static_cast<int>(node.attrs->axes2.size() + node.attrs->batch2.size()) == ir[node.inputs[1]].type.rank())
+    return;
   ix::Context cx;
   std::vector<Expr> vars = domain(cx, node.type.shape, "i");
   Access access = peel(cx, ir, other, vars);
   const IrNode& bias = ir[access.node];
   if (bias.op != Op::parameter && !is_elementwise(bias.op)) return;
-  if (access.index.size() != 1 || !(access.index[0] == vars.back()) || !(bias.type.shape[0] == node.type.shape.back())) return;
+  if (access.index.size() != 1 || !(access.index[0] == vars.back()) || !(bias.type.shape[0] == node.type.shape.back()))
+    return;
   if (vars.back().is_constant()) return;
   chain.bias = access.node;
   chain.result = reader;
@@ -184,11 +193,15 @@ void add_bias(const Ir& ir, const Users& users, const std::vector<int>& outputs,
 /// Does a fold read it, perhaps in another dtype?
 bool is_folded(const Ir& ir, const Users& users, int node) {
   const std::span<const int> readers = users[static_cast<size_t>(node)];
-  return std::any_of(readers.begin(), readers.end(), [&](int id) { return ir[id].op == Op::fold || (ir[id].op == Op::cast && is_folded(ir, users, id)); });
+  return std::any_of(readers.begin(), readers.end(), [&](int id) {
+    return ir[id].op == Op::fold || (ir[id].op == Op::cast && is_folded(ir, users, id));
+  });
 }
 
-/// result = result so far + a node that lies in memory anyway, in the same order. An expression is taken to do so where a fold reads it as well.
-void add_residual(const Ir& ir, const Users& users, const std::vector<int>& outputs, const std::vector<Strides>& strides, const std::vector<bool>& roots, DotChain& chain) {
+/// result = result so far + a node that lies in memory anyway, in the same order. An expression is taken to do so where
+/// a fold reads it as well.
+void add_residual(const Ir& ir, const Users& users, const std::vector<int>& outputs,
+                  const std::vector<Strides>& strides, const std::vector<bool>& roots, DotChain& chain) {
   const int reader = only_reader(users, outputs, chain.result);
   if (reader < 0 || ir[reader].op != Op::add) return;
   const IrNode& add = ir[reader];
@@ -196,33 +209,44 @@ void add_residual(const Ir& ir, const Users& users, const std::vector<int>& outp
   if (other == chain.result || volume(add.type.shape) <= 1) return;
   const bool kept = is_elementwise(ir[other].op) && is_folded(ir, users, other);
   if (!is_leaf(ir, other) && !roots[static_cast<size_t>(other)] && !kept) return;
-  auto order = [&](int node, const Strides& otherwise) { return strides[static_cast<size_t>(node)].empty() ? otherwise : strides[static_cast<size_t>(node)]; };
+  auto order = [&](int node, const Strides& otherwise) {
+    return strides[static_cast<size_t>(node)].empty() ? otherwise : strides[static_cast<size_t>(node)];
+  };
   const Strides plain = row_major_strides(add.type.shape);
   if (order(other, plain) != plain || order(reader, preferred_strides(ir, users, reader)) != plain) return;
   chain.residual = other;
   chain.result = reader;
 }
 
-/// Is `fold` the sum over the rows of a matrix, which `operand` is, perhaps turned over or with its rows numbered in one?
+/// Is `fold` the sum over the rows of a matrix, which `operand` is, perhaps turned over or with its rows numbered in
+/// one?
 bool sums_rows(const Ir& ir, int fold, int operand, int64_t free_axis) {
   const IrNode& f = ir[fold];
-  if (f.op != Op::fold || f.attrs->reducer != kernel::Reducer::sum || f.type.dtype != float32 || f.type.rank() != 1) return false;
+  if (f.op != Op::fold || f.attrs->reducer != kernel::Reducer::sum || f.type.dtype != float32 || f.type.rank() != 1)
+    return false;
   ix::Context cx;
   const std::vector<Expr> vars = domain(cx, ir[operand].type.shape, "i");
   const Expr free = vars[static_cast<size_t>(free_axis)];
   Access access{operand, vars, {}, {}};
-  while (access.node != f.inputs[0] && (ir[access.node].op == Op::permute || ir[access.node].op == Op::reshape)) access = push(cx, ir, access.node, access.index);
+  while (access.node != f.inputs[0] && (ir[access.node].op == Op::permute || ir[access.node].op == Op::reshape))
+    access = push(cx, ir, access.node, access.index);
   if (access.node != f.inputs[0] || free.is_constant()) return false;
   for (size_t axis = 0; axis < access.index.size(); ++axis)
-    if (contains(f.attrs->axes, static_cast<int64_t>(axis)) ? ix::depends_on(access.index[axis], free) : !(access.index[axis] == free)) return false;
+    if (contains(f.attrs->axes, static_cast<int64_t>(axis)) ? ix::depends_on(access.index[axis], free)
+                                                            : !(access.index[axis] == free))
+      return false;
   return true;
 }
 
-/// The sum of an operand over what the dot contracts. What the dot reads must come before it, so that both can be computed where the first of them stands.
-void add_sum(const Ir& ir, const Users& users, const std::vector<Strides>& strides, const std::vector<bool>& roots, DotChain& chain) {
+/// The sum of an operand over what the dot contracts. What the dot reads must come before it, so that both can be
+/// computed where the first of them stands.
+void add_sum(const Ir& ir, const Users& users, const std::vector<Strides>& strides, const std::vector<bool>& roots,
+             DotChain& chain) {
   const IrNode& dot = ir[chain.dot];
-  if (dot.type.dtype != float32 || dot.type.rank() != 2 || !dot.attrs->batch.empty() || chain.result != chain.dot) return;
-  const int last_read = std::max(operand_base(ir, strides, roots, dot.inputs[0]), operand_base(ir, strides, roots, dot.inputs[1]));
+  if (dot.type.dtype != float32 || dot.type.rank() != 2 || !dot.attrs->batch.empty() || chain.result != chain.dot)
+    return;
+  const int last_read =
+      std::max(operand_base(ir, strides, roots, dot.inputs[0]), operand_base(ir, strides, roots, dot.inputs[1]));
   for (size_t side = 0; side < 2; ++side) {
     const int operand = dot.inputs[side];
     int64_t free_axis = 0;
@@ -241,7 +265,8 @@ void add_sum(const Ir& ir, const Users& users, const std::vector<Strides>& strid
 
 }  // namespace
 
-DotChain dot_chain(const Ir& ir, const Users& users, const std::vector<int>& outputs, const std::vector<Strides>& strides, const std::vector<bool>& roots, int dot) {
+DotChain dot_chain(const Ir& ir, const Users& users, const std::vector<int>& outputs,
+                   const std::vector<Strides>& strides, const std::vector<bool>& roots, int dot) {
   DotChain chain;
   chain.dot = chain.result = dot;
   add_bias(ir, users, outputs, chain);
@@ -254,12 +279,16 @@ DotChain dot_chain(const Ir& ir, const Users& users, const std::vector<int>& out
   return chain;
 }
 
-std::optional<DotChain> scaled_chain(const Ir& ir, const Users& users, const std::vector<int>& outputs, const std::vector<Strides>& strides, const std::vector<bool>& roots, int dot, bool followed) {
-  if (ir[dot].type.dtype != float32 || !is_float8(ir[ir[dot].inputs[0]].type.dtype) || volume(ir[dot].type.shape) <= 1) return {};
+std::optional<DotChain> scaled_chain(const Ir& ir, const Users& users, const std::vector<int>& outputs,
+                                     const std::vector<Strides>& strides, const std::vector<bool>& roots, int dot,
+                                     bool followed) {
+  if (ir[dot].type.dtype != float32 || !is_float8(ir[ir[dot].inputs[0]].type.dtype) || volume(ir[dot].type.shape) <= 1)
+    return {};
   DotChain chain;
   chain.dot = chain.result = dot;
   int reader = only_reader(users, outputs, dot);
-  for (; reader >= 0 && ir[reader].op == Op::mul && chain.scales.size() < 2; reader = only_reader(users, outputs, reader)) {
+  for (; reader >= 0 && ir[reader].op == Op::mul && chain.scales.size() < 2;
+       reader = only_reader(users, outputs, reader)) {
     const int other = ir[reader].inputs[ir[reader].inputs[0] == chain.result ? 1 : 0];
     ix::Context cx;
     const int number = peel(cx, ir, other, domain(cx, ir[dot].type.shape, "i")).node;
@@ -268,7 +297,9 @@ std::optional<DotChain> scaled_chain(const Ir& ir, const Users& users, const std
     chain.result = reader;
   }
   if (chain.scales.empty()) return {};
-  if (reader >= 0 && ir[reader].op == Op::cast && (ir[reader].type.dtype == bfloat16 || ir[reader].type.dtype == float16)) chain.result = reader;
+  if (reader >= 0 && ir[reader].op == Op::cast &&
+      (ir[reader].type.dtype == bfloat16 || ir[reader].type.dtype == float16))
+    chain.result = reader;
   if (followed) {
     add_bias(ir, users, outputs, chain);
     add_residual(ir, users, outputs, strides, roots, chain);
@@ -276,7 +307,8 @@ std::optional<DotChain> scaled_chain(const Ir& ir, const Users& users, const std
   return chain;
 }
 
-DotPlan plan_dot(const Ir& ir, const std::vector<Strides>& strides, const std::vector<bool>& roots, const DotChain& chain, const Numerics& numerics) {
+DotPlan plan_dot(const Ir& ir, const std::vector<Strides>& strides, const std::vector<bool>& roots,
+                 const DotChain& chain, const Numerics& numerics) {
   const int dot = chain.dot, result = chain.result;
   const IrNode& node = ir[dot];
   auto a = strided_view(ir, strides, roots, node.inputs[0]), b = strided_view(ir, strides, roots, node.inputs[1]);
@@ -288,13 +320,17 @@ DotPlan plan_dot(const Ir& ir, const std::vector<Strides>& strides, const std::v
   std::vector<Axis> batch, m, n, k;
   size_t out = 0;
   for (size_t i = 0; i < at.batch.size(); ++i, ++out)
-    batch.push_back({sa[static_cast<size_t>(at.batch[i])], a->strides[static_cast<size_t>(at.batch[i])], b->strides[static_cast<size_t>(at.batch2[i])], c[out]});
+    batch.push_back({sa[static_cast<size_t>(at.batch[i])], a->strides[static_cast<size_t>(at.batch[i])],
+                     b->strides[static_cast<size_t>(at.batch2[i])], c[out]});
   for (size_t i = 0; i < sa.size(); ++i)
-    if (!contains(at.batch, static_cast<int64_t>(i)) && !contains(at.axes, static_cast<int64_t>(i))) m.push_back({sa[i], a->strides[i], 0, c[out++]});
+    if (!contains(at.batch, static_cast<int64_t>(i)) && !contains(at.axes, static_cast<int64_t>(i)))
+      m.push_back({sa[i], a->strides[i], 0, c[out++]});
   for (size_t i = 0; i < sb.size(); ++i)
-    if (!contains(at.batch2, static_cast<int64_t>(i)) && !contains(at.axes2, static_cast<int64_t>(i))) n.push_back({sb[i], 0, b->strides[i], c[out++]});
+    if (!contains(at.batch2, static_cast<int64_t>(i)) && !contains(at.axes2, static_cast<int64_t>(i)))
+      n.push_back({sb[i], 0, b->strides[i], c[out++]});
   for (size_t i = 0; i < at.axes.size(); ++i)
-    k.push_back({sa[static_cast<size_t>(at.axes[i])], a->strides[static_cast<size_t>(at.axes[i])], b->strides[static_cast<size_t>(at.axes2[i])], 0});
+    k.push_back({sa[static_cast<size_t>(at.axes[i])], a->strides[static_cast<size_t>(at.axes[i])],
+                 b->strides[static_cast<size_t>(at.axes2[i])], 0});
 
   batch = merged(batch);
   std::vector<Axis> contracted = merged(k);
@@ -341,14 +377,17 @@ DotPlan plan_dot(const Ir& ir, const std::vector<Strides>& strides, const std::v
   return plan;
 }
 
-std::shared_ptr<const target::LibraryCall> library_for(const DotPlan& plan, target::Target& target, const Policy& policy) {
-  const bool is_static = std::all_of(plan.extents.begin(), plan.extents.end(), [](const Dim& d) { return d.is_static(); });
+std::shared_ptr<const target::LibraryCall> library_for(const DotPlan& plan, target::Target& target,
+                                                       const Policy& policy) {
+  const bool is_static =
+      std::all_of(plan.extents.begin(), plan.extents.end(), [](const Dim& d) { return d.is_static(); });
   if (!policy.libraries || !target::libraries_enabled() || !is_static) return nullptr;
   return target.library(plan.desc);
 }
 
 std::vector<std::pair<int, int64_t>> library_operands(const DotPlan& plan, int result) {
-  std::vector<std::pair<int, int64_t>> operands{{plan.a, plan.a_offset * plan.desc.a.size()}, {plan.b, plan.b_offset * plan.desc.b.size()}};
+  std::vector<std::pair<int, int64_t>> operands{{plan.a, plan.a_offset * plan.desc.a.size()},
+                                                {plan.b, plan.b_offset * plan.desc.b.size()}};
   for (const int node : {plan.bias, plan.residual, plan.sum, plan.argument})
     if (node >= 0) operands.emplace_back(node, 0);
   for (const int node : plan.scales) operands.emplace_back(node, 0);

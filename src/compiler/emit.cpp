@@ -20,7 +20,8 @@ Emitter::Emitter(const LowerContext& cx, Group& group, std::string name) : cx_(c
   push_scope();
 }
 
-/// What is known of a node at an index. A root of this group has one value, wherever it is read: that is what let it join.
+/// What is known of a node at an index. A root of this group has one value, wherever it is read: that is what let it
+/// join.
 Emitter::Key Emitter::key(int node, const std::vector<Expr>& index, Expr valid) const {
   Key key{node, {}, nullptr};
   if (own_.contains(node)) return key;
@@ -182,8 +183,11 @@ Value Emitter::movement(int node, const std::vector<Expr>& index, Expr valid) {
   Dtype t = compute_dtype(cx_.ir[node].type.dtype);
   Value other = b_.constant(t, access.other);
   if (access.valid.is_constant(0)) return other;
-  // Threads read nothing where the condition does not hold: that is a zero already, unless somebody has read the element without a condition.
-  const bool zero = cx_.target.many_threads() && !valid && is_memory(access.node) && (access.other == Number::of_real(0) || access.other == Number()) && !find(key(access.node, access.index, {}));
+  // Threads read nothing where the condition does not hold: that is a zero already, unless somebody has read the
+  // element without a condition.
+  const bool zero = cx_.target.many_threads() && !valid && is_memory(access.node) &&
+                    (access.other == Number::of_real(0) || access.other == Number()) &&
+                    !find(key(access.node, access.index, {}));
   Value inside = value(access.node, access.index, both);
   return zero ? inside : b_.select(predicate(access.valid), inside, other);
 }
@@ -223,14 +227,17 @@ Value Emitter::gather(int node, const std::vector<Expr>& index, Expr valid) {
 /// Word `at`: one of the four words of block at / 4.
 Value Emitter::philox(Value key0, Value key1, Expr at) {
   Value block = index_value(at / 4), place = index_value(at % 4);
-  Value low = b_.cast(block, uint32), high = b_.cast(b_.scalar(ScalarOp::shr, {block, b_.index(32)}), uint32), zero = b_.constant(uint32, Number::of_int(0));
+  Value low = b_.cast(block, uint32), high = b_.cast(b_.scalar(ScalarOp::shr, {block, b_.index(32)}), uint32),
+        zero = b_.constant(uint32, Number::of_int(0));
   auto word = [&](ScalarOp op) { return b_.scalar(op, {key0, key1, low, high, zero, zero}); };
   auto is = [&](int64_t k) { return b_.scalar(ScalarOp::eq, {place, b_.index(k)}); };
   Value first = b_.select(is(0), word(ScalarOp::philox0), word(ScalarOp::philox1));
-  return b_.select(b_.lt(place, b_.index(2)), first, b_.select(is(2), word(ScalarOp::philox2), word(ScalarOp::philox3)));
+  return b_.select(b_.lt(place, b_.index(2)), first,
+                   b_.select(is(2), word(ScalarOp::philox2), word(ScalarOp::philox3)));
 }
 
-/// MLX's layout of Threefry words: N words, h = N/2 counters pair words i and i + h + (N odd); the middle word of an odd N has counter (h, 0).
+/// MLX's layout of Threefry words: N words, h = N/2 counters pair words i and i + h + (N odd); the middle word of an
+/// odd N has counter (h, 0).
 Value Emitter::random_bits(int node, const std::vector<Expr>& index, Expr valid) {
   const IrNode& n = cx_.ir[node];
   ix::Context& icx = *group_.cx;
@@ -275,7 +282,8 @@ Value Emitter::plus_product(int product, const std::vector<Expr>& index, Expr va
     const Access access = push(*group_.cx, cx_.ir, product, index);
     if (!access.valid) return plus_product(access.node, access.index, valid, sum);
   }
-  if (n.type.dtype != float32 || (n.op != Op::mul && n.op != Op::square)) return b_.add(sum, value(product, index, valid));
+  if (n.type.dtype != float32 || (n.op != Op::mul && n.op != Op::square))
+    return b_.add(sum, value(product, index, valid));
   const Value a = value(n.inputs.front(), index, valid), b = value(n.inputs.back(), index, valid);
   return b_.scalar(ScalarOp::fma, {a, b, sum});
 }
@@ -285,11 +293,13 @@ Value Emitter::load(int node, const std::vector<Expr>& index, Expr valid) {
   kernel::Ref ref = param(node, false);
   Expr offset = ix::linear(*group_.cx, index, cx_.grouping.strides[static_cast<size_t>(node)]);
   Value v = no_value;
-  if (auto tile = tiles_.find({node, offset.get()}); tile != tiles_.end()) return b_.cast(tile->second, compute_dtype(n.type.dtype));
+  if (auto tile = tiles_.find({node, offset.get()}); tile != tiles_.end())
+    return b_.cast(tile->second, compute_dtype(n.type.dtype));
   if (auto staged = staged_.find({node, offset.get()}); staged != staged_.end() && !valid) {
     v = b_.load(staged->second.first, staged->second.second, {width_}, {1});
   } else if (!on_lanes(offset)) {
-    // One element for all lanes; where it may not exist on any, threads do not read, and vectors read address 0 instead: the value is not used.
+    // One element for all lanes; where it may not exist on any, threads do not read, and vectors read address 0
+    // instead: the value is not used.
     Value at = index_value(offset);
     const bool guarded = valid && !on_lanes(valid);
     if (guarded && cx_.target.many_threads()) v = b_.gather(ref, at, predicate(valid));
@@ -337,7 +347,8 @@ void Emitter::hoist(int node, const std::vector<Expr>& index, const std::vector<
   });
 }
 
-void Emitter::walk(int node, const std::vector<Expr>& index, const std::function<bool(int, const std::vector<Expr>&)>& visit) {
+void Emitter::walk(int node, const std::vector<Expr>& index,
+                   const std::function<bool(int, const std::vector<Expr>&)>& visit) {
   std::set<Key> seen;
   std::vector<std::pair<int, std::vector<Expr>>> pending{{node, index}};
   while (!pending.empty()) {
@@ -346,7 +357,8 @@ void Emitter::walk(int node, const std::vector<Expr>& index, const std::function
     if (!seen.insert(key(id, at, {})).second || !visit(id, at)) continue;
     const IrNode& n = cx_.ir[id];
     // What stands under a condition or a gathered index is not wanted everywhere.
-    if (is_memory(id) || n.op == Op::concat || n.op == Op::gather || n.op == Op::random_bits || n.inputs.empty()) continue;
+    if (is_memory(id) || n.op == Op::concat || n.op == Op::gather || n.op == Op::random_bits || n.inputs.empty())
+      continue;
     if (is_movement(n.op)) {
       Access access = push(*group_.cx, cx_.ir, id, at);
       if (!access.valid) pending.emplace_back(access.node, std::move(access.index));

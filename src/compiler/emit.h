@@ -1,6 +1,7 @@
 #pragma once
-// Writes the value of a graph node at an index as tile instructions: elementwise nodes inline, movement as index expressions, roots as loads.
-// Index variables are bound to program ids, loop counters, or the lane variable, along which a tile runs.
+// Writes the value of a graph node at an index as tile instructions: elementwise nodes inline, movement as index
+// expressions, roots as loads. Index variables are bound to program ids, loop counters, or the lane variable, along
+// which a tile runs.
 #include <functional>
 #include <map>
 #include <set>
@@ -11,7 +12,8 @@
 
 namespace weft::compiler {
 
-/// The dtype in which values of `t` are computed: float16 and bfloat16 are widened when loaded and rounded when stored or cast.
+/// The dtype in which values of `t` are computed: float16 and bfloat16 are widened when loaded and rounded when stored
+/// or cast.
 Dtype compute_dtype(Dtype t);
 
 class Emitter {
@@ -32,7 +34,8 @@ class Emitter {
   kernel::Value argument(const std::string& name, SymbolArgument value);
   kernel::Value extent(const Dim& dim);  // a constant, or the symbol's run-time value
 
-  /// Scalar variables. The lane variable stands at base + 0 … width-1; lanes from `limit` on do not exist (no_value: all do).
+  /// Scalar variables. The lane variable stands at base + 0 … width-1; lanes from `limit` on do not exist (no_value:
+  /// all do).
   void bind(ix::Expr variable, kernel::Value scalar);
   void bind_lanes(ix::Expr variable, kernel::Value base, int64_t width, kernel::Value limit);
   int64_t width() const { return width_; }
@@ -55,21 +58,32 @@ class Emitter {
   kernel::Value value(int node, const std::vector<ix::Expr>& index) { return value(node, index, {}); }
   /// The same, but computes a root of this group instead of loading it.
   kernel::Value make(int node, const std::vector<ix::Expr>& index) { return compute(node, index, {}); }
-  /// Loaded where it is wanted, not computed: leaves and roots, but for a map of this group that nobody else reads, which a later pass computes again.
+  /// Loaded where it is wanted, not computed: leaves and roots, but for a map of this group that nobody else reads,
+  /// which a later pass computes again.
   bool is_memory(int node) const;
   /// Loads from now on begin where they stand, and bring what is read once.
   void set_streaming(bool on) { streaming_ = on; }
-  /// Goes through what the value of `node` is computed from wherever it is wanted: visit(node, index) says whether to go on to its operands.
-  void walk(int node, const std::vector<ix::Expr>& index, const std::function<bool(int, const std::vector<ix::Expr>&)>& visit);
+  /// Goes through what the value of `node` is computed from wherever it is wanted: visit(node, index) says whether to
+  /// go on to its operands.
+  void walk(int node, const std::vector<ix::Expr>& index,
+            const std::function<bool(int, const std::vector<ix::Expr>&)>& visit);
   /// Makes a value known until the scope ends.
-  void remember(int node, const std::vector<ix::Expr>& index, kernel::Value v) { scopes_.back()[key(node, index, {})] = v; }
+  void remember(int node, const std::vector<ix::Expr>& index, kernel::Value v) {
+    scopes_.back()[key(node, index, {})] = v;
+  }
   bool on_lanes(ix::Expr e) const;
-  /// Asks for the data that the next value of `program` will read where this one reads `node` on its lanes, if that lies at a fixed distance.
-  void prefetch(int node, const std::vector<ix::Expr>& index, ix::Expr program) { prefetch(node, index, program, width_); }
+  /// Asks for the data that the next value of `program` will read where this one reads `node` on its lanes, if that
+  /// lies at a fixed distance.
+  void prefetch(int node, const std::vector<ix::Expr>& index, ix::Expr program) {
+    prefetch(node, index, program, width_);
+  }
   void prefetch(int node, const std::vector<ix::Expr>& index, ix::Expr program, int64_t count);
   /// `node`, where it is read at `offset`, lies in scratch: its lanes from `at` on.
-  void take_staged(int node, ix::Expr offset, kernel::Ref scratch, kernel::Value at) { staged_[{node, offset.get()}] = {scratch, at}; }
-  /// `node`, where it is read at `offset`, is this tile, which may have two axes (then all that is computed from it has them).
+  void take_staged(int node, ix::Expr offset, kernel::Ref scratch, kernel::Value at) {
+    staged_[{node, offset.get()}] = {scratch, at};
+  }
+  /// `node`, where it is read at `offset`, is this tile, which may have two axes (then all that is computed from it has
+  /// them).
   void take_tile(int node, ix::Expr offset, kernel::Value tile) { tiles_[{node, offset.get()}] = tile; }
   kernel::Value lane_base() const { return lanes_.base; }
   /// What a root's buffer holds now.
@@ -122,13 +136,13 @@ class Emitter {
   const LowerContext& cx_;
   Group& group_;
   kernel::Builder b_;
-  std::set<int> own_;                             // roots of the group
-  std::map<int, kernel::Ref> refs_;               // by home
+  std::set<int> own_;                // roots of the group
+  std::map<int, kernel::Ref> refs_;  // by home
   std::vector<int> params_;
   std::vector<SymbolArgument> arguments_;
   std::map<std::string, kernel::Value> argument_values_;
   std::unordered_map<const ix::Node*, kernel::Value> bound_;  // variables → scalar or tile
-  std::set<const ix::Node*> lane_bound_;          // variables bound to tiles (gathered indices)
+  std::set<const ix::Node*> lane_bound_;                      // variables bound to tiles (gathered indices)
   Lanes lanes_{};
   int64_t width_ = 0;
   kernel::Value limit_ = kernel::no_value;

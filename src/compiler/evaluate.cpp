@@ -1,5 +1,6 @@
 // Eager evaluation: the pending graph behind some values becomes Programs (looked up by structure), one for
-// each stretch on a stream, which are run, and their nodes are materialised. Movement of data becomes views, without a Program.
+// each stretch on a stream, which are run, and their nodes are materialised. Movement of data becomes views, without a
+// Program.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -29,8 +30,8 @@ Policy eager_policy() {
   return policy;
 }
 
-/// Numbers that users write again and again in formulas stay in the code, where they can be folded; any other literal is data, so that a changing
-/// number (a learning rate) does not mean a new program.
+/// Numbers that users write again and again in formulas stay in the code, where they can be folded; any other literal
+/// is data, so that a changing number (a learning rate) does not mean a new program.
 bool stays_in_code(Number n) {
   double v = n.real();
   return v == 0 || v == 1 || v == -1 || v == 2 || v == 0.5 || std::isinf(v);
@@ -110,14 +111,17 @@ Pending collect(std::span<const graph::Value> values, target::Target& target) {
       pending.source.graph.inputs.push_back({node, 0});
       pending.source.layouts.push_back({storage->strides});
       pending.inputs.push_back(*storage);
-    } else if (node->op() == graph::Op::constant && attrs.literal && !stays_in_code(attrs.number) && !wanted.contains(node.get())) {
+    } else if (node->op() == graph::Op::constant && attrs.literal && !stays_in_code(attrs.number) &&
+               !wanted.contains(node.get())) {
       pending.source.graph.inputs.push_back({node, 0});
       pending.source.layouts.push_back({});
       pending.inputs.push_back(scalar_storage(node->types()[0].dtype, attrs.number));
     } else if (node->op() == graph::Op::composite) {
       add_dependencies(*node, dependencies);
     } else if (node->op() == graph::Op::parameter) {
-      throw_invalid("eval", "the value is being traced and has no data: it cannot be looked at inside grad, compile or another transform");
+      throw_invalid("eval",
+                    "the value is being traced and has no data: it cannot be looked at inside grad, compile or another "
+                    "transform");
     }
   }
   std::erase_if(dependencies, [&](const graph::Value& v) { return wanted.contains(v.node.get()); });
@@ -132,16 +136,18 @@ Pending collect(std::span<const graph::Value> values, target::Target& target) {
 /// The contents of a result that was asked for row-major, but is an input handed through.
 graph::Storage packed(const graph::Type& type, graph::Storage storage) {
   if (is_row_major(type.shape, storage.strides)) return storage;
-  graph::Storage copy{runtime::allocate(static_cast<size_t>(num_elements(type.shape)) * type.dtype.size()), 0, row_major_strides(type.shape)};
-  const auto* from = static_cast<const std::byte*>(storage.buffer->data()) + storage.offset * static_cast<int64_t>(type.dtype.size());
+  graph::Storage copy{runtime::allocate(static_cast<size_t>(num_elements(type.shape)) * type.dtype.size()), 0,
+                      row_major_strides(type.shape)};
+  const auto* from =
+      static_cast<const std::byte*>(storage.buffer->data()) + storage.offset * static_cast<int64_t>(type.dtype.size());
   copy_strided(from, storage.strides, copy.buffer->data(), copy.strides, type.shape, type.dtype.size());
   return copy;
 }
 
 /// What one stream does: the values are computed by one Program. Another evaluation may have come first.
 ///
-/// The lock is held while the Program is looked up, and built if need be: a graph must not change under the compiler's hands. It is not held while the
-/// Program runs.
+/// The lock is held while the Program is looked up, and built if need be: a graph must not change under the compiler's
+/// hands. It is not held while the Program runs.
 void compute(std::span<const graph::Value> values, target::Target& target) {
   Pending pending;
   {
@@ -161,7 +167,8 @@ void compute(std::span<const graph::Value> values, target::Target& target) {
   for (const auto& node : pending.nodes) {
     auto begin = results.begin() + static_cast<std::ptrdiff_t>(next);
     next += static_cast<size_t>(node->outputs());
-    if (!node->storage(0)) node->materialise(std::vector<graph::Storage>(begin, results.begin() + static_cast<std::ptrdiff_t>(next)));
+    if (!node->storage(0))
+      node->materialise(std::vector<graph::Storage>(begin, results.begin() + static_cast<std::ptrdiff_t>(next)));
   }
   for (const graph::Value& v : pending.views_of_results)
     if (!v.node->storage(0)) v.node->materialise({*view_of(v)});
@@ -175,8 +182,10 @@ struct Work {
 
 std::string described(const Segment& segment) {
   const graph::Node& node = *segment.wanted[0].node;
-  const std::string name(node.op() == graph::Op::composite ? node.attrs().composite->name : std::string(graph::row(node.op()).name));
-  return fmt::format("{} {}{} on stream {}", name, graph::to_string(node.types()[0]), segment.wanted.size() > 1 ? " and others" : "", segment.stream);
+  const std::string name(node.op() == graph::Op::composite ? node.attrs().composite->name
+                                                           : std::string(graph::row(node.op()).name));
+  return fmt::format("{} {}{} on stream {}", name, graph::to_string(node.types()[0]),
+                     segment.wanted.size() > 1 ? " and others" : "", segment.stream);
 }
 
 /// Asynchronous errors say what they happened to: nobody can see it from where they surface.

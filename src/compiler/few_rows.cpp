@@ -16,7 +16,8 @@ namespace {
 
 // Of shorter sums a library's call or a block of the dot class does as well.
 constexpr int64_t least_depth = 16;
-// A norm is made anew for every row of the matrix where a warp has its row in registers, and where the matrix is so small that it costs more to launch than to read.
+// A norm is made anew for every row of the matrix where a warp has its row in registers, and where the matrix is so
+// small that it costs more to launch than to read.
 constexpr int64_t longest_norm = 1024, most_normed = 4 << 20;
 
 bool contains(const std::vector<int64_t>& list, int64_t axis) { return std::count(list.begin(), list.end(), axis) > 0; }
@@ -42,9 +43,13 @@ struct OneRow {
 OneRow one_row(const Ir& ir, const IrNode& dot) {
   if (dot.op != Op::dot || !dot.attrs->batch.empty()) return {};
   const graph::Type &a = ir[dot.inputs[0]].type, &b = ir[dot.inputs[1]].type;
-  const auto is_static = [](const Shape& shape) { return std::all_of(shape.begin(), shape.end(), [](const Dim& d) { return d.is_static() && d.bound() > 0; }); };
-  const bool fits = is_float(dot.type.dtype) && is_float(a.dtype) && is_float(b.dtype) && is_static(a.shape) && is_static(b.shape) && extent(a.shape, dot.attrs->axes) >= least_depth;
-  return {fits && extent(a.shape, free_axes(a.shape, dot.attrs->axes)) == 1, fits && extent(b.shape, free_axes(b.shape, dot.attrs->axes2)) == 1};
+  const auto is_static = [](const Shape& shape) {
+    return std::all_of(shape.begin(), shape.end(), [](const Dim& d) { return d.is_static() && d.bound() > 0; });
+  };
+  const bool fits = is_float(dot.type.dtype) && is_float(a.dtype) && is_float(b.dtype) && is_static(a.shape) &&
+                    is_static(b.shape) && extent(a.shape, dot.attrs->axes) >= least_depth;
+  return {fits && extent(a.shape, free_axes(a.shape, dot.attrs->axes)) == 1,
+          fits && extent(b.shape, free_axes(b.shape, dot.attrs->axes2)) == 1};
 }
 
 class FewRows : Rewriter {
@@ -74,27 +79,32 @@ class FewRows : Rewriter {
   /// Σ x² over all of x, which has as many elements as the row: x, else -1.
   int squared(int id, int64_t depth) const {
     const IrNode& n = to_[id];
-    if (n.op != Op::fold || n.attrs->reducer != kernel::Reducer::sum || !is_number(id) || n.type.dtype != float32) return -1;
+    if (n.op != Op::fold || n.attrs->reducer != kernel::Reducer::sum || !is_number(id) || n.type.dtype != float32)
+      return -1;
     const IrNode& operand = to_[n.inputs[0]];
     const bool square = operand.op == Op::square || (operand.op == Op::mul && operand.inputs[0] == operand.inputs[1]);
     return square && operand.type.dtype == float32 && volume(operand.type.shape) == depth ? operand.inputs[0] : -1;
   }
 
-  /// May the number be computed for every row of the matrix anew? It is made of numbers and of at least one sum of squares; `steps` bounds the work.
+  /// May the number be computed for every row of the matrix anew? It is made of numbers and of at least one sum of
+  /// squares; `steps` bounds the work.
   bool repeatable(int id, int64_t depth, int& sums, int& steps) const {
     if (--steps < 0 || !is_number(id)) return false;
     if (squared(id, depth) >= 0) return ++sums, true;
     const IrNode& n = to_[id];
     if (n.op == Op::constant || n.op == Op::parameter) return true;
     if (!is_elementwise(n.op) && n.op != Op::reshape && n.op != Op::broadcast) return false;
-    return std::all_of(n.inputs.begin(), n.inputs.end(), [&](int input) { return repeatable(input, depth, sums, steps); });
+    return std::all_of(n.inputs.begin(), n.inputs.end(),
+                       [&](int input) { return repeatable(input, depth, sums, steps); });
   }
 
   /// The number, once for each row of the matrix.
   int repeated(int id, const Shape& rows, const Shape& whole) {
     const int64_t depth = volume(whole) / std::max<int64_t>(1, volume(rows));
     if (const int x = squared(id, depth); x >= 0) {
-      const int all = shaped(Op::broadcast, shaped(Op::reshape, x, Shape(whole.begin() + static_cast<std::ptrdiff_t>(rows.size()), whole.end())), whole);
+      const int all = shaped(
+          Op::broadcast,
+          shaped(Op::reshape, x, Shape(whole.begin() + static_cast<std::ptrdiff_t>(rows.size()), whole.end())), whole);
       return sum_of(add(made(Op::mul, {all, all}, whole, float32)), rows, true);
     }
     IrNode n = to_[id];
@@ -109,14 +119,16 @@ class FewRows : Rewriter {
   int sum_of(int products, const Shape& rows, bool scaled) {
     IrNode sum = made(Op::fold, {products}, rows, to_[products].type.dtype);
     sum.attrs.edit().reducer = kernel::Reducer::sum;
-    for (size_t axis = rows.size(); axis < to_[products].type.shape.size(); ++axis) sum.attrs.edit().axes.push_back(static_cast<int64_t>(axis));
+    for (size_t axis = rows.size(); axis < to_[products].type.shape.size(); ++axis)
+      sum.attrs.edit().axes.push_back(static_cast<int64_t>(axis));
     sum.product = true;
     sum.scaled = scaled;
     return add(std::move(sum));
   }
 
-  /// A row that is a number times something, where the number is made of the sum of squares of the row's origin: a root mean square norm. The number stands before the
-  /// sum instead, and each program makes it anew from what it reads anyway; the row is not rounded to fewer bits in between.
+  /// A row that is a number times something, where the number is made of the sum of squares of the row's origin: a root
+  /// mean square norm. The number stands before the sum instead, and each program makes it anew from what it reads
+  /// anyway; the row is not rounded to fewer bits in between.
   struct Scaled {
     std::vector<int> factors, numbers;
   };
@@ -131,21 +143,25 @@ class FewRows : Rewriter {
       const IrNode& n = to_[id];
       int sums = 0, steps = 24;
       if (n.op == Op::mul && n.type.dtype == float32) pending.insert(pending.end(), n.inputs.begin(), n.inputs.end());
-      else if (n.op == Op::broadcast && repeatable(n.inputs[0], depth, sums, steps) && sums > 0) found.numbers.push_back(n.inputs[0]);
+      else if (n.op == Op::broadcast && repeatable(n.inputs[0], depth, sums, steps) && sums > 0)
+        found.numbers.push_back(n.inputs[0]);
       else found.factors.push_back(id);
     }
     if (found.numbers.size() != 1 || found.factors.empty() || found.factors.size() > 3) return {};
     return found;
   }
 
-  /// Does a value of as many elements as the row has, or of one, rest on sums over the row? Those are taken within the operators that stand right before the product.
+  /// Does a value of as many elements as the row has, or of one, rest on sums over the row? Those are taken within the
+  /// operators that stand right before the product.
   bool rests_on_sums(int id, int64_t depth) {
     const IrNode& n = to_[id];
     if (n.op == Op::fold) return is_number(id) && volume(to_[n.inputs[0]].type.shape) == depth;
     if (!is_elementwise(n.op) && n.op != Op::reshape && n.op != Op::broadcast) return false;
     if (const auto it = rests_.find({id, depth}); it != rests_.end()) return it->second;
     const int64_t size = volume(n.type.shape);
-    const bool found = (size == 1 || size == depth) && std::any_of(n.inputs.begin(), n.inputs.end(), [&](int input) { return rests_on_sums(input, depth); });
+    const bool found = (size == 1 || size == depth) && std::any_of(n.inputs.begin(), n.inputs.end(), [&](int input) {
+                         return rests_on_sums(input, depth);
+                       });
     return rests_[{id, depth}] = found;
   }
 
@@ -156,7 +172,8 @@ class FewRows : Rewriter {
     return seen.size();
   }
 
-  /// A norm of the row: the same operators over the row once for each row of the matrix, sums with them. What they start from is memory, which is only read more often.
+  /// A norm of the row: the same operators over the row once for each row of the matrix, sums with them. What they
+  /// start from is memory, which is only read more often.
   int normed(int id, const Shape& rows, const Shape& whole) {
     if (const auto it = normed_.find(id); it != normed_.end()) return it->second;
     const int64_t depth = volume(whole) / volume(rows);
@@ -170,7 +187,8 @@ class FewRows : Rewriter {
       IrNode sum = made(Op::fold, {normed(n.inputs[0], rows, whole)}, rows, n.type.dtype);
       sum.attrs.edit().reducer = n.attrs->reducer;
       sum.scaled = true;
-      for (size_t axis = rows.size(); axis < whole.size(); ++axis) sum.attrs.edit().axes.push_back(static_cast<int64_t>(axis));
+      for (size_t axis = rows.size(); axis < whole.size(); ++axis)
+        sum.attrs.edit().axes.push_back(static_cast<int64_t>(axis));
       result = add(std::move(sum));
     } else if (!is_elementwise(n.op)) {
       const int from = n.inputs[0];
@@ -194,7 +212,9 @@ class FewRows : Rewriter {
     const int64_t depth = volume(whole) / std::max<int64_t>(1, volume(rows));
     std::set<int> seen;
     normed_.clear();
-    if (depth == 1 || depth > longest_norm || volume(whole) > most_normed || rows.empty() || !rests_on_sums(row, depth) || norm_size(row, depth, seen) > longest_chain) return -1;
+    if (depth == 1 || depth > longest_norm || volume(whole) > most_normed || rows.empty() ||
+        !rests_on_sums(row, depth) || norm_size(row, depth, seen) > longest_chain)
+      return -1;
     return normed(row, rows, whole);
   }
 
@@ -204,16 +224,20 @@ class FewRows : Rewriter {
     const Dtype wide = node.type.dtype == float64 ? float64 : float32;
     const graph::Type result = node.type;
     const int row = left ? node.inputs[0] : node.inputs[1], matrix = left ? node.inputs[1] : node.inputs[0];
-    const auto &row_axes = left ? node.attrs->axes : node.attrs->axes2, &matrix_axes = left ? node.attrs->axes2 : node.attrs->axes;
+    const auto &row_axes = left ? node.attrs->axes : node.attrs->axes2,
+               &matrix_axes = left ? node.attrs->axes2 : node.attrs->axes;
 
     const int m = cast(turned(matrix, matrix_axes), wide);
     const Shape whole = to_[m].type.shape;
     const auto depth = static_cast<std::ptrdiff_t>(matrix_axes.size());
     const Shape suffix(whole.end() - depth, whole.end()), rows(whole.begin(), whole.end() - depth);
     int v = turned(row, row_axes), number = -1, norm = -1;
-    if (const Scaled scaled = v == row && wide == float32 && rows.size() > 0 ? scaled_row(row, volume(suffix)) : Scaled{}; !scaled.numbers.empty()) {
+    if (const Scaled scaled =
+            v == row && wide == float32 && rows.size() > 0 ? scaled_row(row, volume(suffix)) : Scaled{};
+        !scaled.numbers.empty()) {
       v = scaled.factors[0];
-      for (size_t k = 1; k < scaled.factors.size(); ++k) v = add(made(Op::mul, {v, scaled.factors[k]}, to_[v].type.shape, float32));
+      for (size_t k = 1; k < scaled.factors.size(); ++k)
+        v = add(made(Op::mul, {v, scaled.factors[k]}, to_[v].type.shape, float32));
       number = repeated(scaled.numbers[0], rows, whole);
     } else if (v == row) {
       norm = normed_row(row, rows, whole);

@@ -13,10 +13,11 @@ using graph::Op;
 
 namespace {
 
-constexpr int64_t most_taps = 16;  // sums that one kernel keeps in registers
+constexpr int64_t most_taps = 16;       // sums that one kernel keeps in registers
 constexpr int64_t least_channels = 16;  // of the output: lanes of a warp
 
-/// The integers of graph/convolution.h: groups, then stride, low, high, dilation and input dilation of each axis of space.
+/// The integers of graph/convolution.h: groups, then stride, low, high, dilation and input dilation of each axis of
+/// space.
 struct Form {
   explicit Form(const std::vector<int64_t>& integers) : space((integers.size() - 1) / 5), groups(integers[0]) {
     const auto part = [&](size_t k) {
@@ -39,11 +40,19 @@ Kind kind_of(const Ir& ir, const IrNode& node) {
   const Kind kind = call == "convolution" ? Kind::forward : call == "convolution_weights" ? Kind::weights : Kind::none;
   if (kind == Kind::none) return Kind::none;
   const Form form(node.attrs->composite->integers);
-  const auto none_negative = [](const std::vector<int64_t>& v) { return std::all_of(v.begin(), v.end(), [](int64_t e) { return e >= 0; }); };
-  const auto is_static = [](const graph::Type& t) { return std::all_of(t.shape.begin(), t.shape.end(), [](const Dim& d) { return d.is_static() && d.bound() > 0; }); };
-  const graph::Type &x = ir[node.inputs[0]].type, &second = ir[node.inputs[1]].type, &w = kind == Kind::forward ? second : node.type;
-  if (form.groups != 1 || x.dtype == float64 || !none_negative(form.low) || !none_negative(form.high) || !is_static(x) || !is_static(second)) return Kind::none;
-  if (std::any_of(form.input_dilation.begin(), form.input_dilation.end(), [](int64_t d) { return d != 1; })) return Kind::none;
+  const auto none_negative = [](const std::vector<int64_t>& v) {
+    return std::all_of(v.begin(), v.end(), [](int64_t e) { return e >= 0; });
+  };
+  const auto is_static = [](const graph::Type& t) {
+    return std::all_of(t.shape.begin(), t.shape.end(), [](const Dim& d) { return d.is_static() && d.bound() > 0; });
+  };
+  const graph::Type &x = ir[node.inputs[0]].type, &second = ir[node.inputs[1]].type,
+                    &w = kind == Kind::forward ? second : node.type;
+  if (form.groups != 1 || x.dtype == float64 || !none_negative(form.low) || !none_negative(form.high) ||
+      !is_static(x) || !is_static(second))
+    return Kind::none;
+  if (std::any_of(form.input_dilation.begin(), form.input_dilation.end(), [](int64_t d) { return d != 1; }))
+    return Kind::none;
   const int64_t channels = w.shape[0].bound();
   return channels >= least_channels && volume(w.shape) <= most_taps * channels ? kind : Kind::none;
 }
@@ -59,8 +68,10 @@ class FewTaps : Rewriter {
         case Kind::weights: return weights(node);
         case Kind::none: break;
       }
-      // A few elements of a convolution (where moments are shifted to) are made again, so that whoever makes all of it need not wait for itself.
-      if (node.op == Op::slice && volume(node.type.shape) * few <= volume(to_[node.inputs[0]].type.shape)) node.inputs[0] = made_again(node.inputs[0], 4);
+      // A few elements of a convolution (where moments are shifted to) are made again, so that whoever makes all of it
+      // need not wait for itself.
+      if (node.op == Op::slice && volume(node.type.shape) * few <= volume(to_[node.inputs[0]].type.shape))
+        node.inputs[0] = made_again(node.inputs[0], 4);
       return add(std::move(node));
     });
   }
@@ -68,7 +79,8 @@ class FewTaps : Rewriter {
  private:
   static constexpr int64_t few = 1024;
 
-  /// x with zeros around it; it lies in memory, so that edges are looked at once, and not for every tap of every output.
+  /// x with zeros around it; it lies in memory, so that edges are looked at once, and not for every tap of every
+  /// output.
   int padded(int x, const Form& form) {
     std::vector<int64_t> low(form.space + 2, 0), high = low;
     Shape shape = to_[x].type.shape;
@@ -128,7 +140,8 @@ class FewTaps : Rewriter {
       attrs.start = tap;
       attrs.start.insert(attrs.start.begin(), 0);
       attrs.step.assign(w.size(), 1);
-      const int weight = cast(shaped(Op::broadcast, shaped(Op::reshape, add(std::move(node)), {w[0]}), places), float32);
+      const int weight =
+          cast(shaped(Op::broadcast, shaped(Op::reshape, add(std::move(node)), {w[0]}), places), float32);
       const int product = add(made(Op::mul, {seen(x, form, places, tap), weight}, places, float32));
       if (sum < 0) {
         sum = product;
@@ -146,7 +159,8 @@ class FewTaps : Rewriter {
     return all;
   }
 
-  /// The value with convolutions that lie in memory computed in place: through `depth` operators, else the value itself.
+  /// The value with convolutions that lie in memory computed in place: through `depth` operators, else the value
+  /// itself.
   int made_again(int v, int depth) {
     if (const auto known = again_.find(v); known != again_.end()) return known->second;
     if (depth == 0 || !is_elementwise(to_[v].op)) return v;
@@ -163,9 +177,11 @@ class FewTaps : Rewriter {
     const Shape places = to_[g].type.shape, one{1, places.back()};
     std::vector<int> each;
     each_tap(result.shape, [&](const std::vector<int64_t>& tap) {
-      IrNode sum = made(Op::fold, {add(made(Op::mul, {g, seen(x, form, places, tap)}, places, float32))}, {places.back()}, float32);
+      IrNode sum = made(Op::fold, {add(made(Op::mul, {g, seen(x, form, places, tap)}, places, float32))},
+                        {places.back()}, float32);
       sum.attrs.edit().reducer = kernel::Reducer::sum;
-      for (size_t axis = 0; axis + 1 < places.size(); ++axis) sum.attrs.edit().axes.push_back(static_cast<int64_t>(axis));
+      for (size_t axis = 0; axis + 1 < places.size(); ++axis)
+        sum.attrs.edit().axes.push_back(static_cast<int64_t>(axis));
       each.push_back(shaped(Op::reshape, add(std::move(sum)), one));
     });
     const auto taps = static_cast<int64_t>(each.size());
@@ -187,7 +203,8 @@ class FewTaps : Rewriter {
 }  // namespace
 
 Ir few_taps(Ir ir) {
-  const bool any = std::any_of(ir.nodes.begin(), ir.nodes.end(), [&](const IrNode& node) { return kind_of(ir, node) != Kind::none; });
+  const bool any = std::any_of(ir.nodes.begin(), ir.nodes.end(),
+                               [&](const IrNode& node) { return kind_of(ir, node) != Kind::none; });
   if (!any) return ir;
   return FewTaps(std::move(ir)).run();
 }

@@ -31,7 +31,8 @@ class Turner : Rewriter {
     return order;
   }
 
-  /// Does the operand lie in memory with the contracted axes innermost? What is no view of another array is made row-major.
+  /// Does the operand lie in memory with the contracted axes innermost? What is no view of another array is made
+  /// row-major.
   bool lies(int v, const Axes& order) const {
     const auto view = strided_view(to_, std::vector<Strides>(to_.nodes.size()), std::vector<bool>(to_.nodes.size()), v);
     int64_t before = INT64_MAX;
@@ -53,7 +54,8 @@ class Turner : Rewriter {
     for (int64_t axis : order) shape.push_back(to_[v].type.shape[static_cast<size_t>(axis)]);
     IrNode permuted = made(Op::permute, {v}, shape, to_[v].type.dtype);
     permuted.attrs.edit().axes = order;
-    IrNode kept = made(Op::bitcast, {add(std::move(permuted))}, shape, to_[v].type.dtype);  // to what it is: an elementwise value, which is computed into memory
+    IrNode kept = made(Op::bitcast, {add(std::move(permuted))}, shape,
+                       to_[v].type.dtype);  // to what it is: an elementwise value, which is computed into memory
     kept.attrs.edit().dtype = kept.type.dtype;
     return copy = add(std::move(kept));
   }
@@ -64,7 +66,8 @@ class Turner : Rewriter {
     d.a = a.dtype, d.b = b.dtype, d.c = node.type.dtype;
     d.m = d.n = d.k = 1;
     const size_t depth = node.attrs->axes.size();
-    for (size_t k = 0; k < a_order.size(); ++k) (k + depth < a_order.size() ? d.m : d.k) *= a.shape[static_cast<size_t>(a_order[k])].bound();
+    for (size_t k = 0; k < a_order.size(); ++k)
+      (k + depth < a_order.size() ? d.m : d.k) *= a.shape[static_cast<size_t>(a_order[k])].bound();
     for (size_t k = 0; k + depth < b_order.size(); ++k) d.n *= b.shape[static_cast<size_t>(b_order[k])].bound();
     d.a_m = d.b_n = d.k, d.a_k = d.b_k = 1, d.c_m = d.n, d.c_n = 1;
     return target_.library(d) != nullptr;
@@ -72,10 +75,15 @@ class Turner : Rewriter {
 
   int dot(IrNode node) {
     const graph::Type &a = to_[node.inputs[0]].type, &b = to_[node.inputs[1]].type;
-    const auto is_static = [](const Shape& shape) { return std::all_of(shape.begin(), shape.end(), [](const Dim& n) { return n.is_static(); }); };
-    if (!is_float8(a.dtype) || !is_float8(b.dtype) || !node.attrs->batch.empty() || !is_static(a.shape) || !is_static(b.shape)) return add(std::move(node));
+    const auto is_static = [](const Shape& shape) {
+      return std::all_of(shape.begin(), shape.end(), [](const Dim& n) { return n.is_static(); });
+    };
+    if (!is_float8(a.dtype) || !is_float8(b.dtype) || !node.attrs->batch.empty() || !is_static(a.shape) ||
+        !is_static(b.shape))
+      return add(std::move(node));
     const Axes a_order = free_first(a.shape, node.attrs->axes), b_order = free_first(b.shape, node.attrs->axes2);
-    if ((lies(node.inputs[0], a_order) && lies(node.inputs[1], b_order)) || !answered(node, a_order, b_order)) return add(std::move(node));
+    if ((lies(node.inputs[0], a_order) && lies(node.inputs[1], b_order)) || !answered(node, a_order, b_order))
+      return add(std::move(node));
     graph::Attrs& attrs = node.attrs.edit();
     side(node.inputs[0], a_order, attrs.axes);
     side(node.inputs[1], b_order, attrs.axes2);
@@ -86,7 +94,8 @@ class Turner : Rewriter {
   void side(int& operand, const Axes& order, Axes& contracted) {
     if (lies(operand, order)) return;
     operand = turned(operand, order);
-    for (size_t k = 0; k < contracted.size(); ++k) contracted[k] = static_cast<int64_t>(order.size() - contracted.size() + k);
+    for (size_t k = 0; k < contracted.size(); ++k)
+      contracted[k] = static_cast<int64_t>(order.size() - contracted.size() + k);
   }
 
   target::Target& target_;
@@ -97,7 +106,9 @@ class Turner : Rewriter {
 
 Ir turn_float8_operands(Ir ir, target::Target& target, const Policy& policy) {
   if (!policy.libraries || !target::libraries_enabled()) return ir;
-  const bool any = std::any_of(ir.nodes.begin(), ir.nodes.end(), [&](const IrNode& n) { return n.op == Op::dot && is_float8(ir[n.inputs[0]].type.dtype); });
+  const bool any = std::any_of(ir.nodes.begin(), ir.nodes.end(), [&](const IrNode& n) {
+    return n.op == Op::dot && is_float8(ir[n.inputs[0]].type.dtype);
+  });
   if (!any) return ir;
   return Turner(std::move(ir), target).run();
 }

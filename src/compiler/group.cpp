@@ -28,14 +28,17 @@ bool Group::has_columns() const {
   return std::any_of(roots.begin(), roots.end(), [](const Root& r) { return r.kind == RootKind::column; });
 }
 
-Grouper::Grouper(const Ir& ir, const std::vector<Layout>& layouts, const Policy& policy, target::Target* target, const std::vector<Update>& updates)
-    : ir_(ir), policy_(policy), target_(target), users_(users(ir)), strides_(ir.nodes.size()), base_root_(ir.nodes.size()), call_of_(ir.nodes.size(), -1) {
+Grouper::Grouper(const Ir& ir, const std::vector<Layout>& layouts, const Policy& policy, target::Target* target,
+                 const std::vector<Update>& updates)
+    : ir_(ir), policy_(policy), target_(target), users_(users(ir)), strides_(ir.nodes.size()),
+      base_root_(ir.nodes.size()), call_of_(ir.nodes.size(), -1) {
   for (size_t k = 0; k < ir.inputs.size(); ++k) {
     auto id = static_cast<size_t>(ir.inputs[k]);
     bool given = k < layouts.size() && !layouts[k].strides.empty();
     strides_[id] = given ? layouts[k].strides : row_major_strides(ir.nodes[id].type.shape);
   }
-  for (const Update& u : updates) updated_[output_node(ir, ir.outputs[static_cast<size_t>(u.output)])] = ir.inputs[static_cast<size_t>(u.input)];
+  for (const Update& u : updates)
+    updated_[output_node(ir, ir.outputs[static_cast<size_t>(u.output)])] = ir.inputs[static_cast<size_t>(u.input)];
   find_roots();
 }
 
@@ -59,7 +62,8 @@ void Grouper::find_roots() {
   }
   for (int id = 0; id < ir_.size(); ++id) {
     Op op = ir_[id].op;
-    if (op == Op::fold || op == Op::dot || op == Op::prefix || writes_operand(op) || is_call(op) || ir_[id].kept) mark(id);
+    if (op == Op::fold || op == Op::dot || op == Op::prefix || writes_operand(op) || is_call(op) || ir_[id].kept)
+      mark(id);
   }
   std::map<std::string, int> numbers;
   for (int id = 0; id < ir_.size(); ++id) {
@@ -74,20 +78,23 @@ void Grouper::find_roots() {
   const auto read_whole = [&](int node) {
     const std::span<const int> readers = users_[static_cast<size_t>(node)];
     return std::any_of(readers.begin(), readers.end(), [&](int reader) {
-      return (is_call(ir_[reader].op) && !is_attention(ir_[reader])) || (writes_operand(ir_[reader].op) && ir_[reader].inputs[0] == node);
+      return (is_call(ir_[reader].op) && !is_attention(ir_[reader])) ||
+             (writes_operand(ir_[reader].op) && ir_[reader].inputs[0] == node);
     });
   };
   const std::vector<int> outputs = handed_out(ir_);
   for (const std::vector<int>& results : calls_) {
     if (!is_attention(ir_[results[0]])) continue;
     for (const int id : results)
-      if (strides_[static_cast<size_t>(id)].empty() && !read_whole(id)) strides_[static_cast<size_t>(id)] = preferred_strides(ir_, users_, id);
+      if (strides_[static_cast<size_t>(id)].empty() && !read_whole(id))
+        strides_[static_cast<size_t>(id)] = preferred_strides(ir_, users_, id);
     pack_results(results);
   }
   for (int id = 0; id < ir_.size(); ++id) {
     if (ir_[id].op != Op::dot) continue;
     DotChain chain = chain_of(id, outputs);
-    if (chain.sum >= 0 && !sum_of_.try_emplace(chain.sum, chain.result).second) chain.sum = -1, chain.summed = kernel::OperandSum::none;
+    if (chain.sum >= 0 && !sum_of_.try_emplace(chain.sum, chain.result).second)
+      chain.sum = -1, chain.summed = kernel::OperandSum::none;
     const int result = chain.result;
     if (result != id) {
       base_root_[static_cast<size_t>(id)] = false;
@@ -96,10 +103,12 @@ void Grouper::find_roots() {
     dot_result_[result] = chain;
     if (chain.argument >= 0) {
       mark(chain.argument);
-      for (const int node : {result, chain.argument}) strides_[static_cast<size_t>(node)] = row_major_strides(ir_[node].type.shape);
+      for (const int node : {result, chain.argument})
+        strides_[static_cast<size_t>(node)] = row_major_strides(ir_[node].type.shape);
       if (chain.argument_is == kernel::ActivationArgument::written) argument_of_[chain.argument] = result;
     }
-    if (strides_[static_cast<size_t>(result)].empty() && !read_whole(result)) strides_[static_cast<size_t>(result)] = preferred_strides(ir_, users_, result);
+    if (strides_[static_cast<size_t>(result)].empty() && !read_whole(result))
+      strides_[static_cast<size_t>(result)] = preferred_strides(ir_, users_, result);
   }
   for (int id = 0; id < ir_.size() && target_ && target::blocks_together(*target_) > 1; ++id)
     if (const int cache = own_row(ir_, users_, id); cache >= 0) caches_[id] = cache, entered_.insert(cache);
@@ -107,11 +116,14 @@ void Grouper::find_roots() {
     const IrNode& node = ir_[id];
     if (node.op == Op::dot)
       for (int operand : node.inputs) mark(operand_base(ir_, strides_, base_root_, operand));
-    if (writes_operand(node.op)) mark(memory_of(ir_, strides_, base_root_, node.inputs[0]));  // updated in its own memory, or copied whole
+    if (writes_operand(node.op))
+      mark(memory_of(ir_, strides_, base_root_, node.inputs[0]));  // updated in its own memory, or copied whole
     if (is_attention(node)) {
-      for (size_t k = caches_.contains(id) ? 1 : 0; k < node.inputs.size(); ++k) mark(operand_base(ir_, strides_, base_root_, node.inputs[k]));
+      for (size_t k = caches_.contains(id) ? 1 : 0; k < node.inputs.size(); ++k)
+        mark(operand_base(ir_, strides_, base_root_, node.inputs[k]));
     } else if (is_call(node.op) && call_operands_[static_cast<size_t>(call_of_[static_cast<size_t>(id)])].empty()) {
-      // Decided once: a root that is found later may lie between a view and its memory, which holds the operand all the same.
+      // Decided once: a root that is found later may lie between a view and its memory, which holds the operand all the
+      // same.
       std::vector<int>& operands = call_operands_[static_cast<size_t>(call_of_[static_cast<size_t>(id)])];
       for (int operand : node.inputs) operands.push_back(memory_of(ir_, strides_, base_root_, operand, true));
       for (int operand : operands) mark(operand);
@@ -120,7 +132,9 @@ void Grouper::find_roots() {
       int base = operand_base(ir_, strides_, base_root_, node.inputs[0]);
       if (is_elementwise(ir_[base].op) || ir_[base].op == Op::gather || ir_[base].op == Op::random_bits) mark(base);
       // A few elements of something large are fetched at once: its memory need not wait for whoever reads them.
-      if (!is_leaf(ir_, base) && volume(ir_[base].type.shape) >= std::max<int64_t>(1 << 20, 64 * volume(node.type.shape))) mark(id);
+      if (!is_leaf(ir_, base) &&
+          volume(ir_[base].type.shape) >= std::max<int64_t>(1 << 20, 64 * volume(node.type.shape)))
+        mark(id);
     }
   }
   if (target_) mark_row_sums();
@@ -134,21 +148,26 @@ void Grouper::find_roots() {
   for (int id = 0; id < ir_.size(); ++id)
     if (ir_[id].product) mark_product_result(id, outputs);
   for (int id = 0; id < ir_.size(); ++id)
-    if (strides_[static_cast<size_t>(id)].empty()) strides_[static_cast<size_t>(id)] = row_major_strides(ir_[id].type.shape);
+    if (strides_[static_cast<size_t>(id)].empty())
+      strides_[static_cast<size_t>(id)] = row_major_strides(ir_[id].type.shape);
 }
 
-/// Of a product with one row (few_rows.h): the row, which every row of the matrix is multiplied with, lies in memory, in as few bits as it has.
+/// Of a product with one row (few_rows.h): the row, which every row of the matrix is multiplied with, lies in memory,
+/// in as few bits as it has.
 void Grouper::mark_product_row(int fold) {
   const auto widens = [&](int id) { return ir_[id].op == Op::cast && is_low_float(ir_[ir_[id].inputs[0]].type.dtype); };
   std::vector<int> factors{ir_[ir_[fold].inputs[0]].inputs[0]};
   while (!factors.empty()) {
     int row = factors.back();
     factors.pop_back();
-    while ((is_movement(ir_[row].op) && ir_[row].op != Op::concat && ir_[row].op != Op::depends) || widens(row)) row = ir_[row].inputs[0];
-    const bool repeated = is_elementwise(ir_[row].op) && volume(ir_[row].type.shape) == volume(ir_[ir_[fold].inputs[0]].type.shape);
+    while ((is_movement(ir_[row].op) && ir_[row].op != Op::concat && ir_[row].op != Op::depends) || widens(row))
+      row = ir_[row].inputs[0];
+    const bool repeated =
+        is_elementwise(ir_[row].op) && volume(ir_[row].type.shape) == volume(ir_[ir_[fold].inputs[0]].type.shape);
     if (ir_[row].op == Op::fold) continue;
     if (repeated && ir_[fold].scaled) factors.insert(factors.end(), ir_[row].inputs.begin(), ir_[row].inputs.end());
-    else if (ir_[fold].scaled && ir_[row].op == Op::mul) factors.insert(factors.end(), ir_[row].inputs.begin(), ir_[row].inputs.end());
+    else if (ir_[fold].scaled && ir_[row].op == Op::mul)
+      factors.insert(factors.end(), ir_[row].inputs.begin(), ir_[row].inputs.end());
     else if (!is_leaf(ir_, row) && ir_[row].op != Op::constant) base_root_[static_cast<size_t>(row)] = true;
   }
 }
@@ -158,7 +177,9 @@ void Grouper::mark_product_result(int fold, const std::vector<int>& outputs) {
   int last = fold;
   for (int id = fold;;) {
     const std::span<const int> readers = users_[static_cast<size_t>(id)];
-    if (readers.size() != 1 || outputs[static_cast<size_t>(id)] > 0 || (id != fold && base_root_[static_cast<size_t>(id)])) break;
+    if (readers.size() != 1 || outputs[static_cast<size_t>(id)] > 0 ||
+        (id != fold && base_root_[static_cast<size_t>(id)]))
+      break;
     id = readers[0];
     if (is_elementwise(ir_[id].op)) last = id;
     else if (ir_[id].op != Op::reshape) break;
@@ -188,13 +209,15 @@ int Grouper::add_group(std::unique_ptr<Work> work) {
 
 void Grouper::place(int node) {
   if (auto it = dot_result_.find(node); it != dot_result_.end()) {
-    if (argument_of_.contains(it->second.argument) && argument_of_.at(it->second.argument) == node) return;  // with its argument, which comes first
+    if (argument_of_.contains(it->second.argument) && argument_of_.at(it->second.argument) == node)
+      return;  // with its argument, which comes first
     if (it->second.sum < 0 || it->second.sum > node) place_dot(node);
     return;
   }
   if (auto it = argument_of_.find(node); it != argument_of_.end()) return place_dot(it->second);
   if (auto it = sum_of_.find(node); it != sum_of_.end()) {
-    if (it->second > node) place_dot(it->second);  // with the first of its results: all readers of both are placed by then
+    if (it->second > node)
+      place_dot(it->second);  // with the first of its results: all readers of both are placed by then
     return;
   }
   if (auto it = packs_.find(node); it != packs_.end()) return place_attention(it->second);
@@ -250,10 +273,13 @@ void Grouper::collect(int g, int node, std::vector<Expr> index, bool conditional
     }
     groups_[static_cast<size_t>(g)]->inlined.insert(id);
     const IrNode& n = ir_[id];
-    if (is_elementwise(n.op) && std::any_of(users_[static_cast<size_t>(id)].begin(), users_[static_cast<size_t>(id)].end(), [&](int user) { return ir_[user].op == Op::broadcast; }))
+    if (is_elementwise(n.op) &&
+        std::any_of(users_[static_cast<size_t>(id)].begin(), users_[static_cast<size_t>(id)].end(),
+                    [&](int user) { return ir_[user].op == Op::broadcast; }))
       groups_[static_cast<size_t>(g)]->places.try_emplace(id, at);
     if (n.op == Op::concat) {
-      for (Access& access : push_concat(cx, ir_, id, at)) pending.emplace_back(access.node, places.of(std::move(access.index)), true);
+      for (Access& access : push_concat(cx, ir_, id, at))
+        pending.emplace_back(access.node, places.of(std::move(access.index)), true);
     } else if (is_movement(n.op)) {
       if (n.op == Op::depends) wait_for(g, id);
       Access access = push(cx, ir_, id, at);
@@ -261,11 +287,14 @@ void Grouper::collect(int g, int node, std::vector<Expr> index, bool conditional
     } else if (n.op == Op::gather) {
       size_t rank = index_rank(ir_, id);
       std::vector<Expr> prefix(at.begin(), at.begin() + static_cast<std::ptrdiff_t>(rank));
-      for (size_t k = 0; k < n.attrs->axes.size(); ++k) pending.emplace_back(n.inputs[k + 1], places.of(prefix), guarded);
+      for (size_t k = 0; k < n.attrs->axes.size(); ++k)
+        pending.emplace_back(n.inputs[k + 1], places.of(prefix), guarded);
       std::vector<Expr> inside(at.begin() + static_cast<std::ptrdiff_t>(rank), at.end());
       for (int64_t axis : n.attrs->axes) {
-        int64_t range = ir_[n.inputs[0]].type.shape[static_cast<size_t>(axis)].bound() - n.attrs->shape[static_cast<size_t>(axis)].bound();
-        inside[static_cast<size_t>(axis)] = inside[static_cast<size_t>(axis)] + cx.variable("gathered", 0, std::max<int64_t>(0, range));
+        int64_t range = ir_[n.inputs[0]].type.shape[static_cast<size_t>(axis)].bound() -
+                        n.attrs->shape[static_cast<size_t>(axis)].bound();
+        inside[static_cast<size_t>(axis)] =
+            inside[static_cast<size_t>(axis)] + cx.variable("gathered", 0, std::max<int64_t>(0, range));
       }
       pending.emplace_back(n.inputs[0], places.of(std::move(inside)), true);
     } else if (n.op == Op::random_bits) {
@@ -273,7 +302,8 @@ void Grouper::collect(int g, int node, std::vector<Expr> index, bool conditional
       word.push_back(cx.constant(0));
       pending.emplace_back(n.inputs[0], places.of(std::move(word)), true);
     } else {
-      if (!is_elementwise(n.op) && !n.inputs.empty()) throw_internal("group", "cannot be computed inline: " + print(ir_, id));
+      if (!is_elementwise(n.op) && !n.inputs.empty())
+        throw_internal("group", "cannot be computed inline: " + print(ir_, id));
       for (int input : n.inputs) pending.emplace_back(input, place, guarded);
     }
   }
@@ -317,7 +347,8 @@ void Grouper::begin_group(int node) {
   Root root{node, is_fold ? RootKind::fold : RootKind::full, {}};
   for (size_t axis = 0; axis < shape.size(); ++axis) {
     bool folded = is_fold && std::count(n.attrs->axes.begin(), n.attrs->axes.end(), static_cast<int64_t>(axis)) > 0;
-    if (!work->group.seed_index[axis].is_constant()) work->group.domain.push_back({work->group.seed_index[axis], shape[axis], folded});
+    if (!work->group.seed_index[axis].is_constant())
+      work->group.domain.push_back({work->group.seed_index[axis], shape[axis], folded});
     if (!folded) root.index.push_back(work->group.seed_index[axis]);
   }
   by_signature_[work->group.signature].push_back(static_cast<int>(groups_.size()));
@@ -357,7 +388,8 @@ void Grouper::place_alone(int node) {
   groups_[static_cast<size_t>(g)]->inlined = std::move(inlined);
 }
 
-/// Results of one call have the same inputs, so that all come after them and before every reader of any: the group is placed with the first of them.
+/// Results of one call have the same inputs, so that all come after them and before every reader of any: the group is
+/// placed with the first of them.
 void Grouper::place_call(int node) {
   const std::vector<int>& results = calls_[static_cast<size_t>(call_of_[static_cast<size_t>(node)])];
   if (node != results.front()) return;
@@ -389,7 +421,8 @@ void Grouper::place_attention(int node) {
   std::vector<int> by_output(ir_[node].results.size(), -1);
   for (int id : results) by_output[static_cast<size_t>(ir_[id].output)] = id;
   const auto entered = caches_.find(node);
-  work->group.attention = plan_attention(ir_, strides_, base_root_, by_output, packed_, entered == caches_.end() ? -1 : entered->second);
+  work->group.attention =
+      plan_attention(ir_, strides_, base_root_, by_output, packed_, entered == caches_.end() ? -1 : entered->second);
   if (entered != caches_.end()) return place_with_row(std::move(work), results, entered->second);
   const AttentionPlan& plan = work->group.attention;
   std::vector<int> operands{plan.q.node, plan.k.node, plan.v.node, plan.mask.node};
@@ -416,7 +449,8 @@ void Grouper::place_with_row(std::unique_ptr<Work> work, std::vector<int> result
 }
 
 /// A group whose roots are the results of one call.
-int Grouper::place_results(std::unique_ptr<Work> work, const std::vector<int>& results, const std::vector<int>& operands) {
+int Grouper::place_results(std::unique_ptr<Work> work, const std::vector<int>& results,
+                           const std::vector<int>& operands) {
   for (int id : results) work->group.roots.push_back({id, RootKind::full, {}});
   int g = add_group(std::move(work));
   for (int id : results) {
@@ -432,8 +466,10 @@ int Grouper::place_results(std::unique_ptr<Work> work, const std::vector<int>& r
 
 Grouping Grouper::finish() {
   Grouping result;
-  // Producers first: groups were begun consumers first, but joins may have moved work; order by dependences, nearest to program order.
-  const auto taken_over = std::count_if(groups_.begin(), groups_.end(), [](const auto& work) { return work->group.roots.empty(); });
+  // Producers first: groups were begun consumers first, but joins may have moved work; order by dependences, nearest to
+  // program order.
+  const auto taken_over =
+      std::count_if(groups_.begin(), groups_.end(), [](const auto& work) { return work->group.roots.empty(); });
   std::vector<int> waiting(groups_.size());
   for (const auto& work : groups_)
     for (int consumer : work->consumers) ++waiting[static_cast<size_t>(consumer)];
@@ -444,7 +480,8 @@ Grouping Grouper::finish() {
   };
   std::set<std::pair<int, int>> ready;
   for (size_t g = 0; g < groups_.size(); ++g)
-    if (waiting[g] == 0 && !groups_[g]->group.roots.empty()) ready.insert({first_root(static_cast<int>(g)), static_cast<int>(g)});
+    if (waiting[g] == 0 && !groups_[g]->group.roots.empty())
+      ready.insert({first_root(static_cast<int>(g)), static_cast<int>(g)});
   std::vector<int> new_number(groups_.size(), -1);
   while (!ready.empty()) {
     int g = ready.begin()->second;
@@ -456,7 +493,8 @@ Grouping Grouper::finish() {
       if (--waiting[static_cast<size_t>(consumer)] == 0) ready.insert({first_root(consumer), consumer});
     result.groups.push_back(std::move(work.group));
   }
-  check(result.groups.size() + static_cast<size_t>(taken_over) == groups_.size(), "group", "groups wait for each other");
+  check(result.groups.size() + static_cast<size_t>(taken_over) == groups_.size(), "group",
+        "groups wait for each other");
   result.is_root.resize(ir_.nodes.size());
   for (int id = 0; id < ir_.size(); ++id) result.is_root[static_cast<size_t>(id)] = is_root(id);
   result.group_of = group_of_;
@@ -479,7 +517,8 @@ std::vector<int> handed_out(const Ir& ir) {
   return count;
 }
 
-Grouping group(const Ir& ir, const std::vector<Layout>& layouts, const Policy& policy, target::Target* target, const std::vector<Update>& updates) {
+Grouping group(const Ir& ir, const std::vector<Layout>& layouts, const Policy& policy, target::Target* target,
+               const std::vector<Update>& updates) {
   return Grouper(ir, layouts, policy, target, updates).run();
 }
 
@@ -490,12 +529,14 @@ std::string print(const Ir& ir, const Grouping& grouping) {
     const char* kinds[] = {"rows", "dot", "prefix", "scatter", "call", "attention"};
     text += fmt::format("group {} {}", g, kinds[static_cast<int>(group.kind)]);
     for (const DomainVariable& v : group.domain)
-      text += fmt::format(" {}{}<{}", v.inner ? "inner " : "", ix::to_string(v.var), v.extent.symbol() ? v.extent.symbol()->name : std::to_string(v.extent.bound()));
+      text += fmt::format(" {}{}<{}", v.inner ? "inner " : "", ix::to_string(v.var),
+                          v.extent.symbol() ? v.extent.symbol()->name : std::to_string(v.extent.bound()));
     if (group.kind == Group::Kind::dot) text += " " + group.dot.desc.to_string();
     if (group.kind == Group::Kind::call) text += " " + group.call.desc.to_string();
     text += fmt::format(" reads %{}\n", fmt::join(group.reads, " %"));
     const char* root_kinds[] = {"fold", "full", "row", "column"};
-    for (const Root& root : group.roots) text += fmt::format("  {} {}\n", root_kinds[static_cast<int>(root.kind)], print(ir, root.node));
+    for (const Root& root : group.roots)
+      text += fmt::format("  {} {}\n", root_kinds[static_cast<int>(root.kind)], print(ir, root.node));
   }
   return text;
 }

@@ -1,16 +1,18 @@
 #pragma once
 // Fusion: which nodes get memory (the roots), and which roots are computed together (the groups).
 //
-// A `rows` group has a domain of row variables and inner variables. Its roots are folds over the inner domain (one value a row), maps over
-// rows × inner, and maps over the rows alone; and, where the rows' kernel computes it anyway, what is folded along the rows in parts (group_columns.cpp). Each root says at which of its own indices the point (row, inner) of the domain stands. All that is not
-// a root is computed where it is needed, from roots: elementwise nodes inline, movement nodes as index expressions.
-// A `dot` group is one contraction, perhaps with a bias; a `prefix` group is one prefix, a `scatter` group
-// one scatter; a `call` group is one call
+// A `rows` group has a domain of row variables and inner variables. Its roots are folds over the inner domain (one
+// value a row), maps over rows × inner, and maps over the rows alone; and, where the rows' kernel computes it anyway,
+// what is folded along the rows in parts (group_columns.cpp). Each root says at which of its own indices the point
+// (row, inner) of the domain stands. All that is not a root is computed where it is needed, from roots: elementwise
+// nodes inline, movement nodes as index expressions. A `dot` group is one contraction, perhaps with a bias; a `prefix`
+// group is one prefix, a `scatter` group one scatter; a `call` group is one call
 // with all its results.
 //
-// Groups are formed from the consumers to the producers. A root joins the group of a consumer that reads it at the very point where that group
-// stands (row fusion: softmax, norms, their backwards), else a group over the same domain that reads the same data (sibling outputs), else it
-// begins a group. A join that would make two groups wait for each other is refused.
+// Groups are formed from the consumers to the producers. A root joins the group of a consumer that reads it at the very
+// point where that group stands (row fusion: softmax, norms, their backwards), else a group over the same domain that
+// reads the same data (sibling outputs), else it begins a group. A join that would make two groups wait for each other
+// is refused.
 #include <memory>
 #include <optional>
 #include <string>
@@ -34,21 +36,24 @@ enum class RootKind : uint8_t { fold, full, row, column };
 struct Root {
   int node;
   RootKind kind;
-  std::vector<ix::Expr> index;  // of this node's element at (row, inner); folds and row maps: over row variables only; columns: (part, inner)
+  std::vector<ix::Expr> index;  // of this node's element at (row, inner); folds and row maps: over row variables only;
+                                // columns: (part, inner)
 };
 
-/// A dot as a library descriptor over bounds, with the buffers behind its operands. `symbols[k]` is the symbolic extent of batch axis k, then of m, n, k.
+/// A dot as a library descriptor over bounds, with the buffers behind its operands. `symbols[k]` is the symbolic extent
+/// of batch axis k, then of m, n, k.
 struct DotPlan {
   kernel::DotDesc desc;
   int a = -1, b = -1, bias = -1, residual = -1;  // roots or leaves
-  int argument = -1;                     // of the activation: a root of this group (written), or another's (slope)
-  int sum = -1;                          // the root that is the sum of an operand
-  std::vector<int> scales;               // roots or leaves of one element
-  int64_t a_offset = 0, b_offset = 0;    // elements
-  std::vector<Dim> extents;              // batch…, m, n, k as Dims
+  int argument = -1;                   // of the activation: a root of this group (written), or another's (slope)
+  int sum = -1;                        // the root that is the sum of an operand
+  std::vector<int> scales;             // roots or leaves of one element
+  int64_t a_offset = 0, b_offset = 0;  // elements
+  std::vector<Dim> extents;            // batch…, m, n, k as Dims
 };
 
-/// A call as a descriptor, with the nodes in whose memory its operands lie, row-major, and those of its results (-1 where nobody reads one).
+/// A call as a descriptor, with the nodes in whose memory its operands lie, row-major, and those of its results (-1
+/// where nobody reads one).
 struct CallPlan {
   graph::Op op = graph::Op::call;
   std::shared_ptr<const graph::Control> control;  // of control flow
@@ -56,7 +61,8 @@ struct CallPlan {
   std::vector<int> operands, results;
 };
 
-/// An array of attention: element (batch…, row, column) of it in the buffer of `node`. Without columns: the rows' logsumexp.
+/// An array of attention: element (batch…, row, column) of it in the buffer of `node`. Without columns: the rows'
+/// logsumexp.
 struct AttentionOperand {
   int node = -1;  // root or leaf; -1: absent
   Dtype dtype = float32;
@@ -65,7 +71,8 @@ struct AttentionOperand {
   int64_t row = 0, column = 0;  // strides
 };
 
-/// Attention or its derivative: q [batch…, tq, width], k [batch…, tk, width], v [batch…, tk, value_width]. Results that nobody reads are absent.
+/// Attention or its derivative: q [batch…, tq, width], k [batch…, tk, width], v [batch…, tk, value_width]. Results that
+/// nobody reads are absent.
 struct AttentionPlan {
   graph::AttentionRegion region;
   std::vector<int64_t> batch;  // extents
@@ -73,11 +80,12 @@ struct AttentionPlan {
   int64_t width = 0, value_width = 0;
   AttentionOperand q, k, v, mask, o, lse, g;
   AttentionOperand dq, dk, dv;
-  // Of one query over keys in pieces (split_attention.h): how many there are and how long they are; o and lse then are those of each piece. Or what joins them: q is
-  // absent, k are the pieces' lse, v their o.
+  // Of one query over keys in pieces (split_attention.h): how many there are and how long they are; o and lse then are
+  // those of each piece. Or what joins them: q is absent, k are the pieces' lse, v their o.
   int64_t pieces = 0, piece_keys = 0;
   bool join = false;
-  int cache = -1;  // where the query enters its own key and value (own_row.h), the scatter that enters them; q is absent then
+  int cache =
+      -1;  // where the query enters its own key and value (own_row.h), the scatter that enters them; q is absent then
 };
 
 /// A scatter that a routine answers (row_sums.h), with the nodes in whose memory the rows' numbers and the rows lie.
@@ -90,10 +98,10 @@ struct Group {
   enum class Kind : uint8_t { rows, dot, prefix, scatter, call, attention } kind = Kind::rows;
   std::unique_ptr<ix::Context> cx;
   std::vector<DomainVariable> domain;
-  std::vector<ix::Expr> seed_index;      // the seed's element (for a fold: its operand's) in domain variables
-  std::string signature;                 // groups of equal signature may be siblings
-  std::vector<Root> roots;               // producers before consumers
-  std::vector<int> reads;                // roots of other groups and leaves, each once
+  std::vector<ix::Expr> seed_index;  // the seed's element (for a fold: its operand's) in domain variables
+  std::string signature;             // groups of equal signature may be siblings
+  std::vector<Root> roots;           // producers before consumers
+  std::vector<int> reads;            // roots of other groups and leaves, each once
   DotPlan dot;
   CallPlan call;
   AttentionPlan attention;
@@ -103,14 +111,16 @@ struct Group {
 };
 
 struct Grouping {
-  std::vector<Group> groups;             // in an order in which they can run
-  std::vector<bool> is_root;             // by node
-  std::vector<int> group_of;             // by node; -1 for leaves and what is inlined
-  std::vector<Strides> strides;          // by node: of roots and parameters
+  std::vector<Group> groups;     // in an order in which they can run
+  std::vector<bool> is_root;     // by node
+  std::vector<int> group_of;     // by node; -1 for leaves and what is inlined
+  std::vector<Strides> strides;  // by node: of roots and parameters
 };
 
-/// `target`: whose libraries may answer products with more than a generated kernel can do; null: nobody's. `updates`: outputs that take over an input's memory.
-Grouping group(const Ir& ir, const std::vector<Layout>& layouts, const Policy& policy, target::Target* target = nullptr, const std::vector<Update>& updates = {});
+/// `target`: whose libraries may answer products with more than a generated kernel can do; null: nobody's. `updates`:
+/// outputs that take over an input's memory.
+Grouping group(const Ir& ir, const std::vector<Layout>& layouts, const Policy& policy, target::Target* target = nullptr,
+               const std::vector<Update>& updates = {});
 std::string print(const Ir& ir, const Grouping& grouping);
 
 /// The node in whose memory an output lies: a reshape of a root or leaf shares it.

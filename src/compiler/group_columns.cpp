@@ -1,6 +1,8 @@
-// Sums along the rows beside the rows' own kernel. The gradients of a norm's weights, and of a bias, add up over all rows what the kernel of the rows has just had
-// in registers. Such a fold comes here cut in two (split_folds.h): its first half is a value for each part of the rows and each column. Where a group goes through
-// rows of these columns and has all that the fold reads at hand, a program of it takes the rows of one part, one after the other, and adds them up as it goes.
+// Sums along the rows beside the rows' own kernel. The gradients of a norm's weights, and of a bias, add up over all
+// rows what the kernel of the rows has just had in registers. Such a fold comes here cut in two (split_folds.h): its
+// first half is a value for each part of the rows and each column. Where a group goes through rows of these columns and
+// has all that the fold reads at hand, a program of it takes the rows of one part, one after the other, and adds them
+// up as it goes.
 #include <algorithm>
 
 #include "compiler/grouper.h"
@@ -68,7 +70,9 @@ void Grouper::leave(int g) {
 bool Grouper::join_columns(int columns, int rows) {
   Work &from = *groups_[static_cast<size_t>(columns)], &to = *groups_[static_cast<size_t>(rows)];
   Group& group = to.group;
-  if (columns == rows || group.kind != Group::Kind::rows || group.roots.empty() || !group.has_fold() || stage_of(to) != stage_of(from)) return false;
+  if (columns == rows || group.kind != Group::Kind::rows || group.roots.empty() || !group.has_fold() ||
+      stage_of(to) != stage_of(from))
+    return false;
   // Rows, then columns, as they lie in what is folded.
   const Shape& shape = ir_[ir_[from.group.roots[0].node].inputs[0]].type.shape;
   const int64_t parts = shape[0].bound(), each = shape[1].bound();
@@ -86,11 +90,14 @@ bool Grouper::join_columns(int columns, int rows) {
   for (size_t k = 2; k < shape.size(); ++k) kept.push_back(shape[k].bound());
   int64_t width = 1;
   for (int64_t n : kept) width *= n;
-  if (row_vars.empty() || inner.empty() || row_count != parts * each || column_count != width || width > most_columns) return false;
-  const auto sums = std::count_if(group.roots.begin(), group.roots.end(), [](const Root& r) { return r.kind == RootKind::column; });
+  if (row_vars.empty() || inner.empty() || row_count != parts * each || column_count != width || width > most_columns)
+    return false;
+  const auto sums =
+      std::count_if(group.roots.begin(), group.roots.end(), [](const Root& r) { return r.kind == RootKind::column; });
   if (sums + static_cast<std::ptrdiff_t>(from.group.roots.size()) > most_sums) return false;
   for (const Root& root : group.roots)
-    if (ir_[root.node].product || (root.kind == RootKind::column && ir_[root.node].type.shape[0] != parts)) return false;
+    if (ir_[root.node].product || (root.kind == RootKind::column && ir_[root.node].type.shape[0] != parts))
+      return false;
 
   const Expr row = ix::linear(*group.cx, row_vars, row_major_strides(row_extents));
   std::vector<Expr> at{row / each, row % each};
@@ -102,9 +109,12 @@ bool Grouper::join_columns(int columns, int rows) {
     if (!plain_reads(group, ir_[root.node].inputs[0], at, reads)) return false;
     for (const auto& [id, index] : reads) {
       if (volume(ir_[id].type.shape) < row_count * column_count) continue;
-      const auto own = std::find_if(group.roots.begin(), group.roots.end(), [node = id](const Root& r) { return r.node == node; });
+      const auto own =
+          std::find_if(group.roots.begin(), group.roots.end(), [node = id](const Root& r) { return r.node == node; });
       const auto read = to.requests.find(id);
-      const bool here = own != group.roots.end() ? own->kind == RootKind::full && own->index == index : read != to.requests.end() && read->second.same && read->second.index == index;
+      const bool here = own != group.roots.end()
+                            ? own->kind == RootKind::full && own->index == index
+                            : read != to.requests.end() && read->second.same && read->second.index == index;
       if (!here) return false;
       shares = true;
     }
@@ -137,7 +147,10 @@ void Grouper::join_columns() {
     const Work& work = *groups_[static_cast<size_t>(g)];
     const auto& roots = work.group.roots;
     if (work.group.kind != Group::Kind::rows || roots.empty()) continue;
-    const auto same_cut = [&](const Root& r) { return r.kind == RootKind::fold && is_column_part(ir_, r.node) && ir_[ir_[r.node].inputs[0]].type.shape == ir_[ir_[roots[0].node].inputs[0]].type.shape; };
+    const auto same_cut = [&](const Root& r) {
+      return r.kind == RootKind::fold && is_column_part(ir_, r.node) &&
+             ir_[ir_[r.node].inputs[0]].type.shape == ir_[ir_[roots[0].node].inputs[0]].type.shape;
+    };
     if (!std::all_of(roots.begin(), roots.end(), same_cut)) continue;
     std::vector<int> candidates;  // who makes what is folded, then who reads it
     for (const auto& [id, request] : work.requests)

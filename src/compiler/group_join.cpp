@@ -38,15 +38,17 @@ bool Grouper::reaches(int from, int to) const {
   return groups_[static_cast<size_t>(to)]->seen == searches_;
 }
 
-/// Adds an edge and keeps the ranks in topological order: only groups between the two are moved (Pearce and Kelly, "A dynamic topological sort
-/// algorithm for directed acyclic graphs", 2007).
+/// Adds an edge and keeps the ranks in topological order: only groups between the two are moved (Pearce and Kelly, "A
+/// dynamic topological sort algorithm for directed acyclic graphs", 2007).
 void Grouper::connect(int producer, int consumer) {
   if (producer == consumer) return;
   Work &p = *groups_[static_cast<size_t>(producer)], &c = *groups_[static_cast<size_t>(consumer)];
   if (std::find(p.consumers.begin(), p.consumers.end(), consumer) != p.consumers.end()) return;
   if (p.rank > c.rank) {
     std::vector<int> before = search(producer, false, c.rank), after = search(consumer, true, p.rank);
-    auto by_rank = [&](int a, int b) { return groups_[static_cast<size_t>(a)]->rank < groups_[static_cast<size_t>(b)]->rank; };
+    auto by_rank = [&](int a, int b) {
+      return groups_[static_cast<size_t>(a)]->rank < groups_[static_cast<size_t>(b)]->rank;
+    };
     std::sort(before.begin(), before.end(), by_rank);
     std::sort(after.begin(), after.end(), by_rank);
     before.insert(before.end(), after.begin(), after.end());
@@ -59,8 +61,10 @@ void Grouper::connect(int producer, int consumer) {
   c.producers.push_back(producer);
 }
 
-/// Does `index` into `shape` run through each element once as `vars` run through theirs? (Variables in any order, or their row-major number.)
-bool Grouper::covers(const std::vector<Expr>& index, const Shape& shape, const std::vector<DomainVariable>& vars, ix::Context& cx) const {
+/// Does `index` into `shape` run through each element once as `vars` run through theirs? (Variables in any order, or
+/// their row-major number.)
+bool Grouper::covers(const std::vector<Expr>& index, const Shape& shape, const std::vector<DomainVariable>& vars,
+                     ix::Context& cx) const {
   int64_t count = 1;
   for (const DomainVariable& v : vars) count *= v.extent.bound();
   if (count != volume(shape)) return false;
@@ -99,7 +103,8 @@ std::vector<Dim> folded_extents(const Ir& ir, int fold) {
 
 }  // namespace
 
-/// Is a value for each row made from folds over as much as the domain has? Then those will be computed where the domain's rows are.
+/// Is a value for each row made from folds over as much as the domain has? Then those will be computed where the
+/// domain's rows are.
 bool Grouper::rests_on_fold(int node, const std::vector<DomainVariable>& domain) const {
   constexpr size_t looked_at = 16;
   int64_t points = 1;
@@ -119,15 +124,18 @@ bool Grouper::rests_on_fold(int node, const std::vector<DomainVariable>& domain)
   return false;
 }
 
-/// Can `node`, read at `index`, be computed where the group stands? Fills in the root, and the domain with which the group goes on.
-bool Grouper::aligned(const Group& group, int node, const std::vector<Expr>& index, Root& root, std::vector<DomainVariable>& domain) const {
+/// Can `node`, read at `index`, be computed where the group stands? Fills in the root, and the domain with which the
+/// group goes on.
+bool Grouper::aligned(const Group& group, int node, const std::vector<Expr>& index, Root& root,
+                      std::vector<DomainVariable>& domain) const {
   const Shape& shape = ir_[node].type.shape;
   bool is_fold = ir_[node].op == Op::fold;
   domain = group.domain;
   bool split = group.has_fold() || std::any_of(domain.begin(), domain.end(), [](const auto& v) { return v.inner; });
   auto part = [&](bool inner) {
     std::vector<DomainVariable> vars;
-    std::copy_if(domain.begin(), domain.end(), std::back_inserter(vars), [&](const auto& v) { return v.inner == inner; });
+    std::copy_if(domain.begin(), domain.end(), std::back_inserter(vars),
+                 [&](const auto& v) { return v.inner == inner; });
     return vars;
   };
   root = {node, is_fold ? RootKind::fold : RootKind::full, index};
@@ -136,7 +144,8 @@ bool Grouper::aligned(const Group& group, int node, const std::vector<Expr>& ind
     root.kind = RootKind::row;
     if (!split && !rests_on_fold(node, domain)) return false;
     if (!split)
-      for (DomainVariable& v : domain) v.inner = std::none_of(index.begin(), index.end(), [&](Expr e) { return ix::depends_on(e, v.var); });
+      for (DomainVariable& v : domain)
+        v.inner = std::none_of(index.begin(), index.end(), [&](Expr e) { return ix::depends_on(e, v.var); });
     return covers(index, shape, part(false), *group.cx);
   }
   std::vector<Dim> extents = folded_extents(ir_, node);
@@ -149,66 +158,79 @@ bool Grouper::aligned(const Group& group, int node, const std::vector<Expr>& ind
         domain.push_back({group.cx->variable("k" + std::to_string(k), 0, extents[k].bound() - 1), extents[k], true});
   }
   std::vector<DomainVariable> inner = part(true);
-  bool same = inner.size() == extents.size() &&
-              std::equal(inner.begin(), inner.end(), extents.begin(), [](const DomainVariable& v, const Dim& d) { return v.extent == d; });
+  bool same =
+      inner.size() == extents.size() && std::equal(inner.begin(), inner.end(), extents.begin(),
+                                                   [](const DomainVariable& v, const Dim& d) { return v.extent == d; });
   return same && covers(index, shape, part(false), *group.cx);
 }
 
 namespace {
 
-/// A fold over outer axes walks down columns. An array that has to be made anyway is made faster along its rows, and read again.
+/// A fold over outer axes walks down columns. An array that has to be made anyway is made faster along its rows, and
+/// read again.
 bool against_the_grain(const std::vector<DomainVariable>& domain, const std::vector<Expr>& index) {
   bool has_inner = std::any_of(domain.begin(), domain.end(), [](const auto& v) { return v.inner; });
   auto last = std::find_if(index.rbegin(), index.rend(), [](Expr e) { return !e.is_constant(); });
   if (!has_inner || last == index.rend()) return false;
-  return std::none_of(domain.begin(), domain.end(), [&](const auto& v) { return v.inner && ix::depends_on(*last, v.var); });
+  return std::none_of(domain.begin(), domain.end(),
+                      [&](const auto& v) { return v.inner && ix::depends_on(*last, v.var); });
 }
 
-/// Does a map that is written along the domain's last axis read the array along another one, both of some length? A device of many threads writes each in a pass of its own,
-/// of which the one across goes through tiles.
+/// Does a map that is written along the domain's last axis read the array along another one, both of some length? A
+/// device of many threads writes each in a pass of its own, of which the one across goes through tiles.
 bool across_the_grain(const std::vector<DomainVariable>& domain, const std::vector<Expr>& index, const Shape& shape) {
   constexpr int64_t least_extent = 16, least_points = 4096;
   const bool has_inner = std::any_of(domain.begin(), domain.end(), [](const auto& v) { return v.inner; });
   size_t last = index.size();
   while (last > 0 && index[last - 1].is_constant()) --last;
   if (has_inner || last == 0 || domain.empty() || volume(shape) < least_points) return false;
-  return !ix::depends_on(index[last - 1], domain.back().var) && shape[last - 1].bound() >= least_extent && domain.back().extent.bound() >= least_extent;
+  return !ix::depends_on(index[last - 1], domain.back().var) && shape[last - 1].bound() >= least_extent &&
+         domain.back().extent.bound() >= least_extent;
 }
 
 }  // namespace
 
-/// Where a row is a few warps wide, the columns of a program are all of it, or long pieces: threads that go down them walk along memory. What rests on sums of its rows is not
-/// made that way.
+/// Where a row is a few warps wide, the columns of a program are all of it, or long pieces: threads that go down them
+/// walk along memory. What rests on sums of its rows is not made that way.
 bool Grouper::short_rows(int node, const std::vector<DomainVariable>& domain) const {
   constexpr int64_t least = 32, most = 128;
   if (!target_ || !target_->many_threads() || domain.empty() || domain.back().inner) return false;
   const int64_t length = domain.back().extent.bound();
   if (length < least || length > most) return false;
   const std::set<int> from = sources(node);
-  return std::none_of(from.begin(), from.end(), [&](int id) { return ir_[id].op == Op::fold && volume(ir_[id].type.shape) * length == volume(ir_[node].type.shape); });
-}
-
-/// A sum of very many folds (the norm of all gradients) would be one kernel whose code grows with the model; folds of their own are launched together.
-bool Grouper::takes_fold(const Group& group, int node) const {
-  constexpr int most = 8;
-  if (ir_[node].op != Op::fold) return true;
-  return std::count_if(group.roots.begin(), group.roots.end(), [](const Root& r) { return r.kind == RootKind::fold; }) < most;
-}
-
-/// Does the group make a state's new value where others of `readers` (the largest first), which wait for what it would make as well, still read the old one? The new value would have to wait
-/// in memory of its own and be copied at the end.
-bool Grouper::overwrites_early(int g, const std::vector<int>& readers) const {
-  return std::any_of(groups_[static_cast<size_t>(g)]->group.roots.begin(), groups_[static_cast<size_t>(g)]->group.roots.end(), [&](const Root& root) {
-    const auto old = updated_.find(root.node);
-    if (old == updated_.end()) return false;
-    const std::vector<int>& of_old = readers_[static_cast<size_t>(old->second)];  // few, where `readers` of a number may be all groups of an optimizer
-    return std::any_of(of_old.begin(), of_old.end(), [&](int other) {
-      return other != g && std::binary_search(readers.rbegin(), readers.rend(), other) && groups_[static_cast<size_t>(other)]->requests.contains(old->second);
-    });
+  return std::none_of(from.begin(), from.end(), [&](int id) {
+    return ir_[id].op == Op::fold && volume(ir_[id].type.shape) * length == volume(ir_[node].type.shape);
   });
 }
 
-/// Does one of the roots make a state's new value, and another one read the old one? A group with a fold cannot do both in one memory (may_overwrite).
+/// A sum of very many folds (the norm of all gradients) would be one kernel whose code grows with the model; folds of
+/// their own are launched together.
+bool Grouper::takes_fold(const Group& group, int node) const {
+  constexpr int most = 8;
+  if (ir_[node].op != Op::fold) return true;
+  return std::count_if(group.roots.begin(), group.roots.end(), [](const Root& r) { return r.kind == RootKind::fold; }) <
+         most;
+}
+
+/// Does the group make a state's new value where others of `readers` (the largest first), which wait for what it would
+/// make as well, still read the old one? The new value would have to wait in memory of its own and be copied at the
+/// end.
+bool Grouper::overwrites_early(int g, const std::vector<int>& readers) const {
+  return std::any_of(groups_[static_cast<size_t>(g)]->group.roots.begin(),
+                     groups_[static_cast<size_t>(g)]->group.roots.end(), [&](const Root& root) {
+                       const auto old = updated_.find(root.node);
+                       if (old == updated_.end()) return false;
+                       const std::vector<int>& of_old = readers_[static_cast<size_t>(
+                           old->second)];  // few, where `readers` of a number may be all groups of an optimizer
+                       return std::any_of(of_old.begin(), of_old.end(), [&](int other) {
+                         return other != g && std::binary_search(readers.rbegin(), readers.rend(), other) &&
+                                groups_[static_cast<size_t>(other)]->requests.contains(old->second);
+                       });
+                     });
+}
+
+/// Does one of the roots make a state's new value, and another one read the old one? A group with a fold cannot do both
+/// in one memory (may_overwrite).
 bool Grouper::reads_overwritten(const Group& group) const {
   constexpr size_t most = 8;  // of an optimizer's maps with more roots none waits for a fold of its own
   if (group.roots.size() > most) return false;
@@ -217,7 +239,8 @@ bool Grouper::reads_overwritten(const Group& group) const {
     if (const auto known = updated_.find(root.node); known != updated_.end()) old.emplace(known->second, root.node);
   return !old.empty() && std::any_of(group.roots.begin(), group.roots.end(), [&](const Root& root) {
     const std::set<int> read = sources(root.node);
-    return std::any_of(old.begin(), old.end(), [&](const auto& o) { return o.second != root.node && read.contains(o.first); });
+    return std::any_of(old.begin(), old.end(),
+                       [&](const auto& o) { return o.second != root.node && read.contains(o.first); });
   });
 }
 
@@ -227,27 +250,37 @@ bool Grouper::join_consumer(int node) {
   std::sort(candidates.rbegin(), candidates.rend());
   for (int g : candidates) {
     Work& work = *groups_[static_cast<size_t>(g)];
-    if (work.group.kind != Group::Kind::rows || stage_of(work) != ir_[node].stage || !takes_fold(work.group, node) || overwrites_early(g, candidates)) continue;
+    if (work.group.kind != Group::Kind::rows || stage_of(work) != ir_[node].stage || !takes_fold(work.group, node) ||
+        overwrites_early(g, candidates))
+      continue;
     if (ir_[node].op == Op::fold && reads_overwritten(work.group)) continue;
     const Request& request = work.requests.at(node);
     Root root;
     std::vector<DomainVariable> domain;
     if (!request.same || !aligned(work.group, node, request.index, root, domain)) continue;
     if (root.kind == RootKind::full && against_the_grain(domain, request.index) && !short_rows(node, domain)) continue;
-    if (root.kind == RootKind::full && target_ && target_->many_threads() && across_the_grain(domain, request.index, ir_[node].type.shape)) continue;
-    if (root.kind == RootKind::full && product_results_.contains(node) && std::any_of(domain.begin(), domain.end(), [](const auto& v) { return v.inner; })) continue;
-    bool cycle = std::any_of(candidates.begin(), candidates.end(), [&](int other) { return other != g && reaches(other, g); });
+    if (root.kind == RootKind::full && target_ && target_->many_threads() &&
+        across_the_grain(domain, request.index, ir_[node].type.shape))
+      continue;
+    if (root.kind == RootKind::full && product_results_.contains(node) &&
+        std::any_of(domain.begin(), domain.end(), [](const auto& v) { return v.inner; }))
+      continue;
+    bool cycle =
+        std::any_of(candidates.begin(), candidates.end(), [&](int other) { return other != g && reaches(other, g); });
     if (cycle) continue;
     // Maps over the whole domain that became rows × inner need no change: their index says where they stand.
-    bool was_split = std::any_of(work.group.domain.begin(), work.group.domain.end(), [](const auto& v) { return v.inner; });
+    bool was_split =
+        std::any_of(work.group.domain.begin(), work.group.domain.end(), [](const auto& v) { return v.inner; });
     work.group.domain = domain;
     if (!was_split) offer_to_folds(g);
     if (!was_split)
       for (Root& other : work.group.roots) {
         bool on_inner = std::any_of(other.index.begin(), other.index.end(), [&](Expr e) {
-          return std::any_of(domain.begin(), domain.end(), [&](const auto& v) { return v.inner && ix::depends_on(e, v.var); });
+          return std::any_of(domain.begin(), domain.end(),
+                             [&](const auto& v) { return v.inner && ix::depends_on(e, v.var); });
         });
-        if (other.kind == RootKind::full && !on_inner && std::any_of(domain.begin(), domain.end(), [](const auto& v) { return v.inner; }))
+        if (other.kind == RootKind::full && !on_inner &&
+            std::any_of(domain.begin(), domain.end(), [](const auto& v) { return v.inner; }))
           other.kind = RootKind::row;
       }
     work.requests.erase(node);
@@ -289,14 +322,16 @@ void Grouper::offer_to_folds(int g) {
   Shape shape;
   std::string axes;
   for (size_t axis = 0; axis < group.seed_index.size(); ++axis) {
-    auto v = std::find_if(group.domain.begin(), group.domain.end(), [&](const auto& d) { return d.var == group.seed_index[axis]; });
+    auto v = std::find_if(group.domain.begin(), group.domain.end(),
+                          [&](const auto& d) { return d.var == group.seed_index[axis]; });
     shape.push_back(v == group.domain.end() ? Dim(1) : v->extent);
     if (v != group.domain.end() && v->inner) axes += fmt::format(" {}", axis);
   }
   if (!axes.empty()) by_signature_["fold " + to_string(shape) + " over" + axes].push_back(g);
 }
 
-/// What is made of a fold, row by row, beside another group that wants the fold at its own rows: it goes there, so that fold and readers are one group.
+/// What is made of a fold, row by row, beside another group that wants the fold at its own rows: it goes there, so that
+/// fold and readers are one group.
 bool Grouper::join_fold_reader(int node) {
   const IrNode& n = ir_[node];
   if (!is_elementwise(n.op)) return false;
@@ -319,10 +354,14 @@ bool Grouper::join_fold_reader(int node) {
     for (const int g : readers_[static_cast<size_t>(fold)]) {
       Work& work = *groups_[static_cast<size_t>(g)];
       const auto request = work.requests.find(fold);
-      if (work.group.kind != Group::Kind::rows || !work.group.has_fold() || stage_of(work) != n.stage || !request->second.same) continue;
+      if (work.group.kind != Group::Kind::rows || !work.group.has_fold() || stage_of(work) != n.stage ||
+          !request->second.same)
+        continue;
       Root root, of_fold;
       std::vector<DomainVariable> domain;
-      if (!aligned(work.group, fold, request->second.index, of_fold, domain) || !aligned(work.group, node, request->second.index, root, domain) || root.kind != RootKind::row) continue;
+      if (!aligned(work.group, fold, request->second.index, of_fold, domain) ||
+          !aligned(work.group, node, request->second.index, root, domain) || root.kind != RootKind::row)
+        continue;
       if (std::any_of(read_by.begin(), read_by.end(), [&](int reader) { return reaches(reader, g); })) continue;
       append_root(g, std::move(root));
       return true;
@@ -331,8 +370,8 @@ bool Grouper::join_fold_reader(int node) {
   return false;
 }
 
-/// Groups over the domain of `node`, the nearest first: further ones rarely share data that is still in the cache. A fold also fits a map over its operand's
-/// shape, which then becomes rows × inner.
+/// Groups over the domain of `node`, the nearest first: further ones rarely share data that is still in the cache. A
+/// fold also fits a map over its operand's shape, which then becomes rows × inner.
 std::vector<int> Grouper::sibling_candidates(int node) const {
   constexpr size_t considered = 8;
   std::vector<int> candidates;
@@ -342,7 +381,8 @@ std::vector<int> Grouper::sibling_candidates(int node) const {
     for (size_t k = 0; k < std::min(considered, it->second.size()); ++k) {
       int g = it->second[it->second.size() - 1 - k];
       const auto& domain = groups_[static_cast<size_t>(g)]->group.domain;
-      if (!maps || std::none_of(domain.begin(), domain.end(), [](const auto& v) { return v.inner; })) candidates.push_back(g);
+      if (!maps || std::none_of(domain.begin(), domain.end(), [](const auto& v) { return v.inner; }))
+        candidates.push_back(g);
     }
   };
   const IrNode& n = ir_[node];
@@ -353,7 +393,8 @@ std::vector<int> Grouper::sibling_candidates(int node) const {
 
 bool Grouper::join_sibling(int node) {
   const IrNode& n = ir_[node];
-  if (n.product) return false;  // products of one row with several matrices are segments of one launch, however many rows each has
+  if (n.product)
+    return false;  // products of one row with several matrices are segments of one launch, however many rows each has
   std::vector<int> candidates = sibling_candidates(node);
   if (candidates.empty()) return false;
   std::set<int> reads = sources(node);
@@ -362,13 +403,17 @@ bool Grouper::join_sibling(int node) {
     Work& work = *groups_[static_cast<size_t>(g)];
     if (stage_of(work) != n.stage) continue;
     bool shares = volume(n.type.shape) == 1 && n.op != Op::fold;
-    shares = shares || std::any_of(reads.begin(), reads.end(), [&](int id) { return work.requests.contains(id) && volume(ir_[id].type.shape) > 1; });
+    shares = shares || std::any_of(reads.begin(), reads.end(), [&](int id) {
+               return work.requests.contains(id) && volume(ir_[id].type.shape) > 1;
+             });
     // The group's roots come after `node`, so only a reader of `node` could make the group wait for itself.
-    if (!shares || std::any_of(read_by.begin(), read_by.end(), [&](int reader) { return reaches(reader, g); })) continue;
+    if (!shares || std::any_of(read_by.begin(), read_by.end(), [&](int reader) { return reaches(reader, g); }))
+      continue;
     Root root{node, n.op == Op::fold ? RootKind::fold : RootKind::full, {}};
     bool split = false;
     for (size_t axis = 0; axis < work.group.seed_index.size(); ++axis) {
-      bool folded = n.op == Op::fold && std::count(n.attrs->axes.begin(), n.attrs->axes.end(), static_cast<int64_t>(axis));
+      bool folded =
+          n.op == Op::fold && std::count(n.attrs->axes.begin(), n.attrs->axes.end(), static_cast<int64_t>(axis));
       if (!folded) root.index.push_back(work.group.seed_index[axis]);
       for (DomainVariable& v : work.group.domain)
         if (folded && v.var == work.group.seed_index[axis] && !v.inner) v.inner = split = true;
@@ -380,12 +425,15 @@ bool Grouper::join_sibling(int node) {
   return false;
 }
 
-/// Do all that want the node read it through its one reader, or that one's, which is of a narrower dtype? Then that one is kept instead.
+/// Do all that want the node read it through its one reader, or that one's, which is of a narrower dtype? Then that one
+/// is kept instead.
 bool Grouper::narrowed_later(int node, const std::vector<int>& groups_using) const {
   for (int id = node; users_[static_cast<size_t>(id)].size() == 1;) {
     const int reader = users_[static_cast<size_t>(id)][0];
     const IrNode& n = ir_[reader];
-    if (!is_elementwise(n.op) || is_root(reader) || n.type.shape != ir_[node].type.shape || groups_using[static_cast<size_t>(reader)] != groups_using[static_cast<size_t>(node)]) return false;
+    if (!is_elementwise(n.op) || is_root(reader) || n.type.shape != ir_[node].type.shape ||
+        groups_using[static_cast<size_t>(reader)] != groups_using[static_cast<size_t>(node)])
+      return false;
     if (n.type.dtype.size() < ir_[node].type.dtype.size()) return true;
     id = reader;
   }

@@ -3,13 +3,16 @@
 
 namespace weft::compiler {
 
-/// What follows a dot. More than generated code can do is looked for where a library answers it. (Sums of 16-bit operands, which cuBLASLt has beside products as well, are not: on
-/// a Hopper such a product takes a third longer than the one without it, twice the time of a pass over the operand. Sums of the result are made where it is finished.)
+/// What follows a dot. More than generated code can do is looked for where a library answers it. (Sums of 16-bit
+/// operands, which cuBLASLt has beside products as well, are not: on a Hopper such a product takes a third longer than
+/// the one without it, twice the time of a pass over the operand. Sums of the result are made where it is finished.)
 DotChain Grouper::chain_of(int dot, const std::vector<int>& outputs) {
   const DotChain chain = dot_chain(ir_, users_, outputs, strides_, base_root_, dot);
   if (!target_ || chain.sum >= 0) return chain;
   for (const bool followed : {true, false})
-    if (const auto scaled = scaled_chain(ir_, users_, outputs, strides_, base_root_, dot, followed); scaled && library_takes(*scaled)) return *scaled;
+    if (const auto scaled = scaled_chain(ir_, users_, outputs, strides_, base_root_, dot, followed);
+        scaled && library_takes(*scaled))
+      return *scaled;
   std::optional<DotChain> longer = with_argument(ir_, users_, outputs, strides_, chain);
   if (!longer) longer = widened_for_scatter(ir_, users_, outputs, chain);
   if (longer && longer->argument >= 0)
@@ -19,7 +22,8 @@ DotChain Grouper::chain_of(int dot, const std::vector<int>& outputs) {
 
 /// Does the target's library answer the product with all that, its arrays where they would lie?
 bool Grouper::library_takes(const DotChain& chain) {
-  std::vector<int> tried;  // strides for the question alone: a copy of all of them for each product would be a square of the layers
+  std::vector<int>
+      tried;  // strides for the question alone: a copy of all of them for each product would be a square of the layers
   const auto set = [&](int node, Strides s) {
     if (node < 0 || !strides_[static_cast<size_t>(node)].empty()) return;
     strides_[static_cast<size_t>(node)] = std::move(s);
@@ -32,7 +36,8 @@ bool Grouper::library_takes(const DotChain& chain) {
     const int base = operand_base(ir_, strides_, base_root_, operand);
     set(base, row_major_strides(ir_[base].type.shape));
   }
-  const bool takes = library_for(plan_dot(ir_, strides_, base_root_, chain, policy_.numerics), *target_, policy_) != nullptr;
+  const bool takes =
+      library_for(plan_dot(ir_, strides_, base_root_, chain, policy_.numerics), *target_, policy_) != nullptr;
   for (const int node : tried) strides_[static_cast<size_t>(node)].clear();
   return takes;
 }
@@ -42,7 +47,9 @@ void Grouper::pack_results(const std::vector<int>& results) {
   std::map<int, PackedResult> parts;
   for (const int id : results) {
     const auto part = packed_result(ir_, users_, strides_, base_root_, id);
-    if (!part || base_root_[static_cast<size_t>(part->node)] || part->node != packed_result(ir_, users_, strides_, base_root_, results[0])->node) return;
+    if (!part || base_root_[static_cast<size_t>(part->node)] ||
+        part->node != packed_result(ir_, users_, strides_, base_root_, results[0])->node)
+      return;
     parts[id] = *part;
   }
   const int whole = parts.at(results[0]).node;

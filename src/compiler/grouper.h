@@ -1,5 +1,6 @@
 #pragma once
-// The state of grouping: private to group.cpp (roots, groups), group_share.cpp (what lies in memory for several) and group_join.cpp (who may join whom).
+// The state of grouping: private to group.cpp (roots, groups), group_share.cpp (what lies in memory for several) and
+// group_join.cpp (who may join whom).
 #include <map>
 #include <memory>
 #include <set>
@@ -20,18 +21,19 @@ struct Request {
 
 struct Work {
   Group group;
-  std::map<int, Request> requests;       // roots and leaves that the group's roots read
-  std::set<int> inlined;                 // nodes computed inline
+  std::map<int, Request> requests;              // roots and leaves that the group's roots read
+  std::set<int> inlined;                        // nodes computed inline
   std::map<int, std::vector<ix::Expr>> places;  // of those that are read by broadcasting: where the first reader stands
-  std::vector<int> consumers;            // groups that read this one's roots, each once
-  std::vector<int> producers;            // the same edges, backwards
-  int64_t rank = 0;                      // a topological order: less than every consumer's
-  mutable int64_t seen = 0;              // the last search that came here
+  std::vector<int> consumers;                   // groups that read this one's roots, each once
+  std::vector<int> producers;                   // the same edges, backwards
+  int64_t rank = 0;                             // a topological order: less than every consumer's
+  mutable int64_t seen = 0;                     // the last search that came here
 };
 
 class Grouper {
  public:
-  Grouper(const Ir& ir, const std::vector<Layout>& layouts, const Policy& policy, target::Target* target, const std::vector<Update>& updates);
+  Grouper(const Ir& ir, const std::vector<Layout>& layouts, const Policy& policy, target::Target* target,
+          const std::vector<Update>& updates);
   Grouping run();
 
  private:
@@ -86,8 +88,10 @@ class Grouper {
   std::set<int> sources(int node, std::set<int>* inlined = nullptr) const;
   bool rows_compute(int node) const;
   bool rests_on_fold(int node, const std::vector<DomainVariable>& domain) const;
-  bool aligned(const Group& group, int node, const std::vector<ix::Expr>& index, Root& root, std::vector<DomainVariable>& domain) const;
-  bool covers(const std::vector<ix::Expr>& index, const Shape& shape, const std::vector<DomainVariable>& vars, ix::Context& cx) const;
+  bool aligned(const Group& group, int node, const std::vector<ix::Expr>& index, Root& root,
+               std::vector<DomainVariable>& domain) const;
+  bool covers(const std::vector<ix::Expr>& index, const Shape& shape, const std::vector<DomainVariable>& vars,
+              ix::Context& cx) const;
 
   int stage_of(const Work& work) const { return ir_[work.group.roots[0].node].stage; }
   bool is_root(int node) const { return base_root_[static_cast<size_t>(node)] || promoted_.contains(node); }
@@ -104,19 +108,19 @@ class Grouper {
   std::vector<std::unique_ptr<Work>> groups_;
   std::vector<int> group_of_;
   mutable int64_t searches_ = 0;
-  std::map<int, int> updated_;                           // new value of a state → the old one
-  std::vector<std::vector<int>> readers_;                // by root: groups that read it
+  std::map<int, int> updated_;             // new value of a state → the old one
+  std::vector<std::vector<int>> readers_;  // by root: groups that read it
   std::map<std::string, std::vector<int>> by_signature_;
-  std::map<int, DotChain> dot_result_;                   // by the last node of the chain
-  std::map<int, int> argument_of_;                       // what an activation behind a dot is applied to → the dot's result
-  std::map<int, RowSums> row_sums_;                      // by scatter
-  std::map<int, int> sum_of_;                            // folds computed with a dot → its result
-  std::vector<std::vector<int>> calls_;  // by call: the nodes of its results, ascending
-  std::vector<int> call_of_;             // by node; -1 for others
-  std::map<int, PackedResult> packed_;  // results of attention that lie side by side in one array
-  std::map<int, int> packs_;            // that array → the first of them
-  std::map<int, int> caches_;           // attention that enters its own row (own_row.h) → the scatter
-  std::set<int> entered_;               // those scatters
+  std::map<int, DotChain> dot_result_;           // by the last node of the chain
+  std::map<int, int> argument_of_;               // what an activation behind a dot is applied to → the dot's result
+  std::map<int, RowSums> row_sums_;              // by scatter
+  std::map<int, int> sum_of_;                    // folds computed with a dot → its result
+  std::vector<std::vector<int>> calls_;          // by call: the nodes of its results, ascending
+  std::vector<int> call_of_;                     // by node; -1 for others
+  std::map<int, PackedResult> packed_;           // results of attention that lie side by side in one array
+  std::map<int, int> packs_;                     // that array → the first of them
+  std::map<int, int> caches_;                    // attention that enters its own row (own_row.h) → the scatter
+  std::set<int> entered_;                        // those scatters
   std::vector<std::vector<int>> call_operands_;  // by call: the nodes in whose memory its operands lie
 };
 

@@ -24,7 +24,8 @@ Ir import(const Source& source, const std::function<bool(const graph::Node&)>& k
     check(ids.insert(input.node.get(), ir.size()).second, "import", "an input appears twice");
     ir.inputs.push_back(ir.size());
     size_t k = ir.inputs.size() - 1;
-    bool plain = k >= source.layouts.size() || source.layouts[k].strides.empty() || is_row_major(input.shape(), source.layouts[k].strides);
+    bool plain = k >= source.layouts.size() || source.layouts[k].strides.empty() ||
+                 is_row_major(input.shape(), source.layouts[k].strides);
     ir.nodes.push_back({Op::parameter, {}, input.node->shared_attrs(), input.type(), plain});
   }
   for (const auto& node : nodes) {
@@ -80,19 +81,22 @@ Users::Users(const Ir& ir) : begin_(ir.nodes.size() + 1) {
 }
 
 bool is_movement(Op op) {
-  return op == Op::reshape || op == Op::permute || op == Op::broadcast || op == Op::slice || op == Op::pad || op == Op::concat || op == Op::window ||
-         op == Op::stop_gradient || op == Op::depends;
+  return op == Op::reshape || op == Op::permute || op == Op::broadcast || op == Op::slice || op == Op::pad ||
+         op == Op::concat || op == Op::window || op == Op::stop_gradient || op == Op::depends;
 }
 
 bool is_elementwise(Op op) { return op >= Op::neg && op <= Op::bitcast; }
 
 bool is_call(Op op) { return op == Op::call || op == Op::composite || graph::is_control(op); }
 
-bool is_attention(const IrNode& node) { return node.op == Op::composite && node.attrs->composite->attention.has_value(); }
+bool is_attention(const IrNode& node) {
+  return node.op == Op::composite && node.attrs->composite->attention.has_value();
+}
 
 std::string call_key(const IrNode& node) {
   const graph::Attrs& a = node.attrs;
-  std::string text = fmt::format("{} {} {} {}", static_cast<int>(node.op), a.call, fmt::join(a.integers, ","), fmt::join(node.inputs, ","));
+  std::string text = fmt::format("{} {} {} {}", static_cast<int>(node.op), a.call, fmt::join(a.integers, ","),
+                                 fmt::join(node.inputs, ","));
   if (a.control) return text + " " + a.control->key.hex();
   return a.composite ? text + " " + a.composite->name + " " + a.composite->key : text;
 }
@@ -107,10 +111,12 @@ std::vector<kernel::CallDesc::Array> arrays_of(std::span<const graph::Type> type
 
 }  // namespace
 
-kernel::CallDesc call_desc(const graph::Attrs& attrs, std::span<const graph::Type> inputs, std::span<const graph::Type> results, const Numerics& numerics) {
+kernel::CallDesc call_desc(const graph::Attrs& attrs, std::span<const graph::Type> inputs,
+                           std::span<const graph::Type> results, const Numerics& numerics) {
   const bool region = attrs.composite != nullptr;
   if (attrs.control) return {"control", arrays_of(inputs), arrays_of(results), {}, numerics};
-  return {region ? attrs.composite->call : attrs.call, arrays_of(inputs), arrays_of(results), region ? attrs.composite->integers : attrs.integers, numerics};
+  return {region ? attrs.composite->call : attrs.call, arrays_of(inputs), arrays_of(results),
+          region ? attrs.composite->integers : attrs.integers, numerics};
 }
 bool writes_operand(Op op) { return op == Op::scatter || op == Op::assign; }
 
@@ -142,7 +148,8 @@ std::string print(const Ir& ir, int id) {
   list("step", node.attrs->step);
   list("low", node.attrs->low);
   list("high", node.attrs->high);
-  if (is_call(node.op)) text += fmt::format(" {}({}) result {}", call_name(node.attrs), fmt::join(node.attrs->integers, ","), node.output);
+  if (is_call(node.op))
+    text += fmt::format(" {}({}) result {}", call_name(node.attrs), fmt::join(node.attrs->integers, ","), node.output);
   list("window", node.attrs->window);
   if (node.op == Op::constant) text += fmt::format(" {}", node.attrs->number.real());
   if (node.op == Op::fold) text += fmt::format(" {}", kernel::name(node.attrs->reducer));
@@ -175,7 +182,8 @@ void verify(const Ir& ir) {
 Digest digest(const Source& source) {
   Hasher h;
   h.digest(graph::digest(source.graph));
-  for (const Layout& layout : source.layouts) h.number(layout.strides.size()).bytes(layout.strides.data(), layout.strides.size() * sizeof(int64_t));
+  for (const Layout& layout : source.layouts)
+    h.number(layout.strides.size()).bytes(layout.strides.data(), layout.strides.size() * sizeof(int64_t));
   for (const Update& update : source.updates) h.number(update.output).number(update.input);
   return h.finish();
 }

@@ -14,11 +14,12 @@ using graph::Op;
 
 namespace {
 
-constexpr int64_t least_rows = 4096;   // shorter columns lie in a cache when they are read again
-constexpr size_t most_walked = 2048;   // nodes that a search looks at
+constexpr int64_t least_rows = 4096;  // shorter columns lie in a cache when they are read again
+constexpr size_t most_walked = 2048;  // nodes that a search looks at
 constexpr size_t most_terms = 4, most_sums = 32;
 
-/// Of a linear expression: a product of numbers, one a channel, and of values of all places, of which there may be none.
+/// Of a linear expression: a product of numbers, one a channel, and of values of all places, of which there may be
+/// none.
 struct Term {
   std::vector<int> numbers, values;
   bool negative = false;
@@ -27,7 +28,8 @@ using Terms = std::vector<Term>;
 
 class LinearSums : Rewriter {
  public:
-  explicit LinearSums(Ir ir) : Rewriter(std::move(ir)), users_(users(from_)), outputs_(from_.outputs.begin(), from_.outputs.end()) {}
+  explicit LinearSums(Ir ir)
+      : Rewriter(std::move(ir)), users_(users(from_)), outputs_(from_.outputs.begin(), from_.outputs.end()) {}
 
   Ir run() {
     find();
@@ -43,17 +45,25 @@ class LinearSums : Rewriter {
 
   bool is_column_sum(int id) const {
     const IrNode& n = from_[id];
-    if (n.op != Op::fold || n.attrs->reducer != kernel::Reducer::sum || n.type.dtype != float32 || n.product) return false;
+    if (n.op != Op::fold || n.attrs->reducer != kernel::Reducer::sum || n.type.dtype != float32 || n.product)
+      return false;
     const graph::Type& operand = from_[n.inputs[0]].type;
     const size_t rank = operand.shape.size();
-    if (operand.dtype != float32 || rank < 2 || n.attrs->axes.size() != rank - 1 || n.attrs->axes.back() != static_cast<int64_t>(rank) - 2) return false;
-    if (n.type.shape.size() != 1 || std::any_of(operand.shape.begin(), operand.shape.end(), [](const Dim& d) { return !d.is_static(); })) return false;
+    if (operand.dtype != float32 || rank < 2 || n.attrs->axes.size() != rank - 1 ||
+        n.attrs->axes.back() != static_cast<int64_t>(rank) - 2)
+      return false;
+    if (n.type.shape.size() != 1 ||
+        std::any_of(operand.shape.begin(), operand.shape.end(), [](const Dim& d) { return !d.is_static(); }))
+      return false;
     return volume(operand.shape) >= least_rows * volume(n.type.shape);
   }
 
-  bool alike(int a, int b) const { return from_[from_[a].inputs[0]].type.shape == from_[from_[b].inputs[0]].type.shape; }
+  bool alike(int a, int b) const {
+    return from_[from_[a].inputs[0]].type.shape == from_[from_[b].inputs[0]].type.shape;
+  }
 
-  /// The column sums over the same places that `node` is computed from; where `through`, also those that lie behind others. Nothing where there is too much to look at.
+  /// The column sums over the same places that `node` is computed from; where `through`, also those that lie behind
+  /// others. Nothing where there is too much to look at.
   std::optional<std::set<int>> sums_behind(int node, int like, bool through) const {
     std::set<int> sums, seen;
     std::vector<int> pending{node};
@@ -73,7 +83,8 @@ class LinearSums : Rewriter {
     return sums;
   }
 
-  /// Those of the sums behind a sum's operand that no other one of them needs: the others are known when these are made.
+  /// Those of the sums behind a sum's operand that no other one of them needs: the others are known when these are
+  /// made.
   std::set<int> last_sums(int sum) const {
     const auto direct = sums_behind(from_[sum].inputs[0], sum, false);
     if (!direct) return {};
@@ -92,7 +103,9 @@ class LinearSums : Rewriter {
     if (n.op != Op::broadcast) return -1;
     const Shape& small = from_[n.inputs[0]].type.shape;
     const int64_t size = volume(small);
-    return size == 1 || (!small.empty() && size == small.back().bound() && small.back() == n.type.shape.back()) ? n.inputs[0] : -1;
+    return size == 1 || (!small.empty() && size == small.back().bound() && small.back() == n.type.shape.back())
+               ? n.inputs[0]
+               : -1;
   }
 
   /// `depends`: by node, whether it is computed from the sums in question.
@@ -100,7 +113,8 @@ class LinearSums : Rewriter {
     if (const int numbers = numbers_of(id); numbers >= 0) return Terms{{{numbers}, {}}};
     if (!depends[static_cast<size_t>(id)]) return Terms{{{}, {id}}};
     const IrNode& n = from_[id];
-    if (n.kept || n.type.dtype != float32 || (n.op != Op::add && n.op != Op::sub && n.op != Op::mul && n.op != Op::neg)) return std::nullopt;
+    if (n.kept || n.type.dtype != float32 || (n.op != Op::add && n.op != Op::sub && n.op != Op::mul && n.op != Op::neg))
+      return std::nullopt;
     inner.insert(id);
     auto a = terms_of(n.inputs[0], depends, inner);
     auto b = n.inputs.size() > 1 ? terms_of(n.inputs[1], depends, inner) : std::optional<Terms>(Terms{});
@@ -127,7 +141,8 @@ class LinearSums : Rewriter {
     std::vector<bool> depends(static_cast<size_t>(end));
     for (int id : sums) depends[static_cast<size_t>(id)] = true;
     for (int id = *sums.begin(); id < end; ++id)
-      for (int input : from_[id].inputs) depends[static_cast<size_t>(id)] = depends[static_cast<size_t>(id)] || depends[static_cast<size_t>(input)];
+      for (int input : from_[id].inputs)
+        depends[static_cast<size_t>(id)] = depends[static_cast<size_t>(id)] || depends[static_cast<size_t>(input)];
     return depends;
   }
 
@@ -144,11 +159,12 @@ class LinearSums : Rewriter {
       std::set<int> unwanted;
       for (const auto& [sum, terms] : found_) unwanted.insert(inner[sum].begin(), inner[sum].end());
       changed = std::erase_if(found_, [&](const auto& entry) {
-        return std::any_of(inner[entry.first].begin(), inner[entry.first].end(), [&](int id) {
-          return outputs_.contains(id) || std::any_of(users_[static_cast<size_t>(id)].begin(), users_[static_cast<size_t>(id)].end(),
-                                                      [&](int user) { return !unwanted.contains(user) && !found_.contains(user); });
-        });
-      }) > 0;
+                  return std::any_of(inner[entry.first].begin(), inner[entry.first].end(), [&](int id) {
+                    return outputs_.contains(id) ||
+                           std::any_of(users_[static_cast<size_t>(id)].begin(), users_[static_cast<size_t>(id)].end(),
+                                       [&](int user) { return !unwanted.contains(user) && !found_.contains(user); });
+                  });
+                }) > 0;
     }
     std::set<std::vector<int>> sums;
     for (const auto& [sum, terms] : found_)
@@ -165,7 +181,9 @@ class LinearSums : Rewriter {
       int v = sum_of(t.values, sum);
       for (int numbers : t.numbers) {
         const int number = renamed(numbers);
-        const int spread = volume(to_[number].type.shape) == 1 && !(sum.type.shape[0] == 1) ? shaped(Op::broadcast, shaped(Op::reshape, number, {1}), sum.type.shape) : shaped(Op::reshape, number, sum.type.shape);
+        const int spread = volume(to_[number].type.shape) == 1 && !(sum.type.shape[0] == 1)
+                               ? shaped(Op::broadcast, shaped(Op::reshape, number, {1}), sum.type.shape)
+                               : shaped(Op::reshape, number, sum.type.shape);
         v = add(made(Op::mul, {v, spread}, sum.type.shape, float32));
       }
       if (all < 0) all = t.negative ? add(made(Op::neg, {v}, sum.type.shape, float32)) : v;
@@ -186,9 +204,11 @@ class LinearSums : Rewriter {
     if (!fresh) return known->second;
     if (values.size() == 1)
       for (int user : users_[static_cast<size_t>(values[0])])
-        if (is_column_sum(user) && !found_.contains(user) && renamed(user) > 0 && to_[renamed(user)].op == Op::fold) return known->second = renamed(user);
+        if (is_column_sum(user) && !found_.contains(user) && renamed(user) > 0 && to_[renamed(user)].op == Op::fold)
+          return known->second = renamed(user);
     int product = renamed(values[0]);
-    for (size_t k = 1; k < values.size(); ++k) product = add(made(Op::mul, {product, renamed(values[k])}, places, float32));
+    for (size_t k = 1; k < values.size(); ++k)
+      product = add(made(Op::mul, {product, renamed(values[k])}, places, float32));
     IrNode sum = like;
     sum.inputs = {product};
     sum.stage = stage_;
@@ -197,7 +217,7 @@ class LinearSums : Rewriter {
 
   const Users users_;
   const std::set<int> outputs_;
-  std::map<int, Terms> found_;                                              // by column sum: what it becomes
+  std::map<int, Terms> found_;                                             // by column sum: what it becomes
   std::map<std::pair<std::vector<int>, std::vector<int64_t>>, int> sums_;  // that were made: by factors and places
 };
 

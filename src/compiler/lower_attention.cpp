@@ -1,7 +1,8 @@
-// The attention class, forward: one program for a block of queries of one head, or for the whole head where its keys fit into one block. Keys come
-// in blocks; the running maximum and sum of each query are carried from one to the next, and what was summed before is scaled by
-// exp(old maximum - new maximum) (online softmax; Milakov and Gimelshein, arXiv:1805.02867; Dao et al., arXiv:2205.14135). Blocks that causality
-// hides from all queries of a program are not visited.
+// The attention class, forward: one program for a block of queries of one head, or for the whole head where its keys
+// fit into one block. Keys come in blocks; the running maximum and sum of each query are carried from one to the next,
+// and what was summed before is scaled by exp(old maximum - new maximum) (online softmax; Milakov and Gimelshein,
+// arXiv:1805.02867; Dao et al., arXiv:2205.14135). Blocks that causality hides from all queries of a program are not
+// visited.
 #include <algorithm>
 #include <cmath>
 
@@ -62,17 +63,19 @@ AttentionForward::Row AttentionForward::keys(Value query, Value first, Value vis
     store(score_, s, j, 0);
   });
   auto larger = [&](Value a, Value b) { return b_.select(b_.lt(a, b), b, a); };  // a NaN is left to the exponential
-  Value m = b_.loop(b_.index(0), visible, b_.index(4), {b_.real(float32, -INFINITY, four)}, [&](Value j, const std::vector<Value>& most) {
-    return std::vector<Value>{larger(most[0], load(score_, j, 0, 4, queries_))};
-  })[0];
+  Value m = b_.loop(b_.index(0), visible, b_.index(4), {b_.real(float32, -INFINITY, four)},
+                    [&](Value j, const std::vector<Value>& most) {
+                      return std::vector<Value>{larger(most[0], load(score_, j, 0, 4, queries_))};
+                    })[0];
   m = larger(before.max, b_.reduce(Reducer::max, m, 0));
   // Where nothing was seen yet the maximum is -inf: exp(-inf - 0) is 0.
   Value shift = b_.select(b_.scalar(ScalarOp::eq, {m, b_.real(float32, -INFINITY)}), b_.real(float32, 0), m);
-  Value sums = b_.loop(b_.index(0), visible, b_.index(2), {b_.real(float32, 0, two)}, [&](Value j, const std::vector<Value>& total) {
-    Value p = b_.scalar(ScalarOp::exp, {b_.sub(load(score_, j, 0, 2, queries_), b_.broadcast(shift, two))});
-    store(score_, p, j, 0);
-    return std::vector<Value>{b_.add(total[0], p)};
-  })[0];
+  Value sums = b_.loop(
+      b_.index(0), visible, b_.index(2), {b_.real(float32, 0, two)}, [&](Value j, const std::vector<Value>& total) {
+        Value p = b_.scalar(ScalarOp::exp, {b_.sub(load(score_, j, 0, 2, queries_), b_.broadcast(shift, two))});
+        store(score_, p, j, 0);
+        return std::vector<Value>{b_.add(total[0], p)};
+      })[0];
   Value sum = b_.reduce(Reducer::sum, sums, 0);
   if (!one_block()) {
     Value scale = b_.scalar(ScalarOp::exp, {b_.sub(before.max, shift)});
@@ -88,7 +91,9 @@ void AttentionForward::weigh(Value visible) {
     for (int64_t c = 0; c < value_width_; c += value_part_) {
       const std::vector<int64_t> dims{query_rows_, value_part_};
       Value before = b_.real(float32, 0, dims);
-      if (!one_block()) before = b_.mul(load(sum_, i, c, dims[0], dims[1]), b_.broadcast(b_.load(factor_.ref, i, {dims[0], 1}, {1, 1}), dims));
+      if (!one_block())
+        before = b_.mul(load(sum_, i, c, dims[0], dims[1]),
+                        b_.broadcast(b_.load(factor_.ref, i, {dims[0], 1}, {1, 1}), dims));
       store(sum_, product(score_, i, 1, queries_, value_, b_.index(0), c, visible, before), i, c);
     }
   });
@@ -99,7 +104,8 @@ void AttentionForward::finish(Value query, Row row) {
   Value nothing = b_.scalar(ScalarOp::eq, {row.sum, b_.real(float32, 0)});
   if (lse_.ref >= 0) {
     Value lse = b_.select(nothing, b_.real(float32, INFINITY), b_.add(b_.scalar(ScalarOp::log, {row.sum}), row.max));
-    b_.store(lse_.ref, lse, b_.add(lse_.base, b_.mul(query, b_.index(lse_.row))), {lse_.row}, {rows_left(count, b_.index(0), queries_)});
+    b_.store(lse_.ref, lse, b_.add(lse_.base, b_.mul(query, b_.index(lse_.row))), {lse_.row},
+             {rows_left(count, b_.index(0), queries_)});
   }
   if (o_.ref < 0) return;
   Value share = b_.scalar(ScalarOp::div, {b_.real(float32, 1), b_.select(nothing, b_.real(float32, 1), row.sum)});
@@ -108,7 +114,8 @@ void AttentionForward::finish(Value query, Row row) {
   each(count, query_rows_, [&](Value i) {
     for (int64_t c = 0; c < value_width_; c += value_part_) {
       const std::vector<int64_t> dims{query_rows_, value_part_};
-      Value tile = b_.mul(load(sum_, i, c, dims[0], dims[1]), b_.broadcast(b_.load(factor_.ref, i, {dims[0], 1}, {1, 1}), dims));
+      Value tile =
+          b_.mul(load(sum_, i, c, dims[0], dims[1]), b_.broadcast(b_.load(factor_.ref, i, {dims[0], 1}, {1, 1}), dims));
       store_result(to, tile, i, count, c, plan_.value_width);
     }
   });
@@ -120,13 +127,14 @@ void AttentionForward::queries(Value first) {
   clear(sum_, b_.index(queries_));
   Row row{b_.real(float32, -INFINITY, {queries_}), b_.real(float32, 0, {queries_})};
   Value visible = visible_keys(first);
-  std::vector<Value> last = b_.loop(b_.index(0), visible, b_.index(key_block_), {row.max, row.sum}, [&](Value key, const std::vector<Value>& carried) {
-    if (!one_block()) stage_keys(key);
-    Value here = part_of(visible, key, key_block_);
-    Row next = keys(first, key, here, {carried[0], carried[1]});
-    weigh(here);
-    return std::vector<Value>{next.max, next.sum};
-  });
+  std::vector<Value> last = b_.loop(b_.index(0), visible, b_.index(key_block_), {row.max, row.sum},
+                                    [&](Value key, const std::vector<Value>& carried) {
+                                      if (!one_block()) stage_keys(key);
+                                      Value here = part_of(visible, key, key_block_);
+                                      Row next = keys(first, key, here, {carried[0], carried[1]});
+                                      weigh(here);
+                                      return std::vector<Value>{next.max, next.sum};
+                                    });
   finish(first, {last[0], last[1]});
 }
 
@@ -140,7 +148,8 @@ Lowered AttentionForward::run() {
   const bool whole_head = one_block() && batches() >= enough_heads;
   const int64_t blocks = whole_head ? 1 : (plan_.tq.bound() + queries_ - 1) / queries_;
   Value block = no_value, batch = batch_index(blocks, block);
-  q_ = matrix(plan_.q, batch), k_ = matrix(plan_.k, batch), v_ = matrix(plan_.v, batch), mask_ = matrix(plan_.mask, batch);
+  q_ = matrix(plan_.q, batch), k_ = matrix(plan_.k, batch), v_ = matrix(plan_.v, batch),
+  mask_ = matrix(plan_.mask, batch);
   o_ = matrix(plan_.o, batch), lse_ = matrix(plan_.lse, batch);
   if (whole_head) {
     stage_keys(b_.index(0));
@@ -159,7 +168,8 @@ Lowered AttentionForward::run() {
 }  // namespace
 
 Lowered lower_attention(const LowerContext& cx, Group& group) {
-  if (is_single_query(group.attention.region, group.attention.tq) && cx.target.many_threads()) return lower_attention_row(cx, group);
+  if (is_single_query(group.attention.region, group.attention.tq) && cx.target.many_threads())
+    return lower_attention_row(cx, group);
   return group.attention.region.derivative ? lower_attention_vjp(cx, group) : AttentionForward(cx, group).run();
 }
 

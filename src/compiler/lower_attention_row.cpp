@@ -1,12 +1,16 @@
-// The attention class for one query, as decoding asks it: many keys at a time by a block of threads. Keys come in tiles [keys, width], read as they lie in memory; the
-// running maximum and sum are single numbers (online softmax, see lower_attention.cpp), and each place of a tile keeps a sum of values of its own until the end. How
-// many keys there are may be a number in memory: rows past it are not read, so that a program of fixed shapes serves a cache that fills up.
+// The attention class for one query, as decoding asks it: many keys at a time by a block of threads. Keys come in tiles
+// [keys, width], read as they lie in memory; the running maximum and sum are single numbers (online softmax, see
+// lower_attention.cpp), and each place of a tile keeps a sum of values of its own until the end. How many keys there
+// are may be a number in memory: rows past it are not read, so that a program of fixed shapes serves a cache that fills
+// up.
 //
-// Over many keys several blocks of threads share a head, so that the device is busy with few heads: in one launch where blocks may work together, each of them taking
-// every so many tiles, or of few blocks each of their warps, so that nobody waits for anybody until the end; else a program has a piece of the keys
-// (split_attention.h), and further programs join the pieces. Either way the division depends on the bound of the length alone, and so do the bits.
+// Over many keys several blocks of threads share a head, so that the device is busy with few heads: in one launch where
+// blocks may work together, each of them taking every so many tiles, or of few blocks each of their warps, so that
+// nobody waits for anybody until the end; else a program has a piece of the keys (split_attention.h), and further
+// programs join the pieces. Either way the division depends on the bound of the length alone, and so do the bits.
 //
-// The last key and value may be what this launch is to enter into the cache (own_row.h): they and the query are then made here, by everybody who needs them.
+// The last key and value may be what this launch is to enter into the cache (own_row.h): they and the query are then
+// made here, by everybody who needs them.
 #include <algorithm>
 #include <bit>
 #include <cmath>
@@ -30,14 +34,18 @@ namespace {
 
 constexpr int64_t tile_elements = 1024;           // 16 registers of each of 64 threads: of many programs
 constexpr int64_t tile_elements_together = 2048;  // where a head is shared by blocks
-constexpr int64_t tile_elements_of_a_warp = 512;  // where each of their warps has tiles of its own: with 32 rounds what is left to the end is a warp's as well
+constexpr int64_t tile_elements_of_a_warp =
+    512;  // where each of their warps has tiles of its own: with 32 rounds what is left to the end is a warp's as well
 constexpr int64_t warps_together = 4;
-constexpr int64_t few_blocks = 128;               // of more, which have not a multiprocessor each, the registers of such warps keep the kernels around them from beginning early
-constexpr int64_t fewest_keys_together = 128;     // of fewer one block makes as short work
+constexpr int64_t few_blocks = 128;  // of more, which have not a multiprocessor each, the registers of such warps keep
+                                     // the kernels around them from beginning early
+constexpr int64_t fewest_keys_together = 128;  // of fewer one block makes as short work
 
 class AttentionRow : AttentionTiles {
  public:
-  AttentionRow(const LowerContext& cx, Group& group) : AttentionTiles(cx, group, "attention_row"), group_(group), node_(cx.ir[group.roots[0].node]), cache_(group.attention.cache) {}
+  AttentionRow(const LowerContext& cx, Group& group)
+      : AttentionTiles(cx, group, "attention_row"), group_(group), node_(cx.ir[group.roots[0].node]),
+        cache_(group.attention.cache) {}
   Lowered run();
 
  private:
@@ -47,9 +55,11 @@ class AttentionRow : AttentionTiles {
   struct Tiles {
     Value keys, values;  // as they lie in memory
   };
-  /// What the cache does not hold yet: the query and the newest key and value as rows, whether they are seen, and where they are to be entered.
+  /// What the cache does not hold yet: the query and the newest key and value as rows, whether they are seen, and where
+  /// they are to be entered.
   struct Own {
-    Value query = no_value, key = no_value, value = no_value, seen = no_value, place = no_value, enters_key = no_value, enters_value = no_value;
+    Value query = no_value, key = no_value, value = no_value, seen = no_value, place = no_value, enters_key = no_value,
+          enters_value = no_value;
   };
   Value tile(const Matrix& from, Value first, Value left, int64_t width, bool one_row);
   Tiles load(Value first);
@@ -61,7 +71,9 @@ class AttentionRow : AttentionTiles {
   void join();
   void join_rounds(kernel::Ref largest, kernel::Ref sums, kernel::Ref rows, int64_t rounds);
   bool shared() const { return target::blocks_together(cx_.target) > 1 && plan_.tk.bound() >= fewest_keys_together; }
-  int64_t warps_for_block() const { return batches() * target::blocks_together(cx_.target) <= few_blocks ? warps_together : 1; }
+  int64_t warps_for_block() const {
+    return batches() * target::blocks_together(cx_.target) <= few_blocks ? warps_together : 1;
+  }
   int64_t rounds_for_head() const;
   void share_head(Value end, int64_t rounds, const std::function<void()>& own);
   void make_own(Value batch, Value seen);
@@ -83,7 +95,8 @@ Value AttentionRow::tile(const Matrix& from, Value first, Value left, int64_t wi
   const int64_t wide = std::bit_ceil(static_cast<uint64_t>(width));
   const Value at = one_row ? from.base : b_.add(from.base, b_.mul(first, b_.index(from.row)));
   const Value columns = wide == width ? no_value : b_.index(width);
-  return b_.load(from.ref, at, {rows_, wide}, {one_row ? 0 : from.row, from.column}, {one_row ? no_value : left, columns}, {}, !one_row);
+  return b_.load(from.ref, at, {rows_, wide}, {one_row ? 0 : from.row, from.column},
+                 {one_row ? no_value : left, columns}, {}, !one_row);
 }
 
 AttentionRow::Tiles AttentionRow::load(Value first) {
@@ -113,39 +126,48 @@ Value AttentionRow::weight(Value s, Value max) {
 void AttentionRow::finish(State state) {
   const Value nothing = b_.scalar(ScalarOp::eq, {state.sum, b_.real(float32, 0)});
   if (lse_.ref >= 0)
-    b_.store(lse_.ref, b_.select(nothing, b_.real(float32, INFINITY), b_.add(b_.scalar(ScalarOp::log, {state.sum}), state.max)), lse_.base, {}, {});
+    b_.store(lse_.ref,
+             b_.select(nothing, b_.real(float32, INFINITY), b_.add(b_.scalar(ScalarOp::log, {state.sum}), state.max)),
+             lse_.base, {}, {});
   if (o_.ref < 0) return;
-  const Value share = b_.scalar(ScalarOp::div, {b_.real(float32, 1), b_.select(nothing, b_.real(float32, 1), state.sum)});
+  const Value share =
+      b_.scalar(ScalarOp::div, {b_.real(float32, 1), b_.select(nothing, b_.real(float32, 1), state.sum)});
   const Value values = b_.type(state.values).rank() == 2 ? b_.reduce(Reducer::sum, state.values, 0) : state.values;
-  b_.store(o_.ref, b_.cast(b_.mul(values, b_.broadcast(share, {value_wide_})), plan_.o.dtype), o_.base, {o_.column}, {value_wide_ == plan_.value_width ? no_value : b_.index(plan_.value_width)});
+  b_.store(o_.ref, b_.cast(b_.mul(values, b_.broadcast(share, {value_wide_})), plan_.o.dtype), o_.base, {o_.column},
+           {value_wide_ == plan_.value_width ? no_value : b_.index(plan_.value_width)});
 }
 
 /// A piece without keys has no weight.
 void AttentionRow::finish_nothing() {
   b_.store(lse_.ref, b_.real(float32, -INFINITY), lse_.base, {}, {});
-  b_.store(o_.ref, b_.real(float32, 0, {value_wide_}), o_.base, {o_.column}, {value_wide_ == plan_.value_width ? no_value : b_.index(plan_.value_width)});
+  b_.store(o_.ref, b_.real(float32, 0, {value_wide_}), o_.base, {o_.column},
+           {value_wide_ == plan_.value_width ? no_value : b_.index(plan_.value_width)});
 }
 
-/// The keys before `end` in tiles that begin at `first` and `step` after each other. A tile comes in while the one before it is worked on; the first one `meanwhile` the
-/// query is made.
+/// The keys before `end` in tiles that begin at `first` and `step` after each other. A tile comes in while the one
+/// before it is worked on; the first one `meanwhile` the query is made.
 AttentionRow::State AttentionRow::walk(Value first, Value end, int64_t step, const std::function<void()>& meanwhile) {
   count_ = end;
   const Tiles begin = load(first);
   if (meanwhile) meanwhile();
-  const Value query = own_.query == no_value ? b_.cast(tile(q_, no_value, no_value, plan_.width, true), float32) : b_.broadcast(own_.query, {rows_, wide_});
+  const Value query = own_.query == no_value ? b_.cast(tile(q_, no_value, no_value, plan_.width, true), float32)
+                                             : b_.broadcast(own_.query, {rows_, wide_});
   const State start{b_.real(float32, -INFINITY), b_.real(float32, 0), b_.real(float32, 0, {rows_, value_wide_})};
-  const std::vector<Value> last = b_.loop(first, end, b_.index(step), {start.max, start.sum, start.values, begin.keys, begin.values}, [&](Value at, const std::vector<Value>& carried) {
-    const Tiles next = load(b_.add(at, b_.index(step)));
-    const State state = keys(at, {carried[3], carried[4]}, query, {carried[0], carried[1], carried[2]});
-    return std::vector<Value>{state.max, state.sum, state.values, next.keys, next.values};
-  });
+  const std::vector<Value> last =
+      b_.loop(first, end, b_.index(step), {start.max, start.sum, start.values, begin.keys, begin.values},
+              [&](Value at, const std::vector<Value>& carried) {
+                const Tiles next = load(b_.add(at, b_.index(step)));
+                const State state = keys(at, {carried[3], carried[4]}, query, {carried[0], carried[1], carried[2]});
+                return std::vector<Value>{state.max, state.sum, state.values, next.keys, next.values};
+              });
   return {last[0], last[1], last[2]};
 }
 
 /// The softmax of the pieces' logsumexps weighs their results.
 void AttentionRow::join() {
   rows_ = static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(plan_.tk.bound())));
-  const Value count = b_.index(plan_.tk.bound()), rows = b_.cast(tile(v_, b_.index(0), count, plan_.value_width, false), float32);
+  const Value count = b_.index(plan_.tk.bound()),
+              rows = b_.cast(tile(v_, b_.index(0), count, plan_.value_width, false), float32);
   const Value s = b_.load(k_.ref, k_.base, {rows_}, {k_.row}, {count}, Number::of_real(-INFINITY));
   const Value most = b_.reduce(Reducer::max, s, 0), p = weight(s, most);
   finish({most, b_.reduce(Reducer::sum, p, 0), b_.mul(whole_row(p), rows)});
@@ -155,17 +177,20 @@ void AttentionRow::join() {
 int64_t AttentionRow::rounds_for_head() const {
   if (!shared()) return 1;
   const int64_t tiles = (plan_.tk.bound() + rows_ - 1) / rows_;
-  return std::min(target::blocks_together(cx_.target) * warps_for_block(), static_cast<int64_t>(std::bit_floor(static_cast<uint64_t>(tiles))));
+  return std::min(target::blocks_together(cx_.target) * warps_for_block(),
+                  static_cast<int64_t>(std::bit_floor(static_cast<uint64_t>(tiles))));
 }
 
-/// They take tiles in turns and leave what they have come to, unfinished, to the first block. `own` makes what is not in the cache yet, if there is such a thing.
+/// They take tiles in turns and leave what they have come to, unfinished, to the first block. `own` makes what is not
+/// in the cache yet, if there is such a thing.
 void AttentionRow::share_head(Value end, int64_t rounds, const std::function<void()>& own) {
   if (rounds == 1) {
     const State state = walk(b_.index(0), end, rows_, own);
     enter_own();
     return finish(with_own(state, own_.seen));
   }
-  const kernel::Ref largest = b_.local(float32, rounds), sums = b_.local(float32, rounds), rows = b_.local(float32, rounds * value_wide_);
+  const kernel::Ref largest = b_.local(float32, rounds), sums = b_.local(float32, rounds),
+                    rows = b_.local(float32, rounds * value_wide_);
   b_.parallel(rounds, [&](Value round) {
     emit_.push_scope();
     State state = walk(b_.mul(round, b_.index(rows_)), end, rounds * rows_, own);
@@ -191,8 +216,8 @@ void AttentionRow::join_rounds(kernel::Ref largest, kernel::Ref sums, kernel::Re
   finish({most, b_.reduce(Reducer::sum, b_.mul(p, sum), 0), b_.mul(whole_row(p), values)});
 }
 
-/// The query, key and value of the newest place, which is the last of the `seen` ones: as rows, rounded as memory would hold them. Of the programs that share a key or a
-/// value one enters it.
+/// The query, key and value of the newest place, which is the last of the `seen` ones: as rows, rounded as memory would
+/// hold them. Of the programs that share a key or a value one enters it.
 void AttentionRow::make_own(Value batch, Value seen) {
   ix::Context& icx = *group_.cx;
   const IrNode& cache = cx_.ir[cache_];
@@ -216,22 +241,28 @@ void AttentionRow::make_own(Value batch, Value seen) {
 
   const int64_t places = cache.type.shape[static_cast<size_t>(cache.attrs->axes[0])].bound();
   const Value last = b_.sub(seen, b_.index(1));
-  own_.seen = b_.scalar(ScalarOp::bit_and, {b_.scalar(ScalarOp::le, {b_.index(0), last}), b_.lt(last, b_.index(places))});
-  own_.place = b_.select(b_.lt(last, b_.index(0)), b_.add(last, b_.index(places)), last);  // as a scatter's index counts from the end
-  const Value inside = b_.scalar(ScalarOp::bit_and, {b_.scalar(ScalarOp::le, {b_.index(0), own_.place}), b_.lt(own_.place, b_.index(places))});
+  own_.seen =
+      b_.scalar(ScalarOp::bit_and, {b_.scalar(ScalarOp::le, {b_.index(0), last}), b_.lt(last, b_.index(places))});
+  own_.place = b_.select(b_.lt(last, b_.index(0)), b_.add(last, b_.index(places)),
+                         last);  // as a scatter's index counts from the end
+  const Value inside = b_.scalar(
+      ScalarOp::bit_and, {b_.scalar(ScalarOp::le, {b_.index(0), own_.place}), b_.lt(own_.place, b_.index(places))});
   for (const size_t operand : {size_t{1}, size_t{2}}) {
     std::vector<Expr> there = heads;
     there.insert(there.end(), {icx.variable("j", 0, places - 1), lane});
     const Access access = peel(icx, cx_.ir, node_.inputs[operand], there);
     check(access.node == cache_, "attention_row", "keys or values are no view of their cache");
-    std::vector<Expr> update(static_cast<size_t>(cx_.ir[cache.inputs.back()].type.rank()) - access.index.size(), icx.constant(0)), to = access.index;
+    std::vector<Expr> update(static_cast<size_t>(cx_.ir[cache.inputs.back()].type.rank()) - access.index.size(),
+                             icx.constant(0)),
+        to = access.index;
     to[static_cast<size_t>(cache.attrs->axes[0])] = icx.constant(0);
     update.insert(update.end(), to.begin(), to.end());
     (operand == 1 ? own_.key : own_.value) = as_row(emit_.value(cache.inputs.back(), update));
     const std::vector<int64_t>& shared = (operand == 1 ? plan_.k : plan_.v).batch;
     Value enters = inside;
     for (size_t k = 0; k < digits.size(); ++k)
-      if (plan_.batch[k] > 1 && shared[k] == 0) enters = b_.scalar(ScalarOp::bit_and, {enters, b_.scalar(ScalarOp::eq, {digits[k], b_.index(0)})});
+      if (plan_.batch[k] > 1 && shared[k] == 0)
+        enters = b_.scalar(ScalarOp::bit_and, {enters, b_.scalar(ScalarOp::eq, {digits[k], b_.index(0)})});
     (operand == 1 ? own_.enters_key : own_.enters_value) = enters;
   }
 }
@@ -239,7 +270,8 @@ void AttentionRow::make_own(Value batch, Value seen) {
 void AttentionRow::enter_own() {
   if (own_.query == no_value) return;
   const auto enter = [&](Value row, const AttentionOperand& rows, const Matrix& to) {
-    b_.store(to.ref, b_.cast(row, rows.dtype), b_.add(to.base, b_.mul(own_.place, b_.index(to.row))), {1}, {wide_ == plan_.width ? no_value : b_.index(plan_.width)});
+    b_.store(to.ref, b_.cast(row, rows.dtype), b_.add(to.base, b_.mul(own_.place, b_.index(to.row))), {1},
+             {wide_ == plan_.width ? no_value : b_.index(plan_.width)});
   };
   b_.when(own_.enters_key, [&] { enter(own_.key, plan_.k, k_); });
   b_.when(own_.enters_value, [&] { enter(own_.value, plan_.v, v_); });
@@ -248,11 +280,13 @@ void AttentionRow::enter_own() {
 /// One more key and value, if it is `taken` here.
 AttentionRow::State AttentionRow::with_own(State state, Value taken) {
   if (own_.query == no_value) return state;
-  const Value score = b_.mul(b_.reduce(Reducer::sum, b_.mul(own_.query, own_.key), 0), b_.real(float32, plan_.region.scale));
+  const Value score =
+      b_.mul(b_.reduce(Reducer::sum, b_.mul(own_.query, own_.key), 0), b_.real(float32, plan_.region.scale));
   const Value s = b_.select(taken, score, b_.real(float32, -INFINITY));
   const Value max = b_.select(b_.lt(state.max, s), s, state.max), scale = weight(state.max, max), p = weight(s, max);
   const Value values = b_.mul(b_.reduce(Reducer::sum, state.values, 0), b_.broadcast(scale, {value_wide_}));
-  return {max, b_.scalar(ScalarOp::fma, {state.sum, scale, p}), b_.scalar(ScalarOp::fma, {b_.broadcast(p, {value_wide_}), own_.value, values})};
+  return {max, b_.scalar(ScalarOp::fma, {state.sum, scale, p}),
+          b_.scalar(ScalarOp::fma, {b_.broadcast(p, {value_wide_}), own_.value, values})};
 }
 
 Lowered AttentionRow::run() {
@@ -268,7 +302,9 @@ Lowered AttentionRow::run() {
   o_ = matrix(plan_.o, batch), lse_ = matrix(plan_.lse, batch);
   wide_ = static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(plan_.width)));
   value_wide_ = static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(plan_.value_width)));
-  const int64_t elements = !shared() ? tile_elements : warps_for_block() > 1 ? tile_elements_of_a_warp : tile_elements_together;
+  const int64_t elements = !shared()               ? tile_elements
+                           : warps_for_block() > 1 ? tile_elements_of_a_warp
+                                                   : tile_elements_together;
   rows_ = std::max<int64_t>(1, elements / std::max(wide_, value_wide_));
   rows_ = std::min(rows_, static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(plan_.tk.bound()))));
   const double pairs = static_cast<double>(batches()) * static_cast<double>(plan_.tk.bound());
@@ -292,7 +328,8 @@ Lowered AttentionRow::run() {
   o_.base = b_.add(o_.base, b_.mul(piece, b_.index(o_.row)));
   lse_.base = b_.add(lse_.base, b_.mul(piece, b_.index(lse_.row)));
   const Value first = b_.mul(piece, b_.index(plan_.piece_keys));
-  b_.when(b_.lt(first, count), [&] { finish(walk(first, b_.min(count, b_.add(first, b_.index(plan_.piece_keys))), rows_)); });
+  b_.when(b_.lt(first, count),
+          [&] { finish(walk(first, b_.min(count, b_.add(first, b_.index(plan_.piece_keys))), rows_)); });
   b_.when(b_.scalar(ScalarOp::le, {count, first}), [&] { finish_nothing(); });
   return emit_.finish(batches() * pieces, work);
 }

@@ -1,6 +1,7 @@
-// The attention class, backward: one program for a head. Queries come in blocks; for each the probabilities are made again from the scores and the
-// rows' logsumexp, block of keys by block of keys, and every product with them is taken while they are in local scratch: the gradients of keys and
-// values are summed over the blocks of queries in scratch as well, in one order whatever the number of threads.
+// The attention class, backward: one program for a head. Queries come in blocks; for each the probabilities are made
+// again from the scores and the rows' logsumexp, block of keys by block of keys, and every product with them is taken
+// while they are in local scratch: the gradients of keys and values are summed over the blocks of queries in scratch as
+// well, in one order whatever the number of threads.
 #include <algorithm>
 #include <cmath>
 
@@ -50,24 +51,28 @@ void AttentionBackward::row_sums(Value first, Value count) {
   });
 }
 
-/// Probabilities and the cotangents of the scores before scaling, both times scale where they go on: [keys, queries] in scratch.
+/// Probabilities and the cotangents of the scores before scaling, both times scale where they go on: [keys, queries] in
+/// scratch.
 void AttentionBackward::probabilities(Value query, Value key, Value visible, Value lse, Value delta) {
   each(visible, key_rows_, [&](Value j) {
     Value at_key = b_.add(key, j);
     store(p_, scores(key_, at_key, query_columns_, at_key, query, mask_), j, 0);
-    store(ds_, product(value_, at(at_key, value_.width, 0), value_.width, 1, g_columns_, b_.index(0), 0, b_.index(plan_.value_width),
-                       b_.real(float32, 0, {key_rows_, queries_})), j, 0);
+    store(ds_,
+          product(value_, at(at_key, value_.width, 0), value_.width, 1, g_columns_, b_.index(0), 0,
+                  b_.index(plan_.value_width), b_.real(float32, 0, {key_rows_, queries_})),
+          j, 0);
   });
   const std::vector<int64_t> two{2, queries_};
-  each(visible, key_rows_, [&](Value tile) {  // whole tiles: the gradients of keys that are hidden here are added to as well
-    for (int64_t r = 0; r < key_rows_; r += 2) {
-      Value j = b_.add(tile, b_.index(r));
-      Value p = b_.scalar(ScalarOp::exp, {b_.sub(load(p_, j, 0, 2, queries_), b_.broadcast(lse, two))});
-      Value ds = b_.mul(p, b_.sub(load(ds_, j, 0, 2, queries_), b_.broadcast(delta, two)));
-      store(p_, p, j, 0);
-      store(ds_, b_.mul(ds, b_.real(float32, plan_.region.scale)), j, 0);
-    }
-  });
+  each(visible, key_rows_,
+       [&](Value tile) {  // whole tiles: the gradients of keys that are hidden here are added to as well
+         for (int64_t r = 0; r < key_rows_; r += 2) {
+           Value j = b_.add(tile, b_.index(r));
+           Value p = b_.scalar(ScalarOp::exp, {b_.sub(load(p_, j, 0, 2, queries_), b_.broadcast(lse, two))});
+           Value ds = b_.mul(p, b_.sub(load(ds_, j, 0, 2, queries_), b_.broadcast(delta, two)));
+           store(p_, p, j, 0);
+           store(ds_, b_.mul(ds, b_.real(float32, plan_.region.scale)), j, 0);
+         }
+       });
 }
 
 /// dv += p · g and dk += ds · q for a block of keys.
@@ -75,7 +80,8 @@ void AttentionBackward::add_to_keys(Value key, Value visible, Value count) {
   auto add = [&](const Scratch& sum, const Scratch& weights, const Scratch& rows, int64_t part, Value j) {
     for (int64_t c = 0; c < sum.width; c += part) {
       Value before = load(sum, b_.add(key, j), c, key_rows_, part);
-      store(sum, product(weights, at(j, queries_, 0), queries_, 1, rows, b_.index(0), c, count, before), b_.add(key, j), c);
+      store(sum, product(weights, at(j, queries_, 0), queries_, 1, rows, b_.index(0), c, count, before), b_.add(key, j),
+            c);
     }
   };
   each(visible, key_rows_, [&](Value j) {
@@ -94,11 +100,13 @@ void AttentionBackward::add_to_queries(Value key, Value visible) {
   });
 }
 
-void AttentionBackward::results(const Matrix& to, const Scratch& from, Value first, Value count, int64_t part, int64_t columns) {
+void AttentionBackward::results(const Matrix& to, const Scratch& from, Value first, Value count, int64_t part,
+                                int64_t columns) {
   const Matrix rows{to.ref, b_.add(to.base, b_.mul(first, b_.index(to.row))), to.row, to.column};
   const int64_t tall = std::min(from.rows, key_rows_);
   each(count, tall, [&](Value i) {
-    for (int64_t c = 0; c < from.width; c += part) store_result(rows, load(from, i, c, tall, part), i, count, c, columns);
+    for (int64_t c = 0; c < from.width; c += part)
+      store_result(rows, load(from, i, c, tall, part), i, count, c, columns);
   });
 }
 
@@ -113,8 +121,8 @@ void AttentionBackward::queries(Value first) {
   row_sums(first, count);
   if (wants_queries()) clear(dq_sum_, b_.index(queries_));
   // Queries that do not exist see nothing: their logsumexp is +inf.
-  Value lse = b_.load(lse_.ref, b_.add(lse_.base, b_.mul(first, b_.index(lse_.row))), {queries_}, {lse_.row}, {rows_left(count, b_.index(0), queries_)},
-                      Number::of_real(INFINITY));
+  Value lse = b_.load(lse_.ref, b_.add(lse_.base, b_.mul(first, b_.index(lse_.row))), {queries_}, {lse_.row},
+                      {rows_left(count, b_.index(0), queries_)}, Number::of_real(INFINITY));
   Value delta = b_.load(delta_.ref, b_.index(0), {queries_}, {1});
   Value visible = visible_keys(first);
   each(visible, key_block_, [&](Value key) {
@@ -128,7 +136,8 @@ void AttentionBackward::queries(Value first) {
 
 Lowered AttentionBackward::run() {
   for (const AttentionOperand* x : {&plan_.dq, &plan_.dk, &plan_.dv}) declare(*x, true);
-  for (const AttentionOperand* x : {&plan_.q, &plan_.k, &plan_.v, &plan_.mask, &plan_.o, &plan_.lse, &plan_.g}) declare(*x, false);
+  for (const AttentionOperand* x : {&plan_.q, &plan_.k, &plan_.v, &plan_.mask, &plan_.o, &plan_.lse, &plan_.g})
+    declare(*x, false);
   tq_ = emit_.extent(plan_.tq), tk_ = emit_.extent(plan_.tk);
   const int64_t keys = padded(plan_.tk.bound(), key_rows_);
   key_ = scratch(keys, width_), value_ = scratch(keys, value_width_);
@@ -137,7 +146,8 @@ Lowered AttentionBackward::run() {
   p_ = scratch(key_block_, queries_), ds_ = scratch(key_block_, queries_), delta_ = scratch(1, queries_);
   dq_sum_ = scratch(queries_, width_), dk_sum_ = scratch(keys, width_), dv_sum_ = scratch(keys, value_width_);
   Value block = no_value, batch = batch_index(1, block);
-  q_ = matrix(plan_.q, batch), k_ = matrix(plan_.k, batch), v_ = matrix(plan_.v, batch), mask_ = matrix(plan_.mask, batch);
+  q_ = matrix(plan_.q, batch), k_ = matrix(plan_.k, batch), v_ = matrix(plan_.v, batch),
+  mask_ = matrix(plan_.mask, batch);
   o_ = matrix(plan_.o, batch), lse_ = matrix(plan_.lse, batch), g_ = matrix(plan_.g, batch);
   dq_ = matrix(plan_.dq, batch), dk_ = matrix(plan_.dk, batch), dv_ = matrix(plan_.dv, batch);
   stage(key_, b_.index(0), k_, b_.index(0), tk_, plan_.width);

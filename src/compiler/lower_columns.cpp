@@ -1,5 +1,6 @@
-// Column folds over much data. A program has a strip of columns, as many as make a run of memory that is read at full speed, and goes through the rows a few at
-// a time; the sums of its columns wait in scratch. The sum of a column has the same order in a strip of any width. Where blocks of threads work together, many warps share a strip.
+// Column folds over much data. A program has a strip of columns, as many as make a run of memory that is read at full
+// speed, and goes through the rows a few at a time; the sums of its columns wait in scratch. The sum of a column has
+// the same order in a strip of any width. Where blocks of threads work together, many warps share a strip.
 #include <algorithm>
 #include <bit>
 #include <functional>
@@ -14,16 +15,19 @@ using kernel::Value;
 namespace {
 
 constexpr int64_t rows_at_once = 8;
-constexpr size_t most_partial_sums = 4;      // of a part of columns
-constexpr int64_t bytes_of_turn = 4 << 10;   // that a warp has under way: 32 registers a thread
+constexpr size_t most_partial_sums = 4;     // of a part of columns
+constexpr int64_t bytes_of_turn = 4 << 10;  // that a warp has under way: 32 registers a thread
 
 }  // namespace
 
-/// Columns of a strip, or 0 where one tile of columns at a time does as well: the data fits into a cache, or the group does more than fold.
+/// Columns of a strip, or 0 where one tile of columns at a time does as well: the data fits into a cache, or the group
+/// does more than fold.
 int64_t RowLowering::strip() const {
-  if (cx_.target.many_threads() || schedule_.kind != RowClass::column || passes_ != 1 || !is_static(group_.domain)) return 0;
+  if (cx_.target.many_threads() || schedule_.kind != RowClass::column || passes_ != 1 || !is_static(group_.domain))
+    return 0;
   if (schedule_.lane_extent * extent_of(serial_) < int64_t{1} << 19 || extent_of(serial_) < 4 * rows_at_once) return 0;
-  if (std::any_of(stages_.begin(), stages_.end(), [](const Stage& s) { return s.root.kind == RootKind::full; })) return 0;
+  if (std::any_of(stages_.begin(), stages_.end(), [](const Stage& s) { return s.root.kind == RootKind::full; }))
+    return 0;
   int64_t width = 512;
   while (width > schedule_.width && schedule_.lane_extent * extent_of(outer_) < 8 * width) width /= 2;
   return width > schedule_.width ? width : 0;
@@ -102,10 +106,12 @@ size_t RowLowering::elements_of_turn() {
         if (std::find(all.begin(), all.end(), read) == all.end()) all.push_back(std::move(read));
   int64_t bytes = 0;
   for (const auto& [node, index] : all) bytes += static_cast<int64_t>(cx_.ir[node].type.dtype.size());
-  return static_cast<size_t>(std::clamp<int64_t>(bytes_of_turn / (schedule_.width * std::max<int64_t>(1, bytes)), 4, 32));
+  return static_cast<size_t>(
+      std::clamp<int64_t>(bytes_of_turn / (schedule_.width * std::max<int64_t>(1, bytes)), 4, 32));
 }
 
-/// One part of what is folded: several elements at a time, whose loads are under way together. What is left behind the last of as many is the last part's.
+/// One part of what is folded: several elements at a time, whose loads are under way together. What is left behind the
+/// last of as many is the last part's.
 std::vector<Value> RowLowering::part_of_columns(Value part, int64_t count) {
   kernel::Builder& b = emit_.builder();
   const std::vector<Value> start = identities(0);
@@ -116,9 +122,11 @@ std::vector<Value> RowLowering::part_of_columns(Value part, int64_t count) {
   std::vector<Value> carried;
   for (size_t k = 0; k < sums; ++k) carried.insert(carried.end(), start.begin(), start.end());
   const Value first = b.mul(part, b.index(each)), next = b.add(first, b.index(each));
-  carried = combine_parts(0, turns(0, carried, elements, sums, first, whole % count == 0 ? next : b.min(next, b.index(whole))), sums);
+  carried = combine_parts(
+      0, turns(0, carried, elements, sums, first, whole % count == 0 ? next : b.min(next, b.index(whole))), sums);
   if (whole * turn == extent) return carried;
-  const Value end = b.select(b.scalar(kernel::ScalarOp::eq, {part, b.index(count - 1)}), b.index(extent), b.index(whole * turn));
+  const Value end =
+      b.select(b.scalar(kernel::ScalarOp::eq, {part, b.index(count - 1)}), b.index(extent), b.index(whole * turn));
   return b.loop(b.index(whole * turn), end, b.index(1), carried, [&](Value at, const std::vector<Value>& values) {
     emit_.push_scope();
     emit_.bind(loop_, at);
@@ -128,7 +136,8 @@ std::vector<Value> RowLowering::part_of_columns(Value part, int64_t count) {
   });
 }
 
-/// Warps take a part each of what is folded (a parallel loop, kernel/tile.h). What they leave is folded in the order of the parts.
+/// Warps take a part each of what is folded (a parallel loop, kernel/tile.h). What they leave is folded in the order of
+/// the parts.
 void RowLowering::columns_together() {
   kernel::Builder& b = emit_.builder();
   const int64_t rounds = schedule_.together, width = schedule_.width;
@@ -140,7 +149,8 @@ void RowLowering::columns_together() {
     sums_.push_back(b.local(compute_dtype(cx_.ir[stage.root.node].type.dtype), rounds * width));
   }
   bind_programs();
-  emit_.bind_lanes(lane_, first_lane_, width, schedule_.lane_extent % width == 0 ? no_value : b.sub(lane_count(), first_lane_));
+  emit_.bind_lanes(lane_, first_lane_, width,
+                   schedule_.lane_extent % width == 0 ? no_value : b.sub(lane_count(), first_lane_));
   b.parallel(rounds, [&](Value round) {
     emit_.push_scope();
     hoist(0, {loop_});
@@ -148,7 +158,9 @@ void RowLowering::columns_together() {
     for (size_t k = 0; k < folds.size(); ++k) b.store(sums_[k], carried[k], b.mul(round, b.index(width)), {1});
     emit_.pop_scope();
   });
-  for (size_t k = 0; k < folds.size(); ++k) finish_root(*folds[k], b.reduce(cx_.ir[folds[k]->root.node].attrs->reducer, b.load(sums_[k], b.index(0), {rounds, width}, {width, 1}), 0));
+  for (size_t k = 0; k < folds.size(); ++k)
+    finish_root(*folds[k], b.reduce(cx_.ir[folds[k]->root.node].attrs->reducer,
+                                    b.load(sums_[k], b.index(0), {rounds, width}, {width, 1}), 0));
   row_roots(1);
   for (const auto& [stage, v] : late_stores_) emit_.store(stage->root.node, stage->root.index, v, false);
 }

@@ -1,5 +1,5 @@
-// The forms of the dot class that take a tile of C a program, with the whole of K in one loop. Edges are guarded by limits; in the inner form a column past
-// the end is the last one again, and not stored.
+// The forms of the dot class that take a tile of C a program, with the whole of K in one loop. Edges are guarded by
+// limits; in the inner form a column past the end is the last one again, and not stored.
 #include <algorithm>
 
 #include "base/error.h"
@@ -34,7 +34,9 @@ void DotLowering::tiles(int64_t bm, int64_t bn, Value& m0, Value& n0, int64_t to
   const auto left = [&](Value v, int64_t n) { return b_.scalar(ScalarOp::mod, {v, b_.index(n)}); };
   if (together > 1 && tiles_m > 1 && tiles_n > 1) {
     batch_ = over(pid, tiles_m * tiles_n);
-    const Value in_batch = left(pid, tiles_m * tiles_n), first = b_.mul(over(in_batch, together * tiles_n), b_.index(together)), in_group = left(in_batch, together * tiles_n);
+    const Value in_batch = left(pid, tiles_m * tiles_n),
+                first = b_.mul(over(in_batch, together * tiles_n), b_.index(together)),
+                in_group = left(in_batch, together * tiles_n);
     const Value height = b_.min(b_.index(together), b_.sub(b_.index(tiles_m), first));
     tm = b_.add(first, b_.scalar(ScalarOp::mod, {in_group, height}));
     tn = b_.scalar(ScalarOp::floordiv, {in_group, height});
@@ -50,23 +52,27 @@ void DotLowering::tiles(int64_t bm, int64_t bn, Value& m0, Value& n0, int64_t to
   bb_.base = b_.add(batch_offset(batch_, d_.b_batch), b_.index(plan_.b_offset));
   c_base_ = batch_offset(batch_, d_.c_batch);
   // The programs of the first row (column) of tiles sum up the operand along k as well.
-  if (d_.sum == kernel::OperandSum::a) b_.when(b_.scalar(ScalarOp::eq, {n0, b_.index(0)}), [&] { add_up(a_, m0, bm, m_); });
-  if (d_.sum == kernel::OperandSum::b) b_.when(b_.scalar(ScalarOp::eq, {m0, b_.index(0)}), [&] { add_up(bb_, n0, bn, n_); });
+  if (d_.sum == kernel::OperandSum::a)
+    b_.when(b_.scalar(ScalarOp::eq, {n0, b_.index(0)}), [&] { add_up(a_, m0, bm, m_); });
+  if (d_.sum == kernel::OperandSum::b)
+    b_.when(b_.scalar(ScalarOp::eq, {m0, b_.index(0)}), [&] { add_up(bb_, n0, bn, n_); });
 }
 
 void DotLowering::add_up(const Side& side, Value first, int64_t count, Value extent) {
   const int64_t lanes = std::min<int64_t>(cx_.target.lanes(size_of(t_)), count);
   b_.loop(b_.index(0), b_.index(count), b_.index(lanes), {}, [&](Value i, const std::vector<Value>&) {
     Value at = b_.add(first, i), limit = b_.min(b_.sub(extent, at), b_.sub(b_.index(count), i));
-    Value total = b_.loop(b_.index(0), k_, b_.index(1), {b_.real(t_, 0, {lanes})}, [&](Value k, const std::vector<Value>& sum) {
-      return std::vector<Value>{b_.add(sum[0], load(side, at, k, {lanes}, {side.row}, {limit}))};
-    })[0];
+    Value total =
+        b_.loop(b_.index(0), k_, b_.index(1), {b_.real(t_, 0, {lanes})}, [&](Value k, const std::vector<Value>& sum) {
+          return std::vector<Value>{b_.add(sum[0], load(side, at, k, {lanes}, {side.row}, {limit}))};
+        })[0];
     b_.store(emit_.param(plan_.sum, true), b_.cast(total, d_.c), at, {1}, {limit});
     return std::vector<Value>{};
   });
 }
 
-Value DotLowering::load(const Side& side, Value row, Value depth, std::vector<int64_t> dims, std::vector<int64_t> strides, std::vector<Value> limits) {
+Value DotLowering::load(const Side& side, Value row, Value depth, std::vector<int64_t> dims,
+                        std::vector<int64_t> strides, std::vector<Value> limits) {
   Value at = b_.add(side.base, b_.mul(row, b_.index(side.row)));
   at = b_.add(at, b_.mul(depth, b_.index(side.depth)));
   Value v = b_.load(side.ref, at, std::move(dims), std::move(strides), std::move(limits));
@@ -74,20 +80,23 @@ Value DotLowering::load(const Side& side, Value row, Value depth, std::vector<in
 }
 
 /// `dims` of c: [m, n], or with n_first [n, m].
-void DotLowering::store(Value c, Value m, Value n, std::vector<int64_t> strides, std::vector<Value> limits, bool n_first) {
+void DotLowering::store(Value c, Value m, Value n, std::vector<int64_t> strides, std::vector<Value> limits,
+                        bool n_first) {
   if (d_.bias) {
     kernel::Ref ref = emit_.param(plan_.bias, false);
     const std::vector<int64_t> dims = b_.type(c).dims;
     int64_t count = n_first ? dims[0] : dims[1];
     Value limit = n_first ? limits[0] : limits[1];
     Value bias = b_.cast(b_.load(ref, n, {count}, {1}, {limit}), t_);
-    bias = b_.broadcast(b_.reshape(bias, n_first ? std::vector<int64_t>{count, 1} : std::vector<int64_t>{1, count}), dims);
+    bias =
+        b_.broadcast(b_.reshape(bias, n_first ? std::vector<int64_t>{count, 1} : std::vector<int64_t>{1, count}), dims);
     c = b_.add(c, bias);
   }
   if (d_.activation != kernel::Activation::none) c = activated(b_, d_.activation, c);
   Value at = b_.add(c_base_, b_.mul(m, b_.index(d_.c_m)));
   at = b_.add(at, b_.mul(n, b_.index(d_.c_n)));
-  if (d_.residual) c = b_.add(c, b_.cast(b_.load(emit_.param(plan_.residual, false), at, b_.type(c).dims, strides, limits), t_));
+  if (d_.residual)
+    c = b_.add(c, b_.cast(b_.load(emit_.param(plan_.residual, false), at, b_.type(c).dims, strides, limits), t_));
   b_.store(c_, b_.cast(c, d_.c), at, std::move(strides), std::move(limits));
 }
 
@@ -102,15 +111,18 @@ void DotLowering::shared_form() {
   Value m0, n0;
   tiles(bm, bn, m0, n0);
   const Value m_limit = b_.sub(m_, m0), n_limit = b_.sub(n_, n0);
-  const Value c = b_.loop(b_.index(0), k_, b_.index(bk), {nothing({bm, bn})}, [&](Value k, const std::vector<Value>& sums) {
-    const Value k_limit = b_.sub(k_, k);
-    // Lines along whichever axis is contiguous, so that neighbours read neighbours.
-    Value l = a_.depth == 1 || a_.row != 1 ? load(a_, m0, k, {bm, bk}, {a_.row, a_.depth}, {m_limit, k_limit})
-                                           : b_.transpose(load(a_, m0, k, {bk, bm}, {a_.depth, a_.row}, {k_limit, m_limit}));
-    Value r = bb_.row == 1 || bb_.depth != 1 ? load(bb_, n0, k, {bk, bn}, {bb_.depth, bb_.row}, {k_limit, n_limit})
-                                             : b_.transpose(load(bb_, n0, k, {bn, bk}, {bb_.row, bb_.depth}, {n_limit, k_limit}));
-    return std::vector<Value>{b_.dot(l, r, sums[0])};
-  })[0];
+  const Value c =
+      b_.loop(b_.index(0), k_, b_.index(bk), {nothing({bm, bn})}, [&](Value k, const std::vector<Value>& sums) {
+        const Value k_limit = b_.sub(k_, k);
+        // Lines along whichever axis is contiguous, so that neighbours read neighbours.
+        Value l = a_.depth == 1 || a_.row != 1
+                      ? load(a_, m0, k, {bm, bk}, {a_.row, a_.depth}, {m_limit, k_limit})
+                      : b_.transpose(load(a_, m0, k, {bk, bm}, {a_.depth, a_.row}, {k_limit, m_limit}));
+        Value r = bb_.row == 1 || bb_.depth != 1
+                      ? load(bb_, n0, k, {bk, bn}, {bb_.depth, bb_.row}, {k_limit, n_limit})
+                      : b_.transpose(load(bb_, n0, k, {bn, bk}, {bb_.row, bb_.depth}, {n_limit, k_limit}));
+        return std::vector<Value>{b_.dot(l, r, sums[0])};
+      })[0];
   store(c, m0, n0, {d_.c_m, d_.c_n}, {m_limit, n_limit}, false);
 }
 
@@ -138,7 +150,8 @@ void DotLowering::outer_form(bool exchanged) {
     Value r = load(right, c0, k, {1, width}, {right.depth, right.row}, {no_value, column_limit});
     return std::vector<Value>{b_.dot(l, r, sums[0])};
   })[0];
-  std::vector<int64_t> strides = exchanged ? std::vector<int64_t>{d_.c_n, d_.c_m} : std::vector<int64_t>{d_.c_m, d_.c_n};
+  std::vector<int64_t> strides =
+      exchanged ? std::vector<int64_t>{d_.c_n, d_.c_m} : std::vector<int64_t>{d_.c_m, d_.c_n};
   store(c, m0, n0, strides, {row_limit, column_limit}, exchanged);
 }
 
@@ -158,15 +171,18 @@ void DotLowering::inner_form() {
     Value a = load(a_, m0, k, {bm, lanes}, {a_.row, 1}, {m_limit, limit});
     std::vector<Value> next;
     for (int64_t j = 0; j < bn; ++j) {
-      Value n = b_.min(b_.add(n0, b_.index(j)), b_.sub(n_, b_.index(1)));  // past the end: the last column again, never stored
-      if (few_rows && limit == no_value) b_.prefetch(bb_.ref, b_.add(b_.add(bb_.base, b_.mul(b_.add(n, b_.index(bn)), b_.index(bb_.row))), k), lanes);
+      Value n = b_.min(b_.add(n0, b_.index(j)),
+                       b_.sub(n_, b_.index(1)));  // past the end: the last column again, never stored
+      if (few_rows && limit == no_value)
+        b_.prefetch(bb_.ref, b_.add(b_.add(bb_.base, b_.mul(b_.add(n, b_.index(bn)), b_.index(bb_.row))), k), lanes);
       Value v = b_.broadcast(load(bb_, n, k, {1, lanes}, {bb_.row, 1}, {no_value, limit}), {bm, lanes});
       const Value sum = carried[static_cast<size_t>(j)];
       next.push_back(t_ == int32 ? b_.add(b_.mul(a, v), sum) : b_.scalar(ScalarOp::fma, {a, v, sum}));
     }
     return next;
   };
-  sums = b_.loop(b_.index(0), full, b_.index(lanes), sums, [&](Value k, const std::vector<Value>& carried) { return step(k, carried, no_value); });
+  sums = b_.loop(b_.index(0), full, b_.index(lanes), sums,
+                 [&](Value k, const std::vector<Value>& carried) { return step(k, carried, no_value); });
   int64_t extent = 0, whole = 0;
   if (!(b_.known(k_, extent) && b_.known(full, whole) && extent == whole)) sums = step(full, sums, b_.sub(k_, full));
   for (int64_t j = 0; j < bn; ++j) {

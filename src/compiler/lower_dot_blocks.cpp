@@ -1,6 +1,7 @@
-// Large products, after Goto and van de Geijn ("Anatomy of high-performance matrix multiplication", 2008). A program has a block of C and goes through K in
-// pieces: it packs its columns of the right side, then, panel after panel, its rows of the left side, and runs tiles of C that fill the vector registers over
-// them. Sums wait in scratch from one piece of K to the next. Each element of C is one chain of fused multiply-adds over ascending k, as in the other
+// Large products, after Goto and van de Geijn ("Anatomy of high-performance matrix multiplication", 2008). A program
+// has a block of C and goes through K in pieces: it packs its columns of the right side, then, panel after panel, its
+// rows of the left side, and runs tiles of C that fill the vector registers over them. Sums wait in scratch from one
+// piece of K to the next. Each element of C is one chain of fused multiply-adds over ascending k, as in the other
 // forms: no size of a block changes a bit.
 #include <algorithm>
 #include <bit>
@@ -17,8 +18,9 @@ using kernel::Value;
 
 namespace {
 
-constexpr int64_t most_depth = 256;    // of K at a time: a panel of either side fits into the first-level cache
-constexpr int64_t most_rows = 240, most_columns = 512;  // of a block: packed columns and sums fit into the second-level cache
+constexpr int64_t most_depth = 256;  // of K at a time: a panel of either side fits into the first-level cache
+constexpr int64_t most_rows = 240,
+                  most_columns = 512;  // of a block: packed columns and sums fit into the second-level cache
 constexpr int64_t unroll = 4;          // steps of K in the innermost loop
 constexpr double least_work = 96.0 * 96 * 96;
 
@@ -42,14 +44,17 @@ bool DotLowering::blocks_fit() const {
 /// Exchanged, A plays the right side, and C comes out as [n, m].
 void DotLowering::blocks_form(bool exchanged) {
   const int64_t lanes = cx_.target.lanes(size_of(t_)), width = 2 * lanes;
-  const int64_t height = cx_.target.vector_registers() >= 32 ? 12 : 6;  // rows of a tile: its sums take 2 · height registers
+  const int64_t height =
+      cx_.target.vector_registers() >= 32 ? 12 : 6;  // rows of a tile: its sums take 2 · height registers
   const int64_t pitch = static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(height)));
   const int64_t rows = exchanged ? d_.n : d_.m, columns = exchanged ? d_.m : d_.n;
 
   int64_t block_rows = part(rows, most_rows, height), block_columns = part(columns, most_columns, width);
   int64_t batches = 1;
   for (int64_t n : d_.batch) batches *= n;
-  auto programs = [&] { return batches * ((rows + block_rows - 1) / block_rows) * ((columns + block_columns - 1) / block_columns); };
+  auto programs = [&] {
+    return batches * ((rows + block_rows - 1) / block_rows) * ((columns + block_columns - 1) / block_columns);
+  };
   while (programs() < 8 && block_columns > 4 * width) block_columns = round_up(block_columns / 2, width);
   while (programs() < 8 && block_rows > 6 * height) block_rows = round_up(block_rows / 2, height);
   const int64_t depth = part(d_.k, most_depth, unroll);
@@ -63,7 +68,8 @@ void DotLowering::blocks_form(bool exchanged) {
   const bool one_piece = depth >= d_.k;
   const Dim& row_dim = *(plan_.extents.end() - (exchanged ? 2 : 3));
   const Dim& column_dim = *(plan_.extents.end() - (exchanged ? 3 : 2));
-  const bool even_columns = column_dim.is_static() && columns % width == 0, even_rows = row_dim.is_static() && rows % height == 0;
+  const bool even_columns = column_dim.is_static() && columns % width == 0,
+             even_rows = row_dim.is_static() && rows % height == 0;
   auto columns_from = [&](Value j) { return even_columns ? no_value : b_.sub(columns_left, j); };
   auto rows_from = [&](Value i) { return even_rows ? no_value : b_.sub(rows_left, i); };
 
@@ -77,14 +83,17 @@ void DotLowering::blocks_form(bool exchanged) {
   };
   const Value zero = b_.index(0);
 
-  // Panels of the right side are [k][width], one after the other; so many steps of k are turned at once where it is k that is contiguous.
+  // Panels of the right side are [k][width], one after the other; so many steps of k are turned at once where it is k
+  // that is contiguous.
   auto pack_right = [&](Value k0, Value steps) {
     const int64_t at_once = right.depth == 1 && right.row != 1 ? lanes : 1;
     each(zero, steps, at_once, [&](Value k) {
       const Value limit = at_once == 1 ? no_value : b_.sub(steps, k);
       each(zero, columns_left, width, [&](Value j) {
-        Value v = load(right, b_.add(c0, j), b_.add(k0, k), {at_once, width}, {right.depth, right.row}, {limit, columns_from(j)});
-        b_.store(packed_right, v, b_.add(b_.mul(j, b_.index(depth)), b_.mul(k, b_.index(width))), {width, 1}, {limit, no_value});
+        Value v = load(right, b_.add(c0, j), b_.add(k0, k), {at_once, width}, {right.depth, right.row},
+                       {limit, columns_from(j)});
+        b_.store(packed_right, v, b_.add(b_.mul(j, b_.index(depth)), b_.mul(k, b_.index(width))), {width, 1},
+                 {limit, no_value});
       });
     });
   };
@@ -112,9 +121,11 @@ void DotLowering::blocks_form(bool exchanged) {
     const Value whole = b_.mul(b_.scalar(ScalarOp::floordiv, {steps, b_.index(unroll)}), b_.index(unroll));
     c = update(j, zero, whole, unroll, c);
     int64_t known_steps = 0, known_whole = 0;
-    if (!(b_.known(steps, known_steps) && b_.known(whole, known_whole) && known_steps == known_whole)) c = update(j, whole, steps, 1, c);
+    if (!(b_.known(steps, known_steps) && b_.known(whole, known_whole) && known_steps == known_whole))
+      c = update(j, whole, steps, 1, c);
     if (!last) return b_.store(sums, c, place, {block_columns, 1});
-    const std::vector<int64_t> strides = exchanged ? std::vector<int64_t>{d_.c_n, d_.c_m} : std::vector<int64_t>{d_.c_m, d_.c_n};
+    const std::vector<int64_t> strides =
+        exchanged ? std::vector<int64_t>{d_.c_n, d_.c_m} : std::vector<int64_t>{d_.c_m, d_.c_n};
     const Value row = b_.add(r0, i), column = b_.add(c0, j);
     store(c, exchanged ? column : row, exchanged ? row : column, strides, {rows_from(i), columns_from(j)}, exchanged);
   };
@@ -128,8 +139,9 @@ void DotLowering::blocks_form(bool exchanged) {
 
   if (one_piece) return piece(zero, k_, true);
   each(zero, rows_left, height, [&](Value i) {
-    each(zero, columns_left, width,
-         [&](Value j) { b_.store(sums, nothing({height, width}), b_.add(b_.mul(i, b_.index(block_columns)), j), {block_columns, 1}); });
+    each(zero, columns_left, width, [&](Value j) {
+      b_.store(sums, nothing({height, width}), b_.add(b_.mul(i, b_.index(block_columns)), j), {block_columns, 1});
+    });
   });
   const Value step = b_.index(depth), pieces = b_.scalar(ScalarOp::floordiv, {b_.add(k_, b_.index(depth - 1)), step});
   const Value last = b_.mul(b_.sub(pieces, b_.index(1)), step);

@@ -6,7 +6,8 @@ namespace weft::compiler {
 
 namespace {
 
-/// Writes down all that lowering a group looks at, with nodes, buffers and variables numbered in the order in which they are met.
+/// Writes down all that lowering a group looks at, with nodes, buffers and variables numbered in the order in which
+/// they are met.
 class GroupKey {
  public:
   GroupKey(const LowerContext& cx, const Group& group, Variant variant) : cx_(cx), group_(group) {
@@ -38,8 +39,7 @@ class GroupKey {
     h_.number(e->kind);
     if (e->kind == ix::Kind::variable)
       h_.number(std::find(variables_.begin(), variables_.end(), e->value) - variables_.begin());
-    else
-      h_.number(e->value);
+    else h_.number(e->value);
     if (e->a) expression(e->a);
     if (e->b) expression(e->b);
   }
@@ -58,7 +58,9 @@ class GroupKey {
     for (const Dim& d : n.type.shape) dim(d);
     if (in_memory) {
       const int home = cx_.home[at];
-      h_.number(static_cast<bool>(cx_.stored[at])).number(static_cast<bool>(cx_.streamed[at])).number(buffers_.try_emplace(home, buffers_.size()).first->second);
+      h_.number(static_cast<bool>(cx_.stored[at]))
+          .number(static_cast<bool>(cx_.streamed[at]))
+          .number(buffers_.try_emplace(home, buffers_.size()).first->second);
       for (int64_t s : cx_.grouping.strides[at]) h_.number(s);
       homes_.push_back(home);
       if (!own) return;
@@ -99,7 +101,8 @@ class PlanKey {
     numbers(plan.batch);
     dim(plan.tq), dim(plan.tk);
     h_.number(plan.width).number(plan.value_width).number(plan.pieces).number(plan.piece_keys).number(plan.join);
-    for (const AttentionOperand* x : {&plan.q, &plan.k, &plan.v, &plan.mask, &plan.o, &plan.lse, &plan.g, &plan.dq, &plan.dk, &plan.dv}) {
+    for (const AttentionOperand* x :
+         {&plan.q, &plan.k, &plan.v, &plan.mask, &plan.o, &plan.lse, &plan.g, &plan.dq, &plan.dk, &plan.dv}) {
       node(x->node);
       h_.number(x->dtype.val()).number(x->offset).number(x->row).number(x->column);
       numbers(x->batch);
@@ -144,7 +147,8 @@ std::optional<Lowering> LoweringMemo::find(const Digest& key, const std::vector<
 Lowering LoweringMemo::enter(const Digest& key, const std::vector<int>& homes, Lowered lowered) {
   auto code = std::make_shared<const Lowered>(std::move(lowered));
   Entry entry{code, kernel::digest(code->kernel), {}};
-  for (int param : code->params) entry.params.push_back(static_cast<int>(std::find(homes.begin(), homes.end(), param) - homes.begin()));
+  for (int param : code->params)
+    entry.params.push_back(static_cast<int>(std::find(homes.begin(), homes.end(), param) - homes.begin()));
   entries_.emplace(key, entry);
   return {code, entry.digest, code->params};
 }

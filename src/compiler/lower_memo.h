@@ -1,6 +1,6 @@
 #pragma once
-// Groups that are alike become the same code: layer after layer of a network differs only in its buffers. The memo lowers the first of them and hands
-// its kernel to the others.
+// Groups that are alike become the same code: layer after layer of a network differs only in its buffers. The memo
+// lowers the first of them and hands its kernel to the others.
 #include <memory>
 #include <optional>
 #include <unordered_map>
@@ -21,7 +21,7 @@ class LoweringMemo {
  public:
   /// `group` is of kind rows. Nothing where it has no such variant.
   std::optional<Lowering> rows(const LowerContext& cx, Group& group, Variant variant = Variant::heuristic);
-  Lowering dot(const LowerContext& cx, Group& group);        // by generated code
+  Lowering dot(const LowerContext& cx, Group& group);  // by generated code
   Lowering attention(const LowerContext& cx, Group& group);
 
  private:

@@ -1,6 +1,7 @@
-// The prefix class: an axis folded up to each of its elements. Where the axis is the innermost in memory, lanes run along it: a block is folded in registers by
-// doubling (Hillis and Steele 1986), and what all blocks before it came to is carried on. Otherwise lanes run across the axes inside it, and the loop along the axis carries a
-// tile. Each row is one program, so that the bits depend on nothing but the shape. What the operand is computed from is computed here.
+// The prefix class: an axis folded up to each of its elements. Where the axis is the innermost in memory, lanes run
+// along it: a block is folded in registers by doubling (Hillis and Steele 1986), and what all blocks before it came to
+// is carried on. Otherwise lanes run across the axes inside it, and the loop along the axis carries a tile. Each row is
+// one program, so that the bits depend on nothing but the shape. What the operand is computed from is computed here.
 #include <algorithm>
 
 #include "base/error.h"
@@ -20,8 +21,10 @@ namespace {
 class PrefixLowering {
  public:
   PrefixLowering(const LowerContext& cx, Group& group)
-      : cx_(cx), node_(group.roots[0].node), n_(cx.ir[node_]), icx_(*group.cx), emit_(cx, group, "prefix_" + std::to_string(node_)), b_(emit_.builder()),
-        axis_(static_cast<size_t>(n_.attrs->axes[0])), reverse_(n_.attrs->integers[0] != 0), exclusive_(n_.attrs->integers[1] != 0), logs_(n_.attrs->integers[2] != 0),
+      : cx_(cx), node_(group.roots[0].node), n_(cx.ir[node_]), icx_(*group.cx),
+        emit_(cx, group, "prefix_" + std::to_string(node_)), b_(emit_.builder()),
+        axis_(static_cast<size_t>(n_.attrs->axes[0])), reverse_(n_.attrs->integers[0] != 0),
+        exclusive_(n_.attrs->integers[1] != 0), logs_(n_.attrs->integers[2] != 0),
         dtype_(compute_dtype(n_.type.dtype)) {}
 
   Lowered run() {
@@ -70,14 +73,17 @@ class PrefixLowering {
     return b_.constant(dtype_, number, std::move(dims));
   }
 
-  Value operand(const std::vector<Expr>& index, int64_t width) { return b_.broadcast(emit_.value(n_.inputs[0], index), {width}); }
+  Value operand(const std::vector<Expr>& index, int64_t width) {
+    return b_.broadcast(emit_.value(n_.inputs[0], index), {width});
+  }
 
   /// Lane l holds the lanes up to it, combined.
   Value block_prefix(Value v, int64_t width) {
     const Value lanes = b_.arange(width);
     for (int64_t far = 1; far < width; far *= 2) {
       const Value next = combine(b_.shift(v, identity({width}), reverse_ ? -far : far), v);
-      const Value reached = reverse_ ? b_.lt(lanes, b_.broadcast(b_.index(width - far), {width})) : b_.lt(b_.broadcast(b_.index(far - 1), {width}), lanes);
+      const Value reached = reverse_ ? b_.lt(lanes, b_.broadcast(b_.index(width - far), {width}))
+                                     : b_.lt(b_.broadcast(b_.index(far - 1), {width}), lanes);
       v = b_.select(reached, next, v);
     }
     return v;
@@ -96,7 +102,8 @@ class PrefixLowering {
       const bool whole = n_.type.shape[axis_].is_static() && n_.type.shape[axis_].bound() % width == 0;
       emit_.bind_lanes(along_, first, width, whole ? no_value : b_.sub(length, first));
       Value v = operand(index, width);
-      if (reverse_ && !whole) v = b_.select(emit_.lane_mask(), v, identity({width}));  // lanes behind the end would be combined into all
+      if (reverse_ && !whole)
+        v = b_.select(emit_.lane_mask(), v, identity({width}));  // lanes behind the end would be combined into all
       const Value before = b_.broadcast(carried[0], {width}), total = combine(before, block_prefix(v, width));
       emit_.store(node_, index, exclusive_ ? b_.shift(total, before, reverse_ ? -1 : 1) : total, false);
       const Value next = b_.extract(total, reverse_ ? 0 : width - 1);
@@ -108,12 +115,14 @@ class PrefixLowering {
 
   int64_t across_rows() {
     const int64_t width = width_for(inner_volume_), blocks = (inner_volume_ + width - 1) / width;
-    const Expr outer = icx_.variable("o", 0, std::max<int64_t>(0, outer_volume_ - 1)), inner = icx_.variable("x", 0, std::max<int64_t>(0, inner_volume_ - 1));
+    const Expr outer = icx_.variable("o", 0, std::max<int64_t>(0, outer_volume_ - 1)),
+               inner = icx_.variable("x", 0, std::max<int64_t>(0, inner_volume_ - 1));
     const std::vector<Expr> index = index_at(outer, inner);
     const Value pid = b_.program_id(), count = b_.index(blocks);
     emit_.bind(outer, b_.scalar(ScalarOp::floordiv, {pid, count}));
     const Value first = b_.mul(b_.scalar(ScalarOp::mod, {pid, count}), b_.index(width));
-    emit_.bind_lanes(inner, first, width, inner_volume_ % width == 0 ? no_value : b_.sub(b_.index(inner_volume_), first));
+    emit_.bind_lanes(inner, first, width,
+                     inner_volume_ % width == 0 ? no_value : b_.sub(b_.index(inner_volume_), first));
     const Value length = emit_.extent(n_.type.shape[axis_]);
     b_.loop(b_.index(0), length, b_.index(1), {identity({width})}, [&](Value i, const std::vector<Value>& carried) {
       emit_.push_scope();

@@ -123,7 +123,8 @@ Lowered RowLowering::run() {
   }
   bind_programs();
 
-  Value inside = no_value;  // a symbolic program axis is covered up to its bound: programs beyond the symbol's value do nothing
+  Value inside =
+      no_value;  // a symbolic program axis is covered up to its bound: programs beyond the symbol's value do nothing
   for (size_t k = 0; k < outer_.size(); ++k) {
     if (outer_[k].extent.is_static()) continue;
     Value ok = b.lt(emit_.index_value(digits(outer_, program_)[k]), emit_.extent(outer_[k].extent));
@@ -139,15 +140,18 @@ Lowered RowLowering::run() {
   return finish();
 }
 
-/// Lanes of a row are added up by a tree as wide as a tile; columns have one order in tiles of any width, and another one in strips.
+/// Lanes of a row are added up by a tree as wide as a tile; columns have one order in tiles of any width, and another
+/// one in strips.
 int64_t RowLowering::fold_order() const {
   if (!group_.has_fold()) return 0;
-  if (schedule_.kind == RowClass::column) return strip() > 0 ? -2 : schedule_.together > 1 ? -1 - schedule_.together : -1;
+  if (schedule_.kind == RowClass::column)
+    return strip() > 0 ? -2 : schedule_.together > 1 ? -1 - schedule_.together : -1;
   return schedule_.width * schedule_.together;
 }
 
 Lowered RowLowering::finish() {
-  const double points = static_cast<double>(extent_of(outer_)) * static_cast<double>(schedule_.lane_extent) * static_cast<double>(extent_of(serial_));
+  const double points = static_cast<double>(extent_of(outer_)) * static_cast<double>(schedule_.lane_extent) *
+                        static_cast<double>(extent_of(serial_));
   Lowered lowered = emit_.finish(grid_, points * (schedule_.flops + 4 * schedule_.loads));
   lowered.fold_order = fold_order();
   if (dynamic_extent_) lowered.block = schedule_.block;
@@ -191,19 +195,22 @@ void RowLowering::passes() {
 }
 
 /// One tile, and no loop over lanes.
-bool RowLowering::one_tile() const { return !dynamic_extent_ && (schedule_.lane_extent <= schedule_.width || schedule_.kind == RowClass::column); }
+bool RowLowering::one_tile() const {
+  return !dynamic_extent_ && (schedule_.lane_extent <= schedule_.width || schedule_.kind == RowClass::column);
+}
 
 void RowLowering::pass(int p) {
   row_roots(p);
-  bool any = std::any_of(stages_.begin(), stages_.end(), [&](const Stage& s) { return s.pass == p && s.root.kind != RootKind::row; });
+  bool any = std::any_of(stages_.begin(), stages_.end(),
+                         [&](const Stage& s) { return s.pass == p && s.root.kind != RootKind::row; });
   if (!any) return;
   if (schedule_.kind == RowClass::column) inner_loop(p);
   else if (one_tile()) finish_folds(p, step(p, identities(p)));
   else lane_loop(p);
 }
 
-/// Full tiles in a loop, then what is left under a limit; long arithmetic without folds stands there once, under the limit, because compilers take as long over a
-/// second copy as over the first, and the check is little beside it.
+/// Full tiles in a loop, then what is left under a limit; long arithmetic without folds stands there once, under the
+/// limit, because compilers take as long over a second copy as over the first, and the check is little beside it.
 void RowLowering::lane_loop(int p) {
   kernel::Builder& b = emit_.builder();
   int64_t width = schedule_.width;
@@ -222,13 +229,14 @@ void RowLowering::lane_loop(int p) {
     return;
   }
   Value full = b.add(lo, b.mul(b.scalar(ScalarOp::floordiv, {b.sub(hi, lo), step_width}), step_width));
-  std::vector<Value> carried = b.loop(lo, full, step_width, identities(p), [&](Value at, const std::vector<Value>& values) {
-    emit_.push_scope();
-    emit_.bind_lanes(lane_, at, width, no_value);
-    std::vector<Value> next = step(p, values);
-    emit_.pop_scope();
-    return next;
-  });
+  std::vector<Value> carried =
+      b.loop(lo, full, step_width, identities(p), [&](Value at, const std::vector<Value>& values) {
+        emit_.push_scope();
+        emit_.bind_lanes(lane_, at, width, no_value);
+        std::vector<Value> next = step(p, values);
+        emit_.pop_scope();
+        return next;
+      });
   int64_t end = 0, begin = 0;
   bool known = b.known(hi, end) && b.known(full, begin);
   if (!known || end > begin) {
@@ -248,8 +256,8 @@ void RowLowering::lane_loop(int p) {
   finish_folds(p, carried);
 }
 
-/// Lanes stand still on the columns; the folded elements come one by one, in turn to a few partial results: an addition takes several cycles, but
-/// several of them can be under way.
+/// Lanes stand still on the columns; the folded elements come one by one, in turn to a few partial results: an addition
+/// takes several cycles, but several of them can be under way.
 void RowLowering::inner_loop(int p) {
   kernel::Builder& b = emit_.builder();
   hoist(p, {loop_});
@@ -258,20 +266,27 @@ void RowLowering::inner_loop(int p) {
   const size_t folds = start.size(), turn = folds > 0 && reads_together(p) ? turn_of(folds) : 0;
   const size_t most_parts = folds > 0 && is_static(serial_) && extent_of(serial_) >= 16 ? parts_of(folds) : 1;
   // Additions of several folds take turns by themselves.
-  const size_t parts = turn > 0 ? std::min({most_parts, std::bit_floor(turn), std::bit_floor(std::max<size_t>(1, 16 / folds))}) : most_parts;
+  const size_t parts =
+      turn > 0 ? std::min({most_parts, std::bit_floor(turn), std::bit_floor(std::max<size_t>(1, 16 / folds))})
+               : most_parts;
   std::vector<Value> carried;
   for (size_t part = 0; part < parts; ++part) carried.insert(carried.end(), start.begin(), start.end());
 
   auto one = [&](Value at, const std::vector<Value>& values, size_t part) {  // one element into partial result `part`
     emit_.push_scope();
     emit_.bind(loop_, at);
-    std::vector<Value> own(values.begin() + static_cast<std::ptrdiff_t>(part * folds), values.begin() + static_cast<std::ptrdiff_t>((part + 1) * folds));
+    std::vector<Value> own(values.begin() + static_cast<std::ptrdiff_t>(part * folds),
+                           values.begin() + static_cast<std::ptrdiff_t>((part + 1) * folds));
     std::vector<Value> next = step(p, own), all = values;
     std::copy(next.begin(), next.end(), all.begin() + static_cast<std::ptrdiff_t>(part * folds));
     emit_.pop_scope();
     return all;
   };
-  if (turn > 0) return finish_folds(p, combine_parts(p, turns(p, carried, turn, parts, b.index(0), b.index(extent_of(serial_) / static_cast<int64_t>(turn))), parts));
+  if (turn > 0)
+    return finish_folds(
+        p, combine_parts(
+               p, turns(p, carried, turn, parts, b.index(0), b.index(extent_of(serial_) / static_cast<int64_t>(turn))),
+               parts));
   Value stride = b.index(static_cast<int64_t>(parts));
   Value full = b.mul(b.scalar(ScalarOp::floordiv, {count, stride}), stride);
   carried = b.loop(b.index(0), full, stride, carried, [&](Value at, const std::vector<Value>& values) {
@@ -284,7 +299,8 @@ void RowLowering::inner_loop(int p) {
   finish_folds(p, combine_parts(p, carried, parts));
 }
 
-/// Does an element of the loop take more than one load? What is read alone, one element after the other, is on its way sooner without turns.
+/// Does an element of the loop take more than one load? What is read alone, one element after the other, is on its way
+/// sooner without turns.
 bool RowLowering::reads_together(int p) {
   size_t reads = 0;
   for (const Stage& stage : stages_)
@@ -292,7 +308,8 @@ bool RowLowering::reads_together(int p) {
   return reads > 1;
 }
 
-/// Elements of a turn, for threads: a divisor of the innermost axis, so that those of one turn lie in one line of it. 0: no divisor is of use.
+/// Elements of a turn, for threads: a divisor of the innermost axis, so that those of one turn lie in one line of it.
+/// 0: no divisor is of use.
 size_t RowLowering::turn_of(size_t folds) const {
   constexpr size_t least = 4, most = 16, most_sums = 224;
   if (!cx_.target.many_threads() || !is_static(serial_) || extent_of(serial_) < 16) return 0;
@@ -303,9 +320,11 @@ size_t RowLowering::turn_of(size_t folds) const {
   return 0;
 }
 
-/// The loop in turns of several elements, from the first turn to before the last, dealt out to `parts` partial results. What they have in common (a window's place, a pixel that several windows
-/// see) is known from their indices and made once.
-std::vector<Value> RowLowering::turns(int p, const std::vector<Value>& initial, size_t turn, size_t parts, Value first, Value last) {
+/// The loop in turns of several elements, from the first turn to before the last, dealt out to `parts` partial results.
+/// What they have in common (a window's place, a pixel that several windows see) is known from their indices and made
+/// once.
+std::vector<Value> RowLowering::turns(int p, const std::vector<Value>& initial, size_t turn, size_t parts, Value first,
+                                      Value last) {
   kernel::Builder& b = emit_.builder();
   const int64_t count = extent_of(serial_) / static_cast<int64_t>(turn);
   const size_t folds = initial.size() / parts;
@@ -327,7 +346,8 @@ std::vector<Value> RowLowering::turns(int p, const std::vector<Value>& initial, 
     for (size_t k = 0; k < turn; ++k) {
       const auto own = all.begin() + static_cast<std::ptrdiff_t>(k % parts * folds);
       for (const Stage& stage : stages_)
-        if (stage.pass == p && stage.root.kind == RootKind::full) emit_.forget(stage.root.node);  // the last element's, where it was made for its readers alone
+        if (stage.pass == p && stage.root.kind == RootKind::full)
+          emit_.forget(stage.root.node);  // the last element's, where it was made for its readers alone
       std::swap(stages_, elements[k]);
       const std::vector<Value> next = step(p, {own, own + static_cast<std::ptrdiff_t>(folds)});
       std::swap(stages_, elements[k]);
@@ -351,11 +371,13 @@ std::vector<Value> RowLowering::combine_parts(int p, std::vector<Value> carried,
   const size_t folds = carried.size() / parts;
   std::vector<ScalarOp> ops;
   for (const Stage& stage : stages_)
-    if (stage.pass == p && stage.root.kind == RootKind::fold) ops.push_back(kernel::combine(cx_.ir[stage.root.node].attrs->reducer));
+    if (stage.pass == p && stage.root.kind == RootKind::fold)
+      ops.push_back(kernel::combine(cx_.ir[stage.root.node].attrs->reducer));
   for (; parts > 1; parts /= 2)
     for (size_t part = 0; part < parts / 2; ++part)
       for (size_t f = 0; f < folds; ++f)
-        carried[part * folds + f] = emit_.builder().scalar(ops[f], {carried[2 * part * folds + f], carried[(2 * part + 1) * folds + f]});
+        carried[part * folds + f] =
+            emit_.builder().scalar(ops[f], {carried[2 * part * folds + f], carried[(2 * part + 1) * folds + f]});
   carried.resize(folds);
   return carried;
 }
@@ -375,7 +397,8 @@ std::vector<Value> RowLowering::identities(int p) {
   for (const Stage& stage : stages_) {
     if (stage.pass != p || stage.root.kind != RootKind::fold) continue;
     Dtype t = compute_dtype(cx_.ir[stage.root.node].type.dtype);
-    values.push_back(emit_.builder().constant(t, kernel::identity(cx_.ir[stage.root.node].attrs->reducer, t), {schedule_.width}));
+    values.push_back(
+        emit_.builder().constant(t, kernel::identity(cx_.ir[stage.root.node].attrs->reducer, t), {schedule_.width}));
   }
   return values;
 }
@@ -383,10 +406,12 @@ std::vector<Value> RowLowering::identities(int p) {
 /// Sums of products down columns: a multiplication and an addition are one instruction of a thread.
 bool RowLowering::sums_products(const Stage& stage) const {
   const IrNode& node = cx_.ir[stage.root.node];
-  return cx_.target.many_threads() && schedule_.kind == RowClass::column && stage.root.kind == RootKind::fold && node.attrs->reducer == kernel::Reducer::sum && node.type.dtype == float32;
+  return cx_.target.many_threads() && schedule_.kind == RowClass::column && stage.root.kind == RootKind::fold &&
+         node.attrs->reducer == kernel::Reducer::sum && node.type.dtype == float32;
 }
 
-/// One tile of pass p: every fold takes it in, every full root is stored. Stores come last: an update in place must not be read as an old value.
+/// One tile of pass p: every fold takes it in, every full root is stored. Stores come last: an update in place must not
+/// be read as an old value.
 std::vector<Value> RowLowering::step(int p, const std::vector<Value>& carried) {
   kernel::Builder& b = emit_.builder();
   std::vector<Value> next;
@@ -419,7 +444,8 @@ std::vector<Value> RowLowering::step(int p, const std::vector<Value>& carried) {
   }
   keep(p);
   prefetch_next(p);
-  for (const auto& [stage, v] : stores) emit_.store(stage->root.node, stage->root.index, v, cx_.streamed[static_cast<size_t>(stage->root.node)]);
+  for (const auto& [stage, v] : stores)
+    emit_.store(stage->root.node, stage->root.index, v, cx_.streamed[static_cast<size_t>(stage->root.node)]);
   return next;
 }
 
@@ -444,7 +470,8 @@ void RowLowering::finish_root(const Stage& stage, Value v) {
 
 void RowLowering::row_roots(int p) {
   for (const Stage& stage : stages_)
-    if (stage.pass == p && stage.root.kind == RootKind::row) finish_root(stage, emit_.make(stage.root.node, stage.root.index));
+    if (stage.pass == p && stage.root.kind == RootKind::row)
+      finish_root(stage, emit_.make(stage.root.node, stage.root.index));
 }
 
 std::optional<Lowered> lower_rows(const LowerContext& cx, Group& group, Variant variant) {

@@ -1,6 +1,7 @@
 #pragma once
-// The classes map, row and column as one walk over the roots of a group in passes. A pass is one loop over the inner domain; folds that depend on other
-// folds of the group come in a later pass, and full roots in the pass after the last fold that they need.
+// The classes map, row and column as one walk over the roots of a group in passes. A pass is one loop over the inner
+// domain; folds that depend on other folds of the group come in a later pass, and full roots in the pass after the last
+// fold that they need.
 #include <map>
 #include <set>
 #include <string>
@@ -26,7 +27,8 @@ struct Stage {
 
 class RowLowering {
  public:
-  RowLowering(const LowerContext& cx, Group& group, const RowSchedule& schedule) : cx_(cx), group_(group), schedule_(schedule), emit_(cx, group, kernel_name()) {}
+  RowLowering(const LowerContext& cx, Group& group, const RowSchedule& schedule)
+      : cx_(cx), group_(group), schedule_(schedule), emit_(cx, group, kernel_name()) {}
 
   Lowered run();
 
@@ -50,7 +52,8 @@ class RowLowering {
   bool sums_products(const Stage& stage) const;
   size_t turn_of(size_t folds) const;
   void load_turn(int p, const std::vector<std::vector<Stage>>& elements);
-  std::vector<kernel::Value> turns(int p, const std::vector<kernel::Value>& initial, size_t turn, size_t parts, kernel::Value first, kernel::Value last);
+  std::vector<kernel::Value> turns(int p, const std::vector<kernel::Value>& initial, size_t turn, size_t parts,
+                                   kernel::Value first, kernel::Value last);
   std::vector<kernel::Value> combine_parts(int p, std::vector<kernel::Value> carried, size_t parts);
   void hoist(int p, const std::vector<ix::Expr>& varying);
   std::vector<kernel::Value> identities(int p);
@@ -64,8 +67,8 @@ class RowLowering {
   struct Kept {
     int node;
     std::vector<ix::Expr> index;
-    int made;               // pass
-    std::set<int> wanted;   // later passes
+    int made;              // pass
+    std::set<int> wanted;  // later passes
     kernel::Ref scratch = -1;
   };
   using Reads = std::vector<std::pair<int, std::vector<ix::Expr>>>;
@@ -95,8 +98,8 @@ class RowLowering {
   bool is_same_for_all(const Stage& stage) const;
   using Scopes = std::vector<Emitter::Scope>;
   Scopes matrix_tiles(kernel::Value at, kernel::Value limit, const std::vector<kernel::Value>& rows);
-  std::vector<kernel::Value> product_step(kernel::Value at, kernel::Value limit, const std::vector<kernel::Value>& rows, std::vector<kernel::Value> sums, Scopes tiles,
-                                          Emitter::Scope row = {});
+  std::vector<kernel::Value> product_step(kernel::Value at, kernel::Value limit, const std::vector<kernel::Value>& rows,
+                                          std::vector<kernel::Value> sums, Scopes tiles, Emitter::Scope row = {});
   size_t products() const;
   void product_rows();
 
@@ -135,15 +138,17 @@ class RowLowering {
   int64_t grid_ = 1, blocks_ = 1;
   bool dynamic_extent_ = false;
   bool overlapped_ = false;
-  int product_pass_ = 0;                 // products with one row: the pass behind those of the row's norm
-  std::vector<Emitter::Scope> normed_;   // by tile of the row: what the norm has made
-  kernel::Value part_count_ = kernel::no_value, scratch_shift_ = kernel::no_value;  // parts of a row: elements of the round's; by how much its scratch lies further on than its lanes
-  std::vector<kernel::Ref> sums_;                                                   // by stage: a fold's numbers of all parts
-  std::vector<std::pair<const Stage*, kernel::Value>> late_stores_;                 // behind the last parallel loop
+  int product_pass_ = 0;                // products with one row: the pass behind those of the row's norm
+  std::vector<Emitter::Scope> normed_;  // by tile of the row: what the norm has made
+  kernel::Value part_count_ = kernel::no_value,
+                scratch_shift_ = kernel::no_value;  // parts of a row: elements of the round's; by how much its scratch
+                                                    // lies further on than its lanes
+  std::vector<kernel::Ref> sums_;                   // by stage: a fold's numbers of all parts
+  std::vector<std::pair<const Stage*, kernel::Value>> late_stores_;  // behind the last parallel loop
   std::vector<Kept> kept_;
   std::map<std::pair<int, std::vector<const ix::Node*>>, Seen> seen_;
   std::vector<std::pair<int, std::vector<ix::Expr>>> first_loads_;  // of pass 0
-  std::vector<kernel::Value> column_sums_;                          // of the columns, in the order of their stages: up to the current row
+  std::vector<kernel::Value> column_sums_;  // of the columns, in the order of their stages: up to the current row
 };
 
 }  // namespace weft::compiler

@@ -1,5 +1,6 @@
-// Rows in turn, overlapped: the last pass of a row, which writes its results to memory, goes along with the last but one of the next row, which computes. Stores
-// past the caches are then under way while there is something to compute; a pass of its own would wait for each of them.
+// Rows in turn, overlapped: the last pass of a row, which writes its results to memory, goes along with the last but
+// one of the next row, which computes. Stores past the caches are then under way while there is something to compute; a
+// pass of its own would wait for each of them.
 #include <algorithm>
 
 #include "compiler/lower_rows.h"
@@ -17,7 +18,9 @@ constexpr int64_t most_rows = 16, least_rows = 4, least_programs = 64;
 
 /// How many rows a program goes through, or 0 where passes follow one another.
 int64_t RowLowering::rows_of_program() const {
-  if (cx_.target.many_threads() || schedule_.kind != RowClass::row || one_tile() || passes_ < 2 || !is_static(group_.domain)) return 0;
+  if (cx_.target.many_threads() || schedule_.kind != RowClass::row || one_tile() || passes_ < 2 ||
+      !is_static(group_.domain))
+    return 0;
   const int last = passes_ - 1;
   bool stores = false;
   for (const Stage& stage : stages_) {
@@ -27,7 +30,8 @@ int64_t RowLowering::rows_of_program() const {
     stores = stores || (cx_.stored[at] && cx_.streamed[at]);
   }
   // The next row's value would already be in the scratch when the last pass reads it.
-  const bool taken = std::any_of(kept_.begin(), kept_.end(), [&](const Kept& kept) { return kept.made < last - 1 && kept.wanted.contains(last); });
+  const bool taken = std::any_of(kept_.begin(), kept_.end(),
+                                 [&](const Kept& kept) { return kept.made < last - 1 && kept.wanted.contains(last); });
   const int64_t rows = std::min(most_rows, extent_of(outer_) / least_programs);
   return stores && !taken && rows >= least_rows ? rows : 0;
 }
@@ -92,8 +96,9 @@ std::vector<Value> RowLowering::overlapped_row(Value row, const std::vector<Valu
     return next;
   };
   const int64_t width = schedule_.width, whole = schedule_.lane_extent / width * width;
-  std::vector<Value> carried = b.loop(b.index(0), b.index(whole), b.index(width), identities(last - 1),
-                                      [&](Value at, const std::vector<Value>& values) { return tile(at, no_value, values); });
+  std::vector<Value> carried =
+      b.loop(b.index(0), b.index(whole), b.index(width), identities(last - 1),
+             [&](Value at, const std::vector<Value>& values) { return tile(at, no_value, values); });
   if (whole < schedule_.lane_extent) carried = tile(b.index(whole), b.index(schedule_.lane_extent - whole), carried);
   std::vector<Value> values;
   in(own, row, [&] {

@@ -1,5 +1,6 @@
-// Products with one row (few_rows.h), for devices of many threads. A program has a few rows of the matrix and goes through them side by side: the vector is read once
-// for all of them, and so many loads are under way that memory is never idle. It is as small as a warp, so that nobody waits for anybody else's part of a sum.
+// Products with one row (few_rows.h), for devices of many threads. A program has a few rows of the matrix and goes
+// through them side by side: the vector is read once for all of them, and so many loads are under way that memory is
+// never idle. It is as small as a warp, so that nobody waits for anybody else's part of a sum.
 #include <algorithm>
 #include <utility>
 
@@ -29,7 +30,8 @@ bool products_only(const Ir& ir, const Group& group) {
   return any;
 }
 
-/// One pass over the matrix, after what is summed over the row alone: no product reads another one's result. The matrix's rows and their length are known.
+/// One pass over the matrix, after what is summed over the row alone: no product reads another one's result. The
+/// matrix's rows and their length are known.
 bool RowLowering::side_by_side() {
   if (schedule_.rows <= 0 || schedule_.kind != RowClass::row || !is_static(group_.domain)) return false;
   const auto is_product = [&](const Stage& s) { return s.root.kind == RootKind::fold && cx_.ir[s.root.node].product; };
@@ -37,8 +39,9 @@ bool RowLowering::side_by_side() {
     if (is_product(s)) product_pass_ = std::max(product_pass_, s.pass);
   return std::all_of(stages_.begin(), stages_.end(), [&](const Stage& s) {
     if (is_product(s)) return s.pass == product_pass_;
-    return s.root.kind == RootKind::row ? s.pass > product_pass_ || product_pass_ == 0 || !cx_.stored[static_cast<size_t>(s.root.node)]
-                                        : s.pass < product_pass_ && !cx_.stored[static_cast<size_t>(s.root.node)];
+    return s.root.kind == RootKind::row
+               ? s.pass > product_pass_ || product_pass_ == 0 || !cx_.stored[static_cast<size_t>(s.root.node)]
+               : s.pass < product_pass_ && !cx_.stored[static_cast<size_t>(s.root.node)];
   });
 }
 
@@ -50,7 +53,9 @@ bool RowLowering::is_same_for_all(const Stage& stage) const {
 
 /// How many of the sums are products with rows of the matrix.
 size_t RowLowering::products() const {
-  return static_cast<size_t>(std::count_if(stages_.begin(), stages_.end(), [&](const Stage& s) { return cx_.ir[s.root.node].product && !is_same_for_all(s); }));
+  return static_cast<size_t>(std::count_if(stages_.begin(), stages_.end(), [&](const Stage& s) {
+    return cx_.ir[s.root.node].product && !is_same_for_all(s);
+  }));
 }
 
 /// A tile of every row of the matrix begins to come in: what is then known of each row.
@@ -62,14 +67,16 @@ RowLowering::Scopes RowLowering::matrix_tiles(Value at, Value limit, const std::
     emit_.push_scope();
     emit_.bind(program_, row);
     for (const Stage& stage : stages_)
-      if (cx_.ir[stage.root.node].product && !is_same_for_all(stage)) emit_.value(cx_.ir[cx_.ir[stage.root.node].inputs[0]].inputs[1], stage.operand);
+      if (cx_.ir[stage.root.node].product && !is_same_for_all(stage))
+        emit_.value(cx_.ir[cx_.ir[stage.root.node].inputs[0]].inputs[1], stage.operand);
     tiles.push_back(emit_.leave_scope());
   }
   emit_.set_streaming(false);
   return tiles;
 }
 
-/// The sums over the row that stand before the products, in its tiles: what is made of those on the way is there for the products.
+/// The sums over the row that stand before the products, in its tiles: what is made of those on the way is there for
+/// the products.
 void RowLowering::norm_of_row(Value row) {
   kernel::Builder& b = emit_.builder();
   emit_.bind(program_, row);
@@ -80,7 +87,8 @@ void RowLowering::norm_of_row(Value row) {
     for (size_t tile = 0; tile < normed_.size(); ++tile) {
       const int64_t at = static_cast<int64_t>(tile) * schedule_.width;
       emit_.enter_scope(std::move(normed_[tile]));
-      emit_.bind_lanes(lane_, b.index(at), schedule_.width, at + schedule_.width <= schedule_.lane_extent ? no_value : b.index(schedule_.lane_extent - at));
+      emit_.bind_lanes(lane_, b.index(at), schedule_.width,
+                       at + schedule_.width <= schedule_.lane_extent ? no_value : b.index(schedule_.lane_extent - at));
       sums = step(p, sums);
       normed_[tile] = emit_.leave_scope();
     }
@@ -90,7 +98,8 @@ void RowLowering::norm_of_row(Value row) {
 }
 
 /// A tile of every row of the program into its sums. `row`: what is known of the vector's tile.
-std::vector<Value> RowLowering::product_step(Value at, Value limit, const std::vector<Value>& rows, std::vector<Value> sums, Scopes tiles, Emitter::Scope row) {
+std::vector<Value> RowLowering::product_step(Value at, Value limit, const std::vector<Value>& rows,
+                                             std::vector<Value> sums, Scopes tiles, Emitter::Scope row) {
   kernel::Builder& b = emit_.builder();
   const auto each = [&](auto&& body) {  // every factor of every product
     for (const Stage& stage : stages_)
@@ -99,7 +108,9 @@ std::vector<Value> RowLowering::product_step(Value at, Value limit, const std::v
   emit_.enter_scope(std::move(row));
   emit_.bind_lanes(lane_, at, schedule_.width, limit);
   emit_.bind(program_, rows[0]);
-  each([&](const Stage& stage, const std::vector<int>& factors) { emit_.value(factors[0], stage.operand); });  // the same for all rows
+  each([&](const Stage& stage, const std::vector<int>& factors) {
+    emit_.value(factors[0], stage.operand);
+  });  // the same for all rows
   const size_t each_row = sums.size() / rows.size();
   size_t k = 0;
   for (size_t r = 0; r < rows.size(); ++r) {
@@ -110,7 +121,8 @@ std::vector<Value> RowLowering::product_step(Value at, Value limit, const std::v
         ++k;
         return;
       }
-      const Value x = b.broadcast(emit_.value(factors[0], stage.operand), {schedule_.width}), y = b.broadcast(emit_.value(factors[1], stage.operand), {schedule_.width});
+      const Value x = b.broadcast(emit_.value(factors[0], stage.operand), {schedule_.width}),
+                  y = b.broadcast(emit_.value(factors[1], stage.operand), {schedule_.width});
       sums[k] = b.scalar(ScalarOp::fma, {x, y, sums[k]});
       ++k;
     });
@@ -129,12 +141,16 @@ void RowLowering::product_rows() {
   std::vector<Value> numbers, sums;
   for (int64_t r = 0; r < rows; ++r) {
     const Value row = b.add(first, b.index(r));
-    numbers.push_back(count % rows == 0 ? row : b.min(row, b.index(count - 1)));  // past the end: the last row again, which is not stored
+    numbers.push_back(count % rows == 0
+                          ? row
+                          : b.min(row, b.index(count - 1)));  // past the end: the last row again, which is not stored
     for (Value v : identities(product_pass_)) sums.push_back(v);
   }
   for (int node : group_.reads) emit_.param(node, false);
-  // The matrix comes in before anything else, as it need not be waited for: `together` tiles of each row, of which the first ones are there when the vector is.
-  const int64_t together = std::max<int64_t>(1, loads_at_once / static_cast<int64_t>(numbers.size() * products())), step = together * width, first_part = std::min(step, length);
+  // The matrix comes in before anything else, as it need not be waited for: `together` tiles of each row, of which the
+  // first ones are there when the vector is.
+  const int64_t together = std::max<int64_t>(1, loads_at_once / static_cast<int64_t>(numbers.size() * products())),
+                step = together * width, first_part = std::min(step, length);
   const auto limit_at = [&](int64_t at) { return at + width <= length ? no_value : b.index(length - at); };
   std::vector<Scopes> ahead;
   for (int64_t at = 0; at < first_part; at += width) ahead.push_back(matrix_tiles(b.index(at), limit_at(at), numbers));
@@ -157,14 +173,18 @@ void RowLowering::product_rows() {
   const int64_t whole = std::max(first_part, length / step * step);
   sums = b.loop(b.index(first_part), b.index(whole), b.index(step), sums, [&](Value at, std::vector<Value> next) {
     std::vector<Scopes> tiles;
-    for (int64_t u = 0; u < together; ++u) tiles.push_back(matrix_tiles(b.add(at, b.index(u * width)), no_value, numbers));
-    for (int64_t u = 0; u < together; ++u) next = product_step(b.add(at, b.index(u * width)), no_value, numbers, next, std::move(tiles[static_cast<size_t>(u)]));
+    for (int64_t u = 0; u < together; ++u)
+      tiles.push_back(matrix_tiles(b.add(at, b.index(u * width)), no_value, numbers));
+    for (int64_t u = 0; u < together; ++u)
+      next = product_step(b.add(at, b.index(u * width)), no_value, numbers, next,
+                          std::move(tiles[static_cast<size_t>(u)]));
     return next;
   });
   std::vector<Scopes> last;
   for (int64_t at = whole; at < length; at += width) last.push_back(matrix_tiles(b.index(at), limit_at(at), numbers));
   for (int64_t at = whole; at < length; at += width)
-    sums = product_step(b.index(at), limit_at(at), numbers, sums, std::move(last[static_cast<size_t>((at - whole) / width)]));
+    sums = product_step(b.index(at), limit_at(at), numbers, sums,
+                        std::move(last[static_cast<size_t>((at - whole) / width)]));
   const size_t folds = sums.size() / numbers.size();
   size_t which = 0;
   for (const Stage& stage : stages_) {

@@ -1,4 +1,5 @@
-// What several passes of a row kernel want: values that are dear to compute wait in scratch, and the next row is asked for while this one is computed.
+// What several passes of a row kernel want: values that are dear to compute wait in scratch, and the next row is asked
+// for while this one is computed.
 #include <algorithm>
 
 #include "base/error.h"
@@ -30,8 +31,9 @@ double RowLowering::cost(int node) {
   return total;
 }
 
-/// Enters what pass p computes on lanes; what an earlier pass has computed and is dear enough will be kept, the largest such values first. Where many threads
-/// compute, memory is what is dear: what was loaded is kept instead, as it lies there.
+/// Enters what pass p computes on lanes; what an earlier pass has computed and is dear enough will be kept, the largest
+/// such values first. Where many threads compute, memory is what is dear: what was loaded is kept instead, as it lies
+/// there.
 void RowLowering::examine(int p, int node, const std::vector<Expr>& index) {
   const bool many = cx_.target.many_threads();
   emit_.walk(node, index, [&](int id, const std::vector<Expr>& at) {
@@ -78,18 +80,23 @@ void RowLowering::find_kept() {
     Dtype t = kept_dtype(kept);
     if (bytes + elements * t.size() > most) return true;
     bytes += elements * t.size();
-    kept.scratch = rounds > 1 ? emit_.builder().local(t, elements * rounds, elements) : emit_.builder().local(t, elements);
+    kept.scratch =
+        rounds > 1 ? emit_.builder().local(t, elements * rounds, elements) : emit_.builder().local(t, elements);
     return false;
   });
 }
 
 /// Elements of the row, or of a part of it, in scratch: whole tiles.
 int64_t RowLowering::scratch_share() const {
-  return ((schedule_.together > 1 ? part() : schedule_.lane_extent) + schedule_.width - 1) / schedule_.width * schedule_.width;
+  return ((schedule_.together > 1 ? part() : schedule_.lane_extent) + schedule_.width - 1) / schedule_.width *
+         schedule_.width;
 }
 
 /// Of the lanes' first element in scratch.
-Value RowLowering::scratch_place() { return scratch_shift_ == kernel::no_value ? emit_.lane_base() : emit_.builder().add(emit_.lane_base(), scratch_shift_); }
+Value RowLowering::scratch_place() {
+  return scratch_shift_ == kernel::no_value ? emit_.lane_base()
+                                            : emit_.builder().add(emit_.lane_base(), scratch_shift_);
+}
 
 /// In scratch: as it is computed, or as it lies in memory.
 Dtype RowLowering::kept_dtype(const Kept& kept) const {
@@ -97,23 +104,30 @@ Dtype RowLowering::kept_dtype(const Kept& kept) const {
   return cx_.target.many_threads() ? t : compute_dtype(t);
 }
 
-/// What the first pass loads and later ones want again is brought into scratch before it, the whole row at once and nothing else beside it: a device of many threads has
-/// copies for that which take no registers and do not wait for each other.
+/// What the first pass loads and later ones want again is brought into scratch before it, the whole row at once and
+/// nothing else beside it: a device of many threads has copies for that which take no registers and do not wait for
+/// each other.
 void RowLowering::ask_for_row() {
   constexpr int64_t word = 16;
-  if (!cx_.target.many_threads() || schedule_.kind != RowClass::row || one_tile() || dynamic_extent_ || !is_static(lanes_)) return;
+  if (!cx_.target.many_threads() || schedule_.kind != RowClass::row || one_tile() || dynamic_extent_ ||
+      !is_static(lanes_))
+    return;
   kernel::Builder& b = emit_.builder();
   const int64_t width = schedule_.width;
   const bool parts = schedule_.together > 1;
-  const Value first = parts ? first_lane_ : b.index(0), count = parts ? part_count_ : b.index(schedule_.lane_extent), step = b.index(width);
+  const Value first = parts ? first_lane_ : b.index(0), count = parts ? part_count_ : b.index(schedule_.lane_extent),
+              step = b.index(width);
   const Value full = b.mul(b.scalar(kernel::ScalarOp::floordiv, {count, step}), step);
   std::vector<Kept*> asked;
   for (Kept& kept : kept_)
-    if (kept.made == 0 && emit_.is_memory(kept.node) && schedule_.lane_extent * kept_dtype(kept).size() % word == 0) asked.push_back(&kept);
+    if (kept.made == 0 && emit_.is_memory(kept.node) && schedule_.lane_extent * kept_dtype(kept).size() % word == 0)
+      asked.push_back(&kept);
   const auto tile = [&](Value at, Value limit) {
     emit_.push_scope();
     emit_.bind_lanes(lane_, b.add(first, at), width, limit);
-    for (const Kept* kept : asked) b.store(kept->scratch, b.cast(b.broadcast(emit_.value(kept->node, kept->index), {width}), kept_dtype(*kept)), scratch_place(), {1});
+    for (const Kept* kept : asked)
+      b.store(kept->scratch, b.cast(b.broadcast(emit_.value(kept->node, kept->index), {width}), kept_dtype(*kept)),
+              scratch_place(), {1});
     emit_.pop_scope();
   };
   if (asked.empty()) return;
@@ -131,20 +145,28 @@ void RowLowering::recall(int p) {
   kernel::Builder& b = emit_.builder();
   for (const Kept& kept : kept_)
     if (kept.wanted.contains(p))
-      emit_.remember(kept.node, kept.index, b.cast(b.load(kept.scratch, scratch_place(), {schedule_.width}, {1}), compute_dtype(cx_.ir[kept.node].type.dtype)));
+      emit_.remember(kept.node, kept.index,
+                     b.cast(b.load(kept.scratch, scratch_place(), {schedule_.width}, {1}),
+                            compute_dtype(cx_.ir[kept.node].type.dtype)));
 }
 
 void RowLowering::keep(int p) {
   kernel::Builder& b = emit_.builder();
   for (const Kept& kept : kept_)
-    if (kept.made == p) b.store(kept.scratch, b.cast(b.broadcast(emit_.value(kept.node, kept.index), {schedule_.width}), kept_dtype(kept)), scratch_place(), {1});
+    if (kept.made == p)
+      b.store(kept.scratch,
+              b.cast(b.broadcast(emit_.value(kept.node, kept.index), {schedule_.width}), kept_dtype(kept)),
+              scratch_place(), {1});
 }
 
 /// The hardware sees the first pass alone, and stops at its end: in the second one the next row is asked for.
 void RowLowering::prefetch_next(int p) {
-  if (cx_.target.many_threads() || p != 1 || (overlapped_ && passes_ == 2) || schedule_.kind != RowClass::row || !program_) return;
+  if (cx_.target.many_threads() || p != 1 || (overlapped_ && passes_ == 2) || schedule_.kind != RowClass::row ||
+      !program_)
+    return;
   for (const auto& [node, index] : first_loads_)
-    if (schedule_.lane_extent * cx_.ir[node].type.dtype.size() <= most_prefetch_bytes) emit_.prefetch(node, index, program_);
+    if (schedule_.lane_extent * cx_.ir[node].type.dtype.size() <= most_prefetch_bytes)
+      emit_.prefetch(node, index, program_);
 }
 
 /// What a stage reads from memory that is none of the group's results.
@@ -154,15 +176,16 @@ RowLowering::Reads RowLowering::reads_of(const Stage& stage) {
   if (!stage.folds() && !is_elementwise(root.op)) return found;
   for (int input : root.inputs)
     emit_.walk(input, stage.folds() ? stage.operand : stage.root.index, [&](int node, const std::vector<Expr>& at) {
-      if (std::any_of(group_.roots.begin(), group_.roots.end(), [&](const Root& r) { return r.node == node; })) return false;
+      if (std::any_of(group_.roots.begin(), group_.roots.end(), [&](const Root& r) { return r.node == node; }))
+        return false;
       if (emit_.is_memory(node)) found.emplace_back(node, at);
       return true;
     });
   return found;
 }
 
-/// All that the elements of a turn read begins before the first of them is computed: left to itself, the device's compiler reads as late as it can, in few registers, and
-/// every load is waited for.
+/// All that the elements of a turn read begins before the first of them is computed: left to itself, the device's
+/// compiler reads as late as it can, in few registers, and every load is waited for.
 void RowLowering::load_turn(int p, const std::vector<std::vector<Stage>>& elements) {
   constexpr size_t most_loads = 96;  // of the registers of a thread
   Reads all;
@@ -176,17 +199,22 @@ void RowLowering::load_turn(int p, const std::vector<std::vector<Stage>>& elemen
   emit_.set_streaming(true);
   std::vector<Value> raw;  // as it lies in memory: to widen a value is to wait for it
   emit_.push_scope();
-  for (const auto& [node, index] : all) raw.push_back(emit_.builder().cast(emit_.value(node, index), cx_.ir[node].type.dtype));
+  for (const auto& [node, index] : all)
+    raw.push_back(emit_.builder().cast(emit_.value(node, index), cx_.ir[node].type.dtype));
   emit_.pop_scope();
   emit_.set_streaming(false);
-  for (size_t k = 0; k < all.size(); ++k) emit_.remember(all[k].first, all[k].second, emit_.builder().cast(raw[k], compute_dtype(cx_.ir[all[k].first].type.dtype)));
+  for (size_t k = 0; k < all.size(); ++k)
+    emit_.remember(all[k].first, all[k].second,
+                   emit_.builder().cast(raw[k], compute_dtype(cx_.ir[all[k].first].type.dtype)));
 }
 
-/// Where few programs have the device to themselves, nothing hides the time that a load takes: all of them begin at once, and those of the program's inputs before
-/// what comes from the kernel before this one is there.
+/// Where few programs have the device to themselves, nothing hides the time that a load takes: all of them begin at
+/// once, and those of the program's inputs before what comes from the kernel before this one is there.
 void RowLowering::load_early() {
   constexpr int64_t few_programs = 256;
-  if (!cx_.target.many_threads() || !one_tile() || schedule_.kind != RowClass::row || passes_ < 2 || grid_ > few_programs) return;
+  if (!cx_.target.many_threads() || !one_tile() || schedule_.kind != RowClass::row || passes_ < 2 ||
+      grid_ > few_programs)
+    return;
   Reads all;
   for (const Stage& stage : stages_) {
     if (stage.root.kind == RootKind::row) continue;

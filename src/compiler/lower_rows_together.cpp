@@ -1,6 +1,7 @@
-// Long rows of which a device's blocks of threads take a part each (target/cluster.h): every pass is a parallel loop (kernel/tile.h) over the parts. What a round folds
-// it leaves as one number a fold; behind the loop the numbers of all parts are folded in their order, by every block for itself, so that the next pass begins. What
-// several passes want of a part waits in scratch of its own.
+// Long rows of which a device's blocks of threads take a part each (target/cluster.h): every pass is a parallel loop
+// (kernel/tile.h) over the parts. What a round folds it leaves as one number a fold; behind the loop the numbers of all
+// parts are folded in their order, by every block for itself, so that the next pass begins. What several passes want of
+// a part waits in scratch of its own.
 #include <algorithm>
 
 #include "compiler/lower_rows.h"
@@ -27,7 +28,8 @@ std::vector<Value> RowLowering::part_loop(int p, Value first, Value count) {
   kernel::Builder& b = emit_.builder();
   const int64_t width = schedule_.width;
   hoist(p, {lane_});
-  const Value step_width = b.index(width), full = b.mul(b.scalar(kernel::ScalarOp::floordiv, {count, step_width}), step_width);
+  const Value step_width = b.index(width),
+              full = b.mul(b.scalar(kernel::ScalarOp::floordiv, {count, step_width}), step_width);
   const auto tile = [&](Value at, Value limit, const std::vector<Value>& carried) {
     emit_.push_scope();
     emit_.bind_lanes(lane_, b.add(first, at), width, limit);
@@ -35,7 +37,9 @@ std::vector<Value> RowLowering::part_loop(int p, Value first, Value count) {
     emit_.pop_scope();
     return next;
   };
-  std::vector<Value> carried = b.loop(b.index(0), full, step_width, identities(p), [&](Value at, const std::vector<Value>& values) { return tile(at, no_value, values); });
+  std::vector<Value> carried =
+      b.loop(b.index(0), full, step_width, identities(p),
+             [&](Value at, const std::vector<Value>& values) { return tile(at, no_value, values); });
   int64_t end = 0, begin = 0;
   if (b.known(count, end) && b.known(full, begin) && begin == end) return carried;
   return tile(full, b.sub(count, full), carried);
@@ -56,25 +60,34 @@ void RowLowering::pass_together(int p, bool first) {
     emit_.push_scope();
     first_lane_ = b.mul(round, b.index(each));
     scratch_shift_ = b.mul(round, b.index(scratch_share() - each));
-    part_count_ = last == each ? b.index(each) : b.max(b.index(0), b.min(b.index(each), b.sub(b.index(schedule_.lane_extent), first_lane_)));
+    part_count_ = last == each
+                      ? b.index(each)
+                      : b.max(b.index(0), b.min(b.index(each), b.sub(b.index(schedule_.lane_extent), first_lane_)));
     if (first) ask_for_row();
     const std::vector<Value> carried = part_loop(p, first_lane_, part_count_);
-    for (size_t k = 0; k < folds.size(); ++k) b.store(sums[k], b.reduce(cx_.ir[folds[k]->root.node].attrs->reducer, carried[k], 0), round, {}, {});
+    for (size_t k = 0; k < folds.size(); ++k)
+      b.store(sums[k], b.reduce(cx_.ir[folds[k]->root.node].attrs->reducer, carried[k], 0), round, {}, {});
     emit_.pop_scope();
   });
-  for (size_t k = 0; k < folds.size(); ++k) finish_root(*folds[k], b.reduce(cx_.ir[folds[k]->root.node].attrs->reducer, b.load(sums[k], b.index(0), {rounds}, {1}), 0));
+  for (size_t k = 0; k < folds.size(); ++k)
+    finish_root(*folds[k],
+                b.reduce(cx_.ir[folds[k]->root.node].attrs->reducer, b.load(sums[k], b.index(0), {rounds}, {1}), 0));
 }
 
 void RowLowering::rows_together() {
   kernel::Builder& b = emit_.builder();
   find_kept();
   for (const Stage& stage : stages_)
-    sums_.push_back(stage.root.kind == RootKind::fold ? b.local(compute_dtype(cx_.ir[stage.root.node].type.dtype), schedule_.together) : -1);
+    sums_.push_back(stage.root.kind == RootKind::fold
+                        ? b.local(compute_dtype(cx_.ir[stage.root.node].type.dtype), schedule_.together)
+                        : -1);
   emit_.bind(program_, outer_.empty() ? b.index(0) : b.program_id());
   bool first = true;
   for (int p = 0; p < passes_; ++p) {
     row_roots(p);
-    if (std::none_of(stages_.begin(), stages_.end(), [&](const Stage& s) { return s.pass == p && s.root.kind != RootKind::row; })) continue;
+    if (std::none_of(stages_.begin(), stages_.end(),
+                     [&](const Stage& s) { return s.pass == p && s.root.kind != RootKind::row; }))
+      continue;
     pass_together(p, std::exchange(first, false));
   }
   row_roots(passes_);

@@ -1,5 +1,6 @@
-// The scatter class, for assign as well, which is one update at a place that is known. Updates are applied in order by every program, each to its own strip of the slice, so that repeated indices need no atomics
-// and the sums have the same bits for any number of threads.
+// The scatter class, for assign as well, which is one update at a place that is known. Updates are applied in order by
+// every program, each to its own strip of the slice, so that repeated indices need no atomics and the sums have the
+// same bits for any number of threads.
 #include <algorithm>
 #include <bit>
 #include <functional>
@@ -26,7 +27,8 @@ struct Strip {
   int64_t width = 1, blocks = 1, outer_extent = 1, lane_extent = 1;
 };
 
-/// Lanes run over the trailing axes of the slice that lie together in the result, or over the last one if it has a stride.
+/// Lanes run over the trailing axes of the slice that lie together in the result, or over the last one if it has a
+/// stride.
 Strip strip_of(ix::Context& icx, const Shape& sizes, const Strides& strides, int64_t lanes) {
   Strip strip;
   size_t cut = sizes.size();
@@ -36,7 +38,8 @@ Strip strip_of(ix::Context& icx, const Shape& sizes, const Strides& strides, int
     --cut;
   }
   if (expected == 1 && cut > 0) --cut;
-  std::vector<int64_t> all = bounds(sizes), outer(all.begin(), all.begin() + static_cast<std::ptrdiff_t>(cut)), inner(all.begin() + static_cast<std::ptrdiff_t>(cut), all.end());
+  std::vector<int64_t> all = bounds(sizes), outer(all.begin(), all.begin() + static_cast<std::ptrdiff_t>(cut)),
+                       inner(all.begin() + static_cast<std::ptrdiff_t>(cut), all.end());
   for (int64_t n : outer) strip.outer_extent *= n;
   for (int64_t n : inner) strip.lane_extent *= n;
   strip.outer = icx.variable("o", 0, std::max<int64_t>(0, strip.outer_extent - 1));
@@ -55,12 +58,14 @@ Strip strip_of(ix::Context& icx, const Shape& sizes, const Strides& strides, int
 class ScatterLowering {
  public:
   ScatterLowering(const LowerContext& cx, Group& group)
-      : cx_(cx), group_(group), node_(group.roots[0].node), n_(cx.ir[node_]), emit_(cx, group, "scatter_" + std::to_string(node_)), b_(emit_.builder()) {}
+      : cx_(cx), group_(group), node_(group.roots[0].node), n_(cx.ir[node_]),
+        emit_(cx, group, "scatter_" + std::to_string(node_)), b_(emit_.builder()) {}
 
   Lowered run() {
     const graph::Type& updates = cx_.ir[n_.inputs.back()].type;
     auto rank = static_cast<std::ptrdiff_t>(index_rank(cx_.ir, node_));
-    Shape points(updates.shape.begin(), updates.shape.begin() + rank), sizes(updates.shape.begin() + rank, updates.shape.end());
+    Shape points(updates.shape.begin(), updates.shape.begin() + rank),
+        sizes(updates.shape.begin() + rank, updates.shape.end());
     emit_.param(node_, true);
     if (volume(updates.shape) == 0) return emit_.finish(0, 0);  // nothing comes
     ix::Context& icx = *group_.cx;
@@ -82,7 +87,9 @@ class ScatterLowering {
     int64_t count = volume(points);
     Expr point = icx.variable("i", 0, std::max<int64_t>(0, count - 1));
     std::vector<int64_t> flat{count};
-    std::vector<Expr> at = points.empty() ? std::vector<Expr>{} : ix::reindex_reshape(icx, std::span<const Expr>(&point, 1), bounds(points), flat);
+    std::vector<Expr> at = points.empty()
+                               ? std::vector<Expr>{}
+                               : ix::reindex_reshape(icx, std::span<const Expr>(&point, 1), bounds(points), flat);
     const auto each_point = [&](Value from, Value end) {
       b_.loop(from, end, b_.index(1), {}, [&](Value i, const std::vector<Value>&) {
         emit_.push_scope();
@@ -96,10 +103,12 @@ class ScatterLowering {
     if (owner_ == no_value) {
       each_point(b_.index(0), end);
     } else {  // most of the indices are another program's
-      const auto look = [&](Value from, Value to, int64_t count_at_once, const std::function<void(Value, Value)>& found) {
+      const auto look = [&](Value from, Value to, int64_t count_at_once,
+                            const std::function<void(Value, Value)>& found) {
         b_.loop(from, to, b_.index(count_at_once), {}, [&](Value i, const std::vector<Value>&) {
           const Value some = any_own(point, at, i, to, count_at_once);
-          emit_.bind_lanes(strip.lane, first, strip.width, whole ? no_value : b_.sub(b_.index(strip.lane_extent), first));
+          emit_.bind_lanes(strip.lane, first, strip.width,
+                           whole ? no_value : b_.sub(b_.index(strip.lane_extent), first));
           b_.when(some, [&] { found(i, b_.min(to, b_.add(i, b_.index(count_at_once)))); });
           return std::vector<Value>{};
         });
@@ -111,8 +120,9 @@ class ScatterLowering {
   }
 
  private:
-  /// On a device with many threads the places along the first indexed axis are dealt out to programs; each goes through all indices and takes its own, so that
-  /// equal places are updated in order. A power of two: divisions of 64 bits are slow there.
+  /// On a device with many threads the places along the first indexed axis are dealt out to programs; each goes through
+  /// all indices and takes its own, so that equal places are updated in order. A power of two: divisions of 64 bits are
+  /// slow there.
   int64_t owners_for(const Shape& points) const {
     if (!cx_.target.many_threads() || n_.attrs->axes.empty() || volume(points) < 64) return 1;
     const int64_t places = std::min<int64_t>(1024, n_.type.shape[static_cast<size_t>(n_.attrs->axes[0])].bound());
@@ -127,7 +137,8 @@ class ScatterLowering {
     const int indices = n_.inputs[1];
     Value i = b_.broadcast(b_.cast(emit_.value(indices, at), int64), {wide});
     const auto splat = [&](Value v) { return b_.broadcast(v, {wide}); };
-    const Value range = splat(b_.index(n_.type.shape[static_cast<size_t>(n_.attrs->axes[0])].bound())), zero = splat(b_.index(0));
+    const Value range = splat(b_.index(n_.type.shape[static_cast<size_t>(n_.attrs->axes[0])].bound())),
+                zero = splat(b_.index(0));
     if (!is_unsigned(cx_.ir[indices].type.dtype)) i = b_.select(b_.lt(i, zero), b_.add(i, range), i);
     Value own = b_.scalar(ScalarOp::eq, {b_.scalar(ScalarOp::bit_and, {i, splat(last_owner_)}), splat(owner_)});
     own = b_.scalar(ScalarOp::bit_and, {own, emit_.lane_mask()});
@@ -135,19 +146,22 @@ class ScatterLowering {
     return b_.reduce(kernel::Reducer::any, own, 0);
   }
 
-  /// Points lie at the bounds of symbolic axes. An outermost symbol ends the loop; points behind the length of another are left out by `apply`.
+  /// Points lie at the bounds of symbolic axes. An outermost symbol ends the loop; points behind the length of another
+  /// are left out by `apply`.
   Value points_end(const Shape& points, int64_t count) {
     if (points.empty() || points[0].is_static()) return b_.index(count);
     return b_.mul(emit_.extent(points[0]), b_.index(count / points[0].bound()));
   }
 
-  /// One point: its address from the indices (a negative one counts from the end), then the strip of its slice, if it lies inside.
+  /// One point: its address from the indices (a negative one counts from the end), then the strip of its slice, if it
+  /// lies inside.
   void apply(const Shape& points, const std::vector<Expr>& at, const Strip& strip) {
     std::vector<Expr> where = strip.slice;
     for (size_t k = 0; k < n_.attrs->start.size(); ++k) where[k] = where[k] * n_.attrs->step[k] + n_.attrs->start[k];
     Value inside = b_.constant(bool_, Number::of_int(1));
     for (size_t k = 1; k < points.size(); ++k)
-      if (!points[k].is_static()) inside = b_.scalar(ScalarOp::bit_and, {inside, b_.lt(emit_.index_value(at[k]), emit_.extent(points[k]))});
+      if (!points[k].is_static())
+        inside = b_.scalar(ScalarOp::bit_and, {inside, b_.lt(emit_.index_value(at[k]), emit_.extent(points[k]))});
     const Shape& shape = n_.type.shape;
     const Shape& update_shape = cx_.ir[n_.inputs.back()].type.shape;
     for (size_t k = 0; k < n_.attrs->axes.size(); ++k) {
@@ -155,12 +169,16 @@ class ScatterLowering {
       int indices = n_.inputs[k + 1];
       int64_t range = shape[axis].bound() - update_shape[at.size() + axis].bound();
       Value i = b_.cast(emit_.value(indices, at), int64);
-      if (!is_unsigned(cx_.ir[indices].type.dtype)) i = b_.select(b_.lt(i, b_.index(0)), b_.add(i, b_.index(shape[axis].bound())), i);
-      Value ok = b_.scalar(ScalarOp::bit_and, {b_.scalar(ScalarOp::le, {b_.index(0), i}), b_.scalar(ScalarOp::le, {i, b_.index(range)})});
+      if (!is_unsigned(cx_.ir[indices].type.dtype))
+        i = b_.select(b_.lt(i, b_.index(0)), b_.add(i, b_.index(shape[axis].bound())), i);
+      Value ok = b_.scalar(ScalarOp::bit_and,
+                           {b_.scalar(ScalarOp::le, {b_.index(0), i}), b_.scalar(ScalarOp::le, {i, b_.index(range)})});
       inside = b_.scalar(ScalarOp::bit_and, {inside, ok});
       Expr variable = group_.cx->variable("target", 0, std::max<int64_t>(0, range));
       emit_.bind(variable, i);
-      if (k == 0 && owner_ != no_value) inside = b_.scalar(ScalarOp::bit_and, {inside, b_.scalar(ScalarOp::eq, {b_.scalar(ScalarOp::bit_and, {i, last_owner_}), owner_})});
+      if (k == 0 && owner_ != no_value)
+        inside = b_.scalar(ScalarOp::bit_and,
+                           {inside, b_.scalar(ScalarOp::eq, {b_.scalar(ScalarOp::bit_and, {i, last_owner_}), owner_})});
       where[axis] = where[axis] + variable;
     }
     b_.when(inside, [&] {
@@ -168,7 +186,8 @@ class ScatterLowering {
       std::vector<Expr> from = at;
       from.insert(from.end(), strip.slice.begin(), strip.slice.end());
       Value v = emit_.value(n_.inputs.back(), from);
-      if (n_.attrs->mode != graph::ScatterMode::set) v = b_.scalar(graph::combine(n_.attrs->mode), {emit_.load_result(node_, where), v});
+      if (n_.attrs->mode != graph::ScatterMode::set)
+        v = b_.scalar(graph::combine(n_.attrs->mode), {emit_.load_result(node_, where), v});
       emit_.store(node_, where, v, false);
       emit_.pop_scope();
     });

@@ -1,6 +1,7 @@
-// Maps that read along one axis and write along another. A program has a strip of the result: a block of columns, through many rows. Where an operand
-// lies across, a tile of it is read along its own lines, turned in registers and put into scratch, from which the rows are computed like those of any map.
-// Reads run on for a strip's length, so that the hardware fetches ahead; a row of the block is two cache lines. Where many threads compute, a program is one tile
+// Maps that read along one axis and write along another. A program has a strip of the result: a block of columns,
+// through many rows. Where an operand lies across, a tile of it is read along its own lines, turned in registers and
+// put into scratch, from which the rows are computed like those of any map. Reads run on for a strip's length, so that
+// the hardware fetches ahead; a row of the block is two cache lines. Where many threads compute, a program is one tile
 // with two axes, as wide as a cache line on both sides: what lies across is turned as a whole.
 #include <algorithm>
 #include <optional>
@@ -20,10 +21,11 @@ using kernel::Value;
 namespace {
 
 constexpr int64_t line_bytes = 64, strip_bytes = 4096;
-constexpr int64_t least_extent = 16;   // of both axes
+constexpr int64_t least_extent = 16;  // of both axes
 constexpr int64_t least_points = 4096;
 constexpr int64_t enough_tiles = 256;  // for every multiprocessor to have two of them
-constexpr int64_t most_beside = 4;     // tiles that lie beside each other in what is read across: their lines are read together
+constexpr int64_t most_beside =
+    4;  // tiles that lie beside each other in what is read across: their lines are read together
 
 /// A load that lies across: element (u, v) is at base + u + stride · v.
 struct Across {
@@ -87,7 +89,8 @@ void TransposedLowering::loads(const Visit& visit) {
   }
 }
 
-/// Lanes along the innermost axis, along which all results are stored; u is the axis along which something that lies across it is contiguous.
+/// Lanes along the innermost axis, along which all results are stored; u is the axis along which something that lies
+/// across it is contiguous.
 bool TransposedLowering::choose_axes() {
   const auto& domain = group_.domain;
   if (domain.size() < 2) return false;
@@ -100,7 +103,8 @@ bool TransposedLowering::choose_axes() {
   if (points < least_points || v_.extent.bound() < least_extent) return false;
   for (const Root& root : group_.roots) {
     if (root.kind != RootKind::full) return false;
-    auto form = ix::affine(ix::linear(*group_.cx, root.index, cx_.grouping.strides[static_cast<size_t>(root.node)]), std::span<const Expr>(&v_.var, 1));
+    auto form = ix::affine(ix::linear(*group_.cx, root.index, cx_.grouping.strides[static_cast<size_t>(root.node)]),
+                           std::span<const Expr>(&v_.var, 1));
     if (!form || form->coefficients[0] != 1) return false;
   }
   for (size_t k = domain.size() - 1; k-- > 0 && across_.empty();) {
@@ -163,7 +167,8 @@ void TransposedLowering::choose_sizes() {
   if (cx_.target.many_threads()) {
     rows_ = width_ = strip_ = 32;
     if (plane_ && widest <= 4 && tiles(64) >= enough_tiles) rows_ = width_ = strip_ = 64;
-    if (plane_ && least == 2 && widest == 2 && group_.reads.size() == 1 && tiles(128) >= enough_tiles) rows_ = width_ = strip_ = 128;
+    if (plane_ && least == 2 && widest == 2 && group_.reads.size() == 1 && tiles(128) >= enough_tiles)
+      rows_ = width_ = strip_ = 128;
     pitch_ = width_ + 1;  // odd, so that lanes that turn a line write to different banks
     grid_ = tiles(width_);
     return;
@@ -190,7 +195,8 @@ void TransposedLowering::bind_programs() {
     return d;
   };
   const int64_t u = u_.extent.bound(), v = v_.extent.bound(), strips = (u + strip_ - 1) / strip_;
-  // Tiles run along what is read for a while, then along what is written, so that both go through memory in long pieces.
+  // Tiles run along what is read for a while, then along what is written, so that both go through memory in long
+  // pieces.
   int64_t beside = 1;
   for (int64_t n = 2; plane_ && n <= most_beside; ++n)
     if (strips % n == 0) beside = n;
@@ -202,7 +208,8 @@ void TransposedLowering::bind_programs() {
   if (u % rows_) row_limit_ = b.sub(b.index(u), first_row_);
 }
 
-/// One line of what lies across: 32 elements side by side in memory. Behind the last column the last one again, which is not stored.
+/// One line of what lies across: 32 elements side by side in memory. Behind the last column the last one again, which
+/// is not stored.
 Value TransposedLowering::line(const Across& a, Value at, int64_t column, Value row_limit) {
   kernel::Builder& b = emit_.builder();
   Value n = b.index(column);
@@ -221,14 +228,16 @@ void TransposedLowering::stage(Value u) {
     if (cx_.target.many_threads()) {
       std::vector<Value> lines;
       for (int64_t column = 0; column < width_; ++column) lines.push_back(line(a, at, column, row_limit));
-      for (int64_t column = 0; column < width_; ++column) b.store(a.scratch, lines[static_cast<size_t>(column)], b.index(column), {pitch_});
+      for (int64_t column = 0; column < width_; ++column)
+        b.store(a.scratch, lines[static_cast<size_t>(column)], b.index(column), {pitch_});
       continue;
     }
     // As many lines at a time as a register has lanes: square blocks that fill registers, and not many of them.
     const int64_t part = std::min({rows_, width_, cx_.target.lanes(cx_.ir[a.node].type.dtype.size())});
     for (int64_t column = 0; column < width_; column += part) {
       Value limit = lane_limit_ == no_value ? no_value : b.sub(lane_limit_, b.index(column));
-      Value tile = b.load(emit_.param(a.node, false), b.add(at, b.index(column * a.stride)), {rows_, part}, {1, a.stride}, {row_limit, limit});
+      Value tile = b.load(emit_.param(a.node, false), b.add(at, b.index(column * a.stride)), {rows_, part},
+                          {1, a.stride}, {row_limit, limit});
       b.store(a.scratch, tile, b.index(column), {pitch_, 1});
     }
   }
@@ -262,11 +271,14 @@ void TransposedLowering::plane() {
     const auto form = ix::affine(offset, both);
     const int64_t along_u = form->coefficients[0], along_v = form->coefficients[1];
     if ((along_u == 0 && along_v == 0) || !seen.insert({node, offset.get()}).second) return;
-    const Value at = b.add(emit_.index_value(form->base), b.add(b.mul(first_row_, b.index(along_u)), b.mul(first_lane_, b.index(along_v))));
+    const Value at = b.add(emit_.index_value(form->base),
+                           b.add(b.mul(first_row_, b.index(along_u)), b.mul(first_lane_, b.index(along_v))));
     const kernel::Ref ref = emit_.param(node, false);
     const bool across = along_u == 1 && along_v > 1;
-    emit_.take_tile(node, offset, across ? b.transpose(b.load(ref, at, {width_, rows_}, {along_v, along_u}, {lane_limit_, row_limit_}))
-                                         : b.load(ref, at, {rows_, width_}, {along_u, along_v}, {row_limit_, lane_limit_}));
+    emit_.take_tile(node, offset,
+                    across
+                        ? b.transpose(b.load(ref, at, {width_, rows_}, {along_v, along_u}, {lane_limit_, row_limit_}))
+                        : b.load(ref, at, {rows_, width_}, {along_u, along_v}, {row_limit_, lane_limit_}));
   });
   std::vector<Value> values;  // stores come last: an update in place must not be read as an old value
   for (const Root& root : group_.roots) {
@@ -278,8 +290,10 @@ void TransposedLowering::plane() {
     const auto node = static_cast<size_t>(root.node);
     if (!cx_.stored[node]) continue;
     const auto form = ix::affine(ix::linear(*group_.cx, root.index, cx_.grouping.strides[node]), both);
-    const Value at = b.add(emit_.index_value(form->base), b.add(b.mul(first_row_, b.index(form->coefficients[0])), first_lane_));
-    b.store(emit_.param(root.node, true), b.cast(values[k], cx_.ir[root.node].type.dtype), at, {form->coefficients[0], 1}, {row_limit_, lane_limit_}, cx_.streamed[node]);
+    const Value at =
+        b.add(emit_.index_value(form->base), b.add(b.mul(first_row_, b.index(form->coefficients[0])), first_lane_));
+    b.store(emit_.param(root.node, true), b.cast(values[k], cx_.ir[root.node].type.dtype), at,
+            {form->coefficients[0], 1}, {row_limit_, lane_limit_}, cx_.streamed[node]);
   }
 }
 
@@ -314,13 +328,14 @@ std::optional<Lowered> TransposedLowering::run() {
   b.loop(first_row_, end, b.index(rows_), {}, [&](Value u, const std::vector<Value>&) {
     emit_.push_scope();
     stage(u);
-    b.loop(b.index(0), b.min(b.index(rows_), b.sub(extent, u)), b.index(1), {}, [&](Value r, const std::vector<Value>&) {
-      emit_.push_scope();
-      emit_.bind(u_.var, b.add(u, r));
-      row(r);
-      emit_.pop_scope();
-      return std::vector<Value>{};
-    });
+    b.loop(b.index(0), b.min(b.index(rows_), b.sub(extent, u)), b.index(1), {},
+           [&](Value r, const std::vector<Value>&) {
+             emit_.push_scope();
+             emit_.bind(u_.var, b.add(u, r));
+             row(r);
+             emit_.pop_scope();
+             return std::vector<Value>{};
+           });
     emit_.pop_scope();
     return std::vector<Value>{};
   });
@@ -329,6 +344,8 @@ std::optional<Lowered> TransposedLowering::run() {
 
 }  // namespace
 
-std::optional<Lowered> lower_transposed(const LowerContext& cx, Group& group) { return TransposedLowering(cx, group).run(); }
+std::optional<Lowered> lower_transposed(const LowerContext& cx, Group& group) {
+  return TransposedLowering(cx, group).run();
+}
 
 }  // namespace weft::compiler

@@ -36,7 +36,8 @@ Source step_source(const Control& c) {
 
 class NestedBase : public Nested {
  public:
-  NestedBase(std::shared_ptr<const Control> control, std::vector<Source> sources, target::Target& target, const Policy& policy)
+  NestedBase(std::shared_ptr<const Control> control, std::vector<Source> sources, target::Target& target,
+             const Policy& policy)
       : control_(std::move(control)), computes_(&target != &target::null()), device_(target.device()) {
     for (const Source& s : sources) programs_.push_back(lookup_or_build(s, target, policy));
   }
@@ -112,11 +113,13 @@ class NestedWhile : public NestedBase {
 class NestedScan : public NestedBase {
  public:
   NestedScan(std::shared_ptr<const Control> c, target::Target& target, const Policy& policy)
-      : NestedBase(c, {step_source(*c)}, target, policy), input_bytes_(bytes_of(c->bodies[0].inputs)), output_bytes_(bytes_of(c->bodies[0].outputs)) {}
+      : NestedBase(c, {step_source(*c)}, target, policy), input_bytes_(bytes_of(c->bodies[0].inputs)),
+        output_bytes_(bytes_of(c->bodies[0].outputs)) {}
 
   void run(std::span<void* const> operands, const SymbolValue& symbol_value) const override {
     const Control& c = *control_;
-    const size_t inputs = input_bytes_.size(), constants = static_cast<size_t>(c.constants), carry = static_cast<size_t>(c.carry);
+    const size_t inputs = input_bytes_.size(), constants = static_cast<size_t>(c.constants),
+                 carry = static_cast<size_t>(c.carry);
     const std::span<void* const> results = operands.subspan(inputs);
     start_carry(operands, results);
     auto step = bind(*programs_[0], symbol_value);
@@ -125,8 +128,10 @@ class NestedScan : public NestedBase {
     const int64_t length = c.length.symbol() ? symbol_value(c.length.symbol()) : c.length.bound();
     for (int64_t n = 0; n < length; ++n) {
       const int64_t at = c.reverse ? length - 1 - n : n;
-      for (size_t k = constants + carry; k < inputs; ++k) step->inputs[k] = static_cast<char*>(operands[k]) + at * input_bytes_[k];
-      for (size_t k = carry; k < output_bytes_.size(); ++k) step->outputs[k] = static_cast<char*>(results[k]) + at * output_bytes_[k];
+      for (size_t k = constants + carry; k < inputs; ++k)
+        step->inputs[k] = static_cast<char*>(operands[k]) + at * input_bytes_[k];
+      for (size_t k = carry; k < output_bytes_.size(); ++k)
+        step->outputs[k] = static_cast<char*>(results[k]) + at * output_bytes_[k];
       step->run();
     }
   }
@@ -137,7 +142,8 @@ class NestedScan : public NestedBase {
 
 }  // namespace
 
-std::shared_ptr<const Nested> make_nested(graph::Op op, std::shared_ptr<const Control> control, target::Target& target, const Policy& policy) {
+std::shared_ptr<const Nested> make_nested(graph::Op op, std::shared_ptr<const Control> control, target::Target& target,
+                                          const Policy& policy) {
   switch (op) {
     case graph::Op::cond: return std::make_shared<NestedCond>(std::move(control), target, policy);
     case graph::Op::while_loop: return std::make_shared<NestedWhile>(std::move(control), target, policy);

@@ -1,8 +1,8 @@
 #pragma once
 // Control flow at run time: a step that runs nested Programs on the outer program's buffers.
 //
-// A loop's carry lives in the memory of its results: it is copied there once, and every step updates it in place where the nested program can. What a scan stacks is
-// written where it belongs, step by step.
+// A loop's carry lives in the memory of its results: it is copied there once, and every step updates it in place where
+// the nested program can. What a scan stacks is written where it belongs, step by step.
 #include <functional>
 #include <memory>
 #include <span>
@@ -28,6 +28,7 @@ class Nested {
   std::vector<std::shared_ptr<const Program>> programs_;
 };
 
-std::shared_ptr<const Nested> make_nested(graph::Op op, std::shared_ptr<const graph::Control> control, target::Target& target, const Policy& policy);
+std::shared_ptr<const Nested> make_nested(graph::Op op, std::shared_ptr<const graph::Control> control,
+                                          target::Target& target, const Policy& policy);
 
 }  // namespace weft::compiler

@@ -34,7 +34,9 @@ class Orderer {
   void streams();
   bool in_place(int output, int input);
   bool same_place(Group& group, int output, int input);
-  int scatter_operand(int node) const { return memory_of(ir_, grouping_.strides, grouping_.is_root, ir_[node].inputs[0]); }
+  int scatter_operand(int node) const {
+    return memory_of(ir_, grouping_.strides, grouping_.is_root, ir_[node].inputs[0]);
+  }
   void precede(int first, int second);
   bool reaches(int from, int to);
   void sort();
@@ -86,7 +88,8 @@ void Orderer::memory() {
   for (int id : ir_.outputs) out_.stored[static_cast<size_t>(output_node(ir_, id))] = true;
 }
 
-/// Groups are numbered producers first, so that a path leads back to a smaller number only over what came to be since: nothing behind both ends is looked at.
+/// Groups are numbered producers first, so that a path leads back to a smaller number only over what came to be since:
+/// nothing behind both ends is looked at.
 bool Orderer::reaches(int from, int to) {
   const int last = std::max(to, last_backward_);
   std::vector<int> pending{from};
@@ -125,23 +128,31 @@ bool Orderer::same_place(Group& group, int output, int input) {
     const CallPlan& call = group.call;
     const auto at = static_cast<size_t>(ir_[output].output);
     if (!call.control || call.op == Op::cond || at >= static_cast<size_t>(call.control->carry)) return false;
-    return call.operands[static_cast<size_t>(call.control->constants) + at] == input && std::count(call.operands.begin(), call.operands.end(), input) == 1;
+    return call.operands[static_cast<size_t>(call.control->constants) + at] == input &&
+           std::count(call.operands.begin(), call.operands.end(), input) == 1;
   }
-  if (group.kind == Group::Kind::dot) return output == group.roots[0].node && group.dot.residual == input && group.dot.a != input && group.dot.b != input && group.dot.bias != input;
+  if (group.kind == Group::Kind::dot)
+    return output == group.roots[0].node && group.dot.residual == input && group.dot.a != input &&
+           group.dot.b != input && group.dot.bias != input;
   return group.kind == Group::Kind::rows && may_overwrite(ir_, grouping_, group, input, output, touched_);
 }
 
 bool Orderer::in_place(int output, int input) {
   int g = grouping_.group_of[static_cast<size_t>(output)];
   const graph::Type &to = ir_[input].type, &from = ir_[output].type;
-  const Strides &strides = grouping_.strides[static_cast<size_t>(output)], &given = grouping_.strides[static_cast<size_t>(input)];
-  if (g < 0 || !policy_.update_in_place || from.dtype != to.dtype || out_.home[static_cast<size_t>(output)] != output) return false;
+  const Strides &strides = grouping_.strides[static_cast<size_t>(output)],
+                &given = grouping_.strides[static_cast<size_t>(input)];
+  if (g < 0 || !policy_.update_in_place || from.dtype != to.dtype || out_.home[static_cast<size_t>(output)] != output)
+    return false;
   const bool reshaped = from.shape != to.shape;  // as many elements in the same order
-  if (reshaped && (!is_static(from.shape) || !is_static(to.shape) || volume(from.shape) != volume(to.shape) || !is_row_major(from.shape, strides) || !is_row_major(to.shape, given))) return false;
+  if (reshaped && (!is_static(from.shape) || !is_static(to.shape) || volume(from.shape) != volume(to.shape) ||
+                   !is_row_major(from.shape, strides) || !is_row_major(to.shape, given)))
+    return false;
   if (!reshaped && strides != given) return false;
   for (int reader : readers_[static_cast<size_t>(input)])
     if (reader != g && reaches(g, reader)) return false;
-  bool read_here = std::count(readers_[static_cast<size_t>(input)].begin(), readers_[static_cast<size_t>(input)].end(), g) > 0;
+  bool read_here =
+      std::count(readers_[static_cast<size_t>(input)].begin(), readers_[static_cast<size_t>(input)].end(), g) > 0;
   return !read_here || (!reshaped && same_place(grouping_.groups[static_cast<size_t>(g)], output, input));
 }
 
@@ -170,47 +181,59 @@ void Orderer::scatters() {
     if (node < 0) continue;
     const int operand = scatter_operand(node);
     if (out_.home[static_cast<size_t>(node)] == operand) continue;
-    const bool only_reader = readers_[static_cast<size_t>(operand)].size() == 1 && !is_leaf(ir_, operand) && out_.home[static_cast<size_t>(operand)] == operand &&
+    const bool only_reader = readers_[static_cast<size_t>(operand)].size() == 1 && !is_leaf(ir_, operand) &&
+                             out_.home[static_cast<size_t>(operand)] == operand &&
                              handed_out_[static_cast<size_t>(operand)] == 0;
     bool own = out_.home[static_cast<size_t>(node)] == node;
     if (only_reader && own && same_place(grouping_.groups[g], node, operand)) {
       own = own && handed_out_[static_cast<size_t>(node)] == 0;
-      // The result's buffer is the operand's; where the result is an output, the operand is made in the output's buffer.
+      // The result's buffer is the operand's; where the result is an output, the operand is made in the output's
+      // buffer.
       out_.home[static_cast<size_t>(own ? node : operand)] = own ? operand : node;
     } else {
-      bool plain = operand != ir_[node].inputs[0] || is_row_major(ir_[operand].type.shape, grouping_.strides[static_cast<size_t>(operand)]);
+      bool plain = operand != ir_[node].inputs[0] ||
+                   is_row_major(ir_[operand].type.shape, grouping_.strides[static_cast<size_t>(operand)]);
       check(plain, "order", "a scatter's operand is not row-major");
       out_.scatter_source[g] = operand;
     }
   }
 }
 
-/// An operand of a group whose memory its root `node` may take over: it lies in the run's own memory as the root does, and everybody else reads it before. Or -1.
+/// An operand of a group whose memory its root `node` may take over: it lies in the run's own memory as the root does,
+/// and everybody else reads it before. Or -1.
 int Orderer::overwritten_by(size_t g, int node, const std::vector<bool>& taken) {
   for (int operand : grouping_.groups[g].reads) {
     const auto at = static_cast<size_t>(operand);
     const int producer = grouping_.group_of[at];
-    if (producer < 0 || taken[at] || handed_out_[at] > 0 || !(ir_[operand].type == ir_[node].type) || grouping_.strides[at] != grouping_.strides[static_cast<size_t>(node)]) continue;
+    if (producer < 0 || taken[at] || handed_out_[at] > 0 || !(ir_[operand].type == ir_[node].type) ||
+        grouping_.strides[at] != grouping_.strides[static_cast<size_t>(node)])
+      continue;
     const auto& readers = readers_[at];
-    if (std::any_of(readers.begin(), readers.end(), [&](int reader) { return reader != static_cast<int>(g) && reaches(static_cast<int>(g), reader); })) continue;
+    if (std::any_of(readers.begin(), readers.end(),
+                    [&](int reader) { return reader != static_cast<int>(g) && reaches(static_cast<int>(g), reader); }))
+      continue;
     if (same_place(grouping_.groups[g], node, operand)) return operand;
   }
   return -1;
 }
 
-/// Large results of maps and rows lie where an array lay that nobody reads behind them: the gradient of logits where the logits were.
+/// Large results of maps and rows lie where an array lay that nobody reads behind them: the gradient of logits where
+/// the logits were.
 void Orderer::overwrite() {
   constexpr int64_t least_bytes = int64_t{1} << 20;
   std::vector<bool> taken(ir_.nodes.size());  // shares its memory with another node already
   for (int id = 0; id < ir_.size(); ++id)
-    if (const int home = out_.home[static_cast<size_t>(id)]; home != id) taken[static_cast<size_t>(id)] = taken[static_cast<size_t>(home)] = true;
+    if (const int home = out_.home[static_cast<size_t>(id)]; home != id)
+      taken[static_cast<size_t>(id)] = taken[static_cast<size_t>(home)] = true;
   for (const int operand : out_.scatter_source)
     if (operand >= 0) taken[static_cast<size_t>(operand)] = true;
   for (size_t g = 0; g < grouping_.groups.size(); ++g) {
     if (grouping_.groups[g].kind != Group::Kind::rows) continue;
     for (const Root& root : grouping_.groups[g].roots) {
       const auto at = static_cast<size_t>(root.node);
-      if (root.kind != RootKind::full || !out_.stored[at] || taken[at] || handed_out_[at] > 0 || volume(ir_[root.node].type.shape) * ir_[root.node].type.dtype.size() < least_bytes) continue;
+      if (root.kind != RootKind::full || !out_.stored[at] || taken[at] || handed_out_[at] > 0 ||
+          volume(ir_[root.node].type.shape) * ir_[root.node].type.dtype.size() < least_bytes)
+        continue;
       const int operand = overwritten_by(g, root.node, taken);
       if (operand < 0) continue;
       out_.home[at] = operand;
@@ -222,8 +245,8 @@ void Orderer::overwrite() {
   }
 }
 
-/// A store past the caches saves reading the line that it overwrites, a third of a copy's traffic. It pays where nobody looks at the result before it would
-/// have left the caches anyway; an update in place has read its lines already.
+/// A store past the caches saves reading the line that it overwrites, a third of a copy's traffic. It pays where nobody
+/// looks at the result before it would have left the caches anyway; an update in place has read its lines already.
 void Orderer::streams() {
   constexpr int64_t least_bytes = int64_t{16} << 20;
   out_.streamed.assign(ir_.nodes.size(), false);
@@ -234,7 +257,8 @@ void Orderer::streams() {
     for (const Root& root : group.roots) {
       auto at = static_cast<size_t>(root.node);
       int64_t bytes = volume(ir_[root.node].type.shape) * ir_[root.node].type.dtype.size();
-      out_.streamed[at] = group.kind == Group::Kind::rows && out_.home[at] == root.node && !used[at] && bytes >= least_bytes;
+      out_.streamed[at] =
+          group.kind == Group::Kind::rows && out_.home[at] == root.node && !used[at] && bytes >= least_bytes;
     }
 }
 

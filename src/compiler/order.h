@@ -13,16 +13,18 @@ struct Copy {
 };
 
 struct Ordering {
-  std::vector<int> order;              // groups
-  std::vector<std::vector<int>> after; // for each group, the groups that must run before it
-  std::vector<int> home;               // by node: whose buffer it lies in (itself, an updated input, a scatter's operand, or what it is the last to read)
-  std::vector<bool> stored;            // by node: a root that needs memory
-  std::vector<bool> streamed;          // by node: a large result that no step reads again: it is stored past the caches
+  std::vector<int> order;               // groups
+  std::vector<std::vector<int>> after;  // for each group, the groups that must run before it
+  std::vector<int> home;  // by node: whose buffer it lies in (itself, an updated input, a scatter's operand, or what it
+                          // is the last to read)
+  std::vector<bool> stored;    // by node: a root that needs memory
+  std::vector<bool> streamed;  // by node: a large result that no step reads again: it is stored past the caches
   std::vector<Copy> last;
-  std::vector<int> scatter_source;     // by group: the operand to copy into the result first, or -1
+  std::vector<int> scatter_source;  // by group: the operand to copy into the result first, or -1
 };
 
 /// `reuse`: large results of maps and rows may take over the memory of what only they still read.
-Ordering order(const Ir& ir, Grouping& grouping, const std::vector<Update>& updates, const Policy& policy, bool reuse = true);
+Ordering order(const Ir& ir, Grouping& grouping, const std::vector<Update>& updates, const Policy& policy,
+               bool reuse = true);
 
 }  // namespace weft::compiler

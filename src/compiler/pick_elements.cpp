@@ -49,8 +49,11 @@ class Picker : Rewriter {
   }
 
   bool counts_last(int id, const Shape& shape) const {
-    while (from_[id].op == Op::broadcast && from_[from_[id].inputs[0]].type.shape.size() == shape.size()) id = from_[id].inputs[0];
-    return from_[id].op == Op::iota && from_[id].attrs->axes[0] + 1 == static_cast<int64_t>(from_[id].type.shape.size()) && from_[id].type.shape.back() == shape.back();
+    while (from_[id].op == Op::broadcast && from_[from_[id].inputs[0]].type.shape.size() == shape.size())
+      id = from_[id].inputs[0];
+    return from_[id].op == Op::iota &&
+           from_[id].attrs->axes[0] + 1 == static_cast<int64_t>(from_[id].type.shape.size()) &&
+           from_[id].type.shape.back() == shape.back();
   }
 
   std::optional<Pick> find(int id) const {
@@ -58,7 +61,9 @@ class Picker : Rewriter {
     if (fold.op != Op::fold || fold.attrs->reducer != kernel::Reducer::sum) return {};
     const IrNode& choice = from_[fold.inputs[0]];
     const Shape& shape = choice.type.shape;
-    if (choice.op != Op::select || fold.attrs->axes != std::vector<int64_t>{static_cast<int64_t>(shape.size()) - 1} || !is_zero(choice.inputs[2])) return {};
+    if (choice.op != Op::select || fold.attrs->axes != std::vector<int64_t>{static_cast<int64_t>(shape.size()) - 1} ||
+        !is_zero(choice.inputs[2]))
+      return {};
     for (const Dim& d : shape)
       if (!d.is_static()) return {};
     if (shape.back().bound() < shortest) return {};
@@ -70,31 +75,41 @@ class Picker : Rewriter {
     int source = choice.inputs[1];
     while (from_[source].op == Op::cast || from_[source].op == Op::reshape) source = from_[source].inputs[0];
     const Op made = from_[source].op;
-    if (!target || volume(from_[source].type.shape) != volume(shape) || (made != Op::parameter && made != Op::dot)) return {};
+    if (!target || volume(from_[source].type.shape) != volume(shape) || (made != Op::parameter && made != Op::dot))
+      return {};
     return Pick{source, *target};
   }
 
   int gather(const Pick& pick, const IrNode& fold) {
     const graph::Type& rows = from_[pick.target].type;
     const int64_t length = from_[fold.inputs[0]].type.shape.back().bound(), count = volume(rows.shape);
-    stage_ = fold.stage - 1;  // not computed together with what reads it, but before: whoever writes over the row later need not wait
+    stage_ =
+        fold.stage -
+        1;  // not computed together with what reads it, but before: whoever writes over the row later need not wait
     const Shape flat{count};
     const int target = cast(reshaped(renamed(pick.target), flat), int64);
-    const int inside = node(Op::bit_and, {node(Op::le, {number(0, flat, int64), target}, flat, bool_), node(Op::lt, {target, number(length, flat, int64)}, flat, bool_)}, flat, bool_);
+    const int inside = node(Op::bit_and,
+                            {node(Op::le, {number(0, flat, int64), target}, flat, bool_),
+                             node(Op::lt, {target, number(length, flat, int64)}, flat, bool_)},
+                            flat, bool_);
     IrNode counting = made(Op::iota, {}, flat, int64);
     graph::Attrs& attrs = counting.attrs.edit();
     attrs.axes = {0}, attrs.shape = flat, attrs.dtype = int64;
     const int start = node(Op::mul, {add(std::move(counting)), number(length, flat, int64)}, flat, int64);
-    const int place = node(Op::add, {start, node(Op::select, {inside, target, number(0, flat, int64)}, flat, int64)}, flat, int64);
+    const int place =
+        node(Op::add, {start, node(Op::select, {inside, target, number(0, flat, int64)}, flat, int64)}, flat, int64);
     const Dtype dtype = from_[pick.source].type.dtype;
     IrNode read = made(Op::gather, {reshaped(renamed(pick.source), {count * length}), place}, {count, 1}, dtype);
     graph::Attrs& slices = read.attrs.edit();
     slices.axes = {0}, slices.shape = {1};
     const int value = cast(reshaped(add(std::move(read)), flat), fold.type.dtype);
-    return reshaped(node(Op::select, {inside, value, number(0, flat, fold.type.dtype)}, flat, fold.type.dtype), fold.type.shape);
+    return reshaped(node(Op::select, {inside, value, number(0, flat, fold.type.dtype)}, flat, fold.type.dtype),
+                    fold.type.shape);
   }
 
-  int node(Op op, std::vector<int> inputs, const Shape& shape, Dtype dtype) { return add(made(op, std::move(inputs), shape, dtype)); }
+  int node(Op op, std::vector<int> inputs, const Shape& shape, Dtype dtype) {
+    return add(made(op, std::move(inputs), shape, dtype));
+  }
   int reshaped(int v, const Shape& shape) { return shaped(Op::reshape, v, shape); }
   int number(int64_t n, const Shape& shape, Dtype dtype) {
     IrNode constant = made(Op::constant, {}, {}, dtype);

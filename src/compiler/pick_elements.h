@@ -1,5 +1,6 @@
 #pragma once
-// Σ over j of (j == t ? x[j] : 0) reads one element: a gather. The loss of a classifier is written with such sums, so that it stays one pass over its logits on a CPU.
+// Σ over j of (j == t ? x[j] : 0) reads one element: a gather. The loss of a classifier is written with such sums, so
+// that it stays one pass over its logits on a CPU.
 #include "compiler/ir.h"
 
 namespace weft::compiler {

@@ -27,7 +27,8 @@ int64_t live_bytes(const std::vector<Lifetime>& buffers) {
 int64_t place(std::vector<Lifetime>& buffers) {
   std::vector<size_t> by_size(buffers.size());
   std::iota(by_size.begin(), by_size.end(), 0);
-  std::stable_sort(by_size.begin(), by_size.end(), [&](size_t a, size_t b) { return buffers[a].bytes > buffers[b].bytes; });
+  std::stable_sort(by_size.begin(), by_size.end(),
+                   [&](size_t a, size_t b) { return buffers[a].bytes > buffers[b].bytes; });
   int64_t arena = 0;
   std::vector<size_t> placed;  // ascending offsets
   for (size_t k : by_size) {
@@ -41,7 +42,9 @@ int64_t place(std::vector<Lifetime>& buffers) {
     }
     buffer.offset = offset;
     arena = std::max(arena, offset + size);
-    placed.insert(std::upper_bound(placed.begin(), placed.end(), offset, [&](int64_t at, size_t other) { return at < buffers[other].offset; }), k);
+    placed.insert(std::upper_bound(placed.begin(), placed.end(), offset,
+                                   [&](int64_t at, size_t other) { return at < buffers[other].offset; }),
+                  k);
   }
   return arena;
 }

@@ -22,8 +22,9 @@ std::string Policy::to_string() const {
   Hasher recorded;
   if (choices)
     for (const auto& [key, choice] : *choices) recorded.digest(key).number(choice);
-  return fmt::format("libraries={} tf32={} deterministic={} update_in_place={} memory_budget={} tuning={} choices={}", libraries, numerics.tf32, numerics.deterministic, update_in_place, budget, modes[static_cast<int>(tuning)],
-                     choices && !choices->empty() ? recorded.finish().hex() : "none");
+  return fmt::format("libraries={} tf32={} deterministic={} update_in_place={} memory_budget={} tuning={} choices={}",
+                     libraries, numerics.tf32, numerics.deterministic, update_in_place, budget,
+                     modes[static_cast<int>(tuning)], choices && !choices->empty() ? recorded.finish().hex() : "none");
 }
 
 Digest Policy::digest() const { return Hasher().text(to_string()).finish(); }

@@ -73,16 +73,23 @@ std::shared_ptr<const Program> build(const Source& source, target::Target& targe
   bool texts = false;
   for (const BuildRecord* record = innermost_record; record; record = record->outer_) texts = texts || record->texts_;
   const bool complex = graph::has_complex(source.graph);
-  std::shared_ptr<const Program> program = compile_source(complex ? split_complex(source) : source, target, policy, texts);
+  std::shared_ptr<const Program> program =
+      compile_source(complex ? split_complex(source) : source, target, policy, texts);
   if (complex) program = complex_program(source.graph, std::move(program));
   BuildRecord::add(program);
   return program;
 }
 
 std::shared_ptr<const Program> lookup_or_build(const Source& source, target::Target& target, const Policy& policy) {
-  static auto& table = *new Table;  // outlives every static array
+  static auto& table = *new Table;                                            // outlives every static array
   const std::string device = target.device() ? target.device()->name() : "";  // equal devices have equal fingerprints
-  Digest key = Hasher().digest(digest(source)).text(target.fingerprint()).text(device).digest(policy.digest()).number(target::libraries_enabled()).finish();
+  Digest key = Hasher()
+                   .digest(digest(source))
+                   .text(target.fingerprint())
+                   .text(device)
+                   .digest(policy.digest())
+                   .number(target::libraries_enabled())
+                   .finish();
   if (auto program = table.find(key)) {
     BuildRecord::add(program);
     return program;

@@ -13,14 +13,16 @@ namespace weft::compiler {
 namespace {
 
 constexpr int rounds = 6;
-constexpr size_t largest_copy = 24;     // roots that one copy may need
+constexpr size_t largest_copy = 24;    // roots that one copy may need
 constexpr double flops_per_byte = 16;  // how many basic operations cost as much as one byte to or from memory
 
 /// When each root is made and read, by position in the order of groups.
 class Timeline {
  public:
-  Timeline(const Ir& source, const std::vector<Layout>& layouts, const std::vector<Update>& updates, const Policy& policy)
-      : ir(source), grouping(group(ir, layouts, policy)), ordering(order(ir, grouping, updates, policy, false)), made(ir.nodes.size(), -1), reads(ir.nodes.size()) {
+  Timeline(const Ir& source, const std::vector<Layout>& layouts, const std::vector<Update>& updates,
+           const Policy& policy)
+      : ir(source), grouping(group(ir, layouts, policy)), ordering(order(ir, grouping, updates, policy, false)),
+        made(ir.nodes.size(), -1), reads(ir.nodes.size()) {
     std::vector<bool> handed_out(ir.nodes.size());
     for (int id : ir.outputs) handed_out[static_cast<size_t>(output_node(ir, id))] = true;
     std::vector<int64_t> change(ordering.order.size() + 1);
@@ -43,7 +45,10 @@ class Timeline {
   }
 
   int64_t bytes(int id) const { return volume(ir[id].type.shape) * ir[id].type.dtype.size(); }
-  int last_read(int id) const { return reads[static_cast<size_t>(id)].empty() ? made[static_cast<size_t>(id)] : reads[static_cast<size_t>(id)].back(); }
+  int last_read(int id) const {
+    return reads[static_cast<size_t>(id)].empty() ? made[static_cast<size_t>(id)]
+                                                  : reads[static_cast<size_t>(id)].back();
+  }
   /// The first read behind the busiest step, or -1.
   int late_read(int id) const {
     const auto& list = reads[static_cast<size_t>(id)];
@@ -53,7 +58,8 @@ class Timeline {
   /// Alive at the busiest step without being touched by it, and needed again.
   bool idles(int id) const {
     const auto& list = reads[static_cast<size_t>(id)];
-    return in_arena[static_cast<size_t>(id)] && made[static_cast<size_t>(id)] < busiest && late_read(id) >= 0 && !std::binary_search(list.begin(), list.end(), busiest);
+    return in_arena[static_cast<size_t>(id)] && made[static_cast<size_t>(id)] < busiest && late_read(id) >= 0 &&
+           !std::binary_search(list.begin(), list.end(), busiest);
   }
 
   const Ir& ir;
@@ -101,7 +107,8 @@ std::optional<Copy> copy_of(const Timeline& time, int node, const std::vector<bo
     const double points = static_cast<double>(volume(n.inputs.empty() ? n.type.shape : ir[n.inputs[0]].type.shape));
     if (n.op == graph::Op::dot) {
       const auto contracted = static_cast<size_t>(n.attrs->axes[0]);
-      copy.cost += 2.0 * static_cast<double>(volume(n.type.shape)) * static_cast<double>(ir[n.inputs[0]].type.shape[contracted].bound()) / flops_per_byte;
+      copy.cost += 2.0 * static_cast<double>(volume(n.type.shape)) *
+                   static_cast<double>(ir[n.inputs[0]].type.shape[contracted].bound()) / flops_per_byte;
     } else if (int scalar = graph::row(n.op).scalar; scalar >= 0) {
       copy.cost += points * kernel::info(static_cast<kernel::ScalarOp>(scalar)).flops / flops_per_byte;
     }
@@ -118,7 +125,8 @@ std::vector<bool> choose(const Timeline& time, int64_t budget) {
   std::vector<std::pair<double, int>> candidates;
   for (int id = 0; id < time.ir.size(); ++id) {
     if (!time.idles(id) || time.bytes(id) == 0) continue;
-    if (auto copy = copy_of(time, id, chosen)) candidates.emplace_back(copy->cost / static_cast<double>(copy->freed), id);
+    if (auto copy = copy_of(time, id, chosen))
+      candidates.emplace_back(copy->cost / static_cast<double>(copy->freed), id);
   }
   std::sort(candidates.begin(), candidates.end());
   int64_t alive = time.peak;
@@ -136,7 +144,8 @@ std::vector<bool> choose(const Timeline& time, int64_t budget) {
 /// The graph with the chosen roots made again for those who read them behind the busiest step.
 class Copier {
  public:
-  Copier(const Timeline& time, const std::vector<bool>& chosen) : time_(time), chosen_(chosen), early_(chosen.size(), -1), late_(chosen.size(), -1) {}
+  Copier(const Timeline& time, const std::vector<bool>& chosen)
+      : time_(time), chosen_(chosen), early_(chosen.size(), -1), late_(chosen.size(), -1) {}
 
   Ir run() {
     for (int id = 0; id < time_.ir.size(); ++id) place(id);
@@ -168,7 +177,8 @@ class Copier {
     bool differs = chosen_[at];
     for (int input : n.inputs) {
       inputs.push_back(early_[static_cast<size_t>(input)]);
-      differs = differs || (time_.made[at] < 0 && late_[static_cast<size_t>(input)] != early_[static_cast<size_t>(input)]);
+      differs =
+          differs || (time_.made[at] < 0 && late_[static_cast<size_t>(input)] != early_[static_cast<size_t>(input)]);
     }
     early_[at] = append(id, inputs, false);
     late_[at] = differs ? wanted : early_[at];

@@ -1,6 +1,6 @@
 #pragma once
-// Runs of a program that a device has written down. A device takes longer to be given a hundred launches than to do many of them; a run with the addresses of an
-// earlier one is given as a whole.
+// Runs of a program that a device has written down. A device takes longer to be given a hundred launches than to do
+// many of them; a run with the addresses of an earlier one is given as a whole.
 #include <cstdint>
 #include <functional>
 #include <list>
@@ -18,8 +18,9 @@ class Replays {
   /// Everything that a run depends on: addresses of inputs, results and arena, and symbols.
   using Key = std::vector<int64_t>;
 
-  /// Does `give` once more, or what it gave to the device earlier under this key. The first run under a key is done as it is, the second is written down: keys that
-  /// never come again cost nothing; `at_once` writes the first down. The caller holds device.order().
+  /// Does `give` once more, or what it gave to the device earlier under this key. The first run under a key is done as
+  /// it is, the second is written down: keys that never come again cost nothing; `at_once` writes the first down. The
+  /// caller holds device.order().
   void run(runtime::Accelerator& device, const Key& key, const std::function<void()>& give, bool at_once = false);
   /// Memory between the steps, the same at every run: runs of a device follow each other.
   runtime::BufferRef arena(runtime::Accelerator& device, int64_t bytes);

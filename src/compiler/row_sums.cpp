@@ -14,11 +14,14 @@ constexpr int64_t least_rows = 2048, least_width = 32;
 
 std::optional<RowSumsForm> row_sums_form(const Ir& ir, int scatter, target::Target& target, const Numerics& numerics) {
   const IrNode& n = ir[scatter];
-  if (!target.many_threads() || n.op != Op::scatter || n.attrs->mode != graph::ScatterMode::add || n.attrs->axes != std::vector<int64_t>{0} || !is_float(n.type.dtype)) return std::nullopt;
+  if (!target.many_threads() || n.op != Op::scatter || n.attrs->mode != graph::ScatterMode::add ||
+      n.attrs->axes != std::vector<int64_t>{0} || !is_float(n.type.dtype))
+    return std::nullopt;
   const Shape& shape = n.type.shape;
   const Shape& points = ir[n.inputs[1]].type.shape;
   const graph::Type& given = ir[n.inputs[2]].type;
-  if (shape.size() < 2 || given.shape.size() != points.size() + shape.size() || given.shape[points.size()] != 1) return std::nullopt;
+  if (shape.size() < 2 || given.shape.size() != points.size() + shape.size() || given.shape[points.size()] != 1)
+    return std::nullopt;
   int64_t width = 1, count = 1;
   for (size_t k = 1; k < shape.size(); ++k) {
     if (!shape[k].is_static() || given.shape[points.size() + k] != shape[k]) return std::nullopt;
@@ -32,8 +35,14 @@ std::optional<RowSumsForm> row_sums_form(const Ir& ir, int scatter, target::Targ
   RowSumsForm form;
   form.ids = n.inputs[1];
   form.updates = n.inputs[2];
-  if (const IrNode& cast = ir[form.updates]; cast.op == Op::cast && is_low_float(ir[cast.inputs[0]].type.dtype) && n.type.dtype == float32) form.updates = cast.inputs[0];
-  form.desc = {"scatter_rows", {{ir[form.ids].type.dtype, {count}}, {ir[form.updates].type.dtype, {count, width}}}, {{n.type.dtype, {shape[0].bound(), width}}}, {}, {.deterministic = numerics.deterministic}};
+  if (const IrNode& cast = ir[form.updates];
+      cast.op == Op::cast && is_low_float(ir[cast.inputs[0]].type.dtype) && n.type.dtype == float32)
+    form.updates = cast.inputs[0];
+  form.desc = {"scatter_rows",
+               {{ir[form.ids].type.dtype, {count}}, {ir[form.updates].type.dtype, {count, width}}},
+               {{n.type.dtype, {shape[0].bound(), width}}},
+               {},
+               {.deterministic = numerics.deterministic}};
   if (!target.call(form.desc)) return std::nullopt;
   return form;
 }
@@ -44,7 +53,8 @@ void Grouper::mark_row_sums() {
     if (ir_[id].op != Op::scatter) continue;
     const auto form = row_sums_form(ir_, id, *target_, policy_.numerics);
     if (!form) continue;
-    const RowSums sums{form->desc, memory_of(ir_, strides_, base_root_, form->ids, true), memory_of(ir_, strides_, base_root_, form->updates, true)};
+    const RowSums sums{form->desc, memory_of(ir_, strides_, base_root_, form->ids, true),
+                       memory_of(ir_, strides_, base_root_, form->updates, true)};
     for (const int node : {sums.ids, sums.updates})
       if (!is_leaf(ir_, node)) base_root_[static_cast<size_t>(node)] = true;
     row_sums_[id] = sums;

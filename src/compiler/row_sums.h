@@ -1,5 +1,6 @@
 #pragma once
-// Scatters that add whole rows by their numbers, as the gradient of an embedding does: a target may have a routine for them (kernel/routine_scatter.cpp).
+// Scatters that add whole rows by their numbers, as the gradient of an embedding does: a target may have a routine for
+// them (kernel/routine_scatter.cpp).
 #include <optional>
 
 #include "compiler/group.h"
@@ -9,7 +10,8 @@
 
 namespace weft::compiler {
 
-/// Nothing where the scatter is another, where it is small, or where the target has no such routine. `updates`: the node whose elements are added (low floats as they are).
+/// Nothing where the scatter is another, where it is small, or where the target has no such routine. `updates`: the
+/// node whose elements are added (low floats as they are).
 struct RowSumsForm {
   kernel::CallDesc desc;
   int ids = -1, updates = -1;

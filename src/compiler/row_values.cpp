@@ -16,11 +16,13 @@ bool folds_rows(const Ir& ir, int node) {
   if (n.op != Op::fold) return false;
   const auto rank = static_cast<int64_t>(ir[n.inputs[0]].type.shape.size());
   const auto& axes = n.attrs->axes;
-  return !axes.empty() && axes.front() > 0 && axes.back() == rank - 1 && axes.back() - axes.front() + 1 == static_cast<int64_t>(axes.size()) && volume(n.type.shape) > 1;
+  return !axes.empty() && axes.front() > 0 && axes.back() == rank - 1 &&
+         axes.back() - axes.front() + 1 == static_cast<int64_t>(axes.size()) && volume(n.type.shape) > 1;
 }
 
 /// visit(node) for what `node` is computed from point by point, itself among it; it says whether to go on.
-template <class Visit> void walk_points(const Ir& ir, int node, Visit visit) {
+template <class Visit>
+void walk_points(const Ir& ir, int node, Visit visit) {
   std::set<int> seen;
   std::vector<int> pending{node};
   while (!pending.empty()) {

@@ -95,14 +95,16 @@ class Rebuilder {
 
 Digest Rebuilder::hash(const IrNode& node) {
   Hasher h;
-  h.number(static_cast<uint64_t>(node.op) | static_cast<uint64_t>(node.type.dtype.val()) << 8 | static_cast<uint64_t>(node.output) << 16 | static_cast<uint64_t>(node.inputs.size()) << 32);
+  h.number(static_cast<uint64_t>(node.op) | static_cast<uint64_t>(node.type.dtype.val()) << 8 |
+           static_cast<uint64_t>(node.output) << 16 | static_cast<uint64_t>(node.inputs.size()) << 32);
   h.bytes(node.inputs.data(), node.inputs.size() * sizeof(int));
   for (const Dim& d : node.type.shape) h.number(d.bound()).number(reinterpret_cast<uintptr_t>(d.symbol()));
   graph::hash(h, node.attrs);
   return h.finish();
 }
 
-// ---------------------------------------------------------------- rules: each returns the id of what the node is replaced by, or nothing
+// ---------------------------------------------------------------- rules: each returns the id of what the node is
+//   replaced by, or nothing
 
 using Result = std::optional<int>;
 
@@ -117,7 +119,8 @@ Result fold_constants(Rebuilder& g, const IrNode& n) {
   }
   Dtype operand = g[n.inputs.back()].type.dtype;
   Number value = n.op == Op::cast ? kernel::reference_cast(numbers[0], operand, n.type.dtype)
-                                  : kernel::reference(static_cast<kernel::ScalarOp>(graph::row(n.op).scalar), operand, numbers.data());
+                                  : kernel::reference(static_cast<kernel::ScalarOp>(graph::row(n.op).scalar), operand,
+                                                      numbers.data());
   return g.constant_like(n.type, value);
 }
 
@@ -130,9 +133,11 @@ Result merge_movement(Rebuilder& g, const IrNode& n) {
   switch (n.op) {
     case Op::stop_gradient: return x;
     case Op::reshape:
-      if (same_shape) return x;                                                                        // reshape(x) → x
-      if (in.op == Op::reshape) return g.make(Op::reshape, {in.inputs[0]}, n.type, n.attrs);           // reshape(reshape(x)) → reshape(x)
-      if (in.op == Op::broadcast && g[in.inputs[0]].type.shape.empty()) return g.broadcast_to(in.inputs[0], n.type.shape);
+      if (same_shape) return x;  // reshape(x) → x
+      if (in.op == Op::reshape)
+        return g.make(Op::reshape, {in.inputs[0]}, n.type, n.attrs);  // reshape(reshape(x)) → reshape(x)
+      if (in.op == Op::broadcast && g[in.inputs[0]].type.shape.empty())
+        return g.broadcast_to(in.inputs[0], n.type.shape);
       return {};
     case Op::broadcast:
       if (same_shape) return x;
@@ -140,18 +145,22 @@ Result merge_movement(Rebuilder& g, const IrNode& n) {
       return {};
     case Op::permute: {
       if (std::is_sorted(n.attrs->axes.begin(), n.attrs->axes.end())) return x;
-      if (in.op == Op::broadcast && g[in.inputs[0]].type.shape.empty()) return g.broadcast_to(in.inputs[0], n.type.shape);
+      if (in.op == Op::broadcast && g[in.inputs[0]].type.shape.empty())
+        return g.broadcast_to(in.inputs[0], n.type.shape);
       if (in.op != Op::permute) return {};
       Attrs attrs;
       for (int64_t axis : n.attrs->axes) attrs.axes.push_back(in.attrs->axes[static_cast<size_t>(axis)]);
       return g.make(Op::permute, {in.inputs[0]}, n.type, attrs);
     }
     case Op::slice:
-      if (same_shape && std::all_of(n.attrs->step.begin(), n.attrs->step.end(), [](int64_t s) { return s == 1; })) return x;
-      if (in.op == Op::broadcast && g[in.inputs[0]].type.shape.empty()) return g.broadcast_to(in.inputs[0], n.type.shape);
+      if (same_shape && std::all_of(n.attrs->step.begin(), n.attrs->step.end(), [](int64_t s) { return s == 1; }))
+        return x;
+      if (in.op == Op::broadcast && g[in.inputs[0]].type.shape.empty())
+        return g.broadcast_to(in.inputs[0], n.type.shape);
       return {};
     case Op::window:
-      if (in.op == Op::broadcast && g[in.inputs[0]].type.shape.empty()) return g.broadcast_to(in.inputs[0], n.type.shape);
+      if (in.op == Op::broadcast && g[in.inputs[0]].type.shape.empty())
+        return g.broadcast_to(in.inputs[0], n.type.shape);
       return {};
     case Op::pad: return same_shape ? Result(x) : Result{};
     default: return {};
@@ -159,7 +168,9 @@ Result merge_movement(Rebuilder& g, const IrNode& n) {
 }
 
 /// concat(x) → x.
-Result single_concat(Rebuilder&, const IrNode& n) { return n.op == Op::concat && n.inputs.size() == 1 ? Result(n.inputs[0]) : Result{}; }
+Result single_concat(Rebuilder&, const IrNode& n) {
+  return n.op == Op::concat && n.inputs.size() == 1 ? Result(n.inputs[0]) : Result{};
+}
 
 /// concat(x[…, :a], x[…, a:b], x[…, b:]) → x: the parts of a complex number, put together again.
 Result joined_slices(Rebuilder& g, const IrNode& n) {
@@ -173,7 +184,9 @@ Result joined_slices(Rebuilder& g, const IrNode& n) {
     whole = part.inputs[0];
     const Shape& shape = g[whole].type.shape;
     for (size_t k = 0; k < shape.size(); ++k)
-      if (part.attrs->step[k] != 1 || part.attrs->start[k] != (k == axis ? next : 0) || (k != axis && !(part.type.shape[k] == shape[k]))) return {};
+      if (part.attrs->step[k] != 1 || part.attrs->start[k] != (k == axis ? next : 0) ||
+          (k != axis && !(part.type.shape[k] == shape[k])))
+        return {};
     if (!part.type.shape[axis].is_static()) return {};
     next += part.type.shape[axis].bound();
   }
@@ -242,7 +255,8 @@ Result trivial_fold(Rebuilder& g, const IrNode& n) {
   if (n.op != Op::fold) return {};
   const Shape& shape = g[n.inputs[0]].type.shape;
   for (int64_t axis : n.attrs->axes)
-    if (shape[static_cast<size_t>(axis)] == 0) return g.constant_like(n.type, kernel::identity(n.attrs->reducer, n.type.dtype));
+    if (shape[static_cast<size_t>(axis)] == 0)
+      return g.constant_like(n.type, kernel::identity(n.attrs->reducer, n.type.dtype));
   for (int64_t axis : n.attrs->axes)
     if (!(shape[static_cast<size_t>(axis)] == 1)) return {};
   Attrs attrs;
@@ -254,7 +268,8 @@ Result trivial_fold(Rebuilder& g, const IrNode& n) {
 Result trivial_prefix(Rebuilder& g, const IrNode& n) {
   if (n.op != Op::prefix || n.type.shape[static_cast<size_t>(n.attrs->axes[0])].bound() != 1) return {};
   if (n.attrs->integers[1] == 0) return n.inputs[0];
-  return g.constant_like(n.type, n.attrs->integers[2] ? Number::of_real(-INFINITY) : kernel::identity(n.attrs->reducer, n.type.dtype));
+  return g.constant_like(
+      n.type, n.attrs->integers[2] ? Number::of_real(-INFINITY) : kernel::identity(n.attrs->reducer, n.type.dtype));
 }
 
 /// A dot that contracts nothing (an axis of extent 0) → zeros.
@@ -269,13 +284,15 @@ Result empty_dot(Rebuilder& g, const IrNode& n) {
 Result empty_scatter(Rebuilder& g, const IrNode& n) {
   if (!writes_operand(n.op)) return {};
   const bool whole = n.op == Op::assign && g[n.inputs[1]].type.shape == n.type.shape;
-  if (whole && std::all_of(n.attrs->step.begin(), n.attrs->step.end(), [](int64_t s) { return s == 1; })) return n.inputs[1];
+  if (whole && std::all_of(n.attrs->step.begin(), n.attrs->step.end(), [](int64_t s) { return s == 1; }))
+    return n.inputs[1];
   for (const Dim& d : g[n.inputs.back()].type.shape)
     if (d == 0) return n.inputs[0];
   return {};
 }
 
-/// A fold to few results over many elements → two folds, so that there are programs for all threads. The cut depends on the shape alone.
+/// A fold to few results over many elements → two folds, so that there are programs for all threads. The cut depends on
+/// the shape alone.
 Result split_fold(Rebuilder& g, const IrNode& n) {
   if (n.op != Op::fold) return {};
   constexpr int64_t long_fold = 1 << 17, few_rows = 8;
@@ -342,14 +359,17 @@ Result add_scatter(Rebuilder& g, const IrNode& n) {
   return {};
 }
 
-/// y + cast(scatter_add(0, i, u)) → cast(scatter_add(y, i, u)), the sum in the wider dtype of the scatter: what two uses of an embedding's weight leave of its gradient.
+/// y + cast(scatter_add(0, i, u)) → cast(scatter_add(y, i, u)), the sum in the wider dtype of the scatter: what two
+/// uses of an embedding's weight leave of its gradient.
 Result add_cast_scatter(Rebuilder& g, const IrNode& n) {
   if (n.op != Op::add || !is_float(n.type.dtype) || n.type.dtype.size() != 2) return {};
   for (int k : {0, 1}) {
     const IrNode& narrowed = g[n.inputs[static_cast<size_t>(k)]];
     if (narrowed.op != Op::cast) continue;
     const IrNode in = g[narrowed.inputs[0]];
-    if (in.op != Op::scatter || in.attrs->mode != graph::ScatterMode::add || in.type.dtype != float32 || !g.is_splat(in.inputs[0], 0)) continue;
+    if (in.op != Op::scatter || in.attrs->mode != graph::ScatterMode::add || in.type.dtype != float32 ||
+        !g.is_splat(in.inputs[0], 0))
+      continue;
     const Attrs narrow = narrowed.attrs;
     Attrs wide;
     wide.dtype = float32;
@@ -360,7 +380,8 @@ Result add_cast_scatter(Rebuilder& g, const IrNode& n) {
   return {};
 }
 
-/// pad(x) + pad(y), which stand side by side along one axis → x and y joined, in what is left of the padding: the gradient of what was split is never added up.
+/// pad(x) + pad(y), which stand side by side along one axis → x and y joined, in what is left of the padding: the
+/// gradient of what was split is never added up.
 Result join_pads(Rebuilder& g, const IrNode& n) {
   if (n.op != Op::add || g[n.inputs[0]].op != Op::pad || g[n.inputs[1]].op != Op::pad) return {};
   for (const bool swapped : {false, true}) {
@@ -381,7 +402,9 @@ Result join_pads(Rebuilder& g, const IrNode& n) {
     rest.high[static_cast<size_t>(along)] = second.attrs->high[static_cast<size_t>(along)];
     std::vector<int> parts;
     graph::Type type = g[first.inputs[0]].type;
-    type.shape[static_cast<size_t>(along)] = shape[static_cast<size_t>(along)].bound() - rest.low[static_cast<size_t>(along)] - rest.high[static_cast<size_t>(along)];
+    type.shape[static_cast<size_t>(along)] = shape[static_cast<size_t>(along)].bound() -
+                                             rest.low[static_cast<size_t>(along)] -
+                                             rest.high[static_cast<size_t>(along)];
     for (const int id : {first.inputs[0], second.inputs[0]}) {
       const IrNode& part = g[id];
       const bool flat = part.op == Op::concat && part.attrs->axes == joined.axes;
@@ -393,15 +416,18 @@ Result join_pads(Rebuilder& g, const IrNode& n) {
   return {};
 }
 
-/// A dot over several axes → a dot over one: both operands with the contracted axes last, flattened. Movement costs nothing where it is a view.
+/// A dot over several axes → a dot over one: both operands with the contracted axes last, flattened. Movement costs
+/// nothing where it is a view.
 Result merge_contraction(Rebuilder& g, const IrNode& n) {
   if (n.op != Op::dot || n.attrs->axes.size() < 2) return {};
-  auto flatten = [&](int id, const std::vector<int64_t>& batch, const std::vector<int64_t>& contracted, std::vector<int64_t>& new_batch) {
+  auto flatten = [&](int id, const std::vector<int64_t>& batch, const std::vector<int64_t>& contracted,
+                     std::vector<int64_t>& new_batch) {
     graph::Type type = g[id].type;
     Attrs order, flat;
     order.axes = batch;
     for (int64_t axis = 0; axis < type.rank(); ++axis)
-      if (!std::count(batch.begin(), batch.end(), axis) && !std::count(contracted.begin(), contracted.end(), axis)) order.axes.push_back(axis);
+      if (!std::count(batch.begin(), batch.end(), axis) && !std::count(contracted.begin(), contracted.end(), axis))
+        order.axes.push_back(axis);
     size_t kept = order.axes.size();
     order.axes.insert(order.axes.end(), contracted.begin(), contracted.end());
     graph::Type moved{{}, type.dtype}, merged{{}, type.dtype};
@@ -431,10 +457,22 @@ struct Rule {
 };
 
 constexpr Rule rules[] = {
-    {"fold constants", fold_constants}, {"merge movement", merge_movement}, {"single concat", single_concat}, {"joined slices", joined_slices}, {"identities", identities},
-    {"casts", casts},                   {"selects", selects},               {"trivial fold", trivial_fold}, {"trivial prefix", trivial_prefix},   {"add scatter", add_scatter}, {"add cast scatter", add_cast_scatter}, {"join pads", join_pads},
+    {"fold constants", fold_constants},
+    {"merge movement", merge_movement},
+    {"single concat", single_concat},
+    {"joined slices", joined_slices},
+    {"identities", identities},
+    {"casts", casts},
+    {"selects", selects},
+    {"trivial fold", trivial_fold},
+    {"trivial prefix", trivial_prefix},
+    {"add scatter", add_scatter},
+    {"add cast scatter", add_cast_scatter},
+    {"join pads", join_pads},
     {"merge contraction", merge_contraction},
-    {"empty dot", empty_dot},           {"empty scatter", empty_scatter},   {"split fold", split_fold},
+    {"empty dot", empty_dot},
+    {"empty scatter", empty_scatter},
+    {"split fold", split_fold},
 };
 
 std::optional<int> Rebuilder::rewrite(const IrNode& node) {
@@ -444,7 +482,8 @@ std::optional<int> Rebuilder::rewrite(const IrNode& node) {
   return {};
 }
 
-/// What a call reads lies row-major in memory, and so does what a scatter or an assignment starts from: an input that does not is copied first.
+/// What a call reads lies row-major in memory, and so does what a scatter or an assignment starts from: an input that
+/// does not is copied first.
 Ir with_plain_operands(Ir ir) {
   Ir result;
   result.nodes.reserve(ir.nodes.size());
@@ -473,7 +512,8 @@ Ir with_plain_operands(Ir ir) {
 
 Ir simplify(Ir ir) {
   Ir simple = Rebuilder(std::move(ir)).run();
-  const bool whole = std::any_of(simple.nodes.begin(), simple.nodes.end(), [](const IrNode& n) { return is_call(n.op) || writes_operand(n.op); });
+  const bool whole = std::any_of(simple.nodes.begin(), simple.nodes.end(),
+                                 [](const IrNode& n) { return is_call(n.op) || writes_operand(n.op); });
   if (!whole) return simple;
   return with_plain_operands(std::move(simple));
 }

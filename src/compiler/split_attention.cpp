@@ -16,9 +16,12 @@ std::vector<bool> candidates(const Ir& ir) {
   std::vector<bool> fits(ir.nodes.size(), false), other(ir.nodes.size(), false);
   for (int id = 0; id < ir.size(); ++id) {
     const IrNode& n = ir[id];
-    if (!is_attention(n) || !is_single_query(*n.attrs->composite->attention, *(ir[n.inputs[0]].type.shape.end() - 2))) continue;
+    if (!is_attention(n) || !is_single_query(*n.attrs->composite->attention, *(ir[n.inputs[0]].type.shape.end() - 2)))
+      continue;
     const Shape& keys = ir[n.inputs[1]].type.shape;
-    const bool only = std::none_of(ir.nodes.begin(), ir.nodes.end(), [&](const IrNode& m) { return m.output != 0 && is_attention(m) && call_key(m) == call_key(n); });
+    const bool only = std::none_of(ir.nodes.begin(), ir.nodes.end(), [&](const IrNode& m) {
+      return m.output != 0 && is_attention(m) && call_key(m) == call_key(n);
+    });
     fits[static_cast<size_t>(id)] = n.output == 0 && only && (keys.end() - 2)->bound() >= 4 * shortest_piece;
   }
   return fits;
@@ -29,13 +32,16 @@ class Splitter : Rewriter {
   explicit Splitter(Ir ir) : Rewriter(std::move(ir)) {}
 
   Ir run(const std::vector<bool>& fits) {
-    return rewrite([&](int id, IrNode node) { return fits[static_cast<size_t>(id)] ? in_pieces(std::move(node)) : add(std::move(node)); });
+    return rewrite([&](int id, IrNode node) {
+      return fits[static_cast<size_t>(id)] ? in_pieces(std::move(node)) : add(std::move(node));
+    });
   }
 
  private:
   int in_pieces(IrNode node) {
     const int64_t keys = (to_[node.inputs[1]].type.shape.end() - 2)->bound();
-    const int64_t length = std::max(shortest_piece, (keys + most_pieces * 16 - 1) / (most_pieces * 16) * 16), pieces = (keys + length - 1) / length;
+    const int64_t length = std::max(shortest_piece, (keys + most_pieces * 16 - 1) / (most_pieces * 16) * 16),
+                  pieces = (keys + length - 1) / length;
     Shape o = node.type.shape, lse(o.begin(), o.end() - 1);
     o[o.size() - 2] = lse.back() = pieces;
     IrNode part = node;

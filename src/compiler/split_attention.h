@@ -1,7 +1,7 @@
 #pragma once
-// Attention of one query over many keys, for devices of many threads: the keys of a head are cut into pieces for programs of their own, so that the device is busy with
-// few heads, and the pieces' results are joined by the softmax of their logsumexps ("flash-decoding"). The cut depends on the bound of the length alone, and so do the
-// bits.
+// Attention of one query over many keys, for devices of many threads: the keys of a head are cut into pieces for
+// programs of their own, so that the device is busy with few heads, and the pieces' results are joined by the softmax
+// of their logsumexps ("flash-decoding"). The cut depends on the bound of the length alone, and so do the bits.
 #include "compiler/ir.h"
 
 namespace weft::compiler {
@@ -9,6 +9,9 @@ namespace weft::compiler {
 /// Attention regions of one query become two nodes of the same region each: `attrs.integers` says which.
 Ir split_attention(Ir ir);
 
-enum class AttentionPart : int64_t { pieces = 1, join = 2 };  // attrs.integers[0]; of the pieces, their number and their keys follow
+enum class AttentionPart : int64_t {
+  pieces = 1,
+  join = 2
+};  // attrs.integers[0]; of the pieces, their number and their keys follow
 
 }  // namespace weft::compiler

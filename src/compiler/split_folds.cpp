@@ -6,8 +6,8 @@
 #include "compiler/access.h"
 #include "compiler/activation.h"
 #include "compiler/dot_plan.h"
-#include "compiler/row_values.h"
 #include "compiler/rewrite.h"
+#include "compiler/row_values.h"
 #include "compiler/schedule_rows.h"
 #include "target/cluster.h"
 
@@ -42,7 +42,8 @@ bool run_of(const IrNode& fold, const Shape& shape, Run& run) {
   return true;
 }
 
-constexpr int64_t few_elements = int64_t{1} << 15;  // are read column by column, a block of threads each, in less time than a second launch takes
+constexpr int64_t few_elements =
+    int64_t{1} << 15;  // are read column by column, a block of threads each, in less time than a second launch takes
 
 /// Into how many parts at most. 1: leave it.
 int64_t parts(const Run& run, int64_t kept, bool in_memory) {
@@ -51,7 +52,8 @@ int64_t parts(const Run& run, int64_t kept, bool in_memory) {
   if (rows >= programs_wanted / 4 || run.length < 4 * least) return 1;
   if (in_memory && !run.innermost && run.length * kept <= few_elements && run.length <= 8192) return 1;
   // A warp of columns has one load a row on its way: very long columns want more warps.
-  const int64_t programs = run.innermost ? programs_wanted : std::clamp(run.length / 112, programs_wanted, most_programs);
+  const int64_t programs =
+      run.innermost ? programs_wanted : std::clamp(run.length / 112, programs_wanted, most_programs);
   return std::min(programs / rows, run.length / least);
 }
 
@@ -69,15 +71,19 @@ int64_t divisor(const Run& run, const Shape& shape, int64_t wanted) {
   return count;
 }
 
-/// As many parts as are wanted or a little fewer; where the axes only have much smaller divisors and columns would keep too few multiprocessors busy, up to twice as many. Of several axes, the first
-/// of which is often a batch, this is so where few parts are wanted.
+/// As many parts as are wanted or a little fewer; where the axes only have much smaller divisors and columns would keep
+/// too few multiprocessors busy, up to twice as many. Of several axes, the first of which is often a batch, this is so
+/// where few parts are wanted.
 int64_t balanced(const Run& run, const Shape& shape, int64_t wanted) {
   constexpr int64_t few = 64;
   const int64_t count = divisor(run, shape, wanted);
-  return run.innermost || (run.end - run.first > 1 && wanted >= few) || 4 * count >= 3 * wanted ? count : divisor(run, shape, 2 * wanted - 1);
+  return run.innermost || (run.end - run.first > 1 && wanted >= few) || 4 * count >= 3 * wanted
+             ? count
+             : divisor(run, shape, 2 * wanted - 1);
 }
 
-/// As many parts as programs of rows of that width run at once: a warp's rows of up to 1024 elements eight to a multiprocessor, wider ones in proportion.
+/// As many parts as programs of rows of that width run at once: a warp's rows of up to 1024 elements eight to a
+/// multiprocessor, wider ones in proportion.
 int64_t parts_of_rows(const Run& run, int64_t columns) {
   int64_t parts = 1024;
   for (int64_t width = 1024; width < columns; width *= 2) parts /= 2;
@@ -87,7 +93,8 @@ int64_t parts_of_rows(const Run& run, int64_t columns) {
 class Splitter : Rewriter {
  public:
   Splitter(Ir ir, const target::Target* target)
-      : Rewriter(std::move(ir)), target_(target), together_(target ? target::most_blocks_together(*target) : 1), users_(users(from_)), of_rows_(row_values(from_)), outputs_(from_.outputs.begin(), from_.outputs.end()) {
+      : Rewriter(std::move(ir)), target_(target), together_(target ? target::most_blocks_together(*target) : 1),
+        users_(users(from_)), of_rows_(row_values(from_)), outputs_(from_.outputs.begin(), from_.outputs.end()) {
     const std::vector<int> handed = handed_out(from_);
     for (int id = 0; id < from_.size(); ++id)
       if (from_[id].op == graph::Op::dot && hides_sums(from_, id))
@@ -105,14 +112,16 @@ class Splitter : Rewriter {
       const Shape shape = node.type.shape;
       int operand = from_[id].inputs[0];
       node = joined(id, std::move(node), operand);
-      return shaped(graph::Op::reshape, only_join ? add(std::move(node)) : fold(id, std::move(node), in_memory(operand)), shape);
+      return shaped(graph::Op::reshape,
+                    only_join ? add(std::move(node)) : fold(id, std::move(node), in_memory(operand)), shape);
     });
   }
 
  private:
   /// A product that is multiplied by gelu's slope, or a view of it: a library may add up its rows beside it.
   bool of_product(int v) const {
-    while (!products_.contains(v) && (to_[v].op == graph::Op::cast || to_[v].op == graph::Op::reshape)) v = to_[v].inputs[0];
+    while (!products_.contains(v) && (to_[v].op == graph::Op::cast || to_[v].op == graph::Op::reshape))
+      v = to_[v].inputs[0];
     return products_.contains(v);
   }
 
@@ -124,13 +133,16 @@ class Splitter : Rewriter {
     return axes;
   }
 
-  /// A fold down columns of what another such fold has left and nobody else reads, as one over the axes of both: it is cut where the device wants it.
+  /// A fold down columns of what another such fold has left and nobody else reads, as one over the axes of both: it is
+  /// cut where the device wants it.
   IrNode joined(int id, IrNode node, int& operand_id) {
     int inner = from_[id].inputs[0];
     const auto only_here = [&](int v) { return users_[static_cast<size_t>(v)].size() == 1 && !outputs_.contains(v); };
     while (from_[inner].op == graph::Op::reshape && only_here(inner)) inner = from_[inner].inputs[0];
     const IrNode& first = from_[inner];
-    if (first.op != graph::Op::fold || !only_here(inner) || first.attrs->reducer != node.attrs->reducer || first.type.dtype != node.type.dtype || is_low_float(node.type.dtype)) return node;
+    if (first.op != graph::Op::fold || !only_here(inner) || first.attrs->reducer != node.attrs->reducer ||
+        first.type.dtype != node.type.dtype || is_low_float(node.type.dtype))
+      return node;
     const Shape &seen = from_[from_[id].inputs[0]].type.shape, &operand = from_[first.inputs[0]].type.shape;
     const std::vector<size_t> left = long_axes(first.type.shape), read = long_axes(seen);
     const auto extents = [](const Shape& shape, const std::vector<size_t>& axes) {
@@ -144,14 +156,18 @@ class Splitter : Rewriter {
       if (std::count(first.attrs->axes.begin(), first.attrs->axes.end(), axis) == 0) kept.push_back(axis);
     std::vector<int64_t> axes = first.attrs->axes;
     for (size_t k = 0; k < read.size(); ++k)
-      if (std::count(node.attrs->axes.begin(), node.attrs->axes.end(), static_cast<int64_t>(read[k])) > 0) axes.push_back(kept[left[k]]);
+      if (std::count(node.attrs->axes.begin(), node.attrs->axes.end(), static_cast<int64_t>(read[k])) > 0)
+        axes.push_back(kept[left[k]]);
     std::sort(axes.begin(), axes.end());
-    if (axes.back() - axes.front() + 1 != static_cast<int64_t>(axes.size()) || axes.back() + 1 == static_cast<int64_t>(operand.size())) return node;
+    if (axes.back() - axes.front() + 1 != static_cast<int64_t>(axes.size()) ||
+        axes.back() + 1 == static_cast<int64_t>(operand.size()))
+      return node;
     IrNode whole = made(graph::Op::fold, {renamed(first.inputs[0])}, {}, node.type.dtype);
     whole.attrs.edit().reducer = node.attrs->reducer;
     whole.attrs.edit().axes = axes;
     for (size_t k = 0; k < operand.size(); ++k)
-      if (!std::binary_search(axes.begin(), axes.end(), static_cast<int64_t>(k))) whole.type.shape.push_back(operand[k]);
+      if (!std::binary_search(axes.begin(), axes.end(), static_cast<int64_t>(k)))
+        whole.type.shape.push_back(operand[k]);
     operand_id = first.inputs[0];
     return whole;
   }
@@ -162,11 +178,14 @@ class Splitter : Rewriter {
     Run run;
     if (!run_of(node, operand.shape, run)) return add(std::move(node));
     const int64_t kept = volume(node.type.shape);
-    const bool beside_rows =
-        id >= 0 && run.first == 0 && !run.innermost && run.length >= least_rows && kept >= least_columns && kept <= most_columns && folds_row_value(from_, of_rows_, id);
-    if (id >= 0 && run.innermost && together_ > 1 && kept * together_ >= programs_together && of_whole_row(id)) return add(std::move(node));
-    const bool with_product = run.first == 0 && !run.innermost && run.length % kernel::rows_of_a_sum == 0 && of_product(node.inputs[0]);
-    if (!with_product && !beside_rows && !run.innermost && run.first == 0 && in_memory && (id < 0 || !of_whole_row(id)) && parts_of_columns(run.length, kept, *target_).parts > 1)
+    const bool beside_rows = id >= 0 && run.first == 0 && !run.innermost && run.length >= least_rows &&
+                             kept >= least_columns && kept <= most_columns && folds_row_value(from_, of_rows_, id);
+    if (id >= 0 && run.innermost && together_ > 1 && kept * together_ >= programs_together && of_whole_row(id))
+      return add(std::move(node));
+    const bool with_product =
+        run.first == 0 && !run.innermost && run.length % kernel::rows_of_a_sum == 0 && of_product(node.inputs[0]);
+    if (!with_product && !beside_rows && !run.innermost && run.first == 0 && in_memory &&
+        (id < 0 || !of_whole_row(id)) && parts_of_columns(run.length, kept, *target_).parts > 1)
       return add(std::move(node));  // by warps that share the columns (lower_columns.cpp)
     const int64_t count = with_product  ? divisor(run, operand.shape, run.length / kernel::rows_of_a_sum)
                           : beside_rows ? divisor(run, operand.shape, parts_of_rows(run, kept))
@@ -177,7 +196,8 @@ class Splitter : Rewriter {
 
     // Where the cut is a border between axes, those behind it stay as they are.
     size_t border = run.first;
-    for (int64_t left = count; border < run.end && left % operand.shape[border].bound() == 0 && left > 1; ++border) left /= operand.shape[border].bound();
+    for (int64_t left = count; border < run.end && left % operand.shape[border].bound() == 0 && left > 1; ++border)
+      left /= operand.shape[border].bound();
     if (!beside_rows && extent(operand.shape, run.first, border) == count) {
       v = add(over(node, v, border, run.end, dtype));
       return cast(fold(-1, over(node, v, run.first, border, dtype), true), node.type.dtype);
@@ -192,14 +212,20 @@ class Splitter : Rewriter {
     return cast(beside_rows ? add(std::move(rest)) : fold(-1, std::move(rest), true), node.type.dtype);
   }
 
-  /// Does the row's kernel want the result for the row's elements again, or is it made from such a result? Then blocks of threads share the row.
+  /// Does the row's kernel want the result for the row's elements again, or is it made from such a result? Then blocks
+  /// of threads share the row.
   bool of_whole_row(int fold) const {
-    return reaches(fold, [&](int id) { return users_[static_cast<size_t>(id)]; }, [](const IrNode& n) { return n.op == graph::Op::broadcast; }) ||
-           reaches(fold, [&](int id) { return std::span<const int>(from_[id].inputs); }, [](const IrNode& n) { return n.op == graph::Op::fold; });
+    return reaches(
+               fold, [&](int id) { return users_[static_cast<size_t>(id)]; },
+               [](const IrNode& n) { return n.op == graph::Op::broadcast; }) ||
+           reaches(
+               fold, [&](int id) { return std::span<const int>(from_[id].inputs); },
+               [](const IrNode& n) { return n.op == graph::Op::fold; });
   }
 
   /// Is there such a node on the way from a fold, along `next`, through what is computed point by point?
-  template <class Next, class Found> bool reaches(int from, Next next, Found found) const {
+  template <class Next, class Found>
+  bool reaches(int from, Next next, Found found) const {
     std::set<int> seen;
     std::vector<int> pending(next(from).begin(), next(from).end());
     while (!pending.empty()) {
@@ -207,7 +233,8 @@ class Splitter : Rewriter {
       pending.pop_back();
       const IrNode& n = from_[id];
       if (found(n)) return true;
-      const bool goes_on = is_elementwise(n.op) || n.op == graph::Op::reshape || n.op == graph::Op::cast || n.op == graph::Op::broadcast;
+      const bool goes_on =
+          is_elementwise(n.op) || n.op == graph::Op::reshape || n.op == graph::Op::cast || n.op == graph::Op::broadcast;
       if (goes_on && seen.insert(id).second) pending.insert(pending.end(), next(id).begin(), next(id).end());
     }
     return false;
@@ -236,7 +263,8 @@ class Splitter : Rewriter {
     IrNode node = made(graph::Op::fold, {operand}, to_[operand].type.shape, dtype);
     node.attrs.edit().reducer = like.attrs->reducer;
     for (size_t axis = first; axis < end; ++axis) node.attrs.edit().axes.push_back(static_cast<int64_t>(axis));
-    node.type.shape.erase(node.type.shape.begin() + static_cast<std::ptrdiff_t>(first), node.type.shape.begin() + static_cast<std::ptrdiff_t>(end));
+    node.type.shape.erase(node.type.shape.begin() + static_cast<std::ptrdiff_t>(first),
+                          node.type.shape.begin() + static_cast<std::ptrdiff_t>(end));
     return node;
   }
 
@@ -245,7 +273,8 @@ class Splitter : Rewriter {
   const Users users_;
   const std::vector<bool> of_rows_;  // row values (row_values.h)
   const std::set<int> outputs_;
-  std::set<int> slopes_, products_;  // results of products multiplied by gelu's slope, and what they are in the new graph
+  std::set<int> slopes_,
+      products_;  // results of products multiplied by gelu's slope, and what they are in the new graph
 };
 
 }  // namespace

@@ -24,7 +24,8 @@ Parts parts_of(const Shape& shape, size_t axis) {
   if (!shape[axis].is_static()) return {};
   int64_t outer = 1, inner = 1;
   for (size_t k = 0; k < shape.size(); ++k) (k < axis ? outer : inner) *= k == axis ? 1 : shape[k].bound();
-  const int64_t n = shape[axis].bound(), programs = inner == 1 ? outer : outer * ((inner + 255) / 256), least = inner == 1 ? least_along : least_across;
+  const int64_t n = shape[axis].bound(), programs = inner == 1 ? outer : outer * ((inner + 255) / 256),
+                least = inner == 1 ? least_along : least_across;
   if (programs == 0 || programs > programs_wanted / 8 || n < 4 * least) return {};
   const int64_t count = std::min(programs_wanted / programs, n / least), step = inner == 1 ? grain : 1;
   const int64_t length = ((n + count - 1) / count + step - 1) / step * step;
@@ -82,7 +83,8 @@ class Splitter : Rewriter {
 
   Ir run() {
     return rewrite([&](int, IrNode node) {
-      const Parts parts = node.op == Op::prefix ? parts_of(node.type.shape, static_cast<size_t>(node.attrs->axes[0])) : Parts{};
+      const Parts parts =
+          node.op == Op::prefix ? parts_of(node.type.shape, static_cast<size_t>(node.attrs->axes[0])) : Parts{};
       return parts.count > 1 ? prefix(node, parts) : add(std::move(node));
     });
   }
@@ -106,7 +108,9 @@ class Splitter : Rewriter {
 }  // namespace
 
 Ir split_prefixes(Ir ir) {
-  const bool any = std::any_of(ir.nodes.begin(), ir.nodes.end(), [](const IrNode& n) { return n.op == Op::prefix && parts_of(n.type.shape, static_cast<size_t>(n.attrs->axes[0])).count > 1; });
+  const bool any = std::any_of(ir.nodes.begin(), ir.nodes.end(), [](const IrNode& n) {
+    return n.op == Op::prefix && parts_of(n.type.shape, static_cast<size_t>(n.attrs->axes[0])).count > 1;
+  });
   if (!any) return ir;
   return Splitter(std::move(ir)).run();
 }

@@ -35,9 +35,12 @@ bool StepMaker::call_library(int g) {
 }
 
 bool StepMaker::call_attention(int g) {
-  if (const AttentionPlan& plan = grouping_.groups[static_cast<size_t>(g)].attention; plan.join || plan.pieces > 0 || plan.cache >= 0) return false;
+  if (const AttentionPlan& plan = grouping_.groups[static_cast<size_t>(g)].attention;
+      plan.join || plan.pieces > 0 || plan.cache >= 0)
+    return false;
   if (!policy_.libraries || !target::libraries_enabled()) return false;
-  const std::optional<AttentionCall> call = attention_call(grouping_.groups[static_cast<size_t>(g)].attention, policy_.numerics);
+  const std::optional<AttentionCall> call =
+      attention_call(grouping_.groups[static_cast<size_t>(g)].attention, policy_.numerics);
   Draft draft;
   if (!call || !(draft.step.call = target_.attention(call->desc))) return false;
   draft.step.kind = Step::Kind::library;
@@ -63,7 +66,9 @@ void StepMaker::call_routine(int g) {
   Draft draft;
   if (plan.control) draft.step.program = make_nested(plan.op, plan.control, target_, policy_);
   else draft.step.call = target_.call(plan.desc);
-  if (!draft.step.call && !draft.step.program) throw_invalid(plan.desc.name, "this device has no routine for " + plan.desc.to_string() + ": compute it on another one (weft doctor says which libraries were found)");
+  if (!draft.step.call && !draft.step.program)
+    throw_invalid(plan.desc.name, "this device has no routine for " + plan.desc.to_string() +
+                                      ": compute it on another one (weft doctor says which libraries were found)");
   draft.step.kind = plan.control ? Step::Kind::nested : Step::Kind::library;
   draft.step.name = plan.desc.to_string();
   std::vector<int> nodes;

@@ -1,5 +1,6 @@
 #pragma once
-// What makes a Program's steps: each group becomes code, a library's call or a nested program; launches of one kernel are merged, single programs joined, and every buffer gets its place.
+// What makes a Program's steps: each group becomes code, a library's call or a nested program; launches of one kernel
+// are merged, single programs joined, and every buffer gets its place.
 #include <map>
 #include <memory>
 #include <set>
@@ -25,7 +26,8 @@ struct Draft {
 class StepMaker {
  public:
   StepMaker(const Ir& ir, Grouping& grouping, const Ordering& ordering, target::Target& target, const Policy& policy)
-      : ir_(ir), grouping_(grouping), ordering_(ordering), target_(target), policy_(policy), position_(grouping.groups.size(), -1), code_(grouping.groups.size()) {}
+      : ir_(ir), grouping_(grouping), ordering_(ordering), target_(target), policy_(policy),
+        position_(grouping.groups.size(), -1), code_(grouping.groups.size()) {}
 
   StepPlan run();
 
@@ -50,7 +52,9 @@ class StepMaker {
   int home(int node) const { return ordering_.home[static_cast<size_t>(node)]; }
   int64_t bytes(int node) const { return volume(ir_[node].type.shape) * ir_[node].type.dtype.size(); }
   Place place(int node) const;
-  LowerContext context() const { return {ir_, grouping_, ordering_.home, ordering_.stored, ordering_.streamed, target_}; }
+  LowerContext context() const {
+    return {ir_, grouping_, ordering_.home, ordering_.stored, ordering_.streamed, target_};
+  }
   void before_copies();
   void last_copies();
   void mark_constants();
@@ -65,9 +69,9 @@ class StepMaker {
   const Policy& policy_;
   StepPlan plan_;
   LoweringMemo memo_;
-  std::vector<Variant> variants_;           // by group: what the tuner chose
+  std::vector<Variant> variants_;  // by group: what the tuner chose
   std::vector<Draft> drafts_;
-  std::vector<int> position_;               // by group: its draft
+  std::vector<int> position_;                         // by group: its draft
   std::vector<std::shared_ptr<const Lowered>> code_;  // by group, where it is generated
   std::unordered_map<const Lowered*, Cost> costs_;
   std::unordered_map<Digest, size_t> kernel_numbers_;

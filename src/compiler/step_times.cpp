@@ -27,12 +27,20 @@ void StepTimes::settle(int64_t run) {
   const std::string track = device_.name();
   for (size_t k = 0; k < steps_.size(); ++k) {
     const StepInfo& s = steps_[k];
-    runtime::record_on(track, {.name = runtime::record_name(label(s)), .kind = s.kind, .start = runtime::record_time(times[k]), .length = std::max(0.0, times[k + 1] - times[k]),
-                               .bytes = s.bytes, .flops = s.flops, .half = s.half, .program = program_, .step = static_cast<int>(k)});
+    runtime::record_on(track, {.name = runtime::record_name(label(s)),
+                               .kind = s.kind,
+                               .start = runtime::record_time(times[k]),
+                               .length = std::max(0.0, times[k + 1] - times[k]),
+                               .bytes = s.bytes,
+                               .flops = s.flops,
+                               .half = s.half,
+                               .program = program_,
+                               .step = static_cast<int>(k)});
   }
 }
 
-StepTimesRing::Turn StepTimesRing::next(runtime::Accelerator& device, const std::vector<StepInfo>& steps, int64_t program) {
+StepTimesRing::Turn StepTimesRing::next(runtime::Accelerator& device, const std::vector<StepInfo>& steps,
+                                        int64_t program) {
   std::lock_guard lock(mutex_);
   if (ring_.size() < many) ring_.push_back(std::make_shared<StepTimes>(device, steps, program));
   const size_t at = turn_++ % many;

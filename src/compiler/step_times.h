@@ -1,5 +1,6 @@
 #pragma once
-// When a device did the steps of a run: points noted between them, turned into slices of the timeline once it is done. Nothing waits meanwhile.
+// When a device did the steps of a run: points noted between them, turned into slices of the timeline once it is done.
+// Nothing waits meanwhile.
 #include <atomic>
 #include <memory>
 #include <mutex>
@@ -17,7 +18,8 @@ std::string label(const StepInfo& step);
 /// The points of one run after the other.
 class StepTimes {
  public:
-  StepTimes(runtime::Accelerator& device, std::vector<StepInfo> steps, int64_t program) : device_(device), steps_(std::move(steps)), program_(program), moments_(device.moments(steps_.size() + 1)) {}
+  StepTimes(runtime::Accelerator& device, std::vector<StepInfo> steps, int64_t program)
+      : device_(device), steps_(std::move(steps)), program_(program), moments_(device.moments(steps_.size() + 1)) {}
   /// Point `k`: before step k, and after step k - 1.
   void note(size_t k) { moments_->note(k); }
   /// A run has been given, with all its points: its number.
@@ -33,7 +35,7 @@ class StepTimes {
   std::unique_ptr<runtime::Moments> moments_;
   std::mutex mutex_;
   std::atomic<int64_t> runs_ = 0;  // given so far
-  bool pending_ = false;  // the last of them has not been settled
+  bool pending_ = false;           // the last of them has not been settled
 };
 
 /// Some of them that are used in turn, so that a run does not wait for the one before it.

@@ -15,7 +15,8 @@ namespace weft::compiler {
 namespace {
 
 constexpr int copy_group = -1;  // stands for the group of a copy
-constexpr size_t most_joined_insts = 300, most_joined_params = 16;  // of launches that become one: long kernels take long to compile
+constexpr size_t most_joined_insts = 300,
+                 most_joined_params = 16;  // of launches that become one: long kernels take long to compile
 
 size_t insts(const kernel::Block& block) {
   size_t n = block.insts.size();
@@ -24,19 +25,25 @@ size_t insts(const kernel::Block& block) {
   return n;
 }
 
-/// A launch of one program, of which another one may become a part. (Parallel loops and products have blocks of their own shape.)
+/// A launch of one program, of which another one may become a part. (Parallel loops and products have blocks of their
+/// own shape.)
 bool is_single(const Draft& draft, const std::vector<kernel::Kernel>& kernels) {
-  if (draft.step.kind != Step::Kind::launch || draft.step.segments.size() != 1 || draft.step.segments[0].grid != 1) return false;
+  if (draft.step.kind != Step::Kind::launch || draft.step.segments.size() != 1 || draft.step.segments[0].grid != 1)
+    return false;
   const std::vector<kernel::Inst>& all = kernels[draft.step.kernel].body.insts;
-  return std::none_of(all.begin(), all.end(), [](const kernel::Inst& i) { return i.parallel || i.op == kernel::Op::matmul; });
+  return std::none_of(all.begin(), all.end(),
+                      [](const kernel::Inst& i) { return i.parallel || i.op == kernel::Op::matmul; });
 }
 
 /// Whether a group's products are of 16-bit floats.
 bool multiplies_half(const Group& group) {
   switch (group.kind) {
-    case Group::Kind::dot: return group.dot.desc.a.size() == 2 || is_float8(group.dot.desc.a);  // 8-bit floats are held against the peak of 16-bit ones
+    case Group::Kind::dot:
+      return group.dot.desc.a.size() == 2 ||
+             is_float8(group.dot.desc.a);  // 8-bit floats are held against the peak of 16-bit ones
     case Group::Kind::attention: return group.attention.q.dtype.size() == 2;
-    case Group::Kind::call: return group.call.desc.name.starts_with("convolution") && group.call.desc.inputs[0].dtype.size() == 2;
+    case Group::Kind::call:
+      return group.call.desc.name.starts_with("convolution") && group.call.desc.inputs[0].dtype.size() == 2;
     default: return false;
   }
 }
@@ -67,24 +74,28 @@ void StepMaker::lower_launch(int g, const Lowering& lowering) {
   drafts_.push_back(std::move(draft));
 }
 
-/// Blocks that share the work of a few programs, over much data: with others of its kind it would be no faster, and what it reads would live until the last of them.
+/// Blocks that share the work of a few programs, over much data: with others of its kind it would be no faster, and
+/// what it reads would live until the last of them.
 bool StepMaker::fills_device(int g, const kernel::Kernel& kernel) const {
   constexpr int64_t much = int64_t{16} << 20;
   int64_t read = 0;
   for (int node : grouping_.groups[static_cast<size_t>(g)].reads) read += bytes(node);
-  return read >= much && std::any_of(kernel.body.insts.begin(), kernel.body.insts.end(), [](const kernel::Inst& i) { return i.parallel; });
+  return read >= much && std::any_of(kernel.body.insts.begin(), kernel.body.insts.end(),
+                                     [](const kernel::Inst& i) { return i.parallel; });
 }
 
-/// Sibling fusion: a launch of the same code joins an earlier one, there or here, where no step between them stands in the way. Only results that
-/// are kept anyway, or small ones, are moved: others would live longer for it.
+/// Sibling fusion: a launch of the same code joins an earlier one, there or here, where no step between them stands in
+/// the way. Only results that are kept anyway, or small ones, are moved: others would live longer for it.
 bool StepMaker::merge(int g, Draft& draft) {
   constexpr int64_t small = 1 << 16;
   auto it = latest_.find(draft.digest);
-  if (it == latest_.end() || ordering_.scatter_source[static_cast<size_t>(g)] >= 0) return false;  // a copied operand ties it to its place
+  if (it == latest_.end() || ordering_.scatter_source[static_cast<size_t>(g)] >= 0)
+    return false;  // a copied operand ties it to its place
   int at = it->second;
   auto movable = [&](int group) {
     const auto& roots = grouping_.groups[static_cast<size_t>(group)].roots;
-    return std::all_of(roots.begin(), roots.end(), [&](const Root& r) { return home(r.node) != r.node || bytes(r.node) <= small; });
+    return std::all_of(roots.begin(), roots.end(),
+                       [&](const Root& r) { return home(r.node) != r.node || bytes(r.node) <= small; });
   };
   Draft& earlier = drafts_[static_cast<size_t>(at)];
   if (!movable(g) || !movable(earlier.groups[0])) return false;
@@ -95,7 +106,8 @@ bool StepMaker::merge(int g, Draft& draft) {
     into.step.work += from.step.work;
   };
   int ready = -1;  // the last draft that this group waits for
-  for (int before : ordering_.after[static_cast<size_t>(g)]) ready = std::max(ready, position_[static_cast<size_t>(before)]);
+  for (int before : ordering_.after[static_cast<size_t>(g)])
+    ready = std::max(ready, position_[static_cast<size_t>(before)]);
   if (ready < at) {
     join(earlier, draft);
     position_[static_cast<size_t>(g)] = at;
@@ -123,7 +135,8 @@ bool StepMaker::merge(int g, Draft& draft) {
 /// `second` becomes a part of the launch before it.
 bool StepMaker::follow(Draft& first, Draft& second) {
   const kernel::Kernel &a = plan_.kernels[first.step.kernel], &b = plan_.kernels[second.step.kernel];
-  if (insts(a.body) + insts(b.body) > most_joined_insts || a.params.size() + b.params.size() > most_joined_params) return false;
+  if (insts(a.body) + insts(b.body) > most_joined_insts || a.params.size() + b.params.size() > most_joined_params)
+    return false;
   std::vector<int> nodes = first.nodes[0];
   std::vector<kernel::Ref> params;
   for (size_t k = 0; k < second.nodes[0].size(); ++k) {
@@ -139,13 +152,15 @@ bool StepMaker::follow(Draft& first, Draft& second) {
   if (fresh) plan_.kernels.push_back(std::move(both));
   first.step.work += second.step.work;
   StepSegment& segment = first.step.segments[0];
-  segment.symbols.insert(segment.symbols.end(), second.step.segments[0].symbols.begin(), second.step.segments[0].symbols.end());
+  segment.symbols.insert(segment.symbols.end(), second.step.segments[0].symbols.begin(),
+                         second.step.segments[0].symbols.end());
   first.groups.insert(first.groups.end(), second.groups.begin(), second.groups.end());
   first.nodes[0] = std::move(nodes);
   return true;
 }
 
-/// On a device to which a launch costs more than what one program does, launches of single programs that follow each other are one.
+/// On a device to which a launch costs more than what one program does, launches of single programs that follow each
+/// other are one.
 void StepMaker::join_single_programs() {
   if (!target_.many_threads()) return;
   std::vector<Draft> joined;
@@ -182,7 +197,8 @@ void StepMaker::copy(int from, int to) {
 void StepMaker::lower(int g) {
   Group& group = grouping_.groups[static_cast<size_t>(g)];
   // Nothing to compute: every result is empty.
-  if (std::all_of(group.roots.begin(), group.roots.end(), [&](const Root& r) { return volume(ir_[r.node].type.shape) == 0; })) {
+  if (std::all_of(group.roots.begin(), group.roots.end(),
+                  [&](const Root& r) { return volume(ir_[r.node].type.shape) == 0; })) {
     position_[static_cast<size_t>(g)] = -1;
     return;
   }
@@ -192,7 +208,8 @@ void StepMaker::lower(int g) {
     return lower_launch(g, lowering ? *lowering : *memo_.rows(cx, group));
   }
   if (group.kind == Group::Kind::call) return call_routine(g);
-  if (const int source = ordering_.scatter_source[static_cast<size_t>(g)]; source >= 0) copy(home(source), home(overlaid(group)));
+  if (const int source = ordering_.scatter_source[static_cast<size_t>(g)]; source >= 0)
+    copy(home(source), home(overlaid(group)));
   if (group.kind == Group::Kind::attention) {
     if (group.attention.cache >= 0) return lower_launch(g, alone(lower_attention(cx, group)));
     if (!call_attention(g)) lower_launch(g, memo_.attention(cx, group));
@@ -206,7 +223,8 @@ void StepMaker::lower(int g) {
   if (!call_row_sums(g)) lower_launch(g, alone(lower_scatter(cx, group)));
 }
 
-/// An input that a copy at the end reads, but that is overwritten by then, or that is handed out under its old value, is saved first.
+/// An input that a copy at the end reads, but that is overwritten by then, or that is handed out under its old value,
+/// is saved first.
 void StepMaker::before_copies() {
   next_pseudo_ = ir_.size();
   for (const Copy& c : ordering_.last)
@@ -230,13 +248,15 @@ std::set<int> StepMaker::updated_inputs() const {
   return updated;
 }
 
-/// Parameters that are bound to nothing but inputs which no step writes: a device may look at them before the step before has ended. So it may at what only later steps
-/// write, which is said of single numbers (the place of a token) and of the cache that attention enters its own row into.
+/// Parameters that are bound to nothing but inputs which no step writes: a device may look at them before the step
+/// before has ended. So it may at what only later steps write, which is said of single numbers (the place of a token)
+/// and of the cache that attention enters its own row into.
 void StepMaker::mark_constants() {
   if (!target_.many_threads()) return;
   std::set<int> written, so_far;
   for (int node : updated_inputs())
-    if (const auto it = places_.find(node); it != places_.end() && it->second.in == Place::In::input) written.insert(it->second.number);
+    if (const auto it = places_.find(node); it != places_.end() && it->second.in == Place::In::input)
+      written.insert(it->second.number);
   for (kernel::Kernel& kernel : plan_.kernels)
     for (kernel::Param& p : kernel.params) p.constant = true;
   for (size_t s = 0; s < plan_.steps.size(); ++s) {
@@ -251,7 +271,8 @@ void StepMaker::mark_constants() {
         const bool input = at.in == Place::In::input, late = so_far.contains(at.number);
         if (input && p.written) now.insert(at.number);
         const bool number = input && volume(ir_[ir_.inputs[static_cast<size_t>(at.number)]].type.shape) == 1;
-        p.constant = p.constant && input && (p.written ? enters_row && !late : !written.contains(at.number) || (number && !late));
+        p.constant = p.constant && input &&
+                     (p.written ? enters_row && !late : !written.contains(at.number) || (number && !late));
       }
     for (const Place& at : step.operands)
       if (at.in == Place::In::input && written.contains(at.number)) now.insert(at.number);
@@ -266,7 +287,8 @@ void StepMaker::assign_outputs() {
     int id = ir_.outputs[k], node = output_node(ir_, id);
     OutputPlan out;
     out.strides = node == id ? grouping_.strides[static_cast<size_t>(id)] : row_major_strides(ir_[id].type.shape);
-    auto update = std::find_if(ordering_.last.begin(), ordering_.last.end(), [&](const Copy& c) { return c.output == static_cast<int>(k); });
+    auto update = std::find_if(ordering_.last.begin(), ordering_.last.end(),
+                               [&](const Copy& c) { return c.output == static_cast<int>(k); });
     int at = home(node);
     if (update != ordering_.last.end()) {
       out.place = places_.at(update->to);
@@ -296,7 +318,8 @@ void StepMaker::plan_arena() {
       for (int node : segment) {
         if (places_.contains(node)) continue;
         int64_t size = node < ir_.size() ? bytes(node) : pseudo_bytes_.at(node);
-        auto [it, fresh] = lifetimes.try_emplace(node, Lifetime{std::max<int64_t>(size, 1), static_cast<int>(s), static_cast<int>(s), -1});
+        auto [it, fresh] = lifetimes.try_emplace(
+            node, Lifetime{std::max<int64_t>(size, 1), static_cast<int>(s), static_cast<int>(s), -1});
         it->second.first = std::min(it->second.first, static_cast<int>(s));
         it->second.last = std::max(it->second.last, static_cast<int>(s));
       }
@@ -365,7 +388,8 @@ StepPlan StepMaker::run() {
   return std::move(plan_);
 }
 
-StepPlan make_steps(const Ir& ir, Grouping& grouping, const Ordering& ordering, target::Target& target, const Policy& policy) {
+StepPlan make_steps(const Ir& ir, Grouping& grouping, const Ordering& ordering, target::Target& target,
+                    const Policy& policy) {
   return StepMaker(ir, grouping, ordering, target, policy).run();
 }
 

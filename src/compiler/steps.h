@@ -1,5 +1,6 @@
 #pragma once
-// A Program's steps: which code runs on which buffers. Buffers are named by where they lie, so that a run only fills in three base addresses.
+// A Program's steps: which code runs on which buffers. Buffers are named by where they lie, so that a run only fills in
+// three base addresses.
 #include <memory>
 #include <string>
 #include <vector>
@@ -34,8 +35,8 @@ struct Step {
   std::string what;               // for people: "max sub exp sum div -> f32(64,64)"
   std::shared_ptr<const target::LibraryCall> call;
   std::shared_ptr<const Nested> program;  // nested: control flow
-  std::vector<Place> operands;  // library, nested: as target::LibraryCall::run takes them; copy: from, to
-  int64_t bytes = 0;            // copy
+  std::vector<Place> operands;            // library, nested: as target::LibraryCall::run takes them; copy: from, to
+  int64_t bytes = 0;                      // copy
 };
 
 /// A result: an input's storage handed through, or a buffer of the run.
@@ -44,8 +45,8 @@ struct OutputPlan {
   int64_t bytes = 0;   // of an own buffer
   int64_t offset = 0;  // elements
   Strides strides;
-  bool owns = false;   // a fresh buffer is made for it at each run
-  int same_as = -1;    // an earlier output with the same memory
+  bool owns = false;  // a fresh buffer is made for it at each run
+  int same_as = -1;   // an earlier output with the same memory
 };
 
 struct StepPlan {
@@ -58,6 +59,7 @@ struct StepPlan {
   std::string tuning;      // a line for each choice that was looked up or measured
 };
 
-StepPlan make_steps(const Ir& ir, Grouping& grouping, const Ordering& ordering, target::Target& target, const Policy& policy);
+StepPlan make_steps(const Ir& ir, Grouping& grouping, const Ordering& ordering, target::Target& target,
+                    const Policy& policy);
 
 }  // namespace weft::compiler

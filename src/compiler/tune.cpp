@@ -22,23 +22,24 @@ namespace {
 using Clock = std::chrono::steady_clock;
 using Executables = std::vector<std::shared_ptr<const target::Executable>>;
 
-constexpr int32_t tuner_version = 1;         // to be raised where variants or measuring change their meaning
-constexpr double margin = 0.95;              // a challenger must take less than this share of the heuristic's time, by the median and at best
+constexpr int32_t tuner_version = 1;  // to be raised where variants or measuring change their meaning
+constexpr double margin =
+    0.95;  // a challenger must take less than this share of the heuristic's time, by the median and at best
 constexpr double seconds_of_an_item = 0.03;  // of rounds, where they are long
 constexpr size_t most_rounds = 9, least_rounds = 3;
-constexpr double runs_of_a_candidate = 6;    // with what filling and comparing takes, at least
-constexpr double hopeless = 1.5;             // times the best of the first round: not timed again
-constexpr size_t kernels_for_a_thread = 2;   // compiled before the first of them is measured
+constexpr double runs_of_a_candidate = 6;   // with what filling and comparing takes, at least
+constexpr double hopeless = 1.5;            // times the best of the first round: not timed again
+constexpr size_t kernels_for_a_thread = 2;  // compiled before the first of them is measured
 
 struct Entry {  // on disk
   int32_t version = tuner_version, variant = 0;
 };
 
 struct State {
-  std::mutex mutex;              // of the table
-  std::mutex measuring;          // one measurement at a time
+  std::mutex mutex;      // of the table
+  std::mutex measuring;  // one measurement at a time
   TuneChoices choices;
-  std::set<Digest> measured;     // by this process
+  std::set<Digest> measured;  // by this process
   double spent = 0, budget = 1.5;
 };
 State& state() {
@@ -46,7 +47,9 @@ State& state() {
   return s;
 }
 
-Digest key_with_threads(const Digest& key) { return Hasher().digest(key).text("threads").number(runtime::num_threads()).finish(); }
+Digest key_with_threads(const Digest& key) {
+  return Hasher().digest(key).text("threads").number(runtime::num_threads()).finish();
+}
 
 std::optional<Variant> valid(int choice) {
   if (choice < 0 || choice >= variant_count) return {};
@@ -89,7 +92,8 @@ void record(const Digest& key, Variant variant) {
 }
 
 bool same_bits(const TuneItem& item) {
-  return std::all_of(item.candidates.begin(), item.candidates.end(), [](const TuneCandidate& c) { return c.same_bits; });
+  return std::all_of(item.candidates.begin(), item.candidates.end(),
+                     [](const TuneCandidate& c) { return c.same_bits; });
 }
 
 /// As many of the items as give every thread something to compile.
@@ -129,12 +133,15 @@ std::vector<Executables> compile(std::span<const TuneItem> items, target::Target
 class Contest {
  public:
   /// Past `deadline` candidates that have not run yet are not tried any more, and no further rounds are begun.
-  Contest(const TuneItem& item, const Executables& executables, Clock::time_point deadline, runtime::Accelerator* device)
-      : item_(item), executables_(executables), deadline_(deadline), bench_(item, device), runners_(item.candidates.size()) {}
+  Contest(const TuneItem& item, const Executables& executables, Clock::time_point deadline,
+          runtime::Accelerator* device)
+      : item_(item), executables_(executables), deadline_(deadline), bench_(item, device),
+        runners_(item.candidates.size()) {}
 
   TuneResult run() {
     for (const bool positive : {false, true}) {
-      if (!validate(positive)) return {Variant::heuristic, item_.name + ": the heuristic's code fails here (" + runners_[0].dropped + ")"};
+      if (!validate(positive))
+        return {Variant::heuristic, item_.name + ": the heuristic's code fails here (" + runners_[0].dropped + ")"};
       if (bench_.mostly_finite(expected_)) break;
     }
     time();
@@ -183,7 +190,8 @@ class Contest {
         best = std::min(best, runners_[k].seconds[0]);
       }
       const double round = std::chrono::duration<double>(Clock::now() - start).count();
-      if (r == 0) rounds = std::clamp(static_cast<size_t>(seconds_of_an_item / std::max(round, 1e-6)), least_rounds, most_rounds);
+      if (r == 0)
+        rounds = std::clamp(static_cast<size_t>(seconds_of_an_item / std::max(round, 1e-6)), least_rounds, most_rounds);
     }
   }
 
@@ -193,8 +201,12 @@ class Contest {
     const double least = runners_[0].least() * margin;  // a median alone may be another process's doing
     for (size_t k = 0; k < runners_.size(); ++k) {
       const Runner& runner = runners_[k];
-      result.note += fmt::format("{} {} {}", k ? "," : "", name(item_.candidates[k].variant), runner.dropped.empty() ? fmt::format("{:.3f} ms", 1e3 * runner.median()) : runner.dropped);
-      if (k == 0 || !runner.dropped.empty() || runner.seconds.size() < least_rounds || runner.median() >= bound || runner.least() >= least) continue;
+      result.note +=
+          fmt::format("{} {} {}", k ? "," : "", name(item_.candidates[k].variant),
+                      runner.dropped.empty() ? fmt::format("{:.3f} ms", 1e3 * runner.median()) : runner.dropped);
+      if (k == 0 || !runner.dropped.empty() || runner.seconds.size() < least_rounds || runner.median() >= bound ||
+          runner.least() >= least)
+        continue;
       bound = runner.median();
       result.variant = item_.candidates[k].variant;
     }
@@ -212,7 +224,8 @@ class Contest {
 
 TuneResult contest(const TuneItem& item, const Executables& executables, double seconds, runtime::Accelerator* device) {
   try {
-    const auto time_left = std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(std::min(seconds, 1e6)));
+    const auto time_left =
+        std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(std::min(seconds, 1e6)));
     return Contest(item, executables, Clock::now() + time_left, device).run();
   } catch (const std::exception& e) {  // no memory for the buffers
     return {Variant::heuristic, item.name + ": not measured: " + e.what()};
@@ -270,8 +283,10 @@ std::shared_ptr<const TuneChoices> parse_tuning_choices(const std::string& text)
   auto choices = std::make_shared<TuneChoices>();
   std::string digest;
   for (int choice = 0; lines >> digest;) {
-    if (digest.size() != 32 || digest.find_first_not_of("0123456789abcdef") != std::string::npos || !(lines >> choice) || !valid(choice))
-      throw_invalid("parse_tuning_choices", "expected lines of 32 hexadecimal digits and a variant's number, got \"" + digest.substr(0, 40) + "\"");
+    if (digest.size() != 32 || digest.find_first_not_of("0123456789abcdef") != std::string::npos ||
+        !(lines >> choice) || !valid(choice))
+      throw_invalid("parse_tuning_choices", "expected lines of 32 hexadecimal digits and a variant's number, got \"" +
+                                                digest.substr(0, 40) + "\"");
     (*choices)[{std::stoull(digest.substr(0, 16), nullptr, 16), std::stoull(digest.substr(16), nullptr, 16)}] = choice;
   }
   return choices;

@@ -13,7 +13,7 @@ namespace weft::compiler {
 
 namespace {
 
-constexpr int64_t period = 65521;                             // elements of a pattern: a prime, so that no two lines of an array begin alike
+constexpr int64_t period = 65521;  // elements of a pattern: a prime, so that no two lines of an array begin alike
 constexpr int64_t evicted_bytes_a_thread = int64_t{4} << 20;  // what a core's own caches hold, and more
 constexpr int64_t uncached_bytes = int64_t{64} << 20;         // data of this size is not in a cache anyway
 
@@ -59,7 +59,8 @@ auto with_reader(Dtype t, F f) {
     case Dtype::Val::bfloat16: return f([word](const char* p) { return static_cast<double>(bf16_to_float(word(p))); });
     case Dtype::Val::float16: return f([word](const char* p) { return static_cast<double>(f16_to_float(word(p))); });
     case Dtype::Val::float8_e4m3:
-    case Dtype::Val::float8_e5m2: return f([t](const char* p) { return static_cast<double>(low_to_float(static_cast<uint8_t>(*p), t)); });
+    case Dtype::Val::float8_e5m2:
+      return f([t](const char* p) { return static_cast<double>(low_to_float(static_cast<uint8_t>(*p), t)); });
     default: break;
   }
   switch (t.size()) {
@@ -101,7 +102,8 @@ void TuneBench::fill(bool positive) {
     for (int64_t k = 0; k < count; ++k) {
       const uint64_t word = random_word(static_cast<uint64_t>(k), seed);
       const double unit = static_cast<double>(word >> 11) * 0x1p-53;
-      put(m.pattern.data() + k * size, m.about.dtype, positive ? 0.0625 + unit * 0.9375 : 2 * unit - 1, static_cast<int64_t>((word >> 8) % range));
+      put(m.pattern.data() + k * size, m.about.dtype, positive ? 0.0625 + unit * 0.9375 : 2 * unit - 1,
+          static_cast<int64_t>((word >> 8) % range));
     }
     ++seed;
     fill(m);
@@ -138,7 +140,8 @@ double TuneBench::run(const TuneCandidate& candidate, const target::Executable* 
   evict();
   std::vector<void*> pointers;
   if (candidate.call) {
-    for (const auto& [node, offset] : candidate.operands) pointers.push_back(static_cast<char*>(address(node)) + offset);
+    for (const auto& [node, offset] : candidate.operands)
+      pointers.push_back(static_cast<char*>(address(node)) + offset);
     start();
     const auto from = Clock::now();
     candidate.call->run(pointers);
@@ -193,7 +196,8 @@ bool TuneBench::mostly_finite(const std::vector<std::vector<char>>& results) con
   return 2 * finite > all;
 }
 
-bool TuneBench::agree(const std::vector<std::vector<char>>& expected, const std::vector<std::vector<char>>& got, bool same_bits) const {
+bool TuneBench::agree(const std::vector<std::vector<char>>& expected, const std::vector<std::vector<char>>& got,
+                      bool same_bits) const {
   if (same_bits) return expected == got;
   std::atomic<bool> same = true;
   size_t at = 0;
@@ -210,7 +214,8 @@ bool TuneBench::agree(const std::vector<std::vector<char>>& expected, const std:
       runtime::parallel_for((count + period - 1) / period, [&](int64_t begin, int64_t end) {
         for (int64_t k = begin * period; k < std::min(count, end * period); ++k) {
           const double x = read(a + k * size), y = read(b + k * size);
-          if (!(x == y || (std::isnan(x) && std::isnan(y)) || std::abs(x - y) <= relative * (std::abs(x) + scale / 16))) same = false;
+          if (!(x == y || (std::isnan(x) && std::isnan(y)) || std::abs(x - y) <= relative * (std::abs(x) + scale / 16)))
+            same = false;
         }
       });
     });

@@ -15,7 +15,8 @@ namespace {
 using graph::Op;
 
 constexpr double bytes_per_second = 2e10, flops_per_second = 2e11;  // roughly, of this kind of machine
-constexpr int64_t most_length = 1 << 21;  // elements of a map of any length that are computed: none of its arrays stays in a core's caches then
+constexpr int64_t most_length =
+    1 << 21;  // elements of a map of any length that are computed: none of its arrays stays in a core's caches then
 constexpr double least_seconds = 8e-6;  // by these: what takes less cannot be measured well, and saves little
 
 /// Groups with equal code, of which the largest is measured.
@@ -28,7 +29,8 @@ struct Family {
 
 class GroupTuner {
  public:
-  GroupTuner(const LowerContext& cx, Grouping& grouping, LoweringMemo& memo, const Policy& policy) : cx_(cx), grouping_(grouping), memo_(memo), policy_(policy) {}
+  GroupTuner(const LowerContext& cx, Grouping& grouping, LoweringMemo& memo, const Policy& policy)
+      : cx_(cx), grouping_(grouping), memo_(memo), policy_(policy) {}
   TunedGroups run(const std::vector<int>& order);
 
  private:
@@ -60,7 +62,8 @@ void GroupTuner::find_families(const std::vector<int>& order) {
   std::unordered_map<Digest, size_t> known;
   for (const int g : order) {
     Group& it = group(g);
-    const bool empty = std::all_of(it.roots.begin(), it.roots.end(), [&](const Root& r) { return volume(cx_.ir[r.node].type.shape) == 0; });
+    const bool empty = std::all_of(it.roots.begin(), it.roots.end(),
+                                   [&](const Root& r) { return volume(cx_.ir[r.node].type.shape) == 0; });
     if (empty || (it.kind != Group::Kind::rows && it.kind != Group::Kind::dot)) continue;
     const Cost cost = cost_of(cx_, it);
     const double seconds = std::max(cost.bytes / bytes_per_second, cost.flops / flops_per_second);
@@ -90,7 +93,12 @@ void GroupTuner::find_families(const std::vector<int>& order) {
 Digest GroupTuner::key(const Family& family) {
   const Group& it = group(family.largest);
   Hasher h;
-  h.text("group").digest(family.code).text(cx_.target.fingerprint()).number(policy_.libraries).number(policy_.numerics.tf32).number(policy_.numerics.deterministic);
+  h.text("group")
+      .digest(family.code)
+      .text(cx_.target.fingerprint())
+      .number(policy_.libraries)
+      .number(policy_.numerics.tf32)
+      .number(policy_.numerics.deterministic);
   for (const DomainVariable& v : it.domain) h.number(v.extent.bound());
   for (const Root& root : it.roots) h.number(volume(cx_.ir[root.node].type.shape));
   for (const int node : it.reads) h.number(volume(cx_.ir[node].type.shape));
@@ -99,7 +107,8 @@ Digest GroupTuner::key(const Family& family) {
 
 void GroupTuner::add_row_candidates(TuneItem& item, Group& it) {
   std::vector<Digest> seen;
-  for (const Variant variant : {Variant::heuristic, Variant::wider, Variant::narrower, Variant::second, Variant::straight}) {
+  for (const Variant variant :
+       {Variant::heuristic, Variant::wider, Variant::narrower, Variant::second, Variant::straight}) {
     const std::optional<Lowering> lowering = memo_.rows(cx_, it, variant);
     if (!lowering || std::find(seen.begin(), seen.end(), lowering->digest) != seen.end()) continue;
     seen.push_back(lowering->digest);
@@ -111,8 +120,10 @@ void GroupTuner::add_row_candidates(TuneItem& item, Group& it) {
 
 void GroupTuner::add_dot_candidates(TuneItem& item, Group& it) {
   TuneCandidate call{Variant::heuristic, nullptr, {}, library_for(it.dot, cx_.target, policy_), {}, true};
-  for (const auto& [node, offset] : library_operands(it.dot, it.roots[0].node)) call.operands.emplace_back(home(node), offset);
-  if (it.dot.desc.argument != kernel::ActivationArgument::none || it.dot.desc.scales > 0) {  // nothing else can answer it
+  for (const auto& [node, offset] : library_operands(it.dot, it.roots[0].node))
+    call.operands.emplace_back(home(node), offset);
+  if (it.dot.desc.argument != kernel::ActivationArgument::none ||
+      it.dot.desc.scales > 0) {  // nothing else can answer it
     item.candidates = {call};
     return;
   }
@@ -148,7 +159,8 @@ void GroupTuner::add_buffers(TuneItem& item, const Group& it) {
   for (const Root& root : it.roots)
     if (const auto at = item.buffers.find(home(root.node)); at != item.buffers.end()) at->second.written = true;
   for (const int node : reads)
-    if (const auto at = item.buffers.find(home(node)); at != item.buffers.end()) at->second.updated = at->second.written;
+    if (const auto at = item.buffers.find(home(node)); at != item.buffers.end())
+      at->second.updated = at->second.written;
 }
 
 /// What is gathered through lies inside of what it points into.
@@ -185,7 +197,8 @@ void GroupTuner::shorten(TuneItem& item, const Group& it) {
   int64_t length = 1;
   for (const DomainVariable& v : it.domain) length *= v.extent.bound();
   const auto flat = [](const TuneCandidate& c) { return c.code && c.code->block > 0; };
-  const bool forward = std::all_of(item.buffers.begin(), item.buffers.end(), [](const auto& b) { return b.second.offset == 0; });
+  const bool forward =
+      std::all_of(item.buffers.begin(), item.buffers.end(), [](const auto& b) { return b.second.offset == 0; });
   if (!flat(item.candidates[0]) || !forward || length <= most_length) return;
   std::erase_if(item.candidates, [&](const TuneCandidate& c) { return !flat(c); });
   item.length = most_length;
@@ -243,7 +256,8 @@ TunedGroups GroupTuner::run(const std::vector<int>& order) {
 
 }  // namespace
 
-TunedGroups tune_groups(const LowerContext& cx, Grouping& grouping, const std::vector<int>& order, LoweringMemo& memo, const Policy& policy) {
+TunedGroups tune_groups(const LowerContext& cx, Grouping& grouping, const std::vector<int>& order, LoweringMemo& memo,
+                        const Policy& policy) {
   return GroupTuner(cx, grouping, memo, policy).run(order);
 }
 

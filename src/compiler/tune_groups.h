@@ -1,6 +1,6 @@
 #pragma once
-// Which groups of a Program may run in several ways, and what the tuner chooses for them. Groups whose code is the same share one choice, that of the largest
-// of them: siblings stay one launch.
+// Which groups of a Program may run in several ways, and what the tuner chooses for them. Groups whose code is the same
+// share one choice, that of the largest of them: siblings stay one launch.
 #include <string>
 #include <vector>
 
@@ -16,6 +16,7 @@ struct TunedGroups {
 };
 
 /// `order`: the groups that are lowered.
-TunedGroups tune_groups(const LowerContext& cx, Grouping& grouping, const std::vector<int>& order, LoweringMemo& memo, const Policy& policy);
+TunedGroups tune_groups(const LowerContext& cx, Grouping& grouping, const std::vector<int>& order, LoweringMemo& memo,
+                        const Policy& policy);
 
 }  // namespace weft::compiler

@@ -56,8 +56,8 @@ std::optional<Storage> moved(const graph::Node& node, Storage at) {
 }
 
 bool may_be_view(const graph::Node& node) {
-  return moves_only(node.op()) && !node.attrs().packed && is_static(node.types()[0].shape) && is_static(node.inputs()[0].shape()) &&
-         node.inputs()[0].dtype().size() == node.types()[0].dtype.size();
+  return moves_only(node.op()) && !node.attrs().packed && is_static(node.types()[0].shape) &&
+         is_static(node.inputs()[0].shape()) && node.inputs()[0].dtype().size() == node.types()[0].dtype.size();
 }
 
 /// The movement operators between a value and what it is a view of: the value's own node first.
@@ -88,7 +88,8 @@ Storage row_major(const graph::Value& value) { return {nullptr, 0, row_major_str
 }  // namespace
 
 bool moves_only(Op op) {
-  return op == Op::reshape || op == Op::permute || op == Op::broadcast || op == Op::slice || op == Op::stop_gradient || op == Op::bitcast;
+  return op == Op::reshape || op == Op::permute || op == Op::broadcast || op == Op::slice || op == Op::stop_gradient ||
+         op == Op::bitcast;
 }
 
 std::optional<Strides> reshaped_strides(const Shape& from, const Strides& strides, const Shape& to) {

@@ -18,7 +18,9 @@ namespace {
 constexpr uint8_t unsigned_bytes = 0x08;  // the type byte
 constexpr size_t most_bytes = size_t{1} << 34;
 
-[[noreturn]] void bad_file(const std::string& path, const std::string& what) { throw_failure("read_idx", path + ": " + what); }
+[[noreturn]] void bad_file(const std::string& path, const std::string& what) {
+  throw_failure("read_idx", path + ": " + what);
+}
 
 /// A file that may be compressed.
 class Source {
@@ -31,7 +33,8 @@ class Source {
   size_t read(void* to, size_t size) {
     size_t done = 0;
     while (done < size) {
-      const int got = gzread(file_.get(), static_cast<char*>(to) + done, static_cast<unsigned>(std::min<size_t>(size - done, 1 << 30)));
+      const int got = gzread(file_.get(), static_cast<char*>(to) + done,
+                             static_cast<unsigned>(std::min<size_t>(size - done, 1 << 30)));
       if (got < 0) damaged();
       if (got == 0) break;
       done += static_cast<size_t>(got);
@@ -64,16 +67,20 @@ Idx read_idx(const std::string& path) {
   std::array<uint8_t, 4> magic{};
   if (source.read(magic.data(), 4) != 4 || magic[0] != 0 || magic[1] != 0) {
     source.check_end();
-    bad_file(path, "is no idx file: it should begin with two zero bytes, the type of its elements and the number of its axes");
+    bad_file(
+        path,
+        "is no idx file: it should begin with two zero bytes, the type of its elements and the number of its axes");
   }
-  if (magic[2] != unsigned_bytes) bad_file(path, "holds elements of type " + std::to_string(magic[2]) + "; only unsigned bytes (8) are read");
+  if (magic[2] != unsigned_bytes)
+    bad_file(path, "holds elements of type " + std::to_string(magic[2]) + "; only unsigned bytes (8) are read");
   if (magic[3] < 1 || magic[3] > 4) bad_file(path, "has " + count_of(magic[3], "axes") + "; 1 to 4 are read");
   Idx out;
   size_t total = 1;
   for (int k = 0; k < magic[3]; ++k) {
     std::array<uint8_t, 4> e{};
     if (source.read(e.data(), 4) != 4) bad_file(path, "ends within its header");
-    const auto extent = static_cast<size_t>(e[0]) << 24 | static_cast<size_t>(e[1]) << 16 | static_cast<size_t>(e[2]) << 8 | e[3];
+    const auto extent =
+        static_cast<size_t>(e[0]) << 24 | static_cast<size_t>(e[1]) << 16 | static_cast<size_t>(e[2]) << 8 | e[3];
     if (extent != 0 && total > most_bytes / extent) bad_file(path, "claims extents that no file of this kind has");
     total *= extent;
     out.extents.push_back(static_cast<int64_t>(extent));
@@ -84,22 +91,28 @@ Idx read_idx(const std::string& path) {
     out.bytes.resize(had + part);
     const size_t got = source.read(out.bytes.data() + had, part);
     source.check_end();
-    if (got < part) bad_file(path, "is cut off: " + count_of(total, "bytes are announced, ") + count_of(had + got, "are there"));
+    if (got < part)
+      bad_file(path, "is cut off: " + count_of(total, "bytes are announced, ") + count_of(had + got, "are there"));
   }
   char more = 0;
-  if (source.read(&more, 1) != 0) bad_file(path, "is longer than the " + count_of(total, "bytes that its header announces"));
+  if (source.read(&more, 1) != 0)
+    bad_file(path, "is longer than the " + count_of(total, "bytes that its header announces"));
   source.check_end();
   return out;
 }
 
-ImageDataset::ImageDataset(Idx images, Idx labels, int classes) : images_(std::move(images)), labels_(std::move(labels)) {
+ImageDataset::ImageDataset(Idx images, Idx labels, int classes)
+    : images_(std::move(images)), labels_(std::move(labels)) {
   const char* op = "ImageDataset";
-  if (images_.extents.size() != 3) throw_invalid(op, "images have three axes [count, rows, columns]; there are " + std::to_string(images_.extents.size()));
+  if (images_.extents.size() != 3)
+    throw_invalid(op,
+                  "images have three axes [count, rows, columns]; there are " + std::to_string(images_.extents.size()));
   if (labels_.extents != std::vector<int64_t>{images_.extents[0]})
     throw_invalid(op, "there must be one label for each of " + std::to_string(images_.extents[0]) + " images");
   for (size_t i = 0; i < labels_.bytes.size(); ++i)
     if (labels_.bytes[i] >= classes)
-      throw_invalid(op, "label " + std::to_string(labels_.bytes[i]) + " of image " + std::to_string(i) + " is none of " + std::to_string(classes) + " classes");
+      throw_invalid(op, "label " + std::to_string(labels_.bytes[i]) + " of image " + std::to_string(i) +
+                            " is none of " + std::to_string(classes) + " classes");
 }
 
 ImageBatch ImageDataset::gather(const std::vector<int64_t>& which) const {
@@ -112,21 +125,26 @@ ImageBatch ImageDataset::gather(const std::vector<int64_t>& which) const {
     labels.push_back(labels_.bytes[at]);
   }
   const auto n = static_cast<int64_t>(which.size());
-  return {array::from_data(images.data(), {n, rows(), columns(), 1}, uint8), array::from_data(labels.data(), {n}, int32)};
+  return {array::from_data(images.data(), {n, rows(), columns(), 1}, uint8),
+          array::from_data(labels.data(), {n}, int32)};
 }
 
 ImageBatch ImageDataset::in_order(int64_t first, int count) const {
   if (first < 0 || count < 1 || first + count > size())
-    throw_out_of_range("in_order", "images " + std::to_string(first) + " to " + std::to_string(first + count) + " of " + std::to_string(size()));
+    throw_out_of_range("in_order", "images " + std::to_string(first) + " to " + std::to_string(first + count) + " of " +
+                                       std::to_string(size()));
   std::vector<int64_t> which(static_cast<size_t>(count));
   std::iota(which.begin(), which.end(), first);
   return gather(which);
 }
 
-// A Feistel network over the indices, so that one place of the shuffled order is found without the others: four rounds on the smallest even number of bits
-// that holds them, again and again until the result is an index (Black and Rogaway 2002).
+// A Feistel network over the indices, so that one place of the shuffled order is found without the others: four rounds
+// on the smallest even number of bits that holds them, again and again until the result is an index (Black and Rogaway
+// 2002).
 ImageBatch ImageDataset::shuffled_batch(uint64_t seed, int64_t epoch, int64_t k, int batch) const {
-  if (batch < 1 || k < 0 || k >= batches(batch)) throw_out_of_range("shuffled_batch", "batch " + std::to_string(k) + " of " + std::to_string(batch < 1 ? 0 : batches(batch)));
+  if (batch < 1 || k < 0 || k >= batches(batch))
+    throw_out_of_range("shuffled_batch",
+                       "batch " + std::to_string(k) + " of " + std::to_string(batch < 1 ? 0 : batches(batch)));
   const CounterRandom random(CounterRandom(seed).bits(static_cast<uint64_t>(epoch)));
   int half = 1;
   while ((int64_t{1} << (2 * half)) < size()) ++half;
@@ -193,10 +211,12 @@ ImageDataset made_up(int64_t count, const CounterRandom& random) {
   for (int64_t i = 0; i < count; ++i) {
     const uint64_t draw = static_cast<uint64_t>(i) << 16;
     const int kind = static_cast<int>(random.below(draw, 10));
-    const double scale = 0.7 + 0.5 * random.uniform(draw + 1), dx = 0.5 * random.uniform(draw + 2) - 0.25, dy = 0.5 * random.uniform(draw + 3) - 0.25;
+    const double scale = 0.7 + 0.5 * random.uniform(draw + 1), dx = 0.5 * random.uniform(draw + 2) - 0.25,
+                 dy = 0.5 * random.uniform(draw + 3) - 0.25;
     labels.bytes.push_back(static_cast<uint8_t>(kind));
     for (int64_t p = 0; p < side * side; ++p) {
-      const double x = (static_cast<double>(p % side) / 13.5 - 1) / scale - dx, y = (static_cast<double>(p / side) / 13.5 - 1) / scale - dy;
+      const double x = (static_cast<double>(p % side) / 13.5 - 1) / scale - dx,
+                   y = (static_cast<double>(p / side) / 13.5 - 1) / scale - dy;
       const double noise = 0.3 * random.uniform(draw + 16 + static_cast<uint64_t>(p));
       images.bytes.push_back(static_cast<uint8_t>(std::clamp(255 * (0.85 * shape_at(kind, x, y) + noise), 0.0, 255.0)));
     }

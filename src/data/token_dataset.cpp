@@ -19,10 +19,13 @@ constexpr uint64_t golden = 0x9e3779b97f4a7c15u;  // 2^64 / golden ratio, odd
 
 void check_sizes(const char* op, int batch, int context) {
   if (batch <= 0 || context <= 0)
-    throw_invalid(op, "batch and context must be positive; got " + std::to_string(batch) + " and " + std::to_string(context));
+    throw_invalid(
+        op, "batch and context must be positive; got " + std::to_string(batch) + " and " + std::to_string(context));
 }
 
-array matrix(const std::vector<int32_t>& values, int batch, int context) { return array::from_data(values.data(), {batch, context}, int32); }
+array matrix(const std::vector<int32_t>& values, int batch, int context) {
+  return array::from_data(values.data(), {batch, context}, int32);
+}
 
 }  // namespace
 
@@ -39,7 +42,8 @@ double CounterRandom::uniform(uint64_t counter) const { return static_cast<doubl
 TokenDataset::TokenDataset(std::span<const int32_t> tokens, int32_t vocab_size) {
   for (size_t i = 0; i < tokens.size(); ++i)
     if (tokens[i] < 0 || tokens[i] >= vocab_size)
-      throw_invalid("TokenDataset", "token " + std::to_string(tokens[i]) + " at place " + std::to_string(i) + " is outside the vocabulary of " + std::to_string(vocab_size));
+      throw_invalid("TokenDataset", "token " + std::to_string(tokens[i]) + " at place " + std::to_string(i) +
+                                        " is outside the vocabulary of " + std::to_string(vocab_size));
   if (vocab_size <= std::numeric_limits<uint16_t>::max() + 1) narrow_.assign(tokens.begin(), tokens.end());
   else wide_.assign(tokens.begin(), tokens.end());
 }
@@ -53,8 +57,9 @@ int32_t TokenDataset::operator[](int64_t i) const {
 Batch TokenDataset::random_batch(uint64_t seed, int64_t k, int batch, int context) const {
   check_sizes("random_batch", batch, context);
   if (size() < int64_t{context} + 1)
-    throw_invalid("random_batch", "the text has " + std::to_string(size()) + " tokens; windows of " + std::to_string(context) + " need at least " +
-                                      std::to_string(context + 1) + ": take a longer text or a shorter context");
+    throw_invalid("random_batch", "the text has " + std::to_string(size()) + " tokens; windows of " +
+                                      std::to_string(context) + " need at least " + std::to_string(context + 1) +
+                                      ": take a longer text or a shorter context");
   const CounterRandom random(seed);
   std::vector<int32_t> x, y;
   for (int b = 0; b < batch; ++b) {
@@ -70,14 +75,17 @@ Batch TokenDataset::random_batch(uint64_t seed, int64_t k, int batch, int contex
 
 int64_t TokenDataset::eval_batches(int batch, int context) const {
   check_sizes("eval_batches", batch, context);
-  if (size() < 2) throw_invalid("eval_batches", "the text has " + std::to_string(size()) + " tokens; at least two are needed to predict one from another");
+  if (size() < 2)
+    throw_invalid("eval_batches", "the text has " + std::to_string(size()) +
+                                      " tokens; at least two are needed to predict one from another");
   const int64_t targets = size() - 1, windows = (targets + context - 1) / context;
   return (windows + batch - 1) / batch;
 }
 
 EvalBatch TokenDataset::eval_batch(int64_t k, int batch, int context) const {
   const int64_t count = eval_batches(batch, context), targets = size() - 1;
-  if (k < 0 || k >= count) throw_out_of_range("eval_batch", "batch " + std::to_string(k) + " of " + std::to_string(count));
+  if (k < 0 || k >= count)
+    throw_out_of_range("eval_batch", "batch " + std::to_string(k) + " of " + std::to_string(count));
   const size_t places = static_cast<size_t>(batch) * static_cast<size_t>(context);
   std::vector<int32_t> x(places, 0), y(places, 0);
   std::vector<float> mask(places, 0);
@@ -88,11 +96,13 @@ EvalBatch TokenDataset::eval_batch(int64_t k, int batch, int context) const {
     y[p] = (*this)[first + static_cast<int64_t>(p) + 1];
     mask[p] = 1;
   }
-  return {matrix(x, batch, context), matrix(y, batch, context), array::from_data(mask.data(), {batch, context}, float32), tokens};
+  return {matrix(x, batch, context), matrix(y, batch, context),
+          array::from_data(mask.data(), {batch, context}, float32), tokens};
 }
 
 Split split_tokens(std::span<const int32_t> tokens, int32_t vocab_size, double fraction) {
-  if (!(fraction > 0 && fraction < 1)) throw_invalid("split_tokens", "the training share must lie between 0 and 1; it is " + std::to_string(fraction));
+  if (!(fraction > 0 && fraction < 1))
+    throw_invalid("split_tokens", "the training share must lie between 0 and 1; it is " + std::to_string(fraction));
   const size_t cut = static_cast<size_t>(static_cast<double>(tokens.size()) * fraction);
   return {TokenDataset(tokens.first(cut), vocab_size), TokenDataset(tokens.subspan(cut), vocab_size)};
 }

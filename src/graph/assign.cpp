@@ -1,5 +1,5 @@
-// Assignment into a strided slice of an array: v with v[start + i·step] = u[i]. The result is a new value; the compiler writes it into the memory of v
-// where nobody else needs the old one.
+// Assignment into a strided slice of an array: v with v[start + i·step] = u[i]. The result is a new value; the compiler
+// writes it into the memory of v where nobody else needs the old one.
 #include <array>
 
 #include <fmt/format.h>
@@ -13,28 +13,34 @@ namespace {
 std::vector<Shape> assign_shape(const Attrs& attrs, TypeSpan in) {
   const Shape &to = in[0].shape, &sizes = in[1].shape;
   if (attrs.start.size() != to.size() || attrs.step.size() != to.size() || sizes.size() != to.size())
-    throw_invalid("assign", fmt::format("start, step and a dimension of {} are needed for each axis of {}", to_string(in[1]), to_string(in[0])));
+    throw_invalid("assign", fmt::format("start, step and a dimension of {} are needed for each axis of {}",
+                                        to_string(in[1]), to_string(in[0])));
   for (size_t k = 0; k < to.size(); ++k) {
     if (attrs.start[k] == 0 && attrs.step[k] == 1 && sizes[k] == to[k]) continue;
     if (!to[k].is_static() || !sizes[k].is_static())
-      throw_invalid("assign", fmt::format("axis {} of {} is symbolic and can only be assigned whole", k, to_string(in[0])));
+      throw_invalid("assign",
+                    fmt::format("axis {} of {} is symbolic and can only be assigned whole", k, to_string(in[0])));
     const int64_t n = to[k].bound(), size = sizes[k].bound(), start = attrs.start[k], step = attrs.step[k];
     const wide_t last = wide_t{start} + wide_t{step} * (size - 1);
     const bool fits = size == 0 ? start >= 0 && start <= n : start >= 0 && start < n && last >= 0 && last < n;
     if (step == 0 || !fits)
-      throw_invalid("assign", fmt::format("axis {} of {}: start {}, size {}, step {} leaves the array", k, to_string(in[0]), start, size, step));
+      throw_invalid("assign", fmt::format("axis {} of {}: start {}, size {}, step {} leaves the array", k,
+                                          to_string(in[0]), start, size, step));
   }
   return {to};
 }
 
 std::vector<Dtype> assign_dtype(const Attrs&, TypeSpan in) {
-  if (in[0].dtype != in[1].dtype) throw_invalid("assign", "the array and its update must have one dtype, got " + list(in) + ": cast them first");
+  if (in[0].dtype != in[1].dtype)
+    throw_invalid("assign", "the array and its update must have one dtype, got " + list(in) + ": cast them first");
   return {in[0].dtype};
 }
 
 Interval assign_interval(const Attrs&, std::span<const Interval> in, const Type&) { return hull(in); }
 
-Value region(const Value& v, const Node& node) { return slice(v, node.attrs().start, node.inputs()[1].shape(), node.attrs().step); }
+Value region(const Value& v, const Node& node) {
+  return slice(v, node.attrs().start, node.inputs()[1].shape(), node.attrs().step);
+}
 
 /// What was overwritten has no influence.
 Values assign_vjp(const Node& node, ValueSpan x, ValueSpan, ValueSpan g) {
@@ -42,7 +48,8 @@ Values assign_vjp(const Node& node, ValueSpan x, ValueSpan, ValueSpan g) {
 }
 
 Values assign_jvp(const Node& node, ValueSpan x, ValueSpan, ValueSpan t) {
-  return {assign(t[0] ? t[0] : zeros_like(x[0]), t[1] ? t[1] : zeros_like(x[1]), node.attrs().start, node.attrs().step)};
+  return {
+      assign(t[0] ? t[0] : zeros_like(x[0]), t[1] ? t[1] : zeros_like(x[1]), node.attrs().start, node.attrs().step)};
 }
 
 Values assign_vmap(const Node& node, ValueSpan x, std::span<const int> axes) {
@@ -70,7 +77,8 @@ std::vector<HostTensor> assign_reference(const Attrs& attrs, std::span<const Hos
 
 constexpr auto rows = std::to_array<Row>({
     // start, step
-    {Op::assign, "assign", 2, 2, assign_shape, assign_dtype, assign_interval, assign_vjp, assign_jvp, assign_vmap, assign_factors, -1, assign_reference, 0},
+    {Op::assign, "assign", 2, 2, assign_shape, assign_dtype, assign_interval, assign_vjp, assign_jvp, assign_vmap,
+     assign_factors, -1, assign_reference, 0},
 });
 static_assert(complete(rows, Op::assign));
 

@@ -1,13 +1,15 @@
-// Scaled dot-product attention and its derivative, two regions that the compiler's attention class takes whole; their bodies say what they mean.
+// Scaled dot-product attention and its derivative, two regions that the compiler's attention class takes whole; their
+// bodies say what they mean.
 //
 //   s = scale · q kᵀ (+ mask, -inf where hidden), l = log Σ exp s, p = exp(s - l), o = p v, all in float32 at least
 //   dv = pᵀ g,  dp = g vᵀ,  ds = p (dp - Σ g o),  dq = scale · ds k,  dk = scale · dsᵀ q
 //
-// The forward region's second result is l, from which the derivative makes p again: nothing of the size of s is kept. A row that sees nothing gives
-// zeros; its l is +inf, so that exp(s - l) is 0 there too.
+// The forward region's second result is l, from which the derivative makes p again: nothing of the size of s is kept. A
+// row that sees nothing gives zeros; its l is +inf, so that exp(s - l) is 0 there too.
 //
-// Sinks are a further logit t for all rows of a head, which belongs to no value: l' = log(exp l + exp t), o' = o · exp(l - l') = o · sigmoid(l - t). With o' and l' in the
-// place of o and l the derivative's equations hold as they stand, so that its region serves here too; dt = -Σ exp(t - l') Σ g o' over the rows.
+// Sinks are a further logit t for all rows of a head, which belongs to no value: l' = log(exp l + exp t), o' = o ·
+// exp(l - l') = o · sigmoid(l - t). With o' and l' in the place of o and l the derivative's equations hold as they
+// stand, so that its region serves here too; dt = -Σ exp(t - l') Σ g o' over the rows.
 #include <algorithm>
 #include <cmath>
 
@@ -25,7 +27,8 @@ using Axes = std::vector<int64_t>;
 
 using Plan = AttentionRegion;
 
-/// The product over one axis of each operand, all leading axes but the last two being batch axes; the result in `dtype`.
+/// The product over one axis of each operand, all leading axes but the last two being batch axes; the result in
+/// `dtype`.
 Value product(const Value& a, int64_t a_axis, const Value& b, int64_t b_axis, Dtype dtype) {
   Attrs attrs;
   attrs.axes = {a_axis};
@@ -36,14 +39,17 @@ Value product(const Value& a, int64_t a_axis, const Value& b, int64_t b_axis, Dt
   return make(Op::dot, {a, b}, std::move(attrs));
 }
 
-std::string key_of(const Plan& plan) { return fmt::format("scale({:a}) causal({},{}) mask({})", plan.scale, plan.causal, plan.offset, plan.mask); }
+std::string key_of(const Plan& plan) {
+  return fmt::format("scale({:a}) causal({},{}) mask({})", plan.scale, plan.causal, plan.offset, plan.mask);
+}
 
 Value hide(const Value& visible, const Value& scores) { return select(visible, scores, full_like(scores, -INFINITY)); }
 
 Value scores(const Plan& plan, const Value& q, const Value& k, const Value& mask) {
   const int rank = q.type().rank();
   Value s = product(q, rank - 1, k, rank - 1, compute_dtype(q.dtype())) * plan.scale;
-  if (plan.mask && is_integer(mask.dtype())) s = hide(binary(Op::lt, iota(s.shape(), rank - 1, int32), spread(cast(mask, int32), s)), s);
+  if (plan.mask && is_integer(mask.dtype()))
+    s = hide(binary(Op::lt, iota(s.shape(), rank - 1, int32), spread(cast(mask, int32), s)), s);
   else if (plan.mask) s = mask.dtype() == bool_ ? hide(spread(mask, s), s) : s + spread(cast(mask, s.dtype()), s);
   if (plan.causal) {
     const Value row = iota(s.shape(), rank - 2, int32), column = iota(s.shape(), rank - 1, int32);
@@ -117,22 +123,31 @@ Values attention_vjp(const Plan& forward, In in, In out, In cotangents) {
   if (!plan.mask) return gradients;
   const Value& mask = in[3];
   if (!is_float(mask.dtype())) gradients.push_back({});
-  else gradients.push_back(cast(sum_to(parts(plan, Inputs(plan, inputs), cotangents[1]).ds, mask.shape()), mask.dtype()));
+  else
+    gradients.push_back(cast(sum_to(parts(plan, Inputs(plan, inputs), cotangents[1]).ds, mask.shape()), mask.dtype()));
   return gradients;
 }
 
 void check_arguments(const Value& q, const Value& k, const Value& v, const Value& mask) {
-  const auto describe = [&] { return fmt::format("q {}, k {}, v {}", to_string(q.type()), to_string(k.type()), to_string(v.type())); };
+  const auto describe = [&] {
+    return fmt::format("q {}, k {}, v {}", to_string(q.type()), to_string(k.type()), to_string(v.type()));
+  };
   const size_t rank = q.shape().size();
-  if (rank < 2 || k.shape().size() != rank || v.shape().size() != rank || !is_float(q.dtype()) || k.dtype() != q.dtype() || v.dtype() != q.dtype())
+  if (rank < 2 || k.shape().size() != rank || v.shape().size() != rank || !is_float(q.dtype()) ||
+      k.dtype() != q.dtype() || v.dtype() != q.dtype())
     throw_invalid("attention", "needs floating q [..., tq, d], k and v [..., tk, d] of one dtype, got " + describe());
   bool fits = q.shape()[rank - 1] == k.shape()[rank - 1] && k.shape()[rank - 2] == v.shape()[rank - 2];
-  for (size_t axis = 0; axis + 2 < rank; ++axis) fits = fits && q.shape()[axis] == k.shape()[axis] && q.shape()[axis] == v.shape()[axis];
-  if (!fits) throw_invalid("attention", "leading axes, the width of q and k, and the length of k and v must be equal, got " + describe());
+  for (size_t axis = 0; axis + 2 < rank; ++axis)
+    fits = fits && q.shape()[axis] == k.shape()[axis] && q.shape()[axis] == v.shape()[axis];
+  if (!fits)
+    throw_invalid("attention",
+                  "leading axes, the width of q and k, and the length of k and v must be equal, got " + describe());
   if (!mask || mask.dtype() == bool_ || is_float(mask.dtype())) return;
   const Shape& s = mask.shape();
   if (!is_integer(mask.dtype()) || !std::all_of(s.begin(), s.end(), [](const Dim& d) { return d == 1; }))
-    throw_invalid("attention", "the mask must be bool or floating, or one integer, the number of keys that are seen; got " + to_string(mask.type()));
+    throw_invalid("attention",
+                  "the mask must be bool or floating, or one integer, the number of keys that are seen; got " +
+                      to_string(mask.type()));
 }
 
 /// The causal offset tk - tq; a single row sees everything, so that nothing need be hidden.
@@ -140,13 +155,16 @@ bool resolve_causal(const Dim& tq, const Dim& tk, int64_t& offset) {
   offset = 0;
   if (tq == 1) return false;
   if (tq == tk) return true;
-  if (!tq.is_static() || !tk.is_static()) throw_invalid("attention", "causal with different symbolic lengths: pass a mask instead");
+  if (!tq.is_static() || !tk.is_static())
+    throw_invalid("attention", "causal with different symbolic lengths: pass a mask instead");
   offset = tk.bound() - tq.bound();
   return true;
 }
 
 /// A number for each index of the leading axes' last ones, for every row of `like` [..., tq].
-Value for_rows(const Value& sinks, const Value& like) { return spread(expand_dims(cast(sinks, like.dtype()), {sinks.type().rank()}), like); }
+Value for_rows(const Value& sinks, const Value& like) {
+  return spread(expand_dims(cast(sinks, like.dtype()), {sinks.type().rank()}), like);
+}
 
 Values region_results(const Plan& plan, Values inputs) {
   Composite region;
@@ -183,12 +201,14 @@ void check_sinks(const Value& sinks, const Value& q) {
   const size_t leading = q.shape().size() - 2, rank = sinks.shape().size();
   const auto first = q.shape().begin() + static_cast<std::ptrdiff_t>(leading >= rank ? leading - rank : 0);
   if (!is_float(sinks.dtype()) || rank > leading || !std::equal(sinks.shape().begin(), sinks.shape().end(), first))
-    throw_invalid("attention", "sinks are floating, with the last of the leading axes of q; got " + to_string(sinks.type()) + " for q " + to_string(q.type()));
+    throw_invalid("attention", "sinks are floating, with the last of the leading axes of q; got " +
+                                   to_string(sinks.type()) + " for q " + to_string(q.type()));
 }
 
 }  // namespace
 
-Value attention(const Value& q, const Value& k, const Value& v, double scale, bool causal, const Value& mask, const Value& sinks) {
+Value attention(const Value& q, const Value& k, const Value& v, double scale, bool causal, const Value& mask,
+                const Value& sinks) {
   check_arguments(q, k, v, mask);
   const size_t rank = q.shape().size();
   Plan plan{scale, causal, 0, static_cast<bool>(mask), false};

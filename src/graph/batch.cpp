@@ -1,7 +1,7 @@
 // Batching: walks from the mapped values to the outputs and puts a batch axis on every node that depends on them.
 //
-// A region with rules of its own stays a region: its body and its rules are batched in turn whenever they are asked for, so that a softmax keeps its
-// derivative, and a function with a derivative written by the user keeps that.
+// A region with rules of its own stays a region: its body and its rules are batched in turn whenever they are asked
+// for, so that a softmax keeps its derivative, and a function with a derivative written by the user keeps that.
 #include <algorithm>
 #include <unordered_map>
 
@@ -23,7 +23,8 @@ struct Mapped {
   std::string key() const {
     std::string mask;
     for (bool b : inputs) mask += b ? '1' : '0';
-    return fmt::format("{} batched({} {} {})", inner->key, mask, extent.bound(), extent.symbol() ? extent.symbol()->name : "");
+    return fmt::format("{} batched({} {} {})", inner->key, mask, extent.bound(),
+                       extent.symbol() ? extent.symbol()->name : "");
   }
 };
 
@@ -34,8 +35,8 @@ Value element(const Value& v, bool is_batched) {
 
 /// Placeholders for one element of each value, and what they stand for; empty values stay empty.
 struct Elements {
-  Values inputs;   // one a value
-  Values from;     // those that are not empty
+  Values inputs;  // one a value
+  Values from;    // those that are not empty
   std::vector<Batched> to;
 
   void add(const Value& v, bool is_batched) {
@@ -60,7 +61,9 @@ Values with_axis(const Values& results, const Elements& elements, const Dim& ext
   return out;
 }
 
-std::span<const Value> part(const Values& all, size_t from, size_t count) { return std::span(all).subspan(from, count); }
+std::span<const Value> part(const Values& all, size_t from, size_t count) {
+  return std::span(all).subspan(from, count);
+}
 
 Composite mapped_region(const Mapped& m) {
   Composite region;
@@ -71,7 +74,8 @@ Composite mapped_region(const Mapped& m) {
     for (size_t k = 0; k < in.size(); ++k) e.add(in[k], m.inputs[k]);
     return with_axis(m.inner->body(e.inputs), e, m.extent);
   };
-  const auto all = [m](std::span<const Value> in, std::span<const Value> out, std::span<const Value> third, bool third_like_inputs) {
+  const auto all = [m](std::span<const Value> in, std::span<const Value> out, std::span<const Value> third,
+                       bool third_like_inputs) {
     Elements e;
     for (size_t k = 0; k < in.size(); ++k) e.add(in[k], m.inputs[k]);
     for (const Value& v : out) e.add(v, true);
@@ -82,7 +86,8 @@ Composite mapped_region(const Mapped& m) {
     region.vjp = [m, all](std::span<const Value> in, std::span<const Value> out, std::span<const Value> cotangents) {
       const Elements e = all(in, out, cotangents, false);
       const size_t n = in.size(), o = out.size();
-      Values result = with_axis(m.inner->vjp(part(e.inputs, 0, n), part(e.inputs, n, o), part(e.inputs, n + o, o)), e, m.extent);
+      Values result =
+          with_axis(m.inner->vjp(part(e.inputs, 0, n), part(e.inputs, n, o), part(e.inputs, n + o, o)), e, m.extent);
       for (size_t k = 0; k < n; ++k)
         if (result[k] && !m.inputs[k]) result[k] = sum(result[k], {0});
       return result;
@@ -136,7 +141,9 @@ std::vector<Batched> batch(std::span<const Value> outputs, std::span<const Value
   }
   const auto of = [&](const Value& v) {
     const auto found = known.find(v.node.get());
-    return found == known.end() || !found->second[static_cast<size_t>(v.index)].value ? Batched{v, -1} : found->second[static_cast<size_t>(v.index)];
+    return found == known.end() || !found->second[static_cast<size_t>(v.index)].value
+               ? Batched{v, -1}
+               : found->second[static_cast<size_t>(v.index)];
   };
   for (const Step& step : history(outputs, from)) {
     if (!step.depends || step.inputs.empty() || known.contains(step.node.get())) continue;
@@ -150,8 +157,10 @@ std::vector<Batched> batch(std::span<const Value> outputs, std::span<const Value
     const bool any = std::any_of(axes.begin(), axes.end(), [](int axis) { return axis >= 0; });
     std::vector<Batched>& slots = known[step.node.get()];
     const Values results = any ? batch_node(step, inputs, axes) : on_inputs(*step.node, std::move(inputs));
-    check(results.size() == static_cast<size_t>(step.node->outputs()), "vmap", std::string(row(step.node->op()).name) + " gave another number of results");
-    for (size_t k = 0; k < results.size(); ++k) slots.push_back({results[k], results[k].type() == step.node->types()[k] ? -1 : 0});
+    check(results.size() == static_cast<size_t>(step.node->outputs()), "vmap",
+          std::string(row(step.node->op()).name) + " gave another number of results");
+    for (size_t k = 0; k < results.size(); ++k)
+      slots.push_back({results[k], results[k].type() == step.node->types()[k] ? -1 : 0});
   }
   std::vector<Batched> result;
   for (const Value& v : outputs) result.push_back(of(v));

@@ -1,4 +1,5 @@
-// Builders: nodes made and checked by their rows, and the small language that derivatives and composites are written in.
+// Builders: nodes made and checked by their rows, and the small language that derivatives and composites are written
+// in.
 #include "graph/build.h"
 
 #include <algorithm>
@@ -20,10 +21,13 @@ Number number_as(Number n, Dtype dtype) {
 
 std::string argument_count(const Row& r) {
   if (r.max_inputs < 0) return fmt::format("at least {}", r.min_inputs);
-  return r.min_inputs == r.max_inputs ? fmt::format("{}", r.min_inputs) : fmt::format("{} to {}", r.min_inputs, r.max_inputs);
+  return r.min_inputs == r.max_inputs ? fmt::format("{}", r.min_inputs)
+                                      : fmt::format("{} to {}", r.min_inputs, r.max_inputs);
 }
 
-size_t axis_of(const char* op, int64_t axis, int rank) { return static_cast<size_t>(normalize_axis(op, static_cast<int>(axis), rank)); }
+size_t axis_of(const char* op, int64_t axis, int rank) {
+  return static_cast<size_t>(normalize_axis(op, static_cast<int>(axis), rank));
+}
 
 std::vector<int64_t> ascending(const char* op, std::vector<int64_t> axes, int rank) {
   for (int64_t& axis : axes) axis = normalize_axis(op, static_cast<int>(axis), rank);
@@ -112,7 +116,9 @@ Value iota(const Shape& shape, int axis, Dtype dtype) {
 
 // ---- movement ----
 
-Value reshape(const Value& v, const Shape& shape) { return v.shape() == shape ? v : make(Op::reshape, {v}, shape_attrs(shape)); }
+Value reshape(const Value& v, const Shape& shape) {
+  return v.shape() == shape ? v : make(Op::reshape, {v}, shape_attrs(shape));
+}
 
 Value permute(const Value& v, std::vector<int64_t> axes) {
   for (int64_t& axis : axes) axis = static_cast<int64_t>(axis_of("permute", axis, v.type().rank()));
@@ -131,7 +137,9 @@ Value swap_last(const Value& v) {
   return permute(v, std::move(axes));
 }
 
-Value broadcast(const Value& v, const Shape& shape) { return v.shape() == shape ? v : make(Op::broadcast, {v}, shape_attrs(shape)); }
+Value broadcast(const Value& v, const Shape& shape) {
+  return v.shape() == shape ? v : make(Op::broadcast, {v}, shape_attrs(shape));
+}
 
 Value slice(const Value& v, std::vector<int64_t> start, Shape sizes, std::vector<int64_t> step) {
   if (step.empty()) step.assign(start.size(), 1);
@@ -154,7 +162,9 @@ Value slice_axis(const Value& v, int axis, int64_t start, Dim size) {
 }
 
 Value pad(const Value& v, std::vector<int64_t> low, std::vector<int64_t> high, Number number) {
-  const auto none = [](const std::vector<int64_t>& amounts) { return std::all_of(amounts.begin(), amounts.end(), [](int64_t n) { return n == 0; }); };
+  const auto none = [](const std::vector<int64_t>& amounts) {
+    return std::all_of(amounts.begin(), amounts.end(), [](int64_t n) { return n == 0; });
+  };
   if (none(low) && none(high) && low.size() == v.shape().size() && high.size() == low.size()) return v;
   Attrs attrs;
   attrs.low = std::move(low);
@@ -201,7 +211,8 @@ Value squeeze(const Value& v, const std::vector<int64_t>& axes) {
   const std::vector<int64_t> at = ascending("squeeze", axes, v.type().rank());
   Shape shape = v.shape();
   for (size_t k = at.size(); k-- > 0;) {
-    if (!(shape[static_cast<size_t>(at[k])] == 1)) throw_invalid("squeeze", fmt::format("axis {} of {} is not of extent 1", at[k], to_string(v.type())));
+    if (!(shape[static_cast<size_t>(at[k])] == 1))
+      throw_invalid("squeeze", fmt::format("axis {} of {} is not of extent 1", at[k], to_string(v.type())));
     shape.erase(shape.begin() + at[k]);
   }
   return reshape(v, shape);
@@ -260,14 +271,20 @@ Value fold(kernel::Reducer reducer, const Value& v, std::vector<int64_t> axes, b
   return keep_dims ? expand_dims(folded, axes) : folded;
 }
 
-Value sum(const Value& v, std::vector<int64_t> axes, bool keep_dims) { return fold(kernel::Reducer::sum, v, std::move(axes), keep_dims); }
-Value max(const Value& v, std::vector<int64_t> axes, bool keep_dims) { return fold(kernel::Reducer::max, v, std::move(axes), keep_dims); }
+Value sum(const Value& v, std::vector<int64_t> axes, bool keep_dims) {
+  return fold(kernel::Reducer::sum, v, std::move(axes), keep_dims);
+}
+Value max(const Value& v, std::vector<int64_t> axes, bool keep_dims) {
+  return fold(kernel::Reducer::max, v, std::move(axes), keep_dims);
+}
 
 Value mean(const Value& v, std::vector<int64_t> axes, bool keep_dims) {
   double count = 1;
   for (int64_t axis : axes) {
     const Dim extent = v.shape()[axis_of("mean", axis, v.type().rank())];
-    if (!extent.is_static()) throw_invalid("mean", fmt::format("axis {} of {} is symbolic: fold a sum and divide by its length", axis, to_string(v.type())));
+    if (!extent.is_static())
+      throw_invalid("mean", fmt::format("axis {} of {} is symbolic: fold a sum and divide by its length", axis,
+                                        to_string(v.type())));
     count *= static_cast<double>(extent.bound());
   }
   return sum(v, std::move(axes), keep_dims) * (1.0 / count);
@@ -284,8 +301,8 @@ Value sum_to(const Value& v, const Shape& shape) {
 
 // ---- contraction, indexing, random ----
 
-Value dot(const Value& a, const Value& b, std::vector<int64_t> a_contract, std::vector<int64_t> b_contract, std::vector<int64_t> a_batch,
-          std::vector<int64_t> b_batch) {
+Value dot(const Value& a, const Value& b, std::vector<int64_t> a_contract, std::vector<int64_t> b_contract,
+          std::vector<int64_t> a_batch, std::vector<int64_t> b_batch) {
   Attrs attrs;
   attrs.axes = std::move(a_contract);
   attrs.axes2 = std::move(b_contract);
@@ -298,7 +315,8 @@ Value dot(const Value& a, const Value& b, std::vector<int64_t> a_contract, std::
 Value matmul(const Value& a, const Value& b) {
   const int64_t rank = a.type().rank();
   if (rank < 2 || b.type().rank() != rank)
-    throw_invalid("matmul", fmt::format("needs two arrays of one rank, at least 2, got {} and {}", to_string(a.type()), to_string(b.type())));
+    throw_invalid("matmul", fmt::format("needs two arrays of one rank, at least 2, got {} and {}", to_string(a.type()),
+                                        to_string(b.type())));
   std::vector<int64_t> batch;
   for (int64_t k = 0; k + 2 < rank; ++k) batch.push_back(k);
   return dot(a, b, {rank - 1}, {rank - 2}, batch, batch);
@@ -306,21 +324,31 @@ Value matmul(const Value& a, const Value& b) {
 
 namespace {
 
-/// Indices along symbolic axes, from the start of the axis as long as it is: one behind the end stands there (`keep`) or behind the bound, where a scatter drops it.
+/// Indices along symbolic axes, from the start of the axis as long as it is: one behind the end stands there (`keep`)
+/// or behind the bound, where a scatter drops it.
 Values within_symbolic(const Value& v, const Values& indices, const std::vector<int64_t>& axes, bool keep) {
   Values out = indices;
   for (size_t k = 0; k < std::min(out.size(), axes.size()); ++k) {
     if (axes[k] < 0 || axes[k] >= v.type().rank() || !is_integer(out[k].dtype())) continue;  // refused by the row
     const Dim& extent = v.shape()[static_cast<size_t>(axes[k])];
     const Node& made = *out[k].node;
-    const bool counts = made.op() == Op::iota && made.attrs().shape[static_cast<size_t>(made.attrs().axes[0])] == extent;
+    const bool counts =
+        made.op() == Op::iota && made.attrs().shape[static_cast<size_t>(made.attrs().axes[0])] == extent;
     if (extent.is_static() || counts) continue;
-    if (out[k].dtype() == uint64) out[k] = binary(Op::min, out[k], full(out[k].shape(), uint64, Number::of_int(extent.bound())));  // a signed number holds it then
-    const Value i = cast(out[k], extent.bound() <= INT32_MAX && out[k].dtype().size() <= 4 && out[k].dtype() != uint32 ? int32 : int64);
-    const Value length = broadcast(sum(full({extent}, i.dtype(), Number::of_int(1)), {0}), i.shape()), zero = zeros_like(i);
+    if (out[k].dtype() == uint64)
+      out[k] = binary(Op::min, out[k],
+                      full(out[k].shape(), uint64, Number::of_int(extent.bound())));  // a signed number holds it then
+    const Value i = cast(
+        out[k], extent.bound() <= INT32_MAX && out[k].dtype().size() <= 4 && out[k].dtype() != uint32 ? int32 : int64);
+    const Value length = broadcast(sum(full({extent}, i.dtype(), Number::of_int(1)), {0}), i.shape()),
+                zero = zeros_like(i);
     const Value from_start = select(binary(Op::lt, i, zero), i + length, i);
-    if (keep) out[k] = binary(Op::max, binary(Op::min, from_start, length + full(i.shape(), i.dtype(), Number::of_int(-1))), zero);
-    else out[k] = select(binary(Op::bit_and, binary(Op::le, zero, from_start), binary(Op::lt, from_start, length)), from_start, full(i.shape(), i.dtype(), Number::of_int(extent.bound())));
+    if (keep)
+      out[k] =
+          binary(Op::max, binary(Op::min, from_start, length + full(i.shape(), i.dtype(), Number::of_int(-1))), zero);
+    else
+      out[k] = select(binary(Op::bit_and, binary(Op::le, zero, from_start), binary(Op::lt, from_start, length)),
+                      from_start, full(i.shape(), i.dtype(), Number::of_int(extent.bound())));
   }
   return out;
 }
@@ -330,7 +358,8 @@ Values within_symbolic(const Value& v, const Values& indices, const std::vector<
 Value gather(const Value& v, const Values& indices, std::vector<int64_t> axes, Shape sizes) {
   Shape result = indices.empty() ? Shape{} : indices[0].shape();
   result.insert(result.end(), sizes.begin(), sizes.end());
-  if (num_elements(result) == 0) return full(result, v.dtype(), Number::of_int(0));  // nothing is read, also where v has nothing
+  if (num_elements(result) == 0)
+    return full(result, v.dtype(), Number::of_int(0));  // nothing is read, also where v has nothing
   Attrs attrs = shape_attrs(sizes);
   Values inputs = within_symbolic(v, indices, axes, true);
   attrs.axes = std::move(axes);
@@ -342,7 +371,8 @@ Value take(const Value& v, const Value& indices, int axis) {
   const size_t at = axis_of("take", axis, v.type().rank());
   Shape sizes = v.shape();
   sizes[at] = 1;
-  const Value picked = gather(v, {indices}, {static_cast<int64_t>(at)}, sizes);  // indices, then v's axes with extent 1 at `axis`
+  const Value picked =
+      gather(v, {indices}, {static_cast<int64_t>(at)}, sizes);  // indices, then v's axes with extent 1 at `axis`
   const int64_t lead = indices.type().rank();
   const Value rows = squeeze(picked, {lead + static_cast<int64_t>(at)});
   std::vector<int64_t> order;  // MLX's layout: the indices' axes stand where `axis` was
@@ -352,7 +382,8 @@ Value take(const Value& v, const Value& indices, int axis) {
   return permute(rows, std::move(order));
 }
 
-Value scatter(ScatterMode mode, const Value& v, const Values& indices, const Value& updates, std::vector<int64_t> axes) {
+Value scatter(ScatterMode mode, const Value& v, const Values& indices, const Value& updates,
+              std::vector<int64_t> axes) {
   if (num_elements(updates.shape()) == 0) return v;
   Attrs attrs;
   attrs.mode = mode;

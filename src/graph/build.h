@@ -1,6 +1,6 @@
 #pragma once
-// Builders: the language in which derivatives and composites are written. Strict: no promotion and no implicit broadcasting (weft/ops.h has those);
-// an operator's shape and dtype rules throw std::invalid_argument as "[name] …".
+// Builders: the language in which derivatives and composites are written. Strict: no promotion and no implicit
+// broadcasting (weft/ops.h has those); an operator's shape and dtype rules throw std::invalid_argument as "[name] …".
 #include "graph/node.h"
 #include "graph/table.h"
 
@@ -11,8 +11,8 @@ Values make_all(Op op, Values inputs, SharedAttrs attrs = {});
 Value make(Op op, Values inputs, SharedAttrs attrs = {});  // the only output
 
 Value parameter(const Type& type, int64_t slot = -1);
-Value data(const Type& type, Storage storage);          // a leaf with storage
-Value constant(Dtype dtype, Number number);             // rank 0
+Value data(const Type& type, Storage storage);  // a leaf with storage
+Value constant(Dtype dtype, Number number);     // rank 0
 Value full(const Shape& shape, Dtype dtype, Number number);
 Value full_like(const Value& v, double number);
 Value zeros_like(const Value& v);
@@ -20,21 +20,23 @@ Value iota(const Shape& shape, int axis, Dtype dtype);
 
 Value reshape(const Value& v, const Shape& shape);
 Value permute(const Value& v, std::vector<int64_t> axes);
-Value swap_last(const Value& v);                        // the last two axes
-Value broadcast(const Value& v, const Shape& shape);    // right-aligned; axes of extent 1 or missing repeat; v itself where equal
+Value swap_last(const Value& v);  // the last two axes
+Value broadcast(const Value& v,
+                const Shape& shape);  // right-aligned; axes of extent 1 or missing repeat; v itself where equal
 Value slice(const Value& v, std::vector<int64_t> start, Shape sizes, std::vector<int64_t> step = {});
 Value slice_axis(const Value& v, int axis, int64_t start, Dim size);
 Value pad(const Value& v, std::vector<int64_t> low, std::vector<int64_t> high, Number number = {});
 Value concat(const Values& vs, int axis);
 /// Element j of the axis moved to j·step, zeros between: n → (n-1)·step + 1.
 Value dilate(const Value& v, size_t axis, int64_t step);
-/// Axis n of v becomes two axes [count, size]: result[…, o, k, …] = v[…, o·step + k·dilation, …]; count = (n - (size-1)·dilation - 1) / step + 1.
+/// Axis n of v becomes two axes [count, size]: result[…, o, k, …] = v[…, o·step + k·dilation, …]; count = (n -
+/// (size-1)·dilation - 1) / step + 1.
 Value window(const Value& v, int axis, int64_t size, int64_t step = 1, int64_t dilation = 1);
 Value expand_dims(const Value& v, const std::vector<int64_t>& axes);
 Value squeeze(const Value& v, const std::vector<int64_t>& axes);
 
 Value unary(Op op, const Value& v);
-Value binary(Op op, const Value& a, const Value& b);    // b may be of rank 0: it is broadcast
+Value binary(Op op, const Value& a, const Value& b);  // b may be of rank 0: it is broadcast
 Value operator+(const Value& a, const Value& b);
 Value operator-(const Value& a, const Value& b);
 Value operator*(const Value& a, const Value& b);
@@ -51,10 +53,11 @@ Value tanh(const Value& v);
 Value rsqrt(const Value& v);
 Value square(const Value& v);
 Value select(const Value& condition, const Value& a, const Value& b);
-Value cast(const Value& v, Dtype dtype);                // v itself where equal
+Value cast(const Value& v, Dtype dtype);  // v itself where equal
 Value stop_gradient(const Value& v);
-Value depends(const Value& v, const Values& on);       // v, for computations that are to wait for `on` and to share nothing with others of v
-Value complex(const Value& re, const Value& im);        // complex64 of two float32 arrays
+Value depends(const Value& v,
+              const Values& on);  // v, for computations that are to wait for `on` and to share nothing with others of v
+Value complex(const Value& re, const Value& im);  // complex64 of two float32 arrays
 Value conjugate(const Value& v);
 
 Value fold(kernel::Reducer reducer, const Value& v, std::vector<int64_t> axes, bool keep_dims = false);
@@ -64,27 +67,30 @@ Value mean(const Value& v, std::vector<int64_t> axes, bool keep_dims = false);
 /// v summed to `shape`, from which it was broadcast: the transpose of `broadcast`.
 Value sum_to(const Value& v, const Shape& shape);
 
-/// The axis folded up to each of its elements: forward or backwards, with the element itself or without (then the first is the identity). `in_logs` (with
-/// Reducer::sum): of logarithms, i.e. by logaddexp.
-Value prefix(kernel::Reducer reducer, const Value& v, int axis, bool backwards = false, bool without_own = false, bool in_logs = false);
+/// The axis folded up to each of its elements: forward or backwards, with the element itself or without (then the first
+/// is the identity). `in_logs` (with Reducer::sum): of logarithms, i.e. by logaddexp.
+Value prefix(kernel::Reducer reducer, const Value& v, int axis, bool backwards = false, bool without_own = false,
+             bool in_logs = false);
 
 /// Result axes: batch, free axes of a, free axes of b. Float dtypes only; `dtype` defaults to the operands'.
 Value dot(const Value& a, const Value& b, std::vector<int64_t> a_contract, std::vector<int64_t> b_contract,
           std::vector<int64_t> a_batch = {}, std::vector<int64_t> b_batch = {});
-Value matmul(const Value& a, const Value& b);           // [..., m, k] · [..., k, n], equal leading axes
+Value matmul(const Value& a, const Value& b);  // [..., m, k] · [..., k, n], equal leading axes
 
-/// Result shape: the indices' common shape, then `sizes` (as MLX's gather): result[i…, s…] = v[s… with index k added along axes[k]].
-/// A negative index counts from the end; one outside is clamped to the nearest element, so that no foreign memory is touched.
+/// Result shape: the indices' common shape, then `sizes` (as MLX's gather): result[i…, s…] = v[s… with index k added
+/// along axes[k]]. A negative index counts from the end; one outside is clamped to the nearest element, so that no
+/// foreign memory is touched.
 Value gather(const Value& v, const Values& indices, std::vector<int64_t> axes, Shape sizes);
 /// Rows of `v` along `axis`: MLX's take.
 Value take(const Value& v, const Value& indices, int axis);
-/// v with updates (indices' shape, then the slice's) put at the indices, or combined with what is there; out-of-range updates are dropped. Repeated indices:
-/// all of them in order, so that `set` keeps the last one. Index arrays may have symbolic axes.
+/// v with updates (indices' shape, then the slice's) put at the indices, or combined with what is there; out-of-range
+/// updates are dropped. Repeated indices: all of them in order, so that `set` keeps the last one. Index arrays may have
+/// symbolic axes.
 Value scatter(ScatterMode mode, const Value& v, const Values& indices, const Value& updates, std::vector<int64_t> axes);
 /// v with v[start + i·step] = update[i] along every axis; steps may be negative, never 0.
 Value assign(const Value& v, const Value& update, std::vector<int64_t> start, std::vector<int64_t> step = {});
-/// uint32 words of MLX's Threefry layout for key[2] (uint32), or an array of `shape` for each of key[…, 2]: notes at the row.
-/// Philox instead of Threefry: each word depends on its own number alone, not on how many are drawn.
+/// uint32 words of MLX's Threefry layout for key[2] (uint32), or an array of `shape` for each of key[…, 2]: notes at
+/// the row. Philox instead of Threefry: each word depends on its own number alone, not on how many are drawn.
 Value random_bits(const Value& key, const Shape& shape, Generator generator = Generator::threefry);
 
 Values composite(std::shared_ptr<const Composite> region, Values inputs);

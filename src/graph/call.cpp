@@ -12,7 +12,8 @@
 namespace weft::graph {
 namespace {
 
-constexpr std::span<const CallRule> (*families_of_calls[])() = {sort_calls, fft_calls, linalg_calls, orthogonal_calls, eig_calls};
+constexpr std::span<const CallRule> (*families_of_calls[])() = {sort_calls, fft_calls, linalg_calls, orthogonal_calls,
+                                                                eig_calls};
 
 std::vector<const CallRule*> gather_rules() {
   std::vector<const CallRule*> all;
@@ -24,8 +25,10 @@ std::vector<const CallRule*> gather_rules() {
 std::vector<Type> call_types(const Attrs& attrs, TypeSpan in) {
   const CallRule& rule = call_rule(attrs.call);
   const int given = static_cast<int>(in.size()), integers = static_cast<int>(attrs.integers.size());
-  if (given < rule.min_inputs || (rule.max_inputs >= 0 && given > rule.max_inputs)) throw_invalid(rule.name, fmt::format("takes another number of arguments than {}", given));
-  if (integers != rule.integers) throw_invalid(rule.name, fmt::format("reads {} integers, got {}", rule.integers, integers));
+  if (given < rule.min_inputs || (rule.max_inputs >= 0 && given > rule.max_inputs))
+    throw_invalid(rule.name, fmt::format("takes another number of arguments than {}", given));
+  if (integers != rule.integers)
+    throw_invalid(rule.name, fmt::format("reads {} integers, got {}", rule.integers, integers));
   return rule.types(attrs, in);
 }
 
@@ -77,7 +80,8 @@ std::vector<HostTensor> call_reference(const Attrs& attrs, std::span<const HostT
 }
 
 constexpr auto rows = std::to_array<Row>({
-    {Op::call, "call", 0, -1, call_shape, call_dtype, call_interval, call_vjp, call_jvp, call_vmap, call_factors, -1, call_reference, 0},
+    {Op::call, "call", 0, -1, call_shape, call_dtype, call_interval, call_vjp, call_jvp, call_vmap, call_factors, -1,
+     call_reference, 0},
 });
 static_assert(complete(rows, Op::call));
 

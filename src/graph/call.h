@@ -1,16 +1,18 @@
 #pragma once
-// The calls: routines on whole row-major arrays that are not generated code (Op::call), one rule each. A call reads attrs.call, its name, and attrs.integers.
-// Every target that offers a call offers it under this name (target::Target::call, with the operands and results of the node).
+// The calls: routines on whole row-major arrays that are not generated code (Op::call), one rule each. A call reads
+// attrs.call, its name, and attrs.integers. Every target that offers a call offers it under this name
+// (target::Target::call, with the operands and results of the node).
 #include "graph/build.h"
 
 namespace weft::graph {
 
 struct CallRule {
   std::string_view name;
-  int min_inputs, max_inputs;   // max -1: any number
-  int integers;                 // how many the call reads
-  std::vector<Type> (*types)(const Attrs& attrs, std::span<const Type> inputs);  // of the results; throws std::invalid_argument "[name] …"
-  Column<IntervalRule> interval;  // of every result
+  int min_inputs, max_inputs;  // max -1: any number
+  int integers;                // how many the call reads
+  std::vector<Type> (*types)(const Attrs& attrs,
+                             std::span<const Type> inputs);  // of the results; throws std::invalid_argument "[name] …"
+  Column<IntervalRule> interval;                             // of every result
   Column<VjpRule> vjp;
   Column<JvpRule> jvp;
   Column<VmapRule> vmap;

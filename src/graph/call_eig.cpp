@@ -1,6 +1,7 @@
 // Eigenvalues of general real matrices as a call. A complex number is a pair along one more axis.
 //
-// eig a     a [b…, n, n]: matrices column by column. Results: eigenvalues [b…, n, 2], ascending by real, then by imaginary parts; eigenvectors [b…, n, n, 2], one after the other, of
+// eig a     a [b…, n, n]: matrices column by column. Results: eigenvalues [b…, n, 2], ascending by real, then by
+//           imaginary parts; eigenvectors [b…, n, n, 2], one after the other, of
 //           length 1. NaN where none are found. A is finite.
 #include <array>
 #include <cmath>
@@ -32,7 +33,9 @@ Parts parts(const Value& pairs) {
 Value pairs(const Parts& z) { return concat({expand_dims(z.re, {-1}), expand_dims(z.im, {-1})}, z.re.type().rank()); }
 Parts turned_parts(const Parts& z) { return {swap_last(z.re), swap_last(z.im)}; }
 Parts adjoint(const Parts& z) { return {swap_last(z.re), -swap_last(z.im)}; }
-Parts times(const Parts& a, const Parts& b) { return {product(a.re, b.re) - product(a.im, b.im), product(a.re, b.im) + product(a.im, b.re)}; }
+Parts times(const Parts& a, const Parts& b) {
+  return {product(a.re, b.re) - product(a.im, b.im), product(a.re, b.im) + product(a.im, b.re)};
+}
 Parts minus(const Parts& a, const Parts& b) { return {a.re - b.re, a.im - b.im}; }
 Parts columns_times(const Parts& a, const Value& by) { return {scale_columns(a.re, by), scale_columns(a.im, by)}; }
 
@@ -48,13 +51,16 @@ Parts solve_parts(const Parts& z, const Parts& b) {
 /// a_ij / (w_j - w_i) off the diagonal, 0 on it; or by the conjugate of that.
 Parts over_gaps(const Parts& a, const Parts& w, bool conjugated) {
   const Value zero = zeros_like(a.re), one = identity_like(a.re);
-  const auto gaps = [&](const Value& v) { return scale_columns(full_like(zero, 1), v) - scale_rows(full_like(zero, 1), v); };
+  const auto gaps = [&](const Value& v) {
+    return scale_columns(full_like(zero, 1), v) - scale_rows(full_like(zero, 1), v);
+  };
   const Value re = gaps(w.re), im = conjugated ? -gaps(w.im) : gaps(w.im), norm = square(re) + square(im) + one;
   const Value off = full_like(one, 1) - one;
   return {(a.re * re + a.im * im) / norm * off, (a.im * re - a.re * im) / norm * off};
 }
 
-/// Boeddeker et al., On the computation of complex-valued gradients with application to statistically optimum beamforming, 2017, and what vectors of length 1 add to it.
+/// Boeddeker et al., On the computation of complex-valued gradients with application to statistically optimum
+/// beamforming, 2017, and what vectors of length 1 add to it.
 Values eig_vjp(const Node&, ValueSpan, ValueSpan y, ValueSpan g) {
   if (!g[0] && !g[1]) return {Value{}};
   const Parts w = parts(y[0]), v = turned_parts(parts(y[1])), vh = adjoint(v);
@@ -77,7 +83,8 @@ Values eig_jvp(const Node&, ValueSpan, ValueSpan y, ValueSpan t) {
   const Value moved = swap_last(t[0]);
   const Parts p = solve_parts(v, {product(moved, v.re), product(moved, v.im)});
   const Parts dv = times(v, over_gaps(p, w, false)), longer = times(adjoint(v), dv);
-  return {pairs({diagonal(p.re), diagonal(p.im)}), pairs(turned_parts(minus(dv, columns_times(v, diagonal(longer.re)))))};
+  return {pairs({diagonal(p.re), diagonal(p.im)}),
+          pairs(turned_parts(minus(dv, columns_times(v, diagonal(longer.re)))))};
 }
 
 std::vector<HostTensor> eig_reference(const Attrs&, std::span<const HostTensor> in, TypeSpan out) {

@@ -1,10 +1,14 @@
 // Triangular factors as calls.
 //
-// cholesky a           a [b…, n, n]. Results: L of A = L Lᵀ over the lower part of a, whose upper part stays as it is; int32 [b…]: 0, or something else where A is not positive
+// cholesky a           a [b…, n, n]. Results: L of A = L Lᵀ over the lower part of a, whose upper part stays as it is;
+//                      int32 [b…]: 0, or something else where A is not positive
 //                      definite, and then L is not to be looked at. Of a only the lower part is A's.
-// solve_triangular t, b   integers: 1 where T is upper, 1 for Tᵀ. t [b…, n, n], of which the other part is not read, b [b…, n, k]: X [b…, n, k] of T X = B or Tᵀ X = B.
-// lu a                 a [b…, n, m]: matrices of m rows and n columns, column by column. Results: L (without its diagonal of ones) and U in a's place; uint32 [b…, m]: the
-//                      row of A that each row became; uint32 [b…, k], k the smaller of m and n: the row, counted from 1, with which row i was exchanged.
+// solve_triangular t, b   integers: 1 where T is upper, 1 for Tᵀ. t [b…, n, n], of which the other part is not read, b
+//                         [b…, n, k]: X [b…, n, k] of T X = B or Tᵀ X = B.
+// lu a                 a [b…, n, m]: matrices of m rows and n columns, column by column. Results: L (without its
+//                      diagonal of ones) and U in a's place; uint32 [b…, m]: the
+//                      row of A that each row became; uint32 [b…, k], k the smaller of m and n: the row, counted from
+//                        1, with which row i was exchanged.
 #include <array>
 #include <cmath>
 
@@ -29,7 +33,8 @@ std::vector<Type> cholesky_types(const Attrs&, TypeSpan in) {
 Value folded(const Value& v) { return half_lower(v + swap_last(v)); }
 Value mirrored(const Value& v) { return lower(v) + swap_last(lower(v, -1)); }
 
-/// With Φ the lower part and half of the diagonal: A's gradient is L⁻ᵀ Φ(Lᵀ gL) L⁻¹ (Murray, Differentiation of the Cholesky decomposition, 2016).
+/// With Φ the lower part and half of the diagonal: A's gradient is L⁻ᵀ Φ(Lᵀ gL) L⁻¹ (Murray, Differentiation of the
+/// Cholesky decomposition, 2016).
 Values cholesky_vjp(const Node&, ValueSpan, ValueSpan y, ValueSpan g) {
   if (!g[0]) return {Value{}};
   const Value l = lower(y[0]), inner = half_lower(product(l, lower(g[0]), true));
@@ -61,7 +66,9 @@ std::vector<Type> solve_triangular_types(const Attrs&, TypeSpan in) {
   check_matrices("solve_triangular", in[0], true);
   const Type &t = in[0], &b = in[1];
   if (b.dtype != t.dtype || b.rank() != t.rank() || !std::equal(t.shape.begin(), t.shape.end() - 1, b.shape.begin()))
-    throw_invalid("solve_triangular", fmt::format("the right side must have the matrices' rows, leading axes and dtype, got {} and {}", to_string(t), to_string(b)));
+    throw_invalid("solve_triangular",
+                  fmt::format("the right side must have the matrices' rows, leading axes and dtype, got {} and {}",
+                              to_string(t), to_string(b)));
   check_matrices("solve_triangular", b, false);
   return {b};
 }
@@ -135,9 +142,12 @@ Blocks factors_of(const Value& packed) {
 }
 
 /// v U⁻¹, or v U⁻ᵀ.
-Value times_inverse(const Value& v, const Value& u, bool transposed) { return swap_last(solve_triangular(u, swap_last(v), true, !transposed)); }
+Value times_inverse(const Value& v, const Value& u, bool transposed) {
+  return swap_last(solve_triangular(u, swap_last(v), true, !transposed));
+}
 
-/// The square part: gA = P L⁻ᵀ (lower part of Lᵀ gL below the diagonal + upper part of gU Uᵀ) U⁻ᵀ; what is below or beside it is L₂ = A₂U⁻¹ or U₂ = L⁻¹A₂.
+/// The square part: gA = P L⁻ᵀ (lower part of Lᵀ gL below the diagonal + upper part of gU Uᵀ) U⁻ᵀ; what is below or
+/// beside it is L₂ = A₂U⁻¹ or U₂ = L⁻¹A₂.
 Values lu_vjp(const Node&, ValueSpan, ValueSpan y, ValueSpan g) {
   if (!g[0]) return {Value{}};
   const Blocks f = factors_of(swap_last(y[0]));
@@ -167,8 +177,11 @@ Values lu_jvp(const Node&, ValueSpan, ValueSpan y, ValueSpan t) {
   const Value inner = times_inverse(solve_triangular(f.l, block(all, 0, f.k, 0, f.k), false), f.u, false);
   const Value dl = product(f.l, lower(inner, -1)), du = product(upper(inner), f.u);
   Value out = dl + du;
-  if (f.below) out = concat({out, times_inverse(block(all, f.k, f.m - f.k, 0, f.k) - product(f.below, du), f.u, false)}, rank - 2);
-  if (f.beside) out = concat({out, solve_triangular(f.l, block(all, 0, f.k, f.k, f.n - f.k) - product(dl, f.beside), false)}, rank - 1);
+  if (f.below)
+    out = concat({out, times_inverse(block(all, f.k, f.m - f.k, 0, f.k) - product(f.below, du), f.u, false)}, rank - 2);
+  if (f.beside)
+    out = concat({out, solve_triangular(f.l, block(all, 0, f.k, f.k, f.n - f.k) - product(dl, f.beside), false)},
+                 rank - 1);
   return {swap_last(out), Value{}, Value{}};
 }
 
@@ -187,8 +200,10 @@ std::vector<HostTensor> lu_reference(const Attrs&, std::span<const HostTensor> i
 }
 
 constexpr auto rules = std::to_array<CallRule>({
-    {"cholesky", 1, 1, 0, cholesky_types, None::unbounded, cholesky_vjp, cholesky_jvp, batched_call, batch_factors, cholesky_reference, 16},
-    {"solve_triangular", 2, 2, 2, solve_triangular_types, None::unbounded, solve_triangular_vjp, solve_triangular_jvp, batched_call, batch_factors, solve_triangular_reference, 16},
+    {"cholesky", 1, 1, 0, cholesky_types, None::unbounded, cholesky_vjp, cholesky_jvp, batched_call, batch_factors,
+     cholesky_reference, 16},
+    {"solve_triangular", 2, 2, 2, solve_triangular_types, None::unbounded, solve_triangular_vjp, solve_triangular_jvp,
+     batched_call, batch_factors, solve_triangular_reference, 16},
     {"lu", 1, 1, 0, lu_types, None::unbounded, lu_vjp, lu_jvp, batched_call, batch_factors, lu_reference, 16},
 });
 static_assert(complete_calls(rules));

@@ -1,8 +1,12 @@
-// Orthogonal factors as calls, of finite matrices. Matrices of m rows and n columns lie column by column: [b…, n, m]. Signs of vectors are the library's.
+// Orthogonal factors as calls, of finite matrices. Matrices of m rows and n columns lie column by column: [b…, n, m].
+// Signs of vectors are the library's.
 //
-// qr a      integers: 1 for all m columns of Q, 0 for n. m ≥ n: orthonormal Q [b…, n or m, m] with R = QᵀA upper triangular, by Householder's reflections.
-// svd a     m ≥ n. Results: singular values [b…, n], descending; U [b…, n, m]; V [b…, n, n], whose rows are the rows of Vᵀ.
-// eigh a    a [b…, n, n], symmetric, of which only the lower part is read. Results: eigenvalues [b…, n], ascending; eigenvectors [b…, n, n].
+// qr a      integers: 1 for all m columns of Q, 0 for n. m ≥ n: orthonormal Q [b…, n or m, m] with R = QᵀA upper
+//           triangular, by Householder's reflections.
+// svd a     m ≥ n. Results: singular values [b…, n], descending; U [b…, n, m]; V [b…, n, n], whose rows are the rows of
+//           Vᵀ.
+// eigh a    a [b…, n, n], symmetric, of which only the lower part is read. Results: eigenvalues [b…, n], ascending;
+//           eigenvectors [b…, n, n].
 #include <array>
 #include <cmath>
 
@@ -30,7 +34,8 @@ struct Orthogonal {
 };
 Orthogonal orthogonal(const Value& a, const Value& all) {
   const int rank = a.type().rank();
-  const int64_t m = a.shape()[static_cast<size_t>(rank - 2)].bound(), n = a.shape().back().bound(), columns = all.shape().back().bound();
+  const int64_t m = a.shape()[static_cast<size_t>(rank - 2)].bound(), n = a.shape().back().bound(),
+                columns = all.shape().back().bound();
   Orthogonal out;
   out.q = slice_axis(all, rank - 1, 0, n);
   if (columns > n) out.beside = slice_axis(all, rank - 1, n, m - n);
@@ -38,8 +43,9 @@ Orthogonal orthogonal(const Value& a, const Value& all) {
   return out;
 }
 
-/// With M = dA R⁻¹ and C = QᵀM: dQ = Q (C's lower part - its transpose) + M - Q C (Walter & Lehmann, Algorithmic differentiation of linear algebra functions, 2012). The
-/// columns beside them turn no further than they must: dQ₂ = -Q dQᵀ Q₂.
+/// With M = dA R⁻¹ and C = QᵀM: dQ = Q (C's lower part - its transpose) + M - Q C (Walter & Lehmann, Algorithmic
+/// differentiation of linear algebra functions, 2012). The columns beside them turn no further than they must: dQ₂ = -Q
+/// dQᵀ Q₂.
 Values qr_vjp(const Node&, ValueSpan x, ValueSpan y, ValueSpan g) {
   if (!g[0]) return {Value{}};
   const Value all = swap_last(g[0]);
@@ -47,7 +53,8 @@ Values qr_vjp(const Node&, ValueSpan x, ValueSpan y, ValueSpan g) {
   const int rank = all.type().rank();
   const Dim n = f.q.shape().back();
   Value gq = slice_axis(all, rank - 1, 0, n);
-  if (f.beside) gq = gq - product(f.beside, product(slice_axis(all, rank - 1, n.bound(), f.beside.shape().back()), f.q, true));
+  if (f.beside)
+    gq = gq - product(f.beside, product(slice_axis(all, rank - 1, n.bound(), f.beside.shape().back()), f.q, true));
   const Value h = product(f.q, gq, true);
   const Value gm = gq + product(f.q, skew_lower(h) - h);
   return {solve_triangular(f.r, swap_last(gm), true)};  // (gM R⁻ᵀ)ᵀ
@@ -66,7 +73,8 @@ Values qr_jvp(const Node&, ValueSpan x, ValueSpan y, ValueSpan t) {
 std::vector<HostTensor> qr_reference(const Attrs&, std::span<const HostTensor> in, TypeSpan out) {
   HostTensor result{out[0], {}};
   const int64_t columns = out[0].shape[out[0].shape.size() - 2].bound();
-  for (int64_t k = 0; k < count_of(in[0]); ++k) append(result, turned(reflections(turned(matrix_of(in[0], k)), columns)).data);
+  for (int64_t k = 0; k < count_of(in[0]); ++k)
+    append(result, turned(reflections(turned(matrix_of(in[0], k)), columns)).data);
   return {result};
 }
 

@@ -25,8 +25,11 @@ std::vector<Type> sort_types(const Attrs& attrs, TypeSpan in) {
   const int64_t axis = attrs.integers[0];
   if (axis < 0 || axis >= v.rank()) throw_invalid("sort", fmt::format("axis {} is outside {}", axis, to_string(v)));
   const Dim extent = v.shape[static_cast<size_t>(axis)];
-  if (!extent.is_static()) throw_invalid("sort", fmt::format("axis {} of {} is symbolic: sort along an axis of fixed length", axis, to_string(v)));
-  if (extent.bound() > int64_t{UINT32_MAX}) throw_invalid("sort", fmt::format("axis {} of {} is longer than positions in uint32 reach", axis, to_string(v)));
+  if (!extent.is_static())
+    throw_invalid("sort",
+                  fmt::format("axis {} of {} is symbolic: sort along an axis of fixed length", axis, to_string(v)));
+  if (extent.bound() > int64_t{UINT32_MAX})
+    throw_invalid("sort", fmt::format("axis {} of {} is longer than positions in uint32 reach", axis, to_string(v)));
   return {v, {v.shape, uint32}};
 }
 
@@ -37,7 +40,8 @@ Value along(const Value& v, const Value& order, size_t axis) {
   std::vector<int64_t> axes;
   Shape ones;
   for (size_t k = 0; k < v.shape().size(); ++k) {
-    if (!(v.shape()[k].is_static())) throw_invalid("sort", "the derivative over a symbolic axis is not supported: " + to_string(v.type()));
+    if (!(v.shape()[k].is_static()))
+      throw_invalid("sort", "the derivative over a symbolic axis is not supported: " + to_string(v.type()));
     indices.push_back(k == axis ? order : iota(order.shape(), static_cast<int>(k), uint32));
     axes.push_back(static_cast<int64_t>(k));
     ones.push_back(1);
@@ -45,7 +49,8 @@ Value along(const Value& v, const Value& order, size_t axis) {
   return reshape(gather(v, indices, axes, ones), order.shape());
 }
 
-/// Each cotangent goes back to where its element stood: a gather through the inverse permutation, which is the order of the order.
+/// Each cotangent goes back to where its element stood: a gather through the inverse permutation, which is the order of
+/// the order.
 Values sort_vjp(const Node& node, ValueSpan, ValueSpan y, ValueSpan g) {
   if (!g[0]) return {Value{}};
   const size_t axis = sorted_axis(node.attrs());
@@ -68,7 +73,8 @@ Factors sort_factors(const Attrs& attrs, TypeSpan in, TypeSpan) {
   return {{factors}, {factors, factors}};
 }
 
-/// The values' own interval, and positions below the axis's length: the rule knows the result by its dtype only, so that it bounds neither.
+/// The values' own interval, and positions below the axis's length: the rule knows the result by its dtype only, so
+/// that it bounds neither.
 Interval sort_interval(const Attrs&, std::span<const Interval>, const Type& result) { return range_of(result.dtype); }
 
 bool before(const Number& a, const Number& b, Dtype t) {
@@ -87,7 +93,8 @@ std::vector<HostTensor> sort_reference(const Attrs& attrs, std::span<const HostT
     const auto at = [&](int64_t k) { return static_cast<size_t>(first + k * stride); };
     std::vector<int64_t> places(static_cast<size_t>(shape[axis]));
     std::iota(places.begin(), places.end(), 0);
-    std::stable_sort(places.begin(), places.end(), [&](int64_t a, int64_t b) { return before(in[0].data[at(a)], in[0].data[at(b)], out[0].dtype); });
+    std::stable_sort(places.begin(), places.end(),
+                     [&](int64_t a, int64_t b) { return before(in[0].data[at(a)], in[0].data[at(b)], out[0].dtype); });
     for (size_t k = 0; k < places.size(); ++k) {
       values.data[at(static_cast<int64_t>(k))] = in[0].data[at(places[k])];
       order.data[at(static_cast<int64_t>(k))] = Number::of_int(places[k]);
@@ -98,12 +105,19 @@ std::vector<HostTensor> sort_reference(const Attrs& attrs, std::span<const HostT
 
 std::vector<Type> search_types(const Attrs&, TypeSpan in) {
   const Type &a = in[0], &v = in[1];
-  const bool batched = a.rank() >= 1 && v.rank() >= a.rank() - 1 && std::equal(a.shape.begin(), a.shape.end() - 1, v.shape.begin());
-  if (!batched) throw_invalid("searchsorted", fmt::format("values {} must begin with the axes of {} but the last", to_string(v), to_string(a)));
-  if (a.dtype != v.dtype) throw_invalid("searchsorted", fmt::format("{} must have one dtype: cast one of them", list(in)));
-  if (!is_float(a.dtype) && !is_integer(a.dtype) && a.dtype != bool_) throw_invalid("searchsorted", "values of " + to_string(a) + " have no order");
-  if (!a.shape.back().is_static()) throw_invalid("searchsorted", "the sorted axis of " + to_string(a) + " is symbolic: it must have a fixed length");
-  if (a.shape.back().bound() > int64_t{UINT32_MAX}) throw_invalid("searchsorted", "the sorted axis of " + to_string(a) + " is longer than positions in uint32 reach");
+  const bool batched =
+      a.rank() >= 1 && v.rank() >= a.rank() - 1 && std::equal(a.shape.begin(), a.shape.end() - 1, v.shape.begin());
+  if (!batched)
+    throw_invalid("searchsorted",
+                  fmt::format("values {} must begin with the axes of {} but the last", to_string(v), to_string(a)));
+  if (a.dtype != v.dtype)
+    throw_invalid("searchsorted", fmt::format("{} must have one dtype: cast one of them", list(in)));
+  if (!is_float(a.dtype) && !is_integer(a.dtype) && a.dtype != bool_)
+    throw_invalid("searchsorted", "values of " + to_string(a) + " have no order");
+  if (!a.shape.back().is_static())
+    throw_invalid("searchsorted", "the sorted axis of " + to_string(a) + " is symbolic: it must have a fixed length");
+  if (a.shape.back().bound() > int64_t{UINT32_MAX})
+    throw_invalid("searchsorted", "the sorted axis of " + to_string(a) + " is longer than positions in uint32 reach");
   return {{v.shape, uint32}};
 }
 
@@ -136,7 +150,8 @@ std::vector<HostTensor> search_reference(const Attrs& attrs, std::span<const Hos
 
 constexpr auto rules = std::to_array<CallRule>({
     {"sort", 1, 1, 1, sort_types, sort_interval, sort_vjp, sort_jvp, sort_vmap, sort_factors, sort_reference, 0},
-    {"searchsorted", 2, 2, 1, search_types, sort_interval, None::discrete, None::discrete, search_vmap, search_factors, search_reference, 0},
+    {"searchsorted", 2, 2, 1, search_types, sort_interval, None::discrete, None::discrete, search_vmap, search_factors,
+     search_reference, 0},
 });
 static_assert(complete_calls(rules));
 
@@ -147,7 +162,9 @@ Sorted sort(const Value& v, int axis) {
   return {out[0], out[1]};
 }
 
-Value searchsorted(const Value& sorted, const Value& values, bool right) { return call("searchsorted", {sorted, values}, {right})[0]; }
+Value searchsorted(const Value& sorted, const Value& values, bool right) {
+  return call("searchsorted", {sorted, values}, {right})[0];
+}
 
 std::span<const CallRule> sort_calls() { return rules; }
 

@@ -19,11 +19,13 @@ std::vector<Dtype> part_dtype(const Attrs&, TypeSpan in) {
   return {float32};
 }
 std::vector<Shape> complex_shape(const Attrs&, TypeSpan in) {
-  if (in[0].shape != in[1].shape) throw_invalid("complex", "both parts must have one shape, got " + list(in) + ": broadcast them first");
+  if (in[0].shape != in[1].shape)
+    throw_invalid("complex", "both parts must have one shape, got " + list(in) + ": broadcast them first");
   return {in[0].shape};
 }
 std::vector<Dtype> complex_dtype(const Attrs&, TypeSpan in) {
-  if (in[0].dtype != float32 || in[1].dtype != float32) throw_invalid("complex", "both parts must be float32, got " + list(in) + ": cast them first");
+  if (in[0].dtype != float32 || in[1].dtype != float32)
+    throw_invalid("complex", "both parts must be float32, got " + list(in) + ": cast them first");
   return {complex64};
 }
 
@@ -36,17 +38,24 @@ Values part_jvp(const Node& node, ValueSpan, ValueSpan, ValueSpan t) { return {u
 Values complex_jvp(const Node&, ValueSpan x, ValueSpan, ValueSpan t) {
   return {complex(t[0] ? t[0] : zeros_like(x[0]), t[1] ? t[1] : zeros_like(x[1]))};
 }
-Values batch_all(const Node& node, ValueSpan x, std::span<const int> axes) { return {make(node.op(), all_batched(x, axes), node.attrs())}; }
+Values batch_all(const Node& node, ValueSpan x, std::span<const int> axes) {
+  return {make(node.op(), all_batched(x, axes), node.attrs())};
+}
 Factors same_factors(const Attrs&, TypeSpan in, TypeSpan out) {
   const std::vector<int> axes = factors_from(0, out[0].rank());
   return {std::vector<std::vector<int>>(in.size(), axes), {axes}};
 }
-std::vector<HostTensor> never(const Attrs&, std::span<const HostTensor>, TypeSpan) { throw_internal("complex", "complex graphs are split before they are evaluated"); }
+std::vector<HostTensor> never(const Attrs&, std::span<const HostTensor>, TypeSpan) {
+  throw_internal("complex", "complex graphs are split before they are evaluated");
+}
 
 constexpr auto rows = std::to_array<Row>({
-    {Op::real, "real", 1, 1, first_shape, part_dtype, None::unbounded, real_vjp, part_jvp, batch_all, same_factors, -1, never, 0},
-    {Op::imag, "imag", 1, 1, first_shape, part_dtype, None::unbounded, imag_vjp, part_jvp, batch_all, same_factors, -1, never, 0},
-    {Op::complex, "complex", 2, 2, complex_shape, complex_dtype, None::unbounded, complex_vjp, complex_jvp, batch_all, same_factors, -1, never, 0},
+    {Op::real, "real", 1, 1, first_shape, part_dtype, None::unbounded, real_vjp, part_jvp, batch_all, same_factors, -1,
+     never, 0},
+    {Op::imag, "imag", 1, 1, first_shape, part_dtype, None::unbounded, imag_vjp, part_jvp, batch_all, same_factors, -1,
+     never, 0},
+    {Op::complex, "complex", 2, 2, complex_shape, complex_dtype, None::unbounded, complex_vjp, complex_jvp, batch_all,
+     same_factors, -1, never, 0},
 });
 static_assert(complete(rows, Op::real));
 
@@ -191,9 +200,19 @@ std::span<const Row> complex_rows() { return rows; }
 
 bool acts_on_parts(const Node& node) {
   switch (node.op()) {
-    case Op::fold: case Op::prefix: return node.attrs().reducer == kernel::Reducer::sum && !(node.op() == Op::prefix && node.attrs().integers[2] != 0);
+    case Op::fold:
+    case Op::prefix:
+      return node.attrs().reducer == kernel::Reducer::sum &&
+             !(node.op() == Op::prefix && node.attrs().integers[2] != 0);
     case Op::scatter: return node.attrs().mode == ScatterMode::set || node.attrs().mode == ScatterMode::add;
-    case Op::select: case Op::stop_gradient: case Op::gather: case Op::assign: case Op::depends: case Op::neg: case Op::add: case Op::sub: return true;
+    case Op::select:
+    case Op::stop_gradient:
+    case Op::gather:
+    case Op::assign:
+    case Op::depends:
+    case Op::neg:
+    case Op::add:
+    case Op::sub: return true;
     default: return rearranges(node.op());
   }
 }

@@ -19,7 +19,8 @@ Type memory_type(const Type& type);
 /// The same function in float32: complex inputs and results of memory_type; regions are inlined.
 Graph split_complex(const Graph& graph);
 
-/// An operator of the elementwise family on complex numbers, by its principal value with C's branch cuts. Only those that `takes_complex`.
+/// An operator of the elementwise family on complex numbers, by its principal value with C's branch cuts. Only those
+/// that `takes_complex`.
 Parts complex_elementwise(Op op, const std::vector<Parts>& arguments);
 bool takes_complex(Op op);
 /// Whether the node applies one real operator to either part alone: it moves, chooses or adds elements.

@@ -82,14 +82,10 @@ struct Combination {
 Combination combination(const Attrs& attrs) {
   if (attrs.integers[2] != 0) return {Op::logaddexp, -infinity, 0};
   switch (attrs.reducer) {
-    case Reducer::prod:
-      return {Op::mul, 1, 0};
-    case Reducer::max:
-      return {Op::max, -infinity, -infinity};
-    case Reducer::min:
-      return {Op::min, infinity, infinity};
-    default:
-      throw_internal("prefix", std::string(kernel::name(attrs.reducer)) + " is not defined on complex64");
+    case Reducer::prod: return {Op::mul, 1, 0};
+    case Reducer::max: return {Op::max, -infinity, -infinity};
+    case Reducer::min: return {Op::min, infinity, infinity};
+    default: throw_internal("prefix", std::string(kernel::name(attrs.reducer)) + " is not defined on complex64");
   }
 }
 

@@ -1,4 +1,5 @@
-// Complex functions in real ones, on the principal branch. Where a formula cancels or overflows, the comment says what is done about it.
+// Complex functions in real ones, on the principal branch. Where a formula cancels or overflows, the comment says what
+// is done about it.
 #include <cmath>
 #include <limits>
 #include <numbers>
@@ -69,12 +70,14 @@ Parts exponential(const Parts& z) {
           select(is_zero(z.im), z.im, select(nothing, zero, size * unary(Op::sin, z.im) * rest))};
 }
 
-/// log|z| + i arg z. Near |z| = 1 the logarithm is log1p((m - 1)(m + 1) + n²) / 2, m and n being the larger and the smaller part.
+/// log|z| + i arg z. Near |z| = 1 the logarithm is log1p((m - 1)(m + 1) + n²) / 2, m and n being the larger and the
+/// smaller part.
 Parts logarithm(const Parts& z) {
   const Value a = magnitude_of(z.re), b = magnitude_of(z.im), m = larger(a, b), n = smaller(a, b);
   const Value near = binary(Op::bit_and, binary(Op::lt, full_like(m, 0.5), m), binary(Op::lt, m, full_like(m, 2)));
   const Value one = full_like(m, 1);
-  const Value close = unary(Op::log1p, (select(near, m, one) - 1) * (m + 1) + square(select(near, n, zeros_like(n)))) * 0.5;
+  const Value close =
+      unary(Op::log1p, (select(near, m, one) - 1) * (m + 1) + square(select(near, n, zeros_like(n)))) * 0.5;
   return {select(near, close, log(magnitude(z))), binary(Op::arctan2, z.im, z.re)};
 }
 
@@ -91,7 +94,8 @@ Parts root(const Parts& z) {
 /// exp(w log z); 0^w is 0, and 1 for w = 0.
 Parts power(const Parts& z, const Parts& w) {
   const Parts p = exponential(multiply(w, logarithm(z)));
-  const Value origin = binary(Op::bit_and, is_zero(z.re), is_zero(z.im)), none = binary(Op::bit_and, is_zero(w.re), is_zero(w.im));
+  const Value origin = binary(Op::bit_and, is_zero(z.re), is_zero(z.im)),
+              none = binary(Op::bit_and, is_zero(w.re), is_zero(w.im));
   const Value one = full_like(p.re, 1), zero = zeros_like(p.re);
   return {select(none, one, select(origin, zero, p.re)), select(binary(Op::bit_or, none, origin), zero, p.im)};
 }
@@ -123,7 +127,7 @@ Parts hyperbolic_tangent(const Parts& z) {
   return choose(end, {h, with_sign_of(zeros_like(h), z.im)},
                 {h * (square(t) + 1) / norm, t / square(unary(Op::cosh, z.re)) / norm});
 }
-Parts turned(const Parts& z) { return {-z.im, z.re}; }      // i z
+Parts turned(const Parts& z) { return {-z.im, z.re}; }       // i z
 Parts turned_back(const Parts& z) { return {z.im, -z.re}; }  // -i z
 
 /// Whether a comes before b: by real parts, equal ones by imaginary parts.
@@ -159,10 +163,42 @@ Value magnitude(const Parts& z) {
 
 bool takes_complex(Op op) {
   switch (op) {
-    case Op::neg: case Op::square: case Op::recip: case Op::sqrt: case Op::rsqrt: case Op::exp: case Op::exp2: case Op::log: case Op::log2: case Op::log10:
-    case Op::sin: case Op::cos: case Op::tan: case Op::sinh: case Op::cosh: case Op::tanh: case Op::add: case Op::sub: case Op::mul: case Op::div:
-    case Op::pow: case Op::eq: case Op::ne: case Op::lt: case Op::le: case Op::max: case Op::min: case Op::logaddexp: case Op::log1p: case Op::round:
-    case Op::arcsin: case Op::arccos: case Op::arctan: case Op::arcsinh: case Op::arccosh: case Op::arctanh: return true;
+    case Op::neg:
+    case Op::square:
+    case Op::recip:
+    case Op::sqrt:
+    case Op::rsqrt:
+    case Op::exp:
+    case Op::exp2:
+    case Op::log:
+    case Op::log2:
+    case Op::log10:
+    case Op::sin:
+    case Op::cos:
+    case Op::tan:
+    case Op::sinh:
+    case Op::cosh:
+    case Op::tanh:
+    case Op::add:
+    case Op::sub:
+    case Op::mul:
+    case Op::div:
+    case Op::pow:
+    case Op::eq:
+    case Op::ne:
+    case Op::lt:
+    case Op::le:
+    case Op::max:
+    case Op::min:
+    case Op::logaddexp:
+    case Op::log1p:
+    case Op::round:
+    case Op::arcsin:
+    case Op::arccos:
+    case Op::arctan:
+    case Op::arcsinh:
+    case Op::arccosh:
+    case Op::arctanh: return true;
     default: return false;
   }
 }

@@ -35,8 +35,8 @@ std::vector<HostTensor> composite_reference(const Attrs& attrs, std::span<const 
 }
 
 constexpr auto rows = std::to_array<Row>({
-    {Op::composite, "composite", 0, -1, composite_shape, composite_dtype, None::by_body, None::by_body, None::by_body, None::by_body, None::by_body, -1,
-     composite_reference, 16},
+    {Op::composite, "composite", 0, -1, composite_shape, composite_dtype, None::by_body, None::by_body, None::by_body,
+     None::by_body, None::by_body, -1, composite_reference, 16},
 });
 static_assert(complete(rows, Op::composite));
 

@@ -1,5 +1,5 @@
-// The named regions whose derivatives would otherwise spread over many kernels: softmax, logsumexp, layer_norm, gelu, cross_entropy.
-// float16 and bfloat16 arguments are computed with in float32 and cast back at the end.
+// The named regions whose derivatives would otherwise spread over many kernels: softmax, logsumexp, layer_norm, gelu,
+// cross_entropy. float16 and bfloat16 arguments are computed with in float32 and cast back at the end.
 #include "graph/composites.h"
 
 #include <algorithm>
@@ -43,7 +43,8 @@ Value stable_logsumexp(const Value& x, const Axes& axes) {
 namespace {
 
 void require_float(const char* op, const Value& v) {
-  if (!is_float(v.dtype())) throw_invalid(op, "expected a floating array, got " + to_string(v.type()) + ": cast it first");
+  if (!is_float(v.dtype()))
+    throw_invalid(op, "expected a floating array, got " + to_string(v.type()) + ": cast it first");
 }
 void require_inexact(const char* op, const Value& v) {
   if (!is_inexact(v.dtype())) require_float(op, v);
@@ -52,8 +53,11 @@ void require_inexact(const char* op, const Value& v) {
 /// What a cotangent is multiplied with (graph/complex.h).
 Value conjugated(const Value& v) { return v.dtype() == complex64 ? conjugate(v) : v; }
 
-Value region(std::string name, std::string key, std::function<Values(In)> body, std::function<Values(In, In, In)> vjp, Values inputs) {
-  return composite(std::make_shared<Composite>(Composite{std::move(name), std::move(key), std::move(body), std::move(vjp), {}, {}}), std::move(inputs))[0];
+Value region(std::string name, std::string key, std::function<Values(In)> body, std::function<Values(In, In, In)> vjp,
+             Values inputs) {
+  return composite(
+      std::make_shared<Composite>(Composite{std::move(name), std::move(key), std::move(body), std::move(vjp), {}, {}}),
+      std::move(inputs))[0];
 }
 
 Axes checked_axes(const char* op, Axes axes, const Value& v) {
@@ -122,13 +126,15 @@ Value over_rows(const Value& v, Dtype dtype) { return cast(sum_to(v, {v.shape().
 
 }  // namespace
 
-/// With gw = g · weight: dx = rstd (gw - mean gw - xhat mean(gw xhat)), dweight = Σ g xhat, dbias = Σ g. Mean and rstd are computed anew from x.
+/// With gw = g · weight: dx = rstd (gw - mean gw - xhat mean(gw xhat)), dweight = Σ g xhat, dbias = Σ g. Mean and rstd
+/// are computed anew from x.
 Value layer_norm(const Value& x, const Value& weight, const Value& bias, double eps) {
   require_float("layer_norm", x);
   if (x.type().rank() == 0) throw_invalid("layer_norm", "needs an axis to normalise along, got a scalar");
   for (const Value& v : {weight, bias})
     if (v && (v.shape() != Shape{x.shape().back()} || !is_float(v.dtype())))
-      throw_invalid("layer_norm", fmt::format("weight and bias must be floating, of the last axis of {}, got {}", to_string(x.type()), to_string(v.type())));
+      throw_invalid("layer_norm", fmt::format("weight and bias must be floating, of the last axis of {}, got {}",
+                                              to_string(x.type()), to_string(v.type())));
   const bool has_weight = static_cast<bool>(weight), has_bias = static_cast<bool>(bias);
 
   const auto body = [=](In in) -> Values {
@@ -150,12 +156,14 @@ Value layer_norm(const Value& x, const Value& weight, const Value& bias, double 
   Values inputs{x};
   if (has_weight) inputs.push_back(weight);
   if (has_bias) inputs.push_back(bias);
-  return region("layer_norm", fmt::format("eps({:a}) weight({}) bias({})", eps, has_weight, has_bias), body, vjp, std::move(inputs));
+  return region("layer_norm", fmt::format("eps({:a}) weight({}) bias({})", eps, has_weight, has_bias), body, vjp,
+                std::move(inputs));
 }
 
 // ---- gelu ----
 
-/// (1 + tanh u) / 2 = σ(2u): with w = 2 √(2/π) (x + 0.044715 x³) and s = σ(w), y = x s and y' = s + x s (1 - s) w'. Nothing cancels where x is far below 0.
+/// (1 + tanh u) / 2 = σ(2u): with w = 2 √(2/π) (x + 0.044715 x³) and s = σ(w), y = x s and y' = s + x s (1 - s) w'.
+/// Nothing cancels where x is far below 0.
 Value gelu_tanh(const Value& x) {
   require_float("gelu", x);
   static const double c = 2 * std::sqrt(2 / std::numbers::pi);
@@ -207,7 +215,8 @@ Value cross_entropy(const Value& logits, const Value& targets) {
   require_float("cross_entropy", logits);
   const Shape& shape = logits.shape();
   if (shape.empty() || Shape(shape.begin(), shape.end() - 1) != targets.shape() || !is_integer(targets.dtype()))
-    throw_invalid("cross_entropy", fmt::format("needs logits [..., classes] and integer targets [...], got {} and {}", to_string(logits.type()), to_string(targets.type())));
+    throw_invalid("cross_entropy", fmt::format("needs logits [..., classes] and integer targets [...], got {} and {}",
+                                               to_string(logits.type()), to_string(targets.type())));
   const int64_t last = logits.type().rank() - 1;
 
   const auto body = [last](In in) -> Values {

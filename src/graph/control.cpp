@@ -18,14 +18,19 @@ std::vector<Type> types_of(std::span<const Value> values) {
   return types;
 }
 
-Values instantiate(const Graph& graph, std::span<const Value> inputs) { return substitute(graph.outputs, graph.inputs, inputs); }
+Values instantiate(const Graph& graph, std::span<const Value> inputs) {
+  return substitute(graph.outputs, graph.inputs, inputs);
+}
 
 bool is_control(Op op) { return op == Op::cond || op == Op::while_loop || op == Op::scan; }
 
 std::shared_ptr<const Control> make_control(Control control) {
   Hasher h;
   for (const Graph& body : control.bodies) h.digest(digest(body));
-  h.number(control.constants).number(control.carry).number(control.length.bound()).text(control.length.symbol() ? control.length.symbol()->name : "");
+  h.number(control.constants)
+      .number(control.carry)
+      .number(control.length.bound())
+      .text(control.length.symbol() ? control.length.symbol()->name : "");
   h.number(control.reverse).number(control.max_steps);
   control.key = h.finish();
   return std::make_shared<const Control>(std::move(control));
@@ -51,8 +56,11 @@ Values cond(const Value& pred, const Values& operands, Graph where_true, Graph w
   return node(Op::cond, joined({std::span(&pred, 1), operands}), {{std::move(where_true), std::move(where_false)}});
 }
 
-Values while_loop(const Values& constants, const Values& carry, Graph condition, Graph step, int64_t max_steps, std::shared_ptr<const Control> extends) {
-  Control control{{std::move(condition), std::move(step)}, static_cast<int64_t>(constants.size()), static_cast<int64_t>(carry.size())};
+Values while_loop(const Values& constants, const Values& carry, Graph condition, Graph step, int64_t max_steps,
+                  std::shared_ptr<const Control> extends) {
+  Control control{{std::move(condition), std::move(step)},
+                  static_cast<int64_t>(constants.size()),
+                  static_cast<int64_t>(carry.size())};
   control.max_steps = max_steps;
   control.extends = std::move(extends);
   return node(Op::while_loop, joined({constants, carry}), std::move(control));
@@ -60,7 +68,8 @@ Values while_loop(const Values& constants, const Values& carry, Graph condition,
 
 Values scan(const Values& constants, const Values& carry, const Values& xs, Graph step, const Dim& length, bool reverse,
             std::shared_ptr<const Control> extends) {
-  Control control{{std::move(step)}, static_cast<int64_t>(constants.size()), static_cast<int64_t>(carry.size()), length, reverse};
+  Control control{
+      {std::move(step)}, static_cast<int64_t>(constants.size()), static_cast<int64_t>(carry.size()), length, reverse};
   control.extends = std::move(extends);
   return node(Op::scan, joined({constants, carry, xs}), std::move(control));
 }
@@ -74,8 +83,11 @@ const Control& control_of(const char* op, const Attrs& attrs, size_t bodies) {
   return *attrs.control;
 }
 
-void require_types(const char* op, const char* what, const std::vector<Type>& given, const std::vector<Type>& expected) {
-  if (given != expected) throw_invalid(op, fmt::format("{} {} where {} are needed: convert with astype and reshape", what, list(given), list(expected)));
+void require_types(const char* op, const char* what, const std::vector<Type>& given,
+                   const std::vector<Type>& expected) {
+  if (given != expected)
+    throw_invalid(op, fmt::format("{} {} where {} are needed: convert with astype and reshape", what, list(given),
+                                  list(expected)));
 }
 
 void require_predicate(const char* op, const Type& type) {
@@ -93,7 +105,8 @@ std::vector<Type> cond_types(const Attrs& attrs, TypeSpan in) {
 
 std::vector<Type> while_types(const Attrs& attrs, TypeSpan in) {
   const Control& c = control_of("while_loop", attrs, 2);
-  for (const Graph& body : c.bodies) require_types("while_loop", "the arguments are", std::vector<Type>(in.begin(), in.end()), types_of(body.inputs));
+  for (const Graph& body : c.bodies)
+    require_types("while_loop", "the arguments are", std::vector<Type>(in.begin(), in.end()), types_of(body.inputs));
   if (c.bodies[0].outputs.size() != 1) throw_invalid("while_loop", "the condition must return one bool");
   require_predicate("while_loop", c.bodies[0].outputs[0].type());
   const std::vector<Type> carry(in.begin() + c.constants, in.end());
@@ -107,7 +120,8 @@ std::vector<Type> scan_types(const Attrs& attrs, TypeSpan in) {
   for (size_t k = static_cast<size_t>(c.constants + c.carry); k < arguments.size(); ++k) {
     Shape& shape = arguments[k].shape;
     if (shape.empty() || !(shape[0] == c.length))
-      throw_invalid("scan", fmt::format("{0} steps need arrays with {0} elements along their first axis, got {1}", weft::to_string(Shape{c.length}), to_string(in[k])));
+      throw_invalid("scan", fmt::format("{0} steps need arrays with {0} elements along their first axis, got {1}",
+                                        weft::to_string(Shape{c.length}), to_string(in[k])));
     shape.erase(shape.begin());
   }
   require_types("scan", "the arguments are", arguments, types_of(c.bodies[0].inputs));
@@ -115,16 +129,19 @@ std::vector<Type> scan_types(const Attrs& attrs, TypeSpan in) {
   if (static_cast<int64_t>(results.size()) < c.carry) throw_invalid("scan", "the step must return the whole carry");
   require_types("scan", "the step returns the carry", std::vector<Type>(results.begin(), results.begin() + c.carry),
                 std::vector<Type>(in.begin() + c.constants, in.begin() + c.constants + c.carry));
-  for (size_t k = static_cast<size_t>(c.carry); k < results.size(); ++k) results[k].shape = prepend(c.length, results[k].shape);
+  for (size_t k = static_cast<size_t>(c.carry); k < results.size(); ++k)
+    results[k].shape = prepend(c.length, results[k].shape);
   return results;
 }
 
-template <auto types> std::vector<Shape> shapes(const Attrs& attrs, TypeSpan in) {
+template <auto types>
+std::vector<Shape> shapes(const Attrs& attrs, TypeSpan in) {
   std::vector<Shape> out;
   for (const Type& t : types(attrs, in)) out.push_back(t.shape);
   return out;
 }
-template <auto types> std::vector<Dtype> dtypes(const Attrs& attrs, TypeSpan in) {
+template <auto types>
+std::vector<Dtype> dtypes(const Attrs& attrs, TypeSpan in) {
   std::vector<Dtype> out;
   for (const Type& t : types(attrs, in)) out.push_back(t.dtype);
   return out;
@@ -165,7 +182,8 @@ Tensors scan_reference(const Attrs& attrs, std::span<const HostTensor> in, TypeS
     }
     Tensors next = evaluate_reference(c.bodies[0], state);
     for (size_t r = carry; r < next.size(); ++r)
-      std::copy(next[r].data.begin(), next[r].data.end(), results[r].data.begin() + at * static_cast<std::ptrdiff_t>(next[r].data.size()));
+      std::copy(next[r].data.begin(), next[r].data.end(),
+                results[r].data.begin() + at * static_cast<std::ptrdiff_t>(next[r].data.size()));
     std::move(next.begin(), next.begin() + c.carry, state.begin() + c.constants);
   }
   std::copy_n(state.begin() + c.constants, carry, results.begin());
@@ -218,7 +236,8 @@ Values cond_jvp(const Node& node, ValueSpan x, ValueSpan y, ValueSpan t) {
       Values tangents;
       size_t next = count;
       for (size_t k = 1; k < t.size(); ++k) tangents.push_back(t[k] ? in[next++] : Value{});
-      const Values values = instantiate(body, in.first(count)), moving = push_forward(values, in.first(count), tangents);
+      const Values values = instantiate(body, in.first(count)),
+                   moving = push_forward(values, in.first(count), tangents);
       Values out;
       for (size_t k = 0; k < values.size(); ++k)
         if (is_float(values[k].dtype())) out.push_back(moving[k] ? moving[k] : zeros_like(values[k]));
@@ -247,7 +266,9 @@ Values cond_vmap(const Node& node, ValueSpan x, std::span<const int> axes) {
     return out;
   };
   if (axes[0] < 0) {
-    const auto whole = [&](const Graph& body) { return graph_over(types_of(operands), [&](ValueSpan in) { return mapped(body, in); }); };
+    const auto whole = [&](const Graph& body) {
+      return graph_over(types_of(operands), [&](ValueSpan in) { return mapped(body, in); });
+    };
     return cond(x[0], operands, whole(c.bodies[0]), whole(c.bodies[1]));
   }
   const Values a = mapped(c.bodies[0], operands), b = mapped(c.bodies[1], operands);
@@ -263,10 +284,12 @@ Values cond_vmap(const Node& node, ValueSpan x, std::span<const int> axes) {
 namespace {
 
 constexpr auto rows = std::to_array<Row>({
-    {Op::cond, "cond", 1, -1, shapes<cond_types>, dtypes<cond_types>, None::by_body, cond_vjp, cond_jvp, cond_vmap, None::by_body, -1, cond_reference, 16},
-    {Op::while_loop, "while_loop", 0, -1, shapes<while_types>, dtypes<while_types>, None::by_body, while_vjp, while_jvp, while_vmap, None::by_body, -1,
-     while_reference, 16},
-    {Op::scan, "scan", 0, -1, shapes<scan_types>, dtypes<scan_types>, None::by_body, scan_vjp, scan_jvp, scan_vmap, None::by_body, -1, scan_reference, 16},
+    {Op::cond, "cond", 1, -1, shapes<cond_types>, dtypes<cond_types>, None::by_body, cond_vjp, cond_jvp, cond_vmap,
+     None::by_body, -1, cond_reference, 16},
+    {Op::while_loop, "while_loop", 0, -1, shapes<while_types>, dtypes<while_types>, None::by_body, while_vjp, while_jvp,
+     while_vmap, None::by_body, -1, while_reference, 16},
+    {Op::scan, "scan", 0, -1, shapes<scan_types>, dtypes<scan_types>, None::by_body, scan_vjp, scan_jvp, scan_vmap,
+     None::by_body, -1, scan_reference, 16},
 });
 static_assert(complete(rows, Op::cond));
 

@@ -16,14 +16,15 @@
 namespace weft::graph {
 
 struct Control {
-  std::vector<Graph> bodies;   // cond: where true, where false; while_loop: condition, step; scan: step
-  int64_t constants = 0;       // while_loop, scan: leading inputs, the same in every step
-  int64_t carry = 0;           // then those that each step replaces
-  Dim length = 0;              // scan: a number, or a symbol of the arrays that it goes through
-  bool reverse = false;        // scan: from the last element to the first
-  int64_t max_steps = -1;      // while_loop; -1: no bound
-  Digest key = {};             // of all this, from `make_control`
-  /// This computes what another node of the same inputs computes, and keeps more: its first results are that node's, so that it can stand for it.
+  std::vector<Graph> bodies;  // cond: where true, where false; while_loop: condition, step; scan: step
+  int64_t constants = 0;      // while_loop, scan: leading inputs, the same in every step
+  int64_t carry = 0;          // then those that each step replaces
+  Dim length = 0;             // scan: a number, or a symbol of the arrays that it goes through
+  bool reverse = false;       // scan: from the last element to the first
+  int64_t max_steps = -1;     // while_loop; -1: no bound
+  Digest key = {};            // of all this, from `make_control`
+  /// This computes what another node of the same inputs computes, and keeps more: its first results are that node's, so
+  /// that it can stand for it.
   std::shared_ptr<const Control> extends = nullptr;
 
   int64_t results() const { return static_cast<int64_t>(bodies.back().outputs.size()); }
@@ -42,7 +43,8 @@ Values scan(const Values& constants, const Values& carry, const Values& xs, Grap
 /// The results of a graph on other inputs.
 Values instantiate(const Graph& graph, std::span<const Value> inputs);
 /// A graph over fresh parameters: what `make` builds from them.
-template <class Make> Graph graph_over(const std::vector<Type>& types, Make make_results) {
+template <class Make>
+Graph graph_over(const std::vector<Type>& types, Make make_results) {
   Graph graph;
   for (const Type& t : types) graph.inputs.push_back(parameter(t, static_cast<int64_t>(graph.inputs.size())));
   graph.outputs = make_results(std::span<const Value>(graph.inputs));

@@ -1,5 +1,6 @@
-// Convolution and the gradient of its weights: bodies of windows and one dot, which are bilinear, so that each derivative is one of the two again. Both name
-// a routine that answers where a target has it; its integers are the groups, then stride, low, high, dilation and input dilation of each axis of space.
+// Convolution and the gradient of its weights: bodies of windows and one dot, which are bilinear, so that each
+// derivative is one of the two again. Both name a routine that answers where a target has it; its integers are the
+// groups, then stride, low, high, dilation and input dilation of each axis of space.
 #include "graph/convolution.h"
 
 #include <algorithm>
@@ -22,7 +23,9 @@ size_t space_of(const ConvolutionForm& form) { return form.stride.size(); }
 int64_t extent(const Value& v, size_t axis) { return v.shape()[axis].bound(); }
 
 /// How much of x' there is, and how many places a kernel has in it.
-int64_t padded_extent(const ConvolutionForm& form, size_t k, int64_t n) { return (n == 0 ? 0 : (n - 1) * form.input_dilation[k] + 1) + form.low[k] + form.high[k]; }
+int64_t padded_extent(const ConvolutionForm& form, size_t k, int64_t n) {
+  return (n == 0 ? 0 : (n - 1) * form.input_dilation[k] + 1) + form.low[k] + form.high[k];
+}
 int64_t span_of(const ConvolutionForm& form, size_t k, int64_t kernel) { return (kernel - 1) * form.dilation[k] + 1; }
 
 /// x': dilated, padded or cut.
@@ -46,7 +49,8 @@ Value prepared(Value x, const ConvolutionForm& form) {
 /// [N, o₁, k₁, o₂, k₂, …, C]: for each place what the kernel sees.
 Value windows(const Value& x, const ConvolutionForm& form, const Extents& kernel) {
   Value v = prepared(x, form);
-  for (size_t k = 0; k < kernel.size(); ++k) v = window(v, static_cast<int>(1 + 2 * k), kernel[k], form.stride[k], form.dilation[k]);
+  for (size_t k = 0; k < kernel.size(); ++k)
+    v = window(v, static_cast<int>(1 + 2 * k), kernel[k], form.stride[k], form.dilation[k]);
   return v;
 }
 
@@ -86,7 +90,8 @@ Value forward_body(const Value& x, const Value& w, const ConvolutionForm& form) 
   over_x.push_back(channels + 1);
   for (int64_t& axis : over_w) ++axis;
   over_w.push_back(static_cast<int64_t>(space + 2));
-  const Value parts = dot(grouped(seen, static_cast<size_t>(channels), form.groups), grouped(w, 0, form.groups), over_x, over_w, {channels}, {0});
+  const Value parts = dot(grouped(seen, static_cast<size_t>(channels), form.groups), grouped(w, 0, form.groups), over_x,
+                          over_w, {channels}, {0});
   const Value together = moved(parts, 0, space + 1);  // [N, o…, G, O / G]
   Shape shape = together.shape();
   shape.pop_back();
@@ -105,8 +110,9 @@ Value weights_body(const Value& x, const Value& g, const ConvolutionForm& form, 
   }
   if (form.groups == 1) return dot(g, seen, over_g, over_x);
   const size_t channels = 2 * space + 1;
-  const Value parts = dot(grouped(g, space + 1, form.groups), grouped(seen, channels, form.groups), over_g, over_x,
-                          {static_cast<int64_t>(space + 1)}, {static_cast<int64_t>(channels)});  // [G, O / G, k…, C / G]
+  const Value parts =
+      dot(grouped(g, space + 1, form.groups), grouped(seen, channels, form.groups), over_g, over_x,
+          {static_cast<int64_t>(space + 1)}, {static_cast<int64_t>(channels)});  // [G, O / G, k…, C / G]
   Shape shape = parts.shape();
   shape.erase(shape.begin());
   shape[0] = g.shape().back();
@@ -135,7 +141,8 @@ Value turned(const Value& w, int64_t groups) {
 
 std::vector<int64_t> integers_of(const ConvolutionForm& form) {
   std::vector<int64_t> all{form.groups};
-  for (const auto* list : {&form.stride, &form.low, &form.high, &form.dilation, &form.input_dilation}) all.insert(all.end(), list->begin(), list->end());
+  for (const auto* list : {&form.stride, &form.low, &form.high, &form.dilation, &form.input_dilation})
+    all.insert(all.end(), list->begin(), list->end());
   return all;
 }
 
@@ -148,9 +155,13 @@ std::string key_of(const ConvolutionForm& form) { return fmt::format("form({})",
 void check_form(const Value& x, const Value& w, const ConvolutionForm& form) {
   const size_t space = space_of(form);
   for (const auto* list : {&form.low, &form.high, &form.dilation, &form.input_dilation})
-    if (list->size() != space) refuse(x, w, fmt::format("stride, padding and dilations need one number for each of {} axes", space));
+    if (list->size() != space)
+      refuse(x, w, fmt::format("stride, padding and dilations need one number for each of {} axes", space));
   if (space < 1 || x.shape().size() != space + 2 || w.shape().size() != space + 2)
-    refuse(x, w, fmt::format("an input [batch, {0} of space, channels] and a weight [channels out, {0} of space, channels in] are needed", space));
+    refuse(x, w,
+           fmt::format("an input [batch, {0} of space, channels] and a weight [channels out, {0} of space, channels "
+                       "in] are needed",
+                       space));
   if (!is_float(x.dtype()) || x.dtype() != w.dtype()) refuse(x, w, "both must have one floating dtype");
   for (size_t k = 1; k < space + 2; ++k)
     if (!x.shape()[k].is_static() || !w.shape()[k].is_static()) refuse(x, w, "space and channels need fixed extents");
@@ -161,7 +172,8 @@ void check_form(const Value& x, const Value& w, const ConvolutionForm& form) {
 
 }  // namespace
 
-Value convolution_input(const Value& g, const Value& w, const ConvolutionForm& form, const std::vector<int64_t>& extents) {
+Value convolution_input(const Value& g, const Value& w, const ConvolutionForm& form,
+                        const std::vector<int64_t>& extents) {
   ConvolutionForm back{form.input_dilation, {}, {}, form.dilation, form.stride, form.groups};
   for (size_t k = 0; k < space_of(form); ++k) {
     const int64_t reach = span_of(form, k, extent(w, k + 1)) - 1, places = (extent(g, k + 1) - 1) * form.stride[k] + 1;
@@ -180,7 +192,8 @@ Value convolution(const Value& x, const Value& w, const ConvolutionForm& form) {
   for (size_t k = 0; k < space; ++k)
     if (extent(w, k + 1) < 1 || span_of(form, k, extent(w, k + 1)) > padded_extent(form, k, extent(x, k + 1)))
       refuse(x, w, fmt::format("the kernel does not fit into axis {} of the padded input", k + 1));
-  const Extents kernel = bounds(Shape(w.shape().begin() + 1, w.shape().end() - 1)), extents = bounds(Shape(x.shape().begin() + 1, x.shape().end() - 1));
+  const Extents kernel = bounds(Shape(w.shape().begin() + 1, w.shape().end() - 1)),
+                extents = bounds(Shape(x.shape().begin() + 1, x.shape().end() - 1));
 
   Composite region;
   region.name = "convolution";
@@ -190,7 +203,8 @@ Value convolution(const Value& x, const Value& w, const ConvolutionForm& form) {
     return {convolution_input(g[0], in[1], form, extents), convolution_weights(in[0], g[0], form, kernel)};
   };
   region.jvp = [form](In in, In, In t) -> Values {
-    const Value first = t[0] ? convolution(t[0], in[1], form) : Value{}, second = t[1] ? convolution(in[0], t[1], form) : Value{};
+    const Value first = t[0] ? convolution(t[0], in[1], form) : Value{},
+                second = t[1] ? convolution(in[0], t[1], form) : Value{};
     return {first && second ? first + second : first ? first : second};
   };
   region.vmap = [form](In in, std::span<const int> axes) { return convolution_vmap(form, in, axes); };
@@ -199,7 +213,8 @@ Value convolution(const Value& x, const Value& w, const ConvolutionForm& form) {
   return composite(std::make_shared<Composite>(std::move(region)), {x, w})[0];
 }
 
-Value convolution_weights(const Value& x, const Value& g, const ConvolutionForm& form, const std::vector<int64_t>& kernel) {
+Value convolution_weights(const Value& x, const Value& g, const ConvolutionForm& form,
+                          const std::vector<int64_t>& kernel) {
   const Extents extents = bounds(Shape(x.shape().begin() + 1, x.shape().end() - 1));
   Composite region;
   region.name = "convolution_weights";
@@ -209,10 +224,13 @@ Value convolution_weights(const Value& x, const Value& g, const ConvolutionForm&
     return {convolution_input(in[1], h[0], form, extents), convolution(in[0], h[0], form)};
   };
   region.jvp = [form, kernel](In in, In, In t) -> Values {
-    const Value first = t[0] ? convolution_weights(t[0], in[1], form, kernel) : Value{}, second = t[1] ? convolution_weights(in[0], t[1], form, kernel) : Value{};
+    const Value first = t[0] ? convolution_weights(t[0], in[1], form, kernel) : Value{},
+                second = t[1] ? convolution_weights(in[0], t[1], form, kernel) : Value{};
     return {first && second ? first + second : first ? first : second};
   };
-  region.vmap = [form, kernel](In in, std::span<const int> axes) { return convolution_weights_vmap(form, kernel, in, axes); };
+  region.vmap = [form, kernel](In in, std::span<const int> axes) {
+    return convolution_weights_vmap(form, kernel, in, axes);
+  };
   region.call = "convolution_weights";
   region.integers = integers_of(form);
   return composite(std::make_shared<Composite>(std::move(region)), {x, g})[0];

@@ -1,12 +1,13 @@
 #pragma once
-// Convolutions of channels-last arrays as regions. Input and weight gradient are convolutions again, so that derivatives of every order are answered by the
-// same two routines.
+// Convolutions of channels-last arrays as regions. Input and weight gradient are convolutions again, so that
+// derivatives of every order are answered by the same two routines.
 #include "graph/node.h"
 
 namespace weft::graph {
 
-/// One number for each axis of space. y[n, o…, c] = Σ x'[n, o·stride + k·dilation …, ·] w[c, k…, ·], where x' is x with input_dilation - 1 zeros between
-/// neighbours, and `low` and `high` zeros at the ends (negative: elements cut off). Channels fall into `groups`, which see only their own.
+/// One number for each axis of space. y[n, o…, c] = Σ x'[n, o·stride + k·dilation …, ·] w[c, k…, ·], where x' is x with
+/// input_dilation - 1 zeros between neighbours, and `low` and `high` zeros at the ends (negative: elements cut off).
+/// Channels fall into `groups`, which see only their own.
 struct ConvolutionForm {
   std::vector<int64_t> stride, low, high, dilation, input_dilation;
   int64_t groups = 1;
@@ -15,13 +16,18 @@ struct ConvolutionForm {
 
 /// x [N, space…, C], w [O, kernel…, C / groups] of one floating dtype; the result is [N, space…, O].
 Value convolution(const Value& x, const Value& w, const ConvolutionForm& form);
-/// The weight's gradient: dw[c, k…, ·] = Σ g[n, o…, c] x'[n, o·stride + k·dilation …, ·] for a kernel of the given extents.
-Value convolution_weights(const Value& x, const Value& g, const ConvolutionForm& form, const std::vector<int64_t>& kernel);
+/// The weight's gradient: dw[c, k…, ·] = Σ g[n, o…, c] x'[n, o·stride + k·dilation …, ·] for a kernel of the given
+/// extents.
+Value convolution_weights(const Value& x, const Value& g, const ConvolutionForm& form,
+                          const std::vector<int64_t>& kernel);
 /// The input's gradient, a convolution of g with the kernel turned round: for x with these extents of space.
-Value convolution_input(const Value& g, const Value& w, const ConvolutionForm& form, const std::vector<int64_t>& extents);
+Value convolution_input(const Value& g, const Value& w, const ConvolutionForm& form,
+                        const std::vector<int64_t>& extents);
 
-/// Rules of the two regions for batches (Composite::vmap); no results where the batch or what it is joined with has no fixed extent.
+/// Rules of the two regions for batches (Composite::vmap); no results where the batch or what it is joined with has no
+/// fixed extent.
 Values convolution_vmap(const ConvolutionForm& form, std::span<const Value> inputs, std::span<const int> axes);
-Values convolution_weights_vmap(const ConvolutionForm& form, const std::vector<int64_t>& kernel, std::span<const Value> inputs, std::span<const int> axes);
+Values convolution_weights_vmap(const ConvolutionForm& form, const std::vector<int64_t>& kernel,
+                                std::span<const Value> inputs, std::span<const int> axes);
 
 }  // namespace weft::graph

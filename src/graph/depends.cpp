@@ -1,5 +1,6 @@
-// depends: its first input as it is, but whatever is computed from the result runs after the other inputs, and is not shared with what is computed from the first
-// input itself. Recomputation in a backward pass hangs on it. No attributes.
+// depends: its first input as it is, but whatever is computed from the result runs after the other inputs, and is not
+// shared with what is computed from the first input itself. Recomputation in a backward pass hangs on it. No
+// attributes.
 #include <array>
 
 #include "graph/rows.h"
@@ -35,7 +36,8 @@ Factors depends_factors(const Attrs&, TypeSpan in, TypeSpan out) {
 std::vector<HostTensor> depends_reference(const Attrs&, std::span<const HostTensor> in, TypeSpan) { return {in[0]}; }
 
 constexpr auto rows = std::to_array<Row>({
-    {Op::depends, "depends", 1, -1, first_shape, first_dtype, first_interval, depends_vjp, depends_jvp, depends_vmap, depends_factors, -1, depends_reference, 0},
+    {Op::depends, "depends", 1, -1, first_shape, first_dtype, first_interval, depends_vjp, depends_jvp, depends_vmap,
+     depends_factors, -1, depends_reference, 0},
 });
 static_assert(complete(rows, Op::depends));
 

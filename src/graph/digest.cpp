@@ -1,4 +1,5 @@
-// The structural digest of a graph: operators, attributes, types and who reads whom; the same for graphs that mean the same in the same way.
+// The structural digest of a graph: operators, attributes, types and who reads whom; the same for graphs that mean the
+// same in the same way.
 #include <bit>
 
 #include "base/flat_set.h"
@@ -17,18 +18,25 @@ void hash_shape(Hasher& h, const Shape& shape) {
   }
 }
 
-void hash_list(Hasher& h, const std::vector<int64_t>& v) { h.number(v.size()).bytes(v.data(), v.size() * sizeof(int64_t)); }
+void hash_list(Hasher& h, const std::vector<int64_t>& v) {
+  h.number(v.size()).bytes(v.data(), v.size() * sizeof(int64_t));
+}
 
 }  // namespace
 
 /// Most attributes are not there: first which ones are, then those.
 void hash(Hasher& h, const Attrs& a) {
-  const auto lists = {&a.axes, &a.axes2, &a.batch, &a.batch2, &a.start, &a.step, &a.low, &a.high, &a.window, &a.integers};
+  const auto lists = {&a.axes, &a.axes2, &a.batch, &a.batch2, &a.start,
+                      &a.step, &a.low,   &a.high,  &a.window, &a.integers};
   uint64_t given = 0;
   for (const auto* list : lists) given = 2 * given + (list->empty() ? 0 : 1);
   const bool number = a.number.i != 0 || std::bit_cast<uint64_t>(a.number.f) != 0;
-  for (const bool there : {!a.shape.empty(), number, a.number.integral, !a.call.empty(), a.control != nullptr, a.composite != nullptr}) given = 2 * given + (there ? 1 : 0);
-  for (const auto small : {static_cast<uint64_t>(a.dtype.val()), static_cast<uint64_t>(a.reducer), static_cast<uint64_t>(a.mode), static_cast<uint64_t>(a.generator)}) given = given << 8 | small;
+  for (const bool there :
+       {!a.shape.empty(), number, a.number.integral, !a.call.empty(), a.control != nullptr, a.composite != nullptr})
+    given = 2 * given + (there ? 1 : 0);
+  for (const auto small : {static_cast<uint64_t>(a.dtype.val()), static_cast<uint64_t>(a.reducer),
+                           static_cast<uint64_t>(a.mode), static_cast<uint64_t>(a.generator)})
+    given = given << 8 | small;
   h.number(given);
   for (const auto* list : lists)
     if (!list->empty()) hash_list(h, *list);

@@ -1,8 +1,10 @@
-// Elementwise operators. A new one is a line of `operators`: its scalar operator (kernel/scalar.h says what it computes and on which dtypes),
-// and its derivative. Everything else an elementwise row needs is the same for all of them and is written once.
+// Elementwise operators. A new one is a line of `operators`: its scalar operator (kernel/scalar.h says what it computes
+// and on which dtypes), and its derivative. Everything else an elementwise row needs is the same for all of them and is
+// written once.
 //
-// The Jacobian of an elementwise operator is diagonal, so that one rule serves both directions: `derivative(g, x, y)[k]` is g · ∂y/∂x[k].
-// Reverse mode reads all of it for a cotangent g; forward mode sums the terms k with the tangent of x[k] as g.
+// The Jacobian of an elementwise operator is diagonal, so that one rule serves both directions: `derivative(g, x,
+// y)[k]` is g · ∂y/∂x[k]. Reverse mode reads all of it for a cotangent g; forward mode sums the terms k with the
+// tangent of x[k] as g.
 #include <algorithm>
 #include <array>
 #include <concepts>
@@ -35,20 +37,34 @@ using In = std::span<const Interval>;
 
 /// Bit patterns of uint64 are not ordered as int64 is: no bound where an argument may exceed INT64_MAX.
 bool ordered(In in, const Type& result) {
-  return !is_float(result.dtype) && (result.dtype != uint64 || std::all_of(in.begin(), in.end(), [](const Interval& i) { return i.min >= 0; }));
+  return !is_float(result.dtype) &&
+         (result.dtype != uint64 || std::all_of(in.begin(), in.end(), [](const Interval& i) { return i.min >= 0; }));
 }
 Interval corners(In in, const Type& result, wide_t (*f)(wide_t, wide_t)) {
   if (!ordered(in, result)) return {};
-  const wide_t c[] = {f(in[0].min, in[1].min), f(in[0].min, in[1].max), f(in[0].max, in[1].min), f(in[0].max, in[1].max)};
+  const wide_t c[] = {f(in[0].min, in[1].min), f(in[0].min, in[1].max), f(in[0].max, in[1].min),
+                      f(in[0].max, in[1].max)};
   return fit(result, *std::min_element(c, c + 4), *std::max_element(c, c + 4));
 }
 
-Interval neg_interval(const Attrs&, In in, const Type& r) { return ordered(in, r) ? fit(r, -wide_t{in[0].max}, -wide_t{in[0].min}) : Interval{}; }
-Interval add_interval(const Attrs&, In in, const Type& r) { return corners(in, r, [](wide_t a, wide_t b) { return a + b; }); }
-Interval sub_interval(const Attrs&, In in, const Type& r) { return corners(in, r, [](wide_t a, wide_t b) { return a - b; }); }
-Interval mul_interval(const Attrs&, In in, const Type& r) { return corners(in, r, [](wide_t a, wide_t b) { return a * b; }); }
-Interval max_interval(const Attrs&, In in, const Type& r) { return corners(in, r, [](wide_t a, wide_t b) { return std::max(a, b); }); }
-Interval min_interval(const Attrs&, In in, const Type& r) { return corners(in, r, [](wide_t a, wide_t b) { return std::min(a, b); }); }
+Interval neg_interval(const Attrs&, In in, const Type& r) {
+  return ordered(in, r) ? fit(r, -wide_t{in[0].max}, -wide_t{in[0].min}) : Interval{};
+}
+Interval add_interval(const Attrs&, In in, const Type& r) {
+  return corners(in, r, [](wide_t a, wide_t b) { return a + b; });
+}
+Interval sub_interval(const Attrs&, In in, const Type& r) {
+  return corners(in, r, [](wide_t a, wide_t b) { return a - b; });
+}
+Interval mul_interval(const Attrs&, In in, const Type& r) {
+  return corners(in, r, [](wide_t a, wide_t b) { return a * b; });
+}
+Interval max_interval(const Attrs&, In in, const Type& r) {
+  return corners(in, r, [](wide_t a, wide_t b) { return std::max(a, b); });
+}
+Interval min_interval(const Attrs&, In in, const Type& r) {
+  return corners(in, r, [](wide_t a, wide_t b) { return std::min(a, b); });
+}
 
 Interval abs_interval(const Attrs&, In in, const Type& r) {
   if (!ordered(in, r)) return {};
@@ -88,7 +104,8 @@ struct Slope {
   Derivative* rule = nullptr;
   None reason = None::given;
   constexpr Slope(None why) : reason(why) {}
-  template <std::convertible_to<Derivative*> F> constexpr Slope(F f) : rule(f) {}
+  template <std::convertible_to<Derivative*> F>
+  constexpr Slope(F f) : rule(f) {}
 };
 
 struct Operator {
@@ -163,7 +180,8 @@ constexpr auto operators = std::to_array<Operator>({
        return Values{g * slope, select(positive, g * y * log(select(positive, x[0], full_like(x[0], 1))), zero(g))};
      },
      8},
-    // arctan2(y, x): one division by the square of the distance, scaled by the larger side so that it does not overflow.
+    // arctan2(y, x): one division by the square of the distance, scaled by the larger side so that it does not
+    // overflow.
     {Op::arctan2, "arctan2", ScalarOp::arctan2, 2, None::unbounded,
      [](G g, X x, G) {
        const Value larger = binary(Op::max, unary(Op::abs, x[0]), unary(Op::abs, x[1])), a = x[0] / larger, b = x[1] / larger;
@@ -195,7 +213,8 @@ constexpr auto operators = std::to_array<Operator>({
 
 std::vector<Shape> equal_shapes(std::string_view name, TypeSpan in) {
   for (const Type& t : in)
-    if (t.shape != in[0].shape) throw_invalid(name, "arguments must have one shape, got " + list(in) + ": broadcast them first");
+    if (t.shape != in[0].shape)
+      throw_invalid(name, "arguments must have one shape, got " + list(in) + ": broadcast them first");
   return {in[0].shape};
 }
 
@@ -212,8 +231,14 @@ std::vector<Dtype> scalar_dtype(const Operator& o, TypeSpan in) {
   return {info.result == kernel::ScalarResult::boolean ? bool_ : t};
 }
 
-template <size_t k> std::vector<Shape> shape_rule(const Attrs&, TypeSpan in) { return equal_shapes(operators[k].name, in); }
-template <size_t k> std::vector<Dtype> dtype_rule(const Attrs&, TypeSpan in) { return scalar_dtype(operators[k], in); }
+template <size_t k>
+std::vector<Shape> shape_rule(const Attrs&, TypeSpan in) {
+  return equal_shapes(operators[k].name, in);
+}
+template <size_t k>
+std::vector<Dtype> dtype_rule(const Attrs&, TypeSpan in) {
+  return scalar_dtype(operators[k], in);
+}
 
 Values derivative_vjp(const Node& node, X x, X y, X g) {
   return operators[static_cast<size_t>(node.op()) - static_cast<size_t>(Op::neg)].derivative.rule(g[0], x, y[0]);
@@ -230,7 +255,9 @@ Values derivative_jvp(const Node& node, X x, X y, X t) {
   return {total};
 }
 
-Values elementwise_vmap(const Node& node, X x, std::span<const int> axes) { return {make(node.op(), all_batched(x, axes), node.attrs())}; }
+Values elementwise_vmap(const Node& node, X x, std::span<const int> axes) {
+  return {make(node.op(), all_batched(x, axes), node.attrs())};
+}
 
 Factors elementwise_factors(const Attrs&, TypeSpan in, TypeSpan out) {
   const std::vector<int> axes = factors_from(0, out[0].rank());
@@ -249,14 +276,28 @@ std::vector<HostTensor> apply(ScalarOp op, std::span<const HostTensor> in, const
   return {out};
 }
 
-template <size_t k> std::vector<HostTensor> reference_rule(const Attrs&, std::span<const HostTensor> in, TypeSpan out) {
+template <size_t k>
+std::vector<HostTensor> reference_rule(const Attrs&, std::span<const HostTensor> in, TypeSpan out) {
   return apply(operators[k].scalar, in, out[0]);
 }
 
-template <size_t k> constexpr Row row_of() {
+template <size_t k>
+constexpr Row row_of() {
   constexpr Operator o = operators[k];
-  Row r{o.op, o.name, o.arity, o.arity, shape_rule<k>, dtype_rule<k>, o.interval, derivative_vjp, derivative_jvp, elementwise_vmap, elementwise_factors,
-        static_cast<int>(o.scalar), reference_rule<k>, o.ulp};
+  Row r{o.op,
+        o.name,
+        o.arity,
+        o.arity,
+        shape_rule<k>,
+        dtype_rule<k>,
+        o.interval,
+        derivative_vjp,
+        derivative_jvp,
+        elementwise_vmap,
+        elementwise_factors,
+        static_cast<int>(o.scalar),
+        reference_rule<k>,
+        o.ulp};
   if (o.derivative.reason != None::given) {
     r.vjp = o.derivative.reason;
     r.jvp = o.derivative.reason;
@@ -268,25 +309,29 @@ template <size_t k> constexpr Row row_of() {
 
 std::vector<Shape> select_shape(const Attrs&, TypeSpan in) { return equal_shapes("select", in); }
 std::vector<Dtype> select_dtype(const Attrs&, TypeSpan in) {
-  if (in[0].dtype != bool_) throw_invalid("select", std::string("the condition must be bool, got ") + dtype_name(in[0].dtype));
-  if (in[1].dtype != in[2].dtype) throw_invalid("select", "both choices must have one dtype, got " + list(in.subspan(1)) + ": cast them first");
+  if (in[0].dtype != bool_)
+    throw_invalid("select", std::string("the condition must be bool, got ") + dtype_name(in[0].dtype));
+  if (in[1].dtype != in[2].dtype)
+    throw_invalid("select", "both choices must have one dtype, got " + list(in.subspan(1)) + ": cast them first");
   return {in[1].dtype};
 }
 Interval select_interval(const Attrs&, In in, const Type&) { return hull(in.subspan(1)); }
-Values select_vjp(const Node&, X x, X, X g) { return {{}, select(x[0], g[0], zero(g[0])), select(x[0], zero(g[0]), g[0])}; }
+Values select_vjp(const Node&, X x, X, X g) {
+  return {{}, select(x[0], g[0], zero(g[0])), select(x[0], zero(g[0]), g[0])};
+}
 Values select_jvp(const Node&, X x, X y, X t) {
   const auto tangent = [&](size_t k) { return t[k] ? t[k] : zero(y[0]); };
   if (!t[1] && !t[2]) return {Value{}};
   return {select(x[0], tangent(1), tangent(2))};
 }
-std::vector<HostTensor> select_reference(const Attrs&, std::span<const HostTensor> in, TypeSpan out) { return apply(ScalarOp::select, in, out[0]); }
+std::vector<HostTensor> select_reference(const Attrs&, std::span<const HostTensor> in, TypeSpan out) {
+  return apply(ScalarOp::select, in, out[0]);
+}
 
 std::vector<Shape> same_shape(const Attrs&, TypeSpan in) { return {in[0].shape}; }
 std::vector<Dtype> same_dtype(const Attrs&, TypeSpan in) { return {in[0].dtype}; }
 
-std::vector<Dtype> cast_dtype(const Attrs& attrs, TypeSpan) {
-  return {attrs.dtype};
-}
+std::vector<Dtype> cast_dtype(const Attrs& attrs, TypeSpan) { return {attrs.dtype}; }
 Interval cast_interval(const Attrs&, In in, const Type& r) {
   if (is_float(r.dtype)) return {};
   if (r.dtype.size() == 8) return in[0];  // uint64 keeps the bit pattern
@@ -298,18 +343,22 @@ Values cast_vjp(const Node&, X x, X, X g) { return {cast(g[0], x[0].dtype())}; }
 Values cast_jvp(const Node& node, X, X, X t) { return {cast(t[0], node.types()[0].dtype)}; }
 std::vector<HostTensor> cast_reference(const Attrs&, std::span<const HostTensor> in, TypeSpan out) {
   HostTensor result = host(out[0]);
-  for (size_t k = 0; k < result.data.size(); ++k) result.data[k] = kernel::reference_cast(in[0].data[k], in[0].type.dtype, out[0].dtype);
+  for (size_t k = 0; k < result.data.size(); ++k)
+    result.data[k] = kernel::reference_cast(in[0].data[k], in[0].type.dtype, out[0].dtype);
   return {result};
 }
 
 std::vector<Dtype> bitcast_dtype(const Attrs& attrs, TypeSpan in) {
-  if (attrs.dtype.size() != in[0].dtype.size() || attrs.dtype == bool_ || in[0].dtype == bool_ || attrs.dtype == complex64 || in[0].dtype == complex64)
-    throw_invalid("bitcast", fmt::format("from {} to {}: both must be numbers of one width", dtype_name(in[0].dtype), dtype_name(attrs.dtype)));
+  if (attrs.dtype.size() != in[0].dtype.size() || attrs.dtype == bool_ || in[0].dtype == bool_ ||
+      attrs.dtype == complex64 || in[0].dtype == complex64)
+    throw_invalid("bitcast", fmt::format("from {} to {}: both must be numbers of one width", dtype_name(in[0].dtype),
+                                         dtype_name(attrs.dtype)));
   return {attrs.dtype};
 }
 std::vector<HostTensor> bitcast_reference(const Attrs&, std::span<const HostTensor> in, TypeSpan out) {
   HostTensor result = host(out[0]);
-  for (size_t k = 0; k < result.data.size(); ++k) result.data[k] = number_of_bits(bits_of_number(in[0].data[k], in[0].type.dtype), out[0].dtype);
+  for (size_t k = 0; k < result.data.size(); ++k)
+    result.data[k] = number_of_bits(bits_of_number(in[0].data[k], in[0].type.dtype), out[0].dtype);
   return {result};
 }
 
@@ -318,19 +367,22 @@ std::vector<HostTensor> copy_reference(const Attrs&, std::span<const HostTensor>
 constexpr size_t operator_count = operators.size();
 
 constexpr Row others[] = {
-    {Op::select, "select", 3, 3, select_shape, select_dtype, select_interval, select_vjp, select_jvp, elementwise_vmap, elementwise_factors,
-     static_cast<int>(ScalarOp::select), select_reference, 0},
+    {Op::select, "select", 3, 3, select_shape, select_dtype, select_interval, select_vjp, select_jvp, elementwise_vmap,
+     elementwise_factors, static_cast<int>(ScalarOp::select), select_reference, 0},
     // reads dtype
-    {Op::cast, "cast", 1, 1, same_shape, cast_dtype, cast_interval, cast_vjp, cast_jvp, elementwise_vmap, elementwise_factors, -1, cast_reference, 0},
+    {Op::cast, "cast", 1, 1, same_shape, cast_dtype, cast_interval, cast_vjp, cast_jvp, elementwise_vmap,
+     elementwise_factors, -1, cast_reference, 0},
     // reads dtype
-    {Op::bitcast, "bitcast", 1, 1, same_shape, bitcast_dtype, dtype_interval, None::discrete, None::discrete, elementwise_vmap, elementwise_factors, -1,
-     bitcast_reference, 0},
-    {Op::stop_gradient, "stop_gradient", 1, 1, same_shape, same_dtype, first_interval, None::discrete, None::discrete, elementwise_vmap,
-     elementwise_factors, -1, copy_reference, 0},
+    {Op::bitcast, "bitcast", 1, 1, same_shape, bitcast_dtype, dtype_interval, None::discrete, None::discrete,
+     elementwise_vmap, elementwise_factors, -1, bitcast_reference, 0},
+    {Op::stop_gradient, "stop_gradient", 1, 1, same_shape, same_dtype, first_interval, None::discrete, None::discrete,
+     elementwise_vmap, elementwise_factors, -1, copy_reference, 0},
 };
 
-template <size_t... k> constexpr auto all_rows(std::index_sequence<k...>) {
-  return std::array<Row, operator_count + std::size(others)>{row_of<k>()..., others[0], others[1], others[2], others[3]};
+template <size_t... k>
+constexpr auto all_rows(std::index_sequence<k...>) {
+  return std::array<Row, operator_count + std::size(others)>{row_of<k>()..., others[0], others[1], others[2],
+                                                             others[3]};
 }
 static_assert(std::size(others) == 4);
 constexpr auto rows = all_rows(std::make_index_sequence<operator_count>());

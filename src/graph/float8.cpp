@@ -1,5 +1,6 @@
-// Products of linear layers in 8-bit floats (Micikevicius et al. 2022): operands in e4m3, gradients of results in e5m2, sums in float32. Each array has one scale, taken
-// from its own largest magnitude: a power of two, so that scaling and its inverse are exact, and the largest number lies in the upper half of what the format holds.
+// Products of linear layers in 8-bit floats (Micikevicius et al. 2022): operands in e4m3, gradients of results in e5m2,
+// sums in float32. Each array has one scale, taken from its own largest magnitude: a power of two, so that scaling and
+// its inverse are exact, and the largest number lies in the upper half of what the format holds.
 #include <fmt/format.h>
 
 #include "base/error.h"
@@ -25,8 +26,9 @@ struct Scaled {
   Value values, scale;
 };
 
-/// The largest numbers of both formats are 1.75 · 2^8 and 1.75 · 2^15: the scale is 2^(e - 8) of a largest magnitude m · 2^e, or twice that where m > 1.75. What is
-/// below 2^-111 is scaled like that, and infinities like 2^127: they become the largest number, or stay infinite.
+/// The largest numbers of both formats are 1.75 · 2^8 and 1.75 · 2^15: the scale is 2^(e - 8) of a largest magnitude m
+/// · 2^e, or twice that where m > 1.75. What is below 2^-111 is scaled like that, and infinities like 2^127: they
+/// become the largest number, or stay infinite.
 Scaled scaled(const Value& x, Dtype dtype) {
   const Value v = cast(x, float32);
   Value largest = unary(Op::abs, v);  // rows first: whoever computes the rows has them at hand
@@ -37,7 +39,8 @@ Scaled scaled(const Value& x, Dtype dtype) {
   const uint32_t exponent = dtype == float8_e4m3 ? 8 : 15;
   Value power = bits(largest, uint32);
   power = binary(Op::bit_and, power + word(power, 0x1fffff), word(power, 0x7f800000));
-  power = binary(Op::min, binary(Op::max, power, word(power, 16u << 23)), word(power, 254u << 23)) - word(power, exponent << 23);
+  power = binary(Op::min, binary(Op::max, power, word(power, 16u << 23)), word(power, 254u << 23)) -
+          word(power, exponent << 23);
   const Value inverse = bits(word(power, 254u << 23) - power, float32);
   return {cast(v * inverse, dtype), bits(power, float32)};
 }
@@ -54,7 +57,9 @@ Value product(const Scaled& a, Axes a_axes, const Scaled& b, Axes b_axes, Dtype 
 
 int64_t last_axis(const Value& v) { return v.type().rank() - 1; }
 
-Values float8_body(In in) { return {product(scaled(in[0], float8_e4m3), {last_axis(in[0])}, scaled(in[1], float8_e4m3), {1}, in[0].dtype())}; }
+Values float8_body(In in) {
+  return {product(scaled(in[0], float8_e4m3), {last_axis(in[0])}, scaled(in[1], float8_e4m3), {1}, in[0].dtype())};
+}
 
 /// dx = g · w, dw = gᵀ · x.
 Values float8_vjp(In in, In, In gs) {
@@ -78,8 +83,10 @@ Values float8_jvp(In in, In, In t) {
 Value float8_linear(const Value& x, const Value& w) {
   const bool floats = is_float(x.dtype()) && is_float(w.dtype()), matrix = w.type().rank() == 2 && x.type().rank() >= 1;
   if (!floats || !matrix || x.shape().back() != w.shape()[1])
-    throw_invalid("float8_linear", fmt::format("needs floating arrays x [..., k] and w [n, k], got {} and {}", to_string(x.type()), to_string(w.type())));
-  return composite(std::make_shared<Composite>(Composite{"float8_linear", "", float8_body, float8_vjp, float8_jvp, {}}), {x, w})[0];
+    throw_invalid("float8_linear", fmt::format("needs floating arrays x [..., k] and w [n, k], got {} and {}",
+                                               to_string(x.type()), to_string(w.type())));
+  return composite(std::make_shared<Composite>(Composite{"float8_linear", "", float8_body, float8_vjp, float8_jvp, {}}),
+                   {x, w})[0];
 }
 
 }  // namespace weft::graph

@@ -12,13 +12,16 @@ namespace {
 
 using kernel::Reducer;
 
-bool folded(const Attrs& attrs, size_t axis) { return std::binary_search(attrs.axes.begin(), attrs.axes.end(), static_cast<int64_t>(axis)); }
+bool folded(const Attrs& attrs, size_t axis) {
+  return std::binary_search(attrs.axes.begin(), attrs.axes.end(), static_cast<int64_t>(axis));
+}
 
 std::vector<Shape> fold_shape(const Attrs& attrs, TypeSpan in) {
   int64_t previous = -1;
   for (int64_t axis : attrs.axes) {
     if (axis <= previous || axis >= in[0].rank())
-      throw_invalid(name(attrs.reducer), fmt::format("axes {} of {} must be distinct, ascending and within the array", list(attrs.axes), to_string(in[0])));
+      throw_invalid(name(attrs.reducer), fmt::format("axes {} of {} must be distinct, ascending and within the array",
+                                                     list(attrs.axes), to_string(in[0])));
     previous = axis;
   }
   Shape out;
@@ -30,7 +33,9 @@ std::vector<Shape> fold_shape(const Attrs& attrs, TypeSpan in) {
 std::vector<Dtype> fold_dtype(const Attrs& attrs, TypeSpan in) {
   const Dtype t = in[0].dtype;
   const bool logical = attrs.reducer == Reducer::all || attrs.reducer == Reducer::any;
-  if (logical && t != bool_) throw_invalid(name(attrs.reducer), fmt::format("expected a bool array, got {}: compare it with zero first", dtype_name(t)));
+  if (logical && t != bool_)
+    throw_invalid(name(attrs.reducer),
+                  fmt::format("expected a bool array, got {}: compare it with zero first", dtype_name(t)));
   if (!logical && !is_inexact(t) && !is_integer(t))
     throw_invalid(name(attrs.reducer), fmt::format("expected a numeric array, got {}: cast it first", dtype_name(t)));
   return {t};
@@ -39,13 +44,17 @@ std::vector<Dtype> fold_dtype(const Attrs& attrs, TypeSpan in) {
 Interval fold_interval(const Attrs& attrs, std::span<const Interval> in, const Type& result) {
   const Interval range = range_of(result.dtype);
   // How many elements are folded is not told by the result: only reducers that do not count have a bound.
-  if (is_float(result.dtype) || result.dtype == bool_ || attrs.reducer == Reducer::sum || attrs.reducer == Reducer::prod) return range;
+  if (is_float(result.dtype) || result.dtype == bool_ || attrs.reducer == Reducer::sum ||
+      attrs.reducer == Reducer::prod)
+    return range;
   // A fold over nothing gives the identity, an end of the range.
   return attrs.reducer == Reducer::max ? Interval{range.min, in[0].max} : Interval{in[0].min, range.max};
 }
 
 /// v of the folded shape repeated along the folded axes.
-Value unfold(const Value& v, const Node& node, const Value& like) { return broadcast(expand_dims(v, node.attrs().axes), like.shape()); }
+Value unfold(const Value& v, const Node& node, const Value& like) {
+  return broadcast(expand_dims(v, node.attrs().axes), like.shape());
+}
 
 /// For max and min: equal extremes share what is one value for all that are folded together.
 struct Extremes {
@@ -63,8 +72,9 @@ Value divided(const Value& v, const Value& count) {
                                : v * (1.0 / count);
 }
 
-/// At each element the product of the others that are folded with it, without a division: exact where elements are zero, and differentiable again.
-/// A tree of halves: the product of the others is the product of the other half's element and of what is outside both.
+/// At each element the product of the others that are folded with it, without a division: exact where elements are
+/// zero, and differentiable again. A tree of halves: the product of the others is the product of the other half's
+/// element and of what is outside both.
 Value others(const Node& node, const Value& x) {
   const std::vector<int64_t>& axes = node.attrs().axes;
   std::vector<int64_t> order, inverse(x.shape().size());
@@ -79,7 +89,8 @@ Value others(const Node& node, const Value& x) {
   for (size_t k = 0; k < order.size(); ++k) inverse[static_cast<size_t>(order[k])] = static_cast<int64_t>(k);
   for (int64_t axis : axes) {
     const Dim extent = x.shape()[static_cast<size_t>(axis)];
-    if (!extent.is_static()) throw_invalid("prod", "the derivative along a symbolic axis is not supported: " + to_string(x.type()));
+    if (!extent.is_static())
+      throw_invalid("prod", "the derivative along a symbolic axis is not supported: " + to_string(x.type()));
     n *= extent.bound();
   }
   if (n == 0) return x;
@@ -99,7 +110,8 @@ Value others(const Node& node, const Value& x) {
   Values levels{pad(reshape(front, flat), low, high, Number::of_real(1))};
   while (levels.back().shape().back().bound() > 1) levels.push_back(half(levels.back(), 0) * half(levels.back(), 1));
   Value outside = full_like(levels.back(), 1);
-  for (size_t k = levels.size() - 1; k-- > 0;) outside = concat({outside * half(levels[k], 1), outside * half(levels[k], 0)}, last);
+  for (size_t k = levels.size() - 1; k-- > 0;)
+    outside = concat({outside * half(levels[k], 1), outside * half(levels[k], 0)}, last);
   return permute(reshape(slice_axis(outside, last, 0, n), front.shape()), inverse);
 }
 
@@ -163,7 +175,8 @@ std::vector<HostTensor> fold_reference(const Attrs& attrs, std::span<const HostT
 }
 
 constexpr auto rows = std::to_array<Row>({
-    {Op::fold, "fold", 1, 1, fold_shape, fold_dtype, fold_interval, fold_vjp, fold_jvp, fold_vmap, fold_factors, -1, fold_reference, 4},
+    {Op::fold, "fold", 1, 1, fold_shape, fold_dtype, fold_interval, fold_vjp, fold_jvp, fold_vmap, fold_factors, -1,
+     fold_reference, 4},
 });
 static_assert(complete(rows, Op::fold));
 

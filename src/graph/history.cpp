@@ -28,9 +28,9 @@ std::vector<Step> history(std::span<const Value> outputs, std::span<const Value>
   for (std::shared_ptr<Node>& node : nested ? topological(outputs) : topological(outputs, targets)) {
     Step step{std::move(node), {}};
     if (!step.node->storage(0)) step.inputs = step.node->inputs();
-    step.depends = useful.contains(step.node.get()) || std::any_of(step.inputs.begin(), step.inputs.end(), [&](const Value& v) {
-      return useful.contains(v.node.get());
-    });
+    step.depends =
+        useful.contains(step.node.get()) || std::any_of(step.inputs.begin(), step.inputs.end(),
+                                                        [&](const Value& v) { return useful.contains(v.node.get()); });
     if (step.depends) useful.insert(step.node.get());
     steps.push_back(std::move(step));
   }

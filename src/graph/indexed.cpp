@@ -1,13 +1,14 @@
 // Gather and scatter by arrays of indices, in MLX's layout.
 //
-// gather  v, i0, i1 …          reads axes (the axis of v that each index array runs along) and shape (sizes of the slice, one for each axis of v).
+// gather  v, i0, i1 … reads axes (the axis of v that each index array runs along) and shape (sizes of the slice, one
+//         for each axis of v).
 //   result[i…, s…] = v[s + Σ ik[i…] along axes[k]]
 // scatter v, i0, i1 …, u       reads axes and mode. u has the indices' shape, then the sizes of the slice.
 //   result = v; then in ascending order of i…: result[s + Σ ik[i…] along axes[k]] = u[i…, s…] (or combined with it)
 //
-// Index arrays have one shape and any integer dtypes. An index below zero counts from the end, once. A slice that would still leave the array is moved
-// inside by gather, and dropped whole by scatter. Along a symbolic axis, where slices have one element, this is so with respect to its bound: the builders
-// put indices into the axis as it is.
+// Index arrays have one shape and any integer dtypes. An index below zero counts from the end, once. A slice that would
+// still leave the array is moved inside by gather, and dropped whole by scatter. Along a symbolic axis, where slices
+// have one element, this is so with respect to its bound: the builders put indices into the axis as it is.
 #include <algorithm>
 #include <array>
 
@@ -25,22 +26,29 @@ using Axes = std::vector<int64_t>;
 
 void check_indices(const char* op, const Attrs& attrs, const Type& v, TypeSpan indices) {
   if (indices.size() != attrs.axes.size())
-    throw_invalid(op, fmt::format("{} index arrays for axes {}: one is needed for each", indices.size(), list(attrs.axes)));
+    throw_invalid(op,
+                  fmt::format("{} index arrays for axes {}: one is needed for each", indices.size(), list(attrs.axes)));
   for (size_t k = 0; k < indices.size(); ++k) {
     const int64_t axis = attrs.axes[k];
     if (axis < 0 || axis >= v.rank() || std::count(attrs.axes.begin(), attrs.axes.end(), axis) != 1)
       throw_invalid(op, fmt::format("axes {} must be distinct axes of {}", list(attrs.axes), to_string(v)));
-    if (!is_integer(indices[k].dtype)) throw_invalid(op, fmt::format("indices must be integers, got {}", to_string(indices[k])));
-    if (indices[k].shape != indices[0].shape) throw_invalid(op, "index arrays must have one shape, got " + list(indices) + ": broadcast them first");
+    if (!is_integer(indices[k].dtype))
+      throw_invalid(op, fmt::format("indices must be integers, got {}", to_string(indices[k])));
+    if (indices[k].shape != indices[0].shape)
+      throw_invalid(op, "index arrays must have one shape, got " + list(indices) + ": broadcast them first");
   }
 }
 
 void check_sizes(const char* op, const Attrs& attrs, const Type& v, const Shape& sizes) {
   bool fits = sizes.size() == v.shape.size();
-  const auto indexed = [&](size_t k) { return std::count(attrs.axes.begin(), attrs.axes.end(), static_cast<int64_t>(k)) > 0; };
+  const auto indexed = [&](size_t k) {
+    return std::count(attrs.axes.begin(), attrs.axes.end(), static_cast<int64_t>(k)) > 0;
+  };
   for (size_t k = 0; fits && k < sizes.size(); ++k) {
-    const bool part = v.shape[k].is_static() ? sizes[k].bound() >= 0 && sizes[k].bound() <= v.shape[k].bound() : sizes[k] == 1;
-    fits = (sizes[k] == v.shape[k] && (v.shape[k].is_static() || !indexed(k))) || (sizes[k].is_static() && part && (v.shape[k].is_static() || indexed(k)));
+    const bool part =
+        v.shape[k].is_static() ? sizes[k].bound() >= 0 && sizes[k].bound() <= v.shape[k].bound() : sizes[k] == 1;
+    fits = (sizes[k] == v.shape[k] && (v.shape[k].is_static() || !indexed(k))) ||
+           (sizes[k].is_static() && part && (v.shape[k].is_static() || indexed(k)));
   }
   if (!fits) throw_invalid(op, fmt::format("a slice of {} does not fit into {}", weft::to_string(sizes), to_string(v)));
 }
@@ -65,7 +73,8 @@ TypeSpan scatter_indices(TypeSpan in) { return in.subspan(1, in.size() - 2); }
 ValueSpan scatter_indices(ValueSpan in) { return in.subspan(1, in.size() - 2); }
 
 /// What follows the indices' axes in the shape of the updates.
-template <class Indices> Shape slice_sizes(const Indices& indices, const Shape& updates) {
+template <class Indices>
+Shape slice_sizes(const Indices& indices, const Shape& updates) {
   const size_t lead = index_shape(indices).size();
   return lead <= updates.size() ? Shape(updates.begin() + static_cast<int64_t>(lead), updates.end()) : Shape{};
 }
@@ -76,8 +85,9 @@ std::vector<Shape> scatter_shape(const Attrs& attrs, TypeSpan in) {
   const Shape& updates = in.back().shape;
   const Shape sizes = slice_sizes(indices, updates);
   if (join(index_shape(indices), sizes) != updates || sizes.size() != in[0].shape.size())
-    throw_invalid("scatter", fmt::format("updates {} must have the indices' shape {}, then a size for each axis of {}", to_string(in.back()),
-                                         weft::to_string(index_shape(indices)), to_string(in[0])));
+    throw_invalid("scatter",
+                  fmt::format("updates {} must have the indices' shape {}, then a size for each axis of {}",
+                              to_string(in.back()), weft::to_string(index_shape(indices)), to_string(in[0])));
   check_sizes("scatter", attrs, in[0], sizes);
   return {in[0].shape};
 }
@@ -85,8 +95,11 @@ std::vector<Shape> scatter_shape(const Attrs& attrs, TypeSpan in) {
 std::vector<Dtype> gather_dtype(const Attrs&, TypeSpan in) { return {in[0].dtype}; }
 
 std::vector<Dtype> scatter_dtype(const Attrs& attrs, TypeSpan in) {
-  if (in.back().dtype != in[0].dtype) throw_invalid("scatter", fmt::format("updates {} must have the dtype of {}: cast them first", to_string(in.back()), to_string(in[0])));
-  if (attrs.mode != ScatterMode::set && in[0].dtype == bool_) throw_invalid("scatter", fmt::format("bools cannot be combined by {}: cast them first", name(attrs.mode)));
+  if (in.back().dtype != in[0].dtype)
+    throw_invalid("scatter", fmt::format("updates {} must have the dtype of {}: cast them first", to_string(in.back()),
+                                         to_string(in[0])));
+  if (attrs.mode != ScatterMode::set && in[0].dtype == bool_)
+    throw_invalid("scatter", fmt::format("bools cannot be combined by {}: cast them first", name(attrs.mode)));
   return {in[0].dtype};
 }
 
@@ -98,7 +111,8 @@ Interval scatter_interval(const Attrs& attrs, std::span<const Interval> in, cons
 
 // ---- derivatives ----
 
-/// Indices as gather understands them, for a scatter that must reach the same elements: counted from the start and clamped.
+/// Indices as gather understands them, for a scatter that must reach the same elements: counted from the start and
+/// clamped.
 Values normalised(const Attrs& attrs, const Value& v, ValueSpan indices) {
   Values out;
   for (size_t k = 0; k < indices.size(); ++k) {
@@ -118,7 +132,9 @@ Values gather_vjp(const Node& node, ValueSpan x, ValueSpan, ValueSpan g) {
   Values out(x.size());
   // Many additions to one place are float32's, whatever the float; bools are counted.
   const Value zeros = cast(zeros_like(x[0]), x[0].dtype() == bool_ ? int32 : compute_dtype(x[0].dtype()));
-  out[0] = cast(scatter(ScatterMode::add, zeros, normalised(node.attrs(), x[0], x.subspan(1)), cast(g[0], zeros.dtype()), node.attrs().axes), x[0].dtype());
+  out[0] = cast(scatter(ScatterMode::add, zeros, normalised(node.attrs(), x[0], x.subspan(1)),
+                        cast(g[0], zeros.dtype()), node.attrs().axes),
+                x[0].dtype());
   return out;
 }
 
@@ -129,8 +145,8 @@ Values gather_jvp(const Node& node, ValueSpan x, ValueSpan, ValueSpan t) {
   return {make(Op::gather, std::move(inputs), node.attrs())};
 }
 
-/// Which updates have left their value in the result, element by element. Each update's number is scattered in place of its values; an update that was
-/// dropped or overwritten does not find its number again.
+/// Which updates have left their value in the result, element by element. Each update's number is scattered in place of
+/// its values; an update that was dropped or overwritten does not find its number again.
 Value survivors(const Node& node, ValueSpan x) {
   const ValueSpan indices = scatter_indices(x);
   const Values list_of(indices.begin(), indices.end());
@@ -139,8 +155,10 @@ Value survivors(const Node& node, ValueSpan x) {
   const Dtype t = num_elements(lead) <= INT32_MAX ? int32 : int64;
   const Strides strides = row_major_strides(lead);
   Value number = full(shape, t, Number::of_int(0));
-  for (size_t k = 0; k < lead.size(); ++k) number = number + iota(shape, static_cast<int>(k), t) * full(shape, t, Number::of_int(strides[k]));
-  const Value owner = scatter(ScatterMode::set, full(x[0].shape(), t, Number::of_int(-1)), list_of, number, node.attrs().axes);
+  for (size_t k = 0; k < lead.size(); ++k)
+    number = number + iota(shape, static_cast<int>(k), t) * full(shape, t, Number::of_int(strides[k]));
+  const Value owner =
+      scatter(ScatterMode::set, full(x[0].shape(), t, Number::of_int(-1)), list_of, number, node.attrs().axes);
   return binary(Op::eq, gather(owner, list_of, node.attrs().axes, slice_sizes(indices, shape)), number);
 }
 
@@ -167,24 +185,28 @@ Value inside(const Node& node, ValueSpan x) {
   return broadcast(reshape(all, join(lead, Shape(sizes.size(), Dim(1)))), shape);
 }
 
-/// How the result of a max, min or prod depends on the operand and on each update: factors of their shapes. An update is seen where it arrives.
+/// How the result of a max, min or prod depends on the operand and on each update: factors of their shapes. An update
+/// is seen where it arrives.
 struct Shares {
   Value operand, updates;
 };
 
 /// Extremes: whatever equals the result has all of it, the operand and each update, however many they are.
-Shares extreme_shares(const Value& v, const Value& updates, const Values& indices, const Axes& axes, const Value& kept, const Value& y) {
+Shares extreme_shares(const Value& v, const Value& updates, const Values& indices, const Axes& axes, const Value& kept,
+                      const Value& y) {
   const auto hit = [](const Value& a, const Value& b) { return cast(binary(Op::eq, a, b), a.dtype()); };
   return {hit(v, y),
           hit(updates, gather(y, indices, axes, slice_sizes(indices, updates.shape()))) * cast(kept, updates.dtype())};
 }
 
 /// Products: each factor has the product of the others.
-Shares product_shares(const Node& node, const Value& v, const Value& updates, const Values& indices, const Value& kept) {
+Shares product_shares(const Node& node, const Value& v, const Value& updates, const Values& indices,
+                      const Value& kept) {
   Attrs slices;
   slices.axes = node.attrs().axes;
   slices.shape = slice_sizes(indices, updates.shape());
-  return {scatter(ScatterMode::prod, full_like(v, 1), indices, updates, slices.axes), others_of_product(v, normalised(slices, v, indices), kept, updates, slices.axes)};
+  return {scatter(ScatterMode::prod, full_like(v, 1), indices, updates, slices.axes),
+          others_of_product(v, normalised(slices, v, indices), kept, updates, slices.axes)};
 }
 
 Shares shares(const Node& node, ValueSpan x, const Value& y) {
@@ -224,7 +246,8 @@ Values scatter_jvp(const Node& node, ValueSpan x, ValueSpan y, ValueSpan t) {
     const Shares s = shares(node, x, y[0]);
     inputs.front() = inputs.front() * s.operand;
     inputs.back() = inputs.back() * s.updates;
-    return {scatter(ScatterMode::add, inputs.front(), Values(inputs.begin() + 1, inputs.end() - 1), inputs.back(), node.attrs().axes)};
+    return {scatter(ScatterMode::add, inputs.front(), Values(inputs.begin() + 1, inputs.end() - 1), inputs.back(),
+                    node.attrs().axes)};
   }
   return {make(Op::scatter, std::move(inputs), node.attrs())};
 }
@@ -260,7 +283,8 @@ Values gather_vmap(const Node& node, ValueSpan x, std::span<const int> axes) {
   const Dim extent = batch_extent(x, axes);
   const bool by_index = any_batched(index_axes);
   if (!by_index) {  // the batch axis of v is taken whole, and stands after the indices' axes
-    const Value out = gather(to_front(x[0], axes[0]), Values(indices.begin(), indices.end()), shifted(at.axes), prepend(extent, at.shape));
+    const Value out = gather(to_front(x[0], axes[0]), Values(indices.begin(), indices.end()), shifted(at.axes),
+                             prepend(extent, at.shape));
     return {to_front(out, static_cast<int>(index_shape(indices).size()))};
   }
   Values all = batched_indices(indices, index_axes, extent);
@@ -278,8 +302,9 @@ Values scatter_vmap(const Node& node, ValueSpan x, std::span<const int> axes) {
   const std::span<const int> index_axes = axes.subspan(1, axes.size() - 2);
   const Dim extent = batch_extent(x, axes);
   const Value v = batched(x[0], axes.front(), extent), updates = batched(x.back(), axes.back(), extent);
-  const int64_t lead = static_cast<int64_t>(x.back().shape().size()) - (axes.back() >= 0 ? 1 : 0) - (v.type().rank() - 1);  // axes of the unbatched indices
-  if (!any_batched(index_axes)) {  // the batch axis belongs to the slice: after the indices' axes
+  const int64_t lead = static_cast<int64_t>(x.back().shape().size()) - (axes.back() >= 0 ? 1 : 0) -
+                       (v.type().rank() - 1);  // axes of the unbatched indices
+  if (!any_batched(index_axes)) {              // the batch axis belongs to the slice: after the indices' axes
     Axes order;
     for (int64_t k = 1; k <= lead; ++k) order.push_back(k);
     order.push_back(0);
@@ -290,7 +315,8 @@ Values scatter_vmap(const Node& node, ValueSpan x, std::span<const int> axes) {
   all.push_back(batch_index(all));
   Axes along = shifted(at.axes);
   along.push_back(0);
-  return {scatter(at.mode, v, all, reshape(updates, with_axis(updates.shape(), static_cast<size_t>(lead) + 1, Dim(1))), along)};
+  return {scatter(at.mode, v, all, reshape(updates, with_axis(updates.shape(), static_cast<size_t>(lead) + 1, Dim(1))),
+                  along)};
 }
 
 // ---- factors: the indices' axes split together; axes of v that pass through whole do as well ----
@@ -300,7 +326,8 @@ Factors gather_factors(const Attrs& at, TypeSpan in, TypeSpan out) {
   Factors f{{std::vector<int>(in[0].shape.size(), -1)}, {factors_from(0, out[0].rank())}};
   for (size_t k = 1; k < in.size(); ++k) f.inputs.push_back(factors_from(0, lead));
   for (size_t k = 0; k < in[0].shape.size(); ++k) {
-    const bool passes = at.shape[k] == in[0].shape[k] && std::find(at.axes.begin(), at.axes.end(), static_cast<int64_t>(k)) == at.axes.end();
+    const bool passes = at.shape[k] == in[0].shape[k] &&
+                        std::find(at.axes.begin(), at.axes.end(), static_cast<int64_t>(k)) == at.axes.end();
     (passes ? f.inputs[0][k] : f.outputs[0][k + static_cast<size_t>(lead)]) = passes ? lead + static_cast<int>(k) : -1;
   }
   return f;
@@ -311,7 +338,9 @@ Factors scatter_factors(const Attrs& at, TypeSpan in, TypeSpan) {
   const Shape sizes = slice_sizes(scatter_indices(in), in.back().shape);
   std::vector<int> slices(in[0].shape.size(), -1);
   for (size_t k = 0; k < slices.size(); ++k)
-    if (sizes[k] == in[0].shape[k] && std::find(at.axes.begin(), at.axes.end(), static_cast<int64_t>(k)) == at.axes.end()) slices[k] = static_cast<int>(k);
+    if (sizes[k] == in[0].shape[k] &&
+        std::find(at.axes.begin(), at.axes.end(), static_cast<int64_t>(k)) == at.axes.end())
+      slices[k] = static_cast<int>(k);
   Factors f{{slices}, {slices}};
   for (size_t k = 1; k + 1 < in.size(); ++k) f.inputs.push_back(std::vector<int>(lead, -1));
   std::vector<int> updates(lead, -1);
@@ -322,13 +351,15 @@ Factors scatter_factors(const Attrs& at, TypeSpan in, TypeSpan) {
 
 // ---- reference ----
 
-/// Where the slice of index tuple `at` starts in v; `inside` is false where it leaves the array (start is then moved in).
+/// Where the slice of index tuple `at` starts in v; `inside` is false where it leaves the array (start is then moved
+/// in).
 struct Origin {
   std::vector<int64_t> start;
   bool inside = true;
 };
 
-Origin origin(const Attrs& attrs, const std::vector<int64_t>& v, const Shape& sizes, std::span<const HostTensor> indices, int64_t at) {
+Origin origin(const Attrs& attrs, const std::vector<int64_t>& v, const Shape& sizes,
+              std::span<const HostTensor> indices, int64_t at) {
   Origin o{std::vector<int64_t>(v.size(), 0)};
   for (size_t k = 0; k < indices.size(); ++k) {
     const size_t axis = static_cast<size_t>(attrs.axes[k]);
@@ -343,7 +374,8 @@ Origin origin(const Attrs& attrs, const std::vector<int64_t>& v, const Shape& si
 }
 
 /// f(element of the updates or of gather's result, element of v, inside) for all of them in order.
-template <class F> void each_element(const Attrs& attrs, const Type& v, const Shape& sizes, std::span<const HostTensor> indices, F f) {
+template <class F>
+void each_element(const Attrs& attrs, const Type& v, const Shape& sizes, std::span<const HostTensor> indices, F f) {
   const std::vector<int64_t> extents = bounds(v.shape), slice = bounds(sizes);
   int64_t tuples = 1, next = 0;
   if (!indices.empty()) tuples = static_cast<int64_t>(indices[0].data.size());
@@ -359,7 +391,8 @@ template <class F> void each_element(const Attrs& attrs, const Type& v, const Sh
 
 std::vector<HostTensor> gather_reference(const Attrs& attrs, std::span<const HostTensor> in, TypeSpan out) {
   HostTensor result = host(out[0]);
-  each_element(attrs, in[0].type, attrs.shape, in.subspan(1), [&](size_t to, size_t from, bool) { result.data[to] = in[0].data[from]; });
+  each_element(attrs, in[0].type, attrs.shape, in.subspan(1),
+               [&](size_t to, size_t from, bool) { result.data[to] = in[0].data[from]; });
   return {result};
 }
 
@@ -381,16 +414,18 @@ std::vector<HostTensor> scatter_reference(const Attrs& attrs, std::span<const Ho
 }
 
 constexpr auto rows = std::to_array<Row>({
-    {Op::gather, "gather", 1, -1, gather_shape, gather_dtype, first_interval, gather_vjp, gather_jvp, gather_vmap, gather_factors, -1, gather_reference, 0},
-    {Op::scatter, "scatter", 2, -1, scatter_shape, scatter_dtype, scatter_interval, scatter_vjp, scatter_jvp, scatter_vmap, scatter_factors, -1,
-     scatter_reference, 4},
+    {Op::gather, "gather", 1, -1, gather_shape, gather_dtype, first_interval, gather_vjp, gather_jvp, gather_vmap,
+     gather_factors, -1, gather_reference, 0},
+    {Op::scatter, "scatter", 2, -1, scatter_shape, scatter_dtype, scatter_interval, scatter_vjp, scatter_jvp,
+     scatter_vmap, scatter_factors, -1, scatter_reference, 4},
 });
 static_assert(complete(rows, Op::gather));
 
 }  // namespace
 
 kernel::ScalarOp combine(ScatterMode mode) {
-  constexpr kernel::ScalarOp ops[] = {kernel::ScalarOp::add, kernel::ScalarOp::max, kernel::ScalarOp::min, kernel::ScalarOp::mul};
+  constexpr kernel::ScalarOp ops[] = {kernel::ScalarOp::add, kernel::ScalarOp::max, kernel::ScalarOp::min,
+                                      kernel::ScalarOp::mul};
   check(mode != ScatterMode::set, "scatter", "set combines nothing");
   return ops[static_cast<size_t>(mode) - 1];
 }

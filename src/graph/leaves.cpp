@@ -18,7 +18,8 @@ std::vector<Shape> iota_shape(const Attrs& attrs, TypeSpan) {
 }
 
 std::vector<Dtype> iota_dtype(const Attrs& attrs, TypeSpan) {
-  if (!is_integer(attrs.dtype) && !is_float(attrs.dtype)) throw_invalid("iota", std::string("counts in integers or floats, not in ") + dtype_name(attrs.dtype));
+  if (!is_integer(attrs.dtype) && !is_float(attrs.dtype))
+    throw_invalid("iota", std::string("counts in integers or floats, not in ") + dtype_name(attrs.dtype));
   return {attrs.dtype};
 }
 
@@ -40,7 +41,8 @@ Factors iota_factors(const Attrs& attrs, TypeSpan, TypeSpan outputs) {
 }
 
 std::vector<HostTensor> parameter_reference(const Attrs& attrs, std::span<const HostTensor>, TypeSpan) {
-  throw_internal("parameter", "number " + std::to_string(attrs.slot) + " has no value: it is not among the graph's inputs");
+  throw_internal("parameter",
+                 "number " + std::to_string(attrs.slot) + " has no value: it is not among the graph's inputs");
 }
 
 std::vector<HostTensor> constant_reference(const Attrs& attrs, std::span<const HostTensor>, TypeSpan outputs) {
@@ -58,11 +60,14 @@ std::vector<HostTensor> iota_reference(const Attrs& attrs, std::span<const HostT
 
 constexpr auto rows = std::to_array<Row>({
     // reads shape, dtype, slot
-    {Op::parameter, "parameter", 0, 0, attrs_shape, attrs_dtype, dtype_interval, None::leaf, None::leaf, None::leaf, None::leaf, -1, parameter_reference, 0},
+    {Op::parameter, "parameter", 0, 0, attrs_shape, attrs_dtype, dtype_interval, None::leaf, None::leaf, None::leaf,
+     None::leaf, -1, parameter_reference, 0},
     // reads dtype, number, literal
-    {Op::constant, "constant", 0, 0, scalar_shape, attrs_dtype, constant_interval, None::leaf, None::leaf, None::leaf, None::leaf, -1, constant_reference, 0},
+    {Op::constant, "constant", 0, 0, scalar_shape, attrs_dtype, constant_interval, None::leaf, None::leaf, None::leaf,
+     None::leaf, -1, constant_reference, 0},
     // reads shape, axes, dtype
-    {Op::iota, "iota", 0, 0, iota_shape, iota_dtype, iota_interval, None::leaf, None::leaf, None::leaf, iota_factors, -1, iota_reference, 0},
+    {Op::iota, "iota", 0, 0, iota_shape, iota_dtype, iota_interval, None::leaf, None::leaf, None::leaf, iota_factors,
+     -1, iota_reference, 0},
 });
 static_assert(complete(rows, Op::parameter));
 

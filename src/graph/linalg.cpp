@@ -15,7 +15,8 @@ namespace {
 Value places(const Value& v, int64_t offset, bool at_least) {
   const Shape& shape = v.shape();
   const Shape matrix(shape.end() - 2, shape.end());
-  const Value i = iota(matrix, 0, int32), j = iota(matrix, 1, int32), edge = binary(Op::add, i, constant(int32, Number::of_int(offset)));
+  const Value i = iota(matrix, 0, int32), j = iota(matrix, 1, int32),
+              edge = binary(Op::add, i, constant(int32, Number::of_int(offset)));
   return broadcast(at_least ? binary(Op::le, edge, j) : binary(Op::le, j, edge), shape);
 }
 
@@ -30,7 +31,9 @@ Shape square_of(const Value& v) {
 }
 
 /// A call on matrices that lie column by column.
-Values by_columns(const char* name, const Value& a, std::vector<int64_t> integers = {}) { return call(name, {swap_last(a)}, std::move(integers)); }
+Values by_columns(const char* name, const Value& a, std::vector<int64_t> integers = {}) {
+  return call(name, {swap_last(a)}, std::move(integers));
+}
 
 /// [b…]: how many numbers of each matrix are infinite or NaN. Libraries need not come to an end on such matrices.
 Value not_finite(const Value& a) {
@@ -82,7 +85,8 @@ Values pinv_body(std::span<const Value> in) {
   const Shape& shape = in[0].shape();
   const int last = f.s.type().rank() - 1;
   if (f.s.shape().back().bound() == 0) return {zeros_like(swap_last(in[0]))};
-  const double eps = in[0].dtype() == float64 ? 0x1p-52 : 0x1p-23, size = static_cast<double>(std::max(shape.back().bound(), shape[shape.size() - 2].bound()));
+  const double eps = in[0].dtype() == float64 ? 0x1p-52 : 0x1p-23,
+               size = static_cast<double>(std::max(shape.back().bound(), shape[shape.size() - 2].bound()));
   const Value least = broadcast(max(f.s, {last}, true) * (10 * size * eps), f.s.shape());
   const Value inverse = select(binary(Op::le, f.s, least), zeros_like(f.s), 1.0 / f.s);
   return {product(scale_columns(swap_last(f.vt), inverse), f.u, false, true)};
@@ -91,7 +95,8 @@ Values pinv_body(std::span<const Value> in) {
 /// v - A P v
 Value beyond(const Value& a, const Value& p, const Value& v) { return v - product(a, product(p, v)); }
 
-/// dP = -P dA P + P Pᵀ dAᵀ (I - A P) + (I - P A) dAᵀ Pᵀ P (Golub & Pereyra, 1973), which knows no gaps between singular values; here its transpose.
+/// dP = -P dA P + P Pᵀ dAᵀ (I - A P) + (I - P A) dAᵀ Pᵀ P (Golub & Pereyra, 1973), which knows no gaps between singular
+/// values; here its transpose.
 Values pinv_vjp(std::span<const Value> in, std::span<const Value> out, std::span<const Value> g) {
   if (!g[0]) return {Value{}};
   const Value &a = in[0], &p = out[0], gt = swap_last(g[0]);
@@ -137,7 +142,8 @@ Value product(const Value& a, const Value& b, bool a_transposed, bool b_transpos
 Value reciprocal_gaps(const Value& v) {
   const Shape shape = square_of(v);
   const Value gaps = as_rows(v, shape) - as_columns(v, shape), own = unit_diagonal(gaps);
-  return select(own, zeros_like(gaps), 1.0 / select(own, full_like(gaps, 1), gaps));  // never 1 / 0, whose derivative would not be finite
+  return select(own, zeros_like(gaps),
+                1.0 / select(own, full_like(gaps, 1), gaps));  // never 1 / 0, whose derivative would not be finite
 }
 
 Value valid_where_zero(const Value& v, const Value& number) {
@@ -151,7 +157,9 @@ Value cholesky(const Value& a) {
   return valid_where_zero(lower(y[0]), y[1] + sum(unknown, {d.type().rank() - 1}));
 }
 
-Value solve_triangular(const Value& t, const Value& b, bool upper, bool transposed) { return call("solve_triangular", {t, b}, {upper, transposed})[0]; }
+Value solve_triangular(const Value& t, const Value& b, bool upper, bool transposed) {
+  return call("solve_triangular", {t, b}, {upper, transposed})[0];
+}
 
 Lu lu(const Value& a) {
   const Values y = by_columns("lu", a);
@@ -164,7 +172,8 @@ Value take_rows(const Value& v, const Value& rows) {
   std::vector<int64_t> axes;
   const Shape& shape = v.shape();
   Shape index_shape = rows.shape(), ones(shape.size(), Dim(1));
-  for (size_t k = 0; k + 2 < shape.size(); ++k) indices.push_back(iota(index_shape, static_cast<int>(k), uint32)), axes.push_back(static_cast<int64_t>(k));
+  for (size_t k = 0; k + 2 < shape.size(); ++k)
+    indices.push_back(iota(index_shape, static_cast<int>(k), uint32)), axes.push_back(static_cast<int64_t>(k));
   indices.push_back(rows), axes.push_back(static_cast<int64_t>(shape.size()) - 2);
   ones.back() = shape.back();
   return reshape(gather(v, indices, axes, ones), shape);

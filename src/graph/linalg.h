@@ -1,6 +1,7 @@
 #pragma once
-// Matrices along the last two axes of float32 or float64 arrays, all other axes a batch: builders of their decompositions (calls, see call_linalg.cpp, call_orthogonal.cpp
-// and call_eig.cpp) and the few words in which their derivatives are written. Strict: leading axes of two operands are equal.
+// Matrices along the last two axes of float32 or float64 arrays, all other axes a batch: builders of their
+// decompositions (calls, see call_linalg.cpp, call_orthogonal.cpp and call_eig.cpp) and the few words in which their
+// derivatives are written. Strict: leading axes of two operands are equal.
 #include "graph/build.h"
 
 namespace weft::graph::linalg {
@@ -10,9 +11,9 @@ Value lower(const Value& v, int64_t offset = 0);
 Value upper(const Value& v, int64_t offset = 0);
 /// The lower part with half of the diagonal.
 Value half_lower(const Value& v);
-Value diagonal(const Value& v);              // [b…, n, n] → [b…, n]
-Value diagonal_matrix(const Value& v);       // [b…, n] → [b…, n, n]
-Value unit_diagonal(const Value& v);         // bool: where row and column are the same, in v's shape
+Value diagonal(const Value& v);         // [b…, n, n] → [b…, n]
+Value diagonal_matrix(const Value& v);  // [b…, n] → [b…, n, n]
+Value unit_diagonal(const Value& v);    // bool: where row and column are the same, in v's shape
 Value identity_like(const Value& v);
 Value scale_columns(const Value& v, const Value& by);  // v_ij by_j
 Value scale_rows(const Value& v, const Value& by);     // by_i v_ij
@@ -27,8 +28,8 @@ Value cholesky(const Value& a);
 /// X of T X = B, or of Tᵀ X = B: reads the lower part of T, or the upper one.
 Value solve_triangular(const Value& t, const Value& b, bool upper, bool transposed = false);
 
-/// L and U in one array [b…, m, n], the number of the row of A that each row of them belongs to (uint32 [b…, m]), and for each row, up to the
-/// smaller of m and n, the one that it was exchanged with, from 0 (uint32).
+/// L and U in one array [b…, m, n], the number of the row of A that each row of them belongs to (uint32 [b…, m]), and
+/// for each row, up to the smaller of m and n, the one that it was exchanged with, from 0 (uint32).
 struct Lu {
   Value packed, rows, pivots;
 };
@@ -53,7 +54,8 @@ struct Eigen {
   Value values, vectors;
 };
 Eigen eigh(const Value& a);
-/// A V = V diag(w), as pairs: w [b…, n, 2] ascending by real, then by imaginary parts; columns of V [b…, n, n, 2] of length 1.
+/// A V = V diag(w), as pairs: w [b…, n, 2] ascending by real, then by imaginary parts; columns of V [b…, n, n, 2] of
+/// length 1.
 Eigen eig(const Value& a);
 
 }  // namespace weft::graph::linalg

@@ -17,7 +17,8 @@ Matrix turned(const Matrix& a) {
 Matrix matrix_of(const HostTensor& t, int64_t k) {
   const Shape& shape = t.type.shape;
   Matrix out(shape[shape.size() - 2].bound(), shape.back().bound());
-  for (size_t i = 0; i < out.data.size(); ++i) out.data[i] = t.data[static_cast<size_t>(k) * out.data.size() + i].real();
+  for (size_t i = 0; i < out.data.size(); ++i)
+    out.data[i] = t.data[static_cast<size_t>(k) * out.data.size() + i].real();
   return out;
 }
 
@@ -28,7 +29,9 @@ int64_t count_of(const HostTensor& t) {
 }
 
 void append(HostTensor& t, std::span<const double> numbers) {
-  for (const double v : numbers) t.data.push_back(kernel::round_to(is_float(t.type.dtype) ? Number::of_real(v) : Number::of_int(static_cast<int64_t>(v)), t.type.dtype));
+  for (const double v : numbers)
+    t.data.push_back(kernel::round_to(
+        is_float(t.type.dtype) ? Number::of_real(v) : Number::of_int(static_cast<int64_t>(v)), t.type.dtype));
 }
 
 bool factor_cholesky(Matrix& a) {
@@ -114,7 +117,8 @@ namespace {
 /// cos and sin of the rotation that makes [[a, c], [c, b]] diagonal.
 std::pair<double, double> rotation(double a, double b, double c) {
   if (c == 0) return {1, 0};
-  const double theta = (b - a) / (2 * c), t = std::copysign(1.0, theta) / (std::fabs(theta) + std::sqrt(theta * theta + 1));
+  const double theta = (b - a) / (2 * c),
+               t = std::copysign(1.0, theta) / (std::fabs(theta) + std::sqrt(theta * theta + 1));
   const double cosine = 1 / std::sqrt(t * t + 1);
   return {cosine, t * cosine};
 }
@@ -127,21 +131,25 @@ void rotate(Matrix& a, int64_t p, int64_t q, double c, double s) {
 }
 
 /// The columns in another order.
-template <class T> Dense<T> columns_of(const Dense<T>& a, const std::vector<int64_t>& order) {
+template <class T>
+Dense<T> columns_of(const Dense<T>& a, const std::vector<int64_t>& order) {
   Dense<T> out(a.rows, static_cast<int64_t>(order.size()));
   for (int64_t i = 0; i < a.rows; ++i)
     for (size_t j = 0; j < order.size(); ++j) out(i, static_cast<int64_t>(j)) = a(i, order[j]);
   return out;
 }
 
-template <class Before> std::vector<int64_t> ordered(size_t count, Before before) {
+template <class Before>
+std::vector<int64_t> ordered(size_t count, Before before) {
   std::vector<int64_t> order(count);
   std::iota(order.begin(), order.end(), 0);
-  std::stable_sort(order.begin(), order.end(), [&](int64_t a, int64_t b) { return before(static_cast<size_t>(a), static_cast<size_t>(b)); });
+  std::stable_sort(order.begin(), order.end(),
+                   [&](int64_t a, int64_t b) { return before(static_cast<size_t>(a), static_cast<size_t>(b)); });
   return order;
 }
 
-template <class T> std::vector<T> in_order(const std::vector<T>& v, const std::vector<int64_t>& order) {
+template <class T>
+std::vector<T> in_order(const std::vector<T>& v, const std::vector<int64_t>& order) {
   std::vector<T> out;
   for (const int64_t k : order) out.push_back(v[static_cast<size_t>(k)]);
   return out;
@@ -204,7 +212,8 @@ namespace {
 
 using Complex = std::complex<double>;
 
-/// One step t - shift = QR, t := RQ + shift on the leading `size` rows and columns, by rotations of neighbouring rows, from the bottom of each column up; `z` collects them.
+/// One step t - shift = QR, t := RQ + shift on the leading `size` rows and columns, by rotations of neighbouring rows,
+/// from the bottom of each column up; `z` collects them.
 void qr_step(ComplexMatrix& t, ComplexMatrix& z, int64_t size, Complex shift) {
   const int64_t n = t.rows;
   struct Turn {
@@ -238,7 +247,8 @@ void qr_step(ComplexMatrix& t, ComplexMatrix& z, int64_t size, Complex shift) {
 
 /// The eigenvalue of the last two rows and columns of the leading `size` that is nearer to the last element.
 Complex wilkinson_shift(const ComplexMatrix& t, int64_t size) {
-  const Complex a = t(size - 2, size - 2), b = t(size - 2, size - 1), c = t(size - 1, size - 2), d = t(size - 1, size - 1);
+  const Complex a = t(size - 2, size - 2), b = t(size - 2, size - 1), c = t(size - 1, size - 2),
+                d = t(size - 1, size - 1);
   const Complex middle = (a + d) / 2.0, root = std::sqrt((a - d) * (a - d) / 4.0 + b * c);
   return std::abs(middle + root - d) < std::abs(middle - root - d) ? middle + root : middle - root;
 }
@@ -280,8 +290,9 @@ ComplexMatrix schur_vectors(const Matrix& a, std::vector<Complex>& w) {
     for (int64_t i = 0; i < n; ++i) v(i, k) /= std::sqrt(length);
     w.push_back(t(k, k));
   }
-  const std::vector<int64_t> order =
-      ordered(w.size(), [&](size_t i, size_t j) { return w[i].real() != w[j].real() ? w[i].real() < w[j].real() : w[i].imag() < w[j].imag(); });
+  const std::vector<int64_t> order = ordered(w.size(), [&](size_t i, size_t j) {
+    return w[i].real() != w[j].real() ? w[i].real() < w[j].real() : w[i].imag() < w[j].imag();
+  });
   w = in_order(w, order);
   return columns_of(v, order);
 }

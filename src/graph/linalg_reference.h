@@ -1,5 +1,6 @@
 #pragma once
-// Decompositions of single matrices in float64, for the reference evaluation: the plainest algorithms that are right, in no hurry.
+// Decompositions of single matrices in float64, for the reference evaluation: the plainest algorithms that are right,
+// in no hurry.
 #include <complex>
 #include <functional>
 #include <vector>
@@ -8,7 +9,8 @@
 
 namespace weft::graph::linalg {
 
-template <class T> struct Dense {
+template <class T>
+struct Dense {
   int64_t rows = 0, columns = 0;
   std::vector<T> data;
   Dense(int64_t m, int64_t n) : rows(m), columns(n), data(static_cast<size_t>(m * n)) {}

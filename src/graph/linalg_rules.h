@@ -7,8 +7,8 @@
 
 namespace weft::graph::linalg {
 
-/// Throws unless the last two axes are fixed and the numbers are float32 or float64; `square` and `tall` (as many rows as columns at least) as matrices that lie column
-/// by column.
+/// Throws unless the last two axes are fixed and the numbers are float32 or float64; `square` and `tall` (as many rows
+/// as columns at least) as matrices that lie column by column.
 void check_matrices(const char* name, const Type& v, bool square, bool tall = false);
 /// [b…] of matrices [b…, m, n], and that with further axes behind.
 Type batch_of(const Type& v, std::vector<Dim> further, Dtype dtype);

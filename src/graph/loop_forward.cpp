@@ -1,5 +1,5 @@
-// Loops in forward mode and for whole batches. In both, some of the carry is joined by a companion (a tangent, a batch axis), and which of it is found by going
-// through the step until nothing is added.
+// Loops in forward mode and for whole batches. In both, some of the carry is joined by a companion (a tangent, a batch
+// axis), and which of it is found by going through the step until nothing is added.
 #include <algorithm>
 
 #include "base/error.h"
@@ -13,12 +13,16 @@ namespace {
 /// A loop's inputs in their three parts, by position.
 struct Parts {
   size_t constants, carry, end;
-  explicit Parts(const Control& c, size_t inputs) : constants(static_cast<size_t>(c.constants)), carry(static_cast<size_t>(c.carry)), end(inputs) {}
+  explicit Parts(const Control& c, size_t inputs)
+      : constants(static_cast<size_t>(c.constants)), carry(static_cast<size_t>(c.carry)), end(inputs) {}
   size_t fixed() const { return constants + carry; }
   bool in_carry(size_t k) const { return k >= constants && k < fixed(); }
 };
 
-template <class T> void append(T& to, const T& from) { to.insert(to.end(), from.begin(), from.end()); }
+template <class T>
+void append(T& to, const T& from) {
+  to.insert(to.end(), from.begin(), from.end());
+}
 
 // ---- tangents ----
 
@@ -41,7 +45,8 @@ std::vector<bool> moving_inputs(const Graph& step, const Parts& p, ValueSpan tan
 /// Inputs, each part followed by its tangents.
 Values with_tangents(const Parts& p, ValueSpan x, ValueSpan t, const std::vector<bool>& moving) {
   Values all;
-  for (const auto& [from, to] : {std::pair(size_t{0}, p.constants), std::pair(p.constants, p.fixed()), std::pair(p.fixed(), p.end)}) {
+  for (const auto& [from, to] :
+       {std::pair(size_t{0}, p.constants), std::pair(p.constants, p.fixed()), std::pair(p.fixed(), p.end)}) {
     for (size_t k = from; k < to; ++k) all.push_back(x[k]);
     for (size_t k = from; k < to; ++k)
       if (moving[k]) all.push_back(t[k] ? t[k] : zeros_like(x[k]));
@@ -57,7 +62,8 @@ struct Pairs {
 Pairs pairs(const Parts& p, ValueSpan all, const std::vector<bool>& moving) {
   Pairs out{Values(p.end), Values(p.end)};
   size_t next = 0;
-  for (const auto& [from, to] : {std::pair(size_t{0}, p.constants), std::pair(p.constants, p.fixed()), std::pair(p.fixed(), p.end)}) {
+  for (const auto& [from, to] :
+       {std::pair(size_t{0}, p.constants), std::pair(p.constants, p.fixed()), std::pair(p.fixed(), p.end)}) {
     for (size_t k = from; k < to; ++k) out.values[k] = all[next++];
     for (size_t k = from; k < to; ++k)
       if (moving[k]) out.tangents[k] = all[next++];
@@ -65,7 +71,8 @@ Pairs pairs(const Parts& p, ValueSpan all, const std::vector<bool>& moving) {
   return out;
 }
 
-/// Step results with tangents: carry, its tangents, then for a scan what is stacked and the tangents of what is float there.
+/// Step results with tangents: carry, its tangents, then for a scan what is stacked and the tangents of what is float
+/// there.
 Values moving_step(const Graph& step, const Parts& p, ValueSpan all, const std::vector<bool>& moving) {
   const Pairs in = pairs(p, all, moving);
   const Values values = instantiate(step, in.values), tangents = push_forward(values, in.values, in.tangents);
@@ -80,14 +87,17 @@ Values moving_step(const Graph& step, const Parts& p, ValueSpan all, const std::
 }
 
 int64_t count(const std::vector<bool>& flags, size_t from, size_t to) {
-  return std::count(flags.begin() + static_cast<std::ptrdiff_t>(from), flags.begin() + static_cast<std::ptrdiff_t>(to), true);
+  return std::count(flags.begin() + static_cast<std::ptrdiff_t>(from), flags.begin() + static_cast<std::ptrdiff_t>(to),
+                    true);
 }
 
 std::vector<Type> step_types(const Graph& step, const Parts& p, const std::vector<bool>& moving) {
   return types_of(with_tangents(p, step.inputs, step.inputs, moving));
 }
 
-Values part(const Values& all, size_t from, size_t to) { return Values(all.begin() + static_cast<std::ptrdiff_t>(from), all.begin() + static_cast<std::ptrdiff_t>(to)); }
+Values part(const Values& all, size_t from, size_t to) {
+  return Values(all.begin() + static_cast<std::ptrdiff_t>(from), all.begin() + static_cast<std::ptrdiff_t>(to));
+}
 
 /// A loop over other inputs of the same three parts.
 Values loop(const Node& node, const Values& all, size_t constants, size_t carry, Graph step, Graph condition) {
@@ -108,8 +118,9 @@ Values loop_jvp(const Node& node, ValueSpan x, ValueSpan y, ValueSpan t) {
     condition = graph_over(types, [&](ValueSpan in) { return instantiate(c.bodies[0], pairs(p, in, moving).values); });
   const size_t constants = p.constants + static_cast<size_t>(count(moving, 0, p.constants));
   const size_t carry = p.carry + static_cast<size_t>(count(moving, p.constants, p.fixed()));
-  const Values out = loop(node, with_tangents(p, x, t, moving), constants, carry,
-                          graph_over(types, [&](ValueSpan in) { return moving_step(step, p, in, moving); }), std::move(condition));
+  const Values out =
+      loop(node, with_tangents(p, x, t, moving), constants, carry,
+           graph_over(types, [&](ValueSpan in) { return moving_step(step, p, in, moving); }), std::move(condition));
   Values tangents(y.size());
   size_t next = p.carry;
   for (size_t k = 0; k < p.carry; ++k)
@@ -140,7 +151,8 @@ std::vector<Batched> on_batch(const Graph& graph, ValueSpan in, const std::vecto
 }
 
 /// What of the step's inputs is mapped in the end; `choose` says that the condition is, so that all of the carry is.
-std::vector<bool> mapped_inputs(const Control& c, const Parts& p, std::vector<bool> mapped, const Dim& extent, bool is_while, bool& choose) {
+std::vector<bool> mapped_inputs(const Control& c, const Parts& p, std::vector<bool> mapped, const Dim& extent,
+                                bool is_while, bool& choose) {
   choose = false;
   for (bool again = true; again;) {
     again = false;
@@ -199,7 +211,8 @@ Values loop_vmap(const Node& node, ValueSpan x, std::span<const int> axes) {
     }
     if (!choose) return results;
     const Value goes_on = on_batch(c.bodies[0], in, mapped)[0].value;  // elements that are done keep their carry
-    for (size_t k = 0; k < results.size(); ++k) results[k] = select(spread_over(goes_on, results[k]), results[k], in[p.constants + k]);
+    for (size_t k = 0; k < results.size(); ++k)
+      results[k] = select(spread_over(goes_on, results[k]), results[k], in[p.constants + k]);
     return results;
   });
   Values out = loop(node, all, p.constants, p.carry, std::move(whole), std::move(condition));

@@ -1,9 +1,12 @@
 // Loops in reverse. The steps are taken back one by one, so that each must find the carry it started from:
 //
-// scan        runs once more with that carry, and the results of products, folds and regions that the derivative reads, stacked beside its results. This extends the first
+// scan        runs once more with that carry, and the results of products, folds and regions that the derivative reads,
+//             stacked beside its results. This extends the first
 //             scan, which is then not run (share_extended). Everything else in a step is computed again from these.
-// while_loop  with max_steps: the same, into buffers of max_steps elements, with a count of the steps. Without a bound only the count is kept. On the way back, carries are
-//             computed again from the nearest of a few snapshots, which are left at the middle of what is still to be taken back, then at the middle of the rest, and so on:
+// while_loop with max_steps: the same, into buffers of max_steps elements, with a count of the steps. Without a bound
+// only the count is kept. On the way back, carries are
+//             computed again from the nearest of a few snapshots, which are left at the middle of what is still to be
+//               taken back, then at the middle of the rest, and so on:
 //             n steps cost n/2 · log2(n) further ones.
 #include <algorithm>
 #include <unordered_map>
@@ -24,7 +27,8 @@ struct Backward {
   Values gradients;  // by input of the step; empty where none flows
 
   Backward(const Graph& step, const std::vector<bool>& arriving) {
-    for (size_t k = 0; k < step.outputs.size(); ++k) seeds.push_back(arriving[k] ? parameter(step.outputs[k].type()) : Value{});
+    for (size_t k = 0; k < step.outputs.size(); ++k)
+      seeds.push_back(arriving[k] ? parameter(step.outputs[k].type()) : Value{});
     gradients = pull_back(step.outputs, seeds, step.inputs);
     for (size_t k = 0; k < gradients.size(); ++k)
       if (!is_float(step.inputs[k].dtype())) gradients[k] = {};
@@ -40,7 +44,9 @@ struct List {
   }
 };
 
-bool worth_keeping(Op op) { return op == Op::dot || op == Op::fold || op == Op::scatter || op == Op::composite || is_control(op); }
+bool worth_keeping(Op op) {
+  return op == Op::dot || op == Op::fold || op == Op::scatter || op == Op::composite || is_control(op);
+}
 
 /// What the gradients read of the step: its inputs (by number), and results on the way that are worth keeping.
 struct Reads {
@@ -88,7 +94,8 @@ struct Renaming {
 Values scan_vjp(const Node& node, ValueSpan x, ValueSpan, ValueSpan g) {
   const Control& c = *node.attrs().control;
   const Graph& step = c.bodies[0];
-  const auto constants = static_cast<size_t>(c.constants), carry = static_cast<size_t>(c.carry), fixed = constants + carry;
+  const auto constants = static_cast<size_t>(c.constants), carry = static_cast<size_t>(c.carry),
+             fixed = constants + carry;
   std::vector<bool> arriving;
   for (size_t k = 0; k < step.outputs.size(); ++k)
     arriving.push_back(is_float(step.outputs[k].dtype()) && (k < carry || g[k]));
@@ -103,8 +110,10 @@ Values scan_vjp(const Node& node, ValueSpan x, ValueSpan, ValueSpan g) {
   Values stacked;
   if (extended.outputs.size() > step.outputs.size()) {
     const Values all(x.begin(), x.end());
-    stacked = scan(Values(all.begin(), all.begin() + c.constants), Values(all.begin() + c.constants, all.begin() + static_cast<std::ptrdiff_t>(fixed)),
-                   Values(all.begin() + static_cast<std::ptrdiff_t>(fixed), all.end()), extended, c.length, c.reverse, node.attrs().control);
+    stacked = scan(Values(all.begin(), all.begin() + c.constants),
+                   Values(all.begin() + c.constants, all.begin() + static_cast<std::ptrdiff_t>(fixed)),
+                   Values(all.begin() + static_cast<std::ptrdiff_t>(fixed), all.end()), extended, c.length, c.reverse,
+                   node.attrs().control);
     stacked.erase(stacked.begin(), stacked.begin() + static_cast<std::ptrdiff_t>(step.outputs.size()));
   }
 
@@ -168,11 +177,14 @@ Value row_of(const Value& buffer, const Value& at) {
   sizes[0] = 1;
   return squeeze(gather(buffer, {at}, {0}, sizes), {0});
 }
-Value with_row(const Value& buffer, const Value& at, const Value& v) { return scatter(ScatterMode::set, buffer, {at}, expand_dims(v, {0}), {0}); }
+Value with_row(const Value& buffer, const Value& at, const Value& v) {
+  return scatter(ScatterMode::set, buffer, {at}, expand_dims(v, {0}), {0});
+}
 
-/// A while loop with its steps counted behind its carry, and then the carry of each step in buffers, where it is bounded.
+/// A while loop with its steps counted behind its carry, and then the carry of each step in buffers, where it is
+/// bounded.
 struct Recorded {
-  Values carry;    // inputs
+  Values carry;  // inputs
   Graph condition, step;
 };
 
@@ -203,7 +215,8 @@ Recorded recorded(const Control& c, ValueSpan x, const std::vector<bool>& kept) 
 /// How many snapshots there is room for: 2^(snapshots - 1) steps are halved to the last.
 constexpr int64_t snapshots = 24;
 
-/// A stack of carries: an array of them for each part of the carry, the steps before which they stood, and which is on top. The first is the start.
+/// A stack of carries: an array of them for each part of the carry, the steps before which they stood, and which is on
+/// top. The first is the start.
 struct Snapshots {
   Values carries;  // [snapshots, …]
   Value places;    // int64 [snapshots]
@@ -211,10 +224,14 @@ struct Snapshots {
 
   static Snapshots beginning(ValueSpan start) {
     Snapshots s{{}, full({snapshots}, int64, Number::of_int(0)), number(0)};
-    for (const Value& v : start) s.carries.push_back(with_row(full(prepend(Dim(snapshots), v.shape()), v.dtype(), Number::of_int(0)), number(0), v));
+    for (const Value& v : start)
+      s.carries.push_back(
+          with_row(full(prepend(Dim(snapshots), v.shape()), v.dtype(), Number::of_int(0)), number(0), v));
     return s;
   }
-  static Snapshots taken_from(ValueSpan list) { return {Values(list.begin(), list.end() - 2), list[list.size() - 2], list.back()}; }
+  static Snapshots taken_from(ValueSpan list) {
+    return {Values(list.begin(), list.end() - 2), list[list.size() - 2], list.back()};
+  }
   Values list() const {
     Values all = carries;
     all.push_back(places);
@@ -224,9 +241,12 @@ struct Snapshots {
 };
 
 /// Between two steps: where the next snapshot is taken.
-Value middle(const Value& from, const Value& to) { return from + binary(Op::max, binary(Op::floordiv, to - from, number(2)), number(1)); }
+Value middle(const Value& from, const Value& to) {
+  return from + binary(Op::max, binary(Op::floordiv, to - from, number(2)), number(1));
+}
 
-/// The carry before step `at`, which is one less than at the last call: computed from the topmost snapshot that is not later. The snapshots change.
+/// The carry before step `at`, which is one less than at the last call: computed from the topmost snapshot that is not
+/// later. The snapshots change.
 Values carry_before(const Control& c, ValueSpan constants, Snapshots& s, const Value& at) {
   const Value late = binary(Op::lt, at, row_of(s.places, s.top));
   const Value top = s.top - cast(late, int64), from = row_of(s.places, top);
@@ -240,14 +260,17 @@ Values carry_before(const Control& c, ValueSpan constants, Snapshots& s, const V
   for (const Value& v : first.list()) moving.push_back(v);
   Values all = fixed;
   all.insert(all.end(), moving.begin(), moving.end());
-  Graph condition = graph_over(types_of(all), [&](ValueSpan in) { return Values{binary(Op::lt, in[n + 1 + parts], in[n])}; });
+  Graph condition =
+      graph_over(types_of(all), [&](ValueSpan in) { return Values{binary(Op::lt, in[n + 1 + parts], in[n])}; });
   Graph step = graph_over(types_of(all), [&](ValueSpan in) {
     Values own(in.begin(), in.begin() + static_cast<std::ptrdiff_t>(n));
-    own.insert(own.end(), in.begin() + static_cast<std::ptrdiff_t>(n) + 1, in.begin() + static_cast<std::ptrdiff_t>(n + 1 + parts));
+    own.insert(own.end(), in.begin() + static_cast<std::ptrdiff_t>(n) + 1,
+               in.begin() + static_cast<std::ptrdiff_t>(n + 1 + parts));
     Values out = instantiate(c.bodies[1], own);
     const Value place = in[n + 1 + parts] + number(1), planned = in[n + 2 + parts], end = in[n];
     const Snapshots before = Snapshots::taken_from(in.subspan(n + 3 + parts));
-    const Value room = binary(Op::bit_and, binary(Op::lt, place, end), binary(Op::lt, before.top, number(snapshots - 1)));
+    const Value room =
+        binary(Op::bit_and, binary(Op::lt, place, end), binary(Op::lt, before.top, number(snapshots - 1)));
     const Value takes = binary(Op::bit_and, binary(Op::eq, place, planned), room), next = before.top + number(1);
     const Value slot = select(takes, next, number(snapshots));  // behind the end: nothing is put
     Snapshots after{{}, with_row(before.places, slot, place), select(takes, next, before.top)};
@@ -281,12 +304,15 @@ Values while_vjp(const Node& node, ValueSpan x, ValueSpan, ValueSpan g) {
 
   const Recorded forward = recorded(c, x, reads.inputs);
   const Values fixed(x.begin(), x.begin() + c.constants);
-  const Values kept = while_loop(fixed, forward.carry, forward.condition, forward.step, c.max_steps, node.attrs().control);
+  const Values kept =
+      while_loop(fixed, forward.carry, forward.condition, forward.step, c.max_steps, node.attrs().control);
   const Value steps = kept[carry];
 
-  // Backward: the step's constants, then buffers; carried: how many steps are left, cotangents of the carry, sums for the constants, then the snapshots.
+  // Backward: the step's constants, then buffers; carried: how many steps are left, cotangents of the carry, sums for
+  // the constants, then the snapshots.
   Values in_constants = fixed, in_carry{steps};
-  if (bounded) in_constants.insert(in_constants.end(), kept.begin() + static_cast<std::ptrdiff_t>(carry) + 1, kept.end());
+  if (bounded)
+    in_constants.insert(in_constants.end(), kept.begin() + static_cast<std::ptrdiff_t>(carry) + 1, kept.end());
   std::vector<size_t> targets;
   for (size_t k = 0; k < carry; ++k)
     if (back.seeds[k]) {
@@ -306,7 +332,8 @@ Values while_vjp(const Node& node, ValueSpan x, ValueSpan, ValueSpan g) {
   Values all = in_constants;
   all.insert(all.end(), in_carry.begin(), in_carry.end());
   const size_t left = in_constants.size();
-  Graph condition = graph_over(types_of(all), [&](ValueSpan in) { return Values{binary(Op::lt, number(0), in[left])}; });
+  Graph condition =
+      graph_over(types_of(all), [&](ValueSpan in) { return Values{binary(Op::lt, number(0), in[left])}; });
   Graph backward = graph_over(types_of(all), [&](ValueSpan in) {
     const Value at = in[left] - number(1);
     Renaming names;
@@ -347,7 +374,9 @@ Graph share_extended(const Graph& graph) {
   for (const auto& more : nodes) {
     if (!is_control(more->op()) || more->storage(0) || !more->attrs().control->extends) continue;
     for (const auto& less : nodes) {
-      if (less->op() != more->op() || less->storage(0) || less->attrs().control->key != more->attrs().control->extends->key) continue;
+      if (less->op() != more->op() || less->storage(0) ||
+          less->attrs().control->key != more->attrs().control->extends->key)
+        continue;
       const Values &a = less->inputs(), &b = more->inputs();
       const bool known = std::any_of(from.begin(), from.end(), [&](const Value& v) { return v.node == less; });
       if (known || a.size() > b.size() || !std::equal(a.begin(), a.end(), b.begin())) continue;

@@ -38,19 +38,24 @@ Runs runs_of(const Shape& shape) {
 std::vector<Shape> reshape_shape(const Attrs& attrs, TypeSpan in) {
   const Runs from = runs_of(in[0].shape), to = runs_of(attrs.shape);
   if (from.symbols != to.symbols)
-    throw_invalid("reshape", fmt::format("{} to {}: a symbolic axis must stay an axis of its own, in its place", to_string(in[0]), weft::to_string(attrs.shape)));
+    throw_invalid("reshape", fmt::format("{} to {}: a symbolic axis must stay an axis of its own, in its place",
+                                         to_string(in[0]), weft::to_string(attrs.shape)));
   if (from.products == to.products) return {attrs.shape};
   if (from.symbols.empty())
-    throw_invalid("reshape", fmt::format("{} has {} elements, {} would have {}", to_string(in[0]), from.products[0], weft::to_string(attrs.shape), to.products[0]));
-  throw_invalid("reshape", fmt::format("{} to {}: the axes before and after a symbolic axis must keep their number of elements", to_string(in[0]),
-                                       weft::to_string(attrs.shape)));
+    throw_invalid("reshape", fmt::format("{} has {} elements, {} would have {}", to_string(in[0]), from.products[0],
+                                         weft::to_string(attrs.shape), to.products[0]));
+  throw_invalid("reshape",
+                fmt::format("{} to {}: the axes before and after a symbolic axis must keep their number of elements",
+                            to_string(in[0]), weft::to_string(attrs.shape)));
 }
 
 std::vector<Shape> permute_shape(const Attrs& attrs, TypeSpan in) {
   std::vector<int64_t> sorted = attrs.axes, every(in[0].shape.size());
   std::sort(sorted.begin(), sorted.end());
   std::iota(every.begin(), every.end(), 0);
-  if (sorted != every) throw_invalid("permute", fmt::format("axes {} are not an order of the axes of {}", list(attrs.axes), to_string(in[0])));
+  if (sorted != every)
+    throw_invalid("permute",
+                  fmt::format("axes {} are not an order of the axes of {}", list(attrs.axes), to_string(in[0])));
   Shape out;
   for (int64_t axis : attrs.axes) out.push_back(in[0].shape[static_cast<size_t>(axis)]);
   return {out};
@@ -63,12 +68,16 @@ std::vector<Shape> broadcast_shape(const Attrs& attrs, TypeSpan in) {
     const Dim& d = from[from.size() - 1 - k];
     fits = d == 1 || d == attrs.shape[attrs.shape.size() - 1 - k];
   }
-  if (!fits) throw_invalid("broadcast", fmt::format("{} does not broadcast to {}: only axes of extent 1 repeat", to_string(in[0]), weft::to_string(attrs.shape)));
+  if (!fits)
+    throw_invalid("broadcast", fmt::format("{} does not broadcast to {}: only axes of extent 1 repeat",
+                                           to_string(in[0]), weft::to_string(attrs.shape)));
   return {attrs.shape};
 }
 
 /// Axis k of a slice is the whole axis.
-bool whole_axis(const Attrs& attrs, const Shape& from, size_t k) { return attrs.start[k] == 0 && attrs.step[k] == 1 && attrs.shape[k] == from[k]; }
+bool whole_axis(const Attrs& attrs, const Shape& from, size_t k) {
+  return attrs.start[k] == 0 && attrs.step[k] == 1 && attrs.shape[k] == from[k];
+}
 
 std::vector<Shape> slice_shape(const Attrs& attrs, TypeSpan in) {
   const Shape& from = in[0].shape;
@@ -77,12 +86,15 @@ std::vector<Shape> slice_shape(const Attrs& attrs, TypeSpan in) {
     throw_invalid("slice", fmt::format("start, size and step are needed for each axis of {}", to_string(in[0])));
   for (size_t k = 0; k < rank; ++k) {
     if (whole_axis(attrs, from, k)) continue;
-    if (!from[k].is_static()) throw_invalid("slice", fmt::format("axis {} of {} is symbolic and can only be kept whole", k, to_string(in[0])));
+    if (!from[k].is_static())
+      throw_invalid("slice", fmt::format("axis {} of {} is symbolic and can only be kept whole", k, to_string(in[0])));
     const int64_t n = from[k].bound(), size = attrs.shape[k].bound(), start = attrs.start[k], step = attrs.step[k];
     const wide_t last = wide_t{start} + wide_t{step} * (size - 1);
-    const bool fits = size == 0 ? start >= 0 && start <= n : size > 0 && start >= 0 && start < n && last >= 0 && last < n;
+    const bool fits =
+        size == 0 ? start >= 0 && start <= n : size > 0 && start >= 0 && start < n && last >= 0 && last < n;
     if (step == 0 || !fits)
-      throw_invalid("slice", fmt::format("axis {} of {}: start {}, size {}, step {} leaves the array", k, to_string(in[0]), start, size, step));
+      throw_invalid("slice", fmt::format("axis {} of {}: start {}, size {}, step {} leaves the array", k,
+                                         to_string(in[0]), start, size, step));
   }
   return {attrs.shape};
 }
@@ -94,8 +106,11 @@ std::vector<Shape> pad_shape(const Attrs& attrs, TypeSpan in) {
   for (size_t k = 0; k < out.size(); ++k) {
     const int64_t low = attrs.low[k], high = attrs.high[k];
     if (low == 0 && high == 0) continue;
-    if (low < 0 || high < 0) throw_invalid("pad", fmt::format("axis {} of {}: {} before and {} after; amounts must not be negative", k, to_string(in[0]), low, high));
-    if (!out[k].is_static()) throw_invalid("pad", fmt::format("axis {} of {} is symbolic and cannot be padded", k, to_string(in[0])));
+    if (low < 0 || high < 0)
+      throw_invalid("pad", fmt::format("axis {} of {}: {} before and {} after; amounts must not be negative", k,
+                                       to_string(in[0]), low, high));
+    if (!out[k].is_static())
+      throw_invalid("pad", fmt::format("axis {} of {} is symbolic and cannot be padded", k, to_string(in[0])));
     out[k] = out[k].bound() + low + high;
   }
   return {out};
@@ -111,7 +126,9 @@ std::vector<Shape> concat_shape(const Attrs& attrs, TypeSpan in) {
     bool fits = t.shape.size() == first.size();
     for (size_t k = 0; fits && k < first.size(); ++k) fits = k == axis || t.shape[k] == first[k];
     if (!fits) throw_invalid("concat", fmt::format("all axes but {} must be equal, got {}", axis, list(in)));
-    if (!t.shape[axis].is_static()) throw_invalid("concat", fmt::format("axis {} of {} is symbolic: arrays cannot be joined along it", axis, to_string(t)));
+    if (!t.shape[axis].is_static())
+      throw_invalid("concat",
+                    fmt::format("axis {} of {} is symbolic: arrays cannot be joined along it", axis, to_string(t)));
     total += t.shape[axis].bound();
   }
   Shape out = first;
@@ -121,7 +138,8 @@ std::vector<Shape> concat_shape(const Attrs& attrs, TypeSpan in) {
 
 std::vector<Dtype> concat_dtype(const Attrs&, TypeSpan in) {
   for (const Type& t : in)
-    if (t.dtype != in[0].dtype) throw_invalid("concat", "arrays must have one dtype, got " + list(in) + ": cast them first");
+    if (t.dtype != in[0].dtype)
+      throw_invalid("concat", "arrays must have one dtype, got " + list(in) + ": cast them first");
   return {in[0].dtype};
 }
 
@@ -132,11 +150,13 @@ Values broadcast_vjp(const Node&, ValueSpan x, ValueSpan, ValueSpan g) { return 
 
 Values permute_vjp(const Node& node, ValueSpan, ValueSpan, ValueSpan g) {
   std::vector<int64_t> inverse(node.attrs().axes.size());
-  for (size_t k = 0; k < inverse.size(); ++k) inverse[static_cast<size_t>(node.attrs().axes[k])] = static_cast<int64_t>(k);
+  for (size_t k = 0; k < inverse.size(); ++k)
+    inverse[static_cast<size_t>(node.attrs().axes[k])] = static_cast<int64_t>(k);
   return {permute(g[0], inverse)};
 }
 
-/// v added to zeros of another extent along the axis, element j at start + j·step: for a symbolic number of elements, which padding cannot have.
+/// v added to zeros of another extent along the axis, element j at start + j·step: for a symbolic number of elements,
+/// which padding cannot have.
 Value placed(const Value& v, size_t axis, Dim extent, int64_t start, int64_t step) {
   std::vector<int64_t> order{static_cast<int64_t>(axis)};
   for (int64_t k = 0; k < v.type().rank(); ++k)
@@ -145,8 +165,10 @@ Value placed(const Value& v, size_t axis, Dim extent, int64_t start, int64_t ste
   whole[axis] = extent;
   for (size_t k = 0; k < v.shape().size(); ++k) updates.push_back(k == axis ? Dim(1) : v.shape()[k]);
   const Shape count{v.shape()[axis]};
-  const Value at = iota(count, 0, int64) * full(count, int64, Number::of_int(step)) + full(count, int64, Number::of_int(start));
-  return scatter(ScatterMode::add, full(whole, v.dtype(), Number::of_int(0)), {at}, reshape(permute(v, order), updates), {order[0]});
+  const Value at =
+      iota(count, 0, int64) * full(count, int64, Number::of_int(step)) + full(count, int64, Number::of_int(start));
+  return scatter(ScatterMode::add, full(whole, v.dtype(), Number::of_int(0)), {at}, reshape(permute(v, order), updates),
+                 {order[0]});
 }
 
 Values slice_vjp(const Node& node, ValueSpan x, ValueSpan, ValueSpan g) {
@@ -175,7 +197,9 @@ Values slice_vjp(const Node& node, ValueSpan x, ValueSpan, ValueSpan g) {
   return {pad(v, low, high)};
 }
 
-Values pad_vjp(const Node& node, ValueSpan x, ValueSpan, ValueSpan g) { return {slice(g[0], node.attrs().low, x[0].shape())}; }
+Values pad_vjp(const Node& node, ValueSpan x, ValueSpan, ValueSpan g) {
+  return {slice(g[0], node.attrs().low, x[0].shape())};
+}
 
 Values concat_vjp(const Node& node, ValueSpan x, ValueSpan, ValueSpan g) {
   const int axis = static_cast<int>(node.attrs().axes[0]);
@@ -190,9 +214,13 @@ Values concat_vjp(const Node& node, ValueSpan x, ValueSpan, ValueSpan g) {
 }
 
 /// Linear operators apply themselves to tangents.
-Values linear_jvp(const Node& node, ValueSpan, ValueSpan, ValueSpan t) { return {make(node.op(), {t[0]}, node.attrs())}; }
+Values linear_jvp(const Node& node, ValueSpan, ValueSpan, ValueSpan t) {
+  return {make(node.op(), {t[0]}, node.attrs())};
+}
 
-Values pad_jvp(const Node& node, ValueSpan, ValueSpan, ValueSpan t) { return {pad(t[0], node.attrs().low, node.attrs().high)}; }
+Values pad_jvp(const Node& node, ValueSpan, ValueSpan, ValueSpan t) {
+  return {pad(t[0], node.attrs().low, node.attrs().high)};
+}
 
 Values concat_jvp(const Node& node, ValueSpan x, ValueSpan, ValueSpan t) {
   Values tangents(t.begin(), t.end());
@@ -214,7 +242,8 @@ Values permute_vmap(const Node& node, ValueSpan x, std::span<const int> axes) {
 Values broadcast_vmap(const Node& node, ValueSpan x, std::span<const int> axes) {
   const Value v = to_front(x[0], axes[0]);
   const Shape& to = node.attrs().shape;
-  Shape aligned(to.size() + 2 - v.shape().size(), Dim(1));  // the batch axis goes first, extents 1 between it and the array's own axes
+  Shape aligned(to.size() + 2 - v.shape().size(),
+                Dim(1));  // the batch axis goes first, extents 1 between it and the array's own axes
   aligned[0] = v.shape()[0];
   aligned.insert(aligned.end(), v.shape().begin() + 1, v.shape().end());
   return {broadcast(reshape(v, aligned), prepend(v.shape()[0], to))};
@@ -222,7 +251,8 @@ Values broadcast_vmap(const Node& node, ValueSpan x, std::span<const int> axes) 
 
 Values slice_vmap(const Node& node, ValueSpan x, std::span<const int> axes) {
   const Attrs& a = node.attrs();
-  return {slice(to_front(x[0], axes[0]), prepend(0, a.start), prepend(batch_extent(x, axes), a.shape), prepend(1, a.step))};
+  return {
+      slice(to_front(x[0], axes[0]), prepend(0, a.start), prepend(batch_extent(x, axes), a.shape), prepend(1, a.step))};
 }
 
 Values pad_vmap(const Node& node, ValueSpan x, std::span<const int> axes) {
@@ -269,7 +299,8 @@ Factors broadcast_factors(const Attrs&, TypeSpan in, TypeSpan out) {
 }
 
 /// Axes that pass through whole share a factor; the others stay whole.
-template <class Whole> Factors same_axes(TypeSpan in, TypeSpan out, Whole whole) {
+template <class Whole>
+Factors same_axes(TypeSpan in, TypeSpan out, Whole whole) {
   std::vector<int> axes = factors_from(0, out[0].rank());
   for (size_t k = 0; k < axes.size(); ++k)
     if (!whole(k)) axes[k] = -1;
@@ -295,10 +326,13 @@ Interval pad_interval(const Attrs& attrs, std::span<const Interval> in, const Ty
 }
 Interval concat_interval(const Attrs&, std::span<const Interval> in, const Type&) { return hull(in); }
 
-std::vector<HostTensor> reshape_reference(const Attrs&, std::span<const HostTensor> in, TypeSpan out) { return {{out[0], in[0].data}}; }
+std::vector<HostTensor> reshape_reference(const Attrs&, std::span<const HostTensor> in, TypeSpan out) {
+  return {{out[0], in[0].data}};
+}
 
 /// out[index] = in[source(index)].
-template <class Source> std::vector<HostTensor> pick(const HostTensor& in, const Type& type, Source source) {
+template <class Source>
+std::vector<HostTensor> pick(const HostTensor& in, const Type& type, Source source) {
   HostTensor out = host(type);
   const std::vector<int64_t> from = bounds(in.type.shape);
   each_index(bounds(type.shape), [&](const auto& index, int64_t at) {
@@ -359,18 +393,23 @@ std::vector<HostTensor> concat_reference(const Attrs& attrs, std::span<const Hos
 // Beside each row: the attributes it reads.
 constexpr auto rows = std::to_array<Row>({
     // shape
-    {Op::reshape, "reshape", 1, 1, reshape_shape, same_dtype, first_interval, reshape_vjp, linear_jvp, reshape_vmap, reshape_factors, -1, reshape_reference, 0},
+    {Op::reshape, "reshape", 1, 1, reshape_shape, same_dtype, first_interval, reshape_vjp, linear_jvp, reshape_vmap,
+     reshape_factors, -1, reshape_reference, 0},
     // axes
-    {Op::permute, "permute", 1, 1, permute_shape, same_dtype, first_interval, permute_vjp, linear_jvp, permute_vmap, permute_factors, -1, permute_reference, 0},
+    {Op::permute, "permute", 1, 1, permute_shape, same_dtype, first_interval, permute_vjp, linear_jvp, permute_vmap,
+     permute_factors, -1, permute_reference, 0},
     // shape
-    {Op::broadcast, "broadcast", 1, 1, broadcast_shape, same_dtype, first_interval, broadcast_vjp, linear_jvp, broadcast_vmap, broadcast_factors, -1,
-     broadcast_reference, 0},
+    {Op::broadcast, "broadcast", 1, 1, broadcast_shape, same_dtype, first_interval, broadcast_vjp, linear_jvp,
+     broadcast_vmap, broadcast_factors, -1, broadcast_reference, 0},
     // start, shape, step
-    {Op::slice, "slice", 1, 1, slice_shape, same_dtype, first_interval, slice_vjp, linear_jvp, slice_vmap, slice_factors, -1, slice_reference, 0},
+    {Op::slice, "slice", 1, 1, slice_shape, same_dtype, first_interval, slice_vjp, linear_jvp, slice_vmap,
+     slice_factors, -1, slice_reference, 0},
     // low, high, number
-    {Op::pad, "pad", 1, 1, pad_shape, same_dtype, pad_interval, pad_vjp, pad_jvp, pad_vmap, pad_factors, -1, pad_reference, 0},
+    {Op::pad, "pad", 1, 1, pad_shape, same_dtype, pad_interval, pad_vjp, pad_jvp, pad_vmap, pad_factors, -1,
+     pad_reference, 0},
     // axes
-    {Op::concat, "concat", 1, -1, concat_shape, concat_dtype, concat_interval, concat_vjp, concat_jvp, concat_vmap, concat_factors, -1, concat_reference, 0},
+    {Op::concat, "concat", 1, -1, concat_shape, concat_dtype, concat_interval, concat_vjp, concat_jvp, concat_vmap,
+     concat_factors, -1, concat_reference, 0},
 });
 static_assert(complete(rows, Op::reshape));
 

@@ -12,8 +12,9 @@ std::atomic<uint64_t> next_id{1};
 thread_local int current_stream = -1;
 std::atomic<int> process_stream = 0;
 
-/// Nodes whose last reference went away while another node of this thread was being freed. They are released one after the other by the
-/// outermost destructor: a chain of a hundred thousand nodes needs one stack frame, not a hundred thousand.
+/// Nodes whose last reference went away while another node of this thread was being freed. They are released one after
+/// the other by the outermost destructor: a chain of a hundred thousand nodes needs one stack frame, not a hundred
+/// thousand.
 thread_local std::vector<std::shared_ptr<Node>>* pending = nullptr;
 
 const char* short_name(Dtype t) {
@@ -50,12 +51,14 @@ std::string_view name(ScatterMode mode) {
 const Type& Value::type() const { return node->types()[static_cast<size_t>(index)]; }
 
 const std::shared_ptr<Attrs>& SharedAttrs::none() {
-  static const auto* attrs = new std::shared_ptr<Attrs>(std::make_shared<Attrs>());  // never destroyed: nodes may be made by static objects
+  static const auto* attrs =
+      new std::shared_ptr<Attrs>(std::make_shared<Attrs>());  // never destroyed: nodes may be made by static objects
   return *attrs;
 }
 
 Node::Node(Op op, Values inputs, SharedAttrs attrs, std::vector<Type> types)
-    : op_(op), inputs_(std::move(inputs)), attrs_(std::move(attrs)), types_(std::move(types)), id_(next_id.fetch_add(1, std::memory_order_relaxed)), stream_(StreamScope::current()) {}
+    : op_(op), inputs_(std::move(inputs)), attrs_(std::move(attrs)), types_(std::move(types)),
+      id_(next_id.fetch_add(1, std::memory_order_relaxed)), stream_(StreamScope::current()) {}
 
 Node::~Node() {
   if (inputs_.empty()) return;
@@ -83,7 +86,9 @@ void Node::materialise(std::vector<Storage> storage) {
 
 StreamScope::StreamScope(int stream) : before_(current_stream) { current_stream = stream; }
 StreamScope::~StreamScope() { current_stream = before_; }
-int StreamScope::current() { return current_stream >= 0 ? current_stream : process_stream.load(std::memory_order_relaxed); }
+int StreamScope::current() {
+  return current_stream >= 0 ? current_stream : process_stream.load(std::memory_order_relaxed);
+}
 void StreamScope::set(int stream) { current_stream = stream; }
 void StreamScope::set_for_process(int stream) { process_stream = stream; }
 

@@ -1,9 +1,11 @@
 #pragma once
-// The graph: immutable nodes that say what is to be computed. A Value is one output of a node. Nodes are made by `make` (graph/build.h), which
-// checks them against their row of the operator table; they are shared, and freed when nobody can reach them.
+// The graph: immutable nodes that say what is to be computed. A Value is one output of a node. Nodes are made by `make`
+// (graph/build.h), which checks them against their row of the operator table; they are shared, and freed when nobody
+// can reach them.
 //
-// The one thing about a node that changes: `materialise` gives its outputs storage and lets go of its inputs, once the value has been computed.
-// From then on it is a leaf. `structure()` is the lock for this: shared to read inputs or storage of a node that another thread may evaluate, exclusive to materialise.
+// The one thing about a node that changes: `materialise` gives its outputs storage and lets go of its inputs, once the
+// value has been computed. From then on it is a leaf. `structure()` is the lock for this: shared to read inputs or
+// storage of a node that another thread may evaluate, exclusive to materialise.
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -29,19 +31,88 @@ enum class Op : uint8_t {
   constant,   // rank 0: attrs.number
   iota,       // 0, 1, … along attrs.axes[0] of attrs.shape
   // movement
-  reshape, permute, broadcast, slice, pad, concat, window,
+  reshape,
+  permute,
+  broadcast,
+  slice,
+  pad,
+  concat,
+  window,
   // elementwise: arguments of one shape and dtype (select's condition is bool)
-  neg, abs, sign, square, recip, sqrt, rsqrt, exp, exp2, expm1, log, log2, log10, log1p, sin, cos, tan, arcsin, arccos, arctan,
-  sinh, cosh, tanh, arcsinh, arccosh, arctanh, erf, erfinv, sigmoid, floor, ceil, trunc, round, bit_not,
-  add, sub, mul, div, max, min, pow, arctan2, logaddexp, floordiv, mod, bit_and, bit_or, bit_xor, shl, shr, eq, ne, lt, le,
+  neg,
+  abs,
+  sign,
+  square,
+  recip,
+  sqrt,
+  rsqrt,
+  exp,
+  exp2,
+  expm1,
+  log,
+  log2,
+  log10,
+  log1p,
+  sin,
+  cos,
+  tan,
+  arcsin,
+  arccos,
+  arctan,
+  sinh,
+  cosh,
+  tanh,
+  arcsinh,
+  arccosh,
+  arctanh,
+  erf,
+  erfinv,
+  sigmoid,
+  floor,
+  ceil,
+  trunc,
+  round,
+  bit_not,
+  add,
+  sub,
+  mul,
+  div,
+  max,
+  min,
+  pow,
+  arctan2,
+  logaddexp,
+  floordiv,
+  mod,
+  bit_and,
+  bit_or,
+  bit_xor,
+  shl,
+  shr,
+  eq,
+  ne,
+  lt,
+  le,
   select,
-  cast, bitcast, stop_gradient,
-  real, imag, complex,  // parts of complex64, and complex64 of its parts (graph/complex.h)
+  cast,
+  bitcast,
+  stop_gradient,
+  real,
+  imag,
+  complex,  // parts of complex64, and complex64 of its parts (graph/complex.h)
   // folds, contraction, indexing, random
-  fold, prefix, dot, gather, scatter, assign, random_bits,
-  depends,    // the first input, computed anew after the others (graph/depends.cpp)
-  call,       // a routine on whole arrays that is not generated code: attrs.call (graph/call.h)
-  cond, while_loop, scan,  // control flow: attrs.control (graph/control.h)
+  fold,
+  prefix,
+  dot,
+  gather,
+  scatter,
+  assign,
+  random_bits,
+  depends,  // the first input, computed anew after the others (graph/depends.cpp)
+  call,     // a routine on whole arrays that is not generated code: attrs.call (graph/call.h)
+  cond,
+  while_loop,
+  scan,       // control flow: attrs.control (graph/control.h)
   composite,  // a named region with a body in primitives
   count_
 };
@@ -58,7 +129,7 @@ struct Type {
   friend bool operator==(const Type& a, const Type& b) { return a.dtype == b.dtype && a.shape == b.shape; }
 };
 inline bool is_inexact(Dtype t) { return is_float(t) || t == complex64; }  // real or complex
-std::string to_string(const Type& type);  // "f32(2,3)"
+std::string to_string(const Type& type);                                   // "f32(2,3)"
 
 class Node;
 struct Control;
@@ -74,53 +145,66 @@ struct Value {
 };
 using Values = std::vector<Value>;
 
-/// What a kernel class for softmax attention must know of a region that is attention (inputs q, k, v, [mask]; results o and the rows' logsumexp) or its
-/// derivative (inputs q, k, v, [mask], o, logsumexp, cotangent of o; results those of q, k and v).
+/// What a kernel class for softmax attention must know of a region that is attention (inputs q, k, v, [mask]; results o
+/// and the rows' logsumexp) or its derivative (inputs q, k, v, [mask], o, logsumexp, cotangent of o; results those of
+/// q, k and v).
 struct AttentionRegion {
   double scale = 1;
-  bool causal = false;   // row i sees columns up to i + offset
+  bool causal = false;  // row i sees columns up to i + offset
   int64_t offset = 0;
-  bool mask = false;     // bool: false hides; floating: added to the scores
+  bool mask = false;  // bool: false hides; floating: added to the scores
   bool derivative = false;
 };
 
-/// A region with a name. `body` builds the meaning from the inputs in primitives (or other composites); it must depend on nothing else but the
-/// inputs and `key`. The rules, where given, replace what follows from the body:
+/// A region with a name. `body` builds the meaning from the inputs in primitives (or other composites); it must depend
+/// on nothing else but the inputs and `key`. The rules, where given, replace what follows from the body:
 ///   vjp   one cotangent for each input (empty: none flows)
 ///   jvp   one tangent for each output (empty: zero)
 ///   vmap  as a row's: inputs with axes[k] >= 0 carry a batch axis there, the results carry theirs in front
 struct Composite {
   std::string name;
-  std::string key;  // everything beside the inputs' types that the body depends on, as text: part of the structural hash
+  std::string
+      key;  // everything beside the inputs' types that the body depends on, as text: part of the structural hash
   std::function<Values(std::span<const Value> inputs)> body;
-  std::function<Values(std::span<const Value> inputs, std::span<const Value> outputs, std::span<const Value> cotangents)> vjp;
-  std::function<Values(std::span<const Value> inputs, std::span<const Value> outputs, std::span<const Value> tangents)> jvp = {};
+  std::function<Values(std::span<const Value> inputs, std::span<const Value> outputs,
+                       std::span<const Value> cotangents)>
+      vjp;
+  std::function<Values(std::span<const Value> inputs, std::span<const Value> outputs, std::span<const Value> tangents)>
+      jvp = {};
   std::function<Values(std::span<const Value> inputs, std::span<const int> axes)> vmap = {};
-  std::string call = {};  // a routine that answers for the whole region on targets that offer it: operands and results as the region's
-  std::vector<int64_t> integers = {};  // its integers, as in kernel::CallDesc
+  std::string call =
+      {};  // a routine that answers for the whole region on targets that offer it: operands and results as the region's
+  std::vector<int64_t> integers = {};             // its integers, as in kernel::CallDesc
   std::optional<AttentionRegion> attention = {};  // the compiler may answer for the region with its attention class
 };
 
 /// Which fields an operator reads is said beside its row; all others stay empty.
 struct Attrs {
-  std::vector<int64_t> axes;   // iota, concat, window: [axis]; permute: source axis of each result axis; fold: the folded axes, ascending;
-                               // gather, scatter: the indexed axis of the operand for each index array; dot: contracted axes of the left operand
-  std::vector<int64_t> axes2;  // dot: contracted axes of the right operand, pairwise with axes
+  std::vector<int64_t> axes;  // iota, concat, window: [axis]; permute: source axis of each result axis; fold: the
+                              // folded axes, ascending; gather, scatter: the indexed axis of the operand for each index
+                              // array; dot: contracted axes of the left operand
+  std::vector<int64_t> axes2;          // dot: contracted axes of the right operand, pairwise with axes
   std::vector<int64_t> batch, batch2;  // dot: batch axes of the left and of the right operand, pairwise
-  Shape shape;                 // reshape, broadcast, iota: the result's shape; slice, gather: sizes of the slice; random_bits: the result's shape
-  std::vector<int64_t> start, step;    // slice, assign: first element and step (never 0) along each axis
-  std::vector<int64_t> low, high;      // pad: elements added before and after along each axis (non-negative), of attrs.number
-  std::vector<int64_t> window;         // window: elements of a window, step between windows, step between a window's elements (all at least 1)
-  Dtype dtype = float32;       // constant, iota, cast, bitcast, parameter: the result's dtype; dot: the result's dtype (accumulation is at least float32)
-  Number number;               // constant, pad
+  Shape shape;  // reshape, broadcast, iota: the result's shape; slice, gather: sizes of the slice; random_bits: the
+                // result's shape
+  std::vector<int64_t> start, step;  // slice, assign: first element and step (never 0) along each axis
+  std::vector<int64_t> low,
+      high;  // pad: elements added before and after along each axis (non-negative), of attrs.number
+  std::vector<int64_t>
+      window;  // window: elements of a window, step between windows, step between a window's elements (all at least 1)
+  Dtype dtype = float32;  // constant, iota, cast, bitcast, parameter: the result's dtype; dot: the result's dtype
+                          // (accumulation is at least float32)
+  Number number;          // constant, pad
   kernel::Reducer reducer = kernel::Reducer::sum;  // fold
   ScatterMode mode = ScatterMode::set;             // scatter
   Generator generator = Generator::threefry;       // random_bits
-  int64_t slot = -1;           // parameter: its number among a graph's inputs, for printing
-  bool packed = false;         // reshape: the result is asked for row-major in memory, so it is never a view; its values are no others
-  std::string call;            // call: its name
+  int64_t slot = -1;                               // parameter: its number among a graph's inputs, for printing
+  bool packed =
+      false;  // reshape: the result is asked for row-major in memory, so it is never a view; its values are no others
+  std::string call;               // call: its name
   std::vector<int64_t> integers;  // call: numbers whose meaning is said where the call is listed; prefix: its switches
-  bool literal = false;        // constant: written by a user as a number; eager evaluation passes it as data, so that new values compile nothing
+  bool literal = false;  // constant: written by a user as a number; eager evaluation passes it as data, so that new
+                         // values compile nothing
   std::shared_ptr<const Composite> composite;
   std::shared_ptr<const Control> control;  // cond, while_loop, scan
 };
@@ -144,7 +228,8 @@ class SharedAttrs {
   std::shared_ptr<Attrs> attrs_;
 };
 
-/// Where a value lies: element (i, j, …) at data[offset + i·strides[0] + j·strides[1] + …]. Symbolic axes are laid out at their bounds.
+/// Where a value lies: element (i, j, …) at data[offset + i·strides[0] + j·strides[1] + …]. Symbolic axes are laid out
+/// at their bounds.
 struct Storage {
   runtime::BufferRef buffer;
   int64_t offset = 0;  // elements
@@ -164,7 +249,7 @@ class Node {
   const SharedAttrs& shared_attrs() const { return attrs_; }
   const std::vector<Type>& types() const { return types_; }
   int outputs() const { return static_cast<int>(types_.size()); }
-  uint64_t id() const { return id_; }  // rises with creation: inputs have smaller ids
+  uint64_t id() const { return id_; }     // rises with creation: inputs have smaller ids
   int stream() const { return stream_; }  // on which it is computed: the thread's when the node was made
 
   /// Storage of output k, or null while it is pending. A node with storage is a leaf, whatever its op was.
@@ -183,7 +268,8 @@ class Node {
 
 std::shared_mutex& structure();
 
-/// The stream that new nodes of the calling thread belong to; another one while a scope lives. Threads that have none of their own take the process's.
+/// The stream that new nodes of the calling thread belong to; another one while a scope lives. Threads that have none
+/// of their own take the process's.
 class StreamScope {
  public:
   explicit StreamScope(int stream);
@@ -191,7 +277,7 @@ class StreamScope {
   StreamScope(const StreamScope&) = delete;
   StreamScope& operator=(const StreamScope&) = delete;
   static int current();
-  static void set(int stream);              // -1: the process's
+  static void set(int stream);  // -1: the process's
   static void set_for_process(int stream);
 
  private:
@@ -200,7 +286,7 @@ class StreamScope {
 
 /// A closed function: parameters in order, results in order.
 struct Graph {
-  Values inputs;   // parameter nodes
+  Values inputs;  // parameter nodes
   Values outputs;
 };
 
@@ -208,7 +294,8 @@ struct Graph {
 std::vector<std::shared_ptr<Node>> topological(std::span<const Value> outputs);
 /// The same without the nodes of `stop_at` and what is only reached through them.
 std::vector<std::shared_ptr<Node>> topological(std::span<const Value> outputs, std::span<const Value> stop_at);
-/// Composites replaced by their bodies, all the way down, and nodes rebuilt where an input changed; those that are `kept` stay.
+/// Composites replaced by their bodies, all the way down, and nodes rebuilt where an input changed; those that are
+/// `kept` stay.
 Graph inline_composites(const Graph& graph, const std::function<bool(const Node&)>& kept = {});
 /// `outputs` with each of `from` replaced by the value of `to` at the same place.
 Values substitute(std::span<const Value> outputs, std::span<const Value> from, std::span<const Value> to);

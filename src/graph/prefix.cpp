@@ -1,4 +1,5 @@
-// Prefix: an axis folded up to each of its elements (cumulative sums and their like). Reads attrs.axes ([axis]), attrs.reducer and attrs.integers:
+// Prefix: an axis folded up to each of its elements (cumulative sums and their like). Reads attrs.axes ([axis]),
+// attrs.reducer and attrs.integers:
 //   [0] reverse: from the last element backwards
 //   [1] exclusive: up to, but without, the element itself; the first is the reducer's identity
 //   [2] in logarithms: a sum of what the elements are logarithms of (reducer sum), i.e. logaddexp
@@ -23,16 +24,17 @@ size_t axis_of(const Attrs& a) { return static_cast<size_t>(a.axes[0]); }
 std::string what(const Attrs& a) { return in_logs(a) ? "logcumsumexp" : "cum" + std::string(kernel::name(a.reducer)); }
 
 std::vector<Shape> prefix_shape(const Attrs& attrs, TypeSpan in) {
-  if (attrs.axes.size() != 1 || attrs.integers.size() != 3) throw_invalid("prefix", "takes one axis, and three switches");
-  if (attrs.axes[0] < 0 || attrs.axes[0] >= in[0].rank()) throw_invalid(what(attrs), fmt::format("axis {} is outside {}", attrs.axes[0], to_string(in[0])));
+  if (attrs.axes.size() != 1 || attrs.integers.size() != 3)
+    throw_invalid("prefix", "takes one axis, and three switches");
+  if (attrs.axes[0] < 0 || attrs.axes[0] >= in[0].rank())
+    throw_invalid(what(attrs), fmt::format("axis {} is outside {}", attrs.axes[0], to_string(in[0])));
   return {in[0].shape};
 }
 
 std::vector<Dtype> prefix_dtype(const Attrs& attrs, TypeSpan in) {
   const Dtype t = in[0].dtype;
   const bool logical = attrs.reducer == Reducer::all || attrs.reducer == Reducer::any;
-  if (attrs.integers.size() == 3 && in_logs(attrs) &&
-      (!is_inexact(t) || attrs.reducer != Reducer::sum))
+  if (attrs.integers.size() == 3 && in_logs(attrs) && (!is_inexact(t) || attrs.reducer != Reducer::sum))
     throw_invalid("logcumsumexp", fmt::format("expected floats, got {}: cast them first", dtype_name(t)));
   if (logical ? t != bool_ : !is_inexact(t) && !is_integer(t))
     throw_invalid("prefix", fmt::format("{} is not defined on {}", kernel::name(attrs.reducer), dtype_name(t)));
@@ -41,7 +43,9 @@ std::vector<Dtype> prefix_dtype(const Attrs& attrs, TypeSpan in) {
 
 Interval prefix_interval(const Attrs& attrs, std::span<const Interval> in, const Type& result) {
   const Interval range = range_of(result.dtype);
-  if (is_float(result.dtype) || result.dtype == bool_ || attrs.reducer == Reducer::sum || attrs.reducer == Reducer::prod) return range;
+  if (is_float(result.dtype) || result.dtype == bool_ || attrs.reducer == Reducer::sum ||
+      attrs.reducer == Reducer::prod)
+    return range;
   if (!exclusive(attrs)) return in[0];
   if (result.dtype == uint64) return {};  // the largest number's pattern is that of -1
   return attrs.reducer == Reducer::max ? Interval{range.min, in[0].max} : Interval{in[0].min, range.max};
@@ -50,7 +54,9 @@ Interval prefix_interval(const Attrs& attrs, std::span<const Interval> in, const
 // ---- derivatives ----
 
 /// Elements [from, from + size) of the axis.
-Value part(const Value& v, size_t axis, int64_t from, int64_t size) { return slice_axis(v, static_cast<int>(axis), from, size); }
+Value part(const Value& v, size_t axis, int64_t from, int64_t size) {
+  return slice_axis(v, static_cast<int>(axis), from, size);
+}
 
 Value flipped(const Value& v, size_t axis) {
   std::vector<int64_t> start(v.shape().size(), 0), step(v.shape().size(), 1);
@@ -93,7 +99,11 @@ Step step_of(const Attrs& attrs, const Value& a, const Value& b) {
     const Value m = binary(Op::max, a, b), low = binary(Op::min, a, b);
     const Value infinite = binary(Op::eq, unary(Op::abs, m), full_like(m, INFINITY));
     const Value c = select(infinite, m, m + log(exp(low - m) + 1.0));
-    const auto weight = [&](const Value& v) { return select(infinite, cast(binary(Op::eq, v, m), v.dtype()) * cast(binary(Op::ne, m, full_like(m, -INFINITY)), v.dtype()), exp(v - c)); };
+    const auto weight = [&](const Value& v) {
+      return select(infinite,
+                    cast(binary(Op::eq, v, m), v.dtype()) * cast(binary(Op::ne, m, full_like(m, -INFINITY)), v.dtype()),
+                    exp(v - c));
+    };
     return {c, weight(a), weight(b)};
   }
   if (attrs.reducer == Reducer::prod) return {a * b, b, a};
@@ -103,8 +113,8 @@ Step step_of(const Attrs& attrs, const Value& a, const Value& b) {
   return {binary(greatest ? Op::max : Op::min, a, b), select(earlier, one, zero), select(earlier, zero, one)};
 }
 
-/// The prefix along an axis as log2(n) elementwise steps, each with its derivatives: level l combines elements 2^l apart. Exact where elements are
-/// zero or infinite, where a quotient of results would not be.
+/// The prefix along an axis as log2(n) elementwise steps, each with its derivatives: level l combines elements 2^l
+/// apart. Exact where elements are zero or infinite, where a quotient of results would not be.
 struct Doubling {
   std::vector<Value> by_a, by_b;  // of each level, for the elements from `distance` on
   std::vector<int64_t> distance;
@@ -124,7 +134,8 @@ Doubling doubling(const Attrs& attrs, Value x, size_t axis) {
 }
 
 void require_static(const Attrs& attrs, const Value& x) {
-  if (!x.shape()[axis_of(attrs)].is_static()) throw_invalid(what(attrs), "the derivative along a symbolic axis is not supported: " + to_string(x.type()));
+  if (!x.shape()[axis_of(attrs)].is_static())
+    throw_invalid(what(attrs), "the derivative along a symbolic axis is not supported: " + to_string(x.type()));
 }
 
 /// What the plain prefix (forward, inclusive) of the result is a prefix of.
@@ -137,7 +148,8 @@ Value plain(const Attrs& attrs, const Value& x, Number fill) {
 Values prefix_vjp(const Node& node, ValueSpan x, ValueSpan, ValueSpan g) {
   if (x[0].dtype() == bool_) return {Value{}};
   const Attrs& attrs = node.attrs();
-  if (attrs.reducer == Reducer::sum && !in_logs(attrs)) return {prefix(attrs.reducer, g[0], static_cast<int>(axis_of(attrs)), !reverse(attrs), exclusive(attrs))};
+  if (attrs.reducer == Reducer::sum && !in_logs(attrs))
+    return {prefix(attrs.reducer, g[0], static_cast<int>(axis_of(attrs)), !reverse(attrs), exclusive(attrs))};
   require_static(attrs, x[0]);
   const size_t axis = axis_of(attrs);
   const int64_t n = x[0].shape()[axis].bound();
@@ -218,7 +230,8 @@ std::vector<HostTensor> prefix_reference(const Attrs& attrs, std::span<const Hos
 }
 
 constexpr auto rows = std::to_array<Row>({
-    {Op::prefix, "prefix", 1, 1, prefix_shape, prefix_dtype, prefix_interval, prefix_vjp, prefix_jvp, prefix_vmap, prefix_factors, -1, prefix_reference, 4},
+    {Op::prefix, "prefix", 1, 1, prefix_shape, prefix_dtype, prefix_interval, prefix_vjp, prefix_jvp, prefix_vmap,
+     prefix_factors, -1, prefix_reference, 4},
 });
 static_assert(complete(rows, Op::prefix));
 

@@ -1,4 +1,5 @@
-// Graphs as text, one node a line: `%3 = add %1 %2 : f32(2,3)`. Numbers follow the topological order, so that equal graphs print alike.
+// Graphs as text, one node a line: `%3 = add %1 %2 : f32(2,3)`. Numbers follow the topological order, so that equal
+// graphs print alike.
 #include <unordered_map>
 
 #include <fmt/format.h>
@@ -30,8 +31,10 @@ std::string attributes(const Node& node) {
     case Op::pad: return fmt::format(" low{} high{} with({})", list(a.low), list(a.high), number_text(a.number));
     case Op::window: return fmt::format(" axes{} window{}", list(a.axes), list(a.window));
     case Op::fold: return fmt::format(" {} axes{}", kernel::name(a.reducer), list(a.axes));
-    case Op::prefix: return fmt::format(" {} axes{} switches{}", kernel::name(a.reducer), list(a.axes), list(a.integers));
-    case Op::dot: return fmt::format(" contract{}{} batch{}{}", list(a.axes), list(a.axes2), list(a.batch), list(a.batch2));
+    case Op::prefix:
+      return fmt::format(" {} axes{} switches{}", kernel::name(a.reducer), list(a.axes), list(a.integers));
+    case Op::dot:
+      return fmt::format(" contract{}{} batch{}{}", list(a.axes), list(a.axes2), list(a.batch), list(a.batch2));
     case Op::gather: return fmt::format(" axes{} sizes{}", list(a.axes), weft::to_string(a.shape));
     case Op::scatter: return fmt::format(" {} axes{}", name(a.mode), list(a.axes));
     case Op::call: return fmt::format("({})", fmt::join(a.integers, ","));

@@ -18,7 +18,8 @@ class Arrived {
  public:
   void add(const Value& value, const Value& cotangent) {
     if (!cotangent) return;
-    check(cotangent.type() == value.type(), "grad", "a cotangent of type " + to_string(cotangent.type()) + " for a value of type " + to_string(value.type()));
+    check(cotangent.type() == value.type(), "grad",
+          "a cotangent of type " + to_string(cotangent.type()) + " for a value of type " + to_string(value.type()));
     Values& slots = by_node_[value.node.get()];
     if (slots.empty()) slots.resize(static_cast<size_t>(value.node->outputs()));
     Value& slot = slots[static_cast<size_t>(value.index)];
@@ -33,7 +34,8 @@ class Arrived {
   std::unordered_map<const Node*, Values> by_node_;
 };
 
-// A composite without a rule of its own: through its body, built on aliases so that inputs which depend on each other stay apart.
+// A composite without a rule of its own: through its body, built on aliases so that inputs which depend on each other
+// stay apart.
 Values through_body(const Node& node, std::span<const Value> inputs, std::span<const Value> cotangents) {
   Values aliases;
   for (const Value& v : inputs) aliases.push_back(alias(v));
@@ -69,13 +71,15 @@ Values input_cotangents(const Step& step, const Values& cotangents) {
     if (!rule.rule) return Values(step.inputs.size());
     result = rule_cotangents(rule.rule, step, cotangents);
   }
-  check(result.size() == step.inputs.size(), "grad", std::string(row(node.op()).name) + " gave another number of cotangents than it has inputs");
+  check(result.size() == step.inputs.size(), "grad",
+        std::string(row(node.op()).name) + " gave another number of cotangents than it has inputs");
   return result;
 }
 
 }  // namespace
 
-Values pull_back(std::span<const Value> outputs, std::span<const Value> cotangents, std::span<const Value> targets, bool nested) {
+Values pull_back(std::span<const Value> outputs, std::span<const Value> cotangents, std::span<const Value> targets,
+                 bool nested) {
   Arrived arrived;
   for (size_t k = 0; k < outputs.size(); ++k) arrived.add(outputs[k], cotangents[k]);
   const std::vector<Step> steps = history(outputs, targets, nested);

@@ -26,7 +26,8 @@ Values output_tangents(const Step& step, const Values& tangents) {
     if (!rule.rule) return Values(static_cast<size_t>(node.outputs()));
     result = rule.rule(node, step.inputs, step.outputs(), tangents);
   }
-  check(result.size() == static_cast<size_t>(node.outputs()), "jvp", std::string(row(node.op()).name) + " gave another number of tangents than it has results");
+  check(result.size() == static_cast<size_t>(node.outputs()), "jvp",
+        std::string(row(node.op()).name) + " gave another number of tangents than it has results");
   for (size_t k = 0; k < result.size(); ++k) {
     const Type& type = node.types()[k];
     check(!result[k] || result[k].type() == type, "jvp",
@@ -44,7 +45,9 @@ Values push_forward(std::span<const Value> outputs, std::span<const Value> targe
     Values& slots = known[targets[k].node.get()];
     slots.resize(static_cast<size_t>(targets[k].node->outputs()));
     if (!tangents[k]) continue;
-    check(tangents[k].type() == targets[k].type(), "jvp", "a tangent of type " + to_string(tangents[k].type()) + " for a value of type " + to_string(targets[k].type()));
+    check(
+        tangents[k].type() == targets[k].type(), "jvp",
+        "a tangent of type " + to_string(tangents[k].type()) + " for a value of type " + to_string(targets[k].type()));
     slots[static_cast<size_t>(targets[k].index)] = tangents[k];
   }
   const auto of = [&](const Value& v) {

@@ -1,4 +1,5 @@
-// The reference evaluation: one operator after the other by its row's rule, on the host, slowly. The oracle of every other way to compute.
+// The reference evaluation: one operator after the other by its row's rule, on the host, slowly. The oracle of every
+// other way to compute.
 #include <bit>
 #include <cstring>
 #include <unordered_map>
@@ -19,7 +20,8 @@ HostTensor read(const Type& type, const Storage& storage) {
     int64_t element = storage.offset;
     for (size_t k = 0; k < index.size(); ++k) element += index[k] * storage.strides[k];
     uint64_t bits = 0;
-    std::memcpy(&bits, bytes + element * type.dtype.size(), type.dtype.size());  // little-endian, as every machine Weft runs on
+    std::memcpy(&bits, bytes + element * type.dtype.size(),
+                type.dtype.size());  // little-endian, as every machine Weft runs on
     out.data[static_cast<size_t>(at)] = number_of_bits(bits, type.dtype);
   });
   return out;
@@ -64,7 +66,8 @@ Number number_of_bits(uint64_t bits, Dtype t) {
   return Number::of_int(static_cast<int64_t>(bits));
 }
 
-/// Complex tensors hold both parts of an element one after the other: as float32 with one more axis they are the same numbers.
+/// Complex tensors hold both parts of an element one after the other: as float32 with one more axis they are the same
+/// numbers.
 std::vector<HostTensor> evaluate_complex(const Graph& graph, std::span<const HostTensor> inputs) {
   std::vector<HostTensor> parts(inputs.begin(), inputs.end());
   for (HostTensor& t : parts) t.type = memory_type(t.type);
@@ -78,14 +81,16 @@ std::vector<HostTensor> evaluate_reference(const Graph& graph, std::span<const H
   check(inputs.size() == graph.inputs.size(), "reference", "one tensor for each input of the graph");
   std::unordered_map<const Node*, std::vector<HostTensor>> done;
   for (size_t k = 0; k < inputs.size(); ++k) {
-    check(inputs[k].type == graph.inputs[k].type(), "reference", "an input of type " + to_string(inputs[k].type) + " for " + to_string(graph.inputs[k].type()));
+    check(inputs[k].type == graph.inputs[k].type(), "reference",
+          "an input of type " + to_string(inputs[k].type) + " for " + to_string(graph.inputs[k].type()));
     done[graph.inputs[k].node.get()] = {inputs[k]};
   }
   for (const auto& node : topological(graph.outputs)) {
     std::vector<HostTensor>& results = done[node.get()];
     if (!results.empty()) continue;
     if (node->storage(0)) {
-      for (int k = 0; k < node->outputs(); ++k) results.push_back(read(node->types()[static_cast<size_t>(k)], *node->storage(k)));
+      for (int k = 0; k < node->outputs(); ++k)
+        results.push_back(read(node->types()[static_cast<size_t>(k)], *node->storage(k)));
       continue;
     }
     std::vector<HostTensor> arguments;

@@ -1,6 +1,6 @@
 #pragma once
-// Shared by the family files of the operator table: the list of families, the checks that a family's rows are complete, and helpers that
-// several families' rules use.
+// Shared by the family files of the operator table: the list of families, the checks that a family's rows are complete,
+// and helpers that several families' rules use.
 #include <span>
 #include <string>
 #include <utility>
@@ -33,17 +33,27 @@ std::span<const Row> control_rows();
 std::span<const Row> composite_rows();
 
 inline constexpr Family families[] = {
-    {Op::parameter, Op::iota, leaf_rows},       {Op::reshape, Op::concat, movement_rows}, {Op::window, Op::window, window_rows},
+    {Op::parameter, Op::iota, leaf_rows},
+    {Op::reshape, Op::concat, movement_rows},
+    {Op::window, Op::window, window_rows},
     {Op::neg, Op::stop_gradient, elementwise_rows},
     {Op::real, Op::complex, complex_rows},
-    {Op::fold, Op::fold, fold_rows},            {Op::prefix, Op::prefix, prefix_rows},    {Op::dot, Op::dot, dot_rows},
-    {Op::gather, Op::scatter, indexed_rows},    {Op::assign, Op::assign, assign_rows},
-    {Op::random_bits, Op::random_bits, random_rows}, {Op::depends, Op::depends, depends_rows}, {Op::call, Op::call, call_rows},
-    {Op::cond, Op::scan, control_rows},         {Op::composite, Op::composite, composite_rows},
+    {Op::fold, Op::fold, fold_rows},
+    {Op::prefix, Op::prefix, prefix_rows},
+    {Op::dot, Op::dot, dot_rows},
+    {Op::gather, Op::scatter, indexed_rows},
+    {Op::assign, Op::assign, assign_rows},
+    {Op::random_bits, Op::random_bits, random_rows},
+    {Op::depends, Op::depends, depends_rows},
+    {Op::call, Op::call, call_rows},
+    {Op::cond, Op::scan, control_rows},
+    {Op::composite, Op::composite, composite_rows},
 };
 
-/// One row for each operator of the family whose first operator is `first`, in the order of Op, and every column filled or with its reason.
-template <class Rows> constexpr bool complete(const Rows& rows, Op first) {
+/// One row for each operator of the family whose first operator is `first`, in the order of Op, and every column filled
+/// or with its reason.
+template <class Rows>
+constexpr bool complete(const Rows& rows, Op first) {
   for (const Family& family : families) {
     if (family.first != first) continue;
     int next = static_cast<int>(family.first);
@@ -51,7 +61,8 @@ template <class Rows> constexpr bool complete(const Rows& rows, Op first) {
       if (static_cast<int>(r.op) != next++) return false;
       if (r.name.empty() || r.min_inputs < 0 || (r.max_inputs >= 0 && r.max_inputs < r.min_inputs)) return false;
       if (!r.shape || !r.dtype || !r.reference || r.ulp < 0) return false;
-      if (!(r.interval.filled() && r.vjp.filled() && r.jvp.filled() && r.vmap.filled() && r.factors.filled())) return false;
+      if (!(r.interval.filled() && r.vjp.filled() && r.jvp.filled() && r.vmap.filled() && r.factors.filled()))
+        return false;
     }
     return next == static_cast<int>(family.last) + 1;
   }
@@ -67,16 +78,17 @@ using ValueSpan = std::span<const Value>;
 /// The result types of a composite: its body built once on parameters.
 std::vector<Type> composite_types(const Attrs& attrs, TypeSpan inputs);
 
-std::string list(TypeSpan types);  // "f32(2,3) and f32(3)"
+std::string list(TypeSpan types);                       // "f32(2,3) and f32(3)"
 std::string list(const std::vector<int64_t>& numbers);  // "(1,2)"
 
 // ---- values ----
 Interval range_of(Dtype t);
 __extension__ typedef __int128 wide_t;
-/// [lo, hi] where the result's dtype holds it, else the dtype's range (the value may have wrapped); no bound for floats.
+/// [lo, hi] where the result's dtype holds it, else the dtype's range (the value may have wrapped); no bound for
+/// floats.
 Interval fit(const Type& result, wide_t lo, wide_t hi);
 Interval hull(std::span<const Interval> intervals);
-Interval first_interval(const Attrs&, std::span<const Interval> inputs, const Type&);   // values are those of input 0
+Interval first_interval(const Attrs&, std::span<const Interval> inputs, const Type&);  // values are those of input 0
 Interval dtype_interval(const Attrs&, std::span<const Interval>, const Type& result);  // all that the dtype holds
 
 // ---- batching ----
@@ -96,7 +108,8 @@ std::vector<int> factors_from(int first, int count);  // first, first + 1, …
 HostTensor host(const Type& type);  // zeros
 std::vector<int64_t> bounds(const Shape& shape);
 /// Calls f(index, position) for every element of `shape` in row-major order.
-template <class F> void each_index(const std::vector<int64_t>& shape, F&& f) {
+template <class F>
+void each_index(const std::vector<int64_t>& shape, F&& f) {
   std::vector<int64_t> index(shape.size(), 0);
   int64_t count = 1;
   for (int64_t n : shape) count *= n;

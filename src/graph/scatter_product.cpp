@@ -1,6 +1,7 @@
-// The value divides the product of what is not zero by the element itself. Its derivatives must know what would happen if a zero moved, which a quotient does not say:
-// they go through a second form without division. The elements are sorted by where they go, and products up to each and from each on are made within
-// the runs of one place, by doubling: log2(n) elementwise steps.
+// The value divides the product of what is not zero by the element itself. Its derivatives must know what would happen
+// if a zero moved, which a quotient does not say: they go through a second form without division. The elements are
+// sorted by where they go, and products up to each and from each on are made within the runs of one place, by doubling:
+// log2(n) elementwise steps.
 #include "graph/scatter_product.h"
 
 #include <fmt/format.h>
@@ -24,9 +25,12 @@ struct Operands {
   Value kept, updates;
 
   explicit Operands(ValueSpan in)
-      : v(in.front()), indices(in.begin() + 1, in.end() - 2), kept(in[in.size() - 2]), updates(select(kept, in.back(), full_like(in.back(), 1))) {}
+      : v(in.front()), indices(in.begin() + 1, in.end() - 2), kept(in[in.size() - 2]),
+        updates(select(kept, in.back(), full_like(in.back(), 1))) {}
   Shape lead() const { return indices.empty() ? Shape{} : indices[0].shape(); }
-  Shape sizes() const { return Shape(updates.shape().begin() + static_cast<std::ptrdiff_t>(lead().size()), updates.shape().end()); }
+  Shape sizes() const {
+    return Shape(updates.shape().begin() + static_cast<std::ptrdiff_t>(lead().size()), updates.shape().end());
+  }
 };
 
 Value by_division(const Operands& f, const Axes& axes) {
@@ -34,7 +38,8 @@ Value by_division(const Operands& f, const Axes& axes) {
   const Value is_zero = binary(Op::eq, f.updates, none), rest = select(is_zero, one, f.updates);
   const Value zeros = scatter(ScatterMode::add, zeros_like(f.v), f.indices, cast(is_zero, f.updates.dtype()), axes);
   const Value product = gather(scatter(ScatterMode::prod, f.v, f.indices, rest, axes), f.indices, axes, f.sizes());
-  const Value alone = binary(Op::eq, gather(zeros, f.indices, axes, f.sizes()) - cast(is_zero, f.updates.dtype()), none);
+  const Value alone =
+      binary(Op::eq, gather(zeros, f.indices, axes, f.sizes()) - cast(is_zero, f.updates.dtype()), none);
   return select(binary(Op::bit_and, alone, f.kept), product / rest, none);
 }
 
@@ -46,23 +51,29 @@ Value places(const Operands& f, const Axes& axes) {
   const Strides strides = row_major_strides(f.v.shape());
   const auto times = [&](const Value& v, size_t axis) { return v * full(shape, t, Number::of_int(strides[axis])); };
   Value place = full(shape, t, Number::of_int(0));
-  for (size_t k = 0; k < f.v.shape().size(); ++k) place = place + times(iota(shape, static_cast<int>(lead.size() + k), t), k);
+  for (size_t k = 0; k < f.v.shape().size(); ++k)
+    place = place + times(iota(shape, static_cast<int>(lead.size() + k), t), k);
   Shape column = lead;
   column.resize(shape.size(), Dim(1));
-  for (size_t k = 0; k < f.indices.size(); ++k) place = place + times(broadcast(reshape(cast(f.indices[k], t), column), shape), static_cast<size_t>(axes[k]));
+  for (size_t k = 0; k < f.indices.size(); ++k)
+    place = place + times(broadcast(reshape(cast(f.indices[k], t), column), shape), static_cast<size_t>(axes[k]));
   return place;
 }
 
-/// For each element of a row the product of those before it (or behind it) whose keys are the same; equal keys lie together.
+/// For each element of a row the product of those before it (or behind it) whose keys are the same; equal keys lie
+/// together.
 Value product_beside(const Value& factors, const Value& keys, bool behind) {
   const int64_t n = factors.shape()[0].bound();
   const auto part = [](const Value& v, int64_t start, int64_t size) { return slice_axis(v, 0, start, size); };
-  const auto neighbours = [&](const Value& v, int64_t far) {  // of the elements that have one: what stands `far` away, or 1 in another run
-    const Value same = binary(Op::eq, part(keys, 0, n - far), part(keys, far, n - far));
-    const Value other = part(v, behind ? far : 0, n - far);
-    return select(same, other, full_like(other, 1));
+  const auto neighbours =
+      [&](const Value& v, int64_t far) {  // of the elements that have one: what stands `far` away, or 1 in another run
+        const Value same = binary(Op::eq, part(keys, 0, n - far), part(keys, far, n - far));
+        const Value other = part(v, behind ? far : 0, n - far);
+        return select(same, other, full_like(other, 1));
+      };
+  const auto put_together = [&](const Value& without, const Value& with) {
+    return behind ? concat({with, without}, 0) : concat({without, with}, 0);
   };
-  const auto put_together = [&](const Value& without, const Value& with) { return behind ? concat({with, without}, 0) : concat({without, with}, 0); };
   Value product = factors;
   for (int64_t far = 1; far < n; far *= 2) {
     const Value own = part(product, behind ? 0 : far, n - far), alone = part(product, behind ? n - far : 0, far);
@@ -74,7 +85,9 @@ Value product_beside(const Value& factors, const Value& keys, bool behind) {
 Value without_division(const Operands& f, const Axes& axes) {
   const int64_t n = num_elements(f.updates.shape());
   for (const Dim& d : f.updates.shape())
-    if (!d.is_static()) throw_invalid("scatter", "the second derivative of a product of a symbolic number of updates is not supported: " + to_string(f.updates.type()));
+    if (!d.is_static())
+      throw_invalid("scatter", "the second derivative of a product of a symbolic number of updates is not supported: " +
+                                   to_string(f.updates.type()));
   if (n == 0) return f.updates;
   const Sorted sorted = sort(reshape(places(f, axes), {n}), 0);
   const Value factors = take(reshape(f.updates, {n}), sorted.order, 0);
@@ -85,7 +98,8 @@ Value without_division(const Operands& f, const Axes& axes) {
 
 }  // namespace
 
-Value others_of_product(const Value& v, const Values& indices, const Value& kept, const Value& updates, const std::vector<int64_t>& axes) {
+Value others_of_product(const Value& v, const Values& indices, const Value& kept, const Value& updates,
+                        const std::vector<int64_t>& axes) {
   Composite region;
   region.name = "others_of_product";
   region.key = fmt::format("axes({})", fmt::join(axes, ","));

@@ -14,14 +14,15 @@ namespace {
 using In = std::span<const Value>;
 using Axes = std::vector<int64_t>;
 
-/// Σ over the axes, kept at extent 1. Over a batch: for each example first, which divides the work, and keeps sums short, so that little is lost in rounding.
+/// Σ over the axes, kept at extent 1. Over a batch: for each example first, which divides the work, and keeps sums
+/// short, so that little is lost in rounding.
 Value total(const Value& v, const Axes& axes) {
   if (axes.size() < 2 || axes[0] != 0) return sum(v, axes, true);
   return sum(sum(v, Axes(axes.begin() + 1, axes.end()), true), {0}, true);
 }
 
-/// Mean and variance, axes kept at extent 1, in one pass: moments of x - x₀ with x₀ the first element, which is near enough to the mean that the square of the
-/// shifted mean does not swamp the variance.
+/// Mean and variance, axes kept at extent 1, in one pass: moments of x - x₀ with x₀ the first element, which is near
+/// enough to the mean that the square of the shifted mean does not swamp the variance.
 struct Moments {
   Value mean, var;
 };
@@ -43,20 +44,26 @@ int64_t elements(const Shape& shape, const Axes& axes) {
 
 }  // namespace
 
-/// With xhat = (x - mean) rstd: dx = w rstd (g - mean g - xhat mean(g xhat)), dw = Σ g xhat, db = Σ g; and dmean / n, 2 (x - mean) dvar / n from the moments.
+/// With xhat = (x - mean) rstd: dx = w rstd (g - mean g - xhat mean(g xhat)), dw = Σ g xhat, db = Σ g; and dmean / n, 2
+/// (x - mean) dvar / n from the moments.
 Values standardise(const Value& x, std::vector<int64_t> axes, const Value& weight, const Value& bias, double eps) {
-  if (!is_float(x.dtype())) throw_invalid("standardise", "expected a floating array, got " + to_string(x.type()) + ": cast it first");
+  if (!is_float(x.dtype()))
+    throw_invalid("standardise", "expected a floating array, got " + to_string(x.type()) + ": cast it first");
   for (int64_t& axis : axes) axis = normalize_axis("standardise", static_cast<int>(axis), x.type().rank());
   std::sort(axes.begin(), axes.end());
   Shape kept = x.shape();
   for (const int64_t axis : axes) {
-    if (!kept[static_cast<size_t>(axis)].is_static()) throw_invalid("standardise", fmt::format("axis {} of {} is symbolic: its extent must be fixed", axis, to_string(x.type())));
+    if (!kept[static_cast<size_t>(axis)].is_static())
+      throw_invalid("standardise",
+                    fmt::format("axis {} of {} is symbolic: its extent must be fixed", axis, to_string(x.type())));
     kept[static_cast<size_t>(axis)] = 1;
   }
   const double n = static_cast<double>(elements(x.shape(), axes));
   if (n == 0) throw_invalid("standardise", "there is nothing to take the mean of in " + to_string(x.type()));
   for (const Value& v : {weight, bias})
-    if (v && v.shape() != kept) throw_invalid("standardise", fmt::format("weight and bias must have shape {}, got {}", to_string(kept), to_string(v.type())));
+    if (v && v.shape() != kept)
+      throw_invalid("standardise",
+                    fmt::format("weight and bias must have shape {}, got {}", to_string(kept), to_string(v.type())));
   const bool has_weight = static_cast<bool>(weight), has_bias = static_cast<bool>(bias);
 
   const auto body = [=](In in) -> Values {
@@ -90,8 +97,11 @@ Values standardise(const Value& x, std::vector<int64_t> axes, const Value& weigh
   Values inputs{x};
   if (has_weight) inputs.push_back(weight);
   if (has_bias) inputs.push_back(bias);
-  return composite(std::make_shared<Composite>(Composite{"standardise", fmt::format("axes{} eps({:a}) weight({}) bias({})", list(axes), eps, has_weight, has_bias), body, vjp}),
-                   std::move(inputs));
+  return composite(
+      std::make_shared<Composite>(Composite{
+          "standardise", fmt::format("axes{} eps({:a}) weight({}) bias({})", list(axes), eps, has_weight, has_bias),
+          body, vjp}),
+      std::move(inputs));
 }
 
 }  // namespace weft::graph

@@ -41,7 +41,8 @@ std::span<const Row* const> table() { return all_rows(); }
 
 std::string list(TypeSpan types) {
   std::string out;
-  for (size_t k = 0; k < types.size(); ++k) out.append(k == 0 ? "" : k + 1 == types.size() ? " and " : ", ").append(to_string(types[k]));
+  for (size_t k = 0; k < types.size(); ++k)
+    out.append(k == 0 ? "" : k + 1 == types.size() ? " and " : ", ").append(to_string(types[k]));
   return out;
 }
 

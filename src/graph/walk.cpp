@@ -13,7 +13,8 @@ namespace {
 
 using Nodes = std::vector<std::shared_ptr<Node>>;
 
-/// A node is made after its inputs, so that ids are a topological order, and the order in which the program was written. Those of one graph lie close together.
+/// A node is made after its inputs, so that ids are a topological order, and the order in which the program was
+/// written. Those of one graph lie close together.
 void sort_by_id(Nodes& nodes) {
   if (nodes.empty()) return;
   const auto by_id = [](const auto& a, const auto& b) { return a->id() < b->id(); };
@@ -25,11 +26,13 @@ void sort_by_id(Nodes& nodes) {
     const uint64_t at = node->id() - least;
     places[at] = std::move(node);
   }
-  std::copy_if(std::make_move_iterator(places.begin()), std::make_move_iterator(places.end()), nodes.begin(), [](const auto& node) { return node != nullptr; });
+  std::copy_if(std::make_move_iterator(places.begin()), std::make_move_iterator(places.end()), nodes.begin(),
+               [](const auto& node) { return node != nullptr; });
 }
 
 /// Everything `outputs` reach without passing through a node that `stops`, which is not listed itself.
-template <class Stops> Nodes reach(std::span<const Value> outputs, Stops stops) {
+template <class Stops>
+Nodes reach(std::span<const Value> outputs, Stops stops) {
   FlatSet seen;
   std::vector<const std::shared_ptr<Node>*> stack;  // into `outputs` and the inputs of nodes, which stay where they are
   Nodes nodes;
@@ -109,7 +112,8 @@ Values body_of(const Node& node, const Values& inputs) {
   return results;
 }
 
-/// `outputs` with regions expanded all the way down, but for those that are kept and for nodes up to number `before`, which are taken as they are.
+/// `outputs` with regions expanded all the way down, but for those that are kept and for nodes up to number `before`,
+/// which are taken as they are.
 Values expanded(const Values& outputs, uint64_t before, const std::function<bool(const Node&)>& kept) {
   Replacements new_values;
   for (const auto& node : reach(outputs, [&](const Node& n) { return n.id() <= before; })) {
@@ -147,7 +151,9 @@ Values substitute(std::span<const Value> outputs, std::span<const Value> from, s
   Replacements new_values;
   std::unordered_set<const Node*> stop;
   for (size_t k = 0; k < from.size(); ++k) {
-    if (!(from[k].type() == to[k].type())) throw_internal("substitute", "a value of type " + to_string(to[k].type()) + " for one of type " + to_string(from[k].type()));
+    if (!(from[k].type() == to[k].type()))
+      throw_internal("substitute",
+                     "a value of type " + to_string(to[k].type()) + " for one of type " + to_string(from[k].type()));
     new_values.set(from[k], to[k]);
     if (from[k].node->outputs() == 1) stop.insert(from[k].node.get());
   }
@@ -158,7 +164,8 @@ Values substitute(std::span<const Value> outputs, std::span<const Value> from, s
     const Values rebuilt = rebuild(*node, std::move(inputs));
     for (int k = 0; k < node->outputs(); ++k) {
       const Value old{node, k};
-      if (new_values.of(old) == old) new_values.set(old, rebuilt[static_cast<size_t>(k)]);  // an output that is replaced stays so
+      if (new_values.of(old) == old)
+        new_values.set(old, rebuilt[static_cast<size_t>(k)]);  // an output that is replaced stays so
     }
   }
   return new_values.of(outputs);

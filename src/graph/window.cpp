@@ -1,5 +1,6 @@
-// Windows over an axis: what convolution, pooling and strided views are written with. A window reads each element where it lies; its transpose is the
-// overlap-add, which is movement alone where windows do not overlap, else a short sum of shifted arrays.
+// Windows over an axis: what convolution, pooling and strided views are written with. A window reads each element where
+// it lies; its transpose is the overlap-add, which is movement alone where windows do not overlap, else a short sum of
+// shifted arrays.
 #include <array>
 #include <numeric>
 
@@ -25,11 +26,14 @@ std::vector<Shape> window_shape(const Attrs& attrs, TypeSpan in) {
   const size_t axis = axis_of(attrs);
   if (attrs.window.size() != 3 || attrs.window[0] < 1 || attrs.window[1] < 1 || attrs.window[2] < 1)
     throw_invalid("window", fmt::format("size, step and dilation must be at least 1, got {}", list(attrs.window)));
-  if (!from[axis].is_static()) throw_invalid("window", fmt::format("axis {} of {} is symbolic: windows need a static length", axis, to_string(in[0])));
+  if (!from[axis].is_static())
+    throw_invalid("window",
+                  fmt::format("axis {} of {} is symbolic: windows need a static length", axis, to_string(in[0])));
   const wide_t span = wide_t{attrs.window[0] - 1} * attrs.window[2] + 1;
   const int64_t n = from[axis].bound();
   if (span > n)
-    throw_invalid("window", fmt::format("axis {} of {}: {} elements with dilation {} do not fit; pad the array first", axis, to_string(in[0]), attrs.window[0], attrs.window[2]));
+    throw_invalid("window", fmt::format("axis {} of {}: {} elements with dilation {} do not fit; pad the array first",
+                                        axis, to_string(in[0]), attrs.window[0], attrs.window[2]));
   Shape out = from;
   out[axis] = (n - static_cast<int64_t>(span)) / attrs.window[1] + 1;
   out.insert(out.begin() + static_cast<std::ptrdiff_t>(axis) + 1, Dim(attrs.window[0]));
@@ -46,12 +50,14 @@ Value overlap_add(const Value& v, size_t axis, int64_t shift) {
       std::vector<int64_t> low(rank - 1, 0), high(rank - 1, 0);
       low[axis] = k * shift;
       high[axis] = length - count - low[axis];
-      const Value part = pad(squeeze(slice_axis(v, static_cast<int>(axis) + 1, k, 1), {static_cast<int64_t>(axis) + 1}), low, high);
+      const Value part =
+          pad(squeeze(slice_axis(v, static_cast<int>(axis) + 1, k, 1), {static_cast<int64_t>(axis) + 1}), low, high);
       total = total ? total + part : part;
     }
     return total;
   }
-  // A shear: rows laid out `shift` longer than they are cut again, so that each begins `shift` places later than the one before.
+  // A shear: rows laid out `shift` longer than they are cut again, so that each begins `shift` places later than the
+  // one before.
   std::vector<int64_t> order(rank), low(rank, 0), high(rank, 0);
   std::iota(order.begin(), order.end(), 0);
   std::swap(order[axis], order[axis + 1]);
@@ -74,8 +80,9 @@ Value fit_axis(const Value& v, size_t axis, int64_t length) {
   return pad(v, low, high);
 }
 
-/// (count, size) → n: element (o, k) is added at o·step + k·dilation. Windows cut into pieces of `step` elements overlap piece by piece:
-/// piece a of window o lands on piece o + a, so that there are ⌈span / step⌉ shifted arrays to add, and one where windows do not overlap.
+/// (count, size) → n: element (o, k) is added at o·step + k·dilation. Windows cut into pieces of `step` elements
+/// overlap piece by piece: piece a of window o lands on piece o + a, so that there are ⌈span / step⌉ shifted arrays to
+/// add, and one where windows do not overlap.
 Values window_vjp(const Node& node, ValueSpan x, ValueSpan, ValueSpan g) {
   const size_t axis = axis_of(node.attrs());
   const int64_t size = node.attrs().window[0], count = g[0].shape()[axis], n = x[0].shape()[axis];
@@ -97,7 +104,9 @@ Values window_vjp(const Node& node, ValueSpan x, ValueSpan, ValueSpan g) {
   return {fit_axis(dilate(v, axis, common), axis, n)};
 }
 
-Values window_jvp(const Node& node, ValueSpan, ValueSpan, ValueSpan t) { return {make(Op::window, {t[0]}, node.attrs())}; }
+Values window_jvp(const Node& node, ValueSpan, ValueSpan, ValueSpan t) {
+  return {make(Op::window, {t[0]}, node.attrs())};
+}
 
 Values window_vmap(const Node& node, ValueSpan x, std::span<const int> axes) {
   Attrs attrs = node.attrs();
@@ -127,7 +136,8 @@ std::vector<HostTensor> window_reference(const Attrs& attrs, std::span<const Hos
 
 constexpr auto rows = std::to_array<Row>({
     // axes, window
-    {Op::window, "window", 1, 1, window_shape, same_dtype, first_interval, window_vjp, window_jvp, window_vmap, window_factors, -1, window_reference, 0},
+    {Op::window, "window", 1, 1, window_shape, same_dtype, first_interval, window_vjp, window_jvp, window_vmap,
+     window_factors, -1, window_reference, 0},
 });
 static_assert(complete(rows, Op::window));
 

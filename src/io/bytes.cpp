@@ -24,7 +24,9 @@ struct Descriptor {
   }
 };
 
-[[noreturn]] void fail_system(const std::string& op, const std::string& path, int error) { throw_failure(op, path + ": " + std::strerror(error)); }
+[[noreturn]] void fail_system(const std::string& op, const std::string& path, int error) {
+  throw_failure(op, path + ": " + std::strerror(error));
+}
 
 // Private and writable: a compiled step that owns an array of the file may update it in place, on pages of its own.
 Bytes mapping(const std::string& op, const std::string& path, int fd, size_t size) {
@@ -72,7 +74,9 @@ Strides column_major_strides(const Shape& shape) {
 
 }  // namespace
 
-void Bytes::fail(const std::string& what, uint64_t byte) const { throw_failure(op, name + ": " + what + ", at byte " + std::to_string(byte)); }
+void Bytes::fail(const std::string& what, uint64_t byte) const {
+  throw_failure(op, name + ": " + what + ", at byte " + std::to_string(byte));
+}
 
 Bytes map_file(const std::string& op, const std::string& path) {
   const Descriptor file{::open(path.c_str(), O_RDONLY | O_CLOEXEC)};
@@ -106,9 +110,11 @@ array array_in(const Bytes& bytes, uint64_t at, const Shape& shape, Dtype dtype,
   if (dtype == bool_) check_bools(bytes, at, size);
   Strides strides = column_major ? column_major_strides(shape) : row_major_strides(shape);
   const char* from = bytes.view.data() + at;
-  const bool in_place = size > 0 && !(swap && dtype.size() > 1) && reinterpret_cast<uintptr_t>(from) % dtype.size() == 0;
-  return array(graph::data({shape, dtype}, in_place ? storage_in(bytes, at, size, std::move(strides))
-                                                    : storage_copied(from, size, dtype, swap && dtype.size() > 1, std::move(strides))));
+  const bool in_place =
+      size > 0 && !(swap && dtype.size() > 1) && reinterpret_cast<uintptr_t>(from) % dtype.size() == 0;
+  return array(graph::data({shape, dtype},
+                           in_place ? storage_in(bytes, at, size, std::move(strides))
+                                    : storage_copied(from, size, dtype, swap && dtype.size() > 1, std::move(strides))));
 }
 
 bool byte_count(const std::vector<uint64_t>& shape, Dtype dtype, uint64_t& bytes) {
@@ -123,6 +129,8 @@ bool byte_count(const std::vector<uint64_t>& shape, Dtype dtype, uint64_t& bytes
   return true;
 }
 
-std::string with_extension(const std::string& file, const std::string& extension) { return file.ends_with(extension) ? file : file + extension; }
+std::string with_extension(const std::string& file, const std::string& extension) {
+  return file.ends_with(extension) ? file : file + extension;
+}
 
 }  // namespace weft::io

@@ -23,17 +23,21 @@ struct Bytes {
   [[noreturn]] void fail(const std::string& what, uint64_t byte) const;
 };
 
-/// The file under `path`, mapped where it is an ordinary file. Throws std::runtime_error "[op] path: the system's reason".
+/// The file under `path`, mapped where it is an ordinary file. Throws std::runtime_error "[op] path: the system's
+/// reason".
 Bytes map_file(const std::string& op, const std::string& path);
 /// What is left in `in`.
 Bytes read_all(const std::string& op, Reader& in);
 void write_all(const std::string& op, Writer& out, const std::vector<std::string_view>& pieces);
 
-/// The array whose first element lies `at` bytes into `bytes`: in place where the address is a multiple of the element's size, else a copy. With `swap`, of the other
-/// byte order. The caller has checked that all of it lies inside. A bool that is neither 0 nor 1 is refused.
-array array_in(const Bytes& bytes, uint64_t at, const Shape& shape, Dtype dtype, bool column_major = false, bool swap = false);
+/// The array whose first element lies `at` bytes into `bytes`: in place where the address is a multiple of the
+/// element's size, else a copy. With `swap`, of the other byte order. The caller has checked that all of it lies
+/// inside. A bool that is neither 0 nor 1 is refused.
+array array_in(const Bytes& bytes, uint64_t at, const Shape& shape, Dtype dtype, bool column_major = false,
+               bool swap = false);
 
-/// Bytes of an array of that shape, or false where a size, or the product of those that are not zero, does not fit 63 bits.
+/// Bytes of an array of that shape, or false where a size, or the product of those that are not zero, does not fit 63
+/// bits.
 bool byte_count(const std::vector<uint64_t>& shape, Dtype dtype, uint64_t& bytes);
 
 /// `file` with `extension` at its end.

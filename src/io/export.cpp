@@ -29,10 +29,12 @@ std::vector<graph::Type> argument_types(const Args& args, const Kwargs& kwargs, 
   for (const std::string& name : sorted_names(kwargs)) types.push_back(kwargs.at(name).value().type());
   for (const DynamicAxis& d : options.dynamic) {
     if (d.argument < 0 || d.argument >= static_cast<int>(args.size()))
-      throw_invalid("export_function", "dynamic axis \"" + d.name + "\" is of argument " + std::to_string(d.argument) + ", but there are " + std::to_string(args.size()));
+      throw_invalid("export_function", "dynamic axis \"" + d.name + "\" is of argument " + std::to_string(d.argument) +
+                                           ", but there are " + std::to_string(args.size()));
     Shape& shape = types[static_cast<size_t>(d.argument)].shape;
     const int axis = normalize_axis("export_function", d.axis, static_cast<int>(shape.size()));
-    if (d.bound < 1 || d.name.empty()) throw_invalid("export_function", "a dynamic axis needs a name and a bound of at least 1");
+    if (d.bound < 1 || d.name.empty())
+      throw_invalid("export_function", "a dynamic axis needs a name and a bound of at least 1");
     shape[static_cast<size_t>(axis)] = symbol(d.name, d.bound);
   }
   return types;
@@ -40,7 +42,9 @@ std::vector<graph::Type> argument_types(const Args& args, const Kwargs& kwargs, 
 
 void refuse_shapeless(bool shapeless) {
   if (shapeless)
-    throw_invalid("export_function", "a program for any shape at all cannot be made: name the axes whose length may change, with their bounds, in ExportOptions::dynamic");
+    throw_invalid("export_function",
+                  "a program for any shape at all cannot be made: name the axes whose length may change, with their "
+                  "bounds, in ExportOptions::dynamic");
 }
 
 std::string signature(const io::TapedFunction& f) {
@@ -66,7 +70,7 @@ bool fits(const graph::Type& written, const graph::Type& given) {
 }  // namespace
 
 struct FunctionExporter::State {
-  std::string file;         // or
+  std::string file;  // or
   ExportCallback callback;
   ArgsKwargsFunction fun;
   ExportOptions options;
@@ -78,7 +82,8 @@ struct FunctionExporter::State {
 };
 
 FunctionExporter::FunctionExporter(std::string file, ArgsKwargsFunction fun, ExportOptions options)
-    : state_(std::make_unique<State>(State{std::move(file), nullptr, std::move(fun), std::move(options), {}, {}, {}, {}})) {}
+    : state_(std::make_unique<State>(
+          State{std::move(file), nullptr, std::move(fun), std::move(options), {}, {}, {}, {}})) {}
 FunctionExporter::FunctionExporter(ExportCallback callback, ArgsKwargsFunction fun)
     : state_(std::make_unique<State>(State{"the exporter", std::move(callback), std::move(fun), {}, {}, {}, {}, {}})) {
   if (!state_->callback) throw_invalid("export_function", "the callback is empty");
@@ -110,7 +115,8 @@ void FunctionExporter::operator()(const Args& args, const Kwargs& kwargs) {
   if (s.callback) return io::tell(s.callback, traced.graph, f.keywords, traced.captured, s.told);
   f.tape = io::tape_of(traced.graph);
   for (const array& a : traced.captured) {
-    const auto [it, fresh] = s.names.try_emplace(std::pair(a.value().node.get(), a.value().index), std::to_string(s.names.size()));
+    const auto [it, fresh] =
+        s.names.try_emplace(std::pair(a.value().node.get(), a.value().index), std::to_string(s.names.size()));
     if (fresh) s.arrays.emplace(it->second, a);
     f.stored.push_back(it->second);
   }
@@ -120,7 +126,8 @@ void FunctionExporter::operator()(const Args& args, const Kwargs& kwargs) {
 void FunctionExporter::close() {
   State& s = *state_;
   if (!std::exchange(s.open, false) || s.callback) return;
-  std::unordered_map<std::string, std::string> texts{{"format", "weft.program"}, {"program", io::functions_json(s.functions)}};
+  std::unordered_map<std::string, std::string> texts{{"format", "weft.program"},
+                                                     {"program", io::functions_json(s.functions)}};
   if (!s.options.metadata.empty()) texts.emplace("metadata", s.options.metadata);
   io::save_safetensors_as(s.file, s.arrays, texts);
 }
@@ -136,47 +143,65 @@ ArgsKwargsFunction with_both(const KwargsFunction& fun) {
 
 }  // namespace
 
-FunctionExporter exporter(const std::string& file, const ArgsKwargsFunction& fun, bool shapeless, const std::string& metadata) {
+FunctionExporter exporter(const std::string& file, const ArgsKwargsFunction& fun, bool shapeless,
+                          const std::string& metadata) {
   refuse_shapeless(shapeless);
   return {file, fun, {.metadata = metadata}};
 }
-FunctionExporter exporter(const std::string& file, const ArrayFunction& fun, const ExportOptions& options) { return {file, with_both(fun), options}; }
-FunctionExporter exporter(const std::string& file, const ArrayFunction& fun, bool shapeless, const std::string& metadata) {
+FunctionExporter exporter(const std::string& file, const ArrayFunction& fun, const ExportOptions& options) {
+  return {file, with_both(fun), options};
+}
+FunctionExporter exporter(const std::string& file, const ArrayFunction& fun, bool shapeless,
+                          const std::string& metadata) {
   return exporter(file, with_both(fun), shapeless, metadata);
 }
-FunctionExporter exporter(const std::string& file, const KwargsFunction& fun, bool shapeless, const std::string& metadata) {
+FunctionExporter exporter(const std::string& file, const KwargsFunction& fun, bool shapeless,
+                          const std::string& metadata) {
   return exporter(file, with_both(fun), shapeless, metadata);
 }
 FunctionExporter exporter(const ExportCallback& callback, const ArgsKwargsFunction& fun, bool shapeless) {
   refuse_shapeless(shapeless);
   return {callback, fun};
 }
-FunctionExporter exporter(const ExportCallback& callback, const ArrayFunction& fun, bool shapeless) { return exporter(callback, with_both(fun), shapeless); }
-FunctionExporter exporter(const ExportCallback& callback, const KwargsFunction& fun, bool shapeless) { return exporter(callback, with_both(fun), shapeless); }
+FunctionExporter exporter(const ExportCallback& callback, const ArrayFunction& fun, bool shapeless) {
+  return exporter(callback, with_both(fun), shapeless);
+}
+FunctionExporter exporter(const ExportCallback& callback, const KwargsFunction& fun, bool shapeless) {
+  return exporter(callback, with_both(fun), shapeless);
+}
 
-void export_function(const std::string& file, const ArrayFunction& fun, const Args& args, bool shapeless, const std::string& metadata) {
+void export_function(const std::string& file, const ArrayFunction& fun, const Args& args, bool shapeless,
+                     const std::string& metadata) {
   FunctionExporter e = exporter(file, fun, shapeless, metadata);
   e(args);
   e.close();
 }
-void export_function(const std::string& file, const KwargsFunction& fun, const Kwargs& kwargs, bool shapeless, const std::string& metadata) {
+void export_function(const std::string& file, const KwargsFunction& fun, const Kwargs& kwargs, bool shapeless,
+                     const std::string& metadata) {
   FunctionExporter e = exporter(file, fun, shapeless, metadata);
   e(kwargs);
   e.close();
 }
-void export_function(const std::string& file, const ArgsKwargsFunction& fun, const Args& args, const Kwargs& kwargs, bool shapeless, const std::string& metadata) {
+void export_function(const std::string& file, const ArgsKwargsFunction& fun, const Args& args, const Kwargs& kwargs,
+                     bool shapeless, const std::string& metadata) {
   FunctionExporter e = exporter(file, fun, shapeless, metadata);
   e(args, kwargs);
   e.close();
 }
-void export_function(const std::string& file, const ArrayFunction& fun, const Args& args, const ExportOptions& options) {
+void export_function(const std::string& file, const ArrayFunction& fun, const Args& args,
+                     const ExportOptions& options) {
   FunctionExporter e = exporter(file, fun, options);
   e(args);
   e.close();
 }
-void export_function(const ExportCallback& callback, const ArrayFunction& fun, const Args& args, bool shapeless) { exporter(callback, fun, shapeless)(args); }
-void export_function(const ExportCallback& callback, const KwargsFunction& fun, const Kwargs& kwargs, bool shapeless) { exporter(callback, fun, shapeless)(kwargs); }
-void export_function(const ExportCallback& callback, const ArgsKwargsFunction& fun, const Args& args, const Kwargs& kwargs, bool shapeless) {
+void export_function(const ExportCallback& callback, const ArrayFunction& fun, const Args& args, bool shapeless) {
+  exporter(callback, fun, shapeless)(args);
+}
+void export_function(const ExportCallback& callback, const KwargsFunction& fun, const Kwargs& kwargs, bool shapeless) {
+  exporter(callback, fun, shapeless)(kwargs);
+}
+void export_function(const ExportCallback& callback, const ArgsKwargsFunction& fun, const Args& args,
+                     const Kwargs& kwargs, bool shapeless) {
   exporter(callback, fun, shapeless)(args, kwargs);
 }
 
@@ -193,7 +218,8 @@ ArrayFunction compiled_function(const io::TapedFunction& f, const std::vector<ar
   CompileOptions options;
   for (size_t k = 0; k < f.arguments + f.keywords.size(); ++k)
     for (size_t axis = 0; axis < f.tape.inputs[k].shape.size(); ++axis)
-      if (const Symbol* s = f.tape.inputs[k].shape[axis].symbol()) options.dynamic.push_back({static_cast<int>(k), static_cast<int>(axis), s->name, s->bound});
+      if (const Symbol* s = f.tape.inputs[k].shape[axis].symbol())
+        options.dynamic.push_back({static_cast<int>(k), static_cast<int>(axis), s->name, s->bound});
   return compile(
       [tape = f.tape, stored](const std::vector<array>& in) {
         graph::Values inputs;
@@ -224,7 +250,8 @@ std::vector<array> ImportedFunction::operator()(const Args& args, const Kwargs& 
     known += (known.empty() ? "" : ", ") + signature(f);
   }
   for (const array& a : flat) given += (given.empty() ? "" : ", ") + graph::to_string(a.value().type());
-  throw_invalid("import_function", state_->file + " was exported for " + (known.empty() ? "nothing" : known) + ", and called with (" + given + ")");
+  throw_invalid("import_function", state_->file + " was exported for " + (known.empty() ? "nothing" : known) +
+                                       ", and called with (" + given + ")");
 }
 
 const std::string& ImportedFunction::metadata() const { return state_->program.metadata; }
@@ -233,7 +260,8 @@ ImportedFunction import_function(const std::string& file) {
   auto state = std::make_shared<ImportedFunction::State>();
   state->file = file;
   state->program = io::read_program(file);
-  for (size_t k = 0; k < state->program.functions.size(); ++k) state->compiled.push_back(compiled_function(state->program.functions[k], state->program.stored[k]));
+  for (size_t k = 0; k < state->program.functions.size(); ++k)
+    state->compiled.push_back(compiled_function(state->program.functions[k], state->program.stored[k]));
   return ImportedFunction(state);
 }
 

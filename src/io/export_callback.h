@@ -13,10 +13,12 @@ namespace weft::io {
 struct CallbackState {
   NodeNamer namer;
   std::set<std::pair<const graph::Node*, int>> told;  // constants
-  std::vector<array> kept;                            // they, and what was named: their addresses are not given to others
+  std::vector<array> kept;  // they, and what was named: their addresses are not given to others
 };
 
-/// `graph.inputs`: arguments, keyword arguments (as many as `keywords`), then the arrays `captured`. Throws std::invalid_argument for control flow.
-void tell(const ExportCallback& callback, const graph::Graph& graph, const std::vector<std::string>& keywords, const std::vector<array>& captured, CallbackState& state);
+/// `graph.inputs`: arguments, keyword arguments (as many as `keywords`), then the arrays `captured`. Throws
+/// std::invalid_argument for control flow.
+void tell(const ExportCallback& callback, const graph::Graph& graph, const std::vector<std::string>& keywords,
+          const std::vector<array>& captured, CallbackState& state);
 
 }  // namespace weft::io

@@ -31,7 +31,9 @@ class Descriptor {
   int fd_;
 };
 
-[[noreturn]] void fail(const char* op, const std::string& path, int error) { throw_failure(op, path + ": " + std::strerror(error)); }
+[[noreturn]] void fail(const char* op, const std::string& path, int error) {
+  throw_failure(op, path + ": " + std::strerror(error));
+}
 
 std::string folder_of(const std::string& path) {
   const size_t slash = path.rfind('/');
@@ -53,7 +55,8 @@ void write_all(int fd, std::string_view bytes, const std::string& path) {
   }
 }
 
-/// A new file in the folder of `path`. Without a name where the system can do that: then a killed process leaves nothing behind.
+/// A new file in the folder of `path`. Without a name where the system can do that: then a killed process leaves
+/// nothing behind.
 int open_temporary(const std::string& path, const std::string& name, bool& named) {
 #ifdef O_TMPFILE
   if (const int fd = ::open(folder_of(path).c_str(), O_TMPFILE | O_WRONLY | O_CLOEXEC, 0666); fd >= 0) {
@@ -104,7 +107,8 @@ void write_file_atomically(const std::string& path, std::span<const std::string_
   }
   // The new name is on disk only once its folder is; some file systems cannot sync a folder, and need not.
   const Descriptor folder(::open(folder_of(path).c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  if (folder.get() >= 0 && ::fsync(folder.get()) != 0 && errno != EINVAL && errno != ENOTSUP) fail("write_file", path, errno);
+  if (folder.get() >= 0 && ::fsync(folder.get()) != 0 && errno != EINVAL && errno != ENOTSUP)
+    fail("write_file", path, errno);
 }
 
 void write_file_atomically(const std::string& path, std::string_view bytes) {
@@ -119,7 +123,8 @@ std::string read_file(const std::string& path) {
   if (S_ISDIR(info.st_mode)) fail("read_file", path, EISDIR);
   std::string bytes;
   size_t used = 0;
-  bytes.resize(S_ISREG(info.st_mode) ? static_cast<size_t>(info.st_size) + 1 : 1 << 16);  // one more byte finds the end without a second round
+  bytes.resize(S_ISREG(info.st_mode) ? static_cast<size_t>(info.st_size) + 1
+                                     : 1 << 16);  // one more byte finds the end without a second round
   for (;;) {
     const ssize_t n = ::read(file.get(), bytes.data() + used, std::min<size_t>(bytes.size() - used, size_t{1} << 30));
     if (n < 0 && errno == EINTR) continue;

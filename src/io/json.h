@@ -1,5 +1,6 @@
 #pragma once
-// A guard before JSON from outside goes to a parser: what a reader then does with it (printing a value in a message, comparing) is recursive.
+// A guard before JSON from outside goes to a parser: what a reader then does with it (printing a value in a message,
+// comparing) is recursive.
 #include <string_view>
 
 namespace weft::io {

@@ -28,7 +28,8 @@ void MemoryReader::read(char* data, size_t n) {
 
 void MemoryReader::read(char* data, size_t n, size_t offset) {
   if (offset > bytes_.size() || n > bytes_.size() - offset)
-    throw_failure("read", label_ + ": " + std::to_string(n) + " bytes were asked for at byte " + std::to_string(offset) + ", but there are only " + std::to_string(bytes_.size()));
+    throw_failure("read", label_ + ": " + std::to_string(n) + " bytes were asked for at byte " +
+                              std::to_string(offset) + ", but there are only " + std::to_string(bytes_.size()));
   if (n > 0) std::memcpy(data, bytes_.data() + offset, n);
 }
 

@@ -1,4 +1,5 @@
-// The header is Python text, but only ever a dictionary of three fields: it is parsed as that, with nothing taken on trust.
+// The header is Python text, but only ever a dictionary of three fields: it is parsed as that, with nothing taken on
+// trust.
 #include "io/npy.h"
 
 #include <fmt/format.h>
@@ -22,16 +23,19 @@ struct Kind {
   std::string_view code;  // after the byte order
   Dtype dtype;
 };
-constexpr Kind kinds[] = {{"b1", bool_}, {"u1", uint8},   {"u2", uint16},  {"u4", uint32},  {"u8", uint64},  {"i1", int8},      {"i2", int16},
-                          {"i4", int32}, {"i8", int64},   {"f2", float16}, {"f4", float32}, {"f8", float64}, {"c8", complex64}, {"V2", bfloat16}};
+constexpr Kind kinds[] = {{"b1", bool_},   {"u1", uint8},   {"u2", uint16},    {"u4", uint32},  {"u8", uint64},
+                          {"i1", int8},    {"i2", int16},   {"i4", int32},     {"i8", int64},   {"f2", float16},
+                          {"f4", float32}, {"f8", float64}, {"c8", complex64}, {"V2", bfloat16}};
 
 /// Why an element type cannot be read.
 std::string reason(std::string_view code) {
   if (code.starts_with('O')) return "Python objects, which only Python can read: save it with allow_pickle=False";
   if (code == "c16") return "complex128, which Weft has not: convert it to complex64";
   if (code.starts_with('c')) return "a complex type wider than complex128, which Weft has not: convert it to complex64";
-  if (code.starts_with('f')) return "a float type of " + std::string(code.substr(1)) + " bytes, which Weft has not: convert it to float64";
-  if (code.starts_with('S') || code.starts_with('U') || code.starts_with('a')) return "text, which is no array of numbers";
+  if (code.starts_with('f'))
+    return "a float type of " + std::string(code.substr(1)) + " bytes, which Weft has not: convert it to float64";
+  if (code.starts_with('S') || code.starts_with('U') || code.starts_with('a'))
+    return "text, which is no array of numbers";
   if (code.starts_with('M') || code.starts_with('m')) return "dates or durations: convert them to int64";
   if (code.starts_with('V')) return "raw bytes of no known meaning";
   return "no type that is known here";
@@ -57,7 +61,8 @@ class Parser {
       }
     }
     if (at_ != end_) bytes_.fail("something follows the dictionary of the header", at_);
-    if (!descr_ || !fortran_ || !shape_) bytes_.fail(std::string("the header lacks ") + (!descr_ ? "descr" : !fortran_ ? "fortran_order" : "shape"), at_);
+    if (!descr_ || !fortran_ || !shape_)
+      bytes_.fail(std::string("the header lacks ") + (!descr_ ? "descr" : !fortran_ ? "fortran_order" : "shape"), at_);
   }
 
   Dtype dtype() const { return descr_->first; }
@@ -66,7 +71,8 @@ class Parser {
   const std::vector<uint64_t>& shape() const { return *shape_; }
 
  private:
-  template <class T, class F> void field(std::optional<T>& into, uint64_t place, const std::string& key, F read) {
+  template <class T, class F>
+  void field(std::optional<T>& into, uint64_t place, const std::string& key, F read) {
     if (into) bytes_.fail("the field '" + key + "' occurs twice", place);
     skip();
     into = read();
@@ -89,7 +95,8 @@ class Parser {
   std::string quoted() {
     skip();
     const char quote = at_ < end_ ? bytes_.view[at_] : '\0';
-    if (quote != '\'' && quote != '"') bytes_.fail("the header is no dictionary of an array: a quoted text is missing", at_);
+    if (quote != '\'' && quote != '"')
+      bytes_.fail("the header is no dictionary of an array: a quoted text is missing", at_);
     const size_t close = bytes_.view.substr(0, end_).find(quote, at_ + 1);
     if (close == std::string_view::npos) bytes_.fail("a text in the header does not end", at_);
     const std::string text(bytes_.view.substr(at_ + 1, close - at_ - 1));
@@ -102,13 +109,16 @@ class Parser {
 
   std::pair<Dtype, bool> read_type() {
     const uint64_t place = at_;
-    if (at_ < end_ && (bytes_.view[at_] == '[' || bytes_.view[at_] == '(')) bytes_.fail("the elements are structures, which Weft has not: save the fields one by one", place);
+    if (at_ < end_ && (bytes_.view[at_] == '[' || bytes_.view[at_] == '('))
+      bytes_.fail("the elements are structures, which Weft has not: save the fields one by one", place);
     const std::string text = quoted();
     const char order = text.empty() ? '\0' : text[0];
-    if (order != '<' && order != '>' && order != '|' && order != '=') bytes_.fail("the element type '" + text + "' does not start with a byte order", place);
+    if (order != '<' && order != '>' && order != '|' && order != '=')
+      bytes_.fail("the element type '" + text + "' does not start with a byte order", place);
     for (const Kind& kind : kinds) {
       if (kind.code != std::string_view(text).substr(1)) continue;
-      if (order == '|' && kind.dtype.size() > 1) bytes_.fail("the element type '" + text + "' has no byte order", place);
+      if (order == '|' && kind.dtype.size() > 1)
+        bytes_.fail("the element type '" + text + "' has no byte order", place);
       return {kind.dtype, order == '>'};
     }
     bytes_.fail("the elements are '" + text + "': " + reason(std::string_view(text).substr(1)), place);
@@ -131,16 +141,20 @@ class Parser {
       uint64_t n = 0;
       const char* from = bytes_.view.data() + at_;
       const auto [to, error] = std::from_chars(from, bytes_.view.data() + end_, n);
-      if (error != std::errc() || n > static_cast<uint64_t>(INT64_MAX)) bytes_.fail("the shape must hold whole numbers from 0 to 2^63 - 1", at_);
+      if (error != std::errc() || n > static_cast<uint64_t>(INT64_MAX))
+        bytes_.fail("the shape must hold whole numbers from 0 to 2^63 - 1", at_);
       at_ += static_cast<uint64_t>(to - from);
       if (at_ < end_ && bytes_.view[at_] == 'L') ++at_;  // as Python 2 wrote long numbers
       shape.push_back(n);
       if (take(',')) continue;
-      if (shape.size() == 1 && at_ < end_ && bytes_.view[at_] == ')') bytes_.fail("a shape with one size has a comma behind it", at_);
+      if (shape.size() == 1 && at_ < end_ && bytes_.view[at_] == ')')
+        bytes_.fail("a shape with one size has a comma behind it", at_);
       expect(')');
       break;
     }
-    if (shape.size() > 64) bytes_.fail("the shape has " + std::to_string(shape.size()) + " dimensions, more than the 64 that NumPy knows", place);
+    if (shape.size() > 64)
+      bytes_.fail("the shape has " + std::to_string(shape.size()) + " dimensions, more than the 64 that NumPy knows",
+                  place);
     return shape;
   }
 
@@ -161,13 +175,17 @@ std::pair<uint64_t, uint64_t> header_range(const Bytes& bytes) {
   if (view.size() < 10) bytes.fail("the file ends within the first bytes", view.size());
   const auto byte = [&](size_t k) { return static_cast<uint64_t>(static_cast<uint8_t>(view[k])); };
   const uint64_t major = byte(6);
-  if (major < 1 || major > 3 || byte(7) != 0) bytes.fail(fmt::format("the format's version is {}.{}; 1.0, 2.0 and 3.0 are known", major, byte(7)), 6);
+  if (major < 1 || major > 3 || byte(7) != 0)
+    bytes.fail(fmt::format("the format's version is {}.{}; 1.0, 2.0 and 3.0 are known", major, byte(7)), 6);
   const uint64_t begin = major == 1 ? 10 : 12;
   if (view.size() < begin) bytes.fail("the file ends within the first bytes", view.size());
   const uint64_t length = byte(8) | byte(9) << 8 | (major == 1 ? 0 : byte(10) << 16 | byte(11) << 24);
   if (length > view.size() - begin)
-    bytes.fail(fmt::format("the header should have {} bytes, but only {} follow: the file is truncated", length, view.size() - begin), 8);
-  if (length == 0 || view[begin + length - 1] != '\n') bytes.fail("the header does not end with a new line", begin + length);
+    bytes.fail(fmt::format("the header should have {} bytes, but only {} follow: the file is truncated", length,
+                           view.size() - begin),
+               8);
+  if (length == 0 || view[begin + length - 1] != '\n')
+    bytes.fail("the header does not end with a new line", begin + length);
   return {begin, begin + length};
 }
 
@@ -180,22 +198,27 @@ array parse_npy(const Bytes& bytes) {
   uint64_t size = 0;
   Shape shape;
   for (const uint64_t n : header.shape()) shape.push_back(static_cast<int64_t>(n));
-  if (!byte_count(header.shape(), header.dtype(), size)) bytes.fail("the shape " + to_string(shape) + " overflows", begin);
+  if (!byte_count(header.shape(), header.dtype(), size))
+    bytes.fail("the shape " + to_string(shape) + " overflows", begin);
   const uint64_t left = bytes.size() - end;
   if (left != size)
-    bytes.fail(fmt::format("{} {} takes {} bytes, but {} follow the header{}", to_string(shape), dtype_name(header.dtype()), size, left,
-                           left < size ? ": the file is truncated" : ""), end);
+    bytes.fail(fmt::format("{} {} takes {} bytes, but {} follow the header{}", to_string(shape),
+                           dtype_name(header.dtype()), size, left, left < size ? ": the file is truncated" : ""),
+               end);
   return array_in(bytes, end, shape, header.dtype(), header.fortran(), header.swap());
 }
 
 std::string npy_header(const std::string& op, Dtype dtype, const Shape& shape) {
   if (!is_static(shape)) throw_invalid(op, "an array of shape " + to_string(shape) + " has no size yet");
   const Kind* kind = std::find_if(std::begin(kinds), std::end(kinds), [&](const Kind& k) { return k.dtype == dtype; });
-  if (kind == std::end(kinds)) throw_invalid(op, std::string(dtype_name(dtype)) + " has no name in NumPy's files: view it as an unsigned integer, or use safetensors");
+  if (kind == std::end(kinds))
+    throw_invalid(op, std::string(dtype_name(dtype)) +
+                          " has no name in NumPy's files: view it as an unsigned integer, or use safetensors");
   std::string sizes;
   for (size_t k = 0; k < shape.size(); ++k) sizes += fmt::format("{}{}", k ? ", " : "", static_cast<int64_t>(shape[k]));
   if (shape.size() == 1) sizes += ",";
-  std::string text = fmt::format("{{'descr': '{}{}', 'fortran_order': False, 'shape': ({}), }}", dtype.size() == 1 ? '|' : '<', kind->code, sizes);
+  std::string text = fmt::format("{{'descr': '{}{}', 'fortran_order': False, 'shape': ({}), }}",
+                                 dtype.size() == 1 ? '|' : '<', kind->code, sizes);
   const bool wide = text.size() + 64 > 0xffff;
   const size_t before = wide ? 12 : 10;
   text.append(63 - (before + text.size()) % 64, ' ');
@@ -213,7 +236,10 @@ array load(const std::string& file, StreamOrDevice) {
   // A file that is there may be called anything; of one that is not, the name is all that can be judged.
   const std::filesystem::path path(file);
   if (path.extension() != ".npy" && !std::filesystem::exists(path))
-    throw_invalid("load", "there is no file " + file + ", and its name is not that of a known format: .npy (load_safetensors and load_npz read the others)");
+    throw_invalid(
+        "load",
+        "there is no file " + file +
+            ", and its name is not that of a known format: .npy (load_safetensors and load_npz read the others)");
   return io::parse_npy(io::map_file("load", file));
 }
 array load(const std::shared_ptr<io::Reader>& in, StreamOrDevice) { return io::parse_npy(io::read_all("load", *in)); }

@@ -1,6 +1,6 @@
 #pragma once
-// NumPy's format for one array: "\x93NUMPY", two bytes of version, the header's length (2 bytes in version 1, else 4; little endian), the header as a Python
-// dictionary, the elements.
+// NumPy's format for one array: "\x93NUMPY", two bytes of version, the header's length (2 bytes in version 1, else 4;
+// little endian), the header as a Python dictionary, the elements.
 //   {'descr': '<f4', 'fortran_order': False, 'shape': (2, 3), }
 #include <string>
 

@@ -30,7 +30,8 @@ std::vector<array> stored_arrays(const TapedFunction& f, const std::unordered_ma
     const graph::Type& type = f.tape.inputs[f.tape.inputs.size() - f.stored.size() + k];
     if (it == arrays.end()) throw std::runtime_error("the stored array '" + f.stored[k] + "' is missing");
     if (!(it->second.value().type() == type))
-      throw std::runtime_error("the stored array '" + f.stored[k] + "' is " + graph::to_string(it->second.value().type()) + ", not " + graph::to_string(type));
+      throw std::runtime_error("the stored array '" + f.stored[k] + "' is " +
+                               graph::to_string(it->second.value().type()) + ", not " + graph::to_string(type));
     out.push_back(it->second);
   }
   return out;

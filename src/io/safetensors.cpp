@@ -22,18 +22,25 @@ using Metadata = std::unordered_map<std::string, std::string>;
 SafetensorsLoad parse(const io::Bytes& bytes) {
   const std::string& file = bytes.name;
   const uint64_t total = bytes.size();
-  if (total < 8) io::fail_at(file, "the file has only " + std::to_string(total) + " bytes, less than the length of a header", total);
+  if (total < 8)
+    io::fail_at(file, "the file has only " + std::to_string(total) + " bytes, less than the length of a header", total);
   uint64_t length = 0;
   std::memcpy(&length, bytes.view.data(), 8);
   if (length == 0) io::fail_at(file, "the header is empty", 0);
-  if (length >= io::max_header_bytes) io::fail_at(file, "the header's length " + std::to_string(length) + " is not credible: this is no safetensors file", 0);
+  if (length >= io::max_header_bytes)
+    io::fail_at(file, "the header's length " + std::to_string(length) + " is not credible: this is no safetensors file",
+                0);
   if (length > total - 8)
-    io::fail_at(file, "the header should have " + std::to_string(length) + " bytes, but only " + std::to_string(total - 8) + " follow: the file is truncated or no safetensors file", 0);
+    io::fail_at(file,
+                "the header should have " + std::to_string(length) + " bytes, but only " + std::to_string(total - 8) +
+                    " follow: the file is truncated or no safetensors file",
+                0);
   const auto header = io::parse_header(file, bytes.view.substr(8, length), total - 8 - length);
 
   SafetensorsLoad out;
   out.second = header.metadata;
-  for (const auto& t : header.tensors) out.first.emplace(t.name, io::array_in(bytes, 8 + length + t.begin, t.shape, t.dtype));
+  for (const auto& t : header.tensors)
+    out.first.emplace(t.name, io::array_in(bytes, 8 + length + t.begin, t.shape, t.dtype));
   return out;
 }
 
@@ -54,7 +61,8 @@ std::map<std::string, std::set<std::string>> parse_index(const io::Bytes& index)
   for (const auto& [tensor, file] : map->items()) {
     const std::string name = file.is_string() ? file.get<std::string>() : "";
     // Only files beside the index: no folder of somebody else.
-    if (name.empty() || name == "." || name == ".." || name.find('/') != std::string::npos || name.find('\0') != std::string::npos)
+    if (name.empty() || name == "." || name == ".." || name.find('/') != std::string::npos ||
+        name.find('\0') != std::string::npos)
       index.fail("the index names no file beside it for tensor " + nlohmann::json(tensor).dump(), 0);
     files[name].insert(tensor);
   }
@@ -68,9 +76,13 @@ SafetensorsLoad load_sharded(const io::Bytes& index) {
   for (const auto& [file, tensors] : parse_index(index)) {
     SafetensorsLoad part = parse(io::map_file(index.op, folder + file));
     for (const std::string& name : tensors)
-      if (!part.first.contains(name)) throw_failure(index.op, folder + file + ": tensor " + nlohmann::json(name).dump() + " is not in it, though " + index.name + " says so");
+      if (!part.first.contains(name))
+        throw_failure(index.op, folder + file + ": tensor " + nlohmann::json(name).dump() + " is not in it, though " +
+                                    index.name + " says so");
     for (const auto& [name, a] : part.first)
-      if (!tensors.contains(name)) throw_failure(index.op, folder + file + ": tensor " + nlohmann::json(name).dump() + " is in it, though " + index.name + " does not say so");
+      if (!tensors.contains(name))
+        throw_failure(index.op, folder + file + ": tensor " + nlohmann::json(name).dump() + " is in it, though " +
+                                    index.name + " does not say so");
     all.first.merge(part.first);
     all.second.merge(part.second);
   }
@@ -81,12 +93,14 @@ SafetensorsLoad load_sharded(const io::Bytes& index) {
 std::vector<Named> in_order(const std::unordered_map<std::string, array>& arrays) {
   std::vector<Named> sorted(arrays.begin(), arrays.end());
   std::sort(sorted.begin(), sorted.end(), [](const auto& a, const auto& b) {
-    return std::make_tuple(-static_cast<int>(a.second.itemsize()), std::cref(a.first)) < std::make_tuple(-static_cast<int>(b.second.itemsize()), std::cref(b.first));
+    return std::make_tuple(-static_cast<int>(a.second.itemsize()), std::cref(a.first)) <
+           std::make_tuple(-static_cast<int>(b.second.itemsize()), std::cref(b.first));
   });
   return sorted;
 }
 
-template <class F> void write(const std::vector<Named>& sorted, const Metadata& metadata, F put) {
+template <class F>
+void write(const std::vector<Named>& sorted, const Metadata& metadata, F put) {
   io::SafetensorsHeader header;
   header.metadata = metadata;
   std::vector<array> all;
@@ -125,19 +139,25 @@ SafetensorsLoad load_safetensors(const std::string& file, StreamOrDevice) {
   const io::Bytes bytes = io::map_file("load_safetensors", file);
   return file.ends_with(".index.json") ? load_sharded(bytes) : parse(bytes);
 }
-SafetensorsLoad load_safetensors(const std::shared_ptr<io::Reader>& in, StreamOrDevice) { return parse(io::read_all("load_safetensors", *in)); }
+SafetensorsLoad load_safetensors(const std::shared_ptr<io::Reader>& in, StreamOrDevice) {
+  return parse(io::read_all("load_safetensors", *in));
+}
 
-void io::save_safetensors_as(const std::string& file, const std::unordered_map<std::string, array>& arrays, const Metadata& metadata) {
+void io::save_safetensors_as(const std::string& file, const std::unordered_map<std::string, array>& arrays,
+                             const Metadata& metadata) {
   write(in_order(arrays), metadata, [&](const auto& pieces) { io::write_file_atomically(file, pieces); });
 }
-void save_safetensors(const std::string& file, const std::unordered_map<std::string, array>& arrays, const Metadata& metadata) {
+void save_safetensors(const std::string& file, const std::unordered_map<std::string, array>& arrays,
+                      const Metadata& metadata) {
   io::save_safetensors_as(io::with_extension(file, ".safetensors"), arrays, metadata);
 }
-void save_safetensors(const std::shared_ptr<io::Writer>& out, const std::unordered_map<std::string, array>& arrays, const Metadata& metadata) {
+void save_safetensors(const std::shared_ptr<io::Writer>& out, const std::unordered_map<std::string, array>& arrays,
+                      const Metadata& metadata) {
   write(in_order(arrays), metadata, [&](const auto& pieces) { io::write_all("save_safetensors", *out, pieces); });
 }
 
-std::string save_sharded_safetensors(const std::string& folder, const std::unordered_map<std::string, array>& arrays, size_t max_bytes, const Metadata& metadata) {
+std::string save_sharded_safetensors(const std::string& folder, const std::unordered_map<std::string, array>& arrays,
+                                     size_t max_bytes, const Metadata& metadata) {
   const auto parts = cut(arrays, max_bytes);
   const auto numbered = [](size_t k) {
     const std::string digits = std::to_string(k);

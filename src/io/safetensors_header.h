@@ -1,5 +1,6 @@
 #pragma once
-// The header of a safetensors file: 8 bytes of length (little endian), that much JSON, then the data of all tensors without gaps.
+// The header of a safetensors file: 8 bytes of length (little endian), that much JSON, then the data of all tensors
+// without gaps.
 //   {"name": {"dtype": "F32", "shape": [2, 3], "data_offsets": [begin, end]}, …, "__metadata__": {"key": "text"}}
 #include <cstdint>
 #include <string>
@@ -27,13 +28,15 @@ struct SafetensorsHeader {
 
 constexpr uint64_t max_header_bytes = 100'000'000;
 
-/// Reads and checks the JSON of a header; `data_bytes` follow it in the file. Throws std::runtime_error "[load_safetensors] file: … at byte N".
+/// Reads and checks the JSON of a header; `data_bytes` follow it in the file. Throws std::runtime_error
+/// "[load_safetensors] file: … at byte N".
 SafetensorsHeader parse_header(const std::string& file, std::string_view json, uint64_t data_bytes);
 /// Length and JSON, padded with blanks to a multiple of 8 bytes.
 std::string write_header(const SafetensorsHeader& header);
 
 /// save_safetensors under just this name, without an extension added.
-void save_safetensors_as(const std::string& file, const std::unordered_map<std::string, array>& arrays, const std::unordered_map<std::string, std::string>& metadata);
+void save_safetensors_as(const std::string& file, const std::unordered_map<std::string, array>& arrays,
+                         const std::unordered_map<std::string, std::string>& metadata);
 
 [[noreturn]] void fail_at(const std::string& file, const std::string& what, uint64_t byte);
 

@@ -36,7 +36,8 @@ Shape bound_shape(const Shape& shape, const Lengths& lengths) {
   return out;
 }
 
-/// A region whose body is a tape. Its inputs may have other shapes than those it was written with (a batch axis in front, say): then the rules say whether they fit.
+/// A region whose body is a tape. Its inputs may have other shapes than those it was written with (a batch axis in
+/// front, say): then the rules say whether they fit.
 std::shared_ptr<const graph::Composite> region(const Tape::Entry& entry) {
   auto composite = std::make_shared<graph::Composite>();
   composite->name = entry.name;
@@ -50,7 +51,9 @@ std::shared_ptr<const graph::Composite> region(const Tape::Entry& entry) {
 
 graph::Graph body_of(const Tape& tape, const Lengths& lengths) {
   graph::Graph body;
-  for (const graph::Type& t : tape.inputs) body.inputs.push_back(graph::parameter({bound_shape(t.shape, lengths), t.dtype}, static_cast<int64_t>(body.inputs.size())));
+  for (const graph::Type& t : tape.inputs)
+    body.inputs.push_back(
+        graph::parameter({bound_shape(t.shape, lengths), t.dtype}, static_cast<int64_t>(body.inputs.size())));
   body.outputs = replay(tape, body.inputs);
   return body;
 }
@@ -58,16 +61,19 @@ graph::Graph body_of(const Tape& tape, const Lengths& lengths) {
 std::shared_ptr<const graph::Control> control_of(const Tape::Entry::Control& written, const Lengths& lengths) {
   graph::Control control;
   for (const auto& body : written.bodies) control.bodies.push_back(body_of(*body, lengths));
-  control.constants = written.constants, control.carry = written.carry, control.length = bound_shape({written.length}, lengths)[0];
+  control.constants = written.constants, control.carry = written.carry,
+  control.length = bound_shape({written.length}, lengths)[0];
   control.max_steps = written.max_steps, control.reverse = written.reverse;
   return graph::make_control(std::move(control));
 }
 
 /// What the compiler takes for granted of a region that says it is attention.
 void check_attention(const graph::AttentionRegion& region, const Values& inputs) {
-  if (inputs.size() != (region.derivative ? 6u : 3u) + (region.mask ? 1u : 0u)) throw_invalid("attention", "takes q, k, v, perhaps a mask, and for its derivative three more");
+  if (inputs.size() != (region.derivative ? 6u : 3u) + (region.mask ? 1u : 0u))
+    throw_invalid("attention", "takes q, k, v, perhaps a mask, and for its derivative three more");
   for (size_t k = 0; k < 3; ++k)
-    if (inputs[k].type().rank() < 2 || inputs[k].type().rank() != inputs[0].type().rank() || !is_float(inputs[k].dtype()))
+    if (inputs[k].type().rank() < 2 || inputs[k].type().rank() != inputs[0].type().rank() ||
+        !is_float(inputs[k].dtype()))
       throw_invalid("attention", "q, k and v are floats of one rank, at least 2");
 }
 
@@ -109,8 +115,10 @@ class TapeWriter {
     Tape::Entry e{node.op(), {}, node.attrs(), {}, {}, nullptr};
     for (const Value& v : node.inputs()) e.inputs.push_back(ref(v));
     if (const auto control = std::exchange(e.attrs.control, nullptr)) {
-      e.control.emplace(Tape::Entry::Control{{}, control->constants, control->carry, control->max_steps, control->length, control->reverse});
-      for (const graph::Graph& body : control->bodies) e.control->bodies.push_back(std::make_shared<const Tape>(tape_of(body)));
+      e.control.emplace(Tape::Entry::Control{
+          {}, control->constants, control->carry, control->max_steps, control->length, control->reverse});
+      for (const graph::Graph& body : control->bodies)
+        e.control->bodies.push_back(std::make_shared<const Tape>(tape_of(body)));
     }
     if (node.op() != Op::composite) return e;
     const auto region = std::exchange(e.attrs.composite, nullptr);
@@ -120,7 +128,8 @@ class TapeWriter {
     e.attrs.call = region->call;
     e.attrs.integers = region->integers;
     graph::Graph body;
-    for (const Value& v : node.inputs()) body.inputs.push_back(graph::parameter(v.type(), static_cast<int64_t>(body.inputs.size())));
+    for (const Value& v : node.inputs())
+      body.inputs.push_back(graph::parameter(v.type(), static_cast<int64_t>(body.inputs.size())));
     body.outputs = region->body(body.inputs);
     e.body = std::make_shared<const Tape>(tape_of(body));
     return e;
@@ -136,7 +145,8 @@ Tape tape_of(const graph::Graph& graph) { return TapeWriter().write(graph); }
 
 Values replay(const Tape& tape, std::span<const Value> inputs) {
   if (inputs.size() != tape.inputs.size())
-    throw_invalid("replay", "the function takes " + std::to_string(tape.inputs.size()) + " arrays, got " + std::to_string(inputs.size()));
+    throw_invalid("replay", "the function takes " + std::to_string(tape.inputs.size()) + " arrays, got " +
+                                std::to_string(inputs.size()));
   Lengths lengths;
   std::vector<Values> values;
   for (size_t k = 0; k < inputs.size(); ++k) {
@@ -144,7 +154,8 @@ Values replay(const Tape& tape, std::span<const Value> inputs) {
     values.push_back({inputs[k]});
   }
   const auto find = [&](const Tape::Ref& r) {
-    if (r.first < 0 || static_cast<size_t>(r.first) >= values.size() || r.second < 0 || static_cast<size_t>(r.second) >= values[static_cast<size_t>(r.first)].size())
+    if (r.first < 0 || static_cast<size_t>(r.first) >= values.size() || r.second < 0 ||
+        static_cast<size_t>(r.second) >= values[static_cast<size_t>(r.first)].size())
       throw_invalid("replay", "value " + std::to_string(r.first) + "." + std::to_string(r.second) + " does not exist");
     return values[static_cast<size_t>(r.first)][static_cast<size_t>(r.second)];
   };

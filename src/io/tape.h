@@ -1,6 +1,6 @@
 #pragma once
-// A graph written down: operators by name with their attributes, in an order in which they can be computed. What an exported function is, in memory and as JSON
-// (docs/programs.md).
+// A graph written down: operators by name with their attributes, in an order in which they can be computed. What an
+// exported function is, in memory and as JSON (docs/programs.md).
 #include <memory>
 #include <optional>
 #include <span>
@@ -24,7 +24,8 @@ struct Tape {
     graph::Attrs attrs;                // without a composite or control flow
     std::string name, key;             // of a composite
     std::shared_ptr<const Tape> body;  // of a composite
-    std::optional<graph::AttentionRegion> attention = {};  // of a composite; attrs.call and attrs.integers are its as well
+    std::optional<graph::AttentionRegion> attention =
+        {};  // of a composite; attrs.call and attrs.integers are its as well
     /// Of control flow (graph/control.h).
     struct Control {
       std::vector<std::shared_ptr<const Tape>> bodies;
@@ -57,12 +58,14 @@ struct TapedFunction {
 /// Composites are written down with their bodies; their own derivatives stay behind.
 Tape tape_of(const graph::Graph& graph);
 
-/// The outputs for given inputs: every entry is built anew, by its row's rules. Symbols in attributes take the lengths that the inputs have where the tape's inputs have
-/// the symbol. Throws std::invalid_argument where an entry does not fit ("entry 12: [reshape] …").
+/// The outputs for given inputs: every entry is built anew, by its row's rules. Symbols in attributes take the lengths
+/// that the inputs have where the tape's inputs have the symbol. Throws std::invalid_argument where an entry does not
+/// fit ("entry 12: [reshape] …").
 graph::Values replay(const Tape& tape, std::span<const graph::Value> inputs);
 
 std::string functions_json(const std::vector<TapedFunction>& functions);
-/// Throws std::runtime_error with a sentence where the text is not what functions_json writes. Entries are not yet held against their rows: `replay` does that.
+/// Throws std::runtime_error with a sentence where the text is not what functions_json writes. Entries are not yet held
+/// against their rows: `replay` does that.
 std::vector<TapedFunction> functions_from_json(std::string_view json);
 
 /// All that a call needs beside the file: checked by a replay on placeholders.

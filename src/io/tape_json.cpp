@@ -22,11 +22,14 @@ using json = nlohmann::json;
 
 constexpr int version = 1;
 
-constexpr AttrList lists[] = {{"axes", &Attrs::axes},   {"axes2", &Attrs::axes2}, {"batch", &Attrs::batch}, {"batch2", &Attrs::batch2},
-                          {"start", &Attrs::start}, {"step", &Attrs::step},   {"low", &Attrs::low},     {"high", &Attrs::high},
-                          {"integers", &Attrs::integers}, {"window", &Attrs::window}};
-constexpr kernel::Reducer reducers[] = {kernel::Reducer::sum, kernel::Reducer::prod, kernel::Reducer::max, kernel::Reducer::min, kernel::Reducer::all, kernel::Reducer::any};
-constexpr graph::ScatterMode modes[] = {graph::ScatterMode::set, graph::ScatterMode::add, graph::ScatterMode::max, graph::ScatterMode::min, graph::ScatterMode::prod};
+constexpr AttrList lists[] = {{"axes", &Attrs::axes},     {"axes2", &Attrs::axes2}, {"batch", &Attrs::batch},
+                              {"batch2", &Attrs::batch2}, {"start", &Attrs::start}, {"step", &Attrs::step},
+                              {"low", &Attrs::low},       {"high", &Attrs::high},   {"integers", &Attrs::integers},
+                              {"window", &Attrs::window}};
+constexpr kernel::Reducer reducers[] = {kernel::Reducer::sum, kernel::Reducer::prod, kernel::Reducer::max,
+                                        kernel::Reducer::min, kernel::Reducer::all,  kernel::Reducer::any};
+constexpr graph::ScatterMode modes[] = {graph::ScatterMode::set, graph::ScatterMode::add, graph::ScatterMode::max,
+                                        graph::ScatterMode::min, graph::ScatterMode::prod};
 
 ordered_json tape_json(const Tape& tape);
 
@@ -81,9 +84,17 @@ ordered_json tape_json(const Tape& tape) {
     entry["of"] = refs_json(e.inputs);
     write_attrs(entry, e.attrs);
     if (const auto& a = e.attention)
-      entry["attention"] = {{"scale", number_json(Number::of_real(a->scale))}, {"causal", a->causal}, {"offset", a->offset}, {"mask", a->mask}, {"derivative", a->derivative}};
+      entry["attention"] = {{"scale", number_json(Number::of_real(a->scale))},
+                            {"causal", a->causal},
+                            {"offset", a->offset},
+                            {"mask", a->mask},
+                            {"derivative", a->derivative}};
     if (const auto& c = e.control) {
-      entry["control"] = {{"constants", c->constants}, {"carry", c->carry}, {"length", dims({c->length})[0]}, {"reverse", c->reverse}, {"max_steps", c->max_steps}};
+      entry["control"] = {{"constants", c->constants},
+                          {"carry", c->carry},
+                          {"length", dims({c->length})[0]},
+                          {"reverse", c->reverse},
+                          {"max_steps", c->max_steps}};
       entry["control"]["bodies"] = ordered_json::array();
       for (const auto& body : c->bodies) entry["control"]["bodies"].push_back(tape_json(*body));
     }
@@ -124,15 +135,19 @@ class TapeReader {
     return value.get<std::string>();
   }
   static int64_t whole(const json& value, const char* what) {
-    if (!value.is_number_integer() || (value.is_number_unsigned() && value.get<uint64_t>() > static_cast<uint64_t>(INT64_MAX))) fail(fmt::format("{} is not a whole number", what));
+    if (!value.is_number_integer() ||
+        (value.is_number_unsigned() && value.get<uint64_t>() > static_cast<uint64_t>(INT64_MAX)))
+      fail(fmt::format("{} is not a whole number", what));
     return value.get<int64_t>();
   }
-  static void fields(const json& value, const char* what, const std::vector<std::string>& needed, const std::vector<std::string>& known) {
+  static void fields(const json& value, const char* what, const std::vector<std::string>& needed,
+                     const std::vector<std::string>& known) {
     if (!value.is_object()) fail(fmt::format("{} is not an object", what));
     for (const std::string& key : needed)
       if (!value.contains(key)) fail(fmt::format("{} lacks \"{}\"", what, key));
     for (const auto& [key, unused] : value.items())
-      if (std::find(known.begin(), known.end(), key) == known.end()) fail(fmt::format("{} has an unknown field {}", what, json(key).dump()));
+      if (std::find(known.begin(), known.end(), key) == known.end())
+        fail(fmt::format("{} has an unknown field {}", what, json(key).dump()));
   }
 
  private:
@@ -146,7 +161,8 @@ class TapeReader {
     if (value.size() != 2) fail("a length is neither a number nor a name with its bound");
     const std::string name = text(value[0], "the name of a length");
     const int64_t bound = whole(value[1], "the bound of a length");
-    if (name.empty() || name.size() > 100 || bound < 1 || bound > most) fail("a length has an impossible name or bound");
+    if (name.empty() || name.size() > 100 || bound < 1 || bound > most)
+      fail("a length has an impossible name or bound");
     return symbol(name, bound);
   }
   static Shape shape(const json& value) {
@@ -182,7 +198,8 @@ class TapeReader {
     for (const json& r : list(value, "a list of values")) {
       const bool pair = r.is_array() && r.size() == 2;
       const int64_t v = whole(pair ? r[0] : r, "a value"), result = pair ? whole(r[1], "a result") : 0;
-      if (v < 0 || v >= below || result < 0 || result > 1'000'000) fail(fmt::format("value {}.{} is not there yet", v, result));
+      if (v < 0 || v >= below || result < 0 || result > 1'000'000)
+        fail(fmt::format("value {}.{} is not there yet", v, result));
       out.emplace_back(static_cast<int>(v), static_cast<int>(result));
     }
     return out;
@@ -196,8 +213,9 @@ class TapeReader {
 
   Tape::Entry entry(const json& value, int number_of_this) const {
     fields(value, "an entry", {"op", "of"},
-           {"op", "of", "axes", "axes2", "batch", "batch2", "start", "step", "low", "high", "shape", "dtype", "number", "reducer", "mode", "call", "integers", "packed", "name", "key",
-            "body", "attention", "window", "generator", "control"});
+           {"op",   "of",    "axes",  "axes2",     "batch",   "batch2",    "start",  "step",     "low",
+            "high", "shape", "dtype", "number",    "reducer", "mode",      "call",   "integers", "packed",
+            "name", "key",   "body",  "attention", "window",  "generator", "control"});
     Tape::Entry e{operator_named(text(value["op"], "op")), refs(value["of"], number_of_this), {}, {}, {}, nullptr};
     for (const AttrList& l : lists)
       if (value.contains(l.key))
@@ -232,8 +250,10 @@ class TapeReader {
     const std::vector<std::string> all{"bodies", "constants", "carry", "length", "reverse", "max_steps"};
     fields(value, "control", all, all);
     Tape::Entry::Control out;
-    for (const json& body : list(value["bodies"], "bodies")) out.bodies.push_back(std::make_shared<const Tape>(tape(body)));
-    out.constants = whole(value["constants"], "constants"), out.carry = whole(value["carry"], "carry"), out.length = dim(value["length"]);
+    for (const json& body : list(value["bodies"], "bodies"))
+      out.bodies.push_back(std::make_shared<const Tape>(tape(body)));
+    out.constants = whole(value["constants"], "constants"), out.carry = whole(value["carry"], "carry"),
+    out.length = dim(value["length"]);
     out.max_steps = whole(value["max_steps"], "max_steps"), out.reverse = truth(value["reverse"], "reverse");
     return out;
   }
@@ -242,10 +262,13 @@ class TapeReader {
     return value.get<bool>();
   }
   static graph::AttentionRegion attention(const json& value) {
-    fields(value, "attention", {"scale", "causal", "offset", "mask", "derivative"}, {"scale", "causal", "offset", "mask", "derivative"});
-    return {number(value["scale"]).real(), truth(value["causal"], "causal"), whole(value["offset"], "offset"), truth(value["mask"], "mask"), truth(value["derivative"], "derivative")};
+    fields(value, "attention", {"scale", "causal", "offset", "mask", "derivative"},
+           {"scale", "causal", "offset", "mask", "derivative"});
+    return {number(value["scale"]).real(), truth(value["causal"], "causal"), whole(value["offset"], "offset"),
+            truth(value["mask"], "mask"), truth(value["derivative"], "derivative")};
   }
-  /// A region is known by its name and key alone: one that was read may have another body than this library's of the same name.
+  /// A region is known by its name and key alone: one that was read may have another body than this library's of the
+  /// same name.
   static std::string identified(std::string key, const Tape& body) {
     const std::string mark = " body " + Hasher().text(tape_json(body).dump()).finish().hex();
     return key.ends_with(mark) ? key : key + mark;
@@ -286,20 +309,26 @@ std::vector<TapedFunction> functions_from_json(std::string_view text) {
   json root = json::parse(text.begin(), text.end(), nullptr, false);
   if (root.is_discarded()) fail("the program is not JSON");
   TapeReader::fields(root, "the program", {"version", "functions"}, {"version", "functions"});
-  if (const int64_t v = TapeReader::whole(root["version"], "the version"); v != version) fail(fmt::format("the program has version {}; this library reads version {}", v, version));
+  if (const int64_t v = TapeReader::whole(root["version"], "the version"); v != version)
+    fail(fmt::format("the program has version {}; this library reads version {}", v, version));
   std::vector<TapedFunction> out;
   TapeReader::list(root["functions"], "functions");
   for (json& f : root["functions"]) {
-    TapeReader::fields(f, "a function", {"arguments", "keywords", "stored"}, {"inputs", "entries", "outputs", "arguments", "keywords", "stored"});
+    TapeReader::fields(f, "a function", {"arguments", "keywords", "stored"},
+                       {"inputs", "entries", "outputs", "arguments", "keywords", "stored"});
     TapedFunction one;
-    for (const json& k : TapeReader::list(f["keywords"], "keywords")) one.keywords.push_back(TapeReader::text(k, "a keyword"));
-    for (const json& k : TapeReader::list(f["stored"], "stored")) one.stored.push_back(TapeReader::text(k, "the name of an array"));
+    for (const json& k : TapeReader::list(f["keywords"], "keywords"))
+      one.keywords.push_back(TapeReader::text(k, "a keyword"));
+    for (const json& k : TapeReader::list(f["stored"], "stored"))
+      one.stored.push_back(TapeReader::text(k, "the name of an array"));
     const int64_t arguments = TapeReader::whole(f["arguments"], "arguments");
     for (const char* key : {"arguments", "keywords", "stored"}) f.erase(key);
     one.tape = TapeReader().tape(f);
     const auto others = static_cast<int64_t>(one.keywords.size() + one.stored.size());
-    if (arguments < 0 || arguments != static_cast<int64_t>(one.tape.inputs.size()) - others) fail("arguments, keywords and stored arrays are not as many as the inputs");
-    if (std::adjacent_find(one.keywords.begin(), one.keywords.end(), std::greater_equal<>()) != one.keywords.end()) fail("the keywords are not in order, each once");
+    if (arguments < 0 || arguments != static_cast<int64_t>(one.tape.inputs.size()) - others)
+      fail("arguments, keywords and stored arrays are not as many as the inputs");
+    if (std::adjacent_find(one.keywords.begin(), one.keywords.end(), std::greater_equal<>()) != one.keywords.end())
+      fail("the keywords are not in order, each once");
     one.arguments = static_cast<size_t>(arguments);
     out.push_back(std::move(one));
   }

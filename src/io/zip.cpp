@@ -1,4 +1,5 @@
-// Reading: APPNOTE.TXT 6.3.10, sections 4.3 and 4.5.3. The directory decides; the headers before the members must agree with it.
+// Reading: APPNOTE.TXT 6.3.10, sections 4.3 and 4.5.3. The directory decides; the headers before the members must agree
+// with it.
 #include "io/zip.h"
 
 #include <fmt/format.h>
@@ -15,18 +16,21 @@ namespace weft::io {
 
 namespace {
 
-constexpr uint32_t member_mark = 0x04034b50, entry_mark = 0x02014b50, end_mark = 0x06054b50, end64_mark = 0x06064b50, locator64_mark = 0x07064b50;
+constexpr uint32_t member_mark = 0x04034b50, entry_mark = 0x02014b50, end_mark = 0x06054b50, end64_mark = 0x06064b50,
+                   locator64_mark = 0x07064b50;
 constexpr uint64_t end_bytes = 22, locator_bytes = 20, end64_bytes = 56, entry_bytes = 46, member_bytes = 30;
 
 /// Little-endian numbers at places that are checked.
 class Fields {
  public:
   Fields(const Bytes& bytes, uint64_t at, uint64_t size, const char* what) : bytes_(bytes), at_(at) {
-    if (at > bytes.size() || size > bytes.size() - at) bytes.fail(fmt::format("the archive ends within {}", what), std::min<uint64_t>(at, bytes.size()));
+    if (at > bytes.size() || size > bytes.size() - at)
+      bytes.fail(fmt::format("the archive ends within {}", what), std::min<uint64_t>(at, bytes.size()));
   }
   uint64_t operator()(uint64_t offset, int width) const {
     uint64_t v = 0;
-    for (int k = width; k-- > 0;) v = v << 8 | static_cast<uint8_t>(bytes_.view[at_ + offset + static_cast<uint64_t>(k)]);
+    for (int k = width; k-- > 0;)
+      v = v << 8 | static_cast<uint8_t>(bytes_.view[at_ + offset + static_cast<uint64_t>(k)]);
     return v;
   }
 
@@ -96,7 +100,8 @@ uint64_t data_place(const Bytes& zip, const ZipMember& m, uint64_t header, uint6
   if (f(0, 4) != member_mark) zip.fail(who + " does not begin where the directory says", header);
   const uint64_t name = f(26, 2), begin = header + member_bytes + name + f(28, 2);
   if (begin > limit || m.packed > limit - begin) zip.fail(who + " runs into the directory", header);
-  if (zip.view.substr(header + member_bytes, name) != m.name) zip.fail(who + " has another name in its own header", header + member_bytes);
+  if (zip.view.substr(header + member_bytes, name) != m.name)
+    zip.fail(who + " has another name in its own header", header + member_bytes);
   return begin;
 }
 
@@ -109,7 +114,9 @@ uint64_t read_entry(const Bytes& zip, uint64_t at, uint64_t end, uint64_t limit,
   m.name = zip.view.substr(at + entry_bytes, name);
   const uint64_t flags = f(8, 2), method = f(10, 2);
   if (flags & 1) zip.fail("member '" + m.name + "' is encrypted", at);
-  if (method != 0 && method != 8) zip.fail(fmt::format("member '{}' is packed by method {}; stored and deflated members are read", m.name, method), at);
+  if (method != 0 && method != 8)
+    zip.fail(fmt::format("member '{}' is packed by method {}; stored and deflated members are read", m.name, method),
+             at);
   m.deflated = method == 8;
   m.checksum = static_cast<uint32_t>(f(16, 4));
   m.packed = f(20, 4), m.size = f(24, 4), header = f(42, 4);
@@ -121,7 +128,8 @@ uint64_t read_entry(const Bytes& zip, uint64_t at, uint64_t end, uint64_t limit,
   return next;
 }
 
-void refuse_shared_bytes(const Bytes& zip, const std::vector<ZipMember>& members, const std::vector<uint64_t>& headers) {
+void refuse_shared_bytes(const Bytes& zip, const std::vector<ZipMember>& members,
+                         const std::vector<uint64_t>& headers) {
   std::vector<std::pair<uint64_t, uint64_t>> ranges;
   for (size_t k = 0; k < members.size(); ++k) ranges.emplace_back(headers[k], members[k].at + members[k].packed);
   std::sort(ranges.begin(), ranges.end());
@@ -146,7 +154,8 @@ void inflate_all(const Bytes& archive, const ZipMember& m, unsigned char* to) {
     to += room - z.avail_out, out -= room - z.avail_out;
   }
   inflateEnd(&z);
-  if (state != Z_STREAM_END || in != 0 || out != 0) archive.fail("member '" + m.name + "' cannot be unpacked: its data is damaged", m.at + (m.packed - in));
+  if (state != Z_STREAM_END || in != 0 || out != 0)
+    archive.fail("member '" + m.name + "' cannot be unpacked: its data is damaged", m.at + (m.packed - in));
 }
 
 }  // namespace
@@ -159,7 +168,8 @@ std::vector<ZipMember> read_zip(const Bytes& zip) {
   uint64_t at = d.at;
   for (uint64_t k = 0; k < d.count; ++k) {
     const uint64_t place = at;
-    if (at >= d.at + d.size) zip.fail(fmt::format("the directory has {} entries, not the {} that the end record says", k, d.count), at);
+    if (at >= d.at + d.size)
+      zip.fail(fmt::format("the directory has {} entries, not the {} that the end record says", k, d.count), at);
     ZipMember m;
     uint64_t header = 0;
     at = read_entry(zip, at, d.at + d.size, d.at, m, header);
@@ -195,10 +205,12 @@ std::string number(uint64_t v, int width) {
 
 std::string deflated(const std::string& op, const std::vector<std::string_view>& pieces) {
   z_stream z{};
-  if (deflateInit2(&z, Z_DEFAULT_COMPRESSION, Z_DEFLATED, -MAX_WBITS, 8, Z_DEFAULT_STRATEGY) != Z_OK) throw_failure(op, "zlib has no memory");
+  if (deflateInit2(&z, Z_DEFAULT_COMPRESSION, Z_DEFLATED, -MAX_WBITS, 8, Z_DEFAULT_STRATEGY) != Z_OK)
+    throw_failure(op, "zlib has no memory");
   std::string out, block(1 << 16, '\0');
   const auto feed = [&](std::string_view part, int flush) {
-    z.next_in = reinterpret_cast<unsigned char*>(const_cast<char*>(part.data())), z.avail_in = static_cast<uInt>(part.size());
+    z.next_in = reinterpret_cast<unsigned char*>(const_cast<char*>(part.data())),
+    z.avail_in = static_cast<uInt>(part.size());
     do {
       z.next_out = reinterpret_cast<unsigned char*>(block.data()), z.avail_out = static_cast<uInt>(block.size());
       deflate(&z, flush);
@@ -214,10 +226,12 @@ std::string deflated(const std::string& op, const std::vector<std::string_view>&
 
 /// What the header before a member and its entry in the directory have in common, from the version to the sizes.
 std::string common_fields(const ZipInput& in, const ZipMember& m, bool wide) {
-  const bool ascii = std::all_of(in.name.begin(), in.name.end(), [](char c) { return static_cast<unsigned char>(c) < 0x80; });
+  const bool ascii =
+      std::all_of(in.name.begin(), in.name.end(), [](char c) { return static_cast<unsigned char>(c) < 0x80; });
   constexpr uint64_t first_of_1980 = 0x21;
-  return number(wide ? 45 : 20, 2) + number(ascii ? 0 : 0x800, 2) + number(m.deflated ? 8 : 0, 2) + number(0, 2) + number(first_of_1980, 2) + number(m.checksum, 4) +
-         number(wide ? 0xffffffff : m.packed, 4) + number(wide ? 0xffffffff : m.size, 4) + number(in.name.size(), 2);
+  return number(wide ? 45 : 20, 2) + number(ascii ? 0 : 0x800, 2) + number(m.deflated ? 8 : 0, 2) + number(0, 2) +
+         number(first_of_1980, 2) + number(m.checksum, 4) + number(wide ? 0xffffffff : m.packed, 4) +
+         number(wide ? 0xffffffff : m.size, 4) + number(in.name.size(), 2);
 }
 
 /// Header 0xd935 is the one that Android's tools pad with: the alignment, then as many zeros as it takes.
@@ -232,11 +246,13 @@ std::string end_records(uint64_t at, uint64_t size, uint64_t count, bool wide) {
   std::string out;
   wide = wide || at >= 0xffffffff || size >= 0xffffffff || count >= 0xffff;
   if (wide) {
-    out += number(end64_mark, 4) + number(44, 8) + number(45, 2) + number(45, 2) + number(0, 8) + number(count, 8) + number(count, 8) + number(size, 8) + number(at, 8);
+    out += number(end64_mark, 4) + number(44, 8) + number(45, 2) + number(45, 2) + number(0, 8) + number(count, 8) +
+           number(count, 8) + number(size, 8) + number(at, 8);
     out += number(locator64_mark, 4) + number(0, 4) + number(at + size, 8) + number(1, 4);
   }
   const uint64_t n = wide ? 0xffff : count;
-  return out + number(end_mark, 4) + number(0, 4) + number(n, 2) + number(n, 2) + number(wide ? 0xffffffff : size, 4) + number(wide ? 0xffffffff : at, 4) + number(0, 2);
+  return out + number(end_mark, 4) + number(0, 4) + number(n, 2) + number(n, 2) + number(wide ? 0xffffffff : size, 4) +
+         number(wide ? 0xffffffff : at, 4) + number(0, 2);
 }
 
 }  // namespace
@@ -247,12 +263,14 @@ ZipImage write_zip(const std::string& op, std::span<const ZipInput> inputs, bool
   uint64_t at = 0;
   const auto put = [&](std::string_view piece) { image.pieces.push_back(piece), at += piece.size(); };
   for (const ZipInput& in : inputs) {
-    if (in.name.size() > 0xffff) throw_invalid(op, "a name of " + std::to_string(in.name.size()) + " bytes is too long for a zip archive");
+    if (in.name.size() > 0xffff)
+      throw_invalid(op, "a name of " + std::to_string(in.name.size()) + " bytes is too long for a zip archive");
     ZipMember m;
     m.deflated = deflate;
     for (const std::string_view piece : in.pieces) {
       m.size += piece.size();
-      m.checksum = static_cast<uint32_t>(crc32_z(m.checksum, reinterpret_cast<const unsigned char*>(piece.data()), piece.size()));
+      m.checksum = static_cast<uint32_t>(
+          crc32_z(m.checksum, reinterpret_cast<const unsigned char*>(piece.data()), piece.size()));
     }
     std::vector<std::string_view> data = in.pieces;
     if (deflate) data = {image.texts.emplace_back(deflated(op, in.pieces))};
@@ -265,8 +283,9 @@ ZipImage write_zip(const std::string& op, std::span<const ZipInput> inputs, bool
     if (!deflate) extra += padding(at + member_bytes + in.name.size() + extra.size());
     put(image.texts.emplace_back(number(member_mark, 4) + fields + number(extra.size(), 2) + in.name + extra));
     for (const std::string_view piece : data) put(piece);
-    directory += number(entry_mark, 4) + number(wide ? 45 : 20, 2) + fields + number(wide ? 28 : 0, 2) + number(0, 2) + number(0, 2) + number(0, 2) + number(0, 4) +
-                 number(wide ? 0xffffffff : header, 4) + in.name + (wide ? number(1, 2) + number(24, 2) + sizes + number(header, 8) : "");
+    directory += number(entry_mark, 4) + number(wide ? 45 : 20, 2) + fields + number(wide ? 28 : 0, 2) + number(0, 2) +
+                 number(0, 2) + number(0, 2) + number(0, 4) + number(wide ? 0xffffffff : header, 4) + in.name +
+                 (wide ? number(1, 2) + number(24, 2) + sizes + number(header, 8) : "");
   }
   const uint64_t begin = at, size = directory.size();
   put(image.texts.emplace_back(directory + end_records(begin, size, inputs.size(), force_wide)));

@@ -1,5 +1,6 @@
 #pragma once
-// Zip archives: members stored or deflated, zip64 where sizes ask for it, no encryption, one file. Read by the directory at the archive's end.
+// Zip archives: members stored or deflated, zip64 where sizes ask for it, no encryption, one file. Read by the
+// directory at the archive's end.
 #include <cstdint>
 #include <deque>
 #include <span>

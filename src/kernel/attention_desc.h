@@ -10,9 +10,10 @@
 
 namespace weft::kernel {
 
-/// O = softmax(scale Q Kᵀ) V for each batch entry and head; query head h reads head h / (heads / kv_heads) of K and V. Causal: query i sees keys up to
-/// i + keys - queries. Operands: Q, K, V, O, and L, the logarithm of each row's sum of exponentials (float32 [batch, heads, queries], row-major).
-/// The derivative: Q, K, V, O, L, G (the cotangent of O), then dQ, dK, dV.
+/// O = softmax(scale Q Kᵀ) V for each batch entry and head; query head h reads head h / (heads / kv_heads) of K and V.
+/// Causal: query i sees keys up to i + keys - queries. Operands: Q, K, V, O, and L, the logarithm of each row's sum of
+/// exponentials (float32 [batch, heads, queries], row-major). The derivative: Q, K, V, O, L, G (the cotangent of O),
+/// then dQ, dK, dV.
 struct AttentionDesc {
   using Strides = std::array<int64_t, 4>;  // of batch, head, row and column, in elements
   Dtype dtype = bfloat16;

@@ -46,18 +46,21 @@ Value Builder::new_value(const Type& type) {
 
 /// Appends `inst` and, unless it is an effect or has its results already, makes its result of inst.type.
 Value Builder::append(Inst inst) {
-  const bool effect = inst.op == Op::store || inst.op == Op::scatter || inst.op == Op::atomic_add || inst.op == Op::prefetch || inst.op == Op::alloc ||
-                      inst.op == Op::matmul || inst.op == Op::when || inst.op == Op::loop;
+  const bool effect = inst.op == Op::store || inst.op == Op::scatter || inst.op == Op::atomic_add ||
+                      inst.op == Op::prefetch || inst.op == Op::alloc || inst.op == Op::matmul || inst.op == Op::when ||
+                      inst.op == Op::loop;
   if (!effect) inst.results = {new_value(inst.type)};
-  if (const std::string wrong = broken_rule(kernel_, inst); !wrong.empty()) refuse(fmt::format("{}: {}", print_inst(kernel_, inst), wrong));
+  if (const std::string wrong = broken_rule(kernel_, inst); !wrong.empty())
+    refuse(fmt::format("{}: {}", print_inst(kernel_, inst), wrong));
   frames_.back().block.insts.push_back(std::move(inst));
   return effect ? no_value : frames_.back().block.insts.back().results[0];
 }
 
 /// An instruction without arguments: one of each kind is enough in a scope.
 Value Builder::leaf(Inst inst) {
-  const std::string key = fmt::format("{} {} {} {} {} {:x}", static_cast<int>(inst.op), to_string(inst.type), inst.ref, inst.number.integral,
-                                      inst.number.i, std::bit_cast<uint64_t>(inst.number.integral ? 0.0 : inst.number.f));
+  const std::string key = fmt::format("{} {} {} {} {} {:x}", static_cast<int>(inst.op), to_string(inst.type), inst.ref,
+                                      inst.number.integral, inst.number.i,
+                                      std::bit_cast<uint64_t>(inst.number.integral ? 0.0 : inst.number.f));
   for (const Frame& frame : frames_)
     if (const auto found = frame.leaves.find(key); found != frame.leaves.end()) return found->second;
   const bool constant = inst.op == Op::constant;
@@ -137,10 +140,12 @@ Value Builder::fold(ScalarOp op, const std::vector<Value>& args, const Type& res
 
 Value Builder::scalar(ScalarOp op, std::span<const Value> operands) {
   std::vector<Value> args(operands.begin(), operands.end());
-  if (args.size() != static_cast<size_t>(info(op).arity)) refuse(fmt::format("{} takes {} arguments, not {}", info(op).name, info(op).arity, args.size()));
+  if (args.size() != static_cast<size_t>(info(op).arity))
+    refuse(fmt::format("{} takes {} arguments, not {}", info(op).name, info(op).arity, args.size()));
   std::vector<int64_t> dims;
   for (Value v : args) {
-    if (v < 0 || static_cast<size_t>(v) >= kernel_.types.size()) refuse(fmt::format("{}: an argument is no value", info(op).name));
+    if (v < 0 || static_cast<size_t>(v) >= kernel_.types.size())
+      refuse(fmt::format("{}: an argument is no value", info(op).name));
     if (type(v).rank() > 0) dims = type(v).dims;
   }
   for (Value& v : args)
@@ -151,7 +156,8 @@ Value Builder::scalar(ScalarOp op, std::span<const Value> operands) {
   inst.args = args;
   bool uniform = true;  // nothing is folded where the types do not fit: append says so
   for (size_t k = 0; k < args.size(); ++k)
-    uniform = uniform && type(args[k]).dims == dims && type(args[k]).dtype == (op == ScalarOp::select && k == 0 ? bool_ : t);
+    uniform =
+        uniform && type(args[k]).dims == dims && type(args[k]).dtype == (op == ScalarOp::select && k == 0 ? bool_ : t);
   if (uniform)
     if (const Value folded = fold(op, args, inst.type); folded != no_value) return folded;
   return append(std::move(inst));
@@ -196,7 +202,8 @@ Value Builder::transpose(Value v) {
 
 Value Builder::reduce(Reducer r, Value v, int axis) {
   Type result = type(v);
-  if (axis < 0 || axis >= result.rank()) refuse(fmt::format("reduce {}: {} has no axis {}", name(r), to_string(result), axis));
+  if (axis < 0 || axis >= result.rank())
+    refuse(fmt::format("reduce {}: {} has no axis {}", name(r), to_string(result), axis));
   result.dims.erase(result.dims.begin() + axis);
   Inst inst{.op = Op::reduce, .type = std::move(result), .args = {v}};
   inst.reducer = r;
@@ -236,7 +243,8 @@ Value Builder::dot(Value a, Value b, Value c) {
   return append(Inst{.op = Op::dot, .type = result, .args = {a, b, c}});
 }
 
-void Builder::matmul(Ref to, int64_t rows, int64_t columns, int64_t pitch, const MatmulSide& a, const MatmulSide& b, Value k, const MatmulSchedule& schedule) {
+void Builder::matmul(Ref to, int64_t rows, int64_t columns, int64_t pitch, const MatmulSide& a, const MatmulSide& b,
+                     Value k, const MatmulSchedule& schedule) {
   Inst inst;
   inst.op = Op::matmul;
   inst.type = {float32, {rows, columns}};
@@ -249,7 +257,8 @@ void Builder::matmul(Ref to, int64_t rows, int64_t columns, int64_t pitch, const
   append(std::move(inst));
 }
 
-Value Builder::load(Ref ref, Value offset, std::vector<int64_t> dims, std::vector<int64_t> strides, std::vector<Value> limits, Number other, bool streaming) {
+Value Builder::load(Ref ref, Value offset, std::vector<int64_t> dims, std::vector<int64_t> strides,
+                    std::vector<Value> limits, Number other, bool streaming) {
   Inst inst{.op = Op::load, .type = {dtype(ref), std::move(dims)}, .args = {offset}};
   if (limits.empty()) limits.assign(inst.type.dims.size(), no_value);
   inst.args.insert(inst.args.end(), limits.begin(), limits.end());
@@ -260,7 +269,8 @@ Value Builder::load(Ref ref, Value offset, std::vector<int64_t> dims, std::vecto
   return append(std::move(inst));
 }
 
-void Builder::store(Ref ref, Value value, Value offset, std::vector<int64_t> strides, std::vector<Value> limits, bool streaming) {
+void Builder::store(Ref ref, Value value, Value offset, std::vector<int64_t> strides, std::vector<Value> limits,
+                    bool streaming) {
   Inst inst{.op = Op::store, .args = {value, offset}};
   if (limits.empty()) limits.assign(type(value).dims.size(), no_value);
   inst.args.insert(inst.args.end(), limits.begin(), limits.end());
@@ -304,12 +314,15 @@ Block Builder::close(std::vector<Value> results) {
   return block;
 }
 
-std::vector<Value> Builder::loop(Value lo, Value hi, Value step, const std::vector<Value>& initial, const LoopBody& body) {
+std::vector<Value> Builder::loop(Value lo, Value hi, Value step, const std::vector<Value>& initial,
+                                 const LoopBody& body) {
   auto check_carried = [&](const std::vector<Value>& next) {
-    if (next.size() != initial.size()) refuse(fmt::format("the loop's body returns {} values, not {}", next.size(), initial.size()));
+    if (next.size() != initial.size())
+      refuse(fmt::format("the loop's body returns {} values, not {}", next.size(), initial.size()));
     for (size_t k = 0; k < next.size(); ++k)
       if (!(type(next[k]) == type(initial[k])))
-        refuse(fmt::format("carried value {} of the loop changes from {} to {}", k, to_string(type(initial[k])), to_string(type(next[k]))));
+        refuse(fmt::format("carried value {} of the loop changes from {} to {}", k, to_string(type(initial[k])),
+                           to_string(type(next[k]))));
   };
   int64_t from = 0, to = 0, by = 0;
   if (known(step, by) && by <= 0) refuse("a loop's step is positive");

@@ -1,5 +1,5 @@
-// The canonical form of a kernel: values renumbered in program order, names and fields without meaning dropped. Kernels that compute the
-// same with the same instructions have one digest, the key under which their code is kept.
+// The canonical form of a kernel: values renumbered in program order, names and fields without meaning dropped. Kernels
+// that compute the same with the same instructions have one digest, the key under which their code is kept.
 #include <utility>
 
 #include "kernel/rules.h"
@@ -46,9 +46,14 @@ class Renumbering {
       case Op::shift:
       case Op::exchange:
       case Op::extract: result.axis = i.axis; break;
-      case Op::load: result.ref = i.ref, result.strides = i.strides, result.number = i.number, result.streaming = i.streaming; break;
+      case Op::load:
+        result.ref = i.ref, result.strides = i.strides, result.number = i.number, result.streaming = i.streaming;
+        break;
       case Op::store: result.ref = i.ref, result.strides = i.strides, result.streaming = i.streaming; break;
-      case Op::matmul: result.type = i.type, result.ref = i.ref, result.left = i.left, result.right = i.right, result.strides = i.strides, result.schedule = i.schedule; break;
+      case Op::matmul:
+        result.type = i.type, result.ref = i.ref, result.left = i.left, result.right = i.right,
+        result.strides = i.strides, result.schedule = i.schedule;
+        break;
       case Op::gather:
       case Op::prefetch:
       case Op::alloc: result.ref = i.ref, result.number = i.number; break;
@@ -66,7 +71,8 @@ class Renumbering {
   Kernel out_;
 };
 
-template <class T> void hash_list(Hasher& h, const std::vector<T>& list) {
+template <class T>
+void hash_list(Hasher& h, const std::vector<T>& list) {
   h.number(list.size());
   for (const T& v : list) h.number(v);
 }
@@ -87,7 +93,13 @@ void hash_block(Hasher& h, const Block& b) {
     h.number(i.scalar_op).number(i.reducer).number(i.number.integral).number(i.number.integral ? i.number.i : 0);
     h.number(__builtin_bit_cast(uint64_t, i.number.integral ? 0.0 : i.number.f));
     h.number(i.ref).number(i.axis).number(i.streaming).number(i.parallel);
-    if (i.op == Op::matmul) h.number(i.left).number(i.right).number(i.schedule.depth).number(i.schedule.stages).number(i.schedule.rows).number(i.schedule.columns);
+    if (i.op == Op::matmul)
+      h.number(i.left)
+          .number(i.right)
+          .number(i.schedule.depth)
+          .number(i.schedule.stages)
+          .number(i.schedule.rows)
+          .number(i.schedule.columns);
     hash_list(h, i.strides);
     h.number(i.blocks.size());
     for (const Block& inner : i.blocks) hash_block(h, inner);

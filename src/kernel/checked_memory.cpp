@@ -11,12 +11,14 @@
 namespace weft::kernel {
 namespace {
 
-template <class T> T get(const void* data, int64_t index) {
+template <class T>
+T get(const void* data, int64_t index) {
   T v;
   std::memcpy(&v, static_cast<const char*>(data) + index * static_cast<int64_t>(sizeof(T)), sizeof(T));
   return v;
 }
-template <class T> void put(void* data, int64_t index, T v) {
+template <class T>
+void put(void* data, int64_t index, T v) {
   std::memcpy(static_cast<char*>(data) + index * static_cast<int64_t>(sizeof(T)), &v, sizeof(T));
 }
 
@@ -67,7 +69,8 @@ void write_element(void* data, Dtype t, int64_t k, Number v) {
   }
 }
 
-CheckedMemory::CheckedMemory(const Kernel& kernel, std::span<const HostBuffer> buffers) : params_(kernel.params.size()) {
+CheckedMemory::CheckedMemory(const Kernel& kernel, std::span<const HostBuffer> buffers)
+    : params_(kernel.params.size()) {
   for (size_t k = 0; k < params_; ++k) {
     Region region{kernel.params[k].dtype, static_cast<char*>(buffers[k].data), buffers[k].elements};
     if (kernel.params[k].written) {
@@ -79,9 +82,11 @@ CheckedMemory::CheckedMemory(const Kernel& kernel, std::span<const HostBuffer> b
   for (size_t a = 0; a < params_; ++a)
     for (size_t b = a + 1; b < params_; ++b) {
       const Region &x = regions_[a], &y = regions_[b];
-      const bool apart = x.data + x.elements * x.dtype.size() <= y.data || y.data + y.elements * y.dtype.size() <= x.data;
+      const bool apart =
+          x.data + x.elements * x.dtype.size() <= y.data || y.data + y.elements * y.dtype.size() <= x.data;
       if (!apart && (kernel.params[a].written || kernel.params[b].written))
-        throw_failure("kernel " + kernel.name, fmt::format("parameters {} and {} overlap in memory, and one of them is written", a, b));
+        throw_failure("kernel " + kernel.name,
+                      fmt::format("parameters {} and {} overlap in memory, and one of them is written", a, b));
     }
   for (const Local& local : kernel.locals) {
     Region region{local.dtype, nullptr, local.elements};
@@ -112,7 +117,8 @@ Number CheckedMemory::load(Ref ref, int64_t index) {
   Region& region = at(ref, index);
   if (!region.writer.empty()) {
     const size_t k = static_cast<size_t>(index);
-    if (others(region.writer[k]) || others(region.adder[k])) throw MemoryFault(fmt::format("race: reads element {}, which another program wrote", index));
+    if (others(region.writer[k]) || others(region.adder[k]))
+      throw MemoryFault(fmt::format("race: reads element {}, which another program wrote", index));
     mark(region.reader[k]);
   }
   return read_element(region.data, region.dtype, index);
@@ -122,8 +128,10 @@ void CheckedMemory::store(Ref ref, int64_t index, Number v) {
   Region& region = at(ref, index);
   if (!region.writer.empty()) {
     const size_t k = static_cast<size_t>(index);
-    if (others(region.writer[k]) || others(region.adder[k])) throw MemoryFault(fmt::format("race: writes element {}, which another program wrote", index));
-    if (others(region.reader[k])) throw MemoryFault(fmt::format("race: writes element {}, which another program read", index));
+    if (others(region.writer[k]) || others(region.adder[k]))
+      throw MemoryFault(fmt::format("race: writes element {}, which another program wrote", index));
+    if (others(region.reader[k]))
+      throw MemoryFault(fmt::format("race: writes element {}, which another program read", index));
     mark(region.writer[k]);
   }
   write_element(region.data, region.dtype, index, v);
@@ -133,8 +141,10 @@ void CheckedMemory::atomic_add(Ref ref, int64_t index, Number v) {
   Region& region = at(ref, index);
   if (!region.writer.empty()) {
     const size_t k = static_cast<size_t>(index);
-    if (others(region.writer[k])) throw MemoryFault(fmt::format("race: adds to element {}, which another program wrote", index));
-    if (others(region.reader[k])) throw MemoryFault(fmt::format("race: adds to element {}, which another program read", index));
+    if (others(region.writer[k]))
+      throw MemoryFault(fmt::format("race: adds to element {}, which another program wrote", index));
+    if (others(region.reader[k]))
+      throw MemoryFault(fmt::format("race: adds to element {}, which another program read", index));
     mark(region.adder[k]);
   }
   const Number both[] = {read_element(region.data, region.dtype, index), v};

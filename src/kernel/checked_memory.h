@@ -1,6 +1,7 @@
 #pragma once
-// The interpreter's memory: the caller's buffers and a program's local scratch, with every access checked against the bounds and against
-// what the other programs of the launch did. Throws MemoryFault; the interpreter adds kernel, instruction and program.
+// The interpreter's memory: the caller's buffers and a program's local scratch, with every access checked against the
+// bounds and against what the other programs of the launch did. Throws MemoryFault; the interpreter adds kernel,
+// instruction and program.
 #include <stdexcept>
 #include <vector>
 

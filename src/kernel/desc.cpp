@@ -27,7 +27,14 @@ Digest DotDesc::digest() const {
     for (int64_t v : *list) h.number(v);
   }
   for (int64_t v : {m, n, k, a_m, a_k, b_k, b_n, c_m, c_n}) h.number(v);
-  return h.number(bias).number(activation).number(sum).number(residual).number(argument).number(scales).number(numerics.tf32).finish();  // products are the same bits on every run anyway
+  return h.number(bias)
+      .number(activation)
+      .number(sum)
+      .number(residual)
+      .number(argument)
+      .number(scales)
+      .number(numerics.tf32)
+      .finish();  // products are the same bits on every run anyway
 }
 
 std::string DotDesc::to_string() const {
@@ -37,7 +44,11 @@ std::string DotDesc::to_string() const {
   s += fmt::format(" [{}]x{}x{}x{}", fmt::join(batch, ","), m, n, k);
   if (scales > 0) s += fmt::format(" scales({})", scales);
   if (bias) s += " +bias";
-  if (activation != Activation::none) s += std::string(" ") + name(activation) + (argument == ActivationArgument::written ? " +argument" : argument == ActivationArgument::slope ? "'" : "");
+  if (activation != Activation::none)
+    s += std::string(" ") + name(activation) +
+         (argument == ActivationArgument::written ? " +argument"
+          : argument == ActivationArgument::slope ? "'"
+                                                  : "");
   if (residual) s += " +residual";
   if (sum != OperandSum::none) s += sum == OperandSum::a ? " sum(a)" : sum == OperandSum::b ? " sum(b)" : " sum(c)";
   return s;
@@ -58,7 +69,10 @@ Digest CallDesc::digest() const {
 }
 
 std::string CallDesc::to_string() const {
-  const auto text = [](const Array& a) { return fmt::format(" {}[{}]{}", kernel::to_string(Type{a.dtype, {}}), fmt::join(a.extents, ","), a.used ? "" : " unused"); };
+  const auto text = [](const Array& a) {
+    return fmt::format(" {}[{}]{}", kernel::to_string(Type{a.dtype, {}}), fmt::join(a.extents, ","),
+                       a.used ? "" : " unused");
+  };
   std::string s = fmt::format("{}({})", name, fmt::join(integers, ","));
   for (const Array& a : inputs) s += text(a);
   s += " ->";

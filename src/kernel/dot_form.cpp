@@ -12,7 +12,8 @@ std::vector<BatchAxis> merged_batch(const DotDesc& d) {
   std::stable_sort(axes.begin(), axes.end(), [](const BatchAxis& x, const BatchAxis& y) { return x.c > y.c; });
   std::vector<BatchAxis> out;
   for (const BatchAxis& in : axes) {
-    if (!out.empty() && out.back().a == in.a * in.extent && out.back().b == in.b * in.extent && out.back().c == in.c * in.extent) {
+    if (!out.empty() && out.back().a == in.a * in.extent && out.back().b == in.b * in.extent &&
+        out.back().c == in.c * in.extent) {
       out.back() = {out.back().extent * in.extent, in.a, in.b, in.c};
     } else {
       out.push_back(in);

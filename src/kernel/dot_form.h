@@ -14,7 +14,8 @@ struct BatchAxis {
 
 /// Batch axes of extent > 1, by falling stride in C, neighbours merged where one stride describes both.
 std::vector<BatchAxis> merged_batch(const DotDesc& desc);
-/// x[b,t,k]·w[k,n]: innermost batch axes that B does not have become rows of `desc`, where A's and C's strides allow it, and leave `axes`.
+/// x[b,t,k]·w[k,n]: innermost batch axes that B does not have become rows of `desc`, where A's and C's strides allow
+/// it, and leave `axes`.
 void batch_into_rows(DotDesc& desc, std::vector<BatchAxis>& axes);
 
 }  // namespace weft::kernel

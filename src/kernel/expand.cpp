@@ -18,7 +18,8 @@ using expansion::Expr;
 
 class Expander {
  public:
-  Expander(const Kernel& kernel, const Expansion& has) : out_(kernel), has_(has), precision_(expansion::precisions(kernel)), emitter_(out_.types, has) {
+  Expander(const Kernel& kernel, const Expansion& has)
+      : out_(kernel), has_(has), precision_(expansion::precisions(kernel)), emitter_(out_.types, has) {
     for (Value v = 0; v < static_cast<Value>(out_.types.size()); ++v) renamed_.push_back(v);
   }
 
@@ -50,14 +51,18 @@ class Expander {
     const Value old = inst.results.at(0);
     const Dtype dtype = inst.type.dtype;
     if (low) inst = expansion::widen(emitter_, std::move(inst));
-    const expansion::Precision precision = std::min(precision_[static_cast<size_t>(old)], expansion::precision_of(dtype));
+    const expansion::Precision precision =
+        std::min(precision_[static_cast<size_t>(old)], expansion::precision_of(dtype));
     renamed_[static_cast<size_t>(old)] = emitter_.cast(compute(std::move(inst), precision), dtype);
   }
 
   /// The operand that max with -inf, or min with inf, gives back: where a fold begins.
   Value identity(const Inst& inst) const {
-    if (inst.op != Op::scalar || (inst.scalar_op != ScalarOp::max && inst.scalar_op != ScalarOp::min) || !is_float(inst.type.dtype)) return no_value;
-    const double neutral = inst.scalar_op == ScalarOp::max ? -std::numeric_limits<double>::infinity() : std::numeric_limits<double>::infinity();
+    if (inst.op != Op::scalar || (inst.scalar_op != ScalarOp::max && inst.scalar_op != ScalarOp::min) ||
+        !is_float(inst.type.dtype))
+      return no_value;
+    const double neutral = inst.scalar_op == ScalarOp::max ? -std::numeric_limits<double>::infinity()
+                                                           : std::numeric_limits<double>::infinity();
     for (size_t k : {0, 1})
       if (const Number* n = emitter_.constant_of(inst.args[k]); n && n->real() == neutral) return inst.args[1 - k];
     return no_value;
@@ -73,17 +78,17 @@ class Expander {
       case ScalarOp::square:
       case ScalarOp::sign:
       case ScalarOp::sigmoid:
-      case ScalarOp::erfinv:
-        return true;
-      default:
-        break;
+      case ScalarOp::erfinv: return true;
+      default: break;
     }
     if (!has_.keep_float64)
-      throw_internal("expand", std::string(info(inst.scalar_op).name) + " has no expansion in float64, only a library function");
+      throw_internal("expand",
+                     std::string(info(inst.scalar_op).name) + " has no expansion in float64, only a library function");
     return false;
   }
 
-  // The value of an instruction whose arguments are widened; its own result, if it is appended as it is, is a new value.
+  // The value of an instruction whose arguments are widened; its own result, if it is appended as it is, is a new
+  // value.
   Value compute(Inst inst, expansion::Precision precision) {
     if (inst.op == Op::cast) return emitter_.cast(inst.args[0], inst.type.dtype);
     if (inst.op == Op::scalar && info(inst.scalar_op).basic) return emitter_.scalar(inst.scalar_op, inst.args);
@@ -101,7 +106,8 @@ class Expander {
     switch (inst.scalar_op) {
       case ScalarOp::recip: return 1.0 / x;
       case ScalarOp::rsqrt:
-        if (has_.special_functions && emitter_.type(x.value).dtype == float32) return expansion::apply(ScalarOp::rsqrt, {x});
+        if (has_.special_functions && emitter_.type(x.value).dtype == float32)
+          return expansion::apply(ScalarOp::rsqrt, {x});
         return 1.0 / expansion::sqrt(x);
       case ScalarOp::square: return x * x;
       case ScalarOp::sign: return sign(x, inst.type.dtype);
@@ -136,7 +142,8 @@ class Expander {
       case ScalarOp::philox1:
       case ScalarOp::philox2:
       case ScalarOp::philox3:
-        return expansion::philox({x, arg(1)}, {arg(2), arg(3), arg(4), arg(5)}, static_cast<int>(inst.scalar_op) - static_cast<int>(ScalarOp::philox0));
+        return expansion::philox({x, arg(1)}, {arg(2), arg(3), arg(4), arg(5)},
+                                 static_cast<int>(inst.scalar_op) - static_cast<int>(ScalarOp::philox0));
       default: throw_internal("expand", std::string(info(inst.scalar_op).name) + " has no expansion");
     }
   }

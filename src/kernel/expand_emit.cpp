@@ -31,8 +31,13 @@ void Emitter::keep(Inst inst) {
 }
 
 Emitter::Key Emitter::key_of(const Inst& inst) {
-  Key key{static_cast<int64_t>(inst.op), static_cast<int64_t>(inst.scalar_op), static_cast<int64_t>(inst.type.dtype.val()),
-          inst.number.integral, inst.number.i, std::bit_cast<int64_t>(inst.number.f), inst.type.rank()};
+  Key key{static_cast<int64_t>(inst.op),
+          static_cast<int64_t>(inst.scalar_op),
+          static_cast<int64_t>(inst.type.dtype.val()),
+          inst.number.integral,
+          inst.number.i,
+          std::bit_cast<int64_t>(inst.number.f),
+          inst.type.rank()};
   key.insert(key.end(), inst.type.dims.begin(), inst.type.dims.end());
   key.insert(key.end(), inst.args.begin(), inst.args.end());
   return key;
@@ -118,9 +123,7 @@ Value Emitter::cast(Value v, Dtype to) {
   return emit(make(Op::cast, {to, from.dims}, {v}));
 }
 
-Value Emitter::bitcast(Value v, Dtype to) {
-  return emit(make(Op::bitcast, {to, type(v).dims}, {v}));
-}
+Value Emitter::bitcast(Value v, Dtype to) { return emit(make(Op::bitcast, {to, type(v).dims}, {v})); }
 
 Expr apply(ScalarOp op, std::initializer_list<Operand> operands) {
   Expr like{};
@@ -130,7 +133,8 @@ Expr apply(ScalarOp op, std::initializer_list<Operand> operands) {
   const Type type = emitter.type(like.value);
   std::vector<Value> args;
   for (const Operand& o : operands) {
-    const Number number = is_float(type.dtype) ? Number::of_real(o.number) : Number::of_int(static_cast<int64_t>(o.number));
+    const Number number =
+        is_float(type.dtype) ? Number::of_real(o.number) : Number::of_int(static_cast<int64_t>(o.number));
     args.push_back(o.is_number ? emitter.constant(type, number) : o.expr.value);
   }
   return {&emitter, emitter.scalar(op, std::move(args))};

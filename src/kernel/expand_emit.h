@@ -1,7 +1,7 @@
 #pragma once
-// What the expansions are written in: arithmetic on values of a kernel under construction. An Expr is a value; constants
-// beside it take its type. Instructions that were emitted before in the block or around it are shared, so that sin and
-// cos of one value, or both words of one Threefry block, do their common work once.
+// What the expansions are written in: arithmetic on values of a kernel under construction. An Expr is a value;
+// constants beside it take its type. Instructions that were emitted before in the block or around it are shared, so
+// that sin and cos of one value, or both words of one Threefry block, do their common work once.
 #include <array>
 #include <functional>
 #include <initializer_list>
@@ -62,7 +62,7 @@ struct Expr {
 
 /// An Expr, or a number that takes the type of the Expr beside it.
 struct Operand {
-  Operand(Expr e) : expr(e), is_number(false) {}           // NOLINT: implicit on purpose
+  Operand(Expr e) : expr(e), is_number(false) {}             // NOLINT: implicit on purpose
   Operand(double v) : expr{}, number(v), is_number(true) {}  // NOLINT
   Expr expr;
   double number = 0;
@@ -104,10 +104,13 @@ inline constexpr double shifter = 12582912;  // 1.5 * 2^23
 inline constexpr double one_bits = 0x3F800000, half_bits = 0x3F000000, minus_one_bits = -1082130432;
 /// 2^h times the float that `bits` is, a power of two, where `shifted` is h + shifter.
 inline Expr power_of_two(Expr shifted, double bits) { return bitcast((bitcast(shifted, int32) << 23) + bits, float32); }
-/// p 2^n, rounded once, where n is `shifted` - shifter, |n| <= 151, and p is close enough to 1 that p 2^(n/2) is a normal number.
+/// p 2^n, rounded once, where n is `shifted` - shifter, |n| <= 151, and p is close enough to 1 that p 2^(n/2) is a
+/// normal number.
 Expr scaled(Expr p, Expr shifted);
 /// v, negative where `sign` is; v is not negative elsewhere.
-inline Expr with_sign(Expr v, Expr sign) { return bitcast(bitcast(v, int32) | (bitcast(sign, int32) & -2147483648.0), float32); }
+inline Expr with_sign(Expr v, Expr sign) {
+  return bitcast(bitcast(v, int32) | (bitcast(sign, int32) & -2147483648.0), float32);
+}
 /// Horner's rule, the highest coefficient first.
 Expr horner(Expr x, std::initializer_list<double> coefficients);
 

@@ -1,10 +1,13 @@
-// Inverse trigonometric and hyperbolic functions in float32. Minimax polynomials, with their errors relative to the whole:
+// Inverse trigonometric and hyperbolic functions in float32. Minimax polynomials, with their errors relative to the
+// whole:
 //
 //   arctan  t + t^3 P(t^2), P of degree 10, on t <= 1, 1.1e-10; larger arguments by arctan(x) = pi/2 - arctan(1/x)
-//   arcsin  s + s^3 P(s^2), P of degree 5, on s <= 1/2, 2.9e-10; larger arguments by arcsin(x) = pi/2 - 2 arcsin(sqrt((1-x) / 2))
+//   arcsin  s + s^3 P(s^2), P of degree 5, on s <= 1/2, 2.9e-10; larger arguments by arcsin(x) = pi/2 - 2
+//           arcsin(sqrt((1-x) / 2))
 //
-// The hyperbolic ones are logarithms: arcsinh x = log1p(x + x^2 / (1 + sqrt(1 + x^2))), arccosh x = log1p(t + sqrt(t (t + 2))) with t = x - 1,
-// arctanh x = log1p(2x / (1 - x)) / 2. Squares that would overflow belong to arguments so large that the function is log(2x).
+// The hyperbolic ones are logarithms: arcsinh x = log1p(x + x^2 / (1 + sqrt(1 + x^2))), arccosh x = log1p(t + sqrt(t (t
+// + 2))) with t = x - 1, arctanh x = log1p(2x / (1 - x)) / 2. Squares that would overflow belong to arguments so large
+// that the function is log(2x).
 #include <limits>
 
 #include "kernel/expand_emit.h"
@@ -20,9 +23,9 @@ constexpr double large = 0x1p30;
 // arctan of t in [0, 1].
 Expr arctan_unit(Expr t) {
   const Expr z = t * t;
-  const Expr p = horner(z, {-0.0005555165698751807, 0.004163831472396851, -0.014541948214173317, 0.03219498693943024, -0.0526861809194088,
-                            0.07165692001581192, -0.08954838663339615, 0.11088348925113678, -0.1428345888853073, 0.1999988704919815,
-                            -0.3333333134651184});
+  const Expr p = horner(z, {-0.0005555165698751807, 0.004163831472396851, -0.014541948214173317, 0.03219498693943024,
+                            -0.0526861809194088, 0.07165692001581192, -0.08954838663339615, 0.11088348925113678,
+                            -0.1428345888853073, 0.1999988704919815, -0.3333333134651184});
   return fma(t * z, p, t);
 }
 
@@ -36,8 +39,8 @@ ArcsinePart arcsine_part(Expr x) {
   const Expr far = lt(0.5, a);
   const Expr z = select(far, (1.0 - a) * 0.5, a * a);
   const Expr s = select(far, sqrt(z), a);  // beyond 1: the root of a negative number
-  const Expr p = horner(z, {0.03761693835258484, 0.014362824149429798, 0.03182906657457352, 0.044514212757349014, 0.0750051960349083,
-                            0.16666659712791443});
+  const Expr p = horner(z, {0.03761693835258484, 0.014362824149429798, 0.03182906657457352, 0.044514212757349014,
+                            0.0750051960349083, 0.16666659712791443});
   return {far, fma(s * z, p, s)};
 }
 

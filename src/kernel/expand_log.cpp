@@ -12,11 +12,12 @@ namespace weft::kernel::expansion {
 namespace {
 
 constexpr double ln2_high = 0.6931471824645996, ln2_low = -1.9046542121259336e-09;
-constexpr double root_half_bits = 0x3F3504F3;       // sqrt(1/2), rounded down
-constexpr double exponent_mask = -8388608;          // 0xFF800000
+constexpr double root_half_bits = 0x3F3504F3;  // sqrt(1/2), rounded down
+constexpr double exponent_mask = -8388608;     // 0xFF800000
 constexpr double smallest_normal = 0x1p-126;
-constexpr std::initializer_list<double> log_coefficients = {-0.07635630667209625, 0.12761905789375305, -0.13159731030464172, 0.1420162469148636,
-                                                            -0.16623404622077942, 0.20001240074634552, -0.2500081956386566, 0.3333333134651184};
+constexpr std::initializer_list<double> log_coefficients = {
+    -0.07635630667209625, 0.12761905789375305, -0.13159731030464172, 0.1420162469148636,
+    -0.16623404622077942, 0.20001240074634552, -0.2500081956386566,  0.3333333134651184};
 constexpr double infinity = std::numeric_limits<double>::infinity();
 
 struct Split {
@@ -74,8 +75,9 @@ Expr log(Expr x) {
 
 Expr log2(Expr x) {
   const Split s = split_any(x);
-  const Expr q = horner(s.f, {-0.11095760762691498, 0.18721765279769897, -0.19119444489479065, 0.2044493705034256, -0.2395811527967453,
-                              0.2885737419128418, -0.3606984317302704, 0.4808981716632843, -0.7213473320007324});
+  const Expr q = horner(
+      s.f, {-0.11095760762691498, 0.18721765279769897, -0.19119444489479065, 0.2044493705034256, -0.2395811527967453,
+            0.2885737419128418, -0.3606984317302704, 0.4808981716632843, -0.7213473320007324});
   const Expr low = fma(s.f, 1.925963033500011e-08, s.f * s.f * q);
   return with_limits(x, s.e + fma(s.f, 1.4426950216293335, low));
 }
@@ -90,8 +92,8 @@ Expr log10(Expr x) {
   return with_limits(x, fma(l, e_high, fma(s.e, two_high, low)));
 }
 
-// Equal arguments, infinite ones among them, are ln 2 above both. A sum of exponentials near 1 has a logarithm near 0: the error is then that of
-// the larger argument.
+// Equal arguments, infinite ones among them, are ln 2 above both. A sum of exponentials near 1 has a logarithm near 0:
+// the error is then that of the larger argument.
 Expr logaddexp(Expr x, Expr y) {
   const Expr top = apply(ScalarOp::max, {x, y});
   return top + select(eq(x, y), ln2_high, log1p(exp(-abs(x - y))));

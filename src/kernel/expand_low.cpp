@@ -1,7 +1,7 @@
-// float16, bfloat16 and the 8-bit floats compute in float32: an operator on them becomes casts, the operator in float32 and a cast back,
-// which rounds to nearest even after each operation. Data movement, select, loads and stores keep the storage type.
-// Conversions between a low type and anything but float32 go through float32 as well, so that a target needs only those
-// two casts of each.
+// float16, bfloat16 and the 8-bit floats compute in float32: an operator on them becomes casts, the operator in float32
+// and a cast back, which rounds to nearest even after each operation. Data movement, select, loads and stores keep the
+// storage type. Conversions between a low type and anything but float32 go through float32 as well, so that a target
+// needs only those two casts of each.
 #include "kernel/expand_emit.h"
 
 namespace weft::kernel::expansion {

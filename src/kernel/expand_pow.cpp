@@ -27,9 +27,9 @@ Pair log2_in_two(Expr a) {
   const Expr raw = cast(above >> 23, float32);
   const Expr e = select(tiny, raw - 23.0, raw);
 
-  const Expr f = m - 1.0;               // exact
+  const Expr f = m - 1.0;  // exact
   const Expr d = m + 1.0;
-  const Expr d_low = m - (d - 1.0);     // exact: what the sum lost
+  const Expr d_low = m - (d - 1.0);  // exact: what the sum lost
   const Expr r = 1.0 / d;
   const Expr s = f * r;
   const Expr s_low = fma(-s, d_low, fma(-s, d, f)) * r;
@@ -50,8 +50,8 @@ Expr exp2_of_sum(Expr high, Expr low) {
   const Expr c = clamp(high, -160, 130);
   const Expr n = round(c);
   const Expr r = (c - n) + low;
-  const Expr p = horner(r, {0.00015328907466027886, 0.0013390976237133145, 0.009618500247597694, 0.05550359562039375, 0.24022647738456726,
-                            0.6931471824645996, 1});
+  const Expr p = horner(r, {0.00015328907466027886, 0.0013390976237133145, 0.009618500247597694, 0.05550359562039375,
+                            0.24022647738456726, 0.6931471824645996, 1});
   const Expr i = cast(n, int32);
   const Expr half = i >> 1;
   auto power = [](Expr k) { return bitcast((k + 127.0) << 23, float32); };

@@ -27,7 +27,8 @@ bool keeps_relative_error(const Inst& inst) {
 
 bool adds(const Inst& inst) {
   if (inst.op == Op::reduce) return inst.reducer == Reducer::sum;
-  return inst.op == Op::scalar && (inst.scalar_op == ScalarOp::add || inst.scalar_op == ScalarOp::sub || inst.scalar_op == ScalarOp::fma);
+  return inst.op == Op::scalar &&
+         (inst.scalar_op == ScalarOp::add || inst.scalar_op == ScalarOp::sub || inst.scalar_op == ScalarOp::fma);
 }
 
 /// From users to what they use: every instruction stands behind those of its arguments.
@@ -58,7 +59,9 @@ class Walk {
     }
   }
 
-  void raise(Value v, Precision wanted) { seen_[static_cast<size_t>(v)] = std::max(seen_[static_cast<size_t>(v)], wanted); }
+  void raise(Value v, Precision wanted) {
+    seen_[static_cast<size_t>(v)] = std::max(seen_[static_cast<size_t>(v)], wanted);
+  }
 
   /// Who sees a condition's value sees what its block yields, or the other one.
   void when(const Inst& inst) {
@@ -70,26 +73,32 @@ class Walk {
     block(body);
   }
 
-  /// A carried value is seen by who sees it behind the loop and by the next round, which may see more of it than this one knew: then the body is gone through again.
+  /// A carried value is seen by who sees it behind the loop and by the next round, which may see more of it than this
+  /// one knew: then the body is gone through again.
   void loop(const Inst& inst) {
     const Block& body = inst.blocks[0];
     const std::vector<Value>& next = body.insts.back().args;
     for (bool again = true; again;) {
       std::vector<Precision> before;
       for (size_t k = 0; k < next.size(); ++k) {
-        before.push_back(std::max(seen_[static_cast<size_t>(inst.results[k])], seen_[static_cast<size_t>(body.arguments[k + 1])]));
+        before.push_back(
+            std::max(seen_[static_cast<size_t>(inst.results[k])], seen_[static_cast<size_t>(body.arguments[k + 1])]));
         raise(next[k], before[k]);
       }
       block(body);
       again = false;
-      for (size_t k = 0; k < next.size(); ++k) again = again || seen_[static_cast<size_t>(body.arguments[k + 1])] > before[k];
+      for (size_t k = 0; k < next.size(); ++k)
+        again = again || seen_[static_cast<size_t>(body.arguments[k + 1])] > before[k];
     }
     for (size_t k = 0; k < inst.args.size(); ++k)
-      raise(inst.args[k], k < 3 ? Precision::bits24 : std::max(seen_[static_cast<size_t>(inst.results[k - 3])], seen_[static_cast<size_t>(body.arguments[k - 2])]));
+      raise(inst.args[k], k < 3 ? Precision::bits24
+                                : std::max(seen_[static_cast<size_t>(inst.results[k - 3])],
+                                           seen_[static_cast<size_t>(body.arguments[k - 2])]));
   }
 
   Precision of_arguments(const Inst& inst) const {
-    if (inst.op == Op::cast && kernel_.types[static_cast<size_t>(inst.args[0])].dtype == float32) return precision_of(inst.type.dtype);
+    if (inst.op == Op::cast && kernel_.types[static_cast<size_t>(inst.args[0])].dtype == float32)
+      return precision_of(inst.type.dtype);
     if (inst.results.size() != 1 || inst.type.dtype != float32) return Precision::bits24;
     const Precision seen = seen_[static_cast<size_t>(inst.results[0])];
     return keeps_relative_error(inst) ? seen : adds(inst) ? std::max(seen, Precision::bits20) : Precision::bits24;
@@ -99,10 +108,12 @@ class Walk {
   std::vector<Precision> seen_;
 };
 
-/// Which values are differences and multiples of numbers of 16 bits: an exponential of one is uncertain by as much as its argument was rounded by.
+/// Which values are differences and multiples of numbers of 16 bits: an exponential of one is uncertain by as much as
+/// its argument was rounded by.
 class Rounded {
  public:
-  explicit Rounded(const Kernel& kernel) : kernel_(kernel), rounded_(kernel.types.size(), false), fixed_(kernel.types.size(), false) {}
+  explicit Rounded(const Kernel& kernel)
+      : kernel_(kernel), rounded_(kernel.types.size(), false), fixed_(kernel.types.size(), false) {}
 
   std::vector<bool> run() {
     block(kernel_.body);
@@ -117,7 +128,8 @@ class Rounded {
       if (inst.op == Op::loop) loop(inst);
       else if (inst.op == Op::when) when(inst);
       else if (inst.results.size() == 1) {
-        fixed_[static_cast<size_t>(inst.results[0])] = inst.op == Op::constant || (inst.op == Op::broadcast && is(fixed_, inst.args[0]));
+        fixed_[static_cast<size_t>(inst.results[0])] =
+            inst.op == Op::constant || (inst.op == Op::broadcast && is(fixed_, inst.args[0]));
         rounded_[static_cast<size_t>(inst.results[0])] = of(inst);
       }
     }
@@ -135,7 +147,8 @@ class Rounded {
     const Block& body = inst.blocks[0];
     const std::vector<Value>& next = body.insts.back().args;
     std::vector<bool> carried;
-    for (size_t k = 0; k < next.size(); ++k) carried.push_back(is(rounded_, inst.args[k + 3]) || is(fixed_, inst.args[k + 3]));
+    for (size_t k = 0; k < next.size(); ++k)
+      carried.push_back(is(rounded_, inst.args[k + 3]) || is(fixed_, inst.args[k + 3]));
     for (bool again = true; again;) {
       for (size_t k = 0; k < next.size(); ++k) rounded_[static_cast<size_t>(body.arguments[k + 1])] = carried[k];
       block(body);
@@ -154,7 +167,8 @@ class Rounded {
       }
       case Op::broadcast:
       case Op::reshape: return is(rounded_, inst.args[0]);
-      case Op::reduce: return is(rounded_, inst.args[0]) && (inst.reducer == Reducer::max || inst.reducer == Reducer::min);
+      case Op::reduce:
+        return is(rounded_, inst.args[0]) && (inst.reducer == Reducer::max || inst.reducer == Reducer::min);
       case Op::scalar: break;
       default: return false;
     }
@@ -184,17 +198,21 @@ class Rounded {
   std::vector<bool> rounded_, fixed_;
 };
 
-void lower_exponentials(const Kernel& kernel, const Block& b, const std::vector<bool>& rounded, std::vector<Precision>& seen) {
+void lower_exponentials(const Kernel& kernel, const Block& b, const std::vector<bool>& rounded,
+                        std::vector<Precision>& seen) {
   for (const Inst& inst : b.insts) {
     for (const Block& inner : inst.blocks) lower_exponentials(kernel, inner, rounded, seen);
     if (inst.op == Op::scalar && inst.scalar_op == ScalarOp::exp && rounded[static_cast<size_t>(inst.args[0])])
-      seen[static_cast<size_t>(inst.results[0])] = std::min(seen[static_cast<size_t>(inst.results[0])], Precision::bits20);
+      seen[static_cast<size_t>(inst.results[0])] =
+          std::min(seen[static_cast<size_t>(inst.results[0])], Precision::bits20);
   }
 }
 
 }  // namespace
 
-Precision precision_of(Dtype t) { return t == bfloat16 ? Precision::bits8 : t == float16 ? Precision::bits11 : Precision::bits24; }
+Precision precision_of(Dtype t) {
+  return t == bfloat16 ? Precision::bits8 : t == float16 ? Precision::bits11 : Precision::bits24;
+}
 
 std::vector<Precision> precisions(const Kernel& kernel) {
   std::vector<Precision> seen = Walk(kernel).run();

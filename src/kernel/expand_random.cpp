@@ -1,5 +1,5 @@
-// The counter-based generators of Salmon, Moraes, Dror and Shaw (2011): Threefry-2x32 with 20 rounds in uint32 additions, shifts and xors, and
-// Philox-4x32 with 10 rounds in products of full width.
+// The counter-based generators of Salmon, Moraes, Dror and Shaw (2011): Threefry-2x32 with 20 rounds in uint32
+// additions, shifts and xors, and Philox-4x32 with 10 rounds in products of full width.
 #include <array>
 
 #include "kernel/expand_emit.h"

@@ -1,4 +1,5 @@
-// Executes tile IR on vectors of Numbers, one program after another, rounding after every operation as the hardware does.
+// Executes tile IR on vectors of Numbers, one program after another, rounding after every operation as the hardware
+// does.
 #include "kernel/interpret.h"
 
 #include <algorithm>
@@ -40,7 +41,8 @@ class Interpreter {
       try {
         step(inst);
       } catch (const MemoryFault& fault) {
-        throw_failure("kernel " + kernel_.name, fmt::format("program {}: {}: {}", program_, print_inst(kernel_, inst), fault.what()));
+        throw_failure("kernel " + kernel_.name,
+                      fmt::format("program {}: {}: {}", program_, print_inst(kernel_, inst), fault.what()));
       }
     }
     return b.insts.back().args;
@@ -68,7 +70,8 @@ class Interpreter {
       case Op::symbol: return {Number::of_int(symbols_[static_cast<size_t>(inst.ref)])};
       case Op::arange: {
         Tile out;
-        for (size_t k = 0; k < n; ++k) out.push_back(round_to(Number::of_int(static_cast<int64_t>(k)), inst.type.dtype));
+        for (size_t k = 0; k < n; ++k)
+          out.push_back(round_to(Number::of_int(static_cast<int64_t>(k)), inst.type.dtype));
         return out;
       }
       case Op::scalar: return elementwise(inst);
@@ -100,7 +103,8 @@ class Interpreter {
         const Tile &from = tile(inst.args[0]), &into = tile(inst.args[1]);
         Tile out = into;
         for (int64_t k = 0; k < inst.type.size(); ++k)
-          if (k - inst.axis >= 0 && k - inst.axis < inst.type.size()) out[static_cast<size_t>(k)] = from[static_cast<size_t>(k - inst.axis)];
+          if (k - inst.axis >= 0 && k - inst.axis < inst.type.size())
+            out[static_cast<size_t>(k)] = from[static_cast<size_t>(k - inst.axis)];
         return out;
       }
       case Op::exchange: {
@@ -135,7 +139,8 @@ class Interpreter {
     const size_t columns = static_cast<size_t>(inst.type.dims.back());
     const bool along_rows = dims.size() == 2 && dims[0] == inst.type.dims[0] && dims[1] == 1;  // [m,1]
     Tile out(static_cast<size_t>(inst.type.size()));
-    for (size_t k = 0; k < out.size(); ++k) out[k] = from[from.size() == 1 ? 0 : along_rows ? k / columns : k % columns];
+    for (size_t k = 0; k < out.size(); ++k)
+      out[k] = from[from.size() == 1 ? 0 : along_rows ? k / columns : k % columns];
     return out;
   }
 
@@ -164,16 +169,20 @@ class Interpreter {
     const Tile &a = tile(inst.args[0]), &b = tile(inst.args[1]);
     Tile c = tile(inst.args[2]);
     const bool wide = inst.type.dtype == float64;
-    const size_t columns = static_cast<size_t>(inst.type.dims[1]), depth = static_cast<size_t>(type(inst.args[0]).dims[1]);
+    const size_t columns = static_cast<size_t>(inst.type.dims[1]),
+                 depth = static_cast<size_t>(type(inst.args[0]).dims[1]);
     for (size_t k = 0; k < c.size(); ++k) {
       if (inst.type.dtype == int32) {
-        for (size_t d = 0; d < depth; ++d) c[k] = round_to(Number::of_int(c[k].i + a[k / columns * depth + d].i * b[d * columns + k % columns].i), int32);
+        for (size_t d = 0; d < depth; ++d)
+          c[k] =
+              round_to(Number::of_int(c[k].i + a[k / columns * depth + d].i * b[d * columns + k % columns].i), int32);
         continue;
       }
       double sum = c[k].f;
       for (size_t d = 0; d < depth; ++d) {
         const double x = a[k / columns * depth + d].f, y = b[d * columns + k % columns].f;
-        sum = wide ? std::fma(x, y, sum) : std::fma(static_cast<float>(x), static_cast<float>(y), static_cast<float>(sum));
+        sum = wide ? std::fma(x, y, sum)
+                   : std::fma(static_cast<float>(x), static_cast<float>(y), static_cast<float>(sum));
       }
       c[k] = round_to(Number::of_real(sum), inst.type.dtype);
     }
@@ -181,7 +190,8 @@ class Interpreter {
   }
 
   /// A side as a dense matrix of `lines` by k, rounded as the tensor cores read it.
-  std::vector<float> side(Ref ref, int64_t offset, int64_t lines, Value limit, int64_t stride, int64_t k, int64_t depth_stride) {
+  std::vector<float> side(Ref ref, int64_t offset, int64_t lines, Value limit, int64_t stride, int64_t k,
+                          int64_t depth_stride) {
     std::vector<float> out(static_cast<size_t>(lines * k), 0.f);
     if (limit != no_value) lines = std::min(lines, whole(limit));
     const bool tf32 = ref_dtype(kernel_, ref) == float32;
@@ -200,13 +210,15 @@ class Interpreter {
     for (int64_t i = 0; i < rows; ++i)
       for (int64_t j = 0; j < columns; ++j) {
         float sum = 0;
-        for (int64_t d = 0; d < k; ++d) sum = std::fma(a[static_cast<size_t>(i * k + d)], b[static_cast<size_t>(j * k + d)], sum);
+        for (int64_t d = 0; d < k; ++d)
+          sum = std::fma(a[static_cast<size_t>(i * k + d)], b[static_cast<size_t>(j * k + d)], sum);
         memory_.store(inst.ref, i * inst.strides[4] + j, Number::of_real(sum));
       }
   }
 
   /// Calls visit(lane, address) for each lane of a load's or store's tile that the limits let through.
-  template <class Visit> void slice(const Inst& inst, const Type& of, Visit visit) const {
+  template <class Visit>
+  void slice(const Inst& inst, const Type& of, Visit visit) const {
     const size_t limits = first_limit(inst.op), rank = of.dims.size();
     const int64_t offset = whole(inst.args[limits - 1]), columns = rank > 0 ? of.dims.back() : 1;
     for (int64_t lane = 0; lane < of.size(); ++lane) {
@@ -230,7 +242,8 @@ class Interpreter {
 
   void store(const Inst& inst) {
     const Tile& value = tile(inst.args[0]);
-    slice(inst, type(inst.args[0]), [&](size_t lane, int64_t address) { memory_.store(inst.ref, address, value[lane]); });
+    slice(inst, type(inst.args[0]),
+          [&](size_t lane, int64_t address) { memory_.store(inst.ref, address, value[lane]); });
   }
 
   bool masked(Value mask, size_t lane) const { return mask != no_value && tile(mask)[lane].i == 0; }
@@ -259,7 +272,8 @@ class Interpreter {
     for (size_t k = 3; k < inst.args.size(); ++k) carried.push_back(tile(inst.args[k]));
     for (int64_t i = whole(inst.args[0]); i < hi;) {
       values_[static_cast<size_t>(body.arguments[0])] = {Number::of_int(i)};
-      for (size_t k = 0; k < carried.size(); ++k) values_[static_cast<size_t>(body.arguments[k + 1])] = std::move(carried[k]);
+      for (size_t k = 0; k < carried.size(); ++k)
+        values_[static_cast<size_t>(body.arguments[k + 1])] = std::move(carried[k]);
       const std::vector<Value>& next = block(body);
       for (size_t k = 0; k < carried.size(); ++k) carried[k] = tile(next[k]);
       if (__builtin_add_overflow(i, by, &i)) break;
@@ -288,7 +302,8 @@ class Interpreter {
 
 }  // namespace
 
-void interpret(const Kernel& kernel, std::span<const HostBuffer> buffers, std::span<const int64_t> symbols, int64_t grid) {
+void interpret(const Kernel& kernel, std::span<const HostBuffer> buffers, std::span<const int64_t> symbols,
+               int64_t grid) {
   verify(kernel);
   const std::string where = "kernel " + kernel.name;
   if (buffers.size() != kernel.params.size())

@@ -1,4 +1,5 @@
-// The text of a kernel, for people and golden tests. Values are numbered in program order; symbols are written by their own number.
+// The text of a kernel, for people and golden tests. Values are numbered in program order; symbols are written by their
+// own number.
 #include <fmt/format.h>
 
 #include <array>
@@ -12,7 +13,8 @@ namespace {
 using std::string;
 
 const char* short_name(Dtype t) {
-  constexpr std::array names{"bool", "u8", "u16", "u32", "u64", "i8", "i16", "i32", "i64", "f16", "bf16", "f32", "f64", "c64", "f8e4m3", "f8e5m2"};
+  constexpr std::array names{"bool", "u8",  "u16",  "u32", "u64", "i8",  "i16",    "i32",
+                             "i64",  "f16", "bf16", "f32", "f64", "c64", "f8e4m3", "f8e5m2"};
   static_assert(names.size() == static_cast<size_t>(Dtype::Val::float8_e5m2) + 1);
   return names[static_cast<size_t>(t.val())];
 }
@@ -32,7 +34,8 @@ class Printer {
     auto out = std::back_inserter(text_);
     fmt::format_to(out, "kernel @{}(", kernel_.name);
     for (size_t k = 0; k < kernel_.params.size(); ++k)
-      fmt::format_to(out, "{}p{}: {}{}", k ? ", " : "", k, kernel_.params[k].written ? "out " : "", short_name(kernel_.params[k].dtype));
+      fmt::format_to(out, "{}p{}: {}{}", k ? ", " : "", k, kernel_.params[k].written ? "out " : "",
+                     short_name(kernel_.params[k].dtype));
     for (size_t k = 0; k < kernel_.symbols.size(); ++k) fmt::format_to(out, "{}s{}", k ? ", " : "; ", k);
     text_ += ") {\n";
     block(kernel_.body, 1);
@@ -45,20 +48,26 @@ class Printer {
     switch (inst.op) {
       case Op::constant: s += ' ' + number_text(inst.number, inst.type.dtype); break;
       case Op::symbol: s += fmt::format(" s{}", inst.ref); break;
-      case Op::reduce: s += fmt::format(" {} {} axis({})", kernel::name(inst.reducer), values(inst.args, 0), inst.axis); break;
+      case Op::reduce:
+        s += fmt::format(" {} {} axis({})", kernel::name(inst.reducer), values(inst.args, 0), inst.axis);
+        break;
       case Op::shift: s += fmt::format(" {} by({})", values(inst.args, 0), inst.axis); break;
       case Op::exchange: s += fmt::format(" {} xor({})", values(inst.args, 0), inst.axis); break;
       case Op::extract: s += fmt::format(" {} lane({})", values(inst.args, 0), inst.axis); break;
       case Op::load: s += memory(inst, 0) + slice(inst) + other(inst); break;
-      case Op::store: s += memory(inst, 1) + ' ' + values(inst.args, 0, 1) + slice(inst) + (inst.streaming ? " streaming" : ""); break;
+      case Op::store:
+        s += memory(inst, 1) + ' ' + values(inst.args, 0, 1) + slice(inst) + (inst.streaming ? " streaming" : "");
+        break;
       case Op::gather: s += memory(inst, 0) + mask(inst, 1) + other(inst); break;
       case Op::scatter:
       case Op::atomic_add: s += memory(inst, 1) + ' ' + values(inst.args, 0, 1) + mask(inst, 2); break;
       case Op::matmul: s += matmul(inst); break;
       case Op::prefetch: s += memory(inst, 0) + fmt::format(" {}", inst.number.i); break;
       case Op::alloc:
-        s += fmt::format(" {}: {}[{}]", ref(inst.ref), is_local(kernel_, inst.ref) ? short_name(ref_dtype(kernel_, inst.ref)) : "?", inst.number.i);
-        if (is_local(kernel_, inst.ref) && kernel_.locals[static_cast<size_t>(inst.ref) - kernel_.params.size()].share > 0)
+        s += fmt::format(" {}: {}[{}]", ref(inst.ref),
+                         is_local(kernel_, inst.ref) ? short_name(ref_dtype(kernel_, inst.ref)) : "?", inst.number.i);
+        if (is_local(kernel_, inst.ref) &&
+            kernel_.locals[static_cast<size_t>(inst.ref) - kernel_.params.size()].share > 0)
           s += fmt::format(" share({})", kernel_.locals[static_cast<size_t>(inst.ref) - kernel_.params.size()].share);
         break;
       case Op::loop: s += loop(inst); break;
@@ -91,19 +100,24 @@ class Printer {
 
   string value(Value v) const {
     if (v == no_value) return "_";
-    if (v < 0 || static_cast<size_t>(v) >= names_.size() || names_[static_cast<size_t>(v)].empty()) return fmt::format("%?{}", v);
+    if (v < 0 || static_cast<size_t>(v) >= names_.size() || names_[static_cast<size_t>(v)].empty())
+      return fmt::format("%?{}", v);
     return names_[static_cast<size_t>(v)];
   }
-  string values(const std::vector<Value>& all, size_t first, size_t count = SIZE_MAX, const char* separator = " ") const {
+  string values(const std::vector<Value>& all, size_t first, size_t count = SIZE_MAX,
+                const char* separator = " ") const {
     string s;
     for (size_t k = first; k < all.size() && k - first < count; ++k) s += (s.empty() ? "" : separator) + value(all[k]);
     return s;
   }
   string ref(Ref r) const {
     const size_t params = kernel_.params.size();
-    return r >= 0 && static_cast<size_t>(r) >= params ? fmt::format("l{}", static_cast<size_t>(r) - params) : fmt::format("p{}", r);
+    return r >= 0 && static_cast<size_t>(r) >= params ? fmt::format("l{}", static_cast<size_t>(r) - params)
+                                                      : fmt::format("p{}", r);
   }
-  string memory(const Inst& inst, size_t address) const { return fmt::format(" {}[{}]", ref(inst.ref), values(inst.args, address, 1)); }
+  string memory(const Inst& inst, size_t address) const {
+    return fmt::format(" {}[{}]", ref(inst.ref), values(inst.args, address, 1));
+  }
   string mask(const Inst& inst, size_t at) const {
     return inst.args.size() > at && inst.args[at] != no_value ? fmt::format(" mask({})", value(inst.args[at])) : "";
   }
@@ -121,21 +135,25 @@ class Printer {
   string matmul(const Inst& inst) const {
     if (inst.args.size() != 5) return " " + values(inst.args, 0);
     const MatmulSchedule& how = inst.schedule;
-    return fmt::format(" {} {}[{}] {}[{}] stride({}) limit({}, {}) depth({}) : {} in {}x{}, {}x{}", ref(inst.ref), ref(inst.left), value(inst.args[0]), ref(inst.right),
-                       value(inst.args[1]), fmt::join(inst.strides, ", "), value(inst.args[2]), value(inst.args[3]), value(inst.args[4]), to_string(inst.type), how.depth,
-                       how.stages, how.rows, how.columns);
+    return fmt::format(" {} {}[{}] {}[{}] stride({}) limit({}, {}) depth({}) : {} in {}x{}, {}x{}", ref(inst.ref),
+                       ref(inst.left), value(inst.args[0]), ref(inst.right), value(inst.args[1]),
+                       fmt::join(inst.strides, ", "), value(inst.args[2]), value(inst.args[3]), value(inst.args[4]),
+                       to_string(inst.type), how.depth, how.stages, how.rows, how.columns);
   }
 
   string head(const Inst& inst) const {
-    const string op(inst.op == Op::scalar && inst.scalar_op < ScalarOp::count_ ? info(inst.scalar_op).name : op_name(inst.op));
+    const string op(inst.op == Op::scalar && inst.scalar_op < ScalarOp::count_ ? info(inst.scalar_op).name
+                                                                               : op_name(inst.op));
     return inst.results.empty() ? op : values(inst.results, 0, SIZE_MAX, ", ") + " = " + op;
   }
 
   // "%7 = loop %5 = %1 to %2 step %3 carry(%6 = %4)"
   string loop(const Inst& inst) const {
-    if (inst.blocks.empty() || inst.blocks[0].arguments.empty() || inst.args.size() < 3) return " " + values(inst.args, 0);
+    if (inst.blocks.empty() || inst.blocks[0].arguments.empty() || inst.args.size() < 3)
+      return " " + values(inst.args, 0);
     const auto& arguments = inst.blocks[0].arguments;
-    string s = fmt::format("{} {} = {} to {} step {}", inst.parallel ? " parallel" : "", value(arguments[0]), value(inst.args[0]), value(inst.args[1]), value(inst.args[2]));
+    string s = fmt::format("{} {} = {} to {} step {}", inst.parallel ? " parallel" : "", value(arguments[0]),
+                           value(inst.args[0]), value(inst.args[1]), value(inst.args[2]));
     for (size_t k = 3; k < inst.args.size() && k - 2 < arguments.size(); ++k)
       s += fmt::format("{}{} = {}", k == 3 ? " carry(" : ", ", value(arguments[k - 2]), value(inst.args[k]));
     return inst.args.size() > 3 ? s + ")" : s;
@@ -171,15 +189,17 @@ int64_t Type::size() const {
 }
 
 std::string_view op_name(Op op) {
-  constexpr std::array<std::string_view, 26> names{"constant", "program_id", "symbol", "arange",  "scalar",     "cast",  "bitcast",
-                                                   "broadcast", "reshape",   "transpose", "reduce", "shift", "exchange", "extract", "dot", "matmul", "load",  "store",
-                                                   "gather",    "scatter",   "atomic_add", "prefetch", "alloc", "loop", "when", "yield"};
+  constexpr std::array<std::string_view, 26> names{
+      "constant",  "program_id", "symbol",     "arange",   "scalar",  "cast", "bitcast", "broadcast", "reshape",
+      "transpose", "reduce",     "shift",      "exchange", "extract", "dot",  "matmul",  "load",      "store",
+      "gather",    "scatter",    "atomic_add", "prefetch", "alloc",   "loop", "when",    "yield"};
   static_assert(names.size() == static_cast<size_t>(Op::yield) + 1);
   return static_cast<size_t>(op) < names.size() ? names[static_cast<size_t>(op)] : "?";
 }
 
 string to_string(const Type& type) {
-  return type.dims.empty() ? short_name(type.dtype) : fmt::format("{}[{}]", short_name(type.dtype), fmt::join(type.dims, ","));
+  return type.dims.empty() ? short_name(type.dtype)
+                           : fmt::format("{}[{}]", short_name(type.dtype), fmt::join(type.dims, ","));
 }
 
 string print_inst(const Kernel& kernel, const Inst& inst) { return Printer(kernel).line(inst); }

@@ -14,7 +14,9 @@ Dtype bits_of(Dtype t) {
   }
 }
 
-Value splat_bits(Builder& b, Dtype t, uint64_t v, int64_t lanes) { return b.constant(t, Number::of_int(static_cast<int64_t>(v)), {lanes}); }
+Value splat_bits(Builder& b, Dtype t, uint64_t v, int64_t lanes) {
+  return b.constant(t, Number::of_int(static_cast<int64_t>(v)), {lanes});
+}
 
 Value keys_of(Builder& b, Value bits, Dtype t) {
   const KeyRule rule = key_rule(t);
@@ -26,7 +28,8 @@ Value keys_of(Builder& b, Value bits, Dtype t) {
   if (rule.infinity == 0) return b.scalar(ScalarOp::bit_xor, {bits, number(rule.sign)});
   const Value size = b.scalar(ScalarOp::bit_and, {bits, number(ones & ~rule.sign)});
   const Value negative = b.scalar(ScalarOp::ne, {b.scalar(ScalarOp::bit_and, {bits, number(rule.sign)}), number(0)});
-  Value key = b.select(negative, b.scalar(ScalarOp::bit_xor, {bits, number(ones)}), b.scalar(ScalarOp::bit_or, {bits, number(rule.sign)}));
+  Value key = b.select(negative, b.scalar(ScalarOp::bit_xor, {bits, number(ones)}),
+                       b.scalar(ScalarOp::bit_or, {bits, number(rule.sign)}));
   key = b.select(b.scalar(ScalarOp::eq, {size, number(0)}), number(rule.sign), key);
   return b.select(b.lt(number(rule.infinity), size), number(ones), key);
 }

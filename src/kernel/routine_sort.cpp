@@ -1,7 +1,9 @@
-// The call `sort` as tile kernels. Each element becomes an item, its key with its position: no two are equal, so that the sorted sequence is one and the same whatever
-// finds it, and equal elements keep their order. Rows that fit into a tile, many of them side by side where they are short, are sorted there by a bitonic network
-// (Batcher 1968) whose first step of each stage looks into the mirror, so that all its steps order upwards. Longer rows are sorted a tile at a time; then runs are merged
-// in pairs, every item finding its place in the other run by halving. Positions lead back to the elements, whose bits are taken as they are.
+// The call `sort` as tile kernels. Each element becomes an item, its key with its position: no two are equal, so that
+// the sorted sequence is one and the same whatever finds it, and equal elements keep their order. Rows that fit into a
+// tile, many of them side by side where they are short, are sorted there by a bitonic network (Batcher 1968) whose
+// first step of each stage looks into the mirror, so that all its steps order upwards. Longer rows are sorted a tile at
+// a time; then runs are merged in pairs, every item finding its place in the other run by halving. Positions lead back
+// to the elements, whose bits are taken as they are.
 #include <algorithm>
 #include <bit>
 
@@ -19,7 +21,8 @@ struct Items {
 
 class SortRoutine {
  public:
-  SortRoutine(const CallDesc& desc, int64_t lanes) : dtype_(desc.inputs[0].dtype), values_(desc.outputs[0].used), order_(desc.outputs[1].used) {
+  SortRoutine(const CallDesc& desc, int64_t lanes)
+      : dtype_(desc.inputs[0].dtype), values_(desc.outputs[0].used), order_(desc.outputs[1].used) {
     const auto& extents = desc.inputs[0].extents;
     const auto axis = static_cast<size_t>(desc.integers[0]);
     for (size_t k = 0; k < extents.size(); ++k) (k < axis ? outer_ : inner_) *= k == axis ? 1 : extents[k];
@@ -27,10 +30,12 @@ class SortRoutine {
     rows_ = outer_ * inner_;
     padded_ = static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(std::max<int64_t>(n_, 1))));
     run_ = std::min(padded_, lanes);
-    lanes_ = std::clamp<int64_t>(static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(std::max<int64_t>(rows_, 1)))) * run_, run_, lanes);
+    lanes_ = std::clamp<int64_t>(
+        static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(std::max<int64_t>(rows_, 1)))) * run_, run_, lanes);
     const int key_bits = 8 * dtype_.size();
     position_bits_ = 32;
-    if (const int needed = std::max(1, static_cast<int>(std::bit_width(static_cast<uint64_t>(padded_ - 1)))); key_bits + needed <= 32) {
+    if (const int needed = std::max(1, static_cast<int>(std::bit_width(static_cast<uint64_t>(padded_ - 1))));
+        key_bits + needed <= 32) {
       item_ = uint32;
       position_bits_ = needed;
     } else if (key_bits <= 32) {
@@ -71,7 +76,10 @@ class SortRoutine {
       } else {
         buffers = with_items(std::move(buffers), 1 - from);
       }
-      out_.launches.push_back({static_cast<size_t>(kernel_of_[last]), std::move(buffers), {width, static_cast<int64_t>(std::bit_width(static_cast<uint64_t>(width)))}, tiles});
+      out_.launches.push_back({static_cast<size_t>(kernel_of_[last]),
+                               std::move(buffers),
+                               {width, static_cast<int64_t>(std::bit_width(static_cast<uint64_t>(width)))},
+                               tiles});
     }
     return std::move(out_);
   }
@@ -106,21 +114,26 @@ class SortRoutine {
   /// `at`: positions in int64; where `inside` is false, the item comes behind all others.
   Items items(Builder& b, Value bits, Value at, Value inside) const {
     Value key = keys_of(b, bits, dtype_);
-    key = b.select(inside, key, number(b, bits_of(dtype_), dtype_.size() == 8 ? ~uint64_t{0} : (uint64_t{1} << (8 * dtype_.size())) - 1, key));
+    key = b.select(
+        inside, key,
+        number(b, bits_of(dtype_), dtype_.size() == 8 ? ~uint64_t{0} : (uint64_t{1} << (8 * dtype_.size())) - 1, key));
     if (pairs_) return {key, b.cast(at, uint32)};
-    const Value high = b.scalar(ScalarOp::shl, {b.cast(key, item_), number(b, item_, static_cast<uint64_t>(position_bits_), key)});
+    const Value high =
+        b.scalar(ScalarOp::shl, {b.cast(key, item_), number(b, item_, static_cast<uint64_t>(position_bits_), key)});
     return {b.scalar(ScalarOp::bit_or, {high, b.cast(at, item_)}), no_value};
   }
 
   Value position(Builder& b, const Items& i) const {  // in int64
     if (pairs_) return b.cast(i.at, int64);
-    return b.cast(b.scalar(ScalarOp::bit_and, {i.key, number(b, item_, (uint64_t{1} << position_bits_) - 1, i.key)}), int64);
+    return b.cast(b.scalar(ScalarOp::bit_and, {i.key, number(b, item_, (uint64_t{1} << position_bits_) - 1, i.key)}),
+                  int64);
   }
 
   Value less(Builder& b, const Items& x, const Items& y) const {
     const Value by_key = b.lt(x.key, y.key);
     if (!pairs_) return by_key;
-    return b.scalar(ScalarOp::bit_or, {by_key, b.scalar(ScalarOp::bit_and, {b.scalar(ScalarOp::eq, {x.key, y.key}), b.lt(x.at, y.at)})});
+    return b.scalar(ScalarOp::bit_or,
+                    {by_key, b.scalar(ScalarOp::bit_and, {b.scalar(ScalarOp::eq, {x.key, y.key}), b.lt(x.at, y.at)})});
   }
 
   Items choose(Builder& b, Value condition, const Items& x, const Items& y) const {
@@ -133,7 +146,8 @@ class SortRoutine {
     const auto step = [&](int64_t mirror, int64_t top) {
       const Items other{b.exchange(v.key, mirror), pairs_ ? b.exchange(v.at, mirror) : no_value};
       const Value bit = b.constant(int32, Number::of_int(top), {lanes_});
-      const Value lower = b.scalar(ScalarOp::eq, {b.scalar(ScalarOp::bit_and, {lane, bit}), b.constant(int32, Number::of_int(0), {lanes_})});
+      const Value lower = b.scalar(
+          ScalarOp::eq, {b.scalar(ScalarOp::bit_and, {lane, bit}), b.constant(int32, Number::of_int(0), {lanes_})});
       v = choose(b, b.scalar(ScalarOp::eq, {lower, less(b, v, other)}), v, other);
     };
     for (int64_t size = 2; size <= length; size *= 2) {
@@ -148,14 +162,16 @@ class SortRoutine {
     const int64_t lanes = b.type(k).dims[0];
     const auto fixed = [&](int64_t v) { return splat(b, b.index(v), lanes); };
     if (inner_ == 1) return b.add(b.mul(row, fixed(n_)), k);
-    const Value o = b.scalar(ScalarOp::floordiv, {row, fixed(inner_)}), x = b.scalar(ScalarOp::mod, {row, fixed(inner_)});
+    const Value o = b.scalar(ScalarOp::floordiv, {row, fixed(inner_)}),
+                x = b.scalar(ScalarOp::mod, {row, fixed(inner_)});
     return b.add(b.mul(b.add(b.mul(o, fixed(n_)), k), fixed(inner_)), x);
   }
 
   /// The elements that items stand for, and where they stood, at element `k` of their row.
   void results(Builder& b, Ref in, const Items& v, Value row, Value k, Value inside) const {
     const Value at = position(b, v), to = address(b, row, k);
-    if (values_) b.scatter(b.param("values", bits_of(dtype_), true), b.gather(in, address(b, row, at), inside), to, inside);
+    if (values_)
+      b.scatter(b.param("values", bits_of(dtype_), true), b.gather(in, address(b, row, at), inside), to, inside);
     if (order_) b.scatter(b.param("order", uint32, true), b.cast(at, uint32), to, inside);
   }
 
@@ -168,11 +184,13 @@ class SortRoutine {
     if (whole) {
       const Value first = splat(b, b.mul(pid, b.index(lanes_ / run_)), lanes_);
       k = b.scalar(ScalarOp::bit_and, {lane, splat(b, b.index(run_ - 1), lanes_)});
-      row = b.add(first, b.scalar(ScalarOp::shr, {lane, splat(b, b.index(std::countr_zero(static_cast<uint64_t>(run_))), lanes_)}));
+      row = b.add(first, b.scalar(ScalarOp::shr,
+                                  {lane, splat(b, b.index(std::countr_zero(static_cast<uint64_t>(run_))), lanes_)}));
       inside = b.lt(row, splat(b, b.index(rows_), lanes_));
       if (run_ != n_) inside = b.scalar(ScalarOp::bit_and, {inside, b.lt(k, splat(b, b.index(n_), lanes_))});
     } else {
-      const Value blocks = b.index((n_ + run_ - 1) / run_), line = b.scalar(ScalarOp::floordiv, {pid, blocks}), start = b.mul(b.scalar(ScalarOp::mod, {pid, blocks}), b.index(run_));
+      const Value blocks = b.index((n_ + run_ - 1) / run_), line = b.scalar(ScalarOp::floordiv, {pid, blocks}),
+                  start = b.mul(b.scalar(ScalarOp::mod, {pid, blocks}), b.index(run_));
       row = splat(b, line, lanes_);
       k = b.add(splat(b, start, lanes_), lane);
       left = b.sub(b.index(n_), start);
@@ -192,28 +210,38 @@ class SortRoutine {
     return b.finish();
   }
 
-  /// Pairs of runs of `width` items become one; `halvings` are enough to find a place among them. A tile lies within one run.
+  /// Pairs of runs of `width` items become one; `halvings` are enough to find a place among them. A tile lies within
+  /// one run.
   Kernel merge_kernel(bool last) const {
     Builder b(last ? "sort_last_merge" : "sort_merge");
     const int64_t lanes = merge_lanes();
     const Buffers from = items_param(b, "from", false);
-    const Value width = b.symbol("width"), halvings = b.symbol("halvings"), pid = b.program_id(), tiles = b.index((n_ + lanes - 1) / lanes);
-    const Value row = b.scalar(ScalarOp::floordiv, {pid, tiles}), first = b.mul(b.scalar(ScalarOp::mod, {pid, tiles}), b.index(lanes)), base = b.mul(row, b.index(n_));
-    const Value left = b.sub(b.index(n_), first), run = b.scalar(ScalarOp::floordiv, {first, width}), is_right = b.scalar(ScalarOp::mod, {run, b.index(2)});
-    const Value pair = b.mul(b.sub(run, is_right), width), other = b.add(pair, b.mul(b.sub(b.index(1), is_right), width));
+    const Value width = b.symbol("width"), halvings = b.symbol("halvings"), pid = b.program_id(),
+                tiles = b.index((n_ + lanes - 1) / lanes);
+    const Value row = b.scalar(ScalarOp::floordiv, {pid, tiles}),
+                first = b.mul(b.scalar(ScalarOp::mod, {pid, tiles}), b.index(lanes)), base = b.mul(row, b.index(n_));
+    const Value left = b.sub(b.index(n_), first), run = b.scalar(ScalarOp::floordiv, {first, width}),
+                is_right = b.scalar(ScalarOp::mod, {run, b.index(2)});
+    const Value pair = b.mul(b.sub(run, is_right), width),
+                other = b.add(pair, b.mul(b.sub(b.index(1), is_right), width));
     const Value length = b.max(b.index(0), b.min(width, b.sub(b.index(n_), other)));
     const Value lane = b.arange(lanes), inside = b.lt(lane, splat(b, left, lanes));
     const Value offset = b.add(base, first), others = splat(b, b.add(base, other), lanes);
-    const Items own{b.load(from.key, offset, {lanes}, {1}, {left}), pairs_ ? b.load(from.at, offset, {lanes}, {1}, {left}) : no_value};
+    const Items own{b.load(from.key, offset, {lanes}, {1}, {left}),
+                    pairs_ ? b.load(from.at, offset, {lanes}, {1}, {left}) : no_value};
     const auto fixed = [&](int64_t v) { return splat(b, b.index(v), lanes); };
-    const auto found = b.loop(b.index(0), halvings, b.index(1), {fixed(0), splat(b, length, lanes)}, [&](Value, const std::vector<Value>& range) {
-      const Value low = range[0], high = range[1], open = b.scalar(ScalarOp::bit_and, {b.lt(low, high), inside}), middle = b.scalar(ScalarOp::shr, {b.add(low, high), fixed(1)});
-      const Value place = b.add(others, middle);
-      const Items there{b.gather(from.key, place, open), pairs_ ? b.gather(from.at, place, open) : no_value};
-      const Value before = less(b, there, own);
-      return std::vector<Value>{b.select(b.scalar(ScalarOp::bit_and, {open, before}), b.add(middle, fixed(1)), low),
-                                b.select(b.scalar(ScalarOp::bit_and, {open, b.scalar(ScalarOp::bit_not, {before})}), middle, high)};
-    });
+    const auto found = b.loop(
+        b.index(0), halvings, b.index(1), {fixed(0), splat(b, length, lanes)},
+        [&](Value, const std::vector<Value>& range) {
+          const Value low = range[0], high = range[1], open = b.scalar(ScalarOp::bit_and, {b.lt(low, high), inside}),
+                      middle = b.scalar(ScalarOp::shr, {b.add(low, high), fixed(1)});
+          const Value place = b.add(others, middle);
+          const Items there{b.gather(from.key, place, open), pairs_ ? b.gather(from.at, place, open) : no_value};
+          const Value before = less(b, there, own);
+          return std::vector<Value>{
+              b.select(b.scalar(ScalarOp::bit_and, {open, before}), b.add(middle, fixed(1)), low),
+              b.select(b.scalar(ScalarOp::bit_and, {open, b.scalar(ScalarOp::bit_not, {before})}), middle, high)};
+        });
     // What comes before it in its own run, and in the other.
     const Value k = b.add(b.add(splat(b, b.sub(b.add(pair, first), b.mul(run, width)), lanes), lane), found[0]);
     if (last) {
@@ -232,8 +260,9 @@ class SortRoutine {
   bool values_, order_, pairs_ = false;
   int position_bits_ = 32;
   int64_t outer_ = 1, n_ = 0, inner_ = 1, rows_ = 0;
-  int64_t padded_ = 1, run_ = 1, lanes_ = 1;  // the row's length as a power of two; elements that are sorted together; of a tile
-  int kernel_of_[2] = {-1, -1};               // merges: the last, and all others
+  int64_t padded_ = 1, run_ = 1,
+          lanes_ = 1;            // the row's length as a power of two; elements that are sorted together; of a tile
+  int kernel_of_[2] = {-1, -1};  // merges: the last, and all others
   Routine out_;
 };
 

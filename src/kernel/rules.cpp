@@ -25,15 +25,19 @@ struct Rules {
   bool absent(size_t k) const { return inst.args[k] == no_value; }
 
   bool shape_of_inst() {
-    const bool effect = inst.op == Op::store || inst.op == Op::scatter || inst.op == Op::atomic_add || inst.op == Op::prefetch ||
-                        inst.op == Op::alloc || inst.op == Op::matmul || inst.op == Op::yield;
+    const bool effect = inst.op == Op::store || inst.op == Op::scatter || inst.op == Op::atomic_add ||
+                        inst.op == Op::prefetch || inst.op == Op::alloc || inst.op == Op::matmul ||
+                        inst.op == Op::yield;
     if (effect) require(inst.results.empty(), "an effect has no result");
     else if (inst.op != Op::loop && inst.op != Op::when) require(inst.results.size() == 1, "one result is wanted");
     for (Value v : inst.results)
-      if (v < 0 || static_cast<size_t>(v) >= kernel.types.size()) return require(false, "a result is not a value of the kernel");
+      if (v < 0 || static_cast<size_t>(v) >= kernel.types.size())
+        return require(false, "a result is not a value of the kernel");
     for (Value v : inst.args)
-      if (v != no_value && (v < 0 || static_cast<size_t>(v) >= kernel.types.size())) return require(false, "an argument is not a value of the kernel");
-    if (!inst.results.empty()) require(kernel.types[static_cast<size_t>(inst.results[0])] == inst.type, "the type differs from the result's");
+      if (v != no_value && (v < 0 || static_cast<size_t>(v) >= kernel.types.size()))
+        return require(false, "an argument is not a value of the kernel");
+    if (!inst.results.empty())
+      require(kernel.types[static_cast<size_t>(inst.results[0])] == inst.type, "the type differs from the result's");
     for (Value v : inst.results) type(kernel.types[static_cast<size_t>(v)]);
     const size_t blocks = inst.op == Op::loop || inst.op == Op::when ? 1 : 0;
     return require(inst.blocks.size() == blocks, blocks ? "one body is wanted" : "a body is not wanted");
@@ -49,7 +53,9 @@ struct Rules {
     for (size_t k = 0; k < n && k < optional; ++k) require(!absent(k), "an argument is missing");
     return wrong.empty();
   }
-  void number() { require(round_to(inst.number, inst.type.dtype) == inst.number, "the number is not one of the dtype"); }
+  void number() {
+    require(round_to(inst.number, inst.type.dtype) == inst.number, "the number is not one of the dtype");
+  }
   bool memory(Dtype t) {
     return require(is_ref(kernel, inst.ref), "the reference names no parameter or local buffer") &&
            require(ref_dtype(kernel, inst.ref) == t, "the dtype differs from the buffer's");
@@ -83,7 +89,10 @@ void Rules::scalar() {
     require(arg(k).dims == inst.type.dims, "the arguments and the result have one shape");
     if (!(select && k == 0)) require(arg(k).dtype == t, "the arguments have one dtype");
   }
-  require(is_float(t) ? row.floats : is_integer(t) ? row.integers : row.booleans, "the operator is not defined on this dtype");
+  require(is_float(t)     ? row.floats
+          : is_integer(t) ? row.integers
+                          : row.booleans,
+          "the operator is not defined on this dtype");
   if (inst.scalar_op == ScalarOp::ldexp) require(t != float64, "the operator is not defined on this dtype");
   if (inst.scalar_op == ScalarOp::mulhi) require(is_unsigned(t), "the operator is not defined on this dtype");
   if (inst.scalar_op >= ScalarOp::threefry0) require(t == uint32, "the operator is not defined on this dtype");
@@ -96,7 +105,8 @@ void Rules::broadcast() {
   const auto &from = arg(0).dims, &to = inst.type.dims;
   bool ok = from.empty() && !to.empty();
   if (from.size() == 1) ok = to.size() == 2 && to[1] == from[0];
-  if (from.size() == 2) ok = to.size() == 2 && ((from[1] == 1 && from[0] == to[0]) || (from[0] == 1 && from[1] == to[1]));
+  if (from.size() == 2)
+    ok = to.size() == 2 && ((from[1] == 1 && from[0] == to[0]) || (from[0] == 1 && from[1] == to[1]));
   require(ok, "the shape does not broadcast: scalar to any, [n] to [m,n], [m,1] to [m,n], [1,n] to [m,n]");
   require(inst.type.dtype == arg(0).dtype, "the dtype changes");
 }
@@ -105,7 +115,8 @@ void Rules::reshape() {
   if (!args(1)) return;
   const Type& from = arg(0);
   auto line = [](const Type& t) { return t.rank() == 1 || (t.rank() == 2 && (t.dims[0] == 1 || t.dims[1] == 1)); };
-  require(line(from) && line(inst.type) && from.size() == inst.type.size(), "the shape does not fit: [n], [n,1] and [1,n] go into each other");
+  require(line(from) && line(inst.type) && from.size() == inst.type.size(),
+          "the shape does not fit: [n], [n,1] and [1,n] go into each other");
   require(inst.type.dtype == from.dtype, "the dtype changes");
 }
 
@@ -116,38 +127,57 @@ void Rules::reduce() {
   Type result = from;
   result.dims.erase(result.dims.begin() + inst.axis);
   require(inst.type == result, "the result is not the argument without the axis");
-  require(std::has_single_bit(static_cast<uint64_t>(from.dims[static_cast<size_t>(inst.axis)])), "the extent of the axis is no power of two");
+  require(std::has_single_bit(static_cast<uint64_t>(from.dims[static_cast<size_t>(inst.axis)])),
+          "the extent of the axis is no power of two");
   const ScalarInfo& row = info(combine(inst.reducer));
   const bool logical = inst.reducer == Reducer::all || inst.reducer == Reducer::any;
-  require(logical ? from.dtype == bool_ : is_float(from.dtype) ? row.floats : is_integer(from.dtype) && row.integers,
+  require(logical                ? from.dtype == bool_
+          : is_float(from.dtype) ? row.floats
+                                 : is_integer(from.dtype) && row.integers,
           "the reducer is not defined on this dtype");
 }
 
 void Rules::dot() {
   if (!args(3)) return;
   const Type &a = arg(0), &b = arg(1), &c = arg(2);
-  require((is_float(c.dtype) || c.dtype == int32) && a.dtype == c.dtype && b.dtype == c.dtype, "the operands have one dtype, floating or int32");
+  require((is_float(c.dtype) || c.dtype == int32) && a.dtype == c.dtype && b.dtype == c.dtype,
+          "the operands have one dtype, floating or int32");
   if (!require(a.rank() == 2 && b.rank() == 2 && c.rank() == 2, "the operands have two axes")) return;
-  require(a.dims[0] == c.dims[0] && b.dims[1] == c.dims[1] && a.dims[1] == b.dims[0], "the shapes are not [m,k] [k,n] [m,n]");
+  require(a.dims[0] == c.dims[0] && b.dims[1] == c.dims[1] && a.dims[1] == b.dims[0],
+          "the shapes are not [m,k] [k,n] [m,n]");
   require(inst.type == c, "the result's type is not the accumulator's");
 }
 
 void Rules::matmul() {
-  if (inst.args.size() != 5 || inst.strides.size() != 5) return void(require(false, "five arguments and five strides are wanted"));
-  for (size_t k = 0; k < 5; ++k) require((absent(k) && (k == 2 || k == 3)) || (!absent(k) && int64_scalar(k)), "offsets, limits and the depth are int64 scalars");
+  if (inst.args.size() != 5 || inst.strides.size() != 5)
+    return void(require(false, "five arguments and five strides are wanted"));
+  for (size_t k = 0; k < 5; ++k)
+    require((absent(k) && (k == 2 || k == 3)) || (!absent(k) && int64_scalar(k)),
+            "offsets, limits and the depth are int64 scalars");
   const auto params = static_cast<Ref>(kernel.params.size());
   for (const Ref side : {inst.left, inst.right})
-    if (!require(side >= 0 && side < params && !kernel.params[static_cast<size_t>(side)].written, "the operands are parameters that nobody writes")) return;
+    if (!require(side >= 0 && side < params && !kernel.params[static_cast<size_t>(side)].written,
+                 "the operands are parameters that nobody writes"))
+      return;
   const Dtype t = ref_dtype(kernel, inst.left);
-  require((t == float16 || t == bfloat16 || t == float32) && ref_dtype(kernel, inst.right) == t, "the operands are both float16, bfloat16 or float32");
-  if (!require(is_local(kernel, inst.ref) && ref_dtype(kernel, inst.ref) == float32, "the result goes to a float32 local buffer")) return;
+  require((t == float16 || t == bfloat16 || t == float32) && ref_dtype(kernel, inst.right) == t,
+          "the operands are both float16, bfloat16 or float32");
+  if (!require(is_local(kernel, inst.ref) && ref_dtype(kernel, inst.ref) == float32,
+               "the result goes to a float32 local buffer"))
+    return;
   if (!require(inst.type.dtype == float32 && inst.type.rank() == 2, "the tile is float32 with two axes")) return;
   const int64_t rows = inst.type.dims[0], columns = inst.type.dims[1], pitch = inst.strides[4];
-  require(pitch >= columns && (rows - 1) * pitch + columns <= kernel.locals[static_cast<size_t>(inst.ref - params)].elements, "the tile does not fit into the local buffer");
+  require(pitch >= columns &&
+              (rows - 1) * pitch + columns <= kernel.locals[static_cast<size_t>(inst.ref - params)].elements,
+          "the tile does not fit into the local buffer");
   const MatmulSchedule& how = inst.schedule;
-  const auto part = [](int n, int grain, int64_t of) { return n >= grain && n % grain == 0 && of % n == 0 && std::has_single_bit(static_cast<uint64_t>(of)); };
-  require(part(how.rows, 16, rows) && part(how.columns, 16, columns), "tile and warps are powers of two, and a warp has at least 16 by 16");
-  require(how.stages >= 2 && how.depth >= 16 && std::has_single_bit(static_cast<unsigned>(how.depth)), "a piece of K is a power of two from 16 on, and there are two of them at least");
+  const auto part = [](int n, int grain, int64_t of) {
+    return n >= grain && n % grain == 0 && of % n == 0 && std::has_single_bit(static_cast<uint64_t>(of));
+  };
+  require(part(how.rows, 16, rows) && part(how.columns, 16, columns),
+          "tile and warps are powers of two, and a warp has at least 16 by 16");
+  require(how.stages >= 2 && how.depth >= 16 && std::has_single_bit(static_cast<unsigned>(how.depth)),
+          "a piece of K is a power of two from 16 on, and there are two of them at least");
 }
 
 // offset and limits of a load or store, whose tile is `tile`
@@ -161,7 +191,9 @@ void Rules::slice(const Type& tile) {
 void Rules::indexed(const Type& tile, size_t index) {
   if (!memory(tile.dtype)) return;
   require(arg(index).dtype == int64 && arg(index).dims == tile.dims, "the index is an int64 tile of the value's shape");
-  if (!absent(index + 1)) require(arg(index + 1).dtype == bool_ && arg(index + 1).dims == tile.dims, "the mask is a bool tile of the value's shape");
+  if (!absent(index + 1))
+    require(arg(index + 1).dtype == bool_ && arg(index + 1).dims == tile.dims,
+            "the mask is a bool tile of the value's shape");
 }
 
 void Rules::loop() {
@@ -169,9 +201,13 @@ void Rules::loop() {
   const size_t carried = inst.args.size() - 3;
   for (size_t k = 0; k < 3; ++k) require(int64_scalar(k), "a loop's bounds and step are int64 scalars");
   require(inst.results.size() == carried, "one result for each carried value is wanted");
-  if (!require(inst.blocks[0].arguments.size() == carried + 1, "the body takes the induction variable and the carried values")) return;
+  if (!require(inst.blocks[0].arguments.size() == carried + 1,
+               "the body takes the induction variable and the carried values"))
+    return;
   for (Value v : inst.blocks[0].arguments)
-    if (!require(v >= 0 && static_cast<size_t>(v) < kernel.types.size(), "an argument of the body is not a value of the kernel")) return;
+    if (!require(v >= 0 && static_cast<size_t>(v) < kernel.types.size(),
+                 "an argument of the body is not a value of the kernel"))
+      return;
   auto type_of = [&](Value v) -> const Type& { return kernel.types[static_cast<size_t>(v)]; };
   require(type_of(inst.blocks[0].arguments[0]) == Type{int64, {}}, "the induction variable is an int64 scalar");
   for (size_t k = 0; k < carried && wrong.empty(); ++k) {
@@ -207,7 +243,9 @@ void Rules::check() {
       require(inst.ref >= 0 && static_cast<size_t>(inst.ref) < kernel.symbols.size(), "there is no such symbol");
       break;
     case Op::arange:
-      if (args(0)) require((inst.type.dtype == int64 || inst.type.dtype == int32) && inst.type.rank() == 1, "the result is int64 or int32 with one axis");
+      if (args(0))
+        require((inst.type.dtype == int64 || inst.type.dtype == int32) && inst.type.rank() == 1,
+                "the result is int64 or int32 with one axis");
       break;
     case Op::scalar: scalar(); break;
     case Op::cast:
@@ -216,28 +254,35 @@ void Rules::check() {
     case Op::bitcast:
       if (!args(1)) break;
       require(arg(0).dims == inst.type.dims, "the shape changes");
-      require(arg(0).dtype.size() == inst.type.dtype.size() && arg(0).dtype != bool_ && inst.type.dtype != bool_, "the width changes, or a bool is involved");
+      require(arg(0).dtype.size() == inst.type.dtype.size() && arg(0).dtype != bool_ && inst.type.dtype != bool_,
+              "the width changes, or a bool is involved");
       break;
     case Op::broadcast: broadcast(); break;
     case Op::reshape: reshape(); break;
     case Op::transpose:
       if (!args(1)) break;
-      require(arg(0).rank() == 2 && inst.type == Type{arg(0).dtype, {arg(0).dims[1], arg(0).dims[0]}}, "the result is not the transposed argument");
+      require(arg(0).rank() == 2 && inst.type == Type{arg(0).dtype, {arg(0).dims[1], arg(0).dims[0]}},
+              "the result is not the transposed argument");
       break;
     case Op::reduce: reduce(); break;
     case Op::shift:
       if (!args(2)) break;
-      require(arg(0).rank() == 1 && arg(0) == inst.type && arg(1) == inst.type, "the arguments and the result are tiles of one type with one axis");
-      if (wrong.empty()) require(inst.axis != 0 && std::abs(inst.axis) < inst.type.dims[0], "the shift is by no lane, or by all of them");
+      require(arg(0).rank() == 1 && arg(0) == inst.type && arg(1) == inst.type,
+              "the arguments and the result are tiles of one type with one axis");
+      if (wrong.empty())
+        require(inst.axis != 0 && std::abs(inst.axis) < inst.type.dims[0],
+                "the shift is by no lane, or by all of them");
       break;
     case Op::exchange:
       if (!args(1)) break;
-      require(arg(0).rank() == 1 && arg(0) == inst.type && (inst.type.dims[0] & (inst.type.dims[0] - 1)) == 0, "the argument and the result are tiles of one type with one axis, a power of two long");
+      require(arg(0).rank() == 1 && arg(0) == inst.type && (inst.type.dims[0] & (inst.type.dims[0] - 1)) == 0,
+              "the argument and the result are tiles of one type with one axis, a power of two long");
       if (wrong.empty()) require(inst.axis > 0 && inst.axis < inst.type.dims[0], "there is no lane to exchange with");
       break;
     case Op::extract:
       if (!args(1)) break;
-      require(arg(0).rank() == 1 && inst.type == Type{arg(0).dtype, {}}, "the result is not one lane of a tile with one axis");
+      require(arg(0).rank() == 1 && inst.type == Type{arg(0).dtype, {}},
+              "the result is not one lane of a tile with one axis");
       if (wrong.empty()) require(inst.axis >= 0 && inst.axis < arg(0).dims[0], "there is no such lane");
       break;
     case Op::dot: dot(); break;
@@ -267,14 +312,17 @@ void Rules::check() {
       if (inst.op == Op::atomic_add) require(arg(0).dtype != bool_, "bools do not add");
       break;
     case Op::prefetch:
-      if (!args(1) || !require(is_ref(kernel, inst.ref) && !is_local(kernel, inst.ref), "the reference names no parameter")) break;
+      if (!args(1) ||
+          !require(is_ref(kernel, inst.ref) && !is_local(kernel, inst.ref), "the reference names no parameter"))
+        break;
       require(int64_scalar(0), "the offset is an int64 scalar");
       require(inst.number.integral && inst.number.i > 0, "the number of elements is positive");
       break;
     case Op::alloc:
       if (!args(0) || !require(is_local(kernel, inst.ref), "the reference names no local buffer")) break;
-      require(inst.number == Number::of_int(kernel.locals[static_cast<size_t>(inst.ref) - kernel.params.size()].elements),
-              "the number of elements differs from the local buffer's");
+      require(
+          inst.number == Number::of_int(kernel.locals[static_cast<size_t>(inst.ref) - kernel.params.size()].elements),
+          "the number of elements differs from the local buffer's");
       break;
     case Op::loop: loop(); break;
     case Op::when: when(); break;
@@ -289,7 +337,9 @@ bool is_local(const Kernel& kernel, Ref ref) {
   return ref >= 0 && static_cast<size_t>(ref) >= kernel.params.size() && is_ref(kernel, ref);
 }
 
-bool is_ref(const Kernel& kernel, Ref ref) { return ref >= 0 && static_cast<size_t>(ref) < kernel.params.size() + kernel.locals.size(); }
+bool is_ref(const Kernel& kernel, Ref ref) {
+  return ref >= 0 && static_cast<size_t>(ref) < kernel.params.size() + kernel.locals.size();
+}
 
 Dtype ref_dtype(const Kernel& kernel, Ref ref) {
   const size_t k = static_cast<size_t>(ref), params = kernel.params.size();

@@ -1,13 +1,15 @@
 #pragma once
-// What one instruction must satisfy, given the types of its operands and results: stated once, for the builder (as instructions are
-// appended) and for the verifier (which adds scopes). Also the text of one instruction, for their messages and the interpreter's.
+// What one instruction must satisfy, given the types of its operands and results: stated once, for the builder (as
+// instructions are appended) and for the verifier (which adds scopes). Also the text of one instruction, for their
+// messages and the interpreter's.
 #include <string>
 
 #include "kernel/tile.h"
 
 namespace weft::kernel {
 
-/// Empty where `inst` is well-formed on its own; else what is wrong. Operands must be values of the kernel. Bodies are not looked into.
+/// Empty where `inst` is well-formed on its own; else what is wrong. Operands must be values of the kernel. Bodies are
+/// not looked into.
 std::string broken_rule(const Kernel& kernel, const Inst& inst);
 
 bool is_local(const Kernel& kernel, Ref ref);

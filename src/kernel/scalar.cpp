@@ -89,7 +89,9 @@ constexpr auto table = std::to_array<ScalarInfo>({
 
 consteval bool in_enum_order() {
   for (size_t k = 0; k < table.size(); ++k)
-    if (static_cast<size_t>(table[k].op) != k || table[k].name.empty() || table[k].arity < 1 || table[k].arity > most_arguments) return false;
+    if (static_cast<size_t>(table[k].op) != k || table[k].name.empty() || table[k].arity < 1 ||
+        table[k].arity > most_arguments)
+      return false;
   return true;
 }
 static_assert(table.size() == op_count, "every ScalarOp has a row");
@@ -108,7 +110,8 @@ int64_t wrap(int64_t v, Dtype t) {
   }
 }
 
-// float16 and bfloat16 are rounded from float32: their arithmetic is float32 arithmetic with a rounding after each operation.
+// float16 and bfloat16 are rounded from float32: their arithmetic is float32 arithmetic with a rounding after each
+// operation.
 double round_float(double v, Dtype t) {
   if (t == float64) return v;
   const float f = static_cast<float>(v);
@@ -147,8 +150,8 @@ uint32_t philox(const Number* args, int word) {
   for (int k = 0; k < 4; ++k) x[k] = static_cast<uint32_t>(args[2 + k].i);
   for (int round = 0; round < 10; ++round) {
     const uint64_t a = uint64_t{0xD2511F53u} * x[0], b = uint64_t{0xCD9E8D57u} * x[2];
-    const uint32_t next[4] = {static_cast<uint32_t>(b >> 32) ^ x[1] ^ key[0], static_cast<uint32_t>(b), static_cast<uint32_t>(a >> 32) ^ x[3] ^ key[1],
-                              static_cast<uint32_t>(a)};
+    const uint32_t next[4] = {static_cast<uint32_t>(b >> 32) ^ x[1] ^ key[0], static_cast<uint32_t>(b),
+                              static_cast<uint32_t>(a >> 32) ^ x[3] ^ key[1], static_cast<uint32_t>(a)};
     std::copy(next, next + 4, x);
     key[0] += 0x9E3779B9u;
     key[1] += 0xBB67AE85u;
@@ -162,10 +165,13 @@ double log_add_exp(double a, double b) {
   return std::isnan(a) || std::isnan(b) ? a + b : std::max(a, b) + std::log1p(std::exp(-std::fabs(a - b)));
 }
 
-// A closed-form start (Winitzki, 2008), then Halley's method on erf, or on erfc where erf is close to 1 and would cancel.
+// A closed-form start (Winitzki, 2008), then Halley's method on erf, or on erfc where erf is close to 1 and would
+// cancel.
 double erf_inverse(double x) {
   const double size = std::fabs(x);
-  if (!(size < 1)) return size == 1 ? std::copysign(std::numeric_limits<double>::infinity(), x) : std::numeric_limits<double>::quiet_NaN();
+  if (!(size < 1))
+    return size == 1 ? std::copysign(std::numeric_limits<double>::infinity(), x)
+                     : std::numeric_limits<double>::quiet_NaN();
   if (size < 1e-8) return x * (std::sqrt(std::numbers::pi) / 2);  // the next term is π x² / 12, below half an ulp
   const double rest = 1 - size;
   const double log_term = std::log(rest) + std::log1p(size), c = 2 / (std::numbers::pi * 0.147) + log_term / 2;
@@ -201,7 +207,8 @@ double float_mod(double a, double b) {
 }
 
 Number float_reference(ScalarOp op, Dtype t, const Number* args) {
-  const double a = args[0].real(), b = info(op).arity > 1 ? args[1].real() : 0, c = info(op).arity > 2 ? args[2].real() : 0;
+  const double a = args[0].real(), b = info(op).arity > 1 ? args[1].real() : 0,
+               c = info(op).arity > 2 ? args[2].real() : 0;
   const bool narrow = t != float64;
   auto real = [](double v) { return Number::of_real(v); };
   switch (op) {
@@ -215,7 +222,8 @@ Number float_reference(ScalarOp op, Dtype t, const Number* args) {
     case ScalarOp::min: return real(float_min(a, b));
     // One rounding: float32 must not go through double, which would round twice.
     case ScalarOp::fma:
-      return real(narrow ? std::fma(static_cast<float>(a), static_cast<float>(b), static_cast<float>(c)) : std::fma(a, b, c));
+      return real(narrow ? std::fma(static_cast<float>(a), static_cast<float>(b), static_cast<float>(c))
+                         : std::fma(a, b, c));
     case ScalarOp::floordiv: return real(std::floor(narrow ? static_cast<float>(a / b) : a / b));
     case ScalarOp::mod: return real(float_mod(a, b));
     case ScalarOp::sqrt: return real(std::sqrt(a));
@@ -270,7 +278,8 @@ uint64_t shift(ScalarOp op, Dtype t, int64_t a, uint64_t count) {
   return static_cast<uint64_t>(a >> (count >= width ? 63 : count));
 }
 
-// Operands come sign- or zero-extended to 64 bits, so that wrapping the 64-bit result gives the result of the narrow type.
+// Operands come sign- or zero-extended to 64 bits, so that wrapping the 64-bit result gives the result of the narrow
+// type.
 Number integer_reference(ScalarOp op, Dtype t, const Number* args) {
   const int64_t a = args[0].i, b = info(op).arity > 1 ? args[1].i : 0;
   const uint64_t ua = static_cast<uint64_t>(a), ub = static_cast<uint64_t>(b);
@@ -342,7 +351,8 @@ Number reference_cast(Number v, Dtype from, Dtype to) {
   if (!is_float(to)) return Number::of_int(wrap(v.i, to));
   // One rounding to float32 or float64, straight from the integer.
   const bool wide = from == uint64;
-  if (to == float64) return Number::of_real(wide ? static_cast<double>(static_cast<uint64_t>(v.i)) : static_cast<double>(v.i));
+  if (to == float64)
+    return Number::of_real(wide ? static_cast<double>(static_cast<uint64_t>(v.i)) : static_cast<double>(v.i));
   const float f = wide ? static_cast<float>(static_cast<uint64_t>(v.i)) : static_cast<float>(v.i);
   return Number::of_real(round_float(f, to));
 }
@@ -355,7 +365,8 @@ std::string_view name(Reducer r) {
 }
 
 ScalarOp combine(Reducer r) {
-  constexpr ScalarOp ops[] = {ScalarOp::add, ScalarOp::mul, ScalarOp::max, ScalarOp::min, ScalarOp::bit_and, ScalarOp::bit_or};
+  constexpr ScalarOp ops[] = {ScalarOp::add, ScalarOp::mul,     ScalarOp::max,
+                              ScalarOp::min, ScalarOp::bit_and, ScalarOp::bit_or};
   return ops[static_cast<size_t>(r)];
 }
 

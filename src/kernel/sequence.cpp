@@ -9,8 +9,10 @@ namespace {
 /// The same instructions with values, references and symbols moved to where they are in the kernel of both.
 class Moved {
  public:
-  Moved(const Kernel& from, std::span<const Ref> params, size_t all_params, size_t locals, size_t values, size_t symbols)
-      : own_params_(from.params.size()), params_(params), first_local_(all_params + locals), values_(static_cast<Value>(values)), symbols_(static_cast<Ref>(symbols)) {}
+  Moved(const Kernel& from, std::span<const Ref> params, size_t all_params, size_t locals, size_t values,
+        size_t symbols)
+      : own_params_(from.params.size()), params_(params), first_local_(all_params + locals),
+        values_(static_cast<Value>(values)), symbols_(static_cast<Ref>(symbols)) {}
 
   Inst inst(Inst i) const {
     for (Value& v : i.args) v = value(v);
@@ -56,7 +58,8 @@ Kernel in_sequence(const Kernel& first, const Kernel& second, std::span<const Re
   }
   std::vector<Ref> kept(first.params.size());
   for (size_t k = 0; k < kept.size(); ++k) kept[k] = static_cast<Ref>(k);
-  const Moved a(first, kept, both.params.size(), 0, 0, 0), b(second, params, both.params.size(), first.locals.size(), first.types.size(), first.symbols.size());
+  const Moved a(first, kept, both.params.size(), 0, 0, 0),
+      b(second, params, both.params.size(), first.locals.size(), first.types.size(), first.symbols.size());
   both.symbols.insert(both.symbols.end(), second.symbols.begin(), second.symbols.end());
   both.locals.insert(both.locals.end(), second.locals.begin(), second.locals.end());
   both.types.insert(both.types.end(), second.types.begin(), second.types.end());

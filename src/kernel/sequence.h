@@ -6,8 +6,8 @@
 
 namespace weft::kernel {
 
-/// Parameter k of `second` is number `params[k]` of the result, where those of `first` keep theirs; one past the end so far is a new parameter. The symbols of `second`
-/// follow those of `first`.
+/// Parameter k of `second` is number `params[k]` of the result, where those of `first` keep theirs; one past the end so
+/// far is a new parameter. The symbols of `second` follow those of `first`.
 Kernel in_sequence(const Kernel& first, const Kernel& second, std::span<const Ref> params);
 
 }  // namespace weft::kernel

@@ -24,7 +24,8 @@ inline KeyRule key_rule(Dtype t) {
 }
 
 /// f of an unsigned number as wide as the dtype.
-template <class F> auto by_width(Dtype t, F f) {
+template <class F>
+auto by_width(Dtype t, F f) {
   switch (t.size()) {
     case 1: return f(uint8_t());
     case 2: return f(uint16_t());
@@ -33,7 +34,8 @@ template <class F> auto by_width(Dtype t, F f) {
   }
 }
 
-template <class U> U key_of(U bits, const KeyRule& rule) {
+template <class U>
+U key_of(U bits, const KeyRule& rule) {
   const U sign = static_cast<U>(rule.sign);
   if (rule.infinity == 0) return static_cast<U>(bits ^ sign);
   const U magnitude = static_cast<U>(bits & static_cast<U>(~sign));

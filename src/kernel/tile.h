@@ -1,10 +1,11 @@
 #pragma once
 // The tile IR: what the compiler's kernel classes build, what every target renders and what the interpreter runs.
 //
-// A Kernel is a function of buffers and of 64-bit symbols, run once for each program id of a one-dimensional grid; programs of one launch
-// are independent. Its body is SSA with regions: a Value is a tile (rank 0 to 2, static extents) of one dtype. Memory is touched only by load, store,
-// gather, scatter and atomic_add; the order of effects is the order of the instructions, and program ids are unordered among each other.
-// Addresses count elements. There is no other state: `verify` says what is well-formed, `canonical` renumbers before hashing.
+// A Kernel is a function of buffers and of 64-bit symbols, run once for each program id of a one-dimensional grid;
+// programs of one launch are independent. Its body is SSA with regions: a Value is a tile (rank 0 to 2, static extents)
+// of one dtype. Memory is touched only by load, store, gather, scatter and atomic_add; the order of effects is the
+// order of the instructions, and program ids are unordered among each other. Addresses count elements. There is no
+// other state: `verify` says what is well-formed, `canonical` renumbers before hashing.
 //
 //   kernel @scale(p0: f32, p1: out f32; s0) {
 //     %0 = program_id
@@ -42,43 +43,48 @@ struct Type {
 };
 
 enum class Op : uint8_t {
-  constant,     // number, splat over the type
-  program_id,   // int64 scalar
-  symbol,       // int64 scalar: run-time argument number `ref`
-  arange,       // int64 or int32 [n]: 0 .. n-1
-  scalar,       // elementwise `scalar_op`, all arguments of one shape
-  cast,         // to the dtype of the result
-  bitcast,      // same width
-  broadcast,    // scalar → any; [n] → [m,n] (rows repeat); [m,1] → [m,n]; [1,n] → [m,n]
-  reshape,      // [n] ↔ [n,1] ↔ [1,n]
-  transpose,    // [m,n] → [n,m]
-  reduce,       // along `axis`, by `reducer`; a fixed tree: the upper half of the axis is combined onto the lower until one is left
-                // (extent a power of two; `verify` refuses others), so that every target gives the same bits. The axis goes: [m,n] → [m] or [n],
-                // [n] → scalar. float16 and bfloat16 are reduced in float32 and rounded once, at the end
-  shift,        // v, into (one type, one axis): lane i is lane i - `axis` of v where there is one, else lane i of `into`; `axis` may be negative
-  exchange,     // v (one axis, its extent a power of two): lane i is lane i xor `axis` of it
-  extract,      // lane `axis` of a tile with one axis, as a scalar
-  dot,          // a [m,k], b [k,n], c [m,n] → c + a·b; k ascending, one fma each: c = fma(a[:,k], b[k,:], c), in int32 a product and a sum;
-                // float16 and bfloat16 accumulate in float32 and are rounded once, at the end
-  matmul,       // a whole product of matrices in memory, for tensor cores. The float32 local buffer `ref` takes a tile: element (i, j) of type.dims, at i·pitch + j,
-                // becomes Σ_k A[i,k]·B[k,j]. Arguments: where A and B (parameters that nobody writes) begin, the limits of i and j (or no_value), the
-                // extent of k; elements of A and B past them are 0. `strides`: A's along i and k, B's along k and j, the pitch. A and B are float16, bfloat16, or
-                // float32, which is rounded to TF32: 10 bits of mantissa, half away from zero. Products are exact; they are added in float32, in an order that is
-                // the target's own and the same at every run
-  load,         // offset (int64 scalar), a limit for each tile axis (int64 scalar or no_value) → tile
-  store,        // value, offset, limits
-  gather,       // index (int64 tile), mask (bool tile or no_value) → tile of the index's shape
-  scatter,      // value, index, mask: lanes in ascending order, the last one wins
-  atomic_add,   // value, index, mask
-  prefetch,     // offset: the elements from there up to `number.i` further on are read soon. A hint: it may point outside the buffer
-  alloc,        // local scratch of `number.i` elements, named by its ref (see Kernel::locals): in the outermost block, once, before
-                // its first use
-  loop,         // lo, hi, step (int64 scalars; step > 0), then initial values; block arguments: induction variable, carried values
-  when,         // condition (bool scalar); one block without results. Or condition (bool tile or scalar) and values of
-                // its shape; one block that yields as many: lanes where the condition holds take what the block yields,
-                // others those values. Such a block has no effects and moves no lanes: a target runs it for whole tiles
-                // or for single lanes, and leaves it out where no lane needs it, which is taken to be the usual case
-  yield,        // ends a block: the values carried on
+  constant,    // number, splat over the type
+  program_id,  // int64 scalar
+  symbol,      // int64 scalar: run-time argument number `ref`
+  arange,      // int64 or int32 [n]: 0 .. n-1
+  scalar,      // elementwise `scalar_op`, all arguments of one shape
+  cast,        // to the dtype of the result
+  bitcast,     // same width
+  broadcast,   // scalar → any; [n] → [m,n] (rows repeat); [m,1] → [m,n]; [1,n] → [m,n]
+  reshape,     // [n] ↔ [n,1] ↔ [1,n]
+  transpose,   // [m,n] → [n,m]
+  reduce,  // along `axis`, by `reducer`; a fixed tree: the upper half of the axis is combined onto the lower until one
+           // is left (extent a power of two; `verify` refuses others), so that every target gives the same bits. The
+           // axis goes: [m,n] → [m] or [n], [n] → scalar. float16 and bfloat16 are reduced in float32 and rounded once,
+           // at the end
+  shift,     // v, into (one type, one axis): lane i is lane i - `axis` of v where there is one, else lane i of `into`;
+             // `axis` may be negative
+  exchange,  // v (one axis, its extent a power of two): lane i is lane i xor `axis` of it
+  extract,   // lane `axis` of a tile with one axis, as a scalar
+  dot,     // a [m,k], b [k,n], c [m,n] → c + a·b; k ascending, one fma each: c = fma(a[:,k], b[k,:], c), in int32 a
+           // product and a sum; float16 and bfloat16 accumulate in float32 and are rounded once, at the end
+  matmul,  // a whole product of matrices in memory, for tensor cores. The float32 local buffer `ref` takes a tile:
+           // element (i, j) of type.dims, at i·pitch + j, becomes Σ_k A[i,k]·B[k,j]. Arguments: where A and B
+           // (parameters that nobody writes) begin, the limits of i and j (or no_value), the extent of k; elements of A
+           // and B past them are 0. `strides`: A's along i and k, B's along k and j, the pitch. A and B are float16,
+           // bfloat16, or float32, which is rounded to TF32: 10 bits of mantissa, half away from zero. Products are
+           // exact; they are added in float32, in an order that is the target's own and the same at every run
+  load,    // offset (int64 scalar), a limit for each tile axis (int64 scalar or no_value) → tile
+  store,   // value, offset, limits
+  gather,  // index (int64 tile), mask (bool tile or no_value) → tile of the index's shape
+  scatter,     // value, index, mask: lanes in ascending order, the last one wins
+  atomic_add,  // value, index, mask
+  prefetch,  // offset: the elements from there up to `number.i` further on are read soon. A hint: it may point outside
+             // the buffer
+  alloc,  // local scratch of `number.i` elements, named by its ref (see Kernel::locals): in the outermost block, once,
+          // before its first use
+  loop,   // lo, hi, step (int64 scalars; step > 0), then initial values; block arguments: induction variable, carried
+          // values
+  when,   // condition (bool scalar); one block without results. Or condition (bool tile or scalar) and values of
+          // its shape; one block that yields as many: lanes where the condition holds take what the block yields,
+          // others those values. Such a block has no effects and moves no lanes: a target runs it for whole tiles
+          // or for single lanes, and leaves it out where no lane needs it, which is taken to be the usual case
+  yield,  // ends a block: the values carried on
 };
 
 struct Inst;
@@ -91,7 +97,8 @@ struct Block {
 /// Where `load` and its kind point: a parameter of the kernel (0, 1, …) or a local scratch buffer (params.size() + k).
 using Ref = int32_t;
 
-/// How a matmul is gone about: K in pieces of `depth`, `stages` of them on their way or in use; a warp has `rows` by `columns` of the tile.
+/// How a matmul is gone about: K in pieces of `depth`, `stages` of them on their way or in use; a warp has `rows` by
+/// `columns` of the tile.
 struct MatmulSchedule {
   int depth = 32, stages = 3, rows = 64, columns = 64;
   friend bool operator==(const MatmulSchedule&, const MatmulSchedule&) = default;
@@ -99,21 +106,25 @@ struct MatmulSchedule {
 
 struct Inst {
   Op op = Op::yield;
-  Type type = {};                     // of the (first) result; matmul: of its tile
-  std::vector<Value> results = {};    // one, except loop (its carried values), when (its values) and the effects (none)
+  Type type = {};                   // of the (first) result; matmul: of its tile
+  std::vector<Value> results = {};  // one, except loop (its carried values), when (its values) and the effects (none)
   std::vector<Value> args = {};
   ScalarOp scalar_op = ScalarOp::add;
   Reducer reducer = Reducer::sum;
-  Number number = {};                 // constant; load and gather: the value of what the limit or mask leaves out; prefetch, alloc: elements
-  Ref ref = -1;                       // load, store, gather, scatter, atomic_add, prefetch, alloc; matmul: where to; symbol: its number
-  Ref left = -1, right = -1;          // matmul: A and B
-  int axis = 0;                       // reduce; shift: by how many lanes; exchange: the bits that change; extract: the lane
-  std::vector<int64_t> strides = {};  // load, store: elements between neighbours along each tile axis; matmul: as it says
-  MatmulSchedule schedule = {};       // matmul
-  bool streaming = false;             // store: the data is not read again soon (non-temporal where the target can); load: it is read once, and the load is to begin where it stands
-  bool parallel = false;              // loop: its rounds may run beside each other. Such loops are outermost, of equally many rounds from 0 by 1, and carry nothing; no
-                                      // round looks at what others of the same loop write, and what they store to local buffers is there behind it
-  std::vector<Block> blocks = {};     // loop, when
+  Number number =
+      {};        // constant; load and gather: the value of what the limit or mask leaves out; prefetch, alloc: elements
+  Ref ref = -1;  // load, store, gather, scatter, atomic_add, prefetch, alloc; matmul: where to; symbol: its number
+  Ref left = -1, right = -1;  // matmul: A and B
+  int axis = 0;               // reduce; shift: by how many lanes; exchange: the bits that change; extract: the lane
+  std::vector<int64_t> strides =
+      {};                        // load, store: elements between neighbours along each tile axis; matmul: as it says
+  MatmulSchedule schedule = {};  // matmul
+  bool streaming = false;  // store: the data is not read again soon (non-temporal where the target can); load: it is
+                           // read once, and the load is to begin where it stands
+  bool parallel = false;   // loop: its rounds may run beside each other. Such loops are outermost, of equally many
+                           // rounds from 0 by 1, and carry nothing; no round looks at what others of the same loop
+                           // write, and what they store to local buffers is there behind it
+  std::vector<Block> blocks = {};  // loop, when
 };
 
 /// The values that an instruction reads: its arguments, and what its blocks take from outside of them.
@@ -122,35 +133,39 @@ std::vector<Value> reads(const Inst& inst);
 struct Param {
   std::string name;
   Dtype dtype;
-  bool written = false;  // out or in-out; a parameter that is not written may be cached and never aliases one that is
-  bool constant = false;  // what the kernel reads of it is there before what runs before the kernel has ended: nobody else writes it, or nobody before the kernel does
+  bool written = false;   // out or in-out; a parameter that is not written may be cached and never aliases one that is
+  bool constant = false;  // what the kernel reads of it is there before what runs before the kernel has ended: nobody
+                          // else writes it, or nobody before the kernel does
 };
 
 struct Local {
   Dtype dtype;
   int64_t elements;
-  int64_t share = 0;  // > 0: only rounds of parallel loops touch it, round k nothing but the elements from k·share up to (k + 1)·share, so that each may have its own
+  int64_t share = 0;  // > 0: only rounds of parallel loops touch it, round k nothing but the elements from k·share up
+                      // to (k + 1)·share, so that each may have its own
 };
 
 struct Kernel {
-  std::string name;                    // for people: "row_softmax"; not hashed
+  std::string name;  // for people: "row_softmax"; not hashed
   std::vector<Param> params;
-  std::vector<std::string> symbols;    // names of the int64 run-time arguments
-  std::vector<Local> locals;           // per program, uninitialised
-  std::vector<Type> types;             // of each Value
+  std::vector<std::string> symbols;  // names of the int64 run-time arguments
+  std::vector<Local> locals;         // per program, uninitialised
+  std::vector<Type> types;           // of each Value
   Block body;
 };
 
-/// Throws internal_error naming the instruction: undefined or out-of-scope values, shapes and dtypes that do not fit, stores to
-/// parameters that are not `written`, reduce extents that are no power of two, loop-carried types that change.
+/// Throws internal_error naming the instruction: undefined or out-of-scope values, shapes and dtypes that do not fit,
+/// stores to parameters that are not `written`, reduce extents that are no power of two, loop-carried types that
+/// change.
 void verify(const Kernel& kernel);
 std::string print(const Kernel& kernel);
 /// Values renumbered in program order and names dropped: equal text, equal kernel.
 Kernel canonical(const Kernel& kernel);
 Digest digest(const Kernel& kernel);  // of the canonical form
 
-/// Appends instructions, inferring and checking types as it goes (internal_error). Scalar operators take scalars (rank 0) beside tiles.
-/// Integer scalars are folded where they are known, and so are loops of no or one step and conditions that are known.
+/// Appends instructions, inferring and checking types as it goes (internal_error). Scalar operators take scalars (rank
+/// 0) beside tiles. Integer scalars are folded where they are known, and so are loops of no or one step and conditions
+/// that are known.
 class Builder {
  public:
   explicit Builder(std::string name);
@@ -162,11 +177,15 @@ class Builder {
 
   Value constant(Dtype dtype, Number number, std::vector<int64_t> dims = {});
   Value index(int64_t v) { return constant(int64, Number::of_int(v)); }
-  Value real(Dtype dtype, double v, std::vector<int64_t> dims = {}) { return constant(dtype, Number::of_real(v), std::move(dims)); }
+  Value real(Dtype dtype, double v, std::vector<int64_t> dims = {}) {
+    return constant(dtype, Number::of_real(v), std::move(dims));
+  }
   Value arange(int64_t n, Dtype dtype = int64);
 
   Value scalar(ScalarOp op, std::span<const Value> args);
-  Value scalar(ScalarOp op, std::initializer_list<Value> args) { return scalar(op, std::span<const Value>(args.begin(), args.size())); }
+  Value scalar(ScalarOp op, std::initializer_list<Value> args) {
+    return scalar(op, std::span<const Value>(args.begin(), args.size()));
+  }
   Value add(Value a, Value b) { return scalar(ScalarOp::add, {a, b}); }
   Value sub(Value a, Value b) { return scalar(ScalarOp::sub, {a, b}); }
   Value mul(Value a, Value b) { return scalar(ScalarOp::mul, {a, b}); }
@@ -174,7 +193,8 @@ class Builder {
   Value max(Value a, Value b) { return scalar(ScalarOp::max, {a, b}); }
   Value lt(Value a, Value b) { return scalar(ScalarOp::lt, {a, b}); }
   Value select(Value c, Value a, Value b) { return scalar(ScalarOp::select, {c, a, b}); }
-  Value cast(Value v, Dtype to);  // v itself where the dtype is `to` already; what was widened from `to` is taken back unrounded
+  Value cast(Value v,
+             Dtype to);  // v itself where the dtype is `to` already; what was widened from `to` is taken back unrounded
   Value bitcast(Value v, Dtype to);
   Value broadcast(Value v, std::vector<int64_t> dims);  // v itself where the shape fits already
   Value reshape(Value v, std::vector<int64_t> dims);
@@ -191,11 +211,15 @@ class Builder {
     int64_t stride, depth_stride;
     Value limit = no_value;
   };
-  void matmul(Ref to, int64_t rows, int64_t columns, int64_t pitch, const MatmulSide& a, const MatmulSide& b, Value k, const MatmulSchedule& schedule);
+  void matmul(Ref to, int64_t rows, int64_t columns, int64_t pitch, const MatmulSide& a, const MatmulSide& b, Value k,
+              const MatmulSchedule& schedule);
 
-  /// `limits[k]`: elements of tile axis k that exist (no_value: all of them); lanes past it load `other` and store nothing.
-  Value load(Ref ref, Value offset, std::vector<int64_t> dims, std::vector<int64_t> strides, std::vector<Value> limits = {}, Number other = {}, bool streaming = false);
-  void store(Ref ref, Value value, Value offset, std::vector<int64_t> strides, std::vector<Value> limits = {}, bool streaming = false);
+  /// `limits[k]`: elements of tile axis k that exist (no_value: all of them); lanes past it load `other` and store
+  /// nothing.
+  Value load(Ref ref, Value offset, std::vector<int64_t> dims, std::vector<int64_t> strides,
+             std::vector<Value> limits = {}, Number other = {}, bool streaming = false);
+  void store(Ref ref, Value value, Value offset, std::vector<int64_t> strides, std::vector<Value> limits = {},
+             bool streaming = false);
   Value gather(Ref ref, Value index, Value mask = no_value, Number other = {});
   void scatter(Ref ref, Value value, Value index, Value mask = no_value);
   void atomic_add(Ref ref, Value value, Value index, Value mask = no_value);
@@ -214,7 +238,8 @@ class Builder {
 
   const Type& type(Value v) const { return kernel_.types.at(static_cast<size_t>(v)); }
   Dtype dtype(Ref ref) const;  // of a parameter or local
-  /// The known value of an integer scalar, where it is a constant (simple folding happens as instructions are appended).
+  /// The known value of an integer scalar, where it is a constant (simple folding happens as instructions are
+  /// appended).
   bool known(Value v, int64_t& out) const;
   Kernel finish();  // adds the closing yield and verifies
 

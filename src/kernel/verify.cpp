@@ -12,13 +12,15 @@ namespace {
 
 class Verifier {
  public:
-  explicit Verifier(const Kernel& kernel) : kernel_(kernel), state_(kernel.types.size(), unseen), allocated_(kernel.locals.size(), false) {}
+  explicit Verifier(const Kernel& kernel)
+      : kernel_(kernel), state_(kernel.types.size(), unseen), allocated_(kernel.locals.size(), false) {}
 
   void run() {
     for (const Param& p : kernel_.params)
       if (p.dtype == complex64) refuse(nullptr, "complex64 is no type of a parameter");
     for (const Local& l : kernel_.locals)
-      if (l.elements < 1 || l.dtype == complex64) refuse(nullptr, "a local buffer has at least one element and no complex dtype");
+      if (l.elements < 1 || l.dtype == complex64)
+        refuse(nullptr, "a local buffer has at least one element and no complex dtype");
     if (!kernel_.body.arguments.empty()) refuse(nullptr, "the outermost block takes no arguments");
     block(kernel_.body, {}, true);
   }
@@ -27,7 +29,8 @@ class Verifier {
   enum State : char { unseen, visible, left };
 
   [[noreturn]] void refuse(const Inst* inst, const std::string& message) const {
-    throw_internal("kernel " + kernel_.name, inst ? fmt::format("{}: {}", print_inst(kernel_, *inst), message) : message);
+    throw_internal("kernel " + kernel_.name,
+                   inst ? fmt::format("{}: {}", print_inst(kernel_, *inst), message) : message);
   }
 
   void define(const Inst* inst, Value v, std::vector<Value>& scope) {
@@ -74,7 +77,8 @@ class Verifier {
       }
       const bool parallel = inst.op == Op::loop && inst.parallel;
       if (parallel) rounds(inst, outermost);
-      wrote_ = wrote_ || (!in_round_ && (inst.op == Op::store || inst.op == Op::scatter || inst.op == Op::atomic_add) && !is_local(kernel_, inst.ref));
+      wrote_ = wrote_ || (!in_round_ && (inst.op == Op::store || inst.op == Op::scatter || inst.op == Op::atomic_add) &&
+                          !is_local(kernel_, inst.ref));
       if (parallel) in_round_ = true;
       nested(inst);
       if (parallel) in_round_ = false;
@@ -84,7 +88,8 @@ class Verifier {
   }
 
   void rounds(const Inst& inst, bool outermost) {
-    if (!outermost || inst.args.size() > 3) refuse(&inst, "parallel loops stand in the outermost block, and carry nothing");
+    if (!outermost || inst.args.size() > 3)
+      refuse(&inst, "parallel loops stand in the outermost block, and carry nothing");
     if (wrote_) refuse(&inst, "nothing is written before a parallel loop, but by rounds");
     if (rounds_ != no_value && rounds_ != inst.args[1]) refuse(&inst, "parallel loops have equally many rounds");
     rounds_ = inst.args[1];
@@ -127,20 +132,23 @@ class Verifier {
     for (const Inst& inst : b.insts) {
       if (inst.op == Op::constant && inst.number.integral)
         for (Value v : inst.results)
-          if (v >= 0 && static_cast<size_t>(v) < by_constant_.size()) by_constant_[static_cast<size_t>(v)] = inst.number.i;
+          if (v >= 0 && static_cast<size_t>(v) < by_constant_.size())
+            by_constant_[static_cast<size_t>(v)] = inst.number.i;
       for (const Block& inner : inst.blocks) collect_constants(inner);
     }
   }
 
   void check_yield(const Inst& inst, const std::vector<Type>& yields) const {
-    if (inst.args.size() != yields.size()) refuse(&inst, fmt::format("the block yields {} values, not {}", inst.args.size(), yields.size()));
+    if (inst.args.size() != yields.size())
+      refuse(&inst, fmt::format("the block yields {} values, not {}", inst.args.size(), yields.size()));
     for (size_t k = 0; k < yields.size(); ++k)
-      if (!(kernel_.types[static_cast<size_t>(inst.args[k])] == yields[k])) refuse(&inst, "the type of a carried value changes");
+      if (!(kernel_.types[static_cast<size_t>(inst.args[k])] == yields[k]))
+        refuse(&inst, "the type of a carried value changes");
   }
 
   static bool touches_memory(Op op) {
-    return op == Op::load || op == Op::store || op == Op::gather || op == Op::scatter || op == Op::atomic_add || op == Op::prefetch ||
-           op == Op::alloc || op == Op::matmul;
+    return op == Op::load || op == Op::store || op == Op::gather || op == Op::scatter || op == Op::atomic_add ||
+           op == Op::prefetch || op == Op::alloc || op == Op::matmul;
   }
 
   const Kernel& kernel_;
@@ -149,7 +157,7 @@ class Verifier {
   std::vector<int64_t> by_constant_;
   Value rounds_ = no_value;  // that end parallel loops
   bool in_round_ = false;
-  bool wrote_ = false;       // to parameters, outside of rounds
+  bool wrote_ = false;  // to parameters, outside of rounds
 };
 
 }  // namespace

@@ -42,7 +42,8 @@ struct NamedScaled {
 
 // In the order of ScaledActivation.
 constexpr NamedScaled scaled_activations[] = {
-    {"LeakyReLU", leaky_relu, 0.01f}, {"ELU", elu, 1}, {"CELU", celu, 1}, {"Softshrink", softshrink, 0.5f}, {"HardShrink", hard_shrink, 0.5f}, {"Step", step, 0},
+    {"LeakyReLU", leaky_relu, 0.01f},  {"ELU", elu, 1},   {"CELU", celu, 1}, {"Softshrink", softshrink, 0.5f},
+    {"HardShrink", hard_shrink, 0.5f}, {"Step", step, 0},
 };
 static_assert(std::size(scaled_activations) == static_cast<size_t>(ScaledActivation::step) + 1);
 
@@ -55,7 +56,9 @@ array ActivationLayer::operator()(const array& x) const { return row(kind_).appl
 std::string ActivationLayer::describe() const { return row(kind_).name; }
 
 array ScaledActivationLayer::operator()(const array& x) const { return row(kind_).apply(x, value_); }
-std::string ScaledActivationLayer::describe() const { return std::string(row(kind_).name) + "(" + digits(value_) + ")"; }
+std::string ScaledActivationLayer::describe() const {
+  return std::string(row(kind_).name) + "(" + digits(value_) + ")";
+}
 float ScaledActivationLayer::default_value(ScaledActivation kind) { return row(kind).otherwise; }
 
 GELU::GELU(Place place, std::string approximation) : Layer(std::move(place)), approximation_(std::move(approximation)) {
@@ -77,7 +80,8 @@ PReLU::PReLU(Place place, int64_t num_parameters, float start)
 array PReLU::operator()(const array& x) const {
   const Dim& count = weight.value().shape()[0];
   if (count == 1) {
-    if (!issubdtype(x.dtype(), floating)) throw_invalid("PReLU", "the input must be floating; it is " + std::string(dtype_name(x.dtype())));
+    if (!issubdtype(x.dtype(), floating))
+      throw_invalid("PReLU", "the input must be floating; it is " + std::string(dtype_name(x.dtype())));
   } else {
     check_float("PReLU", x, count);
   }

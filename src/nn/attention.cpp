@@ -12,16 +12,17 @@ namespace {
 
 int64_t checked_heads(int64_t width, int64_t heads) {
   if (heads <= 0 || width % heads != 0)
-    throw_invalid("SelfAttention", "the width " + std::to_string(width) + " must be a multiple of the number of heads " + std::to_string(heads));
+    throw_invalid("SelfAttention", "the width " + std::to_string(width) +
+                                       " must be a multiple of the number of heads " + std::to_string(heads));
   return heads;
 }
 
 }  // namespace
 
 SelfAttention::SelfAttention(int64_t width, int64_t heads, AttentionOptions options)
-    : width_(width), heads_(checked_heads(width, heads)), options_(options), c_attn(*this, "c_attn", width, 3 * width, options.bias),
-      c_proj(*this, "c_proj", width, width, options.bias), attn_dropout(*this, "attn_dropout", options.dropout),
-      resid_dropout(*this, "resid_dropout", options.dropout) {}
+    : width_(width), heads_(checked_heads(width, heads)), options_(options),
+      c_attn(*this, "c_attn", width, 3 * width, options.bias), c_proj(*this, "c_proj", width, width, options.bias),
+      attn_dropout(*this, "attn_dropout", options.dropout), resid_dropout(*this, "resid_dropout", options.dropout) {}
 
 SelfAttention::SelfAttention(Module& parent, std::string name, int64_t width, int64_t heads, AttentionOptions options)
     : Module(parent, std::move(name)), width_(width), heads_(checked_heads(width, heads)), options_(options),
@@ -31,7 +32,8 @@ SelfAttention::SelfAttention(Module& parent, std::string name, int64_t width, in
 float SelfAttention::scale() const { return 1 / std::sqrt(static_cast<float>(width_ / heads_)); }
 
 std::tuple<array, array, array> SelfAttention::project(const array& x) const {
-  if (x.ndim() != 3) throw_invalid("SelfAttention", "the input must be [batch, time, width]; its shape is " + to_string(x.shape()));
+  if (x.ndim() != 3)
+    throw_invalid("SelfAttention", "the input must be [batch, time, width]; its shape is " + to_string(x.shape()));
   const auto parts = split(c_attn(x), 3, -1);
   const Shape by_head{x.shape(0), x.shape(1), heads_, width_ / heads_};
   auto heads_first = [&](const array& part) { return transpose(reshape(part, by_head), {0, 2, 1, 3}); };
@@ -45,7 +47,8 @@ array SelfAttention::merge(const array& heads) const {
 
 array SelfAttention::operator()(const array& x) const {
   const auto [q, k, v] = project(x);
-  if (!training() || options_.dropout == 0) return merge(fast::scaled_dot_product_attention(q, k, v, scale(), options_.causal ? "causal" : ""));
+  if (!training() || options_.dropout == 0)
+    return merge(fast::scaled_dot_product_attention(q, k, v, scale(), options_.causal ? "causal" : ""));
   // Dropout of the weights needs the weights themselves.
   array scores = matmul(q, swapaxes(k, -1, -2)) * array(scale(), q.dtype());
   if (options_.causal) {
@@ -56,7 +59,8 @@ array SelfAttention::operator()(const array& x) const {
 }
 
 std::string SelfAttention::describe() const {
-  return std::string(options_.causal ? "CausalSelfAttention(" : "SelfAttention(") + std::to_string(width_) + ", heads=" + std::to_string(heads_) + ")";
+  return std::string(options_.causal ? "CausalSelfAttention(" : "SelfAttention(") + std::to_string(width_) +
+         ", heads=" + std::to_string(heads_) + ")";
 }
 
 }  // namespace weft::nn

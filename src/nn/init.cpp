@@ -51,7 +51,8 @@ array constant(const Shape& shape, float value, Dtype dtype) { return full(shape
 
 array identity(const Shape& shape, Dtype dtype) {
   check_matrix("init.identity", shape);
-  if (shape[0] != shape[1]) throw_invalid("init.identity", "a square matrix is needed; the shape is " + to_string(shape));
+  if (shape[0] != shape[1])
+    throw_invalid("init.identity", "a square matrix is needed; the shape is " + to_string(shape));
   return eye(static_cast<int>(shape[0].bound()), dtype);
 }
 
@@ -76,7 +77,8 @@ array he_uniform(const Shape& shape, Fan mode, float gain, Dtype dtype) {
 // The least of a row's keys, which are drawn before the values, say where its zeros are.
 array sparse(const Shape& shape, double sparsity, float mean, float std, Dtype dtype) {
   check_matrix("init.sparse", shape);
-  if (!(sparsity >= 0 && sparsity <= 1)) throw_invalid("init.sparse", "sparsity must lie in [0, 1]; it is " + std::to_string(sparsity));
+  if (!(sparsity >= 0 && sparsity <= 1))
+    throw_invalid("init.sparse", "sparsity must lie in [0, 1]; it is " + std::to_string(sparsity));
   const int64_t zeros = static_cast<int64_t>(std::ceil(sparsity * static_cast<double>(shape[1].bound())));
   const array order = argsort(uniform(shape), 1), values = normal(shape, mean, std, dtype);
   return put_along_axis(values, slice(order, {0, 0}, {shape[0], zeros}), array(0, dtype), 1);
@@ -85,7 +87,8 @@ array sparse(const Shape& shape, double sparsity, float mean, float std, Dtype d
 // A normal matrix has no preferred directions, and so its Q is evenly distributed once its signs are determined
 // (Mezzadri 2007).
 array orthogonal(const Shape& shape, float gain, Dtype dtype) {
-  if (shape.size() < 2) throw_invalid("init.orthogonal", "a weight has at least two axes; the shape is " + to_string(shape));
+  if (shape.size() < 2)
+    throw_invalid("init.orthogonal", "a weight has at least two axes; the shape is " + to_string(shape));
   const int64_t rows = shape[0].bound(), columns = rows == 0 ? 0 : num_elements(shape) / rows;
   const int64_t larger = std::max(rows, columns);
   const auto [q, r] = linalg::qr(normal({larger, larger}));

@@ -18,7 +18,8 @@ Shape sizes(const char* op, std::initializer_list<int64_t> values) {
 }
 
 void check_float(const char* op, const array& x, const Dim& width) {
-  if (!issubdtype(x.dtype(), floating)) throw_invalid(op, "the input must be floating; it is " + std::string(dtype_name(x.dtype())));
+  if (!issubdtype(x.dtype(), floating))
+    throw_invalid(op, "the input must be floating; it is " + std::string(dtype_name(x.dtype())));
   if (x.ndim() == 0 || x.shape(-1) != width)
     throw_invalid(op, "the input's last axis must be " + number(width) + "; its shape is " + to_string(x.shape()));
 }
@@ -33,13 +34,15 @@ std::string digits(float value) {
 }
 
 Linear::Linear(Place place, int64_t in, int64_t out, bool with_bias)
-    : Layer(std::move(place)), weight(*this, "weight", init::uniform(sizes("Linear", {out, in}), -bound_of(in), bound_of(in))) {
+    : Layer(std::move(place)),
+      weight(*this, "weight", init::uniform(sizes("Linear", {out, in}), -bound_of(in), bound_of(in))) {
   if (with_bias) bias.emplace(*this, "bias", init::uniform({out}, -bound_of(in), bound_of(in)));
 }
 
 namespace {
 
-/// Tensor cores read 8-bit floats 16 at a time, along each axis in one of the three products. A length that is a symbol may be anything.
+/// Tensor cores read 8-bit floats 16 at a time, along each axis in one of the three products. A length that is a symbol
+/// may be anything.
 bool fits_float8(const array& x, const array& weight) {
   int64_t rows = 1;
   for (size_t k = 0; k + 1 < x.ndim(); ++k) {
@@ -69,7 +72,8 @@ void use_float8(Module& module, bool on) {
 }
 
 Bilinear::Bilinear(Place place, int64_t in1, int64_t in2, int64_t out, bool with_bias)
-    : Module(std::move(place)), weight(*this, "weight", init::uniform(sizes("Bilinear", {out, in2, in1}), -bound_of(in1), bound_of(in1))) {
+    : Module(std::move(place)),
+      weight(*this, "weight", init::uniform(sizes("Bilinear", {out, in2, in1}), -bound_of(in1), bound_of(in1))) {
   if (with_bias) bias.emplace(*this, "bias", init::uniform({out}, -bound_of(in1), bound_of(in1)));
 }
 
@@ -81,7 +85,9 @@ array Bilinear::operator()(const array& x1, const array& x2) const {
   Shape rows = x1.shape(), other = x2.shape();
   rows.pop_back();
   other.pop_back();
-  if (rows != other) throw_invalid("Bilinear", "the inputs' leading axes must be the same; their shapes are " + to_string(x1.shape()) + " and " + to_string(x2.shape()));
+  if (rows != other)
+    throw_invalid("Bilinear", "the inputs' leading axes must be the same; their shapes are " + to_string(x1.shape()) +
+                                  " and " + to_string(x2.shape()));
   const array w = astype(weight, x1.dtype());
   Shape apart = rows;
   apart.push_back(s[0]);
@@ -101,7 +107,8 @@ Embedding::Embedding(Place place, int64_t count, int64_t width)
       weight(*this, "weight", init::normal(sizes("Embedding", {count, width}), 0, bound_of(width))) {}
 
 array Embedding::operator()(const array& ids) const {
-  if (!issubdtype(ids.dtype(), integer)) throw_invalid("Embedding", "ids must be integers; they are " + std::string(dtype_name(ids.dtype())));
+  if (!issubdtype(ids.dtype(), integer))
+    throw_invalid("Embedding", "ids must be integers; they are " + std::string(dtype_name(ids.dtype())));
   return take(weight, ids, 0);
 }
 
@@ -118,11 +125,14 @@ std::string Embedding::describe() const {
 namespace {
 
 float probability(const char* op, float p) {
-  if (!(p >= 0 && p < 1)) throw_invalid(op, "the probability must be at least 0 and less than 1; it is " + std::to_string(p));
+  if (!(p >= 0 && p < 1))
+    throw_invalid(op, "the probability must be at least 0 and less than 1; it is " + std::to_string(p));
   return p;
 }
 
-array dropped(const array& x, const array& kept, float p) { return where(kept, x * array(1 / (1 - p), x.dtype()), array(0, x.dtype())); }
+array dropped(const array& x, const array& kept, float p) {
+  return where(kept, x * array(1 / (1 - p), x.dtype()), array(0, x.dtype()));
+}
 
 }  // namespace
 
@@ -135,13 +145,15 @@ array Dropout::operator()(const array& x) const {
 
 std::string Dropout::describe() const { return "Dropout(" + digits(p) + ")"; }
 
-Dropout2d::Dropout2d(Place place, float rate, int space) : Layer(std::move(place)), p(probability("Dropout2d", rate)), space_(space) {}
+Dropout2d::Dropout2d(Place place, float rate, int space)
+    : Layer(std::move(place)), p(probability("Dropout2d", rate)), space_(space) {}
 
 array Dropout2d::operator()(const array& x) const {
   const size_t rank = static_cast<size_t>(space_) + 1;
   if (x.ndim() != rank && x.ndim() != rank + 1)
-    throw_invalid("Dropout" + std::to_string(space_) + "d", "the input must be [batch, " + std::to_string(space_) + " axes of space, channels], with or without batch; its shape is " +
-                                                                to_string(x.shape()));
+    throw_invalid("Dropout" + std::to_string(space_) + "d",
+                  "the input must be [batch, " + std::to_string(space_) +
+                      " axes of space, channels], with or without batch; its shape is " + to_string(x.shape()));
   if (!training() || p == 0) return x;
   Shape channels = x.shape();
   for (size_t k = 0; k < static_cast<size_t>(space_); ++k) channels[channels.size() - 2 - k] = 1;

@@ -32,7 +32,8 @@ array precise(const char* op, const char* what, const array& x) {
 }
 
 void check_same(const char* op, const array& a, const array& b) {
-  if (a.shape() != b.shape()) throw_invalid(op, "shapes must be the same; they are " + to_string(a.shape()) + " and " + to_string(b.shape()));
+  if (a.shape() != b.shape())
+    throw_invalid(op, "shapes must be the same; they are " + to_string(a.shape()) + " and " + to_string(b.shape()));
 }
 
 // inputs - targets, with their shapes broadcast together.
@@ -75,7 +76,8 @@ array cross_entropy(const array& logits, const array& targets, Reduction reducti
 array cross_entropy(const array& logits, const array& targets, const CrossEntropyOptions& options) {
   const char* op = "losses.cross_entropy";
   if (!(options.label_smoothing >= 0 && options.label_smoothing < 1))
-    throw_invalid(op, "label_smoothing must be at least 0 and less than 1; it is " + std::to_string(options.label_smoothing));
+    throw_invalid(
+        op, "label_smoothing must be at least 0 and less than 1; it is " + std::to_string(options.label_smoothing));
   const array scores = classes_last(precise(op, "logits", logits), options.axis);
   const bool probabilities = targets.ndim() == logits.ndim();
   if (probabilities) check_same(op, logits, targets);
@@ -118,7 +120,8 @@ array smooth_l1_loss(const array& predictions, const array& targets, float beta,
 array huber_loss(const array& inputs, const array& targets, float delta, Reduction reduction) {
   if (!(delta > 0)) throw_invalid("losses.huber_loss", "delta must be positive; it is " + std::to_string(delta));
   const array d = difference("losses.huber_loss", inputs, targets), size = abs(d);
-  return reduced(where(size <= as(delta, d), square(d) * as(0.5, d), (size - as(0.5 * delta, d)) * as(delta, d)), reduction);
+  return reduced(where(size <= as(delta, d), square(d) * as(0.5, d), (size - as(0.5 * delta, d)) * as(delta, d)),
+                 reduction);
 }
 
 array log_cosh_loss(const array& inputs, const array& targets, Reduction reduction) {
@@ -132,11 +135,13 @@ array nll_loss(const array& inputs, const array& targets, int axis, Reduction re
   Shape rows = x.shape();
   rows.pop_back();
   if (targets.shape() != rows || !issubdtype(targets.dtype(), integer))
-    throw_invalid(op, "targets must be integers of shape " + to_string(rows) + "; they are " + to_string(targets.shape()) + " " + dtype_name(targets.dtype()));
+    throw_invalid(op, "targets must be integers of shape " + to_string(rows) + "; they are " +
+                          to_string(targets.shape()) + " " + dtype_name(targets.dtype()));
   return reduced(-squeeze(take_along_axis(x, expand_dims(targets, -1), -1), -1), reduction);
 }
 
-array gaussian_nll_loss(const array& inputs, const array& targets, const array& vars, bool full, float eps, Reduction reduction) {
+array gaussian_nll_loss(const array& inputs, const array& targets, const array& vars, bool full, float eps,
+                        Reduction reduction) {
   const char* op = "losses.gaussian_nll_loss";
   check_same(op, inputs, vars);
   const array d = equal_difference(op, inputs, targets), wide = precise(op, "the variances", vars),
@@ -151,7 +156,8 @@ array kl_div_loss(const array& inputs, const array& targets, int axis, Reduction
   return reduced(sum(exp(precise(op, "the targets", targets)) * d, axis), reduction);
 }
 
-array triplet_loss(const array& anchors, const array& positives, const array& negatives, int axis, int p, float margin, float eps, Reduction reduction) {
+array triplet_loss(const array& anchors, const array& positives, const array& negatives, int axis, int p, float margin,
+                   float eps, Reduction reduction) {
   const char* op = "losses.triplet_loss";
   if (p < 1) throw_invalid(op, "p must be at least 1; it is " + std::to_string(p));
   const array a = precise(op, "the anchors", anchors);
@@ -172,7 +178,8 @@ array cosine_similarity_loss(const array& x1, const array& x2, int axis, float e
   return reduced(sum(a * b, axis) / maximum(norms, as(eps, norms)), reduction);
 }
 
-array margin_ranking_loss(const array& inputs1, const array& inputs2, const array& targets, float margin, Reduction reduction) {
+array margin_ranking_loss(const array& inputs1, const array& inputs2, const array& targets, float margin,
+                          Reduction reduction) {
   const char* op = "losses.margin_ranking_loss";
   const array d = equal_difference(op, inputs1, inputs2);
   check_same(op, d, targets);

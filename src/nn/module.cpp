@@ -25,7 +25,9 @@ std::string type_name(const Module& module) {
   return colon == std::string::npos || colon > template_start ? name : name.substr(colon + 1);
 }
 
-std::string joined(const std::string& prefix, const std::string& name) { return prefix.empty() ? name : prefix + "." + name; }
+std::string joined(const std::string& prefix, const std::string& name) {
+  return prefix.empty() ? name : prefix + "." + name;
+}
 
 std::string listed(const std::vector<std::string>& names) {
   std::string out;
@@ -34,7 +36,8 @@ std::string listed(const std::vector<std::string>& names) {
 }
 
 /// Throws where `values` do not fit the parameters; `where` is "[op]"'s inside.
-void check_values(const std::string& where, const std::string& file, const std::vector<std::pair<std::string, array*>>& parameters,
+void check_values(const std::string& where, const std::string& file,
+                  const std::vector<std::pair<std::string, array*>>& parameters,
                   const std::unordered_map<std::string, array>& values, bool strict) {
   std::vector<std::string> missing, unknown, misshapen;
   std::map<std::string, array*> known(parameters.begin(), parameters.end());
@@ -42,7 +45,8 @@ void check_values(const std::string& where, const std::string& file, const std::
     const auto it = values.find(name);
     if (it == values.end()) missing.push_back(name);
     else if (it->second.shape() != handle->shape())
-      misshapen.push_back(name + " is " + to_string(it->second.shape()) + " and should be " + to_string(handle->shape()));
+      misshapen.push_back(name + " is " + to_string(it->second.shape()) + " and should be " +
+                          to_string(handle->shape()));
   }
   for (const auto& entry : values)
     if (!known.count(entry.first)) unknown.push_back(entry.first);
@@ -54,10 +58,13 @@ void check_values(const std::string& where, const std::string& file, const std::
   say("wrong shape: ", misshapen);
   if (strict) say("missing: ", missing);
   if (strict) say("not in the model: ", unknown);
-  if (!message.empty()) throw_invalid(where, (file.empty() ? "the values do not fit the model: " : file + " does not fit the model: ") + message);
+  if (!message.empty())
+    throw_invalid(where,
+                  (file.empty() ? "the values do not fit the model: " : file + " does not fit the model: ") + message);
 }
 
-void assign(const std::vector<std::pair<std::string, array*>>& parameters, const std::unordered_map<std::string, array>& values) {
+void assign(const std::vector<std::pair<std::string, array*>>& parameters,
+            const std::unordered_map<std::string, array>& values) {
   for (const auto& [name, handle] : parameters)
     if (const auto it = values.find(name); it != values.end()) *handle = astype(it->second, handle->dtype());
 }
@@ -65,7 +72,8 @@ void assign(const std::vector<std::pair<std::string, array*>>& parameters, const
 }  // namespace
 
 Parameter::Parameter(Module& parent, std::string name, array value, Role role)
-    : trainable(role == Role::learned), parent_(&parent), name_(std::move(name)), value_(std::move(value)), role_(role) {
+    : trainable(role == Role::learned), parent_(&parent), name_(std::move(name)), value_(std::move(value)),
+      role_(role) {
   parent_->enter(name_, {this, nullptr});
 }
 
@@ -73,14 +81,16 @@ Parameter::~Parameter() { parent_->leave(this); }
 
 Parameter& Parameter::operator=(array value) {
   if (value.shape() != value_.shape() || value.dtype() != value_.dtype())
-    throw_invalid("Parameter", name_ + " is " + to_string(value_.shape()) + " " + dtype_name(value_.dtype()) + "; a value of " + to_string(value.shape()) + " " +
-                                   dtype_name(value.dtype()) + " cannot replace it");
+    throw_invalid("Parameter", name_ + " is " + to_string(value_.shape()) + " " + dtype_name(value_.dtype()) +
+                                   "; a value of " + to_string(value.shape()) + " " + dtype_name(value.dtype()) +
+                                   " cannot replace it");
   value_ = std::move(value);
   return *this;
 }
 
 void Parameter::set_dtype(Dtype dtype) {
-  if (!issubdtype(dtype, floating)) throw_invalid("Parameter.set_dtype", "parameters are floating; " + std::string(dtype_name(dtype)) + " is not");
+  if (!issubdtype(dtype, floating))
+    throw_invalid("Parameter.set_dtype", "parameters are floating; " + std::string(dtype_name(dtype)) + " is not");
   if (dtype != value_.dtype()) value_ = astype(value_, dtype);
 }
 
@@ -101,13 +111,16 @@ void Module::enter(const std::string& name, Slot slot) {
 }
 
 void Module::leave(const void* slot) {
-  std::erase_if(slots_, [&](const auto& s) { return static_cast<const void*>(s.second.parameter) == slot || static_cast<const void*>(s.second.module) == slot; });
+  std::erase_if(slots_, [&](const auto& s) {
+    return static_cast<const void*>(s.second.parameter) == slot || static_cast<const void*>(s.second.module) == slot;
+  });
 }
 
 void Module::collect(const std::string& prefix, bool trainable_only, std::vector<std::pair<std::string, array*>>& out) {
   for (auto& [name, slot] : slots_) {
     if (slot.module) slot.module->collect(joined(prefix, name), trainable_only, out);
-    else if (slot.parameter->trainable || !trainable_only) out.emplace_back(joined(prefix, name), slot.parameter->handle());
+    else if (slot.parameter->trainable || !trainable_only)
+      out.emplace_back(joined(prefix, name), slot.parameter->handle());
   }
 }
 
@@ -162,7 +175,8 @@ void Module::freeze() {
 void Module::unfreeze() {
   for (auto& [path, module] : named_modules())
     for (auto& entry : module->slots_)
-      if (entry.second.parameter) entry.second.parameter->trainable = entry.second.parameter->role() == Parameter::Role::learned;
+      if (entry.second.parameter)
+        entry.second.parameter->trainable = entry.second.parameter->role() == Parameter::Role::learned;
 }
 
 void Module::train(bool on) {
@@ -173,7 +187,9 @@ std::unordered_map<std::string, array> Module::set_dtype(Dtype dtype) {
   std::unordered_map<std::string, array> before;
   for (auto& [path, module] : named_modules())
     for (auto& [name, slot] : module->slots_) {
-      if (!slot.parameter || slot.parameter->role() != Parameter::Role::learned || slot.parameter->value().dtype() == dtype) continue;
+      if (!slot.parameter || slot.parameter->role() != Parameter::Role::learned ||
+          slot.parameter->value().dtype() == dtype)
+        continue;
       before.emplace(joined(path, name), slot.parameter->value());
       slot.parameter->set_dtype(dtype);
     }
@@ -203,7 +219,8 @@ std::string Module::describe() const {
   std::string own;
   for (const auto& [name, slot] : slots_)
     if (slot.parameter)
-      own += (own.empty() ? "" : ", ") + name + " " + to_string(slot.parameter->value().shape()) + " " + dtype_name(slot.parameter->value().dtype());
+      own += (own.empty() ? "" : ", ") + name + " " + to_string(slot.parameter->value().shape()) + " " +
+             dtype_name(slot.parameter->value().dtype());
   return own.empty() ? type_name(*this) : type_name(*this) + "(" + own + ")";
 }
 
@@ -217,7 +234,8 @@ std::ostream& operator<<(std::ostream& os, const Module& module) {
   return os;
 }
 
-std::function<std::pair<array, std::vector<array>>(const std::vector<array>&)> value_and_grad(Module& model, ScalarFunction fun) {
+std::function<std::pair<array, std::vector<array>>(const std::vector<array>&)> value_and_grad(Module& model,
+                                                                                              ScalarFunction fun) {
   return [&model, fun = std::move(fun)](const std::vector<array>& arguments) {
     std::vector<array> learned;
     for (auto& p : model.trainable_parameters()) learned.push_back(*p.second);

@@ -15,7 +15,8 @@ struct Standardised {
   array y, mean, var;
 };
 
-Standardised standardised(const array& x, std::vector<int64_t> axes, const std::optional<array>& weight, const std::optional<array>& bias, float eps) {
+Standardised standardised(const array& x, std::vector<int64_t> axes, const std::optional<array>& weight,
+                          const std::optional<array>& bias, float eps) {
   const auto given = [](const std::optional<array>& a) { return a ? a->value() : graph::Value{}; };
   const auto out = graph::standardise(x.value(), std::move(axes), given(weight), given(bias), static_cast<double>(eps));
   return {array(out[0]), array(out[1]), array(out[2])};
@@ -41,8 +42,7 @@ float checked_eps(const char* op, float eps) {
 }  // namespace
 
 LayerNorm::LayerNorm(Place place, int64_t width, LayerNormOptions options)
-    : Layer(std::move(place)),
-      eps(checked_eps("LayerNorm", options.eps)),
+    : Layer(std::move(place)), eps(checked_eps("LayerNorm", options.eps)),
       width_(checked_channels("LayerNorm", width)) {
   if (options.affine) weight.emplace(*this, "weight", init::constant({width}, 1));
   if (options.affine && options.bias) bias.emplace(*this, "bias", init::constant({width}, 0));
@@ -61,8 +61,7 @@ std::string LayerNorm::describe() const {
 }
 
 RMSNorm::RMSNorm(Place place, int64_t width, float epsilon)
-    : Layer(std::move(place)),
-      weight(*this, "weight", init::constant(sizes("RMSNorm", {width}), 1)),
+    : Layer(std::move(place)), weight(*this, "weight", init::constant(sizes("RMSNorm", {width}), 1)),
       eps(checked_eps("RMSNorm", epsilon)) {}
 
 array RMSNorm::operator()(const array& x) const {
@@ -75,36 +74,39 @@ array RMSNorm::operator()(const array& x) const {
 std::string RMSNorm::describe() const { return "RMSNorm(" + number(weight.value().shape(0)) + ")"; }
 
 InstanceNorm::InstanceNorm(Place place, int64_t channels, InstanceNormOptions options)
-    : Layer(std::move(place)),
-      channels_(checked_channels("InstanceNorm", channels)),
+    : Layer(std::move(place)), channels_(checked_channels("InstanceNorm", channels)),
       eps_(checked_eps("InstanceNorm", options.eps)) {
   if (options.affine) start_affine(*this, weight, bias, channels);
 }
 
 array InstanceNorm::operator()(const array& x) const {
   check_float("InstanceNorm", x, channels_);
-  if (x.ndim() < 3) throw_invalid("InstanceNorm", "the input must be [batch, …, channels] with axes between; its shape is " + to_string(x.shape()));
+  if (x.ndim() < 3)
+    throw_invalid("InstanceNorm",
+                  "the input must be [batch, …, channels] with axes between; its shape is " + to_string(x.shape()));
   std::vector<int64_t> axes;
   for (size_t k = 1; k + 1 < x.ndim(); ++k) axes.push_back(static_cast<int64_t>(k));
   return affine(standardised(x, axes, std::nullopt, std::nullopt, eps_).y, weight, bias);
 }
 
-std::string InstanceNorm::describe() const { return "InstanceNorm(" + std::to_string(channels_) + ", affine=" + yes_or_no(weight.has_value()) + ")"; }
+std::string InstanceNorm::describe() const {
+  return "InstanceNorm(" + std::to_string(channels_) + ", affine=" + yes_or_no(weight.has_value()) + ")";
+}
 
 GroupNorm::GroupNorm(Place place, int64_t groups, int64_t channels, GroupNormOptions options)
-    : Layer(std::move(place)),
-      groups_(checked_channels("GroupNorm", groups)),
-      channels_(checked_channels("GroupNorm", channels)),
-      options_(options) {
+    : Layer(std::move(place)), groups_(checked_channels("GroupNorm", groups)),
+      channels_(checked_channels("GroupNorm", channels)), options_(options) {
   checked_eps("GroupNorm", options.eps);
   if (channels % groups != 0)
-    throw_invalid("GroupNorm", std::to_string(channels) + " channels cannot be divided into " + std::to_string(groups) + " groups of one size");
+    throw_invalid("GroupNorm", std::to_string(channels) + " channels cannot be divided into " + std::to_string(groups) +
+                                   " groups of one size");
   if (options.affine) start_affine(*this, weight, bias, channels);
 }
 
 array GroupNorm::operator()(const array& x) const {
   check_float("GroupNorm", x, channels_);
-  if (x.ndim() < 2) throw_invalid("GroupNorm", "the input must be [batch, …, channels]; its shape is " + to_string(x.shape()));
+  if (x.ndim() < 2)
+    throw_invalid("GroupNorm", "the input must be [batch, …, channels]; its shape is " + to_string(x.shape()));
   const int64_t size = channels_ / groups_;
   Shape grouped = x.shape();
   grouped.back() = options_.pytorch_compatible ? groups_ : size;
@@ -135,7 +137,8 @@ BatchNorm::BatchNorm(Place place, int64_t channels, BatchNormOptions options)
 
 array BatchNorm::operator()(const array& x) const {
   check_float("BatchNorm", x, channels_);
-  if (x.ndim() < 2) throw_invalid("BatchNorm", "the input must be [batch, …, channels]; its shape is " + to_string(x.shape()));
+  if (x.ndim() < 2)
+    throw_invalid("BatchNorm", "the input must be [batch, …, channels]; its shape is " + to_string(x.shape()));
   const Dtype wide = x.dtype() == float64 ? float64 : float32;
   if (!training() && running_mean) {
     const array scale = rsqrt(astype(*running_var, wide) + array(options_.eps, wide));
@@ -153,7 +156,9 @@ array BatchNorm::operator()(const array& x) const {
   if (training() && count == 1)
     throw_invalid("BatchNorm", "training needs more than one value for each channel; the shape of the input is " +
                                    to_string(x.shape()));
-  const auto as_kept = [&](const std::optional<Parameter>& p) { return p ? std::optional<array>(reshape(*p, kept)) : std::nullopt; };
+  const auto as_kept = [&](const std::optional<Parameter>& p) {
+    return p ? std::optional<array>(reshape(*p, kept)) : std::nullopt;
+  };
   const Standardised s = standardised(x, axes, as_kept(weight), as_kept(bias), options_.eps);
   if (running_mean) {
     const double unbiased = static_cast<double>(count) / static_cast<double>(count - 1);
@@ -168,8 +173,9 @@ array BatchNorm::operator()(const array& x) const {
 }
 
 std::string BatchNorm::describe() const {
-  return "BatchNorm(" + std::to_string(channels_) + ", eps=" + digits(options_.eps) + ", momentum=" + digits(options_.momentum) +
-         ", affine=" + yes_or_no(weight.has_value()) + ", track_running_stats=" + yes_or_no(running_mean.has_value()) + ")";
+  return "BatchNorm(" + std::to_string(channels_) + ", eps=" + digits(options_.eps) +
+         ", momentum=" + digits(options_.momentum) + ", affine=" + yes_or_no(weight.has_value()) +
+         ", track_running_stats=" + yes_or_no(running_mean.has_value()) + ")";
 }
 
 }  // namespace weft::nn

@@ -20,15 +20,18 @@ std::string to_string(const Precision& p) {
 void check(const char* op, const Precision& p) {
   const auto floating = [&](const char* what, Dtype t) {
     if (t != float16 && t != bfloat16 && t != float32 && t != float64)
-      throw_invalid(op, std::string("the dtype of ") + what + " must be float16, bfloat16, float32 or float64; it is " + dtype_name(t));
+      throw_invalid(op, std::string("the dtype of ") + what + " must be float16, bfloat16, float32 or float64; it is " +
+                            dtype_name(t));
   };
   floating("the parameters", p.parameters);
   floating("the products", p.compute);
   floating("the residual stream", p.residual);
-  if (p.float8 && p.compute == float64) throw_invalid(op, "products in 8-bit floats go with a compute dtype of 16 or 32 bits, not float64");
+  if (p.float8 && p.compute == float64)
+    throw_invalid(op, "products in 8-bit floats go with a compute dtype of 16 or 32 bits, not float64");
   if (promote_types(p.residual, p.compute) != p.residual)
-    throw_invalid(op, std::string("products in ") + dtype_name(p.compute) + " cannot be added to a residual stream in " + dtype_name(p.residual) + ": take float32 for it, or " +
-                          dtype_name(p.compute));
+    throw_invalid(op, std::string("products in ") + dtype_name(p.compute) +
+                          " cannot be added to a residual stream in " + dtype_name(p.residual) +
+                          ": take float32 for it, or " + dtype_name(p.compute));
 }
 
 }  // namespace weft::nn

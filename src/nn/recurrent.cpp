@@ -16,7 +16,8 @@ array started(const char* op, std::initializer_list<int64_t> shape, int64_t hidd
 /// Wx x + b for all times, time first.
 array projected(const char* op, const array& x, const Parameter& weight, const std::optional<Parameter>& bias) {
   check_float(op, x, weight.value().shape(1));
-  if (x.ndim() != 2 && x.ndim() != 3) throw_invalid(op, "the input must be [batch, time, width] or [time, width]; its shape is " + to_string(x.shape()));
+  if (x.ndim() != 2 && x.ndim() != 3)
+    throw_invalid(op, "the input must be [batch, time, width] or [time, width]; its shape is " + to_string(x.shape()));
   array y = product(x, weight);
   if (bias) y = y + astype(*bias, x.dtype());
   return moveaxis(y, -2, 0);
@@ -28,7 +29,9 @@ array start_of(const char* op, const array& x, const std::optional<array>& given
   shape.erase(shape.end() - 2, shape.end());
   shape.push_back(hidden);
   if (!given) return zeros(shape, x.dtype());
-  if (given->shape() != shape) throw_invalid(op, "the state to start from must have the shape " + to_string(shape) + "; it has " + to_string(given->shape()));
+  if (given->shape() != shape)
+    throw_invalid(op, "the state to start from must have the shape " + to_string(shape) + "; it has " +
+                          to_string(given->shape()));
   return astype(*given, x.dtype());
 }
 
@@ -42,7 +45,8 @@ std::string described(const char* name, const Parameter& weight, int64_t gates) 
 }  // namespace
 
 RNN::RNN(Place place, int64_t in, int64_t hidden, bool with_bias, Nonlinearity f)
-    : Layer(std::move(place)), Wxh(*this, "Wxh", started("RNN", {hidden, in}, hidden)), Whh(*this, "Whh", started("RNN", {hidden, hidden}, hidden)), f_(std::move(f)) {
+    : Layer(std::move(place)), Wxh(*this, "Wxh", started("RNN", {hidden, in}, hidden)),
+      Whh(*this, "Whh", started("RNN", {hidden, hidden}, hidden)), f_(std::move(f)) {
   if (with_bias) bias.emplace(*this, "bias", started("RNN", {hidden}, hidden));
 }
 
@@ -58,7 +62,8 @@ array RNN::operator()(const array& x, const std::optional<array>& hidden) const 
 std::string RNN::describe() const { return described("RNN", Wxh, 1); }
 
 GRU::GRU(Place place, int64_t in, int64_t hidden, bool with_bias)
-    : Layer(std::move(place)), Wx(*this, "Wx", started("GRU", {3 * hidden, in}, hidden)), Wh(*this, "Wh", started("GRU", {3 * hidden, hidden}, hidden)) {
+    : Layer(std::move(place)), Wx(*this, "Wx", started("GRU", {3 * hidden, in}, hidden)),
+      Wh(*this, "Wh", started("GRU", {3 * hidden, hidden}, hidden)) {
   if (!with_bias) return;
   b.emplace(*this, "b", started("GRU", {3 * hidden}, hidden));
   bhn.emplace(*this, "bhn", started("GRU", {hidden}, hidden));
@@ -80,11 +85,13 @@ array GRU::operator()(const array& x, const std::optional<array>& hidden) const 
 std::string GRU::describe() const { return described("GRU", Wx, 3); }
 
 LSTM::LSTM(Place place, int64_t in, int64_t hidden, bool with_bias)
-    : Layer(std::move(place)), Wx(*this, "Wx", started("LSTM", {4 * hidden, in}, hidden)), Wh(*this, "Wh", started("LSTM", {4 * hidden, hidden}, hidden)) {
+    : Layer(std::move(place)), Wx(*this, "Wx", started("LSTM", {4 * hidden, in}, hidden)),
+      Wh(*this, "Wh", started("LSTM", {4 * hidden, hidden}, hidden)) {
   if (with_bias) bias.emplace(*this, "bias", started("LSTM", {4 * hidden}, hidden));
 }
 
-std::pair<array, array> LSTM::run(const array& x, const std::optional<array>& hidden, const std::optional<array>& cell) const {
+std::pair<array, array> LSTM::run(const array& x, const std::optional<array>& hidden,
+                                  const std::optional<array>& cell) const {
   const array inputs = projected("LSTM", x, Wx, bias), w = astype(Wh, x.dtype());
   const auto step = [&](const std::vector<array>& carry, const std::vector<array>& in) {
     const auto gates = split(in[0] + product(carry[0], w), 4, -1);

@@ -20,7 +20,8 @@ int64_t mlp_width(const TransformerOptions& options, int64_t dims) { return or_e
 /// A width that the heads share evenly.
 int64_t shared(int64_t dims, int64_t heads) {
   if (heads <= 0 || dims % heads != 0)
-    throw_invalid("MultiHeadAttention", "the width " + std::to_string(dims) + " must be a multiple of the number of heads " + std::to_string(heads));
+    throw_invalid("MultiHeadAttention", "the width " + std::to_string(dims) +
+                                            " must be a multiple of the number of heads " + std::to_string(heads));
   return dims;
 }
 
@@ -49,7 +50,8 @@ std::unique_ptr<Part> made(Module& parent, const std::string& name, const Make& 
 }
 
 /// layer(x, memory…), which keeps nothing for its gradient where that is wanted.
-template <class F> array through(bool again, const std::vector<array>& inputs, F layer) {
+template <class F>
+array through(bool again, const std::vector<array>& inputs, F layer) {
   const ArrayFunction f = [&](const std::vector<array>& in) { return std::vector<array>{layer(in)}; };
   return again ? checkpoint(f)(inputs)[0] : f(inputs)[0];
 }
@@ -57,15 +59,21 @@ template <class F> array through(bool again, const std::vector<array>& inputs, F
 }  // namespace
 
 MultiHeadAttention::MultiHeadAttention(Place place, int64_t dims, int64_t heads, MultiHeadOptions o)
-    : Module(std::move(place)), heads_(heads), query_proj(*this, "query_proj", or_else(o.query_input_dims, dims), shared(dims, heads), o.bias),
+    : Module(std::move(place)), heads_(heads),
+      query_proj(*this, "query_proj", or_else(o.query_input_dims, dims), shared(dims, heads), o.bias),
       key_proj(*this, "key_proj", or_else(o.key_input_dims, dims), dims, o.bias),
-      value_proj(*this, "value_proj", or_else(o.value_input_dims, or_else(o.key_input_dims, dims)), shared(or_else(o.value_dims, dims), heads), o.bias),
+      value_proj(*this, "value_proj", or_else(o.value_input_dims, or_else(o.key_input_dims, dims)),
+                 shared(or_else(o.value_dims, dims), heads), o.bias),
       out_proj(*this, "out_proj", or_else(o.value_dims, dims), or_else(o.value_output_dims, dims), o.bias) {}
 
-array MultiHeadAttention::operator()(const array& queries, const array& keys, const array& values, const std::optional<array>& mask) const {
+array MultiHeadAttention::operator()(const array& queries, const array& keys, const array& values,
+                                     const std::optional<array>& mask) const {
   for (const array* a : {&queries, &keys, &values})
-    if (a->ndim() != 3) throw_invalid("MultiHeadAttention", "queries, keys and values must be [batch, time, width]; one's shape is " + to_string(a->shape()));
-  const array q = by_heads(query_proj(queries), heads_), k = by_heads(key_proj(keys), heads_), v = by_heads(value_proj(values), heads_);
+    if (a->ndim() != 3)
+      throw_invalid("MultiHeadAttention",
+                    "queries, keys and values must be [batch, time, width]; one's shape is " + to_string(a->shape()));
+  const array q = by_heads(query_proj(queries), heads_), k = by_heads(key_proj(keys), heads_),
+              v = by_heads(value_proj(values), heads_);
   const float scale = 1 / std::sqrt(static_cast<float>(q.shape(3).bound()));
   const std::optional<array> hidden = mask && mask->dtype() != bool_ ? astype(*mask, q.dtype()) : mask;
   const array heads = fast::scaled_dot_product_attention(q, k, v, scale, hidden ? "array" : "", hidden);
@@ -77,12 +85,15 @@ array MultiHeadAttention::create_additive_causal_mask(int64_t n, Dtype dtype) {
   return where(tri(size, size, 0, bool_), array(0, dtype), array(finfo(dtype).min, dtype));
 }
 
-std::string MultiHeadAttention::describe() const { return "MultiHeadAttention(" + number(out_proj.weight.value().shape()[0]) + ", heads=" + std::to_string(heads_) + ")"; }
+std::string MultiHeadAttention::describe() const {
+  return "MultiHeadAttention(" + number(out_proj.weight.value().shape()[0]) + ", heads=" + std::to_string(heads_) + ")";
+}
 
 TransformerEncoderLayer::TransformerEncoderLayer(Place place, int64_t dims, int64_t heads, TransformerOptions options)
-    : Module(std::move(place)), attention(*this, "attention", dims, heads), ln1(*this, "ln1", dims), ln2(*this, "ln2", dims),
-      linear1(*this, "linear1", dims, mlp_width(options, dims)), linear2(*this, "linear2", mlp_width(options, dims), dims),
-      dropout1(*this, "dropout1", options.dropout), dropout2(*this, "dropout2", options.dropout), options_(std::move(options)) {}
+    : Module(std::move(place)), attention(*this, "attention", dims, heads), ln1(*this, "ln1", dims),
+      ln2(*this, "ln2", dims), linear1(*this, "linear1", dims, mlp_width(options, dims)),
+      linear2(*this, "linear2", mlp_width(options, dims), dims), dropout1(*this, "dropout1", options.dropout),
+      dropout2(*this, "dropout2", options.dropout), options_(std::move(options)) {}
 
 array TransformerEncoderLayer::operator()(const array& x, const std::optional<array>& mask) const {
   const auto attend = [&](const array& y) { return dropout1(attention(y, y, y, mask)); };
@@ -103,17 +114,21 @@ TransformerEncoder::TransformerEncoder(Place place, int num_layers, int64_t dims
 
 array TransformerEncoder::operator()(const array& x, const std::optional<array>& mask) const {
   array y = x;
-  for (size_t k = 0; k < layers.size(); ++k) y = through(checkpoint_, {y}, [&](const std::vector<array>& in) { return layers[k](in[0], mask); });
+  for (size_t k = 0; k < layers.size(); ++k)
+    y = through(checkpoint_, {y}, [&](const std::vector<array>& in) { return layers[k](in[0], mask); });
   return ln(y);
 }
 
 TransformerDecoderLayer::TransformerDecoderLayer(Place place, int64_t dims, int64_t heads, TransformerOptions options)
-    : Module(std::move(place)), self_attention(*this, "self_attention", dims, heads), cross_attention(*this, "cross_attention", dims, heads),
-      ln1(*this, "ln1", dims), ln2(*this, "ln2", dims), ln3(*this, "ln3", dims), linear1(*this, "linear1", dims, mlp_width(options, dims)),
+    : Module(std::move(place)), self_attention(*this, "self_attention", dims, heads),
+      cross_attention(*this, "cross_attention", dims, heads), ln1(*this, "ln1", dims), ln2(*this, "ln2", dims),
+      ln3(*this, "ln3", dims), linear1(*this, "linear1", dims, mlp_width(options, dims)),
       linear2(*this, "linear2", mlp_width(options, dims), dims), dropout1(*this, "dropout1", options.dropout),
-      dropout2(*this, "dropout2", options.dropout), dropout3(*this, "dropout3", options.dropout), options_(std::move(options)) {}
+      dropout2(*this, "dropout2", options.dropout), dropout3(*this, "dropout3", options.dropout),
+      options_(std::move(options)) {}
 
-array TransformerDecoderLayer::operator()(const array& x, const array& memory, const std::optional<array>& x_mask, const std::optional<array>& memory_mask) const {
+array TransformerDecoderLayer::operator()(const array& x, const array& memory, const std::optional<array>& x_mask,
+                                          const std::optional<array>& memory_mask) const {
   const auto attend = [&](const array& y) { return dropout1(self_attention(y, y, y, x_mask)); };
   const auto look_up = [&](const array& y) { return dropout2(cross_attention(y, memory, memory, memory_mask)); };
   const auto products = [&](const array& y) { return linear2(dropout3(options_.activation(linear1(y)))); };
@@ -131,23 +146,24 @@ TransformerDecoder::TransformerDecoder(Place place, int num_layers, int64_t dims
   for (int k = 0; k < layer_count(num_layers); ++k) layers.add(dims, heads, options);
 }
 
-array TransformerDecoder::operator()(const array& x, const array& memory, const std::optional<array>& x_mask, const std::optional<array>& memory_mask) const {
+array TransformerDecoder::operator()(const array& x, const array& memory, const std::optional<array>& x_mask,
+                                     const std::optional<array>& memory_mask) const {
   array y = x;
   for (size_t k = 0; k < layers.size(); ++k)
-    y = through(checkpoint_, {y, memory}, [&](const std::vector<array>& in) { return layers[k](in[0], in[1], x_mask, memory_mask); });
+    y = through(checkpoint_, {y, memory},
+                [&](const std::vector<array>& in) { return layers[k](in[0], in[1], x_mask, memory_mask); });
   return ln(y);
 }
 
 Transformer::Transformer(Place place, int64_t dims, int64_t heads, int num_encoder_layers, int num_decoder_layers,
                          TransformerOptions options)
-    : Module(std::move(place)),
-      encoder(made<Encoder, TransformerEncoder>(*this, "encoder", options.custom_encoder, num_encoder_layers, dims,
-                                                heads, options)),
+    : Module(std::move(place)), encoder(made<Encoder, TransformerEncoder>(*this, "encoder", options.custom_encoder,
+                                                                          num_encoder_layers, dims, heads, options)),
       decoder(made<Decoder, TransformerDecoder>(*this, "decoder", options.custom_decoder, num_decoder_layers, dims,
                                                 heads, options)) {}
 
-array Transformer::operator()(const array& src, const array& tgt, const std::optional<array>& src_mask, const std::optional<array>& tgt_mask,
-                              const std::optional<array>& memory_mask) const {
+array Transformer::operator()(const array& src, const array& tgt, const std::optional<array>& src_mask,
+                              const std::optional<array>& tgt_mask, const std::optional<array>& memory_mask) const {
   return (*decoder)(tgt, (*encoder)(src, src_mask), tgt_mask, memory_mask);
 }
 

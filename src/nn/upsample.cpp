@@ -17,7 +17,8 @@ struct Tap {
   std::vector<float> weight;  // none: 1
 };
 
-/// As MLX, in float32: where the axis grows the nearest middle of an element, else the last that begins before the place.
+/// As MLX, in float32: where the axis grows the nearest middle of an element, else the last that begins before the
+/// place.
 Tap nearest_tap(int64_t from, int64_t to) {
   const float step = static_cast<float>(static_cast<double>(from) / static_cast<double>(to));
   Tap tap;

@@ -12,7 +12,8 @@ AdafactorOptions checked(AdafactorOptions o) {
   check_not_negative("Adafactor", "eps2", o.eps2);
   check_not_negative("Adafactor", "weight_decay", o.weight_decay);
   if (o.beta1) check_share("Adafactor", "beta1", *o.beta1);
-  if (!(o.clip_threshold > 0)) throw_invalid("Adafactor", "clip_threshold must be positive; it is " + std::to_string(o.clip_threshold));
+  if (!(o.clip_threshold > 0))
+    throw_invalid("Adafactor", "clip_threshold must be positive; it is " + std::to_string(o.clip_threshold));
   if (!o.learning_rate && !o.relative_step)
     throw_invalid("Adafactor", "without relative_step a learning_rate is needed");
   return o;

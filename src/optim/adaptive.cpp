@@ -1,7 +1,8 @@
-// Rules that scale each element by its past gradients. Every parameter of an optimizer gets the same graph, with numbers that differ in buffers.
+// Rules that scale each element by its past gradients. Every parameter of an optimizer gets the same graph, with
+// numbers that differ in buffers.
+#include "weft/optim/adaptive.h"
 #include "optim/check.h"
 #include "weft/ops.h"
-#include "weft/optim/adaptive.h"
 
 namespace weft::optim {
 
@@ -53,8 +54,7 @@ std::vector<std::string> rmsprop_slots(const RmspropOptions& o) {
 Adam::Adam(Parameters parameters, AdamOptions options, bool decoupled)
     : RuleOptimizer(std::move(parameters), options.learning_rate, alike({"exp_avg", "exp_avg_sq"}),
                     {{"correction1", 0}, {"correction2", 0}}, options.weight_decay, options.decays),
-      options_(checked_adam("Adam", std::move(options))),
-      decoupled_(decoupled) {}
+      options_(checked_adam("Adam", std::move(options))), decoupled_(decoupled) {}
 
 AdamW::AdamW(Parameters parameters, AdamWOptions o)
     : Adam(std::move(parameters),
@@ -67,7 +67,8 @@ void Adam::advance() {
 
 array Adam::rule(size_t index, const array& value, const array& gradient, std::vector<array>& slots) {
   array p = value, g = gradient;
-  if (decoupled_ && options_.weight_decay != 0) p = p * (as(1, value) - rate(value) * astype(decay(index), value.dtype()));
+  if (decoupled_ && options_.weight_decay != 0)
+    p = p * (as(1, value) - rate(value) * astype(decay(index), value.dtype()));
   else g = decayed(index, value, gradient, options_.weight_decay);
   array& m = slots[0];
   array& v = slots[1];
@@ -94,7 +95,8 @@ array Adamax::rule(size_t index, const array& value, const array& gradient, std:
 }
 
 RMSprop::RMSprop(Parameters parameters, RmspropOptions options)
-    : RuleOptimizer(std::move(parameters), options.learning_rate, alike(rmsprop_slots(options)), {}, options.weight_decay, options.decays),
+    : RuleOptimizer(std::move(parameters), options.learning_rate, alike(rmsprop_slots(options)), {},
+                    options.weight_decay, options.decays),
       options_(checked(std::move(options))) {}
 
 array RMSprop::rule(size_t index, const array& value, const array& gradient, std::vector<array>& slots) {
@@ -111,7 +113,8 @@ array RMSprop::rule(size_t index, const array& value, const array& gradient, std
 }
 
 Adagrad::Adagrad(Parameters parameters, AdagradOptions options)
-    : RuleOptimizer(std::move(parameters), options.learning_rate, alike({"sum"}, options.initial_accumulator), {}, options.weight_decay, options.decays),
+    : RuleOptimizer(std::move(parameters), options.learning_rate, alike({"sum"}, options.initial_accumulator), {},
+                    options.weight_decay, options.decays),
       options_(checked(std::move(options))) {}
 
 array Adagrad::rule(size_t index, const array& value, const array& gradient, std::vector<array>& slots) {
@@ -121,7 +124,8 @@ array Adagrad::rule(size_t index, const array& value, const array& gradient, std
 }
 
 AdaDelta::AdaDelta(Parameters parameters, AdadeltaOptions options)
-    : RuleOptimizer(std::move(parameters), options.learning_rate, alike({"square_avg", "acc_delta"}), {}, options.weight_decay, options.decays),
+    : RuleOptimizer(std::move(parameters), options.learning_rate, alike({"square_avg", "acc_delta"}), {},
+                    options.weight_decay, options.decays),
       options_(checked(std::move(options))) {}
 
 array AdaDelta::rule(size_t index, const array& value, const array& gradient, std::vector<array>& slots) {

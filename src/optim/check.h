@@ -8,7 +8,8 @@
 namespace weft::optim {
 
 inline void check_share(const char* op, const char* what, double value) {
-  if (!(value >= 0 && value < 1)) throw_invalid(op, std::string(what) + " must be at least 0 and less than 1; got " + std::to_string(value));
+  if (!(value >= 0 && value < 1))
+    throw_invalid(op, std::string(what) + " must be at least 0 and less than 1; got " + std::to_string(value));
 }
 inline void check_not_negative(const char* op, const char* what, double value) {
   if (!(value >= 0)) throw_invalid(op, std::string(what) + " must not be negative; it is " + std::to_string(value));

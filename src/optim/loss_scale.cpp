@@ -8,11 +8,16 @@ namespace weft::optim {
 
 namespace {
 
-template <class T> array scalar(T value, Dtype dtype) { return array::from_data(&value, {}, dtype); }
+template <class T>
+array scalar(T value, Dtype dtype) {
+  return array::from_data(&value, {}, dtype);
+}
 
 LossScaleOptions checked(LossScaleOptions o) {
   if (!(o.initial > 0 && o.growth >= 1 && o.backoff > 0 && o.backoff < 1 && o.interval >= 1 && o.largest >= o.initial))
-    throw_invalid("LossScale", "initial must be positive, growth at least 1, backoff between 0 and 1, interval at least 1, largest at least initial");
+    throw_invalid("LossScale",
+                  "initial must be positive, growth at least 1, backoff between 0 and 1, interval at least 1, largest "
+                  "at least initial");
   return o;
 }
 
@@ -25,7 +30,8 @@ array all_finite(const std::vector<array>& gradients) {
 }  // namespace
 
 LossScale::LossScale(LossScaleOptions options)
-    : scale(scalar(checked(options).initial, float32)), good(scalar(0, int32)), skipped(scalar(0, int32)), options_(options) {}
+    : scale(scalar(checked(options).initial, float32)), good(scalar(0, int32)), skipped(scalar(0, int32)),
+      options_(options) {}
 
 array LossScale::operator()(const array& loss) const {
   const array wide = loss.dtype() == float64 ? loss : astype(loss, float32);
@@ -59,13 +65,16 @@ array LossScale::step(Optimizer& optimizer, const std::vector<array>& scaled_gra
   return finite;
 }
 
-Parameters LossScale::named_state() { return {{"loss_scale.scale", &scale}, {"loss_scale.good", &good}, {"loss_scale.skipped", &skipped}}; }
+Parameters LossScale::named_state() {
+  return {{"loss_scale.scale", &scale}, {"loss_scale.good", &good}, {"loss_scale.skipped", &skipped}};
+}
 
 void LossScale::load_state(const std::unordered_map<std::string, array>& arrays) {
   for (const auto& [name, handle] : named_state()) {
     const auto it = arrays.find(name);
     if (it == arrays.end()) throw_invalid("LossScale.load_state", "the state lacks " + name);
-    if (it->second.shape() != handle->shape() || it->second.dtype() != handle->dtype()) throw_invalid("LossScale.load_state", name + " is not a scalar " + dtype_name(handle->dtype()));
+    if (it->second.shape() != handle->shape() || it->second.dtype() != handle->dtype())
+      throw_invalid("LossScale.load_state", name + " is not a scalar " + dtype_name(handle->dtype()));
   }
   for (const auto& [name, handle] : named_state()) *handle = arrays.at(name);
 }

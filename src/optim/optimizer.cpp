@@ -1,4 +1,5 @@
-// What optimizers share: handles, state by name, master copies, the learning rate as a buffer; and optimizers for shares of the parameters.
+// What optimizers share: handles, state by name, master copies, the learning rate as a buffer; and optimizers for
+// shares of the parameters.
 #include "weft/optim.h"
 
 #include <algorithm>
@@ -22,11 +23,13 @@ bool is_matrix(const std::string&, const array& parameter) { return parameter.nd
 bool every(const std::string&, const array&) { return true; }
 
 Optimizer::Optimizer(Parameters parameters, float rate)
-    : learning_rate(scalar(rate)), step(array::from_data(std::vector<int32_t>{0}.data(), {}, int32)), parameters_(std::move(parameters)) {
+    : learning_rate(scalar(rate)), step(array::from_data(std::vector<int32_t>{0}.data(), {}, int32)),
+      parameters_(std::move(parameters)) {
   if (parameters_.empty()) throw_invalid("Optimizer", "there are no parameters to optimize (all frozen?)");
   for (const auto& [name, handle] : parameters_)
     if (!issubdtype(handle->dtype(), floating))
-      throw_invalid("Optimizer", "parameter " + name + " is " + dtype_name(handle->dtype()) + "; only floating parameters can be optimized");
+      throw_invalid("Optimizer", "parameter " + name + " is " + dtype_name(handle->dtype()) +
+                                     "; only floating parameters can be optimized");
 }
 
 Optimizer::~Optimizer() = default;
@@ -35,10 +38,12 @@ void Optimizer::set_learning_rate(float value) { learning_rate = scalar(value); 
 
 void Optimizer::update(const std::vector<array>& gradients) {
   if (gradients.size() != parameters_.size())
-    throw_invalid("Optimizer.update", std::to_string(gradients.size()) + " gradients for " + std::to_string(parameters_.size()) + " parameters");
+    throw_invalid("Optimizer.update", std::to_string(gradients.size()) + " gradients for " +
+                                          std::to_string(parameters_.size()) + " parameters");
   for (size_t i = 0; i < gradients.size(); ++i)
     if (gradients[i].shape() != parameters_[i].second->shape())
-      throw_invalid("Optimizer.update", "the gradient of " + parameters_[i].first + " has shape " + to_string(gradients[i].shape()) + ", the parameter " +
+      throw_invalid("Optimizer.update", "the gradient of " + parameters_[i].first + " has shape " +
+                                            to_string(gradients[i].shape()) + ", the parameter " +
                                             to_string(parameters_[i].second->shape()));
   step = step + array(1, int32);
   apply(gradients);
@@ -68,7 +73,8 @@ void Optimizer::load_state(const std::unordered_map<std::string, array>& arrays)
     const auto it = arrays.find(name);
     if (it == arrays.end()) throw_invalid("Optimizer.load_state", "the state lacks " + name);
     if (it->second.shape() != handle->shape() || it->second.dtype() != handle->dtype())
-      throw_invalid("Optimizer.load_state", name + " is " + to_string(it->second.shape()) + " " + dtype_name(it->second.dtype()) + " and should be " +
+      throw_invalid("Optimizer.load_state", name + " is " + to_string(it->second.shape()) + " " +
+                                                dtype_name(it->second.dtype()) + " and should be " +
                                                 to_string(handle->shape()) + " " + dtype_name(handle->dtype()));
   }
   for (const auto& entry : arrays)
@@ -85,7 +91,8 @@ RuleOptimizer::Slots RuleOptimizer::alike(std::vector<std::string> names, double
   };
 }
 
-RuleOptimizer::RuleOptimizer(Parameters all, float rate, const Slots& slots, std::vector<std::pair<std::string, double>> numbers, double weight_decay,
+RuleOptimizer::RuleOptimizer(Parameters all, float rate, const Slots& slots,
+                             std::vector<std::pair<std::string, double>> numbers, double weight_decay,
                              const DecayPredicate& decays)
     : Optimizer(std::move(all), rate), decay_(scalar(static_cast<float>(weight_decay))), no_decay_(scalar(0)) {
   for (const auto& [name, value] : numbers) numbers_.emplace_back(name, scalar(static_cast<float>(value)));
@@ -109,14 +116,17 @@ void RuleOptimizer::apply(const std::vector<array>& gradients) {
     const array value = entry.master ? *entry.master : needs_master(parameter) ? astype(parameter, float32) : parameter;
     const array next = rule(i, value, astype(gradients[i], value.dtype()), entry.slots);
     if (entry.master) entry.master = next;
-    parameter = entry.rounding_key ? round_stochastically(next, *entry.rounding_key, step) : astype(next, parameter.dtype());
+    parameter =
+        entry.rounding_key ? round_stochastically(next, *entry.rounding_key, step) : astype(next, parameter.dtype());
   }
 }
 
 void RuleOptimizer::set_rounding(Rounding rounding, uint64_t seed) {
   if (rounding == Rounding::stochastic)
     for (const auto& [name, handle] : parameters())
-      if (handle->dtype() == float16) throw_invalid("Optimizer.set_rounding", "parameter " + name + " is float16; stochastic rounding is for bfloat16");
+      if (handle->dtype() == float16)
+        throw_invalid("Optimizer.set_rounding",
+                      "parameter " + name + " is float16; stochastic rounding is for bfloat16");
   for (size_t i = 0; i < entries_.size(); ++i) {
     const array& parameter = *parameters()[i].second;
     if (!needs_master(parameter)) continue;
@@ -134,7 +144,8 @@ void RuleOptimizer::set_masters(const std::unordered_map<std::string, array>& va
     const auto it = values.find(name);
     if (it == values.end() || !entries_[i].master) continue;
     if (it->second.shape() != handle->shape())
-      throw_invalid("Optimizer.set_masters", name + " is " + to_string(it->second.shape()) + " and should be " + to_string(handle->shape()));
+      throw_invalid("Optimizer.set_masters",
+                    name + " is " + to_string(it->second.shape()) + " and should be " + to_string(handle->shape()));
     const array value = astype(it->second, float32);
     entries_[i].master = where(equal(astype(value, handle->dtype()), *handle), value, *entries_[i].master);
   }
@@ -169,7 +180,8 @@ Parameters RuleOptimizer::named_state() {
   for (auto& [name, value] : numbers_) out.emplace_back(name, &value);
   for (size_t i = 0; i < entries_.size(); ++i) {
     const std::string& parameter = parameters()[i].first;
-    for (size_t k = 0; k < entries_[i].slots.size(); ++k) out.emplace_back(entries_[i].slot_names[k] + "." + parameter, &entries_[i].slots[k]);
+    for (size_t k = 0; k < entries_[i].slots.size(); ++k)
+      out.emplace_back(entries_[i].slot_names[k] + "." + parameter, &entries_[i].slots[k]);
     if (entries_[i].master) out.emplace_back("master." + parameter, &*entries_[i].master);
     if (entries_[i].rounding_key) out.emplace_back("rounding." + parameter, &*entries_[i].rounding_key);
   }
@@ -183,7 +195,8 @@ MultiOptimizer::MultiOptimizer(Parameters all, const std::vector<Share>& shares)
     const auto& [name, handle] = parameters()[i];
     size_t k = 0;
     while (k < shares.size() && !shares[k].takes(name, *handle)) ++k;
-    if (k == shares.size()) throw_invalid("MultiOptimizer", "no share takes the parameter " + name + "; end with a share of optim::every");
+    if (k == shares.size())
+      throw_invalid("MultiOptimizer", "no share takes the parameter " + name + "; end with a share of optim::every");
     taken[k].push_back(parameters()[i]);
     shares_[k].indices.push_back(i);
   }
@@ -217,7 +230,8 @@ std::vector<array*> MultiOptimizer::state() {
 Parameters MultiOptimizer::named_state() {
   Parameters out = Optimizer::named_state();
   for (size_t k = 0; k < shares_.size(); ++k)
-    for (const auto& [name, handle] : shares_[k].optimizer->named_state()) out.emplace_back(std::to_string(k) + "." + name, handle);
+    for (const auto& [name, handle] : shares_[k].optimizer->named_state())
+      out.emplace_back(std::to_string(k) + "." + name, handle);
   return out;
 }
 

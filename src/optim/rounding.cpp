@@ -25,11 +25,13 @@ array rounding_key(uint64_t seed, uint64_t parameter) {
   return array::from_data(words, {2}, uint32);
 }
 
-/// A bfloat16 is the upper half of a float32. Adding 16 random bits to the lower half carries into the upper one as often as the number is above the nearer
-/// bfloat16 towards zero. Infinities and NaN stay what they are; past the largest bfloat16 comes infinity, as it does in rounding to nearest.
+/// A bfloat16 is the upper half of a float32. Adding 16 random bits to the lower half carries into the upper one as
+/// often as the number is above the nearer bfloat16 towards zero. Infinities and NaN stay what they are; past the
+/// largest bfloat16 comes infinity, as it does in rounding to nearest.
 array round_stochastically(const array& value, const array& key, const array& step) {
   const array moved = concatenate({slice(key, {0}, {1}) + reshape(astype(step, uint32), {1}), slice(key, {1}, {2})});
-  const array chance = right_shift(array(graph::random_bits(moved.value(), value.shape(), graph::Generator::philox)), word(16));
+  const array chance =
+      right_shift(array(graph::random_bits(moved.value(), value.shape(), graph::Generator::philox)), word(16));
   const array bits = bitwise_and(view(value, uint32) + chance, word(0xFFFF0000u));
   return astype(where(isfinite(value), view(bits, float32), value), bfloat16);
 }

@@ -13,7 +13,8 @@ namespace {
 SgdOptions checked(SgdOptions o) {
   check_not_negative("SGD", "momentum", o.momentum);
   check_not_negative("SGD", "weight_decay", o.weight_decay);
-  if (o.nesterov && (o.momentum == 0 || o.dampening != 0)) throw_invalid("SGD", "nesterov needs momentum, and no dampening");
+  if (o.nesterov && (o.momentum == 0 || o.dampening != 0))
+    throw_invalid("SGD", "nesterov needs momentum, and no dampening");
   return o;
 }
 
@@ -47,9 +48,10 @@ array orthogonalised(const array& matrix, int steps) {
 }  // namespace
 
 SGD::SGD(Parameters parameters, SgdOptions options)
-    : RuleOptimizer(std::move(parameters), options.learning_rate,
-                    alike(options.momentum != 0 ? std::vector<std::string>{"momentum_buffer"} : std::vector<std::string>{}), {}, options.weight_decay,
-                    options.decays),
+    : RuleOptimizer(
+          std::move(parameters), options.learning_rate,
+          alike(options.momentum != 0 ? std::vector<std::string>{"momentum_buffer"} : std::vector<std::string>{}), {},
+          options.weight_decay, options.decays),
       options_(checked(std::move(options))) {}
 
 array SGD::rule(size_t index, const array& value, const array& gradient, std::vector<array>& slots) {
@@ -64,18 +66,21 @@ array SGD::rule(size_t index, const array& value, const array& gradient, std::ve
 }
 
 Lion::Lion(Parameters parameters, LionOptions options)
-    : RuleOptimizer(std::move(parameters), options.learning_rate, alike({"exp_avg"}), {}, options.weight_decay, options.decays),
+    : RuleOptimizer(std::move(parameters), options.learning_rate, alike({"exp_avg"}), {}, options.weight_decay,
+                    options.decays),
       options_(checked(std::move(options))) {}
 
 array Lion::rule(size_t index, const array& value, const array& gradient, std::vector<array>& slots) {
   const array direction = sign(average(options_.beta1, slots[0], gradient));
   slots[0] = average(options_.beta2, slots[0], gradient);
-  const array kept = options_.weight_decay != 0 ? value * (as(1, value) - rate(value) * astype(decay(index), value.dtype())) : value;
+  const array kept =
+      options_.weight_decay != 0 ? value * (as(1, value) - rate(value) * astype(decay(index), value.dtype())) : value;
   return kept - rate(value) * direction;
 }
 
 Muon::Muon(Parameters parameters, MuonOptions options)
-    : RuleOptimizer(std::move(parameters), options.learning_rate, alike({"momentum_buffer"}), {}, options.weight_decay, options.decays),
+    : RuleOptimizer(std::move(parameters), options.learning_rate, alike({"momentum_buffer"}), {}, options.weight_decay,
+                    options.decays),
       options_(checked(std::move(options))) {}
 
 array Muon::rule(size_t index, const array& value, const array& gradient, std::vector<array>& slots) {

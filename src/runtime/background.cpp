@@ -38,7 +38,8 @@ class Crew {
     std::lock_guard lock(mutex_);
     if (stop_) return;
     jobs_.push_back(std::move(job));
-    if (jobs_.size() > idle_ && threads_.size() < static_cast<size_t>(num_threads())) threads_.emplace_back([this, number = threads_.size() + 1] { work(number); });
+    if (jobs_.size() > idle_ && threads_.size() < static_cast<size_t>(num_threads()))
+      threads_.emplace_back([this, number = threads_.size() + 1] { work(number); });
     wake_.notify_one();
   }
 
@@ -76,8 +77,9 @@ Crew& crew() {
   return instance;
 }
 
-/// Ends the crew while everything that its jobs use is still there. Libraries that jobs open have static objects younger than the crew, so they would end before it does;
-/// what belongs to the main thread ends before any static object (C++20, [basic.start.term]/2).
+/// Ends the crew while everything that its jobs use is still there. Libraries that jobs open have static objects
+/// younger than the crew, so they would end before it does; what belongs to the main thread ends before any static
+/// object (C++20, [basic.start.term]/2).
 struct EndWithMainThread {
   EndWithMainThread() : main(getpid() == gettid()) {}
   ~EndWithMainThread() {

@@ -86,8 +86,7 @@ void system_free(void* p, size_t bytes) {
 /// Physical memory, or the control group's share of it.
 size_t physical_memory() {
   const long pages = sysconf(_SC_PHYS_PAGES);
-  size_t bytes =
-      pages > 0 ? static_cast<size_t>(pages) * static_cast<size_t>(sysconf(_SC_PAGESIZE)) : size_t{16} << 30;
+  size_t bytes = pages > 0 ? static_cast<size_t>(pages) * static_cast<size_t>(sysconf(_SC_PAGESIZE)) : size_t{16} << 30;
   for (const char* path : {"/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes"}) {
     size_t limit = 0;
     if (std::ifstream in(path); in >> limit && limit > 0)
@@ -113,8 +112,7 @@ class Allocator {
 
   BufferRef allocate(size_t bytes) {
     if (bytes > largest)
-      throw_failure("alloc",
-                    fmt::format("cannot allocate {}: more than an address space holds", readable(bytes)));
+      throw_failure("alloc", fmt::format("cannot allocate {}: more than an address space holds", readable(bytes)));
     const int wanted = class_of(bytes);
     Block block = reuse(wanted);
     if (!block.data) block = fresh(bytes, wanted);
@@ -191,8 +189,7 @@ class Allocator {
     {
       std::lock_guard lock(mutex_);
       const size_t held = active.load(std::memory_order_relaxed);
-      if (memory_limit_ != 0 && (need > memory_limit_ || held > memory_limit_ - need))
-        throw_limit(bytes, held);
+      if (memory_limit_ != 0 && (need > memory_limit_ || held > memory_limit_ - need)) throw_limit(bytes, held);
       if (memory_limit_ != 0) victims = evict_locked(memory_limit_ - need - held);
       count_active(need);
     }
@@ -204,10 +201,9 @@ class Allocator {
     }
     if (!data) {
       const size_t held = active.fetch_sub(need, std::memory_order_relaxed) - need;
-      throw_failure(
-          "alloc",
-          fmt::format("the system has no memory for {} ({} in live buffers); use a smaller batch or model",
-                      readable(bytes), readable(held)));
+      throw_failure("alloc",
+                    fmt::format("the system has no memory for {} ({} in live buffers); use a smaller batch or model",
+                                readable(bytes), readable(held)));
     }
     return {data, wanted, 0};
   }

@@ -1,6 +1,6 @@
 #pragma once
-// Memory: reference-counted buffers, on the host from a caching allocator with limits and statistics. Their contents may lie in several places at once: who reads
-// them on a device where they are not yet gets them copied there.
+// Memory: reference-counted buffers, on the host from a caching allocator with limits and statistics. Their contents
+// may lie in several places at once: who reads them on a device where they are not yet gets them copied there.
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
@@ -13,7 +13,8 @@ class Accelerator;
 
 class Buffer {
  public:
-  Buffer(void* data, size_t bytes, std::function<void(void*)> release) : data_(data), bytes_(bytes), release_(std::move(release)) {}
+  Buffer(void* data, size_t bytes, std::function<void(void*)> release)
+      : data_(data), bytes_(bytes), release_(std::move(release)) {}
   /// Memory of the device alone; the host gets its own when it first looks.
   Buffer(Accelerator& device, size_t bytes);
   ~Buffer();
@@ -24,7 +25,8 @@ class Buffer {
   void* data() const { return places_.load(std::memory_order_acquire) ? on_host() : data_; }
   /// On a device (null: the host), with valid contents.
   void* on(Accelerator* device) const;
-  /// The contents are overwritten, or are about to be, by work on `device` (null: by the host): what lies elsewhere is stale from now on.
+  /// The contents are overwritten, or are about to be, by work on `device` (null: by the host): what lies elsewhere is
+  /// stale from now on.
   void overwritten_on(Accelerator* device) const;
   size_t bytes() const { return bytes_; }
 
@@ -41,8 +43,8 @@ class Buffer {
 };
 using BufferRef = std::shared_ptr<Buffer>;
 
-/// 64-byte aligned, at least `bytes` long (never null, even for 0); large ones ask for huge pages. Throws std::runtime_error "[alloc] …" with what was asked,
-/// what is held and the limit. Contents are undefined.
+/// 64-byte aligned, at least `bytes` long (never null, even for 0); large ones ask for huge pages. Throws
+/// std::runtime_error "[alloc] …" with what was asked, what is held and the limit. Contents are undefined.
 BufferRef allocate(size_t bytes);
 /// On a device; null: as above.
 BufferRef allocate_on(Accelerator* device, size_t bytes);
@@ -50,7 +52,7 @@ BufferRef allocate_on(Accelerator* device, size_t bytes);
 size_t active_memory();  // bytes in live buffers
 size_t peak_memory();
 void reset_peak_memory();
-size_t cache_memory();   // bytes kept for reuse
+size_t cache_memory();                  // bytes kept for reuse
 size_t set_memory_limit(size_t bytes);  // returns the previous one; 0: none
 size_t memory_limit();
 size_t set_cache_limit(size_t bytes);

@@ -187,16 +187,14 @@ std::optional<std::vector<char>> cache_get(const std::string& kind, const Digest
   const File file(::open(entry_path(dir, kind, key).c_str(), O_RDONLY | O_CLOEXEC));
   struct stat status;
   Header header;
-  if (!file.open() || ::fstat(file.fd(), &status) != 0 || !file.read_all(&header, sizeof header))
-    return std::nullopt;
+  if (!file.open() || ::fstat(file.fd(), &status) != 0 || !file.read_all(&header, sizeof header)) return std::nullopt;
   // The length is held against the file's own before it is believed.
   if (std::memcmp(header.magic, magic, sizeof magic) != 0 ||
       static_cast<uint64_t>(status.st_size) - sizeof header != header.bytes)
     return std::nullopt;
   std::vector<char> data(header.bytes);
   if (!file.read_all(data.data(), data.size())) return std::nullopt;
-  if (checksum(kind, key, data.data(), data.size()) != Digest{header.check_hi, header.check_lo})
-    return std::nullopt;
+  if (checksum(kind, key, data.data(), data.size()) != Digest{header.check_hi, header.check_lo}) return std::nullopt;
   ::futimens(file.fd(), nullptr);  // used now: the last to be deleted
   return data;
 }
@@ -206,11 +204,8 @@ void cache_put(const std::string& kind, const Digest& key, const void* data, siz
   const std::string dir = cache_dir();
   if (dir.empty() || bytes + sizeof(Header) > limit) return;
   const std::string path = entry_path(dir, kind, key);
-  const std::string temporary =
-      path + "." + std::to_string(::getpid()) + "." + std::to_string(temporaries++) + ".tmp";
-  const auto create = [&] {
-    return ::open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
-  };
+  const std::string temporary = path + "." + std::to_string(::getpid()) + "." + std::to_string(temporaries++) + ".tmp";
+  const auto create = [&] { return ::open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600); };
   int fd = create();
   if (fd < 0 && errno == ENOENT && make_dir(dir + "/" + kind)) fd = create();
   bool whole = false;

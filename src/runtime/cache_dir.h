@@ -1,7 +1,7 @@
 #pragma once
-// The folder with what is worth keeping between processes: $WEFT_CACHE_DIR, else $XDG_CACHE_HOME/weft, else ~/.cache/weft. An entry appears whole or not
-// at all (temporary name, then rename); a truncated or foreign one is a miss; several processes may share the folder; the oldest entries go
-// when it grows over its limit.
+// The folder with what is worth keeping between processes: $WEFT_CACHE_DIR, else $XDG_CACHE_HOME/weft, else
+// ~/.cache/weft. An entry appears whole or not at all (temporary name, then rename); a truncated or foreign one is a
+// miss; several processes may share the folder; the oldest entries go when it grows over its limit.
 #include <cstdint>
 #include <optional>
 #include <string>

@@ -1,5 +1,6 @@
 #pragma once
-// A device with memory of its own, as the runtime sees it: a place for bytes, and an order of work. Kernels and library calls are its target's business.
+// A device with memory of its own, as the runtime sees it: a place for bytes, and an order of work. Kernels and library
+// calls are its target's business.
 #include <cstddef>
 #include <memory>
 #include <mutex>
@@ -15,7 +16,8 @@ struct DeviceMemory {
   size_t limit = 0;   // of active and cached together
 };
 
-/// Work that was written down, to be given again and again with one call. Addresses and numbers are those of the first time.
+/// Work that was written down, to be given again and again with one call. Addresses and numbers are those of the first
+/// time.
 class Recording {
  public:
   virtual ~Recording() = default;
@@ -26,14 +28,16 @@ class Recording {
 class Moments {
  public:
   virtual ~Moments() = default;
-  /// Point `k` is where all work given so far is done. Noting is work like any other: in a recording, every run of it notes the time anew.
+  /// Point `k` is where all work given so far is done. Noting is work like any other: in a recording, every run of it
+  /// notes the time anew.
   virtual void note(size_t k) = 0;
-  /// Of all points, in microseconds of std::chrono::steady_clock; waits until the device has passed the last of them. Each must have been noted.
+  /// Of all points, in microseconds of std::chrono::steady_clock; waits until the device has passed the last of them.
+  /// Each must have been noted.
   virtual std::vector<double> times() = 0;
 };
 
-/// All work given to a device, by any thread, is done in the order in which it was given, and goes on after the call that gave it returns. What fails on the
-/// way is reported by a later call, as std::runtime_error.
+/// All work given to a device, by any thread, is done in the order in which it was given, and goes on after the call
+/// that gave it returns. What fails on the way is reported by a later call, as std::runtime_error.
 class Accelerator {
  public:
   virtual ~Accelerator() = default;
@@ -49,13 +53,14 @@ class Accelerator {
   virtual void copy(void* to, const void* from, size_t bytes) = 0;       // within the device
   virtual void synchronize() = 0;
 
-  /// Whoever gives work that belongs together holds this: nothing else comes between. One for all devices, so that buffers may pass between any two.
+  /// Whoever gives work that belongs together holds this: nothing else comes between. One for all devices, so that
+  /// buffers may pass between any two.
   static std::recursive_mutex& order() {
     static std::recursive_mutex mutex;
     return mutex;
   }
-  /// From now on the calling thread's work is written down instead of done, until end_recording: no memory is allocated and nothing waits meanwhile. The caller
-  /// holds order().
+  /// From now on the calling thread's work is written down instead of done, until end_recording: no memory is allocated
+  /// and nothing waits meanwhile. The caller holds order().
   virtual void begin_recording() = 0;
   virtual std::shared_ptr<const Recording> end_recording() = 0;
   virtual void abandon_recording() noexcept = 0;

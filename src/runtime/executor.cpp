@@ -12,7 +12,8 @@
 namespace weft::runtime {
 namespace {
 
-constexpr size_t most_waiting = 1024;  // tasks; beyond that whoever enqueues waits, so that a loop cannot run away from the machine
+constexpr size_t most_waiting =
+    1024;  // tasks; beyond that whoever enqueues waits, so that a loop cannot run away from the machine
 
 thread_local Executor* current = nullptr;  // whose task this thread is doing
 
@@ -169,8 +170,8 @@ void Executor::stop() {
   done_.wait(lock, [&] { return !worker_; });
 }
 
-/// Never destroyed: workers may outlive main. At exit tasks that have not begun are dropped, and those that have are waited for, unless they wait for an
-/// event themselves, which may never come.
+/// Never destroyed: workers may outlive main. At exit tasks that have not begun are dropped, and those that have are
+/// waited for, unless they wait for an event themselves, which may never come.
 class Registry {
  public:
   static Registry& get() {
@@ -181,7 +182,8 @@ class Registry {
 
   Executor& at(int index) {
     std::lock_guard lock(mutex_);
-    if (index < 0 || index >= static_cast<int>(executors_.size())) throw_invalid("stream", "there is no stream " + std::to_string(index));
+    if (index < 0 || index >= static_cast<int>(executors_.size()))
+      throw_invalid("stream", "there is no stream " + std::to_string(index));
     return *executors_[static_cast<size_t>(index)];
   }
   int add(int device) {

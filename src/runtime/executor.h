@@ -1,6 +1,7 @@
 #pragma once
-// Streams of work on the host. An executor does its tasks one after the other, in the order in which they were given; executors run beside each other, and
-// events order what must not. A task waits only for events of tasks that were given earlier (to whichever executor), so that no circle can arise.
+// Streams of work on the host. An executor does its tasks one after the other, in the order in which they were given;
+// executors run beside each other, and events order what must not. A task waits only for events of tasks that were
+// given earlier (to whichever executor), so that no circle can arise.
 #include <condition_variable>
 #include <cstdint>
 #include <deque>
@@ -34,11 +35,12 @@ class Executor {
   Executor(const Executor&) = delete;
   Executor& operator=(const Executor&) = delete;
 
-  /// Does the task after everything that was given before, on the executor's own thread, and returns at once (where a great many tasks are waiting, when
-  /// there is room). The first exception of such tasks is kept for the next `run` or `wait`, which throws it.
+  /// Does the task after everything that was given before, on the executor's own thread, and returns at once (where a
+  /// great many tasks are waiting, when there is room). The first exception of such tasks is kept for the next `run` or
+  /// `wait`, which throws it.
   void enqueue(Task task);
-  /// Does the task after everything that was given before and returns when it is done; on the calling thread where nothing is waiting. Throws what the task
-  /// throws.
+  /// Does the task after everything that was given before and returns when it is done; on the calling thread where
+  /// nothing is waiting. Throws what the task throws.
   void run(const Task& task);
   /// Returns when everything that was given before is done.
   void wait();

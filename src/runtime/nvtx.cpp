@@ -1,5 +1,6 @@
-// The protocol between a program and a profiler, version 3: the profiler asks for tables by number, and gets from the first of them, for each module of functions, an array of
-// pointers to the places where its own functions go. tests/target/cuda_declarations_test.cpp holds the numbers against NVIDIA's headers where these are installed.
+// The protocol between a program and a profiler, version 3: the profiler asks for tables by number, and gets from the
+// first of them, for each module of functions, an array of pointers to the places where its own functions go.
+// tests/target/cuda_declarations_test.cpp holds the numbers against NVIDIA's headers where these are installed.
 #include "runtime/nvtx.h"
 
 #include <dlfcn.h>
@@ -74,7 +75,9 @@ bool enable() {
 
 void disable() { detail::enabled = false; }
 
-void push(const char* name) { reinterpret_cast<int (*)(const char*)>(functions_of(core_module).functions[range_push])(name); }
+void push(const char* name) {
+  reinterpret_cast<int (*)(const char*)>(functions_of(core_module).functions[range_push])(name);
+}
 void pop() { reinterpret_cast<int (*)()>(functions_of(core_module).functions[range_pop])(); }
 
 }  // namespace weft::runtime::nvtx

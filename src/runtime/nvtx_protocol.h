@@ -7,7 +7,14 @@ namespace weft::runtime::nvtx {
 
 inline constexpr uint32_t protocol_version = 3;
 enum ExportTable : uint32_t { callbacks_table = 1, version_table = 3 };
-enum ModuleNumber : uint32_t { core_module = 1, cuda_module = 2, opencl_module = 3, cudart_module = 4, core2_module = 5, sync_module = 6 };
+enum ModuleNumber : uint32_t {
+  core_module = 1,
+  cuda_module = 2,
+  opencl_module = 3,
+  cudart_module = 4,
+  core2_module = 5,
+  sync_module = 6
+};
 enum CoreFunction : uint32_t { range_push = 9, range_pop = 11 };  // …A: names are bytes
 inline constexpr unsigned module_sizes[] = {0, 16, 9, 15, 7, 16, 7};
 

@@ -1,4 +1,5 @@
-// Where a buffer's contents lie, and the copies between those places. Each copy is made once; it stays valid until somebody overwrites the contents elsewhere.
+// Where a buffer's contents lie, and the copies between those places. Each copy is made once; it stays valid until
+// somebody overwrites the contents elsewhere.
 #include <mutex>
 #include <vector>
 
@@ -17,7 +18,7 @@ struct Buffer::Places {
     bool valid;
   };
   std::mutex mutex;
-  BufferRef host;          // of a buffer that began on a device
+  BufferRef host;  // of a buffer that began on a device
   bool host_valid = true;
   std::vector<Place> devices;
 
@@ -39,7 +40,8 @@ struct Buffer::Places {
   void* from_another(Accelerator& device, size_t bytes);
 };
 
-/// On `device`, copied from one that has the contents; null where the host has them too and is no further away, or where the two devices know no way.
+/// On `device`, copied from one that has the contents; null where the host has them too and is no further away, or
+/// where the two devices know no way.
 void* Buffer::Places::from_another(Accelerator& device, size_t bytes) {
   auto* const peer = dynamic_cast<Peer*>(&device);
   if (!peer) return nullptr;
@@ -145,6 +147,8 @@ void Buffer::overwritten_on(Accelerator* device) const {
   for (Places::Place& place : p->devices) place.valid = place.device == device;
 }
 
-BufferRef allocate_on(Accelerator* device, size_t bytes) { return device ? std::make_shared<Buffer>(*device, bytes) : allocate(bytes); }
+BufferRef allocate_on(Accelerator* device, size_t bytes) {
+  return device ? std::make_shared<Buffer>(*device, bytes) : allocate(bytes);
+}
 
 }  // namespace weft::runtime

@@ -1,5 +1,6 @@
 #pragma once
-// Where bytes on their way to a device lie meanwhile: pieces of one block, taken in a ring, each until the device has read it.
+// Where bytes on their way to a device lie meanwhile: pieces of one block, taken in a ring, each until the device has
+// read it.
 #include <cstddef>
 #include <cstdint>
 #include <deque>
@@ -15,7 +16,8 @@ class StagingRing {
     size_t offset = 0, bytes = 0;
     int64_t number = 0;  // pieces are counted from 0
   };
-  /// The next piece. Those that lie in its way are waited for, the oldest first: `wait` gets their numbers, in order. `bytes` is at most the ring's.
+  /// The next piece. Those that lie in its way are waited for, the oldest first: `wait` gets their numbers, in order.
+  /// `bytes` is at most the ring's.
   Piece take(size_t bytes, const std::function<void(int64_t number)>& wait);
   size_t bytes() const { return bytes_; }
 

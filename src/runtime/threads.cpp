@@ -1,6 +1,7 @@
-// The thread team. A launch is cut into chunks; each thread takes those of its own lane first, so that data stays in its cache from launch to
-// launch, then helps with the others'. The caller never waits for a thread that has not begun: where other processes keep a thread of the team from
-// running, the rest of the team does its part, instead of spinning at a barrier until the scheduler's next round.
+// The thread team. A launch is cut into chunks; each thread takes those of its own lane first, so that data stays in
+// its cache from launch to launch, then helps with the others'. The caller never waits for a thread that has not begun:
+// where other processes keep a thread of the team from running, the rest of the team does its part, instead of spinning
+// at a barrier until the scheduler's next round.
 #include "runtime/threads.h"
 
 #include <sched.h>
@@ -12,8 +13,8 @@
 #include <exception>
 #include <memory>
 #include <mutex>
-#include <thread>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -64,12 +65,15 @@ void pause() { __builtin_ia32_pause(); }
 
 using Body = std::function<void(int64_t, int64_t)>;
 
-/// What is left of one lane, in one word: generation of the launch (32 bits), chunks (16), chunks taken (16). A thread that has taken a chunk keeps
-/// the launch alive until the chunk is done, so what describes the launch may be read after a chunk has been taken, and only then.
+/// What is left of one lane, in one word: generation of the launch (32 bits), chunks (16), chunks taken (16). A thread
+/// that has taken a chunk keeps the launch alive until the chunk is done, so what describes the launch may be read
+/// after a chunk has been taken, and only then.
 struct alignas(64) Lane {
   std::atomic<uint64_t> state{0};
 };
-uint64_t lane_state(uint64_t generation, int64_t chunks) { return generation << 32 | static_cast<uint64_t>(chunks) << 16; }
+uint64_t lane_state(uint64_t generation, int64_t chunks) {
+  return generation << 32 | static_cast<uint64_t>(chunks) << 16;
+}
 
 class Team {
  public:
@@ -109,7 +113,8 @@ class Team {
     current_.store(generation_, std::memory_order_seq_cst);
     if (sleepers_.load(std::memory_order_seq_cst) > 0) wake();
     take_part(0);
-    for (int spins = 0; unfinished_.load(std::memory_order_acquire) > 0; ++spins) spins < spins_before_yield ? pause() : std::this_thread::yield();
+    for (int spins = 0; unfinished_.load(std::memory_order_acquire) > 0; ++spins)
+      spins < spins_before_yield ? pause() : std::this_thread::yield();
     std::exception_ptr error = std::exchange(error_, nullptr);
     owner.unlock();
     if (error) std::rethrow_exception(error);
@@ -124,9 +129,11 @@ class Team {
     uint64_t seen = lanes_[lane].state.load(std::memory_order_acquire);
     do {
       if ((seen & 0xffff) >= (seen >> 16 & 0xffff)) return false;
-    } while (!lanes_[lane].state.compare_exchange_weak(seen, seen + 1, std::memory_order_acq_rel, std::memory_order_acquire));
+    } while (!lanes_[lane].state.compare_exchange_weak(seen, seen + 1, std::memory_order_acq_rel,
+                                                       std::memory_order_acquire));
     const int64_t n = n_.load(std::memory_order_relaxed), chunks = chunks_.load(std::memory_order_relaxed);
-    const int64_t chunk = lane_begin(lane, chunks, lanes_used_.load(std::memory_order_relaxed)) + static_cast<int64_t>(seen & 0xffff);
+    const int64_t chunk =
+        lane_begin(lane, chunks, lanes_used_.load(std::memory_order_relaxed)) + static_cast<int64_t>(seen & 0xffff);
     run_chunk(chunk * n / chunks, (chunk + 1) * n / chunks, *body_.load(std::memory_order_relaxed));
     return true;
   }
@@ -155,14 +162,19 @@ class Team {
   void take_part_recorded(int own) {
     const int launch = current_launch();
     const double start = record_time();
-    if (take_part(own)) record({.name = launch >= 0 ? launch : record_name("work shared by threads"), .kind = "part", .start = start, .length = record_time() - start});
+    if (take_part(own))
+      record({.name = launch >= 0 ? launch : record_name("work shared by threads"),
+              .kind = "part",
+              .start = start,
+              .length = record_time() - start});
   }
 
   void work(int lane) {
     name_thread("worker " + std::to_string(lane));
     uint64_t seen = 0;
     for (;;) {
-      for (int spins = 0; current_.load(std::memory_order_acquire) == seen && spins < spins_before_sleep; ++spins) pause();
+      for (int spins = 0; current_.load(std::memory_order_acquire) == seen && spins < spins_before_sleep; ++spins)
+        pause();
       if (current_.load(std::memory_order_acquire) == seen) sleep(seen);
       if (stop_.load()) return;
       seen = current_.load(std::memory_order_acquire);
@@ -174,7 +186,8 @@ class Team {
     const uint32_t epoch = epoch_.load(std::memory_order_seq_cst);
     sleepers_.fetch_add(1, std::memory_order_seq_cst);
     // A launch published before this look is seen here; one published after it sees the sleeper and wakes it.
-    if (current_.load(std::memory_order_seq_cst) == seen && !stop_.load()) epoch_.wait(epoch, std::memory_order_seq_cst);
+    if (current_.load(std::memory_order_seq_cst) == seen && !stop_.load())
+      epoch_.wait(epoch, std::memory_order_seq_cst);
     sleepers_.fetch_sub(1, std::memory_order_seq_cst);
   }
 
@@ -224,7 +237,8 @@ void parallel_copy(void* to, const void* from, size_t bytes) {
   }
   parallel_for(static_cast<int64_t>((bytes + part - 1) / part), [&](int64_t begin, int64_t end) {
     const size_t first = static_cast<size_t>(begin) * part;
-    std::memcpy(static_cast<char*>(to) + first, static_cast<const char*>(from) + first, std::min(static_cast<size_t>(end) * part, bytes) - first);
+    std::memcpy(static_cast<char*>(to) + first, static_cast<const char*>(from) + first,
+                std::min(static_cast<size_t>(end) * part, bytes) - first);
   });
 }
 

@@ -17,9 +17,9 @@ struct Recorder {
   Timeline timeline;
   std::unordered_map<std::string, int> numbers;  // of names
   std::atomic<Clock::time_point::rep> epoch{0};
-  std::atomic<int64_t> generation{0};            // counts timelines
+  std::atomic<int64_t> generation{0};  // counts timelines
   std::atomic<int> launch{-1};
-  std::map<std::string, int> tracks;             // of devices in this timeline
+  std::map<std::string, int> tracks;  // of devices in this timeline
   std::vector<std::function<void()>> later;
 };
 
@@ -44,7 +44,8 @@ void settle_all() {
   for (const auto& settle : later) settle();
 }
 
-/// Under the lock: whether a slice is part of this timeline and there is room. What began in a timeline that has ended since is not.
+/// Under the lock: whether a slice is part of this timeline and there is room. What began in a timeline that has ended
+/// since is not.
 bool takes(Recorder& r, const Slice& slice) {
   if (!recording() || slice.start < 0 || slice.name >= static_cast<int>(r.timeline.names.size())) return false;
   if (r.timeline.slices.size() < most_slices) return true;
@@ -57,7 +58,9 @@ int number_thread(Recorder& r) {
   if (thread_generation != r.generation) {
     thread_generation = r.generation;
     thread_number = static_cast<int>(r.timeline.threads.size());
-    r.timeline.threads.push_back(!thread_name.empty() ? thread_name : thread_number == 0 ? "main" : "thread " + std::to_string(thread_number));
+    r.timeline.threads.push_back(!thread_name.empty() ? thread_name
+                                 : thread_number == 0 ? "main"
+                                                      : "thread " + std::to_string(thread_number));
   }
   return thread_number;
 }
@@ -100,11 +103,15 @@ Timeline recorded() {
 }
 
 double record_time() {
-  return std::chrono::duration<double, std::micro>(Clock::duration(Clock::now().time_since_epoch().count() - recorder().epoch.load(std::memory_order_relaxed))).count();
+  return std::chrono::duration<double, std::micro>(Clock::duration(Clock::now().time_since_epoch().count() -
+                                                                   recorder().epoch.load(std::memory_order_relaxed)))
+      .count();
 }
 
 double record_time(double steady_us) {
-  return steady_us - std::chrono::duration<double, std::micro>(Clock::duration(recorder().epoch.load(std::memory_order_relaxed))).count();
+  return steady_us -
+         std::chrono::duration<double, std::micro>(Clock::duration(recorder().epoch.load(std::memory_order_relaxed)))
+             .count();
 }
 
 int record_name(const std::string& name) {

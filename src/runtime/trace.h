@@ -24,14 +24,14 @@ Counters& counters();
 
 /// A stretch of time on one thread, or on a device. Slices of a thread nest.
 struct Slice {
-  int name = 0;                   // Timeline::names
-  const char* kind = "";          // "kernel", "library", "copy", "program", "compiler", "part" (a thread's share of a launch)
-  int thread = 0;                 // Timeline::threads
-  double start = 0, length = 0;   // microseconds since recording began
-  double bytes = 0, flops = 0;    // moved and computed; 0 where that is no question
-  bool half = false;              // products in bfloat16 or float16: another peak
-  int64_t program = 0;            // of a step: which Program ran it (numbered from 1) …
-  int step = -1;                  // … and where in it
+  int name = 0;           // Timeline::names
+  const char* kind = "";  // "kernel", "library", "copy", "program", "compiler", "part" (a thread's share of a launch)
+  int thread = 0;         // Timeline::threads
+  double start = 0, length = 0;  // microseconds since recording began
+  double bytes = 0, flops = 0;   // moved and computed; 0 where that is no question
+  bool half = false;             // products in bfloat16 or float16: another peak
+  int64_t program = 0;           // of a step: which Program ran it (numbered from 1) …
+  int step = -1;                 // … and where in it
 };
 /// A quantity at a moment.
 struct Sample {
@@ -40,9 +40,9 @@ struct Sample {
 };
 struct Timeline {
   std::vector<std::string> names, threads;
-  std::vector<Slice> slices;    // in the order of their ends
+  std::vector<Slice> slices;  // in the order of their ends
   std::vector<Sample> samples;
-  int64_t dropped = 0;          // slices past the limit of four million
+  int64_t dropped = 0;  // slices past the limit of four million
 };
 
 namespace detail {
@@ -50,28 +50,31 @@ inline std::atomic<bool> recording{false};
 }
 /// Whether a timeline is being recorded: one look at a flag, all that recording costs while it is off.
 inline bool recording() { return detail::recording.load(std::memory_order_relaxed); }
-void start_recording();        // anew
+void start_recording();  // anew
 Timeline stop_recording();
-Timeline recorded();           // what there is so far; recording goes on
+Timeline recorded();  // what there is so far; recording goes on
 
-double record_time();                          // microseconds since recording began
-int record_name(const std::string& name);      // its number in this timeline
-double record_time(double steady_us);          // the same of a moment of std::chrono::steady_clock
-void record(Slice slice);                      // the calling thread's; `thread` is filled in
+double record_time();                                   // microseconds since recording began
+int record_name(const std::string& name);               // its number in this timeline
+double record_time(double steady_us);                   // the same of a moment of std::chrono::steady_clock
+void record(Slice slice);                               // the calling thread's; `thread` is filled in
 void record_on(const std::string& track, Slice slice);  // a device's: "cuda:0"
-/// What is known only once a device has done its work: `settle` records it. It is called before the timeline is handed out.
+/// What is known only once a device has done its work: `settle` records it. It is called before the timeline is handed
+/// out.
 void record_later(std::function<void()> settle);
 void record_sample(const char* track, double value);
-void name_thread(const std::string& name);     // the calling thread; "main" is the first that records, others are numbered
+void name_thread(const std::string& name);  // the calling thread; "main" is the first that records, others are numbered
 
-/// The launch that is going on, for the slices of the team's threads; -1: none, they share something else. Returns what it was.
+/// The launch that is going on, for the slices of the team's threads; -1: none, they share something else. Returns what
+/// it was.
 int set_current_launch(int name);
 int current_launch();
 
 /// Records its own life time.
 class Span {
  public:
-  Span(const char* kind, const char* name) : on_(recording()), kind_(kind), name_(name), start_(on_ ? record_time() : 0) {}
+  Span(const char* kind, const char* name)
+      : on_(recording()), kind_(kind), name_(name), start_(on_ ? record_time() : 0) {}
   ~Span();
   Span(const Span&) = delete;
   Span& operator=(const Span&) = delete;

@@ -1,5 +1,6 @@
 #pragma once
-// What some targets have beside target.h: blocks of threads that work together on one program, and memory that the threads of a block share.
+// What some targets have beside target.h: blocks of threads that work together on one program, and memory that the
+// threads of a block share.
 #include <cstdint>
 
 #include "target/target.h"

@@ -1,6 +1,6 @@
 #pragma once
-// What a device target offers the compiler: code for tile kernels, and library calls for descriptors. A target knows tile IR and descriptors,
-// never the graph.
+// What a device target offers the compiler: code for tile kernels, and library calls for descriptors. A target knows
+// tile IR and descriptors, never the graph.
 #include <cstdint>
 #include <memory>
 #include <span>
@@ -15,31 +15,35 @@
 
 namespace weft::target {
 
-/// One launch of one kernel may cover several segments: the same code over other buffers, symbols and grids (the optimiser step over all
-/// parameters is one launch). Programs of all segments are independent.
+/// One launch of one kernel may cover several segments: the same code over other buffers, symbols and grids (the
+/// optimiser step over all parameters is one launch). Programs of all segments are independent.
 struct Segment {
-  std::span<void* const> buffers;       // one for each kernel parameter
-  std::span<const int64_t> symbols;     // one for each kernel symbol
-  int64_t grid;                         // number of programs
+  std::span<void* const> buffers;    // one for each kernel parameter
+  std::span<const int64_t> symbols;  // one for each kernel symbol
+  int64_t grid;                      // number of programs
 };
 
 /// A compiled kernel: immutable, callable from any thread.
 class Executable {
  public:
   virtual ~Executable() = default;
-  /// Runs all programs of all segments and returns when they are done. `work` is an estimate of the launch's basic operations and bytes
-  /// together: little work stays on the calling thread. Results do not depend on the number of threads.
+  /// Runs all programs of all segments and returns when they are done. `work` is an estimate of the launch's basic
+  /// operations and bytes together: little work stays on the calling thread. Results do not depend on the number of
+  /// threads.
   virtual void run(std::span<const Segment> segments, double work) const = 0;
 };
 
-/// A call of a library or routine with its primitive made and its workspace known. May be run from several threads at once.
+/// A call of a library or routine with its primitive made and its workspace known. May be run from several threads at
+/// once.
 class LibraryCall {
  public:
   virtual ~LibraryCall() = default;
   virtual std::string name() const = 0;  // "onednn brg:avx512_core"
-  /// For a DotDesc: A, B, [bias], [residual], [sum], [argument], [scales], C; for a CallDesc: its inputs, then its outputs; for an AttentionDesc: as it says.
+  /// For a DotDesc: A, B, [bias], [residual], [sum], [argument], [scales], C; for a CallDesc: its inputs, then its
+  /// outputs; for an AttentionDesc: as it says.
   virtual void run(std::span<void* const> operands) const = 0;
-  /// Waits for what is still being made. False: the library does not take it after all, and the target, asked again, will say so.
+  /// Waits for what is still being made. False: the library does not take it after all, and the target, asked again,
+  /// will say so.
   virtual bool ready() const { return true; }
   /// Whether it gives work to the device and nothing else: then it may be part of a recording.
   virtual bool recordable() const { return true; }
@@ -54,43 +58,54 @@ struct CompileStats {
 class Target {
  public:
   virtual ~Target() = default;
-  /// Where the buffers of its kernels and calls lie; null: in the host's memory. On a device `run` returns before the work is done.
+  /// Where the buffers of its kernels and calls lie; null: in the host's memory. On a device `run` returns before the
+  /// work is done.
   virtual runtime::Accelerator* device() { return nullptr; }
-  /// A program is run by a block of threads that share out the lanes of its tiles: tiles are wide, and only many programs fill the device.
+  /// A program is run by a block of threads that share out the lanes of its tiles: tiles are wide, and only many
+  /// programs fill the device.
   virtual bool many_threads() const { return false; }
-  /// Everything that generated code depends on beside the kernel: code generator version, ISA, vector width, compiler version.
+  /// Everything that generated code depends on beside the kernel: code generator version, ISA, vector width, compiler
+  /// version.
   virtual std::string fingerprint() const = 0;
   /// Lanes of a native vector register for elements of `bytes` bytes.
   virtual int64_t lanes(int64_t bytes) const = 0;
   /// How many of them there are.
   virtual int64_t vector_registers() const { return 16; }
-  /// Bytes of shared memory for a program that multiplies operands of this dtype on tensor cores (kernel::Op::matmul; float32 is rounded to TF32); 0: there are none for them.
+  /// Bytes of shared memory for a program that multiplies operands of this dtype on tensor cores (kernel::Op::matmul;
+  /// float32 is rounded to TF32); 0: there are none for them.
   virtual int64_t tensor_core_bytes(Dtype) const { return 0; }
-  /// Code for each kernel, in order; the same kernel (by digest) is compiled once in a process and once in the life of a cache folder.
+  /// Code for each kernel, in order; the same kernel (by digest) is compiled once in a process and once in the life of
+  /// a cache folder.
   virtual std::vector<std::shared_ptr<const Executable>> compile(std::span<const kernel::Kernel> kernels) = 0;
-  /// The same without waiting, for launches of so many segments (`segments[k]`: the numbers of kernel k): code is made beside whatever the caller does next, a run waits
-  /// for its own, and what is wrong with a kernel comes out of its first run.
-  virtual std::vector<std::shared_ptr<const Executable>> begin(std::span<const kernel::Kernel> kernels, std::span<const std::vector<size_t>> segments) {
+  /// The same without waiting, for launches of so many segments (`segments[k]`: the numbers of kernel k): code is made
+  /// beside whatever the caller does next, a run waits for its own, and what is wrong with a kernel comes out of its
+  /// first run.
+  virtual std::vector<std::shared_ptr<const Executable>> begin(std::span<const kernel::Kernel> kernels,
+                                                               std::span<const std::vector<size_t>> segments) {
     static_cast<void>(segments);
     return compile(kernels);
   }
-  /// A library's answer to a descriptor, or nothing where no library takes it or the stated rule prefers generated code.
+  /// A library's answer to a descriptor, or nothing where no library takes it or the stated rule prefers generated
+  /// code.
   virtual std::shared_ptr<const LibraryCall> library(const kernel::DotDesc& desc) = 0;
   /// The same for attention; nothing on targets whose attention is generated code.
   virtual std::shared_ptr<const LibraryCall> attention(const kernel::AttentionDesc&) { return nullptr; }
-  /// The routine that a descriptor names, or nothing where this target does not have it (or not for these extents and dtypes).
+  /// The routine that a descriptor names, or nothing where this target does not have it (or not for these extents and
+  /// dtypes).
   virtual std::shared_ptr<const LibraryCall> call(const kernel::CallDesc&) { return nullptr; }
   virtual CompileStats stats() const = 0;
 };
 
-/// The CPU target of this process (made on first use), and one that compiles and runs nothing, for tests of the compiler.
+/// The CPU target of this process (made on first use), and one that compiles and runs nothing, for tests of the
+/// compiler.
 Target& cpu();
 Target& null();
 /// A CUDA device of this machine; throws std::runtime_error "[cuda] …" where there is none, or no driver.
 Target& gpu(int ordinal = 0);
 int gpu_count();  // 0 where there is no driver
 
-/// Libraries may be switched off (`weft train --no-libraries`, tests): everything then runs through generated kernels. Default on where built in.
+/// Libraries may be switched off (`weft train --no-libraries`, tests): everything then runs through generated kernels.
+/// Default on where built in.
 void set_libraries_enabled(bool on);
 bool libraries_enabled();
 

@@ -25,12 +25,13 @@ std::string shown(char32_t code) {
 }
 
 /// Calls `each(code point, byte position)`; throws std::invalid_argument at the first bytes that are no UTF-8.
-template <class Each> void for_each_character(const char* op, std::string_view text, Each each) {
+template <class Each>
+void for_each_character(const char* op, std::string_view text, Each each) {
   for (size_t at = 0; at < text.size();) {
     const Utf8Step step = utf8_step(text.substr(at));
     if (step.kind != Utf8Step::Kind::character)
-      throw_invalid(op, "the text is not UTF-8: byte 0x" + hex(static_cast<uint8_t>(text[at]), 2) + " at position " + std::to_string(at) +
-                            " begins no character; a byte tokenizer takes any text");
+      throw_invalid(op, "the text is not UTF-8: byte 0x" + hex(static_cast<uint8_t>(text[at]), 2) + " at position " +
+                            std::to_string(at) + " begins no character; a byte tokenizer takes any text");
     each(step.code, at);
     at += step.bytes;
   }
@@ -43,7 +44,9 @@ std::vector<char32_t> characters_of(std::string_view text) {
 }
 
 void check_id(int32_t id, int32_t count) {
-  if (id < 0 || id >= count) throw_out_of_range("decode", "token " + std::to_string(id) + " is outside the vocabulary of " + std::to_string(count));
+  if (id < 0 || id >= count)
+    throw_out_of_range("decode",
+                       "token " + std::to_string(id) + " is outside the vocabulary of " + std::to_string(count));
 }
 
 }  // namespace
@@ -75,7 +78,8 @@ std::vector<int32_t> CharTokenizer::encode(std::string_view text) const {
   for_each_character("encode", text, [&](char32_t code, size_t at) {
     const auto it = ids_.find(code);
     if (it == ids_.end())
-      throw_invalid("encode", "the character " + shown(code) + " at position " + std::to_string(at) + " is not among the " + std::to_string(vocab_size()) +
+      throw_invalid("encode", "the character " + shown(code) + " at position " + std::to_string(at) +
+                                  " is not among the " + std::to_string(vocab_size()) +
                                   " characters of the text that this vocabulary was made from");
     ids.push_back(it->second);
   });
@@ -115,7 +119,8 @@ std::unique_ptr<Tokenizer> tokenizer_from_json(std::string_view text) {
     throw_failure("load_tokenizer", "this is not a tokenizer: JSON with \"kind\" was expected");
   const std::string kind = root["kind"].get<std::string>();
   if (kind == "byte") return std::make_unique<ByteTokenizer>();
-  if (kind != "char") throw_failure("load_tokenizer", "unknown kind of tokenizer '" + kind + "'; known are 'char' and 'byte'");
+  if (kind != "char")
+    throw_failure("load_tokenizer", "unknown kind of tokenizer '" + kind + "'; known are 'char' and 'byte'");
   if (!root.contains("characters") || !root["characters"].is_string() || root["characters"].get<std::string>().empty())
     throw_failure("load_tokenizer", "a character tokenizer needs \"characters\", a text that is not empty");
   return std::make_unique<CharTokenizer>(root["characters"].get<std::string>());

@@ -60,7 +60,8 @@ std::vector<graph::Graph> close(std::span<const Body> bodies, uint64_t first_id,
     graph::Graph closed;
     Values from = body.arguments;
     from.insert(from.end(), found.begin(), found.end());
-    for (size_t k = 0; k < from.size(); ++k) closed.inputs.push_back(graph::parameter(from[k].type(), static_cast<int64_t>(k)));
+    for (size_t k = 0; k < from.size(); ++k)
+      closed.inputs.push_back(graph::parameter(from[k].type(), static_cast<int64_t>(k)));
     closed.outputs = graph::substitute(body.results, from, closed.inputs);
     graphs.push_back(std::move(closed));
   }
@@ -68,9 +69,7 @@ std::vector<graph::Graph> close(std::span<const Body> bodies, uint64_t first_id,
   return graphs;
 }
 
-std::string graph_key(const graph::Graph& graph) {
-  return graph::digest(graph).hex();
-}
+std::string graph_key(const graph::Graph& graph) { return graph::digest(graph).hex(); }
 
 Values values_of(const std::vector<array>& arrays) {
   Values values;

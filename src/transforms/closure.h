@@ -15,8 +15,9 @@ struct Body {
 /// Nodes that are made from here on have this id or a larger one.
 uint64_t next_node_id();
 
-/// The bodies as graphs over fresh parameters: each its own arguments, then everything that any of them captured. Captured is what was there before `first_id`, data,
-/// and placeholders of functions around this one; it is appended to `captured`. Numbers stay in the graphs.
+/// The bodies as graphs over fresh parameters: each its own arguments, then everything that any of them captured.
+/// Captured is what was there before `first_id`, data, and placeholders of functions around this one; it is appended to
+/// `captured`. Numbers stay in the graphs.
 std::vector<graph::Graph> close(std::span<const Body> bodies, uint64_t first_id, graph::Values& captured);
 
 /// Names the graph: equal texts, equal graphs.

@@ -1,7 +1,9 @@
-// weft/compile.h: one traced program for each signature, and what a call of it does: gather storage, run, hand out results and new state.
+// weft/compile.h: one traced program for each signature, and what a call of it does: gather storage, run, hand out
+// results and new state.
 //
-// A state is overwritten only where its handle is the only way to its data; else the program runs on a copy, so that a handle kept before the call keeps its old
-// value. Everything that can be refused is refused before the program starts; where a call throws, the handles still hold what they held.
+// A state is overwritten only where its handle is the only way to its data; else the program runs on a copy, so that a
+// handle kept before the call keeps its old value. Everything that can be refused is refused before the program starts;
+// where a call throws, the handles still hold what they held.
 #include "weft/compile.h"
 
 #include <algorithm>
@@ -47,23 +49,26 @@ struct Compiled {
 };
 
 // The arguments' types with dynamic axes as symbols, and what the symbols stand for in this call.
-std::vector<graph::Type> argument_types(const Compiled& compiled, const std::vector<array>& arguments, SymbolValues& symbols) {
+std::vector<graph::Type> argument_types(const Compiled& compiled, const std::vector<array>& arguments,
+                                        SymbolValues& symbols) {
   std::vector<graph::Type> types;
   for (const array& a : arguments) types.push_back(a.value().type());
   for (const DynamicAxis& d : compiled.options.dynamic) {
     const std::string what = "dynamic axis \"" + d.name + "\"";
     if (d.argument < 0 || d.argument >= static_cast<int>(arguments.size()))
-      throw_invalid("compile", what + " is of argument " + std::to_string(d.argument) + ", but the function was called with " + std::to_string(arguments.size()));
+      throw_invalid("compile", what + " is of argument " + std::to_string(d.argument) +
+                                   ", but the function was called with " + std::to_string(arguments.size()));
     Shape& shape = types[static_cast<size_t>(d.argument)].shape;
     const auto axis = static_cast<size_t>(detail::one_axis("compile", d.axis, shape.size()));
     const int64_t n = shape[axis].bound();
     if (n < 1 || n > d.bound)
-      throw_invalid("compile", what + " has length " + std::to_string(n) + " in argument " + std::to_string(d.argument) + ", but lengths are 1 to " +
-                                   std::to_string(d.bound));
+      throw_invalid("compile", what + " has length " + std::to_string(n) + " in argument " +
+                                   std::to_string(d.argument) + ", but lengths are 1 to " + std::to_string(d.bound));
     const Symbol* s = symbol(d.name, d.bound);
     const auto [at, added] = symbols.emplace(s, n);
     if (!added && at->second != n)
-      throw_invalid("compile", what + " has lengths " + std::to_string(at->second) + " and " + std::to_string(n) + " in one call: axes of one name are equally long");
+      throw_invalid("compile", what + " has lengths " + std::to_string(at->second) + " and " + std::to_string(n) +
+                                   " in one call: axes of one name are equally long");
     shape[axis] = s;
   }
   return types;
@@ -76,10 +81,12 @@ graph::Values input_values(const std::vector<array>& arguments, const std::vecto
   return values;
 }
 
-/// A device computes arguments and states while the function is traced and its program is made, which takes their types alone.
+/// A device computes arguments and states while the function is traced and its program is made, which takes their types
+/// alone.
 class InputsBesideTrace {
  public:
-  InputsBesideTrace(const std::vector<array>& arguments, const std::vector<array*>& states) : stream_(graph::StreamScope::current()) {
+  InputsBesideTrace(const std::vector<array>& arguments, const std::vector<array*>& states)
+      : stream_(graph::StreamScope::current()) {
     if (runtime::executor_device(stream_) >= 0) detail::realise_later(input_values(arguments, states));
     else detail::realise_all(input_values(arguments, states));
   }
@@ -92,8 +99,9 @@ class InputsBesideTrace {
   int stream_;
 };
 
-std::shared_ptr<const Traced> lookup_or_trace(Compiled& compiled, const std::vector<graph::Type>& arguments, const std::vector<array>& values,
-                                              const std::vector<array*>& states, bool implicit_key) {
+std::shared_ptr<const Traced> lookup_or_trace(Compiled& compiled, const std::vector<graph::Type>& arguments,
+                                              const std::vector<array>& values, const std::vector<array*>& states,
+                                              bool implicit_key) {
   std::vector<graph::Type> signature = arguments;
   for (const array* state : states) signature.push_back(state->value().type());
   const int device = runtime::executor_device(graph::StreamScope::current());
@@ -102,7 +110,8 @@ std::shared_ptr<const Traced> lookup_or_trace(Compiled& compiled, const std::vec
     if (entry.types == signature && entry.device == device) return entry.traced;
   const InputsBesideTrace inputs(values, states);
   const runtime::Span span("compiler", "trace");
-  auto traced = std::make_shared<const Traced>(transforms::trace_function(compiled.fun, arguments, states, implicit_key));
+  auto traced =
+      std::make_shared<const Traced>(transforms::trace_function(compiled.fun, arguments, states, implicit_key));
   compiled.entries.push_back({std::move(signature), device, traced});
   inputs.wait();
   return traced;
@@ -115,7 +124,8 @@ Storage at_bound(const array& a, const graph::Type& type, Storage storage) {
   if (whole) return storage;
   Storage padded = detail::allocate_storage(type);
   std::memset(padded.buffer->data(), 0, static_cast<size_t>(num_elements(type.shape)) * type.dtype.size());
-  detail::copy_strided(detail::address(storage, type.dtype), storage.strides, padded.buffer->data(), padded.strides, a.shape(), type.dtype.size());
+  detail::copy_strided(detail::address(storage, type.dtype), storage.strides, padded.buffer->data(), padded.strides,
+                       a.shape(), type.dtype.size());
   ++runtime::counters().copies;
   return padded;
 }
@@ -129,7 +139,8 @@ Storage writable(const array& state) {
   // Where the program runs: optimizers begin with gigabytes of zeros, of which those of one shape share their memory.
   if (runtime::Accelerator* device = compiler::default_target().device(); device && state.nbytes() > 0) {
     Storage copy{runtime::allocate_on(device, state.nbytes()), 0, storage.strides};
-    const auto* from = static_cast<const std::byte*>(storage.buffer->on(device)) + storage.offset * static_cast<int64_t>(state.dtype().size());
+    const auto* from = static_cast<const std::byte*>(storage.buffer->on(device)) +
+                       storage.offset * static_cast<int64_t>(state.dtype().size());
     device->copy(copy.buffer->on(device), from, state.nbytes());
     return copy;
   }
@@ -166,8 +177,10 @@ std::vector<array> run(const Traced& traced, const std::vector<graph::Type>& typ
   if (traced.program) {
     std::optional<runtime::Span> span(std::in_place, "compiler", "inputs are gathered");
     std::vector<Storage> inputs;
-    for (size_t k = 0; k < arguments.size(); ++k) inputs.push_back(at_bound(arguments[k], types[k], detail::realise(arguments[k].value())));
-    for (size_t k = 0; k < traced.states; ++k) inputs.push_back(updated[k] ? writable(*states[k]) : detail::realise(states[k]->value()));
+    for (size_t k = 0; k < arguments.size(); ++k)
+      inputs.push_back(at_bound(arguments[k], types[k], detail::realise(arguments[k].value())));
+    for (size_t k = 0; k < traced.states; ++k)
+      inputs.push_back(updated[k] ? writable(*states[k]) : detail::realise(states[k]->value()));
     for (const array& a : traced.captured) inputs.push_back(detail::realise(a.value()));
     span.reset();
     std::vector<int64_t> lengths;

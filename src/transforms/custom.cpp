@@ -41,18 +41,21 @@ graph::Composite composite_of(const char* name, const Region& region) {
 
 std::vector<array> build(graph::Composite composite, Region region) {
   if (region.graph.outputs.empty()) return {};
-  return transforms::arrays_of(graph::composite(std::make_shared<graph::Composite>(std::move(composite)), std::move(region.inputs)));
+  return transforms::arrays_of(
+      graph::composite(std::make_shared<graph::Composite>(std::move(composite)), std::move(region.inputs)));
 }
 
 void require_count(const char* what, size_t given, size_t expected) {
   if (given != expected)
-    throw_invalid("custom_function", std::string(what) + " returned " + std::to_string(given) + " arrays, but " + std::to_string(expected) + " are needed");
+    throw_invalid("custom_function", std::string(what) + " returned " + std::to_string(given) + " arrays, but " +
+                                         std::to_string(expected) + " are needed");
 }
 
 /// What the user's rule returned, of the type that it must have.
 Value checked(const char* what, const array& given, const graph::Type& type) {
   if (given.shape() != type.shape)
-    throw_invalid("custom_function", std::string(what) + " returned " + detail::describe(given) + " for " + graph::to_string(type) + ": shapes must be equal");
+    throw_invalid("custom_function", std::string(what) + " returned " + detail::describe(given) + " for " +
+                                         graph::to_string(type) + ": shapes must be equal");
   return detail::to_dtype(given.value(), type.dtype);
 }
 
@@ -62,8 +65,8 @@ std::vector<array> filled(In derivatives, In like) {
 
 }  // namespace
 
-ArrayFunction custom_function(const ArrayFunction& fun, const std::optional<CustomVjp>& fun_vjp, const std::optional<CustomJvp>& fun_jvp,
-                              const std::optional<CustomVmap>& fun_vmap) {
+ArrayFunction custom_function(const ArrayFunction& fun, const std::optional<CustomVjp>& fun_vjp,
+                              const std::optional<CustomJvp>& fun_jvp, const std::optional<CustomVmap>& fun_vmap) {
   if (!fun_vjp && !fun_jvp && !fun_vmap) return fun;
   return [=](const std::vector<array>& arguments) {
     Region region = region_of(fun, arguments);
@@ -72,7 +75,8 @@ ArrayFunction custom_function(const ArrayFunction& fun, const std::optional<Cust
     if (fun_vjp)
       composite.vjp = [rule = *fun_vjp, count](In in, In out, In cotangents) {
         const In primals = in.first(count);
-        const std::vector<array> given = rule(transforms::arrays_of(primals), filled(cotangents, out), transforms::arrays_of(out));
+        const std::vector<array> given =
+            rule(transforms::arrays_of(primals), filled(cotangents, out), transforms::arrays_of(out));
         require_count("the vjp", given.size(), count);
         Values result(in.size());
         for (size_t k = 0; k < count; ++k) result[k] = checked("the vjp", given[k], in[k].type());
@@ -97,8 +101,13 @@ ArrayFunction custom_function(const ArrayFunction& fun, const std::optional<Cust
     if (fun_vmap)
       composite.vmap = [rule = *fun_vmap, count, types = region.graph.outputs](In in, std::span<const int> axes) {
         for (size_t k = count; k < in.size(); ++k)
-          if (axes[k] >= 0) throw_invalid("custom_function", "the function captures an array that is mapped: pass it as an argument, so that its vmap sees it");
-        const auto [given, out_axes] = rule(transforms::arrays_of(in.first(count)), std::vector<int>(axes.begin(), axes.begin() + static_cast<std::ptrdiff_t>(count)));
+          if (axes[k] >= 0)
+            throw_invalid(
+                "custom_function",
+                "the function captures an array that is mapped: pass it as an argument, so that its vmap sees it");
+        const auto [given, out_axes] =
+            rule(transforms::arrays_of(in.first(count)),
+                 std::vector<int>(axes.begin(), axes.begin() + static_cast<std::ptrdiff_t>(count)));
         require_count("the vmap", given.size(), types.size());
         require_count("the vmap's axes", out_axes.size(), types.size());
         const Dim extent = graph::batch_extent(in, axes);
@@ -107,7 +116,8 @@ ArrayFunction custom_function(const ArrayFunction& fun, const std::optional<Cust
           const Value v = graph::batched(given[k].value(), out_axes[k], extent);
           const graph::Type expected{graph::prepend(extent, types[k].shape()), types[k].dtype()};
           if (!(v.type() == expected))
-            throw_invalid("custom_function", "the vmap returned " + detail::describe(given[k]) + " with axis " + std::to_string(out_axes[k]) + " for " + graph::to_string(expected));
+            throw_invalid("custom_function", "the vmap returned " + detail::describe(given[k]) + " with axis " +
+                                                 std::to_string(out_axes[k]) + " for " + graph::to_string(expected));
           result.push_back(v);
         }
         return result;
@@ -122,7 +132,8 @@ ArrayFunction checkpoint(const ArrayFunction& fun) {
   return [fun](const std::vector<array>& arguments) {
     Region region = region_of(fun, arguments);
     graph::Composite composite = composite_of("checkpoint", region);
-    // The body once more, behind the cotangents: `depends` keeps it apart from the first computation, and behind what the cotangents wait for.
+    // The body once more, behind the cotangents: `depends` keeps it apart from the first computation, and behind what
+    // the cotangents wait for.
     composite.vjp = [graph = region.graph](In in, In, In cotangents) {
       Values arrived, again;
       for (const Value& g : cotangents)

@@ -64,10 +64,12 @@ void require_float_arguments(const char* op, const std::vector<int>& argnums, co
 }
 
 void require_float_results(const char* op, const std::vector<array>& results) {
-  for (size_t k = 0; k < results.size(); ++k) transforms::require_float(op, ("result " + std::to_string(k)).c_str(), results[k]);
+  for (size_t k = 0; k < results.size(); ++k)
+    transforms::require_float(op, ("result " + std::to_string(k)).c_str(), results[k]);
 }
 
-Jacobian forward(const char* op, const ArrayFunction& fun, const std::vector<int>& argnums, const std::vector<array>& arguments) {
+Jacobian forward(const char* op, const ArrayFunction& fun, const std::vector<int>& argnums,
+                 const std::vector<array>& arguments) {
   require_float_arguments(op, argnums, arguments);
   Watched watched(op, arguments, argnums);
   const std::vector<array> results = fun(watched.arguments());
@@ -78,13 +80,15 @@ Jacobian forward(const char* op, const ArrayFunction& fun, const std::vector<int
     const Value& target = watched.targets()[n];
     Values tangents(watched.targets().size());
     tangents[n] = graph::parameter(target.type());
-    const Values columns = for_all_units(graph::push_forward(outputs, watched.targets(), tangents), tangents[n], outputs);
+    const Values columns =
+        for_all_units(graph::push_forward(outputs, watched.targets(), tangents), tangents[n], outputs);
     for (size_t k = 0; k < results.size(); ++k) jacobian[k].emplace_back(units_last(columns[k], target.shape()));
   }
   return jacobian;
 }
 
-Jacobian reverse(const char* op, const ArrayFunction& fun, const std::vector<int>& argnums, const std::vector<array>& arguments) {
+Jacobian reverse(const char* op, const ArrayFunction& fun, const std::vector<int>& argnums,
+                 const std::vector<array>& arguments) {
   require_float_arguments(op, argnums, arguments);
   Watched watched(op, arguments, argnums);
   const std::vector<array> results = fun(watched.arguments());
@@ -94,7 +98,8 @@ Jacobian reverse(const char* op, const ArrayFunction& fun, const std::vector<int
     const Value output = results[k].value(), cotangent = graph::parameter(output.type());
     const Values flowing = graph::pull_back(std::span(&output, 1), std::span(&cotangent, 1), watched.targets());
     const Values rows = for_all_units(flowing, cotangent, watched.targets());
-    for (size_t n = 0; n < rows.size(); ++n) jacobian[k].emplace_back(graph::reshape(rows[n], join(output.shape(), watched.targets()[n].shape())));
+    for (size_t n = 0; n < rows.size(); ++n)
+      jacobian[k].emplace_back(graph::reshape(rows[n], join(output.shape(), watched.targets()[n].shape())));
   }
   return jacobian;
 }
@@ -116,7 +121,9 @@ UnaryFunction jacrev(const UnaryFunction& fun) {
   return [fun = transforms::as_array_function(fun)](const array& x) { return reverse("jacrev", fun, {0}, {x})[0][0]; };
 }
 UnaryFunction hessian(const UnaryFunction& fun) {
-  return [rows = reverse_of_one("hessian", transforms::as_array_function(fun), {0})](const array& x) { return forward("hessian", rows, {0}, {x})[0][0]; };
+  return [rows = reverse_of_one("hessian", transforms::as_array_function(fun), {0})](const array& x) {
+    return forward("hessian", rows, {0}, {x})[0][0];
+  };
 }
 
 JacobianFunction jacfwd(const ArrayFunction& fun, const std::vector<int>& argnums) {
@@ -126,9 +133,8 @@ JacobianFunction jacrev(const ArrayFunction& fun, const std::vector<int>& argnum
   return [=](const std::vector<array>& arguments) { return reverse("jacrev", fun, argnums, arguments); };
 }
 JacobianFunction hessian(const ScalarFunction& fun, const std::vector<int>& argnums) {
-  return [rows = reverse_of_one("hessian", transforms::as_array_function(fun), argnums), argnums](const std::vector<array>& arguments) {
-    return forward("hessian", rows, argnums, arguments);
-  };
+  return [rows = reverse_of_one("hessian", transforms::as_array_function(fun), argnums),
+          argnums](const std::vector<array>& arguments) { return forward("hessian", rows, argnums, arguments); };
 }
 
 }  // namespace weft

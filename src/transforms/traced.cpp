@@ -1,7 +1,8 @@
 // Tracing for compile(): placeholders in, graph out.
 //
-// The function's graph is cut where it meets the world outside: data that it refers to becomes an input of the program, by reference. An array that was
-// pending before the trace began is evaluated first and captured in the same way, so that it is not computed again in every call. Numbers are constants.
+// The function's graph is cut where it meets the world outside: data that it refers to becomes an input of the program,
+// by reference. An array that was pending before the trace began is evaluated first and captured in the same way, so
+// that it is not computed again in every call. Numbers are constants.
 #include "transforms/traced.h"
 
 #include <algorithm>
@@ -47,7 +48,8 @@ struct Run {
   bool drew_key = false;
 };
 
-Run run_on_placeholders(const ArrayFunction& fun, const std::vector<graph::Type>& arguments, const std::vector<array*>& states) {
+Run run_on_placeholders(const ArrayFunction& fun, const std::vector<graph::Type>& arguments,
+                        const std::vector<array*>& states) {
   Run run;
   std::vector<array> inputs, originals;
   for (const graph::Type& type : arguments) {
@@ -56,7 +58,8 @@ Run run_on_placeholders(const ArrayFunction& fun, const std::vector<graph::Type>
   }
   for (const array* state : states) {
     originals.push_back(*state);
-    run.states.push_back(graph::parameter(state->value().type(), static_cast<int64_t>(arguments.size() + run.states.size())));
+    run.states.push_back(
+        graph::parameter(state->value().type(), static_cast<int64_t>(arguments.size() + run.states.size())));
   }
   const auto swap_states = [&](const auto& value_of) {
     for (size_t k = 0; k < states.size(); ++k) *states[k] = value_of(k);
@@ -99,7 +102,8 @@ Border border_of(const Values& outputs, const std::unordered_set<const Node*>& p
     const bool new_node = nodes.insert(&node);
     if (!values.insert(node.id() << 16 | static_cast<uint64_t>(v.index)) || placeholders.contains(&node)) continue;
     if (node.storage(0)) border.data.push_back(v);
-    else if (node.op() == graph::Op::parameter) throw_invalid("compile", "the function uses a placeholder of another function's trace");
+    else if (node.op() == graph::Op::parameter)
+      throw_invalid("compile", "the function uses a placeholder of another function's trace");
     else if (node.id() < first_id && !node.inputs().empty()) border.pending.push_back(v);
     else if (new_node) push(node.inputs());
   }
@@ -110,7 +114,8 @@ void require_same_types(const Run& run) {
   for (size_t k = 0; k < run.states.size(); ++k) {
     const graph::Type &before = run.states[k].type(), &after = run.new_states[k].value().type();
     if (!(before == after))
-      throw_invalid("compile", "state " + std::to_string(k) + " was " + graph::to_string(before) + " and became " + graph::to_string(after) +
+      throw_invalid("compile", "state " + std::to_string(k) + " was " + graph::to_string(before) + " and became " +
+                                   graph::to_string(after) +
                                    ": the state of a compiled function keeps its shape and dtype");
   }
 }
@@ -135,7 +140,8 @@ class Slots {
 
  private:
   void enter(const Values& values, Slot::From from) {
-    for (size_t k = 0; k < values.size(); ++k) known_[values[k].node.get()].emplace_back(values[k].index, Slot{from, k});
+    for (size_t k = 0; k < values.size(); ++k)
+      known_[values[k].node.get()].emplace_back(values[k].index, Slot{from, k});
   }
   std::unordered_map<const Node*, std::vector<std::pair<int, Slot>>> known_;
   Values computed_;
@@ -159,9 +165,11 @@ Values capture(const Run& run, const Values& outputs, uint64_t first_id) {
 // The graph of `outputs` with what was captured as further inputs, after arguments and states.
 graph::Graph closed(const Run& run, const Values& captured, const Values& outputs) {
   graph::Graph graph;
-  for (const Values* group : {&run.arguments, &run.states}) graph.inputs.insert(graph.inputs.end(), group->begin(), group->end());
+  for (const Values* group : {&run.arguments, &run.states})
+    graph.inputs.insert(graph.inputs.end(), group->begin(), group->end());
   Values replacements;
-  for (const Value& v : captured) replacements.push_back(graph::parameter(v.type(), static_cast<int64_t>(graph.inputs.size() + replacements.size())));
+  for (const Value& v : captured)
+    replacements.push_back(graph::parameter(v.type(), static_cast<int64_t>(graph.inputs.size() + replacements.size())));
   {
     std::shared_lock lock(graph::structure());
     graph.outputs = graph::substitute(outputs, captured, replacements);
@@ -174,14 +182,17 @@ std::shared_ptr<const compiler::Program> build_program(const Run& run, const Val
                                                        const std::vector<compiler::Update>& updates) {
   compiler::Source source;
   source.graph = closed(run, captured, computed);
-  for (const compiler::Update& u : updates) source.updates.push_back({u.output, static_cast<int>(run.arguments.size()) + u.input});
+  for (const compiler::Update& u : updates)
+    source.updates.push_back({u.output, static_cast<int>(run.arguments.size()) + u.input});
   return compiler::lookup_or_build(source, compiler::default_target());
 }
 
 }  // namespace
 
-Traced trace_function(const ArrayFunction& fun, const std::vector<graph::Type>& arguments, const std::vector<array*>& states, bool implicit_key) {
-  const uint64_t first_id = graph::constant(float32, Number::of_real(0)).node->id();  // ids rise: everything of the trace is younger
+Traced trace_function(const ArrayFunction& fun, const std::vector<graph::Type>& arguments,
+                      const std::vector<array*>& states, bool implicit_key) {
+  const uint64_t first_id =
+      graph::constant(float32, Number::of_real(0)).node->id();  // ids rise: everything of the trace is younger
   Run run = run_on_placeholders(fun, arguments, states);
   if (implicit_key && !run.drew_key && run.new_states.back().value() == run.states.back()) {
     run.states.pop_back();
@@ -203,7 +214,8 @@ Traced trace_function(const ArrayFunction& fun, const std::vector<graph::Type>& 
   for (size_t k = 0; k < run.new_states.size(); ++k) {
     traced.new_states.push_back(slots.of(run.new_states[k].value()));
     const Slot& slot = traced.new_states.back();
-    if (slot.from == Slot::From::program && taken.insert(slot.index).second) traced.updates.push_back({static_cast<int>(slot.index), static_cast<int>(k)});
+    if (slot.from == Slot::From::program && taken.insert(slot.index).second)
+      traced.updates.push_back({static_cast<int>(slot.index), static_cast<int>(k)});
   }
   for (const Value& v : slots.computed()) traced.outputs.push_back(v.type());
   if (!slots.computed().empty()) traced.program = build_program(run, captured, slots.computed(), traced.updates);
@@ -214,7 +226,9 @@ FunctionGraph graph_of(const ArrayFunction& fun, const std::vector<graph::Type>&
   const uint64_t first_id = graph::constant(float32, Number::of_real(0)).node->id();
   const Run run = run_on_placeholders(fun, arguments, {});
   if (run.drew_key)
-    throw_invalid("export_function", "the function draws from the default random sequence, which is no part of it: give it a key as an argument, and draw with that");
+    throw_invalid("export_function",
+                  "the function draws from the default random sequence, which is no part of it: give it a key as an "
+                  "argument, and draw with that");
   Values outputs;
   for (const array& a : run.results) outputs.push_back(a.value());
   const Values captured = capture(run, outputs, first_id);
@@ -224,7 +238,8 @@ FunctionGraph graph_of(const ArrayFunction& fun, const std::vector<graph::Type>&
   return out;
 }
 
-std::vector<array> call_inside_trace(const ArrayFunction& fun, const std::vector<array>& arguments, const std::vector<array*>& states) {
+std::vector<array> call_inside_trace(const ArrayFunction& fun, const std::vector<array>& arguments,
+                                     const std::vector<array*>& states) {
   const bool must_be_captured = !captured_states.empty();
   std::vector<array> before;
   for (const array* state : states) before.push_back(*state);
@@ -232,8 +247,8 @@ std::vector<array> call_inside_trace(const ArrayFunction& fun, const std::vector
   for (size_t k = 0; must_be_captured && k < states.size(); ++k) {
     if (is_captured(states[k]) || states[k]->value() == before[k].value()) continue;
     for (size_t i = 0; i < states.size(); ++i) *states[i] = before[i];
-    throw_invalid("compile", "a compiled function that is called while another one is traced changes its state " + std::to_string(k) +
-                                 ": name that array in the state of the outer function too");
+    throw_invalid("compile", "a compiled function that is called while another one is traced changes its state " +
+                                 std::to_string(k) + ": name that array in the state of the outer function too");
   }
   return results;
 }

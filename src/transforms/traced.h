@@ -11,39 +11,45 @@ namespace weft::transforms {
 /// Where a result or a new state comes from when the function is called.
 struct Slot {
   enum class From {
-    program,    // output `index` of the program
-    argument,   // passed through
-    state,      // the value that state `index` had before the call
-    captured,   // an array that the function refers to
+    program,   // output `index` of the program
+    argument,  // passed through
+    state,     // the value that state `index` had before the call
+    captured,  // an array that the function refers to
   };
   From from;
   size_t index;
 };
 
-/// One signature of a compiled function. The program's inputs are the arguments, the states, then what was captured, in this order.
+/// One signature of a compiled function. The program's inputs are the arguments, the states, then what was captured, in
+/// this order.
 struct Traced {
   std::shared_ptr<const compiler::Program> program;  // null where nothing is computed
   std::vector<graph::Type> outputs;                  // of the program; axes may be symbolic
   std::vector<array> captured;                       // with data; captured by reference
-  size_t states = 0;                                 // how many of the given states are inputs: the implicit key, which is last, only where it is drawn from
+  size_t states =
+      0;  // how many of the given states are inputs: the implicit key, which is last, only where it is drawn from
   std::vector<Slot> results;
-  std::vector<Slot> new_states;                      // a state that stays as it is comes from itself
-  std::vector<compiler::Update> updates;             // output → state (not input) number
+  std::vector<Slot> new_states;           // a state that stays as it is comes from itself
+  std::vector<compiler::Update> updates;  // output → state (not input) number
 };
 
-/// Runs `fun` once on placeholders of the given types, with the handles in `states` replaced for the time, and builds the program. `implicit_key` says that
-/// the last state is the thread's default random sequence, added unasked.
-Traced trace_function(const ArrayFunction& fun, const std::vector<graph::Type>& arguments, const std::vector<array*>& states, bool implicit_key);
+/// Runs `fun` once on placeholders of the given types, with the handles in `states` replaced for the time, and builds
+/// the program. `implicit_key` says that the last state is the thread's default random sequence, added unasked.
+Traced trace_function(const ArrayFunction& fun, const std::vector<graph::Type>& arguments,
+                      const std::vector<array*>& states, bool implicit_key);
 
 /// A function's graph with what it refers to: the graph's inputs are the arguments, then the captured arrays.
 struct FunctionGraph {
   graph::Graph graph;
   std::vector<array> captured;  // with data
 };
-/// Runs `fun` once on placeholders. Throws std::invalid_argument where it draws from the default random sequence, which is not part of it.
+/// Runs `fun` once on placeholders. Throws std::invalid_argument where it draws from the default random sequence, which
+/// is not part of it.
 FunctionGraph graph_of(const ArrayFunction& fun, const std::vector<graph::Type>& arguments);
 
-/// Calls `fun` inside of another trace, where it is part of what is being traced. Its states must be captured by an enclosing compiled function, if there is one.
-std::vector<array> call_inside_trace(const ArrayFunction& fun, const std::vector<array>& arguments, const std::vector<array*>& states);
+/// Calls `fun` inside of another trace, where it is part of what is being traced. Its states must be captured by an
+/// enclosing compiled function, if there is one.
+std::vector<array> call_inside_trace(const ArrayFunction& fun, const std::vector<array>& arguments,
+                                     const std::vector<array*>& states);
 
 }  // namespace weft::transforms

@@ -1,5 +1,6 @@
-// weft/transforms.h: gradients and directional derivatives. The arguments that a derivative is asked for reach the function as aliases: nodes of their own, so that an array
-// that is passed twice, or also captured, is told apart; and ordinary differentiable nodes, so that derivatives nest.
+// weft/transforms.h: gradients and directional derivatives. The arguments that a derivative is asked for reach the
+// function as aliases: nodes of their own, so that an array that is passed twice, or also captured, is told apart; and
+// ordinary differentiable nodes, so that derivatives nest.
 #include "weft/transforms.h"
 
 #include <algorithm>
@@ -22,7 +23,9 @@ namespace {
 using detail::describe;
 
 void require_scalar(const char* op, const array& value) {
-  if (value.ndim() != 0) throw_invalid(op, "the function must return a scalar, shape (), to have a gradient; it returned " + describe(value));
+  if (value.ndim() != 0)
+    throw_invalid(op,
+                  "the function must return a scalar, shape (), to have a gradient; it returned " + describe(value));
 }
 
 std::vector<array> scalar_gradients(const array& value, const graph::Values& targets, bool nested) {
@@ -30,41 +33,53 @@ std::vector<array> scalar_gradients(const array& value, const graph::Values& tar
   return filled(graph::pull_back(std::span(&root, 1), std::span(&one, 1), targets, nested), targets);
 }
 
-std::pair<std::vector<array>, std::vector<array>> value_and_gradients(const char* op, const ArrayFunction& fun, const std::vector<int>& argnums,
+std::pair<std::vector<array>, std::vector<array>> value_and_gradients(const char* op, const ArrayFunction& fun,
+                                                                      const std::vector<int>& argnums,
                                                                       const std::vector<array>& arguments) {
   Watched watched(op, arguments, argnums);
   std::vector<array> values = fun(watched.arguments());
-  if (values.empty()) throw_invalid(op, "the function returned nothing: its first result is the value to differentiate");
+  if (values.empty())
+    throw_invalid(op, "the function returned nothing: its first result is the value to differentiate");
   require_scalar(op, values[0]);
   std::vector<array> gradients = scalar_gradients(values[0], watched.targets(), false);
   return {std::move(values), std::move(gradients)};
 }
 
 void require_counts(const char* op, const char* what, size_t given, const char* of, size_t expected) {
-  if (given != expected) throw_invalid(op, std::to_string(expected) + " " + of + ", but " + std::to_string(given) + " " + what + " were given: one is needed for each");
+  if (given != expected)
+    throw_invalid(op, std::to_string(expected) + " " + of + ", but " + std::to_string(given) + " " + what +
+                          " were given: one is needed for each");
 }
 
 /// The direction in the dtype of what it belongs to.
-graph::Value direction(const char* op, const char* what, const char* of, size_t k, const array& given, const array& value) {
+graph::Value direction(const char* op, const char* what, const char* of, size_t k, const array& given,
+                       const array& value) {
   if (value.shape() != given.shape())
-    throw_invalid(op, std::string(what) + " " + std::to_string(k) + ", " + describe(given) + ", must have the shape of its " + of + ", " + describe(value));
+    throw_invalid(op, std::string(what) + " " + std::to_string(k) + ", " + describe(given) +
+                          ", must have the shape of its " + of + ", " + describe(value));
   return detail::to_dtype(given.value(), value.dtype());
 }
 
-/// Throws where elements are taken or put by an index that follows from one of the integers among the targets: an index has no direction.
+/// Throws where elements are taken or put by an index that follows from one of the integers among the targets: an index
+/// has no direction.
 void refuse_index_directions(const graph::Values& values, const graph::Values& targets) {
   graph::Values integers;
-  std::copy_if(targets.begin(), targets.end(), std::back_inserter(integers), [](const graph::Value& v) { return !graph::is_inexact(v.dtype()); });
+  std::copy_if(targets.begin(), targets.end(), std::back_inserter(integers),
+               [](const graph::Value& v) { return !graph::is_inexact(v.dtype()); });
   if (integers.empty()) return;
   std::unordered_set<const graph::Node*> reached;
   for (const graph::Value& v : integers) reached.insert(v.node.get());
   for (const graph::Step& step : graph::history(values, integers)) {
     const graph::Op op = step.node->op();
     if (!step.depends || op == graph::Op::stop_gradient) continue;
-    const size_t last = op == graph::Op::gather ? step.inputs.size() : op == graph::Op::scatter ? step.inputs.size() - 1 : 0;
+    const size_t last = op == graph::Op::gather    ? step.inputs.size()
+                        : op == graph::Op::scatter ? step.inputs.size() - 1
+                                                   : 0;
     for (size_t k = 1; k < last; ++k)
       if (reached.contains(step.inputs[k].node.get()))
-        throw_invalid("jvp", "an argument is an index, which has no tangent: capture it, or stop_gradient it, instead of passing it");
+        throw_invalid(
+            "jvp",
+            "an argument is an index, which has no tangent: capture it, or stop_gradient it, instead of passing it");
     reached.insert(step.node.get());
   }
 }
@@ -76,7 +91,9 @@ void refuse_index_directions(const graph::Values& values, const graph::Values& t
 namespace transforms {
 
 void require_float(const char* op, const char* what, const array& a) {
-  if (!is_float(a.dtype())) throw_invalid(op, std::string(what) + " must be of a floating type, got " + describe(a) + ": convert it with astype");
+  if (!is_float(a.dtype()))
+    throw_invalid(op,
+                  std::string(what) + " must be of a floating type, got " + describe(a) + ": convert it with astype");
 }
 
 std::vector<size_t> checked_argnums(const char* op, const std::vector<int>& argnums, size_t count) {
@@ -85,8 +102,10 @@ std::vector<size_t> checked_argnums(const char* op, const std::vector<int>& argn
   for (int n : argnums) {
     const int64_t at = n < 0 ? n + static_cast<int64_t>(count) : n;
     if (at < 0 || at >= static_cast<int64_t>(count))
-      throw_invalid(op, "argument " + std::to_string(n) + " was asked for, but the function was called with " + std::to_string(count));
-    if (std::count(result.begin(), result.end(), static_cast<size_t>(at))) throw_invalid(op, "argument " + std::to_string(n) + " is named twice");
+      throw_invalid(op, "argument " + std::to_string(n) + " was asked for, but the function was called with " +
+                            std::to_string(count));
+    if (std::count(result.begin(), result.end(), static_cast<size_t>(at)))
+      throw_invalid(op, "argument " + std::to_string(n) + " is named twice");
     result.push_back(static_cast<size_t>(at));
   }
   return result;
@@ -94,7 +113,8 @@ std::vector<size_t> checked_argnums(const char* op, const std::vector<int>& argn
 
 std::vector<array> filled(const graph::Values& derivatives, const graph::Values& of) {
   std::vector<array> result;
-  for (size_t k = 0; k < of.size(); ++k) result.emplace_back(derivatives[k] ? derivatives[k] : graph::zeros_like(of[k]));
+  for (size_t k = 0; k < of.size(); ++k)
+    result.emplace_back(derivatives[k] ? derivatives[k] : graph::zeros_like(of[k]));
   return result;
 }
 
@@ -103,7 +123,8 @@ Watched::Watched(const char* op, const std::vector<array>& arguments, const std:
   for (size_t n : checked_argnums(op, argnums, arguments.size())) watch(n);
 }
 
-Watched::Watched(const std::vector<array>& arguments) : trace_(detail::Trace::Kind::differentiate), arguments_(arguments) {
+Watched::Watched(const std::vector<array>& arguments)
+    : trace_(detail::Trace::Kind::differentiate), arguments_(arguments) {
   for (size_t n = 0; n < arguments.size(); ++n) watch(n);
 }
 
@@ -125,9 +146,13 @@ ArrayFunction as_array_function(const UnaryFunction& fun) {
 // ---- gradients ----
 
 ValueAndGradFunction value_and_grad(const ArrayFunction& fun, const std::vector<int>& argnums) {
-  return [fun, argnums](const std::vector<array>& arguments) { return value_and_gradients("value_and_grad", fun, argnums, arguments); };
+  return [fun, argnums](const std::vector<array>& arguments) {
+    return value_and_gradients("value_and_grad", fun, argnums, arguments);
+  };
 }
-ValueAndGradFunction value_and_grad(const ArrayFunction& fun, int argnum) { return value_and_grad(fun, std::vector<int>{argnum}); }
+ValueAndGradFunction value_and_grad(const ArrayFunction& fun, int argnum) {
+  return value_and_grad(fun, std::vector<int>{argnum});
+}
 
 SimpleValueAndGradFunction value_and_grad(const ScalarFunction& fun, const std::vector<int>& argnums) {
   return [fun = as_array_function(fun), argnums](const std::vector<array>& arguments) {
@@ -135,7 +160,9 @@ SimpleValueAndGradFunction value_and_grad(const ScalarFunction& fun, const std::
     return std::pair(values[0], std::move(gradients));
   };
 }
-SimpleValueAndGradFunction value_and_grad(const ScalarFunction& fun, int argnum) { return value_and_grad(fun, std::vector<int>{argnum}); }
+SimpleValueAndGradFunction value_and_grad(const ScalarFunction& fun, int argnum) {
+  return value_and_grad(fun, std::vector<int>{argnum});
+}
 
 std::function<std::pair<array, array>(const array&)> value_and_grad(const UnaryFunction& fun) {
   return [fun = as_array_function(fun)](const array& argument) {
@@ -152,18 +179,21 @@ ArrayFunction grad(const ScalarFunction& fun, const std::vector<int>& argnums) {
 ArrayFunction grad(const ScalarFunction& fun, int argnum) { return grad(fun, std::vector<int>{argnum}); }
 
 UnaryFunction grad(const UnaryFunction& fun) {
-  return [fun = as_array_function(fun)](const array& argument) { return value_and_gradients("grad", fun, {0}, {argument}).second[0]; };
+  return [fun = as_array_function(fun)](const array& argument) {
+    return value_and_gradients("grad", fun, {0}, {argument}).second[0];
+  };
 }
 
 // ---- products with Jacobians ----
 
 std::pair<std::vector<array>, std::vector<array>> vjp(const ArrayFunction& fun, const std::vector<array>& primals,
-                                                     const std::vector<array>& cotangents) {
+                                                      const std::vector<array>& cotangents) {
   Watched watched(primals);
   std::vector<array> results = fun(watched.arguments());
   require_counts("vjp", "cotangents", cotangents.size(), "results", results.size());
   graph::Values seeds;
-  for (size_t k = 0; k < results.size(); ++k) seeds.push_back(direction("vjp", "cotangent", "result", k, cotangents[k], results[k]));
+  for (size_t k = 0; k < results.size(); ++k)
+    seeds.push_back(direction("vjp", "cotangent", "result", k, cotangents[k], results[k]));
   const graph::Values flowing = graph::pull_back(transforms::values_of(results), seeds, watched.targets());
   return {std::move(results), filled(flowing, watched.targets())};
 }
@@ -173,10 +203,12 @@ std::pair<array, array> vjp(const UnaryFunction& fun, const array& primal, const
   return {results[0], products[0]};
 }
 
-std::pair<std::vector<array>, std::vector<array>> jvp(const ArrayFunction& fun, const std::vector<array>& primals, const std::vector<array>& tangents) {
+std::pair<std::vector<array>, std::vector<array>> jvp(const ArrayFunction& fun, const std::vector<array>& primals,
+                                                      const std::vector<array>& tangents) {
   require_counts("jvp", "tangents", tangents.size(), "primals", primals.size());
   graph::Values seeds;
-  for (size_t k = 0; k < primals.size(); ++k) seeds.push_back(direction("jvp", "tangent", "primal", k, tangents[k], primals[k]));
+  for (size_t k = 0; k < primals.size(); ++k)
+    seeds.push_back(direction("jvp", "tangent", "primal", k, tangents[k], primals[k]));
   Watched watched(primals);
   std::vector<array> results = fun(watched.arguments());
   const graph::Values values = transforms::values_of(results);
@@ -199,7 +231,9 @@ std::vector<array> gradients(const array& scalar, const std::vector<array>& with
   }
   const bool evaluated = detail::has_data(scalar.value()) && !detail::constant_number(scalar.value());
   if (evaluated && !target_itself)
-    throw_invalid("gradients", "the scalar has been evaluated, so that what it was computed from is forgotten: ask for gradients before looking at it");
+    throw_invalid("gradients",
+                  "the scalar has been evaluated, so that what it was computed from is forgotten: ask for gradients "
+                  "before looking at it");
   return scalar_gradients(scalar, targets, true);
 }
 

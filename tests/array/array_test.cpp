@@ -18,13 +18,15 @@ using namespace weft;
 
 namespace {
 
-template <class T> std::string printed(const T& a) {
+template <class T>
+std::string printed(const T& a) {
   std::ostringstream os;
   os << a;
   return os.str();
 }
 
-template <class F> std::string message(F&& f) {
+template <class F>
+std::string message(F&& f) {
   try {
     f();
   } catch (const std::exception& e) {
@@ -159,7 +161,8 @@ TEST_CASE("printing") {
   CHECK(printed(array::from_data(c, {2}, complex64)) == "array([1+2j, 0-1j], dtype=complex64)");
   CHECK(printed(array(std::numeric_limits<uint64_t>::max())) == "array(18446744073709551615, dtype=uint64)");
   CHECK(printed(zeros({7, 2})) ==
-        "array([[0, 0],\n       [0, 0],\n       [0, 0],\n       ...,\n       [0, 0],\n       [0, 0],\n       [0, 0]], dtype=float32)");
+        "array([[0, 0],\n       [0, 0],\n       [0, 0],\n       ...,\n       [0, 0],\n       [0, 0],\n       [0, 0]], "
+        "dtype=float32)");
 }
 
 TEST_CASE("devices: the CPU is there, one that is not is refused when the graph is built") {
@@ -172,7 +175,8 @@ TEST_CASE("devices: the CPU is there, one that is not is refused when the graph 
   CHECK_THROWS_AS(set_default_device(none), std::invalid_argument);
   CHECK_THROWS_AS(add(a, a, none), std::invalid_argument);
   CHECK(contains(message([&] { add(a, a, none); }), "[add] device gpu:99 is not available: there "));
-  if (device_count(Device::gpu) == 0) CHECK(contains(message([&] { add(a, a, Device::gpu); }), "[add] device gpu:0 is not available: there is no GPU: "));
+  if (device_count(Device::gpu) == 0)
+    CHECK(contains(message([&] { add(a, a, Device::gpu); }), "[add] device gpu:0 is not available: there is no GPU: "));
   CHECK(contains(message([&] { zeros({2}, none); }), "[zeros]"));
   CHECK(add(a, a, Device::cpu).item<float>() == 2);
   CHECK(add(a, a, default_stream(Device::cpu)).item<float>() == 2);
@@ -182,7 +186,8 @@ TEST_CASE("devices: the CPU is there, one that is not is refused when the graph 
 
 TEST_CASE("values pass between devices by themselves") {
   if (!test::on_gpu()) return;
-  const array a = arange(1000.f, Device::cpu), b = multiply(a, a, Device::gpu), c = add(b, a, Device::cpu), d = sum(sqrt(c, Device::gpu), Device::cpu);
+  const array a = arange(1000.f, Device::cpu), b = multiply(a, a, Device::gpu), c = add(b, a, Device::cpu),
+              d = sum(sqrt(c, Device::gpu), Device::cpu);
   double expected = 0;
   for (int k = 0; k < 1000; ++k) expected += std::sqrt(static_cast<double>(k) * k + k);
   CHECK(d.item<float>() == doctest::Approx(expected).epsilon(1e-5));
@@ -210,7 +215,8 @@ TEST_CASE("arrays are gone through along their first axis") {
           array total(0.0f);
           for (const array& row : x) total = total + sum(row) * sum(row);
           return total;
-        })(astype(a, float32))).item<float>() == 60);
+        })(astype(a, float32)))
+            .item<float>() == 60);
   CHECK_THROWS_AS(array(1).begin(), std::invalid_argument);
 }
 

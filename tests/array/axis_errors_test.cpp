@@ -1,4 +1,5 @@
-// Every function that takes an axis, given one that does not exist: std::out_of_range, as MLX. What is wrong with axes that do exist is std::invalid_argument.
+// Every function that takes an axis, given one that does not exist: std::out_of_range, as MLX. What is wrong with axes
+// that do exist is std::invalid_argument.
 #include <doctest/doctest.h>
 
 #include <functional>
@@ -30,34 +31,61 @@ const std::vector<Case>& one_axis() {
       {"strides", [](const array& x, int a) { x.strides(a); }},
       {"normalize_axis_index", [](const array& x, int a) { normalize_axis_index(a, static_cast<int>(x.ndim())); }},
       {"number_of_elements", [](const array& x, int a) { number_of_elements(x, {a}, false); }},
-      {"unflatten", [](const array& x, int a) { unflatten(x, a, {1, -1}); }},
+      {"unflatten",
+       [](const array& x, int a) {
+         unflatten(x, a, {1, -1});
+       }},
       {"squeeze", [](const array& x, int a) { squeeze(x, a); }},
       {"squeeze, several", [](const array& x, int a) { squeeze(x, Axes{a}); }},
       {"expand_dims", [](const array& x, int a) { expand_dims(x, a); }},
-      {"expand_dims, several", [](const array& x, int a) { expand_dims(x, Axes{0, a}); }},
-      {"transpose", [](const array& x, int a) { transpose(x, Axes{0, 1, a}); }},
+      {"expand_dims, several",
+       [](const array& x, int a) {
+         expand_dims(x, Axes{0, a});
+       }},
+      {"transpose",
+       [](const array& x, int a) {
+         transpose(x, Axes{0, 1, a});
+       }},
       {"swapaxes, first", [](const array& x, int a) { swapaxes(x, a, 0); }},
       {"swapaxes, second", [](const array& x, int a) { swapaxes(x, 0, a); }},
       {"moveaxis, from", [](const array& x, int a) { moveaxis(x, a, 0); }},
       {"moveaxis, to", [](const array& x, int a) { moveaxis(x, 0, a); }},
       {"flip", [](const array& x, int a) { flip(x, a); }},
-      {"flip, several", [](const array& x, int a) { flip(x, Axes{0, a}); }},
+      {"flip, several",
+       [](const array& x, int a) {
+         flip(x, Axes{0, a});
+       }},
       {"roll", [](const array& x, int a) { roll(x, 1, a); }},
-      {"roll, several", [](const array& x, int a) { roll(x, Shape{1, 2}, Axes{0, a}); }},
+      {"roll, several",
+       [](const array& x, int a) {
+         roll(x, Shape{1, 2}, Axes{0, a});
+       }},
       {"diagonal, first", [](const array& x, int a) { diagonal(x, 0, a, 0); }},
       {"diagonal, second", [](const array& x, int a) { diagonal(x, 0, 0, a); }},
       {"trace, first", [](const array& x, int a) { trace(x, 0, a, 0); }},
       {"trace, second", [](const array& x, int a) { trace(x, 0, 0, a); }},
-      {"concatenate", [](const array& x, int a) { concatenate({x, x}, a); }},
-      {"stack", [](const array& x, int a) { stack({x, x}, a); }},
+      {"concatenate",
+       [](const array& x, int a) {
+         concatenate({x, x}, a);
+       }},
+      {"stack",
+       [](const array& x, int a) {
+         stack({x, x}, a);
+       }},
       {"stack of one", [](const array& x, int a) { stack({x}, a); }},
       {"split, equal", [](const array& x, int a) { split(x, 1, a); }},
       {"split, at", [](const array& x, int a) { split(x, Shape{1}, a); }},
       {"unstack", [](const array& x, int a) { unstack(x, a); }},
       {"repeat", [](const array& x, int a) { repeat(x, 2, a); }},
       {"pad", [](const array& x, int a) { pad(x, Axes{a}, Shape{1}, Shape{1}); }},
-      {"slice, computed place", [](const array& x, int a) { slice(x, array({0}), Axes{a}, Shape{1, 1, 1}); }},
-      {"slice_update, computed place", [](const array& x, int a) { slice_update(x, ones({1, 1, 1}), array({0}), Axes{a}); }},
+      {"slice, computed place",
+       [](const array& x, int a) {
+         slice(x, array({0}), Axes{a}, Shape{1, 1, 1});
+       }},
+      {"slice_update, computed place",
+       [](const array& x, int a) {
+         slice_update(x, ones({1, 1, 1}), array({0}), Axes{a});
+       }},
       {"take", [](const array& x, int a) { take(x, array({0}), a); }},
       {"take, one", [](const array& x, int a) { take(x, 0, a); }},
       {"take_along_axis", [](const array& x, int a) { take_along_axis(x, index(), a); }},
@@ -102,14 +130,26 @@ const std::vector<Case>& one_axis() {
       {"rfft", [](const array& x, int a) { fft::rfft(x, a); }},
       {"irfft", [](const array& x, int a) { fft::irfft(x, a); }},
       {"fft of n", [](const array& x, int a) { fft::fft(x, 2, a); }},
-      {"fft2", [](const array& x, int a) { fft::fft2(x, Axes{0, a}); }},
+      {"fft2",
+       [](const array& x, int a) {
+         fft::fft2(x, Axes{0, a});
+       }},
       {"fftshift", [](const array& x, int a) { fft::fftshift(x, Axes{a}); }},
       {"ifftshift", [](const array& x, int a) { fft::ifftshift(x, Axes{a}); }},
       {"norm", [](const array& x, int a) { linalg::norm(x, a); }},
       {"norm of order 1", [](const array& x, int a) { linalg::norm(x, 1.0, a); }},
-      {"norm of matrices", [](const array& x, int a) { linalg::norm(x, 2.0, Axes{0, a}); }},
-      {"nuclear norm", [](const array& x, int a) { linalg::norm(x, "nuc", Axes{0, a}); }},
-      {"cross", [](const array& x, int a) { linalg::cross(slice(x, {0, 0, 0}, {2, 3, 3}), slice(x, {0, 0, 0}, {2, 3, 3}), a); }},
+      {"norm of matrices",
+       [](const array& x, int a) {
+         linalg::norm(x, 2.0, Axes{0, a});
+       }},
+      {"nuclear norm",
+       [](const array& x, int a) {
+         linalg::norm(x, "nuc", Axes{0, a});
+       }},
+      {"cross",
+       [](const array& x, int a) {
+         linalg::cross(slice(x, {0, 0, 0}, {2, 3, 3}), slice(x, {0, 0, 0}, {2, 3, 3}), a);
+       }},
   };
   return cases;
 }
@@ -117,7 +157,10 @@ const std::vector<Case>& one_axis() {
 /// With one axis that exists and one that does not; and with the same axis twice.
 const std::vector<std::pair<const char*, std::function<void(const array&, const Axes&)>>>& several_axes() {
   static const std::vector<std::pair<const char*, std::function<void(const array&, const Axes&)>>> cases{
-      {"squeeze", [](const array& x, const Axes& a) { squeeze(slice(x, {0, 0, 0}, {1, 1, 1}), a); }},
+      {"squeeze",
+       [](const array& x, const Axes& a) {
+         squeeze(slice(x, {0, 0, 0}, {1, 1, 1}), a);
+       }},
       {"expand_dims", [](const array& x, const Axes& a) { expand_dims(x, a); }},
       {"flip", [](const array& x, const Axes& a) { flip(x, a); }},
       {"all", [](const array& x, const Axes& a) { all(x, a); }},

@@ -1,4 +1,5 @@
-// complex64: arithmetic and functions against std::complex, movement and indexing, products, reductions, and what is refused.
+// complex64: arithmetic and functions against std::complex, movement and indexing, products, reductions, and what is
+// refused.
 #include <doctest/doctest.h>
 
 #include <complex>
@@ -50,17 +51,28 @@ TEST_CASE("complex functions agree with std::complex") {
     Z (*standard)(const Z&);
   };
   const Function functions[] = {
-      {"exp", exp, [](const Z& z) { return std::exp(z); }},       {"log", log, [](const Z& z) { return std::log(z); }},
-      {"sqrt", sqrt, [](const Z& z) { return std::sqrt(z); }},    {"sin", sin, [](const Z& z) { return std::sin(z); }},
-      {"cos", cos, [](const Z& z) { return std::cos(z); }},       {"tan", tan, [](const Z& z) { return std::tan(z); }},
-      {"sinh", sinh, [](const Z& z) { return std::sinh(z); }},    {"cosh", cosh, [](const Z& z) { return std::cosh(z); }},
-      {"tanh", tanh, [](const Z& z) { return std::tanh(z); }},    {"square", square, [](const Z& z) { return z * z; }},
-      {"negative", negative, [](const Z& z) { return -z; }},      {"conjugate", conjugate, [](const Z& z) { return std::conj(z); }},
-      {"reciprocal", reciprocal, [](const Z& z) { return 1.0 / z; }}, {"rsqrt", rsqrt, [](const Z& z) { return 1.0 / std::sqrt(z); }},
-      {"log10", log10, [](const Z& z) { return std::log10(z); }}, {"log1p", log1p, [](const Z& z) { return std::log(1.0 + z); }},
-      {"arcsin", arcsin, [](const Z& z) { return std::asin(z); }}, {"arccos", arccos, [](const Z& z) { return std::acos(z); }},
-      {"arctan", arctan, [](const Z& z) { return std::atan(z); }}, {"arcsinh", arcsinh, [](const Z& z) { return std::asinh(z); }},
-      {"arccosh", arccosh, [](const Z& z) { return std::acosh(z); }}, {"arctanh", arctanh, [](const Z& z) { return std::atanh(z); }},
+      {"exp", exp, [](const Z& z) { return std::exp(z); }},
+      {"log", log, [](const Z& z) { return std::log(z); }},
+      {"sqrt", sqrt, [](const Z& z) { return std::sqrt(z); }},
+      {"sin", sin, [](const Z& z) { return std::sin(z); }},
+      {"cos", cos, [](const Z& z) { return std::cos(z); }},
+      {"tan", tan, [](const Z& z) { return std::tan(z); }},
+      {"sinh", sinh, [](const Z& z) { return std::sinh(z); }},
+      {"cosh", cosh, [](const Z& z) { return std::cosh(z); }},
+      {"tanh", tanh, [](const Z& z) { return std::tanh(z); }},
+      {"square", square, [](const Z& z) { return z * z; }},
+      {"negative", negative, [](const Z& z) { return -z; }},
+      {"conjugate", conjugate, [](const Z& z) { return std::conj(z); }},
+      {"reciprocal", reciprocal, [](const Z& z) { return 1.0 / z; }},
+      {"rsqrt", rsqrt, [](const Z& z) { return 1.0 / std::sqrt(z); }},
+      {"log10", log10, [](const Z& z) { return std::log10(z); }},
+      {"log1p", log1p, [](const Z& z) { return std::log(1.0 + z); }},
+      {"arcsin", arcsin, [](const Z& z) { return std::asin(z); }},
+      {"arccos", arccos, [](const Z& z) { return std::acos(z); }},
+      {"arctan", arctan, [](const Z& z) { return std::atan(z); }},
+      {"arcsinh", arcsinh, [](const Z& z) { return std::asinh(z); }},
+      {"arccosh", arccosh, [](const Z& z) { return std::acosh(z); }},
+      {"arctanh", arctanh, [](const Z& z) { return std::atanh(z); }},
   };
   for (const Function& f : functions) {
     CAPTURE(f.name);
@@ -70,13 +82,15 @@ TEST_CASE("complex functions agree with std::complex") {
     CHECK(y.dtype() == complex64);
     check_close(values(y), expected, 4e-6);
   }
-  const auto size = abs(of(x)).to_vector<float>(), re = real(of(x)).to_vector<float>(), im = imag(of(x)).to_vector<float>();
+  const auto size = abs(of(x)).to_vector<float>(), re = real(of(x)).to_vector<float>(),
+             im = imag(of(x)).to_vector<float>();
   for (size_t k = 0; k < x.size(); ++k) {
     CHECK(std::abs(size[k] - std::abs(x[k])) <= 3e-7f * std::abs(x[k]));
     CHECK(re[k] == x[k].real());
     CHECK(im[k] == x[k].imag());
   }
-  CHECK(abs(of({{3e30f, 4e30f}, {3e-30f, 4e-30f}, {0, 0}, {INFINITY, 1}})).to_vector<float>()[0] == doctest::Approx(5e30f));
+  CHECK(abs(of({{3e30f, 4e30f}, {3e-30f, 4e-30f}, {0, 0}, {INFINITY, 1}})).to_vector<float>()[0] ==
+        doctest::Approx(5e30f));
   CHECK(abs(of({{3e-30f, 4e-30f}})).to_vector<float>()[0] == doctest::Approx(5e-30f));
   CHECK(std::isinf(abs(of({{INFINITY, NAN}, {1, -INFINITY}})).to_vector<float>()[1]));
 }
@@ -127,7 +141,9 @@ TEST_CASE("complex movement, indexing, reductions and products") {
   const array a = of(x, {4, 6});
   const auto at = [&](int i, int j) { return x[static_cast<size_t>(i * 6 + j)]; };
   CHECK(values(transpose(a))[4] == at(0, 1));
-  CHECK(values(slice(a, {3, 5}, {-5, -7}, {-1, -2})) == std::vector<C>{at(3, 5), at(3, 3), at(3, 1), at(2, 5), at(2, 3), at(2, 1), at(1, 5), at(1, 3), at(1, 1), at(0, 5), at(0, 3), at(0, 1)});
+  CHECK(values(slice(a, {3, 5}, {-5, -7}, {-1, -2})) == std::vector<C>{at(3, 5), at(3, 3), at(3, 1), at(2, 5), at(2, 3),
+                                                                       at(2, 1), at(1, 5), at(1, 3), at(1, 1), at(0, 5),
+                                                                       at(0, 3), at(0, 1)});
   CHECK(values(take(a, array({2, 0}), 0))[7] == at(0, 1));
   CHECK(values(concatenate({a, a}, 1))[6] == at(0, 0));
   CHECK(values(slice_update(a, array(C(9, 9)), Shape{1, 1}, Shape{2, 2}))[7] == C(9, 9));

@@ -14,7 +14,8 @@ using namespace weft;
 
 namespace {
 
-template <class T> void check_list(const array& a, Dtype dtype, const std::vector<T>& expected) {
+template <class T>
+void check_list(const array& a, Dtype dtype, const std::vector<T>& expected) {
   CHECK(a.dtype() == dtype);
   CHECK(a.shape() == Shape{static_cast<int64_t>(expected.size())});
   REQUIRE(a.size() == expected.size());
@@ -66,7 +67,8 @@ TEST_CASE("construct: a list with a shape") {
   CHECK(array({complex64_t{1, 2}, complex64_t{3, 4}}, {2, 1}).dtype() == complex64);
   CHECK(array({}, {0, 3}).shape() == Shape{0, 3});
   CHECK(array({}, {3, 0}, int32).dtype() == int32);
-  CHECK_THROWS_WITH_AS(array({1, 2, 3}, {2, 2}), doctest::Contains("3 values do not fill shape (2,2)"), std::invalid_argument);
+  CHECK_THROWS_WITH_AS(array({1, 2, 3}, {2, 2}), doctest::Contains("3 values do not fill shape (2,2)"),
+                       std::invalid_argument);
   CHECK_THROWS_AS(array({1.0f, 2.0f}, {-2}), std::invalid_argument);
 }
 

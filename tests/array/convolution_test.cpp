@@ -1,4 +1,5 @@
-// Convolutions against loops in double precision, their derivatives against central differences, and the library's answers against the generated ones.
+// Convolutions against loops in double precision, their derivatives against central differences, and the library's
+// answers against the generated ones.
 #include <doctest/doctest.h>
 
 #include <cmath>
@@ -17,7 +18,8 @@ namespace {
 
 array waves(const Shape& shape, double phase, Dtype dtype = float32) {
   std::vector<float> values;
-  for (int64_t i = 0; i < num_elements(shape); ++i) values.push_back(static_cast<float>(std::sin(0.7 * static_cast<double>(i) + phase)));
+  for (int64_t i = 0; i < num_elements(shape); ++i)
+    values.push_back(static_cast<float>(std::sin(0.7 * static_cast<double>(i) + phase)));
   return astype(array::from_data(values.data(), shape, float32), dtype);
 }
 
@@ -42,15 +44,19 @@ std::vector<int64_t> each(const std::vector<int>& v, size_t space, int64_t other
 /// The definition, for up to three axes of space (missing ones have extent 1).
 std::vector<double> by_loops(const Case& c, const std::vector<double>& x, const std::vector<double>& w, Shape& shape) {
   const size_t space = c.x.size() - 2;
-  int64_t n[3] = {1, 1, 1}, k[3] = {1, 1, 1}, o[3] = {1, 1, 1}, s[3] = {1, 1, 1}, lo[3] = {0, 0, 0}, d[3] = {1, 1, 1}, id[3] = {1, 1, 1};
-  const auto stride = each(c.stride, space, 1), low = each(c.low, space, 0), high = each(c.high, space, 0), dil = each(c.dilation, space, 1), idil = each(c.input_dilation, space, 1);
+  int64_t n[3] = {1, 1, 1}, k[3] = {1, 1, 1}, o[3] = {1, 1, 1}, s[3] = {1, 1, 1}, lo[3] = {0, 0, 0}, d[3] = {1, 1, 1},
+          id[3] = {1, 1, 1};
+  const auto stride = each(c.stride, space, 1), low = each(c.low, space, 0), high = each(c.high, space, 0),
+             dil = each(c.dilation, space, 1), idil = each(c.input_dilation, space, 1);
   shape = {c.x[0]};
   for (size_t a = 0; a < space; ++a) {
-    n[a] = c.x[a + 1].bound(), k[a] = c.w[a + 1].bound(), s[a] = stride[a], lo[a] = low[a], d[a] = dil[a], id[a] = idil[a];
+    n[a] = c.x[a + 1].bound(), k[a] = c.w[a + 1].bound(), s[a] = stride[a], lo[a] = low[a], d[a] = dil[a],
+    id[a] = idil[a];
     o[a] = ((n[a] - 1) * id[a] + 1 + low[a] + high[a] - (k[a] - 1) * d[a] - 1) / s[a] + 1;
     shape.push_back(o[a]);
   }
-  const int64_t batch = c.x[0].bound(), in = c.x.back().bound(), out = c.w[0].bound(), each_in = in / c.groups, each_out = out / c.groups;
+  const int64_t batch = c.x[0].bound(), in = c.x.back().bound(), out = c.w[0].bound(), each_in = in / c.groups,
+                each_out = out / c.groups;
   shape.push_back(out);
   std::vector<double> y;
   const auto place = [&](int a, int64_t oa, int64_t ka) {  // the element of x, or -1
@@ -74,7 +80,8 @@ std::vector<double> by_loops(const Case& c, const std::vector<double>& x, const 
           }
           if (!inside) continue;
           for (int64_t e = 0; e < each_in; ++e)
-            total += x[static_cast<size_t>(at * in + q / each_out * each_in + e)] * w[static_cast<size_t>((q * k[0] * k[1] * k[2] + turned) * each_in + e)];
+            total += x[static_cast<size_t>(at * in + q / each_out * each_in + e)] *
+                     w[static_cast<size_t>((q * k[0] * k[1] * k[2] + turned) * each_in + e)];
         }
         y.push_back(total);
       }
@@ -193,7 +200,10 @@ TEST_CASE("convolutions: derivatives by libraries are those by generated kernels
 }
 
 TEST_CASE("a convolution and its gradients are library calls where there is a library") {
-  if (!target::cpu().call({"convolution", {{float32, {3, 12, 12, 16}}, {float32, {24, 3, 3, 16}}}, {{float32, {3, 12, 12, 24}}}, {1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1}})) {
+  if (!target::cpu().call({"convolution",
+                           {{float32, {3, 12, 12, 16}}, {float32, {24, 3, 3, 16}}},
+                           {{float32, {3, 12, 12, 24}}},
+                           {1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1}})) {
     MESSAGE("built without a library for convolutions");
     return;
   }
@@ -219,9 +229,12 @@ TEST_CASE("conv1d, conv2d, conv3d and their transposes") {
   const array x3 = waves({1, 4, 5, 3, 2}, 0.1), w3 = waves({3, 2, 2, 2, 2}, 0.2);
   CHECK(same(conv3d(x3, w3, {1, 2, 1}, {1, 0, 1}), conv_general(x3, w3, {1, 2, 1}, {1, 0, 1})));
 
-  // The transpose is the input's gradient: Σ g · conv(x, w) has it as its slope, for the weight with its channels exchanged.
+  // The transpose is the input's gradient: Σ g · conv(x, w) has it as its slope, for the weight with its channels
+  // exchanged.
   const array g = waves({2, 3, 4, 4}, 0.8), w = waves({4, 3, 2, 5}, 0.3);
-  const array slope = grad([&](const array& v) { return sum(conv2d(v, w, {2, 3}, {1, 1}, {1, 2}) * g); })(zeros({2, 5, 11, 5}));
+  const array slope = grad([&](const array& v) {
+    return sum(conv2d(v, w, {2, 3}, {1, 1}, {1, 2}) * g);
+  })(zeros({2, 5, 11, 5}));
   const array transposed = conv_transpose2d(g, transpose(w, {3, 1, 2, 0}), {2, 3}, {1, 1}, {1, 2}, {0, 1});
   REQUIRE(transposed.shape() == Shape{2, 5, 11, 5});
   CHECK(allclose(slope, transposed, 1e-5, 1e-5).item<bool>());
@@ -233,7 +246,8 @@ TEST_CASE("convolutions: dtypes, and mistakes by name") {
   const array x = waves({2, 6, 6, 4}, 0.1), w = waves({8, 3, 3, 4}, 0.2);
   CHECK(conv2d(astype(x, bfloat16), astype(w, bfloat16)).dtype() == bfloat16);
   CHECK(conv2d(astype(x, bfloat16), w).dtype() == float32);
-  CHECK(allclose(astype(conv2d(astype(x, float16), astype(w, float16)), float32), conv2d(x, w), 2e-2, 2e-2).item<bool>());
+  CHECK(
+      allclose(astype(conv2d(astype(x, float16), astype(w, float16)), float32), conv2d(x, w), 2e-2, 2e-2).item<bool>());
   CHECK_THROWS_AS(conv2d(astype(x, int32), astype(w, int32)), std::invalid_argument);
   CHECK_THROWS_AS(conv2d(x, waves({8, 3, 3, 3}, 0)), std::invalid_argument);
   CHECK_THROWS_AS(conv2d(x, waves({8, 7, 3, 4}, 0)), std::invalid_argument);

@@ -96,17 +96,19 @@ TEST_CASE("flip, roll, unstack, at least n dimensions") {
   CHECK(atleast_3d(std::vector{grid(), array(2)})[1].shape() == Shape{1, 1, 1});
   CHECK(ints(repeat(grid(), 2)).size() == 24);
   CHECK(split(grid(), Shape{1})[1].shape() == Shape{2, 4});
-  for (const int axis : {0, 1, 5, -9}) CHECK(ints(concatenate({grid()}, axis)) == ints(grid()));  // of one array whatever the axis is, as in MLX
+  for (const int axis : {0, 1, 5, -9})
+    CHECK(ints(concatenate({grid()}, axis)) == ints(grid()));  // of one array whatever the axis is, as in MLX
   CHECK_THROWS_AS(concatenate({grid(), grid()}, 2), std::out_of_range);
 }
 
 TEST_CASE("padding in every mode") {
   const array a = grid();
-  CHECK(ints(pad(a, {{1, 2}, {2, 1}}, array(0), "edge")) == Ints{0, 0, 0, 1, 2, 3, 3, 0, 0, 0, 1, 2, 3, 3, 4, 4, 4, 5, 6, 7, 7,
-                                                                 8, 8, 8, 9, 10, 11, 11, 8, 8, 8, 9, 10, 11, 11, 8, 8, 8, 9, 10, 11, 11});
+  CHECK(ints(pad(a, {{1, 2}, {2, 1}}, array(0), "edge")) == Ints{0, 0, 0, 1, 2,  3,  3,  0, 0, 0, 1, 2,  3,  3,
+                                                                 4, 4, 4, 5, 6,  7,  7,  8, 8, 8, 9, 10, 11, 11,
+                                                                 8, 8, 8, 9, 10, 11, 11, 8, 8, 8, 9, 10, 11, 11});
   CHECK(ints(pad(a, {{2, 1}, {3, 2}}, array(0), "reflect")) ==
-        Ints{11, 10, 9, 8, 9, 10, 11, 10, 9, 7, 6, 5, 4, 5, 6, 7, 6, 5, 3, 2, 1, 0, 1, 2, 3, 2, 1,
-             7, 6, 5, 4, 5, 6, 7, 6, 5, 11, 10, 9, 8, 9, 10, 11, 10, 9, 7, 6, 5, 4, 5, 6, 7, 6, 5});
+        Ints{11, 10, 9, 8, 9, 10, 11, 10, 9, 7,  6,  5, 4, 5, 6,  7,  6,  5, 3, 2, 1, 0, 1, 2, 3, 2, 1,
+             7,  6,  5, 4, 5, 6,  7,  6,  5, 11, 10, 9, 8, 9, 10, 11, 10, 9, 7, 6, 5, 4, 5, 6, 7, 6, 5});
   const Ints symmetric = ints(pad(a, {{2, 1}, {4, 2}}, array(0), "symmetric"));
   CHECK(Ints(symmetric.begin(), symmetric.begin() + 10) == Ints{7, 6, 5, 4, 4, 5, 6, 7, 7, 6});
   CHECK(Ints(symmetric.end() - 10, symmetric.end()) == Ints{11, 10, 9, 8, 8, 9, 10, 11, 11, 10});
@@ -118,7 +120,9 @@ TEST_CASE("padding in every mode") {
 }
 
 TEST_CASE("mirrored padding of any width: MLX's values") {
-  const auto padded = [](int n, int low, int high, const char* mode) { return ints(pad(arange(n), std::pair{low, high}, array(0), mode)); };
+  const auto padded = [](int n, int low, int high, const char* mode) {
+    return ints(pad(arange(n), std::pair{low, high}, array(0), mode));
+  };
   CHECK(padded(1, 2, 3, "reflect") == Ints{0, 0, 0, 0, 0, 0});
   CHECK(padded(1, 3, 1, "symmetric") == Ints{0, 0, 0, 0, 0});
   CHECK(padded(2, 2, 3, "reflect") == Ints{0, 1, 0, 1, 0, 1, 0});
@@ -144,10 +148,12 @@ TEST_CASE("mirrored padding of any width: MLX's values") {
             else step = -step, at += reflect && n > 1 ? step : 0;
           }
           const int period = n == 1 ? 1 : reflect ? 2 * (n - 1) : 2 * n, first = (period - low % period) % period;
-          CHECK(padded(n, low, high, reflect ? "reflect" : "symmetric") == Ints(walk.begin() + first, walk.begin() + first + low + n + high));
+          CHECK(padded(n, low, high, reflect ? "reflect" : "symmetric") ==
+                Ints(walk.begin() + first, walk.begin() + first + low + n + high));
         }
   CHECK(ints(pad(reshape(arange(6), {2, 3}), {{1, 2}, {4, 1}}, array(0), "reflect")) ==
-        Ints{3, 4, 5, 4, 3, 4, 5, 4, 0, 1, 2, 1, 0, 1, 2, 1, 3, 4, 5, 4, 3, 4, 5, 4, 0, 1, 2, 1, 0, 1, 2, 1, 3, 4, 5, 4, 3, 4, 5, 4});
+        Ints{3, 4, 5, 4, 3, 4, 5, 4, 0, 1, 2, 1, 0, 1, 2, 1, 3, 4, 5, 4,
+             3, 4, 5, 4, 0, 1, 2, 1, 0, 1, 2, 1, 3, 4, 5, 4, 3, 4, 5, 4});
   CHECK(pad(zeros({0, 3}), {{0, 0}, {4, 1}}, array(0), "symmetric").shape() == Shape{0, 8});
   CHECK_THROWS_AS(padded(0, 1, 0, "reflect"), std::invalid_argument);
   CHECK_THROWS_AS(padded(0, 0, 2, "symmetric"), std::invalid_argument);
@@ -172,7 +178,8 @@ TEST_CASE("as_strided, contiguous, depends, number_of_elements") {
   CHECK(ints(as_strided(arange(6), {4, 3}, {1, 1}, 0)) == Ints{0, 1, 2, 1, 2, 3, 2, 3, 4, 3, 4, 5});
   CHECK_THROWS_AS(as_strided(arange(6), {4, 3}, {1, 2}, 0), std::invalid_argument);
   CHECK_THROWS_AS(as_strided(arange(6), {2}, {-1}, 0), std::invalid_argument);
-  CHECK(ints(as_strided(arange(6), {2, 2}, {1, 2, 5}, 0)) == Ints{0, 2, 1, 3});  // strides behind those of the shape are not read, as in MLX
+  CHECK(ints(as_strided(arange(6), {2, 2}, {1, 2, 5}, 0)) ==
+        Ints{0, 2, 1, 3});  // strides behind those of the shape are not read, as in MLX
   CHECK_THROWS_AS(as_strided(arange(6), {2, 2}, {1}, 0), std::invalid_argument);
   const array t = contiguous(transpose(grid()));
   CHECK(t.strides() == Strides{3, 1});
@@ -192,7 +199,8 @@ TEST_CASE("derived arithmetic and logic") {
   const array odd({nan, inf, -inf, 1.5f});
   CHECK(ints(isposinf(odd)) == Ints{0, 1, 0, 0});
   CHECK(ints(isneginf(odd)) == Ints{0, 0, 1, 0});
-  CHECK(nan_to_num(odd, 3, 7.0f).to_vector<float>() == std::vector<float>{3, 7, -std::numeric_limits<float>::max(), 1.5f});
+  CHECK(nan_to_num(odd, 3, 7.0f).to_vector<float>() ==
+        std::vector<float>{3, 7, -std::numeric_limits<float>::max(), 1.5f});
   CHECK(nan_to_num(astype(odd, float16)).to_vector<float>() == std::vector<float>{0, 65504, -65504, 1.5f});
   CHECK(nan_to_num(astype(odd, bfloat16)).to_vector<float>()[1] == 0x1.fep127f);
   CHECK(ints(isclose(odd, odd)) == Ints{0, 1, 1, 1});
@@ -239,13 +247,18 @@ TEST_CASE("taking and putting along an axis, and slices at computed places") {
   CHECK_THROWS_AS(take(a, 4, 1), std::invalid_argument);
   CHECK(ints(slice(a, array({1, 2}), {0, 1}, {2, 2})) == Ints{6, 7, 10, 11});
   CHECK(ints(slice(a, array({9}), {0}, {1, 4})) == Ints{8, 9, 10, 11});  // moved inside
-  CHECK(ints(put_along_axis(a, array({1, 0, 3}, {3, 1}), array(-5), 1)) == Ints{0, -5, 2, 3, -5, 5, 6, 7, 8, 9, 10, -5});
-  CHECK(ints(put_along_axis(a, array({2, 0}, {2, 1}), array({-1, -2}, {2, 1}), 0)) == Ints{-2, -2, -2, -2, 4, 5, 6, 7, -1, -1, -1, -1});
-  CHECK(ints(scatter_add_axis(a, array({0, 0, -1}, {1, 3}), array({10, 20, 30}), 1)) == Ints{30, 1, 2, 33, 34, 5, 6, 37, 38, 9, 10, 41});
+  CHECK(ints(put_along_axis(a, array({1, 0, 3}, {3, 1}), array(-5), 1)) ==
+        Ints{0, -5, 2, 3, -5, 5, 6, 7, 8, 9, 10, -5});
+  CHECK(ints(put_along_axis(a, array({2, 0}, {2, 1}), array({-1, -2}, {2, 1}), 0)) ==
+        Ints{-2, -2, -2, -2, 4, 5, 6, 7, -1, -1, -1, -1});
+  CHECK(ints(scatter_add_axis(a, array({0, 0, -1}, {1, 3}), array({10, 20, 30}), 1)) ==
+        Ints{30, 1, 2, 33, 34, 5, 6, 37, 38, 9, 10, 41});
   CHECK(ints(gather(a, array({2, 0}), 0, {1, 4})) == Ints{8, 9, 10, 11, 0, 1, 2, 3});
   CHECK(ints(scatter(a, array({1}), array({7, 7, 7, 7}, {1, 1, 4}), 0)) == Ints{0, 1, 2, 3, 7, 7, 7, 7, 8, 9, 10, 11});
   CHECK_THROWS_AS(put_along_axis(a, array({1}), array(0), 1), std::invalid_argument);
-  const auto gradient = grad([](const array& x) { return sum(square(put_along_axis(x, array({1, 0}, {2, 1}), array(3.0f), 1))); });
+  const auto gradient = grad([](const array& x) {
+    return sum(square(put_along_axis(x, array({1, 0}, {2, 1}), array(3.0f), 1)));
+  });
   CHECK(gradient(array({1.f, 2.f, 3.f, 4.f}, {2, 2})).to_vector<float>() == std::vector<float>{2, 0, 0, 8});
 }
 
@@ -285,17 +298,23 @@ TEST_CASE("taking and putting where there are no elements") {
   CHECK_THROWS_AS(take_along_axis(zeros({2, 0}), zeros({2, 3}, int32), 1), std::invalid_argument);
   const array none = zeros({0}, int32), flat = zeros({1, 0}, int32);
   CHECK(grad([&](const array& x) { return sum(take(x, none)); })(zeros({0})).shape() == Shape{0});
-  CHECK(grad([&](const array& x) { return sum(take(x, none)); })(ones({3})).to_vector<float>() == std::vector<float>{0, 0, 0});
+  CHECK(grad([&](const array& x) { return sum(take(x, none)); })(ones({3})).to_vector<float>() ==
+        std::vector<float>{0, 0, 0});
   CHECK(grad([&](const array& x) { return sum(take_along_axis(x, flat, 1)); })(zeros({1, 0})).shape() == Shape{1, 0});
-  CHECK(grad([&](const array& x) { return sum(put_along_axis(x, flat, array(1.0f), 1)); })(ones({1, 2})).to_vector<float>() == std::vector<float>{1, 1});
+  CHECK(grad([&](const array& x) { return sum(put_along_axis(x, flat, array(1.0f), 1)); })(ones({1, 2}))
+            .to_vector<float>() == std::vector<float>{1, 1});
   CHECK(vmap([&](const array& x) { return take(x, none); })(zeros({4, 0})).shape() == Shape{4, 0});
-  CHECK(compile([&](const std::vector<array>& in) { return std::vector{take_along_axis(in[0], in[1], 1)}; })({zeros({1, 0}), flat})[0].shape() == Shape{1, 0});
+  CHECK(compile([&](const std::vector<array>& in) { return std::vector{take_along_axis(in[0], in[1], 1)}; })(
+            {zeros({1, 0}), flat})[0]
+            .shape() == Shape{1, 0});
 }
 
 TEST_CASE("masked scatter") {
   const array a = grid(), rows = array({1, 0, 1}, bool_);
-  CHECK(ints(masked_scatter(a, a % array(4) == array(1), array({-1, -2, -3}))) == Ints{0, -1, 2, 3, 4, -2, 6, 7, 8, -3, 10, 11});
-  CHECK(ints(masked_scatter(a, rows, array({1, 2, 3, 4, 5, 6, 7, 8}, {2, 4}))) == Ints{1, 2, 3, 4, 4, 5, 6, 7, 5, 6, 7, 8});
+  CHECK(ints(masked_scatter(a, a % array(4) == array(1), array({-1, -2, -3}))) ==
+        Ints{0, -1, 2, 3, 4, -2, 6, 7, 8, -3, 10, 11});
+  CHECK(ints(masked_scatter(a, rows, array({1, 2, 3, 4, 5, 6, 7, 8}, {2, 4}))) ==
+        Ints{1, 2, 3, 4, 4, 5, 6, 7, 5, 6, 7, 8});
   CHECK(ints(masked_scatter(a, rows, array({1, 2, 3, 4}))) == Ints{1, 2, 3, 4, 4, 5, 6, 7, 1, 2, 3, 4});
   CHECK(ints(masked_scatter(a, a > array(9), array(0))) == Ints{0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 0, 0});
   CHECK_THROWS_AS(masked_scatter(a, array({1, 0}, bool_), array(0)), std::invalid_argument);
@@ -305,19 +324,22 @@ TEST_CASE("masked scatter") {
 TEST_CASE("products over named axes") {
   random::seed(3);
   const array a = random::normal({2, 3, 4}), b = random::normal({4, 3, 5});
-  const std::vector<float> x = a.to_vector<float>(), y = b.to_vector<float>(), z = tensordot(a, b, {1, 2}, {1, 0}).to_vector<float>();
+  const std::vector<float> x = a.to_vector<float>(), y = b.to_vector<float>(),
+                           z = tensordot(a, b, {1, 2}, {1, 0}).to_vector<float>();
   for (size_t i = 0; i < 2; ++i)
     for (size_t n = 0; n < 5; ++n) {
       double expected = 0;
       for (size_t j = 0; j < 3; ++j)
-        for (size_t k = 0; k < 4; ++k) expected += static_cast<double>(x[(i * 3 + j) * 4 + k]) * static_cast<double>(y[(k * 3 + j) * 5 + n]);
+        for (size_t k = 0; k < 4; ++k)
+          expected += static_cast<double>(x[(i * 3 + j) * 4 + k]) * static_cast<double>(y[(k * 3 + j) * 5 + n]);
       CHECK(static_cast<double>(z[i * 5 + n]) == doctest::Approx(expected).epsilon(1e-5));
     }
   CHECK(tensordot(a, b, 1).shape() == Shape{2, 3, 3, 5});
   CHECK(tensordot(array({1.f, 2.f}), array({3.f, 4.f}), 0).to_vector<float>() == std::vector<float>{3, 4, 6, 8});
   CHECK_THROWS_AS(tensordot(a, b, 2), std::invalid_argument);
   CHECK_THROWS_AS(tensordot(arange(3), arange(3), 1), std::invalid_argument);
-  CHECK(vecdot(array({1.f, 2.f, 3.f, 4.f}, {2, 2}), array({5.f, 6.f})).to_vector<float>() == std::vector<float>{17, 39});
+  CHECK(vecdot(array({1.f, 2.f, 3.f, 4.f}, {2, 2}), array({5.f, 6.f})).to_vector<float>() ==
+        std::vector<float>{17, 39});
   CHECK(ints(kron(array({1, 2, 3, 4}, {2, 2}), array({1, -1, 0}))) == Ints{1, -1, 0, 2, -2, 0, 3, -3, 0, 4, -4, 0});
 }
 
@@ -349,12 +371,15 @@ TEST_CASE("products by blocks, of chosen matrices, by segments") {
   const array stack = random::normal({2, 2, 3, 4}), others = random::normal({3, 4, 2});
   const array chosen = gather_mm(stack, others, array({3, 0}), array({1, 1}));
   CHECK(chosen.shape() == Shape{2, 3, 2});
-  CHECK(allclose(take(chosen, 0, 0), matmul(take(take(stack, 1, 0), 1, 0), take(others, 1, 0)), 1e-5, 1e-6).item<bool>());
-  CHECK(allclose(take(chosen, 1, 0), matmul(take(take(stack, 0, 0), 0, 0), take(others, 1, 0)), 1e-5, 1e-6).item<bool>());
+  CHECK(
+      allclose(take(chosen, 0, 0), matmul(take(take(stack, 1, 0), 1, 0), take(others, 1, 0)), 1e-5, 1e-6).item<bool>());
+  CHECK(
+      allclose(take(chosen, 1, 0), matmul(take(take(stack, 0, 0), 0, 0), take(others, 1, 0)), 1e-5, 1e-6).item<bool>());
 
   const array parts = segmented_mm(a, b, array({0, 2, 2, 5, 1, 1}, {3, 2}));
   CHECK(parts.shape() == Shape{3, 3, 4});
   CHECK(allclose(add(take(parts, 0, 0), take(parts, 1, 0)), matmul(a, b), 1e-5, 1e-6).item<bool>());
-  CHECK(allclose(take(parts, 0, 0), matmul(slice(a, {0, 0}, {3, 2}), slice(b, {0, 0}, {2, 4})), 1e-5, 1e-6).item<bool>());
+  CHECK(
+      allclose(take(parts, 0, 0), matmul(slice(a, {0, 0}, {3, 2}), slice(b, {0, 0}, {2, 4})), 1e-5, 1e-6).item<bool>());
   CHECK(all(equal(take(parts, 2, 0), array(0.0f))).item<bool>());
 }

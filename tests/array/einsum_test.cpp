@@ -18,7 +18,8 @@ std::mt19937_64 rng(77);
 int64_t uniform(int64_t low, int64_t high) { return std::uniform_int_distribution<int64_t>(low, high)(rng); }
 
 // Σ over everything that is not in `out`, one assignment of all labels at a time.
-std::vector<double> naive(const std::vector<std::string>& in, const std::string& out, const std::vector<array>& operands, std::map<char, int64_t> sizes) {
+std::vector<double> naive(const std::vector<std::string>& in, const std::string& out,
+                          const std::vector<array>& operands, std::map<char, int64_t> sizes) {
   std::vector<std::vector<double>> data;
   for (const array& a : operands) data.push_back(a.to_vector<double>());
   std::string labels;
@@ -51,7 +52,8 @@ std::vector<double> naive(const std::vector<std::string>& in, const std::string&
       product *= data[j][offset(in[j], extents)];
     }
     size_t cell = 0;
-    for (size_t k = 0; k < out.size(); ++k) cell = cell * static_cast<size_t>(result_extents[k]) + static_cast<size_t>(value[labels.find(out[k])]);
+    for (size_t k = 0; k < out.size(); ++k)
+      cell = cell * static_cast<size_t>(result_extents[k]) + static_cast<size_t>(value[labels.find(out[k])]);
     result[cell] += product;
   }
   return result;
@@ -114,7 +116,8 @@ TEST_CASE("random subscripts: contractions, batches, diagonals, sums, repeated e
 }
 
 TEST_CASE("the forms that people write") {
-  const array a = random_array({3, 4}), b = random_array({4, 5}), c = random_array({5, 2}), x = random_array({2, 3, 4}), y = random_array({2, 4, 5});
+  const array a = random_array({3, 4}), b = random_array({4, 5}), c = random_array({5, 2}), x = random_array({2, 3, 4}),
+              y = random_array({2, 4, 5});
   near(einsum("ij,jk", {a, b}), naive({"ij", "jk"}, "ik", {a, b}, {{'i', 3}, {'j', 4}, {'k', 5}}));
   near(einsum(" b i j , b j k -> b i k ", {x, y}), matmul(x, y).to_vector<double>());
   near(einsum("...ij,...jk->...ik", {x, y}), matmul(x, y).to_vector<double>());
@@ -125,7 +128,8 @@ TEST_CASE("the forms that people write") {
   near(einsum("ii->i", {matmul(a, transpose(a))}), diagonal(matmul(a, transpose(a))).to_vector<double>());
   near(einsum("i,j->ij", {take(a, 0, 0), take(a, 1, 0)}), outer(take(a, 0, 0), take(a, 1, 0)).to_vector<double>());
   near(einsum("ij,jk,kl->il", {a, b, c}), matmul(matmul(a, b), c).to_vector<double>());
-  const array many = einsum("ab,bc,cd,de,ef,fg->ag", {a, b, c, random_array({2, 3}), random_array({3, 3}), random_array({3, 2})});
+  const array many =
+      einsum("ab,bc,cd,de,ef,fg->ag", {a, b, c, random_array({2, 3}), random_array({3, 3}), random_array({3, 2})});
   CHECK(many.shape() == Shape{3, 2});
   CHECK(einsum("ij,ij->", {reshape(arange(6), {2, 3}), ones({2, 3}, int32)}).item<int>() == 15);
   CHECK(einsum("i->", {arange(4)}).dtype() == int32);
@@ -141,7 +145,8 @@ TEST_CASE("affine axes: convolutions, strided and dilated") {
       for (int64_t o = 0; o < count; ++o)
         for (int64_t f = 0; f < 2; ++f) {
           double total = 0;
-          for (int64_t k = 0; k < 3; ++k) total += v[static_cast<size_t>(n * 11 + s * o + d * k)] * w[static_cast<size_t>(f * 3 + k)];
+          for (int64_t k = 0; k < 3; ++k)
+            total += v[static_cast<size_t>(n * 11 + s * o + d * k)] * w[static_cast<size_t>(f * 3 + k)];
           expected.push_back(total);
         }
     const std::string text = "n(" + std::to_string(s) + "*o+" + std::to_string(d) + "*k),fk->nof";
@@ -155,7 +160,8 @@ TEST_CASE("affine axes: convolutions, strided and dilated") {
   CHECK(einsum("n(y+i)(2*x+j)c,oijc->nyxo", {picture, filters}).shape() == Shape{1, 5, 3, 3});
   const auto gradient = grad([&](const array& k) { return sum(einsum("n(2*o+k),fk->nof", {image, k})); });
   const array g = gradient(kernel);
-  CHECK(g.to_vector<double>()[0] == doctest::Approx(v[0] + v[2] + v[4] + v[6] + v[8] + v[11] + v[13] + v[15] + v[17] + v[19]));
+  CHECK(g.to_vector<double>()[0] ==
+        doctest::Approx(v[0] + v[2] + v[4] + v[6] + v[8] + v[11] + v[13] + v[15] + v[17] + v[19]));
 }
 
 TEST_CASE("the order of contractions") {
@@ -178,7 +184,8 @@ TEST_CASE("the order of contractions") {
 
 TEST_CASE("subscripts that do not fit are refused") {
   const array a = ones({2, 3});
-  for (const char* text : {"ij,jk", "i", "ijk", "ij->ijj", "ij->k", "i(j", "(0*i+j)k", "i!j", "ij->i->j", "....ij", "(i+i)j", "ii"})
+  for (const char* text :
+       {"ij,jk", "i", "ijk", "ij->ijj", "ij->k", "i(j", "(0*i+j)k", "i!j", "ij->i->j", "....ij", "(i+i)j", "ii"})
     CHECK_THROWS_AS(einsum(text, {a}), std::invalid_argument);
   CHECK_THROWS_AS(einsum("ij,ij", {a, ones({2, 4})}), std::invalid_argument);
   CHECK_THROWS_AS(einsum("...->", {a}), std::invalid_argument);

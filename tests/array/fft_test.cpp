@@ -1,5 +1,5 @@
-// Discrete Fourier transforms against their definition in float64: lengths of every kind, axes, cutting and padding, norms, real arrays, derivatives, batches, and what is
-// refused.
+// Discrete Fourier transforms against their definition in float64: lengths of every kind, axes, cutting and padding,
+// norms, real arrays, derivatives, batches, and what is refused.
 #include <doctest/doctest.h>
 
 #include <complex>
@@ -19,11 +19,14 @@ namespace {
 
 std::vector<C> numbers(int64_t count) {
   std::vector<C> out;
-  for (int64_t k = 0; k < count; ++k) out.emplace_back(std::sin(static_cast<float>(k * k % 101)), std::cos(static_cast<float>(3 * k * k % 89)));
+  for (int64_t k = 0; k < count; ++k)
+    out.emplace_back(std::sin(static_cast<float>(k * k % 101)), std::cos(static_cast<float>(3 * k * k % 89)));
   return out;
 }
 
-array of(const std::vector<C>& values, Shape shape) { return array::from_data(values.data(), std::move(shape), complex64); }
+array of(const std::vector<C>& values, Shape shape) {
+  return array::from_data(values.data(), std::move(shape), complex64);
+}
 array sample(Shape shape) { return of(numbers(num_elements(shape)), shape); }
 
 std::vector<Z> values(const array& a) {
@@ -36,10 +39,13 @@ std::vector<Z> values(const array& a) {
 /// [rows, n], each row by the definition.
 std::vector<Z> direct(const std::vector<Z>& x, int64_t n, bool inverse = false) {
   std::vector<Z> roots, out(x.size());
-  for (int64_t k = 0; k < n; ++k) roots.push_back(std::polar(1.0, (inverse ? 2 : -2) * std::numbers::pi * static_cast<double>(k) / static_cast<double>(n)));
+  for (int64_t k = 0; k < n; ++k)
+    roots.push_back(
+        std::polar(1.0, (inverse ? 2 : -2) * std::numbers::pi * static_cast<double>(k) / static_cast<double>(n)));
   for (size_t row = 0; row < x.size(); row += static_cast<size_t>(n))
     for (int64_t k = 0; k < n; ++k)
-      for (int64_t j = 0; j < n; ++j) out[row + static_cast<size_t>(k)] += x[row + static_cast<size_t>(j)] * roots[static_cast<size_t>(j * k % n)];
+      for (int64_t j = 0; j < n; ++j)
+        out[row + static_cast<size_t>(k)] += x[row + static_cast<size_t>(j)] * roots[static_cast<size_t>(j * k % n)];
   return out;
 }
 
@@ -55,7 +61,8 @@ constexpr double tolerance = 1e-6;
 }  // namespace
 
 TEST_CASE("fft: lengths of every kind, forward and back, real and not") {
-  for (const int64_t n : {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 15, 16, 17, 20, 23, 27, 31, 34, 49, 60, 64, 97, 121, 143, 210, 256, 289, 509, 1000, 1024}) {
+  for (const int64_t n : {1,  2,  3,  4,  5,  6,  7,  8,  9,   10,  11,  12,  13,  15,  16,   17,  20,
+                          23, 27, 31, 34, 49, 60, 64, 97, 121, 143, 210, 256, 289, 509, 1000, 1024}) {
     CAPTURE(n);
     const array z = sample({2, n});
     const std::vector<Z> want = direct(values(z), n);
@@ -75,7 +82,8 @@ TEST_CASE("fft: lengths of every kind, forward and back, real and not") {
 
 TEST_CASE("fft: any axis, several axes, and their order") {
   const array z = sample({3, 4, 5});
-  for (const int axis : {0, 1, 2, -2}) CHECK(distance(values(fft::fft(z, axis)), values(moveaxis(fft::fft(moveaxis(z, axis, -1)), -1, axis))) < tolerance);
+  for (const int axis : {0, 1, 2, -2})
+    CHECK(distance(values(fft::fft(z, axis)), values(moveaxis(fft::fft(moveaxis(z, axis, -1)), -1, axis))) < tolerance);
   CHECK(distance(values(fft::fftn(z)), values(fft::fft(fft::fft(fft::fft(z, 0), 1), 2))) < tolerance);
   CHECK(distance(values(fft::fft2(z)), values(fft::fft(fft::fft(z, 1), 2))) < tolerance);
   CHECK(distance(values(fft::ifftn(fft::fftn(z))), values(z)) < tolerance);
@@ -94,7 +102,8 @@ TEST_CASE("fft: any axis, several axes, and their order") {
 TEST_CASE("fft: axes are cut off and padded, and results are scaled") {
   const array z = sample({2, 6});
   CHECK(distance(values(fft::fft(z, 4, 1)), direct(values(slice(z, {0, 0}, {2, 4})), 4)) < tolerance);
-  CHECK(distance(values(fft::fft(z, 9, 1)), direct(values(pad(z, std::vector<int>{1}, Shape{0}, Shape{3}, array(0, complex64))), 9)) < tolerance);
+  CHECK(distance(values(fft::fft(z, 9, 1)),
+                 direct(values(pad(z, std::vector<int>{1}, Shape{0}, Shape{3}, array(0, complex64))), 9)) < tolerance);
   const array x = real(z);
   CHECK(fft::rfft(x, 9, 1).shape() == Shape{2, 5});
   CHECK(fft::irfft(z).shape() == Shape{2, 10});
@@ -144,7 +153,11 @@ TEST_CASE("fft: derivatives are transforms again") {
     CHECK(got[k] == doctest::Approx(change).epsilon(1e-4));
   }
   const array t = real(sample({3, 7})) * 2;
-  const auto both = jvp([](const std::vector<array>& in) { return std::vector<array>{fft::irfft(fft::rfft(in[0]) * array(2.0f), 7, -1)}; }, {x}, {t});
+  const auto both = jvp(
+      [](const std::vector<array>& in) {
+        return std::vector<array>{fft::irfft(fft::rfft(in[0]) * array(2.0f), 7, -1)};
+      },
+      {x}, {t});
   CHECK(allclose(both.second[0], t * 2, 1e-5, 1e-5).item<bool>());
 }
 
@@ -153,7 +166,11 @@ TEST_CASE("fft: in compiled functions and batches") {
   const auto f = [](const array& v) { return fft::fft2(v); };
   CHECK(distance(values(vmap(f)(z)), values(fft::fft2(z))) < tolerance);
   CHECK(distance(values(vmap(f, 2, 0)(moveaxis(z, 0, 2))), values(fft::fft2(z))) < tolerance);
-  const auto program = compile([](const std::vector<array>& in) { return std::vector<array>{fft::irfft(fft::rfft(in[0]) * fft::rfft(in[1]), 8, -1)}; }, {});
+  const auto program = compile(
+      [](const std::vector<array>& in) {
+        return std::vector<array>{fft::irfft(fft::rfft(in[0]) * fft::rfft(in[1]), 8, -1)};
+      },
+      {});
   const array a = real(sample({5, 8})), b = real(sample({1, 8})) * 0.5f;
   array want = zeros({5, 8});  // a circular convolution
   for (int k = 0; k < 8; ++k) want = want + roll(a, k, 1) * slice(b, {0, k}, {1, k + 1});
@@ -163,10 +180,15 @@ TEST_CASE("fft: in compiled functions and batches") {
 TEST_CASE("fft: nothing to transform, and what is refused") {
   CHECK(fft::fft(zeros({0, 4}, complex64)).shape() == Shape{0, 4});
   CHECK(fft::rfft(zeros({3, 0, 4})).shape() == Shape{3, 0, 3});
-  CHECK_THROWS_WITH_AS(fft::fft(zeros({3, 0})), doctest::Contains("[fftn] axis 1 of float32 (3,0) would have 0 elements"), std::invalid_argument);
-  CHECK_THROWS_WITH_AS(fft::irfft(zeros({3, 1}, complex64)), doctest::Contains("would have 0 elements"), std::invalid_argument);
-  CHECK_THROWS_WITH_AS(fft::fftn(zeros({3, 4}), {2}, {0, 1}), doctest::Contains("1 lengths for 2 axes"), std::invalid_argument);
-  CHECK_THROWS_WITH_AS(fft::fftn(zeros({3, 4}), std::vector<int>{0, -2}), doctest::Contains("given twice"), std::invalid_argument);
+  CHECK_THROWS_WITH_AS(fft::fft(zeros({3, 0})),
+                       doctest::Contains("[fftn] axis 1 of float32 (3,0) would have 0 elements"),
+                       std::invalid_argument);
+  CHECK_THROWS_WITH_AS(fft::irfft(zeros({3, 1}, complex64)), doctest::Contains("would have 0 elements"),
+                       std::invalid_argument);
+  CHECK_THROWS_WITH_AS(fft::fftn(zeros({3, 4}), {2}, {0, 1}), doctest::Contains("1 lengths for 2 axes"),
+                       std::invalid_argument);
+  CHECK_THROWS_WITH_AS(fft::fftn(zeros({3, 4}), std::vector<int>{0, -2}), doctest::Contains("given twice"),
+                       std::invalid_argument);
   CHECK_THROWS_AS(fft::fft(zeros({3, 4}), 2), std::out_of_range);
   CHECK_THROWS_AS(fft::fft(array(1.0f)), std::out_of_range);
   CHECK_THROWS_AS(fft::fft(zeros({3, 4}), -1, 0), std::invalid_argument);
@@ -186,11 +208,13 @@ TEST_CASE("a NaN anywhere makes every number of a transform NaN, in one of its p
         x[static_cast<size_t>(place)] = imaginary ? C(1, nan) : C(nan, 1);  // in the first of two rows
         for (const bool inverse : {false, true}) {
           const std::vector<Z> y = values(inverse ? fft::ifft(of(x, {2, n})) : fft::fft(of(x, {2, n})));
-          for (size_t k = 0; k < y.size(); ++k) CHECK((std::isnan(y[k].real()) || std::isnan(y[k].imag())) == (k < static_cast<size_t>(n)));
+          for (size_t k = 0; k < y.size(); ++k)
+            CHECK((std::isnan(y[k].real()) || std::isnan(y[k].imag())) == (k < static_cast<size_t>(n)));
         }
       }
     std::vector<float> x(static_cast<size_t>(n), 0.5f);
     x[static_cast<size_t>(n / 2)] = nan;
-    for (const Z& z : values(fft::rfft(array::from_data(x.data(), {n}, float32)))) CHECK((std::isnan(z.real()) || std::isnan(z.imag())));
+    for (const Z& z : values(fft::rfft(array::from_data(x.data(), {n}, float32))))
+      CHECK((std::isnan(z.real()) || std::isnan(z.imag())));
   }
 }

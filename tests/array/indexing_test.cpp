@@ -66,7 +66,8 @@ TEST_CASE("masks") {
   CHECK(ints(where_not[0]) == Ints{0, 1, 1});
   CHECK(ints(where_not[1]) == Ints{1, 1, 2});
   CHECK_THROWS_AS(index(x, array({1, 0, 1}, bool_)), std::invalid_argument);
-  const auto compiled = compile([&](const std::vector<array>& in) { return std::vector<array>{index(in[0], in[0] > array(3))}; });
+  const auto compiled =
+      compile([&](const std::vector<array>& in) { return std::vector<array>{index(in[0], in[0] > array(3))}; });
   CHECK_THROWS_AS(compiled({arange(5)}), std::invalid_argument);  // the result's length would depend on data
 }
 
@@ -74,7 +75,8 @@ TEST_CASE("updates") {
   const array x = reshape(arange(12), {3, 4});
   CHECK(ints(at(x, 1).set(array(-1))) == Ints{0, 1, 2, 3, -1, -1, -1, -1, 8, 9, 10, 11});
   CHECK(ints(at(x, Slice(0, 2), Slice(1, 3)).set(array({50, 60}))) == Ints{0, 50, 60, 3, 4, 50, 60, 7, 8, 9, 10, 11});
-  CHECK(ints(at(x, Slice::step(2), Slice::step(-3)).set(array({70, 80, 90, 100}, {2, 2}))) == Ints{80, 1, 2, 70, 4, 5, 6, 7, 100, 9, 10, 90});
+  CHECK(ints(at(x, Slice::step(2), Slice::step(-3)).set(array({70, 80, 90, 100}, {2, 2}))) ==
+        Ints{80, 1, 2, 70, 4, 5, 6, 7, 100, 9, 10, 90});
   CHECK(ints(at(x, array({2, 0})).set(array({1, 2, 3, 4}))) == Ints{1, 2, 3, 4, 4, 5, 6, 7, 1, 2, 3, 4});
   CHECK(ints(at(x, x > array(8)).set(array(0))) == Ints{0, 1, 2, 3, 4, 5, 6, 7, 8, 0, 0, 0});
   CHECK(ints(at(x, x > array(8)).set(array({7, 7, 6}))) == Ints{0, 1, 2, 3, 4, 5, 6, 7, 8, 7, 7, 6});
@@ -88,7 +90,8 @@ TEST_CASE("updates") {
   CHECK(ints(at(few, twice).minimum(array({9, -4, 5}))) == Ints{1, 2, -4});
   CHECK(ints(at(few, Slice(0, 2)).multiply(array(10))) == Ints{10, 20, 3});
   CHECK(ints(at(few, Slice::step(2)).maximum(array(2))) == Ints{2, 2, 3});
-  CHECK(at(astype(few, float32), twice).divide(array({2.0f, 2.0f, 4.0f})).to_vector<float>() == std::vector<float>{0.25f, 2, 0.75f});
+  CHECK(at(astype(few, float32), twice).divide(array({2.0f, 2.0f, 4.0f})).to_vector<float>() ==
+        std::vector<float>{0.25f, 2, 0.75f});
   CHECK_THROWS_AS(at(few, 0).divide(array(2)), std::invalid_argument);
   CHECK(ints(at(x, ellipsis, newaxis, 0).set(array(9))) == Ints{9, 1, 2, 3, 9, 5, 6, 7, 9, 9, 10, 11});
   CHECK(ints(at(x, Slice(2, 1)).set(array(9))) == ints(x));
@@ -102,12 +105,15 @@ TEST_CASE("updates") {
 
 TEST_CASE("random indices against positions") {
   std::mt19937_64 rng(5);
-  const auto uniform = [&](int64_t low, int64_t high) { return std::uniform_int_distribution<int64_t>(low, high)(rng); };
+  const auto uniform = [&](int64_t low, int64_t high) {
+    return std::uniform_int_distribution<int64_t>(low, high)(rng);
+  };
   for (int trial = 0; trial < 60; ++trial) {
     const int64_t n[3] = {uniform(1, 4), uniform(1, 4), uniform(1, 4)};
     const array x = reshape(arange(static_cast<int>(n[0] * n[1] * n[2])), {n[0], n[1], n[2]});
     std::vector<Index> entries;
-    std::vector<std::vector<int64_t>> chosen;  // along each axis, as an outer product: arrays are one element long, or reach over one axis
+    std::vector<std::vector<int64_t>>
+        chosen;  // along each axis, as an outer product: arrays are one element long, or reach over one axis
     int arrays = 0;
     for (int64_t extent : n) {
       std::vector<int64_t> places;
@@ -119,7 +125,8 @@ TEST_CASE("random indices against positions") {
         entries.emplace_back(array(v.begin(), {static_cast<int64_t>(v.size())}, int64));
         ++arrays;
       } else {
-        const int64_t start = uniform(-extent - 1, extent), stop = uniform(-extent - 1, extent + 1), step = uniform(0, 1) ? uniform(1, 2) : -uniform(1, 2);
+        const int64_t start = uniform(-extent - 1, extent), stop = uniform(-extent - 1, extent + 1),
+                      step = uniform(0, 1) ? uniform(1, 2) : -uniform(1, 2);
         const int64_t first = start < 0 ? start + extent : start, last = stop < 0 ? stop + extent : stop;
         if (step > 0)
           for (int64_t p = std::max<int64_t>(first, 0); p < std::min(last, extent); p += step) places.push_back(p);

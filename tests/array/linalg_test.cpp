@@ -1,4 +1,5 @@
-// Decompositions put together again, against golden values of NumPy, their derivatives against finite differences in float64, batches, edges, and what is refused.
+// Decompositions put together again, against golden values of NumPy, their derivatives against finite differences in
+// float64, batches, edges, and what is refused.
 #include <doctest/doctest.h>
 
 #include <cmath>
@@ -13,7 +14,8 @@ namespace {
 /// Numbers in [-1, 1] that follow no line.
 array sample(const Shape& shape, double seed, Dtype dtype = float64) {
   std::vector<double> v;
-  for (int64_t k = 0; k < num_elements(shape); ++k) v.push_back(std::sin(seed + 12.9898 * static_cast<double>(k + 1) * static_cast<double>(k % 7 + 1)));
+  for (int64_t k = 0; k < num_elements(shape); ++k)
+    v.push_back(std::sin(seed + 12.9898 * static_cast<double>(k + 1) * static_cast<double>(k % 7 + 1)));
   return astype(array::from_data(v.data(), shape, float64), dtype);
 }
 array turned(const array& a) { return swapaxes(a, -1, -2); }
@@ -23,7 +25,9 @@ array positive(int n, double seed, Shape lead = {}, Dtype dtype = float64) {
   const array m = sample(lead, seed, dtype);
   return matmul(m, turned(m)) + unit(n, dtype);
 }
-array of(const std::vector<double>& values, Shape shape, Dtype dtype = float64) { return astype(array::from_data(values.data(), std::move(shape), float64), dtype); }
+array of(const std::vector<double>& values, Shape shape, Dtype dtype = float64) {
+  return astype(array::from_data(values.data(), std::move(shape), float64), dtype);
+}
 
 double distance(const array& a, const array& b) {
   REQUIRE(a.shape() == b.shape());
@@ -41,7 +45,8 @@ const array& square3() {
   return a;
 }
 
-/// The gradient and the tangents of a scalar function against central differences along one direction; and the gradient's own derivative, where `second` says so.
+/// The gradient and the tangents of a scalar function against central differences along one direction; and the
+/// gradient's own derivative, where `second` says so.
 void differentiates(const std::function<array(const array&)>& f, const array& x, bool second = true) {
   const array direction = sample(x.shape(), 0.7);
   const auto along = [&](const std::function<array(const array&)>& g) {
@@ -51,11 +56,13 @@ void differentiates(const std::function<array(const array&)>& f, const array& x,
   const double expected = along(f).item<double>(), scale = std::max(1.0, std::fabs(expected));
   CHECK(sum(grad(f)(x) * direction).item<double>() == doctest::Approx(expected).epsilon(2e-6 * scale));
   CHECK(jvp(f, x, direction).second.item<double>() == doctest::Approx(expected).epsilon(2e-6 * scale));
-  if (!second || default_device().type == Device::gpu) return;  // graphs of ordinary operators, the same on every device
+  if (!second || default_device().type == Device::gpu)
+    return;  // graphs of ordinary operators, the same on every device
   const array weight = sample(x.shape(), 2.3);
   const auto slope = [&](const array& v) { return sum(grad(f)(v) * weight); };
   const double twice = along(slope).item<double>();
-  CHECK(sum(grad(slope)(x) * direction).item<double>() == doctest::Approx(twice).epsilon(1e-5 * std::max(1.0, std::fabs(twice))));
+  CHECK(sum(grad(slope)(x) * direction).item<double>() ==
+        doctest::Approx(twice).epsilon(1e-5 * std::max(1.0, std::fabs(twice))));
 }
 array weighted(const array& v, double seed) { return sum(v * sample(v.shape(), seed)); }
 
@@ -115,14 +122,19 @@ TEST_CASE("linalg: values, orders and signs are NumPy's") {
   CHECK(distance(linalg::cholesky(a), of({2, 0, 0, 0.5, 1.6583124, 0, -1, 0.60302269, 2.15322169}, {3, 3})) < 1e-7);
   CHECK(distance(linalg::eigvalsh(a), of({1.76138721, 4, 7.23861279}, {3})) < 1e-7);
   const auto [q, r] = linalg::qr(tall());
-  CHECK(distance(q, of({-0.26490647, 0.58028816, 0.53062579, -0.79471941, -0.57448528, 0.19236204, -0.52981294, 0.49904782, -0.67326713, -0.13245324, 0.29014408, 0.47764472}, {4, 3})) < 1e-7);
-  CHECK(distance(r, of({-3.77491722, -0.92717265, -1.8543453, 0, 3.02330132, -3.21479641, 0, 0, 3.53220717}, {3, 3})) < 1e-7);
+  CHECK(distance(q, of({-0.26490647, 0.58028816, 0.53062579, -0.79471941, -0.57448528, 0.19236204, -0.52981294,
+                        0.49904782, -0.67326713, -0.13245324, 0.29014408, 0.47764472},
+                       {4, 3})) < 1e-7);
+  CHECK(distance(r, of({-3.77491722, -0.92717265, -1.8543453, 0, 3.02330132, -3.21479641, 0, 0, 3.53220717}, {3, 3})) <
+        1e-7);
   CHECK(distance(linalg::svd(tall(), false)[0], of({5.58854429, 4.00253314, 1.80219342}, {3})) < 1e-7);
   const auto [packed, pivots] = linalg::lu_factor(tall());
-  CHECK(distance(packed, of({3, -1, 4, 2.0 / 3, 8.0 / 3, -17.0 / 3, 1.0 / 3, 0.875, 4.125, 1.0 / 6, 0.4375, 0.68181818}, {4, 3})) < 1e-7);
+  CHECK(distance(packed, of({3, -1, 4, 2.0 / 3, 8.0 / 3, -17.0 / 3, 1.0 / 3, 0.875, 4.125, 1.0 / 6, 0.4375, 0.68181818},
+                            {4, 3})) < 1e-7);
   CHECK(array_equal(pivots, astype(array({1, 2, 2}), uint32)).item<bool>());
   CHECK(linalg::det(square3()).item<double>() == doctest::Approx(2));
-  CHECK(linalg::det(stack({square3(), turned(square3()) * array(-1.0, float64)})).to_vector<double>()[1] == doctest::Approx(-2));
+  CHECK(linalg::det(stack({square3(), turned(square3()) * array(-1.0, float64)})).to_vector<double>()[1] ==
+        doctest::Approx(-2));
   CHECK(linalg::slogdet(square3()).first.item<double>() == 1);
   CHECK(linalg::slogdet(square3()).second.item<double>() == doctest::Approx(std::log(2.0)));
   CHECK(distance(linalg::inv(square3()), of({-1.5, -0.5, 2.5, -0.5, -0.5, 1.5, 2, 1, -3}, {3, 3})) < 1e-12);
@@ -150,11 +162,13 @@ TEST_CASE("linalg: systems, vectors and leading axes") {
   const array one = positive(4, 3), many = sample({2, 3, 4, 5}, 4), wide = linalg::solve(one, many);
   CHECK(distance(matmul(one, wide), many) < 1e-11);
   const array l = linalg::cholesky(one);
-  CHECK(distance(matmul(l, linalg::solve_triangular(l + triu(sample({4, 4}, 1), 1), many)), many) < 1e-11);  // the other part is not read
+  CHECK(distance(matmul(l, linalg::solve_triangular(l + triu(sample({4, 4}, 1), 1), many)), many) <
+        1e-11);  // the other part is not read
   CHECK(distance(matmul(turned(l), linalg::solve_triangular(turned(l), many, true)), many) < 1e-11);
   const array large = sample({150, 150}, 5) + unit(150) * array(10.0, float64);
   CHECK(distance(matmul(large, linalg::inv(large)), unit(150)) < 1e-11);
-  CHECK(linalg::slogdet(large).second.item<double>() == doctest::Approx(sum(log(linalg::svd(large, false)[0])).item<double>()));
+  CHECK(linalg::slogdet(large).second.item<double>() ==
+        doctest::Approx(sum(log(linalg::svd(large, false)[0])).item<double>()));
 }
 
 TEST_CASE("linalg: large matrices") {
@@ -178,7 +192,8 @@ TEST_CASE("linalg: large matrices") {
       CHECK(distance(matmul(q, r), m) < off);
       CHECK(distance(matmul(turned(q), q), ones) < off);
       const std::vector<array> f = linalg::svd(m);
-      CHECK(distance(matmul(split(f[0], Shape{n}, -1)[0] * expand_dims(f[1], -2), split(f[2], Shape{n}, -2)[0]), m) < off);
+      CHECK(distance(matmul(split(f[0], Shape{n}, -1)[0] * expand_dims(f[1], -2), split(f[2], Shape{n}, -2)[0]), m) <
+            off);
       CHECK(distance(matmul(turned(f[0]), f[0]), broadcast_to(unit(f[0].shape().back(), t), f[0].shape())) < off);
       CHECK(distance(linalg::svd(m, false)[0], f[1]) < off);
       const std::vector<array> plu = linalg::lu(m);
@@ -193,7 +208,8 @@ TEST_CASE("linalg: many small matrices") {
     for (const int n : {1, 8, 33}) {
       CAPTURE(n);
       const double off = 4 * n * tolerance(t);
-      const array a = positive(n, n, {3, 5}, t), b = sample({3, 5, n, 4}, 1, t), g = sample({3, 5, n, n}, 2, t), high = sample({3, 5, 2 * n, n}, 3, t), ones = broadcast_to(unit(n, t), a.shape());
+      const array a = positive(n, n, {3, 5}, t), b = sample({3, 5, n, 4}, 1, t), g = sample({3, 5, n, n}, 2, t),
+                  high = sample({3, 5, 2 * n, n}, 3, t), ones = broadcast_to(unit(n, t), a.shape());
       const array l = linalg::cholesky(a);
       CHECK(distance(matmul(l, turned(l)), a) < off);
       CHECK(distance(matmul(l, linalg::solve_triangular(l, b)), b) < off);
@@ -215,8 +231,11 @@ TEST_CASE("linalg: many small matrices") {
       CHECK(distance(matmul(turned(v), v), ones) < off);
       CHECK(distance(sort(w, -1), w) == 0);
       // One that is not positive definite leaves the others alone.
-      const array mixed = a * reshape(astype(array({1.0f, 1.0f, 1.0f, -1.0f, 1.0f}), t), {5, 1, 1}), c = linalg::cholesky(mixed);
-      CHECK(array_equal(all(isnan(c), std::vector<int>{-1, -2}), broadcast_to(array({false, false, false, true, false}), {3, 5})).item<bool>());
+      const array mixed = a * reshape(astype(array({1.0f, 1.0f, 1.0f, -1.0f, 1.0f}), t), {5, 1, 1}),
+                  c = linalg::cholesky(mixed);
+      CHECK(array_equal(all(isnan(c), std::vector<int>{-1, -2}),
+                        broadcast_to(array({false, false, false, true, false}), {3, 5}))
+                .item<bool>());
     }
 }
 
@@ -228,8 +247,10 @@ TEST_CASE("linalg: a compiled step gives the same bits at every run") {
     eval(a, b);
     const auto step = compile([](const std::vector<array>& in) {
       const int rows = static_cast<int>(in[0].shape().back());
-      const array x = tanh(matmul(in[0], in[0]) * array(0.01f)) + in[0] + eye(rows) * array(static_cast<float>(rows)), l = linalg::cholesky(x), y = linalg::solve_triangular(l, in[1]);
-      return std::vector<array>{softmax(y, -1), linalg::solve(x, y), linalg::qr(x).second, linalg::eigh(x).first, linalg::svd(x, false)[0]};
+      const array x = tanh(matmul(in[0], in[0]) * array(0.01f)) + in[0] + eye(rows) * array(static_cast<float>(rows)),
+                  l = linalg::cholesky(x), y = linalg::solve_triangular(l, in[1]);
+      return std::vector<array>{softmax(y, -1), linalg::solve(x, y), linalg::qr(x).second, linalg::eigh(x).first,
+                                linalg::svd(x, false)[0]};
     });
     std::vector<std::vector<float>> first;
     for (int run = 0; run < 6; ++run) {
@@ -249,17 +270,25 @@ TEST_CASE("linalg: norms") {
   const array a = tall();
   const double inf = INFINITY;
   CHECK(linalg::norm(a).item<double>() == doctest::Approx(7.106335201775948));
-  for (const auto& [ord, value] : {std::pair{1.0, 8.5}, {-1.0, 6.0}, {2.0, 5.588544293542862}, {-2.0, 1.8021934225617142}, {inf, 8.0}, {-inf, 2.5}})
+  for (const auto& [ord, value] : {std::pair{1.0, 8.5},
+                                   {-1.0, 6.0},
+                                   {2.0, 5.588544293542862},
+                                   {-2.0, 1.8021934225617142},
+                                   {inf, 8.0},
+                                   {-inf, 2.5}})
     CHECK(linalg::norm(a, ord).item<double>() == doctest::Approx(value));
   CHECK(linalg::norm(a, "fro").item<double>() == doctest::Approx(7.106335201775948));
   CHECK(linalg::norm(a, "nuc").item<double>() == doctest::Approx(11.393270857352107));
   const array v = array({3.0f, -4.0f, 0.0f});
-  for (const auto& [ord, value] : {std::pair{0.0, 2.0f}, {1.0, 7.0f}, {2.0, 5.0f}, {3.0, 4.49794f}, {inf, 4.0f}, {-inf, 0.0f}}) CHECK(linalg::norm(v, ord).item<float>() == doctest::Approx(value));
+  for (const auto& [ord, value] :
+       {std::pair{0.0, 2.0f}, {1.0, 7.0f}, {2.0, 5.0f}, {3.0, 4.49794f}, {inf, 4.0f}, {-inf, 0.0f}})
+    CHECK(linalg::norm(v, ord).item<float>() == doctest::Approx(value));
   const array b = sample({2, 4, 3}, 1);
   CHECK(linalg::norm(b, 1).shape() == Shape{2, 3});
   CHECK(linalg::norm(b, std::vector<int>{0, 2}, true).shape() == Shape{1, 4, 1});
   CHECK(linalg::norm(b, 2.0, std::vector<int>{1, 2}, true).shape() == Shape{2, 1, 1});
-  CHECK(distance(linalg::norm(b, "nuc", std::vector<int>{2, 0}), linalg::norm(transpose(b, {1, 2, 0}), "nuc", std::vector<int>{1, 2})) < 1e-12);
+  CHECK(distance(linalg::norm(b, "nuc", std::vector<int>{2, 0}),
+                 linalg::norm(transpose(b, {1, 2, 0}), "nuc", std::vector<int>{1, 2})) < 1e-12);
   CHECK(distance(linalg::norm(b, 1.0, std::vector<int>{2, 1}), linalg::norm(b, inf, std::vector<int>{1, 2})) < 1e-12);
   CHECK(linalg::norm(array({3, 4})).item<float>() == doctest::Approx(5));
 }
@@ -304,12 +333,14 @@ TEST_CASE("linalg: cross products") {
   const array x = array({1.0f, 0.0f, 0.0f}), y = array({0.0f, 1.0f, 0.0f});
   CHECK(array_equal(linalg::cross(x, y), array({0.0f, 0.0f, 1.0f})).item<bool>());
   CHECK(array_equal(linalg::cross(array({1.0f, 2.0f}), array({3.0f, 4.0f})), array({0.0f, 0.0f, -2.0f})).item<bool>());
-  CHECK(array_equal(linalg::cross(array({1.0f, 2.0f}), array({3.0f, 4.0f, 5.0f})), array({10.0f, -5.0f, -2.0f})).item<bool>());
+  CHECK(array_equal(linalg::cross(array({1.0f, 2.0f}), array({3.0f, 4.0f, 5.0f})), array({10.0f, -5.0f, -2.0f}))
+            .item<bool>());
   CHECK(linalg::cross(sample({3, 4}, 1), sample({3, 1}, 2), 0).shape() == Shape{3, 4});
 }
 
 TEST_CASE("linalg: derivatives of factors") {
-  const array a = sample({2, 4, 4}, 1), spd = positive(4, 2, {2}), high = sample({2, 5, 3}, 3), low = sample({2, 3, 5}, 4);
+  const array a = sample({2, 4, 4}, 1), spd = positive(4, 2, {2}), high = sample({2, 5, 3}, 3),
+              low = sample({2, 3, 5}, 4);
   differentiates([](const array& v) { return weighted(linalg::cholesky(v), 5); }, spd);
   differentiates([](const array& v) { return weighted(linalg::cholesky(v, true), 5); }, spd);
   differentiates([](const array& v) { return weighted(linalg::inv(v), 5); }, spd);
@@ -317,13 +348,17 @@ TEST_CASE("linalg: derivatives of factors") {
   differentiates([](const array& v) { return weighted(linalg::cholesky_inv(v), 5); }, linalg::cholesky(spd), false);
   differentiates([&](const array& v) { return weighted(linalg::solve(v, high + high), 5); }, positive(5, 2, {2}));
   differentiates([&](const array& v) { return weighted(linalg::solve(spd, v) * v, 5); }, sample({2, 4, 3}, 1));
-  differentiates([&](const array& v) { return weighted(linalg::solve_triangular(v, high), 5); }, positive(5, 2, {2}), false);
-  differentiates([](const array& v) { return weighted(linalg::det(v), 5) + weighted(linalg::slogdet(v).second, 6); }, a);
+  differentiates([&](const array& v) { return weighted(linalg::solve_triangular(v, high), 5); }, positive(5, 2, {2}),
+                 false);
+  differentiates([](const array& v) { return weighted(linalg::det(v), 5) + weighted(linalg::slogdet(v).second, 6); },
+                 a);
   for (const array& m : {a, high, low}) {
     differentiates([](const array& v) { return weighted(linalg::lu(v)[1], 5) + weighted(linalg::lu(v)[2], 6); }, m);
-    differentiates([](const array& v) { return weighted(linalg::qr(v).first, 5) + weighted(linalg::qr(v).second, 6); }, m);
+    differentiates([](const array& v) { return weighted(linalg::qr(v).first, 5) + weighted(linalg::qr(v).second, 6); },
+                   m);
     differentiates([](const array& v) { return weighted(linalg::svd(v, false)[0], 5); }, m);
-    differentiates([](const array& v) { return linalg::norm(linalg::pinv(v)) + weighted(linalg::pinv(v), 5); }, m, false);
+    differentiates([](const array& v) { return linalg::norm(linalg::pinv(v)) + weighted(linalg::pinv(v), 5); }, m,
+                   false);
   }
 }
 
@@ -336,14 +371,21 @@ TEST_CASE("linalg: derivatives of vectors whose signs are free") {
           const int k = f[1].shape().back();
           const std::vector<array> u = split(f[0], Shape{k}, -1), vt = split(f[2], Shape{k}, -2);
           const array beside = matmul(u[1], turned(u[1]));  // of the columns beside, their span
-          return weighted(square(u[0]), 5) + weighted(square(vt[0]), 6) + weighted(f[1], 7) + weighted(beside, 8) + weighted(matmul(turned(vt[1]), vt[1]), 9);
+          return weighted(square(u[0]), 5) + weighted(square(vt[0]), 6) + weighted(f[1], 7) + weighted(beside, 8) +
+                 weighted(matmul(turned(vt[1]), vt[1]), 9);
         },
         m, m.shape(-2) > m.shape(-1));
-  differentiates([](const array& v) { return weighted(square(linalg::eigh(v).second), 5) + weighted(exp(linalg::eigh(v).first), 6); }, positive(4, 2));
+  differentiates(
+      [](const array& v) {
+        return weighted(square(linalg::eigh(v).second), 5) + weighted(exp(linalg::eigh(v).first), 6);
+      },
+      positive(4, 2));
   differentiates([](const array& v) { return weighted(linalg::eigvalsh(v, "U"), 6); }, positive(4, 2));
-  CHECK(distance(grad([](const array& v) { return sum(linalg::svd(v, false)[0]); })(unit(3)), unit(3)) < 1e-12);  // no gaps, and none are needed
+  CHECK(distance(grad([](const array& v) { return sum(linalg::svd(v, false)[0]); })(unit(3)), unit(3)) <
+        1e-12);  // no gaps, and none are needed
   CHECK(distance(grad([](const array& v) { return sum(linalg::eigvalsh(v)); })(unit(3)), unit(3)) < 1e-12);
-  CHECK(distance(grad([](const array& v) { return sum(linalg::pinv(v)); })(unit(3)), zeros({3, 3}, float64) - ones({3, 3}, float64)) < 1e-12);
+  CHECK(distance(grad([](const array& v) { return sum(linalg::pinv(v)); })(unit(3)),
+                 zeros({3, 3}, float64) - ones({3, 3}, float64)) < 1e-12);
 }
 
 TEST_CASE("linalg: derivatives of general eigenvalues and eigenvectors") {
@@ -352,7 +394,8 @@ TEST_CASE("linalg: derivatives of general eigenvalues and eigenvectors") {
   const auto f = [](const array& v) {
     const auto [w, vectors] = linalg::eig(v);
     const array size = square(real(vectors)) + square(imag(vectors));
-    return sum(real(w) * array({1.0f, 2.0f, 3.0f, 4.0f})) + sum(square(imag(w))) + sum(size * sample({4, 4}, 3, float32));
+    return sum(real(w) * array({1.0f, 2.0f, 3.0f, 4.0f})) + sum(square(imag(w))) +
+           sum(size * sample({4, 4}, 3, float32));
   };
   const array h(1e-2f);
   const float expected = ((f(a + direction * h) - f(a - direction * h)) * array(50.0f)).item<float>();
@@ -363,11 +406,17 @@ TEST_CASE("linalg: derivatives of general eigenvalues and eigenvectors") {
 TEST_CASE("linalg: batches by vmap, and compiled functions") {
   const array a = positive(3, 1, {4}), b = sample({4, 3, 2}, 2);
   CHECK(distance(vmap([](const array& v) { return linalg::cholesky(v); })(a), linalg::cholesky(a)) == 0);
-  CHECK(distance(vmap([](const array& v) { return linalg::inv(v); }, 2, 2)(transpose(a, {1, 2, 0})), transpose(linalg::inv(a), {1, 2, 0})) < 1e-14);
-  CHECK(distance(vmap([](const array& v, const array& w) { return linalg::solve(v, w); })(a, b), linalg::solve(a, b)) < 1e-14);
+  CHECK(distance(vmap([](const array& v) { return linalg::inv(v); }, 2, 2)(transpose(a, {1, 2, 0})),
+                 transpose(linalg::inv(a), {1, 2, 0})) < 1e-14);
+  CHECK(distance(vmap([](const array& v, const array& w) { return linalg::solve(v, w); })(a, b), linalg::solve(a, b)) <
+        1e-14);
   CHECK(distance(vmap([](const array& v) { return linalg::svd(v, false)[0]; })(b), linalg::svd(b, false)[0]) == 0);
   CHECK(distance(vmap([](const array& v) { return linalg::det(v); })(a), linalg::det(a)) < 1e-14);
-  const auto program = compile([](const std::vector<array>& in) { return std::vector<array>{linalg::solve(in[0], in[1]), linalg::eigh(in[0]).first}; }, {});
+  const auto program = compile(
+      [](const std::vector<array>& in) {
+        return std::vector<array>{linalg::solve(in[0], in[1]), linalg::eigh(in[0]).first};
+      },
+      {});
   for (int run = 0; run < 3; ++run) CHECK(distance(program({a, b})[0], linalg::solve(a, b)) < 1e-12);
 }
 
@@ -382,7 +431,8 @@ TEST_CASE("linalg: empty arrays, and matrices that have no factor or no inverse"
     CHECK(linalg::eig(a).second.shape() == shape);
     CHECK(linalg::pinv(a).shape() == shape);
     CHECK(linalg::lu(a)[2].shape() == shape);
-    eval({linalg::cholesky(a), linalg::inv(a), linalg::qr(a).second, linalg::svd(a)[0], linalg::eigh(a).second, linalg::eig(a).second, linalg::pinv(a), linalg::lu(a)[1]});
+    eval({linalg::cholesky(a), linalg::inv(a), linalg::qr(a).second, linalg::svd(a)[0], linalg::eigh(a).second,
+          linalg::eig(a).second, linalg::pinv(a), linalg::lu(a)[1]});
   }
   CHECK(distance(linalg::det(zeros({2, 0, 0})), ones({2})) == 0);
   CHECK(linalg::svd(zeros({3, 0}))[0].shape() == Shape{3, 3});
@@ -398,7 +448,8 @@ TEST_CASE("linalg: empty arrays, and matrices that have no factor or no inverse"
   CHECK(linalg::slogdet(none).second.item<double>() == -INFINITY);
   CHECK(distance(linalg::pinv(none), none) == 0);
   CHECK(distance(linalg::pinv(part(rank_one, 0)), part(rank_one, 0) * array(1.0 / 25, float64)) < 1e-12);
-  for (const array& m : {part(rank_one, 0), matmul(sample({5, 1}, 1), sample({1, 4}, 2)), none}) {  // vectors beside no singular value
+  for (const array& m :
+       {part(rank_one, 0), matmul(sample({5, 1}, 1), sample({1, 4}, 2)), none}) {  // vectors beside no singular value
     const std::vector<array> f = linalg::svd(m);
     CHECK(distance(matmul(turned(f[0]), f[0]), unit(f[0].shape().back())) < 1e-12);
     CHECK(distance(matmul(f[2], turned(f[2])), unit(f[2].shape().back())) < 1e-12);
@@ -411,15 +462,25 @@ TEST_CASE("linalg: empty arrays, and matrices that have no factor or no inverse"
 }
 
 TEST_CASE("linalg: what is refused") {
-  CHECK_THROWS_WITH_AS(linalg::inv(zeros({2, 3})), "[inv] needs square matrices, got float32 (2,3)", std::invalid_argument);
-  CHECK_THROWS_WITH_AS(linalg::svd(zeros({3})), doctest::Contains("[svd] needs matrices along the last two axes"), std::invalid_argument);
-  CHECK_THROWS_WITH_AS(linalg::qr(zeros({3, 3}, int32)), doctest::Contains("[qr] matrices must be float32 or float64, got int32 (3,3)"), std::invalid_argument);
-  CHECK_THROWS_WITH_AS(linalg::eigh(zeros({3, 3}, complex64)), doctest::Contains("[eigh] matrices must be float32 or float64"), std::invalid_argument);
+  CHECK_THROWS_WITH_AS(linalg::inv(zeros({2, 3})), "[inv] needs square matrices, got float32 (2,3)",
+                       std::invalid_argument);
+  CHECK_THROWS_WITH_AS(linalg::svd(zeros({3})), doctest::Contains("[svd] needs matrices along the last two axes"),
+                       std::invalid_argument);
+  CHECK_THROWS_WITH_AS(linalg::qr(zeros({3, 3}, int32)),
+                       doctest::Contains("[qr] matrices must be float32 or float64, got int32 (3,3)"),
+                       std::invalid_argument);
+  CHECK_THROWS_WITH_AS(linalg::eigh(zeros({3, 3}, complex64)),
+                       doctest::Contains("[eigh] matrices must be float32 or float64"), std::invalid_argument);
   CHECK_THROWS_WITH_AS(linalg::eigh(zeros({3, 3}), "l"), doctest::Contains("UPLO must be"), std::invalid_argument);
-  CHECK_THROWS_WITH_AS(linalg::solve(zeros({3, 3}), zeros({2, 1})), doctest::Contains("as many rows"), std::invalid_argument);
-  CHECK_THROWS_WITH_AS(linalg::solve(zeros({2, 3, 3}), zeros({4, 3, 1})), doctest::Contains("cannot be broadcast"), std::invalid_argument);
-  CHECK_THROWS_WITH_AS(linalg::norm(zeros({2, 2, 2}), 2.0), doctest::Contains("one axis or two"), std::invalid_argument);
+  CHECK_THROWS_WITH_AS(linalg::solve(zeros({3, 3}), zeros({2, 1})), doctest::Contains("as many rows"),
+                       std::invalid_argument);
+  CHECK_THROWS_WITH_AS(linalg::solve(zeros({2, 3, 3}), zeros({4, 3, 1})), doctest::Contains("cannot be broadcast"),
+                       std::invalid_argument);
+  CHECK_THROWS_WITH_AS(linalg::norm(zeros({2, 2, 2}), 2.0), doctest::Contains("one axis or two"),
+                       std::invalid_argument);
   CHECK_THROWS_WITH_AS(linalg::norm(zeros({2, 2}), "max"), doctest::Contains("no norm named"), std::invalid_argument);
-  CHECK_THROWS_WITH_AS(linalg::norm(zeros({2, 2}), 3.0), doctest::Contains("matrices have norms of order"), std::invalid_argument);
-  CHECK_THROWS_WITH_AS(linalg::cross(zeros({4}), zeros({3})), doctest::Contains("2 or 3 elements"), std::invalid_argument);
+  CHECK_THROWS_WITH_AS(linalg::norm(zeros({2, 2}), 3.0), doctest::Contains("matrices have norms of order"),
+                       std::invalid_argument);
+  CHECK_THROWS_WITH_AS(linalg::cross(zeros({4}), zeros({3})), doctest::Contains("2 or 3 elements"),
+                       std::invalid_argument);
 }

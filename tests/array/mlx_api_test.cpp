@@ -1,4 +1,5 @@
-// Overloads, arguments and functions that MLX's C++ API has beside the operators, with the values of mlx.core 0.32.4 where there are values.
+// Overloads, arguments and functions that MLX's C++ API has beside the operators, with the values of mlx.core 0.32.4
+// where there are values.
 #include <doctest/doctest.h>
 
 #include <cmath>
@@ -44,8 +45,8 @@ std::string printed(const array& a) {
 }
 
 struct Heads {
-  array q = reshape(sin(arange(8.0)), {1, 2, 2, 2}), k = reshape(cos(arange(6.0) * 0.7f), {1, 1, 3, 2}), v = reshape(sin(arange(6.0) * 0.3f), {1, 1, 3, 2}),
-        sinks = array({0.5f, -1.0f});
+  array q = reshape(sin(arange(8.0)), {1, 2, 2, 2}), k = reshape(cos(arange(6.0) * 0.7f), {1, 1, 3, 2}),
+        v = reshape(sin(arange(6.0) * 0.3f), {1, 1, 3, 2}), sinks = array({0.5f, -1.0f});
 };
 
 /// Attention with sinks as MLX's fallback writes it: the sinks are a first column of the scores, which has no value.
@@ -75,7 +76,8 @@ TEST_CASE("cumsum and cumprod in a dtype") {
   CHECK(cumprod(a, true, true, Device::cpu).dtype() == uint8);
 }
 
-TEST_CASE("slice_update_* without strides, scatter_* of one index array, median of everything, transpose by an empty list") {
+TEST_CASE(
+    "slice_update_* without strides, scatter_* of one index array, median of everything, transpose by an empty list") {
   const array a = reshape(arange(6.0), {2, 3}), u = array({10.0f, -1.0f});
   CHECK(floats(slice_update_add(a, u, {0, 1}, {1, 3})) == Floats{0, 11, 1, 3, 4, 5});
   CHECK(floats(slice_update_prod(a, u, {0, 1}, {2, 3})) == Floats{0, 10, -2, 3, 40, -5});
@@ -96,36 +98,51 @@ TEST_CASE("slice_update_* without strides, scatter_* of one index array, median 
 
 TEST_CASE("attention sinks: MLX's values and gradients") {
   const Heads h;
-  const auto f = [&](const std::vector<array>& a) { return fast::scaled_dot_product_attention(a[0], a[1], a[2], 0.8f, "", std::nullopt, a[3]); };
-  check_near(f({h.q, h.k, h.v, h.sinks}), {0.19668721f, 0.34670794f, 0.1890552f, 0.36045402f, 0.73412585f, 0.84388614f, 0.36653885f, 0.55111974f});
+  const auto f = [&](const std::vector<array>& a) {
+    return fast::scaled_dot_product_attention(a[0], a[1], a[2], 0.8f, "", std::nullopt, a[3]);
+  };
+  check_near(f({h.q, h.k, h.v, h.sinks}),
+             {0.19668721f, 0.34670794f, 0.1890552f, 0.36045402f, 0.73412585f, 0.84388614f, 0.36653885f, 0.55111974f});
   check_near(fast::scaled_dot_product_attention(h.q, h.k, h.v, 0.8f, "causal", {}, h.sinks),
              {0.099641368f, 0.2608223f, 0.1890552f, 0.36045402f, 0.37511727f, 0.56524438f, 0.36653885f, 0.55111974f});
   const array w = reshape(cos(arange(8.0) * 0.9f), {1, 2, 2, 2});
-  const auto g = grad([&](const std::vector<array>& a) { return sum(f(a) * w); }, {0, 1, 2, 3})({h.q, h.k, h.v, h.sinks});
-  check_near(g[0], {-0.15361187f, -0.19105379f, 0.068177216f, 0.1096601f, 0.14065044f, 0.1111769f, -0.29086715f, -0.30070683f});
+  const auto g =
+      grad([&](const std::vector<array>& a) { return sum(f(a) * w); }, {0, 1, 2, 3})({h.q, h.k, h.v, h.sinks});
+  check_near(g[0], {-0.15361187f, -0.19105379f, 0.068177216f, 0.1096601f, 0.14065044f, 0.1111769f, -0.29086715f,
+                    -0.30070683f});
   check_near(g[1], {0.04815983f, -0.18397926f, -0.10987537f, 0.072307676f, -0.0077868327f, 0.29071522f});
   check_near(g[2], {0.47189432f, 0.23164012f, 0.052769616f, 0.11064109f, -0.32375956f, 0.10794283f});
   check_near(g[3], {-0.036786109f, -0.039682224f});
   // A row that sees nothing is left with its sink; a sink of -inf is none.
-  CHECK(floats(fast::scaled_dot_product_attention(h.q, h.k, h.v, 0.8f, "", zeros({2, 3}, bool_), h.sinks)) == Floats(8, 0.0f));
-  check_near(fast::scaled_dot_product_attention(h.q, h.k, h.v, 0.8f, "", {}, full({2}, -INFINITY)), floats(fast::scaled_dot_product_attention(h.q, h.k, h.v, 0.8f)));
+  CHECK(floats(fast::scaled_dot_product_attention(h.q, h.k, h.v, 0.8f, "", zeros({2, 3}, bool_), h.sinks)) ==
+        Floats(8, 0.0f));
+  check_near(fast::scaled_dot_product_attention(h.q, h.k, h.v, 0.8f, "", {}, full({2}, -INFINITY)),
+             floats(fast::scaled_dot_product_attention(h.q, h.k, h.v, 0.8f)));
   CHECK_THROWS_AS(fast::scaled_dot_product_attention(h.q, h.k, h.v, 0.8f, "", {}, zeros({3})), std::invalid_argument);
-  CHECK_THROWS_AS(fast::scaled_dot_product_attention(h.q, h.k, h.v, 0.8f, "", {}, zeros({1, 2})), std::invalid_argument);
-  CHECK_THROWS_AS(fast::scaled_dot_product_attention(h.q, h.k, h.v, 0.8f, "", {}, zeros({2}, complex64)), std::invalid_argument);
+  CHECK_THROWS_AS(fast::scaled_dot_product_attention(h.q, h.k, h.v, 0.8f, "", {}, zeros({1, 2})),
+                  std::invalid_argument);
+  CHECK_THROWS_AS(fast::scaled_dot_product_attention(h.q, h.k, h.v, 0.8f, "", {}, zeros({2}, complex64)),
+                  std::invalid_argument);
 }
 
 TEST_CASE("attention sinks at the size of the fused kernels") {
-  const array q = random::normal({2, 4, 40, 16}, random::key(1)), k = random::normal({2, 2, 24, 16}, random::key(2)), v = random::normal({2, 2, 24, 8}, random::key(3)),
-              sinks = array({0.5f, 3.0f, -2.0f, 0.0f}), weights = random::normal({2, 4, 40, 8}, random::key(4));
+  const array q = random::normal({2, 4, 40, 16}, random::key(1)), k = random::normal({2, 2, 24, 16}, random::key(2)),
+              v = random::normal({2, 2, 24, 8}, random::key(3)), sinks = array({0.5f, 3.0f, -2.0f, 0.0f}),
+              weights = random::normal({2, 4, 40, 8}, random::key(4));
   for (const array& mask : {tri(40, 24, 3, bool_), random::normal({4, 1, 24}, random::key(5))}) {
-    const auto fused = [&](const std::vector<array>& a) { return sum(weights * fast::scaled_dot_product_attention(a[0], a[1], a[2], 0.25f, "", mask, a[3])); };
-    const auto plain = [&](const std::vector<array>& a) { return sum(weights * written_out(a[0], a[1], a[2], 0.25f, mask, a[3])); };
+    const auto fused = [&](const std::vector<array>& a) {
+      return sum(weights * fast::scaled_dot_product_attention(a[0], a[1], a[2], 0.25f, "", mask, a[3]));
+    };
+    const auto plain = [&](const std::vector<array>& a) {
+      return sum(weights * written_out(a[0], a[1], a[2], 0.25f, mask, a[3]));
+    };
     const auto [y, g] = value_and_grad(fused, {0, 1, 2, 3})({q, k, v, sinks});
     const auto [expected, exact] = value_and_grad(plain, {0, 1, 2, 3})({q, k, v, sinks});
     check_near(y, floats(expected), 1e-5f);
     for (size_t n = 0; n < g.size(); ++n) check_near(g[n], floats(exact[n]), 2e-5f);
-    const array half = fast::scaled_dot_product_attention(astype(q, bfloat16), astype(k, bfloat16), astype(v, bfloat16), 0.25f, "", astype(mask, mask.dtype() == bool_ ? bool_ : bfloat16),
-                                                          astype(sinks, bfloat16));
+    const array half = fast::scaled_dot_product_attention(
+        astype(q, bfloat16), astype(k, bfloat16), astype(v, bfloat16), 0.25f, "",
+        astype(mask, mask.dtype() == bool_ ? bool_ : bfloat16), astype(sinks, bfloat16));
     CHECK(half.dtype() == bfloat16);
     check_near(half, floats(written_out(q, k, v, 0.25f, mask, sinks)), 3e-2f);
   }
@@ -143,20 +160,29 @@ TEST_CASE("force_fused takes what a fused kernel takes, and refuses the rest") {
   }
   if (!fused) MESSAGE("this device has no fused attention");
   const array wide = astype(q, float64);
-  CHECK_THROWS_WITH_AS(fast::scaled_dot_product_attention(wide, wide, wide, 0.3f, "", {}, {}, true), doctest::Contains("force_fused"), std::invalid_argument);
+  CHECK_THROWS_WITH_AS(fast::scaled_dot_product_attention(wide, wide, wide, 0.3f, "", {}, {}, true),
+                       doctest::Contains("force_fused"), std::invalid_argument);
 }
 
 TEST_CASE("rms_norm: MLX's values, gradients and dtypes") {
   const array x({1.0f, 2.0f, 3.0f, -4.0f, 0.5f, 0.0f, -1.0f, 2.0f}, {2, 4}), w({1.0f, 0.5f, 2.0f, -1.0f});
-  check_near(fast::rms_norm(x, w, 1e-5f), {0.36514813f, 0.36514813f, 2.1908889f, 1.4605925f, 0.43643415f, 0, -1.7457366f, -1.7457366f});
-  check_near(fast::rms_norm(x, std::nullopt, 1e-5f), {0.36514813f, 0.73029625f, 1.0954444f, -1.4605925f, 0.43643415f, 0, -0.8728683f, 1.7457366f});
+  check_near(fast::rms_norm(x, w, 1e-5f),
+             {0.36514813f, 0.36514813f, 2.1908889f, 1.4605925f, 0.43643415f, 0, -1.7457366f, -1.7457366f});
+  check_near(fast::rms_norm(x, std::nullopt, 1e-5f),
+             {0.36514813f, 0.73029625f, 1.0954444f, -1.4605925f, 0.43643415f, 0, -0.8728683f, 1.7457366f});
   const array half = fast::rms_norm(astype(x, float16), astype(w, float16), 1e-5f);
   CHECK(half.dtype() == float16);
-  CHECK(floats(half) == Floats{0.36523438f, 0.36523438f, 2.1914062f, 1.4609375f, 0.43652344f, 0, -1.7460938f, -1.7460938f});
+  CHECK(floats(half) ==
+        Floats{0.36523438f, 0.36523438f, 2.1914062f, 1.4609375f, 0.43652344f, 0, -1.7460938f, -1.7460938f});
   CHECK(fast::rms_norm(astype(x, bfloat16), w, 1e-5f).dtype() == float32);
   CHECK(fast::rms_norm(astype(x, int32), w, 1e-5f).dtype() == float32);
-  const auto g = grad([](const std::vector<array>& a) { return sum(fast::rms_norm(a[0], a[1], 1e-5f) * cos(reshape(arange(8.0), {2, 4}))); }, {0, 1})({x, w});
-  check_near(g[0], {0.42499033f, 0.21832959f, -0.12438384f, 0.12212509f, -0.25839558f, 0.12379986f, 1.0519059f, 0.5905394f});
+  const auto g = grad(
+      [](const std::vector<array>& a) {
+        return sum(fast::rms_norm(a[0], a[1], 1e-5f) * cos(reshape(arange(8.0), {2, 4})));
+      },
+      {0, 1})({x, w});
+  check_near(g[0],
+             {0.42499033f, 0.21832959f, -0.12438384f, 0.12212509f, -0.25839558f, 0.12379986f, 1.0519059f, 0.5905394f});
   check_near(g[1], {0.079875737f, 0.39458072f, -1.2939678f, 2.7620904f});
   CHECK_THROWS_AS(fast::rms_norm(astype(x, int32), std::nullopt, 1e-5f), std::invalid_argument);
   CHECK_THROWS_AS(fast::rms_norm(astype(x, complex64), std::nullopt, 1e-5f), std::invalid_argument);
@@ -166,13 +192,19 @@ TEST_CASE("rms_norm: MLX's values, gradients and dtypes") {
 
 TEST_CASE("multivariate_normal: MLX's numbers") {
   const array mean({1.0f, 2.0f}), cov({2.0f, 0.5f, 0.5f, 1.0f}, {2, 2});
-  check_near(random::multivariate_normal(mean, cov, {3}, float32, random::key(1)), {2.1346626f, 1.2532361f, 2.4854102f, 2.5699089f, 1.3030825f, 2.320802f}, 1e-5f);
+  check_near(random::multivariate_normal(mean, cov, {3}, float32, random::key(1)),
+             {2.1346626f, 1.2532361f, 2.4854102f, 2.5699089f, 1.3030825f, 2.320802f}, 1e-5f);
   random::seed(4);
   check_near(random::multivariate_normal(mean, cov, {2}), {-1.3399675f, 1.8507478f, 3.485096f, 3.4900243f}, 1e-5f);
-  const array covs = stack({array({2.0f, 0.5f, 0.0f, 0.5f, 1.0f, -0.3f, 0.0f, -0.3f, 0.7f}, {3, 3}), ones({3, 3})});  // the second has rank 1
-  const array many = random::multivariate_normal(array({1.0f, 2.0f, 3.0f}, {1, 3}), covs, {2, 2}, float32, random::key(5));
+  const array covs = stack({array({2.0f, 0.5f, 0.0f, 0.5f, 1.0f, -0.3f, 0.0f, -0.3f, 0.7f}, {3, 3}),
+                            ones({3, 3})});  // the second has rank 1
+  const array many =
+      random::multivariate_normal(array({1.0f, 2.0f, 3.0f}, {1, 3}), covs, {2, 2}, float32, random::key(5));
   CHECK(many.shape() == Shape{2, 2, 3});
-  check_near(many, {-0.52588522f, 4.4108534f, 2.5265133f, 1.4277275f, 2.4277275f, 3.4277275f, -0.64326477f, 3.1114485f, 2.8664391f, 0.73682272f, 1.7368227f, 2.7368226f}, 1e-3f);
+  check_near(many,
+             {-0.52588522f, 4.4108534f, 2.5265133f, 1.4277275f, 2.4277275f, 3.4277275f, -0.64326477f, 3.1114485f,
+              2.8664391f, 0.73682272f, 1.7368227f, 2.7368226f},
+             1e-3f);
   CHECK_THROWS_AS(random::multivariate_normal(mean, cov, {3}, float16), std::invalid_argument);
   CHECK_THROWS_AS(random::multivariate_normal(mean, eye(3), {3}), std::invalid_argument);
   CHECK_THROWS_AS(random::multivariate_normal(mean, ones({2, 3}), {3}), std::invalid_argument);
@@ -189,7 +221,9 @@ TEST_CASE("the default key sequence") {
   const array drawn = random::bits({2}), expected = random::bits({2}, own.next());
   CHECK(array_equal(drawn, expected).item<bool>());
   // What it supplies inside of compile is captured state, not a constant.
-  const auto f = compile([](const std::vector<array>&) { return std::vector<array>{random::bits({2}, random::KeySequence::default_().next())}; });
+  const auto f = compile([](const std::vector<array>&) {
+    return std::vector<array>{random::bits({2}, random::KeySequence::default_().next())};
+  });
   sequence.seed(9);
   const array first = f({})[0], second = f({})[0];
   CHECK(array_equal(first, random::bits({2}, random::split(random::key(9)).second)).item<bool>());
@@ -296,7 +330,8 @@ TEST_CASE("compile modes") {
   f({x}), f({x});
   CHECK(traced == 3);
   set_compile_mode(CompileMode::enabled);
-  const ValueAndGradFn g = value_and_grad([](const std::vector<array>& in) { return std::vector<array>{sum(in[0])}; }, 0);
+  const ValueAndGradFn g =
+      value_and_grad([](const std::vector<array>& in) { return std::vector<array>{sum(in[0])}; }, 0);
   const SimpleValueAndGradFn h = value_and_grad([](const std::vector<array>& in) { return sum(in[0]); }, 0);
   CHECK(g({x}).first[0].item<float>() == h({x}).first.item<float>());
 }
@@ -306,8 +341,9 @@ TEST_CASE("graphs as text and for Graphviz") {
   const array c = a + b, d = exp(c);
   std::ostringstream text;
   print_graph(text, d);
-  CHECK(text.str() == "Inputs: A [(2), float32], B [(2), float32]\nOutputs: C [(2), float32]\n"
-                      "add A [(2), float32], B [(2), float32] -> D [(2), float32]\nexp D [(2), float32] -> C [(2), float32]\n");
+  CHECK(text.str() ==
+        "Inputs: A [(2), float32], B [(2), float32]\nOutputs: C [(2), float32]\n"
+        "add A [(2), float32], B [(2), float32] -> D [(2), float32]\nexp D [(2), float32] -> C [(2), float32]\n");
   NodeNamer namer;
   namer.set_name(a, "left");
   namer.set_name(b, "right");
@@ -316,8 +352,10 @@ TEST_CASE("graphs as text and for Graphviz") {
   std::ostringstream dot;
   export_to_dot(dot, namer, c, d);
   const std::string add = std::to_string(c.value().node->id()), exponential = std::to_string(d.value().node->id());
-  CHECK(dot.str() == "digraph {\n{ rank=source; \"left\"; }\n{ rank=source; \"right\"; }\n{ " + add + " [label=\"add\", shape=rectangle]; }\n\"left\" -> " + add + "\n\"right\" -> " +
-                         add + "\n{ \"sum\"; }\n" + add + " -> \"sum\"\n{ " + exponential + " [label=\"exp\", shape=rectangle]; }\n\"sum\" -> " + exponential +
+  CHECK(dot.str() == "digraph {\n{ rank=source; \"left\"; }\n{ rank=source; \"right\"; }\n{ " + add +
+                         " [label=\"add\", shape=rectangle]; }\n\"left\" -> " + add + "\n\"right\" -> " + add +
+                         "\n{ \"sum\"; }\n" + add + " -> \"sum\"\n{ " + exponential +
+                         " [label=\"exp\", shape=rectangle]; }\n\"sum\" -> " + exponential +
                          "\n{ rank=sink; \"result\"; }\n" + exponential + " -> \"result\"\n}\n");
   eval(d);
   std::ostringstream after;

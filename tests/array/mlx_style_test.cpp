@@ -53,13 +53,17 @@ TEST_CASE("the tutorial's lines") {
   CHECK(df_dx.item<float>() == 3.0f);
   auto d2f_dx2 = mx::grad(mx::grad(fn))(mx::array(1.5f));
   CHECK(d2f_dx2.item<float>() == 2.0f);
-  auto compiled = mx::compile([](const std::vector<mx::array>& in) { return std::vector<mx::array>{mx::exp(-in[0]) + in[1]}; });
+  auto compiled =
+      mx::compile([](const std::vector<mx::array>& in) { return std::vector<mx::array>{mx::exp(-in[0]) + in[1]}; });
   CHECK(compiled({mx::array(0.0f), mx::array(2.0f)})[0].item<float>() == 3.0f);
 }
 
 namespace {
 
-template <class F, class... A> auto handed_over(F f, A&&... args) { return f(std::forward<A>(args)...); }
+template <class F, class... A>
+auto handed_over(F f, A&&... args) {
+  return f(std::forward<A>(args)...);
+}
 
 }  // namespace
 
@@ -68,11 +72,15 @@ TEST_CASE("operations are handed over as MLX's benchmarks do, shapes come from n
   const auto device = mx::default_device();
   auto a = mx::full(shape, 4.0f), b = mx::ones(shape, mx::float32);
   mx::eval(a, b);
-  for (const auto& y : {handed_over(mx::add, a, b, device), handed_over(mx::subtract, a, b, device), handed_over(mx::multiply, a, b, device), handed_over(mx::divide, a, b, device),
-                        handed_over(mx::maximum, a, b, device), handed_over(mx::minimum, a, b, device), handed_over(mx::where, b, a, b, device),
-                        handed_over(mx::equal, a, b, device), handed_over(mx::greater, a, b, device), handed_over(mx::less_equal, a, b, device),
-                        handed_over(mlx::core::abs, a, device), handed_over(mx::negative, a, device), handed_over(mx::sign, a, device), handed_over(mx::square, a, device),
-                        handed_over(mlx::core::sqrt, a, device), handed_over(mx::rsqrt, a, device), handed_over(mlx::core::exp, a, device), handed_over(mlx::core::log, a, device)})
+  for (const auto& y :
+       {handed_over(mx::add, a, b, device), handed_over(mx::subtract, a, b, device),
+        handed_over(mx::multiply, a, b, device), handed_over(mx::divide, a, b, device),
+        handed_over(mx::maximum, a, b, device), handed_over(mx::minimum, a, b, device),
+        handed_over(mx::where, b, a, b, device), handed_over(mx::equal, a, b, device),
+        handed_over(mx::greater, a, b, device), handed_over(mx::less_equal, a, b, device),
+        handed_over(mlx::core::abs, a, device), handed_over(mx::negative, a, device), handed_over(mx::sign, a, device),
+        handed_over(mx::square, a, device), handed_over(mlx::core::sqrt, a, device), handed_over(mx::rsqrt, a, device),
+        handed_over(mlx::core::exp, a, device), handed_over(mlx::core::log, a, device)})
     CHECK(y.shape() == mx::Shape(shape));
   CHECK(handed_over(mx::matmul, a, mx::transpose(b), device).shape() == mx::Shape{2, 2});
   mx::eval({a, b});
@@ -84,7 +92,8 @@ TEST_CASE("operations are handed over as MLX's benchmarks do, shapes come from n
   }
   auto updates = mx::reshape(mx::array({NAN}), {1, 1, 1});
   std::vector<int> axes{0};
-  CHECK(mx::scatter(mx::zeros({2, 1, 1}), {mx::array({1})}, mx::reshape(updates, {1, 1, 1, 1}), axes).shape() == mx::Shape{2, 1, 1});
+  CHECK(mx::scatter(mx::zeros({2, 1, 1}), {mx::array({1})}, mx::reshape(updates, {1, 1, 1, 1}), axes).shape() ==
+        mx::Shape{2, 1, 1});
 }
 
 // A line for each family of overloads: what compiles against MLX's ops.h compiles here, and means the same.

@@ -1,5 +1,5 @@
-// Operations against naive loops: values over random shapes (sizes 0 and 1 among them) and dtypes. Every value is also held against the reference
-// evaluation of the same graph.
+// Operations against naive loops: values over random shapes (sizes 0 and 1 among them) and dtypes. Every value is also
+// held against the reference evaluation of the same graph.
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -33,9 +33,12 @@ struct Plain {
   double operator[](const std::vector<int64_t>& index) const { return data[static_cast<size_t>(at(index))]; }
 };
 
-int64_t count(const std::vector<int64_t>& shape) { return std::accumulate(shape.begin(), shape.end(), int64_t{1}, std::multiplies<>()); }
+int64_t count(const std::vector<int64_t>& shape) {
+  return std::accumulate(shape.begin(), shape.end(), int64_t{1}, std::multiplies<>());
+}
 
-template <class F> Plain build(std::vector<int64_t> shape, F&& f) {
+template <class F>
+Plain build(std::vector<int64_t> shape, F&& f) {
   Plain p{shape, {}};
   std::vector<int64_t> index(shape.size(), 0);
   for (int64_t n = count(shape); n > 0; --n) {
@@ -104,7 +107,8 @@ TEST_CASE("broadcasting arithmetic") {
   };
   for (int trial = 0; trial < 12; ++trial) {
     const std::vector<int64_t> shape = random_shape(static_cast<int>(uniform(0, 3)));
-    std::vector<int64_t> left = shape, right(shape.begin() + uniform(0, static_cast<int64_t>(shape.size())), shape.end());
+    std::vector<int64_t> left = shape,
+                         right(shape.begin() + uniform(0, static_cast<int64_t>(shape.size())), shape.end());
     for (int64_t& n : left)
       if (uniform(0, 3) == 0) n = 1;
     Plain a = random_plain(left), b = random_plain(right);
@@ -115,7 +119,8 @@ TEST_CASE("broadcasting arithmetic") {
       if (n == 1) n = right[right.size() - 1 - k];
     }
     for (const Case& c : cases)
-      compare(c.op(of(a), of(b), {}), build(result, [&](const auto& i) { return c.naive(a[narrowed(i, left)], b[narrowed(i, right)]); }));
+      compare(c.op(of(a), of(b), {}),
+              build(result, [&](const auto& i) { return c.naive(a[narrowed(i, left)], b[narrowed(i, right)]); }));
   }
 }
 
@@ -126,7 +131,8 @@ TEST_CASE("integers: floor division, remainder, power, shifts") {
   CHECK(remainder(x, y).to_vector<int>() == std::vector<int>{1, 1, -1, -1, 0, 0, -2});
   CHECK((x % array(3)).to_vector<int>() == std::vector<int>{2, 1, 2, 1, 0, 2, 1});
   CHECK(divide(x, array(2)).to_vector<float>()[0] == -3.5f);
-  CHECK(power(array({2, -3, 5, 0, 7}), array({10, 3, 0, 0, -1})).to_vector<int>() == std::vector<int>{1024, -27, 1, 1, 0});
+  CHECK(power(array({2, -3, 5, 0, 7}), array({10, 3, 0, 0, -1})).to_vector<int>() ==
+        std::vector<int>{1024, -27, 1, 1, 0});
   CHECK(power(array({2, -3, 5}), array(3)).to_vector<int>() == std::vector<int>{8, -27, 125});
   CHECK(power(array({2, -3, 5}), array(-2)).to_vector<int>() == std::vector<int>{0, 0, 0});
   CHECK(power(array(3, int64), array(39, int64)).item<int64_t>() == 4052555153018976267);
@@ -139,7 +145,8 @@ TEST_CASE("integers: floor division, remainder, power, shifts") {
   CHECK(right_shift(yes, by).dtype() == uint8);
   CHECK(right_shift(yes, by).to_vector<int>() == std::vector<int>{0, 1, 0, 0});
   CHECK(left_shift(array({1, 2}, int8), array(true)).dtype() == int8);
-  for (array (*f)(const array&, const array&, StreamOrDevice) : {left_shift, right_shift, bitwise_and, bitwise_or, bitwise_xor}) {
+  for (array (*f)(const array&, const array&, StreamOrDevice) :
+       {left_shift, right_shift, bitwise_and, bitwise_or, bitwise_xor}) {
     CHECK_THROWS_AS(f(array(1.0f), array(2.0f), {}), std::runtime_error);
     CHECK_THROWS_AS(f(array(1), array(2.0f), {}), std::runtime_error);
   }
@@ -221,12 +228,17 @@ TEST_CASE("movement") {
     compare(flatten(a, 1), {{p.shape[0], p.shape[1] * p.shape[2]}, p.data});
     compare(expand_dims(a, std::vector<int>{0, -1}), {{1, p.shape[0], p.shape[1], p.shape[2], 1}, p.data});
     compare(squeeze(expand_dims(a, 1), 1), p);
-    compare(stack({a, a}, 1), build({p.shape[0], 2, p.shape[1], p.shape[2]}, [&](const auto& i) { return p[{i[0], i[2], i[3]}]; }));
-    compare(repeat(a, 3, 1), build({p.shape[0], 3 * p.shape[1], p.shape[2]}, [&](const auto& i) { return p[{i[0], i[1] / 3, i[2]}]; }));
+    compare(stack({a, a}, 1), build({p.shape[0], 2, p.shape[1], p.shape[2]}, [&](const auto& i) {
+              return p[{i[0], i[2], i[3]}];
+            }));
+    compare(repeat(a, 3, 1), build({p.shape[0], 3 * p.shape[1], p.shape[2]}, [&](const auto& i) {
+              return p[{i[0], i[1] / 3, i[2]}];
+            }));
     compare(tile(a, {2, 1, 3}), build({2 * p.shape[0], p.shape[1], 3 * p.shape[2]}, [&](const auto& i) {
               return p[{i[0] % p.shape[0], i[1], i[2] % p.shape[2]}];
             }));
-    compare(pad(a, {{1, 0}, {0, 2}, {3, 1}}, array(7)), build({p.shape[0] + 1, p.shape[1] + 2, p.shape[2] + 4}, [&](const auto& i) {
+    compare(pad(a, {{1, 0}, {0, 2}, {3, 1}}, array(7)),
+            build({p.shape[0] + 1, p.shape[1] + 2, p.shape[2] + 4}, [&](const auto& i) {
               const bool inside = i[0] >= 1 && i[1] < p.shape[1] && i[2] >= 3 && i[2] < 3 + p.shape[2];
               return inside ? p[{i[0] - 1, i[1], i[2] - 3}] : 7.0;
             }));
@@ -251,7 +263,9 @@ TEST_CASE("movement") {
 
 TEST_CASE("slices follow NumPy") {
   const array v = arange(10);
-  const auto cut = [&](int64_t start, int64_t stop, int64_t step) { return slice(v, {start}, {stop}, {step}).to_vector<int>(); };
+  const auto cut = [&](int64_t start, int64_t stop, int64_t step) {
+    return slice(v, {start}, {stop}, {step}).to_vector<int>();
+  };
   CHECK(cut(2, 5, 1) == std::vector<int>{2, 3, 4});
   CHECK(cut(-3, 10, 1) == std::vector<int>{7, 8, 9});
   CHECK(cut(0, -7, 1) == std::vector<int>{0, 1, 2});
@@ -268,8 +282,10 @@ TEST_CASE("slices follow NumPy") {
 
 TEST_CASE("updates of slices") {
   const array m = zeros({3, 4}, int32);
-  CHECK(slice_update(m, array({1, 2}), Shape{1, 1}, Shape{3, 3}).to_vector<int>() == std::vector<int>{0, 0, 0, 0, 0, 1, 2, 0, 0, 1, 2, 0});
-  CHECK(slice_update(m, array(5), Shape{-1, 0}, Shape{3, 4}).to_vector<int>() == std::vector<int>{0, 0, 0, 0, 0, 0, 0, 0, 5, 5, 5, 5});
+  CHECK(slice_update(m, array({1, 2}), Shape{1, 1}, Shape{3, 3}).to_vector<int>() ==
+        std::vector<int>{0, 0, 0, 0, 0, 1, 2, 0, 0, 1, 2, 0});
+  CHECK(slice_update(m, array(5), Shape{-1, 0}, Shape{3, 4}).to_vector<int>() ==
+        std::vector<int>{0, 0, 0, 0, 0, 0, 0, 0, 5, 5, 5, 5});
   CHECK(slice_update(m, array(5.9f), Shape{0, 0}, Shape{3, 4}).to_vector<int>()[3] == 5);
   CHECK(slice_update(m, array({1, 2}), Shape{2, 3}, Shape{-4, -5}, Shape{-2, -2}).to_vector<int>() ==
         std::vector<int>{0, 2, 0, 1, 0, 0, 0, 0, 0, 2, 0, 1});
@@ -283,7 +299,8 @@ TEST_CASE("updates of slices") {
         std::vector<int>{0, 1, 2, 3, 4, 5, 5, 5, 8, 9, 10, 11});
   const array placed = slice_update(m, ones({2, 1}, int32), array({1, 2}), {0, 1});
   CHECK(placed.to_vector<int>() == std::vector<int>{0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 1, 0});
-  CHECK(slice_update(m, ones({3, 1}, int32), array(3), {1}).to_vector<int>() == std::vector<int>{0, 0, 0, 1, 0, 0, 0, 1, 0, 0, 0, 1});
+  CHECK(slice_update(m, ones({3, 1}, int32), array(3), {1}).to_vector<int>() ==
+        std::vector<int>{0, 0, 0, 1, 0, 0, 0, 1, 0, 0, 0, 1});
 }
 
 TEST_CASE("gathers and scatters") {
@@ -296,13 +313,14 @@ TEST_CASE("gathers and scatters") {
     std::vector<int64_t> result(p.shape.begin(), p.shape.begin() + axis);
     result.insert(result.end(), index_shape.begin(), index_shape.end());
     result.insert(result.end(), p.shape.begin() + axis + 1, p.shape.end());
-    compare(take(of(p), of(index, int32), axis), build(result, [&](const auto& i) {
-              std::vector<int64_t> source(i.begin(), i.begin() + axis);
-              const auto at = static_cast<int64_t>(index[{i[static_cast<size_t>(axis)], i[static_cast<size_t>(axis) + 1]}]);
-              source.push_back(at < 0 ? at + n : at);
-              source.insert(source.end(), i.begin() + axis + 2, i.end());
-              return p[source];
-            }));
+    compare(
+        take(of(p), of(index, int32), axis), build(result, [&](const auto& i) {
+          std::vector<int64_t> source(i.begin(), i.begin() + axis);
+          const auto at = static_cast<int64_t>(index[{i[static_cast<size_t>(axis)], i[static_cast<size_t>(axis) + 1]}]);
+          source.push_back(at < 0 ? at + n : at);
+          source.insert(source.end(), i.begin() + axis + 2, i.end());
+          return p[source];
+        }));
     std::vector<int64_t> along = p.shape;
     along[static_cast<size_t>(axis)] = uniform(1, 4);
     const Plain picks = build(along, [&](const auto&) { return static_cast<double>(uniform(-n, n - 1)); });
@@ -315,11 +333,15 @@ TEST_CASE("gathers and scatters") {
   }
   CHECK(take(arange(300), array({299, 7}), 0).to_vector<int>() == std::vector<int>{299, 7});
   CHECK(take(reshape(arange(6), {2, 3}), array({4, 0})).to_vector<int>() == std::vector<int>{4, 0});
-  CHECK(take_along_axis(reshape(arange(600), {2, 300}), array({250, 3}, {2, 1}, uint8), 1).to_vector<int>() == std::vector<int>{250, 303});
+  CHECK(take_along_axis(reshape(arange(600), {2, 300}), array({250, 3}, {2, 1}, uint8), 1).to_vector<int>() ==
+        std::vector<int>{250, 303});
   const array base = zeros({4, 2}, int32);
-  CHECK(scatter(base, {array({3, 1})}, array({1, 2, 3, 4}, {2, 1, 2}), {0}).to_vector<int>() == std::vector<int>{0, 0, 3, 4, 0, 0, 1, 2});
-  CHECK(scatter_add(base, {array({1, 1, -1})}, ones({3, 1, 2}, int32), {0}).to_vector<int>() == std::vector<int>{0, 0, 2, 2, 0, 0, 1, 1});
-  CHECK(gather(reshape(arange(12), {3, 4}), {array({0, 2}), array({1, 3})}, {0, 1}, {1, 1}).to_vector<int>() == std::vector<int>{1, 11});
+  CHECK(scatter(base, {array({3, 1})}, array({1, 2, 3, 4}, {2, 1, 2}), {0}).to_vector<int>() ==
+        std::vector<int>{0, 0, 3, 4, 0, 0, 1, 2});
+  CHECK(scatter_add(base, {array({1, 1, -1})}, ones({3, 1, 2}, int32), {0}).to_vector<int>() ==
+        std::vector<int>{0, 0, 2, 2, 0, 0, 1, 1});
+  CHECK(gather(reshape(arange(12), {3, 4}), {array({0, 2}), array({1, 3})}, {0, 1}, {1, 1}).to_vector<int>() ==
+        std::vector<int>{1, 11});
 }
 
 TEST_CASE("reductions over any axes") {
@@ -406,7 +428,8 @@ TEST_CASE("products of matrices") {
     });
   };
   using Sizes = std::vector<int64_t>;
-  const std::pair<Sizes, Sizes> leads[] = {{{}, {}}, {{3}, {}}, {{}, {3}}, {{2, 3}, {2, 3}}, {{2, 1}, {3}}, {{3}, {2, 3}}, {{0}, {0}}, {{2, 1}, {1, 3}}};
+  const std::pair<Sizes, Sizes> leads[] = {{{}, {}},      {{3}, {}},     {{}, {3}},  {{2, 3}, {2, 3}},
+                                           {{2, 1}, {3}}, {{3}, {2, 3}}, {{0}, {0}}, {{2, 1}, {1, 3}}};
   for (const auto& [lead_a, lead_b] : leads) {
     const int64_t m = uniform(1, 4), k = uniform(1, 5), n = uniform(1, 4);
     Sizes sa = lead_a, sb = lead_b;
@@ -428,8 +451,11 @@ TEST_CASE("products of matrices") {
             return t;
           }));
   compare(outer(of(v), of(w)), build({3, 2}, [&](const auto& i) { return v[{i[0]}] * w[{i[1]}]; }));
-  compare(inner(of(a), of(v)), build({2}, [&](const auto& i) { return a[{i[0], 0}] * v[{0}] + a[{i[0], 1}] * v[{1}] + a[{i[0], 2}] * v[{2}]; }));
-  CHECK(addmm(array(1.0f), ones({2, 3}), ones({3, 2}), 2.0f, 0.5f).to_vector<float>() == std::vector<float>{6.5f, 6.5f, 6.5f, 6.5f});
+  compare(inner(of(a), of(v)), build({2}, [&](const auto& i) {
+            return a[{i[0], 0}] * v[{0}] + a[{i[0], 1}] * v[{1}] + a[{i[0], 2}] * v[{2}];
+          }));
+  CHECK(addmm(array(1.0f), ones({2, 3}), ones({3, 2}), 2.0f, 0.5f).to_vector<float>() ==
+        std::vector<float>{6.5f, 6.5f, 6.5f, 6.5f});
   CHECK(matmul(zeros({2, 0}), zeros({0, 3})).to_vector<float>() == std::vector<float>(6, 0.0f));
 }
 
@@ -454,20 +480,27 @@ TEST_CASE("composites") {
   CHECK(allclose(fast::layer_norm(a, std::nullopt, std::nullopt, 1e-5f), plain_norm, 1e-4, 1e-5).item<bool>());
   const array w = arange(6) / array(3), b = arange(6) * array(0.5f);
   CHECK(allclose(fast::layer_norm(a, w, b, 1e-5f), plain_norm * w + b, 1e-4, 1e-5).item<bool>());
-  compare(fast::gelu(a), build({3, 6}, [&](const auto& i) { return x[i] * 0.5 * (1 + std::erf(x[i] / std::sqrt(2.0))); }));
+  compare(fast::gelu(a),
+          build({3, 6}, [&](const auto& i) { return x[i] * 0.5 * (1 + std::erf(x[i] / std::sqrt(2.0))); }));
   compare(fast::gelu_tanh(a), build({3, 6}, [&](const auto& i) {
             return 0.5 * x[i] * (1 + std::tanh(std::sqrt(2 / M_PI) * (x[i] + 0.044715 * x[i] * x[i] * x[i])));
           }));
   const array targets = {5, 0, 2};
-  CHECK(allclose(fast::cross_entropy(a, targets), logsumexp(a, 1) - squeeze(take_along_axis(a, expand_dims(targets, 1), 1), 1), 1e-4, 1e-5).item<bool>());
+  CHECK(allclose(fast::cross_entropy(a, targets),
+                 logsumexp(a, 1) - squeeze(take_along_axis(a, expand_dims(targets, 1), 1), 1), 1e-4, 1e-5)
+            .item<bool>());
 
-  const array q = of(random_plain({2, 4, 3, 5})), k = of(random_plain({2, 2, 6, 5})), v = of(random_plain({2, 2, 6, 4}));
+  const array q = of(random_plain({2, 4, 3, 5})), k = of(random_plain({2, 2, 6, 5})),
+              v = of(random_plain({2, 2, 6, 4}));
   const array wide_k = repeat(k, 2, 1), wide_v = repeat(v, 2, 1);
   const array scores = matmul(q * array(0.3f), swapaxes(wide_k, 2, 3));
-  CHECK(allclose(fast::scaled_dot_product_attention(q, k, v, 0.3f), matmul(softmax(scores, -1), wide_v), 1e-4, 1e-5).item<bool>());
+  CHECK(allclose(fast::scaled_dot_product_attention(q, k, v, 0.3f), matmul(softmax(scores, -1), wide_v), 1e-4, 1e-5)
+            .item<bool>());
   const array seen = tri(3, 6, 3, bool_);
   const array masked = matmul(softmax(where(seen, scores, array(-1e30f)), -1), wide_v);
   CHECK(allclose(fast::scaled_dot_product_attention(q, k, v, 0.3f, "causal"), masked, 1e-4, 1e-5).item<bool>());
   CHECK(allclose(fast::scaled_dot_product_attention(q, k, v, 0.3f, "", seen), masked, 1e-4, 1e-5).item<bool>());
-  CHECK(allclose(fast::scaled_dot_product_attention(q, k, v, 0.3f, "array", where(seen, array(0.0f), array(-1e30f))), masked, 1e-4, 1e-5).item<bool>());
+  CHECK(allclose(fast::scaled_dot_product_attention(q, k, v, 0.3f, "array", where(seen, array(0.0f), array(-1e30f))),
+                 masked, 1e-4, 1e-5)
+            .item<bool>());
 }

@@ -1,4 +1,5 @@
-// Sorting, searching, medians, cumulative operations and scatters of the array API, against values worked out by hand or by the standard library.
+// Sorting, searching, medians, cumulative operations and scatters of the array API, against values worked out by hand
+// or by the standard library.
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -39,7 +40,8 @@ TEST_CASE("sort and argsort: stable, NaN last, any axis, any dtype") {
   CHECK(sort(array(4.f)).item<float>() == 4);
   CHECK(argsort(m, 1).dtype() == uint32);
   CHECK_THROWS_WITH_AS(sort(m, 2), doctest::Contains("[sort]"), std::out_of_range);
-  for (Dtype t : {bool_, int8, uint8, int16, uint16, int32, uint32, int64, uint64, float16, bfloat16, float32, float64}) {
+  for (Dtype t :
+       {bool_, int8, uint8, int16, uint16, int32, uint32, int64, uint64, float16, bfloat16, float32, float64}) {
     CAPTURE(dtype_name(t));
     const array v = astype(vec({1, 0, 1, 0, 0, 1}), t);
     CHECK(floats(astype(sort(v), float32)) == Floats{0, 0, 0, 1, 1, 1});
@@ -127,7 +129,8 @@ TEST_CASE("cumulative operations") {
 }
 
 TEST_CASE("positions of extremes: the first of equals, the first NaN, of every dtype, along any axis or none") {
-  for (Dtype t : {bool_, int8, uint8, int16, uint16, int32, uint32, int64, uint64, float16, bfloat16, float32, float64}) {
+  for (Dtype t :
+       {bool_, int8, uint8, int16, uint16, int32, uint32, int64, uint64, float16, bfloat16, float32, float64}) {
     CAPTURE(dtype_name(t));
     const array v = astype(reshape(vec({1, 0, 1, 0, 0, 1}), {2, 3}), t);
     CHECK(words(argmax(v, 1)) == Words{0, 2});
@@ -155,7 +158,8 @@ TEST_CASE("variances and sums of exponentials over several axes, and of half typ
   // Far from zero: the mean of squares less the square of the mean would have no digit left.
   CHECK(var(vec({10000, 10001, 10002, 10003})).item<float>() == 1.25f);
   CHECK(logsumexp(vec({1000, 1000})).item<float>() == doctest::Approx(1000 + std::log(2.0)));
-  CHECK(floats(logsumexp(a, std::vector<int>{0, 1}))[0] == doctest::Approx(std::log(std::exp(1.0) + std::exp(3.0) + std::exp(5.0) + std::exp(7.0))));
+  CHECK(floats(logsumexp(a, std::vector<int>{0, 1}))[0] ==
+        doctest::Approx(std::log(std::exp(1.0) + std::exp(3.0) + std::exp(5.0) + std::exp(7.0))));
   CHECK(logsumexp(vec({-INFINITY, -INFINITY})).item<float>() == -INFINITY);
   CHECK(logsumexp(vec({INFINITY, 1})).item<float>() == INFINITY);
 }
@@ -165,7 +169,10 @@ TEST_CASE("scatters that combine") {
   CHECK(floats(scatter_max(a, {at}, u, {0})) == Floats{7, 5, 5, 5});
   CHECK(floats(scatter_min(a, {at}, u, {0})) == Floats{3, 5, 2, 4});
   CHECK(floats(scatter_prod(a, {at}, u, {0})) == Floats{105, 5, 10, 20});
-  const auto slope = [&](auto scatters) { return floats(grad([&](const array& x) { return sum(scatters(a, std::vector<array>{at}, x, std::vector<int>{0})); })(u)); };
+  const auto slope = [&](auto scatters) {
+    return floats(
+        grad([&](const array& x) { return sum(scatters(a, std::vector<array>{at}, x, std::vector<int>{0})); })(u));
+  };
   CHECK(slope([](const auto&... x) { return scatter_max(x...); }) == Floats{1, 0, 0, 0});
   CHECK(slope([](const auto&... x) { return scatter_min(x...); }) == Floats{0, 1, 1, 1});
   CHECK(slope([](const auto&... x) { return scatter_prod(x...); }) == Floats{15, 5, 35, 5});

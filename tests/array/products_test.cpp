@@ -1,5 +1,6 @@
-// Matrix products by generated code, against the same expression in float64. On a GPU they go to tensor cores; what is promised there is the same bits at every run and an error within
-// the rounding of float32 sums, not the bits of another device.
+// Matrix products by generated code, against the same expression in float64. On a GPU they go to tensor cores; what is
+// promised there is the same bits at every run and an error within the rounding of float32 sums, not the bits of
+// another device.
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -23,13 +24,16 @@ namespace {
 struct Generated {
   bool libraries = target::libraries_enabled();
   Numerics before = numerics();
-  explicit Generated(bool with_tf32 = false) { target::set_libraries_enabled(false), set_numerics({.tf32 = with_tf32}); }
+  explicit Generated(bool with_tf32 = false) {
+    target::set_libraries_enabled(false), set_numerics({.tf32 = with_tf32});
+  }
   ~Generated() { target::set_libraries_enabled(libraries), set_numerics(before); }
 };
 
 array waves(const Shape& shape, double phase, Dtype dtype) {
   std::vector<float> values;
-  for (int64_t i = 0; i < num_elements(shape); ++i) values.push_back(static_cast<float>(std::sin(0.7 * static_cast<double>(i) + phase)));
+  for (int64_t i = 0; i < num_elements(shape); ++i)
+    values.push_back(static_cast<float>(std::sin(0.7 * static_cast<double>(i) + phase)));
   return astype(array::from_data(values.data(), shape, float32), dtype);
 }
 
@@ -51,17 +55,37 @@ const std::vector<Case>& cases() {
       {"even lines, ragged tiles", {{200, 72}, {72, 136}}, [](const auto& in) { return matmul(in[0], in[1]); }},
       {"right side transposed", {{70, 64}, {90, 64}}, [](const auto& in) { return matmul(in[0], transpose(in[1])); }},
       {"left side transposed", {{64, 72}, {64, 48}}, [](const auto& in) { return matmul(transpose(in[0]), in[1]); }},
-      {"both transposed", {{40, 33}, {65, 40}}, [](const auto& in) { return matmul(transpose(in[0]), transpose(in[1])); }},
+      {"both transposed",
+       {{40, 33}, {65, 40}},
+       [](const auto& in) { return matmul(transpose(in[0]), transpose(in[1])); }},
       {"read transposed", {{48, 40}, {40, 72}}, [](const auto& in) { return abs(transpose(matmul(in[0], in[1]))); }},
-      {"a part", {{80, 64}, {64, 96}}, [](const auto& in) { return matmul(slice(in[0], {3, 5}, {70, 49}), slice(in[1], {7, 2}, {51, 90})); }},
-      {"every other", {{80, 64}, {64, 96}}, [](const auto& in) { return matmul(slice(in[0], {0, 0}, {80, 64}, {2, 1}), slice(in[1], {0, 0}, {64, 96}, {1, 2})); }},
+      {"a part",
+       {{80, 64}, {64, 96}},
+       [](const auto& in) {
+         return matmul(slice(in[0], {3, 5}, {70, 49}), slice(in[1], {7, 2}, {51, 90}));
+       }},
+      {"every other",
+       {{80, 64}, {64, 96}},
+       [](const auto& in) {
+         return matmul(slice(in[0], {0, 0}, {80, 64}, {2, 1}), slice(in[1], {0, 0}, {64, 96}, {1, 2}));
+       }},
       {"batches", {{3, 2, 40, 24}, {3, 2, 24, 56}}, [](const auto& in) { return matmul(in[0], in[1]); }},
       {"a batch for one", {{3, 40, 24}, {24, 56}}, [](const auto& in) { return matmul(in[0], in[1]); }},
-      {"heads", {{2, 48, 3, 16}, {2, 40, 3, 16}}, [](const auto& in) { return matmul(transpose(in[0], {0, 2, 1, 3}), transpose(in[1], {0, 2, 3, 1})); }},
+      {"heads",
+       {{2, 48, 3, 16}, {2, 40, 3, 16}},
+       [](const auto& in) {
+         return matmul(transpose(in[0], {0, 2, 1, 3}), transpose(in[1], {0, 2, 3, 1}));
+       }},
       {"bias", {{65, 40}, {40, 72}, {72}}, [](const auto& in) { return matmul(in[0], in[1]) + in[2]; }},
-      {"bias, activation", {{65, 40}, {40, 72}, {72}}, [](const auto& in) { return gelu_of(matmul(in[0], in[1]) + in[2]); }},
-      {"bias, residual", {{64, 40}, {40, 72}, {72}, {64, 72}}, [](const auto& in) { return matmul(in[0], in[1]) + in[2] + in[3]; }},
-      {"bias, activation, residual on ragged tiles", {{67, 41}, {41, 53}, {53}, {67, 53}}, [](const auto& in) { return gelu_of(matmul(in[0], in[1]) + in[2]) + in[3]; }},
+      {"bias, activation",
+       {{65, 40}, {40, 72}, {72}},
+       [](const auto& in) { return gelu_of(matmul(in[0], in[1]) + in[2]); }},
+      {"bias, residual",
+       {{64, 40}, {40, 72}, {72}, {64, 72}},
+       [](const auto& in) { return matmul(in[0], in[1]) + in[2] + in[3]; }},
+      {"bias, activation, residual on ragged tiles",
+       {{67, 41}, {41, 53}, {53}, {67, 53}},
+       [](const auto& in) { return gelu_of(matmul(in[0], in[1]) + in[2]) + in[3]; }},
       {"a large tile", {{300, 64}, {64, 520}}, [](const auto& in) { return matmul(in[0], in[1]); }},
       {"many tiles", {{1100, 32}, {32, 2100}}, [](const auto& in) { return matmul(in[0], in[1]); }},
       {"few rows", {{5, 64}, {64, 96}}, [](const auto& in) { return matmul(in[0], in[1]); }},
@@ -90,7 +114,8 @@ std::vector<array> inputs(const Case& c, Dtype dtype) {
   return in;
 }
 
-/// `rounding`: of results, beside the largest of them, which bounds what is rounded on the way; `of_sums`: of sums of some hundred numbers below 1.
+/// `rounding`: of results, beside the largest of them, which bounds what is rounded on the way; `of_sums`: of sums of
+/// some hundred numbers below 1.
 void check_case(const Case& c, Dtype dtype, double rounding, double of_sums) {
   CAPTURE(c.name);
   CAPTURE(std::string(dtype_name(dtype)));

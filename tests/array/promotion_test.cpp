@@ -11,7 +11,8 @@ using namespace weft;
 
 namespace {
 
-const Dtype dtypes[] = {bool_, uint8, uint16, uint32, uint64, int8, int16, int32, int64, float16, bfloat16, float32, float64};
+const Dtype dtypes[] = {bool_, uint8, uint16,  uint32,   uint64,  int8,   int16,
+                        int32, int64, float16, bfloat16, float32, float64};
 
 array of(Dtype t, const Shape& shape = {2, 3}) { return ones(shape, t); }
 
@@ -35,7 +36,8 @@ TEST_CASE("binary operations promote") {
       const Dtype p = promote_types(a, b);
       CAPTURE(dtype_name(a));
       CAPTURE(dtype_name(b));
-      for (auto* op : {&add, &subtract, &multiply, &maximum, &minimum, &floor_divide, &remainder, &power}) CHECK((*op)(of(a), of(b), {}).dtype() == p);
+      for (auto* op : {&add, &subtract, &multiply, &maximum, &minimum, &floor_divide, &remainder, &power})
+        CHECK((*op)(of(a), of(b), {}).dtype() == p);
       CHECK(divide(of(a), of(b)).dtype() == (integral(p) ? Dtype(float32) : p));
       for (auto* op : {&equal, &not_equal, &less, &less_equal, &greater, &greater_equal, &logical_and, &logical_or})
         CHECK((*op)(of(a), of(b), {}).dtype() == bool_);
@@ -55,7 +57,8 @@ TEST_CASE("unary operations and reductions") {
   for (Dtype t : dtypes) {
     CAPTURE(dtype_name(t));
     const Dtype f = integral(t) ? Dtype(float32) : t;
-    for (auto* op : {&exp, &log, &sin, &cos, &tanh, &erf, &erfinv, &sigmoid, &sqrt, &rsqrt, &reciprocal}) CHECK((*op)(of(t), {}).dtype() == f);
+    for (auto* op : {&exp, &log, &sin, &cos, &tanh, &erf, &erfinv, &sigmoid, &sqrt, &rsqrt, &reciprocal})
+      CHECK((*op)(of(t), {}).dtype() == f);
     for (auto* op : {&floor, &ceil, &round, &sign, &square}) CHECK((*op)(of(t), {}).dtype() == t);
     CHECK(abs(of(t)).dtype() == t);
     if (t == bool_) CHECK_THROWS_AS(negative(of(t)), std::invalid_argument);
@@ -64,7 +67,10 @@ TEST_CASE("unary operations and reductions") {
     CHECK(var(of(t), {0}).dtype() == f);
     CHECK(softmax(of(t), -1).dtype() == f);
     CHECK(logsumexp(of(t), 1).dtype() == f);
-    const Dtype s = !integral(t) ? t : t == uint64 || t == int64 ? t : issubdtype(t, unsignedinteger) ? Dtype(uint32) : Dtype(int32);
+    const Dtype s = !integral(t)                     ? t
+                    : t == uint64 || t == int64      ? t
+                    : issubdtype(t, unsignedinteger) ? Dtype(uint32)
+                                                     : Dtype(int32);
     CHECK(sum(of(t)).dtype() == s);
     CHECK(prod(of(t), {0}).dtype() == s);
     CHECK(max(of(t), 0).dtype() == t);
@@ -131,7 +137,8 @@ TEST_CASE("shapes that do not fit are named") {
   refuses([&] { fast::layer_norm(of(int32), std::nullopt, std::nullopt, 1e-5f); }, {"[layer_norm]", "int32"});
   refuses([&] { fast::cross_entropy(a, of(int32, {3})); }, {"[cross_entropy]", "(2,3)", "(3)"});
   refuses([&] { fast::cross_entropy(a, b); }, {"[cross_entropy]", "integers"});
-  refuses([&] { fast::scaled_dot_product_attention(a, a, a, 1); }, {"[scaled_dot_product_attention]", "four dimensions"});
+  refuses([&] { fast::scaled_dot_product_attention(a, a, a, 1); },
+          {"[scaled_dot_product_attention]", "four dimensions"});
   const array q = of(float32, {1, 3, 4, 2}), k = of(float32, {1, 2, 4, 2});
   refuses([&] { fast::scaled_dot_product_attention(q, k, k, 1); }, {"3 query heads", "2 key heads"});
   refuses([&] { fast::scaled_dot_product_attention(q, q, q, 1, "diagonal"); }, {"mask_mode", "diagonal"});

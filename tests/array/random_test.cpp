@@ -1,4 +1,5 @@
-// Random numbers: the hash against Random123's known answers, the layout against a second implementation, distributions by their definition and by moments.
+// Random numbers: the hash against Random123's known answers, the layout against a second implementation, distributions
+// by their definition and by moments.
 #include <doctest/doctest.h>
 
 #include <array>
@@ -12,7 +13,8 @@ using namespace weft;
 
 namespace {
 
-// Threefry-2x32, 20 rounds, written from the paper (Salmon et al., SC'11): the rotation schedule of length 8, a key injected after every fourth round.
+// Threefry-2x32, 20 rounds, written from the paper (Salmon et al., SC'11): the rotation schedule of length 8, a key
+// injected after every fourth round.
 std::array<uint32_t, 2> threefry(std::array<uint32_t, 2> key, std::array<uint32_t, 2> x) {
   const unsigned rotation[8] = {13, 15, 26, 6, 17, 29, 16, 24};
   const uint32_t ks[3] = {key[0], key[1], 0x1BD11BDAu ^ key[0] ^ key[1]};
@@ -60,15 +62,18 @@ double largest_difference(const array& a, const std::vector<double>& expected) {
 
 TEST_CASE("the hash: Random123's known answers") {
   CHECK(threefry({0, 0}, {0, 0}) == std::array<uint32_t, 2>{0x6b200159, 0x99ba4efe});
-  CHECK(threefry({0xffffffff, 0xffffffff}, {0xffffffff, 0xffffffff}) == std::array<uint32_t, 2>{0x1cb996fc, 0xbb002be7});
-  CHECK(threefry({0x13198a2e, 0x03707344}, {0x243f6a88, 0x85a308d3}) == std::array<uint32_t, 2>{0xc4923a9c, 0x483df7a0});
+  CHECK(threefry({0xffffffff, 0xffffffff}, {0xffffffff, 0xffffffff}) ==
+        std::array<uint32_t, 2>{0x1cb996fc, 0xbb002be7});
+  CHECK(threefry({0x13198a2e, 0x03707344}, {0x243f6a88, 0x85a308d3}) ==
+        std::array<uint32_t, 2>{0xc4923a9c, 0x483df7a0});
 }
 
 TEST_CASE("keys and splits") {
   CHECK(random::key(0).to_vector<uint32_t>() == std::vector<uint32_t>{0, 0});
   CHECK(random::key((uint64_t{5} << 32) + 7).to_vector<uint32_t>() == std::vector<uint32_t>{5, 7});
   // Values that JAX (non-partitionable) and MLX document for key 0.
-  CHECK(random::split(random::key(0), 2).to_vector<uint32_t>() == std::vector<uint32_t>{4146024105, 967050713, 2718843009, 1272950319});
+  CHECK(random::split(random::key(0), 2).to_vector<uint32_t>() ==
+        std::vector<uint32_t>{4146024105, 967050713, 2718843009, 1272950319});
   const auto [first, second] = random::split(random::key(0));
   CHECK(first.to_vector<uint32_t>() == std::vector<uint32_t>{4146024105, 967050713});
   CHECK(second.to_vector<uint32_t>() == std::vector<uint32_t>{2718843009, 1272950319});
@@ -93,13 +98,15 @@ TEST_CASE("bits of every width and length") {
       const auto w = static_cast<size_t>(width);
       const std::vector<uint32_t> source = words({0, 9}, (n * w + 3) / 4);
       std::vector<uint32_t> expected;
-      for (size_t i = 0; i < n; ++i) expected.push_back((source[i * w / 4] >> (8 * (i * w % 4))) & ((1u << (8 * w)) - 1));
+      for (size_t i = 0; i < n; ++i)
+        expected.push_back((source[i * w / 4] >> (8 * (i * w % 4))) & ((1u << (8 * w)) - 1));
       CHECK(random::bits({count}, width, random::key(9)).to_vector<uint32_t>() == expected);
     }
   }
   CHECK(random::bits({3}, 1, random::key(1)).dtype() == uint8);
   CHECK(random::bits({3}, 2, random::key(1)).dtype() == uint16);
-  CHECK(random::bits({2, 3}, 4, random::key(1)).to_vector<uint32_t>() == random::bits({6}, 4, random::key(1)).to_vector<uint32_t>());
+  CHECK(random::bits({2, 3}, 4, random::key(1)).to_vector<uint32_t>() ==
+        random::bits({6}, 4, random::key(1)).to_vector<uint32_t>());
 }
 
 TEST_CASE("distributions by their definition") {
@@ -133,7 +140,8 @@ TEST_CASE("distributions by their definition") {
 TEST_CASE("normal: erfinv of a uniform in (-1, 1), and its moments") {
   const array key = random::key(17);
   const array u = random::uniform(array(std::nextafter(-1.0f, 0.0f)), array(1.0f), {9}, float32, key);
-  CHECK(allclose(random::normal({9}, float32, 0, 1, key), erfinv(u) * array(static_cast<float>(std::sqrt(2.0)))).item<bool>());
+  CHECK(allclose(random::normal({9}, float32, 0, 1, key), erfinv(u) * array(static_cast<float>(std::sqrt(2.0))))
+            .item<bool>());
   const array n = random::normal({20000}, float32, 2.0f, 3.0f, key);
   CHECK(mean(n).item<float>() == doctest::Approx(2.0).epsilon(0.05));
   CHECK(var(n, {0}).item<float>() == doctest::Approx(9.0).epsilon(0.05));

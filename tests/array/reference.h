@@ -23,7 +23,9 @@ inline std::vector<double> reference_values(const weft::array& a) {
         const Strides packed = row_major_strides(leaf.shape());
         const int64_t n = num_elements(leaf.shape());
         std::vector<std::byte> bytes(static_cast<size_t>(n) * leaf.dtype().size() + 1);
-        if (n > 0) detail::copy_strided(detail::address(storage, leaf.dtype()), storage.strides, bytes.data(), packed, leaf.shape(), leaf.dtype().size());
+        if (n > 0)
+          detail::copy_strided(detail::address(storage, leaf.dtype()), storage.strides, bytes.data(), packed,
+                               leaf.shape(), leaf.dtype().size());
         graph::HostTensor tensor{leaf.type(), {}};
         for (int64_t i = 0; i < n; ++i) tensor.data.push_back(detail::load_element(bytes.data(), leaf.dtype(), i));
         leaves.push_back(leaf);

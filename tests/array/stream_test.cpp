@@ -1,4 +1,5 @@
-// Streams: where operations run, overlap and order, asynchronous evaluation and its errors. Latches and events instead of time.
+// Streams: where operations run, overlap and order, asynchronous evaluation and its errors. Latches and events instead
+// of time.
 #include <doctest/doctest.h>
 
 #include <latch>
@@ -108,7 +109,8 @@ TEST_CASE("values pass from stream to stream in order") {
 TEST_CASE("synchronous evaluation over several streams, with shared values and views") {
   const Stream a = new_stream(), b = new_stream();
   const array x = reshape(arange(6), {2, 3});
-  const array shared = add(x, array(1), a), left = sum(shared, 0, false, b), right = multiply(transpose(shared, b), array(3), a);
+  const array shared = add(x, array(1), a), left = sum(shared, 0, false, b),
+              right = multiply(transpose(shared, b), array(3), a);
   eval(left, right, shared);
   CHECK(left.to_vector<int>() == std::vector<int>{5, 7, 9});
   CHECK(right.to_vector<int>() == std::vector<int>{3, 12, 6, 15, 9, 18});

@@ -1,9 +1,10 @@
-// Two GPUs of one machine: arrays that pass between them, programs on each, memory of each. Skipped where there are fewer.
+// Two GPUs of one machine: arrays that pass between them, programs on each, memory of each. Skipped where there are
+// fewer.
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
-#include <algorithm>
 #include <thread>
 
 #include "device.h"
@@ -37,7 +38,8 @@ struct On {
 };
 
 struct Copies {
-  int64_t in = runtime::counters().to_device, out = runtime::counters().to_host, across = runtime::counters().between_devices;
+  int64_t in = runtime::counters().to_device, out = runtime::counters().to_host,
+          across = runtime::counters().between_devices;
   int64_t to_device() const { return runtime::counters().to_device - in; }
   int64_t to_host() const { return runtime::counters().to_host - out; }
   int64_t between() const { return runtime::counters().between_devices - across; }
@@ -46,12 +48,16 @@ struct Copies {
 /// Numbers in [-1, 1] on the host.
 array sample(const Shape& shape, double seed) {
   std::vector<float> v;
-  for (int64_t k = 0; k < num_elements(shape); ++k) v.push_back(static_cast<float>(std::sin(seed + 12.9898 * static_cast<double>(k % 1000 + 1) * static_cast<double>(k % 7 + 1))));
+  for (int64_t k = 0; k < num_elements(shape); ++k)
+    v.push_back(static_cast<float>(
+        std::sin(seed + 12.9898 * static_cast<double>(k % 1000 + 1) * static_cast<double>(k % 7 + 1))));
   return array::from_data(v.data(), shape, float32);
 }
 
 runtime::Accelerator& device(int ordinal) { return *target::gpu(ordinal).device(); }
-bool reaches(int device_number, int other) { return dynamic_cast<runtime::Peer&>(device(device_number)).reaches(device(other)); }
+bool reaches(int device_number, int other) {
+  return dynamic_cast<runtime::Peer&>(device(device_number)).reaches(device(other));
+}
 
 }  // namespace
 
@@ -156,12 +162,15 @@ TEST_CASE("two GPUs: a compiled step has a program and recordings on each, with 
 
 TEST_CASE("two GPUs: library calls work on either") {
   if (!two_gpus()) return;
-  const array spd = sample({300, 300}, 7), a = matmul(spd, transpose(spd, Device::cpu), Device::cpu) + multiply(array(300.0f), eye(300), Device::cpu);
-  const array image = sample({4, 28, 28, 32}, 8), kernel = sample({32, 3, 3, 32}, 9), q = astype(sample({2, 4, 128, 64}, 10), bfloat16);
+  const array spd = sample({300, 300}, 7), a = matmul(spd, transpose(spd, Device::cpu), Device::cpu) +
+                                               multiply(array(300.0f), eye(300), Device::cpu);
+  const array image = sample({4, 28, 28, 32}, 8), kernel = sample({32, 3, 3, 32}, 9),
+              q = astype(sample({2, 4, 128, 64}, 10), bfloat16);
   std::vector<std::vector<float>> results[2];
   for (int k = 0; k < 2; ++k) {
     const On on(k == 0 ? first : second);
-    for (const array& r : {linalg::cholesky(a), conv2d(image, kernel), real(fft::fft(spd)), astype(fast::scaled_dot_product_attention(q, q, q, 0.125f), float32),
+    for (const array& r : {linalg::cholesky(a), conv2d(image, kernel), real(fft::fft(spd)),
+                           astype(fast::scaled_dot_product_attention(q, q, q, 0.125f), float32),
                            astype(matmul(astype(a, bfloat16), astype(a, bfloat16)), float32), sort(spd, -1)})
       results[k].push_back(r.to_vector<float>());
   }

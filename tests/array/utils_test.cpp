@@ -24,7 +24,8 @@ TEST_CASE("result_type, normalize_axis_index, powers of two, safe_cast") {
   CHECK(result_type(std::vector<array>{}) == bool_);
   CHECK(result_type(array(1, int8), array(1, uint8), array(true)) == int16);
   CHECK(normalize_axis_index(-1, 3) == 2);
-  CHECK_THROWS_WITH_AS(normalize_axis_index(3, 3, "[here] "), "[here] Axis 3 is out of bounds for array with 3 dimensions.", std::out_of_range);
+  CHECK_THROWS_WITH_AS(normalize_axis_index(3, 3, "[here] "),
+                       "[here] Axis 3 is out of bounds for array with 3 dimensions.", std::out_of_range);
   CHECK(is_power_of_2(64));
   CHECK_FALSE(is_power_of_2(0));
   CHECK(next_power_of_2(65) == 128);

@@ -91,11 +91,13 @@ TEST_CASE("contiguous keeps a column-major layout also of what has no data yet")
   CHECK(columns.strides() == Strides{1, 4});
   CHECK(columns.to_vector<float>() == rows.to_vector<float>());
   CHECK(contiguous(pending(), true).strides() == Strides{4, 1});
-  CHECK(contiguous(transpose(data({2, 3, 4}) + 1, {0, 2, 1}), true).flags().row_contiguous);  // neither order: row-major
+  CHECK(
+      contiguous(transpose(data({2, 3, 4}) + 1, {0, 2, 1}), true).flags().row_contiguous);  // neither order: row-major
   CHECK(contiguous(reshape(transpose(pending()), {4, 1, 3}), true).strides() == Strides{1, 4, 4});
   CHECK(contiguous(data({5}) + 1, true).strides() == Strides{1});
   // The base is computed once for several views of it, and with other results.
-  const array x = pending(), base = contiguous(x), left = transpose(base), right = reshape(base, {2, 6}), other = sum(x);
+  const array x = pending(), base = contiguous(x), left = transpose(base), right = reshape(base, {2, 6}),
+              other = sum(x);
   eval(left, right, base, other);
   CHECK(left.strides() == Strides{1, 4});
   CHECK(right.strides() == Strides{6, 1});
@@ -162,10 +164,12 @@ TEST_CASE("data() is contiguous; a view keeps its base alive") {
 
 TEST_CASE("a view keeps its base from being overwritten") {
   array state = data({2, 3});
-  const auto step = compile([&](const std::vector<array>&) {
-    state = state + 1;
-    return std::vector<array>{};
-  }, {.state = {&state}});
+  const auto step = compile(
+      [&](const std::vector<array>&) {
+        state = state + 1;
+        return std::vector<array>{};
+      },
+      {.state = {&state}});
   step({});
   const void* before = buffer(state);
   step({});
@@ -186,10 +190,12 @@ TEST_CASE("a view keeps its base from being overwritten") {
   state = reshape(row, {3});
   row = array(0);
   state.eval();
-  const auto other = compile([&](const std::vector<array>&) {
-    state = state * 2;
-    return std::vector<array>{};
-  }, {.state = {&state}});
+  const auto other = compile(
+      [&](const std::vector<array>&) {
+        state = state * 2;
+        return std::vector<array>{};
+      },
+      {.state = {&state}});
   other({});
   CHECK(state.to_vector<int>() == std::vector<int>{14, 16, 18});
 }

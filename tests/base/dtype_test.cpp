@@ -14,25 +14,18 @@ using namespace weft;
 
 namespace {
 
-constexpr Dtype all[] = {bool_, uint8, uint16, uint32, uint64, int8, int16, int32, int64,
-                         float16, bfloat16, float32, float64, complex64};
+constexpr Dtype all[] = {bool_, uint8, uint16,  uint32,   uint64,  int8,    int16,
+                         int32, int64, float16, bfloat16, float32, float64, complex64};
 
 /// The whole lattice, row by column in the order of `all`, in the codes of `coded`.
 const char* const promotion[14] = {
-    "b1 u1 u2 u4 u8 i1 i2 i4 i8 f2 h2 f4 f8 c8",
-    "u1 u1 u2 u4 u8 i2 i2 i4 i8 f2 h2 f4 f8 c8",
-    "u2 u2 u2 u4 u8 i4 i4 i4 i8 f2 h2 f4 f8 c8",
-    "u4 u4 u4 u4 u8 i8 i8 i8 i8 f2 h2 f4 f8 c8",
-    "u8 u8 u8 u8 u8 f4 f4 f4 f4 f2 h2 f4 f8 c8",
-    "i1 i2 i4 i8 f4 i1 i2 i4 i8 f2 h2 f4 f8 c8",
-    "i2 i2 i4 i8 f4 i2 i2 i4 i8 f2 h2 f4 f8 c8",
-    "i4 i4 i4 i8 f4 i4 i4 i4 i8 f2 h2 f4 f8 c8",
-    "i8 i8 i8 i8 f4 i8 i8 i8 i8 f2 h2 f4 f8 c8",
-    "f2 f2 f2 f2 f2 f2 f2 f2 f2 f2 f4 f4 f8 c8",
-    "h2 h2 h2 h2 h2 h2 h2 h2 h2 f4 h2 f4 f8 c8",
-    "f4 f4 f4 f4 f4 f4 f4 f4 f4 f4 f4 f4 f8 c8",
-    "f8 f8 f8 f8 f8 f8 f8 f8 f8 f8 f8 f8 f8 c8",
-    "c8 c8 c8 c8 c8 c8 c8 c8 c8 c8 c8 c8 c8 c8",
+    "b1 u1 u2 u4 u8 i1 i2 i4 i8 f2 h2 f4 f8 c8", "u1 u1 u2 u4 u8 i2 i2 i4 i8 f2 h2 f4 f8 c8",
+    "u2 u2 u2 u4 u8 i4 i4 i4 i8 f2 h2 f4 f8 c8", "u4 u4 u4 u4 u8 i8 i8 i8 i8 f2 h2 f4 f8 c8",
+    "u8 u8 u8 u8 u8 f4 f4 f4 f4 f2 h2 f4 f8 c8", "i1 i2 i4 i8 f4 i1 i2 i4 i8 f2 h2 f4 f8 c8",
+    "i2 i2 i4 i8 f4 i2 i2 i4 i8 f2 h2 f4 f8 c8", "i4 i4 i4 i8 f4 i4 i4 i4 i8 f2 h2 f4 f8 c8",
+    "i8 i8 i8 i8 f4 i8 i8 i8 i8 f2 h2 f4 f8 c8", "f2 f2 f2 f2 f2 f2 f2 f2 f2 f2 f4 f4 f8 c8",
+    "h2 h2 h2 h2 h2 h2 h2 h2 h2 f4 h2 f4 f8 c8", "f4 f4 f4 f4 f4 f4 f4 f4 f4 f4 f4 f4 f8 c8",
+    "f8 f8 f8 f8 f8 f8 f8 f8 f8 f8 f8 f8 f8 c8", "c8 c8 c8 c8 c8 c8 c8 c8 c8 c8 c8 c8 c8 c8",
 };
 const std::string codes = "b1 u1 u2 u4 u8 i1 i2 i4 i8 f2 h2 f4 f8 c8";
 
@@ -73,8 +66,10 @@ TEST_CASE("dtype: categories") {
 
 TEST_CASE("dtype: kinds are NumPy's letters") {
   using enum Dtype::Kind;
-  const Dtype::Kind kinds[] = {b, u, u, u, u, Dtype::Kind::i, Dtype::Kind::i, Dtype::Kind::i, Dtype::Kind::i, f, V, f, f, c};
-  const Dtype in_order[] = {bool_, uint8, uint16, uint32, uint64, int8, int16, int32, int64, float16, bfloat16, float32, float64, complex64};
+  const Dtype::Kind kinds[] = {b, u, u, u, u, Dtype::Kind::i, Dtype::Kind::i, Dtype::Kind::i, Dtype::Kind::i,
+                               f, V, f, f, c};
+  const Dtype in_order[] = {bool_, uint8, uint16,  uint32,   uint64,  int8,    int16,
+                            int32, int64, float16, bfloat16, float32, float64, complex64};
   for (int k = 0; k < 14; ++k) CHECK(kindof(in_order[k]) == kinds[k]);
 }
 
@@ -83,8 +78,10 @@ TEST_CASE("dtype: half floats convert, compute and compare as numbers") {
     H h = 1.5f;
     const float f = h;
     CHECK(f == 1.5f);
-    static_assert(std::is_same_v<decltype(h + h), H> && std::is_same_v<decltype(h + 1), H> && std::is_same_v<decltype(2u * h), H>);
-    static_assert(std::is_same_v<decltype(h + 1.0f), float> && std::is_same_v<decltype(1.0 - h), double> && std::is_same_v<decltype(-h), H>);
+    static_assert(std::is_same_v<decltype(h + h), H> && std::is_same_v<decltype(h + 1), H> &&
+                  std::is_same_v<decltype(2u * h), H>);
+    static_assert(std::is_same_v<decltype(h + 1.0f), float> && std::is_same_v<decltype(1.0 - h), double> &&
+                  std::is_same_v<decltype(-h), H>);
     CHECK(h + h == 3.0f);
     CHECK(h - 1 == 0.5f);
     CHECK(h * 2.0f == 3.0f);
@@ -127,7 +124,8 @@ TEST_CASE("dtype: complex64_t converts from numbers, and to float by its real pa
   CHECK(from_int == complex64_t{2, 0});
   CHECK(from_half == 0.5f);
   CHECK(from_std.imag() == 1.0f);
-  static_assert(sizeof(complex64_t) == 8 && std::is_same_v<decltype(z * z), complex64_t> && std::is_same_v<decltype(1 + z), complex64_t>);
+  static_assert(sizeof(complex64_t) == 8 && std::is_same_v<decltype(z * z), complex64_t> &&
+                std::is_same_v<decltype(1 + z), complex64_t>);
   CHECK(z + 1 == complex64_t{4, -4});
   CHECK(2.0 * z == complex64_t{6, -8});
   CHECK(z * std::complex<float>{0, 1} == complex64_t{4, 3});
@@ -151,7 +149,8 @@ TEST_CASE("dtype: names, sizes, C++ types") {
   CHECK(out.str() == "bfloat16");
   CHECK(dtype_from_name("bool_") == bool_);
   CHECK_THROWS_WITH_AS(dtype_from_name("float31"),
-                       "[dtype_from_name] no dtype is called \"float31\"; there are bool, uint8, uint16, uint32, uint64, int8, int16, int32, "
+                       "[dtype_from_name] no dtype is called \"float31\"; there are bool, uint8, uint16, uint32, "
+                       "uint64, int8, int16, int32, "
                        "int64, float16, bfloat16, float32, float64, complex64, float8_e4m3, float8_e5m2",
                        std::invalid_argument);
   CHECK(Dtype(TypeToDtype<float>()) == float32);
@@ -172,9 +171,11 @@ double by_definition(uint16_t bits, int mantissa_bits, int bias) {
   return sign * std::ldexp(m + (1 << mantissa_bits), e - bias - mantissa_bits);
 }
 
-/// All 65536 values widen to their definition and narrow back to themselves; between each two neighbours the midpoint goes to the even
-/// one and the floats beside it to the nearer one, which is rounding to nearest even for every float there is.
-template <class Widen, class Narrow> int half_faults(int mantissa_bits, int bias, Widen widen, Narrow narrow) {
+/// All 65536 values widen to their definition and narrow back to themselves; between each two neighbours the midpoint
+/// goes to the even one and the floats beside it to the nearer one, which is rounding to nearest even for every float
+/// there is.
+template <class Widen, class Narrow>
+int half_faults(int mantissa_bits, int bias, Widen widen, Narrow narrow) {
   int faults = 0;
   const int infinity = ((1 << (15 - mantissa_bits)) - 1) << mantissa_bits;
   for (int k = 0; k < 65536; ++k) {
@@ -192,7 +193,8 @@ template <class Widen, class Narrow> int half_faults(int mantissa_bits, int bias
     const float far = f < 0 || std::signbit(f) ? -INFINITY : INFINITY;
     const bool last = (k & 0x7fff) + 1 == infinity;
     // beyond the largest value, the boundary to infinity lies where the next value would be
-    const double next = last ? std::copysign(std::ldexp(1.0, bias + 1), static_cast<double>(f)) : by_definition(above, mantissa_bits, bias);
+    const double next = last ? std::copysign(std::ldexp(1.0, bias + 1), static_cast<double>(f))
+                             : by_definition(above, mantissa_bits, bias);
     const float middle = static_cast<float>((static_cast<double>(f) + next) / 2);
     faults += narrow(middle) != even;
     faults += narrow(std::nextafter(middle, 0.0f)) != bits;
@@ -229,7 +231,8 @@ int float8_faults(const Float8& f) {
   int faults = 0;
   const auto value = [&](uint32_t bits) {
     const uint32_t e = bits >> f.mantissa, m = bits & ((1u << f.mantissa) - 1);
-    return e == 0 ? std::ldexp(m, 1 - f.bias - f.mantissa) : std::ldexp(m + (1u << f.mantissa), static_cast<int>(e) - f.bias - f.mantissa);
+    return e == 0 ? std::ldexp(m, 1 - f.bias - f.mantissa)
+                  : std::ldexp(m + (1u << f.mantissa), static_cast<int>(e) - f.bias - f.mantissa);
   };
   for (uint32_t bits = 0; bits < 128; ++bits)
     for (uint32_t sign : {0u, 0x80u}) {
@@ -237,10 +240,12 @@ int float8_faults(const Float8& f) {
       const uint32_t back = float_to_f8(wide, f);
       if (bits > f.largest) {
         const bool infinite = f.infinity != f.largest && bits == f.infinity;
-        faults += infinite ? wide != s * INFINITY || back != (bits | sign) : !std::isnan(wide) || back != ((bits | f.quiet) | sign);
+        faults += infinite ? wide != s * INFINITY || back != (bits | sign)
+                           : !std::isnan(wide) || back != ((bits | f.quiet) | sign);
         continue;
       }
-      faults += static_cast<double>(wide) != static_cast<double>(s) * value(bits) || std::signbit(wide) != (sign != 0) || back != (bits | sign);
+      faults += static_cast<double>(wide) != static_cast<double>(s) * value(bits) ||
+                std::signbit(wide) != (sign != 0) || back != (bits | sign);
       const uint32_t above = std::min(bits + 1, f.largest), even = bits & 1 ? above : bits;
       const float middle = static_cast<float>((value(bits) + value(bits + 1)) / 2);
       faults += float_to_f8(s * middle, f) != ((bits == f.largest ? bits : even) | sign);

@@ -1,5 +1,5 @@
-// Brute force against the index algebra: random expressions are kept as plain trees beside what the Context made of them, and both
-// are computed for many values of the variables.
+// Brute force against the index algebra: random expressions are kept as plain trees beside what the Context made of
+// them, and both are computed for many values of the variables.
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -23,7 +23,9 @@ using Values = std::array<int64_t, points>;
 
 struct Random {
   std::mt19937_64 engine;
-  int64_t in(int64_t lo, int64_t hi) { return lo + static_cast<int64_t>(engine() % static_cast<uint64_t>(hi - lo + 1)); }
+  int64_t in(int64_t lo, int64_t hi) {
+    return lo + static_cast<int64_t>(engine() % static_cast<uint64_t>(hi - lo + 1));
+  }
   int64_t pick(std::initializer_list<int64_t> of) { return of.begin()[in(0, std::ssize(of) - 1)]; }
 };
 
@@ -95,7 +97,8 @@ struct Round {
     return t;
   }
 
-  /// Operands are young trees more often than old ones, so that expressions grow deep; past the limit they start again from leaves.
+  /// Operands are young trees more often than old ones, so that expressions grow deep; past the limit they start again
+  /// from leaves.
   int pick() {
     if (rnd.in(0, 4) == 0) return static_cast<int>(rnd.in(0, variable_count - 1));
     const int64_t n = static_cast<int64_t>(pool.size());
@@ -107,10 +110,10 @@ struct Round {
   }
 
   Tree random_tree() {
-    static constexpr Kind choice[] = {Kind::add, Kind::add, Kind::add, Kind::add, Kind::add, Kind::mul, Kind::mul,
-                                      Kind::floordiv, Kind::floordiv,
-                                      Kind::floordiv, Kind::mod, Kind::mod, Kind::mod, Kind::min, Kind::max, Kind::less, Kind::both,
-                                      Kind::either};
+    static constexpr Kind choice[] = {Kind::add,  Kind::add,  Kind::add,      Kind::add,      Kind::add,
+                                      Kind::mul,  Kind::mul,  Kind::floordiv, Kind::floordiv, Kind::floordiv,
+                                      Kind::mod,  Kind::mod,  Kind::mod,      Kind::min,      Kind::max,
+                                      Kind::less, Kind::both, Kind::either};
     if (rnd.in(0, 15) == 0) return leaf_or_number();
     Tree t;
     t.kind = choice[rnd.in(0, std::size(choice) - 1)];
@@ -119,7 +122,8 @@ struct Round {
     if (t.kind == Kind::mul || t.kind == Kind::floordiv || t.kind == Kind::mod) {
       t.c = number();
       const auto [low, high] = std::minmax_element(a.values.begin(), a.values.end());
-      if (t.kind != Kind::mul && rnd.in(0, 2)) t.c = rnd.in(1, std::max<int64_t>(2, (*high - *low + 1) / 2));  // several quotients
+      if (t.kind != Kind::mul && rnd.in(0, 2))
+        t.c = rnd.in(1, std::max<int64_t>(2, (*high - *low + 1) / 2));  // several quotients
       if (t.kind == Kind::mul && rnd.in(0, 3) == 0) t.c = -t.c;
       if (t.kind == Kind::mul) t.expr = cx.mul(a.expr, t.c);
       else t.expr = t.kind == Kind::mod ? cx.mod(a.expr, t.c) : cx.floordiv(a.expr, t.c);
@@ -160,7 +164,8 @@ struct Round {
     static const char* names[] = {"", "", "+", "*", "/", "%", "min", "max", "<", "&&", "||"};
     if (t.kind == Kind::constant) return std::to_string(t.c);
     if (t.kind == Kind::variable) return cx.name(t.c);
-    return "(" + written(t.a) + " " + names[static_cast<int>(t.kind)] + " " + (t.b < 0 ? std::to_string(t.c) : written(t.b)) + ")";
+    return "(" + written(t.a) + " " + names[static_cast<int>(t.kind)] + " " +
+           (t.b < 0 ? std::to_string(t.c) : written(t.b)) + ")";
   }
 
   /// "" where the simplified expression, its facts and its affine form agree with the tree.
@@ -171,7 +176,8 @@ struct Round {
       const int64_t v = t.values[p];
       if (got[p] != v) return "value " + std::to_string(got[p]) + " instead of " + std::to_string(v);
       if (v < n->min || v > n->max) return "value " + std::to_string(v) + " outside its interval";
-      if (n->mod == 0 ? v != n->rem : (v - n->rem) % n->mod != 0) return "value " + std::to_string(v) + " breaks its congruence";
+      if (n->mod == 0 ? v != n->rem : (v - n->rem) % n->mod != 0)
+        return "value " + std::to_string(v) + " breaks its congruence";
       if (n->mod > 0 && (n->rem < 0 || n->rem >= n->mod)) return "remainder outside [0, mod)";
     }
     return "";
@@ -222,8 +228,9 @@ TEST_CASE("index algebra: a million random expressions mean what they say") {
       if (!fault.empty()) {
         std::ostringstream bounds;
         for (Expr v : r.vars) bounds << " " << to_string(v) << " in [" << v->min << "," << v->max << "]";
-        FAIL("seed ", seed, " round ", round, " expression ", k, ": ", fault, "\n  written ", r.written(t), "\n  became ",
-             to_string(t.expr), " in [", t.expr->min, ",", t.expr->max, "] = ", t.expr->rem, " mod ", t.expr->mod, "\n ", bounds.str());
+        FAIL("seed ", seed, " round ", round, " expression ", k, ": ", fault, "\n  written ", r.written(t),
+             "\n  became ", to_string(t.expr), " in [", t.expr->min, ",", t.expr->max, "] = ", t.expr->rem, " mod ",
+             t.expr->mod, "\n ", bounds.str());
       }
       constants += t.expr.is_constant();
       size += t.expr->size;
@@ -237,8 +244,8 @@ TEST_CASE("index algebra: a million random expressions mean what they say") {
     }
     REQUIRE(r.cx.nodes() < 400u * per_round);
   }
-  MESSAGE(made, " expressions, ", constants, " folded to constants, ", affine_forms, " affine in every variable, ", size / made,
-          " nodes on average");
+  MESSAGE(made, " expressions, ", constants, " folded to constants, ", affine_forms, " affine in every variable, ",
+          size / made, " nodes on average");
   CHECK(made >= 1'000'000);
   CHECK(constants < made / 4);
   CHECK(affine_forms < made / 2);

@@ -78,7 +78,7 @@ TEST_CASE("index: quotients") {
   CHECK((k - 1) / 4 == (k + 3) / 4 - 1);
   CHECK(i / 8 == x(0));
   CHECK((i + 16) / 8 == x(2));
-  CHECK((i * 12 + j) / 24 == i / 2);           // j fits below the common factor
+  CHECK((i * 12 + j) / 24 == i / 2);  // j fits below the common factor
   CHECK((i * 6 + 3) / 12 == i / 2);
   CHECK((k % 12) / 4 == (k / 4) % 3);
   CHECK((i + k / 4) / 3 == (i * 4 + k) / 12);  // one division instead of two
@@ -181,7 +181,7 @@ TEST_CASE("index: connectives") {
   CHECK(cx.either(p, i >= 5) == one);
   CHECK(cx.either(p, zero) == p);
   CHECK(cx.either(p, one) == one);
-  CHECK(cx.both(i + 1, one) == one);         // any non-zero number is true
+  CHECK(cx.both(i + 1, one) == one);  // any non-zero number is true
   CHECK(cx.both(i, one) == (i >= 1));
   CHECK(cx.both(i * 2 + 1, p) == p);
 }
@@ -307,7 +307,8 @@ namespace {
 
 std::vector<std::array<int, 4>> groups(std::vector<int64_t> from, std::vector<int64_t> to) {
   std::vector<std::array<int, 4>> out;
-  for (const ReshapeGroup& g : reshape_groups(from, to)) out.push_back({g.from_begin, g.from_end, g.to_begin, g.to_end});
+  for (const ReshapeGroup& g : reshape_groups(from, to))
+    out.push_back({g.from_begin, g.from_end, g.to_begin, g.to_end});
   return out;
 }
 using Groups = std::vector<std::array<int, 4>>;

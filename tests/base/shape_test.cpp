@@ -26,7 +26,8 @@ TEST_CASE("shape: sizes and strides") {
   CHECK(row_major_strides({}).empty());
   CHECK(row_major_strides({0, int64_t{1} << 62, 8}).size() == 3);
   const Shape huge{int64_t{1} << 32, int64_t{1} << 31};
-  CHECK_THROWS_WITH_AS(num_elements(huge), "[num_elements] an array of shape (4294967296,2147483648) has more than 2^63 elements",
+  CHECK_THROWS_WITH_AS(num_elements(huge),
+                       "[num_elements] an array of shape (4294967296,2147483648) has more than 2^63 elements",
                        std::overflow_error);
   CHECK_THROWS_AS(row_major_strides({4, int64_t{1} << 62, 8}), std::overflow_error);
   CHECK_THROWS_AS(num_elements({2, -1}), std::invalid_argument);
@@ -63,7 +64,8 @@ TEST_CASE("shape: symbolic lengths") {
   CHECK(s[1] != 64);
   CHECK(s[1] == Dim(t));
   CHECK_THROWS_WITH_AS(length(s[1]),
-                       "[shape] the length t<=64 is known only when the compiled program is called; use bound() for its largest value, or "
+                       "[shape] the length t<=64 is known only when the compiled program is called; use bound() for "
+                       "its largest value, or "
                        "compile this part with a static length",
                        std::invalid_argument);
   CHECK_THROWS_AS(symbol("t", 0), std::invalid_argument);
@@ -90,7 +92,8 @@ TEST_CASE("shape: broadcasting") {
   CHECK(broadcast_shapes({t, 1}, {1, 5}) == Shape{t, 5});
   CHECK(broadcast_shapes({t}, {2, t}) == Shape{2, t});
   CHECK_THROWS_WITH_AS(broadcast_shapes({2, 3}, {2, 4}),
-                       "[broadcast_shapes] shapes (2,3) and (2,4) cannot be broadcast: counted from the right, lengths must be equal or 1",
+                       "[broadcast_shapes] shapes (2,3) and (2,4) cannot be broadcast: counted from the right, lengths "
+                       "must be equal or 1",
                        std::invalid_argument);
   CHECK_THROWS_AS(broadcast_shapes({t}, {64}), std::invalid_argument);
   CHECK_THROWS_AS(broadcast_shapes({0}, {2}), std::invalid_argument);
@@ -99,7 +102,8 @@ TEST_CASE("shape: broadcasting") {
 TEST_CASE("shape: axes count from either end") {
   CHECK(normalize_axis("sum", -1, 3) == 2);
   CHECK(normalize_axis("sum", 0, 3) == 0);
-  CHECK_THROWS_WITH_AS(normalize_axis("sum", 3, 2), "[sum] axis 3 is out of range for an array with 2 dimensions", std::out_of_range);
+  CHECK_THROWS_WITH_AS(normalize_axis("sum", 3, 2), "[sum] axis 3 is out of range for an array with 2 dimensions",
+                       std::out_of_range);
   CHECK_THROWS_AS(normalize_axis("sum", -3, 2), std::out_of_range);
   CHECK_THROWS_AS(normalize_axis("sum", 0, 0), std::out_of_range);
 }

@@ -1,5 +1,5 @@
-// The attention class: against the region's meaning in float64 over random sizes, strides, masks and dtypes, forward and backward; how many launches
-// it takes; the same bits for any number of threads.
+// The attention class: against the region's meaning in float64 over random sizes, strides, masks and dtypes, forward
+// and backward; how many launches it takes; the same bits for any number of threads.
 #include <random>
 
 #include "compiler/support.h"
@@ -18,7 +18,7 @@ struct Case {
   int mask = 0;                      // 0: none; 1: bool; 2: additive
   Shape mask_shape = {};
   Dtype dtype = float32;
-  bool sinks = false;                // a number for each head
+  bool sinks = false;  // a number for each head
 };
 
 /// The inputs with their values, and what is computed of them: the result, and with `backward` the gradients.
@@ -31,7 +31,8 @@ HostTensor random_tensor(std::mt19937_64& engine, const Shape& shape, Dtype dtyp
   HostTensor t{{shape, dtype}, {}};
   std::normal_distribution<double> normal;
   for (int64_t k = num_elements(shape); k > 0; --k)
-    t.data.push_back(dtype == bool_ ? Number::of_int(engine() % 4 != 0) : kernel::round_to(Number::of_real(normal(engine)), dtype));
+    t.data.push_back(dtype == bool_ ? Number::of_int(engine() % 4 != 0)
+                                    : kernel::round_to(Number::of_real(normal(engine)), dtype));
   return t;
 }
 
@@ -51,7 +52,10 @@ Problem problem(const Case& c, bool backward, uint64_t seed, Dtype dtype) {
   Value q, k, v;
   if (c.qkv) {
     Value all = input({c.batch, c.tq, 3, c.heads, c.width}, c.dtype, dtype);
-    auto part = [&](int64_t i) { return heads_first(graph::reshape(graph::slice(all, {0, 0, i, 0, 0}, {c.batch, c.tq, 1, c.heads, c.width}), {c.batch, c.tq, c.heads, c.width})); };
+    auto part = [&](int64_t i) {
+      return heads_first(graph::reshape(graph::slice(all, {0, 0, i, 0, 0}, {c.batch, c.tq, 1, c.heads, c.width}),
+                                        {c.batch, c.tq, c.heads, c.width}));
+    };
     q = part(0), k = part(1), v = part(2);
   } else {
     q = heads_first(input({c.batch, c.tq, c.heads, c.width}, c.dtype, dtype));
@@ -90,8 +94,10 @@ Case random_case(std::mt19937_64& engine, bool large) {
 }
 
 std::string describe(const Case& c) {
-  return fmt::format("batch {} heads {} tq {} tk {} width {} value width {} causal {} qkv {} mask {} {} dtype {} sinks {}", c.batch, c.heads, c.tq, c.tk, c.width,
-                     c.value_width, c.causal, c.qkv, c.mask, to_string(c.mask_shape), dtype_name(c.dtype), c.sinks);
+  return fmt::format(
+      "batch {} heads {} tq {} tk {} width {} value width {} causal {} qkv {} mask {} {} dtype {} sinks {}", c.batch,
+      c.heads, c.tq, c.tk, c.width, c.value_width, c.causal, c.qkv, c.mask, to_string(c.mask_shape),
+      dtype_name(c.dtype), c.sinks);
 }
 
 /// Empty where the compiled program agrees with float64 on the same (rounded) inputs.
@@ -103,12 +109,16 @@ std::string check_case(const Case& c, bool backward, uint64_t seed) {
   for (size_t k = 0; k < expected.size(); ++k) {
     double largest = 1;
     for (const Number& v : expected[k].data) largest = std::max(largest, std::abs(v.f));
-    // The gradient of a mask that is spread out is a sum over all that it was spread to; a GPU's trees and products round it otherwise, the more terms it has.
-    const double terms = k == 4 && weft::test::on_gpu() ? static_cast<double>(c.batch * c.heads * c.tq * c.tk) / static_cast<double>(expected[k].data.size()) : 1;
+    // The gradient of a mask that is spread out is a sum over all that it was spread to; a GPU's trees and products
+    // round it otherwise, the more terms it has.
+    const double terms = k == 4 && weft::test::on_gpu() ? static_cast<double>(c.batch * c.heads * c.tq * c.tk) /
+                                                              static_cast<double>(expected[k].data.size())
+                                                        : 1;
     const double bound = unit * largest * 4 * std::max(1.0, std::sqrt(terms) / 16);
     for (size_t i = 0; i < expected[k].data.size(); ++i) {
       double a = got.outputs[k].data[i].f, b = expected[k].data[i].f;
-      if (!(std::abs(a - b) <= bound)) return fmt::format("output {} element {}: {} instead of {}; {}", k, i, a, b, describe(c));
+      if (!(std::abs(a - b) <= bound))
+        return fmt::format("output {} element {}: {} instead of {}; {}", k, i, a, b, describe(c));
     }
   }
   return {};
@@ -128,11 +138,15 @@ TEST_CASE("attention is one launch forward and one backward, read and written wh
   // With sinks the same two, and what is done to a result: nothing of the scores' size is written.
   c.mask = 0, c.sinks = true;
   CHECK(steps(problem(c, false, 1, float32).graph) == 2);
-  CHECK(compiler::build({problem(c, true, 1, float32).graph, {}, {}}, target::null())->stats().arena_bytes < 4 * 12 * 64 * 64 * 4 * 4);
+  CHECK(compiler::build({problem(c, true, 1, float32).graph, {}, {}}, target::null())->stats().arena_bytes <
+        4 * 12 * 64 * 64 * 4 * 4);
   // Between a projection and the next one: slices in front, heads behind the rows after it.
-  Value x = parameter({{4, 64, 768}, float32}), w = parameter({{2304, 768}, float32}), out = parameter({{768, 768}, float32});
+  Value x = parameter({{4, 64, 768}, float32}), w = parameter({{2304, 768}, float32}),
+        out = parameter({{768, 768}, float32});
   Value qkv = dot(x, w, {2}, {1});
-  auto part = [&](int64_t i) { return heads_first(graph::reshape(graph::slice(qkv, {0, 0, 768 * i}, {4, 64, 768}), {4, 64, 12, 64})); };
+  auto part = [&](int64_t i) {
+    return heads_first(graph::reshape(graph::slice(qkv, {0, 0, 768 * i}, {4, 64, 768}), {4, 64, 12, 64}));
+  };
   Value o = heads_first(attention(part(0), part(1), part(2), 0.125, true, {}));
   CHECK(steps({{x, w, out}, {dot(graph::reshape(o, {4, 64, 768}), out, {2}, {1})}}) == 3);
 }
@@ -164,8 +178,9 @@ TEST_CASE("attention: rows that see nothing give zeros, and one program serves a
   HostTensor nothing;
   nothing.type = mask.type();
   nothing.data.assign(63, Number::of_int(0));
-  auto got = compile_and_run({{q, k, mask}, {attention(q, k, k, 1, false, mask)}},
-                             {random_tensor(engine, {2, 9, 5}, float32), random_tensor(engine, {2, 7, 5}, float32), nothing});
+  auto got =
+      compile_and_run({{q, k, mask}, {attention(q, k, k, 1, false, mask)}},
+                      {random_tensor(engine, {2, 9, 5}, float32), random_tensor(engine, {2, 7, 5}, float32), nothing});
   for (const Number& v : got.outputs[0].data) CHECK(v.f == 0);
 
   const Dim n = symbol("rows", 100);

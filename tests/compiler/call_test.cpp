@@ -1,6 +1,7 @@
-// Calls in programs: operands and results in memory, several results of one call, regions that name a call, what is counted.
-#include "compiler/support.h"
+// Calls in programs: operands and results in memory, several results of one call, regions that name a call, what is
+// counted.
 #include "graph/call.h"
+#include "compiler/support.h"
 #include "graph/instances.h"
 
 using namespace weft;
@@ -19,7 +20,8 @@ std::string check(const Graph& g, const std::vector<HostTensor>& inputs, const s
   auto expected = evaluate_reference(g, inputs);
   auto got = compile_and_run(g, inputs, strides);
   for (size_t k = 0; k < expected.size(); ++k)
-    if (auto error = difference(got.outputs[k], expected[k], 4, 1e-6); !error.empty()) return error + "\n" + got.program->print("plan");
+    if (auto error = difference(got.outputs[k], expected[k], 4, 1e-6); !error.empty())
+      return error + "\n" + got.program->print("plan");
   return {};
 }
 
@@ -34,7 +36,8 @@ const Stats& null_stats(const Graph& g, const Policy& policy = {}) {
 TEST_CASE("a call is one library call, whichever of its results are read") {
   Value x = parameter({{16, 8}, float32});
   Sorted s = sort(x, 1), again = sort(x, 1);
-  for (const Values& outputs : {Values{s.values}, Values{s.order}, Values{s.values, s.order}, Values{s.values, again.order}}) {
+  for (const Values& outputs :
+       {Values{s.values}, Values{s.order}, Values{s.values, s.order}, Values{s.values, again.order}}) {
     const Stats& stats = null_stats({{x}, outputs});
     CHECK(stats.library_calls == 1);
     CHECK(stats.count() == 1);
@@ -46,7 +49,8 @@ TEST_CASE("a call is one library call, whichever of its results are read") {
 TEST_CASE("operands of a call are computed and laid out before it, results are read as any other array") {
   Value x = parameter({{6, 5}, float32}), y = parameter({{5, 6}, float32});
   Value product = exp(x) * permute(y, {1, 0});
-  Graph g{{x, y}, {sum(sort(product, 0).values * 2, {1}), sort(permute(x, {1, 0}), 1).order, sort(reshape(x, {30}), 0).values}};
+  Graph g{{x, y},
+          {sum(sort(product, 0).values * 2, {1}), sort(permute(x, {1, 0}), 1).order, sort(reshape(x, {30}), 0).values}};
   CHECK(check(g, {filled(x.type()), filled(y.type(), 2)}) == "");
   CHECK(check(g, {filled(x.type()), filled(y.type(), 2)}, {{1, 6}, {13, 2}}) == "");
   CHECK(null_stats({{x, y}, {sort(product, 0).values}}).count() == 2);
@@ -63,7 +67,10 @@ TEST_CASE("a call reads a product although others would like it transposed") {
 TEST_CASE("calls of constants, of calls, and of nothing") {
   Value x = parameter({{4, 0}, float32}), y = parameter({{5}, int32});
   CHECK(check({{x}, {sort(x, 1).values, sort(x, 0).order}}, {filled(x.type())}) == "");
-  CHECK(check({{y}, {sort(sort(y, 0).order, 0).order, sort(iota({3, 4}, 1, int32), 0).order, sort(full({3}, float32, Number::of_int(2)), 0).values}}, {filled(y.type())}) == "");
+  CHECK(check({{y},
+               {sort(sort(y, 0).order, 0).order, sort(iota({3, 4}, 1, int32), 0).order,
+                sort(full({3}, float32, Number::of_int(2)), 0).values}},
+              {filled(y.type())}) == "");
 }
 
 TEST_CASE("results of a call take over the memory of updated state") {
@@ -75,7 +82,8 @@ TEST_CASE("results of a call take over the memory of updated state") {
   CHECK(program->stats().count() == 1);
   auto out = program->run(storages);
   CHECK(out[0].buffer == storages[1].buffer);
-  CHECK(difference(from_storage(out[0], x.type()), evaluate_reference({{x}, {sort(x, 0).values}}, std::vector<HostTensor>{t})[0], 0) == "");
+  CHECK(difference(from_storage(out[0], x.type()),
+                   evaluate_reference({{x}, {sort(x, 0).values}}, std::vector<HostTensor>{t})[0], 0) == "");
 }
 
 namespace {
@@ -94,13 +102,17 @@ class OneRoutine : public target::Target {
  public:
   std::string fingerprint() const override { return "one routine"; }
   int64_t lanes(int64_t bytes) const override { return target::cpu().lanes(bytes); }
-  std::vector<std::shared_ptr<const target::Executable>> compile(std::span<const kernel::Kernel> kernels) override { return target::cpu().compile(kernels); }
+  std::vector<std::shared_ptr<const target::Executable>> compile(std::span<const kernel::Kernel> kernels) override {
+    return target::cpu().compile(kernels);
+  }
   std::shared_ptr<const target::LibraryCall> library(const kernel::DotDesc&) override { return nullptr; }
   std::shared_ptr<const target::LibraryCall> call(const kernel::CallDesc& desc) override {
     if (desc.name != "sevens" || desc.integers != std::vector<int64_t>{3}) return nullptr;
     struct Sevens : target::LibraryCall {
       std::string name() const override { return "sevens"; }
-      void run(std::span<void* const> operands) const override { std::fill_n(static_cast<float*>(operands[1]), 6, 7.0f); }
+      void run(std::span<void* const> operands) const override {
+        std::fill_n(static_cast<float*>(operands[1]), 6, 7.0f);
+      }
     };
     return std::make_shared<Sevens>();
   }
@@ -121,7 +133,8 @@ TEST_CASE("a region that names a routine is answered by it where the target has 
   auto [sevens, calls] = run({{x}, {doubled(x, "sevens") + 1}});
   CHECK(calls == 1);
   for (const Number& n : sevens.data) CHECK(n.real() == 8);
-  for (const auto& [graph, policy] : {std::pair(Graph{{x}, {doubled(x, "other")}}, Policy{}), std::pair(Graph{{x}, {doubled(x, "sevens")}}, Policy{false, true})}) {
+  for (const auto& [graph, policy] : {std::pair(Graph{{x}, {doubled(x, "other")}}, Policy{}),
+                                      std::pair(Graph{{x}, {doubled(x, "sevens")}}, Policy{false, true})}) {
     auto [values, none] = run(graph, policy);
     CHECK(none == 0);
     CHECK(difference(values, evaluate_reference(graph, std::vector<HostTensor>{t})[0], 4) == "");
@@ -133,7 +146,8 @@ TEST_CASE("a region that names a routine is answered by it where the target has 
 TEST_CASE("a call that no routine answers is an error with its name") {
   OneRoutine device;
   Value x = parameter({{2, 3}, float32});
-  CHECK_THROWS_WITH_AS(build({{{x}, {sort(x, 1).values}}, {}, {}}, device), doctest::Contains("[sort] this device has no routine"), std::invalid_argument);
+  CHECK_THROWS_WITH_AS(build({{{x}, {sort(x, 1).values}}, {}, {}}, device),
+                       doctest::Contains("[sort] this device has no routine"), std::invalid_argument);
 }
 
 TEST_CASE("mistakes are told when the node is made") {

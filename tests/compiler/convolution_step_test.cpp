@@ -1,5 +1,6 @@
-// What a device of many threads makes of convolutional networks: gradients of weights with few taps as sums, pooling and norms computed where they are wanted, long
-// columns in parts. The kernels are tile IR like any other, so the CPU's code generator runs them here.
+// What a device of many threads makes of convolutional networks: gradients of weights with few taps as sums, pooling
+// and norms computed where they are wanted, long columns in parts. The kernels are tile IR like any other, so the CPU's
+// code generator runs them here.
 #include <algorithm>
 #include <random>
 #include <sstream>
@@ -9,8 +10,8 @@
 #include "graph/convolution.h"
 #include "models/mnist.h"
 #include "weft/compile.h"
-#include "weft/optim.h"
 #include "weft/ops.h"
+#include "weft/optim.h"
 #include "weft/random.h"
 #include "weft/transforms.h"
 
@@ -25,7 +26,8 @@ namespace {
 HostTensor random_tensor(std::mt19937_64& engine, const graph::Type& type) {
   HostTensor t{type, {}};
   std::normal_distribution<double> normal;
-  for (int64_t k = num_elements(type.shape); k > 0; --k) t.data.push_back(kernel::round_to(Number::of_real(normal(engine)), type.dtype));
+  for (int64_t k = num_elements(type.shape); k > 0; --k)
+    t.data.push_back(kernel::round_to(Number::of_real(normal(engine)), type.dtype));
   return t;
 }
 
@@ -42,7 +44,8 @@ class PlainConvolution final : public target::LibraryCall {
   explicit PlainConvolution(const kernel::CallDesc& desc) : d_(desc), weights_(desc.name == "convolution_weights") {}
   std::string name() const override { return "plain " + d_.name; }
   void run(std::span<void* const> operands) const override {
-    const auto &x = d_.inputs[0].extents, &y = weights_ ? d_.inputs[1].extents : d_.outputs[0].extents, &w = weights_ ? d_.outputs[0].extents : d_.inputs[1].extents;
+    const auto &x = d_.inputs[0].extents, &y = weights_ ? d_.inputs[1].extents : d_.outputs[0].extents,
+               &w = weights_ ? d_.outputs[0].extents : d_.inputs[1].extents;
     const auto pixels = static_cast<const float*>(operands[0]), second = static_cast<const float*>(operands[1]);
     const auto result = static_cast<float*>(operands[2]);
     std::fill_n(result, weights_ ? w[0] * w[1] * w[2] * w[3] : y[0] * y[1] * y[2] * y[3], 0.0f);
@@ -61,7 +64,9 @@ class PlainConvolution final : public target::LibraryCall {
   }
 
  private:
-  int64_t at(size_t axis, int64_t place, int64_t tap) const { return place * d_.integers[1 + axis] - d_.integers[3 + axis] + tap * d_.integers[7 + axis]; }
+  int64_t at(size_t axis, int64_t place, int64_t tap) const {
+    return place * d_.integers[1 + axis] - d_.integers[3 + axis] + tap * d_.integers[7 + axis];
+  }
   kernel::CallDesc d_;
   bool weights_;
 };
@@ -96,10 +101,12 @@ TEST_CASE("convolutions with few taps, and the gradients of their weights, are a
         const Value x = graph::parameter({c.x, t}), g = graph::parameter({c.g, t}), v = graph::parameter({w, t});
         const Value y = graph::convolution(x, v, c.form);
         // The result, its sums over channels, what one element of it differs by from the others, and the gradient.
-        const Value shift = graph::broadcast(graph::slice(y, std::vector<int64_t>(w.size(), 0), Shape(w.size(), 1)), y.shape());
+        const Value shift =
+            graph::broadcast(graph::slice(y, std::vector<int64_t>(w.size(), 0), Shape(w.size(), 1)), y.shape());
         return Graph{{x, g, v}, {y, graph::sum(y - shift, {0, 1}), graph::convolution_weights(x, g, c.form, c.kernel)}};
       };
-      const std::vector<HostTensor> inputs{random_tensor(engine, {c.x, dtype}), random_tensor(engine, {c.g, dtype}), random_tensor(engine, {w, dtype})};
+      const std::vector<HostTensor> inputs{random_tensor(engine, {c.x, dtype}), random_tensor(engine, {c.g, dtype}),
+                                           random_tensor(engine, {w, dtype})};
       std::vector<HostTensor> wide = inputs;
       for (HostTensor& t : wide) t.type.dtype = float64;
       const std::vector<HostTensor> expected = evaluate_reference(of(float64), wide);
@@ -110,7 +117,9 @@ TEST_CASE("convolutions with few taps, and the gradients of their weights, are a
       for (size_t i = 0; i < expected.size(); ++i) {
         const HostTensor got = from_storage(results[i], of(dtype).outputs[i].type());
         double worst = 0;
-        for (size_t k = 0; k < got.data.size(); ++k) worst = std::max(worst, std::abs(got.data[k].f - expected[i].data[k].f) / (1 + std::abs(expected[i].data[k].f)));
+        for (size_t k = 0; k < got.data.size(); ++k)
+          worst =
+              std::max(worst, std::abs(got.data[k].f - expected[i].data[k].f) / (1 + std::abs(expected[i].data[k].f)));
         CHECK(worst < (dtype == float32 ? 1e-5 : 0.15));  // sums of what was rounded to eight bits
       }
       if (c.calls == 0) CHECK(program->stats().library_calls == 0);
@@ -118,7 +127,8 @@ TEST_CASE("convolutions with few taps, and the gradients of their weights, are a
 }
 
 TEST_CASE("what several sums read in turns, and nobody stores, is made for each element") {
-  const array x = random::normal({6, 28, 28, 1}, float32, 0, 1, random::key(1)), w = random::normal({32, 3, 3, 1}, float32, 0, 1, random::key(2)),
+  const array x = random::normal({6, 28, 28, 1}, float32, 0, 1, random::key(1)),
+              w = random::normal({32, 3, 3, 1}, float32, 0, 1, random::key(2)),
               weights = random::normal({6, 28, 28, 32}, float32, 0, 1, random::key(3));
   const auto slope = [](const std::vector<array>& in) {
     const auto loss = [&](const std::vector<array>& v) {
@@ -127,7 +137,8 @@ TEST_CASE("what several sums read in turns, and nobody stores, is made for each 
     };
     return grad(loss, {1})({in[0], in[1]});
   };
-  const auto expected = slope({astype(x, float64), astype(w, float64), astype(weights, float64)})[0].to_vector<double>();
+  const auto expected =
+      slope({astype(x, float64), astype(w, float64), astype(weights, float64)})[0].to_vector<double>();
   eval(x, w, weights);
   WithConvolutions target;
   target::Target& before = default_target();
@@ -166,19 +177,23 @@ Step step_on(target::Target& target, int batch) {
   random::seed(12);
   models::Mnist model;
   // A background of one value, as images have it: equal extremes share a gradient.
-  const array images = maximum(random::normal({batch, 28, 28, 1}), array(0.5f)), labels = remainder(arange(batch, int32), array(10, int32));
+  const array images = maximum(random::normal({batch, 28, 28, 1}), array(0.5f)),
+              labels = remainder(arange(batch, int32), array(10, int32));
   std::vector<array*> state = model.state();
   for (array* a : state) eval(*a);
   eval(images, labels);
   target::Target& before = default_target();
   set_default_target(target);
   const BuildRecord record;
-  const auto gradients = nn::value_and_grad(model, [&](const std::vector<array>& in) { return model.loss(in[0], in[1]); });
-  const auto step = weft::compile([&](const std::vector<array>& in) {
-    auto [loss, grads] = gradients(in);
-    grads.insert(grads.begin(), loss);
-    return grads;
-  }, {.state = state});
+  const auto gradients =
+      nn::value_and_grad(model, [&](const std::vector<array>& in) { return model.loss(in[0], in[1]); });
+  const auto step = weft::compile(
+      [&](const std::vector<array>& in) {
+        auto [loss, grads] = gradients(in);
+        grads.insert(grads.begin(), loss);
+        return grads;
+      },
+      {.state = state});
   Step out{step({images, labels}), nullptr};
   for (array& a : out.results) eval(a);
   set_default_target(before);
@@ -197,11 +212,13 @@ TEST_CASE("a step of the MNIST network on many threads: the CPU's gradients, in 
   for (size_t k = 0; k < cpu.results.size(); ++k) {
     CAPTURE(k);
     const double scale = max(abs(cpu.results[k])).item<float>();
-    // A value that rounds to either side of zero lets its gradient through, or does not: of 5000 places for each channel that is less than this.
+    // A value that rounds to either side of zero lets its gradient through, or does not: of 5000 places for each
+    // channel that is less than this.
     CHECK(max(abs(cpu.results[k] - threads.results[k])).item<float>() < 5e-3 * scale + 1e-6);
   }
   CHECK(threads.program->stats().launches <= 32);
-  // Of the large arrays only what libraries read and write lies in memory: both convolutions' results, what stands for their pooling, and the second one's gradient.
+  // Of the large arrays only what libraries read and write lies in memory: both convolutions' results, what stands for
+  // their pooling, and the second one's gradient.
   const int64_t first = batch * 28 * 28 * 32 * 4, second = first / 2;
   CHECK(threads.program->stats().arena_bytes < first + 3 * first / 4 + 3 * second + (int64_t{4} << 20));
 }
@@ -215,16 +232,19 @@ TEST_CASE("new weights of norms, which gradients of inputs still read, are not c
   const array images = random::normal({8, 28, 28, 1}), labels = arange(8, int32);
   for (array* a : state) eval(*a);
   eval(images, labels);
-  const auto gradients = nn::value_and_grad(model, [&](const std::vector<array>& in) { return model.loss(in[0], in[1]); });
+  const auto gradients =
+      nn::value_and_grad(model, [&](const std::vector<array>& in) { return model.loss(in[0], in[1]); });
   target::Target& before = default_target();
   WithConvolutions target;
   set_default_target(target);
   const BuildRecord record;
-  const auto step = weft::compile([&](const std::vector<array>& in) {
-    const auto [loss, grads] = gradients(in);
-    optimizer.update(grads);
-    return std::vector<array>{loss};
-  }, {.state = state});
+  const auto step = weft::compile(
+      [&](const std::vector<array>& in) {
+        const auto [loss, grads] = gradients(in);
+        optimizer.update(grads);
+        return std::vector<array>{loss};
+      },
+      {.state = state});
   const float first = step({images, labels})[0].item<float>(), second = step({images, labels})[0].item<float>();
   set_default_target(before);
   CHECK(second < first);

@@ -15,7 +15,8 @@ using namespace weft::graph;
 
 namespace {
 
-std::vector<compiler::StepInfo> steps_of(const Values& inputs, const Values& outputs, target::Target& target = target::null()) {
+std::vector<compiler::StepInfo> steps_of(const Values& inputs, const Values& outputs,
+                                         target::Target& target = target::null()) {
   compiler::Source source;
   source.graph = {inputs, outputs};
   return compiler::build(source, target)->steps();
@@ -68,7 +69,8 @@ TEST_CASE("cost: products, by a library or not") {
 
 TEST_CASE("cost: convolutions and their gradients, by a library or as products over windows") {
   const Value x = parameter_of({4, 18, 18, 16}, 0), w = parameter_of({32, 3, 3, 8}, 1);
-  const ConvolutionForm form{.stride = {2, 2}, .low = {1, 1}, .high = {1, 1}, .dilation = {1, 1}, .input_dilation = {1, 1}, .groups = 2};
+  const ConvolutionForm form{
+      .stride = {2, 2}, .low = {1, 1}, .high = {1, 1}, .dilation = {1, 1}, .input_dilation = {1, 1}, .groups = 2};
   const Value y = convolution(x, w, form), g = parameter_of(y.shape(), 2);
   REQUIRE(y.shape() == Shape{4, 9, 9, 32});
   const double products = 2.0 * (4 * 9 * 9 * 32) * (3 * 3 * 8);
@@ -83,8 +85,10 @@ TEST_CASE("cost: convolutions and their gradients, by a library or as products o
   }
   // Steps leave zeros between the elements of the cotangent; at the edges a few of their neighbours are missing.
   const auto steps = steps_of({g, w}, {convolution_input(g, w, form, {18, 18})}, target::cpu());
-  const bool by_library = std::any_of(steps.begin(), steps.end(), [](const auto& s) { return std::string_view(s.kind) == "library"; });
-  CHECK(flops({g, w}, convolution_input(g, w, form, {18, 18}), target::cpu()) == doctest::Approx(by_library ? products : 4 * products).epsilon(0.01));
+  const bool by_library =
+      std::any_of(steps.begin(), steps.end(), [](const auto& s) { return std::string_view(s.kind) == "library"; });
+  CHECK(flops({g, w}, convolution_input(g, w, form, {18, 18}), target::cpu()) ==
+        doctest::Approx(by_library ? products : 4 * products).epsilon(0.01));
 }
 
 TEST_CASE("cost: a recorded run has one slice for each step, with its figures, inside the run") {

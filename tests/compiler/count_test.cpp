@@ -1,4 +1,5 @@
-// The fusion contract: how many launches, library calls and copies named pieces of work become. Counted on the null target, which runs nothing.
+// The fusion contract: how many launches, library calls and copies named pieces of work become. Counted on the null
+// target, which runs nothing.
 #include "compiler/support.h"
 #include "graph/composites.h"
 #include "graph/derive.h"
@@ -35,9 +36,12 @@ struct Gpt {
   Value block(const Value& x) {
     Value qkv = linear(norm(x), 3 * width);
     auto part = [&](int64_t i) {
-      return permute(graph::reshape(graph::slice(qkv, {0, 0, i * width}, {batch, time, width}), {batch, time, heads, width / heads}), {0, 2, 1, 3});
+      return permute(graph::reshape(graph::slice(qkv, {0, 0, i * width}, {batch, time, width}),
+                                    {batch, time, heads, width / heads}),
+                     {0, 2, 1, 3});
     };
-    Value merged = graph::reshape(permute(attention(part(0), part(1), part(2), 0.125, true, {}), {0, 2, 1, 3}), {batch, time, width});
+    Value merged = graph::reshape(permute(attention(part(0), part(1), part(2), 0.125, true, {}), {0, 2, 1, 3}),
+                                  {batch, time, width});
     Value after = x + linear(merged, width);
     return after + linear(gelu_tanh(linear(norm(after), 4 * width)), width);
   }
@@ -71,7 +75,8 @@ TEST_CASE("a chain of elementwise operators is one kernel, whatever moves in bet
 TEST_CASE("an update of all parameters is one launch for each kind of update, whatever their shapes") {
   Graph g;
   std::vector<compiler::Update> updates;
-  for (const Shape& shape : {Shape{1000, 128}, Shape{128, 384}, Shape{384, 128}, Shape{128, 512}, Shape{512}, Shape{300}}) {
+  for (const Shape& shape :
+       {Shape{1000, 128}, Shape{128, 384}, Shape{384, 128}, Shape{128, 512}, Shape{512}, Shape{300}}) {
     Value p = param(shape), grad = param(shape), m = param(shape);
     double decay = shape.size() > 1 ? 0.1 : 0.0;
     Value m1 = m * 0.9 + grad * 0.1;
@@ -127,15 +132,19 @@ TEST_CASE("the derivatives of a norm and of a loss are two kernels and one") {
     Value logits = param({768, classes}), targets = param({768}, int32), seed = param({768});
     const Value loss = cross_entropy(logits, targets), slope = pull_back(Values{loss}, Values{seed}, Values{logits})[0];
     CHECK(count({{logits, targets, seed}, {slope}}) == 1);
-    CHECK(count({{logits, targets, seed}, {loss, slope}}) == 2);  // the loss, and its derivative from the logsumexp that the loss leaves behind
+    CHECK(count({{logits, targets, seed}, {loss, slope}}) ==
+          2);  // the loss, and its derivative from the logsumexp that the loss leaves behind
     const Value average = mean(loss, {0});
-    CHECK(count({{logits, targets}, {average, pull_back(Values{average}, Values{full({}, float32, Number::of_real(1))}, Values{logits})[0]}}) == 2);
+    CHECK(count({{logits, targets},
+                 {average,
+                  pull_back(Values{average}, Values{full({}, float32, Number::of_real(1))}, Values{logits})[0]}}) == 2);
   }
 }
 
 TEST_CASE("a training step of a GPT-2 with four layers is 100 steps at most") {
   Gpt gpt{.batch = 12, .time = 64, .width = 128, .heads = 4};
-  Value ids = param({12, 64}, int32), targets = param({12, 64}, int32), embedding = gpt.weight({65, 128}), places = gpt.weight({64, 128});
+  Value ids = param({12, 64}, int32), targets = param({12, 64}, int32), embedding = gpt.weight({65, 128}),
+        places = gpt.weight({64, 128});
   Value x = take(embedding, ids, 0) + broadcast(places, {12, 64, 128});
   for (int layer = 0; layer < 4; ++layer) x = gpt.block(x);
   Value loss = mean(cross_entropy(dot(gpt.norm(x), embedding, {2}, {1}), targets), {0, 1});

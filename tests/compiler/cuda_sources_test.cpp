@@ -1,4 +1,5 @@
-// What is rendered for a GPU, word for word: a kernel of each kind beside its golden file in tests/compiler/golden. A change there is to be looked at and wanted: WEFT_UPDATE_GOLDEN=1 writes the files anew.
+// What is rendered for a GPU, word for word: a kernel of each kind beside its golden file in tests/compiler/golden. A
+// change there is to be looked at and wanted: WEFT_UPDATE_GOLDEN=1 writes the files anew.
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
@@ -29,7 +30,10 @@ class Sources final : public target::Target, public target::Clusters {
   int64_t lanes(int64_t bytes) const override { return 1024 / bytes; }
   int64_t tensor_core_bytes(Dtype operands) const override { return operands == bfloat16 ? 163 << 10 : 0; }
   std::vector<std::shared_ptr<const target::Executable>> compile(std::span<const kernel::Kernel> kernels) override {
-    for (const kernel::Kernel& k : kernels) text += target::cuda::render(kernel::expand(k, {.special_functions = true}), k.name, {}, {.clusters = together_ > 1}).source;
+    for (const kernel::Kernel& k : kernels)
+      text +=
+          target::cuda::render(kernel::expand(k, {.special_functions = true}), k.name, {}, {.clusters = together_ > 1})
+              .source;
     return target::null().compile(kernels);
   }
   std::shared_ptr<const target::LibraryCall> library(const kernel::DotDesc&) override { return nullptr; }
@@ -72,7 +76,8 @@ Graph transposed() {
   return {{x}, {permute(x, {0, 2, 1}) + permute(x, {0, 2, 1})}};
 }
 Graph product() {
-  const Value a = parameter_of({300, 96}, bfloat16), b = parameter_of({96, 200}, bfloat16), bias = parameter_of({200}, bfloat16);
+  const Value a = parameter_of({300, 96}, bfloat16), b = parameter_of({96, 200}, bfloat16),
+              bias = parameter_of({200}, bfloat16);
   return {{a, b, bias}, {dot(a, b, {1}, {0}) + broadcast(bias, {300, 200})}};
 }
 
@@ -90,7 +95,8 @@ std::string first_difference(const std::string& got, const std::string& expected
   for (int line = 1;; ++line) {
     const bool more = static_cast<bool>(std::getline(a, x)), wanted = static_cast<bool>(std::getline(b, y));
     if (!more && !wanted) return {};
-    if (more != wanted || x != y) return fmt::format("line {}:\n  {}\nwas\n  {}", line, more ? x : "(end)", wanted ? y : "(end)");
+    if (more != wanted || x != y)
+      return fmt::format("line {}:\n  {}\nwas\n  {}", line, more ? x : "(end)", wanted ? y : "(end)");
   }
 }
 
@@ -111,7 +117,13 @@ TEST_CASE("kernels of each kind are rendered for a GPU as their golden files say
     Graph (*graph)();
     int64_t together = 1;
   };
-  const Case cases[] = {{"map", map}, {"row", row}, {"long_row", long_row, 4}, {"column", column}, {"shared_columns", shared_columns, 8}, {"transposed", transposed}, {"product", product}};
+  const Case cases[] = {{"map", map},
+                        {"row", row},
+                        {"long_row", long_row, 4},
+                        {"column", column},
+                        {"shared_columns", shared_columns, 8},
+                        {"transposed", transposed},
+                        {"product", product}};
   const char* update = std::getenv("WEFT_UPDATE_GOLDEN");
   for (const Case& c : cases) {
     const std::filesystem::path path = folder / (c.name + ".cu");

@@ -33,7 +33,8 @@ struct OnFake {
 
 HostTensor counting(const Shape& shape) {
   HostTensor t{{shape, float32}, {}};
-  for (int64_t k = 0; k < num_elements(shape); ++k) t.data.push_back(Number::of_real(0.001 * static_cast<double>(k % 97)));
+  for (int64_t k = 0; k < num_elements(shape); ++k)
+    t.data.push_back(Number::of_real(0.001 * static_cast<double>(k % 97)));
   return t;
 }
 
@@ -129,7 +130,9 @@ TEST_CASE("programs on a device give the CPU's results, and copy each input once
   for (int run = 0; run < 5; ++run) {
     const auto results = program->run(there);
     CHECK(copies.to_host() == 3 * run);
-    for (size_t k = 0; k < results.size(); ++k) CHECK(difference(from_storage(results[k], g.outputs[k].type()), from_storage(expected[k], g.outputs[k].type()), 2) == "");
+    for (size_t k = 0; k < results.size(); ++k)
+      CHECK(difference(from_storage(results[k], g.outputs[k].type()), from_storage(expected[k], g.outputs[k].type()),
+                       2) == "");
   }
   CHECK(copies.to_device() == 2);
 }
@@ -137,13 +140,15 @@ TEST_CASE("programs on a device give the CPU's results, and copy each input once
 TEST_CASE("a training loop on a device is written down once, and its state never leaves it") {
   const OnFake on;
   array w = full({8, 4}, 0.5f), b = zeros({4}), count = zeros({}, int32);
-  const auto step = compile([&](const std::vector<array>& in) {
-    const array out = tanh(matmul(in[0], w) + b), loss = mean(square(out - in[1]));
-    count = count + array(1);
-    w = w - 0.1f * matmul(transpose(in[0]), out - in[1]);
-    b = b - 0.1f * sum(out - in[1], 0);
-    return std::vector<array>{loss};
-  }, {.state = {&w, &b, &count}});
+  const auto step = compile(
+      [&](const std::vector<array>& in) {
+        const array out = tanh(matmul(in[0], w) + b), loss = mean(square(out - in[1]));
+        count = count + array(1);
+        w = w - 0.1f * matmul(transpose(in[0]), out - in[1]);
+        b = b - 0.1f * sum(out - in[1], 0);
+        return std::vector<array>{loss};
+      },
+      {.state = {&w, &b, &count}});
   const array x = reshape(arange(16.f), {2, 8}) * 0.01f, y = ones({2, 4});
   eval(x, y);
   float before = 1e9f;
@@ -192,19 +197,22 @@ TEST_CASE("what is before and behind a call that waits for the device is written
 TEST_CASE("states that share their memory get memory of their own without leaving the device") {
   const OnFake on;
   std::vector<array> moments;
-  for (int k = 0; k < 4; ++k) moments.push_back(full({64, 32}, array(0.0f)));  // as an optimizer begins: equal values are computed once
+  for (int k = 0; k < 4; ++k)
+    moments.push_back(full({64, 32}, array(0.0f)));  // as an optimizer begins: equal values are computed once
   std::vector<array*> state;
   for (array& m : moments) state.push_back(&m);
-  const auto step = compile([&](const std::vector<array>& in) {
-    for (size_t k = 0; k < moments.size(); ++k) moments[k] = moments[k] + in[0] * static_cast<float>(k + 1);
-    return std::vector<array>{};
-  }, {.state = state});
+  const auto step = compile(
+      [&](const std::vector<array>& in) {
+        for (size_t k = 0; k < moments.size(); ++k) moments[k] = moments[k] + in[0] * static_cast<float>(k + 1);
+        return std::vector<array>{};
+      },
+      {.state = state});
   const array x = ones({64, 32});
   for (array& m : moments) eval(m);
   eval(x);
-  x.to_vector<float>();  // to the host, wherever it was computed
+  x.to_vector<float>();           // to the host, wherever it was computed
   const array kept = moments[0];  // somebody holds on to it
-  {  // in one place, as a program leaves equal results
+  {                               // in one place, as a program leaves equal results
     const graph::Storage shared = *kept.value().node->storage(0);
     shared.buffer->on(fake().device());
     for (size_t k = 1; k < moments.size(); ++k) moments[k] = array(graph::data(moments[k].value().type(), shared));
@@ -213,7 +221,8 @@ TEST_CASE("states that share their memory get memory of their own without leavin
   step({x});
   CHECK(copies.to_host() == 0);
   CHECK(copies.to_device() <= 1);  // x
-  for (size_t k = 0; k < moments.size(); ++k) CHECK(moments[k].to_vector<float>() == std::vector<float>(64 * 32, static_cast<float>(k + 1)));
+  for (size_t k = 0; k < moments.size(); ++k)
+    CHECK(moments[k].to_vector<float>() == std::vector<float>(64 * 32, static_cast<float>(k + 1)));
   CHECK(kept.to_vector<float>() == std::vector<float>(64 * 32, 0.0f));
 }
 
@@ -226,8 +235,11 @@ class FickleTarget final : public target::Target {
   std::string fingerprint() const override { return "fickle " + target::cpu().fingerprint(); }
   int64_t lanes(int64_t bytes) const override { return target::cpu().lanes(bytes); }
   int64_t vector_registers() const override { return target::cpu().vector_registers(); }
-  std::vector<std::shared_ptr<const target::Executable>> compile(std::span<const kernel::Kernel> kernels) override { return target::cpu().compile(kernels); }
-  std::vector<std::shared_ptr<const target::Executable>> begin(std::span<const kernel::Kernel> kernels, std::span<const std::vector<size_t>> segments) override {
+  std::vector<std::shared_ptr<const target::Executable>> compile(std::span<const kernel::Kernel> kernels) override {
+    return target::cpu().compile(kernels);
+  }
+  std::vector<std::shared_ptr<const target::Executable>> begin(std::span<const kernel::Kernel> kernels,
+                                                               std::span<const std::vector<size_t>> segments) override {
     begun.assign(segments.begin(), segments.end());
     return compile(kernels);
   }
@@ -266,10 +278,13 @@ TEST_CASE("a program is built anew where a library does not take a product after
   CHECK(program->stats().launches == 1);
   const std::vector<graph::Storage> inputs{to_storage(counting(x.shape())), to_storage(counting(w.shape()))};
   const auto results = program->run(inputs), expected = build({g, {}, {}}, target::cpu())->run(inputs);
-  CHECK(difference(from_storage(results[0], g.outputs[0].type()), from_storage(expected[0], g.outputs[0].type()), 64) == "");
+  CHECK(difference(from_storage(results[0], g.outputs[0].type()), from_storage(expected[0], g.outputs[0].type()), 64) ==
+        "");
 }
 
-TEST_CASE("a number that many arrays lead to is computed by several kernels of a GPU, none of them long, with the bits of one") {
+TEST_CASE(
+    "a number that many arrays lead to is computed by several kernels of a GPU, none of them long, with the bits of "
+    "one") {
   graph::Graph g;
   std::vector<graph::Storage> inputs;
   graph::Value total;
@@ -303,9 +318,12 @@ TEST_CASE("a target is told what launches its kernels are wanted for") {
 }
 
 TEST_CASE("a plan says how much memory a run takes of a device") {
-  const graph::Value x = graph::parameter({{200, 300}, float32}), w = graph::parameter({{300, 100}, float32}), s = graph::parameter({{300, 100}, float32});
+  const graph::Value x = graph::parameter({{200, 300}, float32}), w = graph::parameter({{300, 100}, float32}),
+                     s = graph::parameter({{300, 100}, float32});
   const graph::Value y = graph::tanh(graph::dot(x, w, {1}, {0}));
-  const graph::Graph g{{x, w, s}, {graph::sum(y, {0}), graph::softmax(y, {1}), w + s, graph::cast(graph::prefix(kernel::Reducer::sum, graph::exp(y), 0), bfloat16)}};
+  const graph::Graph g{{x, w, s},
+                       {graph::sum(y, {0}), graph::softmax(y, {1}), w + s,
+                        graph::cast(graph::prefix(kernel::Reducer::sum, graph::exp(y), 0), bfloat16)}};
   const auto program = build({g, {}, {{2, 2}}}, fake());
   auto& device = fake().fake();
   const size_t before = device.memory().active;
@@ -321,12 +339,18 @@ TEST_CASE("a plan says how much memory a run takes of a device") {
     }
   }
   CHECK(program->stats().arena_bytes > 0);
-  CHECK(static_cast<int64_t>(device.memory().active - before) <= program->stats().arena_bytes + 256);  // kept for the next run
+  CHECK(static_cast<int64_t>(device.memory().active - before) <=
+        program->stats().arena_bytes + 256);  // kept for the next run
 }
 
 TEST_CASE("a timeline of a device holds the steps of every run, replayed or not, and waits for none of them") {
   const OnFake on;
-  const auto f = compile([](const std::vector<array>& in) { return std::vector<array>{sum(exp(in[0]), 1), softmax(in[0], 0), in[0] * 2.f, cumsum(in[0], 1), cumsum(in[0] * 3.f, 0), cummax(in[0], 0)}; }, CompileOptions{});
+  const auto f = compile(
+      [](const std::vector<array>& in) {
+        return std::vector<array>{sum(exp(in[0]), 1), softmax(in[0], 0),      in[0] * 2.f,
+                                  cumsum(in[0], 1),   cumsum(in[0] * 3.f, 0), cummax(in[0], 0)};
+      },
+      CompileOptions{});
   const array x = ones({16, 24});
   eval(x);
   size_t steps = 0;
@@ -361,14 +385,19 @@ TEST_CASE("a timeline of a device holds the steps of every run, replayed or not,
     ++found;
   }
   CHECK(found == runs * steps);
-  CHECK(std::any_of(t.names.begin(), t.names.end(), [](const std::string& name) { return name.find("exp sum") != std::string::npos; }));
+  CHECK(std::any_of(t.names.begin(), t.names.end(),
+                    [](const std::string& name) { return name.find("exp sum") != std::string::npos; }));
   const auto again = f({x});  // as it is without a timeline
   CHECK(again[3].to_vector<float>() == before[3].to_vector<float>());
 }
 
 TEST_CASE("threads run programs on a device and look at their arrays") {
   const OnFake on;
-  const auto f = compile([](const std::vector<array>& in) { return std::vector<array>{in[0] * 2.f, exp(in[0]), sum(in[0]), in[0] + 1.f}; }, CompileOptions{});
+  const auto f = compile(
+      [](const std::vector<array>& in) {
+        return std::vector<array>{in[0] * 2.f, exp(in[0]), sum(in[0]), in[0] + 1.f};
+      },
+      CompileOptions{});
   const array x = arange(1000.f);
   eval(x);
   std::atomic<int> wrong{0};
@@ -387,10 +416,15 @@ TEST_CASE("threads run programs on a device and look at their arrays") {
 
 TEST_CASE("control flow on a device") {
   const OnFake on;
-  const auto f = compile([](const std::vector<array>& in) {
-    return while_loop([](const std::vector<array>& c) { return sum(c[0]) < array(1000.f); }, [](const std::vector<array>& c) { return std::vector<array>{c[0] * 2.f, c[1] + array(1)}; },
-                      {in[0], array(0)});
-  }, CompileOptions{});
+  const auto f = compile(
+      [](const std::vector<array>& in) {
+        return while_loop([](const std::vector<array>& c) { return sum(c[0]) < array(1000.f); },
+                          [](const std::vector<array>& c) {
+                            return std::vector<array>{c[0] * 2.f, c[1] + array(1)};
+                          },
+                          {in[0], array(0)});
+      },
+      CompileOptions{});
   const auto out = f({ones({4})});
   CHECK(out[1].item<int32_t>() == 8);
   CHECK(sum(out[0]).item<float>() == 1024.f);

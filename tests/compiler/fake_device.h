@@ -1,6 +1,6 @@
 #pragma once
-// A device that is none: memory of its own, which the host never reads by accident because it is given back poisoned, work in order, recordings. Its kernels are the
-// CPU's.
+// A device that is none: memory of its own, which the host never reads by accident because it is given back poisoned,
+// work in order, recordings. Its kernels are the CPU's.
 #include <algorithm>
 #include <chrono>
 #include <cstdlib>
@@ -60,7 +60,9 @@ class FakeDevice final : public runtime::Accelerator, public runtime::Peer {
   void copy(void* to, const void* from, size_t bytes) override {
     give([=] { std::memcpy(to, from, bytes); });
   }
-  bool reaches(const runtime::Accelerator& other) const override { return reached_ && dynamic_cast<const FakeDevice*>(&other); }
+  bool reaches(const runtime::Accelerator& other) const override {
+    return reached_ && dynamic_cast<const FakeDevice*>(&other);
+  }
   bool copy_from(runtime::Accelerator& other, void* to, const void* from, size_t bytes) override {
     if (!reaches(other)) return false;
     copy(to, from, bytes);
@@ -95,7 +97,10 @@ class FakeDevice final : public runtime::Accelerator, public runtime::Peer {
   struct Noted final : runtime::Moments {
     Noted(FakeDevice& owner, size_t count) : device(owner), at(std::make_shared<std::vector<double>>(count, -1)) {}
     void note(size_t k) override {
-      device.give([k, list = at] { list->at(k) = std::chrono::duration<double, std::micro>(std::chrono::steady_clock::now().time_since_epoch()).count(); });
+      device.give([k, list = at] {
+        list->at(k) =
+            std::chrono::duration<double, std::micro>(std::chrono::steady_clock::now().time_since_epoch()).count();
+      });
     }
     std::vector<double> times() override { return *at; }
     FakeDevice& device;
@@ -132,7 +137,8 @@ class FakeTarget final : public target::Target {
  private:
   class Waits final : public target::LibraryCall {
    public:
-    Waits(FakeDevice& device, std::shared_ptr<const target::LibraryCall> call) : device_(device), call_(std::move(call)) {}
+    Waits(FakeDevice& device, std::shared_ptr<const target::LibraryCall> call)
+        : device_(device), call_(std::move(call)) {}
     std::string name() const override { return "fake " + call_->name(); }
     bool recordable() const override { return false; }
     void run(std::span<void* const> operands) const override {
@@ -146,7 +152,8 @@ class FakeTarget final : public target::Target {
   };
   class Later final : public target::Executable {
    public:
-    Later(FakeDevice& device, std::shared_ptr<const target::Executable> code) : device_(device), code_(std::move(code)) {}
+    Later(FakeDevice& device, std::shared_ptr<const target::Executable> code)
+        : device_(device), code_(std::move(code)) {}
     void run(std::span<const target::Segment> segments, double work) const override {
       struct Copy {
         std::vector<void*> buffers;
@@ -154,7 +161,8 @@ class FakeTarget final : public target::Target {
         int64_t grid;
       };
       std::vector<Copy> copies;
-      for (const target::Segment& s : segments) copies.push_back({{s.buffers.begin(), s.buffers.end()}, {s.symbols.begin(), s.symbols.end()}, s.grid});
+      for (const target::Segment& s : segments)
+        copies.push_back({{s.buffers.begin(), s.buffers.end()}, {s.symbols.begin(), s.symbols.end()}, s.grid});
       device_.give([copies, work, code = code_] {
         std::vector<target::Segment> own;
         for (const Copy& c : copies) own.push_back({c.buffers, c.symbols, c.grid});

@@ -1,4 +1,5 @@
-// Products in 8-bit floats and their derivatives: against the same roundings in float64, by generated code and through a library that reads their scales from memory.
+// Products in 8-bit floats and their derivatives: against the same roundings in float64, by generated code and through
+// a library that reads their scales from memory.
 #include <doctest/doctest.h>
 
 #include <cmath>
@@ -22,17 +23,21 @@ namespace {
 
 double element(const void* data, Dtype t, int64_t at) {
   if (t == float32) return static_cast<const float*>(data)[at];
-  return t.size() == 2 ? static_cast<double>(low_to_float(static_cast<const uint16_t*>(data)[at], t)) : static_cast<double>(low_to_float(static_cast<const uint8_t*>(data)[at], t));
+  return t.size() == 2 ? static_cast<double>(low_to_float(static_cast<const uint16_t*>(data)[at], t))
+                       : static_cast<double>(low_to_float(static_cast<const uint8_t*>(data)[at], t));
 }
 
-/// Many threads, and the products that cuBLASLt takes in 8 bits, computed as their descriptor says; other products by generated code.
+/// Many threads, and the products that cuBLASLt takes in 8 bits, computed as their descriptor says; other products by
+/// generated code.
 class EightBits final : public target::Target {
  public:
   bool many_threads() const override { return true; }
   std::string fingerprint() const override { return "eight bits " + target::cpu().fingerprint(); }
   int64_t lanes(int64_t) const override { return 32; }
   int64_t vector_registers() const override { return 64; }
-  std::vector<std::shared_ptr<const target::Executable>> compile(std::span<const kernel::Kernel> kernels) override { return target::cpu().compile(kernels); }
+  std::vector<std::shared_ptr<const target::Executable>> compile(std::span<const kernel::Kernel> kernels) override {
+    return target::cpu().compile(kernels);
+  }
   std::shared_ptr<const target::LibraryCall> library(const kernel::DotDesc& desc) override {
     if (!is_float8(desc.a) || !target::cuda::cublaslt_form(desc)) return nullptr;
     return std::make_shared<Product>(desc, calls);
@@ -49,17 +54,21 @@ class EightBits final : public target::Target {
       REQUIRE(d.batch.empty());
       REQUIRE(operands.size() == 3u + (d.bias ? 1 : 0) + (d.residual ? 1 : 0) + static_cast<size_t>(d.scales));
       double scale = 1;
-      for (int64_t k = 0; k < d.scales; ++k) scale *= *static_cast<const float*>(operands[operands.size() - 2 - static_cast<size_t>(k)]);
+      for (int64_t k = 0; k < d.scales; ++k)
+        scale *= *static_cast<const float*>(operands[operands.size() - 2 - static_cast<size_t>(k)]);
       for (int64_t i = 0; i < d.m; ++i)
         for (int64_t j = 0; j < d.n; ++j) {
           double sum = 0;
-          for (int64_t l = 0; l < d.k; ++l) sum += element(operands[0], d.a, i * d.a_m + l * d.a_k) * element(operands[1], d.b, l * d.b_k + j * d.b_n);
+          for (int64_t l = 0; l < d.k; ++l)
+            sum += element(operands[0], d.a, i * d.a_m + l * d.a_k) * element(operands[1], d.b, l * d.b_k + j * d.b_n);
           sum *= scale;
           if (d.bias) sum += element(operands[2], d.c, j);
           const int64_t at = i * d.c_m + j * d.c_n;
           if (d.residual) sum += element(operands[d.bias ? 3 : 2], d.c, at);
           if (d.c == float32) static_cast<float*>(operands.back())[at] = static_cast<float>(sum);
-          else static_cast<uint16_t*>(operands.back())[at] = static_cast<uint16_t>(float_to_low(static_cast<float>(sum), d.c));
+          else
+            static_cast<uint16_t*>(operands.back())[at] =
+                static_cast<uint16_t>(float_to_low(static_cast<float>(sum), d.c));
         }
     }
     kernel::DotDesc d;
@@ -92,8 +101,10 @@ Matrix read(const array& a, int64_t rows) {
 Matrix rounded(Matrix m, Dtype t) {
   double largest = 0;
   for (const double v : m.at) largest = std::max(largest, std::fabs(v));
-  const double limit = t == float8_e4m3 ? 448 : 57344, scale = largest > 0 ? std::exp2(std::ceil(std::log2(largest / limit))) : 1;
-  for (double& v : m.at) v = scale * static_cast<double>(low_to_float(float_to_low(static_cast<float>(v / scale), t), t));
+  const double limit = t == float8_e4m3 ? 448 : 57344,
+               scale = largest > 0 ? std::exp2(std::ceil(std::log2(largest / limit))) : 1;
+  for (double& v : m.at)
+    v = scale * static_cast<double>(low_to_float(float_to_low(static_cast<float>(v / scale), t), t));
   return m;
 }
 
@@ -119,7 +130,8 @@ Matrix times(const Matrix& a, const Matrix& b) {
 double distance(const Matrix& got, const Matrix& want) {
   REQUIRE(got.at.size() == want.at.size());
   double off = 0, size = 0;
-  for (size_t k = 0; k < want.at.size(); ++k) off += std::pow(got.at[k] - want.at[k], 2), size += std::pow(want.at[k], 2);
+  for (size_t k = 0; k < want.at.size(); ++k)
+    off += std::pow(got.at[k] - want.at[k], 2), size += std::pow(want.at[k], 2);
   return std::sqrt(off / size);
 }
 
@@ -127,15 +139,21 @@ double distance(const Matrix& got, const Matrix& want) {
 void compare(Dtype dtype, double magnitude, int64_t rows = 24, int64_t k = 64, int64_t n = 32) {
   CAPTURE(std::string(dtype_name(dtype)));
   CAPTURE(magnitude);
-  const array x = random::normal({2, rows, k}, dtype, 0, static_cast<float>(magnitude), random::key(1)), w = random::normal({n, k}, dtype, 0, 0.02f, random::key(2));
+  const array x = random::normal({2, rows, k}, dtype, 0, static_cast<float>(magnitude), random::key(1)),
+              w = random::normal({n, k}, dtype, 0, 0.02f, random::key(2));
   const array g = random::normal({2, rows, n}, dtype, 0, static_cast<float>(1e-3 / magnitude), random::key(3));
   eval(x, w, g);
-  const auto step = compile([](const std::vector<array>& in) {
-    const auto [y, back] = vjp([](const std::vector<array>& p) { return std::vector<array>{fast::float8_linear(p[0], p[1])}; }, {in[0], in[1]}, {in[2]});
-    return std::vector<array>{y[0], back[0], back[1]};
-  }, {});
+  const auto step = compile(
+      [](const std::vector<array>& in) {
+        const auto [y, back] =
+            vjp([](const std::vector<array>& p) { return std::vector<array>{fast::float8_linear(p[0], p[1])}; },
+                {in[0], in[1]}, {in[2]});
+        return std::vector<array>{y[0], back[0], back[1]};
+      },
+      {});
   const std::vector<array> got = step({x, w, g});
-  const Matrix x8 = rounded(read(x, 2 * rows), float8_e4m3), w8 = rounded(read(w, n), float8_e4m3), g8 = rounded(read(g, 2 * rows), float8_e5m2);
+  const Matrix x8 = rounded(read(x, 2 * rows), float8_e4m3), w8 = rounded(read(w, n), float8_e4m3),
+               g8 = rounded(read(g, 2 * rows), float8_e5m2);
   // A Hopper's tensor cores keep some 14 bits of partial sums of 8-bit floats.
   const double tolerance = dtype == bfloat16 ? 3e-3 : weft::test::on_gpu() ? 3e-4 : 2e-6;
   CHECK(got[0].dtype() == dtype);
@@ -165,11 +183,17 @@ TEST_CASE("float8: through a library, each of the three products is one call wit
 
 TEST_CASE("float8: a bias and a residual go into the library's call") {
   const OnEightBits on;
-  const array x = random::normal({48, 64}, bfloat16, 0, 1, random::key(1)), w = random::normal({32, 64}, bfloat16, 0, 1, random::key(2));
-  const array bias = random::normal({32}, bfloat16, 0, 1, random::key(3)), residual = random::normal({48, 32}, bfloat16, 0, 1, random::key(4));
+  const array x = random::normal({48, 64}, bfloat16, 0, 1, random::key(1)),
+              w = random::normal({32, 64}, bfloat16, 0, 1, random::key(2));
+  const array bias = random::normal({32}, bfloat16, 0, 1, random::key(3)),
+              residual = random::normal({48, 32}, bfloat16, 0, 1, random::key(4));
   eval(x, w, bias, residual);
   const compiler::BuildRecord record;
-  const auto f = compile([](const std::vector<array>& in) { return std::vector<array>{fast::float8_linear(in[0], in[1]) + in[2] + in[3]}; }, {});
+  const auto f = compile(
+      [](const std::vector<array>& in) {
+        return std::vector<array>{fast::float8_linear(in[0], in[1]) + in[2] + in[3]};
+      },
+      {});
   Matrix want = times(rounded(read(x, 48), float8_e4m3), rounded(read(w, 32), float8_e4m3));
   const Matrix b = read(bias, 1), r = read(residual, 48);
   for (int64_t i = 0; i < 48; ++i)
@@ -180,7 +204,8 @@ TEST_CASE("float8: a bias and a residual go into the library's call") {
 TEST_CASE("float8: zeros, infinities and NaN") {
   const array w = ones({16, 16});
   CHECK(max(abs(fast::float8_linear(zeros({16, 16}), w))).item<float>() == 0);
-  const array large = fast::float8_linear(full({16, 16}, array(INFINITY)), w), none = fast::float8_linear(full({16, 16}, array(NAN)), w);
+  const array large = fast::float8_linear(full({16, 16}, array(INFINITY)), w),
+              none = fast::float8_linear(full({16, 16}, array(NAN)), w);
   CHECK(!std::isfinite(large.to_vector<float>()[0] / 1e30f * 1e10f));
   CHECK(std::isnan(none.to_vector<float>()[5]));
   const array exact = fast::float8_linear(full({16, 16}, array(448 * 1024.f)), w);
@@ -188,14 +213,18 @@ TEST_CASE("float8: zeros, infinities and NaN") {
 }
 
 TEST_CASE("float8: shapes and dtypes are checked") {
-  CHECK_THROWS_WITH_AS(fast::float8_linear(ones({4, 8}), ones({8, 4})), doctest::Contains("[float8_linear] needs floating arrays x [..., k] and w [n, k], got f32(4,8) and f32(8,4)"),
-                       std::invalid_argument);
+  CHECK_THROWS_WITH_AS(
+      fast::float8_linear(ones({4, 8}), ones({8, 4})),
+      doctest::Contains("[float8_linear] needs floating arrays x [..., k] and w [n, k], got f32(4,8) and f32(8,4)"),
+      std::invalid_argument);
   CHECK_THROWS_AS(fast::float8_linear(ones({4, 8}, int32), ones({8, 8})), std::invalid_argument);
   CHECK_THROWS_AS(fast::float8_linear(ones({4, 8}), ones({8, 8, 8})), std::invalid_argument);
 }
 
 TEST_CASE("float8: tangents and batches") {
-  const array x = random::normal({32, 16}, float32, 0, 1, random::key(1)), w = random::normal({16, 16}, float32, 0, 1, random::key(2)), t = random::normal({32, 16}, float32, 0, 1, random::key(3));
+  const array x = random::normal({32, 16}, float32, 0, 1, random::key(1)),
+              w = random::normal({16, 16}, float32, 0, 1, random::key(2)),
+              t = random::normal({32, 16}, float32, 0, 1, random::key(3));
   const auto f = [&](const std::vector<array>& in) { return std::vector<array>{fast::float8_linear(in[0], w)}; };
   CHECK(distance(read(jvp(f, {x}, {t}).second[0], 32), times(read(t, 32), read(w, 16))) < 1e-6);
   const array both = vmap(f)({reshape(x, {2, 16, 16})})[0];

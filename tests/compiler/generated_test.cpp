@@ -1,5 +1,6 @@
-// Every row of the operator table, at least ten thousand elements read or written each: random shapes of rank 0 to 5 (0 and 1 among the extents), dtypes and strides
-// (permuted, with holes, negative), and among the values NaN, the infinities, both zeros and subnormals. Many instances make one program.
+// Every row of the operator table, at least ten thousand elements read or written each: random shapes of rank 0 to 5 (0
+// and 1 among the extents), dtypes and strides (permuted, with holes, negative), and among the values NaN, the
+// infinities, both zeros and subnormals. Many instances make one program.
 #include "compiler/support.h"
 #include "graph/instances.h"
 
@@ -32,7 +33,8 @@ Strides random_strides(Random& r, const Shape& shape) {
 
 bool one_of(Op op, std::initializer_list<Op> ops) { return std::find(ops.begin(), ops.end(), op) != ops.end(); }
 
-/// Values at the ends of what a float can be. Sums and products take no huge or tiny ones, whose intermediate results depend on the order.
+/// Values at the ends of what a float can be. Sums and products take no huge or tiny ones, whose intermediate results
+/// depend on the order.
 Number hard_number(Random& r, Dtype t, bool accumulates) {
   static constexpr double always[] = {0.0, -0.0, NAN, INFINITY, -INFINITY, 1, -1};
   static constexpr double alone[] = {1e-42, -1e-42, 0x1p-126, 0x1p-149, 1e30, -1e30, 0.5, -2, 3, 7.25, 1e-3, 2.5};
@@ -42,10 +44,12 @@ Number hard_number(Random& r, Dtype t, bool accumulates) {
 
 void harden(Random& r, Instance& in) {
   if (one_of(in.op, {Op::random_bits, Op::constant, Op::iota})) return;
-  if (in.op == Op::call && in.attrs.call.ends_with("fft")) return;  // which parts an infinity reaches depends on the passes that the length is cut into
+  if (in.op == Op::call && in.attrs.call.ends_with("fft"))
+    return;  // which parts an infinity reaches depends on the passes that the length is cut into
   if (in.op == Op::call && testing::decomposes(in.attrs.call)) return;
   const bool accumulates = one_of(in.op, {Op::fold, Op::prefix, Op::dot, Op::scatter});
-  if (one_of(in.op, {Op::fold, Op::prefix}) && in.attrs.reducer == kernel::Reducer::prod) return;  // 0, inf and underflow: the order decides
+  if (one_of(in.op, {Op::fold, Op::prefix}) && in.attrs.reducer == kernel::Reducer::prod)
+    return;  // 0, inf and underflow: the order decides
   // float32 trigonometry is promised up to 1e4 only.
   const bool small = one_of(in.op, {Op::sin, Op::cos, Op::tan});
   for (HostTensor& t : in.inputs) {
@@ -65,7 +69,8 @@ void enlarge(Random& r, Instance& in) {
   if (!(op >= Op::neg && op <= Op::stop_gradient)) return;
   Shape shape = testing::random_shape(r, 1, 5);
   if (num_elements(shape) < 1500) shape = {r.between(6, 9), r.between(9, 12), r.between(29, 40)};
-  for (size_t k = 0; k < in.inputs.size(); ++k) in.inputs[k] = testing::random_tensor(r, {shape, in.inputs[k].type.dtype}, in.domains[k]);
+  for (size_t k = 0; k < in.inputs.size(); ++k)
+    in.inputs[k] = testing::random_tensor(r, {shape, in.inputs[k].type.dtype}, in.domains[k]);
 }
 
 /// Eight draws of the instance stacked along a new first axis: what its vmap rule takes.
@@ -76,7 +81,8 @@ std::vector<HostTensor> stacked(Random& r, const Instance& in) {
     Instance draw = in;
     if (!testing::drawn_to_measure(in)) testing::refill(r, draw);
     harden(r, draw);
-    for (size_t i = 0; i < out.size(); ++i) out[i].data.insert(out[i].data.end(), draw.inputs[i].data.begin(), draw.inputs[i].data.end());
+    for (size_t i = 0; i < out.size(); ++i)
+      out[i].data.insert(out[i].data.end(), draw.inputs[i].data.begin(), draw.inputs[i].data.end());
   }
   return out;
 }
@@ -120,10 +126,13 @@ std::string compare(const Batch& b, int64_t& cases) {
   Result got = compile_and_run(b.graph, b.inputs, b.strides);
   for (size_t k = 0; k < expected.size(); ++k) {
     const Instance& in = *b.of[k];
-    double terms = one_of(in.op, {Op::fold, Op::prefix, Op::dot}) ? static_cast<double>(std::max<size_t>(1, in.inputs[0].data.size())) : 1;
+    double terms = one_of(in.op, {Op::fold, Op::prefix, Op::dot})
+                       ? static_cast<double>(std::max<size_t>(1, in.inputs[0].data.size()))
+                       : 1;
     if (in.op == Op::scatter) terms = static_cast<double>(std::max<size_t>(1, in.inputs.back().data.size()));
     const double ulp = row(in.op).ulp * std::sqrt(terms) + 1;
-    if (in.op == Op::call && in.attrs.call.ends_with("fft")) terms = static_cast<double>(std::max<size_t>(2, in.inputs[0].data.size()));
+    if (in.op == Op::call && in.attrs.call.ends_with("fft"))
+      terms = static_cast<double>(std::max<size_t>(2, in.inputs[0].data.size()));
     if (in.op == Op::call && testing::decomposes(in.attrs.call)) terms = 64;  // of numbers up to 32
     testing::forget_signs(b.graph.outputs[k], expected[k]);
     testing::forget_signs(b.graph.outputs[k], got.outputs[k]);
@@ -148,7 +157,8 @@ TEST_CASE("every row on ten thousand hard elements") {
     int64_t cases = 0;
     std::string error;
     for (int round = 0; cases < wanted_cases && round < 40 && error.empty(); ++round) {
-      std::vector<Instance> instances = testing::instances(r->op, 7000 + static_cast<uint64_t>(round), r->scalar >= 0 ? batch / 8 : batch);
+      std::vector<Instance> instances =
+          testing::instances(r->op, 7000 + static_cast<uint64_t>(round), r->scalar >= 0 ? batch / 8 : batch);
       if (instances.empty()) break;  // rows whose instances are tested by themselves
       for (Instance& in : instances) {
         enlarge(random, in);

@@ -37,7 +37,9 @@ class Interpreted final : public weft::test::ManyThreads, public target::Cluster
     for (const kernel::Kernel& k : kernels) out.push_back(std::make_shared<InterpretedKernel>(kernel::expand(k)));
     return out;
   }
-  std::shared_ptr<const target::LibraryCall> call(const kernel::CallDesc& desc) override { return desc.name.starts_with("convolution") ? nullptr : target::cpu().call(desc); }
+  std::shared_ptr<const target::LibraryCall> call(const kernel::CallDesc& desc) override {
+    return desc.name.starts_with("convolution") ? nullptr : target::cpu().call(desc);
+  }
 
  private:
   int64_t together_;
@@ -59,15 +61,19 @@ Graph with_gradients(const Values& inputs, const Value& result) {
 }
 
 Graph maps() {
-  const Value x = param({37, 130}, bfloat16), y = param({130}), z = param({37, 130}, float16), n = param({37, 130}, int32);
-  return {{x, y, z, n}, {gelu_tanh(cast(x, float32) * broadcast(y, {37, 130})) + cast(z, float32), cast(binary(Op::max, x, zeros_like(x)), float16), n * n + full_like(n, 3)}};
+  const Value x = param({37, 130}, bfloat16), y = param({130}), z = param({37, 130}, float16),
+              n = param({37, 130}, int32);
+  return {{x, y, z, n},
+          {gelu_tanh(cast(x, float32) * broadcast(y, {37, 130})) + cast(z, float32),
+           cast(binary(Op::max, x, zeros_like(x)), float16), n * n + full_like(n, 3)}};
 }
 /// Of all magnitudes, of one number for all, and of 16 bits.
 Graph angles() {
   const Value x = param({37, 130}), one = param({}), y = param({300}, bfloat16);
   const Value far = x * unary(Op::exp, x * 20.0);
   const Value same = broadcast(unary(Op::cos, one * 1e9), {37, 130});
-  return {{x, one, y}, {unary(Op::sin, far) + unary(Op::cos, far), unary(Op::tan, x * 1e30), x * same, unary(Op::sin, y * 1e6)}};
+  return {{x, one, y},
+          {unary(Op::sin, far) + unary(Op::cos, far), unary(Op::tan, x * 1e30), x * same, unary(Op::sin, y * 1e6)}};
 }
 Graph columns() {
   const Value x = param({3000, 40}, bfloat16), y = param({700, 33});
@@ -89,7 +95,8 @@ Graph sorts() {
 }
 Graph gathers() {
   const Value table = param({50, 72}), at = param({90}, int32), updates = param({90, 1, 72}, bfloat16);
-  return {{table, at, updates}, {take(table, at, 0), scatter(ScatterMode::add, table, {at}, cast(updates, float32), {0})}};
+  return {{table, at, updates},
+          {take(table, at, 0), scatter(ScatterMode::add, table, {at}, cast(updates, float32), {0})}};
 }
 Graph bits() {
   const Value key = param({2}, uint32);
@@ -103,7 +110,8 @@ Graph rows(int64_t count, int64_t length, Dtype dtype) {
   const Value x = param({count, length}, dtype), w = param({length}, dtype), b = param({length}, dtype);
   return with_gradients({x, w, b}, softmax(layer_norm(x, w, b, 1e-5), {1}));
 }
-/// A norm's derivative with the sums for its weights: programs walk rows that are wider than a warp's and do not fill their tile, two sums a row.
+/// A norm's derivative with the sums for its weights: programs walk rows that are wider than a warp's and do not fill
+/// their tile, two sums a row.
 Graph walked_rows() {
   const Value x = param({256, 1100}, bfloat16), w = param({1100}, bfloat16), b = param({1100}, bfloat16);
   return with_gradients({x, w, b}, layer_norm(x, w, b, 1e-5));
@@ -124,10 +132,21 @@ Graph optimizer_steps() {
 }
 
 std::vector<Case> cases() {
-  return {{"maps", maps()}, {"angles", angles()}, {"columns", columns()}, {"transposes", transposes()}, {"prefixes", prefixes()}, {"sorts", sorts()}, {"gathers and scatters", gathers()}, {"random bits", bits()},
-          {"products", products()}, {"rows of a warp", rows(9, 300, float32)}, {"rows of a block", rows(3, 3000, bfloat16)}, {"rows in shared memory", rows(2, 9001, float32)},
+  return {{"maps", maps()},
+          {"angles", angles()},
+          {"columns", columns()},
+          {"transposes", transposes()},
+          {"prefixes", prefixes()},
+          {"sorts", sorts()},
+          {"gathers and scatters", gathers()},
+          {"random bits", bits()},
+          {"products", products()},
+          {"rows of a warp", rows(9, 300, float32)},
+          {"rows of a block", rows(3, 3000, bfloat16)},
+          {"rows in shared memory", rows(2, 9001, float32)},
           {"rows that are walked", walked_rows()},
-          {"derivatives of a convolution with few taps", convolutions()}, {"optimizer steps", optimizer_steps()}};
+          {"derivatives of a convolution with few taps", convolutions()},
+          {"optimizer steps", optimizer_steps()}};
 }
 
 std::vector<HostTensor> inputs_of(const Graph& g) {
@@ -137,7 +156,8 @@ std::vector<HostTensor> inputs_of(const Graph& g) {
   for (const Value& v : g.inputs) {
     HostTensor t{v.type(), {}};
     for (int64_t k = num_elements(t.type.shape); k > 0; --k)
-      t.data.push_back(is_float(t.type.dtype) ? kernel::round_to(Number::of_real(normal(engine)), t.type.dtype) : Number::of_int(static_cast<int64_t>(engine() % 50)));
+      t.data.push_back(is_float(t.type.dtype) ? kernel::round_to(Number::of_real(normal(engine)), t.type.dtype)
+                                              : Number::of_int(static_cast<int64_t>(engine() % 50)));
     all.push_back(std::move(t));
   }
   return all;
@@ -147,8 +167,10 @@ std::vector<HostTensor> results(const Program& program, const Graph& g) {
   std::vector<graph::Storage> storages;
   for (const HostTensor& t : inputs_of(g)) {
     const graph::Storage plain = to_storage(t);
-    graph::Storage roomy{runtime::allocate(size_t{1} << 23), 0, plain.strides};  // the interpreter's bound lies inside of it
-    std::memcpy(roomy.buffer->data(), plain.buffer->data(), static_cast<size_t>(num_elements(t.type.shape)) * t.type.dtype.size());
+    graph::Storage roomy{runtime::allocate(size_t{1} << 23), 0,
+                         plain.strides};  // the interpreter's bound lies inside of it
+    std::memcpy(roomy.buffer->data(), plain.buffer->data(),
+                static_cast<size_t>(num_elements(t.type.shape)) * t.type.dtype.size());
     storages.push_back(roomy);
   }
   const auto outputs = program.run(storages);
@@ -159,10 +181,13 @@ std::vector<HostTensor> results(const Program& program, const Graph& g) {
 
 void check_bits(weft::test::HostCuda& host, target::Target& interpreted, const std::vector<Case>& all) {
   std::vector<std::shared_ptr<const Program>> programs;
-  for (const Case& c : all) programs.push_back(build({c.graph, {}, {}}, host));  // all first: one run of the compiler takes their kernels together
+  for (const Case& c : all)
+    programs.push_back(
+        build({c.graph, {}, {}}, host));  // all first: one run of the compiler takes their kernels together
   for (size_t k = 0; k < all.size(); ++k) {
     CAPTURE(all[k].name);
-    const std::vector<HostTensor> got = results(*programs[k], all[k].graph), want = results(*build({all[k].graph, {}, {}}, interpreted), all[k].graph);
+    const std::vector<HostTensor> got = results(*programs[k], all[k].graph),
+                                  want = results(*build({all[k].graph, {}, {}}, interpreted), all[k].graph);
     for (size_t i = 0; i < want.size(); ++i) {
       const std::string error = difference(want[i], got[i], 0, 0);
       CHECK_MESSAGE(error.empty(), "result ", i, ": ", error);
@@ -172,8 +197,11 @@ void check_bits(weft::test::HostCuda& host, target::Target& interpreted, const s
 }
 
 bool can_compile() {
-  if (!weft::test::HostCuda::compiler().empty() && std::filesystem::exists(WEFT_SOURCE_DIR "/tests/compiler/host_cuda/shim.h") && !sanitized) return true;
-  MESSAGE("skipped: there is no C++ compiler here, or no source folder, or the program is sanitized, which fibers confuse");
+  if (!weft::test::HostCuda::compiler().empty() &&
+      std::filesystem::exists(WEFT_SOURCE_DIR "/tests/compiler/host_cuda/shim.h") && !sanitized)
+    return true;
+  MESSAGE(
+      "skipped: there is no C++ compiler here, or no source folder, or the program is sanitized, which fibers confuse");
   return false;
 }
 
@@ -200,5 +228,9 @@ TEST_CASE("blocks that work together on a row give the interpreter's bits") {
   if (!can_compile()) return;
   weft::test::HostCuda host(4);
   Interpreted interpreted(4);
-  check_bits(host, interpreted, {{"rows in parts", rows(2, 16448, bfloat16)}, {"rows of any length", rows(1, 9001, float32)}, {"shared columns", shared_columns()}, {"attention of a token", one_query()}});
+  check_bits(host, interpreted,
+             {{"rows in parts", rows(2, 16448, bfloat16)},
+              {"rows of any length", rows(1, 9001, float32)},
+              {"shared columns", shared_columns()},
+              {"attention of a token", one_query()}});
 }

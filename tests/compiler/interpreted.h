@@ -9,7 +9,8 @@
 
 namespace weft::compiler::testing {
 
-/// Bytes up to the launch's next buffer: a Program does not say how long its buffers are, but none reaches into another.
+/// Bytes up to the launch's next buffer: a Program does not say how long its buffers are, but none reaches into
+/// another.
 inline int64_t room(std::span<void* const> buffers, size_t k) {
   int64_t bytes = int64_t(1) << 22;
   for (void* other : buffers)
@@ -23,7 +24,8 @@ class InterpretedKernel : public target::Executable {
   void run(std::span<const target::Segment> segments, double) const override {
     for (const target::Segment& s : segments) {
       std::vector<kernel::HostBuffer> buffers;
-      for (size_t k = 0; k < s.buffers.size(); ++k) buffers.push_back({s.buffers[k], room(s.buffers, k) / kernel_.params[k].dtype.size()});
+      for (size_t k = 0; k < s.buffers.size(); ++k)
+        buffers.push_back({s.buffers[k], room(s.buffers, k) / kernel_.params[k].dtype.size()});
       kernel::interpret(kernel_, buffers, s.symbols, s.grid);
     }
   }

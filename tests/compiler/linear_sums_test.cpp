@@ -1,4 +1,5 @@
-// Sums down columns of a norm's gradient: where nobody else wants the gradient they are made of sums that need no other sum's result, in one pass over the data.
+// Sums down columns of a norm's gradient: where nobody else wants the gradient they are made of sums that need no other
+// sum's result, in one pass over the data.
 #include <algorithm>
 #include <random>
 #include <sstream>
@@ -60,7 +61,8 @@ Outcome run(Also also) {
   std::vector<HostTensor> inputs;
   for (const graph::Type& type : types(float32)) {
     HostTensor t{type, {}};
-    for (int64_t k = num_elements(type.shape); k > 0; --k) t.data.push_back(kernel::round_to(Number::of_real(0.25 + normal(engine)), float32));
+    for (int64_t k = num_elements(type.shape); k > 0; --k)
+      t.data.push_back(kernel::round_to(Number::of_real(0.25 + normal(engine)), float32));
     inputs.push_back(std::move(t));
   }
   std::vector<HostTensor> wide = inputs;
@@ -74,7 +76,9 @@ Outcome run(Also also) {
   Outcome result;
   for (size_t i = 0; i < expected.size(); ++i) {
     const HostTensor values = from_storage(got[i], {expected[i].type.shape, float32});
-    for (size_t k = 0; k < values.data.size(); ++k) result.worst = std::max(result.worst, std::abs(values.data[k].f - expected[i].data[k].f) / (1 + std::abs(expected[i].data[k].f)));
+    for (size_t k = 0; k < values.data.size(); ++k)
+      result.worst = std::max(
+          result.worst, std::abs(values.data[k].f - expected[i].data[k].f) / (1 + std::abs(expected[i].data[k].f)));
   }
   result.launches = program->stats().launches;
   result.reads = reads_of_gradient(*program);

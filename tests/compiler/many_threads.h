@@ -1,5 +1,6 @@
 #pragma once
-// A device of many threads that is none: the compiler makes of a program what it makes for a GPU, and the CPU's code generator runs the kernels.
+// A device of many threads that is none: the compiler makes of a program what it makes for a GPU, and the CPU's code
+// generator runs the kernels.
 #include <memory>
 #include <string>
 #include <vector>
@@ -15,9 +16,13 @@ class ManyThreads : public target::Target {
   std::string fingerprint() const override { return "many threads"; }
   int64_t lanes(int64_t) const override { return 32; }
   int64_t vector_registers() const override { return 64; }
-  std::vector<std::shared_ptr<const target::Executable>> compile(std::span<const kernel::Kernel> kernels) override { return target::cpu().compile(kernels); }
+  std::vector<std::shared_ptr<const target::Executable>> compile(std::span<const kernel::Kernel> kernels) override {
+    return target::cpu().compile(kernels);
+  }
   std::shared_ptr<const target::LibraryCall> library(const kernel::DotDesc&) override { return nullptr; }
-  std::shared_ptr<const target::LibraryCall> call(const kernel::CallDesc& desc) override { return target::cpu().call(desc); }
+  std::shared_ptr<const target::LibraryCall> call(const kernel::CallDesc& desc) override {
+    return target::cpu().call(desc);
+  }
   target::CompileStats stats() const override { return {}; }
 };
 

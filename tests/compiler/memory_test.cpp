@@ -1,4 +1,5 @@
-// What a program keeps in memory, and what it does not move: results that take over memory, gradients side by side, products with more than generated code can do.
+// What a program keeps in memory, and what it does not move: results that take over memory, gradients side by side,
+// products with more than generated code can do.
 #include <cstring>
 
 #include "compiler/support.h"
@@ -40,7 +41,9 @@ class Planned final : public target::Target {
   std::shared_ptr<const target::LibraryCall> library(const kernel::DotDesc& desc) override {
     return target::cuda::cublaslt_form(desc) ? std::make_shared<NamedCall>(desc.to_string()) : nullptr;
   }
-  std::shared_ptr<const target::LibraryCall> attention(const kernel::AttentionDesc& desc) override { return std::make_shared<NamedCall>(desc.to_string()); }
+  std::shared_ptr<const target::LibraryCall> attention(const kernel::AttentionDesc& desc) override {
+    return std::make_shared<NamedCall>(desc.to_string());
+  }
   target::CompileStats stats() const override { return {}; }
 };
 
@@ -48,7 +51,9 @@ struct Planning {
   int64_t arena = 0;
   std::vector<compiler::StepInfo> steps;
   int named(const std::string& part) const {
-    return static_cast<int>(std::count_if(steps.begin(), steps.end(), [&](const auto& s) { return (s.name + " " + s.what).find(part) != std::string::npos; }));
+    return static_cast<int>(std::count_if(steps.begin(), steps.end(), [&](const auto& s) {
+      return (s.name + " " + s.what).find(part) != std::string::npos;
+    }));
   }
 };
 
@@ -60,7 +65,8 @@ Planning planned(const Graph& g) {
 
 /// Logits of a product, their loss, and what comes back to both operands.
 Graph classifier(int64_t rows, int64_t classes, Dtype dtype) {
-  const Value x = param({rows, 64}, dtype), w = param({classes, 64}, dtype), targets = param({rows}, int32), seed = param({rows});
+  const Value x = param({rows, 64}, dtype), w = param({classes, 64}, dtype), targets = param({rows}, int32),
+              seed = param({rows});
   const Value logits = cast(dot(x, w, {1}, {1}), float32), loss = cross_entropy(logits, targets);
   const Values slopes = pull_back(Values{loss}, Values{seed}, Values{x, w});
   return {{x, w, targets, seed}, {loss, slopes[0], slopes[1]}};
@@ -74,18 +80,22 @@ Graph read_again() {
   return {{x, w, v}, {c, sum(late, {1}), sum(s * 2.0 + a, {0})}};
 }
 
-/// Results on the CPU, byte for byte, where large results may take over memory and where they may not. `smaller`: the step that takes most profits.
+/// Results on the CPU, byte for byte, where large results may take over memory and where they may not. `smaller`: the
+/// step that takes most profits.
 void check_same_bytes(const Graph& g, bool smaller) {
   std::vector<Storage> inputs;
   for (const Value& v : g.inputs) {
     HostTensor t{v.type(), {}};
     for (int64_t k = 0; k < num_elements(v.shape()); ++k)
-      t.data.push_back(is_integer(v.dtype()) ? Number::of_int(k * 7 % 61) : Number::of_real(std::sin(0.37 * static_cast<double>(k % 4001) + static_cast<double>(inputs.size()))));
+      t.data.push_back(is_integer(v.dtype()) ? Number::of_int(k * 7 % 61)
+                                             : Number::of_real(std::sin(0.37 * static_cast<double>(k % 4001) +
+                                                                        static_cast<double>(inputs.size()))));
     inputs.push_back(compiler::testing::to_storage(t));
   }
   compiler::Policy apart = compiler::default_policy();
   apart.update_in_place = false;
-  const auto with = compiler::build({g, {}, {}}, target::cpu()), without = compiler::build({g, {}, {}}, target::cpu(), apart);
+  const auto with = compiler::build({g, {}, {}}, target::cpu()),
+             without = compiler::build({g, {}, {}}, target::cpu(), apart);
   CHECK(with->stats().arena_bytes <= without->stats().arena_bytes);
   CHECK((with->stats().arena_bytes < without->stats().arena_bytes) == smaller);
   const auto got = with->run(inputs), expected = without->run(inputs);
@@ -116,10 +126,13 @@ TEST_CASE("results that take over memory are those of programs where none does")
 TEST_CASE("gradients of queries, keys and values go side by side into that of the product they came from") {
   const int64_t batch = 4, time = 64, width = 128, heads = 4;
   for (const Dtype dtype : {float32, bfloat16}) {
-    const Value x = param({batch, time, width}, dtype), w = param({3 * width, width}, dtype), g = param({batch, heads, time, width / heads}, dtype);
+    const Value x = param({batch, time, width}, dtype), w = param({3 * width, width}, dtype),
+                g = param({batch, heads, time, width / heads}, dtype);
     const auto attended = [&](const Value& qkv) {
       const auto part = [&](int64_t i) {
-        return permute(graph::reshape(graph::slice(qkv, {0, 0, i * width}, {batch, time, width}), {batch, time, heads, width / heads}), {0, 2, 1, 3});
+        return permute(graph::reshape(graph::slice(qkv, {0, 0, i * width}, {batch, time, width}),
+                                      {batch, time, heads, width / heads}),
+                       {0, 2, 1, 3});
       };
       return attention(part(0), part(1), part(2), 0.2, true, {});
     };
@@ -133,7 +146,8 @@ TEST_CASE("gradients of queries, keys and values go side by side into that of th
 
 TEST_CASE("gelu and its slope ride on 16-bit products where a library takes them") {
   for (const Dtype dtype : {bfloat16, float16, float32}) {
-    const Value x = param({4, 64, 128}, dtype), w = param({512, 128}, dtype), b = param({512}, dtype), v = param({128, 512}, dtype), g = param({4, 64, 128}, dtype);
+    const Value x = param({4, 64, 128}, dtype), w = param({512, 128}, dtype), b = param({512}, dtype),
+                v = param({128, 512}, dtype), g = param({4, 64, 128}, dtype);
     const Value h = dot(x, w, {2}, {1}) + broadcast(b, {4, 64, 512}), y = dot(gelu_tanh(h), v, {2}, {1});
     const Graph graph{{x, w, b, v, g}, pull_back(Values{y}, Values{g}, Values{x, w, v})};
     const Planning plan = planned(graph);
@@ -149,7 +163,8 @@ TEST_CASE("gelu and its slope ride on 16-bit products where a library takes them
 
 TEST_CASE("what an embedding that is also the head gathers is added up in float32") {
   const int64_t vocab = 256, width = 64, rows = 512;
-  const Value w = param({vocab, width}, bfloat16), ids = param({rows}, int32), g = param({rows, width}, bfloat16), x = param({rows, width}, bfloat16), dl = param({rows, vocab}, bfloat16);
+  const Value w = param({vocab, width}, bfloat16), ids = param({rows}, int32), g = param({rows, width}, bfloat16),
+              x = param({rows, width}, bfloat16), dl = param({rows, vocab}, bfloat16);
   const Value taken = gather(w, {ids}, {0}, {1, width}), logits = dot(x, w, {1}, {1});
   const Values slopes = pull_back(Values{graph::reshape(taken, {rows, width}), logits}, Values{g, dl}, Values{w});
   CHECK(slopes[0].dtype() == bfloat16);

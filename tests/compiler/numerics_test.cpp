@@ -1,4 +1,5 @@
-// What results may give up for speed: targets are told with each piece of work, and a program that was built for one answer does not serve another.
+// What results may give up for speed: targets are told with each piece of work, and a program that was built for one
+// answer does not serve another.
 #include <vector>
 
 #include "compiler/many_threads.h"
@@ -17,9 +18,13 @@ class Asked final : public weft::test::ManyThreads {
  public:
   std::string fingerprint() const override { return "asked"; }
   int64_t tensor_core_bytes(Dtype operands) const override { return operands == float32 ? 163 << 10 : 0; }
-  std::vector<std::shared_ptr<const target::Executable>> compile(std::span<const kernel::Kernel> kernels) override { return target::null().compile(kernels); }
+  std::vector<std::shared_ptr<const target::Executable>> compile(std::span<const kernel::Kernel> kernels) override {
+    return target::null().compile(kernels);
+  }
   std::shared_ptr<const target::LibraryCall> library(const kernel::DotDesc& desc) override { return note(desc); }
-  std::shared_ptr<const target::LibraryCall> attention(const kernel::AttentionDesc& desc) override { return note(desc); }
+  std::shared_ptr<const target::LibraryCall> attention(const kernel::AttentionDesc& desc) override {
+    return note(desc);
+  }
   std::shared_ptr<const target::LibraryCall> call(const kernel::CallDesc& desc) override { return note(desc); }
   std::vector<Numerics> seen;
 
@@ -36,9 +41,12 @@ Value param(Shape shape, Dtype dtype = float32) { return parameter({std::move(sh
 }  // namespace
 
 TEST_CASE("libraries and tensor cores are told what results may give up") {
-  const Value a = param({64, 64}), b = param({64, 96}), q = param({1, 2, 64, 64}, bfloat16), k = param({1, 2, 64, 64}, bfloat16), v = param({1, 2, 64, 64}, bfloat16);
+  const Value a = param({64, 64}), b = param({64, 96}), q = param({1, 2, 64, 64}, bfloat16),
+              k = param({1, 2, 64, 64}, bfloat16), v = param({1, 2, 64, 64}, bfloat16);
   const Value x = param({2, 8, 8, 16}), w = param({16, 3, 3, 16});
-  const std::vector<Graph> graphs{{{a, b}, {dot(a, b, {1}, {0})}}, {{q, k, v}, {attention(q, k, v, 0.125, true, {})}}, {{x, w}, {convolution(x, w, {{1, 1}, {1, 1}, {1, 1}, {1, 1}, {1, 1}, 1})}}};
+  const std::vector<Graph> graphs{{{a, b}, {dot(a, b, {1}, {0})}},
+                                  {{q, k, v}, {attention(q, k, v, 0.125, true, {})}},
+                                  {{x, w}, {convolution(x, w, {{1, 1}, {1, 1}, {1, 1}, {1, 1}, {1, 1}, 1})}}};
   for (const Numerics numerics : {Numerics{}, Numerics{true, true}, Numerics{false, false}})
     for (size_t i = 0; i < graphs.size(); ++i) {
       CAPTURE(i);
@@ -62,7 +70,8 @@ TEST_CASE("programs of other numerics are other programs") {
     CHECK(numerics() == n);
     return compiler::lookup_or_build(source, target::null(), compiler::default_policy());
   };
-  const auto first = built({}), tf32 = built({.tf32 = true}), any_order = built({.deterministic = false}), again = built({});
+  const auto first = built({}), tf32 = built({.tf32 = true}), any_order = built({.deterministic = false}),
+             again = built({});
   set_numerics(before);
   CHECK(first == again);
   CHECK(first != tf32);

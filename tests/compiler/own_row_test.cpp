@@ -1,5 +1,6 @@
-// Attention of one query that enters the newest key and value into its cache: one launch with what makes the query and that row, shared by blocks that work together.
-// The kernels are tile IR like any other, so the CPU's code generator runs them here.
+// Attention of one query that enters the newest key and value into its cache: one launch with what makes the query and
+// that row, shared by blocks that work together. The kernels are tile IR like any other, so the CPU's code generator
+// runs them here.
 #include <random>
 
 #include "compiler/many_threads.h"
@@ -24,18 +25,22 @@ struct Case {
 Value turned(const Value& x, const Value& by) {
   const int axis = x.type().rank() - 1;
   const int64_t half = x.shape().back().bound() / 2;
-  const Value a = slice_axis(x, axis, 0, half), b = slice_axis(x, axis, half, half), c = cast(graph::broadcast(by, a.shape()), a.dtype());
+  const Value a = slice_axis(x, axis, 0, half), b = slice_axis(x, axis, half, half),
+              c = cast(graph::broadcast(by, a.shape()), a.dtype());
   return concat({a - b * c, a * c + b}, axis);
 }
 
 /// Inputs: query, new key, new value, what they are turned by, cache, number of keys. Results: attention, the cache.
 Graph decoded(const Case& c, Dtype t, int64_t before_last = 1, bool reads_cache = false) {
-  const Value q = parameter({{1, c.heads, c.sharers, 1, c.width}, t}), k = parameter({{1, c.heads, 1, c.width}, t}), v = parameter({{1, c.heads, 1, c.width}, t});
-  const Value by = parameter({{}, float32}), cache = parameter({{1, 2 * c.heads, c.keys, c.width}, t}), n = parameter({{}, int32});
+  const Value q = parameter({{1, c.heads, c.sharers, 1, c.width}, t}), k = parameter({{1, c.heads, 1, c.width}, t}),
+              v = parameter({{1, c.heads, 1, c.width}, t});
+  const Value by = parameter({{}, float32}), cache = parameter({{1, 2 * c.heads, c.keys, c.width}, t}),
+              n = parameter({{}, int32});
   const Value fresh = reshape(concat({turned(k, by), v}, 1), {1, 1, 2 * c.heads, 1, c.width});
   const Value all = scatter(ScatterMode::set, cache, {reshape(n, {1}) - static_cast<double>(before_last)}, fresh, {2});
   const auto shared = [&](int64_t first) {
-    return graph::broadcast(expand_dims(slice(all, {0, first, 0, 0}, {1, c.heads, c.keys, c.width}), {2}), {1, c.heads, c.sharers, c.keys, c.width});
+    return graph::broadcast(expand_dims(slice(all, {0, first, 0, 0}, {1, c.heads, c.keys, c.width}), {2}),
+                            {1, c.heads, c.sharers, c.keys, c.width});
   };
   Values results{attention(turned(q, by), shared(0), shared(c.heads), 0.2, false, n), all};
   if (reads_cache) results.push_back(sum(all, {3}));
@@ -47,13 +52,16 @@ std::vector<HostTensor> random_inputs(std::mt19937_64& engine, const Graph& g, i
   std::normal_distribution<double> normal;
   for (const Value& v : g.inputs) {
     HostTensor t{v.type(), {}};
-    for (int64_t k = num_elements(v.shape()); k > 0; --k) t.data.push_back(is_float(v.dtype()) ? kernel::round_to(Number::of_real(normal(engine)), v.dtype()) : Number::of_int(count));
+    for (int64_t k = num_elements(v.shape()); k > 0; --k)
+      t.data.push_back(is_float(v.dtype()) ? kernel::round_to(Number::of_real(normal(engine)), v.dtype())
+                                           : Number::of_int(count));
     inputs.push_back(std::move(t));
   }
   return inputs;
 }
 
-std::pair<std::vector<HostTensor>, int64_t> run(const Graph& g, const std::vector<HostTensor>& inputs, target::Target& target, bool in_place = true) {
+std::pair<std::vector<HostTensor>, int64_t> run(const Graph& g, const std::vector<HostTensor>& inputs,
+                                                target::Target& target, bool in_place = true) {
   Source source{g, {}, {}};
   if (in_place) source.updates = {{1, 4}};
   const auto program = build(source, target);
@@ -69,7 +77,8 @@ std::pair<std::vector<HostTensor>, int64_t> run(const Graph& g, const std::vecto
 
 TEST_CASE("attention of one query enters its own key and value: one launch, at any number of keys") {
   std::mt19937_64 engine(12);
-  for (const Case& c : {Case{3, 1, 500, 64, float32}, Case{2, 4, 300, 128, bfloat16}, Case{2, 2, 40, 24, float16}, Case{1, 3, 700, 80, bfloat16}, Case{20, 1, 150, 32, float32}})
+  for (const Case& c : {Case{3, 1, 500, 64, float32}, Case{2, 4, 300, 128, bfloat16}, Case{2, 2, 40, 24, float16},
+                        Case{1, 3, 700, 80, bfloat16}, Case{20, 1, 150, 32, float32}})
     for (const int64_t blocks : {2, 8}) {
       Together target(blocks);
       for (const int64_t count : {int64_t{1}, int64_t{2}, c.keys / 3, c.keys, c.keys + 1, int64_t{0}, int64_t{-3}}) {
@@ -87,7 +96,9 @@ TEST_CASE("attention of one query enters its own key and value: one launch, at a
         CHECK(launches == 1);
         for (const size_t k : {size_t{0}, size_t{1}}) {
           double error = 0;
-          for (size_t i = 0; i < got[k].data.size(); ++i) error = std::max(error, std::abs(got[k].data[i].f - expected[k].data[i].f) / std::max(1.0, std::abs(expected[k].data[i].f)));
+          for (size_t i = 0; i < got[k].data.size(); ++i)
+            error = std::max(error, std::abs(got[k].data[i].f - expected[k].data[i].f) /
+                                        std::max(1.0, std::abs(expected[k].data[i].f)));
           CHECK(error <= (c.dtype == float32 ? 2e-5 : c.dtype == float16 ? 4e-3 : 3e-2));
         }
         // Entered as by itself, and nothing else is touched; into a copy where the old cache is kept.

@@ -72,7 +72,8 @@ TEST_CASE("a sum that picks one element of a row is a gather, where the row lies
 TEST_CASE("products over windows read them where they lie, or from a copy where they are no strided view") {
   graph::testing::Random r(5);
   const auto check = [&](const Value& x, const Value& weight, const Value& result) {
-    const std::vector<HostTensor> in{graph::testing::random_tensor(r, x.type()), graph::testing::random_tensor(r, weight.type())};
+    const std::vector<HostTensor> in{graph::testing::random_tensor(r, x.type()),
+                                     graph::testing::random_tensor(r, weight.type())};
     const Graph g{{x, weight}, {result}};
     const auto got = compile_and_run(g, in);
     CHECK(difference(got.outputs[0], evaluate_reference(g, in)[0], 4, 1e-4) == "");
@@ -84,7 +85,8 @@ TEST_CASE("products over windows read them where they lie, or from a copy where 
       const auto stats = check(line, w1, dot(window(line, 1, 3, step, dilation), w1, {2, 3}, {1, 2}));
       if (dilation == 1) CHECK(stats.count() == 1);
       const Value image = param({1, 14, 12, 8}), w2 = param({8, 3, 3, 8});
-      check(image, w2, dot(window(window(image, 1, 3, step, dilation), 3, 3, step, dilation), w2, {2, 4, 5}, {1, 2, 3}));
+      check(image, w2,
+            dot(window(window(image, 1, 3, step, dilation), 3, 3, step, dilation), w2, {2, 4, 5}, {1, 2, 3}));
     }
 }
 
@@ -111,7 +113,8 @@ TEST_CASE("memory: buffers alive together never overlap, and the arena is not la
     std::vector<Lifetime> buffers;
     for (int k = 0; k < 40; ++k) {
       int first = static_cast<int>(engine() % 50);
-      buffers.push_back({static_cast<int64_t>(1 + engine() % 5000), first, first + static_cast<int>(engine() % 10), -1});
+      buffers.push_back(
+          {static_cast<int64_t>(1 + engine() % 5000), first, first + static_cast<int>(engine() % 10), -1});
     }
     int64_t arena = place(buffers);
     for (size_t a = 0; a < buffers.size(); ++a) {
@@ -119,7 +122,8 @@ TEST_CASE("memory: buffers alive together never overlap, and the arena is not la
       CHECK(buffers[a].offset + buffers[a].bytes <= arena);
       for (size_t b = 0; b < a; ++b) {
         bool together = buffers[a].first <= buffers[b].last && buffers[b].first <= buffers[a].last;
-        bool overlap = buffers[a].offset < buffers[b].offset + buffers[b].bytes && buffers[b].offset < buffers[a].offset + buffers[a].bytes;
+        bool overlap = buffers[a].offset < buffers[b].offset + buffers[b].bytes &&
+                       buffers[b].offset < buffers[a].offset + buffers[a].bytes;
         CHECK_FALSE((together && overlap));
       }
     }
@@ -201,7 +205,9 @@ TEST_CASE("one program serves every length up to the bound") {
       std::memset(s.buffer->data(), 0xff, static_cast<size_t>(sizes[k]) * 4);  // NaN beyond the length
       int64_t columns = inputs[k].type.shape[1];
       for (size_t e = 0; e < inputs[k].data.size(); ++e)
-        put_number(s.buffer->data(), static_cast<int64_t>(e) / columns * strides[k][0] + static_cast<int64_t>(e) % columns, float32, inputs[k].data[e]);
+        put_number(s.buffer->data(),
+                   static_cast<int64_t>(e) / columns * strides[k][0] + static_cast<int64_t>(e) % columns, float32,
+                   inputs[k].data[e]);
       storages.push_back(s);
     }
     auto results = program->run(storages, std::vector<int64_t>{length});
@@ -210,7 +216,8 @@ TEST_CASE("one program serves every length up to the bound") {
       CHECK_MESSAGE(error.empty(), "length ", length, " output ", k, ": ", error);
     }
   }
-  CHECK_THROWS_WITH_AS(program->run(std::vector<Storage>(3), std::vector<int64_t>{71}), "[run] length n is 71, but must lie in 1..70", std::invalid_argument);
+  CHECK_THROWS_WITH_AS(program->run(std::vector<Storage>(3), std::vector<int64_t>{71}),
+                       "[run] length n is 71, but must lie in 1..70", std::invalid_argument);
 }
 
 TEST_CASE("every stage prints") {
@@ -281,7 +288,8 @@ TEST_CASE("equal scatters onto copies keep their copies in front of them") {
   }
   std::vector<HostTensor> inputs;
   for (size_t k = 0; k < g.inputs.size(); ++k) {
-    if (k % 3 == 1) inputs.push_back({g.inputs[k].type(), {Number::of_int(static_cast<int64_t>(k) % 6), Number::of_int(2)}});
+    if (k % 3 == 1)
+      inputs.push_back({g.inputs[k].type(), {Number::of_int(static_cast<int64_t>(k) % 6), Number::of_int(2)}});
     else inputs.push_back(counting(g.inputs[k].shape(), static_cast<double>(k)));
   }
   auto expected = evaluate_reference(g, inputs);
@@ -317,20 +325,22 @@ TEST_CASE("large results that nobody reads again are stored past the caches, oth
 TEST_CASE("rows whose last pass goes along with the next row's passes give the bits of rows in turn") {
   using Function = Value (*)(const Value&);
   const Function functions[] = {
-      [](const Value& x) { return softmax(x, {1}); },                                            // three passes, the last one from scratch
-      [](const Value& x) { return layer_norm(x, {}, {}, 1e-5); },                                // three passes over x
-      [](const Value& x) { return x * broadcast(sum(x, {1}, true), x.shape()); },                // two
-      [](const Value& x) {                                                                       // three, of which the first two make what the last one wants
+      [](const Value& x) { return softmax(x, {1}); },              // three passes, the last one from scratch
+      [](const Value& x) { return layer_norm(x, {}, {}, 1e-5); },  // three passes over x
+      [](const Value& x) { return x * broadcast(sum(x, {1}, true), x.shape()); },  // two
+      [](const Value& x) {  // three, of which the first two make what the last one wants
         const Value total = broadcast(sum(exp(x), {1}, true), x.shape());
         return exp(x) * broadcast(max(x * total, {1}, true), x.shape());
       }};
-  const int64_t rows = 1030, width = 4100, group = 103;  // no multiples of the rows of a program and of the lanes of a tile
+  const int64_t rows = 1030, width = 4100,
+                group = 103;  // no multiples of the rows of a program and of the lanes of a tile
   const auto at = [](const graph::Storage& s) { return static_cast<float*>(s.buffer->data()); };
   const graph::Storage x{runtime::allocate(static_cast<size_t>(rows * width) * 4), 0, {width, 1}};
   for (int64_t k = 0; k < rows * width; ++k) at(x)[k] = static_cast<float>((k * 7919) % 1009) / 200 - 2;
   for (Function f : functions) {
     const Value large = param({rows, width}), small = param({group, width});
-    const auto together = build({{{large}, {f(large)}}, {}, {}}, target::cpu()), few = build({{{small}, {f(small)}}, {}, {}}, target::cpu());
+    const auto together = build({{{large}, {f(large)}}, {}, {}}, target::cpu()),
+               few = build({{{small}, {f(small)}}, {}, {}}, target::cpu());
     CHECK(together->print("kernels").find(" streaming") != std::string::npos);
     CHECK(few->print("kernels").find(" streaming") == std::string::npos);
     const graph::Storage y = together->run(std::vector{x})[0];
@@ -338,7 +348,8 @@ TEST_CASE("rows whose last pass goes along with the next row's passes give the b
     for (int64_t first = 0; first < rows; first += group) {
       const graph::Storage part{x.buffer, first * width, {width, 1}};
       const graph::Storage z = few->run(std::vector{part})[0];
-      differ += std::memcmp(at(z) + z.offset, at(y) + y.offset + first * width, static_cast<size_t>(group * width) * 4) != 0;
+      differ +=
+          std::memcmp(at(z) + z.offset, at(y) + y.offset + first * width, static_cast<size_t>(group * width) * 4) != 0;
     }
     CHECK(differ == 0);
   }
@@ -346,15 +357,19 @@ TEST_CASE("rows whose last pass goes along with the next row's passes give the b
 
 TEST_CASE("an assignment to captured state is one kernel in the memory of the state, whatever the steps") {
   graph::testing::Random r(9);
-  for (const auto& [start, step] : {std::pair<std::vector<int64_t>, std::vector<int64_t>>{{2, 1, 0}, {1, 1, 1}}, {{7, 5, 30}, {-2, -1, -3}}, {{0, 0, 3}, {3, 2, 1}}}) {
+  for (const auto& [start, step] : {std::pair<std::vector<int64_t>, std::vector<int64_t>>{{2, 1, 0}, {1, 1, 1}},
+                                    {{7, 5, 30}, {-2, -1, -3}},
+                                    {{0, 0, 3}, {3, 2, 1}}}) {
     const Value state = param({8, 6, 32}), update = param({3, 3, 10});
     const Value next = assign(state, update, start, step);
     const Graph g{{state, update}, {next}};
     const auto program = compiler::build({g, {}, {{0, 0}}}, target::null(), {});
     INFO(program->print("plan"));
     CHECK(program->stats().count() == 1);
-    const std::vector<HostTensor> in{graph::testing::random_tensor(r, state.type()), graph::testing::random_tensor(r, update.type())};
-    CHECK(difference(compile_and_run(g, in).outputs[0], evaluate_reference(g, in)[0], 0) == "");  // without an owner: a copy first
+    const std::vector<HostTensor> in{graph::testing::random_tensor(r, state.type()),
+                                     graph::testing::random_tensor(r, update.type())};
+    CHECK(difference(compile_and_run(g, in).outputs[0], evaluate_reference(g, in)[0], 0) ==
+          "");  // without an owner: a copy first
   }
 }
 
@@ -365,10 +380,12 @@ TEST_CASE("what rides on a product gives what it would alone, by a library and b
     for (Number& v : t.data) v = kernel::round_to(Number::of_real(std::sin(v.f * step)), float32);
     return t;
   };
-  std::vector<HostTensor> inputs{values({48, 40}, 0.7), values({64, 40}, 1.3), values({64}, 2.1), values({48, 64}, 0.3)};
+  std::vector<HostTensor> inputs{values({48, 40}, 0.7), values({64, 40}, 1.3), values({64}, 2.1),
+                                 values({48, 64}, 0.3)};
   Value y = dot(x, w, {1}, {1}) + broadcast(b, {48, 64});
   for (bool libraries : {true, false})
-    for (Value result : {gelu_tanh(y) + r, gelu(y), tanh(y), unary(Op::sigmoid, y) + r, binary(Op::max, y, zeros_like(y)), r + y}) {
+    for (Value result :
+         {gelu_tanh(y) + r, gelu(y), tanh(y), unary(Op::sigmoid, y) + r, binary(Op::max, y, zeros_like(y)), r + y}) {
       Graph g{{x, w, b, r}, {result}};
       Policy policy;
       policy.libraries = libraries;
@@ -410,13 +427,18 @@ TEST_CASE("sums of operands beside products, whatever the layouts, by a library 
 
 TEST_CASE("a scatter starts from an operand that lies in any order, or that others would like to") {
   graph::testing::Random r(11);
-  const Value x = param({4, 6}), at = param({2}, int32), u = param({2, 1, 6}), w = param({6, 5}), wide = param({2, 1, 5});
-  const std::vector<HostTensor> in{graph::testing::random_tensor(r, x.type()), {at.type(), {Number::of_int(3), Number::of_int(-4)}}, graph::testing::random_tensor(r, u.type()),
-                                   graph::testing::random_tensor(r, w.type()), graph::testing::random_tensor(r, wide.type())};
+  const Value x = param({4, 6}), at = param({2}, int32), u = param({2, 1, 6}), w = param({6, 5}),
+              wide = param({2, 1, 5});
+  const std::vector<HostTensor> in{graph::testing::random_tensor(r, x.type()),
+                                   {at.type(), {Number::of_int(3), Number::of_int(-4)}},
+                                   graph::testing::random_tensor(r, u.type()),
+                                   graph::testing::random_tensor(r, w.type()),
+                                   graph::testing::random_tensor(r, wide.type())};
   const Value product = graph::matmul(x, w);
-  const Graph g{{x, at, u, w, wide},
-                {scatter(ScatterMode::add, x, {at}, u, {0}), assign(x, graph::slice(x, {0, 0}, {2, 3}) * 2.0, {1, 2}),
-                 scatter(ScatterMode::max, product, {at}, wide, {0}), exp(permute(product, {1, 0})), permute(product, {1, 0})}};
+  const Graph g{
+      {x, at, u, w, wide},
+      {scatter(ScatterMode::add, x, {at}, u, {0}), assign(x, graph::slice(x, {0, 0}, {2, 3}) * 2.0, {1, 2}),
+       scatter(ScatterMode::max, product, {at}, wide, {0}), exp(permute(product, {1, 0})), permute(product, {1, 0})}};
   const auto expected = evaluate_reference(g, in);
   for (const Strides& strides : {Strides{}, Strides{1, 4}, Strides{-6, 1}, Strides{12, 2}}) {
     const auto got = compile_and_run(g, in, {strides, {}, {}, {}, {}});

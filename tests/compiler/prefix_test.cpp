@@ -1,4 +1,5 @@
-// The prefix class: axes of any length along and across memory, forwards and backwards, what is computed with it, and its bits.
+// The prefix class: axes of any length along and across memory, forwards and backwards, what is computed with it, and
+// its bits.
 #include "compiler/support.h"
 #include "graph/instances.h"
 #include "runtime/threads.h"
@@ -23,7 +24,9 @@ class Wide final : public target::Target {
   std::string fingerprint() const override { return "wide " + target::cpu().fingerprint(); }
   int64_t lanes(int64_t bytes) const override { return target::cpu().lanes(bytes); }
   int64_t vector_registers() const override { return target::cpu().vector_registers(); }
-  std::vector<std::shared_ptr<const target::Executable>> compile(std::span<const kernel::Kernel> kernels) override { return target::cpu().compile(kernels); }
+  std::vector<std::shared_ptr<const target::Executable>> compile(std::span<const kernel::Kernel> kernels) override {
+    return target::cpu().compile(kernels);
+  }
   std::shared_ptr<const target::LibraryCall> library(const kernel::DotDesc&) override { return nullptr; }
   target::CompileStats stats() const override { return {}; }
 };
@@ -40,14 +43,17 @@ TEST_CASE("prefixes along axes longer than any block, and across them") {
         const bool backwards = switches & 1, without_own = switches & 2, logs = switches & 4;
         const Value x = parameter({across ? Shape{2, n, 19} : Shape{3, n}, n % 2 ? float32 : float64});
         const Value y = parameter({x.shape(), int32}), b = parameter({x.shape(), bfloat16});
-        Graph g{{x, y, b}, {prefix(Reducer::sum, x, 1, backwards, without_own, logs), prefix(Reducer::max, x, 1, backwards, without_own),
-                            prefix(Reducer::sum, y, 1, backwards, without_own), prefix(Reducer::prod, y, 1, backwards, without_own),
-                            prefix(logs ? Reducer::min : Reducer::sum, b, 1, backwards, without_own)}};
+        Graph g{{x, y, b},
+                {prefix(Reducer::sum, x, 1, backwards, without_own, logs),
+                 prefix(Reducer::max, x, 1, backwards, without_own), prefix(Reducer::sum, y, 1, backwards, without_own),
+                 prefix(Reducer::prod, y, 1, backwards, without_own),
+                 prefix(logs ? Reducer::min : Reducer::sum, b, 1, backwards, without_own)}};
         const std::vector<HostTensor> inputs{filled(x.type(), ++seed), filled(y.type(), seed), filled(b.type(), seed)};
         const auto expected = evaluate_reference(g, inputs);
         const auto got = compile_and_run(g, inputs);
         for (size_t k = 0; k < expected.size(); ++k) {
-          const std::string error = difference(got.outputs[k], expected[k], 4, static_cast<double>(n) * ulp_of(2, x.dtype()));
+          const std::string error =
+              difference(got.outputs[k], expected[k], 4, static_cast<double>(n) * ulp_of(2, x.dtype()));
           CHECK_MESSAGE(error.empty(), "n ", n, " across ", across, " switches ", switches, " output ", k, ": ", error);
         }
       }
@@ -55,24 +61,33 @@ TEST_CASE("prefixes along axes longer than any block, and across them") {
 
 TEST_CASE("scatters take a symbolic number of slices, and so does the gradient of a slice of symbolic length") {
   static const Symbol n{"n", 6};
-  const Value x = parameter({{8, 3}, float32}), at = parameter({{Dim(&n)}, int32}), u = parameter({{Dim(&n), 1, 3}, float32}), g = parameter({{Dim(&n), 3}, float32});
+  const Value x = parameter({{8, 3}, float32}), at = parameter({{Dim(&n)}, int32}),
+              u = parameter({{Dim(&n), 1, 3}, float32}), g = parameter({{Dim(&n), 3}, float32});
   const Value part = slice(x, {1, 0}, {Dim(&n), 3});
-  const Values back = row(Op::slice).vjp.rule(*part.node, std::vector<Value>{x}, std::vector<Value>{part}, std::vector<Value>{g});
+  const Values back =
+      row(Op::slice).vjp.rule(*part.node, std::vector<Value>{x}, std::vector<Value>{part}, std::vector<Value>{g});
   Values outputs{back[0]};
-  for (ScatterMode mode : {ScatterMode::set, ScatterMode::add, ScatterMode::max, ScatterMode::prod}) outputs.push_back(scatter(mode, x, {at}, u, {0}));
+  for (ScatterMode mode : {ScatterMode::set, ScatterMode::add, ScatterMode::max, ScatterMode::prod})
+    outputs.push_back(scatter(mode, x, {at}, u, {0}));
   auto program = build({{{x, at, u, g}, outputs}, {}, {}}, weft::test::target_under_test());
   const HostTensor tx = filled(x.type()), tu = filled(u.type(), 2), tg = filled(g.type(), 3);
   HostTensor ta{at.type(), {}};
   for (int64_t k : {7, 2, -1, 2, 0, 9}) ta.data.push_back(Number::of_int(k));
   for (int64_t length : {1, 3, 6}) {
     const std::vector<int64_t> lengths{length};
-    const auto out = program->run(std::vector<graph::Storage>{to_storage(tx), to_storage(ta), to_storage(tu), to_storage(tg)}, lengths);
-    const Value sa = parameter({{length}, int32}), su = parameter({{length, 1, 3}, float32}), sg = parameter({{length, 3}, float32});
-    const auto cut = [&](const HostTensor& t, const Value& v) { return HostTensor{v.type(), {t.data.begin(), t.data.begin() + num_elements(v.shape())}}; };
+    const auto out = program->run(
+        std::vector<graph::Storage>{to_storage(tx), to_storage(ta), to_storage(tu), to_storage(tg)}, lengths);
+    const Value sa = parameter({{length}, int32}), su = parameter({{length, 1, 3}, float32}),
+                sg = parameter({{length, 3}, float32});
+    const auto cut = [&](const HostTensor& t, const Value& v) {
+      return HostTensor{v.type(), {t.data.begin(), t.data.begin() + num_elements(v.shape())}};
+    };
     Graph same{{x, sa, su, sg}, {pad(sg, {1, 0}, {7 - length, 0})}};
-    for (ScatterMode mode : {ScatterMode::set, ScatterMode::add, ScatterMode::max, ScatterMode::prod}) same.outputs.push_back(scatter(mode, x, {sa}, su, {0}));
+    for (ScatterMode mode : {ScatterMode::set, ScatterMode::add, ScatterMode::max, ScatterMode::prod})
+      same.outputs.push_back(scatter(mode, x, {sa}, su, {0}));
     const auto expected = evaluate_reference(same, std::vector<HostTensor>{tx, cut(ta, sa), cut(tu, su), cut(tg, sg)});
-    for (size_t k = 0; k < out.size(); ++k) CHECK(difference(from_storage(out[k], x.type()), expected[k], 2, 1e-6) == "");
+    for (size_t k = 0; k < out.size(); ++k)
+      CHECK(difference(from_storage(out[k], x.type()), expected[k], 2, 1e-6) == "");
   }
 }
 
@@ -85,8 +100,12 @@ TEST_CASE("a prefix computes its operand itself and is one kernel") {
 
 TEST_CASE("infinities and NaN pass through prefixes as through their operators") {
   const Value x = parameter({{6}, float64});
-  const HostTensor t{x.type(), {Number::of_real(-INFINITY), Number::of_real(-INFINITY), Number::of_real(1), Number::of_real(INFINITY), Number::of_real(NAN), Number::of_real(2)}};
-  Graph g{{x}, {prefix(Reducer::sum, x, 0, false, false, true), prefix(Reducer::max, x, 0), prefix(Reducer::min, x, 0, true)}};
+  const HostTensor t{x.type(),
+                     {Number::of_real(-INFINITY), Number::of_real(-INFINITY), Number::of_real(1),
+                      Number::of_real(INFINITY), Number::of_real(NAN), Number::of_real(2)}};
+  Graph g{
+      {x},
+      {prefix(Reducer::sum, x, 0, false, false, true), prefix(Reducer::max, x, 0), prefix(Reducer::min, x, 0, true)}};
   const auto got = compile_and_run(g, {t});
   CHECK(got.outputs[0].data[1].f == -INFINITY);
   CHECK(got.outputs[0].data[2].f == 1);
@@ -100,7 +119,9 @@ TEST_CASE("infinities and NaN pass through prefixes as through their operators")
 
 TEST_CASE("the bits of a prefix do not depend on the number of threads") {
   const Value x = parameter({{40, 3000}, float32});
-  Graph g{{x}, {prefix(Reducer::sum, x, 1), prefix(Reducer::sum, x, 0, true), prefix(Reducer::sum, x, 1, false, true, true)}};
+  Graph g{
+      {x},
+      {prefix(Reducer::sum, x, 1), prefix(Reducer::sum, x, 0, true), prefix(Reducer::sum, x, 1, false, true, true)}};
   const HostTensor t = filled(x.type());
   const int before = runtime::num_threads();
   runtime::set_num_threads(1);
@@ -123,8 +144,11 @@ TEST_CASE("prefixes along a symbolic axis end at its length") {
     const auto out = program->run(storages, lengths);
     const Value s = parameter({{3, length}, float32});
     HostTensor part{s.type(), {}};
-    for (int64_t k = 0; k < 3 * length; ++k) part.data.push_back(t.data[static_cast<size_t>(k / length * 50 + k % length)]);
-    const auto expected = evaluate_reference({{s}, {prefix(Reducer::sum, s, 1), prefix(Reducer::sum, s, 1, true), prefix(Reducer::max, s, 1, true, true)}}, std::vector<HostTensor>{part});
+    for (int64_t k = 0; k < 3 * length; ++k)
+      part.data.push_back(t.data[static_cast<size_t>(k / length * 50 + k % length)]);
+    const auto expected = evaluate_reference(
+        {{s}, {prefix(Reducer::sum, s, 1), prefix(Reducer::sum, s, 1, true), prefix(Reducer::max, s, 1, true, true)}},
+        std::vector<HostTensor>{part});
     for (size_t k = 0; k < out.size(); ++k) {
       graph::Storage corner = out[k];
       CHECK(corner.strides == Strides{50, 1});
@@ -140,11 +164,15 @@ TEST_CASE("long prefixes of few rows are folded in parts where only many program
     for (int64_t n : {int64_t{200}, across ? int64_t{1001} : int64_t{17001}, across ? int64_t{1024} : int64_t{20480}})
       for (int switches = 0; switches < 8; ++switches) {
         const bool backwards = switches & 1, without_own = switches & 2, logs = switches & 4;
-        const Value x = parameter({across ? Shape{n, 5} : Shape{2, n}, n % 2 ? float32 : float64}), y = parameter({x.shape(), int32}), b = parameter({x.shape(), bfloat16});
+        const Value x = parameter({across ? Shape{n, 5} : Shape{2, n}, n % 2 ? float32 : float64}),
+                    y = parameter({x.shape(), int32}), b = parameter({x.shape(), bfloat16});
         const int axis = across ? 0 : 1;
-        const Graph g{{x, y, b}, {prefix(Reducer::sum, x, axis, backwards, without_own, logs), prefix(Reducer::max, x, axis, backwards, without_own),
-                                  logs ? prefix(Reducer::min, y, axis, backwards, without_own) : prefix(Reducer::prod, y, axis, backwards, without_own),
-                                  prefix(Reducer::sum, b, axis, backwards, without_own)}};
+        const Graph g{{x, y, b},
+                      {prefix(Reducer::sum, x, axis, backwards, without_own, logs),
+                       prefix(Reducer::max, x, axis, backwards, without_own),
+                       logs ? prefix(Reducer::min, y, axis, backwards, without_own)
+                            : prefix(Reducer::prod, y, axis, backwards, without_own),
+                       prefix(Reducer::sum, b, axis, backwards, without_own)}};
         const std::vector<HostTensor> inputs{filled(x.type(), ++seed), filled(y.type(), seed), filled(b.type(), seed)};
         const auto program = build({g, {}, {}}, wide);
         CHECK((program->stats().launches > 4) == (n > 200));

@@ -1,4 +1,5 @@
-// The gradient of a bias beside the product that it comes from: sums over each 128 rows of a result ride on it where a library makes them.
+// The gradient of a bias beside the product that it comes from: sums over each 128 rows of a result ride on it where a
+// library makes them.
 #include "base/half.h"
 #include "compiler/support.h"
 #include "graph/composites.h"
@@ -16,10 +17,14 @@ class Summing final : public target::Target {
  public:
   explicit Summing(bool sums) : sums_(sums) {}
   bool many_threads() const override { return true; }
-  std::string fingerprint() const override { return (sums_ ? "summing " : "not summing ") + target::cpu().fingerprint(); }
+  std::string fingerprint() const override {
+    return (sums_ ? "summing " : "not summing ") + target::cpu().fingerprint();
+  }
   int64_t lanes(int64_t) const override { return 32; }
   int64_t vector_registers() const override { return 64; }
-  std::vector<std::shared_ptr<const target::Executable>> compile(std::span<const kernel::Kernel> kernels) override { return target::cpu().compile(kernels); }
+  std::vector<std::shared_ptr<const target::Executable>> compile(std::span<const kernel::Kernel> kernels) override {
+    return target::cpu().compile(kernels);
+  }
   std::shared_ptr<const target::LibraryCall> library(const kernel::DotDesc& desc) override {
     kernel::DotDesc merged;
     if (!target::cuda::product_form(desc, &merged) || (desc.sum != kernel::OperandSum::none && !sums_)) return nullptr;
@@ -35,17 +40,22 @@ class Summing final : public target::Target {
       const auto real = [](const void* p, int64_t at) { return bf16_to_float(static_cast<const uint16_t*>(p)[at]); };
       const auto put = [](void* p, int64_t at, float v) { static_cast<uint16_t*>(p)[at] = float_to_bf16(v); };
       const bool has_argument = d.argument != ActivationArgument::none;
-      auto* sums = d.sum == kernel::OperandSum::c ? static_cast<float*>(operands[operands.size() - (has_argument ? 3 : 2)]) : nullptr;
+      auto* sums = d.sum == kernel::OperandSum::c
+                       ? static_cast<float*>(operands[operands.size() - (has_argument ? 3 : 2)])
+                       : nullptr;
       for (int64_t i = 0; sums && i < d.m / kernel::rows_of_a_sum * d.n; ++i) sums[i] = 0;
       for (int64_t i = 0; i < d.m; ++i)
         for (int64_t j = 0; j < d.n; ++j) {
           float sum = d.bias ? real(operands[2], j) : 0;
-          for (int64_t l = 0; l < d.k; ++l) sum += real(operands[0], i * d.a_m + l * d.a_k) * real(operands[1], l * d.b_k + j * d.b_n);
+          for (int64_t l = 0; l < d.k; ++l)
+            sum += real(operands[0], i * d.a_m + l * d.a_k) * real(operands[1], l * d.b_k + j * d.b_n);
           const int64_t at = i * d.c_m + j;
           if (d.residual) sum += real(operands[d.bias ? 3 : 2], at);
           if (d.argument == ActivationArgument::written) put(operands[operands.size() - 2], at, sum);
-          const float x = d.argument == ActivationArgument::slope ? real(operands[operands.size() - 2], at) : sum, root = 0.7978845608f;
-          const float t = std::tanh(root * (x + 0.044715f * x * x * x)), slope = 0.5f * (1 + t) + 0.5f * x * (1 - t * t) * root * (1 + 3 * 0.044715f * x * x);
+          const float x = d.argument == ActivationArgument::slope ? real(operands[operands.size() - 2], at) : sum,
+                      root = 0.7978845608f;
+          const float t = std::tanh(root * (x + 0.044715f * x * x * x)),
+                      slope = 0.5f * (1 + t) + 0.5f * x * (1 - t * t) * root * (1 + 3 * 0.044715f * x * x);
           if (d.argument == ActivationArgument::slope) sum *= slope;
           else if (d.activation == kernel::Activation::gelu_tanh) sum = 0.5f * x * (1 + t);
           put(operands.back(), at, sum);
@@ -64,7 +74,8 @@ compiler::testing::HostTensor numbers(const Shape& shape, double scale) {
   uint64_t state = static_cast<uint64_t>(num_elements(shape));
   for (int64_t k = 0; k < num_elements(shape); ++k) {
     state = state * 6364136223846793005ull + 1442695040888963407ull;
-    t.data.push_back(Number::of_real(bf16_to_float(float_to_bf16(static_cast<float>(scale * (static_cast<double>(state >> 40) / (1 << 23) - 1))))));
+    t.data.push_back(Number::of_real(
+        bf16_to_float(float_to_bf16(static_cast<float>(scale * (static_cast<double>(state >> 40) / (1 << 23) - 1))))));
   }
   return t;
 }
@@ -77,10 +88,13 @@ TEST_CASE("sums of a result's rows are made with the product, and are the sums o
   const Value h = dot(x, w, {2}, {1}) + broadcast(b, wide), y = dot(gelu_tanh(h), v, {2}, {1});
   const Graph graph{{x, w, b, v, g}, pull_back(Values{y}, Values{g}, Values{x, w, b, v})};
   std::vector<graph::Storage> inputs;
-  for (const auto& t : {numbers(rows, 1), numbers({64, 1280}, 0.05), numbers({64}, 1), numbers({1280, 64}, 0.05), numbers(rows, 1)}) inputs.push_back(compiler::testing::to_storage(t));
+  for (const auto& t :
+       {numbers(rows, 1), numbers({64, 1280}, 0.05), numbers({64}, 1), numbers({1280, 64}, 0.05), numbers(rows, 1)})
+    inputs.push_back(compiler::testing::to_storage(t));
   std::vector<std::vector<compiler::testing::HostTensor>> results;
   for (const bool sums : {true, false}) {
-    static auto *const with = new Summing(true), *const without = new Summing(false);  // programs in the table outlive tests
+    static auto *const with = new Summing(true), *const without =
+                                                     new Summing(false);  // programs in the table outlive tests
     Summing& target = sums ? *with : *without;
     const auto program = compiler::build({graph, {}, {}}, target);
     INFO(program->print("plan"));
@@ -93,7 +107,9 @@ TEST_CASE("sums of a result's rows are made with the product, and are the sums o
     CHECK(folds == (sums ? 1 : 2));  // of the parts; or of parts of the gradient, and of those
     const auto out = program->run(inputs);
     results.emplace_back();
-    for (size_t k = 0; k < out.size(); ++k) results.back().push_back(compiler::testing::from_storage(out[k], graph.outputs[k].type()));
+    for (size_t k = 0; k < out.size(); ++k)
+      results.back().push_back(compiler::testing::from_storage(out[k], graph.outputs[k].type()));
   }
-  for (size_t k = 0; k < results[0].size(); ++k) CHECK(compiler::testing::difference(results[0][k], results[1][k], 1) == "");
+  for (size_t k = 0; k < results[0].size(); ++k)
+    CHECK(compiler::testing::difference(results[0][k], results[1][k], 1) == "");
 }

@@ -1,4 +1,5 @@
-// Every row of the operator table through the compiler, held against its reference: random shapes (0 and 1 among the extents), dtypes, strides.
+// Every row of the operator table through the compiler, held against its reference: random shapes (0 and 1 among the
+// extents), dtypes, strides.
 #include "compiler/support.h"
 #include "graph/instances.h"
 
@@ -37,15 +38,18 @@ std::string check_instance(const testing::Instance& instance, testing::Random& r
     terms = static_cast<double>(std::max<size_t>(1, instance.inputs[0].data.size()));
   if (instance.op == Op::scatter) terms = static_cast<double>(std::max<size_t>(1, instance.inputs.back().data.size()));
   for (size_t k = 0; k < expected.size(); ++k) {
-    // One unit for the rounding of the result beside the operator's own error; sums are bounded by the size of their terms.
+    // One unit for the rounding of the result beside the operator's own error; sums are bounded by the size of their
+    // terms.
     double ulp = row(instance.op).ulp * std::sqrt(terms) + 1;
-    if (instance.op == Op::call && instance.attrs.call.ends_with("fft")) terms = static_cast<double>(std::max<size_t>(2, instance.inputs[0].data.size()));
+    if (instance.op == Op::call && instance.attrs.call.ends_with("fft"))
+      terms = static_cast<double>(std::max<size_t>(2, instance.inputs[0].data.size()));
     if (instance.op == Op::call && testing::decomposes(instance.attrs.call)) terms = 64;  // of numbers up to 32
     testing::forget_signs(g.outputs[k], expected[k]);
     testing::forget_signs(g.outputs[k], got.outputs[k]);
     if (instance.op == Op::logaddexp) terms = 2;  // of the larger argument
     double absolute = terms > 1 ? terms * 8 * ulp_of(1, expected[k].type.dtype) : 0;
-    if (auto error = difference(got.outputs[k], expected[k], ulp, absolute); !error.empty()) return error + "\n" + print(g);
+    if (auto error = difference(got.outputs[k], expected[k], ulp, absolute); !error.empty())
+      return error + "\n" + print(g);
   }
   return {};
 }

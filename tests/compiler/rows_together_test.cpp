@@ -42,7 +42,8 @@ std::vector<HostTensor> random_inputs(const Graph& g) {
   std::vector<HostTensor> all;
   for (const Value& v : g.inputs) {
     HostTensor t{v.type(), {}};
-    for (int64_t k = num_elements(v.shape()); k > 0; --k) t.data.push_back(kernel::round_to(Number::of_real(normal(engine)), v.dtype()));
+    for (int64_t k = num_elements(v.shape()); k > 0; --k)
+      t.data.push_back(kernel::round_to(Number::of_real(normal(engine)), v.dtype()));
     all.push_back(std::move(t));
   }
   return all;
@@ -69,13 +70,16 @@ double worst(const Graph& exact, const std::vector<HostTensor>& inputs, const st
   return error;
 }
 
-std::pair<std::vector<HostTensor>, int64_t> run(const Graph& g, const std::vector<HostTensor>& inputs, target::Target& target) {
+std::pair<std::vector<HostTensor>, int64_t> run(const Graph& g, const std::vector<HostTensor>& inputs,
+                                                target::Target& target) {
   const auto program = build({g, {}, {}}, target);
   std::vector<graph::Storage> storages;
   for (const HostTensor& t : inputs) {
     const graph::Storage plain = to_storage(t);
-    storages.push_back({runtime::allocate(size_t{1} << 23), 0, plain.strides});  // the interpreter's bound lies inside of it
-    std::memcpy(storages.back().buffer->data(), plain.buffer->data(), static_cast<size_t>(num_elements(t.type.shape)) * t.type.dtype.size());
+    storages.push_back(
+        {runtime::allocate(size_t{1} << 23), 0, plain.strides});  // the interpreter's bound lies inside of it
+    std::memcpy(storages.back().buffer->data(), plain.buffer->data(),
+                static_cast<size_t>(num_elements(t.type.shape)) * t.type.dtype.size());
   }
   const auto results = program->run(storages);
   std::pair<std::vector<HostTensor>, int64_t> out{{}, program->stats().count()};
@@ -93,7 +97,8 @@ Graph norms(int64_t rows, int64_t columns, Dtype t) {
 }
 /// Several folds, some of them results, one over what another left.
 Graph folds(int64_t rows, int64_t columns, Dtype t) {
-  const Value x = param({rows, columns}, t), f = cast(x, is_low_float(t) ? float32 : t), most = max(f, {1}), d = f - broadcast(expand_dims(most, {1}), f.shape());
+  const Value x = param({rows, columns}, t), f = cast(x, is_low_float(t) ? float32 : t), most = max(f, {1}),
+              d = f - broadcast(expand_dims(most, {1}), f.shape());
   return {{x}, {most, sum(d, {1}), sum(d * d, {1}), d * 0.5}};
 }
 
@@ -116,7 +121,9 @@ TEST_CASE("warps and blocks of threads share columns: one launch, near float64")
     Dtype dtype;
   };
   // In even parts; with rows and columns left over.
-  for (const Case& c : {Case{"sum", sums_of_columns, 2560, 128, bfloat16}, Case{"sum", sums_of_columns, 2051, 136, float32}, Case{"folds", folds_of_columns, 2051, 136, bfloat16}}) {
+  for (const Case& c :
+       {Case{"sum", sums_of_columns, 2560, 128, bfloat16}, Case{"sum", sums_of_columns, 2051, 136, float32},
+        Case{"folds", folds_of_columns, 2051, 136, bfloat16}}) {
     CAPTURE(c.name);
     CAPTURE(c.columns);
     const Graph g = c.make(c.rows, c.columns, c.dtype);

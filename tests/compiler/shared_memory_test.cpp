@@ -20,7 +20,9 @@ namespace {
 class Gpu final : public weft::test::ManyThreads, public target::Clusters, public target::SharedMemory {
  public:
   Gpu(int64_t bytes, int64_t together) : bytes_(bytes), together_(together) {}
-  std::string fingerprint() const override { return fmt::format("gpu with {} bytes, {} blocks together", bytes_, together_); }
+  std::string fingerprint() const override {
+    return fmt::format("gpu with {} bytes, {} blocks together", bytes_, together_);
+  }
   int64_t lanes(int64_t bytes) const override { return bytes >= 16 ? 64 : 1024 / bytes; }
   int64_t blocks_together() const override { return together_; }
   int64_t shared_bytes() const override { return bytes_; }
@@ -46,7 +48,8 @@ Graph softmax_of(int64_t rows, int64_t columns, Dtype t) {
   return {{x}, {softmax(x, {1})}};
 }
 Graph norm_of_sum(int64_t rows, int64_t columns, Dtype t) {
-  const Value x = parameter_of({rows, columns}, t), y = parameter_of({rows, columns}, t), w = parameter_of({columns}, t), b = parameter_of({columns}, t);
+  const Value x = parameter_of({rows, columns}, t), y = parameter_of({rows, columns}, t),
+              w = parameter_of({columns}, t), b = parameter_of({columns}, t);
   return {{x, y, w, b}, {layer_norm(x + y, w, b, 1e-5)}};
 }
 
@@ -73,7 +76,9 @@ TEST_CASE("no row asks for more shared memory than a block may have") {
 }
 
 TEST_CASE("rows are kept where they fit, by the device that is asked") {
-  const auto keeps = [](int64_t columns, int64_t bytes) { return asked_by(softmax_of(600, columns, float32), bytes) >= columns * 4; };
+  const auto keeps = [](int64_t columns, int64_t bytes) {
+    return asked_by(softmax_of(600, columns, float32), bytes) >= columns * 4;
+  };
   CHECK(keeps(20000, 99 << 10));
   CHECK(!keeps(26000, 99 << 10));
   CHECK(keeps(26000, 163 << 10));
@@ -91,12 +96,14 @@ TEST_CASE("a row that is not kept gives what a kept one gives") {
   for (const int64_t bytes : {99 << 10, 227 << 10}) {
     Gpu gpu(bytes, 1);
     const auto program = build({g, {}, {}}, gpu);
-    const graph::Storage plain = to_storage(x), roomy{runtime::allocate(size_t{1} << 23), 0, plain.strides};  // the interpreter's bound lies inside of it
+    const graph::Storage plain = to_storage(x), roomy{runtime::allocate(size_t{1} << 23), 0,
+                                                      plain.strides};  // the interpreter's bound lies inside of it
     std::memcpy(roomy.buffer->data(), plain.buffer->data(), 50000 * sizeof(float));
     got.push_back(from_storage(program->run(std::vector{roomy})[0], g.outputs[0].type()));
   }
   for (size_t k = 0; k < got[0].data.size(); ++k)
-    if (got[0].data[k].real() != got[1].data[k].real()) FAIL("element ", k, " is ", got[0].data[k].real(), " and ", got[1].data[k].real());
+    if (got[0].data[k].real() != got[1].data[k].real())
+      FAIL("element ", k, " is ", got[0].data[k].real(), " and ", got[1].data[k].real());
 }
 
 TEST_CASE("tiles that are turned in shared memory have room there") {

@@ -61,7 +61,8 @@ inline graph::Storage to_storage(const HostTensor& t, Strides strides = {}) {
     int64_t reach = (t.type.shape[k].bound() - 1) * strides[k];
     (reach < 0 ? lowest : highest) += reach;
   }
-  graph::Storage s{runtime::allocate(static_cast<size_t>((highest - lowest + 1) * t.type.dtype.size())), -lowest, strides};
+  graph::Storage s{runtime::allocate(static_cast<size_t>((highest - lowest + 1) * t.type.dtype.size())), -lowest,
+                   strides};
   std::memset(s.buffer->data(), 0x7f, static_cast<size_t>((highest - lowest + 1) * t.type.dtype.size()));
   for (int64_t k = 0; k < n; ++k) {
     int64_t rest = k, at = s.offset;
@@ -92,7 +93,8 @@ struct Result {
   std::shared_ptr<const Program> program;
 };
 
-inline Result compile_and_run(const graph::Graph& g, const std::vector<HostTensor>& inputs, const std::vector<Strides>& strides = {}, const Policy& policy = {}) {
+inline Result compile_and_run(const graph::Graph& g, const std::vector<HostTensor>& inputs,
+                              const std::vector<Strides>& strides = {}, const Policy& policy = {}) {
   Source source{g, {}, {}};
   std::vector<graph::Storage> storages;
   for (size_t k = 0; k < inputs.size(); ++k) {
@@ -109,8 +111,18 @@ inline Result compile_and_run(const graph::Graph& g, const std::vector<HostTenso
 /// Units in the last place of dtype t at magnitude |v| (integers and bools: 1).
 inline double ulp_of(double v, Dtype t) {
   if (!is_float(t)) return 1;
-  int digits = t == float32 ? 24 : t == float64 ? 53 : t == float16 ? 11 : t == float8_e4m3 ? 4 : t == float8_e5m2 ? 3 : 8;
-  int smallest = t == float32 ? -149 : t == float64 ? -1074 : t == float16 ? -24 : t == float8_e4m3 ? -9 : t == float8_e5m2 ? -16 : -133;
+  int digits = t == float32       ? 24
+               : t == float64     ? 53
+               : t == float16     ? 11
+               : t == float8_e4m3 ? 4
+               : t == float8_e5m2 ? 3
+                                  : 8;
+  int smallest = t == float32       ? -149
+                 : t == float64     ? -1074
+                 : t == float16     ? -24
+                 : t == float8_e4m3 ? -9
+                 : t == float8_e5m2 ? -16
+                                    : -133;
   if (v == 0) return std::ldexp(1.0, smallest);
   return std::ldexp(1.0, std::max(std::ilogb(std::abs(v)) - digits + 1, smallest));
 }
@@ -120,12 +132,14 @@ inline std::string difference(const HostTensor& got, const HostTensor& expected,
   if (!(got.type == expected.type)) return "types differ";
   for (size_t k = 0; k < got.data.size(); ++k) {
     if (got.data[k].integral) {
-      if (got.data[k].i != expected.data[k].i) return fmt::format("element {}: {} instead of {}", k, got.data[k].i, expected.data[k].i);
+      if (got.data[k].i != expected.data[k].i)
+        return fmt::format("element {}: {} instead of {}", k, got.data[k].i, expected.data[k].i);
       continue;
     }
     double a = got.data[k].f, b = expected.data[k].f;
     if (a == b || (std::isnan(a) && std::isnan(b))) continue;
-    if (!(std::abs(a - b) <= ulp * ulp_of(b, got.type.dtype) + absolute)) return fmt::format("element {}: {} instead of {}", k, a, b);
+    if (!(std::abs(a - b) <= ulp * ulp_of(b, got.type.dtype) + absolute))
+      return fmt::format("element {}: {} instead of {}", k, a, b);
   }
   return {};
 }

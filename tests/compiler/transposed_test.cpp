@@ -1,4 +1,5 @@
-// Transposes that are large enough for the tiles a GPU turns them by: whole ones and ragged ones, alone and with arithmetic around them.
+// Transposes that are large enough for the tiles a GPU turns them by: whole ones and ragged ones, alone and with
+// arithmetic around them.
 #include <doctest/doctest.h>
 
 #include <vector>
@@ -20,18 +21,28 @@ int64_t wrong(const array& turned, int rows, int columns, double factor) {
   const std::vector<double> values = astype(turned, float64).to_vector<double>();
   int64_t count = 0;
   for (int64_t j = 0; j < columns; ++j)
-    for (int64_t i = 0; i < rows; ++i) count += values[static_cast<size_t>(j * rows + i)] != factor * static_cast<double>((53 * i + j) % 251);
+    for (int64_t i = 0; i < rows; ++i)
+      count += values[static_cast<size_t>(j * rows + i)] != factor * static_cast<double>((53 * i + j) % 251);
   return count;
 }
 
 }  // namespace
 
 TEST_CASE("large transposes leave every element in its place") {
-  const auto plain = compile([](const std::vector<array>& in) { return std::vector<array>{contiguous(transpose(in[0]))}; }, CompileOptions{});
-  const auto twice = compile([](const std::vector<array>& in) { return std::vector<array>{transpose(in[0]) + transpose(in[0])}; }, CompileOptions{});
-  const auto mixed = compile([](const std::vector<array>& in) { return std::vector<array>{transpose(in[0]) * in[1]}; }, CompileOptions{});
-  for (const auto& [dtype, height, width] :
-       {std::tuple{bfloat16, 2048, 2176}, {bfloat16, 2056, 2200}, {bfloat16, 2051, 2053}, {float16, 2056, 2200}, {float32, 1024, 1088}, {float32, 1036, 1092}, {float32, 1031, 1029}}) {
+  const auto plain = compile(
+      [](const std::vector<array>& in) { return std::vector<array>{contiguous(transpose(in[0]))}; }, CompileOptions{});
+  const auto twice =
+      compile([](const std::vector<array>& in) { return std::vector<array>{transpose(in[0]) + transpose(in[0])}; },
+              CompileOptions{});
+  const auto mixed = compile([](const std::vector<array>& in) { return std::vector<array>{transpose(in[0]) * in[1]}; },
+                             CompileOptions{});
+  for (const auto& [dtype, height, width] : {std::tuple{bfloat16, 2048, 2176},
+                                             {bfloat16, 2056, 2200},
+                                             {bfloat16, 2051, 2053},
+                                             {float16, 2056, 2200},
+                                             {float32, 1024, 1088},
+                                             {float32, 1036, 1092},
+                                             {float32, 1031, 1029}}) {
     const int rows = height, columns = width;
     const auto size = dtype.size();
     CAPTURE(size);

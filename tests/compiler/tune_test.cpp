@@ -25,7 +25,8 @@ HostTensor random_tensor(const Shape& shape, Dtype dtype = float32, int64_t rang
   std::normal_distribution<double> normal;
   HostTensor t{{shape, dtype}, {}};
   for (int64_t k = num_elements(shape); k > 0; --k)
-    t.data.push_back(range > 0 ? Number::of_int(static_cast<int64_t>(engine() % static_cast<uint64_t>(range))) : kernel::round_to(Number::of_real(normal(engine)), dtype));
+    t.data.push_back(range > 0 ? Number::of_int(static_cast<int64_t>(engine() % static_cast<uint64_t>(range)))
+                               : kernel::round_to(Number::of_real(normal(engine)), dtype));
   return t;
 }
 
@@ -36,7 +37,8 @@ Policy with(Tuning tuning, std::shared_ptr<const TuneChoices> choices = nullptr)
   return policy;
 }
 
-/// The CPU, with candidates that are slowed down or spoiled: `spoil` is told which of the kernels of one call to compile a kernel is, and how many there were.
+/// The CPU, with candidates that are slowed down or spoiled: `spoil` is told which of the kernels of one call to
+/// compile a kernel is, and how many there were.
 class SpoiledTarget : public target::Target {
  public:
   enum class Fault { none, slow, wrong, throws };
@@ -60,7 +62,8 @@ class SpoiledTarget : public target::Target {
 
  private:
   struct Spoiled : target::Executable {
-    Spoiled(SpoiledTarget& t, std::shared_ptr<const target::Executable> i, Fault f) : target(t), inner(std::move(i)), fault(f) {}
+    Spoiled(SpoiledTarget& t, std::shared_ptr<const target::Executable> i, Fault f)
+        : target(t), inner(std::move(i)), fault(f) {}
     void run(std::span<const target::Segment> segments, double work) const override {
       ++target.runs;
       for (const int64_t n : segments[0].symbols) target.longest = std::max(target.longest, n);
@@ -85,7 +88,9 @@ Graph a_map() {
   return {{x}, {tanh(x) * x}};
 }
 
-std::string tuned(const Graph& g, target::Target& target, const Policy& policy) { return build({g, {}, {}}, target, policy)->print("tune"); }
+std::string tuned(const Graph& g, target::Target& target, const Policy& policy) {
+  return build({g, {}, {}}, target, policy)->print("tune");
+}
 
 /// Every choice of this process made `variant`.
 std::shared_ptr<const TuneChoices> all_set_to(Variant variant) {
@@ -116,15 +121,18 @@ TEST_CASE("every variant of a group computes the same; bit by bit where nothing 
     double ulp;
   };
   std::vector<Case> cases;
-  const auto add = [&](const char* name, Values outputs, Values inputs, std::vector<HostTensor> data, bool same_bits, double ulp) {
+  const auto add = [&](const char* name, Values outputs, Values inputs, std::vector<HostTensor> data, bool same_bits,
+                       double ulp) {
     cases.push_back({name, {std::move(inputs), std::move(outputs)}, std::move(data), same_bits, ulp});
   };
-  Value x = parameter({{300, 193}, float32}), y = parameter({{300, 193}, float32}), z = parameter({{193, 300}, float32}), i = parameter({{300}, int32});
+  Value x = parameter({{300, 193}, float32}), y = parameter({{300, 193}, float32}),
+        z = parameter({{193, 300}, float32}), i = parameter({{300}, int32});
   add("map", {gelu_tanh(x) * y}, {x, y}, {random_tensor({300, 193}), random_tensor({300, 193})}, true, 8);
   add("rows", {softmax(x, {1})}, {x}, {random_tensor({300, 193})}, false, 64);
   add("columns", {sum(x * y, {0})}, {x, y}, {random_tensor({300, 193}), random_tensor({300, 193})}, false, 2000);
   add("across", {x + permute(z, {1, 0})}, {x, z}, {random_tensor({300, 193}), random_tensor({193, 300})}, true, 0);
-  add("gathered", {take(x, i, 0) * y}, {x, y, i}, {random_tensor({300, 193}), random_tensor({300, 193}), random_tensor({300}, int32, 300)}, true, 0);
+  add("gathered", {take(x, i, 0) * y}, {x, y, i},
+      {random_tensor({300, 193}), random_tensor({300, 193}), random_tensor({300}, int32, 300)}, true, 0);
   Value h = parameter({{400, 256}, bfloat16});
   add("half", {exp(h) * h}, {h}, {random_tensor({400, 256}, bfloat16)}, true, 1);
   int others = 0;
@@ -156,17 +164,22 @@ TEST_CASE("a faster candidate wins; one that is wrong or throws is dropped, howe
   const std::string won = tuned(a_map(), slow, with(Tuning::on));
   CHECK_MESSAGE(won.find("-> heuristic") == std::string::npos, won);
 
-  SpoiledTarget wrong([](size_t index, size_t count) { return count == 1 ? Fault::none : index == 0 ? Fault::slow : Fault::wrong; });
+  SpoiledTarget wrong([](size_t index, size_t count) {
+    return count == 1 ? Fault::none : index == 0 ? Fault::slow : Fault::wrong;
+  });
   const std::string dropped = tuned(a_map(), wrong, with(Tuning::on));
   CHECK_MESSAGE(dropped.find("narrower wrong") != std::string::npos, dropped);
   CHECK_MESSAGE(dropped.find("-> heuristic") != std::string::npos, dropped);
 
-  SpoiledTarget throws([](size_t index, size_t count) { return count == 1 ? Fault::none : index == 0 ? Fault::slow : Fault::throws; });
+  SpoiledTarget throws([](size_t index, size_t count) {
+    return count == 1 ? Fault::none : index == 0 ? Fault::slow : Fault::throws;
+  });
   const std::string thrown = tuned(a_map(), throws, with(Tuning::on));
   CHECK_MESSAGE(thrown.find("narrower no such thing") != std::string::npos, thrown);
   CHECK_MESSAGE(thrown.find("-> heuristic") != std::string::npos, thrown);
 
-  SpoiledTarget broken([](size_t index, size_t count) { return count > 1 && index == 0 ? Fault::throws : Fault::none; });
+  SpoiledTarget broken(
+      [](size_t index, size_t count) { return count > 1 && index == 0 ? Fault::throws : Fault::none; });
   CHECK(tuned(a_map(), broken, with(Tuning::on)).find("the heuristic's code fails") != std::string::npos);
 }
 
@@ -207,7 +220,8 @@ TEST_CASE("an entry of the cache that is damaged or means nothing is a miss") {
   REQUIRE(choices.size() == 1);
   const Digest key = choices.begin()->first;
   const int32_t unknown_variant[] = {1, 99}, other_version[] = {77, 0};
-  for (const auto& [data, bytes] : {std::pair<const void*, size_t>("garbage", 7), {unknown_variant, 8}, {other_version, 8}}) {
+  for (const auto& [data, bytes] :
+       {std::pair<const void*, size_t>("garbage", 7), {unknown_variant, 8}, {other_version, 8}}) {
     reset_tuning();
     runtime::cache_put("tune", key, data, bytes);
     CHECK(tuned(a_map(), target, with(Tuning::cached)).empty());
@@ -232,12 +246,15 @@ TEST_CASE("choices are text, and a Program that is given them takes them in ever
   CHECK(with(Tuning::off, recorded).digest() != with(Tuning::off).digest());
 
   CHECK(parse_tuning_choices("")->empty());
-  for (const char* text : {"x", "00 1", "0123456789abcdef0123456789abcdeg 1", "0123456789abcdef0123456789abcdef", "0123456789abcdef0123456789abcdef 6",
-                           "0123456789abcdef0123456789abcdef -1"})
-    CHECK_THROWS_WITH_AS(parse_tuning_choices(text), doctest::Contains("[parse_tuning_choices]"), std::invalid_argument);
+  for (const char* text : {"x", "00 1", "0123456789abcdef0123456789abcdeg 1", "0123456789abcdef0123456789abcdef",
+                           "0123456789abcdef0123456789abcdef 6", "0123456789abcdef0123456789abcdef -1"})
+    CHECK_THROWS_WITH_AS(parse_tuning_choices(text), doctest::Contains("[parse_tuning_choices]"),
+                         std::invalid_argument);
 }
 
-TEST_CASE("without time left the heuristic stands: recorded where other candidates have other bits, open where they have the same") {
+TEST_CASE(
+    "without time left the heuristic stands: recorded where other candidates have other bits, open where they have the "
+    "same") {
   const FreshTuner fresh;
   set_tuning_budget(0);
   SpoiledTarget target([](size_t, size_t) { return Fault::none; });
@@ -291,7 +308,9 @@ TEST_CASE("eager evaluation measures nothing") {
   set_default_policy(before);
   REQUIRE(record.programs().size() == 1);
   CHECK(record.programs()[0]->print("tune").find(" ms") == std::string::npos);
-  CHECK(build({Graph{{}, {tanh(iota({512, 512}, 1, float32))}}, {}, {}}, target::cpu(), with(Tuning::force))->print("tune").find("ms") != std::string::npos);
+  CHECK(build({Graph{{}, {tanh(iota({512, 512}, 1, float32))}}, {}, {}}, target::cpu(), with(Tuning::force))
+            ->print("tune")
+            .find("ms") != std::string::npos);
 }
 
 TEST_CASE("of a long map only a part is measured") {
@@ -355,7 +374,8 @@ TEST_CASE("measuring shows in the timeline") {
   const runtime::Timeline timeline = runtime::stop_recording();
   double us = 0;
   for (const runtime::Slice& slice : timeline.slices)
-    if (timeline.names[static_cast<size_t>(slice.name)] == "tune" && std::string(slice.kind) == "compiler") us += slice.length;
+    if (timeline.names[static_cast<size_t>(slice.name)] == "tune" && std::string(slice.kind) == "compiler")
+      us += slice.length;
   CHECK(us > 0);
   CHECK(program->stats().tune_ms * 1e3 >= 0.9 * us);
 }

@@ -73,8 +73,10 @@ TEST_CASE("random batches reach every place, the first and the last included") {
   }
   for (size_t s = 0; s < 12; ++s) CHECK((starts[s] > 0) == (s < 8));  // 8 windows of 4 + 1 tokens
   CHECK_NOTHROW(TokenDataset(counting(5), 5).random_batch(0, 0, 1, 4));
-  CHECK_THROWS_WITH_AS(TokenDataset(counting(4), 4).random_batch(0, 0, 1, 4),
-                       "[random_batch] the text has 4 tokens; windows of 4 need at least 5: take a longer text or a shorter context", std::invalid_argument);
+  CHECK_THROWS_WITH_AS(
+      TokenDataset(counting(4), 4).random_batch(0, 0, 1, 4),
+      "[random_batch] the text has 4 tokens; windows of 4 need at least 5: take a longer text or a shorter context",
+      std::invalid_argument);
   CHECK_THROWS_AS(set.random_batch(0, 0, 0, 4), std::invalid_argument);
 }
 
@@ -120,7 +122,9 @@ TEST_CASE("split, wide vocabularies, tokens out of range") {
   CHECK(TokenDataset(wide, 70001)[0] == 70000);
   CHECK(TokenDataset(wide, 70001).size() == 3);
   CHECK(TokenDataset(high, 65536)[0] == 65535);
-  CHECK_THROWS_WITH_AS(TokenDataset(wide, 70000), "[TokenDataset] token 70000 at place 0 is outside the vocabulary of 70000", std::invalid_argument);
+  CHECK_THROWS_WITH_AS(TokenDataset(wide, 70000),
+                       "[TokenDataset] token 70000 at place 0 is outside the vocabulary of 70000",
+                       std::invalid_argument);
   const std::vector<int32_t> negative{-1};
   CHECK_THROWS_AS(TokenDataset(negative, 10), std::invalid_argument);
 }

@@ -124,7 +124,9 @@ TEST_CASE("a shuffled epoch holds every image once, in an order of its own") {
 
 TEST_CASE("the made-up set: a function of the seed, with all classes") {
   const ImageSplit a = synthetic_digits(200, 50, 3), b = synthetic_digits(200, 50, 3), c = synthetic_digits(200, 50, 4);
-  const auto bytes = [](const ImageDataset& d) { return d.in_order(0, static_cast<int>(d.size())).images.to_vector<int>(); };
+  const auto bytes = [](const ImageDataset& d) {
+    return d.in_order(0, static_cast<int>(d.size())).images.to_vector<int>();
+  };
   CHECK(bytes(a.train) == bytes(b.train));
   CHECK(bytes(a.train) != bytes(c.train));
   CHECK(bytes(a.test) != bytes(synthetic_digits(50, 50, 3).train));
@@ -143,5 +145,7 @@ TEST_CASE("MNIST itself") {
   CHECK(mnist.test.size() == 10000);
   CHECK(mnist.train.rows() == 28);
   CHECK(mnist.train.in_order(0, 8).labels.to_vector<int>() == std::vector<int>{5, 0, 4, 1, 9, 2, 1, 3});
-  CHECK_THROWS_WITH_AS(load_mnist("/nowhere"), "[load_mnist] /nowhere lacks train-images-idx3-ubyte (or train-images-idx3-ubyte.gz)", std::runtime_error);
+  CHECK_THROWS_WITH_AS(load_mnist("/nowhere"),
+                       "[load_mnist] /nowhere lacks train-images-idx3-ubyte (or train-images-idx3-ubyte.gz)",
+                       std::runtime_error);
 }

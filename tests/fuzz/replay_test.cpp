@@ -14,7 +14,9 @@ namespace {
 
 std::vector<std::string> inputs(const std::string& name) {
   std::vector<std::string> files;
-  for (const auto& entry : std::filesystem::directory_iterator(std::string(WEFT_SOURCE_DIR) + "/tests/fuzz/corpus/" + name)) files.push_back(entry.path().string());
+  for (const auto& entry :
+       std::filesystem::directory_iterator(std::string(WEFT_SOURCE_DIR) + "/tests/fuzz/corpus/" + name))
+    files.push_back(entry.path().string());
   std::sort(files.begin(), files.end());
   return files;
 }

@@ -32,7 +32,8 @@ void require(bool ok, const char* what) {
   if (!ok) throw Finding(what);
 }
 
-/// Runs `f`, which may refuse its input as the library does: by std::runtime_error or std::invalid_argument, with the operation in front.
+/// Runs `f`, which may refuse its input as the library does: by std::runtime_error or std::invalid_argument, with the
+/// operation in front.
 template <class F>
 void or_refused(F f) {
   try {
@@ -44,7 +45,9 @@ void or_refused(F f) {
   }
 }
 
-std::shared_ptr<io::Reader> reader(std::string_view bytes) { return std::make_shared<io::MemoryReader>(std::string(bytes)); }
+std::shared_ptr<io::Reader> reader(std::string_view bytes) {
+  return std::make_shared<io::MemoryReader>(std::string(bytes));
+}
 
 bool same(const array& a, const array& b) {
   if (a.dtype() != b.dtype() || a.shape() != b.shape()) return false;
@@ -80,9 +83,11 @@ void zip(std::string_view bytes) {
     std::vector<io::ZipInput> inputs;
     for (const auto& [name, content] : members) inputs.push_back({name, {content.view}});
     std::string image;
-    for (const std::string_view piece : io::write_zip("zip", inputs, bytes.size() % 2, bytes.size() % 4 < 2).pieces) image += piece;
+    for (const std::string_view piece : io::write_zip("zip", inputs, bytes.size() % 2, bytes.size() % 4 < 2).pieces)
+      image += piece;
     const auto back = unpacked({"zip", "output", image, nullptr});
-    require(back.size() == members.size(), "an archive has another number of members when it is written and read again");
+    require(back.size() == members.size(),
+            "an archive has another number of members when it is written and read again");
     for (size_t k = 0; k < back.size(); ++k)
       require(back[k].first == members[k].first && back[k].second.view == members[k].second.view,
               "a member changes when it is written and read again");
@@ -93,10 +98,8 @@ void npz(std::string_view bytes) {
   or_refused([&] {
     const auto arrays = load_npz(reader(bytes));
     const auto out = std::make_shared<io::MemoryWriter>();
-    if (bytes.size() % 2)
-      savez(out, arrays);
-    else
-      savez_compressed(out, arrays);
+    if (bytes.size() % 2) savez(out, arrays);
+    else savez_compressed(out, arrays);
     require(same(arrays, load_npz(reader(out->bytes()))), "arrays change when they are written and read again");
   });
 }
@@ -128,7 +131,8 @@ void idx(std::string_view bytes) {
 void tokenizer(std::string_view bytes) {
   or_refused([&] {
     const auto t = text::tokenizer_from_json(bytes);
-    require(text::tokenizer_from_json(t->to_json())->to_json() == t->to_json(), "a tokenizer changes when it is written and read again");
+    require(text::tokenizer_from_json(t->to_json())->to_json() == t->to_json(),
+            "a tokenizer changes when it is written and read again");
     std::string all;
     for (int32_t id = 0; id < t->vocab_size(); ++id) all += t->token(id);
     const auto ids = t->encode(all);
@@ -146,7 +150,9 @@ void utf8(std::string_view bytes) {
     const text::Utf8Step step = text::utf8_step(bytes.substr(at));
     require(step.bytes >= 1 && step.bytes <= bytes.size() - at, "a step leaves the text");
     const bool character = step.kind == text::Utf8Step::Kind::character;
-    if (character) require(text::utf8_encode(step.code) == bytes.substr(at, step.bytes), "a character is not encoded as it stood there");
+    if (character)
+      require(text::utf8_encode(step.code) == bytes.substr(at, step.bytes),
+              "a character is not encoded as it stood there");
     whole += character ? std::string(bytes.substr(at, step.bytes)) : "\uFFFD";
     at += step.bytes;
   }
@@ -197,7 +203,8 @@ void tape(std::string_view bytes) {
   try {
     const auto functions = io::functions_from_json(bytes);
     const std::string text = io::functions_json(functions);
-    require(io::functions_json(io::functions_from_json(text)) == text, "functions change when they are written and read again");
+    require(io::functions_json(io::functions_from_json(text)) == text,
+            "functions change when they are written and read again");
     for (const io::TapedFunction& f : functions) {
       graph::Values inputs;
       for (const graph::Type& t : f.tape.inputs) inputs.push_back(graph::parameter(t));
@@ -208,9 +215,12 @@ void tape(std::string_view bytes) {
   }
 }
 
-constexpr Target all[] = {
-    {"npy", npy},   {"npz", npz},       {"zip", zip},     {"safetensors", safetensors},   {"idx", idx},         {"tokenizer", tokenizer},
-    {"utf8", utf8}, {"config", config}, {"state", state}, {"model_config", model_config}, {"program", program}, {"tape", tape}};
+constexpr Target all[] = {{"npy", npy},         {"npz", npz},
+                          {"zip", zip},         {"safetensors", safetensors},
+                          {"idx", idx},         {"tokenizer", tokenizer},
+                          {"utf8", utf8},       {"config", config},
+                          {"state", state},     {"model_config", model_config},
+                          {"program", program}, {"tape", tape}};
 
 }  // namespace
 

@@ -1,6 +1,7 @@
 #pragma once
-// One checker for each column of the operator table. Each takes a row, so that a corrupted copy can be handed in, and an instance, and says what is wrong
-// or returns an empty string. Values come from the reference rules of the true table.
+// One checker for each column of the operator table. Each takes a row, so that a corrupted copy can be handed in, and
+// an instance, and says what is wrong or returns an empty string. Values come from the reference rules of the true
+// table.
 #include <fmt/format.h>
 
 #include "naive.h"
@@ -12,7 +13,9 @@ inline std::string describe(const Instance& in) {
   for (const HostTensor& t : in.inputs) text.append(text.back() == '(' ? "" : ", ").append(to_string(t.type));
   return text.append(")\n").append(print(graph_of(in)));
 }
-inline std::string fail(const Instance& in, const std::string& what) { return fmt::format("{}\n{}", what, describe(in)); }
+inline std::string fail(const Instance& in, const std::string& what) {
+  return fmt::format("{}\n{}", what, describe(in));
+}
 
 inline bool close(double a, double b, double tolerance) {
   if (std::isnan(a) || std::isnan(b)) return std::isnan(a) && std::isnan(b);
@@ -35,13 +38,16 @@ inline std::string check_types(const Row& r, const Instance& in) {
   const Graph graph = graph_of(in);
   const std::vector<Shape> shapes = r.shape(in.attrs, types);
   const std::vector<Dtype> dtypes = r.dtype(in.attrs, types);
-  if (shapes.size() != graph.outputs.size() || dtypes.size() != shapes.size()) return fail(in, "another number of outputs");
+  if (shapes.size() != graph.outputs.size() || dtypes.size() != shapes.size())
+    return fail(in, "another number of outputs");
   const std::vector<HostTensor> computed = reference(in);
   for (size_t k = 0; k < shapes.size(); ++k) {
     if (Type{shapes[k], dtypes[k]} != graph.outputs[k].type()) return fail(in, "the rules disagree with the node");
-    if (static_cast<int64_t>(computed[k].data.size()) != num_elements(shapes[k])) return fail(in, "the value has another number of elements");
+    if (static_cast<int64_t>(computed[k].data.size()) != num_elements(shapes[k]))
+      return fail(in, "the value has another number of elements");
     for (const Number& n : computed[k].data)
-      if (!(kernel::round_to(n, dtypes[k]) == n) && !std::isnan(n.real())) return fail(in, "the value is not of the dtype");
+      if (!(kernel::round_to(n, dtypes[k]) == n) && !std::isnan(n.real()))
+        return fail(in, "the value is not of the dtype");
   }
   return "";
 }
@@ -53,23 +59,30 @@ inline std::string check_reference(const Row& r, const Instance& in, int* compar
   std::vector<Type> types;
   for (const Value& v : graph_of(in).outputs) types.push_back(v.type());
   std::vector<double> expected;
-  if (types[0].dtype != float64 && types[0].dtype != int32 && types[0].dtype != uint32 && types[0].dtype != bool_) return "";
+  if (types[0].dtype != float64 && types[0].dtype != int32 && types[0].dtype != uint32 && types[0].dtype != bool_)
+    return "";
   if (!naive(in, types[0], expected)) return "";
   if (compared) ++*compared;
   const std::vector<HostTensor> computed = r.reference(in.attrs, in.inputs, types);
-  if (computed.size() != types.size() || computed[0].data.size() != expected.size()) return fail(in, "another number of elements");
+  if (computed.size() != types.size() || computed[0].data.size() != expected.size())
+    return fail(in, "another number of elements");
   for (size_t k = 0; k < expected.size(); ++k) {
     const double given = computed[0].data[k].real();
-    const double wanted = types[0].dtype == int32 ? static_cast<double>(static_cast<int32_t>(static_cast<int64_t>(expected[k]))) : expected[k];
-    if (is_float(types[0].dtype) ? !close(given, wanted, 1e-9) : given != wanted) return fail(in, fmt::format("element {} is {}, expected {}", k, given, wanted));
+    const double wanted = types[0].dtype == int32
+                              ? static_cast<double>(static_cast<int32_t>(static_cast<int64_t>(expected[k])))
+                              : expected[k];
+    if (is_float(types[0].dtype) ? !close(given, wanted, 1e-9) : given != wanted)
+      return fail(in, fmt::format("element {} is {}, expected {}", k, given, wanted));
   }
   return "";
 }
 
 // ---- derivatives ----
 
-/// The derivative of the graph's first output along `direction`, a vector for each float64 input, by central differences of fourth order.
-inline std::vector<double> differences(const Graph& graph, const std::vector<HostTensor>& inputs, const std::vector<std::vector<double>>& direction) {
+/// The derivative of the graph's first output along `direction`, a vector for each float64 input, by central
+/// differences of fourth order.
+inline std::vector<double> differences(const Graph& graph, const std::vector<HostTensor>& inputs,
+                                       const std::vector<std::vector<double>>& direction) {
   const double h = 1e-4;
   std::vector<HostTensor> shifted = inputs;
   const auto moved = [&](double by) {
@@ -92,7 +105,8 @@ struct Linear {
 
 inline std::vector<std::vector<double>> zero_directions(const Instance& in) {
   std::vector<std::vector<double>> out;
-  for (const HostTensor& t : in.inputs) out.push_back(t.type.dtype == float64 ? std::vector<double>(t.data.size(), 0.0) : std::vector<double>{});
+  for (const HostTensor& t : in.inputs)
+    out.push_back(t.type.dtype == float64 ? std::vector<double>(t.data.size(), 0.0) : std::vector<double>{});
   return out;
 }
 
@@ -105,7 +119,9 @@ inline bool differentiable(const Instance& in) {
   return std::any_of(in.inputs.begin(), in.inputs.end(), [](const HostTensor& t) { return t.type.dtype == float64; });
 }
 
-inline double inner(const std::vector<double>& a, const std::vector<double>& b) { return std::inner_product(a.begin(), a.end(), b.begin(), 0.0); }
+inline double inner(const std::vector<double>& a, const std::vector<double>& b) {
+  return std::inner_product(a.begin(), a.end(), b.begin(), 0.0);
+}
 
 /// A cotangent for the first output, none for the others (which are integers).
 inline Values cotangents_of(const Graph& graph, const Value& first) {
@@ -125,11 +141,13 @@ inline std::string check_vjp(const Row& r, const Instance& in) {
   if (r.vjp.rule) {
     Graph backward{graph.inputs, {}};
     backward.inputs.push_back(parameter(cotangent.type));
-    const Values rules = r.vjp.rule(*graph.outputs[0].node, graph.inputs, graph.outputs, cotangents_of(graph, backward.inputs.back()));
+    const Values rules =
+        r.vjp.rule(*graph.outputs[0].node, graph.inputs, graph.outputs, cotangents_of(graph, backward.inputs.back()));
     if (rules.size() != in.inputs.size()) return fail(in, "vjp: not one cotangent for each input");
     for (size_t k = 0; k < rules.size(); ++k) {
       if (!rules[k]) continue;
-      if (rules[k].type() != in.inputs[k].type) return fail(in, fmt::format("vjp: the cotangent of input {} has type {}", k, to_string(rules[k].type())));
+      if (rules[k].type() != in.inputs[k].type)
+        return fail(in, fmt::format("vjp: the cotangent of input {} has type {}", k, to_string(rules[k].type())));
       place[k] = static_cast<int>(backward.outputs.size());
       backward.outputs.push_back(rules[k]);
     }
@@ -147,7 +165,8 @@ inline std::string check_vjp(const Row& r, const Instance& in) {
       const double expected = inner(weights, differences(graph, in.inputs, direction));
       direction[k][j] = 0;
       const double given = place[k] < 0 ? 0 : gradients[static_cast<size_t>(place[k])].data[j].real();
-      if (!close(given, expected, 1e-6)) return fail(in, fmt::format("vjp: input {} element {}: {}, by differences {}", k, j, given, expected));
+      if (!close(given, expected, 1e-6))
+        return fail(in, fmt::format("vjp: input {} element {}: {}, by differences {}", k, j, given, expected));
     }
   }
   return "";
@@ -177,14 +196,16 @@ inline std::string check_jvp(const Row& r, const Instance& in) {
       const Values rules = r.jvp.rule(*graph.outputs[0].node, graph.inputs, graph.outputs, tangents);
       if (rules.size() != graph.outputs.size()) return fail(in, "jvp: not one tangent for each output");
       if (rules[0]) {
-        if (rules[0].type() != graph.outputs[0].type()) return fail(in, fmt::format("jvp: the tangent has type {}", to_string(rules[0].type())));
+        if (rules[0].type() != graph.outputs[0].type())
+          return fail(in, fmt::format("jvp: the tangent has type {}", to_string(rules[0].type())));
         forward.outputs = {rules[0]};
         verify(forward);
         given = reals(evaluate_reference(forward, values)[0]);
       }
     }
     for (size_t k = 0; k < expected.size(); ++k)
-      if (!close(given[k], expected[k], 1e-6)) return fail(in, fmt::format("jvp: element {}: {}, by differences {}", k, given[k], expected[k]));
+      if (!close(given[k], expected[k], 1e-6))
+        return fail(in, fmt::format("jvp: element {}: {}, by differences {}", k, given[k], expected[k]));
   }
   return "";
 }
@@ -233,13 +254,17 @@ inline std::string check_vmap(const Row& r, const Instance& in, uint64_t subset,
     for (const Instance& m : members) parts.push_back(reference(m)[output]);
     const HostTensor expected = stacked(parts, graph.outputs[output].type(), 0);
     HostTensor given = results[output];
-    if (given.type == graph.outputs[output].type()) given = stacked(std::vector<HostTensor>(members.size(), given), given.type, 0);  // the same for the whole batch
-    if (given.type != expected.type) return fail(in, fmt::format("vmap: type {}, expected {}", to_string(given.type), to_string(expected.type)));
+    if (given.type == graph.outputs[output].type())
+      given = stacked(std::vector<HostTensor>(members.size(), given), given.type, 0);  // the same for the whole batch
+    if (given.type != expected.type)
+      return fail(in, fmt::format("vmap: type {}, expected {}", to_string(given.type), to_string(expected.type)));
     const Dtype t = expected.type.dtype;
     const double tolerance = !is_float(t) ? 0 : is_float8(t) ? 0.3 : is_low_float(t) ? 1e-2 : 1e-6;
     for (size_t k = 0; k < expected.data.size(); ++k)
-      if (tolerance == 0 ? given.data[k].i != expected.data[k].i : !close(given.data[k].real(), expected.data[k].real(), tolerance))
-        return fail(in, fmt::format("vmap: batched inputs {:b}, element {}: {}, expected {}", subset, k, given.data[k].real(), expected.data[k].real()));
+      if (tolerance == 0 ? given.data[k].i != expected.data[k].i
+                         : !close(given.data[k].real(), expected.data[k].real(), tolerance))
+        return fail(in, fmt::format("vmap: batched inputs {:b}, element {}: {}, expected {}", subset, k,
+                                    given.data[k].real(), expected.data[k].real()));
   }
   return "";
 }
@@ -268,12 +293,14 @@ inline HostTensor half_of(const HostTensor& t, const std::vector<int>& factors, 
   return out;
 }
 
-/// Well-formed, and each factor whose extents are even is really split in two: the halves, computed apart, are the halves of the result (or add up to it).
+/// Well-formed, and each factor whose extents are even is really split in two: the halves, computed apart, are the
+/// halves of the result (or add up to it).
 inline std::string check_factors(const Row& r, const Instance& in) {
   const Graph graph = graph_of(in);
   const Type type = graph.outputs[0].type();
   const Factors f = r.factors.rule(in.attrs, types_of(in.inputs), graph.outputs[0].node->types());
-  if (f.inputs.size() != in.inputs.size() || f.outputs.size() != graph.outputs.size()) return fail(in, "factors: not one list for each input and output");
+  if (f.inputs.size() != in.inputs.size() || f.outputs.size() != graph.outputs.size())
+    return fail(in, "factors: not one list for each input and output");
   int top = -1;
   bool even[64], used[64] = {};
   std::fill(std::begin(even), std::end(even), true);
@@ -302,7 +329,8 @@ inline std::string check_factors(const Row& r, const Instance& in) {
       for (size_t k = 0; k < in.inputs.size(); ++k) piece.inputs[k] = half_of(in.inputs[k], f.inputs[k], factor, part);
       Shape& written = piece.attrs.shape;  // aligned with the last axes of the result
       for (size_t k = 0; k < written.size() && k < type.shape.size(); ++k)
-        if (f.outputs[0][type.shape.size() - 1 - k] == factor) written[written.size() - 1 - k] = written[written.size() - 1 - k].bound() / 2;
+        if (f.outputs[0][type.shape.size() - 1 - k] == factor)
+          written[written.size() - 1 - k] = written[written.size() - 1 - k].bound() / 2;
       HostTensor computed;
       try {
         computed = reference(piece)[0];
@@ -311,17 +339,22 @@ inline std::string check_factors(const Row& r, const Instance& in) {
       }
       if (in_output) {
         const HostTensor expected = half_of(whole, f.outputs[0], factor, part);
-        if (computed.type != expected.type) return fail(in, fmt::format("factors: half of factor {} has type {}", factor, to_string(computed.type)));
+        if (computed.type != expected.type)
+          return fail(in, fmt::format("factors: half of factor {} has type {}", factor, to_string(computed.type)));
         for (size_t k = 0; k < expected.data.size(); ++k)
-          if (!close(computed.data[k].real(), expected.data[k].real(), 1e-2)) return fail(in, fmt::format("factors: half of factor {} differs", factor));
+          if (!close(computed.data[k].real(), expected.data[k].real(), 1e-2))
+            return fail(in, fmt::format("factors: half of factor {} differs", factor));
       } else {
-        if (computed.type != type) return fail(in, fmt::format("factors: half of factor {} has type {}", factor, to_string(computed.type)));
+        if (computed.type != type)
+          return fail(in, fmt::format("factors: half of factor {} has type {}", factor, to_string(computed.type)));
         for (size_t k = 0; k < total.size(); ++k) total[k] += computed.data[k].real();
       }
     }
-    if (in_output || !is_float(type.dtype) || is_float8(type.dtype)) continue;  // with so few digits the halves are rounded too far
+    if (in_output || !is_float(type.dtype) || is_float8(type.dtype))
+      continue;  // with so few digits the halves are rounded too far
     for (size_t k = 0; k < total.size(); ++k)
-      if (!close(total[k], whole.data[k].real(), 5e-2)) return fail(in, fmt::format("factors: the halves of factor {} do not add up", factor));
+      if (!close(total[k], whole.data[k].real(), 5e-2))
+        return fail(in, fmt::format("factors: the halves of factor {} do not add up", factor));
   }
   return "";
 }
@@ -340,9 +373,11 @@ inline std::string check_interval(const Row& r, const Instance& in) {
   for (const HostTensor& t : in.inputs) given.push_back(interval_of(t));
   const HostTensor value = reference(in)[0];
   const Interval bound = r.interval.rule(in.attrs, given, value.type);
-  if (is_float(value.type.dtype)) return bound.min == INT64_MIN && bound.max == INT64_MAX ? "" : fail(in, "interval: floats are not bounded");
+  if (is_float(value.type.dtype))
+    return bound.min == INT64_MIN && bound.max == INT64_MAX ? "" : fail(in, "interval: floats are not bounded");
   for (const Number& n : value.data)
-    if (n.i < bound.min || n.i > bound.max) return fail(in, fmt::format("interval: {} is outside [{}, {}]", n.i, bound.min, bound.max));
+    if (n.i < bound.min || n.i > bound.max)
+      return fail(in, fmt::format("interval: {} is outside [{}, {}]", n.i, bound.min, bound.max));
   return "";
 }
 

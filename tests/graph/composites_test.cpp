@@ -1,4 +1,5 @@
-// The named regions: their values against sums written out, their derivatives against finite differences, their forms in 16-bit floats.
+// The named regions: their values against sums written out, their derivatives against finite differences, their forms
+// in 16-bit floats.
 #include <doctest/doctest.h>
 
 #include "checks.h"
@@ -23,7 +24,8 @@ HostTensor evaluate(const Function& f, const std::vector<HostTensor>& in) {
   return out;
 }
 
-/// The region's own vjp, with a random cotangent for each output (or for the first `counted` ones), against differences of Σ cotangent · output in each element of each float64 input.
+/// The region's own vjp, with a random cotangent for each output (or for the first `counted` ones), against differences
+/// of Σ cotangent · output in each element of each float64 input.
 void check_gradient(const Function& f, const std::vector<HostTensor>& in, int counted = -1) {
   Graph graph;
   for (const HostTensor& t : in) graph.inputs.push_back(parameter(t.type));
@@ -134,7 +136,8 @@ TEST_CASE("logsumexp") {
   }
   HostTensor edge{{{2, 2}, float64}, {}};
   for (double v : std::vector<double>{-INFINITY, -INFINITY, 3, INFINITY}) edge.data.push_back(Number::of_real(v));
-  CHECK(reals(evaluate([](const Values& in) { return logsumexp(in[0], {1}, false); }, {edge})) == std::vector<double>{-INFINITY, INFINITY});
+  CHECK(reals(evaluate([](const Values& in) { return logsumexp(in[0], {1}, false); }, {edge})) ==
+        std::vector<double>{-INFINITY, INFINITY});
 }
 
 TEST_CASE("layer_norm") {
@@ -147,7 +150,9 @@ TEST_CASE("layer_norm") {
     for (size_t c = 0; c < 6; ++c) mean += x.data[r * 6 + c].real() / 6;
     for (size_t c = 0; c < 6; ++c) variance += std::pow(x.data[r * 6 + c].real() - mean, 2) / 6;
     for (size_t c = 0; c < 6; ++c)
-      CHECK(y[r * 6 + c] == doctest::Approx((x.data[r * 6 + c].real() - mean) / std::sqrt(variance + eps) * w.data[c].real() + b.data[c].real()));
+      CHECK(y[r * 6 + c] ==
+            doctest::Approx((x.data[r * 6 + c].real() - mean) / std::sqrt(variance + eps) * w.data[c].real() +
+                            b.data[c].real()));
   }
   check_gradient(both, {x, w, b});
   check_gradient([&](const Values& in) { return layer_norm(in[0], in[1], {}, eps); }, {x, w});
@@ -159,11 +164,13 @@ TEST_CASE("layer_norm") {
 
 TEST_CASE("gelu") {
   const HostTensor x = random({7}, 6);
-  const Function approximate = [](const Values& in) { return gelu_tanh(in[0]); }, exact = [](const Values& in) { return gelu(in[0]); };
+  const Function approximate = [](const Values&in) { return gelu_tanh(in[0]); },
+                 exact = [](const Values&in) { return gelu(in[0]); };
   const auto a = reals(evaluate(approximate, {x})), e = reals(evaluate(exact, {x}));
   for (size_t k = 0; k < 7; ++k) {
     const double v = x.data[k].real();
-    CHECK(a[k] == doctest::Approx(0.5 * v * (1 + std::tanh(std::sqrt(2 / 3.14159265358979) * (v + 0.044715 * v * v * v)))));
+    CHECK(a[k] ==
+          doctest::Approx(0.5 * v * (1 + std::tanh(std::sqrt(2 / 3.14159265358979) * (v + 0.044715 * v * v * v)))));
     CHECK(e[k] == doctest::Approx(v * 0.5 * std::erfc(-v / std::sqrt(2.0))));
   }
   check_gradient(approximate, {x});
@@ -181,7 +188,8 @@ TEST_CASE("cross_entropy") {
     for (size_t r = 0; r < 6; ++r) {
       double total = 0;
       for (size_t c = 0; c < 5; ++c) total += std::exp(logits.data[r * 5 + c].real());
-      CHECK(loss[r] == doctest::Approx(-std::log(std::exp(logits.data[r * 5 + static_cast<size_t>(targets.data[r].i)].real()) / total)));
+      CHECK(loss[r] == doctest::Approx(-std::log(
+                           std::exp(logits.data[r * 5 + static_cast<size_t>(targets.data[r].i)].real()) / total)));
     }
     check_gradient(f, {logits, targets});
     check_narrow(f, {logits, targets}, 0.02);
@@ -195,7 +203,9 @@ TEST_CASE("attention") {
   const HostTensor q = random({2, tq, d}, 9), k = random({2, tk, d}, 10), v = random({2, tk, 3}, 11);
   const HostTensor hidden = random({tq, tk}, 12, bool_), additive = random({2, 1, tk}, 13);
   const double scale = 0.6;
-  const auto at = [](const HostTensor& t, int64_t b, int64_t i, int64_t j) { return t.data[static_cast<size_t>(flat(t.type.shape, {b, i, j}))].real(); };
+  const auto at = [](const HostTensor& t, int64_t b, int64_t i, int64_t j) {
+    return t.data[static_cast<size_t>(flat(t.type.shape, {b, i, j}))].real();
+  };
 
   const auto expected = [&](bool causal, const HostTensor* mask) {
     std::vector<double> out;
@@ -222,7 +232,9 @@ TEST_CASE("attention") {
   };
   for (bool causal : {false, true})
     for (const HostTensor* mask : {static_cast<const HostTensor*>(nullptr), &hidden, &additive}) {
-      const Function f = [&](const Values& in) { return attention(in[0], in[1], in[2], scale, causal, mask ? in[3] : Value{}); };
+      const Function f = [&](const Values& in) {
+        return attention(in[0], in[1], in[2], scale, causal, mask ? in[3] : Value{});
+      };
       std::vector<HostTensor> in{q, k, v};
       if (mask) in.push_back(*mask);
       const std::vector<double> y = reals(evaluate(f, in)), want = expected(causal, mask);
@@ -252,7 +264,8 @@ TEST_CASE("attention takes symbolic lengths") {
   const Value same = parameter({{2, n, 8}, float32});
   CHECK(attention(same, k, k, 1, true, {}).shape() == Shape{2, n, 8});
   CHECK_THROWS_AS(attention(parameter({{2, 4, 8}, float32}), k, k, 1, true, {}), std::invalid_argument);
-  CHECK(attention(parameter({{2, 4, 8}, float32}), k, k, 1, false, parameter({{4, n}, bool_})).shape() == Shape{2, 4, 8});
+  CHECK(attention(parameter({{2, 4, 8}, float32}), k, k, 1, false, parameter({{4, n}, bool_})).shape() ==
+        Shape{2, 4, 8});
 }
 
 TEST_CASE("regions key what their bodies depend on") {

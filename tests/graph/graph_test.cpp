@@ -72,7 +72,8 @@ TEST_CASE("a materialised node is a leaf that lets go of its inputs") {
 }
 
 TEST_CASE("data leaves of every dtype are read by the reference") {
-  for (Dtype t : {bool_, uint8, uint16, uint32, uint64, int8, int16, int32, int64, float16, bfloat16, float32, float64}) {
+  for (Dtype t :
+       {bool_, uint8, uint16, uint32, uint64, int8, int16, int32, int64, float16, bfloat16, float32, float64}) {
     const auto buffer = runtime::allocate(16);
     std::fill_n(static_cast<unsigned char*>(buffer->data()), 16, static_cast<unsigned char>(0));
     if (t == float16 || t == bfloat16) static_cast<uint16_t*>(buffer->data())[1] = t == float16 ? 0x3c00 : 0x3f80;
@@ -105,7 +106,8 @@ TEST_CASE("composites are inlined all the way down, and only what changed is reb
   verify(flat);
   verify(graph);
   const HostTensor in = tensor({2}, {0, 1});
-  const auto a = reals(evaluate_reference(graph, std::span(&in, 1))[0]), b = reals(evaluate_reference(flat, std::span(&in, 1))[0]);
+  const auto a = reals(evaluate_reference(graph, std::span(&in, 1))[0]),
+             b = reals(evaluate_reference(flat, std::span(&in, 1))[0]);
   CHECK(a == b);
   CHECK(a[0] == doctest::Approx(12));
 }
@@ -139,7 +141,9 @@ TEST_CASE("graphs print one node a line") {
 TEST_CASE("verify finds nodes that break their row") {
   const Value x = parameter({{2, 3}, float32}, 0);
   const auto broken = [&](Op op, Values inputs, Type type, Attrs attrs = {}) {
-    return Graph{{x}, {{std::make_shared<Node>(op, std::move(inputs), std::move(attrs), std::vector<Type>{std::move(type)}), 0}}};
+    return Graph{
+        {x},
+        {{std::make_shared<Node>(op, std::move(inputs), std::move(attrs), std::vector<Type>{std::move(type)}), 0}}};
   };
   CHECK_NOTHROW(verify(broken(Op::exp, {x}, {{2, 3}, float32})));
   CHECK_THROWS_AS(verify(broken(Op::exp, {x}, {{2, 4}, float32})), internal_error);

@@ -1,6 +1,7 @@
 #pragma once
-// Random valid instances of every operator, for tests that hold one way of computing against another. Shapes have 0 and 1 among their extents, dtypes are
-// those the row takes, index arrays reach outside now and then. Needs the graph layer only.
+// Random valid instances of every operator, for tests that hold one way of computing against another. Shapes have 0 and
+// 1 among their extents, dtypes are those the row takes, index arrays reach outside now and then. Needs the graph layer
+// only.
 #include <algorithm>
 #include <cmath>
 #include <numeric>
@@ -35,9 +36,14 @@ class Random {
   double real(double a, double b) { return a + (b - a) * static_cast<double>(engine_() >> 11) * 0x1p-53; }
   bool chance(int one_in) { return below(one_in) == 0; }
   uint64_t bits() { return engine_(); }
-  template <class T> const T& of(const std::vector<T>& list) { return list[static_cast<size_t>(below(static_cast<int64_t>(list.size())))]; }
-  template <class T> void shuffle(std::vector<T>& list) {
-    for (size_t k = list.size(); k > 1; --k) std::swap(list[k - 1], list[static_cast<size_t>(below(static_cast<int64_t>(k)))]);
+  template <class T>
+  const T& of(const std::vector<T>& list) {
+    return list[static_cast<size_t>(below(static_cast<int64_t>(list.size())))];
+  }
+  template <class T>
+  void shuffle(std::vector<T>& list) {
+    for (size_t k = list.size(); k > 1; --k)
+      std::swap(list[k - 1], list[static_cast<size_t>(below(static_cast<int64_t>(k)))]);
   }
 
  private:
@@ -45,7 +51,8 @@ class Random {
 };
 
 inline const std::vector<Dtype>& float_dtypes() {
-  static const std::vector<Dtype> list{float32, float64, float16, bfloat16, float32, float64, float16, float8_e4m3, float8_e5m2};
+  static const std::vector<Dtype> list{float32, float64, float16,     bfloat16,   float32,
+                                       float64, float16, float8_e4m3, float8_e5m2};
   return list;
 }
 inline const std::vector<Dtype>& integer_dtypes() {
@@ -57,7 +64,8 @@ inline Number random_number(Random& r, Dtype t, const Domain& d) {
   if (t == bool_) return Number::of_int(r.below(2));
   if (is_float(t)) return kernel::round_to(Number::of_real(r.real(d.low, d.high)), t);
   if (d.extremes && r.chance(5)) return kernel::round_to(Number::of_int(static_cast<int64_t>(r.bits())), t);
-  return kernel::round_to(Number::of_int(r.between(is_unsigned(t) ? std::max<int64_t>(d.int_low, 0) : d.int_low, d.int_high)), t);
+  return kernel::round_to(
+      Number::of_int(r.between(is_unsigned(t) ? std::max<int64_t>(d.int_low, 0) : d.int_low, d.int_high)), t);
 }
 
 inline HostTensor random_tensor(Random& r, const Type& type, const Domain& d = {}) {
@@ -68,7 +76,8 @@ inline HostTensor random_tensor(Random& r, const Type& type, const Domain& d = {
 
 /// The instance with other values in its inputs.
 inline void refill(Random& r, Instance& instance) {
-  for (size_t k = 0; k < instance.inputs.size(); ++k) instance.inputs[k] = random_tensor(r, instance.inputs[k].type, instance.domains[k]);
+  for (size_t k = 0; k < instance.inputs.size(); ++k)
+    instance.inputs[k] = random_tensor(r, instance.inputs[k].type, instance.domains[k]);
 }
 
 inline int64_t random_extent(Random& r) { return r.of<int64_t>({1, 2, 3, 4, 5, 2, 3, 7, 1, r.chance(4) ? 0 : 2}); }
@@ -185,7 +194,8 @@ inline void draw_assign(Drawing& d) {
 inline void draw_window(Drawing& d) {
   Shape shape = random_shape(d.r, 1);
   const size_t axis = static_cast<size_t>(d.r.below(static_cast<int64_t>(shape.size())));
-  const int64_t size = d.r.chance(6) ? d.r.between(17, 19) : d.r.between(1, 5), step = d.r.of<int64_t>({1, 1, 2, 3, 4, 6}), dilation = d.r.of<int64_t>({1, 1, 2, 3});
+  const int64_t size = d.r.chance(6) ? d.r.between(17, 19) : d.r.between(1, 5),
+                step = d.r.of<int64_t>({1, 1, 2, 3, 4, 6}), dilation = d.r.of<int64_t>({1, 1, 2, 3});
   const int64_t count = d.r.between(1, 4);
   shape[axis] = (size - 1) * dilation + 1 + (count - 1) * step + d.r.below(step);
   d.input(shape, d.any_dtype());
@@ -210,7 +220,8 @@ inline void draw_elementwise(Drawing& d) {
   const kernel::ScalarInfo& info = kernel::info(static_cast<kernel::ScalarOp>(r.scalar));
   std::vector<Dtype> dtypes;
   if (info.floats) dtypes.insert(dtypes.end(), float_dtypes().begin(), float_dtypes().end());
-  if (info.integers && !(d.float64_only && info.floats)) dtypes.insert(dtypes.end(), integer_dtypes().begin(), integer_dtypes().end());
+  if (info.integers && !(d.float64_only && info.floats))
+    dtypes.insert(dtypes.end(), integer_dtypes().begin(), integer_dtypes().end());
   if (info.booleans && !(d.float64_only && info.floats)) dtypes.push_back(bool_);
   const Dtype t = d.float64_only && info.floats ? float64 : d.r.of(dtypes);
   Domain domain{-2, 2, -9, 9, true}, second = domain;
@@ -241,7 +252,8 @@ inline void draw_elementwise(Drawing& d) {
 inline void draw_fold(Drawing& d) {
   const Shape shape = random_shape(d.r, 0, 4);
   using kernel::Reducer;
-  d.out.attrs.reducer = d.r.of<Reducer>({Reducer::sum, Reducer::prod, Reducer::max, Reducer::min, Reducer::all, Reducer::any});
+  d.out.attrs.reducer =
+      d.r.of<Reducer>({Reducer::sum, Reducer::prod, Reducer::max, Reducer::min, Reducer::all, Reducer::any});
   bool logical = d.out.attrs.reducer == Reducer::all || d.out.attrs.reducer == Reducer::any;
   if (logical && d.float64_only) {
     d.out.attrs.reducer = Reducer::sum;
@@ -256,10 +268,12 @@ inline void draw_prefix(Drawing& d) {
   using kernel::Reducer;
   const Shape shape = random_shape(d.r, 1);
   d.out.attrs.axes = {d.r.below(static_cast<int64_t>(shape.size()))};
-  d.out.attrs.reducer = d.r.of<Reducer>({Reducer::sum, Reducer::prod, Reducer::max, Reducer::min, Reducer::sum, Reducer::any});
+  d.out.attrs.reducer =
+      d.r.of<Reducer>({Reducer::sum, Reducer::prod, Reducer::max, Reducer::min, Reducer::sum, Reducer::any});
   if (d.float64_only && d.out.attrs.reducer == Reducer::any) d.out.attrs.reducer = Reducer::prod;
   const bool logs = d.out.attrs.reducer == Reducer::sum && d.r.chance(2), logical = d.out.attrs.reducer == Reducer::any;
-  const bool bounded = d.out.attrs.reducer == Reducer::sum || d.out.attrs.reducer == Reducer::prod;  // infinities come out of the others' exclusive forms
+  const bool bounded = d.out.attrs.reducer == Reducer::sum ||
+                       d.out.attrs.reducer == Reducer::prod;  // infinities come out of the others' exclusive forms
   d.out.attrs.integers = {d.r.below(2), (bounded && !logs) || !d.float64_only ? d.r.below(2) : 0, logs};
   d.input(shape, logical ? bool_ : logs ? d.float_dtype() : d.number_dtype());
 }
@@ -276,7 +290,8 @@ inline void draw_dot(Drawing& d) {
     std::iota(order.begin(), order.end(), 0);
     if (d.r.chance(2)) d.r.shuffle(order);
     Shape shape(order.size());
-    for (size_t k = 0; k < order.size(); ++k) shape[static_cast<size_t>(order[k])] = k < shared.size() ? shared[k] : Dim(random_extent(d.r));
+    for (size_t k = 0; k < order.size(); ++k)
+      shape[static_cast<size_t>(order[k])] = k < shared.size() ? shared[k] : Dim(random_extent(d.r));
     const auto split = order.begin() + batches;
     (side == 0 ? a.batch : a.batch2).assign(order.begin(), split);
     (side == 0 ? a.axes : a.axes2).assign(split, split + contracted);
@@ -312,7 +327,8 @@ inline void draw_indexed(Drawing& d) {
     a.shape = sizes;
     return;
   }
-  a.mode = d.r.of<ScatterMode>({ScatterMode::set, ScatterMode::add, ScatterMode::add, ScatterMode::max, ScatterMode::min, ScatterMode::prod});
+  a.mode = d.r.of<ScatterMode>(
+      {ScatterMode::set, ScatterMode::add, ScatterMode::add, ScatterMode::max, ScatterMode::min, ScatterMode::prod});
   Shape updates = indices;
   updates.insert(updates.end(), sizes.begin(), sizes.end());
   d.input(updates, d.out.inputs[0].type.dtype);
@@ -324,9 +340,12 @@ inline void draw_sort(Drawing& d) {
   d.input(shape, d.any_dtype(), ties ? Domain{0, 0, -1, 1} : Domain{});
   if (!d.float64_only && is_float(d.out.inputs[0].type.dtype))
     for (Number& n : d.out.inputs[0].data)
-      if (d.r.chance(8)) n = kernel::round_to(Number::of_real(d.r.of<double>({NAN, INFINITY, -INFINITY, -0.0})), d.out.inputs[0].type.dtype);
+      if (d.r.chance(8))
+        n = kernel::round_to(Number::of_real(d.r.of<double>({NAN, INFINITY, -INFINITY, -0.0})),
+                             d.out.inputs[0].type.dtype);
   std::vector<Number>& data = d.out.inputs[0].data;
-  for (size_t k = 0; d.float64_only && k < data.size(); ++k)  // apart by more than the steps of finite differences: in a row k mod 19 is never the same
+  for (size_t k = 0; d.float64_only && k < data.size();
+       ++k)  // apart by more than the steps of finite differences: in a row k mod 19 is never the same
     data[k] = Number::of_real(std::floor(data[k].real() * 50) / 50 + 1e-3 * static_cast<double>(k % 19));
   d.out.attrs.integers = {d.r.below(static_cast<int64_t>(shape.size()))};
 }
@@ -360,10 +379,14 @@ inline bool decomposes(std::string_view name) {
   return false;
 }
 
-/// Matrices whose factors are well determined: something large on the diagonal (for lu on the other one, so that rows are exchanged), of different size where gaps matter.
+/// Matrices whose factors are well determined: something large on the diagonal (for lu on the other one, so that rows
+/// are exchanged), of different size where gaps matter.
 inline void draw_decomposition(Drawing& d, std::string_view name) {
-  const bool tall = name == "qr" || name == "svd", gaps = name == "svd" || name.starts_with("eig"), turned = name == "lu";
-  const int64_t n = d.r.chance(9) ? 0 : d.r.between(1, 4), m = tall ? n + d.r.between(0, 2) : turned ? d.r.between(1, 4) : n;
+  const bool tall = name == "qr" || name == "svd", gaps = name == "svd" || name.starts_with("eig"),
+             turned = name == "lu";
+  const int64_t n = d.r.chance(9) ? 0 : d.r.between(1, 4), m = tall     ? n + d.r.between(0, 2)
+                                                               : turned ? d.r.between(1, 4)
+                                                                        : n;
   Shape shape = random_shape(d.r, 0, 1);
   const Shape batch = shape;
   shape.push_back(n), shape.push_back(m);
@@ -372,9 +395,12 @@ inline void draw_decomposition(Drawing& d, std::string_view name) {
   std::vector<Number>& data = d.out.inputs[0].data;
   for (size_t k = 0; k < data.size(); ++k) {
     const int64_t i = static_cast<int64_t>(k) / m % n, j = static_cast<int64_t>(k) % m;
-    if (i == (turned ? m - 1 - j : j)) data[k] = kernel::round_to(Number::of_real(data[k].real() + (gaps ? 8.0 * static_cast<double>(i + 1) : 5)), t);
+    if (i == (turned ? m - 1 - j : j))
+      data[k] = kernel::round_to(Number::of_real(data[k].real() + (gaps ? 8.0 * static_cast<double>(i + 1) : 5)), t);
   }
-  if (name == "qr") d.out.attrs.integers = {d.float64_only ? 0 : d.r.below(2)};  // derivatives of the columns beside are those of their span alone
+  if (name == "qr")
+    d.out.attrs.integers = {
+        d.float64_only ? 0 : d.r.below(2)};  // derivatives of the columns beside are those of their span alone
   if (name != "solve_triangular") return;
   Shape right = batch;
   right.push_back(n), right.push_back(d.r.between(0, 3));
@@ -383,7 +409,9 @@ inline void draw_decomposition(Drawing& d, std::string_view name) {
 }
 
 /// Whether the numbers that were drawn are no numbers like any others: sorted ones, matrices of a kind.
-inline bool drawn_to_measure(const Instance& in) { return in.op == Op::call && (in.attrs.call == "searchsorted" || decomposes(in.attrs.call)); }
+inline bool drawn_to_measure(const Instance& in) {
+  return in.op == Op::call && (in.attrs.call == "searchsorted" || decomposes(in.attrs.call));
+}
 
 /// Vectors that are found up to their sign alone, without it.
 inline void forget_signs(const Value& result, HostTensor& t) {
@@ -405,7 +433,8 @@ inline void draw_call(Drawing& d, std::string_view name) {
 /// Held against std::complex in tests/array, not here, where an element is one number.
 inline bool on_complex_only(Op op) { return op == Op::real || op == Op::imag || op == Op::complex; }
 
-/// None for parameters, which have no value of their own, for composites and control flow, which have rows of their parts, and for parts of complex numbers. `count` for each of the calls.
+/// None for parameters, which have no value of their own, for composites and control flow, which have rows of their
+/// parts, and for parts of complex numbers. `count` for each of the calls.
 inline std::vector<Instance> instances(Op op, uint64_t seed, int count, bool float64_only = false) {
   std::vector<Instance> out;
   if (op == Op::parameter || op == Op::composite || is_control(op) || on_complex_only(op)) return out;
@@ -451,7 +480,8 @@ inline std::vector<Instance> instances(Op op, uint64_t seed, int count, bool flo
 /// The instance as a graph of one node over parameters.
 inline Graph graph_of(const Instance& instance) {
   Graph graph;
-  for (size_t k = 0; k < instance.inputs.size(); ++k) graph.inputs.push_back(parameter(instance.inputs[k].type, static_cast<int64_t>(k)));
+  for (size_t k = 0; k < instance.inputs.size(); ++k)
+    graph.inputs.push_back(parameter(instance.inputs[k].type, static_cast<int64_t>(k)));
   graph.outputs = make_all(instance.op, graph.inputs, instance.attrs);
   return graph;
 }

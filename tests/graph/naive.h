@@ -1,6 +1,7 @@
 #pragma once
-// What operators compute, said a second time and otherwise than in their reference rules: elementwise operators through the C++ library on doubles and
-// 64-bit integers, movement through strides, contraction as sums over all pairs of elements.
+// What operators compute, said a second time and otherwise than in their reference rules: elementwise operators through
+// the C++ library on doubles and 64-bit integers, movement through strides, contraction as sums over all pairs of
+// elements.
 #include <cmath>
 #include <complex>
 #include <map>
@@ -99,7 +100,10 @@ inline const std::map<Op, Ints>& naive_ints() {
       {Op::bit_and, [](int64_t a, int64_t b) { return a + b - (a | b); }},
       {Op::bit_or, [](int64_t a, int64_t b) { return a + b - (a & b); }},
       {Op::bit_xor, [](int64_t a, int64_t b) { return (a | b) - (a & b); }},
-      {Op::shl, [](int64_t a, int64_t b) { return b >= 32 ? 0 : static_cast<int64_t>(static_cast<int32_t>(static_cast<uint32_t>(a) << b)); }},
+      {Op::shl,
+       [](int64_t a, int64_t b) {
+         return b >= 32 ? 0 : static_cast<int64_t>(static_cast<int32_t>(static_cast<uint32_t>(a) << b));
+       }},
       {Op::shr, [](int64_t a, int64_t b) { return a >> std::min<int64_t>(b, 63); }},
   };
   return table;
@@ -143,7 +147,8 @@ inline bool naive_call(const Instance& in, std::vector<double>& out) {
     const int64_t read = from_real ? n : 2 * (halves ? half : n), written = halves ? n : 2 * (from_real ? half : n);
     const double sign = halves || (!from_real && a.integers[0]) ? 1 : -1;
     for (size_t at = 0; at < out.size(); ++at) {
-      const int64_t row = static_cast<int64_t>(at) / written, place = static_cast<int64_t>(at) % written, k = halves ? place : place / 2;
+      const int64_t row = static_cast<int64_t>(at) / written, place = static_cast<int64_t>(at) % written,
+                    k = halves ? place : place / 2;
       const bool imaginary = !halves && place % 2 == 1;
       double total = 0;
       for (int64_t j = 0; j < (halves ? half : n); ++j) {
@@ -151,7 +156,8 @@ inline bool naive_call(const Instance& in, std::vector<double>& out) {
         const double* z = x.data() + row * read + (from_real ? j : 2 * j);
         const double re = z[0], im = from_real ? 0 : z[1];
         const double times = halves && j > 0 && 2 * j != n ? 2 : 1;
-        total += times * (imaginary ? re * std::sin(angle) + im * std::cos(angle) : re * std::cos(angle) - im * std::sin(angle));
+        total += times * (imaginary ? re * std::sin(angle) + im * std::cos(angle)
+                                    : re * std::cos(angle) - im * std::sin(angle));
       }
       out[at] = total;
     }
@@ -163,8 +169,10 @@ inline bool naive_call(const Instance& in, std::vector<double>& out) {
     for (size_t k = 0; n > 0 && k < values.size(); ++k) {
       const double* row = sorted.data() + k / (values.size() / (sorted.size() / n)) * n;
       size_t place = a.integers[0] ? n : 0;
-      if (a.integers[0]) while (place > 0 && row[place - 1] > values[k]) --place;
-      else while (place < n && row[place] < values[k]) ++place;
+      if (a.integers[0])
+        while (place > 0 && row[place - 1] > values[k]) --place;
+      else
+        while (place < n && row[place] < values[k]) ++place;
       out[k] = static_cast<double>(place);
     }
     return true;
@@ -184,29 +192,38 @@ inline bool naive(const Instance& in, const Type& type, std::vector<double>& out
   };
   using C = const std::vector<int64_t>&;
   if (const auto f = naive_reals().find(in.op); f != naive_reals().end())
-    return in.inputs[0].type.dtype == float64 && each([&](int64_t at, C) { return f->second(x(0, at), in.inputs.size() > 1 ? x(1, at) : 0); });
+    return in.inputs[0].type.dtype == float64 &&
+           each([&](int64_t at, C) { return f->second(x(0, at), in.inputs.size() > 1 ? x(1, at) : 0); });
   if (const auto f = naive_ints().find(in.op); f != naive_ints().end())
     return in.inputs[0].type.dtype == int32 && each([&](int64_t at, C) {
-             const auto i = [&](size_t k) { return k < in.inputs.size() ? in.inputs[k].data[static_cast<size_t>(at)].i : 0; };
+             const auto i = [&](size_t k) {
+               return k < in.inputs.size() ? in.inputs[k].data[static_cast<size_t>(at)].i : 0;
+             };
              return static_cast<double>(f->second(i(0), i(1)));
            });
   const Shape from = in.inputs.empty() ? Shape{} : in.inputs[0].type.shape;
   switch (in.op) {
     case Op::constant: return each([&](int64_t, C) { return a.number.real(); });
-    case Op::iota: return each([&](int64_t at, C) { return static_cast<double>(coordinates(type.shape, at)[static_cast<size_t>(a.axes[0])]); });
+    case Op::iota:
+      return each([&](int64_t at, C) {
+        return static_cast<double>(coordinates(type.shape, at)[static_cast<size_t>(a.axes[0])]);
+      });
     case Op::reshape:
     case Op::stop_gradient:
     case Op::depends: return each([&](int64_t at, C) { return x(0, at); });
-    case Op::erfinv: return each([&](int64_t at, C) {  // bisection on erf
-      double lo = -6, hi = 6;
-      for (int k = 0; k < 80; ++k) (std::erf((lo + hi) / 2) < x(0, at) ? lo : hi) = (lo + hi) / 2;
-      return lo;
-    });
+    case Op::erfinv:
+      return each([&](int64_t at, C) {  // bisection on erf
+        double lo = -6, hi = 6;
+        for (int k = 0; k < 80; ++k) (std::erf((lo + hi) / 2) < x(0, at) ? lo : hi) = (lo + hi) / 2;
+        return lo;
+      });
     case Op::select: return each([&](int64_t at, C) { return x(x(0, at) != 0 ? 1 : 2, at); });
-    case Op::cast: return a.dtype == float64 && in.inputs[0].type.dtype == float64 && each([&](int64_t at, C) { return x(0, at); });
+    case Op::cast:
+      return a.dtype == float64 && in.inputs[0].type.dtype == float64 && each([&](int64_t at, C) { return x(0, at); });
     case Op::bitcast:
-      return a.dtype == int32 && in.inputs[0].type.dtype == float32 &&
-             each([&](int64_t at, C) { return static_cast<double>(__builtin_bit_cast(int32_t, static_cast<float>(x(0, at)))); });
+      return a.dtype == int32 && in.inputs[0].type.dtype == float32 && each([&](int64_t at, C) {
+               return static_cast<double>(__builtin_bit_cast(int32_t, static_cast<float>(x(0, at))));
+             });
     case Op::permute: {
       const Strides strides = row_major_strides(from);
       return each([&](int64_t, C c) {
@@ -219,7 +236,10 @@ inline bool naive(const Instance& in, const Type& type, std::vector<double>& out
       Strides strides = row_major_strides(from);
       for (size_t k = 0; k < from.size(); ++k)
         if (from[k] == 1) strides[k] = 0;
-      return each([&](int64_t, C c) { return x(0, std::inner_product(strides.begin(), strides.end(), c.end() - static_cast<int64_t>(from.size()), int64_t{0})); });
+      return each([&](int64_t, C c) {
+        return x(0, std::inner_product(strides.begin(), strides.end(), c.end() - static_cast<int64_t>(from.size()),
+                                       int64_t{0}));
+      });
     }
     case Op::slice: {
       const Strides strides = row_major_strides(from);
@@ -250,21 +270,25 @@ inline bool naive(const Instance& in, const Type& type, std::vector<double>& out
       const int64_t along = strides[axis];
       strides[axis] = along * a.window[1];
       strides.insert(strides.begin() + a.axes[0] + 1, along * a.window[2]);
-      return each([&](int64_t, C c) { return x(0, std::inner_product(c.begin(), c.end(), strides.begin(), int64_t{0})); });
+      return each(
+          [&](int64_t, C c) { return x(0, std::inner_product(c.begin(), c.end(), strides.begin(), int64_t{0})); });
     }
-    case Op::pad: return each([&](int64_t, C c) {
-      std::vector<int64_t> inner = c;
-      for (size_t k = 0; k < c.size(); ++k)
-        if ((inner[k] -= a.low[k]) < 0 || inner[k] >= from[k].bound()) return a.number.real();
-      return x(0, flat(from, inner));
-    });
-    case Op::concat: return each([&](int64_t, C c) {
-      std::vector<int64_t> inner = c;
-      size_t part = 0;
-      int64_t& along = inner[static_cast<size_t>(a.axes[0])];
-      while (along >= in.inputs[part].type.shape[static_cast<size_t>(a.axes[0])].bound()) along -= in.inputs[part++].type.shape[static_cast<size_t>(a.axes[0])].bound();
-      return x(part, flat(in.inputs[part].type.shape, inner));
-    });
+    case Op::pad:
+      return each([&](int64_t, C c) {
+        std::vector<int64_t> inner = c;
+        for (size_t k = 0; k < c.size(); ++k)
+          if ((inner[k] -= a.low[k]) < 0 || inner[k] >= from[k].bound()) return a.number.real();
+        return x(0, flat(from, inner));
+      });
+    case Op::concat:
+      return each([&](int64_t, C c) {
+        std::vector<int64_t> inner = c;
+        size_t part = 0;
+        int64_t& along = inner[static_cast<size_t>(a.axes[0])];
+        while (along >= in.inputs[part].type.shape[static_cast<size_t>(a.axes[0])].bound())
+          along -= in.inputs[part++].type.shape[static_cast<size_t>(a.axes[0])].bound();
+        return x(part, flat(in.inputs[part].type.shape, inner));
+      });
     case Op::fold: {
       std::vector<std::vector<double>> parts(out.size());  // what is folded into each result
       for (int64_t at = 0; at < num_elements(from); ++at) {
@@ -286,37 +310,48 @@ inline bool naive(const Instance& in, const Type& type, std::vector<double>& out
         return 0.0;
       });
     }
-    case Op::prefix: return in.inputs[0].type.dtype == float64 && each([&](int64_t, C c) {  // each result from all the elements before it
-      const bool backwards = a.integers[0] != 0, own = a.integers[1] == 0, logs = a.integers[2] != 0;
-      const auto axis = static_cast<size_t>(a.axes[0]);
-      double total = a.reducer == kernel::Reducer::sum ? 0 : a.reducer == kernel::Reducer::prod ? 1 : a.reducer == kernel::Reducer::max ? -INFINITY : INFINITY;
-      for (int64_t k = 0; k < from[axis].bound(); ++k) {
-        const int64_t ahead = backwards ? k - c[axis] : c[axis] - k;
-        if (ahead < 0 || (ahead == 0 && !own)) continue;
-        std::vector<int64_t> place = c;
-        place[axis] = k;
-        const double v = x(0, flat(from, place));
-        total = logs ? total + std::exp(v) : a.reducer == kernel::Reducer::sum ? total + v : a.reducer == kernel::Reducer::prod ? total * v
-                : a.reducer == kernel::Reducer::max ? std::max(total, v) : std::min(total, v);
-      }
-      return logs ? std::log(total) : total;
-    });
+    case Op::prefix:
+      return in.inputs[0].type.dtype == float64 &&
+             each([&](int64_t, C c) {  // each result from all the elements before it
+               const bool backwards = a.integers[0] != 0, own = a.integers[1] == 0, logs = a.integers[2] != 0;
+               const auto axis = static_cast<size_t>(a.axes[0]);
+               double total = a.reducer == kernel::Reducer::sum    ? 0
+                              : a.reducer == kernel::Reducer::prod ? 1
+                              : a.reducer == kernel::Reducer::max  ? -INFINITY
+                                                                   : INFINITY;
+               for (int64_t k = 0; k < from[axis].bound(); ++k) {
+                 const int64_t ahead = backwards ? k - c[axis] : c[axis] - k;
+                 if (ahead < 0 || (ahead == 0 && !own)) continue;
+                 std::vector<int64_t> place = c;
+                 place[axis] = k;
+                 const double v = x(0, flat(from, place));
+                 total = logs                                 ? total + std::exp(v)
+                         : a.reducer == kernel::Reducer::sum  ? total + v
+                         : a.reducer == kernel::Reducer::prod ? total * v
+                         : a.reducer == kernel::Reducer::max  ? std::max(total, v)
+                                                              : std::min(total, v);
+               }
+               return logs ? std::log(total) : total;
+             });
     case Op::dot: {  // every pair of elements that agrees where it must adds to its place
       const Shape right = in.inputs[1].type.shape;
-      const auto without = [](const std::vector<int64_t>& c, const std::vector<int64_t>& p, const std::vector<int64_t>& q) {
+      const auto without = [](const std::vector<int64_t>& c, const std::vector<int64_t>& p,
+                              const std::vector<int64_t>& q) {
         std::vector<int64_t> kept;
         for (size_t k = 0; k < c.size(); ++k)
           if (!std::count(p.begin(), p.end(), k) && !std::count(q.begin(), q.end(), k)) kept.push_back(c[k]);
         return kept;
       };
-      const std::vector<std::vector<int64_t>> left_places = all_coordinates(from), right_places = all_coordinates(right);
+      const std::vector<std::vector<int64_t>> left_places = all_coordinates(from),
+                                              right_places = all_coordinates(right);
       std::vector<int64_t> place;
       for (size_t i = 0; i < left_places.size(); ++i)
         for (size_t j = 0; j < right_places.size(); ++j) {
           const std::vector<int64_t>&ci = left_places[i], &cj = right_places[j];
           bool agree = true;
           place.clear();
-          for (size_t k = 0; k < a.axes.size(); ++k) agree = agree && ci[static_cast<size_t>(a.axes[k])] == cj[static_cast<size_t>(a.axes2[k])];
+          for (size_t k = 0; k < a.axes.size(); ++k)
+            agree = agree && ci[static_cast<size_t>(a.axes[k])] == cj[static_cast<size_t>(a.axes2[k])];
           for (size_t k = 0; k < a.batch.size(); ++k) {
             agree = agree && ci[static_cast<size_t>(a.batch[k])] == cj[static_cast<size_t>(a.batch2[k])];
             place.push_back(ci[static_cast<size_t>(a.batch[k])]);
@@ -324,7 +359,8 @@ inline bool naive(const Instance& in, const Type& type, std::vector<double>& out
           if (!agree) continue;
           for (int64_t v : without(ci, a.axes, a.batch)) place.push_back(v);
           for (int64_t v : without(cj, a.axes2, a.batch2)) place.push_back(v);
-          out[static_cast<size_t>(flat(type.shape, place))] += x(0, static_cast<int64_t>(i)) * x(1, static_cast<int64_t>(j));
+          out[static_cast<size_t>(flat(type.shape, place))] +=
+              x(0, static_cast<int64_t>(i)) * x(1, static_cast<int64_t>(j));
         }
       return true;
     }
@@ -342,7 +378,10 @@ inline bool naive(const Instance& in, const Type& type, std::vector<double>& out
           const HostTensor& index = in.inputs[k + 1];
           const size_t axis = static_cast<size_t>(a.axes[k]);
           const int64_t n = from[axis].bound(), last = n - walked[lead + axis].bound();
-          int64_t i = index.data[static_cast<size_t>(flat(index.type.shape, {c.begin(), c.begin() + static_cast<int64_t>(lead)}))].i;
+          int64_t i = index
+                          .data[static_cast<size_t>(
+                              flat(index.type.shape, {c.begin(), c.begin() + static_cast<int64_t>(lead)}))]
+                          .i;
           if (i < 0) i += n;
           inside = inside && 0 <= i && i <= last;
           place[axis] += std::min(std::max<int64_t>(i, 0), last);

@@ -13,7 +13,8 @@ Value of(const Shape& shape, Dtype t = float32) { return parameter({shape, t}); 
 Dim n() { return symbol("n", 8); }
 Dim m() { return symbol("m", 6); }
 
-template <class F> std::string message(F f) {
+template <class F>
+std::string message(F f) {
   try {
     f();
   } catch (const std::invalid_argument& e) {
@@ -26,7 +27,8 @@ template <class F> std::string message(F f) {
 HostTensor run(const Graph& graph, const std::vector<HostTensor>& in) { return evaluate_reference(graph, in)[0]; }
 HostTensor tensor(const Shape& shape, Dtype t, const std::vector<double>& values) {
   HostTensor out{{shape, t}, {}};
-  for (double v : values) out.data.push_back(is_float(t) ? Number::of_real(v) : Number::of_int(static_cast<int64_t>(v)));
+  for (double v : values)
+    out.data.push_back(is_float(t) ? Number::of_real(v) : Number::of_int(static_cast<int64_t>(v)));
   return out;
 }
 
@@ -66,7 +68,8 @@ TEST_CASE("shape rules refuse what does not fit") {
   REFUSES("[dot] contracted axis 1", matmul(of({2, 3}), of({4, 2})));
   REFUSES("[gather] indices must be integers", gather(of({4}), {of({2})}, {0}, {1}));
   REFUSES("[gather] a slice of (5)", gather(of({4}), {of({2}, int32)}, {0}, {5}));
-  REFUSES("[gather] index arrays must have one shape", gather(of({4, 4}), {of({2}, int32), of({3}, int32)}, {0, 1}, {1, 1}));
+  REFUSES("[gather] index arrays must have one shape",
+          gather(of({4, 4}), {of({2}, int32), of({3}, int32)}, {0, 1}, {1, 1}));
   REFUSES("[scatter] updates", scatter(ScatterMode::add, of({4}), {of({2}, int32)}, of({3, 1}), {0}));
   REFUSES("[random_bits] the key must be two words", random_bits(of({3}, uint32), {4}));
   REFUSES("[random_bits] the key must be uint32", random_bits(of({2}, int32), {4}));
@@ -102,7 +105,8 @@ TEST_CASE("symbolic axes are refused where their length would be frozen") {
   REFUSES("[pad] axis 0 of f32(n<=8) is symbolic", pad(of({n()}), {1}, {0}));
   REFUSES("[concat] axis 0 of f32(n<=8) is symbolic", concat({of({n()}), of({2})}, 0));
   REFUSES("[dot] contracted axis 1", matmul(of({2, n()}), of({m(), 2})));
-  REFUSES("[gather] a slice of (2)", gather(of({n()}), {of({2}, int32)}, {0}, {2}));  // two elements of an axis that may have one
+  REFUSES("[gather] a slice of (2)",
+          gather(of({n()}), {of({2}, int32)}, {0}, {2}));  // two elements of an axis that may have one
   REFUSES("[gather] a slice of (n<=8)", gather(of({n()}), {of({2}, int32)}, {0}, {n()}));
   REFUSES("[random_bits] the shape must be static", random_bits(of({2}, uint32), {n()}));
 }
@@ -129,13 +133,17 @@ TEST_CASE("out-of-range indices: gather moves inside, scatter drops, the last up
   const HostTensor data = tensor({4}, float64, {10, 11, 12, 13}), index = tensor({5}, int32, {-1, -5, 9, 1, 1});
   const HostTensor updates = tensor({5, 1}, float64, {1, 2, 4, 8, 16});
   CHECK(reals(run({{v, i}, {gather(v, {i}, {0}, {1})}}, {data, index})) == std::vector<double>{13, 10, 13, 11, 11});
-  CHECK(reals(run({{v, i, u}, {scatter(ScatterMode::add, v, {i}, u, {0})}}, {data, index, updates})) == std::vector<double>{10, 35, 12, 14});
-  CHECK(reals(run({{v, i, u}, {scatter(ScatterMode::set, v, {i}, u, {0})}}, {data, index, updates})) == std::vector<double>{10, 16, 12, 1});
+  CHECK(reals(run({{v, i, u}, {scatter(ScatterMode::add, v, {i}, u, {0})}}, {data, index, updates})) ==
+        std::vector<double>{10, 35, 12, 14});
+  CHECK(reals(run({{v, i, u}, {scatter(ScatterMode::set, v, {i}, u, {0})}}, {data, index, updates})) ==
+        std::vector<double>{10, 16, 12, 1});
 }
 
 TEST_CASE("random bits are Threefry's in the layout of JAX and MLX") {
   const Value key = of({2}, uint32);
-  const auto bits = [&](const Shape& shape, double k0, double k1) { return run({{key}, {random_bits(key, shape)}}, {tensor({2}, uint32, {k0, k1})}); };
+  const auto bits = [&](const Shape& shape, double k0, double k1) {
+    return run({{key}, {random_bits(key, shape)}}, {tensor({2}, uint32, {k0, k1})});
+  };
   // Random123's known answers for key 0, counter 0: words 6b200159 99ba4efe.
   const HostTensor two = bits({2}, 0, 0);
   Number args[] = {Number::of_int(0), Number::of_int(0), Number::of_int(0), Number::of_int(1)};
@@ -150,14 +158,17 @@ TEST_CASE("random bits are Threefry's in the layout of JAX and MLX") {
     return kernel::reference(op, uint32, in).i;
   };
   using kernel::ScalarOp;
-  const std::vector<int64_t> expected{word(ScalarOp::threefry0, 0, 3), word(ScalarOp::threefry0, 1, 4), word(ScalarOp::threefry0, 2, 0),
-                                      word(ScalarOp::threefry1, 0, 3), word(ScalarOp::threefry1, 1, 4)};
+  const std::vector<int64_t> expected{word(ScalarOp::threefry0, 0, 3), word(ScalarOp::threefry0, 1, 4),
+                                      word(ScalarOp::threefry0, 2, 0), word(ScalarOp::threefry1, 0, 3),
+                                      word(ScalarOp::threefry1, 1, 4)};
   for (size_t k = 0; k < 5; ++k) CHECK(five.data[k].i == expected[k]);
 }
 
 TEST_CASE("Philox words depend on their own number alone") {
   const Value key = of({2}, uint32);
-  const auto bits = [&](const Shape& shape) { return run({{key}, {random_bits(key, shape, Generator::philox)}}, {tensor({2}, uint32, {0, 0})}); };
+  const auto bits = [&](const Shape& shape) {
+    return run({{key}, {random_bits(key, shape, Generator::philox)}}, {tensor({2}, uint32, {0, 0})});
+  };
   const HostTensor few = bits({6}), many = bits({3, 5});
   const std::vector<int64_t> first{0x6627e8d5, 0xe169c58d, 0xbc57ac4c, 0x9b00dbd8};
   for (size_t k = 0; k < 6; ++k) {
@@ -171,7 +182,8 @@ TEST_CASE("gradients at the edges of their domains") {
     const Value x = of({static_cast<int64_t>(a.size())}, float64), y = of(x.shape(), float64);
     const Value out = binary(op, x, y), one = full_like(out, 1);
     const Values g = row(op).vjp.rule(*out.node, Values{x, y}, Values{out}, Values{one});
-    const auto r = evaluate_reference({{x, y}, g}, std::vector<HostTensor>{tensor(x.shape(), float64, a), tensor(x.shape(), float64, b)});
+    const auto r = evaluate_reference(
+        {{x, y}, g}, std::vector<HostTensor>{tensor(x.shape(), float64, a), tensor(x.shape(), float64, b)});
     return std::pair(reals(r[0]), reals(r[1]));
   };
   using V = std::vector<double>;
@@ -215,5 +227,6 @@ TEST_CASE("products with a transposed weight differentiate without a transpose o
   CHECK(grads[0].node->op() == Op::dot);
   CHECK(grads[1].node->op() == Op::dot);
   const Value a = of({2, 4, 3}), b = of({2, 3, 5}), c = matmul(a, b), gc = of({2, 4, 5});
-  for (const Value& v : row(Op::dot).vjp.rule(*c.node, Values{a, b}, Values{c}, Values{gc})) CHECK(v.node->op() == Op::dot);
+  for (const Value& v : row(Op::dot).vjp.rule(*c.node, Values{a, b}, Values{c}, Values{gc}))
+    CHECK(v.node->op() == Op::dot);
 }

@@ -1,5 +1,5 @@
-// Every row of the operator table on random instances: types, reference, derivatives, batching, factors, intervals. And the checkers themselves: each
-// rule is corrupted in turn, and must be caught.
+// Every row of the operator table on random instances: types, reference, derivatives, batching, factors, intervals. And
+// the checkers themselves: each rule is corrupted in turn, and must be caught.
 #include <doctest/doctest.h>
 
 #include <cstdlib>
@@ -69,7 +69,9 @@ TEST_CASE("reference rules agree with a second formulation") {
     for (bool only : {false, true})
       for (const Instance& in : instances(r->op, 1, 80, only)) check_reference(*r, in, &compared);
     CAPTURE(r->name);
-    if (r->op != Op::parameter && r->op != Op::composite && !is_control(r->op) && r->op != Op::random_bits && !on_complex_only(r->op)) CHECK(compared > 0);
+    if (r->op != Op::parameter && r->op != Op::composite && !is_control(r->op) && r->op != Op::random_bits &&
+        !on_complex_only(r->op))
+      CHECK(compared > 0);
   }
 }
 
@@ -99,7 +101,8 @@ TEST_CASE("vjp and jvp are each other's transpose") {
       }
       const size_t cotangent_at = values.size();
       const Value cotangent = fresh(graph.outputs[0].type());
-      const Values back = r->vjp.rule(*graph.outputs[0].node, graph.inputs, graph.outputs, cotangents_of(graph, cotangent));
+      const Values back =
+          r->vjp.rule(*graph.outputs[0].node, graph.inputs, graph.outputs, cotangents_of(graph, cotangent));
       both.outputs = {r->jvp.rule(*graph.outputs[0].node, graph.inputs, graph.outputs, tangents)[0]};
       REQUIRE(both.outputs[0]);
       std::vector<size_t> which;
@@ -111,7 +114,8 @@ TEST_CASE("vjp and jvp are each other's transpose") {
       const std::vector<HostTensor> results = evaluate_reference(both, values);
       const double left = inner(reals(values[cotangent_at]), reals(results[0]));
       double right = 0;
-      for (size_t k = 0; k < which.size(); ++k) right += inner(reals(results[k + 1]), reals(values[tangent_at[which[k]]]));
+      for (size_t k = 0; k < which.size(); ++k)
+        right += inner(reals(results[k + 1]), reals(values[tangent_at[which[k]]]));
       CAPTURE(describe(in));
       CHECK(close(left, right, 1e-9));
     }
@@ -160,7 +164,8 @@ const Row* truth = nullptr;  // the row that the corrupted rules below are made 
 
 Number other_number(Number n, Dtype t) {
   if (t == bool_) return Number::of_int(!n.i);
-  return is_float(t) ? Number::of_real(n.f + 1) : kernel::round_to(Number::of_int(static_cast<int64_t>(static_cast<uint64_t>(n.i) + 1)), t);
+  return is_float(t) ? Number::of_real(n.f + 1)
+                     : kernel::round_to(Number::of_int(static_cast<int64_t>(static_cast<uint64_t>(n.i) + 1)), t);
 }
 
 std::vector<Shape> wrong_shape(const Attrs& a, std::span<const Type> in) {
@@ -168,7 +173,9 @@ std::vector<Shape> wrong_shape(const Attrs& a, std::span<const Type> in) {
   out[0].push_back(2);
   return out;
 }
-std::vector<Dtype> wrong_dtype(const Attrs& a, std::span<const Type> in) { return {truth->dtype(a, in)[0] == int16 ? int8 : int16}; }
+std::vector<Dtype> wrong_dtype(const Attrs& a, std::span<const Type> in) {
+  return {truth->dtype(a, in)[0] == int16 ? int8 : int16};
+}
 
 Values negated(Values values) {
   for (Value& v : values)
@@ -180,12 +187,24 @@ Values plus_one(Values values) {
     if (v) v = v + 1;
   return values;
 }
-Values wrong_vjp(const Node& n, std::span<const Value> x, std::span<const Value> y, std::span<const Value> g) { return plus_one(truth->vjp.rule(n, x, y, g)); }
-Values negated_vjp(const Node& n, std::span<const Value> x, std::span<const Value> y, std::span<const Value> g) { return negated(truth->vjp.rule(n, x, y, g)); }
-Values no_vjp(const Node&, std::span<const Value> x, std::span<const Value>, std::span<const Value>) { return Values(x.size()); }
-Values wrong_jvp(const Node& n, std::span<const Value> x, std::span<const Value> y, std::span<const Value> t) { return plus_one(truth->jvp.rule(n, x, y, t)); }
-Values negated_jvp(const Node& n, std::span<const Value> x, std::span<const Value> y, std::span<const Value> t) { return negated(truth->jvp.rule(n, x, y, t)); }
-Values no_jvp(const Node&, std::span<const Value>, std::span<const Value> y, std::span<const Value>) { return Values(y.size()); }
+Values wrong_vjp(const Node& n, std::span<const Value> x, std::span<const Value> y, std::span<const Value> g) {
+  return plus_one(truth->vjp.rule(n, x, y, g));
+}
+Values negated_vjp(const Node& n, std::span<const Value> x, std::span<const Value> y, std::span<const Value> g) {
+  return negated(truth->vjp.rule(n, x, y, g));
+}
+Values no_vjp(const Node&, std::span<const Value> x, std::span<const Value>, std::span<const Value>) {
+  return Values(x.size());
+}
+Values wrong_jvp(const Node& n, std::span<const Value> x, std::span<const Value> y, std::span<const Value> t) {
+  return plus_one(truth->jvp.rule(n, x, y, t));
+}
+Values negated_jvp(const Node& n, std::span<const Value> x, std::span<const Value> y, std::span<const Value> t) {
+  return negated(truth->jvp.rule(n, x, y, t));
+}
+Values no_jvp(const Node&, std::span<const Value>, std::span<const Value> y, std::span<const Value>) {
+  return Values(y.size());
+}
 
 /// The batch in the reverse order.
 Values wrong_vmap(const Node& n, std::span<const Value> x, std::span<const int> axes) {
@@ -261,8 +280,10 @@ TEST_CASE("a corrupted rule is caught, in every row and column") {
       must_fail("no jvp", check_jvp, corrupt([](Row& c) { c.jvp = no_jvp; }), 20, true);
     }
     if (r->vmap.rule) must_fail("vmap", check_vmap_all, corrupt([](Row& c) { c.vmap = wrong_vmap; }), 30, false);
-    if (r->factors.rule) must_fail("factors", check_factors, corrupt([](Row& c) { c.factors = wrong_factors; }), 60, false);
-    if (r->interval.rule) must_fail("interval", check_interval, corrupt([](Row& c) { c.interval = wrong_interval; }), 120, false);
+    if (r->factors.rule)
+      must_fail("factors", check_factors, corrupt([](Row& c) { c.factors = wrong_factors; }), 60, false);
+    if (r->interval.rule)
+      must_fail("interval", check_interval, corrupt([](Row& c) { c.interval = wrong_interval; }), 120, false);
   }
   for (const Op op : {Op::slice, Op::pad, Op::concat, Op::window, Op::assign, Op::fold, Op::gather, Op::scatter}) {
     truth = &row(op);

@@ -35,7 +35,8 @@ graph::Graph round_trip(const graph::Graph& graph) {
   f.arguments = f.tape.inputs.size();
   const auto back = io::functions_from_json(io::functions_json({f}));
   graph::Graph out;
-  for (const graph::Type& t : back.at(0).tape.inputs) out.inputs.push_back(graph::parameter(t, static_cast<int64_t>(out.inputs.size())));
+  for (const graph::Type& t : back.at(0).tape.inputs)
+    out.inputs.push_back(graph::parameter(t, static_cast<int64_t>(out.inputs.size())));
   out.outputs = io::replay(back[0].tape, out.inputs);
   return out;
 }
@@ -48,7 +49,8 @@ TEST_CASE("export: every operator of the table comes back as the same graph") {
   int operators = 0;
   for (const graph::Row* row : graph::table()) {
     CAPTURE(std::string(row->name));
-    const auto instances = graph::testing::instances(row->op, 1, 20);  // none of inputs, regions, control flow and complex numbers: those follow
+    const auto instances = graph::testing::instances(
+        row->op, 1, 20);  // none of inputs, regions, control flow and complex numbers: those follow
     operators += !instances.empty();
     for (const auto& instance : instances) {
       const graph::Graph graph = graph::testing::graph_of(instance);
@@ -60,14 +62,20 @@ TEST_CASE("export: every operator of the table comes back as the same graph") {
 
 TEST_CASE("export: control flow and complex numbers come back as the same graph") {
   const auto same = [](const graph::Graph& graph) { CHECK(digest_of(round_trip(graph)) == digest_of(graph)); };
-  const graph::Value x = graph::parameter({{4, 3}, float32}, 0), c = graph::parameter({{3}, float32}, 1), p = graph::parameter({{}, bool_}, 2);
-  const auto doubled = graph::graph_over({c.type()}, [](std::span<const graph::Value> in) { return graph::Values{in[0] * 2.0}; });
-  const auto negated = graph::graph_over({c.type()}, [](std::span<const graph::Value> in) { return graph::Values{-in[0]}; });
+  const graph::Value x = graph::parameter({{4, 3}, float32}, 0), c = graph::parameter({{3}, float32}, 1),
+                     p = graph::parameter({{}, bool_}, 2);
+  const auto doubled =
+      graph::graph_over({c.type()}, [](std::span<const graph::Value> in) { return graph::Values{in[0] * 2.0}; });
+  const auto negated =
+      graph::graph_over({c.type()}, [](std::span<const graph::Value> in) { return graph::Values{-in[0]}; });
   same({{c, p}, graph::cond(p, {c}, doubled, negated)});
-  const auto step = graph::graph_over({c.type(), c.type()}, [](std::span<const graph::Value> in) { return graph::Values{in[0] + in[1], graph::exp(in[0])}; });
+  const auto step = graph::graph_over({c.type(), c.type()}, [](std::span<const graph::Value> in) {
+    return graph::Values{in[0] + in[1], graph::exp(in[0])};
+  });
   same({{x, c}, graph::scan({}, {c}, {x}, step, 4, true)});
   const auto goes_on = graph::graph_over({c.type()}, [](std::span<const graph::Value> in) {
-    return graph::Values{graph::binary(graph::Op::lt, graph::sum(in[0], {0}), graph::constant(float32, Number::of_real(INFINITY)))};
+    return graph::Values{
+        graph::binary(graph::Op::lt, graph::sum(in[0], {0}), graph::constant(float32, Number::of_real(INFINITY)))};
   });
   same({{c}, graph::while_loop({}, {c}, goes_on, doubled, 7)});
   const graph::Value z = graph::make(graph::Op::complex, {c, c});
@@ -87,17 +95,21 @@ TEST_CASE("export: a function with what it refers to") {
   const Folder folder;
   const std::string file = folder / "f.weft";
   const array w = random::normal({3, 4}, float32, 0, 1, random::key(1)), b = arange(0, 4, float32) * 0.5f;
-  const ArrayFunction f = [&](const std::vector<array>& in) { return std::vector<array>{tanh(matmul(in[0], w) + b), in[0], b, sum(in[0]) * INFINITY}; };
+  const ArrayFunction f = [&](const std::vector<array>& in) {
+    return std::vector<array>{tanh(matmul(in[0], w) + b), in[0], b, sum(in[0]) * INFINITY};
+  };
   const array x = random::normal({2, 3}, float32, 0, 1, random::key(2));
   export_function(file, f, {x});
   const auto g = import_function(file);
   const auto wanted = f({x}), got = g({x});
   REQUIRE(got.size() == 4);
   for (size_t k = 0; k < 4; ++k) CHECK(floats(got[k]) == floats(wanted[k]));
-  CHECK_THROWS_WITH_AS(g({w}), doctest::Contains("was exported for (f32(2,3)), and called with (f32(3,4))"), std::invalid_argument);
+  CHECK_THROWS_WITH_AS(g({w}), doctest::Contains("was exported for (f32(2,3)), and called with (f32(3,4))"),
+                       std::invalid_argument);
   CHECK_THROWS_AS(g({x, x}), std::invalid_argument);
   // Derivatives and batches go through it.
-  const auto by_file = grad(UnaryFunction([&](const array& v) { return sum(g({v})[0]); })), direct = grad(UnaryFunction([&](const array& v) { return sum(f({v})[0]); }));
+  const auto by_file = grad(UnaryFunction([&](const array&v) { return sum(g({v})[0]); })),
+             direct = grad(UnaryFunction([&](const array&v) { return sum(f({v})[0]); }));
   CHECK(floats(by_file(x)) == floats(direct(x)));
   const array many = random::normal({5, 2, 3}, float32, 0, 1, random::key(3));
   const auto batched = vmap(UnaryFunction([&](const array& v) { return g({v})[0]; }))(many);
@@ -109,21 +121,30 @@ TEST_CASE("export: a function with what it refers to") {
 TEST_CASE("export: dynamic lengths stay so") {
   const Folder folder;
   const std::string file = folder / "d.weft";
-  const ArrayFunction f = [](const std::vector<array>& in) { 
-    const auto step = [](const std::vector<array>& c, const std::vector<array>& x) { return std::pair(std::vector<array>{sin(c[0]) + x[0]}, std::vector<array>{}); };
-    return std::vector<array>{softmax(in[0] * 2.0f, 1), sum(in[0] + expand_dims(in[1], 0), 1) + scan(step, {zeros({3})}, {transpose(in[0])}).first[0]};
+  const ArrayFunction f = [](const std::vector<array>& in) {
+    const auto step = [](const std::vector<array>& c, const std::vector<array>& x) {
+      return std::pair(std::vector<array>{sin(c[0]) + x[0]}, std::vector<array>{});
+    };
+    return std::vector<array>{softmax(in[0] * 2.0f, 1), sum(in[0] + expand_dims(in[1], 0), 1) +
+                                                            scan(step, {zeros({3})}, {transpose(in[0])}).first[0]};
   };
   export_function(file, f, {zeros({3, 5}), zeros({5})}, ExportOptions{.dynamic = {{0, 1, "n", 16}, {1, 0, "n", 16}}});
   const auto g = import_function(file);
   for (const int n : {1, 2, 7, 16}) {
     CAPTURE(n);
-    const array x = random::normal({3, n}, float32, 0, 1, random::key(4)), y = random::normal({n}, float32, 0, 1, random::key(5));
+    const array x = random::normal({3, n}, float32, 0, 1, random::key(4)),
+                y = random::normal({n}, float32, 0, 1, random::key(5));
     const auto wanted = f({x, y}), got = g({x, y});
     CHECK(got[0].shape() == Shape{3, n});
     CHECK(allclose(got[0], wanted[0]).item<bool>());
     CHECK(allclose(got[1], wanted[1]).item<bool>());
     // Inside a derivative the lengths are the numbers of the call.
-    const auto by_file = grad(UnaryFunction([&](const array& v) { return sum(square(g({v, y})[0])) + sum(g({v, y})[1]); })), direct = grad(UnaryFunction([&](const array& v) { return sum(square(f({v, y})[0])) + sum(f({v, y})[1]); }));
+    const auto by_file = grad(UnaryFunction([&](const array&v) {
+      return sum(square(g({v, y})[0])) + sum(g({v, y})[1]);
+    })),
+               direct = grad(UnaryFunction([&](const array&v) {
+                 return sum(square(f({v, y})[0])) + sum(f({v, y})[1]);
+               }));
     CHECK(allclose(by_file(x), direct(x), 1e-4, 1e-6).item<bool>());
   }
   CHECK_THROWS_WITH_AS(g({zeros({3, 17}), zeros({17})}), doctest::Contains("n<=16"), std::invalid_argument);
@@ -153,7 +174,8 @@ TEST_CASE("export: keywords, several signatures, one file") {
   CHECK(g(Args{array(2.0f)}, Kwargs{{"minus", array(1.0f)}})[0].item<float>() == 1999);
   CHECK(g({array({3, 4})})[0].to_vector<int>() == std::vector<int>{3000, 4000});
   CHECK(load_safetensors(file).first.size() == 1);  // stored once
-  export_function(file, KwargsFunction([](const Kwargs& k) { return std::vector<array>{k.at("a") - k.at("b")}; }), Kwargs{{"b", array(1.0f)}, {"a", array(5.0f)}});
+  export_function(file, KwargsFunction([](const Kwargs& k) { return std::vector<array>{k.at("a") - k.at("b")}; }),
+                  Kwargs{{"b", array(1.0f)}, {"a", array(5.0f)}});
   CHECK(import_function(file)(Kwargs{{"a", array(7.0f)}, {"b", array(1.0f)}})[0].item<float>() == 6);
 }
 
@@ -203,7 +225,8 @@ struct Listener {
     } else if (types.back() == "outputs") {
       outputs = std::get<Described>(told.at("outputs"));
     } else if (types.back() == "constants") {
-      for (const auto& [name, value] : std::get<std::vector<std::pair<std::string, array>>>(told.at("constants"))) values.insert_or_assign(name, value), ++constants;
+      for (const auto& [name, value] : std::get<std::vector<std::pair<std::string, array>>>(told.at("constants")))
+        values.insert_or_assign(name, value), ++constants;
     } else {
       compute(told);
     }
@@ -214,7 +237,11 @@ struct Listener {
     const auto [result, shape, dtype] = std::get<Described>(told.at("outputs")).at(0);
     fields.insert_or_assign(name, std::get<Fields>(told.at("arguments")));
     const auto in = [&](size_t k) { return values.at(std::get<0>(of[k])); };
-    const array y = name == "mul" ? in(0) * in(1) : name == "exp" ? exp(in(0)) : name == "broadcast" ? broadcast_to(in(0), shape) : name == "fold" ? sum(in(0), 1) : array(NAN);
+    const array y = name == "mul"         ? in(0) * in(1)
+                    : name == "exp"       ? exp(in(0))
+                    : name == "broadcast" ? broadcast_to(in(0), shape)
+                    : name == "fold"      ? sum(in(0), 1)
+                                          : array(NAN);
     CHECK(y.shape() == shape);
     CHECK(y.dtype() == dtype);
     values.insert_or_assign(result, y);
@@ -237,7 +264,8 @@ TEST_CASE("export: a callback is told enough to compute the function") {
   const ExportCallback callback = [&](const ExportCallbackInput& told) { listener(told); };
   FunctionExporter e = exporter(callback, f);
   e({x});
-  CHECK(listener.types == std::vector<std::string>{"inputs", "keyword_inputs", "outputs", "constants", "primitive", "primitive", "primitive", "primitive"});
+  CHECK(listener.types == std::vector<std::string>{"inputs", "keyword_inputs", "outputs", "constants", "primitive",
+                                                   "primitive", "primitive", "primitive"});
   CHECK(listener.constants == 1);
   CHECK(listener.keywords.empty());
   CHECK(floats(listener.output()) == floats(f({x}, {})[0]));
@@ -264,7 +292,10 @@ TEST_CASE("export: a callback is told enough to compute the function") {
   export_function(names_of, [](const Args& in) { return Args{softmax(in[0], -1)}; }, {x});
   CHECK(std::find(names.begin(), names.end(), "exp") != names.end());
   CHECK(std::find(names.begin(), names.end(), "composite") == names.end());
-  const ArrayFunction loop = [](const Args& in) { return cond(array(true), [](const Args& a) { return a; }, [](const Args& a) { return Args{-a[0]}; }, in); };
+  const ArrayFunction loop = [](const Args& in) {
+    return cond(
+        array(true), [](const Args& a) { return a; }, [](const Args& a) { return Args{-a[0]}; }, in);
+  };
   CHECK_THROWS_WITH_AS(export_function(names_of, loop, {x}), doctest::Contains("cond"), std::invalid_argument);
   CHECK_THROWS_AS(export_function(names_of, loop, {x}, true), std::invalid_argument);
   CHECK_THROWS_AS(exporter(ExportCallback{}, loop), std::invalid_argument);
@@ -279,27 +310,36 @@ TEST_CASE("export: a GPT's forward pass") {
   const array ids = astype(random::randint(0, 17, {2, 8}, int32, random::key(1)), int32);
   export_function(file, [&](const std::vector<array>& in) { return std::vector<array>{model.logits(in[0])}; }, {ids});
   const auto g = import_function(file);
-  CHECK(floats(g({ids})[0]) == floats(compile([&](const std::vector<array>& in) { return std::vector<array>{model.logits(in[0])}; }, CompileOptions{})({ids})[0]));
+  CHECK(floats(g({ids})[0]) ==
+        floats(compile([&](const std::vector<array>& in) { return std::vector<array>{model.logits(in[0])}; },
+                       CompileOptions{})({ids})[0]));
 }
 
 TEST_CASE("export: what cannot be exported, and files that hold no function") {
   const Folder folder;
   const std::string file = folder / "x.weft";
-  const ArrayFunction draws = [](const std::vector<array>& in) { return std::vector<array>{in[0] + random::normal({2})}; }, plain = [](const std::vector<array>& in) { return in; };
-  CHECK_THROWS_WITH_AS(export_function(file, draws, {zeros({2})}), doctest::Contains("give it a key"), std::invalid_argument);
-  CHECK_THROWS_WITH_AS(export_function(file, plain, {zeros({2})}, true), doctest::Contains("ExportOptions"), std::invalid_argument);
-  CHECK_THROWS_AS(export_function(file, plain, {zeros({2})}, ExportOptions{.dynamic = {{1, 0, "n", 4}}}), std::invalid_argument);
+  const ArrayFunction draws =
+                          [](const std::vector<array>&in) { return std::vector<array>{in[0] + random::normal({2})}; },
+                      plain = [](const std::vector<array>&in) { return in; };
+  CHECK_THROWS_WITH_AS(export_function(file, draws, {zeros({2})}), doctest::Contains("give it a key"),
+                       std::invalid_argument);
+  CHECK_THROWS_WITH_AS(export_function(file, plain, {zeros({2})}, true), doctest::Contains("ExportOptions"),
+                       std::invalid_argument);
+  CHECK_THROWS_AS(export_function(file, plain, {zeros({2})}, ExportOptions{.dynamic = {{1, 0, "n", 4}}}),
+                  std::invalid_argument);
   CHECK_FALSE(std::filesystem::exists(file));
   CHECK_THROWS_WITH_AS(import_function(file), doctest::Contains("No such file"), std::runtime_error);
   save_safetensors(folder / "w.safetensors", {{"a", zeros({2})}});
-  CHECK_THROWS_WITH_AS(import_function(folder / "w.safetensors"), doctest::Contains("holds no exported function"), std::runtime_error);
+  CHECK_THROWS_WITH_AS(import_function(folder / "w.safetensors"), doctest::Contains("holds no exported function"),
+                       std::runtime_error);
   const auto refused = [&](const std::string& program, const char* why) {
     CAPTURE(why);
     save_safetensors(folder / "p.safetensors", {}, {{"format", "weft.program"}, {"program", program}});
     CHECK_THROWS_WITH_AS(import_function(folder / "p.safetensors"), doctest::Contains(why), std::runtime_error);
   };
   const auto with = [](const std::string& entry) {
-    return "{\"version\":1,\"functions\":[{\"inputs\":[[\"float32\",[2,3]]],\"entries\":[" + entry + "],\"outputs\":[1],\"arguments\":1,\"keywords\":[],\"stored\":[]}]}";
+    return "{\"version\":1,\"functions\":[{\"inputs\":[[\"float32\",[2,3]]],\"entries\":[" + entry +
+           "],\"outputs\":[1],\"arguments\":1,\"keywords\":[],\"stored\":[]}]}";
   };
   refused("{", "not JSON");
   refused("{\"version\":2,\"functions\":[]}", "has version 2; this library reads version 1");

@@ -12,7 +12,9 @@ using namespace weft;
 
 namespace {
 
-std::unordered_map<std::string, array> read(const std::string& bytes) { return load_npz(std::make_shared<io::MemoryReader>(bytes, "m")); }
+std::unordered_map<std::string, array> read(const std::string& bytes) {
+  return load_npz(std::make_shared<io::MemoryReader>(bytes, "m"));
+}
 
 std::string refusal(const std::string& bytes) {
   try {
@@ -26,7 +28,10 @@ std::string refusal(const std::string& bytes) {
 }
 
 std::unordered_map<std::string, array> some() {
-  return {{"a", array({1.0f, 2.0f, 3.0f})}, {"weight/é", arange(0, 600, int16)}, {"empty", zeros({0, 2}, float64)}, {"s", array(7)}};
+  return {{"a", array({1.0f, 2.0f, 3.0f})},
+          {"weight/é", arange(0, 600, int16)},
+          {"empty", zeros({0, 2}, float64)},
+          {"s", array(7)}};
 }
 
 std::string saved(bool compressed) {
@@ -96,7 +101,8 @@ TEST_CASE("npz: zip64 fields") {
 TEST_CASE("npz: damage is refused with the place") {
   const std::string content = one_npy(), bytes = zipped({{"x.npy", {content}}}, false, false);
   CHECK(refusal("") == "the file is too short for a zip archive, at byte 0");
-  CHECK(refusal(std::string(100, 'x')) == "there is no end record: this is no zip archive, or it is truncated, at byte 100");
+  CHECK(refusal(std::string(100, 'x')) ==
+        "there is no end record: this is no zip archive, or it is truncated, at byte 100");
   for (size_t n = 0; n < bytes.size(); ++n) CHECK(refusal(bytes.substr(0, n)) != "accepted");
   const auto with = [&](size_t from_end, const std::string& patch) {
     std::string out = bytes;
@@ -125,7 +131,8 @@ TEST_CASE("npz: damage is refused with the place") {
 TEST_CASE("npz: hostile archives") {
   const std::string content = one_npy();
   CHECK(refusal(zipped({{"x.txt", {content}}}, false, false)).find("is no .npy file") != std::string::npos);
-  CHECK(refusal(zipped({{"x.npy", {content}}, {"x.npy", {content}}}, false, false)).starts_with("member 'x.npy' occurs twice"));
+  CHECK(refusal(zipped({{"x.npy", {content}}, {"x.npy", {content}}}, false, false))
+            .starts_with("member 'x.npy' occurs twice"));
   CHECK(refusal(zipped({{"x.npy", {"no array"}}}, true, false)) == "x.npy: this is no .npy file, at byte 0");
   // A deflated member that claims more than deflate can make, and one that claims too little.
   std::string bomb = zipped({{"x.npy", {content}}}, true, false);
@@ -149,7 +156,8 @@ TEST_CASE("npz fixtures: archives of other writers") {
   const auto candle = load_npz(fixtures + "candle/test.npz");
   CHECK(candle.at("x").to_vector<int>() == std::vector<int>{0, 1, 2, 3, 4, 5, 6, 7, 8, 9});
   CHECK(candle.at("x_plus_one").to_vector<int>() == std::vector<int>{1, 2, 3, 4, 5, 6, 7, 8, 9, 10});
-  CHECK(load_npz(fixtures + "npyio/data_float64_corder.npz").at("arr0").to_vector<double>() == std::vector<double>{0, 1, 2, 3, 4, 5});
+  CHECK(load_npz(fixtures + "npyio/data_float64_corder.npz").at("arr0").to_vector<double>() ==
+        std::vector<double>{0, 1, 2, 3, 4, 5});
   CHECK(load_npz(fixtures + "npyio/data_float64_forder.npz").at("arr0").shape() == Shape{2, 3});
   for (const std::string file : {"numpy/py2-objarr.npz", "numpy/py3-objarr.npz"})
     CHECK_THROWS_WITH_AS(load_npz(fixtures + file), doctest::Contains("Python objects"), std::runtime_error);

@@ -34,11 +34,13 @@ std::string refusal(const std::string& bytes) {
   return "accepted";
 }
 
-std::string entry(const std::string& name, const std::string& dtype, const std::string& shape, const std::string& offsets) {
+std::string entry(const std::string& name, const std::string& dtype, const std::string& shape,
+                  const std::string& offsets) {
   return "\"" + name + "\":{\"dtype\":\"" + dtype + "\",\"shape\":" + shape + ",\"data_offsets\":" + offsets + "}";
 }
 
-std::string one(const std::string& dtype, const std::string& shape, const std::string& offsets, const std::string& data) {
+std::string one(const std::string& dtype, const std::string& shape, const std::string& offsets,
+                const std::string& data) {
   return file_of("{" + entry("a", dtype, shape, offsets) + "}", data);
 }
 
@@ -57,7 +59,8 @@ TEST_CASE("every dtype comes back, with shapes, metadata and names") {
   const std::string file = folder / "all.safetensors";
   const std::vector<float> small{0, 1, 1, 0, 1, 0};
   std::unordered_map<std::string, array> arrays;
-  const Dtype dtypes[] = {bool_, uint8, uint16, uint32, uint64, int8, int16, int32, int64, float16, bfloat16, float32, float64};
+  const Dtype dtypes[] = {bool_, uint8, uint16,  uint32,   uint64,  int8,   int16,
+                          int32, int64, float16, bfloat16, float32, float64};
   for (const Dtype d : dtypes) arrays.emplace(dtype_name(d), array(small.begin(), {2, 3}, d));
   arrays.emplace("scalar", array(2.5f));
   arrays.emplace("empty", array::from_data(nullptr, {0, 4}, float32));
@@ -116,7 +119,9 @@ TEST_CASE("a file without tensors, and blanks after the header") {
   CHECK(refusal(file_of("{}      ")) == "accepted");
   CHECK(refusal(one("F32", "[]", "[0,4]", "abcd")) == "accepted");
   CHECK(refusal(one("F32", "[3,0]", "[0,0]", "")) == "accepted");
-  CHECK(refusal(file_of("{" + entry("b", "U8", "[2]", "[1,3]") + "," + entry("a", "U8", "[1]", "[0,1]") + "," + entry("z", "F64", "[0]", "[1,1]") + "}", "xyz")) == "accepted");
+  CHECK(refusal(file_of("{" + entry("b", "U8", "[2]", "[1,3]") + "," + entry("a", "U8", "[1]", "[0,1]") + "," +
+                            entry("z", "F64", "[0]", "[1,1]") + "}",
+                        "xyz")) == "accepted");
 }
 
 TEST_CASE("malformed: lengths") {
@@ -131,7 +136,8 @@ TEST_CASE("malformed: lengths") {
     CAPTURE(n);
     CHECK(refusal(whole.substr(0, n)) != "accepted");
   }
-  CHECK(refusal(whole.substr(0, 20)) == "the header should have 54 bytes, but only 12 follow: the file is truncated or no safetensors file, at byte 0");
+  CHECK(refusal(whole.substr(0, 20)) ==
+        "the header should have 54 bytes, but only 12 follow: the file is truncated or no safetensors file, at byte 0");
   CHECK(refusal(whole + "x").find("1 bytes after the last tensor belong to none, at byte 70") == 0);
 }
 
@@ -146,15 +152,18 @@ TEST_CASE("malformed: JSON") {
   std::string deep = "{\"a\":";
   for (int i = 0; i < 100000; ++i) deep += "[";
   CHECK(refusal(file_of(deep)) == "the header is nested too deeply, at byte 8");
-  CHECK(refusal(file_of("{" + entry("a", "U8", "[1]", "[0,1]") + "," + entry("a", "U8", "[1]", "[0,1]") + "}", "x")).find("\"a\" occurs twice") != std::string::npos);
-  CHECK(refusal(file_of("{\"a\":{\"dtype\":\"U8\",\"dtype\":\"I8\",\"shape\":[1],\"data_offsets\":[0,1]}}", "x")).find("\"dtype\" occurs twice") != std::string::npos);
+  CHECK(refusal(file_of("{" + entry("a", "U8", "[1]", "[0,1]") + "," + entry("a", "U8", "[1]", "[0,1]") + "}", "x"))
+            .find("\"a\" occurs twice") != std::string::npos);
+  CHECK(refusal(file_of("{\"a\":{\"dtype\":\"U8\",\"dtype\":\"I8\",\"shape\":[1],\"data_offsets\":[0,1]}}", "x"))
+            .find("\"dtype\" occurs twice") != std::string::npos);
 }
 
 TEST_CASE("no metadata may be written as null, as MLX does") {
   const Folder folder;
   const std::string file = folder / "null.safetensors";
-  std::ofstream(file, std::ios::binary) << file_of(R"({"__metadata__":null,"a":{"data_offsets":[4,8],"dtype":"F32","shape":[1]},"s":{"data_offsets":[0,4],"dtype":"F32","shape":[]}})",
-                                                   std::string("\0\0\0\x40\0\0\0\0", 8));
+  std::ofstream(file, std::ios::binary) << file_of(
+      R"({"__metadata__":null,"a":{"data_offsets":[4,8],"dtype":"F32","shape":[1]},"s":{"data_offsets":[0,4],"dtype":"F32","shape":[]}})",
+      std::string("\0\0\0\x40\0\0\0\0", 8));
   const auto [tensors, metadata] = load_safetensors(file);
   CHECK(metadata.empty());
   REQUIRE(tensors.size() == 2);
@@ -165,10 +174,15 @@ TEST_CASE("no metadata may be written as null, as MLX does") {
 TEST_CASE("malformed: entries") {
   CHECK(refusal(file_of("{\"a\":1}")) == "tensor \"a\" is not an object, at byte 9");
   CHECK(refusal(file_of("{\"a\":{\"dtype\":\"F32\",\"shape\":[]}}")).starts_with("tensor \"a\" lacks data_offsets"));
-  CHECK(refusal(file_of("{\"a\":{\"shape\":[],\"data_offsets\":[0,4]}}", "abcd")).starts_with("tensor \"a\" lacks dtype"));
-  CHECK(refusal(file_of("{\"a\":{\"dtype\":\"U8\",\"shape\":[],\"data_offsets\":[0,1],\"x\":1}}", "a")).find("fields beside") != std::string::npos);
-  CHECK(refusal(file_of("{\"a\":{\"dtype\":7,\"shape\":[],\"data_offsets\":[0,1]}}", "a")).find("dtype is not a text") != std::string::npos);
-  CHECK(refusal(one("F8_E8M0", "[1]", "[0,1]", "x")).find("\"F8_E8M0\", which Weft does not have") != std::string::npos);
+  CHECK(refusal(file_of("{\"a\":{\"shape\":[],\"data_offsets\":[0,4]}}", "abcd"))
+            .starts_with("tensor \"a\" lacks dtype"));
+  CHECK(refusal(file_of("{\"a\":{\"dtype\":\"U8\",\"shape\":[],\"data_offsets\":[0,1],\"x\":1}}", "a"))
+            .find("fields beside") != std::string::npos);
+  CHECK(
+      refusal(file_of("{\"a\":{\"dtype\":7,\"shape\":[],\"data_offsets\":[0,1]}}", "a")).find("dtype is not a text") !=
+      std::string::npos);
+  CHECK(refusal(one("F8_E8M0", "[1]", "[0,1]", "x")).find("\"F8_E8M0\", which Weft does not have") !=
+        std::string::npos);
   CHECK(refusal(one("f32", "[1]", "[0,4]", "abcd")).find("which Weft does not have") != std::string::npos);
   CHECK(refusal(one("U8", "3", "[0,3]", "abc")).find("shape is not a list") != std::string::npos);
   for (const char* shape : {"[-1]", "[1.0]", "[\"1\"]", "[null]", "[[]]", "[9223372036854775808]", "[1e0]"}) {
@@ -176,23 +190,30 @@ TEST_CASE("malformed: entries") {
     CHECK(refusal(one("U8", shape, "[0,1]", "x")).find("shape must hold whole numbers") != std::string::npos);
   }
   CHECK(refusal(one("U8", "[[1]]", "[0,1]", "x")).find("nested too deeply") != std::string::npos);
-  for (const char* offsets : {"[0]", "[0,1,2]", "{}", "7"}) CHECK(refusal(one("U8", "[1]", offsets, "x")).find("not a list of two numbers") != std::string::npos);
-  for (const char* offsets : {"[-1,0]", "[0.0,1]", "[0,18446744073709551616]"}) CHECK(refusal(one("U8", "[1]", offsets, "x")).find("data_offsets must hold") != std::string::npos);
+  for (const char* offsets : {"[0]", "[0,1,2]", "{}", "7"})
+    CHECK(refusal(one("U8", "[1]", offsets, "x")).find("not a list of two numbers") != std::string::npos);
+  for (const char* offsets : {"[-1,0]", "[0.0,1]", "[0,18446744073709551616]"})
+    CHECK(refusal(one("U8", "[1]", offsets, "x")).find("data_offsets must hold") != std::string::npos);
   CHECK(refusal(file_of("{\"__metadata__\":[]}")).starts_with("__metadata__ is not an object"));
   CHECK(refusal(file_of("{\"__metadata__\":{\"k\":1}}")).starts_with("the metadata \"k\" is not a text"));
 }
 
 TEST_CASE("malformed: sizes and places") {
-  CHECK(refusal(one("F32", "[2]", "[0,4]", "abcd")).starts_with("tensor \"a\": (2) float32 takes 8 bytes, its data_offsets span 4, at byte 9"));
+  CHECK(refusal(one("F32", "[2]", "[0,4]", "abcd"))
+            .starts_with("tensor \"a\": (2) float32 takes 8 bytes, its data_offsets span 4, at byte 9"));
   CHECK(refusal(one("F32", "[1]", "[4,0]", "abcd")).find("ends before it begins") != std::string::npos);
-  CHECK(refusal(one("F32", "[2]", "[0,8]", "abcd")).starts_with("tensor \"a\": its data ends 4 bytes past the end of the file"));
+  CHECK(refusal(one("F32", "[2]", "[0,8]", "abcd"))
+            .starts_with("tensor \"a\": its data ends 4 bytes past the end of the file"));
   CHECK(refusal(one("F32", "[4294967296,4294967296]", "[0,0]", "")).find("overflows") != std::string::npos);
   CHECK(refusal(one("F64", "[1152921504606846976]", "[0,0]", "")).find("overflows") != std::string::npos);
   CHECK(refusal(one("U8", "[4294967296,0,4294967296]", "[0,0]", "")).find("overflows") != std::string::npos);
-  CHECK(refusal(file_of("{" + entry("a", "U8", "[2]", "[0,2]") + "," + entry("b", "U8", "[2]", "[1,3]") + "}", "xyz")).find("\"b\": its data overlaps") != std::string::npos);
-  CHECK(refusal(file_of("{" + entry("a", "U8", "[1]", "[0,1]") + "," + entry("b", "U8", "[1]", "[2,3]") + "}", "xyz")).find("\"b\": its data leaves a gap") != std::string::npos);
+  CHECK(refusal(file_of("{" + entry("a", "U8", "[2]", "[0,2]") + "," + entry("b", "U8", "[2]", "[1,3]") + "}", "xyz"))
+            .find("\"b\": its data overlaps") != std::string::npos);
+  CHECK(refusal(file_of("{" + entry("a", "U8", "[1]", "[0,1]") + "," + entry("b", "U8", "[1]", "[2,3]") + "}", "xyz"))
+            .find("\"b\": its data leaves a gap") != std::string::npos);
   CHECK(refusal(one("U8", "[1]", "[1,2]", "xy")).find("leaves a gap") != std::string::npos);
-  CHECK(refusal(one("BOOL", "[3]", "[0,3]", std::string("\0\1\2", 3))).starts_with("a bool that is neither 0 nor 1, at byte "));
+  CHECK(refusal(one("BOOL", "[3]", "[0,3]", std::string("\0\1\2", 3)))
+            .starts_with("a bool that is neither 0 nor 1, at byte "));
 }
 
 TEST_CASE("files that cannot be read or written are named with the reason") {
@@ -209,8 +230,10 @@ TEST_CASE("files that cannot be read or written are named with the reason") {
   CHECK(what([&] { load_safetensors(missing); }) == "[load_safetensors] " + missing + ": No such file or directory");
   CHECK(what([&] { io::read_file(missing); }) == "[read_file] " + missing + ": No such file or directory");
   CHECK(what([&] { io::read_file(folder.path.string()); }).find("Is a directory") != std::string::npos);
-  CHECK(what([&] { load_safetensors(folder.path.string()); }).starts_with("[load_safetensors] " + folder.path.string()));
-  CHECK(what([&] { io::write_file_atomically(missing + "/x", "text"); }) == "[write_file] " + missing + "/x: No such file or directory");
+  CHECK(
+      what([&] { load_safetensors(folder.path.string()); }).starts_with("[load_safetensors] " + folder.path.string()));
+  CHECK(what([&] { io::write_file_atomically(missing + "/x", "text"); }) ==
+        "[write_file] " + missing + "/x: No such file or directory");
   CHECK_THROWS_AS(save_safetensors(folder / "x", {{"__metadata__", array(1.0f)}}), std::invalid_argument);
   CHECK_THROWS_AS(save_safetensors(folder / "x", {{"bad \xff", array(1.0f)}}), std::invalid_argument);
   CHECK(std::filesystem::is_empty(folder.path));
@@ -236,14 +259,17 @@ TEST_CASE("writing replaces the whole file, and leaves nothing else behind") {
   std::filesystem::create_directories(folder / "full/inner");
   CHECK_THROWS_AS(io::write_file_atomically(folder / "full", "x"), std::runtime_error);
   size_t entries = 0;
-  for (const auto& e : std::filesystem::directory_iterator(folder.path)) entries += e.path().filename() != "f" && e.path().filename() != "full";
+  for (const auto& e : std::filesystem::directory_iterator(folder.path))
+    entries += e.path().filename() != "f" && e.path().filename() != "full";
   CHECK(entries == 0);
 }
 
 TEST_CASE("fixtures: files of other writers") {
   if (absent()) return;
-  const std::map<std::string, std::pair<std::string, Dtype>> files{{"b", {"b", int8}}, {"d", {"d", float64}}, {"e", {"e", float16}}, {"f", {"f", float32}}, {"h", {"h", int16}},
-                                                                   {"i", {"i", int32}}, {"upperB", {"B", uint8}}, {"upperH", {"H", uint16}}, {"upperI", {"I", uint32}}};
+  const std::map<std::string, std::pair<std::string, Dtype>> files{
+      {"b", {"b", int8}},       {"d", {"d", float64}},     {"e", {"e", float16}},
+      {"f", {"f", float32}},    {"h", {"h", int16}},       {"i", {"i", int32}},
+      {"upperB", {"B", uint8}}, {"upperH", {"H", uint16}}, {"upperI", {"I", uint32}}};
   for (const auto& [file, expected] : files) {
     const auto& captured = file;  // clang 14 takes no binding of a structure into a lambda
     CAPTURE(captured);
@@ -266,7 +292,8 @@ TEST_CASE("fixtures: files of other writers") {
   CHECK(load_safetensors(fixtures + "jfk-codes.safetensors").first.at("codes").shape() == Shape{1, 2, 828});
   CHECK(load_safetensors(fixtures + "syoyo_model.safetensors").first.at("weight2").shape() == Shape{16, 16});
   for (const int shard : {1, 2, 3, 4}) {
-    const auto part = load_safetensors(fixtures + "SafeTensors.jl/sharded/model-0000" + std::to_string(shard) + "-of-00006.safetensors");
+    const auto part = load_safetensors(fixtures + "SafeTensors.jl/sharded/model-0000" + std::to_string(shard) +
+                                       "-of-00006.safetensors");
     CHECK(part.second.at("format") == "pt");
     CHECK_FALSE(part.first.empty());
   }
@@ -274,8 +301,8 @@ TEST_CASE("fixtures: files of other writers") {
 
 TEST_CASE("fixtures: what must be refused") {
   if (absent()) return;
-  CHECK_THROWS_WITH_AS(load_safetensors(fixtures + "attacks/safetensors_abuse_attempt_1.safetensors"), doctest::Contains("should have 1000 bytes, but only 80 follow"),
-                       std::runtime_error);
+  CHECK_THROWS_WITH_AS(load_safetensors(fixtures + "attacks/safetensors_abuse_attempt_1.safetensors"),
+                       doctest::Contains("should have 1000 bytes, but only 80 follow"), std::runtime_error);
 }
 
 TEST_CASE("damaged bytes anywhere in a header never do harm") {

@@ -35,7 +35,8 @@ TEST_CASE("safetensors: a set of files is written and read by its index") {
   const Folder folder;
   const std::string index = save_sharded_safetensors(folder.path.string(), weights(), 100, {{"format", "pt"}});
   CHECK(index == folder / "model.safetensors.index.json");
-  for (const int k : {1, 2, 3, 4}) CHECK(std::filesystem::exists(folder / ("model-0000" + std::to_string(k) + "-of-00004.safetensors")));
+  for (const int k : {1, 2, 3, 4})
+    CHECK(std::filesystem::exists(folder / ("model-0000" + std::to_string(k) + "-of-00004.safetensors")));
   const auto [back, metadata] = load_safetensors(index);
   CHECK(metadata.at("format") == "pt");
   REQUIRE(back.size() == 7);
@@ -47,7 +48,8 @@ TEST_CASE("safetensors: a set of files is written and read by its index") {
 
 TEST_CASE("safetensors: an index that does not fit its files is refused") {
   const Folder folder;
-  const std::string index = save_sharded_safetensors(folder.path.string(), weights(), 100), bad = folder / "bad.index.json";
+  const std::string index = save_sharded_safetensors(folder.path.string(), weights(), 100),
+                    bad = folder / "bad.index.json";
   const auto refused = [&](const std::string& text, const char* reason) {
     write_text(bad, text);
     CAPTURE(reason);
@@ -73,7 +75,8 @@ TEST_CASE("safetensors: a file is mapped, and a compiled step may update what it
   const size_t before = get_active_memory();
   array w = load_safetensors(file).first.at("w");
   CHECK(get_active_memory() == before);
-  const auto step = compile([&](const std::vector<array>&) { return w = w + 1.0f, std::vector<array>{}; }, {.state = {&w}});
+  const auto step =
+      compile([&](const std::vector<array>&) { return w = w + 1.0f, std::vector<array>{}; }, {.state = {&w}});
   step({});
   step({});
   CHECK(w.data<float>()[99999] == 2.0f);
@@ -90,7 +93,8 @@ TEST_CASE("safetensors: from memory and to memory") {
   CHECK(back.first.at("b").to_vector<int>() == std::vector<int>{1, 2});
   CHECK(*back.first.at("z").data<complex64_t>() == z[0]);
   CHECK(back.second.at("k") == "v");
-  CHECK_THROWS_WITH_AS(load_safetensors(std::make_shared<io::MemoryReader>(out->bytes() + "x", "blob")), doctest::Contains("blob: 1 bytes after the last tensor"), std::runtime_error);
+  CHECK_THROWS_WITH_AS(load_safetensors(std::make_shared<io::MemoryReader>(out->bytes() + "x", "blob")),
+                       doctest::Contains("blob: 1 bytes after the last tensor"), std::runtime_error);
 }
 
 TEST_CASE("safetensors fixtures: a set of six files") {

@@ -263,10 +263,13 @@ TEST_CASE("the builder refuses what does not fit, by name") {
   CHECK_THROWS_AS(b.store(in, eight, b.index(0), {1}), internal_error);
   CHECK_THROWS_AS(b.load(7, b.index(0), {8}, {1}), internal_error);
   CHECK_THROWS_AS(b.load(in, b.index(0), {8}, {}), internal_error);
-  CHECK_THROWS_AS(b.loop(b.index(0), b.index(9), b.index(0), {}, [](Value, const auto&) { return std::vector<Value>{}; }), internal_error);
+  CHECK_THROWS_AS(
+      b.loop(b.index(0), b.index(9), b.index(0), {}, [](Value, const auto&) { return std::vector<Value>{}; }),
+      internal_error);
   b.local(float32, 4);
   CHECK_THROWS_AS(b.param("late", float32, false), internal_error);
-  CHECK_THROWS_WITH_AS(b.loop(b.index(0), b.symbol("n"), b.index(1), {eight}, [&](Value, const auto&) { return std::vector<Value>{four}; }),
+  CHECK_THROWS_WITH_AS(b.loop(b.index(0), b.symbol("n"), b.index(1), {eight},
+                              [&](Value, const auto&) { return std::vector<Value>{four}; }),
                        doctest::Contains("carried value 0 of the loop changes from f32[8] to f32[4]"), internal_error);
 }
 
@@ -334,9 +337,9 @@ TEST_CASE("canonical forms are equal under renumbering and renaming, and under n
     Builder b("r");
     const Ref out = b.param("y", int64, true);
     const Value v = b.broadcast(b.arange(4), {4, 4});
-    const auto carried = b.loop(b.index(0), b.symbol("n"), b.index(step), {b.arange(4)}, [&](Value, const std::vector<Value>& c) {
-      return std::vector<Value>{b.add(c[0], b.reduce(r, v, axis))};
-    });
+    const auto carried = b.loop(
+        b.index(0), b.symbol("n"), b.index(step), {b.arange(4)},
+        [&](Value, const std::vector<Value>& c) { return std::vector<Value>{b.add(c[0], b.reduce(r, v, axis))}; });
     b.store(out, carried[0], b.index(0), {1});
     return digest(b.finish());
   };

@@ -54,10 +54,13 @@ TEST_CASE("a product's descriptor prints, counts and hashes all of itself") {
     return !(other.digest() == d.digest()) && !(other == d);
   };
   CHECK(d.digest() == DotDesc(d).digest());
-  for (Dtype DotDesc::*field : {&DotDesc::a, &DotDesc::b, &DotDesc::c}) CHECK(differs([&](DotDesc& o) { o.*field = bfloat16; }));
-  for (int64_t DotDesc::*field : {&DotDesc::m, &DotDesc::n, &DotDesc::k, &DotDesc::a_m, &DotDesc::a_k, &DotDesc::b_k, &DotDesc::b_n, &DotDesc::c_m, &DotDesc::c_n})
+  for (Dtype DotDesc::*field : {&DotDesc::a, &DotDesc::b, &DotDesc::c})
+    CHECK(differs([&](DotDesc& o) { o.*field = bfloat16; }));
+  for (int64_t DotDesc::*field : {&DotDesc::m, &DotDesc::n, &DotDesc::k, &DotDesc::a_m, &DotDesc::a_k, &DotDesc::b_k,
+                                  &DotDesc::b_n, &DotDesc::c_m, &DotDesc::c_n})
     CHECK(differs([&](DotDesc& o) { o.*field += 1; }));
-  for (auto field : {&DotDesc::batch, &DotDesc::a_batch, &DotDesc::b_batch, &DotDesc::c_batch}) CHECK(differs([&](DotDesc& o) { (o.*field)[0] += 1; }));
+  for (auto field : {&DotDesc::batch, &DotDesc::a_batch, &DotDesc::b_batch, &DotDesc::c_batch})
+    CHECK(differs([&](DotDesc& o) { (o.*field)[0] += 1; }));
   CHECK(differs([](DotDesc& o) { o.bias = false; }));
   CHECK(differs([](DotDesc& o) { o.residual = true; }));
   CHECK(differs([](DotDesc& o) { std::swap(o.batch, o.a_batch); }));

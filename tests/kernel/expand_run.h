@@ -9,7 +9,8 @@
 
 namespace weft::test {
 
-constexpr int64_t scalar_kernel_lanes = 64;  // a tile; the code of long expansions grows with it, and LLVM takes its time over long code
+constexpr int64_t scalar_kernel_lanes =
+    64;  // a tile; the code of long expansions grows with it, and LLVM takes its time over long code
 
 /// y = op(arguments…) on such tiles, all of dtype `t`; buffers in the order of the arguments, then the result.
 inline kernel::Kernel scalar_kernel(kernel::ScalarOp op, Dtype t) {
@@ -18,7 +19,8 @@ inline kernel::Kernel scalar_kernel(kernel::ScalarOp op, Dtype t) {
   Builder b("one_operator");
   const int arity = info(op).arity;
   std::vector<Ref> in;
-  for (int k = 0; k < arity; ++k) in.push_back(b.param("x" + std::to_string(k), op == ScalarOp::select && k == 0 ? bool_ : t, false));
+  for (int k = 0; k < arity; ++k)
+    in.push_back(b.param("x" + std::to_string(k), op == ScalarOp::select && k == 0 ? bool_ : t, false));
   const Ref out = b.param("y", info(op).result == ScalarResult::boolean ? bool_ : t, true);
   const Value start = b.mul(b.program_id(), b.index(lanes)), left = b.sub(b.symbol("n"), start);
   std::vector<Value> args;

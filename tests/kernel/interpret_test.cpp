@@ -11,13 +11,17 @@ using namespace weft::kernel;
 
 namespace {
 
-template <class T> HostBuffer on(std::vector<T>& v) { return {v.data(), static_cast<int64_t>(v.size())}; }
+template <class T>
+HostBuffer on(std::vector<T>& v) {
+  return {v.data(), static_cast<int64_t>(v.size())};
+}
 
 void run(const Kernel& k, std::vector<HostBuffer> buffers, std::vector<int64_t> symbols = {}, int64_t grid = 1) {
   interpret(k, buffers, symbols, grid);
 }
 
-std::string fault(const Kernel& k, std::vector<HostBuffer> buffers, std::vector<int64_t> symbols = {}, int64_t grid = 1) {
+std::string fault(const Kernel& k, std::vector<HostBuffer> buffers, std::vector<int64_t> symbols = {},
+                  int64_t grid = 1) {
   try {
     run(k, std::move(buffers), std::move(symbols), grid);
   } catch (const std::runtime_error& e) {
@@ -89,7 +93,8 @@ TEST_CASE("a row softmax with loops agrees with its definition") {
   for (size_t r = 0; r < 2; ++r) {
     double total = 0;
     for (size_t k = 0; k < n; ++k) total += std::exp(static_cast<double>(x[r * n + k]));
-    for (size_t k = 0; k < n; ++k) CHECK(y[r * n + k] == doctest::Approx(std::exp(static_cast<double>(x[r * n + k])) / total).epsilon(1e-6));
+    for (size_t k = 0; k < n; ++k)
+      CHECK(y[r * n + k] == doctest::Approx(std::exp(static_cast<double>(x[r * n + k])) / total).epsilon(1e-6));
   }
 }
 
@@ -160,7 +165,8 @@ TEST_CASE("gather and scatter, masks and order") {
 TEST_CASE("a condition runs its body or not; scratch is each program's own") {
   Builder b("odd");
   const Ref out = b.param("y", int64, true), local = b.local(int64, 4);
-  const Value p = b.program_id(), zero = b.index(0), odd = b.scalar(ScalarOp::eq, {b.scalar(ScalarOp::mod, {p, b.index(2)}), b.index(1)});
+  const Value p = b.program_id(), zero = b.index(0),
+              odd = b.scalar(ScalarOp::eq, {b.scalar(ScalarOp::mod, {p, b.index(2)}), b.index(1)});
   b.store(local, b.add(b.arange(4), p), zero, {1});
   b.when(odd, [&] {
     const Value reversed = b.load(local, b.index(3), {4}, {-1});
@@ -250,7 +256,8 @@ TEST_CASE("races between programs are errors, whatever their order") {
     const Value p = b.program_id(), mine = b.add(p, b.index(1)), other = b.add(mine, b.index(by));
     b.store(out, b.load(out, other, {}, {}), mine, {});
     const std::string neighbours = fault(b.finish(), {on(y)}, {}, 2);
-    CHECK(says(neighbours, by < 0 ? "reads element 1, which another program wrote" : "writes element 2, which another program read"));
+    CHECK(says(neighbours, by < 0 ? "reads element 1, which another program wrote"
+                                  : "writes element 2, which another program read"));
   }
   Builder own("own");
   const Ref data = own.param("y", int64, true);
@@ -278,7 +285,8 @@ TEST_CASE("races between programs are errors, whatever their order") {
 
 TEST_CASE("uninitialised scratch reaches the result as poison") {
   Builder b("poisoned");
-  const Ref real = b.param("y", float32, true), whole = b.param("z", int32, true), f = b.local(float32, 2), i = b.local(int32, 2);
+  const Ref real = b.param("y", float32, true), whole = b.param("z", int32, true), f = b.local(float32, 2),
+            i = b.local(int32, 2);
   const Value p = b.program_id(), zero = b.index(0);
   b.store(real, b.add(b.load(f, zero, {}, {}), b.real(float32, 1)), p, {});
   b.store(whole, b.load(i, zero, {}, {}), p, {});
@@ -297,9 +305,10 @@ TEST_CASE("calls that do not fit the kernel and steps of zero are errors") {
   CHECK(says(fault(vadd(true), {on(x)}, {19}), "takes 3 buffers, not 1"));
   Builder b("steps");
   const Ref out = b.param("y", int64, true);
-  const Value zero = b.index(0), n = b.symbol("n"), total = b.loop(zero, b.index(10), n, {zero}, [&](Value i, const std::vector<Value>& c) {
-    return std::vector<Value>{b.add(c[0], i)};
-  })[0];
+  const Value zero = b.index(0), n = b.symbol("n"),
+              total = b.loop(zero, b.index(10), n, {zero}, [&](Value i, const std::vector<Value>&c) {
+                return std::vector<Value>{b.add(c[0], i)};
+              })[0];
   b.store(out, total, zero, {});
   const Kernel k = b.finish();
   std::vector<int64_t> y(1);

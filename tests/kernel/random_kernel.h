@@ -1,6 +1,7 @@
 #pragma once
-// Random valid kernels with random data: generated code is held against the interpreter with them. Only operators whose result is defined to the
-// bit occur; the payload of a NaN is not, so `difference` takes all NaN as equal, and no float is looked at through a bitcast.
+// Random valid kernels with random data: generated code is held against the interpreter with them. Only operators whose
+// result is defined to the bit occur; the payload of a NaN is not, so `difference` takes all NaN as equal, and no float
+// is looked at through a bitcast.
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -34,7 +35,8 @@ class RandomKernel {
     lanes_ = 1;
     for (int64_t d : dims_) lanes_ *= d;
     out_.grid = 1 + static_cast<int64_t>(pick(4));
-    count_ = (out_.grid - 1) * lanes_ + 1 + static_cast<int64_t>(pick(static_cast<size_t>(lanes_)));  // the last tile may be cut
+    count_ = (out_.grid - 1) * lanes_ + 1 +
+             static_cast<int64_t>(pick(static_cast<size_t>(lanes_)));  // the last tile may be cut
     declare();
     const Value program = b_.program_id(), count = b_.symbol("count");
     out_.symbols = {count_};
@@ -56,7 +58,8 @@ class RandomKernel {
 
   size_t pick(size_t n) { return static_cast<size_t>(random_() % n); }
   Dtype any_dtype() {
-    const Dtype all[] = {bool_, uint8, uint16, uint32, uint64, int8, int16, int32, int64, float16, bfloat16, float32, float32, float32, float64};
+    const Dtype all[] = {bool_, uint8,   uint16,   uint32,  uint64,  int8,    int16,  int32,
+                         int64, float16, bfloat16, float32, float32, float32, float64};
     return all[pick(std::size(all))];
   }
 
@@ -78,7 +81,8 @@ class RandomKernel {
   }
 
   Number number(Dtype t) {
-    const double extremes[] = {0.0, -0.0, 1.0, -1.0, INFINITY, -INFINITY, NAN, 1e-40, -3e-8, 65504, 1e30, 0.5, 2.5, -1.5};
+    const double extremes[] = {0.0,   -0.0,  1.0,   -1.0, INFINITY, -INFINITY, NAN,
+                               1e-40, -3e-8, 65504, 1e30, 0.5,      2.5,       -1.5};
     if (is_float(t)) {
       const size_t kind = pick(8);
       if (kind == 0) return kernel::round_to(Number::of_real(extremes[pick(std::size(extremes))]), t);
@@ -89,7 +93,9 @@ class RandomKernel {
     return kernel::round_to(Number::of_int(pick(2) ? bits : bits % 17), t);
   }
 
-  std::vector<int64_t> strides() const { return dims_.size() == 2 ? std::vector<int64_t>{dims_[1], 1} : std::vector<int64_t>{1}; }
+  std::vector<int64_t> strides() const {
+    return dims_.size() == 2 ? std::vector<int64_t>{dims_[1], 1} : std::vector<int64_t>{1};
+  }
 
   // A limit cuts rows of a tile with two axes only where a whole number of rows is left; a tile of one axis anywhere.
   std::vector<Value> limits(Value left) {
@@ -104,7 +110,8 @@ class RandomKernel {
 
   Value lane_numbers() {
     if (dims_.size() == 1) return b_.arange(lanes_);
-    const Value row = b_.broadcast(b_.reshape(b_.arange(dims_[0]), {dims_[0], 1}), dims_), first = b_.mul(row, b_.index(dims_[1]));
+    const Value row = b_.broadcast(b_.reshape(b_.arange(dims_[0]), {dims_[0], 1}), dims_),
+                first = b_.mul(row, b_.index(dims_[1]));
     return b_.add(first, b_.broadcast(b_.arange(dims_[1]), dims_));
   }
 
@@ -114,21 +121,26 @@ class RandomKernel {
     for (Value v : pool_)
       if (b_.type(v).dtype == t) fitting.push_back(v);
     if (!fitting.empty() && pick(4) != 0) return fitting[pick(fitting.size())];
-    return pick(4) == 0 ? b_.constant(t, number(t), dims_) : b_.cast(any(), t);  // one draw an argument list: the order is defined
+    return pick(4) == 0 ? b_.constant(t, number(t), dims_)
+                        : b_.cast(any(), t);  // one draw an argument list: the order is defined
   }
 
   Value elementwise() {
     static constexpr ScalarOp ops[] = {
-        ScalarOp::neg, ScalarOp::abs, ScalarOp::add, ScalarOp::sub, ScalarOp::mul, ScalarOp::div, ScalarOp::max, ScalarOp::min, ScalarOp::fma,
-        ScalarOp::floordiv, ScalarOp::mod, ScalarOp::sqrt, ScalarOp::floor, ScalarOp::ceil, ScalarOp::trunc, ScalarOp::round, ScalarOp::bit_and,
-        ScalarOp::bit_or, ScalarOp::bit_xor, ScalarOp::bit_not, ScalarOp::shl, ScalarOp::shr, ScalarOp::eq, ScalarOp::ne, ScalarOp::lt, ScalarOp::le,
-        ScalarOp::select, ScalarOp::mulhi, ScalarOp::recip, ScalarOp::square, ScalarOp::sign, ScalarOp::threefry0, ScalarOp::threefry1};
+        ScalarOp::neg,   ScalarOp::abs,       ScalarOp::add,      ScalarOp::sub,     ScalarOp::mul,
+        ScalarOp::div,   ScalarOp::max,       ScalarOp::min,      ScalarOp::fma,     ScalarOp::floordiv,
+        ScalarOp::mod,   ScalarOp::sqrt,      ScalarOp::floor,    ScalarOp::ceil,    ScalarOp::trunc,
+        ScalarOp::round, ScalarOp::bit_and,   ScalarOp::bit_or,   ScalarOp::bit_xor, ScalarOp::bit_not,
+        ScalarOp::shl,   ScalarOp::shr,       ScalarOp::eq,       ScalarOp::ne,      ScalarOp::lt,
+        ScalarOp::le,    ScalarOp::select,    ScalarOp::mulhi,    ScalarOp::recip,   ScalarOp::square,
+        ScalarOp::sign,  ScalarOp::threefry0, ScalarOp::threefry1};
     const ScalarOp op = ops[pick(std::size(ops))];
     const kernel::ScalarInfo& row = kernel::info(op);
     Dtype t = b_.type(any()).dtype;
     if (op == ScalarOp::threefry0 || op == ScalarOp::threefry1) t = uint32;
     else if (op == ScalarOp::mulhi) t = pick(2) ? uint32 : uint64;
-    else if (!(is_float(t) ? row.floats : is_integer(t) ? row.integers : row.booleans)) t = row.floats ? float32 : int32;
+    else if (!(is_float(t) ? row.floats : is_integer(t) ? row.integers : row.booleans))
+      t = row.floats ? float32 : int32;
     std::vector<Value> args;
     for (int k = 0; k < row.arity; ++k) {
       const Dtype wanted = op == ScalarOp::select && k == 0 ? bool_ : t;
@@ -155,7 +167,8 @@ class RandomKernel {
   Value shifted() {
     if (dims_.size() != 1 || lanes_ < 2) return elementwise();
     const Value v = any(), into = any(b_.type(v).dtype);
-    if (pick(4) == 0) return b_.broadcast(b_.extract(v, static_cast<int64_t>(pick(static_cast<size_t>(lanes_)))), dims_);
+    if (pick(4) == 0)
+      return b_.broadcast(b_.extract(v, static_cast<int64_t>(pick(static_cast<size_t>(lanes_)))), dims_);
     const int64_t by = 1 + static_cast<int64_t>(pick(static_cast<size_t>(lanes_) - 1));
     if ((lanes_ & (lanes_ - 1)) == 0 && pick(2)) return b_.exchange(v, by);
     return b_.shift(v, into, pick(2) ? by : -by);
@@ -171,7 +184,8 @@ class RandomKernel {
   // Over the whole of an input, a tile at a time, into a carried tile.
   Value looped() {
     const Ref ref = inputs_[pick(inputs_.size())];
-    const Value hi = pick(2) ? b_.symbol("count") : b_.index(count_), first = any(), lo = b_.index(0), step = b_.index(lanes_);
+    const Value hi = pick(2) ? b_.symbol("count") : b_.index(count_), first = any(), lo = b_.index(0),
+                step = b_.index(lanes_);
     return b_.loop(lo, hi, step, {first}, [&](Value i, const std::vector<Value>& carried) {
       const std::vector<Value> outer = pool_;
       pool_.push_back(carried[0]);
@@ -208,7 +222,8 @@ class RandomKernel {
     const Value flipped = b_.transpose(any());
     if (dims_[0] == dims_[1]) return flipped;
     const Dtype t = b_.type(flipped).dtype;
-    return b_.transpose(b_.scalar(ScalarOp::select, {b_.constant(bool_, number(bool_)), flipped, b_.transpose(any(t))}));
+    return b_.transpose(
+        b_.scalar(ScalarOp::select, {b_.constant(bool_, number(bool_)), flipped, b_.transpose(any(t))}));
   }
 
   Value multiplied() {
@@ -286,14 +301,17 @@ inline std::vector<kernel::HostBuffer> host_buffers(RandomCase& c) {
   return all;
 }
 
-/// Empty where the buffers of the two cases hold the same bits (any NaN for any NaN); else the first place where they differ.
+/// Empty where the buffers of the two cases hold the same bits (any NaN for any NaN); else the first place where they
+/// differ.
 inline std::string difference(const RandomCase& a, const RandomCase& b) {
   for (size_t p = 0; p < a.buffers.size(); ++p) {
     const Dtype t = a.kernel.params[p].dtype;
     for (int64_t k = 0; k < a.elements[p]; ++k) {
-      const Number x = kernel::read_element(a.buffers[p].data(), t, k), y = kernel::read_element(b.buffers[p].data(), t, k);
+      const Number x = kernel::read_element(a.buffers[p].data(), t, k),
+                   y = kernel::read_element(b.buffers[p].data(), t, k);
       if (x == y || (x.real() != x.real() && y.real() != y.real())) continue;
-      return "p" + std::to_string(p) + "[" + std::to_string(k) + "] " + dtype_name(t) + ": " + std::to_string(x.real()) + " and " + std::to_string(y.real());
+      return "p" + std::to_string(p) + "[" + std::to_string(k) + "] " + dtype_name(t) + ": " +
+             std::to_string(x.real()) + " and " + std::to_string(y.real());
     }
   }
   return "";

@@ -79,7 +79,8 @@ TEST_CASE("floor division and modulus round toward minus infinity, and by zero g
   for (Dtype t : {int8, int16, int32, int64})
     for (int64_t a = -7; a <= 7; ++a)
       for (int64_t b = -3; b <= 3; ++b) {
-        const int64_t q = b == 0 ? 0 : static_cast<int64_t>(std::floor(static_cast<double>(a) / static_cast<double>(b)));
+        const int64_t q =
+            b == 0 ? 0 : static_cast<int64_t>(std::floor(static_cast<double>(a) / static_cast<double>(b)));
         CHECK(whole(ScalarOp::floordiv, t, {a, b}) == q);
         CHECK(whole(ScalarOp::mod, t, {a, b}) == (b == 0 ? 0 : a - q * b));
       }
@@ -136,7 +137,8 @@ TEST_CASE("casts truncate, saturate and wrap") {
   CHECK(reference_cast(Number::of_int(0x1ff), int32, int8).i == -1);
   CHECK(reference_cast(Number::of_int(256), int32, bool_).i == 1);
   CHECK(reference_cast(Number::of_int(-1), uint64, float64).f == 0x1p64);
-  CHECK(reference_cast(Number::of_int((int64_t{1} << 60) + (int64_t{1} << 36) + 1), int64, float32).f == 0x1p60 + 0x1p37);  // no double between
+  CHECK(reference_cast(Number::of_int((int64_t{1} << 60) + (int64_t{1} << 36) + 1), int64, float32).f ==
+        0x1p60 + 0x1p37);  // no double between
   CHECK(reference_cast(Number::of_int(70000), int32, float16).f == inf);
   CHECK(round_to(Number::of_real(0.1), float32).f == static_cast<double>(0.1f));
   CHECK(round_to(Number::of_real(1e-8), float16).f == 0);
@@ -153,22 +155,30 @@ TEST_CASE("philox gives the known answers of Random123") {
   };
   const Known known[] = {
       {{0, 0}, {0, 0, 0, 0}, {0x6627e8d5, 0xe169c58d, 0xbc57ac4c, 0x9b00dbd8}},
-      {{0xffffffff, 0xffffffff}, {0xffffffff, 0xffffffff, 0xffffffff, 0xffffffff}, {0x408f276d, 0x41c83b0e, 0xa20bc7c6, 0x6d5451fd}},
-      {{0xa4093822, 0x299f31d0}, {0x243f6a88, 0x85a308d3, 0x13198a2e, 0x03707344}, {0xd16cfe09, 0x94fdcceb, 0x5001e420, 0x24126ea1}},
+      {{0xffffffff, 0xffffffff},
+       {0xffffffff, 0xffffffff, 0xffffffff, 0xffffffff},
+       {0x408f276d, 0x41c83b0e, 0xa20bc7c6, 0x6d5451fd}},
+      {{0xa4093822, 0x299f31d0},
+       {0x243f6a88, 0x85a308d3, 0x13198a2e, 0x03707344},
+       {0xd16cfe09, 0x94fdcceb, 0x5001e420, 0x24126ea1}},
   };
   for (const Known& k : known)
     for (int word = 0; word < 4; ++word) {
       const ScalarOp op = static_cast<ScalarOp>(static_cast<int>(ScalarOp::philox0) + word);
-      CHECK(whole(op, uint32, {k.key[0], k.key[1], k.counter[0], k.counter[1], k.counter[2], k.counter[3]}) == k.word[word]);
+      CHECK(whole(op, uint32, {k.key[0], k.key[1], k.counter[0], k.counter[1], k.counter[2], k.counter[3]}) ==
+            k.word[word]);
       const Kernel kernel = expand(test::scalar_kernel(op, uint32));
       const auto one = [](int64_t v) { return std::vector<uint32_t>{static_cast<uint32_t>(v)}; };
-      CHECK(test::run_kernel<uint32_t>(kernel, {one(k.key[0]), one(k.key[1]), one(k.counter[0]), one(k.counter[1]), one(k.counter[2]), one(k.counter[3])}).at(0) ==
-            static_cast<uint32_t>(k.word[word]));
+      CHECK(test::run_kernel<uint32_t>(kernel, {one(k.key[0]), one(k.key[1]), one(k.counter[0]), one(k.counter[1]),
+                                                one(k.counter[2]), one(k.counter[3])})
+                .at(0) == static_cast<uint32_t>(k.word[word]));
     }
 }
 
 TEST_CASE("threefry gives the known answers of Random123") {
-  struct Known { int64_t k0, k1, c0, c1, w0, w1; };
+  struct Known {
+    int64_t k0, k1, c0, c1, w0, w1;
+  };
   for (const Known& k : {Known{0, 0, 0, 0, 0x6b200159, 0x99ba4efe},
                          Known{0xffffffff, 0xffffffff, 0xffffffff, 0xffffffff, 0x1cb996fc, 0xbb002be7},
                          Known{0x13198a2e, 0x03707344, 0x243f6a88, 0x85a308d3, 0xc4923a9c, 0x483df7a0}}) {
@@ -178,7 +188,8 @@ TEST_CASE("threefry gives the known answers of Random123") {
 }
 
 TEST_CASE("erfinv inverts erf to double precision") {
-  for (double x : {1e-300, 1e-9, 1e-5, 0.1, 0.3, 0.499999, 0.5, 0.7, 0.9, 0.99, 0.9999, 0.9999999, 1 - 0x1p-24, 1 - 0x1p-53}) {
+  for (double x :
+       {1e-300, 1e-9, 1e-5, 0.1, 0.3, 0.499999, 0.5, 0.7, 0.9, 0.99, 0.9999, 0.9999999, 1 - 0x1p-24, 1 - 0x1p-53}) {
     CAPTURE(x);
     const double y = real(ScalarOp::erfinv, {x});
     // The error in y that explains erf(y) - x, relative to y.
@@ -216,7 +227,8 @@ TEST_CASE("an identity is neutral for its reducer, on every dtype") {
         CHECK(reference(combine(r), t, pair) == x);
       }
   for (int64_t v : {0, 1}) {
-    const Number with_all[] = {identity(Reducer::all, bool_), Number::of_int(v)}, with_any[] = {identity(Reducer::any, bool_), Number::of_int(v)};
+    const Number with_all[] = {identity(Reducer::all, bool_), Number::of_int(v)},
+                 with_any[] = {identity(Reducer::any, bool_), Number::of_int(v)};
     CHECK(reference(combine(Reducer::all), bool_, with_all).i == v);
     CHECK(reference(combine(Reducer::any), bool_, with_any).i == v);
   }

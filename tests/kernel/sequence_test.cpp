@@ -9,7 +9,10 @@ using namespace weft::kernel;
 
 namespace {
 
-template <class T> HostBuffer on(std::vector<T>& v) { return {v.data(), static_cast<int64_t>(v.size())}; }
+template <class T>
+HostBuffer on(std::vector<T>& v) {
+  return {v.data(), static_cast<int64_t>(v.size())};
+}
 
 /// y[0] = the sum of the first n of x, by way of scratch.
 Kernel sum_of_first() {

@@ -1,4 +1,5 @@
-// The expansions in float32 against the C library in double precision, within the bounds of the scalar table; and their exact values.
+// The expansions in float32 against the C library in double precision, within the bounds of the scalar table; and their
+// exact values.
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -27,8 +28,10 @@ constexpr float largest = std::numeric_limits<float>::max(), tiniest = 0x1p-149f
 
 std::vector<float> specials() {
   std::vector<float> out;
-  for (float v : {0.0f, tiniest, 0x1p-127f, 0x1p-126f, 0x1p-24f, 0x1p-12f, 0.5f, 0x1.fffffep-1f, 1.0f, 0x1.000002p0f, 1.5f, 2.0f, 3.0f, 9.02f, 17.5f,
-                  88.0f, 88.72283f, 88.72284f, 89.0f, 103.9f, 104.0f, 127.0f, 128.0f, 149.5f, 0x1p24f, 0x1p126f, 0x1.8p127f, largest, inf})
+  for (float v :
+       {0.0f,   tiniest, 0x1p-127f, 0x1p-126f, 0x1p-24f, 0x1p-12f, 0.5f,       0x1.fffffep-1f, 1.0f,  0x1.000002p0f,
+        1.5f,   2.0f,    3.0f,      9.02f,     17.5f,    88.0f,    88.72283f,  88.72284f,      89.0f, 103.9f,
+        104.0f, 127.0f,  128.0f,    149.5f,    0x1p24f,  0x1p126f, 0x1.8p127f, largest,        inf})
     for (float s : {v, -v}) out.push_back(s);
   out.push_back(nan_f);
   return out;
@@ -76,15 +79,19 @@ void check_bound(ScalarOp op, const std::vector<float>& x) {
 
 float one(ScalarOp op, float x) { return run_expanded(op, {x}).at(0); }
 
-bool same_bits(float a, float b) { return (std::isnan(a) && std::isnan(b)) || std::bit_cast<uint32_t>(a) == std::bit_cast<uint32_t>(b); }
+bool same_bits(float a, float b) {
+  return (std::isnan(a) && std::isnan(b)) || std::bit_cast<uint32_t>(a) == std::bit_cast<uint32_t>(b);
+}
 
 }  // namespace
 
 TEST_CASE("float32 expansions stay within the bounds of the scalar table") {
   const std::vector<float> x = dense_sample(1, 200000);
-  for (ScalarOp op : {ScalarOp::exp, ScalarOp::exp2, ScalarOp::expm1, ScalarOp::log, ScalarOp::log2, ScalarOp::log1p, ScalarOp::tanh, ScalarOp::erf,
-                      ScalarOp::erfinv, ScalarOp::sigmoid, ScalarOp::rsqrt, ScalarOp::log10, ScalarOp::arcsin, ScalarOp::arccos, ScalarOp::arctan,
-                      ScalarOp::sinh, ScalarOp::cosh, ScalarOp::arcsinh, ScalarOp::arccosh, ScalarOp::arctanh, ScalarOp::sin, ScalarOp::cos, ScalarOp::tan})
+  for (ScalarOp op :
+       {ScalarOp::exp,     ScalarOp::exp2,    ScalarOp::expm1,  ScalarOp::log,     ScalarOp::log2,  ScalarOp::log1p,
+        ScalarOp::tanh,    ScalarOp::erf,     ScalarOp::erfinv, ScalarOp::sigmoid, ScalarOp::rsqrt, ScalarOp::log10,
+        ScalarOp::arcsin,  ScalarOp::arccos,  ScalarOp::arctan, ScalarOp::sinh,    ScalarOp::cosh,  ScalarOp::arcsinh,
+        ScalarOp::arccosh, ScalarOp::arctanh, ScalarOp::sin,    ScalarOp::cos,     ScalarOp::tan})
     check_bound(op, x);
 }
 
@@ -110,9 +117,12 @@ TEST_CASE("exponentials written in exp2") {
     const std::vector<float> y = test::run_kernel<float>(with, {x});
     double worst = 0;
     for (size_t k = 0; k < x.size(); ++k) {
-      const double v = x[k], right = op == ScalarOp::exp ? std::exp(v) : op == ScalarOp::exp2 ? std::exp2(v) : 1 / (1 + std::exp(-v));
+      const double v = x[k], right = op == ScalarOp::exp    ? std::exp(v)
+                                     : op == ScalarOp::exp2 ? std::exp2(v)
+                                                            : 1 / (1 + std::exp(-v));
       if (std::isnan(v) || std::isinf(static_cast<float>(right))) CHECK(same_bits(y[k], static_cast<float>(right)));
-      else if (right >= 0x1p-126) worst = std::max(worst, std::fabs(y[k] - right) / std::ldexp(1.0, std::max(-126, std::ilogb(right)) - 23));
+      else if (right >= 0x1p-126)
+        worst = std::max(worst, std::fabs(y[k] - right) / std::ldexp(1.0, std::max(-126, std::ilogb(right)) - 23));
       else CHECK(std::fabs(y[k] - right) <= 0x1p-126);  // the instruction takes subnormal numbers as 0
     }
     CHECK(worst < 3);
@@ -121,7 +131,8 @@ TEST_CASE("exponentials written in exp2") {
 
 TEST_CASE("recip, square and sign are exact") {
   const std::vector<float> x = dense_sample(2, 20000);
-  const auto recip = run_expanded(ScalarOp::recip, x), square = run_expanded(ScalarOp::square, x), sign = run_expanded(ScalarOp::sign, x);
+  const auto recip = run_expanded(ScalarOp::recip, x), square = run_expanded(ScalarOp::square, x),
+             sign = run_expanded(ScalarOp::sign, x);
   size_t wrong = 0;
   for (size_t k = 0; k < x.size(); ++k) {
     wrong += !same_bits(recip[k], 1 / x[k]);
@@ -137,27 +148,87 @@ TEST_CASE("limits of the expansions are exact") {
     float x, y;
   };
   const Row rows[] = {
-      {ScalarOp::exp, -inf, 0},         {ScalarOp::exp, inf, inf},      {ScalarOp::exp, 0, 1},           {ScalarOp::exp, -0.0f, 1},
-      {ScalarOp::exp, 88.72284f, inf},  {ScalarOp::exp, -104, 0},       {ScalarOp::exp, -103.9f, tiniest},
-      {ScalarOp::exp2, -149, tiniest},  {ScalarOp::exp2, 127, 0x1p127f}, {ScalarOp::exp2, 128, inf},     {ScalarOp::exp2, -151, 0},
-      {ScalarOp::expm1, -inf, -1},      {ScalarOp::expm1, -0.0f, -0.0f}, {ScalarOp::expm1, tiniest, tiniest}, {ScalarOp::expm1, inf, inf},
-      {ScalarOp::log, 1, 0},            {ScalarOp::log, 0, -inf},       {ScalarOp::log, -0.0f, -inf},    {ScalarOp::log, inf, inf},
-      {ScalarOp::log, -1, nan_f},       {ScalarOp::log, -inf, nan_f},   {ScalarOp::log2, tiniest, -149}, {ScalarOp::log2, 0x1p100f, 100},
-      {ScalarOp::log1p, -1, -inf},      {ScalarOp::log1p, -2, nan_f},   {ScalarOp::log1p, -0.0f, -0.0f}, {ScalarOp::log1p, inf, inf},
-      {ScalarOp::tanh, inf, 1},         {ScalarOp::tanh, -inf, -1},     {ScalarOp::tanh, 9.02f, 1},      {ScalarOp::tanh, -0.0f, -0.0f},
-      {ScalarOp::tanh, tiniest, tiniest}, {ScalarOp::erf, inf, 1},      {ScalarOp::erf, -inf, -1},       {ScalarOp::erf, -0.0f, -0.0f},
-      {ScalarOp::erfinv, 1, inf},       {ScalarOp::erfinv, -1, -inf},   {ScalarOp::erfinv, 1.1f, nan_f}, {ScalarOp::erfinv, -0.0f, -0.0f},
-      {ScalarOp::sigmoid, inf, 1},      {ScalarOp::sigmoid, -inf, 0},   {ScalarOp::sigmoid, 0, 0.5f},    {ScalarOp::sin, -0.0f, -0.0f},
-      {ScalarOp::sin, inf, nan_f},      {ScalarOp::cos, 0, 1},          {ScalarOp::cos, -inf, nan_f},    {ScalarOp::rsqrt, 0, inf},
-      {ScalarOp::rsqrt, inf, 0},        {ScalarOp::rsqrt, -1, nan_f},   {ScalarOp::tan, -0.0f, -0.0f},   {ScalarOp::tan, inf, nan_f},
-      {ScalarOp::sin, -inf, nan_f},     {ScalarOp::tan, -inf, nan_f},   {ScalarOp::cos, inf, nan_f},     {ScalarOp::cos, -0.0f, 1},
-      {ScalarOp::sin, tiniest, tiniest}, {ScalarOp::sin, -tiniest, -tiniest}, {ScalarOp::tan, tiniest, tiniest}, {ScalarOp::cos, tiniest, 1},
-      {ScalarOp::arcsin, -0.0f, -0.0f}, {ScalarOp::arcsin, 1.1f, nan_f}, {ScalarOp::arccos, 1, 0},       {ScalarOp::arccos, -2, nan_f},
-      {ScalarOp::arctan, -0.0f, -0.0f}, {ScalarOp::arctan, tiniest, tiniest}, {ScalarOp::sinh, -0.0f, -0.0f}, {ScalarOp::sinh, -inf, -inf},
-      {ScalarOp::cosh, -inf, inf},      {ScalarOp::cosh, 0, 1},         {ScalarOp::arcsinh, -inf, -inf}, {ScalarOp::arcsinh, -0.0f, -0.0f},
-      {ScalarOp::arccosh, 1, 0},        {ScalarOp::arccosh, inf, inf},  {ScalarOp::arccosh, -3, nan_f},  {ScalarOp::arctanh, 1, inf},
-      {ScalarOp::arctanh, -1, -inf},    {ScalarOp::arctanh, inf, nan_f}, {ScalarOp::arctanh, -0.0f, -0.0f}, {ScalarOp::log10, 0, -inf},
-      {ScalarOp::log10, inf, inf},      {ScalarOp::log10, 1, 0},
+      {ScalarOp::exp, -inf, 0},
+      {ScalarOp::exp, inf, inf},
+      {ScalarOp::exp, 0, 1},
+      {ScalarOp::exp, -0.0f, 1},
+      {ScalarOp::exp, 88.72284f, inf},
+      {ScalarOp::exp, -104, 0},
+      {ScalarOp::exp, -103.9f, tiniest},
+      {ScalarOp::exp2, -149, tiniest},
+      {ScalarOp::exp2, 127, 0x1p127f},
+      {ScalarOp::exp2, 128, inf},
+      {ScalarOp::exp2, -151, 0},
+      {ScalarOp::expm1, -inf, -1},
+      {ScalarOp::expm1, -0.0f, -0.0f},
+      {ScalarOp::expm1, tiniest, tiniest},
+      {ScalarOp::expm1, inf, inf},
+      {ScalarOp::log, 1, 0},
+      {ScalarOp::log, 0, -inf},
+      {ScalarOp::log, -0.0f, -inf},
+      {ScalarOp::log, inf, inf},
+      {ScalarOp::log, -1, nan_f},
+      {ScalarOp::log, -inf, nan_f},
+      {ScalarOp::log2, tiniest, -149},
+      {ScalarOp::log2, 0x1p100f, 100},
+      {ScalarOp::log1p, -1, -inf},
+      {ScalarOp::log1p, -2, nan_f},
+      {ScalarOp::log1p, -0.0f, -0.0f},
+      {ScalarOp::log1p, inf, inf},
+      {ScalarOp::tanh, inf, 1},
+      {ScalarOp::tanh, -inf, -1},
+      {ScalarOp::tanh, 9.02f, 1},
+      {ScalarOp::tanh, -0.0f, -0.0f},
+      {ScalarOp::tanh, tiniest, tiniest},
+      {ScalarOp::erf, inf, 1},
+      {ScalarOp::erf, -inf, -1},
+      {ScalarOp::erf, -0.0f, -0.0f},
+      {ScalarOp::erfinv, 1, inf},
+      {ScalarOp::erfinv, -1, -inf},
+      {ScalarOp::erfinv, 1.1f, nan_f},
+      {ScalarOp::erfinv, -0.0f, -0.0f},
+      {ScalarOp::sigmoid, inf, 1},
+      {ScalarOp::sigmoid, -inf, 0},
+      {ScalarOp::sigmoid, 0, 0.5f},
+      {ScalarOp::sin, -0.0f, -0.0f},
+      {ScalarOp::sin, inf, nan_f},
+      {ScalarOp::cos, 0, 1},
+      {ScalarOp::cos, -inf, nan_f},
+      {ScalarOp::rsqrt, 0, inf},
+      {ScalarOp::rsqrt, inf, 0},
+      {ScalarOp::rsqrt, -1, nan_f},
+      {ScalarOp::tan, -0.0f, -0.0f},
+      {ScalarOp::tan, inf, nan_f},
+      {ScalarOp::sin, -inf, nan_f},
+      {ScalarOp::tan, -inf, nan_f},
+      {ScalarOp::cos, inf, nan_f},
+      {ScalarOp::cos, -0.0f, 1},
+      {ScalarOp::sin, tiniest, tiniest},
+      {ScalarOp::sin, -tiniest, -tiniest},
+      {ScalarOp::tan, tiniest, tiniest},
+      {ScalarOp::cos, tiniest, 1},
+      {ScalarOp::arcsin, -0.0f, -0.0f},
+      {ScalarOp::arcsin, 1.1f, nan_f},
+      {ScalarOp::arccos, 1, 0},
+      {ScalarOp::arccos, -2, nan_f},
+      {ScalarOp::arctan, -0.0f, -0.0f},
+      {ScalarOp::arctan, tiniest, tiniest},
+      {ScalarOp::sinh, -0.0f, -0.0f},
+      {ScalarOp::sinh, -inf, -inf},
+      {ScalarOp::cosh, -inf, inf},
+      {ScalarOp::cosh, 0, 1},
+      {ScalarOp::arcsinh, -inf, -inf},
+      {ScalarOp::arcsinh, -0.0f, -0.0f},
+      {ScalarOp::arccosh, 1, 0},
+      {ScalarOp::arccosh, inf, inf},
+      {ScalarOp::arccosh, -3, nan_f},
+      {ScalarOp::arctanh, 1, inf},
+      {ScalarOp::arctanh, -1, -inf},
+      {ScalarOp::arctanh, inf, nan_f},
+      {ScalarOp::arctanh, -0.0f, -0.0f},
+      {ScalarOp::log10, 0, -inf},
+      {ScalarOp::log10, inf, inf},
+      {ScalarOp::log10, 1, 0},
   };
   for (const Row& row : rows) {
     CAPTURE(info(row.op).name);
@@ -165,8 +236,9 @@ TEST_CASE("limits of the expansions are exact") {
     CAPTURE(one(row.op, row.x));
     CHECK(same_bits(one(row.op, row.x), row.y));
   }
-  for (ScalarOp op : {ScalarOp::exp, ScalarOp::exp2, ScalarOp::expm1, ScalarOp::log, ScalarOp::log2, ScalarOp::log1p, ScalarOp::tanh, ScalarOp::erf,
-                      ScalarOp::erfinv, ScalarOp::sigmoid, ScalarOp::sin, ScalarOp::cos, ScalarOp::rsqrt, ScalarOp::recip, ScalarOp::square})
+  for (ScalarOp op : {ScalarOp::exp, ScalarOp::exp2, ScalarOp::expm1, ScalarOp::log, ScalarOp::log2, ScalarOp::log1p,
+                      ScalarOp::tanh, ScalarOp::erf, ScalarOp::erfinv, ScalarOp::sigmoid, ScalarOp::sin, ScalarOp::cos,
+                      ScalarOp::rsqrt, ScalarOp::recip, ScalarOp::square})
     CHECK(std::isnan(one(op, nan_f)));
 }
 
@@ -180,7 +252,9 @@ TEST_CASE("tanh, erf and sigmoid never leave their range") {
 }
 
 TEST_CASE("sin, cos and tan beside the multiples of pi/2, and where their reduction changes") {
-  const auto neighbour = [](float v, int k) { return std::bit_cast<float>(std::bit_cast<uint32_t>(v) + static_cast<uint32_t>(k)); };
+  const auto neighbour = [](float v, int k) {
+    return std::bit_cast<float>(std::bit_cast<uint32_t>(v) + static_cast<uint32_t>(k));
+  };
   std::vector<float> x;
   double closest = 1;
   for (float v : test::hard_angles()) {
@@ -204,7 +278,8 @@ TEST_CASE("pow: all pairs of special values, and random ones over the whole rang
   for (int k = 0; k < 100000; ++k) {
     const float a = static_cast<float>(std::exp2(k % 2 ? base(random) : base(random) / 60));
     x.push_back(k % 5 == 0 ? -a : a);
-    y.push_back(k % 5 == 0 ? static_cast<float>(std::nearbyint(whole(random))) : static_cast<float>(exponent(random) / std::log2(double{a})));
+    y.push_back(k % 5 == 0 ? static_cast<float>(std::nearbyint(whole(random)))
+                           : static_cast<float>(exponent(random) / std::log2(double{a})));
   }
   const std::vector<float> z = run_expanded(ScalarOp::pow, x, y);
   double worst = 0;
@@ -242,7 +317,10 @@ TEST_CASE("arctan2 and logaddexp: all pairs of special values, and random ones")
     const double exact = reference(ScalarOp::logaddexp, float64, args).f;
     if (!std::isfinite(exact)) CHECK(same_bits(sum[k], static_cast<float>(exact)));
     else if (std::isinf(sum[k])) CHECK(std::fabs(exact) > 0x1.fffffep127);
-    else worst_sum = std::max(worst_sum, std::fabs(sum[k] - exact) / unit_in_last_place(std::max({std::fabs(double{x[k]}), std::fabs(double{y[k]}), 1.0})));
+    else
+      worst_sum = std::max(worst_sum,
+                           std::fabs(sum[k] - exact) /
+                               unit_in_last_place(std::max({std::fabs(double{x[k]}), std::fabs(double{y[k]}), 1.0})));
   }
   CHECK(worst <= info(ScalarOp::arctan2).ulp);
   CHECK(worst >= 0.4);
@@ -254,7 +332,8 @@ TEST_CASE("float64 keeps what the C library has, and expands what it has not") {
   Builder b("double");
   const Ref in = b.param("x", float64, false), out = b.param("y", float64, true);
   const Value start = b.mul(b.program_id(), b.index(8)), v = b.load(in, start, {8}, {1}, {b.sub(b.symbol("n"), start)});
-  const Value stored = b.add(b.scalar(ScalarOp::erfinv, {v}), b.add(b.scalar(ScalarOp::sigmoid, {v}), b.scalar(ScalarOp::tanh, {v})));
+  const Value stored =
+      b.add(b.scalar(ScalarOp::erfinv, {v}), b.add(b.scalar(ScalarOp::sigmoid, {v}), b.scalar(ScalarOp::tanh, {v})));
   b.store(out, stored, start, {1}, {b.sub(b.symbol("n"), start)});
   const Kernel kernel = expand(b.finish());
   verify(kernel);

@@ -1,5 +1,5 @@
-// What expand does to a kernel: nothing but basic operators are left, shared work is done once, low precision rounds after every operation,
-// and a second pass changes nothing.
+// What expand does to a kernel: nothing but basic operators are left, shared work is done once, low precision rounds
+// after every operation, and a second pass changes nothing.
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -32,10 +32,14 @@ std::string leftover(const Kernel& kernel, const Block& block) {
     for (const Block& b : inst.blocks)
       if (std::string s = leftover(kernel, b); !s.empty()) return s;
     auto arg = [&](size_t k) { return kernel.types.at(static_cast<size_t>(inst.args.at(k))).dtype; };
-    if (inst.op == Op::scalar && !info(inst.scalar_op).basic && inst.type.dtype != float64) return std::string(info(inst.scalar_op).name);
-    if (inst.op == Op::scalar && inst.scalar_op != ScalarOp::select && low(arg(0))) return "low " + std::string(info(inst.scalar_op).name);
+    if (inst.op == Op::scalar && !info(inst.scalar_op).basic && inst.type.dtype != float64)
+      return std::string(info(inst.scalar_op).name);
+    if (inst.op == Op::scalar && inst.scalar_op != ScalarOp::select && low(arg(0)))
+      return "low " + std::string(info(inst.scalar_op).name);
     if ((inst.op == Op::reduce || inst.op == Op::dot) && low(arg(0))) return "low fold";
-    if (inst.op == Op::cast && ((low(arg(0)) && inst.type.dtype != float32) || (low(inst.type.dtype) && arg(0) != float32))) return "cast";
+    if (inst.op == Op::cast &&
+        ((low(arg(0)) && inst.type.dtype != float32) || (low(inst.type.dtype) && arg(0) != float32)))
+      return "cast";
   }
   return "";
 }
@@ -64,7 +68,9 @@ std::vector<uint32_t> threefry_words(uint32_t k0, uint32_t k1, uint32_t c0, uint
   return out;
 }
 
-float round_low(float v, Dtype t) { return t == float16 ? f16_to_float(float_to_f16(v)) : bf16_to_float(float_to_bf16(v)); }
+float round_low(float v, Dtype t) {
+  return t == float16 ? f16_to_float(float_to_f16(v)) : bf16_to_float(float_to_bf16(v));
+}
 uint16_t low_bits(float v, Dtype t) { return t == float16 ? float_to_f16(v) : float_to_bf16(v); }
 float from_bits(uint16_t v, Dtype t) { return t == float16 ? f16_to_float(v) : bf16_to_float(v); }
 
@@ -73,13 +79,15 @@ float from_bits(uint16_t v, Dtype t) { return t == float16 ? f16_to_float(v) : b
 TEST_CASE("every operator on every dtype expands to basic ones, once and for all") {
   for (Dtype t : {bool_, uint8, uint16, uint32, uint64, int8, int16, int32, int64, float16, bfloat16, float32, float64})
     for (size_t k = 0; k < static_cast<size_t>(ScalarOp::count_); ++k)
-      if (const ScalarInfo& row = info(static_cast<ScalarOp>(k)); takes(row, t)) check_expanded(scalar_kernel(row.op, t));
+      if (const ScalarInfo& row = info(static_cast<ScalarOp>(k)); takes(row, t))
+        check_expanded(scalar_kernel(row.op, t));
 }
 
 TEST_CASE("Threefry gives the known answers of Random123, and both words share their rounds") {
   CHECK(threefry_words(0, 0, 0, 0) == std::vector<uint32_t>{0x6b200159, 0x99ba4efe});
   CHECK(threefry_words(~0u, ~0u, ~0u, ~0u) == std::vector<uint32_t>{0x1cb996fc, 0xbb002be7});
-  CHECK(threefry_words(0x13198a2e, 0x03707344, 0x243f6a88, 0x85a308d3) == std::vector<uint32_t>{0xc4923a9c, 0x483df7a0});
+  CHECK(threefry_words(0x13198a2e, 0x03707344, 0x243f6a88, 0x85a308d3) ==
+        std::vector<uint32_t>{0xc4923a9c, 0x483df7a0});
 
   auto both = [](ScalarOp first, ScalarOp second) {
     Builder b("pair");
@@ -95,10 +103,13 @@ TEST_CASE("float16 and bfloat16 round after every operation") {
   for (Dtype t : {float16, bfloat16}) {
     constexpr int64_t n = 64;
     Builder b("chain");
-    const Ref in = b.param("x", t, false), out = b.param("y", t, true), total = b.param("s", t, true), less = b.param("c", bool_, true);
+    const Ref in = b.param("x", t, false), out = b.param("y", t, true), total = b.param("s", t, true),
+              less = b.param("c", bool_, true);
     const Value x = b.load(in, b.index(0), {n}, {1}), y = b.load(in, b.index(n), {n}, {1});
     const Value product = b.mul(x, y), sum = b.add(product, x), quotient = b.scalar(ScalarOp::div, {sum, y});
-    const Value smaller = b.lt(product, y), chain = b.select(smaller, b.scalar(ScalarOp::sqrt, {b.scalar(ScalarOp::abs, {quotient})}), b.sub(quotient, x));
+    const Value smaller = b.lt(product, y),
+                chain = b.select(smaller, b.scalar(ScalarOp::sqrt, {b.scalar(ScalarOp::abs, {quotient})}),
+                                 b.sub(quotient, x));
     b.store(out, chain, b.index(0), {1});
     b.store(total, b.reduce(Reducer::sum, chain, 0), b.index(0), {});
     b.store(less, smaller, b.index(0), {1});
@@ -139,7 +150,8 @@ TEST_CASE("a function in float16 and bfloat16 is the float32 one, rounded") {
     const auto y = test::run_kernel<uint16_t>(expand(scalar_kernel(ScalarOp::tanh, t)), {x});
     const auto z = test::run_expanded(ScalarOp::tanh, wide);
     size_t wrong = 0;
-    for (size_t k = 0; k < x.size(); ++k) wrong += !(y[k] == low_bits(z[k], t) || (std::isnan(from_bits(y[k], t)) && std::isnan(z[k])));
+    for (size_t k = 0; k < x.size(); ++k)
+      wrong += !(y[k] == low_bits(z[k], t) || (std::isnan(from_bits(y[k], t)) && std::isnan(z[k])));
     CHECK(wrong == 0);
   }
 }
@@ -153,7 +165,8 @@ TEST_CASE("casts from and to low precision, dot with low operands") {
       b.store(out, b.cast(b.cast(x, other), t), b.index(0), {1});
       const Kernel source = b.finish(), expanded = expand(source);
       check_expanded(source);
-      std::vector<uint16_t> data{low_bits(2, t), low_bits(-0.75f, t), low_bits(0, t), low_bits(100, t)}, before(4), after(4);
+      std::vector<uint16_t> data{low_bits(2, t), low_bits(-0.75f, t), low_bits(0, t), low_bits(100, t)}, before(4),
+          after(4);
       const HostBuffer left[] = {{data.data(), 4}, {before.data(), 4}}, right[] = {{data.data(), 4}, {after.data(), 4}};
       interpret(source, left, {}, 1);
       interpret(expanded, right, {}, 1);
@@ -227,12 +240,15 @@ TEST_CASE("results that are rounded to 16 bits are expanded to what 16 bits hold
   const auto make = [](ScalarOp op, Dtype t, Tail tail) {
     Builder b("tail");
     const Ref in = b.param("x", float32, false), out = b.param("y", t, true);
-    const Value start = b.mul(b.program_id(), b.index(256)), left = b.sub(b.symbol("n"), start), x = b.load(in, start, {256}, {1}, {left});
+    const Value start = b.mul(b.program_id(), b.index(256)), left = b.sub(b.symbol("n"), start),
+                x = b.load(in, start, {256}, {1}, {left});
     b.store(out, b.cast(tail(b, b.scalar(op, {x}), x), t), start, {1}, {left});
     return b.finish();
   };
   const Tail plain = [](Builder&, Value v, Value) { return v; };
-  const Tail product = [](Builder& b, Value v, Value x) { return b.scalar(ScalarOp::neg, {b.scalar(ScalarOp::mul, {v, x})}); };
+  const Tail product = [](Builder& b, Value v, Value x) {
+    return b.scalar(ScalarOp::neg, {b.scalar(ScalarOp::mul, {v, x})});
+  };
   const Tail choice = [](Builder& b, Value v, Value x) {
     return b.when(b.lt(x, b.real(float32, 0)), {v},
                   [&] { return std::vector<Value>{b.scalar(ScalarOp::neg, {v})}; })[0];
@@ -256,9 +272,12 @@ TEST_CASE("results that are rounded to 16 bits are expanded to what 16 bits hold
         interpret(expand(make(op, t, tail)), buffers, std::array{n}, (n + 255) / 256);
         double worst = 0;
         for (size_t k = 0; k < x.size(); ++k) {
-          const double e = std::exp(double{x[k]}), f = op == ScalarOp::exp ? e : e / (1 + e), exact = tail == plain ? f : -f * x[k];
+          const double e = std::exp(double{x[k]}), f = op == ScalarOp::exp ? e : e / (1 + e),
+                       exact = tail == plain ? f : -f * x[k];
           const int digits = t == bfloat16 ? 8 : 11, smallest = t == bfloat16 ? -133 : -24;
-          const double got = from_bits(y[k], t), ulp = std::ldexp(1.0, std::max(exact == 0 ? smallest : std::ilogb(exact) - digits + 1, smallest));
+          const double got = from_bits(y[k], t),
+                       ulp =
+                           std::ldexp(1.0, std::max(exact == 0 ? smallest : std::ilogb(exact) - digits + 1, smallest));
           if (std::isinf(got)) CHECK(std::abs(exact) > (t == bfloat16 ? 3.38e38 : 65500.0));
           else worst = std::max(worst, std::abs(got - exact) / ulp);
         }

@@ -14,7 +14,8 @@ namespace {
 // A kernel with one instruction of every kind, to be broken in one place.
 Kernel sound() {
   Builder b("sound");
-  const Ref in = b.param("x", float32, false), out = b.param("y", float32, true), sums = b.param("s", int64, true), local = b.local(float32, 8);
+  const Ref in = b.param("x", float32, false), out = b.param("y", float32, true), sums = b.param("s", int64, true),
+            local = b.local(float32, 8);
   const Value zero = b.index(0), n = b.symbol("n"), pid = b.program_id(), lanes = b.arange(8), step = b.index(2);
   const Value x = b.load(in, pid, {8}, {1}, {n}), twice = b.add(x, x), mask = b.lt(lanes, n);
   const Value bits = b.bitcast(b.cast(lanes, uint32), float32);
@@ -80,7 +81,8 @@ TEST_CASE("a sound kernel is accepted and a complaint names kernel and instructi
 
 TEST_CASE("scopes") {
   refuses("used before it is defined", [](Kernel& k) { std::swap(find(k, Op::load), find(k, ScalarOp::add)); });
-  refuses("used outside its block", [](Kernel& k) { find(k, Op::store, 1).args[1] = find(k, Op::loop).blocks[0].arguments[0]; });
+  refuses("used outside its block",
+          [](Kernel& k) { find(k, Op::store, 1).args[1] = find(k, Op::loop).blocks[0].arguments[0]; });
   refuses("defined twice", [](Kernel& k) { k.body.insts.insert(k.body.insts.begin(), find(k, Op::program_id)); });
   refuses("does not exist", [](Kernel& k) { find(k, Op::transpose).args[0] = 10000; });
   refuses("not a value of the kernel", [](Kernel& k) { find(k, Op::program_id).results[0] = 10000; });
@@ -88,7 +90,8 @@ TEST_CASE("scopes") {
   refuses("ends with a yield", [](Kernel& k) { find(k, Op::when).blocks[0].insts.clear(); });
   refuses("stands inside a block", [](Kernel& k) { k.body.insts.insert(k.body.insts.begin(), Inst{.op = Op::yield}); });
   refuses("outermost block takes no arguments", [](Kernel& k) { k.body.arguments = {0}; });
-  refuses("the block yields 1 values, not 0", [](Kernel& k) { k.body.insts.back().args = {find(k, Op::load).results[0]}; });
+  refuses("the block yields 1 values, not 0",
+          [](Kernel& k) { k.body.insts.back().args = {find(k, Op::load).results[0]}; });
   refuses("a body is not wanted", [](Kernel& k) { find(k, Op::load).blocks.emplace_back(); });
   refuses("one body is wanted", [](Kernel& k) { find(k, Op::when).blocks.clear(); });
 }
@@ -124,7 +127,9 @@ TEST_CASE("elementwise instructions") {
 }
 
 TEST_CASE("movement, folds and products") {
-  refuses("does not broadcast", [](Kernel& k) { find(k, Op::broadcast, 1).type.dims = type_of(k, find(k, Op::broadcast, 1).results[0]).dims = {8, 4}; });
+  refuses("does not broadcast", [](Kernel& k) {
+    find(k, Op::broadcast, 1).type.dims = type_of(k, find(k, Op::broadcast, 1).results[0]).dims = {8, 4};
+  });
   refuses("does not fit", [](Kernel& k) { retype(k, find(k, Op::reshape), {float32, {4, 2}}); });
   refuses("does not fit", [](Kernel& k) { retype(k, find(k, Op::reshape), {float32, {4}}); });
   refuses("not the transposed", [](Kernel& k) { retype(k, find(k, Op::transpose), {float32, {4, 8}}); });
@@ -148,15 +153,19 @@ TEST_CASE("memory") {
   refuses("no parameter or local", [](Kernel& k) { find(k, Op::load).ref = -1; });
   refuses("differs from the buffer's", [](Kernel& k) { find(k, Op::load).ref = 2; });
   refuses("one stride for each axis", [](Kernel& k) { find(k, Op::load).strides = {1, 1}; });
-  refuses("offset is an int64 scalar", [](Kernel& k) { find(k, Op::store, 1).args[1] = find(k, Op::arange).results[0]; });
-  refuses("limit is an int64 scalar", [](Kernel& k) { find(k, Op::store, 1).args[2] = find(k, Op::arange).results[0]; });
+  refuses("offset is an int64 scalar",
+          [](Kernel& k) { find(k, Op::store, 1).args[1] = find(k, Op::arange).results[0]; });
+  refuses("limit is an int64 scalar",
+          [](Kernel& k) { find(k, Op::store, 1).args[2] = find(k, Op::arange).results[0]; });
   refuses("stride of 0", [](Kernel& k) { find(k, Op::store, 1).strides = {0}; });
   refuses("value is missing", [](Kernel& k) { find(k, Op::store).args.clear(); });
-  refuses("index is an int64 tile", [](Kernel& k) { find(k, Op::atomic_add).args[1] = find(k, Op::program_id).results[0]; });
+  refuses("index is an int64 tile",
+          [](Kernel& k) { find(k, Op::atomic_add).args[1] = find(k, Op::program_id).results[0]; });
   refuses("mask is a bool tile", [](Kernel& k) { find(k, Op::atomic_add).args[2] = find(k, Op::arange).results[0]; });
   refuses("names no local", [](Kernel& k) { find(k, Op::alloc).ref = 1; });
   refuses("number of elements differs", [](Kernel& k) { k.locals[0].elements = 9; });
-  refuses("used before it is made", [](Kernel& k) { std::erase_if(k.body.insts, [](const Inst& i) { return i.op == Op::alloc; }); });
+  refuses("used before it is made",
+          [](Kernel& k) { std::erase_if(k.body.insts, [](const Inst& i) { return i.op == Op::alloc; }); });
   refuses("made twice", [](Kernel& k) { k.body.insts.insert(k.body.insts.begin(), find(k, Op::alloc)); });
   refuses("outermost block", [](Kernel& k) {
     Block& inner = find(k, Op::when).blocks[0];
@@ -165,7 +174,8 @@ TEST_CASE("memory") {
   refuses("at least one element", [](Kernel& k) { k.locals[0].elements = 0; });
 }
 
-TEST_CASE("parallel loops: outermost, of equally many rounds, before anything else is written, and nothing is carried") {
+TEST_CASE(
+    "parallel loops: outermost, of equally many rounds, before anything else is written, and nothing is carried") {
   // What each of these loops does is legal where rounds follow each other.
   const auto verdict = [](const std::function<void(Builder&, Ref, Ref)>& body) {
     Builder b("rounds");
@@ -194,18 +204,23 @@ TEST_CASE("parallel loops: outermost, of equally many rounds, before anything el
     });
   };
   CHECK(verdict([&](Builder& b, Ref, Ref local) { rounds(b, local); }) == "accepted");
-  CHECK(verdict([&](Builder& b, Ref, Ref local) { rounds(b, local, [&] { rounds(b, local); }); }).find("stand in the outermost block") != std::string::npos);
+  CHECK(verdict([&](Builder& b, Ref, Ref local) {
+          rounds(b, local, [&] { rounds(b, local); });
+        }).find("stand in the outermost block") != std::string::npos);
   CHECK(verdict([&](Builder& b, Ref out, Ref) { rounds(b, out), rounds(b, out); }) == "accepted");
   CHECK(verdict([&](Builder& b, Ref, Ref local) {
           rounds(b, local);
-          b.loop(b.index(0), b.symbol("m"), b.index(1), {}, [&](Value, const std::vector<Value>&) { return std::vector<Value>{}; });
+          b.loop(b.index(0), b.symbol("m"), b.index(1), {},
+                 [&](Value, const std::vector<Value>&) { return std::vector<Value>{}; });
         }).find("equally many rounds") != std::string::npos);
   CHECK(verdict([&](Builder& b, Ref out, Ref local) {
           b.store(out, b.real(float32, 2, {8}), b.index(0), {1});
           rounds(b, local);
         }).find("nothing is written before a parallel loop") != std::string::npos);
   CHECK(verdict([&](Builder& b, Ref out, Ref) {
-          const auto sum = b.loop(b.index(0), b.symbol("n"), b.index(1), {b.real(float32, 0, {8})}, [&](Value, const std::vector<Value>& c) { return std::vector<Value>{b.add(c[0], c[0])}; });
+          const auto sum =
+              b.loop(b.index(0), b.symbol("n"), b.index(1), {b.real(float32, 0, {8})},
+                     [&](Value, const std::vector<Value>& c) { return std::vector<Value>{b.add(c[0], c[0])}; });
           b.store(out, sum[0], b.index(0), {1});
         }).find("and carry nothing") != std::string::npos);
 }
@@ -238,9 +253,12 @@ TEST_CASE("loops and conditions") {
   refuses("one result for each", [](Kernel& k) { find(k, Op::loop).args.pop_back(); });
   refuses("induction variable and the carried", [](Kernel& k) { find(k, Op::loop).blocks[0].arguments.pop_back(); });
   refuses("carried value changes", [](Kernel& k) { find(k, Op::loop).args[3] = find(k, Op::arange).results[0]; });
-  refuses("carried value changes", [](Kernel& k) { find(k, Op::loop).blocks[0].insts.back().args[0] = find(k, Op::arange).results[0]; });
+  refuses("carried value changes",
+          [](Kernel& k) { find(k, Op::loop).blocks[0].insts.back().args[0] = find(k, Op::arange).results[0]; });
   refuses("yields 1 values, not 2", [](Kernel& k) { find(k, Op::loop).blocks[0].insts.back().args.pop_back(); });
-  refuses("induction variable is an int64", [](Kernel& k) { type_of(k, find(k, Op::loop).blocks[0].arguments[0]) = {int32, {}}; });
+  refuses("induction variable is an int64", [](Kernel& k) {
+    type_of(k, find(k, Op::loop).blocks[0].arguments[0]) = {int32, {}};
+  });
   refuses("condition is a bool scalar", [](Kernel& k) { find(k, Op::when).args[0] = find(k, Op::arange).results[0]; });
   refuses("takes no arguments", [](Kernel& k) {
     k.types.push_back({int64, {}});

@@ -29,8 +29,7 @@ void check_assertions(const std::string& subject, const std::vector<Assertion>& 
     auto compare = [&](const char* how, const std::function<Arrays()>& call) {
       Arrays results;
       std::string message, threw = thrown_by([&] { eval(results = call()); }, &message);
-      if (!threw.empty())
-        message = std::string(how) + ": throws " + threw + ": " + message;
+      if (!threw.empty()) message = std::string(how) + ": throws " + threw + ": " + message;
       else if (results.size() != c.out.size())
         message = std::string(how) + ": " + std::to_string(results.size()) + " results, MLX has " +
                   std::to_string(c.out.size());

@@ -159,10 +159,7 @@ const Behaviours complex_values = {
        CHECK(power(complex(0, 0), complex(0, 1)).item<complex64_t>() == complex64_t{0, 0});
        CHECK(power(complex(0, 0), complex(0, 0)).item<complex64_t>() == complex64_t{1, 0});
      }},
-    {"complex-infinite-products",
-     [] {
-       CHECK(is_nan(real(complex(infinity, infinity) * complex(1, 0))));
-     }},
+    {"complex-infinite-products", [] { CHECK(is_nan(real(complex(infinity, infinity) * complex(1, 0)))); }},
 };
 
 const Behaviours derivatives = {

@@ -35,14 +35,10 @@ T read(const std::byte* at) {
 // Element i of a float array, widened exactly. A complex one counts as two.
 double number(const std::byte* data, Dtype dtype, size_t i) {
   switch (dtype.val()) {
-    case Dtype::Val::float64:
-      return read<double>(data + 8 * i);
-    case Dtype::Val::float16:
-      return static_cast<double>(static_cast<float>(read<float16_t>(data + 2 * i)));
-    case Dtype::Val::bfloat16:
-      return static_cast<double>(static_cast<float>(read<bfloat16_t>(data + 2 * i)));
-    default:
-      return read<float>(data + 4 * i);
+    case Dtype::Val::float64: return read<double>(data + 8 * i);
+    case Dtype::Val::float16: return static_cast<double>(static_cast<float>(read<float16_t>(data + 2 * i)));
+    case Dtype::Val::bfloat16: return static_cast<double>(static_cast<float>(read<bfloat16_t>(data + 2 * i)));
+    default: return read<float>(data + 4 * i);
   }
 }
 
@@ -54,14 +50,10 @@ struct Format {
 
 Format format_of(Dtype dtype) {
   switch (dtype.val()) {
-    case Dtype::Val::float64:
-      return {53, -1022, std::numeric_limits<double>::max()};
-    case Dtype::Val::float16:
-      return {11, -14, 65504};
-    case Dtype::Val::bfloat16:
-      return {8, -126, 3.3895313892515355e38};
-    default:
-      return {24, -126, std::numeric_limits<float>::max()};
+    case Dtype::Val::float64: return {53, -1022, std::numeric_limits<double>::max()};
+    case Dtype::Val::float16: return {11, -14, 65504};
+    case Dtype::Val::bfloat16: return {8, -126, 3.3895313892515355e38};
+    default: return {24, -126, std::numeric_limits<float>::max()};
   }
 }
 
@@ -127,10 +119,8 @@ Golden::Golden(const std::string& name) {
 
 std::string difference(const array& result, const Stored& expected, const Bound& bound) {
   std::ostringstream text;
-  if (result.dtype() != expected.dtype)
-    text << "dtype " << result.dtype() << ", MLX " << expected.dtype;
-  else if (result.shape() != expected.shape)
-    text << "shape " << result.shape() << ", MLX " << expected.shape;
+  if (result.dtype() != expected.dtype) text << "dtype " << result.dtype() << ", MLX " << expected.dtype;
+  else if (result.shape() != expected.shape) text << "shape " << result.shape() << ", MLX " << expected.shape;
   if (!text.str().empty()) return text.str();
   const auto* ours = static_cast<const std::byte*>(result.raw_data());
   size_t wrong = 0, parts = result.dtype() == complex64 ? 2 : 1;

@@ -309,7 +309,10 @@ std::vector<Assertion> layers() {
                return Arrays{nn::Dropout(0.3f)(in[0]), nn::Dropout2d(0.5f)(in[0])};
              }),
       layer("PReLU", [] { return nn::PReLU(); }),
-      seeded("layer GroupNorm", [](A in) { return Arrays{nn::GroupNorm(2, 4)(in[0]), nn::GroupNorm(2, 4, {.pytorch_compatible = true})(in[0])}; }),
+      seeded("layer GroupNorm",
+             [](A in) {
+               return Arrays{nn::GroupNorm(2, 4)(in[0]), nn::GroupNorm(2, 4, {.pytorch_compatible = true})(in[0])};
+             }),
   };
 }
 

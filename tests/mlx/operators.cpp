@@ -6,12 +6,12 @@
 #include "graph/table.h"
 #include "weft/ops.h"
 
-// Bounds. A result of Weft's lies within `ulp` of docs/operators.md of the true value; a bound adds MLX's share. MLX 0.32.4
-// on an x86-64 CPU lies within these errors of float64, over 600,000 arguments (ulp of float32): functions of the C library
-// 2.2, erfinv 2, exp 1.5 on [-1, 1], 8 on [-10, 10] and 63 on [-86, 88], sigmoid 63; erf is off by 5e-7 near 0 and gives -0
-// at 0. The shares here are smaller where the golden arguments do not reach the worst of these: 4, and 44 for exp and what
-// is made of it. Half types are computed in float32 by both and rounded once: at most one step apart. In float64 MLX
-// computes exp, sin, cos, erf, erfinv and round with decimals through float32.
+// Bounds. A result of Weft's lies within `ulp` of docs/operators.md of the true value; a bound adds MLX's share. MLX
+// 0.32.4 on an x86-64 CPU lies within these errors of float64, over 600,000 arguments (ulp of float32): functions of
+// the C library 2.2, erfinv 2, exp 1.5 on [-1, 1], 8 on [-10, 10] and 63 on [-86, 88], sigmoid 63; erf is off by 5e-7
+// near 0 and gives -0 at 0. The shares here are smaller where the golden arguments do not reach the worst of these: 4,
+// and 44 for exp and what is made of it. Half types are computed in float32 by both and rounded once: at most one step
+// apart. In float64 MLX computes exp, sin, cos, erf, erfinv and round with decimals through float32.
 namespace weft::test {
 namespace {
 

@@ -1,4 +1,5 @@
-// The kernels of whole programs for a GPU, without one: all of them compile to a Hopper's machine code, within a budget of registers and of what they spill.
+// The kernels of whole programs for a GPU, without one: all of them compile to a Hopper's machine code, within a budget
+// of registers and of what they spill.
 #include <doctest/doctest.h>
 
 #include "compiler/program.h"
@@ -9,8 +10,8 @@
 #include "target/cuda/cuda.h"
 #include "weft/compile.h"
 #include "weft/fast.h"
-#include "weft/optim.h"
 #include "weft/ops.h"
+#include "weft/optim.h"
 #include "weft/random.h"
 #include "weft/transforms.h"
 
@@ -23,7 +24,10 @@ constexpr int64_t most_spilled_bytes = 16;  // a thread
 /// Renders and compiles what is built while it lives, and runs nothing.
 class Offline {
  public:
-  explicit Offline(const std::string& arch = "sm_90a") : before_(compiler::default_target()), target_(nullptr, arch, false) { compiler::set_default_target(target_); }
+  explicit Offline(const std::string& arch = "sm_90a")
+      : before_(compiler::default_target()), target_(nullptr, arch, false) {
+    compiler::set_default_target(target_);
+  }
   ~Offline() { compiler::set_default_target(before_); }
   const target::cuda::CudaTarget& target() const { return target_; }
 
@@ -73,12 +77,15 @@ TEST_CASE("kernels of a GPT's training step compile for a GPU within a budget of
     eval(tokens);
     for (array* a : state) eval(*a);
     const Offline offline;
-    const auto gradients = nn::value_and_grad(model, [&](const std::vector<array>& in) { return model.loss(in[0], in[1]); });
-    const auto step = compile([&](const std::vector<array>& in) {
-      const auto [loss, grads] = gradients(in);
-      optimizer.update(grads);
-      return std::vector<array>{loss};
-    }, {.state = state});
+    const auto gradients =
+        nn::value_and_grad(model, [&](const std::vector<array>& in) { return model.loss(in[0], in[1]); });
+    const auto step = compile(
+        [&](const std::vector<array>& in) {
+          const auto [loss, grads] = gradients(in);
+          optimizer.update(grads);
+          return std::vector<array>{loss};
+        },
+        {.state = state});
     CHECK_THROWS_WITH_AS(step({tokens, tokens}), doctest::Contains("only compiles"), std::runtime_error);
     check_usage(offline.target(), 15, mode.precision.compute != float32);
   }
@@ -86,7 +93,8 @@ TEST_CASE("kernels of a GPT's training step compile for a GPU within a budget of
 
 TEST_CASE("kernels of rows, columns, maps and transposes compile for a GPU within a budget of registers") {
   if (no_compiler()) return;
-  const array x = random::normal({2048, 1024}, bfloat16), wide = random::normal({64, 50304}, bfloat16), w = ones({1024}), b = zeros({1024});
+  const array x = random::normal({2048, 1024}, bfloat16), wide = random::normal({64, 50304}, bfloat16),
+              w = ones({1024}), b = zeros({1024});
   eval(x, wide, w, b);
   const Offline offline;
   using Fn = std::function<array(const array&)>;
@@ -105,7 +113,8 @@ TEST_CASE("kernels of rows, columns, maps and transposes compile for a GPU withi
   };
   for (const array& in : {x, wide})
     for (const Fn& f : functions) {
-      const auto program = compile([&](const std::vector<array>& v) { return std::vector<array>{f(v[0])}; }, CompileOptions{});
+      const auto program =
+          compile([&](const std::vector<array>& v) { return std::vector<array>{f(v[0])}; }, CompileOptions{});
       CHECK_THROWS_AS(program({in}), std::runtime_error);
     }
   check_usage(offline.target(), 16);
@@ -115,11 +124,18 @@ TEST_CASE("norms' derivatives keep a row and the sums along the rows in register
   if (no_compiler()) return;
   for (const int width : {1280, 1600}) {
     CAPTURE(width);
-    const array x = zeros({4096, width}, bfloat16), w = ones({width}, bfloat16), b = zeros({width}, bfloat16), g = zeros({4096, width}, bfloat16), r = zeros({4096, width}, bfloat16);
+    const array x = zeros({4096, width}, bfloat16), w = ones({width}, bfloat16), b = zeros({width}, bfloat16),
+                g = zeros({4096, width}, bfloat16), r = zeros({4096, width}, bfloat16);
     eval(x, w, b, g, r);
     const Offline offline;
-    const auto norm = [](const std::vector<array>& in) { return std::vector<array>{in[0], fast::layer_norm(in[0], in[1], in[2], 1e-5f)}; };
-    const auto gradients = compile([&](const std::vector<array>& in) { return vjp(norm, {in[0], in[1], in[2]}, {in[3], in[4]}).second; }, CompileOptions{});
+    const auto norm = [](const std::vector<array>& in) {
+      return std::vector<array>{in[0], fast::layer_norm(in[0], in[1], in[2], 1e-5f)};
+    };
+    const auto gradients = compile(
+        [&](const std::vector<array>& in) {
+          return vjp(norm, {in[0], in[1], in[2]}, {in[3], in[4]}).second;
+        },
+        CompileOptions{});
     CHECK_THROWS_AS(gradients({x, w, b, r, g}), std::runtime_error);
     const auto usage = offline.target().usage();
     CHECK(usage.size() >= 2);
@@ -140,7 +156,8 @@ TEST_CASE("rows that blocks of threads share compile for devices with clusters, 
     const Offline offline(arch);
     compiler::BuildRecord record(true);
     for (const array& in : {few, odd}) {
-      const auto program = compile([](const std::vector<array>& v) { return std::vector<array>{softmax(v[0], -1)}; }, CompileOptions{});
+      const auto program =
+          compile([](const std::vector<array>& v) { return std::vector<array>{softmax(v[0], -1)}; }, CompileOptions{});
       CHECK_THROWS_AS(program({in}), std::runtime_error);
     }
     check_usage(offline.target(), 2);
@@ -155,7 +172,9 @@ TEST_CASE("kernels of sorts and searches compile for a GPU within a budget of re
   target::cuda::CudaTarget target(nullptr, "sm_90a", false);
   for (Dtype t : {bfloat16, float32, int64}) {
     for (int64_t n : {100, 50304}) CHECK(target.call({"sort", {{t, {16, n}}}, {{t, {16, n}}, {uint32, {16, n}}}, {1}}));
-    CHECK(target.call({"searchsorted", {{t, {5000}}, {t, {300}}}, {{uint32, {300}}}, {0}})->name().starts_with("generated"));
+    CHECK(target.call({"searchsorted", {{t, {5000}}, {t, {300}}}, {{uint32, {300}}}, {0}})
+              ->name()
+              .starts_with("generated"));
   }
   CHECK(target.call({"scatter_rows", {{int32, {65536}}, {bfloat16, {65536, 768}}}, {{float32, {50304, 768}}}, {}}));
   check_usage(target, 18);
@@ -174,11 +193,13 @@ int steps_of_a_token(models::TextModel& model) {
   for (array* a : state) eval(*a);
   const Offline offline;
   const compiler::BuildRecord record;
-  const auto step = compile([&](const std::vector<array>&) {
-    token = models::likeliest(model.next(token, length, cache));
-    length = length + 1;
-    return std::vector<array>{};
-  }, {.state = state});
+  const auto step = compile(
+      [&](const std::vector<array>&) {
+        token = models::likeliest(model.next(token, length, cache));
+        length = length + 1;
+        return std::vector<array>{};
+      },
+      {.state = state});
   CHECK_THROWS_WITH_AS(step({}), doctest::Contains("only compiles"), std::runtime_error);
   check_usage(offline.target(), 8);
   REQUIRE(record.programs().size() == 1);
@@ -193,23 +214,39 @@ TEST_CASE("a token is few launches on a GPU, within a budget of registers") {
   const nn::Precision narrow{.parameters = bfloat16, .compute = bfloat16};
   models::Gpt gpt({.vocab = 1024, .context = 256, .layers = layers, .heads = 4, .width = 256}, narrow);
   CHECK(steps_of_a_token(gpt) <= 5 * layers + 5);
-  // Five a layer: norms and residuals are part of the products, the three projections are one launch, and so are the two of the gated layer; attention rotates its query and
-  // its key and enters its own row into the cache.
-  models::Llama llama({.vocab = 1024, .context = 256, .layers = layers, .heads = 8, .kv_heads = 2, .width = 512, .head_width = 64, .hidden = 1024}, narrow);
+  // Five a layer: norms and residuals are part of the products, the three projections are one launch, and so are the
+  // two of the gated layer; attention rotates its query and its key and enters its own row into the cache.
+  models::Llama llama({.vocab = 1024,
+                       .context = 256,
+                       .layers = layers,
+                       .heads = 8,
+                       .kv_heads = 2,
+                       .width = 512,
+                       .head_width = 64,
+                       .hidden = 1024},
+                      narrow);
   CHECK(steps_of_a_token(llama) <= 5 * layers + 5);
 }
 
-TEST_CASE("products on tensor cores, with what rides on them, compile for several generations of GPUs and spill nothing") {
+TEST_CASE(
+    "products on tensor cores, with what rides on them, compile for several generations of GPUs and spill nothing") {
   if (no_compiler()) return;
-  const array x = random::normal({512, 256}, bfloat16), w = random::normal({256, 512}, bfloat16), b = zeros({512}, bfloat16), r = zeros({512, 512}, bfloat16);
+  const array x = random::normal({512, 256}, bfloat16), w = random::normal({256, 512}, bfloat16),
+              b = zeros({512}, bfloat16), r = zeros({512, 512}, bfloat16);
   const array odd = random::normal({333, 77}, float16), other = random::normal({55, 333}, float16);
   eval(x, w, b, r, odd, other);
   for (const char* arch : {"sm_80", "sm_90a", "sm_100a"}) {
     if (std::string(arch) == "sm_100a" && target::cuda::nvrtc_version() < 12080) continue;
     CAPTURE(std::string(arch));
     const Offline offline(arch);
-    const auto finished = compile([](const std::vector<array>& v) { return std::vector<array>{fast::gelu_tanh(matmul(v[0], v[1]) + v[2]) + v[3]}; }, CompileOptions{});
-    const auto ragged = compile([](const std::vector<array>& v) { return std::vector<array>{matmul(transpose(v[0]), transpose(v[1]))}; }, CompileOptions{});
+    const auto finished = compile(
+        [](const std::vector<array>& v) {
+          return std::vector<array>{fast::gelu_tanh(matmul(v[0], v[1]) + v[2]) + v[3]};
+        },
+        CompileOptions{});
+    const auto ragged = compile(
+        [](const std::vector<array>& v) { return std::vector<array>{matmul(transpose(v[0]), transpose(v[1]))}; },
+        CompileOptions{});
     const compiler::BuildRecord record(true);
     CHECK_THROWS_AS(finished({x, w, b, r}), std::runtime_error);
     CHECK_THROWS_AS(ragged({odd, other}), std::runtime_error);

@@ -40,15 +40,24 @@ std::vector<float> row(const array& logits, int64_t time, int64_t vocab) {
 }  // namespace
 
 TEST_CASE("config: JSON there and back, and sentences for what is wrong") {
-  const GptConfig config{.vocab = 65, .context = 64, .layers = 4, .heads = 4, .width = 128, .dropout = 0.125f, .bias = false, .tied_head = false};
+  const GptConfig config{.vocab = 65,
+                         .context = 64,
+                         .layers = 4,
+                         .heads = 4,
+                         .width = 128,
+                         .dropout = 0.125f,
+                         .bias = false,
+                         .tied_head = false};
   CHECK(gpt_config_from_json(to_json(config)) == config);
   CHECK(gpt_config_from_json("{}") == GptConfig{});
-  for (const char* text : {"", "[]", "{\"layers\": 0}", "{\"layers\": 1.5}", "{\"layers\": \"2\"}", "{\"width\": 10, \"heads\": 3}", "{\"dropout\": 1}", "{\"dropout\": true}",
-                           "{\"bias\": 1}", "{\"wdith\": 64}", "{\"vocab\": 3000000000}"}) {
+  for (const char* text :
+       {"", "[]", "{\"layers\": 0}", "{\"layers\": 1.5}", "{\"layers\": \"2\"}", "{\"width\": 10, \"heads\": 3}",
+        "{\"dropout\": 1}", "{\"dropout\": true}", "{\"bias\": 1}", "{\"wdith\": 64}", "{\"vocab\": 3000000000}"}) {
     CAPTURE(text);
     CHECK_THROWS_AS(gpt_config_from_json(text), std::invalid_argument);
   }
-  CHECK_THROWS_WITH_AS(Gpt(GptConfig{.heads = 5}), "[GptConfig] width 768 must be a multiple of heads 5", std::invalid_argument);
+  CHECK_THROWS_WITH_AS(Gpt(GptConfig{.heads = 5}), "[GptConfig] width 768 must be a multiple of heads 5",
+                       std::invalid_argument);
 }
 
 TEST_CASE("parameters: GPT-2's names and numbers") {
@@ -57,9 +66,10 @@ TEST_CASE("parameters: GPT-2's names and numbers") {
   for (auto& p : model.parameters()) names.push_back(p.first);
   REQUIRE(names.size() == 2 + 2 * 12 + 2);
   CHECK(std::vector<std::string>(names.begin(), names.begin() + 14) ==
-        std::vector<std::string>{"wte.weight", "wpe.weight", "h.0.ln_1.weight", "h.0.ln_1.bias", "h.0.attn.c_attn.weight", "h.0.attn.c_attn.bias", "h.0.attn.c_proj.weight",
-                                 "h.0.attn.c_proj.bias", "h.0.ln_2.weight", "h.0.ln_2.bias", "h.0.mlp.c_fc.weight", "h.0.mlp.c_fc.bias", "h.0.mlp.c_proj.weight",
-                                 "h.0.mlp.c_proj.bias"});
+        std::vector<std::string>{"wte.weight", "wpe.weight", "h.0.ln_1.weight", "h.0.ln_1.bias",
+                                 "h.0.attn.c_attn.weight", "h.0.attn.c_attn.bias", "h.0.attn.c_proj.weight",
+                                 "h.0.attn.c_proj.bias", "h.0.ln_2.weight", "h.0.ln_2.bias", "h.0.mlp.c_fc.weight",
+                                 "h.0.mlp.c_fc.bias", "h.0.mlp.c_proj.weight", "h.0.mlp.c_proj.bias"});
   CHECK(names.back() == "ln_f.bias");
   const auto count = [](const GptConfig& c) {
     const int64_t w = c.width, b = c.bias ? 1 : 0, block = 12 * w * w + 2 * w + b * (2 * w + 3 * w + w + 4 * w + w);
@@ -72,7 +82,8 @@ TEST_CASE("parameters: GPT-2's names and numbers") {
   CHECK(Gpt(bare).num_parameters() == count(bare));
   std::ostringstream os;
   os << model;
-  CHECK(os.str().starts_with("Gpt(vocab=11, context=8, layers=2, heads=2, width=16, float32)\n  wte: Embedding(11, 16)\n"));
+  CHECK(os.str().starts_with(
+      "Gpt(vocab=11, context=8, layers=2, heads=2, width=16, float32)\n  wte: Embedding(11, 16)\n"));
 }
 
 TEST_CASE("shapes, dtypes and mistakes") {
@@ -85,7 +96,8 @@ TEST_CASE("shapes, dtypes and mistakes") {
   CHECK(half.logits(ids).dtype() == bfloat16);
   CHECK(half.loss(ids, ids).dtype() == float32);
   for (auto& p : half.parameters()) CHECK(p.second->dtype() == float32);
-  CHECK_THROWS_WITH_AS(model.logits(zeros({1, 9}, int32)), "[Gpt.logits] 9 tokens do not fit the context of 8", std::invalid_argument);
+  CHECK_THROWS_WITH_AS(model.logits(zeros({1, 9}, int32)), "[Gpt.logits] 9 tokens do not fit the context of 8",
+                       std::invalid_argument);
   CHECK_THROWS_AS(model.logits(zeros({5}, int32)), std::invalid_argument);
   CHECK_THROWS_AS(Gpt(tiny, int32), std::invalid_argument);
 }
@@ -93,8 +105,13 @@ TEST_CASE("shapes, dtypes and mistakes") {
 TEST_CASE("starting values: GPT-2's deviations, and a loss near ln(vocab)") {
   random::seed(1);
   Gpt model({.vocab = 65, .context = 32, .layers = 2, .heads = 4, .width = 64});
-  std::map<std::string, double> expected{{"wte.weight", 0.02}, {"wpe.weight", 0.02}, {"h.1.attn.c_attn.weight", 0.02}, {"h.0.attn.c_proj.weight", 0.01},
-                                         {"h.1.mlp.c_proj.weight", 0.01}, {"h.0.mlp.c_fc.bias", 0}, {"h.0.ln_1.bias", 0}};
+  std::map<std::string, double> expected{{"wte.weight", 0.02},
+                                         {"wpe.weight", 0.02},
+                                         {"h.1.attn.c_attn.weight", 0.02},
+                                         {"h.0.attn.c_proj.weight", 0.01},
+                                         {"h.1.mlp.c_proj.weight", 0.01},
+                                         {"h.0.mlp.c_fc.bias", 0},
+                                         {"h.0.ln_1.bias", 0}};
   for (auto& [name, handle] : model.parameters()) {
     if (!expected.count(name)) continue;
     const auto& captured = name;  // clang 14 takes no binding of a structure into a lambda
@@ -115,9 +132,11 @@ TEST_CASE("the same weights give PyTorch's logits and gradient norm") {
   Gpt model(tiny);
   set_weights(model, "ln_");
   const auto [x, y] = golden_batch();
-  const std::vector<float> expected{-0.5690928f, -0.3964826f, -0.1721473f, 0.07464629f, 0.3117016f, 0.5080922f, 0.6381972f, 0.6850429f, 0.6425179f, 0.5161698f, 0.3224824f};
+  const std::vector<float> expected{-0.5690928f, -0.3964826f, -0.1721473f, 0.07464629f, 0.3117016f, 0.5080922f,
+                                    0.6381972f,  0.6850429f,  0.6425179f,  0.5161698f,  0.3224824f};
   CHECK(largest_difference(row(model.logits(x), 8 + 5, 11), expected) < 2e-5);
-  auto [loss, slopes] = nn::value_and_grad(model, [&](const std::vector<array>& in) { return model.loss(in[0], in[1]); })({x, y});
+  auto [loss, slopes] =
+      nn::value_and_grad(model, [&](const std::vector<array>& in) { return model.loss(in[0], in[1]); })({x, y});
   CHECK(loss.item<float>() == doctest::Approx(golden_losses[0]).epsilon(1e-6));
   CHECK(optim::clip_grad_norm(slopes, 1.0f).second.item<float>() == doctest::Approx(1.1832528).epsilon(1e-5));
 }
@@ -128,7 +147,8 @@ TEST_CASE("training gives PyTorch's losses: AdamW with decay groups and clipping
   auto optimizer = golden_optimizer(model);
   auto state = model.state();
   for (array* a : optimizer.state()) state.push_back(a);
-  const auto loss_and_grads = nn::value_and_grad(model, [&](const std::vector<array>& in) { return model.loss(in[0], in[1]); });
+  const auto loss_and_grads =
+      nn::value_and_grad(model, [&](const std::vector<array>& in) { return model.loss(in[0], in[1]); });
   const auto step = compile(
       [&](const std::vector<array>& in) {
         auto [loss, slopes] = loss_and_grads(in);
@@ -137,7 +157,8 @@ TEST_CASE("training gives PyTorch's losses: AdamW with decay groups and clipping
       },
       {.state = state});
   const auto [x, y] = golden_batch();
-  for (const float expected : golden_losses) CHECK(step({x, y})[0].item<float>() == doctest::Approx(expected).epsilon(2e-5));
+  for (const float expected : golden_losses)
+    CHECK(step({x, y})[0].item<float>() == doctest::Approx(expected).epsilon(2e-5));
 }
 
 TEST_CASE("bfloat16 products: near float32") {
@@ -160,26 +181,35 @@ TEST_CASE("precision: what is kept and what is computed in which dtype") {
   CHECK(model.logits(x).dtype() == bfloat16);
   CHECK(model.loss(x, y).dtype() == float32);
   CHECK(std::abs(model.loss(x, y).item<float>() - plain.loss(x, y).item<float>()) < 0.02);
-  auto [loss, slopes] = nn::value_and_grad(model, [&](const std::vector<array>& in) { return model.loss(in[0], in[1]); })({x, y});
+  auto [loss, slopes] =
+      nn::value_and_grad(model, [&](const std::vector<array>& in) { return model.loss(in[0], in[1]); })({x, y});
   for (auto& g : slopes) CHECK(g.dtype() == bfloat16);
   CHECK(model.describe() == "Gpt(vocab=11, context=8, layers=2, heads=2, width=16, bfloat16)");
-  CHECK(Gpt(tiny, bfloat16).describe() == "Gpt(vocab=11, context=8, layers=2, heads=2, width=16, bfloat16, parameters float32, residual float32)");
-  CHECK_THROWS_WITH_AS(Gpt(tiny, nn::Precision{.compute = float32, .residual = bfloat16}),
-                       "[Gpt] products in float32 cannot be added to a residual stream in bfloat16: take float32 for it, or float32", std::invalid_argument);
+  CHECK(Gpt(tiny, bfloat16).describe() ==
+        "Gpt(vocab=11, context=8, layers=2, heads=2, width=16, bfloat16, parameters float32, residual float32)");
+  CHECK_THROWS_WITH_AS(
+      Gpt(tiny, nn::Precision{.compute = float32, .residual = bfloat16}),
+      "[Gpt] products in float32 cannot be added to a residual stream in bfloat16: take float32 for it, or float32",
+      std::invalid_argument);
 }
 
 TEST_CASE("linear layers in 8-bit floats: near bfloat16 where the number of tokens fits, elsewhere the same") {
   Gpt plain(tiny, bfloat16), eight(tiny, nn::Precision{.compute = bfloat16, .float8 = true});
   set_weights(plain, "ln_");
   set_weights(eight, "ln_");
-  CHECK(eight.describe().find("bfloat16, parameters float32, residual float32, linear layers float8") != std::string::npos);
-  CHECK_THROWS_AS(Gpt(tiny, nn::Precision{.parameters = float64, .compute = float64, .residual = float64, .float8 = true}), std::invalid_argument);
+  CHECK(eight.describe().find("bfloat16, parameters float32, residual float32, linear layers float8") !=
+        std::string::npos);
+  CHECK_THROWS_AS(
+      Gpt(tiny, nn::Precision{.parameters = float64, .compute = float64, .residual = float64, .float8 = true}),
+      std::invalid_argument);
   const auto [odd, odd_targets] = golden_batch();  // 24 tokens
   CHECK(eight.loss(odd, odd_targets).item<float>() == plain.loss(odd, odd_targets).item<float>());
   std::vector<int32_t> tokens;
   for (int k = 0; k < 32; ++k) tokens.push_back(k * k * 7 % 11);
   const array x = ints(tokens, {4, 8});
-  const auto learn = [&](Gpt& model) { return nn::value_and_grad(model, [&](const std::vector<array>& in) { return model.loss(in[0], in[0]); })({x}); };
+  const auto learn = [&](Gpt& model) {
+    return nn::value_and_grad(model, [&](const std::vector<array>& in) { return model.loss(in[0], in[0]); })({x});
+  };
   const auto [loss, slopes] = learn(plain);
   const auto [loss8, slopes8] = learn(eight);
   CHECK(loss8.item<float>() != loss.item<float>());
@@ -221,7 +251,8 @@ TEST_CASE("dropout: on in training only") {
 TEST_CASE("a later token does not change earlier logits") {
   Gpt model(tiny);
   set_weights(model, "ln_");
-  const auto a = model.logits(ints({1, 2, 3, 4}, {1, 4})).to_vector<float>(), b = model.logits(ints({1, 2, 3, 9}, {1, 4})).to_vector<float>();
+  const auto a = model.logits(ints({1, 2, 3, 4}, {1, 4})).to_vector<float>(),
+             b = model.logits(ints({1, 2, 3, 9}, {1, 4})).to_vector<float>();
   CHECK(largest_difference({a.begin(), a.begin() + 33}, {b.begin(), b.begin() + 33}) == 0);
   CHECK(largest_difference({a.begin() + 33, a.end()}, {b.begin() + 33, b.end()}) > 1e-3);
 }
@@ -232,7 +263,8 @@ TEST_CASE("a tiny batch is learned by heart") {
   optim::Adam optimizer(model.trainable_parameters(), {.learning_rate = 1e-2f, .bias_correction = true});
   auto state = model.state();
   for (array* a : optimizer.state()) state.push_back(a);
-  const auto loss_and_grads = nn::value_and_grad(model, [&](const std::vector<array>& in) { return model.loss(in[0], in[1]); });
+  const auto loss_and_grads =
+      nn::value_and_grad(model, [&](const std::vector<array>& in) { return model.loss(in[0], in[1]); });
   int traced = 0;
   const auto step = compile(
       [&](const std::vector<array>& in) {
@@ -316,7 +348,9 @@ TEST_CASE("masters of a model in 16 bits begin with the numbers of the model in 
     CAPTURE(name);
     CHECK(masters.at(name).to_vector<float>() == handle->to_vector<float>());
   }
-  for (const auto& [name, handle] : half.parameters()) CHECK(astype(*handle, float32).to_vector<float>() == astype(astype(masters.at(name), bfloat16), float32).to_vector<float>());
+  for (const auto& [name, handle] : half.parameters())
+    CHECK(astype(*handle, float32).to_vector<float>() ==
+          astype(astype(masters.at(name), bfloat16), float32).to_vector<float>());
   CHECK(Gpt(tiny).starting_values.empty());
 }
 

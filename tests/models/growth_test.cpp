@@ -1,5 +1,5 @@
-// What a training step costs before its first kernel runs grows as the model does, not with the square of its layers. Work is counted in blocks of memory that are asked for: walks of graphs take some
-// wherever they go.
+// What a training step costs before its first kernel runs grows as the model does, not with the square of its layers.
+// Work is counted in blocks of memory that are asked for: walks of graphs take some wherever they go.
 #include <doctest/doctest.h>
 
 #include <cstdlib>
@@ -46,8 +46,12 @@ class Unmade final : public test::ManyThreads {
   Unmade() : before_(compiler::default_target()) { compiler::set_default_target(*this); }
   ~Unmade() override { compiler::set_default_target(before_); }
   std::string fingerprint() const override { return "unmade"; }
-  std::vector<std::shared_ptr<const target::Executable>> compile(std::span<const kernel::Kernel> kernels) override { return target::null().compile(kernels); }
-  std::shared_ptr<const target::LibraryCall> library(const kernel::DotDesc& desc) override { return target::null().library(desc); }
+  std::vector<std::shared_ptr<const target::Executable>> compile(std::span<const kernel::Kernel> kernels) override {
+    return target::null().compile(kernels);
+  }
+  std::shared_ptr<const target::LibraryCall> library(const kernel::DotDesc& desc) override {
+    return target::null().library(desc);
+  }
 
  private:
   target::Target& before_;
@@ -55,7 +59,8 @@ class Unmade final : public test::ManyThreads {
 
 /// Blocks that tracing and compiling a model's step take.
 int64_t blocks_of_step(int layers) {
-  models::Gpt model({.vocab = 96, .context = 32, .layers = layers, .heads = 2, .width = 64}, {.parameters = bfloat16, .compute = bfloat16, .residual = bfloat16});
+  models::Gpt model({.vocab = 96, .context = 32, .layers = layers, .heads = 2, .width = 64},
+                    {.parameters = bfloat16, .compute = bfloat16, .residual = bfloat16});
   optim::AdamW optimizer(
       model.trainable_parameters(),
       {.learning_rate = 1e-3f, .weight_decay = 0.1, .decays = optim::is_matrix, .bias_correction = true});
@@ -63,7 +68,8 @@ int64_t blocks_of_step(int layers) {
   std::vector<array*> state = model.state();
   for (array* a : optimizer.state()) state.push_back(a);
   state.push_back(&random::default_key());
-  const auto gradients = nn::value_and_grad(model, [&](const std::vector<array>& in) { return model.loss(in[0], in[1]); });
+  const auto gradients =
+      nn::value_and_grad(model, [&](const std::vector<array>& in) { return model.loss(in[0], in[1]); });
   const auto step = [&](const std::vector<array>& in) {
     const auto [loss, grads] = gradients(in);
     optimizer.update(optim::clip_grad_norm(grads, 1.0f).first);
@@ -86,6 +92,7 @@ TEST_CASE("tracing and compiling a step of twice the layers takes twice the work
   CAPTURE(more);
   CAPTURE(most);
   CHECK(most - more > 0);
-  CHECK(static_cast<double>(most - more) < 2.2 * static_cast<double>(more - few));  // work that grows with the square makes this 4
+  CHECK(static_cast<double>(most - more) <
+        2.2 * static_cast<double>(more - few));  // work that grows with the square makes this 4
 }
 #endif

@@ -1,4 +1,5 @@
-// Llama against numbers of a float64 implementation in PyTorch of the same weights, and a small model that was really trained (llama2.c's stories260K).
+// Llama against numbers of a float64 implementation in PyTorch of the same weights, and a small model that was really
+// trained (llama2.c's stories260K).
 #include <doctest/doctest.h>
 #include <unistd.h>
 
@@ -24,7 +25,8 @@ using namespace weft::models::testing;
 
 namespace {
 
-const LlamaConfig tiny{.vocab = 11, .context = 16, .layers = 2, .heads = 4, .kv_heads = 2, .width = 16, .head_width = 6, .hidden = 24};
+const LlamaConfig tiny{
+    .vocab = 11, .context = 16, .layers = 2, .heads = 4, .kv_heads = 2, .width = 16, .head_width = 6, .hidden = 24};
 
 std::vector<float> last_row(const array& logits) {
   const auto all = logits.to_vector<float>();
@@ -51,7 +53,8 @@ void check_golden(const Golden& golden) {
   set_weights(model, "norm");
   const auto [x, y] = golden_batch();
   CHECK(largest_difference(last_row(model.logits(x)), golden.row) < 2e-6);
-  const auto [loss, grads] = nn::value_and_grad(model, [&](const std::vector<array>& in) { return model.loss(in[0], in[1]); })({x, y});
+  const auto [loss, grads] =
+      nn::value_and_grad(model, [&](const std::vector<array>& in) { return model.loss(in[0], in[1]); })({x, y});
   CHECK(loss.item<float>() == doctest::Approx(golden.loss).epsilon(2e-6));
   double total = 0;
   for (const array& g : grads) total += norm(g) * norm(g);
@@ -68,10 +71,12 @@ void check_golden(const Golden& golden) {
 
 }  // namespace
 
-TEST_CASE("Llama: logits, loss and gradients of a float64 implementation, plain and with scaled positions and a tied head") {
+TEST_CASE(
+    "Llama: logits, loss and gradients of a float64 implementation, plain and with scaled positions and a tied head") {
   check_golden({tiny,
                 2.3937991379378225,
-                {-0.0946679f, -0.0991952f, -0.0907814f, -0.0705243f, -0.0410666f, -0.0062513f, 0.0293795f, 0.0611774f, 0.0849941f, 0.0977225f, 0.0977021f},
+                {-0.0946679f, -0.0991952f, -0.0907814f, -0.0705243f, -0.0410666f, -0.0062513f, 0.0293795f, 0.0611774f,
+                 0.0849941f, 0.0977225f, 0.0977021f},
                 1.1383421041287574,
                 {{"model.embed_tokens.weight", 0.4729163050148164, 0.002653827805307241},
                  {"model.layers.0.self_attn.k_proj.weight", 0.029934297297253883, 4.80567431698263e-05},
@@ -83,7 +88,8 @@ TEST_CASE("Llama: logits, loss and gradients of a float64 implementation, plain 
   scaled.tied_head = true;
   check_golden({scaled,
                 2.417026173760616,
-                {-0.0661207f, -0.0355204f, -0.000286f, 0.0349856f, 0.065693f, 0.0878301f, 0.0985089f, 0.0963362f, 0.0815955f, 0.0562098f, 0.023491f},
+                {-0.0661207f, -0.0355204f, -0.000286f, 0.0349856f, 0.065693f, 0.0878301f, 0.0985089f, 0.0963362f,
+                 0.0815955f, 0.0562098f, 0.023491f},
                 1.1272045404447744,
                 {{"model.embed_tokens.weight", 0.9043709184444777, -0.1811646495763831},
                  {"model.layers.0.self_attn.k_proj.weight", 0.018989048671817655, 0.0007492134961113978},
@@ -96,7 +102,8 @@ TEST_CASE("Llama: decoding with a cache gives the logits of the whole text at ev
   scaled.rope_scaling = RopeScaling{.factor = 4, .low = 1, .high = 4, .original_context = 8};
   const std::vector<int32_t> text{3, 1, 4, 1, 5, 9, 2, 6, 5, 3};
   for (const LlamaConfig& config : {tiny, scaled})
-    for (const auto& way : {std::tuple{float32, float32, false}, {float32, float32, true}, {bfloat16, bfloat16, true}}) {
+    for (const auto& way :
+         {std::tuple{float32, float32, false}, {float32, float32, true}, {bfloat16, bfloat16, true}}) {
       const Dtype dtype = std::get<0>(way), kept = std::get<1>(way);
       const bool fixed = std::get<2>(way);
       CAPTURE(dtype_name(dtype));
@@ -108,7 +115,8 @@ TEST_CASE("Llama: decoding with a cache gives the logits of the whole text at ev
       for (size_t k = 3; k < text.size(); ++k) {
         const auto logits = decoder.append(text[k]);
         const std::vector<int32_t> so_far(text.begin(), text.begin() + static_cast<std::ptrdiff_t>(k) + 1);
-        const auto whole = last_row(astype(model.logits(ints(so_far, {1, static_cast<int64_t>(so_far.size())})), float32));
+        const auto whole =
+            last_row(astype(model.logits(ints(so_far, {1, static_cast<int64_t>(so_far.size())})), float32));
         CHECK(largest_difference(logits, whole) < (dtype == float32 ? 1e-5 : 0.02));
       }
     }
@@ -121,10 +129,18 @@ TEST_CASE("what a GPU is given for a token writes what the CPU writes") {
     decoder.prefill(prompt);
     return decoder.write_likeliest(5, 150);
   };
-  Llama llama(LlamaConfig{.vocab = 96, .context = 160, .layers = 2, .heads = 4, .kv_heads = 2, .width = 64, .head_width = 16, .hidden = 96});
+  Llama llama(LlamaConfig{.vocab = 96,
+                          .context = 160,
+                          .layers = 2,
+                          .heads = 4,
+                          .kv_heads = 2,
+                          .width = 64,
+                          .head_width = 16,
+                          .hidden = 96});
   Gpt gpt(GptConfig{.vocab = 96, .context = 160, .layers = 2, .heads = 4, .width = 64});
   for (TextModel* model : {static_cast<TextModel*>(&llama), static_cast<TextModel*>(&gpt)}) {
-    for (auto& [name, handle] : model->parameters()) *handle = *handle * array(8.0f);  // so that tokens differ by more than rounding
+    for (auto& [name, handle] : model->parameters())
+      *handle = *handle * array(8.0f);  // so that tokens differ by more than rounding
     const auto expected = written(*model);
     CHECK(std::set<int32_t>(expected.begin(), expected.end()).size() > 8);
     static weft::test::ManyThreads many;
@@ -147,12 +163,15 @@ TEST_CASE("Llama learns a batch by heart in bfloat16, with blocks computed again
   optim::Adam optimizer(model.trainable_parameters(), {.learning_rate = 1e-2f, .bias_correction = true});
   std::vector<array*> state = model.state();
   for (array* a : optimizer.state()) state.push_back(a);
-  const auto gradients = nn::value_and_grad(model, [&](const std::vector<array>& in) { return model.loss(in[0], in[1]); });
-  const auto step = compile([&](const std::vector<array>& in) {
-    const auto [loss, grads] = gradients(in);
-    optimizer.update(grads);
-    return std::vector<array>{loss};
-  }, {.state = state});
+  const auto gradients =
+      nn::value_and_grad(model, [&](const std::vector<array>& in) { return model.loss(in[0], in[1]); });
+  const auto step = compile(
+      [&](const std::vector<array>& in) {
+        const auto [loss, grads] = gradients(in);
+        optimizer.update(grads);
+        return std::vector<array>{loss};
+      },
+      {.state = state});
   const auto [x, y] = golden_batch();
   float loss = 0;
   for (int k = 0; k < 120; ++k) loss = step({x, y})[0].item<float>();
@@ -165,18 +184,24 @@ TEST_CASE("Llama: configurations as Hugging Face writes them, and sentences for 
   config.tied_head = true;
   CHECK(llama_config_from_json(to_json(config)) == config);
   CHECK(llama_config_from_json(to_json(tiny)) == tiny);
-  const std::string sizes = R"("vocab_size": 32000, "max_position_embeddings": 4096, "num_hidden_layers": 2, "num_attention_heads": 8, "hidden_size": 64, "intermediate_size": 172)";
-  const LlamaConfig plain = llama_config_from_json("{" + sizes + R"(, "architectures": ["LlamaForCausalLM"], "hidden_act": "silu", "rope_scaling": null, "torch_dtype": "bfloat16"})");
+  const std::string sizes =
+      R"("vocab_size": 32000, "max_position_embeddings": 4096, "num_hidden_layers": 2, "num_attention_heads": 8, "hidden_size": 64, "intermediate_size": 172)";
+  const LlamaConfig plain = llama_config_from_json(
+      "{" + sizes +
+      R"(, "architectures": ["LlamaForCausalLM"], "hidden_act": "silu", "rope_scaling": null, "torch_dtype": "bfloat16"})");
   CHECK(plain.kv_heads == 8);
   CHECK(plain.head_width == 8);
   CHECK(plain.norm_eps == 1e-6);
   CHECK(!plain.tied_head);
-  for (const char* more : {R"("hidden_act": "gelu")", R"("attention_bias": true)", R"("rope_scaling": {"type": "yarn", "factor": 2})", R"("num_key_value_heads": 3)",
-                                  R"("head_dim": 7)", R"("rope_theta": "many")", R"("tie_word_embeddings": 1)", R"("model_type": "mistral")"}) {
+  for (const char* more :
+       {R"("hidden_act": "gelu")", R"("attention_bias": true)", R"("rope_scaling": {"type": "yarn", "factor": 2})",
+        R"("num_key_value_heads": 3)", R"("head_dim": 7)", R"("rope_theta": "many")", R"("tie_word_embeddings": 1)",
+        R"("model_type": "mistral")"}) {
     CAPTURE(more);
     CHECK_THROWS_AS(llama_config_from_json("{" + sizes + ", " + more + "}"), std::invalid_argument);
   }
-  for (const char* text : {"", "[]", "{}", "{\"vocab_size\": 1.5}"}) CHECK_THROWS_AS(llama_config_from_json(text), std::invalid_argument);
+  for (const char* text : {"", "[]", "{}", "{\"vocab_size\": 1.5}"})
+    CHECK_THROWS_AS(llama_config_from_json(text), std::invalid_argument);
 }
 
 TEST_CASE("Llama: a folder as Hugging Face's, in one file or in parts") {
@@ -202,8 +227,9 @@ TEST_CASE("Llama: a folder as Hugging Face's, in one file or in parts") {
 
 namespace {
 
-/// llama2.c's first file format: seven whole numbers, then float32 arrays in a fixed order. Its rotations pair neighbours; ours, as Hugging Face's, an element with
-/// the one half a head further on: the rows of the projections change places.
+/// llama2.c's first file format: seven whole numbers, then float32 arrays in a fixed order. Its rotations pair
+/// neighbours; ours, as Hugging Face's, an element with the one half a head further on: the rows of the projections
+/// change places.
 class StoriesFile {
  public:
   explicit StoriesFile(const std::string& path) {
@@ -213,8 +239,15 @@ class StoriesFile {
     in.read(reinterpret_cast<char*>(values_.data()), static_cast<std::streamsize>(4 * values_.size()));
   }
   LlamaConfig config() const {
-    return {.vocab = std::abs(head_[5]), .context = head_[6], .layers = head_[2], .heads = head_[3], .kv_heads = head_[4], .width = head_[0],
-            .head_width = head_[0] / head_[3], .hidden = head_[1], .tied_head = head_[5] > 0};
+    return {.vocab = std::abs(head_[5]),
+            .context = head_[6],
+            .layers = head_[2],
+            .heads = head_[3],
+            .kv_heads = head_[4],
+            .width = head_[0],
+            .head_width = head_[0] / head_[3],
+            .hidden = head_[1],
+            .tied_head = head_[5] > 0};
   }
   std::unordered_map<std::string, array> weights() {
     const LlamaConfig c = config();
@@ -242,7 +275,9 @@ class StoriesFile {
   void layers(const std::string& name, const Shape& shape, int64_t rotated_heads = 0) {
     for (int layer = 0; layer < head_[2]; ++layer) {
       array a = take(shape);
-      if (rotated_heads > 0) a = reshape(swapaxes(reshape(a, {rotated_heads, shape[0].bound() / rotated_heads / 2, 2, shape[1]}), 1, 2), shape);
+      if (rotated_heads > 0)
+        a = reshape(swapaxes(reshape(a, {rotated_heads, shape[0].bound() / rotated_heads / 2, 2, shape[1]}), 1, 2),
+                    shape);
       out_.emplace("model.layers." + std::to_string(layer) + "." + name, a);
     }
   }
@@ -263,10 +298,12 @@ TEST_CASE("a Llama that was trained on stories tells the one that it tells elsew
   StoriesFile stories(file);
   Llama model(stories.config());
   model.update(stories.weights());
-  // "Once upon a time, there was a little girl named Lily. She loved to play outside in the park. …", by an implementation in float64.
-  const std::vector<int32_t> expected{403, 407, 261, 378, 432, 383, 286, 261, 376, 298, 315, 421, 395, 317, 426, 338, 401, 396, 267, 337, 410, 408,
-                                      419, 292, 411, 322, 265, 282, 295, 433, 426, 385, 328, 432, 358, 394, 261, 370, 432, 352, 266, 268, 388, 426,
-                                      338, 391, 266, 267, 337, 335, 312, 432, 398, 312, 286, 267, 414, 270, 333, 415, 426, 13,  438, 310};
+  // "Once upon a time, there was a little girl named Lily. She loved to play outside in the park. …", by an
+  // implementation in float64.
+  const std::vector<int32_t> expected{403, 407, 261, 378, 432, 383, 286, 261, 376, 298, 315, 421, 395, 317, 426, 338,
+                                      401, 396, 267, 337, 410, 408, 419, 292, 411, 322, 265, 282, 295, 433, 426, 385,
+                                      328, 432, 358, 394, 261, 370, 432, 352, 266, 268, 388, 426, 338, 391, 266, 267,
+                                      337, 335, 312, 432, 398, 312, 286, 267, 414, 270, 333, 415, 426, 13,  438, 310};
   for (const bool fixed : {false, true}) {
     Decoder decoder(model, {.fixed_shapes = fixed});
     const auto logits = decoder.prefill(std::vector<int32_t>{1});

@@ -21,7 +21,8 @@ std::vector<double> shares(SamplerOptions options, int draws = 20000) {
 std::vector<double> softmax(double temperature, const std::vector<bool>& kept) {
   std::vector<double> out(logits.size(), 0);
   double total = 0;
-  for (size_t i = 0; i < out.size(); ++i) total += out[i] = kept[i] ? std::exp(static_cast<double>(logits[i]) / temperature) : 0;
+  for (size_t i = 0; i < out.size(); ++i)
+    total += out[i] = kept[i] ? std::exp(static_cast<double>(logits[i]) / temperature) : 0;
   for (double& v : out) v /= total;
   return out;
 }

@@ -75,7 +75,8 @@ TEST_CASE("LayerNorm") {
     double mean_value = 0, variance = 0;
     for (size_t i = 0; i < 4; ++i) mean_value += x[r * 4 + i] / 4.0;
     for (size_t i = 0; i < 4; ++i) variance += (x[r * 4 + i] - mean_value) * (x[r * 4 + i] - mean_value) / 4.0;
-    for (size_t i = 0; i < 4; ++i) expected.push_back(static_cast<float>((x[r * 4 + i] - mean_value) / std::sqrt(variance + 1e-5) * w[i] + b[i]));
+    for (size_t i = 0; i < 4; ++i)
+      expected.push_back(static_cast<float>((x[r * 4 + i] - mean_value) / std::sqrt(variance + 1e-5) * w[i] + b[i]));
   }
   check_close(norm(waves({2, 4}, 2)), expected);
 }
@@ -158,9 +159,12 @@ TEST_CASE("attention with dropout: eval gives the plain result, training varies 
 
 TEST_CASE("activations: values from PyTorch") {
   const array x = array({-0.8f, -0.5f, -0.2f, 0.1f, 0.4f, 0.7f});
-  check_close(nn::gelu(x), {-0.169484332f, -0.154268771f, -0.0841480643f, 0.0539827831f, 0.262168705f, 0.530625463f}, 2e-6);
-  check_close(nn::gelu_approx(x), {-0.1695683f, -0.154285997f, -0.0841485709f, 0.0539827533f, 0.262161165f, 0.530570149f}, 2e-6);
-  check_close(nn::silu(x), {-0.248020425f, -0.188770339f, -0.0900332034f, 0.0524979196f, 0.239475071f, 0.467731416f}, 2e-6);
+  check_close(nn::gelu(x), {-0.169484332f, -0.154268771f, -0.0841480643f, 0.0539827831f, 0.262168705f, 0.530625463f},
+              2e-6);
+  check_close(nn::gelu_approx(x),
+              {-0.1695683f, -0.154285997f, -0.0841485709f, 0.0539827533f, 0.262161165f, 0.530570149f}, 2e-6);
+  check_close(nn::silu(x), {-0.248020425f, -0.188770339f, -0.0900332034f, 0.0524979196f, 0.239475071f, 0.467731416f},
+              2e-6);
   check_close(nn::relu(x), {0, 0, 0, 0.1f, 0.4f, 0.7f}, 0);
   const auto p = nn::softmax(x).to_vector<float>();
   double total = 0;
@@ -201,7 +205,8 @@ TEST_CASE("value_and_grad: against finite differences, for trainable parameters 
   model.b.freeze();
   model.b.weight.trainable = true;
   const array x = waves({5, 3}, 0.9), y = array({0, 1, 1, 0, 1});
-  auto [loss, slopes] = nn::value_and_grad(model, [&](const std::vector<array>& in) { return model.loss(in[0], in[1]); })({x, y});
+  auto [loss, slopes] =
+      nn::value_and_grad(model, [&](const std::vector<array>& in) { return model.loss(in[0], in[1]); })({x, y});
   REQUIRE(slopes.size() == 3);  // a.weight, a.bias, b.weight
   CHECK(slopes[2].shape() == Shape{2, 4});
   const auto slope = slopes[0].to_vector<float>();
@@ -220,7 +225,8 @@ TEST_CASE("value_and_grad: against finite differences, for trainable parameters 
 }
 
 TEST_CASE("weights: saved and loaded; files that do not fit are refused") {
-  const std::string file = (std::filesystem::temp_directory_path() / ("weft_nn_" + std::to_string(::getpid()) + ".safetensors")).string();
+  const std::string file =
+      (std::filesystem::temp_directory_path() / ("weft_nn_" + std::to_string(::getpid()) + ".safetensors")).string();
   nn::Linear a(3, 2), b(3, 2);
   a.weight = waves({2, 3}, 0.1);
   a.save_weights(file, {{"step", "7"}});

@@ -32,7 +32,8 @@ std::vector<std::string> names(const std::vector<std::pair<std::string, array*>>
   return out;
 }
 
-template <class F> std::string message(F f) {
+template <class F>
+std::string message(F f) {
   try {
     f();
   } catch (const std::invalid_argument& e) {
@@ -45,9 +46,10 @@ template <class F> std::string message(F f) {
 
 TEST_CASE("parameters: dotted names in the order of declaration") {
   Net net;
-  CHECK(names(net.parameters()) == std::vector<std::string>{"first", "blocks.0.up.weight", "blocks.0.up.bias", "blocks.0.down.weight", "blocks.0.scale",
-                                                            "blocks.1.up.weight", "blocks.1.up.bias", "blocks.1.down.weight", "blocks.1.scale", "norm.weight",
-                                                            "norm.bias"});
+  CHECK(names(net.parameters()) ==
+        std::vector<std::string>{"first", "blocks.0.up.weight", "blocks.0.up.bias", "blocks.0.down.weight",
+                                 "blocks.0.scale", "blocks.1.up.weight", "blocks.1.up.bias", "blocks.1.down.weight",
+                                 "blocks.1.scale", "norm.weight", "norm.bias"});
   CHECK(net.parameters()[1].second->shape() == Shape{8, 4});
   CHECK(net.parameters()[0].second == net.first.handle());
   CHECK(net.num_parameters() == 2 + 2 * (32 + 8 + 32 + 4) + 8);
@@ -60,8 +62,8 @@ TEST_CASE("modules by name, and the printed tree") {
   Net net;
   std::vector<std::string> found;
   for (auto& m : net.named_modules()) found.push_back(m.first);
-  CHECK(found == std::vector<std::string>{"", "blocks", "blocks.0", "blocks.0.up", "blocks.0.down", "blocks.0.drop", "blocks.1", "blocks.1.up", "blocks.1.down",
-                                          "blocks.1.drop", "norm"});
+  CHECK(found == std::vector<std::string>{"", "blocks", "blocks.0", "blocks.0.up", "blocks.0.down", "blocks.0.drop",
+                                          "blocks.1", "blocks.1.up", "blocks.1.down", "blocks.1.drop", "norm"});
   CHECK(net.children().size() == 2);
   CHECK(net.blocks[1].name() == "1");
   std::ostringstream os;
@@ -108,13 +110,15 @@ TEST_CASE("names must be unique, not empty and without dots") {
 TEST_CASE("freeze and unfreeze reach everything below") {
   Net net;
   net.blocks[0].freeze();
-  CHECK(names(net.trainable_parameters()) == std::vector<std::string>{"first", "blocks.1.up.weight", "blocks.1.up.bias", "blocks.1.down.weight", "blocks.1.scale",
+  CHECK(names(net.trainable_parameters()) == std::vector<std::string>{"first", "blocks.1.up.weight", "blocks.1.up.bias",
+                                                                      "blocks.1.down.weight", "blocks.1.scale",
                                                                       "norm.weight", "norm.bias"});
   CHECK(net.parameters().size() == 11);
   net.freeze();
   CHECK(net.trainable_parameters().empty());
   CHECK_THROWS_WITH_AS(nn::value_and_grad(net, [](const std::vector<array>&) { return array(0.0f); })({}),
-                       "[nn.value_and_grad] the model has no trainable parameters (all frozen?)", std::invalid_argument);
+                       "[nn.value_and_grad] the model has no trainable parameters (all frozen?)",
+                       std::invalid_argument);
   net.blocks[1].down.weight.trainable = true;
   CHECK(names(net.trainable_parameters()) == std::vector<std::string>{"blocks.1.down.weight"});
   net.unfreeze();
@@ -135,9 +139,13 @@ TEST_CASE("train and eval reach everything below") {
 TEST_CASE("update: everything that does not fit is named, and nothing is changed") {
   Mlp m;
   const array other = zeros({4});
-  const std::string text = message([&] { m.update({{"up.weight", zeros({4, 8})}, {"up.bias", zeros({8})}, {"scale", other}, {"sclae", other}, {"odd", other}}); });
+  const std::string text = message([&] {
+    m.update(
+        {{"up.weight", zeros({4, 8})}, {"up.bias", zeros({8})}, {"scale", other}, {"sclae", other}, {"odd", other}});
+  });
   CHECK(text ==
-        "[Module.update] the values do not fit the model: wrong shape: up.weight is (4,8) and should be (8,4); missing: down.weight; not in the model: odd, sclae");
+        "[Module.update] the values do not fit the model: wrong shape: up.weight is (4,8) and should be (8,4); "
+        "missing: down.weight; not in the model: odd, sclae");
   CHECK_THROWS_AS(m.update({{"scale", zeros({5})}}, false), std::invalid_argument);
   m.update({{"scale", zeros({4}, bfloat16)}, {"unknown", zeros({1})}}, false);
   CHECK(m.scale.value().dtype() == float32);  // cast to what the parameter is
@@ -157,7 +165,9 @@ TEST_CASE("impossible sizes are refused") {
   CHECK_THROWS_AS(nn::Dropout(1.0f), std::invalid_argument);
   CHECK_THROWS_AS(nn::Dropout(-0.1f), std::invalid_argument);
   CHECK_THROWS_AS(nn::CausalSelfAttention(10, 3), std::invalid_argument);
-  CHECK(message([] { nn::Linear(4, 2)(zeros({3, 5})); }) == "[Linear] the input's last axis must be 4; its shape is (3,5)");
+  CHECK(message([] {
+          nn::Linear(4, 2)(zeros({3, 5}));
+        }) == "[Linear] the input's last axis must be 4; its shape is (3,5)");
   CHECK_THROWS_AS(nn::Linear(4, 2)(zeros({3, 4}, int32)), std::invalid_argument);
   CHECK_THROWS_AS(nn::Embedding(4, 2)(zeros({3})), std::invalid_argument);
 }

@@ -12,7 +12,8 @@ namespace {
 
 array input() { return waves({2, 3, 4}, 0.3) * array(2.0f) + array(1.0f); }
 
-template <class Norm> void set_affine(Norm& norm) {
+template <class Norm>
+void set_affine(Norm& norm) {
   *norm.weight = waves({4}, 0.5);
   *norm.bias = waves({4}, 0.9);
 }
@@ -22,11 +23,19 @@ template <class Norm> void set_affine(Norm& norm) {
 TEST_CASE("BatchNorm: training, running statistics, eval") {
   nn::BatchNorm norm(4);
   set_affine(norm);
-  check_close(norm(input()), {0.916463137f, 2.25684643f, 1.92411065f, 0.54915905f, 0.720586538f, -0.359190583f, -0.666202009f, -0.397583246f, 0.400122881f, 1.30295658f, 1.7383368f, 0.739789784f, 1.1998955f, 0.786769152f, -0.202570856f, -0.456784546f, 0.0132318139f, 0.0973487496f, 1.05042326f, 0.660720587f, 1.44966125f, 1.91271091f, 0.630132675f, -0.248581663f}, 2e-6);
+  check_close(norm(input()), {0.916463137f,  2.25684643f,   1.92411065f,   0.54915905f,   0.720586538f,  -0.359190583f,
+                              -0.666202009f, -0.397583246f, 0.400122881f,  1.30295658f,   1.7383368f,    0.739789784f,
+                              1.1998955f,    0.786769152f,  -0.202570856f, -0.456784546f, 0.0132318139f, 0.0973487496f,
+                              1.05042326f,   0.660720587f,  1.44966125f,   1.91271091f,   0.630132675f,  -0.248581663f},
+              2e-6);
   check_close(norm.running_mean->value(), {0.124583796f, 0.128599629f, 0.119164638f, 0.100716196f}, 1e-6);
   check_close(norm.running_var->value(), {1.08542836f, 1.0286901f, 1.14841044f, 1.24584568f}, 1e-6);
   norm.eval();
-  check_close(norm(input()), {1.45814657f, 3.34687471f, 3.27486587f, 1.18036759f, 1.22443581f, 0.675814927f, -0.202874064f, -0.259588242f, 0.84207356f, 2.37292194f, 3.02544689f, 1.47030902f, 1.79632497f, 1.84587765f, 0.419594765f, -0.349630952f, 0.380453348f, 1.14195669f, 2.10185814f, 1.35004807f, 2.09433365f, 2.99550128f, 1.53757811f, -0.0329629332f}, 2e-6);
+  check_close(norm(input()), {1.45814657f,   3.34687471f,   3.27486587f,  1.18036759f,   1.22443581f,  0.675814927f,
+                              -0.202874064f, -0.259588242f, 0.84207356f,  2.37292194f,   3.02544689f,  1.47030902f,
+                              1.79632497f,   1.84587765f,   0.419594765f, -0.349630952f, 0.380453348f, 1.14195669f,
+                              2.10185814f,   1.35004807f,   2.09433365f,  2.99550128f,   1.53757811f,  -0.0329629332f},
+              2e-6);
   check_close(norm.running_mean->value(), {0.124583796f, 0.128599629f, 0.119164638f, 0.100716196f}, 1e-6);
   nn::BatchNorm plain(4, {.affine = false, .track_running_stats = false});
   plain.eval();
@@ -42,7 +51,11 @@ TEST_CASE("BatchNorm: PyTorch's derivatives") {
   const array x = reshape(input(), {6, 4});
   const array loss = sum(norm(x) * waves({6, 4}, 1.7));
   const auto slopes = gradients(loss, {x, *norm.weight, *norm.bias});
-  check_close(slopes[0], {0.369325906f, 0.344029278f, -0.27090916f, -0.180613428f, -0.425192147f, -0.516628027f, 0.242071122f, 0.187653527f, 0.222471192f, 0.824313402f, 0.194170848f, -0.00499107689f, -0.203496486f, -0.841959298f, -0.228544042f, -0.0102299312f, -0.0484472811f, 0.957097888f, 0.615939081f, 0.192287028f, 0.0853387639f, -0.766853213f, -0.552727759f, -0.184106097f}, 5e-6);
+  check_close(slopes[0], {0.369325906f,  0.344029278f,  -0.27090916f,  -0.180613428f,  -0.425192147f,  -0.516628027f,
+                          0.242071122f,  0.187653527f,  0.222471192f,  0.824313402f,   0.194170848f,   -0.00499107689f,
+                          -0.203496486f, -0.841959298f, -0.228544042f, -0.0102299312f, -0.0484472811f, 0.957097888f,
+                          0.615939081f,  0.192287028f,  0.0853387639f, -0.766853213f,  -0.552727759f,  -0.184106097f},
+              5e-6);
   check_close(slopes[1], {-1.33451116f, 1.28826606f, 2.62025833f, 0.945427179f}, 5e-6);
   check_close(slopes[2], {0.574938297f, 0.0214856267f, -0.542071998f, -0.850684702f}, 5e-6);
 }
@@ -73,10 +86,12 @@ TEST_CASE("BatchNorm: running statistics are state that is not learned") {
   model.freeze();
   model.unfreeze();
   for (auto& p : model.trainable_parameters()) learned.push_back(p.first);
-  CHECK(all == std::vector<std::string>{"a.weight", "a.bias", "norm.weight", "norm.bias", "norm.running_mean", "norm.running_var"});
+  CHECK(all == std::vector<std::string>{"a.weight", "a.bias", "norm.weight", "norm.bias", "norm.running_mean",
+                                        "norm.running_var"});
   CHECK(learned == std::vector<std::string>{"a.weight", "a.bias", "norm.weight", "norm.bias"});
 
-  const auto loss_and_grads = nn::value_and_grad(model, [&](const std::vector<array>& in) { return model.loss(in[0]); });
+  const auto loss_and_grads =
+      nn::value_and_grad(model, [&](const std::vector<array>& in) { return model.loss(in[0]); });
   const array x = waves({5, 4}, 0.2);
   const auto plain = loss_and_grads({x});
   const auto moved = model.norm.running_mean->value().to_vector<float>();
@@ -99,16 +114,35 @@ TEST_CASE("BatchNorm: running statistics are state that is not learned") {
 }
 
 TEST_CASE("InstanceNorm, GroupNorm, RMSNorm give MLX's values") {
-  check_close(nn::InstanceNorm(4)(input()), {1.11544907f, 1.10084581f, 0.784378111f, 0.506751776f, 0.195123792f, -1.3192488f, -1.411286f, -1.39679027f, -1.31057298f, 0.218402848f, 0.626907825f, 0.890038311f, 0.4983854f, -0.194467917f, -1.33521116f, -0.910713673f, -1.39536166f, -1.11586726f, 1.07119489f, 1.39234376f, 0.896976113f, 1.3103354f, 0.26401636f, -0.481629997f}, 3e-6);
+  check_close(nn::InstanceNorm(4)(input()),
+              {1.11544907f, 1.10084581f,   0.784378111f, 0.506751776f,  0.195123792f, -1.3192488f,
+               -1.411286f,  -1.39679027f,  -1.31057298f, 0.218402848f,  0.626907825f, 0.890038311f,
+               0.4983854f,  -0.194467917f, -1.33521116f, -0.910713673f, -1.39536166f, -1.11586726f,
+               1.07119489f, 1.39234376f,   0.896976113f, 1.3103354f,    0.26401636f,  -0.481629997f},
+              3e-6);
   nn::InstanceNorm instance(4, {.affine = true});
   set_affine(instance);
-  check_close(instance(input()), {1.31810164f, 2.02560496f, 1.48796225f, 0.40235126f, 0.876874268f, -0.2300179f, -0.589794934f, -0.578927279f, 0.15500474f, 1.20313358f, 1.33894813f, 0.599936008f, 1.02226567f, 0.818321884f, -0.517805278f, -0.32835418f, 0.114354908f, -0.0404583216f, 1.759377f, 0.858875155f, 1.21336019f, 2.22085738f, 0.995543897f, -0.107160926f}, 3e-6);
+  check_close(instance(input()),
+              {1.31810164f,   2.02560496f,   1.48796225f,   0.40235126f,  0.876874268f, -0.2300179f,
+               -0.589794934f, -0.578927279f, 0.15500474f,   1.20313358f,  1.33894813f,  0.599936008f,
+               1.02226567f,   0.818321884f,  -0.517805278f, -0.32835418f, 0.114354908f, -0.0404583216f,
+               1.759377f,     0.858875155f,  1.21336019f,   2.22085738f,  0.995543897f, -0.107160926f},
+              3e-6);
   nn::GroupNorm group(2, 4, {.pytorch_compatible = true});
   set_affine(group);
-  check_close(group(input()), {0.995797992f, 2.47909164f, 1.53604066f, 0.381878942f, 0.740640759f, -0.359836221f, -0.633531034f, -0.553762555f, 0.323191285f, 1.44392872f, 1.38044167f, 0.570274472f, 1.13832211f, 0.774252176f, 0.0752437115f, -0.512853682f, 0.00318449736f, 0.224850118f, 1.49397635f, 0.980136454f, 1.3772428f, 1.67151999f, 1.01809216f, -0.234694049f}, 3e-6);
+  check_close(group(input()),
+              {0.995797992f,  2.47909164f,   1.53604066f,   0.381878942f,  0.740640759f,   -0.359836221f,
+               -0.633531034f, -0.553762555f, 0.323191285f,  1.44392872f,   1.38044167f,    0.570274472f,
+               1.13832211f,   0.774252176f,  0.0752437115f, -0.512853682f, 0.00318449736f, 0.224850118f,
+               1.49397635f,   0.980136454f,  1.3772428f,    1.67151999f,   1.01809216f,    -0.234694049f},
+              3e-6);
   nn::RMSNorm rms(4);
   rms.weight = waves({4}, 0.5);
-  check_close(rms(input()), {0.310393929f, 1.01755118f, 1.14879096f, 0.493150771f, 0.629319668f, -0.252689809f, -1.09525847f, -0.479105145f, 0.0556854941f, 0.696578741f, 1.17687023f, 0.707057059f, 0.814399302f, 0.714423358f, -0.172875017f, -0.362130672f, -0.219370842f, 0.161036298f, 0.954303682f, 0.853894353f, 0.73028028f, 1.09841061f, 0.492476106f, -0.0729404837f}, 3e-6);
+  check_close(rms(input()), {0.310393929f, 1.01755118f,   1.14879096f,   0.493150771f,  0.629319668f,  -0.252689809f,
+                             -1.09525847f, -0.479105145f, 0.0556854941f, 0.696578741f,  1.17687023f,   0.707057059f,
+                             0.814399302f, 0.714423358f,  -0.172875017f, -0.362130672f, -0.219370842f, 0.161036298f,
+                             0.954303682f, 0.853894353f,  0.73028028f,   1.09841061f,   0.492476106f,  -0.0729404837f},
+              3e-6);
   check_gradient([](const array& x) { return nn::InstanceNorm(4)(x); }, input(), 1e-5);
   check_gradient([](const array& x) { return nn::GroupNorm(2, 4)(x); }, input(), 1e-6);
   check_gradient([&](const array& x) { return rms(x); }, input(), 1e-6);
@@ -121,7 +155,8 @@ TEST_CASE("Bilinear gives MLX's values") {
   nn::Bilinear layer(3, 2, 2);
   layer.weight = waves({2, 2, 3}, 0.1);
   *layer.bias = waves({2}, 0.5);
-  check_close(layer(waves({2, 3}, 1.0), waves({2, 2}, 2.0)), {2.07973337f, -0.332748711f, 0.578008413f, 1.81401277f}, 2e-6);
+  check_close(layer(waves({2, 3}, 1.0), waves({2, 2}, 2.0)), {2.07973337f, -0.332748711f, 0.578008413f, 1.81401277f},
+              2e-6);
   CHECK_THROWS_AS(layer(waves({2, 3}, 1.0), waves({3, 2}, 2.0)), std::invalid_argument);
 }
 
@@ -133,7 +168,8 @@ TEST_CASE("Dropout2d and 3d drop whole channels") {
     if (space == 3) shape.insert(shape.begin() + 1, 2);
     const array y = drop(ones(shape));
     const array channels = reshape(y, {20, -1, 50});
-    CHECK(array_equal(channels, broadcast_to(slice(channels, {0, 0, 0}, {20, 1, 50}), channels.shape()), false).item<bool>());
+    CHECK(array_equal(channels, broadcast_to(slice(channels, {0, 0, 0}, {20, 1, 50}), channels.shape()), false)
+              .item<bool>());
     const double kept = mean(astype(y > array(0.0f), float32)).item<float>();
     CHECK(std::abs(kept - 0.75) < 5 * std::sqrt(0.25 * 0.75 / 1000));
     drop.eval();
@@ -161,11 +197,14 @@ TEST_CASE("starting values: spreads by fan, zeros of sparse, orthonormal rows") 
   const auto top = [](const array& a) { return static_cast<double>(max(abs(a)).item<float>()); };
   const Shape shape{64, 3, 5, 32};  // fan in 480, fan out 960
   CHECK(spread(nn::init::glorot_normal(shape)) == doctest::Approx(std::sqrt(2.0 / 1440)).epsilon(0.02));
-  CHECK(spread(nn::init::he_normal(shape, nn::init::Fan::out, 2)) == doctest::Approx(2 / std::sqrt(960.0)).epsilon(0.02));
+  CHECK(spread(nn::init::he_normal(shape, nn::init::Fan::out, 2)) ==
+        doctest::Approx(2 / std::sqrt(960.0)).epsilon(0.02));
   CHECK(top(nn::init::glorot_uniform(shape)) == doctest::Approx(std::sqrt(6.0 / 1440)).epsilon(0.01));
   CHECK(top(nn::init::he_uniform(shape)) == doctest::Approx(std::sqrt(3.0 / 480)).epsilon(0.01));
   const auto sparse = nn::init::sparse({20, 30}, 0.34f).to_vector<float>();
-  for (size_t r = 0; r < 20; ++r) CHECK(std::count(sparse.begin() + static_cast<int>(r * 30), sparse.begin() + static_cast<int>(r * 30 + 30), 0.0f) == 11);
+  for (size_t r = 0; r < 20; ++r)
+    CHECK(std::count(sparse.begin() + static_cast<int>(r * 30), sparse.begin() + static_cast<int>(r * 30 + 30), 0.0f) ==
+          11);
   for (const Shape& s : {Shape{6, 9}, Shape{9, 6}, Shape{4, 3, 5}}) {
     const array q = reshape(nn::init::orthogonal(s, 2), {s[0], -1});
     const bool wide = q.shape(0).bound() <= q.shape(1).bound();

@@ -27,7 +27,8 @@ inline void check_close(const array& a, const std::vector<float>& expected, doub
   REQUIRE(got.size() == expected.size());
   for (size_t i = 0; i < got.size(); ++i) {
     INFO("element ", i, ": ", got[i], " and ", expected[i]);
-    CHECK(std::abs(static_cast<double>(got[i]) - static_cast<double>(expected[i])) <= tolerance * (1 + std::abs(static_cast<double>(expected[i]))));
+    CHECK(std::abs(static_cast<double>(got[i]) - static_cast<double>(expected[i])) <=
+          tolerance * (1 + std::abs(static_cast<double>(expected[i]))));
   }
 }
 

@@ -15,7 +15,10 @@ TEST_CASE("AdamW gives PyTorch's numbers") {
       p.parameters(),
       {.beta1 = 0.9, .beta2 = 0.95, .eps = 1e-8, .weight_decay = 0.1, .decays = is_matrix, .bias_correction = true});
   run(optimizer, 0, 5);
-  check_close(p.values(), {0.450779676f, 0.220983252f, -0.230880708f, -0.488629043f, -0.296182692f, 0.190815046f, 0.0619964451f, 0.183536187f, 0.311588407f}, 3e-7);
+  check_close(p.values(),
+              {0.450779676f, 0.220983252f, -0.230880708f, -0.488629043f, -0.296182692f, 0.190815046f, 0.0619964451f,
+               0.183536187f, 0.311588407f},
+              3e-7);
   CHECK(optimizer.step.item<int>() == 5);
   CHECK(optimizer.learning_rate.item<float>() == 0.05f);
 }
@@ -24,20 +27,32 @@ TEST_CASE("Adam gives PyTorch's numbers: decay goes through the gradient") {
   Pair p;
   Adam optimizer(p.parameters(), {.eps = 1e-6, .weight_decay = 0.1, .decays = is_matrix, .bias_correction = true});
   run(optimizer, 0, 5);
-  check_close(p.values(), {0.440120518f, 0.220894963f, -0.230516642f, -0.48688817f, -0.295007586f, 0.191155016f, 0.0621194951f, 0.183679521f, 0.31157279f}, 1e-6);
+  check_close(p.values(),
+              {0.440120518f, 0.220894963f, -0.230516642f, -0.48688817f, -0.295007586f, 0.191155016f, 0.0621194951f,
+               0.183679521f, 0.31157279f},
+              1e-6);
 }
 
 TEST_CASE("SGD gives PyTorch's numbers: plain, momentum, Nesterov") {
   Pair plain, heavy, nesterov;
   SGD a(plain.parameters(), {.weight_decay = 0.1, .decays = is_matrix});
   run(a, 0, 5);
-  check_close(plain.values(), {0.52972126f, 0.304733366f, -0.183085248f, -0.492748201f, -0.351686656f, 0.0993585289f, 0.133399382f, 0.211074606f, 0.283541292f}, 2e-7);
+  check_close(plain.values(),
+              {0.52972126f, 0.304733366f, -0.183085248f, -0.492748201f, -0.351686656f, 0.0993585289f, 0.133399382f,
+               0.211074606f, 0.283541292f},
+              2e-7);
   SGD b(heavy.parameters(), {.momentum = 0.9});
   run(b, 0, 5);
-  check_close(heavy.values(), {0.436103761f, 0.211154982f, -0.234422669f, -0.476306081f, -0.271882564f, 0.207180649f, 0.0522507541f, 0.192646027f, 0.336499989f}, 2e-7);
+  check_close(heavy.values(),
+              {0.436103761f, 0.211154982f, -0.234422669f, -0.476306081f, -0.271882564f, 0.207180649f, 0.0522507541f,
+               0.192646027f, 0.336499989f},
+              2e-7);
   SGD c(nesterov.parameters(), {.momentum = 0.9, .weight_decay = 0.1, .nesterov = true, .decays = is_matrix});
   run(c, 0, 5);
-  check_close(nesterov.values(), {0.453307629f, 0.242541894f, -0.196723118f, -0.455332428f, -0.290126026f, 0.149963185f, 0.0904250517f, 0.204456031f, 0.316391289f}, 2e-7);
+  check_close(nesterov.values(),
+              {0.453307629f, 0.242541894f, -0.196723118f, -0.455332428f, -0.290126026f, 0.149963185f, 0.0904250517f,
+               0.204456031f, 0.316391289f},
+              2e-7);
 }
 
 TEST_CASE("AdamW against the textbook in double precision, 300 steps") {
@@ -76,8 +91,8 @@ TEST_CASE("state: names, order, and a resumed run equals an uninterrupted one") 
     names.push_back(name);
     saved.emplace(name, *handle);
   }
-  CHECK(names == std::vector<std::string>{"learning_rate", "step", "correction1", "correction2", "exp_avg.layer.weight", "exp_avg_sq.layer.weight",
-                                          "exp_avg.layer.bias", "exp_avg_sq.layer.bias"});
+  CHECK(names == std::vector<std::string>{"learning_rate", "step", "correction1", "correction2", "exp_avg.layer.weight",
+                                          "exp_avg_sq.layer.weight", "exp_avg.layer.bias", "exp_avg_sq.layer.bias"});
   CHECK(b.state().size() == names.size() + 2);  // and the two decays
   CHECK(b.state()[0] == &b.learning_rate);
   CHECK(b.state() == b.state());
@@ -93,7 +108,8 @@ TEST_CASE("state: names, order, and a resumed run equals an uninterrupted one") 
   CHECK_THROWS_WITH_AS(c.load_state(broken), "[Optimizer.load_state] the state lacks step", std::invalid_argument);
   broken = saved;
   broken.emplace("odd", array(1.0f));
-  CHECK_THROWS_WITH_AS(c.load_state(broken), "[Optimizer.load_state] odd is not part of this optimizer's state", std::invalid_argument);
+  CHECK_THROWS_WITH_AS(c.load_state(broken), "[Optimizer.load_state] odd is not part of this optimizer's state",
+                       std::invalid_argument);
   broken = saved;
   broken.at("exp_avg.layer.bias") = zeros({4});
   CHECK_THROWS_AS(c.load_state(broken), std::invalid_argument);
@@ -108,7 +124,9 @@ TEST_CASE("which parameters decay is a predicate") {
   auto after = p.values();
   for (size_t i = 0; i < 6; ++i) CHECK(after[i] == doctest::Approx(before[i] * 0.95));
   for (size_t i = 6; i < 9; ++i) CHECK(after[i] == before[i]);
-  AdamW chosen(p.parameters(), {.learning_rate = 0.1f, .weight_decay = 0.5, .decays = [](const std::string& name, const array&) { return name == "layer.bias"; }});
+  AdamW chosen(p.parameters(), {.learning_rate = 0.1f,
+                                .weight_decay = 0.5,
+                                .decays = [](const std::string& name, const array&) { return name == "layer.bias"; }});
   chosen.update(zero());
   const auto last = p.values();
   for (size_t i = 0; i < 6; ++i) CHECK(last[i] == after[i]);
@@ -185,20 +203,25 @@ TEST_CASE("AdamW over all parameters is at most two kernels, and copies nothing"
 TEST_CASE("mistakes are named") {
   Pair p;
   AdamW optimizer(p.parameters());
-  CHECK_THROWS_WITH_AS(optimizer.update({zeros({2, 3})}), "[Optimizer.update] 1 gradients for 2 parameters", std::invalid_argument);
-  CHECK_THROWS_WITH_AS(optimizer.update({zeros({2, 3}), zeros({2})}), "[Optimizer.update] the gradient of layer.bias has shape (2), the parameter (3)",
+  CHECK_THROWS_WITH_AS(optimizer.update({zeros({2, 3})}), "[Optimizer.update] 1 gradients for 2 parameters",
+                       std::invalid_argument);
+  CHECK_THROWS_WITH_AS(optimizer.update({zeros({2, 3}), zeros({2})}),
+                       "[Optimizer.update] the gradient of layer.bias has shape (2), the parameter (3)",
                        std::invalid_argument);
   CHECK_THROWS_AS(AdamW({}), std::invalid_argument);
   CHECK_THROWS_AS(AdamW(p.parameters(), {.beta1 = 1.0}), std::invalid_argument);
   CHECK_THROWS_AS(SGD(p.parameters(), {.nesterov = true}), std::invalid_argument);
   array ids = zeros({3}, int32);
-  CHECK_THROWS_WITH_AS(SGD({{"ids", &ids}}), "[Optimizer] parameter ids is int32; only floating parameters can be optimized", std::invalid_argument);
+  CHECK_THROWS_WITH_AS(SGD({{"ids", &ids}}),
+                       "[Optimizer] parameter ids is int32; only floating parameters can be optimized",
+                       std::invalid_argument);
 }
 
 TEST_CASE("clip_grad_norm gives PyTorch's numbers") {
   const auto [clipped, norm] = clip_grad_norm(slopes(0), 0.5f);
   CHECK(norm.item<float>() == doctest::Approx(2.12467551).epsilon(1e-6));
-  check_close(clipped[0].to_vector<float>(), {0, 0.151603714f, 0.231905833f, 0.203139007f, 0.0788327381f, -0.0825497955f}, 1e-7);
+  check_close(clipped[0].to_vector<float>(),
+              {0, 0.151603714f, 0.231905833f, 0.203139007f, 0.0788327381f, -0.0825497955f}, 1e-7);
   check_close(clipped[1].to_vector<float>(), {0.198023304f, 0.233368427f, 0.158956721f}, 1e-7);
   const auto [same, again] = clip_grad_norm(slopes(0), 10.0f);
   CHECK(same[0].to_vector<float>() == slope(0, 6, 0));
@@ -211,8 +234,9 @@ TEST_CASE("clip_grad_norm gives PyTorch's numbers") {
 
 TEST_CASE("schedules: nanoGPT's values") {
   const auto rate = cosine_schedule(1e-3f, 1e-4f, 100, 2000);
-  const std::pair<int64_t, double> expected[] = {{0, 9.9009901e-06},   {1, 1.98019802e-05}, {99, 0.00099009901}, {100, 0.001}, {101, 0.000999999385},
-                                                 {1050, 0.00055},      {1999, 0.000100000615}, {2000, 0.0001},    {2001, 0.0001}, {9999, 0.0001}};
+  const std::pair<int64_t, double> expected[] = {
+      {0, 9.9009901e-06}, {1, 1.98019802e-05},    {99, 0.00099009901}, {100, 0.001},   {101, 0.000999999385},
+      {1050, 0.00055},    {1999, 0.000100000615}, {2000, 0.0001},      {2001, 0.0001}, {9999, 0.0001}};
   for (const auto& [step, value] : expected) {
     const auto& captured = step;  // clang 14 takes no binding of a structure into a lambda
     INFO("step ", captured);

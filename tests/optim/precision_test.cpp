@@ -15,7 +15,8 @@ namespace {
 std::vector<float> floats(const array& a) { return astype(a, float32).to_vector<float>(); }
 
 /// One step of SGD that takes the parameter from `from` to `from + change` before it is rounded.
-std::vector<float> stepped(const std::vector<float>& from, float change, Rounding rounding, uint64_t seed, int steps = 1) {
+std::vector<float> stepped(const std::vector<float>& from, float change, Rounding rounding, uint64_t seed,
+                           int steps = 1) {
   const int n = static_cast<int>(from.size());
   array p = astype(made(from, {n}), bfloat16);
   SGD optimizer({{"p", &p}}, {.learning_rate = 1});
@@ -28,7 +29,8 @@ std::vector<float> stepped(const std::vector<float>& from, float change, Roundin
 
 TEST_CASE("stochastic rounding gives the two neighbours, and on average the number itself") {
   constexpr int n = 40000;
-  // Between 1 and 2 the distance is 2^-7: 1 + x 2^-7 is rounded up with probability x. The same for negative numbers, away from zero.
+  // Between 1 and 2 the distance is 2^-7: 1 + x 2^-7 is rounded up with probability x. The same for negative numbers,
+  // away from zero.
   for (const float share : {0.25f, 0.7f, 0.03125f})
     for (const float sign : {1.0f, -1.0f}) {
       CAPTURE(share);
@@ -88,14 +90,18 @@ TEST_CASE("what is not finite stays so, and float16 is refused") {
   CHECK(out[3] == doctest::Approx(3e38).epsilon(0.01));
   array half = ones({4}, float16);
   SGD optimizer({{"half", &half}});
-  CHECK_THROWS_WITH_AS(optimizer.set_rounding(Rounding::stochastic), "[Optimizer.set_rounding] parameter half is float16; stochastic rounding is for bfloat16", std::invalid_argument);
+  CHECK_THROWS_WITH_AS(optimizer.set_rounding(Rounding::stochastic),
+                       "[Optimizer.set_rounding] parameter half is float16; stochastic rounding is for bfloat16",
+                       std::invalid_argument);
 }
 
 TEST_CASE("every rule with masters makes the steps of float32, rounded") {
   const auto each = [](auto make) {
-    array exact = made(filled(64, [](int i) { return std::sin(0.3 * i); }), {8, 8}), start = astype(astype(exact, bfloat16), float32), half = astype(exact, bfloat16);
+    array exact = made(filled(64, [](int i) { return std::sin(0.3 * i); }), {8, 8}),
+          start = astype(astype(exact, bfloat16), float32), half = astype(exact, bfloat16);
     eval(start, half);
-    const std::unique_ptr<Optimizer> full_rule = make(Parameters{{"w", &start}}), half_rule = make(Parameters{{"w", &half}});
+    const std::unique_ptr<Optimizer> full_rule = make(Parameters{{"w", &start}}),
+                                     half_rule = make(Parameters{{"w", &half}});
     for (int s = 0; s < 5; ++s) {
       const array g = astype(made(slope(s, 64, 0), {8, 8}), bfloat16);
       full_rule->update({astype(g, float32)});
@@ -106,7 +112,9 @@ TEST_CASE("every rule with masters makes the steps of float32, rounded") {
     CHECK(floats(half) == floats(astype(start, bfloat16)));
   };
   each([](Parameters p) -> std::unique_ptr<Optimizer> { return std::make_unique<AdamW>(std::move(p)); });
-  each([](Parameters p) -> std::unique_ptr<Optimizer> { return std::make_unique<SGD>(std::move(p), SgdOptions{.momentum = 0.9}); });
+  each([](Parameters p) -> std::unique_ptr<Optimizer> {
+    return std::make_unique<SGD>(std::move(p), SgdOptions{.momentum = 0.9});
+  });
   each([](Parameters p) -> std::unique_ptr<Optimizer> { return std::make_unique<Lion>(std::move(p)); });
   each([](Parameters p) -> std::unique_ptr<Optimizer> { return std::make_unique<RMSprop>(std::move(p)); });
   each([](Parameters p) -> std::unique_ptr<Optimizer> { return std::make_unique<Adafactor>(std::move(p)); });
@@ -123,7 +131,8 @@ TEST_CASE("masters begin with what their parameters were rounded from, and with 
   array w = astype(precise, bfloat16);
   const auto optimizer = start(precise, w);
   CHECK(floats(optimizer->precise_parameters().at("w")) == floats(precise));
-  // 0.7 lies three tenths of a step of bfloat16 below where rounding changes, and its rounding five: an update of a third of a step shows.
+  // 0.7 lies three tenths of a step of bfloat16 below where rounding changes, and its rounding five: an update of a
+  // third of a step shows.
   optimizer->update({full({4}, array(-0.0013f), float32)});
   CHECK(floats(w) == floats(astype(precise + 0.0013f, bfloat16)));
   CHECK(floats(w)[1] != floats(astype(precise, bfloat16))[1]);
@@ -136,11 +145,13 @@ TEST_CASE("masters begin with what their parameters were rounded from, and with 
 
   array none = astype(precise, bfloat16);
   CHECK(floats(start(precise, none, Rounding::stochastic)->precise_parameters().at("w")) == floats(none));
-  CHECK_THROWS_WITH_AS(start(zeros({2}), w), "[Optimizer.set_masters] w is (2) and should be (4)", std::invalid_argument);
+  CHECK_THROWS_WITH_AS(start(zeros({2}), w), "[Optimizer.set_masters] w is (2) and should be (4)",
+                       std::invalid_argument);
 
   array first = astype(precise, bfloat16), second = astype(made({1.7f}, {1}), bfloat16);
   const auto make = [](Parameters p) { return std::make_unique<SGD>(std::move(p)); };
-  MultiOptimizer shares({{"a", &first}, {"b", &second}}, {{[](const std::string& name, const array&) { return name == "a"; }, make}, {every, make}});
+  MultiOptimizer shares({{"a", &first}, {"b", &second}},
+                        {{[](const std::string& name, const array&) { return name == "a"; }, make}, {every, make}});
   shares.set_masters({{"b", made({1.7f}, {1})}});
   CHECK(floats(shares.precise_parameters().at("b")) == std::vector<float>{1.7f});
   CHECK(floats(shares.precise_parameters().at("a")) == floats(first));
@@ -188,7 +199,8 @@ TEST_CASE("a scaled loss: too large a scale skips steps until it fits, and grows
   const array x = ones({8, 8}, float16);
   SGD optimizer({{"w", &w}}, {.learning_rate = 0.0625f});
   LossScale scale({.initial = 262144, .interval = 3});
-  const auto slopes = value_and_grad([&](const std::vector<array>& in) { return scale(mean(square(astype(matmul(x, in[0]), float32)))); });
+  const auto slopes = value_and_grad(
+      [&](const std::vector<array>& in) { return scale(mean(square(astype(matmul(x, in[0]), float32)))); });
   std::vector<array*> state = optimizer.state();
   state.push_back(&w);
   for (array* a : scale.state()) state.push_back(a);
@@ -210,7 +222,8 @@ TEST_CASE("a scaled loss: too large a scale skips steps until it fits, and grows
     CHECK(floats(w)[5] == doctest::Approx(expected).epsilon(2e-3));
     scales.push_back(scale.scale.item<float>());
   }
-  CHECK(std::vector<float>(scales.begin(), scales.begin() + 5) == std::vector<float>{131072, 65536, 65536, 65536, 131072});
+  CHECK(std::vector<float>(scales.begin(), scales.begin() + 5) ==
+        std::vector<float>{131072, 65536, 65536, 65536, 131072});
   CHECK(scale.skipped.item<int>() >= 2);
   CHECK(optimizer.step.item<int>() == 9 - scale.skipped.item<int>());
   std::unordered_map<std::string, array> saved;

@@ -1,5 +1,5 @@
-// The rules against five steps at rates 0.01 … 0.05 (times `scale`) with slopes(): "PyTorch" is torch.optim 2.15 with weight_decay on the matrix alone,
-// "MLX" is mlx.optimizers 0.32.4, whose decay takes every parameter.
+// The rules against five steps at rates 0.01 … 0.05 (times `scale`) with slopes(): "PyTorch" is torch.optim 2.15 with
+// weight_decay on the matrix alone, "MLX" is mlx.optimizers 0.32.4, whose decay takes every parameter.
 #include <doctest/doctest.h>
 
 #include <memory>
@@ -21,7 +21,8 @@ void run_scaled(Optimizer& optimizer, float scale) {
   }
 }
 
-template <class O, class Options> std::vector<float> after(Options options, float scale = 1) {
+template <class O, class Options>
+std::vector<float> after(Options options, float scale = 1) {
   Pair p;
   O optimizer(p.parameters(), std::move(options));
   run_scaled(optimizer, scale);
@@ -44,9 +45,13 @@ TEST_CASE("RMSprop gives PyTorch's and MLX's numbers") {
                0.220561951f, 0.276626945f},
               1e-6);
   check_close(after<RMSprop>(RmspropOptions{.alpha = 0.9, .eps = 1e-6, .momentum = 0.5, .centered = true}),
-              {0.437226444f, 0.221989319f, -0.19417432f, -0.455297023f, -0.32874608f, 0.251915693f, 0.0873637125f, 0.227736861f, 0.334593356f}, 1e-6);
+              {0.437226444f, 0.221989319f, -0.19417432f, -0.455297023f, -0.32874608f, 0.251915693f, 0.0873637125f,
+               0.227736861f, 0.334593356f},
+              1e-6);
   check_close(after<RMSprop>(RmspropOptions{}),
-              {0.656888127f, 0.437606573f, -0.0978140905f, -0.497766495f, -0.488753259f, 0.00714506209f, 0.258698344f, 0.263024807f, 0.239748299f}, 1e-6);
+              {0.656888127f, 0.437606573f, -0.0978140905f, -0.497766495f, -0.488753259f, 0.00714506209f, 0.258698344f,
+               0.263024807f, 0.239748299f},
+              1e-6);
 }
 
 TEST_CASE("Adagrad gives PyTorch's numbers") {
@@ -94,7 +99,9 @@ TEST_CASE("Lion gives MLX's numbers") {
 
 TEST_CASE("Muon gives MLX's numbers: wide and tall matrices, vectors as momentum") {
   check_close(after<Muon>(MuonOptions{.weight_decay = 0.1}),
-              {0.498009264f, 0.272470683f, -0.197803587f, -0.483257413f, -0.321549416f, 0.134614885f, 0.0982627943f, 0.199065715f, 0.300010175f}, 2e-6);
+              {0.498009264f, 0.272470683f, -0.197803587f, -0.483257413f, -0.321549416f, 0.134614885f, 0.0982627943f,
+               0.199065715f, 0.300010175f},
+              2e-6);
   Pair p;
   p.w = reshape(p.w, {3, 2});
   Muon optimizer(p.parameters(), {.weight_decay = 0, .nesterov = false});
@@ -103,14 +110,21 @@ TEST_CASE("Muon gives MLX's numbers: wide and tall matrices, vectors as momentum
     const auto g = slopes(s);
     optimizer.update({reshape(g[0], {3, 2}), g[1]});
   }
-  check_close(p.values(), {0.48542282f, 0.255514443f, -0.249992803f, -0.467770398f, -0.326494396f, 0.165722787f, 0.0967406109f, 0.199098215f, 0.301879972f}, 2e-6);
+  check_close(p.values(),
+              {0.48542282f, 0.255514443f, -0.249992803f, -0.467770398f, -0.326494396f, 0.165722787f, 0.0967406109f,
+               0.199098215f, 0.301879972f},
+              2e-6);
 }
 
 TEST_CASE("Adafactor gives MLX's numbers") {
   check_close(after_adafactor({}),
-              {0.50064081f, 0.269645125f, -0.20802398f, -0.496836782f, -0.328361958f, 0.141472921f, 0.100132272f, 0.199815154f, 0.299347132f}, 5e-7);
+              {0.50064081f, 0.269645125f, -0.20802398f, -0.496836782f, -0.328361958f, 0.141472921f, 0.100132272f,
+               0.199815154f, 0.299347132f},
+              5e-7);
   check_close(after_adafactor({.eps2 = 1e-2, .beta1 = 0.9, .weight_decay = 0.1, .warmup_init = true}),
-              {0.499999702f, 0.270151079f, -0.208073094f, -0.494995832f, -0.326821536f, 0.141830981f, 0.100000069f, 0.200000077f, 0.300000042f}, 2e-7);
+              {0.499999702f, 0.270151079f, -0.208073094f, -0.494995832f, -0.326821536f, 0.141830981f, 0.100000069f,
+               0.200000077f, 0.300000042f},
+              2e-7);
   check_close(after<Adafactor>(AdafactorOptions{
                   .learning_rate = 0.1f, .clip_threshold = 0.5, .scale_parameter = false, .relative_step = false}),
               {0.525685608f, 0.297615081f, -0.190753505f, -0.496774167f, -0.346939534f, 0.113145813f, 0.123844981f,
@@ -140,12 +154,14 @@ TEST_CASE("Adafactor keeps a row and a column of each matrix, for any number of 
 
 TEST_CASE("MultiOptimizer: each share as if it were alone") {
   Pair mixed, alone;
-  MultiOptimizer optimizer(mixed.parameters(), {{is_matrix, [](Parameters p) { return std::make_unique<Lion>(std::move(p)); }},
-                                                {every, [](Parameters p) { return std::make_unique<AdamW>(std::move(p)); }}});
+  MultiOptimizer optimizer(mixed.parameters(),
+                           {{is_matrix, [](Parameters p) { return std::make_unique<Lion>(std::move(p)); }},
+                            {every, [](Parameters p) { return std::make_unique<AdamW>(std::move(p)); }}});
   Lion lion({{"layer.weight", &alone.w}});
   AdamW adam({{"layer.bias", &alone.b}});
   for (int s = 0; s < 3; ++s) {
-    for (Optimizer* o : std::vector<Optimizer*>{&optimizer, &lion, &adam}) o->set_learning_rate(0.01f * static_cast<float>(s + 1));
+    for (Optimizer* o : std::vector<Optimizer*>{&optimizer, &lion, &adam})
+      o->set_learning_rate(0.01f * static_cast<float>(s + 1));
     const auto g = slopes(s);
     optimizer.update(g);
     lion.update({g[0]});
@@ -161,8 +177,9 @@ TEST_CASE("MultiOptimizer: each share as if it were alone") {
   Pair resumed;
   resumed.w = mixed.w;
   resumed.b = mixed.b;
-  MultiOptimizer again(resumed.parameters(), {{is_matrix, [](Parameters p) { return std::make_unique<Lion>(std::move(p)); }},
-                                              {every, [](Parameters p) { return std::make_unique<AdamW>(std::move(p)); }}});
+  MultiOptimizer again(resumed.parameters(),
+                       {{is_matrix, [](Parameters p) { return std::make_unique<Lion>(std::move(p)); }},
+                        {every, [](Parameters p) { return std::make_unique<AdamW>(std::move(p)); }}});
   again.load_state(saved);
   optimizer.update(slopes(3));
   again.update(slopes(3));
@@ -170,15 +187,19 @@ TEST_CASE("MultiOptimizer: each share as if it were alone") {
 
   const auto sgd = [](Parameters p) { return std::make_unique<SGD>(std::move(p)); };
   CHECK_THROWS_WITH_AS(MultiOptimizer(mixed.parameters(), {{is_matrix, sgd}}),
-                       "[MultiOptimizer] no share takes the parameter layer.bias; end with a share of optim::every", std::invalid_argument);
-  CHECK_THROWS_WITH_AS(MultiOptimizer(mixed.parameters(), {{every, sgd}, {is_matrix, sgd}}), "[MultiOptimizer] share 1 takes no parameter", std::invalid_argument);
+                       "[MultiOptimizer] no share takes the parameter layer.bias; end with a share of optim::every",
+                       std::invalid_argument);
+  CHECK_THROWS_WITH_AS(MultiOptimizer(mixed.parameters(), {{every, sgd}, {is_matrix, sgd}}),
+                       "[MultiOptimizer] share 1 takes no parameter", std::invalid_argument);
 }
 
 TEST_CASE("the elementwise rules update all parameters in at most two kernels") {
   const std::vector<std::function<std::unique_ptr<Optimizer>(Parameters)>> makers{
       [](Parameters p) { return std::make_unique<SGD>(std::move(p), SgdOptions{.momentum = 0.9}); },
       [](Parameters p) { return std::make_unique<Lion>(std::move(p)); },
-      [](Parameters p) { return std::make_unique<RMSprop>(std::move(p), RmspropOptions{.momentum = 0.5, .centered = true}); },
+      [](Parameters p) {
+        return std::make_unique<RMSprop>(std::move(p), RmspropOptions{.momentum = 0.5, .centered = true});
+      },
       [](Parameters p) { return std::make_unique<Adagrad>(std::move(p)); },
       [](Parameters p) { return std::make_unique<AdaDelta>(std::move(p)); },
       [](Parameters p) { return std::make_unique<Adamax>(std::move(p)); }};
@@ -210,7 +231,8 @@ TEST_CASE("the elementwise rules update all parameters in at most two kernels") 
 
 TEST_CASE("options out of range are named") {
   Pair p;
-  CHECK_THROWS_WITH_AS(RMSprop(p.parameters(), {.alpha = 1}), "[RMSprop] alpha must be at least 0 and less than 1; got 1.000000", std::invalid_argument);
+  CHECK_THROWS_WITH_AS(RMSprop(p.parameters(), {.alpha = 1}),
+                       "[RMSprop] alpha must be at least 0 and less than 1; got 1.000000", std::invalid_argument);
   CHECK_THROWS_AS(Adagrad(p.parameters(), {.eps = -1}), std::invalid_argument);
   CHECK_THROWS_AS(AdaDelta(p.parameters(), {.rho = -0.1}), std::invalid_argument);
   CHECK_THROWS_AS(Lion(p.parameters(), {.beta2 = 1}), std::invalid_argument);
@@ -230,10 +252,12 @@ TEST_CASE("MLX's schedules") {
       CHECK(std::abs(static_cast<double>(schedule(steps[i])) - expected[i]) <= 1e-7);
     }
   };
-  check(exponential_decay(0.1f, 0.9f), {0.1, 0.0899999961, 0.0590489917, 0.0387420394, 0.0348678343, 0.031381052, 0.00202755397, 2.95125892e-06, 2.65613289e-06,
-                                        2.39051951e-06, 3.63600507e-13});
-  check(step_decay(0.1f, 0.9f, 10), {0.1, 0.1, 0.1, 0.1, 0.0899999961, 0.0899999961, 0.0728999898, 0.0387420394, 0.0348678343, 0.0348678343, 0.0071789748});
-  check(cosine_decay(0.1f, 100, 0.01f), {0.1, 0.0999777913, 0.0994459763, 0.0982132182, 0.0977975428, 0.0973396376, 0.0728716478, 0.0100222062, 0.01, 0.01, 0.01});
+  check(exponential_decay(0.1f, 0.9f), {0.1, 0.0899999961, 0.0590489917, 0.0387420394, 0.0348678343, 0.031381052,
+                                        0.00202755397, 2.95125892e-06, 2.65613289e-06, 2.39051951e-06, 3.63600507e-13});
+  check(step_decay(0.1f, 0.9f, 10), {0.1, 0.1, 0.1, 0.1, 0.0899999961, 0.0899999961, 0.0728999898, 0.0387420394,
+                                     0.0348678343, 0.0348678343, 0.0071789748});
+  check(cosine_decay(0.1f, 100, 0.01f), {0.1, 0.0999777913, 0.0994459763, 0.0982132182, 0.0977975428, 0.0973396376,
+                                         0.0728716478, 0.0100222062, 0.01, 0.01, 0.01});
   check(linear_schedule(0, 0.1f, 100), {0, 0.001, 0.005, 0.009, 0.01, 0.011, 0.037, 0.099, 0.1, 0.1, 0.1});
   check(join_schedules({linear_schedule(0, 0.1f, 10), cosine_decay(0.1f, 200)}, {10}),
         {0, 0.01, 0.05, 0.09, 0.1, 0.0999938324, 0.0955701694, 0.0585964508, 0.0578217208, 0.0570450537, 0});
@@ -241,5 +265,6 @@ TEST_CASE("MLX's schedules") {
   CHECK_THROWS_AS(step_decay(1, 0.5f, 0), std::invalid_argument);
   CHECK_THROWS_AS(cosine_decay(1, 0), std::invalid_argument);
   CHECK_THROWS_AS(join_schedules({constant_schedule(1)}, {10}), std::invalid_argument);
-  CHECK_THROWS_AS(join_schedules({constant_schedule(1), constant_schedule(2), constant_schedule(3)}, {10, 5}), std::invalid_argument);
+  CHECK_THROWS_AS(join_schedules({constant_schedule(1), constant_schedule(2), constant_schedule(3)}, {10, 5}),
+                  std::invalid_argument);
 }

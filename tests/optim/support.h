@@ -11,7 +11,8 @@
 
 namespace weft::optim::test {
 
-template <class F> inline std::vector<float> filled(int n, F f) {
+template <class F>
+inline std::vector<float> filled(int n, F f) {
   std::vector<float> out;
   for (int i = 0; i < n; ++i) out.push_back(static_cast<float>(f(i)));
   return out;
@@ -21,7 +22,9 @@ inline std::vector<float> slope(int step, int n, int k) {
   return filled(n, [=](int i) { return std::sin(1.3 * step + 0.7 * i + k); });
 }
 
-inline array made(const std::vector<float>& values, Shape shape) { return array::from_data(values.data(), std::move(shape), float32); }
+inline array made(const std::vector<float>& values, Shape shape) {
+  return array::from_data(values.data(), std::move(shape), float32);
+}
 
 // A matrix (which decays) and a bias (which does not).
 struct Pair {

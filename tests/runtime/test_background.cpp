@@ -67,7 +67,8 @@ TEST_CASE("background: jobs run beside each other, and beside the team") {
 
 namespace {
 
-/// Stands for the static objects of a library that a job opens: they are made after the threads that do the jobs, and end before whatever is older.
+/// Stands for the static objects of a library that a job opens: they are made after the threads that do the jobs, and
+/// end before whatever is older.
 struct Younger {
   ~Younger() { ended = true; }
   std::atomic<bool> ended{false};
@@ -91,7 +92,9 @@ struct Younger {
 TEST_CASE("background: a process that ends waits for the jobs that have begun, before what they use ends") {
   if (std::getenv("WEFT_TEST_END_WITHIN_A_JOB")) end_within_a_job();
   const std::string self = std::filesystem::read_symlink("/proc/self/exe").string();
-  const int status = std::system(("WEFT_TEST_END_WITHIN_A_JOB=1 '" + self + "' --test-case='background: a process that ends waits*' >/dev/null").c_str());
+  const int status = std::system(
+      ("WEFT_TEST_END_WITHIN_A_JOB=1 '" + self + "' --test-case='background: a process that ends waits*' >/dev/null")
+          .c_str());
   REQUIRE(WIFEXITED(status));
   CHECK(WEXITSTATUS(status) == 7);
 }

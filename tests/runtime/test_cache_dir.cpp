@@ -28,8 +28,8 @@ struct Folder {
   std::string before;
   Folder() {
     static int count = 0;
-    path = fs::temp_directory_path() /
-           ("weft-cache-test-" + std::to_string(::getpid()) + "-" + std::to_string(count++));
+    path =
+        fs::temp_directory_path() / ("weft-cache-test-" + std::to_string(::getpid()) + "-" + std::to_string(count++));
     if (const char* value = std::getenv("WEFT_CACHE_DIR")) before = value;
     ::setenv("WEFT_CACHE_DIR", path.c_str(), 1);
   }
@@ -70,8 +70,7 @@ TEST_CASE("an entry comes back; another key or kind is a miss") {
   const auto w = text(50, 9);
   put(1, w);  // replaced
   CHECK(cache_get("object", key(1)) == w);
-  for (const auto& entry : fs::recursive_directory_iterator(folder.path))
-    CHECK(entry.path().extension() != ".tmp");
+  for (const auto& entry : fs::recursive_directory_iterator(folder.path)) CHECK(entry.path().extension() != ".tmp");
   CHECK_THROWS_AS(cache_put("../up", key(1), "x", 1), std::logic_error);
 }
 
@@ -115,8 +114,7 @@ TEST_CASE("the folder stays under its limit and the oldest entries go") {
   set_cache_dir_limit(100000);
   for (uint64_t i = 0; i < 8; ++i) {
     put(i, text(10000, static_cast<char>(i)));
-    std::this_thread::sleep_for(
-        std::chrono::milliseconds(15));  // times of files are as fine as the kernel's tick
+    std::this_thread::sleep_for(std::chrono::milliseconds(15));  // times of files are as fine as the kernel's tick
   }
   CHECK(cache_get("object", key(0)));  // used: young again
   std::this_thread::sleep_for(std::chrono::milliseconds(15));
@@ -148,8 +146,7 @@ TEST_CASE("several processes write and read the same entries") {
         put(k, v);
         for (uint64_t other = 0; other < keys; ++other) {
           const auto got = cache_get("object", key(other));
-          if (got && *got != text(5000 * (other + 1), static_cast<char>(other)))
-            ++wrong;  // gone is fine, wrong is not
+          if (got && *got != text(5000 * (other + 1), static_cast<char>(other))) ++wrong;  // gone is fine, wrong is not
         }
       }
       ::_exit(wrong == 0 ? 0 : 1);
@@ -162,8 +159,7 @@ TEST_CASE("several processes write and read the same entries") {
     CHECK(WIFEXITED(status));
     CHECK(WEXITSTATUS(status) == 0);
   }
-  for (const auto& entry : fs::recursive_directory_iterator(folder.path))
-    CHECK(entry.path().extension() != ".tmp");
+  for (const auto& entry : fs::recursive_directory_iterator(folder.path)) CHECK(entry.path().extension() != ".tmp");
   CHECK(folder.bytes() <= 400000);
 }
 

@@ -1,4 +1,5 @@
-// Executors: order within one, overlap of two, events across them, errors, and work done on the calling thread. Nothing here depends on time.
+// Executors: order within one, overlap of two, events across them, errors, and work done on the calling thread. Nothing
+// here depends on time.
 #include <doctest/doctest.h>
 
 #include <atomic>

@@ -29,7 +29,9 @@ int initialize(const void* (*export_table)(uint32_t)) {
   for (uint32_t module = 1; module <= 6; ++module) {
     void (***table)() = nullptr;
     unsigned size = 0;
-    if (callbacks->function_table(module, &table, &size) == 0 || size != nvtx::module_sizes[module] || table[0] || table[size]) return 0;
+    if (callbacks->function_table(module, &table, &size) == 0 || size != nvtx::module_sizes[module] || table[0] ||
+        table[size])
+      return 0;
     for (unsigned k = 1; k < size; ++k)
       if (!table[k]) return 0;
     if (module != nvtx::core_module) continue;

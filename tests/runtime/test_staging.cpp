@@ -7,7 +7,8 @@
 
 using namespace weft::runtime;
 
-TEST_CASE("staging: pieces that are on their way never overlap, and are waited for in order and only where room is wanted") {
+TEST_CASE(
+    "staging: pieces that are on their way never overlap, and are waited for in order and only where room is wanted") {
   StagingRing ring(4096, 8);
   std::mt19937 draw(1);
   std::vector<StagingRing::Piece> under_way;
@@ -23,7 +24,8 @@ TEST_CASE("staging: pieces that are on their way never overlap, and are waited f
     CHECK(piece.number == k);
     CHECK(piece.bytes >= bytes);
     CHECK(piece.offset + piece.bytes <= ring.bytes());
-    for (const auto& other : under_way) CHECK((piece.offset >= other.offset + other.bytes || other.offset >= piece.offset + piece.bytes));
+    for (const auto& other : under_way)
+      CHECK((piece.offset >= other.offset + other.bytes || other.offset >= piece.offset + piece.bytes));
     under_way.push_back(piece);
     CHECK(under_way.size() <= 8);
   }

@@ -26,8 +26,8 @@ TEST_CASE("parallel_for covers the range exactly once") {
   for (int threads : {1, 2, 3, 7}) {
     ThreadCount scope(threads);
     REQUIRE(num_threads() == threads);
-    for (int64_t n : {int64_t{0}, int64_t{1}, int64_t{2}, int64_t{5}, int64_t{6}, int64_t{7}, int64_t{8},
-                      int64_t{1000}, int64_t{12345}}) {
+    for (int64_t n : {int64_t{0}, int64_t{1}, int64_t{2}, int64_t{5}, int64_t{6}, int64_t{7}, int64_t{8}, int64_t{1000},
+                      int64_t{12345}}) {
       std::vector<int> hits(static_cast<size_t>(n), 0);
       std::atomic<int> ranges{0}, bad{0};
       parallel_for(n, [&](int64_t begin, int64_t end) {
@@ -80,8 +80,7 @@ TEST_CASE("the first exception reaches the caller and the team goes on working")
   });
   CHECK(sum == 4950);
   set_num_threads(1);
-  CHECK_THROWS_AS(parallel_for(5, [](int64_t, int64_t) { throw std::out_of_range("inline"); }),
-                  std::out_of_range);
+  CHECK_THROWS_AS(parallel_for(5, [](int64_t, int64_t) { throw std::out_of_range("inline"); }), std::out_of_range);
 }
 
 TEST_CASE("a nested launch runs on the calling thread") {
@@ -129,7 +128,8 @@ TEST_CASE("set_num_threads keeps within sense") {
 }
 
 TEST_CASE("parallel_copy copies all of it and nothing else") {
-  for (const size_t bytes : {size_t{0}, size_t{1}, size_t{1000}, size_t{256} << 10, (size_t{256} << 10) + 1, (size_t{3} << 20) + 77}) {
+  for (const size_t bytes :
+       {size_t{0}, size_t{1}, size_t{1000}, size_t{256} << 10, (size_t{256} << 10) + 1, (size_t{3} << 20) + 77}) {
     std::vector<unsigned char> from(bytes), to(bytes + 2, 0xee);
     for (size_t i = 0; i < bytes; ++i) from[i] = static_cast<unsigned char>(i * 13 + (i >> 10));
     parallel_copy(to.data() + 1, from.data(), bytes);

@@ -91,7 +91,8 @@ TEST_CASE("trace: threads have their names, and the team's threads their shares 
       for (int k = 0; k < 2000; ++k) ++busy;
     });
     const Timeline so_far = recorded();
-    if (std::any_of(so_far.threads.begin(), so_far.threads.end(), [](const std::string& t) { return t == "worker 1"; })) break;
+    if (std::any_of(so_far.threads.begin(), so_far.threads.end(), [](const std::string& t) { return t == "worker 1"; }))
+      break;
   }
   std::thread([] {
     name_thread("reader");
@@ -102,7 +103,8 @@ TEST_CASE("trace: threads have their names, and the team's threads their shares 
   CHECK(std::find(t.threads.begin(), t.threads.end(), "reader") != t.threads.end());
   const auto worker = std::find(t.threads.begin(), t.threads.end(), "worker 1");
   REQUIRE(worker != t.threads.end());
-  const auto part = std::find_if(t.slices.begin(), t.slices.end(), [&](const Slice& s) { return s.thread == worker - t.threads.begin(); });
+  const auto part = std::find_if(t.slices.begin(), t.slices.end(),
+                                 [&](const Slice& s) { return s.thread == worker - t.threads.begin(); });
   REQUIRE(part != t.slices.end());
   CHECK(std::string(part->kind) == "part");
   CHECK(part->name == name);

@@ -17,11 +17,13 @@ struct Form {
 };
 
 const std::vector<Form> forms = {
-    {{}, {}},           {{16}, {1}},       {{16}, {2}},       {{16}, {-1}},      {{5}, {1}},       {{3}, {-7}},      {{1}, {1}},
-    {{64}, {1}},        {{2}, {9}},        {{4, 8}, {20, 1}}, {{8, 4}, {1, 11}}, {{4, 8}, {1, 5}}, {{8, 16}, {1, 9}}, {{16, 4}, {1, 33}},
-    {{5, 3}, {1, 7}},   {{4, 16}, {3, 50}}, {{5, 1}, {4, 1}}, {{1, 6}, {1, 1}},  {{1, 8}, {0, 2}}, {{3, 7}, {-30, 1}}, {{2, 2}, {2, 1}},
+    {{}, {}},          {{16}, {1}},        {{16}, {2}},      {{16}, {-1}},       {{5}, {1}},        {{3}, {-7}},
+    {{1}, {1}},        {{64}, {1}},        {{2}, {9}},       {{4, 8}, {20, 1}},  {{8, 4}, {1, 11}}, {{4, 8}, {1, 5}},
+    {{8, 16}, {1, 9}}, {{16, 4}, {1, 33}}, {{5, 3}, {1, 7}}, {{4, 16}, {3, 50}}, {{5, 1}, {4, 1}},  {{1, 6}, {1, 1}},
+    {{1, 8}, {0, 2}},  {{3, 7}, {-30, 1}}, {{2, 2}, {2, 1}},
 };
-const std::vector<Form> loads_only = {{{16}, {0}}, {{4, 8}, {0, 1}}, {{4, 8}, {1, 0}}, {{4, 16}, {0, 0}}, {{8, 4}, {1, 0}}};
+const std::vector<Form> loads_only = {
+    {{16}, {0}}, {{4, 8}, {0, 1}}, {{4, 8}, {1, 0}}, {{4, 16}, {0, 0}}, {{8, 4}, {1, 0}}};
 
 constexpr int64_t room = 2048, middle = 1000;
 
@@ -31,7 +33,8 @@ std::vector<int64_t> dense(const std::vector<int64_t>& dims) {
 }
 
 // y[form], or a dense tile of y, = x[form]; limits from symbols, from constants, or absent.
-RandomCase copy_case(Dtype t, const Form& f, bool store_form, int limit_kind, std::vector<int64_t> limits, bool streaming = false) {
+RandomCase copy_case(Dtype t, const Form& f, bool store_form, int limit_kind, std::vector<int64_t> limits,
+                     bool streaming = false) {
   Builder b("copy");
   const Ref x = b.param("x", t, false), y = b.param("y", t, true);
   std::vector<Value> cut;
@@ -79,14 +82,16 @@ TEST_CASE("streaming stores write what ordinary ones do") {
 
 TEST_CASE("what a limit leaves out is never touched") {
   const size_t page = static_cast<size_t>(sysconf(_SC_PAGESIZE));
-  char* const memory = static_cast<char*>(mmap(nullptr, 4 * page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
+  char* const memory =
+      static_cast<char*>(mmap(nullptr, 4 * page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
   REQUIRE(memory != MAP_FAILED);
   mprotect(memory + page, page, PROT_NONE);  // the two buffers end where their pages do
   mprotect(memory + 3 * page, page, PROT_NONE);
   for (Dtype t : {bool_, bfloat16, float32, float64})
     for (const char* isa : instruction_sets) {
       if (!cpu_target(isa)) continue;
-      for (const Form& f : {Form{{16}, {1}}, Form{{8}, {3}}, Form{{16}, {0}}, Form{{4, 8}, {8, 1}}, Form{{8, 4}, {1, 8}}}) {
+      for (const Form& f :
+           {Form{{16}, {1}}, Form{{8}, {3}}, Form{{16}, {0}}, Form{{4, 8}, {8, 1}}, Form{{8, 4}, {1, 8}}}) {
         const bool same_place = f.strides == std::vector<int64_t>{0};
         Builder b("edge");
         const Ref x = b.param("x", t, false), y = b.param("y", t, true);
@@ -97,7 +102,8 @@ TEST_CASE("what a limit leaves out is never touched") {
         const Kernel k = b.finish();
         const auto code = cpu_target(isa)->compile(std::span<const Kernel>(&k, 1));
         for (int64_t elements : {0, 1}) {
-          std::vector<void*> buffers{memory + page - static_cast<size_t>(elements) * t.size(), memory + 3 * page - static_cast<size_t>(elements) * t.size()};
+          std::vector<void*> buffers{memory + page - static_cast<size_t>(elements) * t.size(),
+                                     memory + 3 * page - static_cast<size_t>(elements) * t.size()};
           const std::vector<int64_t> symbols(f.dims.size(), elements);
           const target::Segment s{buffers, symbols, 1};
           code[0]->run(std::span(&s, 1), 0);
@@ -112,7 +118,8 @@ TEST_CASE("gather, scatter and atomic add") {
     for (int64_t lanes : {1, 3, 16})
       for (bool masked : {false, true}) {
         Builder b("indexed");
-        const Ref x = b.param("x", t, false), at = b.param("at", int64, false), which = b.param("which", bool_, false), y = b.param("y", t, true);
+        const Ref x = b.param("x", t, false), at = b.param("at", int64, false), which = b.param("which", bool_, false),
+                  y = b.param("y", t, true);
         const Ref sums = b.param("sums", t == bool_ ? int32 : t, true);
         const Value start = b.mul(b.program_id(), b.index(lanes));
         const Value index = b.scalar(ScalarOp::mod, {b.load(at, start, {lanes}, {1}), b.index(40)});

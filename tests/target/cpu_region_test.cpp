@@ -14,38 +14,44 @@ using namespace weft::test;
 
 TEST_CASE("matrix products of all tile shapes") {
   for (Dtype t : {float32, float64, bfloat16, float16})
-    for (const auto& [m, k, n] : {std::array<int64_t, 3>{1, 1, 1}, {4, 4, 16}, {8, 3, 32}, {3, 8, 5}, {2, 4, 64}, {5, 1, 8}, {1, 8, 16}})
+    for (const auto& [m, k, n] :
+         {std::array<int64_t, 3>{1, 1, 1}, {4, 4, 16}, {8, 3, 32}, {3, 8, 5}, {2, 4, 64}, {5, 1, 8}, {1, 8, 16}})
       for (bool alone : {true, false}) {
         if (t != float32 && k * m > 16) continue;
         Builder b("dot");
-        const Ref a = b.param("a", t, false), w = b.param("w", t, false), c = b.param("c", t, true), copy = b.param("copy", t, true);
+        const Ref a = b.param("a", t, false), w = b.param("w", t, false), c = b.param("c", t, true),
+                  copy = b.param("copy", t, true);
         const Value zero = b.index(0), rows = b.symbol("rows");
         const Value left = b.load(a, zero, {m, k}, {k + 3, 1}, {rows, no_value}, Number::of_real(0));
-        const auto sum = b.loop(zero, b.symbol("steps"), b.index(1), {b.load(c, zero, {m, n}, {n, 1})}, [&, k = k, n = n](Value i, const std::vector<Value>& acc) {
-          const Value right = b.load(w, b.mul(i, b.index(k * n)), {k, n}, {n, 1});
-          return std::vector<Value>{b.dot(left, right, acc[0])};
-        });
+        const auto sum = b.loop(zero, b.symbol("steps"), b.index(1), {b.load(c, zero, {m, n}, {n, 1})},
+                                [&, k = k, n = n](Value i, const std::vector<Value>& acc) {
+                                  const Value right = b.load(w, b.mul(i, b.index(k * n)), {k, n}, {n, 1});
+                                  return std::vector<Value>{b.dot(left, right, acc[0])};
+                                });
         b.store(c, sum[0], zero, {n, 1}, {rows, no_value});
         if (!alone) b.store(copy, left, zero, {k, 1});  // the left operand is wanted as a tile, too
         const Kernel kernel = b.finish();
-        for (int64_t steps : {0, 3}) agree(make_case(kernel, {m * (k + 3), 3 * k * n, m * n, m * k}, {m == 1 ? 1 : m - 1, steps}, 1));
+        for (int64_t steps : {0, 3})
+          agree(make_case(kernel, {m * (k + 3), 3 * k * n, m * n, m * k}, {m == 1 ? 1 : m - 1, steps}, 1));
       }
 }
 
 TEST_CASE("nested loops, conditions and scratch") {
   Builder b("regions");
   const Ref x = b.param("x", float32, false), y = b.param("y", float32, true), count = b.param("count", int64, true);
-  const Ref scratch = b.local(float32, 256), flags = b.local(bool_, 16), large = b.local(float64, 40000);  // the last one is too large for a stack
+  const Ref scratch = b.local(float32, 256), flags = b.local(bool_, 16),
+            large = b.local(float64, 40000);  // the last one is too large for a stack
   const Value n = b.symbol("n"), pid = b.program_id(), zero = b.index(0);
-  const auto outer = b.loop(zero, n, b.index(3), {b.real(float32, 0, {16}), zero}, [&](Value i, const std::vector<Value>& c) {
-    const auto inner = b.loop(i, n, b.index(2), {c[0]}, [&](Value j, const std::vector<Value>& d) {
-      return std::vector<Value>{b.add(d[0], b.load(x, b.add(b.mul(pid, b.index(16)), j), {16}, {1}))};
-    });
-    const Value odd = b.scalar(ScalarOp::eq, {b.scalar(ScalarOp::mod, {i, b.index(2)}), b.index(1)});
-    b.store(scratch, c[0], b.index(16), {1});
-    b.when(odd, [&] { b.store(scratch, inner[0], b.index(16), {1}); });
-    return std::vector<Value>{b.load(scratch, b.index(16), {16}, {1}), b.add(c[1], i)};
-  });
+  const auto outer =
+      b.loop(zero, n, b.index(3), {b.real(float32, 0, {16}), zero}, [&](Value i, const std::vector<Value>& c) {
+        const auto inner = b.loop(i, n, b.index(2), {c[0]}, [&](Value j, const std::vector<Value>& d) {
+          return std::vector<Value>{b.add(d[0], b.load(x, b.add(b.mul(pid, b.index(16)), j), {16}, {1}))};
+        });
+        const Value odd = b.scalar(ScalarOp::eq, {b.scalar(ScalarOp::mod, {i, b.index(2)}), b.index(1)});
+        b.store(scratch, c[0], b.index(16), {1});
+        b.when(odd, [&] { b.store(scratch, inner[0], b.index(16), {1}); });
+        return std::vector<Value>{b.load(scratch, b.index(16), {16}, {1}), b.add(c[1], i)};
+      });
   b.store(flags, b.lt(outer[0], b.real(float32, 1, {16})), zero, {1});
   b.store(large, b.cast(outer[0], float64), b.index(39000), {1});
   const Value low = b.load(flags, zero, {16}, {1});
@@ -59,7 +65,8 @@ TEST_CASE("nested loops, conditions and scratch") {
 TEST_CASE("a loop that counts down to nothing leaves its initial values") {
   Builder b("empty_loop");
   const Ref y = b.param("y", int64, true);
-  const auto r = b.loop(b.symbol("lo"), b.symbol("hi"), b.index(1), {b.index(7)}, [&](Value i, const std::vector<Value>&) { return std::vector<Value>{i}; });
+  const auto r = b.loop(b.symbol("lo"), b.symbol("hi"), b.index(1), {b.index(7)},
+                        [&](Value i, const std::vector<Value>&) { return std::vector<Value>{i}; });
   b.store(y, r[0], b.index(0), {});
   const Kernel k = b.finish();
   agree(make_case(k, {1}, {5, 5}, 1));
@@ -73,9 +80,10 @@ Kernel row_sum() {
   Builder b("row_sum");
   const Ref x = b.param("x", float32, false), y = b.param("y", float32, true);
   const Value row = b.mul(b.program_id(), b.symbol("n"));
-  const auto s = b.loop(b.index(0), b.symbol("n"), b.index(64), {b.real(float32, 0, {64})}, [&](Value i, const std::vector<Value>& c) {
-    return std::vector<Value>{b.add(c[0], b.load(x, b.add(row, i), {64}, {1}, {b.sub(b.symbol("n"), i)}))};
-  });
+  const auto s = b.loop(
+      b.index(0), b.symbol("n"), b.index(64), {b.real(float32, 0, {64})}, [&](Value i, const std::vector<Value>& c) {
+        return std::vector<Value>{b.add(c[0], b.load(x, b.add(row, i), {64}, {1}, {b.sub(b.symbol("n"), i)}))};
+      });
   b.store(y, b.reduce(Reducer::sum, s[0], 0), b.program_id(), {});
   return b.finish();
 }
@@ -103,7 +111,8 @@ TEST_CASE("the same bits from one thread and from two, and over several segments
   // Three segments of other sizes, one of them empty: program ids run through all of them.
   const Kernel s = scaled(3);
   const auto code = cpu_target("native")->compile(std::span<const Kernel>(&s, 1));
-  std::vector<std::vector<float>> x{std::vector<float>(100, 1.f), {}, std::vector<float>(1000, 2.f)}, y{std::vector<float>(100), {}, std::vector<float>(1000)};
+  std::vector<std::vector<float>> x{std::vector<float>(100, 1.f), {}, std::vector<float>(1000, 2.f)},
+      y{std::vector<float>(100), {}, std::vector<float>(1000)};
   std::vector<std::array<void*, 2>> buffers;
   std::vector<std::array<int64_t, 1>> symbols;
   std::vector<target::Segment> segments;
@@ -148,7 +157,8 @@ TEST_CASE("objects are kept on disk: a second target generates no code, a damage
   CHECK(target::unseal(target::seal({'a', 'b'})) == std::vector<char>{'a', 'b'});
   std::vector<char> damaged = *entry;
   damaged[damaged.size() / 2] ^= 1;
-  const std::vector<char> bad[] = {damaged, {entry->begin(), entry->end() - 1}, {entry->begin(), entry->begin() + 5}, {}};
+  const std::vector<char> bad[] = {
+      damaged, {entry->begin(), entry->end() - 1}, {entry->begin(), entry->begin() + 5}, {}};
   for (const std::vector<char>& b : bad) {
     runtime::cache_put("cpu", key, b.data(), b.size());
     target::CpuTarget third;
@@ -196,6 +206,6 @@ TEST_CASE("a row reduction keeps its accumulators in vector registers") {
   size_t adds = 0;
   for (size_t at = 0; (at = text.find("vaddps", at)) != std::string::npos; ++at)
     adds += text.substr(at, text.find('\n', at) - at).find("zmm") != std::string::npos;
-  CHECK(adds >= 4 + 2);  // four accumulators in the loop, then the tree
+  CHECK(adds >= 4 + 2);                             // four accumulators in the loop, then the tree
   CHECK(text.find("(%rsp)") == std::string::npos);  // nothing spilt
 }

@@ -36,12 +36,15 @@ RandomCase operator_case(ScalarOp op, Dtype t, int64_t lanes) {
   b.store(out, b.scalar(op, args), start, {1}, {left});
   RandomCase c = make_case(b.finish(), elements, {n}, (n + lanes - 1) / lanes);
   std::vector<Number> exponents;  // not infinite: ldexp leaves that open
-  for (double e : {0.0, -0.0, 1.0, -1.0, 0.75, -0.25, 24.0, -24.0, 126.0, -126.0, 128.0, -149.0, -150.0, -174.0, 250.0, -277.0, 399.0, 6e4, -6e4, double{NAN}})
+  for (double e : {0.0,   -0.0,   1.0,    -1.0,   0.75,  -0.25,  24.0,  -24.0, 126.0, -126.0,
+                   128.0, -149.0, -150.0, -174.0, 250.0, -277.0, 399.0, 6e4,   -6e4,  double{NAN}})
     exponents.push_back(round_to(Number::of_real(e), t));
   for (int64_t i = 0; i < n; ++i)
     for (size_t k = 0; k < 2 && k < in.size(); ++k)
-      if (op == ScalarOp::ldexp && k == 1) write_element(c.buffers[k].data(), t, i, exponents[static_cast<size_t>(i % h) % exponents.size()]);
-      else if (c.kernel.params[k].dtype == t) write_element(c.buffers[k].data(), t, i, hard[static_cast<size_t>(k == 0 ? i / h % h : i % h)]);
+      if (op == ScalarOp::ldexp && k == 1)
+        write_element(c.buffers[k].data(), t, i, exponents[static_cast<size_t>(i % h) % exponents.size()]);
+      else if (c.kernel.params[k].dtype == t)
+        write_element(c.buffers[k].data(), t, i, hard[static_cast<size_t>(k == 0 ? i / h % h : i % h)]);
   if (arity == 1)
     for (int64_t i = 0; i < h; ++i) write_element(c.buffers[0].data(), t, i, hard[static_cast<size_t>(i)]);
   return c;
@@ -63,12 +66,14 @@ TEST_CASE("every scalar operator on every dtype it takes") {
 
 TEST_CASE("maximum and minimum with a constant") {
   for (Dtype t : {float32, float64, float16})
-    for (double k : {0.0, -0.0, 1.0, -1.0, static_cast<double>(INFINITY), -static_cast<double>(INFINITY), static_cast<double>(NAN)})
+    for (double k : {0.0, -0.0, 1.0, -1.0, static_cast<double>(INFINITY), -static_cast<double>(INFINITY),
+                     static_cast<double>(NAN)})
       for (ScalarOp op : {ScalarOp::max, ScalarOp::min})
         for (bool first : {false, true}) {
           Builder b("with_constant");
           const Ref x = b.param("x", t, false), y = b.param("y", t, true);
-          const Value start = b.mul(b.program_id(), b.index(16)), c = b.real(t, k, {16}), v = b.load(x, start, {16}, {1});
+          const Value start = b.mul(b.program_id(), b.index(16)), c = b.real(t, k, {16}),
+                      v = b.load(x, start, {16}, {1});
           b.store(y, first ? b.scalar(op, {c, v}) : b.scalar(op, {v, c}), start, {1});
           agree(make_case(b.finish(), {256, 256}, {}, 16));
         }
@@ -112,12 +117,15 @@ TEST_CASE("16-bit floats: every value widens, and narrowing rounds as the librar
       const Value nudged = b.mul(wide, b.real(float32, 1.0009765625 + 1.0 / 4096, {64}));  // between neighbours
       b.store(y, b.cast(nudged, t), start, {1});
       RandomCase c = make_case(b.finish(), {65536, 65536, 65536}, {}, 1024);
-      for (uint32_t k = 0; k < 65536; ++k) reinterpret_cast<uint16_t*>(c.buffers[0].data())[k] = static_cast<uint16_t>(k);
+      for (uint32_t k = 0; k < 65536; ++k)
+        reinterpret_cast<uint16_t*>(c.buffers[0].data())[k] = static_cast<uint16_t>(k);
       run_compiled(*cpu_target(isa), c);
       int64_t wrong = 0;
       for (int64_t k = 0; k < 65536; ++k) {
-        const Number in = read_element(c.buffers[0].data(), t, k), w = read_element(c.buffers[1].data(), float32, k), out = read_element(c.buffers[2].data(), t, k);
-        const Number expected = round_to(Number::of_real(static_cast<float>(in.real()) * static_cast<float>(1.0009765625 + 1.0 / 4096)), t);
+        const Number in = read_element(c.buffers[0].data(), t, k), w = read_element(c.buffers[1].data(), float32, k),
+                     out = read_element(c.buffers[2].data(), t, k);
+        const Number expected =
+            round_to(Number::of_real(static_cast<float>(in.real()) * static_cast<float>(1.0009765625 + 1.0 / 4096)), t);
         const bool nan = in.real() != in.real();
         wrong += nan ? w.real() == w.real() || out.real() == out.real() : !(w == in) || !(out == expected);
       }
@@ -135,7 +143,8 @@ TEST_CASE("every reducer along every axis") {
       const Value base = b.mul(b.program_id(), b.index(512));
       int64_t to = 0;
       auto put = [&](Value v, int64_t n) {
-        b.store(y, v, b.add(b.mul(b.program_id(), b.index(512)), b.index(to)), n == 0 ? std::vector<int64_t>{} : std::vector<int64_t>{1});
+        b.store(y, v, b.add(b.mul(b.program_id(), b.index(512)), b.index(to)),
+                n == 0 ? std::vector<int64_t>{} : std::vector<int64_t>{1});
         to += std::max<int64_t>(n, 1);
       };
       put(b.reduce(r, b.load(x, base, {64}, {1}), 0), 0);
@@ -158,7 +167,8 @@ TEST_CASE("rows are rounded to bfloat16 alike with and without subnormal numbers
     RandomCase c = make_case(b.finish(), {512, 512}, {}, 8);
     std::mt19937_64 random(11);
     for (int64_t k = 128; k < 512; ++k)
-      write_element(c.buffers[0].data(), float32, k, Number::of_real(static_cast<float>(std::normal_distribution<double>(0, 2)(random)) * scale));
+      write_element(c.buffers[0].data(), float32, k,
+                    Number::of_real(static_cast<float>(std::normal_distribution<double>(0, 2)(random)) * scale));
     agree(c);
   }
 }
@@ -179,7 +189,8 @@ TEST_CASE("8-bit floats: every value widens, and narrowing rounds and saturates 
     for (const char* isa : instruction_sets) {
       if (!cpu_target(isa)) continue;
       Builder b("through_float");
-      const Ref x = b.param("x", t, false), f = b.param("f", float32, true), z = b.param("z", float32, false), y = b.param("y", t, true);
+      const Ref x = b.param("x", t, false), f = b.param("f", float32, true), z = b.param("z", float32, false),
+                y = b.param("y", t, true);
       const Value start = b.mul(b.program_id(), b.index(64));
       b.store(f, b.cast(b.load(x, start, {64}, {1}), float32), start, {1});
       b.store(y, b.cast(b.load(z, start, {64}, {1}), t), start, {1});
@@ -191,7 +202,9 @@ TEST_CASE("8-bit floats: every value widens, and narrowing rounds and saturates 
       auto* from = reinterpret_cast<float*>(c.buffers[2].data());
       for (uint32_t k = 0; k < n; ++k) {
         reinterpret_cast<uint8_t*>(c.buffers[0].data())[k] = static_cast<uint8_t>(k);
-        from[k] = std::bit_cast<float>(k << 16 | (k % 3 == 0 ? 0 : k % 3 == 1 ? 1 : 0xffff));  // all upper halves: ties, and beside them
+        from[k] = std::bit_cast<float>(k << 16 | (k % 3 == 0   ? 0
+                                                  : k % 3 == 1 ? 1
+                                                               : 0xffff));  // all upper halves: ties, and beside them
       }
       run_compiled(*cpu_target(isa), c);
       size_t wrong = 0;

@@ -39,7 +39,8 @@ inline void run_compiled(target::Target& t, RandomCase& c, double work = 0, size
   std::vector<void*> buffers;
   runtime::Accelerator* device = t.device();
   for (auto& b : c.buffers) {
-    buffers.push_back(device ? static_cast<char*>(device->allocate(b.size() + shift)) + shift : reinterpret_cast<char*>(b.data()));
+    buffers.push_back(device ? static_cast<char*>(device->allocate(b.size() + shift)) + shift
+                             : reinterpret_cast<char*>(b.data()));
     if (device && !b.empty()) device->to_device(buffers.back(), b.data(), b.size());
   }
   const target::Segment segment{buffers, c.symbols, c.grid};
@@ -68,14 +69,15 @@ inline std::string disagreement(RandomCase c, const RandomCase& expected, target
 inline bool calls_library(const kernel::Kernel& k) {
   const std::function<bool(const kernel::Block&)> any = [&](const kernel::Block& block) {
     return std::any_of(block.insts.begin(), block.insts.end(), [&](const kernel::Inst& i) {
-      return (i.op == kernel::Op::scalar && !kernel::info(i.scalar_op).basic) || std::any_of(i.blocks.begin(), i.blocks.end(), any);
+      return (i.op == kernel::Op::scalar && !kernel::info(i.scalar_op).basic) ||
+             std::any_of(i.blocks.begin(), i.blocks.end(), any);
     });
   };
   return any(kernel::expand(k, {.special_functions = on_gpu()}).body);
 }
 
-/// Checks a case on the first `count` instruction sets that this processor has, or on the GPU where that is under test, with buffers that begin on 16 bytes and
-/// with others.
+/// Checks a case on the first `count` instruction sets that this processor has, or on the GPU where that is under test,
+/// with buffers that begin on 16 bytes and with others.
 inline void agree(const RandomCase& c, size_t count = instruction_sets.size()) {
   const RandomCase expected = interpreted(c);
   if (on_gpu()) {
@@ -99,22 +101,30 @@ inline void agree(const RandomCase& c, size_t count = instruction_sets.size()) {
 inline std::vector<Number> hard_values(Dtype t) {
   std::vector<Number> all;
   if (is_float(t)) {
-    for (double v : {0.0, -0.0, 1.0, -1.0, 0.5, -0.5, 1.5, 2.5, -2.5, 3.0, -7.25, 1e-45, -1e-45, 1e-40, 5e-324, 6e-8, -6e-5, 1.17549435e-38, 127.5, 128.0,
-                     255.4, -128.9, 255.5, 256.0, 32767.5, 65504.0, 65519.0, 65520.0, 1e5, 8388607.5, 16777217.0, 2147483647.0, -2147483648.0, 4294967296.0,
-                     9.3e18, -9.3e18, 1.9e19, 3e38, -3e38, 1e300, 88.5, -87.5, 104.0, -103.9, 710.0, 0.1, 1.0000001, 0.99999994, 3.14159274, 1e-3})
+    for (double v : {0.0,        -0.0,         1.0,           -1.0,         0.5,       -0.5,
+                     1.5,        2.5,          -2.5,          3.0,          -7.25,     1e-45,
+                     -1e-45,     1e-40,        5e-324,        6e-8,         -6e-5,     1.17549435e-38,
+                     127.5,      128.0,        255.4,         -128.9,       255.5,     256.0,
+                     32767.5,    65504.0,      65519.0,       65520.0,      1e5,       8388607.5,
+                     16777217.0, 2147483647.0, -2147483648.0, 4294967296.0, 9.3e18,    -9.3e18,
+                     1.9e19,     3e38,         -3e38,         1e300,        88.5,      -87.5,
+                     104.0,      -103.9,       710.0,         0.1,          1.0000001, 0.99999994,
+                     3.14159274, 1e-3})
       all.push_back(kernel::round_to(Number::of_real(v), t));
     for (float v : {INFINITY, -INFINITY, NAN}) all.push_back(Number::of_real(v));
   } else if (t == bool_) {
     for (int64_t v : {0, 1}) all.push_back(Number::of_int(v));
   } else {
-    for (int64_t v : {0l, 1l, 2l, 3l, 4l, 7l, 8l, 15l, 16l, 31l, 32l, 63l, 64l, 100l, 127l, 128l, 255l, 32767l, 65535l, 2147483647l, 4294967295l, INT64_MAX})
+    for (int64_t v : {0l,  1l,  2l,   3l,   4l,   7l,   8l,     15l,    16l,         31l,         32l,
+                      63l, 64l, 100l, 127l, 128l, 255l, 32767l, 65535l, 2147483647l, 4294967295l, INT64_MAX})
       for (int64_t w : {v, -v, -v - 1}) all.push_back(kernel::round_to(Number::of_int(w), t));
   }
   return all;
 }
 
 /// A case around a kernel: `elements` of each parameter, hard and random values in all of them.
-inline RandomCase make_case(kernel::Kernel k, std::vector<int64_t> elements, std::vector<int64_t> symbols, int64_t grid, uint64_t seed = 1) {
+inline RandomCase make_case(kernel::Kernel k, std::vector<int64_t> elements, std::vector<int64_t> symbols, int64_t grid,
+                            uint64_t seed = 1) {
   RandomCase c{std::move(k), {}, elements, std::move(symbols), grid};
   std::mt19937_64 random(seed);
   for (size_t p = 0; p < elements.size(); ++p) {
@@ -124,7 +134,8 @@ inline RandomCase make_case(kernel::Kernel k, std::vector<int64_t> elements, std
     for (int64_t i = 0; i < elements[p]; ++i) {
       Number v = hard[random() % hard.size()];
       const uint64_t kind = random() % 4;
-      if (kind == 0 && is_float(t)) v = kernel::round_to(Number::of_real(std::normal_distribution<double>(0, 3)(random)), t);
+      if (kind == 0 && is_float(t))
+        v = kernel::round_to(Number::of_real(std::normal_distribution<double>(0, 3)(random)), t);
       if (kind == 0 && is_integer(t)) v = kernel::round_to(Number::of_int(static_cast<int64_t>(random())), t);
       kernel::write_element(c.buffers[p].data(), t, i, v);
     }
@@ -132,7 +143,8 @@ inline RandomCase make_case(kernel::Kernel k, std::vector<int64_t> elements, std
   return c;
 }
 
-inline constexpr std::array<Dtype, 15> all_dtypes{bool_, uint8,   uint16,   uint32,  uint64,  int8,        int16,      int32,
-                                                       int64, float16, bfloat16, float32, float64, float8_e4m3, float8_e5m2};
+inline constexpr std::array<Dtype, 15> all_dtypes{bool_,    uint8,   uint16,  uint32,      uint64,
+                                                  int8,     int16,   int32,   int64,       float16,
+                                                  bfloat16, float32, float64, float8_e4m3, float8_e5m2};
 
 }  // namespace weft::test

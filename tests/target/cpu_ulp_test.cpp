@@ -1,5 +1,5 @@
-// Generated code's functions of one float32 argument against the C library in double precision: every 16411th of all float32 values, within the bounds that
-// the scalar table states. bench/ulp.cpp goes through all of them.
+// Generated code's functions of one float32 argument against the C library in double precision: every 16411th of all
+// float32 values, within the bounds that the scalar table states. bench/ulp.cpp goes through all of them.
 #include <bit>
 #include <cmath>
 #include <string>
@@ -29,7 +29,8 @@ std::pair<double, float> worst_error(const std::vector<float>& x, const std::vec
 
 TEST_CASE("functions keep the error that the table states, on every instruction set") {
   std::vector<float> x;
-  for (uint64_t bits = 0; bits < uint64_t{1} << 32; bits += 16411) x.push_back(std::bit_cast<float>(static_cast<uint32_t>(bits)));
+  for (uint64_t bits = 0; bits < uint64_t{1} << 32; bits += 16411)
+    x.push_back(std::bit_cast<float>(static_cast<uint32_t>(bits)));
   std::vector<float> y(x.size());
   std::vector<double> exact(x.size());
   const int64_t n = static_cast<int64_t>(x.size());
@@ -43,7 +44,8 @@ TEST_CASE("functions keep the error that the table states, on every instruction 
     }
     for (const char* isa : instruction_sets) {
       target::CpuTarget* t = cpu_target(isa);
-      if (!t || (isa != instruction_sets[0] && k % 3 != 0)) continue;  // the other sets have the same arithmetic: a part of them will do
+      if (!t || (isa != instruction_sets[0] && k % 3 != 0))
+        continue;  // the other sets have the same arithmetic: a part of them will do
       const Kernel code = scalar_kernel(op, float32);
       const auto compiled = t->compile(std::span<const Kernel>(&code, 1));
       void* buffers[] = {x.data(), y.data()};

@@ -1,6 +1,6 @@
 #pragma once
-// What matters of a function's type to its caller: the size of each parameter and whether it is a pointer. Weft's declarations and those of a header agree
-// where these texts do.
+// What matters of a function's type to its caller: the size of each parameter and whether it is a pointer. Weft's
+// declarations and those of a header agree where these texts do.
 #include <string>
 #include <type_traits>
 
@@ -26,4 +26,5 @@ std::string abi(R (*)(Args...)) {
 // The header's name of a function with its macros expanded ("cuMemAlloc_v2"), and its type.
 #define WEFT_EXPANDED_TEXT(name) #name
 #define WEFT_EXPANDED(name) WEFT_EXPANDED_TEXT(name)
-#define WEFT_ABI(name) {WEFT_EXPANDED(name), weft::test::abi(static_cast<decltype(&name)>(nullptr))}
+#define WEFT_ABI(name) \
+  { WEFT_EXPANDED(name), weft::test::abi(static_cast<decltype(&name)>(nullptr)) }

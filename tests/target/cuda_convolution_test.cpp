@@ -1,4 +1,5 @@
-// Our own kernel for convolutions of few channels (target/cuda/convolution.h): what it takes, that its sums stay in registers, and what it computes, against float64.
+// Our own kernel for convolutions of few channels (target/cuda/convolution.h): what it takes, that its sums stay in
+// registers, and what it computes, against float64.
 #include "own_call.h"
 #include "target/cuda/convolution.h"
 #include "target/cuda/nvrtc.h"
@@ -33,33 +34,35 @@ CallDesc desc_of(const Case& c, Dtype dtype = float32) {
   d.outputs = {{dtype, y}};
   d.integers = {1};
   d.integers.insert(d.integers.end(), space, 1);
-  for (const auto* part : {&c.low, &c.high, &c.dilation}) d.integers.insert(d.integers.end(), part->begin(), part->end());
+  for (const auto* part : {&c.low, &c.high, &c.dilation})
+    d.integers.insert(d.integers.end(), part->begin(), part->end());
   d.integers.insert(d.integers.end(), space, 1);
   d.numerics.tf32 = true;
   return d;
 }
 
-/// Padding on both sides, on one, on none and more than taps reach; dilation; several slices of channels, one; one group of warps; one axis; one tap.
+/// Padding on both sides, on one, on none and more than taps reach; dilation; several slices of channels, one; one
+/// group of warps; one axis; one tap.
 const Case cases[] = {
-    {{40, 14, 14, 64}, {3, 3}, 32, {1, 1}, {1, 1}, {1, 1}},
-    {{133, 14, 14, 32}, {3, 3}, 64, {1, 1}, {1, 1}, {1, 1}},
-    {{5, 9, 11, 96}, {3, 2}, 24, {1, 0}, {0, 1}, {1, 2}},
-    {{3, 7, 5, 32}, {2, 2}, 128, {3, 0}, {0, 4}, {2, 1}},
-    {{2, 9, 8, 64}, {5, 5}, 8, {0, 0}, {0, 0}, {1, 1}},
-    {{7, 50, 32}, {3}, 40, {1}, {1}, {3}},
+    {{40, 14, 14, 64}, {3, 3}, 32, {1, 1}, {1, 1}, {1, 1}}, {{133, 14, 14, 32}, {3, 3}, 64, {1, 1}, {1, 1}, {1, 1}},
+    {{5, 9, 11, 96}, {3, 2}, 24, {1, 0}, {0, 1}, {1, 2}},   {{3, 7, 5, 32}, {2, 2}, 128, {3, 0}, {0, 4}, {2, 1}},
+    {{2, 9, 8, 64}, {5, 5}, 8, {0, 0}, {0, 0}, {1, 1}},     {{7, 50, 32}, {3}, 40, {1}, {1}, {3}},
     {{4, 6, 6, 32}, {1, 1}, 16, {0, 0}, {0, 0}, {1, 1}},
 };
 
-std::vector<double> expected(const CallDesc& d, const cuda::ConvolutionForm& f, const std::vector<double>& x, const std::vector<double>& w) {
+std::vector<double> expected(const CallDesc& d, const cuda::ConvolutionForm& f, const std::vector<double>& x,
+                             const std::vector<double>& w) {
   std::vector<double> y;
   for (int64_t b = 0; b < d.inputs[0].extents[0]; ++b)
     for (int64_t p = 0; p < f.output[0] * f.output[1]; ++p)
       for (int64_t o = 0; o < f.out; ++o) {
         double sum = 0;
         for (int64_t tap = 0; tap < f.kernel[0] * f.kernel[1]; ++tap) {
-          const int64_t row = p / f.output[1] - f.low[0] + tap / f.kernel[1] * f.dilation[0], column = p % f.output[1] - f.low[1] + tap % f.kernel[1] * f.dilation[1];
+          const int64_t row = p / f.output[1] - f.low[0] + tap / f.kernel[1] * f.dilation[0],
+                        column = p % f.output[1] - f.low[1] + tap % f.kernel[1] * f.dilation[1];
           if (row < 0 || column < 0 || row >= f.input[0] || column >= f.input[1]) continue;
-          const double *from = &x[static_cast<size_t>(((b * f.input[0] + row) * f.input[1] + column) * f.in)], *by = &w[static_cast<size_t>((o * f.kernel[0] * f.kernel[1] + tap) * f.in)];
+          const double *from = &x[static_cast<size_t>(((b * f.input[0] + row) * f.input[1] + column) * f.in)],
+                       *by = &w[static_cast<size_t>((o * f.kernel[0] * f.kernel[1] + tap) * f.in)];
           for (int64_t c = 0; c < f.in; ++c) sum += from[c] * by[c];
         }
         y.push_back(sum);
@@ -81,7 +84,8 @@ TEST_CASE("own convolutions: what the kernel takes") {
     for (size_t axis = 0; axis < 2; ++axis) {
       CHECK(form->lines[axis] >= form->output[axis]);
       CHECK(form->lines[axis] >= form->input[axis] + form->low[axis]);
-      CHECK(form->output[axis] - 1 + (form->kernel[axis] - 1) * form->dilation[axis] < form->lines[axis] + form->low[axis]);
+      CHECK(form->output[axis] - 1 + (form->kernel[axis] - 1) * form->dilation[axis] <
+            form->lines[axis] + form->low[axis]);
     }
   }
   const auto refused = [](Case c, auto edit, Dtype dtype = float32) {
@@ -98,7 +102,8 @@ TEST_CASE("own convolutions: what the kernel takes") {
   CHECK(refused(cases[0], [](Case& c) { c.x[2] = 60; }));       // taps reach too far for a thread's registers
   CHECK(refused(cases[0], [](Case& c) { c.x.back() = 256; }));  // the weights do not fit
   CallDesc groups = desc_of(cases[0]), dilated = groups, strided = groups, weights = groups, exact = groups;
-  groups.integers[0] = 2, strided.integers[1] = 2, dilated.integers.back() = 2, weights.name = "convolution_weights", exact.numerics.tf32 = false;
+  groups.integers[0] = 2, strided.integers[1] = 2, dilated.integers.back() = 2, weights.name = "convolution_weights",
+  exact.numerics.tf32 = false;
   for (const CallDesc& d : {groups, dilated, strided, weights, exact}) CHECK(!cuda::convolution_form(d, shared_bytes));
   CHECK(!cuda::convolution_form(desc_of(cases[0]), 0));  // no tensor cores
   CHECK(cuda::convolution_may_win(*cuda::convolution_form(desc_of(cases[0]), shared_bytes), 64));
@@ -132,9 +137,11 @@ TEST_CASE("own convolutions on the device: against float64, the same bits twice,
     const auto form = cuda::convolution_form(d, shared_bytes);
     REQUIRE(form.has_value());
     CAPTURE(form->symbol());
-    const std::vector<double> x = rounded(numbers(size_of(c.x), 1), float32), w = rounded(numbers(size_of(d.inputs[1].extents), 2), float32);
+    const std::vector<double> x = rounded(numbers(size_of(c.x), 1), float32),
+                              w = rounded(numbers(size_of(d.inputs[1].extents), 2), float32);
     const std::vector<double> want = expected(d, *form, x, w);
-    // Numbers of size 0.6, each product off by 2^-11 of itself at most in either factor: errors add up like their squares.
+    // Numbers of size 0.6, each product off by 2^-11 of itself at most in either factor: errors add up like their
+    // squares.
     const double bound = 6 * 0.33 * 0x1p-11 * std::sqrt(static_cast<double>(form->weight_bytes() / 4 / form->out));
     const auto compile = [](const std::string& source) { return cuda::compile(source, "sm_90a"); };
     const auto own = cuda::convolution_call(std::make_shared<cuda::ConvolutionKernel>(context, *form, compile), c.x[0]);

@@ -1,4 +1,5 @@
-// Matrix products through cuBLASLt: which it takes and in which terms (a reference of cuBLASLt's own definition runs on the host), and on a device the numbers.
+// Matrix products through cuBLASLt: which it takes and in which terms (a reference of cuBLASLt's own definition runs on
+// the host), and on a device the numbers.
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -26,7 +27,8 @@ DotDesc plain(int64_t m, int64_t n, int64_t k, Dtype in = float32, Dtype out = f
   return d;
 }
 
-DotDesc batched(DotDesc d, std::vector<int64_t> extents, std::vector<int64_t> a, std::vector<int64_t> b, std::vector<int64_t> c) {
+DotDesc batched(DotDesc d, std::vector<int64_t> extents, std::vector<int64_t> a, std::vector<int64_t> b,
+                std::vector<int64_t> c) {
   d.batch = std::move(extents), d.a_batch = std::move(a), d.b_batch = std::move(b), d.c_batch = std::move(c);
   return d;
 }
@@ -38,9 +40,11 @@ DotDesc edited(DotDesc d, Edit edit) {
 }
 
 /// Every index of the batch, with where it begins in A, B and C.
-void each_batch(const DotDesc& d, const std::function<void(int64_t, int64_t, int64_t)>& visit, size_t axis = 0, int64_t a = 0, int64_t b = 0, int64_t c = 0) {
+void each_batch(const DotDesc& d, const std::function<void(int64_t, int64_t, int64_t)>& visit, size_t axis = 0,
+                int64_t a = 0, int64_t b = 0, int64_t c = 0) {
   if (axis == d.batch.size()) return visit(a, b, c);
-  for (int64_t i = 0; i < d.batch[axis]; ++i) each_batch(d, visit, axis + 1, a + i * d.a_batch[axis], b + i * d.b_batch[axis], c + i * d.c_batch[axis]);
+  for (int64_t i = 0; i < d.batch[axis]; ++i)
+    each_batch(d, visit, axis + 1, a + i * d.a_batch[axis], b + i * d.b_batch[axis], c + i * d.c_batch[axis]);
 }
 
 struct Sizes {
@@ -58,7 +62,8 @@ Sizes sizes(const DotDesc& d) {
 
 double activated(Activation activation, double x) {
   if (activation == Activation::relu) return std::max(x, 0.0);
-  if (activation == Activation::gelu_tanh) return 0.5 * x * (1 + std::tanh(std::sqrt(2 / std::acos(-1.0)) * (x + 0.044715 * x * x * x)));
+  if (activation == Activation::gelu_tanh)
+    return 0.5 * x * (1 + std::tanh(std::sqrt(2 / std::acos(-1.0)) * (x + 0.044715 * x * x * x)));
   return x;
 }
 
@@ -88,7 +93,9 @@ void direct(const DotDesc& d, Data& x) {
     for (int64_t i = 0; i < d.m; ++i)
       for (int64_t j = 0; j < d.n; ++j) {
         double sum = 0;
-        for (int64_t l = 0; l < d.k; ++l) sum += x.a[static_cast<size_t>(a + i * d.a_m + l * d.a_k)] * x.b[static_cast<size_t>(b + l * d.b_k + j * d.b_n)];
+        for (int64_t l = 0; l < d.k; ++l)
+          sum +=
+              x.a[static_cast<size_t>(a + i * d.a_m + l * d.a_k)] * x.b[static_cast<size_t>(b + l * d.b_k + j * d.b_n)];
         const auto at = static_cast<size_t>(c + i * d.c_m + j * d.c_n);
         sum *= x.scale();
         if (d.bias) sum += x.bias[static_cast<size_t>(j)];
@@ -99,34 +106,45 @@ void direct(const DotDesc& d, Data& x) {
   for (size_t i = 0; i < x.sum.size(); ++i) {
     x.sum[i] = 0;
     for (int64_t l = 0; l < d.k; ++l)
-      x.sum[i] += of_a ? x.a[static_cast<size_t>(static_cast<int64_t>(i) * d.a_m + l * d.a_k)] : x.b[static_cast<size_t>(l * d.b_k + static_cast<int64_t>(i) * d.b_n)];
+      x.sum[i] += of_a ? x.a[static_cast<size_t>(static_cast<int64_t>(i) * d.a_m + l * d.a_k)]
+                       : x.b[static_cast<size_t>(l * d.b_k + static_cast<int64_t>(i) * d.b_n)];
   }
 }
 
-/// What cuBLASLt computes for a form, by its documentation: column-major matrices, a bias along D's rows, the gradients of biases along k.
+/// What cuBLASLt computes for a form, by its documentation: column-major matrices, a bias along D's rows, the gradients
+/// of biases along k.
 void as_cublaslt(const DotDesc& d, const cuda::LtForm& f, Data& x) {
   const std::vector<double>&a = f.swapped ? x.b : x.a, &b = f.swapped ? x.a : x.b;
   const int64_t m = f.d.rows, n = f.d.columns, k = f.a.transposed ? f.a.rows : f.a.columns;
   REQUIRE((f.a.transposed ? f.a.columns : f.a.rows) == m);
   REQUIRE((f.b.transposed ? f.b.columns : f.b.rows) == k);
   REQUIRE((f.b.transposed ? f.b.rows : f.b.columns) == n);
-  const auto element = [](const cuda::LtMatrix& t, int64_t row, int64_t column) { return t.transposed ? column + row * t.leading : row + column * t.leading; };
+  const auto element = [](const cuda::LtMatrix& t, int64_t row, int64_t column) {
+    return t.transposed ? column + row * t.leading : row + column * t.leading;
+  };
   for (const cuda::LtForm::Offset& call : f.calls)
     for (int64_t batch = 0; batch < f.batch; ++batch) {
-      const int64_t at_a = call.a + batch * f.a.batch_stride, at_b = call.b + batch * f.b.batch_stride, at_d = call.c + batch * f.d.batch_stride;
+      const int64_t at_a = call.a + batch * f.a.batch_stride, at_b = call.b + batch * f.b.batch_stride,
+                    at_d = call.c + batch * f.d.batch_stride;
       for (int64_t i = 0; i < m; ++i)
         for (int64_t j = 0; j < n; ++j) {
           const auto at = static_cast<size_t>(at_d + i + j * f.d.leading);
           double sum = 0;
-          for (int64_t l = 0; l < k; ++l) sum += a[static_cast<size_t>(at_a + element(f.a, i, l))] * b[static_cast<size_t>(at_b + element(f.b, l, j))];
+          for (int64_t l = 0; l < k; ++l)
+            sum +=
+                a[static_cast<size_t>(at_a + element(f.a, i, l))] * b[static_cast<size_t>(at_b + element(f.b, l, j))];
           sum = sum * x.scale() + (d.residual ? x.residual[at] : 0);
           if (f.epilogue & cuda::lt::epilogue_bias) sum += x.bias[static_cast<size_t>(i)];
-          if (const uint32_t kind = f.epilogue & ~uint32_t{cuda::lt::epilogue_bias}; kind == cuda::lt::epilogue_gelu_aux || kind == cuda::lt::epilogue_dgelu) {
-            if (kind == cuda::lt::epilogue_gelu_aux) x.argument[at] = sum, x.c[at] = activated(Activation::gelu_tanh, sum);
+          if (const uint32_t kind = f.epilogue & ~uint32_t{cuda::lt::epilogue_bias};
+              kind == cuda::lt::epilogue_gelu_aux || kind == cuda::lt::epilogue_dgelu) {
+            if (kind == cuda::lt::epilogue_gelu_aux)
+              x.argument[at] = sum, x.c[at] = activated(Activation::gelu_tanh, sum);
             else x.c[at] = sum * gelu_slope(x.argument[at]);
             continue;
           }
-          const Activation follows = f.epilogue & cuda::lt::epilogue_relu ? Activation::relu : f.epilogue & cuda::lt::epilogue_gelu ? Activation::gelu_tanh : Activation::none;
+          const Activation follows = f.epilogue & cuda::lt::epilogue_relu   ? Activation::relu
+                                     : f.epilogue & cuda::lt::epilogue_gelu ? Activation::gelu_tanh
+                                                                            : Activation::none;
           x.c[at] = activated(follows, sum);
         }
     }
@@ -134,7 +152,8 @@ void as_cublaslt(const DotDesc& d, const cuda::LtForm& f, Data& x) {
     x.sum[i] = 0;
     const auto index = static_cast<int64_t>(i);
     for (int64_t l = 0; l < k; ++l)
-      x.sum[i] += f.epilogue == cuda::lt::epilogue_bgrad_a ? a[static_cast<size_t>(element(f.a, index, l))] : b[static_cast<size_t>(element(f.b, l, index))];
+      x.sum[i] += f.epilogue == cuda::lt::epilogue_bgrad_a ? a[static_cast<size_t>(element(f.a, index, l))]
+                                                           : b[static_cast<size_t>(element(f.b, l, index))];
   }
 }
 
@@ -157,11 +176,11 @@ std::vector<DotDesc> taken(Dtype in, Dtype out) {
   const DotDesc base = plain(40, 48, 64, in, out);
   std::vector<DotDesc> list = {
       base,
-      edited(base, [](DotDesc& d) { d.a_m = 1, d.a_k = 40; }),                            // Aᵀ
-      edited(base, [](DotDesc& d) { d.b_k = 1, d.b_n = 64; }),                            // Bᵀ
-      edited(base, [](DotDesc& d) { d.a_m = 1, d.a_k = 40, d.b_k = 1, d.b_n = 64; }),     // both
-      edited(base, [](DotDesc& d) { d.c_m = 1, d.c_n = 40; }),                            // column-major C
-      edited(base, [](DotDesc& d) { d.a_m = 80, d.b_k = 96, d.c_m = 56; }),               // rows with gaps
+      edited(base, [](DotDesc& d) { d.a_m = 1, d.a_k = 40; }),                         // Aᵀ
+      edited(base, [](DotDesc& d) { d.b_k = 1, d.b_n = 64; }),                         // Bᵀ
+      edited(base, [](DotDesc& d) { d.a_m = 1, d.a_k = 40, d.b_k = 1, d.b_n = 64; }),  // both
+      edited(base, [](DotDesc& d) { d.c_m = 1, d.c_n = 40; }),                         // column-major C
+      edited(base, [](DotDesc& d) { d.a_m = 80, d.b_k = 96, d.c_m = 56; }),            // rows with gaps
       edited(base, [](DotDesc& d) { d.bias = true; }),
       edited(base, [](DotDesc& d) { d.activation = Activation::relu; }),
       edited(base, [](DotDesc& d) { d.activation = Activation::gelu_tanh; }),
@@ -169,14 +188,15 @@ std::vector<DotDesc> taken(Dtype in, Dtype out) {
       edited(base, [](DotDesc& d) { d.bias = true, d.activation = Activation::gelu_tanh; }),
       edited(base, [](DotDesc& d) { d.residual = true; }),
       edited(base, [](DotDesc& d) { d.bias = d.residual = true; }),
-      edited(plain(1, 1024, 64, in, out), [](DotDesc& d) { d.bias = true; }),             // a row times a matrix
-      plain(1024, 1, 64, in, out),                                                        // a matrix times a column
+      edited(plain(1, 1024, 64, in, out), [](DotDesc& d) { d.bias = true; }),  // a row times a matrix
+      plain(1024, 1, 64, in, out),                                             // a matrix times a column
       batched(base, {3}, {40 * 64}, {64 * 48}, {40 * 48}),
-      batched(base, {3}, {40 * 64}, {0}, {40 * 48}),                                      // B shared: rows of one product
-      batched(base, {3}, {0}, {64 * 48}, {40 * 48}),                                      // A shared
+      batched(base, {3}, {40 * 64}, {0}, {40 * 48}),  // B shared: rows of one product
+      batched(base, {3}, {0}, {64 * 48}, {40 * 48}),  // A shared
       edited(batched(base, {3}, {40 * 64}, {64 * 48}, {40 * 48}), [](DotDesc& d) { d.bias = true; }),
       // Heads inside of packed rows, [B, T, 3, H, D] as [B, H, T, D]: two batch axes that do not merge.
-      batched(edited(plain(40, 40, 16, in, out), [](DotDesc& d) { d.a_m = d.b_n = 3 * 4 * 16, d.a_k = d.b_k = 1; }), {2, 4}, {40 * 192, 16}, {40 * 192, 16}, {4 * 1600, 1600}),
+      batched(edited(plain(40, 40, 16, in, out), [](DotDesc& d) { d.a_m = d.b_n = 3 * 4 * 16, d.a_k = d.b_k = 1; }),
+              {2, 4}, {40 * 192, 16}, {40 * 192, 16}, {4 * 1600, 1600}),
   };
   const auto with_argument = [&](ActivationArgument argument, bool bias, bool turned) {
     list.push_back(edited(base, [&](DotDesc& d) {
@@ -258,33 +278,37 @@ TEST_CASE("cublaslt: what it does not take is left alone") {
   const DotDesc base = plain(40, 48, 64);
   const auto refused = [](const DotDesc& d) { return !cuda::cublaslt_form(d).has_value(); };
   CHECK(!refused(base));
-  CHECK(refused(plain(8, 8, 8)));                                                                               // too small
-  CHECK(refused(edited(base, [](DotDesc& d) { d.a_m = 128, d.a_k = 2; })));                                     // no contiguous axis
-  CHECK(refused(edited(base, [](DotDesc& d) { d.a_m = 1, d.a_k = 1; })));                                       // a window: rows overlap
+  CHECK(refused(plain(8, 8, 8)));                                            // too small
+  CHECK(refused(edited(base, [](DotDesc& d) { d.a_m = 128, d.a_k = 2; })));  // no contiguous axis
+  CHECK(refused(edited(base, [](DotDesc& d) { d.a_m = 1, d.a_k = 1; })));    // a window: rows overlap
   CHECK(refused(edited(base, [](DotDesc& d) { d.c_m = 96, d.c_n = 2; })));
-  CHECK(refused(edited(base, [](DotDesc& d) { d.bias = true, d.c_m = 1, d.c_n = 40; })));                       // a bias along the wrong axis
+  CHECK(
+      refused(edited(base, [](DotDesc& d) { d.bias = true, d.c_m = 1, d.c_n = 40; })));  // a bias along the wrong axis
   CHECK(refused(edited(base, [](DotDesc& d) { d.residual = true, d.activation = Activation::relu; })));
-  for (Activation a : {Activation::gelu, Activation::sigmoid, Activation::tanh}) CHECK(refused(edited(base, [a](DotDesc& d) { d.activation = a; })));
+  for (Activation a : {Activation::gelu, Activation::sigmoid, Activation::tanh})
+    CHECK(refused(edited(base, [a](DotDesc& d) { d.activation = a; })));
   for (const ActivationArgument argument : {ActivationArgument::written, ActivationArgument::slope}) {
     const auto gelu = [argument](DotDesc& d) { d.activation = Activation::gelu_tanh, d.argument = argument; };
     const DotDesc half = edited(plain(40, 48, 64, bfloat16, bfloat16), gelu);
     CHECK(!refused(half));
-    CHECK(refused(edited(base, gelu)));                                                                         // float32
+    CHECK(refused(edited(base, gelu)));  // float32
     CHECK(refused(edited(half, [](DotDesc& d) { d.activation = Activation::relu; })));
     CHECK(refused(edited(half, [](DotDesc& d) { d.residual = true; })));
-    CHECK(refused(edited(half, [](DotDesc& d) { d.c_m = 52; })));                                               // rows of the argument at 8 bytes
+    CHECK(refused(edited(half, [](DotDesc& d) { d.c_m = 52; })));  // rows of the argument at 8 bytes
   }
   CHECK(refused(edited(base, [](DotDesc& d) { d.bias = true, d.sum = OperandSum::a; })));
-  CHECK(refused(batched(base, {3}, {40 * 64}, {64 * 48}, {0})));                                                // results on top of each other
-  CHECK(refused(batched(base, {7, 64}, {64 * 40 * 64 * 2, 40 * 64}, {64 * 64 * 48 * 2, 64 * 48}, {40 * 48, 7 * 40 * 48})) == false);
-  CHECK(refused(batched(base, {40, 64}, {64 * 40 * 64 * 2, 40 * 64}, {64 * 64 * 48 * 2, 64 * 48}, {40 * 48, 40 * 40 * 48})));  // 40 calls
+  CHECK(refused(batched(base, {3}, {40 * 64}, {64 * 48}, {0})));  // results on top of each other
+  CHECK(refused(batched(base, {7, 64}, {64 * 40 * 64 * 2, 40 * 64}, {64 * 64 * 48 * 2, 64 * 48},
+                        {40 * 48, 7 * 40 * 48})) == false);
+  CHECK(refused(batched(base, {40, 64}, {64 * 40 * 64 * 2, 40 * 64}, {64 * 64 * 48 * 2, 64 * 48},
+                        {40 * 48, 40 * 40 * 48})));  // 40 calls
   CHECK(refused(plain(40, 48, 64, bfloat16, float16)));
   CHECK(refused(plain(40, 48, 64, int32, int32)));
   const DotDesc eight = eights()[2];
   CHECK(!refused(eight));
-  CHECK(refused(edited(eight, [](DotDesc& d) { d.b_k = d.n, d.b_n = 1; })));                                     // not along k
+  CHECK(refused(edited(eight, [](DotDesc& d) { d.b_k = d.n, d.b_n = 1; })));  // not along k
   CHECK(refused(edited(eight, [](DotDesc& d) { d.a_m = 1, d.a_k = d.m; })));
-  CHECK(refused(edited(eight, [](DotDesc& d) { d.n = 56, d.c_m = 56; })));                                       // no multiple of 16
+  CHECK(refused(edited(eight, [](DotDesc& d) { d.n = 56, d.c_m = 56; })));  // no multiple of 16
   CHECK(refused(edited(eight, [](DotDesc& d) { d.a = d.b = float8_e5m2; })));
   CHECK(refused(edited(eight, [](DotDesc& d) { d.c = float32, d.bias = true; })));
   CHECK(refused(edited(eight, [](DotDesc& d) { d.activation = Activation::relu; })));
@@ -308,10 +332,12 @@ bool run_on_device(const DotDesc& d, double tolerance, const cuda::CublasltOptio
   if (!call) return false;
   Data x = data_for(d);
   const std::vector<double> before = rounded(x.c, d.c);
-  const DeviceArray a(context, x.a, d.a, offset), b(context, x.b, d.b, offset), bias(context, x.bias, d.c, offset), residual(context, x.residual, d.c, offset),
-      sum(context, x.sum, d.c, offset), c(context, x.c, d.c, offset), argument(context, x.argument, d.c, offset);
+  const DeviceArray a(context, x.a, d.a, offset), b(context, x.b, d.b, offset), bias(context, x.bias, d.c, offset),
+      residual(context, x.residual, d.c, offset), sum(context, x.sum, d.c, offset), c(context, x.c, d.c, offset),
+      argument(context, x.argument, d.c, offset);
   std::vector<std::unique_ptr<DeviceArray>> scales;
-  for (const double s : x.scales) scales.push_back(std::make_unique<DeviceArray>(context, std::vector<double>{s}, float32));
+  for (const double s : x.scales)
+    scales.push_back(std::make_unique<DeviceArray>(context, std::vector<double>{s}, float32));
   std::vector<void*> operands = {a.address(), b.address()};
   if (d.bias) operands.push_back(bias.address());
   if (d.residual) operands.push_back(residual.address());
@@ -332,8 +358,10 @@ bool run_on_device(const DotDesc& d, double tolerance, const cuda::CublasltOptio
   return true;
 }
 
-/// Tensor cores add products of 8-bit floats to a sum of 14 bits: what lies below is cut off, of each product and at every step, until cuBLASLt adds what 128 of them made up to
-/// a float32. Up to 1.2 of 2^-10 of the products' magnitudes were seen to be lost on an H200, where all products are positive and the loss always goes the same way, at any depth.
+/// Tensor cores add products of 8-bit floats to a sum of 14 bits: what lies below is cut off, of each product and at
+/// every step, until cuBLASLt adds what 128 of them made up to a float32. Up to 1.2 of 2^-10 of the products'
+/// magnitudes were seen to be lost on an H200, where all products are positive and the loss always goes the same way,
+/// at any depth.
 bool run_in_eight_bits(const DotDesc& d, bool positive = false) {
   cuda::Context& context = test::context();
   CAPTURE(d.to_string());
@@ -346,12 +374,15 @@ bool run_in_eight_bits(const DotDesc& d, bool positive = false) {
     return v;
   };
   if (positive) x.a = magnitudes(x.a), x.b = magnitudes(x.b);
-  const DeviceArray a(context, x.a, d.a), b(context, x.b, d.b), bias(context, x.bias, d.c), residual(context, x.residual, d.c), c(context, x.c, d.c);
+  const DeviceArray a(context, x.a, d.a), b(context, x.b, d.b), bias(context, x.bias, d.c),
+      residual(context, x.residual, d.c), c(context, x.c, d.c);
   std::vector<std::unique_ptr<DeviceArray>> scales;
   std::vector<void*> operands = {a.address(), b.address()};
   if (d.bias) operands.push_back(bias.address());
   if (d.residual) operands.push_back(residual.address());
-  for (const double s : x.scales) operands.push_back(scales.emplace_back(std::make_unique<DeviceArray>(context, std::vector<double>{s}, float32))->address());
+  for (const double s : x.scales)
+    operands.push_back(
+        scales.emplace_back(std::make_unique<DeviceArray>(context, std::vector<double>{s}, float32))->address());
   operands.push_back(c.address());
   Data products = x;
   direct(d, x);
@@ -363,7 +394,9 @@ bool run_in_eight_bits(const DotDesc& d, bool positive = false) {
   const std::vector<double> first = c.values();
   double worst = 0;
   for (size_t i = 0; i < first.size(); ++i) {
-    const double rounding = d.c == float32 ? 0x1p-22 : 0x1p-8, allowed = 0x1p-9 * std::fabs(products.c[i]) + rounding * (std::fabs(x.c[i]) + (d.residual ? std::fabs(x.residual[i]) : 0));
+    const double rounding = d.c == float32 ? 0x1p-22 : 0x1p-8,
+                 allowed = 0x1p-9 * std::fabs(products.c[i]) +
+                           rounding * (std::fabs(x.c[i]) + (d.residual ? std::fabs(x.residual[i]) : 0));
     const double beside = std::fabs(first[i] - x.c[i]) / allowed;
     worst = test::larger(worst, beside);
   }
@@ -381,7 +414,12 @@ TEST_CASE("cublaslt on the device: layouts, batches and epilogues in every dtype
     Dtype in, out;
     double tolerance;
   };
-  for (const Types& t : {Types{float32, float32, 2e-5}, {bfloat16, bfloat16, 8e-3}, {bfloat16, float32, 2e-5}, {float16, float16, 1e-3}, {float16, float32, 2e-5}, {float64, float64, 1e-12}}) {
+  for (const Types& t : {Types{float32, float32, 2e-5},
+                         {bfloat16, bfloat16, 8e-3},
+                         {bfloat16, float32, 2e-5},
+                         {float16, float16, 1e-3},
+                         {float16, float32, 2e-5},
+                         {float64, float64, 1e-12}}) {
     CAPTURE(dtype_name(t.in));
     CAPTURE(dtype_name(t.out));
     int declined = 0;
@@ -389,7 +427,8 @@ TEST_CASE("cublaslt on the device: layouts, batches and epilogues in every dtype
       if (run_on_device(d, t.tolerance)) continue;
       ++declined;
       MESSAGE("declined: " << d.to_string());
-      // Without an epilogue there is always an algorithm; float64 and results wider than operands may lack some epilogues.
+      // Without an epilogue there is always an algorithm; float64 and results wider than operands may lack some
+      // epilogues.
       CHECK((d.bias || d.activation != Activation::none || d.residual || d.argument != ActivationArgument::none));
     }
     if (t.in == t.out && t.in != float64) CHECK(declined == 0);
@@ -398,7 +437,8 @@ TEST_CASE("cublaslt on the device: layouts, batches and epilogues in every dtype
 
 TEST_CASE("cublaslt on the device: larger products, searched and not, TF32, int8, 8-bit floats, sums of operands") {
   if (!on_device()) return;
-  const DotDesc large = edited(plain(320, 384, 1024, bfloat16, bfloat16), [](DotDesc& d) { d.bias = true, d.activation = Activation::gelu_tanh; });
+  const DotDesc large = edited(plain(320, 384, 1024, bfloat16, bfloat16),
+                               [](DotDesc& d) { d.bias = true, d.activation = Activation::gelu_tanh; });
   CHECK(run_on_device(large, 1.2e-2));
   CHECK(run_on_device(large, 1.2e-2, {false, false}));
   CHECK(run_on_device(plain(256, 256, 2048), 1e-4));
@@ -439,7 +479,8 @@ TEST_CASE("cublaslt on the device: a residual in place, and a capture") {
   call->run(std::vector<void*>{a.address(), b.address(), c.address(), c.address()});
   CHECK(worst_error(c.values(), x.c) < 2e-5);
 
-  const DeviceArray residual(context, x.residual, float32), captured(context, std::vector<double>(x.c.size(), 0), float32);
+  const DeviceArray residual(context, x.residual, float32),
+      captured(context, std::vector<double>(x.c.size(), 0), float32);
   const cuda::Driver& driver = cuda::driver();
   cuda::GraphHandle graph = nullptr;
   cuda::GraphExecHandle exec = nullptr;
@@ -447,7 +488,8 @@ TEST_CASE("cublaslt on the device: a residual in place, and a capture") {
   REQUIRE(fresh);
   cuda::check(driver.stream_begin_capture(context.stream(), cuda::CaptureMode::relaxed), "cuStreamBeginCapture");
   call->run(std::vector<void*>{a.address(), b.address(), residual.address(), captured.address()});
-  fresh->run(std::vector<void*>{a.address(), b.address(), residual.address(), captured.address()});  // its first run is within the capture
+  fresh->run(std::vector<void*>{a.address(), b.address(), residual.address(),
+                                captured.address()});  // its first run is within the capture
   cuda::check(driver.stream_end_capture(context.stream(), &graph), "cuStreamEndCapture");
   cuda::check(driver.graph_instantiate(&exec, graph, 0), "cuGraphInstantiate");
   CHECK(worst_error(captured.values(), std::vector<double>(x.c.size(), 0)) == 0);

@@ -1,4 +1,5 @@
-// Attention and convolutions through cuDNN: the operations that it is given (no device needed), and on a device the numbers against float64.
+// Attention and convolutions through cuDNN: the operations that it is given (no device needed), and on a device the
+// numbers against float64.
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -18,10 +19,13 @@ using kernel::CallDesc;
 
 namespace {
 
-/// Q, K and V lie side by side in each row: [batch, length, heads + 2 kv_heads, width]; O is [batch, length, heads, width].
-AttentionDesc packed(Dtype t, int64_t batch, int64_t heads, int64_t kv_heads, int64_t queries, int64_t keys, int64_t width, bool causal, bool derivative = false) {
+/// Q, K and V lie side by side in each row: [batch, length, heads + 2 kv_heads, width]; O is [batch, length, heads,
+/// width].
+AttentionDesc packed(Dtype t, int64_t batch, int64_t heads, int64_t kv_heads, int64_t queries, int64_t keys,
+                     int64_t width, bool causal, bool derivative = false) {
   AttentionDesc d;
-  d.dtype = t, d.batch = batch, d.heads = heads, d.kv_heads = kv_heads, d.queries = queries, d.keys = keys, d.width = d.value_width = width;
+  d.dtype = t, d.batch = batch, d.heads = heads, d.kv_heads = kv_heads, d.queries = queries, d.keys = keys,
+  d.width = d.value_width = width;
   d.causal = causal, d.derivative = derivative, d.scale = 1 / std::sqrt(static_cast<double>(width));
   const int64_t row = (heads + 2 * kv_heads) * width, longest = std::max(queries, keys);
   d.q = d.k = d.v = d.dq = d.dk = d.dv = {longest * row, width, row, 1};
@@ -67,7 +71,8 @@ void head(const AttentionDesc& d, Attention& x, int64_t b, int64_t h, bool deriv
         continue;
       }
       x.o[place] = 0;
-      for (int64_t j = 0; j < seen; ++j) x.o[place] += std::exp(s[static_cast<size_t>(j)] - lse) * x.qkv[at(d.v, b, kv, j, c, v_begin(d))];
+      for (int64_t j = 0; j < seen; ++j)
+        x.o[place] += std::exp(s[static_cast<size_t>(j)] - lse) * x.qkv[at(d.v, b, kv, j, c, v_begin(d))];
     }
     for (int64_t j = 0; derivative && j < seen; ++j) {
       const double p = std::exp(s[static_cast<size_t>(j)] - lse);
@@ -85,7 +90,11 @@ void head(const AttentionDesc& d, Attention& x, int64_t b, int64_t h, bool deriv
 
 Attention reference(const AttentionDesc& d) {
   const auto outputs = static_cast<size_t>(d.batch * d.queries * d.heads * d.width);
-  Attention x{numbers(packed_size(d), 1), std::vector<double>(outputs), std::vector<double>(static_cast<size_t>(d.batch * d.heads * d.queries)), numbers(outputs, 2), {}};
+  Attention x{numbers(packed_size(d), 1),
+              std::vector<double>(outputs),
+              std::vector<double>(static_cast<size_t>(d.batch * d.heads * d.queries)),
+              numbers(outputs, 2),
+              {}};
   for (double& v : x.qkv) v *= 2;  // so that rows of probabilities are far from even
   x.qkv = rounded(x.qkv, d.dtype), x.g = rounded(x.g, d.dtype);
   x.dqkv.assign(x.qkv.size(), 0);
@@ -128,7 +137,8 @@ TEST_CASE("cudnn: what it refuses is said with its own words") {
   std::string why;
   try {
     cuda::cudnn::Graph g;
-    const auto a = g.tensor(cuda::cudnn::type_float, {2, 4, 8}, {32, 8, 1}), b = g.tensor(cuda::cudnn::type_float, {2, 9, 4}, {36, 4, 1});
+    const auto a = g.tensor(cuda::cudnn::type_float, {2, 4, 8}, {32, 8, 1}),
+               b = g.tensor(cuda::cudnn::type_float, {2, 9, 4}, {36, 4, 1});
     g.matmul(a, b, g.tensor(cuda::cudnn::type_float, {2, 4, 4}, {16, 4, 1}));  // 8 is not 9
   } catch (const cuda::cudnn::Declined& declined) {
     why = declined.what;
@@ -149,14 +159,17 @@ TEST_CASE("attention descriptors: work, digest and text") {
 TEST_CASE("cudnn on the device: attention forward") {
   if (!on_device()) return;
   cuda::Context& context = test::context();
-  for (const AttentionDesc& d : {packed(bfloat16, 2, 4, 4, 128, 128, 64, true), packed(float16, 2, 4, 4, 128, 128, 64, false), packed(bfloat16, 1, 4, 2, 75, 75, 64, true),
-                                 packed(bfloat16, 2, 4, 1, 33, 75, 64, true), packed(bfloat16, 1, 2, 2, 200, 200, 128, true), packed(bfloat16, 2, 3, 3, 64, 64, 32, false)}) {
+  for (const AttentionDesc& d :
+       {packed(bfloat16, 2, 4, 4, 128, 128, 64, true), packed(float16, 2, 4, 4, 128, 128, 64, false),
+        packed(bfloat16, 1, 4, 2, 75, 75, 64, true), packed(bfloat16, 2, 4, 1, 33, 75, 64, true),
+        packed(bfloat16, 1, 2, 2, 200, 200, 128, true), packed(bfloat16, 2, 3, 3, 64, 64, 32, false)}) {
     CAPTURE(d.to_string());
     std::string why;
     const auto call = cuda::cudnn_attention(d, context, {}, &why);
     REQUIRE_MESSAGE(call, why);
     const Attention x = reference(d);
-    const DeviceArray qkv(context, x.qkv, d.dtype), o(context, std::vector<double>(x.o.size(), 9), d.dtype), lse(context, std::vector<double>(x.lse.size(), 9), float32);
+    const DeviceArray qkv(context, x.qkv, d.dtype), o(context, std::vector<double>(x.o.size(), 9), d.dtype),
+        lse(context, std::vector<double>(x.lse.size(), 9), float32);
     char* base = static_cast<char*>(qkv.address());
     call->run(std::vector<void*>{base, base + k_begin(d) * 2, base + v_begin(d) * 2, o.address(), lse.address()});
     CHECK(beside_largest(o.values(), x.o) < (d.dtype == float16 ? 2e-3 : 1.2e-2));
@@ -172,7 +185,9 @@ TEST_CASE("cudnn on the device: attention forward") {
 }
 
 TEST_CASE("cudnn: slices of attention keep no more probabilities than they may, and make up the whole") {
-  for (const AttentionDesc& d : {packed(bfloat16, 12, 8, 2, 128, 128, 64, true, true), packed(bfloat16, 7, 6, 6, 100, 130, 64, false, true), packed(bfloat16, 1, 16, 16, 16384, 16384, 128, true, true)})
+  for (const AttentionDesc& d :
+       {packed(bfloat16, 12, 8, 2, 128, 128, 64, true, true), packed(bfloat16, 7, 6, 6, 100, 130, 64, false, true),
+        packed(bfloat16, 1, 16, 16, 16384, 16384, 128, true, true)})
     for (size_t most = 1; most < size_t{1} << 36; most *= 3) {
       const cuda::AttentionSlices s = cuda::attention_slices(d, most);
       CAPTURE(d.to_string());
@@ -183,16 +198,19 @@ TEST_CASE("cudnn: slices of attention keep no more probabilities than they may, 
       CHECK((s.each.batch == 1 || s.heads == 1));
       const auto bytes = static_cast<size_t>(s.each.batch * s.each.heads * d.queries * d.keys * 2);
       CHECK((bytes <= most || (s.each.batch == 1 && s.each.kv_heads == 1)));
-      if (most >= static_cast<size_t>(d.batch * d.heads * d.queries * d.keys * 2)) CHECK((s.batches == 1 && s.heads == 1));
+      if (most >= static_cast<size_t>(d.batch * d.heads * d.queries * d.keys * 2))
+        CHECK((s.batches == 1 && s.heads == 1));
     }
 }
 
 TEST_CASE("cudnn on the device: the derivative of attention, both ways, and its bits") {
   if (!on_device()) return;
   cuda::Context& context = test::context();
-  for (const AttentionDesc& d : {packed(bfloat16, 2, 4, 4, 128, 128, 64, true, true), packed(float16, 2, 4, 4, 128, 128, 64, false, true), packed(bfloat16, 1, 4, 2, 75, 75, 64, true, true),
-                                 packed(bfloat16, 1, 2, 2, 256, 256, 128, true, true)})
-    for (const auto& [deterministic, most] : {std::pair{true, size_t{1} << 30}, {true, size_t{1} << 16}, {true, size_t{1}}, {false, size_t{1} << 30}}) {
+  for (const AttentionDesc& d :
+       {packed(bfloat16, 2, 4, 4, 128, 128, 64, true, true), packed(float16, 2, 4, 4, 128, 128, 64, false, true),
+        packed(bfloat16, 1, 4, 2, 75, 75, 64, true, true), packed(bfloat16, 1, 2, 2, 256, 256, 128, true, true)})
+    for (const auto& [deterministic, most] :
+         {std::pair{true, size_t{1} << 30}, {true, size_t{1} << 16}, {true, size_t{1}}, {false, size_t{1} << 30}}) {
       CAPTURE(d.to_string());
       CAPTURE(deterministic);
       CAPTURE(most);
@@ -203,11 +221,12 @@ TEST_CASE("cudnn on the device: the derivative of attention, both ways, and its 
       const auto call = cuda::cudnn_attention(d, context, options, &why);
       REQUIRE_MESSAGE(call, why);
       const Attention x = reference(d);
-      const DeviceArray qkv(context, x.qkv, d.dtype), o(context, x.o, d.dtype), lse(context, x.lse, float32), g(context, x.g, d.dtype),
-          dqkv(context, std::vector<double>(x.dqkv.size(), 0), d.dtype);
+      const DeviceArray qkv(context, x.qkv, d.dtype), o(context, x.o, d.dtype), lse(context, x.lse, float32),
+          g(context, x.g, d.dtype), dqkv(context, std::vector<double>(x.dqkv.size(), 0), d.dtype);
       char *base = static_cast<char*>(qkv.address()), *to = static_cast<char*>(dqkv.address());
       const int64_t k = k_begin(d) * 2, v = v_begin(d) * 2;
-      const std::vector<void*> operands = {base, base + k, base + v, o.address(), lse.address(), g.address(), to, to + k, to + v};
+      const std::vector<void*> operands = {base,        base + k, base + v, o.address(), lse.address(),
+                                           g.address(), to,       to + k,   to + v};
       call->run(operands);
       const std::vector<double> first = dqkv.values();
       CHECK(beside_largest(first, x.dqkv) < (d.dtype == float16 ? 5e-3 : 2e-2));
@@ -223,10 +242,12 @@ TEST_CASE("cudnn on the device: forms of attention's engines are measured, and t
   cuda::Context& context = test::context();
   cuda::CudnnOptions options;
   options.least_searched_flops = 0;
-  for (const AttentionDesc& d : {packed(bfloat16, 2, 4, 4, 256, 256, 64, true), packed(bfloat16, 1, 2, 2, 256, 256, 128, true)}) {
+  for (const AttentionDesc& d :
+       {packed(bfloat16, 2, 4, 4, 256, 256, 64, true), packed(bfloat16, 1, 2, 2, 256, 256, 128, true)}) {
     CAPTURE(d.to_string());
     const Attention x = reference(d);
-    const DeviceArray qkv(context, x.qkv, d.dtype), o(context, std::vector<double>(x.o.size(), 9), d.dtype), lse(context, std::vector<double>(x.lse.size(), 9), float32);
+    const DeviceArray qkv(context, x.qkv, d.dtype), o(context, std::vector<double>(x.o.size(), 9), d.dtype),
+        lse(context, std::vector<double>(x.lse.size(), 9), float32);
     char* base = static_cast<char*>(qkv.address());
     std::vector<double> first;
     std::string name;
@@ -253,7 +274,8 @@ TEST_CASE("cudnn on the device: attention within a captured graph") {
   const auto call = cuda::cudnn_attention(d, context);
   REQUIRE(call);
   const Attention x = reference(d);
-  const DeviceArray qkv(context, x.qkv, d.dtype), o(context, std::vector<double>(x.o.size(), 9), d.dtype), lse(context, std::vector<double>(x.lse.size(), 9), float32);
+  const DeviceArray qkv(context, x.qkv, d.dtype), o(context, std::vector<double>(x.o.size(), 9), d.dtype),
+      lse(context, std::vector<double>(x.lse.size(), 9), float32);
   char* base = static_cast<char*>(qkv.address());
   const cuda::Driver& driver = cuda::driver();
   cuda::GraphHandle graph = nullptr;
@@ -273,12 +295,17 @@ namespace {
 
 /// A convolution with two axes of space, as graph/convolution.h defines it.
 struct Convolution {
-  int64_t batch, height, width, in, out, kernel, groups = 1, stride = 1, low = 0, high = 0, dilation = 1, input_dilation = 1;
-  int64_t result(int64_t n) const { return ((n - 1) * input_dilation + 1 + low + high - (kernel - 1) * dilation - 1) / stride + 1; }
+  int64_t batch, height, width, in, out, kernel, groups = 1, stride = 1, low = 0, high = 0, dilation = 1,
+                                                 input_dilation = 1;
+  int64_t result(int64_t n) const {
+    return ((n - 1) * input_dilation + 1 + low + high - (kernel - 1) * dilation - 1) / stride + 1;
+  }
   std::vector<int64_t> x() const { return {batch, height, width, in}; }
   std::vector<int64_t> w() const { return {out, kernel, kernel, in / groups}; }
   std::vector<int64_t> y() const { return {batch, result(height), result(width), out}; }
-  std::vector<int64_t> integers() const { return {groups, stride, stride, low, low, high, high, dilation, dilation, input_dilation, input_dilation}; }
+  std::vector<int64_t> integers() const {
+    return {groups, stride, stride, low, low, high, high, dilation, dilation, input_dilation, input_dilation};
+  }
 };
 
 size_t count(const std::vector<int64_t>& extents) {
@@ -290,7 +317,8 @@ size_t count(const std::vector<int64_t>& extents) {
 /// Visits every (x, w, y) triple of elements that a product joins.
 template <class Visit>
 void each_product(const Convolution& c, Visit visit) {
-  const int64_t each_in = c.in / c.groups, each_out = c.out / c.groups, rows = c.result(c.height), columns = c.result(c.width);
+  const int64_t each_in = c.in / c.groups, each_out = c.out / c.groups, rows = c.result(c.height),
+                columns = c.result(c.width);
   const auto place = [&](int64_t o, int64_t k, int64_t extent) -> int64_t {
     const int64_t p = o * c.stride + k * c.dilation - c.low;
     return p >= 0 && p % c.input_dilation == 0 && p / c.input_dilation < extent ? p / c.input_dilation : -1;
@@ -304,8 +332,10 @@ void each_product(const Convolution& c, Visit visit) {
             if (row < 0 || column < 0) continue;
             for (int64_t o = 0; o < c.out; ++o)
               for (int64_t l = 0; l < each_in; ++l)
-                visit(static_cast<size_t>(((n * c.height + row) * c.width + column) * c.in + o / each_out * each_in + l),
-                      static_cast<size_t>(((o * c.kernel + ki) * c.kernel + kj) * each_in + l), static_cast<size_t>(((n * rows + i) * columns + j) * c.out + o));
+                visit(
+                    static_cast<size_t>(((n * c.height + row) * c.width + column) * c.in + o / each_out * each_in + l),
+                    static_cast<size_t>(((o * c.kernel + ki) * c.kernel + kj) * each_in + l),
+                    static_cast<size_t>(((n * rows + i) * columns + j) * c.out + o));
           }
 }
 
@@ -332,13 +362,16 @@ std::vector<Convolution> convolutions() {
       edited([](Convolution& c) { c.stride = 2, c.low = 1; }),
       edited([](Convolution& c) { c.dilation = 2, c.low = c.high = 2; }),
       edited([](Convolution& c) { c.groups = 2; }),
-      edited([](Convolution& c) { c.input_dilation = 2, c.low = c.high = 1; }),  // the gradient of a convolution with strides
+      edited([](Convolution& c) {
+        c.input_dilation = 2, c.low = c.high = 1;
+      }),  // the gradient of a convolution with strides
   };
 }
 
 void compare_convolution(const Convolution& c, Dtype t, double tolerance, const cuda::CudnnOptions& options = {}) {
   cuda::Context& context = test::context();
-  const std::vector<double> x = rounded(numbers(count(c.x()), 1), t), w = rounded(numbers(count(c.w()), 2), t), g = rounded(numbers(count(c.y()), 3), t);
+  const std::vector<double> x = rounded(numbers(count(c.x()), 1), t), w = rounded(numbers(count(c.w()), 2), t),
+                            g = rounded(numbers(count(c.y()), 3), t);
   std::vector<double> y(g.size()), dw(w.size());
   each_product(c, [&](size_t a, size_t b, size_t r) { y[r] += x[a] * w[b], dw[b] += x[a] * g[r]; });
   for (const bool weights : {false, true}) {
@@ -352,7 +385,8 @@ void compare_convolution(const Convolution& c, Dtype t, double tolerance, const 
     }
     REQUIRE_MESSAGE(call, why);
     const std::vector<double>& want = weights ? dw : y;
-    const DeviceArray a(context, x, t), b(context, weights ? g : w, t), r(context, std::vector<double>(want.size(), 9), t);
+    const DeviceArray a(context, x, t), b(context, weights ? g : w, t),
+        r(context, std::vector<double>(want.size(), 9), t);
     const std::vector<void*> operands = {a.address(), b.address(), r.address()};
     call->run(operands);
     const std::vector<double> first = r.values();
@@ -367,14 +401,16 @@ void compare_convolution(const Convolution& c, Dtype t, double tolerance, const 
 
 namespace {
 
-/// What cuDNN says of an H100 when it writes down a device's properties: engines can be asked about it where there is none.
+/// What cuDNN says of an H100 when it writes down a device's properties: engines can be asked about it where there is
+/// none.
 constexpr const char* h100 =
     R"({"deviceVer":900,"driverVer":13000,"cudaDeviceId":0,"totalGlobalMem":85000000000,"deviceName":"NVIDIA H100 80GB HBM3","maxGridSize":[2147483647,65535,65535],"maxBlockSize":[1024,1024,64],)"
     R"("regsPerBlock":65536,"multiProcessorCount":132,"warpSize":32,"maxSharedMemoryPerBlock":49152,"maxSharedMemoryPerBlockOptin":232448,)"
     R"("reservedSharedMemoryPerBlock":1024,"maxRegistersPerSM":65536,"maxCtasPerSM":32,"maxThreadsPerBlock":1024,"maxThreadsPerSM":2048,"pciDeviceId":9008,)"
     R"("isTccDriver":0,"supportCoopLaunch":1,"smClockRateKHz":1980000,"memClockRateKHz":2619000,"l2CacheSize":52428800})";
 
-/// How many engines an H100 has for a graph, without a device; plans of those that need no compilation can be made too. -1: cuDNN cannot be asked.
+/// How many engines an H100 has for a graph, without a device; plans of those that need no compilation can be made too.
+/// -1: cuDNN cannot be asked.
 int64_t engines_of_h100(const cuda::cudnn::Graph& graph) {
   using namespace cuda::cudnn;
   constexpr auto deviceprop_descriptor = static_cast<DescriptorType>(38);

@@ -18,18 +18,63 @@ namespace {
 
 std::map<std::string, std::string> header_functions() {
   return {
-      WEFT_ABI(cuInit), WEFT_ABI(cuDriverGetVersion), WEFT_ABI(cuGetErrorName), WEFT_ABI(cuGetErrorString), WEFT_ABI(cuDeviceGetCount), WEFT_ABI(cuDeviceGet),
-      WEFT_ABI(cuDeviceGetName), WEFT_ABI(cuDeviceGetAttribute), WEFT_ABI(cuDeviceTotalMem), WEFT_ABI(cuDeviceCanAccessPeer),
-      WEFT_ABI(cuDevicePrimaryCtxRetain), WEFT_ABI(cuDevicePrimaryCtxRelease), WEFT_ABI(cuCtxSetCurrent), WEFT_ABI(cuCtxGetCurrent),
-      WEFT_ABI(cuCtxSynchronize), WEFT_ABI(cuCtxEnablePeerAccess), WEFT_ABI(cuMemAlloc), WEFT_ABI(cuMemFree), WEFT_ABI(cuMemGetInfo),
-      WEFT_ABI(cuMemAllocHost), WEFT_ABI(cuMemFreeHost), WEFT_ABI(cuMemcpyHtoDAsync), WEFT_ABI(cuMemcpyDtoHAsync), WEFT_ABI(cuMemcpyDtoDAsync),
-      WEFT_ABI(cuMemcpyPeerAsync), WEFT_ABI(cuMemsetD8Async), WEFT_ABI(cuStreamCreate), WEFT_ABI(cuStreamDestroy), WEFT_ABI(cuStreamSynchronize),
-      WEFT_ABI(cuStreamQuery), WEFT_ABI(cuStreamWaitEvent), WEFT_ABI(cuStreamBeginCapture), WEFT_ABI(cuStreamEndCapture), WEFT_ABI(cuStreamIsCapturing),
-      WEFT_ABI(cuThreadExchangeStreamCaptureMode), WEFT_ABI(cuEventCreate), WEFT_ABI(cuEventDestroy), WEFT_ABI(cuEventRecord), WEFT_ABI(cuEventRecordWithFlags), WEFT_ABI(cuEventQuery),
-      WEFT_ABI(cuEventSynchronize), WEFT_ABI(cuModuleLoadData), WEFT_ABI(cuModuleUnload), WEFT_ABI(cuModuleGetFunction), WEFT_ABI(cuModuleGetGlobal),
-      WEFT_ABI(cuFuncGetAttribute), WEFT_ABI(cuFuncSetAttribute), WEFT_ABI(cuOccupancyMaxActiveBlocksPerMultiprocessor), WEFT_ABI(cuLaunchKernelEx),
-      WEFT_ABI(cuTensorMapEncodeTiled), WEFT_ABI(cuLaunchHostFunc), WEFT_ABI(cuGraphInstantiate), WEFT_ABI(cuGraphUpload), WEFT_ABI(cuGraphLaunch), WEFT_ABI(cuGraphExecDestroy),
-      WEFT_ABI(cuGraphDestroy), WEFT_ABI(cuGraphGetNodes),
+      WEFT_ABI(cuInit),
+      WEFT_ABI(cuDriverGetVersion),
+      WEFT_ABI(cuGetErrorName),
+      WEFT_ABI(cuGetErrorString),
+      WEFT_ABI(cuDeviceGetCount),
+      WEFT_ABI(cuDeviceGet),
+      WEFT_ABI(cuDeviceGetName),
+      WEFT_ABI(cuDeviceGetAttribute),
+      WEFT_ABI(cuDeviceTotalMem),
+      WEFT_ABI(cuDeviceCanAccessPeer),
+      WEFT_ABI(cuDevicePrimaryCtxRetain),
+      WEFT_ABI(cuDevicePrimaryCtxRelease),
+      WEFT_ABI(cuCtxSetCurrent),
+      WEFT_ABI(cuCtxGetCurrent),
+      WEFT_ABI(cuCtxSynchronize),
+      WEFT_ABI(cuCtxEnablePeerAccess),
+      WEFT_ABI(cuMemAlloc),
+      WEFT_ABI(cuMemFree),
+      WEFT_ABI(cuMemGetInfo),
+      WEFT_ABI(cuMemAllocHost),
+      WEFT_ABI(cuMemFreeHost),
+      WEFT_ABI(cuMemcpyHtoDAsync),
+      WEFT_ABI(cuMemcpyDtoHAsync),
+      WEFT_ABI(cuMemcpyDtoDAsync),
+      WEFT_ABI(cuMemcpyPeerAsync),
+      WEFT_ABI(cuMemsetD8Async),
+      WEFT_ABI(cuStreamCreate),
+      WEFT_ABI(cuStreamDestroy),
+      WEFT_ABI(cuStreamSynchronize),
+      WEFT_ABI(cuStreamQuery),
+      WEFT_ABI(cuStreamWaitEvent),
+      WEFT_ABI(cuStreamBeginCapture),
+      WEFT_ABI(cuStreamEndCapture),
+      WEFT_ABI(cuStreamIsCapturing),
+      WEFT_ABI(cuThreadExchangeStreamCaptureMode),
+      WEFT_ABI(cuEventCreate),
+      WEFT_ABI(cuEventDestroy),
+      WEFT_ABI(cuEventRecord),
+      WEFT_ABI(cuEventRecordWithFlags),
+      WEFT_ABI(cuEventQuery),
+      WEFT_ABI(cuEventSynchronize),
+      WEFT_ABI(cuModuleLoadData),
+      WEFT_ABI(cuModuleUnload),
+      WEFT_ABI(cuModuleGetFunction),
+      WEFT_ABI(cuModuleGetGlobal),
+      WEFT_ABI(cuFuncGetAttribute),
+      WEFT_ABI(cuFuncSetAttribute),
+      WEFT_ABI(cuOccupancyMaxActiveBlocksPerMultiprocessor),
+      WEFT_ABI(cuLaunchKernelEx),
+      WEFT_ABI(cuTensorMapEncodeTiled),
+      WEFT_ABI(cuLaunchHostFunc),
+      WEFT_ABI(cuGraphInstantiate),
+      WEFT_ABI(cuGraphUpload),
+      WEFT_ABI(cuGraphLaunch),
+      WEFT_ABI(cuGraphExecDestroy),
+      WEFT_ABI(cuGraphDestroy),
+      WEFT_ABI(cuGraphGetNodes),
   };
 }
 
@@ -79,18 +124,24 @@ TEST_CASE("driver constants are those of cuda.h") {
   CHECK(cuda::max_threads_per_multiprocessor == static_cast<int>(CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_MULTIPROCESSOR));
   CHECK(cuda::compute_capability_major == static_cast<int>(CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR));
   CHECK(cuda::compute_capability_minor == static_cast<int>(CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR));
-  CHECK(cuda::max_shared_memory_per_multiprocessor == static_cast<int>(CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_MULTIPROCESSOR));
-  CHECK(cuda::max_registers_per_multiprocessor == static_cast<int>(CU_DEVICE_ATTRIBUTE_MAX_REGISTERS_PER_MULTIPROCESSOR));
+  CHECK(cuda::max_shared_memory_per_multiprocessor ==
+        static_cast<int>(CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_MULTIPROCESSOR));
+  CHECK(cuda::max_registers_per_multiprocessor ==
+        static_cast<int>(CU_DEVICE_ATTRIBUTE_MAX_REGISTERS_PER_MULTIPROCESSOR));
   CHECK(cuda::cooperative_launch == static_cast<int>(CU_DEVICE_ATTRIBUTE_COOPERATIVE_LAUNCH));
-  CHECK(cuda::max_shared_memory_per_block_optin == static_cast<int>(CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN));
-  CHECK(cuda::reserved_shared_memory_per_block == static_cast<int>(CU_DEVICE_ATTRIBUTE_RESERVED_SHARED_MEMORY_PER_BLOCK));
+  CHECK(cuda::max_shared_memory_per_block_optin ==
+        static_cast<int>(CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN));
+  CHECK(cuda::reserved_shared_memory_per_block ==
+        static_cast<int>(CU_DEVICE_ATTRIBUTE_RESERVED_SHARED_MEMORY_PER_BLOCK));
   CHECK(cuda::func_max_threads_per_block == static_cast<int>(CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK));
   CHECK(cuda::func_shared_size_bytes == static_cast<int>(CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES));
   CHECK(cuda::func_local_size_bytes == static_cast<int>(CU_FUNC_ATTRIBUTE_LOCAL_SIZE_BYTES));
   CHECK(cuda::func_num_regs == static_cast<int>(CU_FUNC_ATTRIBUTE_NUM_REGS));
   CHECK(cuda::func_max_dynamic_shared_size_bytes == static_cast<int>(CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES));
-  CHECK(cuda::func_preferred_shared_memory_carveout == static_cast<int>(CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT));
-  CHECK(cuda::func_non_portable_cluster_size_allowed == static_cast<int>(CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED));
+  CHECK(cuda::func_preferred_shared_memory_carveout ==
+        static_cast<int>(CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT));
+  CHECK(cuda::func_non_portable_cluster_size_allowed ==
+        static_cast<int>(CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED));
   CHECK(cuda::stream_non_blocking == static_cast<unsigned>(CU_STREAM_NON_BLOCKING));
   CHECK(cuda::event_blocking_sync == static_cast<unsigned>(CU_EVENT_BLOCKING_SYNC));
   CHECK(cuda::event_disable_timing == static_cast<unsigned>(CU_EVENT_DISABLE_TIMING));
@@ -128,9 +179,11 @@ TEST_CASE("driver structures are laid out as those of cuda.h") {
   CHECK(sizeof(LaunchAttribute::Value) == sizeof(CUlaunchAttributeValue));
   CHECK(static_cast<int>(cuda::LaunchAttributeId::cooperative) == CU_LAUNCH_ATTRIBUTE_COOPERATIVE);
   CHECK(static_cast<int>(cuda::LaunchAttributeId::cluster_dimension) == CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION);
-  CHECK(static_cast<int>(cuda::LaunchAttributeId::programmatic_stream_serialization) == CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION);
+  CHECK(static_cast<int>(cuda::LaunchAttributeId::programmatic_stream_serialization) ==
+        CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION);
   CHECK(static_cast<int>(cuda::LaunchAttributeId::priority) == CU_LAUNCH_ATTRIBUTE_PRIORITY);
-  CHECK(static_cast<int>(cuda::LaunchAttributeId::preferred_shared_memory_carveout) == CU_LAUNCH_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT);
+  CHECK(static_cast<int>(cuda::LaunchAttributeId::preferred_shared_memory_carveout) ==
+        CU_LAUNCH_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT);
 }
 
 #if __has_include(<nvtx3/nvToolsExt.h>)
@@ -143,7 +196,13 @@ TEST_CASE("the profilers' protocol has the numbers and tables of NVTX") {
   CHECK(nvtx::version_table == NVTX_ETID_VERSIONINFO);
   CHECK(nvtx::range_push == NVTX_CBID_CORE_RangePushA);
   CHECK(nvtx::range_pop == NVTX_CBID_CORE_RangePop);
-  const unsigned sizes[] = {0, NVTX_CBID_CORE_SIZE, NVTX_CBID_CUDA_SIZE, NVTX_CBID_OPENCL_SIZE, NVTX_CBID_CUDART_SIZE, NVTX_CBID_CORE2_SIZE, NVTX_CBID_SYNC_SIZE};
+  const unsigned sizes[] = {0,
+                            NVTX_CBID_CORE_SIZE,
+                            NVTX_CBID_CUDA_SIZE,
+                            NVTX_CBID_OPENCL_SIZE,
+                            NVTX_CBID_CUDART_SIZE,
+                            NVTX_CBID_CORE2_SIZE,
+                            NVTX_CBID_SYNC_SIZE};
   REQUIRE(std::size(sizes) == NVTX_CB_MODULE_SIZE);
   for (size_t k = 1; k < std::size(sizes); ++k) CHECK(nvtx::module_sizes[k] == sizes[k]);
   CHECK(sizeof(nvtx::CallbackTable) == sizeof(NvtxExportTableCallbacks));

@@ -1,4 +1,5 @@
-// What works without a GPU: finding libraries, saying what is missing, compiling CUDA C++. With a GPU, the driver itself.
+// What works without a GPU: finding libraries, saying what is missing, compiling CUDA C++. With a GPU, the driver
+// itself.
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -53,7 +54,8 @@ TEST_CASE("without a driver every use says what to do") {
 
 TEST_CASE("failures of the driver name the call, the error and what it was for") {
   CHECK_NOTHROW(cuda::check(cuda::success, "cuNothing"));
-  CHECK_THROWS_WITH_AS(cuda::check(2, "cuMemAlloc_v2", "64 MiB"), doctest::Contains("[cuda] cuMemAlloc_v2 failed"), std::runtime_error);
+  CHECK_THROWS_WITH_AS(cuda::check(2, "cuMemAlloc_v2", "64 MiB"), doctest::Contains("[cuda] cuMemAlloc_v2 failed"),
+                       std::runtime_error);
   CHECK_THROWS_WITH_AS(cuda::check(2, "cuMemAlloc_v2", "64 MiB"), doctest::Contains("(64 MiB)"), std::runtime_error);
 }
 
@@ -71,7 +73,9 @@ TEST_CASE("devices that are too old are refused by name") {
   cuda::DeviceInfo info;
   info.name = "NVIDIA Old";
   info.major = 7, info.minor = 5;
-  CHECK_THROWS_WITH_AS(cuda::require_capability(info), doctest::Contains("NVIDIA Old has compute capability 7.5, and Weft needs 8.0 or more"), std::runtime_error);
+  CHECK_THROWS_WITH_AS(cuda::require_capability(info),
+                       doctest::Contains("NVIDIA Old has compute capability 7.5, and Weft needs 8.0 or more"),
+                       std::runtime_error);
   info.major = 8, info.minor = 0;
   CHECK_NOTHROW(cuda::require_capability(info));
 }
@@ -133,7 +137,8 @@ TEST_CASE("CUDA C++ is compiled to machine code, without a GPU") {
     CHECK(usage[0].shared_bytes == 1024);
     CHECK(usage[0].spill_store_bytes == 0);
   }
-  CHECK_THROWS_WITH_AS(cuda::compile(source, "sm_999"), doctest::Contains("does not know sm_999: install a newer CUDA toolkit"), std::runtime_error);
+  CHECK_THROWS_WITH_AS(cuda::compile(source, "sm_999"),
+                       doctest::Contains("does not know sm_999: install a newer CUDA toolkit"), std::runtime_error);
   // The same source gives the same bytes: a cache by source may stand for the compiler.
   CHECK(cuda::compile(source, "sm_90a") == cuda::compile(source, "sm_90a"));
 }

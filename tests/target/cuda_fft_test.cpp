@@ -1,4 +1,5 @@
-// Fourier transforms of a device without the library for them: the host's routine on copies gives what the library gives.
+// Fourier transforms of a device without the library for them: the host's routine on copies gives what the library
+// gives.
 #include "cuda_support.h"
 #include "target/cuda/cufft.h"
 #include "target/cuda/host_call.h"
@@ -11,8 +12,10 @@ TEST_CASE("transforms that the host computes for a device are the library's") {
   namespace cuda = target::cuda;
   cuda::Context& context = test::context();
   for (const Dtype t : {float32, float64})
-    for (const CallDesc& desc : {CallDesc{"fft", {{t, {3, 60, 2}}}, {{t, {3, 60, 2}}}, {0}}, CallDesc{"fft", {{t, {3, 60, 2}}}, {{t, {3, 60, 2}}}, {1}},
-                                 CallDesc{"rfft", {{t, {4, 50}}}, {{t, {4, 26, 2}}}, {}}, CallDesc{"irfft", {{t, {4, 26, 2}}}, {{t, {4, 50}}}, {}}}) {
+    for (const CallDesc& desc : {CallDesc{"fft", {{t, {3, 60, 2}}}, {{t, {3, 60, 2}}}, {0}},
+                                 CallDesc{"fft", {{t, {3, 60, 2}}}, {{t, {3, 60, 2}}}, {1}},
+                                 CallDesc{"rfft", {{t, {4, 50}}}, {{t, {4, 26, 2}}}, {}},
+                                 CallDesc{"irfft", {{t, {4, 26, 2}}}, {{t, {4, 50}}}, {}}}) {
       CAPTURE(desc.to_string());
       const auto library = cuda::cufft_call(desc, context), host = cuda::host_call(desc, context);
       REQUIRE(library);

@@ -53,10 +53,14 @@ TEST_CASE("what a routine could not do becomes NaN in its own matrix") {
   cuda::Context& context = test::context();
   const auto k = kernels(context);
   for (const Dtype t : {float32, float64}) {
-    const DeviceArray info(context, {0, 0, 0, 7, -1, 0, 0, 0}, int32), a(context, numbers(4 * 6, 1), t), b(context, numbers(4 * 300, 2), t), c(context, numbers(4, 3), t);
-    const cuda::LinalgKernels::Matrices all[] = {{a.address(), 6ul * t.size()}, {b.address(), 300ul * t.size()}, {c.address(), 1ul * t.size()}};
+    const DeviceArray info(context, {0, 0, 0, 7, -1, 0, 0, 0}, int32), a(context, numbers(4 * 6, 1), t),
+        b(context, numbers(4 * 300, 2), t), c(context, numbers(4, 3), t);
+    const cuda::LinalgKernels::Matrices all[] = {
+        {a.address(), 6ul * t.size()}, {b.address(), 300ul * t.size()}, {c.address(), 1ul * t.size()}};
     k.poison(integers(info), 2, 4, all);
-    for (const auto& [got, before, each] : {std::tuple{a.values(), rounded(numbers(4 * 6, 1), t), 6}, {b.values(), rounded(numbers(4 * 300, 2), t), 300}, {c.values(), rounded(numbers(4, 3), t), 1}})
+    for (const auto& [got, before, each] : {std::tuple{a.values(), rounded(numbers(4 * 6, 1), t), 6},
+                                            {b.values(), rounded(numbers(4 * 300, 2), t), 300},
+                                            {c.values(), rounded(numbers(4, 3), t), 1}})
       for (size_t i = 0; i < got.size(); ++i) {
         const size_t matrix = i / static_cast<size_t>(each);
         if (matrix == 1 || matrix == 2) CHECK(std::isnan(got[i]));
@@ -81,7 +85,8 @@ TEST_CASE("what lies above diagonals is copied, and nothing else") {
       const size_t count = 3;
       const DeviceArray from(context, numbers(count * n * n, 7), t), to(context, numbers(count * n * n, 8), t);
       const std::vector<double> source = from.values(), before = to.values();
-      kernels(context).upper_parts(t == float64, from.address(), to.address(), static_cast<int>(n), static_cast<int64_t>(count));
+      kernels(context).upper_parts(t == float64, from.address(), to.address(), static_cast<int>(n),
+                                   static_cast<int64_t>(count));
       const std::vector<double> got = to.values();
       for (size_t i = 0; i < got.size(); ++i) CHECK(got[i] == (i % n > i / n % n ? source[i] : before[i]));
     }
@@ -94,19 +99,28 @@ TEST_CASE("columns of Q are products of reflections") {
   for (const Dtype t : {float32, float64})
     for (const auto& [m, n, columns] : {std::tuple{1, 1, 1}, {8, 8, 8}, {40, 7, 7}, {40, 7, 40}, {130, 70, 70}}) {
       const size_t rows = static_cast<size_t>(m), count = 3;
-      const std::vector<double> a = rounded(numbers(count * rows * static_cast<size_t>(n), 5), t), tau = rounded(scaled(numbers(count * static_cast<size_t>(n), 6), 0.02), t);
-      const DeviceArray on_a(context, a, t), on_tau(context, tau, t), q(context, std::vector<double>(count * rows * static_cast<size_t>(columns), NAN), t);
-      k.columns_of_q(t == float64, on_a.address(), on_tau.address(), q.address(), m, n, columns, static_cast<int64_t>(count));
+      const std::vector<double> a = rounded(numbers(count * rows * static_cast<size_t>(n), 5), t),
+                                tau = rounded(scaled(numbers(count * static_cast<size_t>(n), 6), 0.02), t);
+      const DeviceArray on_a(context, a, t), on_tau(context, tau, t),
+          q(context, std::vector<double>(count * rows * static_cast<size_t>(columns), NAN), t);
+      k.columns_of_q(t == float64, on_a.address(), on_tau.address(), q.address(), m, n, columns,
+                     static_cast<int64_t>(count));
       std::vector<double> want;
       for (size_t b = 0; b < count; ++b)
         for (int c = 0; c < columns; ++c) {
           std::vector<double> x(rows, 0.0);
           x[static_cast<size_t>(c)] = 1;
           for (int j = n - 1; j >= 0; --j) {
-            const auto v = [&](size_t i) { return i < static_cast<size_t>(j) ? 0.0 : i == static_cast<size_t>(j) ? 1.0 : a[(b * static_cast<size_t>(n) + static_cast<size_t>(j)) * rows + i]; };
+            const auto v = [&](size_t i) {
+              return i < static_cast<size_t>(j) ? 0.0
+                     : i == static_cast<size_t>(j)
+                         ? 1.0
+                         : a[(b * static_cast<size_t>(n) + static_cast<size_t>(j)) * rows + i];
+            };
             double sum = 0;
             for (size_t i = 0; i < rows; ++i) sum += v(i) * x[i];
-            for (size_t i = 0; i < rows; ++i) x[i] -= tau[b * static_cast<size_t>(n) + static_cast<size_t>(j)] * sum * v(i);
+            for (size_t i = 0; i < rows; ++i)
+              x[i] -= tau[b * static_cast<size_t>(n) + static_cast<size_t>(j)] * sum * v(i);
           }
           want.insert(want.end(), x.begin(), x.end());
         }

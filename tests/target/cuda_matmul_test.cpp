@@ -1,4 +1,5 @@
-// Products on tensor cores (kernel::Op::matmul): what they are, against float64, by the interpreter and on a device; and that their code compiles, without a device.
+// Products on tensor cores (kernel::Op::matmul): what they are, against float64, by the interpreter and on a device;
+// and that their code compiles, without a device.
 #include <doctest/doctest.h>
 #include <fmt/format.h>
 
@@ -40,13 +41,18 @@ Kernel tiles_of(const Product& p) {
   const int64_t across = (p.n + p.columns - 1) / p.columns, pitch = p.columns + 8;
   const Ref sums = b.local(float32, p.rows * pitch);
   const Value pid = b.program_id();
-  const Value m0 = b.mul(b.scalar(ScalarOp::floordiv, {pid, b.index(across)}), b.index(p.rows)), n0 = b.mul(b.scalar(ScalarOp::mod, {pid, b.index(across)}), b.index(p.columns));
-  const Value m_limit = p.m % p.rows ? b.sub(b.index(p.m), m0) : no_value, n_limit = p.n % p.columns ? b.sub(b.index(p.n), n0) : no_value;
-  b.matmul(sums, p.rows, p.columns, pitch, {a, b.add(b.index(p.begin), b.mul(m0, b.index(p.a_m()))), p.a_m(), p.a_k(), m_limit},
-           {w, b.add(b.index(p.begin), b.mul(n0, b.index(p.b_n()))), p.b_n(), p.b_k(), n_limit}, b.index(p.k), p.schedule);
+  const Value m0 = b.mul(b.scalar(ScalarOp::floordiv, {pid, b.index(across)}), b.index(p.rows)),
+              n0 = b.mul(b.scalar(ScalarOp::mod, {pid, b.index(across)}), b.index(p.columns));
+  const Value m_limit = p.m % p.rows ? b.sub(b.index(p.m), m0) : no_value,
+              n_limit = p.n % p.columns ? b.sub(b.index(p.n), n0) : no_value;
+  b.matmul(sums, p.rows, p.columns, pitch,
+           {a, b.add(b.index(p.begin), b.mul(m0, b.index(p.a_m()))), p.a_m(), p.a_k(), m_limit},
+           {w, b.add(b.index(p.begin), b.mul(n0, b.index(p.b_n()))), p.b_n(), p.b_k(), n_limit}, b.index(p.k),
+           p.schedule);
   b.loop(b.index(0), b.index(p.rows), b.index(16), {}, [&](Value at, const std::vector<Value>&) {
     const Value row = b.add(m0, at), place = b.add(b.mul(row, b.index(p.n)), n0);
-    b.store(out, b.load(sums, b.mul(at, b.index(pitch)), {16, p.columns}, {pitch, 1}), place, {p.n, 1}, {m_limit == no_value ? no_value : b.sub(m_limit, at), n_limit});
+    b.store(out, b.load(sums, b.mul(at, b.index(pitch)), {16, p.columns}, {pitch, 1}), place, {p.n, 1},
+            {m_limit == no_value ? no_value : b.sub(m_limit, at), n_limit});
     return std::vector<Value>{};
   });
   return b.finish();
@@ -55,11 +61,13 @@ Kernel tiles_of(const Product& p) {
 RandomCase case_of(const Product& p) {
   RandomCase c;
   c.kernel = tiles_of(p);
-  for (const auto& v : {encode(numbers(p.a_size(), 1), p.dtype), encode(numbers(p.b_size(), 2), p.dtype), encode(std::vector<double>(static_cast<size_t>(p.m * p.n), -7), float32)}) {
+  for (const auto& v : {encode(numbers(p.a_size(), 1), p.dtype), encode(numbers(p.b_size(), 2), p.dtype),
+                        encode(std::vector<double>(static_cast<size_t>(p.m * p.n), -7), float32)}) {
     const auto* at = reinterpret_cast<const std::byte*>(v.data());
     c.buffers.emplace_back(at, at + v.size());
   }
-  for (const size_t n : {p.a_size(), p.b_size(), static_cast<size_t>(p.m * p.n)}) c.elements.push_back(static_cast<int64_t>(n));
+  for (const size_t n : {p.a_size(), p.b_size(), static_cast<size_t>(p.m * p.n)})
+    c.elements.push_back(static_cast<int64_t>(n));
   c.grid = (p.m + p.rows - 1) / p.rows * ((p.n + p.columns - 1) / p.columns);
   return c;
 }
@@ -79,7 +87,8 @@ double worst(const Product& p, const RandomCase& c) {
     for (int64_t j = 0; j < p.n; ++j) {
       double sum = 0, size = 1e-30;
       for (int64_t k = 0; k < p.k; ++k) {
-        const double term = a[static_cast<size_t>(p.begin + i * p.a_m() + k * p.a_k())] * b[static_cast<size_t>(p.begin + k * p.b_k() + j * p.b_n())];
+        const double term = a[static_cast<size_t>(p.begin + i * p.a_m() + k * p.a_k())] *
+                            b[static_cast<size_t>(p.begin + k * p.b_k() + j * p.b_n())];
         sum += term, size += std::abs(term);
       }
       const double error = std::abs(out[static_cast<size_t>(i * p.n + j)] - sum) / size;
@@ -120,7 +129,11 @@ std::vector<Product> products() {
   out.push_back({130, 130, 200, bfloat16, false, true, 1, 0, 0, 128, 64, {32, 2, 64, 32}});
   for (const bool a : {false, true})
     for (const bool b : {false, true})
-      for (const auto& [rows, columns, warp_rows, warp_columns] : {std::array{64, 64, 32, 32}, {128, 64, 64, 32}, {128, 128, 64, 64}, {128, 256, 64, 64}}) {  // by groups of warps, where there are any
+      for (const auto& [rows, columns, warp_rows, warp_columns] :
+           {std::array{64, 64, 32, 32},
+            {128, 64, 64, 32},
+            {128, 128, 64, 64},
+            {128, 256, 64, 64}}) {  // by groups of warps, where there are any
         const Dtype t = columns == 128 ? float16 : bfloat16;
         out.push_back({136, 264, 200, t, a, b, 1, 0, 0, rows, columns, {64, 4, warp_rows, warp_columns}});
         out.push_back({67, 100, 333, t, a, b, 1, 0, 0, rows, columns, {64, 3, warp_rows, warp_columns}});
@@ -130,7 +143,8 @@ std::vector<Product> products() {
 }
 
 std::string text(const Product& p) {
-  return fmt::format("{}x{}x{} {} {}{} step {} pad {} begin {} tile {}x{} {}x{} {}x{}", p.m, p.n, p.k, dtype_name(p.dtype), p.a_turned ? "T" : "N", p.b_turned ? "T" : "N", p.step, p.pad, p.begin,
+  return fmt::format("{}x{}x{} {} {}{} step {} pad {} begin {} tile {}x{} {}x{} {}x{}", p.m, p.n, p.k,
+                     dtype_name(p.dtype), p.a_turned ? "T" : "N", p.b_turned ? "T" : "N", p.step, p.pad, p.begin,
                      p.rows, p.columns, p.schedule.depth, p.schedule.stages, p.schedule.rows, p.schedule.columns);
 }
 
@@ -151,20 +165,27 @@ TEST_CASE("products on tensor cores compile for three generations of GPUs and sp
     MESSAGE("skipped: " << why);
     return;
   }
-  const Product big{256, 256, 256, bfloat16, false, false, 1, 0, 0, 128, 256, {64, 3, 64, 64}}, turned{256, 256, 256, float16, true, true, 1, 0, 0, 128, 128, {64, 3, 64, 64}},
-      tf32{256, 256, 256, float32, true, false, 1, 0, 0, 128, 128, {32, 3, 64, 64}}, odd{131, 133, 77, bfloat16, false, true, 1, 0, 0, 128, 64, {64, 4, 64, 32}};
-  for (const auto& generation : {std::pair<std::string, cuda::Features>{"sm_80", {}}, {"sm_90a", {}}, {"sm_90a", {.warpgroups = true}}, {"sm_100a", {}}}) {
+  const Product big{256, 256, 256, bfloat16, false, false, 1, 0, 0, 128, 256, {64, 3, 64, 64}},
+      turned{256, 256, 256, float16, true, true, 1, 0, 0, 128, 128, {64, 3, 64, 64}},
+      tf32{256, 256, 256, float32, true, false, 1, 0, 0, 128, 128, {32, 3, 64, 64}},
+      odd{131, 133, 77, bfloat16, false, true, 1, 0, 0, 128, 64, {64, 4, 64, 32}};
+  for (const auto& generation : {std::pair<std::string, cuda::Features>{"sm_80", {}},
+                                 {"sm_90a", {}},
+                                 {"sm_90a", {.warpgroups = true}},
+                                 {"sm_100a", {}}}) {
     const std::string& arch = generation.first;
     const cuda::Features& has = generation.second;
     if (arch == "sm_100a" && cuda::nvrtc_version() < 12080) continue;
     std::string source(cuda::prelude), log;
     int compiled = 0;
-    for (const Product& p : {big, turned, tf32, odd}) source += cuda::render(expand(tiles_of(p)), fmt::format("k{}", compiled++), {}, has).source;
+    for (const Product& p : {big, turned, tf32, odd})
+      source += cuda::render(expand(tiles_of(p)), fmt::format("k{}", compiled++), {}, has).source;
     CHECK((source.find("wgmma.mma_async") != std::string::npos) == has.warpgroups);
     CHECK(!cuda::compile(source, arch, {}, &log).empty());
     const auto usage = cuda::parse_usage(log);
     CHECK(static_cast<int>(usage.size()) == compiled);
-    CHECK(log.find("serializ") == std::string::npos);  // what ptxas says where sums of groups of warps are touched too early
+    CHECK(log.find("serializ") ==
+          std::string::npos);  // what ptxas says where sums of groups of warps are touched too early
     for (const cuda::KernelUsage& use : usage) {
       CAPTURE(arch);
       CAPTURE(use.name);

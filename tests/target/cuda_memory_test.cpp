@@ -21,7 +21,9 @@ TEST_CASE("copies to a device take what is there when they are asked for, and wa
   std::vector<runtime::BufferRef> there;
   for (size_t bytes : sizes) there.push_back(runtime::allocate_on(&device, bytes));
   std::vector<unsigned char> pattern(50 << 20);
-  const auto value_at = [](size_t which, size_t at) { return static_cast<unsigned char>(which * 31 + at * 7 + (at >> 12)); };
+  const auto value_at = [](size_t which, size_t at) {
+    return static_cast<unsigned char>(which * 31 + at * 7 + (at >> 12));
+  };
   const int64_t waits = runtime::counters().device_waits;
   for (size_t k = 0; k < sizes.size(); ++k) {
     for (size_t i = 0; i < sizes[k]; ++i) pattern[i] = value_at(k, i);

@@ -21,7 +21,9 @@ bool no_compiler() {
   return true;
 }
 
-std::string source_of(const Kernel& kernel, const cuda::Variant& variant = {}) { return cuda::render(expand(kernel), "k", variant).source; }
+std::string source_of(const Kernel& kernel, const cuda::Variant& variant = {}) {
+  return cuda::render(expand(kernel), "k", variant).source;
+}
 
 /// y = x * 2 on 1024 lanes a program, up to n.
 Kernel doubled(bool whole) {
@@ -43,11 +45,13 @@ TEST_CASE("random kernels compile for a Hopper GPU") {
   CHECK(code.size() == kernels.size());
   CHECK(target.usage().size() >= 60);  // a few may be alike
   const RandomCase c = random_case(1);
-  CHECK_THROWS_WITH_AS(code[0]->run(std::vector<target::Segment>{{{}, {}, 1}}, 0), doctest::Contains("no device"), std::runtime_error);
+  CHECK_THROWS_WITH_AS(code[0]->run(std::vector<target::Segment>{{{}, {}, 1}}, 0), doctest::Contains("no device"),
+                       std::runtime_error);
 }
 
 TEST_CASE("chunks travel in words of 16 bytes where they begin on one") {
-  const std::string whole = source_of(doubled(true)), guarded = source_of(doubled(false)), anywhere = source_of(doubled(true), {false, 1});
+  const std::string whole = source_of(doubled(true)), guarded = source_of(doubled(false)),
+                    anywhere = source_of(doubled(true), {false, 1});
   CHECK(whole.find("W16") != std::string::npos);
   // The kernel's entry has branches of its own; what it does for a program lies before it.
   const auto body = [](const std::string& source) { return source.substr(0, source.find("__global__")); };
@@ -101,9 +105,11 @@ TEST_CASE("several segments of one launch take their arguments from a table") {
   CHECK(!cuda::compile(std::string(cuda::prelude) + text, "sm_100a").empty());
 }
 
-TEST_CASE("blocks that work together compute what rests on constants alone before they wait for the kernel before them") {
+TEST_CASE(
+    "blocks that work together compute what rests on constants alone before they wait for the kernel before them") {
   Builder b("angles");
-  const Ref place = b.param("place", float32, false), x = b.param("x", float32, false), y = b.param("y", float32, true), parts = b.local(float32, 4 * 64);
+  const Ref place = b.param("place", float32, false), x = b.param("x", float32, false), y = b.param("y", float32, true),
+            parts = b.local(float32, 4 * 64);
   b.parallel(4, [&](Value round) {
     const Value start = b.mul(round, b.index(64)), values = b.load(x, start, {64}, {1});
     const Value angles = b.mul(b.broadcast(b.load(place, b.index(0), {}, {}), {64}), b.cast(b.arange(64), float32));
@@ -115,7 +121,7 @@ TEST_CASE("blocks that work together compute what rests on constants alone befor
   const std::string text = cuda::render(expand(kernel), "k", {}, {.clusters = true}).source;
   const size_t wait = text.find("wait_for_previous");
   CHECK(text.rfind("__builtin_expect") < wait);  // of the sine
-  CHECK(wait < text.find("q1 +"));   // x
+  CHECK(wait < text.find("q1 +"));               // x
 }
 
 TEST_CASE("a kernel that asks for more shared memory than a block of the device has is refused by name") {
@@ -128,5 +134,8 @@ TEST_CASE("a kernel that asks for more shared memory than a block of the device 
   const std::vector<Kernel> kernels{b.finish()};
   cuda::CudaTarget large(nullptr, "sm_90a", false), small(nullptr, "sm_86", false);
   CHECK_NOTHROW(large.compile(kernels));
-  CHECK_THROWS_WITH_AS(small.compile(kernels), doctest::Contains("[kernel greedy] asks for 122880 bytes of shared memory a block, and this device has 101376"), std::runtime_error);
+  CHECK_THROWS_WITH_AS(
+      small.compile(kernels),
+      doctest::Contains("[kernel greedy] asks for 122880 bytes of shared memory a block, and this device has 101376"),
+      std::runtime_error);
 }

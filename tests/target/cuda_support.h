@@ -1,5 +1,6 @@
 #pragma once
-// Arrays of numbers on the host in float64 and on the device in any dtype, for tests that run where WEFT_TEST_DEVICE=cuda and there is a GPU.
+// Arrays of numbers on the host in float64 and on the device in any dtype, for tests that run where
+// WEFT_TEST_DEVICE=cuda and there is a GPU.
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -76,7 +77,8 @@ class DeviceArray {
     target::cuda::check(driver().mem_alloc(&pointer_, bytes_ + offset_ + 16), "cuMemAlloc");
     if (values.empty()) return;
     const std::vector<char> host = encode(values, t);
-    target::cuda::check(driver().memcpy_htod_async(pointer_ + offset_, host.data(), bytes_, context.stream()), "cuMemcpyHtoDAsync");
+    target::cuda::check(driver().memcpy_htod_async(pointer_ + offset_, host.data(), bytes_, context.stream()),
+                        "cuMemcpyHtoDAsync");
     context.synchronize();
   }
   DeviceArray(const DeviceArray&) = delete;
@@ -88,7 +90,9 @@ class DeviceArray {
     std::vector<char> host(bytes_);
     if (host.empty()) return {};
     context_.make_current();
-    target::cuda::check(target::cuda::driver().memcpy_dtoh_async(host.data(), pointer_ + offset_, bytes_, context_.stream()), "cuMemcpyDtoHAsync");
+    target::cuda::check(
+        target::cuda::driver().memcpy_dtoh_async(host.data(), pointer_ + offset_, bytes_, context_.stream()),
+        "cuMemcpyDtoHAsync");
     context_.synchronize();
     return decode(host, dtype_);
   }
@@ -106,7 +110,8 @@ inline std::vector<double> numbers(size_t count, uint64_t seed) {
   uint64_t state = seed * 0x9e3779b97f4a7c15ull + 1;
   for (double& v : out) {
     state = state * 6364136223846793005ull + 1442695040888963407ull;
-    v = static_cast<double>(static_cast<int64_t>(state >> 33) - (int64_t{1} << 30)) / static_cast<double>(int64_t{1} << 30);
+    v = static_cast<double>(static_cast<int64_t>(state >> 33) - (int64_t{1} << 30)) /
+        static_cast<double>(int64_t{1} << 30);
   }
   return out;
 }

@@ -1,4 +1,5 @@
-// Our own kernels for gradients of convolutions' weights (target/cuda/weight_gradient.h): what they take, that their sums stay in registers, and what they compute, against float64.
+// Our own kernels for gradients of convolutions' weights (target/cuda/weight_gradient.h): what they take, that their
+// sums stay in registers, and what they compute, against float64.
 #include "own_call.h"
 #include "target/cuda/nvrtc.h"
 #include "target/cuda/prelude.h"
@@ -27,7 +28,8 @@ CallDesc desc_of(const Case& c, Dtype dtype = float32) {
   d.inputs = {{dtype, c.x}, {dtype, c.g}};
   d.outputs = {{dtype, w}};
   d.integers = {1};
-  for (const auto* part : {&c.stride, &c.low, &c.high, &c.dilation}) d.integers.insert(d.integers.end(), part->begin(), part->end());
+  for (const auto* part : {&c.stride, &c.low, &c.high, &c.dilation})
+    d.integers.insert(d.integers.end(), part->begin(), part->end());
   d.integers.insert(d.integers.end(), c.kernel.size(), 1);
   d.numerics.tf32 = true;
   return d;
@@ -43,16 +45,20 @@ const Case cases[] = {
     {{7, 50, 32}, {7, 48, 64}, {3}, {1}, {0}, {0}, {1}},
 };
 
-std::vector<double> expected(const CallDesc& d, const cuda::WeightGradientForm& f, const std::vector<double>& x, const std::vector<double>& g) {
+std::vector<double> expected(const CallDesc& d, const cuda::WeightGradientForm& f, const std::vector<double>& x,
+                             const std::vector<double>& g) {
   std::vector<double> out(static_cast<size_t>(f.results()));
   for (int64_t b = 0; b < d.inputs[0].extents[0]; ++b)
     for (int64_t p = 0; p < f.output[0] * f.output[1]; ++p)
       for (int64_t tap = 0; tap < f.kernel[0] * f.kernel[1]; ++tap) {
-        const int64_t row = p / f.output[1] * f.stride[0] - f.low[0] + tap / f.kernel[1] * f.dilation[0], column = p % f.output[1] * f.stride[1] - f.low[1] + tap % f.kernel[1] * f.dilation[1];
+        const int64_t row = p / f.output[1] * f.stride[0] - f.low[0] + tap / f.kernel[1] * f.dilation[0],
+                      column = p % f.output[1] * f.stride[1] - f.low[1] + tap % f.kernel[1] * f.dilation[1];
         if (row < 0 || column < 0 || row >= f.input[0] || column >= f.input[1]) continue;
-        const double *from = &x[static_cast<size_t>(((b * f.input[0] + row) * f.input[1] + column) * f.in)], *by = &g[static_cast<size_t>((b * f.output[0] * f.output[1] + p) * f.out)];
+        const double *from = &x[static_cast<size_t>(((b * f.input[0] + row) * f.input[1] + column) * f.in)],
+                     *by = &g[static_cast<size_t>((b * f.output[0] * f.output[1] + p) * f.out)];
         for (int64_t o = 0; o < f.out; ++o)
-          for (int64_t c = 0; c < f.in; ++c) out[static_cast<size_t>((o * f.kernel[0] * f.kernel[1] + tap) * f.in + c)] += by[o] * from[c];
+          for (int64_t c = 0; c < f.in; ++c)
+            out[static_cast<size_t>((o * f.kernel[0] * f.kernel[1] + tap) * f.in + c)] += by[o] * from[c];
       }
   return out;
 }
@@ -101,7 +107,8 @@ TEST_CASE("own weight gradients: sums stay in registers") {
     return;
   }
   for (const Case* c : {&cases[0], &cases[1], &cases[3]}) {
-    const cuda::RenderedWeightGradient rendered = cuda::render_weight_gradient(*cuda::weight_gradient_form(desc_of(*c), shared_bytes));
+    const cuda::RenderedWeightGradient rendered =
+        cuda::render_weight_gradient(*cuda::weight_gradient_form(desc_of(*c), shared_bytes));
     std::string log;
     CHECK(!cuda::compile(std::string(cuda::prelude) + rendered.parts.source, "sm_90a", {}, &log).empty());
     const auto usage = cuda::parse_usage(log);
@@ -123,12 +130,16 @@ TEST_CASE("own weight gradients on the device: against float64, the same bits tw
     const auto form = cuda::weight_gradient_form(d, shared_bytes);
     REQUIRE(form.has_value());
     CAPTURE(form->symbol());
-    const std::vector<double> x = rounded(numbers(size_of(c.x), 1), float32), g = rounded(numbers(size_of(c.g), 2), float32);
+    const std::vector<double> x = rounded(numbers(size_of(c.x), 1), float32),
+                              g = rounded(numbers(size_of(c.g), 2), float32);
     const std::vector<double> want = expected(d, *form, x, g);
-    // Numbers of size 0.6, each product off by 2^-11 of itself at most in either factor: errors add up like their squares.
-    const double bound = 6 * 0.33 * 0x1p-11 * std::sqrt(static_cast<double>(c.x[0] * form->output[0] * form->output[1]));
+    // Numbers of size 0.6, each product off by 2^-11 of itself at most in either factor: errors add up like their
+    // squares.
+    const double bound =
+        6 * 0.33 * 0x1p-11 * std::sqrt(static_cast<double>(c.x[0] * form->output[0] * form->output[1]));
     const auto compile = [](const std::string& source) { return cuda::compile(source, "sm_90a"); };
-    const auto own = cuda::weight_gradient_call(std::make_shared<cuda::WeightGradientKernels>(context, *form, compile), c.x[0]);
+    const auto own =
+        cuda::weight_gradient_call(std::make_shared<cuda::WeightGradientKernels>(context, *form, compile), c.x[0]);
     check_own_call(d, *own, x, g, want, bound);
   }
 }

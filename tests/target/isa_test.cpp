@@ -14,7 +14,8 @@ TEST_CASE("the chosen instruction set is the one that is used, and stays") {
   const char* chosen = std::getenv("WEFT_TEST_ISA");
   CHECK(used.name == (chosen ? chosen : "native"));
   CHECK_NOTHROW(target::set_cpu_isa(used.name));
-  CHECK_THROWS_WITH_AS(target::set_cpu_isa(used.name == "generic" ? "native" : "generic"), doctest::Contains("in use already"), std::invalid_argument);
+  CHECK_THROWS_WITH_AS(target::set_cpu_isa(used.name == "generic" ? "native" : "generic"),
+                       doctest::Contains("in use already"), std::invalid_argument);
   CHECK_THROWS_WITH_AS(target::set_cpu_isa("mmx"), doctest::Contains("unknown instruction set"), std::invalid_argument);
 }
 

@@ -19,9 +19,13 @@ inline bool on_hopper() {
   return there;
 }
 
-/// `own` is near `want`, has the same bits twice, and whichever wins where the target measures it beside the library's is near as well. Both operands are float32.
-inline void check_own_call(const kernel::CallDesc& desc, const target::LibraryCall& own, const std::vector<double>& left, const std::vector<double>& right, const std::vector<double>& want, double bound) {
-  const DeviceArray on_left(context(), left, float32), on_right(context(), right, float32), result(context(), std::vector<double>(want.size(), NAN), float32);
+/// `own` is near `want`, has the same bits twice, and whichever wins where the target measures it beside the library's
+/// is near as well. Both operands are float32.
+inline void check_own_call(const kernel::CallDesc& desc, const target::LibraryCall& own,
+                           const std::vector<double>& left, const std::vector<double>& right,
+                           const std::vector<double>& want, double bound) {
+  const DeviceArray on_left(context(), left, float32), on_right(context(), right, float32),
+      result(context(), std::vector<double>(want.size(), NAN), float32);
   void* operands[] = {on_left.address(), on_right.address(), result.address()};
   own.run(operands);
   const std::vector<double> got = result.values();

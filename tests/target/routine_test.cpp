@@ -1,4 +1,5 @@
-// Calls as tile kernels, on tiles short enough that rows need several of them, against the CPU's own routines: equal bits.
+// Calls as tile kernels, on tiles short enough that rows need several of them, against the CPU's own routines: equal
+// bits.
 #include <doctest/doctest.h>
 
 #include <cstring>
@@ -43,7 +44,8 @@ std::vector<char> elements(const CallDesc::Array& a, uint64_t seed) {
   std::vector<char> out(bytes_of(a));
   const auto fill = [&](auto bits, uint64_t infinity, uint64_t sign) {
     using U = decltype(bits);
-    const uint64_t special[] = {0, sign, infinity, infinity | sign, infinity | 1, infinity | sign | 3, 1, sign | 1, ~uint64_t{0}, sign - 1};
+    const uint64_t special[] = {0, sign,     infinity,     infinity | sign, infinity | 1, infinity | sign | 3,
+                                1, sign | 1, ~uint64_t{0}, sign - 1};
     for (size_t k = 0; k < out.size() / sizeof(U); ++k) {
       const U v = static_cast<U>(draw() % 3 == 0 ? special[draw() % 10] : draw() % 2 ? draw() : draw() % 17);
       std::memcpy(out.data() + k * sizeof(U), &v, sizeof v);
@@ -66,7 +68,8 @@ void check_sort(Dtype dtype, const std::vector<int64_t>& shape, int64_t axis, bo
   CAPTURE(shape.size());
   CAPTURE(shape.back());
   const CallDesc desc{"sort", {{dtype, shape}}, {{dtype, shape, values}, {uint32, shape, order}}, {axis}};
-  Buffers operands{elements(desc.inputs[0], 7), std::vector<char>(bytes_of(desc.outputs[0]), 3), std::vector<char>(bytes_of(desc.outputs[1]), 3)};
+  Buffers operands{elements(desc.inputs[0], 7), std::vector<char>(bytes_of(desc.outputs[0]), 3),
+                   std::vector<char>(bytes_of(desc.outputs[1]), 3)};
   const Buffers got = run_routine(desc, operands, 64);
   std::vector<void*> pointers;
   for (auto& b : operands) pointers.push_back(b.data());
@@ -77,7 +80,8 @@ void check_sort(Dtype dtype, const std::vector<int64_t>& shape, int64_t axis, bo
 }  // namespace
 
 TEST_CASE("routines: sorts give the CPU's bits for every dtype") {
-  for (Dtype t : {bool_, int8, uint8, int16, uint16, int32, uint32, int64, uint64, float16, bfloat16, float32, float64, float8_e4m3, float8_e5m2}) {
+  for (Dtype t : {bool_, int8, uint8, int16, uint16, int32, uint32, int64, uint64, float16, bfloat16, float32, float64,
+                  float8_e4m3, float8_e5m2}) {
     check_sort(t, {3, 50}, 1);
     check_sort(t, {2, 300}, 1);
   }
@@ -104,7 +108,9 @@ TEST_CASE("routines: searches give the CPU's places") {
       for (int64_t n : {1, 7, 64, 1000}) {
         const CallDesc::Array rows{t, {3, n}};
         const CallDesc sort{"sort", {rows}, {{rows}, {uint32, {3, n}}}, {1}};
-        Buffers sorted = run_routine(sort, {elements(rows, 11), std::vector<char>(bytes_of(rows)), std::vector<char>(bytes_of({uint32, {3, n}}))}, 64);
+        Buffers sorted = run_routine(
+            sort,
+            {elements(rows, 11), std::vector<char>(bytes_of(rows)), std::vector<char>(bytes_of({uint32, {3, n}}))}, 64);
         const CallDesc desc{"searchsorted", {rows, {t, {3, 5, 9}}}, {{uint32, {3, 5, 9}}}, {right}};
         Buffers operands{sorted[1], elements(desc.inputs[1], 13), std::vector<char>(bytes_of(desc.outputs[0]), 3)};
         const Buffers got = run_routine(desc, operands, 64);

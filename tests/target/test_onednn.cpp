@@ -46,8 +46,8 @@ struct Tensor {
   void* data() { return dtype == bfloat16 ? static_cast<void*>(h.data()) : static_cast<void*>(f.data()); }
 };
 
-int64_t span(const std::vector<int64_t>& extents, const std::vector<int64_t>& strides, int64_t rows,
-             int64_t rs, int64_t columns, int64_t cs) {
+int64_t span(const std::vector<int64_t>& extents, const std::vector<int64_t>& strides, int64_t rows, int64_t rs,
+             int64_t columns, int64_t cs) {
   int64_t last = (rows - 1) * rs + (columns - 1) * cs;
   for (size_t i = 0; i < extents.size(); ++i) last += (extents[i] - 1) * strides[i];
   return last + 1;
@@ -67,7 +67,8 @@ double activated(kernel::Activation activation, double x) {
   switch (activation) {
     case kernel::Activation::relu: return std::max(x, 0.0);
     case kernel::Activation::gelu: return x * 0.5 * (1 + std::erf(x / std::sqrt(2.0)));
-    case kernel::Activation::gelu_tanh: return x * 0.5 * (1 + std::tanh(0.7978845608028654 * (x + 0.044715 * x * x * x)));
+    case kernel::Activation::gelu_tanh:
+      return x * 0.5 * (1 + std::tanh(0.7978845608028654 * (x + 0.044715 * x * x * x)));
     case kernel::Activation::sigmoid: return 1 / (1 + std::exp(-x));
     case kernel::Activation::tanh: return std::tanh(x);
     default: return x;
@@ -78,12 +79,9 @@ struct Problem {
   DotDesc d;
   Tensor a, b, bias, residual, c;
   explicit Problem(const DotDesc& desc)
-      : d(desc),
-        a(d.a, span(d.batch, d.a_batch, d.m, d.a_m, d.k, d.a_k)),
-        b(d.b, span(d.batch, d.b_batch, d.k, d.b_k, d.n, d.b_n)),
-        bias(d.c, d.n),
-        residual(d.c, span(d.batch, d.c_batch, d.m, d.c_m, d.n, d.c_n)),
-        c(residual) {
+      : d(desc), a(d.a, span(d.batch, d.a_batch, d.m, d.a_m, d.k, d.a_k)),
+        b(d.b, span(d.batch, d.b_batch, d.k, d.b_k, d.n, d.b_n)), bias(d.c, d.n),
+        residual(d.c, span(d.batch, d.c_batch, d.m, d.c_m, d.n, d.c_n)), c(residual) {
     for (int64_t i = 0; i < static_cast<int64_t>(std::max(c.f.size(), c.h.size())); ++i) c.set(i, 777);
   }
 
@@ -110,7 +108,8 @@ struct Problem {
             sum += term, size += std::abs(term);
           }
           sum = activated(d.activation, sum) + (d.residual ? residual.at(at) : 0);
-          const double allowed = (d.activation == kernel::Activation::none ? 4e-7 : 4e-6) * size * std::sqrt(static_cast<double>(d.k) + 4) +
+          const double allowed = (d.activation == kernel::Activation::none ? 4e-7 : 4e-6) * size *
+                                     std::sqrt(static_cast<double>(d.k) + 4) +
                                  (d.c == bfloat16 ? 0.02 * (std::abs(sum) + 0.5) : 0);
           const double gap = std::abs(c.at(at) - sum) / allowed;
           worst = std::isfinite(gap) ? std::max(worst, gap) : 1e30;
@@ -119,8 +118,7 @@ struct Problem {
       }
     }
     for (size_t i = 0; i < written.size(); ++i) {
-      if (!written[i] &&
-          c.at(static_cast<int64_t>(i)) != static_cast<double>(static_cast<float>(bfloat16_t(777.0f))) &&
+      if (!written[i] && c.at(static_cast<int64_t>(i)) != static_cast<double>(static_cast<float>(bfloat16_t(777.0f))) &&
           c.at(static_cast<int64_t>(i)) != 777)
         worst = 1e30;
     }
@@ -142,8 +140,8 @@ DotDesc plain(int64_t m, int64_t n, int64_t k) {
 
 bool check_runs(const DotDesc& d, bool in_place, bool required = true) {
   const auto call = onednn_dot(d);
-  INFO(d.to_string(), " a ", d.a_m, ",", d.a_k, " b ", d.b_k, ",", d.b_n, " c ", d.c_m, ",", d.c_n,
-       " batch axes ", d.batch.size(), " in place ", in_place);
+  INFO(d.to_string(), " a ", d.a_m, ",", d.a_k, " b ", d.b_k, ",", d.b_n, " c ", d.c_m, ",", d.c_n, " batch axes ",
+       d.batch.size(), " in place ", in_place);
   if (!call) {
     CHECK(!required);
     return false;
@@ -248,7 +246,8 @@ TEST_CASE("onednn: the CPU target gives it bfloat16 products only where the proc
   DotDesc d = plain(64, 64, 64);
   CHECK(target::cpu().library(d) != nullptr);
   d.a = d.b = d.c = bfloat16;
-  CHECK((target::cpu().library(d) != nullptr) == (target::cpu_isa().tiles && takes(bfloat16)));  // oneDNN may be bound more tightly than this process
+  CHECK((target::cpu().library(d) != nullptr) ==
+        (target::cpu_isa().tiles && takes(bfloat16)));  // oneDNN may be bound more tightly than this process
   CHECK(target::CpuTarget({"generic", true}).library(d) == nullptr);
 }
 

@@ -15,7 +15,8 @@ using namespace weft::text;
 
 namespace {
 
-template <class E, class F> std::string message(F f) {
+template <class E, class F>
+std::string message(F f) {
   try {
     f();
   } catch (const E& e) {
@@ -37,13 +38,27 @@ TEST_CASE("UTF-8: every code point comes back, everything else is refused") {
   for (char32_t c = 0; c < 0x110000; c = c == 0xD7FF ? 0xE000 : c + 1) {
     const std::string bytes = utf8_encode(c);
     const Utf8Step step = utf8_step(bytes);
-    if (step.kind != Utf8Step::Kind::character || step.code != c || step.bytes != bytes.size()) FAIL("code point ", static_cast<uint32_t>(c));
+    if (step.kind != Utf8Step::Kind::character || step.code != c || step.bytes != bytes.size())
+      FAIL("code point ", static_cast<uint32_t>(c));
     for (size_t n = 1; n < bytes.size(); ++n)
-      if (utf8_step(std::string_view(bytes).substr(0, n)).kind != Utf8Step::Kind::incomplete) FAIL("part of code point ", static_cast<uint32_t>(c));
+      if (utf8_step(std::string_view(bytes).substr(0, n)).kind != Utf8Step::Kind::incomplete)
+        FAIL("part of code point ", static_cast<uint32_t>(c));
   }
-  // Overlong, surrogate, past the end, stray bytes; with the length of the longest part that could have begun a character.
-  const std::pair<std::string, size_t> bad[] = {{"\xC0\x80", 1},     {"\xC1\xBF", 1}, {"\xE0\x80\x80", 1}, {"\xE0\x9F\xBF", 1}, {"\xED\xA0\x80", 1}, {"\xF0\x80\x80\x80", 1},
-                                                {"\xF4\x90\x80\x80", 1}, {"\xF5\x80\x80\x80", 1}, {"\x80", 1}, {"\xFF", 1}, {"\xC3\x28", 1}, {"\xE2\x82\x28", 2}, {"\xF0\x9F\x98 ", 3}};
+  // Overlong, surrogate, past the end, stray bytes; with the length of the longest part that could have begun a
+  // character.
+  const std::pair<std::string, size_t> bad[] = {{"\xC0\x80", 1},
+                                                {"\xC1\xBF", 1},
+                                                {"\xE0\x80\x80", 1},
+                                                {"\xE0\x9F\xBF", 1},
+                                                {"\xED\xA0\x80", 1},
+                                                {"\xF0\x80\x80\x80", 1},
+                                                {"\xF4\x90\x80\x80", 1},
+                                                {"\xF5\x80\x80\x80", 1},
+                                                {"\x80", 1},
+                                                {"\xFF", 1},
+                                                {"\xC3\x28", 1},
+                                                {"\xE2\x82\x28", 2},
+                                                {"\xF0\x9F\x98 ", 3}};
   for (const auto& [bytes, length] : bad) {
     const auto& captured = bytes;  // clang 14 takes no binding of a structure into a lambda
     CAPTURE(captured);
@@ -84,7 +99,8 @@ TEST_CASE("tinyshakespeare: 65 characters, as nanoGPT numbers them") {
 TEST_CASE("what cannot be encoded is named with its place") {
   const CharTokenizer t("abc");
   CHECK(message<std::invalid_argument>([&] { t.encode("ab€"); }) ==
-        "[encode] the character '€' (U+20AC) at position 2 is not among the 3 characters of the text that this vocabulary was made from");
+        "[encode] the character '€' (U+20AC) at position 2 is not among the 3 characters of the text that this "
+        "vocabulary was made from");
   CHECK(message<std::invalid_argument>([&] { t.encode("a\tb"); }).find("U+0009 at position 1") != std::string::npos);
   CHECK(message<std::invalid_argument>([&] { t.encode("ab\xFF"); }) ==
         "[encode] the text is not UTF-8: byte 0xFF at position 2 begins no character; a byte tokenizer takes any text");
@@ -107,7 +123,8 @@ TEST_CASE("bytes: any text") {
 }
 
 TEST_CASE("saved and loaded") {
-  const std::string file = (std::filesystem::temp_directory_path() / ("weft_tok_" + std::to_string(::getpid()) + ".json")).string();
+  const std::string file =
+      (std::filesystem::temp_directory_path() / ("weft_tok_" + std::to_string(::getpid()) + ".json")).string();
   const CharTokenizer chars(std::string_view("\"\\ \n€😉\0z", 13));
   chars.save(file);
   const auto back = load_tokenizer(file);
@@ -115,7 +132,14 @@ TEST_CASE("saved and loaded") {
   CHECK(back->encode("€\n😉\"") == chars.encode("€\n😉\""));
   ByteTokenizer().save(file);
   CHECK(load_tokenizer(file)->vocab_size() == 256);
-  const char* broken[] = {"", "{", "[]", "{}", "{\"kind\": 3}", "{\"kind\": \"word\"}", "{\"kind\": \"char\"}", "{\"kind\": \"char\", \"characters\": \"\"}",
+  const char* broken[] = {"",
+                          "{",
+                          "[]",
+                          "{}",
+                          "{\"kind\": 3}",
+                          "{\"kind\": \"word\"}",
+                          "{\"kind\": \"char\"}",
+                          "{\"kind\": \"char\", \"characters\": \"\"}",
                           "{\"kind\": \"char\", \"characters\": 7}"};
   for (const char* text : broken) {
     CAPTURE(text);

@@ -110,8 +110,9 @@ TEST_CASE("a process killed between any two changes leaves a whole checkpoint") 
   fs::create_directories(dir / "step-20.tmp");  // while writing
   std::ofstream(dir / "step-20.tmp/model.safetensors") << "half";
   CHECK(load_checkpoint(dir.path).state.step == 10);
-  fs::rename(dir / "step-10", dir / "step-10.old.tmp");  // between the two renames that replace a folder of the same name
-  CHECK(message_of(dir.path) != "");                     // nothing else is there
+  fs::rename(dir / "step-10",
+             dir / "step-10.old.tmp");  // between the two renames that replace a folder of the same name
+  CHECK(message_of(dir.path) != "");    // nothing else is there
   fs::rename(dir / "step-10.old.tmp", dir / "step-10");
   run.save(dir.path, 20);
   io::write_file_atomically(dir / "latest", "step-10\n");  // before `latest` is written

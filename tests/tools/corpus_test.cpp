@@ -43,7 +43,8 @@ TEST_CASE("tokenizers for texts and for other bytes") {
           "a\xff\xfe"
           "b",
       cut = text.substr(0, 3);
-  CHECK(has(failure([&] { make_tokenizer("char", zero, "f.bin"); }), "f.bin is not a text: it has a zero byte at position 2"));
+  CHECK(has(failure([&] { make_tokenizer("char", zero, "f.bin"); }),
+            "f.bin is not a text: it has a zero byte at position 2"));
   CHECK(has(failure([&] { make_tokenizer("char", garbage, "f.bin"); }), "not UTF-8"));
   CHECK(has(failure([&] { make_tokenizer("char", cut, "f.bin"); }), "cut off"));
   CHECK(!has(failure([&] { make_tokenizer("char", garbage, "f.bin"); }), "cut off"));

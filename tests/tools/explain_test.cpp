@@ -17,7 +17,9 @@ namespace {
 Explained some() {
   const array x = ones({173, 211}), w = ones({211, 64});
   eval(x, w);
-  const auto f = compile([](const std::vector<array>& in) { return std::vector<array>{softmax(matmul(exp(in[0]), in[1]), -1)}; }, CompileOptions{});
+  const auto f =
+      compile([](const std::vector<array>& in) { return std::vector<array>{softmax(matmul(exp(in[0]), in[1]), -1)}; },
+              CompileOptions{});
   const auto run = [&] { eval(f({x, w})); };
   return explain_program("Some", 3, run, run);
 }
@@ -41,7 +43,8 @@ TEST_CASE("explain: the largest program's steps, each with its work and its time
   for (size_t k = 0; k < e.step_ms.size(); ++k) {
     const auto& info = e.program->steps()[k];
     CHECK(root["steps"][k]["bytes"] == info.bytes);
-    CHECK(root["steps"][k]["fraction_of_peak"].get<double>() == doctest::Approx(floor_seconds(peaks, info.bytes, info.flops, info.half) * 1e3 / e.step_ms[k]));
+    CHECK(root["steps"][k]["fraction_of_peak"].get<double>() ==
+          doctest::Approx(floor_seconds(peaks, info.bytes, info.flops, info.half) * 1e3 / e.step_ms[k]));
     bytes += info.bytes;
   }
   CHECK(root["bytes"].get<double>() == bytes);
@@ -53,7 +56,9 @@ TEST_CASE("explain: the largest program's steps, each with its work and its time
 }
 
 TEST_CASE("explain: a function that computes nothing has no program") {
-  CHECK_THROWS_WITH_AS(explain_program("Nothing", 1, [] {}, [] {}), doctest::Contains("nothing was compiled"), std::runtime_error);
+  CHECK_THROWS_WITH_AS(explain_program(
+                           "Nothing", 1, [] {}, [] {}),
+                       doctest::Contains("nothing was compiled"), std::runtime_error);
 }
 
 TEST_CASE("explain: the steps of a run on images") {

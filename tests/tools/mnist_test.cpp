@@ -79,7 +79,8 @@ TEST_CASE("mnist: reports carry images a second, and the accuracy where there is
   CHECK(report_line(r, 100, 2) == "step   3/100  loss 0.5000  accuracy 98.50 %  20.0 ms  3.2k img/s  left 2s");
 }
 
-// bench/torch_mnist.py --curve build/weft --data DIR --lr 0.01 --print, PyTorch 2.15: from the same initial weights on the same batches.
+// bench/torch_mnist.py --curve build/weft --data DIR --lr 0.01 --print, PyTorch 2.15: from the same initial weights on
+// the same batches.
 TEST_CASE("mnist: PyTorch's losses for 100 steps") {
   const std::string folder = std::string(WEFT_TEST_DATA) + "/mnist";
   if (!std::filesystem::exists(folder)) {

@@ -85,7 +85,8 @@ TEST_CASE_FIXTURE(Fixture, "values from the command line are read whole and chec
 
 TEST_CASE_FIXTURE(Fixture, "a configuration file sets what the command line did not") {
   set.set_text("layers", "2");
-  set.set_json(R"({"layers": 9, "heads": 8, "min_lr": 0.0001, "weight-decay": 0, "bias": true, "tokenizer": "byte"})", "c.json");
+  set.set_json(R"({"layers": 9, "heads": 8, "min_lr": 0.0001, "weight-decay": 0, "bias": true, "tokenizer": "byte"})",
+               "c.json");
   CHECK(options.layers == 2);
   CHECK(options.heads == 8);
   CHECK(options.min_lr == 0.0001);
@@ -153,5 +154,6 @@ TEST_CASE("8-bit floats are refused where a GPU has no tensor cores for them") {
     CHECK(has(error, "NVIDIA A100 has " + std::to_string(major) + "." + std::to_string(minor)));
     CHECK(has(error, "--dtype bf16"));
   }
-  for (const auto& [major, minor] : {std::pair{8, 9}, {9, 0}, {10, 0}, {12, 1}}) CHECK_NOTHROW(check_capability("NVIDIA H100", major, minor));
+  for (const auto& [major, minor] : {std::pair{8, 9}, {9, 0}, {10, 0}, {12, 1}})
+    CHECK_NOTHROW(check_capability("NVIDIA H100", major, minor));
 }

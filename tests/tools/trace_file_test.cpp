@@ -16,7 +16,15 @@ TEST_CASE("trace file: slices with rates and fractions, threads, counters") {
   runtime::Timeline t;
   t.names = {"row_1", "say \"hello\""};
   t.threads = {"main", "worker 1"};
-  t.slices = {{.name = 0, .kind = "kernel", .thread = 0, .start = 10, .length = 2, .bytes = 4000, .flops = 1000, .program = 3, .step = 5},
+  t.slices = {{.name = 0,
+               .kind = "kernel",
+               .thread = 0,
+               .start = 10,
+               .length = 2,
+               .bytes = 4000,
+               .flops = 1000,
+               .program = 3,
+               .step = 5},
               {.name = 1, .kind = "part", .thread = 1, .start = 10.5, .length = 1}};
   t.samples = {{"memory", 12, 64}};
   const auto root = nlohmann::json::parse(trace_json(t, {.copy_gbs = 8, .gflops_f32 = 1, .gflops_half = 2}));

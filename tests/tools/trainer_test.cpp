@@ -155,7 +155,8 @@ TEST_CASE("texts that do not do are refused") {
 TEST_CASE("a loss that is no longer finite ends the run with a sentence") {
   TemporaryFolder dir;
   TrainOptions o = tiny(dir.path);
-  o.lr = 1000, o.min_lr = 1000, o.grad_clip = 0, o.steps = 400, o.weight_decay = 1000, o.eval_every = 1000, o.checkpoint_every = 1000;
+  o.lr = 1000, o.min_lr = 1000, o.grad_clip = 0, o.steps = 400, o.weight_decay = 1000, o.eval_every = 1000,
+  o.checkpoint_every = 1000;
   Trainer trainer(o, rhyme());
   try {
     course_of(trainer);
@@ -208,7 +209,13 @@ TEST_CASE("every precision learns, and goes on bit by bit") {
     return o;
   };
   const std::string text = real_text();
-  for (const Mode& m : {Mode{"f32", "f32", "f32"}, {"bf16", "f32", "f32"}, {"bf16", "f32", "dtype"}, {"bf16", "master", "dtype"}, {"bf16", "stochastic", "dtype"}, {"f16", "master", "dtype"}, {"f16", "f32", "f32"}}) {
+  for (const Mode& m : {Mode{"f32", "f32", "f32"},
+                        {"bf16", "f32", "f32"},
+                        {"bf16", "f32", "dtype"},
+                        {"bf16", "master", "dtype"},
+                        {"bf16", "stochastic", "dtype"},
+                        {"f16", "master", "dtype"},
+                        {"f16", "f32", "f32"}}) {
     CAPTURE(m.dtype);
     CAPTURE(m.weights);
     CAPTURE(m.residual);
@@ -220,7 +227,8 @@ TEST_CASE("every precision learns, and goes on bit by bit") {
     Trainer before(options(parts.path, m), text);
     const Course head = course_of(before, 13);
     const Checkpoint checkpoint = load_checkpoint(parts.path);
-    for (const auto& [name, value] : checkpoint.model()) CHECK(value.dtype() == (std::string(m.weights) == "stochastic" ? bfloat16 : float32));
+    for (const auto& [name, value] : checkpoint.model())
+      CHECK(value.dtype() == (std::string(m.weights) == "stochastic" ? bfloat16 : float32));
     Trainer after(options(parts.path, m), text, checkpoint);
     const Course tail = course_of(after);
     std::vector<double> joined = head.losses;

@@ -55,11 +55,13 @@ TEST_CASE("a changed number in eager code builds no new program") {
 
 TEST_CASE("a result may be a view of state that the same call overwrites") {
   array w = array({1.0f, 2.0f, 3.0f, 4.0f}) + 0.0f;
-  const auto step = compile([&](const Arrays&) {
-    const array seen = transpose(reshape(w, {2, 2}));
-    w = w * 2.0f;
-    return Arrays{seen, reshape(w, {2, 2})};
-  }, {.state = {&w}});
+  const auto step = compile(
+      [&](const Arrays&) {
+        const array seen = transpose(reshape(w, {2, 2}));
+        w = w * 2.0f;
+        return Arrays{seen, reshape(w, {2, 2})};
+      },
+      {.state = {&w}});
   const Arrays first = step({}), second = step({});
   CHECK(first[0].to_vector<float>() == Floats{1, 3, 2, 4});
   CHECK(first[1].to_vector<float>() == Floats{2, 4, 6, 8});
@@ -70,10 +72,12 @@ TEST_CASE("a result may be a view of state that the same call overwrites") {
 
 TEST_CASE("state is read and updated, in place where nobody else holds it") {
   array w = array({1.0f, 2.0f}) + 0.0f;
-  const auto step = compile([&](const Arrays& a) {
-    w = w - 0.5f * a[0];
-    return Arrays{w * 2.0f};
-  }, {.state = {&w}});
+  const auto step = compile(
+      [&](const Arrays& a) {
+        w = w - 0.5f * a[0];
+        return Arrays{w * 2.0f};
+      },
+      {.state = {&w}});
   CHECK(step({array({2.0f, 2.0f})})[0].to_vector<float>() == Floats{0, 2});
   CHECK(w.to_vector<float>() == Floats{0, 1});
   const void* home = address(w);
@@ -86,10 +90,12 @@ TEST_CASE("state is read and updated, in place where nobody else holds it") {
 
 TEST_CASE("a handle kept before a step keeps its value") {
   array w = {1.0f, 2.0f};
-  const auto step = compile([&](const Arrays&) {
-    w = w * 2.0f;
-    return Arrays{};
-  }, {.state = {&w}});
+  const auto step = compile(
+      [&](const Arrays&) {
+        w = w * 2.0f;
+        return Arrays{};
+      },
+      {.state = {&w}});
   const array before = w;
   step({});
   CHECK(before.to_vector<float>() == Floats{1, 2});
@@ -103,22 +109,26 @@ TEST_CASE("a handle kept before a step keeps its value") {
   CHECK(w.to_vector<float>() == Floats{8, 16});
   // Passed as an argument as well: the argument is the old value.
   array v = {1.0f, 1.0f};
-  const auto both = compile([&](const Arrays& a) {
-    v = v + a[0];
-    return Arrays{v * a[0]};
-  }, {.state = {&v}});
+  const auto both = compile(
+      [&](const Arrays& a) {
+        v = v + a[0];
+        return Arrays{v * a[0]};
+      },
+      {.state = {&v}});
   CHECK(both({v})[0].to_vector<float>() == Floats{2, 2});
   CHECK(both({v})[0].to_vector<float>() == Floats{8, 8});
 }
 
 TEST_CASE("tied, swapped, constant and unchanged state") {
   array a = {1.0f}, b = a, c = {5.0f};
-  const auto step = compile([&](const Arrays&) {
-    const array old = a;
-    a = b;
-    b = old + 10.0f;
-    return Arrays{old, c};
-  }, {.state = {&a, &b, &c, &a}});
+  const auto step = compile(
+      [&](const Arrays&) {
+        const array old = a;
+        a = b;
+        b = old + 10.0f;
+        return Arrays{old, c};
+      },
+      {.state = {&a, &b, &c, &a}});
   const Arrays first = step({});
   CHECK(first[0].item<float>() == 1);
   CHECK(first[1].item<float>() == 5);
@@ -135,20 +145,24 @@ TEST_CASE("tied, swapped, constant and unchanged state") {
   CHECK(first[0].item<float>() == 1);
 
   array counter(0);
-  const auto reset = compile([&](const Arrays&) {
-    counter = array(7);
-    return Arrays{};
-  }, {.state = {&counter}});
+  const auto reset = compile(
+      [&](const Arrays&) {
+        counter = array(7);
+        return Arrays{};
+      },
+      {.state = {&counter}});
   reset({});
   CHECK(counter.item<int>() == 7);
 }
 
 TEST_CASE("two states set to one value stay apart afterwards") {
   array a = {1.0f}, b = {2.0f};
-  const auto merge = compile([&](const Arrays& x) {
-    a = b = a + b + x[0];
-    return Arrays{a};
-  }, {.state = {&a, &b}});
+  const auto merge = compile(
+      [&](const Arrays& x) {
+        a = b = a + b + x[0];
+        return Arrays{a};
+      },
+      {.state = {&a, &b}});
   const Arrays r = merge({array({0.0f})});
   CHECK(a.item<float>() == 3);
   CHECK(b.item<float>() == 3);
@@ -172,12 +186,15 @@ TEST_CASE("captured arrays are inputs by reference; pending ones are computed on
 TEST_CASE("a whole training step: loss, gradients and state in one program") {
   array w = {0.0f, 0.0f}, m = zeros({2}), rate(0.1f);
   const array target = {3.0f, -2.0f};
-  const auto step = compile([&](const Arrays& x) {
-    const auto [loss, g] = value_and_grad([&](const Arrays& p) { return sum(square(p[0] * x[0] - target)); }, {0})({w});
-    m = 0.9f * m + g[0];
-    w = w - rate * m;
-    return Arrays{loss};
-  }, {.state = {&w, &m, &rate}});
+  const auto step = compile(
+      [&](const Arrays& x) {
+        const auto [loss, g] =
+            value_and_grad([&](const Arrays& p) { return sum(square(p[0] * x[0] - target)); }, {0})({w});
+        m = 0.9f * m + g[0];
+        w = w - rate * m;
+        return Arrays{loss};
+      },
+      {.state = {&w, &m, &rate}});
   const array x = ones({2});
   const float first = step({x})[0].item<float>();
   CHECK(first == 13);
@@ -204,12 +221,15 @@ TEST_CASE("inside another trace a compiled function is part of it") {
   CHECK(traces() == t + 1);
 
   array n(0.0f);
-  const auto count = compile([&](const Arrays&) {
-    n = n + 1.0f;
-    return Arrays{n};
-  }, {.state = {&n}});
+  const auto count = compile(
+      [&](const Arrays&) {
+        n = n + 1.0f;
+        return Arrays{n};
+      },
+      {.state = {&n}});
   const auto careless = compile([&](const Arrays& a) { return Arrays{count({})[0] + a[0]}; });
-  CHECK(contains(message([&] { careless({array(1.0f)}); }), "[compile] a compiled function that is called while another one is traced"));
+  CHECK(contains(message([&] { careless({array(1.0f)}); }),
+                 "[compile] a compiled function that is called while another one is traced"));
   CHECK(n.item<float>() == 0);
   const auto careful = compile([&](const Arrays& a) { return Arrays{count({})[0] + a[0]}; }, {.state = {&n}});
   CHECK(careful({array(1.0f)})[0].item<float>() == 2);
@@ -225,7 +245,8 @@ TEST_CASE("random draws differ on every call, and repeat with the seed") {
   random::seed(5);
   CHECK(random::uniform({4}).to_vector<float>() == first);
   CHECK(draw({array(0.0f)})[0].to_vector<float>() == second);
-  const auto named = compile([](const Arrays&) { return Arrays{random::uniform({4})}; }, {.state = {&random::default_key()}});
+  const auto named =
+      compile([](const Arrays&) { return Arrays{random::uniform({4})}; }, {.state = {&random::default_key()}});
   random::seed(5);
   CHECK(named({})[0].to_vector<float>() == first);
   CHECK(named({})[0].to_vector<float>() == second);
@@ -237,10 +258,12 @@ TEST_CASE("random draws differ on every call, and repeat with the seed") {
 
 TEST_CASE("one program for all lengths of a dynamic axis") {
   int calls = 0;
-  const auto f = compile([&](const Arrays& a) {
-    ++calls;
-    return Arrays{sum(a[0] * a[1], 0), a[0] + a[1]};
-  }, {.dynamic = {{0, 0, "n", 6}, {1, 0, "n", 6}}});
+  const auto f = compile(
+      [&](const Arrays& a) {
+        ++calls;
+        return Arrays{sum(a[0] * a[1], 0), a[0] + a[1]};
+      },
+      {.dynamic = {{0, 0, "n", 6}, {1, 0, "n", 6}}});
   for (int n : {3, 6, 1, 5}) {
     const array x = reshape(astype(arange(2 * n), float32), {n, 2});
     const Arrays r = f({x, ones({n, 2})});
@@ -249,25 +272,32 @@ TEST_CASE("one program for all lengths of a dynamic axis") {
     CHECK(array_equal(r[1], x + 1.0f, false).item<bool>());
   }
   CHECK(calls == 1);
-  CHECK(contains(message([&] { f({ones({7, 2}), ones({7, 2})}); }), "has length 7 in argument 0, but lengths are 1 to 6"));
+  CHECK(contains(message([&] {
+                   f({ones({7, 2}), ones({7, 2})});
+                 }),
+                 "has length 7 in argument 0, but lengths are 1 to 6"));
   CHECK(contains(message([&] { f({ones({2, 2}), ones({3, 2})}); }), "lengths 2 and 3 in one call"));
   CHECK(contains(message([&] { f({ones({2, 2})}); }), "is of argument 1, but the function was called with 1"));
 }
 
 TEST_CASE("what is refused, and what is left behind") {
   array w = {1.0f, 2.0f};
-  const auto grows = compile([&](const Arrays&) {
-    w = concatenate({w, w});
-    return Arrays{};
-  }, {.state = {&w}});
+  const auto grows = compile(
+      [&](const Arrays&) {
+        w = concatenate({w, w});
+        return Arrays{};
+      },
+      {.state = {&w}});
   const std::string text = message([&] { grows({}); });
   CHECK(contains(text, "[compile] state 0 was f32(2) and became f32(4)"));
   CHECK(w.to_vector<float>() == Floats{1, 2});
 
-  const auto fails = compile([&](const Arrays& a) {
-    w = w + a[0];
-    return Arrays{matmul(a[0], array(1.0f))};
-  }, {.state = {&w}});
+  const auto fails = compile(
+      [&](const Arrays& a) {
+        w = w + a[0];
+        return Arrays{matmul(a[0], array(1.0f))};
+      },
+      {.state = {&w}});
   CHECK_THROWS_AS(fails({array(1.0f)}), std::invalid_argument);
   CHECK(w.to_vector<float>() == Floats{1, 2});
 
@@ -291,7 +321,10 @@ TEST_CASE("results that need no program") {
   CHECK(r[0].value() == y.value());
   CHECK(r[1].value() == x.value());
   CHECK(compile([](const Arrays&) { return Arrays{}; })({}).empty());
-  CHECK(compile([](const Arrays&) { return Arrays{full({2}, array(3.0f)), array(4)}; })({})[0].to_vector<float>() == Floats{3, 3});
+  CHECK(compile([](const Arrays&) {
+          return Arrays{full({2}, array(3.0f)), array(4)};
+        })({})[0]
+            .to_vector<float>() == Floats{3, 3});
 }
 
 TEST_CASE("threads share a compiled function without state") {
@@ -300,7 +333,8 @@ TEST_CASE("threads share a compiled function without state") {
   std::vector<std::thread> threads;
   for (size_t t = 0; t < results.size(); ++t)
     threads.emplace_back([&, t] {
-      for (int k = 0; k < 20; ++k) results[t] = f({zeros({8}), full({8}, array(static_cast<float>(t)))})[0].item<float>();
+      for (int k = 0; k < 20; ++k)
+        results[t] = f({zeros({8}), full({8}, array(static_cast<float>(t)))})[0].item<float>();
     });
   for (std::thread& t : threads) t.join();
   for (size_t t = 0; t < results.size(); ++t) CHECK(results[t] == 8 * static_cast<float>(t));

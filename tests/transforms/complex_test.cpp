@@ -136,8 +136,14 @@ TEST_CASE("complex functions along axes: differences, and vjp against jvp") {
       {"cumprod", [](const array& a) { return cumprod(a, 1); }},
       {"cummax", [](const array& a) { return cummax(a, 1); }},
       {"cummin", [](const array& a) { return cummin(a, 1, true); }},
-      {"exclusive cummax", [](const array& a) { return slice(cummax(a, 1, false, false), {0, 1}, {2, 3}); }},
-      {"exclusive cummin", [](const array& a) { return slice(cummin(a, 1, false, false), {0, 1}, {2, 3}); }},
+      {"exclusive cummax",
+       [](const array& a) {
+         return slice(cummax(a, 1, false, false), {0, 1}, {2, 3});
+       }},
+      {"exclusive cummin",
+       [](const array& a) {
+         return slice(cummin(a, 1, false, false), {0, 1}, {2, 3});
+       }},
       {"logcumsumexp", [](const array& a) { return logcumsumexp(a, 1); }},
       {"sort", [](const array& a) { return sort(a, 1); }},
       {"topk", [](const array& a) { return topk(a, 2, 1); }},
@@ -182,7 +188,7 @@ TEST_CASE("complex derivatives under compile, vmap, a second derivative, and rul
   const UnaryFunction f = [](const array& a) { return real(exp(a) / a) + square(abs(a)); };
   const UnaryFunction slopes = grad([&](const array& a) { return sum(f(a)); });
   const std::vector<Z> expected = values(slopes(x));
-  const std::vector<Z> compiled = values(compile([&](const Arrays& a) { return Arrays{slopes(a[0])}; })({x})[0]),
+  const std::vector<Z> compiled = values(compile([&](const Arrays&a) { return Arrays{slopes(a[0])}; })({x})[0]),
                        mapped = values(vmap(grad(f))(x));
   for (size_t k = 0; k < expected.size(); ++k) {
     const Z z = values(x)[k];

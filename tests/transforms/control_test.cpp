@@ -1,5 +1,5 @@
-// cond, while_loop and scan: values against loops on the host, derivatives against unrolled functions and differences, batches against loops, nested in each other and in
-// every transform.
+// cond, while_loop and scan: values against loops on the host, derivatives against unrolled functions and differences,
+// batches against loops, nested in each other and in every transform.
 #include "support.h"
 
 #include "runtime/trace.h"
@@ -56,7 +56,10 @@ array total(const Arrays& results) {
 // x doubled until its sum passes 10, and how often.
 Arrays doubling(const Arrays& in, std::optional<int64_t> max_steps = std::nullopt) {
   return while_loop([](const Arrays& c) { return sum(abs(c[0])) < f64(10); },
-                    [&](const Arrays& c) { return Arrays{c[0] * f64(2) + sin(in[1]) * c[0], c[1] + array(1)}; }, {in[0], array(0)}, max_steps);
+                    [&](const Arrays& c) {
+                      return Arrays{c[0] * f64(2) + sin(in[1]) * c[0], c[1] + array(1)};
+                    },
+                    {in[0], array(0)}, max_steps);
 }
 
 Arrays doubling_unrolled(const Arrays& in, int steps) {
@@ -75,15 +78,22 @@ TEST_CASE("scan is a loop: values, both directions, without arrays, without step
     REQUIRE(given.size() == 3);
     for (size_t k = 0; k < 3; ++k) check_close(given[k], expected[k], 1e-12);
   }
-  const auto [last, powers] = scan([](const Arrays& c, const Arrays&) { return std::pair(Arrays{c[0] * 2.0f}, Arrays{c[0]}); }, {array(1.0f)}, {}, 6);
+  const auto [last, powers] =
+      scan([](const Arrays& c, const Arrays&) { return std::pair(Arrays{c[0] * 2.0f}, Arrays{c[0]}); }, {array(1.0f)},
+           {}, 6);
   CHECK(last[0].item<float>() == 64);
   CHECK(powers[0].to_vector<float>() == Floats{1, 2, 4, 8, 16, 32});
-  const auto [same, none] = scan([](const Arrays& c, const Arrays& x) { return std::pair(Arrays{c[0] + x[0]}, Arrays{x[0]}); }, {array(3.0f)}, {zeros({0})});
+  const auto [same, none] =
+      scan([](const Arrays& c, const Arrays& x) { return std::pair(Arrays{c[0] + x[0]}, Arrays{x[0]}); }, {array(3.0f)},
+           {zeros({0})});
   CHECK(same[0].item<float>() == 3);
   CHECK(none[0].shape() == Shape{0});
   // Carry that is handed through, swapped, or given out; arrays of other dtypes.
-  const auto [swapped, seen] = scan([](const Arrays& c, const Arrays& x) { return std::pair(Arrays{c[1], c[0], c[2]}, Arrays{c[0], x[0], astype(x[0], float32) * c[2]}); },
-                                    {array({1.0f, 2.0f}), array({3.0f, 4.0f}), array(0.5f)}, {array({7, 8, 9})});
+  const auto [swapped, seen] = scan(
+      [](const Arrays& c, const Arrays& x) {
+        return std::pair(Arrays{c[1], c[0], c[2]}, Arrays{c[0], x[0], astype(x[0], float32) * c[2]});
+      },
+      {array({1.0f, 2.0f}), array({3.0f, 4.0f}), array(0.5f)}, {array({7, 8, 9})});
   CHECK(swapped[0].to_vector<float>() == Floats{3, 4});
   CHECK(swapped[1].to_vector<float>() == Floats{1, 2});
   CHECK(seen[0].to_vector<float>() == Floats{1, 2, 3, 4, 1, 2});
@@ -94,7 +104,9 @@ TEST_CASE("scan is a loop: values, both directions, without arrays, without step
 TEST_CASE("a loop of any length is one small program") {
   const auto run = [](int n) {
     const int64_t before = runtime::counters().programs_built;
-    const auto r = scan([](const Arrays& c, const Arrays& x) { return std::pair(Arrays{c[0] * 0.5f + x[0]}, Arrays{c[0]}); }, {zeros({8})}, {ones({n, 8})});
+    const auto r =
+        scan([](const Arrays& c, const Arrays& x) { return std::pair(Arrays{c[0] * 0.5f + x[0]}, Arrays{c[0]}); },
+             {zeros({8})}, {ones({n, 8})});
     r.first[0].eval();
     return runtime::counters().programs_built - before;
   };
@@ -110,12 +122,16 @@ TEST_CASE("derivatives of scan") {
     const auto loop = [&](const array& w, const array& u, const array& h, const array& x) {
       return total(scanned(Cell{w, u}, {h}, {x}, reverse));
     };
-    const auto flat = [&](const array& w, const array& u, const array& h, const array& x) { return total(unrolled(Cell{w, u}, {h}, {x}, 4, reverse)); };
-    const ScalarFunction f = [&](const Arrays& a) { return loop(a[0], a[1], a[2], a[3]); }, g = [&](const Arrays& a) { return flat(a[0], a[1], a[2], a[3]); };
+    const auto flat = [&](const array& w, const array& u, const array& h, const array& x) {
+      return total(unrolled(Cell{w, u}, {h}, {x}, 4, reverse));
+    };
+    const ScalarFunction f = [&](const Arrays&a) { return loop(a[0], a[1], a[2], a[3]); },
+                         g = [&](const Arrays&a) { return flat(a[0], a[1], a[2], a[3]); };
     const Arrays at{cell.w, cell.u, h0, xs};
     const Arrays given = grad(f, {0, 1, 2, 3})(at), expected = grad(g, {0, 1, 2, 3})(at);
     for (size_t k = 0; k < 4; ++k) check_close(given[k], expected[k], 1e-10);
-    const UnaryFunction of_x = [&](const array& x) { return loop(cell.w, cell.u, h0, x); }, flat_x = [&](const array& x) { return flat(cell.w, cell.u, h0, x); };
+    const UnaryFunction of_x = [&](const array&x) { return loop(cell.w, cell.u, h0, x); },
+                        flat_x = [&](const array&x) { return flat(cell.w, cell.u, h0, x); };
     check_close(jvp(of_x, xs, t).second, jvp(flat_x, xs, t).second, 1e-10);
     check_close(jvp(grad(of_x), xs, t).second, jvp(grad(flat_x), xs, t).second, 1e-9);
     check_close(vjp(grad(of_x), xs, t).second, jvp(grad(flat_x), xs, t).second, 1e-9);
@@ -127,7 +143,8 @@ TEST_CASE("derivatives of scan") {
 
 TEST_CASE("scans under vmap, compile and in each other") {
   const Cell cell;
-  const array h0 = noise({2, 4}, 1), xs = noise({4, 2, 3}, 2), batch = noise({3, 4, 2, 3}, 3), starts = noise({2, 3, 4}, 4);
+  const array h0 = noise({2, 4}, 1), xs = noise({4, 2, 3}, 2), batch = noise({3, 4, 2, 3}, 3),
+              starts = noise({2, 3, 4}, 4);
   const auto run = [&](const array& h, const array& x) { return stack(Arrays{total(scanned(cell, {h}, {x}))}, 0); };
   Arrays by_x, by_h;
   for (int k = 0; k < 3; ++k) {
@@ -141,17 +158,24 @@ TEST_CASE("scans under vmap, compile and in each other") {
   for (int k = 0; k < 3; ++k) slopes.push_back(grad(loss)(take(batch, array(k), 0)));
   check_close(vmap(grad(loss))(batch), stack(slopes, 0), 1e-11);
   check_close(grad([&](const array& x) { return sum(vmap(loss)(x)); })(batch), stack(slopes, 0), 1e-11);
-  const ArrayFunction compiled = compile(ArrayFunction([&](const Arrays& a) { return Arrays{loss(a[0]), grad(loss)(a[0])}; }));
+  const ArrayFunction compiled = compile(ArrayFunction([&](const Arrays& a) {
+    return Arrays{loss(a[0]), grad(loss)(a[0])};
+  }));
   const Arrays r = compiled({xs});
   check_close(r[0], loss(xs), 1e-12);
   check_close(r[1], grad(loss)(xs), 1e-12);
   check_close(compiled({xs * f64(2)})[1], grad(loss)(xs * f64(2)), 1e-12);
   // A scan whose step scans: prefix sums of prefix sums, with the outer carry captured inside.
   const UnaryFunction twice = [](const array& x) {
-    const auto [last, rows] = scan([](const Arrays& c, const Arrays& row) {
-      const auto [inner, sums] = scan([&](const Arrays& s, const Arrays& v) { return std::pair(Arrays{s[0] + v[0] * c[0]}, Arrays{s[0] * v[0]}); }, {f64(1)}, {row[0]});
-      return std::pair(Arrays{c[0] + sin(inner[0])}, Arrays{sums[0]});
-    }, {f64(0.5)}, {x});
+    const auto [last, rows] = scan(
+        [](const Arrays& c, const Arrays& row) {
+          const auto [inner, sums] =
+              scan([&](const Arrays& s,
+                       const Arrays& v) { return std::pair(Arrays{s[0] + v[0] * c[0]}, Arrays{s[0] * v[0]}); },
+                   {f64(1)}, {row[0]});
+          return std::pair(Arrays{c[0] + sin(inner[0])}, Arrays{sums[0]});
+        },
+        {f64(0.5)}, {x});
     return stack(Arrays{last[0] + weighted(rows[0])}, 0);
   };
   const array m = noise({3, 4}, 5);
@@ -167,14 +191,21 @@ TEST_CASE("while_loop: values, bounds, derivatives") {
   CHECK(doubling({x, a}, 1)[1].item<int>() == 1);
   CHECK(doubling({x, a}, 0)[1].item<int>() == 0);
   CHECK(doubling({x * f64(100), a})[1].item<int>() == 0);
-  for (std::optional<int64_t> bound : {std::optional<int64_t>(), std::optional<int64_t>(steps + 3), std::optional<int64_t>(2)}) {
+  for (std::optional<int64_t> bound :
+       {std::optional<int64_t>(), std::optional<int64_t>(steps + 3), std::optional<int64_t>(2)}) {
     const int taken = bound && *bound < steps ? 2 : steps;
     CAPTURE(taken);
     const ScalarFunction f = [&](const Arrays& in) { return weighted(doubling(in, bound)[0]); };
     const ScalarFunction g = [&](const Arrays& in) { return weighted(doubling_unrolled(in, taken)[0]); };
     const Arrays given = grad(f, {0, 1})({x, a}), expected = grad(g, {0, 1})({x, a});
     for (size_t k = 0; k < 2; ++k) check_close(given[k], expected[k], 1e-10);
-    const UnaryFunction of_a = [&](const array& v) { return f({x, v}); }, flat = [&](const array& v) { return g({x, v}); };
+    const UnaryFunction of_a =
+                            [&](const array&v) {
+                              return f({x, v});
+                            },
+                        flat = [&](const array&v) {
+                          return g({x, v});
+                        };
     check_close(jvp(of_a, a, t).second, jvp(flat, a, t).second, 1e-10);
     check_close(jvp(grad(of_a), a, t).second, jvp(grad(flat), a, t).second, 1e-9);
     check_close(vjp(grad(of_a), a, t).second, jvp(grad(flat), a, t).second, 1e-9);
@@ -184,11 +215,16 @@ TEST_CASE("while_loop: values, bounds, derivatives") {
 TEST_CASE("a while loop without a bound is taken back in n log n steps") {
   // Values that depend on their order, so that a carry from a wrong step shows.
   const auto loop = [](const Arrays& in, int steps, std::optional<int64_t> bound) {
-    return while_loop([&](const Arrays& c) { return c[1] < array(steps); },
-                      [&](const Arrays& c) { return Arrays{sin(c[0] * f64(1.5)) + in[1] * astype(c[1], float64) * f64(0.01), c[1] + array(1)}; }, {in[0], array(0)}, bound)[0];
+    return while_loop(
+        [&](const Arrays& c) { return c[1] < array(steps); },
+        [&](const Arrays& c) {
+          return Arrays{sin(c[0] * f64(1.5)) + in[1] * astype(c[1], float64) * f64(0.01), c[1] + array(1)};
+        },
+        {in[0], array(0)}, bound)[0];
   };
   const auto gradient = [&](int steps, std::optional<int64_t> bound) {
-    return grad([&](const Arrays& in) { return weighted(loop(in, steps, bound)); }, {0, 1})({noise({3}, 1), noise({3}, 2)});
+    return grad([&](const Arrays& in) { return weighted(loop(in, steps, bound)); },
+                {0, 1})({noise({3}, 1), noise({3}, 2)});
   };
   for (int steps : {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 31, 32, 33, 100}) {
     CAPTURE(steps);
@@ -208,10 +244,16 @@ TEST_CASE("a while loop without a bound is taken back in n log n steps") {
 
 TEST_CASE("a loop works on captured state in the memory of the state") {
   array state = noise({1000}, 1);
-  const ArrayFunction f = compile([&](const Arrays&) {
-    state = while_loop([](const Arrays& c) { return c[1] < array(3); }, [](const Arrays& c) { return Arrays{c[0] * f64(2), c[1] + array(1)}; }, {state, array(0)})[0];
-    return Arrays{};
-  }, {.state = {&state}});
+  const ArrayFunction f = compile(
+      [&](const Arrays&) {
+        state = while_loop([](const Arrays& c) { return c[1] < array(3); },
+                           [](const Arrays& c) {
+                             return Arrays{c[0] * f64(2), c[1] + array(1)};
+                           },
+                           {state, array(0)})[0];
+        return Arrays{};
+      },
+      {.state = {&state}});
   const Doubles before = state.to_vector<double>();
   f({});
   const int64_t copies = runtime::counters().copies;
@@ -240,7 +282,11 @@ TEST_CASE("while_loop under vmap: each element stops when it is done") {
   check_close(vmap(slope)(xs), stack(parts, 0), 1e-10);
   // The condition is the same for all: one count of steps.
   const UnaryFunction counted = [&](const array& v) {
-    return while_loop([](const Arrays& c) { return c[1] < array(3); }, [&](const Arrays& c) { return Arrays{sin(c[0]) + v, c[1] + array(1)}; }, {v, array(0)})[0];
+    return while_loop([](const Arrays& c) { return c[1] < array(3); },
+                      [&](const Arrays& c) {
+                        return Arrays{sin(c[0]) + v, c[1] + array(1)};
+                      },
+                      {v, array(0)})[0];
   };
   check_close(vmap(counted)(xs), counted(xs), 1e-12);
 }
@@ -248,11 +294,23 @@ TEST_CASE("while_loop under vmap: each element stops when it is done") {
 TEST_CASE("cond: the branch that is taken, and its derivatives") {
   const array x = noise({3}, 1), y = noise({3}, 2), t = noise({3}, 3);
   const auto pick = [&](const array& pred, const array& v) {
-    return cond(pred, [&](const Arrays& a) { return Arrays{sin(a[0]) * y, sum(a[0])}; }, [&](const Arrays& a) { return Arrays{a[0] * a[0], f64(3)}; }, {v});
+    return cond(
+        pred,
+        [&](const Arrays& a) {
+          return Arrays{sin(a[0]) * y, sum(a[0])};
+        },
+        [&](const Arrays& a) {
+          return Arrays{a[0] * a[0], f64(3)};
+        },
+        {v});
   };
   for (bool taken : {true, false}) {
-    const UnaryFunction f = [&](const array& v) { return weighted(pick(array(taken), v)[0]) * pick(array(taken), v)[1]; };
-    const UnaryFunction g = [&](const array& v) { return taken ? weighted(sin(v) * y) * sum(v) : weighted(v * v) * f64(3); };
+    const UnaryFunction f = [&](const array& v) {
+      return weighted(pick(array(taken), v)[0]) * pick(array(taken), v)[1];
+    };
+    const UnaryFunction g = [&](const array& v) {
+      return taken ? weighted(sin(v) * y) * sum(v) : weighted(v * v) * f64(3);
+    };
     check_close(f(x), g(x), 1e-12);
     check_close(grad(f)(x), grad(g)(x), 1e-10);
     check_close(jvp(f, x, t).second, jvp(g, x, t).second, 1e-10);
@@ -278,8 +336,12 @@ TEST_CASE("cond: the branch that is taken, and its derivatives") {
 
 TEST_CASE("only the branch that is taken runs") {
   const auto loops = [](const array& pred) {
-    return cond(pred, [](const Arrays& a) { return a; },
-                [](const Arrays& a) { return while_loop([](const Arrays&) { return array(true); }, [](const Arrays& c) { return c; }, a); }, {array(1.0f)})[0];
+    return cond(
+        pred, [](const Arrays& a) { return a; },
+        [](const Arrays& a) {
+          return while_loop([](const Arrays&) { return array(true); }, [](const Arrays& c) { return c; }, a);
+        },
+        {array(1.0f)})[0];
   };
   CHECK(loops(array(true)).item<float>() == 1);  // the other one never ends
 }
@@ -287,13 +349,21 @@ TEST_CASE("only the branch that is taken runs") {
 TEST_CASE("control flow in control flow") {
   // Newton's method for a cube root in a while_loop, chosen by a cond, in a scan.
   const UnaryFunction roots = [](const array& v) {
-    const auto [last, out] = scan([](const Arrays& c, const Arrays& x) {
-      const array root = cond(x[0] > f64(0), [](const Arrays& a) {
-        return while_loop([&](const Arrays& s) { return abs(s[0] * s[0] * s[0] - a[0]) > f64(1e-13); },
-                          [&](const Arrays& s) { return Arrays{s[0] - (s[0] * s[0] * s[0] - a[0]) / (f64(3) * s[0] * s[0])}; }, {a[0] + f64(1)}, 60);
-      }, [](const Arrays& a) { return Arrays{f64(0) * a[0]}; }, {x[0]})[0];
-      return std::pair(Arrays{c[0] + root}, Arrays{root});
-    }, {f64(0)}, {v});
+    const auto [last, out] = scan(
+        [](const Arrays& c, const Arrays& x) {
+          const array root = cond(
+              x[0] > f64(0),
+              [](const Arrays& a) {
+                return while_loop([&](const Arrays& s) { return abs(s[0] * s[0] * s[0] - a[0]) > f64(1e-13); },
+                                  [&](const Arrays& s) {
+                                    return Arrays{s[0] - (s[0] * s[0] * s[0] - a[0]) / (f64(3) * s[0] * s[0])};
+                                  },
+                                  {a[0] + f64(1)}, 60);
+              },
+              [](const Arrays& a) { return Arrays{f64(0) * a[0]}; }, {x[0]})[0];
+          return std::pair(Arrays{c[0] + root}, Arrays{root});
+        },
+        {f64(0)}, {v});
     return concatenate({out[0], reshape(last[0], {1})}, 0);
   };
   const array v = array({8.0f, -1.0f, 27.0f}, float64);
@@ -308,7 +378,9 @@ TEST_CASE("control flow in control flow") {
 TEST_CASE("random numbers in a scan differ from step to step") {
   random::seed(2);
   const auto draw = [] {
-    return scan([](const Arrays& c, const Arrays&) { return std::pair(c, Arrays{random::uniform({4})}); }, {array(0.0f)}, {}, 5).second[0];
+    return scan([](const Arrays& c, const Arrays&) { return std::pair(c, Arrays{random::uniform({4})}); },
+                {array(0.0f)}, {}, 5)
+        .second[0];
   };
   const Floats values = draw().to_vector<float>();
   for (size_t i = 0; i < values.size(); ++i)
@@ -318,9 +390,14 @@ TEST_CASE("random numbers in a scan differ from step to step") {
 }
 
 TEST_CASE("loops over symbolic lengths") {
-  const ArrayFunction f = compile([](const Arrays& a) {
-    return Arrays{scan([](const Arrays& c, const Arrays& x) { return std::pair(Arrays{c[0] * 0.5f + x[0]}, Arrays{sum(c[0])}); }, {a[0]}, {array({1.0f, 2.0f, 3.0f})}).first[0]};
-  }, {.dynamic = {{0, 0, "n", 9}}});
+  const ArrayFunction f = compile(
+      [](const Arrays& a) {
+        return Arrays{scan([](const Arrays& c,
+                              const Arrays& x) { return std::pair(Arrays{c[0] * 0.5f + x[0]}, Arrays{sum(c[0])}); },
+                           {a[0]}, {array({1.0f, 2.0f, 3.0f})})
+                          .first[0]};
+      },
+      {.dynamic = {{0, 0, "n", 9}}});
   for (int n : {2, 9, 1}) {
     array h = ones({n});
     for (float x : {1.0f, 2.0f, 3.0f}) h = h * 0.5f + x;
@@ -332,18 +409,32 @@ TEST_CASE("scans over a symbolic length: one program for all, with derivatives, 
   const array u = astype(noise({4, 4}, 2, 0.5), float32);
   for (bool reverse : {false, true}) {
     const UnaryFunction net = [&](const array& x) {
-      const auto [last, rows] = scan([&](const Arrays& c, const Arrays& row) {
-        const array h = tanh(row[0] + matmul(c[0], u));
-        return std::pair(Arrays{h}, Arrays{h * row[0], sum(h)});
-      }, {zeros({4})}, {x}, std::nullopt, reverse);
+      const auto [last, rows] = scan(
+          [&](const Arrays& c, const Arrays& row) {
+            const array h = tanh(row[0] + matmul(c[0], u));
+            return std::pair(Arrays{h}, Arrays{h * row[0], sum(h)});
+          },
+          {zeros({4})}, {x}, std::nullopt, reverse);
       return concatenate({rows[0] * expand_dims(rows[1], 1), broadcast_to(last[0], x.shape())}, 1);
     };
     const UnaryFunction loss = [&](const array& x) { return sum(square(net(x))); };
     const ArrayFunction all = [&](const Arrays& a) {
       const array &x = a[0], t = cos(x);
       const array pair = stack({x, t});
-      return Arrays{net(x), grad(loss)(x), jvp(net, x, t).second, jvp(grad(loss), x, t).second, vmap(grad(loss))(pair),
-                    vjp([&](const array& s) { return scan([](const Arrays& c, const Arrays& e) { return std::pair(Arrays{c[0] * 1.5f + e[0]}, Arrays{}); }, {s}, {sum(x, 1)}).first[0]; }, array(1.0f), array(2.0f)).second};
+      return Arrays{net(x),
+                    grad(loss)(x),
+                    jvp(net, x, t).second,
+                    jvp(grad(loss), x, t).second,
+                    vmap(grad(loss))(pair),
+                    vjp(
+                        [&](const array& s) {
+                          return scan([](const Arrays& c,
+                                         const Arrays& e) { return std::pair(Arrays{c[0] * 1.5f + e[0]}, Arrays{}); },
+                                      {s}, {sum(x, 1)})
+                              .first[0];
+                        },
+                        array(1.0f), array(2.0f))
+                        .second};
     };
     const ArrayFunction one = compile(all, {.dynamic = {{0, 0, "n", 12}}});
     one({ones({5, 4})});
@@ -358,9 +449,13 @@ TEST_CASE("scans over a symbolic length: one program for all, with derivatives, 
     CHECK(runtime::counters().traces == traces);
   }
   random::seed(4);
-  const ArrayFunction draws = compile([](const Arrays& a) {
-    return scan([](const Arrays& c, const Arrays& x) { return std::pair(c, Arrays{x[0] + random::uniform({3})}); }, {}, {a[0]}).second;
-  }, {.dynamic = {{0, 0, "n", 12}}});
+  const ArrayFunction draws = compile(
+      [](const Arrays& a) {
+        return scan([](const Arrays& c, const Arrays& x) { return std::pair(c, Arrays{x[0] + random::uniform({3})}); },
+                    {}, {a[0]})
+            .second;
+      },
+      {.dynamic = {{0, 0, "n", 12}}});
   const Floats few = draws({zeros({2})})[0].to_vector<float>();
   random::seed(4);
   const Floats more = draws({zeros({5})})[0].to_vector<float>();
@@ -373,15 +468,41 @@ TEST_CASE("control flow: what is refused") {
   const auto step = [](const Arrays& c, const Arrays&) { return std::pair(Arrays{sum(c[0])}, Arrays{}); };
   CHECK(contains(message([&] { scan(step, {x}, {x}); }), "[scan] carry 0 was float32 (2) and became float32 ()"));
   CHECK(contains(message([&] { scan(step, {array(0.0f)}, {}); }), "[scan] without arrays to go through"));
-  CHECK(contains(message([&] { scan(step, {array(0.0f)}, {x, ones({3})}); }), "[scan] array 1, float32 (3), should have 2 elements"));
-  CHECK(contains(message([&] { scan(step, {array(0.0f)}, {x}, -1); }), "[scan] the number of steps must not be negative"));
   CHECK(contains(message([&] {
-    compile(ArrayFunction([&](const Arrays& a) { return scan(step, {array(0.0f)}, {a[0], x}).first; }), {.dynamic = {{0, 0, "n", 12}}})({ones({3})});
-  }), "[scan] array 1, float32 (2), should have n elements"));
-  CHECK(contains(message([&] { cond(x, [](const Arrays& a) { return a; }, [](const Arrays& a) { return a; }, {x}); }), "[cond] the condition must be one bool"));
-  CHECK(contains(message([&] { cond(array(true), [](const Arrays& a) { return a; }, [](const Arrays&) { return Arrays{}; }, {x}); }), "[cond] both functions must return"));
-  CHECK(contains(message([&] { while_loop([](const Arrays& c) { return sum(c[0]); }, [](const Arrays& c) { return c; }, {x}); }), "[while_loop] the condition must be one bool"));
-  CHECK(contains(message([&] { while_loop([](const Arrays&) { return array(false); }, [](const Arrays& c) { return Arrays{astype(c[0], int32)}; }, {x}); }),
+                   scan(step, {array(0.0f)}, {x, ones({3})});
+                 }),
+                 "[scan] array 1, float32 (3), should have 2 elements"));
+  CHECK(contains(message([&] { scan(step, {array(0.0f)}, {x}, -1); }),
+                 "[scan] the number of steps must not be negative"));
+  CHECK(contains(message([&] {
+                   compile(ArrayFunction([&](const Arrays& a) {
+                             return scan(step, {array(0.0f)}, {a[0], x}).first;
+                           }),
+                           {.dynamic = {{0, 0, "n", 12}}})({ones({3})});
+                 }),
+                 "[scan] array 1, float32 (2), should have n elements"));
+  CHECK(contains(message([&] {
+                   cond(
+                       x, [](const Arrays& a) { return a; }, [](const Arrays& a) { return a; }, {x});
+                 }),
+                 "[cond] the condition must be one bool"));
+  CHECK(contains(message([&] {
+                   cond(
+                       array(true), [](const Arrays& a) { return a; }, [](const Arrays&) { return Arrays{}; }, {x});
+                 }),
+                 "[cond] both functions must return"));
+  CHECK(contains(
+      message([&] { while_loop([](const Arrays& c) { return sum(c[0]); }, [](const Arrays& c) { return c; }, {x}); }),
+      "[while_loop] the condition must be one bool"));
+  CHECK(contains(message([&] {
+                   while_loop([](const Arrays&) { return array(false); },
+                              [](const Arrays& c) { return Arrays{astype(c[0], int32)}; }, {x});
+                 }),
                  "[while_loop] carry 0 was float32 (2) and became int32 (2)"));
-  CHECK(contains(message([&] { scan([](const Arrays& c, const Arrays&) { return std::pair(Arrays{c[0] * c[0].item<float>()}, Arrays{}); }, {array(1.0f)}, {x}); }), "[eval]"));
+  CHECK(contains(message([&] {
+                   scan([](const Arrays& c,
+                           const Arrays&) { return std::pair(Arrays{c[0] * c[0].item<float>()}, Arrays{}); },
+                        {array(1.0f)}, {x});
+                 }),
+                 "[eval]"));
 }

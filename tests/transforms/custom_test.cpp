@@ -48,7 +48,10 @@ TEST_CASE("a derivative of one's own is used, under every transform") {
 TEST_CASE("tangents and batches of one's own") {
   int maps = 0;
   const ArrayFunction f = custom_function(
-      [](const Arrays& a) { return Arrays{a[0] * a[1], sum(a[0])}; }, std::nullopt,
+      [](const Arrays& a) {
+        return Arrays{a[0] * a[1], sum(a[0])};
+      },
+      std::nullopt,
       [](const Arrays& primals, const Arrays& tangents, const std::vector<int>& argnums) {
         array t = zeros_like(primals[0]);
         for (size_t k = 0; k < argnums.size(); ++k) t = t + array(100.0 + argnums[k], float64) * tangents[k];
@@ -74,25 +77,35 @@ TEST_CASE("what a custom function captures, and what its rules may not return") 
   const array w = noise({3}, 1), x = noise({3}, 2);
   const ArrayFunction plain = custom_function([&](const Arrays& a) { return Arrays{a[0] * w}; });
   check_close(grad([&](const array& a) { return sum(plain({a})[0]); })(x), w);
-  // Captured arrays that are mapped or differentiated outside: the function sees them, a vjp of its own gives them nothing.
+  // Captured arrays that are mapped or differentiated outside: the function sees them, a vjp of its own gives them
+  // nothing.
   const auto scaled = [](const array& factor) {
-    return custom_vjp([factor](const Arrays& a) { return Arrays{a[0] * factor}; }, [](const Arrays&, const Arrays& g, const Arrays&) { return Arrays{g[0]}; });
+    return custom_vjp([factor](const Arrays& a) { return Arrays{a[0] * factor}; },
+                      [](const Arrays&, const Arrays& g, const Arrays&) { return Arrays{g[0]}; });
   };
   check_close(grad([&](const array& c) { return sum(scaled(c)({x})[0]); })(w), zeros({3}, float64));
-  check_close(vmap(UnaryFunction([&](const array& c) { return scaled(c)({x})[0]; }))(noise({4, 3}, 3)), noise({4, 3}, 3) * x);
+  check_close(vmap(UnaryFunction([&](const array& c) { return scaled(c)({x})[0]; }))(noise({4, 3}, 3)),
+              noise({4, 3}, 3) * x);
   // The function may look at values, also where it is differentiated.
-  const ArrayFunction looks = custom_vjp([](const Arrays& a) { return Arrays{a[0] * array(a[0].item<double>() > 0 ? 2.0 : 3.0, float64)}; },
-                                         [](const Arrays&, const Arrays& g, const Arrays&) { return Arrays{g[0] * array(7.0, float64)}; });
+  const ArrayFunction looks =
+      custom_vjp([](const Arrays& a) { return Arrays{a[0] * array(a[0].item<double>() > 0 ? 2.0 : 3.0, float64)}; },
+                 [](const Arrays&, const Arrays& g, const Arrays&) { return Arrays{g[0] * array(7.0, float64)}; });
   check_close(grad([&](const array& a) { return looks({a})[0]; })(array(-1.0, float64)), array(7.0, float64));
-  const auto wrong = custom_vjp([](const Arrays& a) { return Arrays{a[0]}; }, [](const Arrays&, const Arrays&, const Arrays&) { return Arrays{ones({2})}; });
-  const auto none = custom_vjp([](const Arrays& a) { return Arrays{a[0]}; }, [](const Arrays&, const Arrays&, const Arrays&) { return Arrays{}; });
-  CHECK(contains(message([&] { grad([&](const array& a) { return sum(wrong({a})[0]); })(x); }), "[custom_function] the vjp returned float32 (2) for f64(3)"));
-  CHECK(contains(message([&] { grad([&](const array& a) { return sum(none({a})[0]); })(x); }), "[custom_function] the vjp returned 0 arrays, but 1 are needed"));
+  const auto wrong = custom_vjp([](const Arrays& a) { return Arrays{a[0]}; },
+                                [](const Arrays&, const Arrays&, const Arrays&) { return Arrays{ones({2})}; });
+  const auto none = custom_vjp([](const Arrays& a) { return Arrays{a[0]}; },
+                               [](const Arrays&, const Arrays&, const Arrays&) { return Arrays{}; });
+  CHECK(contains(message([&] { grad([&](const array& a) { return sum(wrong({a})[0]); })(x); }),
+                 "[custom_function] the vjp returned float32 (2) for f64(3)"));
+  CHECK(contains(message([&] { grad([&](const array& a) { return sum(none({a})[0]); })(x); }),
+                 "[custom_function] the vjp returned 0 arrays, but 1 are needed"));
 }
 
 TEST_CASE("checkpoint changes no value and no gradient") {
   const array w = noise({4, 4}, 1), x = noise({3, 4}, 2);
-  const ArrayFunction body = [&](const Arrays& a) { return Arrays{tanh(matmul(a[0], w)) * softmax(a[0], -1), sum(a[0])}; };
+  const ArrayFunction body = [&](const Arrays& a) {
+    return Arrays{tanh(matmul(a[0], w)) * softmax(a[0], -1), sum(a[0])};
+  };
   const auto loss = [&](const ArrayFunction& f) {
     return [&f](const array& a) {
       const Arrays once = f({a});
@@ -104,7 +117,8 @@ TEST_CASE("checkpoint changes no value and no gradient") {
   check_close(less(x), plain(x), 0);
   check_close(grad(less)(x), grad(plain)(x), 1e-12);
   check_close(gradients(less(x), {w})[0], gradients(plain(x), {w})[0], 1e-12);  // of what it captures
-  check_close(grad([&](const array& a) { return sum(square(grad(less)(a))); })(x), grad([&](const array& a) { return sum(square(grad(plain)(a))); })(x), 1e-10);
+  check_close(grad([&](const array& a) { return sum(square(grad(less)(a))); })(x),
+              grad([&](const array& a) { return sum(square(grad(plain)(a))); })(x), 1e-10);
   check_close(jvp(grad(less), x, x).second, jvp(grad(plain), x, x).second, 1e-10);
   const array batch = noise({2, 3, 4}, 3);
   check_close(vmap(grad(less))(batch), vmap(grad(plain))(batch), 1e-12);
@@ -122,7 +136,9 @@ TEST_CASE("the recomputation draws the same random numbers") {
     return grad([&](const array& a) { return sum(f({a})[0]); })(x).to_vector<float>();
   };
   CHECK(slope(checkpoint(drop)) == slope(drop));
-  const ArrayFunction step = compile(ArrayFunction([&](const Arrays& a) { return Arrays{grad([&](const array& b) { return sum(checkpoint(drop)({b})[0]); })(a[0])}; }));
+  const ArrayFunction step = compile(ArrayFunction([&](const Arrays& a) {
+    return Arrays{grad([&](const array& b) { return sum(checkpoint(drop)({b})[0]); })(a[0])};
+  }));
   random::seed(7);
   const Floats compiled = step({x})[0].to_vector<float>();
   CHECK(compiled == slope(drop));

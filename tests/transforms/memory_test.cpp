@@ -32,8 +32,11 @@ array loss(const Arrays& in) {
   array x = in[0];
   for (int k = 0; k < layers; ++k) {
     const array h = fast::layer_norm(x, std::nullopt, std::nullopt, 1e-5f);
-    const array kept = astype(random::bits({rows, 4 * width}, 4, random::key(static_cast<uint64_t>(100 + k))) > array(1u << 30, uint32), float32);
-    x = x + matmul(fast::gelu_tanh(matmul(h, in[static_cast<size_t>(1 + 2 * k)])) * kept, in[static_cast<size_t>(2 + 2 * k)]);
+    const array kept = astype(
+        random::bits({rows, 4 * width}, 4, random::key(static_cast<uint64_t>(100 + k))) > array(1u << 30, uint32),
+        float32);
+    x = x + matmul(fast::gelu_tanh(matmul(h, in[static_cast<size_t>(1 + 2 * k)])) * kept,
+                   in[static_cast<size_t>(2 + 2 * k)]);
   }
   return mean(square(x));
 }

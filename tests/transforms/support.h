@@ -23,7 +23,9 @@ inline array noise(const Shape& shape, uint64_t seed, double scale = 1) {
 }
 
 /// Weights the elements, so that nothing cancels by symmetry.
-inline array weighted(const array& y) { return sum(y * reshape(cos(astype(arange(static_cast<int>(y.size())), float64)), y.shape())); }
+inline array weighted(const array& y) {
+  return sum(y * reshape(cos(astype(arange(static_cast<int>(y.size())), float64)), y.shape()));
+}
 
 inline void check_close(const array& given, const array& expected, double tolerance = 1e-9) {
   REQUIRE(given.shape() == expected.shape());

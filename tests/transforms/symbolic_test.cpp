@@ -18,7 +18,8 @@ array sums(const array& y) { return sum(y * y, false); }
 
 // Differentiable in x.
 std::vector<Named> functions() {
-  const array w = reshape(astype(noise({24}, 1), float32), {4, 6}), table = reshape(astype(noise({20}, 2), float32), {5, 4});
+  const array w = reshape(astype(noise({24}, 1), float32), {4, 6}),
+              table = reshape(astype(noise({20}, 2), float32), {5, 4});
   const auto of_x = [](UnaryFunction f) { return ArrayFunction([f](const Arrays& a) { return Arrays{f(a[0])}; }); };
   return {
       {"elementwise", of_x([](const array& x) { return exp(sin(x)) * x; })},
@@ -34,19 +35,35 @@ std::vector<Named> functions() {
          const array q = reshape(x, {1, 1, x.shape(0), 4});
          return fast::scaled_dot_product_attention(q, q * 2.0f, q, 0.5f, "causal");
        })},
-      {"movement", of_x([](const array& x) { return transpose(concatenate({x, slice(x, {0, 1}, {x.shape(0), 3})}, 1)); })},
-      {"columns", of_x([](const array& x) { return take(x, array({3, 0, 0}), 1); })},
+      {"movement", of_x([](const array& x) {
+         return transpose(concatenate({x, slice(x, {0, 1}, {x.shape(0), 3})}, 1));
+       })},
+      {"columns", of_x([](const array& x) {
+         return take(x, array({3, 0, 0}), 1);
+       })},
       {"rows of a table", [table](const Arrays& a) { return Arrays{take(table, a[1], 0) * a[0]}; }},
-      {"places along the length", [](const Arrays& a) { return Arrays{take(a[0], a[1] * 3 - 5, 0)}; }},  // some before the start and behind the end
-      {"sorted by a column", of_x([](const array& x) { return take_along_axis(x, astype(x * 20.0f, int32), 0) * take_along_axis(x, astype(x * 2.0f, int32), 1); })},
-      {"one row from the end", of_x([](const array& x) { return take(x, array({-1, -70, 70}), 0) + take(x, astype(array({0, 63, 64}), uint64), 0); })},
-      {"put along the length", [](const Arrays& a) { return Arrays{put_along_axis(a[0], expand_dims(a[1] - 2, 1), sum(a[0], 1, true) * 2.0f, 1) + scatter_add(a[0], {a[1] - 2}, expand_dims(a[0] * a[0], 1), {0})}; }},
+      {"places along the length",
+       [](const Arrays& a) {
+         return Arrays{take(a[0], a[1] * 3 - 5, 0)};
+       }},  // some before the start and behind the end
+      {"sorted by a column", of_x([](const array& x) {
+         return take_along_axis(x, astype(x * 20.0f, int32), 0) * take_along_axis(x, astype(x * 2.0f, int32), 1);
+       })},
+      {"one row from the end", of_x([](const array& x) {
+         return take(x, array({-1, -70, 70}), 0) + take(x, astype(array({0, 63, 64}), uint64), 0);
+       })},
+      {"put along the length",
+       [](const Arrays& a) {
+         return Arrays{put_along_axis(a[0], expand_dims(a[1] - 2, 1), sum(a[0], 1, true) * 2.0f, 1) +
+                       scatter_add(a[0], {a[1] - 2}, expand_dims(a[0] * a[0], 1), {0})};
+       }},
       {"where", of_x([](const array& x) { return where(x > array(0.0f), x * x, -x); })},
   };
 }
 
 Arrays arguments(int n) {
-  return {astype(noise({n, 4}, static_cast<uint64_t>(n)), float32), random::randint(array(0), array(5), {n}, int32, random::key(static_cast<uint64_t>(n)))};
+  return {astype(noise({n, 4}, static_cast<uint64_t>(n)), float32),
+          random::randint(array(0), array(5), {n}, int32, random::key(static_cast<uint64_t>(n)))};
 }
 
 void check_equal(const Arrays& given, const Arrays& expected, double tolerance) {
@@ -90,7 +107,9 @@ TEST_CASE("lengths: values and gradients of many functions") {
 TEST_CASE("gradients through a slice of symbolic length") {
   const array table = astype(noise({64, 4}, 3), float32);
   const auto loss = [](const array& t, const array& x) { return sums(slice(t, {0, 0}, {x.shape(0), 4}) * x); };
-  const ArrayFunction f = [&](const Arrays& a) { return Arrays{grad([&](const array& t) { return loss(t, a[0]); })(table)}; };
+  const ArrayFunction f = [&](const Arrays& a) {
+    return Arrays{grad([&](const array& t) { return loss(t, a[0]); })(table)};
+  };
   const ArrayFunction one = compile(f, {.dynamic = {{0, 0, "n", 64}}});
   for (int n : {1, 5, 64}) {
     CAPTURE(n);
@@ -103,10 +122,11 @@ TEST_CASE("compile can be switched off") {
   int calls = 0;
   array state(0.0f);
   const ArrayFunction f = compile(ArrayFunction([&](const Arrays& a) {
-    ++calls;
-    state = state + a[0];
-    return Arrays{a[0] * 2.0f};
-  }), {.state = {&state}});
+                                    ++calls;
+                                    state = state + a[0];
+                                    return Arrays{a[0] * 2.0f};
+                                  }),
+                                  {.state = {&state}});
   disable_compile();
   for (float x : {1.0f, 2.0f, 3.0f}) CHECK(f({array(x)})[0].item<float>() == 2 * x);
   CHECK(calls == 3);

@@ -1,4 +1,5 @@
-// vmap against a loop over the batch: axes, nesting, random numbers, compositions with derivatives and compile; and how many kernels it takes.
+// vmap against a loop over the batch: axes, nesting, random numbers, compositions with derivatives and compile; and how
+// many kernels it takes.
 #include "support.h"
 
 #include "compiler/program.h"
@@ -42,14 +43,34 @@ std::vector<Named> functions() {
       {"elementwise", [](const array& x, const array& y) { return sin(x) * y + maximum(x, y); }},
       {"matmul", [](const array& x, const array& y) { return matmul(x, transpose(y)); }},
       {"softmax", [](const array& x, const array& y) { return softmax(x, -1) * logsumexp(y, 0); }},
-      {"layer_norm", [](const array& x, const array& y) { return fast::layer_norm(x, sum(y, 0), std::nullopt, 1e-5f); }},
-      {"attention", [](const array& x, const array& y) { return fast::scaled_dot_product_attention(reshape(x, {1, 2, 3, 2}), reshape(y, {1, 2, 3, 2}), reshape(y, {1, 2, 3, 2}), 0.6f, "causal"); }},
-      {"attention with sinks", [](const array& x, const array& y) { return fast::scaled_dot_product_attention(reshape(x, {1, 2, 3, 2}), reshape(x, {1, 2, 3, 2}), reshape(y, {1, 2, 3, 2}), 0.6f, "", std::nullopt, slice(sum(y, 0), {1}, {3})); }},
+      {"layer_norm",
+       [](const array& x, const array& y) { return fast::layer_norm(x, sum(y, 0), std::nullopt, 1e-5f); }},
+      {"attention",
+       [](const array& x, const array& y) {
+         return fast::scaled_dot_product_attention(reshape(x, {1, 2, 3, 2}), reshape(y, {1, 2, 3, 2}),
+                                                   reshape(y, {1, 2, 3, 2}), 0.6f, "causal");
+       }},
+      {"attention with sinks",
+       [](const array& x, const array& y) {
+         return fast::scaled_dot_product_attention(reshape(x, {1, 2, 3, 2}), reshape(x, {1, 2, 3, 2}),
+                                                   reshape(y, {1, 2, 3, 2}), 0.6f, "", std::nullopt,
+                                                   slice(sum(y, 0), {1}, {3}));
+       }},
       {"cross_entropy", [](const array& x, const array& y) { return fast::cross_entropy(x, argmax(y, 1)); }},
       {"take", [](const array& x, const array& y) { return take(x, argmax(y, 1), 1); }},
-      {"take_along_axis", [](const array& x, const array& y) { return take_along_axis(x, astype(greater(y, array(0.0, float64)), int32), 0); }},
-      {"scatter", [](const array& x, const array& y) { return scatter_add(x, {array({2, 2})}, reshape(slice(y, {0, 0}, {2, 4}), {2, 1, 4}), {0}); }},
-      {"movement", [](const array& x, const array& y) { return concatenate({slice(x, {2, 0}, {-4, 4}, {-1, 1}), repeat(tile(slice(y, {1, 0}, {2, 4}), {2, 1}), 2, 0)}, 0); }},
+      {"take_along_axis",
+       [](const array& x, const array& y) {
+         return take_along_axis(x, astype(greater(y, array(0.0, float64)), int32), 0);
+       }},
+      {"scatter",
+       [](const array& x, const array& y) {
+         return scatter_add(x, {array({2, 2})}, reshape(slice(y, {0, 0}, {2, 4}), {2, 1, 4}), {0});
+       }},
+      {"movement",
+       [](const array& x, const array& y) {
+         return concatenate({slice(x, {2, 0}, {-4, 4}, {-1, 1}), repeat(tile(slice(y, {1, 0}, {2, 4}), {2, 1}), 2, 0)},
+                            0);
+       }},
       {"reductions", [](const array& x, const array& y) { return max(x, 1) + mean(y, 1) + prod(x * y, {1}); }},
       {"no use of the second", [](const array& x, const array&) { return x * x; }},
   };
@@ -93,8 +114,12 @@ TEST_CASE("a batch of convolutions is one convolution, whatever is mapped, in gr
   };
   for (const Form& form : {Form{1, 1}, Form{2, 2}}) {
     const int groups = form.groups;
-    const ArrayFunction conv = [g = groups, s = form.stride](const Arrays& a) { return Arrays{conv_general(a[0], a[1], {s}, {1}, {}, {}, g)}; };
-    const ArrayFunction gradients = [&](const Arrays& a) { return grad([&](const Arrays& b) { return weighted(conv(b)[0]); }, {0, 1})(a); };
+    const ArrayFunction conv = [g = groups, s = form.stride](const Arrays& a) {
+      return Arrays{conv_general(a[0], a[1], {s}, {1}, {}, {}, g)};
+    };
+    const ArrayFunction gradients = [&](const Arrays& a) {
+      return grad([&](const Arrays& b) { return weighted(conv(b)[0]); }, {0, 1})(a);
+    };
     for (const auto& axes : {std::vector<int>{0, -1}, std::vector<int>{-1, 0}, std::vector<int>{2, 1}}) {
       CAPTURE(groups);
       CAPTURE(axes[0]);
@@ -106,7 +131,8 @@ TEST_CASE("a batch of convolutions is one convolution, whatever is mapped, in gr
       CHECK(calls(y) == std::vector<std::string>{"convolution"});
       const std::vector<std::string> backward = calls(g);
       CHECK(std::count(backward.begin(), backward.end(), "convolution_weights") == 1);
-      CHECK(std::count(backward.begin(), backward.end(), "convolution") <= 2);  // forward, where it is still read, and the gradient of the input
+      CHECK(std::count(backward.begin(), backward.end(), "convolution") <=
+            2);  // forward, where it is still read, and the gradient of the input
       check_close(y[0], looped(conv, a, axes, 3)[0], 1e-12);
       const Arrays expected = looped(gradients, a, axes, 3);
       for (size_t k = 0; k < 2; ++k) check_close(g[k], expected[k], 1e-12);
@@ -116,7 +142,12 @@ TEST_CASE("a batch of convolutions is one convolution, whatever is mapped, in gr
   const BinaryFunction conv = [](const array& x, const array& w) { return conv1d(x, w); };
   const array x = noise({2, 3, 1, 5, 2}, 7), w = noise({3, 4, 2, 2}, 8);
   check_close(vmap(BinaryFunction([&](const array& a, const array& b) { return vmap(conv)(a, b); }), 0, -1)(x, w),
-              looped([&](const Arrays& a) { return looped([&](const Arrays& b) { return Arrays{conv(b[0], b[1])}; }, {a[0], a[1]}, {0, 0}, 3); }, {x, w}, {0, -1}, 2)[0], 1e-12);
+              looped(
+                  [&](const Arrays& a) {
+                    return looped([&](const Arrays& b) { return Arrays{conv(b[0], b[1])}; }, {a[0], a[1]}, {0, 0}, 3);
+                  },
+                  {x, w}, {0, -1}, 2)[0],
+              1e-12);
 }
 
 TEST_CASE("results carry the axis where it is asked for") {
@@ -130,20 +161,28 @@ TEST_CASE("results carry the axis where it is asked for") {
   CHECK(r[0].to_vector<float>() == Floats{11, 12, 23, 24});
   CHECK(r[1].to_vector<float>() == Floats{4, 6});
   // A result that depends on nothing mapped is repeated.
-  CHECK(vmap([](const Arrays& a) { return Arrays{a[0], a[1] * 2.0f}; }, {0, -1})({ones({3}), array(4.0f)})[1].to_vector<float>() == Floats{8, 8, 8});
+  CHECK(vmap(
+            [](const Arrays& a) {
+              return Arrays{a[0], a[1] * 2.0f};
+            },
+            {0, -1})({ones({3}), array(4.0f)})[1]
+            .to_vector<float>() == Floats{8, 8, 8});
 }
 
 TEST_CASE("nested maps") {
   const array x = noise({3, 4}, 1), y = noise({5, 4}, 2);
   const BinaryFunction dot = [](const array& a, const array& b) { return sum(a * b); };
-  const BinaryFunction table = vmap(BinaryFunction([&](const array& a, const array& ys) { return vmap(dot, -1, 0)(a, ys); }), 0, -1);
+  const BinaryFunction table =
+      vmap(BinaryFunction([&](const array& a, const array& ys) { return vmap(dot, -1, 0)(a, ys); }), 0, -1);
   check_close(table(x, y), matmul(x, transpose(y)));
   const array cube = noise({2, 3, 4}, 3);
   const UnaryFunction norm = [](const array& a) { return softmax(a, 0); };
   check_close(vmap(vmap(norm))(cube), softmax(cube, 2));
   check_close(vmap(vmap(norm, 0, 0), 2, 2)(cube), softmax(cube, 1));
   // The inner function captures what the outer one maps.
-  const UnaryFunction outer = [&](const array& a) { return vmap(UnaryFunction([&](const array& b) { return a * b + sum(a); }))(a); };
+  const UnaryFunction outer = [&](const array& a) {
+    return vmap(UnaryFunction([&](const array& b) { return a * b + sum(a); }))(a);
+  };
   const array v = noise({3, 4}, 4);
   check_close(vmap(outer)(v), expand_dims(v, 1) * expand_dims(v, 2) + reshape(sum(v, 1), {3, 1, 1}));
 }
@@ -153,7 +192,7 @@ TEST_CASE("derivatives of maps, maps of derivatives") {
   for (const Named& n : functions()) {
     CAPTURE(n.name);
     const UnaryFunction f = [&](const array& a) { return weighted(n.f(a, y)); };
-    const array each = vmap(grad(f))(x), whole = grad([&](const array& a) { return sum(vmap(f)(a)); })(x);
+    const array each = vmap(grad(f))(x), whole = grad([&](const array&a) { return sum(vmap(f)(a)); })(x);
     Arrays parts, tangents;
     const array t = noise({3, 4}, 3);
     for (int k = 0; k < 5; ++k) {
@@ -163,9 +202,12 @@ TEST_CASE("derivatives of maps, maps of derivatives") {
     check_close(each, stack(parts, 0));
     check_close(whole, stack(parts, 0));
     // The unmapped argument collects from the whole batch.
-    const array shared = grad([&](const array& b) { return sum(vmap(UnaryFunction([&](const array& a) { return weighted(n.f(a, b)); }))(x)); })(y);
+    const array shared = grad([&](const array& b) {
+      return sum(vmap(UnaryFunction([&](const array& a) { return weighted(n.f(a, b)); }))(x));
+    })(y);
     array expected = zeros({3, 4}, float64);
-    for (int k = 0; k < 5; ++k) expected = expected + grad([&](const array& b) { return weighted(n.f(element(x, 0, k), b)); })(y);
+    for (int k = 0; k < 5; ++k)
+      expected = expected + grad([&](const array& b) { return weighted(n.f(element(x, 0, k), b)); })(y);
     check_close(shared, expected);
     // Second: forward over reverse inside of the map, and outside.
     check_close(vmap(UnaryFunction([&](const array& a) { return jvp(grad(f), a, t).second; }))(x), stack(tangents, 0));
@@ -187,7 +229,9 @@ TEST_CASE("a mapped region keeps its derivative") {
 }
 
 TEST_CASE("every element draws for itself") {
-  const UnaryFunction drop = [](const array& x) { return x * astype(random::bernoulli(array(0.5f), {16}, std::nullopt), float32); };
+  const UnaryFunction drop = [](const array& x) {
+    return x * astype(random::bernoulli(array(0.5f), {16}, std::nullopt), float32);
+  };
   random::seed(3);
   const array y = vmap(drop)(ones({4, 16}));
   const Floats bits = y.to_vector<float>();
@@ -203,7 +247,9 @@ TEST_CASE("every element draws for itself") {
   const array together = vmap(by_key)(keys);
   CHECK(array_equal(together, stack(one_by_one, 0), false).item<bool>());
   random::seed(3);
-  CHECK(array_equal(vmap(UnaryFunction([](const array& x) { return x + random::normal({3}); }))(zeros({4, 3})), together, false).item<bool>());
+  CHECK(array_equal(vmap(UnaryFunction([](const array& x) { return x + random::normal({3}); }))(zeros({4, 3})),
+                    together, false)
+            .item<bool>());
   // Nested, and odd numbers of words.
   random::seed(4);
   const array grid = vmap(vmap(UnaryFunction([](const array& x) { return x + random::uniform({}); })))(zeros({3, 5}));
@@ -222,7 +268,8 @@ TEST_CASE("maps and compile") {
   const array expected = vmap(f)(x);
   check_close(vmap(compile(wrapped))({x})[0], expected);
   check_close(compile(vmap(wrapped))({x})[0], expected);
-  const ArrayFunction slopes = compile(vmap(ArrayFunction([&](const Arrays& a) { return Arrays{grad([&](const array& v) { return weighted(f(v)); })(a[0])}; })));
+  const ArrayFunction slopes = compile(vmap(ArrayFunction(
+      [&](const Arrays& a) { return Arrays{grad([&](const array& v) { return weighted(f(v)); })(a[0])}; })));
   check_close(slopes({x})[0], vmap(grad([&](const array& v) { return weighted(f(v)); }))(x));
 }
 
@@ -252,11 +299,14 @@ TEST_CASE("vmap: what is refused") {
   CHECK(contains(message([&] { vmap(f)(array(1.0f)); }), "[vmap] argument 0 is a scalar"));
   CHECK(contains(message([&] { vmap(f, 2)(ones({2, 2})); }), "[vmap] axis 2 of argument 0"));
   CHECK(contains(message([&] { vmap(f, -1, -1)(ones({2, 2})); }), "[vmap] no argument is mapped"));
-  // When the function is made, as in MLX: axes of which the arguments', or the results', alone say that nothing is mapped.
+  // When the function is made, as in MLX: axes of which the arguments', or the results', alone say that nothing is
+  // mapped.
   const ArrayFunction all = [](const Arrays& a) { return a; };
   const BinaryFunction sum = [](const array& a, const array& b) { return a + b; };
-  CHECK_THROWS_WITH_AS(vmap(f, 0, -1), doctest::Contains("[vmap] no axis of the results is mapped"), std::invalid_argument);
-  CHECK_THROWS_WITH_AS(vmap(f, -1, 0), doctest::Contains("[vmap] no axis of the arguments is mapped"), std::invalid_argument);
+  CHECK_THROWS_WITH_AS(vmap(f, 0, -1), doctest::Contains("[vmap] no axis of the results is mapped"),
+                       std::invalid_argument);
+  CHECK_THROWS_WITH_AS(vmap(f, -1, 0), doctest::Contains("[vmap] no axis of the arguments is mapped"),
+                       std::invalid_argument);
   CHECK_THROWS_AS(vmap(f, -2), std::invalid_argument);
   CHECK_THROWS_AS(vmap(sum, -1, -1, 0), std::invalid_argument);
   CHECK_THROWS_AS(vmap(sum, 0, -1, -1), std::invalid_argument);
@@ -271,7 +321,12 @@ TEST_CASE("vmap: what is refused") {
   CHECK_THROWS_AS(vmap(f, 0, 7)(ones({2, 2})), std::out_of_range);
   CHECK_THROWS_AS(vmap(all, {0, -2}, {0, 0})({ones({2, 2}), ones({2, 2})}), std::out_of_range);
   CHECK(contains(message([&] { vmap(f, 0, 2)(ones({2, 2})); }), "[vmap] result 0 cannot carry its batch axis at 2"));
-  CHECK(contains(message([&] { vmap([](const array& a, const array& b) { return a + b; })(ones({2}), ones({3})); }), "[vmap] mapped axes must be equally long"));
-  CHECK(contains(message([&] { vmap([](const Arrays& a) { return a; }, {0})({ones({2}), ones({2})}); }), "[vmap] 1 argument axes were given for 2"));
-  CHECK(contains(message([&] { vmap(UnaryFunction([](const array& x) { return x * x.item<float>(); }))(ones({2})); }), "being compiled or mapped"));
+  CHECK(contains(message([&] { vmap([](const array& a, const array& b) { return a + b; })(ones({2}), ones({3})); }),
+                 "[vmap] mapped axes must be equally long"));
+  CHECK(contains(message([&] {
+                   vmap([](const Arrays& a) { return a; }, {0})({ones({2}), ones({2})});
+                 }),
+                 "[vmap] 1 argument axes were given for 2"));
+  CHECK(contains(message([&] { vmap(UnaryFunction([](const array& x) { return x * x.item<float>(); }))(ones({2})); }),
+                 "being compiled or mapped"));
 }

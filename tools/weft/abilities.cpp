@@ -41,10 +41,13 @@ std::string who(const Products& p) {
 std::vector<std::pair<std::string, std::string>> cpu_abilities() {
   const target::Isa& isa = target::cpu_isa();
   std::vector<std::pair<std::string, std::string>> rows{
-      {"vectors", fmt::format("{} bits; gathers: {}; scatters: {}", isa.vector_bits, either(isa.gathers, "yes", "no (need AVX2), elements are read one by one"),
+      {"vectors", fmt::format("{} bits; gathers: {}; scatters: {}", isa.vector_bits,
+                              either(isa.gathers, "yes", "no (need AVX2), elements are read one by one"),
                               either(isa.scatters, "yes", "no (need AVX-512), elements are written one by one"))},
-      {"float16", either(isa.half, "converted in hardware", "converted by integer operations (hardware needs F16C, of AVX2)")},
-      {"bfloat16", either(isa.bf16, "rounded in hardware", "rounded by integer operations (hardware needs AVX-512 BF16)")}};
+      {"float16",
+       either(isa.half, "converted in hardware", "converted by integer operations (hardware needs F16C, of AVX2)")},
+      {"bfloat16",
+       either(isa.bf16, "rounded in hardware", "rounded by integer operations (hardware needs AVX-512 BF16)")}};
   for (const Products& p : products) rows.emplace_back(p.name, who(p));
   return rows;
 }

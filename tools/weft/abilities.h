@@ -6,7 +6,8 @@
 
 namespace weft::tool {
 
-/// Rows of `weft doctor`: a name and a sentence. What is missing is named with the instructions that it needs. Compiles and computes nothing.
+/// Rows of `weft doctor`: a name and a sentence. What is missing is named with the instructions that it needs. Compiles
+/// and computes nothing.
 std::vector<std::pair<std::string, std::string>> cpu_abilities();
 
 }  // namespace weft::tool

@@ -1,4 +1,5 @@
-// weft bench: medians of timed repetitions after warm-up, under the names and fields of the figures they are compared with.
+// weft bench: medians of timed repetitions after warm-up, under the names and fields of the figures they are compared
+// with.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -13,13 +14,13 @@
 #include "mnist_trainer.h"
 #include "models/gpt.h"
 #include "peaks.h"
+#include "runtime/threads.h"
+#include "runtime/trace.h"
 #include "trace_file.h"
 #include "train_options.h"
 #include "trainer.h"
 #include "weft/data.h"
 #include "weft/fast.h"
-#include "runtime/threads.h"
-#include "runtime/trace.h"
 #include "weft/ops.h"
 #include "weft/random.h"
 
@@ -39,8 +40,7 @@ struct TrainBench {
 class GptStep {
  public:
   GptStep(const TrainBench& b, const BenchOptions& o)
-      : numbers_(number_options(o.dtype, o.weights, o.residual)),
-        model_(seeded(b.config), numbers_.precision),
+      : numbers_(number_options(o.dtype, o.weights, o.residual)), model_(seeded(b.config), numbers_.precision),
         optimizer_(model_.trainable_parameters(),
                    {.learning_rate = 6e-4f, .weight_decay = 0.01, .decays = optim::is_matrix, .bias_correction = true}),
         batch_(batch(b)) {
@@ -66,7 +66,8 @@ class GptStep {
   static data::Batch batch(const TrainBench& b) {
     const data::CounterRandom draw(0);
     std::vector<int32_t> ids;
-    for (int64_t i = 0; i < 100'000; ++i) ids.push_back(static_cast<int32_t>(draw.below(static_cast<uint64_t>(i), static_cast<uint64_t>(b.tokens))));
+    for (int64_t i = 0; i < 100'000; ++i)
+      ids.push_back(static_cast<int32_t>(draw.below(static_cast<uint64_t>(i), static_cast<uint64_t>(b.tokens))));
     return data::TokenDataset(ids, b.tokens).random_batch(0, 0, b.batch, b.time);
   }
   NumberOptions numbers_;
@@ -77,8 +78,14 @@ class GptStep {
   data::Batch batch_;
 };
 
-const TrainBench gpt2{"cpu_gpt2_124M_llmc_default", {.vocab = 50304, .context = 1024, .layers = 12, .heads = 12, .width = 768}, 4, 64, 50257, 7};
-const TrainBench nanogpt{"cpu_shakespeare_char_cpu", {.vocab = 64, .context = 64, .layers = 4, .heads = 4, .width = 128}, 12, 64, 64, 50};
+const TrainBench gpt2{"cpu_gpt2_124M_llmc_default",
+                      {.vocab = 50304, .context = 1024, .layers = 12, .heads = 12, .width = 768},
+                      4,
+                      64,
+                      50257,
+                      7};
+const TrainBench nanogpt{
+    "cpu_shakespeare_char_cpu", {.vocab = 64, .context = 64, .layers = 4, .heads = 4, .width = 128}, 12, 64, 64, 50};
 
 void bench_training(const TrainBench& b, const BenchOptions& o) {
   GptStep step(b, o);
@@ -116,7 +123,12 @@ void tuning_gain(const BenchOptions& o) {
   compiler::set_default_policy(before);
   for (auto& t : times) std::nth_element(t.begin(), t.begin() + static_cast<std::ptrdiff_t>(t.size() / 2), t.end());
   const double off = 1e3 * times[0][times[0].size() / 2], on = 1e3 * times[1][times[1].size() / 2];
-  Row("cpu_tuned_gpt_step", o).number("ms_off", off).number("ms", on).number("ratio", on / off).number("tune_s", seconds).print();
+  Row("cpu_tuned_gpt_step", o)
+      .number("ms_off", off)
+      .number("ms", on)
+      .number("ratio", on / off)
+      .number("tune_s", seconds)
+      .print();
 }
 
 /// A whole training step (loss, gradients, SGD) of the MNIST network on one batch of random images.
@@ -129,14 +141,19 @@ void mnist(const BenchOptions& o) {
     eval(images.images, images.labels);
     MnistStep step(model, optimizer);
     const double first = seconds_of([&] { step(images); }), ms = median_of(reps_of(o, 30), [&] { step(images); });
-    Row("cpu_mnist_step", o).whole("B", batch).number("ms", ms).number("img_s", batch / ms * 1e3).number("first_step_s", first).print();
+    Row("cpu_mnist_step", o)
+        .whole("B", batch)
+        .number("ms", ms)
+        .number("img_s", batch / ms * 1e3)
+        .number("first_step_s", first)
+        .print();
     if (o.profile) print_profile(10, [&] { step(images); });
   }
 }
 
-/// What tracing and compiling a training step costs before any code is generated, by layers: on the null target, which computes nothing. Widths do not matter
-/// to the compiler, so a narrow model stands for GPT-2. Each figure is the least of several models' first steps; the
-/// processor's time also counts while other processes run.
+/// What tracing and compiling a training step costs before any code is generated, by layers: on the null target, which
+/// computes nothing. Widths do not matter to the compiler, so a narrow model stands for GPT-2. Each figure is the least
+/// of several models' first steps; the processor's time also counts while other processes run.
 void compile_times(const BenchOptions& o) {
   target::Target& before = compiler::default_target();
   compiler::set_default_target(target::null());
@@ -144,7 +161,8 @@ void compile_times(const BenchOptions& o) {
     double total = 1e9, processor = 1e9;
     compiler::Stats least;
     for (int64_t rep = 0; rep < reps_of(o, 5); ++rep) {
-      models::Gpt model({.vocab = 256, .context = 64, .layers = layers, .heads = 4, .width = 64 + 16 * static_cast<int>(rep)});
+      models::Gpt model(
+          {.vocab = 256, .context = 64, .layers = layers, .heads = 4, .width = 64 + 16 * static_cast<int>(rep)});
       optim::AdamW optimizer(
           model.trainable_parameters(),
           {.learning_rate = 6e-4f, .weight_decay = 0.01, .decays = optim::is_matrix, .bias_correction = true});
@@ -154,15 +172,26 @@ void compile_times(const BenchOptions& o) {
       for (const auto& p : model.trainable_parameters()) eval(*p.second);
       const compiler::BuildRecord record;
       double ms = 0;
-      processor = std::min(processor, 1e3 * seconds_of([&] { ms = 1e3 * seconds_of([&] { step({tokens, tokens}); }); }, true));
+      processor =
+          std::min(processor, 1e3 * seconds_of([&] { ms = 1e3 * seconds_of([&] {
+                                                            step({tokens, tokens});
+                                                          }); }, true));
       const compiler::Stats& stats = record.programs().back()->stats();
       if (ms - stats.compile_ms >= total) continue;
       total = ms - stats.compile_ms;
       least = stats;
     }
-    Row("compile_gpt_step", o).whole("layers", layers).number("trace_ms", total - least.simplify_ms - least.group_ms - least.lower_ms)
-        .number("simplify_ms", least.simplify_ms).number("group_ms", least.group_ms).number("lower_ms", least.lower_ms).number("ms", total).number("cpu_ms", processor)
-        .whole("steps", least.count()).number("arena_mb", static_cast<double>(least.arena_bytes) / 1e6).number("live_mb", static_cast<double>(least.live_bytes) / 1e6)
+    Row("compile_gpt_step", o)
+        .whole("layers", layers)
+        .number("trace_ms", total - least.simplify_ms - least.group_ms - least.lower_ms)
+        .number("simplify_ms", least.simplify_ms)
+        .number("group_ms", least.group_ms)
+        .number("lower_ms", least.lower_ms)
+        .number("ms", total)
+        .number("cpu_ms", processor)
+        .whole("steps", least.count())
+        .number("arena_mb", static_cast<double>(least.arena_bytes) / 1e6)
+        .number("live_mb", static_cast<double>(least.live_bytes) / 1e6)
         .print();
   }
   compiler::set_default_target(before);
@@ -176,7 +205,11 @@ void bench_map(const char* name, const BenchOptions& o, const std::function<arra
   const auto program = compile([&f](const std::vector<array>& in) { return std::vector<array>{f(in[0])}; }, {});
   const auto run = [&] { eval(program({x})); };
   const double first = seconds_of(run), ms = median_of(reps_of(o, 15), run);
-  Row(name, o).number("ms", ms).number("GBps", 2.0 * static_cast<double>(x.nbytes()) / ms / 1e6).number("first_step_s", first).print();
+  Row(name, o)
+      .number("ms", ms)
+      .number("GBps", 2.0 * static_cast<double>(x.nbytes()) / ms / 1e6)
+      .number("first_step_s", first)
+      .print();
 }
 
 void softmax_rows(const BenchOptions& o) {
@@ -197,12 +230,19 @@ void gelu_chain(const BenchOptions& o) {
 void matmuls(const BenchOptions& o) {
   for (const int n : {512, 1024, 2048}) {
     const Dtype dtype = compute_dtype(o.dtype);
-    const array a = random::normal({n, n}, dtype, 0, 1, random::key(0)), b = random::normal({n, n}, dtype, 0, 1, random::key(1));
+    const array a = random::normal({n, n}, dtype, 0, 1, random::key(0)),
+                b = random::normal({n, n}, dtype, 0, 1, random::key(1));
     eval(a, b);
-    const auto program = compile([](const std::vector<array>& in) { return std::vector<array>{matmul(in[0], in[1])}; }, {});
+    const auto program =
+        compile([](const std::vector<array>& in) { return std::vector<array>{matmul(in[0], in[1])}; }, {});
     const auto run = [&] { eval(program({a, b})); };
     const double first = seconds_of(run), ms = median_of(reps_of(o, 15), run);
-    Row("cpu_matmul", o).whole("n", n).number("ms", ms).number("gflops", 2.0 * n * n * n / ms / 1e6).number("first_step_s", first).print();
+    Row("cpu_matmul", o)
+        .whole("n", n)
+        .number("ms", ms)
+        .number("gflops", 2.0 * n * n * n / ms / 1e6)
+        .number("first_step_s", first)
+        .print();
   }
 }
 
@@ -243,7 +283,8 @@ constexpr Bench benches[] = {
     {"linalg", "decompositions of one large matrix and of many small ones, on either device", bench_linalg},
     {"gpu-sort", "sorts of rows of 16 to 2^22 elements on a GPU, the 50 largest of 50304, searches", bench_gpu_sort},
     {"gpu-scan", "prefixes along rows and columns on a GPU", bench_gpu_scan},
-    {"gpu-scatter", "the gradient of an embedding on a GPU: tokens of many kinds, of few, of one; random bits", bench_gpu_scatter},
+    {"gpu-scatter", "the gradient of an embedding on a GPU: tokens of many kinds, of few, of one; random bits",
+     bench_gpu_scatter},
     {"gpu-replay", "what the host takes to give a program of many small kernels to a GPU as a whole", bench_gpu_replay},
     {"matmul", "products of square matrices of 512, 1024 and 2048", matmuls},
 };
@@ -255,14 +296,17 @@ int bench(const BenchOptions& o) {
     for (const auto& b : benches) fmt::print("{:12} {}\n", b.name, b.what);
     return 0;
   }
-  const auto* found = std::find_if(std::begin(benches), std::end(benches), [&](const Bench& b) { return o.name == b.name; });
+  const auto* found =
+      std::find_if(std::begin(benches), std::end(benches), [&](const Bench& b) { return o.name == b.name; });
   if (found == std::end(benches)) {
     const std::string near = nearest(o.name, known);
-    throw UsageError(fmt::format("there is no benchmark '{}'{}", o.name,
-                                 near.empty() ? fmt::format("; known are {}", fmt::join(known, ", ")) : "; did you mean " + near + "?"));
+    throw UsageError(fmt::format(
+        "there is no benchmark '{}'{}", o.name,
+        near.empty() ? fmt::format("; known are {}", fmt::join(known, ", ")) : "; did you mean " + near + "?"));
   }
   apply(o.machine);
-  if (o.cpu_time && runtime::num_threads() != 1) throw UsageError("--cpu-time counts one thread: give --threads 1 with it");
+  if (o.cpu_time && runtime::num_threads() != 1)
+    throw UsageError("--cpu-time counts one thread: give --threads 1 with it");
   return traced(o.trace, [&] {
     found->run(o);
     return 0;
@@ -281,11 +325,15 @@ Command bench_command() {
       .range(0, 1e6)
       .defaults_to("depends on the benchmark");
   add_number_options(set, options->dtype, options->weights, options->residual);
-  set.add("model", "NAME", &options->model, "of bench kernels: " + fmt::format("{}", fmt::join(kernel_bench_models(), ", "))).one_of(kernel_bench_models());
-  set.add("cpu-time", "", &options->cpu_time, "processor time instead of the clock's, with --threads 1: for machines that are busy");
+  set.add("model", "NAME", &options->model,
+          "of bench kernels: " + fmt::format("{}", fmt::join(kernel_bench_models(), ", ")))
+      .one_of(kernel_bench_models());
+  set.add("cpu-time", "", &options->cpu_time,
+          "processor time instead of the clock's, with --threads 1: for machines that are busy");
   add_trace_option(set, options->trace);
   add_machine_options(set, options->machine);
-  return {"bench", "Measures speed", "weft bench nanogpt-cpu --json --threads 2", set, [options](OptionSet&) { return bench(*options); }};
+  return {"bench", "Measures speed", "weft bench nanogpt-cpu --json --threads 2", set,
+          [options](OptionSet&) { return bench(*options); }};
 }
 
 }  // namespace weft::tool

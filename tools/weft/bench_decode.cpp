@@ -1,5 +1,6 @@
-// weft bench gpu-decode: one token after the other from a text of its own making, for models of random weights. The least that a token can take is the time to read
-// the weights and the cache once at the speed of a copy of the same run.
+// weft bench gpu-decode: one token after the other from a text of its own making, for models of random weights. The
+// least that a token can take is the time to read the weights and the cache once at the speed of a copy of the same
+// run.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -26,7 +27,8 @@ double copy_speed() {
   const int n = 1 << 28;
   const array x = random::normal({n}, float32, 0, 1, random::key(0));
   eval(x);
-  const auto f = compile([](const std::vector<array>& in) { return std::vector<array>{negative(in[0])}; }, CompileOptions{});
+  const auto f =
+      compile([](const std::vector<array>& in) { return std::vector<array>{negative(in[0])}; }, CompileOptions{});
   const auto burst = [&] {
     for (int k = 0; k < 10; ++k) f({x});
     synchronize();
@@ -46,12 +48,21 @@ struct Subject {
 nn::Precision kept_in(Dtype dtype) { return {.parameters = dtype, .compute = dtype, .residual = float32}; }
 
 std::unique_ptr<models::TextModel> gpt2_124m(Dtype dtype) {
-  return std::make_unique<models::Gpt>(models::GptConfig{.vocab = 50304, .context = 1024, .layers = 12, .heads = 12, .width = 768}, kept_in(dtype));
+  return std::make_unique<models::Gpt>(
+      models::GptConfig{.vocab = 50304, .context = 1024, .layers = 12, .heads = 12, .width = 768}, kept_in(dtype));
 }
 
-std::unique_ptr<models::TextModel> llama(int64_t layers, int64_t heads, int64_t kv_heads, int64_t width, int64_t hidden, Dtype dtype) {
-  return std::make_unique<models::Llama>(models::LlamaConfig{.vocab = 32000, .context = 1024, .layers = layers, .heads = heads, .kv_heads = kv_heads, .width = width,
-                                                             .head_width = width / heads, .hidden = hidden}, kept_in(dtype));
+std::unique_ptr<models::TextModel> llama(int64_t layers, int64_t heads, int64_t kv_heads, int64_t width, int64_t hidden,
+                                         Dtype dtype) {
+  return std::make_unique<models::Llama>(models::LlamaConfig{.vocab = 32000,
+                                                             .context = 1024,
+                                                             .layers = layers,
+                                                             .heads = heads,
+                                                             .kv_heads = kv_heads,
+                                                             .width = width,
+                                                             .head_width = width / heads,
+                                                             .hidden = hidden},
+                                         kept_in(dtype));
 }
 
 constexpr Subject subjects[] = {
@@ -82,7 +93,8 @@ void decode(const Subject& subject, double bytes_per_second, const BenchOptions&
   for (int64_t k = 0; k < reps_of(o, 5); ++k) times.push_back(seconds_of([&] { go_on(tokens); }) / tokens);
   std::sort(times.begin(), times.end());
   const double seconds = times[times.size() / 2];
-  // Of the embedding one row is read, unless it is the head as well; of the cache what was written so far, half way through the figures.
+  // Of the embedding one row is read, unless it is the head as well; of the cache what was written so far, half way
+  // through the figures.
   double read = 0;
   int64_t parameters = 0;
   for (auto& [name, a] : model->parameters()) {
@@ -93,17 +105,28 @@ void decode(const Subject& subject, double bytes_per_second, const BenchOptions&
   double cache = 0;
   for (array* a : decoder.cache().state()) cache += static_cast<double>(a->nbytes());
   read += cache * static_cast<double>(decoder.length()) / 2 / static_cast<double>(model->context());
-  Row(subject.bench, o).text("model", subject.name).whole("params", parameters).number("ms", seconds * 1e3).number("tok_s", 1 / seconds)
-      .number("floor_tok_s", bytes_per_second / read).number("GBps", read / seconds / 1e9).number("copy_GBps", bytes_per_second / 1e9)
-      .whole("length", decoder.length()).whole("graphs", runtime::counters().graph_launches - launched).number("prefill_s", first).number("first_step_s", first_token)
-      .number("peak_GiB", static_cast<double>(get_peak_memory()) / (1 << 30)).print();
+  Row(subject.bench, o)
+      .text("model", subject.name)
+      .whole("params", parameters)
+      .number("ms", seconds * 1e3)
+      .number("tok_s", 1 / seconds)
+      .number("floor_tok_s", bytes_per_second / read)
+      .number("GBps", read / seconds / 1e9)
+      .number("copy_GBps", bytes_per_second / 1e9)
+      .whole("length", decoder.length())
+      .whole("graphs", runtime::counters().graph_launches - launched)
+      .number("prefill_s", first)
+      .number("first_step_s", first_token)
+      .number("peak_GiB", static_cast<double>(get_peak_memory()) / (1 << 30))
+      .print();
   if (o.profile) print_profile(8, [&] { go_on(1); });
 }
 
 }  // namespace
 
 void bench_gpu_decode(const BenchOptions& o) {
-  if (default_device().type != Device::gpu) throw UsageError(fmt::format("weft bench {} measures a GPU: give --device gpu", o.name));
+  if (default_device().type != Device::gpu)
+    throw UsageError(fmt::format("weft bench {} measures a GPU: give --device gpu", o.name));
   const double speed = copy_speed();
   for (const Subject& subject : subjects)
     if (o.name == "gpu-decode" || o.name == subject.alone) decode(subject, speed, o);

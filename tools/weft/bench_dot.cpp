@@ -18,26 +18,25 @@ struct Product {
 };
 
 constexpr Product products[] = {
-    {"1024", 1024, 1024, 1024, false, false},
-    {"1024_b_across", 1024, 1024, 1024, false, true},
-    {"1024_a_across", 1024, 1024, 1024, true, false},
-    {"linear_768", 256, 768, 768, false, true},
-    {"linear_3072", 256, 3072, 768, false, true},
-    {"decode_768", 1, 768, 768, false, true},
-    {"decode_3072", 1, 3072, 768, false, true},
-    {"decode_50304", 1, 50304, 768, false, true},
+    {"1024", 1024, 1024, 1024, false, false},         {"1024_b_across", 1024, 1024, 1024, false, true},
+    {"1024_a_across", 1024, 1024, 1024, true, false}, {"linear_768", 256, 768, 768, false, true},
+    {"linear_3072", 256, 3072, 768, false, true},     {"decode_768", 1, 768, 768, false, true},
+    {"decode_3072", 1, 3072, 768, false, true},       {"decode_50304", 1, 50304, 768, false, true},
     {"decode_8_rows", 8, 3072, 768, false, true},
 };
 
 /// The product as a program of its own under a policy that allows libraries or not.
-std::function<std::vector<array>(const std::vector<array>&)> program_of(const Product& p, bool libraries, const std::vector<array>& operands) {
+std::function<std::vector<array>(const std::vector<array>&)> program_of(const Product& p, bool libraries,
+                                                                        const std::vector<array>& operands) {
   const compiler::Policy before = compiler::default_policy();
   compiler::Policy policy = before;
   policy.libraries = libraries;
   compiler::set_default_policy(policy);
-  const auto program = compile([p](const std::vector<array>& in) {
-    return std::vector<array>{matmul(p.turn_a ? transpose(in[0]) : in[0], p.turn_b ? transpose(in[1]) : in[1])};
-  }, {});
+  const auto program = compile(
+      [p](const std::vector<array>& in) {
+        return std::vector<array>{matmul(p.turn_a ? transpose(in[0]) : in[0], p.turn_b ? transpose(in[1]) : in[1])};
+      },
+      {});
   eval(program(operands));  // built here, under this policy
   compiler::set_default_policy(before);
   return program;
@@ -53,7 +52,8 @@ void bench_dot(const BenchOptions& o) {
     eval(a, b);
     const auto own = program_of(p, false, {a, b}), library = program_of(p, true, {a, b});
     const double flops = 2.0 * p.m * p.n * p.k;
-    const int64_t inner = std::max<int64_t>(1, static_cast<int64_t>(2e7 / flops));  // calls of a repetition, so that it lasts a while
+    const int64_t inner =
+        std::max<int64_t>(1, static_cast<int64_t>(2e7 / flops));  // calls of a repetition, so that it lasts a while
     const auto rate = [&](const auto& program, int64_t reps) {
       const auto run = [&] {
         for (int64_t k = 0; k < inner; ++k) eval(program({a, b}));
@@ -67,8 +67,12 @@ void bench_dot(const BenchOptions& o) {
     }
     std::sort(ours.begin(), ours.end());
     std::sort(theirs.begin(), theirs.end());
-    Row(fmt::format("dot_{}", p.name), o).number("gflops", ours[1]).number("library_gflops", theirs[1]).number("of_library", ours[1] / theirs[1])
-        .number("operand_GBps", ours[1] * static_cast<double>(b.nbytes()) / flops).print();
+    Row(fmt::format("dot_{}", p.name), o)
+        .number("gflops", ours[1])
+        .number("library_gflops", theirs[1])
+        .number("of_library", ours[1] / theirs[1])
+        .number("operand_GBps", ours[1] * static_cast<double>(b.nbytes()) / flops)
+        .print();
   }
 }
 

@@ -45,16 +45,33 @@ void print_rows(const BenchOptions& o, const std::string& model, const std::func
   step();
   synchronize();
   const double gib = 1 << 30, peak = static_cast<double>(get_peak_memory()) / gib;
-  if (!o.json) fmt::print("{:9.3f} GiB in use at most, {:.3f} planned for the step\n", peak, static_cast<double>(planned) / gib);
+  if (!o.json)
+    fmt::print("{:9.3f} GiB in use at most, {:.3f} planned for the step\n", peak, static_cast<double>(planned) / gib);
   if (!o.json) return print_profile(reps_of(o, 5), step);
   const Profile p = profile(reps_of(o, 5), step);
   for (size_t i = 0; i < std::min<size_t>(p.entries.size(), 40); ++i) {
     const ProfileEntry& e = p.entries[i];
-    Row("kernels", o).text("model", model).text("name", e.name).number("launches", e.launches).number("ms", e.ms).number("share", e.share).number("GBps", e.gbs()).number("tflops", e.tflops())
-        .number("fraction_of_peak", e.of_peak()).print();
+    Row("kernels", o)
+        .text("model", model)
+        .text("name", e.name)
+        .number("launches", e.launches)
+        .number("ms", e.ms)
+        .number("share", e.share)
+        .number("GBps", e.gbs())
+        .number("tflops", e.tflops())
+        .number("fraction_of_peak", e.of_peak())
+        .print();
   }
-  Row("kernels_step", o).text("model", model).number("ms", p.ms).number("floor_ms", p.floor_ms).number("peak_GiB", peak).number("planned_GiB", static_cast<double>(planned) / gib).number("copy_GBps", machine_peaks().copy_gbs)
-      .number("tflops_f32", machine_peaks().gflops_f32 / 1e3).number("tflops_half", machine_peaks().gflops_half / 1e3).print();
+  Row("kernels_step", o)
+      .text("model", model)
+      .number("ms", p.ms)
+      .number("floor_ms", p.floor_ms)
+      .number("peak_GiB", peak)
+      .number("planned_GiB", static_cast<double>(planned) / gib)
+      .number("copy_GBps", machine_peaks().copy_gbs)
+      .number("tflops_f32", machine_peaks().gflops_f32 / 1e3)
+      .number("tflops_half", machine_peaks().gflops_half / 1e3)
+      .print();
 }
 
 void gpt_kernels(const BenchOptions& o, const GptShape& shape) {
@@ -71,8 +88,10 @@ void gpt_kernels(const BenchOptions& o, const GptShape& shape) {
   optimizer.set_masters(model.starting_values);
   optim::LossScale scale;
   TrainStep step(model, optimizer, 1.0, numbers.scaled_loss ? &scale : nullptr);
-  const array ids = random::randint(array(0), array(static_cast<int>(std::min<int64_t>(shape.config.vocab, 50257))), {batch, time + 1});
-  const data::Batch tokens{contiguous(slice(ids, {0, 0}, {batch, time})), contiguous(slice(ids, {0, 1}, {batch, time + 1}))};
+  const array ids = random::randint(array(0), array(static_cast<int>(std::min<int64_t>(shape.config.vocab, 50257))),
+                                    {batch, time + 1});
+  const data::Batch tokens{contiguous(slice(ids, {0, 0}, {batch, time})),
+                           contiguous(slice(ids, {0, 1}, {batch, time + 1}))};
   eval(tokens.inputs, tokens.targets);
   print_rows(o, shape.name, [&] { step(tokens); });
 }

@@ -47,12 +47,16 @@ double copy_rate(const BenchOptions& o, size_t bytes, void (*copy)(char*, const 
   const runtime::BufferRef from = runtime::allocate(bytes), to = runtime::allocate(bytes);
   std::memset(from->data(), 1, bytes);
   constexpr size_t part = size_t{1} << 20;
-  const double ms = median_of(reps_of(o, 15), [&] {
-    runtime::parallel_for(static_cast<int64_t>(bytes / part), [&](int64_t begin, int64_t end) {
-      const size_t at = static_cast<size_t>(begin) * part;
-      copy(static_cast<char*>(to->data()) + at, static_cast<const char*>(from->data()) + at, static_cast<size_t>(end - begin) * part);
-    });
-  }, o.cpu_time);
+  const double ms = median_of(
+      reps_of(o, 15),
+      [&] {
+        runtime::parallel_for(static_cast<int64_t>(bytes / part), [&](int64_t begin, int64_t end) {
+          const size_t at = static_cast<size_t>(begin) * part;
+          copy(static_cast<char*>(to->data()) + at, static_cast<const char*>(from->data()) + at,
+               static_cast<size_t>(end - begin) * part);
+        });
+      },
+      o.cpu_time);
   return 2 * static_cast<double>(bytes) / ms / 1e6;
 }
 
@@ -70,7 +74,10 @@ constexpr Operator operators[] = {
        return fast::gelu_tanh(x * number(1.5) + number(2)) * number(0.5);
      }},
     {"scale", [](const array& x) { return x * array(1.5, x.dtype()); }},
-    {"transpose", [](const array& x) { return transpose(x) * array(1.5, x.dtype()); }},  // in row-major order: a bare transpose is a view
+    {"transpose",
+     [](const array& x) {
+       return transpose(x) * array(1.5, x.dtype());
+     }},  // in row-major order: a bare transpose is a view
     {"sum_rows", [](const array& x) { return sum(x, 1); }},
     {"sum_columns", [](const array& x) { return sum(x, 0); }},
     {"sum", [](const array& x) { return sum(x); }},
@@ -81,18 +88,27 @@ constexpr Operator operators[] = {
 void bench_memory(const BenchOptions& o) {
   const array x = random::normal({side, side}, compute_dtype(o.dtype), 0, 1, random::key(0));
   eval(x);
-  const double plain = copy_rate(o, x.nbytes(), copy_plain), streaming = copy_rate(o, x.nbytes(), copy_streaming), copy = std::max(plain, streaming);
+  const double plain = copy_rate(o, x.nbytes(), copy_plain), streaming = copy_rate(o, x.nbytes(), copy_streaming),
+               copy = std::max(plain, streaming);
   Row("memory_copy", o).number("GBps", copy).number("memcpy_GBps", plain).number("streaming_GBps", streaming).print();
   for (const Operator& op : operators) {
-    const auto program = compile([&op](const std::vector<array>& in) { return std::vector<array>{op.apply(in[0])}; }, {});
+    const auto program =
+        compile([&op](const std::vector<array>& in) { return std::vector<array>{op.apply(in[0])}; }, {});
     size_t bytes = 0;
-    const double ms = median_of(reps_of(o, 15), [&] {
-      const array y = program({x})[0];
-      eval(y);
-      bytes = x.nbytes() + y.nbytes();
-    }, o.cpu_time);
+    const double ms = median_of(
+        reps_of(o, 15),
+        [&] {
+          const array y = program({x})[0];
+          eval(y);
+          bytes = x.nbytes() + y.nbytes();
+        },
+        o.cpu_time);
     const double rate = static_cast<double>(bytes) / ms / 1e6;
-    Row(fmt::format("memory_{}", op.name), o).number("ms", ms).number("GBps", rate).number("of_copy", rate / copy).print();
+    Row(fmt::format("memory_{}", op.name), o)
+        .number("ms", ms)
+        .number("GBps", rate)
+        .number("of_copy", rate / copy)
+        .print();
   }
 }
 

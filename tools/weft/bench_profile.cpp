@@ -43,7 +43,8 @@ Profile profile(int64_t runs, const std::function<void()>& f) {
   Profile out;
   const double each = 1.0 / static_cast<double>(runs);
   for (const runtime::Slice& s : timeline.slices) {
-    if (s.step < 0 || s.start < start || std::string_view(s.kind) == "nested") continue;  // control flow: its steps are counted
+    if (s.step < 0 || s.start < start || std::string_view(s.kind) == "nested")
+      continue;  // control flow: its steps are counted
     ProfileEntry& e = by_name[timeline.names[static_cast<size_t>(s.name)]];
     const double ms = each * s.length / 1e3, floor_ms = each * 1e3 * floor_seconds(peaks, s.bytes, s.flops, s.half);
     e.launches += each, e.ms += ms, e.floor_ms += floor_ms, e.bytes += each * s.bytes, e.flops += each * s.flops;
@@ -54,17 +55,21 @@ Profile profile(int64_t runs, const std::function<void()>& f) {
     e.share = out.ms > 0 ? e.ms / out.ms : 0;
     out.entries.push_back(std::move(e));
   }
-  std::sort(out.entries.begin(), out.entries.end(), [](const ProfileEntry& a, const ProfileEntry& b) { return a.ms > b.ms; });
+  std::sort(out.entries.begin(), out.entries.end(),
+            [](const ProfileEntry& a, const ProfileEntry& b) { return a.ms > b.ms; });
   return out;
 }
 
 void print_profile(int64_t runs, const std::function<void()>& f) {
   const Profile p = profile(runs, f);
-  fmt::print("{:9.3f} ms a run in {} kinds of steps; {:.3f} ms at the device's peaks ({})\n", p.ms, p.entries.size(), p.floor_ms, to_string(machine_peaks()));
-  fmt::print("{:>9}    {:>5} {:>6} {:>8} {:>9} {:>7}  {}\n", "ms", "share", "calls", "GB/s", "TFLOP/s", "of peak", "what");
+  fmt::print("{:9.3f} ms a run in {} kinds of steps; {:.3f} ms at the device's peaks ({})\n", p.ms, p.entries.size(),
+             p.floor_ms, to_string(machine_peaks()));
+  fmt::print("{:>9}    {:>5} {:>6} {:>8} {:>9} {:>7}  {}\n", "ms", "share", "calls", "GB/s", "TFLOP/s", "of peak",
+             "what");
   for (size_t i = 0; i < std::min<size_t>(p.entries.size(), 40); ++i) {
     const ProfileEntry& e = p.entries[i];
-    fmt::print("{:9.3f} ms {:5.1f} % {:5.0f}x {:7.1f} {:9.2f} {:5.0f} %  {}\n", e.ms, 100 * e.share, e.launches, e.gbs(), e.tflops(), 100 * e.of_peak(), e.name);
+    fmt::print("{:9.3f} ms {:5.1f} % {:5.0f}x {:7.1f} {:9.2f} {:5.0f} %  {}\n", e.ms, 100 * e.share, e.launches,
+               e.gbs(), e.tflops(), 100 * e.of_peak(), e.name);
   }
 }
 

@@ -60,7 +60,8 @@ inline double median_of(int64_t reps, const std::function<void()>& f, bool cpu_t
 
 /// Median milliseconds of a run on a device over `reps` bursts of `burst` runs, which are given one after the other.
 double device_ms(int64_t reps, int burst, const std::function<void()>& f);
-constexpr int long_burst = 100;  // of runs shorter than a millisecond: what the host takes to begin a burst and to hear of its end, some 20 us, is a part of each run's time
+constexpr int long_burst = 100;  // of runs shorter than a millisecond: what the host takes to begin a burst and to hear
+                                 // of its end, some 20 us, is a part of each run's time
 /// Throws UsageError where the default device is none.
 void need_gpu(const char* name);
 

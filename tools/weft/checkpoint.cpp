@@ -35,7 +35,9 @@ constexpr const char* state_file = "state.json";
   std::string other;
   for (const auto& entry : fs::directory_iterator(fs::absolute(folder).parent_path(), error)) {
     const std::string name = entry.path().filename().string();
-    if (name.starts_with("step-") && name.find('.') == std::string::npos && entry.path().filename() != fs::path(folder).filename()) other = entry.path().string();
+    if (name.starts_with("step-") && name.find('.') == std::string::npos &&
+        entry.path().filename() != fs::path(folder).filename())
+      other = entry.path().string();
   }
   if (!other.empty()) message += "; an older one is " + other + ", which can be named instead";
   throw std::runtime_error(message);
@@ -70,7 +72,8 @@ json curve_json(const Curve& curve) {
 }
 
 int64_t whole(const json& value) {
-  if (!value.is_number_integer()) throw std::runtime_error("state.json holds " + value.dump() + " where a whole number belongs");
+  if (!value.is_number_integer())
+    throw std::runtime_error("state.json holds " + value.dump() + " where a whole number belongs");
   return value.get<int64_t>();
 }
 
@@ -145,7 +148,8 @@ void remove_old(const std::string& dir, int64_t newest) {
   for (const auto& path : remains) fs::remove_all(path, ignored);
 }
 
-/// What `latest` names; where a process was killed just before it could name anything, the newest checkpoint there is. Else "".
+/// What `latest` names; where a process was killed just before it could name anything, the newest checkpoint there is.
+/// Else "".
 std::string latest_folder(const std::string& dir) {
   const std::string pointer = dir + "/latest";
   std::error_code error;
@@ -153,7 +157,8 @@ std::string latest_folder(const std::string& dir) {
     std::string name = io::read_file(pointer);
     while (!name.empty() && (name.back() == '\n' || name.back() == ' ')) name.pop_back();
     if (!step_of(name))
-      throw std::runtime_error(fmt::format("{} should name a checkpoint such as step-500, and holds '{}'", pointer, name.substr(0, 40)));
+      throw std::runtime_error(
+          fmt::format("{} should name a checkpoint such as step-500, and holds '{}'", pointer, name.substr(0, 40)));
     if (fs::exists(dir + "/" + name, error)) return dir + "/" + name;
   }
   int64_t newest = -1;
@@ -168,7 +173,8 @@ void parse_state(const std::string& text, Checkpoint& to) try {
   if (io::nested_deeper(text, 16)) throw std::runtime_error("state.json is nested too deeply");
   const json root = json::parse(text);
   if (const int64_t format = whole(root.at("format")); format != format_version)
-    throw std::runtime_error(fmt::format("state.json has format {}, and this program reads format {}", format, format_version));
+    throw std::runtime_error(
+        fmt::format("state.json has format {}, and this program reads format {}", format, format_version));
   RunState& s = to.state;
   s.step = whole(root.at("step"));
   s.key = key_from(root.at("random_key"));
@@ -202,8 +208,8 @@ bool same_folder(const std::string& a, const std::string& b) {
   return fs::equivalent(a, b, error) && !error;
 }
 
-void save_checkpoint(const std::string& dir, const RunState& state, const NamedArrays& model, const NamedArrays& optimizer,
-                     const std::string& tokenizer) {
+void save_checkpoint(const std::string& dir, const RunState& state, const NamedArrays& model,
+                     const NamedArrays& optimizer, const std::string& tokenizer) {
   const std::string name = fmt::format("step-{}", state.step), final = dir + "/" + name, temporary = final + ".tmp";
   fs::remove_all(temporary);
   fs::create_directories(temporary);
@@ -265,13 +271,15 @@ void prepare_folder(const std::string& dir) {
   if (fs::exists(dir, error) && !fs::is_directory(dir, error))
     throw std::runtime_error(fmt::format("{} is not a folder; choose another with --out", dir));
   fs::create_directories(dir, error);
-  if (error) throw std::runtime_error(fmt::format("the folder {} cannot be made: {}; choose another with --out", dir, error.message()));
+  if (error)
+    throw std::runtime_error(
+        fmt::format("the folder {} cannot be made: {}; choose another with --out", dir, error.message()));
   const std::string probe = dir + "/.weft-probe";
   try {
     io::write_file_atomically(probe, "x");
   } catch (const std::runtime_error& e) {
-    throw std::runtime_error(
-        fmt::format("nothing can be written in the folder {}: {}; choose another with --out", dir, without_operation(e.what())));
+    throw std::runtime_error(fmt::format("nothing can be written in the folder {}: {}; choose another with --out", dir,
+                                         without_operation(e.what())));
   }
   fs::remove(probe, error);
 }

@@ -1,10 +1,12 @@
 #pragma once
-// Checkpoints on disk. A run's folder holds step-N folders (the last two), and the file `latest` with the name of the newest:
+// Checkpoints on disk. A run's folder holds step-N folders (the last two), and the file `latest` with the name of the
+// newest:
 //
 //     DIR/step-500/model.safetensors  optimizer.safetensors  tokenizer.json  state.json
 //
-// A checkpoint is written as step-N.tmp, synced, renamed to step-N, and only then named by `latest`: a process killed at any moment leaves
-// either the old or the new checkpoint in place, whole. state.json holds checksums of the other files.
+// A checkpoint is written as step-N.tmp, synced, renamed to step-N, and only then named by `latest`: a process killed
+// at any moment leaves either the old or the new checkpoint in place, whole. state.json holds checksums of the other
+// files.
 #include <cstdint>
 #include <string>
 #include <unordered_map>
@@ -24,8 +26,8 @@ struct RunState {
   std::vector<uint32_t> key;  // of the default random sequence, for the next step
   std::string kind = "gpt";   // of model: what `weft train` was asked for
   models::TextConfig model;   // of a language model
-  std::string dtype;    // "f32", "bf16", "f16"
-  std::string options;  // JSON object: every option of the run
+  std::string dtype;          // "f32", "bf16", "f16"
+  std::string options;        // JSON object: every option of the run
   std::string data_digest;
   int64_t data_bytes = 0;
   std::string tuning;  // lines of compiler::tuning_choices: what the run's programs were built with
@@ -47,14 +49,15 @@ struct Checkpoint {
 
 using NamedArrays = std::vector<std::pair<std::string, array*>>;
 
-/// Writes DIR/step-N and makes it the latest; removes all but the last two. `tokenizer` may be empty. Throws std::runtime_error; the old checkpoints then stay.
-void save_checkpoint(const std::string& dir, const RunState& state, const NamedArrays& model, const NamedArrays& optimizer,
-                     const std::string& tokenizer);
+/// Writes DIR/step-N and makes it the latest; removes all but the last two. `tokenizer` may be empty. Throws
+/// std::runtime_error; the old checkpoints then stay.
+void save_checkpoint(const std::string& dir, const RunState& state, const NamedArrays& model,
+                     const NamedArrays& optimizer, const std::string& tokenizer);
 
 /// What state.json says, checked. Throws std::runtime_error or std::invalid_argument with a sentence.
 void parse_state(const std::string& text, Checkpoint& to);
-/// The latest checkpoint of a run's folder, or the step-N folder itself. Throws std::runtime_error with a sentence where there is none, or
-/// where it is damaged (naming an older one that could be used instead).
+/// The latest checkpoint of a run's folder, or the step-N folder itself. Throws std::runtime_error with a sentence
+/// where there is none, or where it is damaged (naming an older one that could be used instead).
 Checkpoint load_checkpoint(const std::string& path);
 
 /// Whether a run's folder holds a checkpoint.
@@ -64,7 +67,8 @@ void remove_checkpoints(const std::string& dir);
 
 /// Whether two paths name one folder that exists.
 bool same_folder(const std::string& a, const std::string& b);
-/// Creates the folder where it is missing, and checks that files can be written in it. Throws std::runtime_error with the system's reason.
+/// Creates the folder where it is missing, and checks that files can be written in it. Throws std::runtime_error with
+/// the system's reason.
 void prepare_folder(const std::string& dir);
 
 }  // namespace weft::tool

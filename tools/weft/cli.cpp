@@ -1,4 +1,5 @@
-// The command line: from the tables of the commands to CLI11 and back. Values are read by options.cpp; CLI11 does syntax and help.
+// The command line: from the tables of the commands to CLI11 and back. Values are read by options.cpp; CLI11 does
+// syntax and help.
 #include <CLI/CLI.hpp>
 #include <cstdio>
 #include <map>
@@ -64,7 +65,8 @@ void take_switches(CLI::App& app, OptionSet& set) {
     known.push_back("help");
     std::string near = nearest(name, known);
     if (near.empty() && name.starts_with("no-")) near = nearest(name.substr(3), known);
-    throw UsageError("unknown option --" + name + " of weft " + command.name + (near.empty() ? "" : "; did you mean --" + near + "?"));
+    throw UsageError("unknown option --" + name + " of weft " + command.name +
+                     (near.empty() ? "" : "; did you mean --" + near + "?"));
   }
   throw UsageError("'" + extras.front() + "' is not understood here: weft " + command.name + " takes no further words");
 }
@@ -128,7 +130,8 @@ class Parser {
     std::string path;
     while (!at->get_subcommands().empty()) at = at->get_subcommands().front(), path += at->get_name() + " ";
     std::vector<std::string> known;
-    for (const CLI::App* sub : at->get_subcommands([](const CLI::App*) { return true; })) known.push_back(sub->get_name());
+    for (const CLI::App* sub : at->get_subcommands([](const CLI::App*) { return true; }))
+      known.push_back(sub->get_name());
     const auto extras = at->remaining();
     if (extras.empty() && at == &app_) {
       std::fputs(app_.help().c_str(), stderr);
@@ -138,7 +141,8 @@ class Parser {
     for (const auto& name : known) list += (list.empty() ? "" : ", ") + name;
     if (extras.empty()) throw UsageError("weft " + path + "needs one of: " + list);
     if (extras.front().starts_with("-"))
-      throw UsageError("weft " + path + "has no option " + extras.front() + " before its command, which is one of: " + list);
+      throw UsageError("weft " + path + "has no option " + extras.front() +
+                       " before its command, which is one of: " + list);
     const std::string near = nearest(extras.front(), known);
     throw UsageError("there is no '" + path + extras.front() + "'" +
                      (near.empty() ? "; known are: " + list : "; did you mean weft " + path + near + "?"));
@@ -146,7 +150,8 @@ class Parser {
 
   static std::string explained(const CLI::ParseError& e) {
     const std::string text = e.what(), name = text.substr(0, text.find(':'));
-    if (dynamic_cast<const CLI::ArgumentMismatch*>(&e)) return name.starts_with("-") ? name + " needs a value after it" : text;
+    if (dynamic_cast<const CLI::ArgumentMismatch*>(&e))
+      return name.starts_with("-") ? name + " needs a value after it" : text;
     return text;
   }
 

@@ -24,8 +24,8 @@ Command eval_command();
 Command bench_command();
 Command explain_command();
 
-/// Parses and runs; returns the exit code: 0, 1 for failures, 2 for mistakes in the command line. Every mistake becomes a sentence on
-/// stderr.
+/// Parses and runs; returns the exit code: 0, 1 for failures, 2 for mistakes in the command line. Every mistake becomes
+/// a sentence on stderr.
 int run_command_line(int argc, const char* const* argv, std::vector<Command> commands);
 
 }  // namespace weft::tool

@@ -32,8 +32,10 @@ std::string without_operation(const std::string& message) {
 
 std::string read_text(const std::string& path) {
   std::error_code error;
-  if (!std::filesystem::exists(path, error)) throw std::runtime_error(fmt::format("there is no file {}: check the path", path));
-  if (std::filesystem::is_directory(path, error)) throw std::runtime_error(fmt::format("{} is a folder; a text file is needed", path));
+  if (!std::filesystem::exists(path, error))
+    throw std::runtime_error(fmt::format("there is no file {}: check the path", path));
+  if (std::filesystem::is_directory(path, error))
+    throw std::runtime_error(fmt::format("{} is a folder; a text file is needed", path));
   std::string bytes;
   try {
     bytes = io::read_file(path);
@@ -46,7 +48,8 @@ std::string read_text(const std::string& path) {
 
 Digest digest_of(const std::string& bytes) { return Hasher().text(bytes).finish(); }
 
-std::unique_ptr<text::Tokenizer> make_tokenizer(const std::string& kind, const std::string& text, const std::string& path) {
+std::unique_ptr<text::Tokenizer> make_tokenizer(const std::string& kind, const std::string& text,
+                                                const std::string& path) {
   if (kind == "byte") return std::make_unique<text::ByteTokenizer>();
   if (const size_t nul = text.find('\0'); nul != std::string::npos)
     throw std::runtime_error(
@@ -54,7 +57,8 @@ std::unique_ptr<text::Tokenizer> make_tokenizer(const std::string& kind, const s
   try {
     return std::make_unique<text::CharTokenizer>(text);
   } catch (const std::invalid_argument& e) {
-    const char* cut = ends_inside_character(text) ? "; the file ends inside a character, so it may have been cut off" : "";
+    const char* cut =
+        ends_inside_character(text) ? "; the file ends inside a character, so it may have been cut off" : "";
     throw std::runtime_error(fmt::format("{}: {} (--tokenizer byte){}", path, without_operation(e.what()), cut));
   }
 }

@@ -15,7 +15,8 @@ std::string read_text(const std::string& path);
 Digest digest_of(const std::string& bytes);
 
 /// "char" or "byte", for this text. Throws std::runtime_error naming the file where its bytes are no text.
-std::unique_ptr<text::Tokenizer> make_tokenizer(const std::string& kind, const std::string& text, const std::string& path);
+std::unique_ptr<text::Tokenizer> make_tokenizer(const std::string& kind, const std::string& text,
+                                                const std::string& path);
 /// Throws std::runtime_error naming the file where the tokenizer does not know what it holds.
 std::vector<int32_t> encode_file(const text::Tokenizer& tokenizer, const std::string& text, const std::string& path);
 /// The message of an exception without the leading "[operation] ".

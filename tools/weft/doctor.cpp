@@ -1,4 +1,5 @@
-// weft doctor: what this machine and this build have, what is missing and what that costs, and whether the code generator works.
+// weft doctor: what this machine and this build have, what is missing and what that costs, and whether the code
+// generator works.
 #include <fmt/format.h>
 #include <unistd.h>
 
@@ -46,13 +47,15 @@ std::string instruction_sets() {
   std::istringstream flags(from_proc("/proc/cpuinfo", "flags"));
   std::string out;
   for (std::string flag; flags >> flag;)
-    for (const char* known : {"avx2", "fma", "avx512f", "avx512_bf16", "avx512_fp16", "avx512_vnni", "amx_tile", "amx_bf16", "amx_int8"})
+    for (const char* known :
+         {"avx2", "fma", "avx512f", "avx512_bf16", "avx512_fp16", "avx512_vnni", "amx_tile", "amx_bf16", "amx_int8"})
       if (flag == known) out += (out.empty() ? "" : " ") + flag;
   return out.empty() ? "the baseline of this architecture" : out;
 }
 
 std::string memory() {
-  const double page = static_cast<double>(::sysconf(_SC_PAGESIZE)), all = static_cast<double>(::sysconf(_SC_PHYS_PAGES)) * page;
+  const double page = static_cast<double>(::sysconf(_SC_PAGESIZE)),
+               all = static_cast<double>(::sysconf(_SC_PHYS_PAGES)) * page;
   std::string out = gibibytes(all);
   const std::string free = from_proc("/proc/meminfo", "MemAvailable");  // "12345 kB"
   if (!free.empty()) out += ", " + gibibytes(std::strtod(free.c_str(), nullptr) * 1024) + " of it available";
@@ -65,28 +68,35 @@ std::string cache() {
   double bytes = 0;
   int64_t files = 0;
   std::error_code error;
-  for (auto it = std::filesystem::recursive_directory_iterator(dir, error); !error && it != std::filesystem::recursive_directory_iterator();
-       it.increment(error))
+  for (auto it = std::filesystem::recursive_directory_iterator(dir, error);
+       !error && it != std::filesystem::recursive_directory_iterator(); it.increment(error))
     if (it->is_regular_file(error)) bytes += static_cast<double>(it->file_size(error)), ++files;
   return fmt::format("{} ({} entries, {:.1f} MiB)", dir, files, bytes / (1024.0 * 1024));
 }
 
 std::string libraries() {
   const std::string version = target::onednn_version();
-  if (!version.empty()) return fmt::format("oneDNN {} (matrix products), with instructions up to {}", version, target::onednn_isa().name);
-  return "no oneDNN in this build: matrix products run through generated kernels, slower where they are large, and without the matrix "
+  if (!version.empty())
+    return fmt::format("oneDNN {} (matrix products), with instructions up to {}", version, target::onednn_isa().name);
+  return "no oneDNN in this build: matrix products run through generated kernels, slower where they are large, and "
+         "without the matrix "
          "units for bf16";
 }
 
-/// What the row of a library that was found says beside its version and its place: machine code of a newer compiler may not load.
+/// What the row of a library that was found says beside its version and its place: machine code of a newer compiler may
+/// not load.
 std::string remark(const target::cuda::Library& library) {
   namespace cuda = target::cuda;
   const int compiler = cuda::nvrtc_version() / 1000, known = cuda::driver_version() / 1000;
   if (&library != &cuda::nvrtc_library() || known == 0 || compiler <= known) return "";
-  return fmt::format("; newer than the driver, which is CUDA {}'s and may refuse its machine code: install a newer driver, or set WEFT_CUDA_PATH to a toolkit of CUDA {}", known, known);
+  return fmt::format(
+      "; newer than the driver, which is CUDA {}'s and may refuse its machine code: install a newer driver, or set "
+      "WEFT_CUDA_PATH to a toolkit of CUDA {}",
+      known, known);
 }
 
-/// The devices, and what was found of the libraries that work on them. A missing library is no fault: the row says what it costs.
+/// The devices, and what was found of the libraries that work on them. A missing library is no fault: the row says what
+/// it costs.
 void gpus() {
   namespace cuda = target::cuda;
   std::string why;
@@ -97,16 +107,19 @@ void gpus() {
     try {
       const cuda::DeviceInfo info = cuda::device_info(i);
       cuda::require_capability(info);
-      row("GPU", fmt::format("{}: {}, compute capability {}.{} (kernels for {}), {} multiprocessors, {}, L2 {} MiB, {} KiB of shared memory a block, {}", i, info.name,
-                             info.major, info.minor, info.arch(), info.multiprocessors, gibibytes(static_cast<double>(info.memory_bytes)),
-                             info.l2_bytes >> 20, info.shared_bytes_per_block >> 10, info.uuid));
+      row("GPU", fmt::format("{}: {}, compute capability {}.{} (kernels for {}), {} multiprocessors, {}, L2 {} MiB, {} "
+                             "KiB of shared memory a block, {}",
+                             i, info.name, info.major, info.minor, info.arch(), info.multiprocessors,
+                             gibibytes(static_cast<double>(info.memory_bytes)), info.l2_bytes >> 20,
+                             info.shared_bytes_per_block >> 10, info.uuid));
     } catch (const std::exception& e) {
       row("GPU", fmt::format("{}: {}", i, without_operation(e.what())));
     }
   }
   for (const cuda::Library* library : cuda::libraries()) {
     const bool found = library->available(&why);
-    row(library->name(), found ? fmt::format("{} in {}{}", cuda::version(*library), library->path(), remark(*library)) : fmt::format("missing: {} ({})", library->costs(), why));
+    row(library->name(), found ? fmt::format("{} in {}{}", cuda::version(*library), library->path(), remark(*library))
+                               : fmt::format("missing: {} ({})", library->costs(), why));
   }
 }
 

@@ -72,7 +72,9 @@ int explain(const ExplainOptions& o) {
   const auto show = stages_to_show(o.show);
   apply(o.machine);
   const Peaks& peaks = machine_peaks();
-  const auto programs = std::filesystem::is_regular_file(o.path) ? explain_file(o) : explain_run(load_checkpoint(o.path), o.step, static_cast<int>(o.runs));
+  const auto programs = std::filesystem::is_regular_file(o.path)
+                            ? explain_file(o)
+                            : explain_run(load_checkpoint(o.path), o.step, static_cast<int>(o.runs));
   if (!o.json) fmt::print("This machine: {}\n", to_string(peaks));
   for (const Explained& e : programs)
     if (o.json) fmt::print("{}\n", explained_json(e, peaks, show));
@@ -85,14 +87,17 @@ int explain(const ExplainOptions& o) {
 Command explain_command() {
   auto options = std::make_shared<ExplainOptions>();
   OptionSet set;
-  set.add("PATH", "", &options->path, "the folder of a run, or a file that export_function has written").place().needed();
-  set.add("step", "WHICH", &options->step, "train, sample (of images: test) or both").one_of({"train", "sample", "both"});
+  set.add("PATH", "", &options->path, "the folder of a run, or a file that export_function has written")
+      .place()
+      .needed();
+  set.add("step", "WHICH", &options->step, "train, sample (of images: test) or both")
+      .one_of({"train", "sample", "both"});
   set.add("show", "STAGES", &options->show, "print these whole: graph, groups, tune, kernels, plan");
   set.add("runs", "N", &options->runs, "timed runs; figures are their medians").range(1, 10000);
   set.add("json", "", &options->json, "one JSON object a program");
   add_machine_options(set, options->machine);
-  return {"explain", "Shows what a model's steps became: kernels, memory, time", "weft explain shakespeare --step train", set,
-          [options](OptionSet&) { return explain(*options); }};
+  return {"explain", "Shows what a model's steps became: kernels, memory, time",
+          "weft explain shakespeare --step train", set, [options](OptionSet&) { return explain(*options); }};
 }
 
 }  // namespace weft::tool

@@ -1,4 +1,5 @@
-// The steps of a run, as explained programs: of a language model its training and its sampling, of images their training and their test.
+// The steps of a run, as explained programs: of a language model its training and its sampling, of images their
+// training and their test.
 #include <fmt/format.h>
 
 #include "checkpoint.h"
@@ -18,7 +19,8 @@ namespace {
 data::Batch some_batch(const TrainOptions& o, int32_t vocab) {
   const data::CounterRandom draw(0);
   std::vector<int32_t> ids;
-  for (int64_t i = 0; i < 4 * (o.context + 1); ++i) ids.push_back(static_cast<int32_t>(draw.below(static_cast<uint64_t>(i), static_cast<uint64_t>(vocab))));
+  for (int64_t i = 0; i < 4 * (o.context + 1); ++i)
+    ids.push_back(static_cast<int32_t>(draw.below(static_cast<uint64_t>(i), static_cast<uint64_t>(vocab))));
   return data::TokenDataset(ids, vocab).random_batch(0, 0, static_cast<int>(o.batch), static_cast<int>(o.context));
 }
 
@@ -56,7 +58,8 @@ Explained sampling_step(const Checkpoint& checkpoint, int runs) {
     if (decoder.length() >= saved.model().context()) decoder.prefill(prompt);
     decoder.append(0);
   };
-  return explain_program(fmt::format("Sampling step: one more token after up to {}", saved.model().context() - 1), runs, run, run);
+  return explain_program(fmt::format("Sampling step: one more token after up to {}", saved.model().context() - 1), runs,
+                         run, run);
 }
 
 std::vector<Explained> explain_images(const Checkpoint& checkpoint, const std::string& step, int runs) {
@@ -89,7 +92,9 @@ std::vector<Explained> explain_run(const Checkpoint& checkpoint, const std::stri
   std::vector<Explained> out;
   if (step != "sample") out.push_back(training_step(checkpoint, runs));
   if (step != "train") {
-    if (std::visit([](const auto& c) { return c.context; }, checkpoint.state.model) < 2) throw std::runtime_error("a model with a context of one token has no sampling step of its own: every token is read as a prompt");
+    if (std::visit([](const auto& c) { return c.context; }, checkpoint.state.model) < 2)
+      throw std::runtime_error(
+          "a model with a context of one token has no sampling step of its own: every token is read as a prompt");
     out.push_back(sampling_step(checkpoint, runs));
   }
   return out;

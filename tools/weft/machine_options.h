@@ -12,7 +12,7 @@ struct MachineOptions {
   bool no_libraries = false, tf32 = false, nondeterministic = false, nvtx = false;
   std::string isa = "native";
   std::string device = "cpu";  // "cpu", "gpu", "gpu:1"; cuda means gpu
-  std::string tune;  // add_machine_options sets it: WEFT_TUNE, else "off"
+  std::string tune;            // add_machine_options sets it: WEFT_TUNE, else "off"
 };
 
 /// Adds --device, --threads, --no-libraries, --tf32, --nondeterministic, --isa, --tune and --nvtx.
@@ -23,7 +23,8 @@ void apply(const MachineOptions& options);
 std::string machine_text();
 /// Bytes of memory that it has for arrays.
 double machine_memory();
-/// From now on kernels and libraries are chosen as the run did whose choices these are (compiler/tune.h). Throws std::invalid_argument where the text holds none.
+/// From now on kernels and libraries are chosen as the run did whose choices these are (compiler/tune.h). Throws
+/// std::invalid_argument where the text holds none.
 void replay_tuning(const std::string& choices);
 
 }  // namespace weft::tool

@@ -1,6 +1,7 @@
 #pragma once
-// The training loop of `weft train mnist`, without command line and without terminal. As with texts, everything that decides the course of a run is a function
-// of its options and its step, or lies in its checkpoints, so that a run that goes on continues bit by bit.
+// The training loop of `weft train mnist`, without command line and without terminal. As with texts, everything that
+// decides the course of a run is a function of its options and its step, or lies in its checkpoints, so that a run that
+// goes on continues bit by bit.
 #include <functional>
 #include <memory>
 #include <string>
@@ -45,7 +46,8 @@ inline constexpr int mnist_test_batch = 1000;
 
 class MnistTrainer {
  public:
-  /// A new run. Throws UsageError where a batch is larger than the set, std::runtime_error where the data cannot be read.
+  /// A new run. Throws UsageError where a batch is larger than the set, std::runtime_error where the data cannot be
+  /// read.
   explicit MnistTrainer(const MnistOptions& options);
   /// A run that goes on.
   MnistTrainer(const MnistOptions& options, const Checkpoint& from);
@@ -54,10 +56,12 @@ class MnistTrainer {
     std::function<void(const StepReport&)> report = [](const StepReport&) {};
     std::function<bool()> stop = [] { return false; };  // asked after each step
   };
-  /// Runs to the end of the last epoch, or until asked to stop; a checkpoint after each epoch and at the end. True where all steps are done.
+  /// Runs to the end of the last epoch, or until asked to stop; a checkpoint after each epoch and at the end. True
+  /// where all steps are done.
   bool run(const Hooks& hooks);
 
-  /// The share of test images that are classed rightly. Norms take the statistics of the test batch, 1000 images or what is left.
+  /// The share of test images that are classed rightly. Norms take the statistics of the test batch, 1000 images or
+  /// what is left.
   double accuracy();
   int64_t step() const { return state_.step; }
   int64_t steps() const { return options_.epochs * batches_; }

@@ -33,7 +33,8 @@ bool within(const Option& o, double v) {
   return (o.open_low ? v > o.low : v >= o.low) && (o.open_high ? v < o.high : v <= o.high) && std::isfinite(v);
 }
 
-[[noreturn]] void refuse(const Option& o, const std::string& origin, const std::string& value, const std::string& wanted) {
+[[noreturn]] void refuse(const Option& o, const std::string& origin, const std::string& value,
+                         const std::string& wanted) {
   throw UsageError(fmt::format("{}{} is '{}', but must be {}", origin, o.shown(), value, wanted));
 }
 
@@ -41,7 +42,8 @@ void assign_integer(Option& o, int64_t* target, const std::string& text, const s
   const std::string wanted = limits(o).empty() ? "a whole number" : "a whole number, " + limits(o);
   int64_t value = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc() || end != text.data() + text.size() || !within(o, static_cast<double>(value))) refuse(o, origin, text, wanted);
+  if (error != std::errc() || end != text.data() + text.size() || !within(o, static_cast<double>(value)))
+    refuse(o, origin, text, wanted);
   *target = value;
 }
 
@@ -56,7 +58,9 @@ void assign_real(Option& o, double* target, const std::string& text, const std::
 void assign_text(Option& o, std::string* target, const std::string& text, const std::string& origin) {
   if (!o.choices.empty() && std::find(o.choices.begin(), o.choices.end(), text) == o.choices.end()) {
     const std::string near = nearest(text, o.choices);
-    refuse(o, origin, text, fmt::format("one of {}{}", fmt::join(o.choices, ", "), near.empty() ? "" : " (did you mean '" + near + "'?)"));
+    refuse(
+        o, origin, text,
+        fmt::format("one of {}{}", fmt::join(o.choices, ", "), near.empty() ? "" : " (did you mean '" + near + "'?)"));
   }
   *target = text;
 }
@@ -67,17 +71,20 @@ void assign_switch(Option& o, bool* target, const std::string& text, const std::
 }
 
 void assign(Option& o, const std::string& text, const std::string& origin) {
-  std::visit(Overloaded{[&](bool* t) { assign_switch(o, t, text, origin); }, [&](int64_t* t) { assign_integer(o, t, text, origin); },
-                        [&](double* t) { assign_real(o, t, text, origin); }, [&](std::string* t) { assign_text(o, t, text, origin); }},
+  std::visit(Overloaded{[&](bool* t) { assign_switch(o, t, text, origin); },
+                        [&](int64_t* t) { assign_integer(o, t, text, origin); },
+                        [&](double* t) { assign_real(o, t, text, origin); },
+                        [&](std::string* t) { assign_text(o, t, text, origin); }},
              o.target);
   o.given = true;
 }
 
 /// A JSON value as the text that the command line would have; the wrong JSON type is refused.
 std::string as_text(const Option& o, const nlohmann::json& value, const std::string& origin) {
-  const bool fits = std::visit(Overloaded{[&](bool*) { return value.is_boolean(); }, [&](int64_t*) { return value.is_number_integer(); },
-                                          [&](double*) { return value.is_number(); }, [&](std::string*) { return value.is_string(); }},
-                               o.target);
+  const bool fits = std::visit(
+      Overloaded{[&](bool*) { return value.is_boolean(); }, [&](int64_t*) { return value.is_number_integer(); },
+                 [&](double*) { return value.is_number(); }, [&](std::string*) { return value.is_string(); }},
+      o.target);
   static constexpr const char* kinds[] = {"true or false", "a whole number", "a number", "a text"};
   if (!fits) refuse(o, origin, value.dump(), kinds[o.target.index()]);
   return value.is_string() ? value.get<std::string>() : value.dump();
@@ -93,7 +100,8 @@ std::string nearest(std::string_view word, const std::vector<std::string>& known
     for (size_t i = 1; i <= a.size(); ++i)
       for (size_t j = 1; j <= b.size(); ++j) {
         d[i][j] = std::min({d[i - 1][j] + 1, d[i][j - 1] + 1, d[i - 1][j - 1] + (a[i - 1] != b[j - 1])});
-        if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1]) d[i][j] = std::min(d[i][j], d[i - 2][j - 2] + 1);
+        if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1])
+          d[i][j] = std::min(d[i][j], d[i - 2][j - 2] + 1);
       }
     return d[a.size()][b.size()];
   };
@@ -110,7 +118,8 @@ std::string nearest(std::string_view word, const std::vector<std::string>& known
 
 std::string Option::text() const {
   return std::visit(
-      Overloaded{[](const bool* t) { return std::string(*t ? "true" : "false"); }, [](const int64_t* t) { return fmt::format("{}", *t); },
+      Overloaded{[](const bool* t) { return std::string(*t ? "true" : "false"); },
+                 [](const int64_t* t) { return fmt::format("{}", *t); },
                  [](const double* t) { return fmt::format("{}", *t); }, [](const std::string* t) { return *t; }},
       target);
 }
@@ -142,7 +151,8 @@ void OptionSet::set_json(std::string_view text, const std::string& file) {
   } catch (const nlohmann::json::out_of_range&) {
     throw UsageError(file + " holds a number that is out of range");
   }
-  if (!root.is_object()) throw UsageError(file + " must hold a JSON object with option names as keys, such as {\"layers\": 4}");
+  if (!root.is_object())
+    throw UsageError(file + " must hold a JSON object with option names as keys, such as {\"layers\": 4}");
   std::vector<std::string> known;
   for (const auto& o : options_)
     if (o.in_config) known.push_back(o.name);
@@ -151,9 +161,9 @@ void OptionSet::set_json(std::string_view text, const std::string& file) {
     std::replace(name.begin(), name.end(), '_', '-');
     if (std::find(known.begin(), known.end(), name) == known.end()) {
       const std::string near = nearest(name, known);
-      throw UsageError(
-          fmt::format("{} has an unknown key \"{}\"{}", file, key,
-                      near.empty() ? fmt::format("; known are {}", fmt::join(known, ", ")) : "; did you mean \"" + near + "\"?"));
+      throw UsageError(fmt::format(
+          "{} has an unknown key \"{}\"{}", file, key,
+          near.empty() ? fmt::format("; known are {}", fmt::join(known, ", ")) : "; did you mean \"" + near + "\"?"));
     }
     Option& option = entry(name);
     if (!option.given) assign(option, as_text(option, value, file + ": "), file + ": ");

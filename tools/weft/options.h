@@ -1,6 +1,6 @@
 #pragma once
-// The options of a subcommand as a table of rows. The command line, the JSON configuration file and the options stored in a checkpoint
-// all set values through it, so that each is checked in one place and refused in the same words.
+// The options of a subcommand as a table of rows. The command line, the JSON configuration file and the options stored
+// in a checkpoint all set values through it, so that each is checked in one place and refused in the same words.
 #include <cstdint>
 #include <limits>
 #include <stdexcept>
@@ -16,8 +16,8 @@ struct UsageError : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-/// The known word that is likeliest meant by `word`, or "" where none is near (Damerau-Levenshtein distance, at most a third of the
-/// letters).
+/// The known word that is likeliest meant by `word`, or "" where none is near (Damerau-Levenshtein distance, at most a
+/// third of the letters).
 std::string nearest(std::string_view word, const std::vector<std::string>& known);
 
 struct Option {
@@ -66,8 +66,8 @@ class OptionSet {
 
   /// From the command line. Throws UsageError with a sentence where the text is no value of that option.
   void set_text(const std::string& name, const std::string& text);
-  /// From a JSON object in a file; "min_lr" and "min-lr" are the same. What the command line gave stays. Unknown keys, wrong types and
-  /// impossible values throw UsageError naming the file, and the nearest known key.
+  /// From a JSON object in a file; "min_lr" and "min-lr" are the same. What the command line gave stays. Unknown keys,
+  /// wrong types and impossible values throw UsageError naming the file, and the nearest known key.
   void set_json(std::string_view json, const std::string& file);
   /// All options with `in_config` as a JSON object, in their order.
   std::string json() const;

@@ -20,7 +20,8 @@ namespace weft::tool {
 
 namespace {
 
-template <class F> double best_seconds(int runs, F f) {
+template <class F>
+double best_seconds(int runs, F f) {
   double best = 1e30;
   for (int k = 0; k < runs; ++k) {
     const auto start = std::chrono::steady_clock::now();
@@ -36,7 +37,8 @@ double copy_gbs() {
   std::memset(from->data(), 1, bytes);
   const auto copy = [&] {
     runtime::parallel_for(bytes / block, [&](int64_t begin, int64_t end) {
-      std::memcpy(static_cast<char*>(to->data()) + begin * block, static_cast<const char*>(from->data()) + begin * block, static_cast<size_t>((end - begin) * block));
+      std::memcpy(static_cast<char*>(to->data()) + begin * block,
+                  static_cast<const char*>(from->data()) + begin * block, static_cast<size_t>((end - begin) * block));
     });
   };
   copy();  // pages come in
@@ -47,24 +49,29 @@ double copy_gbs() {
 double burst_seconds(int runs, const std::function<void()>& f) {
   f();
   synchronize();
-  return best_seconds(4, [&] {
-           for (int k = 0; k < runs; ++k) f();
-           synchronize();
-         }) / runs;
+  return best_seconds(4,
+                      [&] {
+                        for (int k = 0; k < runs; ++k) f();
+                        synchronize();
+                      }) /
+         runs;
 }
 
 double device_copy_gbs() {
   constexpr int64_t n = int64_t{64} << 20;
   const array from = zeros({n}, float32);
   eval(from);
-  const auto program = compile([](const std::vector<array>& in) { return std::vector<array>{negative(in[0])}; }, CompileOptions{});
+  const auto program =
+      compile([](const std::vector<array>& in) { return std::vector<array>{negative(in[0])}; }, CompileOptions{});
   return 8.0 * n / burst_seconds(10, [&] { program({from}); }) / 1e9;
 }
 
 double product_gflops(int n, Dtype dtype, int runs) {
-  const array a = random::normal({n, n}, dtype, 0, 1, random::key(0)), b = random::normal({n, n}, dtype, 0, 1, random::key(1));
+  const array a = random::normal({n, n}, dtype, 0, 1, random::key(0)),
+              b = random::normal({n, n}, dtype, 0, 1, random::key(1));
   eval(a, b);
-  const auto program = compile([](const std::vector<array>& in) { return std::vector<array>{matmul(in[0], in[1])}; }, CompileOptions{});
+  const auto program =
+      compile([](const std::vector<array>& in) { return std::vector<array>{matmul(in[0], in[1])}; }, CompileOptions{});
   return 2.0 * n * n * n / burst_seconds(runs, [&] { eval(program({a, b})); }) / 1e9;
 }
 
@@ -89,7 +96,8 @@ double floor_seconds(const Peaks& peaks, double bytes, double flops, bool half) 
 }
 
 std::string to_string(const Peaks& p) {
-  return fmt::format("{:.1f} GB/s copied, {:.0f} GFLOP/s in float32 products, {:.0f} in bfloat16", p.copy_gbs, p.gflops_f32, p.gflops_half);
+  return fmt::format("{:.1f} GB/s copied, {:.0f} GFLOP/s in float32 products, {:.0f} in bfloat16", p.copy_gbs,
+                     p.gflops_f32, p.gflops_half);
 }
 
 }  // namespace weft::tool

@@ -1,5 +1,6 @@
 #pragma once
-// Where the time of a step goes: kernels, library calls and copies by what they compute, held against the peaks of the device.
+// Where the time of a step goes: kernels, library calls and copies by what they compute, held against the peaks of the
+// device.
 #include <cstdint>
 #include <functional>
 #include <string>

@@ -41,7 +41,8 @@ std::string short_number(double value) {
 std::string json_line(const StepReport& r) {
   const std::string val = r.val_loss ? fmt::format("\"val_loss\":{},", *r.val_loss) : "";
   const std::string accuracy = r.accuracy ? fmt::format("\"accuracy\":{},", *r.accuracy) : "";
-  return fmt::format("{{\"step\":{},\"loss\":{},{}{}\"ms\":{:.3f},\"{}_s\":{:.1f}}}", r.step, r.loss, val, accuracy, r.ms, r.unit, r.tok_s);
+  return fmt::format("{{\"step\":{},\"loss\":{},{}{}\"ms\":{:.3f},\"{}_s\":{:.1f}}}", r.step, r.loss, val, accuracy,
+                     r.ms, r.unit, r.tok_s);
 }
 
 std::string report_line(const StepReport& r, int64_t steps, double seconds_left) {
@@ -49,16 +50,19 @@ std::string report_line(const StepReport& r, int64_t steps, double seconds_left)
   std::string out = fmt::format("step {:>{}}/{}  loss {:.4f}", r.step, digits, steps, r.loss);
   if (r.val_loss) out += fmt::format("  val {:.4f}", *r.val_loss);
   if (r.accuracy) out += fmt::format("  accuracy {:.2f} %", 100 * *r.accuracy);
-  return out + fmt::format("  {:.1f} ms  {} {}/s  left {}", r.ms, short_number(r.tok_s), r.unit, duration(seconds_left));
+  return out +
+         fmt::format("  {:.1f} ms  {} {}/s  left {}", r.ms, short_number(r.tok_s), r.unit, duration(seconds_left));
 }
 
-std::string bar_line(const StepReport& r, int64_t steps, double seconds_left, std::optional<double> last_val, int columns) {
+std::string bar_line(const StepReport& r, int64_t steps, double seconds_left, std::optional<double> last_val,
+                     int columns) {
   const std::string count = fmt::format(" {}/{}  ", r.step, steps), rest = figures(r, last_val, seconds_left);
   const int room = columns - 1 - static_cast<int>(count.size() + rest.size());
-  if (room < 6) return (fmt::format("{}/{}  ", r.step, steps) + rest).substr(0, static_cast<size_t>(std::max(columns - 1, 0)));
+  if (room < 6)
+    return (fmt::format("{}/{}  ", r.step, steps) + rest).substr(0, static_cast<size_t>(std::max(columns - 1, 0)));
   const int width = std::min(room - 2, 30);
-  const auto done = static_cast<int>(
-      std::llround(static_cast<double>(width) * static_cast<double>(r.step) / static_cast<double>(std::max<int64_t>(steps, 1))));
+  const auto done = static_cast<int>(std::llround(static_cast<double>(width) * static_cast<double>(r.step) /
+                                                  static_cast<double>(std::max<int64_t>(steps, 1))));
   const auto filled = static_cast<size_t>(std::clamp(done, 0, width));
   return "[" + std::string(filled, '=') + std::string(static_cast<size_t>(width) - filled, ' ') + "]" + count + rest;
 }
@@ -79,7 +83,8 @@ bool terminal_is_utf8() {
     const char* value = std::getenv(name);
     if (!value || !*value) continue;
     std::string text = value;
-    std::transform(text.begin(), text.end(), text.begin(), [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+    std::transform(text.begin(), text.end(), text.begin(),
+                   [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
     return text.find("utf-8") != std::string::npos || text.find("utf8") != std::string::npos;
   }
   return false;

@@ -19,13 +19,15 @@ struct StepReport {
   std::string_view unit = "tok";                  // of what tok_s counts: "tok" or "img"
 };
 
-/// {"step":1,"loss":4.17,"val_loss":…,"ms":…,"tok_s":…}: numbers with all their digits; no val_loss where there is none, and
-/// "accuracy":… where there is one. Other units than tokens have their own key ("img_s").
+/// {"step":1,"loss":4.17,"val_loss":…,"ms":…,"tok_s":…}: numbers with all their digits; no val_loss where there is
+/// none, and "accuracy":… where there is one. Other units than tokens have their own key ("img_s").
 std::string json_line(const StepReport& report);
 /// "step  100/2000  loss 2.4512  val 2.5103  35.1 ms  21.9k tok/s  left 1m 07s"
 std::string report_line(const StepReport& report, int64_t steps, double seconds_left);
-/// A bar and the same figures, in at most `columns` columns of a terminal; `last_val` is the latest validation loss, if any.
-std::string bar_line(const StepReport& report, int64_t steps, double seconds_left, std::optional<double> last_val, int columns);
+/// A bar and the same figures, in at most `columns` columns of a terminal; `last_val` is the latest validation loss, if
+/// any.
+std::string bar_line(const StepReport& report, int64_t steps, double seconds_left, std::optional<double> last_val,
+                     int columns);
 /// "48s", "1m 07s", "2h 05m"
 std::string duration(double seconds);
 /// "812", "21.9k", "1.25M"

@@ -64,10 +64,12 @@ std::vector<int32_t> encode_prompt(const text::Tokenizer& tokenizer, const Sampl
   }
 }
 
-/// Products round their weights to what they compute in, at every token: kept so, they are read in fewer bytes, and nothing else changes.
+/// Products round their weights to what they compute in, at every token: kept so, they are read in fewer bytes, and
+/// nothing else changes.
 void keep_products_narrow(models::TextModel& model) {
   for (auto& [name, module] : model.named_modules())
-    if (auto* linear = dynamic_cast<nn::Linear*>(module); linear && model.precision.compute.size() < linear->weight.value().dtype().size()) {
+    if (auto* linear = dynamic_cast<nn::Linear*>(module);
+        linear && model.precision.compute.size() < linear->weight.value().dtype().size()) {
       linear->weight.set_dtype(model.precision.compute);
       if (linear->bias) linear->bias->set_dtype(model.precision.compute);
     }
@@ -104,13 +106,14 @@ int sample(const SampleOptions& o, const OptionSet& set) {
       id = draw(logits);
       show(stream.push(id));
     }
-    if (i > 1) seconds += std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count(), timed += count;
+    if (i > 1)
+      seconds += std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count(), timed += count;
     i += count;
   }
   show(stream.finish() + "\n");
   if (o.stats)
-    fmt::print(stderr, "programs built {}  tokens {}  tok/s {:.0f}\n", runtime::counters().programs_built.load(), o.tokens,
-               timed ? static_cast<double>(timed) / seconds : 0.0);
+    fmt::print(stderr, "programs built {}  tokens {}  tok/s {:.0f}\n", runtime::counters().programs_built.load(),
+               o.tokens, timed ? static_cast<double>(timed) / seconds : 0.0);
   return 0;
 }
 
@@ -118,7 +121,8 @@ int sample(const SampleOptions& o, const OptionSet& set) {
 
 Command sample_command() {
   auto options = std::make_shared<SampleOptions>();
-  return {"sample", "Writes text with a trained model", "weft sample shakespeare --prompt ROMEO: --tokens 300", sample_option_set(*options),
+  return {"sample", "Writes text with a trained model", "weft sample shakespeare --prompt ROMEO: --tokens 300",
+          sample_option_set(*options),
           [options](OptionSet& set) { return traced(options->trace, [&] { return sample(*options, set); }); }};
 }
 

@@ -11,7 +11,9 @@ namespace weft::tool {
 
 namespace {
 
-std::string quoted(const std::string& text) { return nlohmann::json(text).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace); }
+std::string quoted(const std::string& text) {
+  return nlohmann::json(text).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+}
 
 /// What is known of a step beside its time.
 std::string arguments(const runtime::Slice& s, const Peaks& peaks) {
@@ -27,18 +29,24 @@ std::string arguments(const runtime::Slice& s, const Peaks& peaks) {
 }  // namespace
 
 std::string trace_json(const runtime::Timeline& timeline, const Peaks& peaks) {
-  std::string out = fmt::format("{{\"displayTimeUnit\":\"ms\",\"otherData\":{{\"peaks\":{},\"slices left out\":{}}},\"traceEvents\":[\n", quoted(to_string(peaks)), timeline.dropped);
+  std::string out = fmt::format(
+      "{{\"displayTimeUnit\":\"ms\",\"otherData\":{{\"peaks\":{},\"slices left out\":{}}},\"traceEvents\":[\n",
+      quoted(to_string(peaks)), timeline.dropped);
   out += "{\"ph\":\"M\",\"name\":\"process_name\",\"pid\":1,\"args\":{\"name\":\"weft\"}}";
   const auto to = std::back_inserter(out);
   for (size_t k = 0; k < timeline.threads.size(); ++k)
-    fmt::format_to(to, ",\n{{\"ph\":\"M\",\"name\":\"thread_name\",\"pid\":1,\"tid\":{},\"args\":{{\"name\":{}}}}}", k, quoted(timeline.threads[k]));
+    fmt::format_to(to, ",\n{{\"ph\":\"M\",\"name\":\"thread_name\",\"pid\":1,\"tid\":{},\"args\":{{\"name\":{}}}}}", k,
+                   quoted(timeline.threads[k]));
   std::vector<std::string> names;
   for (const std::string& name : timeline.names) names.push_back(quoted(name));
   for (const runtime::Slice& s : timeline.slices)
-    fmt::format_to(to, ",\n{{\"ph\":\"X\",\"name\":{},\"cat\":\"{}\",\"pid\":1,\"tid\":{},\"ts\":{:.3f},\"dur\":{:.3f},\"args\":{}}}", names[static_cast<size_t>(s.name)], s.kind,
-                   s.thread, s.start, s.length, arguments(s, peaks));
+    fmt::format_to(
+        to,
+        ",\n{{\"ph\":\"X\",\"name\":{},\"cat\":\"{}\",\"pid\":1,\"tid\":{},\"ts\":{:.3f},\"dur\":{:.3f},\"args\":{}}}",
+        names[static_cast<size_t>(s.name)], s.kind, s.thread, s.start, s.length, arguments(s, peaks));
   for (const runtime::Sample& s : timeline.samples)
-    fmt::format_to(to, ",\n{{\"ph\":\"C\",\"name\":{},\"pid\":1,\"ts\":{:.3f},\"args\":{{\"bytes\":{:.0f}}}}}", quoted(s.track), s.time, s.value);
+    fmt::format_to(to, ",\n{{\"ph\":\"C\",\"name\":{},\"pid\":1,\"ts\":{:.3f},\"args\":{{\"bytes\":{:.0f}}}}}",
+                   quoted(s.track), s.time, s.value);
   return out + "\n]}\n";
 }
 

@@ -1,4 +1,5 @@
-// weft train gpt: options, folder and text checked; then the loop, with its reports, its curve, and its two ways to stop.
+// weft train gpt: options, folder and text checked; then the loop, with its reports, its curve, and its two ways to
+// stop.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -36,8 +37,9 @@ void take_stored_gpt_options(TrainOptions& o, OptionSet& set, const Checkpoint& 
   take_stored_options(train_option_set(stored), set, from);
   if (new_lr) o.min_lr = stored.min_lr == stored.lr / 10 ? lr / 10 : std::min(stored.min_lr, lr);
   if (o.steps < from.state.step)
-    throw UsageError(fmt::format("--steps {} is behind the checkpoint {}, which has done {}: --steps counts from the very beginning",
-                                 o.steps, from.folder, from.state.step));
+    throw UsageError(
+        fmt::format("--steps {} is behind the checkpoint {}, which has done {}: --steps counts from the very beginning",
+                    o.steps, from.folder, from.state.step));
 }
 
 std::vector<Series> curves(const RunState& state) {
@@ -48,19 +50,24 @@ std::vector<Series> curves(const RunState& state) {
 }
 
 void describe(Progress& progress, Trainer& trainer, const TrainOptions& o) {
-  progress.note(fmt::format("{}: {} tokens of {} kinds to learn from, {} to validate on", o.data, trainer.split().train.size(), trainer.model().vocab(),
-                            trainer.split().validation.size()));
-  progress.note(fmt::format("{} with {} parameters ({} layers, {} heads, width {}, context {}, {}); {}", o.arch == "llama" ? "Llama" : "GPT",
-                            trainer.model().num_parameters(), o.layers, o.heads, o.width, o.context, o.dtype, machine_text()));
+  progress.note(fmt::format("{}: {} tokens of {} kinds to learn from, {} to validate on", o.data,
+                            trainer.split().train.size(), trainer.model().vocab(), trainer.split().validation.size()));
+  progress.note(fmt::format("{} with {} parameters ({} layers, {} heads, width {}, context {}, {}); {}",
+                            o.arch == "llama" ? "Llama" : "GPT", trainer.model().num_parameters(), o.layers, o.heads,
+                            o.width, o.context, o.dtype, machine_text()));
   if (trainer.step() > 0) progress.note(fmt::format("going on after step {}", trainer.step()));
 }
 
-/// Weights, gradients, AdamW's two moments and masters must fit; better to say so now than to be killed by the system in the first step.
+/// Weights, gradients, AdamW's two moments and masters must fit; better to say so now than to be killed by the system
+/// in the first step.
 void check_memory(Trainer& trainer, const TrainOptions& o) {
-  const double need = (o.weights == "stochastic" ? 12.0 : 16.0) * static_cast<double>(trainer.model().num_parameters()), have = machine_memory();
+  const double need = (o.weights == "stochastic" ? 12.0 : 16.0) * static_cast<double>(trainer.model().num_parameters()),
+               have = machine_memory();
   if (have > 0 && need > have)
-    throw UsageError(fmt::format("a model of {} parameters needs at least {:.0f} GiB to train, and there are {:.0f} GiB to compute in ({}): take fewer --layers or a smaller --width",
-                                 trainer.model().num_parameters(), need / (1 << 30), have / (1 << 30), machine_text()));
+    throw UsageError(
+        fmt::format("a model of {} parameters needs at least {:.0f} GiB to train, and there are {:.0f} GiB to compute "
+                    "in ({}): take fewer --layers or a smaller --width",
+                    trainer.model().num_parameters(), need / (1 << 30), have / (1 << 30), machine_text()));
 }
 
 /// The curve as a file, and where people look on, in the terminal.
@@ -71,8 +78,9 @@ void show_result(Progress& progress, const Trainer& trainer, const TrainOptions&
   if (o.json) return;
   progress.note("\n" + terminal_plot(series, std::min(terminal_columns(stdout), 100), 14, terminal_is_utf8()));
   if (complete)
-    progress.note(fmt::format("validation loss {:.4f} after {} steps\nthe model and loss.svg are in {}; it writes with: weft sample {}",
-                              trainer.state().val_losses.back().second, trainer.step(), o.out, o.out));
+    progress.note(fmt::format(
+        "validation loss {:.4f} after {} steps\nthe model and loss.svg are in {}; it writes with: weft sample {}",
+        trainer.state().val_losses.back().second, trainer.step(), o.out, o.out));
 }
 
 int train(TrainOptions& o, OptionSet& set) {
@@ -81,7 +89,9 @@ int train(TrainOptions& o, OptionSet& set) {
   if (!o.resume.empty()) {
     from = load_checkpoint(o.resume);
     if (from->state.kind != "gpt")
-      throw UsageError(fmt::format("{0} holds a run of `weft train {1}`: go on with it by `weft train {1} --resume {0}`", o.resume, from->state.kind));
+      throw UsageError(
+          fmt::format("{0} holds a run of `weft train {1}`: go on with it by `weft train {1} --resume {0}`", o.resume,
+                      from->state.kind));
     take_stored_gpt_options(o, set, *from);
   }
   complete(o, set);
@@ -100,7 +110,8 @@ int train(TrainOptions& o, OptionSet& set) {
   io::write_file_atomically(o.out + "/config.json", trainer->state().options + "\n");
   trainer->tokenizer().save(o.out + "/tokenizer.json");
 
-  Progress progress(progress_style(stdout, o.json), stdout, trainer->step(), o.steps, std::max<int64_t>(o.steps / 20, 1));
+  Progress progress(progress_style(stdout, o.json), stdout, trainer->step(), o.steps,
+                    std::max<int64_t>(o.steps / 20, 1));
   describe(progress, *trainer, o);
   const Interrupts interrupts;
   Trainer::Hooks hooks;
@@ -110,8 +121,8 @@ int train(TrainOptions& o, OptionSet& set) {
   progress.finish();
   show_result(progress, *trainer, o, complete_run);
   if (!complete_run)
-    progress.note(
-        fmt::format("stopped after step {} of {}, all saved; go on with: weft train gpt --resume {}", trainer->step(), o.steps, o.out));
+    progress.note(fmt::format("stopped after step {} of {}, all saved; go on with: weft train gpt --resume {}",
+                              trainer->step(), o.steps, o.out));
   return 0;
 }
 
@@ -119,8 +130,9 @@ int train(TrainOptions& o, OptionSet& set) {
 
 Command train_gpt_command() {
   auto options = std::make_shared<TrainOptions>();
-  return {"train gpt", "Trains a GPT on a text file", "weft train gpt --data shakespeare.txt --out shakespeare --steps 2000",
-          train_option_set(*options), [options](OptionSet& set) { return traced(options->trace, [&] { return train(*options, set); }); }};
+  return {"train gpt", "Trains a GPT on a text file",
+          "weft train gpt --data shakespeare.txt --out shakespeare --steps 2000", train_option_set(*options),
+          [options](OptionSet& set) { return traced(options->trace, [&] { return train(*options, set); }); }};
 }
 
 }  // namespace weft::tool

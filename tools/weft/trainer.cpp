@@ -28,9 +28,10 @@ data::Split split_text(const std::vector<int32_t>& tokens, int32_t vocab, const 
   const auto n = static_cast<int64_t>(tokens.size());
   const auto training = static_cast<int64_t>(0.9 * static_cast<double>(n));
   if (training < o.context + 1 || n - training < 2)
-    throw UsageError(fmt::format(
-        "{} has {} tokens, of which {} are for training: that is too short for --context {}; take a longer text or a shorter context",
-        o.data, n, training, o.context));
+    throw UsageError(
+        fmt::format("{} has {} tokens, of which {} are for training: that is too short for --context {}; take a longer "
+                    "text or a shorter context",
+                    o.data, n, training, o.context));
   return data::split_tokens(tokens, vocab, 0.9);
 }
 
@@ -67,7 +68,8 @@ TrainStep::TrainStep(models::TextModel& model, optim::Optimizer& optimizer, doub
     const array plain = model.loss(in[0], in[1]);
     return scale ? (*scale)(plain) : plain;
   };
-  const auto step = [&optimizer, scale, grad_clip, loss_and_grads = nn::value_and_grad(model, loss)](const std::vector<array>& in) {
+  const auto step = [&optimizer, scale, grad_clip,
+                     loss_and_grads = nn::value_and_grad(model, loss)](const std::vector<array>& in) {
     auto [value, gradients] = loss_and_grads(in);
     if (scale) {
       value = scale->unscaled(value);
@@ -92,7 +94,8 @@ Trainer::Trainer(const TrainOptions& options, const std::string& text) : options
 Trainer::Trainer(const TrainOptions& options, const std::string& text, const Checkpoint& from) : options_(options) {
   if (digest_of(text).hex() != from.state.data_digest)
     throw std::runtime_error(
-        fmt::format("{} is not the text that {} was trained on ({} bytes then, {} now); name that text with --data, or start a new run",
+        fmt::format("{} is not the text that {} was trained on ({} bytes then, {} now); name that text with --data, or "
+                    "start a new run",
                     options_.data, from.folder, from.state.data_bytes, text.size()));
   tokenizer_ = text::tokenizer_from_json(from.tokenizer);
   build(text);
@@ -115,9 +118,11 @@ void Trainer::build(const std::string& text) {
   optimizer_->set_rounding(numbers.rounding, static_cast<uint64_t>(options_.seed));
   optimizer_->set_masters(model_->starting_values);
   if (numbers.scaled_loss) loss_scale_.emplace();
-  train_step_ = std::make_unique<TrainStep>(*model_, *optimizer_, options_.grad_clip, loss_scale_ ? &*loss_scale_ : nullptr);
+  train_step_ =
+      std::make_unique<TrainStep>(*model_, *optimizer_, options_.grad_clip, loss_scale_ ? &*loss_scale_ : nullptr);
   evaluator_ = std::make_unique<Evaluator>(*model_);
-  schedule_ = optim::cosine_schedule(static_cast<float>(options_.lr), static_cast<float>(options_.min_lr), options_.warmup, options_.steps);
+  schedule_ = optim::cosine_schedule(static_cast<float>(options_.lr), static_cast<float>(options_.min_lr),
+                                     options_.warmup, options_.steps);
   state_.model = model_config(options_, tokenizer_->vocab_size());
   state_.dtype = options_.dtype;
   state_.options = train_option_set(options_).json();
@@ -140,8 +145,8 @@ void Trainer::restore(const Checkpoint& from) {
     optimizer_->load_state(state);
     replay_tuning(from.state.tuning);
   } catch (const std::invalid_argument& e) {
-    throw std::runtime_error(
-        fmt::format("the checkpoint {} does not fit its own description: {}", from.folder, without_operation(e.what())));
+    throw std::runtime_error(fmt::format("the checkpoint {} does not fit its own description: {}", from.folder,
+                                         without_operation(e.what())));
   }
   random::default_key() = array::from_data(from.state.key.data(), {2}, uint32);
   state_.step = from.state.step;
@@ -154,21 +159,25 @@ StepReport Trainer::advance() {
   const auto start = std::chrono::steady_clock::now();
   const int batch = static_cast<int>(options_.batch), context = static_cast<int>(options_.context);
   optimizer_->set_learning_rate(schedule_(state_.step));
-  const float loss = (*train_step_)(split_->train.random_batch(static_cast<uint64_t>(options_.seed), state_.step, batch, context));
+  const float loss =
+      (*train_step_)(split_->train.random_batch(static_cast<uint64_t>(options_.seed), state_.step, batch, context));
   StepReport report;
   report.step = ++state_.step;
   report.loss = static_cast<double>(loss);
   report.ms = milliseconds_since(start);
   report.tok_s = static_cast<double>(batch) * context / report.ms * 1e3;
   if (!std::isfinite(report.loss))
-    throw std::runtime_error(fmt::format(
-        "the loss of step {} is {}: the run has diverged; a smaller --lr, a longer --warmup or a smaller --grad-clip may help{}",
-        report.step, report.loss, unharmed()));
+    throw std::runtime_error(
+        fmt::format("the loss of step {} is {}: the run has diverged; a smaller --lr, a longer --warmup or a smaller "
+                    "--grad-clip may help{}",
+                    report.step, report.loss, unharmed()));
   state_.losses.emplace_back(report.step, report.loss);
   return report;
 }
 
-std::string Trainer::unharmed() const { return saved_ >= 0 ? fmt::format(" (the checkpoint of step {} is unharmed)", saved_) : ""; }
+std::string Trainer::unharmed() const {
+  return saved_ >= 0 ? fmt::format(" (the checkpoint of step {} is unharmed)", saved_) : "";
+}
 
 bool Trainer::run(const Hooks& hooks) {
   if (options_.steps == 0) save_checkpoint();
@@ -176,7 +185,8 @@ bool Trainer::run(const Hooks& hooks) {
     StepReport report = advance();
     const bool last = report.step == options_.steps, stop = !last && hooks.stop();
     if (last || report.step % options_.eval_every == 0) {
-      report.val_loss = evaluator_->loss(split_->validation, static_cast<int>(options_.batch), last ? 0 : options_.eval_batches);
+      report.val_loss =
+          evaluator_->loss(split_->validation, static_cast<int>(options_.batch), last ? 0 : options_.eval_batches);
       state_.val_losses.emplace_back(report.step, *report.val_loss);
     }
     hooks.report(report);
@@ -190,7 +200,8 @@ void Trainer::save_checkpoint() {
   if (saved_ == state_.step) return;
   state_.key = random::default_key().to_vector<uint32_t>();
   state_.tuning = compiler::tuning_choices();
-  // The model's file has the parameters as precisely as anybody does; the optimizer's copies of them need not be written twice.
+  // The model's file has the parameters as precisely as anybody does; the optimizer's copies of them need not be
+  // written twice.
   auto precise = optimizer_->precise_parameters();
   NamedArrays weights = model_->parameters(), state = optimizer_->named_state();
   for (auto& [name, handle] : weights)
@@ -201,8 +212,8 @@ void Trainer::save_checkpoint() {
   try {
     tool::save_checkpoint(options_.out, state_, weights, state, tokenizer_->to_json());
   } catch (const std::runtime_error& e) {
-    throw std::runtime_error(
-        fmt::format("the checkpoint of step {} cannot be written: {}{}", state_.step, without_operation(e.what()), unharmed()));
+    throw std::runtime_error(fmt::format("the checkpoint of step {} cannot be written: {}{}", state_.step,
+                                         without_operation(e.what()), unharmed()));
   }
   saved_ = state_.step;
 }

@@ -1,9 +1,10 @@
 #pragma once
-// The training loop, without command line and without terminal. In: options, a text, perhaps a checkpoint. Out: a report a step,
-// checkpoints.
+// The training loop, without command line and without terminal. In: options, a text, perhaps a checkpoint. Out: a
+// report a step, checkpoints.
 //
-// Everything that decides the course of a run is a function of its options and its step: batch k of a seed, the learning rate of a step,
-// the random key and the optimizer's state, which checkpoints hold. A run that goes on from one therefore continues bit by bit.
+// Everything that decides the course of a run is a function of its options and its step: batch k of a seed, the
+// learning rate of a step, the random key and the optimizer's state, which checkpoints hold. A run that goes on from
+// one therefore continues bit by bit.
 #include <functional>
 #include <memory>
 #include <optional>
@@ -24,8 +25,8 @@ namespace weft::tool {
 class Evaluator {
  public:
   explicit Evaluator(models::TextModel& model);
-  /// Over `most` windows-batches spread evenly over the text; 0: over all of it. Nothing drops out; the model's mode is as before
-  /// afterwards.
+  /// Over `most` windows-batches spread evenly over the text; 0: over all of it. Nothing drops out; the model's mode is
+  /// as before afterwards.
   double loss(const data::TokenDataset& text, int batch, int64_t most = 0);
 
  private:
@@ -33,7 +34,8 @@ class Evaluator {
   ArrayFunction sum_;
 };
 
-/// loss → gradients → clipping → AdamW as one compiled program, with parameters, optimizer state and random key as its state, and the loss's scale where there is one.
+/// loss → gradients → clipping → AdamW as one compiled program, with parameters, optimizer state and random key as its
+/// state, and the loss's scale where there is one.
 class TrainStep {
  public:
   /// grad_clip 0: none.
@@ -46,8 +48,8 @@ class TrainStep {
 
 class Trainer {
  public:
-  /// A new run: `text` is the content of options.data. `options` must be complete. Throws UsageError where the text is too short for the
-  /// context, std::runtime_error where it is no text.
+  /// A new run: `text` is the content of options.data. `options` must be complete. Throws UsageError where the text is
+  /// too short for the context, std::runtime_error where it is no text.
   Trainer(const TrainOptions& options, const std::string& text);
   /// A run that goes on. Throws std::runtime_error where the text is another one, or the arrays do not fit.
   Trainer(const TrainOptions& options, const std::string& text, const Checkpoint& from);

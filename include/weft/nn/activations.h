@@ -9,7 +9,24 @@
 namespace weft::nn {
 
 /// Those that have no numbers of their own.
-enum class Activation { sigmoid, mish, relu, relu2, relu6, softmax, softplus, softsign, silu, log_softmax, log_sigmoid, tanh, hardswish, selu, hard_tanh, softmin };
+enum class Activation {
+  sigmoid,
+  mish,
+  relu,
+  relu2,
+  relu6,
+  softmax,
+  softplus,
+  softsign,
+  silu,
+  log_softmax,
+  log_sigmoid,
+  tanh,
+  hardswish,
+  selu,
+  hard_tanh,
+  softmin
+};
 /// Those with one number: a slope, a scale, a threshold.
 enum class ScaledActivation { leaky_relu, elu, celu, softshrink, hard_shrink, step };
 
@@ -25,7 +42,8 @@ class WEFT_API ActivationLayer : public Layer {
 
 class WEFT_API ScaledActivationLayer : public Layer {
  public:
-  ScaledActivationLayer(Place place, ScaledActivation kind, float value) : Layer(std::move(place)), kind_(kind), value_(value) {}
+  ScaledActivationLayer(Place place, ScaledActivation kind, float value)
+      : Layer(std::move(place)), kind_(kind), value_(value) {}
   array operator()(const array& x) const override;
   std::string describe() const override;
   static float default_value(ScaledActivation kind);
@@ -35,15 +53,18 @@ class WEFT_API ScaledActivationLayer : public Layer {
   float value_;
 };
 
-template <Activation kind> class ActivationOf : public ActivationLayer {
+template <Activation kind>
+class ActivationOf : public ActivationLayer {
  public:
   ActivationOf() : ActivationLayer(Place{}, kind) {}
   ActivationOf(Module& parent, std::string name) : ActivationLayer(Place{&parent, std::move(name)}, kind) {}
 };
-template <ScaledActivation kind> class ScaledActivationOf : public ScaledActivationLayer {
+template <ScaledActivation kind>
+class ScaledActivationOf : public ScaledActivationLayer {
  public:
   explicit ScaledActivationOf(float value = default_value(kind)) : ScaledActivationLayer(Place{}, kind, value) {}
-  ScaledActivationOf(Module& parent, std::string name, float value = default_value(kind)) : ScaledActivationLayer(Place{&parent, std::move(name)}, kind, value) {}
+  ScaledActivationOf(Module& parent, std::string name, float value = default_value(kind))
+      : ScaledActivationLayer(Place{&parent, std::move(name)}, kind, value) {}
 };
 
 using Sigmoid = ActivationOf<Activation::sigmoid>;
@@ -81,11 +102,13 @@ class WEFT_API GLU : public Layer {
   int axis_;
 };
 
-/// Exact, or "precise" (also "tanh": the tanh form of GPT-2), or "fast" (x sigmoid(1.702 x)). Throws std::invalid_argument for another name.
+/// Exact, or "precise" (also "tanh": the tanh form of GPT-2), or "fast" (x sigmoid(1.702 x)). Throws
+/// std::invalid_argument for another name.
 class WEFT_API GELU : public Layer {
  public:
   explicit GELU(std::string approximation = "none") : GELU(Place{}, std::move(approximation)) {}
-  GELU(Module& parent, std::string name, std::string approximation = "none") : GELU(Place{&parent, std::move(name)}, std::move(approximation)) {}
+  GELU(Module& parent, std::string name, std::string approximation = "none")
+      : GELU(Place{&parent, std::move(name)}, std::move(approximation)) {}
   GELU(Place place, std::string approximation);
   array operator()(const array& x) const override;
   std::string describe() const override;
@@ -98,7 +121,8 @@ class WEFT_API GELU : public Layer {
 class WEFT_API PReLU : public Layer {
  public:
   explicit PReLU(int64_t num_parameters = 1, float start = 0.25f) : PReLU(Place{}, num_parameters, start) {}
-  PReLU(Module& parent, std::string name, int64_t num_parameters = 1, float start = 0.25f) : PReLU(Place{&parent, std::move(name)}, num_parameters, start) {}
+  PReLU(Module& parent, std::string name, int64_t num_parameters = 1, float start = 0.25f)
+      : PReLU(Place{&parent, std::move(name)}, num_parameters, start) {}
   PReLU(Place place, int64_t num_parameters, float start);
   array operator()(const array& x) const override;
   std::string describe() const override;

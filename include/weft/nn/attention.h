@@ -15,7 +15,8 @@ struct AttentionOptions {
   bool causal = false;
 };
 
-/// Self-attention of x [batch, time, width] in `heads` heads; one product gives queries, keys and values (GPT-2's names: c_attn, c_proj).
+/// Self-attention of x [batch, time, width] in `heads` heads; one product gives queries, keys and values (GPT-2's
+/// names: c_attn, c_proj).
 class WEFT_API SelfAttention : public Module {
  public:
   SelfAttention(int64_t width, int64_t heads, AttentionOptions options = {});
@@ -42,7 +43,8 @@ class WEFT_API CausalSelfAttention : public SelfAttention {
  public:
   CausalSelfAttention(int64_t width, int64_t heads, bool bias = true, float dropout = 0)
       : SelfAttention(width, heads, {.bias = bias, .dropout = dropout, .causal = true}) {}
-  CausalSelfAttention(Module& parent, std::string name, int64_t width, int64_t heads, bool bias = true, float dropout = 0)
+  CausalSelfAttention(Module& parent, std::string name, int64_t width, int64_t heads, bool bias = true,
+                      float dropout = 0)
       : SelfAttention(parent, std::move(name), width, heads, {.bias = bias, .dropout = dropout, .causal = true}) {}
 };
 

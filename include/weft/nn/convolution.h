@@ -37,22 +37,27 @@ class WEFT_API Conv : public Layer {
 
 class WEFT_API Conv1d : public Conv {
  public:
-  Conv1d(int64_t in, int64_t out, int kernel, ConvOptions options = {}) : Conv(Place{}, 1, in, out, {kernel}, std::move(options)) {}
+  Conv1d(int64_t in, int64_t out, int kernel, ConvOptions options = {})
+      : Conv(Place{}, 1, in, out, {kernel}, std::move(options)) {}
   Conv1d(Module& parent, std::string name, int64_t in, int64_t out, int kernel, ConvOptions options = {})
       : Conv(Place{&parent, std::move(name)}, 1, in, out, {kernel}, std::move(options)) {}
 };
 
 class WEFT_API Conv2d : public Conv {
  public:
-  Conv2d(int64_t in, int64_t out, const std::vector<int>& kernel, ConvOptions options = {}) : Conv(Place{}, 2, in, out, kernel, std::move(options)) {}
-  Conv2d(Module& parent, std::string name, int64_t in, int64_t out, const std::vector<int>& kernel, ConvOptions options = {})
+  Conv2d(int64_t in, int64_t out, const std::vector<int>& kernel, ConvOptions options = {})
+      : Conv(Place{}, 2, in, out, kernel, std::move(options)) {}
+  Conv2d(Module& parent, std::string name, int64_t in, int64_t out, const std::vector<int>& kernel,
+         ConvOptions options = {})
       : Conv(Place{&parent, std::move(name)}, 2, in, out, kernel, std::move(options)) {}
 };
 
 class WEFT_API Conv3d : public Conv {
  public:
-  Conv3d(int64_t in, int64_t out, const std::vector<int>& kernel, ConvOptions options = {}) : Conv(Place{}, 3, in, out, kernel, std::move(options)) {}
-  Conv3d(Module& parent, std::string name, int64_t in, int64_t out, const std::vector<int>& kernel, ConvOptions options = {})
+  Conv3d(int64_t in, int64_t out, const std::vector<int>& kernel, ConvOptions options = {})
+      : Conv(Place{}, 3, in, out, kernel, std::move(options)) {}
+  Conv3d(Module& parent, std::string name, int64_t in, int64_t out, const std::vector<int>& kernel,
+         ConvOptions options = {})
       : Conv(Place{&parent, std::move(name)}, 3, in, out, kernel, std::move(options)) {}
 };
 
@@ -68,7 +73,8 @@ struct ConvTransposeOptions {
 /// The transpose of a convolution with these numbers, weight [out, kernel…, in / groups]. Starts as Conv does.
 class WEFT_API ConvTranspose : public Layer {
  public:
-  ConvTranspose(Place place, int space, int64_t in, int64_t out, const std::vector<int>& kernel, ConvTransposeOptions options);
+  ConvTranspose(Place place, int space, int64_t in, int64_t out, const std::vector<int>& kernel,
+                ConvTransposeOptions options);
   array operator()(const array& x) const override;
   std::string describe() const override;
 
@@ -82,8 +88,10 @@ class WEFT_API ConvTranspose : public Layer {
 
 class WEFT_API ConvTranspose1d : public ConvTranspose {
  public:
-  ConvTranspose1d(int64_t in, int64_t out, int kernel, ConvTransposeOptions options = {}) : ConvTranspose(Place{}, 1, in, out, {kernel}, std::move(options)) {}
-  ConvTranspose1d(Module& parent, std::string name, int64_t in, int64_t out, int kernel, ConvTransposeOptions options = {})
+  ConvTranspose1d(int64_t in, int64_t out, int kernel, ConvTransposeOptions options = {})
+      : ConvTranspose(Place{}, 1, in, out, {kernel}, std::move(options)) {}
+  ConvTranspose1d(Module& parent, std::string name, int64_t in, int64_t out, int kernel,
+                  ConvTransposeOptions options = {})
       : ConvTranspose(Place{&parent, std::move(name)}, 1, in, out, {kernel}, std::move(options)) {}
 };
 
@@ -91,7 +99,8 @@ class WEFT_API ConvTranspose2d : public ConvTranspose {
  public:
   ConvTranspose2d(int64_t in, int64_t out, const std::vector<int>& kernel, ConvTransposeOptions options = {})
       : ConvTranspose(Place{}, 2, in, out, kernel, std::move(options)) {}
-  ConvTranspose2d(Module& parent, std::string name, int64_t in, int64_t out, const std::vector<int>& kernel, ConvTransposeOptions options = {})
+  ConvTranspose2d(Module& parent, std::string name, int64_t in, int64_t out, const std::vector<int>& kernel,
+                  ConvTransposeOptions options = {})
       : ConvTranspose(Place{&parent, std::move(name)}, 2, in, out, kernel, std::move(options)) {}
 };
 
@@ -99,7 +108,8 @@ class WEFT_API ConvTranspose3d : public ConvTranspose {
  public:
   ConvTranspose3d(int64_t in, int64_t out, const std::vector<int>& kernel, ConvTransposeOptions options = {})
       : ConvTranspose(Place{}, 3, in, out, kernel, std::move(options)) {}
-  ConvTranspose3d(Module& parent, std::string name, int64_t in, int64_t out, const std::vector<int>& kernel, ConvTransposeOptions options = {})
+  ConvTranspose3d(Module& parent, std::string name, int64_t in, int64_t out, const std::vector<int>& kernel,
+                  ConvTransposeOptions options = {})
       : ConvTranspose(Place{&parent, std::move(name)}, 3, in, out, kernel, std::move(options)) {}
 };
 
@@ -109,8 +119,8 @@ struct PoolOptions {
   std::vector<int> padding = {0};
 };
 
-/// The largest (padding never wins) or the mean (padding counts as zeros) of each window over `space` axes. Equal largest elements share the gradient evenly, as
-/// in MLX (PyTorch gives all of it to the first).
+/// The largest (padding never wins) or the mean (padding counts as zeros) of each window over `space` axes. Equal
+/// largest elements share the gradient evenly, as in MLX (PyTorch gives all of it to the first).
 class WEFT_API Pool : public Layer {
  public:
   enum class Kind { max, mean };
@@ -124,10 +134,12 @@ class WEFT_API Pool : public Layer {
   PoolOptions options_;
 };
 
-template <Pool::Kind kind, int space> class PoolOf : public Pool {
+template <Pool::Kind kind, int space>
+class PoolOf : public Pool {
  public:
   explicit PoolOf(PoolOptions options = {}) : Pool(Place{}, kind, space, std::move(options)) {}
-  PoolOf(Module& parent, std::string name, PoolOptions options = {}) : Pool(Place{&parent, std::move(name)}, kind, space, std::move(options)) {}
+  PoolOf(Module& parent, std::string name, PoolOptions options = {})
+      : Pool(Place{&parent, std::move(name)}, kind, space, std::move(options)) {}
 };
 using MaxPool1d = PoolOf<Pool::Kind::max, 1>;
 using MaxPool2d = PoolOf<Pool::Kind::max, 2>;
@@ -137,15 +149,17 @@ using AvgPool2d = PoolOf<Pool::Kind::mean, 2>;
 using AvgPool3d = PoolOf<Pool::Kind::mean, 3>;
 
 /// The functions behind the layers: windows over the axes 1 … space of x.
-WEFT_API array max_pool(const array& x, const std::vector<int>& kernel, const std::vector<int>& stride = {}, const std::vector<int>& padding = {});
-WEFT_API array avg_pool(const array& x, const std::vector<int>& kernel, const std::vector<int>& stride = {}, const std::vector<int>& padding = {});
+WEFT_API array max_pool(const array& x, const std::vector<int>& kernel, const std::vector<int>& stride = {},
+                        const std::vector<int>& padding = {});
+WEFT_API array avg_pool(const array& x, const std::vector<int>& kernel, const std::vector<int>& stride = {},
+                        const std::vector<int>& padding = {});
 
 struct UpsampleOptions {
   std::vector<double> scale = {2};  ///< of each axis, or of all
   enum class Mode { nearest, linear, cubic } mode = Mode::nearest;
   bool align_corners = false;  ///< linear and cubic: the first and last elements stay where they are
-  /// Where an axis shrinks, the kernel is as wide as 1 / scale, which keeps out what the result is too coarse for; a cubic
-  /// one is Pillow's. For linear and cubic without align_corners.
+  /// Where an axis shrinks, the kernel is as wide as 1 / scale, which keeps out what the result is too coarse for; a
+  /// cubic one is Pillow's. For linear and cubic without align_corners.
   bool antialias = false;
 };
 
@@ -154,7 +168,8 @@ struct UpsampleOptions {
 class WEFT_API Upsample : public Layer {
  public:
   explicit Upsample(UpsampleOptions options = {}) : Upsample(Place{}, std::move(options)) {}
-  Upsample(Module& parent, std::string name, UpsampleOptions options = {}) : Upsample(Place{&parent, std::move(name)}, std::move(options)) {}
+  Upsample(Module& parent, std::string name, UpsampleOptions options = {})
+      : Upsample(Place{&parent, std::move(name)}, std::move(options)) {}
   Upsample(Place place, UpsampleOptions options);
   array operator()(const array& x) const override;
   std::string describe() const override;

@@ -8,20 +8,23 @@
 
 namespace weft::nn {
 
-// Layers. All compute in the dtype of their input: float32 parameters are cast where they are used, which makes bfloat16 activations mixed precision.
+// Layers. All compute in the dtype of their input: float32 parameters are cast where they are used, which makes
+// bfloat16 activations mixed precision.
 
 /// x Wᵀ + b, weight [out, in]. Weight and bias start as MLX's and PyTorch's: uniform in ±1/√in.
 class WEFT_API Linear : public Layer {
  public:
   Linear(int64_t in, int64_t out, bool with_bias = true) : Linear(Place{}, in, out, with_bias) {}
-  Linear(Module& parent, std::string name, int64_t in, int64_t out, bool with_bias = true) : Linear(Place{&parent, std::move(name)}, in, out, with_bias) {}
+  Linear(Module& parent, std::string name, int64_t in, int64_t out, bool with_bias = true)
+      : Linear(Place{&parent, std::move(name)}, in, out, with_bias) {}
   Linear(Place place, int64_t in, int64_t out, bool with_bias);
   array operator()(const array& x) const override;
   std::string describe() const override;
 
   Parameter weight;
   std::optional<Parameter> bias;
-  /// Products by fast::float8_linear, forward and backward, where `in`, `out` and the number of rows of x are multiples of 16; others in x's dtype.
+  /// Products by fast::float8_linear, forward and backward, where `in`, `out` and the number of rows of x are multiples
+  /// of 16; others in x's dtype.
   bool float8 = false;
 };
 
@@ -33,7 +36,8 @@ WEFT_API void use_float8(Module& module, bool on = true);
 class WEFT_API Embedding : public Module {
  public:
   Embedding(int64_t count, int64_t width) : Embedding(Place{}, count, width) {}
-  Embedding(Module& parent, std::string name, int64_t count, int64_t width) : Embedding(Place{&parent, std::move(name)}, count, width) {}
+  Embedding(Module& parent, std::string name, int64_t count, int64_t width)
+      : Embedding(Place{&parent, std::move(name)}, count, width) {}
   Embedding(Place place, int64_t count, int64_t width);
   array operator()(const array& ids) const;
   /// x Wᵀ: scores of all rows, for a head tied to the embedding.
@@ -55,7 +59,8 @@ class WEFT_API Dropout : public Layer {
   float p;
 };
 
-/// Dropout of whole channels, the last axis of x [batch, …, channels]: 2d for images, 3d for volumes. x may lack the batch.
+/// Dropout of whole channels, the last axis of x [batch, …, channels]: 2d for images, 3d for volumes. x may lack the
+/// batch.
 class WEFT_API Dropout2d : public Layer {
  public:
   explicit Dropout2d(float rate = 0.5f) : Dropout2d(Place{}, rate) {}
@@ -73,7 +78,8 @@ class WEFT_API Dropout2d : public Layer {
 class WEFT_API Dropout3d : public Dropout2d {
  public:
   explicit Dropout3d(float rate = 0.5f) : Dropout2d(Place{}, rate, 3) {}
-  Dropout3d(Module& parent, std::string name, float rate = 0.5f) : Dropout2d(Place{&parent, std::move(name)}, rate, 3) {}
+  Dropout3d(Module& parent, std::string name, float rate = 0.5f)
+      : Dropout2d(Place{&parent, std::move(name)}, rate, 3) {}
 };
 
 /// x as it is.
@@ -86,7 +92,8 @@ class WEFT_API Identity : public Layer {
 /// y[o] = x2ᵀ weight[o] x1 + bias[o], weight [out, in2, in1]. Layout and start as MLX's: uniform in ±1/√in1.
 class WEFT_API Bilinear : public Module {
  public:
-  Bilinear(int64_t in1, int64_t in2, int64_t out, bool with_bias = true) : Bilinear(Place{}, in1, in2, out, with_bias) {}
+  Bilinear(int64_t in1, int64_t in2, int64_t out, bool with_bias = true)
+      : Bilinear(Place{}, in1, in2, out, with_bias) {}
   Bilinear(Module& parent, std::string name, int64_t in1, int64_t in2, int64_t out, bool with_bias = true)
       : Bilinear(Place{&parent, std::move(name)}, in1, in2, out, with_bias) {}
   Bilinear(Place place, int64_t in1, int64_t in2, int64_t out, bool with_bias);

@@ -32,7 +32,8 @@ struct BinaryCrossEntropyOptions {
 };
 /// log(1 + exp(inputs)) - inputs · targets, or -(targets log(inputs) + (1 - targets) log(1 - inputs)) of
 /// probabilities.
-WEFT_API array binary_cross_entropy(const array& inputs, const array& targets, const BinaryCrossEntropyOptions& options = {});
+WEFT_API array binary_cross_entropy(const array& inputs, const array& targets,
+                                    const BinaryCrossEntropyOptions& options = {});
 
 /// |predictions - targets|.
 WEFT_API array l1_loss(const array& predictions, const array& targets, Reduction reduction = Reduction::mean);
@@ -50,8 +51,8 @@ WEFT_API array log_cosh_loss(const array& inputs, const array& targets, Reductio
 WEFT_API array nll_loss(const array& inputs, const array& targets, int axis = -1,
                         Reduction reduction = Reduction::none);
 /// ½ (log max(var, eps) + (targets - inputs)² / max(var, eps)), with `full` + ½ log 2π.
-WEFT_API array gaussian_nll_loss(const array& inputs, const array& targets, const array& vars, bool full = false, float eps = 1e-6f,
-                                 Reduction reduction = Reduction::mean);
+WEFT_API array gaussian_nll_loss(const array& inputs, const array& targets, const array& vars, bool full = false,
+                                 float eps = 1e-6f, Reduction reduction = Reduction::mean);
 /// Σ exp(targets) (targets - inputs) along the axis, both log-probabilities.
 WEFT_API array kl_div_loss(const array& inputs, const array& targets, int axis = -1,
                            Reduction reduction = Reduction::none);

@@ -21,7 +21,10 @@ class Module;
 /// An array that is learned. It enters itself into its module when it is declared.
 class WEFT_API Parameter {
  public:
-  enum class Role { learned, statistic };  ///< a statistic is part of the state and of files, but not learned: freeze and unfreeze pass it by
+  enum class Role {
+    learned,
+    statistic
+  };  ///< a statistic is part of the state and of files, but not learned: freeze and unfreeze pass it by
   Parameter(Module& parent, std::string name, array value, Role role = Role::learned);
   ~Parameter();
   Parameter(const Parameter&) = delete;
@@ -51,7 +54,8 @@ struct Place {
   std::string name;
 };
 
-/// Part of a model: parameters and smaller parts, which enter themselves when they are declared. Modules are neither copied nor moved.
+/// Part of a model: parameters and smaller parts, which enter themselves when they are declared. Modules are neither
+/// copied nor moved.
 ///
 ///     struct Mlp : nn::Module {
 ///       using Module::Module;                              // Mlp m;  or as a part: Mlp mlp{*this, "mlp"};
@@ -72,7 +76,8 @@ class WEFT_API Module {
   /// Dotted names and handles, depth first in the order of declaration ("up.weight", "up.bias", …, "scale").
   std::vector<std::pair<std::string, array*>> parameters();
   std::vector<std::pair<std::string, array*>> trainable_parameters();
-  /// The handles of all parameters, for CompileOptions::state. (Random layers draw from the default sequence, which compile captures itself.)
+  /// The handles of all parameters, for CompileOptions::state. (Random layers draw from the default sequence, which
+  /// compile captures itself.)
   std::vector<array*> state();
   int64_t num_parameters();
 
@@ -87,13 +92,14 @@ class WEFT_API Module {
   void eval() { train(false); }
   bool training() const { return training_; }
 
-  /// Keeps all learned parameters in another floating dtype; statistics stay what they are. Layers compute in the dtype of what comes in, embeddings give that of
-  /// their weight. To be called before an optimizer is made, which keeps state for the dtypes it finds. Returns what the parameters of other dtypes were, by name, for
-  /// optimizers whose masters are to begin with it (optim::Optimizer::set_masters).
+  /// Keeps all learned parameters in another floating dtype; statistics stay what they are. Layers compute in the dtype
+  /// of what comes in, embeddings give that of their weight. To be called before an optimizer is made, which keeps
+  /// state for the dtypes it finds. Returns what the parameters of other dtypes were, by name, for optimizers whose
+  /// masters are to begin with it (optim::Optimizer::set_masters).
   std::unordered_map<std::string, array> set_dtype(Dtype dtype);
 
-  /// New values by name, cast to the parameters' dtypes. `strict` refuses missing and unknown names; wrong shapes are always refused.
-  /// The std::invalid_argument names all that does not fit; nothing is changed then.
+  /// New values by name, cast to the parameters' dtypes. `strict` refuses missing and unknown names; wrong shapes are
+  /// always refused. The std::invalid_argument names all that does not fit; nothing is changed then.
   void update(const std::unordered_map<std::string, array>& values, bool strict = true);
   /// safetensors.
   void load_weights(const std::string& file, bool strict = true);
@@ -141,11 +147,14 @@ WEFT_API std::ostream& operator<<(std::ostream& os, const Module& module);
 /// Modules of one kind under the names "0", "1", …
 ///
 ///     nn::List<Block> blocks{*this, "blocks"};      // blocks.add(config);
-template <class T> class List : public Module {
+template <class T>
+class List : public Module {
  public:
   using Module::Module;
-  template <class... A> T& add(A&&... arguments) {
-    items_.push_back(std::make_unique<T>(static_cast<Module&>(*this), std::to_string(items_.size()), std::forward<A>(arguments)...));
+  template <class... A>
+  T& add(A&&... arguments) {
+    items_.push_back(
+        std::make_unique<T>(static_cast<Module&>(*this), std::to_string(items_.size()), std::forward<A>(arguments)...));
     return *items_.back();
   }
   size_t size() const { return items_.size(); }
@@ -174,8 +183,10 @@ class WEFT_API Layer : public Module {
 class WEFT_API Sequential : public Layer {
  public:
   using Layer::Layer;
-  template <class T, class... A> T& add(A&&... arguments) {
-    auto made = std::make_unique<T>(static_cast<Module&>(*this), std::to_string(layers_.size()), std::forward<A>(arguments)...);
+  template <class T, class... A>
+  T& add(A&&... arguments) {
+    auto made =
+        std::make_unique<T>(static_cast<Module&>(*this), std::to_string(layers_.size()), std::forward<A>(arguments)...);
     T& layer = *made;
     layers_.push_back(std::move(made));
     return layer;
@@ -189,10 +200,13 @@ class WEFT_API Sequential : public Layer {
   std::vector<std::unique_ptr<Layer>> layers_;
 };
 
-/// The loss, and its gradients with respect to the trainable parameters in their order. `fun` computes a float scalar through `model`.
+/// The loss, and its gradients with respect to the trainable parameters in their order. `fun` computes a float scalar
+/// through `model`.
 ///
-///     auto loss_and_grads = nn::value_and_grad(model, [&](const std::vector<array>& b) { return model.loss(b[0], b[1]); });
+///     auto loss_and_grads = nn::value_and_grad(model, [&](const std::vector<array>& b) { return model.loss(b[0],
+///       b[1]); });
 ///     auto [loss, grads] = loss_and_grads({x, y});
-WEFT_API std::function<std::pair<array, std::vector<array>>(const std::vector<array>&)> value_and_grad(Module& model, ScalarFunction fun);
+WEFT_API std::function<std::pair<array, std::vector<array>>(const std::vector<array>&)> value_and_grad(
+    Module& model, ScalarFunction fun);
 
 }  // namespace weft::nn

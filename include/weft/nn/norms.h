@@ -39,7 +39,8 @@ class WEFT_API LayerNorm : public Layer {
 class WEFT_API RMSNorm : public Layer {
  public:
   explicit RMSNorm(int64_t width, float epsilon = 1e-5f) : RMSNorm(Place{}, width, epsilon) {}
-  RMSNorm(Module& parent, std::string name, int64_t width, float epsilon = 1e-5f) : RMSNorm(Place{&parent, std::move(name)}, width, epsilon) {}
+  RMSNorm(Module& parent, std::string name, int64_t width, float epsilon = 1e-5f)
+      : RMSNorm(Place{&parent, std::move(name)}, width, epsilon) {}
   RMSNorm(Place place, int64_t width, float epsilon);
   array operator()(const array& x) const override;
   std::string describe() const override;

@@ -7,15 +7,16 @@
 
 #include "weft/nn/module.h"
 
-/// Recurrent layers over x [batch, time, in] or [time, in], with MLX's parameters and formulas. Each is one `scan`: a loop of any length is one small program, and the
-/// products with the input are one product for all times.
+/// Recurrent layers over x [batch, time, in] or [time, in], with MLX's parameters and formulas. Each is one `scan`: a
+/// loop of any length is one small program, and the products with the input are one product for all times.
 namespace weft::nn {
 
 /// hₜ = f(Wxh xₜ + Whh hₜ₋₁ + b), f tanh unless another is given.
 class WEFT_API RNN : public Layer {
  public:
   using Nonlinearity = std::function<array(const array&)>;
-  RNN(int64_t in, int64_t hidden, bool with_bias = true, Nonlinearity f = {}) : RNN(Place{}, in, hidden, with_bias, std::move(f)) {}
+  RNN(int64_t in, int64_t hidden, bool with_bias = true, Nonlinearity f = {})
+      : RNN(Place{}, in, hidden, with_bias, std::move(f)) {}
   RNN(Module& parent, std::string name, int64_t in, int64_t hidden, bool with_bias = true, Nonlinearity f = {})
       : RNN(Place{&parent, std::move(name)}, in, hidden, with_bias, std::move(f)) {}
   RNN(Place place, int64_t in, int64_t hidden, bool with_bias, Nonlinearity f);
@@ -31,11 +32,13 @@ class WEFT_API RNN : public Layer {
   Nonlinearity f_;
 };
 
-/// r, z = σ(Wx x + b + Wh h), n = tanh(Wx x + b + r (Wh h + bhn)), h = (1 - z) n + z h: rows of Wx, Wh and b in the order r, z, n.
+/// r, z = σ(Wx x + b + Wh h), n = tanh(Wx x + b + r (Wh h + bhn)), h = (1 - z) n + z h: rows of Wx, Wh and b in the
+/// order r, z, n.
 class WEFT_API GRU : public Layer {
  public:
   GRU(int64_t in, int64_t hidden, bool with_bias = true) : GRU(Place{}, in, hidden, with_bias) {}
-  GRU(Module& parent, std::string name, int64_t in, int64_t hidden, bool with_bias = true) : GRU(Place{&parent, std::move(name)}, in, hidden, with_bias) {}
+  GRU(Module& parent, std::string name, int64_t in, int64_t hidden, bool with_bias = true)
+      : GRU(Place{&parent, std::move(name)}, in, hidden, with_bias) {}
   GRU(Place place, int64_t in, int64_t hidden, bool with_bias);
   array operator()(const array& x, const std::optional<array>& hidden) const;
   array operator()(const array& x) const override { return (*this)(x, std::nullopt); }
@@ -49,10 +52,12 @@ class WEFT_API GRU : public Layer {
 class WEFT_API LSTM : public Layer {
  public:
   LSTM(int64_t in, int64_t hidden, bool with_bias = true) : LSTM(Place{}, in, hidden, with_bias) {}
-  LSTM(Module& parent, std::string name, int64_t in, int64_t hidden, bool with_bias = true) : LSTM(Place{&parent, std::move(name)}, in, hidden, with_bias) {}
+  LSTM(Module& parent, std::string name, int64_t in, int64_t hidden, bool with_bias = true)
+      : LSTM(Place{&parent, std::move(name)}, in, hidden, with_bias) {}
   LSTM(Place place, int64_t in, int64_t hidden, bool with_bias);
   /// All h and all c.
-  std::pair<array, array> run(const array& x, const std::optional<array>& hidden = std::nullopt, const std::optional<array>& cell = std::nullopt) const;
+  std::pair<array, array> run(const array& x, const std::optional<array>& hidden = std::nullopt,
+                              const std::optional<array>& cell = std::nullopt) const;
   array operator()(const array& x) const override { return run(x).first; }
   std::string describe() const override;
 

@@ -22,7 +22,8 @@ struct AdamOptions {
 /// MLX's. With bias correction p -= lr / c1 · m / (√v / √c2 + eps), c = 1 - βᵗ, numbers as PyTorch's and MLX's.
 class WEFT_API Adam : public RuleOptimizer {
  public:
-  explicit Adam(Parameters parameters, AdamOptions options = {}) : Adam(std::move(parameters), std::move(options), false) {}
+  explicit Adam(Parameters parameters, AdamOptions options = {})
+      : Adam(std::move(parameters), std::move(options), false) {}
 
  protected:
   Adam(Parameters parameters, AdamOptions options, bool decoupled);
@@ -97,7 +98,7 @@ class WEFT_API RMSprop : public RuleOptimizer {
 struct AdagradOptions {
   float learning_rate = 1e-2f;
   double eps = 1e-8;
-  double weight_decay = 0;         ///< added to the gradient
+  double weight_decay = 0;  ///< added to the gradient
   double initial_accumulator = 0;
   DecayPredicate decays = every;
 };
@@ -122,7 +123,8 @@ struct AdadeltaOptions {
   DecayPredicate decays = every;
 };
 
-/// v = ρ v + (1 - ρ) g², d = √(u + eps) / √(v + eps) · g, u = ρ u + (1 - ρ) d², p -= lr · d (Zeiler 2012), numbers as PyTorch's and MLX's.
+/// v = ρ v + (1 - ρ) g², d = √(u + eps) / √(v + eps) · g, u = ρ u + (1 - ρ) d², p -= lr · d (Zeiler 2012), numbers as
+/// PyTorch's and MLX's.
 class WEFT_API AdaDelta : public RuleOptimizer {
  public:
   explicit AdaDelta(Parameters parameters, AdadeltaOptions options = {});
@@ -136,12 +138,12 @@ class WEFT_API AdaDelta : public RuleOptimizer {
 
 struct AdafactorOptions {
   std::optional<float> learning_rate = std::nullopt;  ///< taken where relative_step is false, and then needed
-  double eps1 = 1e-30, eps2 = 1e-3;    ///< added to the squared gradient; the least scale of a parameter
-  double clip_threshold = 1;           ///< of an update's root mean square
-  double decay_rate = -0.8;            ///< β2 = 1 - step^decay_rate
-  std::optional<double> beta1 = std::nullopt;  ///< momentum, where given
-  double weight_decay = 0;             ///< decoupled
-  bool scale_parameter = true;         ///< rates are relative to the parameter's root mean square
+  double eps1 = 1e-30, eps2 = 1e-3;                   ///< added to the squared gradient; the least scale of a parameter
+  double clip_threshold = 1;                          ///< of an update's root mean square
+  double decay_rate = -0.8;                           ///< β2 = 1 - step^decay_rate
+  std::optional<double> beta1 = std::nullopt;         ///< momentum, where given
+  double weight_decay = 0;                            ///< decoupled
+  bool scale_parameter = true;                        ///< rates are relative to the parameter's root mean square
   bool relative_step = true;  ///< the rate is min(10⁻², 1 / √step), with warmup_init min(10⁻⁶ · step, 1 / √step)
   bool warmup_init = false;
   DecayPredicate decays = every;

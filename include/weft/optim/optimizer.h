@@ -25,14 +25,16 @@ WEFT_API bool every(const std::string& name, const array& parameter);
 /// What an optimizer makes of parameters of 16 bits. Its arithmetic and its own state are float32 in any case.
 enum class Rounding : uint8_t {
   master,      ///< it keeps float32 copies, which the parameters are rounded from: small steps are not lost
-  stochastic,  ///< no copies: each new value is rounded up or down by chance, so that small steps count on average (Gupta et al. 2015); bfloat16 only
+  stochastic,  ///< no copies: each new value is rounded up or down by chance, so that small steps count on average
+               ///< (Gupta et al. 2015); bfloat16 only
   nearest,     ///< no copies: steps of less than half the distance to the next number are lost
 };
 
-/// Replaces parameters by better ones. It keeps the handles it is made with, so they must outlive it (modules do not move).
+/// Replaces parameters by better ones. It keeps the handles it is made with, so they must outlive it (modules do not
+/// move).
 ///
-/// Everything that changes from step to step is an array: under `compile`, list `state()` beside the model's. The learning rate is set from the host
-/// between steps:
+/// Everything that changes from step to step is an array: under `compile`, list `state()` beside the model's. The
+/// learning rate is set from the host between steps:
 ///
 ///     optim::AdamW optimizer(model.trainable_parameters(), {.weight_decay = 0.1});
 ///     optimizer.set_learning_rate(schedule(k));      // writes one number; nothing is traced again
@@ -48,12 +50,15 @@ class WEFT_API Optimizer {
   /// The same where `when` (bool ()) is true; else nothing changes.
   void update(const std::vector<array>& gradients, const array& when);
   virtual void set_learning_rate(float value);
-  /// For parameters of 16 bits; Rounding::master until it is called, which must be before the first update. Chance depends on the seed, the parameter, the step
-  /// and the element alone. Throws std::invalid_argument for Rounding::stochastic where a parameter is float16.
+  /// For parameters of 16 bits; Rounding::master until it is called, which must be before the first update. Chance
+  /// depends on the seed, the parameter, the step and the element alone. Throws std::invalid_argument for
+  /// Rounding::stochastic where a parameter is float16.
   virtual void set_rounding(Rounding rounding, uint64_t seed = 0) = 0;
-  /// Lets masters begin with values that their parameters were rounded from, by the parameters' names: what Module::set_dtype returned, or a file's tensors. A master takes the elements of
-  /// which its parameter is the rounding and keeps the others, so a parameter is its master rounded in any case. Without it masters begin on numbers of 16 bits, all
-  /// as far as can be from where rounding changes, and the first small updates show nowhere. To be called after set_rounding; names that have no master are passed by.
+  /// Lets masters begin with values that their parameters were rounded from, by the parameters' names: what
+  /// Module::set_dtype returned, or a file's tensors. A master takes the elements of which its parameter is the
+  /// rounding and keeps the others, so a parameter is its master rounded in any case. Without it masters begin on
+  /// numbers of 16 bits, all as far as can be from where rounding changes, and the first small updates show nowhere. To
+  /// be called after set_rounding; names that have no master are passed by.
   ///
   ///     const auto precise = model.set_dtype(bfloat16);
   ///     optim::AdamW optimizer(model.trainable_parameters());
@@ -67,11 +72,13 @@ class WEFT_API Optimizer {
   array learning_rate;  ///< float32 ()
   array step;           ///< int32 (): updates so far
 
-  /// Handles of all state, in a stable order: learning_rate, step, the rule's own numbers, then each parameter's arrays.
+  /// Handles of all state, in a stable order: learning_rate, step, the rule's own numbers, then each parameter's
+  /// arrays.
   virtual std::vector<array*> state();
   /// The same with names for checkpoints: "step", "exp_avg.blocks.0.attn.c_attn.weight", "master.…".
   virtual Parameters named_state();
-  /// Takes the state over from a checkpoint; throws std::invalid_argument naming what is missing, unknown or of another shape.
+  /// Takes the state over from a checkpoint; throws std::invalid_argument naming what is missing, unknown or of another
+  /// shape.
   void load_state(const std::unordered_map<std::string, array>& arrays);
   const Parameters& parameters() const { return parameters_; }
 
@@ -84,8 +91,9 @@ class WEFT_API Optimizer {
   Parameters parameters_;
 };
 
-/// An optimizer that is a rule for one parameter, the same for all of them. All arithmetic is float32 (float64 for float64 parameters); for a parameter
-/// of 16 bits the optimizer keeps a float32 master copy, unless set_rounding says otherwise.
+/// An optimizer that is a rule for one parameter, the same for all of them. All arithmetic is float32 (float64 for
+/// float64 parameters); for a parameter of 16 bits the optimizer keeps a float32 master copy, unless set_rounding says
+/// otherwise.
 class WEFT_API RuleOptimizer : public Optimizer {
  public:
   std::vector<array*> state() override;
@@ -105,12 +113,13 @@ class WEFT_API RuleOptimizer : public Optimizer {
   /// Slots of the parameter's own shape.
   static Slots alike(std::vector<std::string> names, double start = 0);
 
-  RuleOptimizer(Parameters parameters, float rate, const Slots& slots, std::vector<std::pair<std::string, double>> numbers, double weight_decay,
-                const DecayPredicate& decays);
+  RuleOptimizer(Parameters parameters, float rate, const Slots& slots,
+                std::vector<std::pair<std::string, double>> numbers, double weight_decay, const DecayPredicate& decays);
   /// Called once a step, before the parameters: to move the rule's own numbers on.
   virtual void advance() {}
-  /// The new value of parameter `index`; `value`, `gradient` and `slots` have one dtype, float32 at least. Rebinds `slots`. The same graph for every
-  /// parameter, so that all updates can be one kernel: what differs between parameters is a number() or decay().
+  /// The new value of parameter `index`; `value`, `gradient` and `slots` have one dtype, float32 at least. Rebinds
+  /// `slots`. The same graph for every parameter, so that all updates can be one kernel: what differs between
+  /// parameters is a number() or decay().
   virtual array rule(size_t index, const array& value, const array& gradient, std::vector<array>& slots) = 0;
   array& number(size_t i) { return numbers_[i].second; }
   /// The weight decay of the parameter, as a buffer: 0 for those that do not decay.
@@ -135,12 +144,14 @@ class WEFT_API RuleOptimizer : public Optimizer {
   array decay_, no_decay_;
 };
 
-/// Several optimizers, each for its share of the parameters: a parameter goes to the first share whose predicate takes it. State and checkpoints name the
-/// shares "0.", "1.", …
+/// Several optimizers, each for its share of the parameters: a parameter goes to the first share whose predicate takes
+/// it. State and checkpoints name the shares "0.", "1.", …
 ///
 ///     optim::MultiOptimizer optimizer(model.trainable_parameters(),
-///                                     {{optim::is_matrix, [](optim::Parameters p) { return std::make_unique<optim::Muon>(std::move(p)); }},
-///                                      {optim::every, [](optim::Parameters p) { return std::make_unique<optim::AdamW>(std::move(p)); }}});
+///                                     {{optim::is_matrix, [](optim::Parameters p) { return
+///                                       std::make_unique<optim::Muon>(std::move(p)); }},
+///                                      {optim::every, [](optim::Parameters p) { return
+///                                        std::make_unique<optim::AdamW>(std::move(p)); }}});
 class WEFT_API MultiOptimizer : public Optimizer {
  public:
   struct Share {
@@ -153,8 +164,8 @@ class WEFT_API MultiOptimizer : public Optimizer {
   void set_learning_rate(float value) override;  ///< of all shares; `share(i).set_learning_rate` sets one
   std::vector<array*> state() override;
   Parameters named_state() override;
-  void set_rounding(Rounding rounding, uint64_t seed = 0) override;  ///< of all shares
-  void set_masters(const std::unordered_map<std::string, array>& values) override;   ///< of all shares
+  void set_rounding(Rounding rounding, uint64_t seed = 0) override;                 ///< of all shares
+  void set_masters(const std::unordered_map<std::string, array>& values) override;  ///< of all shares
   std::unordered_map<std::string, array> precise_parameters() const override;
   Optimizer& share(size_t i) { return *shares_.at(i).optimizer; }
 

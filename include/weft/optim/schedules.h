@@ -5,14 +5,16 @@
 
 #include "weft/api.h"
 
-/// Learning rates by step. They are functions on the host: the rate is an input of a compiled step (Optimizer::set_learning_rate), so any function will do.
+/// Learning rates by step. They are functions on the host: the rate is an input of a compiled step
+/// (Optimizer::set_learning_rate), so any function will do.
 namespace weft::optim {
 
 /// The learning rate of a step, counted from 0.
 using Schedule = std::function<float(int64_t step)>;
 
 WEFT_API Schedule constant_schedule(float rate);
-/// nanoGPT's: rate · (step + 1) / (warmup + 1) while step < warmup, then half a cosine from `rate` to `min_rate` at `decay_steps`, then min_rate.
+/// nanoGPT's: rate · (step + 1) / (warmup + 1) while step < warmup, then half a cosine from `rate` to `min_rate` at
+/// `decay_steps`, then min_rate.
 WEFT_API Schedule cosine_schedule(float rate, float min_rate, int64_t warmup, int64_t decay_steps);
 /// init · decay_rateˢᵗᵉᵖ.
 WEFT_API Schedule exponential_decay(float init, float decay_rate);

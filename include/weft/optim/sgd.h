@@ -12,10 +12,12 @@ struct SgdOptions {
   double weight_decay = 0;  ///< added to the gradient
   bool nesterov = false;
   DecayPredicate decays = every;
-  double dampening = 0;  ///< of the gradient in the momentum, from the first step on (as in MLX; PyTorch leaves the first step whole)
+  double dampening =
+      0;  ///< of the gradient in the momentum, from the first step on (as in MLX; PyTorch leaves the first step whole)
 };
 
-/// p -= lr · g, or with momentum PyTorch's b = momentum · b + (1 - dampening) · g, p -= lr · b (nesterov: lr · (g + momentum · b)).
+/// p -= lr · g, or with momentum PyTorch's b = momentum · b + (1 - dampening) · g, p -= lr · b (nesterov: lr · (g +
+/// momentum · b)).
 class WEFT_API SGD : public RuleOptimizer {
  public:
   explicit SGD(Parameters parameters, SgdOptions options = {});

@@ -1,5 +1,6 @@
 #pragma once
-// The routines of the CPU target that are not generated code, by the name of their call. One line in calls.cpp and a file of its own for each.
+// The routines of the CPU target that are not generated code, by the name of their call. One line in calls.cpp and a
+// file of its own for each.
 #include <memory>
 
 #include "target/target.h"
@@ -20,8 +21,9 @@ std::shared_ptr<const LibraryCall> cpu_qr(const kernel::CallDesc& desc);
 std::shared_ptr<const LibraryCall> cpu_svd(const kernel::CallDesc& desc);
 std::shared_ptr<const LibraryCall> cpu_eigh(const kernel::CallDesc& desc);
 std::shared_ptr<const LibraryCall> cpu_eig(const kernel::CallDesc& desc);
-/// Convolutions of channels-last arrays and the gradients of their weights (graph/convolution.h says what their integers mean): nothing without oneDNN, for
-/// little work (onednn_min_work), for dtypes other than float32 and bfloat16, and for forms that oneDNN has no optimised implementation of.
+/// Convolutions of channels-last arrays and the gradients of their weights (graph/convolution.h says what their
+/// integers mean): nothing without oneDNN, for little work (onednn_min_work), for dtypes other than float32 and
+/// bfloat16, and for forms that oneDNN has no optimised implementation of.
 std::shared_ptr<const LibraryCall> onednn_convolution(const kernel::CallDesc& desc);
 std::shared_ptr<const LibraryCall> onednn_convolution_weights(const kernel::CallDesc& desc);
 

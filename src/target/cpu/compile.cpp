@@ -15,14 +15,16 @@
 namespace weft::target {
 namespace {
 
-// The renderer writes vectors and rotated loops itself, so little is left to do: fold addresses, share equal subexpressions, move what does
-// not change out of the loops. The full O2 pipeline takes twice as long and gives the same code.
+// The renderer writes vectors and rotated loops itself, so little is left to do: fold addresses, share equal
+// subexpressions, move what does not change out of the loops. The full O2 pipeline takes twice as long and gives the
+// same code.
 #if LLVM_VERSION_MAJOR >= 18
 #define WEFT_INSTCOMBINE "instcombine<no-verify-fixpoint>"
 #else
 #define WEFT_INSTCOMBINE "instcombine"
 #endif
-constexpr const char* passes = "function(early-cse<memssa>," WEFT_INSTCOMBINE ",loop-mssa(licm<allowspeculation>),early-cse)";
+constexpr const char* passes =
+    "function(early-cse<memssa>," WEFT_INSTCOMBINE ",loop-mssa(licm<allowspeculation>),early-cse)";
 
 std::string take(char* text) {
   std::string copy = text ? text : "";
@@ -45,14 +47,16 @@ CodeGenerator::CodeGenerator(const Isa& isa) : isa_(isa) {
   const std::string triple = take(LLVMGetDefaultTargetTriple());
   LLVMTargetRef target = nullptr;
   char* message = nullptr;
-  if (LLVMGetTargetFromTriple(triple.c_str(), &target, &message)) throw_failure("cpu target", "LLVM has no code generator for this machine: " + take(message));
-  machine_ = LLVMCreateTargetMachine(target, triple.c_str(), isa.cpu.c_str(), isa.features.c_str(), LLVMCodeGenLevelAggressive, LLVMRelocPIC,
-                                     LLVMCodeModelSmall);
+  if (LLVMGetTargetFromTriple(triple.c_str(), &target, &message))
+    throw_failure("cpu target", "LLVM has no code generator for this machine: " + take(message));
+  machine_ = LLVMCreateTargetMachine(target, triple.c_str(), isa.cpu.c_str(), isa.features.c_str(),
+                                     LLVMCodeGenLevelAggressive, LLVMRelocPIC, LLVMCodeModelSmall);
 }
 
 CodeGenerator::~CodeGenerator() { LLVMDisposeTargetMachine(machine_); }
 
-LLVMModuleRef CodeGenerator::optimised(LLVMContextRef context, const kernel::Kernel& kernel, const std::string& symbol) {
+LLVMModuleRef CodeGenerator::optimised(LLVMContextRef context, const kernel::Kernel& kernel,
+                                       const std::string& symbol) {
   const LLVMModuleRef module = render(context, kernel, symbol, isa_);
   const std::string triple = take(LLVMGetTargetMachineTriple(machine_));
   LLVMSetTarget(module, triple.c_str());
@@ -72,7 +76,8 @@ LLVMModuleRef CodeGenerator::optimised(LLVMContextRef context, const kernel::Ker
   return module;
 }
 
-std::vector<char> CodeGenerator::emit(const kernel::Kernel& kernel, const std::string& symbol, LLVMCodeGenFileType type) {
+std::vector<char> CodeGenerator::emit(const kernel::Kernel& kernel, const std::string& symbol,
+                                      LLVMCodeGenFileType type) {
   const Context context(LLVMContextCreate());
   const Module module(optimised(context.get(), kernel, symbol));
   char* message = nullptr;
@@ -85,7 +90,9 @@ std::vector<char> CodeGenerator::emit(const kernel::Kernel& kernel, const std::s
   return bytes;
 }
 
-std::vector<char> CodeGenerator::object(const kernel::Kernel& kernel, const std::string& symbol) { return emit(kernel, symbol, LLVMObjectFile); }
+std::vector<char> CodeGenerator::object(const kernel::Kernel& kernel, const std::string& symbol) {
+  return emit(kernel, symbol, LLVMObjectFile);
+}
 
 std::string CodeGenerator::assembly(const kernel::Kernel& kernel, const std::string& symbol) {
   const std::vector<char> text = emit(kernel, symbol, LLVMAssemblyFile);

@@ -1,5 +1,6 @@
 #pragma once
-// LLVM IR to object code. A CodeGenerator belongs to one thread; what it returns is a relocatable object with one function.
+// LLVM IR to object code. A CodeGenerator belongs to one thread; what it returns is a relocatable object with one
+// function.
 #include <llvm-c/TargetMachine.h>
 
 #include <string>
@@ -30,7 +31,8 @@ class CodeGenerator {
   LLVMTargetMachineRef machine_;
 };
 
-/// The object and its name between the code generator and the disk: a header with magic, length and checksum around the bytes.
+/// The object and its name between the code generator and the disk: a header with magic, length and checksum around the
+/// bytes.
 std::vector<char> seal(const std::vector<char>& object);
 /// The object, or empty where the entry is truncated, foreign or damaged.
 std::vector<char> unseal(const std::vector<char>& entry);

@@ -19,7 +19,8 @@
 namespace weft::target {
 namespace {
 
-// To be raised with every change to the renderer, the passes or kernel/expand that changes code: old objects on disk then go unused.
+// To be raised with every change to the renderer, the passes or kernel/expand that changes code: old objects on disk
+// then go unused.
 constexpr int generator_version = 9;
 
 // Below this estimate of operations and bytes a launch costs less than waking the team.
@@ -55,8 +56,8 @@ class CpuExecutable final : public Executable {
 }  // namespace
 
 struct CpuTarget::Job {
-  kernel::Kernel kernel;  // expanded
-  Digest digest;          // of the expanded kernel
+  kernel::Kernel kernel;          // expanded
+  Digest digest;                  // of the expanded kernel
   std::vector<size_t> wanted_by;  // positions in the batch
   KernelFunction function = nullptr;
   bool generated = false;
@@ -65,7 +66,8 @@ struct CpuTarget::Job {
 CpuTarget::CpuTarget(const CpuOptions& options) : options_(options) {
   initialise_llvm();
   isa_ = resolve(options);
-  fingerprint_ = fmt::format("cpu-{} llvm-{} {} {} [{}] {}", generator_version, LLVM_VERSION_STRING, isa_.name, isa_.cpu, isa_.features, isa_.vector_bits);
+  fingerprint_ = fmt::format("cpu-{} llvm-{} {} {} [{}] {}", generator_version, LLVM_VERSION_STRING, isa_.name,
+                             isa_.cpu, isa_.features, isa_.vector_bits);
   jit_ = std::make_shared<Jit>();
 }
 
@@ -100,7 +102,8 @@ std::vector<std::shared_ptr<const Executable>> CpuTarget::compile(std::span<cons
   return out;
 }
 
-// Code for each job: from this process, from disk, else from the code generator; on as many threads as there is work for.
+// Code for each job: from this process, from disk, else from the code generator; on as many threads as there is work
+// for.
 void CpuTarget::build(std::vector<Job>& jobs) {
   std::vector<Job*> missing;
   for (Job& job : jobs) {
@@ -144,7 +147,8 @@ CompileStats CpuTarget::stats() const {
 }
 
 std::shared_ptr<const LibraryCall> CpuTarget::library(const kernel::DotDesc& desc) {
-  // Without tiles oneDNN's bfloat16 products reach 92-100 GFLOP/s a core where generated ones reach 159-176 (docs/performance.md).
+  // Without tiles oneDNN's bfloat16 products reach 92-100 GFLOP/s a core where generated ones reach 159-176
+  // (docs/performance.md).
   if (!libraries_enabled() || (desc.a == bfloat16 && !isa_.tiles)) return nullptr;
   return onednn_dot(desc);
 }
@@ -176,7 +180,9 @@ void set_cpu_isa(const std::string& isa) {
   resolve({isa, true});
   const std::lock_guard lock(choice().mutex);
   if (isa == choice().isa) return;
-  if (choice().used) throw_invalid("cpu target", "code for " + choice().isa + " is in use already; choose the instruction set before anything is computed");
+  if (choice().used)
+    throw_invalid("cpu target", "code for " + choice().isa +
+                                    " is in use already; choose the instruction set before anything is computed");
   limit_onednn(isa);
   choice().isa = isa;
 }

@@ -32,7 +32,7 @@ class CpuTarget final : public Target {
   std::shared_ptr<Jit> jit_;  // lives as long as the code that came from it
   mutable std::mutex mutex_;
   std::unordered_map<Digest, std::shared_ptr<const Executable>> loaded_;  // by digest before `expand`
-  std::unordered_map<Digest, KernelFunction> functions_;                  // by digest after it: different kernels may expand alike
+  std::unordered_map<Digest, KernelFunction> functions_;  // by digest after it: different kernels may expand alike
   CompileStats stats_;
 };
 

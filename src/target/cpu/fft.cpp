@@ -1,5 +1,6 @@
-// Discrete Fourier transforms on the CPU. Lengths whose prime factors are small go through Stockham's passes, one for each factor, which leave the order right; others
-// are a convolution of such a length (Bluestein 1970). Everything is computed in float64, so that results in float32 are rounded once.
+// Discrete Fourier transforms on the CPU. Lengths whose prime factors are small go through Stockham's passes, one for
+// each factor, which leave the order right; others are a convolution of such a length (Bluestein 1970). Everything is
+// computed in float64, so that results in float32 are rounded once.
 #include <algorithm>
 #include <cmath>
 #include <complex>
@@ -20,9 +21,13 @@ using Complex = std::complex<double>;
 constexpr int largest_factor = 13;
 
 /// std::complex's own product looks after infinities, at several times the cost.
-Complex times(Complex a, Complex b) { return {a.real() * b.real() - a.imag() * b.imag(), a.real() * b.imag() + a.imag() * b.real()}; }
+Complex times(Complex a, Complex b) {
+  return {a.real() * b.real() - a.imag() * b.imag(), a.real() * b.imag() + a.imag() * b.real()};
+}
 
-Complex root(int64_t k, int64_t n) { return std::polar(1.0, -2 * std::numbers::pi * static_cast<double>(k) / static_cast<double>(n)); }
+Complex root(int64_t k, int64_t n) {
+  return std::polar(1.0, -2 * std::numbers::pi * static_cast<double>(k) / static_cast<double>(n));
+}
 
 /// The transform of one length: Σ_j x_j e^(-2πijk/n).
 class Transform {
@@ -64,7 +69,8 @@ class Transform {
   }
 
   /// out_t = w_t Σ_r in_r e^(-2πirt/p)
-  static void butterfly(int p, const Complex* roots, const Complex* in, int64_t in_step, const Complex* w, Complex* out, int64_t out_step) {
+  static void butterfly(int p, const Complex* roots, const Complex* in, int64_t in_step, const Complex* w, Complex* out,
+                        int64_t out_step) {
     Complex v[largest_factor];
     for (int r = 0; r < p; ++r) v[r] = in[r * in_step];
     if (p == 2) {
@@ -93,7 +99,8 @@ class Transform {
     filter_.assign(static_cast<size_t>(length), 0);
     for (int64_t j = 0; j < n_; ++j) {
       chirp_.push_back(root(j * j % (2 * n_), 2 * n_));
-      filter_[static_cast<size_t>(j)] = filter_[static_cast<size_t>((length - j) % length)] = std::conj(chirp_.back()) / static_cast<double>(length);
+      filter_[static_cast<size_t>(j)] = filter_[static_cast<size_t>((length - j) % length)] =
+          std::conj(chirp_.back()) / static_cast<double>(length);
     }
     std::vector<Complex> scratch(inner_->scratch());
     inner_->run(filter_.data(), scratch.data());
@@ -104,7 +111,8 @@ class Transform {
     Complex *y = scratch, *rest = scratch + length;
     for (size_t j = 0; j < length; ++j) y[j] = j < chirp_.size() ? times(x[j], chirp_[j]) : Complex{};
     inner_->run(y, rest);
-    for (size_t j = 0; j < length; ++j) y[j] = std::conj(times(y[j], filter_[j]));  // the inverse is the conjugate of the conjugate's transform
+    for (size_t j = 0; j < length; ++j)
+      y[j] = std::conj(times(y[j], filter_[j]));  // the inverse is the conjugate of the conjugate's transform
     inner_->run(y, rest);
     for (size_t j = 0; j < chirp_.size(); ++j) x[j] = times(std::conj(y[j]), chirp_[j]);
   }
@@ -118,13 +126,15 @@ class Transform {
 
 enum class Kind : uint8_t { forward, inverse, real, from_half };
 
-template <class T> class Fft final : public LibraryCall {
+template <class T>
+class Fft final : public LibraryCall {
  public:
   Fft(Kind kind, int64_t n, int64_t rows) : kind_(kind), n_(n), rows_(rows), transform_(n) {}
   std::string name() const override { return "weft fft"; }
 
   void run(std::span<void* const> operands) const override {
-    const int64_t half = n_ / 2 + 1, in = kind_ == Kind::real ? n_ : 2 * (kind_ == Kind::from_half ? half : n_), out = kind_ == Kind::from_half ? n_ : 2 * (kind_ == Kind::real ? half : n_);
+    const int64_t half = n_ / 2 + 1, in = kind_ == Kind::real ? n_ : 2 * (kind_ == Kind::from_half ? half : n_),
+                  out = kind_ == Kind::from_half ? n_ : 2 * (kind_ == Kind::real ? half : n_);
     const int64_t grain = std::max<int64_t>(1, 4096 / n_);
     runtime::parallel_for((rows_ + grain - 1) / grain, [&](int64_t begin, int64_t end) {
       std::vector<Complex> x(static_cast<size_t>(n_)), scratch(transform_.scratch());
@@ -140,9 +150,12 @@ template <class T> class Fft final : public LibraryCall {
     for (int64_t k = 0; k < n_; ++k) {
       Complex& v = x[static_cast<size_t>(k)];
       if (kind_ == Kind::real) v = static_cast<double>(in[k]);
-      else if (kind_ != Kind::from_half) v = {static_cast<double>(in[2 * k]), sign * static_cast<double>(in[2 * k + 1])};
+      else if (kind_ != Kind::from_half)
+        v = {static_cast<double>(in[2 * k]), sign * static_cast<double>(in[2 * k + 1])};
       else if (k == 0 || 2 * k == n_) v = static_cast<double>(in[2 * k]);
-      else v = 2 * k < n_ ? Complex(static_cast<double>(in[2 * k]), -static_cast<double>(in[2 * k + 1])) : Complex(static_cast<double>(in[2 * (n_ - k)]), static_cast<double>(in[2 * (n_ - k) + 1]));
+      else
+        v = 2 * k < n_ ? Complex(static_cast<double>(in[2 * k]), -static_cast<double>(in[2 * k + 1]))
+                       : Complex(static_cast<double>(in[2 * (n_ - k)]), static_cast<double>(in[2 * (n_ - k) + 1]));
     }
     transform_.run(x.data(), scratch.data());
     const int64_t count = kind_ == Kind::real ? n_ / 2 + 1 : n_;
@@ -161,8 +174,12 @@ template <class T> class Fft final : public LibraryCall {
 }  // namespace
 
 std::shared_ptr<const LibraryCall> cpu_fft(const kernel::CallDesc& desc) {
-  const Kind kind = desc.name == "rfft" ? Kind::real : desc.name == "irfft" ? Kind::from_half : desc.integers[0] ? Kind::inverse : Kind::forward;
-  const std::vector<int64_t>& extents = kind == Kind::from_half ? desc.outputs[0].extents : desc.inputs[0].extents;  // with the axis at full length
+  const Kind kind = desc.name == "rfft"    ? Kind::real
+                    : desc.name == "irfft" ? Kind::from_half
+                    : desc.integers[0]     ? Kind::inverse
+                                           : Kind::forward;
+  const std::vector<int64_t>& extents =
+      kind == Kind::from_half ? desc.outputs[0].extents : desc.inputs[0].extents;  // with the axis at full length
   const size_t axis = extents.size() - (kind == Kind::forward || kind == Kind::inverse ? 2 : 1);
   int64_t rows = 1;
   for (size_t k = 0; k < axis; ++k) rows *= extents[k];

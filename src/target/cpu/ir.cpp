@@ -8,9 +8,10 @@
 namespace weft::target {
 
 Ir::Ir(LLVMContextRef cx, const std::string& module_name)
-    : context(cx), module(LLVMModuleCreateWithNameInContext(module_name.c_str(), cx)), b(LLVMCreateBuilderInContext(cx)),
-      i1(LLVMInt1TypeInContext(cx)), i8(LLVMInt8TypeInContext(cx)), i16(LLVMInt16TypeInContext(cx)), i32(LLVMInt32TypeInContext(cx)),
-      i64(LLVMInt64TypeInContext(cx)), f16(LLVMHalfTypeInContext(cx)), f32(LLVMFloatTypeInContext(cx)), f64(LLVMDoubleTypeInContext(cx)),
+    : context(cx), module(LLVMModuleCreateWithNameInContext(module_name.c_str(), cx)),
+      b(LLVMCreateBuilderInContext(cx)), i1(LLVMInt1TypeInContext(cx)), i8(LLVMInt8TypeInContext(cx)),
+      i16(LLVMInt16TypeInContext(cx)), i32(LLVMInt32TypeInContext(cx)), i64(LLVMInt64TypeInContext(cx)),
+      f16(LLVMHalfTypeInContext(cx)), f32(LLVMFloatTypeInContext(cx)), f64(LLVMDoubleTypeInContext(cx)),
       ptr(LLVMPointerTypeInContext(cx, 0)) {}
 
 Ir::~Ir() { LLVMDisposeBuilder(b); }
@@ -31,7 +32,9 @@ static IrValue constant_splat(IrValue scalar, int64_t lane_count) {
   return LLVMConstVector(all.data(), static_cast<unsigned>(lane_count));
 }
 
-IrValue Ir::integer_splat(IrType t, int64_t v, int64_t n) const { return constant_splat(LLVMConstInt(t, static_cast<unsigned long long>(v), 1), n); }
+IrValue Ir::integer_splat(IrType t, int64_t v, int64_t n) const {
+  return constant_splat(LLVMConstInt(t, static_cast<unsigned long long>(v), 1), n);
+}
 IrValue Ir::real_splat(IrType t, double v, int64_t n) const { return constant_splat(LLVMConstReal(t, v), n); }
 
 IrValue Ir::iota(IrType t, int64_t n, int64_t step) const {
@@ -63,7 +66,9 @@ IrValue Ir::splat(IrValue scalar, int64_t n) {
   return shuffle(one, one, zeros);
 }
 
-IrValue Ir::extract(IrValue v, int64_t lane) { return lanes(v) == 1 ? v : LLVMBuildExtractElement(b, v, index(lane), ""); }
+IrValue Ir::extract(IrValue v, int64_t lane) {
+  return lanes(v) == 1 ? v : LLVMBuildExtractElement(b, v, index(lane), "");
+}
 IrValue Ir::insert(IrValue v, IrValue scalar, int64_t lane) {
   return lanes(v) == 1 ? scalar : LLVMBuildInsertElement(b, v, scalar, index(lane), "");
 }
@@ -88,7 +93,8 @@ IrValue Ir::resize(IrValue v, int64_t count) {
   const IrType wide = vec(element(v), count);
   if (n == 1) return insert(LLVMGetPoison(wide), v, 0);
   std::vector<int> mask;
-  for (int64_t k = 0; k < count; ++k) mask.push_back(static_cast<int>(std::min(k, n)));  // lane n: the undefined operand
+  for (int64_t k = 0; k < count; ++k)
+    mask.push_back(static_cast<int>(std::min(k, n)));  // lane n: the undefined operand
   return shuffle(v, LLVMGetPoison(LLVMTypeOf(v)), mask);
 }
 
@@ -114,7 +120,9 @@ IrValue Ir::concat(IrValue v, IrValue w) {
   return shuffle(v, w, mask);
 }
 
-IrValue Ir::at(IrType element_type, IrValue base, IrValue offset) { return LLVMBuildGEP2(b, element_type, base, &offset, 1, ""); }
+IrValue Ir::at(IrType element_type, IrValue base, IrValue offset) {
+  return LLVMBuildGEP2(b, element_type, base, &offset, 1, "");
+}
 
 IrValue Ir::load(IrType type, IrValue address, unsigned align) {
   const IrValue v = LLVMBuildLoad2(b, type, address, "");
@@ -146,7 +154,8 @@ IrValue Ir::intrinsic(const std::string& name, std::initializer_list<IrType> typ
   return LLVMBuildCall2(b, t, f, const_cast<IrValue*>(args.data()), static_cast<unsigned>(args.size()), "");
 }
 
-IrValue Ir::masked(const std::string& name, IrType data, IrType pointers, std::vector<IrValue> args, unsigned address, unsigned align) {
+IrValue Ir::masked(const std::string& name, IrType data, IrType pointers, std::vector<IrValue> args, unsigned address,
+                   unsigned align) {
   const unsigned id = LLVMLookupIntrinsicID(name.c_str(), name.size());
   IrType overloads[] = {data, pointers};
   const IrType t = LLVMIntrinsicGetType(context, id, overloads, 2);
@@ -154,7 +163,9 @@ IrValue Ir::masked(const std::string& name, IrType data, IrType pointers, std::v
   if (operand) args.insert(args.begin() + address + 1, LLVMConstInt(i32, align, 0));
   const IrValue f = LLVMGetIntrinsicDeclaration(module, id, overloads, 2);
   const IrValue call = LLVMBuildCall2(b, t, f, args.data(), static_cast<unsigned>(args.size()), "");
-  if (!operand) LLVMAddCallSiteAttribute(call, address + 1, LLVMCreateEnumAttribute(context, LLVMGetEnumAttributeKindForName("align", 5), align));
+  if (!operand)
+    LLVMAddCallSiteAttribute(call, address + 1,
+                             LLVMCreateEnumAttribute(context, LLVMGetEnumAttributeKindForName("align", 5), align));
   return call;
 }
 
@@ -164,7 +175,8 @@ IrValue Ir::call_external(const std::string& name, IrType result, std::span<cons
   const IrType t = LLVMFunctionType(result, types.data(), static_cast<unsigned>(types.size()), 0);
   IrValue f = LLVMGetNamedFunction(module, name.c_str());
   if (!f) f = LLVMAddFunction(module, name.c_str(), t);
-  const IrValue call = LLVMBuildCall2(b, t, f, const_cast<IrValue*>(args.data()), static_cast<unsigned>(args.size()), "");
+  const IrValue call =
+      LLVMBuildCall2(b, t, f, const_cast<IrValue*>(args.data()), static_cast<unsigned>(args.size()), "");
   for (const char* a : {"nobuiltin", "nounwind"})
     LLVMAddCallSiteAttribute(call, static_cast<LLVMAttributeIndex>(LLVMAttributeFunctionIndex),
                              LLVMCreateEnumAttribute(context, LLVMGetEnumAttributeKindForName(a, std::strlen(a)), 0));
@@ -172,14 +184,15 @@ IrValue Ir::call_external(const std::string& name, IrType result, std::span<cons
 }
 
 void Ir::attribute(const char* name, uint64_t value) {
-  LLVMAddAttributeAtIndex(function, static_cast<LLVMAttributeIndex>(LLVMAttributeFunctionIndex),
-                          LLVMCreateEnumAttribute(context, LLVMGetEnumAttributeKindForName(name, std::strlen(name)), value));
+  LLVMAddAttributeAtIndex(
+      function, static_cast<LLVMAttributeIndex>(LLVMAttributeFunctionIndex),
+      LLVMCreateEnumAttribute(context, LLVMGetEnumAttributeKindForName(name, std::strlen(name)), value));
 }
 
 void Ir::attribute(const char* name, const std::string& value) {
   LLVMAddAttributeAtIndex(function, static_cast<LLVMAttributeIndex>(LLVMAttributeFunctionIndex),
-                          LLVMCreateStringAttribute(context, name, static_cast<unsigned>(std::strlen(name)), value.data(),
-                                                    static_cast<unsigned>(value.size())));
+                          LLVMCreateStringAttribute(context, name, static_cast<unsigned>(std::strlen(name)),
+                                                    value.data(), static_cast<unsigned>(value.size())));
 }
 
 }  // namespace weft::target

@@ -1,6 +1,6 @@
 #pragma once
-// A thin layer over LLVM's C API for code on lanes: a value is a scalar (one lane) or a vector; every helper takes either. One Ir holds one
-// module under construction and its insertion point.
+// A thin layer over LLVM's C API for code on lanes: a value is a scalar (one lane) or a vector; every helper takes
+// either. One Ir holds one module under construction and its insertion point.
 #include <llvm-c/Core.h>
 
 #include <cstdint>
@@ -27,7 +27,9 @@ class Ir {
   IrType i1, i8, i16, i32, i64, f16, f32, f64, ptr;
 
   // Types.
-  IrType vec(IrType element, int64_t lanes) const { return lanes == 1 ? element : LLVMVectorType(element, static_cast<unsigned>(lanes)); }
+  IrType vec(IrType element, int64_t lanes) const {
+    return lanes == 1 ? element : LLVMVectorType(element, static_cast<unsigned>(lanes));
+  }
   IrType integer(int bits) const { return LLVMIntTypeInContext(context, static_cast<unsigned>(bits)); }
   static int64_t lanes(IrValue v);
   static IrType element(IrValue v);
@@ -37,7 +39,9 @@ class Ir {
   IrValue index(int64_t v) const { return LLVMConstInt(i64, static_cast<unsigned long long>(v), 1); }
   IrValue integer_splat(IrType element_type, int64_t v, int64_t lane_count) const;
   IrValue real_splat(IrType element_type, double v, int64_t lane_count) const;
-  IrValue same(IrValue v, int64_t k) const { return integer_splat(element(v), k, lanes(v)); }  // integer constant of v's type
+  IrValue same(IrValue v, int64_t k) const {
+    return integer_splat(element(v), k, lanes(v));
+  }  // integer constant of v's type
   IrValue iota(IrType element_type, int64_t lane_count, int64_t step = 1) const;
   /// An integer scalar's value where it is a constant.
   static bool known(IrValue v, int64_t& out);
@@ -50,9 +54,9 @@ class Ir {
   IrValue insert(IrValue v, IrValue scalar, int64_t lane);
   IrValue shuffle(IrValue v, IrValue w, std::span<const int> mask);
   IrValue slice(IrValue v, int64_t begin, int64_t count);
-  IrValue resize(IrValue v, int64_t count);                // the first lanes, or undefined lanes behind
-  IrValue concat(IrValue v, IrValue w);                    // of equal lane counts
-  IrValue join(const std::vector<IrValue>& parts);         // all but the last of equal lane counts
+  IrValue resize(IrValue v, int64_t count);         // the first lanes, or undefined lanes behind
+  IrValue concat(IrValue v, IrValue w);             // of equal lane counts
+  IrValue join(const std::vector<IrValue>& parts);  // all but the last of equal lane counts
 
   // Integers.
   IrValue add(IrValue x, IrValue y) { return LLVMBuildAdd(b, x, y, ""); }
@@ -72,7 +76,8 @@ class Ir {
   IrValue select(IrValue condition, IrValue x, IrValue y) { return LLVMBuildSelect(b, condition, x, y, ""); }
 
   // Memory.
-  IrValue at(IrType element_type, IrValue base, IrValue offset);  // address of an element; a vector of offsets gives a vector of addresses
+  IrValue at(IrType element_type, IrValue base,
+             IrValue offset);  // address of an element; a vector of offsets gives a vector of addresses
   IrValue load(IrType type, IrValue address, unsigned align);
   IrValue store(IrValue value, IrValue address, unsigned align);
   IrValue local(IrType element_type, int64_t elements, unsigned align);  // in the entry block
@@ -86,8 +91,10 @@ class Ir {
   IrValue intrinsic(const std::string& name, std::initializer_list<IrValue> args) {
     return intrinsic(name, {LLVMTypeOf(*args.begin())}, args);
   }
-  /// A masked memory intrinsic; `address` is the position of the pointer operand. LLVM 22 moved the alignment from an operand to an attribute.
-  IrValue masked(const std::string& name, IrType data, IrType pointers, std::vector<IrValue> args, unsigned address, unsigned align);
+  /// A masked memory intrinsic; `address` is the position of the pointer operand. LLVM 22 moved the alignment from an
+  /// operand to an attribute.
+  IrValue masked(const std::string& name, IrType data, IrType pointers, std::vector<IrValue> args, unsigned address,
+                 unsigned align);
   /// A plain external function `result name(args...)`, never treated as a known library function.
   IrValue call_external(const std::string& name, IrType result, std::span<const IrValue> args);
 

@@ -1,6 +1,6 @@
 #pragma once
-// Loads object code into the process. The symbols that generated code may need (a few of libm and libc, the float64 functions) are given
-// here and nowhere else, so that it does not matter how the process itself was linked.
+// Loads object code into the process. The symbols that generated code may need (a few of libm and libc, the float64
+// functions) are given here and nowhere else, so that it does not matter how the process itself was linked.
 #include <llvm-c/LLJIT.h>
 
 #include <string>

@@ -9,7 +9,8 @@ namespace {
 
 class OverMatrices final : public LibraryCall {
  public:
-  OverMatrices(const kernel::CallDesc& desc, std::function<void(std::span<void* const>)> each) : each_(std::move(each)) {
+  OverMatrices(const kernel::CallDesc& desc, std::function<void(std::span<void* const>)> each)
+      : each_(std::move(each)) {
     const size_t batch = desc.inputs[0].extents.size() - 2;
     for (size_t k = 0; k < batch; ++k) count_ *= desc.inputs[0].extents[k];
     for (const auto* arrays : {&desc.inputs, &desc.outputs})
@@ -40,7 +41,8 @@ class OverMatrices final : public LibraryCall {
 
 }  // namespace
 
-std::shared_ptr<const LibraryCall> over_matrices(const kernel::CallDesc& desc, std::function<void(std::span<void* const>)> each) {
+std::shared_ptr<const LibraryCall> over_matrices(const kernel::CallDesc& desc,
+                                                 std::function<void(std::span<void* const>)> each) {
   return std::make_shared<OverMatrices>(desc, std::move(each));
 }
 

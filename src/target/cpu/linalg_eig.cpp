@@ -10,8 +10,12 @@ namespace {
 using Matrix = Eigen::MatrixXd;
 
 /// In float64 for both dtypes: the vectors of nearly equal eigenvalues want it, and the solver is compiled once.
-template <class T> void eig(std::span<void* const> operands, int64_t n, bool vectors) {
-  const Eigen::EigenSolver<Matrix> factor(Eigen::Map<const Eigen::Matrix<T, Eigen::Dynamic, Eigen::Dynamic>>(static_cast<const T*>(operands[0]), n, n).template cast<double>(), vectors);
+template <class T>
+void eig(std::span<void* const> operands, int64_t n, bool vectors) {
+  const Eigen::EigenSolver<Matrix> factor(
+      Eigen::Map<const Eigen::Matrix<T, Eigen::Dynamic, Eigen::Dynamic>>(static_cast<const T*>(operands[0]), n, n)
+          .template cast<double>(),
+      vectors);
   if (factor.info() != Eigen::Success) {
     fill_nan<T>(operands[1], 2 * n);
     fill_nan<T>(operands[2], 2 * n * n);
@@ -20,7 +24,9 @@ template <class T> void eig(std::span<void* const> operands, int64_t n, bool vec
   const auto& w = factor.eigenvalues();
   std::vector<Eigen::Index> order(static_cast<size_t>(n));
   std::iota(order.begin(), order.end(), 0);
-  std::stable_sort(order.begin(), order.end(), [&](Eigen::Index i, Eigen::Index j) { return w[i].real() != w[j].real() ? w[i].real() < w[j].real() : w[i].imag() < w[j].imag(); });
+  std::stable_sort(order.begin(), order.end(), [&](Eigen::Index i, Eigen::Index j) {
+    return w[i].real() != w[j].real() ? w[i].real() < w[j].real() : w[i].imag() < w[j].imag();
+  });
   auto* to = static_cast<std::complex<T>*>(operands[1]);
   for (const Eigen::Index k : order) *to++ = std::complex<T>(w[k]);
   if (!vectors) return;

@@ -6,7 +6,8 @@
 namespace weft::target {
 namespace {
 
-template <class T> void eigh(std::span<void* const> operands, int64_t n, bool vectors) {
+template <class T>
+void eigh(std::span<void* const> operands, int64_t n, bool vectors) {
   using Matrix = Eigen::Matrix<T, Eigen::Dynamic, Eigen::Dynamic>;
   using Rows = Eigen::Matrix<T, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
   Matrix a = Eigen::Map<const Rows>(static_cast<const T*>(operands[0]), n, n).template triangularView<Eigen::Lower>();

@@ -1,4 +1,5 @@
-// LU factors with exchanged rows, of matrices of any shape: Eigen's class for them takes square ones, what it calls tall ones as well.
+// LU factors with exchanged rows, of matrices of any shape: Eigen's class for them takes square ones, what it calls
+// tall ones as well.
 #include <Eigen/LU>
 #include <numeric>
 
@@ -7,7 +8,8 @@
 namespace weft::target {
 namespace {
 
-template <class T> void lu(std::span<void* const> operands, int64_t m, int64_t n) {
+template <class T>
+void lu(std::span<void* const> operands, int64_t m, int64_t n) {
   T* a = static_cast<T*>(operands[1]);
   std::copy_n(static_cast<const T*>(operands[0]), m * n, a);
   auto* rows = static_cast<uint32_t*>(operands[2]);
@@ -34,7 +36,9 @@ template <class T> void lu(std::span<void* const> operands, int64_t m, int64_t n
 
 std::shared_ptr<const LibraryCall> cpu_lu(const kernel::CallDesc& desc) {
   return for_dtype(desc, [&](auto number) {
-    return [size = matrix_size(desc)](std::span<void* const> operands) { lu<decltype(number)>(operands, size.columns, size.rows); };
+    return [size = matrix_size(desc)](std::span<void* const> operands) {
+      lu<decltype(number)>(operands, size.columns, size.rows);
+    };
   });
 }
 

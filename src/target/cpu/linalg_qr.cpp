@@ -6,7 +6,8 @@
 namespace weft::target {
 namespace {
 
-template <class T> void qr(std::span<void* const> operands, int64_t m, int64_t n, int64_t columns) {
+template <class T>
+void qr(std::span<void* const> operands, int64_t m, int64_t n, int64_t columns) {
   using Matrix = Eigen::Matrix<T, Eigen::Dynamic, Eigen::Dynamic>;
   const Eigen::HouseholderQR<Matrix> factor(Eigen::Map<const Matrix>(static_cast<const T*>(operands[0]), m, n));
   Eigen::Map<Matrix> q(static_cast<T*>(operands[1]), m, columns);

@@ -1,5 +1,6 @@
-// Singular values and vectors, in float64 for both dtypes: eigenvectors of AᵀA turn A's columns until they are nearly orthogonal, and Jacobi's rotations of pairs of columns
-// do the rest (Drmač & Veselić, New fast and accurate Jacobi SVD algorithm, 2008, for rotations behind another decomposition). What squaring A costs in accuracy they bring back.
+// Singular values and vectors, in float64 for both dtypes: eigenvectors of AᵀA turn A's columns until they are nearly
+// orthogonal, and Jacobi's rotations of pairs of columns do the rest (Drmač & Veselić, New fast and accurate Jacobi SVD
+// algorithm, 2008, for rotations behind another decomposition). What squaring A costs in accuracy they bring back.
 #include <Eigen/Eigenvalues>
 #include <cmath>
 #include <numeric>
@@ -19,7 +20,8 @@ constexpr double epsilon = std::numeric_limits<double>::epsilon();
 class Turn {
  public:
   Turn(double p, double q, double product) {
-    const double theta = (q - p) / (2 * product), t = std::copysign(1.0, theta) / (std::fabs(theta) + std::sqrt(theta * theta + 1));
+    const double theta = (q - p) / (2 * product),
+                 t = std::copysign(1.0, theta) / (std::fabs(theta) + std::sqrt(theta * theta + 1));
     cosine_ = 1 / std::sqrt(t * t + 1);
     sine_ = t * cosine_;
   }
@@ -35,7 +37,8 @@ class Turn {
   double cosine_, sine_;
 };
 
-/// Turns columns of b, and those of v with them, until products of two are below `tolerance` of their lengths. Columns that count as zero are let be.
+/// Turns columns of b, and those of v with them, until products of two are below `tolerance` of their lengths. Columns
+/// that count as zero are let be.
 void orthogonalise(MatrixXd& b, MatrixXd& v, double tolerance) {
   VectorXd size = b.colwise().squaredNorm();
   const double zero = std::pow(epsilon * static_cast<double>(b.rows()), 2) * size.maxCoeff();
@@ -67,8 +70,11 @@ void complete(MatrixXd& u, Index first) {
   }
 }
 
-template <class T> void svd(std::span<void* const> operands, int64_t m, int64_t n, bool vectors) {
-  MatrixXd b = Eigen::Map<const Eigen::Matrix<T, Eigen::Dynamic, Eigen::Dynamic>>(static_cast<const T*>(operands[0]), m, n).template cast<double>();
+template <class T>
+void svd(std::span<void* const> operands, int64_t m, int64_t n, bool vectors) {
+  MatrixXd b =
+      Eigen::Map<const Eigen::Matrix<T, Eigen::Dynamic, Eigen::Dynamic>>(static_cast<const T*>(operands[0]), m, n)
+          .template cast<double>();
   const double largest = b.cwiseAbs().maxCoeff(), scale = largest > 0 ? largest : 1;
   b /= scale;
   MatrixXd v = Eigen::SelfAdjointEigenSolver<MatrixXd>(b.transpose() * b).eigenvectors().rowwise().reverse();
@@ -98,7 +104,8 @@ template <class T> void svd(std::span<void* const> operands, int64_t m, int64_t 
 
 std::shared_ptr<const LibraryCall> cpu_svd(const kernel::CallDesc& desc) {
   return for_dtype(desc, [&](auto number) {
-    return [size = matrix_size(desc), vectors = desc.outputs[1].used || desc.outputs[2].used](std::span<void* const> operands) {
+    return [size = matrix_size(desc),
+            vectors = desc.outputs[1].used || desc.outputs[2].used](std::span<void* const> operands) {
       if (size.rows > 0) svd<decltype(number)>(operands, size.columns, size.rows, vectors);
     };
   });

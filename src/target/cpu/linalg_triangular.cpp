@@ -6,11 +6,15 @@
 namespace weft::target {
 namespace {
 
-template <class T> using Matrix = Eigen::Matrix<T, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
-template <class T> using Into = Eigen::Map<Matrix<T>>;
-template <class T> using From = Eigen::Map<const Matrix<T>>;
+template <class T>
+using Matrix = Eigen::Matrix<T, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
+template <class T>
+using Into = Eigen::Map<Matrix<T>>;
+template <class T>
+using From = Eigen::Map<const Matrix<T>>;
 
-template <class T> void cholesky(std::span<void* const> operands, int64_t n) {
+template <class T>
+void cholesky(std::span<void* const> operands, int64_t n) {
   int32_t& failed = *static_cast<int32_t*>(operands[2]);
   failed = 0;
   if (n == 0) return;
@@ -20,7 +24,8 @@ template <class T> void cholesky(std::span<void* const> operands, int64_t n) {
   failed = factor.info() == Eigen::Success ? 0 : 1;
 }
 
-template <class T> void solve(std::span<void* const> operands, int64_t n, int64_t columns, bool upper, bool transposed) {
+template <class T>
+void solve(std::span<void* const> operands, int64_t n, int64_t columns, bool upper, bool transposed) {
   const From<T> t(static_cast<const T*>(operands[0]), n, n);
   Into<T> x(static_cast<T*>(operands[2]), n, columns);
   x = From<T>(static_cast<const T*>(operands[1]), n, columns);
@@ -40,7 +45,8 @@ std::shared_ptr<const LibraryCall> cpu_cholesky(const kernel::CallDesc& desc) {
 
 std::shared_ptr<const LibraryCall> cpu_solve_triangular(const kernel::CallDesc& desc) {
   return for_dtype(desc, [&](auto number) {
-    return [n = matrix_size(desc).rows, columns = desc.inputs[1].extents.back(), upper = desc.integers[0] != 0, transposed = desc.integers[1] != 0](std::span<void* const> operands) {
+    return [n = matrix_size(desc).rows, columns = desc.inputs[1].extents.back(), upper = desc.integers[0] != 0,
+            transposed = desc.integers[1] != 0](std::span<void* const> operands) {
       if (n > 0 && columns > 0) solve<decltype(number)>(operands, n, columns, upper, transposed);
     };
   });

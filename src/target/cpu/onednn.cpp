@@ -1,6 +1,7 @@
-// Matrix products through oneDNN. A descriptor is first brought into the form that oneDNN knows best (few axes, C's rows contiguous), then cut
-// into pieces along the batch, rows or columns. Each piece is a primitive for one thread; the pieces run on Weft's own team. How a product is cut depends on its
-// size alone, so the bits do not depend on the number of threads.
+// Matrix products through oneDNN. A descriptor is first brought into the form that oneDNN knows best (few axes, C's
+// rows contiguous), then cut into pieces along the batch, rows or columns. Each piece is a primitive for one thread;
+// the pieces run on Weft's own team. How a product is cut depends on its size alone, so the bits do not depend on the
+// number of threads.
 #include "target/cpu/onednn.h"
 
 #ifndef WEFT_HAVE_ONEDNN
@@ -39,9 +40,7 @@ using dnnl::memory;
 /// One tensor of the product: an extent and a stride for each batch axis, then for rows and columns.
 struct View {
   std::vector<int64_t> extents, strides;
-  memory::desc describe(memory::data_type type) const {
-    return {memory::dims(extents), type, memory::dims(strides)};
-  }
+  memory::desc describe(memory::data_type type) const { return {memory::dims(extents), type, memory::dims(strides)}; }
 };
 
 /// The product as oneDNN sees it.
@@ -66,8 +65,8 @@ bool settle(int64_t rows, int64_t columns, int64_t& row_stride, int64_t& column_
 }
 
 /// A batch axis of stride 0 (in A or B) becomes an extent of 1; `span`: a stride for it that oneDNN accepts.
-View view_of(const std::vector<Batch>& axes, int64_t Batch::*stride, int64_t rows, int64_t columns,
-             int64_t row_stride, int64_t column_stride, int64_t span) {
+View view_of(const std::vector<Batch>& axes, int64_t Batch::*stride, int64_t rows, int64_t columns, int64_t row_stride,
+             int64_t column_stride, int64_t span) {
   View v;
   for (const Batch& axis : axes) {
     const bool broadcast = axis.*stride == 0;
@@ -85,8 +84,7 @@ View view_of(const std::vector<Batch>& axes, int64_t Batch::*stride, int64_t row
 bool rows_collide(const kernel::DotDesc& d) {
   const int64_t bytes = d.b_k * d.b.size();
   const bool power_of_two = (d.b_k & (d.b_k - 1)) == 0;
-  return d.b == float32 && d.b_n == 1 && bytes % 4096 == 0 && !power_of_two && d.m >= 48 && d.n >= 256 &&
-         d.k >= 64;
+  return d.b == float32 && d.b_n == 1 && bytes % 4096 == 0 && !power_of_two && d.m >= 48 && d.n >= 256 && d.k >= 64;
 }
 
 std::optional<Form> form_of(kernel::DotDesc d) {
@@ -102,8 +100,7 @@ std::optional<Form> form_of(kernel::DotDesc d) {
     return std::nullopt;
   if (axes.size() > 4) return std::nullopt;
   if (d.c_n != 1) {
-    if (d.bias)
-      return std::nullopt;  // it would run along rows, which only the reference implementation takes
+    if (d.bias) return std::nullopt;  // it would run along rows, which only the reference implementation takes
     form.swapped = true;
     std::swap(d.a, d.b);
     std::swap(d.m, d.n);
@@ -151,8 +148,9 @@ int64_t piece_count(double flops) {
   return count;
 }
 
-/// Cut along the outermost batch axis if there is one of some length, else along the longer of rows and columns: the operand that all pieces share is the
-/// smaller one. A packed B is cut along its columns, so that every piece packs its own.
+/// Cut along the outermost batch axis if there is one of some length, else along the longer of rows and columns: the
+/// operand that all pieces share is the smaller one. A packed B is cut along its columns, so that every piece packs its
+/// own.
 std::vector<Piece> cut(const Form& form, double flops) {
   const size_t rank = form.c.extents.size();
   const int64_t count = piece_count(flops);
@@ -194,8 +192,12 @@ dnnl::matmul::primitive_desc product(const memory::desc& a, const memory::desc& 
 
 void append_activation(dnnl::post_ops& post, kernel::Activation activation) {
   using dnnl::algorithm;
-  constexpr algorithm algorithms[] = {algorithm::undef, algorithm::eltwise_relu, algorithm::eltwise_gelu_erf, algorithm::eltwise_gelu_tanh,
-                                      algorithm::eltwise_logistic, algorithm::eltwise_tanh};
+  constexpr algorithm algorithms[] = {algorithm::undef,
+                                      algorithm::eltwise_relu,
+                                      algorithm::eltwise_gelu_erf,
+                                      algorithm::eltwise_gelu_tanh,
+                                      algorithm::eltwise_logistic,
+                                      algorithm::eltwise_tanh};
   const algorithm a = algorithms[static_cast<size_t>(activation)];
 #if DNNL_VERSION_MAJOR >= 3
   post.append_eltwise(a, 0, 0);
@@ -214,8 +216,9 @@ memory::desc bias_desc(const Form& form, memory::data_type type) {
   return v.describe(type);
 }
 
-/// The `part`-th of `parts` slices of the sum along k of an operand, on the thread that has just read it: if the product is cut along the same axis, the slice is
-/// what the piece read. Blocks of rows are summed up first, so that the error does not grow with their number.
+/// The `part`-th of `parts` slices of the sum along k of an operand, on the thread that has just read it: if the
+/// product is cut along the same axis, the slice is what the piece read. Blocks of rows are summed up first, so that
+/// the error does not grow with their number.
 void add_up(const kernel::DotDesc& d, int64_t part, int64_t parts, std::span<void* const> operands) {
   const bool of_a = d.sum == kernel::OperandSum::a;
   const int64_t extent = of_a ? d.m : d.n, stride = of_a ? d.a_m : d.b_n, depth = of_a ? d.a_k : d.b_k;
@@ -281,7 +284,9 @@ class OnednnDot final : public LibraryCall {
   }
 
   void execute(const Primitive& p, const Piece& piece, std::span<void* const> operands) const {
-    const auto at = [](void* base, int64_t elements, Dtype t) { return static_cast<char*>(base) + elements * t.size(); };
+    const auto at = [](void* base, int64_t elements, Dtype t) {
+      return static_cast<char*>(base) + elements * t.size();
+    };
     const bool swapped = piece.form.swapped;
     dnnl::stream& stream = onednn_stream();
     const Lease lease(*this, p);
@@ -343,8 +348,7 @@ class OnednnDot final : public LibraryCall {
     if (desc_.activation != kernel::Activation::none) append_activation(post, desc_.activation);
     // A second operand that is the destination itself would be read after partial sums were written there:
     // that is what `sum` is for.
-    if (desc_.residual)
-      in_place ? post.append_sum(1.0f) : post.append_binary(dnnl::algorithm::binary_add, p->residual);
+    if (desc_.residual) in_place ? post.append_sum(1.0f) : post.append_binary(dnnl::algorithm::binary_add, p->residual);
     attr.set_post_ops(post);
     const memory::desc b =
         form.pack ? memory::desc(memory::dims(form.b.extents), onednn_type(desc_.b), memory::format_tag::any) : p->b;
@@ -373,8 +377,7 @@ class OnednnDot final : public LibraryCall {
       {
         std::lock_guard lock(call.mutex_);
         auto& idle = call.idle_;
-        const auto it =
-            std::find_if(idle.begin(), idle.end(), [&](const auto& entry) { return entry.first == &p; });
+        const auto it = std::find_if(idle.begin(), idle.end(), [&](const auto& entry) { return entry.first == &p; });
         if (it != idle.end()) {
           binding = std::move(it->second);
           idle.erase(it);
@@ -428,8 +431,7 @@ bool dtypes_fit(const kernel::DotDesc& d) {
 }  // namespace
 
 const dnnl::engine& onednn_engine() {
-  static const auto* engine =
-      new dnnl::engine(dnnl::engine::kind::cpu, 0);  // calls may outlive static objects
+  static const auto* engine = new dnnl::engine(dnnl::engine::kind::cpu, 0);  // calls may outlive static objects
   return *engine;
 }
 
@@ -474,16 +476,21 @@ std::shared_ptr<const LibraryCall> onednn_dot(const kernel::DotDesc& desc) {
 
 void limit_onednn(const std::string& isa) {
   if (isa == "native") return;
-  const auto most = isa == "generic" ? dnnl::cpu_isa::sse41 : isa == "avx2" ? dnnl::cpu_isa::avx2 : dnnl::cpu_isa::avx512_core;
+  const auto most = isa == "generic" ? dnnl::cpu_isa::sse41
+                    : isa == "avx2"  ? dnnl::cpu_isa::avx2
+                                     : dnnl::cpu_isa::avx512_core;
   if (dnnl::set_max_cpu_isa(most) != dnnl::status::success)
     throw_failure("cpu target", "oneDNN has been used already; set the instruction set before anything is computed");
 }
 
 OnednnIsa onednn_isa() {
   using dnnl::cpu_isa;
-  constexpr std::pair<cpu_isa, OnednnIsa> known[] = {
-      {cpu_isa::avx512_core_amx, {"AMX", 512}}, {cpu_isa::avx512_core_bf16, {"AVX-512 BF16", 512}}, {cpu_isa::avx512_core_vnni, {"AVX-512 VNNI", 512}},
-      {cpu_isa::avx512_core, {"AVX-512", 512}}, {cpu_isa::avx2, {"AVX2", 256}},                    {cpu_isa::avx, {"AVX", 256}}};
+  constexpr std::pair<cpu_isa, OnednnIsa> known[] = {{cpu_isa::avx512_core_amx, {"AMX", 512}},
+                                                     {cpu_isa::avx512_core_bf16, {"AVX-512 BF16", 512}},
+                                                     {cpu_isa::avx512_core_vnni, {"AVX-512 VNNI", 512}},
+                                                     {cpu_isa::avx512_core, {"AVX-512", 512}},
+                                                     {cpu_isa::avx2, {"AVX2", 256}},
+                                                     {cpu_isa::avx, {"AVX", 256}}};
   for (const auto& [isa, name] : known)
     if (has(isa)) return name;
   return {"SSE4.1", 128};

@@ -1,5 +1,6 @@
-// Convolutions and their weight gradients through oneDNN, on channels-last arrays as they lie. The batch is cut into pieces by the work alone; each piece is
-// a primitive for one thread on Weft's own team, and the pieces of a weight gradient are added up in order, so that the bits do not depend on the threads.
+// Convolutions and their weight gradients through oneDNN, on channels-last arrays as they lie. The batch is cut into
+// pieces by the work alone; each piece is a primitive for one thread on Weft's own team, and the pieces of a weight
+// gradient are added up in order, so that the bits do not depend on the threads.
 #include "target/cpu/calls.h"
 
 #ifndef WEFT_HAVE_ONEDNN
@@ -33,8 +34,9 @@ namespace {
 using dnnl::memory;
 using Extents = memory::dims;
 
-/// The convolution between x and y that a call stands for. In the direction `back` x is what the call computes and y its operand: the input's gradient of a
-/// convolution with strides, which reaches the target as a convolution of a dilated array.
+/// The convolution between x and y that a call stands for. In the direction `back` x is what the call computes and y
+/// its operand: the input's gradient of a convolution with strides, which reaches the target as a convolution of a
+/// dilated array.
 struct Problem {
   Dtype dtype;
   int64_t batch, in, out, groups;  // channels
@@ -69,7 +71,8 @@ Extents weight_dims(const Problem& p) {
   return dims;
 }
 
-/// A weight as it lies: [out, kernel…, in], or for `back` [in, kernel…, out] of each group, whose kernel has been turned round again.
+/// A weight as it lies: [out, kernel…, in], or for `back` [in, kernel…, out] of each group, whose kernel has been
+/// turned round again.
 memory::desc weight_desc(const Problem& p, memory::data_type type) {
   const int64_t first = (p.back ? p.in : p.out) / p.groups, last = (p.back ? p.out : p.in) / p.groups;
   Extents strides(p.space());
@@ -95,33 +98,39 @@ using Forward = dnnl::convolution_forward;
 using BackwardData = dnnl::convolution_backward_data;
 using BackwardWeights = dnnl::convolution_backward_weights;
 
-Forward::primitive_desc forward_of(const Problem& p, const memory::desc& x, const memory::desc& w, const memory::desc& y) {
+Forward::primitive_desc forward_of(const Problem& p, const memory::desc& x, const memory::desc& w,
+                                   const memory::desc& y) {
   const auto kind = dnnl::prop_kind::forward_training;
   const auto algorithm = dnnl::algorithm::convolution_direct;
 #if DNNL_VERSION_MAJOR >= 3
   return {onednn_engine(), kind, algorithm, x, w, y, p.stride, less_one(p.dilation), p.low, p.high, own_scratchpad()};
 #else
-  return {Forward::desc(kind, algorithm, x, w, y, p.stride, less_one(p.dilation), p.low, p.high), own_scratchpad(), onednn_engine()};
+  return {Forward::desc(kind, algorithm, x, w, y, p.stride, less_one(p.dilation), p.low, p.high), own_scratchpad(),
+          onednn_engine()};
 #endif
 }
 
-BackwardData::primitive_desc backward_of(const Problem& p, const memory::desc& x, const memory::desc& w, const memory::desc& y) {
+BackwardData::primitive_desc backward_of(const Problem& p, const memory::desc& x, const memory::desc& w,
+                                         const memory::desc& y) {
   const auto algorithm = dnnl::algorithm::convolution_direct;
   const auto hint = forward_of(p, x, w, y);
 #if DNNL_VERSION_MAJOR >= 3
   return {onednn_engine(), algorithm, x, w, y, p.stride, less_one(p.dilation), p.low, p.high, hint, own_scratchpad()};
 #else
-  return {BackwardData::desc(algorithm, x, w, y, p.stride, less_one(p.dilation), p.low, p.high), own_scratchpad(), onednn_engine(), hint};
+  return {BackwardData::desc(algorithm, x, w, y, p.stride, less_one(p.dilation), p.low, p.high), own_scratchpad(),
+          onednn_engine(), hint};
 #endif
 }
 
-BackwardWeights::primitive_desc weights_of(const Problem& p, const memory::desc& x, const memory::desc& w, const memory::desc& y) {
+BackwardWeights::primitive_desc weights_of(const Problem& p, const memory::desc& x, const memory::desc& w,
+                                           const memory::desc& y) {
   const auto algorithm = dnnl::algorithm::convolution_direct;
   const auto hint = forward_of(p, x, memory::desc(weight_dims(p), onednn_type(p.dtype), memory::format_tag::any), y);
 #if DNNL_VERSION_MAJOR >= 3
   return {onednn_engine(), algorithm, x, w, y, p.stride, less_one(p.dilation), p.low, p.high, hint, own_scratchpad()};
 #else
-  return {BackwardWeights::desc(algorithm, x, w, y, p.stride, less_one(p.dilation), p.low, p.high), own_scratchpad(), onednn_engine(), hint};
+  return {BackwardWeights::desc(algorithm, x, w, y, p.stride, less_one(p.dilation), p.low, p.high), own_scratchpad(),
+          onednn_engine(), hint};
 #endif
 }
 
@@ -149,7 +158,8 @@ struct Compiled {
   std::string implementation;
 };
 
-template <class Desc> Compiled compiled(int64_t size, const Desc& pd, const memory::desc& x, const memory::desc& w, const memory::desc& y) {
+template <class Desc>
+Compiled compiled(int64_t size, const Desc& pd, const memory::desc& x, const memory::desc& w, const memory::desc& y) {
   return {size, dnnl::primitive(pd.get()), x, w, y, pd.scratchpad_desc(), pd.impl_info_str()};
 }
 
@@ -164,12 +174,18 @@ class OnednnConvolution : public LibraryCall {
     if (pieces_.back().size != pieces_.front().size) make(pieces_.back().size, sizes_.front().w, weights);
   }
 
-  std::string name() const override { return fmt::format("onednn {} ({})", sizes_.front().implementation, pieces_.size()); }
+  std::string name() const override {
+    return fmt::format("onednn {} ({})", sizes_.front().implementation, pieces_.size());
+  }
   bool optimised() const { return sizes_.front().implementation.find("ref") == std::string::npos; }
 
  protected:
-  const Compiled& of(const Piece& piece) const { return piece.size == sizes_.front().size ? sizes_.front() : sizes_.back(); }
-  size_t piece_bytes(const memory::desc& whole, int64_t size) const { return whole.get_size() / static_cast<size_t>(size); }
+  const Compiled& of(const Piece& piece) const {
+    return piece.size == sizes_.front().size ? sizes_.front() : sizes_.back();
+  }
+  size_t piece_bytes(const memory::desc& whole, int64_t size) const {
+    return whole.get_size() / static_cast<size_t>(size);
+  }
 
   void execute(const Compiled& c, std::initializer_list<std::pair<int, memory>> arguments) const {
     std::unordered_map<int, memory> all(arguments.begin(), arguments.end());
@@ -178,18 +194,22 @@ class OnednnConvolution : public LibraryCall {
   }
 
   /// Runs every piece, each on one thread; `body` gets the piece and its number.
-  template <class Body> void each_piece(const Body& body) const {
+  template <class Body>
+  void each_piece(const Body& body) const {
     runtime::parallel_for(static_cast<int64_t>(pieces_.size()), [&](int64_t begin, int64_t end) {
-      for (int64_t k = begin; k < end; ++k) guarded([&] { body(pieces_[static_cast<size_t>(k)], static_cast<size_t>(k)); });
+      for (int64_t k = begin; k < end; ++k)
+        guarded([&] { body(pieces_[static_cast<size_t>(k)], static_cast<size_t>(k)); });
     });
   }
 
-  template <class Body> void guarded(const Body& body) const {
+  template <class Body>
+  void guarded(const Body& body) const {
     const runtime::LibraryScope alone;
     try {
       body();
     } catch (const dnnl::error& e) {
-      throw_failure("convolution", fmt::format("oneDNN failed on {}: {} (status {})", text_, e.message, static_cast<int>(e.status)));
+      throw_failure("convolution",
+                    fmt::format("oneDNN failed on {}: {} (status {})", text_, e.message, static_cast<int>(e.status)));
     }
   }
 
@@ -257,9 +277,12 @@ class Convolve final : public OnednnConvolution {
     });
     each_piece([&](const Piece& piece, size_t) {
       const Compiled& c = of(piece);
-      char* first = static_cast<char*>(operands[0]) + static_cast<size_t>(piece.begin) * piece_bytes(p_.back ? c.y : c.x, c.size);
-      char* result = static_cast<char*>(operands[2]) + static_cast<size_t>(piece.begin) * piece_bytes(p_.back ? c.x : c.y, c.size);
-      const memory x(c.x, onednn_engine(), p_.back ? result : first), y(c.y, onednn_engine(), p_.back ? first : result), w(c.w, onednn_engine(), weight);
+      char* first =
+          static_cast<char*>(operands[0]) + static_cast<size_t>(piece.begin) * piece_bytes(p_.back ? c.y : c.x, c.size);
+      char* result =
+          static_cast<char*>(operands[2]) + static_cast<size_t>(piece.begin) * piece_bytes(p_.back ? c.x : c.y, c.size);
+      const memory x(c.x, onednn_engine(), p_.back ? result : first), y(c.y, onednn_engine(), p_.back ? first : result),
+          w(c.w, onednn_engine(), weight);
       if (p_.back) execute(c, {{DNNL_ARG_DIFF_DST, y}, {DNNL_ARG_WEIGHTS, w}, {DNNL_ARG_DIFF_SRC, x}});
       else execute(c, {{DNNL_ARG_SRC, x}, {DNNL_ARG_WEIGHTS, w}, {DNNL_ARG_DST, y}});
     });
@@ -269,7 +292,8 @@ class Convolve final : public OnednnConvolution {
 /// x and the gradient of y to the gradient of w: a sum for each piece, in float32, then their sum.
 class WeightGradient final : public OnednnConvolution {
  public:
-  WeightGradient(const kernel::CallDesc& desc, Problem problem) : OnednnConvolution(desc, std::move(problem), true, 8) {}
+  WeightGradient(const kernel::CallDesc& desc, Problem problem)
+      : OnednnConvolution(desc, std::move(problem), true, 8) {}
 
   void run(std::span<void* const> operands) const override {
     check(operands.size() == 3, "onednn", "number of operands");
@@ -281,7 +305,8 @@ class WeightGradient final : public OnednnConvolution {
       const Compiled& c = of(piece);
       char* x = static_cast<char*>(operands[0]) + static_cast<size_t>(piece.begin) * piece_bytes(c.x, c.size);
       char* y = static_cast<char*>(operands[1]) + static_cast<size_t>(piece.begin) * piece_bytes(c.y, c.size);
-      execute(c, {{DNNL_ARG_SRC, memory(c.x, onednn_engine(), x)}, {DNNL_ARG_DIFF_DST, memory(c.y, onednn_engine(), y)},
+      execute(c, {{DNNL_ARG_SRC, memory(c.x, onednn_engine(), x)},
+                  {DNNL_ARG_DIFF_DST, memory(c.y, onednn_engine(), y)},
                   {DNNL_ARG_DIFF_WEIGHTS, memory(c.w, onednn_engine(), sum_of(k))}});
     });
     auto* total = reinterpret_cast<float*>(sum_of(0));
@@ -302,12 +327,18 @@ struct Form {
 Form form_of(const kernel::CallDesc& desc) {
   const std::vector<int64_t>& all = desc.integers;
   const auto space = static_cast<std::ptrdiff_t>((all.size() - 1) / 5);
-  const auto part = [&](std::ptrdiff_t k) { return Extents(all.begin() + 1 + k * space, all.begin() + 1 + (k + 1) * space); };
+  const auto part = [&](std::ptrdiff_t k) {
+    return Extents(all.begin() + 1 + k * space, all.begin() + 1 + (k + 1) * space);
+  };
   return {all[0], part(0), part(1), part(2), part(3), part(4)};
 }
 
-bool all_one(const Extents& v) { return std::all_of(v.begin(), v.end(), [](int64_t e) { return e == 1; }); }
-bool none_negative(const Extents& v) { return std::all_of(v.begin(), v.end(), [](int64_t e) { return e >= 0; }); }
+bool all_one(const Extents& v) {
+  return std::all_of(v.begin(), v.end(), [](int64_t e) { return e == 1; });
+}
+bool none_negative(const Extents& v) {
+  return std::all_of(v.begin(), v.end(), [](int64_t e) { return e >= 0; });
+}
 Extents between(const std::vector<int64_t>& v) { return Extents(v.begin() + 1, v.end() - 1); }
 
 bool dtypes_fit(const kernel::CallDesc& desc) {
@@ -322,7 +353,8 @@ std::optional<Problem> problem_of(const kernel::CallDesc& desc, bool weights) {
   const auto &first = desc.inputs[0].extents, &second = desc.inputs[1].extents, &result = desc.outputs[0].extents;
   const auto& w = weights ? result : second;
   const auto& y = weights ? second : result;
-  Problem p{desc.inputs[0].dtype, first[0], first.back(), y.back(), f.groups, between(first), between(y), between(w), f.stride, f.dilation, f.low, f.high};
+  Problem p{desc.inputs[0].dtype, first[0],   first.back(), y.back(),   f.groups, between(first),
+            between(y),           between(w), f.stride,     f.dilation, f.low,    f.high};
   for (const auto* extents : {&first, &second, &result})
     if (std::any_of(extents->begin(), extents->end(), [](int64_t e) { return e == 0; })) return std::nullopt;
   if (all_one(f.input_dilation)) return none_negative(p.low) && none_negative(p.high) ? std::optional(p) : std::nullopt;
@@ -339,7 +371,8 @@ std::optional<Problem> problem_of(const kernel::CallDesc& desc, bool weights) {
   return none_negative(p.low) ? std::optional(p) : std::nullopt;
 }
 
-template <class Call> std::shared_ptr<const LibraryCall> offered(const kernel::CallDesc& desc, bool weights) {
+template <class Call>
+std::shared_ptr<const LibraryCall> offered(const kernel::CallDesc& desc, bool weights) {
   const auto problem = problem_of(desc, weights);
   if (!problem || problem->work() < onednn_min_work) return nullptr;
   try {
@@ -352,8 +385,12 @@ template <class Call> std::shared_ptr<const LibraryCall> offered(const kernel::C
 
 }  // namespace
 
-std::shared_ptr<const LibraryCall> onednn_convolution(const kernel::CallDesc& desc) { return offered<Convolve>(desc, false); }
-std::shared_ptr<const LibraryCall> onednn_convolution_weights(const kernel::CallDesc& desc) { return offered<WeightGradient>(desc, true); }
+std::shared_ptr<const LibraryCall> onednn_convolution(const kernel::CallDesc& desc) {
+  return offered<Convolve>(desc, false);
+}
+std::shared_ptr<const LibraryCall> onednn_convolution_weights(const kernel::CallDesc& desc) {
+  return offered<WeightGradient>(desc, true);
+}
 
 }  // namespace weft::target
 

@@ -1,5 +1,6 @@
 #pragma once
-// What the files that call oneDNN share: its engine, a stream for each thread, scratch memory. Included by src/target/cpu/onednn*.cpp only.
+// What the files that call oneDNN share: its engine, a stream for each thread, scratch memory. Included by
+// src/target/cpu/onednn*.cpp only.
 #include <dnnl.hpp>
 
 #include "runtime/buffer.h"

@@ -53,8 +53,10 @@ Isa resolve(const CpuOptions& options) {
   if (options.isa == "generic") return with_vectors("generic", baseline, "", false, false);
   const bool wide = options.isa == "avx512";
   if (!wide && options.isa != "avx2")
-    throw_invalid("cpu target", "unknown instruction set '" + options.isa + "'; known are native, generic, avx2, avx512");
-  if (wide ? !avx512 : !avx2) throw_invalid("cpu target", "this processor has no " + options.isa + "; use native or generic");
+    throw_invalid("cpu target",
+                  "unknown instruction set '" + options.isa + "'; known are native, generic, avx2, avx512");
+  if (wide ? !avx512 : !avx2)
+    throw_invalid("cpu target", "this processor has no " + options.isa + "; use native or generic");
   return with_vectors(options.isa, wide ? "x86-64-v4" : "x86-64-v3", "", true, wide);
 }
 

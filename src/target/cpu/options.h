@@ -1,13 +1,14 @@
 #pragma once
-// Which instruction set generated code may use: in goes a name, out come LLVM's CPU and feature strings and the few facts that the
-// renderer decides by. All of it is part of a kernel's key in the object cache.
+// Which instruction set generated code may use: in goes a name, out come LLVM's CPU and feature strings and the few
+// facts that the renderer decides by. All of it is part of a kernel's key in the object cache.
 #include <cstdint>
 #include <string>
 
 namespace weft::target {
 
 struct CpuOptions {
-  std::string isa = "native";  // or "generic" (the baseline of the architecture), "avx2", "avx512": for tests and for portable caches
+  std::string isa =
+      "native";  // or "generic" (the baseline of the architecture), "avx2", "avx512": for tests and for portable caches
   bool disk_cache = true;
 };
 
@@ -25,8 +26,9 @@ struct Isa {
   bool range = false;     // vrangeps: one instruction for the order of ±0 in max and min
 };
 
-/// The instruction set of this process's CPU target and of the libraries it calls: once, before anything is computed. Sums in generated code are as wide as
-/// vectors are, so results of different sets differ in rounding. Throws std::invalid_argument where `resolve` would, or where the target is in use with another.
+/// The instruction set of this process's CPU target and of the libraries it calls: once, before anything is computed.
+/// Sums in generated code are as wide as vectors are, so results of different sets differ in rounding. Throws
+/// std::invalid_argument where `resolve` would, or where the target is in use with another.
 void set_cpu_isa(const std::string& isa);
 
 /// The one that this process uses; from then on no other can be chosen.

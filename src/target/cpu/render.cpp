@@ -1,6 +1,6 @@
 // The function around a kernel, its regions, and the instructions that are one line each.
-#include "base/half.h"
 #include "target/cpu/render.h"
+#include "base/half.h"
 
 #include <fmt/format.h>
 #include <llvm-c/Analysis.h>
@@ -17,7 +17,8 @@ LLVMModuleRef render(LLVMContextRef context, const Kernel& kernel, const std::st
 }
 
 Renderer::Renderer(LLVMContextRef context, const Kernel& kernel, const Isa& isa)
-    : ir_(context, kernel.name), kernel_(kernel), isa_(isa), values_(kernel.types.size()), splatted_(kernel.types.size(), 0) {}
+    : ir_(context, kernel.name), kernel_(kernel), isa_(isa), values_(kernel.types.size()),
+      splatted_(kernel.types.size(), 0) {}
 
 LLVMModuleRef Renderer::render(const std::string& symbol) {
   find_splatted(kernel_.body);
@@ -37,29 +38,38 @@ LLVMModuleRef Renderer::render(const std::string& symbol) {
 
 void Renderer::declare(const std::string& symbol) {
   IrType args[] = {ir_.ptr, ir_.ptr, ir_.i64, ir_.i64};
-  ir_.function = LLVMAddFunction(ir_.module, symbol.c_str(), LLVMFunctionType(LLVMVoidTypeInContext(ir_.context), args, 4, 0));
+  ir_.function =
+      LLVMAddFunction(ir_.module, symbol.c_str(), LLVMFunctionType(LLVMVoidTypeInContext(ir_.context), args, 4, 0));
   ir_.attribute("nounwind");
   ir_.attribute("target-cpu", isa_.cpu);
   ir_.attribute("target-features", isa_.features);
   ir_.attribute("prefer-vector-width", std::to_string(isa_.vector_bits));
   for (unsigned k : {1u, 2u})
     for (const char* name : {"noalias", "readonly"})
-      LLVMAddAttributeAtIndex(ir_.function, k,
-                              LLVMCreateEnumAttribute(ir_.context, LLVMGetEnumAttributeKindForName(name, std::char_traits<char>::length(name)), 0));
+      LLVMAddAttributeAtIndex(
+          ir_.function, k,
+          LLVMCreateEnumAttribute(ir_.context,
+                                  LLVMGetEnumAttributeKindForName(name, std::char_traits<char>::length(name)), 0));
 }
 
-// Loads pointers and symbols once. A parameter that is not written never aliases one that is: accesses of the latter are in a scope
-// of their own, and accesses of the former say that they are not in it.
+// Loads pointers and symbols once. A parameter that is not written never aliases one that is: accesses of the latter
+// are in a scope of their own, and accesses of the former say that they are not in it.
 void Renderer::enter() {
   ir_.go(ir_.block("entry"));
-  const auto text = [&](const char* s) { return LLVMMDStringInContext2(ir_.context, s, std::char_traits<char>::length(s)); };
-  const auto node = [&](std::vector<LLVMMetadataRef> parts) { return LLVMMDNodeInContext2(ir_.context, parts.data(), parts.size()); };
+  const auto text = [&](const char* s) {
+    return LLVMMDStringInContext2(ir_.context, s, std::char_traits<char>::length(s));
+  };
+  const auto node = [&](std::vector<LLVMMetadataRef> parts) {
+    return LLVMMDNodeInContext2(ir_.context, parts.data(), parts.size());
+  };
   const LLVMMetadataRef scope = node({text("written"), node({text("weft")})});
   written_scope_ = LLVMMetadataAsValue(ir_.context, node({scope}));
   for (size_t k = 0; k < kernel_.params.size(); ++k)
-    buffers_.push_back(ir_.load(ir_.ptr, ir_.at(ir_.ptr, LLVMGetParam(ir_.function, 0), ir_.index(static_cast<int64_t>(k))), 8));
+    buffers_.push_back(
+        ir_.load(ir_.ptr, ir_.at(ir_.ptr, LLVMGetParam(ir_.function, 0), ir_.index(static_cast<int64_t>(k))), 8));
   for (size_t k = 0; k < kernel_.symbols.size(); ++k)
-    symbols_.push_back(ir_.load(ir_.i64, ir_.at(ir_.i64, LLVMGetParam(ir_.function, 1), ir_.index(static_cast<int64_t>(k))), 8));
+    symbols_.push_back(
+        ir_.load(ir_.i64, ir_.at(ir_.i64, LLVMGetParam(ir_.function, 1), ir_.index(static_cast<int64_t>(k))), 8));
   for (size_t k = 0; k < kernel_.locals.size(); ++k) make_local(k);
 }
 
@@ -68,7 +78,9 @@ void Renderer::make_local(size_t index) {
   const Local& local = kernel_.locals[index];
   const int64_t bytes = local.elements * local.dtype.size();
   if (bytes <= 128 * 1024) {
-    const IrValue v = LLVMBuildAlloca(ir_.b, LLVMArrayType(memory_element(local.dtype), static_cast<unsigned>(std::max<int64_t>(local.elements, 1))), "");
+    const IrValue v = LLVMBuildAlloca(
+        ir_.b, LLVMArrayType(memory_element(local.dtype), static_cast<unsigned>(std::max<int64_t>(local.elements, 1))),
+        "");
     LLVMSetAlignment(v, 64);
     buffers_.push_back(v);
     return;
@@ -97,7 +109,8 @@ void Renderer::programs() {
   // Streaming stores are weakly ordered: make them visible before the launch counts as done.
   if (streams_) ir_.intrinsic("llvm.x86.sse.sfence", {}, {});
 #endif
-  for (IrValue p : heap_) ir_.call_external("free", LLVMVoidTypeInContext(ir_.context), std::span<const IrValue>(&p, 1));
+  for (IrValue p : heap_)
+    ir_.call_external("free", LLVMVoidTypeInContext(ir_.context), std::span<const IrValue>(&p, 1));
   LLVMBuildRetVoid(ir_.b);
 }
 
@@ -134,7 +147,10 @@ void Renderer::instruction(const Inst& inst) {
     case Op::reduce: reduce(inst); return;
     case Op::shift: shift_lanes(inst); return;
     case Op::exchange: exchange_lanes(inst); return;
-    case Op::extract: define(inst, {lanes_of(type(inst.args[0])) == 1 ? single(inst.args[0]) : ir_.extract(single(inst.args[0]), inst.axis)}); return;
+    case Op::extract:
+      define(inst,
+             {lanes_of(type(inst.args[0])) == 1 ? single(inst.args[0]) : ir_.extract(single(inst.args[0]), inst.axis)});
+      return;
     case Op::dot: dot(inst); return;
     case Op::matmul: throw_internal("cpu render", "matmul is for targets with tensor cores");
     case Op::load: load(inst); return;
@@ -152,14 +168,16 @@ void Renderer::instruction(const Inst& inst) {
 }
 
 void Renderer::constant(const Inst& inst) {
-  define(inst, Rows(static_cast<size_t>(rows_of(inst.type)), splat_number(inst.number, inst.type.dtype, lanes_of(inst.type))));
+  define(inst, Rows(static_cast<size_t>(rows_of(inst.type)),
+                    splat_number(inst.number, inst.type.dtype, lanes_of(inst.type))));
 }
 
 void Renderer::loop(const Inst& inst) {
   const IrValue lo = single(inst.args[0]), hi = single(inst.args[1]), step = single(inst.args[2]);
   const Block& inner = inst.blocks[0];
   Rows initial;
-  for (size_t k = 3; k < inst.args.size(); ++k) initial.insert(initial.end(), rows(inst.args[k]).begin(), rows(inst.args[k]).end());
+  for (size_t k = 3; k < inst.args.size(); ++k)
+    initial.insert(initial.end(), rows(inst.args[k]).begin(), rows(inst.args[k]).end());
   const LLVMBasicBlockRef before = ir_.here(), body = ir_.block("loop"), exit = ir_.block("done");
   LLVMBuildCondBr(ir_.b, ir_.compare(LLVMIntSLT, lo, hi), body, exit);
 
@@ -172,7 +190,8 @@ void Renderer::loop(const Inst& inst) {
     size_t next = 0;
     for (Value v : to) {
       const size_t count = static_cast<size_t>(rows_of(type(v)));
-      values_[static_cast<size_t>(v)].assign(all.begin() + static_cast<std::ptrdiff_t>(next), all.begin() + static_cast<std::ptrdiff_t>(next + count));
+      values_[static_cast<size_t>(v)].assign(all.begin() + static_cast<std::ptrdiff_t>(next),
+                                             all.begin() + static_cast<std::ptrdiff_t>(next + count));
       next += count;
     }
   };
@@ -246,8 +265,8 @@ void Renderer::unlikely(IrValue branch) {
                   LLVMMetadataAsValue(ir_.context, LLVMMDNodeInContext2(ir_.context, parts, 3)));
 }
 
-// The left operand of a dot is used lane by lane, each lane splat over a row: where it is loaded for that alone, its elements are loaded as
-// scalars, which the code generator turns into broadcasting loads.
+// The left operand of a dot is used lane by lane, each lane splat over a row: where it is loaded for that alone, its
+// elements are loaded as scalars, which the code generator turns into broadcasting loads.
 void Renderer::find_splatted(const Block& body) {
   std::vector<int> uses(kernel_.types.size(), 0), wanted(kernel_.types.size(), 0);
   std::vector<Value> loaded;
@@ -258,7 +277,8 @@ void Renderer::find_splatted(const Block& body) {
         ++uses[static_cast<size_t>(inst.args[k])];
         if (inst.op == Op::dot && k == 0) ++wanted[static_cast<size_t>(inst.args[k])];
       }
-      if (inst.op == Op::load && inst.type.rank() == 2 && lanes_of(inst.type) > 1 && inst.type.size() <= 512) loaded.push_back(inst.results[0]);
+      if (inst.op == Op::load && inst.type.rank() == 2 && lanes_of(inst.type) > 1 && inst.type.size() <= 512)
+        loaded.push_back(inst.results[0]);
       for (const Block& nested : inst.blocks) self(self, nested);
     }
   };
@@ -284,7 +304,8 @@ IrType Renderer::element(Dtype t) const {
 IrType Renderer::memory_element(Dtype t) const { return t == bool_ ? ir_.i8 : element(t); }
 
 IrValue Renderer::splat_number(const Number& number, Dtype t, int64_t lanes) const {
-  if (t == float32 || t == float64) return ir_.real_splat(element(t), t == float32 ? static_cast<float>(number.real()) : number.real(), lanes);
+  if (t == float32 || t == float64)
+    return ir_.real_splat(element(t), t == float32 ? static_cast<float>(number.real()) : number.real(), lanes);
   if (is_low_float(t)) return ir_.integer_splat(element(t), float_to_low(static_cast<float>(number.real()), t), lanes);
   return ir_.integer_splat(element(t), reference_cast(number, number.integral ? int64 : float64, t).i, lanes);
 }

@@ -1,4 +1,5 @@
-// Conversions between dtypes. Every one of them rounds once to float32 or float64 first; the narrower floats are rounded from float32.
+// Conversions between dtypes. Every one of them rounds once to float32 or float64 first; the narrower floats are
+// rounded from float32.
 #include <cmath>
 
 #include "base/half.h"
@@ -24,7 +25,8 @@ IrValue Renderer::convert(IrValue v, Dtype from, Dtype to) {
     if (to == float32) return LLVMBuildFPTrunc(ir_.b, v, target, "");
     return ir_.intrinsic(is_signed(to) ? "llvm.fptosi.sat" : "llvm.fptoui.sat", {target, LLVMTypeOf(v)}, {v});
   }
-  if (is_float(to)) return is_signed(from) ? LLVMBuildSIToFP(ir_.b, v, target, "") : LLVMBuildUIToFP(ir_.b, v, target, "");
+  if (is_float(to))
+    return is_signed(from) ? LLVMBuildSIToFP(ir_.b, v, target, "") : LLVMBuildUIToFP(ir_.b, v, target, "");
   if (from == bool_) return ir_.zext(v, element(to));
   if (from.size() == to.size()) return v;
   if (from.size() > to.size()) return ir_.trunc(v, element(to));
@@ -36,9 +38,11 @@ IrValue Renderer::widen(IrValue v, Dtype from) {
   if (from == bfloat16) return ir_.bits(ir_.shl(wide, 16), ir_.f32);
   if (is_float8(from)) return widen_float8(wide, from);
   if (isa_.half) return LLVMBuildFPExt(ir_.b, ir_.bits(v, ir_.f16), ir_.like(v, ir_.f32), "");
-  // Moved into place and scaled by 2^112, which is exact and normalises subnormals; infinity and NaN get their exponent back.
+  // Moved into place and scaled by 2^112, which is exact and normalises subnormals; infinity and NaN get their exponent
+  // back.
   const IrValue magnitude = ir_.bit_and(wide, ir_.same(wide, 0x7fff)), moved = ir_.shl(magnitude, 13);
-  const IrValue scaled = ir_.bits(LLVMBuildFMul(ir_.b, ir_.bits(moved, ir_.f32), ir_.real_splat(ir_.f32, 0x1p112, ir_.lanes(v)), ""), ir_.i32);
+  const IrValue scaled = ir_.bits(
+      LLVMBuildFMul(ir_.b, ir_.bits(moved, ir_.f32), ir_.real_splat(ir_.f32, 0x1p112, ir_.lanes(v)), ""), ir_.i32);
   const IrValue special = ir_.compare(LLVMIntUGE, magnitude, ir_.same(wide, 0x7c00));
   const IrValue value = ir_.select(special, ir_.bit_or(moved, ir_.same(wide, 0x7f800000)), scaled);
   return ir_.bits(ir_.bit_or(value, ir_.shl(ir_.bit_and(wide, ir_.same(wide, 0x8000)), 16)), ir_.f32);
@@ -56,13 +60,14 @@ IrValue Renderer::narrow(IrValue v, Dtype to) {
   const IrValue normal = ir_.lshr(ir_.add(ir_.add(ir_.sub(size, k(112 << 23)), k(0xfff)), odd), 13);
   // Adding 0.5 puts the last bit of a float16 subnormal at the last bit of the float32: the addition rounds.
   const IrValue half = ir_.real_splat(ir_.f32, 0.5, ir_.lanes(v));
-  const IrValue subnormal = ir_.sub(ir_.bits(LLVMBuildFAdd(ir_.b, ir_.bits(size, ir_.f32), half, ""), ir_.i32), k(0x3f000000));
+  const IrValue subnormal =
+      ir_.sub(ir_.bits(LLVMBuildFAdd(ir_.b, ir_.bits(size, ir_.f32), half, ""), ir_.i32), k(0x3f000000));
   const IrValue finite = ir_.select(ir_.compare(LLVMIntULT, size, k(0x38800000)), subnormal, normal);
-  const IrValue nan = ir_.compare(LLVMIntUGT, size, k(0x7f800000)), large = ir_.compare(LLVMIntUGE, size, k(0x47800000));
+  const IrValue nan = ir_.compare(LLVMIntUGT, size, k(0x7f800000)),
+                large = ir_.compare(LLVMIntUGE, size, k(0x47800000));
   const IrValue value = ir_.select(nan, k(0x7e00), ir_.select(large, k(0x7c00), finite));
   return ir_.trunc(ir_.bit_or(sign, value), ir_.i16);
 }
-
 
 IrValue Renderer::narrow_to_bf16(IrValue v) {
   const IrValue x = ir_.bits(v, ir_.i32);
@@ -82,10 +87,12 @@ IrValue Renderer::narrow_in_hardware(IrValue v) {
   for (int64_t at = 0; at < n; at += 32) {
     const IrValue low = ir_.slice(v, at, 16), high = ir_.slice(v, at + 16, 16);
     for (IrValue half : {low, high}) {
-      const IrValue is = ir_.intrinsic("llvm.x86.avx512.fpclass.ps.512", {}, {half, LLVMConstInt(ir_.i32, subnormal, 0)});
+      const IrValue is =
+          ir_.intrinsic("llvm.x86.avx512.fpclass.ps.512", {}, {half, LLVMConstInt(ir_.i32, subnormal, 0)});
       tiny = tiny ? ir_.bit_or(tiny, is) : is;
     }
-    parts.push_back(LLVMBuildBitCast(ir_.b, ir_.intrinsic("llvm.x86.avx512bf16.cvtne2ps2bf16.512", {}, {high, low}), ir_.vec(ir_.i16, 32), ""));
+    parts.push_back(LLVMBuildBitCast(ir_.b, ir_.intrinsic("llvm.x86.avx512bf16.cvtne2ps2bf16.512", {}, {high, low}),
+                                     ir_.vec(ir_.i16, 32), ""));
   }
   const IrValue fast = ir_.join(parts);
   const IrValue any = ir_.compare(LLVMIntNE, LLVMBuildBitCast(ir_.b, tiny, ir_.i16, ""), LLVMConstInt(ir_.i16, 0, 0));
@@ -110,8 +117,10 @@ IrValue Renderer::widen_float8(IrValue wide, Dtype from) {
   auto k = [&](int64_t value) { return ir_.same(wide, value); };
   const IrValue magnitude = ir_.bit_and(wide, k(0x7f)), moved = ir_.shl(magnitude, 23 - f.mantissa);
   const double scale = std::ldexp(1.0, 127 - f.bias);
-  const IrValue number = ir_.bits(LLVMBuildFMul(ir_.b, ir_.bits(moved, ir_.f32), ir_.real_splat(ir_.f32, scale, ir_.lanes(wide)), ""), ir_.i32);
-  const IrValue value = ir_.select(ir_.compare(LLVMIntUGT, magnitude, k(f.largest)), ir_.bit_or(moved, k(0x7f800000)), number);
+  const IrValue number = ir_.bits(
+      LLVMBuildFMul(ir_.b, ir_.bits(moved, ir_.f32), ir_.real_splat(ir_.f32, scale, ir_.lanes(wide)), ""), ir_.i32);
+  const IrValue value =
+      ir_.select(ir_.compare(LLVMIntUGT, magnitude, k(f.largest)), ir_.bit_or(moved, k(0x7f800000)), number);
   return ir_.bits(ir_.bit_or(value, ir_.shl(ir_.bit_and(wide, k(0x80)), 24)), ir_.f32);
 }
 
@@ -122,9 +131,11 @@ IrValue Renderer::narrow_float8(IrValue v, Dtype to) {
   const int shift = 23 - f.mantissa;
   const IrValue size = ir_.bit_and(x, k(0x7fffffff)), sign = ir_.bit_and(ir_.lshr(x, 24), k(0x80));
   const IrValue odd = ir_.bit_and(ir_.lshr(size, shift), k(1));
-  const IrValue normal = ir_.lshr(ir_.add(ir_.add(ir_.sub(size, k(int64_t{127 - f.bias} << 23)), k((int64_t{1} << (shift - 1)) - 1)), odd), shift);
+  const IrValue normal = ir_.lshr(
+      ir_.add(ir_.add(ir_.sub(size, k(int64_t{127 - f.bias} << 23)), k((int64_t{1} << (shift - 1)) - 1)), odd), shift);
   const IrValue power = ir_.real_splat(ir_.f32, std::ldexp(1.0, 1 - f.bias + shift), ir_.lanes(v));
-  const IrValue subnormal = ir_.sub(ir_.bits(LLVMBuildFAdd(ir_.b, ir_.bits(size, ir_.f32), power, ""), ir_.i32), k(int64_t{128 - f.bias + shift} << 23));
+  const IrValue subnormal = ir_.sub(ir_.bits(LLVMBuildFAdd(ir_.b, ir_.bits(size, ir_.f32), power, ""), ir_.i32),
+                                    k(int64_t{128 - f.bias + shift} << 23));
   const IrValue rounded = ir_.select(ir_.compare(LLVMIntULT, size, k(int64_t{128 - f.bias} << 23)), subnormal, normal);
   const IrValue bounded = ir_.select(ir_.compare(LLVMIntULT, rounded, k(f.largest)), rounded, k(f.largest));
   const IrValue nan = ir_.bit_or(ir_.bit_and(ir_.lshr(size, 21), k(1)), k(f.quiet));

@@ -1,5 +1,5 @@
-// Loads and stores of tiles, row by row. What a limit leaves out is never touched: vector accesses are masked, and single elements are
-// redirected to a spare slot on the stack, which needs no branch.
+// Loads and stores of tiles, row by row. What a limit leaves out is never touched: vector accesses are masked, and
+// single elements are redirected to a spare slot on the stack, which needs no branch.
 #include <algorithm>
 #include <array>
 #include <bit>
@@ -58,11 +58,13 @@ IrValue Renderer::spare(Dtype t, bool for_stores) {
 IrValue Renderer::tagged(IrValue access, Ref ref) {
   if (is_local(ref)) return access;
   const std::string kind = written(ref) ? "alias.scope" : "noalias";
-  LLVMSetMetadata(access, LLVMGetMDKindIDInContext(ir_.context, kind.data(), static_cast<unsigned>(kind.size())), written_scope_);
+  LLVMSetMetadata(access, LLVMGetMDKindIDInContext(ir_.context, kind.data(), static_cast<unsigned>(kind.size())),
+                  written_scope_);
   return access;
 }
 
-// ---- loads ----------------------------------------------------------------------------------------------------------------------------------
+// ---- loads
+//   ----------------------------------------------------------------------------------------------------------------------------------
 
 void Renderer::load(const Inst& inst) {
   const Type& t = inst.type;
@@ -81,20 +83,23 @@ void Renderer::load(const Inst& inst) {
           const IrValue inside = ir_.compare(LLVMIntSLT, ir_.index(k), lane_limit);
           g.row = g.row ? ir_.bit_and(g.row, inside) : inside;
         }
-        all.push_back(load_row(inst.ref, ir_.at(e, buffers_[static_cast<size_t>(inst.ref)], ir_.add(offset, ir_.index(r * row_stride + k * stride))),
-                               1, 0, g, inst.number));
+        all.push_back(load_row(
+            inst.ref,
+            ir_.at(e, buffers_[static_cast<size_t>(inst.ref)], ir_.add(offset, ir_.index(r * row_stride + k * stride))),
+            1, 0, g, inst.number));
       }
     }
     return define(inst, std::move(all));
   }
   // Contiguous along the rows' axis: loaded the other way round and transposed in registers.
   if (rank == 2 && row_stride == 1 && stride != 1 && stride != 0 && m >= 4 && n >= 2)
-    return define(inst, transpose(load_tile(inst.ref, offset, n, m, stride, row_stride, lane_limit, row_limit, inst.number)));
+    return define(inst,
+                  transpose(load_tile(inst.ref, offset, n, m, stride, row_stride, lane_limit, row_limit, inst.number)));
   define(inst, load_tile(inst.ref, offset, m, n, row_stride, stride, row_limit, lane_limit, inst.number));
 }
 
-Rows Renderer::load_tile(Ref ref, IrValue offset, int64_t m, int64_t n, int64_t row_stride, int64_t stride, IrValue row_limit, IrValue lane_limit,
-                         const Number& other) {
+Rows Renderer::load_tile(Ref ref, IrValue offset, int64_t m, int64_t n, int64_t row_stride, int64_t stride,
+                         IrValue row_limit, IrValue lane_limit, const Number& other) {
   Rows out;
   const IrType e = memory_element(ref_dtype(ref));
   for (int64_t r = 0; r < m; ++r) {
@@ -124,7 +129,8 @@ IrValue Renderer::load_row(Ref ref, IrValue address, int64_t n, int64_t stride, 
     const IrType row = ir_.vec(e, n);
     if (!m) return from_memory(tagged(ir_.load(row, address, t.size()), ref), t);
     const IrValue left_out = to_memory(rest, t);
-    return from_memory(tagged(ir_.masked("llvm.masked.load", row, ir_.ptr, {address, m, left_out}, 0, t.size()), ref), t);
+    return from_memory(tagged(ir_.masked("llvm.masked.load", row, ir_.ptr, {address, m, left_out}, 0, t.size()), ref),
+                       t);
   }
   const IrValue addresses = ir_.at(e, ir_.splat(address, n), ir_.iota(ir_.i64, n, stride));
   return load_gathered(ref, addresses, m, other);
@@ -132,8 +138,11 @@ IrValue Renderer::load_row(Ref ref, IrValue address, int64_t n, int64_t stride, 
 
 namespace {
 
-// Other lane counts would be widened with undefined lanes, and LLVM then may name one register as index and as result, which traps.
-bool gatherable(Dtype t, int64_t lanes) { return t.size() >= 4 && lanes >= 4 && std::has_single_bit(static_cast<uint64_t>(lanes)); }
+// Other lane counts would be widened with undefined lanes, and LLVM then may name one register as index and as result,
+// which traps.
+bool gatherable(Dtype t, int64_t lanes) {
+  return t.size() >= 4 && lanes >= 4 && std::has_single_bit(static_cast<uint64_t>(lanes));
+}
 
 }  // namespace
 
@@ -151,7 +160,8 @@ IrValue Renderer::load_gathered(Ref ref, IrValue addresses, IrValue m, const Num
     return m ? ir_.select(m, v, rest) : v;
   }
   const IrValue all = m ? m : ir_.integer_splat(ir_.i1, 1, n);
-  const IrValue v = ir_.masked("llvm.masked.gather", row, ir_.vec(ir_.ptr, n), {addresses, all, to_memory(rest, t)}, 0, t.size());
+  const IrValue v =
+      ir_.masked("llvm.masked.gather", row, ir_.vec(ir_.ptr, n), {addresses, all, to_memory(rest, t)}, 0, t.size());
   return from_memory(tagged(v, ref), t);
 }
 
@@ -172,18 +182,21 @@ void Renderer::gather(const Inst& inst) {
   define(inst, std::move(out));
 }
 
-// One instruction a cache line, into the first-level cache. Rows that do not fit there lose nothing: what they read again comes from the second one anyway.
+// One instruction a cache line, into the first-level cache. Rows that do not fit there lose nothing: what they read
+// again comes from the second one anyway.
 void Renderer::prefetch(const Inst& inst) {
   const Dtype t = ref_dtype(inst.ref);
   const IrValue address = ir_.at(memory_element(t), buffers_[static_cast<size_t>(inst.ref)], single(inst.args[0]));
   constexpr int64_t line = 64;
   for (int64_t byte = 0; byte < inst.number.i * t.size(); byte += line) {
-    const IrValue args[] = {ir_.at(ir_.i8, address, ir_.index(byte)), LLVMConstInt(ir_.i32, 0, 0), LLVMConstInt(ir_.i32, 3, 0), LLVMConstInt(ir_.i32, 1, 0)};
+    const IrValue args[] = {ir_.at(ir_.i8, address, ir_.index(byte)), LLVMConstInt(ir_.i32, 0, 0),
+                            LLVMConstInt(ir_.i32, 3, 0), LLVMConstInt(ir_.i32, 1, 0)};
     ir_.intrinsic("llvm.prefetch", {ir_.ptr}, args);
   }
 }
 
-// ---- stores ---------------------------------------------------------------------------------------------------------------------------------
+// ---- stores
+//   ---------------------------------------------------------------------------------------------------------------------------------
 
 void Renderer::store(const Inst& inst) {
   const Type& t = type(inst.args[0]);
@@ -192,13 +205,15 @@ void Renderer::store(const Inst& inst) {
   const int64_t rank = t.rank(), m = rows_of(t), n = lanes_of(t);
   const int64_t stride = rank == 0 ? 0 : inst.strides.back(), row_stride = rank == 2 ? inst.strides[0] : 0;
   const IrValue lane_limit = rank == 0 ? nullptr : limit.back(), row_limit = rank == 2 ? limit[0] : nullptr;
-  if (rank == 2 && row_stride == 1 && stride > m - 1 && m >= 4 && n >= 2)  // lanes of distinct places: order does not matter
-    return store_tile(inst.ref, transpose(rows(inst.args[0])), offset, stride, row_stride, lane_limit, row_limit, inst.streaming);
+  if (rank == 2 && row_stride == 1 && stride > m - 1 && m >= 4 &&
+      n >= 2)  // lanes of distinct places: order does not matter
+    return store_tile(inst.ref, transpose(rows(inst.args[0])), offset, stride, row_stride, lane_limit, row_limit,
+                      inst.streaming);
   store_tile(inst.ref, rows(inst.args[0]), offset, row_stride, stride, row_limit, lane_limit, inst.streaming);
 }
 
-void Renderer::store_tile(Ref ref, const Rows& in, IrValue offset, int64_t row_stride, int64_t stride, IrValue row_limit, IrValue lane_limit,
-                          bool streaming) {
+void Renderer::store_tile(Ref ref, const Rows& in, IrValue offset, int64_t row_stride, int64_t stride,
+                          IrValue row_limit, IrValue lane_limit, bool streaming) {
   const Dtype t = ref_dtype(ref);
   const IrType e = memory_element(t);
   for (size_t r = 0; r < in.size(); ++r) {
@@ -228,8 +243,8 @@ void Renderer::store_row(Ref ref, IrValue v, IrValue address, int64_t stride, co
   }
 }
 
-// Past the caches, where the address turns out to be aligned and the whole row exists; an ordinary store otherwise. The branch
-// goes one way for all of a launch but its edges.
+// Past the caches, where the address turns out to be aligned and the whole row exists; an ordinary store otherwise. The
+// branch goes one way for all of a launch but its edges.
 void Renderer::store_streaming(Ref ref, IrValue v, IrValue address, const Guard& g) {
   const IrValue low = ir_.bit_and(LLVMBuildPtrToInt(ir_.b, address, ir_.i64, ""), ir_.index(isa_.vector_bits / 8 - 1));
   IrValue whole = ir_.compare(LLVMIntEQ, low, ir_.index(0));
@@ -256,7 +271,8 @@ void Renderer::store_scattered(Ref ref, IrValue v, IrValue addresses, IrValue m)
   const int64_t n = ir_.lanes(v);
   if (isa_.scatters && gatherable(t, n)) {
     const IrValue all = m ? m : ir_.integer_splat(ir_.i1, 1, n);
-    tagged(ir_.masked("llvm.masked.scatter", LLVMTypeOf(v), LLVMTypeOf(addresses), {v, addresses, all}, 1, t.size()), ref);
+    tagged(ir_.masked("llvm.masked.scatter", LLVMTypeOf(v), LLVMTypeOf(addresses), {v, addresses, all}, 1, t.size()),
+           ref);
     return;
   }
   if (m) addresses = ir_.select(m, addresses, ir_.splat(spare(t, true), n));
@@ -272,7 +288,8 @@ void Renderer::scatter(const Inst& inst) {
   }
 }
 
-// ---- atomics --------------------------------------------------------------------------------------------------------------------------------
+// ---- atomics
+//   --------------------------------------------------------------------------------------------------------------------------------
 
 void Renderer::atomic_add(const Inst& inst) {
   const Dtype t = ref_dtype(inst.ref);
@@ -280,14 +297,16 @@ void Renderer::atomic_add(const Inst& inst) {
     const IrValue value = rows(inst.args[0])[r];
     IrValue addresses = ir_.at(memory_element(t), buffers_[static_cast<size_t>(inst.ref)], rows(inst.args[1])[r]);
     const int64_t n = ir_.lanes(value);
-    if (inst.args[2] != no_value) addresses = ir_.select(rows(inst.args[2])[r], addresses, ir_.splat(spare(t, true), n));
+    if (inst.args[2] != no_value)
+      addresses = ir_.select(rows(inst.args[2])[r], addresses, ir_.splat(spare(t, true), n));
     for (int64_t k = 0; k < n; ++k) atomic_lane(t, ir_.extract(addresses, k), ir_.extract(value, k));
   }
 }
 
 void Renderer::atomic_lane(Dtype t, IrValue address, IrValue value) {
   if (!is_low_float(t)) {
-    LLVMBuildAtomicRMW(ir_.b, is_float(t) ? LLVMAtomicRMWBinOpFAdd : LLVMAtomicRMWBinOpAdd, address, value, LLVMAtomicOrderingMonotonic, 0);
+    LLVMBuildAtomicRMW(ir_.b, is_float(t) ? LLVMAtomicRMWBinOpFAdd : LLVMAtomicRMWBinOpAdd, address, value,
+                       LLVMAtomicOrderingMonotonic, 0);
     return;
   }
   const LLVMBasicBlockRef before = ir_.here(), again = ir_.block("retry"), done = ir_.block("added");
@@ -297,8 +316,8 @@ void Renderer::atomic_lane(Dtype t, IrValue address, IrValue value) {
   ir_.go(again);
   const IrValue old = LLVMBuildPhi(ir_.b, element(t), "");
   const std::array<IrValue, 2> args{old, value};
-  const IrValue pair = LLVMBuildAtomicCmpXchg(ir_.b, address, old, apply(ScalarOp::add, t, args), LLVMAtomicOrderingMonotonic,
-                                              LLVMAtomicOrderingMonotonic, 0);
+  const IrValue pair = LLVMBuildAtomicCmpXchg(ir_.b, address, old, apply(ScalarOp::add, t, args),
+                                              LLVMAtomicOrderingMonotonic, LLVMAtomicOrderingMonotonic, 0);
   IrValue from[] = {first, LLVMBuildExtractValue(ir_.b, pair, 0, "")};
   LLVMBasicBlockRef blocks[] = {before, again};
   LLVMAddIncoming(old, from, blocks, 2);

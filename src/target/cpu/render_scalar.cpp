@@ -1,4 +1,5 @@
-// Scalar operators on rows of lanes. No fast-math flags, no contraction: each is the one operation that kernel/scalar.h defines.
+// Scalar operators on rows of lanes. No fast-math flags, no contraction: each is the one operation that kernel/scalar.h
+// defines.
 #include <algorithm>
 #include <array>
 #include <bit>
@@ -25,7 +26,8 @@ void Renderer::scalar(const Inst& inst) {
 
 IrValue Renderer::apply(ScalarOp op, Dtype t, std::span<const IrValue> args) {
   if (op == ScalarOp::select) return ir_.select(args[0], args[1], args[2]);
-  if (op == ScalarOp::eq || op == ScalarOp::ne || op == ScalarOp::lt || op == ScalarOp::le) return compare(op, t, args[0], args[1]);
+  if (op == ScalarOp::eq || op == ScalarOp::ne || op == ScalarOp::lt || op == ScalarOp::le)
+    return compare(op, t, args[0], args[1]);
   if (is_low_float(t)) {
     std::array<IrValue, 4> wide;
     for (size_t k = 0; k < args.size(); ++k) wide[k] = widen(args[k], t);
@@ -91,7 +93,9 @@ IrValue Renderer::apply_integer(ScalarOp op, Dtype t, std::span<const IrValue> a
       const IrType twice = ir_.integer(2 * width);
       return ir_.trunc(ir_.lshr(ir_.mul(ir_.zext(a, twice), ir_.zext(b, twice)), width), ir_.integer(width));
     }
-    default: throw_internal("cpu render", "kernel " + kernel_.name + ": " + std::string(info(op).name) + " on an integer is not expanded");
+    default:
+      throw_internal("cpu render",
+                     "kernel " + kernel_.name + ": " + std::string(info(op).name) + " on an integer is not expanded");
   }
 }
 
@@ -100,11 +104,12 @@ IrValue Renderer::compare(ScalarOp op, Dtype t, IrValue a, IrValue b) {
   const bool eq = op == ScalarOp::eq, ne = op == ScalarOp::ne, lt = op == ScalarOp::lt;
   if (is_float(t)) return ir_.compare(eq ? LLVMRealOEQ : ne ? LLVMRealUNE : lt ? LLVMRealOLT : LLVMRealOLE, a, b);
   if (eq || ne) return ir_.compare(eq ? LLVMIntEQ : LLVMIntNE, a, b);
-  return is_signed(t) ? ir_.compare(lt ? LLVMIntSLT : LLVMIntSLE, a, b) : ir_.compare(lt ? LLVMIntULT : LLVMIntULE, a, b);
+  return is_signed(t) ? ir_.compare(lt ? LLVMIntSLT : LLVMIntSLE, a, b)
+                      : ir_.compare(lt ? LLVMIntULT : LLVMIntULE, a, b);
 }
 
-// IEEE maximum and minimum: NaN wins, -0 is below +0. Written in comparisons: llvm.maximum is longer on AVX-512, and LLVM 19 loses a NaN in it
-// where AVX2 code takes its operands from float16.
+// IEEE maximum and minimum: NaN wins, -0 is below +0. Written in comparisons: llvm.maximum is longer on AVX-512, and
+// LLVM 19 loses a NaN in it where AVX2 code takes its operands from float16.
 IrValue Renderer::extremum(bool greatest, IrValue a, IrValue b) {
   double k = 0;
   if (Ir::known_splat(a, k) && k == k) return bounded(greatest, b, a, k);
@@ -114,7 +119,8 @@ IrValue Renderer::extremum(bool greatest, IrValue a, IrValue b) {
   if (isa_.range) return ir_.select(either, nan, ordered(greatest, a, b));
   const IrType bits = ir_.integer(ir_.element(a) == ir_.f64 ? 64 : 32);
   const IrValue x = ir_.bits(a, bits), y = ir_.bits(b, bits);
-  const IrValue equal = ir_.bits(greatest ? ir_.bit_and(x, y) : ir_.bit_or(x, y), ir_.element(a));  // of equal numbers: the sign of zeros
+  const IrValue equal =
+      ir_.bits(greatest ? ir_.bit_and(x, y) : ir_.bit_or(x, y), ir_.element(a));  // of equal numbers: the sign of zeros
   const IrValue further = ir_.select(ir_.compare(greatest ? LLVMRealOGT : LLVMRealOLT, a, b), a, b);
   return ir_.select(either, nan, ir_.select(ir_.compare(LLVMRealOEQ, a, b), equal, further));
 }
@@ -122,14 +128,16 @@ IrValue Renderer::extremum(bool greatest, IrValue a, IrValue b) {
 // The same with a number k: one comparison, which a NaN fails, so that x stays.
 IrValue Renderer::bounded(bool greatest, IrValue x, IrValue k, double value) {
   const bool takes_equal = value == 0 && std::signbit(value) != greatest;  // the zero that wins over the other
-  const LLVMRealPredicate p = greatest ? (takes_equal ? LLVMRealOGE : LLVMRealOGT) : (takes_equal ? LLVMRealOLE : LLVMRealOLT);
+  const LLVMRealPredicate p =
+      greatest ? (takes_equal ? LLVMRealOGE : LLVMRealOGT) : (takes_equal ? LLVMRealOLE : LLVMRealOLT);
   return ir_.select(ir_.compare(p, k, x), k, x);
 }
 
 // AVX-512's vrange orders the zeros, and of a NaN and a number gives the number.
 IrValue Renderer::ordered(bool greatest, IrValue a, IrValue b) { return by_register("range", a, b, greatest ? 5 : 4); }
 
-// a 2^floor(b), rounded once. Without the instruction in float64, where the product is exact and its rounding to float32 the only one.
+// a 2^floor(b), rounded once. Without the instruction in float64, where the product is exact and its rounding to
+// float32 the only one.
 IrValue Renderer::scaled(IrValue a, IrValue b) {
   if (isa_.scales) return by_register("scalef", a, b, -1);
   const int64_t n = ir_.lanes(a);
@@ -142,26 +150,30 @@ IrValue Renderer::scaled(IrValue a, IrValue b) {
   return ir_.select(ir_.compare(LLVMRealUNO, b, b), b, LLVMBuildFPTrunc(ir_.b, product, LLVMTypeOf(a), ""));
 }
 
-// An AVX-512 instruction of two vectors, and of a number where it is not negative, on as many registers as the lanes fill.
+// An AVX-512 instruction of two vectors, and of a number where it is not negative, on as many registers as the lanes
+// fill.
 IrValue Renderer::by_register(const char* instruction, IrValue a, IrValue b, int number) {
   const bool wide = ir_.element(a) == ir_.f64;
   const int64_t n = ir_.lanes(a), most = wide ? 8 : 16, least = wide ? 2 : 4;
   std::vector<IrValue> parts;
   for (int64_t at = 0; at < n; at += most) {
-    const int64_t count = std::min(most, n - at), padded = std::max(least, static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(count))));
+    const int64_t count = std::min(most, n - at),
+                  padded = std::max(least, static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(count))));
     const IrValue x = ir_.resize(ir_.slice(a, at, count), padded), y = ir_.resize(ir_.slice(b, at, count), padded);
     const IrType mask = ir_.integer(static_cast<int>(std::max<int64_t>(padded, 8)));
     std::vector<IrValue> args{x, y};
     if (number >= 0) args.push_back(LLVMConstInt(ir_.i32, static_cast<unsigned long long>(number), 0));
     args.insert(args.end(), {x, LLVMConstAllOnes(mask)});
     if (padded == most) args.push_back(LLVMConstInt(ir_.i32, 4, 0));  // the current rounding mode
-    const std::string name = std::string("llvm.x86.avx512.mask.") + instruction + (wide ? ".pd." : ".ps.") + std::to_string(padded * (wide ? 64 : 32));
+    const std::string name = std::string("llvm.x86.avx512.mask.") + instruction + (wide ? ".pd." : ".ps.") +
+                             std::to_string(padded * (wide ? 64 : 32));
     parts.push_back(ir_.resize(ir_.intrinsic(name, {}, args), count));
   }
   return ir_.join(parts);
 }
 
-// Rounds toward minus infinity; by zero gives zero. The hardware traps on zero and on lowest / -1, so those divisors are replaced by 1.
+// Rounds toward minus infinity; by zero gives zero. The hardware traps on zero and on lowest / -1, so those divisors
+// are replaced by 1.
 IrValue Renderer::divide(bool remainder, bool sign, IrValue a, IrValue b) {
   const IrValue zero = ir_.same(a, 0), one = ir_.same(a, 1);
   const IrValue first = ir_.extract(b, 0);
@@ -187,22 +199,27 @@ IrValue Renderer::divide(bool remainder, bool sign, IrValue a, IrValue b) {
   return ir_.select(by_zero, zero, ir_.select(by_minus_one, LLVMBuildNeg(ir_.b, a, ""), floored));
 }
 
-// Processors divide vectors of floating-point numbers only. In float64 the quotient of 32-bit integers (in float32 that of 16-bit ones) is within q · 2^-53 of
-// the true one, which, where it is no integer, lies at least 1/b from the next: truncation gives the same.
+// Processors divide vectors of floating-point numbers only. In float64 the quotient of 32-bit integers (in float32 that
+// of 16-bit ones) is within q · 2^-53 of the true one, which, where it is no integer, lies at least 1/b from the next:
+// truncation gives the same.
 IrValue Renderer::truncated_quotient(bool sign, IrValue a, IrValue b) {
   const int width = static_cast<int>(LLVMGetIntTypeWidth(ir_.element(a)));
   if (ir_.lanes(a) < 4 || width > 32) return sign ? LLVMBuildSDiv(ir_.b, a, b, "") : LLVMBuildUDiv(ir_.b, a, b, "");
   const IrType real = ir_.like(a, width == 32 ? ir_.f64 : ir_.f32);
-  const auto widened = [&](IrValue v) { return sign ? LLVMBuildSIToFP(ir_.b, v, real, "") : LLVMBuildUIToFP(ir_.b, v, real, ""); };
+  const auto widened = [&](IrValue v) {
+    return sign ? LLVMBuildSIToFP(ir_.b, v, real, "") : LLVMBuildUIToFP(ir_.b, v, real, "");
+  };
   const IrValue quotient = LLVMBuildFDiv(ir_.b, widened(a), widened(b), "");
-  return sign ? LLVMBuildFPToSI(ir_.b, quotient, LLVMTypeOf(a), "") : LLVMBuildFPToUI(ir_.b, quotient, LLVMTypeOf(a), "");
+  return sign ? LLVMBuildFPToSI(ir_.b, quotient, LLVMTypeOf(a), "")
+              : LLVMBuildFPToUI(ir_.b, quotient, LLVMTypeOf(a), "");
 }
 
 // By the width or more: nothing is left but the sign. (LLVM's own shifts are undefined there.)
 IrValue Renderer::shift(ScalarOp op, bool sign, IrValue a, IrValue count) {
   const int64_t width = LLVMGetIntTypeWidth(ir_.element(a));
   const IrValue inside = ir_.compare(LLVMIntULT, count, ir_.same(a, width));
-  if (op == ScalarOp::shr && sign) return LLVMBuildAShr(ir_.b, a, ir_.select(inside, count, ir_.same(a, width - 1)), "");
+  if (op == ScalarOp::shr && sign)
+    return LLVMBuildAShr(ir_.b, a, ir_.select(inside, count, ir_.same(a, width - 1)), "");
   const IrValue zero = ir_.same(a, 0), safe = ir_.select(inside, count, zero);
   const IrValue v = op == ScalarOp::shl ? LLVMBuildShl(ir_.b, a, safe, "") : LLVMBuildLShr(ir_.b, a, safe, "");
   return ir_.select(inside, v, zero);

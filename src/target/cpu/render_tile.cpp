@@ -56,7 +56,8 @@ Rows Renderer::transpose(const Rows& in) {
   std::vector<Rows> squares;  // of the result: those of one row of blocks, or of one column
   for (int64_t at = 0; at < std::max(m, n); at += side) {
     Rows block;
-    for (int64_t r = 0; r < side; ++r) block.push_back(m <= n ? ir_.slice(in[static_cast<size_t>(r)], at, side) : in[static_cast<size_t>(at + r)]);
+    for (int64_t r = 0; r < side; ++r)
+      block.push_back(m <= n ? ir_.slice(in[static_cast<size_t>(r)], at, side) : in[static_cast<size_t>(at + r)]);
     turn_square(block);
     squares.push_back(std::move(block));
   }
@@ -72,8 +73,8 @@ Rows Renderer::transpose(const Rows& in) {
   return out;
 }
 
-// Eklundh's transposition: blocks beside the diagonal are exchanged, of side 1, 2, 4 …: only the first of them moves single elements, and 16-bit ones do so
-// by shifts, which are cheaper than permutations of words.
+// Eklundh's transposition: blocks beside the diagonal are exchanged, of side 1, 2, 4 …: only the first of them moves
+// single elements, and 16-bit ones do so by shifts, which are cheaper than permutations of words.
 void Renderer::turn_square(Rows& rows) {
   const int64_t n = static_cast<int64_t>(rows.size());
   const bool words = ir_.element(rows[0]) == ir_.i16 && n >= 4;
@@ -121,9 +122,11 @@ void Renderer::reduce(const Inst& inst) {
   }
   // Several rows are reduced side by side once they are short: transposed, each step is one operation on all of them.
   const int64_t m = static_cast<int64_t>(now.size());
-  const int64_t stop = m >= 4 && std::has_single_bit(static_cast<uint64_t>(m)) ? std::min<int64_t>(m, lanes_of(from)) : 1;
+  const int64_t stop =
+      m >= 4 && std::has_single_bit(static_cast<uint64_t>(m)) ? std::min<int64_t>(m, lanes_of(from)) : 1;
   for (IrValue& row : now)
-    for (int64_t n = ir_.lanes(row); n > stop; n /= 2) row = merge(ir_.slice(row, 0, n / 2), ir_.slice(row, n / 2, n / 2));
+    for (int64_t n = ir_.lanes(row); n > stop; n /= 2)
+      row = merge(ir_.slice(row, 0, n / 2), ir_.slice(row, n / 2, n / 2));
   if (stop > 1) {
     now = transpose(now);
     for (; now.size() > 1; now.resize(now.size() / 2))
@@ -137,7 +140,8 @@ void Renderer::reduce(const Inst& inst) {
 void Renderer::shift_lanes(const Inst& inst) {
   const int lanes = static_cast<int>(lanes_of(inst.type));
   std::vector<int> from;  // lanes of v, then those of `into`
-  for (int k = 0; k < lanes; ++k) from.push_back(k - inst.axis >= 0 && k - inst.axis < lanes ? k - inst.axis : lanes + k);
+  for (int k = 0; k < lanes; ++k)
+    from.push_back(k - inst.axis >= 0 && k - inst.axis < lanes ? k - inst.axis : lanes + k);
   define(inst, {ir_.shuffle(single(inst.args[0]), single(inst.args[1]), from)});
 }
 
@@ -159,7 +163,8 @@ void Renderer::dot(const Inst& inst) {
     for (size_t r = 0; r < m; ++r) {
       const IrValue one = scalars ? a[r * depth + k] : ir_.extract(a[r], static_cast<int64_t>(k));
       const std::array<IrValue, 3> args{ir_.splat(one, n), b[k], c[r]};
-      c[r] = inst.type.dtype == int32 ? ir_.add(ir_.mul(args[0], args[1]), c[r]) : apply(ScalarOp::fma, inst.type.dtype, args);
+      c[r] = inst.type.dtype == int32 ? ir_.add(ir_.mul(args[0], args[1]), c[r])
+                                      : apply(ScalarOp::fma, inst.type.dtype, args);
     }
   define(inst, std::move(c));
 }

@@ -1,7 +1,7 @@
 #pragma once
-// The state of rendering one kernel, shared by the render_*.cpp files. A tile is kept as its rows: a scalar is one row of one lane, [n] one
-// row of n lanes, [m,n] m rows of n lanes; a row of one lane is an LLVM scalar, others are vectors. float16 and bfloat16 are kept as their
-// 16 bits, bool as i1 (a byte in memory).
+// The state of rendering one kernel, shared by the render_*.cpp files. A tile is kept as its rows: a scalar is one row
+// of one lane, [n] one row of n lanes, [m,n] m rows of n lanes; a row of one lane is an LLVM scalar, others are
+// vectors. float16 and bfloat16 are kept as their 16 bits, bool as i1 (a byte in memory).
 #include <map>
 #include <string>
 #include <vector>
@@ -55,8 +55,8 @@ class Renderer {
   IrValue convert(IrValue v, Dtype from, Dtype to);
   IrValue widen_float8(IrValue bits, Dtype from);
   IrValue narrow_float8(IrValue value, Dtype to);
-  IrValue widen(IrValue bits, Dtype from);    // float16, bfloat16, 8-bit floats → float32
-  IrValue narrow(IrValue value, Dtype to);    // float32 → the same: nearest even, subnormals kept, NaN quiet
+  IrValue widen(IrValue bits, Dtype from);  // float16, bfloat16, 8-bit floats → float32
+  IrValue narrow(IrValue value, Dtype to);  // float32 → the same: nearest even, subnormals kept, NaN quiet
   IrValue narrow_to_bf16(IrValue v);
   IrValue narrow_in_hardware(IrValue v);
   IrValue bitcast(IrValue v, Dtype from, Dtype to);
@@ -72,9 +72,9 @@ class Renderer {
   void turn_square(Rows& rows);
 
   // render_memory.cpp
-  struct Guard {               // which lanes of a row exist
-    IrValue row = nullptr;     // i1, absent: the row does
-    IrValue limit = nullptr;   // i64: lanes below it, absent: all
+  struct Guard {              // which lanes of a row exist
+    IrValue row = nullptr;    // i1, absent: the row does
+    IrValue limit = nullptr;  // i64: lanes below it, absent: all
     bool any() const { return row || limit; }
   };
   void load(const kernel::Inst& inst);
@@ -86,11 +86,11 @@ class Renderer {
   std::vector<IrValue> limits(const kernel::Inst& inst, const kernel::Type& tile, size_t first);
   Guard guard(IrValue row_limit, IrValue lane_limit, int64_t row);
   IrValue mask(const Guard& g, int64_t lanes, int bits);
-  Rows load_tile(kernel::Ref ref, IrValue offset, int64_t m, int64_t n, int64_t row_stride, int64_t stride, IrValue row_limit, IrValue lane_limit,
-                 const Number& other);
+  Rows load_tile(kernel::Ref ref, IrValue offset, int64_t m, int64_t n, int64_t row_stride, int64_t stride,
+                 IrValue row_limit, IrValue lane_limit, const Number& other);
   IrValue load_row(kernel::Ref ref, IrValue address, int64_t n, int64_t stride, const Guard& g, const Number& other);
-  void store_tile(kernel::Ref ref, const Rows& rows, IrValue offset, int64_t row_stride, int64_t stride, IrValue row_limit, IrValue lane_limit,
-                  bool streaming);
+  void store_tile(kernel::Ref ref, const Rows& rows, IrValue offset, int64_t row_stride, int64_t stride,
+                  IrValue row_limit, IrValue lane_limit, bool streaming);
   void store_row(kernel::Ref ref, IrValue value, IrValue address, int64_t stride, const Guard& g);
   void store_streaming(kernel::Ref ref, IrValue value, IrValue address, const Guard& g);
   IrValue load_gathered(kernel::Ref ref, IrValue addresses, IrValue mask, const Number& other);
@@ -119,10 +119,11 @@ class Renderer {
   const kernel::Kernel& kernel_;
   const Isa& isa_;
   std::vector<Rows> values_;
-  std::vector<char> splatted_;      // by Value: a tile whose lanes dots want one by one: kept as m·n scalars instead of rows
-  std::vector<IrValue> buffers_;    // by Ref
+  std::vector<char>
+      splatted_;  // by Value: a tile whose lanes dots want one by one: kept as m·n scalars instead of rows
+  std::vector<IrValue> buffers_;  // by Ref
   std::vector<IrValue> symbols_;
-  std::vector<IrValue> heap_;       // local buffers too large for the stack
+  std::vector<IrValue> heap_;  // local buffers too large for the stack
   IrValue program_ = nullptr;
   bool streams_ = false;
   std::map<std::pair<int, bool>, IrValue> spares_;

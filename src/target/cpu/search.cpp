@@ -2,21 +2,23 @@
 #include <algorithm>
 #include <memory>
 
+#include "kernel/sort_key.h"
 #include "runtime/threads.h"
 #include "target/cpu/calls.h"
-#include "kernel/sort_key.h"
 
 namespace weft::target {
 using kernel::by_width;
 using kernel::key_of;
-using kernel::KeyRule;
 using kernel::key_rule;
+using kernel::KeyRule;
 
 namespace {
 
-template <class U> class Search final : public LibraryCall {
+template <class U>
+class Search final : public LibraryCall {
  public:
-  Search(Dtype dtype, int64_t n, int64_t per_row, int64_t values, bool right) : rule_(key_rule(dtype)), n_(n), per_row_(per_row), values_(values), right_(right) {}
+  Search(Dtype dtype, int64_t n, int64_t per_row, int64_t values, bool right)
+      : rule_(key_rule(dtype)), n_(n), per_row_(per_row), values_(values), right_(right) {}
   std::string name() const override { return "binary search"; }
 
   void run(std::span<void* const> operands) const override {
@@ -40,11 +42,13 @@ template <class U> class Search final : public LibraryCall {
   bool right_;
 };
 
-template <class U> std::shared_ptr<const LibraryCall> make(const kernel::CallDesc& d) {
+template <class U>
+std::shared_ptr<const LibraryCall> make(const kernel::CallDesc& d) {
   int64_t rows = 1, values = 1;
   for (size_t k = 0; k + 1 < d.inputs[0].extents.size(); ++k) rows *= d.inputs[0].extents[k];
   for (int64_t n : d.inputs[1].extents) values *= n;
-  return std::make_shared<Search<U>>(d.inputs[0].dtype, d.inputs[0].extents.back(), values == 0 ? 1 : values / rows, values, d.integers[0] != 0);
+  return std::make_shared<Search<U>>(d.inputs[0].dtype, d.inputs[0].extents.back(), values == 0 ? 1 : values / rows,
+                                     values, d.integers[0] != 0);
 }
 
 }  // namespace

@@ -11,7 +11,8 @@ namespace {
 
 int attribute(int device, DeviceAttribute which) {
   int value = 0;
-  check(driver().device_get_attribute(&value, which, device), "cuDeviceGetAttribute", fmt::format("attribute {}", static_cast<int>(which)));
+  check(driver().device_get_attribute(&value, which, device), "cuDeviceGetAttribute",
+        fmt::format("attribute {}", static_cast<int>(which)));
   return value;
 }
 
@@ -19,7 +20,8 @@ int device_of(int ordinal) {
   const int count = device_count();
   if (ordinal < 0 || ordinal >= count) {
     driver();  // says why where there is none at all
-    throw_invalid("cuda", fmt::format("there is no device {}: this machine has {} (0 to {})", ordinal, count, count - 1));
+    throw_invalid("cuda",
+                  fmt::format("there is no device {}: this machine has {} (0 to {})", ordinal, count, count - 1));
   }
   int device = 0;
   check(driver().device_get(&device, ordinal), "cuDeviceGet");
@@ -60,7 +62,8 @@ DeviceInfo device_info(int ordinal) {
   info.memory_bytes = static_cast<int64_t>(bytes);
   info.major = attribute(device, compute_capability_major);
   info.minor = attribute(device, compute_capability_minor);
-  info.pci_bus_id = fmt::format("{:04x}:{:02x}:{:02x}.0", attribute(device, pci_domain_id), attribute(device, weft::target::cuda::pci_bus_id), attribute(device, pci_device_id));
+  info.pci_bus_id = fmt::format("{:04x}:{:02x}:{:02x}.0", attribute(device, pci_domain_id),
+                                attribute(device, weft::target::cuda::pci_bus_id), attribute(device, pci_device_id));
   info.multiprocessors = attribute(device, multiprocessor_count);
   info.max_threads_per_multiprocessor = attribute(device, max_threads_per_multiprocessor);
   info.l2_bytes = attribute(device, l2_cache_size);
@@ -74,7 +77,11 @@ DeviceInfo device_info(int ordinal) {
 void require_capability(const DeviceInfo& info) {
   constexpr int least = 8;
   if (info.major < least)
-    throw_failure("cuda", fmt::format("{} has compute capability {}.{}, and Weft needs {}.0 or more: take another device, or compute on the CPU", info.name, info.major, info.minor, least));
+    throw_failure(
+        "cuda",
+        fmt::format(
+            "{} has compute capability {}.{}, and Weft needs {}.0 or more: take another device, or compute on the CPU",
+            info.name, info.major, info.minor, least));
 }
 
 Context::Context(int ordinal) : ordinal_(ordinal), device_(device_of(ordinal)), info_(device_info(ordinal)) {

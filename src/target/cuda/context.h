@@ -1,5 +1,6 @@
 #pragma once
-// A device with its primary context (which CUDA's libraries share), what is known of it, and the stream that its work goes to.
+// A device with its primary context (which CUDA's libraries share), what is known of it, and the stream that its work
+// goes to.
 #include <cstddef>
 #include <cstdint>
 #include <map>
@@ -12,15 +13,15 @@
 namespace weft::target::cuda {
 
 struct DeviceInfo {
-  std::string name;  // "NVIDIA H200"
-  std::string uuid;  // "GPU-…"
+  std::string name;          // "NVIDIA H200"
+  std::string uuid;          // "GPU-…"
   std::string pci_bus_id;    // "0000:1b:00.0"
   int major = 0, minor = 0;  // compute capability
   int multiprocessors = 0;
   int max_threads_per_multiprocessor = 0;
   int64_t memory_bytes = 0;
   int64_t l2_bytes = 0;
-  int64_t shared_bytes_per_block = 0;        // what a kernel may ask for, with the attribute set
+  int64_t shared_bytes_per_block = 0;  // what a kernel may ask for, with the attribute set
   int64_t shared_bytes_per_multiprocessor = 0;
   int64_t registers_per_multiprocessor = 0;
   int clock_khz = 0;
@@ -47,8 +48,9 @@ class Context {
   void follow(const Context& other) const;
   /// Whether this device may read and write the other's memory; it is made so when first asked.
   bool reaches(const Context& other) const;
-  bool capturing() const;    // whether the stream is being captured
-  /// Around a capture. A kernel of a recording may begin while the one before it ends, but for the first one, whose recording follows anything.
+  bool capturing() const;  // whether the stream is being captured
+  /// Around a capture. A kernel of a recording may begin while the one before it ends, but for the first one, whose
+  /// recording follows anything.
   void set_recording(bool on) { recording_ = on, follows_ = false; }
   bool next_follows_a_kernel() { return recording_ && std::exchange(follows_, true); }
   /// Bytes that nobody in the system holds, and all of them.
@@ -67,7 +69,8 @@ class Context {
 
 /// 0 where there is no driver.
 int device_count();
-/// The context of a device, made on first use (it is current then) and kept until the process ends. Throws as driver() does.
+/// The context of a device, made on first use (it is current then) and kept until the process ends. Throws as driver()
+/// does.
 Context& context(int ordinal = 0);
 /// What is known of a device without making a context on it.
 DeviceInfo device_info(int ordinal);

@@ -1,12 +1,14 @@
 #pragma once
-// Convolutions of few channels by a kernel of our own, and with them gradients of such convolutions' inputs, which are convolutions with turned weights. A library call like others:
-// measured_call.h holds it against cuDNN's engines.
+// Convolutions of few channels by a kernel of our own, and with them gradients of such convolutions' inputs, which are
+// convolutions with turned weights. A library call like others: measured_call.h holds it against cuDNN's engines.
 //
-// In TF32 (wgmma). A block keeps all weights in shared memory and goes through the places of all images as if they were one long line: the zeros behind a row are those before the next
-// one, so that every tap is one distance along that line. A tile of 128 places is multiplied where it lies, once for each tap, at that tap's distance.
+// In TF32 (wgmma). A block keeps all weights in shared memory and goes through the places of all images as if they were
+// one long line: the zeros behind a row are those before the next one, so that every tap is one distance along that
+// line. A tile of 128 places is multiplied where it lies, once for each tap, at that tap's distance.
 //
-// Its rule: float32 that may round to TF32; one or two axes of space, one group, stride 1, no input dilation, no negative padding; channels of the input in multiples of 32, of the output
-// in multiples of 8 up to 128; weights that fit into shared memory beside the tiles.
+// Its rule: float32 that may round to TF32; one or two axes of space, one group, stride 1, no input dilation, no
+// negative padding; channels of the input in multiples of 32, of the output in multiples of 8 up to 128; weights that
+// fit into shared memory beside the tiles.
 #include <array>
 #include <functional>
 #include <memory>
@@ -35,7 +37,7 @@ struct ConvolutionForm {
   int64_t plane_bytes = 0;  // of a tile: four channels of all its places, and of those that its taps reach
   int64_t shared_bytes = 0;
 
-  int64_t reach() const;    // of a place: how much further the last tap reads
+  int64_t reach() const;  // of a place: how much further the last tap reads
   int64_t tiles(int64_t images) const;
   int64_t weight_bytes() const { return kernel[0] * kernel[1] * in * out * 4; }
   std::string symbol() const;  // "convolution_3x3_32_64_on_14x14_…"
@@ -53,7 +55,8 @@ Rendered render_convolution(const ConvolutionForm& form);
 class ConvolutionKernel {
  public:
   using Compile = std::function<std::vector<char>(const std::string& source)>;
-  ConvolutionKernel(Context& context, const ConvolutionForm& form, Compile compile) : context_(context), form_(form), compile_(std::move(compile)) {}
+  ConvolutionKernel(Context& context, const ConvolutionForm& form, Compile compile)
+      : context_(context), form_(form), compile_(std::move(compile)) {}
   /// Compiled and loaded, where that has not been done.
   const Entry& entry() const;
   Context& context() const { return context_; }

@@ -26,9 +26,11 @@ const Api* api() {
 }
 
 std::string tile_name(uint32_t id) {
-  static constexpr const char* names[] = {"auto",   "8x8",    "8x16",   "16x8",   "8x32",   "16x16",   "32x8",    "8x64",    "16x32",  "32x16",  "64x8",   "32x32",
-                                          "32x64",  "64x32",  "32x128", "64x64",  "128x32", "64x128",  "128x64",  "64x256",  "128x128", "256x64", "64x512", "128x256",
-                                          "256x128", "512x64", "64x96",  "96x64",  "96x128", "128x160", "160x128", "192x128", "128x192", "128x96", "32x256", "256x32"};
+  static constexpr const char* names[] = {
+      "auto",   "8x8",    "8x16",    "16x8",    "8x32",    "16x16",   "32x8",    "8x64",   "16x32",
+      "32x16",  "64x8",   "32x32",   "32x64",   "64x32",   "32x128",  "64x64",   "128x32", "64x128",
+      "128x64", "64x256", "128x128", "256x64",  "64x512",  "128x256", "256x128", "512x64", "64x96",
+      "96x64",  "96x128", "128x160", "160x128", "192x128", "128x192", "128x96",  "32x256", "256x32"};
   return id < std::size(names) ? names[id] : fmt::format("tile {}", id);
 }
 
@@ -39,7 +41,8 @@ namespace {
 void check_lt(int status, const char* call, const std::string& what) {
   if (status == 0) return;
   const char* text = lt::api()->status_string(status);
-  throw_failure("matmul", fmt::format("{} failed: {} (status {}) on {}", call, text ? text : "unknown status", status, what));
+  throw_failure("matmul",
+                fmt::format("{} failed: {} (status {}) on {}", call, text ? text : "unknown status", status, what));
 }
 
 /// What all calls on one device share.
@@ -78,7 +81,8 @@ struct Owned {
 };
 
 template <class T>
-void set(int (*function)(lt::MatmulDesc, int, const void*, size_t), lt::MatmulDesc to, int attribute, T value, const std::string& what) {
+void set(int (*function)(lt::MatmulDesc, int, const void*, size_t), lt::MatmulDesc to, int attribute, T value,
+         const std::string& what) {
   check_lt(function(to, attribute, &value, sizeof value), "cublasLtMatmulDescSetAttribute", what);
 }
 
@@ -103,16 +107,20 @@ struct Record {
 
 class CublasltCall final : public LibraryCall {
  public:
-  CublasltCall(const kernel::DotDesc& desc, const LtForm& form, Context& context, const Shared& shared, const CublasltOptions& options)
+  CublasltCall(const kernel::DotDesc& desc, const LtForm& form, Context& context, const Shared& shared,
+               const CublasltOptions& options)
       : desc_(desc), what_(desc.to_string()), form_(form), context_(context), shared_(shared), options_(options) {
     make_layout(a_, form.a);
     make_layout(b_, form.b);
     make_layout(d_, form.d);
     for (const LtForm::Offset& at : form.calls)
-      offsets_ |= static_cast<uintptr_t>((form.swapped ? at.b : at.a) * desc.a.size() | (form.swapped ? at.a : at.b) * desc.b.size() | at.c * desc.c.size());
+      offsets_ |= static_cast<uintptr_t>((form.swapped ? at.b : at.a) * desc.a.size() |
+                                         (form.swapped ? at.a : at.b) * desc.b.size() | at.c * desc.c.size());
     matmul_.destroy = lt::api()->desc_destroy;
     check_lt(lt::api()->desc_create(&matmul_.handle, form.compute, form.scale), "cublasLtMatmulDescCreate", what_);
-    const auto set_matmul = [&](int attribute, auto value) { set(lt::api()->desc_set, matmul_.handle, attribute, value, what_); };
+    const auto set_matmul = [&](int attribute, auto value) {
+      set(lt::api()->desc_set, matmul_.handle, attribute, value, what_);
+    };
     set_matmul(lt::matmul_transa, static_cast<int32_t>(form.a.transposed ? lt::op_t : lt::op_n));
     set_matmul(lt::matmul_transb, static_cast<int32_t>(form.b.transposed ? lt::op_t : lt::op_n));
     set_matmul(lt::matmul_epilogue, form.epilogue);
@@ -144,7 +152,8 @@ class CublasltCall final : public LibraryCall {
   }
 
   void run(std::span<void* const> operands) const override {
-    const size_t expected = 3u + (desc_.bias ? 1 : 0) + (desc_.residual ? 1 : 0) + (sums() ? 1 : 0) + (has_argument() ? 1 : 0) + static_cast<size_t>(desc_.scales);
+    const size_t expected = 3u + (desc_.bias ? 1 : 0) + (desc_.residual ? 1 : 0) + (sums() ? 1 : 0) +
+                            (has_argument() ? 1 : 0) + static_cast<size_t>(desc_.scales);
     weft::check(operands.size() == expected, "cublaslt", "number of operands");
     std::lock_guard lock(mutex_);
     context_.make_current();
@@ -155,7 +164,9 @@ class CublasltCall final : public LibraryCall {
     if (has_argument()) set_argument(operands[scales - 1]);
     for (int64_t k = 0; k < desc_.scales; ++k) set_scale(k, operands[scales + static_cast<size_t>(k)]);
     const Algorithm* chosen = algorithm(alignment, &operands, may_measure);
-    if (!chosen) throw_failure("matmul", fmt::format("cuBLASLt has no algorithm for {} with operands aligned to {} bytes", what_, alignment));
+    if (!chosen)
+      throw_failure("matmul", fmt::format("cuBLASLt has no algorithm for {} with operands aligned to {} bytes", what_,
+                                          alignment));
     check_lt(launch(*chosen, operands), "cublasLtMatmul", what_);
   }
 
@@ -166,27 +177,39 @@ class CublasltCall final : public LibraryCall {
 
   void make_layout(Owned<lt::Layout>& to, const LtMatrix& m) const {
     to.destroy = lt::api()->layout_destroy;
-    check_lt(lt::api()->layout_create(&to.handle, m.type, static_cast<uint64_t>(m.rows), static_cast<uint64_t>(m.columns), m.leading), "cublasLtMatrixLayoutCreate",
-             what_);
+    check_lt(lt::api()->layout_create(&to.handle, m.type, static_cast<uint64_t>(m.rows),
+                                      static_cast<uint64_t>(m.columns), m.leading),
+             "cublasLtMatrixLayoutCreate", what_);
     if (form_.batch == 1) return;
     const auto count = static_cast<int32_t>(form_.batch);
-    check_lt(lt::api()->layout_set(to.handle, lt::layout_batch_count, &count, sizeof count), "cublasLtMatrixLayoutSetAttribute", what_);
-    check_lt(lt::api()->layout_set(to.handle, lt::layout_strided_batch_offset, &m.batch_stride, sizeof m.batch_stride), "cublasLtMatrixLayoutSetAttribute", what_);
+    check_lt(lt::api()->layout_set(to.handle, lt::layout_batch_count, &count, sizeof count),
+             "cublasLtMatrixLayoutSetAttribute", what_);
+    check_lt(lt::api()->layout_set(to.handle, lt::layout_strided_batch_offset, &m.batch_stride, sizeof m.batch_stride),
+             "cublasLtMatrixLayoutSetAttribute", what_);
   }
 
-  void set_bias(void* pointer) const { set(lt::api()->desc_set, matmul_.handle, lt::matmul_bias_pointer, pointer, what_); }
+  void set_bias(void* pointer) const {
+    set(lt::api()->desc_set, matmul_.handle, lt::matmul_bias_pointer, pointer, what_);
+  }
 
   /// The numbers are factors of the whole product: which operand cuBLASLt counts one to makes no difference.
-  void set_scale(int64_t k, void* pointer) const { set(lt::api()->desc_set, matmul_.handle, k == 0 ? lt::matmul_a_scale_pointer : lt::matmul_b_scale_pointer, pointer, what_); }
+  void set_scale(int64_t k, void* pointer) const {
+    set(lt::api()->desc_set, matmul_.handle, k == 0 ? lt::matmul_a_scale_pointer : lt::matmul_b_scale_pointer, pointer,
+        what_);
+  }
 
-  void set_argument(void* pointer) const { set(lt::api()->desc_set, matmul_.handle, lt::matmul_aux_pointer, pointer, what_); }
+  void set_argument(void* pointer) const {
+    set(lt::api()->desc_set, matmul_.handle, lt::matmul_aux_pointer, pointer, what_);
+  }
 
   int launch(const Algorithm& chosen, std::span<void* const> operands) const {
     if (chosen.own) {
       options_.own->run(operands);
       return 0;
     }
-    const auto at = [](void* base, int64_t elements, Dtype t) { return static_cast<char*>(base) + elements * t.size(); };
+    const auto at = [](void* base, int64_t elements, Dtype t) {
+      return static_cast<char*>(base) + elements * t.size();
+    };
     const size_t first = form_.swapped ? 1 : 0, second = 1 - first;
     const Dtype types[] = {desc_.a, desc_.b};
     // float64 products take float64 scalars, int8 ones int32 scalars.
@@ -198,16 +221,18 @@ class CublasltCall final : public LibraryCall {
     if (form_.scale == lt::r_32i) alpha = &one32, beta = &zero32;
     void* residual = desc_.residual ? operands[desc_.bias ? 3 : 2] : operands.back();
     for (const LtForm::Offset& offset : form_.calls) {
-      const int status = lt::api()->matmul(shared_.handle, matmul_.handle, alpha, at(operands[first], offset.a, types[first]), a_.handle,
-                                           at(operands[second], offset.b, types[second]), b_.handle, beta, at(residual, offset.c, desc_.c), d_.handle,
-                                           at(operands.back(), offset.c, desc_.c), d_.handle, &chosen.plain, reinterpret_cast<void*>(shared_.workspace),
-                                           cublaslt_workspace_bytes, context_.stream());
+      const int status = lt::api()->matmul(
+          shared_.handle, matmul_.handle, alpha, at(operands[first], offset.a, types[first]), a_.handle,
+          at(operands[second], offset.b, types[second]), b_.handle, beta, at(residual, offset.c, desc_.c), d_.handle,
+          at(operands.back(), offset.c, desc_.c), d_.handle, &chosen.plain, reinterpret_cast<void*>(shared_.workspace),
+          cublaslt_workspace_bytes, context_.stream());
       if (status != 0) return status;
     }
     return 0;
   }
 
-  /// The algorithm for operands of an alignment; measures candidates on `operands` where it may and nobody has. Null where there is none.
+  /// The algorithm for operands of an alignment; measures candidates on `operands` where it may and nobody has. Null
+  /// where there is none.
   const Algorithm* algorithm(int64_t alignment, const std::span<void* const>* operands, bool may_measure) const {
     last_ = alignment;
     const auto known = chosen_.find(alignment);
@@ -224,10 +249,14 @@ class CublasltCall final : public LibraryCall {
     if (searching) {
       measured.assign(operands->begin(), operands->end());
       // Running a product in place twice gives another result: candidates write elsewhere.
-      if (in_place(*operands) && (elsewhere = another_result())) measured.back() = reinterpret_cast<void*>(elsewhere->address());
+      if (in_place(*operands) && (elsewhere = another_result()))
+        measured.back() = reinterpret_cast<void*>(elsewhere->address());
     }
     if (searching && !in_place(measured)) {
-      best = found[found.size() == 1 ? 0 : fastest(context_, found.size(), [&](size_t i) { return launch(found[i], measured) == 0; }, what_)];
+      best = found[found.size() == 1
+                       ? 0
+                       : fastest(
+                             context_, found.size(), [&](size_t i) { return launch(found[i], measured) == 0; }, what_)];
       const Record record{best.plain, best.own};
       runtime::cache_put("cublaslt", key(alignment), &record, sizeof record);
     }
@@ -235,7 +264,9 @@ class CublasltCall final : public LibraryCall {
     return &(chosen_[alignment] = best);
   }
 
-  bool in_place(std::span<void* const> operands) const { return desc_.residual && operands[desc_.bias ? 3 : 2] == operands.back(); }
+  bool in_place(std::span<void* const> operands) const {
+    return desc_.residual && operands[desc_.bias ? 3 : 2] == operands.back();
+  }
 
   /// Memory for a result; none for several products, or where there is none left.
   std::shared_ptr<const Workspace> another_result() const {
@@ -252,18 +283,22 @@ class CublasltCall final : public LibraryCall {
     preference.destroy = lt::api()->preference_destroy;
     check_lt(lt::api()->preference_create(&preference.handle), "cublasLtMatmulPreferenceCreate", what_);
     const auto set_preference = [&](int attribute, auto value) {
-      check_lt(lt::api()->preference_set(preference.handle, attribute, &value, sizeof value), "cublasLtMatmulPreferenceSetAttribute", what_);
+      check_lt(lt::api()->preference_set(preference.handle, attribute, &value, sizeof value),
+               "cublasLtMatmulPreferenceSetAttribute", what_);
     };
     set_preference(lt::preference_max_workspace_bytes, static_cast<uint64_t>(cublaslt_workspace_bytes));
     // Partial sums of a split k are added in the precision of the sum, never in that of a narrower result.
     const bool narrow = desc_.c.size() < 4;
-    set_preference(lt::preference_reduction_scheme_mask, static_cast<uint32_t>(lt::reduction_compute_type | (narrow ? 0u : lt::reduction_in_place)));
-    for (int attribute : {lt::preference_min_alignment_a, lt::preference_min_alignment_b, lt::preference_min_alignment_c, lt::preference_min_alignment_d})
+    set_preference(lt::preference_reduction_scheme_mask,
+                   static_cast<uint32_t>(lt::reduction_compute_type | (narrow ? 0u : lt::reduction_in_place)));
+    for (int attribute : {lt::preference_min_alignment_a, lt::preference_min_alignment_b,
+                          lt::preference_min_alignment_c, lt::preference_min_alignment_d})
       set_preference(attribute, static_cast<uint32_t>(alignment));
     std::array<lt::HeuristicResult, 8> results{};
     int count = 0;
-    const int status = lt::api()->heuristic(shared_.handle, matmul_.handle, a_.handle, b_.handle, d_.handle, d_.handle, preference.handle,
-                                            static_cast<int>(results.size()), results.data(), &count);
+    const int status =
+        lt::api()->heuristic(shared_.handle, matmul_.handle, a_.handle, b_.handle, d_.handle, d_.handle,
+                             preference.handle, static_cast<int>(results.size()), results.data(), &count);
     std::vector<Algorithm> out;
     if (status != 0) return out;
     for (int i = 0; i < count; ++i)
@@ -276,9 +311,19 @@ class CublasltCall final : public LibraryCall {
 
   Digest key(int64_t alignment) const {
     const DeviceInfo& info = context_.info();
-    return Hasher().text(info.name).number(info.major).number(info.minor).number(info.multiprocessors).number(lt::api()->version()).number(driver_version())
-        .digest(desc_.digest()).number(options_.tf32).number(alignment).number(cublaslt_workspace_bytes)
-        .number(takes_own(alignment) ? product_version : 0).finish();
+    return Hasher()
+        .text(info.name)
+        .number(info.major)
+        .number(info.minor)
+        .number(info.multiprocessors)
+        .number(lt::api()->version())
+        .number(driver_version())
+        .digest(desc_.digest())
+        .number(options_.tf32)
+        .number(alignment)
+        .number(cublaslt_workspace_bytes)
+        .number(takes_own(alignment) ? product_version : 0)
+        .finish();
   }
 
   std::optional<Algorithm> from_disk(int64_t alignment) const {
@@ -286,9 +331,11 @@ class CublasltCall final : public LibraryCall {
     Record record;
     if (!bytes || bytes->size() != sizeof record) return std::nullopt;
     std::memcpy(&record, bytes->data(), sizeof record);
-    if (record.own != 0) return takes_own(alignment) ? std::optional<Algorithm>({.own = true, .measured = true}) : std::nullopt;
+    if (record.own != 0)
+      return takes_own(alignment) ? std::optional<Algorithm>({.own = true, .measured = true}) : std::nullopt;
     lt::HeuristicResult result{};
-    const int status = lt::api()->check(shared_.handle, matmul_.handle, a_.handle, b_.handle, d_.handle, d_.handle, &record.plain, &result);
+    const int status = lt::api()->check(shared_.handle, matmul_.handle, a_.handle, b_.handle, d_.handle, d_.handle,
+                                        &record.plain, &result);
     if (status != 0 || result.workspace_bytes > cublaslt_workspace_bytes) return std::nullopt;
     return Algorithm{record.plain, false, true};
   }
@@ -309,7 +356,8 @@ class CublasltCall final : public LibraryCall {
 
 }  // namespace
 
-std::shared_ptr<const LibraryCall> cublaslt(const kernel::DotDesc& desc, Context& context, const CublasltOptions& options) {
+std::shared_ptr<const LibraryCall> cublaslt(const kernel::DotDesc& desc, Context& context,
+                                            const CublasltOptions& options) {
   if (!lt::api()) return nullptr;
   const std::optional<LtForm> form = cublaslt_form(desc, options.tf32);
   if (!form) return nullptr;

@@ -1,4 +1,5 @@
-// From a descriptor with strides to cuBLASLt's column-major matrices. A row-major C is the column-major Cᵀ = Bᵀ Aᵀ: operands change places.
+// From a descriptor with strides to cuBLASLt's column-major matrices. A row-major C is the column-major Cᵀ = Bᵀ Aᵀ:
+// operands change places.
 #include <algorithm>
 #include <utility>
 
@@ -42,7 +43,8 @@ std::optional<Types> types_of(const DotDesc& d, bool tf32) {
     if (d.a == float8_e5m2 && d.b == float8_e5m2) return std::nullopt;
     if (!(d.c == float16 || d.c == bfloat16 || d.c == float32)) return std::nullopt;
     // A bias has the dtype of a 16-bit result only, and an activation or a sum is left alone.
-    if ((d.bias && d.c.size() != 2) || d.activation != Activation::none || d.sum != kernel::OperandSum::none) return std::nullopt;
+    if ((d.bias && d.c.size() != 2) || d.activation != Activation::none || d.sum != kernel::OperandSum::none)
+      return std::nullopt;
     return t;
   }
   if (d.scales > 0) return std::nullopt;
@@ -56,7 +58,8 @@ std::optional<Types> types_of(const DotDesc& d, bool tf32) {
     t.compute = lt::compute_64f, t.scale = lt::r_64f;
     return t;
   }
-  if (d.a == int8 && d.c == int32 && !d.bias && !d.residual && d.activation == Activation::none && d.sum == kernel::OperandSum::none) {
+  if (d.a == int8 && d.c == int32 && !d.bias && !d.residual && d.activation == Activation::none &&
+      d.sum == kernel::OperandSum::none) {
     t.compute = lt::compute_32i, t.scale = lt::r_32i;
     return t;
   }
@@ -64,7 +67,8 @@ std::optional<Types> types_of(const DotDesc& d, bool tf32) {
 }
 
 /// op(M) is rows × columns with the given strides; nothing where neither axis is contiguous or columns overlap.
-std::optional<LtMatrix> matrix(lt::DataType type, int64_t rows, int64_t columns, int64_t row_stride, int64_t column_stride, bool may_transpose) {
+std::optional<LtMatrix> matrix(lt::DataType type, int64_t rows, int64_t columns, int64_t row_stride,
+                               int64_t column_stride, bool may_transpose) {
   if ((rows == 1 || row_stride == 1)) {
     const int64_t leading = columns == 1 ? rows : column_stride;
     if (leading >= rows) return LtMatrix{type, false, rows, columns, leading, 0};
@@ -80,7 +84,8 @@ std::optional<LtMatrix> matrix(lt::DataType type, int64_t rows, int64_t columns,
 bool set_batch(std::vector<BatchAxis> axes, LtForm& form) {
   form.calls = {LtForm::Offset{}};
   if (axes.empty()) return true;
-  const auto longest = std::max_element(axes.begin(), axes.end(), [](const BatchAxis& x, const BatchAxis& y) { return x.extent < y.extent; });
+  const auto longest = std::max_element(axes.begin(), axes.end(),
+                                        [](const BatchAxis& x, const BatchAxis& y) { return x.extent < y.extent; });
   form.batch = longest->extent;
   form.a.batch_stride = longest->a, form.b.batch_stride = longest->b, form.d.batch_stride = longest->c;
   axes.erase(longest);
@@ -88,28 +93,35 @@ bool set_batch(std::vector<BatchAxis> axes, LtForm& form) {
     std::vector<LtForm::Offset> all;
     if (static_cast<int64_t>(form.calls.size()) * axis.extent > cublaslt_max_calls) return false;
     for (const LtForm::Offset& at : form.calls)
-      for (int64_t i = 0; i < axis.extent; ++i) all.push_back({at.a + i * axis.a, at.b + i * axis.b, at.c + i * axis.c});
+      for (int64_t i = 0; i < axis.extent; ++i)
+        all.push_back({at.a + i * axis.a, at.b + i * axis.b, at.c + i * axis.c});
     form.calls = std::move(all);
   }
   return true;
 }
 
-/// What follows the product as one of cuBLASLt's epilogues; the residual is its C, which is added before an activation and not after it.
+/// What follows the product as one of cuBLASLt's epilogues; the residual is its C, which is added before an activation
+/// and not after it.
 std::optional<uint32_t> epilogue_of(const DotDesc& d, bool swapped) {
   if (d.argument != kernel::ActivationArgument::none) {
     // Half precision, tanh's gelu; rows of Z must begin at multiples of 16 bytes.
-    const bool fits = d.activation == Activation::gelu_tanh && d.c.size() == 2 && !d.residual && d.sum == kernel::OperandSum::none && d.batch.empty();
-    if (!fits || (d.bias && !swapped) || d.m % 8 != 0 || d.n % 8 != 0 || std::max(d.c_m, d.c_n) % 8 != 0) return std::nullopt;
-    if (d.argument == kernel::ActivationArgument::slope) return d.bias ? std::nullopt : std::optional<uint32_t>(lt::epilogue_dgelu);
+    const bool fits = d.activation == Activation::gelu_tanh && d.c.size() == 2 && !d.residual &&
+                      d.sum == kernel::OperandSum::none && d.batch.empty();
+    if (!fits || (d.bias && !swapped) || d.m % 8 != 0 || d.n % 8 != 0 || std::max(d.c_m, d.c_n) % 8 != 0)
+      return std::nullopt;
+    if (d.argument == kernel::ActivationArgument::slope)
+      return d.bias ? std::nullopt : std::optional<uint32_t>(lt::epilogue_dgelu);
     return lt::epilogue_gelu_aux | (d.bias ? lt::epilogue_bias : 0u);
   }
   if (d.sum != kernel::OperandSum::none) {
-    if (d.bias || d.activation != Activation::none || !d.batch.empty()) return std::nullopt;  // bias and sum share a pointer
+    if (d.bias || d.activation != Activation::none || !d.batch.empty())
+      return std::nullopt;  // bias and sum share a pointer
     const bool of_its_a = (d.sum == kernel::OperandSum::b) == swapped;
     return of_its_a ? lt::epilogue_bgrad_a : lt::epilogue_bgrad_b;
   }
   if (d.residual && d.activation != Activation::none) return std::nullopt;
-  if (d.activation == Activation::gelu_tanh && d.c == float64) return std::nullopt;  // its approximation is a float32's: 1e-10
+  if (d.activation == Activation::gelu_tanh && d.c == float64)
+    return std::nullopt;                        // its approximation is a float32's: 1e-10
   if (d.bias && !swapped) return std::nullopt;  // its bias runs along D's rows
   switch (d.activation) {
     case Activation::none: return d.bias ? lt::epilogue_bias : lt::epilogue_default;
@@ -149,7 +161,8 @@ std::optional<LtForm> cublaslt_form(const DotDesc& desc, bool tf32) {
     b = matrix(types->b, d.k, d.n, d.b_k, d.b_n, true);
   }
   if (!a || !b || !c) return std::nullopt;
-  if (a->type == lt::r_8f_e4m3 || a->type == lt::r_8f_e5m2) {  // the tensor cores take 8-bit floats along k alone, 16 at a time
+  if (a->type == lt::r_8f_e4m3 ||
+      a->type == lt::r_8f_e5m2) {  // the tensor cores take 8-bit floats along k alone, 16 at a time
     if (!a->transposed || b->transposed || d.m % 16 != 0 || d.n % 16 != 0 || d.k % 16 != 0) return std::nullopt;
   }
   const std::optional<uint32_t> epilogue = epilogue_of(desc, form.swapped);

@@ -44,11 +44,13 @@ size_t instructions(const kernel::Block& block) {
 
 }  // namespace
 
-CudaTarget::CudaTarget(Context* context, std::string arch, bool disk_cache) : context_(context), arch_(std::move(arch)), disk_cache_(disk_cache) {
+CudaTarget::CudaTarget(Context* context, std::string arch, bool disk_cache)
+    : context_(context), arch_(std::move(arch)), disk_cache_(disk_cache) {
   fingerprint_ = fmt::format("cuda-{} nvrtc-{} {}", generator_version, nvrtc_version(), arch_);
   if (!context_) return;
   memory_ = std::make_unique<CudaMemory>(*context_);
-  runtime::begin_in_background([context] { start_cublaslt(*context); });  // half a gigabyte: nearly every program has a product
+  runtime::begin_in_background(
+      [context] { start_cublaslt(*context); });  // half a gigabyte: nearly every program has a product
 }
 
 CudaTarget::~CudaTarget() = default;
@@ -64,12 +66,15 @@ int64_t CudaTarget::most_blocks_together() const {
   return large && (!context_ || context_->info().multiprocessors >= whole_device) ? 16 : blocks_together();
 }
 
-/// As the device says; without one, as devices of the architecture have it: a multiprocessor's, of which the driver takes a kilobyte.
+/// As the device says; without one, as devices of the architecture have it: a multiprocessor's, of which the driver
+/// takes a kilobyte.
 int64_t CudaTarget::shared_bytes() const {
   if (context_) return context_->info().shared_bytes_per_block;
   const int version = std::stoi(arch_.substr(3));  // "sm_90a"
   if (version < 80) return 48 << 10;
-  return version == 80 || version == 87 ? 163 << 10 : version == 90 || version == 100 || version == 103 ? 227 << 10 : 99 << 10;
+  return version == 80 || version == 87                      ? 163 << 10
+         : version == 90 || version == 100 || version == 103 ? 227 << 10
+                                                             : 99 << 10;
 }
 
 int64_t CudaTarget::tensor_core_bytes(Dtype operands) const {
@@ -95,14 +100,17 @@ std::vector<char> CudaTarget::cubin(const std::string& source) {
   return code;
 }
 
-/// Without a device: several kernels share a source, so that the prelude is read once for all of them, and several sources are compiled side by side.
+/// Without a device: several kernels share a source, so that the prelude is read once for all of them, and several
+/// sources are compiled side by side.
 void CudaTarget::only_compile(std::span<const std::shared_ptr<CudaExecutable>> kernels) {
   const auto threads = static_cast<size_t>(std::max(1, runtime::num_threads()));
-  const size_t each = std::clamp<size_t>((kernels.size() + threads - 1) / threads, 1, most_kernels_per_source), sources = (kernels.size() + each - 1) / each;
+  const size_t each = std::clamp<size_t>((kernels.size() + threads - 1) / threads, 1, most_kernels_per_source),
+               sources = (kernels.size() + each - 1) / each;
   runtime::parallel_for(static_cast<int64_t>(sources), [&](int64_t begin, int64_t end) {
     for (auto s = static_cast<size_t>(begin); s < static_cast<size_t>(end); ++s) {
       std::string source(prelude);
-      for (const auto& kernel : kernels.subspan(s * each, std::min(each, kernels.size() - s * each))) source += kernel->rendered({}).source;
+      for (const auto& kernel : kernels.subspan(s * each, std::min(each, kernels.size() - s * each)))
+        source += kernel->rendered({}).source;
       cubin(source);
     }
   });
@@ -143,7 +151,8 @@ std::vector<std::shared_ptr<const Executable>> CudaTarget::compile(std::span<con
   return out;
 }
 
-std::vector<std::shared_ptr<const Executable>> CudaTarget::begin(std::span<const kernel::Kernel> kernels, std::span<const std::vector<size_t>> segments) {
+std::vector<std::shared_ptr<const Executable>> CudaTarget::begin(std::span<const kernel::Kernel> kernels,
+                                                                 std::span<const std::vector<size_t>> segments) {
   if (!context_) return compile(kernels);
   std::vector<std::shared_ptr<const Executable>> out;
   std::vector<std::pair<size_t, size_t>> order;  // long ones first: what begins last should not be what takes longest
@@ -189,7 +198,8 @@ std::shared_ptr<const Product> CudaTarget::product(const kernel::DotDesc& desc) 
   std::lock_guard lock(mutex_);
   std::shared_ptr<const ProductKernel>& kernel = products_[form->symbol()];
   if (!kernel) {
-    kernel = std::make_shared<ProductKernel>(*context_, *form, [this](const std::string& source) { return cubin(source); });
+    kernel =
+        std::make_shared<ProductKernel>(*context_, *form, [this](const std::string& source) { return cubin(source); });
     runtime::begin_in_background([kernel] { kernel->entry(); });
   }
   return std::make_shared<Product>(kernel, merged);
@@ -205,7 +215,8 @@ std::shared_ptr<const LibraryCall> CudaTarget::attention(const kernel::Attention
   return found->second;
 }
 
-/// A composite that neither a library nor generated kernels answer goes through its body; what has none (transforms, decompositions) is computed on the host.
+/// A composite that neither a library nor generated kernels answer goes through its body; what has none (transforms,
+/// decompositions) is computed on the host.
 std::shared_ptr<const LibraryCall> CudaTarget::call(const kernel::CallDesc& desc) {
   if (desc.name.ends_with("fft")) {
     if (!context_) return cpu().call(desc);
@@ -213,44 +224,59 @@ std::shared_ptr<const LibraryCall> CudaTarget::call(const kernel::CallDesc& desc
     return call ? call : host_call(desc, *context_);
   }
   if (!desc.name.starts_with("convolution")) {
-    if (auto generated = routine_call(desc, *this, context_)) return desc.name == "scatter_rows" && context_ && !desc.numerics.deterministic ? row_adds(desc, std::move(generated)) : generated;
+    if (auto generated = routine_call(desc, *this, context_))
+      return desc.name == "scatter_rows" && context_ && !desc.numerics.deterministic
+                 ? row_adds(desc, std::move(generated))
+                 : generated;
     if (!context_) return cpu().call(desc);
     auto call = cusolver_call(desc, *context_, linalg_kernels());
     return call ? call : host_call(desc, *context_);
   }
   if (!context_) return cpu().call(desc);  // in the place of cuDNN
   if (!libraries_enabled()) return nullptr;
-  auto library = cudnn_convolution(desc, *context_, {.tf32 = desc.numerics.tf32, .deterministic = desc.numerics.deterministic});
+  auto library =
+      cudnn_convolution(desc, *context_, {.tf32 = desc.numerics.tf32, .deterministic = desc.numerics.deterministic});
   const auto own = !library ? nullptr : desc.name == "convolution" ? convolution(desc) : weight_gradient(desc);
   if (!own) return library;
-  const Digest key = Hasher().digest(desc.digest()).text(version(cudnn_library())).number(desc.name == "convolution" ? convolution_version : weight_gradient_version).finish();
+  const Digest key = Hasher()
+                         .digest(desc.digest())
+                         .text(version(cudnn_library()))
+                         .number(desc.name == "convolution" ? convolution_version : weight_gradient_version)
+                         .finish();
   return measured_call(*context_, {std::move(library), own}, key, desc.to_string());
 }
 
 /// `ordered` where sums of rows in no order have no kernel.
-std::shared_ptr<const LibraryCall> CudaTarget::row_adds(const kernel::CallDesc& desc, std::shared_ptr<const LibraryCall> ordered) {
+std::shared_ptr<const LibraryCall> CudaTarget::row_adds(const kernel::CallDesc& desc,
+                                                        std::shared_ptr<const LibraryCall> ordered) {
   std::lock_guard lock(table_mutex_);
   std::shared_ptr<const LibraryCall>& call = row_adds_[desc.digest()];
-  if (!call) call = row_adds_call(desc, *context_, [this](const std::string& source) { return cubin(source); }, ordered);
+  if (!call)
+    call = row_adds_call(
+        desc, *context_, [this](const std::string& source) { return cubin(source); }, ordered);
   if (!call) call = std::move(ordered);
   return call;
 }
 
 std::shared_ptr<const LinalgKernels> CudaTarget::linalg_kernels() {
   std::lock_guard lock(mutex_);
-  if (!linalg_kernels_) linalg_kernels_ = std::make_shared<LinalgKernels>(*context_, [this](const std::string& source) { return cubin(source); });
+  if (!linalg_kernels_)
+    linalg_kernels_ =
+        std::make_shared<LinalgKernels>(*context_, [this](const std::string& source) { return cubin(source); });
   return linalg_kernels_;
 }
 
 /// Null where our own kernel does not take it, or is not worth a try.
 std::shared_ptr<const LibraryCall> CudaTarget::convolution(const kernel::CallDesc& desc) {
-  const std::optional<ConvolutionForm> form = features().warpgroups ? convolution_form(desc, tensor_core_bytes(float32)) : std::nullopt;
+  const std::optional<ConvolutionForm> form =
+      features().warpgroups ? convolution_form(desc, tensor_core_bytes(float32)) : std::nullopt;
   const int64_t images = form ? desc.inputs[0].extents[0] : 0;
   if (!form || !convolution_may_win(*form, images)) return nullptr;
   std::lock_guard lock(mutex_);
   std::shared_ptr<const ConvolutionKernel>& kernel = convolutions_[form->symbol()];
   if (!kernel) {
-    kernel = std::make_shared<ConvolutionKernel>(*context_, *form, [this](const std::string& source) { return cubin(source); });
+    kernel = std::make_shared<ConvolutionKernel>(*context_, *form,
+                                                 [this](const std::string& source) { return cubin(source); });
     runtime::begin_in_background([kernel] { kernel->entry(); });
   }
   return convolution_call(kernel, images);
@@ -264,7 +290,8 @@ std::shared_ptr<const LibraryCall> CudaTarget::weight_gradient(const kernel::Cal
   std::lock_guard lock(mutex_);
   std::shared_ptr<const WeightGradientKernels>& kernels = weight_gradients_[form->symbol()];
   if (!kernels) {
-    kernels = std::make_shared<WeightGradientKernels>(*context_, *form, [this](const std::string& source) { return cubin(source); });
+    kernels = std::make_shared<WeightGradientKernels>(*context_, *form,
+                                                      [this](const std::string& source) { return cubin(source); });
     runtime::begin_in_background([kernels] { kernels->load(); });
   }
   return weight_gradient_call(kernels, images);

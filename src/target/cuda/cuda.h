@@ -1,16 +1,17 @@
 #pragma once
-// The CUDA target: tile kernels rendered to CUDA C++, compiled by NVRTC, launched on the device's stream. Without a device (`offline`) it renders and compiles, and
-// runs nothing: so every kernel of a program can be checked on any machine that has NVRTC.
+// The CUDA target: tile kernels rendered to CUDA C++, compiled by NVRTC, launched on the device's stream. Without a
+// device (`offline`) it renders and compiles, and runs nothing: so every kernel of a program can be checked on any
+// machine that has NVRTC.
 #include <memory>
 #include <mutex>
 #include <string>
 #include <unordered_map>
 #include <vector>
 
+#include "target/cluster.h"
 #include "target/cuda/memory.h"
 #include "target/cuda/nvrtc.h"
 #include "target/cuda/render.h"
-#include "target/cluster.h"
 
 namespace weft::target::cuda {
 
@@ -39,7 +40,8 @@ class CudaTarget final : public Target, public Clusters, public SharedMemory {
   int64_t tensor_core_bytes(Dtype operands) const override;
   Features features() const;  // of its architecture
   std::vector<std::shared_ptr<const Executable>> compile(std::span<const kernel::Kernel> kernels) override;
-  std::vector<std::shared_ptr<const Executable>> begin(std::span<const kernel::Kernel> kernels, std::span<const std::vector<size_t>> segments) override;
+  std::vector<std::shared_ptr<const Executable>> begin(std::span<const kernel::Kernel> kernels,
+                                                       std::span<const std::vector<size_t>> segments) override;
   std::shared_ptr<const LibraryCall> library(const kernel::DotDesc& desc) override;
   std::shared_ptr<const LibraryCall> attention(const kernel::AttentionDesc& desc) override;
   std::shared_ptr<const LibraryCall> call(const kernel::CallDesc& desc) override;
@@ -63,10 +65,10 @@ class CudaTarget final : public Target, public Clusters, public SharedMemory {
   bool disk_cache_;
   std::unique_ptr<CudaMemory> memory_;
   mutable std::mutex mutex_;
-  std::mutex table_mutex_;  // of calls whose making compiles
-  std::unordered_map<Digest, std::shared_ptr<CudaExecutable>> loaded_;  // by digest before `expand`
-  std::unordered_map<Digest, std::shared_ptr<const CudnnAttention>> attention_;  // null: not taken
-  std::unordered_map<std::string, std::shared_ptr<const ProductKernel>> products_;                  // by symbol
+  std::mutex table_mutex_;                                                          // of calls whose making compiles
+  std::unordered_map<Digest, std::shared_ptr<CudaExecutable>> loaded_;              // by digest before `expand`
+  std::unordered_map<Digest, std::shared_ptr<const CudnnAttention>> attention_;     // null: not taken
+  std::unordered_map<std::string, std::shared_ptr<const ProductKernel>> products_;  // by symbol
   std::unordered_map<std::string, std::shared_ptr<const ConvolutionKernel>> convolutions_;          // by symbol
   std::unordered_map<std::string, std::shared_ptr<const WeightGradientKernels>> weight_gradients_;  // by symbol
   std::shared_ptr<const LinalgKernels> linalg_kernels_;

@@ -1,5 +1,6 @@
-// Attention as cuDNN's engines know it: a graph of two products around a softmax, and for the derivative one of five products, written operation by operation in
-// the order that the engines match. Scores have no memory; the order of the operations and the types of what lies between them are part of the pattern.
+// Attention as cuDNN's engines know it: a graph of two products around a softmax, and for the derivative one of five
+// products, written operation by operation in the order that the engines match. Scores have no memory; the order of the
+// operations and the types of what lies between them are part of the pattern.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -33,19 +34,27 @@ Sizes turned(Sizes s) {
 /// What both graphs share: the sizes, the constants, and the steps from scores to what goes into the exponential.
 class Builder {
  public:
-  Builder(Graph& graph, const AttentionDesc& desc) : g(graph), d(desc), io(desc.dtype == bfloat16 ? cudnn::type_bfloat16 : cudnn::type_half) {}
+  Builder(Graph& graph, const AttentionDesc& desc)
+      : g(graph), d(desc), io(desc.dtype == bfloat16 ? cudnn::type_bfloat16 : cudnn::type_half) {}
 
   Tensor scores(cudnn::DataType type = cudnn::type_float) {
-    return g.between(type, {d.batch, d.heads, d.queries, d.keys}, {d.heads * d.queries * d.keys, d.queries * d.keys, d.keys, 1});
+    return g.between(type, {d.batch, d.heads, d.queries, d.keys},
+                     {d.heads * d.queries * d.keys, d.queries * d.keys, d.keys, 1});
   }
   Sizes row_sizes() const { return {d.batch, d.heads, d.queries, 1}; }
   Sizes row_strides() const { return {d.heads * d.queries, d.queries, 1, 1}; }
   Tensor rows() { return g.between(cudnn::type_float, row_sizes(), row_strides()); }
   Tensor rows_in_memory() { return g.tensor(cudnn::type_float, row_sizes(), row_strides()); }
 
-  Tensor queries(const AttentionDesc::Strides& s, int64_t width) { return g.tensor(io, {d.batch, d.heads, d.queries, width}, sizes(s)); }
-  Tensor keys(const AttentionDesc::Strides& s, int64_t width) { return g.tensor(io, {d.batch, d.kv_heads, d.keys, width}, sizes(s)); }
-  Tensor keys_turned(const AttentionDesc::Strides& s, int64_t width) { return g.tensor(io, {d.batch, d.kv_heads, width, d.keys}, turned(sizes(s))); }
+  Tensor queries(const AttentionDesc::Strides& s, int64_t width) {
+    return g.tensor(io, {d.batch, d.heads, d.queries, width}, sizes(s));
+  }
+  Tensor keys(const AttentionDesc::Strides& s, int64_t width) {
+    return g.tensor(io, {d.batch, d.kv_heads, d.keys, width}, sizes(s));
+  }
+  Tensor keys_turned(const AttentionDesc::Strides& s, int64_t width) {
+    return g.tensor(io, {d.batch, d.kv_heads, width, d.keys}, turned(sizes(s)));
+  }
 
   Tensor scaled(const Tensor& s) {
     const Tensor out = scores(), factor = g.scalar(static_cast<float>(d.scale));
@@ -87,7 +96,8 @@ AttentionGraph forward_graph(const AttentionDesc& d) {
   const Tensor product = b.scores();
   g.matmul(q, k, product);
   const Tensor s = b.masked(b.scaled(product));
-  const Tensor most = b.rows(), less = b.scores(), e = b.scores(), total = b.rows(), logarithm = b.rows(), p = b.scores(b.io);
+  const Tensor most = b.rows(), less = b.scores(), e = b.scores(), total = b.rows(), logarithm = b.rows(),
+               p = b.scores(b.io);
   g.reduce(cudnn::reduce_max, s, most);
   g.pointwise(cudnn::pointwise_sub, less, s, &most);
   g.pointwise(cudnn::pointwise_exp, e, less);
@@ -104,10 +114,12 @@ AttentionGraph forward_graph(const AttentionDesc& d) {
 void product_over_queries(Builder& b, const Tensor& scores, const Tensor& other, const Tensor& result, int64_t width) {
   Graph& g = b.g;
   const AttentionDesc& d = b.d;
-  const Tensor turned_scores = g.between(b.io, {d.batch, d.heads, d.keys, d.queries}, {d.heads * d.queries * d.keys, d.queries * d.keys, 1, d.keys});
+  const Tensor turned_scores = g.between(b.io, {d.batch, d.heads, d.keys, d.queries},
+                                         {d.heads * d.queries * d.keys, d.queries * d.keys, 1, d.keys});
   g.reshape(scores, turned_scores);
   if (d.kv_heads == d.heads) return g.matmul(turned_scores, other, result);
-  const Tensor each = g.between(b.io, {d.batch, d.heads, d.keys, width}, {d.heads * d.keys * width, d.keys * width, width, 1});
+  const Tensor each =
+      g.between(b.io, {d.batch, d.heads, d.keys, width}, {d.heads * d.keys * width, d.keys * width, width, 1});
   g.matmul(turned_scores, other, each);
   g.reduce(cudnn::reduce_add, each, result);
 }
@@ -121,8 +133,9 @@ AttentionGraph derivative_graph(const AttentionDesc& d, bool deterministic) {
   const Tensor dq = b.queries(d.dq, d.width), dk = b.keys(d.dk, d.width), dv = b.keys(d.dv, d.value_width);
 
   // delta = Σ dO · O of each row, in memory of its own.
-  const Tensor weighted = g.between(cudnn::type_float, {d.batch, d.heads, d.queries, d.value_width},
-                                    {d.heads * d.queries * d.value_width, d.queries * d.value_width, d.heads * d.value_width, 1});
+  const Tensor weighted =
+      g.between(cudnn::type_float, {d.batch, d.heads, d.queries, d.value_width},
+                {d.heads * d.queries * d.value_width, d.queries * d.value_width, d.heads * d.value_width, 1});
   const Tensor sum = b.rows(), delta = b.rows_in_memory(), one = g.scalar(1.0f);
   g.pointwise(cudnn::pointwise_mul, weighted, cotangent, &o);
   g.reduce(cudnn::reduce_add, weighted, sum);
@@ -150,7 +163,8 @@ AttentionGraph derivative_graph(const AttentionDesc& d, bool deterministic) {
   if (deterministic) {
     g.matmul(ds, k_again, dq);
   } else {
-    const Tensor sums = g.tensor(cudnn::type_float, {d.batch, d.heads, d.queries, d.width}, {d.heads * d.queries * d.width, d.queries * d.width, d.width, 1});
+    const Tensor sums = g.tensor(cudnn::type_float, {d.batch, d.heads, d.queries, d.width},
+                                 {d.heads * d.queries * d.width, d.queries * d.width, d.width, 1});
     g.matmul(ds, k_again, sums);
     g.pointwise(cudnn::pointwise_identity, dq, sums);
     out.extras.push_back({sums.uid, static_cast<size_t>(d.batch * d.heads * d.queries * d.width) * sizeof(float)});
@@ -164,7 +178,8 @@ size_t padded(size_t bytes) { return (bytes + alignment - 1) / alignment * align
 
 class AttentionCall final : public CudnnAttention {
  public:
-  AttentionCall(const AttentionDesc& desc, Context& context, const CudnnOptions& options) : what_(desc.to_string()), desc_(desc), context_(context), options_(options) {
+  AttentionCall(const AttentionDesc& desc, Context& context, const CudnnOptions& options)
+      : what_(desc.to_string()), desc_(desc), context_(context), options_(options) {
     if (desc.derivative && options.deterministic) slices_ = attention_slices(desc, options.most_probabilities);
     else slices_.each = desc;
   }
@@ -185,16 +200,21 @@ class AttentionCall final : public CudnnAttention {
   bool declined() const override { return state_.load(std::memory_order_acquire) == State::declined; }
   const std::string& why() const override { return why_; }
 
-  std::string name() const override { return fmt::format("cudnn {} {}", what_.substr(0, what_.find(' ')), ready() ? plan_->name() : "refused"); }
+  std::string name() const override {
+    return fmt::format("cudnn {} {}", what_.substr(0, what_.find(' ')), ready() ? plan_->name() : "refused");
+  }
 
   void run(std::span<void* const> operands) const override {
     if (!ready()) throw_failure("attention", fmt::format("cuDNN does not take {}: {}", what_, why_));
     weft::check(operands.size() == operands_.size(), "cudnn", "number of operands");
     for (size_t i = 0; i < operands.size(); ++i)
       if (reinterpret_cast<uintptr_t>(operands[i]) % 16 != 0)
-        throw_failure("attention", fmt::format("operand {} of {} does not lie at a multiple of 16 bytes, which cuDNN needs", i, what_));
+        throw_failure(
+            "attention",
+            fmt::format("operand {} of {} does not lie at a multiple of 16 bytes, which cuDNN needs", i, what_));
     for (int64_t batch = 0; batch < slices_.batches; ++batch)
-      for (int64_t head = 0; head < slices_.heads; ++head) run_slice(operands, batch * slices_.each.batch, head * slices_.each.kv_heads);
+      for (int64_t head = 0; head < slices_.heads; ++head)
+        run_slice(operands, batch * slices_.each.batch, head * slices_.each.kv_heads);
   }
 
  private:
@@ -211,8 +231,10 @@ class AttentionCall final : public CudnnAttention {
     cudnn::PlanOptions plan_options;
     if (options_.deterministic) plan_options.without = {cudnn::note_nondeterministic};
     plan_options.most_workspace = size_t{16} << 30;
-    if (options_.search && slices_.each.flops() >= options_.least_searched_flops) plan_options.search = cudnn::PlanOptions::Search::forms;
-    plan_ = built.graph.plan(context_, plan_options, what_, Hasher().digest(slices_.each.digest()).number(options_.deterministic).finish());
+    if (options_.search && slices_.each.flops() >= options_.least_searched_flops)
+      plan_options.search = cudnn::PlanOptions::Search::forms;
+    plan_ = built.graph.plan(context_, plan_options, what_,
+                             Hasher().digest(slices_.each.digest()).number(options_.deterministic).finish());
     operands_ = std::move(built.operands);
     size_t bytes = padded(plan_->workspace_bytes());
     for (const AttentionGraph::Extra& extra : built.extras) {
@@ -224,13 +246,23 @@ class AttentionCall final : public CudnnAttention {
 
   void run_slice(std::span<void* const> operands, int64_t batch, int64_t kv_head) const {
     const int64_t head = kv_head * (desc_.heads / desc_.kv_heads);
-    const auto by = [&](const AttentionDesc::Strides& s, int64_t h) { return (batch * s[0] + h * s[1]) * 2; };  // of 16 bits each
+    const auto by = [&](const AttentionDesc::Strides& s, int64_t h) {
+      return (batch * s[0] + h * s[1]) * 2;
+    };  // of 16 bits each
     const AttentionDesc& d = desc_;
     // In the order of the operands; the logarithms of the sums lie side by side.
-    const int64_t offsets[] = {by(d.q, head),  by(d.k, kv_head), by(d.v, kv_head),  by(d.o, head), (batch * d.heads + head) * d.queries * static_cast<int64_t>(sizeof(float)),
-                               by(d.g, head), by(d.dq, head),   by(d.dk, kv_head), by(d.dv, kv_head)};
+    const int64_t offsets[] = {by(d.q, head),
+                               by(d.k, kv_head),
+                               by(d.v, kv_head),
+                               by(d.o, head),
+                               (batch * d.heads + head) * d.queries * static_cast<int64_t>(sizeof(float)),
+                               by(d.g, head),
+                               by(d.dq, head),
+                               by(d.dk, kv_head),
+                               by(d.dv, kv_head)};
     std::vector<cudnn::Plan::Operand> all;
-    for (size_t i = 0; i < operands.size(); ++i) all.push_back({operands_[i], static_cast<char*>(operands[i]) + offsets[i]});
+    for (size_t i = 0; i < operands.size(); ++i)
+      all.push_back({operands_[i], static_cast<char*>(operands[i]) + offsets[i]});
     const DevicePtr base = workspace_->address();
     for (const Scratch& scratch : extras_) all.push_back({scratch.uid, reinterpret_cast<void*>(base + scratch.offset)});
     plan_->run(all, reinterpret_cast<void*>(base));
@@ -289,7 +321,10 @@ AttentionGraph attention_graph(const AttentionDesc& desc, bool deterministic) {
 AttentionSlices attention_slices(const AttentionDesc& desc, size_t most_bytes) {
   AttentionSlices out{desc, 1, 1};
   const int64_t together = desc.heads / desc.kv_heads;  // heads that share a key head, whose gradients are added up
-  const auto fitting = [&](int64_t heads) { return static_cast<int64_t>(static_cast<double>(most_bytes) / (2.0 * static_cast<double>(heads * desc.queries * desc.keys))); };
+  const auto fitting = [&](int64_t heads) {
+    return static_cast<int64_t>(static_cast<double>(most_bytes) /
+                                (2.0 * static_cast<double>(heads * desc.queries * desc.keys)));
+  };
   out.each.batch = divisor_up_to(desc.batch, fitting(desc.heads));
   out.batches = desc.batch / out.each.batch;
   if (out.each.batch > 1) return out;
@@ -299,7 +334,8 @@ AttentionSlices attention_slices(const AttentionDesc& desc, size_t most_bytes) {
   return out;
 }
 
-std::shared_ptr<const CudnnAttention> begin_cudnn_attention(const AttentionDesc& desc, Context& context, const CudnnOptions& options, std::string* why) {
+std::shared_ptr<const CudnnAttention> begin_cudnn_attention(const AttentionDesc& desc, Context& context,
+                                                            const CudnnOptions& options, std::string* why) {
   if (std::string reason = refusal(desc, context); !reason.empty()) {
     if (why) *why = std::move(reason);
     return nullptr;
@@ -309,7 +345,8 @@ std::shared_ptr<const CudnnAttention> begin_cudnn_attention(const AttentionDesc&
   return call;
 }
 
-std::shared_ptr<const LibraryCall> cudnn_attention(const AttentionDesc& desc, Context& context, const CudnnOptions& options, std::string* why) {
+std::shared_ptr<const LibraryCall> cudnn_attention(const AttentionDesc& desc, Context& context,
+                                                   const CudnnOptions& options, std::string* why) {
   auto call = begin_cudnn_attention(desc, context, options, why);
   if (!call || call->ready()) return call;
   if (why) *why = call->why();

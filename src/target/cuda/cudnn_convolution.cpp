@@ -33,8 +33,12 @@ Sizes part_of(const kernel::CallDesc& desc, size_t k) {
   return Sizes(begin, begin + static_cast<std::ptrdiff_t>(space));
 }
 
-bool all_one(const Sizes& v) { return std::all_of(v.begin(), v.end(), [](int64_t e) { return e == 1; }); }
-bool none_negative(const Sizes& v) { return std::all_of(v.begin(), v.end(), [](int64_t e) { return e >= 0; }); }
+bool all_one(const Sizes& v) {
+  return std::all_of(v.begin(), v.end(), [](int64_t e) { return e == 1; });
+}
+bool none_negative(const Sizes& v) {
+  return std::all_of(v.begin(), v.end(), [](int64_t e) { return e >= 0; });
+}
 Sizes between(const std::vector<int64_t>& v) { return Sizes(v.begin() + 1, v.end() - 1); }
 
 /// cuDNN has no convolution over one axis of space: an axis of one element comes first.
@@ -47,17 +51,21 @@ void widen(Problem& p) {
 std::optional<Problem> problem_of(const kernel::CallDesc& desc, bool weights, std::string& why) {
   const Dtype t = desc.inputs[0].dtype;
   why = "only float32, bf16 and f16";
-  if (!(t == float32 || t == bfloat16 || t == float16) || desc.inputs[1].dtype != t || desc.outputs[0].dtype != t) return std::nullopt;
+  if (!(t == float32 || t == bfloat16 || t == float16) || desc.inputs[1].dtype != t || desc.outputs[0].dtype != t)
+    return std::nullopt;
   const auto &first = desc.inputs[0].extents, &second = desc.inputs[1].extents, &result = desc.outputs[0].extents;
   const auto &w = weights ? result : second, &y = weights ? second : result;
-  Problem p{t, first[0], first.back(), y.back(), desc.integers[0], between(first), between(y), between(w), {part_of(desc, 0), part_of(desc, 3), part_of(desc, 1), part_of(desc, 2)}};
+  Problem p{t,          first[0],         first.back(),
+            y.back(),   desc.integers[0], between(first),
+            between(y), between(w),       {part_of(desc, 0), part_of(desc, 3), part_of(desc, 1), part_of(desc, 2)}};
   why = "one to three axes of space, none empty";
   if (p.x.empty() || p.x.size() > 3) return std::nullopt;
   for (const auto* extents : {&first, &second, &result})
     if (std::any_of(extents->begin(), extents->end(), [](int64_t e) { return e < 1; })) return std::nullopt;
   why = "negative padding";
   if (!none_negative(p.shape.low) || !none_negative(p.shape.high)) return std::nullopt;
-  // It would be a backward-data operation with weights turned round, but engines of cuDNN 9.14 on an H200 ignore that their mode is true convolution.
+  // It would be a backward-data operation with weights turned round, but engines of cuDNN 9.14 on an H200 ignore that
+  // their mode is true convolution.
   why = "a dilated input";
   if (!all_one(part_of(desc, 4))) return std::nullopt;
   widen(p);
@@ -86,10 +94,14 @@ Tensor weight(Graph& g, cudnn::DataType type, const Problem& p) {
 }
 
 ConvolutionGraph graph_of(const Problem& p, bool weights) {
-  const cudnn::DataType type = p.dtype == float32 ? cudnn::type_float : p.dtype == bfloat16 ? cudnn::type_bfloat16 : cudnn::type_half;
+  const cudnn::DataType type = p.dtype == float32    ? cudnn::type_float
+                               : p.dtype == bfloat16 ? cudnn::type_bfloat16
+                                                     : cudnn::type_half;
   ConvolutionGraph out;
-  const Tensor x = data(out.graph, type, p.batch, p.in, p.x), y = data(out.graph, type, p.batch, p.out, p.y), w = weight(out.graph, type, p);
-  const cudnn::DescriptorType which = weights ? cudnn::operation_convolution_backward_filter : cudnn::operation_convolution_forward;
+  const Tensor x = data(out.graph, type, p.batch, p.in, p.x), y = data(out.graph, type, p.batch, p.out, p.y),
+               w = weight(out.graph, type, p);
+  const cudnn::DescriptorType which =
+      weights ? cudnn::operation_convolution_backward_filter : cudnn::operation_convolution_forward;
   out.graph.convolution(which, p.shape, x, w, y);
   if (weights) out.operands = {x.uid, y.uid, w.uid};
   else out.operands = {x.uid, w.uid, y.uid};
@@ -105,7 +117,9 @@ class ConvolutionCall final : public LibraryCall {
     plan_options.most_workspace = size_t{1} << 30;
     plan_options.without = {cudnn::note_reduced_precision_reduction};
     if (options.deterministic) plan_options.without.push_back(cudnn::note_nondeterministic);
-    if (desc.inputs[0].dtype == float32 && !options.tf32) plan_options.without.insert(plan_options.without.end(), {cudnn::note_tensor_core, cudnn::note_down_convert_inputs});
+    if (desc.inputs[0].dtype == float32 && !options.tf32)
+      plan_options.without.insert(plan_options.without.end(),
+                                  {cudnn::note_tensor_core, cudnn::note_down_convert_inputs});
     plan_ = built.graph.plan(context, plan_options, what_, desc.digest());
     workspace_ = shared_workspace(context, std::max<size_t>(plan_->workspace_bytes(), 256));
   }
@@ -117,7 +131,9 @@ class ConvolutionCall final : public LibraryCall {
     std::vector<cudnn::Plan::Operand> all;
     for (size_t i = 0; i < operands.size(); ++i) {
       if (reinterpret_cast<uintptr_t>(operands[i]) % 16 != 0)
-        throw_failure("convolution", fmt::format("operand {} of {} does not lie at a multiple of 16 bytes, which cuDNN needs", i, what_));
+        throw_failure(
+            "convolution",
+            fmt::format("operand {} of {} does not lie at a multiple of 16 bytes, which cuDNN needs", i, what_));
       all.push_back({operands_[i], operands[i]});
     }
     plan_->run(all, reinterpret_cast<void*>(workspace_->address()));
@@ -141,11 +157,13 @@ std::optional<ConvolutionGraph> convolution_graph(const kernel::CallDesc& desc, 
   return graph_of(*problem, weights);
 }
 
-std::shared_ptr<const LibraryCall> cudnn_convolution(const kernel::CallDesc& desc, Context& context, const CudnnOptions& options, std::string* why) {
+std::shared_ptr<const LibraryCall> cudnn_convolution(const kernel::CallDesc& desc, Context& context,
+                                                     const CudnnOptions& options, std::string* why) {
   std::string reason;
   try {
     if (!cudnn::api()) throw cudnn::Declined{"there is no cuDNN 9"};
-    if (auto graph = convolution_graph(desc, reason)) return std::make_shared<ConvolutionCall>(desc, std::move(*graph), context, options);
+    if (auto graph = convolution_graph(desc, reason))
+      return std::make_shared<ConvolutionCall>(desc, std::move(*graph), context, options);
   } catch (const cudnn::Declined& declined) {
     reason = declined.what;
   } catch (const std::runtime_error& failure) {  // no memory for the workspace

@@ -32,7 +32,8 @@ struct Notes {
   int64_t engine = -1;
   std::vector<int> numerical, behavior;
   bool any_of(const std::vector<NumericalNote>& notes) const {
-    return std::any_of(notes.begin(), notes.end(), [this](NumericalNote n) { return std::count(numerical.begin(), numerical.end(), n) > 0; });
+    return std::any_of(notes.begin(), notes.end(),
+                       [this](NumericalNote n) { return std::count(numerical.begin(), numerical.end(), n) > 0; });
   }
   bool compiles() const { return std::count(behavior.begin(), behavior.end(), note_runtime_compilation) > 0; }
 };
@@ -41,7 +42,8 @@ Notes notes_of(Backend config) {
   Descriptor engine(engine_descriptor);
   Backend raw = engine.get();
   int64_t count = 0;
-  must(api()->get_attribute(config, enginecfg_engine, of_backend_descriptor, 1, &count, &raw), "the engine of a configuration");
+  must(api()->get_attribute(config, enginecfg_engine, of_backend_descriptor, 1, &count, &raw),
+       "the engine of a configuration");
   const auto list = [&](Attribute name, AttributeType type, int64_t most) {
     std::vector<int> found(static_cast<size_t>(most));
     must(api()->get_attribute(raw, name, type, most, &count, found.data()), "an engine's properties");
@@ -50,7 +52,8 @@ Notes notes_of(Backend config) {
   };
   int64_t index = -1;
   must(api()->get_attribute(raw, engine_global_index, of_int64, 1, &count, &index), "an engine's number");
-  return {index, list(engine_numerical_note, of_numerical_note, note_count), list(engine_behavior_note, of_behavior_note, behavior_count)};
+  return {index, list(engine_numerical_note, of_numerical_note, note_count),
+          list(engine_behavior_note, of_behavior_note, behavior_count)};
 }
 
 /// Engine configurations in the order of a heuristic.
@@ -60,14 +63,17 @@ std::vector<std::unique_ptr<Descriptor>> configurations(const Descriptor& graph,
   heuristic.set(engineheur_mode, of_heur_mode, static_cast<int>(mode));
   heuristic.finalize("a heuristic");
   int64_t count = 0;
-  must(api()->get_attribute(heuristic.get(), engineheur_results, of_backend_descriptor, 0, &count, nullptr), "the number of engines");
+  must(api()->get_attribute(heuristic.get(), engineheur_results, of_backend_descriptor, 0, &count, nullptr),
+       "the number of engines");
   std::vector<std::unique_ptr<Descriptor>> out;
   std::vector<Backend> raw;
   for (int64_t i = 0; i < count; ++i) {
     out.push_back(std::make_unique<Descriptor>(enginecfg_descriptor));
     raw.push_back(out.back()->get());
   }
-  if (count > 0) must(api()->get_attribute(heuristic.get(), engineheur_results, of_backend_descriptor, count, &count, raw.data()), "the list of engines");
+  if (count > 0)
+    must(api()->get_attribute(heuristic.get(), engineheur_results, of_backend_descriptor, count, &count, raw.data()),
+         "the list of engines");
   out.resize(static_cast<size_t>(std::min<int64_t>(count, static_cast<int64_t>(out.size()))));
   return out;
 }
@@ -102,7 +108,8 @@ SharedHandle& handle(Context& context) {
     const runtime::Span span("compiler", "cuDNN starts");
     context.make_current();
     Handle made = nullptr;
-    if (const int status = api()->create(&made); status == 0 && api()->set_stream(made, context.stream()) == 0) shared->handle = made;
+    if (const int status = api()->create(&made); status == 0 && api()->set_stream(made, context.stream()) == 0)
+      shared->handle = made;
   }
   if (!shared->handle) throw Declined{"cuDNN does not start"};
   return *shared;
@@ -155,15 +162,18 @@ Tensor Graph::scalar(int32_t value) {
   return t;
 }
 
-void Graph::add(DescriptorType type, const std::vector<std::pair<Attribute, const Descriptor*>>& parts, std::shared_ptr<Descriptor> description) {
+void Graph::add(DescriptorType type, const std::vector<std::pair<Attribute, const Descriptor*>>& parts,
+                std::shared_ptr<Descriptor> description) {
   auto operation = std::make_shared<Descriptor>(type);
   for (const auto& [name, part] : parts) operation->set(name, *part);
   // Operations that scale carry their factors; cuDNN reads none for the others.
   const auto factor = [&](Attribute name, float value) { operation->set(name, of_float, value); };
   if (type == operation_pointwise) factor(pointwise_alpha1, 1), factor(pointwise_alpha2, 1);
   if (type == operation_convolution_forward) factor(convolution_forward_alpha, 1), factor(convolution_forward_beta, 0);
-  if (type == operation_convolution_backward_data) factor(convolution_bwd_data_alpha, 1), factor(convolution_bwd_data_beta, 0);
-  if (type == operation_convolution_backward_filter) factor(convolution_bwd_filter_alpha, 1), factor(convolution_bwd_filter_beta, 0);
+  if (type == operation_convolution_backward_data)
+    factor(convolution_bwd_data_alpha, 1), factor(convolution_bwd_data_beta, 0);
+  if (type == operation_convolution_backward_filter)
+    factor(convolution_bwd_filter_alpha, 1), factor(convolution_bwd_filter_beta, 0);
   operation->finalize("an operation");
   if (description) kept_.push_back(std::move(description));
   operations_.push_back(std::move(operation));
@@ -173,10 +183,16 @@ void Graph::matmul(const Tensor& a, const Tensor& b, const Tensor& c) {
   auto d = std::make_shared<Descriptor>(matmul_descriptor);
   d->set(matmul_comp_type, of_data_type, static_cast<int>(type_float));
   d->finalize("a product");
-  add(operation_matmul, {{matmul_adesc, a.descriptor.get()}, {matmul_bdesc, b.descriptor.get()}, {matmul_cdesc, c.descriptor.get()}, {matmul_desc, d.get()}}, d);
+  add(operation_matmul,
+      {{matmul_adesc, a.descriptor.get()},
+       {matmul_bdesc, b.descriptor.get()},
+       {matmul_cdesc, c.descriptor.get()},
+       {matmul_desc, d.get()}},
+      d);
 }
 
-void Graph::pointwise(PointwiseMode mode, const Tensor& y, const Tensor& x, const Tensor* b, const Tensor* t, DataType compute, int64_t axis) {
+void Graph::pointwise(PointwiseMode mode, const Tensor& y, const Tensor& x, const Tensor* b, const Tensor* t,
+                      DataType compute, int64_t axis) {
   auto d = std::make_shared<Descriptor>(pointwise_descriptor);
   d->set(pointwise_mode, of_pointwise_mode, static_cast<int>(mode));
   d->set(pointwise_math_prec, of_data_type, static_cast<int>(compute));
@@ -194,14 +210,16 @@ void Graph::reduce(Reduction how, const Tensor& x, const Tensor& y) {
   d->set(reduction_comp_type, of_data_type, static_cast<int>(type_float));
   d->set(reduction_operator, of_reduction_operator, static_cast<int>(how));
   d->finalize("a reduction");
-  add(operation_reduction, {{reduction_desc, d.get()}, {reduction_xdesc, x.descriptor.get()}, {reduction_ydesc, y.descriptor.get()}}, d);
+  add(operation_reduction,
+      {{reduction_desc, d.get()}, {reduction_xdesc, x.descriptor.get()}, {reduction_ydesc, y.descriptor.get()}}, d);
 }
 
 void Graph::reshape(const Tensor& x, const Tensor& y) {
   add(operation_reshape, {{reshape_xdesc, x.descriptor.get()}, {reshape_ydesc, y.descriptor.get()}}, nullptr);
 }
 
-void Graph::convolution(DescriptorType which, const ConvolutionShape& shape, const Tensor& x, const Tensor& w, const Tensor& y) {
+void Graph::convolution(DescriptorType which, const ConvolutionShape& shape, const Tensor& x, const Tensor& w,
+                        const Tensor& y) {
   auto d = std::make_shared<Descriptor>(convolution_descriptor);
   d->set(convolution_comp_type, of_data_type, static_cast<int>(type_float));
   d->set(convolution_conv_mode, of_convolution_mode, static_cast<int>(shape.mode));
@@ -213,11 +231,26 @@ void Graph::convolution(DescriptorType which, const ConvolutionShape& shape, con
   d->finalize("a convolution");
   const Descriptor *dx = x.descriptor.get(), *dw = w.descriptor.get(), *dy = y.descriptor.get();
   if (which == operation_convolution_forward)
-    add(which, {{convolution_forward_x, dx}, {convolution_forward_w, dw}, {convolution_forward_y, dy}, {convolution_forward_conv_desc, d.get()}}, d);
+    add(which,
+        {{convolution_forward_x, dx},
+         {convolution_forward_w, dw},
+         {convolution_forward_y, dy},
+         {convolution_forward_conv_desc, d.get()}},
+        d);
   else if (which == operation_convolution_backward_data)
-    add(which, {{convolution_bwd_data_dx, dx}, {convolution_bwd_data_w, dw}, {convolution_bwd_data_dy, dy}, {convolution_bwd_data_conv_desc, d.get()}}, d);
+    add(which,
+        {{convolution_bwd_data_dx, dx},
+         {convolution_bwd_data_w, dw},
+         {convolution_bwd_data_dy, dy},
+         {convolution_bwd_data_conv_desc, d.get()}},
+        d);
   else
-    add(which, {{convolution_bwd_filter_x, dx}, {convolution_bwd_filter_dw, dw}, {convolution_bwd_filter_dy, dy}, {convolution_bwd_filter_conv_desc, d.get()}}, d);
+    add(which,
+        {{convolution_bwd_filter_x, dx},
+         {convolution_bwd_filter_dw, dw},
+         {convolution_bwd_filter_dy, dy},
+         {convolution_bwd_filter_conv_desc, d.get()}},
+        d);
 }
 
 std::vector<Backend> Graph::operations() const {
@@ -236,22 +269,29 @@ struct Candidate {
 
 int64_t workspace_of(const Descriptor& plan) {
   int64_t bytes = 0, count = 0;
-  must(api()->get_attribute(plan.get(), execution_plan_workspace_size, of_int64, 1, &count, &bytes), "a plan's workspace");
+  must(api()->get_attribute(plan.get(), execution_plan_workspace_size, of_int64, 1, &count, &bytes),
+       "a plan's workspace");
   return bytes;
 }
 
-/// A plan in the cache folder: where its engine stood in the list and how long that was, then cuDNN's own text of it, with the compiled code (which took a second).
+/// A plan in the cache folder: where its engine stood in the list and how long that was, then cuDNN's own text of it,
+/// with the compiled code (which took a second).
 struct Kept {
   uint64_t place, listed;
 };
 
 void keep(const Digest& key, const Candidate& candidate, size_t listed) {
   int64_t count = 0;
-  if (api()->get_attribute(candidate.plan->get(), execution_plan_json_representation, of_char, 0, &count, nullptr) != 0 || count <= 0) return;
+  if (api()->get_attribute(candidate.plan->get(), execution_plan_json_representation, of_char, 0, &count, nullptr) !=
+          0 ||
+      count <= 0)
+    return;
   std::vector<char> bytes(sizeof(Kept) + static_cast<size_t>(count));
   const Kept head{candidate.place, listed};
   std::memcpy(bytes.data(), &head, sizeof head);
-  if (api()->get_attribute(candidate.plan->get(), execution_plan_json_representation, of_char, count, &count, bytes.data() + sizeof head) != 0) return;
+  if (api()->get_attribute(candidate.plan->get(), execution_plan_json_representation, of_char, count, &count,
+                           bytes.data() + sizeof head) != 0)
+    return;
   runtime::cache_put("cudnn", key, bytes.data(), bytes.size());
 }
 
@@ -282,7 +322,9 @@ int Plan::State::execute(const Candidate& candidate, std::span<const Operand> op
   std::vector<int64_t> uids;
   std::vector<void*> addresses;
   for (const Operand& operand : operands) uids.push_back(operand.uid), addresses.push_back(operand.address);
-  for (Graph::Scalar& s : scalars) uids.push_back(s.uid), addresses.push_back(s.is_real ? static_cast<void*>(&s.real) : static_cast<void*>(&s.integer));
+  for (Graph::Scalar& s : scalars)
+    uids.push_back(s.uid),
+        addresses.push_back(s.is_real ? static_cast<void*>(&s.real) : static_cast<void*>(&s.integer));
   Descriptor pack(variant_pack_descriptor);
   pack.set(variant_pack_unique_ids, uids);
   pack.set_all(variant_pack_data_pointers, of_void_ptr, static_cast<int64_t>(addresses.size()), addresses.data());
@@ -298,7 +340,9 @@ void Plan::run(std::span<const Operand> operands, void* workspace) {
   s.context.make_current();
   try {
     if (!s.settled && !s.context.capturing()) {
-      s.chosen = fastest(s.context, s.candidates.size(), [&](size_t i) { return s.execute(s.candidates[i], operands, workspace) == 0; }, s.what);
+      s.chosen = fastest(
+          s.context, s.candidates.size(),
+          [&](size_t i) { return s.execute(s.candidates[i], operands, workspace) == 0; }, s.what);
       s.settled = true;
       keep(s.key, s.candidates[s.chosen], s.listed);
     }
@@ -327,18 +371,21 @@ Candidate Plan::State::planned(std::unique_ptr<Descriptor> config, size_t place,
   c.plan->set(execution_plan_engine_config, *c.config);
   c.plan->finalize("a plan");
   c.workspace = workspace_of(*c.plan);
-  if (static_cast<size_t>(c.workspace) > options.most_workspace) throw Declined{fmt::format("a plan wants {} bytes of workspace", c.workspace)};
+  if (static_cast<size_t>(c.workspace) > options.most_workspace)
+    throw Declined{fmt::format("a plan wants {} bytes of workspace", c.workspace)};
   return c;
 }
 
-/// Plans of what is to be measured, or of the first engine that works. What the last of those that failed said goes to `why`.
+/// Plans of what is to be measured, or of the first engine that works. What the last of those that failed said goes to
+/// `why`.
 void Plan::State::collect(const PlanOptions& options, std::string& why) {
   struct Found {
     std::unique_ptr<Descriptor> config;
     size_t place;
     int64_t engine;
   };
-  const bool engines = options.search == PlanOptions::Search::engines, forms = options.search == PlanOptions::Search::forms;
+  const bool engines = options.search == PlanOptions::Search::engines,
+             forms = options.search == PlanOptions::Search::forms;
   listed = 0;
   for (const HeurMode mode : {heur_a, heur_fallback}) {
     const auto unless_declined = [&why](auto&& attempt) {
@@ -355,20 +402,24 @@ void Plan::State::collect(const PlanOptions& options, std::string& why) {
       const size_t place = listed++;
       unless_declined([&] {
         const Notes notes = notes_of(config->get());
-        if (!notes.any_of(options.without) && !(engines && notes.compiles())) found.push_back({std::move(config), place, notes.engine});
+        if (!notes.any_of(options.without) && !(engines && notes.compiles()))
+          found.push_back({std::move(config), place, notes.engine});
       });
     }
     for (size_t k = 0; k < found.size() && candidates.size() < (engines ? 6 : 1); ++k) {
       if (!found[k].config) continue;
-      const auto other = std::find_if(found.begin() + static_cast<std::ptrdiff_t>(k) + 1, found.end(), [&](const Found& f) { return forms && f.engine == found[k].engine; });
+      const auto other = std::find_if(found.begin() + static_cast<std::ptrdiff_t>(k) + 1, found.end(),
+                                      [&](const Found& f) { return forms && f.engine == found[k].engine; });
       unless_declined([&] { candidates.push_back(planned(std::move(found[k].config), found[k].place, options)); });
-      if (other != found.end()) unless_declined([&] { candidates.push_back(planned(std::move(other->config), other->place, options)); });
+      if (other != found.end())
+        unless_declined([&] { candidates.push_back(planned(std::move(other->config), other->place, options)); });
     }
     if (!candidates.empty()) return;
   }
 }
 
-/// The plan of an earlier process, with its compiled code. False where there is none, or where cuDNN does not take it any more.
+/// The plan of an earlier process, with its compiled code. False where there is none, or where cuDNN does not take it
+/// any more.
 bool Plan::State::read_kept() {
   const auto bytes = runtime::cache_get("cudnn", key);
   Kept head{};
@@ -376,7 +427,8 @@ bool Plan::State::read_kept() {
   std::memcpy(&head, bytes->data(), sizeof head);
   try {
     Candidate c{nullptr, std::make_unique<Descriptor>(execution_plan_descriptor), 0, static_cast<size_t>(head.place)};
-    c.plan->set_all(execution_plan_json_representation, of_char, static_cast<int64_t>(bytes->size() - sizeof head), bytes->data() + sizeof head);
+    c.plan->set_all(execution_plan_json_representation, of_char, static_cast<int64_t>(bytes->size() - sizeof head),
+                    bytes->data() + sizeof head);
     c.plan->set(execution_plan_handle, of_handle, handle.handle);
     c.plan->finalize("a plan from the cache folder");
     c.workspace = workspace_of(*c.plan);
@@ -388,18 +440,29 @@ bool Plan::State::read_kept() {
   return true;
 }
 
-std::unique_ptr<Plan> Graph::plan(Context& context, const PlanOptions& options, const std::string& what, const Digest& key) {
+std::unique_ptr<Plan> Graph::plan(Context& context, const PlanOptions& options, const std::string& what,
+                                  const Digest& key) {
   const runtime::Span span("compiler", "cuDNN plan");
   SharedHandle& library = handle(context);
   std::lock_guard lock(library.mutex);
   context.make_current();
   const DeviceInfo& info = context.info();
   Hasher hasher;
-  constexpr int numbering = 1;  // a kept plan knows tensors by their numbers: raise it where graphs are built in another order
-  hasher.number(numbering).text(info.name).number(info.multiprocessors).number(api()->version()).number(driver_version()).digest(key).number(options.most_workspace).number(static_cast<int>(options.search)).number(context.ordinal());
+  constexpr int numbering =
+      1;  // a kept plan knows tensors by their numbers: raise it where graphs are built in another order
+  hasher.number(numbering)
+      .text(info.name)
+      .number(info.multiprocessors)
+      .number(api()->version())
+      .number(driver_version())
+      .digest(key)
+      .number(options.most_workspace)
+      .number(static_cast<int>(options.search))
+      .number(context.ordinal());
   for (NumericalNote note : options.without) hasher.number(static_cast<int>(note));
   std::unique_ptr<Plan> plan(new Plan);
-  plan->state_.reset(new Plan::State{context, what, hasher.finish(), library, {}, nullptr, scalars_, {}, 0, 0, true, {}});
+  plan->state_.reset(
+      new Plan::State{context, what, hasher.finish(), library, {}, nullptr, scalars_, {}, 0, 0, true, {}});
   Plan::State& s = *plan->state_;
   s.kept = kept_;
   s.kept.insert(s.kept.end(), operations_.begin(), operations_.end());

@@ -1,5 +1,6 @@
 #pragma once
-// cuDNN's graphs: tensors and operations on them, and plans that run them. A plan is made once; running it takes addresses only.
+// cuDNN's graphs: tensors and operations on them, and plans that run them. A plan is made once; running it takes
+// addresses only.
 #include <cstdint>
 #include <memory>
 #include <mutex>
@@ -29,9 +30,13 @@ class Descriptor {
   Backend get() const { return backend_; }
 
   template <class T>
-  void set(Attribute name, AttributeType type, const T& value) { set_all(name, type, 1, &value); }
+  void set(Attribute name, AttributeType type, const T& value) {
+    set_all(name, type, 1, &value);
+  }
   void set(Attribute name, const Descriptor& other) { set(name, of_backend_descriptor, other.get()); }
-  void set(Attribute name, const std::vector<int64_t>& values) { set_all(name, of_int64, static_cast<int64_t>(values.size()), values.data()); }
+  void set(Attribute name, const std::vector<int64_t>& values) {
+    set_all(name, of_int64, static_cast<int64_t>(values.size()), values.data());
+  }
   void set_all(Attribute name, AttributeType type, int64_t count, const void* values);
   void finalize(const char* what);
 
@@ -54,7 +59,8 @@ struct ConvolutionShape {
 
 struct PlanOptions {
   std::vector<NumericalNote> without;  // engines with one of these properties are left out
-  /// What the first run outside of a capture measures, in the heuristic's order; its first is taken unless there are several.
+  /// What the first run outside of a capture measures, in the heuristic's order; its first is taken unless there are
+  /// several.
   enum class Search : uint8_t {
     none,
     engines,  // the first six that need no compilation of their own (half a second each)
@@ -68,29 +74,37 @@ class Plan;
 
 class Graph {
  public:
-  Tensor tensor(DataType type, const Sizes& extents, const Sizes& strides) { return make(type, extents, strides, false, false); }
-  Tensor between(DataType type, const Sizes& extents, const Sizes& strides) { return make(type, extents, strides, true, false); }  // has no memory of its own
+  Tensor tensor(DataType type, const Sizes& extents, const Sizes& strides) {
+    return make(type, extents, strides, false, false);
+  }
+  Tensor between(DataType type, const Sizes& extents, const Sizes& strides) {
+    return make(type, extents, strides, true, false);
+  }  // has no memory of its own
   Tensor scalar(float value);
   Tensor scalar(int32_t value);
 
   void matmul(const Tensor& a, const Tensor& b, const Tensor& c);
   /// y = mode(x, b, t); null for operands that the mode does not have. `axis`: of an index.
-  void pointwise(PointwiseMode mode, const Tensor& y, const Tensor& x, const Tensor* b = nullptr, const Tensor* t = nullptr, DataType compute = type_float, int64_t axis = -1);
+  void pointwise(PointwiseMode mode, const Tensor& y, const Tensor& x, const Tensor* b = nullptr,
+                 const Tensor* t = nullptr, DataType compute = type_float, int64_t axis = -1);
   void reduce(Reduction how, const Tensor& x, const Tensor& y);
   void reshape(const Tensor& x, const Tensor& y);
   /// One of the three operations on x, w and y, of which it computes one.
-  void convolution(DescriptorType which, const ConvolutionShape& shape, const Tensor& x, const Tensor& w, const Tensor& y);
+  void convolution(DescriptorType which, const ConvolutionShape& shape, const Tensor& x, const Tensor& w,
+                   const Tensor& y);
 
   std::vector<Backend> operations() const;  // in the order in which they were added
 
-  /// The plan that the cache folder has under `key`, else those of engines in the heuristic's order: one, or several where a search is wanted. Throws Declined where
-  /// there is none. `key`: of the operations; device, versions and options are added to it.
+  /// The plan that the cache folder has under `key`, else those of engines in the heuristic's order: one, or several
+  /// where a search is wanted. Throws Declined where there is none. `key`: of the operations; device, versions and
+  /// options are added to it.
   std::unique_ptr<Plan> plan(Context& context, const PlanOptions& options, const std::string& what, const Digest& key);
 
  private:
   friend class Plan;
   Tensor make(DataType type, const Sizes& extents, const Sizes& strides, bool is_virtual, bool by_value);
-  void add(DescriptorType type, const std::vector<std::pair<Attribute, const Descriptor*>>& parts, std::shared_ptr<Descriptor> description);
+  void add(DescriptorType type, const std::vector<std::pair<Attribute, const Descriptor*>>& parts,
+           std::shared_ptr<Descriptor> description);
 
   struct Scalar {
     int64_t uid;
@@ -129,7 +143,8 @@ struct SharedHandle {
   std::mutex mutex;
   Handle handle = nullptr;
 };
-/// One of the few handles of a context, each in its turn, bound to its stream; throws Declined where cuDNN is missing or does not start.
+/// One of the few handles of a context, each in its turn, bound to its stream; throws Declined where cuDNN is missing
+/// or does not start.
 SharedHandle& handle(Context& context);
 
 }  // namespace weft::target::cuda::cudnn

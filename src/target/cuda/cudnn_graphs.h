@@ -26,8 +26,9 @@ struct AttentionGraph {
 /// Throws cudnn::Declined where cuDNN refuses an operation. `deterministic` matters for the derivative alone (cudnn.h).
 AttentionGraph attention_graph(const kernel::AttentionDesc& desc, bool deterministic);
 
-/// The deterministic derivative of attention keeps a 16-bit probability for each pair. Slices of whole batches, or of heads that share their key heads, that keep
-/// at most `most_bytes` of them (or one key head's): `each` of `batches` x `heads` slices is an attention of its own.
+/// The deterministic derivative of attention keeps a 16-bit probability for each pair. Slices of whole batches, or of
+/// heads that share their key heads, that keep at most `most_bytes` of them (or one key head's): `each` of `batches` x
+/// `heads` slices is an attention of its own.
 struct AttentionSlices {
   kernel::AttentionDesc each;
   int64_t batches = 1, heads = 1;

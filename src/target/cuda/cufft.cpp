@@ -30,10 +30,14 @@ class CufftCall final : public LibraryCall {
  public:
   CufftCall(const kernel::CallDesc& desc, Context& context) : what_(desc.to_string()), context_(context) {
     const bool to_half = desc.name == "rfft", from_half = desc.name == "irfft", wide = desc.inputs[0].dtype == float64;
-    const std::vector<int64_t>& extents = from_half ? desc.outputs[0].extents : desc.inputs[0].extents;  // with the axis at full length
+    const std::vector<int64_t>& extents =
+        from_half ? desc.outputs[0].extents : desc.inputs[0].extents;  // with the axis at full length
     const size_t axis = extents.size() - (to_half || from_half ? 1 : 2);
     for (size_t k = 0; k < axis; ++k) rows_ *= extents[k];
-    kind_ = to_half ? (wide ? cufft::d2z : cufft::r2c) : from_half ? (wide ? cufft::z2d : cufft::c2r) : wide ? cufft::z2z : cufft::c2c;
+    kind_ = to_half     ? (wide ? cufft::d2z : cufft::r2c)
+            : from_half ? (wide ? cufft::z2d : cufft::c2r)
+            : wide      ? cufft::z2z
+                        : cufft::c2c;
     if (!to_half && !from_half && desc.integers[0] != 0) direction_ = cufft::inverse;
     if (from_half) {
       input_bytes_ = static_cast<size_t>(desc.inputs[0].dtype.size());
@@ -57,7 +61,9 @@ class CufftCall final : public LibraryCall {
     void* in = operands[0];
     if (input_bytes_ > 0) {  // transforms to real numbers overwrite what they read
       in = reinterpret_cast<void*>(workspace_->address());
-      check(driver().memcpy_dtod_async(workspace_->address(), reinterpret_cast<DevicePtr>(operands[0]), input_bytes_, context_.stream()), "cuMemcpyDtoDAsync");
+      check(driver().memcpy_dtod_async(workspace_->address(), reinterpret_cast<DevicePtr>(operands[0]), input_bytes_,
+                                       context_.stream()),
+            "cuMemcpyDtoDAsync");
     }
     check_fft(launch(in, operands[1]), "a transform");
   }
@@ -70,9 +76,11 @@ class CufftCall final : public LibraryCall {
     check_fft(api.set_auto_allocation(plan_, 0), "cufftSetAutoAllocation");
     size_t bytes = 0;
     long long n = length;
-    check_fft(api.make_plan_many(plan_, 1, &n, nullptr, 1, 0, nullptr, 1, 0, kind_, rows_, &bytes), "cufftMakePlanMany64");
+    check_fft(api.make_plan_many(plan_, 1, &n, nullptr, 1, 0, nullptr, 1, 0, kind_, rows_, &bytes),
+              "cufftMakePlanMany64");
     workspace_ = shared_workspace(context_, std::max(grain, copy_bytes_ + bytes));
-    check_fft(api.set_work_area(plan_, reinterpret_cast<void*>(workspace_->address() + copy_bytes_)), "cufftSetWorkArea");
+    check_fft(api.set_work_area(plan_, reinterpret_cast<void*>(workspace_->address() + copy_bytes_)),
+              "cufftSetWorkArea");
     check_fft(api.set_stream(plan_, context_.stream()), "cufftSetStream");
   }
 
@@ -109,7 +117,9 @@ class CufftCall final : public LibraryCall {
 std::shared_ptr<const LibraryCall> cufft_call(const kernel::CallDesc& desc, Context& context) {
   if (!cufft::api()) return nullptr;
   static std::mutex mutex;
-  static auto& plans = *new std::map<std::pair<int, Digest>, std::shared_ptr<const LibraryCall>>;  // never destroyed: the driver may have ended by then
+  static auto& plans =
+      *new std::map<std::pair<int, Digest>,
+                    std::shared_ptr<const LibraryCall>>;  // never destroyed: the driver may have ended by then
   std::lock_guard lock(mutex);
   auto& plan = plans[{context.ordinal(), desc.digest()}];
   if (!plan) plan = std::make_shared<CufftCall>(desc, context);

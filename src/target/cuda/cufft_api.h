@@ -1,5 +1,6 @@
 #pragma once
-// cuFFT's interface as far as Weft needs it, in declarations of our own. tests/target/cuda_libraries_test.cpp holds them against its header.
+// cuFFT's interface as far as Weft needs it, in declarations of our own. tests/target/cuda_libraries_test.cpp holds
+// them against its header.
 #include <cstddef>
 
 #include "target/cuda/driver.h"
@@ -14,8 +15,9 @@ struct Api {
   int (*create)(Plan* plan);
   int (*destroy)(Plan plan);
   int (*set_auto_allocation)(Plan plan, int on);
-  int (*make_plan_many)(Plan plan, int rank, long long* n, long long* in_embed, long long in_stride, long long in_distance, long long* out_embed,
-                        long long out_stride, long long out_distance, Kind kind, long long batch, size_t* workspace_bytes);
+  int (*make_plan_many)(Plan plan, int rank, long long* n, long long* in_embed, long long in_stride,
+                        long long in_distance, long long* out_embed, long long out_stride, long long out_distance,
+                        Kind kind, long long batch, size_t* workspace_bytes);
   int (*set_work_area)(Plan plan, void* workspace);
   int (*set_stream)(Plan plan, StreamHandle stream);
   int (*run_c2c)(Plan plan, void* in, void* out, int direction);

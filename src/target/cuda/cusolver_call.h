@@ -1,5 +1,6 @@
 #pragma once
-// What the calls of cuSOLVER and cuBLAS on matrices have in common, whether one matrix comes after the other (cusolver.cpp) or all at once (cusolver_batched.cpp).
+// What the calls of cuSOLVER and cuBLAS on matrices have in common, whether one matrix comes after the other
+// (cusolver.cpp) or all at once (cusolver_batched.cpp).
 #include <memory>
 #include <mutex>
 #include <string>
@@ -21,18 +22,19 @@ struct Problem {
   std::vector<LinalgKernels::Matrices> parts(std::span<void* const> operands, std::initializer_list<size_t> of) const;
 
   Routine routine;
-  std::string what;            // for errors
+  std::string what;  // for errors
   int64_t count = 1;
-  std::vector<size_t> bytes;   // of one matrix's part, by operand
+  std::vector<size_t> bytes;  // of one matrix's part, by operand
   std::vector<bool> used;
-  int m = 0, n = 0;            // rows and columns
-  int columns = 0;             // of the right side, of Q
+  int m = 0, n = 0;                    // rows and columns
+  int columns = 0;                     // of the right side, of Q
   bool first = false, second = false;  // the call's integers
   Vectors wanted = vectors;
   bool doubles = false;
 };
 
-/// What all calls on one device share. Calls come one after the other: the routines of one handle are not to be entered twice.
+/// What all calls on one device share. Calls come one after the other: the routines of one handle are not to be entered
+/// twice.
 struct Shared {
   Handle handle = nullptr;
   Blas blas = nullptr;
@@ -42,7 +44,8 @@ struct Shared {
   std::mutex mutex;
 };
 
-template <class T> const Routines<T>& routines() {
+template <class T>
+const Routines<T>& routines() {
   if constexpr (sizeof(T) == 8) return api()->doubles;
   else return api()->floats;
 }
@@ -54,7 +57,8 @@ inline size_t padded(size_t bytes) { return (bytes + grain - 1) / grain * grain;
 void check_solver(int status, const char* call, const std::string& what);
 
 /// All matrices at once; null where there is no routine for them that is right.
-std::shared_ptr<const LibraryCall> batched_call(const Problem& problem, Context& context, Shared& shared, std::shared_ptr<const LinalgKernels> kernels);
+std::shared_ptr<const LibraryCall> batched_call(const Problem& problem, Context& context, Shared& shared,
+                                                std::shared_ptr<const LinalgKernels> kernels);
 /// Whether that is what to do with them.
 bool batches(const Problem& problem, const Shared& shared);
 

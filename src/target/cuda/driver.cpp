@@ -34,14 +34,15 @@ struct Loaded {
   Loaded() {
     std::string reason;
     if (!driver_library().available(&reason)) {
-      why = fmt::format("no CUDA driver ({}); install NVIDIA's driver, or set WEFT_CUDA_PATH to the folder of libcuda.so.1", reason);
+      why = fmt::format(
+          "no CUDA driver ({}); install NVIDIA's driver, or set WEFT_CUDA_PATH to the folder of libcuda.so.1", reason);
       return;
     }
     const std::string missing = bind_all(functions);
     if (functions.driver_get_version && functions.driver_get_version(&version) != success) version = 0;
     if (!missing.empty()) {
-      why = fmt::format("the CUDA driver in {} (CUDA {}.{}) lacks {}; a driver for CUDA 12.0 or later is needed", driver_library().path(), version / 1000,
-                        version % 1000 / 10, missing);
+      why = fmt::format("the CUDA driver in {} (CUDA {}.{}) lacks {}; a driver for CUDA 12.0 or later is needed",
+                        driver_library().path(), version / 1000, version % 1000 / 10, missing);
       return;
     }
     int count = 0;
@@ -78,7 +79,8 @@ std::string error_text(int result) { return text_of(loaded().functions, result);
 
 void check(int result, const char* call, const std::string& what) {
   if (result == success) return;
-  throw_failure("cuda", fmt::format("{} failed: {}{}", call, error_text(result), what.empty() ? "" : " (" + what + ")"));
+  throw_failure("cuda",
+                fmt::format("{} failed: {}{}", call, error_text(result), what.empty() ? "" : " (" + what + ")"));
 }
 
 }  // namespace weft::target::cuda

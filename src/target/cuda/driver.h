@@ -1,6 +1,7 @@
 #pragma once
-// CUDA's driver API as far as Weft needs it: declarations of our own (no header of CUDA's is included anywhere) and a table of the functions that
-// libcuda.so.1 gives. tests/target/cuda_declarations_test.cpp holds constants and layouts against CUDA's headers where these are installed.
+// CUDA's driver API as far as Weft needs it: declarations of our own (no header of CUDA's is included anywhere) and a
+// table of the functions that libcuda.so.1 gives. tests/target/cuda_declarations_test.cpp holds constants and layouts
+// against CUDA's headers where these are installed.
 #include <cstddef>
 #include <cstdint>
 #include <string>
@@ -19,21 +20,51 @@ using GraphExecHandle = struct OpaqueGraphExec*;
 
 /// Results that somebody asks about; all others are only reported.
 enum Result : int {
-  success = 0, error_invalid_value = 1, error_out_of_memory = 2, error_no_device = 100, error_no_binary_for_gpu = 209, error_unsupported_ptx_version = 222,
-  error_not_found = 500, error_not_ready = 600, error_illegal_address = 700, error_launch_out_of_resources = 701, error_peer_access_already_enabled = 704,
-  error_capture_unsupported = 900, error_capture_invalidated = 901,
+  success = 0,
+  error_invalid_value = 1,
+  error_out_of_memory = 2,
+  error_no_device = 100,
+  error_no_binary_for_gpu = 209,
+  error_unsupported_ptx_version = 222,
+  error_not_found = 500,
+  error_not_ready = 600,
+  error_illegal_address = 700,
+  error_launch_out_of_resources = 701,
+  error_peer_access_already_enabled = 704,
+  error_capture_unsupported = 900,
+  error_capture_invalidated = 901,
 };
 
 enum DeviceAttribute : int {
-  max_threads_per_block = 1, max_shared_memory_per_block = 8, warp_size = 10, clock_rate_khz = 13, multiprocessor_count = 16, pci_bus_id = 33, pci_device_id = 34,
-  memory_clock_rate_khz = 36, global_memory_bus_width = 37, l2_cache_size = 38, max_threads_per_multiprocessor = 39, pci_domain_id = 50,
-  compute_capability_major = 75, compute_capability_minor = 76, max_shared_memory_per_multiprocessor = 81, max_registers_per_multiprocessor = 82,
-  cooperative_launch = 95, max_shared_memory_per_block_optin = 97, reserved_shared_memory_per_block = 111,
+  max_threads_per_block = 1,
+  max_shared_memory_per_block = 8,
+  warp_size = 10,
+  clock_rate_khz = 13,
+  multiprocessor_count = 16,
+  pci_bus_id = 33,
+  pci_device_id = 34,
+  memory_clock_rate_khz = 36,
+  global_memory_bus_width = 37,
+  l2_cache_size = 38,
+  max_threads_per_multiprocessor = 39,
+  pci_domain_id = 50,
+  compute_capability_major = 75,
+  compute_capability_minor = 76,
+  max_shared_memory_per_multiprocessor = 81,
+  max_registers_per_multiprocessor = 82,
+  cooperative_launch = 95,
+  max_shared_memory_per_block_optin = 97,
+  reserved_shared_memory_per_block = 111,
 };
 
 enum FunctionAttribute : int {
-  func_max_threads_per_block = 0, func_shared_size_bytes = 1, func_local_size_bytes = 3, func_num_regs = 4, func_max_dynamic_shared_size_bytes = 8,
-  func_preferred_shared_memory_carveout = 9, func_non_portable_cluster_size_allowed = 14,
+  func_max_threads_per_block = 0,
+  func_shared_size_bytes = 1,
+  func_local_size_bytes = 3,
+  func_num_regs = 4,
+  func_max_dynamic_shared_size_bytes = 8,
+  func_preferred_shared_memory_carveout = 9,
+  func_non_portable_cluster_size_allowed = 14,
 };
 
 enum StreamFlags : unsigned { stream_default = 0, stream_non_blocking = 1 };
@@ -42,7 +73,13 @@ enum EventRecordFlags : unsigned { event_record_default = 0, event_record_extern
 enum class CaptureMode : int { global = 0, thread_local_ = 1, relaxed = 2 };
 enum class CaptureStatus : int { none = 0, active = 1, invalidated = 2 };
 enum TensorMapType : int { tensor_map_f16 = 6, tensor_map_bf16 = 9 };
-enum TensorMapLayout : int { tensor_map_interleave_none = 0, tensor_map_swizzle_none = 0, tensor_map_swizzle_128 = 3, tensor_map_promotion_256 = 3, tensor_map_fill_zero = 0 };
+enum TensorMapLayout : int {
+  tensor_map_interleave_none = 0,
+  tensor_map_swizzle_none = 0,
+  tensor_map_swizzle_128 = 3,
+  tensor_map_promotion_256 = 3,
+  tensor_map_fill_zero = 0
+};
 enum GraphInstantiateFlags : uint64_t { graph_auto_free_on_launch = 1, graph_upload = 2 };
 
 struct Uuid {
@@ -50,7 +87,12 @@ struct Uuid {
 };
 
 enum class LaunchAttributeId : int {
-  ignore = 0, cooperative = 2, cluster_dimension = 4, programmatic_stream_serialization = 6, priority = 8, preferred_shared_memory_carveout = 14,
+  ignore = 0,
+  cooperative = 2,
+  cluster_dimension = 4,
+  programmatic_stream_serialization = 6,
+  priority = 8,
+  preferred_shared_memory_carveout = 14,
 };
 
 struct LaunchAttribute {
@@ -59,7 +101,9 @@ struct LaunchAttribute {
   union Value {
     char pad[64];
     int cooperative;
-    struct { unsigned x, y, z; } cluster_dim;
+    struct {
+      unsigned x, y, z;
+    } cluster_dim;
     int programmatic_stream_serialization_allowed;
     int priority;
     unsigned shared_memory_carveout;
@@ -109,7 +153,8 @@ struct Driver {
   int (*memcpy_htod_async)(DevicePtr to, const void* from, size_t bytes, StreamHandle stream);
   int (*memcpy_dtoh_async)(void* to, DevicePtr from, size_t bytes, StreamHandle stream);
   int (*memcpy_dtod_async)(DevicePtr to, DevicePtr from, size_t bytes, StreamHandle stream);
-  int (*memcpy_peer_async)(DevicePtr to, ContextHandle to_context, DevicePtr from, ContextHandle from_context, size_t bytes, StreamHandle stream);
+  int (*memcpy_peer_async)(DevicePtr to, ContextHandle to_context, DevicePtr from, ContextHandle from_context,
+                           size_t bytes, StreamHandle stream);
   int (*memset_d8_async)(DevicePtr to, unsigned char value, size_t bytes, StreamHandle stream);
 
   int (*stream_create)(StreamHandle* stream, unsigned flags);
@@ -136,10 +181,12 @@ struct Driver {
   int (*module_get_global)(DevicePtr* pointer, size_t* bytes, ModuleHandle module, const char* name);
   int (*func_get_attribute)(int* value, int attribute, FunctionHandle function);
   int (*func_set_attribute)(FunctionHandle function, int attribute, int value);
-  int (*occupancy_max_active_blocks)(int* blocks, FunctionHandle function, int block_size, size_t dynamic_shared_bytes);  // …PerMultiprocessor
+  int (*occupancy_max_active_blocks)(int* blocks, FunctionHandle function, int block_size,
+                                     size_t dynamic_shared_bytes);  // …PerMultiprocessor
   int (*launch_kernel_ex)(const LaunchConfig* config, FunctionHandle function, void** parameters, void** extra);
-  int (*tensor_map_encode_tiled)(TensorMap* map, int type, uint32_t rank, void* address, const uint64_t* extents, const uint64_t* strides, const uint32_t* box, const uint32_t* steps,
-                                 int interleave, int swizzle, int promotion, int fill);  // strides: in bytes, of all axes but the first
+  int (*tensor_map_encode_tiled)(TensorMap* map, int type, uint32_t rank, void* address, const uint64_t* extents,
+                                 const uint64_t* strides, const uint32_t* box, const uint32_t* steps, int interleave,
+                                 int swizzle, int promotion, int fill);  // strides: in bytes, of all axes but the first
   int (*launch_host_func)(StreamHandle stream, void (*function)(void*), void* data);
 
   int (*graph_instantiate)(GraphExecHandle* exec, GraphHandle graph, unsigned long long flags);  // …WithFlags
@@ -156,7 +203,8 @@ bool available(std::string* why = nullptr);
 const Driver& driver();
 /// 13000 for CUDA 13.0; 0 where there is no driver. That of the driver, not of the toolkit.
 int driver_version();
-/// Throws std::runtime_error "[cuda] <call> failed: <name>: <text> (<what>)" unless `result` is success. `what`: the kernel and its shapes.
+/// Throws std::runtime_error "[cuda] <call> failed: <name>: <text> (<what>)" unless `result` is success. `what`: the
+/// kernel and its shapes.
 void check(int result, const char* call, const std::string& what = "");
 /// "CUDA_ERROR_OUT_OF_MEMORY: out of memory".
 std::string error_text(int result);

@@ -1,6 +1,6 @@
 #pragma once
-// A kernel's entries on a device: one for a launch of one segment, others for several segments in a launch and for buffers that begin anywhere. What is known to be
-// wanted is made in the background, the rest when it is first run.
+// A kernel's entries on a device: one for a launch of one segment, others for several segments in a launch and for
+// buffers that begin anywhere. What is known to be wanted is made in the background, the rest when it is first run.
 #include <atomic>
 #include <map>
 #include <memory>
@@ -26,7 +26,8 @@ struct Entry {
 ModuleHandle load_module(Context& context, const std::vector<char>& cubin, const std::string& what);
 Entry find_entry(Context& context, ModuleHandle module, const Rendered& rendered);
 /// Gives a grid of `across` by `down` blocks to the device; `what` is for errors.
-void launch(const Context& context, const Entry& entry, int64_t across, int64_t down, void** arguments, const std::string& what);
+void launch(const Context& context, const Entry& entry, int64_t across, int64_t down, void** arguments,
+            const std::string& what);
 
 class CudaExecutable final : public Executable, public std::enable_shared_from_this<CudaExecutable> {
  public:

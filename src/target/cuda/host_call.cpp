@@ -15,7 +15,8 @@ size_t bytes_of(const kernel::CallDesc::Array& array) {
 
 class HostCall final : public LibraryCall {
  public:
-  HostCall(const kernel::CallDesc& desc, std::shared_ptr<const LibraryCall> call, Context& context) : call_(std::move(call)), context_(context), inputs_(desc.inputs.size()) {
+  HostCall(const kernel::CallDesc& desc, std::shared_ptr<const LibraryCall> call, Context& context)
+      : call_(std::move(call)), context_(context), inputs_(desc.inputs.size()) {
     for (const auto* arrays : {&desc.inputs, &desc.outputs})
       for (const kernel::CallDesc::Array& array : *arrays) bytes_.push_back(bytes_of(array));
   }
@@ -29,11 +30,17 @@ class HostCall final : public LibraryCall {
     std::vector<void*> host;
     for (const size_t bytes : bytes_) host.push_back(copies.emplace_back(bytes / sizeof(std::max_align_t) + 1).data());
     for (size_t k = 0; k < inputs_; ++k)
-      if (bytes_[k] > 0) check(driver().memcpy_dtoh_async(host[k], reinterpret_cast<DevicePtr>(operands[k]), bytes_[k], context_.stream()), "cuMemcpyDtoHAsync");
+      if (bytes_[k] > 0)
+        check(
+            driver().memcpy_dtoh_async(host[k], reinterpret_cast<DevicePtr>(operands[k]), bytes_[k], context_.stream()),
+            "cuMemcpyDtoHAsync");
     context_.synchronize();
     call_->run(host);
     for (size_t k = inputs_; k < bytes_.size(); ++k)
-      if (bytes_[k] > 0) check(driver().memcpy_htod_async(reinterpret_cast<DevicePtr>(operands[k]), host[k], bytes_[k], context_.stream()), "cuMemcpyHtoDAsync");
+      if (bytes_[k] > 0)
+        check(
+            driver().memcpy_htod_async(reinterpret_cast<DevicePtr>(operands[k]), host[k], bytes_[k], context_.stream()),
+            "cuMemcpyHtoDAsync");
     context_.synchronize();  // the copies here go with this call
   }
 

@@ -39,7 +39,8 @@ void add_wheels(const fs::path& site_packages, std::vector<std::string>& out) {
 }
 
 void add_toolkit(const fs::path& root, std::vector<std::string>& out) {
-  for (const char* folder : {"lib64", "lib", "targets/x86_64-linux/lib", "targets/sbsa-linux/lib"}) out.push_back((root / folder).string());
+  for (const char* folder : {"lib64", "lib", "targets/x86_64-linux/lib", "targets/sbsa-linux/lib"})
+    out.push_back((root / folder).string());
 }
 
 /// Opens `soname` from where the caller said, then from where the loader looks, then from the usual folders.
@@ -63,8 +64,9 @@ void* open_anywhere(const std::string& soname, const std::vector<std::string>& f
   return nullptr;
 }
 
-/// Has the system read the whole of a library at once. A compiler touches most of its hundred megabytes within its first second, and meets them a few pages at a
-/// time otherwise, each time from all threads: seconds on a machine that has not run it before.
+/// Has the system read the whole of a library at once. A compiler touches most of its hundred megabytes within its
+/// first second, and meets them a few pages at a time otherwise, each time from all threads: seconds on a machine that
+/// has not run it before.
 void read_ahead(void* handle) {
 #ifdef MADV_POPULATE_READ
   const link_map* wanted = nullptr;
@@ -75,8 +77,10 @@ void read_ahead(void* handle) {
     for (int i = 0; i < library->dlpi_phnum; ++i) {
       const ElfW(Phdr)& part = library->dlpi_phdr[i];
       if (part.p_type != PT_LOAD || (part.p_flags & PF_W)) continue;
-      const uintptr_t begin = (library->dlpi_addr + part.p_vaddr) / page * page, end = library->dlpi_addr + part.p_vaddr + part.p_memsz;
-      ::madvise(reinterpret_cast<void*>(begin), end - begin, MADV_POPULATE_READ);  // refused by older systems: the pages come as they are touched
+      const uintptr_t begin = (library->dlpi_addr + part.p_vaddr) / page * page,
+                      end = library->dlpi_addr + part.p_vaddr + part.p_memsz;
+      ::madvise(reinterpret_cast<void*>(begin), end - begin,
+                MADV_POPULATE_READ);  // refused by older systems: the pages come as they are touched
     }
     return 1;
   };
@@ -102,7 +106,9 @@ std::vector<std::string> library_folders() {
   for (const char* variable : {"CUDA_HOME", "CUDA_PATH"})
     for (const std::string& entry : entries(variable)) add_toolkit(entry, out);
   add_toolkit("/usr/local/cuda", out);
-  for (const char* folder : {"/usr/lib/x86_64-linux-gnu", "/usr/lib/aarch64-linux-gnu", "/usr/lib64", "/usr/lib/wsl/lib"}) out.emplace_back(folder);
+  for (const char* folder :
+       {"/usr/lib/x86_64-linux-gnu", "/usr/lib/aarch64-linux-gnu", "/usr/lib64", "/usr/lib/wsl/lib"})
+    out.emplace_back(folder);
   return out;
 }
 
@@ -112,8 +118,10 @@ struct Library::State {
   std::string path, why;
 };
 
-Library::Library(std::string name, std::vector<std::string> sonames, std::string costs, std::vector<const Library*> first, bool whole)
-    : name_(std::move(name)), costs_(std::move(costs)), sonames_(std::move(sonames)), first_(std::move(first)), whole_(whole), state_(new State) {}
+Library::Library(std::string name, std::vector<std::string> sonames, std::string costs,
+                 std::vector<const Library*> first, bool whole)
+    : name_(std::move(name)), costs_(std::move(costs)), sonames_(std::move(sonames)), first_(std::move(first)),
+      whole_(whole), state_(new State) {}
 
 Library::~Library() {
   if (state_->handle) ::dlclose(state_->handle);
@@ -162,34 +170,42 @@ const Library& driver_library() {
 }
 
 const Library& nvrtc_library() {
-  static const Library* library = new Library("NVRTC", {"libnvrtc.so.13", "libnvrtc.so.12"}, "no kernel can be compiled for a GPU", {}, true);
+  static const Library* library =
+      new Library("NVRTC", {"libnvrtc.so.13", "libnvrtc.so.12"}, "no kernel can be compiled for a GPU", {}, true);
   return *library;
 }
 
 const Library& cublaslt_library() {
-  static const Library* library = new Library("cuBLASLt", {"libcublasLt.so.13", "libcublasLt.so.12"},
-                                              "matrix products run through generated kernels, at a fraction of the speed where they are large");
+  static const Library* library =
+      new Library("cuBLASLt", {"libcublasLt.so.13", "libcublasLt.so.12"},
+                  "matrix products run through generated kernels, at a fraction of the speed where they are large");
   return *library;
 }
 
 const Library& cudnn_library() {
-  static const Library* library = new Library("cuDNN", {"libcudnn.so.9"}, "attention and convolutions run through generated kernels, at a fraction of the speed",
-                                              {&nvrtc_library(), &cublaslt_library()});
+  static const Library* library =
+      new Library("cuDNN", {"libcudnn.so.9"},
+                  "attention and convolutions run through generated kernels, at a fraction of the speed",
+                  {&nvrtc_library(), &cublaslt_library()});
   return *library;
 }
 
 const Library& cufft_library() {
-  static const Library* library = new Library("cuFFT", {"libcufft.so.12", "libcufft.so.11"}, "Fourier transforms run on the processor, with copies to and fro");
+  static const Library* library = new Library("cuFFT", {"libcufft.so.12", "libcufft.so.11"},
+                                              "Fourier transforms run on the processor, with copies to and fro");
   return *library;
 }
 
 const Library& cublas_library() {
-  static const Library* library = new Library("cuBLAS", {"libcublas.so.13", "libcublas.so.12"}, "matrix decompositions run on the processor, with copies to and fro", {&cublaslt_library()});
+  static const Library* library =
+      new Library("cuBLAS", {"libcublas.so.13", "libcublas.so.12"},
+                  "matrix decompositions run on the processor, with copies to and fro", {&cublaslt_library()});
   return *library;
 }
 
 const Library& cusolver_library() {
-  static const Library* library = new Library("cuSOLVER", {"libcusolver.so.12", "libcusolver.so.11"}, "matrix decompositions run on the processor, with copies to and fro",
+  static const Library* library = new Library("cuSOLVER", {"libcusolver.so.12", "libcusolver.so.11"},
+                                              "matrix decompositions run on the processor, with copies to and fro",
                                               {&cublaslt_library(), &cublas_library()});
   return *library;
 }
@@ -204,15 +220,20 @@ std::string version(const Library& library) {
   int (*parts)(int* major, int* minor) = nullptr;
   int major = 0, minor = 0;
   if (library.bind(parts, "nvrtcVersion") && parts(&major, &minor) == 0) return fmt::format("{}.{}", major, minor);
-  if (library.bind(into, "cuDriverGetVersion") && into(&major) == 0) return fmt::format("{}.{}", major / 1000, major % 1000 / 10);
-  if ((library.bind(into, "cufftGetVersion") || library.bind(into, "cusolverGetVersion")) && into(&major) == 0) return text(major, 1000, 100);
-  // Last, because a library's symbols include those of the libraries that it needs, and cuBLAS and cuSOLVER need cuBLASLt.
-  if (library.bind(whole, "cublasLtGetVersion") || library.bind(whole, "cudnnGetVersion")) return text(static_cast<long long>(whole()), 10000, 100);
+  if (library.bind(into, "cuDriverGetVersion") && into(&major) == 0)
+    return fmt::format("{}.{}", major / 1000, major % 1000 / 10);
+  if ((library.bind(into, "cufftGetVersion") || library.bind(into, "cusolverGetVersion")) && into(&major) == 0)
+    return text(major, 1000, 100);
+  // Last, because a library's symbols include those of the libraries that it needs, and cuBLAS and cuSOLVER need
+  // cuBLASLt.
+  if (library.bind(whole, "cublasLtGetVersion") || library.bind(whole, "cudnnGetVersion"))
+    return text(static_cast<long long>(whole()), 10000, 100);
   return "";
 }
 
 std::vector<const Library*> libraries() {
-  return {&driver_library(), &nvrtc_library(), &cublaslt_library(), &cudnn_library(), &cufft_library(), &cublas_library(), &cusolver_library()};
+  return {&driver_library(), &nvrtc_library(),  &cublaslt_library(), &cudnn_library(),
+          &cufft_library(),  &cublas_library(), &cusolver_library()};
 }
 
 }  // namespace weft::target::cuda

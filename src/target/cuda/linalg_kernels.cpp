@@ -56,7 +56,8 @@ extern "C" __global__ void linalg_upper(const u32* const from, u32* const to, co
   if (element % n > element / n) to[i] = from[i];
 }
 
-// One matrix a block, a column of Q a warp: a lane has every 32nd element of it in shared memory. Reflections behind the column's own leave it as it is.
+// One matrix a block, a column of Q a warp: a lane has every 32nd element of it in shared memory. Reflections behind
+// the column's own leave it as it is.
 template <class T> __device__ void columns_of_q(const T* a, const T* tau, T* q, const int m, const int n, const int columns) {
   extern __shared__ __align__(8) unsigned char memory[];
   const int warp = threadIdx.x / 32, lane = threadIdx.x % 32, warps = blockDim.x / 32;
@@ -98,10 +99,12 @@ const std::string& LinalgKernels::source() {
 }
 
 void LinalgKernels::launch(Which which, int64_t blocks, int threads, size_t shared_bytes, void** arguments) const {
-  static constexpr const char* names[kernels] = {"linalg_nan", "linalg_table", "linalg_rows", "linalg_upper", "linalg_q_floats", "linalg_q_doubles"};
+  static constexpr const char* names[kernels] = {"linalg_nan",   "linalg_table",    "linalg_rows",
+                                                 "linalg_upper", "linalg_q_floats", "linalg_q_doubles"};
   std::call_once(once_, [&] {
     const ModuleHandle module = load_module(context_, compile_(source()), "kernels beside cuSOLVER");
-    for (int k = 0; k < kernels; ++k) check(driver().module_get_function(&functions_[k], module, names[k]), "cuModuleGetFunction", names[k]);
+    for (int k = 0; k < kernels; ++k)
+      check(driver().module_get_function(&functions_[k], module, names[k]), "cuModuleGetFunction", names[k]);
   });
   context_.make_current();
   LaunchConfig config;
@@ -140,9 +143,11 @@ void LinalgKernels::upper_parts(bool doubles, const void* from, void* to, int n,
   launch(upper, (all + 127) / 128, 128, 0, arguments);
 }
 
-void LinalgKernels::columns_of_q(bool doubles, const void* reflections, const void* tau, void* q, int m, int n, int columns, int64_t count) const {
+void LinalgKernels::columns_of_q(bool doubles, const void* reflections, const void* tau, void* q, int m, int n,
+                                 int columns, int64_t count) const {
   const size_t column = static_cast<size_t>(m) * (doubles ? sizeof(double) : sizeof(float));
-  const int warps = static_cast<int>(std::min({static_cast<size_t>(most_warps), static_cast<size_t>(columns), std::max<size_t>(1, usual_shared_bytes / column)}));
+  const int warps = static_cast<int>(std::min({static_cast<size_t>(most_warps), static_cast<size_t>(columns),
+                                               std::max<size_t>(1, usual_shared_bytes / column)}));
   void* arguments[] = {&reflections, &tau, &q, &m, &n, &columns};
   launch(doubles ? q_doubles : q_floats, count, 32 * warps, static_cast<size_t>(warps) * column, arguments);
 }

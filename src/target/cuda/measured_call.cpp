@@ -14,7 +14,8 @@ namespace {
 
 class MeasuredCall final : public LibraryCall {
  public:
-  MeasuredCall(Context& context, std::vector<std::shared_ptr<const LibraryCall>> calls, const Digest& key, const std::string& what)
+  MeasuredCall(Context& context, std::vector<std::shared_ptr<const LibraryCall>> calls, const Digest& key,
+               const std::string& what)
       : context_(context), calls_(std::move(calls)), key_(key), what_(what) {
     if (const auto kept = runtime::cache_get("measured", key_); kept && kept->size() == sizeof(uint64_t)) {
       uint64_t place = 0;
@@ -50,11 +51,19 @@ class MeasuredCall final : public LibraryCall {
 
 }  // namespace
 
-std::shared_ptr<const LibraryCall> measured_call(Context& context, std::vector<std::shared_ptr<const LibraryCall>> calls, const Digest& key, const std::string& what) {
+std::shared_ptr<const LibraryCall> measured_call(Context& context,
+                                                 std::vector<std::shared_ptr<const LibraryCall>> calls,
+                                                 const Digest& key, const std::string& what) {
   if (calls.size() == 1) return calls[0];
   const DeviceInfo& info = context.info();
   Hasher hasher;
-  hasher.text(info.name).number(info.major).number(info.minor).number(info.multiprocessors).number(driver_version()).number(static_cast<int64_t>(calls.size())).digest(key);
+  hasher.text(info.name)
+      .number(info.major)
+      .number(info.minor)
+      .number(info.multiprocessors)
+      .number(driver_version())
+      .number(static_cast<int64_t>(calls.size()))
+      .digest(key);
   return std::make_shared<MeasuredCall>(context, std::move(calls), hasher.finish(), what);
 }
 

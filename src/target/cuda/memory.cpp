@@ -1,4 +1,5 @@
-// All work of a device goes through one stream, so a block that is free again may be used at once by whatever is given next.
+// All work of a device goes through one stream, so a block that is free again may be used at once by whatever is given
+// next.
 #include "target/cuda/memory.h"
 
 #include <fmt/format.h>
@@ -27,7 +28,8 @@ double gib(size_t bytes) { return static_cast<double>(bytes) / (1 << 30); }
 
 }  // namespace
 
-/// The smallest free block that is not much too large; of equal ones the last that was freed, so that programs which run again and again get the same addresses.
+/// The smallest free block that is not much too large; of equal ones the last that was freed, so that programs which
+/// run again and again get the same addresses.
 void* CudaMemory::reuse(size_t bytes) {
   const size_t most = bytes < large ? 2 * bytes : bytes + bytes / 4 + large;
   const auto smallest = free_.lower_bound(bytes);
@@ -55,9 +57,11 @@ void CudaMemory::trim(size_t keep) {
 void CudaMemory::throw_out_of_memory(size_t bytes) const {
   size_t free = 0, total = 0;
   context_.memory(&free, &total);
-  throw_failure("alloc", fmt::format("cannot allocate {:.3f} GiB on {}: {:.3f} GiB are in live buffers, {:.3f} GiB of {:.1f} GiB are free{}; use a smaller batch or model, or "
+  throw_failure("alloc", fmt::format("cannot allocate {:.3f} GiB on {}: {:.3f} GiB are in live buffers, {:.3f} GiB of "
+                                     "{:.1f} GiB are free{}; use a smaller batch or model, or "
                                      "let go of arrays that are no longer needed",
-                                     gib(bytes), context_.name(), gib(active_), gib(free), gib(total), limit_ ? fmt::format(", the limit is {:.3f} GiB", gib(limit_)) : ""));
+                                     gib(bytes), context_.name(), gib(active_), gib(free), gib(total),
+                                     limit_ ? fmt::format(", the limit is {:.3f} GiB", gib(limit_)) : ""));
 }
 
 size_t CudaMemory::block_bytes(size_t bytes) const { return rounded(bytes); }
@@ -101,13 +105,15 @@ void CudaMemory::release(void* data, size_t) noexcept {
 namespace {
 
 constexpr size_t staging_bytes = size_t{32} << 20, largest_piece = size_t{4} << 20, most_pieces = 64;
-constexpr size_t least_beside = size_t{1} << 20;    // of a copy whose time is worth a second copy on the device
+constexpr size_t least_beside = size_t{1} << 20;  // of a copy whose time is worth a second copy on the device
 
 }  // namespace
 
-PinnedStaging::PinnedStaging(Context& context) : context_(context), ring_(staging_bytes, most_pieces), events_(most_pieces) {
+PinnedStaging::PinnedStaging(Context& context)
+    : context_(context), ring_(staging_bytes, most_pieces), events_(most_pieces) {
   void* memory = nullptr;
-  check(driver().mem_alloc_host(&memory, staging_bytes), "cuMemAllocHost", fmt::format("{} bytes of page-locked memory for copies", staging_bytes));
+  check(driver().mem_alloc_host(&memory, staging_bytes), "cuMemAllocHost",
+        fmt::format("{} bytes of page-locked memory for copies", staging_bytes));
   memory_ = static_cast<char*>(memory);
   for (EventHandle& event : events_) check(driver().event_create(&event, event_disable_timing), "cuEventCreate");
 }
@@ -124,7 +130,8 @@ PinnedStaging::~PinnedStaging() {
 
 PinnedStaging::Piece PinnedStaging::take(size_t bytes) {
   const auto event_of = [&](int64_t number) { return events_[static_cast<size_t>(number) % most_pieces]; };
-  const runtime::StagingRing::Piece piece = ring_.take(bytes, [&](int64_t number) { check(driver().event_synchronize(event_of(number)), "cuEventSynchronize"); });
+  const runtime::StagingRing::Piece piece = ring_.take(
+      bytes, [&](int64_t number) { check(driver().event_synchronize(event_of(number)), "cuEventSynchronize"); });
   return {piece.offset, static_cast<size_t>(piece.number) % most_pieces};
 }
 
@@ -146,11 +153,13 @@ void PinnedStaging::to_device(DevicePtr to, const void* from, size_t bytes) {
     char* const memory = memory_ + piece.offset;
     runtime::parallel_copy(memory, static_cast<const char*>(from) + done, now);
     const DevicePtr lands = beside ? landing_ + piece.offset : to + done;
-    check(driver().memcpy_htod_async(lands, memory, now, beside ? beside_ : context_.stream()), "cuMemcpyHtoDAsync", fmt::format("{} bytes", bytes));
+    check(driver().memcpy_htod_async(lands, memory, now, beside ? beside_ : context_.stream()), "cuMemcpyHtoDAsync",
+          fmt::format("{} bytes", bytes));
     if (beside) {
       check(driver().event_record(landed_[piece.slot], beside_), "cuEventRecord");
       check(driver().stream_wait_event(context_.stream(), landed_[piece.slot], 0), "cuStreamWaitEvent");
-      check(driver().memcpy_dtod_async(to + done, lands, now, context_.stream()), "cuMemcpyDtoDAsync", fmt::format("{} bytes", bytes));
+      check(driver().memcpy_dtod_async(to + done, lands, now, context_.stream()), "cuMemcpyDtoDAsync",
+            fmt::format("{} bytes", bytes));
     }
     check(driver().event_record(events_[piece.slot], context_.stream()), "cuEventRecord");
     done += now;
@@ -160,7 +169,8 @@ void PinnedStaging::to_device(DevicePtr to, const void* from, size_t bytes) {
 void PinnedStaging::to_host(void* to, DevicePtr from, size_t bytes) {
   const Piece piece = take(bytes);
   char* const memory = memory_ + piece.offset;
-  check(driver().memcpy_dtoh_async(memory, from, bytes, context_.stream()), "cuMemcpyDtoHAsync", fmt::format("{} bytes", bytes));
+  check(driver().memcpy_dtoh_async(memory, from, bytes, context_.stream()), "cuMemcpyDtoHAsync",
+        fmt::format("{} bytes", bytes));
   check(driver().event_record(events_[piece.slot], context_.stream()), "cuEventRecord");
   check(driver().event_synchronize(events_[piece.slot]), "cuEventSynchronize", "a copy to the host");
   std::memcpy(to, memory, bytes);
@@ -172,9 +182,11 @@ void PinnedStaging::from_device(DevicePtr to, const Context& other, DevicePtr fr
     const Piece piece = take(now);
     char* const memory = memory_ + piece.offset;
     other.make_current();
-    check(driver().memcpy_dtoh_async(memory, from + done, now, other.stream()), "cuMemcpyDtoHAsync", fmt::format("{} bytes from {} for {}", bytes, other.name(), context_.name()));
+    check(driver().memcpy_dtoh_async(memory, from + done, now, other.stream()), "cuMemcpyDtoHAsync",
+          fmt::format("{} bytes from {} for {}", bytes, other.name(), context_.name()));
     context_.follow(other);
-    check(driver().memcpy_htod_async(to + done, memory, now, context_.stream()), "cuMemcpyHtoDAsync", fmt::format("{} bytes from {} to {}", bytes, other.name(), context_.name()));
+    check(driver().memcpy_htod_async(to + done, memory, now, context_.stream()), "cuMemcpyHtoDAsync",
+          fmt::format("{} bytes from {} to {}", bytes, other.name(), context_.name()));
     check(driver().event_record(events_[piece.slot], context_.stream()), "cuEventRecord");
     done += now;
   }
@@ -195,7 +207,8 @@ void CudaMemory::to_host(void* to, const void* from, size_t bytes) {
   std::lock_guard lock(order());
   context_.make_current();
   if (bytes <= PinnedStaging::most_small) return staging().to_host(to, address(from), bytes);
-  check(driver().memcpy_dtoh_async(to, address(from), bytes, context_.stream()), "cuMemcpyDtoHAsync", fmt::format("{} bytes on {}", bytes, context_.name()));
+  check(driver().memcpy_dtoh_async(to, address(from), bytes, context_.stream()), "cuMemcpyDtoHAsync",
+        fmt::format("{} bytes on {}", bytes, context_.name()));
   ++runtime::counters().device_waits;
   context_.synchronize();
 }
@@ -204,7 +217,8 @@ void CudaMemory::copy(void* to, const void* from, size_t bytes) {
   if (bytes == 0) return;
   std::lock_guard lock(order());
   context_.make_current();
-  check(driver().memcpy_dtod_async(address(to), address(from), bytes, context_.stream()), "cuMemcpyDtoDAsync", fmt::format("{} bytes on {}", bytes, context_.name()));
+  check(driver().memcpy_dtod_async(address(to), address(from), bytes, context_.stream()), "cuMemcpyDtoDAsync",
+        fmt::format("{} bytes on {}", bytes, context_.name()));
 }
 
 bool CudaMemory::reaches(const runtime::Accelerator& device) const {
@@ -212,15 +226,17 @@ bool CudaMemory::reaches(const runtime::Accelerator& device) const {
   return other && context_.reaches(other->context_);
 }
 
-/// In the order of this device's work, which follows the other's; what the other does with its memory later follows the copy.
+/// In the order of this device's work, which follows the other's; what the other does with its memory later follows the
+/// copy.
 bool CudaMemory::copy_from(runtime::Accelerator& device, void* to, const void* from, size_t bytes) {
   const auto* other = dynamic_cast<const CudaMemory*>(&device);
   if (!other) return false;
   std::lock_guard lock(order());
   if (context_.reaches(other->context_)) {
     context_.follow(other->context_);
-    check(driver().memcpy_peer_async(address(to), context_.handle(), address(from), other->context_.handle(), bytes, context_.stream()), "cuMemcpyPeerAsync",
-          fmt::format("{} bytes from {} to {}", bytes, other->context_.name(), context_.name()));
+    check(driver().memcpy_peer_async(address(to), context_.handle(), address(from), other->context_.handle(), bytes,
+                                     context_.stream()),
+          "cuMemcpyPeerAsync", fmt::format("{} bytes from {} to {}", bytes, other->context_.name(), context_.name()));
     other->context_.follow(context_);
   } else {
     context_.make_current();

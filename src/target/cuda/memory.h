@@ -1,5 +1,6 @@
 #pragma once
-// A device's memory: blocks from the driver, kept for reuse, and the copies to and from the host, in the order of the context's stream.
+// A device's memory: blocks from the driver, kept for reuse, and the copies to and from the host, in the order of the
+// context's stream.
 #include <map>
 #include <mutex>
 #include <unordered_map>
@@ -13,8 +14,9 @@
 
 namespace weft::target::cuda {
 
-/// Page-locked memory that copies go through: the device reads it while the host goes on. Larger copies land beside the device's work, on a stream of their own and in a
-/// ring of the same size there, and are moved to their place in the order of the work: a batch comes in while the step before it runs. The caller holds the device's order().
+/// Page-locked memory that copies go through: the device reads it while the host goes on. Larger copies land beside the
+/// device's work, on a stream of their own and in a ring of the same size there, and are moved to their place in the
+/// order of the work: a batch comes in while the step before it runs. The caller holds the device's order().
 class PinnedStaging {
  public:
   explicit PinnedStaging(Context& context);
@@ -25,7 +27,8 @@ class PinnedStaging {
   void to_device(DevicePtr to, const void* from, size_t bytes);
   /// Waits for the work that was given before, and for none that is given meanwhile. At most `most_small` bytes.
   void to_host(void* to, DevicePtr from, size_t bytes);
-  /// From a device that this one does not reach, by way of the same memory. Nothing waits for it but later work of both.
+  /// From a device that this one does not reach, by way of the same memory. Nothing waits for it but later work of
+  /// both.
   void from_device(DevicePtr to, const Context& other, DevicePtr from, size_t bytes);
   static constexpr size_t most_small = size_t{1} << 20;
 
@@ -42,7 +45,7 @@ class PinnedStaging {
   StreamHandle beside_ = nullptr;    // made for the first large copy
   DevicePtr landing_ = 0;
   std::vector<EventHandle> landed_;
-  bool no_landing_ = false;          // there was no memory for it
+  bool no_landing_ = false;  // there was no memory for it
 };
 
 class CudaMemory final : public runtime::Accelerator, public runtime::Peer {
@@ -77,10 +80,10 @@ class CudaMemory final : public runtime::Accelerator, public runtime::Peer {
 
   Context& context_;
   EventClock clock_;
-  std::unique_ptr<PinnedStaging> staging_;           // made for the first copy
+  std::unique_ptr<PinnedStaging> staging_;  // made for the first copy
   mutable std::mutex mutex_;
-  std::multimap<size_t, void*> free_;                // by size
-  std::unordered_map<void*, size_t> blocks_;         // of every block, what the driver gave
+  std::multimap<size_t, void*> free_;         // by size
+  std::unordered_map<void*, size_t> blocks_;  // of every block, what the driver gave
   size_t active_ = 0, peak_ = 0, cached_ = 0, limit_ = 0, cache_limit_ = SIZE_MAX;
 };
 

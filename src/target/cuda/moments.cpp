@@ -79,7 +79,8 @@ float EventClock::milliseconds(EventHandle from, EventHandle to) const {
   return ms;
 }
 
-/// Where the anchor has come to lie far back, another one follows it into the device's work and takes over once it has happened.
+/// Where the anchor has come to lie far back, another one follows it into the device's work and takes over once it has
+/// happened.
 double EventClock::at(EventHandle event) {
   if (next_recorded_ && driver().event_query(next_) == success) {
     anchor_us_ += 1e3 * static_cast<double>(milliseconds(anchor_, next_));
@@ -94,6 +95,8 @@ double EventClock::at(EventHandle event) {
   return anchor_us_ + 1e3 * static_cast<double>(ms);
 }
 
-std::unique_ptr<runtime::Moments> make_moments(Context& context, EventClock& clock, size_t count) { return std::make_unique<EventMoments>(context, clock, count); }
+std::unique_ptr<runtime::Moments> make_moments(Context& context, EventClock& clock, size_t count) {
+  return std::make_unique<EventMoments>(context, clock, count);
+}
 
 }  // namespace weft::target::cuda

@@ -7,14 +7,16 @@
 
 namespace weft::target::cuda {
 
-/// Where the device's clock stands beside the host's. Every span that is read off is short, because single floats hold it.
+/// Where the device's clock stands beside the host's. Every span that is read off is short, because single floats hold
+/// it.
 class EventClock {
  public:
   explicit EventClock(Context& context) : context_(context) {}
   ~EventClock();
   EventClock(const EventClock&) = delete;
   EventClock& operator=(const EventClock&) = delete;
-  /// Of an event that has happened, in microseconds of std::chrono::steady_clock. The caller holds the device's order().
+  /// Of an event that has happened, in microseconds of std::chrono::steady_clock. The caller holds the device's
+  /// order().
   double at(EventHandle event);
   /// Waits for the device once, the first time.
   void begin();

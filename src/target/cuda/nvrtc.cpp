@@ -18,7 +18,8 @@ using ProgramHandle = struct OpaqueProgram*;
 struct Nvrtc {
   const char* (*get_error_string)(int result) = nullptr;
   int (*version)(int* major, int* minor) = nullptr;
-  int (*create_program)(ProgramHandle* program, const char* source, const char* name, int headers, const char* const* texts, const char* const* names) = nullptr;
+  int (*create_program)(ProgramHandle* program, const char* source, const char* name, int headers,
+                        const char* const* texts, const char* const* names) = nullptr;
   int (*destroy_program)(ProgramHandle* program) = nullptr;
   int (*compile_program)(ProgramHandle program, int count, const char* const* options) = nullptr;
   int (*get_cubin_size)(ProgramHandle program, size_t* bytes) = nullptr;
@@ -31,15 +32,18 @@ struct Nvrtc {
     const Library& library = nvrtc_library();
     std::string reason;
     if (!library.available(&reason)) {
-      why = fmt::format("no NVRTC ({}); install the CUDA toolkit, or set WEFT_CUDA_PATH to the folder with libnvrtc.so", reason);
+      why = fmt::format("no NVRTC ({}); install the CUDA toolkit, or set WEFT_CUDA_PATH to the folder with libnvrtc.so",
+                        reason);
       return;
     }
-    const bool all = library.bind(get_error_string, "nvrtcGetErrorString") && library.bind(version, "nvrtcVersion") &&
-                     library.bind(create_program, "nvrtcCreateProgram") && library.bind(destroy_program, "nvrtcDestroyProgram") &&
-                     library.bind(compile_program, "nvrtcCompileProgram") && library.bind(get_cubin_size, "nvrtcGetCUBINSize") &&
-                     library.bind(get_cubin, "nvrtcGetCUBIN") && library.bind(get_log_size, "nvrtcGetProgramLogSize") &&
-                     library.bind(get_log, "nvrtcGetProgramLog");
-    if (!all) why = fmt::format("the NVRTC in {} lacks functions that Weft needs: use CUDA 12.0 or later", library.path());
+    const bool all =
+        library.bind(get_error_string, "nvrtcGetErrorString") && library.bind(version, "nvrtcVersion") &&
+        library.bind(create_program, "nvrtcCreateProgram") && library.bind(destroy_program, "nvrtcDestroyProgram") &&
+        library.bind(compile_program, "nvrtcCompileProgram") && library.bind(get_cubin_size, "nvrtcGetCUBINSize") &&
+        library.bind(get_cubin, "nvrtcGetCUBIN") && library.bind(get_log_size, "nvrtcGetProgramLogSize") &&
+        library.bind(get_log, "nvrtcGetProgramLog");
+    if (!all)
+      why = fmt::format("the NVRTC in {} lacks functions that Weft needs: use CUDA 12.0 or later", library.path());
   }
 };
 
@@ -76,7 +80,9 @@ std::string excerpt(const std::string& source, const std::string& log) {
   const std::string mark = std::string(source_name) + "(";
   for (size_t at = log.find(mark); at != std::string::npos; at = log.find(mark, at + 1)) {
     int64_t line = 0;
-    for (size_t i = at + mark.size(); i < log.size() && std::isdigit(static_cast<unsigned char>(log[i])) && line < 10'000'000; ++i) line = line * 10 + (log[i] - '0');
+    for (size_t i = at + mark.size();
+         i < log.size() && std::isdigit(static_cast<unsigned char>(log[i])) && line < 10'000'000; ++i)
+      line = line * 10 + (log[i] - '0');
     for (int64_t l = line - 2; l <= line + 2; ++l) wanted.insert(l);
   }
   std::string out;
@@ -119,11 +125,13 @@ int nvrtc_version() {
 
 std::vector<std::string> nvrtc_options() {
   std::vector<std::string> out = {"--std=c++17", "--fmad=false", "--ptxas-options=-v"};
-  if (nvrtc_version() >= 12090) out.emplace_back("--no-cache");  // its own folder in the user's home: what is compiled here is kept in Weft's
+  if (nvrtc_version() >= 12090)
+    out.emplace_back("--no-cache");  // its own folder in the user's home: what is compiled here is kept in Weft's
   return out;
 }
 
-std::vector<char> compile(const std::string& source, const std::string& arch, const std::vector<std::string>& options, std::string* log) {
+std::vector<char> compile(const std::string& source, const std::string& arch, const std::vector<std::string>& options,
+                          std::string* log) {
   if (!nvrtc_available()) throw_failure("cuda", nvrtc().why);
   std::vector<std::string> all = nvrtc_options();
   all.push_back("--gpu-architecture=" + arch);
@@ -132,14 +140,20 @@ std::vector<char> compile(const std::string& source, const std::string& arch, co
   for (const std::string& option : all) pointers.push_back(option.c_str());
   Program program;
   const runtime::Span span("compiler", "NVRTC");
-  check_nvrtc(nvrtc().create_program(&program.handle, source.c_str(), source_name, 0, nullptr, nullptr), "nvrtcCreateProgram");
+  check_nvrtc(nvrtc().create_program(&program.handle, source.c_str(), source_name, 0, nullptr, nullptr),
+              "nvrtcCreateProgram");
   const int result = nvrtc().compile_program(program.handle, static_cast<int>(pointers.size()), pointers.data());
   const std::string messages = log_of(program.handle);
   if (log) *log = messages;
-  const std::string version = fmt::format("NVRTC {}.{} in {}", nvrtc_version() / 1000, nvrtc_version() % 1000 / 10, nvrtc_library().path());
+  const std::string version =
+      fmt::format("NVRTC {}.{} in {}", nvrtc_version() / 1000, nvrtc_version() % 1000 / 10, nvrtc_library().path());
   if (result != 0 && messages.find("--gpu-architecture") != std::string::npos)
-    throw_failure("cuda", fmt::format("{} does not know {}: install a newer CUDA toolkit, or set WEFT_CUDA_PATH to its folder", version, arch));
-  if (result != 0) throw_failure("cuda", fmt::format("compiling for {} failed: {} ({})\n{}\n{}", arch, nvrtc().get_error_string(result), version, messages, excerpt(source, messages)));
+    throw_failure("cuda",
+                  fmt::format("{} does not know {}: install a newer CUDA toolkit, or set WEFT_CUDA_PATH to its folder",
+                              version, arch));
+  if (result != 0)
+    throw_failure("cuda", fmt::format("compiling for {} failed: {} ({})\n{}\n{}", arch,
+                                      nvrtc().get_error_string(result), version, messages, excerpt(source, messages)));
   size_t bytes = 0;
   check_nvrtc(nvrtc().get_cubin_size(program.handle, &bytes), "nvrtcGetCUBINSize");
   std::vector<char> cubin(bytes);
@@ -155,7 +169,8 @@ std::vector<char> compile(const std::string& source, const std::string& arch, co
 std::vector<KernelUsage> parse_usage(const std::string& log) {
   std::vector<KernelUsage> out;
   std::istringstream lines(log);
-  bool own = false;  // whether properties are the kernel's own or those of a function that it calls: spills of both count, the stack of the first only
+  bool own = false;  // whether properties are the kernel's own or those of a function that it calls: spills of both
+                     // count, the stack of the first only
   for (std::string line; std::getline(lines, line);) {
     if (const size_t at = line.find("Compiling entry function"); at != std::string::npos) {
       KernelUsage usage;
@@ -169,7 +184,8 @@ std::vector<KernelUsage> parse_usage(const std::string& log) {
       if (own) out.back().stack_bytes = number_before(line, " bytes stack frame");
       out.back().spill_store_bytes += number_before(line, " bytes spill stores");
       out.back().spill_load_bytes += number_before(line, " bytes spill loads");
-    } else if (line.find("Used ") != std::string::npos && line.find(" registers") != std::string::npos && !out.empty()) {
+    } else if (line.find("Used ") != std::string::npos && line.find(" registers") != std::string::npos &&
+               !out.empty()) {
       out.back().registers = number_before(line, " registers");
       out.back().barriers = number_before(line, " barriers");
       out.back().shared_bytes = number_before(line, " bytes smem");

@@ -1,4 +1,5 @@
-// The text is written for what kernel/scalar.h says an operator means; base/half.h has the same conversions on the host.
+// The text is written for what kernel/scalar.h says an operator means; base/half.h has the same conversions on the
+// host.
 #include "target/cuda/prelude.h"
 
 namespace weft::target::cuda {
@@ -99,7 +100,8 @@ template <int M, int B, u32 Largest, u32 Infinity, u32 Quiet> FN u8 to_f8(f32 v)
 FN f32 from_e4m3(u8 v) { return from_f8<3, 7, 0x7eu>(v); }
 FN f32 from_e5m2(u8 v) { return from_f8<2, 15, 0x7bu>(v); }
 #if __CUDA_ARCH__ >= 890
-// The instructions make infinities the largest number, and every NaN a positive one. No branches: loads are to stay together.
+// The instructions make infinities the largest number, and every NaN a positive one. No branches: loads are to stay
+// together.
 FN u8 to_e4m3(f32 v) {
   u16 r;
   asm("cvt.rn.satfinite.e4m3x2.f32 %0, %1, %2;" : "=h"(r) : "f"(0.0f), "f"(v));
@@ -141,7 +143,8 @@ template <class T, class Add> FN void atomic_update(T* place, Add add) {
 }
 
 FN void prefetch_line(const void* at) { asm volatile("prefetch.global.L2 [%0];" : : "l"(at)); }
-// Shared memory by its own addresses: copies of 16 bytes from memory that go on beside the arithmetic (of `bytes` of them, and zeros), 8 by 8 matrices of 16-byte lines.
+// Shared memory by its own addresses: copies of 16 bytes from memory that go on beside the arithmetic (of `bytes` of
+// them, and zeros), 8 by 8 matrices of 16-byte lines.
 FN u32 shared_address(const void* p) { return (u32)__cvta_generic_to_shared(p); }
 FN void copy_async(u32 to, const void* from) { asm volatile("cp.async.cg.shared.global.L2::128B [%0], [%1], 16;" : : "r"(to), "l"(from) : "memory"); }
 FN void copy_async(u32 to, const void* from, int bytes) { asm volatile("cp.async.cg.shared.global.L2::128B [%0], [%1], 16, %2;" : : "r"(to), "l"(from), "r"(bytes) : "memory"); }
@@ -157,7 +160,8 @@ FN void ldmatrix(u32* r, u32 from) {
 FN void ldmatrix_turned(u32* r, u32 from) {
   asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0, %1, %2, %3}, [%4];" : "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3]) : "r"(from) : "memory");
 }
-// Groups of four warps: what was copied to shared memory is seen by the tensor cores; their sums are theirs from a fence until what was committed has been waited for.
+// Groups of four warps: what was copied to shared memory is seen by the tensor cores; their sums are theirs from a
+// fence until what was committed has been waited for.
 FN void fence_for_wgmma() { asm volatile("fence.proxy.async.shared::cta;" : : : "memory"); }
 FN void wgmma_fence() { asm volatile("wgmma.fence.sync.aligned;" : : : "memory"); }
 FN void wgmma_commit() { asm volatile("wgmma.commit_group.sync.aligned;" : : : "memory"); }
@@ -177,8 +181,9 @@ FN void mma_tf32(f32* c, const u32* a, u32 b0, u32 b1) {
       : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3]) : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
 }
 
-// The kernel behind this one may begin now: it has the time to get ready until what it reads is there. What this one reads may still be on its way from the one before
-// it; the zero that comes with its arrival is added to the addresses of everything that has to be waited for, so that nothing is read before.
+// The kernel behind this one may begin now: it has the time to get ready until what it reads is there. What this one
+// reads may still be on its way from the one before it; the zero that comes with its arrival is added to the addresses
+// of everything that has to be waited for, so that nothing is read before.
 FN void begin_next() {
 #if __CUDA_ARCH__ >= 900
   asm volatile("griddepcontrol.launch_dependents;");
@@ -191,7 +196,8 @@ FN i64 wait_for_previous() {
 #endif
   return zero;
 }
-// Blocks of a cluster: the barrier that all of them pass (first of all with nothing to show yet), and shared memory of each as it is seen from all.
+// Blocks of a cluster: the barrier that all of them pass (first of all with nothing to show yet), and shared memory of
+// each as it is seen from all.
 #if __CUDA_ARCH__ >= 900
 FN int cluster_rank() { u32 r; asm("mov.u32 %0, %%cluster_ctarank;" : "=r"(r)); return (int)r; }
 FN void cluster_begin() { asm volatile("barrier.cluster.arrive.relaxed.aligned;" : : : "memory"); }
@@ -199,7 +205,8 @@ FN void cluster_arrive() { asm volatile("barrier.cluster.arrive.release.aligned;
 FN void cluster_wait() { asm volatile("barrier.cluster.wait.acquire.aligned;" : : : "memory"); }
 FN u8* in_block(u8* p, int block) { u64 place; asm volatile("mapa.u64 %0, %1, %2;" : "=l"(place) : "l"(p), "r"(block)); return (u8*)place; }
 #endif
-// A pointer to memory that changes while the kernel waits: of a kernel's own parameters that nobody is seen to write through the compiler would believe that it does not.
+// A pointer to memory that changes while the kernel waits: of a kernel's own parameters that nobody is seen to write
+// through the compiler would believe that it does not.
 template <class T> FN T* changing(T* p) {
   u64 place;
   asm volatile("cvta.to.global.u64 %0, %1;" : "=l"(place) : "l"(p));

@@ -1,6 +1,6 @@
 #pragma once
-// What every CUDA source begins with: types, the scalar operators that are more than a C++ operator, and exchanges between lanes. Includes nothing: NVRTC
-// compiles a kernel ten times faster without the toolkit's headers.
+// What every CUDA source begins with: types, the scalar operators that are more than a C++ operator, and exchanges
+// between lanes. Includes nothing: NVRTC compiles a kernel ten times faster without the toolkit's headers.
 #include <string_view>
 
 namespace weft::target::cuda {

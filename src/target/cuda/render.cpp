@@ -23,13 +23,16 @@ int64_t power_of_two_in(int64_t v) { return v == 0 ? most_divisor : std::min(mos
 }  // namespace
 
 Renderer::Renderer(const kernel::Kernel& kernel, const Variant& variant, const Features& features)
-    : kernel_(kernel), variant_(variant), features_(features), names_(kernel.types.size()), splat_(kernel.types.size(), false), divisors_(kernel.types.size(), 1) {
+    : kernel_(kernel), variant_(variant), features_(features), names_(kernel.types.size()),
+      splat_(kernel.types.size(), false), divisors_(kernel.types.size(), 1) {
   survey(kernel.body);
   deal_rounds();
   for (const kernel::Local& local : kernel.locals) {
     local_offsets_.push_back(local_bytes_);
     const auto ref = static_cast<Ref>(kernel.params.size() + local_offsets_.size() - 1);
-    const int64_t elements = left_lines_.contains(ref) ? line_elements(ref) : cluster_ > 1 && local.share > 0 ? local.share : local.elements;
+    const int64_t elements = left_lines_.contains(ref)         ? line_elements(ref)
+                             : cluster_ > 1 && local.share > 0 ? local.share
+                                                               : local.elements;
     const auto ring = rings_.find(ref);
     local_bytes_ += std::max((elements * local.dtype.size() + 15) / 16 * 16, ring == rings_.end() ? 0 : ring->second);
   }
@@ -74,7 +77,9 @@ void Renderer::scalar_line(Value v, const std::string& text) {
 void Renderer::arithmetic(Value v, const std::string& text) {
   if (type(v).rank() == 0) return scalar_line(v, text);
   const int64_t registers = spread_of(v).registers();
-  const std::string close = std::string(static_cast<size_t>(indent_) * 2, ' ') + "}\n", step = std::string(static_cast<size_t>(indent_ + 1) * 2, ' ') + fmt::format("{}[r] = {};\n", fresh(v), text);
+  const std::string close = std::string(static_cast<size_t>(indent_) * 2, ' ') + "}\n",
+                    step = std::string(static_cast<size_t>(indent_ + 1) * 2, ' ') +
+                           fmt::format("{}[r] = {};\n", fresh(v), text);
   name(v, fresh(v));
   const std::string declaration = fmt::format("alignas(16) {} {}[{}];", type_name(type(v).dtype), fresh(v), registers);
   if (body_.size() == shared_end_ && shared_registers_ == registers) {
@@ -113,7 +118,8 @@ void Renderer::block(const Block& block) {
   const std::vector<const Inst*> insts = in_order(block);
   for (size_t k = 0; k < insts.size();) {
     const Inst& i = *insts[k];
-    const std::span<const Inst* const> here = std::span(insts).subspan(k, reduced_together(std::span(insts).subspan(k)));
+    const std::span<const Inst* const> here =
+        std::span(insts).subspan(k, reduced_together(std::span(insts).subspan(k)));
     k += here.size();
     if (!arrived_ && !dealt_out(i) && waits_for_memory(i)) arrive();
     if (here.size() > 1) reduce_lines(here);
@@ -121,7 +127,8 @@ void Renderer::block(const Block& block) {
   }
 }
 
-/// Where a few blocks of threads work together, what rests on nothing that has to be waited for (angles of a rotation, masks) is made while the kernel before ends.
+/// Where a few blocks of threads work together, what rests on nothing that has to be waited for (angles of a rotation,
+/// masks) is made while the kernel before ends.
 std::vector<const kernel::Inst*> Renderer::in_order(const Block& block) const {
   std::vector<const Inst*> early, late;
   std::set<Value> waiting;
@@ -142,7 +149,9 @@ std::vector<const kernel::Inst*> Renderer::in_order(const Block& block) const {
 
 /// Does the instruction look at memory that may still be on its way when the kernel begins?
 bool Renderer::waits_for_memory(const Inst& i) const {
-  const auto late = [&](Ref ref) { return ref >= 0 && !is_local(ref) && !kernel_.params[static_cast<size_t>(ref)].constant; };
+  const auto late = [&](Ref ref) {
+    return ref >= 0 && !is_local(ref) && !kernel_.params[static_cast<size_t>(ref)].constant;
+  };
   switch (i.op) {
     case Op::load:
     case Op::gather: return late(i.ref);
@@ -152,17 +161,21 @@ bool Renderer::waits_for_memory(const Inst& i) const {
     case Op::matmul: return late(i.left) || late(i.right);
     default: break;
   }
-  return std::any_of(i.blocks.begin(), i.blocks.end(), [&](const Block& b) { return std::any_of(b.insts.begin(), b.insts.end(), [&](const Inst& inner) { return waits_for_memory(inner); }); });
+  return std::any_of(i.blocks.begin(), i.blocks.end(), [&](const Block& b) {
+    return std::any_of(b.insts.begin(), b.insts.end(), [&](const Inst& inner) { return waits_for_memory(inner); });
+  });
 }
 
-/// In the outermost block, so that what was waited for is known everywhere behind it. What is written stays behind the wait by itself, and as a sum its address would no
-/// longer be seen to take whole words.
+/// In the outermost block, so that what was waited for is known everywhere behind it. What is written stays behind the
+/// wait by itself, and as a sum its address would no longer be seen to take whole words.
 void Renderer::arrive() {
   arrived_ = true;
   add("const i64 arrived = early ? wait_for_previous() : 0;");
   for (size_t k = 0; k < kernel_.params.size(); ++k) {
     const kernel::Param& p = kernel_.params[k];
-    if (!p.constant) add(fmt::format("{}{}* const q{} = p{}{};", p.written ? "" : "const ", memory_type(static_cast<Ref>(k)), k, k, p.written ? "" : " + arrived"));
+    if (!p.constant)
+      add(fmt::format("{}{}* const q{} = p{}{};", p.written ? "" : "const ", memory_type(static_cast<Ref>(k)), k, k,
+                      p.written ? "" : " + arrived"));
   }
 }
 
@@ -225,29 +238,40 @@ void Renderer::convert(const Inst& i) {
   if (unseen_.contains(i.results[0])) return;
   const Value from = i.args[0], result = i.results[0];
   const auto text = [&](const std::string& v) {
-    return i.op == Op::cast ? conversion(v, type(from).dtype, i.type.dtype) : reinterpretation(v, type(from).dtype, i.type.dtype);
+    return i.op == Op::cast ? conversion(v, type(from).dtype, i.type.dtype)
+                            : reinterpretation(v, type(from).dtype, i.type.dtype);
   };
   if (i.type.rank() > 0 && splat_[static_cast<size_t>(from)]) {
     splat_[static_cast<size_t>(result)] = true;
     return scalar_line(result, text(at(from)));
   }
-  if (in_halves(i)) return arithmetic(result, conversion(fmt::format("from_bf16({}, r)", names_[static_cast<size_t>(from)]), float32, i.type.dtype));
+  if (in_halves(i))
+    return arithmetic(
+        result, conversion(fmt::format("from_bf16({}, r)", names_[static_cast<size_t>(from)]), float32, i.type.dtype));
   arithmetic(result, text(at(from)));
 }
 
-/// A cast of numbers of which two lie in a register: each takes one instruction to get out of the word, and two or three out of what the device's compiler has cut the word into.
+/// A cast of numbers of which two lie in a register: each takes one instruction to get out of the word, and two or
+/// three out of what the device's compiler has cut the word into.
 bool Renderer::in_halves(const Inst& cast) const {
   const kernel::Type& from = type(cast.args[0]);
-  return cast.op == Op::cast && from.dtype == bfloat16 && from.rank() > 0 && spread_of(cast.args[0]).registers() % 2 == 0;
+  return cast.op == Op::cast && from.dtype == bfloat16 && from.rank() > 0 &&
+         spread_of(cast.args[0]).registers() % 2 == 0;
 }
 
-/// The blocks of a cluster take a round each, in the outermost block of code. What they keep they leave in everybody's shared memory, and all go on side by side until
-/// the last such loop; what that one keeps is left in the first block's, which goes on alone if there is more to do. Blocks are known to be there before anything is
-/// left with them. Where each warp takes a round it is a program of its own, which waits for nobody.
+/// The blocks of a cluster take a round each, in the outermost block of code. What they keep they leave in everybody's
+/// shared memory, and all go on side by side until the last such loop; what that one keeps is left in the first
+/// block's, which goes on alone if there is more to do. Blocks are known to be there before anything is left with them.
+/// Where each warp takes a round it is a program of its own, which waits for nobody.
 void Renderer::parallel(const Inst& i) {
   const Block& body = i.blocks[0];
   const bool first = rounds_begun_++ == 0, last = rounds_begun_ == parallel_loops_;
-  if (first) add(fmt::format("const i64 rank = {};", rounds_ == 1 ? "cluster_rank()" : cluster_ == 1 ? "t >> 5" : !left_lines_.empty() ? fmt::format("cluster_rank() + (t >> 5) * {}", cluster_) : fmt::format("cluster_rank() * {} + (t >> 5)", rounds_)));
+  if (first)
+    add(fmt::format("const i64 rank = {};", rounds_ == 1    ? "cluster_rank()"
+                                            : cluster_ == 1 ? "t >> 5"
+                                            : !left_lines_.empty()
+                                                ? fmt::format("cluster_rank() + (t >> 5) * {}", cluster_)
+                                                : fmt::format("cluster_rank() * {} + (t >> 5)", rounds_)));
   if (first && cluster_ > 1 && local_bytes_ > 0 && left_lines_.empty()) add("cluster_wait();");
   name(body.arguments[0], "rank");
   round_ = last ? Round::last : Round::before_others;
@@ -261,7 +285,8 @@ void Renderer::parallel(const Inst& i) {
   dirty_.clear(), read_.clear();
 }
 
-/// Tiles are dealt out to the lanes of a warp, and what they exchange is in a part of the memory that is the warp's. Nothing but scalars comes from outside.
+/// Tiles are dealt out to the lanes of a warp, and what they exchange is in a part of the memory that is the warp's.
+/// Nothing but scalars comes from outside.
 void Renderer::by_warps(const Block& body) {
   const int block_threads = std::exchange(threads_, 32);
   const int64_t block_exchange = std::exchange(exchange_bytes_, 0);
@@ -284,7 +309,8 @@ void Renderer::by_warps(const Block& body) {
 
 bool Renderer::reads_scratch(const Block& block) const {
   return std::any_of(block.insts.begin(), block.insts.end(), [&](const Inst& inst) {
-    return (inst.op == Op::load && is_local(inst.ref)) || inst.op == Op::matmul || std::any_of(inst.blocks.begin(), inst.blocks.end(), [&](const Block& b) { return reads_scratch(b); });
+    return (inst.op == Op::load && is_local(inst.ref)) || inst.op == Op::matmul ||
+           std::any_of(inst.blocks.begin(), inst.blocks.end(), [&](const Block& b) { return reads_scratch(b); });
   });
 }
 
@@ -296,13 +322,16 @@ void Renderer::loop(const Inst& i) {
     const Value carried = body.arguments[k - 2];
     declare(carried);
     if (type(carried).rank() == 0) add(fmt::format("{} = {};", fresh(carried), at(i.args[k])));
-    else add(fmt::format("EACH (int r = 0; r < {}; ++r) {}[r] = {};", spread_of(carried).registers(), fresh(carried), at(i.args[k])));
+    else
+      add(fmt::format("EACH (int r = 0; r < {}; ++r) {}[r] = {};", spread_of(carried).registers(), fresh(carried),
+                      at(i.args[k])));
   }
   name(counter, fresh(counter));
   divisors_[static_cast<size_t>(counter)] = std::min(divisor(i.args[0]), divisor(i.args[2]));
   loop_hazards(body);
   if (reads_scratch(body)) finish_copies();
-  open(fmt::format("for (i64 {0} = {1}; {0} < {2}; {0} += {3})", fresh(counter), at(i.args[0]), at(i.args[1]), at(i.args[2])));
+  open(fmt::format("for (i64 {0} = {1}; {0} < {2}; {0} += {3})", fresh(counter), at(i.args[0]), at(i.args[1]),
+                   at(i.args[2])));
   block(body);
   const std::vector<Value>& next = body.insts.back().args;
   // A carried value that another one takes over is read before it is written.
@@ -310,7 +339,8 @@ void Renderer::loop(const Inst& i) {
   for (size_t k = 0; k < next.size(); ++k) {
     const Value to = body.arguments[k + 1];
     std::string from = at(next[k]);
-    const bool is_carried = std::find(body.arguments.begin() + 1, body.arguments.end(), next[k]) != body.arguments.end() && next[k] != to;
+    const bool is_carried =
+        std::find(body.arguments.begin() + 1, body.arguments.end(), next[k]) != body.arguments.end() && next[k] != to;
     if (is_carried) {
       const std::string copy = fresh(to) + "_next";
       if (type(to).rank() == 0) {
@@ -328,7 +358,8 @@ void Renderer::loop(const Inst& i) {
     const Value to = body.arguments[k + 1];
     if (next[k] == to) continue;
     if (type(to).rank() == 0) add(fmt::format("{} = {};", fresh(to), sources[k]));
-    else add(fmt::format("EACH (int r = 0; r < {}; ++r) {}[r] = {};", spread_of(to).registers(), fresh(to), sources[k]));
+    else
+      add(fmt::format("EACH (int r = 0; r < {}; ++r) {}[r] = {};", spread_of(to).registers(), fresh(to), sources[k]));
   }
   close();
   loop_hazards(body);
@@ -421,49 +452,64 @@ void Renderer::on_lane(const Block& block, const std::vector<std::string>& targe
 
 std::string Renderer::signature(const std::string& symbol) const {
   const std::string_view fixed = rounds_ == 1 ? "const " : "";
-  std::string text = fmt::format("FN void {}_body({}int t, u8* {}shared, const i64 program, const bool early", symbol, fixed, fixed);
+  std::string text =
+      fmt::format("FN void {}_body({}int t, u8* {}shared, const i64 program, const bool early", symbol, fixed, fixed);
   for (size_t k = 0; k < kernel_.params.size(); ++k)
-    text += fmt::format(", {}{}* {} p{}", kernel_.params[k].written ? "" : "const ", memory_type(static_cast<Ref>(k)), kernel_.params[k].written ? "" : "__restrict__", k);
+    text += fmt::format(", {}{}* {} p{}", kernel_.params[k].written ? "" : "const ", memory_type(static_cast<Ref>(k)),
+                        kernel_.params[k].written ? "" : "__restrict__", k);
   for (size_t k = 0; k < kernel_.symbols.size(); ++k) text += fmt::format(", const i64 s{}", k);
   return text + ") {\n";
 }
 
-/// What is constant while the kernel runs is said to be so: the compiler then reads it when it likes, by way of a cache that nobody keeps up to date.
+/// What is constant while the kernel runs is said to be so: the compiler then reads it when it likes, by way of a cache
+/// that nobody keeps up to date.
 std::string Renderer::entry(const std::string& symbol) const {
   const int block = threads_ * programs_;
   const bool many = variant_.segments > 1;
   const size_t params = kernel_.params.size(), symbols = kernel_.symbols.size(), row = params + symbols;
   std::string text;
-  if (many) text += fmt::format("struct {}_table {{ i64 v[{}]; }};\n", symbol, 2 + static_cast<size_t>(variant_.segments) * (row + 1));
+  if (many)
+    text += fmt::format("struct {}_table {{ i64 v[{}]; }};\n", symbol,
+                        2 + static_cast<size_t>(variant_.segments) * (row + 1));
   const std::string cluster = cluster_ > 1 ? fmt::format(" __cluster_dims__({}, 1, 1)", cluster_) : "";
-  text += fmt::format("extern \"C\" __global__ void{} __launch_bounds__({}{}) {}(", cluster, block, min_blocks() > 0 ? fmt::format(", {}", min_blocks()) : "", symbol);
+  text += fmt::format("extern \"C\" __global__ void{} __launch_bounds__({}{}) {}(", cluster, block,
+                      min_blocks() > 0 ? fmt::format(", {}", min_blocks()) : "", symbol);
   if (many) {
     text += fmt::format("const __grid_constant__ {}_table table", symbol);
   } else {
     for (size_t k = 0; k < params; ++k)
-      text += fmt::format("{}{}* {}p{}, ", kernel_.params[k].written ? "" : "const ", memory_type(static_cast<Ref>(k)), kernel_.params[k].constant && !kernel_.params[k].written ? "__restrict__ " : "", k);
+      text += fmt::format("{}{}* {}p{}, ", kernel_.params[k].written ? "" : "const ", memory_type(static_cast<Ref>(k)),
+                          kernel_.params[k].constant && !kernel_.params[k].written ? "__restrict__ " : "", k);
     for (size_t k = 0; k < symbols; ++k) text += fmt::format("const i64 s{}, ", k);
     text += "const i64 grid";
   }
   text += ") {\n  extern __shared__ __align__(16) u8 memory[];\n";
   // Said of all threads: the compiler then sees which registers lie behind the end of a tile that is not full.
   text += fmt::format("  const int t = threadIdx.x % {};\n", threads_);
-  text += programs_ == 1 ? fmt::format("  i64 program = blockIdx.x{};\n  u8* const shared = memory;\n", cluster_ > 1 ? fmt::format(" / {}", cluster_) : "")
-                         : fmt::format("  i64 program = (i64)blockIdx.x * {} + threadIdx.x / {};\n  u8* const shared = memory + threadIdx.x / {} * {};\n", programs_, threads_,
-                                       threads_, exchange_bytes_ + local_bytes_);
+  text += programs_ == 1 ? fmt::format("  i64 program = blockIdx.x{};\n  u8* const shared = memory;\n",
+                                       cluster_ > 1 ? fmt::format(" / {}", cluster_) : "")
+                         : fmt::format(
+                               "  i64 program = (i64)blockIdx.x * {} + threadIdx.x / {};\n  u8* const shared = memory "
+                               "+ threadIdx.x / {} * {};\n",
+                               programs_, threads_, threads_, exchange_bytes_ + local_bytes_);
   if (many) {
     // The segment whose range holds this program, by halving.
-    text += "  const int n = (int)table.v[0];\n  if (program >= table.v[1 + n]) return;\n  int low = 0, high = n;\n"
-            "  while (high - low > 1) { const int middle = (low + high) / 2; if (program >= table.v[1 + middle]) low = middle; else high = middle; }\n"
-            "  program -= table.v[1 + low];\n";
+    text +=
+        "  const int n = (int)table.v[0];\n  if (program >= table.v[1 + n]) return;\n  int low = 0, high = n;\n"
+        "  while (high - low > 1) { const int middle = (low + high) / 2; if (program >= table.v[1 + middle]) low = "
+        "middle; else high = middle; }\n"
+        "  program -= table.v[1 + low];\n";
     text += fmt::format("  const i64* const row = table.v + 2 + n + low * {};\n", row);
   } else {
     text += "  if (program >= grid) return;\n";
   }
-  text += many ? "  const bool early = true;\n" : fmt::format("  const bool early = grid <= {};\n", most_early_programs);
+  text +=
+      many ? "  const bool early = true;\n" : fmt::format("  const bool early = grid <= {};\n", most_early_programs);
   text += fmt::format("  if (early) begin_next();\n  {}_body(t, shared, program, early", symbol);
   for (size_t k = 0; k < params; ++k) {
-    const std::string p = many ? fmt::format("({}{}*)row[{}]", kernel_.params[k].written ? "" : "const ", memory_type(static_cast<Ref>(k)), k) : fmt::format("p{}", k);
+    const std::string p = many ? fmt::format("({}{}*)row[{}]", kernel_.params[k].written ? "" : "const ",
+                                             memory_type(static_cast<Ref>(k)), k)
+                               : fmt::format("p{}", k);
     text += kernel_.params[k].constant && !kernel_.params[k].written ? ", " + p : fmt::format(", changing({})", p);
   }
   for (size_t k = 0; k < symbols; ++k) text += many ? fmt::format(", row[{}]", params + k) : fmt::format(", s{}", k);
@@ -475,8 +521,10 @@ Rendered Renderer::run(const std::string& symbol) {
   block(kernel_.body);
   finish_copies();
   exchange_bytes_ = (exchange_bytes_ + 15) / 16 * 16;
-  // Programs of one warp share a block: a multiprocessor holds only so many blocks. Those of longer rows leave sooner in twos.
-  if (threads_ == 32 && cluster_ == 1 && exchange_bytes_ + local_bytes_ <= 4096) programs_ = lines_ && largest_tile_ >= 512 ? 2 : 4;
+  // Programs of one warp share a block: a multiprocessor holds only so many blocks. Those of longer rows leave sooner
+  // in twos.
+  if (threads_ == 32 && cluster_ == 1 && exchange_bytes_ + local_bytes_ <= 4096)
+    programs_ = lines_ && largest_tile_ >= 512 ? 2 : 4;
   std::string text = fmt::format("#define SYNC {}\n", threads_ == 32 ? "__syncwarp();" : "__syncthreads();");
   text += signature(symbol);
   if (local_bytes_ > 0) text += fmt::format("  u8* const locals = shared + {};\n", exchange_bytes_);
@@ -486,6 +534,9 @@ Rendered Renderer::run(const std::string& symbol) {
   return {text, symbol, threads_ * programs_, programs_, (exchange_bytes_ + local_bytes_) * programs_, cluster_};
 }
 
-Rendered render(const kernel::Kernel& kernel, const std::string& symbol, const Variant& variant, const Features& features) { return Renderer(kernel, variant, features).run(symbol); }
+Rendered render(const kernel::Kernel& kernel, const std::string& symbol, const Variant& variant,
+                const Features& features) {
+  return Renderer(kernel, variant, features).run(symbol);
+}
 
 }  // namespace weft::target::cuda

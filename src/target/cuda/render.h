@@ -1,6 +1,7 @@
 #pragma once
-// Tile kernels as CUDA C++. A program of the grid is run by a fixed number of threads; the elements of a tile are dealt out to them in chunks that one thread
-// loads at once, and stay in registers. Only reductions, shifts and products move elements between threads, through lanes and shared memory.
+// Tile kernels as CUDA C++. A program of the grid is run by a fixed number of threads; the elements of a tile are dealt
+// out to them in chunks that one thread loads at once, and stay in registers. Only reductions, shifts and products move
+// elements between threads, through lanes and shared memory.
 #include <string>
 
 #include "kernel/tile.h"
@@ -14,7 +15,8 @@ struct Variant {
   friend auto operator<=>(const Variant&, const Variant&) = default;
 };
 
-/// Of more programs a launch does not begin before the kernel before it has ended, and does not let the next one begin: each block would pay for what only the first ones win.
+/// Of more programs a launch does not begin before the kernel before it has ended, and does not let the next one begin:
+/// each block would pay for what only the first ones win.
 inline constexpr int64_t most_early_programs = 32768;
 
 /// Instructions of some architectures only.
@@ -24,16 +26,18 @@ struct Features {
 };
 
 struct Rendered {
-  std::string source;      // without the prelude
-  std::string symbol;      // the entry
-  int threads = 32;        // of a block
-  int programs = 1;        // that a block runs side by side
+  std::string source;  // without the prelude
+  std::string symbol;  // the entry
+  int threads = 32;    // of a block
+  int programs = 1;    // that a block runs side by side
   int64_t shared_bytes = 0;
-  int blocks = 1;          // that run one program's parallel loop side by side: a cluster
+  int blocks = 1;  // that run one program's parallel loop side by side: a cluster
 };
 
-/// `kernel` is expanded (kernel/expand.h). Entry arguments: one segment: a pointer for each parameter, an i64 for each symbol, the grid (i64). Several: one structure
-/// of i64: the number of segments; where each segment's programs begin, and where the last one's end; then for each segment its pointers and symbols.
-Rendered render(const kernel::Kernel& kernel, const std::string& symbol, const Variant& variant = {}, const Features& features = {});
+/// `kernel` is expanded (kernel/expand.h). Entry arguments: one segment: a pointer for each parameter, an i64 for each
+/// symbol, the grid (i64). Several: one structure of i64: the number of segments; where each segment's programs begin,
+/// and where the last one's end; then for each segment its pointers and symbols.
+Rendered render(const kernel::Kernel& kernel, const std::string& symbol, const Variant& variant = {},
+                const Features& features = {});
 
 }  // namespace weft::target::cuda

@@ -1,6 +1,8 @@
-// The kernel of convolution.h. Each group of four warps goes through tiles of its own, 32 channels at a time, in turns of two slots of shared memory: while the tensor cores multiply one
-// slot, tap by tap, the group's threads put what has come from memory into the other one and ask for what follows. In a slot four channels of a place lie side by side, places one after
-// the other and the next four channels in another plane: rows of eight places are what wgmma reads as one (no swizzle), from wherever a tap begins.
+// The kernel of convolution.h. Each group of four warps goes through tiles of its own, 32 channels at a time, in turns
+// of two slots of shared memory: while the tensor cores multiply one slot, tap by tap, the group's threads put what has
+// come from memory into the other one and ask for what follows. In a slot four channels of a place lie side by side,
+// places one after the other and the next four channels in another plane: rows of eight places are what wgmma reads as
+// one (no swizzle), from wherever a tap begins.
 #include <fmt/format.h>
 
 #include "target/cuda/convolution.h"
@@ -13,7 +15,8 @@ constexpr const char* declarations = R"cuda(
 constexpr int taps = taps_down * taps_across, reach = (taps_down - 1) * dilation_down * line + (taps_across - 1) * dilation_across;
 constexpr int read = 128 + reach, pieces = (read + 15) / 16, slices = in / 32, slot_bytes = 8 * plane_bytes, threads = groups * 128;
 
-// Tensor cores cut off what TF32 does not keep. The factor adds what they cut off on average (ln 2 of half a step), so that sums lean to neither side; what TF32 holds stays as it is.
+// Tensor cores cut off what TF32 does not keep. The factor adds what they cut off on average (ln 2 of half a step), so
+// that sums lean to neither side; what TF32 holds stays as it is.
 FN u32 nearly_tf32(u32 v) { return bits(real(v) * 1.00033838f); }
 FN W16 nearly_tf32(W16 v) { return {nearly_tf32(v.x), nearly_tf32(v.y), nearly_tf32(v.z), nearly_tf32(v.w)}; }
 FN W16 read_if(const void* from, bool wanted) {
@@ -93,16 +96,22 @@ constexpr const char* after = R"cuda(
 
 Rendered render_convolution(const ConvolutionForm& f) {
   std::string t;
-  const auto constants = [&](const char* down, const char* across, const ConvolutionForm::Pair& p) { t += fmt::format("constexpr int {} = {}, {} = {};\n", down, p[0], across, p[1]); };
+  const auto constants = [&](const char* down, const char* across, const ConvolutionForm::Pair& p) {
+    t += fmt::format("constexpr int {} = {}, {} = {};\n", down, p[0], across, p[1]);
+  };
   constants("in_rows", "in_columns", f.input);
   constants("out_rows", "out_columns", f.output);
   constants("taps_down", "taps_across", f.kernel);
   constants("dilation_down", "dilation_across", f.dilation);
   constants("low_down", "low_across", f.low);
   constants("lines", "line", f.lines);
-  t += fmt::format("constexpr int in = {}, out = {}, groups = {}, plane_bytes = {}, weight_bytes = {};\n", f.in, f.out, f.groups, f.plane_bytes, f.weight_bytes());
+  t += fmt::format("constexpr int in = {}, out = {}, groups = {}, plane_bytes = {}, weight_bytes = {};\n", f.in, f.out,
+                   f.groups, f.plane_bytes, f.weight_bytes());
   t += declarations;
-  t += fmt::format("extern \"C\" __global__ void __launch_bounds__(threads, 1) {}(const f32* const x, const f32* const w, f32* const y, const int images) {{", f.symbol());
+  t += fmt::format(
+      "extern \"C\" __global__ void __launch_bounds__(threads, 1) {}(const f32* const x, const f32* const w, f32* "
+      "const y, const int images) {{",
+      f.symbol());
   t += before;
   const int64_t sums = f.out / 2;
   std::string registers, operands;
@@ -110,9 +119,12 @@ Rendered render_convolution(const ConvolutionForm& f) {
     registers += fmt::format("{}%{}", r ? ", " : "", r);
     operands += fmt::format("{}\"+f\"(sum[m][{}][{}])", r ? ", " : "", r / 4, r % 4);
   }
-  t += fmt::format("      EACH (int step = 0; step < 4; ++step) EACH (int m = 0; m < 2; ++m) asm volatile(\"{{.reg .pred p; setp.ne.b32 p, %{}, 0; wgmma.mma_async.sync.aligned.m64n{}k8.f32.tf32.tf32 "
-                   "{{{}}}, %{}, %{}, p, 1, 1;}}\" : {} : \"l\"(a + (2 * step * (plane_bytes / 16) + m * 64 + away)), \"l\"(b + (tap * (in / 4) + 2 * step) * out), \"r\"(slice + tap + step) : \"memory\");",
-                   sums + 2, f.out, registers, sums, sums + 1, operands);
+  t += fmt::format(
+      "      EACH (int step = 0; step < 4; ++step) EACH (int m = 0; m < 2; ++m) asm volatile(\"{{.reg .pred p; "
+      "setp.ne.b32 p, %{}, 0; wgmma.mma_async.sync.aligned.m64n{}k8.f32.tf32.tf32 "
+      "{{{}}}, %{}, %{}, p, 1, 1;}}\" : {} : \"l\"(a + (2 * step * (plane_bytes / 16) + m * 64 + away)), \"l\"(b + "
+      "(tap * (in / 4) + 2 * step) * out), \"r\"(slice + tap + step) : \"memory\");",
+      sums + 2, f.out, registers, sums, sums + 1, operands);
   t += after;
   return {t, f.symbol(), static_cast<int>(f.groups * 128), 1, f.shared_bytes};
 }

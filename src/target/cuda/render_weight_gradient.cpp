@@ -1,6 +1,8 @@
-// The kernels of weight_gradient.h. A block's warps share out taps, halves of 64 output channels and places; a warp has a tile of [taps][32 input channels, 32 output channels] of sums in
-// registers. Eight places are multiplied at a time: of the fragments of mma.sync a thread has places t and t + 4 (t its number in a group of four), and channels that lie side by side,
-// so that one load of 16 bytes fills registers of four fragments. Where a place of the output lies in the tile of the input is looked up in a table; a tap is a distance from there.
+// The kernels of weight_gradient.h. A block's warps share out taps, halves of 64 output channels and places; a warp has
+// a tile of [taps][32 input channels, 32 output channels] of sums in registers. Eight places are multiplied at a time:
+// of the fragments of mma.sync a thread has places t and t + 4 (t its number in a group of four), and channels that lie
+// side by side, so that one load of 16 bytes fills registers of four fragments. Where a place of the output lies in the
+// tile of the input is looked up in a table; a tap is a distance from there.
 #include <fmt/format.h>
 
 #include "target/cuda/weight_gradient.h"
@@ -16,7 +18,8 @@ constexpr int tiles_down = (out_rows + tile_rows - 1) / tile_rows, tiles_across 
 constexpr int units = sets * halves, threads = units * parts * 32, channels = halves * 32, g_line = (channels + 8) * 4, x_line = 160, g_bytes = depth * g_line;
 struct alignas(16) F4 { f32 x, y, z, w; };
 
-// Tensor cores cut off what TF32 does not keep. The factor adds what they cut off on average (ln 2 of half a step), so that sums lean to neither side; what TF32 holds stays as it is.
+// Tensor cores cut off what TF32 does not keep. The factor adds what they cut off on average (ln 2 of half a step), so
+// that sums lean to neither side; what TF32 holds stays as it is.
 FN u32 nearly_tf32(u32 v) { return bits(real(v) * 1.00033838f); }
 
 extern "C" __global__ void __launch_bounds__(threads, 2) PARTS(const f32* const x, const f32* const g, f32* const sums, const int images) {
@@ -118,7 +121,9 @@ extern "C" __global__ void __launch_bounds__(256) FOLD(const f32* const sums, f3
 RenderedWeightGradient render_weight_gradient(const WeightGradientForm& f) {
   const std::string parts = f.symbol(), fold = parts + "_fold";
   std::string t = fmt::format("#define PARTS {}\n#define FOLD {}\n", parts, fold);
-  const auto constants = [&](const char* down, const char* across, const WeightGradientForm::Pair& p) { t += fmt::format("constexpr int {} = {}, {} = {};\n", down, p[0], across, p[1]); };
+  const auto constants = [&](const char* down, const char* across, const WeightGradientForm::Pair& p) {
+    t += fmt::format("constexpr int {} = {}, {} = {};\n", down, p[0], across, p[1]);
+  };
   constants("in_rows", "in_columns", f.input);
   constants("out_rows", "out_columns", f.output);
   constants("taps_down", "taps_across", f.kernel);
@@ -126,8 +131,10 @@ RenderedWeightGradient render_weight_gradient(const WeightGradientForm& f) {
   constants("dilation_down", "dilation_across", f.dilation);
   constants("low_down", "low_across", f.low);
   constants("tile_rows", "tile_columns", f.tile);
-  t += fmt::format("constexpr int in = {}, out = {}, taps_of_warp = {}, sets = {}, halves = {}, parts = {}, depth = {}, stages = {}, stage_bytes = {}, shared_bytes = {};\n", f.in, f.out, f.taps, f.sets,
-                   f.halves, f.parts, f.depth(), f.stages, f.stage_bytes, f.shared_bytes);
+  t += fmt::format(
+      "constexpr int in = {}, out = {}, taps_of_warp = {}, sets = {}, halves = {}, parts = {}, depth = {}, stages = "
+      "{}, stage_bytes = {}, shared_bytes = {};\n",
+      f.in, f.out, f.taps, f.sets, f.halves, f.parts, f.depth(), f.stages, f.stage_bytes, f.shared_bytes);
   t += text;
   return {{t, parts, static_cast<int>(f.threads()), 1, f.shared_bytes}, {"", fold, 256, 1, 0}};
 }

@@ -1,5 +1,6 @@
 #pragma once
-// The renderer's state, shared by its files: render_survey.cpp (before a line is written), render.cpp (blocks, scalars), render_memory.cpp, render_tile.cpp, render_lines.cpp, render_turned.cpp, render_matmul.cpp.
+// The renderer's state, shared by its files: render_survey.cpp (before a line is written), render.cpp (blocks,
+// scalars), render_memory.cpp, render_tile.cpp, render_lines.cpp, render_turned.cpp, render_matmul.cpp.
 #include <functional>
 #include <map>
 #include <set>
@@ -42,7 +43,9 @@ class Renderer {
   void loop(const Inst& inst);
   void parallel(const Inst& inst);
   void by_warps(const kernel::Block& body);
-  bool dealt_out(const Inst& inst) const { return inst.op == kernel::Op::loop && inst.parallel && cluster_ * rounds_ > 1; }
+  bool dealt_out(const Inst& inst) const {
+    return inst.op == kernel::Op::loop && inst.parallel && cluster_ * rounds_ > 1;
+  }
   bool reads_scratch(const kernel::Block& block) const;
   void when(const Inst& inst);
   void when_with_values(const Inst& inst);
@@ -60,8 +63,11 @@ class Renderer {
     s.squares = square_ > 0 && type.rank() == 2;
     return s;
   }
-  Spread spread_of(Value v) const { return turned_.contains(v) ? spread(type(v).size(), threads_, vec_) : spread_of(type(v)); }
-  /// Text of a value in register `r`: a scalar's name, an array's element, or what stands for a tile that is nowhere stored.
+  Spread spread_of(Value v) const {
+    return turned_.contains(v) ? spread(type(v).size(), threads_, vec_) : spread_of(type(v));
+  }
+  /// Text of a value in register `r`: a scalar's name, an array's element, or what stands for a tile that is nowhere
+  /// stored.
   std::string at(Value v, const std::string& r = "r") const;
   void name(Value v, std::string text) { names_[static_cast<size_t>(v)] = std::move(text); }
   std::string fresh(Value v) const { return "v" + std::to_string(v); }
@@ -69,8 +75,8 @@ class Renderer {
   void declare(Value v);
   /// dst[r] = text for every register.
   void each(Value v, const std::string& text);
-  /// The same of arithmetic, which reads nothing but register r of other tiles: what follows each other shares a loop. (A loop a statement has NVRTC take three
-  /// times as long over long arithmetic.)
+  /// The same of arithmetic, which reads nothing but register r of other tiles: what follows each other shares a loop.
+  /// (A loop a statement has NVRTC take three times as long over long arithmetic.)
   void arithmetic(Value v, const std::string& text);
   /// A scalar that no tile is needed for: before the loop that is still open to more statements, if there is one.
   void scalar_line(Value v, const std::string& text);
@@ -109,7 +115,8 @@ class Renderer {
 
   // render_tile.cpp
   void reduce(const Inst& inst);
-  using Combined = std::function<std::string(const std::string&, const std::string&)>;  // text of two values put together
+  using Combined =
+      std::function<std::string(const std::string&, const std::string&)>;  // text of two values put together
   void reduce_lanes(int lanes, const std::string& w, int registers, const Combined& combined);
   void reduce_warps(const Spread& s, Dtype dtype, const std::string& w, int registers, const Combined& combined);
   static bool any_order(kernel::Reducer reducer, Dtype dtype);
@@ -161,44 +168,48 @@ class Renderer {
   Features features_;
   int threads_ = 32, vec_ = 4, programs_ = 1;
   enum class Round : uint8_t { none, before_others, last };
-  int cluster_ = 1;                        // blocks of a program
-  int rounds_ = 1;                         // of its parallel loop that a block takes: one a warp
-  std::string_view sync_ = "SYNC";         // the barrier of those who work on one tile
-  std::map<kernel::Ref, int64_t> left_lines_;   // local buffers in which its rounds leave a line each: the elements of one
+  int cluster_ = 1;                 // blocks of a program
+  int rounds_ = 1;                  // of its parallel loop that a block takes: one a warp
+  std::string_view sync_ = "SYNC";  // the barrier of those who work on one tile
+  std::map<kernel::Ref, int64_t>
+      left_lines_;                           // local buffers in which its rounds leave a line each: the elements of one
   std::map<Value, kernel::Ref> line_loads_;  // what such a buffer is loaded as, to be folded
   std::map<kernel::Ref, kernel::Reducer> line_folds_;
   int parallel_loops_ = 0, rounds_begun_ = 0;
-  Round round_ = Round::none;              // of the parallel loop that is being rendered
+  Round round_ = Round::none;  // of the parallel loop that is being rendered
   int64_t exchange_bytes_ = 0, local_bytes_ = 0;
   std::vector<int64_t> local_offsets_;
   std::string body_;
-  bool arrived_ = false;                   // what the kernel before this one writes has been waited for
-  size_t shared_begin_ = 0, shared_end_ = 0;  // where the loop of the last arithmetic stands in the body; others may join it as long as nothing follows
+  bool arrived_ = false;                      // what the kernel before this one writes has been waited for
+  size_t shared_begin_ = 0, shared_end_ = 0;  // where the loop of the last arithmetic stands in the body; others may
+                                              // join it as long as nothing follows
   int64_t shared_registers_ = 0;
   int indent_ = 1;
   std::vector<std::string> names_;
-  std::vector<bool> splat_;                // a tile that is one scalar everywhere: its name is the scalar's
+  std::vector<bool> splat_;  // a tile that is one scalar everywhere: its name is the scalar's
   std::vector<int64_t> divisors_;
   int64_t largest_tile_ = 1;
-  std::map<kernel::Ref, int64_t> rings_;   // bytes of shared memory that a matmul into a local buffer uses before its result is there
-  int warps_ = 0;                          // that a matmul wants
+  std::map<kernel::Ref, int64_t>
+      rings_;      // bytes of shared memory that a matmul into a local buffer uses before its result is there
+  int warps_ = 0;  // that a matmul wants
   bool reduces_ = false, lines_ = false;  // any reduction or product; reductions of one axis
-  bool turns_ = false;                     // any tile
-  int square_ = 0;                         // the side of the squares that threads turn in registers; 0: tiles are turned element by element
-  std::set<Value> turned_;                 // tiles that are only read to be turned: the usual chunks
-  std::vector<int64_t> square_tile_;       // what all others are like: lines, columns
-  int64_t walked_ = 0;                     // elements of the rows that a loop reduces one by one while it carries tiles of their width
-  std::map<Value, int64_t> numbers_;       // constants
-  std::map<int64_t, int64_t> filled_;      // by the elements of a tile of one axis: how many of them loads fill at most
-  bool planes_ = false;                    // reductions of two axes
-  int loads_ = 0;                          // of tiles
-  int64_t kept_bytes_ = 0;                 // that a program may want to keep in registers: tiles that are loaded or carried through loops
-  int narrowest_ = 8;                      // bytes of an element in contiguous slices
+  bool turns_ = false;                    // any tile
+  int square_ = 0;  // the side of the squares that threads turn in registers; 0: tiles are turned element by element
+  std::set<Value> turned_;            // tiles that are only read to be turned: the usual chunks
+  std::vector<int64_t> square_tile_;  // what all others are like: lines, columns
+  int64_t walked_ = 0;  // elements of the rows that a loop reduces one by one while it carries tiles of their width
+  std::map<Value, int64_t> numbers_;   // constants
+  std::map<int64_t, int64_t> filled_;  // by the elements of a tile of one axis: how many of them loads fill at most
+  bool planes_ = false;                // reductions of two axes
+  int loads_ = 0;                      // of tiles
+  int64_t kept_bytes_ =
+      0;               // that a program may want to keep in registers: tiles that are loaded or carried through loops
+  int narrowest_ = 8;  // bytes of an element in contiguous slices
   std::map<kernel::Ref, std::set<std::string>> patterns_;  // ways in which a written buffer is accessed
-  std::set<kernel::Ref> dirty_, read_;     // written, read since the last barrier
-  std::map<Value, const Inst*> copied_;    // by what is stored in scratch and read by nobody else: its load
-  std::set<Value> unseen_;                 // casts that nobody reads
-  bool copies_ = false;                    // are under way
+  std::set<kernel::Ref> dirty_, read_;                     // written, read since the last barrier
+  std::map<Value, const Inst*> copied_;  // by what is stored in scratch and read by nobody else: its load
+  std::set<Value> unseen_;               // casts that nobody reads
+  bool copies_ = false;                  // are under way
 };
 
 }  // namespace weft::target::cuda

@@ -30,7 +30,8 @@ class RoutineCall final : public LibraryCall {
 
   void run(std::span<void* const> operands) const override {
     std::vector<void*> all(operands.begin(), operands.end());
-    for (int64_t offset : offsets_) all.push_back(workspace_ ? reinterpret_cast<char*>(workspace_->address()) + offset : nullptr);
+    for (int64_t offset : offsets_)
+      all.push_back(workspace_ ? reinterpret_cast<char*>(workspace_->address()) + offset : nullptr);
     for (const kernel::Routine::Launch& launch : routine_.launches) {
       std::vector<void*> buffers;
       for (int b : launch.buffers) buffers.push_back(all.at(static_cast<size_t>(b)));
@@ -49,7 +50,8 @@ class RoutineCall final : public LibraryCall {
 }  // namespace
 
 std::shared_ptr<const LibraryCall> routine_call(const kernel::CallDesc& desc, Target& target, Context* context) {
-  std::optional<kernel::Routine> routine = kernel::routine_for(desc, desc.name == "searchsorted" ? search_lanes : sort_lanes);
+  std::optional<kernel::Routine> routine =
+      kernel::routine_for(desc, desc.name == "searchsorted" ? search_lanes : sort_lanes);
   if (!routine) return nullptr;
   return std::make_shared<RoutineCall>(std::move(*routine), target, context);
 }

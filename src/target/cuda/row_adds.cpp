@@ -58,14 +58,18 @@ const char* integer_name(Dtype t) {
 
 class RowAdds final : public LibraryCall {
  public:
-  RowAdds(Context& context, FunctionHandle function, const kernel::CallDesc& desc, std::shared_ptr<const LibraryCall> ordered)
-      : context_(context), function_(function), count_(desc.inputs[0].extents[0]), what_(desc.to_string()), ordered_(std::move(ordered)) {}
+  RowAdds(Context& context, FunctionHandle function, const kernel::CallDesc& desc,
+          std::shared_ptr<const LibraryCall> ordered)
+      : context_(context), function_(function), count_(desc.inputs[0].extents[0]), what_(desc.to_string()),
+        ordered_(std::move(ordered)) {}
   std::string name() const override { return "weft atomic additions"; }
   void run(std::span<void* const> operands) const override {
     weft::check(operands.size() == 3, "row adds", "number of operands");
-    if ((reinterpret_cast<uintptr_t>(operands[1]) | reinterpret_cast<uintptr_t>(operands[2])) % 16 != 0) return ordered_->run(operands);
+    if ((reinterpret_cast<uintptr_t>(operands[1]) | reinterpret_cast<uintptr_t>(operands[2])) % 16 != 0)
+      return ordered_->run(operands);
     context_.make_current();
-    void* arguments[] = {const_cast<void**>(&operands[0]), const_cast<void**>(&operands[1]), const_cast<void**>(&operands[2])};
+    void* arguments[] = {const_cast<void**>(&operands[0]), const_cast<void**>(&operands[1]),
+                         const_cast<void**>(&operands[2])};
     LaunchConfig config;
     config.grid_x = static_cast<unsigned>((count_ + rows_of_block - 1) / rows_of_block);
     config.block_x = 32 * rows_of_block;
@@ -86,15 +90,25 @@ class RowAdds final : public LibraryCall {
 std::string row_adds_source(const kernel::CallDesc& desc) {
   const Dtype from = desc.inputs[1].dtype;
   const std::string id = integer_name(desc.inputs[0].dtype);
-  const int64_t count = desc.inputs[0].extents[0], places = desc.outputs[0].extents[0], width = desc.outputs[0].extents[1];
-  if (desc.outputs[0].dtype != float32 || (from != float32 && from != bfloat16 && from != float16) || id.empty() || width % 4 != 0 || width > INT32_MAX || count == 0) return "";
-  const std::string low = from == bfloat16 ? "__device__ __forceinline__ float from_low(const unsigned v) { return __uint_as_float(v << 16); }\n"
-                                           : "__device__ __forceinline__ float from_low(const unsigned v) { float f; asm(\"cvt.f32.f16 %0, %1;\" : \"=f\"(f) : \"h\"((unsigned short)v)); return f; }\n";
-  return fmt::format("typedef {} Id;\ntypedef {} Element;\nconstexpr long long count = {}, places = {};\nconstexpr int width = {};\n{}{}", id,
-                     from == float32 ? "float" : "unsigned short", count, places, width, low, text);
+  const int64_t count = desc.inputs[0].extents[0], places = desc.outputs[0].extents[0],
+                width = desc.outputs[0].extents[1];
+  if (desc.outputs[0].dtype != float32 || (from != float32 && from != bfloat16 && from != float16) || id.empty() ||
+      width % 4 != 0 || width > INT32_MAX || count == 0)
+    return "";
+  const std::string low =
+      from == bfloat16
+          ? "__device__ __forceinline__ float from_low(const unsigned v) { return __uint_as_float(v << 16); }\n"
+          : "__device__ __forceinline__ float from_low(const unsigned v) { float f; asm(\"cvt.f32.f16 %0, %1;\" : "
+            "\"=f\"(f) : \"h\"((unsigned short)v)); return f; }\n";
+  return fmt::format(
+      "typedef {} Id;\ntypedef {} Element;\nconstexpr long long count = {}, places = {};\nconstexpr int width = "
+      "{};\n{}{}",
+      id, from == float32 ? "float" : "unsigned short", count, places, width, low, text);
 }
 
-std::shared_ptr<const LibraryCall> row_adds_call(const kernel::CallDesc& desc, Context& context, const CompileSource& compile, std::shared_ptr<const LibraryCall> ordered) {
+std::shared_ptr<const LibraryCall> row_adds_call(const kernel::CallDesc& desc, Context& context,
+                                                 const CompileSource& compile,
+                                                 std::shared_ptr<const LibraryCall> ordered) {
   const std::string source = row_adds_source(desc);
   if (source.empty()) return nullptr;
   const ModuleHandle module = load_module(context, compile(source), desc.to_string());

@@ -1,4 +1,5 @@
-// One CUDA C++ expression for each basic scalar operator. Sources are compiled without contraction, so that an operator rounds once.
+// One CUDA C++ expression for each basic scalar operator. Sources are compiled without contraction, so that an operator
+// rounds once.
 #include "target/cuda/scalar.h"
 
 #include <fmt/format.h>
@@ -39,11 +40,14 @@ std::string literal(Number number, Dtype t) {
   if (t == bool_) return (number.integral ? number.i != 0 : number.f != 0) ? "true" : "false";
   if (t == float32) {
     const float v = static_cast<float>(number.real());
-    if (std::isfinite(v) && std::fabs(v) < 1e7f && v == std::trunc(v) && !(v == 0 && std::signbit(v))) return fmt::format("{:.0f}.0f", v);
-    return fmt::format("real({:#x}u)", std::bit_cast<uint32_t>(v)) + (std::isfinite(v) ? fmt::format("/*{:.9g}*/", v) : "");
+    if (std::isfinite(v) && std::fabs(v) < 1e7f && v == std::trunc(v) && !(v == 0 && std::signbit(v)))
+      return fmt::format("{:.0f}.0f", v);
+    return fmt::format("real({:#x}u)", std::bit_cast<uint32_t>(v)) +
+           (std::isfinite(v) ? fmt::format("/*{:.9g}*/", v) : "");
   }
   if (t == float64) return fmt::format("real((u64){:#x}ull)", std::bit_cast<uint64_t>(number.real()));
-  if (is_low_float(t)) return fmt::format("({}){:#x}", type_name(t), float_to_low(static_cast<float>(number.real()), t));
+  if (is_low_float(t))
+    return fmt::format("({}){:#x}", type_name(t), float_to_low(static_cast<float>(number.real()), t));
   const int64_t v = number.integral ? number.i : static_cast<int64_t>(number.f);
   if (t == uint64) return fmt::format("{}ull", static_cast<uint64_t>(v));
   if (t == uint32) return fmt::format("{}u", static_cast<uint32_t>(v));
@@ -58,7 +62,9 @@ std::string on_floats(ScalarOp op, Dtype t, std::span<const std::string> a) {
   const bool wide = t == float64;
   const char* f = wide ? "" : "f";  // the suffix of the C library's names
   switch (op) {
-    case ScalarOp::neg: return wide ? fmt::format("real(bits({}) ^ (1ull << 63))", a[0]) : fmt::format("real(bits({}) ^ 0x80000000u)", a[0]);
+    case ScalarOp::neg:
+      return wide ? fmt::format("real(bits({}) ^ (1ull << 63))", a[0])
+                  : fmt::format("real(bits({}) ^ 0x80000000u)", a[0]);
     case ScalarOp::abs: return fmt::format("fabs{}({})", f, a[0]);
     case ScalarOp::add: return fmt::format("{} + {}", a[0], a[1]);
     case ScalarOp::sub: return fmt::format("{} - {}", a[0], a[1]);
@@ -98,7 +104,9 @@ std::string on_floats(ScalarOp op, Dtype t, std::span<const std::string> a) {
     case ScalarOp::arctan2: return fmt::format("atan2({}, {})", a[0], a[1]);
     case ScalarOp::pow: return fmt::format("pow({}, {})", a[0], a[1]);
     case ScalarOp::logaddexp: return fmt::format("flogaddexp({}, {})", a[0], a[1]);
-    default: return fmt::format("{}({})", kernel::info(op).name, a[0]);  // exp, log1p, erf …: the C library has them by the same names
+    default:
+      return fmt::format("{}({})", kernel::info(op).name,
+                         a[0]);  // exp, log1p, erf …: the C library has them by the same names
   }
 }
 
@@ -106,7 +114,8 @@ std::string on_floats(ScalarOp op, Dtype t, std::span<const std::string> a) {
 std::string wrapped(char op, Dtype t, const std::string& a, const std::string& b) {
   if (t.size() < 4) return fmt::format("({})({} {} {})", type_name(t), a, op, b);
   const char* u = t.size() == 8 ? "u64" : "u32";
-  return is_signed(t) ? fmt::format("({})(({}){} {} ({}){})", type_name(t), u, a, op, u, b) : fmt::format("{} {} {}", a, op, b);
+  return is_signed(t) ? fmt::format("({})(({}){} {} ({}){})", type_name(t), u, a, op, u, b)
+                      : fmt::format("{} {} {}", a, op, b);
 }
 
 std::string on_integers(ScalarOp op, Dtype t, std::span<const std::string> a) {
@@ -115,13 +124,19 @@ std::string on_integers(ScalarOp op, Dtype t, std::span<const std::string> a) {
   const std::string both = fmt::format("<{}, u{}>", name, t.size() * 8);
   switch (op) {
     case ScalarOp::neg: return wrapped('-', t, literal(Number::of_int(0), t), a[0]);
-    case ScalarOp::abs: return sign ? fmt::format("({} < ({})0 ? {} : {})", a[0], name, wrapped('-', t, literal(Number::of_int(0), t), a[0]), a[0]) : a[0];
+    case ScalarOp::abs:
+      return sign ? fmt::format("({} < ({})0 ? {} : {})", a[0], name,
+                                wrapped('-', t, literal(Number::of_int(0), t), a[0]), a[0])
+                  : a[0];
     case ScalarOp::add: return wrapped('+', t, a[0], a[1]);
     case ScalarOp::sub: return wrapped('-', t, a[0], a[1]);
-    case ScalarOp::mul: return t.size() < 4 ? fmt::format("({})((u32){} * (u32){})", name, a[0], a[1]) : wrapped('*', t, a[0], a[1]);
+    case ScalarOp::mul:
+      return t.size() < 4 ? fmt::format("({})((u32){} * (u32){})", name, a[0], a[1]) : wrapped('*', t, a[0], a[1]);
     case ScalarOp::max: return fmt::format("imax<{}>({}, {})", name, a[0], a[1]);
     case ScalarOp::min: return fmt::format("imin<{}>({}, {})", name, a[0], a[1]);
-    case ScalarOp::floordiv: return sign ? fmt::format("sfloordiv{}({}, {})", both, a[0], a[1]) : fmt::format("ufloordiv<{}>({}, {})", name, a[0], a[1]);
+    case ScalarOp::floordiv:
+      return sign ? fmt::format("sfloordiv{}({}, {})", both, a[0], a[1])
+                  : fmt::format("ufloordiv<{}>({}, {})", name, a[0], a[1]);
     case ScalarOp::mod: return fmt::format("{}modulo<{}>({}, {})", sign ? 's' : 'u', name, a[0], a[1]);
     case ScalarOp::bit_and: return fmt::format("({})({} & {})", name, a[0], a[1]);
     case ScalarOp::bit_or: return fmt::format("({})({} | {})", name, a[0], a[1]);
@@ -180,7 +195,8 @@ std::string conversion(const std::string& v, Dtype from, Dtype to) {
 
 std::string reinterpretation(const std::string& v, Dtype from, Dtype to) {
   if (from == to) return v;
-  if (is_float(from) && !is_low_float(from)) return reinterpretation(fmt::format("bits({})", v), from == float64 ? uint64 : uint32, to);
+  if (is_float(from) && !is_low_float(from))
+    return reinterpretation(fmt::format("bits({})", v), from == float64 ? uint64 : uint32, to);
   if (to == float32) return fmt::format("real((u32){})", v);
   if (to == float64) return fmt::format("real((u64){})", v);
   return fmt::format("({}){}", type_name(to), v);

@@ -7,7 +7,8 @@
 
 namespace weft::target::cuda {
 
-/// "f32", "i64"; float16, bfloat16 and the 8-bit floats by their bits; what a register holds and, but for bool, what lies in memory.
+/// "f32", "i64"; float16, bfloat16 and the 8-bit floats by their bits; what a register holds and, but for bool, what
+/// lies in memory.
 const char* type_name(Dtype t);
 std::string literal(Number number, Dtype t);
 /// `op` on values of dtype `t`, which is no low float but for select.

@@ -12,7 +12,10 @@ int Spread::registers() const {
 
 std::string Spread::element(const std::string& r) const {
   if (squares) return "(" + r + ")";
-  if (repeated()) return size == 1 ? "0" : (size & (size - 1)) == 0 ? fmt::format("(t & {})", size - 1) : fmt::format("(t % {})", size);
+  if (repeated())
+    return size == 1                  ? "0"
+           : (size & (size - 1)) == 0 ? fmt::format("(t & {})", size - 1)
+                                      : fmt::format("(t % {})", size);
   if (registers() == 1) return "t";
   if (vec == 1) return fmt::format("({} * {} + t)", r, threads);
   if (registers() == vec) return fmt::format("(t * {} + {})", vec, r);

@@ -5,13 +5,14 @@
 
 namespace weft::target::cuda {
 
-/// Element e = (chunk · threads + thread) · vec + lane lies in register chunk · vec + lane of its thread. A tile that is smaller than the threads are many is
-/// held several times: by thread t, element t mod size.
+/// Element e = (chunk · threads + thread) · vec + lane lies in register chunk · vec + lane of its thread. A tile that
+/// is smaller than the threads are many is held several times: by thread t, element t mod size.
 struct Spread {
   int64_t size = 1;
   int threads = 32;
   int vec = 1;
-  bool squares = false;  // a thread has squares of a tile with two axes (render_turned.cpp), and knows its places by registers alone
+  bool squares = false;  // a thread has squares of a tile with two axes (render_turned.cpp), and knows its places by
+                         // registers alone
   int registers() const;
   bool repeated() const { return size < threads; }
   /// Are there registers without an element?

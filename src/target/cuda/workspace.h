@@ -22,7 +22,8 @@ class Workspace {
   DevicePtr address_ = 0;
 };
 
-/// At least `bytes` (aligned to 256) for work on the context's stream: the largest that somebody holds, or a new one. The address stays while it is held.
+/// At least `bytes` (aligned to 256) for work on the context's stream: the largest that somebody holds, or a new one.
+/// The address stays while it is held.
 std::shared_ptr<const Workspace> shared_workspace(Context& context, size_t bytes);
 
 }  // namespace weft::target::cuda

@@ -24,7 +24,8 @@ namespace {
 
 constexpr int most_segments = 8;  // of a launch
 
-/// The prelude without the definitions that are a GPU's own (inline assembly, addresses of shared memory): what kernels need of them is in the shim.
+/// The prelude without the definitions that are a GPU's own (inline assembly, addresses of shared memory): what kernels
+/// need of them is in the shim.
 std::string prelude_without_instructions() {
   const std::string text(target::cuda::prelude);
   std::string out;
@@ -39,7 +40,8 @@ std::string prelude_without_instructions() {
     const std::string definition = text.substr(at, end + 1 - at);
     at = end + 1;
     const bool function = definition.starts_with("FN ") || definition.starts_with("template");
-    if (!function || (definition.find("asm") == std::string::npos && definition.find("__cvta") == std::string::npos)) out += definition;
+    if (!function || (definition.find("asm") == std::string::npos && definition.find("__cvta") == std::string::npos))
+      out += definition;
   }
   return out;
 }
@@ -60,7 +62,11 @@ class HostCuda::Library {
  public:
   using Entry = void (*)(void** buffers, const int64_t* symbols, int64_t grid);
 
-  explicit Library(bool clusters) : clusters_(clusters), folder_(fs::temp_directory_path() / fmt::format("weft-host-cuda-{}-{}", ::getpid(), ++libraries)) { fs::create_directories(folder_); }
+  explicit Library(bool clusters)
+      : clusters_(clusters),
+        folder_(fs::temp_directory_path() / fmt::format("weft-host-cuda-{}-{}", ::getpid(), ++libraries)) {
+    fs::create_directories(folder_);
+  }
   ~Library() {
     std::error_code ignored;
     fs::remove_all(folder_, ignored);
@@ -89,7 +95,8 @@ class HostCuda::Library {
 
   void want(int number, const target::cuda::Variant& variant) {
     const kernel::Kernel& kernel = kernels_[static_cast<size_t>(number)];
-    const std::string symbol = fmt::format("k{}_{}_{}", number, variant.segments, variant.aligned ? "aligned" : "anywhere");
+    const std::string symbol =
+        fmt::format("k{}_{}_{}", number, variant.segments, variant.aligned ? "aligned" : "anywhere");
     const target::cuda::Rendered r = target::cuda::render(kernel, symbol, variant, {.clusters = clusters_});
     std::string arguments;
     if (variant.segments > 1) {
@@ -100,25 +107,35 @@ class HostCuda::Library {
       arguments += "G";
     }
     source_ += r.source + fmt::format("static void {0}_thread() {{ {0}({1}); }}\n", symbol, arguments) +
-               fmt::format("extern \"C\" void {0}_run(void** b, const i64* s, i64 g) {{ B = b, S = s, G = g; block::run({0}_thread, {1}, (g + {2} - 1) / {2} * {3}, {3}); }}\n", symbol, r.threads, r.programs, r.blocks);
+               fmt::format(
+                   "extern \"C\" void {0}_run(void** b, const i64* s, i64 g) {{ B = b, S = s, G = g; "
+                   "block::run({0}_thread, {1}, (g + {2} - 1) / {2} * {3}, {3}); }}\n",
+                   symbol, r.threads, r.programs, r.blocks);
     waiting_.push_back({number, variant, symbol + "_run"});
   }
 
   void load() {
     const fs::path file = folder_ / fmt::format("kernels{}", loads++);
-    std::ofstream(file.string() + ".cpp") << "#include \"compiler/host_cuda/shim.h\"\n" << prelude_without_instructions() << "static void** B; static const i64* S; static i64 G;\n" << std::exchange(source_, {});
+    std::ofstream(file.string() + ".cpp")
+        << "#include \"compiler/host_cuda/shim.h\"\n"
+        << prelude_without_instructions() << "static void** B; static const i64* S; static i64 G;\n"
+        << std::exchange(source_, {});
     // Fibers jump from stack to stack, which the checked longjmp of hardened systems takes for an error.
-    const std::string command = fmt::format("{0} -std=c++20 -O1 -U_FORTIFY_SOURCE -w -fno-strict-aliasing -ffp-contract=off -shared -fPIC -I{1}/tests -I{1}/src -I{1}/include -o {2}.so {2}.cpp 2>{2}.log", HostCuda::compiler(),
-                                            WEFT_SOURCE_DIR, file.string());
+    const std::string command = fmt::format(
+        "{0} -std=c++20 -O1 -U_FORTIFY_SOURCE -w -fno-strict-aliasing -ffp-contract=off -shared -fPIC -I{1}/tests "
+        "-I{1}/src -I{1}/include -o {2}.so {2}.cpp 2>{2}.log",
+        HostCuda::compiler(), WEFT_SOURCE_DIR, file.string());
     if (std::system(command.c_str()) != 0) {
       std::ifstream log(file.string() + ".log");
       std::string text(2000, ' ');
       log.read(text.data(), 2000);
-      throw std::runtime_error("a rendered source does not compile: " + text.substr(0, static_cast<size_t>(log.gcount())));
+      throw std::runtime_error("a rendered source does not compile: " +
+                               text.substr(0, static_cast<size_t>(log.gcount())));
     }
     void* const handle = ::dlopen((file.string() + ".so").c_str(), RTLD_NOW | RTLD_LOCAL);
     if (!handle) throw std::runtime_error(::dlerror());
-    for (const Waiting& w : std::exchange(waiting_, {})) entries_[static_cast<size_t>(w.number)][w.variant] = reinterpret_cast<Entry>(::dlsym(handle, w.symbol.c_str()));
+    for (const Waiting& w : std::exchange(waiting_, {}))
+      entries_[static_cast<size_t>(w.number)][w.variant] = reinterpret_cast<Entry>(::dlsym(handle, w.symbol.c_str()));
   }
 
   struct Waiting {
@@ -138,7 +155,8 @@ namespace {
 
 class HostExecutable final : public target::Executable {
  public:
-  HostExecutable(std::shared_ptr<HostCuda::Library> library, int number, size_t params, size_t symbols) : library_(std::move(library)), number_(number), row_(params + symbols) {}
+  HostExecutable(std::shared_ptr<HostCuda::Library> library, int number, size_t params, size_t symbols)
+      : library_(std::move(library)), number_(number), row_(params + symbols) {}
 
   void run(std::span<const target::Segment> segments, double) const override {
     bool aligned = true;
@@ -176,7 +194,8 @@ class HostExecutable final : public target::Executable {
 /// A call as a sequence of kernels, with scratch of its own.
 class HostRoutine final : public target::LibraryCall {
  public:
-  HostRoutine(kernel::Routine routine, target::Target& target) : routine_(std::move(routine)), executables_(target.compile(routine_.kernels)) {
+  HostRoutine(kernel::Routine routine, target::Target& target)
+      : routine_(std::move(routine)), executables_(target.compile(routine_.kernels)) {
     for (const int64_t bytes : routine_.scratch) scratch_.emplace_back(static_cast<size_t>(bytes + 15) / 16);
   }
   std::string name() const override { return "host routine"; }
@@ -207,7 +226,8 @@ HostCuda::~HostCuda() = default;
 
 std::vector<std::shared_ptr<const target::Executable>> HostCuda::compile(std::span<const kernel::Kernel> kernels) {
   std::vector<std::shared_ptr<const target::Executable>> out;
-  for (const kernel::Kernel& k : kernels) out.push_back(std::make_shared<HostExecutable>(library_, library_->add(k), k.params.size(), k.symbols.size()));
+  for (const kernel::Kernel& k : kernels)
+    out.push_back(std::make_shared<HostExecutable>(library_, library_->add(k), k.params.size(), k.symbols.size()));
   return out;
 }
 

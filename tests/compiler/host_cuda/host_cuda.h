@@ -1,6 +1,7 @@
 #pragma once
-// Sources as they are rendered for a GPU, compiled for this machine's CPU and run there, thread by thread: what only a GPU would show otherwise (a lane that reads another's
-// register too early, a wrong share of a tile, a missing barrier) shows here. Wants a C++ compiler while the test runs.
+// Sources as they are rendered for a GPU, compiled for this machine's CPU and run there, thread by thread: what only a
+// GPU would show otherwise (a lane that reads another's register too early, a wrong share of a tile, a missing barrier)
+// shows here. Wants a C++ compiler while the test runs.
 #include <memory>
 #include <string>
 #include <vector>
@@ -23,7 +24,7 @@ class HostCuda final : public ManyThreads, public target::Clusters {
   std::shared_ptr<const target::LibraryCall> call(const kernel::CallDesc& desc) override;
   int64_t blocks_together() const override { return together_; }
   int64_t most_blocks_together() const override { return together_ == 1 ? 1 : 128; }  // however few rows there are
-  int compiled() const;  // runs of the compiler so far
+  int compiled() const;                                                               // runs of the compiler so far
 
   /// The C++ compiler of this machine, or "".
   static const std::string& compiler();

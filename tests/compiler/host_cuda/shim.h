@@ -1,5 +1,7 @@
-// What a source that was rendered for a GPU needs to be compiled for the CPU: CUDA's words, and a block whose threads are fibers that take turns. A thread goes on until
-// it waits for others; those that wait are asked again in each round. Blocks of a cluster take turns where they wait for each other. Everything else of the prelude is the GPU's own text, but for its instructions by name, which are here.
+// What a source that was rendered for a GPU needs to be compiled for the CPU: CUDA's words, and a block whose threads
+// are fibers that take turns. A thread goes on until it waits for others; those that wait are asked again in each
+// round. Blocks of a cluster take turns where they wait for each other. Everything else of the prelude is the GPU's own
+// text, but for its instructions by name, which are here.
 #include <setjmp.h>
 #include <ucontext.h>
 
@@ -168,7 +170,9 @@ static void run(void (*entry)(), int of_block, i64 grid, int together) {
 struct Argument {
   void* p;
   template <class T>
-  operator T*() const { return static_cast<T*>(p); }
+  operator T*() const {
+    return static_cast<T*>(p);
+  }
 };
 
 // --- what CUDA has built in ---
@@ -216,8 +220,12 @@ static T atomicAdd(T* place, T more) {
 
 // --- the prelude's functions that are instructions by name ---
 
-static float fmaximum(float a, float b) { return a != a ? a : b != b ? b : a == b ? __uint_as_float(__float_as_uint(a) & __float_as_uint(b)) : a > b ? a : b; }
-static float fminimum(float a, float b) { return a != a ? a : b != b ? b : a == b ? __uint_as_float(__float_as_uint(a) | __float_as_uint(b)) : a < b ? a : b; }
+static float fmaximum(float a, float b) {
+  return a != a ? a : b != b ? b : a == b ? __uint_as_float(__float_as_uint(a) & __float_as_uint(b)) : a > b ? a : b;
+}
+static float fminimum(float a, float b) {
+  return a != a ? a : b != b ? b : a == b ? __uint_as_float(__float_as_uint(a) | __float_as_uint(b)) : a < b ? a : b;
+}
 static float fexp2(float a) { return std::exp2(a); }
 static float frecip(float a) { return 1 / a; }
 static float frsqrt(float a) { return 1 / std::sqrt(a); }
@@ -227,11 +235,17 @@ static u16 to_f16(float v) { return weft::float_to_f16(v); }
 static void begin_next() {}
 static i64 wait_for_previous() { return 0; }
 template <class T>
-static T* changing(T* p) { return p; }
+static T* changing(T* p) {
+  return p;
+}
 template <class W>
-static W read_now(const W* p) { return *p; }
+static W read_now(const W* p) {
+  return *p;
+}
 template <class W>
-static void put_word(W* p, W v) { *p = v; }
+static void put_word(W* p, W v) {
+  *p = v;
+}
 
 static int cluster_rank() { return block::rank; }
 static void cluster_begin() { block::self().cluster_round = block::cluster.round, block::arrive(block::cluster); }
@@ -240,12 +254,16 @@ static void cluster_wait() {
   const unsigned round = block::self().cluster_round;
   while (block::cluster.round == round) block::waits_for_cluster = true, block::give_way();
 }
-static u8* in_block(u8* p, int rank) { return rank == block::rank ? p : block::blocks[static_cast<size_t>(rank)].shared.data() + (p - memory); }
+static u8* in_block(u8* p, int rank) {
+  return rank == block::rank ? p : block::blocks[static_cast<size_t>(rank)].shared.data() + (p - memory);
+}
 
 /// Copies into scratch are done when they are waited for, and not before.
 static u8* shared_address(const void* p) { return static_cast<u8*>(const_cast<void*>(p)); }
 static void prefetch_line(const void*) {}
-static void copy_async(u8* to, const void* from, int bytes = 16) { block::own().copies[threadIdx.x].push_back({to, static_cast<const u8*>(from), bytes}); }
+static void copy_async(u8* to, const void* from, int bytes = 16) {
+  block::own().copies[threadIdx.x].push_back({to, static_cast<const u8*>(from), bytes});
+}
 static void commit_copies() {}
 template <int Left>
 static void wait_copies() {

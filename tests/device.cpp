@@ -7,7 +7,7 @@
 
 #include "compiler/cpu_target.h"
 #include "compiler/many_threads.h"
-#include "target/cpu/options.h"
+#include "target/cpu/codegen/options.h"
 #include "weft/device.h"
 
 namespace weft::test {

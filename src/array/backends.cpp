@@ -7,7 +7,7 @@
 #include <stdexcept>
 
 #include "base/error.h"
-#include "target/cuda/context.h"
+#include "target/cuda/driver/context.h"
 #include "target/target.h"
 
 namespace weft {

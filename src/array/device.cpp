@@ -10,7 +10,7 @@
 #include "array/op_support.h"
 #include "base/error.h"
 #include "runtime/executor.h"
-#include "target/cuda/driver.h"
+#include "target/cuda/driver/driver.h"
 #include "target/target.h"
 #include "weft/stream.h"
 

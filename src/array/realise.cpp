@@ -7,7 +7,7 @@
 #include "base/error.h"
 #include "compiler/program.h"
 #include "graph/build.h"
-#include "graph/derive.h"
+#include "graph/derive/derive.h"
 
 namespace weft::detail {
 namespace {

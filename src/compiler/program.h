@@ -32,7 +32,7 @@ struct Policy {
   Tuning tuning = Tuning::off;
   std::shared_ptr<const TuneChoices> choices =
       nullptr;  // taken in every mode, before anything is looked up or measured: what an earlier run was built with
-                // (compiler/tune.h)
+                // (compiler/tune/tune.h)
   Digest digest() const;
   std::string to_string() const;
 };
@@ -85,7 +85,7 @@ struct StepInfo {
   std::string what;     // "max sub exp sum div -> f32(64,64)", "onednn brg:avx512_core"
   const char* kind;     // "kernel", "library", "nested" (control flow), "copy"
   int segments;         // of a kernel: how many groups share the launch
-  double bytes, flops;  // compiler/cost.h
+  double bytes, flops;  // compiler/tune/cost.h
   bool half;            // a product of 16-bit floats
 };
 

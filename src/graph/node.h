@@ -99,7 +99,7 @@ enum class Op : uint8_t {
   stop_gradient,
   real,
   imag,
-  complex,  // parts of complex64, and complex64 of its parts (graph/complex.h)
+  complex,  // parts of complex64, and complex64 of its parts (graph/complex/complex.h)
   // folds, contraction, indexing, random
   fold,
   prefix,
@@ -108,11 +108,11 @@ enum class Op : uint8_t {
   scatter,
   assign,
   random_bits,
-  depends,  // the first input, computed anew after the others (graph/depends.cpp)
-  call,     // a routine on whole arrays that is not generated code: attrs.call (graph/call.h)
+  depends,  // the first input, computed anew after the others (graph/ops/depends.cpp)
+  call,     // a routine on whole arrays that is not generated code: attrs.call (graph/calls/call.h)
   cond,
   while_loop,
-  scan,       // control flow: attrs.control (graph/control.h)
+  scan,       // control flow: attrs.control (graph/control/control.h)
   composite,  // a named region with a body in primitives
   count_
 };

@@ -1,7 +1,7 @@
 #pragma once
 // The operator table: one row an operator, in one small constexpr array a family (leaves.cpp, movement.cpp, window.cpp,
-// elementwise.cpp, complex.cpp, fold.cpp, dot.cpp, indexed.cpp, assign.cpp, random.cpp, composite.cpp). Whatever must
-// know all operators walks the table; nothing else lists them.
+// elementwise.cpp, complex.cpp, ops/reduce.cpp, dot.cpp, indexed.cpp, assign.cpp, random.cpp, composite.cpp). Whatever
+// must know all operators walks the table; nothing else lists them.
 #include <cstdint>
 #include <span>
 #include <string_view>

@@ -7,7 +7,7 @@
 
 #include "base/error.h"
 #include "graph/build.h"
-#include "graph/control.h"
+#include "graph/control/control.h"
 
 namespace weft::io {
 

@@ -26,7 +26,7 @@ struct Tape {
     std::shared_ptr<const Tape> body;  // of a composite
     std::optional<graph::AttentionRegion> attention =
         {};  // of a composite; attrs.call and attrs.integers are its as well
-    /// Of control flow (graph/control.h).
+    /// Of control flow (graph/control/control.h).
     struct Control {
       std::vector<std::shared_ptr<const Tape>> bodies;
       int64_t constants = 0, carry = 0, max_steps = -1;

@@ -1,7 +1,7 @@
 #pragma once
 // The scalar operators, defined once: graph rows name them, tile IR computes with them, targets print them. A target
-// needs to print only the `basic` ones; the others are rewritten into basic ones by kernel/expand.h, so that every
-// target and the interpreter give the same bits.
+// needs to print only the `basic` ones; the others are rewritten into basic ones by kernel/expand/expand.h, so that
+// every target and the interpreter give the same bits.
 //
 // Meaning (the same on every target): max and min propagate NaN and order -0 below +0 (IEEE 754-2019); float floordiv
 // is floor(a / b) of the rounded quotient, float mod is fmod(a, b), plus b where it is not 0 and its sign differs from

@@ -2,7 +2,7 @@
 #include "weft/nn/norms.h"
 
 #include "array/op_support.h"
-#include "graph/composites.h"
+#include "graph/regions/composites.h"
 #include "nn/support.h"
 #include "weft/fast.h"
 #include "weft/nn/init.h"

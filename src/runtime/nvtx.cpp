@@ -1,6 +1,6 @@
 // The protocol between a program and a profiler, version 3: the profiler asks for tables by number, and gets from the
 // first of them, for each module of functions, an array of pointers to the places where its own functions go.
-// tests/target/cuda_declarations_test.cpp holds the numbers against NVIDIA's headers where these are installed.
+// tests/target/cuda/cuda_declarations_test.cpp holds the numbers against NVIDIA's headers where these are installed.
 #include "runtime/nvtx.h"
 
 #include <dlfcn.h>

@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "base/hash.h"
-#include "kernel/attention_desc.h"
-#include "kernel/desc.h"
+#include "kernel/describe/attention_desc.h"
+#include "kernel/describe/desc.h"
 #include "kernel/tile.h"
 #include "runtime/device.h"
 

@@ -3,7 +3,7 @@
 
 #include "array/op_support.h"
 #include "base/error.h"
-#include "graph/control.h"
+#include "graph/control/control.h"
 #include "transforms/closure.h"
 #include "transforms/watched.h"
 

@@ -10,8 +10,8 @@
 #include <unordered_map>
 #include <unordered_set>
 
-#include "array/random_state.h"
 #include "array/realise.h"
+#include "array/routines/random_state.h"
 #include "base/error.h"
 #include "base/flat_set.h"
 #include "graph/build.h"

@@ -1,5 +1,5 @@
 // vmap: the function runs once on placeholders for one element of each mapped argument; then its graph is batched
-// (graph/derive.h).
+// (graph/derive/derive.h).
 #include <algorithm>
 
 #include "array/op_support.h"

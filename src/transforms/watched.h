@@ -2,7 +2,7 @@
 // A call of a user's function whose arguments are watched, and small things that the transforms share.
 #include "array/realise.h"
 #include "graph/build.h"
-#include "graph/derive.h"
+#include "graph/derive/derive.h"
 #include "transforms/closure.h"
 #include "weft/transforms.h"
 

@@ -11,6 +11,7 @@ import sys
 from pathlib import Path
 
 MAX_LINES = 600
+MAX_FILES = 24  # of a folder of src
 
 # Bottom to top; the layers of one line do not see each other. `target` is the contract that all targets share.
 LAYERS = [
@@ -32,6 +33,17 @@ LAYERS = [
     ["models"],
     ["tools", "bindings", "examples", "bench"],
 ]
+# The folders of a layer, bottom to top; "" is the layer's own folder. As with layers, a folder sees itself and those
+# below it, and the folders of one line do not see each other.
+FOLDERS = {
+    "kernel": [[""], ["describe", "expand"], ["routines"]],
+    "target/cpu": [["codegen", "routines"], ["libraries"], [""]],
+    "target/cuda": [["driver"], ["codegen"], ["handwritten"], ["libraries"], [""]],
+    "graph": [[""], ["calls", "regions"], ["complex"], ["derive"], ["control"], ["ops", "walks"]],
+    "compiler": [[""], ["ir"], ["layout", "rewrite"], ["region"], ["schedule"], ["fusion"], ["lower"],
+                 ["lower/loops", "lower/dot", "lower/attention"], ["tune"], ["plan"], ["program"], ["eager"]],
+    "array": [[""], ["ops", "routines"]],
+}
 RANK = {layer: rank for rank, layers in enumerate(LAYERS) for layer in layers}
 
 # Public header -> its layer.
@@ -100,6 +112,24 @@ def may_see(layer, other):
     return layer == other or RANK[other] < RANK[layer]
 
 
+def folder_rank(layer, folder):
+    """The rank of a folder of `layer`; None where the layer does not list it."""
+    return next((rank for rank, folders in enumerate(FOLDERS[layer]) if folder in folders), None)
+
+
+def check_folders(layer, path, name):
+    """What is wrong with an include inside a layer that has folders; None where nothing is."""
+    if layer not in FOLDERS or not path.as_posix().startswith(f"src/{layer}/"):
+        return None
+    own, other = (Path(p).parent.relative_to(layer).as_posix().removeprefix(".") for p in (path.relative_to("src"), name))
+    ranks = folder_rank(layer, own), folder_rank(layer, other)
+    if None in ranks:
+        return f"{layer}/{own if ranks[0] is None else other} is not known: enter it in FOLDERS of check_layers.py"
+    if own == other or ranks[1] < ranks[0]:
+        return None
+    return f"{layer}/{own} includes {name}, which is above or beside it"
+
+
 def third_party(path, layer, name):
     """What is wrong with an external include; None where nothing is."""
     for pattern, label, layers in THIRD_PARTY:
@@ -143,8 +173,20 @@ def check_file(root, path):
                 yield f"{place}: {name}: {problem}"
         elif not may_see(layer, other):
             yield f"{place}: {layer} includes {name} of {other}, which is above or beside it"
+        elif layer == other and not name.startswith("weft/") and check_folders(layer, path, name):
+            yield f"{place}: {check_folders(layer, path, name)}"
         elif path.parts[0] == "include" and not name.startswith("weft/"):
             yield f"{place}: a public header includes {name}, which is not installed"
+
+
+def full_folders(files):
+    """The folders of src that hold more files than a reader takes in."""
+    counts = {}
+    for path in files:
+        counts[path.parent] = counts.get(path.parent, 0) + 1
+    for folder, count in sorted(counts.items()):
+        if folder.parts[0] == "src" and count > MAX_FILES:
+            yield f"{folder}: {count} files are more than {MAX_FILES}: cut it by mechanism"
 
 
 def layers_of_build(root):
@@ -164,7 +206,7 @@ def main():
     root = Path(sys.argv[1] if len(sys.argv) > 1 else Path(__file__).parents[2]).resolve()
     files = sorted(path.relative_to(root) for folder in ("include", "src", "models", "tools", "bindings", "examples", "bench")
                    for path in (root / folder).rglob("*") if path.suffix in (".h", ".cpp"))
-    breaches = list(layers_of_build(root))
+    breaches = list(layers_of_build(root)) + list(full_folders(files))
     for path in files:
         breaches += check_file(root, path)
     for path in sorted(p.relative_to(root) for p in (root / "tests").rglob("*") if p.suffix in (".h", ".cpp")):

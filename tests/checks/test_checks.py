@@ -45,13 +45,31 @@ class Layers(Tree):
         self.assertEqual(code, 0, output)
 
     def test_upward(self):
-        self.assert_breach("src/graph/node.cpp", '#include "compiler/ir.h"\n', "graph includes compiler/ir.h of compiler")
+        self.assert_breach("src/graph/node.cpp", '#include "compiler/ir/ir.h"\n', "graph includes compiler/ir/ir.h of compiler")
 
     def test_target_does_not_know_the_graph(self):
         self.assert_breach("src/target/cpu/cpu.cpp", '#include "graph/node.h"\n', "target/cpu includes graph/node.h")
 
     def test_targets_do_not_know_each_other(self):
         self.assert_breach("src/target/cpu/cpu.cpp", '#include "target/null/null.h"\n', "above or beside")
+
+    def test_folder_upward(self):
+        self.assert_breach("src/compiler/ir/ir.cpp", '#include "compiler/fusion/group.h"\n', "above or beside")
+
+    def test_folder_beside(self):
+        self.assert_breach("src/kernel/expand/expand.cpp", '#include "kernel/describe/desc.h"\n', "above or beside")
+
+    def test_folder_downward_is_right(self):
+        code, output = self.check("src/compiler/lower/dot/dot.cpp", '#include "compiler/lower/lower.h"\n#include "compiler/ir/ir.h"\n')
+        self.assertEqual(code, 0, output)
+
+    def test_new_folder(self):
+        self.assert_breach("src/compiler/magic/a.cpp", '#include "compiler/ir/ir.h"\n', "compiler/magic is not known")
+
+    def test_full_folder(self):
+        for k in range(24):
+            self.write(f"src/graph/ops/f{k}.cpp", "")
+        self.assert_breach("src/graph/ops/one_more.cpp", "", "25 files are more than 24")
 
     def test_public_header_upward(self):
         self.assert_breach("include/weft/array.h", '#include "weft/nn.h"\n', "array includes weft/nn.h of nn")
@@ -66,7 +84,7 @@ class Layers(Tree):
         self.assert_breach("include/weft/news.h", "", "belongs to no layer")
 
     def test_llvm_outside_its_target(self):
-        self.assert_breach("src/compiler/emit.cpp", "#include <llvm-c/Core.h>\n", "LLVM belongs in target/cpu only")
+        self.assert_breach("src/compiler/lower/emit.cpp", "#include <llvm-c/Core.h>\n", "LLVM belongs in target/cpu only")
 
     def test_unknown_package(self):
         self.assert_breach("src/base/hash.cpp", "#include <boost/any.hpp>\n", "not known")

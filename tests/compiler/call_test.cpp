@@ -1,6 +1,6 @@
 // Calls in programs: operands and results in memory, several results of one call, regions that name a call, what is
 // counted.
-#include "graph/call.h"
+#include "graph/calls/call.h"
 #include "compiler/support.h"
 #include "graph/instances.h"
 

@@ -7,7 +7,7 @@
 
 #include "compiler/many_threads.h"
 #include "compiler/support.h"
-#include "graph/convolution.h"
+#include "graph/regions/convolution.h"
 #include "models/mnist.h"
 #include "weft/compile.h"
 #include "weft/ops.h"

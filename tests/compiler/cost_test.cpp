@@ -4,9 +4,9 @@
 #include <string>
 
 #include "compiler/program.h"
-#include "compiler/step_times.h"
+#include "compiler/program/step_times.h"
 #include "graph/build.h"
-#include "graph/convolution.h"
+#include "graph/regions/convolution.h"
 #include "runtime/buffer.h"
 #include "runtime/trace.h"
 

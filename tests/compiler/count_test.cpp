@@ -1,8 +1,8 @@
 // The fusion contract: how many launches, library calls and copies named pieces of work become. Counted on the null
 // target, which runs nothing.
 #include "compiler/support.h"
-#include "graph/composites.h"
-#include "graph/derive.h"
+#include "graph/derive/derive.h"
+#include "graph/regions/composites.h"
 
 using namespace weft;
 using namespace weft::graph;

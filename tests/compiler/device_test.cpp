@@ -5,7 +5,7 @@
 #include "compiler/fake_device.h"
 #include "compiler/many_threads.h"
 #include "compiler/support.h"
-#include "graph/composites.h"
+#include "graph/regions/composites.h"
 #include "runtime/trace.h"
 #include "weft/array.h"
 #include "weft/compile.h"

@@ -3,9 +3,9 @@
 #include <cstring>
 
 #include "compiler/support.h"
-#include "graph/composites.h"
-#include "graph/derive.h"
-#include "target/cuda/cublaslt.h"
+#include "graph/derive/derive.h"
+#include "graph/regions/composites.h"
+#include "target/cuda/libraries/cublaslt.h"
 
 using namespace weft;
 using namespace weft::graph;

@@ -4,8 +4,8 @@
 
 #include "compiler/many_threads.h"
 #include "compiler/support.h"
-#include "graph/composites.h"
-#include "graph/convolution.h"
+#include "graph/regions/composites.h"
+#include "graph/regions/convolution.h"
 #include "weft/compile.h"
 
 using namespace weft;

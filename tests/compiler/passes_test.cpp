@@ -4,13 +4,13 @@
 #include <random>
 
 #include "base/error.h"
-#include "compiler/group.h"
-#include "compiler/pick_elements.h"
-#include "compiler/plan.h"
-#include "compiler/simplify.h"
+#include "compiler/ir/grouping.h"
+#include "compiler/plan/arena.h"
+#include "compiler/rewrite/one_hot_gather.h"
+#include "compiler/rewrite/simplify.h"
 #include "compiler/support.h"
-#include "graph/composites.h"
 #include "graph/instances.h"
+#include "graph/regions/composites.h"
 #include "runtime/threads.h"
 
 using namespace weft;

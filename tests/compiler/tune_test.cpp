@@ -1,5 +1,5 @@
 // The tuner: its candidates agree, wrong ones are dropped, choices are kept, given back, and mean what the modes say.
-#include "compiler/tune.h"
+#include "compiler/tune/tune.h"
 
 #include <chrono>
 #include <functional>
@@ -8,8 +8,8 @@
 
 #include "base/error.h"
 #include "compiler/support.h"
-#include "compiler/tune_bench.h"
-#include "graph/composites.h"
+#include "compiler/tune/bench.h"
+#include "graph/regions/composites.h"
 #include "runtime/cache_dir.h"
 #include "runtime/trace.h"
 

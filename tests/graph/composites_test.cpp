@@ -3,7 +3,7 @@
 #include <doctest/doctest.h>
 
 #include "checks.h"
-#include "graph/composites.h"
+#include "graph/regions/composites.h"
 
 using namespace weft;
 using namespace weft::graph;

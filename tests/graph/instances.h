@@ -8,8 +8,8 @@
 #include <random>
 
 #include "graph/build.h"
-#include "graph/call.h"
-#include "graph/control.h"
+#include "graph/calls/call.h"
+#include "graph/control/control.h"
 #include "graph/table.h"
 
 namespace weft::graph::testing {

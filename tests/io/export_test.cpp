@@ -4,10 +4,10 @@
 #include <cmath>
 #include <filesystem>
 
-#include "compiler/ir.h"
-#include "graph/composites.h"
-#include "graph/control.h"
+#include "compiler/ir/ir.h"
+#include "graph/control/control.h"
 #include "graph/instances.h"
+#include "graph/regions/composites.h"
 #include "io/folder.h"
 #include "io/tape.h"
 #include "models/gpt.h"

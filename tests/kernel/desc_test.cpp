@@ -2,7 +2,7 @@
 
 #include <functional>
 
-#include "kernel/desc.h"
+#include "kernel/describe/desc.h"
 
 using namespace weft;
 using namespace weft::kernel;

@@ -3,7 +3,7 @@
 #include <array>
 #include <vector>
 
-#include "kernel/expand.h"
+#include "kernel/expand/expand.h"
 #include "kernel/interpret.h"
 #include "kernel/tile.h"
 

@@ -1,6 +1,6 @@
 #include <doctest/doctest.h>
 
-#include "kernel/expand.h"
+#include "kernel/expand/expand.h"
 #include "kernel/random_kernel.h"
 
 using namespace weft;

@@ -5,8 +5,8 @@
 #include <cmath>
 #include <vector>
 
-#include "cuda_support.h"
-#include "kernel/desc.h"
+#include "kernel/describe/desc.h"
+#include "target/cuda/cuda_support.h"
 #include "target/target.h"
 
 namespace weft::test {

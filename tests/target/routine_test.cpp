@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "kernel/routine.h"
+#include "kernel/routines/routine.h"
 #include "target/target.h"
 
 using namespace weft;

@@ -1,4 +1,4 @@
-#include "tools/weft/checkpoint.h"
+#include "tools/weft/train/checkpoint.h"
 
 #include <doctest/doctest.h>
 

@@ -1,4 +1,4 @@
-#include "tools/weft/corpus.h"
+#include "tools/weft/train/corpus.h"
 
 #include <doctest/doctest.h>
 

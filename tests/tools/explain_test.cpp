@@ -4,8 +4,8 @@
 #include <stdexcept>
 
 #include "temporary_folder.h"
-#include "tools/weft/explain.h"
-#include "tools/weft/mnist_trainer.h"
+#include "tools/weft/explain/explain.h"
+#include "tools/weft/train/mnist_trainer.h"
 #include "weft/compile.h"
 #include "weft/ops.h"
 

@@ -1,5 +1,5 @@
 // weft train mnist without its command line: learning, going on, and PyTorch's loss curve on the real images.
-#include "tools/weft/mnist_trainer.h"
+#include "tools/weft/train/mnist_trainer.h"
 
 #include <doctest/doctest.h>
 

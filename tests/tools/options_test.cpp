@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "tools/weft/train_options.h"
+#include "tools/weft/train/train_options.h"
 
 using namespace weft::tool;
 

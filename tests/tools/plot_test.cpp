@@ -1,4 +1,4 @@
-#include "tools/weft/plot.h"
+#include "tools/weft/train/plot.h"
 
 #include <doctest/doctest.h>
 

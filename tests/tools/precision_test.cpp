@@ -9,7 +9,7 @@
 
 #include "temporary_folder.h"
 #include "tools/training.h"
-#include "tools/weft/trainer.h"
+#include "tools/weft/train/trainer.h"
 #include "weft/ops.h"
 #include "weft/random.h"
 

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <string>
 
-#include "tools/weft/profile.h"
+#include "tools/weft/bench/profile.h"
 #include "weft/compile.h"
 #include "weft/ops.h"
 

@@ -1,4 +1,4 @@
-#include "tools/weft/progress.h"
+#include "tools/weft/train/progress.h"
 
 #include <doctest/doctest.h>
 

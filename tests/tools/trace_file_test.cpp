@@ -5,7 +5,7 @@
 #include <stdexcept>
 
 #include "temporary_folder.h"
-#include "tools/weft/trace_file.h"
+#include "tools/weft/explain/trace_file.h"
 #include "weft/io.h"
 #include "weft/ops.h"
 

@@ -1,4 +1,4 @@
-#include "tools/weft/trainer.h"
+#include "tools/weft/train/trainer.h"
 
 #include <doctest/doctest.h>
 

@@ -6,7 +6,7 @@
 #include <fstream>
 #include <string>
 
-#include "tools/weft/train_options.h"
+#include "tools/weft/train/train_options.h"
 
 namespace weft::tool::test {
 

@@ -4,7 +4,7 @@
 
 #include "compiler/program.h"
 #include "graph/build.h"
-#include "graph/derive.h"
+#include "graph/derive/derive.h"
 #include "target/target.h"
 #include "weft/compile.h"
 

@@ -2,8 +2,8 @@
 
 #include <fmt/format.h>
 
-#include "target/cpu/onednn.h"
-#include "target/cpu/options.h"
+#include "target/cpu/codegen/options.h"
+#include "target/cpu/libraries/onednn.h"
 #include "target/target.h"
 
 namespace weft::tool {

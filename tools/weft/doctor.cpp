@@ -11,16 +11,16 @@
 
 #include "abilities.h"
 #include "command.h"
-#include "corpus.h"
 #include "machine_options.h"
-#include "peaks.h"
 #include "runtime/cache_dir.h"
 #include "runtime/threads.h"
-#include "target/cpu/onednn.h"
-#include "target/cuda/context.h"
-#include "target/cuda/library.h"
-#include "target/cuda/nvrtc.h"
+#include "target/cpu/libraries/onednn.h"
+#include "target/cuda/driver/context.h"
+#include "target/cuda/driver/library.h"
+#include "target/cuda/driver/nvrtc.h"
 #include "target/target.h"
+#include "tools/weft/bench/peaks.h"
+#include "tools/weft/train/corpus.h"
 #include "weft/ops.h"
 
 namespace weft::tool {

@@ -7,11 +7,11 @@
 #include <cstdlib>
 #include <vector>
 
-#include "compiler/tune.h"
+#include "compiler/tune/tune.h"
 #include "runtime/nvtx.h"
 #include "runtime/threads.h"
-#include "target/cpu/options.h"
-#include "target/cuda/context.h"
+#include "target/cpu/codegen/options.h"
+#include "target/cuda/driver/context.h"
 #include "target/target.h"
 #include "weft/device.h"
 #include "weft/memory.h"

@@ -23,7 +23,7 @@ void apply(const MachineOptions& options);
 std::string machine_text();
 /// Bytes of memory that it has for arrays.
 double machine_memory();
-/// From now on kernels and libraries are chosen as the run did whose choices these are (compiler/tune.h). Throws
+/// From now on kernels and libraries are chosen as the run did whose choices these are (compiler/tune/tune.h). Throws
 /// std::invalid_argument where the text holds none.
 void replay_tuning(const std::string& choices);
 

@@ -9,12 +9,12 @@
 #include <optional>
 
 #include "base/error.h"
-#include "kernel/expand.h"
+#include "kernel/expand/expand.h"
 #include "runtime/cache_dir.h"
 #include "runtime/threads.h"
-#include "target/cpu/calls.h"
-#include "target/cpu/compile.h"
-#include "target/cpu/onednn.h"
+#include "target/cpu/codegen/compile.h"
+#include "target/cpu/libraries/onednn.h"
+#include "target/cpu/routines/calls.h"
 
 namespace weft::target {
 namespace {

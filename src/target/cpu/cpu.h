@@ -5,8 +5,8 @@
 #include <string>
 #include <unordered_map>
 
-#include "target/cpu/jit.h"
-#include "target/cpu/options.h"
+#include "target/cpu/codegen/jit.h"
+#include "target/cpu/codegen/options.h"
 #include "target/target.h"
 
 namespace weft::target {

@@ -9,9 +9,9 @@
 #include <vector>
 
 #include "target/cluster.h"
-#include "target/cuda/memory.h"
-#include "target/cuda/nvrtc.h"
-#include "target/cuda/render.h"
+#include "target/cuda/codegen/executable.h"
+#include "target/cuda/driver/memory.h"
+#include "target/cuda/driver/nvrtc.h"
 
 namespace weft::target::cuda {
 
@@ -23,7 +23,7 @@ class ConvolutionKernel;
 class ProductKernel;
 class WeightGradientKernels;
 
-class CudaTarget final : public Target, public Clusters, public SharedMemory {
+class CudaTarget final : public Target, public Clusters, public SharedMemory, public KernelCompiler {
  public:
   /// `context`: null where there is no device. `arch`: "sm_90a".
   CudaTarget(Context* context, std::string arch, bool disk_cache = true);
@@ -38,7 +38,7 @@ class CudaTarget final : public Target, public Clusters, public SharedMemory {
   int64_t most_blocks_together() const override;
   int64_t shared_bytes() const override;
   int64_t tensor_core_bytes(Dtype operands) const override;
-  Features features() const;  // of its architecture
+  Features features() const override;
   std::vector<std::shared_ptr<const Executable>> compile(std::span<const kernel::Kernel> kernels) override;
   std::vector<std::shared_ptr<const Executable>> begin(std::span<const kernel::Kernel> kernels,
                                                        std::span<const std::vector<size_t>> segments) override;
@@ -50,8 +50,7 @@ class CudaTarget final : public Target, public Clusters, public SharedMemory {
   std::vector<KernelUsage> usage() const;
 
  private:
-  friend class CudaExecutable;
-  std::vector<char> cubin(const std::string& source);
+  std::vector<char> cubin(const std::string& source) override;
   std::shared_ptr<CudaExecutable> executable(const kernel::Kernel& kernel, bool* fresh);
   void only_compile(std::span<const std::shared_ptr<CudaExecutable>> kernels);
   std::shared_ptr<const Product> product(const kernel::DotDesc& desc);

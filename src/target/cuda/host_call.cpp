@@ -2,7 +2,7 @@
 
 #include <vector>
 
-#include "target/cuda/driver.h"
+#include "target/cuda/driver/driver.h"
 
 namespace weft::target::cuda {
 namespace {

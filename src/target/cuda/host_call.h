@@ -1,8 +1,8 @@
 #pragma once
 // Calls that only the CPU has a routine for: the operands are copied to the host, computed there, and the results
 // copied back.
-#include "kernel/desc.h"
-#include "target/cuda/context.h"
+#include "kernel/describe/desc.h"
+#include "target/cuda/driver/context.h"
 #include "target/target.h"
 
 namespace weft::target::cuda {

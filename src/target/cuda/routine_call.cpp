@@ -5,7 +5,7 @@
 #include <utility>
 #include <vector>
 
-#include "target/cuda/workspace.h"
+#include "target/cuda/driver/workspace.h"
 
 namespace weft::target::cuda {
 

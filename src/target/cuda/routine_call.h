@@ -1,9 +1,9 @@
 #pragma once
-// Calls that run as sequences of generated kernels (kernel/routine.h).
+// Calls that run as sequences of generated kernels (kernel/routines/routine.h).
 #include <memory>
 
-#include "kernel/routine.h"
-#include "target/cuda/context.h"
+#include "kernel/routines/routine.h"
+#include "target/cuda/driver/context.h"
 #include "target/target.h"
 
 namespace weft::target::cuda {

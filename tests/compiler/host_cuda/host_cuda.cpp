@@ -13,8 +13,8 @@
 #include <stdexcept>
 #include <utility>
 
-#include "kernel/routine.h"
-#include "target/cuda/prelude.h"
+#include "kernel/routines/routine.h"
+#include "target/cuda/codegen/prelude.h"
 
 namespace weft::test {
 

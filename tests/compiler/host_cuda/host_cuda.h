@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "compiler/many_threads.h"
-#include "kernel/expand.h"
-#include "target/cuda/render.h"
+#include "kernel/expand/expand.h"
+#include "target/cuda/codegen/render.h"
 
 namespace weft::test {
 

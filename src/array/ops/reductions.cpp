@@ -1,0 +1,226 @@
+// weft/ops.h: reductions. Sums over the half types are kept in float32 and rounded once.
+#include <limits>
+
+#include "array/op_support.h"
+#include "base/error.h"
+#include "graph/regions/composites.h"
+#include "weft/ops.h"
+
+namespace weft {
+namespace {
+
+using detail::describe;
+using kernel::Reducer;
+
+// bool and integers: at least 32 bits wide, and as signed as they were.
+Dtype sum_dtype(Dtype t) {
+  if (t == bool_ || (is_signed(t) && t.size() < 4)) return int32;
+  return is_unsigned(t) && t.size() < 4 ? uint32 : t;
+}
+
+array folded(const char* op, Reducer reducer, const array& a, Dtype dtype, const std::vector<int>& axes, bool keepdims,
+             const StreamOrDevice& s) {
+  const detail::OnStream on_stream(op, s);
+  const std::vector<int64_t> over = detail::sorted_axes(op, axes, a.ndim());
+  return array(graph::fold(reducer, detail::to_dtype(a.value(), dtype), over, keepdims));
+}
+
+array total(const char* op, Reducer reducer, const array& a, const std::vector<int>& axes, bool keepdims,
+            const StreamOrDevice& s) {
+  const Dtype dtype = sum_dtype(a.dtype());
+  return astype(folded(op, reducer, a, detail::accumulator(dtype), axes, keepdims, s), dtype, s);
+}
+
+void refuse_empty(const char* op, const array& a, const std::vector<int64_t>& axes) {
+  for (int64_t axis : axes)
+    if (a.shape()[static_cast<size_t>(axis)] == 0)
+      throw_invalid(op,
+                    "there is no extreme value along the empty axis " + std::to_string(axis) + " of " + describe(a));
+}
+
+array extreme(const char* op, Reducer reducer, const array& a, const std::vector<int>& axes, bool keepdims,
+              const StreamOrDevice& s) {
+  refuse_empty(op, a, detail::sorted_axes(op, axes, a.ndim()));
+  if (a.dtype() == bool_) reducer = reducer == Reducer::max ? Reducer::any : Reducer::all;
+  return folded(op, reducer, a, a.dtype(), axes, keepdims, s);
+}
+
+// The first position whose value is the extreme one; a NaN is, as in max and min.
+array extreme_position(const char* op, Reducer reducer, const array& a, int axis, bool keepdims,
+                       const StreamOrDevice& s) {
+  const detail::OnStream on_stream(op, s);
+  const int64_t at = detail::one_axis(op, axis, a.ndim());
+  refuse_empty(op, a, {at});
+  const graph::Value x = detail::to_dtype(a.value(), a.dtype() == bool_ ? uint8 : a.dtype());
+  const graph::Value best = graph::broadcast(graph::fold(reducer, x, {at}, true), x.shape());
+  graph::Value hit = graph::binary(graph::Op::eq, x, best);
+  if (graph::is_inexact(x.dtype())) hit = graph::binary(graph::Op::bit_or, hit, graph::binary(graph::Op::ne, x, x));
+  const graph::Value none = graph::full(x.shape(), uint32, Number::of_int(std::numeric_limits<uint32_t>::max()));
+  const graph::Value position = graph::select(hit, graph::iota(x.shape(), static_cast<int>(at), uint32), none);
+  return array(graph::fold(Reducer::min, position, {at}, keepdims));
+}
+
+// The float that means are computed in, and the axes from the front.
+struct Moments {
+  graph::Value x;
+  std::vector<int64_t> axes;
+  Dtype result;
+};
+
+Moments moments(const char* op, const array& a, const std::vector<int>& axes) {
+  const Dtype result = detail::floating_of(a.dtype());
+  return {detail::to_dtype(a.value(), detail::accumulator(result)), detail::sorted_axes(op, axes, a.ndim()), result};
+}
+
+// |v|²: real of complex numbers too.
+graph::Value squared_size(const graph::Value& v) {
+  if (v.dtype() != complex64) return graph::square(v);
+  return graph::square(graph::unary(graph::Op::real, v)) + graph::square(graph::unary(graph::Op::imag, v));
+}
+
+// What the composites take: a float, which they widen themselves where it is a half type.
+struct Region {
+  graph::Value x;
+  std::vector<int64_t> axes;
+};
+
+Region region(const char* op, const array& a, const std::vector<int>& axes) {
+  return {detail::to_dtype(a.value(), detail::floating_of(a.dtype())), detail::sorted_axes(op, axes, a.ndim())};
+}
+
+}  // namespace
+
+array all(const array& a, const std::vector<int>& axes, bool keepdims, StreamOrDevice s) {
+  return folded("all", Reducer::all, a, bool_, axes, keepdims, s);
+}
+array all(const array& a, int axis, bool keepdims, StreamOrDevice s) {
+  return all(a, std::vector<int>{axis}, keepdims, s);
+}
+array all(const array& a, bool keepdims, StreamOrDevice s) { return all(a, detail::all_axes(a), keepdims, s); }
+array any(const array& a, const std::vector<int>& axes, bool keepdims, StreamOrDevice s) {
+  return folded("any", Reducer::any, a, bool_, axes, keepdims, s);
+}
+array any(const array& a, int axis, bool keepdims, StreamOrDevice s) {
+  return any(a, std::vector<int>{axis}, keepdims, s);
+}
+array any(const array& a, bool keepdims, StreamOrDevice s) { return any(a, detail::all_axes(a), keepdims, s); }
+
+array count_nonzero(const array& a, const std::vector<int>& axes, bool keepdims, StreamOrDevice s) {
+  return sum(astype(a, bool_, s), axes, keepdims, s);
+}
+array count_nonzero(const array& a, int axis, bool keepdims, StreamOrDevice s) {
+  return count_nonzero(a, std::vector<int>{axis}, keepdims, s);
+}
+array count_nonzero(const array& a, bool keepdims, StreamOrDevice s) {
+  return count_nonzero(a, detail::all_axes(a), keepdims, s);
+}
+
+array sum(const array& a, const std::vector<int>& axes, bool keepdims, StreamOrDevice s) {
+  return total("sum", Reducer::sum, a, axes, keepdims, s);
+}
+array sum(const array& a, int axis, bool keepdims, StreamOrDevice s) {
+  return sum(a, std::vector<int>{axis}, keepdims, s);
+}
+array sum(const array& a, bool keepdims, StreamOrDevice s) { return sum(a, detail::all_axes(a), keepdims, s); }
+array prod(const array& a, const std::vector<int>& axes, bool keepdims, StreamOrDevice s) {
+  return total("prod", Reducer::prod, a, axes, keepdims, s);
+}
+array prod(const array& a, int axis, bool keepdims, StreamOrDevice s) {
+  return prod(a, std::vector<int>{axis}, keepdims, s);
+}
+array prod(const array& a, bool keepdims, StreamOrDevice s) { return prod(a, detail::all_axes(a), keepdims, s); }
+
+array mean(const array& a, const std::vector<int>& axes, bool keepdims, StreamOrDevice s) {
+  const detail::OnStream on_stream("mean", s);
+  const Moments m = moments("mean", a, axes);
+  return array(graph::cast(graph::mean(m.x, m.axes, keepdims), m.result));
+}
+array mean(const array& a, int axis, bool keepdims, StreamOrDevice s) {
+  return mean(a, std::vector<int>{axis}, keepdims, s);
+}
+array mean(const array& a, bool keepdims, StreamOrDevice s) { return mean(a, detail::all_axes(a), keepdims, s); }
+
+array var(const array& a, const std::vector<int>& axes, bool keepdims, int ddof, StreamOrDevice s) {
+  const detail::OnStream on_stream("var", s);
+  const Moments m = moments("var", a, axes);
+  int64_t count = 1;
+  for (int64_t axis : m.axes) count *= a.shape()[static_cast<size_t>(axis)];
+  const graph::Value centred = m.x - graph::broadcast(graph::mean(m.x, m.axes, true), m.x.shape());
+  const graph::Value squares = graph::sum(squared_size(centred), m.axes, keepdims);
+  const double left = static_cast<double>(std::max<int64_t>(count - ddof, 0));
+  return array(graph::cast(squares / graph::full_like(squares, left), m.result == complex64 ? float32 : m.result));
+}
+array var(const array& a, int axis, bool keepdims, int ddof, StreamOrDevice s) {
+  return var(a, std::vector<int>{axis}, keepdims, ddof, s);
+}
+array var(const array& a, bool keepdims, int ddof, StreamOrDevice s) {
+  return var(a, detail::all_axes(a), keepdims, ddof, s);
+}
+
+array std(const array& a, const std::vector<int>& axes, bool keepdims, int ddof, StreamOrDevice s) {
+  return sqrt(var(a, axes, keepdims, ddof, s), s);
+}
+array std(const array& a, int axis, bool keepdims, int ddof, StreamOrDevice s) {
+  return std(a, std::vector<int>{axis}, keepdims, ddof, s);
+}
+array std(const array& a, bool keepdims, int ddof, StreamOrDevice s) {
+  return std(a, detail::all_axes(a), keepdims, ddof, s);
+}
+
+array max(const array& a, const std::vector<int>& axes, bool keepdims, StreamOrDevice s) {
+  return extreme("max", Reducer::max, a, axes, keepdims, s);
+}
+array max(const array& a, int axis, bool keepdims, StreamOrDevice s) {
+  return max(a, std::vector<int>{axis}, keepdims, s);
+}
+array max(const array& a, bool keepdims, StreamOrDevice s) { return max(a, detail::all_axes(a), keepdims, s); }
+array min(const array& a, const std::vector<int>& axes, bool keepdims, StreamOrDevice s) {
+  return extreme("min", Reducer::min, a, axes, keepdims, s);
+}
+array min(const array& a, int axis, bool keepdims, StreamOrDevice s) {
+  return min(a, std::vector<int>{axis}, keepdims, s);
+}
+array min(const array& a, bool keepdims, StreamOrDevice s) { return min(a, detail::all_axes(a), keepdims, s); }
+
+array argmax(const array& a, int axis, bool keepdims, StreamOrDevice s) {
+  return extreme_position("argmax", Reducer::max, a, axis, keepdims, s);
+}
+array argmin(const array& a, int axis, bool keepdims, StreamOrDevice s) {
+  return extreme_position("argmin", Reducer::min, a, axis, keepdims, s);
+}
+array argmax(const array& a, bool keepdims, StreamOrDevice s) {
+  const array place = argmax(flatten(a, s), 0, false, s);
+  return keepdims ? reshape(place, Shape(a.ndim(), Dim(1)), s) : place;
+}
+array argmin(const array& a, bool keepdims, StreamOrDevice s) {
+  const array place = argmin(flatten(a, s), 0, false, s);
+  return keepdims ? reshape(place, Shape(a.ndim(), Dim(1)), s) : place;
+}
+
+array logsumexp(const array& a, const std::vector<int>& axes, bool keepdims, StreamOrDevice s) {
+  const detail::OnStream on_stream("logsumexp", s);
+  const Region r = region("logsumexp", a, axes);
+  refuse_empty("logsumexp", a, r.axes);
+  return array(graph::logsumexp(r.x, r.axes, keepdims));
+}
+array logsumexp(const array& a, int axis, bool keepdims, StreamOrDevice s) {
+  return logsumexp(a, std::vector<int>{axis}, keepdims, s);
+}
+array logsumexp(const array& a, bool keepdims, StreamOrDevice s) {
+  return logsumexp(a, detail::all_axes(a), keepdims, s);
+}
+
+// Half types always accumulate in float32, which is what `precise` asks for.
+array softmax(const array& a, const std::vector<int>& axes, bool, StreamOrDevice s) {
+  const detail::OnStream on_stream("softmax", s);
+  if (a.ndim() == 0 && !axes.empty())
+    throw_invalid("softmax", "a scalar has no axes; name none");  // MLX's one exception to std::out_of_range
+  const Region r = region("softmax", a, axes);
+  return array(num_elements(a.shape()) == 0 ? r.x : graph::softmax(r.x, r.axes));
+}
+array softmax(const array& a, int axis, bool precise, StreamOrDevice s) {
+  return softmax(a, std::vector<int>{axis}, precise, s);
+}
+array softmax(const array& a, bool precise, StreamOrDevice s) { return softmax(a, detail::all_axes(a), precise, s); }
+
+}  // namespace weft

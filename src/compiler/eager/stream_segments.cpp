@@ -1,0 +1,81 @@
+#include "compiler/eager/stream_segments.h"
+
+#include <algorithm>
+#include <map>
+#include <unordered_map>
+
+#include "compiler/layout/view.h"
+#include "runtime/executor.h"
+
+namespace weft::compiler {
+namespace {
+
+using graph::Node;
+
+/// A node's segment is a stream and a level: how often values on the longest way to the node have changed streams.
+struct Position {
+  int level, stream;
+  auto operator<=>(const Position&) const = default;
+};
+
+/// Nodes that cost nothing belong to whoever reads them: leaves that need no data, and movement of leaves.
+using Positions = std::unordered_map<const Node*, Position>;  // without the nodes that are free
+
+Position position_of(const Node& node, const Positions& positions) {
+  Position at{0, node.stream()};
+  for (const graph::Value& input : node.inputs())
+    if (const auto found = positions.find(input.node.get()); found != positions.end())
+      at.level = std::max(at.level, found->second.level + (found->second.stream != at.stream));
+  return at;
+}
+
+}  // namespace
+
+std::vector<Segment> segments(std::span<const graph::Value> values) {
+  graph::Values pending;
+  for (const graph::Value& v : values)
+    if (!v.node->storage(v.index)) pending.push_back(v);
+  if (pending.empty()) return {};
+  if (runtime::num_executors() == 1) return {{0, std::move(pending), {}}};
+  const auto nodes = graph::topological(pending);
+  Positions positions;
+  const auto placed = [&](const graph::Value& v) { return positions.contains(v.node.get()); };
+  for (const auto& node : nodes) {
+    if (node->storage(0)) continue;
+    const bool leaf = node->inputs().empty() || moves_only(node->op());
+    if (leaf && std::none_of(node->inputs().begin(), node->inputs().end(), placed)) continue;
+    positions.emplace(node.get(), position_of(*node, positions));
+  }
+  const auto place = [&](const graph::Value& v) {  // of a wanted value: what is free is done on its own stream, once
+    const auto found = positions.find(v.node.get());
+    return found == positions.end() ? Position{0, v.node->stream()} : found->second;
+  };
+
+  std::map<Position, size_t> numbers;  // in an order in which they can be done: a segment reads from lower levels only
+  for (const auto& [node, position] : positions) numbers[position] = 0;
+  for (const graph::Value& v : pending) numbers[place(v)] = 0;
+  std::vector<Segment> result;
+  for (auto& [position, number] : numbers) {
+    number = result.size();
+    result.push_back({position.stream, {}, {}});
+  }
+  for (const graph::Value& v : pending) result[numbers[place(v)]].wanted.push_back(v);
+  for (const auto& node : nodes) {
+    const auto at = positions.find(node.get());
+    if (at == positions.end()) continue;
+    for (const graph::Value& input : node->inputs()) {
+      const auto from = positions.find(input.node.get());
+      if (from == positions.end() || from->second == at->second) continue;
+      const size_t source = numbers[from->second], reader = numbers[at->second];
+      result[source].wanted.push_back(input);
+      result[reader].after.push_back(source);
+    }
+  }
+  for (Segment& s : result) {
+    std::sort(s.after.begin(), s.after.end());
+    s.after.erase(std::unique(s.after.begin(), s.after.end()), s.after.end());
+  }
+  return result;
+}
+
+}  // namespace weft::compiler

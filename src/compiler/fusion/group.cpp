@@ -1,0 +1,504 @@
+#include "compiler/fusion/group.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <set>
+#include <unordered_map>
+
+#include "base/error.h"
+#include "compiler/fusion/grouper.h"
+#include "compiler/region/attention_plan.h"
+#include "compiler/region/dot_plan.h"
+#include "compiler/region/kv_append.h"
+#include "graph/table.h"
+#include "target/cluster.h"
+
+namespace weft::compiler {
+
+using graph::Op;
+using ix::Expr;
+
+Grouper::Grouper(const Ir& ir, const std::vector<Layout>& layouts, const Policy& policy, target::Target* target,
+                 const std::vector<Update>& updates)
+    : ir_(ir), policy_(policy), target_(target), users_(users(ir)), strides_(ir.nodes.size()),
+      base_root_(ir.nodes.size()), call_of_(ir.nodes.size(), -1) {
+  for (size_t k = 0; k < ir.inputs.size(); ++k) {
+    auto id = static_cast<size_t>(ir.inputs[k]);
+    bool given = k < layouts.size() && !layouts[k].strides.empty();
+    strides_[id] = given ? layouts[k].strides : row_major_strides(ir.nodes[id].type.shape);
+  }
+  for (const Update& u : updates)
+    updated_[output_node(ir, ir.outputs[static_cast<size_t>(u.output)])] = ir.inputs[static_cast<size_t>(u.input)];
+  find_roots();
+}
+
+Grouping Grouper::run() {
+  promote_shared(count_readers_of_numbers(), true);
+  form();
+  if (promote_shared(count_uses(), false)) form();
+  return finish();
+}
+
+// ---------------------------------------------------------------- roots
+
+void Grouper::find_roots() {
+  auto mark = [&](int node) {
+    if (!is_leaf(ir_, node)) base_root_[static_cast<size_t>(node)] = true;
+  };
+  for (int id : ir_.outputs) {
+    int node = output_node(ir_, id);
+    mark(node);
+    if (!is_leaf(ir_, node)) strides_[static_cast<size_t>(node)] = row_major_strides(ir_[node].type.shape);
+  }
+  for (int id = 0; id < ir_.size(); ++id) {
+    Op op = ir_[id].op;
+    if (op == Op::fold || op == Op::dot || op == Op::prefix || writes_operand(op) || is_call(op) || ir_[id].kept)
+      mark(id);
+  }
+  std::map<std::string, int> numbers;
+  for (int id = 0; id < ir_.size(); ++id) {
+    if (!is_call(ir_[id].op)) continue;
+    auto [it, fresh] = numbers.try_emplace(call_key(ir_[id]), static_cast<int>(calls_.size()));
+    if (fresh) calls_.emplace_back();
+    calls_[static_cast<size_t>(it->second)].push_back(id);
+    call_of_[static_cast<size_t>(id)] = it->second;
+  }
+  call_operands_.resize(calls_.size());
+  // Calls read row-major memory, and scatters start from it.
+  const auto read_whole = [&](int node) {
+    const std::span<const int> readers = users_[static_cast<size_t>(node)];
+    return std::any_of(readers.begin(), readers.end(), [&](int reader) {
+      return (is_call(ir_[reader].op) && !is_attention(ir_[reader])) ||
+             (writes_operand(ir_[reader].op) && ir_[reader].inputs[0] == node);
+    });
+  };
+  const std::vector<int> outputs = handed_out(ir_);
+  for (const std::vector<int>& results : calls_) {
+    if (!is_attention(ir_[results[0]])) continue;
+    for (const int id : results)
+      if (strides_[static_cast<size_t>(id)].empty() && !read_whole(id))
+        strides_[static_cast<size_t>(id)] = preferred_strides(ir_, users_, id);
+    pack_results(results);
+  }
+  for (int id = 0; id < ir_.size(); ++id) {
+    if (ir_[id].op != Op::dot) continue;
+    DotChain chain = chain_of(id, outputs);
+    if (chain.sum >= 0 && !sum_of_.try_emplace(chain.sum, chain.result).second)
+      chain.sum = -1, chain.summed = kernel::OperandSum::none;
+    const int result = chain.result;
+    if (result != id) {
+      base_root_[static_cast<size_t>(id)] = false;
+      mark(result);
+    }
+    dot_result_[result] = chain;
+    if (chain.argument >= 0) {
+      mark(chain.argument);
+      for (const int node : {result, chain.argument})
+        strides_[static_cast<size_t>(node)] = row_major_strides(ir_[node].type.shape);
+      if (chain.argument_is == kernel::ActivationArgument::written) argument_of_[chain.argument] = result;
+    }
+    if (strides_[static_cast<size_t>(result)].empty() && !read_whole(result))
+      strides_[static_cast<size_t>(result)] = preferred_strides(ir_, users_, result);
+  }
+  for (int id = 0; id < ir_.size() && target_ && target::blocks_together(*target_) > 1; ++id)
+    if (const int cache = own_row(ir_, users_, id); cache >= 0) caches_[id] = cache, entered_.insert(cache);
+  for (int id = 0; id < ir_.size(); ++id) {
+    const IrNode& node = ir_[id];
+    if (node.op == Op::dot)
+      for (int operand : node.inputs) mark(operand_base(ir_, strides_, base_root_, operand));
+    if (writes_operand(node.op))
+      mark(memory_of(ir_, strides_, base_root_, node.inputs[0]));  // updated in its own memory, or copied whole
+    if (is_attention(node)) {
+      for (size_t k = caches_.contains(id) ? 1 : 0; k < node.inputs.size(); ++k)
+        mark(operand_base(ir_, strides_, base_root_, node.inputs[k]));
+    } else if (is_call(node.op) && call_operands_[static_cast<size_t>(call_of_[static_cast<size_t>(id)])].empty()) {
+      // Decided once: a root that is found later may lie between a view and its memory, which holds the operand all the
+      // same.
+      std::vector<int>& operands = call_operands_[static_cast<size_t>(call_of_[static_cast<size_t>(id)])];
+      for (int operand : node.inputs) operands.push_back(memory_of(ir_, strides_, base_root_, operand, true));
+      for (int operand : operands) mark(operand);
+    }
+    if (node.op == Op::gather) {
+      int base = operand_base(ir_, strides_, base_root_, node.inputs[0]);
+      if (is_elementwise(ir_[base].op) || ir_[base].op == Op::gather || ir_[base].op == Op::random_bits) mark(base);
+      // A few elements of something large are fetched at once: its memory need not wait for whoever reads them.
+      if (!is_leaf(ir_, base) &&
+          volume(ir_[base].type.shape) >= std::max<int64_t>(1 << 20, 64 * volume(node.type.shape)))
+        mark(id);
+    }
+  }
+  if (target_) mark_row_sums();
+  for (const auto& [result, chain] : dot_result_) {
+    for (int operand : {chain.bias, chain.residual})
+      if (operand >= 0) mark(operand);
+    for (int number : chain.scales) mark(number);
+  }
+  for (int id = 0; id < ir_.size(); ++id)
+    if (ir_[id].product) mark_product_row(id);
+  for (int id = 0; id < ir_.size(); ++id)
+    if (ir_[id].product) mark_product_result(id, outputs);
+  for (int id = 0; id < ir_.size(); ++id)
+    if (strides_[static_cast<size_t>(id)].empty())
+      strides_[static_cast<size_t>(id)] = row_major_strides(ir_[id].type.shape);
+}
+
+/// Of a product with one row (rewrite/gemv.h): the row, which every row of the matrix is multiplied with, lies in
+/// memory, in as few bits as it has.
+void Grouper::mark_product_row(int fold) {
+  const auto widens = [&](int id) { return ir_[id].op == Op::cast && is_low_float(ir_[ir_[id].inputs[0]].type.dtype); };
+  std::vector<int> factors{ir_[ir_[fold].inputs[0]].inputs[0]};
+  while (!factors.empty()) {
+    int row = factors.back();
+    factors.pop_back();
+    while ((is_movement(ir_[row].op) && ir_[row].op != Op::concat && ir_[row].op != Op::depends) || widens(row))
+      row = ir_[row].inputs[0];
+    const bool repeated =
+        is_elementwise(ir_[row].op) && volume(ir_[row].type.shape) == volume(ir_[ir_[fold].inputs[0]].type.shape);
+    if (ir_[row].op == Op::fold) continue;
+    if (repeated && ir_[fold].scaled) factors.insert(factors.end(), ir_[row].inputs.begin(), ir_[row].inputs.end());
+    else if (ir_[fold].scaled && ir_[row].op == Op::mul)
+      factors.insert(factors.end(), ir_[row].inputs.begin(), ir_[row].inputs.end());
+    else if (!is_leaf(ir_, row) && ir_[row].op != Op::constant) base_root_[static_cast<size_t>(row)] = true;
+  }
+}
+
+/// So does what is made of its result alone, up to what lies in memory anyway: the row of the next product.
+void Grouper::mark_product_result(int fold, const std::vector<int>& outputs) {
+  int last = fold;
+  for (int id = fold;;) {
+    const std::span<const int> readers = users_[static_cast<size_t>(id)];
+    if (readers.size() != 1 || outputs[static_cast<size_t>(id)] > 0 ||
+        (id != fold && base_root_[static_cast<size_t>(id)]))
+      break;
+    id = readers[0];
+    if (is_elementwise(ir_[id].op)) last = id;
+    else if (ir_[id].op != Op::reshape) break;
+  }
+  base_root_[static_cast<size_t>(last)] = true;
+  product_results_.insert(last);
+}
+
+// ---------------------------------------------------------------- groups
+
+void Grouper::form() {
+  groups_.clear();
+  readers_.assign(ir_.nodes.size(), {});
+  by_signature_.clear();
+  group_of_.assign(ir_.nodes.size(), -1);
+  for (int id = ir_.size(); id-- > 0;)
+    if (is_root(id)) place(id);
+  if (target_ && target_->many_threads()) join_columns();
+}
+
+/// A new group computes what those before it read: it comes first of all.
+int Grouper::add_group(std::unique_ptr<Work> work) {
+  work->rank = -static_cast<int64_t>(groups_.size());
+  groups_.push_back(std::move(work));
+  return static_cast<int>(groups_.size()) - 1;
+}
+
+void Grouper::place(int node) {
+  if (auto it = dot_result_.find(node); it != dot_result_.end()) {
+    if (argument_of_.contains(it->second.argument) && argument_of_.at(it->second.argument) == node)
+      return;  // with its argument, which comes first
+    if (it->second.sum < 0 || it->second.sum > node) place_dot(node);
+    return;
+  }
+  if (auto it = argument_of_.find(node); it != argument_of_.end()) return place_dot(it->second);
+  if (auto it = sum_of_.find(node); it != sum_of_.end()) {
+    if (it->second > node)
+      place_dot(it->second);  // with the first of its results: all readers of both are placed by then
+    return;
+  }
+  if (auto it = packs_.find(node); it != packs_.end()) return place_attention(it->second);
+  if (entered_.contains(node)) return;  // with the attention that reads it
+  if (writes_operand(ir_[node].op) || ir_[node].op == Op::prefix) return place_alone(node);
+  if (is_call(ir_[node].op)) return is_attention(ir_[node]) ? place_attention(node) : place_call(node);
+  if (!cut_.contains(node) && (join_consumer(node) || join_fold_reader(node) || join_sibling(node))) return;
+  begin_group(node);
+}
+
+void Grouper::request(int g, int node, std::vector<Expr> index, bool conditional) {
+  Work& work = *groups_[static_cast<size_t>(g)];
+  auto [it, fresh] = work.requests.try_emplace(node, Request{index, !conditional});
+  if (fresh) {
+    readers_[static_cast<size_t>(node)].push_back(g);
+    if (int producer = group_of_[static_cast<size_t>(node)]; producer >= 0) connect(producer, g);
+  } else if (conditional || it->second.index != index) {
+    it->second.same = false;
+  }
+}
+
+/// Roots that a `depends` node waits for are read by nobody, but the group comes after theirs.
+void Grouper::wait_for(int g, int depends) {
+  const std::vector<int>& inputs = ir_[depends].inputs;
+  for (size_t k = 1; k < inputs.size(); ++k) {
+    if (is_root(inputs[k]) || is_leaf(ir_, inputs[k])) request(g, inputs[k], {}, true);
+    else
+      for (int id : sources(inputs[k])) request(g, id, {}, true);
+  }
+}
+
+/// The same for a view that is read as it lies in memory.
+void Grouper::wait_along(int g, int view, int base) {
+  for (int id = view; id != base && is_movement(ir_[id].op) && !is_root(id); id = ir_[id].inputs[0])
+    if (ir_[id].op == Op::depends) wait_for(g, id);
+}
+
+/// Records what the value of `node` at `index` is computed from, down to roots and leaves.
+void Grouper::collect(int g, int node, std::vector<Expr> index, bool conditional) {
+  Places places;
+  std::vector<std::tuple<int, int, bool>> pending{{node, places.of(std::move(index)), conditional}};
+  ix::Context& cx = *groups_[static_cast<size_t>(g)]->group.cx;
+  bool first = true;
+  while (!pending.empty()) {
+    const auto [id, place, guarded] = pending.back();
+    pending.pop_back();
+    bool body = std::exchange(first, false);
+    if (!places.visit(id, place, guarded)) continue;
+    const std::vector<Expr>& at = places[place];
+    if (!body && (is_leaf(ir_, id) || is_root(id))) {
+      request(g, id, at, guarded);
+      continue;
+    }
+    groups_[static_cast<size_t>(g)]->inlined.insert(id);
+    const IrNode& n = ir_[id];
+    if (is_elementwise(n.op) &&
+        std::any_of(users_[static_cast<size_t>(id)].begin(), users_[static_cast<size_t>(id)].end(),
+                    [&](int user) { return ir_[user].op == Op::broadcast; }))
+      groups_[static_cast<size_t>(g)]->places.try_emplace(id, at);
+    if (n.op == Op::concat) {
+      for (Access& access : push_concat(cx, ir_, id, at))
+        pending.emplace_back(access.node, places.of(std::move(access.index)), true);
+    } else if (is_movement(n.op)) {
+      if (n.op == Op::depends) wait_for(g, id);
+      Access access = push(cx, ir_, id, at);
+      pending.emplace_back(access.node, places.of(std::move(access.index)), guarded || access.valid);
+    } else if (n.op == Op::gather) {
+      size_t rank = index_rank(ir_, id);
+      std::vector<Expr> prefix(at.begin(), at.begin() + static_cast<std::ptrdiff_t>(rank));
+      for (size_t k = 0; k < n.attrs->axes.size(); ++k)
+        pending.emplace_back(n.inputs[k + 1], places.of(prefix), guarded);
+      std::vector<Expr> inside(at.begin() + static_cast<std::ptrdiff_t>(rank), at.end());
+      for (int64_t axis : n.attrs->axes) {
+        int64_t range = ir_[n.inputs[0]].type.shape[static_cast<size_t>(axis)].bound() -
+                        n.attrs->shape[static_cast<size_t>(axis)].bound();
+        inside[static_cast<size_t>(axis)] =
+            inside[static_cast<size_t>(axis)] + cx.variable("gathered", 0, std::max<int64_t>(0, range));
+      }
+      pending.emplace_back(n.inputs[0], places.of(std::move(inside)), true);
+    } else if (n.op == Op::random_bits) {
+      std::vector<Expr> word(at.begin(), at.end() - static_cast<std::ptrdiff_t>(n.attrs->shape.size()));
+      word.push_back(cx.constant(0));
+      pending.emplace_back(n.inputs[0], places.of(std::move(word)), true);
+    } else {
+      if (!is_elementwise(n.op) && !n.inputs.empty())
+        throw_internal("group", "cannot be computed inline: " + print(ir_, id));
+      for (int input : n.inputs) pending.emplace_back(input, place, guarded);
+    }
+  }
+}
+
+void Grouper::append_root(int g, Root root) {
+  Work& work = *groups_[static_cast<size_t>(g)];
+  group_of_[static_cast<size_t>(root.node)] = g;
+  for (int reader : readers_[static_cast<size_t>(root.node)]) connect(g, reader);
+  const IrNode& node = ir_[root.node];
+  if (root.kind == RootKind::fold) {
+    // The operand's index: the fold's own, with the inner variables put in at the folded axes.
+    std::vector<Expr> inner;
+    for (const DomainVariable& v : work.group.domain)
+      if (v.inner) inner.push_back(v.var);
+    std::vector<Expr> index;
+    size_t next_inner = 0, next_kept = 0;
+    const Shape& shape = ir_[node.inputs[0]].type.shape;
+    for (size_t axis = 0; axis < shape.size(); ++axis) {
+      bool folded = std::count(node.attrs->axes.begin(), node.attrs->axes.end(), static_cast<int64_t>(axis)) > 0;
+      if (!folded) index.push_back(root.index[next_kept++]);
+      else index.push_back(shape[axis] == 1 ? work.group.cx->constant(0) : inner.at(next_inner++));
+    }
+    int input = node.inputs[0];
+    if (is_leaf(ir_, input) || is_root(input)) request(g, input, std::move(index), false);
+    else collect(g, input, std::move(index), false);
+  } else {
+    collect(g, root.node, root.index, false);
+  }
+  work.group.roots.insert(work.group.roots.begin(), std::move(root));
+}
+
+void Grouper::begin_group(int node) {
+  auto work = std::make_unique<Work>();
+  work->group.cx = std::make_unique<ix::Context>();
+  work->group.signature = signature_of(node);
+  const IrNode& n = ir_[node];
+  bool is_fold = n.op == Op::fold;
+  const Shape& shape = is_fold ? ir_[n.inputs[0]].type.shape : n.type.shape;
+  work->group.seed_index = domain(*work->group.cx, shape, "i");
+  Root root{node, is_fold ? RootKind::fold : RootKind::full, {}};
+  for (size_t axis = 0; axis < shape.size(); ++axis) {
+    bool folded = is_fold && std::count(n.attrs->axes.begin(), n.attrs->axes.end(), static_cast<int64_t>(axis)) > 0;
+    if (!work->group.seed_index[axis].is_constant())
+      work->group.domain.push_back({work->group.seed_index[axis], shape[axis], folded});
+    if (!folded) root.index.push_back(work->group.seed_index[axis]);
+  }
+  by_signature_[work->group.signature].push_back(static_cast<int>(groups_.size()));
+  int g = add_group(std::move(work));
+  append_root(g, std::move(root));
+}
+
+void Grouper::place_dot(int node) {
+  auto work = std::make_unique<Work>();
+  work->group.kind = Group::Kind::dot;
+  work->group.cx = std::make_unique<ix::Context>();
+  work->group.dot = plan_dot(ir_, strides_, base_root_, dot_result_.at(node), policy_.numerics);
+  const DotPlan& plan = work->group.dot;
+  std::vector<int> results{node}, operands{plan.a, plan.b, plan.bias, plan.residual};
+  if (plan.sum >= 0) results.push_back(plan.sum);
+  if (plan.desc.argument == kernel::ActivationArgument::written) results.push_back(plan.argument);
+  if (plan.desc.argument == kernel::ActivationArgument::slope) operands.push_back(plan.argument);
+  operands.insert(operands.end(), plan.scales.begin(), plan.scales.end());
+  const int g = place_results(std::move(work), results, operands);
+  const IrNode& dot = ir_[dot_result_.at(node).dot];
+  wait_along(g, dot.inputs[0], plan.a);
+  wait_along(g, dot.inputs[1], plan.b);
+}
+
+/// A group of one root, which its class computes from what lies in memory.
+void Grouper::place_alone(int node) {
+  auto work = std::make_unique<Work>();
+  work->group.kind = ir_[node].op == Op::prefix ? Group::Kind::prefix : Group::Kind::scatter;
+  work->group.cx = std::make_unique<ix::Context>();
+  work->group.roots.push_back({node, RootKind::full, {}});
+  if (const auto sums = row_sums_.find(node); sums != row_sums_.end()) work->group.row_sums = sums->second;
+  int g = add_group(std::move(work));
+  group_of_[static_cast<size_t>(node)] = g;
+  for (int reader : readers_[static_cast<size_t>(node)]) connect(g, reader);
+  std::set<int> inlined;
+  for (int id : sources(node, &inlined)) request(g, id, {}, true);
+  groups_[static_cast<size_t>(g)]->inlined = std::move(inlined);
+}
+
+/// Results of one call have the same inputs, so that all come after them and before every reader of any: the group is
+/// placed with the first of them.
+void Grouper::place_call(int node) {
+  const std::vector<int>& results = calls_[static_cast<size_t>(call_of_[static_cast<size_t>(node)])];
+  if (node != results.front()) return;
+  auto work = std::make_unique<Work>();
+  work->group.kind = Group::Kind::call;
+  work->group.cx = std::make_unique<ix::Context>();
+  CallPlan& plan = work->group.call;
+  const IrNode& n = ir_[node];
+  std::vector<graph::Type> types;
+  for (int input : n.inputs) types.push_back(ir_[input].type);
+  plan.operands = call_operands_[static_cast<size_t>(call_of_[static_cast<size_t>(node)])];
+  plan.op = n.op;
+  plan.control = n.attrs->control;
+  plan.desc = call_desc(n.attrs, types, n.results, policy_.numerics);
+  if (plan.control) plan.desc.name = graph::row(n.op).name;
+  plan.results.assign(n.results.size(), -1);
+  for (int id : results) plan.results[static_cast<size_t>(ir_[id].output)] = id;
+  for (size_t k = 0; k < plan.results.size(); ++k) plan.desc.outputs[k].used = plan.results[k] >= 0;
+  const std::vector<int> operands = plan.operands;
+  place_results(std::move(work), results, operands);
+}
+
+void Grouper::place_attention(int node) {
+  const std::vector<int>& results = calls_[static_cast<size_t>(call_of_[static_cast<size_t>(node)])];
+  if (node != results.front()) return;
+  auto work = std::make_unique<Work>();
+  work->group.kind = Group::Kind::attention;
+  work->group.cx = std::make_unique<ix::Context>();
+  std::vector<int> by_output(ir_[node].results.size(), -1);
+  for (int id : results) by_output[static_cast<size_t>(ir_[id].output)] = id;
+  const auto entered = caches_.find(node);
+  work->group.attention =
+      plan_attention(ir_, strides_, base_root_, by_output, packed_, entered == caches_.end() ? -1 : entered->second);
+  if (entered != caches_.end()) return place_with_row(std::move(work), results, entered->second);
+  const AttentionPlan& plan = work->group.attention;
+  std::vector<int> operands{plan.q.node, plan.k.node, plan.v.node, plan.mask.node};
+  if (plan.region.derivative)
+    for (int id : {plan.o.node, plan.lse.node, plan.g.node}) operands.push_back(id);
+  const auto pack = packed_.find(node);
+  place_results(std::move(work), pack != packed_.end() ? std::vector<int>{pack->second.node} : results, operands);
+}
+
+/// Attention that makes its query, and the row that it enters into its cache, from what those are made of.
+void Grouper::place_with_row(std::unique_ptr<Work> work, std::vector<int> results, int cache) {
+  std::set<int> inlined, read = sources(cache, &inlined);
+  const int query = ir_[results[0]].inputs[0];
+  if (is_leaf(ir_, query) || is_root(query)) {
+    read.insert(query);
+  } else {
+    inlined.insert(query);
+    read.merge(sources(query, &inlined));
+  }
+  read.insert(work->group.attention.mask.node);
+  results.push_back(cache);
+  work->inlined = std::move(inlined);
+  place_results(std::move(work), results, {read.begin(), read.end()});
+}
+
+/// A group whose roots are the results of one call.
+int Grouper::place_results(std::unique_ptr<Work> work, const std::vector<int>& results,
+                           const std::vector<int>& operands) {
+  for (int id : results) work->group.roots.push_back({id, RootKind::full, {}});
+  int g = add_group(std::move(work));
+  for (int id : results) {
+    group_of_[static_cast<size_t>(id)] = g;
+    for (int reader : readers_[static_cast<size_t>(id)]) connect(g, reader);
+  }
+  for (int operand : operands)
+    if (operand >= 0) request(g, operand, {}, true);
+  return g;
+}
+
+// ---------------------------------------------------------------- result
+
+Grouping Grouper::finish() {
+  Grouping result;
+  // Producers first: groups were begun consumers first, but joins may have moved work; order by dependences, nearest to
+  // program order.
+  const auto taken_over =
+      std::count_if(groups_.begin(), groups_.end(), [](const auto& work) { return work->group.roots.empty(); });
+  std::vector<int> waiting(groups_.size());
+  for (const auto& work : groups_)
+    for (int consumer : work->consumers) ++waiting[static_cast<size_t>(consumer)];
+  auto first_root = [&](int g) {
+    int id = ir_.size();
+    for (const Root& root : groups_[static_cast<size_t>(g)]->group.roots) id = std::min(id, root.node);
+    return id;
+  };
+  std::set<std::pair<int, int>> ready;
+  for (size_t g = 0; g < groups_.size(); ++g)
+    if (waiting[g] == 0 && !groups_[g]->group.roots.empty())
+      ready.insert({first_root(static_cast<int>(g)), static_cast<int>(g)});
+  std::vector<int> new_number(groups_.size(), -1);
+  while (!ready.empty()) {
+    int g = ready.begin()->second;
+    ready.erase(ready.begin());
+    new_number[static_cast<size_t>(g)] = static_cast<int>(result.groups.size());
+    Work& work = *groups_[static_cast<size_t>(g)];
+    for (const auto& [id, request] : work.requests) work.group.reads.push_back(id);
+    for (int consumer : work.consumers)
+      if (--waiting[static_cast<size_t>(consumer)] == 0) ready.insert({first_root(consumer), consumer});
+    result.groups.push_back(std::move(work.group));
+  }
+  check(result.groups.size() + static_cast<size_t>(taken_over) == groups_.size(), "group",
+        "groups wait for each other");
+  result.is_root.resize(ir_.nodes.size());
+  for (int id = 0; id < ir_.size(); ++id) result.is_root[static_cast<size_t>(id)] = is_root(id);
+  result.group_of = group_of_;
+  for (int& g : result.group_of)
+    if (g >= 0) g = new_number[static_cast<size_t>(g)];
+  result.strides = strides_;
+  return result;
+}
+
+Grouping group(const Ir& ir, const std::vector<Layout>& layouts, const Policy& policy, target::Target* target,
+               const std::vector<Update>& updates) {
+  return Grouper(ir, layouts, policy, target, updates).run();
+}
+
+}  // namespace weft::compiler

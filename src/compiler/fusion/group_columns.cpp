@@ -1,0 +1,166 @@
+// Sums along the rows beside the rows' own kernel. The gradients of a norm's weights, and of a bias, add up over all
+// rows what the kernel of the rows has just had in registers. Such a fold comes here cut in two
+// (schedule/split_reduction.h): its first half is a value for each part of the rows and each column. Where a group goes
+// through rows of these columns and has all that the fold reads at hand, a program of it takes the rows of one part,
+// one after the other, and adds them up as it goes.
+#include <algorithm>
+
+#include "compiler/fusion/grouper.h"
+
+namespace weft::compiler {
+
+using graph::Op;
+using ix::Expr;
+
+namespace {
+
+constexpr int64_t most_columns = 8192;  // a row in registers
+constexpr int64_t most_sums = 4;        // of one group: each has registers of its own
+
+/// The first half of a fold in two: [parts, rows of a part, columns…] over axis 1, of something with as many rows.
+bool is_column_part(const Ir& ir, int node) {
+  const IrNode& n = ir[node];
+  if (n.op != Op::fold || n.attrs->axes != std::vector<int64_t>{1} || ir[n.inputs[0]].op != Op::reshape) return false;
+  const Shape& shape = ir[n.inputs[0]].type.shape;
+  return shape.size() >= 3 && std::all_of(shape.begin(), shape.end(), [](const Dim& d) { return d.is_static(); });
+}
+
+}  // namespace
+
+/// What the value of `node` reads, each at one place and under no condition; false where that is not so.
+bool Grouper::plain_reads(Group& group, int node, std::vector<Expr> index, Reads& reads) const {
+  std::vector<std::pair<int, std::vector<Expr>>> pending{{node, std::move(index)}};
+  std::map<int, std::vector<Expr>> seen;
+  while (!pending.empty()) {
+    auto [id, at] = std::move(pending.back());
+    pending.pop_back();
+    if (auto [it, fresh] = seen.try_emplace(id, at); !fresh) {
+      if (it->second != at) return false;
+      continue;
+    }
+    const IrNode& n = ir_[id];
+    if (is_leaf(ir_, id) || is_root(id)) {
+      reads.emplace(id, std::move(at));
+    } else if (is_movement(n.op) && n.op != Op::concat && n.op != Op::depends) {
+      Access access = push(*group.cx, ir_, id, at);
+      if (access.valid) return false;
+      pending.emplace_back(access.node, std::move(access.index));
+    } else if (is_elementwise(n.op) || n.op == Op::constant) {
+      for (int input : n.inputs) pending.emplace_back(input, at);
+    } else {
+      return false;
+    }
+  }
+  return true;
+}
+
+/// Takes a group without roots out of the graph of groups.
+void Grouper::leave(int g) {
+  Work& work = *groups_[static_cast<size_t>(g)];
+  for (int other : work.consumers) std::erase(groups_[static_cast<size_t>(other)]->producers, g);
+  for (int other : work.producers) std::erase(groups_[static_cast<size_t>(other)]->consumers, g);
+  for (const auto& [node, request] : work.requests) std::erase(readers_[static_cast<size_t>(node)], g);
+  work.consumers.clear();
+  work.producers.clear();
+  work.requests.clear();
+  work.inlined.clear();
+  work.places.clear();
+}
+
+bool Grouper::join_columns(int columns, int rows) {
+  Work &from = *groups_[static_cast<size_t>(columns)], &to = *groups_[static_cast<size_t>(rows)];
+  Group& group = to.group;
+  if (columns == rows || group.kind != Group::Kind::rows || group.roots.empty() || !group.has_fold() ||
+      stage_of(to) != stage_of(from))
+    return false;
+  // Rows, then columns, as they lie in what is folded.
+  const Shape& shape = ir_[ir_[from.group.roots[0].node].inputs[0]].type.shape;
+  const int64_t parts = shape[0].bound(), each = shape[1].bound();
+  int64_t row_count = 1, column_count = 1;
+  std::vector<Expr> row_vars, inner;
+  std::vector<int64_t> inner_extents, kept;
+  Shape row_extents;
+  for (const DomainVariable& v : group.domain) {
+    if (!v.extent.is_static() || (!v.inner && !inner.empty())) return false;
+    (v.inner ? inner : row_vars).push_back(v.var);
+    if (v.inner) inner_extents.push_back(v.extent.bound());
+    else row_extents.push_back(v.extent);
+    (v.inner ? column_count : row_count) *= v.extent.bound();
+  }
+  for (size_t k = 2; k < shape.size(); ++k) kept.push_back(shape[k].bound());
+  int64_t width = 1;
+  for (int64_t n : kept) width *= n;
+  if (row_vars.empty() || inner.empty() || row_count != parts * each || column_count != width || width > most_columns)
+    return false;
+  const auto sums =
+      std::count_if(group.roots.begin(), group.roots.end(), [](const Root& r) { return r.kind == RootKind::column; });
+  if (sums + static_cast<std::ptrdiff_t>(from.group.roots.size()) > most_sums) return false;
+  for (const Root& root : group.roots)
+    if (ir_[root.node].product || (root.kind == RootKind::column && ir_[root.node].type.shape[0] != parts))
+      return false;
+
+  const Expr row = ix::linear(*group.cx, row_vars, row_major_strides(row_extents));
+  std::vector<Expr> at{row / each, row % each};
+  for (Expr e : ix::reindex_reshape(*group.cx, inner, kept, inner_extents)) at.push_back(e);
+  // All that is read for each point is at hand; what is smaller may be read besides.
+  bool shares = false;
+  for (const Root& root : from.group.roots) {
+    Reads reads;
+    if (!plain_reads(group, ir_[root.node].inputs[0], at, reads)) return false;
+    for (const auto& [id, index] : reads) {
+      if (volume(ir_[id].type.shape) < row_count * column_count) continue;
+      const auto own =
+          std::find_if(group.roots.begin(), group.roots.end(), [node = id](const Root& r) { return r.node == node; });
+      const auto read = to.requests.find(id);
+      const bool here = own != group.roots.end()
+                            ? own->kind == RootKind::full && own->index == index
+                            : read != to.requests.end() && read->second.same && read->second.index == index;
+      if (!here) return false;
+      shares = true;
+    }
+  }
+  if (!shares) return false;
+  for (int producer : from.producers)
+    if (producer != rows && reaches(rows, producer)) return false;
+  for (int consumer : from.consumers)
+    if (reaches(consumer, rows)) return false;
+
+  const std::vector<Root> roots = std::move(from.group.roots);
+  const std::vector<int> consumers = from.consumers;
+  from.group.roots.clear();
+  leave(columns);
+  for (const Root& root : roots) {
+    std::vector<Expr> index(at.begin(), at.end());
+    index.erase(index.begin() + 1);
+    group_of_[static_cast<size_t>(root.node)] = rows;
+    group.roots.push_back({root.node, RootKind::column, std::move(index)});
+    collect(rows, ir_[root.node].inputs[0], at, false);
+  }
+  for (const Root& root : group.roots)
+    if (to.requests.erase(root.node) > 0) std::erase(readers_[static_cast<size_t>(root.node)], rows);
+  for (int consumer : consumers) connect(rows, consumer);
+  return true;
+}
+
+void Grouper::join_columns() {
+  for (int g = 0; g < static_cast<int>(groups_.size()); ++g) {
+    const Work& work = *groups_[static_cast<size_t>(g)];
+    const auto& roots = work.group.roots;
+    if (work.group.kind != Group::Kind::rows || roots.empty()) continue;
+    const auto same_cut = [&](const Root& r) {
+      return r.kind == RootKind::fold && is_column_part(ir_, r.node) &&
+             ir_[ir_[r.node].inputs[0]].type.shape == ir_[ir_[roots[0].node].inputs[0]].type.shape;
+    };
+    if (!std::all_of(roots.begin(), roots.end(), same_cut)) continue;
+    std::vector<int> candidates;  // who makes what is folded, then who reads it
+    for (const auto& [id, request] : work.requests)
+      if (group_of_[static_cast<size_t>(id)] >= 0) candidates.push_back(group_of_[static_cast<size_t>(id)]);
+    for (const auto& [id, request] : work.requests)
+      if (volume(ir_[id].type.shape) >= volume(ir_[ir_[roots[0].node].inputs[0]].type.shape))
+        for (int reader : readers_[static_cast<size_t>(id)]) candidates.push_back(reader);
+    for (int candidate : candidates)
+      if (join_columns(g, candidate)) break;
+  }
+}
+
+}  // namespace weft::compiler

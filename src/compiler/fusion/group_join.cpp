@@ -1,0 +1,443 @@
+// Who may be computed together: a producer where its consumer stands, siblings over one domain.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/error.h"
+#include "base/flat_set.h"
+#include "compiler/fusion/grouper.h"
+
+namespace weft::compiler {
+
+using graph::Op;
+using ix::Expr;
+
+/// Groups that can be reached along the edges (or against them), `from` among them, with ranks up to (down to) `limit`.
+std::vector<int> Grouper::search(int from, bool forward, int64_t limit) const {
+  const int64_t mark = ++searches_;
+  std::vector<int> found{from};
+  groups_[static_cast<size_t>(from)]->seen = mark;
+  for (size_t k = 0; k < found.size(); ++k) {
+    const Work& work = *groups_[static_cast<size_t>(found[k])];
+    for (int next : forward ? work.consumers : work.producers) {
+      const Work& w = *groups_[static_cast<size_t>(next)];
+      if (w.seen == mark || (forward ? w.rank > limit : w.rank < limit)) continue;
+      w.seen = mark;
+      found.push_back(next);
+    }
+  }
+  return found;
+}
+
+/// Is there a way from what `from` computes to what `to` reads?
+bool Grouper::reaches(int from, int to) const {
+  if (from == to) return true;
+  const int64_t limit = groups_[static_cast<size_t>(to)]->rank;
+  if (groups_[static_cast<size_t>(from)]->rank > limit) return false;
+  search(from, true, limit);
+  return groups_[static_cast<size_t>(to)]->seen == searches_;
+}
+
+/// Adds an edge and keeps the ranks in topological order: only groups between the two are moved (Pearce and Kelly, "A
+/// dynamic topological sort algorithm for directed acyclic graphs", 2007).
+void Grouper::connect(int producer, int consumer) {
+  if (producer == consumer) return;
+  Work &p = *groups_[static_cast<size_t>(producer)], &c = *groups_[static_cast<size_t>(consumer)];
+  if (std::find(p.consumers.begin(), p.consumers.end(), consumer) != p.consumers.end()) return;
+  if (p.rank > c.rank) {
+    std::vector<int> before = search(producer, false, c.rank), after = search(consumer, true, p.rank);
+    auto by_rank = [&](int a, int b) {
+      return groups_[static_cast<size_t>(a)]->rank < groups_[static_cast<size_t>(b)]->rank;
+    };
+    std::sort(before.begin(), before.end(), by_rank);
+    std::sort(after.begin(), after.end(), by_rank);
+    before.insert(before.end(), after.begin(), after.end());
+    std::vector<int64_t> ranks;
+    for (int g : before) ranks.push_back(groups_[static_cast<size_t>(g)]->rank);
+    std::sort(ranks.begin(), ranks.end());
+    for (size_t k = 0; k < before.size(); ++k) groups_[static_cast<size_t>(before[k])]->rank = ranks[k];
+  }
+  p.consumers.push_back(consumer);
+  c.producers.push_back(producer);
+}
+
+/// Does `index` into `shape` run through each element once as `vars` run through theirs? (Variables in any order, or
+/// their row-major number.)
+bool Grouper::covers(const std::vector<Expr>& index, const Shape& shape, const std::vector<DomainVariable>& vars,
+                     ix::Context& cx) const {
+  int64_t count = 1;
+  for (const DomainVariable& v : vars) count *= v.extent.bound();
+  if (count != volume(shape)) return false;
+  std::set<const ix::Node*> used;
+  bool plain = true;
+  for (size_t k = 0; k < index.size(); ++k) {
+    if (index[k].is_constant()) {
+      plain = plain && shape[k] == 1;
+      continue;
+    }
+    auto v = std::find_if(vars.begin(), vars.end(), [&](const DomainVariable& d) { return d.var == index[k]; });
+    plain = plain && v != vars.end() && v->extent == shape[k] && used.insert(index[k].get()).second;
+  }
+  if (plain) return true;
+  std::vector<Expr> all;
+  Shape extents;
+  for (const DomainVariable& v : vars) {
+    if (!v.extent.is_static()) return false;
+    all.push_back(v.var);
+    extents.push_back(v.extent);
+  }
+  return ix::linear(cx, index, row_major_strides(shape)) == ix::linear(cx, all, row_major_strides(extents));
+}
+
+namespace {
+
+/// Extents of the axes that a fold runs over, those of 1 left out.
+std::vector<Dim> folded_extents(const Ir& ir, int fold) {
+  std::vector<Dim> extents;
+  for (int64_t axis : ir[fold].attrs->axes) {
+    Dim extent = ir[ir[fold].inputs[0]].type.shape[static_cast<size_t>(axis)];
+    if (!(extent == 1)) extents.push_back(extent);
+  }
+  return extents;
+}
+
+}  // namespace
+
+/// Is a value for each row made from folds over as much as the domain has? Then those will be computed where the
+/// domain's rows are.
+bool Grouper::rests_on_fold(int node, const std::vector<DomainVariable>& domain) const {
+  constexpr size_t looked_at = 16;
+  int64_t points = 1;
+  for (const DomainVariable& v : domain) points *= v.extent.bound();
+  std::set<int> seen;
+  std::vector<int> pending{node};
+  while (!pending.empty() && seen.size() < looked_at) {
+    const int id = pending.back();
+    pending.pop_back();
+    if (!seen.insert(id).second || is_leaf(ir_, id)) continue;
+    if (ir_[id].op == Op::fold) {
+      if (volume(ir_[ir_[id].inputs[0]].type.shape) == points) return true;
+    } else if (is_elementwise(ir_[id].op) || ir_[id].op == Op::reshape) {
+      pending.insert(pending.end(), ir_[id].inputs.begin(), ir_[id].inputs.end());
+    }
+  }
+  return false;
+}
+
+/// Can `node`, read at `index`, be computed where the group stands? Fills in the root, and the domain with which the
+/// group goes on.
+bool Grouper::aligned(const Group& group, int node, const std::vector<Expr>& index, Root& root,
+                      std::vector<DomainVariable>& domain) const {
+  const Shape& shape = ir_[node].type.shape;
+  bool is_fold = ir_[node].op == Op::fold;
+  domain = group.domain;
+  bool split = group.has_fold() || std::any_of(domain.begin(), domain.end(), [](const auto& v) { return v.inner; });
+  auto part = [&](bool inner) {
+    std::vector<DomainVariable> vars;
+    std::copy_if(domain.begin(), domain.end(), std::back_inserter(vars),
+                 [&](const auto& v) { return v.inner == inner; });
+    return vars;
+  };
+  root = {node, is_fold ? RootKind::fold : RootKind::full, index};
+  if (!is_fold) {
+    if (covers(index, shape, domain, *group.cx)) return true;
+    root.kind = RootKind::row;
+    if (!split && !rests_on_fold(node, domain)) return false;
+    if (!split)
+      for (DomainVariable& v : domain)
+        v.inner = std::none_of(index.begin(), index.end(), [&](Expr e) { return ix::depends_on(e, v.var); });
+    return covers(index, shape, part(false), *group.cx);
+  }
+  std::vector<Dim> extents = folded_extents(ir_, node);
+  if (!split) {  // the variables that the fold does not depend on become the inner domain
+    for (DomainVariable& v : domain)
+      v.inner = std::none_of(index.begin(), index.end(), [&](Expr e) { return ix::depends_on(e, v.var); });
+    bool none = std::none_of(domain.begin(), domain.end(), [](const auto& v) { return v.inner; });
+    if (none)  // a map over rows alone: the fold brings its own inner domain
+      for (size_t k = 0; k < extents.size(); ++k)
+        domain.push_back({group.cx->variable("k" + std::to_string(k), 0, extents[k].bound() - 1), extents[k], true});
+  }
+  std::vector<DomainVariable> inner = part(true);
+  bool same =
+      inner.size() == extents.size() && std::equal(inner.begin(), inner.end(), extents.begin(),
+                                                   [](const DomainVariable& v, const Dim& d) { return v.extent == d; });
+  return same && covers(index, shape, part(false), *group.cx);
+}
+
+namespace {
+
+/// A fold over outer axes walks down columns. An array that has to be made anyway is made faster along its rows, and
+/// read again.
+bool against_the_grain(const std::vector<DomainVariable>& domain, const std::vector<Expr>& index) {
+  bool has_inner = std::any_of(domain.begin(), domain.end(), [](const auto& v) { return v.inner; });
+  auto last = std::find_if(index.rbegin(), index.rend(), [](Expr e) { return !e.is_constant(); });
+  if (!has_inner || last == index.rend()) return false;
+  return std::none_of(domain.begin(), domain.end(),
+                      [&](const auto& v) { return v.inner && ix::depends_on(*last, v.var); });
+}
+
+/// Does a map that is written along the domain's last axis read the array along another one, both of some length? A
+/// device of many threads writes each in a pass of its own, of which the one across goes through tiles.
+bool across_the_grain(const std::vector<DomainVariable>& domain, const std::vector<Expr>& index, const Shape& shape) {
+  constexpr int64_t least_extent = 16, least_points = 4096;
+  const bool has_inner = std::any_of(domain.begin(), domain.end(), [](const auto& v) { return v.inner; });
+  size_t last = index.size();
+  while (last > 0 && index[last - 1].is_constant()) --last;
+  if (has_inner || last == 0 || domain.empty() || volume(shape) < least_points) return false;
+  return !ix::depends_on(index[last - 1], domain.back().var) && shape[last - 1].bound() >= least_extent &&
+         domain.back().extent.bound() >= least_extent;
+}
+
+}  // namespace
+
+/// Where a row is a few warps wide, the columns of a program are all of it, or long pieces: threads that go down them
+/// walk along memory. What rests on sums of its rows is not made that way.
+bool Grouper::short_rows(int node, const std::vector<DomainVariable>& domain) const {
+  constexpr int64_t least = 32, most = 128;
+  if (!target_ || !target_->many_threads() || domain.empty() || domain.back().inner) return false;
+  const int64_t length = domain.back().extent.bound();
+  if (length < least || length > most) return false;
+  const std::set<int> from = sources(node);
+  return std::none_of(from.begin(), from.end(), [&](int id) {
+    return ir_[id].op == Op::fold && volume(ir_[id].type.shape) * length == volume(ir_[node].type.shape);
+  });
+}
+
+/// A sum of very many folds (the norm of all gradients) would be one kernel whose code grows with the model; folds of
+/// their own are launched together.
+bool Grouper::takes_fold(const Group& group, int node) const {
+  constexpr int most = 8;
+  if (ir_[node].op != Op::fold) return true;
+  return std::count_if(group.roots.begin(), group.roots.end(), [](const Root& r) { return r.kind == RootKind::fold; }) <
+         most;
+}
+
+/// Does the group make a state's new value where others of `readers` (the largest first), which wait for what it would
+/// make as well, still read the old one? The new value would have to wait in memory of its own and be copied at the
+/// end.
+bool Grouper::overwrites_early(int g, const std::vector<int>& readers) const {
+  return std::any_of(groups_[static_cast<size_t>(g)]->group.roots.begin(),
+                     groups_[static_cast<size_t>(g)]->group.roots.end(), [&](const Root& root) {
+                       const auto old = updated_.find(root.node);
+                       if (old == updated_.end()) return false;
+                       const std::vector<int>& of_old = readers_[static_cast<size_t>(
+                           old->second)];  // few, where `readers` of a number may be all groups of an optimizer
+                       return std::any_of(of_old.begin(), of_old.end(), [&](int other) {
+                         return other != g && std::binary_search(readers.rbegin(), readers.rend(), other) &&
+                                groups_[static_cast<size_t>(other)]->requests.contains(old->second);
+                       });
+                     });
+}
+
+/// Does one of the roots make a state's new value, and another one read the old one? A group with a fold cannot do both
+/// in one memory (may_overwrite).
+bool Grouper::reads_overwritten(const Group& group) const {
+  constexpr size_t most = 8;  // of an optimizer's maps with more roots none waits for a fold of its own
+  if (group.roots.size() > most) return false;
+  std::map<int, int> old;  // what is written over → by which root
+  for (const Root& root : group.roots)
+    if (const auto known = updated_.find(root.node); known != updated_.end()) old.emplace(known->second, root.node);
+  return !old.empty() && std::any_of(group.roots.begin(), group.roots.end(), [&](const Root& root) {
+    const std::set<int> read = sources(root.node);
+    return std::any_of(old.begin(), old.end(),
+                       [&](const auto& o) { return o.second != root.node && read.contains(o.first); });
+  });
+}
+
+bool Grouper::join_consumer(int node) {
+  // The nearest reader first: it comes last among those placed.
+  std::vector<int> candidates = readers_[static_cast<size_t>(node)];
+  std::sort(candidates.rbegin(), candidates.rend());
+  for (int g : candidates) {
+    Work& work = *groups_[static_cast<size_t>(g)];
+    if (work.group.kind != Group::Kind::rows || stage_of(work) != ir_[node].stage || !takes_fold(work.group, node) ||
+        overwrites_early(g, candidates))
+      continue;
+    if (ir_[node].op == Op::fold && reads_overwritten(work.group)) continue;
+    const Request& request = work.requests.at(node);
+    Root root;
+    std::vector<DomainVariable> domain;
+    if (!request.same || !aligned(work.group, node, request.index, root, domain)) continue;
+    if (root.kind == RootKind::full && against_the_grain(domain, request.index) && !short_rows(node, domain)) continue;
+    if (root.kind == RootKind::full && target_ && target_->many_threads() &&
+        across_the_grain(domain, request.index, ir_[node].type.shape))
+      continue;
+    if (root.kind == RootKind::full && product_results_.contains(node) &&
+        std::any_of(domain.begin(), domain.end(), [](const auto& v) { return v.inner; }))
+      continue;
+    bool cycle =
+        std::any_of(candidates.begin(), candidates.end(), [&](int other) { return other != g && reaches(other, g); });
+    if (cycle) continue;
+    // Maps over the whole domain that became rows × inner need no change: their index says where they stand.
+    bool was_split =
+        std::any_of(work.group.domain.begin(), work.group.domain.end(), [](const auto& v) { return v.inner; });
+    work.group.domain = domain;
+    if (!was_split) offer_to_folds(g);
+    if (!was_split)
+      for (Root& other : work.group.roots) {
+        bool on_inner = std::any_of(other.index.begin(), other.index.end(), [&](Expr e) {
+          return std::any_of(domain.begin(), domain.end(),
+                             [&](const auto& v) { return v.inner && ix::depends_on(e, v.var); });
+        });
+        if (other.kind == RootKind::full && !on_inner &&
+            std::any_of(domain.begin(), domain.end(), [](const auto& v) { return v.inner; }))
+          other.kind = RootKind::row;
+      }
+    work.requests.erase(node);
+    append_root(g, std::move(root));
+    return true;
+  }
+  return false;
+}
+
+std::string Grouper::signature_of(int node) const {
+  const IrNode& n = ir_[node];
+  if (n.op != Op::fold) return "map " + to_string(n.type.shape);
+  std::string text = "fold " + to_string(ir_[n.inputs[0]].type.shape) + " over";
+  for (int64_t axis : n.attrs->axes) text += fmt::format(" {}", axis);
+  return text;
+}
+
+/// Roots and leaves that the value of `node` is computed from; `inlined` takes up what lies between.
+std::set<int> Grouper::sources(int node, std::set<int>* inlined) const {
+  std::set<int> found;
+  FlatSet seen;
+  std::vector<int> pending(ir_[node].inputs.begin(), ir_[node].inputs.end());
+  while (!pending.empty()) {
+    int id = pending.back();
+    pending.pop_back();
+    if (!seen.insert(static_cast<uint64_t>(id) + 1)) continue;
+    if (is_leaf(ir_, id) || is_root(id)) found.insert(id);
+    else {
+      pending.insert(pending.end(), ir_[id].inputs.begin(), ir_[id].inputs.end());
+      if (inlined) inlined->insert(id);
+    }
+  }
+  return found;
+}
+
+/// A map that became rows × inner is a sibling of folds over the same inner axes.
+void Grouper::offer_to_folds(int g) {
+  const Group& group = groups_[static_cast<size_t>(g)]->group;
+  Shape shape;
+  std::string axes;
+  for (size_t axis = 0; axis < group.seed_index.size(); ++axis) {
+    auto v = std::find_if(group.domain.begin(), group.domain.end(),
+                          [&](const auto& d) { return d.var == group.seed_index[axis]; });
+    shape.push_back(v == group.domain.end() ? Dim(1) : v->extent);
+    if (v != group.domain.end() && v->inner) axes += fmt::format(" {}", axis);
+  }
+  if (!axes.empty()) by_signature_["fold " + to_string(shape) + " over" + axes].push_back(g);
+}
+
+/// What is made of a fold, row by row, beside another group that wants the fold at its own rows: it goes there, so that
+/// fold and readers are one group.
+bool Grouper::join_fold_reader(int node) {
+  const IrNode& n = ir_[node];
+  if (!is_elementwise(n.op)) return false;
+  // Folds that are read where the node stands: none of their elements is read anywhere else.
+  std::set<int> here, elsewhere, seen;
+  std::vector<int> pending{node};
+  while (!pending.empty()) {
+    const int id = pending.back();
+    pending.pop_back();
+    for (const int input : ir_[id].inputs) {
+      if (is_root(input) && ir_[input].op == Op::fold) here.insert(input);
+      else if (is_root(input) || is_leaf(ir_, input) || !seen.insert(input).second) continue;
+      else if (is_elementwise(ir_[input].op)) pending.push_back(input);
+      else elsewhere.merge(sources(input));
+    }
+  }
+  const std::vector<int>& read_by = readers_[static_cast<size_t>(node)];
+  for (const int fold : here) {
+    if (elsewhere.contains(fold) || ir_[fold].stage != n.stage) continue;
+    for (const int g : readers_[static_cast<size_t>(fold)]) {
+      Work& work = *groups_[static_cast<size_t>(g)];
+      const auto request = work.requests.find(fold);
+      if (work.group.kind != Group::Kind::rows || !work.group.has_fold() || stage_of(work) != n.stage ||
+          !request->second.same)
+        continue;
+      Root root, of_fold;
+      std::vector<DomainVariable> domain;
+      if (!aligned(work.group, fold, request->second.index, of_fold, domain) ||
+          !aligned(work.group, node, request->second.index, root, domain) || root.kind != RootKind::row)
+        continue;
+      if (std::any_of(read_by.begin(), read_by.end(), [&](int reader) { return reaches(reader, g); })) continue;
+      append_root(g, std::move(root));
+      return true;
+    }
+  }
+  return false;
+}
+
+/// Groups over the domain of `node`, the nearest first: further ones rarely share data that is still in the cache. A
+/// fold also fits a map over its operand's shape, which then becomes rows × inner.
+std::vector<int> Grouper::sibling_candidates(int node) const {
+  constexpr size_t considered = 8;
+  std::vector<int> candidates;
+  auto add = [&](const std::string& signature, bool maps) {
+    auto it = by_signature_.find(signature);
+    if (it == by_signature_.end()) return;
+    for (size_t k = 0; k < std::min(considered, it->second.size()); ++k) {
+      int g = it->second[it->second.size() - 1 - k];
+      const auto& domain = groups_[static_cast<size_t>(g)]->group.domain;
+      if (!maps || std::none_of(domain.begin(), domain.end(), [](const auto& v) { return v.inner; }))
+        candidates.push_back(g);
+    }
+  };
+  const IrNode& n = ir_[node];
+  add(signature_of(node), false);
+  if (n.op == Op::fold) add("map " + to_string(ir_[n.inputs[0]].type.shape), true);
+  return candidates;
+}
+
+bool Grouper::join_sibling(int node) {
+  const IrNode& n = ir_[node];
+  if (n.product)
+    return false;  // products of one row with several matrices are segments of one launch, however many rows each has
+  std::vector<int> candidates = sibling_candidates(node);
+  if (candidates.empty()) return false;
+  std::set<int> reads = sources(node);
+  const std::vector<int>& read_by = readers_[static_cast<size_t>(node)];
+  for (int g : candidates) {
+    Work& work = *groups_[static_cast<size_t>(g)];
+    if (stage_of(work) != n.stage) continue;
+    bool shares = volume(n.type.shape) == 1 && n.op != Op::fold;
+    shares = shares || std::any_of(reads.begin(), reads.end(), [&](int id) {
+               return work.requests.contains(id) && volume(ir_[id].type.shape) > 1;
+             });
+    // The group's roots come after `node`, so only a reader of `node` could make the group wait for itself.
+    if (!shares || std::any_of(read_by.begin(), read_by.end(), [&](int reader) { return reaches(reader, g); }))
+      continue;
+    Root root{node, n.op == Op::fold ? RootKind::fold : RootKind::full, {}};
+    bool split = false;
+    for (size_t axis = 0; axis < work.group.seed_index.size(); ++axis) {
+      bool folded =
+          n.op == Op::fold && std::count(n.attrs->axes.begin(), n.attrs->axes.end(), static_cast<int64_t>(axis));
+      if (!folded) root.index.push_back(work.group.seed_index[axis]);
+      for (DomainVariable& v : work.group.domain)
+        if (folded && v.var == work.group.seed_index[axis] && !v.inner) v.inner = split = true;
+    }
+    if (split) offer_to_folds(g);
+    append_root(g, std::move(root));
+    return true;
+  }
+  return false;
+}
+
+/// Do all that want the node read it through its one reader, or that one's, which is of a narrower dtype? Then that one
+/// is kept instead.
+bool Grouper::narrowed_later(int node, const std::vector<int>& groups_using) const {
+  for (int id = node; users_[static_cast<size_t>(id)].size() == 1;) {
+    const int reader = users_[static_cast<size_t>(id)][0];
+    const IrNode& n = ir_[reader];
+    if (!is_elementwise(n.op) || is_root(reader) || n.type.shape != ir_[node].type.shape ||
+        groups_using[static_cast<size_t>(reader)] != groups_using[static_cast<size_t>(node)])
+      return false;
+    if (n.type.dtype.size() < ir_[node].type.dtype.size()) return true;
+    id = reader;
+  }
+  return false;
+}
+
+}  // namespace weft::compiler

@@ -1,0 +1,194 @@
+// What groups share: values that several of them would compute again lie in memory, where that is cheaper.
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include "compiler/fusion/grouper.h"
+#include "graph/table.h"
+
+namespace weft::compiler {
+
+using graph::Op;
+using ix::Expr;
+
+namespace {
+
+// A value that costs more than this to make again from what lies in memory is kept, once several groups want it.
+constexpr double recompute_flops = 64;
+constexpr double recompute_loads = 2;
+constexpr size_t recompute_scalars = 4;
+// Longer chains of operators are cut, so that kernels stay of a size that compiles quickly.
+constexpr int longest_chain = 256;
+// On a GPU a single number that so many operators led to (the norm of all gradients) is computed by one thread, and
+// what it costs is the compiler's time.
+constexpr int longest_chain_of_numbers = 64;
+// An array that is this much smaller than what is computed from it (the statistics of rows, a number for each channel)
+// costs little to read, like a scalar.
+constexpr int64_t broadcast_ratio = 64;
+// A value that is computed once and read this often is kept, however small it is.
+constexpr double many_repeats = 4096, repeated_flops = 8;
+constexpr int64_t short_fold = 16;   // what is computed once for each fold of so few elements is computed often
+constexpr double least_instead = 4;  // operations on a fold's result for which they are kept and not the result
+constexpr size_t recompute_broadcasts = 8, most_loads = 16;
+constexpr double largest_expression = 2000;
+constexpr int many_readers = 16;
+
+struct Cost {
+  double flops = 0;
+  std::vector<int> loads;    // of arrays, ascending
+  std::vector<int> scalars;  // of single elements, ascending
+  int depth = 0;
+};
+
+void unite(std::vector<int>& all, const std::vector<int>& more) {
+  if (all.empty()) return all.assign(more.begin(), more.end());
+  for (const int id : more)
+    if (const auto at = std::lower_bound(all.begin(), all.end(), id); at == all.end() || *at != id) all.insert(at, id);
+}
+
+}  // namespace
+
+/// Is the node all that anybody reads of a fold (one over how many), and is it computed where the fold is not? Then it
+/// may be kept in the fold's place.
+bool Grouper::stands_for_fold(int node) const {
+  if (!is_elementwise(ir_[node].op)) return false;
+  for (int id = node;;) {
+    int next = -1;
+    for (const int input : ir_[id].inputs) {
+      int v = input;
+      while (ir_[v].op == Op::broadcast && !is_root(v)) v = ir_[v].inputs[0];
+      if (ir_[v].op == Op::constant) continue;
+      if (next >= 0 || v != input) return false;
+      next = v;
+    }
+    if (next < 0 || users_[static_cast<size_t>(next)].size() != 1) return false;
+    if (ir_[next].op == Op::fold) {
+      if (volume(ir_[next].type.shape) <= 1) return false;
+      for (size_t g = 0; g < groups_.size(); ++g)
+        if (groups_[g]->inlined.contains(node) && group_of_[static_cast<size_t>(next)] != static_cast<int>(g))
+          return true;
+      return false;
+    }
+    if (is_root(next) || !is_elementwise(ir_[next].op)) return false;
+    id = next;
+  }
+}
+
+/// How often each element is read by broadcasting, at least: 1 where somebody reads it once.
+int64_t Grouper::repeats_of(int node) const {
+  int64_t least = INT64_MAX;
+  for (const int user : users_[static_cast<size_t>(node)]) {
+    const int64_t size = std::max<int64_t>(1, volume(ir_[node].type.shape));
+    int64_t repeats = 1;
+    if (ir_[user].op == Op::broadcast) repeats = volume(ir_[user].type.shape) / size;
+    else if (ir_[user].op == Op::reshape) repeats = repeats_of(user);
+    least = std::min(least, std::max<int64_t>(1, repeats));
+  }
+  return least == INT64_MAX ? 1 : least;
+}
+
+/// How many groups compute each node inline.
+std::vector<int> Grouper::count_uses() const {
+  std::vector<int> groups_using(ir_.nodes.size());
+  for (const auto& work : groups_)
+    for (int id : work->inlined) ++groups_using[static_cast<size_t>(id)];
+  return groups_using;
+}
+
+/// Before there are groups: of numbers that are made of numbers, how often what is not one reads them. What clips
+/// gradients is made of as many sums as there are parameters and read by as many updates, and groups that each look
+/// through all of it would take the square of their number.
+std::vector<int> Grouper::count_readers_of_numbers() const {
+  std::vector<int> readers(ir_.nodes.size());
+  const auto passed_on = [&](int id) {
+    return !is_root(id) && (is_movement(ir_[id].op) || (volume(ir_[id].type.shape) == 1 && is_elementwise(ir_[id].op)));
+  };
+  for (int id = ir_.size(); id-- > 0;)
+    for (const int user : users_[static_cast<size_t>(id)]) {
+      int& count = readers[static_cast<size_t>(id)];
+      count = std::min(many_readers, count + (passed_on(user) ? readers[static_cast<size_t>(user)] : 1));
+    }
+  for (int& count : readers)
+    if (count < many_readers) count = 0;
+  return readers;
+}
+
+/// Nodes that several groups would compute again from more than a few loads or operations get memory of their own.
+/// `numbers_only`: single numbers that are shared, and nothing else.
+bool Grouper::promote_shared(const std::vector<int>& groups_using, bool numbers_only) {
+  std::vector<Cost> costs(ir_.nodes.size());
+  size_t before = promoted_.size();
+  for (int id = 0; id < ir_.size(); ++id) {
+    const IrNode& n = ir_[id];
+    Cost& cost = costs[static_cast<size_t>(id)];
+    if (is_leaf(ir_, id) || is_root(id)) {
+      (volume(n.type.shape) > 1 ? cost.loads : cost.scalars) = {id};
+      continue;
+    }
+    for (int input : std::span(n.inputs).first(n.op == Op::depends ? 1 : n.inputs.size())) {
+      const Cost& c = costs[static_cast<size_t>(input)];
+      cost.flops += c.flops;
+      cost.depth = std::max(cost.depth, c.depth + 1);
+      if (cost.loads.size() <= most_loads) unite(cost.loads, c.loads);
+      if (cost.scalars.size() <= recompute_scalars) unite(cost.scalars, c.scalars);
+    }
+    int scalar = graph::row(n.op).scalar;
+    cost.flops += n.op == Op::random_bits ? 120
+                  : scalar >= 0           ? kernel::info(static_cast<kernel::ScalarOp>(scalar)).flops
+                                          : 0;
+    // A value that is computed once and read many times by broadcasting is worth keeping, too.
+    double repeats = 1;
+    for (int user : users_[static_cast<size_t>(id)])
+      if (ir_[user].op == Op::broadcast)
+        repeats = std::max(repeats, static_cast<double>(volume(ir_[user].type.shape)) /
+                                        static_cast<double>(std::max<int64_t>(1, volume(n.type.shape))));
+    // What is smaller than the readers' points counts as the part of a load that it is.
+    const auto points = static_cast<double>(volume(n.type.shape) * repeats_of(id));
+    size_t broadcasts = 0;
+    double loads = 0;
+    for (const int load : cost.loads) {
+      const auto read = static_cast<double>(volume(ir_[load].type.shape));
+      if (read * broadcast_ratio <= points) ++broadcasts;
+      else loads += std::min(1.0, read / points);
+    }
+    bool costly = cost.flops > recompute_flops || loads > recompute_loads || broadcasts > recompute_broadcasts ||
+                  cost.scalars.size() > recompute_scalars;
+    bool shared = groups_using[static_cast<size_t>(id)] > 1 && costly && !narrowed_later(id, groups_using);
+    if (numbers_only && (!shared || volume(n.type.shape) != 1)) continue;
+    bool repeated = repeats >= 64 && cost.flops >= repeated_flops &&
+                    (volume(n.type.shape) >= 64 || repeats >= many_repeats) && !rows_compute(id);
+    const bool instead =
+        cost.flops >= least_instead && groups_using[static_cast<size_t>(id)] > 0 && stands_for_fold(id);
+    bool computes = is_elementwise(n.op) || n.op == Op::gather || n.op == Op::random_bits;
+    const bool number = volume(n.type.shape) == 1 && target_ && target_->many_threads();
+    bool too_long =
+        cost.depth >= (number ? longest_chain_of_numbers : longest_chain) || cost.flops > largest_expression;
+    if (((shared || repeated || instead) && computes) || (too_long && !n.inputs.empty())) {
+      if (volume(n.type.shape) == 0) continue;
+      promoted_.insert(id);
+      if (too_long) cut_.insert(id);
+      cost = volume(n.type.shape) > 1 ? Cost{0, {id}, {}, 0} : Cost{0, {}, {id}, 0};
+    }
+  }
+  return promoted_.size() != before;
+}
+
+/// Is the node computed once for a row wherever it is? That is so in groups with folds of some length, where it does
+/// not change along what is folded.
+bool Grouper::rows_compute(int node) const {
+  for (const auto& work : groups_) {
+    if (!work->inlined.contains(node)) continue;
+    int64_t inner = 1;
+    for (const DomainVariable& v : work->group.domain) inner *= v.inner ? v.extent.bound() : 1;
+    if (!work->group.has_fold() || inner < short_fold) return false;
+    const auto place = work->places.find(node);
+    if (place == work->places.end()) continue;
+    for (const DomainVariable& v : work->group.domain)
+      if (v.inner &&
+          std::any_of(place->second.begin(), place->second.end(), [&](Expr e) { return ix::depends_on(e, v.var); }))
+        return false;
+  }
+  return true;
+}
+
+}  // namespace weft::compiler

@@ -1,0 +1,30 @@
+#pragma once
+// The order in which groups run, and which results take over the memory of what they replace.
+#include <vector>
+
+#include "compiler/ir/grouping.h"
+
+namespace weft::compiler {
+
+/// An update that could not be made in place: the whole buffer is copied behind all groups.
+struct Copy {
+  int from, to;  // nodes
+  int output;    // of the graph
+};
+
+struct Ordering {
+  std::vector<int> order;               // groups
+  std::vector<std::vector<int>> after;  // for each group, the groups that must run before it
+  std::vector<int> home;  // by node: whose buffer it lies in (itself, an updated input, a scatter's operand, or what it
+                          // is the last to read)
+  std::vector<bool> stored;    // by node: a root that needs memory
+  std::vector<bool> streamed;  // by node: a large result that no step reads again: it is stored past the caches
+  std::vector<Copy> last;
+  std::vector<int> scatter_source;  // by group: the operand to copy into the result first, or -1
+};
+
+/// `reuse`: large results of maps and rows may take over the memory of what only they still read.
+Ordering order(const Ir& ir, Grouping& grouping, const std::vector<Update>& updates, const Policy& policy,
+               bool reuse = true);
+
+}  // namespace weft::compiler

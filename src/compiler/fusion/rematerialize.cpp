@@ -1,0 +1,215 @@
+#include "compiler/fusion/rematerialize.h"
+
+#include <algorithm>
+#include <optional>
+#include <set>
+
+#include "compiler/fusion/group.h"
+#include "compiler/fusion/order.h"
+#include "graph/table.h"
+
+namespace weft::compiler {
+
+namespace {
+
+constexpr int rounds = 6;
+constexpr size_t largest_copy = 24;    // roots that one copy may need
+constexpr double flops_per_byte = 16;  // how many basic operations cost as much as one byte to or from memory
+
+/// When each root is made and read, by position in the order of groups.
+class Timeline {
+ public:
+  Timeline(const Ir& source, const std::vector<Layout>& layouts, const std::vector<Update>& updates,
+           const Policy& policy)
+      : ir(source), grouping(group(ir, layouts, policy)), ordering(order(ir, grouping, updates, policy, false)),
+        made(ir.nodes.size(), -1), reads(ir.nodes.size()) {
+    std::vector<bool> handed_out(ir.nodes.size());
+    for (int id : ir.outputs) handed_out[static_cast<size_t>(output_node(ir, id))] = true;
+    std::vector<int64_t> change(ordering.order.size() + 1);
+    for (size_t p = 0; p < ordering.order.size(); ++p) {
+      const Group& g = grouping.groups[static_cast<size_t>(ordering.order[p])];
+      for (const Root& root : g.roots) made[static_cast<size_t>(root.node)] = static_cast<int>(p);
+      for (int id : g.reads) reads[static_cast<size_t>(id)].push_back(static_cast<int>(p));
+    }
+    in_arena.resize(ir.nodes.size());
+    for (int id = 0; id < ir.size(); ++id) {
+      auto at = static_cast<size_t>(id);
+      in_arena[at] = made[at] >= 0 && ordering.stored[at] && ordering.home[at] == id && !handed_out[at];
+      if (!in_arena[at]) continue;
+      change[static_cast<size_t>(made[at])] += bytes(id);
+      change[static_cast<size_t>(last_read(id)) + 1] -= bytes(id);
+    }
+    int64_t now = 0;
+    for (size_t p = 0; p < ordering.order.size(); ++p)
+      if ((now += change[p]) > peak) peak = now, busiest = static_cast<int>(p);
+  }
+
+  int64_t bytes(int id) const { return volume(ir[id].type.shape) * ir[id].type.dtype.size(); }
+  int last_read(int id) const {
+    return reads[static_cast<size_t>(id)].empty() ? made[static_cast<size_t>(id)]
+                                                  : reads[static_cast<size_t>(id)].back();
+  }
+  /// The first read behind the busiest step, or -1.
+  int late_read(int id) const {
+    const auto& list = reads[static_cast<size_t>(id)];
+    auto it = std::upper_bound(list.begin(), list.end(), busiest);
+    return it == list.end() ? -1 : *it;
+  }
+  /// Alive at the busiest step without being touched by it, and needed again.
+  bool idles(int id) const {
+    const auto& list = reads[static_cast<size_t>(id)];
+    return in_arena[static_cast<size_t>(id)] && made[static_cast<size_t>(id)] < busiest && late_read(id) >= 0 &&
+           !std::binary_search(list.begin(), list.end(), busiest);
+  }
+
+  const Ir& ir;
+  Grouping grouping;
+  Ordering ordering;
+  std::vector<int> made;                // by node: position of its group, or -1
+  std::vector<std::vector<int>> reads;  // ascending
+  std::vector<bool> in_arena;
+  int64_t peak = 0;
+  int busiest = 0;
+};
+
+/// What it takes to make a root again.
+struct Copy {
+  std::vector<int> roots;  // itself, and what is no longer there to make it from
+  double cost = 0;         // bytes, with operations as so many bytes
+  int64_t freed = 0;
+};
+
+/// Nothing where it takes too much, or something that is not computed by generated code or a product.
+std::optional<Copy> copy_of(const Timeline& time, int node, const std::vector<bool>& chosen) {
+  const Ir& ir = time.ir;
+  Copy copy;
+  std::set<int> seen;
+  std::vector<int> pending{node};
+  const int when = time.late_read(node);
+  while (!pending.empty()) {
+    int id = pending.back();
+    pending.pop_back();
+    if (!seen.insert(id).second) continue;
+    const IrNode& n = ir[id];
+    auto at = static_cast<size_t>(id);
+    const bool root = time.made[at] >= 0;
+    if (is_leaf(ir, id) || (root && id != node && (chosen[at] || !time.in_arena[at] || time.last_read(id) >= when))) {
+      copy.cost += static_cast<double>(time.bytes(id));
+      continue;
+    }
+    if (root) {
+      const Group& g = time.grouping.groups[static_cast<size_t>(time.grouping.group_of[at])];
+      if (g.kind != Group::Kind::rows && g.kind != Group::Kind::dot) return std::nullopt;
+      copy.roots.push_back(id);
+      copy.cost += static_cast<double>(time.bytes(id));
+      if (copy.roots.size() > largest_copy) return std::nullopt;
+    }
+    const double points = static_cast<double>(volume(n.inputs.empty() ? n.type.shape : ir[n.inputs[0]].type.shape));
+    if (n.op == graph::Op::dot) {
+      const auto contracted = static_cast<size_t>(n.attrs->axes[0]);
+      copy.cost += 2.0 * static_cast<double>(volume(n.type.shape)) *
+                   static_cast<double>(ir[n.inputs[0]].type.shape[contracted].bound()) / flops_per_byte;
+    } else if (int scalar = graph::row(n.op).scalar; scalar >= 0) {
+      copy.cost += points * kernel::info(static_cast<kernel::ScalarOp>(scalar)).flops / flops_per_byte;
+    }
+    pending.insert(pending.end(), n.inputs.begin(), n.inputs.end());
+  }
+  for (int id : copy.roots)
+    if (!chosen[static_cast<size_t>(id)] && time.idles(id)) copy.freed += time.bytes(id);
+  return copy;
+}
+
+/// Roots to be made again, until what is alive at the busiest step fits.
+std::vector<bool> choose(const Timeline& time, int64_t budget) {
+  std::vector<bool> chosen(time.ir.nodes.size());
+  std::vector<std::pair<double, int>> candidates;
+  for (int id = 0; id < time.ir.size(); ++id) {
+    if (!time.idles(id) || time.bytes(id) == 0) continue;
+    if (auto copy = copy_of(time, id, chosen))
+      candidates.emplace_back(copy->cost / static_cast<double>(copy->freed), id);
+  }
+  std::sort(candidates.begin(), candidates.end());
+  int64_t alive = time.peak;
+  for (const auto& [price, id] : candidates) {
+    if (alive <= budget) break;
+    if (chosen[static_cast<size_t>(id)]) continue;
+    auto copy = copy_of(time, id, chosen);
+    if (!copy) continue;
+    for (int root : copy->roots) chosen[static_cast<size_t>(root)] = true;
+    alive -= copy->freed;
+  }
+  return chosen;
+}
+
+/// The graph with the chosen roots made again for those who read them behind the busiest step.
+class Copier {
+ public:
+  Copier(const Timeline& time, const std::vector<bool>& chosen)
+      : time_(time), chosen_(chosen), early_(chosen.size(), -1), late_(chosen.size(), -1) {}
+
+  Ir run() {
+    for (int id = 0; id < time_.ir.size(); ++id) place(id);
+    for (int id : time_.ir.inputs) out_.inputs.push_back(early_[static_cast<size_t>(id)]);
+    for (int id : time_.ir.outputs) out_.outputs.push_back(early_[static_cast<size_t>(id)]);
+    return sweep(std::move(out_));
+  }
+
+ private:
+  static constexpr int wanted = -2;  // a copy that nobody has asked for yet
+
+  int append(int id, const std::vector<int>& inputs, bool later) {
+    IrNode node = time_.ir[id];
+    node.inputs = inputs;
+    node.stage += later;
+    out_.nodes.push_back(std::move(node));
+    return out_.size() - 1;
+  }
+
+  void place(int id) {
+    const IrNode& n = time_.ir[id];
+    auto at = static_cast<size_t>(id);
+    std::vector<int> inputs;
+    if (time_.made[at] > time_.busiest) {
+      for (int input : n.inputs) inputs.push_back(late(input));
+      early_[at] = late_[at] = append(id, inputs, true);
+      return;
+    }
+    bool differs = chosen_[at];
+    for (int input : n.inputs) {
+      inputs.push_back(early_[static_cast<size_t>(input)]);
+      differs =
+          differs || (time_.made[at] < 0 && late_[static_cast<size_t>(input)] != early_[static_cast<size_t>(input)]);
+    }
+    early_[at] = append(id, inputs, false);
+    late_[at] = differs ? wanted : early_[at];
+  }
+
+  /// The node as readers behind the busiest step see it. Copies appear just before the first of them.
+  int late(int id) {
+    auto at = static_cast<size_t>(id);
+    if (late_[at] != wanted) return late_[at];
+    std::vector<int> inputs;
+    for (int input : time_.ir[id].inputs) inputs.push_back(late(input));
+    return late_[at] = append(id, inputs, true);
+  }
+
+  const Timeline& time_;
+  const std::vector<bool>& chosen_;
+  std::vector<int> early_, late_;  // by node: its number in the result before and behind the busiest step
+  Ir out_;
+};
+
+}  // namespace
+
+Ir recompute(Ir ir, const std::vector<Layout>& layouts, const std::vector<Update>& updates, const Policy& policy) {
+  for (int round = 0; round < rounds; ++round) {
+    const Timeline time(ir, layouts, updates, policy);
+    if (time.peak <= policy.memory_budget) break;
+    const std::vector<bool> chosen = choose(time, policy.memory_budget);
+    if (std::none_of(chosen.begin(), chosen.end(), [](bool c) { return c; })) break;
+    ir = Copier(time, chosen).run();
+  }
+  return ir;
+}
+
+}  // namespace weft::compiler

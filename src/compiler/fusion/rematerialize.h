@@ -1,0 +1,17 @@
+#pragma once
+// Recomputation: values that are needed long after they were made are made again, so that their memory is free in
+// between.
+#include "compiler/ir/ir.h"
+
+namespace weft::compiler {
+
+/// The graph, changed until its plan is expected to fit into policy.memory_budget bytes of arena; as near to it as can
+/// be where it cannot.
+///
+/// At the step where most is alive, values are chosen that were made before it and are read only after it. Readers
+/// after that step get copies of the chosen nodes, made from what is alive then anyway; the cheapest copies for the
+/// memory they free are taken first. The copies' `stage` keeps them from being computed together with what runs before.
+/// Results stay as they are: a copy computes the same operators.
+Ir recompute(Ir ir, const std::vector<Layout>& layouts, const std::vector<Update>& updates, const Policy& policy);
+
+}  // namespace weft::compiler

@@ -1,0 +1,21 @@
+#pragma once
+// Scatters that add whole rows by their numbers, as the gradient of an embedding does: a target may have a routine for
+// them (kernel/routines/routine_scatter.cpp).
+#include <optional>
+
+#include "compiler/ir/grouping.h"
+#include "compiler/ir/ir.h"
+#include "compiler/program.h"
+#include "target/target.h"
+
+namespace weft::compiler {
+
+/// Nothing where the scatter is another, where it is small, or where the target has no such routine. `updates`: the
+/// node whose elements are added (low floats as they are).
+struct RowSumsForm {
+  kernel::CallDesc desc;
+  int ids = -1, updates = -1;
+};
+std::optional<RowSumsForm> row_sums_form(const Ir& ir, int scatter, target::Target& target, const Numerics& numerics);
+
+}  // namespace weft::compiler

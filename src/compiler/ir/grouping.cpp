@@ -1,0 +1,52 @@
+#include "compiler/ir/grouping.h"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+namespace weft::compiler {
+
+using graph::Op;
+
+bool Group::has_fold() const {
+  return std::any_of(roots.begin(), roots.end(), [](const Root& r) { return r.kind == RootKind::fold; });
+}
+
+bool Group::has_columns() const {
+  return std::any_of(roots.begin(), roots.end(), [](const Root& r) { return r.kind == RootKind::column; });
+}
+
+int output_node(const Ir& ir, int output) {
+  int node = output;
+  while (ir[node].op == Op::reshape) node = ir[node].inputs[0];
+  if (node != output && !ir[node].row_major) return output;
+  return is_movement(ir[node].op) || ir[node].op == Op::constant || ir[node].op == Op::iota ? output : node;
+}
+
+std::vector<int> handed_out(const Ir& ir) {
+  std::vector<int> count(ir.nodes.size());
+  for (const int id : ir.outputs) ++count[static_cast<size_t>(output_node(ir, id))];
+  return count;
+}
+
+std::string print(const Ir& ir, const Grouping& grouping) {
+  std::string text;
+  for (size_t g = 0; g < grouping.groups.size(); ++g) {
+    const Group& group = grouping.groups[g];
+    const char* kinds[] = {"rows", "dot", "prefix", "scatter", "call", "attention"};
+    text += fmt::format("group {} {}", g, kinds[static_cast<int>(group.kind)]);
+    for (const DomainVariable& v : group.domain)
+      text += fmt::format(" {}{}<{}", v.inner ? "inner " : "", ix::to_string(v.var),
+                          v.extent.symbol() ? v.extent.symbol()->name : std::to_string(v.extent.bound()));
+    if (group.kind == Group::Kind::dot) text += " " + group.dot.desc.to_string();
+    if (group.kind == Group::Kind::call) text += " " + group.call.desc.to_string();
+    text += fmt::format(" reads %{}\n", fmt::join(group.reads, " %"));
+    const char* root_kinds[] = {"fold", "full", "row", "column"};
+    for (const Root& root : group.roots)
+      text += fmt::format("  {} {}\n", root_kinds[static_cast<int>(root.kind)], print(ir, root.node));
+  }
+  return text;
+}
+
+}  // namespace weft::compiler

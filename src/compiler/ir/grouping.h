@@ -1,0 +1,120 @@
+#pragma once
+// Grouping: what fusion decides and lowering reads. It says which nodes lie in memory (the roots), which roots are
+// computed by one kernel (the groups), and the plan of each group that is a matmul, a call or an attention.
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/index.h"
+#include "compiler/ir/index_map.h"
+#include "compiler/ir/ir.h"
+#include "kernel/describe/desc.h"
+
+namespace weft::compiler {
+
+struct DomainVariable {
+  ix::Expr var;
+  Dim extent;
+  bool inner = false;
+};
+
+enum class RootKind : uint8_t { fold, full, row, column };
+
+struct Root {
+  int node;
+  RootKind kind;
+  std::vector<ix::Expr> index;  // of this node's element at (row, inner); folds and row maps: over row variables only;
+                                // columns: (part, inner)
+};
+
+/// A dot as a library descriptor over bounds, with the buffers behind its operands. `symbols[k]` is the symbolic extent
+/// of batch axis k, then of m, n, k.
+struct DotPlan {
+  kernel::DotDesc desc;
+  int a = -1, b = -1, bias = -1, residual = -1;  // roots or leaves
+  int argument = -1;                   // of the activation: a root of this group (written), or another's (slope)
+  int sum = -1;                        // the root that is the sum of an operand
+  std::vector<int> scales;             // roots or leaves of one element
+  int64_t a_offset = 0, b_offset = 0;  // elements
+  std::vector<Dim> extents;            // batch…, m, n, k as Dims
+};
+
+/// A call as a descriptor, with the nodes in whose memory its operands lie, row-major, and those of its results (-1
+/// where nobody reads one).
+struct CallPlan {
+  graph::Op op = graph::Op::call;
+  std::shared_ptr<const graph::Control> control;  // of control flow
+  kernel::CallDesc desc;
+  std::vector<int> operands, results;
+};
+
+/// An array of attention: element (batch…, row, column) of it in the buffer of `node`. Without columns: the rows'
+/// logsumexp.
+struct AttentionOperand {
+  int node = -1;  // root or leaf; -1: absent
+  Dtype dtype = float32;
+  int64_t offset = 0;  // elements
+  std::vector<int64_t> batch;
+  int64_t row = 0, column = 0;  // strides
+};
+
+/// Attention or its derivative: q [batch…, tq, width], k [batch…, tk, width], v [batch…, tk, value_width]. Results that
+/// nobody reads are absent.
+struct AttentionPlan {
+  graph::AttentionRegion region;
+  std::vector<int64_t> batch;  // extents
+  Dim tq, tk;
+  int64_t width = 0, value_width = 0;
+  AttentionOperand q, k, v, mask, o, lse, g;
+  AttentionOperand dq, dk, dv;
+  // Of one query over keys in pieces (split_attention.h): how many there are and how long they are; o and lse then are
+  // those of each piece. Or what joins them: q is absent, k are the pieces' lse, v their o.
+  int64_t pieces = 0, piece_keys = 0;
+  bool join = false;
+  int cache = -1;  // where the query enters its own key and value (region/kv_append.h), the scatter that enters them; q
+                   // is absent then
+};
+
+/// A scatter that a routine answers (fusion/scatter_rows.h), with the nodes in whose memory the rows' numbers and the
+/// rows lie.
+struct RowSums {
+  kernel::CallDesc desc;
+  int ids = -1, updates = -1;
+};
+
+struct Group {
+  enum class Kind : uint8_t { rows, dot, prefix, scatter, call, attention } kind = Kind::rows;
+  std::unique_ptr<ix::Context> cx;
+  std::vector<DomainVariable> domain;
+  std::vector<ix::Expr> seed_index;  // the seed's element (for a fold: its operand's) in domain variables
+  std::string signature;             // groups of equal signature may be siblings
+  std::vector<Root> roots;           // producers before consumers
+  std::vector<int> reads;            // roots of other groups and leaves, each once
+  DotPlan dot;
+  CallPlan call;
+  AttentionPlan attention;
+  std::optional<RowSums> row_sums;
+  bool has_fold() const;
+  bool has_columns() const;
+};
+
+struct Grouping {
+  std::vector<Group> groups;     // in an order in which they can run
+  std::vector<bool> is_root;     // by node
+  std::vector<int> group_of;     // by node; -1 for leaves and what is inlined
+  std::vector<Strides> strides;  // by node: of roots and parameters
+};
+
+/// The node in whose memory an output lies: a reshape of a root or leaf shares it.
+int output_node(const Ir& ir, int output);
+/// By node: how many outputs lie in its memory.
+std::vector<int> handed_out(const Ir& ir);
+
+/// A node that lies in memory, or is made up of nothing: never inlined, never computed by a group.
+inline bool is_leaf(const Ir& ir, int node) { return ir[node].op == graph::Op::parameter; }
+
+/// Lists the groups with their roots, as `weft explain --show groups` prints them.
+std::string print(const Ir& ir, const Grouping& grouping);
+
+}  // namespace weft::compiler

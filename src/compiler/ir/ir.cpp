@@ -1,0 +1,191 @@
+#include "compiler/ir/ir.h"
+
+#include <fmt/format.h>
+
+#include <utility>
+
+#include "base/error.h"
+#include "base/flat_set.h"
+#include "compiler/ir/index_map.h"
+#include "graph/control/control.h"
+#include "graph/table.h"
+
+namespace weft::compiler {
+
+using graph::Op;
+
+Ir import(const Source& source, const std::function<bool(const graph::Node&)>& kept) {
+  graph::Graph inlined = graph::share_extended(graph::inline_composites(source.graph, kept));
+  Ir ir;
+  FlatMap ids;
+  const auto nodes = graph::topological(inlined.outputs);
+  ir.nodes.reserve(nodes.size() + inlined.inputs.size());
+  for (const graph::Value& input : inlined.inputs) {
+    check(ids.insert(input.node.get(), ir.size()).second, "import", "an input appears twice");
+    ir.inputs.push_back(ir.size());
+    size_t k = ir.inputs.size() - 1;
+    bool plain = k >= source.layouts.size() || source.layouts[k].strides.empty() ||
+                 is_row_major(input.shape(), source.layouts[k].strides);
+    ir.nodes.push_back({Op::parameter, {}, input.node->shared_attrs(), input.type(), plain});
+  }
+  for (const auto& node : nodes) {
+    if (!ids.insert(node.get(), ir.size()).second) continue;
+    check(node->op() != Op::parameter && !node->storage(0), "import", "a leaf is not among the graph's inputs");
+    check(node->outputs() == 1 || is_call(node->op()), "import", "a primitive with several results");
+    IrNode flat{node->op(), {}, node->shared_attrs(), {}, true};
+    if (is_call(node->op())) flat.results = node->types();
+    for (const graph::Value& v : node->inputs()) flat.inputs.push_back(ids.find(v.node.get()) + v.index);
+    for (int k = 0; k < node->outputs(); ++k) {
+      flat.output = k;
+      flat.type = node->types()[static_cast<size_t>(k)];
+      ir.nodes.push_back(k + 1 < node->outputs() ? flat : std::move(flat));
+    }
+  }
+  for (const graph::Value& v : inlined.outputs) ir.outputs.push_back(ids.find(v.node.get()) + v.index);
+  return ir;
+}
+
+Ir sweep(Ir ir) {
+  std::vector<bool> live(ir.nodes.size());
+  for (const auto* list : {&ir.inputs, &ir.outputs})
+    for (int id : *list) live[static_cast<size_t>(id)] = true;
+  for (int id = ir.size(); id-- > 0;)
+    if (live[static_cast<size_t>(id)])
+      for (int input : ir[id].inputs) live[static_cast<size_t>(input)] = true;
+  Ir result;
+  result.nodes.reserve(ir.nodes.size());
+  std::vector<int> renumbered(ir.nodes.size(), -1);
+  for (int id = 0; id < ir.size(); ++id) {
+    if (!live[static_cast<size_t>(id)]) continue;
+    renumbered[static_cast<size_t>(id)] = result.size();
+    result.nodes.push_back(std::move(ir.nodes[static_cast<size_t>(id)]));
+    for (int& input : result.nodes.back().inputs) input = renumbered[static_cast<size_t>(input)];
+  }
+  for (int id : ir.inputs) result.inputs.push_back(renumbered[static_cast<size_t>(id)]);
+  for (int id : ir.outputs) result.outputs.push_back(renumbered[static_cast<size_t>(id)]);
+  return result;
+}
+
+Users::Users(const Ir& ir) : begin_(ir.nodes.size() + 1) {
+  const auto each = [&](const auto& visit) {
+    std::vector<int> last(ir.nodes.size(), -1);  // by node: the reader that was met last
+    for (int id = 0; id < ir.size(); ++id)
+      for (const int input : ir[id].inputs)
+        if (std::exchange(last[static_cast<size_t>(input)], id) != id) visit(static_cast<size_t>(input), id);
+  };
+  each([&](size_t input, int) { ++begin_[input + 1]; });
+  for (size_t k = 1; k < begin_.size(); ++k) begin_[k] += begin_[k - 1];
+  readers_.resize(begin_.back());
+  std::vector<size_t> next(begin_.begin(), begin_.end() - 1);
+  each([&](size_t input, int id) { readers_[next[input]++] = id; });
+}
+
+bool is_movement(Op op) {
+  return op == Op::reshape || op == Op::permute || op == Op::broadcast || op == Op::slice || op == Op::pad ||
+         op == Op::concat || op == Op::window || op == Op::stop_gradient || op == Op::depends;
+}
+
+bool is_elementwise(Op op) { return op >= Op::neg && op <= Op::bitcast; }
+
+bool is_call(Op op) { return op == Op::call || op == Op::composite || graph::is_control(op); }
+
+bool is_attention(const IrNode& node) {
+  return node.op == Op::composite && node.attrs->composite->attention.has_value();
+}
+
+std::string call_key(const IrNode& node) {
+  const graph::Attrs& a = node.attrs;
+  std::string text = fmt::format("{} {} {} {}", static_cast<int>(node.op), a.call, fmt::join(a.integers, ","),
+                                 fmt::join(node.inputs, ","));
+  if (a.control) return text + " " + a.control->key.hex();
+  return a.composite ? text + " " + a.composite->name + " " + a.composite->key : text;
+}
+
+namespace {
+
+std::vector<kernel::CallDesc::Array> arrays_of(std::span<const graph::Type> types) {
+  std::vector<kernel::CallDesc::Array> out;
+  for (const graph::Type& t : types) out.push_back({t.dtype, bounds(t.shape)});
+  return out;
+}
+
+}  // namespace
+
+kernel::CallDesc call_desc(const graph::Attrs& attrs, std::span<const graph::Type> inputs,
+                           std::span<const graph::Type> results, const Numerics& numerics) {
+  const bool region = attrs.composite != nullptr;
+  if (attrs.control) return {"control", arrays_of(inputs), arrays_of(results), {}, numerics};
+  return {region ? attrs.composite->call : attrs.call, arrays_of(inputs), arrays_of(results),
+          region ? attrs.composite->integers : attrs.integers, numerics};
+}
+bool writes_operand(Op op) { return op == Op::scatter || op == Op::assign; }
+
+size_t index_rank(const Ir& ir, int node) {
+  return ir[node].attrs->axes.empty() ? 0 : ir[ir[node].inputs[1]].type.shape.size();
+}
+
+namespace {
+
+std::string call_name(const graph::Attrs& attrs) {
+  if (attrs.control) return attrs.control->key.hex().substr(0, 8);
+  return attrs.composite ? attrs.composite->name : attrs.call;
+}
+
+}  // namespace
+
+std::string print(const Ir& ir, int id) {
+  const IrNode& node = ir[id];
+  std::string text = fmt::format("%{} = {}", id, graph::row(node.op).name);
+  for (int input : node.inputs) text += fmt::format(" %{}", input);
+  auto list = [&](const char* name, const std::vector<int64_t>& v) {
+    if (!v.empty()) text += fmt::format(" {}=[{}]", name, fmt::join(v, ","));
+  };
+  list("axes", node.attrs->axes);
+  list("axes2", node.attrs->axes2);
+  list("batch", node.attrs->batch);
+  list("batch2", node.attrs->batch2);
+  list("start", node.attrs->start);
+  list("step", node.attrs->step);
+  list("low", node.attrs->low);
+  list("high", node.attrs->high);
+  if (is_call(node.op))
+    text += fmt::format(" {}({}) result {}", call_name(node.attrs), fmt::join(node.attrs->integers, ","), node.output);
+  list("window", node.attrs->window);
+  if (node.op == Op::constant) text += fmt::format(" {}", node.attrs->number.real());
+  if (node.op == Op::fold) text += fmt::format(" {}", kernel::name(node.attrs->reducer));
+  return text + " : " + graph::to_string(node.type);
+}
+
+std::string print(const Ir& ir) {
+  std::string text;
+  for (int id = 0; id < ir.size(); ++id) text += print(ir, id) + "\n";
+  return text + fmt::format("return %{}\n", fmt::join(ir.outputs, " %"));
+}
+
+void verify(const Ir& ir) {
+  for (int id = 0; id < ir.size(); ++id) {
+    const IrNode& node = ir[id];
+    if (node.op == Op::parameter) continue;
+    std::vector<graph::Type> types;
+    for (int input : node.inputs) {
+      check(input >= 0 && input < id, "verify", "a node reads what comes after it: " + print(ir, id));
+      types.push_back(ir[input].type);
+    }
+    const graph::Row& row = graph::row(node.op);
+    if (node.op == Op::composite) continue;  // was held against its body when it was made
+    auto output = static_cast<size_t>(node.output);
+    graph::Type expected{row.shape(node.attrs, types).at(output), row.dtype(node.attrs, types).at(output)};
+    check(expected == node.type, "verify", "the row gives " + graph::to_string(expected) + " for " + print(ir, id));
+  }
+}
+
+Digest digest(const Source& source) {
+  Hasher h;
+  h.digest(graph::digest(source.graph));
+  for (const Layout& layout : source.layouts)
+    h.number(layout.strides.size()).bytes(layout.strides.data(), layout.strides.size() * sizeof(int64_t));
+  for (const Update& update : source.updates) h.number(update.output).number(update.input);
+  return h.finish();
+}
+
+}  // namespace weft::compiler

@@ -1,0 +1,83 @@
+#pragma once
+// The compiler's own view of a graph: a flat list of primitive nodes with one result each (an operator with several is
+// a node for each of them), inputs before users, equal nodes shared. Every pass reads one of these and returns another
+// (or annotates it from outside); none is changed after it is built.
+#include <functional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/hash.h"
+#include "compiler/program.h"
+#include "graph/node.h"
+#include "kernel/describe/desc.h"
+
+namespace weft::compiler {
+
+struct IrNode {
+  graph::Op op;
+  std::vector<int> inputs;
+  graph::SharedAttrs attrs;
+  graph::Type type;
+  bool row_major = true;                  // of a parameter: how its data lies
+  int output = 0;                         // which of the operator's results this node is
+  std::vector<graph::Type> results = {};  // of a call: the types of all its results
+  bool product = false;                   // a sum that was a product with one row (rewrite/gemv.h)
+  bool scaled = false;  // such a product whose row is made where it is read, from what lies in memory; any other fold:
+                        // of that row alone, the same for all rows of the matrix
+  bool fused = false;   // an addition whose second term, a product, is not rounded before
+  bool kept = false;    // lies in memory, although it could be computed where it is read
+  int stage = 0;        // nodes of different stages are not computed together: what is made again late
+                        // (fusion/rematerialize.h) must not be drawn to the front
+};
+
+struct Ir {
+  std::vector<IrNode> nodes;
+  std::vector<int> inputs;  // parameter nodes, in the order of the Program's inputs
+  std::vector<int> outputs;
+
+  const IrNode& operator[](int id) const { return nodes[static_cast<size_t>(id)]; }
+  int size() const { return static_cast<int>(nodes.size()); }
+};
+
+/// Composites inlined, but for those that are `kept` as calls; nodes renumbered; nothing simplified yet.
+Ir import(const Source& source, const std::function<bool(const graph::Node&)>& kept = {});
+/// For each node, the nodes that read it: each once, ascending.
+class Users {
+ public:
+  explicit Users(const Ir& ir);
+  std::span<const int> operator[](size_t id) const {
+    return {readers_.data() + begin_[id], readers_.data() + begin_[id + 1]};
+  }
+
+ private:
+  std::vector<size_t> begin_;  // by node: where its readers are
+  std::vector<int> readers_;
+};
+inline Users users(const Ir& ir) { return Users(ir); }
+bool is_movement(graph::Op op);
+bool is_elementwise(
+    graph::Op op);           // one output element from the input elements at the same index; cast and bitcast included
+bool is_call(graph::Op op);  // a routine on whole arrays: calls, composites that were kept, control flow
+bool is_attention(const IrNode& node);  // one of those: softmax attention or its derivative, which become kernels
+/// Equal for the results of one call, and only for those.
+std::string call_key(const IrNode& node);
+kernel::CallDesc call_desc(const graph::Attrs& attrs, std::span<const graph::Type> inputs,
+                           std::span<const graph::Type> results, const Numerics& numerics);
+bool writes_operand(graph::Op op);  // scatter, assign: the first operand with some elements replaced, in its own memory
+                                    // where that is free
+/// Gather and scatter: how many axes the index arrays have (none without index arrays).
+size_t index_rank(const Ir& ir, int node);
+/// Without the nodes that no output needs; inputs stay.
+Ir sweep(Ir ir);
+std::string print(const Ir& ir);
+std::string print(const Ir& ir, int node);
+/// Throws internal_error where an input does not come before its user, or a shape or dtype does not follow from the
+/// row.
+void verify(const Ir& ir);
+
+using graph::hash;
+/// The key of a source: operators, attributes, types, layouts, updates; the same for graphs that compile alike.
+Digest digest(const Source& source);
+
+}  // namespace weft::compiler

@@ -1,0 +1,220 @@
+// The forms of the dot class that take a tile of C a program, with the whole of K in one loop. Edges are guarded by
+// limits; in the inner form a column past the end is the last one again, and not stored.
+#include <algorithm>
+
+#include "base/error.h"
+#include "compiler/lower/dot/dot.h"
+#include "compiler/region/activation.h"
+
+namespace weft::compiler {
+
+using kernel::no_value;
+using kernel::Reducer;
+using kernel::ScalarOp;
+using kernel::Value;
+
+Value DotLowering::batch_offset(Value batch, const std::vector<int64_t>& strides) {
+  Value offset = b_.index(0);
+  for (size_t k = strides.size(); k-- > 0;) {
+    Value n = b_.index(d_.batch[k]);
+    Value digit = k == 0 ? batch : b_.scalar(ScalarOp::mod, {batch, n});
+    offset = b_.add(offset, b_.mul(digit, b_.index(strides[k])));
+    batch = b_.scalar(ScalarOp::floordiv, {batch, n});
+  }
+  return offset;
+}
+
+/// program id → batch, and the first row and column of its tile.
+void DotLowering::tiles(int64_t bm, int64_t bn, Value& m0, Value& n0, int64_t together) {
+  int64_t tiles_m = (d_.m + bm - 1) / bm, tiles_n = (d_.n + bn - 1) / bn, batches = 1;
+  for (int64_t n : d_.batch) batches *= n;
+  grid_ = batches * tiles_m * tiles_n;
+  Value pid = b_.program_id(), tm, tn;
+  const auto over = [&](Value v, int64_t n) { return b_.scalar(ScalarOp::floordiv, {v, b_.index(n)}); };
+  const auto left = [&](Value v, int64_t n) { return b_.scalar(ScalarOp::mod, {v, b_.index(n)}); };
+  if (together > 1 && tiles_m > 1 && tiles_n > 1) {
+    batch_ = over(pid, tiles_m * tiles_n);
+    const Value in_batch = left(pid, tiles_m * tiles_n),
+                first = b_.mul(over(in_batch, together * tiles_n), b_.index(together)),
+                in_group = left(in_batch, together * tiles_n);
+    const Value height = b_.min(b_.index(together), b_.sub(b_.index(tiles_m), first));
+    tm = b_.add(first, b_.scalar(ScalarOp::mod, {in_group, height}));
+    tn = b_.scalar(ScalarOp::floordiv, {in_group, height});
+  } else {
+    tn = left(pid, tiles_n);
+    const Value rest = over(pid, tiles_n);
+    tm = left(rest, tiles_m);
+    batch_ = over(rest, tiles_m);
+  }
+  m0 = b_.mul(tm, b_.index(bm));
+  n0 = b_.mul(tn, b_.index(bn));
+  a_.base = b_.add(batch_offset(batch_, d_.a_batch), b_.index(plan_.a_offset));
+  bb_.base = b_.add(batch_offset(batch_, d_.b_batch), b_.index(plan_.b_offset));
+  c_base_ = batch_offset(batch_, d_.c_batch);
+  // The programs of the first row (column) of tiles sum up the operand along k as well.
+  if (d_.sum == kernel::OperandSum::a)
+    b_.when(b_.scalar(ScalarOp::eq, {n0, b_.index(0)}), [&] { add_up(a_, m0, bm, m_); });
+  if (d_.sum == kernel::OperandSum::b)
+    b_.when(b_.scalar(ScalarOp::eq, {m0, b_.index(0)}), [&] { add_up(bb_, n0, bn, n_); });
+}
+
+void DotLowering::add_up(const Side& side, Value first, int64_t count, Value extent) {
+  const int64_t lanes = std::min<int64_t>(cx_.target.lanes(size_of(t_)), count);
+  b_.loop(b_.index(0), b_.index(count), b_.index(lanes), {}, [&](Value i, const std::vector<Value>&) {
+    Value at = b_.add(first, i), limit = b_.min(b_.sub(extent, at), b_.sub(b_.index(count), i));
+    Value total =
+        b_.loop(b_.index(0), k_, b_.index(1), {b_.real(t_, 0, {lanes})}, [&](Value k, const std::vector<Value>& sum) {
+          return std::vector<Value>{b_.add(sum[0], load(side, at, k, {lanes}, {side.row}, {limit}))};
+        })[0];
+    b_.store(emit_.param(plan_.sum, true), b_.cast(total, d_.c), at, {1}, {limit});
+    return std::vector<Value>{};
+  });
+}
+
+Value DotLowering::load(const Side& side, Value row, Value depth, std::vector<int64_t> dims,
+                        std::vector<int64_t> strides, std::vector<Value> limits) {
+  Value at = b_.add(side.base, b_.mul(row, b_.index(side.row)));
+  at = b_.add(at, b_.mul(depth, b_.index(side.depth)));
+  Value v = b_.load(side.ref, at, std::move(dims), std::move(strides), std::move(limits));
+  return b_.cast(v, t_);
+}
+
+/// `dims` of c: [m, n], or with n_first [n, m].
+void DotLowering::store(Value c, Value m, Value n, std::vector<int64_t> strides, std::vector<Value> limits,
+                        bool n_first) {
+  if (d_.bias) {
+    kernel::Ref ref = emit_.param(plan_.bias, false);
+    const std::vector<int64_t> dims = b_.type(c).dims;
+    int64_t count = n_first ? dims[0] : dims[1];
+    Value limit = n_first ? limits[0] : limits[1];
+    Value bias = b_.cast(b_.load(ref, n, {count}, {1}, {limit}), t_);
+    bias =
+        b_.broadcast(b_.reshape(bias, n_first ? std::vector<int64_t>{count, 1} : std::vector<int64_t>{1, count}), dims);
+    c = b_.add(c, bias);
+  }
+  if (d_.activation != kernel::Activation::none) c = activated(b_, d_.activation, c);
+  Value at = b_.add(c_base_, b_.mul(m, b_.index(d_.c_m)));
+  at = b_.add(at, b_.mul(n, b_.index(d_.c_n)));
+  if (d_.residual)
+    c = b_.add(c, b_.cast(b_.load(emit_.param(plan_.residual, false), at, b_.type(c).dims, strides, limits), t_));
+  b_.store(c_, b_.cast(c, d_.c), at, std::move(strides), std::move(limits));
+}
+
+/// For a block of threads: square tiles of C, and of K what fits beside them into shared memory.
+void DotLowering::shared_form() {
+  const auto tile = [](int64_t extent, int64_t most) {
+    int64_t size = 16;
+    while (size < most && size < extent) size *= 2;
+    return size;
+  };
+  const int64_t bm = tile(d_.m, 64), bn = tile(d_.n, 64), bk = 16;
+  Value m0, n0;
+  tiles(bm, bn, m0, n0);
+  const Value m_limit = b_.sub(m_, m0), n_limit = b_.sub(n_, n0);
+  const Value c =
+      b_.loop(b_.index(0), k_, b_.index(bk), {nothing({bm, bn})}, [&](Value k, const std::vector<Value>& sums) {
+        const Value k_limit = b_.sub(k_, k);
+        // Lines along whichever axis is contiguous, so that neighbours read neighbours.
+        Value l = a_.depth == 1 || a_.row != 1
+                      ? load(a_, m0, k, {bm, bk}, {a_.row, a_.depth}, {m_limit, k_limit})
+                      : b_.transpose(load(a_, m0, k, {bk, bm}, {a_.depth, a_.row}, {k_limit, m_limit}));
+        Value r = bb_.row == 1 || bb_.depth != 1
+                      ? load(bb_, n0, k, {bk, bn}, {bb_.depth, bb_.row}, {k_limit, n_limit})
+                      : b_.transpose(load(bb_, n0, k, {bn, bk}, {bb_.row, bb_.depth}, {n_limit, k_limit}));
+        return std::vector<Value>{b_.dot(l, r, sums[0])};
+      })[0];
+  store(c, m0, n0, {d_.c_m, d_.c_n}, {m_limit, n_limit}, false);
+}
+
+/// Lanes along the columns of the right side. Exchanged, A plays the right side: C comes out as [n, m].
+void DotLowering::outer_form(bool exchanged) {
+  const int64_t lanes = cx_.target.lanes(size_of(t_));
+  const int64_t rows_extent = exchanged ? d_.n : d_.m, columns_extent = exchanged ? d_.m : d_.n;
+  int64_t columns = std::min<int64_t>(2 * lanes, std::max<int64_t>(1, columns_extent));
+  int64_t width = 1;
+  while (width < columns) width *= 2;
+  int64_t rows = std::min<int64_t>(8, rows_extent);
+  Value m0, n0;
+  tiles(exchanged ? width : rows, exchanged ? rows : width, m0, n0);
+  const Side& left = exchanged ? bb_ : a_;
+  const Side& right = exchanged ? a_ : bb_;
+  Value r0 = exchanged ? n0 : m0, c0 = exchanged ? m0 : n0;
+  Value row_limit = no_value, column_limit = no_value;
+  const Dim& row_dim = *(plan_.extents.end() - (exchanged ? 2 : 3));
+  const Dim& column_dim = *(plan_.extents.end() - (exchanged ? 3 : 2));
+  if (!row_dim.is_static() || rows_extent % rows) row_limit = b_.sub(exchanged ? n_ : m_, r0);
+  if (!column_dim.is_static() || columns_extent % width) column_limit = b_.sub(exchanged ? m_ : n_, c0);
+  Value zero = nothing({rows, width});
+  Value c = b_.loop(b_.index(0), k_, b_.index(1), {zero}, [&](Value k, const std::vector<Value>& sums) {
+    Value l = load(left, r0, k, {rows, 1}, {left.row, left.depth}, {row_limit, no_value});
+    Value r = load(right, c0, k, {1, width}, {right.depth, right.row}, {no_value, column_limit});
+    return std::vector<Value>{b_.dot(l, r, sums[0])};
+  })[0];
+  std::vector<int64_t> strides =
+      exchanged ? std::vector<int64_t>{d_.c_n, d_.c_m} : std::vector<int64_t>{d_.c_m, d_.c_n};
+  store(c, m0, n0, strides, {row_limit, column_limit}, exchanged);
+}
+
+/// Lanes along K: sums[j][i, lane] over the k of one lane, for a block of m (i) and each of a few n (j).
+void DotLowering::inner_form() {
+  const int64_t lanes = cx_.target.lanes(size_of(t_));
+  int64_t bm = d_.m >= 4 ? 4 : d_.m >= 2 ? 2 : 1, bn = d_.m >= 4 ? 4 : std::min<int64_t>(8, d_.n);
+  while (bn & (bn - 1)) --bn;
+  Value m0, n0;
+  tiles(bm, bn, m0, n0);
+  Value m_limit = b_.sub(m_, m0), n_left = b_.sub(n_, n0);
+  Value full = b_.mul(b_.scalar(ScalarOp::floordiv, {k_, b_.index(lanes)}), b_.index(lanes));
+  // With few rows the product is as fast as B comes in: the next program's part of it is asked for.
+  const bool few_rows = !cx_.target.many_threads() && d_.m <= 8 && bb_.row * bn * d_.b.size() <= 64 << 10;
+  std::vector<Value> sums(static_cast<size_t>(bn), nothing({bm, lanes}));
+  auto step = [&](Value k, const std::vector<Value>& carried, Value limit) {
+    Value a = load(a_, m0, k, {bm, lanes}, {a_.row, 1}, {m_limit, limit});
+    std::vector<Value> next;
+    for (int64_t j = 0; j < bn; ++j) {
+      Value n = b_.min(b_.add(n0, b_.index(j)),
+                       b_.sub(n_, b_.index(1)));  // past the end: the last column again, never stored
+      if (few_rows && limit == no_value)
+        b_.prefetch(bb_.ref, b_.add(b_.add(bb_.base, b_.mul(b_.add(n, b_.index(bn)), b_.index(bb_.row))), k), lanes);
+      Value v = b_.broadcast(load(bb_, n, k, {1, lanes}, {bb_.row, 1}, {no_value, limit}), {bm, lanes});
+      const Value sum = carried[static_cast<size_t>(j)];
+      next.push_back(t_ == int32 ? b_.add(b_.mul(a, v), sum) : b_.scalar(ScalarOp::fma, {a, v, sum}));
+    }
+    return next;
+  };
+  sums = b_.loop(b_.index(0), full, b_.index(lanes), sums,
+                 [&](Value k, const std::vector<Value>& carried) { return step(k, carried, no_value); });
+  int64_t extent = 0, whole = 0;
+  if (!(b_.known(k_, extent) && b_.known(full, whole) && extent == whole)) sums = step(full, sums, b_.sub(k_, full));
+  for (int64_t j = 0; j < bn; ++j) {
+    Value column = b_.reshape(b_.reduce(Reducer::sum, sums[static_cast<size_t>(j)], 1), {bm, 1});
+    b_.when(b_.lt(b_.index(j), n_left), [&] {
+      store(column, m0, b_.add(n0, b_.index(j)), {d_.c_m, 1}, {m_limit, no_value}, false);
+    });
+  }
+}
+
+Lowered DotLowering::run() {
+  c_ = emit_.param(result_, true);
+  if (plan_.sum >= 0) emit_.param(plan_.sum, true);
+  a_ = {emit_.param(plan_.a, false), d_.a, no_value, d_.a_m, d_.a_k};
+  bb_ = {emit_.param(plan_.b, false), d_.b, no_value, d_.b_n, d_.b_k};
+  if (d_.bias) emit_.param(plan_.bias, false);
+  if (d_.residual) emit_.param(plan_.residual, false);
+  t_ = d_.c == float64 || d_.c == int32 ? d_.c : float32;
+  auto dims = plan_.extents.end();
+  m_ = emit_.extent(dims[-3]);
+  n_ = emit_.extent(dims[-2]);
+  k_ = emit_.extent(dims[-1]);
+  if (matmul_fits()) matmul_form(d_.c_n != 1 && d_.c_m == 1);
+  else if (cx_.target.many_threads()) shared_form();
+  else if (blocks_fit()) blocks_form(d_.c_n != 1 && d_.c_m == 1);
+  else if (d_.b_n == 1 && (d_.n > 1 || d_.b_k != 1)) outer_form(false);
+  else if (d_.a_k == 1 && d_.b_k == 1) inner_form();
+  else if (d_.a_m == 1 && d_.m > 1) outer_form(true);
+  else outer_form(false);
+  return emit_.finish(grid_, 2 * d_.flops());
+}
+
+Lowered lower_dot(const LowerContext& cx, Group& group) { return DotLowering(cx, group).run(); }
+
+}  // namespace weft::compiler

@@ -1,0 +1,75 @@
+#pragma once
+// The dot class: a tile or block of C a program. Forms, chosen by extents and strides:
+//   blocks   large products: panels of both sides are packed into scratch, sums stay in registers
+//            (lower/dot/blocks.cpp)
+//   columns  lanes along N (B's rows are contiguous): rank-1 updates, c[m, n] += a[m] · b[n]
+//   rows     lanes along M (A's columns are contiguous): the same with the roles of A and B exchanged, C stored
+//            transposed
+//   shared   for blocks of threads: a square tile of C, pieces of K in shared memory
+//   matmul   for tensor cores: one instruction makes the tile in scratch, strips of it are finished and stored
+//            (lower/dot/matmul.cpp)
+//   inner    lanes along K (both contiguous in K): partial sums, added up by a tree at the end
+#include <string>
+#include <vector>
+
+#include "compiler/lower/emit.h"
+
+namespace weft::compiler {
+
+/// One operand as a matrix [rows, k] with strides, in the compute dtype when loaded.
+struct Side {
+  kernel::Ref ref;
+  Dtype dtype;
+  kernel::Value base;  // element (0, 0) of the program's batch
+  int64_t row, depth;  // strides
+};
+
+class DotLowering {
+ public:
+  DotLowering(const LowerContext& cx, Group& group)
+      : cx_(cx), plan_(group.dot), d_(group.dot.desc), result_(group.roots[0].node),
+        emit_(cx, group, "dot_" + std::to_string(result_)), b_(emit_.builder()) {}
+
+  Lowered run();
+
+ private:
+  kernel::Value batch_offset(kernel::Value batch, const std::vector<int64_t>& strides);
+  kernel::Value load(const Side& side, kernel::Value row, kernel::Value depth, std::vector<int64_t> dims,
+                     std::vector<int64_t> strides, std::vector<kernel::Value> limits);
+  void shared_form();
+  void outer_form(bool exchanged);
+  void inner_form();
+
+  // lower/dot/blocks.cpp
+  bool blocks_fit() const;
+  void blocks_form(bool exchanged);
+
+  // lower/dot/matmul.cpp
+  bool matmul_fits() const;
+  void matmul_form(bool exchanged);
+
+  void store(kernel::Value c, kernel::Value m, kernel::Value n, std::vector<int64_t> strides,
+             std::vector<kernel::Value> limits, bool n_first);
+  /// `together`: so many rows of tiles take turns, so that programs that run at the same time share rows and columns of
+  /// the operands.
+  void tiles(int64_t bm, int64_t bn, kernel::Value& m0, kernel::Value& n0, int64_t together = 1);
+  void add_up(const Side& side, kernel::Value first, int64_t count, kernel::Value extent);
+  kernel::Value nothing(std::vector<int64_t> dims) {
+    return b_.constant(t_, t_ == int32 ? Number::of_int(0) : Number::of_real(0), std::move(dims));
+  }
+
+  const LowerContext& cx_;
+  const DotPlan& plan_;
+  const kernel::DotDesc& d_;
+  int result_;
+  Emitter emit_;
+  kernel::Builder& b_;
+  kernel::Ref c_ = -1;
+  Side a_{}, bb_{};
+  kernel::Value c_base_ = kernel::no_value, m_ = kernel::no_value, n_ = kernel::no_value, k_ = kernel::no_value,
+                batch_ = kernel::no_value;
+  Dtype t_ = float32;  // of the sums
+  int64_t grid_ = 1;
+};
+
+}  // namespace weft::compiler

@@ -1,0 +1,391 @@
+#include "compiler/lower/emit.h"
+
+#include <algorithm>
+
+#include "base/error.h"
+#include "graph/table.h"
+
+namespace weft::compiler {
+
+using graph::Op;
+using ix::Expr;
+using kernel::no_value;
+using kernel::ScalarOp;
+using kernel::Value;
+
+Dtype compute_dtype(Dtype t) { return is_low_float(t) ? float32 : t; }
+
+Emitter::Emitter(const LowerContext& cx, Group& group, std::string name) : cx_(cx), group_(group), b_(std::move(name)) {
+  for (const Root& root : group.roots) own_.insert(root.node);
+  push_scope();
+}
+
+/// What is known of a node at an index. A root of this group has one value, wherever it is read: that is what let it
+/// join.
+Emitter::Key Emitter::key(int node, const std::vector<Expr>& index, Expr valid) const {
+  Key key{node, {}, nullptr};
+  if (own_.contains(node)) return key;
+  for (Expr e : index) key.index.push_back(e.get());
+  key.valid = valid.get();
+  return key;
+}
+
+const Value* Emitter::find(const Key& key) const {
+  for (auto scope = scopes_.rbegin(); scope != scopes_.rend(); ++scope)
+    if (auto it = scope->find(key); it != scope->end()) return &it->second;
+  return nullptr;
+}
+
+kernel::Ref Emitter::param(int node, bool written) {
+  int home = cx_.home[static_cast<size_t>(node)];
+  auto [it, fresh] = refs_.try_emplace(home, 0);
+  if (fresh) {
+    it->second = b_.param("p" + std::to_string(params_.size()), cx_.ir[node].type.dtype, written);
+    params_.push_back(home);
+  }
+  return it->second;
+}
+
+Value Emitter::argument(const std::string& name, SymbolArgument argument) {
+  auto [it, fresh] = argument_values_.try_emplace(name, no_value);
+  if (fresh) {
+    it->second = b_.symbol(name);
+    arguments_.push_back(argument);
+  }
+  return it->second;
+}
+
+Value Emitter::extent(const Dim& dim) {
+  if (dim.is_static()) return b_.index(dim.bound());
+  return argument(dim.symbol()->name, {0, dim.symbol()});
+}
+
+void Emitter::bind(Expr variable, Value scalar) { bound_[variable.get()] = scalar; }
+
+void Emitter::bind_lanes(Expr variable, Value base, int64_t width, Value limit) {
+  lanes_ = {variable, base};
+  width_ = width;
+  limit_ = limit;
+}
+
+Value Emitter::lane_mask() { return b_.lt(b_.arange(width_), b_.broadcast(limit_, {width_})); }
+
+Value Emitter::spread(Value v) { return b_.broadcast(v, {width_}); }
+
+bool Emitter::on_lanes(Expr e) const {
+  bool found = false;
+  ix::variables(e, [&](Expr v) { found = found || v == lanes_.variable || lane_bound_.contains(v.get()); });
+  return found;
+}
+
+/// e as base + c · lane variable, where nothing else in it differs between lanes.
+std::optional<ix::Affine> Emitter::lane_form(Expr e) const {
+  auto form = ix::affine(e, std::span<const Expr>(&lanes_.variable, 1));
+  if (!form || on_lanes(form->base)) return {};
+  return form;
+}
+
+// ---------------------------------------------------------------- index expressions
+
+Value Emitter::predicate(Expr e) {
+  switch (e->kind) {
+    case ix::Kind::constant: return b_.constant(bool_, Number::of_int(e->value != 0));
+    case ix::Kind::less: return b_.lt(index_value(Expr(e->a)), index_value(Expr(e->b)));
+    case ix::Kind::both: return b_.scalar(ScalarOp::bit_and, {predicate(Expr(e->a)), predicate(Expr(e->b))});
+    case ix::Kind::either: return b_.scalar(ScalarOp::bit_or, {predicate(Expr(e->a)), predicate(Expr(e->b))});
+    default: return b_.scalar(ScalarOp::ne, {index_value(e), b_.index(0)});
+  }
+}
+
+Value Emitter::index_value(Expr e) {
+  const Key index_key{-1, {e.get()}, nullptr};
+  if (const Value* known = find(index_key)) return *known;
+  auto binary = [&](ScalarOp op) {
+    Value a = index_value(Expr(e->a));
+    return b_.scalar(op, {a, index_value(Expr(e->b))});
+  };
+  Value v = no_value;
+  switch (e->kind) {
+    case ix::Kind::constant: return b_.index(e->value);
+    case ix::Kind::variable:
+      if (lanes_.variable && e == lanes_.variable) {
+        v = b_.add(b_.arange(width_), spread(lanes_.base));
+      } else {
+        auto it = bound_.find(e.get());
+        if (it == bound_.end()) throw_internal("emit", "an index variable is not bound: " + ix::to_string(e));
+        return it->second;
+      }
+      break;
+    case ix::Kind::add: v = binary(ScalarOp::add); break;
+    case ix::Kind::mul: v = binary(ScalarOp::mul); break;
+    case ix::Kind::floordiv: v = binary(ScalarOp::floordiv); break;
+    case ix::Kind::mod: v = binary(ScalarOp::mod); break;
+    case ix::Kind::min: v = binary(ScalarOp::min); break;
+    case ix::Kind::max: v = binary(ScalarOp::max); break;
+    default: {
+      Value c = predicate(e);
+      v = b_.cast(c, int64);
+    }
+  }
+  scopes_.back()[index_key] = v;
+  return v;
+}
+
+/// The numbers e takes along the lanes, in dtype: arange + base where it is that simple.
+Value Emitter::iota(Expr e, Dtype dtype) {
+  Dtype t = compute_dtype(dtype);
+  if (!on_lanes(e)) return narrowed(b_.cast(index_value(e), t), dtype);
+  auto form = lane_form(e);
+  bool small = t == int32 && form && form->coefficients[0] == 1;
+  if (!small) return narrowed(b_.cast(index_value(e), t), dtype);
+  Value base = b_.add(index_value(form->base), lanes_.base);
+  return b_.add(b_.arange(width_, int32), spread(b_.cast(base, int32)));
+}
+
+Value Emitter::narrowed(Value v, Dtype dtype) {
+  return compute_dtype(dtype) == dtype ? v : b_.cast(b_.cast(v, dtype), compute_dtype(dtype));
+}
+
+// ---------------------------------------------------------------- nodes
+
+Value Emitter::value(int node, const std::vector<Expr>& index, Expr valid) {
+  if (const Value* known = find(key(node, index, valid))) return *known;
+  if (valid)  // what was computed without a condition serves with one as well
+    if (const Value* known = find(key(node, index, {}))) return *known;
+  Value v = is_memory(node) ? load(node, index, valid) : compute(node, index, valid);
+  scopes_.back()[key(node, index, valid)] = v;
+  return v;
+}
+
+bool Emitter::is_memory(int node) const {
+  if (is_leaf(cx_.ir, node)) return true;
+  if (!cx_.grouping.is_root[static_cast<size_t>(node)]) return false;
+  return cx_.stored[static_cast<size_t>(node)] || cx_.ir[node].op == Op::fold;
+}
+
+void Emitter::define(int node, Value v) { scopes_.back()[key(node, {}, {})] = v; }
+
+Value Emitter::compute(int node, const std::vector<Expr>& index, Expr valid) {
+  const IrNode& n = cx_.ir[node];
+  if (n.op == Op::constant) return b_.constant(compute_dtype(n.type.dtype), n.attrs->number);
+  if (n.op == Op::iota) return iota(index[static_cast<size_t>(n.attrs->axes[0])], n.type.dtype);
+  if (n.op == Op::concat) return concat(node, index, valid);
+  if (n.op == Op::gather) return gather(node, index, valid);
+  if (n.op == Op::random_bits) return random_bits(node, index, valid);
+  if (is_movement(n.op)) return movement(node, index, valid);
+  return elementwise(node, index, valid);
+}
+
+Value Emitter::movement(int node, const std::vector<Expr>& index, Expr valid) {
+  Access access = push(*group_.cx, cx_.ir, node, index);
+  if (!access.valid) return value(access.node, access.index, valid);
+  Expr both = valid ? group_.cx->both(valid, access.valid) : access.valid;
+  Dtype t = compute_dtype(cx_.ir[node].type.dtype);
+  Value other = b_.constant(t, access.other);
+  if (access.valid.is_constant(0)) return other;
+  // Threads read nothing where the condition does not hold: that is a zero already, unless somebody has read the
+  // element without a condition.
+  const bool zero = cx_.target.many_threads() && !valid && is_memory(access.node) &&
+                    (access.other == Number::of_real(0) || access.other == Number()) &&
+                    !find(key(access.node, access.index, {}));
+  Value inside = value(access.node, access.index, both);
+  return zero ? inside : b_.select(predicate(access.valid), inside, other);
+}
+
+Value Emitter::concat(int node, const std::vector<Expr>& index, Expr valid) {
+  Value result = no_value;
+  for (const Access& access : push_concat(*group_.cx, cx_.ir, node, index)) {
+    if (access.valid.is_constant(0)) continue;
+    if (access.valid.is_constant(1)) return value(access.node, access.index, valid);
+    Value v = value(access.node, access.index, valid ? group_.cx->both(valid, access.valid) : access.valid);
+    result = result == no_value ? v : b_.select(predicate(access.valid), v, result);
+  }
+  return result;
+}
+
+/// Negative indices count from the end; the rest is clamped, so that no address lies outside the operand.
+Value Emitter::gather(int node, const std::vector<Expr>& index, Expr valid) {
+  const IrNode& n = cx_.ir[node];
+  auto rank = static_cast<std::ptrdiff_t>(index_rank(cx_.ir, node));
+  std::vector<Expr> prefix(index.begin(), index.begin() + rank), inside(index.begin() + rank, index.end());
+  for (size_t k = 0; k < n.attrs->axes.size(); ++k) {
+    auto axis = static_cast<size_t>(n.attrs->axes[k]);
+    const Dim& dim = cx_.ir[n.inputs[0]].type.shape[axis];
+    int64_t range = std::max<int64_t>(0, dim.bound() - n.attrs->shape[axis].bound());
+    int indices = n.inputs[k + 1];
+    Value i = b_.cast(value(indices, prefix, valid), int64);
+    if (!is_unsigned(cx_.ir[indices].type.dtype)) i = b_.select(b_.lt(i, b_.index(0)), b_.add(i, extent(dim)), i);
+    i = b_.max(b_.min(i, b_.index(range)), b_.index(0));
+    Expr variable = group_.cx->variable("gathered", 0, range);
+    bind(variable, i);
+    if (b_.type(i).rank() > 0) lane_bound_.insert(variable.get());
+    inside[axis] = inside[axis] + variable;
+  }
+  return value(n.inputs[0], inside, valid);
+}
+
+/// Word `at`: one of the four words of block at / 4.
+Value Emitter::philox(Value key0, Value key1, Expr at) {
+  Value block = index_value(at / 4), place = index_value(at % 4);
+  Value low = b_.cast(block, uint32), high = b_.cast(b_.scalar(ScalarOp::shr, {block, b_.index(32)}), uint32),
+        zero = b_.constant(uint32, Number::of_int(0));
+  auto word = [&](ScalarOp op) { return b_.scalar(op, {key0, key1, low, high, zero, zero}); };
+  auto is = [&](int64_t k) { return b_.scalar(ScalarOp::eq, {place, b_.index(k)}); };
+  Value first = b_.select(is(0), word(ScalarOp::philox0), word(ScalarOp::philox1));
+  return b_.select(b_.lt(place, b_.index(2)), first,
+                   b_.select(is(2), word(ScalarOp::philox2), word(ScalarOp::philox3)));
+}
+
+/// MLX's layout of Threefry words: N words, h = N/2 counters pair words i and i + h + (N odd); the middle word of an
+/// odd N has counter (h, 0).
+Value Emitter::random_bits(int node, const std::vector<Expr>& index, Expr valid) {
+  const IrNode& n = cx_.ir[node];
+  ix::Context& icx = *group_.cx;
+  int64_t words = volume(n.attrs->shape), half = words / 2, odd = words % 2;
+  auto lead = static_cast<std::ptrdiff_t>(index.size() - n.attrs->shape.size());  // axes of the keys
+  Expr at = ix::linear(icx, std::vector<Expr>(index.begin() + lead, index.end()), row_major_strides(n.attrs->shape));
+  std::vector<Expr> word(index.begin(), index.begin() + lead);
+  word.push_back(icx.constant(0));
+  Value key0 = value(n.inputs[0], word, valid);
+  word.back() = icx.constant(1);
+  Value key1 = value(n.inputs[0], word, valid);
+  if (n.attrs->generator == graph::Generator::philox) return philox(key0, key1, at);
+  Value i = index_value(at), cut = b_.index(half + odd);
+  Value first = b_.lt(i, cut);
+  Value low = b_.select(first, i, b_.sub(i, cut));
+  Value high = b_.add(low, cut);
+  if (odd) high = b_.select(b_.scalar(ScalarOp::eq, {low, b_.index(half)}), b_.index(0), high);
+  Value c0 = b_.cast(low, uint32), c1 = b_.cast(high, uint32);
+  Value word0 = b_.scalar(ScalarOp::threefry0, {key0, key1, c0, c1});
+  Value word1 = b_.scalar(ScalarOp::threefry1, {key0, key1, c0, c1});
+  return b_.select(first, word0, word1);
+}
+
+Value Emitter::elementwise(int node, const std::vector<Expr>& index, Expr valid) {
+  const IrNode& n = cx_.ir[node];
+  if (n.op == Op::add && n.fused) return plus_product(n.inputs[1], index, valid, value(n.inputs[0], index, valid));
+  std::vector<Value> args;
+  for (int input : n.inputs) args.push_back(value(input, index, valid));
+  Dtype from = cx_.ir[n.inputs[0]].type.dtype, to = n.type.dtype;
+  if (n.op == Op::cast) {
+    if (compute_dtype(to) != to) return b_.cast(b_.cast(args[0], to), compute_dtype(to));
+    return b_.cast(args[0], to);
+  }
+  if (n.op == Op::bitcast) return b_.cast(b_.bitcast(b_.cast(args[0], from), to), compute_dtype(to));
+  return b_.scalar(static_cast<ScalarOp>(graph::row(n.op).scalar), args);
+}
+
+Value Emitter::plus_product(int product, const std::vector<Expr>& index, Expr valid, Value sum) {
+  const IrNode& n = cx_.ir[product];
+  if (is_memory(product)) return b_.add(sum, value(product, index, valid));
+  if (is_movement(n.op) && n.op != Op::concat) {
+    const Access access = push(*group_.cx, cx_.ir, product, index);
+    if (!access.valid) return plus_product(access.node, access.index, valid, sum);
+  }
+  if (n.type.dtype != float32 || (n.op != Op::mul && n.op != Op::square))
+    return b_.add(sum, value(product, index, valid));
+  const Value a = value(n.inputs.front(), index, valid), b = value(n.inputs.back(), index, valid);
+  return b_.scalar(ScalarOp::fma, {a, b, sum});
+}
+
+Value Emitter::load(int node, const std::vector<Expr>& index, Expr valid) {
+  const IrNode& n = cx_.ir[node];
+  kernel::Ref ref = param(node, false);
+  Expr offset = ix::linear(*group_.cx, index, cx_.grouping.strides[static_cast<size_t>(node)]);
+  Value v = no_value;
+  if (auto tile = tiles_.find({node, offset.get()}); tile != tiles_.end())
+    return b_.cast(tile->second, compute_dtype(n.type.dtype));
+  if (auto staged = staged_.find({node, offset.get()}); staged != staged_.end() && !valid) {
+    v = b_.load(staged->second.first, staged->second.second, {width_}, {1});
+  } else if (!on_lanes(offset)) {
+    // One element for all lanes; where it may not exist on any, threads do not read, and vectors read address 0
+    // instead: the value is not used.
+    Value at = index_value(offset);
+    const bool guarded = valid && !on_lanes(valid);
+    if (guarded && cx_.target.many_threads()) v = b_.gather(ref, at, predicate(valid));
+    else v = b_.load(ref, guarded ? b_.select(predicate(valid), at, b_.index(0)) : at, {}, {}, {}, {}, streaming_);
+  } else if (auto form = lane_form(offset); form && (!valid || !on_lanes(valid))) {
+    int64_t stride = form->coefficients[0];
+    Value at = b_.add(index_value(form->base), b_.mul(lanes_.base, b_.index(stride)));
+    Value limit = limit_;
+    if (valid) limit = b_.select(predicate(valid), limit == no_value ? b_.index(width_) : limit, b_.index(0));
+    v = b_.load(ref, at, {width_}, {stride}, {limit}, {}, streaming_);
+  } else {
+    Value mask = valid ? predicate(valid) : no_value;
+    if (mask != no_value && b_.type(mask).rank() == 0) mask = spread(mask);
+    if (limit_ != no_value) mask = mask == no_value ? lane_mask() : b_.scalar(ScalarOp::bit_and, {mask, lane_mask()});
+    v = b_.gather(ref, index_value(offset), mask);
+  }
+  return b_.cast(v, compute_dtype(n.type.dtype));
+}
+
+void Emitter::store(int node, const std::vector<Expr>& index, Value v, bool streaming) {
+  Dtype dtype = cx_.ir[node].type.dtype;
+  kernel::Ref ref = param(node, true);
+  Expr offset = ix::linear(*group_.cx, index, cx_.grouping.strides[static_cast<size_t>(node)]);
+  Value stored = b_.cast(v, dtype);
+  if (!on_lanes(offset)) {
+    if (b_.type(stored).rank() != 0) throw_internal("emit", "a tile is stored to one element: " + print(cx_.ir, node));
+    b_.store(ref, stored, index_value(offset), {});
+  } else if (auto form = lane_form(offset)) {
+    int64_t stride = form->coefficients[0];
+    Value at = b_.add(index_value(form->base), b_.mul(lanes_.base, b_.index(stride)));
+    b_.store(ref, spread(stored), at, {stride}, {limit_}, streaming && stride == 1);
+  } else {
+    b_.scatter(ref, spread(stored), index_value(offset), limit_ == no_value ? no_value : lane_mask());
+  }
+}
+
+void Emitter::hoist(int node, const std::vector<Expr>& index, const std::vector<Expr>& varying) {
+  walk(node, index, [&](int id, const std::vector<Expr>& at) {
+    bool fixed = std::none_of(at.begin(), at.end(), [&](Expr e) {
+      return std::any_of(varying.begin(), varying.end(), [&](Expr v) { return ix::depends_on(e, v); });
+    });
+    if (!fixed || cx_.ir[id].op == Op::constant) return true;
+    value(id, at);
+    return false;
+  });
+}
+
+void Emitter::walk(int node, const std::vector<Expr>& index,
+                   const std::function<bool(int, const std::vector<Expr>&)>& visit) {
+  std::set<Key> seen;
+  std::vector<std::pair<int, std::vector<Expr>>> pending{{node, index}};
+  while (!pending.empty()) {
+    auto [id, at] = std::move(pending.back());
+    pending.pop_back();
+    if (!seen.insert(key(id, at, {})).second || !visit(id, at)) continue;
+    const IrNode& n = cx_.ir[id];
+    // What stands under a condition or a gathered index is not wanted everywhere.
+    if (is_memory(id) || n.op == Op::concat || n.op == Op::gather || n.op == Op::random_bits || n.inputs.empty())
+      continue;
+    if (is_movement(n.op)) {
+      Access access = push(*group_.cx, cx_.ir, id, at);
+      if (!access.valid) pending.emplace_back(access.node, std::move(access.index));
+    } else {
+      for (int input : n.inputs) pending.emplace_back(input, at);
+    }
+  }
+}
+
+void Emitter::prefetch(int node, const std::vector<Expr>& index, Expr program, int64_t count) {
+  Expr offset = ix::linear(*group_.cx, index, cx_.grouping.strides[static_cast<size_t>(node)]);
+  const Expr vars[] = {lanes_.variable, program};
+  auto both = ix::affine(offset, vars);
+  auto form = lane_form(offset);
+  if (!both || !form || form->coefficients[0] != 1 || both->coefficients[1] <= 0) return;
+  Value next = b_.add(b_.add(index_value(form->base), lanes_.base), b_.index(both->coefficients[1]));
+  b_.prefetch(param(node, false), next, count);
+}
+
+Lowered Emitter::finish(int64_t grid, double work) {
+  Lowered result;
+  result.kernel = b_.finish();
+  result.params = params_;
+  result.symbols = arguments_;
+  result.grid = grid;
+  result.work = work;
+  return result;
+}
+
+}  // namespace weft::compiler

@@ -1,0 +1,168 @@
+// Column folds over much data. A program has a strip of columns, as many as make a run of memory that is read at full
+// speed, and goes through the rows a few at a time; the sums of its columns wait in scratch. The sum of a column has
+// the same order in a strip of any width. Where blocks of threads work together, many warps share a strip.
+#include <algorithm>
+#include <bit>
+#include <functional>
+
+#include "compiler/lower/loops/rows.h"
+
+namespace weft::compiler {
+
+using kernel::no_value;
+using kernel::Value;
+
+namespace {
+
+constexpr int64_t rows_at_once = 8;
+constexpr size_t most_partial_sums = 4;     // of a part of columns
+constexpr int64_t bytes_of_turn = 4 << 10;  // that a warp has under way: 32 registers a thread
+
+}  // namespace
+
+/// Columns of a strip, or 0 where one tile of columns at a time does as well: the data fits into a cache, or the group
+/// does more than fold.
+int64_t RowLowering::strip() const {
+  if (cx_.target.many_threads() || schedule_.kind != RowClass::column || passes_ != 1 || !is_static(group_.domain))
+    return 0;
+  if (schedule_.lane_extent * extent_of(serial_) < int64_t{1} << 19 || extent_of(serial_) < 4 * rows_at_once) return 0;
+  if (std::any_of(stages_.begin(), stages_.end(), [](const Stage& s) { return s.root.kind == RootKind::full; }))
+    return 0;
+  int64_t width = 512;
+  while (width > schedule_.width && schedule_.lane_extent * extent_of(outer_) < 8 * width) width /= 2;
+  return width > schedule_.width ? width : 0;
+}
+
+void RowLowering::strip_passes(int64_t width) {
+  kernel::Builder& b = emit_.builder();
+  const int64_t tile = schedule_.width, count = extent_of(serial_), whole_rows = count / rows_at_once * rows_at_once;
+  for (int node : group_.reads) emit_.param(node, false);  // all of them come before the scratch
+  std::vector<kernel::Ref> sums;
+  const std::vector<Value> start = identities(0);
+  for (Value v : start) sums.push_back(b.local(b.type(v).dtype, width));
+  const bool even = schedule_.lane_extent % tile == 0;
+  Value left = b.sub(b.index(schedule_.lane_extent), first_lane_);
+  Value end = schedule_.lane_extent % width == 0 ? b.index(width) : b.min(left, b.index(width));
+
+  auto tiles = [&](const std::function<void(Value, std::vector<Value>)>& body) {  // body(place in the strip, sums)
+    b.loop(b.index(0), end, b.index(tile), {}, [&](Value at, const std::vector<Value>&) {
+      emit_.push_scope();
+      emit_.bind_lanes(lane_, b.add(first_lane_, at), tile, even ? no_value : b.sub(left, at));
+      std::vector<Value> carried;
+      for (kernel::Ref ref : sums) carried.push_back(b.load(ref, at, {tile}, {1}));
+      body(at, std::move(carried));
+      emit_.pop_scope();
+      return std::vector<Value>{};
+    });
+  };
+  auto put = [&](Value at, const std::vector<Value>& values) {
+    for (size_t k = 0; k < sums.size(); ++k) b.store(sums[k], values[k], at, {1});
+  };
+  auto row = [&](Value j, const std::vector<Value>& values) {
+    emit_.push_scope();
+    emit_.bind(loop_, j);
+    std::vector<Value> next = step(0, values);
+    emit_.pop_scope();
+    return next;
+  };
+
+  b.loop(b.index(0), end, b.index(tile), {}, [&](Value at, const std::vector<Value>&) {
+    put(at, start);
+    return std::vector<Value>{};
+  });
+  b.loop(b.index(0), b.index(whole_rows), b.index(rows_at_once), {}, [&](Value first, const std::vector<Value>&) {
+    tiles([&](Value at, std::vector<Value> carried) {
+      hoist(0, {loop_});
+      const size_t folds = carried.size(), parts = 4;
+      std::vector<Value> partial;
+      for (size_t part = 0; part < parts; ++part) partial.insert(partial.end(), start.begin(), start.end());
+      for (int64_t r = 0; r < rows_at_once; ++r) {
+        auto part = partial.begin() + static_cast<std::ptrdiff_t>(static_cast<size_t>(r) % parts * folds);
+        std::vector<Value> next = row(b.add(first, b.index(r)), {part, part + static_cast<std::ptrdiff_t>(folds)});
+        std::copy(next.begin(), next.end(), part);
+      }
+      partial = combine_parts(0, std::move(partial), parts);
+      partial.insert(partial.begin(), carried.begin(), carried.end());
+      put(at, combine_parts(0, std::move(partial), 2));
+    });
+    return std::vector<Value>{};
+  });
+  b.loop(b.index(whole_rows), b.index(count), b.index(1), {}, [&](Value j, const std::vector<Value>&) {
+    tiles([&](Value at, std::vector<Value> carried) { put(at, row(j, carried)); });
+    return std::vector<Value>{};
+  });
+  tiles([&](Value, std::vector<Value> carried) {
+    finish_folds(0, carried);
+    row_roots(1);
+  });
+}
+
+/// How many elements of a column a warp loads before it adds up the first of them.
+size_t RowLowering::elements_of_turn() {
+  Reads all;
+  for (const Stage& stage : stages_)
+    if (stage.root.kind != RootKind::row)
+      for (auto& read : reads_of(stage))
+        if (std::find(all.begin(), all.end(), read) == all.end()) all.push_back(std::move(read));
+  int64_t bytes = 0;
+  for (const auto& [node, index] : all) bytes += static_cast<int64_t>(cx_.ir[node].type.dtype.size());
+  return static_cast<size_t>(
+      std::clamp<int64_t>(bytes_of_turn / (schedule_.width * std::max<int64_t>(1, bytes)), 4, 32));
+}
+
+/// One part of what is folded: several elements at a time, whose loads are under way together. What is left behind the
+/// last of as many is the last part's.
+std::vector<Value> RowLowering::part_of_columns(Value part, int64_t count) {
+  kernel::Builder& b = emit_.builder();
+  const std::vector<Value> start = identities(0);
+  const size_t elements = elements_of_turn();
+  const auto turn = static_cast<int64_t>(elements), extent = extent_of(serial_);
+  const int64_t whole = extent / turn, each = (whole + count - 1) / count;
+  const size_t sums = std::bit_floor(std::max<size_t>(1, most_partial_sums / start.size()));
+  std::vector<Value> carried;
+  for (size_t k = 0; k < sums; ++k) carried.insert(carried.end(), start.begin(), start.end());
+  const Value first = b.mul(part, b.index(each)), next = b.add(first, b.index(each));
+  carried = combine_parts(
+      0, turns(0, carried, elements, sums, first, whole % count == 0 ? next : b.min(next, b.index(whole))), sums);
+  if (whole * turn == extent) return carried;
+  const Value end =
+      b.select(b.scalar(kernel::ScalarOp::eq, {part, b.index(count - 1)}), b.index(extent), b.index(whole * turn));
+  return b.loop(b.index(whole * turn), end, b.index(1), carried, [&](Value at, const std::vector<Value>& values) {
+    emit_.push_scope();
+    emit_.bind(loop_, at);
+    std::vector<Value> sum = step(0, values);
+    emit_.pop_scope();
+    return sum;
+  });
+}
+
+/// Warps take a part each of what is folded (a parallel loop, kernel/tile.h). What they leave is folded in the order of
+/// the parts.
+void RowLowering::columns_together() {
+  kernel::Builder& b = emit_.builder();
+  const int64_t rounds = schedule_.together, width = schedule_.width;
+  for (int node : group_.reads) emit_.param(node, false);  // all of them come before the scratch
+  std::vector<const Stage*> folds;
+  for (const Stage& stage : stages_) {
+    if (stage.root.kind != RootKind::fold) continue;
+    folds.push_back(&stage);
+    sums_.push_back(b.local(compute_dtype(cx_.ir[stage.root.node].type.dtype), rounds * width));
+  }
+  bind_programs();
+  emit_.bind_lanes(lane_, first_lane_, width,
+                   schedule_.lane_extent % width == 0 ? no_value : b.sub(lane_count(), first_lane_));
+  b.parallel(rounds, [&](Value round) {
+    emit_.push_scope();
+    hoist(0, {loop_});
+    const std::vector<Value> carried = part_of_columns(round, rounds);
+    for (size_t k = 0; k < folds.size(); ++k) b.store(sums_[k], carried[k], b.mul(round, b.index(width)), {1});
+    emit_.pop_scope();
+  });
+  for (size_t k = 0; k < folds.size(); ++k)
+    finish_root(*folds[k], b.reduce(cx_.ir[folds[k]->root.node].attrs->reducer,
+                                    b.load(sums_[k], b.index(0), {rounds, width}, {width, 1}), 0));
+  row_roots(1);
+  for (const auto& [stage, v] : late_stores_) emit_.store(stage->root.node, stage->root.index, v, false);
+}
+
+}  // namespace weft::compiler

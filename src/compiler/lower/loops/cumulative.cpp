@@ -1,0 +1,156 @@
+// The prefix class: an axis folded up to each of its elements. Where the axis is the innermost in memory, lanes run
+// along it: a block is folded in registers by doubling (Hillis and Steele 1986), and what all blocks before it came to
+// is carried on. Otherwise lanes run across the axes inside it, and the loop along the axis carries a tile. Each row is
+// one program, so that the bits depend on nothing but the shape. What the operand is computed from is computed here.
+#include <algorithm>
+
+#include "base/error.h"
+#include "compiler/lower/emit.h"
+
+namespace weft::compiler {
+
+using graph::Op;
+using ix::Expr;
+using kernel::no_value;
+using kernel::Reducer;
+using kernel::ScalarOp;
+using kernel::Value;
+
+namespace {
+
+class PrefixLowering {
+ public:
+  PrefixLowering(const LowerContext& cx, Group& group)
+      : cx_(cx), node_(group.roots[0].node), n_(cx.ir[node_]), icx_(*group.cx),
+        emit_(cx, group, "prefix_" + std::to_string(node_)), b_(emit_.builder()),
+        axis_(static_cast<size_t>(n_.attrs->axes[0])), reverse_(n_.attrs->integers[0] != 0),
+        exclusive_(n_.attrs->integers[1] != 0), logs_(n_.attrs->integers[2] != 0),
+        dtype_(compute_dtype(n_.type.dtype)) {}
+
+  Lowered run() {
+    emit_.param(node_, true);
+    const Shape& shape = n_.type.shape;
+    outer_ = bounds(Shape(shape.begin(), shape.begin() + static_cast<std::ptrdiff_t>(axis_)));
+    inner_ = bounds(Shape(shape.begin() + static_cast<std::ptrdiff_t>(axis_) + 1, shape.end()));
+    for (int64_t n : outer_) outer_volume_ *= n;
+    for (int64_t n : inner_) inner_volume_ *= n;
+    along_ = icx_.variable("k", 0, std::max<int64_t>(0, shape[axis_].bound() - 1));
+    const int64_t grid = inner_volume_ == 1 ? along_rows() : across_rows();
+    return emit_.finish(grid, 8.0 * static_cast<double>(volume(shape)));
+  }
+
+ private:
+  /// Index of the element at (outer, along, inner).
+  std::vector<Expr> index_at(Expr outer, Expr inner) const {
+    std::vector<Expr> index;
+    const auto unroll = [&](Expr flat, const std::vector<int64_t>& extents, int64_t count) {
+      if (extents.empty()) return;
+      const std::vector<int64_t> all{count};
+      for (Expr e : ix::reindex_reshape(icx_, std::span<const Expr>(&flat, 1), extents, all)) index.push_back(e);
+    };
+    unroll(outer, outer_, outer_volume_);
+    index.push_back(n_.type.shape[axis_].bound() <= 1 ? icx_.constant(0) : along_);
+    unroll(inner, inner_, inner_volume_);
+    return index;
+  }
+
+  int64_t width_for(int64_t extent) const {
+    int64_t width = 1;
+    while (width < std::min<int64_t>(cx_.target.lanes(dtype_.size()), extent)) width *= 2;
+    return width;
+  }
+
+  Value combine(Value a, Value x) {
+    if (!logs_) return b_.scalar(kernel::combine(n_.attrs->reducer), {a, x});
+    const std::vector<int64_t> dims = b_.type(x).dims;
+    const Value m = b_.max(a, x), exponential = b_.scalar(ScalarOp::exp, {b_.sub(b_.min(a, x), m)});
+    const Value infinite = b_.scalar(ScalarOp::eq, {b_.scalar(ScalarOp::abs, {m}), b_.real(dtype_, INFINITY, dims)});
+    return b_.select(infinite, m, b_.add(m, b_.scalar(ScalarOp::log1p, {exponential})));
+  }
+
+  Value identity(std::vector<int64_t> dims) {
+    const Number number = logs_ ? Number::of_real(-INFINITY) : kernel::identity(n_.attrs->reducer, dtype_);
+    return b_.constant(dtype_, number, std::move(dims));
+  }
+
+  Value operand(const std::vector<Expr>& index, int64_t width) {
+    return b_.broadcast(emit_.value(n_.inputs[0], index), {width});
+  }
+
+  /// Lane l holds the lanes up to it, combined.
+  Value block_prefix(Value v, int64_t width) {
+    const Value lanes = b_.arange(width);
+    for (int64_t far = 1; far < width; far *= 2) {
+      const Value next = combine(b_.shift(v, identity({width}), reverse_ ? -far : far), v);
+      const Value reached = reverse_ ? b_.lt(lanes, b_.broadcast(b_.index(width - far), {width}))
+                                     : b_.lt(b_.broadcast(b_.index(far - 1), {width}), lanes);
+      v = b_.select(reached, next, v);
+    }
+    return v;
+  }
+
+  int64_t along_rows() {
+    const int64_t width = width_for(n_.type.shape[axis_].bound());
+    const Expr outer = icx_.variable("o", 0, std::max<int64_t>(0, outer_volume_ - 1));
+    const std::vector<Expr> index = index_at(outer, icx_.constant(0));
+    emit_.bind(outer, b_.program_id());
+    const Value length = emit_.extent(n_.type.shape[axis_]), step = b_.index(width);
+    const Value blocks = b_.scalar(ScalarOp::floordiv, {b_.add(length, b_.index(width - 1)), step});
+    b_.loop(b_.index(0), blocks, b_.index(1), {identity({})}, [&](Value i, const std::vector<Value>& carried) {
+      emit_.push_scope();
+      const Value block = reverse_ ? b_.sub(b_.sub(blocks, b_.index(1)), i) : i, first = b_.mul(block, step);
+      const bool whole = n_.type.shape[axis_].is_static() && n_.type.shape[axis_].bound() % width == 0;
+      emit_.bind_lanes(along_, first, width, whole ? no_value : b_.sub(length, first));
+      Value v = operand(index, width);
+      if (reverse_ && !whole)
+        v = b_.select(emit_.lane_mask(), v, identity({width}));  // lanes behind the end would be combined into all
+      const Value before = b_.broadcast(carried[0], {width}), total = combine(before, block_prefix(v, width));
+      emit_.store(node_, index, exclusive_ ? b_.shift(total, before, reverse_ ? -1 : 1) : total, false);
+      const Value next = b_.extract(total, reverse_ ? 0 : width - 1);
+      emit_.pop_scope();
+      return std::vector<Value>{next};
+    });
+    return outer_volume_;
+  }
+
+  int64_t across_rows() {
+    const int64_t width = width_for(inner_volume_), blocks = (inner_volume_ + width - 1) / width;
+    const Expr outer = icx_.variable("o", 0, std::max<int64_t>(0, outer_volume_ - 1)),
+               inner = icx_.variable("x", 0, std::max<int64_t>(0, inner_volume_ - 1));
+    const std::vector<Expr> index = index_at(outer, inner);
+    const Value pid = b_.program_id(), count = b_.index(blocks);
+    emit_.bind(outer, b_.scalar(ScalarOp::floordiv, {pid, count}));
+    const Value first = b_.mul(b_.scalar(ScalarOp::mod, {pid, count}), b_.index(width));
+    emit_.bind_lanes(inner, first, width,
+                     inner_volume_ % width == 0 ? no_value : b_.sub(b_.index(inner_volume_), first));
+    const Value length = emit_.extent(n_.type.shape[axis_]);
+    b_.loop(b_.index(0), length, b_.index(1), {identity({width})}, [&](Value i, const std::vector<Value>& carried) {
+      emit_.push_scope();
+      emit_.bind(along_, reverse_ ? b_.sub(b_.sub(length, b_.index(1)), i) : i);
+      const Value total = combine(carried[0], operand(index, width));
+      emit_.store(node_, index, exclusive_ ? carried[0] : total, false);
+      emit_.pop_scope();
+      return std::vector<Value>{total};
+    });
+    return outer_volume_ * blocks;
+  }
+
+  const LowerContext& cx_;
+  int node_;
+  const IrNode& n_;
+  ix::Context& icx_;
+  Emitter emit_;
+  kernel::Builder& b_;
+  size_t axis_;
+  bool reverse_, exclusive_, logs_;
+  Dtype dtype_;
+  std::vector<int64_t> outer_, inner_;
+  int64_t outer_volume_ = 1, inner_volume_ = 1;
+  Expr along_;
+};
+
+}  // namespace
+
+Lowered lower_prefix(const LowerContext& cx, Group& group) { return PrefixLowering(cx, group).run(); }
+
+}  // namespace weft::compiler

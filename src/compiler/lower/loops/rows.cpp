@@ -1,0 +1,491 @@
+// The passes of map, row and column kernels.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <bit>
+#include <set>
+
+#include "base/error.h"
+#include "compiler/lower/loops/rows.h"
+
+namespace weft::compiler {
+
+using graph::Op;
+using ix::Expr;
+using kernel::no_value;
+using kernel::ScalarOp;
+using kernel::Value;
+
+int64_t extent_of(const std::vector<DomainVariable>& vars) {
+  int64_t n = 1;
+  for (const DomainVariable& v : vars) n *= v.extent.bound();
+  return n;
+}
+
+bool is_static(const std::vector<DomainVariable>& vars) {
+  return std::all_of(vars.begin(), vars.end(), [](const auto& v) { return v.extent.is_static(); });
+}
+
+std::string RowLowering::kernel_name() const {
+  const char* names[] = {"map", "row", "column"};
+  std::string name = names[static_cast<int>(schedule_.kind)];
+  std::set<std::string> ops;
+  for (const Root& root : group_.roots)
+    if (cx_.ir[root.node].op == Op::fold) ops.insert(std::string(kernel::name(cx_.ir[root.node].attrs->reducer)));
+  for (const std::string& op : ops) name += "_" + op;
+  return name + fmt::format("_{}", group_.roots.back().node);
+}
+
+/// pass(fold) = 1 + the latest pass of a fold it depends on; pass(map) = that of the folds it depends on, plus one.
+void RowLowering::order_passes() {
+  const std::vector<int> passes = root_passes(cx_.ir, cx_.grouping, group_);
+  for (size_t k = 0; k < passes.size(); ++k) {
+    stages_.push_back({group_.roots[k], {}, passes[k]});
+    passes_ = std::max(passes_, passes[k] + 1);
+  }
+}
+
+void RowLowering::split_domain() {
+  std::vector<DomainVariable> rows, inner;
+  for (const DomainVariable& v : group_.domain) (v.inner ? inner : rows).push_back(v);
+  if (schedule_.kind == RowClass::row) {
+    outer_ = rows;
+    lanes_ = inner;
+  } else {
+    auto cut = rows.end() - schedule_.lane_axes;
+    outer_.assign(rows.begin(), cut);
+    lanes_.assign(cut, rows.end());
+    serial_ = inner;
+  }
+}
+
+/// The domain variables as digits of one number that runs through them row-major.
+std::vector<Expr> RowLowering::digits(const std::vector<DomainVariable>& vars, Expr number) {
+  std::vector<int64_t> extents, flat{extent_of(vars)};
+  for (const DomainVariable& v : vars) extents.push_back(v.extent.bound());
+  return ix::reindex_reshape(*group_.cx, std::span<const Expr>(&number, 1), extents, flat);
+}
+
+/// Domain variables become digits of the program, lane and loop variables; the roots' indices follow.
+void RowLowering::substitute_domain() {
+  ix::Context& icx = *group_.cx;
+  std::map<int64_t, Expr> by_id;
+  auto take_over = [&](const char* name, const std::vector<DomainVariable>& vars, Expr& number) {
+    number = icx.variable(name, 0, std::max<int64_t>(0, extent_of(vars) - 1));
+    if (vars.empty()) return;
+    std::vector<Expr> parts = digits(vars, number);
+    for (size_t k = 0; k < vars.size(); ++k) by_id[vars[k].var->value] = parts[k];
+  };
+  take_over("p", outer_, program_);
+  take_over("x", lanes_, lane_);
+  take_over("j", serial_, loop_);
+  auto replace = [&](int64_t id) {
+    auto it = by_id.find(id);
+    return it == by_id.end() ? Expr() : it->second;
+  };
+  for (Stage& stage : stages_) {
+    if (stage.folds()) stage.operand = fold_operand_index(cx_.ir, group_, stage.root);
+    for (Expr& e : stage.operand) e = ix::substitute(e, replace);
+    for (Expr& e : stage.root.index) e = ix::substitute(e, replace);
+  }
+}
+
+Lowered RowLowering::run() {
+  order_passes();
+  split_domain();
+  substitute_domain();
+  for (const Stage& stage : stages_)
+    if (cx_.stored[static_cast<size_t>(stage.root.node)]) emit_.param(stage.root.node, true);
+  kernel::Builder& b = emit_.builder();
+
+  dynamic_extent_ = schedule_.dynamic;
+  if (int64_t wide = strip(); wide > 0) schedule_.block = wide;
+  blocks_ = schedule_.kind == RowClass::row ? 1 : (schedule_.lane_extent + schedule_.block - 1) / schedule_.block;
+  grid_ = extent_of(outer_) * blocks_;
+  if (group_.has_columns()) {
+    rows_of_parts();
+    return finish();
+  }
+  if (schedule_.together > 1) {
+    if (schedule_.kind == RowClass::row) rows_together();
+    else columns_together();
+    return finish();
+  }
+  const bool products = side_by_side();
+  if (schedule_.kind == RowClass::row && !one_tile() && !products) find_kept();
+  if (const int64_t rows = rows_of_program(); rows > 0) {
+    overlapped_passes(rows);
+    return finish();
+  }
+  if (products) {
+    product_rows();
+    return finish();
+  }
+  bind_programs();
+
+  Value inside =
+      no_value;  // a symbolic program axis is covered up to its bound: programs beyond the symbol's value do nothing
+  for (size_t k = 0; k < outer_.size(); ++k) {
+    if (outer_[k].extent.is_static()) continue;
+    Value ok = b.lt(emit_.index_value(digits(outer_, program_)[k]), emit_.extent(outer_[k].extent));
+    inside = inside == no_value ? ok : b.scalar(ScalarOp::bit_and, {inside, ok});
+  }
+  if (inside == no_value) {
+    passes();
+  } else {
+    emit_.push_scope();
+    b.when(inside, [&] { passes(); });
+    emit_.pop_scope();
+  }
+  return finish();
+}
+
+/// Lanes of a row are added up by a tree as wide as a tile; columns have one order in tiles of any width, and another
+/// one in strips.
+int64_t RowLowering::fold_order() const {
+  if (!group_.has_fold()) return 0;
+  if (schedule_.kind == RowClass::column)
+    return strip() > 0 ? -2 : schedule_.together > 1 ? -1 - schedule_.together : -1;
+  return schedule_.width * schedule_.together;
+}
+
+Lowered RowLowering::finish() {
+  const double points = static_cast<double>(extent_of(outer_)) * static_cast<double>(schedule_.lane_extent) *
+                        static_cast<double>(extent_of(serial_));
+  Lowered lowered = emit_.finish(grid_, points * (schedule_.flops + 4 * schedule_.loads));
+  lowered.fold_order = fold_order();
+  if (dynamic_extent_) lowered.block = schedule_.block;
+  return lowered;
+}
+
+/// Program id → (row, block of lanes).
+void RowLowering::bind_programs() {
+  kernel::Builder& b = emit_.builder();
+  Value row = b.program_id(), block = b.index(0);
+  if (outer_.empty()) {
+    block = row;
+    row = b.index(0);
+  } else if (blocks_ > 1) {
+    Value n = b.index(blocks_);
+    block = b.scalar(ScalarOp::mod, {row, n});
+    row = b.scalar(ScalarOp::floordiv, {row, n});
+  }
+  if (blocks_ == 1 && !dynamic_extent_) block = b.index(0);
+  emit_.bind(program_, row);
+  first_lane_ = b.mul(block, b.index(schedule_.block));
+}
+
+/// How many lanes there are in all: a number, a symbol's value, or the argument of a kernel that serves all lengths.
+Value RowLowering::lane_count() {
+  if (dynamic_extent_) return emit_.argument("n", {schedule_.lane_extent, nullptr});
+  if (is_static(lanes_)) return emit_.builder().index(schedule_.lane_extent);
+  return emit_.extent(lanes_.back().extent);
+}
+
+void RowLowering::passes() {
+  kernel::Builder& b = emit_.builder();
+  int64_t width = schedule_.width;
+  bool whole = is_static(lanes_) && schedule_.lane_extent % width == 0;
+  if (strip() > 0) return strip_passes(schedule_.block);
+  if (one_tile()) emit_.bind_lanes(lane_, first_lane_, width, whole ? no_value : b.sub(lane_count(), first_lane_));
+  load_early();
+  ask_for_row();
+  for (int p = 0; p < passes_; ++p) pass(p);
+  row_roots(passes_);
+}
+
+/// One tile, and no loop over lanes.
+bool RowLowering::one_tile() const {
+  return !dynamic_extent_ && (schedule_.lane_extent <= schedule_.width || schedule_.kind == RowClass::column);
+}
+
+void RowLowering::pass(int p) {
+  row_roots(p);
+  bool any = std::any_of(stages_.begin(), stages_.end(),
+                         [&](const Stage& s) { return s.pass == p && s.root.kind != RootKind::row; });
+  if (!any) return;
+  if (schedule_.kind == RowClass::column) inner_loop(p);
+  else if (one_tile()) finish_folds(p, step(p, identities(p)));
+  else lane_loop(p);
+}
+
+/// Full tiles in a loop, then what is left under a limit; long arithmetic without folds stands there once, under the
+/// limit, because compilers take as long over a second copy as over the first, and the check is little beside it.
+void RowLowering::lane_loop(int p) {
+  kernel::Builder& b = emit_.builder();
+  int64_t width = schedule_.width;
+  hoist(p, {lane_});
+  Value step_width = b.index(width), lo = first_lane_, hi = lane_count();
+  if (blocks_ > 1 || dynamic_extent_) hi = b.min(hi, b.add(lo, b.index(schedule_.block)));
+  constexpr double long_arithmetic = 100;  // operations an element: random numbers are some two hundred
+  if (cx_.target.many_threads() && schedule_.kind == RowClass::map && schedule_.flops > long_arithmetic) {
+    b.loop(lo, hi, step_width, {}, [&](Value at, const std::vector<Value>&) {
+      emit_.push_scope();
+      emit_.bind_lanes(lane_, at, width, b.sub(hi, at));
+      step(p, {});
+      emit_.pop_scope();
+      return std::vector<Value>{};
+    });
+    return;
+  }
+  Value full = b.add(lo, b.mul(b.scalar(ScalarOp::floordiv, {b.sub(hi, lo), step_width}), step_width));
+  std::vector<Value> carried =
+      b.loop(lo, full, step_width, identities(p), [&](Value at, const std::vector<Value>& values) {
+        emit_.push_scope();
+        emit_.bind_lanes(lane_, at, width, no_value);
+        std::vector<Value> next = step(p, values);
+        emit_.pop_scope();
+        return next;
+      });
+  int64_t end = 0, begin = 0;
+  bool known = b.known(hi, end) && b.known(full, begin);
+  if (!known || end > begin) {
+    emit_.push_scope();
+    Value left = b.sub(hi, full);
+    if (carried.empty() && !known) {
+      b.when(b.lt(full, hi), [&] {
+        emit_.bind_lanes(lane_, full, width, left);
+        step(p, {});
+      });
+    } else {
+      emit_.bind_lanes(lane_, full, width, left);
+      carried = step(p, carried);
+    }
+    emit_.pop_scope();
+  }
+  finish_folds(p, carried);
+}
+
+/// Lanes stand still on the columns; the folded elements come one by one, in turn to a few partial results: an addition
+/// takes several cycles, but several of them can be under way.
+void RowLowering::inner_loop(int p) {
+  kernel::Builder& b = emit_.builder();
+  hoist(p, {loop_});
+  Value count = is_static(serial_) ? b.index(extent_of(serial_)) : emit_.extent(serial_.back().extent);
+  const std::vector<Value> start = identities(p);
+  const size_t folds = start.size(), turn = folds > 0 && reads_together(p) ? turn_of(folds) : 0;
+  const size_t most_parts = folds > 0 && is_static(serial_) && extent_of(serial_) >= 16 ? parts_of(folds) : 1;
+  // Additions of several folds take turns by themselves.
+  const size_t parts =
+      turn > 0 ? std::min({most_parts, std::bit_floor(turn), std::bit_floor(std::max<size_t>(1, 16 / folds))})
+               : most_parts;
+  std::vector<Value> carried;
+  for (size_t part = 0; part < parts; ++part) carried.insert(carried.end(), start.begin(), start.end());
+
+  auto one = [&](Value at, const std::vector<Value>& values, size_t part) {  // one element into partial result `part`
+    emit_.push_scope();
+    emit_.bind(loop_, at);
+    std::vector<Value> own(values.begin() + static_cast<std::ptrdiff_t>(part * folds),
+                           values.begin() + static_cast<std::ptrdiff_t>((part + 1) * folds));
+    std::vector<Value> next = step(p, own), all = values;
+    std::copy(next.begin(), next.end(), all.begin() + static_cast<std::ptrdiff_t>(part * folds));
+    emit_.pop_scope();
+    return all;
+  };
+  if (turn > 0)
+    return finish_folds(
+        p, combine_parts(
+               p, turns(p, carried, turn, parts, b.index(0), b.index(extent_of(serial_) / static_cast<int64_t>(turn))),
+               parts));
+  Value stride = b.index(static_cast<int64_t>(parts));
+  Value full = b.mul(b.scalar(ScalarOp::floordiv, {count, stride}), stride);
+  carried = b.loop(b.index(0), full, stride, carried, [&](Value at, const std::vector<Value>& values) {
+    std::vector<Value> next = values;
+    for (size_t part = 0; part < parts; ++part) next = one(b.add(at, b.index(static_cast<int64_t>(part))), next, part);
+    return next;
+  });
+  for (size_t part = 0; parts > 1 && part < static_cast<size_t>(extent_of(serial_)) % parts; ++part)
+    carried = one(b.add(full, b.index(static_cast<int64_t>(part))), carried, part);
+  finish_folds(p, combine_parts(p, carried, parts));
+}
+
+/// Does an element of the loop take more than one load? What is read alone, one element after the other, is on its way
+/// sooner without turns.
+bool RowLowering::reads_together(int p) {
+  size_t reads = 0;
+  for (const Stage& stage : stages_)
+    if (stage.pass == p && stage.root.kind != RootKind::row) reads += reads_of(stage).size();
+  return reads > 1;
+}
+
+/// Elements of a turn, for threads: a divisor of the innermost axis, so that those of one turn lie in one line of it.
+/// 0: no divisor is of use.
+size_t RowLowering::turn_of(size_t folds) const {
+  constexpr size_t least = 4, most = 16, most_sums = 224;
+  if (!cx_.target.many_threads() || !is_static(serial_) || extent_of(serial_) < 16) return 0;
+  const size_t limit = std::max(least, std::min(most, most_sums / folds));
+  for (const int64_t extent : {serial_.back().extent.bound(), extent_of(serial_)})
+    for (size_t turn = limit; turn >= least; --turn)
+      if (static_cast<size_t>(extent) % turn == 0) return turn;
+  return 0;
+}
+
+/// The loop in turns of several elements, from the first turn to before the last, dealt out to `parts` partial results.
+/// What they have in common (a window's place, a pixel that several windows see) is known from their indices and made
+/// once.
+std::vector<Value> RowLowering::turns(int p, const std::vector<Value>& initial, size_t turn, size_t parts, Value first,
+                                      Value last) {
+  kernel::Builder& b = emit_.builder();
+  const int64_t count = extent_of(serial_) / static_cast<int64_t>(turn);
+  const size_t folds = initial.size() / parts;
+  const Expr number = group_.cx->variable("q", 0, count - 1);
+  std::vector<std::vector<Stage>> elements(turn, stages_);
+  for (size_t k = 0; k < turn; ++k) {
+    const Expr place = number * static_cast<int64_t>(turn) + group_.cx->constant(static_cast<int64_t>(k));
+    const auto replace = [&](int64_t id) { return id == loop_->value ? place : Expr(); };
+    for (Stage& stage : elements[k]) {
+      for (Expr& e : stage.operand) e = ix::substitute(e, replace);
+      for (Expr& e : stage.root.index) e = ix::substitute(e, replace);
+    }
+  }
+  return b.loop(first, last, b.index(1), initial, [&](Value at, const std::vector<Value>& values) {
+    emit_.push_scope();
+    emit_.bind(number, at);
+    load_turn(p, elements);
+    std::vector<Value> all = values;
+    for (size_t k = 0; k < turn; ++k) {
+      const auto own = all.begin() + static_cast<std::ptrdiff_t>(k % parts * folds);
+      for (const Stage& stage : stages_)
+        if (stage.pass == p && stage.root.kind == RootKind::full)
+          emit_.forget(stage.root.node);  // the last element's, where it was made for its readers alone
+      std::swap(stages_, elements[k]);
+      const std::vector<Value> next = step(p, {own, own + static_cast<std::ptrdiff_t>(folds)});
+      std::swap(stages_, elements[k]);
+      std::copy(next.begin(), next.end(), own);
+    }
+    emit_.pop_scope();
+    return all;
+  });
+}
+
+/// So many partial results that loads are under way all the time; few enough to stay in registers.
+size_t RowLowering::parts_of(size_t folds) const {
+  if (!cx_.target.many_threads()) return 4;
+  size_t parts = 16;
+  while (parts > 4 && (parts * folds > 32 || parts * 4 > static_cast<size_t>(extent_of(serial_)))) parts /= 2;
+  return parts;
+}
+
+/// (0 + 1) + (2 + 3), for each fold.
+std::vector<Value> RowLowering::combine_parts(int p, std::vector<Value> carried, size_t parts) {
+  const size_t folds = carried.size() / parts;
+  std::vector<ScalarOp> ops;
+  for (const Stage& stage : stages_)
+    if (stage.pass == p && stage.root.kind == RootKind::fold)
+      ops.push_back(kernel::combine(cx_.ir[stage.root.node].attrs->reducer));
+  for (; parts > 1; parts /= 2)
+    for (size_t part = 0; part < parts / 2; ++part)
+      for (size_t f = 0; f < folds; ++f)
+        carried[part * folds + f] =
+            emit_.builder().scalar(ops[f], {carried[2 * part * folds + f], carried[(2 * part + 1) * folds + f]});
+  carried.resize(folds);
+  return carried;
+}
+
+void RowLowering::hoist(int p, const std::vector<Expr>& varying) {
+  for (const Stage& stage : stages_) {
+    if (stage.pass != p || stage.root.kind == RootKind::row) continue;
+    if (stage.folds()) emit_.hoist(cx_.ir[stage.root.node].inputs[0], stage.operand, varying);
+    else
+      for (int input : cx_.ir[stage.root.node].inputs)
+        if (is_elementwise(cx_.ir[stage.root.node].op)) emit_.hoist(input, stage.root.index, varying);
+  }
+}
+
+std::vector<Value> RowLowering::identities(int p) {
+  std::vector<Value> values;
+  for (const Stage& stage : stages_) {
+    if (stage.pass != p || stage.root.kind != RootKind::fold) continue;
+    Dtype t = compute_dtype(cx_.ir[stage.root.node].type.dtype);
+    values.push_back(
+        emit_.builder().constant(t, kernel::identity(cx_.ir[stage.root.node].attrs->reducer, t), {schedule_.width}));
+  }
+  return values;
+}
+
+/// Sums of products down columns: a multiplication and an addition are one instruction of a thread.
+bool RowLowering::sums_products(const Stage& stage) const {
+  const IrNode& node = cx_.ir[stage.root.node];
+  return cx_.target.many_threads() && schedule_.kind == RowClass::column && stage.root.kind == RootKind::fold &&
+         node.attrs->reducer == kernel::Reducer::sum && node.type.dtype == float32;
+}
+
+/// One tile of pass p: every fold takes it in, every full root is stored. Stores come last: an update in place must not
+/// be read as an old value.
+std::vector<Value> RowLowering::step(int p, const std::vector<Value>& carried) {
+  kernel::Builder& b = emit_.builder();
+  std::vector<Value> next;
+  std::vector<std::pair<const Stage*, Value>> stores;
+  recall(p);
+  for (const Stage& stage : stages_) {
+    if (stage.pass != p || stage.root.kind == RootKind::row) continue;
+    const IrNode& node = cx_.ir[stage.root.node];
+    if (stage.root.kind == RootKind::full) {
+      if (!cx_.stored[static_cast<size_t>(stage.root.node)]) continue;
+      stores.emplace_back(&stage, emit_.rounded(stage.root.node, emit_.make(stage.root.node, stage.root.index)));
+      emit_.define(stage.root.node, stores.back().second);
+      continue;
+    }
+    if (sums_products(stage)) {
+      next.push_back(emit_.plus_product(node.inputs[0], stage.operand, {}, carried[next.size()]));
+      continue;
+    }
+    Value v = b.broadcast(emit_.value(node.inputs[0], stage.operand), {schedule_.width});
+    if (stage.root.kind == RootKind::column) {
+      Value& sum = column_sums_[column_of(stage)];
+      sum = b.scalar(kernel::combine(node.attrs->reducer), {sum, v});
+      continue;
+    }
+    if (schedule_.kind == RowClass::row && emit_.limit() != no_value) {
+      Dtype t = b.type(v).dtype;
+      v = b.select(emit_.lane_mask(), v, b.constant(t, kernel::identity(node.attrs->reducer, t), {schedule_.width}));
+    }
+    next.push_back(b.scalar(kernel::combine(node.attrs->reducer), {carried[next.size()], v}));
+  }
+  keep(p);
+  prefetch_next(p);
+  for (const auto& [stage, v] : stores)
+    emit_.store(stage->root.node, stage->root.index, v, cx_.streamed[static_cast<size_t>(stage->root.node)]);
+  return next;
+}
+
+void RowLowering::finish_folds(int p, const std::vector<Value>& carried) {
+  kernel::Builder& b = emit_.builder();
+  size_t k = 0;
+  for (const Stage& stage : stages_) {
+    if (stage.pass != p || stage.root.kind != RootKind::fold) continue;
+    Value v = carried[k++];
+    if (schedule_.kind == RowClass::row) v = b.reduce(cx_.ir[stage.root.node].attrs->reducer, v, 0);
+    finish_root(stage, v);
+  }
+}
+
+void RowLowering::finish_root(const Stage& stage, Value v) {
+  v = emit_.rounded(stage.root.node, v);
+  emit_.define(stage.root.node, v);
+  if (!cx_.stored[static_cast<size_t>(stage.root.node)]) return;
+  if (schedule_.together > 1) late_stores_.emplace_back(&stage, v);
+  else emit_.store(stage.root.node, stage.root.index, v, false);
+}
+
+void RowLowering::row_roots(int p) {
+  for (const Stage& stage : stages_)
+    if (stage.pass == p && stage.root.kind == RootKind::row)
+      finish_root(stage, emit_.make(stage.root.node, stage.root.index));
+}
+
+std::optional<Lowered> lower_rows(const LowerContext& cx, Group& group, Variant variant) {
+  if (variant == Variant::own) return {};
+  if (std::optional<Lowered> transposed = lower_transposed(cx, group)) {
+    if (variant == Variant::heuristic) return transposed;
+    if (variant != Variant::straight) return {};
+    variant = Variant::heuristic;
+  } else if (variant == Variant::straight) {
+    return {};
+  }
+  const std::optional<RowSchedule> schedule = schedule_rows(cx.ir, cx.grouping, group, cx.target, variant);
+  if (!schedule) return {};
+  return RowLowering(cx, group, *schedule).run();
+}
+
+}  // namespace weft::compiler

@@ -1,0 +1,154 @@
+#pragma once
+// The classes map, row and column as one walk over the roots of a group in passes. A pass is one loop over the inner
+// domain; folds that depend on other folds of the group come in a later pass, and full roots in the pass after the last
+// fold that they need.
+#include <map>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "compiler/lower/emit.h"
+#include "compiler/schedule/rows.h"
+
+namespace weft::compiler {
+
+/// Points of the domain that the variables span, symbols at their bounds.
+int64_t extent_of(const std::vector<DomainVariable>& vars);
+bool is_static(const std::vector<DomainVariable>& vars);
+
+struct Stage {
+  bool folds() const { return root.kind == RootKind::fold || root.kind == RootKind::column; }
+
+  Root root;                      // with index expressions in program and lane variables
+  std::vector<ix::Expr> operand;  // folds and columns: index of what is folded
+  int pass = 0;
+};
+
+class RowLowering {
+ public:
+  RowLowering(const LowerContext& cx, Group& group, const RowSchedule& schedule)
+      : cx_(cx), group_(group), schedule_(schedule), emit_(cx, group, kernel_name()) {}
+
+  Lowered run();
+
+ private:
+  Lowered finish();
+  std::string kernel_name() const;
+  int64_t fold_order() const;
+  void order_passes();
+  void split_domain();
+  void substitute_domain();
+  std::vector<ix::Expr> digits(const std::vector<DomainVariable>& vars, ix::Expr number);
+  void bind_programs();
+  kernel::Value lane_count();
+  bool one_tile() const;
+  void passes();
+  void pass(int p);
+  void lane_loop(int p);
+  void inner_loop(int p);
+  size_t parts_of(size_t folds) const;
+  bool reads_together(int p);
+  bool sums_products(const Stage& stage) const;
+  size_t turn_of(size_t folds) const;
+  void load_turn(int p, const std::vector<std::vector<Stage>>& elements);
+  std::vector<kernel::Value> turns(int p, const std::vector<kernel::Value>& initial, size_t turn, size_t parts,
+                                   kernel::Value first, kernel::Value last);
+  std::vector<kernel::Value> combine_parts(int p, std::vector<kernel::Value> carried, size_t parts);
+  void hoist(int p, const std::vector<ix::Expr>& varying);
+  std::vector<kernel::Value> identities(int p);
+  std::vector<kernel::Value> step(int p, const std::vector<kernel::Value>& carried);
+  void finish_folds(int p, const std::vector<kernel::Value>& carried);
+  void finish_root(const Stage& stage, kernel::Value v);
+  void row_roots(int p);
+
+  // lower/loops/rows_reuse.cpp: what several passes want
+  /// A value that a later pass wants again: it waits in scratch as wide as the row.
+  struct Kept {
+    int node;
+    std::vector<ix::Expr> index;
+    int made;              // pass
+    std::set<int> wanted;  // later passes
+    kernel::Ref scratch = -1;
+  };
+  using Reads = std::vector<std::pair<int, std::vector<ix::Expr>>>;
+  Reads reads_of(const Stage& stage);
+  void load_early();
+  void find_kept();
+  void ask_for_row();
+  void examine(int p, int node, const std::vector<ix::Expr>& index);
+  double cost(int node);
+  Dtype kept_dtype(const Kept& kept) const;
+  void recall(int p);
+  void keep(int p);
+  void prefetch_next(int p);
+  int64_t scratch_share() const;
+  kernel::Value scratch_place();
+
+  // lower/loops/rows_overlap.cpp: the last pass of a row along with the last but one of the next
+  int64_t rows_of_program() const;
+  void overlapped_passes(int64_t rows);
+  std::vector<kernel::Value> overlapped_row(kernel::Value row, const std::vector<kernel::Value>& previous);
+  std::vector<kernel::Value> row_values();
+  void define_row_values(const std::vector<kernel::Value>& values);
+
+  // lower/loops/gemv.cpp: a few rows of a matrix side by side
+  bool side_by_side();
+  void norm_of_row(kernel::Value row);
+  bool is_same_for_all(const Stage& stage) const;
+  using Scopes = std::vector<Emitter::Scope>;
+  Scopes matrix_tiles(kernel::Value at, kernel::Value limit, const std::vector<kernel::Value>& rows);
+  std::vector<kernel::Value> product_step(kernel::Value at, kernel::Value limit, const std::vector<kernel::Value>& rows,
+                                          std::vector<kernel::Value> sums, Scopes tiles, Emitter::Scope row = {});
+  size_t products() const;
+  void product_rows();
+
+  // lower/loops/rows_cluster.cpp: a row's parts by blocks that work together
+  int64_t part() const;
+  std::vector<kernel::Value> part_loop(int p, kernel::Value first, kernel::Value count);
+  void pass_together(int p, bool first);
+  void rows_together();
+
+  // lower/loops/rows_columns.cpp: sums along the rows beside what is computed for each
+  void rows_of_parts();
+  size_t column_of(const Stage& stage) const;
+  std::vector<kernel::Value> fetch(const Reads& reads, kernel::Value row);
+  void prefetch_after(const Reads& reads, kernel::Value row);
+
+  // lower/loops/columns.cpp: columns in strips that are as wide as memory likes
+  int64_t strip() const;
+  void strip_passes(int64_t width);
+  size_t elements_of_turn();
+  std::vector<kernel::Value> part_of_columns(kernel::Value part, int64_t count);
+  void columns_together();
+
+  struct Seen {
+    int pass;
+    size_t kept = SIZE_MAX;
+  };
+  const LowerContext& cx_;
+  Group& group_;
+  RowSchedule schedule_;
+  Emitter emit_;
+  std::vector<Stage> stages_;
+  int passes_ = 0;
+  std::vector<DomainVariable> outer_, lanes_, serial_;  // the domain: program axes, lane axes, axes of the serial loop
+  ix::Expr program_, lane_, loop_;
+  kernel::Value first_lane_ = kernel::no_value;
+  int64_t grid_ = 1, blocks_ = 1;
+  bool dynamic_extent_ = false;
+  bool overlapped_ = false;
+  int product_pass_ = 0;                // products with one row: the pass behind those of the row's norm
+  std::vector<Emitter::Scope> normed_;  // by tile of the row: what the norm has made
+  kernel::Value part_count_ = kernel::no_value,
+                scratch_shift_ = kernel::no_value;  // parts of a row: elements of the round's; by how much its scratch
+                                                    // lies further on than its lanes
+  std::vector<kernel::Ref> sums_;                   // by stage: a fold's numbers of all parts
+  std::vector<std::pair<const Stage*, kernel::Value>> late_stores_;  // behind the last parallel loop
+  std::vector<Kept> kept_;
+  std::map<std::pair<int, std::vector<const ix::Node*>>, Seen> seen_;
+  std::vector<std::pair<int, std::vector<ix::Expr>>> first_loads_;  // of pass 0
+  std::vector<kernel::Value> column_sums_;  // of the columns, in the order of their stages: up to the current row
+};
+
+}  // namespace weft::compiler

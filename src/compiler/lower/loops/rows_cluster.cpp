@@ -1,0 +1,97 @@
+// Long rows of which a device's blocks of threads take a part each (target/cluster.h): every pass is a parallel loop
+// (kernel/tile.h) over the parts. What a round folds it leaves as one number a fold; behind the loop the numbers of all
+// parts are folded in their order, by every block for itself, so that the next pass begins. What several passes want of
+// a part waits in scratch of its own.
+#include <algorithm>
+
+#include "compiler/lower/loops/rows.h"
+
+namespace weft::compiler {
+
+using kernel::no_value;
+using kernel::Value;
+
+namespace {
+
+constexpr int64_t whole_words = 8;  // elements that a thread may load at once
+
+}  // namespace
+
+/// Elements of a part: whole words, the last part's may be fewer.
+int64_t RowLowering::part() const {
+  const int64_t all = schedule_.together * whole_words;
+  return (schedule_.lane_extent + all - 1) / all * whole_words;
+}
+
+/// The lanes of one part in tiles, what is left under a limit.
+std::vector<Value> RowLowering::part_loop(int p, Value first, Value count) {
+  kernel::Builder& b = emit_.builder();
+  const int64_t width = schedule_.width;
+  hoist(p, {lane_});
+  const Value step_width = b.index(width),
+              full = b.mul(b.scalar(kernel::ScalarOp::floordiv, {count, step_width}), step_width);
+  const auto tile = [&](Value at, Value limit, const std::vector<Value>& carried) {
+    emit_.push_scope();
+    emit_.bind_lanes(lane_, b.add(first, at), width, limit);
+    std::vector<Value> next = step(p, carried);
+    emit_.pop_scope();
+    return next;
+  };
+  std::vector<Value> carried =
+      b.loop(b.index(0), full, step_width, identities(p),
+             [&](Value at, const std::vector<Value>& values) { return tile(at, no_value, values); });
+  int64_t end = 0, begin = 0;
+  if (b.known(count, end) && b.known(full, begin) && begin == end) return carried;
+  return tile(full, b.sub(count, full), carried);
+}
+
+/// One parallel loop: what a pass folds, by fold the numbers of all parts.
+void RowLowering::pass_together(int p, bool first) {
+  kernel::Builder& b = emit_.builder();
+  std::vector<const Stage*> folds;
+  std::vector<kernel::Ref> sums;
+  for (const Stage& stage : stages_) {
+    if (stage.pass != p || stage.root.kind != RootKind::fold) continue;
+    folds.push_back(&stage);
+    sums.push_back(sums_[static_cast<size_t>(&stage - stages_.data())]);
+  }
+  const int64_t each = part(), rounds = schedule_.together, last = schedule_.lane_extent - each * (rounds - 1);
+  b.parallel(rounds, [&](Value round) {
+    emit_.push_scope();
+    first_lane_ = b.mul(round, b.index(each));
+    scratch_shift_ = b.mul(round, b.index(scratch_share() - each));
+    part_count_ = last == each
+                      ? b.index(each)
+                      : b.max(b.index(0), b.min(b.index(each), b.sub(b.index(schedule_.lane_extent), first_lane_)));
+    if (first) ask_for_row();
+    const std::vector<Value> carried = part_loop(p, first_lane_, part_count_);
+    for (size_t k = 0; k < folds.size(); ++k)
+      b.store(sums[k], b.reduce(cx_.ir[folds[k]->root.node].attrs->reducer, carried[k], 0), round, {}, {});
+    emit_.pop_scope();
+  });
+  for (size_t k = 0; k < folds.size(); ++k)
+    finish_root(*folds[k],
+                b.reduce(cx_.ir[folds[k]->root.node].attrs->reducer, b.load(sums[k], b.index(0), {rounds}, {1}), 0));
+}
+
+void RowLowering::rows_together() {
+  kernel::Builder& b = emit_.builder();
+  find_kept();
+  for (const Stage& stage : stages_)
+    sums_.push_back(stage.root.kind == RootKind::fold
+                        ? b.local(compute_dtype(cx_.ir[stage.root.node].type.dtype), schedule_.together)
+                        : -1);
+  emit_.bind(program_, outer_.empty() ? b.index(0) : b.program_id());
+  bool first = true;
+  for (int p = 0; p < passes_; ++p) {
+    row_roots(p);
+    if (std::none_of(stages_.begin(), stages_.end(),
+                     [&](const Stage& s) { return s.pass == p && s.root.kind != RootKind::row; }))
+      continue;
+    pass_together(p, std::exchange(first, false));
+  }
+  row_roots(passes_);
+  for (const auto& [stage, v] : late_stores_) emit_.store(stage->root.node, stage->root.index, v, false);
+}
+
+}  // namespace weft::compiler

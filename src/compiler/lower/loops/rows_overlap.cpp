@@ -1,0 +1,126 @@
+// Rows in turn, overlapped: the last pass of a row, which writes its results to memory, goes along with the last but
+// one of the next row, which computes. Stores past the caches are then under way while there is something to compute; a
+// pass of its own would wait for each of them.
+#include <algorithm>
+
+#include "compiler/lower/loops/rows.h"
+
+namespace weft::compiler {
+
+using kernel::no_value;
+using kernel::Value;
+
+namespace {
+
+constexpr int64_t most_rows = 16, least_rows = 4, least_programs = 64;
+
+}  // namespace
+
+/// How many rows a program goes through, or 0 where passes follow one another.
+int64_t RowLowering::rows_of_program() const {
+  if (cx_.target.many_threads() || schedule_.kind != RowClass::row || one_tile() || passes_ < 2 ||
+      !is_static(group_.domain))
+    return 0;
+  const int last = passes_ - 1;
+  bool stores = false;
+  for (const Stage& stage : stages_) {
+    if (stage.pass != last || stage.root.kind == RootKind::row) continue;
+    if (stage.root.kind == RootKind::fold) return 0;
+    const auto at = static_cast<size_t>(stage.root.node);
+    stores = stores || (cx_.stored[at] && cx_.streamed[at]);
+  }
+  // The next row's value would already be in the scratch when the last pass reads it.
+  const bool taken = std::any_of(kept_.begin(), kept_.end(),
+                                 [&](const Kept& kept) { return kept.made < last - 1 && kept.wanted.contains(last); });
+  const int64_t rows = std::min(most_rows, extent_of(outer_) / least_programs);
+  return stores && !taken && rows >= least_rows ? rows : 0;
+}
+
+void RowLowering::overlapped_passes(int64_t rows) {
+  kernel::Builder& b = emit_.builder();
+  const int64_t count = extent_of(outer_), last = passes_ - 1;
+  overlapped_ = true;
+  grid_ = (count + rows - 1) / rows;
+  first_lane_ = b.index(0);
+  const Value first = b.mul(b.program_id(), b.index(rows)), next = b.add(first, b.index(rows));
+  const Value end = count % rows == 0 ? next : b.min(next, b.index(count));
+
+  emit_.push_scope();
+  emit_.bind(program_, first);
+  for (int p = 0; p < last; ++p) pass(p);
+  row_roots(static_cast<int>(last));
+  std::vector<Value> values = row_values();
+  emit_.pop_scope();
+
+  values = b.loop(b.add(first, b.index(1)), end, b.index(1), values,
+                  [&](Value row, const std::vector<Value>& previous) { return overlapped_row(row, previous); });
+
+  emit_.push_scope();
+  emit_.bind(program_, b.sub(end, b.index(1)));
+  define_row_values(values);
+  lane_loop(static_cast<int>(last));
+  emit_.pop_scope();
+}
+
+/// All passes of a row but its last, and the last one of the row before, of which `previous` is known.
+std::vector<Value> RowLowering::overlapped_row(Value row, const std::vector<Value>& previous) {
+  kernel::Builder& b = emit_.builder();
+  const int last = passes_ - 1;
+  const Value before = b.sub(row, b.index(1));
+  Emitter::Scope own, earlier;
+  auto in = [&](Emitter::Scope& scope, Value at, auto&& body) {
+    emit_.enter_scope(std::move(scope));
+    emit_.bind(program_, at);
+    body();
+    scope = emit_.leave_scope();
+  };
+  in(earlier, before, [&] {
+    define_row_values(previous);
+    hoist(last, {lane_});
+  });
+  in(own, row, [&] {
+    for (int p = 0; p < last - 1; ++p) pass(p);
+    row_roots(last - 1);
+    hoist(last - 1, {lane_});
+  });
+  auto tile = [&](Value at, Value limit, const std::vector<Value>& carried) {
+    std::vector<Value> next;
+    auto lanes = [&](auto&& body) {
+      emit_.push_scope();
+      emit_.bind_lanes(lane_, at, schedule_.width, limit);
+      body();
+      emit_.pop_scope();
+    };
+    in(earlier, before, [&] { lanes([&] { step(last, {}); }); });
+    in(own, row, [&] { lanes([&] { next = step(last - 1, carried); }); });
+    return next;
+  };
+  const int64_t width = schedule_.width, whole = schedule_.lane_extent / width * width;
+  std::vector<Value> carried =
+      b.loop(b.index(0), b.index(whole), b.index(width), identities(last - 1),
+             [&](Value at, const std::vector<Value>& values) { return tile(at, no_value, values); });
+  if (whole < schedule_.lane_extent) carried = tile(b.index(whole), b.index(schedule_.lane_extent - whole), carried);
+  std::vector<Value> values;
+  in(own, row, [&] {
+    finish_folds(last - 1, carried);
+    row_roots(last);
+    values = row_values();
+  });
+  return values;
+}
+
+/// One value a fold and a row's root, in the order of the stages.
+std::vector<Value> RowLowering::row_values() {
+  std::vector<Value> values;
+  for (const Stage& stage : stages_)
+    if (stage.root.kind != RootKind::full) values.push_back(emit_.value(stage.root.node, stage.root.index));
+  return values;
+}
+
+void RowLowering::define_row_values(const std::vector<Value>& values) {
+  size_t k = 0;
+  for (const Stage& stage : stages_)
+    if (stage.root.kind != RootKind::full) emit_.define(stage.root.node, values[k++]);
+}
+
+}  // namespace weft::compiler

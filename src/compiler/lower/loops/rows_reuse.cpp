@@ -1,0 +1,227 @@
+// What several passes of a row kernel want: values that are dear to compute wait in scratch, and the next row is asked
+// for while this one is computed.
+#include <algorithm>
+
+#include "base/error.h"
+#include "compiler/lower/loops/rows.h"
+#include "graph/table.h"
+
+namespace weft::compiler {
+
+using graph::Op;
+using ix::Expr;
+using kernel::Value;
+
+namespace {
+
+constexpr int64_t most_scratch_bytes = 96 << 10;   // of one kernel: half of it or so stays in the first-level cache
+constexpr int64_t most_prefetch_bytes = 64 << 10;  // a longer row would push out what it is to be ready beside
+constexpr double least_cost = 8;                   // basic operations that are worth a store and a load
+
+}  // namespace
+
+/// Basic operations that the value of a node costs where its operands are in registers or in the first-level cache.
+double RowLowering::cost(int node) {
+  const IrNode& n = cx_.ir[node];
+  if (emit_.is_memory(node)) return 0;
+  int scalar = graph::row(n.op).scalar;
+  double total = scalar >= 0 ? kernel::info(static_cast<kernel::ScalarOp>(scalar)).flops : 0;
+  for (int input : n.inputs)
+    if (total < least_cost) total += cost(input);
+  return total;
+}
+
+/// Enters what pass p computes on lanes; what an earlier pass has computed and is dear enough will be kept, the largest
+/// such values first. Where many threads compute, memory is what is dear: what was loaded is kept instead, as it lies
+/// there.
+void RowLowering::examine(int p, int node, const std::vector<Expr>& index) {
+  const bool many = cx_.target.many_threads();
+  emit_.walk(node, index, [&](int id, const std::vector<Expr>& at) {
+    bool moves = std::any_of(at.begin(), at.end(), [&](Expr e) { return ix::depends_on(e, lane_); });
+    if (!moves || cx_.ir[id].op == Op::constant) return false;
+    if (emit_.is_memory(id)) {
+      if (p == 0) first_loads_.emplace_back(id, at);
+      if (!many) return false;
+    } else if (many) {
+      return true;
+    }
+    std::vector<const ix::Node*> place;
+    for (Expr e : at) place.push_back(e.get());
+    auto [it, fresh] = seen_.try_emplace({id, place}, Seen{p});
+    if (fresh || it->second.pass == p || (!many && cost(id) < least_cost)) return true;
+    if (it->second.kept == SIZE_MAX) {
+      it->second.kept = kept_.size();
+      kept_.push_back({id, at, it->second.pass, {}});
+    }
+    kept_[it->second.kept].wanted.insert(p);
+    return false;
+  });
+}
+
+void RowLowering::find_kept() {
+  for (const DomainVariable& v : group_.domain)
+    if (!v.extent.is_static()) return;  // scratch has a length, and is declared outside of conditions
+  emit_.push_scope();
+  emit_.bind_lanes(lane_, emit_.builder().index(0), schedule_.width, kernel::no_value);
+  for (int p = 0; p < passes_; ++p)
+    for (const Stage& stage : stages_) {
+      if (stage.pass != p || stage.root.kind == RootKind::row) continue;
+      const IrNode& node = cx_.ir[stage.root.node];
+      if (stage.folds()) examine(p, node.inputs[0], stage.operand);
+      else if (is_elementwise(node.op))
+        for (int input : node.inputs) examine(p, input, stage.root.index);
+    }
+  emit_.pop_scope();
+  for (int node : group_.reads) emit_.param(node, false);  // all of them come before the scratch
+  const int64_t elements = scratch_share(), rounds = schedule_.together;
+  const int64_t most = cx_.target.many_threads() ? most_kept_bytes(cx_.target) : most_scratch_bytes;
+  int64_t bytes = 0;
+  std::erase_if(kept_, [&](Kept& kept) {
+    Dtype t = kept_dtype(kept);
+    if (bytes + elements * t.size() > most) return true;
+    bytes += elements * t.size();
+    kept.scratch =
+        rounds > 1 ? emit_.builder().local(t, elements * rounds, elements) : emit_.builder().local(t, elements);
+    return false;
+  });
+}
+
+/// Elements of the row, or of a part of it, in scratch: whole tiles.
+int64_t RowLowering::scratch_share() const {
+  return ((schedule_.together > 1 ? part() : schedule_.lane_extent) + schedule_.width - 1) / schedule_.width *
+         schedule_.width;
+}
+
+/// Of the lanes' first element in scratch.
+Value RowLowering::scratch_place() {
+  return scratch_shift_ == kernel::no_value ? emit_.lane_base()
+                                            : emit_.builder().add(emit_.lane_base(), scratch_shift_);
+}
+
+/// In scratch: as it is computed, or as it lies in memory.
+Dtype RowLowering::kept_dtype(const Kept& kept) const {
+  const Dtype t = cx_.ir[kept.node].type.dtype;
+  return cx_.target.many_threads() ? t : compute_dtype(t);
+}
+
+/// What the first pass loads and later ones want again is brought into scratch before it, the whole row at once and
+/// nothing else beside it: a device of many threads has copies for that which take no registers and do not wait for
+/// each other.
+void RowLowering::ask_for_row() {
+  constexpr int64_t word = 16;
+  if (!cx_.target.many_threads() || schedule_.kind != RowClass::row || one_tile() || dynamic_extent_ ||
+      !is_static(lanes_))
+    return;
+  kernel::Builder& b = emit_.builder();
+  const int64_t width = schedule_.width;
+  const bool parts = schedule_.together > 1;
+  const Value first = parts ? first_lane_ : b.index(0), count = parts ? part_count_ : b.index(schedule_.lane_extent),
+              step = b.index(width);
+  const Value full = b.mul(b.scalar(kernel::ScalarOp::floordiv, {count, step}), step);
+  std::vector<Kept*> asked;
+  for (Kept& kept : kept_)
+    if (kept.made == 0 && emit_.is_memory(kept.node) && schedule_.lane_extent * kept_dtype(kept).size() % word == 0)
+      asked.push_back(&kept);
+  const auto tile = [&](Value at, Value limit) {
+    emit_.push_scope();
+    emit_.bind_lanes(lane_, b.add(first, at), width, limit);
+    for (const Kept* kept : asked)
+      b.store(kept->scratch, b.cast(b.broadcast(emit_.value(kept->node, kept->index), {width}), kept_dtype(*kept)),
+              scratch_place(), {1});
+    emit_.pop_scope();
+  };
+  if (asked.empty()) return;
+  b.loop(b.index(0), full, step, {}, [&](Value at, const std::vector<Value>&) {
+    tile(at, kernel::no_value);
+    return std::vector<Value>{};
+  });
+  int64_t end = 0, begin = 0;
+  if (!b.known(count, end) || !b.known(full, begin) || begin < end) tile(full, b.sub(count, full));
+  for (Kept* kept : asked) kept->made = -1, kept->wanted.insert(0);
+}
+
+/// Makes the kept values known to pass p.
+void RowLowering::recall(int p) {
+  kernel::Builder& b = emit_.builder();
+  for (const Kept& kept : kept_)
+    if (kept.wanted.contains(p))
+      emit_.remember(kept.node, kept.index,
+                     b.cast(b.load(kept.scratch, scratch_place(), {schedule_.width}, {1}),
+                            compute_dtype(cx_.ir[kept.node].type.dtype)));
+}
+
+void RowLowering::keep(int p) {
+  kernel::Builder& b = emit_.builder();
+  for (const Kept& kept : kept_)
+    if (kept.made == p)
+      b.store(kept.scratch,
+              b.cast(b.broadcast(emit_.value(kept.node, kept.index), {schedule_.width}), kept_dtype(kept)),
+              scratch_place(), {1});
+}
+
+/// The hardware sees the first pass alone, and stops at its end: in the second one the next row is asked for.
+void RowLowering::prefetch_next(int p) {
+  if (cx_.target.many_threads() || p != 1 || (overlapped_ && passes_ == 2) || schedule_.kind != RowClass::row ||
+      !program_)
+    return;
+  for (const auto& [node, index] : first_loads_)
+    if (schedule_.lane_extent * cx_.ir[node].type.dtype.size() <= most_prefetch_bytes)
+      emit_.prefetch(node, index, program_);
+}
+
+/// What a stage reads from memory that is none of the group's results.
+RowLowering::Reads RowLowering::reads_of(const Stage& stage) {
+  Reads found;
+  const IrNode& root = cx_.ir[stage.root.node];
+  if (!stage.folds() && !is_elementwise(root.op)) return found;
+  for (int input : root.inputs)
+    emit_.walk(input, stage.folds() ? stage.operand : stage.root.index, [&](int node, const std::vector<Expr>& at) {
+      if (std::any_of(group_.roots.begin(), group_.roots.end(), [&](const Root& r) { return r.node == node; }))
+        return false;
+      if (emit_.is_memory(node)) found.emplace_back(node, at);
+      return true;
+    });
+  return found;
+}
+
+/// All that the elements of a turn read begins before the first of them is computed: left to itself, the device's
+/// compiler reads as late as it can, in few registers, and every load is waited for.
+void RowLowering::load_turn(int p, const std::vector<std::vector<Stage>>& elements) {
+  constexpr size_t most_loads = 96;  // of the registers of a thread
+  Reads all;
+  for (const std::vector<Stage>& stages : elements)
+    for (const Stage& stage : stages) {
+      if (stage.pass != p || stage.root.kind == RootKind::row) continue;
+      for (auto& read : reads_of(stage))
+        if (std::find(all.begin(), all.end(), read) == all.end()) all.push_back(std::move(read));
+    }
+  if (all.size() > most_loads) return;
+  emit_.set_streaming(true);
+  std::vector<Value> raw;  // as it lies in memory: to widen a value is to wait for it
+  emit_.push_scope();
+  for (const auto& [node, index] : all)
+    raw.push_back(emit_.builder().cast(emit_.value(node, index), cx_.ir[node].type.dtype));
+  emit_.pop_scope();
+  emit_.set_streaming(false);
+  for (size_t k = 0; k < all.size(); ++k)
+    emit_.remember(all[k].first, all[k].second,
+                   emit_.builder().cast(raw[k], compute_dtype(cx_.ir[all[k].first].type.dtype)));
+}
+
+/// Where few programs have the device to themselves, nothing hides the time that a load takes: all of them begin at
+/// once, and those of the program's inputs before what comes from the kernel before this one is there.
+void RowLowering::load_early() {
+  constexpr int64_t few_programs = 256;
+  if (!cx_.target.many_threads() || !one_tile() || schedule_.kind != RowClass::row || passes_ < 2 ||
+      grid_ > few_programs)
+    return;
+  Reads all;
+  for (const Stage& stage : stages_) {
+    if (stage.root.kind == RootKind::row) continue;
+    for (auto& read : reads_of(stage)) all.push_back(std::move(read));
+  }
+  std::stable_partition(all.begin(), all.end(), [&](const auto& read) { return is_leaf(cx_.ir, read.first); });
+  for (const auto& [node, index] : all) emit_.value(node, index);
+}
+
+}  // namespace weft::compiler

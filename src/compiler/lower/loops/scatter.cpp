@@ -1,0 +1,209 @@
+// The scatter class, for assign as well, which is one update at a place that is known. Updates are applied in order by
+// every program, each to its own strip of the slice, so that repeated indices need no atomics and the sums have the
+// same bits for any number of threads.
+#include <algorithm>
+#include <bit>
+#include <functional>
+
+#include "base/error.h"
+#include "compiler/lower/emit.h"
+
+namespace weft::compiler {
+
+using graph::Op;
+using ix::Expr;
+using kernel::no_value;
+using kernel::ScalarOp;
+using kernel::Value;
+
+namespace {
+
+// Indices that a program looks at at once for places of its own, and then again for where among them.
+constexpr int64_t looked_at = 64, looked_closer_at = 8;
+
+struct Strip {
+  std::vector<Expr> slice;  // index into the slice
+  Expr lane, outer;
+  int64_t width = 1, blocks = 1, outer_extent = 1, lane_extent = 1;
+};
+
+/// Lanes run over the trailing axes of the slice that lie together in the result, or over the last one if it has a
+/// stride.
+Strip strip_of(ix::Context& icx, const Shape& sizes, const Strides& strides, int64_t lanes) {
+  Strip strip;
+  size_t cut = sizes.size();
+  int64_t expected = 1;
+  while (cut > 0 && (sizes[cut - 1] == 1 || strides[cut - 1] == expected)) {
+    expected *= sizes[cut - 1].bound();
+    --cut;
+  }
+  if (expected == 1 && cut > 0) --cut;
+  std::vector<int64_t> all = bounds(sizes), outer(all.begin(), all.begin() + static_cast<std::ptrdiff_t>(cut)),
+                       inner(all.begin() + static_cast<std::ptrdiff_t>(cut), all.end());
+  for (int64_t n : outer) strip.outer_extent *= n;
+  for (int64_t n : inner) strip.lane_extent *= n;
+  strip.outer = icx.variable("o", 0, std::max<int64_t>(0, strip.outer_extent - 1));
+  strip.lane = icx.variable("x", 0, std::max<int64_t>(0, strip.lane_extent - 1));
+  std::vector<int64_t> flat_outer{strip.outer_extent}, flat_inner{strip.lane_extent};
+  if (!outer.empty()) strip.slice = ix::reindex_reshape(icx, std::span<const Expr>(&strip.outer, 1), outer, flat_outer);
+  if (!inner.empty()) {
+    auto tail = ix::reindex_reshape(icx, std::span<const Expr>(&strip.lane, 1), inner, flat_inner);
+    strip.slice.insert(strip.slice.end(), tail.begin(), tail.end());
+  }
+  while (strip.width < std::min<int64_t>(lanes * 2, strip.lane_extent)) strip.width *= 2;
+  strip.blocks = (strip.lane_extent + strip.width - 1) / strip.width;
+  return strip;
+}
+
+class ScatterLowering {
+ public:
+  ScatterLowering(const LowerContext& cx, Group& group)
+      : cx_(cx), group_(group), node_(group.roots[0].node), n_(cx.ir[node_]),
+        emit_(cx, group, "scatter_" + std::to_string(node_)), b_(emit_.builder()) {}
+
+  Lowered run() {
+    const graph::Type& updates = cx_.ir[n_.inputs.back()].type;
+    auto rank = static_cast<std::ptrdiff_t>(index_rank(cx_.ir, node_));
+    Shape points(updates.shape.begin(), updates.shape.begin() + rank),
+        sizes(updates.shape.begin() + rank, updates.shape.end());
+    emit_.param(node_, true);
+    if (volume(updates.shape) == 0) return emit_.finish(0, 0);  // nothing comes
+    ix::Context& icx = *group_.cx;
+    Strides strides = cx_.grouping.strides[static_cast<size_t>(node_)];
+    for (size_t k = 0; k < n_.attrs->step.size(); ++k) strides[k] *= n_.attrs->step[k];
+    Strip strip = strip_of(icx, sizes, strides, cx_.target.many_threads() ? 64 : cx_.target.lanes(4));
+    Value pid = b_.program_id();
+    const int64_t owners = owners_for(points);
+    if (owners > 1) {
+      owner_ = b_.scalar(ScalarOp::mod, {pid, b_.index(owners)});
+      pid = b_.scalar(ScalarOp::floordiv, {pid, b_.index(owners)});
+      last_owner_ = b_.index(owners - 1);
+    }
+    emit_.bind(strip.outer, b_.scalar(ScalarOp::floordiv, {pid, b_.index(strip.blocks)}));
+    Value first = b_.mul(b_.scalar(ScalarOp::mod, {pid, b_.index(strip.blocks)}), b_.index(strip.width));
+    bool whole = strip.lane_extent % strip.width == 0;
+    emit_.bind_lanes(strip.lane, first, strip.width, whole ? no_value : b_.sub(b_.index(strip.lane_extent), first));
+
+    int64_t count = volume(points);
+    Expr point = icx.variable("i", 0, std::max<int64_t>(0, count - 1));
+    std::vector<int64_t> flat{count};
+    std::vector<Expr> at = points.empty()
+                               ? std::vector<Expr>{}
+                               : ix::reindex_reshape(icx, std::span<const Expr>(&point, 1), bounds(points), flat);
+    const auto each_point = [&](Value from, Value end) {
+      b_.loop(from, end, b_.index(1), {}, [&](Value i, const std::vector<Value>&) {
+        emit_.push_scope();
+        emit_.bind(point, i);
+        apply(points, at, strip);
+        emit_.pop_scope();
+        return std::vector<Value>{};
+      });
+    };
+    const Value end = points_end(points, count);
+    if (owner_ == no_value) {
+      each_point(b_.index(0), end);
+    } else {  // most of the indices are another program's
+      const auto look = [&](Value from, Value to, int64_t count_at_once,
+                            const std::function<void(Value, Value)>& found) {
+        b_.loop(from, to, b_.index(count_at_once), {}, [&](Value i, const std::vector<Value>&) {
+          const Value some = any_own(point, at, i, to, count_at_once);
+          emit_.bind_lanes(strip.lane, first, strip.width,
+                           whole ? no_value : b_.sub(b_.index(strip.lane_extent), first));
+          b_.when(some, [&] { found(i, b_.min(to, b_.add(i, b_.index(count_at_once)))); });
+          return std::vector<Value>{};
+        });
+      };
+      look(b_.index(0), end, looked_at, [&](Value from, Value to) { look(from, to, looked_closer_at, each_point); });
+    }
+    int64_t grid = strip.blocks * strip.outer_extent * owners;
+    return emit_.finish(grid, 8.0 * static_cast<double>(volume(updates.shape)));
+  }
+
+ private:
+  /// On a device with many threads the places along the first indexed axis are dealt out to programs; each goes through
+  /// all indices and takes its own, so that equal places are updated in order. A power of two: divisions of 64 bits are
+  /// slow there.
+  int64_t owners_for(const Shape& points) const {
+    if (!cx_.target.many_threads() || n_.attrs->axes.empty() || volume(points) < 64) return 1;
+    const int64_t places = std::min<int64_t>(1024, n_.type.shape[static_cast<size_t>(n_.attrs->axes[0])].bound());
+    return std::max<int64_t>(1, static_cast<int64_t>(std::bit_floor(static_cast<uint64_t>(places))));
+  }
+
+  /// Does this program own the place of any of the `wide` points from `first` on?
+  Value any_own(Expr point, const std::vector<Expr>& at, Value first, Value end, int64_t wide) {
+    emit_.push_scope();
+    const Value left = b_.sub(end, first);
+    emit_.bind_lanes(point, first, wide, left);
+    const int indices = n_.inputs[1];
+    Value i = b_.broadcast(b_.cast(emit_.value(indices, at), int64), {wide});
+    const auto splat = [&](Value v) { return b_.broadcast(v, {wide}); };
+    const Value range = splat(b_.index(n_.type.shape[static_cast<size_t>(n_.attrs->axes[0])].bound())),
+                zero = splat(b_.index(0));
+    if (!is_unsigned(cx_.ir[indices].type.dtype)) i = b_.select(b_.lt(i, zero), b_.add(i, range), i);
+    Value own = b_.scalar(ScalarOp::eq, {b_.scalar(ScalarOp::bit_and, {i, splat(last_owner_)}), splat(owner_)});
+    own = b_.scalar(ScalarOp::bit_and, {own, emit_.lane_mask()});
+    emit_.pop_scope();
+    return b_.reduce(kernel::Reducer::any, own, 0);
+  }
+
+  /// Points lie at the bounds of symbolic axes. An outermost symbol ends the loop; points behind the length of another
+  /// are left out by `apply`.
+  Value points_end(const Shape& points, int64_t count) {
+    if (points.empty() || points[0].is_static()) return b_.index(count);
+    return b_.mul(emit_.extent(points[0]), b_.index(count / points[0].bound()));
+  }
+
+  /// One point: its address from the indices (a negative one counts from the end), then the strip of its slice, if it
+  /// lies inside.
+  void apply(const Shape& points, const std::vector<Expr>& at, const Strip& strip) {
+    std::vector<Expr> where = strip.slice;
+    for (size_t k = 0; k < n_.attrs->start.size(); ++k) where[k] = where[k] * n_.attrs->step[k] + n_.attrs->start[k];
+    Value inside = b_.constant(bool_, Number::of_int(1));
+    for (size_t k = 1; k < points.size(); ++k)
+      if (!points[k].is_static())
+        inside = b_.scalar(ScalarOp::bit_and, {inside, b_.lt(emit_.index_value(at[k]), emit_.extent(points[k]))});
+    const Shape& shape = n_.type.shape;
+    const Shape& update_shape = cx_.ir[n_.inputs.back()].type.shape;
+    for (size_t k = 0; k < n_.attrs->axes.size(); ++k) {
+      auto axis = static_cast<size_t>(n_.attrs->axes[k]);
+      int indices = n_.inputs[k + 1];
+      int64_t range = shape[axis].bound() - update_shape[at.size() + axis].bound();
+      Value i = b_.cast(emit_.value(indices, at), int64);
+      if (!is_unsigned(cx_.ir[indices].type.dtype))
+        i = b_.select(b_.lt(i, b_.index(0)), b_.add(i, b_.index(shape[axis].bound())), i);
+      Value ok = b_.scalar(ScalarOp::bit_and,
+                           {b_.scalar(ScalarOp::le, {b_.index(0), i}), b_.scalar(ScalarOp::le, {i, b_.index(range)})});
+      inside = b_.scalar(ScalarOp::bit_and, {inside, ok});
+      Expr variable = group_.cx->variable("target", 0, std::max<int64_t>(0, range));
+      emit_.bind(variable, i);
+      if (k == 0 && owner_ != no_value)
+        inside = b_.scalar(ScalarOp::bit_and,
+                           {inside, b_.scalar(ScalarOp::eq, {b_.scalar(ScalarOp::bit_and, {i, last_owner_}), owner_})});
+      where[axis] = where[axis] + variable;
+    }
+    b_.when(inside, [&] {
+      emit_.push_scope();
+      std::vector<Expr> from = at;
+      from.insert(from.end(), strip.slice.begin(), strip.slice.end());
+      Value v = emit_.value(n_.inputs.back(), from);
+      if (n_.attrs->mode != graph::ScatterMode::set)
+        v = b_.scalar(graph::combine(n_.attrs->mode), {emit_.load_result(node_, where), v});
+      emit_.store(node_, where, v, false);
+      emit_.pop_scope();
+    });
+  }
+
+  const LowerContext& cx_;
+  Group& group_;
+  int node_;
+  const IrNode& n_;
+  Emitter emit_;
+  kernel::Builder& b_;
+  Value owner_ = no_value, last_owner_ = no_value;
+};
+
+}  // namespace
+
+Lowered lower_scatter(const LowerContext& cx, Group& group) { return ScatterLowering(cx, group).run(); }
+
+}  // namespace weft::compiler

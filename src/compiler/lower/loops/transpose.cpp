@@ -1,0 +1,351 @@
+// Maps that read along one axis and write along another. A program has a strip of the result: a block of columns,
+// through many rows. Where an operand lies across, a tile of it is read along its own lines, turned in registers and
+// put into scratch, from which the rows are computed like those of any map. Reads run on for a strip's length, so that
+// the hardware fetches ahead; a row of the block is two cache lines. Where many threads compute, a program is one tile
+// with two axes, as wide as a cache line on both sides: what lies across is turned as a whole.
+#include <algorithm>
+#include <optional>
+#include <set>
+
+#include "base/error.h"
+#include "compiler/lower/emit.h"
+#include "compiler/schedule/rows.h"
+
+namespace weft::compiler {
+
+using ix::Expr;
+using kernel::no_value;
+using kernel::ScalarOp;
+using kernel::Value;
+
+namespace {
+
+constexpr int64_t line_bytes = 64, strip_bytes = 4096;
+constexpr int64_t least_extent = 16;  // of both axes
+constexpr int64_t least_points = 4096;
+constexpr int64_t enough_tiles = 256;  // for every multiprocessor to have two of them
+constexpr int64_t most_beside =
+    4;  // tiles that lie beside each other in what is read across: their lines are read together
+
+/// A load that lies across: element (u, v) is at base + u + stride · v.
+struct Across {
+  int node;
+  Expr offset;
+  int64_t stride;
+  kernel::Ref scratch = -1;
+};
+
+class TransposedLowering {
+ public:
+  TransposedLowering(const LowerContext& cx, Group& group)
+      : cx_(cx), group_(group), emit_(cx, group, "transposed_" + std::to_string(group.roots.back().node)) {}
+
+  std::optional<Lowered> run();
+
+ private:
+  using Visit = std::function<void(int, Expr)>;
+  void loads(const Visit& visit);
+  bool choose_axes();
+  void choose_sizes();
+  void bind_programs();
+  int64_t tiles(int64_t side) const;
+  bool is_plain();
+  bool fits() const;
+  void plane();
+  void stage(Value u);
+  Value line(const Across& a, Value at, int64_t column, Value row_limit);
+  void row(Value u);
+
+  const LowerContext& cx_;
+  Group& group_;
+  Emitter emit_;
+  std::vector<Across> across_;
+  DomainVariable u_, v_;
+  std::vector<DomainVariable> outer_;
+  int64_t rows_ = 1, width_ = 1, strip_ = 1;  // of a tile; and how many rows a program goes through
+  int64_t pitch_ = 1;                         // between the rows of a tile in scratch
+  int64_t grid_ = 1;
+  bool plane_ = false;
+  Value first_row_ = no_value, first_lane_ = no_value, lane_limit_ = no_value, row_limit_ = no_value;
+};
+
+/// Every load that is made at each point of the domain, with its address.
+void TransposedLowering::loads(const Visit& visit) {
+  auto each = [&](int node, const std::vector<Expr>& index) {
+    emit_.walk(node, index, [&](int id, const std::vector<Expr>& at) {
+      if (!emit_.is_memory(id)) return true;
+      visit(id, ix::linear(*group_.cx, at, cx_.grouping.strides[static_cast<size_t>(id)]));
+      return false;
+    });
+  };
+  for (const Root& root : group_.roots) {
+    const IrNode& node = cx_.ir[root.node];
+    if (is_elementwise(node.op)) {
+      for (int input : node.inputs) each(input, root.index);
+    } else if (is_movement(node.op) && node.op != graph::Op::concat) {
+      Access access = push(*group_.cx, cx_.ir, root.node, root.index);
+      if (!access.valid) each(access.node, access.index);
+    }
+  }
+}
+
+/// Lanes along the innermost axis, along which all results are stored; u is the axis along which something that lies
+/// across it is contiguous.
+bool TransposedLowering::choose_axes() {
+  const auto& domain = group_.domain;
+  if (domain.size() < 2) return false;
+  int64_t points = 1;
+  for (const DomainVariable& d : domain) {
+    if (d.inner || !d.extent.is_static()) return false;
+    points *= d.extent.bound();
+  }
+  v_ = domain.back();
+  if (points < least_points || v_.extent.bound() < least_extent) return false;
+  for (const Root& root : group_.roots) {
+    if (root.kind != RootKind::full) return false;
+    auto form = ix::affine(ix::linear(*group_.cx, root.index, cx_.grouping.strides[static_cast<size_t>(root.node)]),
+                           std::span<const Expr>(&v_.var, 1));
+    if (!form || form->coefficients[0] != 1) return false;
+  }
+  for (size_t k = domain.size() - 1; k-- > 0 && across_.empty();) {
+    if (domain[k].extent.bound() < least_extent) continue;
+    u_ = domain[k];
+    std::set<std::pair<int, const ix::Node*>> seen;
+    loads([&](int node, Expr offset) {
+      const Expr both[] = {u_.var, v_.var};
+      auto form = ix::affine(offset, both);
+      if (form && form->coefficients[0] == 1 && form->coefficients[1] > 1 && seen.insert({node, offset.get()}).second)
+        across_.push_back({node, offset, form->coefficients[1]});
+    });
+    outer_.assign(domain.begin(), domain.end() - 1);
+    outer_.erase(outer_.begin() + static_cast<std::ptrdiff_t>(k));
+  }
+  return !across_.empty();
+}
+
+/// Square tiles that cover the domain.
+int64_t TransposedLowering::tiles(int64_t side) const {
+  int64_t count = ((v_.extent.bound() + side - 1) / side) * ((u_.extent.bound() + side - 1) / side);
+  for (const DomainVariable& d : outer_) count *= d.extent.bound();
+  return count;
+}
+
+/// Is everything read at a place that moves evenly along both axes?
+bool TransposedLowering::is_plain() {
+  bool plain = true;
+  const Expr both[] = {u_.var, v_.var};
+  const auto each = [&](int node, const std::vector<Expr>& index) {
+    emit_.walk(node, index, [&](int id, const std::vector<Expr>& at) {
+      const graph::Op op = cx_.ir[id].op;
+      if (emit_.is_memory(id)) {
+        plain = plain && ix::affine(ix::linear(*group_.cx, at, cx_.grouping.strides[static_cast<size_t>(id)]), both);
+        return false;
+      }
+      if (is_movement(op) && op != graph::Op::concat) plain = plain && !push(*group_.cx, cx_.ir, id, at).valid;
+      else plain = plain && (is_elementwise(op) || op == graph::Op::constant);
+      return plain;
+    });
+  };
+  for (const Root& root : group_.roots) {
+    if (is_elementwise(cx_.ir[root.node].op)) {
+      for (int input : cx_.ir[root.node].inputs) each(input, root.index);
+    } else if (is_movement(cx_.ir[root.node].op) && cx_.ir[root.node].op != graph::Op::concat) {
+      const Access access = push(*group_.cx, cx_.ir, root.node, root.index);
+      plain = plain && !access.valid;
+      if (plain) each(access.node, access.index);
+    } else {
+      plain = false;
+    }
+  }
+  return plain;
+}
+
+void TransposedLowering::choose_sizes() {
+  int64_t least = 8, widest = 1;
+  for (const Across& a : across_) least = std::min<int64_t>(least, cx_.ir[a.node].type.dtype.size());
+  for (const Root& root : group_.roots) widest = std::max<int64_t>(widest, cx_.ir[root.node].type.dtype.size());
+  if (cx_.target.many_threads()) {
+    rows_ = width_ = strip_ = 32;
+    if (plane_ && widest <= 4 && tiles(64) >= enough_tiles) rows_ = width_ = strip_ = 64;
+    if (plane_ && least == 2 && widest == 2 && group_.reads.size() == 1 && tiles(128) >= enough_tiles)
+      rows_ = width_ = strip_ = 128;
+    pitch_ = width_ + 1;  // odd, so that lanes that turn a line write to different banks
+    grid_ = tiles(width_);
+    return;
+  }
+  rows_ = std::min<int64_t>(32, line_bytes / least);
+  width_ = std::min<int64_t>(64, 2 * line_bytes / widest);
+  while (width_ / 2 >= v_.extent.bound()) width_ /= 2;
+  pitch_ = width_;
+  strip_ = std::max(rows_, strip_bytes / least);
+  const int64_t blocks = (v_.extent.bound() + width_ - 1) / width_;
+  int64_t others = 1;
+  for (const DomainVariable& d : outer_) others *= d.extent.bound();
+  while (strip_ > rows_ && others * blocks * (u_.extent.bound() / strip_) < 16) strip_ /= 2;
+  grid_ = others * blocks * ((u_.extent.bound() + strip_ - 1) / strip_);
+}
+
+/// Program id → outer axes, strip of rows, block of columns.
+void TransposedLowering::bind_programs() {
+  kernel::Builder& b = emit_.builder();
+  Value rest = b.program_id();
+  auto digit = [&](int64_t n) {
+    Value count = b.index(n), d = b.scalar(ScalarOp::mod, {rest, count});
+    rest = b.scalar(ScalarOp::floordiv, {rest, count});
+    return d;
+  };
+  const int64_t u = u_.extent.bound(), v = v_.extent.bound(), strips = (u + strip_ - 1) / strip_;
+  // Tiles run along what is read for a while, then along what is written, so that both go through memory in long
+  // pieces.
+  int64_t beside = 1;
+  for (int64_t n = 2; plane_ && n <= most_beside; ++n)
+    if (strips % n == 0) beside = n;
+  const Value within = digit(beside);
+  first_lane_ = b.mul(digit((v + width_ - 1) / width_), b.index(width_));
+  first_row_ = b.mul(b.add(b.mul(digit(strips / beside), b.index(beside)), within), b.index(strip_));
+  for (size_t k = outer_.size(); k-- > 0;) emit_.bind(outer_[k].var, digit(outer_[k].extent.bound()));
+  if (v % width_) lane_limit_ = b.sub(b.index(v), first_lane_);
+  if (u % rows_) row_limit_ = b.sub(b.index(u), first_row_);
+}
+
+/// One line of what lies across: 32 elements side by side in memory. Behind the last column the last one again, which
+/// is not stored.
+Value TransposedLowering::line(const Across& a, Value at, int64_t column, Value row_limit) {
+  kernel::Builder& b = emit_.builder();
+  Value n = b.index(column);
+  if (lane_limit_ != no_value) n = b.min(n, b.sub(lane_limit_, b.index(1)));
+  return b.load(emit_.param(a.node, false), b.add(at, b.mul(n, b.index(a.stride))), {rows_}, {1}, {row_limit});
+}
+
+/// Tiles of what lies across, rows u … u + rows_ of the result, into scratch.
+void TransposedLowering::stage(Value u) {
+  kernel::Builder& b = emit_.builder();
+  const Expr both[] = {u_.var, v_.var};
+  Value row_limit = u_.extent.bound() % rows_ ? b.sub(b.index(u_.extent.bound()), u) : no_value;
+  for (const Across& a : across_) {
+    auto form = ix::affine(a.offset, both);
+    Value at = b.add(b.add(emit_.index_value(form->base), u), b.mul(first_lane_, b.index(a.stride)));
+    if (cx_.target.many_threads()) {
+      std::vector<Value> lines;
+      for (int64_t column = 0; column < width_; ++column) lines.push_back(line(a, at, column, row_limit));
+      for (int64_t column = 0; column < width_; ++column)
+        b.store(a.scratch, lines[static_cast<size_t>(column)], b.index(column), {pitch_});
+      continue;
+    }
+    // As many lines at a time as a register has lanes: square blocks that fill registers, and not many of them.
+    const int64_t part = std::min({rows_, width_, cx_.target.lanes(cx_.ir[a.node].type.dtype.size())});
+    for (int64_t column = 0; column < width_; column += part) {
+      Value limit = lane_limit_ == no_value ? no_value : b.sub(lane_limit_, b.index(column));
+      Value tile = b.load(emit_.param(a.node, false), b.add(at, b.index(column * a.stride)), {rows_, part},
+                          {1, a.stride}, {row_limit, limit});
+      b.store(a.scratch, tile, b.index(column), {pitch_, 1});
+    }
+  }
+}
+
+/// Row r of the tile whose first row is u.
+void TransposedLowering::row(Value r) {
+  kernel::Builder& b = emit_.builder();
+  for (const Across& a : across_) emit_.take_staged(a.node, a.offset, a.scratch, b.mul(r, b.index(pitch_)));
+  emit_.bind_lanes(v_.var, first_lane_, width_, lane_limit_);
+  std::vector<Value> values;  // stores come last: an update in place must not be read as an old value
+  for (const Root& root : group_.roots) {
+    values.push_back(emit_.rounded(root.node, emit_.make(root.node, root.index)));
+    emit_.define(root.node, values.back());
+  }
+  for (size_t k = 0; k < values.size(); ++k) {
+    const Root& root = group_.roots[k];
+    auto at = static_cast<size_t>(root.node);
+    if (cx_.stored[at]) emit_.store(root.node, root.index, values[k], cx_.streamed[at]);
+  }
+}
+
+/// The program's tile [rows, lanes] of every array that is read, and from them of every result.
+void TransposedLowering::plane() {
+  kernel::Builder& b = emit_.builder();
+  emit_.bind(u_.var, first_row_);
+  emit_.bind_lanes(v_.var, first_lane_, width_, lane_limit_);
+  const Expr both[] = {u_.var, v_.var};
+  std::set<std::pair<int, const ix::Node*>> seen;
+  loads([&](int node, Expr offset) {
+    const auto form = ix::affine(offset, both);
+    const int64_t along_u = form->coefficients[0], along_v = form->coefficients[1];
+    if ((along_u == 0 && along_v == 0) || !seen.insert({node, offset.get()}).second) return;
+    const Value at = b.add(emit_.index_value(form->base),
+                           b.add(b.mul(first_row_, b.index(along_u)), b.mul(first_lane_, b.index(along_v))));
+    const kernel::Ref ref = emit_.param(node, false);
+    const bool across = along_u == 1 && along_v > 1;
+    emit_.take_tile(node, offset,
+                    across
+                        ? b.transpose(b.load(ref, at, {width_, rows_}, {along_v, along_u}, {lane_limit_, row_limit_}))
+                        : b.load(ref, at, {rows_, width_}, {along_u, along_v}, {row_limit_, lane_limit_}));
+  });
+  std::vector<Value> values;  // stores come last: an update in place must not be read as an old value
+  for (const Root& root : group_.roots) {
+    values.push_back(b.broadcast(emit_.rounded(root.node, emit_.make(root.node, root.index)), {rows_, width_}));
+    emit_.define(root.node, values.back());
+  }
+  for (size_t k = 0; k < values.size(); ++k) {
+    const Root& root = group_.roots[k];
+    const auto node = static_cast<size_t>(root.node);
+    if (!cx_.stored[node]) continue;
+    const auto form = ix::affine(ix::linear(*group_.cx, root.index, cx_.grouping.strides[node]), both);
+    const Value at =
+        b.add(emit_.index_value(form->base), b.add(b.mul(first_row_, b.index(form->coefficients[0])), first_lane_));
+    b.store(emit_.param(root.node, true), b.cast(values[k], cx_.ir[root.node].type.dtype), at,
+            {form->coefficients[0], 1}, {row_limit_, lane_limit_}, cx_.streamed[node]);
+  }
+}
+
+/// Have the tiles that lie in scratch room there?
+bool TransposedLowering::fits() const {
+  if (plane_ || !cx_.target.many_threads()) return true;
+  int64_t bytes = 0;
+  for (const Across& a : across_) bytes += rows_ * pitch_ * cx_.ir[a.node].type.dtype.size();
+  return bytes <= most_kept_bytes(cx_.target);
+}
+
+std::optional<Lowered> TransposedLowering::run() {
+  if (!choose_axes()) return {};
+  plane_ = cx_.target.many_threads() && is_plain();
+  choose_sizes();
+  if (!fits()) return {};
+  kernel::Builder& b = emit_.builder();
+  for (const Root& root : group_.roots)
+    if (cx_.stored[static_cast<size_t>(root.node)]) emit_.param(root.node, true);
+  for (int node : group_.reads) emit_.param(node, false);  // all of them come before the scratch
+  double points = static_cast<double>(u_.extent.bound()) * static_cast<double>(v_.extent.bound());
+  for (const DomainVariable& d : outer_) points *= static_cast<double>(d.extent.bound());
+  const double work = points * 4 * static_cast<double>(group_.reads.size() + group_.roots.size());
+  if (plane_) {
+    bind_programs();
+    plane();
+    return emit_.finish(grid_, work);
+  }
+  for (Across& a : across_) a.scratch = b.local(cx_.ir[a.node].type.dtype, rows_ * pitch_);
+  bind_programs();
+  Value extent = b.index(u_.extent.bound()), end = b.min(extent, b.add(first_row_, b.index(strip_)));
+  b.loop(first_row_, end, b.index(rows_), {}, [&](Value u, const std::vector<Value>&) {
+    emit_.push_scope();
+    stage(u);
+    b.loop(b.index(0), b.min(b.index(rows_), b.sub(extent, u)), b.index(1), {},
+           [&](Value r, const std::vector<Value>&) {
+             emit_.push_scope();
+             emit_.bind(u_.var, b.add(u, r));
+             row(r);
+             emit_.pop_scope();
+             return std::vector<Value>{};
+           });
+    emit_.pop_scope();
+    return std::vector<Value>{};
+  });
+  return emit_.finish(grid_, work);
+}
+
+}  // namespace
+
+std::optional<Lowered> lower_transposed(const LowerContext& cx, Group& group) {
+  return TransposedLowering(cx, group).run();
+}
+
+}  // namespace weft::compiler

@@ -1,0 +1,66 @@
+#pragma once
+// Groups become tile kernels. A group goes through one of the kernel classes:
+//   map     no folds; lanes run along the trailing axes of the domain
+//   row     folds with lanes along the inner domain, one program a row (softmax, norms, losses)
+//   column  folds with lanes along the rows' trailing axes, a serial loop over the inner domain (bias and norm
+//           gradients)
+//   transposed  maps that read across: tiles turned in registers
+//   dot     own matrix product, for what no library takes
+//   attention softmax attention, forward and backward
+//   prefix  an axis folded up to each of its elements, one program a row, or a strip of rows that lie across
+//   scatter updates in order onto a copy of the operand, programs split along the slice
+// Each class is a function of the group and of what its loads look like; the schedule is chosen from the strides alone,
+// so that it is the same everywhere.
+#include <optional>
+#include <vector>
+
+#include "compiler/ir/grouping.h"
+#include "compiler/schedule/rows.h"
+#include "kernel/tile.h"
+#include "target/target.h"
+
+namespace weft::compiler {
+
+/// A run-time argument of a kernel: a number, or a symbol's value.
+struct SymbolArgument {
+  int64_t value = 0;
+  const Symbol* symbol = nullptr;
+};
+
+struct Lowered {
+  kernel::Kernel kernel;
+  std::vector<int> params;  // for each kernel parameter, the node whose buffer it is
+  std::vector<SymbolArgument> symbols;
+  int64_t grid = 0;
+  double work = 0;    // basic operations and bytes, for the decision to use more than one thread
+  int64_t block = 0;  // of maps of any length, whose only number among the symbols is the length: elements of a program
+  int64_t fold_order = 0;  // of rows groups: where it is equal, so are the bits of every result; 0 without folds
+};
+
+/// `home[node]`: the node in whose buffer a root lies (itself, or the input that it updates in place). `stored[node]`:
+/// somebody beside its own group reads a root, so that it needs memory.
+/// `streamed[node]`: it is stored past the caches.
+struct LowerContext {
+  const Ir& ir;
+  const Grouping& grouping;
+  const std::vector<int>& home;
+  const std::vector<bool>& stored;
+  const std::vector<bool>& streamed;
+  target::Target& target;
+};
+
+/// Nothing where the group has no such variant; it always has the heuristic's.
+std::optional<Lowered> lower_rows(const LowerContext& cx, Group& group, Variant variant = Variant::heuristic);
+/// For maps that read an operand across its lines; nothing where there is none.
+std::optional<Lowered> lower_transposed(const LowerContext& cx, Group& group);
+Lowered lower_prefix(const LowerContext& cx, Group& group);
+Lowered lower_dot(const LowerContext& cx, Group& group);
+/// Forward, or backward where the region is the derivative.
+Lowered lower_attention(const LowerContext& cx, Group& group);
+/// One query, for devices of many threads.
+Lowered lower_attention_row(const LowerContext& cx, Group& group);
+Lowered lower_attention_vjp(const LowerContext& cx, Group& group);
+/// The operand is expected in the result's buffer already.
+Lowered lower_scatter(const LowerContext& cx, Group& group);
+
+}  // namespace weft::compiler

@@ -1,0 +1,178 @@
+#include "compiler/lower/memo.h"
+
+#include <algorithm>
+
+namespace weft::compiler {
+
+namespace {
+
+/// Writes down all that lowering a group looks at, with nodes, buffers and variables numbered in the order in which
+/// they are met.
+class GroupKey {
+ public:
+  GroupKey(const LowerContext& cx, const Group& group, Variant variant) : cx_(cx), group_(group) {
+    h_.number(variant);
+    for (const DomainVariable& v : group.domain) {
+      variables_.push_back(v.var->value);
+      dim(v.extent);
+      h_.number(v.inner);
+    }
+    for (const Root& root : group.roots) {
+      h_.number(root.kind).number(root.index.size());
+      for (ix::Expr e : root.index) expression(e.get());
+      node(root.node);
+    }
+    for (const Root& root : group.roots) h_.number(position(root.node));  // which of the nodes are this group's own
+  }
+
+  Digest digest() const { return h_.finish(); }
+  /// Homes of the nodes met, in order.
+  const std::vector<int>& homes() const { return homes_; }
+
+ private:
+  void dim(const Dim& d) { h_.number(d.bound()).number(reinterpret_cast<uintptr_t>(d.symbol())); }
+
+  void expression(const ix::Node* e) {
+    auto [it, fresh] = expressions_.try_emplace(e, static_cast<int>(expressions_.size()));
+    h_.number(fresh).number(it->second);
+    if (!fresh) return;
+    h_.number(e->kind);
+    if (e->kind == ix::Kind::variable)
+      h_.number(std::find(variables_.begin(), variables_.end(), e->value) - variables_.begin());
+    else h_.number(e->value);
+    if (e->a) expression(e->a);
+    if (e->b) expression(e->b);
+  }
+
+  int position(int id) const { return nodes_.at(id); }
+
+  void node(int id) {
+    auto [it, fresh] = nodes_.try_emplace(id, static_cast<int>(nodes_.size()));
+    h_.number(it->second);
+    if (!fresh) return;
+    const IrNode& n = cx_.ir[id];
+    auto at = static_cast<size_t>(id);
+    bool root = cx_.grouping.is_root[at], in_memory = is_leaf(cx_.ir, id) || root;
+    bool own = std::any_of(group_.roots.begin(), group_.roots.end(), [&](const Root& r) { return r.node == id; });
+    h_.number(root).number(in_memory).number(n.type.dtype.val()).number(n.type.shape.size());
+    for (const Dim& d : n.type.shape) dim(d);
+    if (in_memory) {
+      const int home = cx_.home[at];
+      h_.number(static_cast<bool>(cx_.stored[at]))
+          .number(static_cast<bool>(cx_.streamed[at]))
+          .number(buffers_.try_emplace(home, buffers_.size()).first->second);
+      for (int64_t s : cx_.grouping.strides[at]) h_.number(s);
+      homes_.push_back(home);
+      if (!own) return;
+    } else {
+      homes_.push_back(-1);
+    }
+    h_.number(n.op).number(n.fused);
+    hash(h_, n.attrs);
+    h_.number(n.inputs.size());
+    for (int input : n.inputs) node(input);
+  }
+
+  const LowerContext& cx_;
+  const Group& group_;
+  Hasher h_;
+  std::vector<int64_t> variables_;
+  std::unordered_map<const ix::Node*, int> expressions_;
+  std::unordered_map<int, int> nodes_;
+  std::unordered_map<int, size_t> buffers_;
+  std::vector<int> homes_;
+};
+
+/// Writes down a plan in numbers, and the buffers behind it in the order in which they are met.
+class PlanKey {
+ public:
+  PlanKey(const LowerContext& cx, Group::Kind kind) : cx_(cx) { h_.number(kind); }
+
+  void dot(const DotPlan& plan, int result) {
+    h_.digest(plan.desc.digest()).number(plan.a_offset).number(plan.b_offset);
+    for (const Dim& d : plan.extents) dim(d);
+    for (const int id : {plan.a, plan.b, plan.bias, plan.residual, plan.sum, result}) node(id);
+    for (const int id : plan.scales) node(id);
+  }
+
+  void attention(const AttentionPlan& plan) {
+    const graph::AttentionRegion& r = plan.region;
+    h_.number(r.scale).number(r.causal).number(r.offset).number(r.mask).number(r.derivative);
+    numbers(plan.batch);
+    dim(plan.tq), dim(plan.tk);
+    h_.number(plan.width).number(plan.value_width).number(plan.pieces).number(plan.piece_keys).number(plan.join);
+    for (const AttentionOperand* x :
+         {&plan.q, &plan.k, &plan.v, &plan.mask, &plan.o, &plan.lse, &plan.g, &plan.dq, &plan.dk, &plan.dv}) {
+      node(x->node);
+      h_.number(x->dtype.val()).number(x->offset).number(x->row).number(x->column);
+      numbers(x->batch);
+    }
+  }
+
+  Digest digest() const { return h_.finish(); }
+  const std::vector<int>& homes() const { return homes_; }
+
+ private:
+  void dim(const Dim& d) { h_.number(d.bound()).number(reinterpret_cast<uintptr_t>(d.symbol())); }
+  void numbers(const std::vector<int64_t>& list) {
+    h_.number(list.size());
+    for (const int64_t n : list) h_.number(n);
+  }
+  void node(int id) {
+    if (id < 0) {
+      h_.number(-1);
+      return;
+    }
+    const int home = cx_.home[static_cast<size_t>(id)];
+    const auto it = std::find(homes_.begin(), homes_.end(), home);
+    h_.number(it - homes_.begin()).number(cx_.ir[id].type.dtype.val());
+    if (it == homes_.end()) homes_.push_back(home);
+  }
+
+  const LowerContext& cx_;
+  Hasher h_;
+  std::vector<int> homes_;
+};
+
+}  // namespace
+
+std::optional<Lowering> LoweringMemo::find(const Digest& key, const std::vector<int>& homes) const {
+  const auto it = entries_.find(key);
+  if (it == entries_.end()) return {};
+  Lowering result{it->second.code, it->second.digest, {}};
+  for (int at : it->second.params) result.params.push_back(homes[static_cast<size_t>(at)]);
+  return result;
+}
+
+Lowering LoweringMemo::enter(const Digest& key, const std::vector<int>& homes, Lowered lowered) {
+  auto code = std::make_shared<const Lowered>(std::move(lowered));
+  Entry entry{code, kernel::digest(code->kernel), {}};
+  for (int param : code->params)
+    entry.params.push_back(static_cast<int>(std::find(homes.begin(), homes.end(), param) - homes.begin()));
+  entries_.emplace(key, entry);
+  return {code, entry.digest, code->params};
+}
+
+std::optional<Lowering> LoweringMemo::rows(const LowerContext& cx, Group& group, Variant variant) {
+  const GroupKey key(cx, group, variant);
+  if (std::optional<Lowering> known = find(key.digest(), key.homes())) return known;
+  std::optional<Lowered> lowered = lower_rows(cx, group, variant);
+  if (!lowered) return {};
+  return enter(key.digest(), key.homes(), std::move(*lowered));
+}
+
+Lowering LoweringMemo::dot(const LowerContext& cx, Group& group) {
+  PlanKey key(cx, group.kind);
+  key.dot(group.dot, group.roots[0].node);
+  if (std::optional<Lowering> known = find(key.digest(), key.homes())) return *known;
+  return enter(key.digest(), key.homes(), lower_dot(cx, group));
+}
+
+Lowering LoweringMemo::attention(const LowerContext& cx, Group& group) {
+  PlanKey key(cx, group.kind);
+  key.attention(group.attention);
+  if (std::optional<Lowering> known = find(key.digest(), key.homes())) return *known;
+  return enter(key.digest(), key.homes(), lower_attention(cx, group));
+}
+
+}  // namespace weft::compiler

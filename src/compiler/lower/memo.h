@@ -1,0 +1,38 @@
+#pragma once
+// Groups that are alike become the same code: layer after layer of a network differs only in its buffers. The memo
+// lowers the first of them and hands its kernel to the others.
+#include <memory>
+#include <optional>
+#include <unordered_map>
+#include <vector>
+
+#include "compiler/lower/lower.h"
+
+namespace weft::compiler {
+
+/// A lowered group: shared code, own buffers.
+struct Lowering {
+  std::shared_ptr<const Lowered> code;  // code->params are the first group's
+  Digest digest;                        // of the kernel
+  std::vector<int> params;              // for each kernel parameter, the node whose buffer it is
+};
+
+class LoweringMemo {
+ public:
+  /// `group` is of kind rows. Nothing where it has no such variant.
+  std::optional<Lowering> rows(const LowerContext& cx, Group& group, Variant variant = Variant::heuristic);
+  Lowering dot(const LowerContext& cx, Group& group);  // by generated code
+  Lowering attention(const LowerContext& cx, Group& group);
+
+ private:
+  struct Entry {
+    std::shared_ptr<const Lowered> code;
+    Digest digest;
+    std::vector<int> params;  // as positions in the order in which the key's walk met the nodes
+  };
+  std::optional<Lowering> find(const Digest& key, const std::vector<int>& homes) const;
+  Lowering enter(const Digest& key, const std::vector<int>& homes, Lowered lowered);
+  std::unordered_map<Digest, Entry> entries_;
+};
+
+}  // namespace weft::compiler

@@ -1,0 +1,103 @@
+// Groups that are no launches: products and attention that a library takes, routines, control flow.
+#include <optional>
+#include <utility>
+
+#include "base/error.h"
+#include "compiler/plan/step_maker.h"
+#include "compiler/region/attention_call.h"
+#include "compiler/region/dot_plan.h"
+
+namespace weft::compiler {
+
+void StepMaker::add(int g, Draft draft) {
+  draft.groups = {g};
+  position_[static_cast<size_t>(g)] = static_cast<int>(drafts_.size());
+  drafts_.push_back(std::move(draft));
+}
+
+bool StepMaker::call_library(int g) {
+  const DotPlan& plan = grouping_.groups[static_cast<size_t>(g)].dot;
+  if (variants_[static_cast<size_t>(g)] == Variant::own) return false;
+  Draft draft;
+  draft.step.call = library_for(plan, target_, policy_);
+  if (!draft.step.call) return false;
+  draft.step.kind = Step::Kind::library;
+  draft.step.name = plan.desc.to_string();
+  draft.step.work = plan.desc.flops();
+  std::vector<int> nodes;
+  for (const auto& [node, offset] : library_operands(plan, grouping_.groups[static_cast<size_t>(g)].roots[0].node)) {
+    nodes.push_back(home(node));
+    draft.offsets.push_back(offset);
+  }
+  draft.nodes.push_back(std::move(nodes));
+  add(g, std::move(draft));
+  return true;
+}
+
+bool StepMaker::call_attention(int g) {
+  if (const AttentionPlan& plan = grouping_.groups[static_cast<size_t>(g)].attention;
+      plan.join || plan.pieces > 0 || plan.cache >= 0)
+    return false;
+  if (!policy_.libraries || !target::libraries_enabled()) return false;
+  const std::optional<AttentionCall> call =
+      attention_call(grouping_.groups[static_cast<size_t>(g)].attention, policy_.numerics);
+  Draft draft;
+  if (!call || !(draft.step.call = target_.attention(call->desc))) return false;
+  draft.step.kind = Step::Kind::library;
+  draft.step.name = call->desc.to_string();
+  draft.step.work = call->desc.flops();
+  draft.nodes.emplace_back();
+  for (const AttentionCall::Operand& operand : call->operands) {
+    draft.nodes[0].push_back(operand.node >= 0 ? home(operand.node) : scratch(operand.bytes));
+    draft.offsets.push_back(operand.offset);
+  }
+  add(g, std::move(draft));
+  return true;
+}
+
+/// Memory of the run that belongs to no node.
+int StepMaker::scratch(int64_t bytes) {
+  pseudo_bytes_[next_pseudo_] = bytes;
+  return next_pseudo_++;
+}
+
+void StepMaker::call_routine(int g) {
+  const CallPlan& plan = grouping_.groups[static_cast<size_t>(g)].call;
+  Draft draft;
+  if (plan.control) draft.step.program = make_nested(plan.op, plan.control, target_, policy_);
+  else draft.step.call = target_.call(plan.desc);
+  if (!draft.step.call && !draft.step.program)
+    throw_invalid(plan.desc.name, "this device has no routine for " + plan.desc.to_string() +
+                                      ": compute it on another one (weft doctor says which libraries were found)");
+  draft.step.kind = plan.control ? Step::Kind::nested : Step::Kind::library;
+  draft.step.name = plan.desc.to_string();
+  std::vector<int> nodes;
+  for (int operand : plan.operands) nodes.push_back(home(operand));
+  for (size_t k = 0; k < plan.results.size(); ++k) {
+    const kernel::CallDesc::Array& result = plan.desc.outputs[k];
+    int64_t size = result.dtype.size();
+    for (int64_t n : result.extents) size *= n;
+    nodes.push_back(plan.results[k] >= 0 ? home(plan.results[k]) : scratch(size));
+  }
+  draft.nodes.push_back(std::move(nodes));
+  add(g, std::move(draft));
+}
+
+/// The result's memory holds what is added to already.
+bool StepMaker::call_row_sums(int g) {
+  const Group& group = grouping_.groups[static_cast<size_t>(g)];
+  if (!group.row_sums) return false;
+  const int node = group.roots[0].node;
+  for (const int id : {node, group.row_sums->ids, group.row_sums->updates})
+    if (!is_row_major(ir_[id].type.shape, grouping_.strides[static_cast<size_t>(id)])) return false;
+  Draft draft;
+  draft.step.call = target_.call(group.row_sums->desc);
+  if (!draft.step.call) return false;
+  draft.step.kind = Step::Kind::library;
+  draft.step.name = group.row_sums->desc.to_string();
+  draft.nodes.push_back({home(group.row_sums->ids), home(group.row_sums->updates), home(node)});
+  add(g, std::move(draft));
+  return true;
+}
+
+}  // namespace weft::compiler

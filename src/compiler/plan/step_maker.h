@@ -1,0 +1,85 @@
+#pragma once
+// What makes a Program's steps: each group becomes code, a library's call or a nested program; launches of one kernel
+// are merged, single programs joined, and every buffer gets its place.
+#include <map>
+#include <memory>
+#include <set>
+#include <unordered_map>
+#include <vector>
+
+#include "compiler/lower/memo.h"
+#include "compiler/plan/steps.h"
+#include "compiler/tune/cost.h"
+#include "compiler/tune/groups.h"
+
+namespace weft::compiler {
+
+/// A group made into code, or a copy; `nodes` are the buffers it touches, in the order of its operands.
+struct Draft {
+  Step step;
+  std::vector<std::vector<int>> nodes;  // for each segment (or for the call): homes
+  std::vector<int64_t> offsets;         // library: bytes added to each operand
+  std::vector<int> groups;
+  Digest digest;
+};
+
+class StepMaker {
+ public:
+  StepMaker(const Ir& ir, Grouping& grouping, const Ordering& ordering, target::Target& target, const Policy& policy)
+      : ir_(ir), grouping_(grouping), ordering_(ordering), target_(target), policy_(policy),
+        position_(grouping.groups.size(), -1), code_(grouping.groups.size()) {}
+
+  StepPlan run();
+
+ private:
+  void lower(int g);
+  void lower_launch(int g, const Lowering& lowering);
+  Lowering alone(Lowered lowered) const;
+  bool merge(int g, Draft& draft);
+  bool fills_device(int g, const kernel::Kernel& kernel) const;
+  bool follow(Draft& first, Draft& second);
+  void join_single_programs();
+  void drop_unused_kernels();
+  bool call_library(int g);
+  bool call_attention(int g);
+  void call_routine(int g);
+  bool call_row_sums(int g);
+  int scratch(int64_t bytes);
+  void add(int g, Draft draft);
+  void copy(int from, int to);
+  void assign_outputs();
+  void plan_arena();
+  int home(int node) const { return ordering_.home[static_cast<size_t>(node)]; }
+  int64_t bytes(int node) const { return volume(ir_[node].type.shape) * ir_[node].type.dtype.size(); }
+  Place place(int node) const;
+  LowerContext context() const {
+    return {ir_, grouping_, ordering_.home, ordering_.stored, ordering_.streamed, target_};
+  }
+  void before_copies();
+  void last_copies();
+  void mark_constants();
+  std::set<int> updated_inputs() const;
+  void add_costs(const Draft& draft, Step& step);
+  Cost cost(int g);
+
+  const Ir& ir_;
+  Grouping& grouping_;
+  const Ordering& ordering_;
+  target::Target& target_;
+  const Policy& policy_;
+  StepPlan plan_;
+  LoweringMemo memo_;
+  std::vector<Variant> variants_;  // by group: what the tuner chose
+  std::vector<Draft> drafts_;
+  std::vector<int> position_;                         // by group: its draft
+  std::vector<std::shared_ptr<const Lowered>> code_;  // by group, where it is generated
+  std::unordered_map<const Lowered*, Cost> costs_;
+  std::unordered_map<Digest, size_t> kernel_numbers_;
+  std::unordered_map<Digest, int> latest_;  // kernel → draft that a sibling may join
+  std::map<int, Place> places_;             // homes → memory
+  std::map<int, int> saved_;                // inputs whose old value is needed at the end → pseudo node
+  int next_pseudo_ = 0;
+  std::map<int, int64_t> pseudo_bytes_;
+};
+
+}  // namespace weft::compiler

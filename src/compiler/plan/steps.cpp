@@ -1,0 +1,396 @@
+#include "compiler/plan/step_maker.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "base/error.h"
+#include "compiler/plan/arena.h"
+#include "compiler/region/kv_append.h"
+#include "kernel/sequence.h"
+
+namespace weft::compiler {
+
+namespace {
+
+constexpr int copy_group = -1;  // stands for the group of a copy
+constexpr size_t most_joined_insts = 300,
+                 most_joined_params = 16;  // of launches that become one: long kernels take long to compile
+
+size_t insts(const kernel::Block& block) {
+  size_t n = block.insts.size();
+  for (const kernel::Inst& i : block.insts)
+    for (const kernel::Block& b : i.blocks) n += insts(b);
+  return n;
+}
+
+/// A launch of one program, of which another one may become a part. (Parallel loops and products have blocks of their
+/// own shape.)
+bool is_single(const Draft& draft, const std::vector<kernel::Kernel>& kernels) {
+  if (draft.step.kind != Step::Kind::launch || draft.step.segments.size() != 1 || draft.step.segments[0].grid != 1)
+    return false;
+  const std::vector<kernel::Inst>& all = kernels[draft.step.kernel].body.insts;
+  return std::none_of(all.begin(), all.end(),
+                      [](const kernel::Inst& i) { return i.parallel || i.op == kernel::Op::matmul; });
+}
+
+/// Whether a group's products are of 16-bit floats.
+bool multiplies_half(const Group& group) {
+  switch (group.kind) {
+    case Group::Kind::dot:
+      return group.dot.desc.a.size() == 2 ||
+             is_float8(group.dot.desc.a);  // 8-bit floats are held against the peak of 16-bit ones
+    case Group::Kind::attention: return group.attention.q.dtype.size() == 2;
+    case Group::Kind::call:
+      return group.call.desc.name.starts_with("convolution") && group.call.desc.inputs[0].dtype.size() == 2;
+    default: return false;
+  }
+}
+
+}  // namespace
+
+/// Code that no other group is looked up for.
+Lowering StepMaker::alone(Lowered lowered) const {
+  auto code = std::make_shared<const Lowered>(std::move(lowered));
+  return {code, kernel::digest(code->kernel), code->params};
+}
+
+void StepMaker::lower_launch(int g, const Lowering& lowering) {
+  Draft draft;
+  draft.digest = lowering.digest;
+  draft.step.name = lowering.code->kernel.name;
+  draft.step.work = lowering.code->work;
+  draft.groups = {g};
+  draft.nodes.push_back(lowering.params);
+  draft.step.segments.push_back({{}, lowering.code->symbols, lowering.code->grid});
+  code_[static_cast<size_t>(g)] = lowering.code;
+  if (!fills_device(g, lowering.code->kernel) && merge(g, draft)) return;
+  auto [it, fresh] = kernel_numbers_.try_emplace(draft.digest, plan_.kernels.size());
+  if (fresh) plan_.kernels.push_back(lowering.code->kernel);
+  draft.step.kernel = it->second;
+  position_[static_cast<size_t>(g)] = static_cast<int>(drafts_.size());
+  latest_[draft.digest] = static_cast<int>(drafts_.size());
+  drafts_.push_back(std::move(draft));
+}
+
+/// Blocks that share the work of a few programs, over much data: with others of its kind it would be no faster, and
+/// what it reads would live until the last of them.
+bool StepMaker::fills_device(int g, const kernel::Kernel& kernel) const {
+  constexpr int64_t much = int64_t{16} << 20;
+  int64_t read = 0;
+  for (int node : grouping_.groups[static_cast<size_t>(g)].reads) read += bytes(node);
+  return read >= much && std::any_of(kernel.body.insts.begin(), kernel.body.insts.end(),
+                                     [](const kernel::Inst& i) { return i.parallel; });
+}
+
+/// Sibling fusion: a launch of the same code joins an earlier one, there or here, where no step between them stands in
+/// the way. Only results that are kept anyway, or small ones, are moved: others would live longer for it.
+bool StepMaker::merge(int g, Draft& draft) {
+  constexpr int64_t small = 1 << 16;
+  auto it = latest_.find(draft.digest);
+  if (it == latest_.end() || ordering_.scatter_source[static_cast<size_t>(g)] >= 0)
+    return false;  // a copied operand ties it to its place
+  int at = it->second;
+  auto movable = [&](int group) {
+    const auto& roots = grouping_.groups[static_cast<size_t>(group)].roots;
+    return std::all_of(roots.begin(), roots.end(),
+                       [&](const Root& r) { return home(r.node) != r.node || bytes(r.node) <= small; });
+  };
+  Draft& earlier = drafts_[static_cast<size_t>(at)];
+  if (!movable(g) || !movable(earlier.groups[0])) return false;
+  auto join = [&](Draft& into, Draft& from) {
+    into.step.segments.insert(into.step.segments.end(), from.step.segments.begin(), from.step.segments.end());
+    into.nodes.insert(into.nodes.end(), from.nodes.begin(), from.nodes.end());
+    into.groups.insert(into.groups.end(), from.groups.begin(), from.groups.end());
+    into.step.work += from.step.work;
+  };
+  int ready = -1;  // the last draft that this group waits for
+  for (int before : ordering_.after[static_cast<size_t>(g)])
+    ready = std::max(ready, position_[static_cast<size_t>(before)]);
+  if (ready < at) {
+    join(earlier, draft);
+    position_[static_cast<size_t>(g)] = at;
+    return true;
+  }
+  for (int k = at + 1; k < static_cast<int>(drafts_.size()); ++k)
+    for (int group : drafts_[static_cast<size_t>(k)].groups) {
+      if (group == copy_group) return false;
+      for (int before : ordering_.after[static_cast<size_t>(group)])
+        if (position_[static_cast<size_t>(before)] == at) return false;
+    }
+  for (int before : ordering_.after[static_cast<size_t>(g)])
+    if (position_[static_cast<size_t>(before)] == at) return false;
+  draft.step.kernel = earlier.step.kernel;
+  join(draft, earlier);
+  earlier.groups.clear();  // emptied: dropped at the end
+  earlier.step.segments.clear();
+  int now = static_cast<int>(drafts_.size());
+  for (int group : draft.groups) position_[static_cast<size_t>(group)] = now;
+  latest_[draft.digest] = now;
+  drafts_.push_back(std::move(draft));
+  return true;
+}
+
+/// `second` becomes a part of the launch before it.
+bool StepMaker::follow(Draft& first, Draft& second) {
+  const kernel::Kernel &a = plan_.kernels[first.step.kernel], &b = plan_.kernels[second.step.kernel];
+  if (insts(a.body) + insts(b.body) > most_joined_insts || a.params.size() + b.params.size() > most_joined_params)
+    return false;
+  std::vector<int> nodes = first.nodes[0];
+  std::vector<kernel::Ref> params;
+  for (size_t k = 0; k < second.nodes[0].size(); ++k) {
+    const auto at = static_cast<size_t>(std::find(nodes.begin(), nodes.end(), second.nodes[0][k]) - nodes.begin());
+    if (at == nodes.size()) nodes.push_back(second.nodes[0][k]);
+    else if (at < a.params.size() && !(a.params[at].dtype == b.params[k].dtype)) return false;
+    params.push_back(static_cast<kernel::Ref>(at));
+  }
+  kernel::Kernel both = kernel::in_sequence(a, b, params);
+  auto [it, fresh] = kernel_numbers_.try_emplace(kernel::digest(both), plan_.kernels.size());
+  first.step.name = both.name;
+  first.step.kernel = it->second;
+  if (fresh) plan_.kernels.push_back(std::move(both));
+  first.step.work += second.step.work;
+  StepSegment& segment = first.step.segments[0];
+  segment.symbols.insert(segment.symbols.end(), second.step.segments[0].symbols.begin(),
+                         second.step.segments[0].symbols.end());
+  first.groups.insert(first.groups.end(), second.groups.begin(), second.groups.end());
+  first.nodes[0] = std::move(nodes);
+  return true;
+}
+
+/// On a device to which a launch costs more than what one program does, launches of single programs that follow each
+/// other are one.
+void StepMaker::join_single_programs() {
+  if (!target_.many_threads()) return;
+  std::vector<Draft> joined;
+  for (Draft& draft : drafts_) {
+    const bool both = !joined.empty() && is_single(joined.back(), plan_.kernels) && is_single(draft, plan_.kernels);
+    if (!both || !follow(joined.back(), draft)) joined.push_back(std::move(draft));
+  }
+  drafts_ = std::move(joined);
+  drop_unused_kernels();
+}
+
+void StepMaker::drop_unused_kernels() {
+  std::map<size_t, size_t> numbers;
+  std::vector<kernel::Kernel> used;
+  for (Draft& draft : drafts_) {
+    if (draft.step.kind != Step::Kind::launch) continue;
+    const auto [it, fresh] = numbers.try_emplace(draft.step.kernel, used.size());
+    if (fresh) used.push_back(std::move(plan_.kernels[draft.step.kernel]));
+    draft.step.kernel = it->second;
+  }
+  plan_.kernels = std::move(used);
+}
+
+void StepMaker::copy(int from, int to) {
+  Draft draft;
+  draft.step.kind = Step::Kind::copy;
+  draft.step.name = fmt::format("copy %{} to %{}", from, to);
+  draft.step.bytes = from < ir_.size() ? bytes(from) : pseudo_bytes_.at(from);
+  draft.nodes.push_back({from, to});
+  draft.groups = {copy_group};
+  drafts_.push_back(std::move(draft));
+}
+
+void StepMaker::lower(int g) {
+  Group& group = grouping_.groups[static_cast<size_t>(g)];
+  // Nothing to compute: every result is empty.
+  if (std::all_of(group.roots.begin(), group.roots.end(),
+                  [&](const Root& r) { return volume(ir_[r.node].type.shape) == 0; })) {
+    position_[static_cast<size_t>(g)] = -1;
+    return;
+  }
+  const LowerContext cx = context();
+  if (group.kind == Group::Kind::rows) {
+    std::optional<Lowering> lowering = memo_.rows(cx, group, variants_[static_cast<size_t>(g)]);
+    return lower_launch(g, lowering ? *lowering : *memo_.rows(cx, group));
+  }
+  if (group.kind == Group::Kind::call) return call_routine(g);
+  if (const int source = ordering_.scatter_source[static_cast<size_t>(g)]; source >= 0)
+    copy(home(source), home(overlaid(group)));
+  if (group.kind == Group::Kind::attention) {
+    if (group.attention.cache >= 0) return lower_launch(g, alone(lower_attention(cx, group)));
+    if (!call_attention(g)) lower_launch(g, memo_.attention(cx, group));
+    return;
+  }
+  if (group.kind == Group::Kind::prefix) return lower_launch(g, alone(lower_prefix(cx, group)));
+  if (group.kind == Group::Kind::dot) {
+    if (!call_library(g)) lower_launch(g, memo_.dot(cx, group));
+    return;
+  }
+  if (!call_row_sums(g)) lower_launch(g, alone(lower_scatter(cx, group)));
+}
+
+/// An input that a copy at the end reads, but that is overwritten by then, or that is handed out under its old value,
+/// is saved first.
+void StepMaker::before_copies() {
+  next_pseudo_ = ir_.size();
+  for (const Copy& c : ordering_.last)
+    if (is_leaf(ir_, c.from) && !saved_.contains(c.from)) {
+      saved_[c.from] = next_pseudo_;
+      pseudo_bytes_[next_pseudo_] = bytes(c.from);
+      copy(c.from, next_pseudo_++);
+    }
+}
+
+void StepMaker::last_copies() {
+  for (const Copy& c : ordering_.last) copy(saved_.contains(c.from) ? saved_.at(c.from) : home(c.from), c.to);
+}
+
+/// Nodes whose memory a step writes although it was given with a value.
+std::set<int> StepMaker::updated_inputs() const {
+  std::set<int> updated;
+  for (const Copy& c : ordering_.last) updated.insert(c.to);
+  for (int id = 0; id < ir_.size(); ++id)
+    if (home(id) != id) updated.insert(home(id));
+  return updated;
+}
+
+/// Parameters that are bound to nothing but inputs which no step writes: a device may look at them before the step
+/// before has ended. So it may at what only later steps write, which is said of single numbers (the place of a token)
+/// and of the cache that attention enters its own row into.
+void StepMaker::mark_constants() {
+  if (!target_.many_threads()) return;
+  std::set<int> written, so_far;
+  for (int node : updated_inputs())
+    if (const auto it = places_.find(node); it != places_.end() && it->second.in == Place::In::input)
+      written.insert(it->second.number);
+  for (kernel::Kernel& kernel : plan_.kernels)
+    for (kernel::Param& p : kernel.params) p.constant = true;
+  for (size_t s = 0; s < plan_.steps.size(); ++s) {
+    const Step& step = plan_.steps[s];
+    const int g = drafts_[s].groups[0];
+    const bool enters_row = g != copy_group && grouping_.groups[static_cast<size_t>(g)].kind == Group::Kind::attention;
+    std::set<int> now;  // inputs that this step writes
+    for (const StepSegment& segment : step.segments)
+      for (size_t k = 0; k < segment.buffers.size(); ++k) {
+        kernel::Param& p = plan_.kernels[step.kernel].params[k];
+        const Place& at = segment.buffers[k];
+        const bool input = at.in == Place::In::input, late = so_far.contains(at.number);
+        if (input && p.written) now.insert(at.number);
+        const bool number = input && volume(ir_[ir_.inputs[static_cast<size_t>(at.number)]].type.shape) == 1;
+        p.constant = p.constant && input &&
+                     (p.written ? enters_row && !late : !written.contains(at.number) || (number && !late));
+      }
+    for (const Place& at : step.operands)
+      if (at.in == Place::In::input && written.contains(at.number)) now.insert(at.number);
+    so_far.merge(now);
+  }
+}
+
+void StepMaker::assign_outputs() {
+  for (size_t k = 0; k < ir_.inputs.size(); ++k) places_[ir_.inputs[k]] = {Place::In::input, static_cast<int>(k), 0};
+  const std::set<int> updated = updated_inputs();
+  for (size_t k = 0; k < ir_.outputs.size(); ++k) {
+    int id = ir_.outputs[k], node = output_node(ir_, id);
+    OutputPlan out;
+    out.strides = node == id ? grouping_.strides[static_cast<size_t>(id)] : row_major_strides(ir_[id].type.shape);
+    auto update = std::find_if(ordering_.last.begin(), ordering_.last.end(),
+                               [&](const Copy& c) { return c.output == static_cast<int>(k); });
+    int at = home(node);
+    if (update != ordering_.last.end()) {
+      out.place = places_.at(update->to);
+    } else if (is_leaf(ir_, node) && updated.contains(node)) {
+      out.owns = true;
+      out.bytes = bytes(node);
+      out.place = {Place::In::output, static_cast<int>(k), 0};
+      places_[next_pseudo_] = out.place;
+      pseudo_bytes_[next_pseudo_] = out.bytes;
+      copy(node, next_pseudo_++);
+    } else if (auto it = places_.find(at); it != places_.end()) {
+      out.place = it->second;
+      if (out.place.in == Place::In::output) out.same_as = out.place.number;
+    } else {
+      out.owns = true;
+      out.bytes = bytes(at);
+      out.place = places_[at] = {Place::In::output, static_cast<int>(k), 0};
+    }
+    plan_.outputs.push_back(std::move(out));
+  }
+}
+
+void StepMaker::plan_arena() {
+  std::map<int, Lifetime> lifetimes;
+  for (size_t s = 0; s < drafts_.size(); ++s)
+    for (const auto& segment : drafts_[s].nodes)
+      for (int node : segment) {
+        if (places_.contains(node)) continue;
+        int64_t size = node < ir_.size() ? bytes(node) : pseudo_bytes_.at(node);
+        auto [it, fresh] = lifetimes.try_emplace(
+            node, Lifetime{std::max<int64_t>(size, 1), static_cast<int>(s), static_cast<int>(s), -1});
+        it->second.first = std::min(it->second.first, static_cast<int>(s));
+        it->second.last = std::max(it->second.last, static_cast<int>(s));
+      }
+  std::vector<Lifetime> list;
+  for (const auto& [node, lifetime] : lifetimes) list.push_back(lifetime);
+  plan_.live_bytes = live_bytes(list);
+  plan_.arena_bytes = weft::compiler::place(list);
+  size_t k = 0;
+  for (const auto& [node, lifetime] : lifetimes) places_[node] = {Place::In::arena, 0, list[k++].offset};
+}
+
+Place StepMaker::place(int node) const {
+  auto it = places_.find(node);
+  check(it != places_.end(), "steps", "a buffer was not placed");
+  return it->second;
+}
+
+/// Groups of one lowering cost the same.
+Cost StepMaker::cost(int g) {
+  const Group& group = grouping_.groups[static_cast<size_t>(g)];
+  const Lowered* code = code_[static_cast<size_t>(g)].get();
+  if (!code) return cost_of(context(), group);
+  const auto [known, fresh] = costs_.try_emplace(code);
+  if (fresh) known->second = cost_of(context(), group);
+  return known->second;
+}
+
+void StepMaker::add_costs(const Draft& draft, Step& step) {
+  if (step.kind == Step::Kind::copy) step.traffic = 2.0 * static_cast<double>(step.bytes);
+  for (const int g : draft.groups) {
+    if (g == copy_group) continue;
+    const Group& group = grouping_.groups[static_cast<size_t>(g)];
+    const Cost of_group = cost(g);
+    step.traffic += of_group.bytes;
+    step.flops += of_group.flops;
+    if (step.what.empty()) step.what = of_group.what;
+    step.half = step.half || multiplies_half(group);
+  }
+}
+
+StepPlan StepMaker::run() {
+  TunedGroups tuned = tune_groups(context(), grouping_, ordering_.order, memo_, policy_);
+  variants_ = std::move(tuned.variants);
+  plan_.tune_ms = tuned.ms;
+  plan_.tuning = std::move(tuned.text);
+  before_copies();
+  assign_outputs();
+  for (int g : ordering_.order) lower(g);
+  last_copies();
+  std::erase_if(drafts_, [](const Draft& d) { return d.groups.empty(); });
+  join_single_programs();
+  plan_arena();
+  for (Draft& draft : drafts_) {
+    Step step = std::move(draft.step);
+    for (size_t s = 0; s < step.segments.size(); ++s)
+      for (int node : draft.nodes[s]) step.segments[s].buffers.push_back(place(node));
+    if (step.segments.empty())
+      for (size_t k = 0; k < draft.nodes[0].size(); ++k) {
+        step.operands.push_back(place(draft.nodes[0][k]));
+        if (k < draft.offsets.size()) step.operands.back().offset += draft.offsets[k];
+      }
+    add_costs(draft, step);
+    plan_.steps.push_back(std::move(step));
+  }
+  mark_constants();
+  return std::move(plan_);
+}
+
+StepPlan make_steps(const Ir& ir, Grouping& grouping, const Ordering& ordering, target::Target& target,
+                    const Policy& policy) {
+  return StepMaker(ir, grouping, ordering, target, policy).run();
+}
+
+}  // namespace weft::compiler

@@ -1,0 +1,521 @@
+// The passes in their order, and the Program that comes out.
+#include "compiler/program/build.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <cstdlib>
+#include <cstring>
+#include <iostream>
+#include <mutex>
+#include <set>
+
+#include "base/error.h"
+#include "compiler/fusion/group.h"
+#include "compiler/fusion/order.h"
+#include "compiler/fusion/rematerialize.h"
+#include "compiler/plan/steps.h"
+#include "compiler/program/replay.h"
+#include "compiler/program/step_times.h"
+#include "compiler/region/attention_call.h"
+#include "compiler/region/attention_plan.h"
+#include "compiler/region/float8_operands.h"
+#include "compiler/rewrite/distribute_reduction.h"
+#include "compiler/rewrite/gemv.h"
+#include "compiler/rewrite/one_hot_gather.h"
+#include "compiler/rewrite/simplify.h"
+#include "compiler/rewrite/small_convolution.h"
+#include "compiler/schedule/split_attention.h"
+#include "compiler/schedule/split_cumulative.h"
+#include "compiler/schedule/split_reduction.h"
+#include "runtime/buffer.h"
+#include "runtime/device.h"
+#include "runtime/nvtx.h"
+#include "runtime/threads.h"
+#include "runtime/trace.h"
+#include "target/cluster.h"
+
+namespace weft::compiler {
+
+namespace {
+
+constexpr size_t least_recorded_steps = 4;
+
+/// The compiler's stages one after the other.
+class Stopwatch {
+ public:
+  void restart() { last_ = std::chrono::steady_clock::now(); }
+  /// Milliseconds since the last lap; a slice of the timeline where one is recorded.
+  void lap(const char* stage, double& ms) {
+    const auto now = std::chrono::steady_clock::now();
+    ms = std::chrono::duration<double, std::milli>(now - last_).count();
+    if (runtime::recording())
+      runtime::record({.name = runtime::record_name(stage),
+                       .kind = "compiler",
+                       .start = runtime::record_time() - 1e3 * ms,
+                       .length = 1e3 * ms});
+    restart();
+  }
+
+ private:
+  std::chrono::steady_clock::time_point last_ = std::chrono::steady_clock::now();
+};
+
+class CompiledProgram : public Program {
+ public:
+  /// `texts`: the groups may be asked for later.
+  CompiledProgram(const Source& source, target::Target& target, const Policy& policy, bool texts)
+      : device_(target.device()) {
+    const runtime::Span span("compiler", "build");
+    Stopwatch watch;
+    ir_ = simplify(import(source, [&](const graph::Node& node) {
+      return keeps_attention(node, target, policy) || answered(node, target, policy);
+    }));
+    if (!has_attention_class(target)) ir_ = pack_attention_operands(std::move(ir_));
+    if (target.many_threads())
+      ir_ = sweep(few_rows(split_folds(
+          split_prefixes(sweep(linear_sums(sweep(join_folds(few_taps(pick_elements(std::move(ir_)))))))), target)));
+    if (target.many_threads() && target::blocks_together(target) == 1) ir_ = split_attention(std::move(ir_));
+    if (target.many_threads()) ir_ = turn_float8_operands(std::move(ir_), target, policy);
+    if (policy.memory_budget != INT64_MAX) ir_ = recompute(std::move(ir_), source.layouts, source.updates, policy);
+    watch.lap("simplify", stats_.simplify_ms);
+    Grouping grouping = group(ir_, source.layouts, policy, &target, source.updates);
+    Ordering ordering = order(ir_, grouping, source.updates, policy);
+    watch.lap("group", stats_.group_ms);
+    steps_ = make_steps(ir_, grouping, ordering, target, policy);
+    for (const Update& u : source.updates) written_inputs_.push_back(u.input);
+    find_symbols();
+    watch.lap("lower", stats_.lower_ms);
+    stats_.tune_ms = steps_.tune_ms;
+    stats_.lower_ms -= steps_.tune_ms;
+    groups_text_ = texts || wanted("groups") ? weft::compiler::print(ir_, grouping) : "";
+    watch.restart();
+    executables_ = target.begin(steps_.kernels, launches());
+    watch.lap("compile", stats_.compile_ms);
+    settled_ =
+        std::all_of(steps_.steps.begin(), steps_.steps.end(), [](const Step& s) { return !s.call || s.call->ready(); });
+    if (device_) watch.lap("wait for plans", stats_.wait_ms);
+    count();
+    find_stretches();
+    for (const char* stage : {"graph", "groups", "tune", "kernels", "plan"})
+      if (wanted(stage)) std::cerr << "== " << stage << "\n" << print(stage);
+  }
+
+  std::vector<graph::Storage> run(std::span<const graph::Storage> inputs,
+                                  std::span<const int64_t> symbols) const override;
+  std::unique_ptr<BoundProgram> bind(std::span<const int64_t> symbols) const override;
+  const std::vector<const Symbol*>& symbols() const override { return symbols_; }
+  const Stats& stats() const override { return stats_; }
+  const std::vector<StepInfo>& steps() const override { return infos_; }
+  int64_t number() const override { return number_; }
+  /// Whether libraries take all that was meant for them; if not, the program is to be built anew.
+  bool settled() const { return settled_; }
+  std::string print(const std::string& stage) const override;
+
+ private:
+  /// One run, or several after each other: where buffers and symbols are found, and room for the arguments of a launch.
+  class Runner : public BoundProgram {
+   public:
+    Runner(const CompiledProgram& program, std::span<const int64_t> symbols);
+    void run() override;
+    void run(size_t begin, size_t end);  // of its steps
+    void* address(const Place& place) const;
+    Replays::Key key() const;
+    void copy(void* to, const void* from, size_t bytes) const;
+    /// From now on the device's times are noted: the number of the turn. They become slices after `run`.
+    int64_t note_times();
+    void keep_times();
+
+   protected:
+    const CompiledProgram& program_;
+
+   private:
+    void execute(const Step& step);
+    void execute_recorded(size_t k);
+    int64_t value(const Symbol* symbol) const;
+    runtime::BufferRef arena_;
+    void* arena_base_;
+    std::vector<int64_t> symbols_, values_;
+    std::vector<void*> pointers_;
+    std::vector<target::Segment> segments_;
+    std::shared_ptr<StepTimes> times_;
+  };
+
+  static bool wanted(const std::string& stage);
+  static bool answered(const graph::Node& region, target::Target& target, const Policy& policy);
+  /// Steps after each other that are given to a device at once, or one by one.
+  struct Stretch {
+    size_t begin, end;
+    std::unique_ptr<Replays>
+        replays;  // of runs that are written down: several steps, and all of them work of the device
+  };
+  void find_symbols();
+  void find_stretches();
+  void run(Runner& runner, const Replays::Key& key, bool at_once) const;
+  std::vector<std::vector<size_t>> launches() const;
+  void count();
+  void check_inputs(std::span<const graph::Storage> inputs, std::span<const int64_t> symbols) const;
+  runtime::BufferRef make_arena() const;
+  std::string print_plan() const;
+
+  Ir ir_;
+  StepPlan steps_;
+  std::vector<std::shared_ptr<const target::Executable>> executables_;
+  std::vector<const Symbol*> symbols_;
+  std::vector<StepInfo> infos_;
+  std::vector<int> written_inputs_;
+  runtime::Accelerator* device_;  // whose memory it works on; null: the host's
+  bool settled_ = true;
+  std::vector<Stretch> stretches_;
+  Replays* arena_ = nullptr;  // whose memory between the steps is, where any of them are written down
+  mutable StepTimesRing step_times_;
+  mutable std::atomic<bool> ran_ = false;  // libraries have made their choices
+  std::string groups_text_;
+  Stats stats_;
+  int64_t number_ = ++runtime::counters().programs_built;
+};
+
+/// WEFT_DUMP=graph,groups,tune,kernels,plan prints stages as Programs are built; it changes nothing else.
+bool CompiledProgram::wanted(const std::string& stage) {
+  const char* dump = std::getenv("WEFT_DUMP");
+  return dump && ("," + std::string(dump) + ",").find("," + stage + ",") != std::string::npos;
+}
+
+/// Does the target have a routine for the whole region?
+bool CompiledProgram::answered(const graph::Node& region, target::Target& target, const Policy& policy) {
+  const graph::Attrs& attrs = region.attrs();
+  if (attrs.composite->call.empty() || !policy.libraries || !target::libraries_enabled()) return false;
+  std::vector<graph::Type> inputs;
+  for (const graph::Value& v : region.inputs()) inputs.push_back(v.type());
+  return target.call(call_desc(attrs, inputs, region.types(), policy.numerics)) != nullptr;
+}
+
+/// A call that waits for the device stands between recordings. What holds programs of its own is given step by step as
+/// a whole.
+void CompiledProgram::find_stretches() {
+  const size_t count = steps_.steps.size();
+  const bool nests =
+      std::any_of(steps_.steps.begin(), steps_.steps.end(), [](const Step& s) { return s.program != nullptr; });
+  const auto written = [&](size_t k) {
+    return device_ && !nests && (!steps_.steps[k].call || steps_.steps[k].call->recordable());
+  };
+  for (size_t begin = 0, end = 0; begin < count; begin = end) {
+    for (end = begin + 1; end < count && written(end) == written(begin);) ++end;
+    stretches_.push_back(
+        {begin, end, written(begin) && end - begin >= least_recorded_steps ? std::make_unique<Replays>() : nullptr});
+    if (stretches_.back().replays) arena_ = stretches_.back().replays.get();
+  }
+}
+
+void CompiledProgram::run(Runner& runner, const Replays::Key& key, bool at_once) const {
+  if (!arena_ || runtime::nvtx::on()) return runner.run();
+  for (const Stretch& s : stretches_) {
+    if (s.replays)
+      s.replays->run(
+          *device_, key, [&] { runner.run(s.begin, s.end); }, at_once);
+    else runner.run(s.begin, s.end);
+  }
+}
+
+void CompiledProgram::find_symbols() {
+  std::set<const Symbol*> seen;
+  for (const Step& step : steps_.steps)
+    if (step.program)
+      for (const auto& nested : step.program->programs())
+        for (const Symbol* s : nested->symbols())
+          if (seen.insert(s).second) symbols_.push_back(s);
+  const auto find = [&](const Dim& d) {
+    if (d.symbol() && seen.insert(d.symbol()).second) symbols_.push_back(d.symbol());
+  };
+  for (const IrNode& node : ir_.nodes) {
+    for (const Dim& d : node.type.shape) find(d);
+    if (node.attrs->control) find(node.attrs->control->length);
+  }
+}
+
+/// Of each kernel: the numbers of segments that its launches have.
+std::vector<std::vector<size_t>> CompiledProgram::launches() const {
+  std::vector<std::vector<size_t>> out(steps_.kernels.size());
+  for (const Step& step : steps_.steps) {
+    if (step.kind != Step::Kind::launch) continue;
+    std::vector<size_t>& known = out[step.kernel];
+    if (std::find(known.begin(), known.end(), step.segments.size()) == known.end())
+      known.push_back(step.segments.size());
+  }
+  return out;
+}
+
+void CompiledProgram::count() {
+  for (const Step& step : steps_.steps) {
+    if (step.kind == Step::Kind::launch) ++stats_.launches;
+    if (step.kind == Step::Kind::library) ++stats_.library_calls;
+    if (step.kind == Step::Kind::nested)
+      for (const auto& nested : step.program->programs()) {  // what one step of a loop takes
+        stats_.launches += nested->stats().launches;
+        stats_.library_calls += nested->stats().library_calls;
+        stats_.copies += nested->stats().copies;
+      }
+    if (step.kind == Step::Kind::copy) ++stats_.copies;
+    static constexpr const char* kinds[] = {"kernel", "library", "nested", "copy"};
+    infos_.push_back({step.name, step.call ? step.call->name() : step.what, kinds[static_cast<int>(step.kind)],
+                      static_cast<int>(step.segments.size()), step.traffic, step.flops, step.half});
+  }
+  const auto block = [&](int64_t bytes) {
+    return bytes == 0 ? 0 : device_ ? static_cast<int64_t>(device_->block_bytes(static_cast<size_t>(bytes))) : bytes;
+  };
+  stats_.peak_bytes = block(steps_.arena_bytes);
+  for (int id : ir_.inputs) stats_.peak_bytes += block(volume(ir_[id].type.shape) * ir_[id].type.dtype.size());
+  for (const OutputPlan& out : steps_.outputs) stats_.peak_bytes += out.owns ? block(out.bytes) : 0;
+  stats_.arena_bytes = steps_.arena_bytes;
+  stats_.live_bytes = steps_.live_bytes;
+}
+
+void CompiledProgram::check_inputs(std::span<const graph::Storage> inputs, std::span<const int64_t> symbols) const {
+  if (inputs.size() != ir_.inputs.size())
+    throw_invalid("run", fmt::format("the program takes {} inputs, got {}", ir_.inputs.size(), inputs.size()));
+  if (symbols.size() != symbols_.size())
+    throw_invalid("run", fmt::format("the program has {} dynamic lengths, got {}", symbols_.size(), symbols.size()));
+  for (size_t k = 0; k < symbols.size(); ++k)
+    if (symbols[k] < 1 || symbols[k] > symbols_[k]->bound)
+      throw_invalid("run", fmt::format("length {} is {}, but must lie in 1..{}", symbols_[k]->name, symbols[k],
+                                       symbols_[k]->bound));
+}
+
+std::vector<graph::Storage> CompiledProgram::run(std::span<const graph::Storage> inputs,
+                                                 std::span<const int64_t> symbols) const {
+  check_inputs(inputs, symbols);
+  std::unique_lock<std::recursive_mutex> order;
+  if (device_) order = std::unique_lock(device_->order());
+  Runner runner(*this, symbols);
+  for (size_t k = 0; k < inputs.size(); ++k)
+    runner.inputs[k] =
+        static_cast<char*>(inputs[k].buffer->on(device_)) + inputs[k].offset * ir_[ir_.inputs[k]].type.dtype.size();
+  std::vector<runtime::BufferRef> owned(steps_.outputs.size());
+  for (size_t k = 0; k < owned.size(); ++k)
+    if (steps_.outputs[k].owns) {
+      owned[k] = runtime::allocate_on(device_, static_cast<size_t>(steps_.outputs[k].bytes));
+      runner.outputs[k] = owned[k]->on(device_);
+    }
+  for (int input : written_inputs_) inputs[static_cast<size_t>(input)].buffer->overwritten_on(device_);
+  Replays::Key key = runner.key();
+  const bool timed = device_ && runtime::recording();
+  if (timed) key.push_back(-1 - runner.note_times());
+  run(runner, key, timed && ran_);
+  if (timed) runner.keep_times();
+  ran_ = true;
+  ++runtime::counters().programs_run;
+
+  std::vector<graph::Storage> results;
+  for (const OutputPlan& out : steps_.outputs) {
+    if (out.place.in == Place::In::input) {
+      const graph::Storage& source = inputs[static_cast<size_t>(out.place.number)];
+      results.push_back({source.buffer, source.offset, out.strides});
+    } else {
+      results.push_back({owned[static_cast<size_t>(out.place.number)], 0, out.strides});
+    }
+  }
+  return results;
+}
+
+std::unique_ptr<BoundProgram> CompiledProgram::bind(std::span<const int64_t> symbols) const {
+  /// Results that the plan finds in an input, or in an earlier result, are copied to where they were asked for.
+  class Bound : public Runner {
+   public:
+    Bound(const CompiledProgram& program, std::span<const int64_t> lengths) : Runner(program, lengths) {
+      for (size_t k = 0; k < program.steps_.outputs.size(); ++k) {
+        const OutputPlan& out = program.steps_.outputs[k];
+        const graph::Type& type = program.ir_[program.ir_.outputs[k]].type;
+        if (!out.owns) shared_.push_back({k, out.place, static_cast<size_t>(volume(type.shape) * type.dtype.size())});
+      }
+    }
+    void run() override {
+      const bool timed = program_.device_ && runtime::recording();
+      if (timed) note_times();
+      Runner::run();
+      if (timed) keep_times();
+      for (const Shared& s : shared_)
+        if (const void* from = address(s.place); from != outputs[s.output]) copy(outputs[s.output], from, s.bytes);
+    }
+
+   private:
+    struct Shared {
+      size_t output;
+      Place place;
+      size_t bytes;
+    };
+    std::vector<Shared> shared_;
+  };
+  if (symbols.size() != symbols_.size()) throw_internal("bind", "another number of lengths than the program has");
+  return std::make_unique<Bound>(*this, symbols);
+}
+
+CompiledProgram::Runner::Runner(const CompiledProgram& program, std::span<const int64_t> symbols)
+    : program_(program), arena_(program.make_arena()), arena_base_(arena_ ? arena_->on(program.device_) : nullptr),
+      symbols_(symbols.begin(), symbols.end()) {
+  inputs.resize(program.ir_.inputs.size());
+  outputs.resize(program.steps_.outputs.size());
+}
+
+/// Bound programs may run in the middle of others, so their arenas are their own.
+runtime::BufferRef CompiledProgram::make_arena() const {
+  if (steps_.arena_bytes == 0) return nullptr;
+  if (arena_) return arena_->arena(*device_, steps_.arena_bytes);
+  return runtime::allocate_on(device_, static_cast<size_t>(steps_.arena_bytes));
+}
+
+Replays::Key CompiledProgram::Runner::key() const {
+  Replays::Key key(symbols_.begin(), symbols_.end());
+  for (const auto* list : {&inputs, &outputs})
+    for (const void* p : *list) key.push_back(reinterpret_cast<int64_t>(p));
+  return key;
+}
+
+void* CompiledProgram::Runner::address(const Place& place) const {
+  void* base = place.in == Place::In::input    ? inputs[static_cast<size_t>(place.number)]
+               : place.in == Place::In::output ? outputs[static_cast<size_t>(place.number)]
+                                               : arena_base_;
+  return static_cast<char*>(base) + place.offset;
+}
+
+int64_t CompiledProgram::Runner::value(const Symbol* symbol) const {
+  const auto& all = program_.symbols_;
+  return symbols_[static_cast<size_t>(std::find(all.begin(), all.end(), symbol) - all.begin())];
+}
+
+void CompiledProgram::Runner::copy(void* to, const void* from, size_t bytes) const {
+  if (program_.device_) program_.device_->copy(to, from, bytes);
+  else std::memcpy(to, from, bytes);
+}
+
+void CompiledProgram::Runner::run() { run(0, program_.steps_.steps.size()); }
+
+void CompiledProgram::Runner::run(size_t begin, size_t end) {
+  const runtime::Span span("program", "run");
+  if (runtime::recording())
+    runtime::record_sample(
+        "memory", static_cast<double>(program_.device_ ? program_.device_->memory().active : runtime::active_memory()));
+  const runtime::nvtx::Range range([&] { return fmt::format("program {}", program_.number_); });
+  if (times_ && begin == 0) times_->note(0);
+  for (size_t k = begin; k < end; ++k) {
+    const runtime::nvtx::Range step([&] { return label(program_.infos_[k]); });
+    if (runtime::recording() && !program_.device_) execute_recorded(k);
+    else execute(program_.steps_.steps[k]);
+    if (times_) times_->note(k + 1);
+  }
+}
+
+int64_t CompiledProgram::Runner::note_times() {
+  const StepTimesRing::Turn turn = program_.step_times_.next(*program_.device_, program_.infos_, program_.number_);
+  times_ = turn.times;
+  return turn.number;
+}
+
+void CompiledProgram::Runner::keep_times() {
+  runtime::record_later([times = times_, run = times_->given()] { times->settle(run); });
+}
+
+void CompiledProgram::Runner::execute_recorded(size_t k) {
+  const StepInfo& info = program_.infos_[k];
+  const int name = runtime::record_name(label(info));
+  struct Launch {
+    explicit Launch(int launched) : outer(runtime::set_current_launch(launched)) {}
+    ~Launch() { runtime::set_current_launch(outer); }
+    int outer;
+  } launch(name);
+  const double start = runtime::record_time();
+  execute(program_.steps_.steps[k]);
+  const double length = runtime::record_time() - start;
+  runtime::record({.name = name,
+                   .kind = info.kind,
+                   .start = start,
+                   .length = length,
+                   .bytes = info.bytes,
+                   .flops = info.flops,
+                   .half = info.half,
+                   .program = program_.number_,
+                   .step = static_cast<int>(k)});
+}
+
+void CompiledProgram::Runner::execute(const Step& step) {
+  runtime::Counters& counters = runtime::counters();
+  pointers_.clear();
+  if (step.kind == Step::Kind::copy) {
+    copy(address(step.operands[1]), address(step.operands[0]), static_cast<size_t>(step.bytes));
+    ++counters.copies;
+    return;
+  }
+  for (const Place& place : step.operands) pointers_.push_back(address(place));
+  if (step.kind == Step::Kind::nested)
+    return step.program->run(pointers_, [this](const Symbol* s) { return value(s); });
+  if (step.kind == Step::Kind::library) {
+    step.call->run(pointers_);
+    ++counters.library_calls;
+    return;
+  }
+  values_.clear();
+  segments_.clear();
+  for (const StepSegment& s : step.segments) {
+    for (const Place& place : s.buffers) pointers_.push_back(address(place));
+    for (const SymbolArgument& argument : s.symbols)
+      values_.push_back(argument.symbol ? value(argument.symbol) : argument.value);
+  }
+  size_t p = 0, v = 0;
+  for (const StepSegment& s : step.segments) {
+    segments_.push_back({std::span<void* const>(pointers_.data() + p, s.buffers.size()),
+                         std::span<const int64_t>(values_.data() + v, s.symbols.size()), s.grid});
+    p += s.buffers.size();
+    v += s.symbols.size();
+  }
+  program_.executables_[step.kernel]->run(segments_, step.work);
+  ++counters.kernel_launches;
+}
+
+std::string CompiledProgram::print_plan() const {
+  std::string text =
+      fmt::format("arena {} bytes ({} alive), {} launches, {} library calls, {} copies\n", steps_.arena_bytes,
+                  steps_.live_bytes, stats_.launches, stats_.library_calls, stats_.copies);
+  text +=
+      fmt::format("{} nodes, {} kernels; ms: simplify {:.2f}, group {:.2f}, lower {:.2f}, code {:.2f}\n", ir_.size(),
+                  steps_.kernels.size(), stats_.simplify_ms, stats_.group_ms, stats_.lower_ms, stats_.compile_ms);
+  auto name = [](const Place& p) {
+    const char* in[] = {"input", "output", "arena"};
+    return p.in == Place::In::arena ? fmt::format("arena+{}", p.offset)
+                                    : fmt::format("{}{}{}", in[static_cast<int>(p.in)], p.number,
+                                                  p.offset ? fmt::format("+{}", p.offset) : "");
+  };
+  for (const Step& step : steps_.steps) {
+    text += step.call ? fmt::format("{} by {}", step.name, step.call->name()) : step.name;
+    if (step.segments.size() > 1) text += fmt::format(" ({} segments)", step.segments.size());
+    const auto& places = step.segments.empty() ? step.operands : step.segments[0].buffers;
+    for (const Place& place : places) text += " " + name(place);
+    if (!step.segments.empty()) text += fmt::format(" grid {}", step.segments[0].grid);
+    text += "\n";
+  }
+  return text;
+}
+
+std::string CompiledProgram::print(const std::string& stage) const {
+  if (stage == "graph") return weft::compiler::print(ir_);
+  if (stage == "groups") return groups_text_;
+  if (stage == "plan") return print_plan();
+  if (stage == "tune") return steps_.tuning;
+  if (stage != "kernels") throw_invalid("print", "no stage '" + stage + "': graph, groups, tune, kernels or plan");
+  std::string text;
+  for (const kernel::Kernel& k : steps_.kernels) text += kernel::print(k) + "\n";
+  return text;
+}
+
+}  // namespace
+
+/// Anew where a library did not take after all what was meant for it.
+std::shared_ptr<const Program> compile_source(const Source& source, target::Target& target, const Policy& policy,
+                                              bool texts) {
+  std::shared_ptr<const CompiledProgram> made;
+  do made = std::make_shared<CompiledProgram>(source, target, policy, texts);
+  while (!made->settled());
+  return made;
+}
+
+}  // namespace weft::compiler

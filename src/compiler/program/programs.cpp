@@ -1,0 +1,102 @@
+// The Programs of the process: which target they are built for, the table of them by digest, and who is told of them.
+#include <atomic>
+#include <list>
+#include <mutex>
+#include <unordered_map>
+
+#include "compiler/cpu_target.h"
+#include "compiler/ir/complex.h"
+#include "compiler/ir/ir.h"
+#include "compiler/program/build.h"
+#include "graph/complex/complex.h"
+#include "runtime/device.h"
+#include "runtime/executor.h"
+
+namespace weft::compiler {
+
+namespace {
+
+/// Programs by digest, the least recently used forgotten first.
+class Table {
+ public:
+  std::shared_ptr<const Program> find(const Digest& key) {
+    std::lock_guard lock(mutex_);
+    auto it = entries_.find(key);
+    if (it == entries_.end()) return nullptr;
+    recent_.splice(recent_.begin(), recent_, it->second.second);
+    return it->second.first;
+  }
+  void insert(const Digest& key, std::shared_ptr<const Program> program) {
+    constexpr size_t limit = 4096;
+    std::lock_guard lock(mutex_);
+    if (entries_.contains(key)) return;
+    recent_.push_front(key);
+    entries_[key] = {std::move(program), recent_.begin()};
+    if (entries_.size() <= limit) return;
+    entries_.erase(recent_.back());
+    recent_.pop_back();
+  }
+
+ private:
+  std::mutex mutex_;
+  std::list<Digest> recent_;
+  std::unordered_map<Digest, std::pair<std::shared_ptr<const Program>, std::list<Digest>::iterator>> entries_;
+};
+
+std::atomic<target::Target*> chosen_target = nullptr, cpu_target = nullptr;
+thread_local BuildRecord* innermost_record = nullptr;
+
+}  // namespace
+
+target::Target& target_of(int device) {
+  if (device >= 0) return target::gpu(device);
+  target::Target* instead = cpu_target;
+  return instead ? *instead : target::cpu();
+}
+
+void set_cpu_target(target::Target& target) { cpu_target = &target; }
+
+target::Target& default_target() {
+  target::Target* chosen = chosen_target;
+  return chosen ? *chosen : target_of(runtime::executor_device(graph::StreamScope::current()));
+}
+
+void set_default_target(target::Target& target) { chosen_target = &target; }
+
+BuildRecord::BuildRecord(bool texts) : texts_(texts), outer_(innermost_record) { innermost_record = this; }
+BuildRecord::~BuildRecord() { innermost_record = outer_; }
+void BuildRecord::add(const std::shared_ptr<const Program>& program) {
+  for (BuildRecord* record = innermost_record; record; record = record->outer_) record->programs_.push_back(program);
+}
+
+std::shared_ptr<const Program> build(const Source& source, target::Target& target, const Policy& policy) {
+  bool texts = false;
+  for (const BuildRecord* record = innermost_record; record; record = record->outer_) texts = texts || record->texts_;
+  const bool complex = graph::has_complex(source.graph);
+  std::shared_ptr<const Program> program =
+      compile_source(complex ? split_complex(source) : source, target, policy, texts);
+  if (complex) program = complex_program(source.graph, std::move(program));
+  BuildRecord::add(program);
+  return program;
+}
+
+std::shared_ptr<const Program> lookup_or_build(const Source& source, target::Target& target, const Policy& policy) {
+  static auto& table = *new Table;                                            // outlives every static array
+  const std::string device = target.device() ? target.device()->name() : "";  // equal devices have equal fingerprints
+  Digest key = Hasher()
+                   .digest(digest(source))
+                   .text(target.fingerprint())
+                   .text(device)
+                   .digest(policy.digest())
+                   .number(target::libraries_enabled())
+                   .finish();
+  if (auto program = table.find(key)) {
+    BuildRecord::add(program);
+    return program;
+  }
+  auto program = build(source, target, policy);
+  table.insert(key, program);
+  return program;
+}
+
+}  // namespace weft::compiler

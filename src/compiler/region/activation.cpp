@@ -1,0 +1,221 @@
+#include "compiler/region/activation.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <map>
+#include <numbers>
+#include <set>
+
+#include "base/error.h"
+#include "compiler/ir/grouping.h"
+#include "compiler/rewrite/simplify.h"
+#include "graph/build.h"
+#include "graph/derive/derive.h"
+#include "graph/regions/composites.h"
+
+namespace weft::compiler {
+
+using graph::Op;
+using kernel::Activation;
+using kernel::ScalarOp;
+using kernel::Value;
+
+namespace {
+
+bool commutes(Op op) { return op == Op::add || op == Op::mul || op == Op::max || op == Op::min; }
+
+/// What is computed from one node by elementwise operators and constants, as far as it goes.
+class Cone {
+ public:
+  Cone(const Ir& ir, const Users& users, int root) : ir_(ir) {
+    keys_[root] = Hasher().text("x").finish();
+    std::set<int> pending(users[static_cast<size_t>(root)].begin(), users[static_cast<size_t>(root)].end());
+    while (!pending.empty() && keys_.size() < largest) {
+      const int id = *pending.begin();
+      pending.erase(pending.begin());
+      if (!is_elementwise(ir[id].op) || !enter(id)) continue;
+      pending.insert(users[static_cast<size_t>(id)].begin(), users[static_cast<size_t>(id)].end());
+    }
+  }
+
+  const std::map<int, Digest>& keys() const { return keys_; }
+
+ private:
+  static constexpr size_t largest = 40;
+
+  /// Inputs before users, so that those in the cone have their keys.
+  bool enter(int id) {
+    std::vector<Digest> inputs;
+    for (int input : ir_[id].inputs) {
+      const auto found = keys_.find(input);
+      const std::optional<Digest> key = found != keys_.end() ? found->second : constant(input);
+      if (!key) return false;
+      inputs.push_back(*key);
+    }
+    if (commutes(ir_[id].op)) std::sort(inputs.begin(), inputs.end());
+    Hasher h;
+    h.number(ir_[id].op).number(ir_[id].type.dtype.val());
+    for (const Digest& d : inputs) h.digest(d);
+    keys_[id] = h.finish();
+    return true;
+  }
+
+  std::optional<Digest> constant(int id) const {
+    while (ir_[id].op == Op::broadcast || ir_[id].op == Op::reshape) id = ir_[id].inputs[0];
+    if (ir_[id].op != Op::constant) return {};
+    return Hasher().text("constant").number(ir_[id].attrs->number.real()).finish();
+  }
+
+  const Ir& ir_;
+  std::map<int, Digest> keys_;
+};
+
+/// The formulas as the compiler sees them, by key.
+std::map<Digest, Activation> make_table() {
+  using namespace graph;
+  std::map<Digest, Activation> table;
+  auto enter = [&](Activation activation, weft::graph::Value (*f)(const weft::graph::Value&)) {
+    const weft::graph::Value x = parameter({{16, 16}, float32});
+    const Ir ir = simplify(import({{{x}, {f(x)}}, {}, {}}));
+    const Cone cone(ir, users(ir), ir.inputs[0]);
+    if (auto found = cone.keys().find(ir.outputs[0]); found != cone.keys().end()) table[found->second] = activation;
+  };
+  enter(Activation::relu, [](const weft::graph::Value& x) { return binary(Op::max, x, zeros_like(x)); });
+  enter(Activation::gelu, [](const weft::graph::Value& x) { return gelu(x); });
+  enter(Activation::gelu_tanh, [](const weft::graph::Value& x) { return gelu_tanh(x); });
+  enter(Activation::sigmoid, [](const weft::graph::Value& x) { return unary(Op::sigmoid, x); });
+  enter(Activation::tanh, [](const weft::graph::Value& x) { return tanh(x); });
+  return table;
+}
+
+/// Keys of gelu_tanh(x) and of its slope at x, a float32, for x of a 16-bit dtype.
+struct GeluKeys {
+  Digest value, slope;
+};
+
+/// cast(g) · slope, cast back: the slope, where `node` is that for the cotangent `g`.
+int slope_of(const Ir& ir, int node, int g) {
+  if (ir[node].op != Op::cast || ir[ir[node].inputs[0]].op != Op::mul) return -1;
+  const IrNode& product = ir[ir[node].inputs[0]];
+  for (const int side : {0, 1}) {
+    const IrNode& wide = ir[product.inputs[static_cast<size_t>(side)]];
+    if (wide.op == Op::cast && wide.type.dtype == float32 && wide.inputs[0] == g)
+      return product.inputs[static_cast<size_t>(1 - side)];
+  }
+  return -1;
+}
+
+GeluKeys make_gelu_keys(Dtype dtype) {
+  using namespace graph;
+  const weft::graph::Value x = parameter({{16, 16}, dtype}), g = parameter({{16, 16}, dtype}), y = gelu_tanh(x);
+  const weft::graph::Value dx = pull_back(std::span(&y, 1), std::span(&g, 1), std::span(&x, 1))[0];
+  const Ir ir = simplify(import({{{x, g}, {y, dx}}, {}, {}}));
+  const Cone cone(ir, users(ir), ir.inputs[0]);
+  const int slope = slope_of(ir, ir.outputs[1], ir.inputs[1]);
+  check(slope >= 0 && cone.keys().contains(slope) && cone.keys().contains(ir.outputs[0]), "activation",
+        "gelu's derivative is not what it was");
+  return {cone.keys().at(ir.outputs[0]), cone.keys().at(slope)};
+}
+
+const GeluKeys& gelu_keys(Dtype dtype) {
+  static const GeluKeys& bf16 = *new GeluKeys(make_gelu_keys(bfloat16));
+  static const GeluKeys& f16 = *new GeluKeys(make_gelu_keys(float16));
+  return dtype == bfloat16 ? bf16 : f16;
+}
+
+bool is_half(Dtype t) { return t == bfloat16 || t == float16; }
+
+}  // namespace
+
+int gelu_of(const Ir& ir, const Users& users, int node) {
+  if (!is_half(ir[node].type.dtype)) return -1;
+  const Digest& wanted = gelu_keys(ir[node].type.dtype).value;
+  const Cone cone(ir, users, node);
+  const auto found =
+      std::find_if(cone.keys().begin(), cone.keys().end(), [&](const auto& entry) { return entry.second == wanted; });
+  return found == cone.keys().end() ? -1 : found->first;
+}
+
+std::optional<GeluSlope> gelu_slope_behind(const Ir& ir, const Users& users, const std::vector<int>& outputs,
+                                           int node) {
+  if (!is_half(ir[node].type.dtype)) return {};
+  int result = node;
+  for (int step = 0; step < 3; ++step) {  // cast, product, cast: each the only reader of the one before
+    const std::span<const int> readers = users[static_cast<size_t>(result)];
+    if (readers.size() != 1 || outputs[static_cast<size_t>(result)] > 0) return {};
+    result = readers[0];
+  }
+  const int slope = slope_of(ir, result, node);
+  if (slope < 0 || ir[result].type.dtype != ir[node].type.dtype) return {};
+  // What the slope is computed from: the widened argument is a cast of a 16-bit array.
+  std::set<int> seen;
+  std::vector<int> pending{slope};
+  while (!pending.empty() && seen.size() < 40) {
+    const int id = pending.back();
+    pending.pop_back();
+    if (!seen.insert(id).second || !is_elementwise(ir[id].op)) continue;
+    if (ir[id].op != Op::cast || ir[ir[id].inputs[0]].type.dtype != ir[node].type.dtype) {
+      pending.insert(pending.end(), ir[id].inputs.begin(), ir[id].inputs.end());
+      continue;
+    }
+    const int argument = ir[id].inputs[0];
+    const Cone cone(ir, users, argument);
+    const auto known = cone.keys().find(slope);
+    if (known != cone.keys().end() && known->second == gelu_keys(ir[node].type.dtype).slope &&
+        ir[argument].type == ir[node].type)
+      return GeluSlope{argument, result};
+    return {};
+  }
+  return {};
+}
+
+std::optional<ActivationMatch> activation_of(const Ir& ir, const Users& users, const std::vector<int>& outputs,
+                                             int node) {
+  static const std::map<Digest, Activation>& table = *new std::map<Digest, Activation>(make_table());
+  if (ir[node].type.dtype != float32) return {};
+  const Cone cone(ir, users, node);
+  for (auto it = cone.keys().rbegin(); it != cone.keys().rend(); ++it) {
+    const auto found = table.find(it->second);
+    if (found == table.end()) continue;
+    // Nothing on the way may be read by anybody else.
+    std::set<int> inside{it->first};
+    std::vector<int> pending{it->first};
+    while (!pending.empty()) {
+      const int id = pending.back();
+      pending.pop_back();
+      if (id == node) continue;
+      for (int input : ir[id].inputs)
+        if (cone.keys().contains(input) && inside.insert(input).second) pending.push_back(input);
+    }
+    auto escapes = [&](int id) {
+      const std::span<const int> readers = users[static_cast<size_t>(id)];
+      return id != it->first &&
+             (std::any_of(readers.begin(), readers.end(), [&](int reader) { return !inside.contains(reader); }) ||
+              outputs[static_cast<size_t>(id)] > 0);
+    };
+    if (std::none_of(inside.begin(), inside.end(), escapes)) return ActivationMatch{found->second, it->first};
+  }
+  return {};
+}
+
+Value activated(kernel::Builder& b, Activation activation, Value x) {
+  const Dtype t = b.type(x).dtype;
+  auto number = [&](double v) { return b.real(t, v); };
+  auto unary = [&](ScalarOp op, Value v) { return b.scalar(op, {v}); };
+  auto half_of = [&](Value v) { return b.mul(b.mul(x, number(0.5)), b.add(v, number(1))); };  // x (1 + v) / 2
+  switch (activation) {
+    case Activation::none: return x;
+    case Activation::relu: return b.max(x, number(0));
+    case Activation::gelu: return half_of(unary(ScalarOp::erf, b.mul(x, number(1 / std::numbers::sqrt2))));
+    case Activation::gelu_tanh: {
+      Value inner = b.add(b.mul(b.mul(x, x), number(0.044715)), number(1));
+      return half_of(unary(ScalarOp::tanh, b.mul(b.mul(x, inner), number(std::sqrt(2 / std::numbers::pi)))));
+    }
+    case Activation::sigmoid: return unary(ScalarOp::sigmoid, x);
+    case Activation::tanh: return unary(ScalarOp::tanh, x);
+  }
+  return x;
+}
+
+}  // namespace weft::compiler

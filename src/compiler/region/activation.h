@@ -1,0 +1,32 @@
+#pragma once
+// Activations that ride on products: recognised in the graph as what their formulas become after simplification, and
+// written out again by the dot class.
+#include <optional>
+
+#include "compiler/ir/ir.h"
+#include "kernel/tile.h"
+
+namespace weft::compiler {
+
+struct ActivationMatch {
+  kernel::Activation activation;
+  int result;
+};
+
+/// Is everything that reads `node` part of one activation of it? float32 only: others are computed with casts in
+/// between. `outputs` as handed_out counts them.
+std::optional<ActivationMatch> activation_of(const Ir& ir, const Users& users, const std::vector<int>& outputs,
+                                             int node);
+
+/// The node that is gelu_tanh of the 16-bit `node`, or -1. Others may read the node and what lies between.
+int gelu_of(const Ir& ir, const Users& users, int node);
+
+/// g · gelu_tanh'(argument) for the 16-bit `node` g, which nobody else reads: what comes back through gelu.
+struct GeluSlope {
+  int argument, result;
+};
+std::optional<GeluSlope> gelu_slope_behind(const Ir& ir, const Users& users, const std::vector<int>& outputs, int node);
+
+kernel::Value activated(kernel::Builder& b, kernel::Activation activation, kernel::Value x);
+
+}  // namespace weft::compiler

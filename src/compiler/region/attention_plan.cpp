@@ -1,0 +1,153 @@
+#include "compiler/region/attention_plan.h"
+
+#include <algorithm>
+
+#include "base/error.h"
+#include "compiler/region/dot_plan.h"
+
+namespace weft::compiler {
+
+namespace {
+
+// Wider heads would not leave room for the tiles in the first cache. With fewer rows than this the lanes, which run
+// along them, stay empty.
+constexpr int64_t widest_head = 256, fewest_rows = 8;
+
+}  // namespace
+
+bool is_single_query(const graph::AttentionRegion& region, const Dim& queries) {
+  return queries == 1 && !region.derivative;
+}
+
+namespace {
+
+/// Attention with heads of known widths that are not too wide, in a dtype of the class.
+bool has_fitting_heads(const graph::Node& region) {
+  const auto& composite = region.attrs().composite;
+  if (region.op() != graph::Op::composite || !composite->attention) return false;
+  const graph::Type &q = region.inputs()[0].type(), &v = region.inputs()[2].type();
+  const Dim &width = q.shape.back(), &value_width = v.shape.back();
+  const bool any = std::all_of(q.shape.begin(), q.shape.end(), [](const Dim& d) { return d.bound() > 0; }) &&
+                   v.shape[v.shape.size() - 2].bound() > 0;
+  return q.dtype != float64 && width.is_static() && value_width.is_static() && any && value_width.bound() > 0 &&
+         std::max(width.bound(), value_width.bound()) <= widest_head;
+}
+
+Dim queries_of(const graph::Node& region) {
+  const Shape& q = region.inputs()[0].type().shape;
+  return q[q.size() - 2];
+}
+
+/// The mask is a number of keys.
+bool counts_keys(const graph::Node& region) {
+  return region.attrs().composite->attention->mask && is_integer(region.inputs()[3].dtype());
+}
+
+}  // namespace
+
+bool takes_attention(const graph::Node& region) {
+  return has_fitting_heads(region) && queries_of(region).bound() >= fewest_rows && !counts_keys(region);
+}
+
+bool takes_single_query(const graph::Node& region) {
+  if (!has_fitting_heads(region)) return false;
+  const graph::AttentionRegion& attention = *region.attrs().composite->attention;
+  return is_single_query(attention, queries_of(region)) && (!attention.mask || counts_keys(region));
+}
+
+std::optional<PackedResult> packed_result(const Ir& ir, const Users& users, const std::vector<Strides>& strides,
+                                          const std::vector<bool>& roots, int result) {
+  int part = result, reader = -1;
+  for (;; part = reader) {
+    const std::span<const int> readers = users[static_cast<size_t>(part)];
+    if (readers.size() != 1 || (part != result && roots[static_cast<size_t>(part)])) return {};
+    reader = readers[0];
+    if (ir[reader].op == graph::Op::concat) break;
+    if (ir[reader].op != graph::Op::permute && ir[reader].op != graph::Op::reshape) return {};
+  }
+  const IrNode& joined = ir[reader];
+  const Shape& shape = ir[part].type.shape;
+  const auto last = shape.size() - 1;
+  if (shape.empty() || joined.attrs->axes[0] != static_cast<int64_t>(last) || !is_static(joined.type.shape)) return {};
+  const auto view = strided_view(ir, strides, roots, part);
+  if (!view || view->node != result || view->offset != 0 || !is_row_major(shape, view->strides)) return {};
+  const int64_t width = shape[last].bound(), whole = joined.type.shape[last].bound();
+  PackedResult out{reader, 0, {}};
+  int found = 0;
+  for (const int input : joined.inputs) {
+    if (input == part) ++found;
+    if (found == 0) out.offset += ir[input].type.shape[last].bound();
+  }
+  if (found != 1) return {};
+  for (size_t axis = 0; axis < strides[static_cast<size_t>(result)].size(); ++axis) {
+    const int64_t stride = strides[static_cast<size_t>(result)][axis], extent = ir[result].type.shape[axis].bound();
+    if (stride % width == 0) out.strides.push_back(stride / width * whole);  // from row to row
+    else if (stride * extent <= width) out.strides.push_back(stride);        // within a row
+    else return {};
+  }
+  return out;
+}
+
+AttentionPlan plan_attention(const Ir& ir, const std::vector<Strides>& strides, const std::vector<bool>& roots,
+                             const std::vector<int>& results, const std::map<int, PackedResult>& packed, int cache) {
+  const IrNode& node = ir[*std::find_if(results.begin(), results.end(), [](int id) { return id >= 0; })];
+  AttentionPlan plan;
+  plan.region = *node.attrs->composite->attention;
+  const Shape &q = ir[node.inputs[0]].type.shape,
+              &v = ir[node.inputs.size() > 2 ? node.inputs[2] : node.inputs[0]].type.shape;
+  const size_t axes = q.size() - 2;
+  for (size_t k = 0; k < axes; ++k) plan.batch.push_back(q[k].bound());
+  plan.tq = q[axes];
+  plan.tk = v[axes];
+  plan.width = q[axes + 1].bound();
+  plan.value_width = v[axes + 1].bound();
+
+  // Right-aligned, as masks are broadcast: axes that are missing do not move.
+  auto split = [&](int base, int64_t offset, const std::vector<int64_t>& given, bool columns) {
+    const size_t rank = axes + (columns ? 2 : 1);
+    std::vector<int64_t> all(rank - given.size(), 0);
+    all.insert(all.end(), given.begin(), given.end());
+    AttentionOperand x{base,      ir[base].type.dtype,
+                       offset,    {all.begin(), all.begin() + static_cast<std::ptrdiff_t>(axes)},
+                       all[axes], columns ? all[axes + 1] : 0};
+    return x;
+  };
+  auto operand = [&](int id, bool columns) {
+    auto view = strided_view(ir, strides, roots, id);  // axes of extent 1 have stride 0 in it
+    check(view.has_value(), "plan_attention", "an operand is not a strided view: " + print(ir, id));
+    return split(view->node, view->offset, view->strides, columns);
+  };
+  auto result = [&](size_t k, bool columns) {
+    int id = results[k];
+    if (const auto it = packed.find(id); it != packed.end())
+      return split(it->second.node, it->second.offset, it->second.strides, columns);
+    return id < 0 ? AttentionOperand{} : split(id, 0, strides[static_cast<size_t>(id)], columns);
+  };
+  if (!node.attrs->integers.empty() && node.attrs->integers[0] == static_cast<int64_t>(AttentionPart::join)) {
+    plan.tq = 1;
+    plan.join = true;
+    plan.v = operand(node.inputs[0], true);
+    plan.k = operand(node.inputs[1], false);
+    plan.o = result(0, true);
+    return plan;
+  }
+  if (!node.attrs->integers.empty()) plan.pieces = node.attrs->integers[1], plan.piece_keys = node.attrs->integers[2];
+  plan.cache = cache;
+  if (cache >= 0) plan.q.dtype = ir[node.inputs[0]].type.dtype;
+  else plan.q = operand(node.inputs[0], true);
+  plan.k = operand(node.inputs[1], true);
+  plan.v = operand(node.inputs[2], true);
+  if (plan.region.mask) plan.mask = operand(node.inputs[3], true);
+  if (plan.region.derivative) {
+    const size_t count = node.inputs.size();
+    plan.o = operand(node.inputs[count - 3], true);
+    plan.lse = operand(node.inputs[count - 2], false);
+    plan.g = operand(node.inputs[count - 1], true);
+    plan.dq = result(0, true), plan.dk = result(1, true), plan.dv = result(2, true);
+  } else {
+    plan.o = result(0, true), plan.lse = result(1, false);
+  }
+  return plan;
+}
+
+}  // namespace weft::compiler

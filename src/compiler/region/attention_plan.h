@@ -1,0 +1,36 @@
+#pragma once
+// Attention regions that the compiler answers for whole: which ones, and where their arrays lie.
+#include <map>
+
+#include "compiler/ir/grouping.h"
+
+namespace weft::compiler {
+
+/// The two nodes that attention of one query over many keys is split into (schedule/split_attention.h), as
+/// attrs.integers[0]; of `pieces`, their number and their keys follow.
+enum class AttentionPart : int64_t { pieces = 1, join = 2 };
+
+/// Is the region attention of a dtype and size that the attention class takes? The others are inlined.
+bool takes_attention(const graph::Node& region);
+/// The same for one row of queries, forward: a class of its own where programs are blocks of threads.
+bool takes_single_query(const graph::Node& region);
+bool is_single_query(const graph::AttentionRegion& region, const Dim& queries);
+
+/// Where a result of attention lies that is a part of another node's memory.
+struct PackedResult {
+  int node = -1;
+  int64_t offset = 0;
+  Strides strides;
+};
+/// The part of the row-major concatenation `joined` that `result` is, where it comes there by movement alone and nobody
+/// else reads it; `strides[result]` are what it would have by itself.
+std::optional<PackedResult> packed_result(const Ir& ir, const Users& users, const std::vector<Strides>& strides,
+                                          const std::vector<bool>& roots, int result);
+
+/// `results`: the nodes of the region's results, -1 where nobody reads one. Operands must be strided views of memory,
+/// but for the query where `cache` is what own_row says.
+AttentionPlan plan_attention(const Ir& ir, const std::vector<Strides>& strides, const std::vector<bool>& roots,
+                             const std::vector<int>& results, const std::map<int, PackedResult>& packed = {},
+                             int cache = -1);
+
+}  // namespace weft::compiler

@@ -1,0 +1,93 @@
+#pragma once
+// Views and contractions: operands are traced through movement operators to the buffers behind them, and their strides
+// read off.
+#include <memory>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "compiler/ir/grouping.h"
+#include "compiler/program.h"
+
+namespace weft::compiler {
+
+/// The order in which a dot's result should lie in memory, so that its readers see plain strides: that of the first
+/// permutation through which it is read.
+Strides preferred_strides(const Ir& ir, const Users& users, int node);
+
+/// An operand as a strided view of the buffer of `node`: element (i, j, …) lies at offset + i·strides[0] + j·strides[1]
+/// + …
+struct StridedView {
+  int node;
+  int64_t offset;
+  std::vector<int64_t> strides;  // one for each axis of the operand
+};
+std::optional<StridedView> strided_view(const Ir& ir, const std::vector<Strides>& strides,
+                                        const std::vector<bool>& roots, int operand);
+
+/// The node behind an operand if the operand is a strided view of it; the operand itself where it has to be made.
+int operand_base(const Ir& ir, const std::vector<Strides>& strides, const std::vector<bool>& roots, int operand);
+
+/// The node whose memory, read row-major in the shape of `node`, is the value of `node` (its own, or that of a result
+/// laid out to be read so; `leaves`: or that of an input).
+int memory_of(const Ir& ir, const std::vector<Strides>& strides, const std::vector<bool>& roots, int node,
+              bool leaves = false);
+
+/// What is computed together with a dot, each step the only reader of the one before: result = act(scales · dot + bias)
+/// + residual.
+struct DotChain {
+  int dot = -1, result = -1;
+  int bias = -1;      // a vector along n
+  int residual = -1;  // a node that lies in memory as the result does
+  kernel::Activation activation = kernel::Activation::none;
+  int sum = -1;  // the fold that sums an operand over the contracted axes, or rows of the result
+  kernel::OperandSum summed = kernel::OperandSum::none;
+  int argument = -1;  // what the activation is applied to, where that is a node in memory as well
+  kernel::ActivationArgument argument_is = kernel::ActivationArgument::none;
+  std::vector<int> scales;  // numbers in memory
+};
+
+/// `strides` of the results of dots before this one are known, and `roots` are the nodes that get memory for other
+/// reasons. `outputs` as handed_out counts them.
+DotChain dot_chain(const Ir& ir, const Users& users, const std::vector<int>& outputs,
+                   const std::vector<Strides>& strides, const std::vector<bool>& roots, int dot);
+
+/// The only reader of a node that is no output, or -1.
+int only_reader(const Users& users, const std::vector<int>& outputs, int node);
+
+/// The chain with gelu behind its 16-bit result, the argument kept; or with gelu's slope as a factor. Only libraries
+/// answer such products. None where nothing like that follows.
+std::optional<DotChain> with_argument(const Ir& ir, const Users& users, const std::vector<int>& outputs,
+                                      const std::vector<Strides>& strides, const DotChain& chain);
+
+/// Is the product so deep that sums of its rows, made where it is finished, cost it no time?
+bool hides_sums(const Ir& ir, int dot);
+
+/// The chain with the sums over each kernel::rows_of_a_sum rows of its 16-bit result, where a fold takes them. None
+/// elsewhere.
+std::optional<DotChain> with_sums(const Ir& ir, const Users& users, const DotChain& chain);
+
+/// Products of 8-bit floats, summed in float32: multiplied by one or two numbers, perhaps rounded to 16 bits; and
+/// (`followed`) a bias and a residual. Only libraries answer such products. None where no number follows.
+std::optional<DotChain> scaled_chain(const Ir& ir, const Users& users, const std::vector<int>& outputs,
+                                     const std::vector<Strides>& strides, const std::vector<bool>& roots, int dot,
+                                     bool followed);
+
+/// The chain with its 16-bit result widened to float32 as the product is stored, where a scatter or an assignment
+/// begins with that. None elsewhere.
+std::optional<DotChain> widened_for_scatter(const Ir& ir, const Users& users, const std::vector<int>& outputs,
+                                            const DotChain& chain);
+
+/// Operands must lie in memory (strides known).
+DotPlan plan_dot(const Ir& ir, const std::vector<Strides>& strides, const std::vector<bool>& roots,
+                 const DotChain& chain, const Numerics& numerics);
+
+/// The library call that the heuristic prefers for a dot: any that the target offers, if all extents are numbers. Null
+/// where there is none, or where the policy asks for generated code.
+std::shared_ptr<const target::LibraryCall> library_for(const DotPlan& plan, target::Target& target,
+                                                       const Policy& policy);
+/// Its operands as target::LibraryCall::run takes them: nodes, and bytes added to the addresses of their buffers.
+/// `result`: the dot's root.
+std::vector<std::pair<int, int64_t>> library_operands(const DotPlan& plan, int result);
+
+}  // namespace weft::compiler

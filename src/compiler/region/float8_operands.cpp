@@ -1,0 +1,116 @@
+#include "compiler/region/float8_operands.h"
+
+#include <algorithm>
+#include <map>
+
+#include "compiler/ir/rewriter.h"
+#include "compiler/region/dot_plan.h"
+
+namespace weft::compiler {
+
+using graph::Op;
+
+namespace {
+
+using Axes = std::vector<int64_t>;
+
+class Turner : Rewriter {
+ public:
+  Turner(Ir ir, target::Target& target) : Rewriter(std::move(ir)), target_(target) {}
+
+  Ir run() {
+    return rewrite([&](int, IrNode node) { return node.op == Op::dot ? dot(std::move(node)) : add(std::move(node)); });
+  }
+
+ private:
+  static Axes free_first(const Shape& shape, const Axes& contracted) {
+    Axes order;
+    for (int64_t axis = 0; axis < static_cast<int64_t>(shape.size()); ++axis)
+      if (std::count(contracted.begin(), contracted.end(), axis) == 0) order.push_back(axis);
+    order.insert(order.end(), contracted.begin(), contracted.end());
+    return order;
+  }
+
+  /// Does the operand lie in memory with the contracted axes innermost? What is no view of another array is made
+  /// row-major.
+  bool lies(int v, const Axes& order) const {
+    const auto view = strided_view(to_, std::vector<Strides>(to_.nodes.size()), std::vector<bool>(to_.nodes.size()), v);
+    int64_t before = INT64_MAX;
+    for (int64_t axis : order) {
+      const auto k = static_cast<size_t>(axis);
+      if (to_[v].type.shape[k] == 1) continue;
+      const int64_t stride = view ? view->strides[k] : -axis;
+      if (stride >= before) return false;
+      before = stride;
+    }
+    return true;
+  }
+
+  int turned(int v, const Axes& order) {
+    if (lies(v, order)) return v;
+    int& copy = turned_.try_emplace({v, order}, -1).first->second;
+    if (copy >= 0) return copy;
+    Shape shape;
+    for (int64_t axis : order) shape.push_back(to_[v].type.shape[static_cast<size_t>(axis)]);
+    IrNode permuted = made(Op::permute, {v}, shape, to_[v].type.dtype);
+    permuted.attrs.edit().axes = order;
+    IrNode kept = made(Op::bitcast, {add(std::move(permuted))}, shape,
+                       to_[v].type.dtype);  // to what it is: an elementwise value, which is computed into memory
+    kept.attrs.edit().dtype = kept.type.dtype;
+    return copy = add(std::move(kept));
+  }
+
+  bool answered(const IrNode& node, const Axes& a_order, const Axes& b_order) const {
+    const graph::Type &a = to_[node.inputs[0]].type, &b = to_[node.inputs[1]].type;
+    kernel::DotDesc d;
+    d.a = a.dtype, d.b = b.dtype, d.c = node.type.dtype;
+    d.m = d.n = d.k = 1;
+    const size_t depth = node.attrs->axes.size();
+    for (size_t k = 0; k < a_order.size(); ++k)
+      (k + depth < a_order.size() ? d.m : d.k) *= a.shape[static_cast<size_t>(a_order[k])].bound();
+    for (size_t k = 0; k + depth < b_order.size(); ++k) d.n *= b.shape[static_cast<size_t>(b_order[k])].bound();
+    d.a_m = d.b_n = d.k, d.a_k = d.b_k = 1, d.c_m = d.n, d.c_n = 1;
+    return target_.library(d) != nullptr;
+  }
+
+  int dot(IrNode node) {
+    const graph::Type &a = to_[node.inputs[0]].type, &b = to_[node.inputs[1]].type;
+    const auto is_static = [](const Shape& shape) {
+      return std::all_of(shape.begin(), shape.end(), [](const Dim& n) { return n.is_static(); });
+    };
+    if (!is_float8(a.dtype) || !is_float8(b.dtype) || !node.attrs->batch.empty() || !is_static(a.shape) ||
+        !is_static(b.shape))
+      return add(std::move(node));
+    const Axes a_order = free_first(a.shape, node.attrs->axes), b_order = free_first(b.shape, node.attrs->axes2);
+    if ((lies(node.inputs[0], a_order) && lies(node.inputs[1], b_order)) || !answered(node, a_order, b_order))
+      return add(std::move(node));
+    graph::Attrs& attrs = node.attrs.edit();
+    side(node.inputs[0], a_order, attrs.axes);
+    side(node.inputs[1], b_order, attrs.axes2);
+    return add(std::move(node));
+  }
+
+  /// The operand, or its turned copy with the contracted axes last.
+  void side(int& operand, const Axes& order, Axes& contracted) {
+    if (lies(operand, order)) return;
+    operand = turned(operand, order);
+    for (size_t k = 0; k < contracted.size(); ++k)
+      contracted[k] = static_cast<int64_t>(order.size() - contracted.size() + k);
+  }
+
+  target::Target& target_;
+  std::map<std::pair<int, Axes>, int> turned_;
+};
+
+}  // namespace
+
+Ir turn_float8_operands(Ir ir, target::Target& target, const Policy& policy) {
+  if (!policy.libraries || !target::libraries_enabled()) return ir;
+  const bool any = std::any_of(ir.nodes.begin(), ir.nodes.end(), [&](const IrNode& n) {
+    return n.op == Op::dot && is_float8(ir[n.inputs[0]].type.dtype);
+  });
+  if (!any) return ir;
+  return Turner(std::move(ir), target).run();
+}
+
+}  // namespace weft::compiler

@@ -1,0 +1,14 @@
+#pragma once
+// Products of 8-bit floats for libraries: tensor cores read them along the contracted axis alone.
+#include "compiler/ir/ir.h"
+#include "compiler/program.h"
+#include "target/target.h"
+
+namespace weft::compiler {
+
+/// Operands of products of 8-bit floats whose contracted axes do not lie innermost in memory are put there once more,
+/// turned, where the target's library takes the product then. One that several products read the same way is turned
+/// once.
+Ir turn_float8_operands(Ir ir, target::Target& target, const Policy& policy);
+
+}  // namespace weft::compiler

@@ -1,0 +1,228 @@
+#include "compiler/rewrite/distribute_reduction.h"
+
+#include <algorithm>
+#include <map>
+#include <optional>
+#include <set>
+
+#include "compiler/ir/index_map.h"
+#include "compiler/ir/rewriter.h"
+
+namespace weft::compiler {
+
+using graph::Op;
+
+namespace {
+
+constexpr int64_t least_rows = 4096;  // shorter columns lie in a cache when they are read again
+constexpr size_t most_walked = 2048;  // nodes that a search looks at
+constexpr size_t most_terms = 4, most_sums = 32;
+
+/// Of a linear expression: a product of numbers, one a channel, and of values of all places, of which there may be
+/// none.
+struct Term {
+  std::vector<int> numbers, values;
+  bool negative = false;
+};
+using Terms = std::vector<Term>;
+
+class LinearSums : Rewriter {
+ public:
+  explicit LinearSums(Ir ir)
+      : Rewriter(std::move(ir)), users_(users(from_)), outputs_(from_.outputs.begin(), from_.outputs.end()) {}
+
+  Ir run() {
+    find();
+    if (found_.empty()) return std::move(from_);
+    return rewrite([&](int id, IrNode node) {
+      const auto terms = found_.find(id);
+      return terms == found_.end() ? add(std::move(node)) : total(id, terms->second);
+    });
+  }
+
+ private:
+  // ---------------------------------------------------------------- what is found
+
+  bool is_column_sum(int id) const {
+    const IrNode& n = from_[id];
+    if (n.op != Op::fold || n.attrs->reducer != kernel::Reducer::sum || n.type.dtype != float32 || n.product)
+      return false;
+    const graph::Type& operand = from_[n.inputs[0]].type;
+    const size_t rank = operand.shape.size();
+    if (operand.dtype != float32 || rank < 2 || n.attrs->axes.size() != rank - 1 ||
+        n.attrs->axes.back() != static_cast<int64_t>(rank) - 2)
+      return false;
+    if (n.type.shape.size() != 1 ||
+        std::any_of(operand.shape.begin(), operand.shape.end(), [](const Dim& d) { return !d.is_static(); }))
+      return false;
+    return volume(operand.shape) >= least_rows * volume(n.type.shape);
+  }
+
+  bool alike(int a, int b) const {
+    return from_[from_[a].inputs[0]].type.shape == from_[from_[b].inputs[0]].type.shape;
+  }
+
+  /// The column sums over the same places that `node` is computed from; where `through`, also those that lie behind
+  /// others. Nothing where there is too much to look at.
+  std::optional<std::set<int>> sums_behind(int node, int like, bool through) const {
+    std::set<int> sums, seen;
+    std::vector<int> pending{node};
+    while (!pending.empty()) {
+      const int id = pending.back();
+      pending.pop_back();
+      if (!seen.insert(id).second) continue;
+      if (seen.size() > most_walked) return std::nullopt;
+      const IrNode& n = from_[id];
+      if (is_column_sum(id) && alike(id, like)) {
+        sums.insert(id);
+        if (!through) continue;
+      }
+      if (n.op == Op::dot || is_call(n.op)) continue;
+      pending.insert(pending.end(), n.inputs.begin(), n.inputs.end());
+    }
+    return sums;
+  }
+
+  /// Those of the sums behind a sum's operand that no other one of them needs: the others are known when these are
+  /// made.
+  std::set<int> last_sums(int sum) const {
+    const auto direct = sums_behind(from_[sum].inputs[0], sum, false);
+    if (!direct) return {};
+    std::set<int> last = *direct;
+    for (int other : *direct) {
+      const auto before = sums_behind(from_[other].inputs[0], sum, true);
+      if (!before) return {};
+      for (int id : *before) last.erase(id);
+    }
+    return last;
+  }
+
+  /// Of one number a channel spread over all places: the numbers. -1 of anything else.
+  int numbers_of(int id) const {
+    const IrNode& n = from_[id];
+    if (n.op != Op::broadcast) return -1;
+    const Shape& small = from_[n.inputs[0]].type.shape;
+    const int64_t size = volume(small);
+    return size == 1 || (!small.empty() && size == small.back().bound() && small.back() == n.type.shape.back())
+               ? n.inputs[0]
+               : -1;
+  }
+
+  /// `depends`: by node, whether it is computed from the sums in question.
+  std::optional<Terms> terms_of(int id, const std::vector<bool>& depends, std::set<int>& inner) const {
+    if (const int numbers = numbers_of(id); numbers >= 0) return Terms{{{numbers}, {}}};
+    if (!depends[static_cast<size_t>(id)]) return Terms{{{}, {id}}};
+    const IrNode& n = from_[id];
+    if (n.kept || n.type.dtype != float32 || (n.op != Op::add && n.op != Op::sub && n.op != Op::mul && n.op != Op::neg))
+      return std::nullopt;
+    inner.insert(id);
+    auto a = terms_of(n.inputs[0], depends, inner);
+    auto b = n.inputs.size() > 1 ? terms_of(n.inputs[1], depends, inner) : std::optional<Terms>(Terms{});
+    if (!a || !b) return std::nullopt;
+    if (n.op == Op::mul) {
+      Terms products;
+      for (const Term& x : *a)
+        for (const Term& y : *b) {
+          Term both = x;
+          both.numbers.insert(both.numbers.end(), y.numbers.begin(), y.numbers.end());
+          both.values.insert(both.values.end(), y.values.begin(), y.values.end());
+          both.negative = x.negative != y.negative;
+          products.push_back(std::move(both));
+        }
+      return products.size() <= most_terms ? std::optional(products) : std::nullopt;
+    }
+    for (Term& t : n.op == Op::neg ? *a : *b) t.negative = t.negative != (n.op != Op::add);
+    a->insert(a->end(), b->begin(), b->end());
+    return a->size() <= most_terms ? a : std::nullopt;
+  }
+
+  /// What is computed from the sums, up to `end`.
+  std::vector<bool> dependents(const std::set<int>& sums, int end) const {
+    std::vector<bool> depends(static_cast<size_t>(end));
+    for (int id : sums) depends[static_cast<size_t>(id)] = true;
+    for (int id = *sums.begin(); id < end; ++id)
+      for (int input : from_[id].inputs)
+        depends[static_cast<size_t>(id)] = depends[static_cast<size_t>(id)] || depends[static_cast<size_t>(input)];
+    return depends;
+  }
+
+  void find() {
+    std::map<int, std::set<int>> inner;  // by sum: what of its operand need not be computed any more
+    for (int id = 0; id < from_.size(); ++id) {
+      if (!is_column_sum(id)) continue;
+      const std::set<int> last = last_sums(id);
+      if (last.empty()) continue;
+      if (auto terms = terms_of(from_[id].inputs[0], dependents(last, id), inner[id])) found_[id] = std::move(*terms);
+    }
+    // Where somebody else wants the expression it is computed anyway.
+    for (bool changed = true; changed;) {
+      std::set<int> unwanted;
+      for (const auto& [sum, terms] : found_) unwanted.insert(inner[sum].begin(), inner[sum].end());
+      changed = std::erase_if(found_, [&](const auto& entry) {
+                  return std::any_of(inner[entry.first].begin(), inner[entry.first].end(), [&](int id) {
+                    return outputs_.contains(id) ||
+                           std::any_of(users_[static_cast<size_t>(id)].begin(), users_[static_cast<size_t>(id)].end(),
+                                       [&](int user) { return !unwanted.contains(user) && !found_.contains(user); });
+                  });
+                }) > 0;
+    }
+    std::set<std::vector<int>> sums;
+    for (const auto& [sum, terms] : found_)
+      for (const Term& t : terms) sums.insert(t.values);
+    if (sums.size() > most_sums) found_.clear();
+  }
+
+  // ---------------------------------------------------------------- what is made
+
+  int total(int id, const Terms& terms) {
+    const IrNode& sum = from_[id];
+    int all = -1;
+    for (const Term& t : terms) {
+      int v = sum_of(t.values, sum);
+      for (int numbers : t.numbers) {
+        const int number = renamed(numbers);
+        const int spread = volume(to_[number].type.shape) == 1 && !(sum.type.shape[0] == 1)
+                               ? shaped(Op::broadcast, shaped(Op::reshape, number, {1}), sum.type.shape)
+                               : shaped(Op::reshape, number, sum.type.shape);
+        v = add(made(Op::mul, {v, spread}, sum.type.shape, float32));
+      }
+      if (all < 0) all = t.negative ? add(made(Op::neg, {v}, sum.type.shape, float32)) : v;
+      else all = add(made(t.negative ? Op::sub : Op::add, {all, v}, sum.type.shape, float32));
+    }
+    return all;
+  }
+
+  /// The column sum of a product of values; of none: how many there are.
+  int sum_of(const std::vector<int>& values, const IrNode& like) {
+    const Shape& places = from_[like.inputs[0]].type.shape;
+    if (values.empty()) {
+      IrNode count = made(Op::constant, {}, {}, float32);
+      count.attrs.edit().number = Number::of_real(static_cast<double>(volume(places) / places.back().bound()));
+      return shaped(Op::broadcast, shaped(Op::reshape, add(std::move(count)), {1}), like.type.shape);
+    }
+    const auto [known, fresh] = sums_.try_emplace({values, bounds(places)}, -1);
+    if (!fresh) return known->second;
+    if (values.size() == 1)
+      for (int user : users_[static_cast<size_t>(values[0])])
+        if (is_column_sum(user) && !found_.contains(user) && renamed(user) > 0 && to_[renamed(user)].op == Op::fold)
+          return known->second = renamed(user);
+    int product = renamed(values[0]);
+    for (size_t k = 1; k < values.size(); ++k)
+      product = add(made(Op::mul, {product, renamed(values[k])}, places, float32));
+    IrNode sum = like;
+    sum.inputs = {product};
+    sum.stage = stage_;
+    return known->second = add(std::move(sum));
+  }
+
+  const Users users_;
+  const std::set<int> outputs_;
+  std::map<int, Terms> found_;                                             // by column sum: what it becomes
+  std::map<std::pair<std::vector<int>, std::vector<int64_t>>, int> sums_;  // that were made: by factors and places
+};
+
+}  // namespace
+
+Ir linear_sums(Ir ir) { return LinearSums(std::move(ir)).run(); }
+
+}  // namespace weft::compiler

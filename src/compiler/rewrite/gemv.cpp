@@ -1,0 +1,267 @@
+#include "compiler/rewrite/gemv.h"
+
+#include <algorithm>
+#include <map>
+#include <set>
+#include <utility>
+
+#include "compiler/ir/index_map.h"
+#include "compiler/ir/rewriter.h"
+
+namespace weft::compiler {
+
+using graph::Op;
+
+namespace {
+
+// Of shorter sums a library's call or a block of the dot class does as well.
+constexpr int64_t least_depth = 16;
+// A norm is made anew for every row of the matrix where a warp has its row in registers, and where the matrix is so
+// small that it costs more to launch than to read.
+constexpr int64_t longest_norm = 1024, most_normed = 4 << 20;
+
+bool contains(const std::vector<int64_t>& list, int64_t axis) { return std::count(list.begin(), list.end(), axis) > 0; }
+
+std::vector<int64_t> free_axes(const Shape& shape, const std::vector<int64_t>& contracted) {
+  std::vector<int64_t> axes;
+  for (int64_t axis = 0; axis < static_cast<int64_t>(shape.size()); ++axis)
+    if (!contains(contracted, axis)) axes.push_back(axis);
+  return axes;
+}
+
+int64_t extent(const Shape& shape, const std::vector<int64_t>& axes) {
+  int64_t n = 1;
+  for (int64_t axis : axes) n *= shape[static_cast<size_t>(axis)].bound();
+  return n;
+}
+
+/// Which of the operands is a single row of some length.
+struct OneRow {
+  bool left = false, right = false;
+};
+
+OneRow one_row(const Ir& ir, const IrNode& dot) {
+  if (dot.op != Op::dot || !dot.attrs->batch.empty()) return {};
+  const graph::Type &a = ir[dot.inputs[0]].type, &b = ir[dot.inputs[1]].type;
+  const auto is_static = [](const Shape& shape) {
+    return std::all_of(shape.begin(), shape.end(), [](const Dim& d) { return d.is_static() && d.bound() > 0; });
+  };
+  const bool fits = is_float(dot.type.dtype) && is_float(a.dtype) && is_float(b.dtype) && is_static(a.shape) &&
+                    is_static(b.shape) && extent(a.shape, dot.attrs->axes) >= least_depth;
+  return {fits && extent(a.shape, free_axes(a.shape, dot.attrs->axes)) == 1,
+          fits && extent(b.shape, free_axes(b.shape, dot.attrs->axes2)) == 1};
+}
+
+class FewRows : Rewriter {
+ public:
+  explicit FewRows(Ir ir) : Rewriter(std::move(ir)) {}
+
+  Ir run() {
+    return rewrite([&](int, IrNode node) { return node.op == Op::dot ? dot(std::move(node)) : add(std::move(node)); });
+  }
+
+ private:
+  /// The free axes first, then the contracted ones in their order.
+  int turned(int v, const std::vector<int64_t>& contracted) {
+    const Shape& shape = to_[v].type.shape;
+    std::vector<int64_t> order = free_axes(shape, contracted);
+    order.insert(order.end(), contracted.begin(), contracted.end());
+    if (std::is_sorted(order.begin(), order.end())) return v;
+    Shape to;
+    for (int64_t axis : order) to.push_back(shape[static_cast<size_t>(axis)]);
+    IrNode node = made(Op::permute, {v}, std::move(to), to_[v].type.dtype);
+    node.attrs.edit().axes = order;
+    return add(std::move(node));
+  }
+
+  bool is_number(int id) const { return volume(to_[id].type.shape) == 1; }
+
+  /// Σ x² over all of x, which has as many elements as the row: x, else -1.
+  int squared(int id, int64_t depth) const {
+    const IrNode& n = to_[id];
+    if (n.op != Op::fold || n.attrs->reducer != kernel::Reducer::sum || !is_number(id) || n.type.dtype != float32)
+      return -1;
+    const IrNode& operand = to_[n.inputs[0]];
+    const bool square = operand.op == Op::square || (operand.op == Op::mul && operand.inputs[0] == operand.inputs[1]);
+    return square && operand.type.dtype == float32 && volume(operand.type.shape) == depth ? operand.inputs[0] : -1;
+  }
+
+  /// May the number be computed for every row of the matrix anew? It is made of numbers and of at least one sum of
+  /// squares; `steps` bounds the work.
+  bool repeatable(int id, int64_t depth, int& sums, int& steps) const {
+    if (--steps < 0 || !is_number(id)) return false;
+    if (squared(id, depth) >= 0) return ++sums, true;
+    const IrNode& n = to_[id];
+    if (n.op == Op::constant || n.op == Op::parameter) return true;
+    if (!is_elementwise(n.op) && n.op != Op::reshape && n.op != Op::broadcast) return false;
+    return std::all_of(n.inputs.begin(), n.inputs.end(),
+                       [&](int input) { return repeatable(input, depth, sums, steps); });
+  }
+
+  /// The number, once for each row of the matrix.
+  int repeated(int id, const Shape& rows, const Shape& whole) {
+    const int64_t depth = volume(whole) / std::max<int64_t>(1, volume(rows));
+    if (const int x = squared(id, depth); x >= 0) {
+      const int all = shaped(
+          Op::broadcast,
+          shaped(Op::reshape, x, Shape(whole.begin() + static_cast<std::ptrdiff_t>(rows.size()), whole.end())), whole);
+      return sum_of(add(made(Op::mul, {all, all}, whole, float32)), rows, true);
+    }
+    IrNode n = to_[id];
+    if (n.op == Op::reshape || n.op == Op::broadcast) return repeated(n.inputs[0], rows, whole);
+    if (!is_elementwise(n.op)) return shaped(Op::broadcast, shaped(Op::reshape, id, {}), rows);
+    for (int& input : n.inputs) input = repeated(input, rows, whole);
+    n.type.shape = rows;
+    n.stage = stage_;
+    return add(std::move(n));
+  }
+
+  int sum_of(int products, const Shape& rows, bool scaled) {
+    IrNode sum = made(Op::fold, {products}, rows, to_[products].type.dtype);
+    sum.attrs.edit().reducer = kernel::Reducer::sum;
+    for (size_t axis = rows.size(); axis < to_[products].type.shape.size(); ++axis)
+      sum.attrs.edit().axes.push_back(static_cast<int64_t>(axis));
+    sum.product = true;
+    sum.scaled = scaled;
+    return add(std::move(sum));
+  }
+
+  /// A row that is a number times something, where the number is made of the sum of squares of the row's origin: a root
+  /// mean square norm. The number stands before the sum instead, and each program makes it anew from what it reads
+  /// anyway; the row is not rounded to fewer bits in between.
+  struct Scaled {
+    std::vector<int> factors, numbers;
+  };
+  Scaled scaled_row(int row, int64_t depth) const {
+    const auto narrows = [&](int id) { return to_[id].op == Op::cast && to_[to_[id].inputs[0]].type.dtype == float32; };
+    while (to_[row].op == Op::reshape || narrows(row)) row = to_[row].inputs[0];
+    Scaled found;
+    std::vector<int> pending{row};
+    while (!pending.empty()) {
+      const int id = pending.back();
+      pending.pop_back();
+      const IrNode& n = to_[id];
+      int sums = 0, steps = 24;
+      if (n.op == Op::mul && n.type.dtype == float32) pending.insert(pending.end(), n.inputs.begin(), n.inputs.end());
+      else if (n.op == Op::broadcast && repeatable(n.inputs[0], depth, sums, steps) && sums > 0)
+        found.numbers.push_back(n.inputs[0]);
+      else found.factors.push_back(id);
+    }
+    if (found.numbers.size() != 1 || found.factors.empty() || found.factors.size() > 3) return {};
+    return found;
+  }
+
+  /// Does a value of as many elements as the row has, or of one, rest on sums over the row? Those are taken within the
+  /// operators that stand right before the product.
+  bool rests_on_sums(int id, int64_t depth) {
+    const IrNode& n = to_[id];
+    if (n.op == Op::fold) return is_number(id) && volume(to_[n.inputs[0]].type.shape) == depth;
+    if (!is_elementwise(n.op) && n.op != Op::reshape && n.op != Op::broadcast) return false;
+    if (const auto it = rests_.find({id, depth}); it != rests_.end()) return it->second;
+    const int64_t size = volume(n.type.shape);
+    const bool found = (size == 1 || size == depth) && std::any_of(n.inputs.begin(), n.inputs.end(), [&](int input) {
+                         return rests_on_sums(input, depth);
+                       });
+    return rests_[{id, depth}] = found;
+  }
+
+  /// How many operators the norm consists of.
+  size_t norm_size(int id, int64_t depth, std::set<int>& seen) {
+    if (seen.size() <= longest_chain && rests_on_sums(id, depth) && seen.insert(id).second)
+      for (int input : to_[id].inputs) norm_size(input, depth, seen);
+    return seen.size();
+  }
+
+  /// A norm of the row: the same operators over the row once for each row of the matrix, sums with them. What they
+  /// start from is memory, which is only read more often.
+  int normed(int id, const Shape& rows, const Shape& whole) {
+    if (const auto it = normed_.find(id); it != normed_.end()) return it->second;
+    const int64_t depth = volume(whole) / volume(rows);
+    const bool number = is_number(id);
+    const Shape& shape = number ? rows : whole;
+    int result = -1;
+    if (!rests_on_sums(id, depth)) {
+      const Shape suffix(whole.begin() + static_cast<std::ptrdiff_t>(rows.size()), whole.end());
+      result = shaped(Op::broadcast, shaped(Op::reshape, id, number ? Shape{} : suffix), shape);
+    } else if (IrNode n = to_[id]; n.op == Op::fold) {
+      IrNode sum = made(Op::fold, {normed(n.inputs[0], rows, whole)}, rows, n.type.dtype);
+      sum.attrs.edit().reducer = n.attrs->reducer;
+      sum.scaled = true;
+      for (size_t axis = rows.size(); axis < whole.size(); ++axis)
+        sum.attrs.edit().axes.push_back(static_cast<int64_t>(axis));
+      result = add(std::move(sum));
+    } else if (!is_elementwise(n.op)) {
+      const int from = n.inputs[0];
+      result = normed(from, rows, whole);
+      if (is_number(from) && !number) {
+        Shape column = rows;
+        column.resize(whole.size(), Dim(1));
+        result = shaped(Op::broadcast, shaped(Op::reshape, result, column), whole);
+      }
+    } else {
+      for (int& input : n.inputs) input = normed(input, rows, whole);
+      n.type.shape = shape;
+      n.stage = stage_;
+      result = add(std::move(n));
+    }
+    return normed_[id] = result;
+  }
+
+  /// The row of a product as a norm, or -1.
+  int normed_row(int row, const Shape& rows, const Shape& whole) {
+    const int64_t depth = volume(whole) / std::max<int64_t>(1, volume(rows));
+    std::set<int> seen;
+    normed_.clear();
+    if (depth == 1 || depth > longest_norm || volume(whole) > most_normed || rows.empty() ||
+        !rests_on_sums(row, depth) || norm_size(row, depth, seen) > longest_chain)
+      return -1;
+    return normed(row, rows, whole);
+  }
+
+  int dot(IrNode node) {
+    const auto [left, right] = one_row(to_, node);
+    if (!left && !right) return add(std::move(node));
+    const Dtype wide = node.type.dtype == float64 ? float64 : float32;
+    const graph::Type result = node.type;
+    const int row = left ? node.inputs[0] : node.inputs[1], matrix = left ? node.inputs[1] : node.inputs[0];
+    const auto &row_axes = left ? node.attrs->axes : node.attrs->axes2,
+               &matrix_axes = left ? node.attrs->axes2 : node.attrs->axes;
+
+    const int m = cast(turned(matrix, matrix_axes), wide);
+    const Shape whole = to_[m].type.shape;
+    const auto depth = static_cast<std::ptrdiff_t>(matrix_axes.size());
+    const Shape suffix(whole.end() - depth, whole.end()), rows(whole.begin(), whole.end() - depth);
+    int v = turned(row, row_axes), number = -1, norm = -1;
+    if (const Scaled scaled =
+            v == row && wide == float32 && rows.size() > 0 ? scaled_row(row, volume(suffix)) : Scaled{};
+        !scaled.numbers.empty()) {
+      v = scaled.factors[0];
+      for (size_t k = 1; k < scaled.factors.size(); ++k)
+        v = add(made(Op::mul, {v, scaled.factors[k]}, to_[v].type.shape, float32));
+      number = repeated(scaled.numbers[0], rows, whole);
+    } else if (v == row) {
+      norm = normed_row(row, rows, whole);
+    }
+    v = norm >= 0 ? cast(norm, wide) : shaped(Op::broadcast, cast(shaped(Op::reshape, v, suffix), wide), whole);
+    int y = sum_of(add(made(Op::mul, {v, m}, whole, wide)), rows, number >= 0 || norm >= 0);
+    if (number >= 0) y = add(made(Op::mul, {y, number}, rows, wide));
+    return shaped(Op::reshape, cast(y, result.dtype), result.shape);
+  }
+
+  static constexpr size_t longest_chain = 48;
+  std::map<std::pair<int, int64_t>, bool> rests_;
+  std::map<int, int> normed_;  // nodes of the norm under way, as they are for every row of the matrix
+};
+
+}  // namespace
+
+Ir few_rows(Ir ir) {
+  const bool any = std::any_of(ir.nodes.begin(), ir.nodes.end(), [&](const IrNode& node) {
+    const OneRow row = one_row(ir, node);
+    return row.left || row.right;
+  });
+  if (!any) return ir;
+  return FewRows(std::move(ir)).run();
+}
+
+}  // namespace weft::compiler

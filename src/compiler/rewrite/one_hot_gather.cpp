@@ -1,0 +1,126 @@
+#include "compiler/rewrite/one_hot_gather.h"
+
+#include <optional>
+
+#include "compiler/ir/index_map.h"
+#include "compiler/ir/rewriter.h"
+
+namespace weft::compiler {
+
+namespace {
+
+using graph::Op;
+
+struct Pick {
+  int source = 0, target = 0;  // the row's elements before casts; the number of the one that is wanted, by row
+};
+
+class Picker : Rewriter {
+ public:
+  explicit Picker(Ir ir) : Rewriter(std::move(ir)) {}
+
+  Ir run() {
+    bool any = false;
+    for (int id = 0; id < from_.size() && !any; ++id) any = find(id).has_value();
+    if (!any) return std::move(from_);
+    return rewrite([&](int id, IrNode node) {
+      const std::optional<Pick> pick = find(id);
+      return pick ? gather(*pick, from_[id]) : add(std::move(node));
+    });
+  }
+
+ private:
+  static constexpr int64_t shortest = 1024;  // a shorter row's sum costs little
+
+  bool is_zero(int id) const {
+    while (from_[id].op == Op::broadcast || from_[id].op == Op::reshape) id = from_[id].inputs[0];
+    return from_[id].op == Op::constant && from_[id].attrs->number.real() == 0;
+  }
+
+  /// What is broadcast along the last axis and nothing else: a node with as many elements as there are rows.
+  std::optional<int> by_row(int id, const Shape& shape) const {
+    if (from_[id].op != Op::broadcast) return {};
+    const int inner = from_[id].inputs[0];
+    const Shape& s = from_[inner].type.shape;
+    if (s.size() != shape.size() || s.back() != 1) return {};
+    for (size_t k = 0; k + 1 < s.size(); ++k)
+      if (s[k] != shape[k]) return {};
+    return inner;
+  }
+
+  bool counts_last(int id, const Shape& shape) const {
+    while (from_[id].op == Op::broadcast && from_[from_[id].inputs[0]].type.shape.size() == shape.size())
+      id = from_[id].inputs[0];
+    return from_[id].op == Op::iota &&
+           from_[id].attrs->axes[0] + 1 == static_cast<int64_t>(from_[id].type.shape.size()) &&
+           from_[id].type.shape.back() == shape.back();
+  }
+
+  std::optional<Pick> find(int id) const {
+    const IrNode& fold = from_[id];
+    if (fold.op != Op::fold || fold.attrs->reducer != kernel::Reducer::sum) return {};
+    const IrNode& choice = from_[fold.inputs[0]];
+    const Shape& shape = choice.type.shape;
+    if (choice.op != Op::select || fold.attrs->axes != std::vector<int64_t>{static_cast<int64_t>(shape.size()) - 1} ||
+        !is_zero(choice.inputs[2]))
+      return {};
+    for (const Dim& d : shape)
+      if (!d.is_static()) return {};
+    if (shape.back().bound() < shortest) return {};
+    const IrNode& test = from_[choice.inputs[0]];
+    if (test.op != Op::eq) return {};
+    const bool first = counts_last(test.inputs[0], shape);
+    if (!first && !counts_last(test.inputs[1], shape)) return {};
+    const std::optional<int> target = by_row(test.inputs[first ? 1 : 0], shape);
+    int source = choice.inputs[1];
+    while (from_[source].op == Op::cast || from_[source].op == Op::reshape) source = from_[source].inputs[0];
+    const Op made = from_[source].op;
+    if (!target || volume(from_[source].type.shape) != volume(shape) || (made != Op::parameter && made != Op::dot))
+      return {};
+    return Pick{source, *target};
+  }
+
+  int gather(const Pick& pick, const IrNode& fold) {
+    const graph::Type& rows = from_[pick.target].type;
+    const int64_t length = from_[fold.inputs[0]].type.shape.back().bound(), count = volume(rows.shape);
+    stage_ =
+        fold.stage -
+        1;  // not computed together with what reads it, but before: whoever writes over the row later need not wait
+    const Shape flat{count};
+    const int target = cast(reshaped(renamed(pick.target), flat), int64);
+    const int inside = node(Op::bit_and,
+                            {node(Op::le, {number(0, flat, int64), target}, flat, bool_),
+                             node(Op::lt, {target, number(length, flat, int64)}, flat, bool_)},
+                            flat, bool_);
+    IrNode counting = made(Op::iota, {}, flat, int64);
+    graph::Attrs& attrs = counting.attrs.edit();
+    attrs.axes = {0}, attrs.shape = flat, attrs.dtype = int64;
+    const int start = node(Op::mul, {add(std::move(counting)), number(length, flat, int64)}, flat, int64);
+    const int place =
+        node(Op::add, {start, node(Op::select, {inside, target, number(0, flat, int64)}, flat, int64)}, flat, int64);
+    const Dtype dtype = from_[pick.source].type.dtype;
+    IrNode read = made(Op::gather, {reshaped(renamed(pick.source), {count * length}), place}, {count, 1}, dtype);
+    graph::Attrs& slices = read.attrs.edit();
+    slices.axes = {0}, slices.shape = {1};
+    const int value = cast(reshaped(add(std::move(read)), flat), fold.type.dtype);
+    return reshaped(node(Op::select, {inside, value, number(0, flat, fold.type.dtype)}, flat, fold.type.dtype),
+                    fold.type.shape);
+  }
+
+  int node(Op op, std::vector<int> inputs, const Shape& shape, Dtype dtype) {
+    return add(made(op, std::move(inputs), shape, dtype));
+  }
+  int reshaped(int v, const Shape& shape) { return shaped(Op::reshape, v, shape); }
+  int number(int64_t n, const Shape& shape, Dtype dtype) {
+    IrNode constant = made(Op::constant, {}, {}, dtype);
+    graph::Attrs& attrs = constant.attrs.edit();
+    attrs.dtype = dtype, attrs.number = is_float(dtype) ? Number::of_real(static_cast<double>(n)) : Number::of_int(n);
+    return shaped(Op::broadcast, add(std::move(constant)), shape);
+  }
+};
+
+}  // namespace
+
+Ir pick_elements(Ir ir) { return Picker(std::move(ir)).run(); }
+
+}  // namespace weft::compiler

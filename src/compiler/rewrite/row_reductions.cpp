@@ -1,0 +1,77 @@
+#include "compiler/rewrite/row_reductions.h"
+
+#include <set>
+
+#include "compiler/ir/index_map.h"
+
+namespace weft::compiler {
+
+using graph::Op;
+
+namespace {
+
+/// Does it fold the last axes, and keep others?
+bool folds_rows(const Ir& ir, int node) {
+  const IrNode& n = ir[node];
+  if (n.op != Op::fold) return false;
+  const auto rank = static_cast<int64_t>(ir[n.inputs[0]].type.shape.size());
+  const auto& axes = n.attrs->axes;
+  return !axes.empty() && axes.front() > 0 && axes.back() == rank - 1 &&
+         axes.back() - axes.front() + 1 == static_cast<int64_t>(axes.size()) && volume(n.type.shape) > 1;
+}
+
+/// visit(node) for what `node` is computed from point by point, itself among it; it says whether to go on.
+template <class Visit>
+void walk_points(const Ir& ir, int node, Visit visit) {
+  std::set<int> seen;
+  std::vector<int> pending{node};
+  while (!pending.empty()) {
+    const int id = pending.back();
+    pending.pop_back();
+    const IrNode& n = ir[id];
+    if (!seen.insert(id).second || !visit(id) || !(is_elementwise(n.op) || n.op == Op::reshape)) continue;
+    pending.insert(pending.end(), n.inputs.begin(), n.inputs.end());
+  }
+}
+
+}  // namespace
+
+std::vector<bool> row_values(const Ir& ir) {
+  std::vector<bool> values(ir.nodes.size()), statistics(ir.nodes.size());
+  for (int id = 0; id < ir.size(); ++id) {
+    const IrNode& n = ir[id];
+    const auto at = static_cast<size_t>(id);
+    if (folds_rows(ir, id)) {
+      statistics[at] = true;
+      const int64_t size = volume(ir[n.inputs[0]].type.shape);
+      walk_points(ir, n.inputs[0], [&](int value) {
+        if (volume(ir[value].type.shape) < size || values[static_cast<size_t>(value)]) return false;
+        values[static_cast<size_t>(value)] = true;
+        return true;
+      });
+      continue;
+    }
+    // What is made of a row's numbers is one of them, or, spread over the row, a value of the row.
+    for (int input : n.inputs) {
+      const auto from = static_cast<size_t>(input);
+      if (is_elementwise(n.op) || n.op == Op::reshape) {
+        statistics[at] = statistics[at] || statistics[from];
+        values[at] = values[at] || values[from];
+      } else if (n.op == Op::broadcast) {
+        values[at] = values[at] || statistics[from] || values[from];
+      }
+    }
+  }
+  return values;
+}
+
+bool folds_row_value(const Ir& ir, const std::vector<bool>& row_values, int fold) {
+  bool found = false;
+  walk_points(ir, ir[fold].inputs[0], [&](int id) {
+    found = found || row_values[static_cast<size_t>(id)];
+    return !found;
+  });
+  return found;
+}
+
+}  // namespace weft::compiler

@@ -1,0 +1,494 @@
+#include "compiler/schedule/rows.h"
+
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include "base/error.h"
+#include "graph/table.h"
+#include "target/cluster.h"
+
+namespace weft::compiler {
+
+using graph::Op;
+using ix::Expr;
+
+std::vector<Expr> fold_operand_index(const Ir& ir, const Group& group, const Root& root) {
+  const IrNode& node = ir[root.node];
+  std::vector<Expr> inner, index;
+  for (const DomainVariable& v : group.domain)
+    if (v.inner) inner.push_back(v.var);
+  const Shape& shape = ir[node.inputs[0]].type.shape;
+  if (root.kind == RootKind::column) {  // [parts, rows of a part, columns…]
+    std::vector<Expr> rows;
+    Shape extents;
+    for (const DomainVariable& v : group.domain)
+      if (!v.inner) rows.push_back(v.var), extents.push_back(v.extent);
+    index = root.index;
+    index.insert(index.begin() + 1, ix::linear(*group.cx, rows, row_major_strides(extents)) % shape[1].bound());
+    return index;
+  }
+  size_t next_inner = 0, next_kept = 0;
+  for (size_t axis = 0; axis < shape.size(); ++axis) {
+    bool folded = std::count(node.attrs->axes.begin(), node.attrs->axes.end(), static_cast<int64_t>(axis)) > 0;
+    if (!folded) index.push_back(root.index[next_kept++]);
+    else index.push_back(shape[axis] == 1 ? group.cx->constant(0) : inner.at(next_inner++));
+  }
+  return index;
+}
+
+namespace {
+
+/// All addresses of a group, and what a point of the domain costs.
+class Survey {
+ public:
+  /// `only` (a node) restricts it to one root.
+  Survey(const Ir& ir, const Grouping& grouping, Group& group, bool with_rows = false, int only = -1)
+      : ir_(ir), grouping_(grouping), group_(group) {
+    for (const Root& root : group.roots) {
+      if (only >= 0 && root.node != only) continue;
+      const bool folds = root.kind == RootKind::fold || root.kind == RootKind::column;
+      if (with_rows || root.kind != RootKind::row)
+        walk(root.node, folds ? fold_operand_index(ir, group, root) : root.index, folds);
+      touches.push_back({root.node, address(root.node, root.index), false});
+    }
+  }
+
+  std::vector<Touch> touches;
+  double flops = 0;
+
+ private:
+  Expr address(int node, const std::vector<Expr>& index) {
+    return ix::linear(*group_.cx, index, grouping_.strides[static_cast<size_t>(node)]);
+  }
+
+  void walk(int node, std::vector<Expr> index, bool of_fold) {
+    int first = of_fold ? ir_[node].inputs[0] : node;
+    std::vector<std::pair<int, int>> pending{{first, places_.of(std::move(index))}};
+    bool body = !of_fold;
+    while (!pending.empty()) {
+      const auto [id, place] = pending.back();
+      pending.pop_back();
+      bool is_body = std::exchange(body, false);
+      if (!places_.visit(id, place)) continue;
+      const IrNode& n = ir_[id];
+      const std::vector<Expr>& at = places_[place];
+      if (!is_body && (is_leaf(ir_, id) || grouping_.is_root[static_cast<size_t>(id)])) {
+        Expr offset = address(id, at);
+        bool gathered = false;
+        ix::variables(offset, [&](Expr v) { gathered = gathered || gathered_.contains(v.get()); });
+        touches.push_back({id, offset, gathered});
+        continue;
+      }
+      step(id, n, place, pending);
+    }
+  }
+
+  void step(int id, const IrNode& n, int place, std::vector<std::pair<int, int>>& pending) {
+    const std::vector<Expr>& at = places_[place];
+    if (n.op == Op::concat) {
+      for (Access& access : push_concat(*group_.cx, ir_, id, at))
+        pending.emplace_back(access.node, places_.of(std::move(access.index)));
+    } else if (is_movement(n.op)) {
+      Access access = push(*group_.cx, ir_, id, at);
+      pending.emplace_back(access.node, places_.of(std::move(access.index)));
+    } else if (n.op == Op::gather) {
+      auto rank = static_cast<std::ptrdiff_t>(index_rank(ir_, id));
+      std::vector<Expr> prefix(at.begin(), at.begin() + rank), inside(at.begin() + rank, at.end());
+      for (size_t k = 0; k < n.attrs->axes.size(); ++k) {
+        auto axis = static_cast<size_t>(n.attrs->axes[k]);
+        Expr variable =
+            group_.cx->variable("gathered", 0, std::max<int64_t>(0, ir_[n.inputs[0]].type.shape[axis].bound() - 1));
+        // A gathered index differs between lanes only if the place it is read from does.
+        for (Expr e : prefix) ix::variables(e, [&](Expr v) { depends_[variable.get()].insert(v.get()); });
+        gathered_.insert(variable.get());
+        inside[axis] = inside[axis] + variable;
+        pending.emplace_back(n.inputs[k + 1], places_.of(prefix));
+      }
+      pending.emplace_back(n.inputs[0], places_.of(std::move(inside)));
+    } else {
+      int scalar = graph::row(n.op).scalar;
+      flops += n.op == Op::random_bits ? 120
+               : scalar >= 0           ? kernel::info(static_cast<kernel::ScalarOp>(scalar)).flops
+                                       : 0;
+      if (n.op == Op::random_bits) return;
+      for (int input : n.inputs) pending.emplace_back(input, place);
+    }
+  }
+
+ public:
+  /// Does a gathered variable in e change along the lanes?
+  bool gathered_on(Expr e, std::span<const Expr> lanes) const {
+    bool found = false;
+    ix::variables(e, [&](Expr v) {
+      auto it = depends_.find(v.get());
+      if (it == depends_.end()) return;
+      for (Expr lane : lanes) found = found || it->second.contains(lane.get());
+    });
+    return found;
+  }
+
+ private:
+  const Ir& ir_;
+  const Grouping& grouping_;
+  Group& group_;
+  Places places_;
+  std::set<const ix::Node*> gathered_;
+  std::map<const ix::Node*, std::set<const ix::Node*>> depends_;
+};
+
+/// Cost of one address for one lane if the lanes run over `vars` (outermost first) as one flat index: 1 contiguous,
+/// less for one element for all lanes, more for a stride or a computed index.
+double lane_cost(const Survey& survey, const Touch& touch, std::span<const DomainVariable> vars) {
+  std::vector<Expr> lanes;
+  for (const DomainVariable& v : vars) lanes.push_back(v.var);
+  if (survey.gathered_on(touch.offset, lanes)) return 12;
+  auto form = ix::affine(touch.offset, lanes);
+  if (!form) return 12;
+  int64_t inner = form->coefficients.back(), expected = inner;
+  bool flat = true, all_zero = true;
+  for (size_t k = vars.size(); k-- > 0;) {
+    flat = flat && form->coefficients[k] == expected;
+    all_zero = all_zero && form->coefficients[k] == 0;
+    expected *= vars[k].extent.bound();
+  }
+  if (all_zero) return 0.1;
+  if (!flat) return 12;
+  return inner == 1 ? 1 : 8;
+}
+
+constexpr int64_t few_elements = int64_t{1} << 18;  // that lie in the second-level cache
+constexpr int64_t most_part_bytes = 128 << 10;      // that all parts of columns leave
+constexpr int64_t many_lines = 1 << 14;             // more than warps run at once
+
+struct Candidate {
+  RowClass kind;
+  int axes;
+  std::vector<DomainVariable> vars;
+  double cost = 0;
+};
+
+int64_t power_of_two_at_least(int64_t n) {
+  int64_t p = 1;
+  while (p < n) p *= 2;
+  return p;
+}
+
+int64_t extent_of(std::span<const DomainVariable> vars) {
+  int64_t n = 1;
+  for (const DomainVariable& v : vars) n *= v.extent.bound();
+  return n;
+}
+
+bool all_static(std::span<const DomainVariable> vars) {
+  return std::all_of(vars.begin(), vars.end(), [](const auto& v) { return v.extent.is_static(); });
+}
+
+/// Tiles for a block of threads: four elements a thread or so, a whole row in registers where it fits, and programs
+/// enough to fill a hundred multiprocessors.
+void for_many_threads(RowSchedule& s, int64_t total, int64_t rows) {
+  constexpr int64_t row_in_registers = 8192, programs_wanted = 1024;
+  const int64_t extent = power_of_two_at_least(std::max<int64_t>(1, s.lane_extent));
+  int64_t widest = 1024;
+  // Longer rows are read in several passes: few of them at a time, so that the second-level cache keeps them from pass
+  // to pass.
+  if (s.kind == RowClass::row) widest = extent <= row_in_registers ? row_in_registers : row_in_registers / 2;
+  if (s.kind == RowClass::map && s.flops > 24) widest = 512;
+  if (s.kind != RowClass::row) {
+    const int64_t points = s.kind == RowClass::map ? total : rows;
+    if (s.kind == RowClass::column) widest = 128;
+    while (widest > (s.kind == RowClass::map ? 128 : 32) && points / widest < programs_wanted) widest /= 2;
+  }
+  s.width = s.dynamic ? widest : std::min(widest, extent);
+  s.block = s.width;
+  if (s.kind == RowClass::map && total / s.width > 16 * programs_wanted) s.block = 4 * s.width;
+}
+
+/// Blocks of threads that take a part of a row each: as many as keep the device busy with few rows, and where a row
+/// does not fit into a block's memory as leave several of them room on a multiprocessor.
+int64_t blocks_of_row(const RowSchedule& s, int64_t rows, int64_t bytes, const target::Target& target) {
+  constexpr int64_t least_part = 4096, programs_wanted = 256, good_bytes = 36 << 10;
+  if (s.kind != RowClass::row || s.lane_extent <= s.width) return 1;
+  const int64_t most = target::most_blocks_together(target), usual = std::min(most, target::blocks_together(target));
+  const int64_t most_bytes = most_kept_bytes(target);
+  const auto fits = [&](int64_t blocks) {
+    return s.lane_extent * bytes / blocks <= (blocks == 1 ? most_bytes : good_bytes);
+  };
+  const auto may_double = [&](int64_t blocks, int64_t limit) {
+    return 2 * blocks <= limit && s.lane_extent / (2 * blocks) >= least_part;
+  };
+  int64_t blocks = 1;
+  while (may_double(blocks, usual) && (rows * blocks < programs_wanted || !fits(blocks))) blocks *= 2;
+  while (may_double(blocks, most) && (2 * rows * blocks <= programs_wanted / 2 || !fits(blocks))) blocks *= 2;
+  return blocks;
+}
+
+/// Columns that one launch folds: warps of a block, and the blocks of a cluster, take a part of them each.
+bool share_columns(RowSchedule& s, const Ir& ir, const Grouping& grouping, const Group& group, int64_t length,
+                   const target::Target& target) {
+  int64_t bytes = 0;  // of all folds of a column
+  for (const Root& r : group.roots)
+    if (r.kind == RootKind::fold) bytes += std::max<int64_t>(sizeof(float), ir[r.node].type.dtype.size());
+  const std::vector<int> passes = root_passes(ir, grouping, group);
+  for (size_t k = 0; k < passes.size(); ++k)
+    if (group.roots[k].kind != RootKind::row && passes[k] > 0) return false;  // wants folds of whole columns
+  ColumnParts shared = parts_of_columns(length, s.lane_extent, target);
+  while (shared.parts > 1 && shared.parts * shared.width * bytes > most_part_bytes) shared.parts /= 2;
+  if (shared.parts == 1) return false;
+  s.together = shared.parts;
+  s.width = s.block = shared.width;
+  return true;
+}
+
+/// A warp goes through a few rows of the matrix in tiles of one word a lane. More rows read the vector less often; but
+/// first of all every multiprocessor wants some warps.
+void for_products(RowSchedule& s, int64_t rows, int64_t folds, bool normed) {
+  constexpr int64_t most_sums = 4;
+  const int64_t programs_wanted = normed ? 512 : 2048;  // the norm of the row is made once a program
+  s.width = std::min<int64_t>(256, power_of_two_at_least(std::max<int64_t>(1, s.lane_extent)));
+  s.block = s.width;
+  s.rows = 1;
+  while (2 * s.rows * folds <= most_sums && rows / (2 * s.rows) >= programs_wanted) s.rows *= 2;
+}
+
+}  // namespace
+
+int64_t most_kept_bytes(const target::Target& target) {
+  constexpr int64_t good = 112 << 10, exchanged = 10 << 10;
+  return std::min(good, target::shared_bytes(target) - exchanged);
+}
+
+/// A warp's tile is a run of memory that is read at full speed. As many blocks as give each multiprocessor one, at the
+/// most (those of a cluster come together, so that two on one multiprocessor leave another one without); more warps
+/// where these are few.
+ColumnParts parts_of_columns(int64_t length, int64_t columns, const target::Target& target) {
+  constexpr int64_t width = 128, multiprocessors = 132, few_multiprocessors = 72, most_blocks = 8, most_warps = 32,
+                    warps = 16, least_length = 32, few_of_warp = 8192, most_strips = 1024;
+  const int64_t most = std::min(most_blocks, target::most_blocks_together(target)),
+                strips = (columns + width - 1) / width;
+  if (most < 2 || length * columns <= few_elements || columns < width / 2 || strips > most_strips) return {};
+  int64_t blocks = 1;
+  while (2 * blocks <= most && 2 * blocks * strips <= multiprocessors) blocks *= 2;
+  int64_t parts = blocks * (blocks == most_blocks && blocks * strips <= few_multiprocessors ? most_warps
+                            : strips >= 2 * multiprocessors                                 ? warps / 2
+                                                                                            : warps);
+  while (parts > 1 && length / parts < least_length) parts /= 2;
+  const bool enough = 2 * strips * parts >= multiprocessors * warps || length * columns <= strips * parts * few_of_warp;
+  return enough && parts > 1 ? ColumnParts{width, parts} : ColumnParts{};
+}
+
+std::vector<int> root_passes(const Ir& ir, const Grouping& grouping, const Group& group) {
+  std::map<int, int> after;  // root → first pass in which its value may be used
+  std::vector<int> passes;
+  for (const Root& root : group.roots) {
+    int pass = 0;
+    std::set<int> seen;
+    std::vector<int> pending(ir[root.node].inputs.begin(), ir[root.node].inputs.end());
+    while (!pending.empty()) {
+      int id = pending.back();
+      pending.pop_back();
+      if (!seen.insert(id).second) continue;
+      if (auto it = after.find(id); it != after.end()) pass = std::max(pass, it->second);
+      if (is_leaf(ir, id) || grouping.is_root[static_cast<size_t>(id)]) continue;
+      pending.insert(pending.end(), ir[id].inputs.begin(), ir[id].inputs.end());
+    }
+    after[root.node] = root.kind == RootKind::fold ? pass + 1 : pass;
+    passes.push_back(pass);
+  }
+  return passes;
+}
+
+bool may_overwrite(const Ir& ir, const Grouping& grouping, Group& group, int input, int output, TouchedByMaps& maps) {
+  Expr store;
+  bool row = false;
+  for (const Root& root : group.roots)
+    if (root.node == output)
+      store = ix::linear(*group.cx, root.index, grouping.strides[static_cast<size_t>(output)]),
+      row = root.kind == RootKind::row;
+  const auto among = [&](const std::vector<Touch>& touches, bool elsewhere) {
+    return std::any_of(touches.begin(), touches.end(),
+                       [&](const Touch& t) { return t.node == input && (!elsewhere || t.offset != store); });
+  };
+  if (!group.has_fold()) {
+    const auto [known, fresh] = maps.try_emplace(&group);
+    if (fresh) known->second = Survey(ir, grouping, group).touches;
+    return !among(known->second, true);
+  }
+  const auto reads = [&](const Survey& survey, bool elsewhere) { return among(survey.touches, elsewhere); };
+  if (!row) {
+    // A pass stores a tile when it has read it: what lies at the same places may be written over in the last pass that
+    // reads it.
+    const std::vector<int> passes = root_passes(ir, grouping, group);
+    int written = 0;
+    for (size_t k = 0; k < passes.size(); ++k)
+      if (group.roots[k].node == output) written = passes[k];
+    for (size_t k = 0; k < passes.size(); ++k) {
+      const Survey survey(ir, grouping, group, true, group.roots[k].node);
+      if (reads(survey, true) ||
+          (reads(survey, false) && (passes[k] > written || group.roots[k].kind == RootKind::row)))
+        return false;
+    }
+    return true;
+  }
+  if (reads(Survey(ir, grouping, group, true, output), true)) return false;
+  return std::none_of(group.roots.begin(), group.roots.end(), [&](const Root& root) {
+    return root.node != output && reads(Survey(ir, grouping, group, true, root.node), false);
+  });
+}
+
+const char* name(Variant variant) {
+  static constexpr const char* names[] = {"heuristic", "wider", "narrower", "second", "straight", "own"};
+  return names[static_cast<int>(variant)];
+}
+
+namespace {
+
+/// The ways to lay lanes on the group, the cheapest by its strides first; of two that cost the same, the one that was
+/// thought of first.
+std::vector<Candidate> candidates_of(const Survey& survey, const std::vector<DomainVariable>& rows,
+                                     const std::vector<DomainVariable>& inner, int64_t total, int64_t lanes,
+                                     bool many) {
+  std::vector<Candidate> candidates;
+  if (!inner.empty()) candidates.push_back({RowClass::row, static_cast<int>(inner.size()), inner});
+  for (size_t t = rows.size(); t > 0; --t) {
+    std::vector<DomainVariable> vars(rows.end() - static_cast<std::ptrdiff_t>(t), rows.end());
+    if (t == 1 || all_static(vars))
+      candidates.push_back({inner.empty() ? RowClass::map : RowClass::column, static_cast<int>(t), vars});
+  }
+  if (candidates.empty()) candidates.push_back({RowClass::map, 0, {}});
+  const int64_t enough_programs = many ? 512 : 4;
+  for (Candidate& candidate : candidates) {
+    double cost = 0.25;
+    for (const Touch& touch : survey.touches)
+      cost += candidate.vars.empty() ? 1 : lane_cost(survey, touch, candidate.vars);
+    int64_t extent = extent_of(candidate.vars);
+    double filled = static_cast<double>(extent) / static_cast<double>((extent + lanes - 1) / lanes * lanes);
+    cost /= filled;
+    // Too few programs leave threads idle; it counts once there is work for them.
+    int64_t programs = candidate.kind == RowClass::row      ? total / std::max<int64_t>(1, extent)
+                       : candidate.kind == RowClass::column ? extent_of(rows) / std::max<int64_t>(1, lanes)
+                                                            : 1 << 20;
+    if (programs < enough_programs && total > 4096 * enough_programs) cost *= 2;
+    // A few warps that go down long columns wait for one load after the other; a block for each column has all of them
+    // on their way.
+    const int64_t column = total / std::max<int64_t>(1, extent_of(rows));
+    if (many && candidate.kind == RowClass::column && column >= 64 && column <= 8192 && total <= few_elements &&
+        extent_of(rows) <= 1024 && survey.flops <= 8)
+      cost *= 32;
+    // A warp for each short line has one load on its way: threads that find the places of several elements by division
+    // are done sooner.
+    if (many && candidate.kind == RowClass::map && extent < lanes && total / extent > many_lines)
+      cost *= 256.0 / static_cast<double>(extent);
+    candidate.cost = cost;
+  }
+  std::stable_sort(candidates.begin(), candidates.end(),
+                   [](const Candidate& a, const Candidate& b) { return a.cost < b.cost; });
+  return candidates;
+}
+
+/// Long rows: blocks of threads that work together take a part each.
+void share_row(RowSchedule& s, const Survey& survey, const Ir& ir, const Grouping& grouping, const Group& group,
+               int64_t rows, const target::Target& target) {
+  int64_t bytes = 1;
+  for (const Touch& touch : survey.touches)
+    if (const graph::Type& t = ir[touch.node].type; volume(t.shape) >= rows * s.lane_extent)
+      bytes = std::max<int64_t>(bytes, t.dtype.size());
+  const std::vector<int> passes = root_passes(ir, grouping, group);
+  if (*std::max_element(passes.begin(), passes.end()) == 0) return;  // read once, by a block: as fast
+  s.together = blocks_of_row(s, rows, bytes, target);
+  if (s.together == 1) return;
+  // An eighth of a part or so: what is left behind the last whole tile costs as much as a tile.
+  const int64_t part = s.lane_extent / s.together;
+  s.width = std::clamp<int64_t>(power_of_two_at_least(part) / 8, 2048, 4096);
+  s.block = s.width;
+}
+
+/// Tiles of another width, where registers and the number of lanes allow it.
+bool change_width(RowSchedule& s, Variant variant, const target::Target& target, int64_t lanes) {
+  if (target.many_threads()) {
+    s.width = variant == Variant::wider ? 2 * s.width : s.width / 2;
+    s.block = std::max(s.block, s.width);
+    return s.width >= lanes && s.width <= 4096 && (s.dynamic || s.width <= power_of_two_at_least(s.lane_extent));
+  }
+  if (variant == Variant::wider) {
+    if (target.vector_registers() < 32 || s.width >= 16 * lanes || (!s.dynamic && s.width >= s.lane_extent))
+      return false;
+    s.width *= 2;
+  } else {
+    if (s.width < 2 * lanes) return false;
+    s.width /= 2;
+  }
+  return true;
+}
+
+}  // namespace
+
+std::optional<RowSchedule> schedule_rows(const Ir& ir, const Grouping& grouping, Group& group, target::Target& target,
+                                         Variant variant) {
+  constexpr double hopeless = 3;  // times the cost of the cheapest
+  Survey survey(ir, grouping, group);
+  std::vector<DomainVariable> rows, inner;
+  for (const DomainVariable& v : group.domain) (v.inner ? inner : rows).push_back(v);
+  const bool many = target.many_threads();
+  const int64_t lanes = many ? 32 : target.lanes(4);  // what is worth filling
+  const std::vector<Candidate> candidates = candidates_of(survey, rows, inner, extent_of(group.domain), lanes, many);
+  const Candidate* best = &candidates[0];
+  if (group.has_columns()) {  // one program for a part of the rows
+    if (variant != Variant::heuristic) return {};
+    best = &*std::find_if(candidates.begin(), candidates.end(),
+                          [](const Candidate& c) { return c.kind == RowClass::row; });
+  }
+  if (variant == Variant::second) {
+    if (candidates.size() < 2 || candidates[1].cost > hopeless * candidates[0].cost) return {};
+    best = &candidates[1];
+  }
+
+  RowSchedule s;
+  s.kind = best->kind;
+  s.lane_axes = best->axes;
+  s.lane_extent = extent_of(best->vars);
+  s.flops = survey.flops;
+  s.loads = static_cast<double>(survey.touches.size());
+  s.dynamic = s.kind == RowClass::map && s.lane_axes > 0 && s.lane_axes == static_cast<int>(rows.size()) &&
+              all_static(best->vars);
+  if (many) {
+    for_many_threads(s, extent_of(group.domain), extent_of(rows));
+    if (s.kind == RowClass::row && products_only(ir, group))
+      for_products(s, extent_of(rows),
+                   std::count_if(group.roots.begin(), group.roots.end(),
+                                 [&](const Root& r) {
+                                   if (r.kind != RootKind::fold || !ir[r.node].product) return false;
+                                   const std::vector<int>& factors = ir[ir[r.node].inputs[0]].inputs;
+                                   return factors[0] != factors[1];
+                                 }),
+                   std::any_of(group.roots.begin(), group.roots.end(),
+                               [&](const Root& r) { return r.kind == RootKind::fold && !ir[r.node].product; }));
+    else if (s.kind == RowClass::row && all_static(group.domain))
+      share_row(s, survey, ir, grouping, group, extent_of(rows), target);
+    if (s.kind == RowClass::column && s.lane_axes == static_cast<int>(rows.size()) && all_static(group.domain) &&
+        share_columns(s, ir, grouping, group, extent_of(inner), target)) {
+      if (variant == Variant::wider || variant == Variant::narrower) return {};
+      return s;
+    }
+    if ((variant == Variant::wider || variant == Variant::narrower) && !change_width(s, variant, target, lanes))
+      return {};
+    return s;
+  }
+  int64_t widest = 4 * lanes;
+  // Long expressions: fewer values alive at once. Over few arrays they are chains with few values alive, and several
+  // side by side fill the waiting times.
+  const bool chains = survey.touches.size() <= 3 && target.vector_registers() >= 32;
+  if (s.kind == RowClass::map && survey.flops > (chains ? 60 : 24)) widest = 2 * lanes;
+  if (s.kind == RowClass::row && s.lane_extent <= 8 * lanes) widest = 8 * lanes;  // the whole row stays in registers
+  if (s.kind == RowClass::column) {
+    // Narrow enough for several programs, wide enough for runs of cache lines.
+    while (widest > lanes && extent_of(rows) / widest < 2) widest /= 2;
+  }
+  s.width = s.dynamic ? widest : std::min(widest, power_of_two_at_least(std::max<int64_t>(1, s.lane_extent)));
+  if ((variant == Variant::wider || variant == Variant::narrower) && !change_width(s, variant, target, lanes))
+    return {};
+  s.block = s.kind == RowClass::map ? s.width * std::max<int64_t>(1, 4096 / s.width) : s.width;
+  return s;
+}
+
+}  // namespace weft::compiler

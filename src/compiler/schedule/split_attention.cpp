@@ -1,0 +1,68 @@
+#include "compiler/schedule/split_attention.h"
+
+#include <algorithm>
+
+#include "compiler/ir/rewriter.h"
+#include "compiler/region/attention_plan.h"
+
+namespace weft::compiler {
+
+namespace {
+
+constexpr int64_t shortest_piece = 32, most_pieces = 64;
+
+/// Regions whose only wanted result is the first.
+std::vector<bool> candidates(const Ir& ir) {
+  std::vector<bool> fits(ir.nodes.size(), false), other(ir.nodes.size(), false);
+  for (int id = 0; id < ir.size(); ++id) {
+    const IrNode& n = ir[id];
+    if (!is_attention(n) || !is_single_query(*n.attrs->composite->attention, *(ir[n.inputs[0]].type.shape.end() - 2)))
+      continue;
+    const Shape& keys = ir[n.inputs[1]].type.shape;
+    const bool only = std::none_of(ir.nodes.begin(), ir.nodes.end(), [&](const IrNode& m) {
+      return m.output != 0 && is_attention(m) && call_key(m) == call_key(n);
+    });
+    fits[static_cast<size_t>(id)] = n.output == 0 && only && (keys.end() - 2)->bound() >= 4 * shortest_piece;
+  }
+  return fits;
+}
+
+class Splitter : Rewriter {
+ public:
+  explicit Splitter(Ir ir) : Rewriter(std::move(ir)) {}
+
+  Ir run(const std::vector<bool>& fits) {
+    return rewrite([&](int id, IrNode node) {
+      return fits[static_cast<size_t>(id)] ? in_pieces(std::move(node)) : add(std::move(node));
+    });
+  }
+
+ private:
+  int in_pieces(IrNode node) {
+    const int64_t keys = (to_[node.inputs[1]].type.shape.end() - 2)->bound();
+    const int64_t length = std::max(shortest_piece, (keys + most_pieces * 16 - 1) / (most_pieces * 16) * 16),
+                  pieces = (keys + length - 1) / length;
+    Shape o = node.type.shape, lse(o.begin(), o.end() - 1);
+    o[o.size() - 2] = lse.back() = pieces;
+    IrNode part = node;
+    part.attrs.edit().integers = {static_cast<int64_t>(AttentionPart::pieces), pieces, length};
+    part.results = {{o, float32}, {lse, float32}};
+    part.type = part.results[0];
+    const int first = add(part);
+    part.output = 1;
+    part.type = part.results[1];
+    const int second = add(part);
+    node.attrs.edit().integers = {static_cast<int64_t>(AttentionPart::join)};
+    node.inputs = {first, second};
+    return add(std::move(node));
+  }
+};
+
+}  // namespace
+
+Ir split_attention(Ir ir) {
+  const std::vector<bool> fits = candidates(ir);
+  return std::any_of(fits.begin(), fits.end(), [](bool b) { return b; }) ? Splitter(std::move(ir)).run(fits) : ir;
+}
+
+}  // namespace weft::compiler

@@ -1,0 +1,295 @@
+#include "compiler/schedule/split_reduction.h"
+
+#include <algorithm>
+#include <set>
+
+#include "compiler/ir/index_map.h"
+#include "compiler/ir/rewriter.h"
+#include "compiler/region/activation.h"
+#include "compiler/region/dot_plan.h"
+#include "compiler/rewrite/row_reductions.h"
+#include "compiler/schedule/rows.h"
+#include "target/cluster.h"
+
+namespace weft::compiler {
+
+namespace {
+
+constexpr int64_t programs_wanted = 2048, most_programs = 8192, programs_together = 128;
+// Of a fold along rows that the rows' kernel may take in (group_columns.cpp).
+constexpr int64_t least_columns = 64, most_columns = 8192;
+constexpr int64_t least_rows = 256, least_rows_of_part = 8;
+
+/// The folded axes of a fold, if they lie beside each other and have known lengths.
+struct Run {
+  size_t first = 0, end = 0;
+  int64_t length = 1;  // of all of them together
+  bool innermost = false;
+};
+
+bool run_of(const IrNode& fold, const Shape& shape, Run& run) {
+  const auto& axes = fold.attrs->axes;
+  if (axes.empty()) return false;
+  run.first = static_cast<size_t>(axes.front());
+  run.end = static_cast<size_t>(axes.back()) + 1;
+  if (run.end - run.first != axes.size()) return false;
+  for (size_t k = run.first; k < run.end; ++k) {
+    if (!shape[k].is_static()) return false;
+    run.length *= shape[k].bound();
+  }
+  run.innermost = true;
+  for (size_t k = run.end; k < shape.size(); ++k) run.innermost = run.innermost && shape[k] == 1;
+  return true;
+}
+
+constexpr int64_t few_elements =
+    int64_t{1} << 15;  // are read column by column, a block of threads each, in less time than a second launch takes
+
+/// Into how many parts at most. 1: leave it.
+int64_t parts(const Run& run, int64_t kept, bool in_memory) {
+  const int64_t rows = run.innermost ? kept : (kept + 127) / 128;  // programs without a cut
+  const int64_t least = run.innermost ? 4096 : 32;                 // elements of a part
+  if (rows >= programs_wanted / 4 || run.length < 4 * least) return 1;
+  if (in_memory && !run.innermost && run.length * kept <= few_elements && run.length <= 8192) return 1;
+  // A warp of columns has one load a row on its way: very long columns want more warps.
+  const int64_t programs =
+      run.innermost ? programs_wanted : std::clamp(run.length / 112, programs_wanted, most_programs);
+  return std::min(programs / rows, run.length / least);
+}
+
+/// A divisor of the length, cut where the axes' own borders are, so that indices stay simple.
+int64_t divisor(const Run& run, const Shape& shape, int64_t wanted) {
+  int64_t count = 1;
+  for (size_t k = run.first; k < run.end && count < wanted; ++k) {
+    const int64_t n = shape[k].bound();
+    int64_t cut = 1;  // of this axis: the largest divisor that is wanted
+    for (int64_t d = 1; d <= n && count * d <= wanted; ++d)
+      if (n % d == 0) cut = d;
+    count *= cut;
+    if (cut != n) break;
+  }
+  return count;
+}
+
+/// As many parts as are wanted or a little fewer; where the axes only have much smaller divisors and columns would keep
+/// too few multiprocessors busy, up to twice as many. Of several axes, the first of which is often a batch, this is so
+/// where few parts are wanted.
+int64_t balanced(const Run& run, const Shape& shape, int64_t wanted) {
+  constexpr int64_t few = 64;
+  const int64_t count = divisor(run, shape, wanted);
+  return run.innermost || (run.end - run.first > 1 && wanted >= few) || 4 * count >= 3 * wanted
+             ? count
+             : divisor(run, shape, 2 * wanted - 1);
+}
+
+/// As many parts as programs of rows of that width run at once: a warp's rows of up to 1024 elements eight to a
+/// multiprocessor, wider ones in proportion.
+int64_t parts_of_rows(const Run& run, int64_t columns) {
+  int64_t parts = 1024;
+  for (int64_t width = 1024; width < columns; width *= 2) parts /= 2;
+  return std::min(parts, run.length / least_rows_of_part);
+}
+
+class Splitter : Rewriter {
+ public:
+  Splitter(Ir ir, const target::Target* target)
+      : Rewriter(std::move(ir)), target_(target), together_(target ? target::most_blocks_together(*target) : 1),
+        users_(users(from_)), of_rows_(row_values(from_)), outputs_(from_.outputs.begin(), from_.outputs.end()) {
+    const std::vector<int> handed = handed_out(from_);
+    for (int id = 0; id < from_.size(); ++id)
+      if (from_[id].op == graph::Op::dot && hides_sums(from_, id))
+        if (const auto slope = gelu_slope_behind(from_, users_, handed, id)) slopes_.insert(slope->result);
+  }
+
+  /// `only_join`: nothing is cut.
+  Ir run(bool only_join = false) {
+    return rewrite([&](int id, IrNode node) {
+      if (node.op != graph::Op::fold) {
+        const int copy = add(std::move(node));
+        if (slopes_.contains(id)) products_.insert(copy);
+        return copy;
+      }
+      const Shape shape = node.type.shape;
+      int operand = from_[id].inputs[0];
+      node = joined(id, std::move(node), operand);
+      return shaped(graph::Op::reshape,
+                    only_join ? add(std::move(node)) : fold(id, std::move(node), in_memory(operand)), shape);
+    });
+  }
+
+ private:
+  /// A product that is multiplied by gelu's slope, or a view of it: a library may add up its rows beside it.
+  bool of_product(int v) const {
+    while (!products_.contains(v) && (to_[v].op == graph::Op::cast || to_[v].op == graph::Op::reshape))
+      v = to_[v].inputs[0];
+    return products_.contains(v);
+  }
+
+  /// Axes longer than 1, in their order.
+  static std::vector<size_t> long_axes(const Shape& shape) {
+    std::vector<size_t> axes;
+    for (size_t k = 0; k < shape.size(); ++k)
+      if (!(shape[k] == 1)) axes.push_back(k);
+    return axes;
+  }
+
+  /// A fold down columns of what another such fold has left and nobody else reads, as one over the axes of both: it is
+  /// cut where the device wants it.
+  IrNode joined(int id, IrNode node, int& operand_id) {
+    int inner = from_[id].inputs[0];
+    const auto only_here = [&](int v) { return users_[static_cast<size_t>(v)].size() == 1 && !outputs_.contains(v); };
+    while (from_[inner].op == graph::Op::reshape && only_here(inner)) inner = from_[inner].inputs[0];
+    const IrNode& first = from_[inner];
+    if (first.op != graph::Op::fold || !only_here(inner) || first.attrs->reducer != node.attrs->reducer ||
+        first.type.dtype != node.type.dtype || is_low_float(node.type.dtype))
+      return node;
+    const Shape &seen = from_[from_[id].inputs[0]].type.shape, &operand = from_[first.inputs[0]].type.shape;
+    const std::vector<size_t> left = long_axes(first.type.shape), read = long_axes(seen);
+    const auto extents = [](const Shape& shape, const std::vector<size_t>& axes) {
+      Shape all;
+      for (size_t k : axes) all.push_back(shape[k]);
+      return all;
+    };
+    if (extents(first.type.shape, left) != extents(seen, read)) return node;
+    std::vector<int64_t> kept;  // by axis of the first fold's result: the operand's
+    for (int64_t axis = 0; axis < static_cast<int64_t>(operand.size()); ++axis)
+      if (std::count(first.attrs->axes.begin(), first.attrs->axes.end(), axis) == 0) kept.push_back(axis);
+    std::vector<int64_t> axes = first.attrs->axes;
+    for (size_t k = 0; k < read.size(); ++k)
+      if (std::count(node.attrs->axes.begin(), node.attrs->axes.end(), static_cast<int64_t>(read[k])) > 0)
+        axes.push_back(kept[left[k]]);
+    std::sort(axes.begin(), axes.end());
+    if (axes.back() - axes.front() + 1 != static_cast<int64_t>(axes.size()) ||
+        axes.back() + 1 == static_cast<int64_t>(operand.size()))
+      return node;
+    IrNode whole = made(graph::Op::fold, {renamed(first.inputs[0])}, {}, node.type.dtype);
+    whole.attrs.edit().reducer = node.attrs->reducer;
+    whole.attrs.edit().axes = axes;
+    for (size_t k = 0; k < operand.size(); ++k)
+      if (!std::binary_search(axes.begin(), axes.end(), static_cast<int64_t>(k)))
+        whole.type.shape.push_back(operand[k]);
+    operand_id = first.inputs[0];
+    return whole;
+  }
+
+  /// `id`: of a fold that was there before; -1 for what is left of one.
+  int fold(int id, IrNode node, bool in_memory) {
+    const graph::Type operand = to_[node.inputs[0]].type;
+    Run run;
+    if (!run_of(node, operand.shape, run)) return add(std::move(node));
+    const int64_t kept = volume(node.type.shape);
+    const bool beside_rows = id >= 0 && run.first == 0 && !run.innermost && run.length >= least_rows &&
+                             kept >= least_columns && kept <= most_columns && folds_row_value(from_, of_rows_, id);
+    if (id >= 0 && run.innermost && together_ > 1 && kept * together_ >= programs_together && of_whole_row(id))
+      return add(std::move(node));
+    const bool with_product =
+        run.first == 0 && !run.innermost && run.length % kernel::rows_of_a_sum == 0 && of_product(node.inputs[0]);
+    if (!with_product && !beside_rows && !run.innermost && run.first == 0 && in_memory &&
+        (id < 0 || !of_whole_row(id)) && parts_of_columns(run.length, kept, *target_).parts > 1)
+      return add(std::move(node));  // by warps that share the columns (lower/loops/columns.cpp)
+    const int64_t count = with_product  ? divisor(run, operand.shape, run.length / kernel::rows_of_a_sum)
+                          : beside_rows ? divisor(run, operand.shape, parts_of_rows(run, kept))
+                                        : balanced(run, operand.shape, parts(run, kept, in_memory));
+    if (count <= 1) return add(std::move(node));
+    const Dtype dtype = is_low_float(operand.dtype) ? float32 : operand.dtype;
+    int v = cast(node.inputs[0], dtype);
+
+    // Where the cut is a border between axes, those behind it stay as they are.
+    size_t border = run.first;
+    for (int64_t left = count; border < run.end && left % operand.shape[border].bound() == 0 && left > 1; ++border)
+      left /= operand.shape[border].bound();
+    if (!beside_rows && extent(operand.shape, run.first, border) == count) {
+      v = add(over(node, v, border, run.end, dtype));
+      return cast(fold(-1, over(node, v, run.first, border, dtype), true), node.type.dtype);
+    }
+    Shape shape(operand.shape.begin(), operand.shape.begin() + static_cast<std::ptrdiff_t>(run.first));
+    shape.push_back(count);
+    shape.push_back(run.length / count);
+    shape.insert(shape.end(), operand.shape.begin() + static_cast<std::ptrdiff_t>(run.end), operand.shape.end());
+    v = shaped(graph::Op::reshape, v, shape);
+    v = add(over(node, v, run.first + 1, run.first + 2, dtype));
+    IrNode rest = over(node, v, run.first, run.first + 1, dtype);
+    return cast(beside_rows ? add(std::move(rest)) : fold(-1, std::move(rest), true), node.type.dtype);
+  }
+
+  /// Does the row's kernel want the result for the row's elements again, or is it made from such a result? Then blocks
+  /// of threads share the row.
+  bool of_whole_row(int fold) const {
+    return reaches(
+               fold, [&](int id) { return users_[static_cast<size_t>(id)]; },
+               [](const IrNode& n) { return n.op == graph::Op::broadcast; }) ||
+           reaches(
+               fold, [&](int id) { return std::span<const int>(from_[id].inputs); },
+               [](const IrNode& n) { return n.op == graph::Op::fold; });
+  }
+
+  /// Is there such a node on the way from a fold, along `next`, through what is computed point by point?
+  template <class Next, class Found>
+  bool reaches(int from, Next next, Found found) const {
+    std::set<int> seen;
+    std::vector<int> pending(next(from).begin(), next(from).end());
+    while (!pending.empty()) {
+      const int id = pending.back();
+      pending.pop_back();
+      const IrNode& n = from_[id];
+      if (found(n)) return true;
+      const bool goes_on =
+          is_elementwise(n.op) || n.op == graph::Op::reshape || n.op == graph::Op::cast || n.op == graph::Op::broadcast;
+      if (goes_on && seen.insert(id).second) pending.insert(pending.end(), next(id).begin(), next(id).end());
+    }
+    return false;
+  }
+
+  /// Will what is folded be read, and not computed?
+  bool in_memory(int id) const {
+    const auto read_whole = [&](int user) { return from_[user].op == graph::Op::dot || is_call(from_[user].op); };
+    for (;; id = from_[id].inputs[0]) {
+      const graph::Op op = from_[id].op;
+      if (op == graph::Op::fold || op == graph::Op::parameter || op == graph::Op::dot || is_call(op)) return true;
+      const std::span<const int> readers = users_[static_cast<size_t>(id)];
+      if (std::any_of(readers.begin(), readers.end(), read_whole)) return true;
+      if (op != graph::Op::cast && (!is_movement(op) || op == graph::Op::concat)) return false;
+    }
+  }
+
+  static int64_t extent(const Shape& shape, size_t first, size_t end) {
+    int64_t n = 1;
+    for (size_t k = first; k < end; ++k) n *= shape[k].bound();
+    return n;
+  }
+
+  /// The operand folded over the axes from `first` to `end`.
+  IrNode over(const IrNode& like, int operand, size_t first, size_t end, Dtype dtype) const {
+    IrNode node = made(graph::Op::fold, {operand}, to_[operand].type.shape, dtype);
+    node.attrs.edit().reducer = like.attrs->reducer;
+    for (size_t axis = first; axis < end; ++axis) node.attrs.edit().axes.push_back(static_cast<int64_t>(axis));
+    node.type.shape.erase(node.type.shape.begin() + static_cast<std::ptrdiff_t>(first),
+                          node.type.shape.begin() + static_cast<std::ptrdiff_t>(end));
+    return node;
+  }
+
+  const target::Target* const target_;  // null where nothing is cut
+  const int64_t together_;
+  const Users users_;
+  const std::vector<bool> of_rows_;  // row values (rewrite/row_reductions.h)
+  const std::set<int> outputs_;
+  std::set<int> slopes_,
+      products_;  // results of products multiplied by gelu's slope, and what they are in the new graph
+};
+
+}  // namespace
+
+Ir join_folds(Ir ir) {
+  const bool any = std::any_of(ir.nodes.begin(), ir.nodes.end(), [&](const IrNode& node) {
+    if (node.op != graph::Op::fold) return false;
+    int inner = node.inputs[0];
+    while (ir[inner].op == graph::Op::reshape) inner = ir[inner].inputs[0];
+    return ir[inner].op == graph::Op::fold;
+  });
+  if (!any) return ir;
+  return Splitter(std::move(ir), nullptr).run(true);
+}
+
+Ir split_folds(Ir ir, const target::Target& target) { return Splitter(std::move(ir), &target).run(); }
+
+}  // namespace weft::compiler

@@ -1,0 +1,155 @@
+#include "compiler/tune/cost.h"
+
+#include <algorithm>
+#include <map>
+#include <set>
+#include <vector>
+
+#include "compiler/ir/index_map.h"
+#include "compiler/region/kv_append.h"
+#include "graph/table.h"
+
+namespace weft::compiler {
+
+namespace {
+
+using graph::Op;
+
+/// Walks from a group's results to the memory it reads, with the number of elements that are looked at on the way.
+class Walk {
+ public:
+  Walk(const LowerContext& cx, const Group& group) : cx_(cx) {
+    for (const Root& r : group.roots) own_.insert(r.node);
+    if (const int cache = overlaid(group); cache >= 0 && group.kind == Group::Kind::attention)
+      cost_.bytes += elements(cache) * static_cast<double>(cx.ir[cache].type.dtype.size());
+  }
+
+  Cost run() {
+    for (const int root : own_) {
+      compute(root, elements(root));
+      if (cx_.stored[static_cast<size_t>(root)]) cost_.bytes += written(root);
+    }
+    for (const auto& [node, count] : seen_) {
+      if (is_memory(node)) cost_.bytes += count * static_cast<double>(cx_.ir[node].type.dtype.size());
+      else cost_.flops += count * operations(node);
+    }
+    cost_.what = describe();
+    return cost_;
+  }
+
+ private:
+  std::string describe() const {
+    constexpr size_t most = 8;
+    std::vector<std::string> names;
+    for (const auto& [node, count] : seen_) {
+      const IrNode& n = cx_.ir[node];
+      if (is_memory(node) || is_movement(n.op) || n.op == Op::constant || n.op == Op::cast || n.op == Op::stop_gradient)
+        continue;
+      const std::string name = n.op == Op::fold        ? std::string(kernel::name(n.attrs->reducer))
+                               : n.op == Op::call      ? n.attrs->call
+                               : n.op == Op::composite ? n.attrs->composite->name
+                                                       : std::string(graph::row(n.op).name);
+      if (std::find(names.begin(), names.end(), name) == names.end()) names.push_back(name);
+    }
+    if (names.empty()) names.push_back("copy");
+    std::string text;
+    for (size_t k = 0; k < std::min(names.size(), most); ++k) text += names[k] + " ";
+    if (names.size() > most) text += "… ";
+    if (own_.empty()) return text;
+    const int largest =
+        *std::max_element(own_.begin(), own_.end(), [&](int a, int b) { return elements(a) < elements(b); });
+    return text + "-> " + graph::to_string(cx_.ir[largest].type);
+  }
+
+  double elements(int node) const { return static_cast<double>(volume(cx_.ir[node].type.shape)); }
+  bool is_memory(int node) const {
+    return is_leaf(cx_.ir, node) || (cx_.grouping.is_root[static_cast<size_t>(node)] && !own_.contains(node));
+  }
+
+  /// A scatter touches what it updates; the rest of its operand was there before.
+  double written(int node) const {
+    const IrNode& n = cx_.ir[node];
+    const double size = n.type.dtype.size();
+    if (n.op != Op::scatter) return elements(node) * size;
+    const bool reads_too = n.attrs->mode != graph::ScatterMode::set;
+    return elements(n.inputs.back()) * size * (reads_too ? 2 : 1);
+  }
+
+  /// For each element that is looked at; a fold's are those of its operand, and counted there.
+  double operations(int node) const {
+    const IrNode& n = cx_.ir[node];
+    if (n.op == Op::fold) return elements(n.inputs[0]) / std::max(elements(node), 1.0);
+    if (n.op == Op::dot) {
+      double contracted = 1;
+      for (const int64_t axis : n.attrs->axes)
+        contracted *= static_cast<double>(cx_.ir[n.inputs[0]].type.shape[static_cast<size_t>(axis)].bound());
+      return 2 * contracted;
+    }
+    if (n.op == Op::scatter)
+      return n.attrs->mode == graph::ScatterMode::set ? 0 : elements(n.inputs.back()) / std::max(elements(node), 1.0);
+    if (n.op == Op::composite)
+      return n.output == 0 ? (n.attrs->composite->attention ? attention(n) : convolution(n, elements(node))) /
+                                 std::max(elements(node), 1.0)
+                           : 0;
+    if (n.op == Op::cast || n.op == Op::bitcast || n.op == Op::stop_gradient) return 0;
+    return is_elementwise(n.op) ? 1 : 0;
+  }
+
+  /// Two products forward and five backward, half of them under a causal mask.
+  double attention(const IrNode& n) const {
+    const graph::AttentionRegion& region = *n.attrs->composite->attention;
+    if (n.inputs.size() == 2) return 2 * elements(n.inputs[0]);  // pieces are joined
+    const Shape& keys = cx_.ir[n.inputs[1]].type.shape;
+    return (region.derivative ? 10 : 4) * elements(n.inputs[0]) * static_cast<double>(keys[keys.size() - 2].bound()) *
+           (region.causal ? 0.5 : 1);
+  }
+
+  /// Forward (x, w): a product for each element of w's kernel and channels at each element of the result. Of the
+  /// weights (x, g): one for each example and place. What only meets the zeros between the elements of a dilated input,
+  /// as the gradient of a convolution with steps does, is not counted.
+  double convolution(const IrNode& n, double results) const {
+    const graph::Composite& region = *n.attrs->composite;
+    const bool weights = region.call == "convolution_weights";
+    if (!weights && region.call != "convolution") return 0;
+    const Shape& w = cx_.ir[n.inputs[1]].type.shape;  // or that of g [examples, places…, channels]
+    const double each =
+        elements(n.inputs[1]) / std::max(1.0, static_cast<double>((weights ? w.back() : w.front()).bound()));
+    double between = 1;
+    const size_t space = w.size() - 2;
+    for (size_t k = 0; k < space; ++k) between *= static_cast<double>(region.integers[1 + 4 * space + k]);
+    return 2 * results * each / between;
+  }
+
+  void look(int node, double count) {
+    count = std::min(count, elements(node));
+    double& known = seen_.try_emplace(node, -1.0).first->second;
+    if (known >= count) return;
+    known = count;
+    if (!is_memory(node)) descend(node, count);
+  }
+  void compute(int node, double count) {
+    seen_[node] = count;
+    descend(node, count);
+  }
+
+  void descend(int node, double count) {
+    const IrNode& n = cx_.ir[node];
+    const bool part = is_movement(n.op) || is_elementwise(n.op);
+    for (size_t k = 0; k < n.inputs.size(); ++k) {
+      if (n.op == Op::scatter && k == 0) continue;  // in its place already
+      const bool sparse = part || (n.op == Op::gather && k == 0);
+      look(n.inputs[k], sparse ? count : elements(n.inputs[k]));
+    }
+  }
+
+  const LowerContext& cx_;
+  std::set<int> own_;
+  std::map<int, double> seen_;  // by node: elements
+  Cost cost_;
+};
+
+}  // namespace
+
+Cost cost_of(const LowerContext& cx, const Group& group) { return Walk(cx, group).run(); }
+
+}  // namespace weft::compiler

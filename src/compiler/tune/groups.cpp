@@ -1,0 +1,264 @@
+#include "compiler/tune/groups.h"
+
+#include <algorithm>
+#include <chrono>
+#include <unordered_map>
+
+#include "compiler/region/dot_plan.h"
+#include "compiler/tune/cost.h"
+#include "compiler/tune/tune.h"
+
+namespace weft::compiler {
+
+namespace {
+
+using graph::Op;
+
+constexpr double bytes_per_second = 2e10, flops_per_second = 2e11;  // roughly, of this kind of machine
+constexpr int64_t most_length =
+    1 << 21;  // elements of a map of any length that are computed: none of its arrays stays in a core's caches then
+constexpr double least_seconds = 8e-6;  // by these: what takes less cannot be measured well, and saves little
+
+/// Groups with equal code, of which the largest is measured.
+struct Family {
+  std::vector<int> groups;
+  int largest = -1;
+  double seconds = 0;  // estimated, of the largest
+  Digest code;
+};
+
+class GroupTuner {
+ public:
+  GroupTuner(const LowerContext& cx, Grouping& grouping, LoweringMemo& memo, const Policy& policy)
+      : cx_(cx), grouping_(grouping), memo_(memo), policy_(policy) {}
+  TunedGroups run(const std::vector<int>& order);
+
+ private:
+  Group& group(int g) { return grouping_.groups[static_cast<size_t>(g)]; }
+  void find_families(const std::vector<int>& order);
+  Digest key(const Family& family);
+  TuneItem item(const Family& family);
+  void add_row_candidates(TuneItem& item, Group& group);
+  void add_dot_candidates(TuneItem& item, Group& group);
+  void add_buffers(TuneItem& item, const Group& group);
+  void limit_indices(TuneItem& item, const Group& group);
+  void limit(TuneItem& item, int node, int64_t range);
+  void shorten(TuneItem& item, const Group& group);
+  TuneBuffer buffer(int node) const;
+  int home(int node) const { return cx_.home[static_cast<size_t>(node)]; }
+  void choose(const Family& family, Variant variant) {
+    for (const int g : family.groups) result_.variants[static_cast<size_t>(g)] = variant;
+  }
+
+  const LowerContext& cx_;
+  Grouping& grouping_;
+  LoweringMemo& memo_;
+  const Policy& policy_;
+  std::vector<Family> families_;
+  TunedGroups result_;
+};
+
+void GroupTuner::find_families(const std::vector<int>& order) {
+  std::unordered_map<Digest, size_t> known;
+  for (const int g : order) {
+    Group& it = group(g);
+    const bool empty = std::all_of(it.roots.begin(), it.roots.end(),
+                                   [&](const Root& r) { return volume(cx_.ir[r.node].type.shape) == 0; });
+    if (empty || (it.kind != Group::Kind::rows && it.kind != Group::Kind::dot)) continue;
+    const Cost cost = cost_of(cx_, it);
+    const double seconds = std::max(cost.bytes / bytes_per_second, cost.flops / flops_per_second);
+    Digest code;
+    if (it.kind == Group::Kind::rows) {
+      code = memo_.rows(cx_, it)->digest;
+    } else {
+      const auto call = library_for(it.dot, cx_.target, policy_);
+      if (!call) continue;
+      code = Hasher().digest(it.dot.desc.digest()).text(call->name()).finish();
+    }
+    const auto [at, fresh] = known.try_emplace(code, families_.size());
+    if (fresh) families_.push_back({{}, g, 0, code});
+    Family& family = families_[at->second];
+    family.groups.push_back(g);
+    if (seconds > family.seconds) family.largest = g, family.seconds = seconds;
+  }
+  std::erase_if(families_, [](const Family& f) { return f.seconds < least_seconds; });
+  // Products come last: their code takes long to compile, and the library is seldom beaten.
+  std::stable_sort(families_.begin(), families_.end(), [&](const Family& a, const Family& b) {
+    const bool rows_a = group(a.largest).kind == Group::Kind::rows, rows_b = group(b.largest).kind == Group::Kind::rows;
+    return rows_a != rows_b ? rows_a : a.seconds > b.seconds;
+  });
+}
+
+/// Code of the heuristic, extents, target: what the times depend on, but for the threads.
+Digest GroupTuner::key(const Family& family) {
+  const Group& it = group(family.largest);
+  Hasher h;
+  h.text("group")
+      .digest(family.code)
+      .text(cx_.target.fingerprint())
+      .number(policy_.libraries)
+      .number(policy_.numerics.tf32)
+      .number(policy_.numerics.deterministic);
+  for (const DomainVariable& v : it.domain) h.number(v.extent.bound());
+  for (const Root& root : it.roots) h.number(volume(cx_.ir[root.node].type.shape));
+  for (const int node : it.reads) h.number(volume(cx_.ir[node].type.shape));
+  return h.finish();
+}
+
+void GroupTuner::add_row_candidates(TuneItem& item, Group& it) {
+  std::vector<Digest> seen;
+  for (const Variant variant :
+       {Variant::heuristic, Variant::wider, Variant::narrower, Variant::second, Variant::straight}) {
+    const std::optional<Lowering> lowering = memo_.rows(cx_, it, variant);
+    if (!lowering || std::find(seen.begin(), seen.end(), lowering->digest) != seen.end()) continue;
+    seen.push_back(lowering->digest);
+    TuneCandidate c{variant, lowering->code, lowering->params, nullptr, {}, true};
+    if (!item.candidates.empty()) c.same_bits = c.code->fold_order == item.candidates[0].code->fold_order;
+    item.candidates.push_back(std::move(c));
+  }
+}
+
+void GroupTuner::add_dot_candidates(TuneItem& item, Group& it) {
+  TuneCandidate call{Variant::heuristic, nullptr, {}, library_for(it.dot, cx_.target, policy_), {}, true};
+  for (const auto& [node, offset] : library_operands(it.dot, it.roots[0].node))
+    call.operands.emplace_back(home(node), offset);
+  if (it.dot.desc.argument != kernel::ActivationArgument::none ||
+      it.dot.desc.scales > 0) {  // nothing else can answer it
+    item.candidates = {call};
+    return;
+  }
+  const Lowering own = memo_.dot(cx_, it);
+  item.candidates = {call, {Variant::own, own.code, own.params, nullptr, {}, false}};
+}
+
+/// The memory behind a node, as its strides reach.
+TuneBuffer GroupTuner::buffer(int node) const {
+  const graph::Type& type = cx_.ir[node].type;
+  const Strides& strides = grouping_.strides[static_cast<size_t>(node)];
+  int64_t lowest = 0, highest = 0;
+  for (size_t axis = 0; axis < strides.size(); ++axis) {
+    const int64_t reach = (type.shape[axis].bound() - 1) * strides[axis];
+    (reach < 0 ? lowest : highest) += reach;
+  }
+  TuneBuffer b;
+  b.dtype = type.dtype;
+  b.offset = -lowest * type.dtype.size();
+  b.bytes = b.used = (highest - lowest + 1) * type.dtype.size();
+  return b;
+}
+
+void GroupTuner::add_buffers(TuneItem& item, const Group& it) {
+  std::vector<int> reads = it.reads;
+  if (it.kind == Group::Kind::dot)
+    for (const int node : {it.dot.a, it.dot.b, it.dot.bias, it.dot.residual})
+      if (node >= 0) reads.push_back(node);
+  for (const TuneCandidate& c : item.candidates) {
+    for (const int node : c.params) item.buffers.try_emplace(node, buffer(node));
+    for (const auto& [node, offset] : c.operands) item.buffers.try_emplace(node, buffer(node));
+  }
+  for (const Root& root : it.roots)
+    if (const auto at = item.buffers.find(home(root.node)); at != item.buffers.end()) at->second.written = true;
+  for (const int node : reads)
+    if (const auto at = item.buffers.find(home(node)); at != item.buffers.end())
+      at->second.updated = at->second.written;
+}
+
+/// What is gathered through lies inside of what it points into.
+void GroupTuner::limit_indices(TuneItem& item, const Group& it) {
+  std::vector<int> pending;
+  std::vector<bool> seen(static_cast<size_t>(cx_.ir.size()));
+  for (const Root& root : it.roots) pending.push_back(root.node);
+  while (!pending.empty()) {
+    const int node = pending.back();
+    pending.pop_back();
+    if (seen[static_cast<size_t>(node)] || is_leaf(cx_.ir, node)) continue;
+    seen[static_cast<size_t>(node)] = true;
+    const IrNode& n = cx_.ir[node];
+    const bool own = std::any_of(it.roots.begin(), it.roots.end(), [&](const Root& r) { return r.node == node; });
+    if (cx_.grouping.is_root[static_cast<size_t>(node)] && !own) continue;
+    if (n.op == Op::gather)
+      for (size_t k = 0; k < n.attrs->axes.size(); ++k)
+        limit(item, n.inputs[k + 1], cx_.ir[n.inputs[0]].type.shape[static_cast<size_t>(n.attrs->axes[k])].bound());
+    pending.insert(pending.end(), n.inputs.begin(), n.inputs.end());
+  }
+}
+
+void GroupTuner::limit(TuneItem& item, int node, int64_t range) {
+  if (const auto at = item.buffers.find(home(node)); at != item.buffers.end()) {
+    int64_t& known = at->second.range;
+    known = known == 0 ? range : std::min(known, range);
+    return;
+  }
+  for (const int input : cx_.ir[node].inputs) limit(item, input, range);
+}
+
+/// The first elements of a long map tell as much as all of them.
+void GroupTuner::shorten(TuneItem& item, const Group& it) {
+  int64_t length = 1;
+  for (const DomainVariable& v : it.domain) length *= v.extent.bound();
+  const auto flat = [](const TuneCandidate& c) { return c.code && c.code->block > 0; };
+  const bool forward =
+      std::all_of(item.buffers.begin(), item.buffers.end(), [](const auto& b) { return b.second.offset == 0; });
+  if (!flat(item.candidates[0]) || !forward || length <= most_length) return;
+  std::erase_if(item.candidates, [&](const TuneCandidate& c) { return !flat(c); });
+  item.length = most_length;
+  const double part = static_cast<double>(most_length) / static_cast<double>(length);
+  item.seconds *= part;
+  for (auto& [node, b] : item.buffers) {
+    const int64_t elements = b.bytes / b.dtype.size();
+    if (elements == length) b.used = most_length * b.dtype.size();
+  }
+}
+
+TuneItem GroupTuner::item(const Family& family) {
+  Group& it = group(family.largest);
+  TuneItem item;
+  item.key = key(family);
+  if (it.kind == Group::Kind::rows) add_row_candidates(item, it);
+  else add_dot_candidates(item, it);
+  item.name = it.kind == Group::Kind::rows ? item.candidates[0].code->kernel.name : it.dot.desc.to_string();
+  add_buffers(item, it);
+  limit_indices(item, it);
+  item.seconds = family.seconds;
+  shorten(item, it);
+  return item;
+}
+
+TunedGroups GroupTuner::run(const std::vector<int>& order) {
+  result_.variants.assign(grouping_.groups.size(), Variant::heuristic);
+  const bool replays = policy_.choices && !policy_.choices->empty();
+  if (policy_.tuning == Tuning::off && !replays) return std::move(result_);
+  find_families(order);
+  std::vector<TuneItem> items;
+  std::vector<const Family*> measured;
+  const bool measures = policy_.tuning == Tuning::on || policy_.tuning == Tuning::force;
+  for (const Family& family : families_) {
+    if (const std::optional<Variant> known = recorded_choice(key(family), policy_)) {
+      choose(family, *known);
+      result_.text += cost_of(cx_, group(family.largest)).what + ": recorded -> " + name(*known) + "\n";
+    } else if (measures) {
+      TuneItem candidate = item(family);
+      if (candidate.candidates.size() < 2) continue;
+      items.push_back(std::move(candidate));
+      measured.push_back(&family);
+    }
+  }
+  if (items.empty()) return std::move(result_);
+  const auto start = std::chrono::steady_clock::now();
+  const std::vector<TuneResult> results = measure(items, cx_.target);
+  result_.ms = std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
+  for (size_t k = 0; k < results.size(); ++k) {
+    choose(*measured[k], results[k].variant);
+    result_.text += results[k].note + "\n";
+  }
+  return std::move(result_);
+}
+
+}  // namespace
+
+TunedGroups tune_groups(const LowerContext& cx, Grouping& grouping, const std::vector<int>& order, LoweringMemo& memo,
+                        const Policy& policy) {
+  return GroupTuner(cx, grouping, memo, policy).run(order);
+}
+
+}  // namespace weft::compiler

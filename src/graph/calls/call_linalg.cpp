@@ -1,0 +1,215 @@
+// Triangular factors as calls.
+//
+// cholesky a           a [b…, n, n]. Results: L of A = L Lᵀ over the lower part of a, whose upper part stays as it is;
+//                      int32 [b…]: 0, or something else where A is not positive
+//                      definite, and then L is not to be looked at. Of a only the lower part is A's.
+// solve_triangular t, b   integers: 1 where T is upper, 1 for Tᵀ. t [b…, n, n], of which the other part is not read, b
+//                         [b…, n, k]: X [b…, n, k] of T X = B or Tᵀ X = B.
+// lu a                 a [b…, n, m]: matrices of m rows and n columns, column by column. Results: L (without its
+//                      diagonal of ones) and U in a's place; uint32 [b…, m]: the
+//                      row of A that each row became; uint32 [b…, k], k the smaller of m and n: the row, counted from
+//                        1, with which row i was exchanged.
+#include <array>
+#include <cmath>
+
+#include <fmt/format.h>
+
+#include "base/error.h"
+#include "graph/calls/linalg_rules.h"
+
+namespace weft::graph {
+namespace {
+
+using namespace linalg;
+
+// ---- Cholesky ----
+
+std::vector<Type> cholesky_types(const Attrs&, TypeSpan in) {
+  check_matrices("cholesky", in[0], true);
+  return {in[0], batch_of(in[0], {}, int32)};
+}
+
+/// The gradient of symmetric matrices as that of their lower parts.
+Value folded(const Value& v) { return half_lower(v + swap_last(v)); }
+Value mirrored(const Value& v) { return lower(v) + swap_last(lower(v, -1)); }
+
+/// With Φ the lower part and half of the diagonal: A's gradient is L⁻ᵀ Φ(Lᵀ gL) L⁻¹ (Murray, Differentiation of the
+/// Cholesky decomposition, 2016).
+Values cholesky_vjp(const Node&, ValueSpan, ValueSpan y, ValueSpan g) {
+  if (!g[0]) return {Value{}};
+  const Value l = lower(y[0]), inner = half_lower(product(l, lower(g[0]), true));
+  const Value left = solve_triangular(l, inner, false, true);
+  return {folded(solve_triangular(l, swap_last(left), false, true)) + upper(g[0], 1)};
+}
+
+/// dL = L Φ(L⁻¹ dA L⁻ᵀ)
+Values cholesky_jvp(const Node&, ValueSpan, ValueSpan y, ValueSpan t) {
+  if (!t[0]) return {Value{}, Value{}};
+  const Value l = lower(y[0]), left = solve_triangular(l, mirrored(t[0]), false);
+  return {product(l, half_lower(solve_triangular(l, swap_last(left), false))) + upper(t[0], 1), Value{}};
+}
+
+std::vector<HostTensor> cholesky_reference(const Attrs&, std::span<const HostTensor> in, TypeSpan out) {
+  std::vector<HostTensor> results{{out[0], {}}, {out[1], {}}};
+  for (int64_t k = 0; k < count_of(in[0]); ++k) {
+    Matrix a = matrix_of(in[0], k);
+    const double failed = factor_cholesky(a) ? 0 : 1;
+    append(results[0], a.data);
+    append(results[1], {&failed, 1});
+  }
+  return results;
+}
+
+// ---- triangular systems ----
+
+std::vector<Type> solve_triangular_types(const Attrs&, TypeSpan in) {
+  check_matrices("solve_triangular", in[0], true);
+  const Type &t = in[0], &b = in[1];
+  if (b.dtype != t.dtype || b.rank() != t.rank() || !std::equal(t.shape.begin(), t.shape.end() - 1, b.shape.begin()))
+    throw_invalid("solve_triangular",
+                  fmt::format("the right side must have the matrices' rows, leading axes and dtype, got {} and {}",
+                              to_string(t), to_string(b)));
+  check_matrices("solve_triangular", b, false);
+  return {b};
+}
+
+Value own_part(const Attrs& attrs, const Value& v) { return attrs.integers[0] ? upper(v) : lower(v); }
+
+/// With X = T⁻¹B: gB = T⁻ᵀ gX, gT = -gB Xᵀ within its part; the transpose of that for Tᵀ.
+Values solve_triangular_vjp(const Node& node, ValueSpan x, ValueSpan y, ValueSpan g) {
+  const Attrs& a = node.attrs();
+  const Value b = solve_triangular(x[0], g[0], a.integers[0] != 0, a.integers[1] == 0);
+  return {own_part(a, -(a.integers[1] ? product(y[0], b, false, true) : product(b, y[0], false, true))), b};
+}
+
+/// dX = T⁻¹ (dB - dT X)
+Values solve_triangular_jvp(const Node& node, ValueSpan x, ValueSpan y, ValueSpan t) {
+  const Attrs& a = node.attrs();
+  if (!t[0] && !t[1]) return {Value{}};
+  Value right = t[1];
+  if (t[0]) {
+    const Value moved = product(own_part(a, t[0]), y[0], a.integers[1] != 0);
+    right = right ? right - moved : -moved;
+  }
+  return {solve_triangular(x[0], right, a.integers[0] != 0, a.integers[1] != 0)};
+}
+
+std::vector<HostTensor> solve_triangular_reference(const Attrs& attrs, std::span<const HostTensor> in, TypeSpan out) {
+  HostTensor result{out[0], {}};
+  for (int64_t k = 0; k < count_of(in[0]); ++k) {
+    const Matrix t = matrix_of(in[0], k);
+    Matrix b = matrix_of(in[1], k);
+    solve_in_place(attrs.integers[1] ? turned(t) : t, b, attrs.integers[0] != attrs.integers[1]);
+    append(result, b.data);
+  }
+  return {result};
+}
+
+// ---- LU ----
+
+std::vector<Type> lu_types(const Attrs&, TypeSpan in) {
+  check_matrices("lu", in[0], false);
+  const Shape& shape = in[0].shape;
+  const Dim m = shape.back(), n = shape[shape.size() - 2];
+  return {in[0], batch_of(in[0], {m}, uint32), batch_of(in[0], {m.bound() < n.bound() ? m : n}, uint32)};
+}
+
+/// Rows back to where they stood in A: the inverse permutation is the order of the order.
+Value put_back(const Value& v, const Value& rows) { return take_rows(v, sort(rows, rows.type().rank() - 1).order); }
+
+/// The leading axes, and `rows` and `columns` of v from `row` and `column` on.
+Value block(const Value& v, int64_t row, int64_t rows, int64_t column, int64_t columns) {
+  const int rank = v.type().rank();
+  return slice_axis(slice_axis(v, rank - 2, row, rows), rank - 1, column, columns);
+}
+
+struct Blocks {
+  int64_t m, n, k;      // rows, columns, the smaller
+  Value l, u;           // the leading k × k of both, L with its diagonal
+  Value below, beside;  // the rest of L [m - k, k], or of U [k, n - k]; empty where there is none
+};
+
+Blocks factors_of(const Value& packed) {
+  const Shape& shape = packed.shape();
+  Blocks f{shape[shape.size() - 2].bound(), shape.back().bound(), 0, {}, {}, {}, {}};
+  f.k = std::min(f.m, f.n);
+  const Value square = block(packed, 0, f.k, 0, f.k);
+  f.l = lower(square, -1) + identity_like(square);
+  f.u = upper(square);
+  if (f.m > f.k) f.below = block(packed, f.k, f.m - f.k, 0, f.k);
+  if (f.n > f.k) f.beside = block(packed, 0, f.k, f.k, f.n - f.k);
+  return f;
+}
+
+/// v U⁻¹, or v U⁻ᵀ.
+Value times_inverse(const Value& v, const Value& u, bool transposed) {
+  return swap_last(solve_triangular(u, swap_last(v), true, !transposed));
+}
+
+/// The square part: gA = P L⁻ᵀ (lower part of Lᵀ gL below the diagonal + upper part of gU Uᵀ) U⁻ᵀ; what is below or
+/// beside it is L₂ = A₂U⁻¹ or U₂ = L⁻¹A₂.
+Values lu_vjp(const Node&, ValueSpan, ValueSpan y, ValueSpan g) {
+  if (!g[0]) return {Value{}};
+  const Blocks f = factors_of(swap_last(y[0]));
+  const Value all = swap_last(g[0]), square = block(all, 0, f.k, 0, f.k);
+  const int rank = all.type().rank();
+  Value gl = lower(square, -1), gu = upper(square), rest;
+  if (f.below) {
+    rest = times_inverse(block(all, f.k, f.m - f.k, 0, f.k), f.u, true);
+    gu = upper(gu - product(f.below, rest, true));
+  }
+  if (f.beside) {
+    rest = solve_triangular(f.l, block(all, 0, f.k, f.k, f.n - f.k), false, true);
+    gl = lower(gl - product(rest, f.beside, false, true), -1);
+  }
+  const Value inner = lower(product(f.l, gl, true), -1) + upper(product(gu, f.u, false, true));
+  Value ga = times_inverse(solve_triangular(f.l, inner, false, true), f.u, true);
+  if (rest) ga = concat({ga, rest}, f.below ? rank - 2 : rank - 1);
+  return {swap_last(put_back(ga, y[1]))};
+}
+
+/// dL = L · lower part of F below the diagonal, dU = upper part of F · U, F = L⁻¹ dA U⁻¹ with dA's rows exchanged.
+Values lu_jvp(const Node&, ValueSpan, ValueSpan y, ValueSpan t) {
+  if (!t[0]) return {Value{}, Value{}, Value{}};
+  const Blocks f = factors_of(swap_last(y[0]));
+  const Value all = take_rows(swap_last(t[0]), y[1]);
+  const int rank = all.type().rank();
+  const Value inner = times_inverse(solve_triangular(f.l, block(all, 0, f.k, 0, f.k), false), f.u, false);
+  const Value dl = product(f.l, lower(inner, -1)), du = product(upper(inner), f.u);
+  Value out = dl + du;
+  if (f.below)
+    out = concat({out, times_inverse(block(all, f.k, f.m - f.k, 0, f.k) - product(f.below, du), f.u, false)}, rank - 2);
+  if (f.beside)
+    out = concat({out, solve_triangular(f.l, block(all, 0, f.k, f.k, f.n - f.k) - product(dl, f.beside), false)},
+                 rank - 1);
+  return {swap_last(out), Value{}, Value{}};
+}
+
+std::vector<HostTensor> lu_reference(const Attrs&, std::span<const HostTensor> in, TypeSpan out) {
+  std::vector<HostTensor> results{{out[0], {}}, {out[1], {}}, {out[2], {}}};
+  for (int64_t k = 0; k < count_of(in[0]); ++k) {
+    Matrix a = turned(matrix_of(in[0], k));
+    std::vector<int64_t> rows, pivots;
+    factor_lu(a, rows, pivots);
+    append(results[0], turned(a).data);
+    append(results[1], std::vector<double>(rows.begin(), rows.end()));
+    for (int64_t& row : pivots) ++row;
+    append(results[2], std::vector<double>(pivots.begin(), pivots.end()));
+  }
+  return results;
+}
+
+constexpr auto rules = std::to_array<CallRule>({
+    {"cholesky", 1, 1, 0, cholesky_types, None::unbounded, cholesky_vjp, cholesky_jvp, batched_call, batch_factors,
+     cholesky_reference, 16},
+    {"solve_triangular", 2, 2, 2, solve_triangular_types, None::unbounded, solve_triangular_vjp, solve_triangular_jvp,
+     batched_call, batch_factors, solve_triangular_reference, 16},
+    {"lu", 1, 1, 0, lu_types, None::unbounded, lu_vjp, lu_jvp, batched_call, batch_factors, lu_reference, 16},
+});
+static_assert(complete_calls(rules));
+
+}  // namespace
+
+std::span<const CallRule> linalg_calls() { return rules; }
+
+}  // namespace weft::graph

@@ -1,0 +1,247 @@
+// Complex functions in real ones, on the principal branch. Where a formula cancels or overflows, the comment says what
+// is done about it.
+#include <cmath>
+#include <limits>
+#include <numbers>
+#include <string>
+
+#include "base/error.h"
+#include "graph/complex/complex.h"
+#include "graph/complex/complex_math.h"
+
+namespace weft::graph {
+
+Value is_zero(const Value& v) { return binary(Op::eq, v, zeros_like(v)); }
+Value larger(const Value& a, const Value& b) { return binary(Op::max, a, b); }
+Value smaller(const Value& a, const Value& b) { return binary(Op::min, a, b); }
+Value magnitude_of(const Value& v) { return unary(Op::abs, v); }
+
+namespace {
+
+/// Whether the sign bit is set: -0 counts.
+Value is_negative(const Value& v) {
+  Attrs attrs;
+  attrs.dtype = int32;
+  const Value bits = make(Op::bitcast, {v}, std::move(attrs));
+  return binary(Op::lt, bits, zeros_like(bits));
+}
+}  // namespace
+
+Value with_sign_of(const Value& size, const Value& sign) { return select(is_negative(sign), -size, size); }
+
+namespace {
+
+constexpr double infinity = std::numeric_limits<double>::infinity();
+
+Value either(const Value& a, const Value& b) { return binary(Op::bit_or, a, b); }
+Value both(const Value& a, const Value& b) { return binary(Op::bit_and, a, b); }
+Value equal(const Value& a, const Value& b) { return binary(Op::eq, a, b); }
+Value less(const Value& a, const Value& b) { return binary(Op::lt, a, b); }
+Value is_nan(const Value& v) { return binary(Op::ne, v, v); }
+Parts choose(const Value& condition, const Parts& a, const Parts& b) {
+  return {select(condition, a.re, b.re), select(condition, a.im, b.im)};
+}
+
+Parts scaled(const Parts& z, double k) { return {z.re * k, z.im * k}; }
+Parts real(const Value& v) { return {v, zeros_like(v)}; }
+
+/// Numerator and denominator are divided by the larger part of the denominator first, so that its square does not
+/// overflow. As in C an infinite denominator leaves 0, and one of 0 is on the real axis.
+Parts divide(const Parts& a, const Parts& b) {
+  const Value s = larger(magnitude_of(b.re), magnitude_of(b.im)), zero = zeros_like(s), one = full_like(s, 1);
+  const Value infinite = equal(s, full_like(s, infinity)), end = either(infinite, is_zero(s));
+  const auto scaled_part = [&](const Value& part, const Value& counts) {
+    return select(end, with_sign_of(select(both(counts, equal(magnitude_of(part), s)), one, zero), part), part / s);
+  };
+  const Value c = scaled_part(b.re, end), d = scaled_part(b.im, infinite), norm = square(c) + square(d);
+  return {(a.re * c + a.im * d) / norm / s, (a.im * c - a.re * d) / norm / s};
+}
+
+/// exp(a) (cos b + i sin b). Of large a, e^64 is multiplied last, where exp(a) alone would overflow. As in C: on the
+/// real axis the imaginary part stays 0; of an infinite a, an angle that is infinite or NaN leaves the size, 0 or ∞.
+Parts exponential(const Parts& z) {
+  const Value large = less(full_like(z.re, 64), z.re), zero = zeros_like(z.re);
+  const Value size = exp(select(large, z.re - 64, z.re)),
+              rest = select(large, full_like(z.re, std::exp(64.0)), full_like(z.re, 1));
+  const Value ends = equal(magnitude_of(z.re), full_like(z.re, infinity)),
+              angle = less(magnitude_of(z.im), full_like(z.im, infinity));
+  const Value lost = both(ends, unary(Op::bit_not, angle)), nothing = both(lost, less(z.re, zero));
+  return {select(lost, size, size * unary(Op::cos, z.im) * rest),
+          select(is_zero(z.im), z.im, select(nothing, zero, size * unary(Op::sin, z.im) * rest))};
+}
+
+/// log|z| + i arg z. Near |z| = 1 the logarithm is log1p((m - 1)(m + 1) + n²) / 2, m and n being the larger and the
+/// smaller part.
+Parts logarithm(const Parts& z) {
+  const Value a = magnitude_of(z.re), b = magnitude_of(z.im), m = larger(a, b), n = smaller(a, b);
+  const Value near = binary(Op::bit_and, binary(Op::lt, full_like(m, 0.5), m), binary(Op::lt, m, full_like(m, 2)));
+  const Value one = full_like(m, 1);
+  const Value close =
+      unary(Op::log1p, (select(near, m, one) - 1) * (m + 1) + square(select(near, n, zeros_like(n)))) * 0.5;
+  return {select(near, close, log(magnitude(z))), binary(Op::arctan2, z.im, z.re)};
+}
+
+/// t = √((|z| + |a|) / 2) is the part that does not cancel; the other is b / 2t.
+Parts root(const Parts& z) {
+  const Value size = magnitude_of(z.im), infinite = equal(size, full_like(size, infinity));
+  const Value t = select(infinite, size, unary(Op::sqrt, magnitude(z) * 0.5 + magnitude_of(z.re) * 0.5)),
+              zero = is_zero(t);
+  const Value other = select(either(zero, infinite), size, size / (select(zero, full_like(t, 1), t) * 2));
+  const Value left = binary(Op::lt, z.re, zeros_like(z.re));
+  return {select(left, other, t), with_sign_of(select(left, t, other), z.im)};
+}
+
+/// exp(w log z); 0^w is 0, and 1 for w = 0.
+Parts power(const Parts& z, const Parts& w) {
+  const Parts p = exponential(multiply(w, logarithm(z)));
+  const Value origin = binary(Op::bit_and, is_zero(z.re), is_zero(z.im)),
+              none = binary(Op::bit_and, is_zero(w.re), is_zero(w.im));
+  const Value one = full_like(p.re, 1), zero = zeros_like(p.re);
+  return {select(none, one, select(origin, zero, p.re)), select(binary(Op::bit_or, none, origin), zero, p.im)};
+}
+
+/// log(1 + z): near 0 the real part is log1p(x (2 + x) + y²) / 2.
+Parts logarithm_of_one_plus(const Parts& z) {
+  const Parts moved{z.re + 1, z.im};
+  const Value near = less(magnitude(z), full_like(z.re, 0.5)), zero = zeros_like(z.re);
+  const Value x = select(near, z.re, zero), y = select(near, z.im, zero);
+  const Value r = x * (x + 2) + square(y), close = select(is_zero(r), x, unary(Op::log1p, r) * 0.5);
+  return {select(near, close, log(magnitude(moved))), binary(Op::arctan2, z.im, moved.re)};
+}
+
+/// a b, and 0 where one of them is 0 and the other infinite or NaN.
+Value product(const Value& a, const Value& b) {
+  const Value p = a * b, nothing = with_sign_of(with_sign_of(zeros_like(a), a), b);
+  return select(both(is_nan(p), either(is_zero(a), is_zero(b))), nothing, p);
+}
+Parts sine(const Parts& z) {
+  return {product(unary(Op::sin, z.re), unary(Op::cosh, z.im)), product(unary(Op::cos, z.re), unary(Op::sinh, z.im))};
+}
+Parts cosine(const Parts& z) {
+  return {product(unary(Op::cos, z.re), unary(Op::cosh, z.im)), -product(unary(Op::sin, z.re), unary(Op::sinh, z.im))};
+}
+/// With h = tanh a and t = tan b, tanh(a + ib) = (h (1 + t²) + i t / cosh² a) / (1 + h² t²); ±1 where a is infinite.
+Parts hyperbolic_tangent(const Parts& z) {
+  const Value h = tanh(z.re), t = unary(Op::tan, z.im), norm = square(h * t) + 1,
+              end = equal(magnitude_of(z.re), full_like(h, infinity));
+  return choose(end, {h, with_sign_of(zeros_like(h), z.im)},
+                {h * (square(t) + 1) / norm, t / square(unary(Op::cosh, z.re)) / norm});
+}
+Parts turned(const Parts& z) { return {-z.im, z.re}; }       // i z
+Parts turned_back(const Parts& z) { return {z.im, -z.re}; }  // -i z
+
+/// Whether a comes before b: by real parts, equal ones by imaginary parts.
+Value before(const Parts& a, const Parts& b, Op imaginary) {
+  return either(less(a.re, b.re), both(equal(a.re, b.re), binary(imaginary, a.im, b.im)));
+}
+
+/// The first that has a NaN in either part, else the one that comes last, or first; of equals the second.
+Parts extreme(const Parts& a, const Parts& b, bool greatest) {
+  const Value nan_a = either(is_nan(a.re), is_nan(a.im)), nan_b = either(is_nan(b.re), is_nan(b.im));
+  const Value wins = greatest ? before(b, a, Op::lt) : before(a, b, Op::lt);
+  return choose(either(nan_a, both(wins, unary(Op::bit_not, nan_b))), a, b);
+}
+
+/// With the greater argument outside of the logarithm; an end of the line is itself.
+Parts logarithm_of_sum(const Parts& a, const Parts& b) {
+  const Parts high = extreme(a, b, true), low = extreme(a, b, false);
+  const Value end = either(equal(low.re, full_like(low.re, -infinity)), equal(high.re, full_like(high.re, infinity)));
+  const Parts rest = logarithm_of_one_plus(exponential({low.re - high.re, low.im - high.im}));
+  return choose(end, high, {high.re + rest.re, high.im + rest.im});
+}
+
+}  // namespace
+
+Parts multiply(const Parts& a, const Parts& b) { return {a.re * b.re - a.im * b.im, a.re * b.im + a.im * b.re}; }
+
+Value magnitude(const Parts& z) {
+  const Value a = magnitude_of(z.re), b = magnitude_of(z.im), m = larger(a, b), zero = is_zero(m);
+  const Value quotient = smaller(a, b) / select(zero, full_like(m, 1), m);
+  const Value size = m * unary(Op::sqrt, square(quotient) + 1), infinite = full_like(m, infinity);
+  return select(either(equal(a, infinite), equal(b, infinite)), infinite, size);  // whatever the other part is
+}
+
+bool takes_complex(Op op) {
+  switch (op) {
+    case Op::neg:
+    case Op::square:
+    case Op::recip:
+    case Op::sqrt:
+    case Op::rsqrt:
+    case Op::exp:
+    case Op::exp2:
+    case Op::log:
+    case Op::log2:
+    case Op::log10:
+    case Op::sin:
+    case Op::cos:
+    case Op::tan:
+    case Op::sinh:
+    case Op::cosh:
+    case Op::tanh:
+    case Op::add:
+    case Op::sub:
+    case Op::mul:
+    case Op::div:
+    case Op::pow:
+    case Op::eq:
+    case Op::ne:
+    case Op::lt:
+    case Op::le:
+    case Op::max:
+    case Op::min:
+    case Op::logaddexp:
+    case Op::log1p:
+    case Op::round:
+    case Op::arcsin:
+    case Op::arccos:
+    case Op::arctan:
+    case Op::arcsinh:
+    case Op::arccosh:
+    case Op::arctanh: return true;
+    default: return false;
+  }
+}
+
+Parts complex_elementwise(Op op, const std::vector<Parts>& x) {
+  const Parts& a = x[0];
+  const Parts& b = x.back();
+  switch (op) {
+    case Op::square: return multiply(a, a);
+    case Op::recip: return divide(real(full_like(a.re, 1)), a);
+    case Op::sqrt: return root(a);
+    case Op::rsqrt: return divide(real(full_like(a.re, 1)), root(a));
+    case Op::exp: return exponential(a);
+    case Op::exp2: return exponential(scaled(a, std::numbers::ln2));
+    case Op::log: return logarithm(a);
+    case Op::log2: return scaled(logarithm(a), std::numbers::log2e);
+    case Op::log10: return scaled(logarithm(a), std::numbers::log10e);
+    case Op::sin: return sine(a);
+    case Op::cos: return cosine(a);
+    case Op::tan: return turned_back(hyperbolic_tangent(turned(a)));
+    case Op::sinh: return turned_back(sine(turned(a)));
+    case Op::cosh: return cosine(turned(a));
+    case Op::tanh: return hyperbolic_tangent(a);
+    case Op::mul: return multiply(a, b);
+    case Op::div: return divide(a, b);
+    case Op::pow: return power(a, b);
+    case Op::eq: return {binary(Op::bit_and, binary(Op::eq, a.re, b.re), binary(Op::eq, a.im, b.im)), {}};
+    case Op::ne: return {binary(Op::bit_or, binary(Op::ne, a.re, b.re), binary(Op::ne, a.im, b.im)), {}};
+    case Op::lt: return {before(a, b, Op::lt), {}};
+    case Op::le: return {before(a, b, Op::le), {}};
+    case Op::max: return extreme(a, b, true);
+    case Op::min: return extreme(a, b, false);
+    case Op::logaddexp: return logarithm_of_sum(a, b);
+    case Op::log1p: return logarithm_of_one_plus(a);
+    case Op::round: return {unary(Op::round, a.re), unary(Op::round, a.im)};
+    case Op::arcsin: return arcsine(a);
+    case Op::arccos: return arccosine(a);
+    case Op::arctan: return turned_back(hyperbolic_arctangent(turned(a)));
+    case Op::arcsinh: return turned_back(arcsine(turned(a)));
+    case Op::arccosh: return hyperbolic_arccosine(a);
+    case Op::arctanh: return hyperbolic_arctangent(a);
+    default: throw_internal("complex", std::string(row(op).name) + " is not defined on complex64");
+  }
+}
+
+}  // namespace weft::graph

@@ -1,0 +1,21 @@
+#pragma once
+// What the files of complex functions share.
+#include "graph/build.h"
+#include "graph/complex/complex.h"
+
+namespace weft::graph {
+
+Value is_zero(const Value& v);
+Value larger(const Value& a, const Value& b);
+Value smaller(const Value& a, const Value& b);
+Value magnitude_of(const Value& v);
+/// `size` with its sign changed where the sign bit of `sign` is set: -0 counts.
+Value with_sign_of(const Value& size, const Value& sign);
+
+// ---- complex_inverse.cpp ----
+Parts arcsine(const Parts& z);
+Parts arccosine(const Parts& z);
+Parts hyperbolic_arccosine(const Parts& z);
+Parts hyperbolic_arctangent(const Parts& z);
+
+}  // namespace weft::graph

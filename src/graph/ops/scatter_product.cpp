@@ -1,0 +1,129 @@
+// The value divides the product of what is not zero by the element itself. Its derivatives must know what would happen
+// if a zero moved, which a quotient does not say: they go through a second form without division. The elements are
+// sorted by where they go, and products up to each and from each on are made within the runs of one place, by doubling:
+// log2(n) elementwise steps.
+#include "graph/ops/scatter_product.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "base/error.h"
+#include "graph/build.h"
+#include "graph/calls/call.h"
+#include "graph/derive/derive.h"
+#include "graph/rows.h"
+
+namespace weft::graph {
+namespace {
+
+using Axes = std::vector<int64_t>;
+
+/// The region's inputs, in order.
+struct Operands {
+  Value v;
+  Values indices;
+  Value kept, updates;
+
+  explicit Operands(ValueSpan in)
+      : v(in.front()), indices(in.begin() + 1, in.end() - 2), kept(in[in.size() - 2]),
+        updates(select(kept, in.back(), full_like(in.back(), 1))) {}
+  Shape lead() const { return indices.empty() ? Shape{} : indices[0].shape(); }
+  Shape sizes() const {
+    return Shape(updates.shape().begin() + static_cast<std::ptrdiff_t>(lead().size()), updates.shape().end());
+  }
+};
+
+Value by_division(const Operands& f, const Axes& axes) {
+  const Value none = zeros_like(f.updates), one = full_like(f.updates, 1);
+  const Value is_zero = binary(Op::eq, f.updates, none), rest = select(is_zero, one, f.updates);
+  const Value zeros = scatter(ScatterMode::add, zeros_like(f.v), f.indices, cast(is_zero, f.updates.dtype()), axes);
+  const Value product = gather(scatter(ScatterMode::prod, f.v, f.indices, rest, axes), f.indices, axes, f.sizes());
+  const Value alone =
+      binary(Op::eq, gather(zeros, f.indices, axes, f.sizes()) - cast(is_zero, f.updates.dtype()), none);
+  return select(binary(Op::bit_and, alone, f.kept), product / rest, none);
+}
+
+/// Where each element of the updates goes, as a row-major position in v.
+Value places(const Operands& f, const Axes& axes) {
+  const Shape& shape = f.updates.shape();
+  const Shape lead = f.lead();
+  const Dtype t = num_elements(f.v.shape()) <= INT32_MAX ? int32 : int64;
+  const Strides strides = row_major_strides(f.v.shape());
+  const auto times = [&](const Value& v, size_t axis) { return v * full(shape, t, Number::of_int(strides[axis])); };
+  Value place = full(shape, t, Number::of_int(0));
+  for (size_t k = 0; k < f.v.shape().size(); ++k)
+    place = place + times(iota(shape, static_cast<int>(lead.size() + k), t), k);
+  Shape column = lead;
+  column.resize(shape.size(), Dim(1));
+  for (size_t k = 0; k < f.indices.size(); ++k)
+    place = place + times(broadcast(reshape(cast(f.indices[k], t), column), shape), static_cast<size_t>(axes[k]));
+  return place;
+}
+
+/// For each element of a row the product of those before it (or behind it) whose keys are the same; equal keys lie
+/// together.
+Value product_beside(const Value& factors, const Value& keys, bool behind) {
+  const int64_t n = factors.shape()[0].bound();
+  const auto part = [](const Value& v, int64_t start, int64_t size) { return slice_axis(v, 0, start, size); };
+  const auto neighbours =
+      [&](const Value& v, int64_t far) {  // of the elements that have one: what stands `far` away, or 1 in another run
+        const Value same = binary(Op::eq, part(keys, 0, n - far), part(keys, far, n - far));
+        const Value other = part(v, behind ? far : 0, n - far);
+        return select(same, other, full_like(other, 1));
+      };
+  const auto put_together = [&](const Value& without, const Value& with) {
+    return behind ? concat({with, without}, 0) : concat({without, with}, 0);
+  };
+  Value product = factors;
+  for (int64_t far = 1; far < n; far *= 2) {
+    const Value own = part(product, behind ? 0 : far, n - far), alone = part(product, behind ? n - far : 0, far);
+    product = put_together(alone, own * neighbours(product, far));
+  }
+  return put_together(full({1}, factors.dtype(), Number::of_real(1)), neighbours(product, 1));
+}
+
+Value without_division(const Operands& f, const Axes& axes) {
+  const int64_t n = num_elements(f.updates.shape());
+  for (const Dim& d : f.updates.shape())
+    if (!d.is_static())
+      throw_invalid("scatter", "the second derivative of a product of a symbolic number of updates is not supported: " +
+                                   to_string(f.updates.type()));
+  if (n == 0) return f.updates;
+  const Sorted sorted = sort(reshape(places(f, axes), {n}), 0);
+  const Value factors = take(reshape(f.updates, {n}), sorted.order, 0);
+  const Value beside = product_beside(factors, sorted.values, false) * product_beside(factors, sorted.values, true);
+  const Value back = reshape(take(beside, sort(sorted.order, 0).order, 0), f.updates.shape());
+  return select(f.kept, back * gather(f.v, f.indices, axes, f.sizes()), zeros_like(back));
+}
+
+}  // namespace
+
+Value others_of_product(const Value& v, const Values& indices, const Value& kept, const Value& updates,
+                        const std::vector<int64_t>& axes) {
+  Composite region;
+  region.name = "others_of_product";
+  region.key = fmt::format("axes({})", fmt::join(axes, ","));
+  region.body = [axes](ValueSpan in) -> Values { return {by_division(Operands(in), axes)}; };
+  region.vjp = [axes](ValueSpan in, ValueSpan, ValueSpan g) -> Values {
+    const Values floats{alias(in.front()), alias(in.back())};
+    Values inputs(in.begin(), in.end());
+    inputs.front() = floats[0], inputs.back() = floats[1];
+    const Values flowing = pull_back(Values{without_division(Operands(inputs), axes)}, g, floats);
+    Values out(in.size());
+    out.front() = flowing[0], out.back() = flowing[1];
+    return out;
+  };
+  region.jvp = [axes](ValueSpan in, ValueSpan, ValueSpan t) -> Values {
+    const Values floats{alias(in.front()), alias(in.back())};
+    Values inputs(in.begin(), in.end());
+    inputs.front() = floats[0], inputs.back() = floats[1];
+    return push_forward(Values{without_division(Operands(inputs), axes)}, floats, Values{t.front(), t.back()});
+  };
+  Values inputs{v};
+  inputs.insert(inputs.end(), indices.begin(), indices.end());
+  inputs.push_back(kept);
+  inputs.push_back(updates);
+  return composite(std::make_shared<Composite>(std::move(region)), std::move(inputs))[0];
+}
+
+}  // namespace weft::graph

@@ -1,0 +1,239 @@
+// Convolution and the gradient of its weights: bodies of windows and one dot, which are bilinear, so that each
+// derivative is one of the two again. Both name a routine that answers where a target has it; its integers are the
+// groups, then stride, low, high, dilation and input dilation of each axis of space.
+#include "graph/regions/convolution.h"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "base/error.h"
+#include "graph/build.h"
+#include "graph/regions/regions.h"
+#include "graph/rows.h"
+
+namespace weft::graph {
+namespace {
+
+using In = std::span<const Value>;
+using Extents = std::vector<int64_t>;
+
+size_t space_of(const ConvolutionForm& form) { return form.stride.size(); }
+int64_t extent(const Value& v, size_t axis) { return v.shape()[axis].bound(); }
+
+/// How much of x' there is, and how many places a kernel has in it.
+int64_t padded_extent(const ConvolutionForm& form, size_t k, int64_t n) {
+  return (n == 0 ? 0 : (n - 1) * form.input_dilation[k] + 1) + form.low[k] + form.high[k];
+}
+int64_t span_of(const ConvolutionForm& form, size_t k, int64_t kernel) { return (kernel - 1) * form.dilation[k] + 1; }
+
+/// x': dilated, padded or cut.
+Value prepared(Value x, const ConvolutionForm& form) {
+  Extents low(x.shape().size(), 0), high = low, start = low;
+  Shape sizes = x.shape();
+  bool pads = false, cuts = false;
+  for (size_t k = 0; k < space_of(form); ++k) {
+    x = dilate(x, k + 1, form.input_dilation[k]);
+    low[k + 1] = std::max<int64_t>(form.low[k], 0);
+    high[k + 1] = std::max<int64_t>(form.high[k], 0);
+    start[k + 1] = std::max<int64_t>(-form.low[k], 0);
+    sizes[k + 1] = extent(x, k + 1) - start[k + 1] - std::max<int64_t>(-form.high[k], 0);
+    pads = pads || low[k + 1] != 0 || high[k + 1] != 0;
+    cuts = cuts || sizes[k + 1] != x.shape()[k + 1];
+  }
+  if (cuts) x = slice(x, start, sizes);
+  return pads ? pad(x, low, high) : x;
+}
+
+/// [N, o₁, k₁, o₂, k₂, …, C]: for each place what the kernel sees.
+Value windows(const Value& x, const ConvolutionForm& form, const Extents& kernel) {
+  Value v = prepared(x, form);
+  for (size_t k = 0; k < kernel.size(); ++k)
+    v = window(v, static_cast<int>(1 + 2 * k), kernel[k], form.stride[k], form.dilation[k]);
+  return v;
+}
+
+/// The axis divided into [groups, rest].
+Value grouped(const Value& v, size_t axis, int64_t groups) {
+  Shape shape = v.shape();
+  shape[axis] = shape[axis].bound() / groups;
+  shape.insert(shape.begin() + static_cast<std::ptrdiff_t>(axis), Dim(groups));
+  return reshape(v, shape);
+}
+
+/// Axis `from` moved to `to`.
+Value moved(const Value& v, size_t from, size_t to) {
+  std::vector<int64_t> order;
+  for (size_t k = 0; k < v.shape().size(); ++k)
+    if (k != from) order.push_back(static_cast<int64_t>(k));
+  order.insert(order.begin() + static_cast<std::ptrdiff_t>(to), static_cast<int64_t>(from));
+  return permute(v, order);
+}
+
+/// [N, o…, O] from windows and w, the dot over the kernel and the channels.
+Value forward_body(const Value& x, const Value& w, const ConvolutionForm& form) {
+  const size_t space = space_of(form);
+  const Extents kernel = bounds(Shape(w.shape().begin() + 1, w.shape().end() - 1));
+  const Value seen = windows(x, form, kernel);
+  std::vector<int64_t> over_x, over_w;
+  for (size_t k = 0; k < space; ++k) {
+    over_x.push_back(static_cast<int64_t>(2 * k + 2));
+    over_w.push_back(static_cast<int64_t>(k + 1));
+  }
+  const auto channels = static_cast<int64_t>(2 * space + 1);
+  if (form.groups == 1) {
+    over_x.push_back(channels);
+    over_w.push_back(static_cast<int64_t>(space + 1));
+    return dot(seen, w, over_x, over_w);
+  }
+  over_x.push_back(channels + 1);
+  for (int64_t& axis : over_w) ++axis;
+  over_w.push_back(static_cast<int64_t>(space + 2));
+  const Value parts = dot(grouped(seen, static_cast<size_t>(channels), form.groups), grouped(w, 0, form.groups), over_x,
+                          over_w, {channels}, {0});
+  const Value together = moved(parts, 0, space + 1);  // [N, o…, G, O / G]
+  Shape shape = together.shape();
+  shape.pop_back();
+  shape.back() = w.shape()[0];
+  return reshape(together, shape);
+}
+
+/// [O, k…, C / G] from windows and g, the dot over examples and places.
+Value weights_body(const Value& x, const Value& g, const ConvolutionForm& form, const Extents& kernel) {
+  const size_t space = space_of(form);
+  const Value seen = windows(x, form, kernel);
+  std::vector<int64_t> over_x{0}, over_g{0};
+  for (size_t k = 0; k < space; ++k) {
+    over_x.push_back(static_cast<int64_t>(2 * k + 1));
+    over_g.push_back(static_cast<int64_t>(k + 1));
+  }
+  if (form.groups == 1) return dot(g, seen, over_g, over_x);
+  const size_t channels = 2 * space + 1;
+  const Value parts =
+      dot(grouped(g, space + 1, form.groups), grouped(seen, channels, form.groups), over_g, over_x,
+          {static_cast<int64_t>(space + 1)}, {static_cast<int64_t>(channels)});  // [G, O / G, k…, C / G]
+  Shape shape = parts.shape();
+  shape.erase(shape.begin());
+  shape[0] = g.shape().back();
+  return reshape(parts, shape);
+}
+
+/// w [O, k…, C / G] as the kernel of the other direction: [C, k… turned round, O / G].
+Value turned(const Value& w, int64_t groups) {
+  const size_t rank = w.shape().size();
+  Extents start(rank, 0), step(rank, 1);
+  for (size_t k = 1; k + 1 < rank; ++k) {
+    start[k] = extent(w, k) - 1;
+    step[k] = -1;
+  }
+  const Value flipped = grouped(slice(w, start, w.shape(), step), 0, groups);  // [G, O / G, k…, C / G]
+  std::vector<int64_t> order{0, static_cast<int64_t>(rank)};
+  for (size_t k = 2; k < rank; ++k) order.push_back(static_cast<int64_t>(k));
+  order.push_back(1);
+  const Value swapped = permute(flipped, order);  // [G, C / G, k…, O / G]
+  Shape shape = swapped.shape();
+  const int64_t channels = extent(swapped, 0) * extent(swapped, 1);
+  shape.erase(shape.begin());
+  shape[0] = channels;
+  return reshape(swapped, shape);
+}
+
+std::vector<int64_t> integers_of(const ConvolutionForm& form) {
+  std::vector<int64_t> all{form.groups};
+  for (const auto* list : {&form.stride, &form.low, &form.high, &form.dilation, &form.input_dilation})
+    all.insert(all.end(), list->begin(), list->end());
+  return all;
+}
+
+std::string key_of(const ConvolutionForm& form) { return fmt::format("form({})", fmt::join(integers_of(form), ",")); }
+
+[[noreturn]] void refuse(const Value& x, const Value& w, const std::string& why) {
+  throw_invalid("convolution", fmt::format("{}: input {}, weight {}", why, to_string(x.type()), to_string(w.type())));
+}
+
+void check_form(const Value& x, const Value& w, const ConvolutionForm& form) {
+  const size_t space = space_of(form);
+  for (const auto* list : {&form.low, &form.high, &form.dilation, &form.input_dilation})
+    if (list->size() != space)
+      refuse(x, w, fmt::format("stride, padding and dilations need one number for each of {} axes", space));
+  if (space < 1 || x.shape().size() != space + 2 || w.shape().size() != space + 2)
+    refuse(x, w,
+           fmt::format("an input [batch, {0} of space, channels] and a weight [channels out, {0} of space, channels "
+                       "in] are needed",
+                       space));
+  if (!is_float(x.dtype()) || x.dtype() != w.dtype()) refuse(x, w, "both must have one floating dtype");
+  for (size_t k = 1; k < space + 2; ++k)
+    if (!x.shape()[k].is_static() || !w.shape()[k].is_static()) refuse(x, w, "space and channels need fixed extents");
+  for (const auto* list : {&form.stride, &form.dilation, &form.input_dilation})
+    for (const int64_t v : *list)
+      if (v < 1) refuse(x, w, "strides and dilations must be at least 1");
+}
+
+}  // namespace
+
+Value convolution_input(const Value& g, const Value& w, const ConvolutionForm& form,
+                        const std::vector<int64_t>& extents) {
+  ConvolutionForm back{form.input_dilation, {}, {}, form.dilation, form.stride, form.groups};
+  for (size_t k = 0; k < space_of(form); ++k) {
+    const int64_t reach = span_of(form, k, extent(w, k + 1)) - 1, places = (extent(g, k + 1) - 1) * form.stride[k] + 1;
+    back.low.push_back(reach - form.low[k]);
+    back.high.push_back((extents[k] - 1) * form.input_dilation[k] + 1 + reach - places - back.low[k]);
+  }
+  return convolution(g, turned(w, form.groups), back);
+}
+
+Value convolution(const Value& x, const Value& w, const ConvolutionForm& form) {
+  check_form(x, w, form);
+  const size_t space = space_of(form);
+  const int64_t out = extent(w, 0);
+  if (form.groups < 1 || out % form.groups != 0 || x.shape().back() != Dim(extent(w, space + 1) * form.groups))
+    refuse(x, w, fmt::format("{} groups do not divide the channels of both", form.groups));
+  for (size_t k = 0; k < space; ++k)
+    if (extent(w, k + 1) < 1 || span_of(form, k, extent(w, k + 1)) > padded_extent(form, k, extent(x, k + 1)))
+      refuse(x, w, fmt::format("the kernel does not fit into axis {} of the padded input", k + 1));
+  const Extents kernel = bounds(Shape(w.shape().begin() + 1, w.shape().end() - 1)),
+                extents = bounds(Shape(x.shape().begin() + 1, x.shape().end() - 1));
+
+  Composite region;
+  region.name = "convolution";
+  region.key = key_of(form);
+  region.body = [form](In in) -> Values { return {forward_body(in[0], in[1], form)}; };
+  region.vjp = [form, kernel, extents](In in, In, In g) -> Values {
+    return {convolution_input(g[0], in[1], form, extents), convolution_weights(in[0], g[0], form, kernel)};
+  };
+  region.jvp = [form](In in, In, In t) -> Values {
+    const Value first = t[0] ? convolution(t[0], in[1], form) : Value{},
+                second = t[1] ? convolution(in[0], t[1], form) : Value{};
+    return {first && second ? first + second : first ? first : second};
+  };
+  region.vmap = [form](In in, std::span<const int> axes) { return convolution_vmap(form, in, axes); };
+  region.call = "convolution";
+  region.integers = integers_of(form);
+  return composite(std::make_shared<Composite>(std::move(region)), {x, w})[0];
+}
+
+Value convolution_weights(const Value& x, const Value& g, const ConvolutionForm& form,
+                          const std::vector<int64_t>& kernel) {
+  const Extents extents = bounds(Shape(x.shape().begin() + 1, x.shape().end() - 1));
+  Composite region;
+  region.name = "convolution_weights";
+  region.key = fmt::format("{} kernel({})", key_of(form), fmt::join(kernel, ","));
+  region.body = [form, kernel](In in) -> Values { return {weights_body(in[0], in[1], form, kernel)}; };
+  region.vjp = [form, extents](In in, In, In h) -> Values {
+    return {convolution_input(in[1], h[0], form, extents), convolution(in[0], h[0], form)};
+  };
+  region.jvp = [form, kernel](In in, In, In t) -> Values {
+    const Value first = t[0] ? convolution_weights(t[0], in[1], form, kernel) : Value{},
+                second = t[1] ? convolution_weights(in[0], t[1], form, kernel) : Value{};
+    return {first && second ? first + second : first ? first : second};
+  };
+  region.vmap = [form, kernel](In in, std::span<const int> axes) {
+    return convolution_weights_vmap(form, kernel, in, axes);
+  };
+  region.call = "convolution_weights";
+  region.integers = integers_of(form);
+  return composite(std::make_shared<Composite>(std::move(region)), {x, g})[0];
+}
+
+}  // namespace weft::graph

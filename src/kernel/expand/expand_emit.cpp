@@ -1,0 +1,174 @@
+// The instructions behind the expansions: constants and repeated instructions are shared where they are visible.
+#include "kernel/expand/expand_emit.h"
+
+#include <bit>
+#include <utility>
+
+namespace weft::kernel::expansion {
+namespace {
+
+Inst make(Op op, Type type, std::vector<Value> args) {
+  Inst inst{};
+  inst.op = op;
+  inst.type = std::move(type);
+  inst.args = std::move(args);
+  return inst;
+}
+
+}  // namespace
+
+void Emitter::open_block() { scopes_.emplace_back(); }
+
+std::vector<Inst> Emitter::close_block() {
+  std::vector<Inst> insts = std::move(scopes_.back().insts);
+  scopes_.pop_back();
+  return insts;
+}
+
+void Emitter::keep(Inst inst) {
+  if (inst.op == Op::constant) constants_.emplace(inst.results.at(0), inst.number);
+  scopes_.back().insts.push_back(std::move(inst));
+}
+
+Emitter::Key Emitter::key_of(const Inst& inst) {
+  Key key{static_cast<int64_t>(inst.op),
+          static_cast<int64_t>(inst.scalar_op),
+          static_cast<int64_t>(inst.type.dtype.val()),
+          inst.number.integral,
+          inst.number.i,
+          std::bit_cast<int64_t>(inst.number.f),
+          inst.type.rank()};
+  key.insert(key.end(), inst.type.dims.begin(), inst.type.dims.end());
+  key.insert(key.end(), inst.args.begin(), inst.args.end());
+  return key;
+}
+
+const std::vector<Value>* Emitter::known(const Key& key) const {
+  for (const Scope& scope : scopes_)
+    if (auto it = scope.known.find(key); it != scope.known.end()) return &it->second;
+  return nullptr;
+}
+
+Value Emitter::emit(Inst inst) {
+  Key key = key_of(inst);
+  if (const auto* same = known(key)) return same->front();
+  const Value v = static_cast<Value>(types_.size());
+  types_.push_back(inst.type);
+  inst.results = {v};
+  scopes_.back().known.emplace(std::move(key), inst.results);
+  keep(std::move(inst));
+  return v;
+}
+
+// Two such instructions are the same where their blocks are, whose values are told apart by when they were made. The
+// values of a block that is not kept are taken back.
+std::vector<Value> Emitter::when(Value condition, const std::vector<Value>& otherwise,
+                                 const std::function<std::vector<Value>()>& body) {
+  const Value first = static_cast<Value>(types_.size());
+  open_block();
+  Inst yield = make(Op::yield, {}, body());
+  keep(std::move(yield));
+  Inst inst = make(Op::when, type(otherwise.at(0)), {condition});
+  inst.args.insert(inst.args.end(), otherwise.begin(), otherwise.end());
+  inst.blocks.push_back({{}, close_block()});
+
+  Key key = key_of(inst);
+  const std::function<void(const Block&)> add = [&](const Block& block) {
+    for (Inst inner : block.insts) {
+      for (Value& v : inner.args)
+        if (v >= first) v = no_value - 1 - (v - first);
+      const Key part = key_of(inner);
+      key.push_back(static_cast<int64_t>(part.size()));
+      key.insert(key.end(), part.begin(), part.end());
+      for (const Block& b : inner.blocks) add(b);
+    }
+  };
+  add(inst.blocks[0]);
+  if (const auto* same = known(key)) {
+    types_.resize(static_cast<size_t>(first));
+    constants_.erase(constants_.lower_bound(first), constants_.end());
+    return *same;
+  }
+  for (Value v : otherwise) {
+    inst.results.push_back(static_cast<Value>(types_.size()));
+    types_.push_back(Type(type(v)));
+  }
+  scopes_.back().known.emplace(std::move(key), inst.results);
+  std::vector<Value> results = inst.results;
+  keep(std::move(inst));
+  return results;
+}
+
+Value Emitter::constant(const Type& type, Number number) {
+  Inst inst = make(Op::constant, type, {});
+  inst.number = round_to(number, type.dtype);
+  return emit(std::move(inst));
+}
+
+Value Emitter::scalar(ScalarOp op, std::vector<Value> args) {
+  Type result = type(args.back());
+  if (info(op).result == ScalarResult::boolean) result.dtype = bool_;
+  Inst inst = make(Op::scalar, std::move(result), std::move(args));
+  inst.scalar_op = op;
+  return emit(std::move(inst));
+}
+
+Value Emitter::cast(Value v, Dtype to) {
+  const Type from = type(v);
+  if (from.dtype == to) return v;
+  if (auto it = constants_.find(v); it != constants_.end()) {
+    const Number held = round_to(it->second, from.dtype);
+    return constant({to, from.dims}, reference_cast(held, from.dtype, to));
+  }
+  return emit(make(Op::cast, {to, from.dims}, {v}));
+}
+
+Value Emitter::bitcast(Value v, Dtype to) { return emit(make(Op::bitcast, {to, type(v).dims}, {v})); }
+
+Expr apply(ScalarOp op, std::initializer_list<Operand> operands) {
+  Expr like{};
+  for (const Operand& o : operands)
+    if (!o.is_number) like = o.expr;
+  Emitter& emitter = *like.emitter;
+  const Type type = emitter.type(like.value);
+  std::vector<Value> args;
+  for (const Operand& o : operands) {
+    const Number number =
+        is_float(type.dtype) ? Number::of_real(o.number) : Number::of_int(static_cast<int64_t>(o.number));
+    args.push_back(o.is_number ? emitter.constant(type, number) : o.expr.value);
+  }
+  return {&emitter, emitter.scalar(op, std::move(args))};
+}
+
+Expr bitcast(Expr v, Dtype to) { return {v.emitter, v.emitter->bitcast(v.value, to)}; }
+Expr cast(Expr v, Dtype to) { return {v.emitter, v.emitter->cast(v.value, to)}; }
+
+std::vector<Expr> when(Expr condition, const std::vector<Expr>& otherwise,
+                       const std::function<std::vector<Expr>()>& body) {
+  const auto values = [](const std::vector<Expr>& exprs) {
+    std::vector<Value> out;
+    for (const Expr& e : exprs) out.push_back(e.value);
+    return out;
+  };
+  std::vector<Expr> out;
+  for (Value v : condition.emitter->when(condition.value, values(otherwise), [&] { return values(body()); }))
+    out.push_back({condition.emitter, v});
+  return out;
+}
+
+// Without ldexp, two products with powers of two, of which the first is exact.
+Expr scaled(Expr p, Expr shifted) {
+  const Expr n = shifted - shifter;
+  if (p.emitter->has().ldexp) return apply(ScalarOp::ldexp, {p, n});
+  const Expr half = fma(n, 0.5, shifter);
+  return p * power_of_two(half, one_bits) * power_of_two(shifted - (half - shifter), one_bits);
+}
+
+Expr horner(Expr x, std::initializer_list<double> coefficients) {
+  auto c = coefficients.begin();
+  Expr p = fma(*c, x, *(c + 1));
+  for (c += 2; c != coefficients.end(); ++c) p = fma(p, x, *c);
+  return p;
+}
+
+}  // namespace weft::kernel::expansion

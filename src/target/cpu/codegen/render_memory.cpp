@@ -1,0 +1,328 @@
+// Loads and stores of tiles, row by row. What a limit leaves out is never touched: vector accesses are masked, and
+// single elements are redirected to a spare slot on the stack, which needs no branch.
+#include <algorithm>
+#include <array>
+#include <bit>
+
+#include "target/cpu/codegen/renderer.h"
+
+namespace weft::target {
+
+using namespace kernel;
+
+// A limit that is known to leave nothing out is dropped.
+std::vector<IrValue> Renderer::limits(const Inst& inst, const Type& tile, size_t first) {
+  std::vector<IrValue> out;
+  for (size_t axis = 0; axis < tile.dims.size(); ++axis) {
+    IrValue v = single(inst.args[first + axis]);
+    int64_t known = 0;
+    if (v && Ir::known(v, known) && known >= tile.dims[axis]) v = nullptr;
+    out.push_back(v);
+  }
+  return out;
+}
+
+Renderer::Guard Renderer::guard(IrValue row_limit, IrValue lane_limit, int64_t row) {
+  Guard g;
+  if (row_limit) g.row = ir_.compare(LLVMIntSLT, ir_.index(row), row_limit);
+  g.limit = lane_limit;
+  return g;
+}
+
+// Lanes below the limit, compared in integers of the width of the data so that mask and data have one register shape.
+IrValue Renderer::mask(const Guard& g, int64_t lanes, int bits) {
+  IrValue m = nullptr;
+  if (g.limit) {
+    if (lanes == 1) {
+      m = ir_.compare(LLVMIntSGT, g.limit, ir_.index(0));
+    } else {
+      const int enough = lanes < 128 ? 8 : lanes < 32768 ? 16 : 32;
+      const IrType t = ir_.integer(std::max(bits, enough));
+      IrValue clamped = ir_.intrinsic("llvm.smin", {g.limit, ir_.index(lanes)});
+      clamped = ir_.intrinsic("llvm.smax", {clamped, ir_.index(0)});
+      if (t != ir_.i64) clamped = ir_.trunc(clamped, t);
+      m = ir_.compare(LLVMIntULT, ir_.iota(t, lanes), ir_.splat(clamped, lanes));
+    }
+  }
+  if (!g.row) return m;
+  const IrValue rows = ir_.splat(g.row, lanes);
+  return m ? ir_.bit_and(m, rows) : rows;
+}
+
+IrValue Renderer::spare(Dtype t, bool for_stores) {
+  IrValue& slot = spares_[{t.size(), for_stores}];
+  if (!slot) slot = ir_.local(ir_.integer(t.size() * 8), 1, 8);
+  return slot;
+}
+
+IrValue Renderer::tagged(IrValue access, Ref ref) {
+  if (is_local(ref)) return access;
+  const std::string kind = written(ref) ? "alias.scope" : "noalias";
+  LLVMSetMetadata(access, LLVMGetMDKindIDInContext(ir_.context, kind.data(), static_cast<unsigned>(kind.size())),
+                  written_scope_);
+  return access;
+}
+
+// ---- loads
+//   ----------------------------------------------------------------------------------------------------------------------------------
+
+void Renderer::load(const Inst& inst) {
+  const Type& t = inst.type;
+  const std::vector<IrValue> limit = limits(inst, t, 1);
+  const IrValue offset = single(inst.args[0]);
+  const int64_t m = rows_of(t), n = lanes_of(t), rank = t.rank();
+  const int64_t stride = rank == 0 ? 0 : inst.strides.back(), row_stride = rank == 2 ? inst.strides[0] : 0;
+  const IrValue lane_limit = rank == 0 ? nullptr : limit.back(), row_limit = rank == 2 ? limit[0] : nullptr;
+  if (splatted_[static_cast<size_t>(inst.results[0])]) {  // m·n single elements
+    Rows all;
+    const IrType e = memory_element(t.dtype);
+    for (int64_t r = 0; r < m; ++r) {
+      for (int64_t k = 0; k < n; ++k) {
+        Guard g = guard(row_limit, nullptr, r);
+        if (lane_limit) {
+          const IrValue inside = ir_.compare(LLVMIntSLT, ir_.index(k), lane_limit);
+          g.row = g.row ? ir_.bit_and(g.row, inside) : inside;
+        }
+        all.push_back(load_row(
+            inst.ref,
+            ir_.at(e, buffers_[static_cast<size_t>(inst.ref)], ir_.add(offset, ir_.index(r * row_stride + k * stride))),
+            1, 0, g, inst.number));
+      }
+    }
+    return define(inst, std::move(all));
+  }
+  // Contiguous along the rows' axis: loaded the other way round and transposed in registers.
+  if (rank == 2 && row_stride == 1 && stride != 1 && stride != 0 && m >= 4 && n >= 2)
+    return define(inst,
+                  transpose(load_tile(inst.ref, offset, n, m, stride, row_stride, lane_limit, row_limit, inst.number)));
+  define(inst, load_tile(inst.ref, offset, m, n, row_stride, stride, row_limit, lane_limit, inst.number));
+}
+
+Rows Renderer::load_tile(Ref ref, IrValue offset, int64_t m, int64_t n, int64_t row_stride, int64_t stride,
+                         IrValue row_limit, IrValue lane_limit, const Number& other) {
+  Rows out;
+  const IrType e = memory_element(ref_dtype(ref));
+  for (int64_t r = 0; r < m; ++r) {
+    if (r > 0 && row_stride == 0 && !row_limit) {
+      out.push_back(out[0]);
+      continue;
+    }
+    const IrValue address = ir_.at(e, buffers_[static_cast<size_t>(ref)], ir_.add(offset, ir_.index(r * row_stride)));
+    out.push_back(load_row(ref, address, n, stride, guard(row_limit, lane_limit, r), other));
+  }
+  return out;
+}
+
+IrValue Renderer::load_row(Ref ref, IrValue address, int64_t n, int64_t stride, const Guard& g, const Number& other) {
+  const Dtype t = ref_dtype(ref);
+  const IrType e = memory_element(t);
+  const IrValue rest = splat_number(other, t, n);
+  if (n == 1 || stride == 0) {
+    const IrValue any = mask(g, 1, 0);
+    const IrValue from = any ? ir_.select(any, address, spare(t, false)) : address;
+    const IrValue one = from_memory(tagged(ir_.load(e, from, t.size()), ref), t);
+    const IrValue all = ir_.splat(one, n);
+    return g.any() ? ir_.select(mask(g, n, t.size() * 8), all, rest) : all;
+  }
+  const IrValue m = g.any() ? mask(g, n, t.size() * 8) : nullptr;
+  if (stride == 1) {
+    const IrType row = ir_.vec(e, n);
+    if (!m) return from_memory(tagged(ir_.load(row, address, t.size()), ref), t);
+    const IrValue left_out = to_memory(rest, t);
+    return from_memory(tagged(ir_.masked("llvm.masked.load", row, ir_.ptr, {address, m, left_out}, 0, t.size()), ref),
+                       t);
+  }
+  const IrValue addresses = ir_.at(e, ir_.splat(address, n), ir_.iota(ir_.i64, n, stride));
+  return load_gathered(ref, addresses, m, other);
+}
+
+namespace {
+
+// Other lane counts would be widened with undefined lanes, and LLVM then may name one register as index and as result,
+// which traps.
+bool gatherable(Dtype t, int64_t lanes) {
+  return t.size() >= 4 && lanes >= 4 && std::has_single_bit(static_cast<uint64_t>(lanes));
+}
+
+}  // namespace
+
+IrValue Renderer::load_gathered(Ref ref, IrValue addresses, IrValue m, const Number& other) {
+  const Dtype t = ref_dtype(ref);
+  const int64_t n = ir_.lanes(addresses);
+  const IrType e = memory_element(t), row = ir_.vec(e, n);
+  const IrValue rest = splat_number(other, t, n);
+  const bool hardware = isa_.gathers && gatherable(t, n);
+  if (!hardware) {
+    if (m) addresses = ir_.select(m, addresses, ir_.splat(spare(t, false), n));
+    IrValue v = LLVMGetPoison(row);
+    for (int64_t k = 0; k < n; ++k) v = ir_.insert(v, tagged(ir_.load(e, ir_.extract(addresses, k), t.size()), ref), k);
+    v = from_memory(v, t);
+    return m ? ir_.select(m, v, rest) : v;
+  }
+  const IrValue all = m ? m : ir_.integer_splat(ir_.i1, 1, n);
+  const IrValue v =
+      ir_.masked("llvm.masked.gather", row, ir_.vec(ir_.ptr, n), {addresses, all, to_memory(rest, t)}, 0, t.size());
+  return from_memory(tagged(v, ref), t);
+}
+
+void Renderer::gather(const Inst& inst) {
+  Rows out;
+  for (size_t r = 0; r < rows(inst.args[0]).size(); ++r) {
+    const IrValue m = inst.args[1] == no_value ? nullptr : rows(inst.args[1])[r], index = rows(inst.args[0])[r];
+    const Dtype t = inst.type.dtype;
+    IrValue addresses = ir_.at(memory_element(t), buffers_[static_cast<size_t>(inst.ref)], index);
+    if (ir_.lanes(index) > 1) {
+      out.push_back(load_gathered(inst.ref, addresses, m, inst.number));
+      continue;
+    }
+    if (m) addresses = ir_.select(m, addresses, spare(t, false));
+    const IrValue v = from_memory(tagged(ir_.load(memory_element(t), addresses, t.size()), inst.ref), t);
+    out.push_back(m ? ir_.select(m, v, splat_number(inst.number, t, 1)) : v);
+  }
+  define(inst, std::move(out));
+}
+
+// One instruction a cache line, into the first-level cache. Rows that do not fit there lose nothing: what they read
+// again comes from the second one anyway.
+void Renderer::prefetch(const Inst& inst) {
+  const Dtype t = ref_dtype(inst.ref);
+  const IrValue address = ir_.at(memory_element(t), buffers_[static_cast<size_t>(inst.ref)], single(inst.args[0]));
+  constexpr int64_t line = 64;
+  for (int64_t byte = 0; byte < inst.number.i * t.size(); byte += line) {
+    const IrValue args[] = {ir_.at(ir_.i8, address, ir_.index(byte)), LLVMConstInt(ir_.i32, 0, 0),
+                            LLVMConstInt(ir_.i32, 3, 0), LLVMConstInt(ir_.i32, 1, 0)};
+    ir_.intrinsic("llvm.prefetch", {ir_.ptr}, args);
+  }
+}
+
+// ---- stores
+//   ---------------------------------------------------------------------------------------------------------------------------------
+
+void Renderer::store(const Inst& inst) {
+  const Type& t = type(inst.args[0]);
+  const std::vector<IrValue> limit = limits(inst, t, 2);
+  const IrValue offset = single(inst.args[1]);
+  const int64_t rank = t.rank(), m = rows_of(t), n = lanes_of(t);
+  const int64_t stride = rank == 0 ? 0 : inst.strides.back(), row_stride = rank == 2 ? inst.strides[0] : 0;
+  const IrValue lane_limit = rank == 0 ? nullptr : limit.back(), row_limit = rank == 2 ? limit[0] : nullptr;
+  if (rank == 2 && row_stride == 1 && stride > m - 1 && m >= 4 &&
+      n >= 2)  // lanes of distinct places: order does not matter
+    return store_tile(inst.ref, transpose(rows(inst.args[0])), offset, stride, row_stride, lane_limit, row_limit,
+                      inst.streaming);
+  store_tile(inst.ref, rows(inst.args[0]), offset, row_stride, stride, row_limit, lane_limit, inst.streaming);
+}
+
+void Renderer::store_tile(Ref ref, const Rows& in, IrValue offset, int64_t row_stride, int64_t stride,
+                          IrValue row_limit, IrValue lane_limit, bool streaming) {
+  const Dtype t = ref_dtype(ref);
+  const IrType e = memory_element(t);
+  for (size_t r = 0; r < in.size(); ++r) {
+    const int64_t row = static_cast<int64_t>(r);
+    const IrValue address = ir_.at(e, buffers_[static_cast<size_t>(ref)], ir_.add(offset, ir_.index(row * row_stride)));
+    const Guard g = guard(row_limit, lane_limit, row);
+    const IrValue v = to_memory(in[r], t);
+    const int64_t bits = ir_.lanes(v) * t.size() * 8;
+    const bool whole = bits % isa_.vector_bits == 0 && std::has_single_bit(static_cast<uint64_t>(bits));
+    if (streaming && stride == 1 && whole && !is_local(ref)) store_streaming(ref, v, address, g);
+    else store_row(ref, v, address, stride, g);
+  }
+}
+
+void Renderer::store_row(Ref ref, IrValue v, IrValue address, int64_t stride, const Guard& g) {
+  const Dtype t = ref_dtype(ref);
+  const int64_t n = ir_.lanes(v);
+  const IrValue m = g.any() ? mask(g, n, t.size() * 8) : nullptr;
+  if (n == 1) {
+    tagged(ir_.store(v, m ? ir_.select(m, address, spare(t, true)) : address, t.size()), ref);
+  } else if (stride != 1) {
+    store_scattered(ref, v, ir_.at(memory_element(t), ir_.splat(address, n), ir_.iota(ir_.i64, n, stride)), m);
+  } else if (m) {
+    tagged(ir_.masked("llvm.masked.store", LLVMTypeOf(v), ir_.ptr, {v, address, m}, 1, t.size()), ref);
+  } else {
+    tagged(ir_.store(v, address, t.size()), ref);
+  }
+}
+
+// Past the caches, where the address turns out to be aligned and the whole row exists; an ordinary store otherwise. The
+// branch goes one way for all of a launch but its edges.
+void Renderer::store_streaming(Ref ref, IrValue v, IrValue address, const Guard& g) {
+  const IrValue low = ir_.bit_and(LLVMBuildPtrToInt(ir_.b, address, ir_.i64, ""), ir_.index(isa_.vector_bits / 8 - 1));
+  IrValue whole = ir_.compare(LLVMIntEQ, low, ir_.index(0));
+  if (g.row) whole = ir_.bit_and(whole, g.row);
+  if (g.limit) whole = ir_.bit_and(whole, ir_.compare(LLVMIntSGE, g.limit, ir_.index(ir_.lanes(v))));
+  const LLVMBasicBlockRef fast = ir_.block("stream"), slow = ir_.block("store"), after = ir_.block("stored");
+  LLVMBuildCondBr(ir_.b, whole, fast, slow);
+  ir_.go(fast);
+  const IrValue s = tagged(ir_.store(v, address, static_cast<unsigned>(isa_.vector_bits / 8)), ref);
+  LLVMMetadataRef one = LLVMValueAsMetadata(LLVMConstInt(ir_.i32, 1, 0));
+  LLVMSetMetadata(s, LLVMGetMDKindIDInContext(ir_.context, "nontemporal", 11),
+                  LLVMMetadataAsValue(ir_.context, LLVMMDNodeInContext2(ir_.context, &one, 1)));
+  LLVMBuildBr(ir_.b, after);
+  ir_.go(slow);
+  store_row(ref, v, address, 1, g);
+  LLVMBuildBr(ir_.b, after);
+  ir_.go(after);
+  streams_ = true;
+}
+
+// Lanes in ascending order: the last one wins, in hardware as in the loop.
+void Renderer::store_scattered(Ref ref, IrValue v, IrValue addresses, IrValue m) {
+  const Dtype t = ref_dtype(ref);
+  const int64_t n = ir_.lanes(v);
+  if (isa_.scatters && gatherable(t, n)) {
+    const IrValue all = m ? m : ir_.integer_splat(ir_.i1, 1, n);
+    tagged(ir_.masked("llvm.masked.scatter", LLVMTypeOf(v), LLVMTypeOf(addresses), {v, addresses, all}, 1, t.size()),
+           ref);
+    return;
+  }
+  if (m) addresses = ir_.select(m, addresses, ir_.splat(spare(t, true), n));
+  for (int64_t k = 0; k < n; ++k) tagged(ir_.store(ir_.extract(v, k), ir_.extract(addresses, k), t.size()), ref);
+}
+
+void Renderer::scatter(const Inst& inst) {
+  const Dtype t = ref_dtype(inst.ref);
+  for (size_t r = 0; r < rows(inst.args[0]).size(); ++r) {
+    const IrValue m = inst.args[2] == no_value ? nullptr : rows(inst.args[2])[r];
+    const IrValue addresses = ir_.at(memory_element(t), buffers_[static_cast<size_t>(inst.ref)], rows(inst.args[1])[r]);
+    store_scattered(inst.ref, to_memory(rows(inst.args[0])[r], t), addresses, m);
+  }
+}
+
+// ---- atomics
+//   --------------------------------------------------------------------------------------------------------------------------------
+
+void Renderer::atomic_add(const Inst& inst) {
+  const Dtype t = ref_dtype(inst.ref);
+  for (size_t r = 0; r < rows(inst.args[0]).size(); ++r) {
+    const IrValue value = rows(inst.args[0])[r];
+    IrValue addresses = ir_.at(memory_element(t), buffers_[static_cast<size_t>(inst.ref)], rows(inst.args[1])[r]);
+    const int64_t n = ir_.lanes(value);
+    if (inst.args[2] != no_value)
+      addresses = ir_.select(rows(inst.args[2])[r], addresses, ir_.splat(spare(t, true), n));
+    for (int64_t k = 0; k < n; ++k) atomic_lane(t, ir_.extract(addresses, k), ir_.extract(value, k));
+  }
+}
+
+void Renderer::atomic_lane(Dtype t, IrValue address, IrValue value) {
+  if (!is_low_float(t)) {
+    LLVMBuildAtomicRMW(ir_.b, is_float(t) ? LLVMAtomicRMWBinOpFAdd : LLVMAtomicRMWBinOpAdd, address, value,
+                       LLVMAtomicOrderingMonotonic, 0);
+    return;
+  }
+  const LLVMBasicBlockRef before = ir_.here(), again = ir_.block("retry"), done = ir_.block("added");
+  const IrValue first = ir_.load(element(t), address, t.size());
+  LLVMSetOrdering(first, LLVMAtomicOrderingMonotonic);
+  LLVMBuildBr(ir_.b, again);
+  ir_.go(again);
+  const IrValue old = LLVMBuildPhi(ir_.b, element(t), "");
+  const std::array<IrValue, 2> args{old, value};
+  const IrValue pair = LLVMBuildAtomicCmpXchg(ir_.b, address, old, apply(ScalarOp::add, t, args),
+                                              LLVMAtomicOrderingMonotonic, LLVMAtomicOrderingMonotonic, 0);
+  IrValue from[] = {first, LLVMBuildExtractValue(ir_.b, pair, 0, "")};
+  LLVMBasicBlockRef blocks[] = {before, again};
+  LLVMAddIncoming(old, from, blocks, 2);
+  LLVMBuildCondBr(ir_.b, LLVMBuildExtractValue(ir_.b, pair, 1, ""), done, again);
+  ir_.go(done);
+}
+
+}  // namespace weft::target

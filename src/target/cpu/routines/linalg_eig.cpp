@@ -1,0 +1,49 @@
+// Eigenvalues and eigenvectors of general real matrices, in ascending order.
+#include <Eigen/Eigenvalues>
+#include <numeric>
+
+#include "target/cpu/routines/linalg.h"
+
+namespace weft::target {
+namespace {
+
+using Matrix = Eigen::MatrixXd;
+
+/// In float64 for both dtypes: the vectors of nearly equal eigenvalues want it, and the solver is compiled once.
+template <class T>
+void eig(std::span<void* const> operands, int64_t n, bool vectors) {
+  const Eigen::EigenSolver<Matrix> factor(
+      Eigen::Map<const Eigen::Matrix<T, Eigen::Dynamic, Eigen::Dynamic>>(static_cast<const T*>(operands[0]), n, n)
+          .template cast<double>(),
+      vectors);
+  if (factor.info() != Eigen::Success) {
+    fill_nan<T>(operands[1], 2 * n);
+    fill_nan<T>(operands[2], 2 * n * n);
+    return;
+  }
+  const auto& w = factor.eigenvalues();
+  std::vector<Eigen::Index> order(static_cast<size_t>(n));
+  std::iota(order.begin(), order.end(), 0);
+  std::stable_sort(order.begin(), order.end(), [&](Eigen::Index i, Eigen::Index j) {
+    return w[i].real() != w[j].real() ? w[i].real() < w[j].real() : w[i].imag() < w[j].imag();
+  });
+  auto* to = static_cast<std::complex<T>*>(operands[1]);
+  for (const Eigen::Index k : order) *to++ = std::complex<T>(w[k]);
+  if (!vectors) return;
+  const Eigen::MatrixXcd v = factor.eigenvectors();
+  to = static_cast<std::complex<T>*>(operands[2]);
+  for (const Eigen::Index k : order)
+    for (Eigen::Index i = 0; i < n; ++i) *to++ = std::complex<T>(v(i, k));
+}
+
+}  // namespace
+
+std::shared_ptr<const LibraryCall> cpu_eig(const kernel::CallDesc& desc) {
+  return for_dtype(desc, [&](auto number) {
+    return [n = matrix_size(desc).rows, vectors = desc.outputs[1].used](std::span<void* const> operands) {
+      if (n > 0) eig<decltype(number)>(operands, n, vectors);
+    };
+  });
+}
+
+}  // namespace weft::target

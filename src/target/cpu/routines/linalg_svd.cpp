@@ -1,0 +1,114 @@
+// Singular values and vectors, in float64 for both dtypes: eigenvectors of AᵀA turn A's columns until they are nearly
+// orthogonal, and Jacobi's rotations of pairs of columns do the rest (Drmač & Veselić, New fast and accurate Jacobi SVD
+// algorithm, 2008, for rotations behind another decomposition). What squaring A costs in accuracy they bring back.
+#include <Eigen/Eigenvalues>
+#include <cmath>
+#include <numeric>
+
+#include "target/cpu/routines/linalg.h"
+
+namespace weft::target {
+namespace {
+
+using Eigen::Index;
+using Eigen::MatrixXd;
+using Eigen::VectorXd;
+
+constexpr double epsilon = std::numeric_limits<double>::epsilon();
+
+/// Columns p and q of both by one angle.
+class Turn {
+ public:
+  Turn(double p, double q, double product) {
+    const double theta = (q - p) / (2 * product),
+                 t = std::copysign(1.0, theta) / (std::fabs(theta) + std::sqrt(theta * theta + 1));
+    cosine_ = 1 / std::sqrt(t * t + 1);
+    sine_ = t * cosine_;
+  }
+  void operator()(MatrixXd& m, Index p, Index q) const {
+    double *a = m.col(p).data(), *b = m.col(q).data();
+    for (Index i = 0; i < m.rows(); ++i) {
+      const double x = a[i], y = b[i];
+      a[i] = cosine_ * x - sine_ * y, b[i] = sine_ * x + cosine_ * y;
+    }
+  }
+
+ private:
+  double cosine_, sine_;
+};
+
+/// Turns columns of b, and those of v with them, until products of two are below `tolerance` of their lengths. Columns
+/// that count as zero are let be.
+void orthogonalise(MatrixXd& b, MatrixXd& v, double tolerance) {
+  VectorXd size = b.colwise().squaredNorm();
+  const double zero = std::pow(epsilon * static_cast<double>(b.rows()), 2) * size.maxCoeff();
+  constexpr int sweeps = 40;
+  bool turned = true;
+  for (int sweep = 0; turned && sweep < sweeps; ++sweep) {
+    turned = false;
+    for (Index p = 0; p < b.cols(); ++p)
+      for (Index q = p + 1; q < b.cols(); ++q) {
+        if (std::min(size[p], size[q]) <= zero) continue;
+        const double product = b.col(p).dot(b.col(q));
+        if (std::fabs(product) <= tolerance * std::sqrt(size[p] * size[q])) continue;
+        const Turn turn(size[p], size[q], product);
+        turn(b, p, q);
+        turn(v, p, q);
+        size[p] = b.col(p).squaredNorm(), size[q] = b.col(q).squaredNorm();
+        turned = true;
+      }
+  }
+}
+
+/// Columns from `first` on: unit vectors less what lies along the columns before, wherever enough is left.
+void complete(MatrixXd& u, Index first) {
+  for (Index axis = 0; first < u.cols() && axis < u.rows(); ++axis) {
+    VectorXd x = VectorXd::Unit(u.rows(), axis);
+    for (int pass = 0; pass < 2; ++pass) x -= u.leftCols(first) * (u.leftCols(first).transpose() * x);
+    if (x.squaredNorm() * 4 * static_cast<double>(u.rows()) < 1) continue;
+    u.col(first++) = x.normalized();
+  }
+}
+
+template <class T>
+void svd(std::span<void* const> operands, int64_t m, int64_t n, bool vectors) {
+  MatrixXd b =
+      Eigen::Map<const Eigen::Matrix<T, Eigen::Dynamic, Eigen::Dynamic>>(static_cast<const T*>(operands[0]), m, n)
+          .template cast<double>();
+  const double largest = b.cwiseAbs().maxCoeff(), scale = largest > 0 ? largest : 1;
+  b /= scale;
+  MatrixXd v = Eigen::SelfAdjointEigenSolver<MatrixXd>(b.transpose() * b).eigenvectors().rowwise().reverse();
+  b *= v;
+  orthogonalise(b, v, sizeof(T) == sizeof(float) ? 1e-9 : epsilon * std::sqrt(static_cast<double>(m)));
+  const VectorXd s = b.colwise().norm();
+  std::vector<Index> order(static_cast<size_t>(n));
+  std::iota(order.begin(), order.end(), 0);
+  std::stable_sort(order.begin(), order.end(), [&](Index i, Index j) { return s[i] > s[j]; });
+  auto* values = static_cast<T*>(operands[1]);
+  for (const Index k : order) *values++ = static_cast<T>(s[k] * scale);
+  if (!vectors) return;
+  MatrixXd u(m, n);
+  Index known = 0;
+  for (; known < n && s[order[static_cast<size_t>(known)]] > epsilon * static_cast<double>(m) * s.maxCoeff(); ++known) {
+    const Index k = order[static_cast<size_t>(known)];
+    u.col(known) = b.col(k) / s[k];
+  }
+  complete(u, known);
+  Eigen::Map<Eigen::Matrix<T, Eigen::Dynamic, Eigen::Dynamic>>(static_cast<T*>(operands[2]), m, n) = u.cast<T>();
+  auto* right = static_cast<T*>(operands[3]);
+  for (const Index k : order)
+    for (Index i = 0; i < n; ++i) *right++ = static_cast<T>(v(i, k));
+}
+
+}  // namespace
+
+std::shared_ptr<const LibraryCall> cpu_svd(const kernel::CallDesc& desc) {
+  return for_dtype(desc, [&](auto number) {
+    return [size = matrix_size(desc),
+            vectors = desc.outputs[1].used || desc.outputs[2].used](std::span<void* const> operands) {
+      if (size.rows > 0) svd<decltype(number)>(operands, size.columns, size.rows, vectors);
+    };
+  });
+}
+
+}  // namespace weft::target

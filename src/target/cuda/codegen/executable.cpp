@@ -1,0 +1,177 @@
+#include "target/cuda/codegen/executable.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <bit>
+
+#include "base/error.h"
+#include "kernel/expand/expand.h"
+#include "runtime/background.h"
+#include "runtime/trace.h"
+#include "target/cuda/codegen/prelude.h"
+#include "target/cuda/driver/nvrtc.h"
+
+namespace weft::target::cuda {
+
+namespace {
+
+constexpr size_t most_argument_words = 4090;  // a kernel takes 32764 bytes of arguments
+constexpr int64_t default_shared_bytes = 48 << 10;
+constexpr int portable_cluster = 8;  // blocks that every device with clusters takes
+
+bool aligned(std::span<const Segment> segments) {
+  return std::all_of(segments.begin(), segments.end(), [](const Segment& s) {
+    return std::all_of(s.buffers.begin(), s.buffers.end(),
+                       [](const void* p) { return reinterpret_cast<uintptr_t>(p) % 16 == 0; });
+  });
+}
+
+/// How many segments the table of a launch has room for: powers of two, so that few kernels are made.
+size_t capacity_for(size_t segments, size_t most) {
+  return std::min(most, std::max<size_t>(8, std::bit_ceil(segments)));
+}
+
+}  // namespace
+
+ModuleHandle load_module(Context& context, const std::vector<char>& cubin, const std::string& what) {
+  const runtime::Span span("compiler", "module is loaded");
+  context.make_current();
+  ModuleHandle module = nullptr;
+  const int result = driver().module_load_data(&module, cubin.data());
+  const int compiler = nvrtc_version() / 1000, known = driver_version() / 1000;
+  check(result, "cuModuleLoadData",
+        compiler > known ? fmt::format("{}; NVRTC is CUDA {}'s and the driver CUDA {}'s: install a newer driver, or "
+                                       "set WEFT_CUDA_PATH to a toolkit of CUDA {}",
+                                       what, compiler, known, known)
+                         : what);
+  return module;
+}
+
+Entry find_entry(Context& context, ModuleHandle module, const Rendered& rendered) {
+  context.make_current();
+  const std::string what = "kernel " + rendered.symbol;
+  Entry entry{nullptr, rendered.threads, rendered.programs, rendered.shared_bytes, rendered.blocks};
+  check(driver().module_get_function(&entry.function, module, rendered.symbol.c_str()), "cuModuleGetFunction", what);
+  if (entry.shared_bytes > default_shared_bytes)
+    check(driver().func_set_attribute(entry.function, func_max_dynamic_shared_size_bytes,
+                                      static_cast<int>(entry.shared_bytes)),
+          "cuFuncSetAttribute", fmt::format("{}, {} bytes of shared memory", what, entry.shared_bytes));
+  if (entry.cluster > portable_cluster)
+    check(driver().func_set_attribute(entry.function, func_non_portable_cluster_size_allowed, 1), "cuFuncSetAttribute",
+          fmt::format("{}, clusters of {} blocks", what, entry.cluster));
+  return entry;
+}
+
+void launch(const Context& context, const Entry& entry, int64_t across, int64_t down, void** arguments,
+            const std::string& what) {
+  LaunchConfig config;
+  config.grid_x = static_cast<unsigned>(across), config.grid_y = static_cast<unsigned>(down);
+  config.block_x = static_cast<unsigned>(entry.threads);
+  config.shared_memory_bytes = static_cast<unsigned>(entry.shared_bytes);
+  config.stream = context.stream();
+  check(driver().launch_kernel_ex(&config, entry.function, arguments, nullptr), "cuLaunchKernelEx", what);
+}
+
+Rendered CudaExecutable::rendered(const Variant& variant) const {
+  Rendered code = render(kernel::expand(kernel_, {.special_functions = true}), symbol_, variant, compiler_.features());
+  if (code.shared_bytes > compiler_.shared_bytes())
+    throw_failure("kernel " + kernel_.name,
+                  fmt::format("asks for {} bytes of shared memory a block, and this device has {}", code.shared_bytes,
+                              compiler_.shared_bytes()));
+  return code;
+}
+
+CudaExecutable::Slot& CudaExecutable::slot(const Variant& variant) const {
+  std::lock_guard lock(mutex_);
+  return slots_[variant];
+}
+
+const Entry& CudaExecutable::entry(const Variant& variant) const {
+  Slot& s = slot(variant);
+  if (s.made.load(std::memory_order_acquire)) return s.entry;
+  std::call_once(s.once, [&] {
+    const Rendered code = rendered(variant);
+    s.entry = find_entry(
+        *context_,
+        load_module(*context_, compiler_.cubin(std::string(prelude) + code.source), "kernel " + kernel_.name), code);
+    s.made.store(true, std::memory_order_release);
+  });
+  return s.entry;
+}
+
+void CudaExecutable::begin(size_t segments) const {
+  const Variant variant{
+      true, segments == 1 ? 1 : static_cast<int>(capacity_for(std::min(segments, most_segments()), most_segments()))};
+  if (slot(variant).made.load(std::memory_order_acquire)) return;
+  runtime::begin_in_background([self = shared_from_this(), variant] { self->entry(variant); });
+}
+
+/// In a launch.
+size_t CudaExecutable::most_segments() const {
+  return (most_argument_words - 2) / (kernel_.params.size() + kernel_.symbols.size() + 1);
+}
+
+void CudaExecutable::launch(const Entry& entry, int64_t grid, void** arguments) const {
+  const int64_t blocks = (grid + entry.programs - 1) / entry.programs * entry.cluster;
+  if (blocks > INT32_MAX)
+    throw_failure("kernel " + kernel_.name, fmt::format("{} blocks are more than a launch may have", blocks));
+  LaunchConfig config;
+  config.grid_x = static_cast<unsigned>(blocks);
+  config.block_x = static_cast<unsigned>(entry.threads);
+  config.shared_memory_bytes = static_cast<unsigned>(entry.shared_bytes);
+  config.stream = context_->stream();
+  // Its blocks may begin while the last ones of the kernel before it run: the code itself waits for what that kernel
+  // writes (render.cpp).
+  LaunchAttribute early{.id = LaunchAttributeId::programmatic_stream_serialization};
+  early.value.programmatic_stream_serialization_allowed = 1;
+  const bool follows = context_->next_follows_a_kernel();
+  if (context_->info().major >= 9 && follows && grid <= most_early_programs)
+    config.attributes = &early, config.attribute_count = 1;
+  check(driver().launch_kernel_ex(&config, entry.function, arguments, nullptr), "cuLaunchKernelEx",
+        fmt::format("kernel {} on {}: {} blocks of {} threads, {} bytes of shared memory", kernel_.name,
+                    context_->name(), blocks, entry.threads, entry.shared_bytes));
+}
+
+void CudaExecutable::run_one(const Segment& segment, bool is_aligned) const {
+  std::vector<void*> arguments;
+  for (void* const& p : segment.buffers) arguments.push_back(const_cast<void**>(&p));
+  for (const int64_t& s : segment.symbols) arguments.push_back(const_cast<int64_t*>(&s));
+  int64_t grid = segment.grid;
+  arguments.push_back(&grid);
+  launch(entry({is_aligned, 1}), grid, arguments.data());
+}
+
+void CudaExecutable::run_many(std::span<const Segment> segments, bool is_aligned) const {
+  const size_t row = kernel_.params.size() + kernel_.symbols.size(), most = most_segments();
+  for (; !segments.empty(); segments = segments.subspan(std::min(segments.size(), most))) {
+    const auto now = segments.first(std::min(segments.size(), most));
+    const size_t capacity = capacity_for(now.size(), most);
+    std::vector<int64_t> table(2 + capacity * (row + 1), 0);
+    table[0] = static_cast<int64_t>(now.size());
+    int64_t grid = 0;
+    size_t at = 2 + now.size();
+    for (size_t k = 0; k < now.size(); ++k) {
+      table[1 + k] = grid;
+      grid += now[k].grid;
+      for (void* p : now[k].buffers) table[at++] = reinterpret_cast<int64_t>(p);
+      for (int64_t s : now[k].symbols) table[at++] = s;
+    }
+    table[1 + now.size()] = grid;
+    void* arguments[] = {table.data()};
+    if (grid > 0) launch(entry({is_aligned, static_cast<int>(capacity)}), grid, arguments);
+  }
+}
+
+void CudaExecutable::run(std::span<const Segment> segments, double) const {
+  if (!context_) throw_failure("kernel " + kernel_.name, "there is no device: this target only compiles");
+  context_->make_current();
+  const bool is_aligned = aligned(segments);
+  if (segments.size() == 1) {
+    if (segments[0].grid > 0) run_one(segments[0], is_aligned);
+  } else if (!segments.empty()) {
+    run_many(segments, is_aligned);
+  }
+}
+
+}  // namespace weft::target::cuda

@@ -1,0 +1,28 @@
+#pragma once
+// How the elements of a tile are dealt out to the threads of a program.
+#include <cstdint>
+#include <string>
+
+namespace weft::target::cuda {
+
+/// Element e = (chunk · threads + thread) · vec + lane lies in register chunk · vec + lane of its thread. A tile that
+/// is smaller than the threads are many is held several times: by thread t, element t mod size.
+struct Spread {
+  int64_t size = 1;
+  int threads = 32;
+  int vec = 1;
+  bool squares = false;  // a thread has squares of a tile with two axes (codegen/render_transposed.cpp), and knows its
+                         // places by registers alone
+  int registers() const;
+  bool repeated() const { return size < threads; }
+  /// Are there registers without an element?
+  bool ragged() const { return !repeated() && static_cast<int64_t>(registers()) * threads != size; }
+  /// The number of the element in register `r` (text) of thread `t`.
+  std::string element(const std::string& r) const;
+  friend bool operator==(const Spread&, const Spread&) = default;
+};
+
+/// Chunks of `vec` where there are enough elements for every thread to have one.
+Spread spread(int64_t size, int threads, int vec);
+
+}  // namespace weft::target::cuda

@@ -1,0 +1,542 @@
+#include "target/cuda/codegen/render.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "base/error.h"
+#include "target/cuda/codegen/renderer.h"
+
+namespace weft::target::cuda {
+
+using kernel::Block;
+using kernel::Op;
+using kernel::Ref;
+
+namespace {
+
+constexpr int64_t most_divisor = int64_t{1} << 30;
+
+int64_t power_of_two_in(int64_t v) { return v == 0 ? most_divisor : std::min(most_divisor, v & -v); }
+
+}  // namespace
+
+Renderer::Renderer(const kernel::Kernel& kernel, const Variant& variant, const Features& features)
+    : kernel_(kernel), variant_(variant), features_(features), names_(kernel.types.size()),
+      splat_(kernel.types.size(), false), divisors_(kernel.types.size(), 1) {
+  survey(kernel.body);
+  deal_rounds();
+  for (const kernel::Local& local : kernel.locals) {
+    local_offsets_.push_back(local_bytes_);
+    const auto ref = static_cast<Ref>(kernel.params.size() + local_offsets_.size() - 1);
+    const int64_t elements = left_lines_.contains(ref)         ? line_elements(ref)
+                             : cluster_ > 1 && local.share > 0 ? local.share
+                                                               : local.elements;
+    const auto ring = rings_.find(ref);
+    local_bytes_ += std::max((elements * local.dtype.size() + 15) / 16 * 16, ring == rings_.end() ? 0 : ring->second);
+  }
+  choose_threads();
+}
+
+std::string Renderer::at(Value v, const std::string& r) const {
+  const std::string& n = names_[static_cast<size_t>(v)];
+  if (type(v).rank() == 0 || splat_[static_cast<size_t>(v)]) return n;
+  if (n.starts_with("arange:")) return fmt::format("({}){}", type_name(type(v).dtype), spread_of(v).element(r));
+  return fmt::format("{}[{}]", n, r);
+}
+
+void Renderer::declare(Value v) {
+  name(v, fresh(v));
+  if (type(v).rank() == 0) add(fmt::format("{} {};", type_name(type(v).dtype), fresh(v)));
+  else add(fmt::format("alignas(16) {} {}[{}];", type_name(type(v).dtype), fresh(v), spread_of(v).registers()));
+}
+
+void Renderer::each(Value v, const std::string& text) {
+  if (type(v).rank() == 0) {
+    name(v, fresh(v));
+    add(fmt::format("const {} {} = {};", type_name(type(v).dtype), fresh(v), text));
+    return;
+  }
+  declare(v);
+  add(fmt::format("EACH (int r = 0; r < {}; ++r) {}[r] = {};", spread_of(v).registers(), fresh(v), text));
+}
+
+void Renderer::add_before_shared(const std::string& line) {
+  if (body_.size() != shared_end_) return add(line);
+  const std::string text = std::string(static_cast<size_t>(indent_) * 2, ' ') + line + "\n";
+  body_.insert(shared_begin_, text);
+  shared_begin_ += text.size(), shared_end_ += text.size();
+}
+
+void Renderer::scalar_line(Value v, const std::string& text) {
+  name(v, fresh(v));
+  add_before_shared(fmt::format("const {} {} = {};", type_name(type(v).dtype), fresh(v), text));
+}
+
+void Renderer::arithmetic(Value v, const std::string& text) {
+  if (type(v).rank() == 0) return scalar_line(v, text);
+  const int64_t registers = spread_of(v).registers();
+  const std::string close = std::string(static_cast<size_t>(indent_) * 2, ' ') + "}\n",
+                    step = std::string(static_cast<size_t>(indent_ + 1) * 2, ' ') +
+                           fmt::format("{}[r] = {};\n", fresh(v), text);
+  name(v, fresh(v));
+  const std::string declaration = fmt::format("alignas(16) {} {}[{}];", type_name(type(v).dtype), fresh(v), registers);
+  if (body_.size() == shared_end_ && shared_registers_ == registers) {
+    add_before_shared(declaration);
+    body_.insert(body_.size() - close.size(), step);
+  } else {
+    add(declaration);
+    shared_begin_ = body_.size();
+    shared_registers_ = registers;
+    add(fmt::format("EACH (int r = 0; r < {}; ++r) {{", registers));
+    body_ += step + close;
+  }
+  shared_end_ = body_.size();
+}
+
+int64_t Renderer::divisor(Value v) const { return divisors_[static_cast<size_t>(v)]; }
+
+void Renderer::find_divisor(const Inst& inst) {
+  if (inst.results.empty() || inst.type.rank() != 0 || !is_integer(inst.type.dtype)) return;
+  int64_t& out = divisors_[static_cast<size_t>(inst.results[0])];
+  if (inst.op == Op::constant) out = power_of_two_in(inst.number.i);
+  if (inst.op == Op::cast && is_integer(type(inst.args[0]).dtype)) out = divisor(inst.args[0]);
+  if (inst.op != Op::scalar) return;
+  switch (inst.scalar_op) {
+    case kernel::ScalarOp::add:
+    case kernel::ScalarOp::sub:
+    case kernel::ScalarOp::min:
+    case kernel::ScalarOp::max: out = std::min(divisor(inst.args[0]), divisor(inst.args[1])); break;
+    case kernel::ScalarOp::select: out = std::min(divisor(inst.args[1]), divisor(inst.args[2])); break;
+    case kernel::ScalarOp::mul: out = std::min(most_divisor, divisor(inst.args[0]) * divisor(inst.args[1])); break;
+    default: break;
+  }
+}
+
+void Renderer::block(const Block& block) {
+  const std::vector<const Inst*> insts = in_order(block);
+  for (size_t k = 0; k < insts.size();) {
+    const Inst& i = *insts[k];
+    const std::span<const Inst* const> here =
+        std::span(insts).subspan(k, reduced_together(std::span(insts).subspan(k)));
+    k += here.size();
+    if (!arrived_ && !dealt_out(i) && waits_for_memory(i)) arrive();
+    if (here.size() > 1) reduce_lines(here);
+    else if (i.op != Op::yield) inst(i);
+  }
+}
+
+/// Where a few blocks of threads work together, what rests on nothing that has to be waited for (angles of a rotation,
+/// masks) is made while the kernel before ends.
+std::vector<const kernel::Inst*> Renderer::in_order(const Block& block) const {
+  std::vector<const Inst*> early, late;
+  std::set<Value> waiting;
+  for (const Inst& i : block.insts) {
+    const bool pure = i.op == Op::constant || i.op == Op::program_id || i.op == Op::symbol || i.op == Op::arange ||
+                      i.op == Op::scalar || i.op == Op::cast || i.op == Op::bitcast || i.op == Op::broadcast ||
+                      i.op == Op::reshape || ((i.op == Op::load || i.op == Op::gather) && !is_local(i.ref)) ||
+                      (i.op == Op::when && !i.results.empty());
+    const std::vector<Value> read = kernel::reads(i);
+    const bool waits = arrived_ || cluster_ == 1 || !pure || waits_for_memory(i) ||
+                       std::any_of(read.begin(), read.end(), [&](Value v) { return waiting.contains(v); });
+    (waits ? late : early).push_back(&i);
+    if (waits) waiting.insert(i.results.begin(), i.results.end());
+  }
+  early.insert(early.end(), late.begin(), late.end());
+  return early;
+}
+
+/// Does the instruction look at memory that may still be on its way when the kernel begins?
+bool Renderer::waits_for_memory(const Inst& i) const {
+  const auto late = [&](Ref ref) {
+    return ref >= 0 && !is_local(ref) && !kernel_.params[static_cast<size_t>(ref)].constant;
+  };
+  switch (i.op) {
+    case Op::load:
+    case Op::gather: return late(i.ref);
+    case Op::store:
+    case Op::scatter:
+    case Op::atomic_add: return !is_local(i.ref);
+    case Op::matmul: return late(i.left) || late(i.right);
+    default: break;
+  }
+  return std::any_of(i.blocks.begin(), i.blocks.end(), [&](const Block& b) {
+    return std::any_of(b.insts.begin(), b.insts.end(), [&](const Inst& inner) { return waits_for_memory(inner); });
+  });
+}
+
+/// In the outermost block, so that what was waited for is known everywhere behind it. What is written stays behind the
+/// wait by itself, and as a sum its address would no longer be seen to take whole words.
+void Renderer::arrive() {
+  arrived_ = true;
+  add("const i64 arrived = early ? wait_for_previous() : 0;");
+  for (size_t k = 0; k < kernel_.params.size(); ++k) {
+    const kernel::Param& p = kernel_.params[k];
+    if (!p.constant)
+      add(fmt::format("{}{}* const q{} = p{}{};", p.written ? "" : "const ", memory_type(static_cast<Ref>(k)), k, k,
+                      p.written ? "" : " + arrived"));
+  }
+}
+
+void Renderer::inst(const Inst& i) {
+  find_divisor(i);
+  switch (i.op) {
+    case Op::constant:
+      name(i.results[0], literal(i.number, i.type.dtype));
+      splat_[static_cast<size_t>(i.results[0])] = true;
+      return;
+    case Op::program_id: return name(i.results[0], "program");
+    case Op::symbol: return name(i.results[0], fmt::format("s{}", i.ref));
+    case Op::arange: return name(i.results[0], "arange:");
+    case Op::scalar: return scalar(i);
+    case Op::cast:
+    case Op::bitcast: return convert(i);
+    case Op::broadcast: return broadcast(i);
+    case Op::reshape:
+      names_[static_cast<size_t>(i.results[0])] = names_[static_cast<size_t>(i.args[0])];
+      splat_[static_cast<size_t>(i.results[0])] = splat_[static_cast<size_t>(i.args[0])];
+      return;
+    case Op::transpose: return transpose(i);
+    case Op::reduce: return reduce(i);
+    case Op::shift: return shift(i);
+    case Op::exchange: return exchange_lanes(i);
+    case Op::extract: return extract(i);
+    case Op::dot: return dot(i);
+    case Op::matmul: return matmul(i);
+    case Op::load: return load(i);
+    case Op::store: return store(i);
+    case Op::gather: return gather(i);
+    case Op::scatter: return scatter(i);
+    case Op::atomic_add: return atomic_add(i);
+    case Op::prefetch: return prefetch(i);
+    case Op::alloc: return;
+    case Op::loop: return loop(i);
+    case Op::when: return when(i);
+    case Op::yield: return;
+  }
+}
+
+void Renderer::scalar(const Inst& i) {
+  const Dtype t = type(i.args.size() == 1 ? i.args[0] : i.args[1]).dtype;
+  std::vector<std::string> args;
+  bool splat = i.type.rank() > 0;
+  for (Value v : i.args) {
+    args.push_back(at(v));
+    splat = splat && splat_[static_cast<size_t>(v)];
+  }
+  const std::string text = expression(i.scalar_op, t, args);
+  const Value result = i.results[0];
+  if (splat) {  // the same in every lane: one scalar
+    splat_[static_cast<size_t>(result)] = true;
+    return scalar_line(result, text);
+  }
+  arithmetic(result, text);
+}
+
+void Renderer::convert(const Inst& i) {
+  if (unseen_.contains(i.results[0])) return;
+  const Value from = i.args[0], result = i.results[0];
+  const auto text = [&](const std::string& v) {
+    return i.op == Op::cast ? conversion(v, type(from).dtype, i.type.dtype)
+                            : reinterpretation(v, type(from).dtype, i.type.dtype);
+  };
+  if (i.type.rank() > 0 && splat_[static_cast<size_t>(from)]) {
+    splat_[static_cast<size_t>(result)] = true;
+    return scalar_line(result, text(at(from)));
+  }
+  if (in_halves(i))
+    return arithmetic(
+        result, conversion(fmt::format("from_bf16({}, r)", names_[static_cast<size_t>(from)]), float32, i.type.dtype));
+  arithmetic(result, text(at(from)));
+}
+
+/// A cast of numbers of which two lie in a register: each takes one instruction to get out of the word, and two or
+/// three out of what the device's compiler has cut the word into.
+bool Renderer::in_halves(const Inst& cast) const {
+  const kernel::Type& from = type(cast.args[0]);
+  return cast.op == Op::cast && from.dtype == bfloat16 && from.rank() > 0 &&
+         spread_of(cast.args[0]).registers() % 2 == 0;
+}
+
+/// The blocks of a cluster take a round each, in the outermost block of code. What they keep they leave in everybody's
+/// shared memory, and all go on side by side until the last such loop; what that one keeps is left in the first
+/// block's, which goes on alone if there is more to do. Blocks are known to be there before anything is left with them.
+/// Where each warp takes a round it is a program of its own, which waits for nobody.
+void Renderer::parallel(const Inst& i) {
+  const Block& body = i.blocks[0];
+  const bool first = rounds_begun_++ == 0, last = rounds_begun_ == parallel_loops_;
+  if (first)
+    add(fmt::format("const i64 rank = {};", rounds_ == 1    ? "cluster_rank()"
+                                            : cluster_ == 1 ? "t >> 5"
+                                            : !left_lines_.empty()
+                                                ? fmt::format("cluster_rank() + (t >> 5) * {}", cluster_)
+                                                : fmt::format("cluster_rank() * {} + (t >> 5)", rounds_)));
+  if (first && cluster_ > 1 && local_bytes_ > 0 && left_lines_.empty()) add("cluster_wait();");
+  name(body.arguments[0], "rank");
+  round_ = last ? Round::last : Round::before_others;
+  if (rounds_ == 1) block(body);
+  else by_warps(body);
+  round_ = Round::none;
+  const bool ends = last && &i + 2 == kernel_.body.insts.data() + kernel_.body.insts.size();  // but for the yield
+  if (!left_lines_.empty()) gather_lines();
+  else if (!ends) add("cluster_arrive(), cluster_wait();");
+  if (last && !ends && left_lines_.empty()) add("if (cluster_rank() != 0) return;");
+  dirty_.clear(), read_.clear();
+}
+
+/// Tiles are dealt out to the lanes of a warp, and what they exchange is in a part of the memory that is the warp's.
+/// Nothing but scalars comes from outside.
+void Renderer::by_warps(const Block& body) {
+  const int block_threads = std::exchange(threads_, 32);
+  const int64_t block_exchange = std::exchange(exchange_bytes_, 0);
+  std::string before = std::exchange(body_, {});
+  shared_end_ = std::string::npos;
+  sync_ = "__syncwarp();";
+  block(body);
+  sync_ = "SYNC";
+  const int64_t bytes = (exchange_bytes_ + 15) / 16 * 16;
+  threads_ = block_threads;
+  exchange_bytes_ = std::max(block_exchange, bytes * rounds_);
+  const std::string inside = std::exchange(body_, std::move(before));
+  shared_end_ = std::string::npos;
+  add("const int block_t = t;");
+  add("u8* const block_shared = shared;");
+  add(fmt::format("t = block_t & 31, shared = block_shared + (block_t >> 5) * {};", bytes));
+  body_ += inside;
+  add("t = block_t, shared = block_shared;");
+}
+
+bool Renderer::reads_scratch(const Block& block) const {
+  return std::any_of(block.insts.begin(), block.insts.end(), [&](const Inst& inst) {
+    return (inst.op == Op::load && is_local(inst.ref)) || inst.op == Op::matmul ||
+           std::any_of(inst.blocks.begin(), inst.blocks.end(), [&](const Block& b) { return reads_scratch(b); });
+  });
+}
+
+void Renderer::loop(const Inst& i) {
+  if (dealt_out(i)) return parallel(i);
+  const Block& body = i.blocks[0];
+  const Value counter = body.arguments[0];
+  for (size_t k = 3; k < i.args.size(); ++k) {
+    const Value carried = body.arguments[k - 2];
+    declare(carried);
+    if (type(carried).rank() == 0) add(fmt::format("{} = {};", fresh(carried), at(i.args[k])));
+    else
+      add(fmt::format("EACH (int r = 0; r < {}; ++r) {}[r] = {};", spread_of(carried).registers(), fresh(carried),
+                      at(i.args[k])));
+  }
+  name(counter, fresh(counter));
+  divisors_[static_cast<size_t>(counter)] = std::min(divisor(i.args[0]), divisor(i.args[2]));
+  loop_hazards(body);
+  if (reads_scratch(body)) finish_copies();
+  open(fmt::format("for (i64 {0} = {1}; {0} < {2}; {0} += {3})", fresh(counter), at(i.args[0]), at(i.args[1]),
+                   at(i.args[2])));
+  block(body);
+  const std::vector<Value>& next = body.insts.back().args;
+  // A carried value that another one takes over is read before it is written.
+  std::vector<std::string> sources;
+  for (size_t k = 0; k < next.size(); ++k) {
+    const Value to = body.arguments[k + 1];
+    std::string from = at(next[k]);
+    const bool is_carried =
+        std::find(body.arguments.begin() + 1, body.arguments.end(), next[k]) != body.arguments.end() && next[k] != to;
+    if (is_carried) {
+      const std::string copy = fresh(to) + "_next";
+      if (type(to).rank() == 0) {
+        add(fmt::format("const {} {} = {};", type_name(type(to).dtype), copy, from));
+        from = copy;
+      } else {
+        add(fmt::format("{} {}[{}];", type_name(type(to).dtype), copy, spread_of(to).registers()));
+        add(fmt::format("EACH (int r = 0; r < {}; ++r) {}[r] = {};", spread_of(to).registers(), copy, from));
+        from = copy + "[r]";
+      }
+    }
+    sources.push_back(from);
+  }
+  for (size_t k = 0; k < next.size(); ++k) {
+    const Value to = body.arguments[k + 1];
+    if (next[k] == to) continue;
+    if (type(to).rank() == 0) add(fmt::format("{} = {};", fresh(to), sources[k]));
+    else
+      add(fmt::format("EACH (int r = 0; r < {}; ++r) {}[r] = {};", spread_of(to).registers(), fresh(to), sources[k]));
+  }
+  close();
+  loop_hazards(body);
+  for (size_t k = 0; k < i.results.size(); ++k) name(i.results[k], fresh(body.arguments[k + 1]));
+}
+
+void Renderer::when(const Inst& i) {
+  if (!i.results.empty()) return when_with_values(i);
+  loop_hazards(i.blocks[0]);
+  open(fmt::format("if ({})", at(i.args[0])));
+  block(i.blocks[0]);
+  close();
+  loop_hazards(i.blocks[0]);
+}
+
+/// A thread leaves the block out where none of its registers needs it: one branch for all of them. What is the same in
+/// every lane is one scalar.
+void Renderer::when_with_values(const Inst& i) {
+  const auto uniform = [&](Value v) { return type(v).rank() == 0 || splat_[static_cast<size_t>(v)]; };
+  const std::vector<Value> read = kernel::reads(i);
+  const bool scalar = std::all_of(read.begin(), read.end(), uniform);
+  const int64_t registers = scalar ? 1 : spread_of(i.type).registers();
+  for (size_t k = 0; k < i.results.size(); ++k) {
+    const Value v = i.results[k];
+    if (scalar) {
+      name(v, fresh(v));
+      splat_[static_cast<size_t>(v)] = type(v).rank() > 0;
+      add(fmt::format("{} {} = {};", type_name(type(v).dtype), fresh(v), at(i.args[k + 1])));
+    } else {
+      declare(v);
+      add(fmt::format("EACH (int r = 0; r < {}; ++r) {}[r] = {};", registers, fresh(v), at(i.args[k + 1])));
+    }
+  }
+  if (!scalar) {
+    add(fmt::format("bool any{} = false;", i.results[0]));
+    add(fmt::format("EACH (int r = 0; r < {}; ++r) any{} |= {};", registers, i.results[0], at(i.args[0])));
+    open(fmt::format("if (__builtin_expect(any{}, 0)) EACH (int r = 0; r < {}; ++r)", i.results[0], registers));
+  }
+  open(fmt::format("if ({})", at(i.args[0])));
+  std::vector<std::string> targets;
+  for (Value v : i.results) targets.push_back(at(v));
+  on_lane(i.blocks[0], targets);
+  close();
+  if (!scalar) close();
+}
+
+/// The block's instructions on one lane, a scalar each; what it yields goes to `targets`.
+void Renderer::on_lane(const Block& block, const std::vector<std::string>& targets) {
+  for (const Inst& i : block.insts) {
+    const auto define = [&](Value v, const std::string& text) {
+      name(v, text);
+      splat_[static_cast<size_t>(v)] = true;
+    };
+    const auto line = [&](const std::string& text) {
+      add(fmt::format("const {} {} = {};", type_name(i.type.dtype), fresh(i.results[0]), text));
+      define(i.results[0], fresh(i.results[0]));
+    };
+    const auto argument = [&](size_t k) { return at(i.args[k]); };
+    switch (i.op) {
+      case Op::constant: define(i.results[0], literal(i.number, i.type.dtype)); break;
+      case Op::broadcast: define(i.results[0], argument(0)); break;
+      case Op::cast: line(conversion(argument(0), type(i.args[0]).dtype, i.type.dtype)); break;
+      case Op::bitcast: line(reinterpretation(argument(0), type(i.args[0]).dtype, i.type.dtype)); break;
+      case Op::scalar: {
+        std::vector<std::string> args;
+        for (Value v : i.args) args.push_back(at(v));
+        line(expression(i.scalar_op, type(i.args.size() == 1 ? i.args[0] : i.args[1]).dtype, args));
+        break;
+      }
+      case Op::when: {
+        std::vector<std::string> inner;
+        for (size_t k = 0; k < i.results.size(); ++k) {
+          add(fmt::format("{} {} = {};", type_name(type(i.results[k]).dtype), fresh(i.results[k]), argument(k + 1)));
+          inner.push_back(fresh(i.results[k]));
+          define(i.results[k], inner.back());
+        }
+        open(fmt::format("if ({})", argument(0)));
+        on_lane(i.blocks[0], inner);
+        close();
+        break;
+      }
+      case Op::yield:
+        for (size_t k = 0; k < targets.size(); ++k) add(fmt::format("{} = {};", targets[k], argument(k)));
+        break;
+      default:
+        throw_internal("cuda render", "an instruction that moves lanes, in the block of a condition with values");
+    }
+  }
+}
+
+std::string Renderer::signature(const std::string& symbol) const {
+  const std::string_view fixed = rounds_ == 1 ? "const " : "";
+  std::string text =
+      fmt::format("FN void {}_body({}int t, u8* {}shared, const i64 program, const bool early", symbol, fixed, fixed);
+  for (size_t k = 0; k < kernel_.params.size(); ++k)
+    text += fmt::format(", {}{}* {} p{}", kernel_.params[k].written ? "" : "const ", memory_type(static_cast<Ref>(k)),
+                        kernel_.params[k].written ? "" : "__restrict__", k);
+  for (size_t k = 0; k < kernel_.symbols.size(); ++k) text += fmt::format(", const i64 s{}", k);
+  return text + ") {\n";
+}
+
+/// What is constant while the kernel runs is said to be so: the compiler then reads it when it likes, by way of a cache
+/// that nobody keeps up to date.
+std::string Renderer::entry(const std::string& symbol) const {
+  const int block = threads_ * programs_;
+  const bool many = variant_.segments > 1;
+  const size_t params = kernel_.params.size(), symbols = kernel_.symbols.size(), row = params + symbols;
+  std::string text;
+  if (many)
+    text += fmt::format("struct {}_table {{ i64 v[{}]; }};\n", symbol,
+                        2 + static_cast<size_t>(variant_.segments) * (row + 1));
+  const std::string cluster = cluster_ > 1 ? fmt::format(" __cluster_dims__({}, 1, 1)", cluster_) : "";
+  text += fmt::format("extern \"C\" __global__ void{} __launch_bounds__({}{}) {}(", cluster, block,
+                      min_blocks() > 0 ? fmt::format(", {}", min_blocks()) : "", symbol);
+  if (many) {
+    text += fmt::format("const __grid_constant__ {}_table table", symbol);
+  } else {
+    for (size_t k = 0; k < params; ++k)
+      text += fmt::format("{}{}* {}p{}, ", kernel_.params[k].written ? "" : "const ", memory_type(static_cast<Ref>(k)),
+                          kernel_.params[k].constant && !kernel_.params[k].written ? "__restrict__ " : "", k);
+    for (size_t k = 0; k < symbols; ++k) text += fmt::format("const i64 s{}, ", k);
+    text += "const i64 grid";
+  }
+  text += ") {\n  extern __shared__ __align__(16) u8 memory[];\n";
+  // Said of all threads: the compiler then sees which registers lie behind the end of a tile that is not full.
+  text += fmt::format("  const int t = threadIdx.x % {};\n", threads_);
+  text += programs_ == 1 ? fmt::format("  i64 program = blockIdx.x{};\n  u8* const shared = memory;\n",
+                                       cluster_ > 1 ? fmt::format(" / {}", cluster_) : "")
+                         : fmt::format(
+                               "  i64 program = (i64)blockIdx.x * {} + threadIdx.x / {};\n  u8* const shared = memory "
+                               "+ threadIdx.x / {} * {};\n",
+                               programs_, threads_, threads_, exchange_bytes_ + local_bytes_);
+  if (many) {
+    // The segment whose range holds this program, by halving.
+    text +=
+        "  const int n = (int)table.v[0];\n  if (program >= table.v[1 + n]) return;\n  int low = 0, high = n;\n"
+        "  while (high - low > 1) { const int middle = (low + high) / 2; if (program >= table.v[1 + middle]) low = "
+        "middle; else high = middle; }\n"
+        "  program -= table.v[1 + low];\n";
+    text += fmt::format("  const i64* const row = table.v + 2 + n + low * {};\n", row);
+  } else {
+    text += "  if (program >= grid) return;\n";
+  }
+  text +=
+      many ? "  const bool early = true;\n" : fmt::format("  const bool early = grid <= {};\n", most_early_programs);
+  text += fmt::format("  if (early) begin_next();\n  {}_body(t, shared, program, early", symbol);
+  for (size_t k = 0; k < params; ++k) {
+    const std::string p = many ? fmt::format("({}{}*)row[{}]", kernel_.params[k].written ? "" : "const ",
+                                             memory_type(static_cast<Ref>(k)), k)
+                               : fmt::format("p{}", k);
+    text += kernel_.params[k].constant && !kernel_.params[k].written ? ", " + p : fmt::format(", changing({})", p);
+  }
+  for (size_t k = 0; k < symbols; ++k) text += many ? fmt::format(", row[{}]", params + k) : fmt::format(", s{}", k);
+  return text + ");\n}\n";
+}
+
+Rendered Renderer::run(const std::string& symbol) {
+  find_copies(kernel_.body);
+  block(kernel_.body);
+  finish_copies();
+  exchange_bytes_ = (exchange_bytes_ + 15) / 16 * 16;
+  // Programs of one warp share a block: a multiprocessor holds only so many blocks. Those of longer rows leave sooner
+  // in twos.
+  if (threads_ == 32 && cluster_ == 1 && exchange_bytes_ + local_bytes_ <= 4096)
+    programs_ = lines_ && largest_tile_ >= 512 ? 2 : 4;
+  std::string text = fmt::format("#define SYNC {}\n", threads_ == 32 ? "__syncwarp();" : "__syncthreads();");
+  text += signature(symbol);
+  if (local_bytes_ > 0) text += fmt::format("  u8* const locals = shared + {};\n", exchange_bytes_);
+  if (cluster_ > 1 && local_bytes_ > 0) text += "  cluster_begin();\n";
+  if (square_ > 0) text += square_place();
+  text += body_ + "}\n" + entry(symbol) + "#undef SYNC\n";
+  return {text, symbol, threads_ * programs_, programs_, (exchange_bytes_ + local_bytes_) * programs_, cluster_};
+}
+
+Rendered render(const kernel::Kernel& kernel, const std::string& symbol, const Variant& variant,
+                const Features& features) {
+  return Renderer(kernel, variant, features).run(symbol);
+}
+
+}  // namespace weft::target::cuda

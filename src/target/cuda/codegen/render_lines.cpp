@@ -1,0 +1,121 @@
+// Parallel loops whose rounds leave a line each in a local buffer, which is folded behind the loop (sums of columns):
+// warps take the rounds. A block puts the lines of its warps together first, so that one line a block travels through
+// the cluster. Rounds are dealt out so that this is the order of the fold (kernel/tile.h): the highest bits of a
+// round's number are its warp's.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "target/cuda/codegen/renderer.h"
+
+namespace weft::target::cuda {
+
+using kernel::Block;
+using kernel::Op;
+using kernel::Ref;
+using kernel::Value;
+
+namespace {
+
+template <class Visit>
+void visit_all(const Block& block, const Visit& visit) {
+  for (const kernel::Inst& inst : block.insts) {
+    visit(inst);
+    for (const Block& inner : inst.blocks) visit_all(inner, visit);
+  }
+}
+
+}  // namespace
+
+/// By local buffer the elements of a line; nothing where the kernel does anything else with any of them.
+std::map<Ref, int64_t> Renderer::lines_of_rounds(const kernel::Inst& loop, int rounds) const {
+  std::map<Ref, int64_t> lines;
+  const Value round = loop.blocks[0].arguments[0];
+  std::map<Value, int64_t> times;  // by a scalar: what the round's number is multiplied by
+  std::map<Value, int> uses;
+  visit_all(kernel_.body, [&](const kernel::Inst& i) {
+    for (Value v : i.args) ++uses[v];
+  });
+  for (const kernel::Inst& i : loop.blocks[0].insts) {
+    if (i.op == Op::scalar && i.scalar_op == kernel::ScalarOp::mul && i.args[0] == round)
+      if (const auto n = numbers_.find(i.args[1]); n != numbers_.end()) times[i.results[0]] = n->second;
+    if (i.op == Op::store && is_local(i.ref) && type(i.args[0]).rank() == 1 && times.contains(i.args[1]) &&
+        times[i.args[1]] == type(i.args[0]).size())
+      lines[i.ref] = type(i.args[0]).size();
+  }
+  std::map<Ref, int> seen;
+  std::map<Value, Ref> loaded;
+  bool plain = true;
+  visit_all(kernel_.body, [&](const kernel::Inst& i) {
+    if (i.op == Op::reduce && loaded.contains(i.args[0])) plain = plain && i.axis == 0, loaded.erase(i.args[0]);
+    if (!lines.contains(i.ref) || (i.op != Op::load && i.op != Op::store && i.op != Op::gather && i.op != Op::scatter &&
+                                   i.op != Op::atomic_add && i.op != Op::matmul))
+      return;
+    ++seen[i.ref];
+    if (i.op == Op::store) return;
+    const int64_t width = lines[i.ref];
+    const bool whole = i.op == Op::load && i.type.dims == std::vector<int64_t>{rounds, width} &&
+                       i.strides == std::vector<int64_t>{width, 1} && numbers_.contains(i.args[0]) &&
+                       numbers_.at(i.args[0]) == 0 &&
+                       std::all_of(i.args.begin() + 1, i.args.end(), [](Value v) { return v == kernel::no_value; });
+    plain = plain && whole && uses[i.results[0]] == 1;
+    loaded[i.results[0]] = i.ref;
+  });
+  plain = plain && loaded.empty() &&
+          std::all_of(lines.begin(), lines.end(), [&](const auto& line) { return seen[line.first] == 2; });
+  const auto locals = static_cast<Ref>(kernel_.locals.size());
+  return plain && static_cast<Ref>(lines.size()) == locals ? lines : std::map<Ref, int64_t>{};
+}
+
+/// Those of the warps, and behind them in the first block those of all blocks.
+int64_t Renderer::line_elements(Ref ref) const {
+  return (rounds_ + (cluster_ > 1 ? cluster_ : 0)) * left_lines_.at(ref);
+}
+
+std::string Renderer::line_of_warp(Ref ref) const {
+  return fmt::format("({} + ((block_t >> 5) - rank) * {})", buffer(ref), left_lines_.at(ref));
+}
+
+/// Text that folds element k of `count` lines from `first` on into x[0].
+void Renderer::fold_lines(const std::string& first, int64_t width, int count, Dtype dtype, kernel::Reducer reducer) {
+  add(fmt::format("{} x[{}];", type_name(dtype), count));
+  add(fmt::format("EACH (int j = 0; j < {}; ++j) x[j] = {}[j * {} + k];", count, first, width));
+  for (int half = count / 2; half > 0; half /= 2) {
+    const std::string args[] = {"x[j]", fmt::format("x[j + {}]", half)};
+    add(fmt::format("EACH (int j = 0; j < {}; ++j) x[j] = {};", half,
+                    expression(kernel::combine(reducer), dtype, args)));
+  }
+}
+
+/// Behind the loop, in every block: what its warps have left goes to the first block, which goes on alone.
+void Renderer::gather_lines() {
+  sync();
+  if (cluster_ == 1) return;
+  add("cluster_wait();");
+  for (const auto& [ref, width] : left_lines_) {
+    open(fmt::format("for (int k = t; k < {}; k += {})", width, threads_));
+    fold_lines(buffer(ref), width, rounds_, dtype_of(ref), line_folds_.at(ref));
+    const int64_t offset = local_offsets_[static_cast<size_t>(ref) - kernel_.params.size()];
+    add(fmt::format("(({}*)(in_block(locals, 0) + {}))[(cluster_rank() + {}) * {} + k] = x[0];", memory_type(ref),
+                    offset, rounds_, width));
+    close();
+  }
+  add("cluster_arrive(), cluster_wait();");
+  add("if (cluster_rank() != 0) return;");
+}
+
+/// The fold of a buffer's lines, in place of the tile that it would be of.
+void Renderer::fold_of_lines(const kernel::Inst& inst, Ref ref) {
+  const int64_t width = left_lines_.at(ref);
+  const Spread to = spread_of(inst.type);
+  declare(inst.results[0]);
+  open(fmt::format("EACH (int r = 0; r < {}; ++r)", to.registers()));
+  add(fmt::format("const int k = {};",
+                  to.ragged() ? fmt::format("imin<int>({}, {})", to.element("r"), to.size - 1) : to.element("r")));
+  const std::string first = cluster_ == 1 ? buffer(ref) : fmt::format("({} + {})", buffer(ref), rounds_ * width);
+  fold_lines(first, width, cluster_ == 1 ? rounds_ : cluster_, dtype_of(ref), inst.reducer);
+  add(fmt::format("{}[r] = x[0];", fresh(inst.results[0])));
+  close();
+}
+
+}  // namespace weft::target::cuda

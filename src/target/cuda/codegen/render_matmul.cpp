@@ -1,0 +1,261 @@
+// Products of matrices in memory, on tensor cores (kernel::Op::matmul). Pieces of both sides come into a ring in shared
+// memory by asynchronous copies of 16 bytes, some steps ahead of the products. Sums stay in registers; at the end the
+// tile lies in the local buffer, whose memory the ring has used before. There are two ways to multiply: warps that read
+// fragments by ldmatrix (mma.sync, from sm_80 on), and groups of four warps that let the tensor cores read shared
+// memory (wgmma, sm_90a), where the schedule has pieces of 64 in a ring of at least three: there four warps take rows
+// of the tile with all their columns.
+//
+// A piece of a side is lines of chunks of 16 bytes, lines along the axis that is not contiguous in memory: [i][k], or
+// [k][i], which is read transposed. Chunk c of line l lies at c ^ (l mod 8) (swizzled<…> in the prelude), so that eight
+// chunks below each other lie in different banks; for wgmma lines are cut into panels of 128 bytes, one after the
+// other.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/error.h"
+#include "target/cuda/codegen/renderer.h"
+
+namespace weft::target::cuda {
+
+using kernel::Inst;
+using kernel::no_value;
+
+/// One side of the product: A, or B with its columns as lines.
+struct Renderer::MatmulSide {
+  const char* name;
+  kernel::Ref ref;
+  kernel::Value start, limit;
+  Dtype dtype;
+  int64_t extent = 0, stride = 0, depth = 0, depth_stride = 0;  // along i (or j), and along k
+  bool turned = false;                                          // lines along k
+  bool asynchronous = false;
+  bool whole_depth = false;  // k is a multiple of `depth`
+  bool panels = false;
+
+  int64_t per() const { return 16 / dtype.size(); }  // elements of a chunk
+  int64_t lines() const { return turned ? depth : extent; }
+  int64_t chunks() const { return (turned ? extent : depth) / per(); }  // of a line
+  std::string place() const {
+    return panels ? fmt::format("in_panels<{}>", lines()) : fmt::format("swizzled<{}>", chunks());
+  }
+  int64_t bytes() const { return extent * depth * dtype.size(); }
+  int64_t line_stride() const { return turned ? depth_stride : stride; }
+  int64_t inner_stride() const { return turned ? stride : depth_stride; }
+};
+
+Renderer::MatmulSide Renderer::matmul_side(const Inst& inst, bool right) {
+  MatmulSide s{right ? "b" : "a", right ? inst.right : inst.left, inst.args[right ? 1 : 0], inst.args[right ? 3 : 2],
+               dtype_of(inst.left)};
+  s.extent = inst.type.dims[right ? 1 : 0];
+  s.depth = inst.schedule.depth;
+  s.stride = inst.strides[right ? 3 : 0];
+  s.depth_stride = inst.strides[right ? 2 : 1];
+  s.turned = s.stride == 1 && s.depth_stride != 1;
+  s.asynchronous =
+      variant_.aligned && s.inner_stride() == 1 && s.line_stride() % s.per() == 0 && divisor(s.start) % s.per() == 0;
+  s.panels = by_warpgroups(inst);
+  s.whole_depth = divisor(inst.args[4]) % s.depth == 0;
+  check(threads_ % s.chunks() == 0, "cuda render", "a line of a matmul's side has more chunks than there are threads");
+  return s;
+}
+
+int64_t Renderer::ring_bytes(const Inst& inst) const {
+  return (by_warpgroups(inst) ? 1024 : 0) + inst.schedule.stages * (inst.type.dims[0] + inst.type.dims[1]) *
+                                                inst.schedule.depth * dtype_of(inst.left).size();
+}
+
+/// Before the loop: which chunks a thread copies.
+void Renderer::matmul_source(const MatmulSide& s) {
+  const char* n = s.name;
+  add(fmt::format("const int {0}_line = t / {1}, {0}_chunk = t % {1};", n, s.chunks()));
+  add(fmt::format("const {0}* {1}_from = p{2} + {3} + {1}_line * {4}ll + {1}_chunk * {5}ll;", memory_type(s.ref), n,
+                  s.ref, at(s.start), s.line_stride(), s.per() * s.inner_stride()));
+  if (s.limit != no_value) add(fmt::format("const int {}_limit = (int)imin<i64>({}, {});", n, at(s.limit), s.extent));
+}
+
+/// In `fill`: the chunks of the next piece, which begins at `k` and goes to `slot`.
+void Renderer::matmul_copy(const MatmulSide& s, int64_t offset) {
+  const std::string n = s.name;
+  const int64_t at_once = threads_ / s.chunks(), rounds = std::max<int64_t>(1, s.lines() / at_once);
+  const std::string enough =
+      s.lines() < at_once ? fmt::format("if ({}_line < {}) ", n, s.lines()) : "";  // powers of two, all of them
+  const std::string line = fmt::format("({}_line + i * {})", n, at_once),
+                    to = fmt::format("slot + {} + {}({}, {}_chunk)", offset, s.place(), line, n);
+  const std::string from = fmt::format("{}_from + i * {}ll", n, at_once * s.line_stride());
+  // What exists along the lines, and along a line.
+  const std::string line_end = s.turned ? (s.whole_depth ? "" : "depth - k") : s.limit == no_value ? "" : n + "_limit";
+  const std::string inner_end = s.turned ? (s.limit == no_value ? "" : n + "_limit") : s.whole_depth ? "" : "depth - k";
+  if (s.asynchronous) {
+    std::string bytes = inner_end.empty() ? "16" : n + "_bytes";
+    if (!inner_end.empty())
+      add(fmt::format("const int {}_bytes = imax(0, imin(16, ({} - {}_chunk * {}) * {}));", n, inner_end, n, s.per(),
+                      s.dtype.size()));
+    if (!line_end.empty()) bytes = fmt::format("{} < {} ? {} : 0", line, line_end, bytes);
+    add(fmt::format("{}EACH (int i = 0; i < {}; ++i) copy_async({}, {}{});", enough, rounds, to, from,
+                    bytes == "16" ? "" : ", " + bytes));
+  } else {
+    open(fmt::format("{}_Pragma(\"unroll 1\") for (int i = 0; i < {}; ++i)", enough, rounds));
+    add(fmt::format("alignas(16) {} x[{}];", memory_type(s.ref), s.per()));
+    std::string guard;
+    if (!line_end.empty()) guard = fmt::format("{} < {}", line, line_end);
+    if (!inner_end.empty())
+      guard += fmt::format("{}{}_chunk * {} + j < {}", guard.empty() ? "" : " && ", n, s.per(), inner_end);
+    const std::string element = fmt::format("({})[j * {}ll]", from, s.inner_stride());
+    add(fmt::format("EACH (int j = 0; j < {}; ++j) x[j] = {};", s.per(),
+                    guard.empty() ? element : fmt::format("{} ? {} : ({})0", guard, element, memory_type(s.ref))));
+    add(fmt::format("store_shared({}, *(const W16*)x);", to));
+    close();
+  }
+  add(fmt::format("{}_from += {}ll;", n, s.depth * s.depth_stride));
+}
+
+/// Fragments of one step along k: `rows` (A) lie in 16 by 16 (float32: 16 by 8) with the lower half of k in the first
+/// two of the four registers; of B two columns of tiles share them, and each has its halves of k beside each other.
+void Renderer::matmul_fragments(const MatmulSide& s, int64_t offset, int warp_extent, const std::string& first) {
+  const bool right = s.name[0] == 'b', wide = s.dtype == float32;
+  const std::string half = right ? "(lane >> 4)" : "(lane >> 3 & 1)",
+                    depth_half =
+                        right ? "(lane >> 3 & 1)" : "(lane >> 4)";  // which half of i, which of k a lane points at
+  const std::string space = fmt::format("slot + {}", offset), to = fmt::format("{}_part[step & 1][i]", s.name);
+  open(fmt::format("EACH (int i = 0; i < {}; ++i)", warp_extent / 16));
+  if (!s.turned) {
+    add(fmt::format("ldmatrix({}, {} + {}({} + i * 16 + {} * 8 + (lane & 7), step * 2 + {}));", to, space, s.place(),
+                    first, half, depth_half));
+  } else if (!wide) {
+    add(fmt::format("ldmatrix_turned({}, {} + {}(step * 16 + {} * 8 + (lane & 7), {} / 8 + i * 2 + {}));", to, space,
+                    s.place(), depth_half, first, half));
+  } else {
+    const std::string element =
+        fmt::format("({} + i * 16 + ({}) * 8 + (lane >> 2))", first, right ? "q >> 1" : "q & 1");
+    add(
+        fmt::format("EACH (int q = 0; q < 4; ++q) {}[q] = load_shared({} + {}(step * 8 + ({}) * 4 + (lane & 3), {} / "
+                    "4) + {} % 4 * 4);",
+                    to, space, s.place(), right ? "q & 1" : "q >> 1", element, element));
+  }
+  if (wide) add(fmt::format("EACH (int q = 0; q < 4; ++q) {0}[q] = to_tf32({0}[q]);", to));
+  close();
+}
+
+/// The steps of one piece by warps: fragments of the next step are read while those of this one are multiplied.
+void Renderer::matmul_by_warps(const Inst& inst, const MatmulSide& a, const MatmulSide& b) {
+  const kernel::MatmulSchedule& how = inst.schedule;
+  const int tall = how.rows / 16, broad = how.columns / 16;
+  const int64_t steps = how.depth * a.dtype.size() / 32;
+  const char* multiply = a.dtype == bfloat16 ? "mma_bf16" : a.dtype == float16 ? "mma_f16" : "mma_tf32";
+  add(fmt::format("u32 a_part[2][{}][4], b_part[2][{}][4];", tall, broad));
+  open("const auto fragments = [&](const int step)");
+  matmul_fragments(a, 0, how.rows, "row");
+  matmul_fragments(b, a.bytes(), how.columns, "column");
+  --indent_, add("};");
+  add("fragments(0);");
+  open(fmt::format("EACH (int step = 0; step < {}; ++step)", steps));
+  add(fmt::format("if (step + 1 < {}) fragments(step + 1);", steps));
+  add(
+      fmt::format("EACH (int i = 0; i < {}; ++i) EACH (int j = 0; j < {}; ++j) {}(sum[i][j], a_part[step & 1][i], "
+                  "b_part[step & 1][j >> 1][j % 2 * 2], b_part[step & 1][j >> 1][j % 2 * 2 + 1]);",
+                  tall, 2 * broad, multiply));
+  close();
+}
+
+/// The same by groups of four warps, each with some times 64 rows of A and all columns. What they do is waited for one
+/// piece later.
+void Renderer::matmul_by_warpgroups(const Inst& inst, const MatmulSide& a, const MatmulSide& b) {
+  // Where a side begins, and which bytes lie between panels and between groups of eight lines, in units of 16 bytes
+  // (PTX: matrix descriptors, swizzled by 128 bytes).
+  const auto matrix = [](const MatmulSide& s, const std::string& at) {
+    const uint64_t panels = s.turned ? static_cast<uint64_t>(s.depth) * 128 / 16 : 1;
+    return fmt::format("((u64)(({}) >> 4) | {:#x}ull)", at, panels << 16 | uint64_t{64} << 32 | uint64_t{1} << 62);
+  };
+  const int64_t blocks = inst.type.dims[0] / 64 / (threads_ / 128), columns = inst.type.dims[1], sums = columns / 2;
+  add(fmt::format("const u64 a_matrix = {}, b_matrix = {};", matrix(a, fmt::format("slot + group * {}", blocks * 8192)),
+                  matrix(b, fmt::format("slot + {}", a.bytes()))));
+  add("wgmma_fence();");
+  const char* type = a.dtype == bfloat16 ? "bf16" : "f16";
+  std::string registers, operands;
+  for (int64_t r = 0; r < sums; ++r) {
+    registers += fmt::format("{}%{}", r ? ", " : "", r);
+    operands += fmt::format("{}\"+f\"(sum[i][{}][{}])", r ? ", " : "", r / 4, r % 4);
+  }
+  // 64 rows are 8192 bytes; a step of 16 along k is 32 bytes of a line, or two groups of eight lines.
+  add(
+      fmt::format("EACH (int step = 0; step < {}; ++step) EACH (int i = 0; i < {}; ++i) asm volatile(\"{{.reg .pred p; "
+                  "setp.ne.b32 p, 1, 0; "
+                  "wgmma.mma_async.sync.aligned.m64n{}k16.f32.{}.{} {{{}}}, %{}, %{}, p, 1, 1, {}, {};}}\" : {} : "
+                  "\"l\"(a_matrix + i * 512 + step * {}), \"l\"(b_matrix + step * {}) : \"memory\");",
+                  inst.schedule.depth / 16, blocks, columns, type, type, registers, sums, sums + 1, a.turned ? 1 : 0,
+                  b.turned ? 1 : 0, operands, a.turned ? 128 : 2, b.turned ? 128 : 2));
+  add("wgmma_commit();");
+  add("wgmma_wait<1>();");
+}
+
+bool Renderer::by_warpgroups(const Inst& inst) const {
+  const int64_t rows = inst.type.dims[0], columns = inst.type.dims[1],
+                groups = inst.type.size() / (inst.schedule.rows * inst.schedule.columns) / 4;
+  return features_.warpgroups && dtype_of(inst.left).size() == 2 && inst.schedule.depth == 64 &&
+         inst.schedule.stages > 2 && groups > 0 && rows % (64 * groups) == 0 && columns >= 64 && columns <= 256 &&
+         rows / groups / 64 * columns <= 256;
+}
+
+void Renderer::matmul(const Inst& inst) {
+  const kernel::MatmulSchedule& how = inst.schedule;
+  const MatmulSide a = matmul_side(inst, false), b = matmul_side(inst, true);
+  const bool groups = by_warpgroups(inst);
+  const int ahead = how.stages - (groups ? 2 : 1);  // pieces on their way; of groups one more is being read
+  const int64_t stage = a.bytes() + b.bytes(), last = (how.stages - 1) * stage;
+  const int warps_across = static_cast<int>(inst.type.dims[1] / how.columns),
+            blocks = static_cast<int>(inst.type.dims[0] / 64) * 128 / threads_;
+  const int tall = groups ? blocks : how.rows / 16,
+            broad = groups ? static_cast<int>(inst.type.dims[1] / 8) : how.columns / 8;
+
+  open("");
+  add(fmt::format("const u32 ring = shared_address({}){};", buffer(inst.ref), groups ? " + 1023u & ~1023u" : ""));
+  add(fmt::format("const int depth = (int){}, lane = t & 31;", at(inst.args[4])));
+  if (groups)
+    add(fmt::format(
+        "const int group = __shfl_sync(0xffffffffu, t / 128, 0), row = group * {} + t / 32 % 4 * 16, column = 0;",
+        blocks * 64));
+  else
+    add(fmt::format("const int row = t / {} * {}, column = t / 32 % {} * {};", 32 * warps_across, how.rows,
+                    warps_across, how.columns));
+  for (const MatmulSide* s : {&a, &b}) matmul_source(*s);
+  open("const auto fill = [&](const int k, const u32 slot)");
+  matmul_copy(a, 0);
+  matmul_copy(b, a.bytes());
+  --indent_, add("};");
+  add(fmt::format("f32 sum[{}][{}][4];", tall, broad));
+  add(fmt::format(
+      "EACH (int i = 0; i < {}; ++i) EACH (int j = 0; j < {}; ++j) EACH (int q = 0; q < 4; ++q) sum[i][j][q] = 0.0f;",
+      tall, broad));
+  sync();  // what lay in the ring's memory has been read
+  open(fmt::format("EACH (int s = 0; s < {}; ++s)", ahead));
+  add(fmt::format("if (s * {} < depth) fill(s * {}, ring + s * {});", how.depth, how.depth, stage));
+  add("commit_copies();");
+  close();
+  add(fmt::format("u32 slot = ring, next = ring + {};", ahead * stage));
+  open(fmt::format("for (int k = 0; k < depth; k += {})", how.depth));
+  add(fmt::format("wait_copies<{}>();", ahead - 1));
+  if (groups) add("fence_for_wgmma();");
+  sync();
+  add(fmt::format("if (k + {0} < depth) fill(k + {0}, next);", ahead * how.depth));
+  add("commit_copies();");
+  if (groups) matmul_by_warpgroups(inst, a, b);
+  else matmul_by_warps(inst, a, b);
+  add(fmt::format("slot = slot == ring + {0} ? ring : slot + {1}, next = next == ring + {0} ? ring : next + {1};", last,
+                  stage));
+  close();
+  if (groups) add("wgmma_wait<0>();");
+  add("wait_copies<0>();");
+  sync();
+  open(fmt::format("EACH (int i = 0; i < {}; ++i) EACH (int j = 0; j < {}; ++j) EACH (int h = 0; h < 2; ++h)", tall,
+                   broad));
+  add(
+      fmt::format("*(W8*)({} + (row + i * {} + h * 8 + (lane >> 2)) * {} + column + j * 8 + (lane & 3) * 2) = *(const "
+                  "W8*)(sum[i][j] + h * 2);",
+                  buffer(inst.ref), groups ? 64 : 16, inst.strides[4]));
+  close();
+  sync();
+  close();
+}
+
+}  // namespace weft::target::cuda

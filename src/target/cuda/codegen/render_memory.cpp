@@ -1,0 +1,443 @@
+// Loads, stores and what must lie between them. Where the elements of a thread's chunk lie side by side and are known
+// to begin on a multiple of their size, they travel in words of up to 16 bytes.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <bit>
+#include <functional>
+#include <optional>
+
+#include "base/error.h"
+#include "base/half.h"
+#include "target/cuda/codegen/renderer.h"
+
+namespace weft::target::cuda {
+
+using kernel::Op;
+using kernel::Ref;
+using kernel::Type;
+
+Dtype Renderer::dtype_of(Ref ref) const {
+  const auto k = static_cast<size_t>(ref);
+  return is_local(ref) ? kernel_.locals[k - kernel_.params.size()].dtype : kernel_.params[k].dtype;
+}
+
+/// Bools are bytes that are 0 or not.
+std::string Renderer::memory_type(Ref ref) const { return dtype_of(ref) == bool_ ? "u8" : type_name(dtype_of(ref)); }
+
+std::string Renderer::buffer(Ref ref) const {
+  if (!is_local(ref))
+    return fmt::format("{}{}", arrived_ && !kernel_.params[static_cast<size_t>(ref)].constant ? "q" : "p", ref);
+  const int64_t offset = local_offsets_[static_cast<size_t>(ref) - kernel_.params.size()];
+  if (!in_shares(ref)) return fmt::format("(({}*)(locals + {}))", memory_type(ref), offset);
+  return fmt::format("(({}*)(locals + {}) - rank * {})", memory_type(ref), offset,
+                     kernel_.locals[static_cast<size_t>(ref) - kernel_.params.size()].share);
+}
+
+/// A local buffer of which each block of a cluster has its own part.
+bool Renderer::in_shares(Ref ref) const {
+  return cluster_ > 1 && is_local(ref) && kernel_.locals[static_cast<size_t>(ref) - kernel_.params.size()].share > 0;
+}
+
+/// Where a store goes: in a round, to the first block's memory, or to that of the block with the number `to`.
+std::string Renderer::stored_buffer(Ref ref) const {
+  if (round_ != Round::none && left_lines_.contains(ref)) return line_of_warp(ref);
+  if (round_ == Round::none || !is_local(ref) || in_shares(ref)) return buffer(ref);
+  const int64_t offset = local_offsets_[static_cast<size_t>(ref) - kernel_.params.size()];
+  return fmt::format("(({}*)(in_block(locals, {}) + {}))", memory_type(ref), round_ == Round::last ? "0" : "t", offset);
+}
+
+/// Where the elements of a tile lie: text of the address and of the guard of one element, and whether chunks of `vec`
+/// lie side by side.
+struct Renderer::Slice {
+  std::string address, guard;
+  bool wide = false;         // chunks travel as words
+  bool whole_chunks = true;  // the limit falls between chunks
+};
+
+Renderer::Slice Renderer::slice(const Inst& inst, const Type& tile, size_t first_limit, const Spread& s) {
+  Slice out;
+  const Value offset = inst.args[first_limit - 1];
+  const std::string element = s.element("r");
+  std::vector<std::string> position{element};
+  if (s.squares) position = square_position(element);
+  else if (tile.rank() == 2)
+    position = {fmt::format("({} / {})", element, tile.dims[1]), fmt::format("({} % {})", element, tile.dims[1])};
+  out.address = at(offset);
+  bool flat = tile.rank() > 0;  // the whole tile is one contiguous stretch, or every row of it holds whole chunks
+  bool aligned = divisor(offset) % s.vec == 0;
+  for (int k = 0; k < tile.rank(); ++k) {
+    const auto axis = static_cast<size_t>(k);
+    const int64_t stride = inst.strides[axis];
+    const bool last = k + 1 == tile.rank();
+    if (last) flat = flat && stride == 1 && tile.dims[axis] % s.vec == 0;
+    else aligned = aligned && stride % s.vec == 0;
+    if (stride != 0 && tile.dims[axis] > 1)
+      out.address +=
+          stride == 1 ? fmt::format(" + {}", position[axis]) : fmt::format(" + {} * {}ll", position[axis], stride);
+    const Value limit = inst.args[first_limit + axis];
+    if (limit == kernel::no_value) continue;
+    out.guard += fmt::format("{}{} < {}", out.guard.empty() ? "" : " && ", position[axis], at(limit));
+    if (last) out.whole_chunks = divisor(limit) % s.vec == 0;
+  }
+  if (s.ragged()) out.guard += fmt::format("{}{} < {}", out.guard.empty() ? "" : " && ", element, s.size);
+  const int64_t bytes = static_cast<int64_t>(s.vec) * dtype_of(inst.ref).size();
+  out.wide = flat && aligned && s.vec > 1 && bytes >= 4 && !s.repeated() && dtype_of(inst.ref) != bool_ &&
+             (variant_.aligned || is_local(inst.ref));
+  return out;
+}
+
+namespace {
+
+/// Text of a chunk's transfer in words: from and to are pointers to its first element.
+std::string words(const std::string& to, const std::string& from, int64_t bytes, bool now = false) {
+  const int64_t word = std::min<int64_t>(bytes, 16);
+  std::string text;
+  for (int64_t k = 0; k < bytes / word; ++k)
+    text += now ? fmt::format("((W{0}*)({1}))[{3}] = read_now((const W{0}*)({2}) + {3}); ", word, to, from, k)
+                : fmt::format("((W{0}*)({1}))[{3}] = ((const W{0}*)({2}))[{3}]; ", word, to, from, k);
+  return text;
+}
+
+std::string put_words(const std::string& to, const std::string& from, int64_t bytes) {
+  const int64_t word = std::min<int64_t>(bytes, 16);
+  std::string text;
+  for (int64_t k = 0; k < bytes / word; ++k)
+    text += fmt::format("put_word((W{0}*)({1}) + {3}, ((const W{0}*)({2}))[{3}]); ", word, to, from, k);
+  return text;
+}
+
+/// The 32 bits that a word is filled with where every element is `number`.
+std::optional<uint32_t> filling(Number number, Dtype t) {
+  if (t == float32) return std::bit_cast<uint32_t>(static_cast<float>(number.real()));
+  if (is_low_float(t)) return float_to_low(static_cast<float>(number.real()), t) * 0x10001u;
+  if (is_float(t) || t.size() > 4) return {};
+  const auto v = static_cast<uint32_t>(number.integral ? number.i : static_cast<int64_t>(number.f));
+  return t.size() == 4 ? v : t.size() == 2 ? (v & 0xffffu) * 0x10001u : (v & 0xffu) * 0x1010101u;
+}
+
+/// The transfer of a chunk that is there or not, in words. Something is read in any case (from the start of the
+/// buffer), so that loads wait for no condition and many of them are under way at once.
+std::string words_if(const std::string& to, const std::string& from, const std::string& at, uint32_t other,
+                     int64_t bytes, bool now) {
+  const int64_t word = std::min<int64_t>(bytes, 16);
+  std::string text;
+  for (int64_t k = 0; k < bytes / word; ++k) {
+    std::string place = fmt::format("(const W{}*)({} + (there ? {} : 0)) + {}", word, from, at, k);
+    if (now) {
+      text += fmt::format("const W{} read{} = read_now({}); ", word, k, place);
+      place = fmt::format("&read{}", k);
+    }
+    text += fmt::format("((W{}*)({}))[{}] = word_if(there, {}, {:#x}u); ", word, to, k, place, other);
+  }
+  return text;
+}
+
+std::string replaced(std::string text, const std::string& from, const std::string& to) {
+  for (size_t at = 0; (at = text.find(from, at)) != std::string::npos; at += to.size())
+    text.replace(at, from.size(), to);
+  return text;
+}
+
+}  // namespace
+
+/// The compiler would read as late as it can, one thing after the other.
+bool Renderer::reads_now(const Inst& inst) const { return inst.streaming && !is_local(inst.ref); }
+
+/// Loads whose values are stored in scratch as they are and wanted nowhere else. (Another block's scratch is out of the
+/// copies' reach.)
+void Renderer::find_copies(const kernel::Block& block) {
+  std::map<Value, int> uses;
+  const std::function<void(const kernel::Block&)> count = [&](const kernel::Block& b) {
+    for (const Inst& inst : b.insts) {
+      for (Value v : inst.args) ++uses[v];
+      for (const kernel::Block& inner : inst.blocks) count(inner);
+    }
+  };
+  count(block);
+  const std::function<void(const kernel::Block&)> forget_unused =
+      [&](const kernel::Block& b) {  // what is widened and never looked at
+        for (const Inst& inst : b.insts) {
+          if (inst.op == Op::cast && uses[inst.results[0]] == 0) unseen_.insert(inst.results[0]), --uses[inst.args[0]];
+          for (const kernel::Block& inner : inst.blocks) forget_unused(inner);
+        }
+      };
+  forget_unused(block);
+  const std::function<void(const kernel::Block&)> find = [&](const kernel::Block& b) {
+    std::map<Value, const Inst*> loads;
+    for (const Inst& inst : b.insts) {
+      if (inst.op == Op::load && inst.type.rank() == 1 && !is_local(inst.ref) && uses[inst.results[0]] == 1)
+        loads[inst.results[0]] = &inst;
+      if (inst.op == Op::store && is_local(inst.ref) && (cluster_ == 1 || in_shares(inst.ref)) &&
+          loads.contains(inst.args[0]) && dtype_of(inst.ref) == dtype_of(loads[inst.args[0]]->ref) &&
+          copies_words(*loads[inst.args[0]]) &&
+          std::all_of(inst.args.begin() + 2, inst.args.end(), [](Value limit) { return limit == kernel::no_value; }))
+        copied_[inst.args[0]] = loads[inst.args[0]];
+      for (const kernel::Block& inner : inst.blocks) find(inner);
+    }
+  };
+  find(block);
+}
+
+/// Does a load take whole words of 16 bytes that are there or zeros?
+bool Renderer::copies_words(const Inst& load) {
+  const Spread spread = spread_of(load.type);
+  const bool filled = load.args[1] == kernel::no_value || filling(load.number, load.type.dtype) == 0u;
+  return load.strides[0] == 1 && filled && !spread.ragged() && !spread.repeated() &&
+         spread.vec * load.type.dtype.size() % 16 == 0 && load.type.dtype != bool_;
+}
+
+/// From memory into scratch, past the registers. Threads wait for their own copies before they read what they have
+/// copied.
+void Renderer::copy_row(const Inst& load, const Inst& store) {
+  before_read(load.ref);
+  before_write(store.ref);
+  const Spread spread = spread_of(load.type);
+  const Slice from = slice(load, load.type, 1, spread), to = slice(store, load.type, 2, spread);
+  const auto first = [&](const std::string& text) {
+    return replaced(text, spread.element("r"), spread.element(fmt::format("(c * {})", spread.vec)));
+  };
+  const int64_t words = spread.vec * load.type.dtype.size() / 16, each = 16 / load.type.dtype.size();
+  open(fmt::format("EACH (int c = 0; c < {}; ++c)", spread.registers() / spread.vec));
+  if (!from.guard.empty()) add(fmt::format("const bool there = {};", first(from.guard)));
+  for (int64_t k = 0; k < words; ++k) {
+    const std::string at =
+        from.guard.empty() ? first(from.address) : fmt::format("(there ? {} : 0)", first(from.address));
+    add(fmt::format("copy_async(shared_address({} + {} + {}), {} + {} + {}{});", buffer(store.ref), first(to.address),
+                    k * each, buffer(load.ref), at, k * each, from.guard.empty() ? "" : ", there ? 16 : 0"));
+  }
+  close();
+  copies_ = true;
+}
+
+void Renderer::finish_copies() {
+  if (copies_) add("commit_copies(); wait_copies<0>();");
+  copies_ = false;
+}
+
+void Renderer::load(const Inst& inst) {
+  const Value result = inst.results[0];
+  if (line_loads_.contains(result)) return;  // by what folds it
+  if (copied_.contains(result)) {
+    const Slice s = slice(inst, inst.type, 1, spread_of(inst.type));
+    if (s.wide && (s.guard.empty() || s.whole_chunks)) return;  // by the store
+    copied_.erase(result);
+  }
+  if (is_local(inst.ref)) finish_copies();
+  before_read(inst.ref);
+  const bool flag = inst.type.dtype == bool_;
+  const std::string p = buffer(inst.ref);
+  const Spread spread = spread_of(result);
+  const Slice s = slice(inst, inst.type, 1, spread);
+  const std::string element = fmt::format("{}[{}]{}", p, s.address, flag ? " != 0" : "");
+  const std::string other = literal(inst.number, inst.type.dtype);
+  if (!s.wide && reads_now(inst) && s.guard.empty() && inst.type.dtype == float32)
+    return each(result, fmt::format("read_now({} + {})", p, s.address));
+  if (!s.wide)
+    return each(result, s.guard.empty()
+                            ? element
+                            : fmt::format("{} ? {} : {}", s.guard, flag ? "(" + element + ")" : element, other));
+  declare(result);
+  const int chunks = spread.registers() / spread.vec;
+  const auto first = [&](const std::string& text) {
+    return replaced(text, spread.element("r"), spread.element(fmt::format("(c * {})", spread.vec)));
+  };
+  const std::string whole =
+      words(fmt::format("{} + c * {}", fresh(result), spread.vec), fmt::format("{} + {}", p, first(s.address)),
+            spread.vec * static_cast<int64_t>(inst.type.dtype.size()), reads_now(inst));
+  open(fmt::format("EACH (int c = 0; c < {}; ++c)", chunks));
+  if (s.guard.empty()) {
+    add(whole);
+  } else {
+    const std::string last = replaced(s.guard, spread.element("r"),
+                                      spread.element(fmt::format("(c * {} + {})", spread.vec, spread.vec - 1)));
+    if (const auto filled = filling(inst.number, inst.type.dtype); s.whole_chunks && filled && !is_local(inst.ref)) {
+      add(fmt::format("const bool there = {};", first(s.guard)));
+      add(words_if(fmt::format("{} + c * {}", fresh(result), spread.vec), p, first(s.address), *filled,
+                   spread.vec * static_cast<int64_t>(inst.type.dtype.size()), reads_now(inst)));
+      return close();
+    }
+    add(fmt::format("if ({}) {{ {}}}", s.whole_chunks ? first(s.guard) : last, whole));
+    if (s.whole_chunks)
+      add(fmt::format("else EACH (int j = 0; j < {}; ++j) {}[c * {} + j] = {};", spread.vec, fresh(result), spread.vec,
+                      other));
+    else
+      add(fmt::format("else EACH (int r = c * {0}; r < c * {0} + {0}; ++r) {1}[r] = {2} ? {3} : {4};", spread.vec,
+                      fresh(result), s.guard, element, other));
+  }
+  close();
+}
+
+void Renderer::store(const Inst& inst) {
+  if (const auto copied = copied_.find(inst.args[0]); copied != copied_.end()) return copy_row(*copied->second, inst);
+  before_write(inst.ref);
+  const Value value = inst.args[0];
+  const Type& tile = type(value);
+  const std::string p = stored_buffer(inst.ref);
+  const Spread spread = spread_of(value);
+  const Slice s = slice(inst, tile, 2, spread);
+  const bool for_all = round_ == Round::before_others && is_local(inst.ref) && !in_shares(inst.ref);
+  check(!for_all || tile.rank() == 0, "cuda render",
+        "a round leaves more than a number to the rounds of the next loop");
+  if (tile.rank() == 0)
+    return add(fmt::format("if (t {} {}) {}[{}] = {};", for_all ? "<" : "==", for_all ? cluster_ : 0, p, s.address,
+                           at(value)));
+  std::string guard = s.guard;
+  if (spread.repeated()) guard = fmt::format("t < {}{}{}", spread.size, guard.empty() ? "" : " && ", guard);
+  const std::string one = fmt::format("{}[{}] = {};", p, s.address, at(value));
+  if (!s.wide)
+    return add(fmt::format("EACH (int r = 0; r < {}; ++r) {}{}", spread.registers(),
+                           guard.empty() ? "" : fmt::format("if ({}) ", guard), one));
+  // A chunk is put together in registers of its own where the value is nowhere stored.
+  std::string from = names_[static_cast<size_t>(value)];
+  const bool in_registers = at(value) == from + "[r]";
+  if (!in_registers) {
+    from = fmt::format("w{}", body_.size());
+    add(fmt::format("alignas(16) {} {}[{}];", memory_type(inst.ref), from, spread.registers()));
+    add(fmt::format("EACH (int r = 0; r < {}; ++r) {}[r] = {};", spread.registers(), from, at(value)));
+  }
+  const auto first = [&](const std::string& text) {
+    return replaced(text, spread.element("r"), spread.element(fmt::format("(c * {})", spread.vec)));
+  };
+  std::string whole = words(fmt::format("{} + {}", p, first(s.address)), fmt::format("{} + c * {}", from, spread.vec),
+                            spread.vec * static_cast<int64_t>(dtype_of(inst.ref).size()));
+  if (!is_local(inst.ref) && spread.squares)
+    whole = put_words(fmt::format("{} + {}", p, first(s.address)), fmt::format("{} + c * {}", from, spread.vec),
+                      spread.vec * static_cast<int64_t>(dtype_of(inst.ref).size()));
+  open(fmt::format("EACH (int c = 0; c < {}; ++c)", spread.registers() / spread.vec));
+  if (guard.empty()) {
+    add(whole);
+  } else {
+    const std::string last =
+        replaced(guard, spread.element("r"), spread.element(fmt::format("(c * {} + {})", spread.vec, spread.vec - 1)));
+    add(fmt::format("if ({}) {{ {}}}", s.whole_chunks ? first(guard) : last, whole));
+    if (!s.whole_chunks)
+      add(fmt::format("else EACH (int r = c * {0}; r < c * {0} + {0}; ++r) if ({1}) {2}", spread.vec, guard, one));
+  }
+  close();
+}
+
+void Renderer::gather(const Inst& inst) {
+  if (is_local(inst.ref)) finish_copies();
+  before_read(inst.ref);
+  const bool flag = inst.type.dtype == bool_, masked = inst.args[1] != kernel::no_value;
+  const std::string element = fmt::format("{}[{}]{}", buffer(inst.ref), at(inst.args[0]), flag ? " != 0" : "");
+  std::string guard = masked ? at(inst.args[1]) : "";
+  if (spread_of(inst.type).ragged())
+    guard += fmt::format("{}{} < {}", guard.empty() ? "" : " && ", spread_of(inst.type).element("r"), inst.type.size());
+  each(inst.results[0], guard.empty() ? element
+                                      : fmt::format("{} ? {} : {}", guard, flag ? "(" + element + ")" : element,
+                                                    literal(inst.number, inst.type.dtype)));
+}
+
+void Renderer::scatter(const Inst& inst) {
+  before_write(inst.ref);
+  const Spread s = spread_of(inst.args[0]);
+  std::string guard = inst.args[2] != kernel::no_value ? at(inst.args[2]) : "true";
+  if (type(inst.args[0]).rank() == 0) guard += " && t == 0";
+  else if (s.repeated()) guard += fmt::format(" && t < {}", s.size);
+  else if (s.ragged()) guard += fmt::format(" && {} < {}", s.element("r"), s.size);
+  add(fmt::format("EACH (int r = 0; r < {}; ++r) if ({}) {}[{}] = {};", s.registers(), guard, buffer(inst.ref),
+                  at(inst.args[1]), at(inst.args[0])));
+}
+
+/// Into the second-level cache, a line a thread.
+void Renderer::prefetch(const Inst& inst) {
+  constexpr int64_t line = 128;
+  const int64_t lines = (inst.number.i * dtype_of(inst.ref).size() + line - 1) / line;
+  add(fmt::format("for (int l = t; l < {}; l += {}) prefetch_line((const u8*)({} + {}) + l * {});", lines, threads_,
+                  buffer(inst.ref), at(inst.args[0]), line));
+}
+
+/// One lane after the other in the order of their numbers, by one thread: sums come out the same every time.
+void Renderer::atomic_add(const Inst& inst) {
+  const Dtype t = type(inst.args[0]).dtype;
+  const int64_t n = type(inst.args[0]).size();
+  before_write(inst.ref);
+  sync();
+  const std::string values = exchange(t, n), places = exchange(int64, n, (n * t.size() + 15) / 16 * 16);
+  put(inst.args[0], values);
+  if (inst.args[2] == kernel::no_value) {
+    put(inst.args[1], places);
+  } else {
+    const Spread s = spread_of(inst.args[1]);
+    add(fmt::format("EACH (int r = 0; r < {}; ++r) {}{}[{}] = {} ? {} : -1;", s.registers(),
+                    s.ragged() ? fmt::format("if ({} < {}) ", s.element("r"), n) : "", places, s.element("r"),
+                    at(inst.args[2]), at(inst.args[1])));
+  }
+  sync();
+  const std::string args[] = {"old", fmt::format("{}[k]", values)};
+  add(
+      fmt::format("if (t == 0) for (int k = 0; k < {}; ++k) {{ const i64 place = {}[k]; if (place >= 0) "
+                  "atomic_update({} + place, [&]({} old) {{ return ({}){}; }}); }}",
+                  n, places, buffer(inst.ref), memory_type(inst.ref), memory_type(inst.ref), low_sum(t, args)));
+  sync();
+}
+
+/// Low floats are added in float32.
+std::string Renderer::low_sum(Dtype t, std::span<const std::string> args) {
+  if (!is_low_float(t)) return expression(kernel::ScalarOp::add, t, args);
+  const std::string wide[] = {conversion(args[0], t, float32), conversion(args[1], t, float32)};
+  return conversion("(" + expression(kernel::ScalarOp::add, float32, wide) + ")", float32, t);
+}
+
+/// Threads read and write a buffer at elements of their own where it is always accessed in one way.
+void Renderer::note_pattern(const Inst& inst) {
+  const bool reads = inst.op == Op::load || inst.op == Op::gather,
+             writes = inst.op == Op::store || inst.op == Op::scatter || inst.op == Op::atomic_add;
+  if (!reads && !writes) return;
+  std::string pattern = reads ? "read " : "write ";
+  if (inst.op == Op::load || inst.op == Op::store) {
+    const Type& tile = reads ? inst.type : type(inst.args[0]);
+    pattern += fmt::format("{} by", tile.size());
+    for (size_t k = 0; k < inst.strides.size(); ++k) pattern += fmt::format(" {}:{}", tile.dims[k], inst.strides[k]);
+  } else {
+    pattern += "indexed";
+  }
+  patterns_[inst.ref].insert(pattern);
+}
+
+bool Renderer::shared_pattern(Ref ref) const {
+  const auto found = patterns_.find(ref);
+  if (found == patterns_.end()) return false;
+  std::set<std::string> reads, writes;
+  for (const std::string& p : found->second) {
+    if (p.starts_with("read ")) reads.insert(p.substr(5));
+    else writes.insert(p.substr(6));
+  }
+  if (reads.empty() || writes.empty()) return false;
+  const bool one = reads == writes && reads.size() == 1 && *reads.begin() != "indexed";
+  return !one || std::stoll(*reads.begin()) < threads_;
+}
+
+void Renderer::before_read(Ref ref) {
+  if (!shared_pattern(ref)) return;
+  if (dirty_.contains(ref)) {
+    sync();
+    dirty_.clear();
+    read_.clear();
+  }
+  read_.insert(ref);
+}
+
+void Renderer::before_write(Ref ref) {
+  if (!shared_pattern(ref)) return;
+  if (read_.contains(ref)) {
+    sync();
+    dirty_.clear();
+    read_.clear();
+  }
+  dirty_.insert(ref);
+}
+
+/// What a body does may have happened before it begins again, and before what follows it.
+void Renderer::loop_hazards(const kernel::Block& block) {
+  for (const Inst& inst : block.insts) {
+    const bool reads = inst.op == Op::load || inst.op == Op::gather,
+               writes = inst.op == Op::store || inst.op == Op::scatter || inst.op == Op::atomic_add;
+    if ((reads || writes) && shared_pattern(inst.ref)) (reads ? read_ : dirty_).insert(inst.ref);
+    for (const kernel::Block& inner : inst.blocks) loop_hazards(inner);
+  }
+}
+
+}  // namespace weft::target::cuda

@@ -1,0 +1,100 @@
+// Tiles that are turned by squares. Where a kernel does nothing but read tiles, turn some of them, compute element by
+// element and store, a thread has a square of each tile that is as wide as the words it reads and writes. What is to be
+// turned is read along its own lines, put into shared memory in whole words, and taken from there square by square,
+// which threads turn in registers. Shared memory has no gaps: the words of a line change places so that those of eight
+// lines meet different banks.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "target/cuda/codegen/renderer.h"
+
+namespace weft::target::cuda {
+
+using kernel::Op;
+
+namespace {
+
+constexpr int64_t most_square_threads = 512;
+constexpr int most_wide_tiles = 3;  // of four bytes an element: a square has sixteen
+
+bool is_power_of_two(int64_t n) { return n > 0 && (n & (n - 1)) == 0; }
+
+}  // namespace
+
+/// Decides whether the kernel is one of these, and what its tiles are.
+void Renderer::find_squares() {
+  if (!turns_ || reduces_ || !variant_.aligned ||
+      (narrowest_ == 2 ? loads_ > 1 : narrowest_ != 4 || loads_ > most_wide_tiles))
+    return;
+  std::vector<int64_t> tile;
+  std::set<Value> turned, others;
+  for (const Inst& inst : kernel_.body.insts) {
+    if (inst.op == Op::transpose) turned.insert(inst.args[0]), tile = inst.type.dims;
+    else others.insert(inst.args.begin(), inst.args.end());
+  }
+  if (tile.empty()) return;
+  const std::vector<int64_t> across(tile.rbegin(), tile.rend());
+  for (const Inst& inst : kernel_.body.insts) {
+    const bool plain = inst.op == Op::constant || inst.op == Op::program_id || inst.op == Op::symbol ||
+                       inst.op == Op::scalar || inst.op == Op::cast || inst.op == Op::bitcast || inst.op == Op::load ||
+                       inst.op == Op::store || inst.op == Op::transpose ||
+                       (inst.op == Op::broadcast && type(inst.args[0]).rank() != 1) || inst.op == Op::yield;
+    if (!plain) return;
+    for (Value v : inst.results) {
+      const bool is_turned = turned.contains(v);
+      if (is_turned && (inst.op != Op::load || others.contains(v) || type(v).dtype == bool_)) return;
+      if (type(v).rank() > 0 && type(v).dims != (is_turned ? across : tile)) return;
+    }
+  }
+  const int64_t side = vec_, squares = tile[0] * tile[1] / (side * side);
+  if (tile[0] % side != 0 || tile[1] % side != 0 || !is_power_of_two(tile[0] / side) ||
+      !is_power_of_two(tile[1] / side) || squares % 32 != 0 || squares > most_square_threads)
+    return;
+  square_ = vec_;
+  turned_ = turned;
+  square_tile_ = tile;
+}
+
+/// Where the thread's square lies in a tile, counted in squares. Half of what such a kernel computes is addresses: that
+/// nothing is negative makes shifts of divisions.
+std::string Renderer::square_place() const {
+  return fmt::format(
+      "  __builtin_assume(t >= 0 && t < {0}), __builtin_assume(program >= 0);\n  const int line = t / {1}, place = t % "
+      "{1};\n",
+      threads_, square_tile_[1] / square_);
+}
+
+/// Text of a place in a tile: the number of its line and where it lies there.
+std::vector<std::string> Renderer::square_position(const std::string& r) const {
+  return {fmt::format("(line * {0} + {1} / {0})", square_, r), fmt::format("(place * {0} + {1} % {0})", square_, r)};
+}
+
+void Renderer::turn_squares(const Inst& inst) {
+  const Value from = inst.args[0], result = inst.results[0];
+  const Spread given = spread_of(from);
+  const int64_t chunks = square_tile_[0] / square_, words = square_ * static_cast<int64_t>(inst.type.dtype.size()) / 16;
+  const std::string space = exchange(inst.type.dtype, inst.type.size());
+  // The place of a chunk in its line changes with the line's square.
+  const auto place = [&](const std::string& line, const std::string& chunk) {
+    return fmt::format("((W16*)({} + (({}) * {} + (({}) ^ ({}) / {} % {})) * {}))", space, line, chunks, chunk, line,
+                       square_, std::min<int64_t>(chunks, 8), square_);
+  };
+  sync();
+  open(fmt::format("EACH (int c = 0; c < {}; ++c)", given.registers() / given.vec));
+  add(fmt::format("const int chunk = c * {} + t;", threads_));
+  add(fmt::format("EACH (int k = 0; k < {}; ++k) {}[k] = ((const W16*)({} + c * {}))[k];", words,
+                  place(fmt::format("chunk / {}", chunks), fmt::format("chunk % {}", chunks)),
+                  names_[static_cast<size_t>(from)], given.vec));
+  close();
+  sync();
+  declare(result);
+  open("");
+  add(fmt::format("alignas(16) {} square[{}];", type_name(inst.type.dtype), square_ * square_));
+  add(fmt::format("EACH (int c = 0; c < {}; ++c) EACH (int k = 0; k < {}; ++k) ((W16*)(square + c * {}))[k] = {}[k];",
+                  square_, words, square_, place(fmt::format("place * {} + c", square_), "line")));
+  add(fmt::format("turn<{}>(square, {});", square_, fresh(result)));
+  close();
+}
+
+}  // namespace weft::target::cuda

@@ -1,0 +1,215 @@
+#pragma once
+// The renderer's state, shared by its files: codegen/analyze.cpp (before a line is written), render.cpp (blocks,
+// scalars), render_memory.cpp, render_tile.cpp, render_lines.cpp, codegen/render_transposed.cpp, render_matmul.cpp.
+#include <functional>
+#include <map>
+#include <set>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "target/cuda/codegen/layout.h"
+#include "target/cuda/codegen/render.h"
+#include "target/cuda/codegen/scalar.h"
+
+namespace weft::target::cuda {
+
+class Renderer {
+ public:
+  Renderer(const kernel::Kernel& kernel, const Variant& variant, const Features& features);
+  Rendered run(const std::string& symbol);
+
+ private:
+  using Inst = kernel::Inst;
+  using Value = kernel::Value;
+
+  // codegen/analyze.cpp
+  void choose_threads();
+  void survey(const kernel::Block& block);
+  void survey_loop(const Inst& loop);
+  void deal_rounds();
+  bool walks() const { return walked_ > 0 && walked_ == largest_tile_; }
+  bool walks_long_rows() const { return walks() && walked_ > 1024; }
+  int vec_of_long_rows() const;
+  int min_blocks() const;
+
+  // render.cpp
+  void block(const kernel::Block& block);
+  std::vector<const Inst*> in_order(const kernel::Block& block) const;
+  void inst(const Inst& inst);
+  void scalar(const Inst& inst);
+  void convert(const Inst& inst);
+  bool in_halves(const Inst& cast) const;
+  void loop(const Inst& inst);
+  void parallel(const Inst& inst);
+  void by_warps(const kernel::Block& body);
+  bool dealt_out(const Inst& inst) const {
+    return inst.op == kernel::Op::loop && inst.parallel && cluster_ * rounds_ > 1;
+  }
+  bool reads_scratch(const kernel::Block& block) const;
+  void when(const Inst& inst);
+  void when_with_values(const Inst& inst);
+  void on_lane(const kernel::Block& block, const std::vector<std::string>& targets);
+  bool waits_for_memory(const Inst& inst) const;
+  void arrive();
+  std::string signature(const std::string& symbol) const;
+  std::string entry(const std::string& symbol) const;
+  void add(const std::string& line) { body_ += std::string(static_cast<size_t>(indent_) * 2, ' ') + line + "\n"; }
+  void open(const std::string& line) { add(line + " {"), ++indent_; }
+  void close() { --indent_, add("}"); }
+  const kernel::Type& type(Value v) const { return kernel_.types[static_cast<size_t>(v)]; }
+  Spread spread_of(const kernel::Type& type) const {
+    Spread s = spread(type.size(), threads_, vec_);
+    s.squares = square_ > 0 && type.rank() == 2;
+    return s;
+  }
+  Spread spread_of(Value v) const {
+    return turned_.contains(v) ? spread(type(v).size(), threads_, vec_) : spread_of(type(v));
+  }
+  /// Text of a value in register `r`: a scalar's name, an array's element, or what stands for a tile that is nowhere
+  /// stored.
+  std::string at(Value v, const std::string& r = "r") const;
+  void name(Value v, std::string text) { names_[static_cast<size_t>(v)] = std::move(text); }
+  std::string fresh(Value v) const { return "v" + std::to_string(v); }
+  /// Declares the registers of a tile, or a scalar.
+  void declare(Value v);
+  /// dst[r] = text for every register.
+  void each(Value v, const std::string& text);
+  /// The same of arithmetic, which reads nothing but register r of other tiles: what follows each other shares a loop.
+  /// (A loop a statement has NVRTC take three times as long over long arithmetic.)
+  void arithmetic(Value v, const std::string& text);
+  /// A scalar that no tile is needed for: before the loop that is still open to more statements, if there is one.
+  void scalar_line(Value v, const std::string& text);
+  void add_before_shared(const std::string& line);
+
+  // divisors: the largest power of two that is known to divide an integer scalar
+  int64_t divisor(Value v) const;
+  void find_divisor(const Inst& inst);
+
+  // render_memory.cpp
+  struct Slice;
+  Slice slice(const Inst& inst, const kernel::Type& tile, size_t first_limit, const Spread& spread);
+  std::string memory_type(kernel::Ref ref) const;
+  Dtype dtype_of(kernel::Ref ref) const;
+  bool is_local(kernel::Ref ref) const { return ref >= static_cast<kernel::Ref>(kernel_.params.size()); }
+  std::string buffer(kernel::Ref ref) const;
+  bool in_shares(kernel::Ref ref) const;
+  std::string stored_buffer(kernel::Ref ref) const;
+  bool reads_now(const Inst& inst) const;
+  void find_copies(const kernel::Block& block);
+  bool copies_words(const Inst& load);
+  void copy_row(const Inst& load, const Inst& store);
+  void finish_copies();
+  void load(const Inst& inst);
+  void store(const Inst& inst);
+  void gather(const Inst& inst);
+  void scatter(const Inst& inst);
+  void atomic_add(const Inst& inst);
+  void prefetch(const Inst& inst);
+  static std::string low_sum(Dtype t, std::span<const std::string> args);
+  bool shared_pattern(kernel::Ref ref) const;
+  void before_read(kernel::Ref ref);
+  void before_write(kernel::Ref ref);
+  void loop_hazards(const kernel::Block& block);
+  void note_pattern(const Inst& inst);
+
+  // render_tile.cpp
+  void reduce(const Inst& inst);
+  using Combined =
+      std::function<std::string(const std::string&, const std::string&)>;  // text of two values put together
+  void reduce_lanes(int lanes, const std::string& w, int registers, const Combined& combined);
+  void reduce_warps(const Spread& s, Dtype dtype, const std::string& w, int registers, const Combined& combined);
+  static bool any_order(kernel::Reducer reducer, Dtype dtype);
+  void reduce_lines(std::span<const Inst* const> insts);
+  size_t reduced_together(std::span<const Inst* const> insts) const;
+  void reduce_rows(const Inst& inst);
+  void reduce_columns(const Inst& inst);
+  void reduce_plane(const Inst& inst);
+  void broadcast(const Inst& inst);
+  void transpose(const Inst& inst);
+  void shift(const Inst& inst);
+  void exchange_lanes(const Inst& inst);
+  void extract(const Inst& inst);
+  void dot(const Inst& inst);
+  /// Reserves so many bytes of the exchange space from `offset` on and gives a pointer to it.
+  std::string exchange(Dtype dtype, int64_t elements, int64_t offset = 0);
+  /// Writes all elements of a tile to `space`, by their numbers.
+  void put(Value v, const std::string& space);
+  void sync() { add(std::string(sync_)); }
+
+  // render_lines.cpp
+  std::map<kernel::Ref, int64_t> lines_of_rounds(const Inst& loop, int rounds) const;
+  int64_t line_elements(kernel::Ref ref) const;
+  std::string line_of_warp(kernel::Ref ref) const;
+  void fold_lines(const std::string& first, int64_t width, int count, Dtype dtype, kernel::Reducer reducer);
+  void gather_lines();
+  void fold_of_lines(const Inst& inst, kernel::Ref ref);
+
+  // codegen/render_transposed.cpp
+  void find_squares();
+  std::string square_place() const;
+  std::vector<std::string> square_position(const std::string& r) const;
+  void turn_squares(const Inst& inst);
+
+  // render_matmul.cpp
+  struct MatmulSide;
+  MatmulSide matmul_side(const Inst& inst, bool right);
+  int64_t ring_bytes(const Inst& inst) const;
+  void matmul_source(const MatmulSide& s);
+  void matmul_copy(const MatmulSide& s, int64_t offset);
+  void matmul_fragments(const MatmulSide& s, int64_t offset, int warp_extent, const std::string& first);
+  bool by_warpgroups(const Inst& inst) const;
+  void matmul_by_warps(const Inst& inst, const MatmulSide& a, const MatmulSide& b);
+  void matmul_by_warpgroups(const Inst& inst, const MatmulSide& a, const MatmulSide& b);
+  void matmul(const Inst& inst);
+
+  const kernel::Kernel& kernel_;
+  Variant variant_;
+  Features features_;
+  int threads_ = 32, vec_ = 4, programs_ = 1;
+  enum class Round : uint8_t { none, before_others, last };
+  int cluster_ = 1;                 // blocks of a program
+  int rounds_ = 1;                  // of its parallel loop that a block takes: one a warp
+  std::string_view sync_ = "SYNC";  // the barrier of those who work on one tile
+  std::map<kernel::Ref, int64_t>
+      left_lines_;                           // local buffers in which its rounds leave a line each: the elements of one
+  std::map<Value, kernel::Ref> line_loads_;  // what such a buffer is loaded as, to be folded
+  std::map<kernel::Ref, kernel::Reducer> line_folds_;
+  int parallel_loops_ = 0, rounds_begun_ = 0;
+  Round round_ = Round::none;  // of the parallel loop that is being rendered
+  int64_t exchange_bytes_ = 0, local_bytes_ = 0;
+  std::vector<int64_t> local_offsets_;
+  std::string body_;
+  bool arrived_ = false;                      // what the kernel before this one writes has been waited for
+  size_t shared_begin_ = 0, shared_end_ = 0;  // where the loop of the last arithmetic stands in the body; others may
+                                              // join it as long as nothing follows
+  int64_t shared_registers_ = 0;
+  int indent_ = 1;
+  std::vector<std::string> names_;
+  std::vector<bool> splat_;  // a tile that is one scalar everywhere: its name is the scalar's
+  std::vector<int64_t> divisors_;
+  int64_t largest_tile_ = 1;
+  std::map<kernel::Ref, int64_t>
+      rings_;      // bytes of shared memory that a matmul into a local buffer uses before its result is there
+  int warps_ = 0;  // that a matmul wants
+  bool reduces_ = false, lines_ = false;  // any reduction or product; reductions of one axis
+  bool turns_ = false;                    // any tile
+  int square_ = 0;  // the side of the squares that threads turn in registers; 0: tiles are turned element by element
+  std::set<Value> turned_;            // tiles that are only read to be turned: the usual chunks
+  std::vector<int64_t> square_tile_;  // what all others are like: lines, columns
+  int64_t walked_ = 0;  // elements of the rows that a loop reduces one by one while it carries tiles of their width
+  std::map<Value, int64_t> numbers_;   // constants
+  std::map<int64_t, int64_t> filled_;  // by the elements of a tile of one axis: how many of them loads fill at most
+  bool planes_ = false;                // reductions of two axes
+  int loads_ = 0;                      // of tiles
+  int64_t kept_bytes_ =
+      0;               // that a program may want to keep in registers: tiles that are loaded or carried through loops
+  int narrowest_ = 8;  // bytes of an element in contiguous slices
+  std::map<kernel::Ref, std::set<std::string>> patterns_;  // ways in which a written buffer is accessed
+  std::set<kernel::Ref> dirty_, read_;                     // written, read since the last barrier
+  std::map<Value, const Inst*> copied_;  // by what is stored in scratch and read by nobody else: its load
+  std::set<Value> unseen_;               // casts that nobody reads
+  bool copies_ = false;                  // are under way
+};
+
+}  // namespace weft::target::cuda

@@ -1,0 +1,102 @@
+#include "target/cuda/driver/timestamps.h"
+
+#include <chrono>
+#include <utility>
+#include <vector>
+
+namespace weft::target::cuda {
+
+namespace {
+
+constexpr float longest_span_ms = 1000;  // of which a float holds a tenth of a microsecond
+
+EventHandle make_event() {
+  EventHandle event = nullptr;
+  check(driver().event_create(&event, event_default), "cuEventCreate");
+  return event;
+}
+
+class EventMoments final : public runtime::Moments {
+ public:
+  EventMoments(Context& context, EventClock& clock, size_t count) : context_(context), clock_(clock) {
+    std::lock_guard lock(runtime::Accelerator::order());
+    clock_.begin();
+    for (size_t k = 0; k < count; ++k) events_.push_back(make_event());
+  }
+  ~EventMoments() override {
+    if (driver().ctx_set_current(context_.handle()) != success) return;
+    for (EventHandle event : events_) driver().event_destroy(event);
+  }
+
+  /// In a capture: a node of the graph, which notes the time at every launch.
+  void note(size_t k) override {
+    const unsigned flags = context_.capturing() ? event_record_external : event_record_default;
+    check(driver().event_record_with_flags(events_.at(k), context_.stream(), flags), "cuEventRecordWithFlags");
+  }
+
+  std::vector<double> times() override {
+    std::lock_guard lock(runtime::Accelerator::order());
+    context_.make_current();
+    check(driver().event_synchronize(events_.back()), "cuEventSynchronize");
+    std::vector<double> out;
+    const double first = clock_.at(events_.front());
+    for (EventHandle event : events_) {
+      float ms = 0;
+      check(driver().event_elapsed_time(&ms, events_.front(), event), "cuEventElapsedTime");
+      out.push_back(first + 1e3 * static_cast<double>(ms));
+    }
+    return out;
+  }
+
+ private:
+  Context& context_;
+  EventClock& clock_;
+  std::vector<EventHandle> events_;
+};
+
+}  // namespace
+
+EventClock::~EventClock() {
+  if (!anchor_ || driver().ctx_set_current(context_.handle()) != success) return;
+  driver().event_destroy(anchor_);
+  driver().event_destroy(next_);
+}
+
+void EventClock::begin() {
+  context_.make_current();
+  if (anchor_) return;
+  anchor_ = make_event();
+  next_ = make_event();
+  context_.synchronize();
+  check(driver().event_record(anchor_, context_.stream()), "cuEventRecord");
+  context_.synchronize();
+  anchor_us_ = std::chrono::duration<double, std::micro>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+
+float EventClock::milliseconds(EventHandle from, EventHandle to) const {
+  float ms = 0;
+  check(driver().event_elapsed_time(&ms, from, to), "cuEventElapsedTime");
+  return ms;
+}
+
+/// Where the anchor has come to lie far back, another one follows it into the device's work and takes over once it has
+/// happened.
+double EventClock::at(EventHandle event) {
+  if (next_recorded_ && driver().event_query(next_) == success) {
+    anchor_us_ += 1e3 * static_cast<double>(milliseconds(anchor_, next_));
+    std::swap(anchor_, next_);
+    next_recorded_ = false;
+  }
+  const float ms = milliseconds(anchor_, event);
+  if (ms > longest_span_ms && !next_recorded_) {
+    check(driver().event_record(next_, context_.stream()), "cuEventRecord");
+    next_recorded_ = true;
+  }
+  return anchor_us_ + 1e3 * static_cast<double>(ms);
+}
+
+std::unique_ptr<runtime::Moments> make_moments(Context& context, EventClock& clock, size_t count) {
+  return std::make_unique<EventMoments>(context, clock, count);
+}
+
+}  // namespace weft::target::cuda

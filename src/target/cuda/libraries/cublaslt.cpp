@@ -1,0 +1,382 @@
+#include "target/cuda/libraries/cublaslt.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <map>
+#include <mutex>
+
+#include "base/error.h"
+#include "base/hash.h"
+#include "runtime/cache_dir.h"
+#include "runtime/trace.h"
+#include "target/cuda/driver/fastest.h"
+#include "target/cuda/driver/library.h"
+#include "target/cuda/driver/workspace.h"
+
+namespace weft::target::cuda {
+
+namespace lt {
+
+const Api* api() {
+  static const Api* instance = bind_all<Api>(cublaslt_library());
+  return instance;
+}
+
+std::string tile_name(uint32_t id) {
+  static constexpr const char* names[] = {
+      "auto",   "8x8",    "8x16",    "16x8",    "8x32",    "16x16",   "32x8",    "8x64",   "16x32",
+      "32x16",  "64x8",   "32x32",   "32x64",   "64x32",   "32x128",  "64x64",   "128x32", "64x128",
+      "128x64", "64x256", "128x128", "256x64",  "64x512",  "128x256", "256x128", "512x64", "64x96",
+      "96x64",  "96x128", "128x160", "160x128", "192x128", "128x192", "128x96",  "32x256", "256x32"};
+  return id < std::size(names) ? names[id] : fmt::format("tile {}", id);
+}
+
+}  // namespace lt
+
+namespace {
+
+void check_lt(int status, const char* call, const std::string& what) {
+  if (status == 0) return;
+  const char* text = lt::api()->status_string(status);
+  throw_failure("matmul",
+                fmt::format("{} failed: {} (status {}) on {}", call, text ? text : "unknown status", status, what));
+}
+
+/// What all calls on one device share.
+struct Shared {
+  lt::Handle handle = nullptr;
+  DevicePtr workspace = 0;
+};
+
+/// Null where cuBLASLt does not start, or where there is no memory for its workspace.
+const Shared* shared(Context& context) {
+  static std::mutex mutex;
+  static auto* all = new std::map<int, Shared>;  // never destroyed: the driver may have ended by then
+  std::lock_guard lock(mutex);
+  const auto [slot, is_new] = all->try_emplace(context.ordinal());
+  Shared& s = slot->second;
+  if (is_new) {
+    const runtime::Span span("compiler", "cuBLASLt starts");
+    context.make_current();
+    if (lt::api()->create(&s.handle) != 0) s.handle = nullptr;
+    if (s.handle && driver().mem_alloc(&s.workspace, cublaslt_workspace_bytes) != success) s.workspace = 0;
+  }
+  return s.handle && s.workspace ? &s : nullptr;
+}
+
+/// Handles of cuBLASLt's, destroyed with their owner.
+template <class H>
+struct Owned {
+  H handle = nullptr;
+  int (*destroy)(H) = nullptr;
+  Owned() = default;
+  Owned(const Owned&) = delete;
+  Owned& operator=(const Owned&) = delete;
+  ~Owned() {
+    if (handle) destroy(handle);
+  }
+};
+
+template <class T>
+void set(int (*function)(lt::MatmulDesc, int, const void*, size_t), lt::MatmulDesc to, int attribute, T value,
+         const std::string& what) {
+  check_lt(function(to, attribute, &value, sizeof value), "cublasLtMatmulDescSetAttribute", what);
+}
+
+/// Kernels read at most 16 bytes at once; what is aligned to less is another question to the heuristic.
+int64_t alignment_of(std::span<void* const> operands, uintptr_t offsets) {
+  uintptr_t bits = 16 | offsets;
+  for (const void* p : operands) bits |= reinterpret_cast<uintptr_t>(p);
+  return static_cast<int64_t>(bits & (~bits + 1));
+}
+
+struct Algorithm {
+  lt::Algorithm plain{};
+  bool own = false;  // not one of cuBLASLt's
+  bool measured = false;
+};
+
+/// What the cache folder keeps of it.
+struct Record {
+  lt::Algorithm plain{};
+  uint64_t own = 0;
+};
+
+class CublasltCall final : public LibraryCall {
+ public:
+  CublasltCall(const kernel::DotDesc& desc, const LtForm& form, Context& context, const Shared& shared,
+               const CublasltOptions& options)
+      : desc_(desc), what_(desc.to_string()), form_(form), context_(context), shared_(shared), options_(options) {
+    make_layout(a_, form.a);
+    make_layout(b_, form.b);
+    make_layout(d_, form.d);
+    for (const LtForm::Offset& at : form.calls)
+      offsets_ |= static_cast<uintptr_t>((form.swapped ? at.b : at.a) * desc.a.size() |
+                                         (form.swapped ? at.a : at.b) * desc.b.size() | at.c * desc.c.size());
+    matmul_.destroy = lt::api()->desc_destroy;
+    check_lt(lt::api()->desc_create(&matmul_.handle, form.compute, form.scale), "cublasLtMatmulDescCreate", what_);
+    const auto set_matmul = [&](int attribute, auto value) {
+      set(lt::api()->desc_set, matmul_.handle, attribute, value, what_);
+    };
+    set_matmul(lt::matmul_transa, static_cast<int32_t>(form.a.transposed ? lt::op_t : lt::op_n));
+    set_matmul(lt::matmul_transb, static_cast<int32_t>(form.b.transposed ? lt::op_t : lt::op_n));
+    set_matmul(lt::matmul_epilogue, form.epilogue);
+    if (has_vector()) {
+      set_matmul(lt::matmul_bias_data_type, static_cast<int32_t>(form.d.type));
+      set_bias(reinterpret_cast<void*>(uintptr_t{1} << 20));  // its alignment alone is looked at before the first run
+    }
+    if (has_argument()) {
+      set_matmul(lt::matmul_aux_leading, form.d.leading);
+      set_argument(reinterpret_cast<void*>(uintptr_t{1} << 20));
+    }
+    for (int64_t k = 0; k < desc.scales; ++k) set_scale(k, reinterpret_cast<void*>(uintptr_t{1} << 20));
+  }
+
+  /// False where cuBLASLt knows no algorithm.
+  bool settle() { return algorithm(16, nullptr, false) != nullptr; }
+
+  std::string name() const override {
+    std::lock_guard lock(mutex_);
+    const auto chosen = chosen_.find(last_);
+    if (chosen == chosen_.end()) return "cublaslt";
+    if (chosen->second.own) return options_.own->name();
+    uint32_t tile = 0;
+    int32_t splits = 1;
+    size_t written = 0;
+    lt::api()->algorithm_get(&chosen->second.plain, lt::algorithm_tile_id, &tile, sizeof tile, &written);
+    lt::api()->algorithm_get(&chosen->second.plain, lt::algorithm_splitk, &splits, sizeof splits, &written);
+    return fmt::format("cublaslt {} splitk {}", lt::tile_name(tile), std::max(splits, 1));
+  }
+
+  void run(std::span<void* const> operands) const override {
+    const size_t expected = 3u + (desc_.bias ? 1 : 0) + (desc_.residual ? 1 : 0) + (sums() ? 1 : 0) +
+                            (has_argument() ? 1 : 0) + static_cast<size_t>(desc_.scales);
+    weft::check(operands.size() == expected, "cublaslt", "number of operands");
+    std::lock_guard lock(mutex_);
+    context_.make_current();
+    const size_t scales = operands.size() - 1 - static_cast<size_t>(desc_.scales);  // where they begin
+    const int64_t alignment = alignment_of(operands, offsets_);
+    const bool may_measure = options_.search && !context_.capturing();
+    if (has_vector()) set_bias(desc_.bias ? operands[2] : operands[scales - 1]);
+    if (has_argument()) set_argument(operands[scales - 1]);
+    for (int64_t k = 0; k < desc_.scales; ++k) set_scale(k, operands[scales + static_cast<size_t>(k)]);
+    const Algorithm* chosen = algorithm(alignment, &operands, may_measure);
+    if (!chosen)
+      throw_failure("matmul", fmt::format("cuBLASLt has no algorithm for {} with operands aligned to {} bytes", what_,
+                                          alignment));
+    check_lt(launch(*chosen, operands), "cublasLtMatmul", what_);
+  }
+
+ private:
+  bool sums() const { return desc_.sum != kernel::OperandSum::none; }
+  bool has_vector() const { return desc_.bias || sums(); }
+  bool has_argument() const { return desc_.argument != kernel::ActivationArgument::none; }
+
+  void make_layout(Owned<lt::Layout>& to, const LtMatrix& m) const {
+    to.destroy = lt::api()->layout_destroy;
+    check_lt(lt::api()->layout_create(&to.handle, m.type, static_cast<uint64_t>(m.rows),
+                                      static_cast<uint64_t>(m.columns), m.leading),
+             "cublasLtMatrixLayoutCreate", what_);
+    if (form_.batch == 1) return;
+    const auto count = static_cast<int32_t>(form_.batch);
+    check_lt(lt::api()->layout_set(to.handle, lt::layout_batch_count, &count, sizeof count),
+             "cublasLtMatrixLayoutSetAttribute", what_);
+    check_lt(lt::api()->layout_set(to.handle, lt::layout_strided_batch_offset, &m.batch_stride, sizeof m.batch_stride),
+             "cublasLtMatrixLayoutSetAttribute", what_);
+  }
+
+  void set_bias(void* pointer) const {
+    set(lt::api()->desc_set, matmul_.handle, lt::matmul_bias_pointer, pointer, what_);
+  }
+
+  /// The numbers are factors of the whole product: which operand cuBLASLt counts one to makes no difference.
+  void set_scale(int64_t k, void* pointer) const {
+    set(lt::api()->desc_set, matmul_.handle, k == 0 ? lt::matmul_a_scale_pointer : lt::matmul_b_scale_pointer, pointer,
+        what_);
+  }
+
+  void set_argument(void* pointer) const {
+    set(lt::api()->desc_set, matmul_.handle, lt::matmul_aux_pointer, pointer, what_);
+  }
+
+  int launch(const Algorithm& chosen, std::span<void* const> operands) const {
+    if (chosen.own) {
+      options_.own->run(operands);
+      return 0;
+    }
+    const auto at = [](void* base, int64_t elements, Dtype t) {
+      return static_cast<char*>(base) + elements * t.size();
+    };
+    const size_t first = form_.swapped ? 1 : 0, second = 1 - first;
+    const Dtype types[] = {desc_.a, desc_.b};
+    // float64 products take float64 scalars, int8 ones int32 scalars.
+    static constexpr float one = 1, zero = 0;
+    static constexpr double one64 = 1, zero64 = 0;
+    static constexpr int32_t one32 = 1, zero32 = 0;
+    const void *alpha = &one, *beta = desc_.residual ? &one : &zero;
+    if (form_.scale == lt::r_64f) alpha = &one64, beta = desc_.residual ? &one64 : &zero64;
+    if (form_.scale == lt::r_32i) alpha = &one32, beta = &zero32;
+    void* residual = desc_.residual ? operands[desc_.bias ? 3 : 2] : operands.back();
+    for (const LtForm::Offset& offset : form_.calls) {
+      const int status = lt::api()->matmul(
+          shared_.handle, matmul_.handle, alpha, at(operands[first], offset.a, types[first]), a_.handle,
+          at(operands[second], offset.b, types[second]), b_.handle, beta, at(residual, offset.c, desc_.c), d_.handle,
+          at(operands.back(), offset.c, desc_.c), d_.handle, &chosen.plain, reinterpret_cast<void*>(shared_.workspace),
+          cublaslt_workspace_bytes, context_.stream());
+      if (status != 0) return status;
+    }
+    return 0;
+  }
+
+  /// The algorithm for operands of an alignment; measures candidates on `operands` where it may and nobody has. Null
+  /// where there is none.
+  const Algorithm* algorithm(int64_t alignment, const std::span<void* const>* operands, bool may_measure) const {
+    last_ = alignment;
+    const auto known = chosen_.find(alignment);
+    const bool searching = may_measure && operands;
+    if (known != chosen_.end() && (known->second.measured || !searching)) return &known->second;
+    if (options_.search) {
+      if (const auto kept = from_disk(alignment)) return &(chosen_[alignment] = *kept);
+    }
+    const std::vector<Algorithm> found = candidates(alignment);
+    if (found.empty()) return nullptr;
+    Algorithm best = found[0];
+    std::vector<void*> measured;
+    std::shared_ptr<const Workspace> elsewhere;
+    if (searching) {
+      measured.assign(operands->begin(), operands->end());
+      // Running a product in place twice gives another result: candidates write elsewhere.
+      if (in_place(*operands) && (elsewhere = another_result()))
+        measured.back() = reinterpret_cast<void*>(elsewhere->address());
+    }
+    if (searching && !in_place(measured)) {
+      best = found[found.size() == 1
+                       ? 0
+                       : fastest(
+                             context_, found.size(), [&](size_t i) { return launch(found[i], measured) == 0; }, what_)];
+      const Record record{best.plain, best.own};
+      runtime::cache_put("cublaslt", key(alignment), &record, sizeof record);
+    }
+    best.measured = searching;
+    return &(chosen_[alignment] = best);
+  }
+
+  bool in_place(std::span<void* const> operands) const {
+    return desc_.residual && operands[desc_.bias ? 3 : 2] == operands.back();
+  }
+
+  /// Memory for a result; none for several products, or where there is none left.
+  std::shared_ptr<const Workspace> another_result() const {
+    if (form_.batch > 1 || form_.calls.size() > 1) return nullptr;
+    const size_t bytes = static_cast<size_t>(form_.d.leading * form_.d.columns) * desc_.c.size();
+    size_t free = 0, total = 0;
+    if (driver().mem_get_info(&free, &total) != success || free < 2 * bytes) return nullptr;
+    return std::make_shared<const Workspace>(context_, bytes);
+  }
+
+  /// What cuBLASLt's heuristic likes, best first, and our own kernel.
+  std::vector<Algorithm> candidates(int64_t alignment) const {
+    Owned<lt::Preference> preference;
+    preference.destroy = lt::api()->preference_destroy;
+    check_lt(lt::api()->preference_create(&preference.handle), "cublasLtMatmulPreferenceCreate", what_);
+    const auto set_preference = [&](int attribute, auto value) {
+      check_lt(lt::api()->preference_set(preference.handle, attribute, &value, sizeof value),
+               "cublasLtMatmulPreferenceSetAttribute", what_);
+    };
+    set_preference(lt::preference_max_workspace_bytes, static_cast<uint64_t>(cublaslt_workspace_bytes));
+    // Partial sums of a split k are added in the precision of the sum, never in that of a narrower result.
+    const bool narrow = desc_.c.size() < 4;
+    set_preference(lt::preference_reduction_scheme_mask,
+                   static_cast<uint32_t>(lt::reduction_compute_type | (narrow ? 0u : lt::reduction_in_place)));
+    for (int attribute : {lt::preference_min_alignment_a, lt::preference_min_alignment_b,
+                          lt::preference_min_alignment_c, lt::preference_min_alignment_d})
+      set_preference(attribute, static_cast<uint32_t>(alignment));
+    std::array<lt::HeuristicResult, 8> results{};
+    int count = 0;
+    const int status =
+        lt::api()->heuristic(shared_.handle, matmul_.handle, a_.handle, b_.handle, d_.handle, d_.handle,
+                             preference.handle, static_cast<int>(results.size()), results.data(), &count);
+    std::vector<Algorithm> out;
+    if (status != 0) return out;
+    for (int i = 0; i < count; ++i)
+      if (results[static_cast<size_t>(i)].state == 0) out.push_back({results[static_cast<size_t>(i)].algorithm});
+    if (!out.empty() && takes_own(alignment)) out.push_back({.own = true});
+    return out;
+  }
+
+  bool takes_own(int64_t alignment) const { return options_.own && alignment == 16; }
+
+  Digest key(int64_t alignment) const {
+    const DeviceInfo& info = context_.info();
+    return Hasher()
+        .text(info.name)
+        .number(info.major)
+        .number(info.minor)
+        .number(info.multiprocessors)
+        .number(lt::api()->version())
+        .number(driver_version())
+        .digest(desc_.digest())
+        .number(options_.tf32)
+        .number(alignment)
+        .number(cublaslt_workspace_bytes)
+        .number(takes_own(alignment) ? product_version : 0)
+        .finish();
+  }
+
+  std::optional<Algorithm> from_disk(int64_t alignment) const {
+    const auto bytes = runtime::cache_get("cublaslt", key(alignment));
+    Record record;
+    if (!bytes || bytes->size() != sizeof record) return std::nullopt;
+    std::memcpy(&record, bytes->data(), sizeof record);
+    if (record.own != 0)
+      return takes_own(alignment) ? std::optional<Algorithm>({.own = true, .measured = true}) : std::nullopt;
+    lt::HeuristicResult result{};
+    const int status = lt::api()->check(shared_.handle, matmul_.handle, a_.handle, b_.handle, d_.handle, d_.handle,
+                                        &record.plain, &result);
+    if (status != 0 || result.workspace_bytes > cublaslt_workspace_bytes) return std::nullopt;
+    return Algorithm{record.plain, false, true};
+  }
+
+  kernel::DotDesc desc_;
+  std::string what_;
+  LtForm form_;
+  Context& context_;
+  const Shared& shared_;
+  CublasltOptions options_;
+  Owned<lt::Layout> a_, b_, d_;
+  Owned<lt::MatmulDesc> matmul_;
+  uintptr_t offsets_ = 0;  // the bits that offsets of the calls set in addresses
+  mutable std::mutex mutex_;
+  mutable std::map<int64_t, Algorithm> chosen_;  // by alignment
+  mutable int64_t last_ = 16;
+};
+
+}  // namespace
+
+std::shared_ptr<const LibraryCall> cublaslt(const kernel::DotDesc& desc, Context& context,
+                                            const CublasltOptions& options) {
+  if (!lt::api()) return nullptr;
+  const std::optional<LtForm> form = cublaslt_form(desc, options.tf32);
+  if (!form) return nullptr;
+  const Shared* s = shared(context);
+  if (!s) return nullptr;
+  context.make_current();
+  const runtime::Span span("compiler", "cuBLASLt is asked");
+  auto call = std::make_shared<CublasltCall>(desc, *form, context, *s, options);
+  return call->settle() ? call : nullptr;
+}
+
+void start_cublaslt(Context& context) {
+  constexpr int64_t n = 256;
+  kernel::DotDesc desc;
+  desc.a = desc.b = desc.c = bfloat16;
+  desc.m = desc.n = desc.k = n;
+  desc.a_m = desc.b_k = desc.c_m = n;
+  desc.a_k = desc.b_n = desc.c_n = 1;
+  cublaslt(desc, context, {.search = false});
+}
+
+}  // namespace weft::target::cuda

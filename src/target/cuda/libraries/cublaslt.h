@@ -1,0 +1,78 @@
+#pragma once
+// cuBLASLt's answer to a matrix product.
+//
+// The rule: cuBLASLt takes a product when
+//   - the dtypes are f32·f32→f32 and f64·f64→f64; bf16·bf16 or f16·f16 → the same or f32, summed in f32; s8·s8→s32;
+//     8-bit floats (e4m3·e4m3,
+//     e4m3·e5m2, e5m2·e4m3) → f16, bf16 or f32 on devices that have them, where k is the contiguous axis of both and m,
+//       n, k are multiples of 16;
+//   - batch·m·n·k >= cublaslt_min_work;
+//   - one of the last two strides of A, of B and of C is 1 (C's rows, where there is a bias), and nothing overlaps in
+//     C;
+//   - batch axes merge into one, up to cublaslt_max_calls products beside it;
+//   - what follows the product is a bias, relu, gelu_tanh (cuBLASLt's gelu is that), or a residual without an
+//     activation; of 16-bit
+//     results gelu_tanh also with what it is applied to as a further result, or its slope there as a factor;
+//   - cuBLASLt itself knows an algorithm for all that on this device.
+// Everything else is left to generated code.
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "kernel/describe/desc.h"
+#include "target/cuda/driver/context.h"
+#include "target/cuda/handwritten/gemm.h"
+#include "target/cuda/libraries/cublaslt_api.h"
+#include "target/target.h"
+
+namespace weft::target::cuda {
+
+inline constexpr double cublaslt_min_work = 32.0 * 32.0 * 32.0;
+inline constexpr int64_t cublaslt_max_calls = 32;
+inline constexpr size_t cublaslt_workspace_bytes = size_t{32} << 20;
+
+struct CublasltOptions {
+  bool tf32 = false;   // float32 products may round their operands to TF32
+  bool search = true;  // the first run outside of a capture measures candidates, unless the cache folder knows the
+                       // winner; otherwise the heuristic's first
+  std::shared_ptr<const Product> own = nullptr;  // a kernel of our own that may take part in the search
+};
+
+/// A matrix as cuBLASLt sees it: columns contiguous, `leading` elements from one to the next; as stored, before
+/// `transposed`.
+struct LtMatrix {
+  lt::DataType type = lt::r_32f;
+  bool transposed = false;
+  int64_t rows = 0, columns = 0, leading = 0, batch_stride = 0;
+  bool operator==(const LtMatrix&) const = default;
+};
+
+/// D[m×n] = epilogue(op(A) · op(B) + beta C): the product in cuBLASLt's terms.
+struct LtForm {
+  /// One of several calls that make up the product: where its operands begin, in elements.
+  struct Offset {
+    int64_t a = 0, b = 0, c = 0;
+  };
+  bool swapped = false;  // its A is our B and the other way round, its D is our C transposed (that is: row-major)
+  LtMatrix a, b, d;
+  int64_t batch = 1;
+  std::vector<Offset> calls;
+  uint32_t epilogue = lt::epilogue_default;
+  lt::ComputeType compute = lt::compute_32f;
+  lt::DataType scale = lt::r_32f;
+};
+
+/// The form, or nothing where the rule says no (the last line of it apart, which needs a device).
+std::optional<LtForm> cublaslt_form(const kernel::DotDesc& desc, bool tf32 = false);
+
+/// A call for the context's stream, with workspace (one for all calls of a stream, whose work is in order) and
+/// algorithm; null where the rule says no, or without cuBLASLt. `run` takes device addresses, returns when the work is
+/// enqueued, and may be called while the stream is captured.
+std::shared_ptr<const LibraryCall> cublaslt(const kernel::DotDesc& desc, Context& context,
+                                            const CublasltOptions& options = {});
+
+/// Opens the library and asks it for one product: what it does at its first one is done before it matters.
+void start_cublaslt(Context& context);
+
+}  // namespace weft::target::cuda

@@ -1,0 +1,65 @@
+#pragma once
+// What the calls of cuSOLVER and cuBLAS on matrices have in common, whether one matrix comes after the other
+// (cusolver.cpp) or all at once (cusolver_batched.cpp).
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "kernel/describe/desc.h"
+#include "target/cuda/driver/workspace.h"
+#include "target/cuda/handwritten/linalg_kernels.h"
+#include "target/cuda/libraries/cusolver_api.h"
+#include "target/target.h"
+
+namespace weft::target::cuda::cusolver {
+
+enum class Routine { cholesky, solve_triangular, lu, qr, svd, eigh };
+
+/// A descriptor's matrices as the routines see them.
+struct Problem {
+  Problem(Routine routine, const kernel::CallDesc& desc);
+  std::vector<LinalgKernels::Matrices> parts(std::span<void* const> operands, std::initializer_list<size_t> of) const;
+
+  Routine routine;
+  std::string what;  // for errors
+  int64_t count = 1;
+  std::vector<size_t> bytes;  // of one matrix's part, by operand
+  std::vector<bool> used;
+  int m = 0, n = 0;                    // rows and columns
+  int columns = 0;                     // of the right side, of Q
+  bool first = false, second = false;  // the call's integers
+  Vectors wanted = vectors;
+  bool doubles = false;
+};
+
+/// What all calls on one device share. Calls come one after the other: the routines of one handle are not to be entered
+/// twice.
+struct Shared {
+  Handle handle = nullptr;
+  Blas blas = nullptr;
+  Jacobi jacobi = nullptr;
+  SymmetricJacobi symmetric = nullptr;
+  Parameters parameters = nullptr;  // null where the newer routines are not there
+  std::mutex mutex;
+};
+
+template <class T>
+const Routines<T>& routines() {
+  if constexpr (sizeof(T) == 8) return api()->doubles;
+  else return api()->floats;
+}
+
+constexpr size_t grain = 256;  // of parts of the workspace
+inline size_t padded(size_t bytes) { return (bytes + grain - 1) / grain * grain; }
+
+/// Throws where a routine says that it failed.
+void check_solver(int status, const char* call, const std::string& what);
+
+/// All matrices at once; null where there is no routine for them that is right.
+std::shared_ptr<const LibraryCall> batched_call(const Problem& problem, Context& context, Shared& shared,
+                                                std::shared_ptr<const LinalgKernels> kernels);
+/// Whether that is what to do with them.
+bool batches(const Problem& problem, const Shared& shared);
+
+}  // namespace weft::target::cuda::cusolver

@@ -1,0 +1,236 @@
+// Kernels as they are rendered for a GPU, run on the CPU thread by thread: they give the interpreter's bits.
+#include <filesystem>
+#include <random>
+
+#include "compiler/host_cuda/host_cuda.h"
+#include "compiler/lower/interpreted.h"
+#include "compiler/support.h"
+#include "graph/calls/call.h"
+#include "graph/derive/derive.h"
+#include "graph/regions/composites.h"
+#include "graph/regions/convolution.h"
+
+using namespace weft;
+using namespace weft::graph;
+using namespace weft::compiler;
+using namespace weft::compiler::testing;
+
+namespace {
+
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+constexpr bool sanitized = true;
+#elif defined(__has_feature)
+constexpr bool sanitized = __has_feature(address_sanitizer) || __has_feature(thread_sanitizer);
+#else
+constexpr bool sanitized = false;
+#endif
+
+/// The same schedules, interpreted.
+class Interpreted final : public weft::test::ManyThreads, public target::Clusters {
+ public:
+  explicit Interpreted(int64_t together = 1) : together_(together) {}
+  int64_t blocks_together() const override { return together_; }
+  int64_t most_blocks_together() const override { return together_ == 1 ? 1 : 128; }
+  std::string fingerprint() const override { return "interpreted"; }
+  std::vector<std::shared_ptr<const target::Executable>> compile(std::span<const kernel::Kernel> kernels) override {
+    std::vector<std::shared_ptr<const target::Executable>> out;
+    for (const kernel::Kernel& k : kernels) out.push_back(std::make_shared<InterpretedKernel>(kernel::expand(k)));
+    return out;
+  }
+  std::shared_ptr<const target::LibraryCall> call(const kernel::CallDesc& desc) override {
+    return desc.name.starts_with("convolution") ? nullptr : target::cpu().call(desc);
+  }
+
+ private:
+  int64_t together_;
+};
+
+struct Case {
+  std::string name;
+  Graph graph;
+};
+
+Value param(Shape shape, Dtype dtype = float32) { return parameter({std::move(shape), dtype}); }
+
+/// Results and the gradients of their weighted sum.
+Graph with_gradients(const Values& inputs, const Value& result) {
+  const Value cotangent = param(result.shape(), result.dtype());
+  Values outputs = pull_back(std::vector<Value>{result}, std::vector<Value>{cotangent}, inputs), all = inputs;
+  outputs.push_back(result), all.push_back(cotangent);
+  return {all, outputs};
+}
+
+Graph maps() {
+  const Value x = param({37, 130}, bfloat16), y = param({130}), z = param({37, 130}, float16),
+              n = param({37, 130}, int32);
+  return {{x, y, z, n},
+          {gelu_tanh(cast(x, float32) * broadcast(y, {37, 130})) + cast(z, float32),
+           cast(binary(Op::max, x, zeros_like(x)), float16), n * n + full_like(n, 3)}};
+}
+/// Of all magnitudes, of one number for all, and of 16 bits.
+Graph angles() {
+  const Value x = param({37, 130}), one = param({}), y = param({300}, bfloat16);
+  const Value far = x * unary(Op::exp, x * 20.0);
+  const Value same = broadcast(unary(Op::cos, one * 1e9), {37, 130});
+  return {{x, one, y},
+          {unary(Op::sin, far) + unary(Op::cos, far), unary(Op::tan, x * 1e30), x * same, unary(Op::sin, y * 1e6)}};
+}
+Graph columns() {
+  const Value x = param({3000, 40}, bfloat16), y = param({700, 33});
+  return {{x, y}, {sum(x, {0}), max(y, {0}), sum(cast(x, float32) * cast(x, float32), {0, 1})}};
+}
+Graph transposes() {
+  const Value x = param({5, 70, 96}), y = param({130, 67}, bfloat16);
+  return {{x, y}, {permute(x, {0, 2, 1}) * 2.0, cast(permute(y, {1, 0}), float32)}};
+}
+Graph prefixes() {
+  const Value x = param({3, 5000}), n = param({7, 65, 33}, int32);
+  return {{x, n}, {prefix(kernel::Reducer::sum, x, 1), prefix(kernel::Reducer::max, n, 1, true)}};
+}
+Graph sorts() {
+  const Value x = param({5, 300}), y = param({2, 9000}, bfloat16);
+  Values outputs = call("sort", {x}, {1});
+  for (const Value& v : call("sort", {y}, {1})) outputs.push_back(v);
+  return {{x, y}, outputs};
+}
+Graph gathers() {
+  const Value table = param({50, 72}), at = param({90}, int32), updates = param({90, 1, 72}, bfloat16);
+  return {{table, at, updates},
+          {take(table, at, 0), scatter(ScatterMode::add, table, {at}, cast(updates, float32), {0})}};
+}
+Graph bits() {
+  const Value key = param({2}, uint32);
+  return {{key}, {random_bits(key, {1000, 5}), random_bits(key, {777}, Generator::philox)}};
+}
+Graph products() {
+  const Value a = param({70, 41}), b = param({41, 90}), bias = param({90});
+  return {{a, b, bias}, {gelu_tanh(dot(a, b, {1}, {0}) + broadcast(bias, {70, 90}))}};
+}
+Graph rows(int64_t count, int64_t length, Dtype dtype) {
+  const Value x = param({count, length}, dtype), w = param({length}, dtype), b = param({length}, dtype);
+  return with_gradients({x, w, b}, softmax(layer_norm(x, w, b, 1e-5), {1}));
+}
+/// A norm's derivative with the sums for its weights: programs walk rows that are wider than a warp's and do not fill
+/// their tile, two sums a row.
+Graph walked_rows() {
+  const Value x = param({256, 1100}, bfloat16), w = param({1100}, bfloat16), b = param({1100}, bfloat16);
+  return with_gradients({x, w, b}, layer_norm(x, w, b, 1e-5));
+}
+Graph convolutions() {
+  const Value x = param({3, 14, 14, 1}), w = param({8, 3, 3, 1});
+  const Value y = convolution(x, w, {{1, 1}, {1, 1}, {1, 1}, {1, 1}, {1, 1}, 1});
+  return with_gradients({x, w}, y * y);
+}
+Graph optimizer_steps() {
+  Graph g;
+  for (const Shape& shape : {Shape{40, 30}, Shape{30}, Shape{7, 11, 3}}) {
+    const Value p = param(shape), m = param(shape), d = param(shape), next = m * 0.9 + d * 0.1;
+    g.inputs.insert(g.inputs.end(), {p, m, d});
+    g.outputs.insert(g.outputs.end(), {p - next * 0.01, next});
+  }
+  return g;
+}
+
+std::vector<Case> cases() {
+  return {{"maps", maps()},
+          {"angles", angles()},
+          {"columns", columns()},
+          {"transposes", transposes()},
+          {"prefixes", prefixes()},
+          {"sorts", sorts()},
+          {"gathers and scatters", gathers()},
+          {"random bits", bits()},
+          {"products", products()},
+          {"rows of a warp", rows(9, 300, float32)},
+          {"rows of a block", rows(3, 3000, bfloat16)},
+          {"rows in shared memory", rows(2, 9001, float32)},
+          {"rows that are walked", walked_rows()},
+          {"derivatives of a convolution with few taps", convolutions()},
+          {"optimizer steps", optimizer_steps()}};
+}
+
+std::vector<HostTensor> inputs_of(const Graph& g) {
+  std::mt19937_64 engine(7);
+  std::normal_distribution<double> normal;
+  std::vector<HostTensor> all;
+  for (const Value& v : g.inputs) {
+    HostTensor t{v.type(), {}};
+    for (int64_t k = num_elements(t.type.shape); k > 0; --k)
+      t.data.push_back(is_float(t.type.dtype) ? kernel::round_to(Number::of_real(normal(engine)), t.type.dtype)
+                                              : Number::of_int(static_cast<int64_t>(engine() % 50)));
+    all.push_back(std::move(t));
+  }
+  return all;
+}
+
+std::vector<HostTensor> results(const Program& program, const Graph& g) {
+  std::vector<graph::Storage> storages;
+  for (const HostTensor& t : inputs_of(g)) {
+    const graph::Storage plain = to_storage(t);
+    graph::Storage roomy{runtime::allocate(size_t{1} << 23), 0,
+                         plain.strides};  // the interpreter's bound lies inside of it
+    std::memcpy(roomy.buffer->data(), plain.buffer->data(),
+                static_cast<size_t>(num_elements(t.type.shape)) * t.type.dtype.size());
+    storages.push_back(roomy);
+  }
+  const auto outputs = program.run(storages);
+  std::vector<HostTensor> all;
+  for (size_t k = 0; k < outputs.size(); ++k) all.push_back(from_storage(outputs[k], g.outputs[k].type()));
+  return all;
+}
+
+void check_bits(weft::test::HostCuda& host, target::Target& interpreted, const std::vector<Case>& all) {
+  std::vector<std::shared_ptr<const Program>> programs;
+  for (const Case& c : all)
+    programs.push_back(
+        build({c.graph, {}, {}}, host));  // all first: one run of the compiler takes their kernels together
+  for (size_t k = 0; k < all.size(); ++k) {
+    CAPTURE(all[k].name);
+    const std::vector<HostTensor> got = results(*programs[k], all[k].graph),
+                                  want = results(*build({all[k].graph, {}, {}}, interpreted), all[k].graph);
+    for (size_t i = 0; i < want.size(); ++i) {
+      const std::string error = difference(want[i], got[i], 0, 0);
+      CHECK_MESSAGE(error.empty(), "result ", i, ": ", error);
+    }
+  }
+  CHECK(host.compiled() <= 3);
+}
+
+bool can_compile() {
+  if (!weft::test::HostCuda::compiler().empty() &&
+      std::filesystem::exists(WEFT_SOURCE_DIR "/tests/compiler/host_cuda/shim.h") && !sanitized)
+    return true;
+  MESSAGE(
+      "skipped: there is no C++ compiler here, or no source folder, or the program is sanitized, which fibers confuse");
+  return false;
+}
+
+/// Down columns by warps of several blocks, in parts that leave rows and columns over.
+Graph shared_columns() {
+  const Value x = param({2051, 136}, bfloat16), y = param({2051, 136});
+  return {{x, y}, {max(y, {0}), sum(x, {0})}};
+}
+Graph one_query() {
+  const Value q = param({3, 1, 64}), k = param({3, 300, 64}), v = param({3, 300, 64}), count = param({}, int32);
+  return {{q, k, v, count}, {attention(q, k, v, 0.2, false, count)}};
+}
+
+}  // namespace
+
+TEST_CASE("sources that are rendered for a GPU give the interpreter's bits, thread by thread") {
+  if (!can_compile()) return;
+  weft::test::HostCuda host;
+  Interpreted interpreted;
+  check_bits(host, interpreted, cases());
+}
+
+TEST_CASE("blocks that work together on a row give the interpreter's bits") {
+  if (!can_compile()) return;
+  weft::test::HostCuda host(4);
+  Interpreted interpreted(4);
+  check_bits(host, interpreted,
+             {{"rows in parts", rows(2, 16448, bfloat16)},
+              {"rows of any length", rows(1, 9001, float32)},
+              {"shared columns", shared_columns()},
+              {"attention of a token", one_query()}});
+}

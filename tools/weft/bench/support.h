@@ -1,0 +1,99 @@
+#pragma once
+// What the benchmarks of `weft bench` share: options, lines of results, medians.
+#include <algorithm>
+#include <cstdio>
+#include <ctime>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "runtime/trace.h"
+#include "tools/weft/train/train_options.h"
+#include "weft/dtype.h"
+
+namespace weft::tool {
+
+struct BenchOptions {
+  std::string name, dtype = "f32", weights = "f32", residual = "f32", model = "nanogpt", trace;
+  int64_t reps = 0;
+  bool json = false, profile = false, cpu_time = false;
+  MachineOptions machine;
+};
+
+/// One line of results: as JSON, or for people.
+class Row {
+ public:
+  /// `dtype`: where it is not that of the options.
+  Row(const std::string& bench, const BenchOptions& o, const std::string& dtype = "");
+  Row& text(const char* key, const std::string& value);
+  Row& number(const char* key, double value);
+  Row& whole(const char* key, int64_t value);
+  void print() const;
+
+ private:
+  Row& add(const char* key, const std::string& value);
+  bool json_;
+  std::string line_;
+};
+
+/// Seconds by the clock, or of the calling thread's processor time.
+inline double seconds_of(const std::function<void()>& f, bool cpu_time = false) {
+  const auto now = [cpu_time] {
+    timespec t{};
+    clock_gettime(cpu_time ? CLOCK_THREAD_CPUTIME_ID : CLOCK_MONOTONIC, &t);
+    return static_cast<double>(t.tv_sec) + 1e-9 * static_cast<double>(t.tv_nsec);
+  };
+  const double start = now();
+  f();
+  return now() - start;
+}
+
+/// Milliseconds.
+inline double median_of(int64_t reps, const std::function<void()>& f, bool cpu_time = false) {
+  for (int i = 0; i < 2; ++i) f();
+  std::vector<double> times;
+  for (int64_t i = 0; i < reps; ++i) times.push_back(seconds_of(f, cpu_time) * 1e3);
+  std::sort(times.begin(), times.end());
+  const size_t half = times.size() / 2;
+  return times.size() % 2 ? times[half] : (times[half - 1] + times[half]) / 2;
+}
+
+/// Median milliseconds of a run on a device over `reps` bursts of `burst` runs, which are given one after the other.
+double device_ms(int64_t reps, int burst, const std::function<void()>& f);
+constexpr int long_burst = 100;  // of runs shorter than a millisecond: what the host takes to begin a burst and to hear
+                                 // of its end, some 20 us, is a part of each run's time
+/// Throws UsageError where the default device is none.
+void need_gpu(const char* name);
+
+inline int64_t reps_of(const BenchOptions& o, int64_t usual) { return o.reps > 0 ? o.reps : usual; }
+
+void bench_memory(const BenchOptions& o);
+void bench_trig(const BenchOptions& o);
+void bench_dot(const BenchOptions& o);
+void bench_kernels(const BenchOptions& o);
+std::vector<std::string> kernel_bench_models();  // what its --model may be
+void bench_gpu_memory(const BenchOptions& o);
+void bench_gpu_rows(const BenchOptions& o);
+void bench_gpu_long(const BenchOptions& o);
+void bench_gpu_matmul(const BenchOptions& o);
+void bench_gpu_attention(const BenchOptions& o);
+void bench_gpu_gpt2(const BenchOptions& o);
+void bench_gpu_gpt2_medium(const BenchOptions& o);
+void bench_gpu_gpt2_large(const BenchOptions& o);
+void bench_gpu_gpt2_xl(const BenchOptions& o);
+void bench_gpu_gpt2_small_batch(const BenchOptions& o);
+void bench_gpu_mnist(const BenchOptions& o);
+void bench_gpu_decode(const BenchOptions& o);
+void bench_gpu_fft(const BenchOptions& o);
+void bench_linalg(const BenchOptions& o);
+void bench_gpu_sort(const BenchOptions& o);
+void bench_gpu_scan(const BenchOptions& o);
+void bench_gpu_scatter(const BenchOptions& o);
+void bench_gpu_replay(const BenchOptions& o);
+
+/// How long the stages of compiling took in what was recorded; stages lie within each other, and on several threads.
+void print_stages(const runtime::Timeline& timeline);
+/// The most expensive steps of what `f` runs, each with its share of the time and of the device's peak.
+void print_profile(int64_t runs, const std::function<void()>& f);
+
+}  // namespace weft::tool

@@ -1,0 +1,103 @@
+// weft explain: the programs behind a trained model, or an exported one.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <memory>
+
+#include "io/tape.h"
+#include "tools/weft/command.h"
+#include "tools/weft/explain/explain.h"
+#include "tools/weft/machine_options.h"
+#include "tools/weft/train/checkpoint.h"
+#include "weft/export.h"
+#include "weft/ops.h"
+
+namespace weft::tool {
+
+namespace {
+
+struct ExplainOptions {
+  std::string path, show, step = "both";
+  int64_t runs = 10;
+  bool json = false;
+  MachineOptions machine;
+};
+
+constexpr const char* stages[] = {"graph", "groups", "tune", "kernels", "plan"};
+
+std::vector<std::string> stages_to_show(const std::string& list) {
+  std::vector<std::string> out;
+  for (size_t at = 0; at < list.size();) {
+    const size_t comma = std::min(list.find(',', at), list.size());
+    const std::string word = list.substr(at, comma - at);
+    if (std::find(std::begin(stages), std::end(stages), word) == std::end(stages))
+      throw UsageError(fmt::format("--show is '{}', but must be a list of {}", list, fmt::join(stages, ", ")));
+    out.push_back(word);
+    at = comma + 1;
+  }
+  return out;
+}
+
+/// Arrays of the types that a function was exported for: ones, which no operator minds; lengths at their bounds.
+std::vector<array> example_arguments(const io::TapedFunction& f) {
+  std::vector<array> out;
+  for (size_t k = 0; k < f.arguments + f.keywords.size(); ++k) {
+    Shape shape;
+    for (const Dim& d : f.tape.inputs[k].shape) shape.push_back(d.bound());
+    out.push_back(ones(shape, f.tape.inputs[k].dtype));
+  }
+  eval(out);
+  return out;
+}
+
+std::vector<Explained> explain_file(const ExplainOptions& o) {
+  const io::ProgramFile program = io::read_program(o.path);
+  const ImportedFunction imported = import_function(o.path);
+  std::vector<Explained> out;
+  for (const io::TapedFunction& f : program.functions) {
+    std::vector<array> flat = example_arguments(f);
+    Kwargs kwargs;
+    for (size_t k = 0; k < f.keywords.size(); ++k) kwargs.emplace(f.keywords[k], flat[f.arguments + k]);
+    const Args args(flat.begin(), flat.begin() + static_cast<std::ptrdiff_t>(f.arguments));
+    const auto run = [&] { eval(imported(args, kwargs)); };
+    std::string types;
+    for (const array& a : flat) types += (types.empty() ? "" : ", ") + graph::to_string(a.value().type());
+    out.push_back(explain_program(fmt::format("{}({})", o.path, types), static_cast<int>(o.runs), run, run));
+  }
+  return out;
+}
+
+int explain(const ExplainOptions& o) {
+  const auto show = stages_to_show(o.show);
+  apply(o.machine);
+  const Peaks& peaks = machine_peaks();
+  const auto programs = std::filesystem::is_regular_file(o.path)
+                            ? explain_file(o)
+                            : explain_run(load_checkpoint(o.path), o.step, static_cast<int>(o.runs));
+  if (!o.json) fmt::print("This machine: {}\n", to_string(peaks));
+  for (const Explained& e : programs)
+    if (o.json) fmt::print("{}\n", explained_json(e, peaks, show));
+    else fmt::print("\n{}", explained_text(e, peaks, show));
+  return 0;
+}
+
+}  // namespace
+
+Command explain_command() {
+  auto options = std::make_shared<ExplainOptions>();
+  OptionSet set;
+  set.add("PATH", "", &options->path, "the folder of a run, or a file that export_function has written")
+      .place()
+      .needed();
+  set.add("step", "WHICH", &options->step, "train, sample (of images: test) or both")
+      .one_of({"train", "sample", "both"});
+  set.add("show", "STAGES", &options->show, "print these whole: graph, groups, tune, kernels, plan");
+  set.add("runs", "N", &options->runs, "timed runs; figures are their medians").range(1, 10000);
+  set.add("json", "", &options->json, "one JSON object a program");
+  add_machine_options(set, options->machine);
+  return {"explain", "Shows what a model's steps became: kernels, memory, time",
+          "weft explain shakespeare --step train", set, [options](OptionSet&) { return explain(*options); }};
+}
+
+}  // namespace weft::tool

@@ -26,6 +26,7 @@ weft_check(check_layers 60 ${Python3_EXECUTABLE} ${checks}/check_layers.py ${PRO
 weft_check(check_format 60 ${PROJECT_SOURCE_DIR}/scripts/format --check)
 weft_check(check_readme 60 ${Python3_EXECUTABLE} ${checks}/check_readme.py ${PROJECT_SOURCE_DIR})
 weft_check(check_the_checks 120 ${Python3_EXECUTABLE} ${checks}/test_checks.py)
+weft_check(check_figures 60 ${Python3_EXECUTABLE} ${PROJECT_SOURCE_DIR}/scripts/figures --check)
 weft_check(check_parity 300 ${Python3_EXECUTABLE} ${checks}/test_parity.py)
 get_target_property(weft_type weft TYPE)
 if(weft_type STREQUAL "SHARED_LIBRARY" AND NOT WEFT_SANITIZE)  # a sanitizer exports its own names, and its runtime must be linked by all

@@ -3,6 +3,7 @@
 
 usage: test_checks.py
 """
+import json
 import subprocess
 import sys
 import tempfile
@@ -115,6 +116,97 @@ class Readme(Tree):
     def test_dead_link(self):
         self.write("README.md", "```cpp\nint main() {}\n```\n[more](docs/more.md)\n")
         self.assertIn("docs/more.md does not exist", run("check_readme.py", self.root)[1])
+
+
+class Figures(Tree):
+    SCRIPT = HERE.parents[1] / "scripts" / "figures"
+    PAGE = "A step takes\n15.3<!-- =step --> ms, 1.62<!-- =step.ratio --> of the peer.\n\n<!-- table: train -->\n<!-- end -->\n"
+
+    def setUp(self):
+        super().setUp()
+        self.write("bench/results/machines.json", '{"m": {"short": "M", "what": "a machine"}}')
+        self.write("bench/results/m.jsonl", "")
+        self.record()
+        self.write("docs/performance.md", self.PAGE)
+        self.assertEqual(self.figures("--root", self.root), (0, ""))
+
+    def record(self, **changes):
+        record = {"id": "step", "bench": "train", "case": "small", "unit": "ms", "weft": 15.3, "peer": 24.8,
+                  "peer_name": "PyTorch", "machine": "m", "date": "2026-11-21", "commit": "5a3a37a", "flags": "release",
+                  "command": "build/weft bench train", **changes}
+        with open(self.root / "bench/results/m.jsonl", "a") as out:
+            out.write(json.dumps({k: v for k, v in record.items() if v is not None}) + "\n")
+
+    def figures(self, *arguments):
+        done = subprocess.run([sys.executable, str(self.SCRIPT), *map(str, arguments)], capture_output=True, text=True)
+        return done.returncode, done.stdout + done.stderr
+
+    def page(self):
+        return (self.root / "docs/performance.md").read_text()
+
+    def assert_refused(self, words):
+        code, output = self.figures("--check", "--root", self.root)
+        self.assertEqual(code, 1, output)
+        self.assertIn(words, output)
+
+    def test_generated_is_right(self):
+        self.assertIn("| small | 15.3 | 24.8 | 1.62 |", self.page())
+        self.assertEqual(self.figures("--check", "--root", self.root), (0, ""))
+
+    def test_changed_table(self):
+        self.write("docs/performance.md", self.page().replace("| small | 15.3", "| small | 14.3"))
+        self.assert_refused("should be | small | 15.3")
+
+    def test_changed_reference(self):
+        self.write("docs/performance.md", self.page().replace("1.62<!--", "1.72<!--"))
+        self.assert_refused("should be 15.3<!-- =step --> ms, 1.62<!-- =step.ratio -->")
+
+    def test_new_record(self):
+        self.record(weft=14.3)
+        self.assert_refused("should be")
+        self.figures("--root", self.root)
+        self.assertIn("14.3<!-- =step --> ms, 1.73", self.page())
+        self.assertEqual(self.page().count("| small |"), 1)
+
+    def test_unknown_reference(self):
+        self.write("docs/performance.md", "7<!-- =nothing -->\n")
+        self.assert_refused("no record has the id nothing")
+
+    def test_table_without_records(self):
+        self.write("docs/performance.md", "<!-- table: nothing -->\n<!-- end -->\n")
+        self.assert_refused("no record is of nothing")
+
+    def test_record_without_date(self):
+        self.record(date=None, case="other", id=None)
+        self.assert_refused("m.jsonl:2: unknown fields [], lacking ['date']")
+
+    def test_ratio_that_does_not_follow(self):
+        self.record(ratio=2.0)
+        self.assert_refused("ratio 2.0, by its figures")
+
+    def test_unknown_machine(self):
+        self.record(machine="n")
+        self.assert_refused("machine n is not in machines.json")
+
+    def test_lines_of_benchmarks_become_records(self):
+        self.write("lines", "\n".join(json.dumps(line) for line in [
+            {"command": "build/weft bench memory --json"},
+            {"bench": "memory_copy", "peer": "weft", "mode": "compile", "dtype": "float32", "GBps": 70.0},
+            {"bench": "memory_sum", "peer": "weft", "mode": "compile", "dtype": "float32", "ms": 1.06, "GBps": 63.0},
+            {"torch": "2.15.0+cpu"},
+            {"bench": "memory_sum", "peer": "torch", "mode": "eager", "dtype": "float32", "ms": 1.3, "GBps": 51.0},
+            {"bench": "memory_sum", "peer": "torch", "mode": "compile", "dtype": "float32", "ms": 1.1, "GBps": 60.0}]))
+        code, output = self.figures("add", self.root / "bench/results/n.jsonl", "--machine", "n", "--describe", "new",
+                                    "--commit", "abc", "--flags=-O2", "--date", "2026-01-02", self.root / "lines")
+        self.assertEqual((code, output), (0, ""))
+        records = [json.loads(line) for line in (self.root / "bench/results/n.jsonl").read_text().splitlines()]
+        self.assertEqual(records[1], {
+            "bench": "memory", "case": "sum", "unit": "GB/s", "weft": 63.0, "peer": 60.0, "floor": 70.0,
+            "peer_name": "PyTorch 2.15.0, compile", "machine": "n", "date": "2026-01-02", "commit": "abc",
+            "flags": "-O2", "command": "build/weft bench memory --json"})
+        self.write("docs/performance.md", "<!-- table: memory -->\n<!-- end -->\n")
+        self.assertEqual(self.figures("--root", self.root), (0, ""))
+        self.assertIn("| sum | 63.0 | 60.0 | 1.05 | 70.0 | 0.90 |", self.page())
 
 
 class Exports(Tree):

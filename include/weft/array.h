@@ -32,21 +32,22 @@ concept element = std::is_arithmetic_v<T> || is_half<T> || is_complex64<T>;
 
 /// An immutable value: a handle to a node of a graph, or to data. Copies are cheap and share.
 ///
-/// Nothing is computed until `eval`, or until somebody looks (`item`, `data`, printing, saving). An array of one dtype
-/// and shape for life; assignment rebinds the handle.
+/// Nothing is computed until `eval`, or until the values are read (`item`, `data`, printing, saving). An array keeps
+/// its dtype and shape; assignment rebinds the handle.
 ///
 ///     array x = {1.0f, 2.0f, 3.0f};
-///     array y = exp(x) + 1.0f;      // a graph
-///     std::cout << y << "\n";       // computed here
+///     array y = exp(x) + 1.0f;  // builds a graph
+///     std::cout << y << "\n";   // computes here
 class WEFT_API array {
  public:
-  /// A scalar. Without `dtype`: of the dtype that holds T, but float32 for double. Values are converted as `astype`
-  /// does; a complex number becomes its real part.
+  /// Makes a scalar, of the dtype that holds T (float32 for double) unless `dtype` is given. Values are converted as
+  /// `astype` does.
   template <detail::element T>
   array(T value) : array(number_tag{}, value, TypeToDtype<T>()) {}
   template <detail::element T>
   array(T value, Dtype dtype) : array(number_tag{}, value, dtype) {}
-  /// A vector of the values in a list, of any number type: `array({true, false})` is bool_. An empty list is float32.
+  /// Makes a vector of the values in a list, of any number type: `array({true, false})` is bool_. An empty list is
+  /// float32.
   template <detail::element T>
   array(std::initializer_list<T> data, Dtype dtype = TypeToDtype<T>())
       : array(from_range(data.begin(), Shape{static_cast<int64_t>(data.size())}, dtype)) {}
@@ -54,69 +55,83 @@ class WEFT_API array {
       : array(from_range(data.begin(), Shape{static_cast<int64_t>(data.size())}, float32)) {}
   array(std::initializer_list<int> data, Dtype dtype)
       : array(from_range(data.begin(), Shape{static_cast<int64_t>(data.size())}, dtype)) {}
-  /// An array of the values in row-major order. Throws std::invalid_argument where their number is not that of `shape`.
+  /// Makes an array of the values in row-major order. Throws std::invalid_argument where their number is not that of
+  /// `shape`.
   template <detail::element T>
   array(std::initializer_list<T> data, Shape shape, Dtype dtype = TypeToDtype<T>())
       : array(from_range(data.begin(), checked(std::move(shape), data.size()), dtype)) {}
   array(std::initializer_list<float> data, Shape shape, Dtype dtype = float32)
       : array(from_range(data.begin(), checked(std::move(shape), data.size()), dtype)) {}
-  /// `it` yields num_elements(shape) values, converted to `dtype`.
+  /// Makes an array of the num_elements(shape) values from `it` on, converted to `dtype`.
   template <std::input_iterator It>
   requires detail::element<std::iter_value_t<It>> array(It it, Shape shape,
                                                         Dtype dtype = TypeToDtype<std::iter_value_t<It>>())
       : array(from_range(std::move(it), std::move(shape), dtype)) {}
-  /// An array in the memory at `data`: num_elements(shape) elements of `dtype` in row-major order. Nothing is copied
-  /// where `data` is aligned for the dtype; the memory is the array's from then on, and `deleter(data)` is called when
-  /// nobody needs it any more (at once where it was copied). Throws std::invalid_argument without calling it where
+  /// Makes an array in the memory at `data`: num_elements(shape) elements of `dtype` in row-major order. Nothing is
+  /// copied where `data` is aligned for the dtype; the array owns the memory from then on and calls `deleter(data)`
+  /// when it is no longer used (at once where it was copied). Throws std::invalid_argument, without calling it, where
   /// `shape` is wrong.
   array(void* data, Shape shape, Dtype dtype, const std::function<void(void*)>& deleter);
-  /// Copies num_elements(shape) elements of `dtype` from memory.
+  /// Returns an array of a copy of num_elements(shape) elements of `dtype`.
   static array from_data(const void* data, Shape shape, Dtype dtype);
 
+  /// Returns the type of the elements.
   Dtype dtype() const;
+  /// Returns the lengths of all axes.
   const Shape& shape() const;
-  Dim shape(int axis) const;  ///< -1 is the last
+  /// Returns the length of one axis; -1 is the last. Throws std::out_of_range for an axis that does not exist.
+  Dim shape(int axis) const;
+  /// Returns the number of axes.
   size_t ndim() const;
-  size_t size() const;  ///< elements; throws std::invalid_argument for a symbolic shape
+  /// Returns the number of elements; throws std::invalid_argument for a symbolic shape.
+  size_t size() const;
+  /// Returns the bytes of an element.
   size_t itemsize() const;
+  /// Returns the bytes of all elements; throws std::invalid_argument for a symbolic shape.
   size_t nbytes() const;
-  /// Of the evaluated array, in elements. Transposing, slicing, broadcasting and (where the layout allows it) reshaping
-  /// of data copies nothing: the result is a view with strides of its own, which may be 0 or negative, and keeps the
-  /// data alive.
+  /// Evaluates, and returns the strides in elements. Transposes, slices, broadcasts and (where the layout allows it)
+  /// reshapes of data copy nothing: the result is a view with strides of its own, which may be 0 or negative, and keeps
+  /// the data alive.
   Strides strides() const;
   int64_t strides(int axis) const;
-  /// How the evaluated array lies in memory; axes of length 1 do not matter.
+  /// The layout of the evaluated array in memory; axes of length 1 do not matter.
   struct Flags {
     bool contiguous;      ///< the elements fill the memory that they span, in some order of the axes
     bool row_contiguous;  ///< in row-major order
     bool col_contiguous;  ///< in column-major order
   };
+  /// Evaluates, and returns the layout.
   Flags flags() const;
-  size_t data_size() const;  ///< elements of the memory that the evaluated array spans
+  /// Evaluates, and returns the number of elements of the memory that the array spans.
+  size_t data_size() const;
 
   /// Computes the value now. Throws what the computation throws; the array then stays pending.
   void eval() const;
-  bool is_available() const;  ///< has data already
-  /// The value of an array with one element, converted to T; throws std::invalid_argument on any other size.
+  /// Returns whether the array has data already.
+  bool is_available() const;
+  /// Evaluates, and returns the value of an array with one element, converted to T. Throws std::invalid_argument for
+  /// any other size.
   template <class T>
   T item() const;
-  /// First element, row-major and contiguous after this call; T must be the host type of dtype(). Evaluates. Valid
-  /// while the array lives.
+  /// Evaluates, and returns the first element; the others follow in row-major order. T must be the host type of
+  /// dtype(). Valid while the array lives.
   template <class T>
   const T* data() const;
+  /// Evaluates, and returns the first element as raw bytes, row-major.
   const void* raw_data() const;
-  /// All elements converted to T, row-major.
+  /// Evaluates, and returns all elements converted to T, row-major.
   template <class T>
   std::vector<T> to_vector() const;
 
-  /// Along the first axis: `for (const array& row : a)`. Nothing is computed by it. Throws std::invalid_argument for a
-  /// scalar, and for a first axis without a number.
   class ArrayIterator;
+  /// Returns an iterator over the first axis: `for (const array& row : a)`. It computes nothing. Throws
+  /// std::invalid_argument for a scalar, and for a symbolic first axis.
   ArrayIterator begin() const;
+  /// Returns the end of the iteration over the first axis.
   ArrayIterator end() const;
 
-  // Not for everyday use: the graph behind the handle.
   explicit array(graph::Value value);
+  /// Returns the node of the graph behind the handle, for Weft's own layers.
   const graph::Value& value() const;
   friend class arrays;
 
@@ -147,9 +162,11 @@ class WEFT_API array {
   std::shared_ptr<graph::Value> value_;
 };
 
-/// Elements a[0], a[1], … of an array, which it keeps alive.
+/// Iterates over elements a[0], a[1], … of an array, which it keeps alive. A random access iterator whose elements are
+/// made when they are asked for.
 class WEFT_API array::ArrayIterator {
  public:
+  /// The traits of an iterator. The category is input_iterator_tag because elements are values.
   using iterator_category = std::input_iterator_tag;  // elements are made when they are asked for
   using iterator_concept = std::random_access_iterator_tag;
   using difference_type = std::ptrdiff_t;
@@ -159,6 +176,7 @@ class WEFT_API array::ArrayIterator {
 
   explicit ArrayIterator(const array& a, int64_t at = 0);
   ArrayIterator() : ArrayIterator(array({0.0f})) {}
+  /// Returns the element, moves the position, and compares positions in one array, as random access iterators do.
   array operator*() const;
   array operator[](difference_type n) const { return *(*this + n); }
   ArrayIterator& operator++() { return *this += 1; }
@@ -174,7 +192,6 @@ class WEFT_API array::ArrayIterator {
   friend ArrayIterator operator+(difference_type n, ArrayIterator i) { return i += n; }
   friend ArrayIterator operator-(ArrayIterator i, difference_type n) { return i -= n; }
   friend difference_type operator-(const ArrayIterator& a, const ArrayIterator& b) { return a.at_ - b.at_; }
-  /// Of one array.
   friend bool operator==(const ArrayIterator& a, const ArrayIterator& b) { return a.at_ == b.at_; }
   friend auto operator<=>(const ArrayIterator& a, const ArrayIterator& b) { return a.at_ <=> b.at_; }
 
@@ -211,21 +228,22 @@ extern template WEFT_API uint64_t array::item<uint64_t>() const;
 extern template WEFT_API float array::item<float>() const;
 extern template WEFT_API double array::item<double>() const;
 
-/// Computes several values in one program.
+/// Computes several values in one program. Throws what the computation throws.
 WEFT_API void eval(const std::vector<array>& arrays);
-/// Starts computing and returns at once. Looking at one of the arrays waits for it; errors surface at the next wait
+/// Starts computing and returns at once. Reading one of the arrays waits for it; errors surface at the next wait
 /// (weft/stream.h).
 WEFT_API void async_eval(const std::vector<array>& arrays);
 template <class... A>
 requires(sizeof...(A) > 0 && (std::is_same_v<std::decay_t<A>, array> && ...)) void async_eval(const A&... arrays) {
   async_eval(std::vector<array>{arrays...});
 }
+/// Computes the arrays in one program, as eval({a, b}).
 template <class... A>
 requires(sizeof...(A) > 0 && (std::is_same_v<std::decay_t<A>, array> && ...)) void eval(const A&... arrays) {
   eval(std::vector<array>{arrays...});
 }
 
-/// As NumPy prints: nested brackets, long axes shortened. Evaluates.
+/// Prints as NumPy's repr: nested brackets, long axes shortened (weft/utils.h). Evaluates.
 WEFT_API std::ostream& operator<<(std::ostream& os, const array& a);
 
 }  // namespace weft

@@ -3,31 +3,41 @@
 
 #include "weft/device.h"
 
-/// What this build of Weft is, and the back ends that MLX names: the GPUs of this machine are CUDA's; there is no
-/// Metal.
+/// The version of Weft, and the back ends that MLX names: GPUs are CUDA devices; there is no Metal.
 namespace weft {
 
-WEFT_API const char* version();  ///< of Weft, as "major.minor.patch"
+/// Returns the version of Weft as "major.minor.patch".
+WEFT_API const char* version();
 
 namespace gpu {
-WEFT_API bool is_available();  ///< there is a driver and at least one device
+/// Returns whether there is a driver and at least one device.
+WEFT_API bool is_available();
+/// Returns the number of GPUs.
 WEFT_API int device_count();
-WEFT_API const DeviceInfo& device_info(
-    int device_index = 0);  ///< as weft::device_info; empty where there is no such device
+/// Returns the properties of a GPU, as weft::device_info; none where there is no such device.
+WEFT_API const DeviceInfo& device_info(int device_index = 0);
 }  // namespace gpu
 
 namespace cu {
+/// Returns whether there is a CUDA device, as gpu::is_available.
 WEFT_API bool is_available();
+/// Returns the properties of a CUDA device, as gpu::device_info.
 WEFT_API const DeviceInfo& device_info(int device_index = 0);
 }  // namespace cu
 
 namespace metal {
-WEFT_API bool is_available();                        ///< false
-WEFT_API void start_capture(std::string path = "");  ///< without Metal these do nothing, as in MLX
+/// Returns false.
+WEFT_API bool is_available();
+/// Does nothing without Metal, as in MLX.
+WEFT_API void start_capture(std::string path = "");
+/// Does nothing.
 WEFT_API void stop_capture();
+/// Does nothing.
 WEFT_API void set_metallib_path(const std::string& path);
-WEFT_API const DeviceInfo& device_info();         ///< throws std::runtime_error
-WEFT_API const std::string& get_metallib_path();  ///< throws std::runtime_error
+/// Throws std::runtime_error: there is no Metal device.
+WEFT_API const DeviceInfo& device_info();
+/// Throws std::runtime_error: there is no Metal library.
+WEFT_API const std::string& get_metallib_path();
 }  // namespace metal
 
 }  // namespace weft

@@ -11,24 +11,25 @@
 
 namespace weft {
 
-/// Brain float: the upper half of an IEEE float32. Conversion rounds to nearest even and keeps subnormals and NaN.
+/// A brain float: the upper half of an IEEE float32. Conversion rounds to nearest even and keeps subnormals and NaN.
 struct WEFT_API bfloat16_t {
-  uint16_t bits = 0;
+  uint16_t bits = 0;  ///< sign (1 bit), exponent (8), mantissa (7)
   bfloat16_t() = default;
   bfloat16_t(float value);
+  /// Converts to float, exactly.
   operator float() const;
 };
 
-/// IEEE binary16. Conversion rounds to nearest even and keeps subnormals and NaN.
+/// An IEEE binary16 number. Conversion rounds to nearest even and keeps subnormals and NaN.
 struct WEFT_API float16_t {
-  uint16_t bits = 0;
+  uint16_t bits = 0;  ///< sign (1 bit), exponent (5), mantissa (10)
   float16_t() = default;
   float16_t(float value);
+  /// Converts to float, exactly.
   operator float() const;
 };
 
-/// A complex number of two float32: real part, then imaginary part. Numbers convert to it; it converts to float by its
-/// real part, as MLX's does.
+/// A complex number of two float32: real part, then imaginary part. Real numbers convert to it.
 struct complex64_t : std::complex<float> {
   complex64_t() = default;
   complex64_t(float re, float im) : std::complex<float>(re, im) {}
@@ -36,12 +37,14 @@ struct complex64_t : std::complex<float> {
   template <class T>
   requires(!std::derived_from<T, std::complex<float>> && std::convertible_to<T, float>) complex64_t(T re)
       : std::complex<float>(static_cast<float>(re)) {}
+  /// Returns the real part, as MLX's does.
   operator float() const { return real(); }
 };
 
 /// The type of an array's elements: a value, cheap to copy and to compare. float32 unless it is named.
 class Dtype {
  public:
+  /// The dtypes as an enumeration, for `switch`.
   enum class Val : uint8_t {
     bool_,
     uint8,
@@ -62,6 +65,8 @@ class Dtype {
   };
   /// NumPy's letters: bool, unsigned, signed, float, complex; V ("void") for formats that NumPy does not have.
   enum class Kind : uint8_t { b, u, i, f, c, V };
+  /// Groups of dtypes, for issubdtype: generic > number > {inexact > {floating, complexfloating}, integer >
+  /// {signedinteger, unsignedinteger}}. bool_ is in generic alone.
   enum class Category : uint8_t {
     complexfloating,
     floating,
@@ -75,15 +80,20 @@ class Dtype {
 
   constexpr Dtype() = default;
   constexpr explicit Dtype(Val val, uint8_t size) : val_(val), size_(size) {}
+  /// Returns the enumerator, so that a dtype can be switched on and compared.
   constexpr operator Val() const { return val_; }
+  /// Returns the enumerator.
   constexpr Val val() const { return val_; }
-  constexpr uint8_t size() const { return size_; }  ///< bytes per element
+  /// Returns the bytes of an element.
+  constexpr uint8_t size() const { return size_; }
 
  private:
   Val val_ = Val::float32;
   uint8_t size_ = 4;
 };
 
+/// The dtypes. Values of bool_ are 0 and 1 in one byte; integers wrap; the floats are IEEE binary16, brain float,
+/// binary32 and binary64; complex64 is two float32.
 inline constexpr Dtype bool_{Dtype::Val::bool_, 1};
 inline constexpr Dtype uint8{Dtype::Val::uint8, 1};
 inline constexpr Dtype uint16{Dtype::Val::uint16, 2};
@@ -99,12 +109,13 @@ inline constexpr Dtype float32{Dtype::Val::float32, 4};
 inline constexpr Dtype float64{Dtype::Val::float64, 8};
 inline constexpr Dtype complex64{Dtype::Val::complex64, 8};
 
-/// The 8-bit floats of the Open Compute Project: for storage. Arithmetic widens to float32, as it does for float16, and
-/// what is stored is rounded to nearest even and saturates: what is finite and beyond the largest number (448, 57344)
-/// becomes that number. float8_e4m3 has no infinity: 448 there.
+/// The 8-bit floats of the Open Compute Project, for storage. Arithmetic widens them to float32, as it does float16;
+/// results are rounded to nearest even and saturate: a finite number beyond the largest one (448, 57344) becomes that
+/// one. float8_e4m3 has no infinity: 448 there.
 inline constexpr Dtype float8_e4m3{Dtype::Val::float8_e4m3, 1};
 inline constexpr Dtype float8_e5m2{Dtype::Val::float8_e5m2, 1};
 
+/// The categories (Dtype::Category).
 inline constexpr Dtype::Category complexfloating = Dtype::Category::complexfloating;
 inline constexpr Dtype::Category floating = Dtype::Category::floating;
 inline constexpr Dtype::Category inexact = Dtype::Category::inexact;
@@ -114,20 +125,25 @@ inline constexpr Dtype::Category integer = Dtype::Category::integer;
 inline constexpr Dtype::Category number = Dtype::Category::number;
 inline constexpr Dtype::Category generic = Dtype::Category::generic;
 
-/// JAX's lattice, as in MLX: symmetric; bool gives way to anything, integers give way to floats,
-/// float16 with bfloat16 is float32 (the two 8-bit floats likewise), uint64 with a signed integer is float32.
+/// Returns the dtype in which an `a` and a `b` are combined: JAX's lattice, as in MLX. It is symmetric. bool gives way
+/// to anything, integers give way to floats, and the wider of two wins; float16 with bfloat16 is float32 (the two 8-bit
+/// floats likewise), and uint64 with a signed integer is float32.
 WEFT_API Dtype promote_types(Dtype a, Dtype b);
-/// Whether `a` is `b`, or lies in category `b`. No category is a subtype of a single dtype.
+/// Returns whether `a` is `b`, or lies in category `b`. No category is a subtype of a single dtype.
 WEFT_API bool issubdtype(Dtype a, Dtype b);
 WEFT_API bool issubdtype(Dtype a, Dtype::Category b);
 WEFT_API bool issubdtype(Dtype::Category a, Dtype::Category b);
 constexpr bool issubdtype(Dtype::Category, Dtype) { return false; }
+/// Returns NumPy's letter of a dtype.
 WEFT_API Dtype::Kind kindof(Dtype t);
+/// Returns the bytes of an element.
 constexpr uint8_t size_of(Dtype t) { return t.size(); }
 
-/// "float32", "bool", … and back. `dtype_from_name` throws std::invalid_argument on an unknown name.
+/// Returns "float32", "bool", ….
 WEFT_API const char* dtype_name(Dtype t);
+/// Returns the dtype that dtype_name names so; throws std::invalid_argument on an unknown name.
 WEFT_API Dtype dtype_from_name(const std::string& name);
+/// Prints the name.
 WEFT_API std::ostream& operator<<(std::ostream& os, Dtype t);
 
 namespace detail {
@@ -150,7 +166,7 @@ constexpr Dtype exact_dtype() {
   else return sizeof(T) == 1 ? uint8 : sizeof(T) == 2 ? uint16 : sizeof(T) == 4 ? uint32 : uint64;
 }
 
-/// Two operands of which one is a half float and the other a half float or a number.
+/// Two operands of which one is a 16-bit float and the other a 16-bit float or a number.
 template <class A, class B>
 concept half_operands = (is_half<A> || is_half<B>)&&(is_half<A> || std::is_arithmetic_v<A>)&&(is_half<B> ||
                                                                                               std::is_arithmetic_v<B>);
@@ -176,7 +192,8 @@ std::complex<float> parts(const T& z) {
 
 }  // namespace detail
 
-// Arithmetic of half floats is done in float (in double with a double) and rounded once.
+/// Computes in float (in double with a double) and rounds once, to the 16-bit float that is an operand; with float or
+/// double the result is float or double.
 template <class A, class B>
 requires detail::half_operands<A, B> detail::half_result<A, B>
 operator+(A a, B b) {
@@ -223,7 +240,6 @@ requires detail::is_half<H> H& operator*=(H& a, float b) { return a = static_cas
 template <class H>
 requires detail::is_half<H> H& operator/=(H& a, float b) { return a = static_cast<float>(a) / b; }
 
-// On the bits of two half floats of one format.
 namespace detail {
 template <class H>
 H half_of_bits(int bits) {
@@ -232,6 +248,7 @@ H half_of_bits(int bits) {
   return result;
 }
 }  // namespace detail
+/// Combines the bits of two 16-bit floats of one format.
 template <class H>
 requires detail::is_half<H> H operator|(H a, H b) { return detail::half_of_bits<H>(a.bits | b.bits); }
 template <class H>
@@ -245,6 +262,7 @@ requires detail::is_half<H> H& operator&=(H& a, H b) { return a = a & b; }
 template <class H>
 requires detail::is_half<H> H& operator^=(H& a, H b) { return a = a ^ b; }
 
+/// Computes with complex numbers of two float32.
 template <class A, class B>
 requires detail::complex_operands<A, B> complex64_t operator+(const A& a, const B& b) {
   return detail::parts(a) + detail::parts(b);
@@ -265,7 +283,7 @@ template <class A, class B>
 requires detail::complex_operands<A, B>
 bool operator==(const A& a, const B& b) { return detail::parts(a) == detail::parts(b); }
 inline complex64_t operator-(const complex64_t& z) { return {-z.real(), -z.imag()}; }
-/// Ordered by real parts, and by imaginary parts where those are equal.
+/// Compares real parts, and imaginary parts where those are equal.
 inline std::partial_ordering operator<=>(const complex64_t& a, const complex64_t& b) {
   const std::partial_ordering by_real = a.real() <=> b.real();
   return by_real == 0 ? a.imag() <=> b.imag() : by_real;
@@ -275,6 +293,7 @@ inline std::partial_ordering operator<=>(const complex64_t& a, const complex64_t
 /// size and sign.
 template <class T>
 struct TypeToDtype {
+  /// Returns the dtype of T.
   constexpr operator Dtype() const { return std::is_floating_point_v<T> ? float32 : detail::exact_dtype<T>(); }
 };
 

@@ -4,47 +4,63 @@
 
 #include "weft/array.h"
 
-/// Composites with kernels and derivatives of their own.
+/// Composites that are computed by kernels, and have derivatives, of their own. `s` is explained at StreamOrDevice in
+/// weft/device.h.
 namespace weft::fast {
 
-/// Along the last axis; weight and bias have that axis' length.
+/// Returns (x - mean) / √(var + eps) · weight + bias over the last axis. weight and bias, where given, are vectors of
+/// that axis' length. Statistics are float32 at least; the result has x's shape and the promoted dtype of all three.
+/// Throws std::invalid_argument unless x is floating and has an axis.
 WEFT_API array layer_norm(const array& x, const std::optional<array>& weight, const std::optional<array>& bias,
                           float eps, StreamOrDevice s = {});
-/// x · rsqrt(mean(x²) + eps) · weight along the last axis, which is as long as the weight; without a weight: not
-/// scaled. Statistics in float32 at least. Returns the promoted dtype of x and weight; throws std::invalid_argument
-/// where that is not a float.
+/// Returns x / √(mean(x²) + eps) · weight over the last axis. weight, where given, is a vector of that axis' length.
+/// Statistics are float32 at least; the result has x's shape and the promoted dtype of both. Throws
+/// std::invalid_argument unless that is floating.
 WEFT_API array rms_norm(const array& x, const std::optional<array>& weight, float eps, StreamOrDevice s = {});
-/// softmax(scale · q kᵀ + mask) v: q [B, H, Tq, D], k and v [B, G, Tk, D] with H a multiple of G; mask_mode "",
-/// "causal" or "array"; mask bool (false hides) or additive. `sinks` [H] are logits that stand in the denominator of
-/// every row of their head, and nowhere else. Returns the promoted dtype of q, k and v. `force_fused` throws
-/// std::invalid_argument where no fused kernel of the stream's device takes these sizes and dtypes: elsewhere the
-/// scores are written out.
+/// Returns softmax(scale · q kᵀ + mask) v [B, H, Tq, D] for q [B, H, Tq, D], k [B, G, Tk, D] and v [B, G, Tk, Dv], H a
+/// multiple of G, in their promoted dtype. mask_mode is "", "causal" or "array"; the mask is bool (false hides) or
+/// additive and broadcasts to [B, H, Tq, Tk]. `sinks` [H] are logits in the denominator of every row of their head, and
+/// nowhere else. `force_fused` throws std::invalid_argument where no fused kernel of the stream's device takes these
+/// sizes and dtypes; without it the scores are then written to memory. So do shapes that do not fit.
 WEFT_API array scaled_dot_product_attention(const array& queries, const array& keys, const array& values, float scale,
                                             const std::string& mask_mode = "",
                                             const std::optional<array>& mask = std::nullopt,
                                             const std::optional<array>& sinks = std::nullopt, bool force_fused = false,
                                             StreamOrDevice s = {});
-/// Attention of one new token over caches that are longer than the text: q [B, H, 1, D] sees the first `length` rows
-/// (one integer) of k and v [B, H, T, D]. The length is data, not part of a shape, so that every token runs the same
-/// program.
+/// Returns the attention of one new token over a key-value cache: q [B, H, 1, D] sees the first `length` rows of k and
+/// v [B, G, T, D]. `length` is one integer in an array: data, not part of a shape, so every token runs the same
+/// program. MLX has no such function.
+///
+///     auto decode = compile(
+///         [&](const std::vector<array>& in) {  // q, k, v of one token [1, heads, 1, width]; its position, int32 [1]
+///           keys = slice_update(keys, in[1], in[3], {2});    // both caches are [1, heads, context, width]
+///           values = slice_update(values, in[2], in[3], {2});
+///           return std::vector{fast::cached_attention(in[0], keys, values, scale, in[3] + array(1))};
+///         },
+///         {.state = {&keys, &values}});
+///     for (int t = 0; t < tokens; ++t) out = decode({q, k, v, array({t})})[0];
 WEFT_API array cached_attention(const array& queries, const array& keys, const array& values, float scale,
                                 const array& length, StreamOrDevice s = {});
-/// Rotary encoding of x [batch, …, time, width]: of the first `dims` elements of a row, i and i + dims / 2
-/// (`traditional`: 2i and 2i + 1) are rotated by (place · scale) · base^(-2i / dims), where the places are offset,
-/// offset + 1, …; or divided by `freqs` [dims / 2] where base is not given. An array of offsets holds an integer, or
-/// one for each element of the batch. Angles are computed in float32 at least.
+/// Returns x [batch, …, time, width] with rotary encoding. Of the first `dims` elements of a row, elements i and i +
+/// dims / 2
+/// (`traditional`: 2i and 2i + 1) are rotated by the angle position · scale · base^(-2i / dims), where the positions
+/// are offset, offset + 1, …; where base is not given the angle is position · scale / freqs[i], freqs [dims / 2]. An
+/// array of offsets holds one integer, or one for each element of the batch. Angles are computed in float32 at least;
+/// the result has x's dtype. Throws std::invalid_argument unless just one of base and freqs is given.
 WEFT_API array rope(const array& x, int dims, bool traditional, std::optional<float> base, float scale, int offset,
                     const std::optional<array>& freqs = std::nullopt, StreamOrDevice s = {});
 WEFT_API array rope(const array& x, int dims, bool traditional, std::optional<float> base, float scale,
                     const array& offset, const std::optional<array>& freqs = std::nullopt, StreamOrDevice s = {});
-/// -log softmax(logits)[target] for logits [..., classes] and integer targets [...].
+/// Returns -log softmax(logits)[target] for floating logits [..., classes] and integer targets [...], float32 at least.
 WEFT_API array cross_entropy(const array& logits, const array& targets, StreamOrDevice s = {});
-WEFT_API array gelu(const array& x, StreamOrDevice s = {});       ///< exact, through erf
-WEFT_API array gelu_tanh(const array& x, StreamOrDevice s = {});  ///< the tanh form of GPT-2
-/// x [..., k] times weight[n, k]ᵀ in 8-bit floats: both rounded to float8_e4m3, the gradient of the result to
-/// float8_e5m2; sums are float32's, and the result has x's dtype. Each array is scaled by a power of two, such that its
-/// largest magnitude comes near the format's. GPUs from compute capability 8.9 on have tensor cores for it where n, k
-/// and the number of rows are multiples of 16; elsewhere it is the same numbers in more time than bfloat16 takes.
+/// Returns x Φ(x), exactly through erf.
+WEFT_API array gelu(const array& x, StreamOrDevice s = {});
+/// Returns the tanh approximation of gelu, as in GPT-2.
+WEFT_API array gelu_tanh(const array& x, StreamOrDevice s = {});
+/// Returns x [..., k] times weight [n, k]ᵀ in 8-bit floats, in x's dtype: both are rounded to float8_e4m3, the gradient
+/// of the result to float8_e5m2, and sums are float32. Each array is scaled by a power of two, so that its largest
+/// magnitude comes near the format's. GPUs from compute capability 8.9 on have tensor cores for it where n, k and the
+/// number of rows are multiples of 16; elsewhere the same numbers take more time than bfloat16.
 WEFT_API array float8_linear(const array& x, const array& weight, StreamOrDevice s = {});
 
 }  // namespace weft::fast

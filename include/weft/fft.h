@@ -6,56 +6,66 @@
 
 /// Discrete Fourier transforms, with MLX's names and arguments.
 ///
-/// `n`, where given, are the lengths of the transformed axes: an array is cut off or padded with zeros to them (for
-/// irfft: to n / 2 + 1). Results are complex64, those of irfft, irfft2 and irfftn float32; the input is converted. A
-/// transform of a real array along the last of the axes keeps the first n / 2 + 1 of n numbers. Axes may be of any
-/// length but 0; lengths with prime factors above 13 take some times longer on a CPU. Derivatives and vmap are
-/// transforms again.
+/// `n`, where given, are the lengths of the transformed axes: the input is cut off or padded with zeros to them (irfft:
+/// to n / 2 + 1). Inputs are converted to complex64, those of rfft to float32. Transforms multiply by exp(-2πi jk / n),
+/// inverse ones by exp(2πi jk / n), and `norm` says which of them divides. Axes may have any length but 0
+/// (std::invalid_argument, as for an axis that is named twice); lengths with prime factors above 13 take a few times
+/// longer on a CPU. Derivatives and vmap are transforms again.
 namespace weft::fft {
 
-/// What is divided by the number of elements of a transform: the inverse; both, by its root; or the forward one.
+/// What is divided by the number of elements of a transform: the inverse one (Backward), both by its square root
+/// (Ortho), or the forward one (Forward).
 enum class FFTNorm { Backward, Ortho, Forward };
 
+/// Returns the transform along `axes` (all by default), complex64 of a's shape, or with sizes `n` along the axes.
 WEFT_API array fftn(const array& a, const Shape& n, const std::vector<int>& axes, FFTNorm norm = FFTNorm::Backward,
                     StreamOrDevice s = {});
 WEFT_API array fftn(const array& a, const std::vector<int>& axes, FFTNorm norm = FFTNorm::Backward,
                     StreamOrDevice s = {});
 WEFT_API array fftn(const array& a, FFTNorm norm = FFTNorm::Backward, StreamOrDevice s = {});
+/// Returns the inverse transform along `axes` (all by default), complex64 of a's shape, or with sizes `n`.
 WEFT_API array ifftn(const array& a, const Shape& n, const std::vector<int>& axes, FFTNorm norm = FFTNorm::Backward,
                      StreamOrDevice s = {});
 WEFT_API array ifftn(const array& a, const std::vector<int>& axes, FFTNorm norm = FFTNorm::Backward,
                      StreamOrDevice s = {});
 WEFT_API array ifftn(const array& a, FFTNorm norm = FFTNorm::Backward, StreamOrDevice s = {});
+/// Returns the transform of a real array along `axes` (all by default), complex64; the last of the axes keeps n / 2 + 1
+/// of its n frequencies, as the others follow from them.
 WEFT_API array rfftn(const array& a, const Shape& n, const std::vector<int>& axes, FFTNorm norm = FFTNorm::Backward,
                      StreamOrDevice s = {});
 WEFT_API array rfftn(const array& a, const std::vector<int>& axes, FFTNorm norm = FFTNorm::Backward,
                      StreamOrDevice s = {});
 WEFT_API array rfftn(const array& a, FFTNorm norm = FFTNorm::Backward, StreamOrDevice s = {});
-/// Where n is not given, the last of the axes becomes 2 (length - 1).
+/// Returns the inverse of rfftn along `axes` (all by default), float32. Where `n` is not given, the last of the axes
+/// becomes 2 (length - 1).
 WEFT_API array irfftn(const array& a, const Shape& n, const std::vector<int>& axes, FFTNorm norm = FFTNorm::Backward,
                       StreamOrDevice s = {});
 WEFT_API array irfftn(const array& a, const std::vector<int>& axes, FFTNorm norm = FFTNorm::Backward,
                       StreamOrDevice s = {});
 WEFT_API array irfftn(const array& a, FFTNorm norm = FFTNorm::Backward, StreamOrDevice s = {});
 
+/// Returns the transform along one axis (the last by default), complex64.
 inline array fft(const array& a, int n, int axis, FFTNorm norm = FFTNorm::Backward, StreamOrDevice s = {}) {
   return fftn(a, {n}, {axis}, norm, s);
 }
 inline array fft(const array& a, int axis = -1, FFTNorm norm = FFTNorm::Backward, StreamOrDevice s = {}) {
   return fftn(a, std::vector<int>{axis}, norm, s);
 }
+/// Returns the inverse transform along one axis, complex64.
 inline array ifft(const array& a, int n, int axis, FFTNorm norm = FFTNorm::Backward, StreamOrDevice s = {}) {
   return ifftn(a, {n}, {axis}, norm, s);
 }
 inline array ifft(const array& a, int axis = -1, FFTNorm norm = FFTNorm::Backward, StreamOrDevice s = {}) {
   return ifftn(a, std::vector<int>{axis}, norm, s);
 }
+/// Returns the n / 2 + 1 first frequencies of a real array along one axis, complex64.
 inline array rfft(const array& a, int n, int axis, FFTNorm norm = FFTNorm::Backward, StreamOrDevice s = {}) {
   return rfftn(a, {n}, {axis}, norm, s);
 }
 inline array rfft(const array& a, int axis = -1, FFTNorm norm = FFTNorm::Backward, StreamOrDevice s = {}) {
   return rfftn(a, std::vector<int>{axis}, norm, s);
 }
+/// Returns the inverse of rfft along one axis, float32 with n elements, 2 (length - 1) by default.
 inline array irfft(const array& a, int n, int axis, FFTNorm norm = FFTNorm::Backward, StreamOrDevice s = {}) {
   return irfftn(a, {n}, {axis}, norm, s);
 }
@@ -63,6 +73,7 @@ inline array irfft(const array& a, int axis = -1, FFTNorm norm = FFTNorm::Backwa
   return irfftn(a, std::vector<int>{axis}, norm, s);
 }
 
+/// Returns the transform along two axes (the last two by default), complex64.
 inline array fft2(const array& a, const Shape& n, const std::vector<int>& axes, FFTNorm norm = FFTNorm::Backward,
                   StreamOrDevice s = {}) {
   return fftn(a, n, axes, norm, s);
@@ -71,6 +82,7 @@ inline array fft2(const array& a, const std::vector<int>& axes = {-2, -1}, FFTNo
                   StreamOrDevice s = {}) {
   return fftn(a, axes, norm, s);
 }
+/// Returns the inverse transform along two axes, complex64.
 inline array ifft2(const array& a, const Shape& n, const std::vector<int>& axes, FFTNorm norm = FFTNorm::Backward,
                    StreamOrDevice s = {}) {
   return ifftn(a, n, axes, norm, s);
@@ -79,6 +91,7 @@ inline array ifft2(const array& a, const std::vector<int>& axes = {-2, -1}, FFTN
                    StreamOrDevice s = {}) {
   return ifftn(a, axes, norm, s);
 }
+/// Returns the transform of a real array along two axes, complex64; the last one keeps n / 2 + 1 frequencies.
 inline array rfft2(const array& a, const Shape& n, const std::vector<int>& axes, FFTNorm norm = FFTNorm::Backward,
                    StreamOrDevice s = {}) {
   return rfftn(a, n, axes, norm, s);
@@ -87,6 +100,7 @@ inline array rfft2(const array& a, const std::vector<int>& axes = {-2, -1}, FFTN
                    StreamOrDevice s = {}) {
   return rfftn(a, axes, norm, s);
 }
+/// Returns the inverse of rfft2, float32.
 inline array irfft2(const array& a, const Shape& n, const std::vector<int>& axes, FFTNorm norm = FFTNorm::Backward,
                     StreamOrDevice s = {}) {
   return irfftn(a, n, axes, norm, s);
@@ -96,13 +110,15 @@ inline array irfft2(const array& a, const std::vector<int>& axes = {-2, -1}, FFT
   return irfftn(a, axes, norm, s);
 }
 
-/// The frequencies of a transform of n samples that lie d apart, in its order: 0, 1 … -2, -1 over n d; and those of a
-/// real one.
+/// Returns the n frequencies of a transform of samples at distance d, in its order: 0, 1, …, -2, -1 over n d. float32.
+/// Throws std::invalid_argument for n < 1.
 WEFT_API array fftfreq(int n, double d = 1.0, StreamOrDevice s = {});
+/// Returns the n / 2 + 1 frequencies of a transform of real samples, float32.
 WEFT_API array rfftfreq(int n, double d = 1.0, StreamOrDevice s = {});
-/// The frequency 0 in the middle of the axes (all where none are given), and back.
+/// Returns `a` with frequency 0 moved to the middle of the axes (all by default).
 WEFT_API array fftshift(const array& a, const std::vector<int>& axes, StreamOrDevice s = {});
 WEFT_API array fftshift(const array& a, StreamOrDevice s = {});
+/// Returns `a` with the middle of the axes moved to the front: the inverse of fftshift.
 WEFT_API array ifftshift(const array& a, const std::vector<int>& axes, StreamOrDevice s = {});
 WEFT_API array ifftshift(const array& a, StreamOrDevice s = {});
 

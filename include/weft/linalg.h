@@ -8,77 +8,86 @@
 
 /// Linear algebra, with MLX's names and arguments.
 ///
-///     auto l = linalg::cholesky(a);                      // a = l lᵀ
-///     auto x = linalg::solve(a, b);                      // a x = b
-///     auto g = grad([&](const array& m) { return linalg::slogdet(m).second; })(a);
+///     array l = linalg::cholesky(a);  // a = l lᵀ
+///     array x = linalg::solve(a, b);  // a x = b
+///     array g = grad([](const array& m) { return linalg::slogdet(m).second; })(a);
 ///
-/// Matrices lie along the last two axes, all axes before them are a batch; either may be empty. Arrays are float32 or
-/// float64 (norm and cross: any); others are refused, to be converted with astype. Nothing is refused for its values:
-/// where a matrix has no inverse or no such factor, that matrix's results are NaN, and so they are where it is not
-/// finite. Everything has derivatives, also second ones, and works under vmap and compile. Derivatives of eigenvectors
-/// and singular vectors divide by the gaps between eigenvalues or singular values: they are not finite where these
-/// coincide (derivatives of the values alone are); nor is the derivative of det where a matrix is singular. Signs of
-/// vectors are free. Functions that decompose cannot have symbolic lengths along the matrices' axes.
+/// Matrices are the last two axes [..., m, n]; all axes before them are a batch, and either may be empty. Arrays are
+/// float32 or float64 (norm and cross: any); other dtypes and shapes throw std::invalid_argument. Values never throw:
+/// where a matrix has no inverse or no such factor, or is not finite, its results are NaN. Everything has derivatives,
+/// also second ones, and works under vmap and compile. Derivatives of eigenvectors and singular vectors divide by the
+/// gaps between eigenvalues or singular values: they are not finite where these coincide (derivatives of the values
+/// alone are); nor is the derivative of det where a matrix is singular. Signs of vectors are free. Decompositions take
+/// no symbolic lengths along the axes of the matrices.
 namespace weft::linalg {
 
-/// Of all elements as one vector where no axes are given; of vectors along one axis, or of matrices along two
-/// (Frobenius).
+/// Returns the Euclidean norm of the vectors along one axis, or the Frobenius norm of the matrices along two; without
+/// axes that of all elements as one vector.
 WEFT_API array norm(const array& a, const std::optional<std::vector<int>>& axis = std::nullopt, bool keepdims = false,
                     StreamOrDevice s = {});
 inline array norm(const array& a, int axis, bool keepdims = false, StreamOrDevice s = {}) {
   return norm(a, std::vector<int>{axis}, keepdims, s);
 }
-/// Along one axis (Σ|x|^ord)^(1/ord), the largest or smallest magnitude for ±infinity, for 0 the number of elements
-/// that are not zero; along two 1 and -1 (columns' sums), ±infinity (rows' sums), 2 and -2 (singular values). Without
-/// axes the array must have one or two. Norms of complex numbers are float32; those of an order given as a number are
-/// complex64, as in MLX, but for 2 along one axis.
+/// Returns the norm of order `ord`. Along one axis: (Σ|x|^ord)^(1/ord), the largest or smallest magnitude for
+/// ±infinity, and for 0 the number of elements that are not zero. Along two: 1 and -1 (sums of columns), ±infinity
+/// (sums of rows), 2 and -2 (singular values). Without axes the array must have one or two. Norms of complex numbers
+/// are complex64, as in MLX, but for order 2 along one axis, which is float32.
 WEFT_API array norm(const array& a, double ord, const std::optional<std::vector<int>>& axis = std::nullopt,
                     bool keepdims = false, StreamOrDevice s = {});
 inline array norm(const array& a, double ord, int axis, bool keepdims = false, StreamOrDevice s = {}) {
   return norm(a, ord, std::vector<int>{axis}, keepdims, s);
 }
-/// Of matrices: "fro" or "f", and "nuc" (the sum of singular values).
+/// Returns a norm of matrices: "fro" or "f" (Frobenius), or "nuc" (the sum of the singular values).
 WEFT_API array norm(const array& a, const std::string& ord, const std::optional<std::vector<int>>& axis = std::nullopt,
                     bool keepdims = false, StreamOrDevice s = {});
 inline array norm(const array& a, const std::string& ord, int axis, bool keepdims = false, StreamOrDevice s = {}) {
   return norm(a, ord, std::vector<int>{axis}, keepdims, s);
 }
 
-/// Q [m, k] with orthonormal columns and upper triangular R [k, n], k the smaller of m and n.
+/// Returns Q [..., m, k] with orthonormal columns and upper triangular R [..., k, n] with a = Q R, k = min(m, n).
 WEFT_API std::pair<array, array> qr(const array& a, StreamOrDevice s = {});
-/// U [m, m], S [min(m, n)] descending and Vᵀ [n, n] with a = U[:, :k] diag(S) Vᵀ[:k, :]; S alone where vectors are not
-/// wanted.
+/// Returns U [..., m, m], S [..., min(m, n)] in descending order and Vᵀ [..., n, n] with a = U[:, :k] diag(S) Vᵀ[:k,
+/// :]; S alone unless `compute_uv`.
 WEFT_API std::vector<array> svd(const array& a, bool compute_uv, StreamOrDevice s = {});
 inline std::vector<array> svd(const array& a, StreamOrDevice s = {}) { return svd(a, true, s); }
+/// Returns the inverses of square matrices.
 WEFT_API array inv(const array& a, StreamOrDevice s = {});
+/// Returns the inverses of lower (or `upper`) triangular matrices; the other triangle is not read.
 WEFT_API array tri_inv(const array& a, bool upper = false, StreamOrDevice s = {});
-/// L of a = L Lᵀ, of which only the lower part is read; or U of a = UᵀU, from its upper part. The gradient lies in the
-/// part that is read.
+/// Returns lower triangular L with a = L Lᵀ, from the lower triangle of `a`; or U with a = UᵀU, from the upper one. The
+/// gradient lies in the triangle that is read.
 WEFT_API array cholesky(const array& a, bool upper = false, StreamOrDevice s = {});
-/// Moore and Penrose's inverse; singular values below 10 max(m, n) eps of the largest count as zero.
+/// Returns the Moore-Penrose inverses [..., n, m]. Singular values below 10 max(m, n) eps of the largest count as zero.
 WEFT_API array pinv(const array& a, StreamOrDevice s = {});
-/// (L Lᵀ)⁻¹, or (UᵀU)⁻¹.
+/// Returns the inverses (L Lᵀ)⁻¹ of the matrices whose Cholesky factors are `a`, or (UᵀU)⁻¹.
 WEFT_API array cholesky_inv(const array& a, bool upper = false, StreamOrDevice s = {});
-/// P, L, U with a = L[P, :] U: numbers of rows (uint32), L [m, k] with ones on its diagonal, U [k, n].
+/// Returns {P, L, U} with a = L[P, :] U: row indices P (uint32) [..., m], L [..., m, k] with ones on its diagonal and U
+/// [..., k, n], k = min(m, n).
 WEFT_API std::vector<array> lu(const array& a, StreamOrDevice s = {});
-/// L and U in one array, and for each row the one that it was exchanged with, from 0 (uint32).
+/// Returns L and U packed into one array of a's shape, and the pivots (uint32): for each row the one, from 0, that it
+/// was exchanged with.
 WEFT_API std::pair<array, array> lu_factor(const array& a, StreamOrDevice s = {});
-/// x of a x = b; b is [n], or [..., n, k] with leading axes that broadcast with a's.
+/// Returns x with a x = b. b is [n], or [..., n, k] with leading axes that broadcast with those of `a`; x has b's
+/// shape.
 WEFT_API array solve(const array& a, const array& b, StreamOrDevice s = {});
+/// Returns x with a x = b for lower (or `upper`) triangular `a`; shapes are those of `solve`.
 WEFT_API array solve_triangular(const array& a, const array& b, bool upper = false, StreamOrDevice s = {});
-/// Of vectors with 2 or 3 elements along the axis, the third of which is 0 where it is not given: three elements, as in
-/// MLX.
+/// Returns the cross products of the vectors along the axis, which have 3 elements, or 2 with a third that is 0.
+/// Results have 3 elements, as in MLX.
 WEFT_API array cross(const array& a, const array& b, int axis = -1, StreamOrDevice s = {});
-/// Eigenvalues, ascending by real, then by imaginary parts, and eigenvectors of length 1 in columns: complex64.
-/// Computed by the processor, also for arrays on a GPU.
+/// Returns the eigenvalues [..., n], ascending by real parts and then by imaginary ones, and the eigenvectors of length
+/// 1 in columns [..., n, n], complex64. Computed on the CPU, also for arrays on a GPU.
 WEFT_API std::pair<array, array> eig(const array& a, StreamOrDevice s = {});
+/// Returns the eigenvalues of `eig` alone.
 WEFT_API array eigvals(const array& a, StreamOrDevice s = {});
-/// Eigenvalues of symmetric matrices, ascending, and orthonormal eigenvectors in columns; of a only the lower ("L") or
-/// upper ("U") part is read, and the gradient lies there.
+/// Returns the eigenvalues of symmetric matrices, ascending, and orthonormal eigenvectors in columns. Only the lower
+/// ("L") or upper ("U") triangle of `a` is read, and the gradient lies there; other texts throw std::invalid_argument.
 WEFT_API std::pair<array, array> eigh(const array& a, std::string UPLO = "L", StreamOrDevice s = {});
+/// Returns the eigenvalues of `eigh` alone.
 WEFT_API array eigvalsh(const array& a, std::string UPLO = "L", StreamOrDevice s = {});
+/// Returns the determinants of square matrices.
 WEFT_API array det(const array& a, StreamOrDevice s = {});
-/// The determinant's sign, and the logarithm of its magnitude: 0 and -infinity for singular matrices.
+/// Returns the signs of the determinants and the logarithms of their magnitudes: 0 and -infinity for singular matrices.
 WEFT_API std::pair<array, array> slogdet(const array& a, StreamOrDevice s = {});
 
 }  // namespace weft::linalg

@@ -51,6 +51,8 @@ PUBLIC = {
     "api.h": "base", "shape.h": "base", "dtype.h": "base", "numerics.h": "base",
     "array.h": "array", "device.h": "array", "memory.h": "array", "ops.h": "array", "random.h": "array", "fast.h": "array", "fft.h": "array", "linalg.h": "array",
     "einsum.h": "array", "indexing.h": "array", "stream.h": "array", "utils.h": "array", "backends.h": "array", "graph_utils.h": "array",
+    **{f"ops/{name}.h": "array" for name in ("arithmetic", "comparison", "convolution", "creation", "indexing", "layout", "matmul", "ordering", "reductions",
+                                              "shape")},
     "transforms.h": "transforms", "compile.h": "transforms", "control.h": "transforms",
     "io.h": "io", "export.h": "io", "text.h": "text", "data.h": "data", "optim.h": "optim",
     "optim/adaptive.h": "optim", "optim/optimizer.h": "optim", "optim/loss_scale.h": "optim", "optim/schedules.h": "optim", "optim/sgd.h": "optim", "nn.h": "nn",

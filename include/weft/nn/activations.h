@@ -5,10 +5,10 @@
 #include "weft/nn/functions.h"
 #include "weft/nn/module.h"
 
-/// The activations of functions.h as layers, with MLX's names, arguments and defaults: what Sequential is given.
+/// The activations of functions.h as layers for Sequential, with MLX's names, arguments and defaults.
 namespace weft::nn {
 
-/// Those that have no numbers of their own.
+/// The activations without a number of their own.
 enum class Activation {
   sigmoid,
   mish,
@@ -27,9 +27,10 @@ enum class Activation {
   hard_tanh,
   softmin
 };
-/// Those with one number: a slope, a scale, a threshold.
+/// The activations with one number: a slope, a scale, a threshold.
 enum class ScaledActivation { leaky_relu, elu, celu, softshrink, hard_shrink, step };
 
+/// Computes an activation. Softmax, LogSoftmax and Softmin work along the last axis.
 class WEFT_API ActivationLayer : public Layer {
  public:
   ActivationLayer(Place place, Activation kind) : Layer(std::move(place)), kind_(kind) {}
@@ -40,12 +41,14 @@ class WEFT_API ActivationLayer : public Layer {
   Activation kind_;
 };
 
+/// Computes an activation with a number.
 class WEFT_API ScaledActivationLayer : public Layer {
  public:
   ScaledActivationLayer(Place place, ScaledActivation kind, float value)
       : Layer(std::move(place)), kind_(kind), value_(value) {}
   array operator()(const array& x) const override;
   std::string describe() const override;
+  /// Returns the number that MLX takes by default.
   static float default_value(ScaledActivation kind);
 
  private:
@@ -53,12 +56,14 @@ class WEFT_API ScaledActivationLayer : public Layer {
   float value_;
 };
 
+/// The layer of one activation, with the constructors of all layers.
 template <Activation kind>
 class ActivationOf : public ActivationLayer {
  public:
   ActivationOf() : ActivationLayer(Place{}, kind) {}
   ActivationOf(Module& parent, std::string name) : ActivationLayer(Place{&parent, std::move(name)}, kind) {}
 };
+/// The layer of one activation with a number.
 template <ScaledActivation kind>
 class ScaledActivationOf : public ScaledActivationLayer {
  public:
@@ -67,6 +72,7 @@ class ScaledActivationOf : public ScaledActivationLayer {
       : ScaledActivationLayer(Place{&parent, std::move(name)}, kind, value) {}
 };
 
+/// The layers of Activation, under MLX's names.
 using Sigmoid = ActivationOf<Activation::sigmoid>;
 using Mish = ActivationOf<Activation::mish>;
 using ReLU = ActivationOf<Activation::relu>;
@@ -83,14 +89,15 @@ using Hardswish = ActivationOf<Activation::hardswish>;
 using SELU = ActivationOf<Activation::selu>;
 using HardTanh = ActivationOf<Activation::hard_tanh>;
 using Softmin = ActivationOf<Activation::softmin>;
-using LeakyReLU = ScaledActivationOf<ScaledActivation::leaky_relu>;    ///< (negative_slope = 0.01)
+/// LeakyReLU(negative_slope = 0.01), and below it the others with their default numbers.
+using LeakyReLU = ScaledActivationOf<ScaledActivation::leaky_relu>;
 using ELU = ScaledActivationOf<ScaledActivation::elu>;                 ///< (alpha = 1)
 using CELU = ScaledActivationOf<ScaledActivation::celu>;               ///< (alpha = 1)
 using Softshrink = ScaledActivationOf<ScaledActivation::softshrink>;   ///< (lambda = 0.5)
 using HardShrink = ScaledActivationOf<ScaledActivation::hard_shrink>;  ///< (lambda = 0.5)
 using Step = ScaledActivationOf<ScaledActivation::step>;               ///< (threshold = 0)
 
-/// The first half of the axis times the sigmoid of the second.
+/// Computes the first half of the axis times the sigmoid of the second.
 class WEFT_API GLU : public Layer {
  public:
   explicit GLU(int axis = -1) : axis_(axis) {}
@@ -102,8 +109,8 @@ class WEFT_API GLU : public Layer {
   int axis_;
 };
 
-/// Exact, or "precise" (also "tanh": the tanh form of GPT-2), or "fast" (x sigmoid(1.702 x)). Throws
-/// std::invalid_argument for another name.
+/// Computes gelu: "none" exactly, "precise" or "tanh" by the tanh approximation of GPT-2, "fast" as x sigmoid(1.702 x).
+/// Throws std::invalid_argument for another name.
 class WEFT_API GELU : public Layer {
  public:
   explicit GELU(std::string approximation = "none") : GELU(Place{}, std::move(approximation)) {}
@@ -117,7 +124,7 @@ class WEFT_API GELU : public Layer {
   std::string approximation_;
 };
 
-/// max(x, 0) + weight · min(x, 0), with a learned weight, or one for each element of the last axis.
+/// Computes max(x, 0) + weight · min(x, 0), with one learned weight, or one for each element of the last axis.
 class WEFT_API PReLU : public Layer {
  public:
   explicit PReLU(int64_t num_parameters = 1, float start = 0.25f) : PReLU(Place{}, num_parameters, start) {}
@@ -127,7 +134,7 @@ class WEFT_API PReLU : public Layer {
   array operator()(const array& x) const override;
   std::string describe() const override;
 
-  Parameter weight;
+  Parameter weight;  ///< [num_parameters]
 };
 
 }  // namespace weft::nn

@@ -6,12 +6,11 @@
 
 #include "weft/nn/module.h"
 
+/// Layers that compute in the dtype of their input: float32 parameters are cast where they are used, so that bfloat16
+/// activations are mixed precision. Inputs that do not fit throw std::invalid_argument.
 namespace weft::nn {
 
-// Layers. All compute in the dtype of their input: float32 parameters are cast where they are used, which makes
-// bfloat16 activations mixed precision.
-
-/// x Wᵀ + b, weight [out, in]. Weight and bias start as MLX's and PyTorch's: uniform in ±1/√in.
+/// Computes x Wᵀ + b for x [..., in]. Weight and bias start as MLX's and PyTorch's: uniform in ±1/√in.
 class WEFT_API Linear : public Layer {
  public:
   Linear(int64_t in, int64_t out, bool with_bias = true) : Linear(Place{}, in, out, with_bias) {}
@@ -21,33 +20,33 @@ class WEFT_API Linear : public Layer {
   array operator()(const array& x) const override;
   std::string describe() const override;
 
-  Parameter weight;
-  std::optional<Parameter> bias;
-  /// Products by fast::float8_linear, forward and backward, where `in`, `out` and the number of rows of x are multiples
-  /// of 16; others in x's dtype.
+  Parameter weight;               ///< [out, in]
+  std::optional<Parameter> bias;  ///< [out]
+  /// Whether products are computed by fast::float8_linear, forward and backward, where `in`, `out` and the number of
+  /// rows of x are multiples of 16; others are in x's dtype.
   bool float8 = false;
 };
 
-/// Sets Linear::float8 of all linear layers in it.
+/// Sets Linear::float8 of all linear layers in a module.
 WEFT_API void use_float8(Module& module, bool on = true);
 
-/// Rows of weight [count, width], chosen by integer ids of any shape. Starts as MLX's: normal, with standard deviation
-/// 1/√width.
+/// Selects rows of a table by integer ids. It starts as MLX's: normal, with standard deviation 1/√width.
 class WEFT_API Embedding : public Module {
  public:
   Embedding(int64_t count, int64_t width) : Embedding(Place{}, count, width) {}
   Embedding(Module& parent, std::string name, int64_t count, int64_t width)
       : Embedding(Place{&parent, std::move(name)}, count, width) {}
   Embedding(Place place, int64_t count, int64_t width);
+  /// Returns the rows [..., width] of the ids [...].
   array operator()(const array& ids) const;
-  /// x Wᵀ: scores of all rows, for a head tied to the embedding.
+  /// Returns x Wᵀ [..., count], the scores of all rows, for a head tied to the embedding.
   array as_linear(const array& x) const;
   std::string describe() const override;
 
-  Parameter weight;
+  Parameter weight;  ///< [count, width]
 };
 
-/// In training zeroes each element with probability p and scales the others by 1 / (1 - p); else passes x on.
+/// Zeroes, in training, each element with probability p and scales the others by 1 / (1 - p); else returns x.
 class WEFT_API Dropout : public Layer {
  public:
   explicit Dropout(float rate = 0.5f) : Dropout(Place{}, rate) {}
@@ -56,11 +55,10 @@ class WEFT_API Dropout : public Layer {
   array operator()(const array& x) const override;
   std::string describe() const override;
 
-  float p;
+  float p;  ///< probability of a zero
 };
 
-/// Dropout of whole channels, the last axis of x [batch, …, channels]: 2d for images, 3d for volumes. x may lack the
-/// batch.
+/// Zeroes whole channels, the last axis of images x [batch, height, width, channels] or [height, width, channels].
 class WEFT_API Dropout2d : public Layer {
  public:
   explicit Dropout2d(float rate = 0.5f) : Dropout2d(Place{}, rate) {}
@@ -69,12 +67,13 @@ class WEFT_API Dropout2d : public Layer {
   array operator()(const array& x) const override;
   std::string describe() const override;
 
-  float p;
+  float p;  ///< probability of a zero
 
  private:
   int space_;
 };
 
+/// Zeroes whole channels of volumes [batch, depth, height, width, channels] or without the batch.
 class WEFT_API Dropout3d : public Dropout2d {
  public:
   explicit Dropout3d(float rate = 0.5f) : Dropout2d(Place{}, rate, 3) {}
@@ -82,14 +81,14 @@ class WEFT_API Dropout3d : public Dropout2d {
       : Dropout2d(Place{&parent, std::move(name)}, rate, 3) {}
 };
 
-/// x as it is.
+/// Returns x.
 class WEFT_API Identity : public Layer {
  public:
   using Layer::Layer;
   array operator()(const array& x) const override { return x; }
 };
 
-/// y[o] = x2ᵀ weight[o] x1 + bias[o], weight [out, in2, in1]. Layout and start as MLX's: uniform in ±1/√in1.
+/// Computes y[..., o] = x2ᵀ weight[o] x1 + bias[o]. Layout and start as MLX's: uniform in ±1/√in1.
 class WEFT_API Bilinear : public Module {
  public:
   Bilinear(int64_t in1, int64_t in2, int64_t out, bool with_bias = true)
@@ -97,11 +96,12 @@ class WEFT_API Bilinear : public Module {
   Bilinear(Module& parent, std::string name, int64_t in1, int64_t in2, int64_t out, bool with_bias = true)
       : Bilinear(Place{&parent, std::move(name)}, in1, in2, out, with_bias) {}
   Bilinear(Place place, int64_t in1, int64_t in2, int64_t out, bool with_bias);
+  /// Returns [..., out] for x1 [..., in1] and x2 [..., in2].
   array operator()(const array& x1, const array& x2) const;
   std::string describe() const override;
 
-  Parameter weight;
-  std::optional<Parameter> bias;
+  Parameter weight;               ///< [out, in2, in1]
+  std::optional<Parameter> bias;  ///< [out]
 };
 
 }  // namespace weft::nn

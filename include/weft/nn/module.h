@@ -18,9 +18,11 @@ namespace weft::nn {
 
 class Module;
 
-/// An array that is learned. It enters itself into its module when it is declared.
+/// An array that is learned. It registers itself with its module when it is declared.
 class WEFT_API Parameter {
  public:
+  /// Whether the parameter is learned. A statistic is part of the state and of files, but not learned: freeze and
+  /// unfreeze skip it.
   enum class Role {
     learned,
     statistic
@@ -30,14 +32,20 @@ class WEFT_API Parameter {
   Parameter(const Parameter&) = delete;
   Parameter& operator=(const Parameter&) = delete;
 
-  /// A new value; must have the shape and dtype of the old one, for which there may be state elsewhere.
+  /// Sets the value. Throws std::invalid_argument unless it has the shape and dtype of the old one, for which there may
+  /// be state elsewhere.
   Parameter& operator=(array value);
-  /// The value in another floating dtype, rounded to nearest.
+  /// Converts the value to another floating dtype, rounded to nearest.
   void set_dtype(Dtype dtype);
+  /// Returns the value.
   operator const array&() const { return value_; }
+  /// Returns the value.
   const array& value() const { return value_; }
+  /// Returns the handle, which update and CompileOptions::state rebind.
   array* handle() { return &value_; }
+  /// Returns the name within its module.
   const std::string& name() const { return name_; }
+  /// Returns whether it is learned or a statistic.
   Role role() const { return role_; }
   bool trainable;  ///< false: frozen, or a statistic
 
@@ -48,17 +56,18 @@ class WEFT_API Parameter {
   Role role_;
 };
 
-/// Where a module stands: in a larger one under a name, or by itself.
+/// The position of a module in a larger one, under a name, or by itself.
 struct Place {
-  Module* parent = nullptr;
-  std::string name;
+  Module* parent = nullptr;  ///< null: by itself
+  std::string name;          ///< within the parent
 };
 
-/// Part of a model: parameters and smaller parts, which enter themselves when they are declared. Modules are neither
-/// copied nor moved.
+/// Part of a model: parameters and smaller parts, which register themselves when they are declared. Modules are neither
+/// copied nor moved. Layers are made by themselves, `Linear up(64, 256)`, or as a part, with the parent and a name
+/// first:
 ///
 ///     struct Mlp : nn::Module {
-///       using Module::Module;                              // Mlp m;  or as a part: Mlp mlp{*this, "mlp"};
+///       using Module::Module;  // Mlp m;  or as a part: Mlp mlp{*this, "mlp"};
 ///       nn::Linear up{*this, "up", 64, 256};
 ///       nn::Linear down{*this, "down", 256, 64};
 ///       nn::Parameter scale{*this, "scale", ones({64})};
@@ -73,40 +82,50 @@ class WEFT_API Module {
   Module(const Module&) = delete;
   Module& operator=(const Module&) = delete;
 
-  /// Dotted names and handles, depth first in the order of declaration ("up.weight", "up.bias", …, "scale").
+  /// Returns dotted names and handles, depth first in the order of declaration ("up.weight", "up.bias", …, "scale").
   std::vector<std::pair<std::string, array*>> parameters();
+  /// Returns those that are neither frozen nor statistics.
   std::vector<std::pair<std::string, array*>> trainable_parameters();
-  /// The handles of all parameters, for CompileOptions::state. (Random layers draw from the default sequence, which
-  /// compile captures itself.)
+  /// Returns the handles of all parameters, for CompileOptions::state. (Random layers draw from the default sequence,
+  /// which compile captures itself.)
   std::vector<array*> state();
+  /// Returns the number of elements of all parameters.
   int64_t num_parameters();
 
+  /// Returns the parts of this module by name, in the order of declaration.
   std::vector<std::pair<std::string, Module*>> children() const;
-  /// This module under "" and all below it, depth first.
+  /// Returns this module under "" and all modules below it, depth first.
   std::vector<std::pair<std::string, Module*>> named_modules();
 
-  /// Frozen parameters take no part in training; both calls reach everything below.
+  /// Takes all parameters of this module and below out of training.
   void freeze();
+  /// Lets the learned parameters of this module and below take part in training.
   void unfreeze();
-  void train(bool on = true);  ///< sets the mode of this module and everything below
+  /// Sets the mode of this module and all below it: training, or eval.
+  void train(bool on = true);
+  /// Sets eval mode, in which random layers do nothing.
   void eval() { train(false); }
+  /// Returns whether the module is in training mode, as it is at first.
   bool training() const { return training_; }
 
-  /// Keeps all learned parameters in another floating dtype; statistics stay what they are. Layers compute in the dtype
-  /// of what comes in, embeddings give that of their weight. To be called before an optimizer is made, which keeps
-  /// state for the dtypes it finds. Returns what the parameters of other dtypes were, by name, for optimizers whose
-  /// masters are to begin with it (optim::Optimizer::set_masters).
+  /// Converts all learned parameters to another floating dtype; statistics keep theirs. Layers compute in the dtype of
+  /// their input, embeddings return that of their weight. Call it before an optimizer is made, which keeps state for
+  /// the dtypes it finds. Returns the values of converted parameters before, by name, for optimizers whose masters are
+  /// to begin with them (optim::Optimizer::set_masters).
   std::unordered_map<std::string, array> set_dtype(Dtype dtype);
 
-  /// New values by name, cast to the parameters' dtypes. `strict` refuses missing and unknown names; wrong shapes are
-  /// always refused. The std::invalid_argument names all that does not fit; nothing is changed then.
+  /// Sets parameters by name; values are cast to the parameters' dtypes. `strict` refuses missing and unknown names;
+  /// wrong shapes are always refused. The std::invalid_argument names all that does not fit, and nothing is changed
+  /// then.
   void update(const std::unordered_map<std::string, array>& values, bool strict = true);
-  /// safetensors.
+  /// Sets parameters from a safetensors file, as `update`.
   void load_weights(const std::string& file, bool strict = true);
+  /// Writes all parameters to a safetensors file.
   void save_weights(const std::string& file, const std::unordered_map<std::string, std::string>& metadata = {});
 
-  /// One line for the printed tree, such as "Linear(64, 256)".
+  /// Returns one line for the printed tree, such as "Linear(64, 256)".
   virtual std::string describe() const;
+  /// Returns the name within the parent; empty where there is none.
   const std::string& name() const { return name_; }
 
  private:
@@ -128,7 +147,7 @@ class WEFT_API Module {
   bool training_ = true;
 };
 
-/// Eval mode while it lives; then the mode from before.
+/// Sets eval mode while it lives, and then the mode from before.
 class EvalMode {
  public:
   explicit EvalMode(Module& module) : module_(module), was_training_(module.training()) { module_.eval(); }
@@ -141,23 +160,26 @@ class EvalMode {
   bool was_training_;
 };
 
-/// The tree, one line a module.
+/// Prints the tree of modules, one on each line.
 WEFT_API std::ostream& operator<<(std::ostream& os, const Module& module);
 
-/// Modules of one kind under the names "0", "1", …
+/// Modules of one kind under the names "0", "1", ….
 ///
-///     nn::List<Block> blocks{*this, "blocks"};      // blocks.add(config);
+///     nn::List<Block> blocks{*this, "blocks"};  // a member of a model; blocks.add(config) in its constructor
 template <class T>
 class List : public Module {
  public:
   using Module::Module;
+  /// Makes a module of the arguments, adds it and returns it.
   template <class... A>
   T& add(A&&... arguments) {
     items_.push_back(
         std::make_unique<T>(static_cast<Module&>(*this), std::to_string(items_.size()), std::forward<A>(arguments)...));
     return *items_.back();
   }
+  /// Returns the number of modules.
   size_t size() const { return items_.size(); }
+  /// Returns module i; throws std::out_of_range.
   T& operator[](size_t i) { return *items_.at(i); }
   const T& operator[](size_t i) const { return *items_.at(i); }
   std::string describe() const override { return "List(" + std::to_string(size()) + ")"; }
@@ -166,14 +188,15 @@ class List : public Module {
   std::vector<std::unique_ptr<T>> items_;
 };
 
-/// A module that takes one array and gives one: what Sequential is made of.
+/// A module that takes one array and returns one: what Sequential is made of.
 class WEFT_API Layer : public Module {
  public:
   using Module::Module;
+  /// Returns the layer's output for x.
   virtual array operator()(const array& x) const = 0;
 };
 
-/// Layers one after the other, under the names "0", "1", …
+/// Layers one after the other, under the names "0", "1", ….
 ///
 ///     nn::Sequential net;
 ///     net.add<nn::Linear>(784, 128);
@@ -183,6 +206,7 @@ class WEFT_API Layer : public Module {
 class WEFT_API Sequential : public Layer {
  public:
   using Layer::Layer;
+  /// Makes a layer of the arguments, adds it and returns it.
   template <class T, class... A>
   T& add(A&&... arguments) {
     auto made =
@@ -192,7 +216,9 @@ class WEFT_API Sequential : public Layer {
     return layer;
   }
   array operator()(const array& x) const override;
+  /// Returns the number of layers.
   size_t size() const { return layers_.size(); }
+  /// Returns layer i; throws std::out_of_range.
   Layer& operator[](size_t i) { return *layers_.at(i); }
   std::string describe() const override { return "Sequential(" + std::to_string(size()) + ")"; }
 
@@ -200,11 +226,11 @@ class WEFT_API Sequential : public Layer {
   std::vector<std::unique_ptr<Layer>> layers_;
 };
 
-/// The loss, and its gradients with respect to the trainable parameters in their order. `fun` computes a float scalar
-/// through `model`.
+/// Returns a function that computes the loss and its gradients with respect to the trainable parameters, in their
+/// order. `fun` computes a float scalar through `model`.
 ///
-///     auto loss_and_grads = nn::value_and_grad(model, [&](const std::vector<array>& b) { return model.loss(b[0],
-///       b[1]); });
+///     auto loss_and_grads =
+///         nn::value_and_grad(model, [&](const std::vector<array>& b) { return model.loss(b[0], b[1]); });
 ///     auto [loss, grads] = loss_and_grads({x, y});
 WEFT_API std::function<std::pair<array, std::vector<array>>(const std::vector<array>&)> value_and_grad(
     Module& model, ScalarFunction fun);

@@ -6,19 +6,19 @@
 
 #include "weft/nn/module.h"
 
+/// Norms with MLX's arguments and defaults. Statistics are float32 at least, the result has the shape and dtype of x
+/// (MLX promotes x and a weight of float32). Weights start as ones, biases as zeros. An eps that is not positive throws
+/// std::invalid_argument.
 namespace weft::nn {
 
-// Norms with MLX's arguments and defaults. Statistics are float32 at least, the result has the dtype of x (MLX gives
-// that to which x and a weight of float32 are promoted). Weights start as ones, biases as zeros. An eps that is not
-// positive throws std::invalid_argument.
-
+/// Options of LayerNorm.
 struct LayerNormOptions {
-  float eps = 1e-5f;
-  bool affine = true;  ///< a weight, and where `bias` says so a bias, for each element of the last axis
-  bool bias = true;
+  float eps = 1e-5f;   ///< added to the variance
+  bool affine = true;  ///< whether there is a weight
+  bool bias = true;    ///< whether there is a bias too
 };
 
-/// (x - mean) / √(var + eps) · weight + bias over the last axis, of `width` elements.
+/// Computes (x - mean) / √(var + eps) · weight + bias over the last axis, of `width` elements.
 class WEFT_API LayerNorm : public Layer {
  public:
   explicit LayerNorm(int64_t width, LayerNormOptions options = {}) : LayerNorm(Place{}, width, options) {}
@@ -28,14 +28,14 @@ class WEFT_API LayerNorm : public Layer {
   array operator()(const array& x) const override;
   std::string describe() const override;
 
-  std::optional<Parameter> weight, bias;
-  float eps;
+  std::optional<Parameter> weight, bias;  ///< [width]
+  float eps;                              ///< added to the variance
 
  private:
   int64_t width_;
 };
 
-/// x / √(mean(x²) + eps) · weight over the last axis.
+/// Computes x / √(mean(x²) + eps) · weight over the last axis, of `width` elements.
 class WEFT_API RMSNorm : public Layer {
  public:
   explicit RMSNorm(int64_t width, float epsilon = 1e-5f) : RMSNorm(Place{}, width, epsilon) {}
@@ -45,16 +45,17 @@ class WEFT_API RMSNorm : public Layer {
   array operator()(const array& x) const override;
   std::string describe() const override;
 
-  Parameter weight;
-  float eps;
+  Parameter weight;  ///< [width]
+  float eps;         ///< added to the mean square
 };
 
+/// Options of InstanceNorm.
 struct InstanceNormOptions {
-  float eps = 1e-5f;
-  bool affine = false;  ///< a weight and a bias for each channel
+  float eps = 1e-5f;    ///< added to the variance
+  bool affine = false;  ///< whether there are a weight and a bias
 };
 
-/// Each channel (the last axis of x [batch, …, channels]) of each example by itself, over the axes between.
+/// Normalizes each channel (the last axis of x [batch, …, channels]) of each example over the axes between.
 class WEFT_API InstanceNorm : public Layer {
  public:
   explicit InstanceNorm(int64_t channels, InstanceNormOptions options = {})
@@ -65,20 +66,21 @@ class WEFT_API InstanceNorm : public Layer {
   array operator()(const array& x) const override;
   std::string describe() const override;
 
-  std::optional<Parameter> weight, bias;
+  std::optional<Parameter> weight, bias;  ///< [channels]
 
  private:
   int64_t channels_;
   float eps_;
 };
 
+/// Options of GroupNorm.
 struct GroupNormOptions {
-  float eps = 1e-5f;
-  bool affine = true;               ///< a weight and a bias for each channel
+  float eps = 1e-5f;                ///< added to the variance
+  bool affine = true;               ///< whether there are a weight and a bias
   bool pytorch_compatible = false;  ///< neighbouring channels form a group; else every `groups`-th channel, as in MLX
 };
 
-/// Groups of channels of each example x [batch, …, channels], over the axes between (Wu and He 2018).
+/// Normalizes groups of channels of each example x [batch, …, channels] over the axes between (Wu and He 2018).
 class WEFT_API GroupNorm : public Layer {
  public:
   GroupNorm(int64_t groups, int64_t channels, GroupNormOptions options = {})
@@ -89,25 +91,26 @@ class WEFT_API GroupNorm : public Layer {
   array operator()(const array& x) const override;
   std::string describe() const override;
 
-  std::optional<Parameter> weight, bias;
+  std::optional<Parameter> weight, bias;  ///< [channels]
 
  private:
   int64_t groups_, channels_;
   GroupNormOptions options_;
 };
 
+/// Options of BatchNorm.
 struct BatchNormOptions {
-  float eps = 1e-5f;
-  float momentum = 0.1f;  ///< share of a new batch in the running statistics
-  bool affine = true;
-  bool track_running_stats = true;
+  float eps = 1e-5f;                ///< added to the variance
+  float momentum = 0.1f;            ///< share of a new batch in the running statistics
+  bool affine = true;               ///< whether there are a weight and a bias
+  bool track_running_stats = true;  ///< whether there are running statistics
 };
 
-/// Each channel over the batch and all axes between (Ioffe and Szegedy 2015). In training, and always without running
-/// statistics, mean and variance are the batch's; in eval mode the running ones. These are parameters that are not
-/// learned (running_mean, running_var: state, and part of files), moved on by each call in training, the variance
-/// unbiased, as PyTorch and MLX do. A single value for each channel has no variance to train with:
-/// std::invalid_argument.
+/// Normalizes each channel of x [batch, …, channels] over the batch and all axes between (Ioffe and Szegedy 2015). In
+/// training, and always without running statistics, mean and variance are the batch's; in eval mode the running ones.
+/// These are parameters that are not learned (state, and part of files), updated by each call in training, the variance
+/// unbiased, as PyTorch and MLX do. Throws std::invalid_argument in training for a single value of a channel, which has
+/// no variance.
 class WEFT_API BatchNorm : public Layer {
  public:
   explicit BatchNorm(int64_t channels, BatchNormOptions options = {}) : BatchNorm(Place{}, channels, options) {}
@@ -117,8 +120,8 @@ class WEFT_API BatchNorm : public Layer {
   array operator()(const array& x) const override;
   std::string describe() const override;
 
-  std::optional<Parameter> weight, bias;
-  mutable std::optional<Parameter> running_mean, running_var;
+  std::optional<Parameter> weight, bias;                       ///< [channels]
+  mutable std::optional<Parameter> running_mean, running_var;  ///< float32 [channels]
 
  private:
   int64_t channels_;

@@ -7,26 +7,27 @@
 
 #include "weft/nn/module.h"
 
-/// Where an element stands in its sequence: rotations, waves, and penalties for distance. MLX's names, arguments and
-/// defaults.
+/// Positional encodings: rotations, waves, and penalties for distance, with MLX's names, arguments and defaults.
 namespace weft::nn {
 
+/// Options of RoPE.
 struct RopeOptions {
   bool traditional = false;  ///< pairs of neighbours; else element i with element i + dims / 2
-  float base = 10000;
-  float scale = 1;  ///< of the positions
+  float base = 10000;        ///< of the frequencies
+  float scale = 1;           ///< of the positions
 };
 
-/// Rotary encoding (Su et al. 2021) of x [batch, …, time, width]: the first `dims` elements of each row are rotated in
-/// pairs by angles that grow with the place, position · base^(-2i / dims); the others pass. fast::rope as a module.
+/// Computes the rotary encoding (Su et al. 2021) of x [batch, …, time, width]: the first `dims` elements of each row
+/// are rotated in pairs by the angles position · scale · base^(-2i / dims); the others stay. fast::rope as a module.
 class WEFT_API RoPE : public Module {
  public:
   explicit RoPE(int dims, RopeOptions options = {}) : dims_(dims), options_(options) {}
   RoPE(Module& parent, std::string name, int dims, RopeOptions options = {})
       : Module(parent, std::move(name)), dims_(dims), options_(options) {}
-  /// The first element of x stands at place `offset`.
+  /// Returns the encoding of x, whose first element has position `offset`: an integer, or an array that holds one, or
+  /// one for each element of the batch.
   array operator()(const array& x, int offset = 0) const;
-  array operator()(const array& x, const array& offset) const;  ///< an integer, or one for each element of the batch
+  array operator()(const array& x, const array& offset) const;
   std::string describe() const override;
 
  private:
@@ -34,17 +35,18 @@ class WEFT_API RoPE : public Module {
   RopeOptions options_;
 };
 
+/// Options of SinusoidalPositionalEncoding.
 struct SinusoidalOptions {
-  float min_freq = 0.0001f;
-  float max_freq = 1;
+  float min_freq = 0.0001f;                   ///< lowest frequency
+  float max_freq = 1;                         ///< highest frequency
   std::optional<float> scale = std::nullopt;  ///< √(2 / dims) where it is not given
-  bool cos_first = false;
-  bool full_turns = false;  ///< frequencies are turns: they are multiplied by 2π
+  bool cos_first = false;                     ///< cosines, then sines
+  bool full_turns = false;                    ///< frequencies are per period: they are multiplied by 2π
 };
 
-/// Places of any shape and dtype → [..., dims]: sines, then cosines, of the place times dims / 2 frequencies that fall
-/// geometrically from max_freq to min_freq (Vaswani et al. 2017). Throws std::invalid_argument where dims is not
-/// positive and even.
+/// Computes sines, then cosines, of positions times dims / 2 frequencies that fall geometrically from max_freq to
+/// min_freq (Vaswani et al. 2017): positions of any shape and dtype become [..., dims]. Throws std::invalid_argument
+/// where dims is not positive and even.
 class WEFT_API SinusoidalPositionalEncoding : public Layer {
  public:
   explicit SinusoidalPositionalEncoding(int dims, SinusoidalOptions options = {})
@@ -65,18 +67,20 @@ class WEFT_API SinusoidalPositionalEncoding : public Layer {
 class WEFT_API ALiBi : public Module {
  public:
   using Module::Module;
-  /// scores [batch, heads, queries, keys] less slope · |distance|, and `mask` added where there is one. The first query
-  /// stands at key `offset`.
+  /// Returns scores [batch, heads, queries, keys] minus slope · |distance|, plus `mask` where there is one. The first
+  /// query has the position of key `offset`.
   array operator()(const array& attention_scores, int offset = 0,
                    const std::optional<array>& mask = std::nullopt) const;
 
-  /// -slope · |distance| as [1, heads, q_sequence_length - offset, k_sequence_length], for queries from `offset` on.
+  /// Returns -slope · |distance| as [1, heads, q_sequence_length - offset, k_sequence_length], for queries from
+  /// `offset` on.
   static array create_alibi_matrix(int q_sequence_length, int k_sequence_length, int num_heads, int offset = 0,
                                    Dtype dtype = float32);
-  /// One slope a head: a geometric sequence from 2^(-8 / heads), and for other numbers of heads than powers of two
-  /// those of the next two powers.
+  /// Returns one slope for each head: a geometric sequence from 2^(-8 / heads), and for other numbers of heads than
+  /// powers of two every second slope of the next power after those of the last one.
   static std::vector<double> alibi_get_slopes(int num_heads);
-  static array create_alibi_slope(int num_heads, Dtype dtype = float32);  ///< [heads, 1, 1]
+  /// Returns the slopes as [heads, 1, 1].
+  static array create_alibi_slope(int num_heads, Dtype dtype = float32);
 };
 
 }  // namespace weft::nn

@@ -4,18 +4,19 @@
 
 #include "weft/optim/optimizer.h"
 
-/// Rules that scale each element by what its gradients were: Adam, AdamW, Adamax, RMSprop, Adagrad, AdaDelta,
+/// Rules that scale each element by its earlier gradients g: Adam, AdamW, Adamax, RMSprop, Adagrad, AdaDelta,
 /// Adafactor. Options have MLX's defaults; what MLX has no option for (weight_decay of most, centered, …) is off by
 /// default.
 namespace weft::optim {
 
+/// Options of Adam.
 struct AdamOptions {
-  float learning_rate = 1e-3f;
-  double beta1 = 0.9, beta2 = 0.999;
-  double eps = 1e-8;
-  double weight_decay = 0;  ///< added to the gradient
-  DecayPredicate decays = every;
-  bool bias_correction = false;  ///< true is PyTorch's Adam
+  float learning_rate = 1e-3f;        ///< lr
+  double beta1 = 0.9, beta2 = 0.999;  ///< decay rates β1 and β2 of the moments
+  double eps = 1e-8;                  ///< added to √v
+  double weight_decay = 0;            ///< added to the gradient
+  DecayPredicate decays = every;      ///< which parameters decay
+  bool bias_correction = false;       ///< true is PyTorch's Adam
 };
 
 /// Adam (Kingma and Ba 2015): m = β1 m + (1 - β1) g, v = β2 v + (1 - β2) g², p -= lr · m / (√v + eps), numbers as
@@ -35,13 +36,14 @@ class WEFT_API Adam : public RuleOptimizer {
   bool decoupled_;
 };
 
+/// Options of AdamW.
 struct AdamWOptions {
-  float learning_rate = 1e-3f;
-  double beta1 = 0.9, beta2 = 0.999;
-  double eps = 1e-8;
-  double weight_decay = 0.01;  ///< decoupled
-  DecayPredicate decays = every;
-  bool bias_correction = false;  ///< true is PyTorch's AdamW
+  float learning_rate = 1e-3f;        ///< lr
+  double beta1 = 0.9, beta2 = 0.999;  ///< decay rates β1 and β2 of the moments
+  double eps = 1e-8;                  ///< added to √v
+  double weight_decay = 0.01;         ///< decoupled
+  DecayPredicate decays = every;      ///< which parameters decay
+  bool bias_correction = false;       ///< true is PyTorch's AdamW
 };
 
 /// Adam with decoupled decay, p -= lr · weight_decay · p before the step (Loshchilov and Hutter 2019).
@@ -50,13 +52,14 @@ class WEFT_API AdamW : public Adam {
   explicit AdamW(Parameters parameters, AdamWOptions options = {});
 };
 
+/// Options of Adamax.
 struct AdamaxOptions {
-  float learning_rate = 2e-3f;
-  double beta1 = 0.9, beta2 = 0.999;
-  double eps = 1e-8;
-  double weight_decay = 0;  ///< added to the gradient
-  DecayPredicate decays = every;
-  bool bias_correction = false;  ///< lr / c1 in place of lr, c1 = 1 - β1ᵗ, as PyTorch
+  float learning_rate = 2e-3f;        ///< lr
+  double beta1 = 0.9, beta2 = 0.999;  ///< decay rates β1 and β2
+  double eps = 1e-8;                  ///< added to u
+  double weight_decay = 0;            ///< added to the gradient
+  DecayPredicate decays = every;      ///< which parameters decay
+  bool bias_correction = false;       ///< lr / c1 in place of lr, c1 = 1 - β1ᵗ, as PyTorch
 };
 
 /// Adam with the largest gradient in place of the second moment (Kingma and Ba 2015, §7.1), numbers as MLX's: u =
@@ -73,17 +76,18 @@ class WEFT_API Adamax : public RuleOptimizer {
   AdamaxOptions options_;
 };
 
+/// Options of RMSprop.
 struct RmspropOptions {
-  float learning_rate = 1e-2f;
-  double alpha = 0.99;
-  double eps = 1e-8;
-  double weight_decay = 0;  ///< added to the gradient
-  double momentum = 0;
-  bool centered = false;  ///< the variance of the gradient in place of its second moment
-  DecayPredicate decays = every;
+  float learning_rate = 1e-2f;    ///< lr
+  double alpha = 0.99;            ///< decay rate α of the second moment
+  double eps = 1e-8;              ///< added to √v
+  double weight_decay = 0;        ///< added to the gradient
+  double momentum = 0;            ///< of the scaled gradients; 0: none
+  bool centered = false;          ///< the variance of the gradient in place of its second moment
+  DecayPredicate decays = every;  ///< which parameters decay
 };
 
-/// v = α v + (1 - α) g², p -= lr · g / (√v + eps), numbers as PyTorch's and MLX's.
+/// RMSprop (Tieleman and Hinton 2012): v = α v + (1 - α) g², p -= lr · g / (√v + eps), numbers as PyTorch's and MLX's.
 class WEFT_API RMSprop : public RuleOptimizer {
  public:
   explicit RMSprop(Parameters parameters, RmspropOptions options = {});
@@ -95,15 +99,16 @@ class WEFT_API RMSprop : public RuleOptimizer {
   RmspropOptions options_;
 };
 
+/// Options of Adagrad.
 struct AdagradOptions {
-  float learning_rate = 1e-2f;
-  double eps = 1e-8;
-  double weight_decay = 0;  ///< added to the gradient
-  double initial_accumulator = 0;
-  DecayPredicate decays = every;
+  float learning_rate = 1e-2f;     ///< lr
+  double eps = 1e-8;               ///< added to √v
+  double weight_decay = 0;         ///< added to the gradient
+  double initial_accumulator = 0;  ///< v before the first step
+  DecayPredicate decays = every;   ///< which parameters decay
 };
 
-/// v += g², p -= lr · g / (√v + eps) (Duchi et al. 2011), numbers as PyTorch's and MLX's.
+/// Adagrad (Duchi et al. 2011): v += g², p -= lr · g / (√v + eps), numbers as PyTorch's and MLX's.
 class WEFT_API Adagrad : public RuleOptimizer {
  public:
   explicit Adagrad(Parameters parameters, AdagradOptions options = {});
@@ -115,16 +120,17 @@ class WEFT_API Adagrad : public RuleOptimizer {
   AdagradOptions options_;
 };
 
+/// Options of AdaDelta.
 struct AdadeltaOptions {
-  float learning_rate = 1;
-  double rho = 0.9;
-  double eps = 1e-6;
-  double weight_decay = 0;  ///< added to the gradient
-  DecayPredicate decays = every;
+  float learning_rate = 1;        ///< lr
+  double rho = 0.9;               ///< decay rate ρ of both means
+  double eps = 1e-6;              ///< added under both roots
+  double weight_decay = 0;        ///< added to the gradient
+  DecayPredicate decays = every;  ///< which parameters decay
 };
 
-/// v = ρ v + (1 - ρ) g², d = √(u + eps) / √(v + eps) · g, u = ρ u + (1 - ρ) d², p -= lr · d (Zeiler 2012), numbers as
-/// PyTorch's and MLX's.
+/// AdaDelta (Zeiler 2012): v = ρ v + (1 - ρ) g², d = √(u + eps) / √(v + eps) · g, u = ρ u + (1 - ρ) d², p -= lr · d,
+/// numbers as PyTorch's and MLX's.
 class WEFT_API AdaDelta : public RuleOptimizer {
  public:
   explicit AdaDelta(Parameters parameters, AdadeltaOptions options = {});
@@ -136,20 +142,22 @@ class WEFT_API AdaDelta : public RuleOptimizer {
   AdadeltaOptions options_;
 };
 
+/// Options of Adafactor.
 struct AdafactorOptions {
-  std::optional<float> learning_rate = std::nullopt;  ///< taken where relative_step is false, and then needed
-  double eps1 = 1e-30, eps2 = 1e-3;                   ///< added to the squared gradient; the least scale of a parameter
-  double clip_threshold = 1;                          ///< of an update's root mean square
-  double decay_rate = -0.8;                           ///< β2 = 1 - step^decay_rate
-  std::optional<double> beta1 = std::nullopt;         ///< momentum, where given
-  double weight_decay = 0;                            ///< decoupled
-  bool scale_parameter = true;                        ///< rates are relative to the parameter's root mean square
+  std::optional<float> learning_rate = std::nullopt;  ///< needed where relative_step is false
+  double eps1 = 1e-30, eps2 = 1e-3;            ///< added to the squared gradient; the smallest scale of a parameter
+  double clip_threshold = 1;                   ///< of the root mean square of an update
+  double decay_rate = -0.8;                    ///< β2 = 1 - step^decay_rate
+  std::optional<double> beta1 = std::nullopt;  ///< momentum, where given
+  double weight_decay = 0;                     ///< decoupled
+  bool scale_parameter = true;                 ///< rates are relative to the parameter's root mean square
   bool relative_step = true;  ///< the rate is min(10⁻², 1 / √step), with warmup_init min(10⁻⁶ · step, 1 / √step)
-  bool warmup_init = false;
-  DecayPredicate decays = every;
+  bool warmup_init = false;       ///< see relative_step
+  DecayPredicate decays = every;  ///< which parameters decay
 };
 
-/// Second moments of matrices as the product of a row and a column (Shazeer and Stern 2018), numbers as MLX's.
+/// Adafactor (Shazeer and Stern 2018): second moments of matrices as the product of a row and a column, numbers as
+/// MLX's.
 class WEFT_API Adafactor : public RuleOptimizer {
  public:
   explicit Adafactor(Parameters parameters, AdafactorOptions options = {});

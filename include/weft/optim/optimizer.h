@@ -12,17 +12,17 @@
 
 namespace weft::optim {
 
-/// Dotted names and the handles that they stand for, as nn::Module::trainable_parameters() gives them.
+/// Dotted names and the handles of parameters, as nn::Module::trainable_parameters() returns them.
 using Parameters = std::vector<std::pair<std::string, array*>>;
 
-/// Which parameters decay, where an optimizer has a weight_decay: `every` one, which is MLX's rule and every
-/// optimizer's default, or with `.decays = optim::is_matrix` those with two axes and more alone, not biases and the
-/// weights of norms; or any other predicate.
+/// Whether a parameter decays, for optimizers with a weight_decay.
 using DecayPredicate = std::function<bool(const std::string& name, const array& parameter)>;
+/// Returns whether the parameter has at least two axes: `.decays = optim::is_matrix` leaves out biases and norms.
 WEFT_API bool is_matrix(const std::string& name, const array& parameter);
+/// Returns true: every parameter decays, which is MLX's rule and the default.
 WEFT_API bool every(const std::string& name, const array& parameter);
 
-/// What an optimizer makes of parameters of 16 bits. Its arithmetic and its own state are float32 in any case.
+/// How an optimizer updates parameters of 16 bits. Its arithmetic and its own state are float32 in any case.
 enum class Rounding : uint8_t {
   master,      ///< it keeps float32 copies, which the parameters are rounded from: small steps are not lost
   stochastic,  ///< no copies: each new value is rounded up or down by chance, so that small steps count on average
@@ -30,35 +30,37 @@ enum class Rounding : uint8_t {
   nearest,     ///< no copies: steps of less than half the distance to the next number are lost
 };
 
-/// Replaces parameters by better ones. It keeps the handles it is made with, so they must outlive it (modules do not
+/// Updates parameters by their gradients. It keeps the handles it is made with, so they must outlive it (modules do not
 /// move).
 ///
-/// Everything that changes from step to step is an array: under `compile`, list `state()` beside the model's. The
+/// Everything that changes from step to step is an array: under `compile`, list `state()` with the model's. The
 /// learning rate is set from the host between steps:
 ///
 ///     optim::AdamW optimizer(model.trainable_parameters(), {.weight_decay = 0.1});
-///     optimizer.set_learning_rate(schedule(k));      // writes one number; nothing is traced again
-///     optimizer.update(gradients);                   // in the order of the parameters
+///     optimizer.set_learning_rate(schedule(k));  // writes one number; nothing is traced again
+///     optimizer.update(gradients);               // in the order of the parameters
 class WEFT_API Optimizer {
  public:
   virtual ~Optimizer();
   Optimizer(const Optimizer&) = delete;
   Optimizer& operator=(const Optimizer&) = delete;
 
-  /// One step: rebinds the parameters and the state. Throws std::invalid_argument where number or shapes do not fit.
+  /// Makes one step: rebinds the parameters and the state. Throws std::invalid_argument where number or shapes do not
+  /// fit.
   void update(const std::vector<array>& gradients);
-  /// The same where `when` (bool ()) is true; else nothing changes.
+  /// Makes the step where `when` (bool []) is true; else nothing changes.
   void update(const std::vector<array>& gradients, const array& when);
+  /// Sets the learning rate of the next steps.
   virtual void set_learning_rate(float value);
-  /// For parameters of 16 bits; Rounding::master until it is called, which must be before the first update. Chance
-  /// depends on the seed, the parameter, the step and the element alone. Throws std::invalid_argument for
-  /// Rounding::stochastic where a parameter is float16.
+  /// Sets how parameters of 16 bits are updated; Rounding::master until it is called, which must be before the first
+  /// update. Random bits depend on the seed, the parameter, the step and the element alone. Throws
+  /// std::invalid_argument for Rounding::stochastic where a parameter is float16.
   virtual void set_rounding(Rounding rounding, uint64_t seed = 0) = 0;
-  /// Lets masters begin with values that their parameters were rounded from, by the parameters' names: what
-  /// Module::set_dtype returned, or a file's tensors. A master takes the elements of which its parameter is the
-  /// rounding and keeps the others, so a parameter is its master rounded in any case. Without it masters begin on
-  /// numbers of 16 bits, all as far as can be from where rounding changes, and the first small updates show nowhere. To
-  /// be called after set_rounding; names that have no master are passed by.
+  /// Sets the first values of the masters to those that the parameters were rounded from, by the parameters' names:
+  /// what Module::set_dtype returned, or the tensors of a file. A master takes the elements of which its parameter is
+  /// the rounding and keeps the others, so a parameter is its master rounded in any case. Without it masters start at
+  /// 16-bit numbers, all as far as can be from where rounding changes, and the first small updates have no effect. Call
+  /// it after set_rounding; names that have no master are ignored.
   ///
   ///     const auto precise = model.set_dtype(bfloat16);
   ///     optim::AdamW optimizer(model.trainable_parameters());
@@ -66,25 +68,26 @@ class WEFT_API Optimizer {
   ///
   /// Throws std::invalid_argument where a value has another shape than its parameter.
   virtual void set_masters(const std::unordered_map<std::string, array>& values) = 0;
-  /// The parameters' values by name as precisely as the optimizer has them: float32 masters where there are any.
+  /// Returns the parameters' values by name in the optimizer's precision: float32 masters where there are any.
   virtual std::unordered_map<std::string, array> precise_parameters() const;
 
-  array learning_rate;  ///< float32 ()
-  array step;           ///< int32 (): updates so far
+  array learning_rate;  ///< float32 []
+  array step;           ///< int32 []: updates so far
 
-  /// Handles of all state, in a stable order: learning_rate, step, the rule's own numbers, then each parameter's
-  /// arrays.
+  /// Returns the handles of all state, in a stable order: learning_rate, step, the rule's own numbers, then each
+  /// parameter's arrays.
   virtual std::vector<array*> state();
-  /// The same with names for checkpoints: "step", "exp_avg.blocks.0.attn.c_attn.weight", "master.…".
+  /// Returns the same with names for checkpoints: "step", "exp_avg.blocks.0.attn.c_attn.weight", "master.…".
   virtual Parameters named_state();
-  /// Takes the state over from a checkpoint; throws std::invalid_argument naming what is missing, unknown or of another
+  /// Sets the state from a checkpoint; throws std::invalid_argument naming what is missing, unknown or of another
   /// shape.
   void load_state(const std::unordered_map<std::string, array>& arrays);
+  /// Returns what the optimizer was made with.
   const Parameters& parameters() const { return parameters_; }
 
  protected:
   Optimizer(Parameters parameters, float rate);
-  /// One step, after `step` has been raised; the gradients fit the parameters.
+  /// Makes one step, after `step` was raised; the gradients fit the parameters.
   virtual void apply(const std::vector<array>& gradients) = 0;
 
  private:
@@ -145,20 +148,20 @@ class WEFT_API RuleOptimizer : public Optimizer {
 };
 
 /// Several optimizers, each for its share of the parameters: a parameter goes to the first share whose predicate takes
-/// it. State and checkpoints name the shares "0.", "1.", …
+/// it. State and checkpoints name the shares "0.", "1.", …. Throws std::invalid_argument where a parameter is left
+/// over, or a share takes none.
 ///
-///     optim::MultiOptimizer optimizer(model.trainable_parameters(),
-///                                     {{optim::is_matrix, [](optim::Parameters p) { return
-///                                       std::make_unique<optim::Muon>(std::move(p)); }},
-///                                      {optim::every, [](optim::Parameters p) { return
-///                                        std::make_unique<optim::AdamW>(std::move(p)); }}});
+///     const auto muon = [](optim::Parameters p) { return std::make_unique<optim::Muon>(std::move(p)); };
+///     const auto adamw = [](optim::Parameters p) { return std::make_unique<optim::AdamW>(std::move(p)); };
+///     optim::MultiOptimizer optimizer(model.trainable_parameters(), {{optim::is_matrix, muon}, {optim::every,
+///     adamw}});
 class WEFT_API MultiOptimizer : public Optimizer {
  public:
+  /// One optimizer and the parameters it takes.
   struct Share {
-    std::function<bool(const std::string& name, const array& parameter)> takes;
-    std::function<std::unique_ptr<Optimizer>(Parameters)> make;
+    std::function<bool(const std::string& name, const array& parameter)> takes;  ///< whether a parameter belongs to it
+    std::function<std::unique_ptr<Optimizer>(Parameters)> make;  ///< makes the optimizer of these parameters
   };
-  /// Throws std::invalid_argument where a parameter is left over, or a share takes none.
   MultiOptimizer(Parameters parameters, const std::vector<Share>& shares);
 
   void set_learning_rate(float value) override;  ///< of all shares; `share(i).set_learning_rate` sets one
@@ -167,6 +170,7 @@ class WEFT_API MultiOptimizer : public Optimizer {
   void set_rounding(Rounding rounding, uint64_t seed = 0) override;                 ///< of all shares
   void set_masters(const std::unordered_map<std::string, array>& values) override;  ///< of all shares
   std::unordered_map<std::string, array> precise_parameters() const override;
+  /// Returns the optimizer of share i, to set its learning rate; throws std::out_of_range.
   Optimizer& share(size_t i) { return *shares_.at(i).optimizer; }
 
  private:
@@ -179,8 +183,8 @@ class WEFT_API MultiOptimizer : public Optimizer {
   std::vector<Part> shares_;
 };
 
-/// Gradients scaled by min(1, max_norm / (norm + 1e-6)), and the norm of all of them before, float32. Throws
-/// std::invalid_argument where max_norm is negative.
+/// Returns the gradients scaled by min(1, max_norm / (norm + 1e-6)), and the norm of all of them before, float32 [].
+/// Throws std::invalid_argument where max_norm is negative or there are no gradients.
 WEFT_API std::pair<std::vector<array>, array> clip_grad_norm(const std::vector<array>& gradients, float max_norm);
 
 }  // namespace weft::optim

@@ -3,21 +3,23 @@
 
 #include "weft/optim/optimizer.h"
 
-/// Rules that keep one array for each parameter at most: SGD, Lion, Muon.
+/// Rules that keep at most one array for each parameter: SGD, Lion, Muon.
 namespace weft::optim {
 
+/// Options of SGD.
 struct SgdOptions {
-  float learning_rate = 1e-2f;
-  double momentum = 0;
-  double weight_decay = 0;  ///< added to the gradient
-  bool nesterov = false;
-  DecayPredicate decays = every;
-  double dampening =
-      0;  ///< of the gradient in the momentum, from the first step on (as in MLX; PyTorch leaves the first step whole)
+  float learning_rate = 1e-2f;    ///< lr
+  double momentum = 0;            ///< 0: none
+  double weight_decay = 0;        ///< added to the gradient
+  bool nesterov = false;          ///< Nesterov's momentum
+  DecayPredicate decays = every;  ///< which parameters decay
+  /// Share of the gradient that is left out of the momentum, from the first step on (as in MLX; PyTorch leaves the
+  /// first step whole).
+  double dampening = 0;
 };
 
-/// p -= lr · g, or with momentum PyTorch's b = momentum · b + (1 - dampening) · g, p -= lr · b (nesterov: lr · (g +
-/// momentum · b)).
+/// Gradient descent p -= lr · g, or with momentum PyTorch's b = momentum · b + (1 - dampening) · g, p -= lr · b
+/// (nesterov: lr · (g + momentum · b)).
 class WEFT_API SGD : public RuleOptimizer {
  public:
   explicit SGD(Parameters parameters, SgdOptions options = {});
@@ -29,14 +31,15 @@ class WEFT_API SGD : public RuleOptimizer {
   SgdOptions options_;
 };
 
+/// Options of Lion.
 struct LionOptions {
-  float learning_rate = 1e-4f;
-  double beta1 = 0.9, beta2 = 0.99;
-  double weight_decay = 0;  ///< decoupled
-  DecayPredicate decays = every;
+  float learning_rate = 1e-4f;       ///< lr
+  double beta1 = 0.9, beta2 = 0.99;  ///< shares β1 and β2 of the momentum
+  double weight_decay = 0;           ///< decoupled
+  DecayPredicate decays = every;     ///< which parameters decay
 };
 
-/// p -= lr · sign(β1 m + (1 - β1) g), m = β2 m + (1 - β2) g (Chen et al. 2023), numbers as MLX's.
+/// Lion (Chen et al. 2023): p -= lr · sign(β1 m + (1 - β1) g), m = β2 m + (1 - β2) g, numbers as MLX's.
 class WEFT_API Lion : public RuleOptimizer {
  public:
   explicit Lion(Parameters parameters, LionOptions options = {});
@@ -48,13 +51,14 @@ class WEFT_API Lion : public RuleOptimizer {
   LionOptions options_;
 };
 
+/// Options of Muon.
 struct MuonOptions {
-  float learning_rate = 0.02f;
-  double momentum = 0.95;
-  double weight_decay = 0.01;  ///< added to the gradient
-  bool nesterov = true;
-  int ns_steps = 5;  ///< Newton–Schulz iterations
-  DecayPredicate decays = every;
+  float learning_rate = 0.02f;    ///< lr
+  double momentum = 0.95;         ///< of the gradients
+  double weight_decay = 0.01;     ///< added to the gradient
+  bool nesterov = true;           ///< Nesterov's momentum
+  int ns_steps = 5;               ///< Newton–Schulz iterations
+  DecayPredicate decays = every;  ///< which parameters decay
 };
 
 /// Momentum whose matrices are orthogonalised by Newton–Schulz iterations (Jordan et al. 2024), numbers as MLX's: axes

@@ -1,4 +1,5 @@
 #pragma once
+/// mlx/array.h of MLX: weft/array.h under the namespace mlx::core.
 #include "weft/array.h"
 
 namespace mlx {

@@ -1,4 +1,5 @@
 #pragma once
+/// mlx/compile.h of MLX: weft/compile.h under the namespace mlx::core.
 #include "weft/compile.h"
 
 namespace mlx {

@@ -1,4 +1,5 @@
 #pragma once
+/// mlx/device.h of MLX: weft/device.h under the namespace mlx::core.
 #include "weft/device.h"
 
 namespace mlx {

@@ -1,4 +1,5 @@
 #pragma once
+/// mlx/dtype.h of MLX: weft/dtype.h under the namespace mlx::core.
 #include "weft/dtype.h"
 
 namespace mlx {

@@ -1,4 +1,5 @@
 #pragma once
+/// mlx/einsum.h of MLX: weft/einsum.h under the namespace mlx::core.
 #include "weft/einsum.h"
 
 namespace mlx {

@@ -1,4 +1,5 @@
 #pragma once
+/// mlx/event.h of MLX: weft/stream.h under the namespace mlx::core.
 #include "weft/stream.h"
 
 namespace mlx {

@@ -1,4 +1,5 @@
 #pragma once
+/// mlx/export.h of MLX: weft/export.h under the namespace mlx::core.
 #include "weft/export.h"
 
 namespace mlx {

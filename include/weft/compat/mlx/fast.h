@@ -1,4 +1,5 @@
 #pragma once
+/// mlx/fast.h of MLX: weft/fast.h under the namespace mlx::core.
 #include "weft/fast.h"
 
 namespace mlx {

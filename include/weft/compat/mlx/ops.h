@@ -1,4 +1,5 @@
 #pragma once
+/// mlx/ops.h of MLX: weft/ops.h under the namespace mlx::core.
 #include "weft/ops.h"
 
 namespace mlx {

@@ -1,4 +1,5 @@
 #pragma once
+/// mlx/random.h of MLX: weft/random.h under the namespace mlx::core.
 #include "weft/random.h"
 
 namespace mlx {

@@ -1,4 +1,5 @@
 #pragma once
+/// mlx/transforms.h of MLX: weft/transforms.h under the namespace mlx::core.
 #include "weft/transforms.h"
 
 namespace mlx {

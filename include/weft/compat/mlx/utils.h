@@ -1,4 +1,5 @@
 #pragma once
+/// mlx/utils.h of MLX: weft/utils.h under the namespace mlx::core.
 #include "weft/utils.h"
 
 namespace mlx {

@@ -1,4 +1,5 @@
 #pragma once
+/// mlx/backend/gpu/device_info.h of MLX: weft/backends.h under the namespace mlx::core.
 #include "weft/backends.h"
 
 namespace mlx {

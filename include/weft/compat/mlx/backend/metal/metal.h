@@ -1,4 +1,5 @@
 #pragma once
+/// mlx/backend/metal/metal.h of MLX: weft/backends.h under the namespace mlx::core.
 #include "weft/backends.h"
 
 namespace mlx {

@@ -209,6 +209,80 @@ class Figures(Tree):
         self.assertIn("| sum | 63.0 | 60.0 | 1.05 | 70.0 | 0.90 |", self.page())
 
 
+class Headers(Tree):
+    HEAD = "#pragma once\n/// Things.\nnamespace weft {\n"
+
+    def check(self, text, example="", path="include/weft/things.h"):
+        self.write(path, self.HEAD + text + "}  // namespace weft\n")
+        self.write("tests/nn/header_examples_test.cpp", example)
+        return run("check_headers.py", self.root)
+
+    def assert_breach(self, text, words, **arguments):
+        code, output = self.check(text, **arguments)
+        self.assertEqual(code, 1, output)
+        self.assertIn(words, output)
+
+    def assert_right(self, text, **arguments):
+        code, output = self.check(text, **arguments)
+        self.assertEqual(code, 0, output)
+
+    def test_documented(self):
+        self.assert_right("/// Returns the sum of a and b.\nint add(int a, int b = 0);\nfloat add(float a, float b);\n")
+
+    def test_function(self):
+        self.assert_breach("int add(int a, int b);\n", "things.h:4: function add has no comment")
+
+    def test_no_verb(self):
+        self.assert_breach("/// The sum.\nint add(int a, int b);\n", "comment of add does not begin with a verb")
+
+    def test_comment_of_another_function(self):
+        self.assert_breach("/// Returns the sum.\nint add(int a);\nint sub(int a);\n", "things.h:6: function sub")
+
+    def test_overload_behind_a_gap(self):
+        self.assert_breach("/// Returns the sum.\nint add(int a);\n\nint add(float a);\n", "things.h:7: function add")
+
+    def test_plain_comment(self):
+        self.assert_breach("// Returns the sum.\nint add(int a);\n", "function add has no comment")
+
+    def test_inline_template(self):
+        self.assert_breach("template <class T, class U = std::vector<int>>\nrequires(sizeof(T) > 1) T add(T a) {\n  if (a) { return a; }\n  return {};\n}\n",
+                           "things.h:4: function add")
+
+    def test_method(self):
+        self.assert_breach("/// A thing.\nclass Thing {\n  int hidden();\n public:\n  Thing();\n  ~Thing();\n  int seen() const { return 1; }\n};\n",
+                           "things.h:10: function seen")
+
+    def test_private_and_detail(self):
+        self.assert_right("/// A thing.\nclass Thing {\n  int hidden();\n public:\n  Thing(int a) : a_(a) {}\n private:\n  int a_;\n};\n"
+                          "namespace detail {\nint f();\n}\nclass Later;\n")
+
+    def test_field(self):
+        self.assert_breach("/// Options.\nstruct Options {\n  int a = 1;  ///< the first\n  std::vector<int> b = {1, 2};\n};\n", "things.h:7: field b")
+
+    def test_nested_class(self):
+        self.assert_breach("/// A thing.\nstruct Thing {\n  enum class Kind { a, b };\n};\n", "things.h:6: class Kind")
+
+    def test_alias_constant_and_concept(self):
+        for text, words in (("using F = int(*)(int);\n", "alias F"), ("inline constexpr int size = 3;\n", "constant size"),
+                            ("template <class T>\nconcept Small = sizeof(T) < 3;\n", "concept Small"), ("#define THING 1\n", "macro THING")):
+            self.assert_breach(text, f"{words} has no comment")
+
+    def test_operator(self):
+        self.assert_breach("/// A thing.\nstruct Thing {\n  bool operator<(const Thing& other) const;\n};\n", "operator operator<")
+
+    def test_example(self):
+        text = "/// Returns 1.\n///\n///     int one = f();\n///     int two = one + f();\nint f();\n"
+        self.assert_right(text, example="int one = f(); int two =\n one + f();")
+        self.assert_breach(text, "things.h:6: this example", example="int one = f();")
+
+    def test_compatibility_header(self):
+        self.write("include/weft/compat/mlx/things.h", "#pragma once\nint f();\n")
+        self.assert_breach("", "compat/mlx/things.h: no comment")
+
+    def test_no_headers(self):
+        self.assertEqual(run("check_headers.py", self.root)[0], 1)
+
+
 class Exports(Tree):
     # Enough names for a library that is not empty, and one more.
     OURS = "namespace weft { " + " ".join(f"void f{i}() {{}}" for i in range(12)) + " struct A { virtual ~A(); }; A::~A() {} }\n"

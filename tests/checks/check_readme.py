@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """Checks that the README's C++ example is, byte for byte, examples/readme.cpp, which the build compiles and a test runs; and that every
-file which the README, CONTRIBUTING and docs/ link to exists.
+file, and every heading, which the README, CONTRIBUTING and docs/ link to exists.
 
 usage: check_readme.py [ROOT]
 """
@@ -13,11 +13,25 @@ def blocks(markdown, language):
     return re.findall(rf"^```{language}\n(.*?)^```$", markdown, re.MULTILINE | re.DOTALL)
 
 
+def without_code(page):
+    return re.sub(r"^```.*?^```$", "", page.read_text(encoding="utf-8"), flags=re.MULTILINE | re.DOTALL)
+
+
+def anchors(page):
+    """The anchors of a page's headings, as GitHub makes them."""
+    for heading in re.findall(r"^#+ (.*)$", without_code(page), re.MULTILINE):
+        yield re.sub(r"[^\w\- ]", "", heading.strip().lower()).replace(" ", "-")
+
+
 def dead_links(root, page):
-    prose = re.sub(r"^```.*?^```$", "", page.read_text(encoding="utf-8"), flags=re.MULTILINE | re.DOTALL)
-    for target in re.findall(r"\]\(([^)#]+)(?:#[^)]*)?\)", prose):
-        if not re.match(r"^[a-z]+:", target) and not (page.parent / target).exists():
+    for target, anchor in re.findall(r"\]\(([^)#\s]*)(?:#([^)]*))?\)", without_code(page)):
+        if re.match(r"^[a-z]+:", target):
+            continue
+        to = page.parent / target if target else page
+        if not to.exists():
             yield f"{page.relative_to(root)}: {target} does not exist"
+        elif anchor and to.suffix == ".md" and anchor not in anchors(to):
+            yield f"{page.relative_to(root)}: {target} has no heading #{anchor}"
 
 
 def main():
@@ -29,7 +43,7 @@ def main():
         problems.append(f"README.md has {len(found)} C++ blocks; this check knows one")
     elif found[0] != wanted:
         problems.append("README.md's C++ example differs from examples/readme.cpp")
-    for page in [root / "README.md", root / "CONTRIBUTING.md", *sorted((root / "docs").glob("*.md"))]:
+    for page in [root / "README.md", root / "CONTRIBUTING.md", *sorted((root / "docs").rglob("*.md"))]:
         problems += dead_links(root, page)
     for problem in problems:
         print(problem)

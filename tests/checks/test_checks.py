@@ -117,6 +117,13 @@ class Readme(Tree):
         self.write("README.md", "```cpp\nint main() {}\n```\n[more](docs/more.md)\n")
         self.assertIn("docs/more.md does not exist", run("check_readme.py", self.root)[1])
 
+    def test_dead_heading(self):
+        self.write("docs/notes/a.md", "# One thing, two\n[here](#one-thing-two) [there](../b.md#two)\n")
+        self.write("docs/b.md", "# One\n## Three\n")
+        self.write("README.md", "```cpp\nint main() {}\n```\n")
+        code, output = run("check_readme.py", self.root)
+        self.assertEqual((code, output.strip()), (1, "docs/notes/a.md: ../b.md has no heading #two"))
+
 
 class Figures(Tree):
     SCRIPT = HERE.parents[1] / "scripts" / "figures"

@@ -1,6 +1,6 @@
 #pragma once
-// Rows of caches and of what is computed beside them: the parts of TextModel::append that do not depend on the
-// architecture.
+// The parts of TextModel::append and TextModel::next that do not depend on the architecture: the append to a key-value
+// cache, the last row of a sequence, the greedy choice of a token.
 #include <optional>
 #include <utility>
 
@@ -8,15 +8,17 @@
 
 namespace weft::models {
 
-/// Writes keys and values [1, heads, t, d] of t new tokens into a layer's cache at `positions` [t], and gives all its
-/// keys and values: of the first `length` places, or of the whole context.
-std::pair<array, array> enter_rows(array& cache, const array& keys, const array& values, const array& positions,
-                                   std::optional<Dim> length = std::nullopt);
-/// The row of x [1, time, width] at the largest position. A length that may be symbolic is not indexed but folded.
+/// Appends keys and values [1, heads, t, d] of t new tokens to a layer's cache [1, 2 · heads, context, d] at
+/// `positions` (int32 [t]). Returns the keys and values in the cache [1, heads, n, d], n = `length` or the whole
+/// context.
+std::pair<array, array> append_rows(array& cache, const array& keys, const array& values, const array& positions,
+                                    std::optional<Dim> length = std::nullopt);
+/// Returns the row [1, width] of x [1, t, width] at the largest of `positions` [t], or x where t is 1. It is a masked
+/// sum: t may be symbolic, and then has no last index.
 array last_row(const array& x, const array& positions);
-/// Where the largest of logits [vocab] stands, the first of several: int32 [1, 1]. In two steps, each of which keeps a
-/// device busy or is short.
-array likeliest(const array& logits);
+/// Returns the argmax of logits [vocab] as int32 [1, 1], the first of equal ones. The reduction has two steps, so that
+/// the first one is wide enough to occupy a GPU.
+array argmax_token(const array& logits);
 /// Throws std::invalid_argument where ids are not [1, t] with t positions.
 void check_append(const char* what, const array& ids, const array& positions);
 

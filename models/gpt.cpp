@@ -11,13 +11,14 @@ namespace weft::models {
 
 namespace {
 
-constexpr float start_deviation = 0.02f;
+constexpr float initial_deviation = 0.02f;
 
 const GptConfig& checked(const GptConfig& config) {
   validate(config);
   return config;
 }
 
+/// Draws the parameter from N(0, deviation²); 0 sets it to zeros.
 void fill(nn::Parameter& parameter, float deviation) {
   const array& old = parameter;
   parameter = astype(deviation > 0 ? nn::init::normal(old.shape(), 0, deviation) : nn::init::constant(old.shape(), 0),
@@ -44,9 +45,9 @@ array GptBlock::operator()(const array& x, Dtype dtype) const {
 
 array GptBlock::append(const array& x, Dtype dtype, array& cache, const array& positions, Dim length) const {
   const auto [q, k, v] = attn.project(astype(ln_1(x), dtype));
-  const auto [keys, values] = enter_rows(cache, k, v, positions, length);
-  // Row i of t new ones sees the rows up to i + length - t, which is what "causal" says; a single new row sees them
-  // all.
+  const auto [keys, values] = append_rows(cache, k, v, positions, length);
+  // q [1, heads, t, d], keys and values [1, heads, length, d]. Query i of t sees the keys up to i + length - t, which
+  // is what "causal" means; a single query sees all of them.
   const bool single = x.shape(1) == Dim(1);
   const array heads = fast::scaled_dot_product_attention(q, keys, values, attn.scale(), single ? "" : "causal");
   const array attended = x + astype(attn.merge(heads), x.dtype());
@@ -55,7 +56,7 @@ array GptBlock::append(const array& x, Dtype dtype, array& cache, const array& p
 
 array GptBlock::next(const array& x, Dtype dtype, array& cache, const array& length) const {
   const auto [q, k, v] = attn.project(astype(ln_1(x), dtype));
-  const auto [keys, values] = enter_rows(cache, k, v, length - 1);
+  const auto [keys, values] = append_rows(cache, k, v, length - 1);
   const array attended =
       x + astype(attn.merge(fast::cached_attention(q, keys, values, attn.scale(), length)), x.dtype());
   return attended + astype(mlp(astype(ln_2(attended), dtype)), x.dtype());
@@ -74,12 +75,12 @@ Gpt::Gpt(const GptConfig& c, const nn::Precision& p)
 }
 
 void Gpt::initialise() {
-  const float residual = start_deviation / std::sqrt(2 * static_cast<float>(config.layers));
+  const float residual = initial_deviation / std::sqrt(2 * static_cast<float>(config.layers));
   for (auto& [name, module] : named_modules()) {
-    if (auto* embedding = dynamic_cast<nn::Embedding*>(module)) fill(embedding->weight, start_deviation);
+    if (auto* embedding = dynamic_cast<nn::Embedding*>(module)) fill(embedding->weight, initial_deviation);
     auto* linear = dynamic_cast<nn::Linear*>(module);
     if (!linear) continue;
-    fill(linear->weight, name.ends_with("c_proj") ? residual : start_deviation);
+    fill(linear->weight, name.ends_with("c_proj") ? residual : initial_deviation);
     if (linear->bias) fill(*linear->bias, 0);
   }
 }
@@ -102,9 +103,9 @@ array Gpt::logits(const array& ids) const {
   if (time.bound() > config.context)
     throw_invalid("Gpt.logits",
                   std::to_string(time.bound()) + " tokens do not fit the context of " + std::to_string(config.context));
-  // Positions are 0, 1, …: a slice, whose gradient is a copy.
-  const array places = slice(wpe.weight, {0, 0}, {time, config.width});
-  array x = drop(astype(wte(ids), precision.residual) + astype(places, precision.residual));
+  // Positions are 0, 1, …, so their embeddings are a slice, whose gradient is a copy.
+  const array positions = slice(wpe.weight, {0, 0}, {time, config.width});                       // [time, width]
+  array x = drop(astype(wte(ids), precision.residual) + astype(positions, precision.residual));  // [batch, time, width]
   for (size_t layer = 0; layer < h.size(); ++layer) {
     const auto block = [&](const std::vector<array>& a) { return std::vector<array>{h[layer](a[0], dtype)}; };
     x = checkpoint_blocks ? checkpoint(block)({x})[0] : block({x})[0];
@@ -121,7 +122,7 @@ array Gpt::append(const array& ids, const array& positions, Dim length, KvCache&
   array x = embedded(ids, positions);
   for (size_t layer = 0; layer < h.size(); ++layer)
     x = h[layer].append(x, dtype, cache.layers[layer], positions, length);
-  x = reshape(last_row(x, positions), {1, 1, config.width});
+  x = reshape(last_row(x, positions), {1, 1, config.width});  // of t tokens the last one
   return astype(reshape(head(x), {config.vocab}), float32);
 }
 

@@ -26,7 +26,7 @@ struct Switch {
 };
 constexpr Switch switches[] = {{"bias", &GptConfig::bias}, {"tied_head", &GptConfig::tied_head}};
 
-/// Takes one entry over; false where nothing has that name.
+/// Sets the member of this name. Returns false where there is none.
 bool take_entry(GptConfig& config, const std::string& key, const json& value) {
   for (const auto& n : whole_numbers) {
     if (key != n.key) continue;

@@ -13,33 +13,35 @@ namespace weft::models {
 
 namespace {
 
-constexpr float start_deviation = 0.02f;
+constexpr float initial_deviation = 0.02f;
 
 const LlamaConfig& checked(const LlamaConfig& config) {
   validate(config);
   return config;
 }
 
-/// Places per radian of each pair of elements. With scaling as Llama 3.1 has it: of a pair that turns less often than
-/// `low` times in the original context, `factor` times as many.
+/// Returns the positions per radian of each pair of elements, [head_width / 2]: the `freqs` of fast::rope. With
+/// Llama 3.1's scaling, pairs that rotate less than `low` times in the original context are slowed down by `factor`,
+/// those above `high` rotations stay, and in between both are mixed. Without scaling: unused.
 array frequencies(const LlamaConfig& c) {
   if (!c.rope_scaling) return array(0);
   const RopeScaling& s = *c.rope_scaling;
   std::vector<float> out;
   for (int64_t i = 0; i < c.head_width / 2; ++i) {
-    const double places = std::pow(c.rope_theta, 2.0 * static_cast<double>(i) / static_cast<double>(c.head_width));
-    const double turns = static_cast<double>(s.original_context) / (2 * std::numbers::pi * places);
-    const double fast = std::clamp((turns - s.low) / (s.high - s.low), 0.0, 1.0);
-    out.push_back(static_cast<float>(1 / (fast / places + (1 - fast) / (places * s.factor))));
+    const double period = std::pow(c.rope_theta, 2.0 * static_cast<double>(i) / static_cast<double>(c.head_width));
+    const double rotations = static_cast<double>(s.original_context) / (2 * std::numbers::pi * period);
+    const double fast = std::clamp((rotations - s.low) / (s.high - s.low), 0.0, 1.0);
+    out.push_back(static_cast<float>(1 / (fast / period + (1 - fast) / (period * s.factor))));
   }
   return array::from_data(out.data(), {c.head_width / 2}, float32);
 }
 
+/// Draws the parameter from N(0, deviation²).
 void fill(nn::Parameter& parameter, float deviation) {
   const array& old = parameter;
-  array fresh = astype(nn::init::normal(old.shape(), 0, deviation), old.dtype());
-  fresh.eval();  // one by one: numbers in float32 are there for one parameter only
-  parameter = fresh;
+  array drawn = astype(nn::init::normal(old.shape(), 0, deviation), old.dtype());
+  drawn.eval();  // one by one, so that float32 values exist for one parameter at a time
+  parameter = drawn;
 }
 
 }  // namespace
@@ -93,9 +95,9 @@ array LlamaBlock::operator()(const array& x, Dtype dtype) const {
 }
 
 array LlamaBlock::append(const array& x, Dtype dtype, array& cache, const array& positions, Dim length) const {
-  // Positions rise: the least is the first one. (A length that may be symbolic is not indexed.)
+  // Positions rise, so the smallest is the first. (A symbolic length has no first index to read.)
   const auto [q, k, v] = self_attn.project(astype(input_layernorm(x), dtype), min(positions));
-  const auto [keys, values] = enter_rows(cache, k, v, positions, length);
+  const auto [keys, values] = append_rows(cache, k, v, positions, length);
   return finish(
       x, fast::scaled_dot_product_attention(q, keys, values, self_attn.scale(), x.shape(1) == Dim(1) ? "" : "causal"),
       dtype);
@@ -103,7 +105,7 @@ array LlamaBlock::append(const array& x, Dtype dtype, array& cache, const array&
 
 array LlamaBlock::next(const array& x, Dtype dtype, array& cache, const array& length) const {
   const auto [q, k, v] = self_attn.project(astype(input_layernorm(x), dtype), length - 1);
-  const auto [keys, values] = enter_rows(cache, k, v, length - 1);
+  const auto [keys, values] = append_rows(cache, k, v, length - 1);
   return finish(x, fast::cached_attention(q, keys, values, self_attn.scale(), length), dtype);
 }
 
@@ -123,11 +125,11 @@ Llama::Llama(const LlamaConfig& c, const nn::Precision& p)
 }
 
 void Llama::initialise() {
-  const float residual = start_deviation / std::sqrt(2 * static_cast<float>(config.layers));
+  const float residual = initial_deviation / std::sqrt(2 * static_cast<float>(config.layers));
   for (auto& [name, module] : named_modules()) {
-    if (auto* embedding = dynamic_cast<nn::Embedding*>(module)) fill(embedding->weight, start_deviation);
+    if (auto* embedding = dynamic_cast<nn::Embedding*>(module)) fill(embedding->weight, initial_deviation);
     if (auto* linear = dynamic_cast<nn::Linear*>(module))
-      fill(linear->weight, name.ends_with("o_proj") || name.ends_with("down_proj") ? residual : start_deviation);
+      fill(linear->weight, name.ends_with("o_proj") || name.ends_with("down_proj") ? residual : initial_deviation);
   }
 }
 

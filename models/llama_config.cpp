@@ -36,7 +36,7 @@ double number(const json& from, const char* key, double otherwise) {
   return at->get<double>();
 }
 
-/// What a key may say without asking for another architecture.
+/// Throws where a key has another value than the one that this architecture implies.
 void expect(const json& root, const char* key, const json& plain) {
   const auto at = root.find(key);
   if (at != root.end() && !at->is_null() && *at != plain)
@@ -128,7 +128,7 @@ std::unique_ptr<Llama> load_llama(const std::string& folder, const nn::Precision
   if (config.tied_head) weights.erase("lm_head.weight");
   std::erase_if(weights, [](const auto& entry) {
     return entry.first.ends_with("rotary_emb.inv_freq");
-  });  // older files keep it; it follows from the configuration
+  });  // older files hold it; it follows from the configuration
   auto model = std::make_unique<Llama>(config, precision);
   model->update(weights);
   model->eval();

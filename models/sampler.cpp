@@ -1,4 +1,4 @@
-// From logits to a token, on the host in double precision.
+// Draws tokens from logits, on the host in double precision.
 #include <algorithm>
 #include <cmath>
 #include <numeric>
@@ -24,15 +24,15 @@ int32_t Sampler::operator()(std::span<const float> logits) {
     throw_invalid("Sampler", "the logits hold NaN: the model's weights are damaged or have diverged");
   std::vector<int32_t> ids(logits.size());
   std::iota(ids.begin(), ids.end(), 0);
-  const auto likelier = [&](int32_t a, int32_t b) {
+  const auto more_likely = [&](int32_t a, int32_t b) {
     const float x = logits[static_cast<size_t>(a)], y = logits[static_cast<size_t>(b)];
     return x != y ? x > y : a < b;
   };
-  if (options_.temperature == 0) return *std::min_element(ids.begin(), ids.end(), likelier);
+  if (options_.temperature == 0) return *std::min_element(ids.begin(), ids.end(), more_likely);
 
   const bool all = options_.top_k == 0 || static_cast<size_t>(options_.top_k) >= ids.size();
   const size_t count = all ? ids.size() : static_cast<size_t>(options_.top_k);
-  std::partial_sort(ids.begin(), ids.begin() + static_cast<std::ptrdiff_t>(count), ids.end(), likelier);
+  std::partial_sort(ids.begin(), ids.begin() + static_cast<std::ptrdiff_t>(count), ids.end(), more_likely);
   ids.resize(count);
 
   const double top = logits[static_cast<size_t>(ids[0])];
@@ -56,7 +56,7 @@ int32_t Sampler::operator()(std::span<const float> logits) {
     if (rest < weights[i]) return ids[i];
     rest -= weights[i];
   }
-  // Rounding used the total up: the last that has any weight.
+  // Rounding left nothing of the total: take the last token with a weight.
   size_t last = weights.size() - 1;
   while (last > 0 && weights[last] == 0) --last;
   return ids[last];

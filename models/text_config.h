@@ -1,5 +1,5 @@
 #pragma once
-// Language models of any architecture, by what describes them.
+// Language models of any architecture, made from their configuration.
 #include <memory>
 #include <string>
 #include <string_view>
@@ -10,11 +10,15 @@
 
 namespace weft::models {
 
+/// A configuration of one of the architectures.
 using TextConfig = std::variant<GptConfig, LlamaConfig>;
 
+/// Returns the configuration as JSON.
 WEFT_API std::string to_json(const TextConfig& config);
-/// A Llama where "model_type" says so, else a GPT. Throws std::invalid_argument as the architecture's own reader does.
+/// Returns a LlamaConfig where there is a "model_type", else a GptConfig. Throws std::invalid_argument as their own
+/// readers.
 WEFT_API TextConfig text_config_from_json(std::string_view json);
+/// Returns a model with random weights.
 WEFT_API std::unique_ptr<TextModel> make_text_model(const TextConfig& config, const nn::Precision& precision);
 
 }  // namespace weft::models

@@ -25,33 +25,33 @@ array TextModel::loss(const array& ids, const array& targets) const {
   return nn::losses::cross_entropy(logits(ids), targets, nn::losses::Reduction::mean);
 }
 
-std::pair<array, array> enter_rows(array& cache, const array& keys, const array& values, const array& positions,
-                                   std::optional<Dim> length) {
-  const array fresh = concatenate({keys, values}, 1);  // [1, 2 · heads, t, d]
-  const Shape &s = fresh.shape(), &all = cache.shape();
-  cache = scatter(cache, positions, reshape(transpose(fresh, {2, 0, 1, 3}), {s[2], s[0], s[1], 1, s[3]}), 2);
+std::pair<array, array> append_rows(array& cache, const array& keys, const array& values, const array& positions,
+                                    std::optional<Dim> length) {
+  const array rows = concatenate({keys, values}, 1);  // [1, 2 · heads, t, d]
+  const Shape &s = rows.shape(), &all = cache.shape();
+  // One update [1, 2 · heads, 1, d] for each position, along axis 2.
+  cache = scatter(cache, positions, reshape(transpose(rows, {2, 0, 1, 3}), {s[2], s[0], s[1], 1, s[3]}), 2);
   const int64_t heads = all[1].bound() / 2;
-  const Dim rows = length.value_or(all[2]);
-  return {slice(cache, {0, 0, 0, 0}, {1, heads, rows, all[3]}),
-          slice(cache, {0, heads, 0, 0}, {1, 2 * heads, rows, all[3]})};
+  const Dim n = length.value_or(all[2]);
+  return {slice(cache, {0, 0, 0, 0}, {1, heads, n, all[3]}), slice(cache, {0, heads, 0, 0}, {1, 2 * heads, n, all[3]})};
 }
 
 array last_row(const array& x, const array& positions) {
   const Dim time = x.shape(1);
   if (time == Dim(1)) return x;
-  const array chosen = reshape(equal(positions, max(positions, true)), {1, time, 1});
-  return sum(where(chosen, x, array(0, x.dtype())), 1);
+  const array is_last = reshape(equal(positions, max(positions, true)), {1, time, 1});
+  return sum(where(is_last, x, array(0, x.dtype())), 1);
 }
 
-array likeliest(const array& logits) {
+array argmax_token(const array& logits) {
   constexpr int64_t most_parts = 256;
   const int64_t vocab = logits.shape(0).bound();
   int64_t parts = 1;
   for (int64_t d = 1; d <= std::min(most_parts, vocab); ++d)
     if (vocab % d == 0) parts = d;
   const array by_part = reshape(logits, Shape{parts, vocab / parts});
-  const array best = argmax(max(by_part, 1)), inside = astype(argmax(by_part, 1), int32);
-  return reshape(take(inside, best) + astype(best, int32) * static_cast<int>(vocab / parts), {1, 1});
+  const array part = argmax(max(by_part, 1)), within = astype(argmax(by_part, 1), int32);
+  return reshape(take(within, part) + astype(part, int32) * static_cast<int>(vocab / parts), {1, 1});
 }
 
 void check_append(const char* what, const array& ids, const array& positions) {

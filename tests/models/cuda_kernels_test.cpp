@@ -195,7 +195,7 @@ int steps_of_a_token(models::TextModel& model) {
   const compiler::BuildRecord record;
   const auto step = compile(
       [&](const std::vector<array>&) {
-        token = models::likeliest(model.next(token, length, cache));
+        token = models::argmax_token(model.next(token, length, cache));
         length = length + 1;
         return std::vector<array>{};
       },

@@ -312,7 +312,7 @@ TEST_CASE("decoding with a cache gives the logits of the whole text at every pla
   }
 }
 
-TEST_CASE("the likeliest tokens, chosen in the program or on the host, over the end of the context") {
+TEST_CASE("greedy tokens, chosen in the program or on the host, across the end of the context") {
   Gpt model(tiny);
   set_weights(model, "ln_");
   const std::vector<int32_t> prompt{3, 1};
@@ -327,12 +327,12 @@ TEST_CASE("the likeliest tokens, chosen in the program or on the host, over the 
       id = static_cast<int32_t>(std::max_element(logits.begin(), logits.end()) - logits.begin());
       expected.push_back(id);
     }
-    std::vector<int32_t> written = decoder.write_likeliest(7, 5);
-    const auto rest = decoder.write_likeliest(written.back(), 16);
+    std::vector<int32_t> written = decoder.generate_greedy(7, 5);
+    const auto rest = decoder.generate_greedy(written.back(), 16);
     written.insert(written.end(), rest.begin(), rest.end());
     CHECK(written == expected);
     CHECK(decoder.length() == stepwise.length());
-    CHECK(decoder.write_likeliest(1, 0).empty());
+    CHECK(decoder.generate_greedy(1, 0).empty());
   }
 }
 

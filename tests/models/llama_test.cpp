@@ -127,7 +127,7 @@ TEST_CASE("what a GPU is given for a token writes what the CPU writes") {
   const auto written = [&](TextModel& model) {
     Decoder decoder(model, {.fixed_shapes = true});
     decoder.prefill(prompt);
-    return decoder.write_likeliest(5, 150);
+    return decoder.generate_greedy(5, 150);
   };
   Llama llama(LlamaConfig{.vocab = 96,
                           .context = 160,
@@ -308,7 +308,7 @@ TEST_CASE("a Llama that was trained on stories tells the one that it tells elsew
     Decoder decoder(model, {.fixed_shapes = fixed});
     const auto logits = decoder.prefill(std::vector<int32_t>{1});
     const auto first = static_cast<int32_t>(std::max_element(logits.begin(), logits.end()) - logits.begin());
-    std::vector<int32_t> told = decoder.write_likeliest(first, static_cast<int64_t>(expected.size()) - 1);
+    std::vector<int32_t> told = decoder.generate_greedy(first, static_cast<int64_t>(expected.size()) - 1);
     told.insert(told.begin(), first);
     CHECK(told == expected);
   }

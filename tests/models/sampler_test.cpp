@@ -37,7 +37,7 @@ void check_near(const std::vector<double>& a, const std::vector<double>& b) {
 
 }  // namespace
 
-TEST_CASE("temperature 0 takes the first of the likeliest") {
+TEST_CASE("temperature 0 takes the first of the most likely tokens") {
   Sampler greedy({.temperature = 0});
   for (int k = 0; k < 10; ++k) CHECK(greedy(logits) == 1);
 }
@@ -47,7 +47,7 @@ TEST_CASE("shares follow the softmax at the temperature") {
   check_near(shares({.temperature = 2, .seed = 2}), softmax(2, {true, true, true, true, true}));
 }
 
-TEST_CASE("top-k and top-p keep the likeliest") {
+TEST_CASE("top-k and top-p keep the most likely tokens") {
   check_near(shares({.top_k = 3, .seed = 3}), softmax(1, {false, true, false, true, true}));
   check_near(shares({.top_k = 100, .seed = 3}), softmax(1, {true, true, true, true, true}));
   const auto one = shares({.top_k = 1, .seed = 4});

@@ -81,9 +81,9 @@ void decode(const Subject& subject, double bytes_per_second, const BenchOptions&
   const std::vector<int32_t> prompt{1, 5, 7, 11, 13, 17, 19, 23};
   const double first = seconds_of([&] { decoder.prefill(prompt); });
   std::vector<int32_t> written;
-  const double first_token = seconds_of([&] { written = decoder.write_likeliest(29, 1); });
+  const double first_token = seconds_of([&] { written = decoder.generate_greedy(29, 1); });
   const auto go_on = [&](int64_t count) {
-    const auto more = decoder.write_likeliest(written.back(), count);
+    const auto more = decoder.generate_greedy(written.back(), count);
     written.insert(written.end(), more.begin(), more.end());
   };
   go_on(15);

@@ -31,9 +31,9 @@ OptionSet sample_option_set(SampleOptions& o) {
   set.add("DIR", "", &o.folder, "the folder of a run, or one of its step-N folders").place().needed();
   set.add("prompt", "TEXT", &o.prompt, "what the text begins with").defaults_to("a new line");
   set.add("tokens", "N", &o.tokens, "tokens to write").range(0, 1e9);
-  set.add("temperature", "X", &o.temperature, "0: always the likeliest token; higher is bolder").range(0, 1e6);
-  set.add("top-k", "N", &o.top_k, "only the k likeliest tokens; 0: all").range(0, 1e9);
-  set.add("top-p", "X", &o.top_p, "only the likeliest that together reach p").above(0).range(0, 1);
+  set.add("temperature", "X", &o.temperature, "0: always the most likely token; higher is more random").range(0, 1e6);
+  set.add("top-k", "N", &o.top_k, "only the k most likely tokens; 0: all").range(0, 1e9);
+  set.add("top-p", "X", &o.top_p, "only the most likely tokens whose probabilities sum to p").above(0).range(0, 1);
   set.add("seed", "N", &o.seed, "of the draws").range(0, 9e15);
   set.add("stats", "", &o.stats, "afterwards, on stderr: programs built and tokens a second");
   add_trace_option(set, o.trace);
@@ -88,9 +88,9 @@ int sample(const SampleOptions& o, const OptionSet& set) {
   text::StreamDecoder stream(saved.tokenizer());
   for (const int32_t id : prompt) show(stream.push(id));
 
-  // The likeliest tokens are chosen where the logits are, several of them before the host looks.
+  // Greedy tokens are chosen on the device, several of them before the host waits.
   constexpr int64_t at_once = 16;
-  const bool likeliest = o.temperature == 0 && decoder.fixed_shapes();
+  const bool greedy = o.temperature == 0 && decoder.fixed_shapes();
   double seconds = 0;  // from the second token on: the first one waits for its program
   int64_t timed = 0;
   std::vector<float> logits;
@@ -98,9 +98,9 @@ int sample(const SampleOptions& o, const OptionSet& set) {
   int32_t id = 0;
   for (int64_t i = 0; i < o.tokens;) {
     const auto start = std::chrono::steady_clock::now();
-    const int64_t count = likeliest && i > 0 ? std::min(at_once, o.tokens - i) : 1;
-    if (likeliest && i > 0) {
-      for (const int32_t next : decoder.write_likeliest(id, count)) show(stream.push(id = next));
+    const int64_t count = greedy && i > 0 ? std::min(at_once, o.tokens - i) : 1;
+    if (greedy && i > 0) {
+      for (const int32_t next : decoder.generate_greedy(id, count)) show(stream.push(id = next));
     } else {
       if (i > 0) logits = decoder.append(id);
       id = draw(logits);

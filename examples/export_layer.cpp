@@ -9,8 +9,8 @@
 
 #include <weft/weft.h>
 
-using weft::array;
 using weft::Args;
+using weft::array;
 
 namespace {
 

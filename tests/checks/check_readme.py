@@ -1,12 +1,15 @@
 #!/usr/bin/env python3
-"""Checks that the README's C++ example is, byte for byte, examples/readme.cpp, which the build compiles and a test runs; and that every
-file, and every heading, which the README, CONTRIBUTING and docs/ link to exists.
+"""Checks the documentation against the tree: the README's C++ example is, byte for byte, examples/readme.cpp, which the
+build compiles and a test runs; every file and heading that the README, CONTRIBUTING and docs/ link to exists;
+docs/design.md and docs/architecture.md list the layers and folders of check_layers.py.
 
 usage: check_readme.py [ROOT]
 """
 import re
 import sys
 from pathlib import Path
+
+from check_layers import FOLDERS, LAYERS
 
 
 def blocks(markdown, language):
@@ -34,6 +37,18 @@ def dead_links(root, page):
             yield f"{page.relative_to(root)}: {target} has no heading #{anchor}"
 
 
+def unlisted_folders(root):
+    """Folders of check_layers.py that docs/design.md (layers) or docs/architecture.md (folders in layers) do not list."""
+    for page, names in (
+            ("docs/design.md", {layer: [f"src/{layer}"] for layers in LAYERS for layer in layers}),
+            ("docs/architecture.md", {f"{layer}/{folder}": [folder, f"{layer.split('/')[-1]}/{folder}"]
+                                      for layer, ranks in FOLDERS.items() for rank in ranks for folder in rank if folder})):
+        text = (root / page).read_text(encoding="utf-8") if (root / page).exists() else None
+        for folder, spellings in names.items():
+            if text is not None and (root / "src" / folder).is_dir() and not any(f"`{s}`" in text for s in spellings):
+                yield f"{page} does not list src/{folder}"
+
+
 def main():
     root = Path(sys.argv[1] if len(sys.argv) > 1 else Path(__file__).parents[2]).resolve()
     problems = []
@@ -45,6 +60,7 @@ def main():
         problems.append("README.md's C++ example differs from examples/readme.cpp")
     for page in [root / "README.md", root / "CONTRIBUTING.md", *sorted((root / "docs").rglob("*.md"))]:
         problems += dead_links(root, page)
+    problems += unlisted_folders(root)
     for problem in problems:
         print(problem)
     return 1 if problems else 0

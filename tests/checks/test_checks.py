@@ -124,6 +124,16 @@ class Readme(Tree):
         code, output = run("check_readme.py", self.root)
         self.assertEqual((code, output.strip()), (1, "docs/notes/a.md: ../b.md has no heading #two"))
 
+    def test_unlisted_folders(self):
+        self.write("README.md", "```cpp\nint main() {}\n```\n")
+        self.write("docs/design.md", "`src/base`\n")
+        self.write("docs/architecture.md", "`ops`\n")
+        for folder in ("base", "graph/ops", "graph/regions"):
+            self.write(f"src/{folder}/a.h", "")
+        code, output = run("check_readme.py", self.root)
+        self.assertEqual((code, output.splitlines()), (1, ["docs/design.md does not list src/graph",
+                                                           "docs/architecture.md does not list src/graph/regions"]))
+
 
 class Figures(Tree):
     SCRIPT = HERE.parents[1] / "scripts" / "figures"
@@ -288,6 +298,50 @@ class Headers(Tree):
 
     def test_no_headers(self):
         self.assertEqual(run("check_headers.py", self.root)[0], 1)
+
+
+class WorkedExample(Tree):
+    SCRIPT = HERE.parents[1] / "scripts" / "worked-example"
+    PAGE = "The passes:\n<!-- after: passes -->\n<!-- end -->\nThen\n<!-- after: after:fuse -->\n<!-- end -->\n"
+
+    def setUp(self):
+        super().setUp()
+        self.program("true")
+        self.write("page.md", self.PAGE)
+        self.assertEqual(self.example(), (0, ""))
+
+    def program(self, ending):
+        passes = "   1 import                   0.05 ms  first\\n   2 gemv                        - ms  later\\n"
+        text = json.dumps({"passes": "PASSES", "after:fuse": "group 0\n"}).replace("PASSES", passes)
+        self.write("build/weft", f"#!/bin/sh\ncat <<'TEXT'\n{text}\nTEXT\n{ending}\n")
+        self.write("build/examples/example_export_layer", "#!/bin/sh\n")
+        for name in ("weft", "examples/example_export_layer"):
+            (self.root / "build" / name).chmod(0o755)
+
+    def example(self, *arguments):
+        done = subprocess.run([sys.executable, str(self.SCRIPT), "--build", str(self.root / "build"), "--page",
+                               str(self.root / "page.md"), *arguments], capture_output=True, text=True)
+        return done.returncode, done.stdout + done.stderr
+
+    def test_written_is_right(self):
+        page = (self.root / "page.md").read_text()
+        self.assertIn("| `import` | yes | first |\n| `gemv` |  | later |\n<!-- end -->", page)
+        self.assertIn("```\ngroup 0\n```\n<!-- end -->", page)
+        self.assertEqual(self.example("--check"), (0, ""))
+
+    def test_changed(self):
+        self.write("page.md", (self.root / "page.md").read_text().replace("group 0", "group 1"))
+        code, output = self.example("--check")
+        self.assertEqual(code, 1)
+        self.assertIn("-group 1\n+group 0", output)
+
+    def test_machine_without_avx2(self):
+        self.program("echo '--isa avx2: this CPU has no such instructions' >&2; exit 2")
+        self.assertEqual(self.example("--check")[0], 77)
+
+    def test_program_that_fails(self):
+        self.program("exit 2")
+        self.assertEqual(self.example("--check")[0], 1)
 
 
 class Exports(Tree):

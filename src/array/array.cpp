@@ -1,4 +1,4 @@
-// weft::array: handles, construction from numbers and memory, and looking at values.
+// weft::array: handles, construction from numbers and memory, access to values.
 #include "weft/array.h"
 
 #include <cstdlib>
@@ -29,7 +29,7 @@ void require_sizes(const Shape& shape) {
                     "an array of data needs sizes that are numbers and not negative, got shape " + to_string(shape));
 }
 
-/// Element `index` of host memory as the same element of another dtype.
+/// Converts element `index` of host memory to another dtype.
 void convert_element(const void* from, Dtype source, void* to, Dtype dtype, int64_t index) {
   if (dtype == complex64) {
     const Number real = kernel::reference_cast(detail::load_element(from, source, index), source, float32);
@@ -278,8 +278,8 @@ void async_eval(const std::vector<array>& arrays) {
 
 namespace {
 
-/// What other owners did before they let go is seen from here on: use_count alone orders nothing, but giving a
-/// reference back does, and the thread sanitizer knows that, where it knows no fences.
+/// Orders what other owners did before they released the data before what follows: use_count alone orders nothing, but
+/// releasing a reference does, and the thread sanitizer knows that, where it knows no fences.
 template <class Shared>
 void see_former_owners(const Shared& pointer) {
   const Shared reference = pointer;

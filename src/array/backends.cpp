@@ -1,4 +1,4 @@
-// weft/backends.h, and what is known of a device (weft/device.h).
+// weft/backends.h, and the properties of devices (weft/device.h).
 #include "weft/backends.h"
 
 #include <sys/utsname.h>
@@ -62,7 +62,7 @@ bool is_available() { return device_count() > 0; }
 int device_count() { return target::gpu_count(); }
 const DeviceInfo& device_info(int device_index) {
   if (device_index < 0 || device_index >= device_count()) return nothing();
-  thread_local DeviceInfo info;  // its free memory changes
+  thread_local DeviceInfo info;  // free memory changes
   info = describe_gpu(device_index);
   return info;
 }

@@ -1,5 +1,5 @@
 // Devices and streams. A stream is an executor of the runtime, which issues work for one device; the calling thread's
-// default is a number that new nodes carry (graph::StreamScope).
+// default is an index that new nodes carry (graph::StreamScope).
 #include "weft/device.h"
 
 #include <map>
@@ -30,14 +30,14 @@ void require_device(const char* op, const Device& d) {
                                      : std::to_string(gpus) + (gpus == 1 ? " GPU, gpu:0" : " GPUs, from gpu:0 on")));
 }
 
-/// As the runtime numbers devices.
+/// Returns the runtime's index of a device: -1 for the CPU.
 int number_of(const Device& d) { return d.type == Device::cpu ? -1 : d.index; }
 Device device_of(int stream) {
   const int number = runtime::executor_device(stream);
   return number < 0 ? Device(Device::cpu) : Device(Device::gpu, number);
 }
 
-/// The stream that a device has from the start.
+/// Returns the first stream of a device.
 int first_stream(const Device& d) {
   if (d.type == Device::cpu) return 0;
   static std::mutex mutex;

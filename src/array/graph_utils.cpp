@@ -1,4 +1,4 @@
-// weft/graph_utils.h: what is pending for some arrays, as text and for Graphviz.
+// weft/graph_utils.h: pending graphs as text and for Graphviz.
 #include "weft/graph_utils.h"
 
 #include <mutex>
@@ -14,7 +14,7 @@ namespace {
 using graph::Node;
 using graph::Value;
 
-/// Handles and nodes that share a result share this address, for as long as the node lives.
+/// Returns an address that all handles of one result share while the node lives.
 std::uintptr_t identity(const Value& v) { return reinterpret_cast<std::uintptr_t>(&v.type()); }
 
 std::string letters(size_t number) {
@@ -33,8 +33,7 @@ graph::Values results_of(const std::shared_ptr<Node>& node) {
   return out;
 }
 
-/// What is pending: operations after what they read, and what they read that is there already, in the order in which it
-/// is first read.
+/// A pending graph: operations after their inputs, and the evaluated inputs in the order in which they are first read.
 struct Pending {
   std::vector<std::shared_ptr<Node>> operations;
   graph::Values inputs, outputs;

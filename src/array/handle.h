@@ -1,5 +1,5 @@
 #pragma once
-// What compiled functions must know about a handle beside its value: whether anybody else can see the data.
+// What compiled functions must know about a handle other than its value: whether its data is shared.
 #include "weft/array.h"
 
 namespace weft {
@@ -7,7 +7,7 @@ namespace weft {
 /// array's friend.
 class arrays {
  public:
-  /// True where this handle is the only way to the data: no other handle, node or storage shares it. The data may then
+  /// Returns whether this handle is the only owner of the data: no other handle, node or storage shares it, so it may
   /// be overwritten.
   static bool sole_owner(const array& a);
 };

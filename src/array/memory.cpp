@@ -10,7 +10,7 @@ namespace weft {
 
 namespace {
 
-/// Null: the host.
+/// Returns the default device, null for the host.
 runtime::Accelerator* device() {
   const Device& d = default_device();
   return d.type == Device::gpu ? target::gpu(d.index).device() : nullptr;

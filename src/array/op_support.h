@@ -1,6 +1,6 @@
 #pragma once
-// What every operation of weft/ops.h does before it builds its nodes: check the device, promote, broadcast, count axes
-// from the front.
+// What every operation of weft/ops.h does before it builds its nodes: check the device, promote, broadcast, normalize
+// axes.
 #include <string>
 #include <vector>
 
@@ -9,9 +9,9 @@
 
 namespace weft::detail {
 
-/// Throws where the operation names a device that this build does not have.
+/// Throws std::invalid_argument where `s` names a device or stream that does not exist.
 void on_device(const char* op, const StreamOrDevice& s);
-/// The same; nodes made while it lives belong to the stream that was named.
+/// Checks the same; nodes that are made while it lives belong to the named stream.
 class OnStream {
  public:
   OnStream(const char* op, const StreamOrDevice& s);
@@ -20,21 +20,21 @@ class OnStream {
   graph::StreamScope scope_;
 };
 
-std::string describe(const array& a);  // "float32 (2,3)"
+std::string describe(const array& a);  // returns "float32 (2,3)"
 
-/// The dtype itself where it is a float or complex, else float32: what `divide`, `exp`, `mean` … compute in.
+/// Returns the dtype where it is floating or complex, else float32: the dtype of `divide`, `exp`, `mean` ….
 Dtype floating_of(Dtype t);
-/// Float32 for the half types: what sums over them are kept in.
+/// Returns the dtype that sums accumulate in: float32 for 16- and 8-bit floats, else the dtype.
 Dtype accumulator(Dtype t);
 
-/// A cast. A number written by the user as an integer is converted here and now, so that `x * 2` costs no node.
+/// Returns a cast. An integer constant is converted when the graph is built, so `x * 2` costs no node.
 graph::Value to_dtype(const graph::Value& v, Dtype dtype);
-/// Broadcast to one shape; throws "[op] …" naming both.
+/// Returns the values broadcast to one shape; throws std::invalid_argument naming all shapes.
 std::vector<graph::Value> broadcast_together(const char* op, std::vector<graph::Value> values);
 
-/// From the front; throws std::out_of_range on one that does not exist (normalize_axis).
+/// Returns the axis counted from the front; throws std::out_of_range where it does not exist (normalize_axis).
 int64_t one_axis(const char* op, int axis, size_t ndim);
-/// The same of several, ascending; throws std::invalid_argument on an axis named twice.
+/// Returns several axes counted from the front, ascending; throws std::invalid_argument where one is named twice.
 std::vector<int64_t> sorted_axes(const char* op, const std::vector<int>& axes, size_t ndim);
 std::vector<int> all_axes(const array& a);
 

@@ -20,11 +20,11 @@ PrintFormatter formatter_now() {
 }
 
 void print_real(std::ostream& os, double v) {
-  if (std::isnan(v)) os << "nan";  // whatever its sign bit
+  if (std::isnan(v)) os << "nan";  // regardless of the sign bit
   else os << v;
 }
 
-/// A stream's format while a number is printed with so many digits after the point; -1 leaves it as it is.
+/// Sets a stream's format to so many digits after the point while it lives; -1 leaves it unchanged.
 class Digits {
  public:
   Digits(std::ostream& os, int precision) : os_(os), flags_(os.flags()), before_(os.precision()) {

@@ -26,7 +26,7 @@ graph::Storage storage_of(const graph::Value& value) {
   return *s;
 }
 
-// Another thread may have been first: its storage stays.
+// Another thread may have been first; then its storage stays.
 void materialise_once(const graph::Value& value, graph::Storage storage) {
   std::unique_lock lock(graph::structure());
   if (!value.node->storage(value.index)) value.node->materialise({std::move(storage)});
@@ -38,8 +38,8 @@ void fill_constant(const graph::Value& value) {
   materialise_once(value, std::move(storage));
 }
 
-// Whether a pending value depends on something that a trace on this thread watches; throws where it depends on a
-// placeholder.
+// Returns whether a pending value depends on something that a trace on this thread watches; throws where it depends on
+// a placeholder.
 bool depends_on_trace(const graph::Value& value) {
   std::unordered_set<const graph::Node*> watched;
   for (const Trace* t = innermost; t; t = t->outer())

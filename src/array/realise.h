@@ -1,6 +1,6 @@
 #pragma once
-// From graphs to data: what `eval`, `item`, `data`, printing and compiled functions do when they need values. Also what
-// the thread is tracing, since a value that is looked at inside a transform must keep its graph.
+// Evaluation of graphs for `eval`, `item`, `data`, printing and compiled functions; and the traces of the thread, since
+// a value that is read inside a transform must keep its graph.
 #include <span>
 #include <vector>
 
@@ -8,23 +8,23 @@
 
 namespace weft::detail {
 
-/// Storage of a value, row-major and contiguous; computes what is pending. The node keeps it, except inside `grad` and
-/// its kin (see Trace).
+/// Returns the storage of a value, row-major and contiguous; computes what is pending. The node keeps it, except inside
+/// `grad` and the like (see Trace).
 graph::Storage realise(const graph::Value& value);
 /// Computes several values in one program.
 void realise_all(std::span<const graph::Value> values);
-/// The same, but returns before it is done (inside of `grad` and its kin: after).
+/// Starts the same and returns before it is done (inside `grad` and the like: after).
 void realise_later(std::span<const graph::Value> values);
-/// Has storage, or is a constant.
+/// Returns whether the value has storage or is a constant.
 bool has_data(const graph::Value& value);
-/// The number behind a constant, or null.
+/// Returns the number of a constant, or null.
 const Number* constant_number(const graph::Value& value);
 
 /// Lives while a transform runs a user's function on the calling thread. Traces nest.
 ///
-/// differentiate: values that depend on a watched one are computed on a copy of the graph's end when somebody looks at
-/// them, so that derivatives still find the graph; the data lives until the trace ends. compile, batch: values that
-/// depend on a parameter cannot be looked at.
+/// differentiate: values that depend on a watched one are computed on a copy of the graph when they are read, so that
+/// derivatives still find the graph; the data lives until the trace ends. compile, batch: values that depend on a
+/// parameter cannot be read.
 class Trace {
  public:
   enum class Kind { differentiate, compile, batch };
@@ -39,8 +39,8 @@ class Trace {
   Trace* outer() const { return outer_; }
   const graph::Values& watched() const { return watched_; }
 
-  /// batch: the mapped arguments. A random key that is drawn from the default sequence inside is split for the batch,
-  /// and joins them.
+  /// batch: the mapped arguments. A random key that is drawn from the default sequence inside is split for the batch
+  /// and added to them.
   void set_extent(Dim extent) { extent_ = extent; }
   const Dim& extent() const { return extent_; }
   void map_key(graph::Value placeholder, graph::Value keys) {

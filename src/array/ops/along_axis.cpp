@@ -1,4 +1,4 @@
-// weft/ops.h: taking and putting elements along one axis, and slices whose place is known only when they are computed.
+// weft/ops/indexing.h: elements along one axis, and slices at positions that are known only when they are computed.
 #include <algorithm>
 
 #include "array/op_support.h"
@@ -10,8 +10,8 @@ namespace {
 
 using detail::describe;
 
-// Scatter of single elements: position (i, j, …) of the indices goes to element (i, …, indices[i, j, …], …). An index
-// array for each axis.
+// Scatters single elements: update (i, j, …) goes to element (i, …, indices[i, j, …], …), with an index array for each
+// axis.
 array put(const char* op, graph::ScatterMode mode, const array& a, const array& indices, const array& values, int axis,
           const StreamOrDevice& s) {
   const detail::OnStream on_stream(op, s);
@@ -28,7 +28,7 @@ array put(const char* op, graph::ScatterMode mode, const array& a, const array& 
                             " the indices must have the sizes of the array or 1, got " + describe(indices) + " for " +
                             describe(a));
   const graph::Value updates = detail::to_dtype(broadcast_to(values, shape, s).value(), a.dtype());
-  if (num_elements(a.shape()) == 0) return a;  // there is no place inside
+  if (num_elements(a.shape()) == 0) return a;  // no index is inside
   graph::Values index;
   std::vector<int64_t> axes;
   for (size_t k = 0; k < shape.size(); ++k) {
@@ -70,8 +70,8 @@ array masked_scatter(const array& a, const array& mask, const array& values, Str
                   "the mask must have the first sizes of the array, got " + describe(mask) + " for " + describe(a));
   const Shape rest(a.shape().begin() + static_cast<int64_t>(mask.ndim()), a.shape().end());
   if (values.ndim() > rest.size() + 1)
-    throw_invalid("masked_scatter",
-                  "values " + describe(values) + " have too many dimensions for " + describe(a) + " behind the mask");
+    throw_invalid("masked_scatter", "values " + describe(values) + " have too many dimensions for " + describe(a) +
+                                        " after the axes of the mask");
   const auto n = static_cast<int64_t>(mask.size());
   Shape rows = rest, column(rest.size() + 1, Dim(1));
   rows.insert(rows.begin(), n);

@@ -1,4 +1,4 @@
-// weft/ops.h: comparison, logic and arithmetic. Each function is one scalar operator after promotion and broadcasting.
+// weft/ops/arithmetic.h and comparison.h. Each function is one scalar operator after promotion and broadcasting.
 #include <cmath>
 #include <limits>
 
@@ -28,13 +28,13 @@ array compare(const char* op, Op node, const array& a, const array& b, const Str
   return binary(op, node, a, b, promote_types(a.dtype(), b.dtype()), s);
 }
 
-// On bools an operator is what it is on 0 and 1: `logical` names that.
+// Builds a binary operator; on bools it is the operator `logical`, which gives the same for 0 and 1.
 array arithmetic(const char* op, Op node, Op logical, const array& a, const array& b, const StreamOrDevice& s) {
   const Dtype dtype = promote_types(a.dtype(), b.dtype());
   return binary(op, dtype == bool_ ? logical : node, a, b, dtype, s);
 }
 
-// Other dtypes are a failure in MLX and no mistake of arguments: std::runtime_error.
+// Throws std::runtime_error for other dtypes than integers and bools, as MLX does.
 array bitwise(const char* op, Op node, const array& a, const array& b, const StreamOrDevice& s) {
   const Dtype dtype = promote_types(a.dtype(), b.dtype());
   if (!is_integer(dtype) && dtype != bool_)
@@ -42,7 +42,7 @@ array bitwise(const char* op, Op node, const array& a, const array& b, const Str
   return binary(op, node, a, b, dtype, s);
 }
 
-// Bools are shifted as uint8.
+// Shifts bools as uint8.
 array shifted(const char* op, Op node, const array& a, const array& b, const StreamOrDevice& s) {
   if (promote_types(a.dtype(), b.dtype()) != bool_) return bitwise(op, node, a, b, s);
   return bitwise(op, node, astype(a, uint8, s), astype(b, uint8, s), s);
@@ -53,13 +53,13 @@ array float_function(const char* op, Op node, const array& a, const StreamOrDevi
   return array(graph::unary(node, detail::to_dtype(a.value(), floating_of(a.dtype()))));
 }
 
-// Functions that leave integers (and bools) as they are.
+// Builds a function that leaves integers and bools unchanged.
 array rounding(const char* op, Op node, const array& a, const StreamOrDevice& s) {
   const detail::OnStream on_stream(op, s);
   if (a.dtype() == complex64 && node != Op::round)
     throw_invalid(op, "complex numbers have no order to be rounded in, got " + describe(a));
   return array(graph::is_inexact(a.dtype()) ? graph::unary(node, a.value())
-                                            : graph::stop_gradient(a.value()));  // discrete, as for floats
+                                            : graph::stop_gradient(a.value()));  // no gradient, as for floats
 }
 
 array number_function(const char* op, Op node, const array& a, const StreamOrDevice& s) {
@@ -67,14 +67,14 @@ array number_function(const char* op, Op node, const array& a, const StreamOrDev
   return a.dtype() == bool_ ? a : array(graph::unary(node, a.value()));
 }
 
-// |z| of the parts: graph::magnitude, which does not overflow on the way.
+// Returns |z| by graph::magnitude, which does not overflow in between.
 array magnitude(const array& z) {
   return array(graph::magnitude({graph::unary(Op::real, z.value()), graph::unary(Op::imag, z.value())}));
 }
 
 array constant_bool(const Shape& shape, bool value) { return array(graph::full(shape, bool_, Number::of_int(value))); }
 
-// a to the power n >= 0 by squaring.
+// Returns a to the power n >= 0 by squaring.
 graph::Value integer_power(const graph::Value& a, uint64_t n) {
   graph::Value result, square = a;
   for (; n > 0; n >>= 1) {
@@ -84,8 +84,8 @@ graph::Value integer_power(const graph::Value& a, uint64_t n) {
   return result ? result : graph::full_like(a, 1);
 }
 
-// Exponents that are not known when the graph is built: the same squaring, bit by bit of the exponent. Negative ones
-// give 0.
+// Returns a to the power b for exponents that are not known when the graph is built, by squaring bit by bit. Negative
+// exponents give 0.
 graph::Value integer_power(const graph::Value& a, const graph::Value& b) {
   const Dtype dtype = b.dtype();
   const int bits = dtype.size() * 8 - (is_signed(dtype) ? 1 : 0);
@@ -168,7 +168,7 @@ array divide(const array& a, const array& b, StreamOrDevice s) {
   return binary("divide", Op::div, a, b, floating_of(promote_types(a.dtype(), b.dtype())), s);
 }
 
-// Bools are computed as int32 and converted back. Complex numbers have no floor: theirs is the quotient, as in MLX.
+// Bools are computed in int32. Complex numbers have no floor: the result is the quotient, as in MLX.
 array floor_divide(const array& a, const array& b, StreamOrDevice s) {
   const Dtype dtype = promote_types(a.dtype(), b.dtype());
   if (dtype == complex64) return divide(a, b, s);

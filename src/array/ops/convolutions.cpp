@@ -1,4 +1,4 @@
-// weft/ops.h: convolutions. Checks, promotion, and every form as one region (graph/regions/convolution.h).
+// weft/ops/convolution.h: checks, promotion, and every form as one region (graph/regions/convolution.h).
 #include <algorithm>
 #include <string>
 #include <tuple>
@@ -17,7 +17,7 @@ using detail::on_device;
 
 using Ints = std::vector<int>;
 
-/// One number for each axis of space: `given` may be empty (then `otherwise`) or one number for all.
+/// Returns one number for each space axis: `given` may be empty (then `otherwise`), or hold one number for all.
 std::vector<int64_t> for_each_axis(const char* op, const char* what, const Ints& given, size_t space, int otherwise) {
   if (given.empty()) return std::vector<int64_t>(space, otherwise);
   if (given.size() == 1) return std::vector<int64_t>(space, given[0]);
@@ -27,14 +27,14 @@ std::vector<int64_t> for_each_axis(const char* op, const char* what, const Ints&
   return std::vector<int64_t>(given.begin(), given.end());
 }
 
-/// The weight with its kernel turned round.
-array turned_round(const array& weight) {
+/// Flips the kernel of a weight along all space axes.
+array flipped(const array& weight) {
   std::vector<int> space;
   for (int k = 1; k + 1 < static_cast<int>(weight.ndim()); ++k) space.push_back(k);
   return flip(weight, space);
 }
 
-array convolve(const char* op, const array& input, const array& weight, graph::ConvolutionForm form, bool turn) {
+array convolve(const char* op, const array& input, const array& weight, graph::ConvolutionForm form, bool flip_kernel) {
   if (input.ndim() < 3 || weight.ndim() != input.ndim())
     throw_invalid(
         op, "the input must be [batch, space…, channels] and the weight [channels out, space…, channels in], got " +
@@ -42,7 +42,7 @@ array convolve(const char* op, const array& input, const array& weight, graph::C
   const Dtype dtype = promote_types(input.dtype(), weight.dtype());
   if (!is_float(dtype))
     throw_invalid(op, "floating types are needed, got " + describe(input) + " and " + describe(weight));
-  const array w = turn ? turned_round(weight) : weight;
+  const array w = flip_kernel ? flipped(weight) : weight;
   return array(graph::convolution(detail::to_dtype(input.value(), dtype), detail::to_dtype(w.value(), dtype), form));
 }
 
@@ -63,8 +63,8 @@ array plain(const char* op, const array& input, const array& weight, const Ints&
                   false);
 }
 
-/// The input's gradient of a convolution with this stride and padding: the input dilated by the stride, the kernel
-/// turned round.
+/// Computes a transposed convolution, the gradient of the input of a convolution with this stride and padding: the
+/// input is dilated by the stride and the kernel flipped.
 array transposed(const char* op, const array& input, const array& weight, const Ints& stride, const Ints& padding,
                  const Ints& dilation, const Ints& output_padding, int groups) {
   const size_t space = stride.size();

@@ -1,4 +1,4 @@
-// weft/ops.h: creation, type and graph.
+// weft/ops/creation.h and astype.
 #include <cmath>
 
 #include "array/op_support.h"
@@ -16,7 +16,7 @@ array filled(const char* op, const Shape& shape, double value, Dtype dtype, cons
   return array(graph::full(shape, dtype, dtype == complex64 ? Number::of_real(value) : number_of(value, dtype)));
 }
 
-// Row and column numbers of a matrix.
+// Returns the row and column indices of a matrix.
 std::pair<graph::Value, graph::Value> coordinates(const char* op, Dim n, Dim m) {
   const Shape shape{n, m};
   detail::require_shape(op, shape);
@@ -46,7 +46,7 @@ array arange(double start, double stop, double step, Dtype dtype, StreamOrDevice
   const double count = std::max(std::ceil((stop - start) / step), 0.0);
   if (count >= 0x1p62) throw_invalid("arange", "the range has too many elements");
   const auto n = static_cast<int64_t>(count);
-  if (is_integer(dtype)) {  // the step between converted values, as if each had been converted
+  if (is_integer(dtype)) {  // the step is the difference of converted values, as if each had been converted
     const int64_t first = number_of(start, dtype).i, stride = number_of(start + step, dtype).i - first;
     const array index(graph::iota({n}, 0, dtype));
     const array scaled = stride == 1 ? index : multiply(index, array(stride, dtype), s);

@@ -1,4 +1,4 @@
-// weft/ops.h: cumulative operations along an axis. Half types are kept in float32 and rounded once for each element.
+// weft/ops/ordering.h: cumulative operations. 16-bit floats accumulate in float32, and each element is rounded once.
 #include "array/op_support.h"
 #include "base/error.h"
 #include "weft/ops.h"

@@ -1,4 +1,4 @@
-// weft/ops.h: arithmetic and logic that is said in other operations.
+// weft/ops/arithmetic.h and comparison.h: functions that are written in terms of other operations.
 #include <cmath>
 #include <limits>
 #include <numbers>
@@ -24,12 +24,12 @@ double largest(Dtype t) {
   return t == float64 ? std::numeric_limits<double>::max() : static_cast<double>(std::numeric_limits<float>::max());
 }
 
-// Integers to the nearest multiple of 10^digits, halves to the even one.
+// Rounds integers to the nearest multiple of 10^digits, halves to the even one.
 array round_integer(const array& a, int digits, const StreamOrDevice& s) {
   int64_t unit = 1;
   const int64_t most = a.dtype() == uint64 ? INT64_MAX : (int64_t{1} << (8 * a.dtype().size() - 1)) - 1;
   for (int k = 0; k < digits; ++k) {
-    if (unit > most / 10) return zeros_like(a, s);  // the unit is beyond every number of the type
+    if (unit > most / 10) return zeros_like(a, s);  // the unit exceeds all numbers of the dtype
     unit *= 10;
   }
   const auto constant = [&](int64_t v) { return array(v, a.dtype()); };

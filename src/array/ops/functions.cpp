@@ -1,4 +1,4 @@
-// weft/ops.h: elementwise functions of floats, parts of complex numbers, 8-bit floats.
+// weft/ops/arithmetic.h: elementwise functions of floats, parts of complex numbers, 8-bit floats.
 #include "array/op_support.h"
 #include "base/error.h"
 #include "weft/ops.h"

@@ -1,4 +1,4 @@
-// weft/ops.h: indexing.
+// weft/ops/indexing.h: slices, gathers and scatters.
 #include <algorithm>
 #include <numeric>
 
@@ -11,7 +11,7 @@ namespace {
 
 using detail::describe;
 
-// Index arrays of one shape; each may have an integer dtype of its own.
+// Broadcasts the index arrays to one shape; each may have its own integer dtype.
 graph::Values common_indices(const char* op, const std::vector<array>& indices) {
   if (indices.empty()) return {};
   graph::Values values;
@@ -26,12 +26,12 @@ std::vector<int64_t> indexed_axes(const char* op, const array& a, const std::vec
                                   const std::vector<int>& axes) {
   if (indices.size() != axes.size())
     throw_invalid(op, std::to_string(indices.size()) + " index arrays for " + std::to_string(axes.size()) + " axes");
-  // As in MLX these two count from the front alone, and another axis is a mistake like that of shapes.
+  // As in MLX, gather and scatter count axes from the front only, and throw std::invalid_argument for any other axis.
   for (int axis : axes)
     if (axis < 0 || axis >= static_cast<int>(a.ndim()))
       throw_invalid(
           op, "axis " + std::to_string(axis) + " is not one of the axes, counted from the front, of " + describe(a));
-  detail::sorted_axes(op, axes, a.ndim());  // names each at most once
+  detail::sorted_axes(op, axes, a.ndim());  // throws where an axis is named twice
   return {axes.begin(), axes.end()};
 }
 
@@ -54,7 +54,7 @@ array scattered(const char* op, graph::ScatterMode mode, const array& a, const s
   return array(graph::scatter(mode, a.value(), index, detail::to_dtype(updates.value(), a.dtype()), at));
 }
 
-/// `combine` of what is there and the update, put into the slice; null: the update itself.
+/// Returns `src` with the slice replaced by combine(slice, update); without `combine`, by the update.
 array updated(const char* op, array (*combine)(const array&, const array&, StreamOrDevice), const array& src,
               const array& update, const Shape& start, const Shape& stop, const Shape& strides, StreamOrDevice s) {
   const detail::OnStream on_stream(op, s);
@@ -62,7 +62,7 @@ array updated(const char* op, array (*combine)(const array&, const array&, Strea
   array values = astype(broadcast_to(update, target.shape(), s), src.dtype(), s);
   if (combine) values = astype(combine(target, values, s), src.dtype(), s);
   const graph::Value& region = target.value();
-  if (region == src.value()) return values;  // a slice of everything is the array itself
+  if (region == src.value()) return values;  // the slice is the whole array
   return array(graph::assign(src.value(), values.value(), region.node->attrs().start, region.node->attrs().step));
 }
 
@@ -164,7 +164,7 @@ array take_along_axis(const array& a, const array& indices, int axis, StreamOrDe
   to[at] = indices.shape()[at];
   if (from[at] == 0 && num_elements(to) > 0)
     throw_invalid("take_along_axis", "cannot take elements from the empty axis of " + describe(a));
-  // Position (i, j, …) reads element (i, …, indices[i, j, …], …): an index array for each axis that is longer than 1.
+  // Result (i, j, …) reads element (i, …, indices[i, j, …], …): one index array for each axis that is longer than 1.
   const graph::Value source = graph::broadcast(a.value(), from), index = graph::broadcast(indices.value(), to);
   graph::Values index_arrays;
   std::vector<int64_t> axes;

@@ -1,4 +1,4 @@
-// weft/ops.h: the same elements under another type, layout or place in the graph.
+// weft/ops/layout.h: dtype, memory layout and graph position of an array, whose elements stay.
 #include <mutex>
 #include <numeric>
 #include <shared_mutex>
@@ -24,24 +24,24 @@ graph::Value bitcast(const graph::Value& v, Dtype dtype) {
   return graph::make(graph::Op::bitcast, {v}, std::move(attrs));
 }
 
-// How far each of `parts` neighbours of `bytes` bytes is shifted within a word: little-endian. Same type and rank as
-// `like`.
+// Returns by how many bits each neighbour of `bytes` bytes is shifted within a word (little-endian). Same dtype and
+// rank as `like`.
 graph::Value shifts(const graph::Value& like, int bytes) {
-  const graph::Value place = graph::iota(like.shape(), like.type().rank() - 1, like.dtype());
-  return place * graph::full(like.shape(), like.dtype(), Number::of_int(8 * bytes));
+  const graph::Value index = graph::iota(like.shape(), like.type().rank() - 1, like.dtype());
+  return index * graph::full(like.shape(), like.dtype(), Number::of_int(8 * bytes));
 }
 
-// The last axis becomes longer: each word its parts, the lowest bytes first.
+// Splits each word of the last axis into its parts, the lowest bytes first.
 graph::Value narrowed(const graph::Value& v, int to) {
   const int from = v.dtype().size();
-  Shape shape = v.shape(), spread = v.shape();
+  Shape shape = v.shape(), repeated = v.shape();
   shape.back() = int64_t{shape.back()} * (from / to);
-  spread.emplace_back(from / to);
-  const graph::Value words = graph::broadcast(graph::expand_dims(v, {v.type().rank()}), spread);
+  repeated.emplace_back(from / to);
+  const graph::Value words = graph::broadcast(graph::expand_dims(v, {v.type().rank()}), repeated);
   return graph::reshape(graph::cast(graph::binary(graph::Op::shr, words, shifts(words, to)), unsigned_of(to)), shape);
 }
 
-// The last axis becomes shorter: neighbours joined to one word.
+// Joins neighbours along the last axis to one word.
 graph::Value widened(const graph::Value& v, int to) {
   const int from = v.dtype().size();
   Shape parts = v.shape();
@@ -64,7 +64,7 @@ array view(const array& a, const Dtype& dtype, StreamOrDevice s) {
                   "a scalar has no axis that could take up another width: " + describe(a) + " as " + dtype_name(dtype));
   if (from < to && int64_t{a.shape().back()} % (to / from) != 0)
     throw_invalid("view", "the last axis of " + describe(a) + " does not divide into elements of " + dtype_name(dtype));
-  // A complex number is a pair of float32: its parts lie beside each other along the last axis.
+  // A complex number is a pair of float32 along the last axis.
   if (a.dtype() == complex64) {
     const array parts = stack({real(a, s), imag(a, s)}, -1, s);
     return a.ndim() == 0 ? reshape(view(parts, dtype, s), {}, s) : view(flatten(parts, -2, -1, s), dtype, s);
@@ -96,7 +96,7 @@ array stop_gradient(const array& a, StreamOrDevice s) {
 
 namespace {
 
-/// Whether `a` lies in column-major order, or will once it is computed.
+/// Returns whether `a` is column-major, or will be once it is computed.
 bool is_column_major(const array& a) {
   if (!is_static(a.shape())) return false;
   std::shared_lock lock(graph::structure());
@@ -139,12 +139,12 @@ array as_strided(const array& a, Shape shape, Strides strides, size_t offset, St
     throw_invalid("as_strided",
                   "positions " + std::to_string(first) + " to " + std::to_string(last) + " leave " + describe(a));
   const Dtype t = last <= INT32_MAX ? int32 : int64;
-  graph::Value place = graph::full(shape, t, Number::of_int(static_cast<int64_t>(offset)));
+  graph::Value index = graph::full(shape, t, Number::of_int(static_cast<int64_t>(offset)));
   for (size_t k = 0; k < shape.size(); ++k)
     if (strides[k] != 0)
-      place = place + graph::iota(shape, static_cast<int>(k), t) * graph::full(shape, t, Number::of_int(strides[k]));
+      index = index + graph::iota(shape, static_cast<int>(k), t) * graph::full(shape, t, Number::of_int(strides[k]));
   if (num_elements(shape) == 0) return zeros(shape, a.dtype(), s);
-  return take(a, array(place), s);
+  return take(a, array(index), s);
 }
 
 std::vector<array> depends(const std::vector<array>& inputs, const std::vector<array>& dependencies) {
@@ -170,7 +170,7 @@ array number_of_elements(const array& a, std::vector<int> axes, bool inverted, D
     sizes.push_back(a.shape()[static_cast<size_t>(axis)]);
   array count(num_elements(sizes), dtype);
   if (!is_static(sizes))
-    count = sum(ones(sizes, dtype == float64 ? float64 : float32, s), false, s);  // known in the call
+    count = sum(ones(sizes, dtype == float64 ? float64 : float32, s), false, s);  // computed when the program is called
   return astype(inverted ? reciprocal(count, s) : count, dtype, s);
 }
 

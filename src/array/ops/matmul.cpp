@@ -1,5 +1,5 @@
-// weft/ops.h: products of matrices. A product becomes one dot node: no operand is reshaped, transposed or repeated
-// unless leading axes demand it.
+// weft/ops/matmul.h: matrix products. Each becomes one dot node: no operand is reshaped, transposed or repeated unless
+// leading axes require it.
 #include <numeric>
 
 #include "array/op_support.h"
@@ -25,7 +25,7 @@ std::vector<int64_t> first_axes(size_t n) {
   return axes;
 }
 
-// a [m, k] · b [..., k, n]: dot's result is [m, ..., n]; m moves behind the leading axes.
+// Multiplies a [m, k] by b [..., k, n]. The result of dot is [m, ..., n]; m moves after the leading axes.
 graph::Value shared_left(const graph::Value& a, const graph::Value& b, int64_t k_of_b) {
   const graph::Value product = graph::dot(a, b, {a.type().rank() - 1}, {k_of_b});
   if (a.type().rank() == 1) return product;

@@ -1,4 +1,4 @@
-// weft/indexing.h: NumPy's rules in terms of slices, gathers and scatters.
+// weft/indexing.h: NumPy's rules, written with slices, gathers and scatters.
 #include <algorithm>
 #include <numeric>
 
@@ -15,14 +15,14 @@ using detail::describe;
 
 struct Entry {
   enum class Kind { range, index, gather, fresh } kind;
-  int64_t start = 0, step = 1, size = 0;       // range, index
-  std::optional<array> places = std::nullopt;  // gather
+  int64_t start = 0, step = 1, size = 0;          // range, index
+  std::optional<array> positions = std::nullopt;  // gather
 };
 
-// What each axis of the array meets, in order, with new axes in between.
+// One entry for each axis of the array, in order, with new axes in between.
 struct Plan {
   std::vector<Entry> entries;
-  bool advanced = false;  // an array is among the indices: integers then count as arrays of one element
+  bool advanced = false;  // there is an array of indices: integers then count as arrays of one element
 };
 
 Entry whole(int64_t n) { return {Entry::Kind::range, 0, 1, n}; }
@@ -42,7 +42,7 @@ Entry range_of(const Slice& s, int64_t n) {
   return {Entry::Kind::range, size == 0 ? 0 : start, step, size};
 }
 
-Entry place_of(int64_t i, int64_t n, const array& a, size_t axis) {
+Entry index_of(int64_t i, int64_t n, const array& a, size_t axis) {
   if (i < -n || i >= n)
     throw std::out_of_range("[index] index " + std::to_string(i) + " is out of range for axis " + std::to_string(axis) +
                             " of " + describe(a));
@@ -67,7 +67,7 @@ void append_array(Plan& plan, const array& a, const array& given, size_t axis) {
       throw_invalid("index", "the mask " + describe(given) + " does not fit axes " + std::to_string(axis) + " … of " +
                                  describe(a));
   if (given.ndim() == 0) throw_invalid("index", "a mask needs at least one axis");
-  for (array& places : nonzero(given)) plan.entries.push_back({Entry::Kind::gather, 0, 1, 0, std::move(places)});
+  for (array& positions : nonzero(given)) plan.entries.push_back({Entry::Kind::gather, 0, 1, 0, std::move(positions)});
 }
 
 Plan plan_of(const array& a, const std::vector<Index>& indices) {
@@ -86,7 +86,7 @@ Plan plan_of(const array& a, const std::vector<Index>& indices) {
   };
   for (const Index& i : indices) {
     if (const auto* n = std::get_if<int64_t>(&i.entry()))
-      plan.entries.push_back(place_of(*n, a.shape()[axis], a, axis));
+      plan.entries.push_back(index_of(*n, a.shape()[axis], a, axis));
     if (const auto* s = std::get_if<Slice>(&i.entry())) plan.entries.push_back(range_of(*s, a.shape()[axis]));
     if (std::holds_alternative<NewAxis>(i.entry())) plan.entries.push_back({Entry::Kind::fresh});
     if (const auto* p = std::get_if<array>(&i.entry())) append_array(plan, a, *p, axis);
@@ -98,7 +98,7 @@ Plan plan_of(const array& a, const std::vector<Index>& indices) {
   return plan;
 }
 
-// Slices, integers and new axes alone: movement.
+// Applies slices, integers and new axes, which only move elements.
 array basic(const array& a, const Plan& plan) {
   std::vector<int64_t> start, step;
   Shape sizes, shape;
@@ -117,8 +117,8 @@ array basic(const array& a, const Plan& plan) {
 }
 
 array gathered(const array& a, const Plan& plan, const StreamOrDevice& s) {
-  const array cut = basic(a, plan);  // integers are left as axes of length 1
-  std::vector<array> places;
+  const array cut = basic(a, plan);  // integers leave axes of length 1
+  std::vector<array> positions;
   std::vector<int> axes;
   bool together = true;
   for (size_t k = 0; k < plan.entries.size(); ++k) {
@@ -126,37 +126,38 @@ array gathered(const array& a, const Plan& plan, const StreamOrDevice& s) {
     if (e.kind != Entry::Kind::gather && e.kind != Entry::Kind::index) continue;
     if (!axes.empty() && axes.back() != static_cast<int>(k) - 1) together = false;
     axes.push_back(static_cast<int>(k));
-    places.push_back(e.places ? *e.places : array(0));
-    if (e.places && cut.shape()[k] == 0 && num_elements(e.places->shape()) > 0)
+    positions.push_back(e.positions ? *e.positions : array(0));
+    if (e.positions && cut.shape()[k] == 0 && num_elements(e.positions->shape()) > 0)
       throw std::out_of_range("[index] nothing can be taken from an empty axis of " + describe(a));
   }
-  places = broadcast_arrays(places, s);
+  positions = broadcast_arrays(positions, s);
   Shape sizes = cut.shape();
   for (int axis : axes) sizes[static_cast<size_t>(axis)] = 1;
-  if (num_elements(places[0].shape()) == 0) {  // nothing is chosen
-    Shape none = places[0].shape();
+  if (num_elements(positions[0].shape()) == 0) {  // nothing is selected
+    Shape none = positions[0].shape();
     for (size_t k = 0; k < sizes.size(); ++k)
       if (std::find(axes.begin(), axes.end(), static_cast<int>(k)) == axes.end()) none.push_back(sizes[k]);
     return zeros(none, a.dtype(), s);
   }
-  const array taken = gather(cut, places, axes, sizes, s);
-  const auto lead = static_cast<int64_t>(places[0].ndim());
+  const array taken = gather(cut, positions, axes, sizes, s);
+  const auto lead = static_cast<int64_t>(positions[0].ndim());
   std::vector<int64_t> ones;
   for (int axis : axes) ones.push_back(lead + axis);
   const graph::Value front = graph::squeeze(taken.value(), ones);
   if (!together) return array(front);
-  std::vector<int64_t> order;  // back between the axes before and behind
+  std::vector<int64_t> order;  // moves the gathered axes back between the axes before and after them
   for (int64_t k = 0; k < axes[0]; ++k) order.push_back(lead + k);
   for (int64_t k = 0; k < lead; ++k) order.push_back(k);
   for (int64_t k = lead + axes[0]; k < front.type().rank(); ++k) order.push_back(k);
   return array(graph::permute(front, order));
 }
 
-array chosen(const array& a, const Plan& plan, const StreamOrDevice& s) {
+array selected(const array& a, const Plan& plan, const StreamOrDevice& s) {
   return plan.advanced ? gathered(a, plan, s) : basic(a, plan);
 }
 
-// A mask over the first axes and one number: no need to know how many elements it chooses.
+// Returns the mask of an index that is one mask over the first axes with one value: then the number of selected
+// elements is not needed.
 const array* lone_mask(const std::vector<Index>& indices, const array& a, const array& values) {
   if (indices.size() != 1 || values.ndim() != 0) return nullptr;
   const auto* mask = std::get_if<array>(&indices[0].entry());
@@ -165,15 +166,16 @@ const array* lone_mask(const std::vector<Index>& indices, const array& a, const 
   return fits ? mask : nullptr;
 }
 
-// Every element's number, indexed like the array itself, says where the values go in the flattened array.
+// Scatters the values into the flattened array. The flat positions of the selected elements are the numbers 0, 1, …,
+// indexed like the array.
 template <class Scatter>
 array scattered(const array& a, const Plan& plan, const array& values, Scatter&& scatter_with) {
   const auto n = static_cast<int64_t>(a.size());
-  const array numbers(graph::reshape(graph::iota({n}, 0, n <= INT32_MAX ? int32 : int64), a.shape()));
-  const array places = chosen(numbers, plan, {});
-  const array updates = broadcast_to(astype(values, a.dtype()), places.shape());
+  const array indices_of_all(graph::reshape(graph::iota({n}, 0, n <= INT32_MAX ? int32 : int64), a.shape()));
+  const array positions = selected(indices_of_all, plan, {});
+  const array updates = broadcast_to(astype(values, a.dtype()), positions.shape());
   if (updates.size() == 0) return a;
-  return reshape(scatter_with(reshape(a, {n}), reshape(places, {-1}), reshape(updates, {-1, 1})), a.shape());
+  return reshape(scatter_with(reshape(a, {n}), reshape(positions, {-1}), reshape(updates, {-1, 1})), a.shape());
 }
 
 bool plain_block(const Plan& plan) {
@@ -181,7 +183,7 @@ bool plain_block(const Plan& plan) {
                                        [](const Entry& e) { return e.kind != Entry::Kind::fresh && e.step == 1; });
 }
 
-// A block of consecutive elements.
+// Sets a block of consecutive elements.
 array set_block(const array& a, const Plan& plan, const array& values) {
   Shape start, stop, shape;
   for (const Entry& e : plan.entries) {
@@ -197,13 +199,13 @@ array set_block(const array& a, const Plan& plan, const array& values) {
 
 array set_planned(const array& a, const Plan& plan, const array& values) {
   if (plain_block(plan)) return set_block(a, plan, values);
-  return scattered(a, plan, values, [](const array& flat, const array& places, const array& updates) {
-    return scatter(flat, places, updates, 0);
+  return scattered(a, plan, values, [](const array& flat, const array& positions, const array& updates) {
+    return scatter(flat, positions, updates, 0);
   });
 }
 
-// Where elements may be chosen several times, a scatter lets each of them take part; else the result of the operation
-// is put back.
+// Where elements may be selected several times, a scatter combines each of them; else the result of the operation is
+// put back.
 using Combine = array (*)(const array&, const array&, StreamOrDevice);
 using Scatter = array (*)(const array&, const std::vector<array>&, const array&, const std::vector<int>&,
                           StreamOrDevice);
@@ -211,9 +213,9 @@ using Scatter = array (*)(const array&, const std::vector<array>&, const array&,
 array combined(const array& a, const std::vector<Index>& indices, const array& values, Combine op,
                Scatter scatter_with) {
   const Plan plan = plan_of(a, indices);
-  if (!plan.advanced) return set_planned(a, plan, op(chosen(a, plan, {}), astype(values, a.dtype()), {}));
-  return scattered(a, plan, values, [&](const array& flat, const array& places, const array& updates) {
-    return scatter_with(flat, {places}, updates, {0}, {});
+  if (!plan.advanced) return set_planned(a, plan, op(selected(a, plan, {}), astype(values, a.dtype()), {}));
+  return scattered(a, plan, values, [&](const array& flat, const array& positions, const array& updates) {
+    return scatter_with(flat, {positions}, updates, {0}, {});
   });
 }
 
@@ -221,7 +223,7 @@ array combined(const array& a, const std::vector<Index>& indices, const array& v
 
 array index(const array& a, const std::vector<Index>& indices, StreamOrDevice s) {
   const detail::OnStream on_stream("index", s);
-  return chosen(a, plan_of(a, indices), s);
+  return selected(a, plan_of(a, indices), s);
 }
 
 array IndexedArray::get() const { return index(array_, indices_); }
@@ -262,14 +264,14 @@ std::vector<array> nonzero(const array& a) {
   const array flags = astype(a, bool_);
   const auto* data = static_cast<const uint8_t*>(flags.raw_data());
   const Strides strides = row_major_strides(shape);
-  std::vector<std::vector<int64_t>> places(rank);
+  std::vector<std::vector<int64_t>> positions(rank);
   const auto n = static_cast<int64_t>(flags.size());
   for (int64_t i = 0; i < n; ++i) {
     if (data[i] == 0) continue;
-    for (size_t k = 0; k < rank; ++k) places[k].push_back(i / strides[k] % int64_t{shape[k]});
+    for (size_t k = 0; k < rank; ++k) positions[k].push_back(i / strides[k] % int64_t{shape[k]});
   }
   std::vector<array> result;
-  for (const auto& p : places) result.push_back(array::from_data(p.data(), {static_cast<int64_t>(p.size())}, int64));
+  for (const auto& p : positions) result.push_back(array::from_data(p.data(), {static_cast<int64_t>(p.size())}, int64));
   return result;
 }
 

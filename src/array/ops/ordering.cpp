@@ -1,4 +1,4 @@
-// weft/ops.h: sorting, and what is written with it.
+// weft/ops/ordering.h: sorting, and functions that sort.
 #include <algorithm>
 
 #include "array/op_support.h"
@@ -12,7 +12,7 @@ namespace {
 using detail::describe;
 
 struct Along {
-  detail::OnStream on_stream;  // for as long as the axis is worked on
+  detail::OnStream on_stream;  // while the operation is built
   array a;
   int axis;
 };
@@ -21,12 +21,12 @@ Along along(const char* op, const array& a, int axis, const StreamOrDevice& s) {
   return {detail::OnStream(op, s), a, static_cast<int>(detail::one_axis(op, axis, a.ndim()))};
 }
 
-/// `kth` counted from the front, checked.
-int64_t place_of(const char* op, const Along& at, int kth) {
+/// Returns `kth` counted from the front; throws where it is out of range.
+int64_t position_of(const char* op, const Along& at, int kth) {
   const int64_t n = at.a.shape()[static_cast<size_t>(at.axis)];
   const int64_t k = kth < 0 ? kth + n : kth;
   if (k < 0 || k >= n)
-    throw_invalid(op, "place " + std::to_string(kth) + " is outside the " + std::to_string(n) +
+    throw_invalid(op, "position " + std::to_string(kth) + " is outside the " + std::to_string(n) +
                           " elements along axis " + std::to_string(at.axis) + " of " + describe(at.a));
   return k;
 }
@@ -45,17 +45,17 @@ array argsort(const array& a, int axis, StreamOrDevice s) {
 }
 array argsort(const array& a, StreamOrDevice s) { return argsort(flatten(a, s), 0, s); }
 
-// A sorted row is partitioned at every place.
+// A sorted row is partitioned at every position.
 array partition(const array& a, int kth, int axis, StreamOrDevice s) {
   const Along at = along("partition", a, axis, s);
-  place_of("partition", at, kth);
+  position_of("partition", at, kth);
   return array(graph::sort(at.a.value(), at.axis).values);
 }
 array partition(const array& a, int kth, StreamOrDevice s) { return partition(flatten(a, s), kth, 0, s); }
 
 array argpartition(const array& a, int kth, int axis, StreamOrDevice s) {
   const Along at = along("argpartition", a, axis, s);
-  place_of("argpartition", at, kth);
+  position_of("argpartition", at, kth);
   return array(graph::sort(at.a.value(), at.axis).order);
 }
 array argpartition(const array& a, int kth, StreamOrDevice s) { return argpartition(flatten(a, s), kth, 0, s); }
@@ -96,7 +96,7 @@ array median(const array& a, const std::vector<int>& axes, bool keepdims, Stream
     return array(graph::squeeze(graph::slice_axis(sorted.value(), last, k, 1), {last}));
   };
   array middle = n % 2 ? at(n / 2) : (at(n / 2 - 1) + at(n / 2)) * array(0.5f, result);
-  const array greatest = at(n - 1);  // NaN where any element is
+  const array greatest = at(n - 1);  // NaN where any element is NaN
   middle = where(isnan(greatest, s), greatest, middle, s);
   return keepdims ? reshape(middle, kept, s) : middle;
 }

@@ -1,5 +1,4 @@
-// weft/ops.h: whole axes turned, rolled, padded, taken apart; diagonals. Movement operators, like the rest of the shape
-// functions.
+// weft/ops/shape.h: flips, rolls, padding, splits and diagonals, as movement operators.
 #include <algorithm>
 #include <numeric>
 
@@ -19,14 +18,13 @@ array one_slice(const array& a, int64_t axis, int64_t start, int64_t size) {
 array roll_axis(const array& a, int64_t shift, int64_t axis) {
   const int64_t n = a.shape()[static_cast<size_t>(axis)];
   if (n == 0) return a;
-  const int64_t from = ((-shift) % n + n) % n;  // the element that comes to stand first
+  const int64_t from = ((-shift) % n + n) % n;  // index of the element that comes first
   if (from == 0) return a;
   return array(graph::concat({one_slice(a, axis, from, n - from).value(), one_slice(a, axis, 0, from).value()},
                              static_cast<int>(axis)));
 }
 
-// The scalar where, and outside of `low`, `high`, the value: a constant goes into the pad itself, anything else is
-// chosen by place.
+// Pads with a scalar. A constant is an attribute of the pad; any other value is selected by position.
 array pad_constant(const array& a, const std::vector<int64_t>& low, const std::vector<int64_t>& high,
                    const array& pad_value) {
   if (pad_value.ndim() != 0) throw_invalid("pad", "the padding must be a scalar, got " + describe(pad_value));
@@ -53,8 +51,8 @@ array pad_edge(const array& a, int64_t axis, int64_t low, int64_t high) {
   return array(graph::concat(parts, static_cast<int>(axis)));
 }
 
-// Along one axis, elements of the axis itself before and after it, mirrored as often as the widths ask for; `skip` 1
-// leaves the edge out of the reflection, 0 repeats it.
+// Pads one axis with its own elements, mirrored as often as the widths need; `skip` 1 leaves the edge out of the
+// reflection, 0 repeats it.
 array pad_mirrored(const array& a, int64_t axis, int64_t low, int64_t high, int64_t skip) {
   const int64_t n = a.shape()[static_cast<size_t>(axis)], most = n - skip;
   const int at = static_cast<int>(axis);
@@ -68,8 +66,8 @@ array pad_mirrored(const array& a, int64_t axis, int64_t low, int64_t high, int6
     if (high > 0) parts.push_back(flip(one_slice(a, axis, n - skip - high, high), at).value());
     return array(graph::concat(parts, at));
   }
-  // The axis, then the axis backwards without the edges that are skipped, repeats without end: so many periods of it as
-  // the result reaches into.
+  // The result is a part of a periodic sequence: the axis, then the axis reversed without the skipped edges. As many
+  // periods are built as the result covers.
   graph::Values way{a.value()};
   if (n > 2 * skip) way.push_back(flip(one_slice(a, axis, skip, n - 2 * skip), at).value());
   const graph::Value period = graph::concat(way, at);
@@ -150,7 +148,7 @@ std::vector<array> unstack(const array& a, int axis, StreamOrDevice s) {
 }
 std::vector<array> unstack(const array& a, StreamOrDevice s) { return unstack(a, 0, s); }
 
-// Rows and columns flattened, a diagonal is every (columns + 1)-th element.
+// With rows and columns flattened, a diagonal is every (columns + 1)-th element.
 array diagonal(const array& a, int offset, int axis1, int axis2, StreamOrDevice s) {
   const detail::OnStream on_stream("diagonal", s);
   if (a.ndim() < 2) throw_invalid("diagonal", "the array must have at least two dimensions, got " + describe(a));
@@ -181,7 +179,7 @@ array diag(const array& a, int k, StreamOrDevice s) {
   if (a.ndim() == 2) return diagonal(a, k, 0, 1, s);
   if (a.ndim() != 1) throw_invalid("diag", "a vector or a matrix is needed, got " + describe(a));
   const int extra = std::abs(k), n = static_cast<int>(a.size()) + extra;
-  array values(graph::pad(a.value(), {0}, {extra}));  // by row above the main diagonal, by column below it
+  array values(graph::pad(a.value(), {0}, {extra}));  // indexed by row above the main diagonal, by column below it
   values = k >= 0 ? reshape(values, {n, 1}, s) : reshape(values, {1, n}, s);
   return where(eye(n, n, k, bool_, s), values, zeros_like(values, s), s);
 }

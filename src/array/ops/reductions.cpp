@@ -1,4 +1,4 @@
-// weft/ops.h: reductions. Sums over the half types are kept in float32 and rounded once.
+// weft/ops/reductions.h. Sums of 16-bit floats accumulate in float32 and are rounded once.
 #include <limits>
 
 #include "array/op_support.h"
@@ -12,7 +12,7 @@ namespace {
 using detail::describe;
 using kernel::Reducer;
 
-// bool and integers: at least 32 bits wide, and as signed as they were.
+// Returns the dtype of sums: integers and bools have at least 32 bits and keep their signedness.
 Dtype sum_dtype(Dtype t) {
   if (t == bool_ || (is_signed(t) && t.size() < 4)) return int32;
   return is_unsigned(t) && t.size() < 4 ? uint32 : t;
@@ -45,7 +45,7 @@ array extreme(const char* op, Reducer reducer, const array& a, const std::vector
   return folded(op, reducer, a, a.dtype(), axes, keepdims, s);
 }
 
-// The first position whose value is the extreme one; a NaN is, as in max and min.
+// Returns the first position of the extreme value, or of a NaN, as max and min.
 array extreme_position(const char* op, Reducer reducer, const array& a, int axis, bool keepdims,
                        const StreamOrDevice& s) {
   const detail::OnStream on_stream(op, s);
@@ -60,7 +60,7 @@ array extreme_position(const char* op, Reducer reducer, const array& a, int axis
   return array(graph::fold(Reducer::min, position, {at}, keepdims));
 }
 
-// The float that means are computed in, and the axes from the front.
+// An array in the dtype that means accumulate in, the axes counted from the front, and the dtype of the result.
 struct Moments {
   graph::Value x;
   std::vector<int64_t> axes;
@@ -72,13 +72,13 @@ Moments moments(const char* op, const array& a, const std::vector<int>& axes) {
   return {detail::to_dtype(a.value(), detail::accumulator(result)), detail::sorted_axes(op, axes, a.ndim()), result};
 }
 
-// |v|²: real of complex numbers too.
+// Returns |v|², real also for complex numbers.
 graph::Value squared_size(const graph::Value& v) {
   if (v.dtype() != complex64) return graph::square(v);
   return graph::square(graph::unary(graph::Op::real, v)) + graph::square(graph::unary(graph::Op::imag, v));
 }
 
-// What the composites take: a float, which they widen themselves where it is a half type.
+// The arguments of a composite: a floating array, which the composite widens itself, and axes counted from the front.
 struct Region {
   graph::Value x;
   std::vector<int64_t> axes;
@@ -189,12 +189,12 @@ array argmin(const array& a, int axis, bool keepdims, StreamOrDevice s) {
   return extreme_position("argmin", Reducer::min, a, axis, keepdims, s);
 }
 array argmax(const array& a, bool keepdims, StreamOrDevice s) {
-  const array place = argmax(flatten(a, s), 0, false, s);
-  return keepdims ? reshape(place, Shape(a.ndim(), Dim(1)), s) : place;
+  const array position = argmax(flatten(a, s), 0, false, s);
+  return keepdims ? reshape(position, Shape(a.ndim(), Dim(1)), s) : position;
 }
 array argmin(const array& a, bool keepdims, StreamOrDevice s) {
-  const array place = argmin(flatten(a, s), 0, false, s);
-  return keepdims ? reshape(place, Shape(a.ndim(), Dim(1)), s) : place;
+  const array position = argmin(flatten(a, s), 0, false, s);
+  return keepdims ? reshape(position, Shape(a.ndim(), Dim(1)), s) : position;
 }
 
 array logsumexp(const array& a, const std::vector<int>& axes, bool keepdims, StreamOrDevice s) {
@@ -210,11 +210,11 @@ array logsumexp(const array& a, bool keepdims, StreamOrDevice s) {
   return logsumexp(a, detail::all_axes(a), keepdims, s);
 }
 
-// Half types always accumulate in float32, which is what `precise` asks for.
+// 16-bit floats accumulate in float32 in any case, so `precise` changes nothing.
 array softmax(const array& a, const std::vector<int>& axes, bool, StreamOrDevice s) {
   const detail::OnStream on_stream("softmax", s);
   if (a.ndim() == 0 && !axes.empty())
-    throw_invalid("softmax", "a scalar has no axes; name none");  // MLX's one exception to std::out_of_range
+    throw_invalid("softmax", "a scalar has no axes; name none");  // MLX throws no std::out_of_range here
   const Region r = region("softmax", a, axes);
   return array(num_elements(a.shape()) == 0 ? r.x : graph::softmax(r.x, r.axes));
 }

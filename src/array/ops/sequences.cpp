@@ -1,4 +1,4 @@
-// weft/ops.h: numbers at regular places: linspace, grids of coordinates, windows.
+// weft/ops/creation.h: linspace, grids of coordinates, windows.
 #include <cmath>
 #include <numbers>
 
@@ -9,19 +9,19 @@
 namespace weft {
 namespace {
 
-// constant + Σ weight[k]·cos(2πk·i / (m - 1)): the windows made of cosines.
+// Returns the window constant + Σ weight[k]·cos(2πk·i / (m - 1)).
 array cosine_window(const char* op, int m, double constant, std::initializer_list<double> weights,
                     const StreamOrDevice& s) {
   const detail::OnStream on_stream(op, s);
   if (m < 1) return zeros({0}, s);
   if (m == 1) return ones({1}, s);
-  const array place(graph::iota({m}, 0, float32));
+  const array position(graph::iota({m}, 0, float32));
   array window = full({m}, array(constant, float32), s);
-  double turn = 2 * std::numbers::pi / (m - 1);
+  double angle = 2 * std::numbers::pi / (m - 1);
   int k = 1;
   for (double weight : weights)
     window =
-        add(window, multiply(array(weight, float32), cos(multiply(place, array(k++ * turn, float32), s), s), s), s);
+        add(window, multiply(array(weight, float32), cos(multiply(position, array(k++ * angle, float32), s), s), s), s);
   return window;
 }
 
@@ -35,7 +35,7 @@ array linspace(double start, double stop, int num, bool endpoint, Dtype dtype, S
   const Dtype wide = dtype == float64 ? float64 : float32;
   const int steps = endpoint ? num - 1 : num;
   if (num <= 1) return astype(full({num}, array(start, wide), s), dtype, s);
-  // Between start and stop by shares of both, so that either end is met exactly.
+  // Interpolates between start and stop, so that both ends are exact.
   const array share = divide(array(graph::iota({num}, 0, wide)), array(steps, wide), s);
   const array low = multiply(subtract(array(1, wide), share, s), array(start, wide), s);
   return astype(add(low, multiply(share, array(stop, wide), s), s), dtype, s);

@@ -1,5 +1,5 @@
-// weft/ops.h: shape. All of these are movement operators; the compiler turns them into index arithmetic of whoever
-// reads the result.
+// weft/ops/shape.h. All of these are movement operators, which the compiler turns into index arithmetic of their
+// readers.
 #include <algorithm>
 #include <numeric>
 
@@ -12,7 +12,7 @@ namespace {
 
 using detail::describe;
 
-// The size that -1 stands for: what is left of the elements, or of the symbols.
+// Returns the size that -1 stands for: the remaining elements, or the remaining symbol.
 Dim inferred_size(const array& a, const Shape& shape) {
   const auto refuse = [&] {
     throw_invalid("reshape", "cannot infer -1: " + describe(a) + " does not divide into shape " + to_string(shape));
@@ -39,7 +39,7 @@ Dim inferred_size(const array& a, const Shape& shape) {
   return left[0];
 }
 
-// One size for several neighbouring axes.
+// Returns the size of several neighbouring axes merged into one.
 Dim merged_size(const Shape& shape, size_t begin, size_t end) {
   Dim merged = 1;
   for (size_t k = begin; k < end; ++k) {
@@ -58,7 +58,7 @@ struct Range {
   Dim size;
 };
 
-// NumPy's slice along one axis of n elements.
+// Returns NumPy's slice of an axis of n elements.
 Range numpy_range(int64_t n, int64_t start, int64_t stop, int64_t step) {
   if (start < 0) start += n;
   if (stop < 0) stop += n;
@@ -214,7 +214,7 @@ array concatenate(std::vector<array> arrays, int axis, StreamOrDevice s) {
   const detail::OnStream on_stream("concatenate", s);
   if (arrays.empty()) throw_invalid("concatenate", "no arrays given");
   const array& first = arrays.front();
-  if (arrays.size() == 1) return first;  // along any axis, as in MLX
+  if (arrays.size() == 1) return first;  // whatever the axis, as in MLX
   const int64_t at = detail::one_axis("concatenate", axis, first.ndim());
   Dtype dtype = first.dtype();
   for (const array& a : arrays) {

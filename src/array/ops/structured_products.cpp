@@ -1,4 +1,4 @@
-// weft/ops.h: products over named axes, by blocks, by segments, of chosen matrices, and with Hadamard's matrix.
+// weft/ops/matmul.h: tensordot, kron, masked, gathered and segmented matrix products, Hadamard transforms.
 #include <bit>
 #include <cmath>
 #include <numeric>
@@ -13,7 +13,7 @@ namespace {
 using detail::describe;
 using Signs = std::vector<std::vector<int>>;
 
-// Sylvester's matrix of 2^k: entry (i, j) is the parity of i & j.
+// Returns Sylvester's Hadamard matrix of size n = 2^k: the sign of entry (i, j) is the parity of i & j.
 Signs sylvester(size_t n) {
   Signs h(n, std::vector<int>(n));
   for (size_t i = 0; i < n; ++i)
@@ -21,7 +21,8 @@ Signs sylvester(size_t n) {
   return h;
 }
 
-// Paley's second construction for q = 5: the symmetric conference matrix of the quadratic residues, doubled.
+// Returns the Hadamard matrix of size 12 by Paley's second construction for q = 5: the symmetric conference matrix of
+// the quadratic residues, doubled.
 Signs paley12() {
   constexpr int residue[5] = {0, 1, -1, -1, 1};
   Signs h(12, std::vector<int>(12));
@@ -35,7 +36,7 @@ Signs paley12() {
   return h;
 }
 
-// Williamson's construction from four circulant matrices, given by their first rows.
+// Returns a Hadamard matrix by Williamson's construction from four circulant matrices, given by their first rows.
 Signs williamson(const char* const (&rows)[4]) {
   constexpr int part[4][4] = {{0, 1, 2, 3}, {1, 0, 3, 2}, {2, 3, 0, 1}, {3, 2, 1, 0}};
   constexpr int sign[4][4] = {{1, 1, 1, 1}, {-1, 1, -1, 1}, {-1, 1, 1, -1}, {-1, -1, 1, 1}};
@@ -55,11 +56,10 @@ Signs odd_hadamard(int64_t m) {
   return williamson({"+------", "++----+", "+-+--+-", "+--++--"});
 }
 
-// x [rows, n], n = m·2^k: the matrix is a Kronecker product, so x is multiplied by its factors one after the other,
-// each along an axis of its own.
+// Multiplies the rows of x [rows, n], n = m·2^k, by the Hadamard matrix. It is a Kronecker product, so x is multiplied
+// by its factors one after the other, each along its own axis.
 array hadamard_rows(const array& x, int64_t m, int64_t n, const StreamOrDevice& s) {
-  constexpr int64_t largest =
-      64;  // a factor of the power of two: two products for 4096 columns, no larger than a matrix kernel likes
+  constexpr int64_t largest = 64;  // largest factor of 2^k: two matrix products for 4096 columns
   std::vector<Signs> factors;
   Shape split{x.shape()[0]};
   if (m > 1) factors.push_back(odd_hadamard(m));
@@ -67,8 +67,8 @@ array hadamard_rows(const array& x, int64_t m, int64_t n, const StreamOrDevice& 
     factors.push_back(sylvester(static_cast<size_t>(std::min(left, largest))));
   for (const Signs& f : factors) split.emplace_back(static_cast<int64_t>(f.size()));
   array y = reshape(x, split, s);
-  for (const Signs& f : factors) {  // contract the first factor's axis; its result comes last, so the axes have turned
-                                    // once round at the end
+  for (const Signs& f : factors) {  // contracts the first factor's axis; its result comes last, so the axes are in
+                                    // order again at the end
     std::vector<int> flat;
     for (const auto& row : f) flat.insert(flat.end(), row.begin(), row.end());
     const auto size = static_cast<int64_t>(f.size());
@@ -77,8 +77,8 @@ array hadamard_rows(const array& x, int64_t m, int64_t n, const StreamOrDevice& 
   return reshape(y, x.shape(), s);
 }
 
-// One number for each block, spread over the block's rows and columns.
-array spread_blocks(const array& mask, int block, int64_t rows, int64_t columns, const StreamOrDevice& s) {
+// Repeats one number for each block over the rows and columns of the block.
+array repeat_blocks(const array& mask, int block, int64_t rows, int64_t columns, const StreamOrDevice& s) {
   const array wide = repeat(repeat(mask, block, -2, s), block, -1, s);
   Shape start(wide.ndim(), Dim(0)), stop = wide.shape();
   stop[stop.size() - 2] = rows;
@@ -95,11 +95,11 @@ array apply_mask(const array& x, const std::optional<array>& mask, const char* w
     throw_invalid("block_masked_mm", std::string("the mask of ") + what + " needs one number for each block of " +
                                          std::to_string(block) + " by " + std::to_string(block) + ", got " +
                                          describe(*mask) + " for " + describe(x));
-  const array spread = spread_blocks(*mask, block, rows, columns, s);
-  return mask->dtype() == bool_ ? where(spread, x, zeros_like(x, s), s) : multiply(x, astype(spread, x.dtype(), s), s);
+  const array whole = repeat_blocks(*mask, block, rows, columns, s);
+  return mask->dtype() == bool_ ? where(whole, x, zeros_like(x, s), s) : multiply(x, astype(whole, x.dtype(), s), s);
 }
 
-// Leading axes as one, and the numbers of its matrices where no indices are given.
+// Matrices with their leading axes merged into one, and their indices, which are 0, 1, … where none are given.
 struct Matrices {
   array stacked, indices;
 };
@@ -158,7 +158,7 @@ array tensordot(const array& a, const array& b, const int axis, StreamOrDevice s
 
 array kron(const array& a, const array& b, StreamOrDevice s) {
   const size_t n = std::max(a.ndim(), b.ndim());
-  Shape left, right, result;  // axis k of a and of b side by side, then merged
+  Shape left, right, result;  // axis k of a next to axis k of b, then merged
   for (size_t k = 0; k < n; ++k) {
     const Dim i = k + a.ndim() < n ? Dim(1) : a.shape()[k + a.ndim() - n],
               j = k + b.ndim() < n ? Dim(1) : b.shape()[k + b.ndim() - n];
@@ -208,7 +208,7 @@ array gather_mm(array a, array b, std::optional<array> lhs_indices, std::optiona
   return matmul(take(left.stacked, indices[0], 0, s), take(right.stacked, indices[1], 0, s), s);
 }
 
-// Columns of `a` outside of a segment count as zeros.
+// Multiplies with the columns of `a` outside of a segment set to zero.
 array segmented_mm(array a, array b, array segments, StreamOrDevice s) {
   const detail::OnStream on_stream("segmented_mm", s);
   if (a.ndim() != 2 || b.ndim() != 2)

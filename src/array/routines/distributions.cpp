@@ -16,12 +16,11 @@ void require_float(const char* op, Dtype dtype) {
     throw_invalid(op, std::string("numbers are drawn in floating types only, got ") + dtype_name(dtype));
 }
 
-// One draw from gumbel + logits for each element of `shape`, which the logits without their axis broadcast to. The axis
-// stands where it does in the logits, counted from the last.
+// Draws argmax(gumbel + logits) for each element of `shape`, to which the logits without their axis broadcast. The axis
+// keeps its position, counted from the last.
 array draw(const array& logits, int64_t axis, const Shape& shape, const std::optional<array>& key,
            const StreamOrDevice& s) {
-  const int64_t behind = static_cast<int64_t>(logits.ndim()) - 1 - axis,
-                at = static_cast<int64_t>(shape.size()) - behind;
+  const int64_t after = static_cast<int64_t>(logits.ndim()) - 1 - axis, at = static_cast<int64_t>(shape.size()) - after;
   Shape all = shape;
   all.insert(all.begin() + at, logits.shape()[static_cast<size_t>(axis)]);
   return argmax(add(gumbel(all, float32, key, s), logits, s), static_cast<int>(at), false, s);
@@ -33,8 +32,8 @@ Shape without_axis(const array& logits, int64_t axis) {
   return shape;
 }
 
-// Many draws from one distribution: its cumulated weights, searched for uniform numbers. Memory is that of the
-// distribution and of the draws.
+// Draws many samples of one distribution: uniform numbers are searched in its cumulative weights. Memory is that of the
+// distribution and of the samples.
 array draw_by_search(const array& logits, const Shape& shape, const std::optional<array>& key,
                      const StreamOrDevice& s) {
   const array x = astype(logits, promote_types(logits.dtype(), float32), s), top = max(x, s);
@@ -117,8 +116,8 @@ array permutation(const array& x, int axis, const std::optional<array>& key, Str
   return take(x, permutation(static_cast<int>(x.shape()[static_cast<size_t>(at)]), key, s), static_cast<int>(at), s);
 }
 
-// z · U √S Vᵀ for the singular value decomposition of cov: U = V, but for what belongs to zeros, so that the choice of
-// signs does not matter.
+// Returns mean + z · U √S Vᵀ with the singular value decomposition of cov. U = V except for vectors of singular value
+// 0, so the choice of signs does not matter.
 array multivariate_normal(const array& mean, const array& cov, const Shape& shape, Dtype dtype,
                           const std::optional<array>& key, StreamOrDevice s) {
   const char* op = "multivariate_normal";

@@ -1,4 +1,4 @@
-// weft/einsum.h: parse, bring every operand to distinct labels, choose an order, contract pair by pair with dot.
+// weft/einsum.h: parse, reduce every operand to distinct labels, choose an order, contract pair by pair with dot.
 #include "weft/einsum.h"
 
 #include <algorithm>
@@ -50,7 +50,7 @@ void enter_size(Sizes& sizes, int label, int64_t n, const array& operand) {
   at->second = n;
 }
 
-// The operand's terms, one for each axis, the ellipsis written out.
+// Returns the operand's terms, one for each axis, with the ellipsis expanded.
 std::vector<detail::EinsumTerm> axis_terms(const detail::EinsumOperand& text, const array& a, int& ellipsis_axes) {
   const auto named = static_cast<int>(text.terms.size()), rank = static_cast<int>(a.ndim());
   if (text.ellipsis < 0 ? named != rank : named > rank)
@@ -64,13 +64,13 @@ std::vector<detail::EinsumTerm> axis_terms(const detail::EinsumOperand& text, co
   return terms;
 }
 
-// Axis `axis` as two: [outer, inner], element s·o + d·k at (o, k).
+// Returns axis `axis` as two axes [outer, inner]: (o, k) reads element s·o + d·k.
 array windowed(const array& a, size_t axis, int64_t outer, int64_t inner, int64_t s, int64_t d) {
   const int at = static_cast<int>(axis);
   return array(graph::slice_axis(graph::window(a.value(), at, inner, s, d), at, 0, outer));
 }
 
-// Axis `axis` of the tensor, read at s·o + d·k, becomes the axes o and k.
+// Replaces axis `axis` of the tensor, read at s·o + d·k, by the axes o and k.
 Tensor opened(Tensor t, size_t axis, const detail::EinsumTerm& term, Sizes& sizes) {
   const int64_t n = t.value.shape()[axis], s = term.scale[0], d = term.scale[1];
   if (term.label[1] == 0) {
@@ -103,7 +103,7 @@ Tensor opened(Tensor t, size_t axis, const detail::EinsumTerm& term, Sizes& size
   return t;
 }
 
-// A label that occurs twice: the diagonal, as one axis.
+// Replaces two axes of one label by their diagonal.
 Tensor distinct(Tensor t) {
   for (size_t k = 0; k < t.labels.size(); ++k) {
     const size_t again =
@@ -117,12 +117,12 @@ Tensor distinct(Tensor t) {
     t.labels.erase(t.labels.begin() + static_cast<int64_t>(again));
     t.labels.erase(t.labels.begin() + static_cast<int64_t>(k));
     t.labels.push_back(label);
-    k = static_cast<size_t>(-1);  // from the beginning: a label may occur three times
+    k = static_cast<size_t>(-1);  // starts again: a label may occur three times
   }
   return t;
 }
 
-// Axes of length 1 that other operands have longer are left away: they repeat.
+// Removes axes of length 1 that are longer in other operands: they broadcast.
 Tensor without_ones(Tensor t, const Sizes& sizes) {
   std::vector<int> ones;
   Labels labels;
@@ -153,7 +153,7 @@ Problem prepare(const std::string& subscripts, const std::vector<array>& operand
     p.tensors.push_back({operands[k], labels});
   }
   for (size_t k = 0; k < operands.size(); ++k)
-    for (size_t axis = terms[k].size(); axis-- > 0;)  // from the last, so that axes before it keep their places
+    for (size_t axis = terms[k].size(); axis-- > 0;)  // from the last, so that axes before it keep their positions
       if (terms[k][axis].affine()) p.tensors[k] = opened(std::move(p.tensors[k]), axis, terms[k][axis], p.sizes);
   for (Tensor& t : p.tensors) t = without_ones(distinct(std::move(t)), p.sizes);
   for (int label : text.output) {
@@ -184,7 +184,7 @@ double elements(const Labels& labels, const Sizes& sizes) {
   return n;
 }
 
-// Labels of the product of i and j: those that the result or another operand still needs.
+// Returns the labels of the product of i and j: those that the result or another operand needs.
 Labels product_labels(const std::vector<Labels>& list, size_t i, size_t j, const Labels& output) {
   Labels kept;
   for (int label : united(list[i], list[j])) {
@@ -208,7 +208,7 @@ struct Order {
   Path path;
 };
 
-// All orders of up to five operands (180 of them), the cheapest by multiplications.
+// Returns the cheapest of all orders of up to five operands (180 of them), by multiplications.
 Order best_order(const std::vector<Labels>& list, const Labels& output, const Sizes& sizes) {
   if (list.size() == 1) return {};
   Order best{std::numeric_limits<double>::infinity(), {}};
@@ -224,7 +224,7 @@ Order best_order(const std::vector<Labels>& list, const Labels& output, const Si
   return best;
 }
 
-// Of many operands, pair by pair: the one that makes the list smallest, then the cheapest.
+// Returns an order of many operands: at each step the pair that shrinks the total size most, then the cheapest.
 Order greedy_order(std::vector<Labels> list, const Labels& output, const Sizes& sizes) {
   Order order;
   while (list.size() > 5) {
@@ -265,7 +265,7 @@ Tensor summed(Tensor t, const Labels& kept, const StreamOrDevice& s) {
   return axes.empty() ? t : Tensor{sum(t.value, axes, false, s), labels};
 }
 
-// The axes in the order of `labels`; those that the tensor lacks have length 1.
+// Returns the axes in the order of `labels`; missing ones have length 1.
 array aligned(const Tensor& t, const Labels& labels, const StreamOrDevice& s) {
   std::vector<int> order;
   Shape shape;

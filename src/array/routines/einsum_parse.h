@@ -1,5 +1,5 @@
 #pragma once
-// The language of einsum: what "ij,...(2*o+k)->o" says about axes.
+// The parser of einsum subscripts such as "ij,...(2*o+k)->o".
 #include <string>
 #include <vector>
 
@@ -25,7 +25,7 @@ struct EinsumText {
   std::vector<int> output;  // labels; ellipsis_label once for all axes of the ellipsis
 };
 
-/// Throws std::invalid_argument "[einsum] …" with the place.
+/// Parses subscripts; throws std::invalid_argument "[einsum] …" with the position.
 EinsumText parse_einsum(const std::string& subscripts);
 
 }  // namespace weft::detail

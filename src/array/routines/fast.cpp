@@ -19,7 +19,7 @@ void require_float(const char* op, const array& a) {
   if (!is_float(a.dtype())) throw_invalid(op, "a floating type is needed, got " + describe(a));
 }
 
-// One weight or bias of a norm: as long as the last axis.
+// Returns a weight or bias of a norm, checked to be as long as the last axis; nothing where it is not given.
 graph::Value along_last(const char* op, const char* what, const std::optional<array>& v, const array& x, Dtype dtype) {
   if (!v) return {};
   if (v->ndim() != 1 || v->shape()[0] != x.shape().back())
@@ -44,7 +44,7 @@ void require_heads(const char* op, const array& q, const array& k, const array& 
                   std::to_string(heads) + " query heads do not share " + std::to_string(groups) + " key heads evenly");
 }
 
-// Each key head serves several query heads: (B, H, T, D) repeated to (B, H, G, T, D).
+// Repeats each key head for its query heads: (B, G, T, D) becomes (B, G, H / G, T, D).
 graph::Value shared_heads(const graph::Value& v, int64_t sharers) {
   const graph::Value column = graph::expand_dims(v, {2});
   Shape shape = column.shape();
@@ -52,8 +52,8 @@ graph::Value shared_heads(const graph::Value& v, int64_t sharers) {
   return graph::broadcast(column, shape);
 }
 
-/// Attention in which neighbouring query heads may share a key head. `hidden`: a mask of the scores' shape, one number
-/// of keys, or nothing. `sinks`: a logit for each query head, or nothing.
+/// Computes attention in which neighbouring query heads may share a key head. `hidden` is a mask of the scores' shape,
+/// the number of keys, or nothing; `sinks` a logit for each query head, or nothing.
 graph::Value grouped_attention(graph::Value q, graph::Value k, graph::Value v, float scale, bool causal,
                                graph::Value hidden, graph::Value sinks = {}, bool force_fused = false) {
   const int64_t heads = q.shape()[1], groups = k.shape()[1];
@@ -154,7 +154,7 @@ array cached_attention(const array& queries, const array& keys, const array& val
                                  graph::reshape(detail::to_dtype(length.value(), int32), {})));
 }
 
-// Losses of half-typed logits are computed, and returned, in float32.
+// Losses of 16-bit logits are computed and returned in float32.
 array cross_entropy(const array& logits, const array& targets, StreamOrDevice s) {
   const detail::OnStream on_stream("cross_entropy", s);
   require_float("cross_entropy", logits);

@@ -14,7 +14,7 @@ namespace {
 
 using detail::describe;
 
-/// What a function does with the last of its axes.
+/// How a transform treats the last of its axes.
 enum class Kind { complex, to_half, from_half };
 
 struct Plan {
@@ -50,7 +50,7 @@ Plan plan(const char* op, const array& a, const std::optional<Shape>& n, const s
   return out;
 }
 
-/// The axis cut off or padded with zeros.
+/// Cuts the axis off or pads it with zeros.
 array resized(const array& a, int axis, int64_t length, StreamOrDevice s) {
   const auto at = static_cast<size_t>(axis);
   const int64_t has = a.shape()[at].bound();
@@ -63,7 +63,7 @@ array resized(const array& a, int axis, int64_t length, StreamOrDevice s) {
   return pad(a, std::vector<int>{axis}, Shape{0}, Shape{length - has}, array(0, a.dtype()), "constant", s);
 }
 
-/// A routine along one axis of pairs [..., 2], or of real numbers before or after.
+/// Calls a routine along one axis of pairs [..., 2], or of real numbers as input or output.
 array along(const array& a, int axis, const char* routine, std::vector<int64_t> integers, StreamOrDevice s) {
   const std::string name = routine;
   const int from = static_cast<int>(a.ndim()) - (name == "rfft" ? 1 : 2);
@@ -155,8 +155,9 @@ array irfftn(const array& a, FFTNorm norm, StreamOrDevice s) {
 
 array fftfreq(int n, double d, StreamOrDevice s) {
   if (n < 1) throw_invalid("fftfreq", "the number of samples must be positive, got " + std::to_string(n));
-  const array places = concatenate({arange(0, (n - 1) / 2 + 1, float32, s), arange(-(n / 2), 0, float32, s)}, 0, s);
-  return multiply(places, array(static_cast<float>(1 / (n * d))), s);
+  const array frequencies =
+      concatenate({arange(0, (n - 1) / 2 + 1, float32, s), arange(-(n / 2), 0, float32, s)}, 0, s);
+  return multiply(frequencies, array(static_cast<float>(1 / (n * d))), s);
 }
 
 array rfftfreq(int n, double d, StreamOrDevice s) {

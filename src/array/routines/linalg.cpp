@@ -1,4 +1,4 @@
-// weft/linalg.h: decompositions of graph/calls/linalg.h with checks and promotion, and what is written with them.
+// weft/linalg.h: the decompositions of graph/calls/linalg.h with checks and promotion, and functions that use them.
 #include "weft/linalg.h"
 
 #include <algorithm>
@@ -25,7 +25,7 @@ void check_matrices(const char* op, const array& a, bool square) {
     throw_invalid(op, "needs square matrices, got " + describe(a));
 }
 
-/// Checked, on the stream that was named.
+/// Checked matrices, on the named stream.
 struct Matrices {
   detail::OnStream on_stream;
   Value v;
@@ -48,19 +48,19 @@ Value rows_from(const Value& v, int64_t first, const Dim& count) {
   return graph::slice_axis(v, v.type().rank() - 2, first, count);
 }
 
-/// [m, k] with orthonormal columns as [m, m].
+/// Completes [m, k] with orthonormal columns to [m, m].
 Value completed(const Value& u) {
   const int64_t m = u.shape()[u.shape().size() - 2].bound(), k = u.shape().back().bound();
   return m == k ? u : graph::concat({u, columns_from(lg::orthonormal(u, true), k, m - k)}, u.type().rank() - 1);
 }
 
-/// Pairs along the last axis as complex64.
+/// Returns pairs along the last axis as complex64.
 array as_complex(const Value& pairs) {
   const std::vector<array> parts = unstack(astype(array(pairs), float32), -1);
   return array(graph::complex(parts[0].value(), parts[1].value()));
 }
 
-/// A and b with common leading axes and dtype; b [n] becomes a column.
+/// Returns a and b with common leading axes and dtype; b [n] becomes a column.
 std::pair<Value, Value> system_of(const char* op, const array& a, const array& b) {
   check_matrices(op, a, true);
   const Dtype dtype = promote_types(a.dtype(), b.dtype());
@@ -89,8 +89,8 @@ std::pair<Value, Value> system_of(const char* op, const array& a, const array& b
 
 array solution(const Value& x, const array& b) { return b.ndim() == 1 ? squeeze(array(x), -1) : array(x); }
 
-/// Singular values of matrices along two axes, behind the others. Those of a complex matrix X + iY are those of the
-/// real one [[X, -Y], [Y, X]], which has each of them twice (Golub and Van Loan 2013, §8.6).
+/// Returns the singular values of the matrices along two axes, as the last axis. Those of a complex matrix X + iY are
+/// those of the real one [[X, -Y], [Y, X]], which has each of them twice (Golub and Van Loan 2013, §8.6).
 array singular_values(const array& a, int row_axis, int column_axis, StreamOrDevice s) {
   const array m = moveaxis(moveaxis(a, row_axis, -1, s), column_axis < row_axis ? column_axis : column_axis - 1, -1, s);
   if (m.dtype() != complex64) return svd(m, false, s)[0];
@@ -145,15 +145,14 @@ std::vector<int> counted(const array& a, const std::optional<std::vector<int>>& 
 
 array floating(const array& a, StreamOrDevice s) { return astype(a, detail::floating_of(a.dtype()), s); }
 
-/// The norm of an order that the caller names: complex64 for complex numbers, as in MLX, but for the Euclidean one of
-/// vectors.
+/// Returns the norm of a given order: complex64 for complex numbers, as in MLX, but for the Euclidean one of vectors.
 array norm_of_order(const array& a, double ord, const std::vector<int>& axes, bool keepdims, StreamOrDevice s) {
   const bool vectors = axes.size() == 1;
   const array out = vectors ? vector_norm(a, ord, axes, keepdims, s) : matrix_norm(a, ord, axes, keepdims, s);
   return a.dtype() == complex64 && !(vectors && ord == 2) ? astype(out, complex64, s) : out;
 }
 
-/// -1 where an odd number of rows was exchanged, else 1.
+/// Returns -1 where an odd number of rows was exchanged, else 1.
 array parity(const Value& pivots, Dtype dtype) {
   const int axis = pivots.type().rank() - 1;
   const Value moved =
@@ -270,14 +269,14 @@ array cross(const array& a, const array& b, int axis, StreamOrDevice s) {
   const auto part = [&](const std::vector<array>& of, size_t k) {
     return k < of.size() ? of[k] : zeros_like(of[0], s);
   };
-  const auto turn = [&](size_t i, size_t j) {
+  const auto minor = [&](size_t i, size_t j) {
     return subtract(multiply(part(u, i), part(v, j), s), multiply(part(u, j), part(v, i), s), s);
   };
   if (u.size() == 2 && v.size() == 2) {
-    const array last = turn(0, 1);
+    const array last = minor(0, 1);
     return stack({zeros_like(last, s), zeros_like(last, s), last}, axis, s);
   }
-  return stack({turn(1, 2), turn(2, 0), turn(0, 1)}, axis, s);
+  return stack({minor(1, 2), minor(2, 0), minor(0, 1)}, axis, s);
 }
 
 std::pair<array, array> eig(const array& a, StreamOrDevice s) {

@@ -30,8 +30,8 @@ array key_data(const std::vector<uint32_t>& words, Shape shape) {
   return array::from_data(words.data(), std::move(shape), uint32);
 }
 
-// The same words as graph::random_bits, on the host: keys that are known are split without a program, so that drawing
-// in a loop builds no chain of pending splits.
+// Returns the words of graph::random_bits, computed on the host: keys that are known are split without a program, so
+// that drawing in a loop builds no chain of pending splits.
 std::vector<uint32_t> host_bits(const uint32_t* key, int64_t words) {
   const int64_t half = words / 2, odd = words % 2;
   const auto hash = [&](kernel::ScalarOp word, int64_t c0, int64_t c1) {
@@ -51,7 +51,7 @@ constexpr int host_split_limit = 4096;
 
 array row(const array& keys, int index) { return reshape(slice(keys, {index, 0}, {index + 1, 2}), {2}); }
 
-// Inside of vmap, every element of the batch gets a key of its own, outermost map first.
+// Returns, inside vmap, a key for each element of the batch, outermost map first.
 array per_element(const array& key, detail::Trace* trace) {
   if (!trace) return key;
   const array outside = per_element(key, trace->outer());
@@ -62,11 +62,11 @@ array per_element(const array& key, detail::Trace* trace) {
   trace->map_key(placeholder, extent.is_static()
                                   ? keys.value()
                                   : graph::slice(keys.value(), {0, 0},
-                                                 {extent, 2}));  // as many as there may be, of which some are used
+                                                 {extent, 2}));  // keys for the bound, of which the first are used
   return array(placeholder);
 }
 
-// The next key of the default sequence: splits, keeps the first half, returns the second.
+// Returns the next key of the default sequence: splits, keeps the first half, returns the second.
 array next_key() {
   ++implicit_uses;
   auto [kept, drawn] = random::split(default_key());
@@ -81,7 +81,7 @@ array words(const char* op, const Shape& shape, const std::optional<array>& key,
   return array(graph::random_bits((key ? *key : next_key()).value(), shape));
 }
 
-// 16- and 8-bit numbers: the little-endian parts of the words; the last word may be used in part.
+// Returns 16- or 8-bit numbers: the little-endian parts of the words; the last word may be used in part.
 array narrow_bits(const Shape& shape, int width, const std::optional<array>& key, const StreamOrDevice& s) {
   const int64_t count = num_elements(shape), parts = 4 / width, n = (count + parts - 1) / parts;
   const Dtype dtype = width == 1 ? uint8 : uint16;
@@ -92,7 +92,7 @@ array narrow_bits(const Shape& shape, int width, const std::optional<array>& key
   return reshape(slice(reshape(astype(part, dtype, s), {n * parts}, s), {0}, {count}, s), shape, s);
 }
 
-// The largest value below 1.
+// Returns the largest number below 1.
 double below_one(Dtype dtype) {
   if (dtype == float16) return 1 - 0x1p-11;
   if (dtype == bfloat16) return 1 - 0x1p-8;
@@ -177,7 +177,8 @@ array uniform(const Shape& shape, Dtype dtype, const std::optional<array>& key, 
   return uniform(array(0.0f), array(1.0f), shape, dtype, key, s);
 }
 
-// Both parts of a complex number are drawn with a variance of 1/2, so that the number's own is 1: √2 is left out.
+// Draws both parts of complex numbers with variance 1/2, so that the variance of the number is 1: the factor √2 is left
+// out.
 static array complex_normal(Shape shape, const std::optional<array>& loc, const std::optional<array>& scale,
                             const std::optional<array>& key, StreamOrDevice s) {
   shape.push_back(2);

@@ -4,8 +4,8 @@
 
 namespace weft::detail {
 
-/// How often the calling thread's default sequence has supplied a key: compile() learns from it whether a function drew
-/// from the sequence.
+/// Returns how many keys the calling thread's default sequence has supplied: compile() learns from it whether a
+/// function drew from the sequence.
 int64_t implicit_key_uses();
 
 }  // namespace weft::detail

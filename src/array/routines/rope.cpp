@@ -1,4 +1,4 @@
-// weft/fast.h: rotary encoding, as products and sums: its derivative is a rotation back.
+// weft/fast.h: rotary encoding, written as products and sums, so its derivative is the inverse rotation.
 #include <cmath>
 
 #include "array/op_support.h"
@@ -29,22 +29,22 @@ void check_rope(const array& x, int dims, const std::optional<float>& base, cons
                               describe(offset) + " for " + describe(x));
 }
 
-/// Angles [time, pairs], or with offsets of their own [batch, 1 …, time, pairs].
+/// Returns the angles [time, pairs], or [batch, 1 …, time, pairs] where each element of the batch has its own offset.
 array angles(const array& x, int dims, const std::optional<float>& base, float scale, const array& offset,
              const std::optional<array>& freqs, Dtype t) {
   const Dim time = x.shape()[x.ndim() - 2];
-  array place(graph::iota({time}, 0, t));
+  array position(graph::iota({time}, 0, t));
   if (num_elements(offset.shape()) == 1) {
-    place = place + astype(reshape(offset, {1}), t);
+    position = position + astype(reshape(offset, {1}), t);
   } else {
     Shape column(x.ndim() - 1, 1);
     column[0] = x.shape()[0];
-    place = place + astype(reshape(offset, column), t);
+    position = position + astype(reshape(offset, column), t);
   }
-  if (freqs) return expand_dims(place * array(scale, t), -1) / astype(*freqs, t);
+  if (freqs) return expand_dims(position * array(scale, t), -1) / astype(*freqs, t);
   std::vector<double> rates;
   for (int i = 0; i < dims / 2; ++i) rates.push_back(std::pow(static_cast<double>(*base), -2.0 * i / dims));
-  return expand_dims(place * array(scale, t), -1) * astype(array(rates.begin(), {dims / 2}, float64), t);
+  return expand_dims(position * array(scale, t), -1) * astype(array(rates.begin(), {dims / 2}, float64), t);
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-// Images with labels: idx files, batches, and a made-up set.
+// Images with labels: idx files, batches, and a synthetic set.
 #include <zlib.h>
 
 #include <algorithm>
@@ -29,7 +29,7 @@ class Source {
     if (!file_) bad_file(path_, "cannot be opened");
     gzbuffer(file_.get(), 1 << 18);
   }
-  /// As many bytes as there are, `size` at most.
+  /// Reads at most `size` bytes; fewer at the end of the file.
   size_t read(void* to, size_t size) {
     size_t done = 0;
     while (done < size) {
@@ -41,7 +41,7 @@ class Source {
     }
     return done;
   }
-  /// Throws where the compressed data end early or break off.
+  /// Throws where the compressed data are truncated or damaged.
   void check_end() {
     int status = Z_OK;
     gzerror(file_.get(), &status);
@@ -85,7 +85,7 @@ Idx read_idx(const std::string& path) {
     total *= extent;
     out.extents.push_back(static_cast<int64_t>(extent));
   }
-  // Read in parts, so that a header that lies does not decide how much memory is taken.
+  // Reads in parts, so that a wrong header does not decide how much memory is allocated.
   while (out.bytes.size() < total) {
     const size_t had = out.bytes.size(), part = std::min<size_t>(total - had, 1 << 24);
     out.bytes.resize(had + part);
@@ -138,8 +138,8 @@ ImageBatch ImageDataset::in_order(int64_t first, int count) const {
   return gather(which);
 }
 
-// A Feistel network over the indices, so that one place of the shuffled order is found without the others: four rounds
-// on the smallest even number of bits that holds them, again and again until the result is an index (Black and Rogaway
+// Returns one element of the shuffled order without computing the others, by a Feistel network over the indices: four
+// rounds on the smallest even number of bits that holds them, repeated until the result is an index (Black and Rogaway
 // 2002).
 ImageBatch ImageDataset::shuffled_batch(uint64_t seed, int64_t epoch, int64_t k, int batch) const {
   if (batch < 1 || k < 0 || k >= batches(batch))
@@ -185,7 +185,7 @@ ImageDataset read_part(const std::string& folder, const std::string& part) {
   }
 }
 
-/// How dark a shape of one class is at (x, y) in [-1, 1]²: rings, bars, crosses and their mixtures.
+/// Returns how dark a shape of one class is at (x, y) in [-1, 1]²: rings, bars, crosses and their mixtures.
 double shape_at(int kind, double x, double y) {
   const double r = std::sqrt(x * x + y * y), width = 0.18;
   const auto line = [&](double distance) { return std::clamp(1.5 - std::abs(distance) / width, 0.0, 1.0); };

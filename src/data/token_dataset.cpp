@@ -1,4 +1,4 @@
-// Batches of a token row: random ones as a pure function of (seed, number), and windows in order for evaluation.
+// Batches of a token sequence: random ones as a pure function of (seed, index), and windows in order for evaluation.
 #include <limits>
 
 #include "base/error.h"
@@ -42,7 +42,7 @@ double CounterRandom::uniform(uint64_t counter) const { return static_cast<doubl
 TokenDataset::TokenDataset(std::span<const int32_t> tokens, int32_t vocab_size) {
   for (size_t i = 0; i < tokens.size(); ++i)
     if (tokens[i] < 0 || tokens[i] >= vocab_size)
-      throw_invalid("TokenDataset", "token " + std::to_string(tokens[i]) + " at place " + std::to_string(i) +
+      throw_invalid("TokenDataset", "token " + std::to_string(tokens[i]) + " at position " + std::to_string(i) +
                                         " is outside the vocabulary of " + std::to_string(vocab_size));
   if (vocab_size <= std::numeric_limits<uint16_t>::max() + 1) narrow_.assign(tokens.begin(), tokens.end());
   else wide_.assign(tokens.begin(), tokens.end());

@@ -28,7 +28,8 @@ struct Descriptor {
   throw_failure(op, path + ": " + std::strerror(error));
 }
 
-// Private and writable: a compiled step that owns an array of the file may update it in place, on pages of its own.
+// Maps privately and writable: a compiled step that owns an array of the file may update it in place, on its own copy
+// of the pages.
 Bytes mapping(const std::string& op, const std::string& path, int fd, size_t size) {
   void* data = ::mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_NORESERVE, fd, 0);
   if (data == MAP_FAILED) fail_system(op, path, errno);
@@ -57,7 +58,7 @@ graph::Storage storage_copied(const char* from, uint64_t size, Dtype dtype, bool
   runtime::BufferRef buffer = runtime::allocate(size);
   char* to = static_cast<char*>(buffer->data());
   if (size > 0) std::memcpy(to, from, size);
-  const size_t width = dtype == complex64 ? 4 : dtype.size();  // its parts are swapped one by one
+  const size_t width = dtype == complex64 ? 4 : dtype.size();  // its parts are swapped separately
   for (uint64_t k = 0; swap && k < size; k += width) std::reverse(to + k, to + k + width);
   return {std::move(buffer), 0, std::move(strides)};
 }

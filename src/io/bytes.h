@@ -1,5 +1,5 @@
 #pragma once
-// A file's bytes, wherever they are, and arrays that lie in them.
+// A file's bytes, mapped or in memory, and arrays that use them.
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -11,7 +11,7 @@
 
 namespace weft::io {
 
-/// Bytes with somebody who keeps them, and what messages say about them. They may be written to: nobody else sees it.
+/// Bytes with their owner, and their name in messages. They may be written to: no other reader sees it.
 struct Bytes {
   std::string op;    // "load_npz"
   std::string name;  // "weights.npz"
@@ -23,24 +23,24 @@ struct Bytes {
   [[noreturn]] void fail(const std::string& what, uint64_t byte) const;
 };
 
-/// The file under `path`, mapped where it is an ordinary file. Throws std::runtime_error "[op] path: the system's
+/// Returns the bytes of a file, mapped where it is an ordinary file. Throws std::runtime_error "[op] path: the system's
 /// reason".
 Bytes map_file(const std::string& op, const std::string& path);
-/// What is left in `in`.
+/// Returns the remaining bytes of `in`.
 Bytes read_all(const std::string& op, Reader& in);
 void write_all(const std::string& op, Writer& out, const std::vector<std::string_view>& pieces);
 
-/// The array whose first element lies `at` bytes into `bytes`: in place where the address is a multiple of the
-/// element's size, else a copy. With `swap`, of the other byte order. The caller has checked that all of it lies
-/// inside. A bool that is neither 0 nor 1 is refused.
+/// Returns the array whose first element is at byte `at` of `bytes`: in place where the address is a multiple of the
+/// element's size, else a copy; with `swap`, of the other byte order. The caller has checked that all of it is inside.
+/// Throws for a bool that is neither 0 nor 1.
 array array_in(const Bytes& bytes, uint64_t at, const Shape& shape, Dtype dtype, bool column_major = false,
                bool swap = false);
 
-/// Bytes of an array of that shape, or false where a size, or the product of those that are not zero, does not fit 63
-/// bits.
+/// Computes the bytes of an array of that shape. Returns false where a size, or the product of those that are not zero,
+/// does not fit 63 bits.
 bool byte_count(const std::vector<uint64_t>& shape, Dtype dtype, uint64_t& bytes);
 
-/// `file` with `extension` at its end.
+/// Returns `file` with `extension` at its end, added where it is missing.
 std::string with_extension(const std::string& file, const std::string& extension);
 
 }  // namespace weft::io

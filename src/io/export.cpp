@@ -90,10 +90,10 @@ FunctionExporter::FunctionExporter(ExportCallback callback, ArgsKwargsFunction f
 }
 FunctionExporter::FunctionExporter(FunctionExporter&&) noexcept = default;
 FunctionExporter::~FunctionExporter() {
-  if (!state_ || std::uncaught_exceptions() > 0) return;  // what failed on the way leaves no file behind
+  if (!state_ || std::uncaught_exceptions() > 0) return;  // a failed export leaves no file
   try {
     close();
-  } catch (...) {  // close() by itself tells
+  } catch (...) {  // only close() reports errors
   }
 }
 
@@ -205,7 +205,7 @@ void export_function(const ExportCallback& callback, const ArgsKwargsFunction& f
   exporter(callback, fun, shapeless)(args, kwargs);
 }
 
-/// Each function of the file compiled once for its signature.
+/// Compiles each function of the file once for its signature.
 struct ImportedFunction::State {
   std::string file;
   io::ProgramFile program;

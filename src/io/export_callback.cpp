@@ -1,4 +1,4 @@
-// A traced function told to a callback, one operation after the other.
+// Passes a traced function to a callback, one operation after the other.
 #include "io/export_callback.h"
 
 #include "base/error.h"
@@ -15,7 +15,7 @@ using graph::Value;
 using graph::Values;
 using Described = std::vector<std::tuple<std::string, Shape, Dtype>>;
 
-/// Name and value of each field that differs from its default.
+/// Returns name and value of each field that differs from its default.
 std::vector<StateT> fields(const Attrs& a) {
   const Attrs plain;
   std::vector<StateT> out;

@@ -1,5 +1,5 @@
 #pragma once
-// What ExportCallback is told of one traced signature (weft/export.h).
+// The values that an ExportCallback gets for one traced signature (weft/export.h).
 #include <map>
 #include <set>
 
@@ -9,15 +9,15 @@
 
 namespace weft::io {
 
-/// Names and constants through all signatures of one exporter.
+/// Names and constants over all signatures of one exporter.
 struct CallbackState {
   NodeNamer namer;
   std::set<std::pair<const graph::Node*, int>> told;  // constants
-  std::vector<array> kept;  // they, and what was named: their addresses are not given to others
+  std::vector<array> kept;  // constants and named arrays: while they live, their addresses are not reused
 };
 
-/// `graph.inputs`: arguments, keyword arguments (as many as `keywords`), then the arrays `captured`. Throws
-/// std::invalid_argument for control flow.
+/// Calls the callback for a graph with inputs: arguments, keyword arguments (as many as `keywords`), then the arrays
+/// `captured`. Throws std::invalid_argument for control flow.
 void tell(const ExportCallback& callback, const graph::Graph& graph, const std::vector<std::string>& keywords,
           const std::vector<array>& captured, CallbackState& state);
 

@@ -1,4 +1,4 @@
-// Whole files: read at once, written so that nobody ever sees a part.
+// Whole files: read at once, written so that no reader ever sees a part.
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -55,8 +55,8 @@ void write_all(int fd, std::string_view bytes, const std::string& path) {
   }
 }
 
-/// A new file in the folder of `path`. Without a name where the system can do that: then a killed process leaves
-/// nothing behind.
+/// Makes a new file in the folder of `path`, without a name where the system can do that: then a killed process leaves
+/// nothing.
 int open_temporary(const std::string& path, const std::string& name, bool& named) {
 #ifdef O_TMPFILE
   if (const int fd = ::open(folder_of(path).c_str(), O_TMPFILE | O_WRONLY | O_CLOEXEC, 0666); fd >= 0) {
@@ -70,7 +70,7 @@ int open_temporary(const std::string& path, const std::string& name, bool& named
   return fd;
 }
 
-/// Gives the complete file its temporary name; false where that is not possible here (no /proc).
+/// Gives the complete file its temporary name. Returns false where that is not possible here (no /proc).
 bool give_name(int fd, const std::string& name) {
   const std::string self = "/proc/self/fd/" + std::to_string(fd);
   return ::linkat(AT_FDCWD, self.c_str(), AT_FDCWD, name.c_str(), AT_SYMLINK_FOLLOW) == 0;
@@ -124,7 +124,7 @@ std::string read_file(const std::string& path) {
   std::string bytes;
   size_t used = 0;
   bytes.resize(S_ISREG(info.st_mode) ? static_cast<size_t>(info.st_size) + 1
-                                     : 1 << 16);  // one more byte finds the end without a second round
+                                     : 1 << 16);  // one more byte finds the end without a second read
   for (;;) {
     const ssize_t n = ::read(file.get(), bytes.data() + used, std::min<size_t>(bytes.size() - used, size_t{1} << 30));
     if (n < 0 && errno == EINTR) continue;

@@ -1,11 +1,11 @@
 #pragma once
-// A guard before JSON from outside goes to a parser: what a reader then does with it (printing a value in a message,
-// comparing) is recursive.
+// A guard for JSON from outside before it is parsed: later uses of the value (printing it in a message, comparing) are
+// recursive.
 #include <string_view>
 
 namespace weft::io {
 
-/// Whether some value of the text lies in more than `most` lists and objects. The text need not be JSON.
+/// Returns whether some value of the text is nested in more than `most` lists and objects. The text need not be JSON.
 bool nested_deeper(std::string_view json, int most);
 
 }  // namespace weft::io

@@ -1,5 +1,4 @@
-// The header is Python text, but only ever a dictionary of three fields: it is parsed as that, with nothing taken on
-// trust.
+// The header is Python text, but always a dictionary of three fields: it is parsed as that, and every value is checked.
 #include "io/npy.h"
 
 #include <fmt/format.h>
@@ -27,7 +26,7 @@ constexpr Kind kinds[] = {{"b1", bool_},   {"u1", uint8},   {"u2", uint16},    {
                           {"i1", int8},    {"i2", int16},   {"i4", int32},     {"i8", int64},   {"f2", float16},
                           {"f4", float32}, {"f8", float64}, {"c8", complex64}, {"V2", bfloat16}};
 
-/// Why an element type cannot be read.
+/// Returns why an element type cannot be read.
 std::string reason(std::string_view code) {
   if (code.starts_with('O')) return "Python objects, which only Python can read: save it with allow_pickle=False";
   if (code == "c16") return "complex128, which Weft has not: convert it to complex64";
@@ -165,7 +164,7 @@ class Parser {
   std::optional<std::vector<uint64_t>> shape_;
 };
 
-/// Where the header's text lies.
+/// Returns the position of the header's text.
 std::pair<uint64_t, uint64_t> header_range(const Bytes& bytes) {
   const std::string_view view = bytes.view;
   if (!view.starts_with(magic)) {
@@ -233,7 +232,7 @@ std::string npy_header(const std::string& op, Dtype dtype, const Shape& shape) {
 }  // namespace io
 
 array load(const std::string& file, StreamOrDevice) {
-  // A file that is there may be called anything; of one that is not, the name is all that can be judged.
+  // An existing file may have any name; of a missing one only the name can be checked.
   const std::filesystem::path path(file);
   if (path.extension() != ".npy" && !std::filesystem::exists(path))
     throw_invalid(

@@ -8,9 +8,9 @@
 
 namespace weft::io {
 
-/// The array that `bytes` are, all of them.
+/// Returns the array that all of `bytes` hold.
 array parse_npy(const Bytes& bytes);
-/// All that goes before the elements of a row-major array: a multiple of 64 bytes.
+/// Returns everything before the elements of a row-major array: a multiple of 64 bytes.
 std::string npy_header(const std::string& op, Dtype dtype, const Shape& shape);
 
 }  // namespace weft::io

@@ -16,7 +16,7 @@ const std::string& entry(const std::unordered_map<std::string, std::string>& met
   return it->second;
 }
 
-/// A replay on placeholders: every entry is held against its row.
+/// Replays the tape on placeholders, which checks every entry against its row.
 void check_function(const TapedFunction& f) {
   graph::Values inputs;
   for (const graph::Type& t : f.tape.inputs) inputs.push_back(graph::parameter(t, static_cast<int64_t>(inputs.size())));
@@ -49,7 +49,7 @@ ProgramFile read(const std::string& label, const SafetensorsLoad& file) {
     }
   } catch (const internal_error&) {
     throw;
-  } catch (const std::exception& e) {  // rows refuse with std::invalid_argument
+  } catch (const std::exception& e) {  // rows throw std::invalid_argument
     throw_failure("import_function", label + ": " + e.what());
   }
   return out;

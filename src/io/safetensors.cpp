@@ -1,4 +1,4 @@
-// Safetensors files: arrays that lie in the file's bytes.
+// Safetensors files, whose arrays use the file's bytes in place.
 #include <algorithm>
 #include <cstring>
 #include <map>
@@ -44,7 +44,7 @@ SafetensorsLoad parse(const io::Bytes& bytes) {
   return out;
 }
 
-/// Which file of the set holds each tensor.
+/// Reads from the index which file of the set holds each tensor.
 std::map<std::string, std::set<std::string>> parse_index(const io::Bytes& index) {
   if (io::nested_deeper(index.view, 16)) index.fail("the index is nested too deeply", 0);
   nlohmann::json root;
@@ -60,7 +60,7 @@ std::map<std::string, std::set<std::string>> parse_index(const io::Bytes& index)
   std::map<std::string, std::set<std::string>> files;
   for (const auto& [tensor, file] : map->items()) {
     const std::string name = file.is_string() ? file.get<std::string>() : "";
-    // Only files beside the index: no folder of somebody else.
+    // Only files next to the index are read, no other folder.
     if (name.empty() || name == "." || name == ".." || name.find('/') != std::string::npos ||
         name.find('\0') != std::string::npos)
       index.fail("the index names no file beside it for tensor " + nlohmann::json(tensor).dump(), 0);
@@ -110,14 +110,14 @@ void write(const std::vector<Named>& sorted, const Metadata& metadata, F put) {
     at += a.nbytes();
     all.push_back(a);
   }
-  const std::string head = io::write_header(header);  // refuses what cannot be written before anything is computed
+  const std::string head = io::write_header(header);  // throws for what cannot be written before anything is computed
   weft::eval(all);
   std::vector<std::string_view> pieces{head};
   for (const auto& a : all) pieces.emplace_back(static_cast<const char*>(a.raw_data()), a.nbytes());
   put(pieces);
 }
 
-/// Names in order, cut where the next tensor would be too much.
+/// Splits the names in order where the next tensor would exceed the limit.
 std::vector<std::vector<Named>> cut(const std::unordered_map<std::string, array>& arrays, size_t max_bytes) {
   const std::map<std::string, array> sorted(arrays.begin(), arrays.end());
   std::vector<std::vector<Named>> parts(1);

@@ -1,4 +1,4 @@
-// Parsing with nothing taken on trust: every number is checked before it is used.
+// Parses untrusted headers: every number is checked before it is used.
 #include "io/safetensors_header.h"
 
 #include <algorithm>
@@ -28,15 +28,15 @@ std::string printable(std::string_view text) {
   return json(std::string(text)).dump(-1, ' ', true, json::error_handler_t::replace);
 }
 
-/// The place of a name in the file, for messages (its JSON may be spelled in more ways than one: then the header's
-/// start).
+/// Returns the position of a name in the file, for messages (where its JSON is escaped, the header's start).
 uint64_t place(std::string_view text, const std::string& name) {
   const size_t at = text.find(printable(name));
   return 8 + (at == std::string_view::npos ? 0 : at);
 }
 
 json parse(const std::string& file, std::string_view text) {
-  // Names that occur twice: the parser would keep the last one silently. Depth: {name: {field: [number]}} and no more.
+  // Throws for names that occur twice, of which the parser would silently keep the last. Depth: {name: {field:
+  // [number]}} and no more.
   std::vector<std::set<std::string>> open;
   const auto watch = [&](int depth, json::parse_event_t event, json& value) {
     if (depth > 3) fail_at(file, "the header is nested too deeply", 8);
@@ -63,7 +63,7 @@ class Reader {
 
   SafetensorsHeader read() {
     if (text_.empty() || text_.front() != '{') fail_at(file_, "the header does not start with '{'", 8);
-    // To the parser a zero byte is the end of its input.
+    // The parser takes a zero byte for the end of its input.
     if (const size_t zero = text_.find('\0'); zero != std::string_view::npos)
       fail_at(file_, "the header is not JSON", 8 + zero);
     const json root = parse(file_, text_);
@@ -151,7 +151,7 @@ class Reader {
     return entry;
   }
 
-  /// The data is one piece after the other, nothing twice and nothing hidden between.
+  /// Checks that the tensors' data follow each other without overlaps or gaps.
   void check_cover(std::vector<TensorEntry>& tensors) const {
     std::sort(tensors.begin(), tensors.end(), [](const auto& a, const auto& b) {
       return std::tie(a.begin, a.end, a.name) < std::tie(b.begin, b.end, b.name);

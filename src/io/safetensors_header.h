@@ -31,10 +31,10 @@ constexpr uint64_t max_header_bytes = 100'000'000;
 /// Reads and checks the JSON of a header; `data_bytes` follow it in the file. Throws std::runtime_error
 /// "[load_safetensors] file: … at byte N".
 SafetensorsHeader parse_header(const std::string& file, std::string_view json, uint64_t data_bytes);
-/// Length and JSON, padded with blanks to a multiple of 8 bytes.
+/// Returns length and JSON, padded with blanks to a multiple of 8 bytes.
 std::string write_header(const SafetensorsHeader& header);
 
-/// save_safetensors under just this name, without an extension added.
+/// Writes as save_safetensors under exactly this name, without adding an extension.
 void save_safetensors_as(const std::string& file, const std::unordered_map<std::string, array>& arrays,
                          const std::unordered_map<std::string, std::string>& metadata);
 

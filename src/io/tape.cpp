@@ -19,7 +19,7 @@ using graph::Op;
 using graph::Value;
 using graph::Values;
 
-/// What the tape's symbols stand for where it is replayed.
+/// The lengths that the tape's symbols have where it is replayed.
 using Lengths = std::map<const Symbol*, Dim>;
 
 void bind(Lengths& lengths, const Shape& written, const Shape& given) {
@@ -36,8 +36,8 @@ Shape bound_shape(const Shape& shape, const Lengths& lengths) {
   return out;
 }
 
-/// A region whose body is a tape. Its inputs may have other shapes than those it was written with (a batch axis in
-/// front, say): then the rules say whether they fit.
+/// Returns a region whose body is a tape. Its inputs may have other shapes than those it was written with (with a batch
+/// axis in front, for example): then the rules decide whether they fit.
 std::shared_ptr<const graph::Composite> region(const Tape::Entry& entry) {
   auto composite = std::make_shared<graph::Composite>();
   composite->name = entry.name;
@@ -67,7 +67,7 @@ std::shared_ptr<const graph::Control> control_of(const Tape::Entry::Control& wri
   return graph::make_control(std::move(control));
 }
 
-/// What the compiler takes for granted of a region that says it is attention.
+/// Checks what the compiler assumes of a region that claims to be attention.
 void check_attention(const graph::AttentionRegion& region, const Values& inputs) {
   if (inputs.size() != (region.derivative ? 6u : 3u) + (region.mask ? 1u : 0u))
     throw_invalid("attention", "takes q, k, v, perhaps a mask, and for its derivative three more");

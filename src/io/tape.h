@@ -1,6 +1,6 @@
 #pragma once
-// A graph written down: operators by name with their attributes, in an order in which they can be computed. What an
-// exported function is, in memory and as JSON (docs/programs.md).
+// A serialized graph: operators by name with their attributes, in an order in which they can be computed. An exported
+// function is one, in memory and as JSON (docs/programs.md).
 #include <memory>
 #include <optional>
 #include <span>
@@ -16,7 +16,7 @@
 namespace weft::io {
 
 struct Tape {
-  /// Value `first` counts the inputs, then the entries; `second` is which of its results.
+  /// Which value: `first` counts the inputs, then the entries; `second` is the index of its result.
   using Ref = std::pair<int, int>;
   struct Entry {
     graph::Op op;
@@ -40,7 +40,7 @@ struct Tape {
   std::vector<Ref> outputs;
 };
 
-/// Attributes that are lists of whole numbers, by the names of docs/programs.md.
+/// The attributes that are lists of integers, by the names of docs/programs.md.
 struct AttrList {
   const char* key;
   std::vector<int64_t> graph::Attrs::*member;
@@ -55,20 +55,20 @@ struct TapedFunction {
   std::vector<std::string> stored;    // names of stored arrays
 };
 
-/// Composites are written down with their bodies; their own derivatives stay behind.
+/// Serializes a graph. Composites are written with their bodies, without derivatives of their own.
 Tape tape_of(const graph::Graph& graph);
 
-/// The outputs for given inputs: every entry is built anew, by its row's rules. Symbols in attributes take the lengths
-/// that the inputs have where the tape's inputs have the symbol. Throws std::invalid_argument where an entry does not
-/// fit ("entry 12: [reshape] …").
+/// Returns the outputs for given inputs: every entry is built again, by its row's rules. Symbols in attributes take the
+/// lengths that the inputs have where the tape's inputs have the symbol. Throws std::invalid_argument where an entry
+/// does not fit ("entry 12: [reshape] …").
 graph::Values replay(const Tape& tape, std::span<const graph::Value> inputs);
 
 std::string functions_json(const std::vector<TapedFunction>& functions);
-/// Throws std::runtime_error with a sentence where the text is not what functions_json writes. Entries are not yet held
-/// against their rows: `replay` does that.
+/// Returns the functions that functions_json wrote. Throws std::runtime_error where the text is something else. Entries
+/// are not checked against their rows yet: `replay` does that.
 std::vector<TapedFunction> functions_from_json(std::string_view json);
 
-/// All that a call needs beside the file: checked by a replay on placeholders.
+/// The contents of a file of functions, checked by a replay on placeholders.
 struct ProgramFile {
   std::string metadata;  // the user's
   std::vector<TapedFunction> functions;

@@ -1,4 +1,4 @@
-// Tapes as JSON and back. Numbers that JSON cannot hold (infinities, NaN) are written by their bits.
+// Tapes as JSON and back. Numbers that JSON cannot represent (infinities, NaN) are written as their bits.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -49,7 +49,7 @@ ordered_json number_json(const Number& n) {
   return {{"bits", std::bit_cast<uint64_t>(n.f)}};
 }
 
-/// Only what differs from the defaults.
+/// Writes the attributes that differ from their defaults.
 void write_attrs(ordered_json& out, const Attrs& a) {
   const Attrs plain;
   for (const AttrList& list : lists)
@@ -267,8 +267,8 @@ class TapeReader {
     return {number(value["scale"]).real(), truth(value["causal"], "causal"), whole(value["offset"], "offset"),
             truth(value["mask"], "mask"), truth(value["derivative"], "derivative")};
   }
-  /// A region is known by its name and key alone: one that was read may have another body than this library's of the
-  /// same name.
+  /// Returns the key of a region that was read, with a digest of its body: name and key identify a region, and its body
+  /// may differ from this library's of the same name.
   static std::string identified(std::string key, const Tape& body) {
     const std::string mark = " body " + Hasher().text(tape_json(body).dump()).finish().hex();
     return key.ends_with(mark) ? key : key + mark;

@@ -20,7 +20,7 @@ constexpr uint32_t member_mark = 0x04034b50, entry_mark = 0x02014b50, end_mark =
                    locator64_mark = 0x07064b50;
 constexpr uint64_t end_bytes = 22, locator_bytes = 20, end64_bytes = 56, entry_bytes = 46, member_bytes = 30;
 
-/// Little-endian numbers at places that are checked.
+/// Reads little-endian numbers at checked positions.
 class Fields {
  public:
   Fields(const Bytes& bytes, uint64_t at, uint64_t size, const char* what) : bytes_(bytes), at_(at) {
@@ -71,7 +71,7 @@ Directory find_directory(const Bytes& zip) {
   return d;
 }
 
-/// Sizes and place of an entry that stand in its zip64 field, as far as its 32-bit fields say so.
+/// Reads sizes and position of an entry from its zip64 field, where its 32-bit fields say so.
 void read_wide(const Bytes& zip, uint64_t at, uint64_t length, uint64_t* const (&fields)[3]) {
   const auto all_ones = [](const uint64_t* v) { return *v == 0xffffffff; };
   if (std::none_of(std::begin(fields), std::end(fields), all_ones)) return;
@@ -93,7 +93,7 @@ void read_wide(const Bytes& zip, uint64_t at, uint64_t length, uint64_t* const (
   }
 }
 
-/// Where a member's data begins, by the header before it.
+/// Returns where a member's data begins, by the header before it.
 uint64_t data_place(const Bytes& zip, const ZipMember& m, uint64_t header, uint64_t limit) {
   const Fields f(zip, header, member_bytes, "a member's header");
   const std::string who = "member '" + m.name + "'";
@@ -105,7 +105,7 @@ uint64_t data_place(const Bytes& zip, const ZipMember& m, uint64_t header, uint6
   return begin;
 }
 
-/// One entry of the directory; returns where the next begins.
+/// Reads one entry of the directory. Returns where the next begins.
 uint64_t read_entry(const Bytes& zip, uint64_t at, uint64_t end, uint64_t limit, ZipMember& m, uint64_t& header) {
   const Fields f(zip, at, entry_bytes, "its directory");
   if (f(0, 4) != entry_mark) zip.fail("the directory is damaged", at);
@@ -122,7 +122,7 @@ uint64_t read_entry(const Bytes& zip, uint64_t at, uint64_t end, uint64_t limit,
   m.packed = f(20, 4), m.size = f(24, 4), header = f(42, 4);
   read_wide(zip, at + entry_bytes + name, extra, {&m.size, &m.packed, &header});
   m.at = data_place(zip, m, header, limit);
-  // Deflate makes at most 1032 bytes of one: whoever claims more wants memory, not an array.
+  // Deflate makes at most 1032 bytes of one: a larger claim is refused before memory is allocated for it.
   const bool credible = m.deflated ? m.size / 1032 <= m.packed : m.size == m.packed;
   if (!credible) zip.fail(fmt::format("member '{}' claims {} bytes of content in {}", m.name, m.size, m.packed), at);
   return next;
@@ -137,7 +137,7 @@ void refuse_shared_bytes(const Bytes& zip, const std::vector<ZipMember>& members
     if (ranges[k].first < ranges[k - 1].second) zip.fail("two members share bytes of the archive", ranges[k].first);
 }
 
-/// Raw deflate data, whole: exactly `size` bytes come out of exactly what goes in.
+/// Unpacks raw deflate data; throws unless all of the input makes exactly `size` bytes.
 void inflate_all(const Bytes& archive, const ZipMember& m, unsigned char* to) {
   z_stream z{};
   if (inflateInit2(&z, -MAX_WBITS) != Z_OK) throw_failure(archive.op, archive.name + ": zlib has no memory");
@@ -224,7 +224,8 @@ std::string deflated(const std::string& op, const std::vector<std::string_view>&
   return out;
 }
 
-/// What the header before a member and its entry in the directory have in common, from the version to the sizes.
+/// Returns the fields that the header before a member shares with its entry in the directory, from the version to the
+/// sizes.
 std::string common_fields(const ZipInput& in, const ZipMember& m, bool wide) {
   const bool ascii =
       std::all_of(in.name.begin(), in.name.end(), [](char c) { return static_cast<unsigned char>(c) < 0x80; });
@@ -234,7 +235,7 @@ std::string common_fields(const ZipInput& in, const ZipMember& m, bool wide) {
          number(wide ? 0xffffffff : m.size, 4) + number(in.name.size(), 2);
 }
 
-/// Header 0xd935 is the one that Android's tools pad with: the alignment, then as many zeros as it takes.
+/// Returns padding in the extra field 0xd935, which Android's tools use: the alignment, then as many zeros as needed.
 std::string padding(uint64_t begin) {
   uint64_t fill = (64 - begin % 64) % 64;
   if (fill == 0) return {};

@@ -1,5 +1,5 @@
 #pragma once
-// Zip archives: members stored or deflated, zip64 where sizes ask for it, no encryption, one file. Read by the
+// Zip archives: members stored or deflated, zip64 where sizes need it, no encryption, one file. They are read by the
 // directory at the archive's end.
 #include <cstdint>
 #include <deque>
@@ -21,9 +21,9 @@ struct ZipMember {
   bool deflated = false;
 };
 
-/// In the order of the directory. No two share bytes of the archive or a name.
+/// Returns the members in the order of the directory. Throws where two share bytes of the archive or a name.
 std::vector<ZipMember> read_zip(const Bytes& archive);
-/// A member's content, checked against its checksum: in the archive where it is stored, else unpacked.
+/// Returns a member's content, checked against its checksum: in the archive where it is stored, else unpacked.
 Bytes content(const Bytes& archive, const ZipMember& member);
 
 struct ZipInput {
@@ -31,12 +31,12 @@ struct ZipInput {
   std::vector<std::string_view> pieces;  // of its content
 };
 
-/// An archive as pieces to be written one after the other. Stored content begins at a multiple of 64 bytes.
+/// An archive as pieces that are written one after the other. Stored content begins at a multiple of 64 bytes.
 struct ZipImage {
   std::vector<std::string_view> pieces;  // of `texts` and of the inputs
   std::deque<std::string> texts;
 };
-/// `wide`: zip64 fields everywhere, though no size asks for them.
+/// Packs members to an archive. `wide` writes zip64 fields everywhere, although no size needs them.
 ZipImage write_zip(const std::string& op, std::span<const ZipInput> inputs, bool deflate, bool wide = false);
 
 }  // namespace weft::io

@@ -1,4 +1,4 @@
-// Multi-head self-attention with one product for queries, keys and values.
+// Multi-head self-attention with one matrix product for queries, keys and values.
 #include <cmath>
 #include <limits>
 

@@ -11,7 +11,7 @@ namespace weft::nn {
 
 namespace {
 
-/// One number for each axis from a list of one or of all.
+/// Returns one number for each axis, from a list of one number or of all.
 std::vector<int> for_axes(const char* op, const char* what, const std::vector<int>& given, int space) {
   if (given.size() == 1) return std::vector<int>(static_cast<size_t>(space), given[0]);
   if (given.size() != static_cast<size_t>(space))

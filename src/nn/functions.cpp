@@ -11,19 +11,19 @@ namespace weft::nn {
 
 namespace {
 
-// A constant with a fraction: it has the dtype of a floating x, and makes float32 of integers.
+// Returns a constant in the dtype of a floating x, or in float32, which integers promote to.
 array as(double value, const array& x) { return array(value, issubdtype(x.dtype(), inexact) ? x.dtype() : float32); }
 array zero(const array& x) { return array(0, x.dtype()); }
 array floating_point(const array& x) { return issubdtype(x.dtype(), inexact) ? x : astype(x, float32); }
 
 }  // namespace
 
-// The order of the operands of maximum and minimum decides which of them has the gradient where they are equal; it is
+// The order of the operands of maximum and minimum decides which of them gets the gradient where they are equal; it is
 // MLX's.
 array celu(const array& x, float alpha) {
   return maximum(x, zero(x)) + as(alpha, x) * (exp(minimum(x, zero(x)) / as(alpha, x)) - as(1, x));
 }
-// The minimum keeps exp from overflowing where it is not chosen, whose derivative would be 0 · ∞.
+// The minimum keeps exp from overflowing where it is not selected, which would make the derivative 0 · ∞.
 array elu(const array& x, float alpha) {
   return where(x > zero(x), x, as(alpha, x) * (exp(minimum(zero(x), x)) - as(1, x)));
 }
@@ -41,7 +41,7 @@ array hard_tanh(const array& x, float low, float high) { return minimum(maximum(
 array hardswish(const array& x) { return x * hard_tanh(x + as(3, x), 0, 6) / as(6, x); }
 array leaky_relu(const array& x, float negative_slope) { return maximum(as(negative_slope, x) * x, x); }
 array log_sigmoid(const array& x) { return -softplus(-x); }
-// Less the maximum first: beside a large one the logarithm of the sum would round away.
+// Subtracts the maximum first: next to a large one the logarithm of the sum would be rounded away.
 array log_softmax(const array& x, int axis) {
   const array below = x - stop_gradient(max(x, axis, true));
   return below - logsumexp(below, axis, true);
@@ -54,7 +54,7 @@ array prelu(const array& x, const array& alpha) {
 array relu(const array& x) { return maximum(x, zero(x)); }
 array relu2(const array& x) { return square(relu(x)); }
 array relu6(const array& x) { return minimum(relu(x), as(6, x)); }
-// Klambauer et al. 2017: with these numbers activations keep mean 0 and variance 1. To the digits that MLX takes.
+// Klambauer et al. 2017: with these constants activations keep mean 0 and variance 1. They have MLX's digits.
 array selu(const array& x) { return elu(x, 1.67326f) * as(1.0507, x); }
 array sigmoid(const array& x) { return weft::sigmoid(x); }
 array silu(const array& x) { return x * weft::sigmoid(x); }

@@ -1,4 +1,4 @@
-// Starting values.
+// Initial values.
 #include "weft/nn/init.h"
 
 #include <algorithm>
@@ -74,7 +74,7 @@ array he_uniform(const Shape& shape, Fan mode, float gain, Dtype dtype) {
   return uniform_in(shape, gain * std::sqrt(3 / he_fan("init.he_uniform", shape, mode)), dtype);
 }
 
-// The least of a row's keys, which are drawn before the values, say where its zeros are.
+// The zeros of a row are at the smallest of its random keys, which are drawn before the values.
 array sparse(const Shape& shape, double sparsity, float mean, float std, Dtype dtype) {
   check_matrix("init.sparse", shape);
   if (!(sparsity >= 0 && sparsity <= 1))
@@ -84,8 +84,8 @@ array sparse(const Shape& shape, double sparsity, float mean, float std, Dtype d
   return put_along_axis(values, slice(order, {0, 0}, {shape[0], zeros}), array(0, dtype), 1);
 }
 
-// A normal matrix has no preferred directions, and so its Q is evenly distributed once its signs are determined
-// (Mezzadri 2007).
+// A normal matrix has no preferred direction, so its Q is uniformly distributed once its signs are fixed (Mezzadri
+// 2007).
 array orthogonal(const Shape& shape, float gain, Dtype dtype) {
   if (shape.size() < 2)
     throw_invalid("init.orthogonal", "a weight has at least two axes; the shape is " + to_string(shape));

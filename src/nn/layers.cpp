@@ -1,4 +1,4 @@
-// Linear, Bilinear, Embedding, Dropout. Each computes in the dtype of what comes in; its parameters stay what they are.
+// Linear, Bilinear, Embedding, Dropout. Each computes in the dtype of its input; its parameters keep theirs.
 #include "weft/nn/layers.h"
 
 #include "nn/support.h"
@@ -41,8 +41,8 @@ Linear::Linear(Place place, int64_t in, int64_t out, bool with_bias)
 
 namespace {
 
-/// Tensor cores read 8-bit floats 16 at a time, along each axis in one of the three products. A length that is a symbol
-/// may be anything.
+/// Returns whether the sizes suit tensor cores, which read 8-bit floats 16 at a time along an axis of each of the three
+/// matrix products. A symbolic length may have any value, so it does not.
 bool fits_float8(const array& x, const array& weight) {
   int64_t rows = 1;
   for (size_t k = 0; k + 1 < x.ndim(); ++k) {
@@ -77,7 +77,7 @@ Bilinear::Bilinear(Place place, int64_t in1, int64_t in2, int64_t out, bool with
   if (with_bias) bias.emplace(*this, "bias", init::uniform({out}, -bound_of(in1), bound_of(in1)));
 }
 
-// x1 against all rows of all matrices at once, then x2 against what came out.
+// Multiplies x1 by all rows of all matrices at once, then x2 by the result.
 array Bilinear::operator()(const array& x1, const array& x2) const {
   const Shape& s = weight.value().shape();
   check_float("Bilinear", x1, s[2]);

@@ -1,4 +1,4 @@
-// Losses: each a formula for one element or row, then the reduction.
+// Losses: a formula for each element or row, then the reduction.
 #include "weft/nn/losses.h"
 
 #include <cmath>
@@ -24,7 +24,7 @@ array reduced(const array& each, Reduction reduction) {
   }
 }
 
-// In float32 at least.
+// Converts to float32 at least; throws for complex numbers.
 array precise(const char* op, const char* what, const array& x) {
   if (issubdtype(x.dtype(), complexfloating))
     throw_invalid(op, std::string(what) + " must be real; they are complex64");
@@ -36,12 +36,12 @@ void check_same(const char* op, const array& a, const array& b) {
     throw_invalid(op, "shapes must be the same; they are " + to_string(a.shape()) + " and " + to_string(b.shape()));
 }
 
-// inputs - targets, with their shapes broadcast together.
+// Returns inputs - targets, broadcast together.
 array difference(const char* op, const array& inputs, const array& targets) {
   return precise(op, "the inputs", inputs) - precise(op, "the targets", targets);
 }
 
-// The same of one shape.
+// Returns inputs - targets; throws where their shapes differ.
 array equal_difference(const char* op, const array& inputs, const array& targets) {
   check_same(op, inputs, targets);
   return difference(op, inputs, targets);
@@ -55,12 +55,13 @@ array distance(const array& a, const array& b, int axis, int p, float eps) {
 
 bool is_last(const array& a, int axis) { return axis == -1 || axis + 1 == static_cast<int>(a.ndim()); }
 
-// The classes last.
+// Moves the axis of the classes to the end.
 array classes_last(const array& a, int axis) { return is_last(a, axis) ? a : moveaxis(a, axis, -1); }
 
-// Targets that are spread over the classes, which are the last axis: probabilities, or classes with smoothing.
-array spread_cross_entropy(const array& scores, const array& targets, bool probabilities, float smoothing) {
-  // As in MLX; it shows where probabilities do not sum to 1.
+// Computes the cross-entropy of distributed targets, with the classes as the last axis: probabilities, or classes with
+// label smoothing.
+array soft_cross_entropy(const array& scores, const array& targets, bool probabilities, float smoothing) {
+  // As MLX computes it, which matters where probabilities do not sum to 1.
   const array below = scores - stop_gradient(max(scores, -1, true));
   const array sums = logsumexp(below, -1), share = as(smoothing, scores);
   const array chosen = probabilities ? sums - sum(below * targets, -1) : fast::cross_entropy(below, targets);
@@ -84,7 +85,7 @@ array cross_entropy(const array& logits, const array& targets, const CrossEntrop
   const array shares = probabilities ? classes_last(precise(op, "targets", targets), options.axis) : targets;
   const bool plain = !probabilities && options.label_smoothing == 0;
   array each = plain ? fast::cross_entropy(scores, targets)
-                     : spread_cross_entropy(scores, shares, probabilities, options.label_smoothing);
+                     : soft_cross_entropy(scores, shares, probabilities, options.label_smoothing);
   if (options.weights) {
     check_same(op, each, *options.weights);
     each = each * astype(*options.weights, each.dtype());

@@ -35,7 +35,7 @@ std::string listed(const std::vector<std::string>& names) {
   return out;
 }
 
-/// Throws where `values` do not fit the parameters; `where` is "[op]"'s inside.
+/// Throws where `values` do not fit the parameters; `where` is the operation that messages name.
 void check_values(const std::string& where, const std::string& file,
                   const std::vector<std::pair<std::string, array*>>& parameters,
                   const std::unordered_map<std::string, array>& values, bool strict) {

@@ -24,7 +24,7 @@ std::vector<int64_t> for_axes(const char* op, const char* what, const std::vecto
   return out;
 }
 
-/// Windows over the axes 1 … space, each followed by the axis of its elements: a view of x padded with `fill`. Windows
+/// The windows over axes 1 … space, each followed by the axis of its elements: a view of x padded with `fill`. Windows
 /// that do not overlap are a reshape.
 struct Windows {
   array view;

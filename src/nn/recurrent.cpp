@@ -1,4 +1,5 @@
-// RNN, GRU, LSTM on scan. Time goes first while the loop runs; the input's products are made before it.
+// RNN, GRU and LSTM on scan. Time is the first axis while the loop runs; the matrix product with the input is computed
+// before it.
 #include "weft/nn/recurrent.h"
 
 #include "nn/support.h"
@@ -13,7 +14,7 @@ array started(const char* op, std::initializer_list<int64_t> shape, int64_t hidd
   return init::uniform(sizes(op, shape), -bound_of(hidden), bound_of(hidden));
 }
 
-/// Wx x + b for all times, time first.
+/// Returns Wx x + b for all times, [time, .., gates · hidden].
 array projected(const char* op, const array& x, const Parameter& weight, const std::optional<Parameter>& bias) {
   check_float(op, x, weight.value().shape(1));
   if (x.ndim() != 2 && x.ndim() != 3)
@@ -23,7 +24,7 @@ array projected(const char* op, const array& x, const Parameter& weight, const s
   return moveaxis(y, -2, 0);
 }
 
-/// What the first step starts from: [.., hidden].
+/// Returns the state before the first step, [.., hidden].
 array start_of(const char* op, const array& x, const std::optional<array>& given, const Dim& hidden) {
   Shape shape = x.shape();
   shape.erase(shape.end() - 2, shape.end());

@@ -9,20 +9,20 @@
 
 namespace weft::nn {
 
-/// The sizes as a shape; throws "[op] …" where one is not positive.
+/// Returns the sizes as a shape; throws "[op] …" where one is not positive.
 Shape sizes(const char* op, std::initializer_list<int64_t> values);
 /// Throws where x is not floating or its last axis is not `width`.
 void check_float(const char* op, const array& x, const Dim& width);
-/// x Wᵀ in x's dtype.
+/// Returns x Wᵀ in x's dtype.
 array product(const array& x, const array& weight);
-/// A number as PyTorch prints it: without trailing zeros.
+/// Returns a number as PyTorch prints it: without trailing zeros.
 std::string digits(float value);
 
-/// 1/√in, rounded once: the bound of the uniform numbers that weights start with.
+/// Returns 1/√in, rounded once: the bound of uniform initial weights.
 inline float bound_of(int64_t in) { return static_cast<float>(1 / std::sqrt(static_cast<double>(in))); }
 inline const char* yes_or_no(bool b) { return b ? "true" : "false"; }
 inline std::string number(const Dim& d) { return std::to_string(d.bound()); }
-/// A parameter, if there is one, in the dtype of x.
+/// Returns a parameter, if there is one, in the dtype of x.
 inline std::optional<array> in_dtype_of(const array& x, const std::optional<Parameter>& p) {
   return p ? std::optional<array>(astype(*p, x.dtype())) : std::nullopt;
 }

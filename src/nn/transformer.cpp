@@ -17,7 +17,7 @@ int64_t or_else(int64_t width, int64_t otherwise) { return width == 0 ? otherwis
 
 int64_t mlp_width(const TransformerOptions& options, int64_t dims) { return or_else(options.mlp_dims, 4 * dims); }
 
-/// A width that the heads share evenly.
+/// Returns the width; throws where the heads do not divide it.
 int64_t shared(int64_t dims, int64_t heads) {
   if (heads <= 0 || dims % heads != 0)
     throw_invalid("MultiHeadAttention", "the width " + std::to_string(dims) +
@@ -25,7 +25,7 @@ int64_t shared(int64_t dims, int64_t heads) {
   return dims;
 }
 
-/// [batch, time, width] → [batch, heads, time, width / heads].
+/// Reshapes [batch, time, width] to [batch, heads, time, width / heads].
 array by_heads(const array& x, int64_t heads) {
   return transpose(reshape(x, {x.shape(0), x.shape(1), heads, x.shape(2).bound() / heads}), {0, 2, 1, 3});
 }
@@ -35,7 +35,7 @@ int layer_count(int n) {
   return n;
 }
 
-/// One half of a transformer: what `custom` makes, else the standard one.
+/// Makes one half of a transformer: by `custom`, else the standard one.
 template <class Part, class Standard, class Make>
 std::unique_ptr<Part> made(Module& parent, const std::string& name, const Make& custom, int num_layers, int64_t dims,
                            int64_t heads, const TransformerOptions& options) {
@@ -49,7 +49,7 @@ std::unique_ptr<Part> made(Module& parent, const std::string& name, const Make& 
   return part;
 }
 
-/// layer(x, memory…), which keeps nothing for its gradient where that is wanted.
+/// Calls layer(x, memory…), by `checkpoint` where it is to keep nothing for its gradient.
 template <class F>
 array through(bool again, const std::vector<array>& inputs, F layer) {
   const ArrayFunction f = [&](const std::vector<array>& in) { return std::vector<array>{layer(in)}; };

@@ -1,4 +1,4 @@
-// Upsampling: along one axis after the other, each place of the result is a weighted sum of elements.
+// Upsampling along one axis after the other: each element of the result is a weighted sum of elements.
 #include <algorithm>
 #include <cmath>
 
@@ -11,54 +11,55 @@ namespace {
 
 using Mode = UpsampleOptions::Mode;
 
-/// One term of the sum: for each place of the result an element of the axis and its weight.
+/// One term of the sum: for each element of the result, the index of an element of the axis and its weight.
 struct Tap {
   std::vector<int32_t> index;
   std::vector<float> weight;  // none: 1
 };
 
-/// As MLX, in float32: where the axis grows the nearest middle of an element, else the last that begins before the
-/// place.
+/// Returns the nearest elements as MLX, in float32: where the axis grows, the element with the nearest center, else the
+/// last one that begins before the position.
 Tap nearest_tap(int64_t from, int64_t to) {
   const float step = static_cast<float>(static_cast<double>(from) / static_cast<double>(to));
   Tap tap;
   for (int64_t i = 0; i < to; ++i) {
-    const float place = static_cast<float>(i);
-    const float at = to > from ? std::nearbyint((place + 0.5f) * step - 0.5f) : std::trunc(place * step);
+    const float position = static_cast<float>(i);
+    const float at = to > from ? std::nearbyint((position + 0.5f) * step - 0.5f) : std::trunc(position * step);
     tap.index.push_back(static_cast<int32_t>(std::clamp(at, 0.0f, static_cast<float>(from - 1))));
   }
   return tap;
 }
 
-/// Where the places of the result lie on the axis: the middles of both fall together, or with align_corners their ends.
-std::vector<double> source_places(int64_t from, int64_t to, double scale, bool align_corners) {
+/// Returns the positions of the result's elements on the axis: the centers of both axes coincide, or with align_corners
+/// their ends.
+std::vector<double> source_positions(int64_t from, int64_t to, double scale, bool align_corners) {
   const double step =
       align_corners ? static_cast<double>(from - 1) / static_cast<double>(std::max<int64_t>(to - 1, 1)) : 1 / scale;
   const double start = align_corners ? 0 : (static_cast<double>(to - 1) * step - static_cast<double>(from - 1)) / 2;
-  std::vector<double> places;
-  for (int64_t i = 0; i < to; ++i) places.push_back(static_cast<double>(i) * step - start);
-  return places;
+  std::vector<double> positions;
+  for (int64_t i = 0; i < to; ++i) positions.push_back(static_cast<double>(i) * step - start);
+  return positions;
 }
 
 double triangle(double x) { return std::max(1 - x, 0.0); }
 
-/// Keys' cubic kernel (1981) of a distance.
+/// Returns Keys' cubic kernel (1981) at a distance.
 double cubic(double x, double a) {
   if (x <= 1) return ((a + 2) * x - (a + 3)) * x * x + 1;
   return x <= 2 ? ((a * x - 5 * a) * x + 8 * a) * x - 4 * a : 0;
 }
 
-/// The kernel at the elements around each place. Elements beyond the ends are those at the ends; the cubic has
-/// a = -0.75, as in PyTorch and MLX.
-std::vector<Tap> kernel_taps(const std::vector<double>& places, int64_t from, Mode mode) {
+/// Returns the terms of a kernel at the elements around each position. Elements beyond the ends are those at the ends;
+/// the cubic has a = -0.75, as in PyTorch and MLX.
+std::vector<Tap> kernel_taps(const std::vector<double>& positions, int64_t from, Mode mode) {
   const int before = mode == Mode::cubic ? 1 : 0, after = mode == Mode::cubic ? 2 : 1;
   const double last = static_cast<double>(from - 1);
   std::vector<Tap> taps;
   for (int k = -before; k <= after; ++k) {
     Tap tap;
-    for (const double p : places) {
-      const double place = mode == Mode::linear ? std::clamp(p, 0.0, last) : p;
-      const double at = std::floor(place) + k, away = std::abs(place - at);
+    for (const double p : positions) {
+      const double position = mode == Mode::linear ? std::clamp(p, 0.0, last) : p;
+      const double at = std::floor(position) + k, away = std::abs(position - at);
       tap.index.push_back(static_cast<int32_t>(std::clamp(at, 0.0, last)));
       tap.weight.push_back(static_cast<float>(mode == Mode::cubic ? cubic(away, -0.75) : triangle(away)));
     }
@@ -67,30 +68,30 @@ std::vector<Tap> kernel_taps(const std::vector<double>& places, int64_t from, Mo
   return taps;
 }
 
-/// The same with a kernel as wide as 1 / scale where the axis shrinks, which keeps out what the result is too coarse
-/// for. Elements beyond the ends count nothing, and weights sum to 1; the cubic has a = -0.5, as in Pillow, PyTorch and
-/// MLX.
-std::vector<Tap> wide_taps(const std::vector<double>& places, int64_t from, double scale, Mode mode) {
+/// Returns the terms of a kernel that is as wide as 1 / scale where the axis shrinks, which removes frequencies that
+/// the result cannot hold. Elements beyond the ends count nothing, and weights sum to 1; the cubic has a = -0.5, as in
+/// Pillow, PyTorch and MLX.
+std::vector<Tap> wide_taps(const std::vector<double>& positions, int64_t from, double scale, Mode mode) {
   const double width = scale < 1 ? 1 / scale : 1;
   const int reach = static_cast<int>(std::ceil((mode == Mode::cubic ? 2 : 1) * width));
-  const auto weight_at = [&](double place, double at) {
-    const double away = std::abs(place - at) / width;
+  const auto weight_at = [&](double position, double at) {
+    const double away = std::abs(position - at) / width;
     if (at < 0 || at > static_cast<double>(from - 1)) return 0.0;
     return mode == Mode::cubic ? cubic(away, -0.5) : triangle(away);
   };
   std::vector<double> sums;
-  for (const double place : places) {
+  for (const double position : positions) {
     double sum = 0;
-    for (int k = -reach; k <= reach; ++k) sum += weight_at(place, std::floor(place) + k);
+    for (int k = -reach; k <= reach; ++k) sum += weight_at(position, std::floor(position) + k);
     sums.push_back(sum > 0 ? sum : 1);
   }
   std::vector<Tap> taps;
   for (int k = -reach; k <= reach; ++k) {
     Tap tap;
-    for (size_t i = 0; i < places.size(); ++i) {
-      const double at = std::floor(places[i]) + k;
+    for (size_t i = 0; i < positions.size(); ++i) {
+      const double at = std::floor(positions[i]) + k;
       tap.index.push_back(static_cast<int32_t>(std::clamp(at, 0.0, static_cast<double>(from - 1))));
-      tap.weight.push_back(static_cast<float>(weight_at(places[i], at) / sums[i]));
+      tap.weight.push_back(static_cast<float>(weight_at(positions[i], at) / sums[i]));
     }
     taps.push_back(std::move(tap));
   }
@@ -99,8 +100,9 @@ std::vector<Tap> wide_taps(const std::vector<double>& places, int64_t from, doub
 
 std::vector<Tap> taps_of(int64_t from, int64_t to, double scale, const UpsampleOptions& options) {
   if (options.mode == Mode::nearest) return {nearest_tap(from, to)};
-  const std::vector<double> places = source_places(from, to, scale, options.align_corners);
-  return options.antialias ? wide_taps(places, from, scale, options.mode) : kernel_taps(places, from, options.mode);
+  const std::vector<double> positions = source_positions(from, to, scale, options.align_corners);
+  return options.antialias ? wide_taps(positions, from, scale, options.mode)
+                           : kernel_taps(positions, from, options.mode);
 }
 
 array stretched(const array& x, int axis, double scale, const UpsampleOptions& options) {

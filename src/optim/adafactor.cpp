@@ -1,4 +1,4 @@
-// Adafactor: the second moments of a matrix as the outer product of its rows' and its columns'.
+// Adafactor: the second moments of a matrix as the outer product of those of its rows and its columns.
 #include "optim/check.h"
 #include "weft/ops.h"
 #include "weft/optim/adaptive.h"

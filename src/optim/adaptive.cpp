@@ -1,5 +1,5 @@
-// Rules that scale each element by its past gradients. Every parameter of an optimizer gets the same graph, with
-// numbers that differ in buffers.
+// Rules that scale each element by its past gradients. Every parameter of an optimizer gets the same graph; numbers
+// that differ are in buffers.
 #include "weft/optim/adaptive.h"
 #include "optim/check.h"
 #include "weft/ops.h"
@@ -39,7 +39,7 @@ AdadeltaOptions checked(AdadeltaOptions o) {
   return o;
 }
 
-// c = 1 - βᵗ as c ← β c + (1 - β): no power, and no cancellation at small t.
+// Updates c = 1 - βᵗ by c ← β c + (1 - β): no power, and no cancellation at small t.
 void advance_correction(array& c, double beta) { c = c * array(beta) + array(1 - beta); }
 
 std::vector<std::string> rmsprop_slots(const RmspropOptions& o) {

@@ -17,7 +17,7 @@ inline void check_not_negative(const char* op, const char* what, double value) {
 
 inline array as(double value, const array& like) { return array(value, like.dtype()); }
 
-/// β a + (1 - β) b.
+/// Returns β a + (1 - β) b.
 inline array average(double beta, const array& a, const array& b) { return a * as(beta, a) + b * as(1 - beta, a); }
 
 }  // namespace weft::optim

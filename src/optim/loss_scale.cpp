@@ -1,4 +1,4 @@
-// Scaled losses for float16.
+// Loss scaling for float16.
 #include "weft/optim/loss_scale.h"
 
 #include "base/error.h"
@@ -43,7 +43,8 @@ array LossScale::unscaled(const array& loss) const { return loss / astype(scale,
 array LossScale::step(Optimizer& optimizer, const std::vector<array>& scaled_gradients, std::optional<float> max_norm) {
   if (scaled_gradients.empty()) throw_invalid("LossScale.step", "there are no gradients");
   std::vector<array> gradients;
-  for (const array& g : scaled_gradients) {  // in float32: what was scaled up to fit float16 would vanish there again
+  // In float32: what was scaled up to fit float16 would underflow there again.
+  for (const array& g : scaled_gradients) {
     const array wide = g.dtype() == float64 ? g : astype(g, float32);
     gradients.push_back(wide / astype(scale, wide.dtype()));
   }

@@ -1,4 +1,4 @@
-// What optimizers share: handles, state by name, master copies, the learning rate as a buffer; and optimizers for
+// The base of optimizers: handles, state by name, master copies, the learning rate as a buffer; and optimizers for
 // shares of the parameters.
 #include "weft/optim.h"
 
@@ -12,7 +12,7 @@ namespace weft::optim {
 
 namespace {
 
-// Data rather than a literal: these are state, and state lies in buffers.
+// Makes data, not a constant: it is state, and state needs a buffer.
 array scalar(float value) { return array::from_data(&value, {}, float32); }
 
 bool needs_master(const array& p) { return p.dtype() == float16 || p.dtype() == bfloat16; }

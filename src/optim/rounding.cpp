@@ -7,7 +7,7 @@ namespace weft::optim {
 
 namespace {
 
-// Steele, Lea and Flood (2014): all 64 bits of what comes out depend on all that go in.
+// The finalizer of SplitMix64 (Steele, Lea and Flood 2014): every bit of the result depends on every bit of the input.
 uint64_t mixed(uint64_t x) {
   x += 0x9E3779B97F4A7C15u;
   x = (x ^ (x >> 30)) * 0xBF58476D1CE4E5B9u;
@@ -25,9 +25,9 @@ array rounding_key(uint64_t seed, uint64_t parameter) {
   return array::from_data(words, {2}, uint32);
 }
 
-/// A bfloat16 is the upper half of a float32. Adding 16 random bits to the lower half carries into the upper one as
-/// often as the number is above the nearer bfloat16 towards zero. Infinities and NaN stay what they are; past the
-/// largest bfloat16 comes infinity, as it does in rounding to nearest.
+/// A bfloat16 is the upper half of a float32. Adding 16 random bits to the lower half carries into the upper one with
+/// the probability that the distance to the nearer bfloat16 towards zero requires. Infinities and NaN stay; a number
+/// beyond the largest bfloat16 becomes infinity, as in rounding to nearest.
 array round_stochastically(const array& value, const array& key, const array& step) {
   const array moved = concatenate({slice(key, {0}, {1}) + reshape(astype(step, uint32), {1}), slice(key, {1}, {2})});
   const array chance =

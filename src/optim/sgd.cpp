@@ -32,7 +32,8 @@ MuonOptions checked(MuonOptions o) {
   return o;
 }
 
-// x with its singular values moved near 1: x ← a x + (b A + c A²) x with A = x xᵀ, the quintic of Jordan et al. (2024).
+// Moves the singular values of x towards 1: x ← a x + (b A + c A²) x with A = x xᵀ, the quintic of Jordan et al.
+// (2024).
 array orthogonalised(const array& matrix, int steps) {
   const bool tall = matrix.shape(0).bound() > matrix.shape(1).bound();
   array x = tall ? transpose(matrix) : matrix;
@@ -89,7 +90,7 @@ array Muon::rule(size_t index, const array& value, const array& gradient, std::v
   const array direction = options_.nesterov ? average(options_.momentum, slots[0], g) : slots[0];
   if (value.ndim() < 2) return value - rate(value) * direction;
   const array matrix = reshape(direction, {value.shape(0), -1});
-  // MLX's scale: of the last two axes, also where more than those were orthogonalised.
+  // MLX's scale depends on the last two axes, also where more axes were orthogonalised.
   const double rows = static_cast<double>(value.shape(-2).bound()),
                columns = static_cast<double>(value.shape(-1).bound());
   const double scale = std::sqrt(std::max(1.0, rows / columns));

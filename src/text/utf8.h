@@ -9,12 +9,12 @@ namespace weft::text {
 struct Utf8Step {
   enum class Kind { character, incomplete, invalid } kind;
   char32_t code;  // of a character
-  size_t bytes;   // of the character; of the longest part that could have begun one (Unicode's "maximal subpart"), at
-                  // least 1
+  size_t
+      bytes;  // of the character, or of the longest part that could begin one (Unicode's "maximal subpart"), at least 1
 };
 
-/// What stands at the start of a non-empty text. `incomplete` means: all of the text, and more bytes could make it a
-/// character.
+/// Decodes the start of a non-empty text. `incomplete` means that all of the text begins a character and more bytes
+/// could complete it.
 Utf8Step utf8_step(std::string_view text);
 std::string utf8_encode(char32_t code);
 

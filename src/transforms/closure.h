@@ -1,5 +1,5 @@
 #pragma once
-// Functions of the user as closed graphs: what they capture becomes input.
+// The user's functions as closed graphs: values that they capture become inputs.
 #include <span>
 
 #include "graph/node.h"
@@ -7,20 +7,20 @@
 
 namespace weft::transforms {
 
-/// A function that was run: its arguments (placeholders or aliases), and what it returned.
+/// A function that was run: its arguments (placeholders or aliases) and its results.
 struct Body {
   graph::Values arguments, results;
 };
 
-/// Nodes that are made from here on have this id or a larger one.
+/// Returns the id of the next node: later ones have larger ids.
 uint64_t next_node_id();
 
-/// The bodies as graphs over fresh parameters: each its own arguments, then everything that any of them captured.
-/// Captured is what was there before `first_id`, data, and placeholders of functions around this one; it is appended to
-/// `captured`. Numbers stay in the graphs.
+/// Returns the bodies as graphs over new parameters: each body's own arguments, then everything that any of them
+/// captured. Captured are data, nodes from before `first_id`, and placeholders of enclosing functions; they are
+/// appended to `captured`. Numbers stay in the graphs.
 std::vector<graph::Graph> close(std::span<const Body> bodies, uint64_t first_id, graph::Values& captured);
 
-/// Names the graph: equal texts, equal graphs.
+/// Returns a text that names the graph: equal texts mean equal graphs.
 std::string graph_key(const graph::Graph& graph);
 
 graph::Values values_of(const std::vector<array>& arrays);

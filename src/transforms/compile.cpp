@@ -1,9 +1,9 @@
-// weft/compile.h: one traced program for each signature, and what a call of it does: gather storage, run, hand out
-// results and new state.
+// weft/compile.h: one traced program for each signature. A call collects the storage of the inputs, runs the program,
+// and sets results and states.
 //
-// A state is overwritten only where its handle is the only way to its data; else the program runs on a copy, so that a
-// handle kept before the call keeps its old value. Everything that can be refused is refused before the program starts;
-// where a call throws, the handles still hold what they held.
+// A state is overwritten only where its handle is the only owner of its data; else the program runs on a copy, so that
+// a handle kept before the call keeps its old value. Everything that can be refused is refused before the program
+// starts; where a call throws, the handles keep their values.
 #include "weft/compile.h"
 
 #include <algorithm>
@@ -39,7 +39,7 @@ std::atomic<bool> compile_enabled = true;
 struct Compiled {
   ArrayFunction fun;
   CompileOptions options;
-  std::mutex mutex;  // over `entries`, and over tracing
+  std::mutex mutex;  // protects `entries`, and tracing
   struct Entry {
     std::vector<graph::Type> types;  // of arguments and states
     int device;
@@ -48,7 +48,7 @@ struct Compiled {
   std::vector<Entry> entries;
 };
 
-// The arguments' types with dynamic axes as symbols, and what the symbols stand for in this call.
+// Returns the arguments' types with dynamic axes as symbols, and the values of the symbols in this call.
 std::vector<graph::Type> argument_types(const Compiled& compiled, const std::vector<array>& arguments,
                                         SymbolValues& symbols) {
   std::vector<graph::Type> types;
@@ -81,16 +81,16 @@ graph::Values input_values(const std::vector<array>& arguments, const std::vecto
   return values;
 }
 
-/// A device computes arguments and states while the function is traced and its program is made, which takes their types
-/// alone.
-class InputsBesideTrace {
+/// Starts computing arguments and states, which a device does while the function is traced and compiled: that needs
+/// their types only.
+class InputsDuringTrace {
  public:
-  InputsBesideTrace(const std::vector<array>& arguments, const std::vector<array*>& states)
+  InputsDuringTrace(const std::vector<array>& arguments, const std::vector<array*>& states)
       : stream_(graph::StreamScope::current()) {
     if (runtime::executor_device(stream_) >= 0) detail::realise_later(input_values(arguments, states));
     else detail::realise_all(input_values(arguments, states));
   }
-  /// The stream's thread has let go of them.
+  /// Returns when the stream's thread no longer holds them.
   void wait() const {
     if (runtime::executor_device(stream_) >= 0) runtime::executor(stream_).wait();
   }
@@ -108,7 +108,7 @@ std::shared_ptr<const Traced> lookup_or_trace(Compiled& compiled, const std::vec
   std::lock_guard lock(compiled.mutex);
   for (const Compiled::Entry& entry : compiled.entries)
     if (entry.types == signature && entry.device == device) return entry.traced;
-  const InputsBesideTrace inputs(values, states);
+  const InputsDuringTrace inputs(values, states);
   const runtime::Span span("compiler", "trace");
   auto traced =
       std::make_shared<const Traced>(transforms::trace_function(compiled.fun, arguments, states, implicit_key));
@@ -117,7 +117,8 @@ std::shared_ptr<const Traced> lookup_or_trace(Compiled& compiled, const std::vec
   return traced;
 }
 
-// A symbolic axis is laid out at its bound: shorter arguments are copied into a buffer of that size, zeros behind them.
+// Returns an argument laid out at the bounds of its symbolic axes: shorter ones are copied into a buffer of that size,
+// followed by zeros.
 Storage at_bound(const array& a, const graph::Type& type, Storage storage) {
   bool whole = true;
   for (size_t k = 0; k < type.shape.size(); ++k) whole = whole && type.shape[k].bound() == a.shape()[k].bound();
@@ -130,13 +131,14 @@ Storage at_bound(const array& a, const graph::Type& type, Storage storage) {
   return padded;
 }
 
-// What a program may overwrite: the state's own buffer, or a copy where somebody else can see it.
+// Returns storage that a program may overwrite: the state's own buffer, or a copy where it is shared.
 Storage writable(const array& state) {
   const bool sole = arrays::sole_owner(state);
   Storage storage = detail::realise(state.value());
   if (sole) return storage;
   ++runtime::counters().copies;
-  // Where the program runs: optimizers begin with gigabytes of zeros, of which those of one shape share their memory.
+  // On the device that runs the program: optimizers begin with gigabytes of zeros, and those of one shape share their
+  // memory.
   if (runtime::Accelerator* device = compiler::default_target().device(); device && state.nbytes() > 0) {
     Storage copy{runtime::allocate_on(device, state.nbytes()), 0, storage.strides};
     const auto* from = static_cast<const std::byte*>(storage.buffer->on(device)) +
@@ -164,7 +166,7 @@ std::vector<array> run(const Traced& traced, const std::vector<graph::Type>& typ
                        const std::vector<array*>& states, const SymbolValues& symbols) {
   std::vector<bool> updated(traced.states, false);
   for (const compiler::Update& u : traced.updates) updated[static_cast<size_t>(u.input)] = true;
-  // Old values that outlive the call are held from here on, so that they count as seen by somebody else.
+  // Holds old values that outlive the call, so that they count as shared.
   std::vector<std::optional<array>> old(traced.states);
   for (const auto* slots : {&traced.results, &traced.new_states})
     for (size_t k = 0; k < slots->size(); ++k) {

@@ -1,4 +1,4 @@
-// weft/control.h: bodies are traced on placeholders and closed; what they capture becomes constants of the node.
+// weft/control.h: bodies are traced on placeholders and closed; values that they capture become constants of the node.
 #include "weft/control.h"
 
 #include "array/op_support.h"
@@ -40,7 +40,7 @@ void require_predicate(const char* op, const array& pred) {
     throw_invalid(op, "the condition must be one bool, shape (), got " + detail::describe(pred));
 }
 
-/// A function run on placeholders of these types.
+/// Runs a function on placeholders of these types.
 template <class F>
 transforms::Body traced(const std::vector<graph::Type>& types, F run) {
   transforms::Body body{placeholders(types), {}};
@@ -48,7 +48,7 @@ transforms::Body traced(const std::vector<graph::Type>& types, F run) {
   return body;
 }
 
-/// Captured values move in front: bodies over constants, then their own arguments.
+/// Moves captured values to the front: bodies take the constants, then their own arguments.
 graph::Graph constants_first(graph::Graph graph, size_t arguments) {
   std::rotate(graph.inputs.begin(), graph.inputs.begin() + static_cast<std::ptrdiff_t>(arguments), graph.inputs.end());
   return graph;
@@ -135,7 +135,7 @@ std::pair<std::vector<array>, std::vector<array>> scan(const ScanFunction& f, co
                                                        bool reverse) {
   const Dim steps = steps_of(xs, length);
   const uint64_t first_id = transforms::next_node_id();
-  detail::Trace trace(detail::Trace::Kind::batch);  // every step draws its own random numbers
+  detail::Trace trace(detail::Trace::Kind::batch);  // random numbers differ from step to step
   trace.set_extent(steps);
   std::vector<graph::Type> types = types_of(init);
   for (const array& x : xs) types.push_back({Shape(x.shape().begin() + 1, x.shape().end()), x.dtype()});

@@ -15,11 +15,11 @@ using graph::Value;
 using graph::Values;
 using In = std::span<const Value>;
 
-/// The function run once on watched aliases, so that it may look at values, and closed.
+/// A function that was run once on watched aliases, so that it may read values, as a closed graph.
 struct Region {
   size_t arguments;
   graph::Graph graph;
-  Values inputs;  // arguments, then what the function captured
+  Values inputs;  // arguments, then captured values
 };
 
 Region region_of(const ArrayFunction& fun, const std::vector<array>& arguments) {
@@ -51,7 +51,7 @@ void require_count(const char* what, size_t given, size_t expected) {
                                          std::to_string(expected) + " are needed");
 }
 
-/// What the user's rule returned, of the type that it must have.
+/// Checks that the user's rule returned a value of the right type.
 Value checked(const char* what, const array& given, const graph::Type& type) {
   if (given.shape() != type.shape)
     throw_invalid("custom_function", std::string(what) + " returned " + detail::describe(given) + " for " +
@@ -132,7 +132,7 @@ ArrayFunction checkpoint(const ArrayFunction& fun) {
   return [fun](const std::vector<array>& arguments) {
     Region region = region_of(fun, arguments);
     graph::Composite composite = composite_of("checkpoint", region);
-    // The body once more, behind the cotangents: `depends` keeps it apart from the first computation, and behind what
+    // Computes the body again after the cotangents: `depends` keeps it apart from the first computation, and after what
     // the cotangents wait for.
     composite.vjp = [graph = region.graph](In in, In, In cotangents) {
       Values arrived, again;

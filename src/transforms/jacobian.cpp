@@ -1,4 +1,4 @@
-// Whole Jacobians: one walk for a placeholder direction, batched over all unit directions.
+// Whole Jacobians: one derivative for a placeholder direction, batched over all unit directions.
 #include "base/error.h"
 #include "graph/rows.h"
 #include "transforms/watched.h"
@@ -14,7 +14,7 @@ using graph::Value;
 using graph::Values;
 using Jacobian = std::vector<std::vector<array>>;
 
-/// All unit arrays of a type: (elements, shape…).
+/// Returns all unit arrays of a type: (elements, shape…).
 Value units(const graph::Type& type) {
   if (!is_static(type.shape)) throw_invalid("jacobian", "needs static shapes, got " + graph::to_string(type));
   const int64_t n = num_elements(type.shape);
@@ -23,7 +23,7 @@ Value units(const graph::Type& type) {
   return graph::reshape(graph::cast(hot, type.dtype), graph::prepend(Dim(n), type.shape));
 }
 
-/// `derivatives` of a placeholder direction, for all unit directions at once: (elements, shape…) each.
+/// Returns the `derivatives` of a placeholder direction for all unit directions at once: (elements, shape…) each.
 Values for_all_units(const Values& derivatives, const Value& placeholder, const Values& like) {
   const Value all = units(placeholder.type());
   const graph::Batched unit{all, 0};
@@ -49,7 +49,7 @@ Shape join(const Shape& a, const Shape& b) {
   return out;
 }
 
-/// (elements, rest…) → (rest…, shape…).
+/// Reshapes (elements, rest…) to (rest…, shape…).
 Value units_last(const Value& v, const Shape& shape) {
   std::vector<int64_t> order;
   for (int64_t axis = 1; axis < v.type().rank(); ++axis) order.push_back(axis);
@@ -57,7 +57,7 @@ Value units_last(const Value& v, const Shape& shape) {
   return graph::reshape(graph::permute(v, order), join(Shape(v.shape().begin() + 1, v.shape().end()), shape));
 }
 
-/// Arguments and results are floats: their units and derivatives are of one kind.
+/// Throws unless arguments and results are floats: units and derivatives have their dtypes.
 void require_float_arguments(const char* op, const std::vector<int>& argnums, const std::vector<array>& arguments) {
   for (size_t n : transforms::checked_argnums(op, argnums, arguments.size()))
     transforms::require_float(op, ("argument " + std::to_string(n)).c_str(), arguments[n]);

@@ -1,8 +1,8 @@
 // Tracing for compile(): placeholders in, graph out.
 //
-// The function's graph is cut where it meets the world outside: data that it refers to becomes an input of the program,
-// by reference. An array that was pending before the trace began is evaluated first and captured in the same way, so
-// that it is not computed again in every call. Numbers are constants.
+// The function's graph ends at values from outside: data that it refers to becomes an input of the program, by
+// reference. An array that was pending before the trace began is evaluated first and captured in the same way, so that
+// it is not computed again in every call. Numbers are constants.
 #include "transforms/traced.h"
 
 #include <algorithm>
@@ -24,7 +24,7 @@ using graph::Node;
 using graph::Value;
 using graph::Values;
 
-// States of the compiled functions that are being traced on this thread, innermost last.
+// States of the compiled functions that are traced on this thread, innermost last.
 thread_local std::vector<const std::vector<array*>*> captured_states;
 
 class CaptureScope {
@@ -41,7 +41,7 @@ bool is_captured(const array* state) {
   });
 }
 
-// The function's results and new states in terms of placeholders; the handles are back as they were when this returns.
+// A traced function: its results and new states in terms of placeholders. The handles have their old values again.
 struct Run {
   Values arguments, states;  // placeholders
   std::vector<array> results, new_states;
@@ -81,7 +81,7 @@ Run run_on_placeholders(const ArrayFunction& fun, const std::vector<graph::Type>
   return run;
 }
 
-// Values at the border of the trace: data, and what was pending before `first_id`.
+// Collects the values at the border of the trace: data, and what was pending before `first_id`.
 struct Border {
   Values data, pending;
 };
@@ -120,7 +120,7 @@ void require_same_types(const Run& run) {
   }
 }
 
-// Gives every value its slot, and collects what the program must compute.
+// Assigns every value its slot, and collects what the program must compute.
 class Slots {
  public:
   Slots(const Values& arguments, const Values& states, const Values& captured) {
@@ -162,7 +162,7 @@ Values capture(const Run& run, const Values& outputs, uint64_t first_id) {
   return border.data;
 }
 
-// The graph of `outputs` with what was captured as further inputs, after arguments and states.
+// Returns the graph of `outputs` with the captured values as further inputs, after arguments and states.
 graph::Graph closed(const Run& run, const Values& captured, const Values& outputs) {
   graph::Graph graph;
   for (const Values* group : {&run.arguments, &run.states})
@@ -192,7 +192,7 @@ std::shared_ptr<const compiler::Program> build_program(const Run& run, const Val
 Traced trace_function(const ArrayFunction& fun, const std::vector<graph::Type>& arguments,
                       const std::vector<array*>& states, bool implicit_key) {
   const uint64_t first_id =
-      graph::constant(float32, Number::of_real(0)).node->id();  // ids rise: everything of the trace is younger
+      graph::constant(float32, Number::of_real(0)).node->id();  // ids rise: all nodes of the trace have larger ones
   Run run = run_on_placeholders(fun, arguments, states);
   if (implicit_key && !run.drew_key && run.new_states.back().value() == run.states.back()) {
     run.states.pop_back();
@@ -210,7 +210,7 @@ Traced trace_function(const ArrayFunction& fun, const std::vector<graph::Type>& 
   for (const Value& v : captured) traced.captured.emplace_back(v);
   Slots slots(run.arguments, run.states, captured);
   for (const array& result : run.results) traced.results.push_back(slots.of(result.value()));
-  std::unordered_set<size_t> taken;  // one output takes over one state's buffer
+  std::unordered_set<size_t> taken;  // each state's buffer is overwritten by one output
   for (size_t k = 0; k < run.new_states.size(); ++k) {
     traced.new_states.push_back(slots.of(run.new_states[k].value()));
     const Slot& slot = traced.new_states.back();

@@ -1,5 +1,5 @@
 #pragma once
-// What a traced function is: a program, what it captured, and where each result and each new state comes from.
+// A traced function: a program, the arrays it captured, and the source of each result and each new state.
 #include <memory>
 #include <vector>
 
@@ -8,7 +8,7 @@
 
 namespace weft::transforms {
 
-/// Where a result or a new state comes from when the function is called.
+/// The source of a result or a new state in a call.
 struct Slot {
   enum class From {
     program,   // output `index` of the program
@@ -20,25 +20,26 @@ struct Slot {
   size_t index;
 };
 
-/// One signature of a compiled function. The program's inputs are the arguments, the states, then what was captured, in
-/// this order.
+/// One signature of a compiled function. The program's inputs are the arguments, the states, then the captured arrays,
+/// in this order.
 struct Traced {
   std::shared_ptr<const compiler::Program> program;  // null where nothing is computed
   std::vector<graph::Type> outputs;                  // of the program; axes may be symbolic
   std::vector<array> captured;                       // with data; captured by reference
   size_t states =
-      0;  // how many of the given states are inputs: the implicit key, which is last, only where it is drawn from
+      0;  // number of states that are inputs: the implicit key, which is last, is one only where it is drawn from
   std::vector<Slot> results;
-  std::vector<Slot> new_states;           // a state that stays as it is comes from itself
-  std::vector<compiler::Update> updates;  // output → state (not input) number
+  std::vector<Slot> new_states;           // an unchanged state is its own source
+  std::vector<compiler::Update> updates;  // output → index of the state (not of the input)
 };
 
-/// Runs `fun` once on placeholders of the given types, with the handles in `states` replaced for the time, and builds
-/// the program. `implicit_key` says that the last state is the thread's default random sequence, added unasked.
+/// Runs `fun` once on placeholders of the given types, with the handles in `states` replaced meanwhile, and builds the
+/// program. `implicit_key` says that the last state is the thread's default random sequence, which was added
+/// implicitly.
 Traced trace_function(const ArrayFunction& fun, const std::vector<graph::Type>& arguments,
                       const std::vector<array*>& states, bool implicit_key);
 
-/// A function's graph with what it refers to: the graph's inputs are the arguments, then the captured arrays.
+/// A function's graph with the arrays it refers to: the graph's inputs are the arguments, then the captured arrays.
 struct FunctionGraph {
   graph::Graph graph;
   std::vector<array> captured;  // with data
@@ -47,8 +48,8 @@ struct FunctionGraph {
 /// is not part of it.
 FunctionGraph graph_of(const ArrayFunction& fun, const std::vector<graph::Type>& arguments);
 
-/// Calls `fun` inside of another trace, where it is part of what is being traced. Its states must be captured by an
-/// enclosing compiled function, if there is one.
+/// Calls `fun` inside another trace, which it becomes a part of. Its states must be captured by an enclosing compiled
+/// function, if there is one.
 std::vector<array> call_inside_trace(const ArrayFunction& fun, const std::vector<array>& arguments,
                                      const std::vector<array*>& states);
 

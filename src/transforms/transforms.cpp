@@ -1,6 +1,6 @@
-// weft/transforms.h: gradients and directional derivatives. The arguments that a derivative is asked for reach the
-// function as aliases: nodes of their own, so that an array that is passed twice, or also captured, is told apart; and
-// ordinary differentiable nodes, so that derivatives nest.
+// weft/transforms.h: gradients and directional derivatives. Differentiated arguments reach the function as aliases:
+// nodes of their own, so that an array that is passed twice, or also captured, is told apart; and ordinary
+// differentiable nodes, so that derivatives nest.
 #include "weft/transforms.h"
 
 #include <algorithm>
@@ -51,7 +51,7 @@ void require_counts(const char* op, const char* what, size_t given, const char* 
                           " were given: one is needed for each");
 }
 
-/// The direction in the dtype of what it belongs to.
+/// Returns the tangent or cotangent in the dtype of its value; throws where the shape differs.
 graph::Value direction(const char* op, const char* what, const char* of, size_t k, const array& given,
                        const array& value) {
   if (value.shape() != given.shape())
@@ -60,8 +60,8 @@ graph::Value direction(const char* op, const char* what, const char* of, size_t 
   return detail::to_dtype(given.value(), value.dtype());
 }
 
-/// Throws where elements are taken or put by an index that follows from one of the integers among the targets: an index
-/// has no direction.
+/// Throws where an index of a gather or scatter depends on one of the integers among the targets: an index has no
+/// tangent.
 void refuse_index_directions(const graph::Values& values, const graph::Values& targets) {
   graph::Values integers;
   std::copy_if(targets.begin(), targets.end(), std::back_inserter(integers),

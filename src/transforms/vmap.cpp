@@ -13,7 +13,7 @@ namespace {
 using graph::Batched;
 using graph::Value;
 
-/// As in MLX: axes that are given for arguments or for results alone, and all of which say "not mapped", are a mistake.
+/// Throws where axes are given for arguments or results, and all of them say "not mapped", as MLX does.
 void require_axes(const std::vector<int>& in_axes, const std::vector<int>& out_axes) {
   const auto unmapped = [](const std::vector<int>& axes) {
     return !axes.empty() && std::all_of(axes.begin(), axes.end(), [](int axis) { return axis < 0; });

@@ -1,5 +1,5 @@
 #pragma once
-// A call of a user's function whose arguments are watched, and small things that the transforms share.
+// A call of a user's function whose arguments are watched, and helpers that the transforms share.
 #include "array/realise.h"
 #include "graph/build.h"
 #include "graph/derive/derive.h"
@@ -8,12 +8,12 @@
 
 namespace weft::transforms {
 
-/// Aliases in place of some arguments, for as long as the function runs and its graph is looked at.
+/// Replaces some arguments by aliases while the function runs and its graph is read.
 class Watched {
  public:
-  /// The arguments in `argnums`; throws "[op] …".
+  /// Watches the arguments in `argnums`; throws "[op] …" where there is no such argument.
   Watched(const char* op, const std::vector<array>& arguments, const std::vector<int>& argnums);
-  /// All arguments.
+  /// Watches all arguments.
   explicit Watched(const std::vector<array>& arguments);
 
   const std::vector<array>& arguments() const { return arguments_; }
@@ -27,9 +27,9 @@ class Watched {
 };
 
 void require_float(const char* op, const char* what, const array& a);
-/// Counted from the front, each once.
+/// Returns the arguments counted from the front; throws where one is named twice or does not exist.
 std::vector<size_t> checked_argnums(const char* op, const std::vector<int>& argnums, size_t count);
-/// Zeros like `of` where a derivative is empty.
+/// Returns the derivatives, with zeros like `of` where one is empty.
 std::vector<array> filled(const graph::Values& derivatives, const graph::Values& of);
 ArrayFunction as_array_function(const ScalarFunction& fun);
 ArrayFunction as_array_function(const UnaryFunction& fun);

@@ -123,7 +123,7 @@ TEST_CASE("split, wide vocabularies, tokens out of range") {
   CHECK(TokenDataset(wide, 70001).size() == 3);
   CHECK(TokenDataset(high, 65536)[0] == 65535);
   CHECK_THROWS_WITH_AS(TokenDataset(wide, 70000),
-                       "[TokenDataset] token 70000 at place 0 is outside the vocabulary of 70000",
+                       "[TokenDataset] token 70000 at position 0 is outside the vocabulary of 70000",
                        std::invalid_argument);
   const std::vector<int32_t> negative{-1};
   CHECK_THROWS_AS(TokenDataset(negative, 10), std::invalid_argument);

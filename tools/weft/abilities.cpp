@@ -12,7 +12,7 @@ namespace {
 
 std::string either(bool there, const std::string& yes, const std::string& no) { return there ? yes : no; }
 
-/// A dtype of products, and what oneDNN wants for it.
+/// A dtype of matrix products, and the instructions that oneDNN needs for it.
 struct Products {
   const char* name;
   Dtype operands, result;
@@ -23,7 +23,7 @@ constexpr Products products[] = {{"f32 products", float32, float32, "SSE4.1"},
                                  {"f16 products", float16, float16, "AVX-512 FP16 and oneDNN 3"},
                                  {"int8 products", int8, int32, "AVX-512 VNNI: without it, sums saturate"}};
 
-/// Who computes a plain product of two matrices: the target and oneDNN are asked as the compiler asks them.
+/// Returns what computes a plain product of two matrices: the target and oneDNN are asked as the compiler asks them.
 std::string who(const Products& p) {
   kernel::DotDesc d;
   d.m = d.n = d.k = d.a_m = d.b_k = d.c_m = 256;

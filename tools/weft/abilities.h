@@ -1,13 +1,13 @@
 #pragma once
-// What the CPU does in hardware, and what is done instead where it, or the instruction set that was chosen, lacks it.
+// The CPU's hardware abilities, and the replacements where it, or the chosen instruction set, lacks them.
 #include <string>
 #include <utility>
 #include <vector>
 
 namespace weft::tool {
 
-/// Rows of `weft doctor`: a name and a sentence. What is missing is named with the instructions that it needs. Compiles
-/// and computes nothing.
+/// Returns rows of `weft doctor`: a name and a sentence. A missing ability is named with the instructions that it
+/// needs. Compiles and computes nothing.
 std::vector<std::pair<std::string, std::string>> cpu_abilities();
 
 }  // namespace weft::tool

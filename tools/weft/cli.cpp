@@ -38,7 +38,7 @@ void declare(CLI::App& app, OptionSet& set, const Option& o) {
   if (!o.required && !shown.empty()) option->default_str(shown);
 }
 
-/// As CLI11 writes help, but for the value that it shows behind a switch's negation: "--no-bias{false}".
+/// Formats help as CLI11, without the value that it shows after a switch's negation: "--no-bias{false}".
 class Help : public CLI::Formatter {
   std::string make_option_name(const CLI::Option* option, bool positional) const override {
     std::string name = CLI::Formatter::make_option_name(option, positional);
@@ -56,7 +56,7 @@ void take_switches(CLI::App& app, OptionSet& set) {
   }
 }
 
-/// What CLI11 could not place: an option that does not exist, or a word too many.
+/// Throws for what CLI11 could not parse: an option that does not exist, or a superfluous word.
 [[noreturn]] void refuse_extra(const std::vector<std::string>& extras, const Command& command) {
   for (const auto& extra : extras) {
     if (extra.size() < 2 || extra[0] != '-') continue;
@@ -76,7 +76,7 @@ void check_required(const Command& command) {
     if (o.required && !o.given) throw UsageError("weft " + command.name + " needs " + o.shown() + ": " + o.help);
 }
 
-/// The CLI11 application with a node for each word of each command's name.
+/// Builds the CLI11 application with a node for each word of each command's name.
 class Parser {
  public:
   explicit Parser(std::vector<Command>& commands) : commands_(commands) {
@@ -124,7 +124,7 @@ class Parser {
     nodes_.push_back(at);
   }
 
-  /// No command was complete: say which there are, and which was likeliest meant.
+  /// Reports an incomplete command with the commands there are, and the one that was probably meant.
   int without_command() const {
     const CLI::App* at = &app_;
     std::string path;
@@ -157,7 +157,7 @@ class Parser {
 
   std::vector<Command>& commands_;
   CLI::App app_{"Weft trains and runs neural networks: one engine, one program."};
-  std::vector<CLI::App*> nodes_;             // one a command
+  std::vector<CLI::App*> nodes_;             // one for each command
   std::map<std::string, CLI::App*> groups_;  // by the words before it: "train ", "train gpt "
 };
 

@@ -1,5 +1,5 @@
 #pragma once
-// What a subcommand is: its name, its options, what it does. Only cli.cpp knows how a command line is parsed.
+// A subcommand: its name, its options, its function. Only cli.cpp knows how a command line is parsed.
 #include <functional>
 #include <string>
 #include <vector>
@@ -11,7 +11,7 @@ namespace weft::tool {
 struct Command {
   std::string name;     // "train gpt"
   std::string summary;  // one line
-  std::string example;  // shown under the help
+  std::string example;  // shown at the end of the help
   OptionSet options;
   std::function<int(OptionSet&)> run;  // the exit code
 };
@@ -24,8 +24,8 @@ Command eval_command();
 Command bench_command();
 Command explain_command();
 
-/// Parses and runs; returns the exit code: 0, 1 for failures, 2 for mistakes in the command line. Every mistake becomes
-/// a sentence on stderr.
+/// Parses and runs a command line. Returns the exit code: 0, 1 for failures, 2 for mistakes in the command line. Every
+/// mistake becomes a sentence on stderr.
 int run_command_line(int argc, const char* const* argv, std::vector<Command> commands);
 
 }  // namespace weft::tool

@@ -29,7 +29,7 @@ namespace {
 
 void row(const std::string& name, const std::string& value) { fmt::print("{:16} {}\n", name, value); }
 
-/// The first value of a key in /proc/cpuinfo or /proc/meminfo ("key : value"), or "".
+/// Returns the first value of a key in /proc/cpuinfo or /proc/meminfo ("key : value"), or "".
 std::string from_proc(const char* file, const std::string& key) {
   std::ifstream in(file);
   for (std::string line; std::getline(in, line);) {
@@ -83,8 +83,7 @@ std::string libraries() {
          "units for bf16";
 }
 
-/// What the row of a library that was found says beside its version and its place: machine code of a newer compiler may
-/// not load.
+/// Returns a remark on a library that was found: machine code of a newer compiler may not load.
 std::string remark(const target::cuda::Library& library) {
   namespace cuda = target::cuda;
   const int compiler = cuda::nvrtc_version() / 1000, known = cuda::driver_version() / 1000;
@@ -95,8 +94,8 @@ std::string remark(const target::cuda::Library& library) {
       known, known);
 }
 
-/// The devices, and what was found of the libraries that work on them. A missing library is no fault: the row says what
-/// it costs.
+/// Prints the devices, and which of their libraries were found. A missing library is no fault: the row says what it
+/// costs.
 void gpus() {
   namespace cuda = target::cuda;
   std::string why;
@@ -123,7 +122,7 @@ void gpus() {
   }
 }
 
-/// The target's fingerprint without its list of processor features, which fills a page.
+/// Returns the target's fingerprint without its list of processor features, which is long.
 std::string code_generator() {
   std::string text = target::cpu().fingerprint();
   const size_t open = text.find(" ["), close = text.find(']');
@@ -131,7 +130,7 @@ std::string code_generator() {
   return fmt::format("{} (vectors of {} float32)", text, target::cpu().lanes(4));
 }
 
-/// A small program through the compiler, checked against what it must give. An empty text is success.
+/// Compiles and runs a small program and checks its result. Returns the error, empty on success.
 std::string self_test() {
   try {
     std::vector<float> values;

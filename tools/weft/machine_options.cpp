@@ -22,7 +22,7 @@ namespace {
 
 const std::vector<std::string> tune_modes{"off", "cached", "on", "force"};  // as compiler::Tuning counts them
 
-/// "gpu", "cuda:1", "cpu".
+/// Parses "gpu", "cuda:1" or "cpu".
 Device device_of(const std::string& name) {
   const size_t colon = name.find(':');
   const std::string kind = name.substr(0, colon), number = colon == std::string::npos ? "0" : name.substr(colon + 1);

@@ -1,5 +1,5 @@
 #pragma once
-// What the commands that compute have in common: how the machine is used.
+// The options of all commands that compute: how the machine is used.
 #include <cstdint>
 #include <string>
 
@@ -17,13 +17,13 @@ struct MachineOptions {
 
 /// Adds --device, --threads, --no-libraries, --tf32, --nondeterministic, --isa, --tune and --nvtx.
 void add_machine_options(OptionSet& set, MachineOptions& options);
-/// Sets the process up as asked. Throws UsageError where WEFT_TUNE is no mode, or there is no such device.
+/// Applies the options to the process. Throws UsageError where WEFT_TUNE is no mode, or there is no such device.
 void apply(const MachineOptions& options);
-/// What the process computes on, once that is applied: "2 threads", "cuda:0 (NVIDIA H200)".
+/// Returns what the process computes on, once the options are applied: "2 threads", "cuda:0 (NVIDIA H200)".
 std::string machine_text();
-/// Bytes of memory that it has for arrays.
+/// Returns the bytes of memory that the process has for arrays.
 double machine_memory();
-/// From now on kernels and libraries are chosen as the run did whose choices these are (compiler/tune/tune.h). Throws
+/// Applies the choices of kernels and libraries that an earlier run recorded (compiler/tune/tune.h). Throws
 /// std::invalid_argument where the text holds none.
 void replay_tuning(const std::string& choices);
 

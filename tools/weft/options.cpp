@@ -21,7 +21,7 @@ struct Overloaded : F... {
 template <class... F>
 Overloaded(F...) -> Overloaded<F...>;
 
-/// "at least 1", "between 0 and 1 (1 excluded)": what an option's number must be, or "".
+/// Returns the range of an option's number, "at least 1" or "between 0 and 1 (1 excluded)", or "".
 std::string limits(const Option& o) {
   const bool low = std::isfinite(o.low), high = std::isfinite(o.high);
   const std::string lower = fmt::format("{} {}", o.open_low ? "more than" : "at least", o.low);
@@ -79,7 +79,7 @@ void assign(Option& o, const std::string& text, const std::string& origin) {
   o.given = true;
 }
 
-/// A JSON value as the text that the command line would have; the wrong JSON type is refused.
+/// Returns a JSON value as the text of the command line; throws for the wrong JSON type.
 std::string as_text(const Option& o, const nlohmann::json& value, const std::string& origin) {
   const bool fits = std::visit(
       Overloaded{[&](bool*) { return value.is_boolean(); }, [&](int64_t*) { return value.is_number_integer(); },

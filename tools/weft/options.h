@@ -1,6 +1,6 @@
 #pragma once
 // The options of a subcommand as a table of rows. The command line, the JSON configuration file and the options stored
-// in a checkpoint all set values through it, so that each is checked in one place and refused in the same words.
+// in a checkpoint all set values through it, so each is checked in one place, with one error message.
 #include <cstdint>
 #include <limits>
 #include <stdexcept>
@@ -16,8 +16,8 @@ struct UsageError : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-/// The known word that is likeliest meant by `word`, or "" where none is near (Damerau-Levenshtein distance, at most a
-/// third of the letters).
+/// Returns the known word that was probably meant by `word`, or "" where none is near (Damerau-Levenshtein distance, at
+/// most a third of the letters).
 std::string nearest(std::string_view word, const std::vector<std::string>& known);
 
 struct Option {
@@ -32,8 +32,8 @@ struct Option {
   bool positional = false;
   bool required = false;
   bool negatable = false;  // --name and --no-name
-  bool in_config = false;  // may stand in a configuration file, and is stored with a run
-  bool fixed = false;      // may not change when a run goes on
+  bool in_config = false;  // allowed in a configuration file, and stored with a run
+  bool fixed = false;      // must not change when a run is resumed
   bool given = false;      // set by the command line or the configuration file
 
   Option& range(double lowest, double highest) { return low = lowest, high = highest, *this; }
@@ -49,7 +49,7 @@ struct Option {
 
   bool is_switch() const { return std::holds_alternative<bool*>(target); }
   std::string shown() const { return positional ? name : "--" + name; }
-  /// The value as text, as the help shows it.
+  /// Returns the value as text, as the help shows it.
   std::string text() const;
 };
 
@@ -64,12 +64,12 @@ class OptionSet {
     return o;
   }
 
-  /// From the command line. Throws UsageError with a sentence where the text is no value of that option.
+  /// Sets an option from the command line. Throws UsageError where the text is no value of that option.
   void set_text(const std::string& name, const std::string& text);
-  /// From a JSON object in a file; "min_lr" and "min-lr" are the same. What the command line gave stays. Unknown keys,
-  /// wrong types and impossible values throw UsageError naming the file, and the nearest known key.
+  /// Sets options from a JSON object in a file; "min_lr" and "min-lr" are the same. Options of the command line stay.
+  /// Unknown keys, wrong types and values out of range throw UsageError naming the file, and the nearest known key.
   void set_json(std::string_view json, const std::string& file);
-  /// All options with `in_config` as a JSON object, in their order.
+  /// Returns all options with `in_config` as a JSON object, in their order.
   std::string json() const;
 
   bool given(const std::string& name) const { return find(name).given; }

@@ -39,7 +39,8 @@ std::vector<std::string> stages_to_show(const std::string& list) {
   return out;
 }
 
-/// Arrays of the types that a function was exported for: ones, which no operator minds; lengths at their bounds.
+/// Returns arrays of the types that a function was exported for: ones, which every operator accepts; lengths at their
+/// bounds.
 std::vector<array> example_arguments(const io::TapedFunction& f) {
   std::vector<array> out;
   for (size_t k = 0; k < f.arguments + f.keywords.size(); ++k) {

@@ -1,4 +1,4 @@
-// Measuring a program's steps, and showing them.
+// Measures a program's steps and prints them.
 #include "tools/weft/explain/explain.h"
 
 #include <fmt/format.h>
@@ -40,7 +40,7 @@ Totals totals_of(const Explained& e, const Peaks& peaks) {
   return t;
 }
 
-/// "12.3 MB": three digits and a unit of 1000.
+/// Returns bytes as "12.3 MB": three digits and a unit of 1000.
 std::string amount(double value, const char* unit) {
   static constexpr const char* prefixes[] = {"", "k", "M", "G", "T"};
   size_t k = 0;

@@ -1,5 +1,5 @@
 #pragma once
-// What a function became: its programs with their steps, each with what it moves, computes and takes.
+// The programs of a function with their steps: bytes moved, operations and time of each.
 #include <functional>
 #include <memory>
 #include <string>
@@ -18,19 +18,19 @@ struct Explained {
   double run_ms = 0;            // of whole runs
 };
 
-/// Calls `first` once, takes the largest program that is built meanwhile, and times its steps over `runs` calls of
-/// `again`. Throws std::runtime_error where nothing is built, or where the later calls run another program.
+/// Calls `first` once, takes the largest program that it builds, and times its steps over `runs` calls of `again`.
+/// Throws std::runtime_error where nothing is built, or where the later calls run another program.
 Explained explain_program(const std::string& title, int runs, const std::function<void()>& first,
                           const std::function<void()>& again);
 
-/// The steps of a run: `step` is "train", "sample" (for images: the test of a batch) or "both". Throws
+/// Explains the steps of a run: `step` is "train", "sample" (for images: the test of a batch) or "both". Throws
 /// std::runtime_error where the checkpoint's files do not fit each other.
 std::vector<Explained> explain_run(const Checkpoint& checkpoint, const std::string& step, int runs);
 
-/// Tables for people: a summary, then the steps in their order. `show`: stages ("graph", "groups", "kernels", "plan")
-/// that are printed whole before them.
+/// Prints tables: a summary, then the steps in their order. `show`: stages ("graph", "groups", "kernels", "plan") that
+/// are printed in full before them.
 std::string explained_text(const Explained& e, const Peaks& peaks, const std::vector<std::string>& show);
-/// One JSON object.
+/// Prints one JSON object.
 std::string explained_json(const Explained& e, const Peaks& peaks, const std::vector<std::string>& show);
 
 }  // namespace weft::tool

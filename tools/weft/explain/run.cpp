@@ -1,5 +1,5 @@
-// The steps of a run, as explained programs: of a language model its training and its sampling, of images their
-// training and their test.
+// The steps of a run as explained programs: training and sampling of a language model, training and test of an image
+// model.
 #include <fmt/format.h>
 
 #include "tools/weft/explain/explain.h"
@@ -15,7 +15,7 @@ namespace weft::tool {
 
 namespace {
 
-/// Any tokens will do: what a step costs does not depend on them.
+/// Returns any tokens: the cost of a step does not depend on them.
 data::Batch some_batch(const TrainOptions& o, int32_t vocab) {
   const data::CounterRandom draw(0);
   std::vector<int32_t> ids;

@@ -15,7 +15,7 @@ std::string quoted(const std::string& text) {
   return nlohmann::json(text).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
 }
 
-/// What is known of a step beside its time.
+/// Properties of a step other than its time.
 std::string arguments(const runtime::Slice& s, const Peaks& peaks) {
   if (s.bytes == 0 && s.flops == 0) return "{}";
   const double ns = s.length * 1e3;
@@ -56,9 +56,9 @@ void add_trace_option(OptionSet& set, std::string& file) {
 
 int traced(const std::string& file, const std::function<int()>& f) {
   if (file.empty()) return f();
-  io::write_file_atomically(file, "");  // whoever cannot write it should know before the work, not after
+  io::write_file_atomically(file, "");  // an unwritable file is reported before the work, not after it
   runtime::start_recording();
-  // The device is known by then: its peaks are measured behind the work.
+  // The device is known by now: its peaks are measured after the work.
   const auto finish = [&] {
     const runtime::Timeline timeline = runtime::stop_recording();
     io::write_file_atomically(file, trace_json(timeline, machine_peaks()));
@@ -69,7 +69,7 @@ int traced(const std::string& file, const std::function<int()>& f) {
   } catch (...) {
     try {
       finish();
-    } catch (const std::exception&) {  // a device that has failed: what happened first is told
+    } catch (const std::exception&) {  // a failed device: the first error is reported
     }
     throw;
   }

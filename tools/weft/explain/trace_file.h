@@ -1,5 +1,5 @@
 #pragma once
-// --trace FILE: what a command did as a timeline for ui.perfetto.dev or chrome://tracing.
+// --trace FILE: the timeline of a command for ui.perfetto.dev or chrome://tracing.
 #include <functional>
 #include <string>
 
@@ -16,8 +16,8 @@ std::string trace_json(const runtime::Timeline& timeline, const Peaks& peaks);
 
 void add_trace_option(OptionSet& set, std::string& file);
 
-/// Runs `f`, and where `file` is not empty, writes what happened meanwhile, also where `f` throws. Throws
-/// std::runtime_error at once where the file cannot be written.
+/// Runs `f` and, where `file` is not empty, writes its trace, also where `f` throws. Throws std::runtime_error at once
+/// where the file cannot be written.
 int traced(const std::string& file, const std::function<int()>& f);
 
 }  // namespace weft::tool

@@ -1,4 +1,4 @@
-// Writing, finding and checking checkpoints.
+// Writes, finds and checks checkpoints.
 #include "tools/weft/train/checkpoint.h"
 
 #include <fcntl.h>
@@ -43,7 +43,7 @@ constexpr const char* state_file = "state.json";
   throw std::runtime_error(message);
 }
 
-/// The step of "step-500"; nothing for any other name.
+/// Returns the step of "step-500"; nothing for any other name.
 std::optional<int64_t> step_of(const std::string& name) {
   if (!name.starts_with("step-")) return std::nullopt;
   int64_t step = 0;
@@ -53,7 +53,7 @@ std::optional<int64_t> step_of(const std::string& name) {
   return error == std::errc() && stop == end && step >= 0 ? std::optional(step) : std::nullopt;
 }
 
-/// Of a process that was killed while writing.
+/// Returns whether this is the folder of a process that was killed while writing.
 bool is_remains(const std::string& name) { return name.starts_with("step-") && name.ends_with(".tmp"); }
 
 void sync_folder(const std::string& path) {
@@ -107,7 +107,7 @@ std::string state_json(const RunState& s, const json& checksums) {
   return out.dump() + "\n";
 }
 
-/// A file of the checkpoint, when its checksum is right.
+/// Reads a file of the checkpoint; throws where its checksum is wrong.
 void verify_file(const Checkpoint& c, const std::string& name) {
   const std::string path = c.folder + "/" + name;
   if (!fs::exists(path)) damaged(c.folder, name + " is missing");
@@ -138,7 +138,7 @@ void remove_old(const std::string& dir, int64_t newest) {
       remains.push_back(entry.path());
     }
   }
-  // The last one before the newest stays; what lies after it belongs to another course of the run.
+  // The last one before the newest stays; later ones belong to another course of the run.
   std::sort(steps.begin(), steps.end());
   const auto last = std::lower_bound(steps.begin(), steps.end(), newest);
   const int64_t keep = last == steps.begin() ? -1 : *(last - 1);
@@ -148,8 +148,8 @@ void remove_old(const std::string& dir, int64_t newest) {
   for (const auto& path : remains) fs::remove_all(path, ignored);
 }
 
-/// What `latest` names; where a process was killed just before it could name anything, the newest checkpoint there is.
-/// Else "".
+/// Returns the folder that `latest` names; where a process was killed before it wrote that, the newest checkpoint; else
+/// "".
 std::string latest_folder(const std::string& dir) {
   const std::string pointer = dir + "/latest";
   std::error_code error;
@@ -224,7 +224,7 @@ void save_checkpoint(const std::string& dir, const RunState& state, const NamedA
   for (const char* file : files) checksums[file] = checksum(temporary + "/" + file);
   io::write_file_atomically(temporary + "/" + state_file, state_json(state, checksums));
   sync_folder(temporary);
-  // A folder of that name is there when a run went on from an older checkpoint.
+  // A folder of that name exists when a run was resumed from an older checkpoint.
   if (fs::exists(final)) fs::rename(final, final + ".old.tmp");
   fs::rename(temporary, final);
   sync_folder(dir);

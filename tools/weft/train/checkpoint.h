@@ -54,18 +54,18 @@ using NamedArrays = std::vector<std::pair<std::string, array*>>;
 void save_checkpoint(const std::string& dir, const RunState& state, const NamedArrays& model,
                      const NamedArrays& optimizer, const std::string& tokenizer);
 
-/// What state.json says, checked. Throws std::runtime_error or std::invalid_argument with a sentence.
+/// Reads and checks state.json. Throws std::runtime_error or std::invalid_argument.
 void parse_state(const std::string& text, Checkpoint& to);
-/// The latest checkpoint of a run's folder, or the step-N folder itself. Throws std::runtime_error with a sentence
-/// where there is none, or where it is damaged (naming an older one that could be used instead).
+/// Returns the latest checkpoint of a run's folder, or of the step-N folder itself. Throws std::runtime_error where
+/// there is none, or where it is damaged (naming an older one that could be used instead).
 Checkpoint load_checkpoint(const std::string& path);
 
-/// Whether a run's folder holds a checkpoint.
+/// Returns whether a run's folder holds a checkpoint.
 bool has_checkpoint(const std::string& dir);
 /// Removes checkpoints and `latest`, and nothing else.
 void remove_checkpoints(const std::string& dir);
 
-/// Whether two paths name one folder that exists.
+/// Returns whether two paths name one existing folder.
 bool same_folder(const std::string& a, const std::string& b);
 /// Creates the folder where it is missing, and checks that files can be written in it. Throws std::runtime_error with
 /// the system's reason.

@@ -12,7 +12,7 @@ namespace weft::tool {
 
 namespace {
 
-/// Whether the last bytes begin a UTF-8 character that needs more of them.
+/// Returns whether the last bytes begin a UTF-8 character that needs more of them.
 bool ends_inside_character(const std::string& text) {
   size_t lead = text.size();
   for (int back = 0; back < 3 && lead > 0; ++back) {

@@ -1,5 +1,5 @@
 #pragma once
-// A text file as tokens, with the questions asked that a training run would stumble over later.
+// A text file as tokens, with the checks that a training run needs before it starts.
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -10,16 +10,17 @@
 
 namespace weft::tool {
 
-/// The file's bytes. Throws std::runtime_error with a sentence where it is missing, unreadable, a folder, or empty.
+/// Returns the file's bytes. Throws std::runtime_error where it is missing, unreadable, a folder, or empty.
 std::string read_text(const std::string& path);
 Digest digest_of(const std::string& bytes);
 
-/// "char" or "byte", for this text. Throws std::runtime_error naming the file where its bytes are no text.
+/// Makes a "char" or "byte" tokenizer for this text. Throws std::runtime_error naming the file where its bytes are no
+/// text.
 std::unique_ptr<text::Tokenizer> make_tokenizer(const std::string& kind, const std::string& text,
                                                 const std::string& path);
-/// Throws std::runtime_error naming the file where the tokenizer does not know what it holds.
+/// Returns the tokens of the text. Throws std::runtime_error naming the file where the tokenizer cannot encode it.
 std::vector<int32_t> encode_file(const text::Tokenizer& tokenizer, const std::string& text, const std::string& path);
-/// The message of an exception without the leading "[operation] ".
+/// Returns the message of an exception without the leading "[operation] ".
 std::string without_operation(const std::string& message);
 
 }  // namespace weft::tool

@@ -36,7 +36,7 @@ OptionSet eval_option_set(EvalOptions& o) {
   return set;
 }
 
-/// Characters that begin in the predicted part: UTF-8's continuation bytes begin none.
+/// Counts the characters that begin in the predicted part: UTF-8's continuation bytes begin none.
 int64_t characters(const text::Tokenizer& tokenizer, const data::TokenDataset& tokens) {
   int64_t count = 0;
   for (int64_t i = 1; i < tokens.size(); ++i)

@@ -23,7 +23,7 @@ data::ImageSplit images_of(const MnistOptions& o) {
                         : data::load_mnist(o.data);
 }
 
-/// Batches in an epoch, of which there must be one.
+/// Returns the batches in an epoch; throws where there is none.
 int64_t checked_batches(const MnistOptions& o, const data::ImageSplit& images) {
   for (const data::ImageDataset* part : {&images.train, &images.test})
     if (part->rows() != 28 || part->columns() != 28)

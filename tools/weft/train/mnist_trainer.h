@@ -1,7 +1,6 @@
 #pragma once
-// The training loop of `weft train mnist`, without command line and without terminal. As with texts, everything that
-// decides the course of a run is a function of its options and its step, or lies in its checkpoints, so that a run that
-// goes on continues bit by bit.
+// The training loop of `weft train mnist`, without command line and terminal. As for texts, the course of a run is a
+// function of its options and its step, and its state is in its checkpoints, so a resumed run continues bit by bit.
 #include <functional>
 #include <memory>
 #include <string>
@@ -21,7 +20,7 @@ struct MnistOptions {
   std::string data, out, resume;
   int64_t epochs = 5, batch = 64, seed = 1337;
   std::string trace;
-  int64_t train_images = 6000, test_images = 1000;  // of the made-up set
+  int64_t train_images = 6000, test_images = 1000;  // of the synthetic set
   double lr = 0.1;
   bool overwrite = false, json = false;
   MachineOptions machine;
@@ -33,35 +32,35 @@ class MnistStep {
  public:
   MnistStep(models::Mnist& model, optim::Optimizer& optimizer);
   float operator()(const data::ImageBatch& batch);
-  /// The same without looking at the loss: a device goes on by itself.
+  /// Starts a step and returns its loss without waiting for it.
   array start(const data::ImageBatch& batch);
 
  private:
   ArrayFunction step_;
 };
 
-/// How many of some images are classed as their labels say, as one compiled program of (images, labels).
+/// Counts the images that are classified correctly, as one compiled program of (images, labels).
 ArrayFunction mnist_hits(models::Mnist& model);
 inline constexpr int mnist_test_batch = 1000;
 
 class MnistTrainer {
  public:
-  /// A new run. Throws UsageError where a batch is larger than the set, std::runtime_error where the data cannot be
-  /// read.
+  /// Starts a new run. Throws UsageError where a batch is larger than the set, std::runtime_error where the data cannot
+  /// be read.
   explicit MnistTrainer(const MnistOptions& options);
-  /// A run that goes on.
+  /// Resumes a run.
   MnistTrainer(const MnistOptions& options, const Checkpoint& from);
 
   struct Hooks {
     std::function<void(const StepReport&)> report = [](const StepReport&) {};
     std::function<bool()> stop = [] { return false; };  // asked after each step
   };
-  /// Runs to the end of the last epoch, or until asked to stop; a checkpoint after each epoch and at the end. True
-  /// where all steps are done.
+  /// Runs to the end of the last epoch, or until asked to stop, with a checkpoint after each epoch and at the end.
+  /// Returns whether all steps are done.
   bool run(const Hooks& hooks);
 
-  /// The share of test images that are classed rightly. Norms take the statistics of the test batch, 1000 images or
-  /// what is left.
+  /// Returns the share of test images that are classified correctly. Norms use the statistics of the test batch, 1000
+  /// images or the rest.
   double accuracy();
   int64_t step() const { return state_.step; }
   int64_t steps() const { return options_.epochs * batches_; }

@@ -24,7 +24,7 @@ Points finite(const Points& points) {
   return out;
 }
 
-/// What all points lie in; never empty in either direction.
+/// The bounding box of all points; never empty in either direction.
 Box extent(const std::vector<Series>& series) {
   Box b;
   for (const auto& s : series)
@@ -46,7 +46,7 @@ std::string escaped(const std::string& text) {
 constexpr const char* colours[] = {"#2a6fbb", "#d1495b", "#3a8f5c", "#8a5fb0"};
 constexpr double svg_width = 720, svg_height = 440, left = 64, right = 16, top = 40, bottom = 52;
 
-/// From values to places in the SVG.
+/// Maps values to positions in the SVG.
 struct Frame {
   Box box;
   double x(double v) const { return left + (v - box.x0) / (box.x1 - box.x0) * (svg_width - left - right); }
@@ -98,7 +98,7 @@ std::string svg_curve(const Frame& f, const Series& s, size_t index) {
              svg_width - right - 150, row - 4, colour, svg_width - right - 122, row, escaped(s.name));
 }
 
-/// A picture in dots: `across` × `down` of them to a character.
+/// A picture of dots, `across` × `down` for each character.
 class Canvas {
  public:
   Canvas(int width, int height, bool braille)

@@ -15,15 +15,16 @@ struct PlotText {
   std::string title, x_label, y_label;
 };
 
-/// Round numbers that cover [low, high]: about `count` steps of 1, 2 or 5 times a power of ten.
+/// Returns ticks that cover [low, high]: about `count` steps of 1, 2 or 5 times a power of ten.
 std::vector<double> ticks(double low, double high, int count);
-/// At most `most` points: the mean of each stretch of neighbours, so that a noisy curve keeps its course.
+/// Returns at most `most` points, each the mean of neighbours, so that a noisy curve keeps its course.
 std::vector<std::pair<double, double>> thinned(const std::vector<std::pair<double, double>>& points, size_t most);
 
-/// A document of its own, 720 × 440, with axes, ticks, labels and a legend.
+/// Returns an SVG document, 720 × 440, with axes, ticks, labels and a legend.
 std::string svg_plot(const std::vector<Series>& series, const PlotText& text);
 
-/// `width` × `height` characters with labelled axes: braille dots where `utf8`, else one letter a series.
+/// Returns `width` × `height` characters with labelled axes: braille dots where `utf8`, else one letter for each
+/// series.
 std::string terminal_plot(const std::vector<Series>& series, int width, int height, bool utf8);
 
 }  // namespace weft::tool

@@ -94,7 +94,7 @@ Progress::Progress(ProgressStyle style, std::FILE* out, int64_t first_step, int6
     : style_(style), out_(out), first_step_(first_step), steps_(steps), every_(std::max<int64_t>(every, 1)) {}
 
 void Progress::step(const StepReport& r) {
-  // The first step traces and compiles: it says nothing about the time that is left, unless there is nothing else.
+  // The first step traces and compiles: it does not predict the remaining time, unless there is nothing else.
   const int64_t seen = r.step - first_step_;
   mean_ms_ = seen <= 2 ? r.ms : mean_ms_ + (r.ms - mean_ms_) * std::max(0.05, 1.0 / static_cast<double>(seen));
   if (r.val_loss) last_val_ = r.val_loss;

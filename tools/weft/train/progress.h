@@ -1,5 +1,6 @@
 #pragma once
-// How a run tells where it is: one line redrawn on a terminal, one line a report elsewhere, or one JSON object a step.
+// Reports of a run: one line that is redrawn on a terminal, one line for each report elsewhere, or one JSON object for
+// each step.
 #include <cstdint>
 #include <cstdio>
 #include <optional>
@@ -8,7 +9,7 @@
 
 namespace weft::tool {
 
-/// What is known after a step.
+/// The figures of a step.
 struct StepReport {
   int64_t step = 0;  // steps done, from 1
   double loss = 0;
@@ -19,36 +20,36 @@ struct StepReport {
   std::string_view unit = "tok";                  // of what tok_s counts: "tok" or "img"
 };
 
-/// {"step":1,"loss":4.17,"val_loss":…,"ms":…,"tok_s":…}: numbers with all their digits; no val_loss where there is
-/// none, and "accuracy":… where there is one. Other units than tokens have their own key ("img_s").
+/// Returns {"step":1,"loss":4.17,"val_loss":…,"ms":…,"tok_s":…}: numbers with all their digits; no val_loss where there
+/// is none, and "accuracy":… where there is one. Other units than tokens have their own key ("img_s").
 std::string json_line(const StepReport& report);
-/// "step  100/2000  loss 2.4512  val 2.5103  35.1 ms  21.9k tok/s  left 1m 07s"
+/// Returns "step  100/2000  loss 2.4512  val 2.5103  35.1 ms  21.9k tok/s  left 1m 07s".
 std::string report_line(const StepReport& report, int64_t steps, double seconds_left);
-/// A bar and the same figures, in at most `columns` columns of a terminal; `last_val` is the latest validation loss, if
-/// any.
+/// Returns a bar and the same figures, in at most `columns` columns of a terminal; `last_val` is the latest validation
+/// loss, if any.
 std::string bar_line(const StepReport& report, int64_t steps, double seconds_left, std::optional<double> last_val,
                      int columns);
-/// "48s", "1m 07s", "2h 05m"
+/// Returns "48s", "1m 07s" or "2h 05m".
 std::string duration(double seconds);
-/// "812", "21.9k", "1.25M"
+/// Returns "812", "21.9k" or "1.25M".
 std::string short_number(double value);
 
 enum class ProgressStyle { bar, lines, json };
-/// A bar on a terminal, lines elsewhere, unless JSON is asked for.
+/// Prints a bar on a terminal, lines elsewhere, or JSON where it is asked for.
 ProgressStyle progress_style(std::FILE* out, bool json);
 int terminal_columns(std::FILE* out);
-/// Whether the locale's characters are UTF-8, so that block and braille characters can be shown.
+/// Returns whether the locale's characters are UTF-8, so that block and braille characters can be shown.
 bool terminal_is_utf8();
 
 class Progress {
  public:
-  /// Lines come `every` steps, and wherever there is a validation loss or an accuracy.
+  /// Prints lines every `every` steps, and wherever there is a validation loss or an accuracy.
   Progress(ProgressStyle style, std::FILE* out, int64_t first_step, int64_t steps, int64_t every);
   ~Progress() { finish(); }
   Progress(const Progress&) = delete;
   Progress& operator=(const Progress&) = delete;
   void step(const StepReport& report);
-  /// A sentence of its own: after the bar, or on stderr where stdout is for JSON.
+  /// Prints a sentence: after the bar, or on stderr where stdout is for JSON.
   void note(const std::string& text);
   void finish();  // ends the bar's line
 

@@ -1,5 +1,5 @@
 #pragma once
-// A training run's folder and the options that it goes on with.
+// A training run's folder and the options of a resumed run.
 #include <optional>
 #include <string>
 
@@ -8,13 +8,14 @@
 
 namespace weft::tool {
 
-/// The resumed run's own options, under what this command line gives. What the checkpoint was made with and cannot
-/// change is held against it: `stored` is the command's table over options of its own, which then hold what the
-/// checkpoint says.
+/// Reads the options of a resumed run; those of the command line take precedence. Options of the checkpoint that cannot
+/// change are compared: `stored` is the command's table over options of its own, which then hold the checkpoint's
+/// values.
 void take_stored_options(OptionSet stored, OptionSet& set, const Checkpoint& from);
-/// --out, or the folder that is resumed, or "out"; without a slash at the end.
+/// Returns --out, or the folder that is resumed, or "out", without a slash at the end.
 std::string folder_to_write(const std::string& out, const std::optional<Checkpoint>& from);
-/// Whether the folder can take this run of `weft train KIND`; true where an old one in it must go first.
+/// Checks that the folder can take this run of `weft train KIND`. Returns true where an old run in it must be removed
+/// first.
 bool check_output(const std::string& out, bool overwrite, const std::optional<Checkpoint>& from,
                   const std::string& kind);
 

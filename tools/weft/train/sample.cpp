@@ -1,4 +1,4 @@
-// weft sample: loads the last checkpoint of a run and writes on from a prompt, token by token.
+// weft sample: loads the last checkpoint of a run and generates text from a prompt, token by token.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -41,7 +41,7 @@ OptionSet sample_option_set(SampleOptions& o) {
   return set;
 }
 
-/// Text goes out as soon as it is whole.
+/// Prints text at once.
 void show(const std::string& text) {
   if (text.empty()) return;
   std::fwrite(text.data(), 1, text.size(), stdout);
@@ -52,7 +52,7 @@ std::vector<int32_t> encode_prompt(const text::Tokenizer& tokenizer, const Sampl
   if (!given) {
     try {
       return tokenizer.encode(o.prompt);
-    } catch (const std::invalid_argument&) {  // a text of one line: any token is a beginning
+    } catch (const std::invalid_argument&) {  // a text of one line: any token is a prompt
       return {0};
     }
   }
@@ -64,8 +64,8 @@ std::vector<int32_t> encode_prompt(const text::Tokenizer& tokenizer, const Sampl
   }
 }
 
-/// Products round their weights to what they compute in, at every token: kept so, they are read in fewer bytes, and
-/// nothing else changes.
+/// Rounds the weights of matrix products to the dtype they compute in, as the products would at every token: the
+/// weights are read in fewer bytes, and nothing else changes.
 void keep_products_narrow(models::TextModel& model) {
   for (auto& [name, module] : model.named_modules())
     if (auto* linear = dynamic_cast<nn::Linear*>(module);

@@ -1,4 +1,4 @@
-// From a checkpoint to a model in eval mode.
+// Loads a model in eval mode from a checkpoint.
 #include "tools/weft/train/saved_model.h"
 
 #include <fmt/format.h>

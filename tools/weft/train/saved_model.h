@@ -1,5 +1,5 @@
 #pragma once
-// A trained model and its tokenizer, from a checkpoint, ready to compute.
+// A trained model and its tokenizer, loaded from a checkpoint.
 #include <memory>
 
 #include "models/text_config.h"

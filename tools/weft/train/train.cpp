@@ -1,4 +1,4 @@
-// weft train gpt: options, folder and text checked; then the loop, with its reports, its curve, and its two ways to
+// weft train gpt: checks options, folder and text, then runs the loop with its reports, its curve, and its two ways to
 // stop.
 #include <fmt/format.h>
 
@@ -29,7 +29,7 @@ std::string config_text(const std::string& path) {
   }
 }
 
-/// A learning rate that changes takes what depends on it along.
+/// Takes the options of the checkpoint that the command line does not set. A new learning rate changes min_lr too.
 void take_stored_gpt_options(TrainOptions& o, OptionSet& set, const Checkpoint& from) {
   TrainOptions stored;
   const bool new_lr = set.given("lr") && !set.given("min-lr");
@@ -58,8 +58,8 @@ void describe(Progress& progress, Trainer& trainer, const TrainOptions& o) {
   if (trainer.step() > 0) progress.note(fmt::format("going on after step {}", trainer.step()));
 }
 
-/// Weights, gradients, AdamW's two moments and masters must fit; better to say so now than to be killed by the system
-/// in the first step.
+/// Throws where weights, gradients, AdamW's two moments and masters do not fit in memory, before the system kills the
+/// process in the first step.
 void check_memory(Trainer& trainer, const TrainOptions& o) {
   const double need = (o.weights == "stochastic" ? 12.0 : 16.0) * static_cast<double>(trainer.model().num_parameters()),
                have = machine_memory();
@@ -70,7 +70,7 @@ void check_memory(Trainer& trainer, const TrainOptions& o) {
                     trainer.model().num_parameters(), need / (1 << 30), have / (1 << 30), machine_text()));
 }
 
-/// The curve as a file, and where people look on, in the terminal.
+/// Writes the curve to a file, and to the terminal where stdout is one.
 void show_result(Progress& progress, const Trainer& trainer, const TrainOptions& o, bool complete) {
   if (trainer.step() == 0) return progress.note("the initial weights are in " + o.out);
   const auto series = curves(trainer.state());

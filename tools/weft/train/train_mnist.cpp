@@ -1,4 +1,4 @@
-// weft train mnist: options and folder checked; then the loop, with its reports and its curve.
+// weft train mnist: checks options and folder, then runs the loop with its reports and its curve.
 #include <fmt/format.h>
 
 #include <algorithm>

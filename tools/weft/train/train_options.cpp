@@ -1,4 +1,4 @@
-// The table of `weft train gpt`, and what its options must be together.
+// The options of `weft train gpt`, and the checks of their combinations.
 #include "tools/weft/train/train_options.h"
 
 #include <fmt/format.h>
@@ -125,7 +125,7 @@ models::TextConfig model_config(const TrainOptions& o, int32_t vocab) {
                                .width = o.width,
                                .head_width = o.width / o.heads,
                                .hidden = (8 * o.width / 3 + 31) / 32 *
-                                         32};  // as many weights as four times the width in a layer without a gate
+                                         32};  // as many weights as a layer of four times the width without a gate
   return models::GptConfig{.vocab = vocab,
                            .context = o.context,
                            .layers = o.layers,

@@ -1,5 +1,5 @@
 #pragma once
-// What a training run is made from: the options of `weft train gpt`, their table, their checks.
+// The options of `weft train gpt`, their table, their checks.
 #include <cstdint>
 #include <string>
 
@@ -27,21 +27,22 @@ struct TrainOptions {
   int64_t seed = 1337;
   MachineOptions machine;
 
-  // Not part of the run itself.
+  // Not stored with the run.
   std::string out, resume, config, trace;
   bool json = false, overwrite = false;
 };
 
-/// The table over `options`, which must outlive it.
+/// Returns the table over `options`, which must outlive it.
 OptionSet train_option_set(TrainOptions& options);
 
-/// Fills in what depends on other options (min_lr, warmup) and refuses what cannot go together, as UsageError.
+/// Sets the options that depend on others (min_lr, warmup). Throws UsageError for combinations that are not possible.
 void complete(TrainOptions& options, const OptionSet& given);
 
 models::TextConfig model_config(const TrainOptions& options, int32_t vocab);
 Dtype compute_dtype(const std::string& name);  // "f32", "bf16", "f16", "f8" (bfloat16)
 
-/// What --dtype, --weights and --residual say together. Throws UsageError where they do not go together.
+/// Returns the precision that --dtype, --weights and --residual choose. Throws UsageError where they do not go
+/// together.
 struct NumberOptions {
   nn::Precision precision;
   optim::Rounding rounding = optim::Rounding::master;
@@ -52,7 +53,7 @@ NumberOptions number_options(const std::string& dtype, const std::string& weight
 void check_device(const NumberOptions& numbers);
 /// Throws UsageError where a GPU of this compute capability has no tensor cores for 8-bit floats.
 void check_capability(const std::string& name, int major, int minor);
-/// The rows of the three.
+/// Adds the options of the three.
 void add_number_options(OptionSet& set, std::string& dtype, std::string& weights, std::string& residual);
 
 }  // namespace weft::tool

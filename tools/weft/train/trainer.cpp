@@ -23,7 +23,7 @@ double milliseconds_since(std::chrono::steady_clock::time_point start) {
 constexpr std::string_view master_prefix = "master.";
 bool is_master(const std::string& name) { return name.starts_with(master_prefix); }
 
-/// The split, where both parts are long enough.
+/// Returns the split; throws where one of its parts is too short.
 data::Split split_text(const std::vector<int32_t>& tokens, int32_t vocab, const TrainOptions& o) {
   const auto n = static_cast<int64_t>(tokens.size());
   const auto training = static_cast<int64_t>(0.9 * static_cast<double>(n));
@@ -135,7 +135,7 @@ void Trainer::restore(const Checkpoint& from) {
     const auto weights = from.model();
     auto state = from.optimizer();
     model_->update(weights);
-    // Masters are what the file of the model holds.
+    // The masters are in the model's file.
     for (const auto& [name, handle] : optimizer_->named_state())
       if (is_master(name)) state.insert_or_assign(name, weights.at(name.substr(master_prefix.size())));
     if (loss_scale_) {
@@ -200,8 +200,7 @@ void Trainer::save_checkpoint() {
   if (saved_ == state_.step) return;
   state_.key = random::default_key().to_vector<uint32_t>();
   state_.tuning = compiler::tuning_choices();
-  // The model's file has the parameters as precisely as anybody does; the optimizer's copies of them need not be
-  // written twice.
+  // The model's file has the parameters in full precision; the optimizer's copies need not be written again.
   auto precise = optimizer_->precise_parameters();
   NamedArrays weights = model_->parameters(), state = optimizer_->named_state();
   for (auto& [name, handle] : weights)

@@ -1,10 +1,9 @@
 #pragma once
-// The training loop, without command line and without terminal. In: options, a text, perhaps a checkpoint. Out: a
-// report a step, checkpoints.
+// The training loop, without command line and terminal. In: options, a text, perhaps a checkpoint. Out: a report for
+// each step, checkpoints.
 //
-// Everything that decides the course of a run is a function of its options and its step: batch k of a seed, the
-// learning rate of a step, the random key and the optimizer's state, which checkpoints hold. A run that goes on from
-// one therefore continues bit by bit.
+// The course of a run is a function of its options and its step: batch k of a seed, the learning rate of a step, and
+// the random key and the optimizer's state, which checkpoints hold. A resumed run therefore continues bit by bit.
 #include <functional>
 #include <memory>
 #include <optional>
@@ -21,12 +20,12 @@
 
 namespace weft::tool {
 
-/// The mean loss over masked windows of a text, by one compiled program.
+/// Computes the mean loss over masked windows of a text, by one compiled program.
 class Evaluator {
  public:
   explicit Evaluator(models::TextModel& model);
-  /// Over `most` windows-batches spread evenly over the text; 0: over all of it. Nothing drops out; the model's mode is
-  /// as before afterwards.
+  /// Computes it over `most` batches of windows distributed evenly over the text; 0: over all of it. The model is in
+  /// eval mode meanwhile.
   double loss(const data::TokenDataset& text, int batch, int64_t most = 0);
 
  private:
@@ -38,7 +37,7 @@ class Evaluator {
 /// state, and the loss's scale where there is one.
 class TrainStep {
  public:
-  /// grad_clip 0: none.
+  /// Compiles the step. grad_clip 0: no clipping.
   TrainStep(models::TextModel& model, optim::Optimizer& optimizer, double grad_clip, optim::LossScale* scale = nullptr);
   float operator()(const data::Batch& batch);
 
@@ -48,10 +47,10 @@ class TrainStep {
 
 class Trainer {
  public:
-  /// A new run: `text` is the content of options.data. `options` must be complete. Throws UsageError where the text is
-  /// too short for the context, std::runtime_error where it is no text.
+  /// Starts a new run: `text` is the content of options.data. `options` must be complete. Throws UsageError where the
+  /// text is too short for the context, std::runtime_error where it is no text.
   Trainer(const TrainOptions& options, const std::string& text);
-  /// A run that goes on. Throws std::runtime_error where the text is another one, or the arrays do not fit.
+  /// Resumes a run. Throws std::runtime_error where the text is another one, or the arrays do not fit.
   Trainer(const TrainOptions& options, const std::string& text, const Checkpoint& from);
 
   struct Hooks {
@@ -59,11 +58,11 @@ class Trainer {
     std::function<void(const std::string&)> note = [](const std::string&) {};
     std::function<bool()> stop = [] { return false; };  // asked after each step
   };
-  /// Runs to options.steps, or until asked to stop; writes checkpoints into options.out. True where all steps are done.
-  /// Throws std::runtime_error where the loss is no longer finite.
+  /// Runs to options.steps, or until asked to stop, and writes checkpoints into options.out. Returns whether all steps
+  /// are done. Throws std::runtime_error where the loss is no longer finite.
   bool run(const Hooks& hooks);
 
-  /// Into options.out.
+  /// Writes a checkpoint into options.out.
   void save_checkpoint();
   int64_t step() const { return state_.step; }
   const RunState& state() const { return state_; }

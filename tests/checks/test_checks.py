@@ -207,20 +207,20 @@ class Figures(Tree):
 
     def test_lines_of_benchmarks_become_records(self):
         self.write("lines", "\n".join(json.dumps(line) for line in [
-            {"command": "build/weft bench memory --json"},
+            {"command": "weft bench memory --threads 2", "date": "2026-01-02", "flags": "-O2"},
             {"bench": "memory_copy", "peer": "weft", "mode": "compile", "dtype": "float32", "GBps": 70.0},
             {"bench": "memory_sum", "peer": "weft", "mode": "compile", "dtype": "float32", "ms": 1.06, "GBps": 63.0},
             {"torch": "2.15.0+cpu"},
             {"bench": "memory_sum", "peer": "torch", "mode": "eager", "dtype": "float32", "ms": 1.3, "GBps": 51.0},
             {"bench": "memory_sum", "peer": "torch", "mode": "compile", "dtype": "float32", "ms": 1.1, "GBps": 60.0}]))
         code, output = self.figures("add", self.root / "bench/results/n.jsonl", "--machine", "n", "--describe", "new",
-                                    "--commit", "abc", "--flags=-O2", "--date", "2026-01-02", self.root / "lines")
+                                    "--commit", "abc", self.root / "lines")
         self.assertEqual((code, output), (0, ""))
         records = [json.loads(line) for line in (self.root / "bench/results/n.jsonl").read_text().splitlines()]
         self.assertEqual(records[1], {
             "bench": "memory", "case": "sum", "unit": "GB/s", "weft": 63.0, "peer": 60.0, "floor": 70.0,
             "peer_name": "PyTorch 2.15.0, compile", "machine": "n", "date": "2026-01-02", "commit": "abc",
-            "flags": "-O2", "command": "build/weft bench memory --json"})
+            "flags": "-O2", "command": "weft bench memory --threads 2"})
         self.write("docs/performance.md", "<!-- table: memory -->\n<!-- end -->\n")
         self.assertEqual(self.figures("--root", self.root), (0, ""))
         self.assertIn("| sum | 63.0 | 60.0 | 1.05 | 70.0 | 0.90 |", self.page())

@@ -538,6 +538,16 @@ class Using(unittest.TestCase):
         self.assertEqual(list(row), ["bench", "peer", "mode", "dtype", "ms", "tok_s", "first_step_s"])
         self.assertEqual((row["bench"], row["peer"], row["dtype"]), ("cpu_shakespeare_char_cpu", "weft", "float32"))
         self.assertAlmostEqual(row["tok_s"], 12 * 64 / row["ms"] * 1e3, delta=row["tok_s"] * 1e-3)
+        record = os.path.join(FOLDER, "record")
+        for reps in (1, 2):
+            weft("bench", "nanogpt-cpu", "--reps", reps, "--record", record)
+        with open(record) as file:
+            lines = rows(file.read())
+        self.assertEqual([line.get("command") for line in lines],
+                         ["weft bench nanogpt-cpu --reps 1", None, "weft bench nanogpt-cpu --reps 2", None])
+        self.assertEqual(list(lines[0]), ["command", "date", "flags"])
+        self.assertEqual(lines[1].keys(), row.keys())
+        self.refused(1, "cannot be written", "bench", "nanogpt-cpu", "--record", os.path.join(FOLDER, "no", "record"))
         kernels = rows(weft("bench", "kernels", "--model", "mnist", "--reps", 1, "--json").out)
         step = kernels.pop()
         self.assertEqual(step["bench"], "kernels_step")

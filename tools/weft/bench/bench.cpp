@@ -307,6 +307,7 @@ int bench(const BenchOptions& o) {
   apply(o.machine);
   if (o.cpu_time && runtime::num_threads() != 1)
     throw UsageError("--cpu-time counts one thread: give --threads 1 with it");
+  if (!o.record.empty()) record_command(o.record);
   return traced(o.trace, [&] {
     found->run(o);
     return 0;
@@ -320,6 +321,7 @@ Command bench_command() {
   OptionSet set;
   set.add("NAME", "", &options->name, "what to measure; list shows the names").place().needed();
   set.add("json", "", &options->json, "one JSON object a line");
+  set.add("record", "FILE", &options->record, "append the lines to a file as well, after a line with the command");
   set.add("profile", "", &options->profile, "after a training step, the time of its kernels and library calls");
   set.add("reps", "N", &options->reps, "timed repetitions; the figure is their median")
       .range(0, 1e6)

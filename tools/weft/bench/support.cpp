@@ -1,12 +1,51 @@
 #include "tools/weft/bench/support.h"
 
+#include <fmt/chrono.h>
 #include <fmt/format.h>
+
+#include <ctime>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <stdexcept>
 
 #include "weft/device.h"
 
 namespace weft::tool {
 
-Row::Row(const std::string& bench, const BenchOptions& o, const std::string& dtype) : json_(o.json) {
+namespace {
+
+void append_line(const std::string& file, const std::string& line) {
+  std::ofstream out(file, std::ios::app);
+  out << line << "\n";
+  if (!out.flush()) throw std::runtime_error(fmt::format("[bench] {} cannot be written", file));
+}
+
+/// The arguments of this process as they were given, without --record.
+std::string command_line() {
+  std::ifstream in("/proc/self/cmdline");
+  std::string out = "weft", word;
+  bool first = true, skip = false;
+  while (std::getline(in, word, '\0')) {
+    if (!first && !skip && word != "--record" && !word.starts_with("--record=")) out += " " + word;
+    skip = !first && word == "--record";
+    first = false;
+  }
+  return out;
+}
+
+}  // namespace
+
+void record_command(const std::string& file) {
+  const std::time_t now = std::time(nullptr);
+  std::tm day{};
+  gmtime_r(&now, &day);
+  append_line(file,
+              nlohmann::ordered_json{
+                  {"command", command_line()}, {"date", fmt::format("{:%Y-%m-%d}", day)}, {"flags", WEFT_BUILD_FLAGS}}
+                  .dump());
+}
+
+Row::Row(const std::string& bench, const BenchOptions& o, const std::string& dtype) : json_(o.json), record_(o.record) {
   text("bench", bench).text("peer", "weft").text("mode", o.machine.no_libraries ? "compile, no libraries" : "compile");
   text("dtype", !dtype.empty()    ? dtype
                 : o.machine.tf32  ? "tf32"
@@ -14,19 +53,25 @@ Row::Row(const std::string& bench, const BenchOptions& o, const std::string& dty
                                   : dtype_name(compute_dtype(o.dtype)));
 }
 
-Row& Row::text(const char* key, const std::string& value) { return add(key, json_ ? "\"" + value + "\"" : value); }
-Row& Row::number(const char* key, double value) { return add(key, fmt::format("{:.{}f}", value, json_ ? 5 : 3)); }
-Row& Row::whole(const char* key, int64_t value) { return add(key, fmt::format("{}", value)); }
-
-void Row::print() const {
-  if (json_) fmt::print("{{{}}}\n", line_);
-  else fmt::print("{}\n", line_);
-  std::fflush(stdout);
+Row& Row::text(const char* key, const std::string& value) { return add(key, "\"" + value + "\"", value); }
+Row& Row::number(const char* key, double value) {
+  return add(key, fmt::format("{:.5f}", value), fmt::format("{:.3f}", value));
+}
+Row& Row::whole(const char* key, int64_t value) {
+  const std::string text = fmt::format("{}", value);
+  return add(key, text, text);
 }
 
-Row& Row::add(const char* key, const std::string& value) {
-  line_ += json_ ? fmt::format("{}\"{}\": {}", line_.empty() ? "" : ", ", key, value)
-                 : fmt::format("{}{} {}", line_.empty() ? "" : "  ", key, value);
+void Row::print() const {
+  if (json_) fmt::print("{{{}}}\n", json_line_);
+  else fmt::print("{}\n", line_);
+  std::fflush(stdout);
+  if (!record_.empty()) append_line(record_, "{" + json_line_ + "}");
+}
+
+Row& Row::add(const char* key, const std::string& json, const std::string& plain) {
+  json_line_ += fmt::format("{}\"{}\": {}", json_line_.empty() ? "" : ", ", key, json);
+  line_ += fmt::format("{}{} {}", line_.empty() ? "" : "  ", key, plain);
   return *this;
 }
 

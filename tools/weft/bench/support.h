@@ -14,13 +14,17 @@
 namespace weft::tool {
 
 struct BenchOptions {
-  std::string name, dtype = "f32", weights = "f32", residual = "f32", model = "nanogpt", trace;
+  std::string name, dtype = "f32", weights = "f32", residual = "f32", model = "nanogpt", trace, record;
   int64_t reps = 0;
   bool json = false, profile = false, cpu_time = false;
   MachineOptions machine;
 };
 
-/// One line of results: as JSON, or for people.
+/// Appends a line to the file of records (BenchOptions::record): what is measured from here on, by which command, on
+/// which day, and with which flags the program was compiled. `scripts/figures add` reads it.
+void record_command(const std::string& file);
+
+/// One line of results: as JSON, or for people; into the file of records always as JSON.
 class Row {
  public:
   /// `dtype`: where it is not that of the options.
@@ -31,9 +35,9 @@ class Row {
   void print() const;
 
  private:
-  Row& add(const char* key, const std::string& value);
+  Row& add(const char* key, const std::string& json, const std::string& plain);
   bool json_;
-  std::string line_;
+  std::string record_, json_line_, line_;
 };
 
 /// Seconds by the clock, or of the calling thread's processor time.

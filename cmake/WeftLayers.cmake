@@ -1,6 +1,6 @@
 # One object library a layer, in the order of docs/design.md §1: a layer sees itself and the layers below it.
 # tests/checks/check_layers.py holds the includes against the same list.
-set(WEFT_LAYERS base runtime kernel target/null target/cpu target/cuda graph compiler array transforms io text data optim nn models)
+set(WEFT_LAYERS base runtime kernel target target/null target/cpu target/cuda graph compiler array transforms io text data optim nn models)
 set(WEFT_LAYER_OBJECTS "")
 set(WEFT_LAYER_LIBRARIES "")
 
@@ -8,6 +8,8 @@ function(weft_layer layer)
   string(REPLACE "/" "_" name weft_${layer})
   if(layer STREQUAL "models")
     file(GLOB sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/models/*.cpp)
+  elseif(layer STREQUAL "target")  # its folders are layers of their own
+    file(GLOB sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/${layer}/*.cpp)
   else()
     file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/${layer}/*.cpp)
   endif()

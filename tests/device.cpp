@@ -6,7 +6,7 @@
 #include <string_view>
 
 #include "compiler/cpu_target.h"
-#include "compiler/many_threads.h"
+#include "compiler/simt_target.h"
 #include "target/cpu/codegen/options.h"
 #include "weft/device.h"
 
@@ -19,8 +19,8 @@ std::string_view wanted() {
   return name ? name : "";
 }
 
-target::Target& many_threads() {
-  static auto& target = *new ManyThreads;  // compiled programs may outlive static objects
+target::Target& simt_target() {
+  static auto& target = *new SimtTarget;  // compiled programs may outlive static objects
   return target;
 }
 
@@ -28,10 +28,10 @@ target::Target& many_threads() {
 
 bool on_gpu() { return wanted() == "cuda" || wanted().starts_with("cuda:"); }
 int gpu_ordinal() { return wanted().starts_with("cuda:") ? std::atoi(wanted().substr(5).data()) : 0; }
-bool on_many_threads() { return wanted() == "many"; }
+bool on_simt() { return wanted() == "simt"; }
 
 target::Target& target_under_test() {
-  return on_gpu() ? target::gpu(gpu_ordinal()) : on_many_threads() ? many_threads() : target::cpu();
+  return on_gpu() ? target::gpu(gpu_ordinal()) : on_simt() ? simt_target() : target::cpu();
 }
 
 namespace {
@@ -50,7 +50,7 @@ void choose_isa(const char* isa) {
 const bool chosen = [] {
   if (const char* isa = std::getenv("WEFT_TEST_ISA")) choose_isa(isa);
   if (on_gpu()) set_default_device(Device(Device::gpu, gpu_ordinal()));
-  if (on_many_threads()) compiler::set_cpu_target(many_threads());
+  if (on_simt()) compiler::set_cpu_target(simt_target());
   return true;
 }();
 

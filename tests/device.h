@@ -11,7 +11,7 @@ inline constexpr int skipped = 77;  // SKIP_RETURN_CODE of the entries in tests/
 
 bool on_gpu();
 int gpu_ordinal();  // 0 where tests do not run on one
-bool on_many_threads();
+bool on_simt();
 target::Target& target_under_test();
 
 }  // namespace weft::test

@@ -12,6 +12,7 @@
 #include "kernel/describe/desc.h"
 #include "kernel/tile.h"
 #include "runtime/device.h"
+#include "target/machine.h"
 
 namespace weft::target {
 
@@ -61,19 +62,11 @@ class Target {
   /// Where the buffers of its kernels and calls lie; null: in the host's memory. On a device `run` returns before the
   /// work is done.
   virtual runtime::Accelerator* device() { return nullptr; }
-  /// A program is run by a block of threads that share out the lanes of its tiles: tiles are wide, and only many
-  /// programs fill the device.
-  virtual bool many_threads() const { return false; }
+  /// What programs are scheduled for.
+  const Machine& machine() const { return machine_; }
   /// Everything that generated code depends on beside the kernel: code generator version, ISA, vector width, compiler
   /// version.
   virtual std::string fingerprint() const = 0;
-  /// Lanes of a native vector register for elements of `bytes` bytes.
-  virtual int64_t lanes(int64_t bytes) const = 0;
-  /// How many of them there are.
-  virtual int64_t vector_registers() const { return 16; }
-  /// Bytes of shared memory for a program that multiplies operands of this dtype on tensor cores (kernel::Op::matmul;
-  /// float32 is rounded to TF32); 0: there are none for them.
-  virtual int64_t tensor_core_bytes(Dtype) const { return 0; }
   /// Code for each kernel, in order; the same kernel (by digest) is compiled once in a process and once in the life of
   /// a cache folder.
   virtual std::vector<std::shared_ptr<const Executable>> compile(std::span<const kernel::Kernel> kernels) = 0;
@@ -94,6 +87,9 @@ class Target {
   /// dtypes).
   virtual std::shared_ptr<const LibraryCall> call(const kernel::CallDesc&) { return nullptr; }
   virtual CompileStats stats() const = 0;
+
+ protected:
+  Machine machine_;  // filled in by the constructor
 };
 
 /// The CPU target of this process (made on first use), and one that compiles and runs nothing, for tests of the

@@ -100,8 +100,8 @@ Value doubled(const Value& x, const std::string& routine) {
 /// Offers one routine, which fills its result with 7.
 class OneRoutine : public target::Target {
  public:
+  OneRoutine() { machine_ = target::cpu().machine(); }
   std::string fingerprint() const override { return "one routine"; }
-  int64_t lanes(int64_t bytes) const override { return target::cpu().lanes(bytes); }
   std::vector<std::shared_ptr<const target::Executable>> compile(std::span<const kernel::Kernel> kernels) override {
     return target::cpu().compile(kernels);
   }

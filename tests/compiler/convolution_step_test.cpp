@@ -5,7 +5,7 @@
 #include <random>
 #include <sstream>
 
-#include "compiler/many_threads.h"
+#include "compiler/simt_target.h"
 #include "compiler/support.h"
 #include "graph/regions/convolution.h"
 #include "models/mnist.h"
@@ -72,10 +72,10 @@ class PlainConvolution final : public target::LibraryCall {
 };
 
 /// Where convolutions are a library's, as on a GPU, whatever the CPU has.
-class WithConvolutions final : public weft::test::ManyThreads {
+class WithConvolutions final : public weft::test::SimtTarget {
  public:
   std::shared_ptr<const target::LibraryCall> call(const kernel::CallDesc& desc) override {
-    return desc.name.starts_with("convolution") ? std::make_shared<PlainConvolution>(desc) : ManyThreads::call(desc);
+    return desc.name.starts_with("convolution") ? std::make_shared<PlainConvolution>(desc) : SimtTarget::call(desc);
   }
 };
 
@@ -90,7 +90,7 @@ TEST_CASE("convolutions with few taps, and the gradients of their weights, are a
       {{4, 9, 7, 2}, {4, 9, 7, 32}, {3, 3}, {{1, 1}, {1, 1}, {1, 1}, {1, 1}, {1, 1}, 1}, 1},  // 18 taps
       {{4, 9, 7, 1}, {4, 9, 7, 8}, {3, 3}, {{1, 1}, {1, 1}, {1, 1}, {1, 1}, {1, 1}, 1}, 1},   // too few channels
   };
-  weft::test::ManyThreads target;
+  weft::test::SimtTarget target;
   for (const Case& c : cases)
     for (const Dtype dtype : {float32, bfloat16}) {
       CAPTURE(to_string(c.g));

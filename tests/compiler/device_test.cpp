@@ -3,7 +3,7 @@
 #include <thread>
 
 #include "compiler/fake_device.h"
-#include "compiler/many_threads.h"
+#include "compiler/simt_target.h"
 #include "compiler/support.h"
 #include "graph/regions/composites.h"
 #include "runtime/trace.h"
@@ -231,10 +231,8 @@ namespace {
 /// Products go to a library that changes its mind once it has looked closer.
 class FickleTarget final : public target::Target {
  public:
-  explicit FickleTarget(bool takes) : takes_(takes) {}
+  explicit FickleTarget(bool takes) : takes_(takes) { machine_ = target::cpu().machine(); }
   std::string fingerprint() const override { return "fickle " + target::cpu().fingerprint(); }
-  int64_t lanes(int64_t bytes) const override { return target::cpu().lanes(bytes); }
-  int64_t vector_registers() const override { return target::cpu().vector_registers(); }
   std::vector<std::shared_ptr<const target::Executable>> compile(std::span<const kernel::Kernel> kernels) override {
     return target::cpu().compile(kernels);
   }
@@ -295,7 +293,7 @@ TEST_CASE(
     inputs.push_back(to_storage(HostTensor{{{}, float32}, {Number::of_real(1.0 / (k + 3))}}));
   }
   g.outputs.push_back(graph::unary(graph::Op::sqrt, total));
-  weft::test::ManyThreads many;
+  weft::test::SimtTarget many;
   const auto one = build({g, {}, {}}, target::cpu()), several = build({g, {}, {}}, many);
   CHECK(one->stats().launches == 1);
   CHECK(several->stats().launches == 4);

@@ -116,12 +116,12 @@ class FakeDevice final : public runtime::Accelerator, public runtime::Peer {
 
 class FakeTarget final : public target::Target {
  public:
-  explicit FakeTarget(int number = 0, bool reached = true) : device_(number, reached) {}
+  explicit FakeTarget(int number = 0, bool reached = true) : device_(number, reached) {
+    machine_ = target::cpu().machine();
+  }
   runtime::Accelerator* device() override { return &device_; }
   FakeDevice& fake() { return device_; }
   std::string fingerprint() const override { return "fake " + target::cpu().fingerprint(); }
-  int64_t lanes(int64_t bytes) const override { return target::cpu().lanes(bytes); }
-  int64_t vector_registers() const override { return target::cpu().vector_registers(); }
   std::vector<std::shared_ptr<const target::Executable>> compile(std::span<const kernel::Kernel> kernels) override {
     std::vector<std::shared_ptr<const target::Executable>> out;
     for (auto& code : target::cpu().compile(kernels)) out.push_back(std::make_shared<Later>(device_, std::move(code)));

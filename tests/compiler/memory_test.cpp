@@ -32,9 +32,8 @@ class NamedCall final : public target::LibraryCall {
 /// Plans as for a GPU with cuBLASLt and cuDNN, and computes nothing.
 class Planned final : public target::Target {
  public:
-  bool many_threads() const override { return true; }
+  Planned() { machine_ = target::gpu_of("sm_80"); }
   std::string fingerprint() const override { return "planned"; }
-  int64_t lanes(int64_t bytes) const override { return bytes >= 16 ? 64 : 1024 / bytes; }
   std::vector<std::shared_ptr<const target::Executable>> compile(std::span<const kernel::Kernel> kernels) override {
     return std::vector<std::shared_ptr<const target::Executable>>(kernels.size(), std::make_shared<NoCode>());
   }

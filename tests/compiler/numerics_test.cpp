@@ -2,7 +2,7 @@
 // answer does not serve another.
 #include <vector>
 
-#include "compiler/many_threads.h"
+#include "compiler/simt_target.h"
 #include "compiler/support.h"
 #include "graph/regions/composites.h"
 #include "graph/regions/convolution.h"
@@ -14,10 +14,13 @@ using namespace weft::graph;
 namespace {
 
 /// Notes what it is asked, and has tensor cores for float32; what it compiles does nothing.
-class Asked final : public weft::test::ManyThreads {
+class Asked final : public weft::test::SimtTarget {
  public:
+  Asked() {
+    machine_.tensor_cores = true;
+    machine_.shared_bytes = 163 << 10;
+  }
   std::string fingerprint() const override { return "asked"; }
-  int64_t tensor_core_bytes(Dtype operands) const override { return operands == float32 ? 163 << 10 : 0; }
   std::vector<std::shared_ptr<const target::Executable>> compile(std::span<const kernel::Kernel> kernels) override {
     return target::null().compile(kernels);
   }

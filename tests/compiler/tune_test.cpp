@@ -44,12 +44,12 @@ class SpoiledTarget : public target::Target {
   enum class Fault { none, slow, wrong, throws };
   using Spoil = std::function<Fault(size_t index, size_t count)>;
   explicit SpoiledTarget(Spoil spoil) : spoil_(std::move(spoil)) {
+    machine_ = target::cpu().machine();
+    machine_.vector_registers = 32;
     static int number = 0;  // keys of its own on disk, also for the next run of the test
     fingerprint_ = fmt::format("spoiled {} {}", ++number, std::chrono::system_clock::now().time_since_epoch().count());
   }
   std::string fingerprint() const override { return fingerprint_; }
-  int64_t lanes(int64_t bytes) const override { return target::cpu().lanes(bytes); }
-  int64_t vector_registers() const override { return 32; }
   std::vector<std::shared_ptr<const target::Executable>> compile(std::span<const kernel::Kernel> kernels) override {
     auto all = target::cpu().compile(kernels);
     for (size_t k = 0; k < all.size(); ++k) all[k] = std::make_shared<Spoiled>(*this, all[k], spoil_(k, all.size()));

@@ -25,7 +25,7 @@ constexpr int64_t most_spilled_bytes = 16;  // a thread
 class Offline {
  public:
   explicit Offline(const std::string& arch = "sm_90a")
-      : before_(compiler::default_target()), target_(nullptr, arch, false) {
+      : before_(compiler::default_target()), target_(target::gpu_of(arch), false) {
     compiler::set_default_target(target_);
   }
   ~Offline() { compiler::set_default_target(before_); }
@@ -169,7 +169,7 @@ TEST_CASE("rows that blocks of threads share compile for devices with clusters, 
 
 TEST_CASE("kernels of sorts and searches compile for a GPU within a budget of registers") {
   if (no_compiler()) return;
-  target::cuda::CudaTarget target(nullptr, "sm_90a", false);
+  target::cuda::CudaTarget target(target::gpu_of("sm_90a"), false);
   for (Dtype t : {bfloat16, float32, int64}) {
     for (int64_t n : {100, 50304}) CHECK(target.call({"sort", {{t, {16, n}}}, {{t, {16, n}}, {uint32, {16, n}}}, {1}}));
     CHECK(target.call({"searchsorted", {{t, {5000}}, {t, {300}}}, {{uint32, {300}}}, {0}})

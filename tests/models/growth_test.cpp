@@ -5,8 +5,8 @@
 #include <cstdlib>
 #include <new>
 
-#include "compiler/many_threads.h"
 #include "compiler/program.h"
+#include "compiler/simt_target.h"
 #include "models/gpt.h"
 #include "transforms/traced.h"
 #include "weft/nn.h"
@@ -41,7 +41,7 @@ using namespace weft;
 namespace {
 
 /// A device of many threads whose kernels are never made, with a library for products.
-class Unmade final : public test::ManyThreads {
+class Unmade final : public test::SimtTarget {
  public:
   Unmade() : before_(compiler::default_target()) { compiler::set_default_target(*this); }
   ~Unmade() override { compiler::set_default_target(before_); }

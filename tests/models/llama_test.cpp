@@ -9,8 +9,8 @@
 #include <fstream>
 #include <set>
 
-#include "compiler/many_threads.h"
 #include "compiler/program.h"
+#include "compiler/simt_target.h"
 #include "models/decoder.h"
 #include "models/gpt.h"
 #include "models/llama.h"
@@ -143,8 +143,8 @@ TEST_CASE("what a GPU is given for a token writes what the CPU writes") {
       *handle = *handle * array(8.0f);  // so that tokens differ by more than rounding
     const auto expected = written(*model);
     CHECK(std::set<int32_t>(expected.begin(), expected.end()).size() > 8);
-    static weft::test::ManyThreads many;
-    static weft::test::Together together(8);
+    static weft::test::SimtTarget many;
+    static weft::test::SimtTarget together(8);
     target::Target& before = compiler::default_target();
     for (target::Target* target : {static_cast<target::Target*>(&many), static_cast<target::Target*>(&together)}) {
       compiler::set_default_target(*target);

@@ -34,8 +34,8 @@ TEST_CASE("null target: kernels are counted by digest and leave memory alone") {
   executables[0]->run({&segment, 1}, 16);
   CHECK(data[0] == 7);
   CHECK(t.fingerprint() == "null");
-  CHECK(t.lanes(4) == 16);
-  CHECK(t.lanes(2) == 32);
+  CHECK(t.machine().lanes(4) == 16);
+  CHECK(t.machine().lanes(2) == 32);
 }
 
 TEST_CASE("null target: library calls for any product of f32 and bf16, unless libraries are off") {

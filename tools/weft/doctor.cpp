@@ -127,7 +127,7 @@ std::string code_generator() {
   std::string text = target::cpu().fingerprint();
   const size_t open = text.find(" ["), close = text.find(']');
   if (open != std::string::npos && close != std::string::npos) text.erase(open, close + 1 - open);
-  return fmt::format("{} (vectors of {} float32)", text, target::cpu().lanes(4));
+  return fmt::format("{} (vectors of {} float32)", text, target::cpu().machine().lanes(4));
 }
 
 /// Compiles and runs a small program and checks its result. Returns the error, empty on success.

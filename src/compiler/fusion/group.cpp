@@ -13,7 +13,7 @@
 #include "compiler/region/dot_plan.h"
 #include "compiler/region/kv_append.h"
 #include "graph/table.h"
-#include "target/cluster.h"
+#include "target/target.h"
 
 namespace weft::compiler {
 
@@ -102,7 +102,7 @@ void Grouper::find_roots() {
     if (strides_[static_cast<size_t>(result)].empty() && !read_whole(result))
       strides_[static_cast<size_t>(result)] = preferred_strides(ir_, users_, result);
   }
-  for (int id = 0; id < ir_.size() && target_ && target::blocks_together(*target_) > 1; ++id)
+  for (int id = 0; id < ir_.size() && target_ && target_->machine().has_clusters(); ++id)
     if (const int cache = own_row(ir_, users_, id); cache >= 0) caches_[id] = cache, entered_.insert(cache);
   for (int id = 0; id < ir_.size(); ++id) {
     const IrNode& node = ir_[id];
@@ -189,7 +189,7 @@ void Grouper::form() {
   group_of_.assign(ir_.nodes.size(), -1);
   for (int id = ir_.size(); id-- > 0;)
     if (is_root(id)) place(id);
-  if (target_ && target_->many_threads()) join_columns();
+  if (target_ && target_->machine().wants_many_programs()) join_columns();
 }
 
 /// A new group computes what those before it read: it comes first of all.

@@ -194,7 +194,7 @@ bool across_the_grain(const std::vector<DomainVariable>& domain, const std::vect
 /// walk along memory. What rests on sums of its rows is not made that way.
 bool Grouper::short_rows(int node, const std::vector<DomainVariable>& domain) const {
   constexpr int64_t least = 32, most = 128;
-  if (!target_ || !target_->many_threads() || domain.empty() || domain.back().inner) return false;
+  if (!target_ || !target_->machine().simt || domain.empty() || domain.back().inner) return false;
   const int64_t length = domain.back().extent.bound();
   if (length < least || length > most) return false;
   const std::set<int> from = sources(node);
@@ -259,7 +259,7 @@ bool Grouper::join_consumer(int node) {
     std::vector<DomainVariable> domain;
     if (!request.same || !aligned(work.group, node, request.index, root, domain)) continue;
     if (root.kind == RootKind::full && against_the_grain(domain, request.index) && !short_rows(node, domain)) continue;
-    if (root.kind == RootKind::full && target_ && target_->many_threads() &&
+    if (root.kind == RootKind::full && target_ && target_->machine().simt &&
         across_the_grain(domain, request.index, ir_[node].type.shape))
       continue;
     if (root.kind == RootKind::full && product_results_.contains(node) &&

@@ -160,7 +160,7 @@ bool Grouper::promote_shared(const std::vector<int>& groups_using, bool numbers_
     const bool instead =
         cost.flops >= least_instead && groups_using[static_cast<size_t>(id)] > 0 && stands_for_fold(id);
     bool computes = is_elementwise(n.op) || n.op == Op::gather || n.op == Op::random_bits;
-    const bool number = volume(n.type.shape) == 1 && target_ && target_->many_threads();
+    const bool number = volume(n.type.shape) == 1 && target_ && target_->machine().wants_many_programs();
     bool too_long =
         cost.depth >= (number ? longest_chain_of_numbers : longest_chain) || cost.flops > largest_expression;
     if (((shared || repeated || instead) && computes) || (too_long && !n.inputs.empty())) {

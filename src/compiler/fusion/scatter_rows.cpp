@@ -14,7 +14,7 @@ constexpr int64_t least_rows = 2048, least_width = 32;
 
 std::optional<RowSumsForm> row_sums_form(const Ir& ir, int scatter, target::Target& target, const Numerics& numerics) {
   const IrNode& n = ir[scatter];
-  if (!target.many_threads() || n.op != Op::scatter || n.attrs->mode != graph::ScatterMode::add ||
+  if (!target.machine().wants_many_programs() || n.op != Op::scatter || n.attrs->mode != graph::ScatterMode::add ||
       n.attrs->axes != std::vector<int64_t>{0} || !is_float(n.type.dtype))
     return std::nullopt;
   const Shape& shape = n.type.shape;

@@ -185,7 +185,7 @@ Value Emitter::movement(int node, const std::vector<Expr>& index, Expr valid) {
   if (access.valid.is_constant(0)) return other;
   // Threads read nothing where the condition does not hold: that is a zero already, unless somebody has read the
   // element without a condition.
-  const bool zero = cx_.target.many_threads() && !valid && is_memory(access.node) &&
+  const bool zero = cx_.target.machine().masks_loads() && !valid && is_memory(access.node) &&
                     (access.other == Number::of_real(0) || access.other == Number()) &&
                     !find(key(access.node, access.index, {}));
   Value inside = value(access.node, access.index, both);
@@ -302,7 +302,7 @@ Value Emitter::load(int node, const std::vector<Expr>& index, Expr valid) {
     // instead: the value is not used.
     Value at = index_value(offset);
     const bool guarded = valid && !on_lanes(valid);
-    if (guarded && cx_.target.many_threads()) v = b_.gather(ref, at, predicate(valid));
+    if (guarded && cx_.target.machine().masks_loads()) v = b_.gather(ref, at, predicate(valid));
     else v = b_.load(ref, guarded ? b_.select(predicate(valid), at, b_.index(0)) : at, {}, {}, {}, {}, streaming_);
   } else if (auto form = lane_form(offset); form && (!valid || !on_lanes(valid))) {
     int64_t stride = form->coefficients[0];

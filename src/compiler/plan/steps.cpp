@@ -162,7 +162,7 @@ bool StepMaker::follow(Draft& first, Draft& second) {
 /// On a device to which a launch costs more than what one program does, launches of single programs that follow each
 /// other are one.
 void StepMaker::join_single_programs() {
-  if (!target_.many_threads()) return;
+  if (!target_.machine().queues_launches()) return;
   std::vector<Draft> joined;
   for (Draft& draft : drafts_) {
     const bool both = !joined.empty() && is_single(joined.back(), plan_.kernels) && is_single(draft, plan_.kernels);
@@ -252,7 +252,7 @@ std::set<int> StepMaker::updated_inputs() const {
 /// before has ended. So it may at what only later steps write, which is said of single numbers (the place of a token)
 /// and of the cache that attention enters its own row into.
 void StepMaker::mark_constants() {
-  if (!target_.many_threads()) return;
+  if (!target_.machine().queues_launches()) return;
   std::set<int> written, so_far;
   for (int node : updated_inputs())
     if (const auto it = places_.find(node); it != places_.end() && it->second.in == Place::In::input)

@@ -35,7 +35,7 @@
 #include "runtime/nvtx.h"
 #include "runtime/threads.h"
 #include "runtime/trace.h"
-#include "target/cluster.h"
+#include "target/target.h"
 
 namespace weft::compiler {
 
@@ -74,11 +74,11 @@ class CompiledProgram : public Program {
       return keeps_attention(node, target, policy) || answered(node, target, policy);
     }));
     if (!has_attention_class(target)) ir_ = pack_attention_operands(std::move(ir_));
-    if (target.many_threads())
+    if (target.machine().simt)
       ir_ = sweep(few_rows(split_folds(
           split_prefixes(sweep(linear_sums(sweep(join_folds(few_taps(pick_elements(std::move(ir_)))))))), target)));
-    if (target.many_threads() && target::blocks_together(target) == 1) ir_ = split_attention(std::move(ir_));
-    if (target.many_threads()) ir_ = turn_float8_operands(std::move(ir_), target, policy);
+    if (target.machine().simt && target.machine().cluster == 1) ir_ = split_attention(std::move(ir_));
+    if (target.machine().simt) ir_ = turn_float8_operands(std::move(ir_), target, policy);
     if (policy.memory_budget != INT64_MAX) ir_ = recompute(std::move(ir_), source.layouts, source.updates, policy);
     watch.lap("simplify", stats_.simplify_ms);
     Grouping grouping = group(ir_, source.layouts, policy, &target, source.updates);

@@ -107,13 +107,11 @@ bool library_takes_attention(const graph::Node& region, target::Target& target, 
   return call && target.attention(call->desc) != nullptr;
 }
 
-// The class keeps many tiles in registers; with 16 of them its body in separate kernels does better (and LLVM 19 fails
-// on some of its code for AVX2).
-bool has_attention_class(target::Target& target) { return target.vector_registers() >= 32; }
+bool has_attention_class(target::Target& target) { return target.machine().holds_attention_tiles(); }
 
 bool keeps_attention(const graph::Node& region, target::Target& target, const Policy& policy) {
   return (has_attention_class(target) && takes_attention(region)) ||
-         (target.many_threads() && takes_single_query(region)) ||
+         (target.machine().simt && takes_single_query(region)) ||
          (policy.libraries && library_takes_attention(region, target, policy.numerics));
 }
 

@@ -6,7 +6,7 @@
 
 #include "base/error.h"
 #include "graph/table.h"
-#include "target/cluster.h"
+#include "target/target.h"
 
 namespace weft::compiler {
 
@@ -185,8 +185,8 @@ bool all_static(std::span<const DomainVariable> vars) {
 }
 
 /// Tiles for a block of threads: four elements a thread or so, a whole row in registers where it fits, and programs
-/// enough to fill a hundred multiprocessors.
-void for_many_threads(RowSchedule& s, int64_t total, int64_t rows) {
+/// enough to fill a GPU.
+void size_for_blocks(RowSchedule& s, int64_t total, int64_t rows) {
   constexpr int64_t row_in_registers = 8192, programs_wanted = 1024;
   const int64_t extent = power_of_two_at_least(std::max<int64_t>(1, s.lane_extent));
   int64_t widest = 1024;
@@ -209,7 +209,7 @@ void for_many_threads(RowSchedule& s, int64_t total, int64_t rows) {
 int64_t blocks_of_row(const RowSchedule& s, int64_t rows, int64_t bytes, const target::Target& target) {
   constexpr int64_t least_part = 4096, programs_wanted = 256, good_bytes = 36 << 10;
   if (s.kind != RowClass::row || s.lane_extent <= s.width) return 1;
-  const int64_t most = target::most_blocks_together(target), usual = std::min(most, target::blocks_together(target));
+  const int64_t most = target.machine().max_cluster, usual = std::min(most, target.machine().cluster);
   const int64_t most_bytes = most_kept_bytes(target);
   const auto fits = [&](int64_t blocks) {
     return s.lane_extent * bytes / blocks <= (blocks == 1 ? most_bytes : good_bytes);
@@ -255,25 +255,25 @@ void for_products(RowSchedule& s, int64_t rows, int64_t folds, bool normed) {
 
 int64_t most_kept_bytes(const target::Target& target) {
   constexpr int64_t good = 112 << 10, exchanged = 10 << 10;
-  return std::min(good, target::shared_bytes(target) - exchanged);
+  return std::min(good, target.machine().shared_bytes - exchanged);
 }
 
 /// A warp's tile is a run of memory that is read at full speed. As many blocks as give each multiprocessor one, at the
 /// most (those of a cluster come together, so that two on one multiprocessor leave another one without); more warps
 /// where these are few.
 ColumnParts parts_of_columns(int64_t length, int64_t columns, const target::Target& target) {
-  constexpr int64_t width = 128, multiprocessors = 132, few_multiprocessors = 72, most_blocks = 8, most_warps = 32,
-                    warps = 16, least_length = 32, few_of_warp = 8192, most_strips = 1024;
-  const int64_t most = std::min(most_blocks, target::most_blocks_together(target)),
-                strips = (columns + width - 1) / width;
+  constexpr int64_t width = 128, most_blocks = 8, most_warps = 32, warps = 16, least_length = 32, few_of_warp = 8192,
+                    most_strips = 1024;
+  const int64_t processors = target.machine().processors, few = processors * 6 / 11;  // half of the SMs would idle
+  const int64_t most = std::min(most_blocks, target.machine().max_cluster), strips = (columns + width - 1) / width;
   if (most < 2 || length * columns <= few_elements || columns < width / 2 || strips > most_strips) return {};
   int64_t blocks = 1;
-  while (2 * blocks <= most && 2 * blocks * strips <= multiprocessors) blocks *= 2;
-  int64_t parts = blocks * (blocks == most_blocks && blocks * strips <= few_multiprocessors ? most_warps
-                            : strips >= 2 * multiprocessors                                 ? warps / 2
-                                                                                            : warps);
+  while (2 * blocks <= most && 2 * blocks * strips <= processors) blocks *= 2;
+  int64_t parts = blocks * (blocks == most_blocks && blocks * strips <= few ? most_warps
+                            : strips >= 2 * processors                      ? warps / 2
+                                                                            : warps);
   while (parts > 1 && length / parts < least_length) parts /= 2;
-  const bool enough = 2 * strips * parts >= multiprocessors * warps || length * columns <= strips * parts * few_of_warp;
+  const bool enough = 2 * strips * parts >= processors * warps || length * columns <= strips * parts * few_of_warp;
   return enough && parts > 1 ? ColumnParts{width, parts} : ColumnParts{};
 }
 
@@ -405,13 +405,13 @@ void share_row(RowSchedule& s, const Survey& survey, const Ir& ir, const Groupin
 
 /// Tiles of another width, where registers and the number of lanes allow it.
 bool change_width(RowSchedule& s, Variant variant, const target::Target& target, int64_t lanes) {
-  if (target.many_threads()) {
+  if (target.machine().simt) {
     s.width = variant == Variant::wider ? 2 * s.width : s.width / 2;
     s.block = std::max(s.block, s.width);
     return s.width >= lanes && s.width <= 4096 && (s.dynamic || s.width <= power_of_two_at_least(s.lane_extent));
   }
   if (variant == Variant::wider) {
-    if (target.vector_registers() < 32 || s.width >= 16 * lanes || (!s.dynamic && s.width >= s.lane_extent))
+    if (target.machine().vector_registers < 32 || s.width >= 16 * lanes || (!s.dynamic && s.width >= s.lane_extent))
       return false;
     s.width *= 2;
   } else {
@@ -429,8 +429,8 @@ std::optional<RowSchedule> schedule_rows(const Ir& ir, const Grouping& grouping,
   Survey survey(ir, grouping, group);
   std::vector<DomainVariable> rows, inner;
   for (const DomainVariable& v : group.domain) (v.inner ? inner : rows).push_back(v);
-  const bool many = target.many_threads();
-  const int64_t lanes = many ? 32 : target.lanes(4);  // what is worth filling
+  const bool many = target.machine().simt;
+  const int64_t lanes = many ? 32 : target.machine().lanes(4);  // what is worth filling
   const std::vector<Candidate> candidates = candidates_of(survey, rows, inner, extent_of(group.domain), lanes, many);
   const Candidate* best = &candidates[0];
   if (group.has_columns()) {  // one program for a part of the rows
@@ -452,7 +452,7 @@ std::optional<RowSchedule> schedule_rows(const Ir& ir, const Grouping& grouping,
   s.dynamic = s.kind == RowClass::map && s.lane_axes > 0 && s.lane_axes == static_cast<int>(rows.size()) &&
               all_static(best->vars);
   if (many) {
-    for_many_threads(s, extent_of(group.domain), extent_of(rows));
+    size_for_blocks(s, extent_of(group.domain), extent_of(rows));
     if (s.kind == RowClass::row && products_only(ir, group))
       for_products(s, extent_of(rows),
                    std::count_if(group.roots.begin(), group.roots.end(),
@@ -477,7 +477,7 @@ std::optional<RowSchedule> schedule_rows(const Ir& ir, const Grouping& grouping,
   int64_t widest = 4 * lanes;
   // Long expressions: fewer values alive at once. Over few arrays they are chains with few values alive, and several
   // side by side fill the waiting times.
-  const bool chains = survey.touches.size() <= 3 && target.vector_registers() >= 32;
+  const bool chains = survey.touches.size() <= 3 && target.machine().vector_registers >= 32;
   if (s.kind == RowClass::map && survey.flops > (chains ? 60 : 24)) widest = 2 * lanes;
   if (s.kind == RowClass::row && s.lane_extent <= 8 * lanes) widest = 8 * lanes;  // the whole row stays in registers
   if (s.kind == RowClass::column) {

@@ -9,7 +9,7 @@
 #include "compiler/region/dot_plan.h"
 #include "compiler/rewrite/row_reductions.h"
 #include "compiler/schedule/rows.h"
-#include "target/cluster.h"
+#include "target/target.h"
 
 namespace weft::compiler {
 
@@ -93,7 +93,7 @@ int64_t parts_of_rows(const Run& run, int64_t columns) {
 class Splitter : Rewriter {
  public:
   Splitter(Ir ir, const target::Target* target)
-      : Rewriter(std::move(ir)), target_(target), together_(target ? target::most_blocks_together(*target) : 1),
+      : Rewriter(std::move(ir)), target_(target), together_(target ? target->machine().max_cluster : 1),
         users_(users(from_)), of_rows_(row_values(from_)), outputs_(from_.outputs.begin(), from_.outputs.end()) {
     const std::vector<int> handed = handed_out(from_);
     for (int id = 0; id < from_.size(); ++id)

@@ -1,5 +1,7 @@
 #include "target/cpu/cpu.h"
 
+#include <thread>
+
 #include <fmt/format.h>
 #include <llvm-c/Core.h>
 #include <llvm/Config/llvm-config.h>
@@ -63,11 +65,24 @@ struct CpuTarget::Job {
   bool generated = false;
 };
 
+/// This processor, with the instructions that may be used.
+static Machine machine_of(const Isa& isa) {
+  Machine m;
+  m.name = isa.cpu;
+  m.arch = isa.name;
+  m.processors = std::max(1u, std::thread::hardware_concurrency());
+  m.vector_bytes = isa.vector_bits / 8;
+  m.vector_registers = isa.vector_bits == 512 ? 32 : 16;
+  m.tensor_cores = false;  // AMX is used by libraries alone
+  return m;
+}
+
 CpuTarget::CpuTarget(const CpuOptions& options) : options_(options) {
   initialise_llvm();
   isa_ = resolve(options);
   fingerprint_ = fmt::format("cpu-{} llvm-{} {} {} [{}] {}", generator_version, LLVM_VERSION_STRING, isa_.name,
                              isa_.cpu, isa_.features, isa_.vector_bits);
+  machine_ = machine_of(isa_);
   jit_ = std::make_shared<Jit>();
 }
 

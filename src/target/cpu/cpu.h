@@ -15,8 +15,6 @@ class CpuTarget final : public Target {
  public:
   explicit CpuTarget(const CpuOptions& options = {});
   std::string fingerprint() const override { return fingerprint_; }
-  int64_t lanes(int64_t bytes) const override { return isa_.vector_bits / 8 / bytes; }
-  int64_t vector_registers() const override { return isa_.vector_bits == 512 ? 32 : 16; }
   std::vector<std::shared_ptr<const Executable>> compile(std::span<const kernel::Kernel> kernels) override;
   std::shared_ptr<const LibraryCall> library(const kernel::DotDesc& desc) override;
   std::shared_ptr<const LibraryCall> call(const kernel::CallDesc& desc) override;

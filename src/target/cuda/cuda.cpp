@@ -44,9 +44,10 @@ size_t instructions(const kernel::Block& block) {
 
 }  // namespace
 
-CudaTarget::CudaTarget(Context* context, std::string arch, bool disk_cache)
-    : context_(context), arch_(std::move(arch)), disk_cache_(disk_cache) {
-  fingerprint_ = fmt::format("cuda-{} nvrtc-{} {}", generator_version, nvrtc_version(), arch_);
+CudaTarget::CudaTarget(Context* context, Machine machine, bool disk_cache)
+    : context_(context), disk_cache_(disk_cache) {
+  machine_ = std::move(machine);
+  fingerprint_ = fmt::format("cuda-{} nvrtc-{} {}", generator_version, nvrtc_version(), machine_.arch);
   if (!context_) return;
   memory_ = std::make_unique<CudaMemory>(*context_);
   runtime::begin_in_background(
@@ -55,32 +56,7 @@ CudaTarget::CudaTarget(Context* context, std::string arch, bool disk_cache)
 
 CudaTarget::~CudaTarget() = default;
 
-Features CudaTarget::features() const { return {arch_ == "sm_90a", std::stoi(arch_.substr(3)) >= 90}; }
-
-int64_t CudaTarget::blocks_together() const { return features().clusters ? 8 : 1; }
-
-/// Whole devices of data centres take clusters of 16; a part of one may not have so many multiprocessors in a row.
-int64_t CudaTarget::most_blocks_together() const {
-  constexpr int whole_device = 100;  // multiprocessors
-  const bool large = arch_ == "sm_90a" || arch_.starts_with("sm_100") || arch_.starts_with("sm_103");
-  return large && (!context_ || context_->info().multiprocessors >= whole_device) ? 16 : blocks_together();
-}
-
-/// As the device says; without one, as devices of the architecture have it: a multiprocessor's, of which the driver
-/// takes a kilobyte.
-int64_t CudaTarget::shared_bytes() const {
-  if (context_) return context_->info().shared_bytes_per_block;
-  const int version = std::stoi(arch_.substr(3));  // "sm_90a"
-  if (version < 80) return 48 << 10;
-  return version == 80 || version == 87                      ? 163 << 10
-         : version == 90 || version == 100 || version == 103 ? 227 << 10
-                                                             : 99 << 10;
-}
-
-int64_t CudaTarget::tensor_core_bytes(Dtype operands) const {
-  const bool takes = operands == float16 || operands == bfloat16 || operands == float32;
-  return takes && std::stoi(arch_.substr(3)) >= 80 ? shared_bytes() : 0;
-}
+Features CudaTarget::features() const { return {machine().arch == "sm_90a", machine().has_clusters()}; }
 
 /// Machine code for a source: from disk, else from the compiler.
 std::vector<char> CudaTarget::cubin(const std::string& source) {
@@ -92,7 +68,7 @@ std::vector<char> CudaTarget::cubin(const std::string& source) {
       return std::move(*entry);
     }
   std::string log;
-  std::vector<char> code = cuda::compile(source, arch_, {}, &log);
+  std::vector<char> code = cuda::compile(source, machine().arch, {}, &log);
   if (disk_cache_) runtime::cache_put("cuda", key, code.data(), code.size());
   std::lock_guard lock(mutex_);
   ++stats_.compiled;
@@ -269,7 +245,7 @@ std::shared_ptr<const LinalgKernels> CudaTarget::linalg_kernels() {
 /// Null where our own kernel does not take it, or is not worth a try.
 std::shared_ptr<const LibraryCall> CudaTarget::convolution(const kernel::CallDesc& desc) {
   const std::optional<ConvolutionForm> form =
-      features().warpgroups ? convolution_form(desc, tensor_core_bytes(float32)) : std::nullopt;
+      features().warpgroups ? convolution_form(desc, machine().tensor_core_bytes(float32)) : std::nullopt;
   const int64_t images = form ? desc.inputs[0].extents[0] : 0;
   if (!form || !convolution_may_win(*form, images)) return nullptr;
   std::lock_guard lock(mutex_);
@@ -284,7 +260,7 @@ std::shared_ptr<const LibraryCall> CudaTarget::convolution(const kernel::CallDes
 
 /// Null where our own kernels do not take it, or are not worth a try.
 std::shared_ptr<const LibraryCall> CudaTarget::weight_gradient(const kernel::CallDesc& desc) {
-  const std::optional<WeightGradientForm> form = weight_gradient_form(desc, tensor_core_bytes(float32));
+  const std::optional<WeightGradientForm> form = weight_gradient_form(desc, machine().tensor_core_bytes(float32));
   const int64_t images = form ? desc.inputs[0].extents[0] : 0;
   if (!form || !weight_gradient_may_win(*form, images)) return nullptr;
   std::lock_guard lock(mutex_);
@@ -309,7 +285,7 @@ Target& gpu(int ordinal) {
   if (!at->second) {
     try {
       cuda::Context& context = cuda::context(ordinal);
-      at->second = new cuda::CudaTarget(&context, context.info().arch());
+      at->second = new cuda::CudaTarget(context);
     } catch (...) {
       targets.erase(at);
       throw;

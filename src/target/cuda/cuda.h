@@ -8,10 +8,10 @@
 #include <unordered_map>
 #include <vector>
 
-#include "target/cluster.h"
 #include "target/cuda/codegen/executable.h"
 #include "target/cuda/driver/memory.h"
 #include "target/cuda/driver/nvrtc.h"
+#include "target/target.h"
 
 namespace weft::target::cuda {
 
@@ -23,21 +23,18 @@ class ConvolutionKernel;
 class ProductKernel;
 class WeightGradientKernels;
 
-class CudaTarget final : public Target, public Clusters, public SharedMemory, public KernelCompiler {
+class CudaTarget final : public Target, public KernelCompiler {
  public:
-  /// `context`: null where there is no device. `arch`: "sm_90a".
-  CudaTarget(Context* context, std::string arch, bool disk_cache = true);
+  /// For a device.
+  explicit CudaTarget(Context& context, bool disk_cache = true)
+      : CudaTarget(&context, machine_of(context.info()), disk_cache) {}
+  /// Only compiles, for a machine of this description.
+  explicit CudaTarget(const Machine& machine, bool disk_cache = true) : CudaTarget(nullptr, machine, disk_cache) {}
   ~CudaTarget() override;
 
   runtime::Accelerator* device() override { return memory_.get(); }
-  bool many_threads() const override { return true; }
   std::string fingerprint() const override { return fingerprint_; }
-  int64_t lanes(int64_t bytes) const override { return bytes >= 16 ? 64 : 1024 / bytes; }
-  int64_t vector_registers() const override { return 16; }
-  int64_t blocks_together() const override;
-  int64_t most_blocks_together() const override;
-  int64_t shared_bytes() const override;
-  int64_t tensor_core_bytes(Dtype operands) const override;
+  int64_t shared_bytes() const override { return machine().shared_bytes; }
   Features features() const override;
   std::vector<std::shared_ptr<const Executable>> compile(std::span<const kernel::Kernel> kernels) override;
   std::vector<std::shared_ptr<const Executable>> begin(std::span<const kernel::Kernel> kernels,
@@ -50,6 +47,7 @@ class CudaTarget final : public Target, public Clusters, public SharedMemory, pu
   std::vector<KernelUsage> usage() const;
 
  private:
+  CudaTarget(Context* context, Machine machine, bool disk_cache);
   std::vector<char> cubin(const std::string& source) override;
   std::shared_ptr<CudaExecutable> executable(const kernel::Kernel& kernel, bool* fresh);
   void only_compile(std::span<const std::shared_ptr<CudaExecutable>> kernels);
@@ -60,7 +58,7 @@ class CudaTarget final : public Target, public Clusters, public SharedMemory, pu
   std::shared_ptr<const LibraryCall> row_adds(const kernel::CallDesc& desc, std::shared_ptr<const LibraryCall> ordered);
 
   Context* context_;
-  std::string arch_, fingerprint_;
+  std::string fingerprint_;
   bool disk_cache_;
   std::unique_ptr<CudaMemory> memory_;
   mutable std::mutex mutex_;

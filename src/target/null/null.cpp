@@ -21,12 +21,8 @@ class NullCall final : public LibraryCall {
 
 class NullTarget final : public Target {
  public:
+  NullTarget() { machine_ = stated_machine("avx512"); }
   std::string fingerprint() const override { return "null"; }
-  int64_t lanes(int64_t bytes) const override {
-    return bytes >= 64 ? 1 : 64 / bytes;
-  }  // as a machine with 512-bit vectors
-
-  int64_t vector_registers() const override { return 32; }
 
   std::vector<std::shared_ptr<const Executable>> compile(std::span<const kernel::Kernel> kernels) override {
     std::vector<std::shared_ptr<const Executable>> out;

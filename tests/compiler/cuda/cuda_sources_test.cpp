@@ -5,10 +5,10 @@
 #include <fstream>
 #include <sstream>
 
+#include "compiler/simt_target.h"
 #include "compiler/support.h"
 #include "graph/regions/composites.h"
 #include "kernel/expand/expand.h"
-#include "target/cluster.h"
 #include "target/cuda/codegen/render.h"
 
 using namespace weft;
@@ -19,32 +19,30 @@ using namespace weft::compiler::testing;
 namespace {
 
 /// Keeps the sources of what would be compiled for a GPU.
-class Sources final : public target::Target, public target::Clusters {
+class Sources final : public target::Target {
  public:
-  explicit Sources(int64_t together) : together_(together) {}
+  explicit Sources(int64_t cluster) {
+    machine_ = weft::test::as_gpu({}, cluster);
+    machine_.vector_bytes = 1024;
+    machine_.shared_bytes = 163 << 10;
+    machine_.tensor_cores = true;
+  }
   std::string text;
 
-  bool many_threads() const override { return true; }
-  int64_t blocks_together() const override { return together_; }
   std::string fingerprint() const override { return "sources"; }
-  int64_t lanes(int64_t bytes) const override { return 1024 / bytes; }
-  int64_t tensor_core_bytes(Dtype operands) const override { return operands == bfloat16 ? 163 << 10 : 0; }
   std::vector<std::shared_ptr<const target::Executable>> compile(std::span<const kernel::Kernel> kernels) override {
     for (const kernel::Kernel& k : kernels)
-      text +=
-          target::cuda::render(kernel::expand(k, {.special_functions = true}), k.name, {}, {.clusters = together_ > 1})
-              .source;
+      text += target::cuda::render(kernel::expand(k, {.special_functions = true}), k.name, {},
+                                   {.clusters = machine_.has_clusters()})
+                  .source;
     return target::null().compile(kernels);
   }
   std::shared_ptr<const target::LibraryCall> library(const kernel::DotDesc&) override { return nullptr; }
   target::CompileStats stats() const override { return {}; }
-
- private:
-  int64_t together_;
 };
 
-std::string source_of(const Graph& g, int64_t together = 1) {
-  Sources target(together);
+std::string source_of(const Graph& g, int64_t cluster = 1) {
+  Sources target(cluster);
   build({g, {}, {}}, target);
   return target.text;
 }
@@ -115,7 +113,7 @@ TEST_CASE("kernels of each kind are rendered for a GPU as their golden files say
   struct Case {
     std::string name;
     Graph (*graph)();
-    int64_t together = 1;
+    int64_t cluster = 1;
   };
   const Case cases[] = {{"map", map},
                         {"row", row},
@@ -127,7 +125,7 @@ TEST_CASE("kernels of each kind are rendered for a GPU as their golden files say
   const char* update = std::getenv("WEFT_UPDATE_GOLDEN");
   for (const Case& c : cases) {
     const std::filesystem::path path = folder / (c.name + ".cu");
-    const std::string source = source_of(c.graph(), c.together);
+    const std::string source = source_of(c.graph(), c.cluster);
     CAPTURE(path.string());
     CHECK(source.find("@") == std::string::npos);
     if (update && std::string(update) == "1") std::ofstream(path, std::ios::binary) << source;

@@ -26,11 +26,9 @@ constexpr bool sanitized = false;
 #endif
 
 /// The same schedules, interpreted.
-class Interpreted final : public weft::test::ManyThreads, public target::Clusters {
+class Interpreted final : public weft::test::SimtTarget {
  public:
-  explicit Interpreted(int64_t together = 1) : together_(together) {}
-  int64_t blocks_together() const override { return together_; }
-  int64_t most_blocks_together() const override { return together_ == 1 ? 1 : 128; }
+  explicit Interpreted(int64_t cluster = 1) : SimtTarget(cluster, cluster == 1 ? 1 : 128) {}
   std::string fingerprint() const override { return "interpreted"; }
   std::vector<std::shared_ptr<const target::Executable>> compile(std::span<const kernel::Kernel> kernels) override {
     std::vector<std::shared_ptr<const target::Executable>> out;
@@ -40,9 +38,6 @@ class Interpreted final : public weft::test::ManyThreads, public target::Cluster
   std::shared_ptr<const target::LibraryCall> call(const kernel::CallDesc& desc) override {
     return desc.name.starts_with("convolution") ? nullptr : target::cpu().call(desc);
   }
-
- private:
-  int64_t together_;
 };
 
 struct Case {

@@ -221,7 +221,8 @@ class HostRoutine final : public target::LibraryCall {
 
 }  // namespace
 
-HostCuda::HostCuda(int64_t together) : together_(together), library_(std::make_shared<Library>(together > 1)) {}
+HostCuda::HostCuda(int64_t cluster)
+    : SimtTarget(cluster, cluster == 1 ? 1 : 128), library_(std::make_shared<Library>(cluster > 1)) {}
 HostCuda::~HostCuda() = default;
 
 std::vector<std::shared_ptr<const target::Executable>> HostCuda::compile(std::span<const kernel::Kernel> kernels) {

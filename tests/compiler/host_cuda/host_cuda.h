@@ -6,25 +6,23 @@
 #include <string>
 #include <vector>
 
-#include "compiler/many_threads.h"
+#include "compiler/simt_target.h"
 #include "kernel/expand/expand.h"
 #include "target/cuda/codegen/render.h"
 
 namespace weft::test {
 
 /// Compiles as for a GPU. All kernels wait until one of them is run: one run of the compiler takes them together.
-class HostCuda final : public ManyThreads, public target::Clusters {
+class HostCuda final : public SimtTarget {
  public:
-  /// `together`: blocks of a cluster.
-  explicit HostCuda(int64_t together = 1);
+  /// `cluster`: blocks of a cluster; rows may have as many as 128 of them, however few rows there are.
+  explicit HostCuda(int64_t cluster = 1);
   ~HostCuda() override;
   std::string fingerprint() const override { return "host cuda"; }
   std::vector<std::shared_ptr<const target::Executable>> compile(std::span<const kernel::Kernel> kernels) override;
   /// Sorts, searches and scatters of rows run as sequences of kernels of a GPU.
   std::shared_ptr<const target::LibraryCall> call(const kernel::CallDesc& desc) override;
-  int64_t blocks_together() const override { return together_; }
-  int64_t most_blocks_together() const override { return together_ == 1 ? 1 : 128; }  // however few rows there are
-  int compiled() const;                                                               // runs of the compiler so far
+  int compiled() const;  // runs of the compiler so far
 
   /// The C++ compiler of this machine, or "".
   static const std::string& compiler();
@@ -32,7 +30,6 @@ class HostCuda final : public ManyThreads, public target::Clusters {
   class Library;
 
  private:
-  int64_t together_;
   std::shared_ptr<Library> library_;
 };
 

@@ -1,5 +1,6 @@
 // The prefix class: axes of any length along and across memory, forwards and backwards, what is computed with it, and
 // its bits.
+#include "compiler/simt_target.h"
 #include "compiler/support.h"
 #include "graph/instances.h"
 #include "runtime/threads.h"
@@ -20,10 +21,8 @@ HostTensor filled(const Type& type, uint64_t seed = 1) {
 /// The CPU, as if it were filled by many programs only.
 class Wide final : public target::Target {
  public:
-  bool many_threads() const override { return true; }
+  Wide() { machine_ = weft::test::as_gpu(target::cpu().machine()); }
   std::string fingerprint() const override { return "wide " + target::cpu().fingerprint(); }
-  int64_t lanes(int64_t bytes) const override { return target::cpu().lanes(bytes); }
-  int64_t vector_registers() const override { return target::cpu().vector_registers(); }
   std::vector<std::shared_ptr<const target::Executable>> compile(std::span<const kernel::Kernel> kernels) override {
     return target::cpu().compile(kernels);
   }

@@ -3,7 +3,7 @@
 // here.
 #include <random>
 
-#include "compiler/many_threads.h"
+#include "compiler/simt_target.h"
 #include "compiler/support.h"
 #include "graph/regions/composites.h"
 
@@ -14,7 +14,7 @@ using namespace weft::compiler::testing;
 
 namespace {
 
-using weft::test::ManyThreads;
+using weft::test::SimtTarget;
 
 HostTensor random_tensor(std::mt19937_64& engine, const graph::Type& type, double deviation = 1) {
   HostTensor t{type, {}};
@@ -35,7 +35,7 @@ struct Run {
 };
 
 Run run(const Graph& g, const std::vector<HostTensor>& inputs) {
-  ManyThreads target;
+  SimtTarget target;
   Run out{{}, build({g, {}, {}}, target)};
   std::vector<graph::Storage> storages;
   for (const HostTensor& t : inputs) storages.push_back(to_storage(t));
@@ -218,10 +218,10 @@ TEST_CASE("a layer norm before a product of one row costs no launch where the ma
 }
 
 TEST_CASE("what no step of a program writes is constant in its kernels, and nothing else is") {
-  struct Recorder final : ManyThreads {
+  struct Recorder final : SimtTarget {
     std::vector<std::shared_ptr<const target::Executable>> compile(std::span<const kernel::Kernel> list) override {
       kernels.assign(list.begin(), list.end());
-      return ManyThreads::compile(list);
+      return SimtTarget::compile(list);
     }
     std::vector<kernel::Kernel> kernels;
   } target;
@@ -258,7 +258,7 @@ TEST_CASE(
   std::vector<HostTensor> inputs{random_tensor(engine, of(float32).inputs[0].type()),
                                  random_tensor(engine, of(float32).inputs[1].type()),
                                  {{{1}, int32}, {Number::of_int(7)}}};
-  ManyThreads target;
+  SimtTarget target;
   const Graph g = of(float32);
   const auto program = build({g, {}, {{0, 1}, {1, 2}}}, target);
   std::vector<graph::Storage> storages;

@@ -1,6 +1,7 @@
 // The gradient of a bias beside the product that it comes from: sums over each 128 rows of a result ride on it where a
 // library makes them.
 #include "base/half.h"
+#include "compiler/simt_target.h"
 #include "compiler/support.h"
 #include "graph/derive/derive.h"
 #include "graph/regions/composites.h"
@@ -15,13 +16,14 @@ namespace {
 /// Many threads, and a library that takes what our own GPU kernel for products takes, computed as the descriptor says.
 class Summing final : public target::Target {
  public:
-  explicit Summing(bool sums) : sums_(sums) {}
-  bool many_threads() const override { return true; }
+  explicit Summing(bool sums) : sums_(sums) {
+    machine_ = weft::test::as_gpu({});
+    machine_.min_lanes = machine_.max_lanes = 32;
+    machine_.vector_registers = 64;
+  }
   std::string fingerprint() const override {
     return (sums_ ? "summing " : "not summing ") + target::cpu().fingerprint();
   }
-  int64_t lanes(int64_t) const override { return 32; }
-  int64_t vector_registers() const override { return 64; }
   std::vector<std::shared_ptr<const target::Executable>> compile(std::span<const kernel::Kernel> kernels) override {
     return target::cpu().compile(kernels);
   }

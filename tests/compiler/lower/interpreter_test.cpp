@@ -4,6 +4,7 @@
 #include <random>
 
 #include "compiler/lower/interpreted.h"
+#include "compiler/simt_target.h"
 #include "compiler/support.h"
 #include "graph/instances.h"
 #include "graph/regions/composites.h"
@@ -18,9 +19,8 @@ namespace {
 
 class InterpretedTarget : public target::Target {
  public:
+  InterpretedTarget() { machine_ = target::cpu().machine(); }
   std::string fingerprint() const override { return "interpreter"; }
-  int64_t lanes(int64_t bytes) const override { return target::cpu().lanes(bytes); }
-  int64_t vector_registers() const override { return target::cpu().vector_registers(); }
   std::vector<std::shared_ptr<const target::Executable>> compile(std::span<const kernel::Kernel> kernels) override {
     std::vector<std::shared_ptr<const target::Executable>> result;
     for (const kernel::Kernel& k : kernels) {
@@ -39,16 +39,14 @@ class InterpretedTarget : public target::Target {
 /// What is made for a GPU with tensor cores.
 class InterpretedGpu final : public InterpretedTarget {
  public:
-  explicit InterpretedGpu(int64_t bytes) : bytes_(bytes) {}
-  std::string fingerprint() const override { return "interpreted gpu " + std::to_string(bytes_); }
-  bool many_threads() const override { return true; }
-  int64_t lanes(int64_t bytes) const override { return 1024 / bytes; }
-  int64_t tensor_core_bytes(Dtype operands) const override {
-    return operands == bfloat16 || operands == float16 ? bytes_ : 0;
+  /// `bytes` of shared memory a block.
+  explicit InterpretedGpu(int64_t bytes) {
+    machine_ = weft::test::as_gpu(machine_);
+    machine_.vector_bytes = 1024;
+    machine_.shared_bytes = bytes;
+    machine_.tensor_cores = true;
   }
-
- private:
-  int64_t bytes_;
+  std::string fingerprint() const override { return "interpreted gpu " + std::to_string(machine_.shared_bytes); }
 };
 
 /// Both ways over the same inputs; an empty string where all bits agree, or all numbers but for so much.

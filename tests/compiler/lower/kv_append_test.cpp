@@ -3,7 +3,7 @@
 // runs them here.
 #include <random>
 
-#include "compiler/many_threads.h"
+#include "compiler/simt_target.h"
 #include "compiler/support.h"
 #include "graph/regions/composites.h"
 
@@ -14,7 +14,7 @@ using namespace weft::compiler::testing;
 
 namespace {
 
-using weft::test::Together;
+using weft::test::SimtTarget;
 
 struct Case {
   int64_t heads, sharers, keys, width;
@@ -80,7 +80,7 @@ TEST_CASE("attention of one query enters its own key and value: one launch, at a
   for (const Case& c : {Case{3, 1, 500, 64, float32}, Case{2, 4, 300, 128, bfloat16}, Case{2, 2, 40, 24, float16},
                         Case{1, 3, 700, 80, bfloat16}, Case{20, 1, 150, 32, float32}})
     for (const int64_t blocks : {2, 8}) {
-      Together target(blocks);
+      SimtTarget target(blocks);
       for (const int64_t count : {int64_t{1}, int64_t{2}, c.keys / 3, c.keys, c.keys + 1, int64_t{0}, int64_t{-3}}) {
         CAPTURE(c.keys);
         CAPTURE(count);
@@ -102,7 +102,7 @@ TEST_CASE("attention of one query enters its own key and value: one launch, at a
           CHECK(error <= (c.dtype == float32 ? 2e-5 : c.dtype == float16 ? 4e-3 : 3e-2));
         }
         // Entered as by itself, and nothing else is touched; into a copy where the old cache is kept.
-        weft::test::ManyThreads alone;
+        weft::test::SimtTarget alone;
         const auto [separate, several] = run(decoded(c, c.dtype), inputs, alone);
         CHECK(several > 1);
         CHECK(difference(got[1], separate[1], 0) == "");
@@ -116,7 +116,7 @@ TEST_CASE("attention of one query enters its own key and value: one launch, at a
 TEST_CASE("a row that is not the last one, or that others read as well, is entered by itself") {
   std::mt19937_64 engine(13);
   const Case c{2, 2, 200, 32, float32};
-  Together target(4);
+  SimtTarget target(4);
   for (const bool reads_cache : {false, true}) {
     const Graph g = decoded(c, float32, reads_cache ? 1 : 2, reads_cache);
     const auto inputs = random_inputs(engine, g, 60);

@@ -2,7 +2,7 @@
 #include <random>
 
 #include "compiler/lower/interpreted.h"
-#include "compiler/many_threads.h"
+#include "compiler/simt_target.h"
 #include "compiler/support.h"
 #include "graph/regions/composites.h"
 #include "kernel/expand/expand.h"
@@ -15,11 +15,10 @@ using namespace weft::compiler::testing;
 namespace {
 
 /// Keeps what it is given to compile.
-class Watched final : public weft::test::ManyThreads, public target::Clusters {
+class Watched final : public weft::test::SimtTarget {
  public:
+  Watched() : SimtTarget(8, 128) {}
   std::string fingerprint() const override { return "watched"; }
-  int64_t blocks_together() const override { return 8; }
-  int64_t most_blocks_together() const override { return 128; }
   std::vector<std::shared_ptr<const target::Executable>> compile(std::span<const kernel::Kernel> kernels) override {
     std::vector<std::shared_ptr<const target::Executable>> out;
     for (const kernel::Kernel& k : kernels) {

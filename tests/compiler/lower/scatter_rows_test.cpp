@@ -1,5 +1,6 @@
 // Scatters that add whole rows, by the routine of a target that has one: numbers that occur once, often, everywhere,
 // and outside.
+#include "compiler/simt_target.h"
 #include "compiler/support.h"
 #include "kernel/routines/routine.h"
 
@@ -13,10 +14,8 @@ namespace {
 /// The CPU with the routine as tile kernels.
 class Wide final : public target::Target {
  public:
-  bool many_threads() const override { return true; }
+  Wide() { machine_ = weft::test::as_gpu(target::cpu().machine()); }
   std::string fingerprint() const override { return "row sums " + target::cpu().fingerprint(); }
-  int64_t lanes(int64_t bytes) const override { return target::cpu().lanes(bytes); }
-  int64_t vector_registers() const override { return target::cpu().vector_registers(); }
   std::vector<std::shared_ptr<const target::Executable>> compile(std::span<const kernel::Kernel> kernels) override {
     return target::cpu().compile(kernels);
   }

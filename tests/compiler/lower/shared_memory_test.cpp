@@ -3,7 +3,7 @@
 #include <random>
 
 #include "compiler/lower/interpreted.h"
-#include "compiler/many_threads.h"
+#include "compiler/simt_target.h"
 #include "compiler/support.h"
 #include "graph/regions/composites.h"
 #include "kernel/expand/expand.h"
@@ -17,28 +17,28 @@ using namespace weft::compiler::testing;
 namespace {
 
 /// A GPU of so much shared memory: sources are rendered for what they ask for, and the interpreter runs the kernels.
-class Gpu final : public weft::test::ManyThreads, public target::Clusters, public target::SharedMemory {
+class Gpu final : public weft::test::SimtTarget {
  public:
-  Gpu(int64_t bytes, int64_t together) : bytes_(bytes), together_(together) {}
-  std::string fingerprint() const override {
-    return fmt::format("gpu with {} bytes, {} blocks together", bytes_, together_);
+  Gpu(int64_t bytes, int64_t cluster) : SimtTarget(cluster) {
+    machine_.vector_bytes = 1024;
+    machine_.min_lanes = 64;
+    machine_.max_lanes = INT64_MAX;
+    machine_.shared_bytes = bytes;
   }
-  int64_t lanes(int64_t bytes) const override { return bytes >= 16 ? 64 : 1024 / bytes; }
-  int64_t blocks_together() const override { return together_; }
-  int64_t shared_bytes() const override { return bytes_; }
+  std::string fingerprint() const override {
+    return fmt::format("gpu with {} bytes, clusters of {}", machine_.shared_bytes, machine_.cluster);
+  }
   std::vector<std::shared_ptr<const target::Executable>> compile(std::span<const kernel::Kernel> kernels) override {
     std::vector<std::shared_ptr<const target::Executable>> out;
     for (const kernel::Kernel& k : kernels) {
       const kernel::Kernel expanded = kernel::expand(k, {.special_functions = true});
-      asked = std::max(asked, target::cuda::render(expanded, k.name, {}, {.clusters = together_ > 1}).shared_bytes);
+      asked = std::max(asked,
+                       target::cuda::render(expanded, k.name, {}, {.clusters = machine_.has_clusters()}).shared_bytes);
       out.push_back(std::make_shared<InterpretedKernel>(kernel::expand(k)));
     }
     return out;
   }
   int64_t asked = 0;  // by a block, at most
-
- private:
-  int64_t bytes_, together_;
 };
 
 Value parameter_of(Shape shape, Dtype t) { return parameter({std::move(shape), t}); }
@@ -121,7 +121,7 @@ TEST_CASE("tiles that are turned in shared memory have room there") {
 }
 
 TEST_CASE("without a device, an architecture's shared memory is known") {
-  const auto of = [](const char* arch) { return target::cuda::CudaTarget(nullptr, arch, false).shared_bytes(); };
+  const auto of = [](const char* arch) { return target::gpu_of(arch).shared_bytes; };
   CHECK(of("sm_80") == 163 << 10);
   CHECK(of("sm_86") == 99 << 10);
   CHECK(of("sm_89") == 99 << 10);

@@ -1,7 +1,7 @@
 // What a device of many threads makes of arrays that are read across and of rows: tiles that are turned as a whole,
 // rows of any width. The kernels are tile IR like any other: the CPU's code generator runs them, and a GPU where tests
 // have one.
-#include "compiler/many_threads.h"
+#include "compiler/simt_target.h"
 #include "compiler/support.h"
 #include "graph/instances.h"
 #include "graph/regions/composites.h"
@@ -33,7 +33,7 @@ std::vector<HostTensor> run_on(target::Target& target, const Graph& g, const std
 }  // namespace
 
 TEST_CASE("tiles that are turned as a whole, at sizes that no tile divides") {
-  weft::test::ManyThreads many;
+  weft::test::SimtTarget many;
   graph::testing::Random r(5);
   struct Case {
     Shape shape;
@@ -59,7 +59,7 @@ TEST_CASE("tiles that are turned as a whole, at sizes that no tile divides") {
 }
 
 TEST_CASE("sums along the rows are taken by the kernel of the rows, and are the same at every run") {
-  weft::test::ManyThreads many;
+  weft::test::SimtTarget many;
   graph::testing::Random r(6);
   struct Case {
     Shape shape;
@@ -120,7 +120,7 @@ TEST_CASE("sums along the rows are taken by the kernel of the rows, and are the 
 }
 
 TEST_CASE("wide columns are summed in parts enough for all multiprocessors, whatever divides the rows") {
-  weft::test::ManyThreads many;
+  weft::test::SimtTarget many;
   const auto parts = [&](const Shape& shape) {
     const Value x = parameter({shape, bfloat16});
     return build({Graph{{x}, {sum(cast(x, float32), {0, 1})}}, {}, {}}, many)->print("plan");

@@ -4,7 +4,7 @@
 #include <random>
 #include <sstream>
 
-#include "compiler/many_threads.h"
+#include "compiler/simt_target.h"
 #include "compiler/support.h"
 
 using namespace weft;
@@ -68,7 +68,7 @@ Outcome run(Also also) {
   std::vector<HostTensor> wide = inputs;
   for (HostTensor& t : wide) t.type.dtype = float64;
   const std::vector<HostTensor> expected = evaluate_reference(gradient_of_norm(float64, also), wide);
-  weft::test::ManyThreads target;
+  weft::test::SimtTarget target;
   const auto program = build({gradient_of_norm(float32, also), {}, {}}, target);
   std::vector<graph::Storage> storages;
   for (const HostTensor& t : inputs) storages.push_back(to_storage(t));
@@ -104,7 +104,7 @@ TEST_CASE("a norm's gradient that somebody else wants is made, and summed as it 
 
 TEST_CASE("short lines with an edge are made of long tiles, where there are many of them") {
   const Value x = graph::parameter({{600, 28, 28, 1}, float32});
-  weft::test::ManyThreads target;
+  weft::test::SimtTarget target;
   const auto program = build({{{x}, {graph::pad(x, {0, 1, 1, 0}, {0, 1, 1, 0})}}, {}, {}}, target);
   const std::string plan = program->print("plan");
   const size_t at = plan.find(" grid ");

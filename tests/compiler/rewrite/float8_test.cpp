@@ -8,6 +8,7 @@
 
 #include "base/half.h"
 #include "compiler/program.h"
+#include "compiler/simt_target.h"
 #include "device.h"
 #include "target/cuda/libraries/cublaslt.h"
 #include "weft/compile.h"
@@ -31,10 +32,12 @@ double element(const void* data, Dtype t, int64_t at) {
 /// generated code.
 class EightBits final : public target::Target {
  public:
-  bool many_threads() const override { return true; }
+  EightBits() {
+    machine_ = weft::test::as_gpu({});
+    machine_.min_lanes = machine_.max_lanes = 32;
+    machine_.vector_registers = 64;
+  }
   std::string fingerprint() const override { return "eight bits " + target::cpu().fingerprint(); }
-  int64_t lanes(int64_t) const override { return 32; }
-  int64_t vector_registers() const override { return 64; }
   std::vector<std::shared_ptr<const target::Executable>> compile(std::span<const kernel::Kernel> kernels) override {
     return target::cpu().compile(kernels);
   }

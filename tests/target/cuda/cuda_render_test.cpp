@@ -38,7 +38,7 @@ Kernel doubled(bool whole) {
 
 TEST_CASE("random kernels compile for a Hopper GPU") {
   if (no_compiler()) return;
-  cuda::CudaTarget target(nullptr, "sm_90a", false);
+  cuda::CudaTarget target(target::gpu_of("sm_90a"), false);
   std::vector<Kernel> kernels;
   for (uint64_t seed = 1; seed <= 64; ++seed) kernels.push_back(random_case(seed).kernel);
   const auto code = target.compile(kernels);
@@ -62,7 +62,7 @@ TEST_CASE("chunks travel in words of 16 bytes where they begin on one") {
 
 TEST_CASE("a map takes few registers and spills none") {
   if (no_compiler()) return;
-  cuda::CudaTarget target(nullptr, "sm_90a", false);
+  cuda::CudaTarget target(target::gpu_of("sm_90a"), false);
   const std::vector<Kernel> kernels{doubled(true), doubled(false)};
   target.compile(kernels);
   for (const cuda::KernelUsage& use : target.usage()) {
@@ -75,7 +75,7 @@ TEST_CASE("a map takes few registers and spills none") {
 
 TEST_CASE("sines of all arguments take few registers and spill none") {
   if (no_compiler()) return;
-  cuda::CudaTarget target(nullptr, "sm_90a", false);
+  cuda::CudaTarget target(target::gpu_of("sm_90a"), false);
   std::vector<Kernel> kernels;
   for (ScalarOp op : {ScalarOp::sin, ScalarOp::cos, ScalarOp::tan}) {
     Builder b(std::string(info(op).name));
@@ -132,7 +132,7 @@ TEST_CASE("a kernel that asks for more shared memory than a block of the device 
   b.store(kept, b.load(x, start, {1024}, {1}), b.index(0), {1});
   b.store(y, b.load(kept, b.index(0), {1024}, {1}), start, {1});
   const std::vector<Kernel> kernels{b.finish()};
-  cuda::CudaTarget large(nullptr, "sm_90a", false), small(nullptr, "sm_86", false);
+  cuda::CudaTarget large(target::gpu_of("sm_90a"), false), small(target::gpu_of("sm_86"), false);
   CHECK_NOTHROW(large.compile(kernels));
   CHECK_THROWS_WITH_AS(
       small.compile(kernels),

@@ -20,7 +20,7 @@
 #include "compiler/ir/index_map.h"
 #include "compiler/lower/attention/tiles.h"
 #include "compiler/region/kv_append.h"
-#include "target/cluster.h"
+#include "target/target.h"
 
 namespace weft::compiler {
 
@@ -70,9 +70,9 @@ class AttentionRow : AttentionTiles {
   void finish_nothing();
   void join();
   void join_rounds(kernel::Ref largest, kernel::Ref sums, kernel::Ref rows, int64_t rounds);
-  bool shared() const { return target::blocks_together(cx_.target) > 1 && plan_.tk.bound() >= fewest_keys_together; }
+  bool shared() const { return cx_.target.machine().cluster > 1 && plan_.tk.bound() >= fewest_keys_together; }
   int64_t warps_for_block() const {
-    return batches() * target::blocks_together(cx_.target) <= few_blocks ? warps_together : 1;
+    return batches() * cx_.target.machine().cluster <= few_blocks ? warps_together : 1;
   }
   int64_t rounds_for_head() const;
   void share_head(Value end, int64_t rounds, const std::function<void()>& own);
@@ -177,7 +177,7 @@ void AttentionRow::join() {
 int64_t AttentionRow::rounds_for_head() const {
   if (!shared()) return 1;
   const int64_t tiles = (plan_.tk.bound() + rows_ - 1) / rows_;
-  return std::min(target::blocks_together(cx_.target) * warps_for_block(),
+  return std::min(cx_.target.machine().cluster * warps_for_block(),
                   static_cast<int64_t>(std::bit_floor(static_cast<uint64_t>(tiles))));
 }
 

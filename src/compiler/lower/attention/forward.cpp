@@ -168,7 +168,7 @@ Lowered AttentionForward::run() {
 }  // namespace
 
 Lowered lower_attention(const LowerContext& cx, Group& group) {
-  if (is_single_query(group.attention.region, group.attention.tq) && cx.target.many_threads())
+  if (is_single_query(group.attention.region, group.attention.tq) && cx.target.machine().simt)
     return lower_attention_row(cx, group);
   return group.attention.region.derivative ? lower_attention_vjp(cx, group) : AttentionForward(cx, group).run();
 }

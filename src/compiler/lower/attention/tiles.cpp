@@ -30,7 +30,7 @@ std::string describe(const char* name, const AttentionPlan& plan) {
 /// With 32 vector registers a tile of 8 × 2 registers leaves room for its operands, with 16 one of 4 × 2.
 AttentionTiles::AttentionTiles(const LowerContext& cx, Group& group, const char* name)
     : cx_(cx), plan_(group.attention), emit_(cx, group, describe(name, group.attention)), b_(emit_.builder()),
-      lanes_(cx.target.lanes(4)) {
+      lanes_(cx.target.machine().lanes(4)) {
   queries_ = std::min(2 * lanes_, power_of_two(plan_.tq.bound()));
   key_rows_ = lanes_ >= 16 ? 8 : 4;
   query_rows_ = std::min(key_rows_, queries_);

@@ -38,14 +38,14 @@ bool DotLowering::blocks_fit() const {
   bool exchanged = d_.c_n != 1 && d_.c_m == 1;
   int64_t rows = exchanged ? d_.n : d_.m, columns = exchanged ? d_.m : d_.n;
   double work = static_cast<double>(rows) * static_cast<double>(columns) * static_cast<double>(d_.k);
-  return work >= least_work && rows >= 12 && columns >= 2 * cx_.target.lanes(size_of(t_)) && d_.k >= 32;
+  return work >= least_work && rows >= 12 && columns >= 2 * cx_.target.machine().lanes(size_of(t_)) && d_.k >= 32;
 }
 
 /// Exchanged, A plays the right side, and C comes out as [n, m].
 void DotLowering::blocks_form(bool exchanged) {
-  const int64_t lanes = cx_.target.lanes(size_of(t_)), width = 2 * lanes;
+  const int64_t lanes = cx_.target.machine().lanes(size_of(t_)), width = 2 * lanes;
   const int64_t height =
-      cx_.target.vector_registers() >= 32 ? 12 : 6;  // rows of a tile: its sums take 2 · height registers
+      cx_.target.machine().vector_registers >= 32 ? 12 : 6;  // rows of a tile: its sums take 2 · height registers
   const int64_t pitch = static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(height)));
   const int64_t rows = exchanged ? d_.n : d_.m, columns = exchanged ? d_.m : d_.n;
 

@@ -59,7 +59,7 @@ void DotLowering::tiles(int64_t bm, int64_t bn, Value& m0, Value& n0, int64_t to
 }
 
 void DotLowering::add_up(const Side& side, Value first, int64_t count, Value extent) {
-  const int64_t lanes = std::min<int64_t>(cx_.target.lanes(size_of(t_)), count);
+  const int64_t lanes = std::min<int64_t>(cx_.target.machine().lanes(size_of(t_)), count);
   b_.loop(b_.index(0), b_.index(count), b_.index(lanes), {}, [&](Value i, const std::vector<Value>&) {
     Value at = b_.add(first, i), limit = b_.min(b_.sub(extent, at), b_.sub(b_.index(count), i));
     Value total =
@@ -128,7 +128,7 @@ void DotLowering::shared_form() {
 
 /// Lanes along the columns of the right side. Exchanged, A plays the right side: C comes out as [n, m].
 void DotLowering::outer_form(bool exchanged) {
-  const int64_t lanes = cx_.target.lanes(size_of(t_));
+  const int64_t lanes = cx_.target.machine().lanes(size_of(t_));
   const int64_t rows_extent = exchanged ? d_.n : d_.m, columns_extent = exchanged ? d_.m : d_.n;
   int64_t columns = std::min<int64_t>(2 * lanes, std::max<int64_t>(1, columns_extent));
   int64_t width = 1;
@@ -157,7 +157,7 @@ void DotLowering::outer_form(bool exchanged) {
 
 /// Lanes along K: sums[j][i, lane] over the k of one lane, for a block of m (i) and each of a few n (j).
 void DotLowering::inner_form() {
-  const int64_t lanes = cx_.target.lanes(size_of(t_));
+  const int64_t lanes = cx_.target.machine().lanes(size_of(t_));
   int64_t bm = d_.m >= 4 ? 4 : d_.m >= 2 ? 2 : 1, bn = d_.m >= 4 ? 4 : std::min<int64_t>(8, d_.n);
   while (bn & (bn - 1)) --bn;
   Value m0, n0;
@@ -165,7 +165,7 @@ void DotLowering::inner_form() {
   Value m_limit = b_.sub(m_, m0), n_left = b_.sub(n_, n0);
   Value full = b_.mul(b_.scalar(ScalarOp::floordiv, {k_, b_.index(lanes)}), b_.index(lanes));
   // With few rows the product is as fast as B comes in: the next program's part of it is asked for.
-  const bool few_rows = !cx_.target.many_threads() && d_.m <= 8 && bb_.row * bn * d_.b.size() <= 64 << 10;
+  const bool few_rows = cx_.target.machine().prefetches() && d_.m <= 8 && bb_.row * bn * d_.b.size() <= 64 << 10;
   std::vector<Value> sums(static_cast<size_t>(bn), nothing({bm, lanes}));
   auto step = [&](Value k, const std::vector<Value>& carried, Value limit) {
     Value a = load(a_, m0, k, {bm, lanes}, {a_.row, 1}, {m_limit, limit});
@@ -206,7 +206,7 @@ Lowered DotLowering::run() {
   n_ = emit_.extent(dims[-2]);
   k_ = emit_.extent(dims[-1]);
   if (matmul_fits()) matmul_form(d_.c_n != 1 && d_.c_m == 1);
-  else if (cx_.target.many_threads()) shared_form();
+  else if (cx_.target.machine().simt) shared_form();
   else if (blocks_fit()) blocks_form(d_.c_n != 1 && d_.c_m == 1);
   else if (d_.b_n == 1 && (d_.n > 1 || d_.b_k != 1)) outer_form(false);
   else if (d_.a_k == 1 && d_.b_k == 1) inner_form();

@@ -14,7 +14,7 @@ using kernel::Value;
 
 namespace {
 
-/// Tiles of C. `rate`: how fast a multiprocessor gets through them beside the fastest.
+/// Tiles of C. `rate`: how fast an SM gets through them beside the fastest.
 struct MatmulTile {
   int64_t rows, columns;
   kernel::MatmulSchedule schedule;
@@ -31,8 +31,7 @@ constexpr MatmulTile tiles_of_tf32[] = {
     {128, 64, {32, 4, 32, 32}, 0.8},
     {64, 64, {32, 4, 32, 32}, 0.7},
 };
-constexpr int64_t line_of_scratch = 8;    // elements that keep the rows of the tile in different banks
-constexpr int64_t multiprocessors = 132;  // of the GPU that tiles are chosen for
+constexpr int64_t line_of_scratch = 8;  // elements that keep the rows of the tile in different banks
 constexpr int64_t tiles_together =
     4;  // rows of tiles that take turns: what runs at the same time then reads less than the second-level cache holds
 
@@ -45,7 +44,7 @@ int64_t tile_bytes(const MatmulTile& t, int64_t size) {
 }  // namespace
 
 bool DotLowering::matmul_fits() const {
-  return d_.a == d_.b && t_ == float32 && cx_.target.tensor_core_bytes(d_.a) > 0 &&
+  return d_.a == d_.b && t_ == float32 && cx_.target.machine().tensor_core_bytes(d_.a) > 0 &&
          (d_.a != float32 || d_.numerics.tf32) && d_.m > 1 && d_.n > 1 && d_.k < (int64_t{1} << 30);
 }
 
@@ -54,14 +53,15 @@ void DotLowering::matmul_form(bool exchanged) {
   const int64_t rows = exchanged ? d_.n : d_.m, columns = exchanged ? d_.m : d_.n;
   int64_t batches = 1;
   for (int64_t n : d_.batch) batches *= n;
-  // Multiprocessors take tile after tile, and all wait for the last one.
+  // SMs take tile after tile, and all wait for the last one.
+  const int64_t processors = cx_.target.machine().processors;
   const MatmulTile* tile = nullptr;
   double least = 0;
   for (const MatmulTile& t : d_.a.size() == 4 ? std::span<const MatmulTile>(tiles_of_tf32)
                                               : std::span<const MatmulTile>(tiles_of_two_bytes)) {
-    if (tile_bytes(t, d_.a.size()) > cx_.target.tensor_core_bytes(d_.a)) continue;
+    if (tile_bytes(t, d_.a.size()) > cx_.target.machine().tensor_core_bytes(d_.a)) continue;
     const int64_t programs = batches * ((rows + t.rows - 1) / t.rows) * ((columns + t.columns - 1) / t.columns),
-                  rounds = (programs + multiprocessors - 1) / multiprocessors;
+                  rounds = (programs + processors - 1) / processors;
     const double time = static_cast<double>(rounds * t.rows * t.columns) / t.rate;
     if (tile && time >= least) continue;
     tile = &t;

@@ -23,7 +23,7 @@ constexpr int64_t bytes_of_turn = 4 << 10;  // that a warp has under way: 32 reg
 /// Columns of a strip, or 0 where one tile of columns at a time does as well: the data fits into a cache, or the group
 /// does more than fold.
 int64_t RowLowering::strip() const {
-  if (cx_.target.many_threads() || schedule_.kind != RowClass::column || passes_ != 1 || !is_static(group_.domain))
+  if (cx_.target.machine().simt || schedule_.kind != RowClass::column || passes_ != 1 || !is_static(group_.domain))
     return 0;
   if (schedule_.lane_extent * extent_of(serial_) < int64_t{1} << 19 || extent_of(serial_) < 4 * rows_at_once) return 0;
   if (std::any_of(stages_.begin(), stages_.end(), [](const Stage& s) { return s.root.kind == RootKind::full; }))

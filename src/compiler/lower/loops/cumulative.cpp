@@ -56,7 +56,7 @@ class PrefixLowering {
 
   int64_t width_for(int64_t extent) const {
     int64_t width = 1;
-    while (width < std::min<int64_t>(cx_.target.lanes(dtype_.size()), extent)) width *= 2;
+    while (width < std::min<int64_t>(cx_.target.machine().lanes(dtype_.size()), extent)) width *= 2;
     return width;
   }
 

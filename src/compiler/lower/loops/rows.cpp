@@ -218,7 +218,8 @@ void RowLowering::lane_loop(int p) {
   Value step_width = b.index(width), lo = first_lane_, hi = lane_count();
   if (blocks_ > 1 || dynamic_extent_) hi = b.min(hi, b.add(lo, b.index(schedule_.block)));
   constexpr double long_arithmetic = 100;  // operations an element: random numbers are some two hundred
-  if (cx_.target.many_threads() && schedule_.kind == RowClass::map && schedule_.flops > long_arithmetic) {
+  if (cx_.target.machine().wants_loads_in_flight() && schedule_.kind == RowClass::map &&
+      schedule_.flops > long_arithmetic) {
     b.loop(lo, hi, step_width, {}, [&](Value at, const std::vector<Value>&) {
       emit_.push_scope();
       emit_.bind_lanes(lane_, at, width, b.sub(hi, at));
@@ -312,7 +313,7 @@ bool RowLowering::reads_together(int p) {
 /// 0: no divisor is of use.
 size_t RowLowering::turn_of(size_t folds) const {
   constexpr size_t least = 4, most = 16, most_sums = 224;
-  if (!cx_.target.many_threads() || !is_static(serial_) || extent_of(serial_) < 16) return 0;
+  if (!cx_.target.machine().wants_loads_in_flight() || !is_static(serial_) || extent_of(serial_) < 16) return 0;
   const size_t limit = std::max(least, std::min(most, most_sums / folds));
   for (const int64_t extent : {serial_.back().extent.bound(), extent_of(serial_)})
     for (size_t turn = limit; turn >= least; --turn)
@@ -360,7 +361,7 @@ std::vector<Value> RowLowering::turns(int p, const std::vector<Value>& initial, 
 
 /// So many partial results that loads are under way all the time; few enough to stay in registers.
 size_t RowLowering::parts_of(size_t folds) const {
-  if (!cx_.target.many_threads()) return 4;
+  if (!cx_.target.machine().wants_loads_in_flight()) return 4;
   size_t parts = 16;
   while (parts > 4 && (parts * folds > 32 || parts * 4 > static_cast<size_t>(extent_of(serial_)))) parts /= 2;
   return parts;
@@ -406,8 +407,8 @@ std::vector<Value> RowLowering::identities(int p) {
 /// Sums of products down columns: a multiplication and an addition are one instruction of a thread.
 bool RowLowering::sums_products(const Stage& stage) const {
   const IrNode& node = cx_.ir[stage.root.node];
-  return cx_.target.many_threads() && schedule_.kind == RowClass::column && stage.root.kind == RootKind::fold &&
-         node.attrs->reducer == kernel::Reducer::sum && node.type.dtype == float32;
+  return cx_.target.machine().fuses_multiply_add() && schedule_.kind == RowClass::column &&
+         stage.root.kind == RootKind::fold && node.attrs->reducer == kernel::Reducer::sum && node.type.dtype == float32;
 }
 
 /// One tile of pass p: every fold takes it in, every full root is stored. Stores come last: an update in place must not

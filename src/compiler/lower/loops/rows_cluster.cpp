@@ -1,7 +1,7 @@
-// Long rows of which a device's blocks of threads take a part each (target/cluster.h): every pass is a parallel loop
-// (kernel/tile.h) over the parts. What a round folds it leaves as one number a fold; behind the loop the numbers of all
-// parts are folded in their order, by every block for itself, so that the next pass begins. What several passes want of
-// a part waits in scratch of its own.
+// Long rows of which a device's blocks of threads take a part each (Machine::max_cluster): every pass is a parallel
+// loop (kernel/tile.h) over the parts. What a round folds it leaves as one number a fold; behind the loop the numbers
+// of all parts are folded in their order, by every block for itself, so that the next pass begins. What several passes
+// want of a part waits in scratch of its own.
 #include <algorithm>
 
 #include "compiler/lower/loops/rows.h"

@@ -18,7 +18,7 @@ constexpr int64_t most_rows = 16, least_rows = 4, least_programs = 64;
 
 /// How many rows a program goes through, or 0 where passes follow one another.
 int64_t RowLowering::rows_of_program() const {
-  if (cx_.target.many_threads() || schedule_.kind != RowClass::row || one_tile() || passes_ < 2 ||
+  if (cx_.target.machine().simt || schedule_.kind != RowClass::row || one_tile() || passes_ < 2 ||
       !is_static(group_.domain))
     return 0;
   const int last = passes_ - 1;

@@ -35,7 +35,7 @@ double RowLowering::cost(int node) {
 /// such values first. Where many threads compute, memory is what is dear: what was loaded is kept instead, as it lies
 /// there.
 void RowLowering::examine(int p, int node, const std::vector<Expr>& index) {
-  const bool many = cx_.target.many_threads();
+  const bool many = cx_.target.machine().keeps_loads();
   emit_.walk(node, index, [&](int id, const std::vector<Expr>& at) {
     bool moves = std::any_of(at.begin(), at.end(), [&](Expr e) { return ix::depends_on(e, lane_); });
     if (!moves || cx_.ir[id].op == Op::constant) return false;
@@ -74,7 +74,7 @@ void RowLowering::find_kept() {
   emit_.pop_scope();
   for (int node : group_.reads) emit_.param(node, false);  // all of them come before the scratch
   const int64_t elements = scratch_share(), rounds = schedule_.together;
-  const int64_t most = cx_.target.many_threads() ? most_kept_bytes(cx_.target) : most_scratch_bytes;
+  const int64_t most = cx_.target.machine().keeps_loads() ? most_kept_bytes(cx_.target) : most_scratch_bytes;
   int64_t bytes = 0;
   std::erase_if(kept_, [&](Kept& kept) {
     Dtype t = kept_dtype(kept);
@@ -101,7 +101,7 @@ Value RowLowering::scratch_place() {
 /// In scratch: as it is computed, or as it lies in memory.
 Dtype RowLowering::kept_dtype(const Kept& kept) const {
   const Dtype t = cx_.ir[kept.node].type.dtype;
-  return cx_.target.many_threads() ? t : compute_dtype(t);
+  return cx_.target.machine().keeps_loads() ? t : compute_dtype(t);
 }
 
 /// What the first pass loads and later ones want again is brought into scratch before it, the whole row at once and
@@ -109,8 +109,8 @@ Dtype RowLowering::kept_dtype(const Kept& kept) const {
 /// each other.
 void RowLowering::ask_for_row() {
   constexpr int64_t word = 16;
-  if (!cx_.target.many_threads() || schedule_.kind != RowClass::row || one_tile() || dynamic_extent_ ||
-      !is_static(lanes_))
+  if (!cx_.target.machine().copies_asynchronously() || schedule_.kind != RowClass::row || one_tile() ||
+      dynamic_extent_ || !is_static(lanes_))
     return;
   kernel::Builder& b = emit_.builder();
   const int64_t width = schedule_.width;
@@ -161,8 +161,8 @@ void RowLowering::keep(int p) {
 
 /// The hardware sees the first pass alone, and stops at its end: in the second one the next row is asked for.
 void RowLowering::prefetch_next(int p) {
-  if (cx_.target.many_threads() || p != 1 || (overlapped_ && passes_ == 2) || schedule_.kind != RowClass::row ||
-      !program_)
+  if (!cx_.target.machine().prefetches() || p != 1 || (overlapped_ && passes_ == 2) ||
+      schedule_.kind != RowClass::row || !program_)
     return;
   for (const auto& [node, index] : first_loads_)
     if (schedule_.lane_extent * cx_.ir[node].type.dtype.size() <= most_prefetch_bytes)
@@ -212,7 +212,7 @@ void RowLowering::load_turn(int p, const std::vector<std::vector<Stage>>& elemen
 /// once, and those of the program's inputs before what comes from the kernel before this one is there.
 void RowLowering::load_early() {
   constexpr int64_t few_programs = 256;
-  if (!cx_.target.many_threads() || !one_tile() || schedule_.kind != RowClass::row || passes_ < 2 ||
+  if (!cx_.target.machine().wants_loads_in_flight() || !one_tile() || schedule_.kind != RowClass::row || passes_ < 2 ||
       grid_ > few_programs)
     return;
   Reads all;

@@ -71,7 +71,8 @@ class ScatterLowering {
     ix::Context& icx = *group_.cx;
     Strides strides = cx_.grouping.strides[static_cast<size_t>(node_)];
     for (size_t k = 0; k < n_.attrs->step.size(); ++k) strides[k] *= n_.attrs->step[k];
-    Strip strip = strip_of(icx, sizes, strides, cx_.target.many_threads() ? 64 : cx_.target.lanes(4));
+    Strip strip =
+        strip_of(icx, sizes, strides, cx_.target.machine().wants_many_programs() ? 64 : cx_.target.machine().lanes(4));
     Value pid = b_.program_id();
     const int64_t owners = owners_for(points);
     if (owners > 1) {
@@ -124,7 +125,7 @@ class ScatterLowering {
   /// all indices and takes its own, so that equal places are updated in order. A power of two: divisions of 64 bits are
   /// slow there.
   int64_t owners_for(const Shape& points) const {
-    if (!cx_.target.many_threads() || n_.attrs->axes.empty() || volume(points) < 64) return 1;
+    if (!cx_.target.machine().wants_many_programs() || n_.attrs->axes.empty() || volume(points) < 64) return 1;
     const int64_t places = std::min<int64_t>(1024, n_.type.shape[static_cast<size_t>(n_.attrs->axes[0])].bound());
     return std::max<int64_t>(1, static_cast<int64_t>(std::bit_floor(static_cast<uint64_t>(places))));
   }

@@ -164,7 +164,7 @@ void TransposedLowering::choose_sizes() {
   int64_t least = 8, widest = 1;
   for (const Across& a : across_) least = std::min<int64_t>(least, cx_.ir[a.node].type.dtype.size());
   for (const Root& root : group_.roots) widest = std::max<int64_t>(widest, cx_.ir[root.node].type.dtype.size());
-  if (cx_.target.many_threads()) {
+  if (cx_.target.machine().transposes_in_shared_memory()) {
     rows_ = width_ = strip_ = 32;
     if (plane_ && widest <= 4 && tiles(64) >= enough_tiles) rows_ = width_ = strip_ = 64;
     if (plane_ && least == 2 && widest == 2 && group_.reads.size() == 1 && tiles(128) >= enough_tiles)
@@ -225,7 +225,7 @@ void TransposedLowering::stage(Value u) {
   for (const Across& a : across_) {
     auto form = ix::affine(a.offset, both);
     Value at = b.add(b.add(emit_.index_value(form->base), u), b.mul(first_lane_, b.index(a.stride)));
-    if (cx_.target.many_threads()) {
+    if (cx_.target.machine().transposes_in_shared_memory()) {
       std::vector<Value> lines;
       for (int64_t column = 0; column < width_; ++column) lines.push_back(line(a, at, column, row_limit));
       for (int64_t column = 0; column < width_; ++column)
@@ -233,7 +233,7 @@ void TransposedLowering::stage(Value u) {
       continue;
     }
     // As many lines at a time as a register has lanes: square blocks that fill registers, and not many of them.
-    const int64_t part = std::min({rows_, width_, cx_.target.lanes(cx_.ir[a.node].type.dtype.size())});
+    const int64_t part = std::min({rows_, width_, cx_.target.machine().lanes(cx_.ir[a.node].type.dtype.size())});
     for (int64_t column = 0; column < width_; column += part) {
       Value limit = lane_limit_ == no_value ? no_value : b.sub(lane_limit_, b.index(column));
       Value tile = b.load(emit_.param(a.node, false), b.add(at, b.index(column * a.stride)), {rows_, part},
@@ -299,7 +299,7 @@ void TransposedLowering::plane() {
 
 /// Have the tiles that lie in scratch room there?
 bool TransposedLowering::fits() const {
-  if (plane_ || !cx_.target.many_threads()) return true;
+  if (plane_ || !cx_.target.machine().transposes_in_shared_memory()) return true;
   int64_t bytes = 0;
   for (const Across& a : across_) bytes += rows_ * pitch_ * cx_.ir[a.node].type.dtype.size();
   return bytes <= most_kept_bytes(cx_.target);
@@ -307,7 +307,7 @@ bool TransposedLowering::fits() const {
 
 std::optional<Lowered> TransposedLowering::run() {
   if (!choose_axes()) return {};
-  plane_ = cx_.target.many_threads() && is_plain();
+  plane_ = cx_.target.machine().transposes_in_shared_memory() && is_plain();
   choose_sizes();
   if (!fits()) return {};
   kernel::Builder& b = emit_.builder();

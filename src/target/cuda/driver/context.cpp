@@ -71,7 +71,27 @@ DeviceInfo device_info(int ordinal) {
   info.shared_bytes_per_multiprocessor = attribute(device, max_shared_memory_per_multiprocessor);
   info.registers_per_multiprocessor = attribute(device, max_registers_per_multiprocessor);
   info.clock_khz = attribute(device, clock_rate_khz);
+  info.memory_clock_khz = attribute(device, memory_clock_rate_khz);
+  info.memory_bus_bits = attribute(device, global_memory_bus_width);
   return info;
+}
+
+Machine machine_of(const DeviceInfo& info) {
+  constexpr int64_t whole_device = 100;  // SMs: a part of a device may not have 16 of them in a row
+  Machine m = gpu_of(info.arch());
+  const double share = static_cast<double>(info.multiprocessors) / static_cast<double>(m.processors);
+  for (double* peak : {&m.peak.f64, &m.peak.f32, &m.peak.tf32, &m.peak.f16, &m.peak.f8}) *peak *= share;
+  m.name = info.name;
+  m.processors = info.multiprocessors;
+  m.max_threads = info.max_threads_per_multiprocessor;
+  m.registers = info.registers_per_multiprocessor;
+  m.shared_bytes = info.shared_bytes_per_block;
+  m.l2_bytes = info.l2_bytes;
+  if (m.processors < whole_device) m.max_cluster = m.cluster;
+  // Two transfers a clock.
+  const double bandwidth = 2e3 * info.memory_clock_khz * info.memory_bus_bits / 8;
+  if (bandwidth > 0) m.bandwidth = bandwidth;
+  return m;
 }
 
 void require_capability(const DeviceInfo& info) {

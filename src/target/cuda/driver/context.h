@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "target/cuda/driver/driver.h"
+#include "target/machine.h"
 
 namespace weft::target::cuda {
 
@@ -25,6 +26,7 @@ struct DeviceInfo {
   int64_t shared_bytes_per_multiprocessor = 0;
   int64_t registers_per_multiprocessor = 0;
   int clock_khz = 0;
+  int memory_clock_khz = 0, memory_bus_bits = 0;
   /// What kernels are compiled to: "sm_90a", with the letter (instructions of this architecture alone) from 9.0 on.
   std::string arch() const;
 };
@@ -74,6 +76,8 @@ int device_count();
 Context& context(int ordinal = 0);
 /// What is known of a device without making a context on it.
 DeviceInfo device_info(int ordinal);
+/// What programs are scheduled for on this device.
+Machine machine_of(const DeviceInfo& info);
 /// Throws std::runtime_error where generated kernels cannot run on such a device.
 void require_capability(const DeviceInfo& info);
 

@@ -30,7 +30,7 @@ constexpr Capability capabilities[] = {
 
 /// "sm_90a" → 90.
 int version_of(std::string_view arch) {
-  if (!arch.starts_with("sm_") || arch.size() < 5)
+  if (!arch.starts_with("sm_") || arch.size() < 5 || arch[3] < '1' || arch[3] > '9')
     throw_invalid("machine", fmt::format("'{}' is no GPU architecture: sm_80, sm_90a …", arch));
   return std::stoi(std::string(arch.substr(3)));
 }

@@ -24,8 +24,8 @@ constexpr int64_t most_spilled_bytes = 16;  // a thread
 /// Renders and compiles what is built while it lives, and runs nothing.
 class Offline {
  public:
-  explicit Offline(const std::string& arch = "sm_90a")
-      : before_(compiler::default_target()), target_(target::gpu_of(arch), false) {
+  explicit Offline(const std::string& arch = "sm_90a") : Offline(target::gpu_of(arch)) {}
+  explicit Offline(const target::Machine& machine) : before_(compiler::default_target()), target_(machine, false) {
     compiler::set_default_target(target_);
   }
   ~Offline() { compiler::set_default_target(before_); }
@@ -88,6 +88,30 @@ TEST_CASE("kernels of a GPT's training step compile for a GPU within a budget of
         {.state = state});
     CHECK_THROWS_WITH_AS(step({tokens, tokens}), doctest::Contains("only compiles"), std::runtime_error);
     check_usage(offline.target(), 15, mode.precision.compute != float32);
+  }
+}
+
+TEST_CASE("a training step and a token compile for every stated GPU within a budget of registers") {
+  if (no_compiler()) return;
+  const nn::Precision half = nn::mixed(bfloat16);
+  for (const target::Machine& machine : target::stated_machines()) {
+    if (!machine.simt) continue;
+    CAPTURE(machine.name);
+    if (machine.arch == "sm_100a" && target::cuda::nvrtc_version() < 12080) {
+      MESSAGE("skipped: " << machine.name << " needs NVRTC 12.8, this is " << target::cuda::nvrtc_version());
+      continue;
+    }
+    models::Gpt model({.vocab = 320, .context = 64, .layers = 1, .heads = 4, .width = 128}, half);
+    const array tokens = zeros({4, 64}, int32);
+    eval(tokens);
+    std::vector<array*> state = model.state();
+    for (array* a : state) eval(*a);
+    const Offline offline(machine);
+    const auto gradients =
+        nn::value_and_grad(model, [&](const std::vector<array>& in) { return model.loss(in[0], in[1]); });
+    const auto step = compile([&](const std::vector<array>& in) { return gradients(in).second; }, {.state = state});
+    CHECK_THROWS_WITH_AS(step({tokens, tokens}), doctest::Contains("only compiles"), std::runtime_error);
+    check_usage(offline.target(), 8, true);
   }
 }
 

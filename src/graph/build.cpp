@@ -259,23 +259,23 @@ Value depends(const Value& v, const Values& on) {
 Value complex(const Value& re, const Value& im) { return make(Op::complex, {re, im}); }
 Value conjugate(const Value& v) { return complex(unary(Op::real, v), -unary(Op::imag, v)); }
 
-// ---- folds ----
+// ---- reductions ----
 
-Value fold(kernel::Reducer reducer, const Value& v, std::vector<int64_t> axes, bool keep_dims) {
-  axes = ascending("fold", std::move(axes), v.type().rank());
+Value reduce(kernel::Reducer reducer, const Value& v, std::vector<int64_t> axes, bool keep_dims) {
+  axes = ascending("reduce", std::move(axes), v.type().rank());
   if (axes.empty()) return v;
   Attrs attrs;
   attrs.axes = axes;
   attrs.reducer = reducer;
-  const Value folded = make(Op::fold, {v}, std::move(attrs));
-  return keep_dims ? expand_dims(folded, axes) : folded;
+  const Value reduced = make(Op::reduce, {v}, std::move(attrs));
+  return keep_dims ? expand_dims(reduced, axes) : reduced;
 }
 
 Value sum(const Value& v, std::vector<int64_t> axes, bool keep_dims) {
-  return fold(kernel::Reducer::sum, v, std::move(axes), keep_dims);
+  return reduce(kernel::Reducer::sum, v, std::move(axes), keep_dims);
 }
 Value max(const Value& v, std::vector<int64_t> axes, bool keep_dims) {
-  return fold(kernel::Reducer::max, v, std::move(axes), keep_dims);
+  return reduce(kernel::Reducer::max, v, std::move(axes), keep_dims);
 }
 
 Value mean(const Value& v, std::vector<int64_t> axes, bool keep_dims) {
@@ -283,7 +283,7 @@ Value mean(const Value& v, std::vector<int64_t> axes, bool keep_dims) {
   for (int64_t axis : axes) {
     const Dim extent = v.shape()[axis_of("mean", axis, v.type().rank())];
     if (!extent.is_static())
-      throw_invalid("mean", fmt::format("axis {} of {} is symbolic: fold a sum and divide by its length", axis,
+      throw_invalid("mean", fmt::format("axis {} of {} is symbolic: reduce by sum and divide by its length", axis,
                                         to_string(v.type())));
     count *= static_cast<double>(extent.bound());
   }

@@ -60,15 +60,15 @@ Value depends(const Value& v,
 Value complex(const Value& re, const Value& im);  // complex64 of two float32 arrays
 Value conjugate(const Value& v);
 
-Value fold(kernel::Reducer reducer, const Value& v, std::vector<int64_t> axes, bool keep_dims = false);
+Value reduce(kernel::Reducer reducer, const Value& v, std::vector<int64_t> axes, bool keep_dims = false);
 Value sum(const Value& v, std::vector<int64_t> axes, bool keep_dims = false);
 Value max(const Value& v, std::vector<int64_t> axes, bool keep_dims = false);
 Value mean(const Value& v, std::vector<int64_t> axes, bool keep_dims = false);
 /// v summed to `shape`, from which it was broadcast: the transpose of `broadcast`.
 Value sum_to(const Value& v, const Shape& shape);
 
-/// The axis folded up to each of its elements: forward or backwards, with the element itself or without (then the first
-/// is the identity). `in_logs` (with Reducer::sum): of logarithms, i.e. by logaddexp.
+/// The axis reduced up to each of its elements: forward or backwards, with the element itself or without (then the
+/// first is the identity). `in_logs` (with Reducer::sum): of logarithms, i.e. by logaddexp.
 Value prefix(kernel::Reducer reducer, const Value& v, int axis, bool backwards = false, bool without_own = false,
              bool in_logs = false);
 

@@ -100,8 +100,8 @@ enum class Op : uint8_t {
   real,
   imag,
   complex,  // parts of complex64, and complex64 of its parts (graph/complex/complex.h)
-  // folds, contraction, indexing, random
-  fold,
+  // reductions, contraction, indexing, random
+  reduce,
   prefix,
   dot,
   gather,
@@ -180,9 +180,9 @@ struct Composite {
 
 /// Which fields an operator reads is said beside its row; all others stay empty.
 struct Attrs {
-  std::vector<int64_t> axes;  // iota, concat, window: [axis]; permute: source axis of each result axis; fold: the
-                              // folded axes, ascending; gather, scatter: the indexed axis of the operand for each index
-                              // array; dot: contracted axes of the left operand
+  std::vector<int64_t> axes;  // iota, concat, window: [axis]; permute: source axis of each result axis; reduce: the
+                              // reduced axes, ascending; gather, scatter: the indexed axis of the operand for each
+                              // index array; dot: contracted axes of the left operand
   std::vector<int64_t> axes2;          // dot: contracted axes of the right operand, pairwise with axes
   std::vector<int64_t> batch, batch2;  // dot: batch axes of the left and of the right operand, pairwise
   Shape shape;  // reshape, broadcast, iota: the result's shape; slice, gather: sizes of the slice; random_bits: the
@@ -195,7 +195,7 @@ struct Attrs {
   Dtype dtype = float32;  // constant, iota, cast, bitcast, parameter: the result's dtype; dot: the result's dtype
                           // (accumulation is at least float32)
   Number number;          // constant, pad
-  kernel::Reducer reducer = kernel::Reducer::sum;  // fold
+  kernel::Reducer reducer = kernel::Reducer::sum;  // reduce
   ScatterMode mode = ScatterMode::set;             // scatter
   Generator generator = Generator::threefry;       // random_bits
   int64_t slot = -1;                               // parameter: its number among a graph's inputs, for printing

@@ -21,7 +21,7 @@ std::span<const Row> movement_rows();
 std::span<const Row> window_rows();
 std::span<const Row> elementwise_rows();
 std::span<const Row> complex_rows();
-std::span<const Row> fold_rows();
+std::span<const Row> reduce_rows();
 std::span<const Row> prefix_rows();
 std::span<const Row> dot_rows();
 std::span<const Row> indexed_rows();
@@ -38,7 +38,7 @@ inline constexpr Family families[] = {
     {Op::window, Op::window, window_rows},
     {Op::neg, Op::stop_gradient, elementwise_rows},
     {Op::real, Op::complex, complex_rows},
-    {Op::fold, Op::fold, fold_rows},
+    {Op::reduce, Op::reduce, reduce_rows},
     {Op::prefix, Op::prefix, prefix_rows},
     {Op::dot, Op::dot, dot_rows},
     {Op::gather, Op::scatter, indexed_rows},

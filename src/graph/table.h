@@ -80,8 +80,8 @@ struct Row {
   Column<FactorRule> factors;
   int scalar = -1;  // kernel::ScalarOp of an elementwise operator, else -1
   ReferenceRule* reference;
-  double
-      ulp;  // compiled results stay within this many float32 ulp of the reference (0: equal), for folds and dots per √n
+  double ulp;  // compiled results stay within this many float32 ulp of the reference (0: equal), for reductions and
+               // dots per √n
 };
 
 const Row& row(Op op);

@@ -36,12 +36,12 @@ TEST_CASE("cost: a map reads its operands once and writes its result") {
   CHECK(steps[0].what == "exp mul add -> f32(100,30)");
 }
 
-TEST_CASE("cost: folds, slices and gathers count what is looked at") {
+TEST_CASE("cost: reductions, slices and gathers count what is looked at") {
   const Value a = parameter_of({64, 50}, 0);
-  const auto folded = steps_of({a}, {sum(square(a), {1})});
-  REQUIRE(folded.size() == 1);
-  CHECK(folded[0].bytes == 4.0 * (3200 + 64));
-  CHECK(folded[0].flops == 2 * 3200.0);
+  const auto reduced = steps_of({a}, {sum(square(a), {1})});
+  REQUIRE(reduced.size() == 1);
+  CHECK(reduced[0].bytes == 4.0 * (3200 + 64));
+  CHECK(reduced[0].flops == 2 * 3200.0);
   const auto sliced = steps_of({a}, {slice(a, {0, 0}, {2, 50}) + 1.0});
   REQUIRE(sliced.size() == 1);
   CHECK(sliced[0].bytes == 4.0 * (100 + 100));

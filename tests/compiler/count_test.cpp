@@ -171,7 +171,7 @@ TEST_CASE("positions of extremes, sums of exponentials and variances are one ker
   Value best = broadcast(max(x, {1}, true), x.shape());
   Value hit = binary(Op::bit_or, binary(Op::eq, x, best), binary(Op::ne, x, x));
   Value place = select(hit, iota(x.shape(), 1, uint32), full(x.shape(), uint32, Number::of_int(UINT32_MAX)));
-  CHECK(count({{x}, {fold(kernel::Reducer::min, place, {1})}}) == 1);
+  CHECK(count({{x}, {reduce(kernel::Reducer::min, place, {1})}}) == 1);
   CHECK(count({{x}, {logsumexp(x, {1}, false)}}) == 1);
   CHECK(count({{x}, {mean(square(x - broadcast(mean(x, {1}, true), x.shape())), {1})}}) == 1);
 }

@@ -249,7 +249,7 @@ inline void draw_elementwise(Drawing& d) {
     }
 }
 
-inline void draw_fold(Drawing& d) {
+inline void draw_reduce(Drawing& d) {
   const Shape shape = random_shape(d.r, 0, 4);
   using kernel::Reducer;
   d.out.attrs.reducer =
@@ -455,7 +455,7 @@ inline std::vector<Instance> instances(Op op, uint64_t seed, int count, bool flo
       case Op::concat: draw_concat(d); break;
       case Op::assign: draw_assign(d); break;
       case Op::window: draw_window(d); break;
-      case Op::fold: draw_fold(d); break;
+      case Op::reduce: draw_reduce(d); break;
       case Op::prefix: draw_prefix(d); break;
       case Op::dot: draw_dot(d); break;
       case Op::gather:

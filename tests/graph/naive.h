@@ -289,23 +289,23 @@ inline bool naive(const Instance& in, const Type& type, std::vector<double>& out
           along -= in.inputs[part++].type.shape[static_cast<size_t>(a.axes[0])].bound();
         return x(part, flat(in.inputs[part].type.shape, inner));
       });
-    case Op::fold: {
-      std::vector<std::vector<double>> parts(out.size());  // what is folded into each result
+    case Op::reduce: {
+      std::vector<std::vector<double>> parts(out.size());  // what is reduced into each result
       for (int64_t at = 0; at < num_elements(from); ++at) {
         std::vector<int64_t> kept = coordinates(from, at);
         for (size_t k = a.axes.size(); k-- > 0;) kept.erase(kept.begin() + a.axes[k]);
         parts[static_cast<size_t>(flat(type.shape, kept))].push_back(x(0, at));
       }
       return each([&](int64_t at, C) {
-        const std::vector<double>& folded = parts[static_cast<size_t>(at)];
+        const std::vector<double>& reduced = parts[static_cast<size_t>(at)];
         using kernel::Reducer;
         switch (a.reducer) {
-          case Reducer::sum: return std::accumulate(folded.begin(), folded.end(), 0.0);
-          case Reducer::prod: return std::accumulate(folded.begin(), folded.end(), 1.0, std::multiplies<>());
-          case Reducer::max: return folded.empty() ? -INFINITY : *std::max_element(folded.begin(), folded.end());
-          case Reducer::min: return folded.empty() ? INFINITY : *std::min_element(folded.begin(), folded.end());
-          case Reducer::all: return double(std::count(folded.begin(), folded.end(), 0.0) == 0);
-          case Reducer::any: return double(std::count(folded.begin(), folded.end(), 1.0) > 0);
+          case Reducer::sum: return std::accumulate(reduced.begin(), reduced.end(), 0.0);
+          case Reducer::prod: return std::accumulate(reduced.begin(), reduced.end(), 1.0, std::multiplies<>());
+          case Reducer::max: return reduced.empty() ? -INFINITY : *std::max_element(reduced.begin(), reduced.end());
+          case Reducer::min: return reduced.empty() ? INFINITY : *std::min_element(reduced.begin(), reduced.end());
+          case Reducer::all: return double(std::count(reduced.begin(), reduced.end(), 0.0) == 0);
+          case Reducer::any: return double(std::count(reduced.begin(), reduced.end(), 1.0) > 0);
         }
         return 0.0;
       });

@@ -43,7 +43,7 @@ TEST_CASE("dtype rules say what they take") {
   REFUSES("[add] arguments must have one shape, got f32(2) and f32(3)", of({2}) + of({3}));
   REFUSES("[select] the condition must be bool", select(of({2}), of({2}), of({2})));
   REFUSES("[dot] needs two floating arrays", matmul(of({2, 2}, int32), of({2, 2}, int32)));
-  REFUSES("[all] expected a bool array", fold(kernel::Reducer::all, of({2}), {0}));
+  REFUSES("[all] expected a bool array", reduce(kernel::Reducer::all, of({2}), {0}));
   REFUSES("[add] takes 2 arguments, got 1", make(Op::add, {of({2})}));
   REFUSES("[add] argument 1 is empty", make(Op::add, {of({2}), Value{}}));
   CHECK(binary(Op::lt, of({2}, int8), of({2}, int8)).dtype() == bool_);
@@ -191,24 +191,25 @@ TEST_CASE("gradients at the edges of their domains") {
   CHECK(gradients(Op::min, {1, 2, 3}, {2, 2, 2}) == std::pair(V{1, 0, 0}, V{0, 1, 1}));
   CHECK(gradients(Op::pow, {0, 0, -2, 0}, {0, 2, 3, 1}) == std::pair(V{0, 0, 12, 1}, V{0, 0, 0, 0}));
 
-  const auto folded = [](kernel::Reducer reducer, std::vector<double> a) {
-    const Value x = of({static_cast<int64_t>(a.size())}, float64), out = fold(reducer, x, {0}), one = full_like(out, 1);
-    const Values g = row(Op::fold).vjp.rule(*out.node, Values{x}, Values{out}, Values{one});
+  const auto reduced = [](kernel::Reducer reducer, std::vector<double> a) {
+    const Value x = of({static_cast<int64_t>(a.size())}, float64), out = reduce(reducer, x, {0}),
+                one = full_like(out, 1);
+    const Values g = row(Op::reduce).vjp.rule(*out.node, Values{x}, Values{out}, Values{one});
     return reals(run({{x}, g}, {tensor(x.shape(), float64, a)}));
   };
-  CHECK(folded(kernel::Reducer::max, {1, 3, 3, 2}) == V{0, 0.5, 0.5, 0});
-  CHECK(folded(kernel::Reducer::prod, {2, 0, 5}) == V{0, 10, 0});
-  CHECK(folded(kernel::Reducer::prod, {0, 0, 5}) == V{0, 0, 0});
+  CHECK(reduced(kernel::Reducer::max, {1, 3, 3, 2}) == V{0, 0.5, 0.5, 0});
+  CHECK(reduced(kernel::Reducer::prod, {2, 0, 5}) == V{0, 10, 0});
+  CHECK(reduced(kernel::Reducer::prod, {0, 0, 5}) == V{0, 0, 0});
 }
 
 TEST_CASE("the transpose of windows that do not overlap is movement alone, of overlapping ones a short sum") {
   const auto adds = [](const Value& v, int64_t size, int64_t step, int64_t dilation) {
     const Value w = window(v, 1, size, step, dilation), g = of(w.shape());
-    int folds = 0, count = 0;
+    int reductions = 0, count = 0;
     const Values back = row(Op::window).vjp.rule(*w.node, Values{v}, Values{w}, Values{g});
     CHECK(back[0].type() == v.type());
-    for (const auto& node : topological(back)) count += node->op() == Op::add, folds += node->op() == Op::fold;
-    return std::pair(count, folds);
+    for (const auto& node : topological(back)) count += node->op() == Op::add, reductions += node->op() == Op::reduce;
+    return std::pair(count, reductions);
   };
   const Value x = of({n(), 64, 3});
   CHECK(adds(x, 2, 2, 1) == std::pair(0, 0));

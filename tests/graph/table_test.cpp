@@ -285,7 +285,7 @@ TEST_CASE("a corrupted rule is caught, in every row and column") {
     if (r->interval.rule)
       must_fail("interval", check_interval, corrupt([](Row& c) { c.interval = wrong_interval; }), 120, false);
   }
-  for (const Op op : {Op::slice, Op::pad, Op::concat, Op::window, Op::assign, Op::fold, Op::gather, Op::scatter}) {
+  for (const Op op : {Op::slice, Op::pad, Op::concat, Op::window, Op::assign, Op::reduce, Op::gather, Op::scatter}) {
     truth = &row(op);
     Row bold = *truth;
     bold.factors = bold_factors;

@@ -118,10 +118,10 @@ TEST_CASE("float16 and bfloat16 round after every operation") {
 
     std::mt19937 random(5);
     std::normal_distribution<float> normal(0, 3);
-    std::vector<uint16_t> data, result(n), folded(1);
+    std::vector<uint16_t> data, result(n), reduced(1);
     std::vector<uint8_t> flags(n);
     for (int64_t k = 0; k < 2 * n; ++k) data.push_back(low_bits(normal(random), t));
-    const HostBuffer buffers[] = {{data.data(), 2 * n}, {result.data(), n}, {folded.data(), 1}, {flags.data(), n}};
+    const HostBuffer buffers[] = {{data.data(), 2 * n}, {result.data(), n}, {reduced.data(), 1}, {flags.data(), n}};
     interpret(expand(source), buffers, {}, 1);
 
     std::vector<float> tree;
@@ -135,7 +135,7 @@ TEST_CASE("float16 and bfloat16 round after every operation") {
     }
     for (size_t half = n / 2; half > 0; half /= 2)  // in float32, rounded once
       for (size_t k = 0; k < half; ++k) tree[k] += tree[k + half];
-    CHECK(folded[0] == low_bits(tree[0], t));
+    CHECK(reduced[0] == low_bits(tree[0], t));
   }
 }
 

@@ -126,7 +126,7 @@ TEST_CASE("elementwise instructions") {
   refuses("the width changes", [](Kernel& k) { retype(k, find(k, Op::bitcast), {float64, {8}}); });
 }
 
-TEST_CASE("movement, folds and products") {
+TEST_CASE("movement, reductions and products") {
   refuses("does not broadcast", [](Kernel& k) {
     find(k, Op::broadcast, 1).type.dims = type_of(k, find(k, Op::broadcast, 1).results[0]).dims = {8, 4};
   });

@@ -18,17 +18,17 @@ Dtype sum_dtype(Dtype t) {
   return is_unsigned(t) && t.size() < 4 ? uint32 : t;
 }
 
-array folded(const char* op, Reducer reducer, const array& a, Dtype dtype, const std::vector<int>& axes, bool keepdims,
-             const StreamOrDevice& s) {
+array reduced(const char* op, Reducer reducer, const array& a, Dtype dtype, const std::vector<int>& axes, bool keepdims,
+              const StreamOrDevice& s) {
   const detail::OnStream on_stream(op, s);
   const std::vector<int64_t> over = detail::sorted_axes(op, axes, a.ndim());
-  return array(graph::fold(reducer, detail::to_dtype(a.value(), dtype), over, keepdims));
+  return array(graph::reduce(reducer, detail::to_dtype(a.value(), dtype), over, keepdims));
 }
 
 array total(const char* op, Reducer reducer, const array& a, const std::vector<int>& axes, bool keepdims,
             const StreamOrDevice& s) {
   const Dtype dtype = sum_dtype(a.dtype());
-  return astype(folded(op, reducer, a, detail::accumulator(dtype), axes, keepdims, s), dtype, s);
+  return astype(reduced(op, reducer, a, detail::accumulator(dtype), axes, keepdims, s), dtype, s);
 }
 
 void refuse_empty(const char* op, const array& a, const std::vector<int64_t>& axes) {
@@ -42,7 +42,7 @@ array extreme(const char* op, Reducer reducer, const array& a, const std::vector
               const StreamOrDevice& s) {
   refuse_empty(op, a, detail::sorted_axes(op, axes, a.ndim()));
   if (a.dtype() == bool_) reducer = reducer == Reducer::max ? Reducer::any : Reducer::all;
-  return folded(op, reducer, a, a.dtype(), axes, keepdims, s);
+  return reduced(op, reducer, a, a.dtype(), axes, keepdims, s);
 }
 
 // Returns the first position of the extreme value, or of a NaN, as max and min.
@@ -52,12 +52,12 @@ array extreme_position(const char* op, Reducer reducer, const array& a, int axis
   const int64_t at = detail::one_axis(op, axis, a.ndim());
   refuse_empty(op, a, {at});
   const graph::Value x = detail::to_dtype(a.value(), a.dtype() == bool_ ? uint8 : a.dtype());
-  const graph::Value best = graph::broadcast(graph::fold(reducer, x, {at}, true), x.shape());
+  const graph::Value best = graph::broadcast(graph::reduce(reducer, x, {at}, true), x.shape());
   graph::Value hit = graph::binary(graph::Op::eq, x, best);
   if (graph::is_inexact(x.dtype())) hit = graph::binary(graph::Op::bit_or, hit, graph::binary(graph::Op::ne, x, x));
   const graph::Value none = graph::full(x.shape(), uint32, Number::of_int(std::numeric_limits<uint32_t>::max()));
   const graph::Value position = graph::select(hit, graph::iota(x.shape(), static_cast<int>(at), uint32), none);
-  return array(graph::fold(Reducer::min, position, {at}, keepdims));
+  return array(graph::reduce(Reducer::min, position, {at}, keepdims));
 }
 
 // An array in the dtype that means accumulate in, the axes counted from the front, and the dtype of the result.
@@ -91,14 +91,14 @@ Region region(const char* op, const array& a, const std::vector<int>& axes) {
 }  // namespace
 
 array all(const array& a, const std::vector<int>& axes, bool keepdims, StreamOrDevice s) {
-  return folded("all", Reducer::all, a, bool_, axes, keepdims, s);
+  return reduced("all", Reducer::all, a, bool_, axes, keepdims, s);
 }
 array all(const array& a, int axis, bool keepdims, StreamOrDevice s) {
   return all(a, std::vector<int>{axis}, keepdims, s);
 }
 array all(const array& a, bool keepdims, StreamOrDevice s) { return all(a, detail::all_axes(a), keepdims, s); }
 array any(const array& a, const std::vector<int>& axes, bool keepdims, StreamOrDevice s) {
-  return folded("any", Reducer::any, a, bool_, axes, keepdims, s);
+  return reduced("any", Reducer::any, a, bool_, axes, keepdims, s);
 }
 array any(const array& a, int axis, bool keepdims, StreamOrDevice s) {
   return any(a, std::vector<int>{axis}, keepdims, s);

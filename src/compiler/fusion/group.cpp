@@ -54,7 +54,7 @@ void Grouper::find_roots() {
   }
   for (int id = 0; id < ir_.size(); ++id) {
     Op op = ir_[id].op;
-    if (op == Op::fold || op == Op::dot || op == Op::prefix || writes_operand(op) || is_call(op) || ir_[id].kept)
+    if (op == Op::reduce || op == Op::dot || op == Op::prefix || writes_operand(op) || is_call(op) || ir_[id].kept)
       mark(id);
   }
   std::map<std::string, int> numbers;
@@ -146,31 +146,32 @@ void Grouper::find_roots() {
 
 /// Of a product with one row (rewrite/gemv.h): the row, which every row of the matrix is multiplied with, lies in
 /// memory, in as few bits as it has.
-void Grouper::mark_product_row(int fold) {
+void Grouper::mark_product_row(int reduction) {
   const auto widens = [&](int id) { return ir_[id].op == Op::cast && is_low_float(ir_[ir_[id].inputs[0]].type.dtype); };
-  std::vector<int> factors{ir_[ir_[fold].inputs[0]].inputs[0]};
+  std::vector<int> factors{ir_[ir_[reduction].inputs[0]].inputs[0]};
   while (!factors.empty()) {
     int row = factors.back();
     factors.pop_back();
     while ((is_movement(ir_[row].op) && ir_[row].op != Op::concat && ir_[row].op != Op::depends) || widens(row))
       row = ir_[row].inputs[0];
     const bool repeated =
-        is_elementwise(ir_[row].op) && volume(ir_[row].type.shape) == volume(ir_[ir_[fold].inputs[0]].type.shape);
-    if (ir_[row].op == Op::fold) continue;
-    if (repeated && ir_[fold].scaled) factors.insert(factors.end(), ir_[row].inputs.begin(), ir_[row].inputs.end());
-    else if (ir_[fold].scaled && ir_[row].op == Op::mul)
+        is_elementwise(ir_[row].op) && volume(ir_[row].type.shape) == volume(ir_[ir_[reduction].inputs[0]].type.shape);
+    if (ir_[row].op == Op::reduce) continue;
+    if (repeated && ir_[reduction].scaled)
+      factors.insert(factors.end(), ir_[row].inputs.begin(), ir_[row].inputs.end());
+    else if (ir_[reduction].scaled && ir_[row].op == Op::mul)
       factors.insert(factors.end(), ir_[row].inputs.begin(), ir_[row].inputs.end());
     else if (!is_leaf(ir_, row) && ir_[row].op != Op::constant) base_root_[static_cast<size_t>(row)] = true;
   }
 }
 
 /// So does what is made of its result alone, up to what lies in memory anyway: the row of the next product.
-void Grouper::mark_product_result(int fold, const std::vector<int>& outputs) {
-  int last = fold;
-  for (int id = fold;;) {
+void Grouper::mark_product_result(int reduction, const std::vector<int>& outputs) {
+  int last = reduction;
+  for (int id = reduction;;) {
     const std::span<const int> readers = users_[static_cast<size_t>(id)];
     if (readers.size() != 1 || outputs[static_cast<size_t>(id)] > 0 ||
-        (id != fold && base_root_[static_cast<size_t>(id)]))
+        (id != reduction && base_root_[static_cast<size_t>(id)]))
       break;
     id = readers[0];
     if (is_elementwise(ir_[id].op)) last = id;
@@ -216,7 +217,7 @@ void Grouper::place(int node) {
   if (entered_.contains(node)) return;  // with the attention that reads it
   if (writes_operand(ir_[node].op) || ir_[node].op == Op::prefix) return place_alone(node);
   if (is_call(ir_[node].op)) return is_attention(ir_[node]) ? place_attention(node) : place_call(node);
-  if (!cut_.contains(node) && (join_consumer(node) || join_fold_reader(node) || join_sibling(node))) return;
+  if (!cut_.contains(node) && (join_consumer(node) || join_reduction_reader(node) || join_sibling(node))) return;
   begin_group(node);
 }
 
@@ -306,8 +307,8 @@ void Grouper::append_root(int g, Root root) {
   group_of_[static_cast<size_t>(root.node)] = g;
   for (int reader : readers_[static_cast<size_t>(root.node)]) connect(g, reader);
   const IrNode& node = ir_[root.node];
-  if (root.kind == RootKind::fold) {
-    // The operand's index: the fold's own, with the inner variables put in at the folded axes.
+  if (root.kind == RootKind::reduce) {
+    // The operand's index: the reduction's own, with the inner variables put in at the reduced axes.
     std::vector<Expr> inner;
     for (const DomainVariable& v : work.group.domain)
       if (v.inner) inner.push_back(v.var);
@@ -315,8 +316,8 @@ void Grouper::append_root(int g, Root root) {
     size_t next_inner = 0, next_kept = 0;
     const Shape& shape = ir_[node.inputs[0]].type.shape;
     for (size_t axis = 0; axis < shape.size(); ++axis) {
-      bool folded = std::count(node.attrs->axes.begin(), node.attrs->axes.end(), static_cast<int64_t>(axis)) > 0;
-      if (!folded) index.push_back(root.index[next_kept++]);
+      bool reduced = std::count(node.attrs->axes.begin(), node.attrs->axes.end(), static_cast<int64_t>(axis)) > 0;
+      if (!reduced) index.push_back(root.index[next_kept++]);
       else index.push_back(shape[axis] == 1 ? work.group.cx->constant(0) : inner.at(next_inner++));
     }
     int input = node.inputs[0];
@@ -333,15 +334,16 @@ void Grouper::begin_group(int node) {
   work->group.cx = std::make_unique<ix::Context>();
   work->group.signature = signature_of(node);
   const IrNode& n = ir_[node];
-  bool is_fold = n.op == Op::fold;
-  const Shape& shape = is_fold ? ir_[n.inputs[0]].type.shape : n.type.shape;
+  bool is_reduction = n.op == Op::reduce;
+  const Shape& shape = is_reduction ? ir_[n.inputs[0]].type.shape : n.type.shape;
   work->group.seed_index = domain(*work->group.cx, shape, "i");
-  Root root{node, is_fold ? RootKind::fold : RootKind::full, {}};
+  Root root{node, is_reduction ? RootKind::reduce : RootKind::full, {}};
   for (size_t axis = 0; axis < shape.size(); ++axis) {
-    bool folded = is_fold && std::count(n.attrs->axes.begin(), n.attrs->axes.end(), static_cast<int64_t>(axis)) > 0;
+    bool reduced =
+        is_reduction && std::count(n.attrs->axes.begin(), n.attrs->axes.end(), static_cast<int64_t>(axis)) > 0;
     if (!work->group.seed_index[axis].is_constant())
-      work->group.domain.push_back({work->group.seed_index[axis], shape[axis], folded});
-    if (!folded) root.index.push_back(work->group.seed_index[axis]);
+      work->group.domain.push_back({work->group.seed_index[axis], shape[axis], reduced});
+    if (!reduced) root.index.push_back(work->group.seed_index[axis]);
   }
   by_signature_[work->group.signature].push_back(static_cast<int>(groups_.size()));
   int g = add_group(std::move(work));

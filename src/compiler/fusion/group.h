@@ -1,9 +1,9 @@
 #pragma once
 // Fusion: which nodes get memory (the roots), and which roots are computed together (the groups).
 //
-// A `rows` group has a domain of row variables and inner variables. Its roots are folds over the inner domain (one
+// A `rows` group has a domain of row variables and inner variables. Its roots are reductions over the inner domain (one
 // value a row), maps over rows × inner, and maps over the rows alone; and, where the rows' kernel computes it anyway,
-// what is folded along the rows in parts (group_columns.cpp). Each root says at which of its own indices the point
+// what is reduced along the rows in parts (group_columns.cpp). Each root says at which of its own indices the point
 // (row, inner) of the domain stands. All that is not a root is computed where it is needed, from roots: elementwise
 // nodes inline, movement nodes as index expressions. A `dot` group is one contraction, perhaps with a bias; a `prefix`
 // group is one prefix, a `scatter` group one scatter; a `call` group is one call

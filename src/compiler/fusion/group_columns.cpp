@@ -1,8 +1,8 @@
 // Sums along the rows beside the rows' own kernel. The gradients of a norm's weights, and of a bias, add up over all
-// rows what the kernel of the rows has just had in registers. Such a fold comes here cut in two
+// rows what the kernel of the rows has just had in registers. Such a reduction comes here cut in two
 // (schedule/split_reduction.h): its first half is a value for each part of the rows and each column. Where a group goes
-// through rows of these columns and has all that the fold reads at hand, a program of it takes the rows of one part,
-// one after the other, and adds them up as it goes.
+// through rows of these columns and has all that the reduction reads at hand, a program of it takes the rows of one
+// part, one after the other, and adds them up as it goes.
 #include <algorithm>
 
 #include "compiler/fusion/grouper.h"
@@ -17,10 +17,10 @@ namespace {
 constexpr int64_t most_columns = 8192;  // a row in registers
 constexpr int64_t most_sums = 4;        // of one group: each has registers of its own
 
-/// The first half of a fold in two: [parts, rows of a part, columns…] over axis 1, of something with as many rows.
+/// The first half of a reduction in two: [parts, rows of a part, columns…] over axis 1, of something with as many rows.
 bool is_column_part(const Ir& ir, int node) {
   const IrNode& n = ir[node];
-  if (n.op != Op::fold || n.attrs->axes != std::vector<int64_t>{1} || ir[n.inputs[0]].op != Op::reshape) return false;
+  if (n.op != Op::reduce || n.attrs->axes != std::vector<int64_t>{1} || ir[n.inputs[0]].op != Op::reshape) return false;
   const Shape& shape = ir[n.inputs[0]].type.shape;
   return shape.size() >= 3 && std::all_of(shape.begin(), shape.end(), [](const Dim& d) { return d.is_static(); });
 }
@@ -70,10 +70,10 @@ void Grouper::leave(int g) {
 bool Grouper::join_columns(int columns, int rows) {
   Work &from = *groups_[static_cast<size_t>(columns)], &to = *groups_[static_cast<size_t>(rows)];
   Group& group = to.group;
-  if (columns == rows || group.kind != Group::Kind::rows || group.roots.empty() || !group.has_fold() ||
+  if (columns == rows || group.kind != Group::Kind::rows || group.roots.empty() || !group.has_reduction() ||
       stage_of(to) != stage_of(from))
     return false;
-  // Rows, then columns, as they lie in what is folded.
+  // Rows, then columns, as they lie in what is reduced.
   const Shape& shape = ir_[ir_[from.group.roots[0].node].inputs[0]].type.shape;
   const int64_t parts = shape[0].bound(), each = shape[1].bound();
   int64_t row_count = 1, column_count = 1;
@@ -148,11 +148,11 @@ void Grouper::join_columns() {
     const auto& roots = work.group.roots;
     if (work.group.kind != Group::Kind::rows || roots.empty()) continue;
     const auto same_cut = [&](const Root& r) {
-      return r.kind == RootKind::fold && is_column_part(ir_, r.node) &&
+      return r.kind == RootKind::reduce && is_column_part(ir_, r.node) &&
              ir_[ir_[r.node].inputs[0]].type.shape == ir_[ir_[roots[0].node].inputs[0]].type.shape;
     };
     if (!std::all_of(roots.begin(), roots.end(), same_cut)) continue;
-    std::vector<int> candidates;  // who makes what is folded, then who reads it
+    std::vector<int> candidates;  // who makes what is reduced, then who reads it
     for (const auto& [id, request] : work.requests)
       if (group_of_[static_cast<size_t>(id)] >= 0) candidates.push_back(group_of_[static_cast<size_t>(id)]);
     for (const auto& [id, request] : work.requests)

@@ -91,11 +91,11 @@ bool Grouper::covers(const std::vector<Expr>& index, const Shape& shape, const s
 
 namespace {
 
-/// Extents of the axes that a fold runs over, those of 1 left out.
-std::vector<Dim> folded_extents(const Ir& ir, int fold) {
+/// Extents of the axes that a reduction runs over, those of 1 left out.
+std::vector<Dim> reduced_extents(const Ir& ir, int reduction) {
   std::vector<Dim> extents;
-  for (int64_t axis : ir[fold].attrs->axes) {
-    Dim extent = ir[ir[fold].inputs[0]].type.shape[static_cast<size_t>(axis)];
+  for (int64_t axis : ir[reduction].attrs->axes) {
+    Dim extent = ir[ir[reduction].inputs[0]].type.shape[static_cast<size_t>(axis)];
     if (!(extent == 1)) extents.push_back(extent);
   }
   return extents;
@@ -103,9 +103,9 @@ std::vector<Dim> folded_extents(const Ir& ir, int fold) {
 
 }  // namespace
 
-/// Is a value for each row made from folds over as much as the domain has? Then those will be computed where the
+/// Is a value for each row made from reductions over as much as the domain has? Then those will be computed where the
 /// domain's rows are.
-bool Grouper::rests_on_fold(int node, const std::vector<DomainVariable>& domain) const {
+bool Grouper::depends_on_reduction(int node, const std::vector<DomainVariable>& domain) const {
   constexpr size_t looked_at = 16;
   int64_t points = 1;
   for (const DomainVariable& v : domain) points *= v.extent.bound();
@@ -115,7 +115,7 @@ bool Grouper::rests_on_fold(int node, const std::vector<DomainVariable>& domain)
     const int id = pending.back();
     pending.pop_back();
     if (!seen.insert(id).second || is_leaf(ir_, id)) continue;
-    if (ir_[id].op == Op::fold) {
+    if (ir_[id].op == Op::reduce) {
       if (volume(ir_[ir_[id].inputs[0]].type.shape) == points) return true;
     } else if (is_elementwise(ir_[id].op) || ir_[id].op == Op::reshape) {
       pending.insert(pending.end(), ir_[id].inputs.begin(), ir_[id].inputs.end());
@@ -129,31 +129,32 @@ bool Grouper::rests_on_fold(int node, const std::vector<DomainVariable>& domain)
 bool Grouper::aligned(const Group& group, int node, const std::vector<Expr>& index, Root& root,
                       std::vector<DomainVariable>& domain) const {
   const Shape& shape = ir_[node].type.shape;
-  bool is_fold = ir_[node].op == Op::fold;
+  bool is_reduction = ir_[node].op == Op::reduce;
   domain = group.domain;
-  bool split = group.has_fold() || std::any_of(domain.begin(), domain.end(), [](const auto& v) { return v.inner; });
+  bool split =
+      group.has_reduction() || std::any_of(domain.begin(), domain.end(), [](const auto& v) { return v.inner; });
   auto part = [&](bool inner) {
     std::vector<DomainVariable> vars;
     std::copy_if(domain.begin(), domain.end(), std::back_inserter(vars),
                  [&](const auto& v) { return v.inner == inner; });
     return vars;
   };
-  root = {node, is_fold ? RootKind::fold : RootKind::full, index};
-  if (!is_fold) {
+  root = {node, is_reduction ? RootKind::reduce : RootKind::full, index};
+  if (!is_reduction) {
     if (covers(index, shape, domain, *group.cx)) return true;
     root.kind = RootKind::row;
-    if (!split && !rests_on_fold(node, domain)) return false;
+    if (!split && !depends_on_reduction(node, domain)) return false;
     if (!split)
       for (DomainVariable& v : domain)
         v.inner = std::none_of(index.begin(), index.end(), [&](Expr e) { return ix::depends_on(e, v.var); });
     return covers(index, shape, part(false), *group.cx);
   }
-  std::vector<Dim> extents = folded_extents(ir_, node);
-  if (!split) {  // the variables that the fold does not depend on become the inner domain
+  std::vector<Dim> extents = reduced_extents(ir_, node);
+  if (!split) {  // the variables that the reduction does not depend on become the inner domain
     for (DomainVariable& v : domain)
       v.inner = std::none_of(index.begin(), index.end(), [&](Expr e) { return ix::depends_on(e, v.var); });
     bool none = std::none_of(domain.begin(), domain.end(), [](const auto& v) { return v.inner; });
-    if (none)  // a map over rows alone: the fold brings its own inner domain
+    if (none)  // a map over rows alone: the reduction brings its own inner domain
       for (size_t k = 0; k < extents.size(); ++k)
         domain.push_back({group.cx->variable("k" + std::to_string(k), 0, extents[k].bound() - 1), extents[k], true});
   }
@@ -166,8 +167,8 @@ bool Grouper::aligned(const Group& group, int node, const std::vector<Expr>& ind
 
 namespace {
 
-/// A fold over outer axes walks down columns. An array that has to be made anyway is made faster along its rows, and
-/// read again.
+/// A reduction over outer axes walks down columns. An array that has to be made anyway is made faster along its rows,
+/// and read again.
 bool against_the_grain(const std::vector<DomainVariable>& domain, const std::vector<Expr>& index) {
   bool has_inner = std::any_of(domain.begin(), domain.end(), [](const auto& v) { return v.inner; });
   auto last = std::find_if(index.rbegin(), index.rend(), [](Expr e) { return !e.is_constant(); });
@@ -199,17 +200,17 @@ bool Grouper::short_rows(int node, const std::vector<DomainVariable>& domain) co
   if (length < least || length > most) return false;
   const std::set<int> from = sources(node);
   return std::none_of(from.begin(), from.end(), [&](int id) {
-    return ir_[id].op == Op::fold && volume(ir_[id].type.shape) * length == volume(ir_[node].type.shape);
+    return ir_[id].op == Op::reduce && volume(ir_[id].type.shape) * length == volume(ir_[node].type.shape);
   });
 }
 
-/// A sum of very many folds (the norm of all gradients) would be one kernel whose code grows with the model; folds of
-/// their own are launched together.
-bool Grouper::takes_fold(const Group& group, int node) const {
+/// A sum of very many reductions (the norm of all gradients) would be one kernel whose code grows with the model;
+/// reductions of their own are launched together.
+bool Grouper::takes_reduction(const Group& group, int node) const {
   constexpr int most = 8;
-  if (ir_[node].op != Op::fold) return true;
-  return std::count_if(group.roots.begin(), group.roots.end(), [](const Root& r) { return r.kind == RootKind::fold; }) <
-         most;
+  if (ir_[node].op != Op::reduce) return true;
+  return std::count_if(group.roots.begin(), group.roots.end(),
+                       [](const Root& r) { return r.kind == RootKind::reduce; }) < most;
 }
 
 /// Does the group make a state's new value where others of `readers` (the largest first), which wait for what it would
@@ -229,10 +230,10 @@ bool Grouper::overwrites_early(int g, const std::vector<int>& readers) const {
                      });
 }
 
-/// Does one of the roots make a state's new value, and another one read the old one? A group with a fold cannot do both
-/// in one memory (may_overwrite).
+/// Does one of the roots make a state's new value, and another one read the old one? A group with a reduction cannot do
+/// both in one memory (may_overwrite).
 bool Grouper::reads_overwritten(const Group& group) const {
-  constexpr size_t most = 8;  // of an optimizer's maps with more roots none waits for a fold of its own
+  constexpr size_t most = 8;  // of an optimizer's maps with more roots none waits for a reduction of its own
   if (group.roots.size() > most) return false;
   std::map<int, int> old;  // what is written over → by which root
   for (const Root& root : group.roots)
@@ -250,10 +251,10 @@ bool Grouper::join_consumer(int node) {
   std::sort(candidates.rbegin(), candidates.rend());
   for (int g : candidates) {
     Work& work = *groups_[static_cast<size_t>(g)];
-    if (work.group.kind != Group::Kind::rows || stage_of(work) != ir_[node].stage || !takes_fold(work.group, node) ||
-        overwrites_early(g, candidates))
+    if (work.group.kind != Group::Kind::rows || stage_of(work) != ir_[node].stage ||
+        !takes_reduction(work.group, node) || overwrites_early(g, candidates))
       continue;
-    if (ir_[node].op == Op::fold && reads_overwritten(work.group)) continue;
+    if (ir_[node].op == Op::reduce && reads_overwritten(work.group)) continue;
     const Request& request = work.requests.at(node);
     Root root;
     std::vector<DomainVariable> domain;
@@ -272,7 +273,7 @@ bool Grouper::join_consumer(int node) {
     bool was_split =
         std::any_of(work.group.domain.begin(), work.group.domain.end(), [](const auto& v) { return v.inner; });
     work.group.domain = domain;
-    if (!was_split) offer_to_folds(g);
+    if (!was_split) offer_to_reductions(g);
     if (!was_split)
       for (Root& other : work.group.roots) {
         bool on_inner = std::any_of(other.index.begin(), other.index.end(), [&](Expr e) {
@@ -292,8 +293,8 @@ bool Grouper::join_consumer(int node) {
 
 std::string Grouper::signature_of(int node) const {
   const IrNode& n = ir_[node];
-  if (n.op != Op::fold) return "map " + to_string(n.type.shape);
-  std::string text = "fold " + to_string(ir_[n.inputs[0]].type.shape) + " over";
+  if (n.op != Op::reduce) return "map " + to_string(n.type.shape);
+  std::string text = "reduce " + to_string(ir_[n.inputs[0]].type.shape) + " over";
   for (int64_t axis : n.attrs->axes) text += fmt::format(" {}", axis);
   return text;
 }
@@ -316,8 +317,8 @@ std::set<int> Grouper::sources(int node, std::set<int>* inlined) const {
   return found;
 }
 
-/// A map that became rows × inner is a sibling of folds over the same inner axes.
-void Grouper::offer_to_folds(int g) {
+/// A map that became rows × inner is a sibling of reductions over the same inner axes.
+void Grouper::offer_to_reductions(int g) {
   const Group& group = groups_[static_cast<size_t>(g)]->group;
   Shape shape;
   std::string axes;
@@ -327,39 +328,39 @@ void Grouper::offer_to_folds(int g) {
     shape.push_back(v == group.domain.end() ? Dim(1) : v->extent);
     if (v != group.domain.end() && v->inner) axes += fmt::format(" {}", axis);
   }
-  if (!axes.empty()) by_signature_["fold " + to_string(shape) + " over" + axes].push_back(g);
+  if (!axes.empty()) by_signature_["reduce " + to_string(shape) + " over" + axes].push_back(g);
 }
 
-/// What is made of a fold, row by row, beside another group that wants the fold at its own rows: it goes there, so that
-/// fold and readers are one group.
-bool Grouper::join_fold_reader(int node) {
+/// What is made of a reduction, row by row, beside another group that wants the reduction at its own rows: it goes
+/// there, so that reduction and readers are one group.
+bool Grouper::join_reduction_reader(int node) {
   const IrNode& n = ir_[node];
   if (!is_elementwise(n.op)) return false;
-  // Folds that are read where the node stands: none of their elements is read anywhere else.
+  // Reductions that are read where the node stands: none of their elements is read anywhere else.
   std::set<int> here, elsewhere, seen;
   std::vector<int> pending{node};
   while (!pending.empty()) {
     const int id = pending.back();
     pending.pop_back();
     for (const int input : ir_[id].inputs) {
-      if (is_root(input) && ir_[input].op == Op::fold) here.insert(input);
+      if (is_root(input) && ir_[input].op == Op::reduce) here.insert(input);
       else if (is_root(input) || is_leaf(ir_, input) || !seen.insert(input).second) continue;
       else if (is_elementwise(ir_[input].op)) pending.push_back(input);
       else elsewhere.merge(sources(input));
     }
   }
   const std::vector<int>& read_by = readers_[static_cast<size_t>(node)];
-  for (const int fold : here) {
-    if (elsewhere.contains(fold) || ir_[fold].stage != n.stage) continue;
-    for (const int g : readers_[static_cast<size_t>(fold)]) {
+  for (const int reduction : here) {
+    if (elsewhere.contains(reduction) || ir_[reduction].stage != n.stage) continue;
+    for (const int g : readers_[static_cast<size_t>(reduction)]) {
       Work& work = *groups_[static_cast<size_t>(g)];
-      const auto request = work.requests.find(fold);
-      if (work.group.kind != Group::Kind::rows || !work.group.has_fold() || stage_of(work) != n.stage ||
+      const auto request = work.requests.find(reduction);
+      if (work.group.kind != Group::Kind::rows || !work.group.has_reduction() || stage_of(work) != n.stage ||
           !request->second.same)
         continue;
-      Root root, of_fold;
+      Root root, of_reduction;
       std::vector<DomainVariable> domain;
-      if (!aligned(work.group, fold, request->second.index, of_fold, domain) ||
+      if (!aligned(work.group, reduction, request->second.index, of_reduction, domain) ||
           !aligned(work.group, node, request->second.index, root, domain) || root.kind != RootKind::row)
         continue;
       if (std::any_of(read_by.begin(), read_by.end(), [&](int reader) { return reaches(reader, g); })) continue;
@@ -371,7 +372,7 @@ bool Grouper::join_fold_reader(int node) {
 }
 
 /// Groups over the domain of `node`, the nearest first: further ones rarely share data that is still in the cache. A
-/// fold also fits a map over its operand's shape, which then becomes rows × inner.
+/// reduction also fits a map over its operand's shape, which then becomes rows × inner.
 std::vector<int> Grouper::sibling_candidates(int node) const {
   constexpr size_t considered = 8;
   std::vector<int> candidates;
@@ -387,7 +388,7 @@ std::vector<int> Grouper::sibling_candidates(int node) const {
   };
   const IrNode& n = ir_[node];
   add(signature_of(node), false);
-  if (n.op == Op::fold) add("map " + to_string(ir_[n.inputs[0]].type.shape), true);
+  if (n.op == Op::reduce) add("map " + to_string(ir_[n.inputs[0]].type.shape), true);
   return candidates;
 }
 
@@ -402,23 +403,23 @@ bool Grouper::join_sibling(int node) {
   for (int g : candidates) {
     Work& work = *groups_[static_cast<size_t>(g)];
     if (stage_of(work) != n.stage) continue;
-    bool shares = volume(n.type.shape) == 1 && n.op != Op::fold;
+    bool shares = volume(n.type.shape) == 1 && n.op != Op::reduce;
     shares = shares || std::any_of(reads.begin(), reads.end(), [&](int id) {
                return work.requests.contains(id) && volume(ir_[id].type.shape) > 1;
              });
     // The group's roots come after `node`, so only a reader of `node` could make the group wait for itself.
     if (!shares || std::any_of(read_by.begin(), read_by.end(), [&](int reader) { return reaches(reader, g); }))
       continue;
-    Root root{node, n.op == Op::fold ? RootKind::fold : RootKind::full, {}};
+    Root root{node, n.op == Op::reduce ? RootKind::reduce : RootKind::full, {}};
     bool split = false;
     for (size_t axis = 0; axis < work.group.seed_index.size(); ++axis) {
-      bool folded =
-          n.op == Op::fold && std::count(n.attrs->axes.begin(), n.attrs->axes.end(), static_cast<int64_t>(axis));
-      if (!folded) root.index.push_back(work.group.seed_index[axis]);
+      bool reduced =
+          n.op == Op::reduce && std::count(n.attrs->axes.begin(), n.attrs->axes.end(), static_cast<int64_t>(axis));
+      if (!reduced) root.index.push_back(work.group.seed_index[axis]);
       for (DomainVariable& v : work.group.domain)
-        if (folded && v.var == work.group.seed_index[axis] && !v.inner) v.inner = split = true;
+        if (reduced && v.var == work.group.seed_index[axis] && !v.inner) v.inner = split = true;
     }
-    if (split) offer_to_folds(g);
+    if (split) offer_to_reductions(g);
     append_root(g, std::move(root));
     return true;
   }

@@ -27,8 +27,9 @@ constexpr int longest_chain_of_numbers = 64;
 constexpr int64_t broadcast_ratio = 64;
 // A value that is computed once and read this often is kept, however small it is.
 constexpr double many_repeats = 4096, repeated_flops = 8;
-constexpr int64_t short_fold = 16;   // what is computed once for each fold of so few elements is computed often
-constexpr double least_instead = 4;  // operations on a fold's result for which they are kept and not the result
+constexpr int64_t short_reduction =
+    16;                              // what is computed once for each reduction of so few elements is computed often
+constexpr double least_instead = 4;  // operations on a reduction's result for which they are kept and not the result
 constexpr size_t recompute_broadcasts = 8, most_loads = 16;
 constexpr double largest_expression = 2000;
 constexpr int many_readers = 16;
@@ -48,9 +49,9 @@ void unite(std::vector<int>& all, const std::vector<int>& more) {
 
 }  // namespace
 
-/// Is the node all that anybody reads of a fold (one over how many), and is it computed where the fold is not? Then it
-/// may be kept in the fold's place.
-bool Grouper::stands_for_fold(int node) const {
+/// Is the node all that anybody reads of a reduction (one over how many), and is it computed where the reduction is
+/// not? Then it may be kept in the reduction's place.
+bool Grouper::replaces_reduction(int node) const {
   if (!is_elementwise(ir_[node].op)) return false;
   for (int id = node;;) {
     int next = -1;
@@ -62,7 +63,7 @@ bool Grouper::stands_for_fold(int node) const {
       next = v;
     }
     if (next < 0 || users_[static_cast<size_t>(next)].size() != 1) return false;
-    if (ir_[next].op == Op::fold) {
+    if (ir_[next].op == Op::reduce) {
       if (volume(ir_[next].type.shape) <= 1) return false;
       for (size_t g = 0; g < groups_.size(); ++g)
         if (groups_[g]->inlined.contains(node) && group_of_[static_cast<size_t>(next)] != static_cast<int>(g))
@@ -158,7 +159,7 @@ bool Grouper::promote_shared(const std::vector<int>& groups_using, bool numbers_
     bool repeated = repeats >= 64 && cost.flops >= repeated_flops &&
                     (volume(n.type.shape) >= 64 || repeats >= many_repeats) && !rows_compute(id);
     const bool instead =
-        cost.flops >= least_instead && groups_using[static_cast<size_t>(id)] > 0 && stands_for_fold(id);
+        cost.flops >= least_instead && groups_using[static_cast<size_t>(id)] > 0 && replaces_reduction(id);
     bool computes = is_elementwise(n.op) || n.op == Op::gather || n.op == Op::random_bits;
     const bool number = volume(n.type.shape) == 1 && target_ && target_->machine().wants_many_programs();
     bool too_long =
@@ -173,14 +174,14 @@ bool Grouper::promote_shared(const std::vector<int>& groups_using, bool numbers_
   return promoted_.size() != before;
 }
 
-/// Is the node computed once for a row wherever it is? That is so in groups with folds of some length, where it does
-/// not change along what is folded.
+/// Is the node computed once for a row wherever it is? That is so in groups with reductions of some length, where it
+/// does not change along what is reduced.
 bool Grouper::rows_compute(int node) const {
   for (const auto& work : groups_) {
     if (!work->inlined.contains(node)) continue;
     int64_t inner = 1;
     for (const DomainVariable& v : work->group.domain) inner *= v.inner ? v.extent.bound() : 1;
-    if (!work->group.has_fold() || inner < short_fold) return false;
+    if (!work->group.has_reduction() || inner < short_reduction) return false;
     const auto place = work->places.find(node);
     if (place == work->places.end()) continue;
     for (const DomainVariable& v : work->group.domain)

@@ -38,15 +38,15 @@ class Grouper {
 
  private:
   void find_roots();
-  void mark_product_row(int fold);
-  void mark_product_result(int fold, const std::vector<int>& outputs);
+  void mark_product_row(int reduction);
+  void mark_product_result(int reduction, const std::vector<int>& outputs);
   void mark_row_sums();
   void form();
   bool promote_shared(const std::vector<int>& groups_using, bool numbers_only);
   std::vector<int> count_uses() const;
   std::vector<int> count_readers_of_numbers() const;
   int64_t repeats_of(int node) const;
-  bool stands_for_fold(int node) const;
+  bool replaces_reduction(int node) const;
   bool narrowed_later(int node, const std::vector<int>& groups_using) const;
   Grouping finish();
 
@@ -61,16 +61,16 @@ class Grouper {
   void pack_results(const std::vector<int>& results);
   int place_results(std::unique_ptr<Work> work, const std::vector<int>& results, const std::vector<int>& operands);
   std::string signature_of(int node) const;
-  bool takes_fold(const Group& group, int node) const;
+  bool takes_reduction(const Group& group, int node) const;
   bool overwrites_early(int g, const std::vector<int>& readers) const;
   bool reads_overwritten(const Group& group) const;
   bool join_consumer(int node);
   bool join_sibling(int node);
-  bool join_fold_reader(int node);
+  bool join_reduction_reader(int node);
   bool short_rows(int node, const std::vector<DomainVariable>& domain) const;
   std::vector<int> sibling_candidates(int node) const;
   void begin_group(int node);
-  void offer_to_folds(int g);
+  void offer_to_reductions(int g);
   using Reads = std::map<int, std::vector<ix::Expr>>;
   void join_columns();
   bool join_columns(int columns, int rows);
@@ -87,7 +87,7 @@ class Grouper {
   bool reaches(int from, int to) const;
   std::set<int> sources(int node, std::set<int>* inlined = nullptr) const;
   bool rows_compute(int node) const;
-  bool rests_on_fold(int node, const std::vector<DomainVariable>& domain) const;
+  bool depends_on_reduction(int node, const std::vector<DomainVariable>& domain) const;
   bool aligned(const Group& group, int node, const std::vector<ix::Expr>& index, Root& root,
                std::vector<DomainVariable>& domain) const;
   bool covers(const std::vector<ix::Expr>& index, const Shape& shape, const std::vector<DomainVariable>& vars,
@@ -114,7 +114,7 @@ class Grouper {
   std::map<int, DotChain> dot_result_;   // by the last node of the chain
   std::map<int, int> argument_of_;       // what an activation behind a dot is applied to → the dot's result
   std::map<int, RowSums> row_sums_;      // by scatter
-  std::map<int, int> sum_of_;            // folds computed with a dot → its result
+  std::map<int, int> sum_of_;            // reductions computed with a dot → its result
   std::vector<std::vector<int>> calls_;  // by call: the nodes of its results, ascending
   std::vector<int> call_of_;             // by node; -1 for others
   std::map<int, PackedResult> packed_;   // results of attention that lie side by side in one array

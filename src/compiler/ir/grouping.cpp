@@ -9,8 +9,8 @@ namespace weft::compiler {
 
 using graph::Op;
 
-bool Group::has_fold() const {
-  return std::any_of(roots.begin(), roots.end(), [](const Root& r) { return r.kind == RootKind::fold; });
+bool Group::has_reduction() const {
+  return std::any_of(roots.begin(), roots.end(), [](const Root& r) { return r.kind == RootKind::reduce; });
 }
 
 bool Group::has_columns() const {
@@ -42,7 +42,7 @@ std::string print(const Ir& ir, const Grouping& grouping) {
     if (group.kind == Group::Kind::dot) text += " " + group.dot.desc.to_string();
     if (group.kind == Group::Kind::call) text += " " + group.call.desc.to_string();
     text += fmt::format(" reads %{}\n", fmt::join(group.reads, " %"));
-    const char* root_kinds[] = {"fold", "full", "row", "column"};
+    const char* root_kinds[] = {"reduce", "full", "row", "column"};
     for (const Root& root : group.roots)
       text += fmt::format("  {} {}\n", root_kinds[static_cast<int>(root.kind)], print(ir, root.node));
   }

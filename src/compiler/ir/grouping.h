@@ -19,13 +19,13 @@ struct DomainVariable {
   bool inner = false;
 };
 
-enum class RootKind : uint8_t { fold, full, row, column };
+enum class RootKind : uint8_t { reduce, full, row, column };
 
 struct Root {
   int node;
   RootKind kind;
-  std::vector<ix::Expr> index;  // of this node's element at (row, inner); folds and row maps: over row variables only;
-                                // columns: (part, inner)
+  std::vector<ix::Expr> index;  // of this node's element at (row, inner); reductions and row maps: over row variables
+                                // only; columns: (part, inner)
 };
 
 /// A dot as a library descriptor over bounds, with the buffers behind its operands. `symbols[k]` is the symbolic extent
@@ -87,7 +87,7 @@ struct Group {
   enum class Kind : uint8_t { rows, dot, prefix, scatter, call, attention } kind = Kind::rows;
   std::unique_ptr<ix::Context> cx;
   std::vector<DomainVariable> domain;
-  std::vector<ix::Expr> seed_index;  // the seed's element (for a fold: its operand's) in domain variables
+  std::vector<ix::Expr> seed_index;  // the seed's element (for a reduction: its operand's) in domain variables
   std::string signature;             // groups of equal signature may be siblings
   std::vector<Root> roots;           // producers before consumers
   std::vector<int> reads;            // roots of other groups and leaves, each once
@@ -95,7 +95,7 @@ struct Group {
   CallPlan call;
   AttentionPlan attention;
   std::optional<RowSums> row_sums;
-  bool has_fold() const;
+  bool has_reduction() const;
   bool has_columns() const;
 };
 

@@ -152,7 +152,7 @@ std::string print(const Ir& ir, int id) {
     text += fmt::format(" {}({}) result {}", call_name(node.attrs), fmt::join(node.attrs->integers, ","), node.output);
   list("window", node.attrs->window);
   if (node.op == Op::constant) text += fmt::format(" {}", node.attrs->number.real());
-  if (node.op == Op::fold) text += fmt::format(" {}", kernel::name(node.attrs->reducer));
+  if (node.op == Op::reduce) text += fmt::format(" {}", kernel::name(node.attrs->reducer));
   return text + " : " + graph::to_string(node.type);
 }
 

@@ -160,7 +160,7 @@ Value Emitter::value(int node, const std::vector<Expr>& index, Expr valid) {
 bool Emitter::is_memory(int node) const {
   if (is_leaf(cx_.ir, node)) return true;
   if (!cx_.grouping.is_root[static_cast<size_t>(node)]) return false;
-  return cx_.stored[static_cast<size_t>(node)] || cx_.ir[node].op == Op::fold;
+  return cx_.stored[static_cast<size_t>(node)] || cx_.ir[node].op == Op::reduce;
 }
 
 void Emitter::define(int node, Value v) { scopes_.back()[key(node, {}, {})] = v; }

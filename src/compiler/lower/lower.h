@@ -1,13 +1,13 @@
 #pragma once
 // Groups become tile kernels. A group goes through one of the kernel classes:
-//   map     no folds; lanes run along the trailing axes of the domain
-//   row     folds with lanes along the inner domain, one program a row (softmax, norms, losses)
-//   column  folds with lanes along the rows' trailing axes, a serial loop over the inner domain (bias and norm
+//   map     no reductions; lanes run along the trailing axes of the domain
+//   row     reductions with lanes along the inner domain, one program a row (softmax, norms, losses)
+//   column  reductions with lanes along the rows' trailing axes, a serial loop over the inner domain (bias and norm
 //           gradients)
 //   transposed  maps that read across: tiles turned in registers
 //   dot     own matrix product, for what no library takes
 //   attention softmax attention, forward and backward
-//   prefix  an axis folded up to each of its elements, one program a row, or a strip of rows that lie across
+//   prefix  an axis reduced up to each of its elements, one program a row, or a strip of rows that lie across
 //   scatter updates in order onto a copy of the operand, programs split along the slice
 // Each class is a function of the group and of what its loads look like; the schedule is chosen from the strides alone,
 // so that it is the same everywhere.
@@ -34,7 +34,8 @@ struct Lowered {
   int64_t grid = 0;
   double work = 0;    // basic operations and bytes, for the decision to use more than one thread
   int64_t block = 0;  // of maps of any length, whose only number among the symbols is the length: elements of a program
-  int64_t fold_order = 0;  // of rows groups: where it is equal, so are the bits of every result; 0 without folds
+  int64_t reduction_order =
+      0;  // of rows groups: where it is equal, so are the bits of every result; 0 without reductions
 };
 
 /// `home[node]`: the node in whose buffer a root lies (itself, or the input that it updates in place). `stored[node]`:

@@ -44,7 +44,7 @@ std::optional<DotChain> with_sums(const Ir& ir, const Users& users, const DotCha
   const Shape& shape = ir[chain.result].type.shape;
   if (!hides_sums(ir, chain.dot) || chain.sum >= 0 || !is_low_float(ir[chain.result].type.dtype) || shape.empty())
     return {};
-  // Through a cast and new numbers for the rows to a fold of one axis, with whole rows behind it.
+  // Through a cast and new numbers for the rows to a reduction of one axis, with whole rows behind it.
   std::vector<int> pending{chain.result};
   while (!pending.empty()) {
     const int node = pending.back();
@@ -52,7 +52,7 @@ std::optional<DotChain> with_sums(const Ir& ir, const Users& users, const DotCha
     for (const int id : users[static_cast<size_t>(node)]) {
       const IrNode& n = ir[id];
       if ((n.op == Op::cast && n.type.dtype == float32) || n.op == Op::reshape) pending.push_back(id);
-      if (n.op != Op::fold || n.attrs->reducer != kernel::Reducer::sum || n.type.dtype != float32 ||
+      if (n.op != Op::reduce || n.attrs->reducer != kernel::Reducer::sum || n.type.dtype != float32 ||
           n.attrs->axes.size() != 1)
         continue;
       const Shape& from = ir[node].type.shape;

@@ -190,16 +190,16 @@ void add_bias(const Ir& ir, const Users& users, const std::vector<int>& outputs,
   chain.result = reader;
 }
 
-/// Does a fold read it, perhaps in another dtype?
-bool is_folded(const Ir& ir, const Users& users, int node) {
+/// Does a reduction read it, perhaps in another dtype?
+bool is_reduced(const Ir& ir, const Users& users, int node) {
   const std::span<const int> readers = users[static_cast<size_t>(node)];
   return std::any_of(readers.begin(), readers.end(), [&](int id) {
-    return ir[id].op == Op::fold || (ir[id].op == Op::cast && is_folded(ir, users, id));
+    return ir[id].op == Op::reduce || (ir[id].op == Op::cast && is_reduced(ir, users, id));
   });
 }
 
 /// result = result so far + a node that lies in memory anyway, in the same order. An expression is taken to do so where
-/// a fold reads it as well.
+/// a reduction reads it as well.
 void add_residual(const Ir& ir, const Users& users, const std::vector<int>& outputs,
                   const std::vector<Strides>& strides, const std::vector<bool>& roots, DotChain& chain) {
   const int reader = only_reader(users, outputs, chain.result);
@@ -207,7 +207,7 @@ void add_residual(const Ir& ir, const Users& users, const std::vector<int>& outp
   const IrNode& add = ir[reader];
   const int other = add.inputs[0] == chain.result ? add.inputs[1] : add.inputs[0];
   if (other == chain.result || volume(add.type.shape) <= 1) return;
-  const bool kept = is_elementwise(ir[other].op) && is_folded(ir, users, other);
+  const bool kept = is_elementwise(ir[other].op) && is_reduced(ir, users, other);
   if (!is_leaf(ir, other) && !roots[static_cast<size_t>(other)] && !kept) return;
   auto order = [&](int node, const Strides& otherwise) {
     return strides[static_cast<size_t>(node)].empty() ? otherwise : strides[static_cast<size_t>(node)];
@@ -218,11 +218,11 @@ void add_residual(const Ir& ir, const Users& users, const std::vector<int>& outp
   chain.result = reader;
 }
 
-/// Is `fold` the sum over the rows of a matrix, which `operand` is, perhaps turned over or with its rows numbered in
-/// one?
-bool sums_rows(const Ir& ir, int fold, int operand, int64_t free_axis) {
-  const IrNode& f = ir[fold];
-  if (f.op != Op::fold || f.attrs->reducer != kernel::Reducer::sum || f.type.dtype != float32 || f.type.rank() != 1)
+/// Is `reduction` the sum over the rows of a matrix, which `operand` is, perhaps turned over or with its rows numbered
+/// in one?
+bool sums_rows(const Ir& ir, int reduction, int operand, int64_t free_axis) {
+  const IrNode& f = ir[reduction];
+  if (f.op != Op::reduce || f.attrs->reducer != kernel::Reducer::sum || f.type.dtype != float32 || f.type.rank() != 1)
     return false;
   ix::Context cx;
   const std::vector<Expr> vars = domain(cx, ir[operand].type.shape, "i");

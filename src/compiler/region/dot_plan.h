@@ -40,7 +40,7 @@ struct DotChain {
   int bias = -1;      // a vector along n
   int residual = -1;  // a node that lies in memory as the result does
   kernel::Activation activation = kernel::Activation::none;
-  int sum = -1;  // the fold that sums an operand over the contracted axes, or rows of the result
+  int sum = -1;  // the reduction that sums an operand over the contracted axes, or rows of the result
   kernel::OperandSum summed = kernel::OperandSum::none;
   int argument = -1;  // what the activation is applied to, where that is a node in memory as well
   kernel::ActivationArgument argument_is = kernel::ActivationArgument::none;
@@ -63,8 +63,8 @@ std::optional<DotChain> with_argument(const Ir& ir, const Users& users, const st
 /// Is the product so deep that sums of its rows, made where it is finished, cost it no time?
 bool hides_sums(const Ir& ir, int dot);
 
-/// The chain with the sums over each kernel::rows_of_a_sum rows of its 16-bit result, where a fold takes them. None
-/// elsewhere.
+/// The chain with the sums over each kernel::rows_of_a_sum rows of its 16-bit result, where a reduction takes them.
+/// None elsewhere.
 std::optional<DotChain> with_sums(const Ir& ir, const Users& users, const DotChain& chain);
 
 /// Products of 8-bit floats, summed in float32: multiplied by one or two numbers, perhaps rounded to 16 bits; and

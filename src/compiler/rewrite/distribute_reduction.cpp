@@ -45,7 +45,7 @@ class LinearSums : Rewriter {
 
   bool is_column_sum(int id) const {
     const IrNode& n = from_[id];
-    if (n.op != Op::fold || n.attrs->reducer != kernel::Reducer::sum || n.type.dtype != float32 || n.product)
+    if (n.op != Op::reduce || n.attrs->reducer != kernel::Reducer::sum || n.type.dtype != float32 || n.product)
       return false;
     const graph::Type& operand = from_[n.inputs[0]].type;
     const size_t rank = operand.shape.size();
@@ -204,7 +204,7 @@ class LinearSums : Rewriter {
     if (!fresh) return known->second;
     if (values.size() == 1)
       for (int user : users_[static_cast<size_t>(values[0])])
-        if (is_column_sum(user) && !found_.contains(user) && renamed(user) > 0 && to_[renamed(user)].op == Op::fold)
+        if (is_column_sum(user) && !found_.contains(user) && renamed(user) > 0 && to_[renamed(user)].op == Op::reduce)
           return known->second = renamed(user);
     int product = renamed(values[0]);
     for (size_t k = 1; k < values.size(); ++k)

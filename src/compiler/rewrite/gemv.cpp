@@ -79,7 +79,7 @@ class FewRows : Rewriter {
   /// Σ x² over all of x, which has as many elements as the row: x, else -1.
   int squared(int id, int64_t depth) const {
     const IrNode& n = to_[id];
-    if (n.op != Op::fold || n.attrs->reducer != kernel::Reducer::sum || !is_number(id) || n.type.dtype != float32)
+    if (n.op != Op::reduce || n.attrs->reducer != kernel::Reducer::sum || !is_number(id) || n.type.dtype != float32)
       return -1;
     const IrNode& operand = to_[n.inputs[0]];
     const bool square = operand.op == Op::square || (operand.op == Op::mul && operand.inputs[0] == operand.inputs[1]);
@@ -117,7 +117,7 @@ class FewRows : Rewriter {
   }
 
   int sum_of(int products, const Shape& rows, bool scaled) {
-    IrNode sum = made(Op::fold, {products}, rows, to_[products].type.dtype);
+    IrNode sum = made(Op::reduce, {products}, rows, to_[products].type.dtype);
     sum.attrs.edit().reducer = kernel::Reducer::sum;
     for (size_t axis = rows.size(); axis < to_[products].type.shape.size(); ++axis)
       sum.attrs.edit().axes.push_back(static_cast<int64_t>(axis));
@@ -155,7 +155,7 @@ class FewRows : Rewriter {
   /// operators that stand right before the product.
   bool rests_on_sums(int id, int64_t depth) {
     const IrNode& n = to_[id];
-    if (n.op == Op::fold) return is_number(id) && volume(to_[n.inputs[0]].type.shape) == depth;
+    if (n.op == Op::reduce) return is_number(id) && volume(to_[n.inputs[0]].type.shape) == depth;
     if (!is_elementwise(n.op) && n.op != Op::reshape && n.op != Op::broadcast) return false;
     if (const auto it = rests_.find({id, depth}); it != rests_.end()) return it->second;
     const int64_t size = volume(n.type.shape);
@@ -183,8 +183,8 @@ class FewRows : Rewriter {
     if (!rests_on_sums(id, depth)) {
       const Shape suffix(whole.begin() + static_cast<std::ptrdiff_t>(rows.size()), whole.end());
       result = shaped(Op::broadcast, shaped(Op::reshape, id, number ? Shape{} : suffix), shape);
-    } else if (IrNode n = to_[id]; n.op == Op::fold) {
-      IrNode sum = made(Op::fold, {normed(n.inputs[0], rows, whole)}, rows, n.type.dtype);
+    } else if (IrNode n = to_[id]; n.op == Op::reduce) {
+      IrNode sum = made(Op::reduce, {normed(n.inputs[0], rows, whole)}, rows, n.type.dtype);
       sum.attrs.edit().reducer = n.attrs->reducer;
       sum.scaled = true;
       for (size_t axis = rows.size(); axis < whole.size(); ++axis)

@@ -57,11 +57,12 @@ class Picker : Rewriter {
   }
 
   std::optional<Pick> find(int id) const {
-    const IrNode& fold = from_[id];
-    if (fold.op != Op::fold || fold.attrs->reducer != kernel::Reducer::sum) return {};
-    const IrNode& choice = from_[fold.inputs[0]];
+    const IrNode& reduction = from_[id];
+    if (reduction.op != Op::reduce || reduction.attrs->reducer != kernel::Reducer::sum) return {};
+    const IrNode& choice = from_[reduction.inputs[0]];
     const Shape& shape = choice.type.shape;
-    if (choice.op != Op::select || fold.attrs->axes != std::vector<int64_t>{static_cast<int64_t>(shape.size()) - 1} ||
+    if (choice.op != Op::select ||
+        reduction.attrs->axes != std::vector<int64_t>{static_cast<int64_t>(shape.size()) - 1} ||
         !is_zero(choice.inputs[2]))
       return {};
     for (const Dim& d : shape)
@@ -80,11 +81,11 @@ class Picker : Rewriter {
     return Pick{source, *target};
   }
 
-  int gather(const Pick& pick, const IrNode& fold) {
+  int gather(const Pick& pick, const IrNode& reduction) {
     const graph::Type& rows = from_[pick.target].type;
-    const int64_t length = from_[fold.inputs[0]].type.shape.back().bound(), count = volume(rows.shape);
+    const int64_t length = from_[reduction.inputs[0]].type.shape.back().bound(), count = volume(rows.shape);
     stage_ =
-        fold.stage -
+        reduction.stage -
         1;  // not computed together with what reads it, but before: whoever writes over the row later need not wait
     const Shape flat{count};
     const int target = cast(reshaped(renamed(pick.target), flat), int64);
@@ -102,9 +103,10 @@ class Picker : Rewriter {
     IrNode read = made(Op::gather, {reshaped(renamed(pick.source), {count * length}), place}, {count, 1}, dtype);
     graph::Attrs& slices = read.attrs.edit();
     slices.axes = {0}, slices.shape = {1};
-    const int value = cast(reshaped(add(std::move(read)), flat), fold.type.dtype);
-    return reshaped(node(Op::select, {inside, value, number(0, flat, fold.type.dtype)}, flat, fold.type.dtype),
-                    fold.type.shape);
+    const int value = cast(reshaped(add(std::move(read)), flat), reduction.type.dtype);
+    return reshaped(
+        node(Op::select, {inside, value, number(0, flat, reduction.type.dtype)}, flat, reduction.type.dtype),
+        reduction.type.shape);
   }
 
   int node(Op op, std::vector<int> inputs, const Shape& shape, Dtype dtype) {

@@ -10,10 +10,10 @@ using graph::Op;
 
 namespace {
 
-/// Does it fold the last axes, and keep others?
-bool folds_rows(const Ir& ir, int node) {
+/// Does it reduce the last axes, and keep others?
+bool reduces_rows(const Ir& ir, int node) {
   const IrNode& n = ir[node];
-  if (n.op != Op::fold) return false;
+  if (n.op != Op::reduce) return false;
   const auto rank = static_cast<int64_t>(ir[n.inputs[0]].type.shape.size());
   const auto& axes = n.attrs->axes;
   return !axes.empty() && axes.front() > 0 && axes.back() == rank - 1 &&
@@ -41,7 +41,7 @@ std::vector<bool> row_values(const Ir& ir) {
   for (int id = 0; id < ir.size(); ++id) {
     const IrNode& n = ir[id];
     const auto at = static_cast<size_t>(id);
-    if (folds_rows(ir, id)) {
+    if (reduces_rows(ir, id)) {
       statistics[at] = true;
       const int64_t size = volume(ir[n.inputs[0]].type.shape);
       walk_points(ir, n.inputs[0], [&](int value) {
@@ -65,9 +65,9 @@ std::vector<bool> row_values(const Ir& ir) {
   return values;
 }
 
-bool folds_row_value(const Ir& ir, const std::vector<bool>& row_values, int fold) {
+bool reduces_row_value(const Ir& ir, const std::vector<bool>& row_values, int reduction) {
   bool found = false;
-  walk_points(ir, ir[fold].inputs[0], [&](int id) {
+  walk_points(ir, ir[reduction].inputs[0], [&](int id) {
     found = found || row_values[static_cast<size_t>(id)];
     return !found;
   });

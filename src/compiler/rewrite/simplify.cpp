@@ -250,9 +250,9 @@ Result selects(Rebuilder& g, const IrNode& n) {
   return condition ? Result(condition->i ? n.inputs[1] : n.inputs[2]) : Result{};
 }
 
-/// A fold over nothing → the reducer's identity; over axes of extent 1 only → reshape.
-Result trivial_fold(Rebuilder& g, const IrNode& n) {
-  if (n.op != Op::fold) return {};
+/// A reduction over nothing → the reducer's identity; over axes of extent 1 only → reshape.
+Result trivial_reduction(Rebuilder& g, const IrNode& n) {
+  if (n.op != Op::reduce) return {};
   const Shape& shape = g[n.inputs[0]].type.shape;
   for (int64_t axis : n.attrs->axes)
     if (shape[static_cast<size_t>(axis)] == 0)
@@ -291,24 +291,24 @@ Result empty_scatter(Rebuilder& g, const IrNode& n) {
   return {};
 }
 
-/// A fold to few results over many elements → two folds, so that there are programs for all threads. The cut depends on
-/// the shape alone.
-Result split_fold(Rebuilder& g, const IrNode& n) {
-  if (n.op != Op::fold) return {};
-  constexpr int64_t long_fold = 1 << 17, few_rows = 8;
+/// A reduction to few results over many elements → two reductions, so that there are programs for all threads. The cut
+/// depends on the shape alone.
+Result split_reduction(Rebuilder& g, const IrNode& n) {
+  if (n.op != Op::reduce) return {};
+  constexpr int64_t long_reduction = 1 << 17, few_rows = 8;
   const graph::Type type = g[n.inputs[0]].type;
-  int64_t folded = 1, kept = 1;
+  int64_t reduced = 1, kept = 1;
   for (const Dim& d : n.type.shape) kept *= d.bound();
   for (int64_t axis : n.attrs->axes) {
     if (!type.shape[static_cast<size_t>(axis)].is_static()) return {};
-    folded *= type.shape[static_cast<size_t>(axis)];
+    reduced *= type.shape[static_cast<size_t>(axis)];
   }
-  if (folded < long_fold || kept >= few_rows) return {};
+  if (reduced < long_reduction || kept >= few_rows) return {};
   // Cut the first folded axis: into pieces if it is long, else off from the others.
   auto axis = static_cast<size_t>(n.attrs->axes[0]);
   int64_t extent = type.shape[axis], pieces = 1;
   for (int64_t p = 2; p <= 256; ++p)
-    if (extent % p == 0 && folded / p >= 1024) pieces = p;
+    if (extent % p == 0 && reduced / p >= 1024) pieces = p;
   int x = n.inputs[0];
   Attrs first = n.attrs;
   graph::Type partial{{}, n.type.dtype};
@@ -331,10 +331,10 @@ Result split_fold(Rebuilder& g, const IrNode& n) {
     if (a < axis) ++position;
     partial.shape.push_back(shape[a]);
   }
-  int inner = g.make(Op::fold, {x}, partial, first);
+  int inner = g.make(Op::reduce, {x}, partial, first);
   Attrs second = n.attrs;
   second.axes = {position};
-  return g.make(Op::fold, {inner}, n.type, second);
+  return g.make(Op::reduce, {inner}, n.type, second);
 }
 
 /// cast(permute(x)) → permute(cast(x)): a product then widens its result itself.
@@ -464,7 +464,7 @@ constexpr Rule rules[] = {
     {"identities", identities},
     {"casts", casts},
     {"selects", selects},
-    {"trivial fold", trivial_fold},
+    {"trivial reduction", trivial_reduction},
     {"trivial prefix", trivial_prefix},
     {"add scatter", add_scatter},
     {"add cast scatter", add_cast_scatter},
@@ -472,7 +472,7 @@ constexpr Rule rules[] = {
     {"merge contraction", merge_contraction},
     {"empty dot", empty_dot},
     {"empty scatter", empty_scatter},
-    {"split fold", split_fold},
+    {"split reduction", split_reduction},
 };
 
 std::optional<int> Rebuilder::rewrite(const IrNode& node) {

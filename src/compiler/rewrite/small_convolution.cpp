@@ -177,7 +177,7 @@ class FewTaps : Rewriter {
     const Shape places = to_[g].type.shape, one{1, places.back()};
     std::vector<int> each;
     each_tap(result.shape, [&](const std::vector<int64_t>& tap) {
-      IrNode sum = made(Op::fold, {add(made(Op::mul, {g, seen(x, form, places, tap)}, places, float32))},
+      IrNode sum = made(Op::reduce, {add(made(Op::mul, {g, seen(x, form, places, tap)}, places, float32))},
                         {places.back()}, float32);
       sum.attrs.edit().reducer = kernel::Reducer::sum;
       for (size_t axis = 0; axis + 1 < places.size(); ++axis)

@@ -13,7 +13,7 @@ namespace weft::compiler {
 using graph::Op;
 using ix::Expr;
 
-std::vector<Expr> fold_operand_index(const Ir& ir, const Group& group, const Root& root) {
+std::vector<Expr> reduction_operand_index(const Ir& ir, const Group& group, const Root& root) {
   const IrNode& node = ir[root.node];
   std::vector<Expr> inner, index;
   for (const DomainVariable& v : group.domain)
@@ -30,8 +30,8 @@ std::vector<Expr> fold_operand_index(const Ir& ir, const Group& group, const Roo
   }
   size_t next_inner = 0, next_kept = 0;
   for (size_t axis = 0; axis < shape.size(); ++axis) {
-    bool folded = std::count(node.attrs->axes.begin(), node.attrs->axes.end(), static_cast<int64_t>(axis)) > 0;
-    if (!folded) index.push_back(root.index[next_kept++]);
+    bool reduced = std::count(node.attrs->axes.begin(), node.attrs->axes.end(), static_cast<int64_t>(axis)) > 0;
+    if (!reduced) index.push_back(root.index[next_kept++]);
     else index.push_back(shape[axis] == 1 ? group.cx->constant(0) : inner.at(next_inner++));
   }
   return index;
@@ -47,9 +47,9 @@ class Survey {
       : ir_(ir), grouping_(grouping), group_(group) {
     for (const Root& root : group.roots) {
       if (only >= 0 && root.node != only) continue;
-      const bool folds = root.kind == RootKind::fold || root.kind == RootKind::column;
+      const bool reductions = root.kind == RootKind::reduce || root.kind == RootKind::column;
       if (with_rows || root.kind != RootKind::row)
-        walk(root.node, folds ? fold_operand_index(ir, group, root) : root.index, folds);
+        walk(root.node, reductions ? reduction_operand_index(ir, group, root) : root.index, reductions);
       touches.push_back({root.node, address(root.node, root.index), false});
     }
   }
@@ -62,10 +62,10 @@ class Survey {
     return ix::linear(*group_.cx, index, grouping_.strides[static_cast<size_t>(node)]);
   }
 
-  void walk(int node, std::vector<Expr> index, bool of_fold) {
-    int first = of_fold ? ir_[node].inputs[0] : node;
+  void walk(int node, std::vector<Expr> index, bool of_reduction) {
+    int first = of_reduction ? ir_[node].inputs[0] : node;
     std::vector<std::pair<int, int>> pending{{first, places_.of(std::move(index))}};
-    bool body = !of_fold;
+    bool body = !of_reduction;
     while (!pending.empty()) {
       const auto [id, place] = pending.back();
       pending.pop_back();
@@ -223,15 +223,15 @@ int64_t blocks_of_row(const RowSchedule& s, int64_t rows, int64_t bytes, const t
   return blocks;
 }
 
-/// Columns that one launch folds: warps of a block, and the blocks of a cluster, take a part of them each.
+/// Columns that one launch reduces: warps of a block, and the blocks of a cluster, take a part of them each.
 bool share_columns(RowSchedule& s, const Ir& ir, const Grouping& grouping, const Group& group, int64_t length,
                    const target::Target& target) {
-  int64_t bytes = 0;  // of all folds of a column
+  int64_t bytes = 0;  // of all reductions of a column
   for (const Root& r : group.roots)
-    if (r.kind == RootKind::fold) bytes += std::max<int64_t>(sizeof(float), ir[r.node].type.dtype.size());
+    if (r.kind == RootKind::reduce) bytes += std::max<int64_t>(sizeof(float), ir[r.node].type.dtype.size());
   const std::vector<int> passes = root_passes(ir, grouping, group);
   for (size_t k = 0; k < passes.size(); ++k)
-    if (group.roots[k].kind != RootKind::row && passes[k] > 0) return false;  // wants folds of whole columns
+    if (group.roots[k].kind != RootKind::row && passes[k] > 0) return false;  // wants reductions of whole columns
   ColumnParts shared = parts_of_columns(length, s.lane_extent, target);
   while (shared.parts > 1 && shared.parts * shared.width * bytes > most_part_bytes) shared.parts /= 2;
   if (shared.parts == 1) return false;
@@ -242,13 +242,13 @@ bool share_columns(RowSchedule& s, const Ir& ir, const Grouping& grouping, const
 
 /// A warp goes through a few rows of the matrix in tiles of one word a lane. More rows read the vector less often; but
 /// first of all every multiprocessor wants some warps.
-void for_products(RowSchedule& s, int64_t rows, int64_t folds, bool normed) {
+void for_products(RowSchedule& s, int64_t rows, int64_t reductions, bool normed) {
   constexpr int64_t most_sums = 4;
   const int64_t programs_wanted = normed ? 512 : 2048;  // the norm of the row is made once a program
   s.width = std::min<int64_t>(256, power_of_two_at_least(std::max<int64_t>(1, s.lane_extent)));
   s.block = s.width;
   s.rows = 1;
-  while (2 * s.rows * folds <= most_sums && rows / (2 * s.rows) >= programs_wanted) s.rows *= 2;
+  while (2 * s.rows * reductions <= most_sums && rows / (2 * s.rows) >= programs_wanted) s.rows *= 2;
 }
 
 }  // namespace
@@ -292,7 +292,7 @@ std::vector<int> root_passes(const Ir& ir, const Grouping& grouping, const Group
       if (is_leaf(ir, id) || grouping.is_root[static_cast<size_t>(id)]) continue;
       pending.insert(pending.end(), ir[id].inputs.begin(), ir[id].inputs.end());
     }
-    after[root.node] = root.kind == RootKind::fold ? pass + 1 : pass;
+    after[root.node] = root.kind == RootKind::reduce ? pass + 1 : pass;
     passes.push_back(pass);
   }
   return passes;
@@ -309,7 +309,7 @@ bool may_overwrite(const Ir& ir, const Grouping& grouping, Group& group, int inp
     return std::any_of(touches.begin(), touches.end(),
                        [&](const Touch& t) { return t.node == input && (!elsewhere || t.offset != store); });
   };
-  if (!group.has_fold()) {
+  if (!group.has_reduction()) {
     const auto [known, fresh] = maps.try_emplace(&group);
     if (fresh) known->second = Survey(ir, grouping, group).touches;
     return !among(known->second, true);
@@ -457,12 +457,12 @@ std::optional<RowSchedule> schedule_rows(const Ir& ir, const Grouping& grouping,
       for_products(s, extent_of(rows),
                    std::count_if(group.roots.begin(), group.roots.end(),
                                  [&](const Root& r) {
-                                   if (r.kind != RootKind::fold || !ir[r.node].product) return false;
+                                   if (r.kind != RootKind::reduce || !ir[r.node].product) return false;
                                    const std::vector<int>& factors = ir[ir[r.node].inputs[0]].inputs;
                                    return factors[0] != factors[1];
                                  }),
                    std::any_of(group.roots.begin(), group.roots.end(),
-                               [&](const Root& r) { return r.kind == RootKind::fold && !ir[r.node].product; }));
+                               [&](const Root& r) { return r.kind == RootKind::reduce && !ir[r.node].product; }));
     else if (s.kind == RowClass::row && all_static(group.domain))
       share_row(s, survey, ir, grouping, group, extent_of(rows), target);
     if (s.kind == RowClass::column && s.lane_axes == static_cast<int>(rows.size()) && all_static(group.domain) &&

@@ -32,7 +32,7 @@ struct RowSchedule {
   int64_t width = 1;        // lanes of a tile
   int64_t block = 1;        // map: lane elements of one program
   int64_t together = 1;     // row: blocks of threads that take a part of the row each; column: warps, of one or several
-                            // such blocks, that take a part of what is folded each
+                            // such blocks, that take a part of what is reduced each
   int64_t rows = 0;  // row, of products with one row: rows of the matrix that a program goes through side by side
   bool dynamic =
       false;  // map over one flat axis: its length is an argument of the kernel, so that one kernel serves all lengths
@@ -47,10 +47,10 @@ struct Touch {
   bool gathered;  // through an index that was itself loaded
 };
 
-/// Are the folds of the group products with one row, and is all else computed from them?
+/// Are the reductions of the group products with one row, and is all else computed from them?
 bool products_only(const Ir& ir, const Group& group);
 
-/// How warps share columns: elements of a tile, and the parts of what is folded. One part where they do not.
+/// How warps share columns: elements of a tile, and the parts of what is reduced. One part where they do not.
 struct ColumnParts {
   int64_t width = 1, parts = 1;
 };
@@ -65,15 +65,15 @@ std::optional<RowSchedule> schedule_rows(const Ir& ir, const Grouping& grouping,
 int64_t most_kept_bytes(const target::Target& target);
 
 /// May the group store `output` over `input`? In a map, if `input` is read at no other place than where `output` is
-/// stored. In a group with folds `output` must be a map over the rows, and beside that place nobody but `output` itself
-/// may read `input`: programs and passes do not run in step. `maps` remembers what maps look at, which an optimizer's
-/// are asked about for each of their states.
+/// stored. In a group with reductions `output` must be a map over the rows, and beside that place nobody but `output`
+/// itself may read `input`: programs and passes do not run in step. `maps` remembers what maps look at, which an
+/// optimizer's are asked about for each of their states.
 using TouchedByMaps = std::unordered_map<const Group*, std::vector<Touch>>;
 bool may_overwrite(const Ir& ir, const Grouping& grouping, Group& group, int input, int output, TouchedByMaps& maps);
-/// By root of a rows group: the pass in which it is computed. A fold's value is there from the next one on.
+/// By root of a rows group: the pass in which it is computed. A reduction's value is there from the next one on.
 std::vector<int> root_passes(const Ir& ir, const Grouping& grouping, const Group& group);
 
-/// The operand of a fold root at the group's point, with the inner variables at the folded axes.
-std::vector<ix::Expr> fold_operand_index(const Ir& ir, const Group& group, const Root& root);
+/// The operand of a reduction root at the group's point, with the inner variables at the reduced axes.
+std::vector<ix::Expr> reduction_operand_index(const Ir& ir, const Group& group, const Root& root);
 
 }  // namespace weft::compiler

@@ -1,6 +1,6 @@
 #pragma once
-// Long prefixes of few rows, for devices that are filled by many programs only: parts are folded side by side, and what
-// comes before each of them is added.
+// Long prefixes of few rows, for devices that are filled by many programs only: parts are reduced side by side, and
+// what comes before each of them is added.
 #include "compiler/ir/ir.h"
 
 namespace weft::compiler {

@@ -16,19 +16,19 @@ namespace weft::compiler {
 namespace {
 
 constexpr int64_t programs_wanted = 2048, most_programs = 8192, programs_together = 128;
-// Of a fold along rows that the rows' kernel may take in (group_columns.cpp).
+// Of a reduction along rows that the rows' kernel may take in (group_columns.cpp).
 constexpr int64_t least_columns = 64, most_columns = 8192;
 constexpr int64_t least_rows = 256, least_rows_of_part = 8;
 
-/// The folded axes of a fold, if they lie beside each other and have known lengths.
+/// The reduced axes of a reduction, if they lie beside each other and have known lengths.
 struct Run {
   size_t first = 0, end = 0;
   int64_t length = 1;  // of all of them together
   bool innermost = false;
 };
 
-bool run_of(const IrNode& fold, const Shape& shape, Run& run) {
-  const auto& axes = fold.attrs->axes;
+bool run_of(const IrNode& reduction, const Shape& shape, Run& run) {
+  const auto& axes = reduction.attrs->axes;
   if (axes.empty()) return false;
   run.first = static_cast<size_t>(axes.front());
   run.end = static_cast<size_t>(axes.back()) + 1;
@@ -104,7 +104,7 @@ class Splitter : Rewriter {
   /// `only_join`: nothing is cut.
   Ir run(bool only_join = false) {
     return rewrite([&](int id, IrNode node) {
-      if (node.op != graph::Op::fold) {
+      if (node.op != graph::Op::reduce) {
         const int copy = add(std::move(node));
         if (slopes_.contains(id)) products_.insert(copy);
         return copy;
@@ -113,7 +113,7 @@ class Splitter : Rewriter {
       int operand = from_[id].inputs[0];
       node = joined(id, std::move(node), operand);
       return shaped(graph::Op::reshape,
-                    only_join ? add(std::move(node)) : fold(id, std::move(node), in_memory(operand)), shape);
+                    only_join ? add(std::move(node)) : reduce(id, std::move(node), in_memory(operand)), shape);
     });
   }
 
@@ -133,14 +133,14 @@ class Splitter : Rewriter {
     return axes;
   }
 
-  /// A fold down columns of what another such fold has left and nobody else reads, as one over the axes of both: it is
-  /// cut where the device wants it.
+  /// A reduction down columns of what another such reduction has left and nobody else reads, as one over the axes of
+  /// both: it is cut where the device wants it.
   IrNode joined(int id, IrNode node, int& operand_id) {
     int inner = from_[id].inputs[0];
     const auto only_here = [&](int v) { return users_[static_cast<size_t>(v)].size() == 1 && !outputs_.contains(v); };
     while (from_[inner].op == graph::Op::reshape && only_here(inner)) inner = from_[inner].inputs[0];
     const IrNode& first = from_[inner];
-    if (first.op != graph::Op::fold || !only_here(inner) || first.attrs->reducer != node.attrs->reducer ||
+    if (first.op != graph::Op::reduce || !only_here(inner) || first.attrs->reducer != node.attrs->reducer ||
         first.type.dtype != node.type.dtype || is_low_float(node.type.dtype))
       return node;
     const Shape &seen = from_[from_[id].inputs[0]].type.shape, &operand = from_[first.inputs[0]].type.shape;
@@ -151,7 +151,7 @@ class Splitter : Rewriter {
       return all;
     };
     if (extents(first.type.shape, left) != extents(seen, read)) return node;
-    std::vector<int64_t> kept;  // by axis of the first fold's result: the operand's
+    std::vector<int64_t> kept;  // by axis of the first reduction's result: the operand's
     for (int64_t axis = 0; axis < static_cast<int64_t>(operand.size()); ++axis)
       if (std::count(first.attrs->axes.begin(), first.attrs->axes.end(), axis) == 0) kept.push_back(axis);
     std::vector<int64_t> axes = first.attrs->axes;
@@ -162,7 +162,7 @@ class Splitter : Rewriter {
     if (axes.back() - axes.front() + 1 != static_cast<int64_t>(axes.size()) ||
         axes.back() + 1 == static_cast<int64_t>(operand.size()))
       return node;
-    IrNode whole = made(graph::Op::fold, {renamed(first.inputs[0])}, {}, node.type.dtype);
+    IrNode whole = made(graph::Op::reduce, {renamed(first.inputs[0])}, {}, node.type.dtype);
     whole.attrs.edit().reducer = node.attrs->reducer;
     whole.attrs.edit().axes = axes;
     for (size_t k = 0; k < operand.size(); ++k)
@@ -172,14 +172,14 @@ class Splitter : Rewriter {
     return whole;
   }
 
-  /// `id`: of a fold that was there before; -1 for what is left of one.
-  int fold(int id, IrNode node, bool in_memory) {
+  /// `id`: of a reduction that was there before; -1 for what is left of one.
+  int reduce(int id, IrNode node, bool in_memory) {
     const graph::Type operand = to_[node.inputs[0]].type;
     Run run;
     if (!run_of(node, operand.shape, run)) return add(std::move(node));
     const int64_t kept = volume(node.type.shape);
     const bool beside_rows = id >= 0 && run.first == 0 && !run.innermost && run.length >= least_rows &&
-                             kept >= least_columns && kept <= most_columns && folds_row_value(from_, of_rows_, id);
+                             kept >= least_columns && kept <= most_columns && reduces_row_value(from_, of_rows_, id);
     if (id >= 0 && run.innermost && together_ > 1 && kept * together_ >= programs_together && of_whole_row(id))
       return add(std::move(node));
     const bool with_product =
@@ -200,7 +200,7 @@ class Splitter : Rewriter {
       left /= operand.shape[border].bound();
     if (!beside_rows && extent(operand.shape, run.first, border) == count) {
       v = add(over(node, v, border, run.end, dtype));
-      return cast(fold(-1, over(node, v, run.first, border, dtype), true), node.type.dtype);
+      return cast(reduce(-1, over(node, v, run.first, border, dtype), true), node.type.dtype);
     }
     Shape shape(operand.shape.begin(), operand.shape.begin() + static_cast<std::ptrdiff_t>(run.first));
     shape.push_back(count);
@@ -209,21 +209,21 @@ class Splitter : Rewriter {
     v = shaped(graph::Op::reshape, v, shape);
     v = add(over(node, v, run.first + 1, run.first + 2, dtype));
     IrNode rest = over(node, v, run.first, run.first + 1, dtype);
-    return cast(beside_rows ? add(std::move(rest)) : fold(-1, std::move(rest), true), node.type.dtype);
+    return cast(beside_rows ? add(std::move(rest)) : reduce(-1, std::move(rest), true), node.type.dtype);
   }
 
   /// Does the row's kernel want the result for the row's elements again, or is it made from such a result? Then blocks
   /// of threads share the row.
-  bool of_whole_row(int fold) const {
+  bool of_whole_row(int reduction) const {
     return reaches(
-               fold, [&](int id) { return users_[static_cast<size_t>(id)]; },
+               reduction, [&](int id) { return users_[static_cast<size_t>(id)]; },
                [](const IrNode& n) { return n.op == graph::Op::broadcast; }) ||
            reaches(
-               fold, [&](int id) { return std::span<const int>(from_[id].inputs); },
-               [](const IrNode& n) { return n.op == graph::Op::fold; });
+               reduction, [&](int id) { return std::span<const int>(from_[id].inputs); },
+               [](const IrNode& n) { return n.op == graph::Op::reduce; });
   }
 
-  /// Is there such a node on the way from a fold, along `next`, through what is computed point by point?
+  /// Is there such a node on the way from a reduction, along `next`, through what is computed point by point?
   template <class Next, class Found>
   bool reaches(int from, Next next, Found found) const {
     std::set<int> seen;
@@ -240,12 +240,12 @@ class Splitter : Rewriter {
     return false;
   }
 
-  /// Will what is folded be read, and not computed?
+  /// Will what is reduced be read, and not computed?
   bool in_memory(int id) const {
     const auto read_whole = [&](int user) { return from_[user].op == graph::Op::dot || is_call(from_[user].op); };
     for (;; id = from_[id].inputs[0]) {
       const graph::Op op = from_[id].op;
-      if (op == graph::Op::fold || op == graph::Op::parameter || op == graph::Op::dot || is_call(op)) return true;
+      if (op == graph::Op::reduce || op == graph::Op::parameter || op == graph::Op::dot || is_call(op)) return true;
       const std::span<const int> readers = users_[static_cast<size_t>(id)];
       if (std::any_of(readers.begin(), readers.end(), read_whole)) return true;
       if (op != graph::Op::cast && (!is_movement(op) || op == graph::Op::concat)) return false;
@@ -258,9 +258,9 @@ class Splitter : Rewriter {
     return n;
   }
 
-  /// The operand folded over the axes from `first` to `end`.
+  /// The operand reduced over the axes from `first` to `end`.
   IrNode over(const IrNode& like, int operand, size_t first, size_t end, Dtype dtype) const {
-    IrNode node = made(graph::Op::fold, {operand}, to_[operand].type.shape, dtype);
+    IrNode node = made(graph::Op::reduce, {operand}, to_[operand].type.shape, dtype);
     node.attrs.edit().reducer = like.attrs->reducer;
     for (size_t axis = first; axis < end; ++axis) node.attrs.edit().axes.push_back(static_cast<int64_t>(axis));
     node.type.shape.erase(node.type.shape.begin() + static_cast<std::ptrdiff_t>(first),
@@ -279,17 +279,17 @@ class Splitter : Rewriter {
 
 }  // namespace
 
-Ir join_folds(Ir ir) {
+Ir join_reductions(Ir ir) {
   const bool any = std::any_of(ir.nodes.begin(), ir.nodes.end(), [&](const IrNode& node) {
-    if (node.op != graph::Op::fold) return false;
+    if (node.op != graph::Op::reduce) return false;
     int inner = node.inputs[0];
     while (ir[inner].op == graph::Op::reshape) inner = ir[inner].inputs[0];
-    return ir[inner].op == graph::Op::fold;
+    return ir[inner].op == graph::Op::reduce;
   });
   if (!any) return ir;
   return Splitter(std::move(ir), nullptr).run(true);
 }
 
-Ir split_folds(Ir ir, const target::Target& target) { return Splitter(std::move(ir), &target).run(); }
+Ir split_reductions(Ir ir, const target::Target& target) { return Splitter(std::move(ir), &target).run(); }
 
 }  // namespace weft::compiler

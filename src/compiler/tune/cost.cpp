@@ -45,7 +45,7 @@ class Walk {
       const IrNode& n = cx_.ir[node];
       if (is_memory(node) || is_movement(n.op) || n.op == Op::constant || n.op == Op::cast || n.op == Op::stop_gradient)
         continue;
-      const std::string name = n.op == Op::fold        ? std::string(kernel::name(n.attrs->reducer))
+      const std::string name = n.op == Op::reduce      ? std::string(kernel::name(n.attrs->reducer))
                                : n.op == Op::call      ? n.attrs->call
                                : n.op == Op::composite ? n.attrs->composite->name
                                                        : std::string(graph::row(n.op).name);
@@ -75,10 +75,10 @@ class Walk {
     return elements(n.inputs.back()) * size * (reads_too ? 2 : 1);
   }
 
-  /// For each element that is looked at; a fold's are those of its operand, and counted there.
+  /// For each element that is looked at; a reduction's are those of its operand, and counted there.
   double operations(int node) const {
     const IrNode& n = cx_.ir[node];
-    if (n.op == Op::fold) return elements(n.inputs[0]) / std::max(elements(node), 1.0);
+    if (n.op == Op::reduce) return elements(n.inputs[0]) / std::max(elements(node), 1.0);
     if (n.op == Op::dot) {
       double contracted = 1;
       for (const int64_t axis : n.attrs->axes)

@@ -113,7 +113,7 @@ void GroupTuner::add_row_candidates(TuneItem& item, Group& it) {
     if (!lowering || std::find(seen.begin(), seen.end(), lowering->digest) != seen.end()) continue;
     seen.push_back(lowering->digest);
     TuneCandidate c{variant, lowering->code, lowering->params, nullptr, {}, true};
-    if (!item.candidates.empty()) c.same_bits = c.code->fold_order == item.candidates[0].code->fold_order;
+    if (!item.candidates.empty()) c.same_bits = c.code->reduction_order == item.candidates[0].code->reduction_order;
     item.candidates.push_back(std::move(c));
   }
 }

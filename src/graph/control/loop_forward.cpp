@@ -200,7 +200,7 @@ Values loop_vmap(const Node& node, ValueSpan x, std::span<const int> axes) {
   if (is_while)
     condition = graph_over(types, [&](ValueSpan in) -> Values {
       const Batched b = on_batch(c.bodies[0], in, mapped)[0];
-      return {choose ? fold(kernel::Reducer::any, b.value, {0}) : b.value};
+      return {choose ? reduce(kernel::Reducer::any, b.value, {0}) : b.value};
     });
   Graph whole = graph_over(types, [&](ValueSpan in) {
     const std::vector<Batched> out = on_batch(step, in, mapped);

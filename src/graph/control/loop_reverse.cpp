@@ -1,6 +1,7 @@
 // Loops in reverse. The steps are taken back one by one, so that each must find the carry it started from:
 //
-// scan        runs once more with that carry, and the results of products, folds and regions that the derivative reads,
+// scan        runs once more with that carry, and the results of products, reductions and regions that the derivative
+// reads,
 //             stacked beside its results. This extends the first
 //             scan, which is then not run (share_extended). Everything else in a step is computed again from these.
 // while_loop with max_steps: the same, into buffers of max_steps elements, with a count of the steps. Without a bound
@@ -45,7 +46,7 @@ struct List {
 };
 
 bool worth_keeping(Op op) {
-  return op == Op::dot || op == Op::fold || op == Op::scatter || op == Op::composite || is_control(op);
+  return op == Op::dot || op == Op::reduce || op == Op::scatter || op == Op::composite || is_control(op);
 }
 
 /// What the gradients read of the step: its inputs (by number), and results on the way that are worth keeping.

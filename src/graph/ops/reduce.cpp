@@ -1,4 +1,4 @@
-// Fold: axes reduced by sum, prod, max, min, all or any. Reads attrs.axes (ascending) and attrs.reducer.
+// Reduce: axes reduced by sum, prod, max, min, all or any. Reads attrs.axes (ascending) and attrs.reducer.
 #include <algorithm>
 #include <array>
 
@@ -12,11 +12,11 @@ namespace {
 
 using kernel::Reducer;
 
-bool folded(const Attrs& attrs, size_t axis) {
+bool reduced(const Attrs& attrs, size_t axis) {
   return std::binary_search(attrs.axes.begin(), attrs.axes.end(), static_cast<int64_t>(axis));
 }
 
-std::vector<Shape> fold_shape(const Attrs& attrs, TypeSpan in) {
+std::vector<Shape> reduce_shape(const Attrs& attrs, TypeSpan in) {
   int64_t previous = -1;
   for (int64_t axis : attrs.axes) {
     if (axis <= previous || axis >= in[0].rank())
@@ -26,11 +26,11 @@ std::vector<Shape> fold_shape(const Attrs& attrs, TypeSpan in) {
   }
   Shape out;
   for (size_t k = 0; k < in[0].shape.size(); ++k)
-    if (!folded(attrs, k)) out.push_back(in[0].shape[k]);
+    if (!reduced(attrs, k)) out.push_back(in[0].shape[k]);
   return {out};
 }
 
-std::vector<Dtype> fold_dtype(const Attrs& attrs, TypeSpan in) {
+std::vector<Dtype> reduce_dtype(const Attrs& attrs, TypeSpan in) {
   const Dtype t = in[0].dtype;
   const bool logical = attrs.reducer == Reducer::all || attrs.reducer == Reducer::any;
   if (logical && t != bool_)
@@ -41,28 +41,28 @@ std::vector<Dtype> fold_dtype(const Attrs& attrs, TypeSpan in) {
   return {t};
 }
 
-Interval fold_interval(const Attrs& attrs, std::span<const Interval> in, const Type& result) {
+Interval reduce_interval(const Attrs& attrs, std::span<const Interval> in, const Type& result) {
   const Interval range = range_of(result.dtype);
-  // How many elements are folded is not told by the result: only reducers that do not count have a bound.
+  // How many elements are reduced is not told by the result: only reducers that do not count have a bound.
   if (is_float(result.dtype) || result.dtype == bool_ || attrs.reducer == Reducer::sum ||
       attrs.reducer == Reducer::prod)
     return range;
-  // A fold over nothing gives the identity, an end of the range.
+  // A reduction over nothing gives the identity, an end of the range.
   return attrs.reducer == Reducer::max ? Interval{range.min, in[0].max} : Interval{in[0].min, range.max};
 }
 
-/// v of the folded shape repeated along the folded axes.
-Value unfold(const Value& v, const Node& node, const Value& like) {
+/// v of the reduced shape repeated along the reduced axes.
+Value unreduce(const Value& v, const Node& node, const Value& like) {
   return broadcast(expand_dims(v, node.attrs().axes), like.shape());
 }
 
-/// For max and min: equal extremes share what is one value for all that are folded together.
+/// For max and min: equal extremes share what is one value for all that are reduced together.
 struct Extremes {
   Value at, count;  // where they are, and how many of them
 };
 
 Extremes extremes(const Node& node, const Value& x, const Value& y) {
-  const Value at = binary(Op::eq, x, unfold(y, node, x));
+  const Value at = binary(Op::eq, x, unreduce(y, node, x));
   return {at, sum(cast(at, is_integer(x.dtype()) && x.dtype().size() < 4 ? int32 : x.dtype()), node.attrs().axes)};
 }
 
@@ -72,7 +72,7 @@ Value divided(const Value& v, const Value& count) {
                                : v * (1.0 / count);
 }
 
-/// At each element the product of the others that are folded with it, without a division: exact where elements are
+/// At each element the product of the others that are reduced with it, without a division: exact where elements are
 /// zero, and differentiable again. A tree of halves: the product of the others is the product of the other half's
 /// element and of what is outside both.
 Value others(const Node& node, const Value& x) {
@@ -81,7 +81,7 @@ Value others(const Node& node, const Value& x) {
   Shape rest;
   int64_t n = 1;
   for (size_t k = 0; k < x.shape().size(); ++k) {
-    if (folded(node.attrs(), k)) continue;
+    if (reduced(node.attrs(), k)) continue;
     order.push_back(static_cast<int64_t>(k));
     rest.push_back(x.shape()[k]);
   }
@@ -115,20 +115,20 @@ Value others(const Node& node, const Value& x) {
   return permute(reshape(slice_axis(outside, last, 0, n), front.shape()), inverse);
 }
 
-Values fold_vjp(const Node& node, ValueSpan x, ValueSpan y, ValueSpan g) {
+Values reduce_vjp(const Node& node, ValueSpan x, ValueSpan y, ValueSpan g) {
   switch (node.attrs().reducer) {
-    case Reducer::sum: return {unfold(g[0], node, x[0])};
-    case Reducer::prod: return {unfold(g[0], node, x[0]) * others(node, x[0])};
+    case Reducer::sum: return {unreduce(g[0], node, x[0])};
+    case Reducer::prod: return {unreduce(g[0], node, x[0]) * others(node, x[0])};
     case Reducer::max:
     case Reducer::min: {
       const auto [at, count] = extremes(node, x[0], y[0]);
-      return {select(at, unfold(divided(g[0], count), node, x[0]), zeros_like(x[0]))};
+      return {select(at, unreduce(divided(g[0], count), node, x[0]), zeros_like(x[0]))};
     }
     default: return {Value{}};
   }
 }
 
-Values fold_jvp(const Node& node, ValueSpan x, ValueSpan y, ValueSpan t) {
+Values reduce_jvp(const Node& node, ValueSpan x, ValueSpan y, ValueSpan t) {
   const auto total = [&](const Value& v) { return sum(v, node.attrs().axes); };
   switch (node.attrs().reducer) {
     case Reducer::sum: return {total(t[0])};
@@ -142,21 +142,21 @@ Values fold_jvp(const Node& node, ValueSpan x, ValueSpan y, ValueSpan t) {
   }
 }
 
-Values fold_vmap(const Node& node, ValueSpan x, std::span<const int> axes) {
-  return {fold(node.attrs().reducer, to_front(x[0], axes[0]), shifted(node.attrs().axes))};
+Values reduce_vmap(const Node& node, ValueSpan x, std::span<const int> axes) {
+  return {reduce(node.attrs().reducer, to_front(x[0], axes[0]), shifted(node.attrs().axes))};
 }
 
 /// A sum may be split along what it sums; other reducers see their axes whole.
-Factors fold_factors(const Attrs& attrs, TypeSpan in, TypeSpan) {
+Factors reduce_factors(const Attrs& attrs, TypeSpan in, TypeSpan) {
   Factors f{{factors_from(0, in[0].rank())}, {{}}};
   for (size_t k = 0; k < in[0].shape.size(); ++k) {
-    if (!folded(attrs, k)) f.outputs[0].push_back(static_cast<int>(k));
+    if (!reduced(attrs, k)) f.outputs[0].push_back(static_cast<int>(k));
     else if (attrs.reducer != Reducer::sum) f.inputs[0][k] = -1;
   }
   return f;
 }
 
-std::vector<HostTensor> fold_reference(const Attrs& attrs, std::span<const HostTensor> in, TypeSpan out) {
+std::vector<HostTensor> reduce_reference(const Attrs& attrs, std::span<const HostTensor> in, TypeSpan out) {
   const Dtype t = out[0].dtype;
   HostTensor result = host(out[0]);
   std::fill(result.data.begin(), result.data.end(), kernel::identity(attrs.reducer, t));
@@ -164,7 +164,7 @@ std::vector<HostTensor> fold_reference(const Attrs& attrs, std::span<const HostT
   each_index(bounds(in[0].type.shape), [&](const auto& index, int64_t at) {
     std::vector<int64_t> where;
     for (size_t k = 0; k < index.size(); ++k)
-      if (!folded(attrs, k)) where.push_back(index[k]);
+      if (!reduced(attrs, k)) where.push_back(index[k]);
     Number& total = result.data[static_cast<size_t>(position(to, where))];
     const Number args[] = {total, in[0].data[static_cast<size_t>(at)]};
     total = kernel::reference(kernel::combine(attrs.reducer), t, args);  // floats stay double here
@@ -175,13 +175,13 @@ std::vector<HostTensor> fold_reference(const Attrs& attrs, std::span<const HostT
 }
 
 constexpr auto rows = std::to_array<Row>({
-    {Op::fold, "fold", 1, 1, fold_shape, fold_dtype, fold_interval, fold_vjp, fold_jvp, fold_vmap, fold_factors, -1,
-     fold_reference, 4},
+    {Op::reduce, "reduce", 1, 1, reduce_shape, reduce_dtype, reduce_interval, reduce_vjp, reduce_jvp, reduce_vmap,
+     reduce_factors, -1, reduce_reference, 4},
 });
-static_assert(complete(rows, Op::fold));
+static_assert(complete(rows, Op::reduce));
 
 }  // namespace
 
-std::span<const Row> fold_rows() { return rows; }
+std::span<const Row> reduce_rows() { return rows; }
 
 }  // namespace weft::graph

@@ -12,7 +12,7 @@
 namespace weft::graph {
 namespace {
 
-// Up to this many shifted arrays are added one by one, in one kernel; more are folded.
+// Up to this many shifted arrays are added one by one, in one kernel; more are reduced.
 constexpr int64_t longest_sum = 16;
 
 size_t axis_of(const Attrs& attrs) { return static_cast<size_t>(attrs.axes[0]); }

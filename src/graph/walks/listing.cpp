@@ -44,7 +44,7 @@ std::string operators_page() {
       "# Operators\n\nThe rows of the operator table (`src/graph/table.h`), in their order. This page is generated "
       "from the table; a test compares them.\n"
       "A compiled result lies within *ulp* units of the last place of the reference, in float32, beside its own "
-      "rounding (0: equal; folds, products and\n"
+      "rounding (0: equal; reductions, dots and\n"
       "scatters: per √n). A column that is not filled gives its reason:\n\n";
   for (const Reason& r : reasons) out += fmt::format("- **{}**: {}\n", r.cell, r.sentence);
   out += "\n| operator | inputs | vjp | jvp | vmap | split | interval | ulp |\n|---|---|---|---|---|---|---|---|\n";

@@ -30,7 +30,7 @@ std::string attributes(const Node& node) {
     case Op::slice: return fmt::format(" start{} step{}", list(a.start), list(a.step));
     case Op::pad: return fmt::format(" low{} high{} with({})", list(a.low), list(a.high), number_text(a.number));
     case Op::window: return fmt::format(" axes{} window{}", list(a.axes), list(a.window));
-    case Op::fold: return fmt::format(" {} axes{}", kernel::name(a.reducer), list(a.axes));
+    case Op::reduce: return fmt::format(" {} axes{}", kernel::name(a.reducer), list(a.axes));
     case Op::prefix:
       return fmt::format(" {} axes{} switches{}", kernel::name(a.reducer), list(a.axes), list(a.integers));
     case Op::dot:

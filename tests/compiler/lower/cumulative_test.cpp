@@ -156,7 +156,7 @@ TEST_CASE("prefixes along a symbolic axis end at its length") {
   }
 }
 
-TEST_CASE("long prefixes of few rows are folded in parts where only many programs fill the device") {
+TEST_CASE("long prefixes of few rows are computed in parts where only many programs fill the device") {
   Wide wide;
   uint64_t seed = 100;
   for (bool across : {false, true})

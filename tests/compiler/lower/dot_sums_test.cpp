@@ -100,13 +100,13 @@ TEST_CASE("sums of a result's rows are made with the product, and are the sums o
     Summing& target = sums ? *with : *without;
     const auto program = compiler::build({graph, {}, {}}, target);
     INFO(program->print("plan"));
-    int with_sums = 0, folds = 0;
+    int with_sums = 0, reductions = 0;
     for (const compiler::StepInfo& s : program->steps()) {
       with_sums += s.name.find("sum(c)") != std::string::npos;
-      folds += s.name.starts_with("column_sum") || s.name.starts_with("row_sum");
+      reductions += s.name.starts_with("column_sum") || s.name.starts_with("row_sum");
     }
     CHECK(with_sums == (sums ? 1 : 0));
-    CHECK(folds == (sums ? 1 : 2));  // of the parts; or of parts of the gradient, and of those
+    CHECK(reductions == (sums ? 1 : 2));  // of the parts; or of parts of the gradient, and of those
     const auto out = program->run(inputs);
     results.emplace_back();
     for (size_t k = 0; k < out.size(); ++k)

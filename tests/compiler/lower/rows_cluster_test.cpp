@@ -94,8 +94,8 @@ Graph norms(int64_t rows, int64_t columns, Dtype t) {
   const Value x = param({rows, columns}, t), w = param({columns}, t), b = param({columns}, t);
   return {{x, w, b}, {layer_norm(x, w, b, 1e-5)}};
 }
-/// Several folds, some of them results, one over what another left.
-Graph folds(int64_t rows, int64_t columns, Dtype t) {
+/// Several reductions, some of them results, one over what another left.
+Graph reductions(int64_t rows, int64_t columns, Dtype t) {
   const Value x = param({rows, columns}, t), f = cast(x, is_low_float(t) ? float32 : t), most = max(f, {1}),
               d = f - broadcast(expand_dims(most, {1}), f.shape());
   return {{x}, {most, sum(d, {1}), sum(d * d, {1}), d * 0.5}};
@@ -105,8 +105,8 @@ Graph sums_of_columns(int64_t rows, int64_t columns, Dtype t) {
   const Value x = param({rows, columns}, t), b = param({columns}, t);
   return {{x, b}, {sum(x, {0}) * 0.125 + b}};
 }
-/// Several folds, in one walk down the columns.
-Graph folds_of_columns(int64_t rows, int64_t columns, Dtype t) {
+/// Several reductions, in one walk down the columns.
+Graph reductions_of_columns(int64_t rows, int64_t columns, Dtype t) {
   const Value x = param({rows, columns}, t);
   return {{x}, {max(x, {0}), sum(x, {0})}};
 }
@@ -122,7 +122,7 @@ TEST_CASE("warps and blocks of threads share columns: one launch, near float64")
   // In even parts; with rows and columns left over.
   for (const Case& c :
        {Case{"sum", sums_of_columns, 2560, 128, bfloat16}, Case{"sum", sums_of_columns, 2051, 136, float32},
-        Case{"folds", folds_of_columns, 2051, 136, bfloat16}}) {
+        Case{"reductions", reductions_of_columns, 2051, 136, bfloat16}}) {
     CAPTURE(c.name);
     CAPTURE(c.columns);
     const Graph g = c.make(c.rows, c.columns, c.dtype);
@@ -141,7 +141,7 @@ TEST_CASE("blocks of threads share rows: one launch, near float64") {
     Make make;
     int loops;
   };
-  for (const Case& c : {Case{"softmax", softmaxes, 3}, Case{"layer norm", norms, 3}, Case{"folds", folds, 2}})
+  for (const Case& c : {Case{"softmax", softmaxes, 3}, Case{"layer norm", norms, 3}, Case{"reductions", reductions, 2}})
     for (const Shape& shape : {Shape{2, 33000}, {1, 20011}, {1, 9001}})  // in 8, 4 and 2 parts
       for (const Dtype t : {float32, bfloat16}) {
         const int64_t rows = shape[0].bound(), columns = shape[1].bound();

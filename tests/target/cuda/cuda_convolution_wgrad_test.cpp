@@ -96,7 +96,7 @@ TEST_CASE("own weight gradients: what the kernels take") {
   large.x[0] = large.g[0] = 1024;
   CHECK(cuda::weight_gradient_may_win(*cuda::weight_gradient_form(desc_of(large), shared_bytes), 1024));
   CHECK(!cuda::weight_gradient_may_win(*cuda::weight_gradient_form(desc_of(cases[0]), shared_bytes), 1));
-  large.x.back() = large.g.back() = 512;  // little to fold for each of many results
+  large.x.back() = large.g.back() = 512;  // little to reduce for each of many results
   CHECK(!cuda::weight_gradient_may_win(*cuda::weight_gradient_form(desc_of(large), shared_bytes), 1024));
 }
 

@@ -1,6 +1,6 @@
-// Column folds over much data. A program has a strip of columns, as many as make a run of memory that is read at full
-// speed, and goes through the rows a few at a time; the sums of its columns wait in scratch. The sum of a column has
-// the same order in a strip of any width. Where blocks of threads work together, many warps share a strip.
+// Column reductions over much data. A program has a strip of columns, as many as make a run of memory that is read at
+// full speed, and goes through the rows a few at a time; the sums of its columns wait in scratch. The sum of a column
+// has the same order in a strip of any width. Where blocks of threads work together, many warps share a strip.
 #include <algorithm>
 #include <bit>
 #include <functional>
@@ -21,7 +21,7 @@ constexpr int64_t bytes_of_turn = 4 << 10;  // that a warp has under way: 32 reg
 }  // namespace
 
 /// Columns of a strip, or 0 where one tile of columns at a time does as well: the data fits into a cache, or the group
-/// does more than fold.
+/// does more than reduce.
 int64_t RowLowering::strip() const {
   if (cx_.target.machine().simt || schedule_.kind != RowClass::column || passes_ != 1 || !is_static(group_.domain))
     return 0;
@@ -73,12 +73,12 @@ void RowLowering::strip_passes(int64_t width) {
   b.loop(b.index(0), b.index(whole_rows), b.index(rows_at_once), {}, [&](Value first, const std::vector<Value>&) {
     tiles([&](Value at, std::vector<Value> carried) {
       hoist(0, {loop_});
-      const size_t folds = carried.size(), parts = 4;
+      const size_t reductions = carried.size(), parts = 4;
       std::vector<Value> partial;
       for (size_t part = 0; part < parts; ++part) partial.insert(partial.end(), start.begin(), start.end());
       for (int64_t r = 0; r < rows_at_once; ++r) {
-        auto part = partial.begin() + static_cast<std::ptrdiff_t>(static_cast<size_t>(r) % parts * folds);
-        std::vector<Value> next = row(b.add(first, b.index(r)), {part, part + static_cast<std::ptrdiff_t>(folds)});
+        auto part = partial.begin() + static_cast<std::ptrdiff_t>(static_cast<size_t>(r) % parts * reductions);
+        std::vector<Value> next = row(b.add(first, b.index(r)), {part, part + static_cast<std::ptrdiff_t>(reductions)});
         std::copy(next.begin(), next.end(), part);
       }
       partial = combine_parts(0, std::move(partial), parts);
@@ -92,7 +92,7 @@ void RowLowering::strip_passes(int64_t width) {
     return std::vector<Value>{};
   });
   tiles([&](Value, std::vector<Value> carried) {
-    finish_folds(0, carried);
+    finish_reductions(0, carried);
     row_roots(1);
   });
 }
@@ -110,7 +110,7 @@ size_t RowLowering::elements_of_turn() {
       std::clamp<int64_t>(bytes_of_turn / (schedule_.width * std::max<int64_t>(1, bytes)), 4, 32));
 }
 
-/// One part of what is folded: several elements at a time, whose loads are under way together. What is left behind the
+/// One part of what is reduced: several elements at a time, whose loads are under way together. What is left behind the
 /// last of as many is the last part's.
 std::vector<Value> RowLowering::part_of_columns(Value part, int64_t count) {
   kernel::Builder& b = emit_.builder();
@@ -136,16 +136,16 @@ std::vector<Value> RowLowering::part_of_columns(Value part, int64_t count) {
   });
 }
 
-/// Warps take a part each of what is folded (a parallel loop, kernel/tile.h). What they leave is folded in the order of
-/// the parts.
+/// Warps take a part each of what is reduced (a parallel loop, kernel/tile.h). What they leave is reduced in the order
+/// of the parts.
 void RowLowering::columns_together() {
   kernel::Builder& b = emit_.builder();
   const int64_t rounds = schedule_.together, width = schedule_.width;
   for (int node : group_.reads) emit_.param(node, false);  // all of them come before the scratch
-  std::vector<const Stage*> folds;
+  std::vector<const Stage*> reductions;
   for (const Stage& stage : stages_) {
-    if (stage.root.kind != RootKind::fold) continue;
-    folds.push_back(&stage);
+    if (stage.root.kind != RootKind::reduce) continue;
+    reductions.push_back(&stage);
     sums_.push_back(b.local(compute_dtype(cx_.ir[stage.root.node].type.dtype), rounds * width));
   }
   bind_programs();
@@ -155,12 +155,12 @@ void RowLowering::columns_together() {
     emit_.push_scope();
     hoist(0, {loop_});
     const std::vector<Value> carried = part_of_columns(round, rounds);
-    for (size_t k = 0; k < folds.size(); ++k) b.store(sums_[k], carried[k], b.mul(round, b.index(width)), {1});
+    for (size_t k = 0; k < reductions.size(); ++k) b.store(sums_[k], carried[k], b.mul(round, b.index(width)), {1});
     emit_.pop_scope();
   });
-  for (size_t k = 0; k < folds.size(); ++k)
-    finish_root(*folds[k], b.reduce(cx_.ir[folds[k]->root.node].attrs->reducer,
-                                    b.load(sums_[k], b.index(0), {rounds, width}, {width, 1}), 0));
+  for (size_t k = 0; k < reductions.size(); ++k)
+    finish_root(*reductions[k], b.reduce(cx_.ir[reductions[k]->root.node].attrs->reducer,
+                                         b.load(sums_[k], b.index(0), {rounds, width}, {width, 1}), 0));
   row_roots(1);
   for (const auto& [stage, v] : late_stores_) emit_.store(stage->root.node, stage->root.index, v, false);
 }

@@ -1,5 +1,5 @@
-// The prefix class: an axis folded up to each of its elements. Where the axis is the innermost in memory, lanes run
-// along it: a block is folded in registers by doubling (Hillis and Steele 1986), and what all blocks before it came to
+// The prefix class: an axis reduced up to each of its elements. Where the axis is the innermost in memory, lanes run
+// along it: a block is reduced in registers by doubling (Hillis and Steele 1986), and what all blocks before it came to
 // is carried on. Otherwise lanes run across the axes inside it, and the loop along the axis carries a tile. Each row is
 // one program, so that the bits depend on nothing but the shape. What the operand is computed from is computed here.
 #include <algorithm>

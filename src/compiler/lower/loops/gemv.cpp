@@ -24,8 +24,8 @@ bool products_only(const Ir& ir, const Group& group) {
   bool any = false;
   for (const Root& root : group.roots) {
     if (root.kind == RootKind::full) return false;
-    if (root.kind == RootKind::fold && !ir[root.node].product && !ir[root.node].scaled) return false;
-    any = any || (root.kind == RootKind::fold && ir[root.node].product);
+    if (root.kind == RootKind::reduce && !ir[root.node].product && !ir[root.node].scaled) return false;
+    any = any || (root.kind == RootKind::reduce && ir[root.node].product);
   }
   return any;
 }
@@ -34,7 +34,9 @@ bool products_only(const Ir& ir, const Group& group) {
 /// matrix's rows and their length are known.
 bool RowLowering::side_by_side() {
   if (schedule_.rows <= 0 || schedule_.kind != RowClass::row || !is_static(group_.domain)) return false;
-  const auto is_product = [&](const Stage& s) { return s.root.kind == RootKind::fold && cx_.ir[s.root.node].product; };
+  const auto is_product = [&](const Stage& s) {
+    return s.root.kind == RootKind::reduce && cx_.ir[s.root.node].product;
+  };
   for (const Stage& s : stages_)
     if (is_product(s)) product_pass_ = std::max(product_pass_, s.pass);
   return std::all_of(stages_.begin(), stages_.end(), [&](const Stage& s) {
@@ -92,7 +94,7 @@ void RowLowering::norm_of_row(Value row) {
       sums = step(p, sums);
       normed_[tile] = emit_.leave_scope();
     }
-    finish_folds(p, sums);
+    finish_reductions(p, sums);
   }
   row_roots(product_pass_);
 }
@@ -185,19 +187,19 @@ void RowLowering::product_rows() {
   for (int64_t at = whole; at < length; at += width)
     sums = product_step(b.index(at), limit_at(at), numbers, sums,
                         std::move(last[static_cast<size_t>((at - whole) / width)]));
-  const size_t folds = sums.size() / numbers.size();
+  const size_t reductions = sums.size() / numbers.size();
   size_t which = 0;
   for (const Stage& stage : stages_) {
     if (!cx_.ir[stage.root.node].product) continue;
     for (size_t r = 0; r < numbers.size(); ++r) {
-      Value& sum = sums[r * folds + which];
+      Value& sum = sums[r * reductions + which];
       sum = r > 0 && is_same_for_all(stage) ? sums[which] : b.reduce(Reducer::sum, sum, 0);
     }
     ++which;
   }
   for (size_t r = 0; r < numbers.size(); ++r) {
     const auto finish_row = [&] {
-      size_t k = r * folds;
+      size_t k = r * reductions;
       emit_.enter_scope(std::move(scopes[r]));
       emit_.bind(program_, numbers[r]);
       if (product_pass_ == 0) row_roots(0);

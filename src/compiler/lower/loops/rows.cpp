@@ -31,12 +31,13 @@ std::string RowLowering::kernel_name() const {
   std::string name = names[static_cast<int>(schedule_.kind)];
   std::set<std::string> ops;
   for (const Root& root : group_.roots)
-    if (cx_.ir[root.node].op == Op::fold) ops.insert(std::string(kernel::name(cx_.ir[root.node].attrs->reducer)));
+    if (cx_.ir[root.node].op == Op::reduce) ops.insert(std::string(kernel::name(cx_.ir[root.node].attrs->reducer)));
   for (const std::string& op : ops) name += "_" + op;
   return name + fmt::format("_{}", group_.roots.back().node);
 }
 
-/// pass(fold) = 1 + the latest pass of a fold it depends on; pass(map) = that of the folds it depends on, plus one.
+/// pass(reduction) = 1 + the latest pass of a reduction it depends on; pass(map) = that of the reductions it depends
+/// on, plus one.
 void RowLowering::order_passes() {
   const std::vector<int> passes = root_passes(cx_.ir, cx_.grouping, group_);
   for (size_t k = 0; k < passes.size(); ++k) {
@@ -84,7 +85,7 @@ void RowLowering::substitute_domain() {
     return it == by_id.end() ? Expr() : it->second;
   };
   for (Stage& stage : stages_) {
-    if (stage.folds()) stage.operand = fold_operand_index(cx_.ir, group_, stage.root);
+    if (stage.reduces()) stage.operand = reduction_operand_index(cx_.ir, group_, stage.root);
     for (Expr& e : stage.operand) e = ix::substitute(e, replace);
     for (Expr& e : stage.root.index) e = ix::substitute(e, replace);
   }
@@ -142,8 +143,8 @@ Lowered RowLowering::run() {
 
 /// Lanes of a row are added up by a tree as wide as a tile; columns have one order in tiles of any width, and another
 /// one in strips.
-int64_t RowLowering::fold_order() const {
-  if (!group_.has_fold()) return 0;
+int64_t RowLowering::reduction_order() const {
+  if (!group_.has_reduction()) return 0;
   if (schedule_.kind == RowClass::column)
     return strip() > 0 ? -2 : schedule_.together > 1 ? -1 - schedule_.together : -1;
   return schedule_.width * schedule_.together;
@@ -153,7 +154,7 @@ Lowered RowLowering::finish() {
   const double points = static_cast<double>(extent_of(outer_)) * static_cast<double>(schedule_.lane_extent) *
                         static_cast<double>(extent_of(serial_));
   Lowered lowered = emit_.finish(grid_, points * (schedule_.flops + 4 * schedule_.loads));
-  lowered.fold_order = fold_order();
+  lowered.reduction_order = reduction_order();
   if (dynamic_extent_) lowered.block = schedule_.block;
   return lowered;
 }
@@ -205,12 +206,12 @@ void RowLowering::pass(int p) {
                          [&](const Stage& s) { return s.pass == p && s.root.kind != RootKind::row; });
   if (!any) return;
   if (schedule_.kind == RowClass::column) inner_loop(p);
-  else if (one_tile()) finish_folds(p, step(p, identities(p)));
+  else if (one_tile()) finish_reductions(p, step(p, identities(p)));
   else lane_loop(p);
 }
 
-/// Full tiles in a loop, then what is left under a limit; long arithmetic without folds stands there once, under the
-/// limit, because compilers take as long over a second copy as over the first, and the check is little beside it.
+/// Full tiles in a loop, then what is left under a limit; long arithmetic without reductions stands there once, under
+/// the limit, because compilers take as long over a second copy as over the first, and the check is little beside it.
 void RowLowering::lane_loop(int p) {
   kernel::Builder& b = emit_.builder();
   int64_t width = schedule_.width;
@@ -254,21 +255,21 @@ void RowLowering::lane_loop(int p) {
     }
     emit_.pop_scope();
   }
-  finish_folds(p, carried);
+  finish_reductions(p, carried);
 }
 
-/// Lanes stand still on the columns; the folded elements come one by one, in turn to a few partial results: an addition
-/// takes several cycles, but several of them can be under way.
+/// Lanes stand still on the columns; the reduced elements come one by one, in turn to a few partial results: an
+/// addition takes several cycles, but several of them can be under way.
 void RowLowering::inner_loop(int p) {
   kernel::Builder& b = emit_.builder();
   hoist(p, {loop_});
   Value count = is_static(serial_) ? b.index(extent_of(serial_)) : emit_.extent(serial_.back().extent);
   const std::vector<Value> start = identities(p);
-  const size_t folds = start.size(), turn = folds > 0 && reads_together(p) ? turn_of(folds) : 0;
-  const size_t most_parts = folds > 0 && is_static(serial_) && extent_of(serial_) >= 16 ? parts_of(folds) : 1;
-  // Additions of several folds take turns by themselves.
+  const size_t reductions = start.size(), turn = reductions > 0 && reads_together(p) ? turn_of(reductions) : 0;
+  const size_t most_parts = reductions > 0 && is_static(serial_) && extent_of(serial_) >= 16 ? parts_of(reductions) : 1;
+  // Additions of several reductions alternate by themselves.
   const size_t parts =
-      turn > 0 ? std::min({most_parts, std::bit_floor(turn), std::bit_floor(std::max<size_t>(1, 16 / folds))})
+      turn > 0 ? std::min({most_parts, std::bit_floor(turn), std::bit_floor(std::max<size_t>(1, 16 / reductions))})
                : most_parts;
   std::vector<Value> carried;
   for (size_t part = 0; part < parts; ++part) carried.insert(carried.end(), start.begin(), start.end());
@@ -276,15 +277,15 @@ void RowLowering::inner_loop(int p) {
   auto one = [&](Value at, const std::vector<Value>& values, size_t part) {  // one element into partial result `part`
     emit_.push_scope();
     emit_.bind(loop_, at);
-    std::vector<Value> own(values.begin() + static_cast<std::ptrdiff_t>(part * folds),
-                           values.begin() + static_cast<std::ptrdiff_t>((part + 1) * folds));
+    std::vector<Value> own(values.begin() + static_cast<std::ptrdiff_t>(part * reductions),
+                           values.begin() + static_cast<std::ptrdiff_t>((part + 1) * reductions));
     std::vector<Value> next = step(p, own), all = values;
-    std::copy(next.begin(), next.end(), all.begin() + static_cast<std::ptrdiff_t>(part * folds));
+    std::copy(next.begin(), next.end(), all.begin() + static_cast<std::ptrdiff_t>(part * reductions));
     emit_.pop_scope();
     return all;
   };
   if (turn > 0)
-    return finish_folds(
+    return finish_reductions(
         p, combine_parts(
                p, turns(p, carried, turn, parts, b.index(0), b.index(extent_of(serial_) / static_cast<int64_t>(turn))),
                parts));
@@ -297,7 +298,7 @@ void RowLowering::inner_loop(int p) {
   });
   for (size_t part = 0; parts > 1 && part < static_cast<size_t>(extent_of(serial_)) % parts; ++part)
     carried = one(b.add(full, b.index(static_cast<int64_t>(part))), carried, part);
-  finish_folds(p, combine_parts(p, carried, parts));
+  finish_reductions(p, combine_parts(p, carried, parts));
 }
 
 /// Does an element of the loop take more than one load? What is read alone, one element after the other, is on its way
@@ -311,10 +312,10 @@ bool RowLowering::reads_together(int p) {
 
 /// Elements of a turn, for threads: a divisor of the innermost axis, so that those of one turn lie in one line of it.
 /// 0: no divisor is of use.
-size_t RowLowering::turn_of(size_t folds) const {
+size_t RowLowering::turn_of(size_t reductions) const {
   constexpr size_t least = 4, most = 16, most_sums = 224;
   if (!cx_.target.machine().wants_loads_in_flight() || !is_static(serial_) || extent_of(serial_) < 16) return 0;
-  const size_t limit = std::max(least, std::min(most, most_sums / folds));
+  const size_t limit = std::max(least, std::min(most, most_sums / reductions));
   for (const int64_t extent : {serial_.back().extent.bound(), extent_of(serial_)})
     for (size_t turn = limit; turn >= least; --turn)
       if (static_cast<size_t>(extent) % turn == 0) return turn;
@@ -328,7 +329,7 @@ std::vector<Value> RowLowering::turns(int p, const std::vector<Value>& initial, 
                                       Value last) {
   kernel::Builder& b = emit_.builder();
   const int64_t count = extent_of(serial_) / static_cast<int64_t>(turn);
-  const size_t folds = initial.size() / parts;
+  const size_t reductions = initial.size() / parts;
   const Expr number = group_.cx->variable("q", 0, count - 1);
   std::vector<std::vector<Stage>> elements(turn, stages_);
   for (size_t k = 0; k < turn; ++k) {
@@ -345,12 +346,12 @@ std::vector<Value> RowLowering::turns(int p, const std::vector<Value>& initial, 
     load_turn(p, elements);
     std::vector<Value> all = values;
     for (size_t k = 0; k < turn; ++k) {
-      const auto own = all.begin() + static_cast<std::ptrdiff_t>(k % parts * folds);
+      const auto own = all.begin() + static_cast<std::ptrdiff_t>(k % parts * reductions);
       for (const Stage& stage : stages_)
         if (stage.pass == p && stage.root.kind == RootKind::full)
           emit_.forget(stage.root.node);  // the last element's, where it was made for its readers alone
       std::swap(stages_, elements[k]);
-      const std::vector<Value> next = step(p, {own, own + static_cast<std::ptrdiff_t>(folds)});
+      const std::vector<Value> next = step(p, {own, own + static_cast<std::ptrdiff_t>(reductions)});
       std::swap(stages_, elements[k]);
       std::copy(next.begin(), next.end(), own);
     }
@@ -360,33 +361,33 @@ std::vector<Value> RowLowering::turns(int p, const std::vector<Value>& initial, 
 }
 
 /// So many partial results that loads are under way all the time; few enough to stay in registers.
-size_t RowLowering::parts_of(size_t folds) const {
+size_t RowLowering::parts_of(size_t reductions) const {
   if (!cx_.target.machine().wants_loads_in_flight()) return 4;
   size_t parts = 16;
-  while (parts > 4 && (parts * folds > 32 || parts * 4 > static_cast<size_t>(extent_of(serial_)))) parts /= 2;
+  while (parts > 4 && (parts * reductions > 32 || parts * 4 > static_cast<size_t>(extent_of(serial_)))) parts /= 2;
   return parts;
 }
 
-/// (0 + 1) + (2 + 3), for each fold.
+/// (0 + 1) + (2 + 3), for each reduction.
 std::vector<Value> RowLowering::combine_parts(int p, std::vector<Value> carried, size_t parts) {
-  const size_t folds = carried.size() / parts;
+  const size_t reductions = carried.size() / parts;
   std::vector<ScalarOp> ops;
   for (const Stage& stage : stages_)
-    if (stage.pass == p && stage.root.kind == RootKind::fold)
+    if (stage.pass == p && stage.root.kind == RootKind::reduce)
       ops.push_back(kernel::combine(cx_.ir[stage.root.node].attrs->reducer));
   for (; parts > 1; parts /= 2)
     for (size_t part = 0; part < parts / 2; ++part)
-      for (size_t f = 0; f < folds; ++f)
-        carried[part * folds + f] =
-            emit_.builder().scalar(ops[f], {carried[2 * part * folds + f], carried[(2 * part + 1) * folds + f]});
-  carried.resize(folds);
+      for (size_t f = 0; f < reductions; ++f)
+        carried[part * reductions + f] = emit_.builder().scalar(
+            ops[f], {carried[2 * part * reductions + f], carried[(2 * part + 1) * reductions + f]});
+  carried.resize(reductions);
   return carried;
 }
 
 void RowLowering::hoist(int p, const std::vector<Expr>& varying) {
   for (const Stage& stage : stages_) {
     if (stage.pass != p || stage.root.kind == RootKind::row) continue;
-    if (stage.folds()) emit_.hoist(cx_.ir[stage.root.node].inputs[0], stage.operand, varying);
+    if (stage.reduces()) emit_.hoist(cx_.ir[stage.root.node].inputs[0], stage.operand, varying);
     else
       for (int input : cx_.ir[stage.root.node].inputs)
         if (is_elementwise(cx_.ir[stage.root.node].op)) emit_.hoist(input, stage.root.index, varying);
@@ -396,7 +397,7 @@ void RowLowering::hoist(int p, const std::vector<Expr>& varying) {
 std::vector<Value> RowLowering::identities(int p) {
   std::vector<Value> values;
   for (const Stage& stage : stages_) {
-    if (stage.pass != p || stage.root.kind != RootKind::fold) continue;
+    if (stage.pass != p || stage.root.kind != RootKind::reduce) continue;
     Dtype t = compute_dtype(cx_.ir[stage.root.node].type.dtype);
     values.push_back(
         emit_.builder().constant(t, kernel::identity(cx_.ir[stage.root.node].attrs->reducer, t), {schedule_.width}));
@@ -408,11 +409,12 @@ std::vector<Value> RowLowering::identities(int p) {
 bool RowLowering::sums_products(const Stage& stage) const {
   const IrNode& node = cx_.ir[stage.root.node];
   return cx_.target.machine().fuses_multiply_add() && schedule_.kind == RowClass::column &&
-         stage.root.kind == RootKind::fold && node.attrs->reducer == kernel::Reducer::sum && node.type.dtype == float32;
+         stage.root.kind == RootKind::reduce && node.attrs->reducer == kernel::Reducer::sum &&
+         node.type.dtype == float32;
 }
 
-/// One tile of pass p: every fold takes it in, every full root is stored. Stores come last: an update in place must not
-/// be read as an old value.
+/// One tile of pass p: every reduction takes it in, every full root is stored. Stores come last: an update in place
+/// must not be read as an old value.
 std::vector<Value> RowLowering::step(int p, const std::vector<Value>& carried) {
   kernel::Builder& b = emit_.builder();
   std::vector<Value> next;
@@ -450,11 +452,11 @@ std::vector<Value> RowLowering::step(int p, const std::vector<Value>& carried) {
   return next;
 }
 
-void RowLowering::finish_folds(int p, const std::vector<Value>& carried) {
+void RowLowering::finish_reductions(int p, const std::vector<Value>& carried) {
   kernel::Builder& b = emit_.builder();
   size_t k = 0;
   for (const Stage& stage : stages_) {
-    if (stage.pass != p || stage.root.kind != RootKind::fold) continue;
+    if (stage.pass != p || stage.root.kind != RootKind::reduce) continue;
     Value v = carried[k++];
     if (schedule_.kind == RowClass::row) v = b.reduce(cx_.ir[stage.root.node].attrs->reducer, v, 0);
     finish_root(stage, v);

@@ -1,7 +1,7 @@
 #pragma once
 // The classes map, row and column as one walk over the roots of a group in passes. A pass is one loop over the inner
-// domain; folds that depend on other folds of the group come in a later pass, and full roots in the pass after the last
-// fold that they need.
+// domain; reductions that depend on other reductions of the group come in a later pass, and full roots in the pass
+// after the last reduction that they need.
 #include <map>
 #include <set>
 #include <string>
@@ -18,10 +18,10 @@ int64_t extent_of(const std::vector<DomainVariable>& vars);
 bool is_static(const std::vector<DomainVariable>& vars);
 
 struct Stage {
-  bool folds() const { return root.kind == RootKind::fold || root.kind == RootKind::column; }
+  bool reduces() const { return root.kind == RootKind::reduce || root.kind == RootKind::column; }
 
   Root root;                      // with index expressions in program and lane variables
-  std::vector<ix::Expr> operand;  // folds and columns: index of what is folded
+  std::vector<ix::Expr> operand;  // reductions and columns: index of what is reduced
   int pass = 0;
 };
 
@@ -35,7 +35,7 @@ class RowLowering {
  private:
   Lowered finish();
   std::string kernel_name() const;
-  int64_t fold_order() const;
+  int64_t reduction_order() const;
   void order_passes();
   void split_domain();
   void substitute_domain();
@@ -47,10 +47,10 @@ class RowLowering {
   void pass(int p);
   void lane_loop(int p);
   void inner_loop(int p);
-  size_t parts_of(size_t folds) const;
+  size_t parts_of(size_t reductions) const;
   bool reads_together(int p);
   bool sums_products(const Stage& stage) const;
-  size_t turn_of(size_t folds) const;
+  size_t turn_of(size_t reductions) const;
   void load_turn(int p, const std::vector<std::vector<Stage>>& elements);
   std::vector<kernel::Value> turns(int p, const std::vector<kernel::Value>& initial, size_t turn, size_t parts,
                                    kernel::Value first, kernel::Value last);
@@ -58,7 +58,7 @@ class RowLowering {
   void hoist(int p, const std::vector<ix::Expr>& varying);
   std::vector<kernel::Value> identities(int p);
   std::vector<kernel::Value> step(int p, const std::vector<kernel::Value>& carried);
-  void finish_folds(int p, const std::vector<kernel::Value>& carried);
+  void finish_reductions(int p, const std::vector<kernel::Value>& carried);
   void finish_root(const Stage& stage, kernel::Value v);
   void row_roots(int p);
 
@@ -143,7 +143,7 @@ class RowLowering {
   kernel::Value part_count_ = kernel::no_value,
                 scratch_shift_ = kernel::no_value;  // parts of a row: elements of the round's; by how much its scratch
                                                     // lies further on than its lanes
-  std::vector<kernel::Ref> sums_;                   // by stage: a fold's numbers of all parts
+  std::vector<kernel::Ref> sums_;                   // by stage: a reduction's numbers of all parts
   std::vector<std::pair<const Stage*, kernel::Value>> late_stores_;  // behind the last parallel loop
   std::vector<Kept> kept_;
   std::map<std::pair<int, std::vector<const ix::Node*>>, Seen> seen_;

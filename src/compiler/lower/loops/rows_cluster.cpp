@@ -1,7 +1,7 @@
 // Long rows of which a device's blocks of threads take a part each (Machine::max_cluster): every pass is a parallel
-// loop (kernel/tile.h) over the parts. What a round folds it leaves as one number a fold; behind the loop the numbers
-// of all parts are folded in their order, by every block for itself, so that the next pass begins. What several passes
-// want of a part waits in scratch of its own.
+// loop (kernel/tile.h) over the parts. What a round reduces it leaves as one number a reduction; behind the loop the
+// numbers of all parts are reduced in their order, by every block for itself, so that the next pass begins. What
+// several passes want of a part waits in scratch of its own.
 #include <algorithm>
 
 #include "compiler/lower/loops/rows.h"
@@ -45,14 +45,14 @@ std::vector<Value> RowLowering::part_loop(int p, Value first, Value count) {
   return tile(full, b.sub(count, full), carried);
 }
 
-/// One parallel loop: what a pass folds, by fold the numbers of all parts.
+/// One parallel loop: what a pass reduces, by reduction the numbers of all parts.
 void RowLowering::pass_together(int p, bool first) {
   kernel::Builder& b = emit_.builder();
-  std::vector<const Stage*> folds;
+  std::vector<const Stage*> reductions;
   std::vector<kernel::Ref> sums;
   for (const Stage& stage : stages_) {
-    if (stage.pass != p || stage.root.kind != RootKind::fold) continue;
-    folds.push_back(&stage);
+    if (stage.pass != p || stage.root.kind != RootKind::reduce) continue;
+    reductions.push_back(&stage);
     sums.push_back(sums_[static_cast<size_t>(&stage - stages_.data())]);
   }
   const int64_t each = part(), rounds = schedule_.together, last = schedule_.lane_extent - each * (rounds - 1);
@@ -65,20 +65,20 @@ void RowLowering::pass_together(int p, bool first) {
                       : b.max(b.index(0), b.min(b.index(each), b.sub(b.index(schedule_.lane_extent), first_lane_)));
     if (first) ask_for_row();
     const std::vector<Value> carried = part_loop(p, first_lane_, part_count_);
-    for (size_t k = 0; k < folds.size(); ++k)
-      b.store(sums[k], b.reduce(cx_.ir[folds[k]->root.node].attrs->reducer, carried[k], 0), round, {}, {});
+    for (size_t k = 0; k < reductions.size(); ++k)
+      b.store(sums[k], b.reduce(cx_.ir[reductions[k]->root.node].attrs->reducer, carried[k], 0), round, {}, {});
     emit_.pop_scope();
   });
-  for (size_t k = 0; k < folds.size(); ++k)
-    finish_root(*folds[k],
-                b.reduce(cx_.ir[folds[k]->root.node].attrs->reducer, b.load(sums[k], b.index(0), {rounds}, {1}), 0));
+  for (size_t k = 0; k < reductions.size(); ++k)
+    finish_root(*reductions[k], b.reduce(cx_.ir[reductions[k]->root.node].attrs->reducer,
+                                         b.load(sums[k], b.index(0), {rounds}, {1}), 0));
 }
 
 void RowLowering::rows_together() {
   kernel::Builder& b = emit_.builder();
   find_kept();
   for (const Stage& stage : stages_)
-    sums_.push_back(stage.root.kind == RootKind::fold
+    sums_.push_back(stage.root.kind == RootKind::reduce
                         ? b.local(compute_dtype(cx_.ir[stage.root.node].type.dtype), schedule_.together)
                         : -1);
   emit_.bind(program_, outer_.empty() ? b.index(0) : b.program_id());

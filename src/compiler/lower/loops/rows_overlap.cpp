@@ -25,7 +25,7 @@ int64_t RowLowering::rows_of_program() const {
   bool stores = false;
   for (const Stage& stage : stages_) {
     if (stage.pass != last || stage.root.kind == RootKind::row) continue;
-    if (stage.root.kind == RootKind::fold) return 0;
+    if (stage.root.kind == RootKind::reduce) return 0;
     const auto at = static_cast<size_t>(stage.root.node);
     stores = stores || (cx_.stored[at] && cx_.streamed[at]);
   }
@@ -102,14 +102,14 @@ std::vector<Value> RowLowering::overlapped_row(Value row, const std::vector<Valu
   if (whole < schedule_.lane_extent) carried = tile(b.index(whole), b.index(schedule_.lane_extent - whole), carried);
   std::vector<Value> values;
   in(own, row, [&] {
-    finish_folds(last - 1, carried);
+    finish_reductions(last - 1, carried);
     row_roots(last);
     values = row_values();
   });
   return values;
 }
 
-/// One value a fold and a row's root, in the order of the stages.
+/// One value a reduction and a row's root, in the order of the stages.
 std::vector<Value> RowLowering::row_values() {
   std::vector<Value> values;
   for (const Stage& stage : stages_)

@@ -67,7 +67,7 @@ void RowLowering::find_kept() {
     for (const Stage& stage : stages_) {
       if (stage.pass != p || stage.root.kind == RootKind::row) continue;
       const IrNode& node = cx_.ir[stage.root.node];
-      if (stage.folds()) examine(p, node.inputs[0], stage.operand);
+      if (stage.reduces()) examine(p, node.inputs[0], stage.operand);
       else if (is_elementwise(node.op))
         for (int input : node.inputs) examine(p, input, stage.root.index);
     }
@@ -173,9 +173,9 @@ void RowLowering::prefetch_next(int p) {
 RowLowering::Reads RowLowering::reads_of(const Stage& stage) {
   Reads found;
   const IrNode& root = cx_.ir[stage.root.node];
-  if (!stage.folds() && !is_elementwise(root.op)) return found;
+  if (!stage.reduces() && !is_elementwise(root.op)) return found;
   for (int input : root.inputs)
-    emit_.walk(input, stage.folds() ? stage.operand : stage.root.index, [&](int node, const std::vector<Expr>& at) {
+    emit_.walk(input, stage.reduces() ? stage.operand : stage.root.index, [&](int node, const std::vector<Expr>& at) {
       if (std::any_of(group_.roots.begin(), group_.roots.end(), [&](const Root& r) { return r.node == node; }))
         return false;
       if (emit_.is_memory(node)) found.emplace_back(node, at);

@@ -1,6 +1,6 @@
-// Parallel loops whose rounds leave a line each in a local buffer, which is folded behind the loop (sums of columns):
+// Parallel loops whose rounds leave a line each in a local buffer, which is reduced behind the loop (sums of columns):
 // warps take the rounds. A block puts the lines of its warps together first, so that one line a block travels through
-// the cluster. Rounds are dealt out so that this is the order of the fold (kernel/tile.h): the highest bits of a
+// the cluster. Rounds are dealt out so that this is the order of the reduction (kernel/tile.h): the highest bits of a
 // round's number are its warp's.
 #include <fmt/format.h>
 
@@ -76,7 +76,7 @@ std::string Renderer::line_of_warp(Ref ref) const {
   return fmt::format("({} + ((block_t >> 5) - rank) * {})", buffer(ref), left_lines_.at(ref));
 }
 
-/// Text that folds element k of `count` lines from `first` on into x[0].
+/// Text that reduces element k of `count` lines from `first` on into x[0].
 void Renderer::fold_lines(const std::string& first, int64_t width, int count, Dtype dtype, kernel::Reducer reducer) {
   add(fmt::format("{} x[{}];", type_name(dtype), count));
   add(fmt::format("EACH (int j = 0; j < {}; ++j) x[j] = {}[j * {} + k];", count, first, width));
@@ -104,7 +104,7 @@ void Renderer::gather_lines() {
   add("if (cluster_rank() != 0) return;");
 }
 
-/// The fold of a buffer's lines, in place of the tile that it would be of.
+/// The reduction of a buffer's lines, in place of the tile that it would be of.
 void Renderer::fold_of_lines(const kernel::Inst& inst, Ref ref) {
   const int64_t width = left_lines_.at(ref);
   const Spread to = spread_of(inst.type);

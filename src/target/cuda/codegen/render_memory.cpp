@@ -217,7 +217,7 @@ void Renderer::finish_copies() {
 
 void Renderer::load(const Inst& inst) {
   const Value result = inst.results[0];
-  if (line_loads_.contains(result)) return;  // by what folds it
+  if (line_loads_.contains(result)) return;  // by what reduces it
   if (copied_.contains(result)) {
     const Slice s = slice(inst, inst.type, 1, spread_of(inst.type));
     if (s.wide && (s.guard.empty() || s.whole_chunks)) return;  // by the store

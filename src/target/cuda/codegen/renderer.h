@@ -173,7 +173,7 @@ class Renderer {
   std::string_view sync_ = "SYNC";  // the barrier of those who work on one tile
   std::map<kernel::Ref, int64_t>
       left_lines_;                           // local buffers in which its rounds leave a line each: the elements of one
-  std::map<Value, kernel::Ref> line_loads_;  // what such a buffer is loaded as, to be folded
+  std::map<Value, kernel::Ref> line_loads_;  // what such a buffer is loaded as, to be reduced
   std::map<kernel::Ref, kernel::Reducer> line_folds_;
   int parallel_loops_ = 0, rounds_begun_ = 0;
   Round round_ = Round::none;  // of the parallel loop that is being rendered

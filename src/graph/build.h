@@ -69,8 +69,8 @@ Value sum_to(const Value& v, const Shape& shape);
 
 /// The axis reduced up to each of its elements: forward or backwards, with the element itself or without (then the
 /// first is the identity). `in_logs` (with Reducer::sum): of logarithms, i.e. by logaddexp.
-Value prefix(kernel::Reducer reducer, const Value& v, int axis, bool backwards = false, bool without_own = false,
-             bool in_logs = false);
+Value cumulative(kernel::Reducer reducer, const Value& v, int axis, bool backwards = false, bool exclusive = false,
+                 bool in_logs = false);
 
 /// Result axes: batch, free axes of a, free axes of b. Float dtypes only; `dtype` defaults to the operands'.
 Value dot(const Value& a, const Value& b, std::vector<int64_t> a_contract, std::vector<int64_t> b_contract,

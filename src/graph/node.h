@@ -102,7 +102,7 @@ enum class Op : uint8_t {
   complex,  // parts of complex64, and complex64 of its parts (graph/complex/complex.h)
   // reductions, contraction, indexing, random
   reduce,
-  prefix,
+  cumulative,
   dot,
   gather,
   scatter,
@@ -180,10 +180,10 @@ struct Composite {
 
 /// Which fields an operator reads is said beside its row; all others stay empty.
 struct Attrs {
-  std::vector<int64_t> axes;  // iota, concat, window: [axis]; permute: source axis of each result axis; reduce: the
-                              // reduced axes, ascending; gather, scatter: the indexed axis of the operand for each
-                              // index array; dot: contracted axes of the left operand
-  std::vector<int64_t> axes2;          // dot: contracted axes of the right operand, pairwise with axes
+  std::vector<int64_t> axes;   // iota, concat, window: [axis]; permute: source axis of each result axis; reduce: the
+                               // reduced axes, ascending; gather, scatter: the indexed axis of the operand for each
+                               // index array; dot: contracted axes of the left operand
+  std::vector<int64_t> axes2;  // dot: contracted axes of the right operand, pairwise with axes
   std::vector<int64_t> batch, batch2;  // dot: batch axes of the left and of the right operand, pairwise
   Shape shape;  // reshape, broadcast, iota: the result's shape; slice, gather: sizes of the slice; random_bits: the
                 // result's shape
@@ -201,8 +201,9 @@ struct Attrs {
   int64_t slot = -1;                               // parameter: its number among a graph's inputs, for printing
   bool packed =
       false;  // reshape: the result is asked for row-major in memory, so it is never a view; its values are no others
-  std::string call;               // call: its name
-  std::vector<int64_t> integers;  // call: numbers whose meaning is said where the call is listed; prefix: its switches
+  std::string call;  // call: its name
+  std::vector<int64_t>
+      integers;          // call: numbers whose meaning is said where the call is listed; cumulative: its switches
   bool literal = false;  // constant: written by a user as a number; eager evaluation passes it as data, so that new
                          // values compile nothing
   std::shared_ptr<const Composite> composite;

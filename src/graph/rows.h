@@ -22,7 +22,7 @@ std::span<const Row> window_rows();
 std::span<const Row> elementwise_rows();
 std::span<const Row> complex_rows();
 std::span<const Row> reduce_rows();
-std::span<const Row> prefix_rows();
+std::span<const Row> cumulative_rows();
 std::span<const Row> dot_rows();
 std::span<const Row> indexed_rows();
 std::span<const Row> assign_rows();
@@ -39,7 +39,7 @@ inline constexpr Family families[] = {
     {Op::neg, Op::stop_gradient, elementwise_rows},
     {Op::real, Op::complex, complex_rows},
     {Op::reduce, Op::reduce, reduce_rows},
-    {Op::prefix, Op::prefix, prefix_rows},
+    {Op::cumulative, Op::cumulative, cumulative_rows},
     {Op::dot, Op::dot, dot_rows},
     {Op::gather, Op::scatter, indexed_rows},
     {Op::assign, Op::assign, assign_rows},

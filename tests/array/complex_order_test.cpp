@@ -113,17 +113,17 @@ TEST_CASE("complex extremes, their places, and sorting") {
   CHECK(values(sort(zeros({0}, complex64))).empty());
 }
 
-TEST_CASE("complex prefixes") {
+TEST_CASE("complex cumulative reductions") {
   const std::vector<C> x{{1, 2}, {1, -2}, {0.5f, 0.25f}, {2, 0}, {-1, 5}, {1, 2}, {0.75f, -1}};
   const array a = of(x);
   const size_t n = x.size();
   const C start_max(-inf, -inf), start_min(inf, inf);
-  struct Prefix {
+  struct Cumulative {
     array (*f)(const array&, int, bool, bool, StreamOrDevice);
     C first;
     C (*next)(C, C);
   };
-  const Prefix prefixes[] = {
+  const Cumulative cumulatives[] = {
       {[](const array& v, int axis, bool r, bool i, StreamOrDevice s) { return cumsum(v, axis, r, i, s); }, C(0),
        [](C p, C q) { return p + q; }},
       {[](const array& v, int axis, bool r, bool i, StreamOrDevice s) { return cumprod(v, axis, r, i, s); }, C(1),
@@ -131,7 +131,7 @@ TEST_CASE("complex prefixes") {
       {cummax, start_max, [](C p, C q) { return before(q, p) ? p : q; }},
       {cummin, start_min, [](C p, C q) { return before(p, q) ? p : q; }},
   };
-  for (const Prefix& p : prefixes)
+  for (const Cumulative& p : cumulatives)
     for (const bool reverse : {false, true})
       for (const bool inclusive : {false, true}) {
         const std::vector<C> got = values(p.f(a, 0, reverse, inclusive, {}));
@@ -140,7 +140,7 @@ TEST_CASE("complex prefixes") {
           const size_t at = reverse ? n - 1 - k : k;
           const C next = k == 0 && inclusive ? x[at] : p.next(total, x[at]);
           const C expected = inclusive ? next : total;
-          check_parts("prefix", x[at], got[at], Z(expected));
+          check_parts("cumulative", x[at], got[at], Z(expected));
           total = next;
         }
       }

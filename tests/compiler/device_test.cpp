@@ -321,7 +321,7 @@ TEST_CASE("a plan says how much memory a run takes of a device") {
   const graph::Value y = graph::tanh(graph::dot(x, w, {1}, {0}));
   const graph::Graph g{{x, w, s},
                        {graph::sum(y, {0}), graph::softmax(y, {1}), w + s,
-                        graph::cast(graph::prefix(kernel::Reducer::sum, graph::exp(y), 0), bfloat16)}};
+                        graph::cast(graph::cumulative(kernel::Reducer::sum, graph::exp(y), 0), bfloat16)}};
   const auto program = build({g, {}, {{2, 2}}}, fake());
   auto& device = fake().fake();
   const size_t before = device.memory().active;

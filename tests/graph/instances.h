@@ -264,7 +264,7 @@ inline void draw_reduce(Drawing& d) {
     if (d.r.chance(2)) d.out.attrs.axes.push_back(static_cast<int64_t>(k));
 }
 
-inline void draw_prefix(Drawing& d) {
+inline void draw_cumulative(Drawing& d) {
   using kernel::Reducer;
   const Shape shape = random_shape(d.r, 1);
   d.out.attrs.axes = {d.r.below(static_cast<int64_t>(shape.size()))};
@@ -456,7 +456,7 @@ inline std::vector<Instance> instances(Op op, uint64_t seed, int count, bool flo
       case Op::assign: draw_assign(d); break;
       case Op::window: draw_window(d); break;
       case Op::reduce: draw_reduce(d); break;
-      case Op::prefix: draw_prefix(d); break;
+      case Op::cumulative: draw_cumulative(d); break;
       case Op::dot: draw_dot(d); break;
       case Op::gather:
       case Op::scatter: draw_indexed(d); break;

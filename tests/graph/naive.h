@@ -310,7 +310,7 @@ inline bool naive(const Instance& in, const Type& type, std::vector<double>& out
         return 0.0;
       });
     }
-    case Op::prefix:
+    case Op::cumulative:
       return in.inputs[0].type.dtype == float64 &&
              each([&](int64_t, C c) {  // each result from all the elements before it
                const bool backwards = a.integers[0] != 0, own = a.integers[1] == 0, logs = a.integers[2] != 0;

@@ -165,7 +165,7 @@ TEST_CASE("scans under vmap, compile and in each other") {
   check_close(r[0], loss(xs), 1e-12);
   check_close(r[1], grad(loss)(xs), 1e-12);
   check_close(compiled({xs * f64(2)})[1], grad(loss)(xs * f64(2)), 1e-12);
-  // A scan whose step scans: prefix sums of prefix sums, with the outer carry captured inside.
+  // A scan whose step scans: cumulative sums of cumulative sums, with the outer carry captured inside.
   const UnaryFunction twice = [](const array& x) {
     const auto [last, rows] = scan(
         [](const Arrays& c, const Arrays& row) {

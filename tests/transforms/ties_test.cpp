@@ -44,7 +44,7 @@ TEST_CASE("activations where their pieces meet") {
   CHECK(slope(nn::relu6, x) == Floats{0, 0, 1, 0, 0});
 }
 
-TEST_CASE("a prefix's extreme belongs to the latest of equals") {
+TEST_CASE("a cumulative reduction's extreme belongs to the latest of equals") {
   const array x = {3.0f, 3.0f, 1.0f, 5.0f, 5.0f}, g = {1.0f, 10.0f, 100.0f, 1000.0f, 10000.0f};
   struct Case {
     array (*f)(const array&, int, bool, bool, StreamOrDevice);

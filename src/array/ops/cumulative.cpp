@@ -12,7 +12,7 @@ array cumulative(const char* op, Reducer reducer, const array& a, int axis, bool
                  const StreamOrDevice& s, bool logs = false) {
   const detail::OnStream on_stream(op, s);
   const auto at = static_cast<int>(detail::one_axis(op, axis, a.ndim()));
-  return array(graph::prefix(reducer, a.value(), at, reverse, !inclusive, logs));
+  return array(graph::cumulative(reducer, a.value(), at, reverse, !inclusive, logs));
 }
 
 }  // namespace

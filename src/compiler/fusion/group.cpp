@@ -54,7 +54,7 @@ void Grouper::find_roots() {
   }
   for (int id = 0; id < ir_.size(); ++id) {
     Op op = ir_[id].op;
-    if (op == Op::reduce || op == Op::dot || op == Op::prefix || writes_operand(op) || is_call(op) || ir_[id].kept)
+    if (op == Op::reduce || op == Op::dot || op == Op::cumulative || writes_operand(op) || is_call(op) || ir_[id].kept)
       mark(id);
   }
   std::map<std::string, int> numbers;
@@ -215,7 +215,7 @@ void Grouper::place(int node) {
   }
   if (auto it = packs_.find(node); it != packs_.end()) return place_attention(it->second);
   if (entered_.contains(node)) return;  // with the attention that reads it
-  if (writes_operand(ir_[node].op) || ir_[node].op == Op::prefix) return place_alone(node);
+  if (writes_operand(ir_[node].op) || ir_[node].op == Op::cumulative) return place_alone(node);
   if (is_call(ir_[node].op)) return is_attention(ir_[node]) ? place_attention(node) : place_call(node);
   if (!cut_.contains(node) && (join_consumer(node) || join_reduction_reader(node) || join_sibling(node))) return;
   begin_group(node);
@@ -370,7 +370,7 @@ void Grouper::place_dot(int node) {
 /// A group of one root, which its class computes from what lies in memory.
 void Grouper::place_alone(int node) {
   auto work = std::make_unique<Work>();
-  work->group.kind = ir_[node].op == Op::prefix ? Group::Kind::prefix : Group::Kind::scatter;
+  work->group.kind = ir_[node].op == Op::cumulative ? Group::Kind::cumulative : Group::Kind::scatter;
   work->group.cx = std::make_unique<ix::Context>();
   work->group.roots.push_back({node, RootKind::full, {}});
   if (const auto sums = row_sums_.find(node); sums != row_sums_.end()) work->group.row_sums = sums->second;

@@ -5,9 +5,9 @@
 // value a row), maps over rows × inner, and maps over the rows alone; and, where the rows' kernel computes it anyway,
 // what is reduced along the rows in parts (group_columns.cpp). Each root says at which of its own indices the point
 // (row, inner) of the domain stands. All that is not a root is computed where it is needed, from roots: elementwise
-// nodes inline, movement nodes as index expressions. A `dot` group is one contraction, perhaps with a bias; a `prefix`
-// group is one prefix, a `scatter` group one scatter; a `call` group is one call
-// with all its results.
+// nodes inline, movement nodes as index expressions. A `dot` group is one contraction, perhaps with a bias; a
+// `cumulative` group is one cumulative reduction, a `scatter` group one scatter; a `call` group is one call with all
+// its results.
 //
 // Groups are formed from the consumers to the producers. A root joins the group of a consumer that reads it at the very
 // point where that group stands (row fusion: softmax, norms, their backwards), else a group over the same domain that

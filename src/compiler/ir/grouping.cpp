@@ -34,7 +34,7 @@ std::string print(const Ir& ir, const Grouping& grouping) {
   std::string text;
   for (size_t g = 0; g < grouping.groups.size(); ++g) {
     const Group& group = grouping.groups[g];
-    const char* kinds[] = {"rows", "dot", "prefix", "scatter", "call", "attention"};
+    const char* kinds[] = {"rows", "dot", "cumulative", "scatter", "call", "attention"};
     text += fmt::format("group {} {}", g, kinds[static_cast<int>(group.kind)]);
     for (const DomainVariable& v : group.domain)
       text += fmt::format(" {}{}<{}", v.inner ? "inner " : "", ix::to_string(v.var),

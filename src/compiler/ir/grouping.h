@@ -84,7 +84,7 @@ struct RowSums {
 };
 
 struct Group {
-  enum class Kind : uint8_t { rows, dot, prefix, scatter, call, attention } kind = Kind::rows;
+  enum class Kind : uint8_t { rows, dot, cumulative, scatter, call, attention } kind = Kind::rows;
   std::unique_ptr<ix::Context> cx;
   std::vector<DomainVariable> domain;
   std::vector<ix::Expr> seed_index;  // the seed's element (for a reduction: its operand's) in domain variables

@@ -7,7 +7,7 @@
 //   transposed  maps that read across: tiles turned in registers
 //   dot     own matrix product, for what no library takes
 //   attention softmax attention, forward and backward
-//   prefix  an axis reduced up to each of its elements, one program a row, or a strip of rows that lie across
+//   cumulative  an axis reduced up to each of its elements, one program a row, or a strip of rows that lie across
 //   scatter updates in order onto a copy of the operand, programs split along the slice
 // Each class is a function of the group and of what its loads look like; the schedule is chosen from the strides alone,
 // so that it is the same everywhere.
@@ -54,7 +54,7 @@ struct LowerContext {
 std::optional<Lowered> lower_rows(const LowerContext& cx, Group& group, Variant variant = Variant::heuristic);
 /// For maps that read an operand across its lines; nothing where there is none.
 std::optional<Lowered> lower_transposed(const LowerContext& cx, Group& group);
-Lowered lower_prefix(const LowerContext& cx, Group& group);
+Lowered lower_cumulative(const LowerContext& cx, Group& group);
 Lowered lower_dot(const LowerContext& cx, Group& group);
 /// Forward, or backward where the region is the derivative.
 Lowered lower_attention(const LowerContext& cx, Group& group);

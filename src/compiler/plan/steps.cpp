@@ -215,7 +215,7 @@ void StepMaker::lower(int g) {
     if (!call_attention(g)) lower_launch(g, memo_.attention(cx, group));
     return;
   }
-  if (group.kind == Group::Kind::prefix) return lower_launch(g, alone(lower_prefix(cx, group)));
+  if (group.kind == Group::Kind::cumulative) return lower_launch(g, alone(lower_cumulative(cx, group)));
   if (group.kind == Group::Kind::dot) {
     if (!call_library(g)) lower_launch(g, memo_.dot(cx, group));
     return;

@@ -264,9 +264,9 @@ Result trivial_reduction(Rebuilder& g, const IrNode& n) {
   return g.make(Op::reshape, {n.inputs[0]}, n.type, attrs);
 }
 
-/// A prefix over a single element → that, or the identity.
-Result trivial_prefix(Rebuilder& g, const IrNode& n) {
-  if (n.op != Op::prefix || n.type.shape[static_cast<size_t>(n.attrs->axes[0])].bound() != 1) return {};
+/// A cumulative reduction over a single element → that, or the identity.
+Result trivial_cumulative(Rebuilder& g, const IrNode& n) {
+  if (n.op != Op::cumulative || n.type.shape[static_cast<size_t>(n.attrs->axes[0])].bound() != 1) return {};
   if (n.attrs->integers[1] == 0) return n.inputs[0];
   return g.constant_like(
       n.type, n.attrs->integers[2] ? Number::of_real(-INFINITY) : kernel::identity(n.attrs->reducer, n.type.dtype));
@@ -465,7 +465,7 @@ constexpr Rule rules[] = {
     {"casts", casts},
     {"selects", selects},
     {"trivial reduction", trivial_reduction},
-    {"trivial prefix", trivial_prefix},
+    {"trivial cumulative", trivial_cumulative},
     {"add scatter", add_scatter},
     {"add cast scatter", add_cast_scatter},
     {"join pads", join_pads},

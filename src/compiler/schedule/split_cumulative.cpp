@@ -19,7 +19,7 @@ struct Parts {
   int64_t count = 1, length = 0;  // count · length elements, those past the axis's end added
 };
 
-/// As the prefix class deals out programs: a row each, or a strip of rows that lie across.
+/// As the cumulative reduction class deals out programs: a row each, or a strip of rows that lie across.
 Parts parts_of(const Shape& shape, size_t axis) {
   if (!shape[axis].is_static()) return {};
   int64_t outer = 1, inner = 1;
@@ -45,11 +45,11 @@ Value combined(const graph::Attrs& prefix, const Value& a, const Value& b) {
   return graph::binary(Op::bit_or, a, b);
 }
 
-/// The prefix of `operand` as one of parts.
+/// The cumulative reduction of `operand` as one of parts.
 Value in_parts(const graph::Attrs& attrs, const Value& operand, const Parts& parts) {
   const auto axis = static_cast<size_t>(attrs.axes[0]);
   const int at = static_cast<int>(axis);
-  const bool backwards = attrs.integers[0] != 0, without_own = attrs.integers[1] != 0, logs = attrs.integers[2] != 0;
+  const bool backwards = attrs.integers[0] != 0, exclusive = attrs.integers[1] != 0, logs = attrs.integers[2] != 0;
   const Shape& shape = operand.shape();
   const Dtype dtype = is_low_float(operand.dtype()) ? float32 : operand.dtype();
   Value v = graph::cast(operand, dtype);
@@ -64,11 +64,11 @@ Value in_parts(const graph::Attrs& attrs, const Value& operand, const Parts& par
   cut.push_back(parts.length);
   cut.insert(cut.end(), shape.begin() + static_cast<std::ptrdiff_t>(axis) + 1, shape.end());
   v = graph::reshape(v, cut);
-  const Value within = graph::prefix(attrs.reducer, v, at + 1, backwards, without_own, logs);
+  const Value within = graph::cumulative(attrs.reducer, v, at + 1, backwards, exclusive, logs);
   const int64_t last = backwards ? 0 : parts.length - 1;
   Value totals = graph::slice_axis(within, at + 1, last, 1);
-  if (without_own) totals = combined(attrs, totals, graph::slice_axis(v, at + 1, last, 1));
-  const Value before = graph::prefix(attrs.reducer, totals, at, backwards, true, logs);
+  if (exclusive) totals = combined(attrs, totals, graph::slice_axis(v, at + 1, last, 1));
+  const Value before = graph::cumulative(attrs.reducer, totals, at, backwards, true, logs);
   Value out = combined(attrs, graph::broadcast(before, cut), within);
   Shape whole = shape;
   whole[axis] = padded;
@@ -84,7 +84,7 @@ class Splitter : Rewriter {
   Ir run() {
     return rewrite([&](int, IrNode node) {
       const Parts parts =
-          node.op == Op::prefix ? parts_of(node.type.shape, static_cast<size_t>(node.attrs->axes[0])) : Parts{};
+          node.op == Op::cumulative ? parts_of(node.type.shape, static_cast<size_t>(node.attrs->axes[0])) : Parts{};
       return parts.count > 1 ? prefix(node, parts) : add(std::move(node));
     });
   }
@@ -107,9 +107,9 @@ class Splitter : Rewriter {
 
 }  // namespace
 
-Ir split_prefixes(Ir ir) {
+Ir split_cumulative(Ir ir) {
   const bool any = std::any_of(ir.nodes.begin(), ir.nodes.end(), [](const IrNode& n) {
-    return n.op == Op::prefix && parts_of(n.type.shape, static_cast<size_t>(n.attrs->axes[0])).count > 1;
+    return n.op == Op::cumulative && parts_of(n.type.shape, static_cast<size_t>(n.attrs->axes[0])).count > 1;
   });
   if (!any) return ir;
   return Splitter(std::move(ir)).run();

@@ -148,7 +148,7 @@ class Splitter {
     }
     if (acts_on_parts(node)) return by_part(node, x);
     if (op == Op::reduce) return complex_reduce(node, x[0]);
-    if (op == Op::prefix) return complex_prefix(node, x[0]);
+    if (op == Op::cumulative) return complex_cumulative(node, x[0]);
     if (takes_complex(op)) return complex_elementwise(op, x);
     throw_invalid(row(op).name, "is not defined on complex64");
   }
@@ -201,9 +201,9 @@ std::span<const Row> complex_rows() { return rows; }
 bool acts_on_parts(const Node& node) {
   switch (node.op()) {
     case Op::reduce:
-    case Op::prefix:
+    case Op::cumulative:
       return node.attrs().reducer == kernel::Reducer::sum &&
-             !(node.op() == Op::prefix && node.attrs().integers[2] != 0);
+             !(node.op() == Op::cumulative && node.attrs().integers[2] != 0);
     case Op::scatter: return node.attrs().mode == ScatterMode::set || node.attrs().mode == ScatterMode::add;
     case Op::select:
     case Op::stop_gradient:
@@ -220,7 +220,7 @@ bool acts_on_parts(const Node& node) {
 bool multiplies_complex(const Node& node) {
   const auto complex_type = [](const Type& t) { return t.dtype == complex64; };
   if (std::none_of(node.types().begin(), node.types().end(), complex_type) || acts_on_parts(node)) return false;
-  return takes_complex(node.op()) || node.op() == Op::dot || node.op() == Op::reduce || node.op() == Op::prefix;
+  return takes_complex(node.op()) || node.op() == Op::dot || node.op() == Op::reduce || node.op() == Op::cumulative;
 }
 
 bool has_complex(const Graph& graph) {

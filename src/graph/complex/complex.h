@@ -27,9 +27,9 @@ bool takes_complex(Op op);
 bool acts_on_parts(const Node& node);
 /// Whether derivatives of the node multiply complex numbers: its rule is then written for g · f'(z).
 bool multiplies_complex(const Node& node);
-/// Products and extremes, prefixes that are no sums, and sorting (graph/complex/complex_reductions.cpp).
+/// Products and extremes, cumulative reductions that are no sums, and sorting (graph/complex/complex_reductions.cpp).
 Parts complex_reduce(const Node& node, const Parts& z);
-Parts complex_prefix(const Node& node, const Parts& z);
+Parts complex_cumulative(const Node& node, const Parts& z);
 struct SortedParts {
   Parts values;
   Value order;

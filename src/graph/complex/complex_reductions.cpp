@@ -1,6 +1,6 @@
-// Products, extremes, prefixes and orders of complex numbers, in real operators. Order is by real parts, equal ones by
-// imaginary parts; a number with a NaN in either part comes last and wins as an extreme, as NaN does among real
-// numbers.
+// Products, extremes, cumulative reductions and orders of complex numbers, in real operators. Order is by real parts,
+// equal ones by imaginary parts; a number with a NaN in either part comes last and wins as an extreme, as NaN does
+// among real numbers.
 #include <limits>
 
 #include "base/error.h"
@@ -73,7 +73,7 @@ Parts extreme(const Parts& z, Reducer reducer, const std::vector<int64_t>& axes)
   return {best, select(is_nan(best), best, im)};
 }
 
-/// a ∘ b of the prefix, and what it begins with.
+/// a ∘ b of the cumulative reduction, and what it begins with.
 struct Combination {
   Op op;
   double re, im;
@@ -85,7 +85,7 @@ Combination combination(const Attrs& attrs) {
     case Reducer::prod: return {Op::mul, 1, 0};
     case Reducer::max: return {Op::max, -infinity, -infinity};
     case Reducer::min: return {Op::min, infinity, infinity};
-    default: throw_internal("prefix", std::string(kernel::name(attrs.reducer)) + " is not defined on complex64");
+    default: throw_internal("cumulative", std::string(kernel::name(attrs.reducer)) + " is not defined on complex64");
   }
 }
 
@@ -108,12 +108,12 @@ Parts complex_reduce(const Node& node, const Parts& z) {
 }
 
 /// In log2(n) steps, the l-th of which combines elements 2^l apart.
-Parts complex_prefix(const Node& node, const Parts& z) {
+Parts complex_cumulative(const Node& node, const Parts& z) {
   const Attrs& attrs = node.attrs();
   const auto axis = static_cast<size_t>(attrs.axes[0]);
   const bool reverse = attrs.integers[0] != 0, exclusive = attrs.integers[1] != 0;
   const Combination c = combination(attrs);
-  const int64_t n = extent(z.re, axis, "prefix");
+  const int64_t n = extent(z.re, axis, "cumulative");
   if (n == 0) return z;
   Parts x = reverse ? flipped(z, axis) : z;
   if (exclusive) x = padded(piece(x, axis, 0, n - 1), axis, 1, 0, c.re, c.im);

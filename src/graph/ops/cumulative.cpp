@@ -1,4 +1,4 @@
-// Prefix: an axis folded up to each of its elements (cumulative sums and their like). Reads attrs.axes ([axis]),
+// Cumulative: an axis folded up to each of its elements (cumulative sums and their like). Reads attrs.axes ([axis]),
 // attrs.reducer and attrs.integers:
 //   [0] reverse: from the last element backwards
 //   [1] exclusive: up to, but without, the element itself; the first is the reducer's identity
@@ -23,25 +23,25 @@ bool in_logs(const Attrs& a) { return a.integers[2] != 0; }
 size_t axis_of(const Attrs& a) { return static_cast<size_t>(a.axes[0]); }
 std::string what(const Attrs& a) { return in_logs(a) ? "logcumsumexp" : "cum" + std::string(kernel::name(a.reducer)); }
 
-std::vector<Shape> prefix_shape(const Attrs& attrs, TypeSpan in) {
+std::vector<Shape> cumulative_shape(const Attrs& attrs, TypeSpan in) {
   if (attrs.axes.size() != 1 || attrs.integers.size() != 3)
-    throw_invalid("prefix", "takes one axis, and three switches");
+    throw_invalid("cumulative", "takes one axis, and three switches");
   if (attrs.axes[0] < 0 || attrs.axes[0] >= in[0].rank())
     throw_invalid(what(attrs), fmt::format("axis {} is outside {}", attrs.axes[0], to_string(in[0])));
   return {in[0].shape};
 }
 
-std::vector<Dtype> prefix_dtype(const Attrs& attrs, TypeSpan in) {
+std::vector<Dtype> cumulative_dtype(const Attrs& attrs, TypeSpan in) {
   const Dtype t = in[0].dtype;
   const bool logical = attrs.reducer == Reducer::all || attrs.reducer == Reducer::any;
   if (attrs.integers.size() == 3 && in_logs(attrs) && (!is_inexact(t) || attrs.reducer != Reducer::sum))
     throw_invalid("logcumsumexp", fmt::format("expected floats, got {}: cast them first", dtype_name(t)));
   if (logical ? t != bool_ : !is_inexact(t) && !is_integer(t))
-    throw_invalid("prefix", fmt::format("{} is not defined on {}", kernel::name(attrs.reducer), dtype_name(t)));
+    throw_invalid("cumulative", fmt::format("{} is not defined on {}", kernel::name(attrs.reducer), dtype_name(t)));
   return {t};
 }
 
-Interval prefix_interval(const Attrs& attrs, std::span<const Interval> in, const Type& result) {
+Interval cumulative_interval(const Attrs& attrs, std::span<const Interval> in, const Type& result) {
   const Interval range = range_of(result.dtype);
   if (is_float(result.dtype) || result.dtype == bool_ || attrs.reducer == Reducer::sum ||
       attrs.reducer == Reducer::prod)
@@ -113,8 +113,8 @@ Step step_of(const Attrs& attrs, const Value& a, const Value& b) {
   return {binary(greatest ? Op::max : Op::min, a, b), select(earlier, one, zero), select(earlier, zero, one)};
 }
 
-/// The prefix along an axis as log2(n) elementwise steps, each with its derivatives: level l combines elements 2^l
-/// apart. Exact where elements are zero or infinite, where a quotient of results would not be.
+/// The cumulative reduction along an axis as log2(n) elementwise steps, each with its derivatives: level l combines
+/// elements 2^l apart. Exact where elements are zero or infinite, where a quotient of results would not be.
 struct Doubling {
   std::vector<Value> by_a, by_b;  // of each level, for the elements from `distance` on
   std::vector<int64_t> distance;
@@ -138,18 +138,18 @@ void require_static(const Attrs& attrs, const Value& x) {
     throw_invalid(what(attrs), "the derivative along a symbolic axis is not supported: " + to_string(x.type()));
 }
 
-/// What the plain prefix (forward, inclusive) of the result is a prefix of.
+/// What the plain cumulative reduction (forward, inclusive) of the result is a cumulative reduction of.
 Value plain(const Attrs& attrs, const Value& x, Number fill) {
   const size_t axis = axis_of(attrs);
   const Value v = reverse(attrs) ? flipped(x, axis) : x;
   return exclusive(attrs) ? moved_up(v, axis, 1, fill) : v;
 }
 
-Values prefix_vjp(const Node& node, ValueSpan x, ValueSpan, ValueSpan g) {
+Values cumulative_vjp(const Node& node, ValueSpan x, ValueSpan, ValueSpan g) {
   if (x[0].dtype() == bool_) return {Value{}};
   const Attrs& attrs = node.attrs();
   if (attrs.reducer == Reducer::sum && !in_logs(attrs))
-    return {prefix(attrs.reducer, g[0], static_cast<int>(axis_of(attrs)), !reverse(attrs), exclusive(attrs))};
+    return {cumulative(attrs.reducer, g[0], static_cast<int>(axis_of(attrs)), !reverse(attrs), exclusive(attrs))};
   require_static(attrs, x[0]);
   const size_t axis = axis_of(attrs);
   const int64_t n = x[0].shape()[axis].bound();
@@ -168,10 +168,10 @@ Values prefix_vjp(const Node& node, ValueSpan x, ValueSpan, ValueSpan g) {
   return {reverse(attrs) ? flipped(flow, axis) : flow};
 }
 
-Values prefix_jvp(const Node& node, ValueSpan x, ValueSpan, ValueSpan t) {
+Values cumulative_jvp(const Node& node, ValueSpan x, ValueSpan, ValueSpan t) {
   if (x[0].dtype() == bool_ || !t[0]) return {Value{}};
   const Attrs& attrs = node.attrs();
-  if (attrs.reducer == Reducer::sum && !in_logs(attrs)) return {make(Op::prefix, {t[0]}, attrs)};
+  if (attrs.reducer == Reducer::sum && !in_logs(attrs)) return {make(Op::cumulative, {t[0]}, attrs)};
   require_static(attrs, x[0]);
   const size_t axis = axis_of(attrs);
   const int64_t n = x[0].shape()[axis].bound();
@@ -186,13 +186,13 @@ Values prefix_jvp(const Node& node, ValueSpan x, ValueSpan, ValueSpan t) {
   return {reverse(attrs) ? flipped(flow, axis) : flow};
 }
 
-Values prefix_vmap(const Node& node, ValueSpan x, std::span<const int> axes) {
+Values cumulative_vmap(const Node& node, ValueSpan x, std::span<const int> axes) {
   Attrs attrs = node.attrs();
   attrs.axes = shifted(attrs.axes);
-  return {make(Op::prefix, {to_front(x[0], axes[0])}, std::move(attrs))};
+  return {make(Op::cumulative, {to_front(x[0], axes[0])}, std::move(attrs))};
 }
 
-Factors prefix_factors(const Attrs& attrs, TypeSpan in, TypeSpan) {
+Factors cumulative_factors(const Attrs& attrs, TypeSpan in, TypeSpan) {
   std::vector<int> factors = factors_from(0, in[0].rank());
   factors[axis_of(attrs)] = -1;
   return {{factors}, {factors}};
@@ -209,7 +209,7 @@ Number combined(const Attrs& attrs, Dtype t, const Number& total, const Number& 
   return is_float(t) ? result : kernel::round_to(result, t);
 }
 
-std::vector<HostTensor> prefix_reference(const Attrs& attrs, std::span<const HostTensor> in, TypeSpan out) {
+std::vector<HostTensor> cumulative_reference(const Attrs& attrs, std::span<const HostTensor> in, TypeSpan out) {
   const Dtype t = out[0].dtype;
   HostTensor result = host(out[0]);
   const std::vector<int64_t> shape = bounds(out[0].shape);
@@ -230,21 +230,21 @@ std::vector<HostTensor> prefix_reference(const Attrs& attrs, std::span<const Hos
 }
 
 constexpr auto rows = std::to_array<Row>({
-    {Op::prefix, "prefix", 1, 1, prefix_shape, prefix_dtype, prefix_interval, prefix_vjp, prefix_jvp, prefix_vmap,
-     prefix_factors, -1, prefix_reference, 4},
+    {Op::cumulative, "cumulative", 1, 1, cumulative_shape, cumulative_dtype, cumulative_interval, cumulative_vjp,
+     cumulative_jvp, cumulative_vmap, cumulative_factors, -1, cumulative_reference, 4},
 });
-static_assert(complete(rows, Op::prefix));
+static_assert(complete(rows, Op::cumulative));
 
 }  // namespace
 
-std::span<const Row> prefix_rows() { return rows; }
+std::span<const Row> cumulative_rows() { return rows; }
 
-Value prefix(Reducer reducer, const Value& v, int axis, bool backwards, bool without_own, bool logs) {
+Value cumulative(Reducer reducer, const Value& v, int axis, bool backwards, bool exclusive, bool logs) {
   Attrs attrs;
   attrs.axes = {axis < 0 ? axis + v.type().rank() : axis};
   attrs.reducer = reducer;
-  attrs.integers = {backwards, without_own, logs};
-  return make(Op::prefix, {v}, std::move(attrs));
+  attrs.integers = {backwards, exclusive, logs};
+  return make(Op::cumulative, {v}, std::move(attrs));
 }
 
 }  // namespace weft::graph

@@ -31,7 +31,7 @@ std::string attributes(const Node& node) {
     case Op::pad: return fmt::format(" low{} high{} with({})", list(a.low), list(a.high), number_text(a.number));
     case Op::window: return fmt::format(" axes{} window{}", list(a.axes), list(a.window));
     case Op::reduce: return fmt::format(" {} axes{}", kernel::name(a.reducer), list(a.axes));
-    case Op::prefix:
+    case Op::cumulative:
       return fmt::format(" {} axes{} switches{}", kernel::name(a.reducer), list(a.axes), list(a.integers));
     case Op::dot:
       return fmt::format(" contract{}{} batch{}{}", list(a.axes), list(a.axes2), list(a.batch), list(a.batch2));

@@ -78,9 +78,9 @@ Graph transposes() {
   const Value x = param({5, 70, 96}), y = param({130, 67}, bfloat16);
   return {{x, y}, {permute(x, {0, 2, 1}) * 2.0, cast(permute(y, {1, 0}), float32)}};
 }
-Graph prefixes() {
+Graph cumulatives() {
   const Value x = param({3, 5000}), n = param({7, 65, 33}, int32);
-  return {{x, n}, {prefix(kernel::Reducer::sum, x, 1), prefix(kernel::Reducer::max, n, 1, true)}};
+  return {{x, n}, {cumulative(kernel::Reducer::sum, x, 1), cumulative(kernel::Reducer::max, n, 1, true)}};
 }
 Graph sorts() {
   const Value x = param({5, 300}), y = param({2, 9000}, bfloat16);
@@ -131,7 +131,7 @@ std::vector<Case> cases() {
           {"angles", angles()},
           {"columns", columns()},
           {"transposes", transposes()},
-          {"prefixes", prefixes()},
+          {"cumulative reductions", cumulatives()},
           {"sorts", sorts()},
           {"gathers and scatters", gathers()},
           {"random bits", bits()},

@@ -1,5 +1,5 @@
-// The prefix class: axes of any length along and across memory, forwards and backwards, what is computed with it, and
-// its bits.
+// The cumulative class: axes of any length along and across memory, forwards and backwards, what is computed with it,
+// and its bits.
 #include "compiler/simt_target.h"
 #include "compiler/support.h"
 #include "graph/instances.h"
@@ -34,19 +34,20 @@ int count(const Graph& g) { return build({g, {}, {}}, target::null())->stats().c
 
 }  // namespace
 
-TEST_CASE("prefixes along axes longer than any block, and across them") {
+TEST_CASE("cumulative reductions along axes longer than any block, and across them") {
   uint64_t seed = 0;
   for (int64_t n : {1, 15, 16, 17, 64, 200, 1000})
     for (bool across : {false, true})
       for (int switches = 0; switches < 8; ++switches) {
-        const bool backwards = switches & 1, without_own = switches & 2, logs = switches & 4;
+        const bool backwards = switches & 1, exclusive = switches & 2, logs = switches & 4;
         const Value x = parameter({across ? Shape{2, n, 19} : Shape{3, n}, n % 2 ? float32 : float64});
         const Value y = parameter({x.shape(), int32}), b = parameter({x.shape(), bfloat16});
-        Graph g{{x, y, b},
-                {prefix(Reducer::sum, x, 1, backwards, without_own, logs),
-                 prefix(Reducer::max, x, 1, backwards, without_own), prefix(Reducer::sum, y, 1, backwards, without_own),
-                 prefix(Reducer::prod, y, 1, backwards, without_own),
-                 prefix(logs ? Reducer::min : Reducer::sum, b, 1, backwards, without_own)}};
+        Graph g{
+            {x, y, b},
+            {cumulative(Reducer::sum, x, 1, backwards, exclusive, logs),
+             cumulative(Reducer::max, x, 1, backwards, exclusive), cumulative(Reducer::sum, y, 1, backwards, exclusive),
+             cumulative(Reducer::prod, y, 1, backwards, exclusive),
+             cumulative(logs ? Reducer::min : Reducer::sum, b, 1, backwards, exclusive)}};
         const std::vector<HostTensor> inputs{filled(x.type(), ++seed), filled(y.type(), seed), filled(b.type(), seed)};
         const auto expected = evaluate_reference(g, inputs);
         const auto got = compile_and_run(g, inputs);
@@ -90,21 +91,22 @@ TEST_CASE("scatters take a symbolic number of slices, and so does the gradient o
   }
 }
 
-TEST_CASE("a prefix computes its operand itself and is one kernel") {
+TEST_CASE("a cumulative reduction computes its operand itself and is one kernel") {
   const Value x = parameter({{64, 64}, float32}), y = parameter({{64}, float32});
-  for (int axis : {0, 1}) CHECK(count({{x, y}, {prefix(Reducer::sum, exp(x) * broadcast(y, {64, 64}), axis)}}) == 1);
-  CHECK(count({{x}, {prefix(Reducer::max, permute(x, {1, 0}), 1)}}) == 1);
-  CHECK(count({{x}, {prefix(Reducer::sum, x, 1) * 2}}) == 2);
+  for (int axis : {0, 1})
+    CHECK(count({{x, y}, {cumulative(Reducer::sum, exp(x) * broadcast(y, {64, 64}), axis)}}) == 1);
+  CHECK(count({{x}, {cumulative(Reducer::max, permute(x, {1, 0}), 1)}}) == 1);
+  CHECK(count({{x}, {cumulative(Reducer::sum, x, 1) * 2}}) == 2);
 }
 
-TEST_CASE("infinities and NaN pass through prefixes as through their operators") {
+TEST_CASE("infinities and NaN pass through cumulative reductions as through their operators") {
   const Value x = parameter({{6}, float64});
   const HostTensor t{x.type(),
                      {Number::of_real(-INFINITY), Number::of_real(-INFINITY), Number::of_real(1),
                       Number::of_real(INFINITY), Number::of_real(NAN), Number::of_real(2)}};
-  Graph g{
-      {x},
-      {prefix(Reducer::sum, x, 0, false, false, true), prefix(Reducer::max, x, 0), prefix(Reducer::min, x, 0, true)}};
+  Graph g{{x},
+          {cumulative(Reducer::sum, x, 0, false, false, true), cumulative(Reducer::max, x, 0),
+           cumulative(Reducer::min, x, 0, true)}};
   const auto got = compile_and_run(g, {t});
   CHECK(got.outputs[0].data[1].f == -INFINITY);
   CHECK(got.outputs[0].data[2].f == 1);
@@ -116,11 +118,11 @@ TEST_CASE("infinities and NaN pass through prefixes as through their operators")
   CHECK(std::isnan(got.outputs[2].data[0].f));
 }
 
-TEST_CASE("the bits of a prefix do not depend on the number of threads") {
+TEST_CASE("the bits of a cumulative reduction do not depend on the number of threads") {
   const Value x = parameter({{40, 3000}, float32});
-  Graph g{
-      {x},
-      {prefix(Reducer::sum, x, 1), prefix(Reducer::sum, x, 0, true), prefix(Reducer::sum, x, 1, false, true, true)}};
+  Graph g{{x},
+          {cumulative(Reducer::sum, x, 1), cumulative(Reducer::sum, x, 0, true),
+           cumulative(Reducer::sum, x, 1, false, true, true)}};
   const HostTensor t = filled(x.type());
   const int before = runtime::num_threads();
   runtime::set_num_threads(1);
@@ -131,10 +133,12 @@ TEST_CASE("the bits of a prefix do not depend on the number of threads") {
   for (size_t k = 0; k < one.outputs.size(); ++k) CHECK(difference(one.outputs[k], three.outputs[k], 0) == "");
 }
 
-TEST_CASE("prefixes along a symbolic axis end at its length") {
+TEST_CASE("cumulative reductions along a symbolic axis end at its length") {
   static const Symbol n{"n", 50};
   const Value x = parameter({{3, Dim(&n)}, float32});
-  Graph g{{x}, {prefix(Reducer::sum, x, 1), prefix(Reducer::sum, x, 1, true), prefix(Reducer::max, x, 1, true, true)}};
+  Graph g{{x},
+          {cumulative(Reducer::sum, x, 1), cumulative(Reducer::sum, x, 1, true),
+           cumulative(Reducer::max, x, 1, true, true)}};
   const HostTensor t = filled(x.type());
   auto program = build({g, {}, {}}, weft::test::target_under_test());
   for (int64_t length : {1, 7, 16, 33, 50}) {
@@ -145,9 +149,10 @@ TEST_CASE("prefixes along a symbolic axis end at its length") {
     HostTensor part{s.type(), {}};
     for (int64_t k = 0; k < 3 * length; ++k)
       part.data.push_back(t.data[static_cast<size_t>(k / length * 50 + k % length)]);
-    const auto expected = evaluate_reference(
-        {{s}, {prefix(Reducer::sum, s, 1), prefix(Reducer::sum, s, 1, true), prefix(Reducer::max, s, 1, true, true)}},
-        std::vector<HostTensor>{part});
+    const auto expected = evaluate_reference({{s},
+                                              {cumulative(Reducer::sum, s, 1), cumulative(Reducer::sum, s, 1, true),
+                                               cumulative(Reducer::max, s, 1, true, true)}},
+                                             std::vector<HostTensor>{part});
     for (size_t k = 0; k < out.size(); ++k) {
       graph::Storage corner = out[k];
       CHECK(corner.strides == Strides{50, 1});
@@ -156,22 +161,22 @@ TEST_CASE("prefixes along a symbolic axis end at its length") {
   }
 }
 
-TEST_CASE("long prefixes of few rows are computed in parts where only many programs fill the device") {
+TEST_CASE("long cumulative reductions of few rows are computed in parts where only many programs fill the device") {
   Wide wide;
   uint64_t seed = 100;
   for (bool across : {false, true})
     for (int64_t n : {int64_t{200}, across ? int64_t{1001} : int64_t{17001}, across ? int64_t{1024} : int64_t{20480}})
       for (int switches = 0; switches < 8; ++switches) {
-        const bool backwards = switches & 1, without_own = switches & 2, logs = switches & 4;
+        const bool backwards = switches & 1, exclusive = switches & 2, logs = switches & 4;
         const Value x = parameter({across ? Shape{n, 5} : Shape{2, n}, n % 2 ? float32 : float64}),
                     y = parameter({x.shape(), int32}), b = parameter({x.shape(), bfloat16});
         const int axis = across ? 0 : 1;
         const Graph g{{x, y, b},
-                      {prefix(Reducer::sum, x, axis, backwards, without_own, logs),
-                       prefix(Reducer::max, x, axis, backwards, without_own),
-                       logs ? prefix(Reducer::min, y, axis, backwards, without_own)
-                            : prefix(Reducer::prod, y, axis, backwards, without_own),
-                       prefix(Reducer::sum, b, axis, backwards, without_own)}};
+                      {cumulative(Reducer::sum, x, axis, backwards, exclusive, logs),
+                       cumulative(Reducer::max, x, axis, backwards, exclusive),
+                       logs ? cumulative(Reducer::min, y, axis, backwards, exclusive)
+                            : cumulative(Reducer::prod, y, axis, backwards, exclusive),
+                       cumulative(Reducer::sum, b, axis, backwards, exclusive)}};
         const std::vector<HostTensor> inputs{filled(x.type(), ++seed), filled(y.type(), seed), filled(b.type(), seed)};
         const auto program = build({g, {}, {}}, wide);
         CHECK((program->stats().launches > 4) == (n > 200));

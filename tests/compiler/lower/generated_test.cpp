@@ -47,8 +47,8 @@ void harden(Random& r, Instance& in) {
   if (in.op == Op::call && in.attrs.call.ends_with("fft"))
     return;  // which parts an infinity reaches depends on the passes that the length is cut into
   if (in.op == Op::call && testing::decomposes(in.attrs.call)) return;
-  const bool accumulates = one_of(in.op, {Op::reduce, Op::prefix, Op::dot, Op::scatter});
-  if (one_of(in.op, {Op::reduce, Op::prefix}) && in.attrs.reducer == kernel::Reducer::prod)
+  const bool accumulates = one_of(in.op, {Op::reduce, Op::cumulative, Op::dot, Op::scatter});
+  if (one_of(in.op, {Op::reduce, Op::cumulative}) && in.attrs.reducer == kernel::Reducer::prod)
     return;  // 0, inf and underflow: the order decides
   // float32 trigonometry is promised up to 1e4 only.
   const bool small = one_of(in.op, {Op::sin, Op::cos, Op::tan});
@@ -126,7 +126,7 @@ std::string compare(const Batch& b, int64_t& cases) {
   Result got = compile_and_run(b.graph, b.inputs, b.strides);
   for (size_t k = 0; k < expected.size(); ++k) {
     const Instance& in = *b.of[k];
-    double terms = one_of(in.op, {Op::reduce, Op::prefix, Op::dot})
+    double terms = one_of(in.op, {Op::reduce, Op::cumulative, Op::dot})
                        ? static_cast<double>(std::max<size_t>(1, in.inputs[0].data.size()))
                        : 1;
     if (in.op == Op::scatter) terms = static_cast<double>(std::max<size_t>(1, in.inputs.back().data.size()));

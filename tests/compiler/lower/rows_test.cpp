@@ -34,7 +34,7 @@ std::string check_instance(const testing::Instance& instance, testing::Random& r
   auto expected = evaluate_reference(g, instance.inputs);
   auto got = compile_and_run(g, instance.inputs, strides);
   double terms = 1;
-  if (instance.op == Op::reduce || instance.op == Op::prefix || instance.op == Op::dot)
+  if (instance.op == Op::reduce || instance.op == Op::cumulative || instance.op == Op::dot)
     terms = static_cast<double>(std::max<size_t>(1, instance.inputs[0].data.size()));
   if (instance.op == Op::scatter) terms = static_cast<double>(std::max<size_t>(1, instance.inputs.back().data.size()));
   for (size_t k = 0; k < expected.size(); ++k) {

@@ -282,7 +282,7 @@ constexpr Bench benches[] = {
     {"gpu-fft", "Fourier transforms on a GPU: many rows, long rows, lengths of every kind", bench_gpu_fft},
     {"linalg", "decompositions of one large matrix and of many small ones, on either device", bench_linalg},
     {"gpu-sort", "sorts of rows of 16 to 2^22 elements on a GPU, the 50 largest of 50304, searches", bench_gpu_sort},
-    {"gpu-scan", "prefixes along rows and columns on a GPU", bench_gpu_scan},
+    {"gpu-scan", "cumulative sums along rows and columns on a GPU", bench_gpu_scan},
     {"gpu-scatter", "the gradient of an embedding on a GPU: tokens of many kinds, of few, of one; random bits",
      bench_gpu_scatter},
     {"gpu-replay", "what the host takes to give a program of many small kernels to a GPU as a whole", bench_gpu_replay},

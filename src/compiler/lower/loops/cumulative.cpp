@@ -1,7 +1,8 @@
-// The prefix class: an axis reduced up to each of its elements. Where the axis is the innermost in memory, lanes run
-// along it: a block is reduced in registers by doubling (Hillis and Steele 1986), and what all blocks before it came to
-// is carried on. Otherwise lanes run across the axes inside it, and the loop along the axis carries a tile. Each row is
-// one program, so that the bits depend on nothing but the shape. What the operand is computed from is computed here.
+// The cumulative class: an axis reduced up to each of its elements. Where the axis is the innermost in memory, lanes
+// run along it: a block is reduced in registers by doubling (Hillis and Steele 1986), and what all blocks before it
+// came to is carried on. Otherwise lanes run across the axes inside it, and the loop along the axis carries a tile.
+// Each row is one program, so that the bits depend on nothing but the shape. What the operand is computed from is
+// computed here.
 #include <algorithm>
 
 #include "base/error.h"
@@ -18,9 +19,9 @@ using kernel::Value;
 
 namespace {
 
-class PrefixLowering {
+class CumulativeLowering {
  public:
-  PrefixLowering(const LowerContext& cx, Group& group)
+  CumulativeLowering(const LowerContext& cx, Group& group)
       : cx_(cx), node_(group.roots[0].node), n_(cx.ir[node_]), icx_(*group.cx),
         emit_(cx, group, "prefix_" + std::to_string(node_)), b_(emit_.builder()),
         axis_(static_cast<size_t>(n_.attrs->axes[0])), reverse_(n_.attrs->integers[0] != 0),
@@ -78,7 +79,7 @@ class PrefixLowering {
   }
 
   /// Lane l holds the lanes up to it, combined.
-  Value block_prefix(Value v, int64_t width) {
+  Value block_cumulative(Value v, int64_t width) {
     const Value lanes = b_.arange(width);
     for (int64_t far = 1; far < width; far *= 2) {
       const Value next = combine(b_.shift(v, identity({width}), reverse_ ? -far : far), v);
@@ -104,7 +105,7 @@ class PrefixLowering {
       Value v = operand(index, width);
       if (reverse_ && !whole)
         v = b_.select(emit_.lane_mask(), v, identity({width}));  // lanes behind the end would be combined into all
-      const Value before = b_.broadcast(carried[0], {width}), total = combine(before, block_prefix(v, width));
+      const Value before = b_.broadcast(carried[0], {width}), total = combine(before, block_cumulative(v, width));
       emit_.store(node_, index, exclusive_ ? b_.shift(total, before, reverse_ ? -1 : 1) : total, false);
       const Value next = b_.extract(total, reverse_ ? 0 : width - 1);
       emit_.pop_scope();
@@ -151,6 +152,6 @@ class PrefixLowering {
 
 }  // namespace
 
-Lowered lower_prefix(const LowerContext& cx, Group& group) { return PrefixLowering(cx, group).run(); }
+Lowered lower_cumulative(const LowerContext& cx, Group& group) { return CumulativeLowering(cx, group).run(); }
 
 }  // namespace weft::compiler

@@ -14,7 +14,7 @@ class FlatMap {
   /// The key's number, and whether it is new: it was not there and has got this one.
   std::pair<int, bool> insert(uint64_t key, int value) {
     if (2 * (count_ + 1) > slots_.size()) grow();
-    Slot& slot = slots_[place(key)];
+    Slot& slot = slots_[slot_of(key)];
     const bool fresh = slot.key == 0;
     if (fresh) slot = {key, value};
     count_ += fresh;
@@ -22,7 +22,7 @@ class FlatMap {
   }
   /// -1 where there is none.
   int find(uint64_t key) const {
-    const Slot& slot = slots_[place(key)];
+    const Slot& slot = slots_[slot_of(key)];
     return slot.key == 0 ? -1 : slot.value;
   }
   std::pair<int, bool> insert(const void* key, int value) { return insert(reinterpret_cast<uintptr_t>(key), value); }
@@ -34,7 +34,7 @@ class FlatMap {
     uint64_t key = 0;
     int value = 0;
   };
-  size_t place(uint64_t key) const {
+  size_t slot_of(uint64_t key) const {
     size_t at = key * 0x9E3779B97F4A7C15 >> shift_;
     while (slots_[at].key != 0 && slots_[at].key != key) at = (at + 1) & (slots_.size() - 1);
     return at;
@@ -43,7 +43,7 @@ class FlatMap {
     const std::vector<Slot> before = std::exchange(slots_, std::vector<Slot>(2 * slots_.size()));
     --shift_;
     for (const Slot& slot : before)
-      if (slot.key != 0) slots_[place(slot.key)] = slot;
+      if (slot.key != 0) slots_[slot_of(slot.key)] = slot;
   }
 
   std::vector<Slot> slots_ = std::vector<Slot>(32);  // a power of two, at most half full

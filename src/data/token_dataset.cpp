@@ -86,12 +86,12 @@ EvalBatch TokenDataset::eval_batch(int64_t k, int batch, int context) const {
   const int64_t count = eval_batches(batch, context), targets = size() - 1;
   if (k < 0 || k >= count)
     throw_out_of_range("eval_batch", "batch " + std::to_string(k) + " of " + std::to_string(count));
-  const size_t places = static_cast<size_t>(batch) * static_cast<size_t>(context);
-  std::vector<int32_t> x(places, 0), y(places, 0);
-  std::vector<float> mask(places, 0);
-  const int64_t first = k * static_cast<int64_t>(places);  // windows lie one after the other, so places are tokens
+  const size_t positions = static_cast<size_t>(batch) * static_cast<size_t>(context);
+  std::vector<int32_t> x(positions, 0), y(positions, 0);
+  std::vector<float> mask(positions, 0);
+  const int64_t first = k * static_cast<int64_t>(positions);  // windows lie one after the other, so places are tokens
   int64_t tokens = 0;
-  for (size_t p = 0; p < places && first + static_cast<int64_t>(p) < targets; ++p, ++tokens) {
+  for (size_t p = 0; p < positions && first + static_cast<int64_t>(p) < targets; ++p, ++tokens) {
     x[p] = (*this)[first + static_cast<int64_t>(p)];
     y[p] = (*this)[first + static_cast<int64_t>(p) + 1];
     mask[p] = 1;

@@ -298,7 +298,7 @@ std::vector<std::shared_ptr<Node>> topological(std::span<const Value> outputs, s
 /// Composites replaced by their bodies, all the way down, and nodes rebuilt where an input changed; those that are
 /// `kept` stay.
 Graph inline_composites(const Graph& graph, const std::function<bool(const Node&)>& kept = {});
-/// `outputs` with each of `from` replaced by the value of `to` at the same place.
+/// `outputs` with each of `from` replaced by the value of `to` at the same position.
 Values substitute(std::span<const Value> outputs, std::span<const Value> from, std::span<const Value> to);
 
 /// Everything in the attributes that may make a difference to what is computed.

@@ -47,13 +47,13 @@ class Parser {
   void read() {
     expect('{');
     while (!take('}')) {
-      const uint64_t place = at_;
+      const uint64_t offset = at_;
       const std::string key = quoted();
       expect(':');
-      if (key == "descr") field(descr_, place, key, [&] { return read_type(); });
-      else if (key == "fortran_order") field(fortran_, place, key, [&] { return read_truth(); });
-      else if (key == "shape") field(shape_, place, key, [&] { return read_shape(); });
-      else bytes_.fail("the header has a field '" + key + "' beside descr, fortran_order and shape", place);
+      if (key == "descr") field(descr_, offset, key, [&] { return read_type(); });
+      else if (key == "fortran_order") field(fortran_, offset, key, [&] { return read_truth(); });
+      else if (key == "shape") field(shape_, offset, key, [&] { return read_shape(); });
+      else bytes_.fail("the header has a field '" + key + "' beside descr, fortran_order and shape", offset);
       if (!take(',')) {
         expect('}');
         break;
@@ -71,8 +71,8 @@ class Parser {
 
  private:
   template <class T, class F>
-  void field(std::optional<T>& into, uint64_t place, const std::string& key, F read) {
-    if (into) bytes_.fail("the field '" + key + "' occurs twice", place);
+  void field(std::optional<T>& into, uint64_t offset, const std::string& key, F read) {
+    if (into) bytes_.fail("the field '" + key + "' occurs twice", offset);
     skip();
     into = read();
   }
@@ -107,20 +107,20 @@ class Parser {
   }
 
   std::pair<Dtype, bool> read_type() {
-    const uint64_t place = at_;
+    const uint64_t offset = at_;
     if (at_ < end_ && (bytes_.view[at_] == '[' || bytes_.view[at_] == '('))
-      bytes_.fail("the elements are structures, which Weft has not: save the fields one by one", place);
+      bytes_.fail("the elements are structures, which Weft has not: save the fields one by one", offset);
     const std::string text = quoted();
     const char order = text.empty() ? '\0' : text[0];
     if (order != '<' && order != '>' && order != '|' && order != '=')
-      bytes_.fail("the element type '" + text + "' does not start with a byte order", place);
+      bytes_.fail("the element type '" + text + "' does not start with a byte order", offset);
     for (const Kind& kind : kinds) {
       if (kind.code != std::string_view(text).substr(1)) continue;
       if (order == '|' && kind.dtype.size() > 1)
-        bytes_.fail("the element type '" + text + "' has no byte order", place);
+        bytes_.fail("the element type '" + text + "' has no byte order", offset);
       return {kind.dtype, order == '>'};
     }
-    bytes_.fail("the elements are '" + text + "': " + reason(std::string_view(text).substr(1)), place);
+    bytes_.fail("the elements are '" + text + "': " + reason(std::string_view(text).substr(1)), offset);
   }
 
   bool read_truth() {
@@ -133,7 +133,7 @@ class Parser {
   }
 
   std::vector<uint64_t> read_shape() {
-    const uint64_t place = at_;
+    const uint64_t offset = at_;
     std::vector<uint64_t> shape;
     expect('(');
     while (!take(')')) {
@@ -153,7 +153,7 @@ class Parser {
     }
     if (shape.size() > 64)
       bytes_.fail("the shape has " + std::to_string(shape.size()) + " dimensions, more than the 64 that NumPy knows",
-                  place);
+                  offset);
     return shape;
   }
 

@@ -29,7 +29,7 @@ std::string printable(std::string_view text) {
 }
 
 /// Returns the position of a name in the file, for messages (where its JSON is escaped, the header's start).
-uint64_t place(std::string_view text, const std::string& name) {
+uint64_t offset_of(std::string_view text, const std::string& name) {
   const size_t at = text.find(printable(name));
   return 8 + (at == std::string_view::npos ? 0 : at);
 }
@@ -44,7 +44,7 @@ json parse(const std::string& file, std::string_view text) {
     if (event == json::parse_event_t::object_end) open.pop_back();
     if (event == json::parse_event_t::key && !open.back().insert(value.get<std::string>()).second)
       fail_at(file, "the name " + printable(value.get<std::string>()) + " occurs twice",
-              place(text, value.get<std::string>()));
+              offset_of(text, value.get<std::string>()));
     return true;
   };
   try {
@@ -80,7 +80,7 @@ class Reader {
   /// MLX writes null where there is none.
   std::unordered_map<std::string, std::string> read_metadata(const json& value) const {
     if (value.is_null()) return {};
-    const uint64_t at = place(text_, "__metadata__");
+    const uint64_t at = offset_of(text_, "__metadata__");
     if (!value.is_object()) fail_at(file_, "__metadata__ is not an object", at);
     std::unordered_map<std::string, std::string> out;
     for (const auto& [key, text] : value.items()) {
@@ -93,23 +93,24 @@ class Reader {
   uint64_t whole(const std::string& name, const char* field, const json& value) const {
     if (!value.is_number_unsigned() || value.get<uint64_t>() > static_cast<uint64_t>(INT64_MAX))
       fail_at(file_, "tensor " + printable(name) + ": " + field + " must hold whole numbers from 0 to 2^63 - 1",
-              place(text_, name));
+              offset_of(text_, name));
     return value.get<uint64_t>();
   }
 
   Dtype read_dtype(const std::string& name, const json& value) const {
-    if (!value.is_string()) fail_at(file_, "tensor " + printable(name) + ": dtype is not a text", place(text_, name));
+    if (!value.is_string())
+      fail_at(file_, "tensor " + printable(name) + ": dtype is not a text", offset_of(text_, name));
     const std::string text = value.get<std::string>();
     for (const auto& known : names)
       if (text == known.text) return known.dtype;
     fail_at(file_,
             "tensor " + printable(name) + " has dtype " + printable(text) +
                 ", which Weft does not have (it reads BOOL, U8 to U64, I8 to I64, F16, BF16, F32, F64, C64)",
-            place(text_, name));
+            offset_of(text_, name));
   }
 
   TensorEntry read_tensor(const std::string& name, const json& value) const {
-    const uint64_t at = place(text_, name);
+    const uint64_t at = offset_of(text_, name);
     const std::string who = "tensor " + printable(name);
     if (!value.is_object()) fail_at(file_, who + " is not an object", at);
     for (const char* field : {"dtype", "shape", "data_offsets"})

@@ -115,11 +115,11 @@ class TapeReader {
     Tape out;
     for (const json& t : list(root["inputs"], "inputs")) out.inputs.push_back(type(t));
     for (const json& e : list(root["entries"], "entries")) {
-      const size_t place = out.entries.size();
+      const size_t position = out.entries.size();
       try {
-        out.entries.push_back(entry(e, static_cast<int>(out.inputs.size() + place)));
+        out.entries.push_back(entry(e, static_cast<int>(out.inputs.size() + position)));
       } catch (const std::runtime_error& error) {
-        fail(fmt::format("entry {}: {}", place, error.what()));
+        fail(fmt::format("entry {}: {}", position, error.what()));
       }
     }
     out.outputs = refs(root["outputs"], static_cast<int>(out.inputs.size() + out.entries.size()));

@@ -94,7 +94,7 @@ void read_wide(const Bytes& zip, uint64_t at, uint64_t length, uint64_t* const (
 }
 
 /// Returns where a member's data begins, by the header before it.
-uint64_t data_place(const Bytes& zip, const ZipMember& m, uint64_t header, uint64_t limit) {
+uint64_t data_offset(const Bytes& zip, const ZipMember& m, uint64_t header, uint64_t limit) {
   const Fields f(zip, header, member_bytes, "a member's header");
   const std::string who = "member '" + m.name + "'";
   if (f(0, 4) != member_mark) zip.fail(who + " does not begin where the directory says", header);
@@ -121,7 +121,7 @@ uint64_t read_entry(const Bytes& zip, uint64_t at, uint64_t end, uint64_t limit,
   m.checksum = static_cast<uint32_t>(f(16, 4));
   m.packed = f(20, 4), m.size = f(24, 4), header = f(42, 4);
   read_wide(zip, at + entry_bytes + name, extra, {&m.size, &m.packed, &header});
-  m.at = data_place(zip, m, header, limit);
+  m.at = data_offset(zip, m, header, limit);
   // Deflate makes at most 1032 bytes of one: a larger claim is refused before memory is allocated for it.
   const bool credible = m.deflated ? m.size / 1032 <= m.packed : m.size == m.packed;
   if (!credible) zip.fail(fmt::format("member '{}' claims {} bytes of content in {}", m.name, m.size, m.packed), at);
@@ -167,13 +167,13 @@ std::vector<ZipMember> read_zip(const Bytes& zip) {
   std::set<std::string> names;
   uint64_t at = d.at;
   for (uint64_t k = 0; k < d.count; ++k) {
-    const uint64_t place = at;
+    const uint64_t offset = at;
     if (at >= d.at + d.size)
       zip.fail(fmt::format("the directory has {} entries, not the {} that the end record says", k, d.count), at);
     ZipMember m;
     uint64_t header = 0;
     at = read_entry(zip, at, d.at + d.size, d.at, m, header);
-    if (!names.insert(m.name).second) zip.fail("member '" + m.name + "' occurs twice", place);
+    if (!names.insert(m.name).second) zip.fail("member '" + m.name + "' occurs twice", offset);
     members.push_back(std::move(m));
     headers.push_back(header);
   }

@@ -61,7 +61,7 @@ std::string ScaledActivationLayer::describe() const {
 }
 float ScaledActivationLayer::default_value(ScaledActivation kind) { return row(kind).otherwise; }
 
-GELU::GELU(Place place, std::string approximation) : Layer(std::move(place)), approximation_(std::move(approximation)) {
+GELU::GELU(Scope scope, std::string approximation) : Layer(std::move(scope)), approximation_(std::move(approximation)) {
   for (const char* known : {"none", "precise", "tanh", "fast"})
     if (approximation_ == known) return;
   throw_invalid("GELU", "the approximation is none, precise, tanh or fast; got \"" + approximation_ + "\"");
@@ -74,8 +74,8 @@ array GELU::operator()(const array& x) const {
 
 std::string GELU::describe() const { return approximation_ == "none" ? "GELU" : "GELU(" + approximation_ + ")"; }
 
-PReLU::PReLU(Place place, int64_t num_parameters, float start)
-    : Layer(std::move(place)), weight(*this, "weight", init::constant(sizes("PReLU", {num_parameters}), start)) {}
+PReLU::PReLU(Scope scope, int64_t num_parameters, float start)
+    : Layer(std::move(scope)), weight(*this, "weight", init::constant(sizes("PReLU", {num_parameters}), start)) {}
 
 array PReLU::operator()(const array& x) const {
   const Dim& count = weight.value().shape()[0];

@@ -63,8 +63,8 @@ void check_input(const char* op, const array& x, int space) {
 
 }  // namespace
 
-Conv::Conv(Place place, int space, int64_t in, int64_t out, const std::vector<int>& kernel, ConvOptions options)
-    : Layer(std::move(place)),
+Conv::Conv(Scope scope, int space, int64_t in, int64_t out, const std::vector<int>& kernel, ConvOptions options)
+    : Layer(std::move(scope)),
       weight(*this, "weight", started(weight_shape("Conv", space, in, out, kernel, options.groups))), space_(space),
       options_(std::move(options)) {
   options_.stride = for_axes("Conv", "stride", options_.stride, space);
@@ -85,9 +85,9 @@ std::string Conv::describe() const {
   return described("Conv", space_, weight, options_.groups, options_.stride, options_.padding, bias.has_value());
 }
 
-ConvTranspose::ConvTranspose(Place place, int space, int64_t in, int64_t out, const std::vector<int>& kernel,
+ConvTranspose::ConvTranspose(Scope scope, int space, int64_t in, int64_t out, const std::vector<int>& kernel,
                              ConvTransposeOptions options)
-    : Layer(std::move(place)),
+    : Layer(std::move(scope)),
       weight(*this, "weight", started(weight_shape("ConvTranspose", space, in, out, kernel, options.groups))),
       space_(space), options_(std::move(options)) {
   options_.stride = for_axes("ConvTranspose", "stride", options_.stride, space);

@@ -33,8 +33,8 @@ std::string digits(float value) {
   return text;
 }
 
-Linear::Linear(Place place, int64_t in, int64_t out, bool with_bias)
-    : Layer(std::move(place)),
+Linear::Linear(Scope scope, int64_t in, int64_t out, bool with_bias)
+    : Layer(std::move(scope)),
       weight(*this, "weight", init::uniform(sizes("Linear", {out, in}), -bound_of(in), bound_of(in))) {
   if (with_bias) bias.emplace(*this, "bias", init::uniform({out}, -bound_of(in), bound_of(in)));
 }
@@ -71,8 +71,8 @@ void use_float8(Module& module, bool on) {
     if (auto* linear = dynamic_cast<Linear*>(part)) linear->float8 = on;
 }
 
-Bilinear::Bilinear(Place place, int64_t in1, int64_t in2, int64_t out, bool with_bias)
-    : Module(std::move(place)),
+Bilinear::Bilinear(Scope scope, int64_t in1, int64_t in2, int64_t out, bool with_bias)
+    : Module(std::move(scope)),
       weight(*this, "weight", init::uniform(sizes("Bilinear", {out, in2, in1}), -bound_of(in1), bound_of(in1))) {
   if (with_bias) bias.emplace(*this, "bias", init::uniform({out}, -bound_of(in1), bound_of(in1)));
 }
@@ -102,8 +102,8 @@ std::string Bilinear::describe() const {
   return "Bilinear(" + number(s[2]) + ", " + number(s[1]) + ", " + number(s[0]) + (bias ? ")" : ", bias=false)");
 }
 
-Embedding::Embedding(Place place, int64_t count, int64_t width)
-    : Module(std::move(place)),
+Embedding::Embedding(Scope scope, int64_t count, int64_t width)
+    : Module(std::move(scope)),
       weight(*this, "weight", init::normal(sizes("Embedding", {count, width}), 0, bound_of(width))) {}
 
 array Embedding::operator()(const array& ids) const {
@@ -136,7 +136,7 @@ array dropped(const array& x, const array& kept, float p) {
 
 }  // namespace
 
-Dropout::Dropout(Place place, float rate) : Layer(std::move(place)), p(probability("Dropout", rate)) {}
+Dropout::Dropout(Scope scope, float rate) : Layer(std::move(scope)), p(probability("Dropout", rate)) {}
 
 array Dropout::operator()(const array& x) const {
   if (!training() || p == 0) return x;
@@ -145,8 +145,8 @@ array Dropout::operator()(const array& x) const {
 
 std::string Dropout::describe() const { return "Dropout(" + digits(p) + ")"; }
 
-Dropout2d::Dropout2d(Place place, float rate, int space)
-    : Layer(std::move(place)), p(probability("Dropout2d", rate)), space_(space) {}
+Dropout2d::Dropout2d(Scope scope, float rate, int space)
+    : Layer(std::move(scope)), p(probability("Dropout2d", rate)), space_(space) {}
 
 array Dropout2d::operator()(const array& x) const {
   const size_t rank = static_cast<size_t>(space_) + 1;

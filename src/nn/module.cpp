@@ -94,7 +94,7 @@ void Parameter::set_dtype(Dtype dtype) {
   if (dtype != value_.dtype()) value_ = astype(value_, dtype);
 }
 
-Module::Module(Place place) : parent_(place.parent), name_(std::move(place.name)) {
+Module::Module(Scope scope) : parent_(scope.parent), name_(std::move(scope.name)) {
   if (parent_) parent_->enter(name_, {nullptr, this});
 }
 

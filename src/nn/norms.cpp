@@ -41,8 +41,8 @@ float checked_eps(const char* op, float eps) {
 
 }  // namespace
 
-LayerNorm::LayerNorm(Place place, int64_t width, LayerNormOptions options)
-    : Layer(std::move(place)), eps(checked_eps("LayerNorm", options.eps)),
+LayerNorm::LayerNorm(Scope scope, int64_t width, LayerNormOptions options)
+    : Layer(std::move(scope)), eps(checked_eps("LayerNorm", options.eps)),
       width_(checked_channels("LayerNorm", width)) {
   if (options.affine) weight.emplace(*this, "weight", init::constant({width}, 1));
   if (options.affine && options.bias) bias.emplace(*this, "bias", init::constant({width}, 0));
@@ -60,8 +60,8 @@ std::string LayerNorm::describe() const {
          (weight ? ", bias=" + std::string(yes_or_no(bias.has_value())) : ", affine=false") + ")";
 }
 
-RMSNorm::RMSNorm(Place place, int64_t width, float epsilon)
-    : Layer(std::move(place)), weight(*this, "weight", init::constant(sizes("RMSNorm", {width}), 1)),
+RMSNorm::RMSNorm(Scope scope, int64_t width, float epsilon)
+    : Layer(std::move(scope)), weight(*this, "weight", init::constant(sizes("RMSNorm", {width}), 1)),
       eps(checked_eps("RMSNorm", epsilon)) {}
 
 array RMSNorm::operator()(const array& x) const {
@@ -73,8 +73,8 @@ array RMSNorm::operator()(const array& x) const {
 
 std::string RMSNorm::describe() const { return "RMSNorm(" + number(weight.value().shape(0)) + ")"; }
 
-InstanceNorm::InstanceNorm(Place place, int64_t channels, InstanceNormOptions options)
-    : Layer(std::move(place)), channels_(checked_channels("InstanceNorm", channels)),
+InstanceNorm::InstanceNorm(Scope scope, int64_t channels, InstanceNormOptions options)
+    : Layer(std::move(scope)), channels_(checked_channels("InstanceNorm", channels)),
       eps_(checked_eps("InstanceNorm", options.eps)) {
   if (options.affine) start_affine(*this, weight, bias, channels);
 }
@@ -93,8 +93,8 @@ std::string InstanceNorm::describe() const {
   return "InstanceNorm(" + std::to_string(channels_) + ", affine=" + yes_or_no(weight.has_value()) + ")";
 }
 
-GroupNorm::GroupNorm(Place place, int64_t groups, int64_t channels, GroupNormOptions options)
-    : Layer(std::move(place)), groups_(checked_channels("GroupNorm", groups)),
+GroupNorm::GroupNorm(Scope scope, int64_t groups, int64_t channels, GroupNormOptions options)
+    : Layer(std::move(scope)), groups_(checked_channels("GroupNorm", groups)),
       channels_(checked_channels("GroupNorm", channels)), options_(options) {
   checked_eps("GroupNorm", options.eps);
   if (channels % groups != 0)
@@ -125,8 +125,8 @@ std::string GroupNorm::describe() const {
          (options_.pytorch_compatible ? ", pytorch_compatible=true)" : ")");
 }
 
-BatchNorm::BatchNorm(Place place, int64_t channels, BatchNormOptions options)
-    : Layer(std::move(place)), channels_(checked_channels("BatchNorm", channels)), options_(options) {
+BatchNorm::BatchNorm(Scope scope, int64_t channels, BatchNormOptions options)
+    : Layer(std::move(scope)), channels_(checked_channels("BatchNorm", channels)), options_(options) {
   checked_eps("BatchNorm", options.eps);
   if (options.affine) start_affine(*this, weight, bias, channels);
   if (options.track_running_stats) {

@@ -86,8 +86,8 @@ array avg_pool(const array& x, const std::vector<int>& kernel, const std::vector
   return mean(w.view, w.elements);
 }
 
-Pool::Pool(Place place, Kind kind, int space, PoolOptions options)
-    : Layer(std::move(place)), kind_(kind), space_(space), options_(std::move(options)) {}
+Pool::Pool(Scope scope, Kind kind, int space, PoolOptions options)
+    : Layer(std::move(scope)), kind_(kind), space_(space), options_(std::move(options)) {}
 
 array Pool::operator()(const array& x) const {
   if (x.ndim() != static_cast<size_t>(space_) + 2)

@@ -39,8 +39,8 @@ array falling_frequencies(int dims, const SinusoidalOptions& options) {
 
 }  // namespace
 
-SinusoidalPositionalEncoding::SinusoidalPositionalEncoding(Place place, int dims, SinusoidalOptions options)
-    : Layer(std::move(place)), dims_(dims), options_(options), frequencies_(falling_frequencies(dims, options)) {}
+SinusoidalPositionalEncoding::SinusoidalPositionalEncoding(Scope scope, int dims, SinusoidalOptions options)
+    : Layer(std::move(scope)), dims_(dims), options_(options), frequencies_(falling_frequencies(dims, options)) {}
 
 array SinusoidalPositionalEncoding::operator()(const array& x) const {
   const array angle = expand_dims(x, -1) * frequencies_, sines = sin(angle), cosines = cos(angle);

@@ -45,8 +45,8 @@ std::string described(const char* name, const Parameter& weight, int64_t gates) 
 
 }  // namespace
 
-RNN::RNN(Place place, int64_t in, int64_t hidden, bool with_bias, Nonlinearity f)
-    : Layer(std::move(place)), Wxh(*this, "Wxh", started("RNN", {hidden, in}, hidden)),
+RNN::RNN(Scope scope, int64_t in, int64_t hidden, bool with_bias, Nonlinearity f)
+    : Layer(std::move(scope)), Wxh(*this, "Wxh", started("RNN", {hidden, in}, hidden)),
       Whh(*this, "Whh", started("RNN", {hidden, hidden}, hidden)), f_(std::move(f)) {
   if (with_bias) bias.emplace(*this, "bias", started("RNN", {hidden}, hidden));
 }
@@ -62,8 +62,8 @@ array RNN::operator()(const array& x, const std::optional<array>& hidden) const 
 
 std::string RNN::describe() const { return described("RNN", Wxh, 1); }
 
-GRU::GRU(Place place, int64_t in, int64_t hidden, bool with_bias)
-    : Layer(std::move(place)), Wx(*this, "Wx", started("GRU", {3 * hidden, in}, hidden)),
+GRU::GRU(Scope scope, int64_t in, int64_t hidden, bool with_bias)
+    : Layer(std::move(scope)), Wx(*this, "Wx", started("GRU", {3 * hidden, in}, hidden)),
       Wh(*this, "Wh", started("GRU", {3 * hidden, hidden}, hidden)) {
   if (!with_bias) return;
   b.emplace(*this, "b", started("GRU", {3 * hidden}, hidden));
@@ -85,8 +85,8 @@ array GRU::operator()(const array& x, const std::optional<array>& hidden) const 
 
 std::string GRU::describe() const { return described("GRU", Wx, 3); }
 
-LSTM::LSTM(Place place, int64_t in, int64_t hidden, bool with_bias)
-    : Layer(std::move(place)), Wx(*this, "Wx", started("LSTM", {4 * hidden, in}, hidden)),
+LSTM::LSTM(Scope scope, int64_t in, int64_t hidden, bool with_bias)
+    : Layer(std::move(scope)), Wx(*this, "Wx", started("LSTM", {4 * hidden, in}, hidden)),
       Wh(*this, "Wh", started("LSTM", {4 * hidden, hidden}, hidden)) {
   if (with_bias) bias.emplace(*this, "bias", started("LSTM", {4 * hidden}, hidden));
 }

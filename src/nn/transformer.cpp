@@ -58,8 +58,8 @@ array through(bool again, const std::vector<array>& inputs, F layer) {
 
 }  // namespace
 
-MultiHeadAttention::MultiHeadAttention(Place place, int64_t dims, int64_t heads, MultiHeadOptions o)
-    : Module(std::move(place)), heads_(heads),
+MultiHeadAttention::MultiHeadAttention(Scope scope, int64_t dims, int64_t heads, MultiHeadOptions o)
+    : Module(std::move(scope)), heads_(heads),
       query_proj(*this, "query_proj", or_else(o.query_input_dims, dims), shared(dims, heads), o.bias),
       key_proj(*this, "key_proj", or_else(o.key_input_dims, dims), dims, o.bias),
       value_proj(*this, "value_proj", or_else(o.value_input_dims, or_else(o.key_input_dims, dims)),
@@ -89,8 +89,8 @@ std::string MultiHeadAttention::describe() const {
   return "MultiHeadAttention(" + number(out_proj.weight.value().shape()[0]) + ", heads=" + std::to_string(heads_) + ")";
 }
 
-TransformerEncoderLayer::TransformerEncoderLayer(Place place, int64_t dims, int64_t heads, TransformerOptions options)
-    : Module(std::move(place)), attention(*this, "attention", dims, heads), ln1(*this, "ln1", dims),
+TransformerEncoderLayer::TransformerEncoderLayer(Scope scope, int64_t dims, int64_t heads, TransformerOptions options)
+    : Module(std::move(scope)), attention(*this, "attention", dims, heads), ln1(*this, "ln1", dims),
       ln2(*this, "ln2", dims), linear1(*this, "linear1", dims, mlp_width(options, dims)),
       linear2(*this, "linear2", mlp_width(options, dims), dims), dropout1(*this, "dropout1", options.dropout),
       dropout2(*this, "dropout2", options.dropout), options_(std::move(options)) {}
@@ -106,9 +106,9 @@ array TransformerEncoderLayer::operator()(const array& x, const std::optional<ar
   return ln2(y + products(y));
 }
 
-TransformerEncoder::TransformerEncoder(Place place, int num_layers, int64_t dims, int64_t heads,
+TransformerEncoder::TransformerEncoder(Scope scope, int num_layers, int64_t dims, int64_t heads,
                                        TransformerOptions options)
-    : Encoder(std::move(place)), layers(*this, "layers"), ln(*this, "ln", dims), checkpoint_(options.checkpoint) {
+    : Encoder(std::move(scope)), layers(*this, "layers"), ln(*this, "ln", dims), checkpoint_(options.checkpoint) {
   for (int k = 0; k < layer_count(num_layers); ++k) layers.add(dims, heads, options);
 }
 
@@ -119,8 +119,8 @@ array TransformerEncoder::operator()(const array& x, const std::optional<array>&
   return ln(y);
 }
 
-TransformerDecoderLayer::TransformerDecoderLayer(Place place, int64_t dims, int64_t heads, TransformerOptions options)
-    : Module(std::move(place)), self_attention(*this, "self_attention", dims, heads),
+TransformerDecoderLayer::TransformerDecoderLayer(Scope scope, int64_t dims, int64_t heads, TransformerOptions options)
+    : Module(std::move(scope)), self_attention(*this, "self_attention", dims, heads),
       cross_attention(*this, "cross_attention", dims, heads), ln1(*this, "ln1", dims), ln2(*this, "ln2", dims),
       ln3(*this, "ln3", dims), linear1(*this, "linear1", dims, mlp_width(options, dims)),
       linear2(*this, "linear2", mlp_width(options, dims), dims), dropout1(*this, "dropout1", options.dropout),
@@ -140,9 +140,9 @@ array TransformerDecoderLayer::operator()(const array& x, const array& memory, c
   return ln3(z + products(z));
 }
 
-TransformerDecoder::TransformerDecoder(Place place, int num_layers, int64_t dims, int64_t heads,
+TransformerDecoder::TransformerDecoder(Scope scope, int num_layers, int64_t dims, int64_t heads,
                                        TransformerOptions options)
-    : Decoder(std::move(place)), layers(*this, "layers"), ln(*this, "ln", dims), checkpoint_(options.checkpoint) {
+    : Decoder(std::move(scope)), layers(*this, "layers"), ln(*this, "ln", dims), checkpoint_(options.checkpoint) {
   for (int k = 0; k < layer_count(num_layers); ++k) layers.add(dims, heads, options);
 }
 
@@ -155,9 +155,9 @@ array TransformerDecoder::operator()(const array& x, const array& memory, const 
   return ln(y);
 }
 
-Transformer::Transformer(Place place, int64_t dims, int64_t heads, int num_encoder_layers, int num_decoder_layers,
+Transformer::Transformer(Scope scope, int64_t dims, int64_t heads, int num_encoder_layers, int num_decoder_layers,
                          TransformerOptions options)
-    : Module(std::move(place)), encoder(made<Encoder, TransformerEncoder>(*this, "encoder", options.custom_encoder,
+    : Module(std::move(scope)), encoder(made<Encoder, TransformerEncoder>(*this, "encoder", options.custom_encoder,
                                                                           num_encoder_layers, dims, heads, options)),
       decoder(made<Decoder, TransformerDecoder>(*this, "decoder", options.custom_decoder, num_decoder_layers, dims,
                                                 heads, options)) {}

@@ -124,7 +124,7 @@ array stretched(const array& x, int axis, double scale, const UpsampleOptions& o
 
 }  // namespace
 
-Upsample::Upsample(Place place, UpsampleOptions options) : Layer(std::move(place)), options_(std::move(options)) {
+Upsample::Upsample(Scope scope, UpsampleOptions options) : Layer(std::move(scope)), options_(std::move(options)) {
   for (const double s : options_.scale)
     if (!(s > 0)) throw_invalid("Upsample", "scales must be positive; got " + digits(static_cast<float>(s)));
   if (options_.antialias && (options_.mode == Mode::nearest || options_.align_corners))

@@ -22,7 +22,7 @@ class Buffer {
   Buffer& operator=(const Buffer&) = delete;
 
   /// On the host, with valid contents: waits for a device that has the only ones.
-  void* data() const { return places_.load(std::memory_order_acquire) ? on_host() : data_; }
+  void* data() const { return replicas_.load(std::memory_order_acquire) ? on_host() : data_; }
   /// On a device (null: the host), with valid contents.
   void* on(Accelerator* device) const;
   /// The contents are overwritten, or are about to be, by work on `device` (null: by the host): what lies elsewhere is
@@ -31,15 +31,15 @@ class Buffer {
   size_t bytes() const { return bytes_; }
 
  private:
-  struct Places;
+  struct Replicas;
   void* on_host() const;
-  void* host(Places& places) const;
-  Places& places() const;
+  void* host(Replicas& replicas) const;
+  Replicas& replicas() const;
 
   void* data_;
   size_t bytes_;
   std::function<void(void*)> release_;
-  mutable std::atomic<Places*> places_ = nullptr;  // where else it lies; null while it is on the host alone
+  mutable std::atomic<Replicas*> replicas_ = nullptr;  // where else it lies; null while it is on the host alone
 };
 using BufferRef = std::shared_ptr<Buffer>;
 

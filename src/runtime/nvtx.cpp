@@ -1,5 +1,5 @@
 // The protocol between a program and a profiler, version 3: the profiler asks for tables by number, and gets from the
-// first of them, for each module of functions, an array of pointers to the places where its own functions go.
+// first of them, for each module of functions, an array of pointers to the positions where its own functions go.
 // tests/target/cuda/cuda_declarations_test.cpp holds the numbers against NVIDIA's headers where these are installed.
 #include "runtime/nvtx.h"
 
@@ -22,7 +22,7 @@ constexpr size_t most_functions = 16;
 /// What the profiler wrote, and the pointers to where it writes.
 struct Module {
   void (*functions[most_functions])() = {};
-  void (**places[most_functions + 1])() = {};
+  void (**slots[most_functions + 1])() = {};
 };
 
 Module& functions_of(uint32_t number) {
@@ -33,8 +33,8 @@ Module& functions_of(uint32_t number) {
 int function_table(uint32_t number, void (****table)(), unsigned* size) {
   if (number == 0 || number >= std::size(module_sizes)) return 0;
   Module& m = functions_of(number);
-  for (size_t k = 1; k < module_sizes[number]; ++k) m.places[k] = &m.functions[k];
-  if (table) *table = m.places;
+  for (size_t k = 1; k < module_sizes[number]; ++k) m.slots[k] = &m.functions[k];
+  if (table) *table = m.slots;
   if (size) *size = module_sizes[number];
   return 1;
 }

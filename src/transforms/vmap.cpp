@@ -93,9 +93,9 @@ std::vector<array> run(const ArrayFunction& fun, const std::vector<int>& in_axes
     call.batched.push_back({trace.keys()[k], 0});
   }
   const std::vector<Batched> batched = graph::batch(transforms::values_of(results), call.placeholders, call.batched);
-  const std::vector<int> places = axes_or_zeros("result", out_axes, results.size());
+  const std::vector<int> positions = axes_or_zeros("result", out_axes, results.size());
   std::vector<array> out;
-  for (size_t k = 0; k < results.size(); ++k) out.push_back(placed(batched[k], call.extent, places[k], k));
+  for (size_t k = 0; k < results.size(); ++k) out.push_back(placed(batched[k], call.extent, positions[k], k));
   return out;
 }
 

@@ -12,7 +12,7 @@ using namespace weft;
 using C = std::complex<float>;
 using Z = std::complex<double>;
 using Bools = std::vector<bool>;
-using Places = std::vector<uint32_t>;
+using Positions = std::vector<uint32_t>;
 
 namespace {
 
@@ -78,8 +78,8 @@ TEST_CASE("complex extremes, their places, and sorting") {
   };
   const std::vector<C> top = values(max(a, 1)), low = values(min(a, 1)), sorted = values(sort(a, 1)),
                        best = values(topk(a, 3, 1));
-  const Places at = argmax(a, 1).to_vector<uint32_t>(), least = argmin(a, 1).to_vector<uint32_t>(),
-               order = argsort(a, 1).to_vector<uint32_t>();
+  const Positions at = argmax(a, 1).to_vector<uint32_t>(), least = argmin(a, 1).to_vector<uint32_t>(),
+                  order = argsort(a, 1).to_vector<uint32_t>();
   for (size_t i = 0; i < 5; ++i) {
     const std::vector<C> r = row(i);
     std::vector<C> s = r;
@@ -104,8 +104,8 @@ TEST_CASE("complex extremes, their places, and sorting") {
   CHECK(median(of({{2, 0}, {-1, 5}, {1, -2}})).item<C>() == C(1, -2));
   // Equal numbers keep their order; NaN in either part is last, and is an extreme.
   const array bad = of({{1, NAN}, {0, 0}, {NAN, 1}, {inf, -1}, {-inf, 3}, {1, 1}});
-  CHECK(argsort(bad).to_vector<uint32_t>() == Places{4, 1, 5, 3, 0, 2});
-  CHECK(argsort(of({{1, 1}, {0, 2}, {1, 1}, {0, 2}})).to_vector<uint32_t>() == Places{1, 3, 0, 2});
+  CHECK(argsort(bad).to_vector<uint32_t>() == Positions{4, 1, 5, 3, 0, 2});
+  CHECK(argsort(of({{1, 1}, {0, 2}, {1, 1}, {0, 2}})).to_vector<uint32_t>() == Positions{1, 3, 0, 2});
   CHECK(std::isnan(max(bad).item<C>().real()));
   CHECK(std::isnan(min(bad).item<C>().imag()));
   CHECK(argmax(bad).item<uint32_t>() == 0);

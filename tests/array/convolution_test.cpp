@@ -59,7 +59,7 @@ std::vector<double> by_loops(const Case& c, const std::vector<double>& x, const 
                 each_out = out / c.groups;
   shape.push_back(out);
   std::vector<double> y;
-  const auto place = [&](int a, int64_t oa, int64_t ka) {  // the element of x, or -1
+  const auto position = [&](int a, int64_t oa, int64_t ka) {  // the element of x, or -1
     const int64_t p = oa * s[a] + ka * d[a] - lo[a];
     return p >= 0 && p % id[a] == 0 && p / id[a] < n[a] ? p / id[a] : int64_t{-1};
   };
@@ -73,7 +73,7 @@ std::vector<double> by_loops(const Case& c, const std::vector<double>& x, const 
           int64_t at = b, turned = 0;
           bool inside = true;
           for (int a = 0; a < 3; ++a) {
-            const int64_t p = place(a, oi[a], ki[a]);
+            const int64_t p = position(a, oi[a], ki[a]);
             inside = inside && p >= 0;
             at = at * n[a] + p;
             turned = turned * k[a] + (c.flip ? k[a] - 1 - ki[a] : ki[a]);

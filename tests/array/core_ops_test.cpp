@@ -132,7 +132,7 @@ TEST_CASE("mirrored padding of any width: MLX's values") {
   CHECK(padded(3, 5, 5, "symmetric") == Ints{1, 2, 2, 1, 0, 0, 1, 2, 2, 1, 0, 0, 1});
   CHECK(padded(4, 7, 2, "reflect") == Ints{1, 0, 1, 2, 3, 2, 1, 0, 1, 2, 3, 2, 1});
   CHECK(padded(4, 3, 11, "symmetric") == Ints{2, 1, 0, 0, 1, 2, 3, 3, 2, 1, 0, 0, 1, 2, 3, 3, 2, 1});
-  // Every width: what stands at a place follows from walking back and forth.
+  // Every width: what stands at a position follows from walking back and forth.
   for (const bool reflect : {false, true})
     for (int n = 1; n <= 5; ++n)
       for (int low = 0; low <= 12; ++low)
@@ -266,32 +266,32 @@ TEST_CASE("taking and putting where there are no elements") {
   for (const Dtype dtype : {bool_, uint8, int32, int64, float16, bfloat16, float32, float64, complex64}) {
     CAPTURE(std::string(dtype_name(dtype)));
     const auto none = [&](const Shape& shape) { return zeros(shape, dtype); };
-    const auto places = [](const Shape& shape) { return zeros(shape, int32); };
+    const auto positions = [](const Shape& shape) { return zeros(shape, int32); };
     const auto is = [&](const array& a, const Shape& shape) {
       CHECK(a.shape() == shape);
       CHECK(a.dtype() == dtype);
       CHECK(abs(a).to_vector<float>() == std::vector<float>(static_cast<size_t>(num_elements(shape))));
     };
-    is(take(none({0}), places({0})), {0});
-    is(take(none({0, 3}), places({0}), 0), {0, 3});
-    is(take(none({2, 0}), places({0}), 1), {2, 0});
-    is(take(none({2, 0}), places({2, 0}), 0), {2, 0, 0});
-    is(take(none({2, 3}), places({0, 4}), 1), {2, 0, 4});
-    is(take_along_axis(none({1, 0}), places({1, 0}), 1), {1, 0});
-    is(take_along_axis(none({0, 3}), places({0, 3}), 0), {0, 3});
-    is(take_along_axis(none({0, 4}), places({0, 2}), 1), {0, 2});
-    is(take_along_axis(none({2, 0}), places({5, 0}), 0), {5, 0});
-    is(take_along_axis(none({2, 3}), places({0, 3}), 0), {0, 3});
-    is(put_along_axis(none({1, 0}), places({1, 0}), array(1.0f), 1), {1, 0});
-    is(put_along_axis(none({0, 3}), places({0, 3}), array(1.0f), 0), {0, 3});
-    is(put_along_axis(none({2, 3}), places({0, 3}), array(1.0f), 0), {2, 3});
-    is(put_along_axis(none({2, 0}), places({2, 3}), array(1.0f), 1), {2, 0});
-    is(scatter(none({2, 3}), places({0}), none({0, 1, 3}), 0), {2, 3});
-    is(gather(none({2, 3}), places({0}), 0, {1, 3}), {0, 1, 3});
+    is(take(none({0}), positions({0})), {0});
+    is(take(none({0, 3}), positions({0}), 0), {0, 3});
+    is(take(none({2, 0}), positions({0}), 1), {2, 0});
+    is(take(none({2, 0}), positions({2, 0}), 0), {2, 0, 0});
+    is(take(none({2, 3}), positions({0, 4}), 1), {2, 0, 4});
+    is(take_along_axis(none({1, 0}), positions({1, 0}), 1), {1, 0});
+    is(take_along_axis(none({0, 3}), positions({0, 3}), 0), {0, 3});
+    is(take_along_axis(none({0, 4}), positions({0, 2}), 1), {0, 2});
+    is(take_along_axis(none({2, 0}), positions({5, 0}), 0), {5, 0});
+    is(take_along_axis(none({2, 3}), positions({0, 3}), 0), {0, 3});
+    is(put_along_axis(none({1, 0}), positions({1, 0}), array(1.0f), 1), {1, 0});
+    is(put_along_axis(none({0, 3}), positions({0, 3}), array(1.0f), 0), {0, 3});
+    is(put_along_axis(none({2, 3}), positions({0, 3}), array(1.0f), 0), {2, 3});
+    is(put_along_axis(none({2, 0}), positions({2, 3}), array(1.0f), 1), {2, 0});
+    is(scatter(none({2, 3}), positions({0}), none({0, 1, 3}), 0), {2, 3});
+    is(gather(none({2, 3}), positions({0}), 0, {1, 3}), {0, 1, 3});
     if (dtype != bool_ && dtype != complex64) {
-      is(scatter_add_axis(none({1, 0}), places({1, 0}), array(1.0f), 1), {1, 0});
-      is(scatter_add(none({2, 3}), places({0}), none({0, 1, 3}), 0), {2, 3});
-      is(scatter_max(none({2, 3}), places({0}), none({0, 1, 3}), 0), {2, 3});
+      is(scatter_add_axis(none({1, 0}), positions({1, 0}), array(1.0f), 1), {1, 0});
+      is(scatter_add(none({2, 3}), positions({0}), none({0, 1, 3}), 0), {2, 3});
+      is(scatter_max(none({2, 3}), positions({0}), none({0, 1, 3}), 0), {2, 3});
     }
   }
   CHECK_THROWS_AS(take(zeros({0}), array({0})), std::invalid_argument);

@@ -202,10 +202,10 @@ TEST_CASE("a NaN anywhere makes every number of a transform NaN, in one of its p
   const float nan = std::numeric_limits<float>::quiet_NaN();
   for (const int64_t n : {1, 2, 8, 12, 31, 64, 97, 1000}) {
     CAPTURE(n);
-    for (const int64_t place : {int64_t{0}, n / 3, n - 1})
+    for (const int64_t position : {int64_t{0}, n / 3, n - 1})
       for (const bool imaginary : {false, true}) {
         std::vector<C> x = numbers(2 * n);
-        x[static_cast<size_t>(place)] = imaginary ? C(1, nan) : C(nan, 1);  // in the first of two rows
+        x[static_cast<size_t>(position)] = imaginary ? C(1, nan) : C(nan, 1);  // in the first of two rows
         for (const bool inverse : {false, true}) {
           const std::vector<Z> y = values(inverse ? fft::ifft(of(x, {2, n})) : fft::fft(of(x, {2, n})));
           for (size_t k = 0; k < y.size(); ++k)

@@ -116,12 +116,12 @@ TEST_CASE("random indices against positions") {
         chosen;  // along each axis, as an outer product: arrays are one element long, or reach over one axis
     int arrays = 0;
     for (int64_t extent : n) {
-      std::vector<int64_t> places;
+      std::vector<int64_t> positions;
       const int64_t kind = uniform(0, 2);
       if (kind == 0 && arrays == 0) {
         std::vector<int64_t> v;
         for (int64_t k = uniform(1, 3); k > 0; --k) v.push_back(uniform(-extent, extent - 1));
-        for (int64_t p : v) places.push_back(p < 0 ? p + extent : p);
+        for (int64_t p : v) positions.push_back(p < 0 ? p + extent : p);
         entries.emplace_back(array(v.begin(), {static_cast<int64_t>(v.size())}, int64));
         ++arrays;
       } else {
@@ -129,12 +129,13 @@ TEST_CASE("random indices against positions") {
                       step = uniform(0, 1) ? uniform(1, 2) : -uniform(1, 2);
         const int64_t first = start < 0 ? start + extent : start, last = stop < 0 ? stop + extent : stop;
         if (step > 0)
-          for (int64_t p = std::max<int64_t>(first, 0); p < std::min(last, extent); p += step) places.push_back(p);
+          for (int64_t p = std::max<int64_t>(first, 0); p < std::min(last, extent); p += step) positions.push_back(p);
         else
-          for (int64_t p = std::min(first, extent - 1); p > std::max<int64_t>(last, -1); p += step) places.push_back(p);
+          for (int64_t p = std::min(first, extent - 1); p > std::max<int64_t>(last, -1); p += step)
+            positions.push_back(p);
         entries.emplace_back(Slice(start, stop, step));
       }
-      chosen.push_back(places);
+      chosen.push_back(positions);
     }
     Ints expected;
     for (int64_t i : chosen[0])

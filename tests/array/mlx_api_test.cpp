@@ -71,7 +71,8 @@ TEST_CASE("cumsum and cumprod in a dtype") {
   CHECK(floats(all) == Floats{255, 253, 250, 0});
   CHECK(cumprod(a, -1, false, true, int64).to_vector<int>() == std::vector<int>{1, 2, 6, 1500});
   CHECK(cumprod(a, false, true, float32, Device::cpu).dtype() == float32);
-  CHECK(cumsum(a > array(2, uint8), 0, false, true, Device::cpu).dtype() == int32);  // the stream in the dtype's place
+  CHECK(cumsum(a > array(2, uint8), 0, false, true, Device::cpu).dtype() ==
+        int32);  // the stream in the dtype's position
   CHECK(cumsum(a > array(2, uint8), 0, false, true, float16).dtype() == float16);
   CHECK(cumprod(a, true, true, Device::cpu).dtype() == uint8);
 }

@@ -49,13 +49,13 @@ class PlainConvolution final : public target::LibraryCall {
     const auto pixels = static_cast<const float*>(operands[0]), second = static_cast<const float*>(operands[1]);
     const auto result = static_cast<float*>(operands[2]);
     std::fill_n(result, weights_ ? w[0] * w[1] * w[2] * w[3] : y[0] * y[1] * y[2] * y[3], 0.0f);
-    for (int64_t place = 0; place < y[0] * y[1] * y[2]; ++place)
+    for (int64_t position = 0; position < y[0] * y[1] * y[2]; ++position)
       for (int64_t tap = 0; tap < w[1] * w[2]; ++tap) {
-        const int64_t row = at(0, place / y[2] % y[1], tap / w[2]), column = at(1, place % y[2], tap % w[2]);
+        const int64_t row = at(0, position / y[2] % y[1], tap / w[2]), column = at(1, position % y[2], tap % w[2]);
         if (row < 0 || column < 0 || row >= x[1] || column >= x[2]) continue;
-        const float* const from = pixels + ((place / (y[1] * y[2]) * x[1] + row) * x[2] + column) * x[3];
+        const float* const from = pixels + ((position / (y[1] * y[2]) * x[1] + row) * x[2] + column) * x[3];
         for (int64_t o = 0; o < w[0]; ++o) {
-          const int64_t weight = (o * w[1] * w[2] + tap) * x[3], out = place * w[0] + o;
+          const int64_t weight = (o * w[1] * w[2] + tap) * x[3], out = position * w[0] + o;
           for (int64_t c = 0; c < x[3]; ++c)
             if (weights_) result[weight + c] += second[out] * from[c];
             else result[out] += second[weight + c] * from[c];
@@ -64,8 +64,8 @@ class PlainConvolution final : public target::LibraryCall {
   }
 
  private:
-  int64_t at(size_t axis, int64_t place, int64_t tap) const {
-    return place * d_.integers[1 + axis] - d_.integers[3 + axis] + tap * d_.integers[7 + axis];
+  int64_t at(size_t axis, int64_t position, int64_t tap) const {
+    return position * d_.integers[1 + axis] - d_.integers[3 + axis] + tap * d_.integers[7 + axis];
   }
   kernel::CallDesc d_;
   bool weights_;
@@ -163,7 +163,7 @@ TEST_CASE("what several sums read in turns, and nobody stores, is made for each 
       ++computed;
     }
   }
-  CHECK(most >= 40);  // 14 places of the gradient, and the pixels under them
+  CHECK(most >= 40);  // 14 positions of the gradient, and the pixels under them
 }
 
 namespace {
@@ -212,7 +212,7 @@ TEST_CASE("a step of the MNIST network on many threads: the CPU's gradients, in 
   for (size_t k = 0; k < cpu.results.size(); ++k) {
     CAPTURE(k);
     const double scale = max(abs(cpu.results[k])).item<float>();
-    // A value that rounds to either side of zero lets its gradient through, or does not: of 5000 places for each
+    // A value that rounds to either side of zero lets its gradient through, or does not: of 5000 positions for each
     // channel that is less than this.
     CHECK(max(abs(cpu.results[k] - threads.results[k])).item<float>() < 5e-3 * scale + 1e-6);
   }

@@ -144,8 +144,8 @@ TEST_CASE("the derivatives of a norm and of a loss are two kernels and one") {
 TEST_CASE("a training step of a GPT-2 with four layers is 100 steps at most") {
   Gpt gpt{.batch = 12, .time = 64, .width = 128, .heads = 4};
   Value ids = param({12, 64}, int32), targets = param({12, 64}, int32), embedding = gpt.weight({65, 128}),
-        places = gpt.weight({64, 128});
-  Value x = take(embedding, ids, 0) + broadcast(places, {12, 64, 128});
+        positions = gpt.weight({64, 128});
+  Value x = take(embedding, ids, 0) + broadcast(positions, {12, 64, 128});
   for (int layer = 0; layer < 4; ++layer) x = gpt.block(x);
   Value loss = mean(cross_entropy(dot(gpt.norm(x), embedding, {2}, {1}), targets), {0, 1});
   Values gradients = pull_back(Values{loss}, Values{full({}, float32, Number::of_real(1))}, gpt.inputs);
@@ -170,8 +170,8 @@ TEST_CASE("positions of extremes, sums of exponentials and variances are one ker
   Value x = param({64, 1000});
   Value best = broadcast(max(x, {1}, true), x.shape());
   Value hit = binary(Op::bit_or, binary(Op::eq, x, best), binary(Op::ne, x, x));
-  Value place = select(hit, iota(x.shape(), 1, uint32), full(x.shape(), uint32, Number::of_int(UINT32_MAX)));
-  CHECK(count({{x}, {reduce(kernel::Reducer::min, place, {1})}}) == 1);
+  Value position = select(hit, iota(x.shape(), 1, uint32), full(x.shape(), uint32, Number::of_int(UINT32_MAX)));
+  CHECK(count({{x}, {reduce(kernel::Reducer::min, position, {1})}}) == 1);
   CHECK(count({{x}, {logsumexp(x, {1}, false)}}) == 1);
   CHECK(count({{x}, {mean(square(x - broadcast(mean(x, {1}, true), x.shape())), {1})}}) == 1);
 }

@@ -116,7 +116,7 @@ TEST_CASE("memory: buffers alive together never overlap, and the arena is not la
       buffers.push_back(
           {static_cast<int64_t>(1 + engine() % 5000), first, first + static_cast<int>(engine() % 10), -1});
     }
-    int64_t arena = place(buffers);
+    int64_t arena = assign_offsets(buffers);
     for (size_t a = 0; a < buffers.size(); ++a) {
       CHECK(buffers[a].offset >= 0);
       CHECK(buffers[a].offset + buffers[a].bytes <= arena);
@@ -130,7 +130,7 @@ TEST_CASE("memory: buffers alive together never overlap, and the arena is not la
   }
   std::vector<Lifetime> chain;
   for (int k = 0; k < 100; ++k) chain.push_back({6400, k, k + 1, -1});
-  CHECK(place(chain) == 2 * 6400);
+  CHECK(assign_offsets(chain) == 2 * 6400);
 }
 
 TEST_CASE("updates are made in place where that is safe, and through a copy where it is not") {

@@ -137,7 +137,7 @@ inline std::string check_vjp(const Row& r, const Instance& in) {
   Random random(7);
   const HostTensor cotangent = random_tensor(random, graph.outputs[0].type());
   std::vector<HostTensor> gradients;
-  std::vector<int> place(in.inputs.size(), -1);
+  std::vector<int> position(in.inputs.size(), -1);
   if (r.vjp.rule) {
     Graph backward{graph.inputs, {}};
     backward.inputs.push_back(parameter(cotangent.type));
@@ -148,7 +148,7 @@ inline std::string check_vjp(const Row& r, const Instance& in) {
       if (!rules[k]) continue;
       if (rules[k].type() != in.inputs[k].type)
         return fail(in, fmt::format("vjp: the cotangent of input {} has type {}", k, to_string(rules[k].type())));
-      place[k] = static_cast<int>(backward.outputs.size());
+      position[k] = static_cast<int>(backward.outputs.size());
       backward.outputs.push_back(rules[k]);
     }
     std::vector<HostTensor> values = in.inputs;
@@ -164,7 +164,7 @@ inline std::string check_vjp(const Row& r, const Instance& in) {
       direction[k][j] = 1;
       const double expected = inner(weights, differences(graph, in.inputs, direction));
       direction[k][j] = 0;
-      const double given = place[k] < 0 ? 0 : gradients[static_cast<size_t>(place[k])].data[j].real();
+      const double given = position[k] < 0 ? 0 : gradients[static_cast<size_t>(position[k])].data[j].real();
       if (!close(given, expected, 1e-6))
         return fail(in, fmt::format("vjp: input {} element {}: {}, by differences {}", k, j, given, expected));
     }

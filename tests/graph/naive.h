@@ -119,7 +119,7 @@ inline std::vector<double> reals(const HostTensor& t) {
 inline bool naive_call(const Instance& in, std::vector<double>& out) {
   const Attrs& a = in.attrs;
   if (in.inputs[0].type.dtype != float64) return false;
-  if (a.call == "sort") {  // each element at the place that the elements before it leave
+  if (a.call == "sort") {  // each element at the position that the elements before it leave
     const Shape& shape = in.inputs[0].type.shape;
     const size_t axis = static_cast<size_t>(a.integers[0]);
     const std::vector<double> x = reals(in.inputs[0]);
@@ -129,17 +129,17 @@ inline bool naive_call(const Instance& in, std::vector<double>& out) {
       return p == q ? i < j : p < q;
     };
     for (int64_t at = 0; at < num_elements(shape); ++at) {
-      std::vector<int64_t> place = coordinates(shape, at), other = place;
-      place[axis] = 0;
+      std::vector<int64_t> position = coordinates(shape, at), other = position;
+      position[axis] = 0;
       for (int64_t k = 0; k < shape[axis].bound(); ++k) {
         other[axis] = k;
-        if (before(flat(shape, other), at)) ++place[axis];
+        if (before(flat(shape, other), at)) ++position[axis];
       }
-      out[static_cast<size_t>(flat(shape, place))] = x[static_cast<size_t>(at)];
+      out[static_cast<size_t>(flat(shape, position))] = x[static_cast<size_t>(at)];
     }
     return true;
   }
-  if (a.call.ends_with("fft")) {  // by cosines and sines of each place
+  if (a.call.ends_with("fft")) {  // by cosines and sines of each position
     const std::vector<double> x = reals(in.inputs[0]);
     const bool halves = a.call == "irfft", from_real = a.call == "rfft";
     const Shape& shape = in.inputs[0].type.shape;
@@ -147,9 +147,9 @@ inline bool naive_call(const Instance& in, std::vector<double>& out) {
     const int64_t read = from_real ? n : 2 * (halves ? half : n), written = halves ? n : 2 * (from_real ? half : n);
     const double sign = halves || (!from_real && a.integers[0]) ? 1 : -1;
     for (size_t at = 0; at < out.size(); ++at) {
-      const int64_t row = static_cast<int64_t>(at) / written, place = static_cast<int64_t>(at) % written,
-                    k = halves ? place : place / 2;
-      const bool imaginary = !halves && place % 2 == 1;
+      const int64_t row = static_cast<int64_t>(at) / written, position = static_cast<int64_t>(at) % written,
+                    k = halves ? position : position / 2;
+      const bool imaginary = !halves && position % 2 == 1;
       double total = 0;
       for (int64_t j = 0; j < (halves ? half : n); ++j) {
         const double angle = sign * 2 * std::acos(-1.0) * static_cast<double>(j * k) / static_cast<double>(n);
@@ -163,17 +163,17 @@ inline bool naive_call(const Instance& in, std::vector<double>& out) {
     }
     return true;
   }
-  if (a.call == "searchsorted") {  // the first place at which the value may stand, or the last one
+  if (a.call == "searchsorted") {  // the first position at which the value may stand, or the last one
     const std::vector<double> sorted = reals(in.inputs[0]), values = reals(in.inputs[1]);
     const size_t n = static_cast<size_t>(in.inputs[0].type.shape.back().bound());
     for (size_t k = 0; n > 0 && k < values.size(); ++k) {
       const double* row = sorted.data() + k / (values.size() / (sorted.size() / n)) * n;
-      size_t place = a.integers[0] ? n : 0;
+      size_t position = a.integers[0] ? n : 0;
       if (a.integers[0])
-        while (place > 0 && row[place - 1] > values[k]) --place;
+        while (position > 0 && row[position - 1] > values[k]) --position;
       else
-        while (place < n && row[place] < values[k]) ++place;
-      out[k] = static_cast<double>(place);
+        while (position < n && row[position] < values[k]) ++position;
+      out[k] = static_cast<double>(position);
     }
     return true;
   }
@@ -322,9 +322,9 @@ inline bool naive(const Instance& in, const Type& type, std::vector<double>& out
                for (int64_t k = 0; k < from[axis].bound(); ++k) {
                  const int64_t ahead = backwards ? k - c[axis] : c[axis] - k;
                  if (ahead < 0 || (ahead == 0 && !own)) continue;
-                 std::vector<int64_t> place = c;
-                 place[axis] = k;
-                 const double v = x(0, flat(from, place));
+                 std::vector<int64_t> position = c;
+                 position[axis] = k;
+                 const double v = x(0, flat(from, position));
                  total = logs                                 ? total + std::exp(v)
                          : a.reducer == kernel::Reducer::sum  ? total + v
                          : a.reducer == kernel::Reducer::prod ? total * v
@@ -333,7 +333,7 @@ inline bool naive(const Instance& in, const Type& type, std::vector<double>& out
                }
                return logs ? std::log(total) : total;
              });
-    case Op::dot: {  // every pair of elements that agrees where it must adds to its place
+    case Op::dot: {  // every pair of elements that agrees where it must adds to its position
       const Shape right = in.inputs[1].type.shape;
       const auto without = [](const std::vector<int64_t>& c, const std::vector<int64_t>& p,
                               const std::vector<int64_t>& q) {
@@ -342,24 +342,24 @@ inline bool naive(const Instance& in, const Type& type, std::vector<double>& out
           if (!std::count(p.begin(), p.end(), k) && !std::count(q.begin(), q.end(), k)) kept.push_back(c[k]);
         return kept;
       };
-      const std::vector<std::vector<int64_t>> left_places = all_coordinates(from),
-                                              right_places = all_coordinates(right);
-      std::vector<int64_t> place;
-      for (size_t i = 0; i < left_places.size(); ++i)
-        for (size_t j = 0; j < right_places.size(); ++j) {
-          const std::vector<int64_t>&ci = left_places[i], &cj = right_places[j];
+      const std::vector<std::vector<int64_t>> left_positions = all_coordinates(from),
+                                              right_positions = all_coordinates(right);
+      std::vector<int64_t> position;
+      for (size_t i = 0; i < left_positions.size(); ++i)
+        for (size_t j = 0; j < right_positions.size(); ++j) {
+          const std::vector<int64_t>&ci = left_positions[i], &cj = right_positions[j];
           bool agree = true;
-          place.clear();
+          position.clear();
           for (size_t k = 0; k < a.axes.size(); ++k)
             agree = agree && ci[static_cast<size_t>(a.axes[k])] == cj[static_cast<size_t>(a.axes2[k])];
           for (size_t k = 0; k < a.batch.size(); ++k) {
             agree = agree && ci[static_cast<size_t>(a.batch[k])] == cj[static_cast<size_t>(a.batch2[k])];
-            place.push_back(ci[static_cast<size_t>(a.batch[k])]);
+            position.push_back(ci[static_cast<size_t>(a.batch[k])]);
           }
           if (!agree) continue;
-          for (int64_t v : without(ci, a.axes, a.batch)) place.push_back(v);
-          for (int64_t v : without(cj, a.axes2, a.batch2)) place.push_back(v);
-          out[static_cast<size_t>(flat(type.shape, place))] +=
+          for (int64_t v : without(ci, a.axes, a.batch)) position.push_back(v);
+          for (int64_t v : without(cj, a.axes2, a.batch2)) position.push_back(v);
+          out[static_cast<size_t>(flat(type.shape, position))] +=
               x(0, static_cast<int64_t>(i)) * x(1, static_cast<int64_t>(j));
         }
       return true;
@@ -372,7 +372,7 @@ inline bool naive(const Instance& in, const Type& type, std::vector<double>& out
       if (!gathers) out = reals(in.inputs[0]);
       for (int64_t at = 0; at < num_elements(walked); ++at) {
         const std::vector<int64_t> c = coordinates(walked, at);
-        std::vector<int64_t> place(c.begin() + static_cast<int64_t>(lead), c.end());
+        std::vector<int64_t> position(c.begin() + static_cast<int64_t>(lead), c.end());
         bool inside = true;
         for (size_t k = 0; k < arrays; ++k) {
           const HostTensor& index = in.inputs[k + 1];
@@ -384,11 +384,11 @@ inline bool naive(const Instance& in, const Type& type, std::vector<double>& out
                           .i;
           if (i < 0) i += n;
           inside = inside && 0 <= i && i <= last;
-          place[axis] += std::min(std::max<int64_t>(i, 0), last);
+          position[axis] += std::min(std::max<int64_t>(i, 0), last);
         }
-        if (gathers) out[static_cast<size_t>(at)] = x(0, flat(from, place));
+        if (gathers) out[static_cast<size_t>(at)] = x(0, flat(from, position));
         if (gathers || !inside) continue;
-        double& to = out[static_cast<size_t>(flat(from, place))];
+        double& to = out[static_cast<size_t>(flat(from, position))];
         const double u = x(in.inputs.size() - 1, at);
         switch (a.mode) {
           case ScatterMode::set: to = u; break;

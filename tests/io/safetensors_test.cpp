@@ -132,7 +132,7 @@ TEST_CASE("malformed: lengths") {
   CHECK(refusal(std::string(8, '\xff') + "{}").find("not credible") != std::string::npos);
   const std::string whole = one("F32", "[2]", "[0,8]", "12345678");
   CHECK(refusal(whole) == "accepted");
-  for (size_t n = 0; n < whole.size(); ++n) {  // cut at every place
+  for (size_t n = 0; n < whole.size(); ++n) {  // cut at every position
     CAPTURE(n);
     CHECK(refusal(whole.substr(0, n)) != "accepted");
   }

@@ -301,8 +301,8 @@ inline std::vector<kernel::HostBuffer> host_buffers(RandomCase& c) {
   return all;
 }
 
-/// Empty where the buffers of the two cases hold the same bits (any NaN for any NaN); else the first place where they
-/// differ.
+/// Empty where the buffers of the two cases hold the same bits (any NaN for any NaN); else the first position where
+/// they differ.
 inline std::string difference(const RandomCase& a, const RandomCase& b) {
   for (size_t p = 0; p < a.buffers.size(); ++p) {
     const Dtype t = a.kernel.params[p].dtype;

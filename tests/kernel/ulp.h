@@ -1,5 +1,5 @@
 #pragma once
-// Errors in units of the last place.
+// Errors in units of the last position.
 #include <algorithm>
 #include <cmath>
 

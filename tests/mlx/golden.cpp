@@ -74,13 +74,13 @@ bool close(double a, double b, double magnitude, const Format& f, const Bound& b
 }
 
 std::string at(size_t i, const Shape& shape) {
-  std::string place;
+  std::string position;
   for (size_t axis = shape.size(); axis-- > 0;) {
     auto n = static_cast<size_t>(static_cast<int64_t>(shape[axis]));
-    place = std::to_string(i % n) + (place.empty() ? "" : ", ") + place;
+    position = std::to_string(i % n) + (position.empty() ? "" : ", ") + position;
     i /= n;
   }
-  return "[" + place + "]";
+  return "[" + position + "]";
 }
 
 bool is_float(Dtype t) { return issubdtype(t, inexact); }

@@ -229,7 +229,7 @@ namespace {
 
 /// llama2.c's first file format: seven whole numbers, then float32 arrays in a fixed order. Its rotations pair
 /// neighbours; ours, as Hugging Face's, an element with the one half a head further on: the rows of the projections
-/// change places.
+/// are exchanged.
 class StoriesFile {
  public:
   explicit StoriesFile(const std::string& path) {

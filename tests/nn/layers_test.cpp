@@ -141,7 +141,7 @@ TEST_CASE("attention with dropout: eval gives the plain result, training varies 
   attention.eval();
   const auto plain = attention(x).to_vector<float>();
   check_close(attention(x), plain, 0);
-  // The mean over many draws approaches the plain result; the first place sees itself only.
+  // The mean over many draws approaches the plain result; the first position sees itself only.
   attention.train();
   std::vector<double> mean_value(plain.size(), 0);
   const int draws = 400;

@@ -163,7 +163,7 @@ TEST_CASE("Bilinear gives MLX's values") {
 TEST_CASE("Dropout2d and 3d drop whole channels") {
   random::seed(5);
   for (const int space : {2, 3}) {
-    nn::Dropout2d drop(nn::Place{}, 0.25f, space);
+    nn::Dropout2d drop(nn::Scope{}, 0.25f, space);
     Shape shape{20, 4, 4, 50};
     if (space == 3) shape.insert(shape.begin() + 1, 2);
     const array y = drop(ones(shape));

@@ -183,7 +183,7 @@ TEST_CASE("RoPE rotates by the place, in both orders, and back in its derivative
                -0.505369782f, 0.388570845f,  -0.386558652f, -1.11728537f, -0.858707011f,  -0.326635122f},
               2e-6);
   CHECK(traditional.describe() == "RoPE(4, traditional=true)");
-  // Two examples, each from a place of its own.
+  // Two examples, each from a position of its own.
   const array two = concatenate({r, r * 2.0f}, 0);
   const array each = traditional(two, array({3, 7}));
   CHECK(allclose(each, concatenate({traditional(r, 3), traditional(r * 2.0f, 7)}, 0), 1e-6, 1e-6).item<bool>());
@@ -209,8 +209,8 @@ TEST_CASE("RoPE rotates by the place, in both orders, and back in its derivative
 }
 
 TEST_CASE("sinusoidal encodings and ALiBi") {
-  const array places({0.0f, 1.0f, 2.5f});
-  check_close(nn::SinusoidalPositionalEncoding(8)(places),
+  const array positions({0.0f, 1.0f, 2.5f});
+  check_close(nn::SinusoidalPositionalEncoding(8)(positions),
               {0,
                0,
                0,
@@ -236,35 +236,36 @@ TEST_CASE("sinusoidal encodings and ALiBi") {
                0.499992758f,
                0.49999997f},
               2e-6);
-  check_close(nn::SinusoidalPositionalEncoding(
-                  8, {.min_freq = 0.01f, .max_freq = 2, .scale = 1.0f, .cos_first = true, .full_turns = true})(places),
-              {1,
-               1,
-               1,
-               1,
-               0,
-               0,
-               0,
-               0,
-               1,
-               -0.546369016f,
-               0.933248997f,
-               0.998026729f,
-               0,
-               0.83754456f,
-               0.359230191f,
-               0.0627905205f,
-               1,
-               0.612847328f,
-               0.606927633f,
-               0.987688363f,
-               0,
-               -0.790201306f,
-               0.794757128f,
-               0.156434461f},
-              1e-5);
+  check_close(
+      nn::SinusoidalPositionalEncoding(
+          8, {.min_freq = 0.01f, .max_freq = 2, .scale = 1.0f, .cos_first = true, .full_turns = true})(positions),
+      {1,
+       1,
+       1,
+       1,
+       0,
+       0,
+       0,
+       0,
+       1,
+       -0.546369016f,
+       0.933248997f,
+       0.998026729f,
+       0,
+       0.83754456f,
+       0.359230191f,
+       0.0627905205f,
+       1,
+       0.612847328f,
+       0.606927633f,
+       0.987688363f,
+       0,
+       -0.790201306f,
+       0.794757128f,
+       0.156434461f},
+      1e-5);
   CHECK(nn::SinusoidalPositionalEncoding(4)(arange(6)).shape() == Shape{6, 4});
-  CHECK(nn::SinusoidalPositionalEncoding(2)(places).shape() == Shape{3, 2});
+  CHECK(nn::SinusoidalPositionalEncoding(2)(positions).shape() == Shape{3, 2});
   CHECK_THROWS_AS(nn::SinusoidalPositionalEncoding(5), std::invalid_argument);
 
   using Slopes = std::vector<double>;

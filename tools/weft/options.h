@@ -41,7 +41,7 @@ struct Option {
   Option& below(double limit) { return high = limit, open_high = true, *this; }
   Option& one_of(std::vector<std::string> words) { return choices = std::move(words), *this; }
   Option& defaults_to(std::string text) { return shown_default = std::move(text), *this; }
-  Option& place() { return positional = true, *this; }
+  Option& as_positional() { return positional = true, *this; }
   Option& needed() { return required = true, *this; }
   Option& with_negation() { return negatable = true, *this; }
   Option& config() { return in_config = true, *this; }

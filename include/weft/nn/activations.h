@@ -33,7 +33,7 @@ enum class ScaledActivation { leaky_relu, elu, celu, softshrink, hard_shrink, st
 /// Computes an activation. Softmax, LogSoftmax and Softmin work along the last axis.
 class WEFT_API ActivationLayer : public Layer {
  public:
-  ActivationLayer(Place place, Activation kind) : Layer(std::move(place)), kind_(kind) {}
+  ActivationLayer(Scope scope, Activation kind) : Layer(std::move(scope)), kind_(kind) {}
   array operator()(const array& x) const override;
   std::string describe() const override;
 
@@ -44,8 +44,8 @@ class WEFT_API ActivationLayer : public Layer {
 /// Computes an activation with a number.
 class WEFT_API ScaledActivationLayer : public Layer {
  public:
-  ScaledActivationLayer(Place place, ScaledActivation kind, float value)
-      : Layer(std::move(place)), kind_(kind), value_(value) {}
+  ScaledActivationLayer(Scope scope, ScaledActivation kind, float value)
+      : Layer(std::move(scope)), kind_(kind), value_(value) {}
   array operator()(const array& x) const override;
   std::string describe() const override;
   /// Returns the number that MLX takes by default.
@@ -60,16 +60,16 @@ class WEFT_API ScaledActivationLayer : public Layer {
 template <Activation kind>
 class ActivationOf : public ActivationLayer {
  public:
-  ActivationOf() : ActivationLayer(Place{}, kind) {}
-  ActivationOf(Module& parent, std::string name) : ActivationLayer(Place{&parent, std::move(name)}, kind) {}
+  ActivationOf() : ActivationLayer(Scope{}, kind) {}
+  ActivationOf(Module& parent, std::string name) : ActivationLayer(Scope{&parent, std::move(name)}, kind) {}
 };
 /// The layer of one activation with a number.
 template <ScaledActivation kind>
 class ScaledActivationOf : public ScaledActivationLayer {
  public:
-  explicit ScaledActivationOf(float value = default_value(kind)) : ScaledActivationLayer(Place{}, kind, value) {}
+  explicit ScaledActivationOf(float value = default_value(kind)) : ScaledActivationLayer(Scope{}, kind, value) {}
   ScaledActivationOf(Module& parent, std::string name, float value = default_value(kind))
-      : ScaledActivationLayer(Place{&parent, std::move(name)}, kind, value) {}
+      : ScaledActivationLayer(Scope{&parent, std::move(name)}, kind, value) {}
 };
 
 /// The layers of Activation, under MLX's names.
@@ -113,10 +113,10 @@ class WEFT_API GLU : public Layer {
 /// Throws std::invalid_argument for another name.
 class WEFT_API GELU : public Layer {
  public:
-  explicit GELU(std::string approximation = "none") : GELU(Place{}, std::move(approximation)) {}
+  explicit GELU(std::string approximation = "none") : GELU(Scope{}, std::move(approximation)) {}
   GELU(Module& parent, std::string name, std::string approximation = "none")
-      : GELU(Place{&parent, std::move(name)}, std::move(approximation)) {}
-  GELU(Place place, std::string approximation);
+      : GELU(Scope{&parent, std::move(name)}, std::move(approximation)) {}
+  GELU(Scope scope, std::string approximation);
   array operator()(const array& x) const override;
   std::string describe() const override;
 
@@ -127,10 +127,10 @@ class WEFT_API GELU : public Layer {
 /// Computes max(x, 0) + weight · min(x, 0), with one learned weight, or one for each element of the last axis.
 class WEFT_API PReLU : public Layer {
  public:
-  explicit PReLU(int64_t num_parameters = 1, float start = 0.25f) : PReLU(Place{}, num_parameters, start) {}
+  explicit PReLU(int64_t num_parameters = 1, float start = 0.25f) : PReLU(Scope{}, num_parameters, start) {}
   PReLU(Module& parent, std::string name, int64_t num_parameters = 1, float start = 0.25f)
-      : PReLU(Place{&parent, std::move(name)}, num_parameters, start) {}
-  PReLU(Place place, int64_t num_parameters, float start);
+      : PReLU(Scope{&parent, std::move(name)}, num_parameters, start) {}
+  PReLU(Scope scope, int64_t num_parameters, float start);
   array operator()(const array& x) const override;
   std::string describe() const override;
 

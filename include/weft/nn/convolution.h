@@ -23,7 +23,7 @@ struct ConvOptions {
 /// (PyTorch's is uniform as the weight).
 class WEFT_API Conv : public Layer {
  public:
-  Conv(Place place, int space, int64_t in, int64_t out, const std::vector<int>& kernel, ConvOptions options);
+  Conv(Scope scope, int space, int64_t in, int64_t out, const std::vector<int>& kernel, ConvOptions options);
   array operator()(const array& x) const override;
   std::string describe() const override;
 
@@ -39,29 +39,29 @@ class WEFT_API Conv : public Layer {
 class WEFT_API Conv1d : public Conv {
  public:
   Conv1d(int64_t in, int64_t out, int kernel, ConvOptions options = {})
-      : Conv(Place{}, 1, in, out, {kernel}, std::move(options)) {}
+      : Conv(Scope{}, 1, in, out, {kernel}, std::move(options)) {}
   Conv1d(Module& parent, std::string name, int64_t in, int64_t out, int kernel, ConvOptions options = {})
-      : Conv(Place{&parent, std::move(name)}, 1, in, out, {kernel}, std::move(options)) {}
+      : Conv(Scope{&parent, std::move(name)}, 1, in, out, {kernel}, std::move(options)) {}
 };
 
 /// Convolves x [batch, height, width, in]: [batch, height', width', out].
 class WEFT_API Conv2d : public Conv {
  public:
   Conv2d(int64_t in, int64_t out, const std::vector<int>& kernel, ConvOptions options = {})
-      : Conv(Place{}, 2, in, out, kernel, std::move(options)) {}
+      : Conv(Scope{}, 2, in, out, kernel, std::move(options)) {}
   Conv2d(Module& parent, std::string name, int64_t in, int64_t out, const std::vector<int>& kernel,
          ConvOptions options = {})
-      : Conv(Place{&parent, std::move(name)}, 2, in, out, kernel, std::move(options)) {}
+      : Conv(Scope{&parent, std::move(name)}, 2, in, out, kernel, std::move(options)) {}
 };
 
 /// Convolves x [batch, depth, height, width, in]: [batch, depth', height', width', out].
 class WEFT_API Conv3d : public Conv {
  public:
   Conv3d(int64_t in, int64_t out, const std::vector<int>& kernel, ConvOptions options = {})
-      : Conv(Place{}, 3, in, out, kernel, std::move(options)) {}
+      : Conv(Scope{}, 3, in, out, kernel, std::move(options)) {}
   Conv3d(Module& parent, std::string name, int64_t in, int64_t out, const std::vector<int>& kernel,
          ConvOptions options = {})
-      : Conv(Place{&parent, std::move(name)}, 3, in, out, kernel, std::move(options)) {}
+      : Conv(Scope{&parent, std::move(name)}, 3, in, out, kernel, std::move(options)) {}
 };
 
 /// Options of transposed convolutions: those of the convolution that is transposed.
@@ -77,7 +77,7 @@ struct ConvTransposeOptions {
 /// The transpose of a convolution with these options. Starts as Conv does.
 class WEFT_API ConvTranspose : public Layer {
  public:
-  ConvTranspose(Place place, int space, int64_t in, int64_t out, const std::vector<int>& kernel,
+  ConvTranspose(Scope scope, int space, int64_t in, int64_t out, const std::vector<int>& kernel,
                 ConvTransposeOptions options);
   array operator()(const array& x) const override;
   std::string describe() const override;
@@ -94,30 +94,30 @@ class WEFT_API ConvTranspose : public Layer {
 class WEFT_API ConvTranspose1d : public ConvTranspose {
  public:
   ConvTranspose1d(int64_t in, int64_t out, int kernel, ConvTransposeOptions options = {})
-      : ConvTranspose(Place{}, 1, in, out, {kernel}, std::move(options)) {}
+      : ConvTranspose(Scope{}, 1, in, out, {kernel}, std::move(options)) {}
   ConvTranspose1d(Module& parent, std::string name, int64_t in, int64_t out, int kernel,
                   ConvTransposeOptions options = {})
-      : ConvTranspose(Place{&parent, std::move(name)}, 1, in, out, {kernel}, std::move(options)) {}
+      : ConvTranspose(Scope{&parent, std::move(name)}, 1, in, out, {kernel}, std::move(options)) {}
 };
 
 /// Makes x [batch, height, width, in] larger: [batch, height', width', out].
 class WEFT_API ConvTranspose2d : public ConvTranspose {
  public:
   ConvTranspose2d(int64_t in, int64_t out, const std::vector<int>& kernel, ConvTransposeOptions options = {})
-      : ConvTranspose(Place{}, 2, in, out, kernel, std::move(options)) {}
+      : ConvTranspose(Scope{}, 2, in, out, kernel, std::move(options)) {}
   ConvTranspose2d(Module& parent, std::string name, int64_t in, int64_t out, const std::vector<int>& kernel,
                   ConvTransposeOptions options = {})
-      : ConvTranspose(Place{&parent, std::move(name)}, 2, in, out, kernel, std::move(options)) {}
+      : ConvTranspose(Scope{&parent, std::move(name)}, 2, in, out, kernel, std::move(options)) {}
 };
 
 /// Makes x [batch, depth, height, width, in] larger: [batch, depth', height', width', out].
 class WEFT_API ConvTranspose3d : public ConvTranspose {
  public:
   ConvTranspose3d(int64_t in, int64_t out, const std::vector<int>& kernel, ConvTransposeOptions options = {})
-      : ConvTranspose(Place{}, 3, in, out, kernel, std::move(options)) {}
+      : ConvTranspose(Scope{}, 3, in, out, kernel, std::move(options)) {}
   ConvTranspose3d(Module& parent, std::string name, int64_t in, int64_t out, const std::vector<int>& kernel,
                   ConvTransposeOptions options = {})
-      : ConvTranspose(Place{&parent, std::move(name)}, 3, in, out, kernel, std::move(options)) {}
+      : ConvTranspose(Scope{&parent, std::move(name)}, 3, in, out, kernel, std::move(options)) {}
 };
 
 /// Options of pooling; a list may hold one number for all axes.
@@ -134,7 +134,7 @@ class WEFT_API Pool : public Layer {
  public:
   /// What is computed of a window.
   enum class Kind { max, mean };
-  Pool(Place place, Kind kind, int space, PoolOptions options);
+  Pool(Scope scope, Kind kind, int space, PoolOptions options);
   array operator()(const array& x) const override;
   std::string describe() const override;
 
@@ -148,9 +148,9 @@ class WEFT_API Pool : public Layer {
 template <Pool::Kind kind, int space>
 class PoolOf : public Pool {
  public:
-  explicit PoolOf(PoolOptions options = {}) : Pool(Place{}, kind, space, std::move(options)) {}
+  explicit PoolOf(PoolOptions options = {}) : Pool(Scope{}, kind, space, std::move(options)) {}
   PoolOf(Module& parent, std::string name, PoolOptions options = {})
-      : Pool(Place{&parent, std::move(name)}, kind, space, std::move(options)) {}
+      : Pool(Scope{&parent, std::move(name)}, kind, space, std::move(options)) {}
 };
 /// The pooling layers.
 using MaxPool1d = PoolOf<Pool::Kind::max, 1>;
@@ -183,10 +183,10 @@ struct UpsampleOptions {
 /// values. nearest keeps the dtype of x, linear and cubic make float32 of integers.
 class WEFT_API Upsample : public Layer {
  public:
-  explicit Upsample(UpsampleOptions options = {}) : Upsample(Place{}, std::move(options)) {}
+  explicit Upsample(UpsampleOptions options = {}) : Upsample(Scope{}, std::move(options)) {}
   Upsample(Module& parent, std::string name, UpsampleOptions options = {})
-      : Upsample(Place{&parent, std::move(name)}, std::move(options)) {}
-  Upsample(Place place, UpsampleOptions options);
+      : Upsample(Scope{&parent, std::move(name)}, std::move(options)) {}
+  Upsample(Scope scope, UpsampleOptions options);
   array operator()(const array& x) const override;
   std::string describe() const override;
 

@@ -13,10 +13,10 @@ namespace weft::nn {
 /// Computes x Wᵀ + b for x [..., in]. Weight and bias start as MLX's and PyTorch's: uniform in ±1/√in.
 class WEFT_API Linear : public Layer {
  public:
-  Linear(int64_t in, int64_t out, bool with_bias = true) : Linear(Place{}, in, out, with_bias) {}
+  Linear(int64_t in, int64_t out, bool with_bias = true) : Linear(Scope{}, in, out, with_bias) {}
   Linear(Module& parent, std::string name, int64_t in, int64_t out, bool with_bias = true)
-      : Linear(Place{&parent, std::move(name)}, in, out, with_bias) {}
-  Linear(Place place, int64_t in, int64_t out, bool with_bias);
+      : Linear(Scope{&parent, std::move(name)}, in, out, with_bias) {}
+  Linear(Scope scope, int64_t in, int64_t out, bool with_bias);
   array operator()(const array& x) const override;
   std::string describe() const override;
 
@@ -33,10 +33,10 @@ WEFT_API void use_float8(Module& module, bool on = true);
 /// Selects rows of a table by integer ids. It starts as MLX's: normal, with standard deviation 1/√width.
 class WEFT_API Embedding : public Module {
  public:
-  Embedding(int64_t count, int64_t width) : Embedding(Place{}, count, width) {}
+  Embedding(int64_t count, int64_t width) : Embedding(Scope{}, count, width) {}
   Embedding(Module& parent, std::string name, int64_t count, int64_t width)
-      : Embedding(Place{&parent, std::move(name)}, count, width) {}
-  Embedding(Place place, int64_t count, int64_t width);
+      : Embedding(Scope{&parent, std::move(name)}, count, width) {}
+  Embedding(Scope scope, int64_t count, int64_t width);
   /// Returns the rows [..., width] of the ids [...].
   array operator()(const array& ids) const;
   /// Returns x Wᵀ [..., count], the scores of all rows, for a head tied to the embedding.
@@ -49,9 +49,9 @@ class WEFT_API Embedding : public Module {
 /// Zeroes, in training, each element with probability p and scales the others by 1 / (1 - p); else returns x.
 class WEFT_API Dropout : public Layer {
  public:
-  explicit Dropout(float rate = 0.5f) : Dropout(Place{}, rate) {}
-  Dropout(Module& parent, std::string name, float rate = 0.5f) : Dropout(Place{&parent, std::move(name)}, rate) {}
-  Dropout(Place place, float rate);
+  explicit Dropout(float rate = 0.5f) : Dropout(Scope{}, rate) {}
+  Dropout(Module& parent, std::string name, float rate = 0.5f) : Dropout(Scope{&parent, std::move(name)}, rate) {}
+  Dropout(Scope scope, float rate);
   array operator()(const array& x) const override;
   std::string describe() const override;
 
@@ -61,9 +61,9 @@ class WEFT_API Dropout : public Layer {
 /// Zeroes whole channels, the last axis of images x [batch, height, width, channels] or [height, width, channels].
 class WEFT_API Dropout2d : public Layer {
  public:
-  explicit Dropout2d(float rate = 0.5f) : Dropout2d(Place{}, rate) {}
-  Dropout2d(Module& parent, std::string name, float rate = 0.5f) : Dropout2d(Place{&parent, std::move(name)}, rate) {}
-  Dropout2d(Place place, float rate, int space = 2);
+  explicit Dropout2d(float rate = 0.5f) : Dropout2d(Scope{}, rate) {}
+  Dropout2d(Module& parent, std::string name, float rate = 0.5f) : Dropout2d(Scope{&parent, std::move(name)}, rate) {}
+  Dropout2d(Scope scope, float rate, int space = 2);
   array operator()(const array& x) const override;
   std::string describe() const override;
 
@@ -76,9 +76,9 @@ class WEFT_API Dropout2d : public Layer {
 /// Zeroes whole channels of volumes [batch, depth, height, width, channels] or without the batch.
 class WEFT_API Dropout3d : public Dropout2d {
  public:
-  explicit Dropout3d(float rate = 0.5f) : Dropout2d(Place{}, rate, 3) {}
+  explicit Dropout3d(float rate = 0.5f) : Dropout2d(Scope{}, rate, 3) {}
   Dropout3d(Module& parent, std::string name, float rate = 0.5f)
-      : Dropout2d(Place{&parent, std::move(name)}, rate, 3) {}
+      : Dropout2d(Scope{&parent, std::move(name)}, rate, 3) {}
 };
 
 /// Returns x.
@@ -92,10 +92,10 @@ class WEFT_API Identity : public Layer {
 class WEFT_API Bilinear : public Module {
  public:
   Bilinear(int64_t in1, int64_t in2, int64_t out, bool with_bias = true)
-      : Bilinear(Place{}, in1, in2, out, with_bias) {}
+      : Bilinear(Scope{}, in1, in2, out, with_bias) {}
   Bilinear(Module& parent, std::string name, int64_t in1, int64_t in2, int64_t out, bool with_bias = true)
-      : Bilinear(Place{&parent, std::move(name)}, in1, in2, out, with_bias) {}
-  Bilinear(Place place, int64_t in1, int64_t in2, int64_t out, bool with_bias);
+      : Bilinear(Scope{&parent, std::move(name)}, in1, in2, out, with_bias) {}
+  Bilinear(Scope scope, int64_t in1, int64_t in2, int64_t out, bool with_bias);
   /// Returns [..., out] for x1 [..., in1] and x2 [..., in2].
   array operator()(const array& x1, const array& x2) const;
   std::string describe() const override;

@@ -57,7 +57,7 @@ class WEFT_API Parameter {
 };
 
 /// The position of a module in a larger one, under a name, or by itself.
-struct Place {
+struct Scope {
   Module* parent = nullptr;  ///< null: by itself
   std::string name;          ///< within the parent
 };
@@ -76,8 +76,8 @@ struct Place {
 class WEFT_API Module {
  public:
   Module() = default;
-  Module(Module& parent, std::string name) : Module(Place{&parent, std::move(name)}) {}
-  explicit Module(Place place);
+  Module(Module& parent, std::string name) : Module(Scope{&parent, std::move(name)}) {}
+  explicit Module(Scope scope);
   virtual ~Module();
   Module(const Module&) = delete;
   Module& operator=(const Module&) = delete;

@@ -21,10 +21,10 @@ struct LayerNormOptions {
 /// Computes (x - mean) / √(var + eps) · weight + bias over the last axis, of `width` elements.
 class WEFT_API LayerNorm : public Layer {
  public:
-  explicit LayerNorm(int64_t width, LayerNormOptions options = {}) : LayerNorm(Place{}, width, options) {}
+  explicit LayerNorm(int64_t width, LayerNormOptions options = {}) : LayerNorm(Scope{}, width, options) {}
   LayerNorm(Module& parent, std::string name, int64_t width, LayerNormOptions options = {})
-      : LayerNorm(Place{&parent, std::move(name)}, width, options) {}
-  LayerNorm(Place place, int64_t width, LayerNormOptions options);
+      : LayerNorm(Scope{&parent, std::move(name)}, width, options) {}
+  LayerNorm(Scope scope, int64_t width, LayerNormOptions options);
   array operator()(const array& x) const override;
   std::string describe() const override;
 
@@ -38,10 +38,10 @@ class WEFT_API LayerNorm : public Layer {
 /// Computes x / √(mean(x²) + eps) · weight over the last axis, of `width` elements.
 class WEFT_API RMSNorm : public Layer {
  public:
-  explicit RMSNorm(int64_t width, float epsilon = 1e-5f) : RMSNorm(Place{}, width, epsilon) {}
+  explicit RMSNorm(int64_t width, float epsilon = 1e-5f) : RMSNorm(Scope{}, width, epsilon) {}
   RMSNorm(Module& parent, std::string name, int64_t width, float epsilon = 1e-5f)
-      : RMSNorm(Place{&parent, std::move(name)}, width, epsilon) {}
-  RMSNorm(Place place, int64_t width, float epsilon);
+      : RMSNorm(Scope{&parent, std::move(name)}, width, epsilon) {}
+  RMSNorm(Scope scope, int64_t width, float epsilon);
   array operator()(const array& x) const override;
   std::string describe() const override;
 
@@ -59,10 +59,10 @@ struct InstanceNormOptions {
 class WEFT_API InstanceNorm : public Layer {
  public:
   explicit InstanceNorm(int64_t channels, InstanceNormOptions options = {})
-      : InstanceNorm(Place{}, channels, options) {}
+      : InstanceNorm(Scope{}, channels, options) {}
   InstanceNorm(Module& parent, std::string name, int64_t channels, InstanceNormOptions options = {})
-      : InstanceNorm(Place{&parent, std::move(name)}, channels, options) {}
-  InstanceNorm(Place place, int64_t channels, InstanceNormOptions options);
+      : InstanceNorm(Scope{&parent, std::move(name)}, channels, options) {}
+  InstanceNorm(Scope scope, int64_t channels, InstanceNormOptions options);
   array operator()(const array& x) const override;
   std::string describe() const override;
 
@@ -84,10 +84,10 @@ struct GroupNormOptions {
 class WEFT_API GroupNorm : public Layer {
  public:
   GroupNorm(int64_t groups, int64_t channels, GroupNormOptions options = {})
-      : GroupNorm(Place{}, groups, channels, options) {}
+      : GroupNorm(Scope{}, groups, channels, options) {}
   GroupNorm(Module& parent, std::string name, int64_t groups, int64_t channels, GroupNormOptions options = {})
-      : GroupNorm(Place{&parent, std::move(name)}, groups, channels, options) {}
-  GroupNorm(Place place, int64_t groups, int64_t channels, GroupNormOptions options);
+      : GroupNorm(Scope{&parent, std::move(name)}, groups, channels, options) {}
+  GroupNorm(Scope scope, int64_t groups, int64_t channels, GroupNormOptions options);
   array operator()(const array& x) const override;
   std::string describe() const override;
 
@@ -113,10 +113,10 @@ struct BatchNormOptions {
 /// no variance.
 class WEFT_API BatchNorm : public Layer {
  public:
-  explicit BatchNorm(int64_t channels, BatchNormOptions options = {}) : BatchNorm(Place{}, channels, options) {}
+  explicit BatchNorm(int64_t channels, BatchNormOptions options = {}) : BatchNorm(Scope{}, channels, options) {}
   BatchNorm(Module& parent, std::string name, int64_t channels, BatchNormOptions options = {})
-      : BatchNorm(Place{&parent, std::move(name)}, channels, options) {}
-  BatchNorm(Place place, int64_t channels, BatchNormOptions options);
+      : BatchNorm(Scope{&parent, std::move(name)}, channels, options) {}
+  BatchNorm(Scope scope, int64_t channels, BatchNormOptions options);
   array operator()(const array& x) const override;
   std::string describe() const override;
 

@@ -50,10 +50,10 @@ struct SinusoidalOptions {
 class WEFT_API SinusoidalPositionalEncoding : public Layer {
  public:
   explicit SinusoidalPositionalEncoding(int dims, SinusoidalOptions options = {})
-      : SinusoidalPositionalEncoding(Place{}, dims, options) {}
+      : SinusoidalPositionalEncoding(Scope{}, dims, options) {}
   SinusoidalPositionalEncoding(Module& parent, std::string name, int dims, SinusoidalOptions options = {})
-      : SinusoidalPositionalEncoding(Place{&parent, std::move(name)}, dims, options) {}
-  SinusoidalPositionalEncoding(Place place, int dims, SinusoidalOptions options);
+      : SinusoidalPositionalEncoding(Scope{&parent, std::move(name)}, dims, options) {}
+  SinusoidalPositionalEncoding(Scope scope, int dims, SinusoidalOptions options);
   array operator()(const array& x) const override;
   std::string describe() const override;
 

@@ -18,10 +18,10 @@ class WEFT_API RNN : public Layer {
   /// The function f.
   using Nonlinearity = std::function<array(const array&)>;
   RNN(int64_t in, int64_t hidden, bool with_bias = true, Nonlinearity f = {})
-      : RNN(Place{}, in, hidden, with_bias, std::move(f)) {}
+      : RNN(Scope{}, in, hidden, with_bias, std::move(f)) {}
   RNN(Module& parent, std::string name, int64_t in, int64_t hidden, bool with_bias = true, Nonlinearity f = {})
-      : RNN(Place{&parent, std::move(name)}, in, hidden, with_bias, std::move(f)) {}
-  RNN(Place place, int64_t in, int64_t hidden, bool with_bias, Nonlinearity f);
+      : RNN(Scope{&parent, std::move(name)}, in, hidden, with_bias, std::move(f)) {}
+  RNN(Scope scope, int64_t in, int64_t hidden, bool with_bias, Nonlinearity f);
   /// Returns all h [.., time, hidden]; the first step sees `hidden` [.., hidden], or zeros.
   array operator()(const array& x, const std::optional<array>& hidden) const;
   array operator()(const array& x) const override { return (*this)(x, std::nullopt); }
@@ -38,10 +38,10 @@ class WEFT_API RNN : public Layer {
 /// are in the order r, z, n.
 class WEFT_API GRU : public Layer {
  public:
-  GRU(int64_t in, int64_t hidden, bool with_bias = true) : GRU(Place{}, in, hidden, with_bias) {}
+  GRU(int64_t in, int64_t hidden, bool with_bias = true) : GRU(Scope{}, in, hidden, with_bias) {}
   GRU(Module& parent, std::string name, int64_t in, int64_t hidden, bool with_bias = true)
-      : GRU(Place{&parent, std::move(name)}, in, hidden, with_bias) {}
-  GRU(Place place, int64_t in, int64_t hidden, bool with_bias);
+      : GRU(Scope{&parent, std::move(name)}, in, hidden, with_bias) {}
+  GRU(Scope scope, int64_t in, int64_t hidden, bool with_bias);
   /// Returns all h [.., time, hidden]; the first step sees `hidden` [.., hidden], or zeros.
   array operator()(const array& x, const std::optional<array>& hidden) const;
   array operator()(const array& x) const override { return (*this)(x, std::nullopt); }
@@ -54,10 +54,10 @@ class WEFT_API GRU : public Layer {
 /// Computes i, f, g, o = σ, σ, tanh, σ of Wx x + Wh h + bias, c = f c + i g, h = o tanh(c).
 class WEFT_API LSTM : public Layer {
  public:
-  LSTM(int64_t in, int64_t hidden, bool with_bias = true) : LSTM(Place{}, in, hidden, with_bias) {}
+  LSTM(int64_t in, int64_t hidden, bool with_bias = true) : LSTM(Scope{}, in, hidden, with_bias) {}
   LSTM(Module& parent, std::string name, int64_t in, int64_t hidden, bool with_bias = true)
-      : LSTM(Place{&parent, std::move(name)}, in, hidden, with_bias) {}
-  LSTM(Place place, int64_t in, int64_t hidden, bool with_bias);
+      : LSTM(Scope{&parent, std::move(name)}, in, hidden, with_bias) {}
+  LSTM(Scope scope, int64_t in, int64_t hidden, bool with_bias);
   /// Returns all h and all c [.., time, hidden]; the first step sees `hidden` and `cell` [.., hidden], or zeros.
   std::pair<array, array> run(const array& x, const std::optional<array>& hidden = std::nullopt,
                               const std::optional<array>& cell = std::nullopt) const;

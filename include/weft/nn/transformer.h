@@ -32,10 +32,10 @@ struct MultiHeadOptions {
 class WEFT_API MultiHeadAttention : public Module {
  public:
   MultiHeadAttention(int64_t dims, int64_t heads, MultiHeadOptions options = {})
-      : MultiHeadAttention(Place{}, dims, heads, options) {}
+      : MultiHeadAttention(Scope{}, dims, heads, options) {}
   MultiHeadAttention(Module& parent, std::string name, int64_t dims, int64_t heads, MultiHeadOptions options = {})
-      : MultiHeadAttention(Place{&parent, std::move(name)}, dims, heads, options) {}
-  MultiHeadAttention(Place place, int64_t dims, int64_t heads, MultiHeadOptions options);
+      : MultiHeadAttention(Scope{&parent, std::move(name)}, dims, heads, options) {}
+  MultiHeadAttention(Scope scope, int64_t dims, int64_t heads, MultiHeadOptions options);
   /// Returns [batch, queries, value_output_dims] for sequences [batch, time, width].
   array operator()(const array& queries, const array& keys, const array& values,
                    const std::optional<array>& mask = std::nullopt) const;
@@ -85,11 +85,11 @@ struct TransformerOptions {
 class WEFT_API TransformerEncoderLayer : public Module {
  public:
   TransformerEncoderLayer(int64_t dims, int64_t heads, TransformerOptions options = {})
-      : TransformerEncoderLayer(Place{}, dims, heads, std::move(options)) {}
+      : TransformerEncoderLayer(Scope{}, dims, heads, std::move(options)) {}
   TransformerEncoderLayer(Module& parent, std::string name, int64_t dims, int64_t heads,
                           TransformerOptions options = {})
-      : TransformerEncoderLayer(Place{&parent, std::move(name)}, dims, heads, std::move(options)) {}
-  TransformerEncoderLayer(Place place, int64_t dims, int64_t heads, TransformerOptions options);
+      : TransformerEncoderLayer(Scope{&parent, std::move(name)}, dims, heads, std::move(options)) {}
+  TransformerEncoderLayer(Scope scope, int64_t dims, int64_t heads, TransformerOptions options);
   /// Returns the encoded sequence, of x's shape.
   array operator()(const array& x, const std::optional<array>& mask = std::nullopt) const;
 
@@ -106,11 +106,11 @@ class WEFT_API TransformerEncoderLayer : public Module {
 class WEFT_API TransformerEncoder : public Encoder {
  public:
   TransformerEncoder(int num_layers, int64_t dims, int64_t heads, TransformerOptions options = {})
-      : TransformerEncoder(Place{}, num_layers, dims, heads, std::move(options)) {}
+      : TransformerEncoder(Scope{}, num_layers, dims, heads, std::move(options)) {}
   TransformerEncoder(Module& parent, std::string name, int num_layers, int64_t dims, int64_t heads,
                      TransformerOptions options = {})
-      : TransformerEncoder(Place{&parent, std::move(name)}, num_layers, dims, heads, std::move(options)) {}
-  TransformerEncoder(Place place, int num_layers, int64_t dims, int64_t heads, TransformerOptions options);
+      : TransformerEncoder(Scope{&parent, std::move(name)}, num_layers, dims, heads, std::move(options)) {}
+  TransformerEncoder(Scope scope, int num_layers, int64_t dims, int64_t heads, TransformerOptions options);
   array operator()(const array& x, const std::optional<array>& mask = std::nullopt) const override;
 
   List<TransformerEncoderLayer> layers;  ///< in the order of computation
@@ -124,11 +124,11 @@ class WEFT_API TransformerEncoder : public Encoder {
 class WEFT_API TransformerDecoderLayer : public Module {
  public:
   TransformerDecoderLayer(int64_t dims, int64_t heads, TransformerOptions options = {})
-      : TransformerDecoderLayer(Place{}, dims, heads, std::move(options)) {}
+      : TransformerDecoderLayer(Scope{}, dims, heads, std::move(options)) {}
   TransformerDecoderLayer(Module& parent, std::string name, int64_t dims, int64_t heads,
                           TransformerOptions options = {})
-      : TransformerDecoderLayer(Place{&parent, std::move(name)}, dims, heads, std::move(options)) {}
-  TransformerDecoderLayer(Place place, int64_t dims, int64_t heads, TransformerOptions options);
+      : TransformerDecoderLayer(Scope{&parent, std::move(name)}, dims, heads, std::move(options)) {}
+  TransformerDecoderLayer(Scope scope, int64_t dims, int64_t heads, TransformerOptions options);
   /// Returns the decoded sequence, of x's shape.
   array operator()(const array& x, const array& memory, const std::optional<array>& x_mask = std::nullopt,
                    const std::optional<array>& memory_mask = std::nullopt) const;
@@ -146,11 +146,11 @@ class WEFT_API TransformerDecoderLayer : public Module {
 class WEFT_API TransformerDecoder : public Decoder {
  public:
   TransformerDecoder(int num_layers, int64_t dims, int64_t heads, TransformerOptions options = {})
-      : TransformerDecoder(Place{}, num_layers, dims, heads, std::move(options)) {}
+      : TransformerDecoder(Scope{}, num_layers, dims, heads, std::move(options)) {}
   TransformerDecoder(Module& parent, std::string name, int num_layers, int64_t dims, int64_t heads,
                      TransformerOptions options = {})
-      : TransformerDecoder(Place{&parent, std::move(name)}, num_layers, dims, heads, std::move(options)) {}
-  TransformerDecoder(Place place, int num_layers, int64_t dims, int64_t heads, TransformerOptions options);
+      : TransformerDecoder(Scope{&parent, std::move(name)}, num_layers, dims, heads, std::move(options)) {}
+  TransformerDecoder(Scope scope, int num_layers, int64_t dims, int64_t heads, TransformerOptions options);
   array operator()(const array& x, const array& memory, const std::optional<array>& x_mask = std::nullopt,
                    const std::optional<array>& memory_mask = std::nullopt) const override;
 
@@ -167,12 +167,12 @@ class WEFT_API Transformer : public Module {
  public:
   explicit Transformer(int64_t dims = 512, int64_t heads = 8, int num_encoder_layers = 6, int num_decoder_layers = 6,
                        TransformerOptions options = {})
-      : Transformer(Place{}, dims, heads, num_encoder_layers, num_decoder_layers, std::move(options)) {}
+      : Transformer(Scope{}, dims, heads, num_encoder_layers, num_decoder_layers, std::move(options)) {}
   Transformer(Module& parent, std::string name, int64_t dims = 512, int64_t heads = 8, int num_encoder_layers = 6,
               int num_decoder_layers = 6, TransformerOptions options = {})
-      : Transformer(Place{&parent, std::move(name)}, dims, heads, num_encoder_layers, num_decoder_layers,
+      : Transformer(Scope{&parent, std::move(name)}, dims, heads, num_encoder_layers, num_decoder_layers,
                     std::move(options)) {}
-  Transformer(Place place, int64_t dims, int64_t heads, int num_encoder_layers, int num_decoder_layers,
+  Transformer(Scope scope, int64_t dims, int64_t heads, int num_encoder_layers, int num_decoder_layers,
               TransformerOptions options);
   /// Returns the decoder's result [batch, time of tgt, dims].
   array operator()(const array& src, const array& tgt, const std::optional<array>& src_mask = std::nullopt,

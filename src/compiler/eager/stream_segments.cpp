@@ -46,20 +46,20 @@ std::vector<Segment> segments(std::span<const graph::Value> values) {
     if (leaf && std::none_of(node->inputs().begin(), node->inputs().end(), placed)) continue;
     positions.emplace(node.get(), position_of(*node, positions));
   }
-  const auto place = [&](const graph::Value& v) {  // of a wanted value: what is free is done on its own stream, once
+  const auto location = [&](const graph::Value& v) {  // of a wanted value: what is free is done on its own stream, once
     const auto found = positions.find(v.node.get());
     return found == positions.end() ? Position{0, v.node->stream()} : found->second;
   };
 
   std::map<Position, size_t> numbers;  // in an order in which they can be done: a segment reads from lower levels only
   for (const auto& [node, position] : positions) numbers[position] = 0;
-  for (const graph::Value& v : pending) numbers[place(v)] = 0;
+  for (const graph::Value& v : pending) numbers[location(v)] = 0;
   std::vector<Segment> result;
   for (auto& [position, number] : numbers) {
     number = result.size();
     result.push_back({position.stream, {}, {}});
   }
-  for (const graph::Value& v : pending) result[numbers[place(v)]].wanted.push_back(v);
+  for (const graph::Value& v : pending) result[numbers[location(v)]].wanted.push_back(v);
   for (const auto& node : nodes) {
     const auto at = positions.find(node.get());
     if (at == positions.end()) continue;

@@ -189,7 +189,7 @@ void Grouper::form() {
   by_signature_.clear();
   group_of_.assign(ir_.nodes.size(), -1);
   for (int id = ir_.size(); id-- > 0;)
-    if (is_root(id)) place(id);
+    if (is_root(id)) assign(id);
   if (target_ && target_->machine().wants_many_programs()) join_columns();
 }
 
@@ -200,23 +200,23 @@ int Grouper::add_group(std::unique_ptr<Work> work) {
   return static_cast<int>(groups_.size()) - 1;
 }
 
-void Grouper::place(int node) {
+void Grouper::assign(int node) {
   if (auto it = dot_result_.find(node); it != dot_result_.end()) {
     if (argument_of_.contains(it->second.argument) && argument_of_.at(it->second.argument) == node)
       return;  // with its argument, which comes first
-    if (it->second.sum < 0 || it->second.sum > node) place_dot(node);
+    if (it->second.sum < 0 || it->second.sum > node) assign_dot(node);
     return;
   }
-  if (auto it = argument_of_.find(node); it != argument_of_.end()) return place_dot(it->second);
+  if (auto it = argument_of_.find(node); it != argument_of_.end()) return assign_dot(it->second);
   if (auto it = sum_of_.find(node); it != sum_of_.end()) {
     if (it->second > node)
-      place_dot(it->second);  // with the first of its results: all readers of both are placed by then
+      assign_dot(it->second);  // with the first of its results: all readers of both are placed by then
     return;
   }
-  if (auto it = packs_.find(node); it != packs_.end()) return place_attention(it->second);
+  if (auto it = packs_.find(node); it != packs_.end()) return assign_attention(it->second);
   if (entered_.contains(node)) return;  // with the attention that reads it
-  if (writes_operand(ir_[node].op) || ir_[node].op == Op::cumulative) return place_alone(node);
-  if (is_call(ir_[node].op)) return is_attention(ir_[node]) ? place_attention(node) : place_call(node);
+  if (writes_operand(ir_[node].op) || ir_[node].op == Op::cumulative) return assign_alone(node);
+  if (is_call(ir_[node].op)) return is_attention(ir_[node]) ? assign_attention(node) : assign_call(node);
   if (!cut_.contains(node) && (join_consumer(node) || join_reduction_reader(node) || join_sibling(node))) return;
   begin_group(node);
 }
@@ -250,16 +250,16 @@ void Grouper::wait_along(int g, int view, int base) {
 
 /// Records what the value of `node` at `index` is computed from, down to roots and leaves.
 void Grouper::collect(int g, int node, std::vector<Expr> index, bool conditional) {
-  Places places;
-  std::vector<std::tuple<int, int, bool>> pending{{node, places.of(std::move(index)), conditional}};
+  IndexTuples tuples;
+  std::vector<std::tuple<int, int, bool>> pending{{node, tuples.of(std::move(index)), conditional}};
   ix::Context& cx = *groups_[static_cast<size_t>(g)]->group.cx;
   bool first = true;
   while (!pending.empty()) {
-    const auto [id, place, guarded] = pending.back();
+    const auto [id, tuple, guarded] = pending.back();
     pending.pop_back();
     bool body = std::exchange(first, false);
-    if (!places.visit(id, place, guarded)) continue;
-    const std::vector<Expr>& at = places[place];
+    if (!tuples.visit(id, tuple, guarded)) continue;
+    const std::vector<Expr>& at = tuples[tuple];
     if (!body && (is_leaf(ir_, id) || is_root(id))) {
       request(g, id, at, guarded);
       continue;
@@ -269,19 +269,19 @@ void Grouper::collect(int g, int node, std::vector<Expr> index, bool conditional
     if (is_elementwise(n.op) &&
         std::any_of(users_[static_cast<size_t>(id)].begin(), users_[static_cast<size_t>(id)].end(),
                     [&](int user) { return ir_[user].op == Op::broadcast; }))
-      groups_[static_cast<size_t>(g)]->places.try_emplace(id, at);
+      groups_[static_cast<size_t>(g)]->first_index.try_emplace(id, at);
     if (n.op == Op::concat) {
       for (Access& access : push_concat(cx, ir_, id, at))
-        pending.emplace_back(access.node, places.of(std::move(access.index)), true);
+        pending.emplace_back(access.node, tuples.of(std::move(access.index)), true);
     } else if (is_movement(n.op)) {
       if (n.op == Op::depends) wait_for(g, id);
       Access access = push(cx, ir_, id, at);
-      pending.emplace_back(access.node, places.of(std::move(access.index)), guarded || access.valid);
+      pending.emplace_back(access.node, tuples.of(std::move(access.index)), guarded || access.valid);
     } else if (n.op == Op::gather) {
       size_t rank = index_rank(ir_, id);
       std::vector<Expr> prefix(at.begin(), at.begin() + static_cast<std::ptrdiff_t>(rank));
       for (size_t k = 0; k < n.attrs->axes.size(); ++k)
-        pending.emplace_back(n.inputs[k + 1], places.of(prefix), guarded);
+        pending.emplace_back(n.inputs[k + 1], tuples.of(prefix), guarded);
       std::vector<Expr> inside(at.begin() + static_cast<std::ptrdiff_t>(rank), at.end());
       for (int64_t axis : n.attrs->axes) {
         int64_t range = ir_[n.inputs[0]].type.shape[static_cast<size_t>(axis)].bound() -
@@ -289,15 +289,15 @@ void Grouper::collect(int g, int node, std::vector<Expr> index, bool conditional
         inside[static_cast<size_t>(axis)] =
             inside[static_cast<size_t>(axis)] + cx.variable("gathered", 0, std::max<int64_t>(0, range));
       }
-      pending.emplace_back(n.inputs[0], places.of(std::move(inside)), true);
+      pending.emplace_back(n.inputs[0], tuples.of(std::move(inside)), true);
     } else if (n.op == Op::random_bits) {
       std::vector<Expr> word(at.begin(), at.end() - static_cast<std::ptrdiff_t>(n.attrs->shape.size()));
       word.push_back(cx.constant(0));
-      pending.emplace_back(n.inputs[0], places.of(std::move(word)), true);
+      pending.emplace_back(n.inputs[0], tuples.of(std::move(word)), true);
     } else {
       if (!is_elementwise(n.op) && !n.inputs.empty())
         throw_internal("group", "cannot be computed inline: " + print(ir_, id));
-      for (int input : n.inputs) pending.emplace_back(input, place, guarded);
+      for (int input : n.inputs) pending.emplace_back(input, tuple, guarded);
     }
   }
 }
@@ -350,7 +350,7 @@ void Grouper::begin_group(int node) {
   append_root(g, std::move(root));
 }
 
-void Grouper::place_dot(int node) {
+void Grouper::assign_dot(int node) {
   auto work = std::make_unique<Work>();
   work->group.kind = Group::Kind::dot;
   work->group.cx = std::make_unique<ix::Context>();
@@ -361,14 +361,14 @@ void Grouper::place_dot(int node) {
   if (plan.desc.argument == kernel::ActivationArgument::written) results.push_back(plan.argument);
   if (plan.desc.argument == kernel::ActivationArgument::slope) operands.push_back(plan.argument);
   operands.insert(operands.end(), plan.scales.begin(), plan.scales.end());
-  const int g = place_results(std::move(work), results, operands);
+  const int g = assign_results(std::move(work), results, operands);
   const IrNode& dot = ir_[dot_result_.at(node).dot];
   wait_along(g, dot.inputs[0], plan.a);
   wait_along(g, dot.inputs[1], plan.b);
 }
 
 /// A group of one root, which its class computes from what lies in memory.
-void Grouper::place_alone(int node) {
+void Grouper::assign_alone(int node) {
   auto work = std::make_unique<Work>();
   work->group.kind = ir_[node].op == Op::cumulative ? Group::Kind::cumulative : Group::Kind::scatter;
   work->group.cx = std::make_unique<ix::Context>();
@@ -384,7 +384,7 @@ void Grouper::place_alone(int node) {
 
 /// Results of one call have the same inputs, so that all come after them and before every reader of any: the group is
 /// placed with the first of them.
-void Grouper::place_call(int node) {
+void Grouper::assign_call(int node) {
   const std::vector<int>& results = calls_[static_cast<size_t>(call_of_[static_cast<size_t>(node)])];
   if (node != results.front()) return;
   auto work = std::make_unique<Work>();
@@ -403,10 +403,10 @@ void Grouper::place_call(int node) {
   for (int id : results) plan.results[static_cast<size_t>(ir_[id].output)] = id;
   for (size_t k = 0; k < plan.results.size(); ++k) plan.desc.outputs[k].used = plan.results[k] >= 0;
   const std::vector<int> operands = plan.operands;
-  place_results(std::move(work), results, operands);
+  assign_results(std::move(work), results, operands);
 }
 
-void Grouper::place_attention(int node) {
+void Grouper::assign_attention(int node) {
   const std::vector<int>& results = calls_[static_cast<size_t>(call_of_[static_cast<size_t>(node)])];
   if (node != results.front()) return;
   auto work = std::make_unique<Work>();
@@ -417,17 +417,17 @@ void Grouper::place_attention(int node) {
   const auto entered = caches_.find(node);
   work->group.attention =
       plan_attention(ir_, strides_, base_root_, by_output, packed_, entered == caches_.end() ? -1 : entered->second);
-  if (entered != caches_.end()) return place_with_row(std::move(work), results, entered->second);
+  if (entered != caches_.end()) return assign_with_kv_append(std::move(work), results, entered->second);
   const AttentionPlan& plan = work->group.attention;
   std::vector<int> operands{plan.q.node, plan.k.node, plan.v.node, plan.mask.node};
   if (plan.region.derivative)
     for (int id : {plan.o.node, plan.lse.node, plan.g.node}) operands.push_back(id);
   const auto pack = packed_.find(node);
-  place_results(std::move(work), pack != packed_.end() ? std::vector<int>{pack->second.node} : results, operands);
+  assign_results(std::move(work), pack != packed_.end() ? std::vector<int>{pack->second.node} : results, operands);
 }
 
 /// Attention that makes its query, and the row that it enters into its cache, from what those are made of.
-void Grouper::place_with_row(std::unique_ptr<Work> work, std::vector<int> results, int cache) {
+void Grouper::assign_with_kv_append(std::unique_ptr<Work> work, std::vector<int> results, int cache) {
   std::set<int> inlined, read = sources(cache, &inlined);
   const int query = ir_[results[0]].inputs[0];
   if (is_leaf(ir_, query) || is_root(query)) {
@@ -439,12 +439,12 @@ void Grouper::place_with_row(std::unique_ptr<Work> work, std::vector<int> result
   read.insert(work->group.attention.mask.node);
   results.push_back(cache);
   work->inlined = std::move(inlined);
-  place_results(std::move(work), results, {read.begin(), read.end()});
+  assign_results(std::move(work), results, {read.begin(), read.end()});
 }
 
 /// A group whose roots are the results of one call.
-int Grouper::place_results(std::unique_ptr<Work> work, const std::vector<int>& results,
-                           const std::vector<int>& operands) {
+int Grouper::assign_results(std::unique_ptr<Work> work, const std::vector<int>& results,
+                            const std::vector<int>& operands) {
   for (int id : results) work->group.roots.push_back({id, RootKind::full, {}});
   int g = add_group(std::move(work));
   for (int id : results) {

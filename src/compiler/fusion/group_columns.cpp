@@ -27,7 +27,7 @@ bool is_column_part(const Ir& ir, int node) {
 
 }  // namespace
 
-/// What the value of `node` reads, each at one place and under no condition; false where that is not so.
+/// What the value of `node` reads, each at one position and under no condition; false where that is not so.
 bool Grouper::plain_reads(Group& group, int node, std::vector<Expr> index, Reads& reads) const {
   std::vector<std::pair<int, std::vector<Expr>>> pending{{node, std::move(index)}};
   std::map<int, std::vector<Expr>> seen;
@@ -64,7 +64,7 @@ void Grouper::leave(int g) {
   work.producers.clear();
   work.requests.clear();
   work.inlined.clear();
-  work.places.clear();
+  work.first_index.clear();
 }
 
 bool Grouper::join_columns(int columns, int rows) {

@@ -182,11 +182,11 @@ bool Grouper::rows_compute(int node) const {
     int64_t inner = 1;
     for (const DomainVariable& v : work->group.domain) inner *= v.inner ? v.extent.bound() : 1;
     if (!work->group.has_reduction() || inner < short_reduction) return false;
-    const auto place = work->places.find(node);
-    if (place == work->places.end()) continue;
+    const auto found = work->first_index.find(node);
+    if (found == work->first_index.end()) continue;
     for (const DomainVariable& v : work->group.domain)
       if (v.inner &&
-          std::any_of(place->second.begin(), place->second.end(), [&](Expr e) { return ix::depends_on(e, v.var); }))
+          std::any_of(found->second.begin(), found->second.end(), [&](Expr e) { return ix::depends_on(e, v.var); }))
         return false;
   }
   return true;

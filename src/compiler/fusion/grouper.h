@@ -21,13 +21,14 @@ struct Request {
 
 struct Work {
   Group group;
-  std::map<int, Request> requests;              // roots and leaves that the group's roots read
-  std::set<int> inlined;                        // nodes computed inline
-  std::map<int, std::vector<ix::Expr>> places;  // of those that are read by broadcasting: where the first reader stands
-  std::vector<int> consumers;                   // groups that read this one's roots, each once
-  std::vector<int> producers;                   // the same edges, backwards
-  int64_t rank = 0;                             // a topological order: less than every consumer's
-  mutable int64_t seen = 0;                     // the last search that came here
+  std::map<int, Request> requests;  // roots and leaves that the group's roots read
+  std::set<int> inlined;            // nodes computed inline
+  std::map<int, std::vector<ix::Expr>>
+      first_index;             // of those that are read by broadcasting: where the first reader stands
+  std::vector<int> consumers;  // groups that read this one's roots, each once
+  std::vector<int> producers;  // the same edges, backwards
+  int64_t rank = 0;            // a topological order: less than every consumer's
+  mutable int64_t seen = 0;    // the last search that came here
 };
 
 class Grouper {
@@ -50,16 +51,16 @@ class Grouper {
   bool narrowed_later(int node, const std::vector<int>& groups_using) const;
   Grouping finish();
 
-  void place(int node);
-  void place_dot(int node);
-  void place_alone(int node);
-  void place_call(int node);
-  void place_attention(int node);
-  void place_with_row(std::unique_ptr<Work> work, std::vector<int> results, int cache);
+  void assign(int node);
+  void assign_dot(int node);
+  void assign_alone(int node);
+  void assign_call(int node);
+  void assign_attention(int node);
+  void assign_with_kv_append(std::unique_ptr<Work> work, std::vector<int> results, int cache);
   DotChain chain_of(int dot, const std::vector<int>& outputs);
   bool library_takes(const DotChain& chain);
   void pack_results(const std::vector<int>& results);
-  int place_results(std::unique_ptr<Work> work, const std::vector<int>& results, const std::vector<int>& operands);
+  int assign_results(std::unique_ptr<Work> work, const std::vector<int>& results, const std::vector<int>& operands);
   std::string signature_of(int node) const;
   bool takes_reduction(const Group& group, int node) const;
   bool overwrites_early(int g, const std::vector<int>& readers) const;

@@ -33,7 +33,7 @@ class Orderer {
   int overwritten_by(size_t g, int node, const std::vector<bool>& taken);
   void streams();
   bool in_place(int output, int input);
-  bool same_place(Group& group, int output, int input);
+  bool same_address(Group& group, int output, int input);
   int scatter_operand(int node) const {
     return memory_of(ir_, grouping_.strides, grouping_.is_root, ir_[node].inputs[0]);
   }
@@ -106,8 +106,8 @@ bool Orderer::reaches(int from, int to) {
   return false;
 }
 
-/// An element may be overwritten where it is read at the very place where it is written, and nowhere else.
-bool Orderer::same_place(Group& group, int output, int input) {
+/// An element may be overwritten where it is read at the very position where it is written, and nowhere else.
+bool Orderer::same_address(Group& group, int output, int input) {
   if (output == overlaid(group)) {
     const IrNode& n = ir_[output];
     if (scatter_operand(output) != input) return false;
@@ -153,7 +153,7 @@ bool Orderer::in_place(int output, int input) {
     if (reader != g && reaches(g, reader)) return false;
   bool read_here =
       std::count(readers_[static_cast<size_t>(input)].begin(), readers_[static_cast<size_t>(input)].end(), g) > 0;
-  return !read_here || (!reshaped && same_place(grouping_.groups[static_cast<size_t>(g)], output, input));
+  return !read_here || (!reshaped && same_address(grouping_.groups[static_cast<size_t>(g)], output, input));
 }
 
 void Orderer::update(const Update& update) {
@@ -185,7 +185,7 @@ void Orderer::scatters() {
                              out_.home[static_cast<size_t>(operand)] == operand &&
                              handed_out_[static_cast<size_t>(operand)] == 0;
     bool own = out_.home[static_cast<size_t>(node)] == node;
-    if (only_reader && own && same_place(grouping_.groups[g], node, operand)) {
+    if (only_reader && own && same_address(grouping_.groups[g], node, operand)) {
       own = own && handed_out_[static_cast<size_t>(node)] == 0;
       // The result's buffer is the operand's; where the result is an output, the operand is made in the output's
       // buffer.
@@ -212,7 +212,7 @@ int Orderer::overwritten_by(size_t g, int node, const std::vector<bool>& taken) 
     if (std::any_of(readers.begin(), readers.end(),
                     [&](int reader) { return reader != static_cast<int>(g) && reaches(static_cast<int>(g), reader); }))
       continue;
-    if (same_place(grouping_.groups[g], node, operand)) return operand;
+    if (same_address(grouping_.groups[g], node, operand)) return operand;
   }
   return -1;
 }

@@ -148,7 +148,7 @@ class Copier {
       : time_(time), chosen_(chosen), early_(chosen.size(), -1), late_(chosen.size(), -1) {}
 
   Ir run() {
-    for (int id = 0; id < time_.ir.size(); ++id) place(id);
+    for (int id = 0; id < time_.ir.size(); ++id) copy(id);
     for (int id : time_.ir.inputs) out_.inputs.push_back(early_[static_cast<size_t>(id)]);
     for (int id : time_.ir.outputs) out_.outputs.push_back(early_[static_cast<size_t>(id)]);
     return sweep(std::move(out_));
@@ -165,7 +165,7 @@ class Copier {
     return out_.size() - 1;
   }
 
-  void place(int id) {
+  void copy(int id) {
     const IrNode& n = time_.ir[id];
     auto at = static_cast<size_t>(id);
     std::vector<int> inputs;

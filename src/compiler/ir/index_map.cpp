@@ -65,7 +65,7 @@ Access through_pad(ix::Context& cx, const IrNode& node, const Shape& from, std::
   return access;
 }
 
-/// The pair (window, element) is one place along the windowed axis.
+/// The pair (window, element) is one position along the windowed axis.
 std::vector<Expr> through_window(const IrNode& node, std::span<const Expr> index) {
   auto axis = static_cast<size_t>(node.attrs->axes[0]);
   std::vector<Expr> result(index.begin(), index.end());
@@ -120,12 +120,12 @@ std::vector<Access> push_concat(ix::Context& cx, const Ir& ir, int concat, std::
   return branches;
 }
 
-bool Places::Less::operator()(const std::vector<Expr>& a, const std::vector<Expr>& b) const {
+bool IndexTuples::Less::operator()(const std::vector<Expr>& a, const std::vector<Expr>& b) const {
   return std::lexicographical_compare(a.begin(), a.end(), b.begin(), b.end(),
                                       [](Expr x, Expr y) { return std::less<>()(x.get(), y.get()); });
 }
 
-int Places::of(std::vector<Expr> index) {
+int IndexTuples::of(std::vector<Expr> index) {
   const auto [it, fresh] = numbers_.try_emplace(std::move(index), static_cast<int>(indices_.size()));
   if (fresh) indices_.push_back(&it->first);
   return it->second;

@@ -27,19 +27,20 @@ std::vector<Access> push_concat(ix::Context& cx, const Ir& ir, int concat, std::
 /// else.
 Access peel(ix::Context& cx, const Ir& ir, int node, std::vector<ix::Expr> index);
 
-/// The places where a walk looks, each a number: most steps, those through elementwise operators, stay where they are.
-class Places {
+/// The positions where a walk looks, each a number: most steps, those through elementwise operators, stay where they
+/// are.
+class IndexTuples {
  public:
-  Places() = default;
-  Places(const Places&) = delete;
-  Places& operator=(const Places&) = delete;
+  IndexTuples() = default;
+  IndexTuples(const IndexTuples&) = delete;
+  IndexTuples& operator=(const IndexTuples&) = delete;
   int of(std::vector<ix::Expr> index);
-  const std::vector<ix::Expr>& operator[](int place) const { return *indices_[static_cast<size_t>(place)]; }
-  /// Whether the walk has not been at this node and place before; `mark` tells walks apart that do not count for each
-  /// other.
-  bool visit(int node, int place, bool mark = false) {
+  const std::vector<ix::Expr>& operator[](int tuple) const { return *indices_[static_cast<size_t>(tuple)]; }
+  /// Whether the walk has not been at this node and position before; `mark` tells walks apart that do not count for
+  /// each other.
+  bool visit(int node, int tuple, bool mark = false) {
     return seen_.insert(
-        (static_cast<uint64_t>(node) << 33 | static_cast<uint64_t>(mark) << 32 | static_cast<uint64_t>(place)) + 1);
+        (static_cast<uint64_t>(node) << 33 | static_cast<uint64_t>(mark) << 32 | static_cast<uint64_t>(tuple)) + 1);
   }
 
  private:

@@ -49,7 +49,7 @@ std::optional<Storage> moved(const graph::Node& node, Storage at) {
         for (size_t k = 0; k < from.size(); ++k) at.offset += attrs.start[k] * at.strides[k];
       for (size_t k = 0; k < from.size(); ++k) strides.push_back(at.strides[k] * attrs.step[k]);
       break;
-    default: strides = at.strides;  // the same elements at the same places
+    default: strides = at.strides;  // the same elements at the same positions
   }
   at.strides = std::move(strides);
   return at;

@@ -226,13 +226,13 @@ Value Emitter::gather(int node, const std::vector<Expr>& index, Expr valid) {
 
 /// Word `at`: one of the four words of block at / 4.
 Value Emitter::philox(Value key0, Value key1, Expr at) {
-  Value block = index_value(at / 4), place = index_value(at % 4);
+  Value block = index_value(at / 4), position = index_value(at % 4);
   Value low = b_.cast(block, uint32), high = b_.cast(b_.scalar(ScalarOp::shr, {block, b_.index(32)}), uint32),
         zero = b_.constant(uint32, Number::of_int(0));
   auto word = [&](ScalarOp op) { return b_.scalar(op, {key0, key1, low, high, zero, zero}); };
-  auto is = [&](int64_t k) { return b_.scalar(ScalarOp::eq, {place, b_.index(k)}); };
+  auto is = [&](int64_t k) { return b_.scalar(ScalarOp::eq, {position, b_.index(k)}); };
   Value first = b_.select(is(0), word(ScalarOp::philox0), word(ScalarOp::philox1));
-  return b_.select(b_.lt(place, b_.index(2)), first,
+  return b_.select(b_.lt(position, b_.index(2)), first,
                    b_.select(is(2), word(ScalarOp::philox2), word(ScalarOp::philox3)));
 }
 

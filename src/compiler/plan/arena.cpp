@@ -24,7 +24,7 @@ int64_t live_bytes(const std::vector<Lifetime>& buffers) {
   return most;
 }
 
-int64_t place(std::vector<Lifetime>& buffers) {
+int64_t assign_offsets(std::vector<Lifetime>& buffers) {
   std::vector<size_t> by_size(buffers.size());
   std::iota(by_size.begin(), by_size.end(), 0);
   std::stable_sort(by_size.begin(), by_size.end(),

@@ -16,6 +16,6 @@ int64_t live_bytes(const std::vector<Lifetime>& buffers);
 
 /// Places the largest first, each at the lowest free offset (greedy strip packing, arXiv:1804.10001); multiples of 64
 /// bytes. Returns the arena's size.
-int64_t place(std::vector<Lifetime>& buffers);
+int64_t assign_offsets(std::vector<Lifetime>& buffers);
 
 }  // namespace weft::compiler

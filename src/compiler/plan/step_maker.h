@@ -51,7 +51,7 @@ class StepMaker {
   void plan_arena();
   int home(int node) const { return ordering_.home[static_cast<size_t>(node)]; }
   int64_t bytes(int node) const { return volume(ir_[node].type.shape) * ir_[node].type.dtype.size(); }
-  Place place(int node) const;
+  Location location(int node) const;
   LowerContext context() const {
     return {ir_, grouping_, ordering_.home, ordering_.stored, ordering_.streamed, target_};
   }
@@ -76,7 +76,7 @@ class StepMaker {
   std::unordered_map<const Lowered*, Cost> costs_;
   std::unordered_map<Digest, size_t> kernel_numbers_;
   std::unordered_map<Digest, int> latest_;  // kernel → draft that a sibling may join
-  std::map<int, Place> places_;             // homes → memory
+  std::map<int, Location> locations_;       // homes → memory
   std::map<int, int> saved_;                // inputs whose old value is needed at the end → pseudo node
   int next_pseudo_ = 0;
   std::map<int, int64_t> pseudo_bytes_;

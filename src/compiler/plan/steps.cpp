@@ -90,7 +90,7 @@ bool StepMaker::merge(int g, Draft& draft) {
   constexpr int64_t small = 1 << 16;
   auto it = latest_.find(draft.digest);
   if (it == latest_.end() || ordering_.scatter_source[static_cast<size_t>(g)] >= 0)
-    return false;  // a copied operand ties it to its place
+    return false;  // a copied operand ties it to its location
   int at = it->second;
   auto movable = [&](int group) {
     const auto& roots = grouping_.groups[static_cast<size_t>(group)].roots;
@@ -249,13 +249,13 @@ std::set<int> StepMaker::updated_inputs() const {
 }
 
 /// Parameters that are bound to nothing but inputs which no step writes: a device may look at them before the step
-/// before has ended. So it may at what only later steps write, which is said of single numbers (the place of a token)
-/// and of the cache that attention enters its own row into.
+/// before has ended. So it may at what only later steps write, which is said of single numbers (the position of a
+/// token) and of the cache that attention enters its own row into.
 void StepMaker::mark_constants() {
   if (!target_.machine().queues_launches()) return;
   std::set<int> written, so_far;
   for (int node : updated_inputs())
-    if (const auto it = places_.find(node); it != places_.end() && it->second.in == Place::In::input)
+    if (const auto it = locations_.find(node); it != locations_.end() && it->second.in == Location::In::input)
       written.insert(it->second.number);
   for (kernel::Kernel& kernel : plan_.kernels)
     for (kernel::Param& p : kernel.params) p.constant = true;
@@ -267,21 +267,22 @@ void StepMaker::mark_constants() {
     for (const StepSegment& segment : step.segments)
       for (size_t k = 0; k < segment.buffers.size(); ++k) {
         kernel::Param& p = plan_.kernels[step.kernel].params[k];
-        const Place& at = segment.buffers[k];
-        const bool input = at.in == Place::In::input, late = so_far.contains(at.number);
+        const Location& at = segment.buffers[k];
+        const bool input = at.in == Location::In::input, late = so_far.contains(at.number);
         if (input && p.written) now.insert(at.number);
         const bool number = input && volume(ir_[ir_.inputs[static_cast<size_t>(at.number)]].type.shape) == 1;
         p.constant = p.constant && input &&
                      (p.written ? enters_row && !late : !written.contains(at.number) || (number && !late));
       }
-    for (const Place& at : step.operands)
-      if (at.in == Place::In::input && written.contains(at.number)) now.insert(at.number);
+    for (const Location& at : step.operands)
+      if (at.in == Location::In::input && written.contains(at.number)) now.insert(at.number);
     so_far.merge(now);
   }
 }
 
 void StepMaker::assign_outputs() {
-  for (size_t k = 0; k < ir_.inputs.size(); ++k) places_[ir_.inputs[k]] = {Place::In::input, static_cast<int>(k), 0};
+  for (size_t k = 0; k < ir_.inputs.size(); ++k)
+    locations_[ir_.inputs[k]] = {Location::In::input, static_cast<int>(k), 0};
   const std::set<int> updated = updated_inputs();
   for (size_t k = 0; k < ir_.outputs.size(); ++k) {
     int id = ir_.outputs[k], node = output_node(ir_, id);
@@ -291,21 +292,21 @@ void StepMaker::assign_outputs() {
                                [&](const Copy& c) { return c.output == static_cast<int>(k); });
     int at = home(node);
     if (update != ordering_.last.end()) {
-      out.place = places_.at(update->to);
+      out.location = locations_.at(update->to);
     } else if (is_leaf(ir_, node) && updated.contains(node)) {
       out.owns = true;
       out.bytes = bytes(node);
-      out.place = {Place::In::output, static_cast<int>(k), 0};
-      places_[next_pseudo_] = out.place;
+      out.location = {Location::In::output, static_cast<int>(k), 0};
+      locations_[next_pseudo_] = out.location;
       pseudo_bytes_[next_pseudo_] = out.bytes;
       copy(node, next_pseudo_++);
-    } else if (auto it = places_.find(at); it != places_.end()) {
-      out.place = it->second;
-      if (out.place.in == Place::In::output) out.same_as = out.place.number;
+    } else if (auto it = locations_.find(at); it != locations_.end()) {
+      out.location = it->second;
+      if (out.location.in == Location::In::output) out.same_as = out.location.number;
     } else {
       out.owns = true;
       out.bytes = bytes(at);
-      out.place = places_[at] = {Place::In::output, static_cast<int>(k), 0};
+      out.location = locations_[at] = {Location::In::output, static_cast<int>(k), 0};
     }
     plan_.outputs.push_back(std::move(out));
   }
@@ -316,7 +317,7 @@ void StepMaker::plan_arena() {
   for (size_t s = 0; s < drafts_.size(); ++s)
     for (const auto& segment : drafts_[s].nodes)
       for (int node : segment) {
-        if (places_.contains(node)) continue;
+        if (locations_.contains(node)) continue;
         int64_t size = node < ir_.size() ? bytes(node) : pseudo_bytes_.at(node);
         auto [it, fresh] = lifetimes.try_emplace(
             node, Lifetime{std::max<int64_t>(size, 1), static_cast<int>(s), static_cast<int>(s), -1});
@@ -326,14 +327,14 @@ void StepMaker::plan_arena() {
   std::vector<Lifetime> list;
   for (const auto& [node, lifetime] : lifetimes) list.push_back(lifetime);
   plan_.live_bytes = live_bytes(list);
-  plan_.arena_bytes = weft::compiler::place(list);
+  plan_.arena_bytes = weft::compiler::assign_offsets(list);
   size_t k = 0;
-  for (const auto& [node, lifetime] : lifetimes) places_[node] = {Place::In::arena, 0, list[k++].offset};
+  for (const auto& [node, lifetime] : lifetimes) locations_[node] = {Location::In::arena, 0, list[k++].offset};
 }
 
-Place StepMaker::place(int node) const {
-  auto it = places_.find(node);
-  check(it != places_.end(), "steps", "a buffer was not placed");
+Location StepMaker::location(int node) const {
+  auto it = locations_.find(node);
+  check(it != locations_.end(), "steps", "a buffer was not placed");
   return it->second;
 }
 
@@ -375,10 +376,10 @@ StepPlan StepMaker::run() {
   for (Draft& draft : drafts_) {
     Step step = std::move(draft.step);
     for (size_t s = 0; s < step.segments.size(); ++s)
-      for (int node : draft.nodes[s]) step.segments[s].buffers.push_back(place(node));
+      for (int node : draft.nodes[s]) step.segments[s].buffers.push_back(location(node));
     if (step.segments.empty())
       for (size_t k = 0; k < draft.nodes[0].size(); ++k) {
-        step.operands.push_back(place(draft.nodes[0][k]));
+        step.operands.push_back(location(draft.nodes[0][k]));
         if (k < draft.offsets.size()) step.operands.back().offset += draft.offsets[k];
       }
     add_costs(draft, step);

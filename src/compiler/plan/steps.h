@@ -12,14 +12,14 @@
 
 namespace weft::compiler {
 
-struct Place {
+struct Location {
   enum class In : uint8_t { input, output, arena } in = In::arena;
   int number = 0;      // input or output
   int64_t offset = 0;  // bytes
 };
 
 struct StepSegment {
-  std::vector<Place> buffers;
+  std::vector<Location> buffers;
   std::vector<SymbolArgument> symbols;
   int64_t grid = 0;
 };
@@ -35,13 +35,13 @@ struct Step {
   std::string what;               // for people: "max sub exp sum div -> f32(64,64)"
   std::shared_ptr<const target::LibraryCall> call;
   std::shared_ptr<const Nested> program;  // nested: control flow
-  std::vector<Place> operands;            // library, nested: as target::LibraryCall::run takes them; copy: from, to
+  std::vector<Location> operands;         // library, nested: as target::LibraryCall::run takes them; copy: from, to
   int64_t bytes = 0;                      // copy
 };
 
 /// A result: an input's storage handed through, or a buffer of the run.
 struct OutputPlan {
-  Place place;
+  Location location;
   int64_t bytes = 0;   // of an own buffer
   int64_t offset = 0;  // elements
   Strides strides;

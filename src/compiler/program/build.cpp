@@ -122,7 +122,7 @@ class CompiledProgram : public Program {
     Runner(const CompiledProgram& program, std::span<const int64_t> symbols);
     void run() override;
     void run(size_t begin, size_t end);  // of its steps
-    void* address(const Place& place) const;
+    void* address(const Location& location) const;
     Replays::Key key() const;
     void copy(void* to, const void* from, size_t bytes) const;
     /// From now on the device's times are noted: the number of the turn. They become slices after `run`.
@@ -310,11 +310,11 @@ std::vector<graph::Storage> CompiledProgram::run(std::span<const graph::Storage>
 
   std::vector<graph::Storage> results;
   for (const OutputPlan& out : steps_.outputs) {
-    if (out.place.in == Place::In::input) {
-      const graph::Storage& source = inputs[static_cast<size_t>(out.place.number)];
+    if (out.location.in == Location::In::input) {
+      const graph::Storage& source = inputs[static_cast<size_t>(out.location.number)];
       results.push_back({source.buffer, source.offset, out.strides});
     } else {
-      results.push_back({owned[static_cast<size_t>(out.place.number)], 0, out.strides});
+      results.push_back({owned[static_cast<size_t>(out.location.number)], 0, out.strides});
     }
   }
   return results;
@@ -328,7 +328,8 @@ std::unique_ptr<BoundProgram> CompiledProgram::bind(std::span<const int64_t> sym
       for (size_t k = 0; k < program.steps_.outputs.size(); ++k) {
         const OutputPlan& out = program.steps_.outputs[k];
         const graph::Type& type = program.ir_[program.ir_.outputs[k]].type;
-        if (!out.owns) shared_.push_back({k, out.place, static_cast<size_t>(volume(type.shape) * type.dtype.size())});
+        if (!out.owns)
+          shared_.push_back({k, out.location, static_cast<size_t>(volume(type.shape) * type.dtype.size())});
       }
     }
     void run() override {
@@ -337,13 +338,13 @@ std::unique_ptr<BoundProgram> CompiledProgram::bind(std::span<const int64_t> sym
       Runner::run();
       if (timed) keep_times();
       for (const Shared& s : shared_)
-        if (const void* from = address(s.place); from != outputs[s.output]) copy(outputs[s.output], from, s.bytes);
+        if (const void* from = address(s.location); from != outputs[s.output]) copy(outputs[s.output], from, s.bytes);
     }
 
    private:
     struct Shared {
       size_t output;
-      Place place;
+      Location location;
       size_t bytes;
     };
     std::vector<Shared> shared_;
@@ -373,11 +374,11 @@ Replays::Key CompiledProgram::Runner::key() const {
   return key;
 }
 
-void* CompiledProgram::Runner::address(const Place& place) const {
-  void* base = place.in == Place::In::input    ? inputs[static_cast<size_t>(place.number)]
-               : place.in == Place::In::output ? outputs[static_cast<size_t>(place.number)]
-                                               : arena_base_;
-  return static_cast<char*>(base) + place.offset;
+void* CompiledProgram::Runner::address(const Location& location) const {
+  void* base = location.in == Location::In::input    ? inputs[static_cast<size_t>(location.number)]
+               : location.in == Location::In::output ? outputs[static_cast<size_t>(location.number)]
+                                                     : arena_base_;
+  return static_cast<char*>(base) + location.offset;
 }
 
 int64_t CompiledProgram::Runner::value(const Symbol* symbol) const {
@@ -447,7 +448,7 @@ void CompiledProgram::Runner::execute(const Step& step) {
     ++counters.copies;
     return;
   }
-  for (const Place& place : step.operands) pointers_.push_back(address(place));
+  for (const Location& location : step.operands) pointers_.push_back(address(location));
   if (step.kind == Step::Kind::nested)
     return step.program->run(pointers_, [this](const Symbol* s) { return value(s); });
   if (step.kind == Step::Kind::library) {
@@ -458,7 +459,7 @@ void CompiledProgram::Runner::execute(const Step& step) {
   values_.clear();
   segments_.clear();
   for (const StepSegment& s : step.segments) {
-    for (const Place& place : s.buffers) pointers_.push_back(address(place));
+    for (const Location& location : s.buffers) pointers_.push_back(address(location));
     for (const SymbolArgument& argument : s.symbols)
       values_.push_back(argument.symbol ? value(argument.symbol) : argument.value);
   }
@@ -480,17 +481,17 @@ std::string CompiledProgram::print_plan() const {
   text +=
       fmt::format("{} nodes, {} kernels; ms: simplify {:.2f}, group {:.2f}, lower {:.2f}, code {:.2f}\n", ir_.size(),
                   steps_.kernels.size(), stats_.simplify_ms, stats_.group_ms, stats_.lower_ms, stats_.compile_ms);
-  auto name = [](const Place& p) {
+  auto name = [](const Location& p) {
     const char* in[] = {"input", "output", "arena"};
-    return p.in == Place::In::arena ? fmt::format("arena+{}", p.offset)
-                                    : fmt::format("{}{}{}", in[static_cast<int>(p.in)], p.number,
-                                                  p.offset ? fmt::format("+{}", p.offset) : "");
+    return p.in == Location::In::arena ? fmt::format("arena+{}", p.offset)
+                                       : fmt::format("{}{}{}", in[static_cast<int>(p.in)], p.number,
+                                                     p.offset ? fmt::format("+{}", p.offset) : "");
   };
   for (const Step& step : steps_.steps) {
     text += step.call ? fmt::format("{} by {}", step.name, step.call->name()) : step.name;
     if (step.segments.size() > 1) text += fmt::format(" ({} segments)", step.segments.size());
-    const auto& places = step.segments.empty() ? step.operands : step.segments[0].buffers;
-    for (const Place& place : places) text += " " + name(place);
+    const auto& locations = step.segments.empty() ? step.operands : step.segments[0].buffers;
+    for (const Location& location : locations) text += " " + name(location);
     if (!step.segments.empty()) text += fmt::format(" grid {}", step.segments[0].grid);
     text += "\n";
   }

@@ -24,7 +24,7 @@ int number_behind(const Ir& ir, int id) {
   return id;
 }
 
-/// Is `index` the last of `count` places?
+/// Is `index` the last of `count` positions?
 bool is_last_of(const Ir& ir, int index, int count) {
   const IrNode& n = ir[number_behind(ir, index)];
   const auto is = [&](int id, double v) {
@@ -52,7 +52,7 @@ bool read_by_region_alone(const Ir& ir, const Users& users, int node, int attent
   return true;
 }
 
-/// A scatter of one slice that is whole but along the one indexed axis, of which it has a single place.
+/// A scatter of one slice that is whole but along the one indexed axis, of which it has a single position.
 bool enters_one_row(const Ir& ir, int node) {
   const IrNode& n = ir[node];
   if (n.op != Op::scatter || n.attrs->mode != graph::ScatterMode::set || n.attrs->axes.size() != 1 ||

@@ -18,7 +18,7 @@ constexpr int64_t least_rows = 4096;  // shorter columns lie in a cache when the
 constexpr size_t most_walked = 2048;  // nodes that a search looks at
 constexpr size_t most_terms = 4, most_sums = 32;
 
-/// Of a linear expression: a product of numbers, one a channel, and of values of all places, of which there may be
+/// Of a linear expression: a product of numbers, one a channel, and of values of all positions, of which there may be
 /// none.
 struct Term {
   std::vector<int> numbers, values;
@@ -62,7 +62,7 @@ class LinearSums : Rewriter {
     return from_[from_[a].inputs[0]].type.shape == from_[from_[b].inputs[0]].type.shape;
   }
 
-  /// The column sums over the same places that `node` is computed from; where `through`, also those that lie behind
+  /// The column sums over the same positions that `node` is computed from; where `through`, also those that lie behind
   /// others. Nothing where there is too much to look at.
   std::optional<std::set<int>> sums_behind(int node, int like, bool through) const {
     std::set<int> sums, seen;
@@ -97,7 +97,7 @@ class LinearSums : Rewriter {
     return last;
   }
 
-  /// Of one number a channel spread over all places: the numbers. -1 of anything else.
+  /// Of one number a channel spread over all positions: the numbers. -1 of anything else.
   int numbers_of(int id) const {
     const IrNode& n = from_[id];
     if (n.op != Op::broadcast) return -1;
@@ -194,13 +194,13 @@ class LinearSums : Rewriter {
 
   /// The column sum of a product of values; of none: how many there are.
   int sum_of(const std::vector<int>& values, const IrNode& like) {
-    const Shape& places = from_[like.inputs[0]].type.shape;
+    const Shape& positions = from_[like.inputs[0]].type.shape;
     if (values.empty()) {
       IrNode count = made(Op::constant, {}, {}, float32);
-      count.attrs.edit().number = Number::of_real(static_cast<double>(volume(places) / places.back().bound()));
+      count.attrs.edit().number = Number::of_real(static_cast<double>(volume(positions) / positions.back().bound()));
       return shaped(Op::broadcast, shaped(Op::reshape, add(std::move(count)), {1}), like.type.shape);
     }
-    const auto [known, fresh] = sums_.try_emplace({values, bounds(places)}, -1);
+    const auto [known, fresh] = sums_.try_emplace({values, bounds(positions)}, -1);
     if (!fresh) return known->second;
     if (values.size() == 1)
       for (int user : users_[static_cast<size_t>(values[0])])
@@ -208,7 +208,7 @@ class LinearSums : Rewriter {
           return known->second = renamed(user);
     int product = renamed(values[0]);
     for (size_t k = 1; k < values.size(); ++k)
-      product = add(made(Op::mul, {product, renamed(values[k])}, places, float32));
+      product = add(made(Op::mul, {product, renamed(values[k])}, positions, float32));
     IrNode sum = like;
     sum.inputs = {product};
     sum.stage = stage_;
@@ -218,7 +218,7 @@ class LinearSums : Rewriter {
   const Users users_;
   const std::set<int> outputs_;
   std::map<int, Terms> found_;                                             // by column sum: what it becomes
-  std::map<std::pair<std::vector<int>, std::vector<int64_t>>, int> sums_;  // that were made: by factors and places
+  std::map<std::pair<std::vector<int>, std::vector<int64_t>>, int> sums_;  // that were made: by factors and positions
 };
 
 }  // namespace

@@ -97,10 +97,10 @@ class Picker : Rewriter {
     graph::Attrs& attrs = counting.attrs.edit();
     attrs.axes = {0}, attrs.shape = flat, attrs.dtype = int64;
     const int start = node(Op::mul, {add(std::move(counting)), number(length, flat, int64)}, flat, int64);
-    const int place =
+    const int position =
         node(Op::add, {start, node(Op::select, {inside, target, number(0, flat, int64)}, flat, int64)}, flat, int64);
     const Dtype dtype = from_[pick.source].type.dtype;
-    IrNode read = made(Op::gather, {reshaped(renamed(pick.source), {count * length}), place}, {count, 1}, dtype);
+    IrNode read = made(Op::gather, {reshaped(renamed(pick.source), {count * length}), position}, {count, 1}, dtype);
     graph::Attrs& slices = read.attrs.edit();
     slices.axes = {0}, slices.shape = {1};
     const int value = cast(reshaped(add(std::move(read)), flat), reduction.type.dtype);

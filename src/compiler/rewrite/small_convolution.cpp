@@ -99,8 +99,8 @@ class FewTaps : Rewriter {
   }
 
   /// What each output sees through the tap (k…, c), as often as there are channels.
-  int seen(int x, const Form& form, const Shape& places, const std::vector<int64_t>& tap) {
-    Shape shape = places;
+  int seen(int x, const Form& form, const Shape& positions, const std::vector<int64_t>& tap) {
+    Shape shape = positions;
     shape.back() = 1;
     IrNode node = made(Op::slice, {x}, shape, to_[x].type.dtype);
     graph::Attrs& attrs = node.attrs.edit();
@@ -112,7 +112,7 @@ class FewTaps : Rewriter {
       attrs.step[k + 1] = form.stride[k];
     }
     attrs.start.back() = tap.back();
-    return cast(shaped(Op::broadcast, add(std::move(node)), places), float32);
+    return cast(shaped(Op::broadcast, add(std::move(node)), positions), float32);
   }
 
   /// Visits the taps of w [O, k…, C], row-major.
@@ -128,7 +128,7 @@ class FewTaps : Rewriter {
   /// [N, o…, O]: the sum over the taps of what is seen times the tap's weights.
   int forward(const IrNode& call) {
     const Form form(call.attrs->composite->integers);
-    const Shape places = call.type.shape, w = to_[call.inputs[1]].type.shape;
+    const Shape positions = call.type.shape, w = to_[call.inputs[1]].type.shape;
     const int x = padded(call.inputs[0], form);
     int sum = -1;
     each_tap(w, [&](const std::vector<int64_t>& tap) {
@@ -141,13 +141,13 @@ class FewTaps : Rewriter {
       attrs.start.insert(attrs.start.begin(), 0);
       attrs.step.assign(w.size(), 1);
       const int weight =
-          cast(shaped(Op::broadcast, shaped(Op::reshape, add(std::move(node)), {w[0]}), places), float32);
-      const int product = add(made(Op::mul, {seen(x, form, places, tap), weight}, places, float32));
+          cast(shaped(Op::broadcast, shaped(Op::reshape, add(std::move(node)), {w[0]}), positions), float32);
+      const int product = add(made(Op::mul, {seen(x, form, positions, tap), weight}, positions, float32));
       if (sum < 0) {
         sum = product;
         return;
       }
-      IrNode total = made(Op::add, {sum, product}, places, float32);
+      IrNode total = made(Op::add, {sum, product}, positions, float32);
       total.fused = true;
       sum = add(std::move(total));
     });
@@ -169,29 +169,29 @@ class FewTaps : Rewriter {
     return node.inputs == to_[v].inputs ? v : add(std::move(node));
   }
 
-  /// [O, k…, C]: for each tap the sum of g times what is seen through it, over examples and places.
+  /// [O, k…, C]: for each tap the sum of g times what is seen through it, over examples and positions.
   int weights(const IrNode& call) {
     const Form form(call.attrs->composite->integers);
     const graph::Type result = call.type;
     const int g = cast(call.inputs[1], float32), x = padded(call.inputs[0], form);
-    const Shape places = to_[g].type.shape, one{1, places.back()};
+    const Shape positions = to_[g].type.shape, one{1, positions.back()};
     std::vector<int> each;
     each_tap(result.shape, [&](const std::vector<int64_t>& tap) {
-      IrNode sum = made(Op::reduce, {add(made(Op::mul, {g, seen(x, form, places, tap)}, places, float32))},
-                        {places.back()}, float32);
+      IrNode sum = made(Op::reduce, {add(made(Op::mul, {g, seen(x, form, positions, tap)}, positions, float32))},
+                        {positions.back()}, float32);
       sum.attrs.edit().reducer = kernel::Reducer::sum;
-      for (size_t axis = 0; axis + 1 < places.size(); ++axis)
+      for (size_t axis = 0; axis + 1 < positions.size(); ++axis)
         sum.attrs.edit().axes.push_back(static_cast<int64_t>(axis));
       each.push_back(shaped(Op::reshape, add(std::move(sum)), one));
     });
     const auto taps = static_cast<int64_t>(each.size());
     int all = each[0];
     if (taps > 1) {
-      IrNode joined = made(Op::concat, each, {taps, places.back()}, float32);
+      IrNode joined = made(Op::concat, each, {taps, positions.back()}, float32);
       joined.attrs.edit().axes = {0};
       all = add(std::move(joined));
     }
-    IrNode turned = made(Op::permute, {all}, {places.back(), taps}, float32);
+    IrNode turned = made(Op::permute, {all}, {positions.back(), taps}, float32);
     turned.attrs.edit().axes = {1, 0};
     return cast(shaped(Op::reshape, add(std::move(turned)), result.shape), result.dtype);
   }

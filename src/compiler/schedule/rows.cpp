@@ -64,15 +64,15 @@ class Survey {
 
   void walk(int node, std::vector<Expr> index, bool of_reduction) {
     int first = of_reduction ? ir_[node].inputs[0] : node;
-    std::vector<std::pair<int, int>> pending{{first, places_.of(std::move(index))}};
+    std::vector<std::pair<int, int>> pending{{first, tuples_.of(std::move(index))}};
     bool body = !of_reduction;
     while (!pending.empty()) {
-      const auto [id, place] = pending.back();
+      const auto [id, tuple] = pending.back();
       pending.pop_back();
       bool is_body = std::exchange(body, false);
-      if (!places_.visit(id, place)) continue;
+      if (!tuples_.visit(id, tuple)) continue;
       const IrNode& n = ir_[id];
-      const std::vector<Expr>& at = places_[place];
+      const std::vector<Expr>& at = tuples_[tuple];
       if (!is_body && (is_leaf(ir_, id) || grouping_.is_root[static_cast<size_t>(id)])) {
         Expr offset = address(id, at);
         bool gathered = false;
@@ -80,18 +80,18 @@ class Survey {
         touches.push_back({id, offset, gathered});
         continue;
       }
-      step(id, n, place, pending);
+      step(id, n, tuple, pending);
     }
   }
 
-  void step(int id, const IrNode& n, int place, std::vector<std::pair<int, int>>& pending) {
-    const std::vector<Expr>& at = places_[place];
+  void step(int id, const IrNode& n, int tuple, std::vector<std::pair<int, int>>& pending) {
+    const std::vector<Expr>& at = tuples_[tuple];
     if (n.op == Op::concat) {
       for (Access& access : push_concat(*group_.cx, ir_, id, at))
-        pending.emplace_back(access.node, places_.of(std::move(access.index)));
+        pending.emplace_back(access.node, tuples_.of(std::move(access.index)));
     } else if (is_movement(n.op)) {
       Access access = push(*group_.cx, ir_, id, at);
-      pending.emplace_back(access.node, places_.of(std::move(access.index)));
+      pending.emplace_back(access.node, tuples_.of(std::move(access.index)));
     } else if (n.op == Op::gather) {
       auto rank = static_cast<std::ptrdiff_t>(index_rank(ir_, id));
       std::vector<Expr> prefix(at.begin(), at.begin() + rank), inside(at.begin() + rank, at.end());
@@ -99,20 +99,20 @@ class Survey {
         auto axis = static_cast<size_t>(n.attrs->axes[k]);
         Expr variable =
             group_.cx->variable("gathered", 0, std::max<int64_t>(0, ir_[n.inputs[0]].type.shape[axis].bound() - 1));
-        // A gathered index differs between lanes only if the place it is read from does.
+        // A gathered index differs between lanes only if the position it is read from does.
         for (Expr e : prefix) ix::variables(e, [&](Expr v) { depends_[variable.get()].insert(v.get()); });
         gathered_.insert(variable.get());
         inside[axis] = inside[axis] + variable;
-        pending.emplace_back(n.inputs[k + 1], places_.of(prefix));
+        pending.emplace_back(n.inputs[k + 1], tuples_.of(prefix));
       }
-      pending.emplace_back(n.inputs[0], places_.of(std::move(inside)));
+      pending.emplace_back(n.inputs[0], tuples_.of(std::move(inside)));
     } else {
       int scalar = graph::row(n.op).scalar;
       flops += n.op == Op::random_bits ? 120
                : scalar >= 0           ? kernel::info(static_cast<kernel::ScalarOp>(scalar)).flops
                                        : 0;
       if (n.op == Op::random_bits) return;
-      for (int input : n.inputs) pending.emplace_back(input, place);
+      for (int input : n.inputs) pending.emplace_back(input, tuple);
     }
   }
 
@@ -132,7 +132,7 @@ class Survey {
   const Ir& ir_;
   const Grouping& grouping_;
   Group& group_;
-  Places places_;
+  IndexTuples tuples_;
   std::set<const ix::Node*> gathered_;
   std::map<const ix::Node*, std::set<const ix::Node*>> depends_;
 };
@@ -316,8 +316,8 @@ bool may_overwrite(const Ir& ir, const Grouping& grouping, Group& group, int inp
   }
   const auto reads = [&](const Survey& survey, bool elsewhere) { return among(survey.touches, elsewhere); };
   if (!row) {
-    // A pass stores a tile when it has read it: what lies at the same places may be written over in the last pass that
-    // reads it.
+    // A pass stores a tile when it has read it: what lies at the same positions may be written over in the last pass
+    // that reads it.
     const std::vector<int> passes = root_passes(ir, grouping, group);
     int written = 0;
     for (size_t k = 0; k < passes.size(); ++k)
@@ -375,8 +375,8 @@ std::vector<Candidate> candidates_of(const Survey& survey, const std::vector<Dom
     if (many && candidate.kind == RowClass::column && column >= 64 && column <= 8192 && total <= few_elements &&
         extent_of(rows) <= 1024 && survey.flops <= 8)
       cost *= 32;
-    // A warp for each short line has one load on its way: threads that find the places of several elements by division
-    // are done sooner.
+    // A warp for each short line has one load on its way: threads that find the positions of several elements by
+    // division are done sooner.
     if (many && candidate.kind == RowClass::map && extent < lanes && total / extent > many_lines)
       cost *= 256.0 / static_cast<double>(extent);
     candidate.cost = cost;

@@ -65,9 +65,9 @@ std::optional<RowSchedule> schedule_rows(const Ir& ir, const Grouping& grouping,
 int64_t most_kept_bytes(const target::Target& target);
 
 /// May the group store `output` over `input`? In a map, if `input` is read at no other place than where `output` is
-/// stored. In a group with reductions `output` must be a map over the rows, and beside that place nobody but `output`
-/// itself may read `input`: programs and passes do not run in step. `maps` remembers what maps look at, which an
-/// optimizer's are asked about for each of their states.
+/// stored. In a group with reductions `output` must be a map over the rows, and beside that position nobody but
+/// `output` itself may read `input`: programs and passes do not run in step. `maps` remembers what maps look at, which
+/// an optimizer's are asked about for each of their states.
 using TouchedByMaps = std::unordered_map<const Group*, std::vector<Touch>>;
 bool may_overwrite(const Ir& ir, const Grouping& grouping, Group& group, int input, int output, TouchedByMaps& maps);
 /// By root of a rows group: the pass in which it is computed. A reduction's value is there from the next one on.

@@ -105,13 +105,13 @@ class Walk {
   }
 
   /// Forward (x, w): a product for each element of w's kernel and channels at each element of the result. Of the
-  /// weights (x, g): one for each example and place. What only meets the zeros between the elements of a dilated input,
-  /// as the gradient of a convolution with steps does, is not counted.
+  /// weights (x, g): one for each example and position. What only meets the zeros between the elements of a dilated
+  /// input, as the gradient of a convolution with steps does, is not counted.
   double convolution(const IrNode& n, double results) const {
     const graph::Composite& region = *n.attrs->composite;
     const bool weights = region.call == "convolution_weights";
     if (!weights && region.call != "convolution") return 0;
-    const Shape& w = cx_.ir[n.inputs[1]].type.shape;  // or that of g [examples, places…, channels]
+    const Shape& w = cx_.ir[n.inputs[1]].type.shape;  // or that of g [examples, positions…, channels]
     const double each =
         elements(n.inputs[1]) / std::max(1.0, static_cast<double>((weights ? w.back() : w.front()).bound()));
     double between = 1;

@@ -60,10 +60,10 @@ std::vector<Type> irfft_types(const Attrs& attrs, TypeSpan in) {
 /// that occur twice.
 Value weighted(const Value& z, int64_t n, double once, double twice) {
   const int64_t half = n / 2 + 1;
-  const Value place = iota({half, 2}, 0, int32);
-  Value single = binary(Op::eq, place, full({half, 2}, int32, Number::of_int(0)));
+  const Value position = iota({half, 2}, 0, int32);
+  Value single = binary(Op::eq, position, full({half, 2}, int32, Number::of_int(0)));
   if (n % 2 == 0)
-    single = binary(Op::bit_or, single, binary(Op::eq, place, full({half, 2}, int32, Number::of_int(half - 1))));
+    single = binary(Op::bit_or, single, binary(Op::eq, position, full({half, 2}, int32, Number::of_int(half - 1))));
   const auto number = [&](double v) { return full({half, 2}, z.dtype(), Number::of_real(v)); };
   return z * broadcast(select(single, number(once), number(twice)), z.shape());
 }

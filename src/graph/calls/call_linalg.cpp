@@ -6,7 +6,7 @@
 // solve_triangular t, b   integers: 1 where T is upper, 1 for Tᵀ. t [b…, n, n], of which the other part is not read, b
 //                         [b…, n, k]: X [b…, n, k] of T X = B or Tᵀ X = B.
 // lu a                 a [b…, n, m]: matrices of m rows and n columns, column by column. Results: L (without its
-//                      diagonal of ones) and U in a's place; uint32 [b…, m]: the
+//                      diagonal of ones) and U in a's position; uint32 [b…, m]: the
 //                      row of A that each row became; uint32 [b…, k], k the smaller of m and n: the row, counted from
 //                        1, with which row i was exchanged.
 #include <array>

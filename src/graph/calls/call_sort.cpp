@@ -1,8 +1,9 @@
 // Sorting as calls.
 //
 // sort v   integers: axis. Results: v sorted along the axis, ascending and stable, NaN last, complex numbers by real,
-// then by imaginary parts; and where each element stood (uint32). searchsorted a, v   integers: 1 for the place after
-// equals, 0 for the place before. a [b…, n] sorted along its last axis, v [b…, m…] of its dtype; results of v's
+// then by imaginary parts; and where each element stood (uint32). searchsorted a, v   integers: 1 for the position
+// after equals, 0 for the position before. a [b…, n] sorted along its last axis, v [b…, m…] of its dtype; results of
+// v's
 //          shape: how many elements of its row come before each value (uint32).
 #include <algorithm>
 #include <array>
@@ -91,13 +92,13 @@ std::vector<HostTensor> sort_reference(const Attrs& attrs, std::span<const HostT
   each_index(shape, [&](const auto& index, int64_t first) {
     if (index[axis] != 0) return;
     const auto at = [&](int64_t k) { return static_cast<size_t>(first + k * stride); };
-    std::vector<int64_t> places(static_cast<size_t>(shape[axis]));
-    std::iota(places.begin(), places.end(), 0);
-    std::stable_sort(places.begin(), places.end(),
+    std::vector<int64_t> positions(static_cast<size_t>(shape[axis]));
+    std::iota(positions.begin(), positions.end(), 0);
+    std::stable_sort(positions.begin(), positions.end(),
                      [&](int64_t a, int64_t b) { return before(in[0].data[at(a)], in[0].data[at(b)], out[0].dtype); });
-    for (size_t k = 0; k < places.size(); ++k) {
-      values.data[at(static_cast<int64_t>(k))] = in[0].data[at(places[k])];
-      order.data[at(static_cast<int64_t>(k))] = Number::of_int(places[k]);
+    for (size_t k = 0; k < positions.size(); ++k) {
+      values.data[at(static_cast<int64_t>(k))] = in[0].data[at(positions[k])];
+      order.data[at(static_cast<int64_t>(k))] = Number::of_int(positions[k]);
     }
   });
   return {values, order};
@@ -138,12 +139,12 @@ std::vector<HostTensor> search_reference(const Attrs& attrs, std::span<const Hos
   const int64_t per_row = rows == 0 ? 0 : static_cast<int64_t>(in[1].data.size()) / rows;
   for (int64_t k = 0; k < rows * per_row; ++k) {
     const Number v = in[1].data[static_cast<size_t>(k)];
-    int64_t place = 0;
+    int64_t position = 0;
     for (int64_t j = 0; j < n; ++j) {
       const Number a = in[0].data[static_cast<size_t>(k / per_row * n + j)];
-      place += attrs.integers[0] ? !before(v, a, in[0].type.dtype) : before(a, v, in[0].type.dtype);
+      position += attrs.integers[0] ? !before(v, a, in[0].type.dtype) : before(a, v, in[0].type.dtype);
     }
-    result.data[static_cast<size_t>(k)] = Number::of_int(place);
+    result.data[static_cast<size_t>(k)] = Number::of_int(position);
   }
   return {result};
 }

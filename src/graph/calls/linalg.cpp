@@ -12,7 +12,7 @@ namespace weft::graph::linalg {
 namespace {
 
 /// Whether column j of [m, n] is at least row i plus the offset, or at most.
-Value places(const Value& v, int64_t offset, bool at_least) {
+Value triangle_mask(const Value& v, int64_t offset, bool at_least) {
   const Shape& shape = v.shape();
   const Shape matrix(shape.end() - 2, shape.end());
   const Value i = iota(matrix, 0, int32), j = iota(matrix, 1, int32),
@@ -118,8 +118,8 @@ Value unit_diagonal(const Value& v) {
   return broadcast(binary(Op::eq, iota(matrix, 0, int32), iota(matrix, 1, int32)), v.shape());
 }
 
-Value lower(const Value& v, int64_t offset) { return select(places(v, offset, false), v, zeros_like(v)); }
-Value upper(const Value& v, int64_t offset) { return select(places(v, offset, true), v, zeros_like(v)); }
+Value lower(const Value& v, int64_t offset) { return select(triangle_mask(v, offset, false), v, zeros_like(v)); }
+Value upper(const Value& v, int64_t offset) { return select(triangle_mask(v, offset, true), v, zeros_like(v)); }
 Value half_lower(const Value& v) { return select(unit_diagonal(v), v * 0.5, lower(v)); }
 Value diagonal(const Value& v) { return sum(select(unit_diagonal(v), v, zeros_like(v)), {v.type().rank() - 1}); }
 

@@ -36,7 +36,7 @@ struct Backward {
   }
 };
 
-/// Collects graph inputs or outputs with names: what was added at which place.
+/// Collects graph inputs or outputs with names: what was added at which position.
 struct List {
   Values values;
   size_t add(const Value& v) {
@@ -148,9 +148,9 @@ Values scan_vjp(const Node& node, ValueSpan x, ValueSpan, ValueSpan g) {
     if (g[k]) input(in_xs, g[k], back.seeds[k]);
 
   Values results;
-  std::vector<std::pair<size_t, size_t>> places;  // input of the node, result of the backward scan
+  std::vector<std::pair<size_t, size_t>> positions;  // input of the node, result of the backward scan
   const auto result = [&](size_t k, const Value& v) {
-    places.emplace_back(k, results.size());
+    positions.emplace_back(k, results.size());
     results.push_back(v);
   };
   for (size_t k = 0; k < carry; ++k)
@@ -164,7 +164,7 @@ Values scan_vjp(const Node& node, ValueSpan x, ValueSpan, ValueSpan g) {
   if (results.empty()) return out;
   backward.outputs = names.apply(results);
   const Values flowing = scan(in_constants, in_carry, in_xs, std::move(backward), c.length, !c.reverse);
-  for (const auto& [k, r] : places) out[k] = flowing[r];
+  for (const auto& [k, r] : positions) out[k] = flowing[r];
   return out;
 }
 
@@ -219,9 +219,9 @@ constexpr int64_t snapshots = 24;
 /// A stack of carries: an array of them for each part of the carry, the steps before which they stood, and which is on
 /// top. The first is the start.
 struct Snapshots {
-  Values carries;  // [snapshots, …]
-  Value places;    // int64 [snapshots]
-  Value top;       // int64
+  Values carries;   // [snapshots, …]
+  Value positions;  // int64 [snapshots]
+  Value top;        // int64
 
   static Snapshots beginning(ValueSpan start) {
     Snapshots s{{}, full({snapshots}, int64, Number::of_int(0)), number(0)};
@@ -235,7 +235,7 @@ struct Snapshots {
   }
   Values list() const {
     Values all = carries;
-    all.push_back(places);
+    all.push_back(positions);
     all.push_back(top);
     return all;
   }
@@ -249,15 +249,15 @@ Value middle(const Value& from, const Value& to) {
 /// The carry before step `at`, which is one less than at the last call: computed from the topmost snapshot that is not
 /// later. The snapshots change.
 Values carry_before(const Control& c, ValueSpan constants, Snapshots& s, const Value& at) {
-  const Value late = binary(Op::lt, at, row_of(s.places, s.top));
-  const Value top = s.top - cast(late, int64), from = row_of(s.places, top);
+  const Value late = binary(Op::lt, at, row_of(s.positions, s.top));
+  const Value top = s.top - cast(late, int64), from = row_of(s.positions, top);
   const size_t n = constants.size(), parts = s.carries.size();
   Values fixed(constants.begin(), constants.end()), moving;
   fixed.push_back(at);
   for (const Value& all : s.carries) moving.push_back(row_of(all, top));
   moving.push_back(from);
   moving.push_back(middle(from, at));
-  const Snapshots first{s.carries, s.places, top};
+  const Snapshots first{s.carries, s.positions, top};
   for (const Value& v : first.list()) moving.push_back(v);
   Values all = fixed;
   all.insert(all.end(), moving.begin(), moving.end());
@@ -268,16 +268,16 @@ Values carry_before(const Control& c, ValueSpan constants, Snapshots& s, const V
     own.insert(own.end(), in.begin() + static_cast<std::ptrdiff_t>(n) + 1,
                in.begin() + static_cast<std::ptrdiff_t>(n + 1 + parts));
     Values out = instantiate(c.bodies[1], own);
-    const Value place = in[n + 1 + parts] + number(1), planned = in[n + 2 + parts], end = in[n];
+    const Value position = in[n + 1 + parts] + number(1), planned = in[n + 2 + parts], end = in[n];
     const Snapshots before = Snapshots::taken_from(in.subspan(n + 3 + parts));
     const Value room =
-        binary(Op::bit_and, binary(Op::lt, place, end), binary(Op::lt, before.top, number(snapshots - 1)));
-    const Value takes = binary(Op::bit_and, binary(Op::eq, place, planned), room), next = before.top + number(1);
+        binary(Op::bit_and, binary(Op::lt, position, end), binary(Op::lt, before.top, number(snapshots - 1)));
+    const Value takes = binary(Op::bit_and, binary(Op::eq, position, planned), room), next = before.top + number(1);
     const Value slot = select(takes, next, number(snapshots));  // behind the end: nothing is put
-    Snapshots after{{}, with_row(before.places, slot, place), select(takes, next, before.top)};
+    Snapshots after{{}, with_row(before.positions, slot, position), select(takes, next, before.top)};
     for (size_t k = 0; k < parts; ++k) after.carries.push_back(with_row(before.carries[k], slot, out[k]));
-    out.push_back(place);
-    out.push_back(select(takes, middle(place, end), planned));
+    out.push_back(position);
+    out.push_back(select(takes, middle(position, end), planned));
     for (const Value& v : after.list()) out.push_back(v);
     return out;
   });

@@ -29,9 +29,9 @@ struct Batched {
   int axis = -1;
 };
 
-/// The outputs for a whole batch, where each of `from` stands for one element of the value in `to` at the same place.
-/// Results that depend on no batched value are unchanged; the others carry their batch axis in front. All batched
-/// values have the same extent.
+/// The outputs for a whole batch, where each of `from` stands for one element of the value in `to` at the same
+/// position. Results that depend on no batched value are unchanged; the others carry their batch axis in front. All
+/// batched values have the same extent.
 std::vector<Batched> batch(std::span<const Value> outputs, std::span<const Value> from, std::span<const Batched> to);
 
 /// What one node was when a walk began: another thread may evaluate it meanwhile, which drops its inputs.

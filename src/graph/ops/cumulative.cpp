@@ -65,7 +65,7 @@ Value flipped(const Value& v, size_t axis) {
   return slice(v, start, v.shape(), step);
 }
 
-/// The elements moved `by` places up, the first `by` filled.
+/// The elements moved `by` positions up, the first `by` filled.
 Value moved_up(const Value& v, size_t axis, int64_t by, Number fill) {
   std::vector<int64_t> low(v.shape().size(), 0), high(v.shape().size(), 0);
   low[axis] = by;

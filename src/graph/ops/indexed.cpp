@@ -130,7 +130,7 @@ Values normalised(const Attrs& attrs, const Value& v, ValueSpan indices) {
 
 Values gather_vjp(const Node& node, ValueSpan x, ValueSpan, ValueSpan g) {
   Values out(x.size());
-  // Many additions to one place are float32's, whatever the float; bools are counted.
+  // Many additions to one position are float32's, whatever the float; bools are counted.
   const Value zeros = cast(zeros_like(x[0]), x[0].dtype() == bool_ ? int32 : compute_dtype(x[0].dtype()));
   out[0] = cast(scatter(ScatterMode::add, zeros, normalised(node.attrs(), x[0], x.subspan(1)),
                         cast(g[0], zeros.dtype()), node.attrs().axes),

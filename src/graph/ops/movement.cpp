@@ -363,7 +363,7 @@ std::vector<HostTensor> slice_reference(const Attrs& attrs, std::span<const Host
 }
 
 /// in placed into out at an offset along each axis.
-void place(const HostTensor& in, const std::vector<int64_t>& offset, HostTensor& out) {
+void copy_into(const HostTensor& in, const std::vector<int64_t>& offset, HostTensor& out) {
   const std::vector<int64_t> to = bounds(out.type.shape);
   each_index(bounds(in.type.shape), [&](const auto& index, int64_t at) {
     std::vector<int64_t> where = index;
@@ -375,7 +375,7 @@ void place(const HostTensor& in, const std::vector<int64_t>& offset, HostTensor&
 std::vector<HostTensor> pad_reference(const Attrs& attrs, std::span<const HostTensor> in, TypeSpan out) {
   HostTensor result = host(out[0]);
   std::fill(result.data.begin(), result.data.end(), attrs.number);
-  place(in[0], attrs.low, result);
+  copy_into(in[0], attrs.low, result);
   return {result};
 }
 
@@ -384,7 +384,7 @@ std::vector<HostTensor> concat_reference(const Attrs& attrs, std::span<const Hos
   std::vector<int64_t> offset(out[0].shape.size(), 0);
   const size_t axis = static_cast<size_t>(attrs.axes[0]);
   for (const HostTensor& part : in) {
-    place(part, offset, result);
+    copy_into(part, offset, result);
     offset[axis] += part.type.shape[axis].bound();
   }
   return {result};

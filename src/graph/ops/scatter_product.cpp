@@ -1,7 +1,7 @@
 // The value divides the product of what is not zero by the element itself. Its derivatives must know what would happen
 // if a zero moved, which a quotient does not say: they go through a second form without division. The elements are
-// sorted by where they go, and products up to each and from each on are made within the runs of one place, by doubling:
-// log2(n) elementwise steps.
+// sorted by where they go, and products up to each and from each on are made within the runs of one position, by
+// doubling: log2(n) elementwise steps.
 #include "graph/ops/scatter_product.h"
 
 #include <fmt/format.h>
@@ -44,20 +44,20 @@ Value by_division(const Operands& f, const Axes& axes) {
 }
 
 /// Where each element of the updates goes, as a row-major position in v.
-Value places(const Operands& f, const Axes& axes) {
+Value positions(const Operands& f, const Axes& axes) {
   const Shape& shape = f.updates.shape();
   const Shape lead = f.lead();
   const Dtype t = num_elements(f.v.shape()) <= INT32_MAX ? int32 : int64;
   const Strides strides = row_major_strides(f.v.shape());
   const auto times = [&](const Value& v, size_t axis) { return v * full(shape, t, Number::of_int(strides[axis])); };
-  Value place = full(shape, t, Number::of_int(0));
+  Value position = full(shape, t, Number::of_int(0));
   for (size_t k = 0; k < f.v.shape().size(); ++k)
-    place = place + times(iota(shape, static_cast<int>(lead.size() + k), t), k);
+    position = position + times(iota(shape, static_cast<int>(lead.size() + k), t), k);
   Shape column = lead;
   column.resize(shape.size(), Dim(1));
   for (size_t k = 0; k < f.indices.size(); ++k)
-    place = place + times(broadcast(reshape(cast(f.indices[k], t), column), shape), static_cast<size_t>(axes[k]));
-  return place;
+    position = position + times(broadcast(reshape(cast(f.indices[k], t), column), shape), static_cast<size_t>(axes[k]));
+  return position;
 }
 
 /// For each element of a row the product of those before it (or behind it) whose keys are the same; equal keys lie
@@ -89,7 +89,7 @@ Value without_division(const Operands& f, const Axes& axes) {
       throw_invalid("scatter", "the second derivative of a product of a symbolic number of updates is not supported: " +
                                    to_string(f.updates.type()));
   if (n == 0) return f.updates;
-  const Sorted sorted = sort(reshape(places(f, axes), {n}), 0);
+  const Sorted sorted = sort(reshape(positions(f, axes), {n}), 0);
   const Value factors = take(reshape(f.updates, {n}), sorted.order, 0);
   const Value beside = product_beside(factors, sorted.values, false) * product_beside(factors, sorted.values, true);
   const Value back = reshape(take(beside, sort(sorted.order, 0).order, 0), f.updates.shape());

@@ -22,7 +22,7 @@ using Extents = std::vector<int64_t>;
 size_t space_of(const ConvolutionForm& form) { return form.stride.size(); }
 int64_t extent(const Value& v, size_t axis) { return v.shape()[axis].bound(); }
 
-/// How much of x' there is, and how many places a kernel has in it.
+/// How much of x' there is, and how many positions a kernel has in it.
 int64_t padded_extent(const ConvolutionForm& form, size_t k, int64_t n) {
   return (n == 0 ? 0 : (n - 1) * form.input_dilation[k] + 1) + form.low[k] + form.high[k];
 }
@@ -46,7 +46,7 @@ Value prepared(Value x, const ConvolutionForm& form) {
   return pads ? pad(x, low, high) : x;
 }
 
-/// [N, o₁, k₁, o₂, k₂, …, C]: for each place what the kernel sees.
+/// [N, o₁, k₁, o₂, k₂, …, C]: for each position what the kernel sees.
 Value windows(const Value& x, const ConvolutionForm& form, const Extents& kernel) {
   Value v = prepared(x, form);
   for (size_t k = 0; k < kernel.size(); ++k)
@@ -99,7 +99,7 @@ Value forward_body(const Value& x, const Value& w, const ConvolutionForm& form) 
   return reshape(together, shape);
 }
 
-/// [O, k…, C / G] from windows and g, the dot over examples and places.
+/// [O, k…, C / G] from windows and g, the dot over examples and positions.
 Value weights_body(const Value& x, const Value& g, const ConvolutionForm& form, const Extents& kernel) {
   const size_t space = space_of(form);
   const Value seen = windows(x, form, kernel);
@@ -176,9 +176,10 @@ Value convolution_input(const Value& g, const Value& w, const ConvolutionForm& f
                         const std::vector<int64_t>& extents) {
   ConvolutionForm back{form.input_dilation, {}, {}, form.dilation, form.stride, form.groups};
   for (size_t k = 0; k < space_of(form); ++k) {
-    const int64_t reach = span_of(form, k, extent(w, k + 1)) - 1, places = (extent(g, k + 1) - 1) * form.stride[k] + 1;
+    const int64_t reach = span_of(form, k, extent(w, k + 1)) - 1,
+                  positions = (extent(g, k + 1) - 1) * form.stride[k] + 1;
     back.low.push_back(reach - form.low[k]);
-    back.high.push_back((extents[k] - 1) * form.input_dilation[k] + 1 + reach - places - back.low[k]);
+    back.high.push_back((extents[k] - 1) * form.input_dilation[k] + 1 + reach - positions - back.low[k]);
   }
   return convolution(g, turned(w, form.groups), back);
 }

@@ -40,7 +40,8 @@ std::vector<Shape> window_shape(const Attrs& attrs, TypeSpan in) {
   return {out};
 }
 
-/// Axes a … and m rows of them, row k moved k·shift places along `axis`, added up: (count, m) → (count + (m-1)·shift).
+/// Axes a … and m rows of them, row k moved k·shift positions along `axis`, added up: (count, m) → (count +
+/// (m-1)·shift).
 Value overlap_add(const Value& v, size_t axis, int64_t shift) {
   const int64_t count = v.shape()[axis], m = v.shape()[axis + 1], length = count + (m - 1) * shift;
   const size_t rank = v.shape().size();
@@ -56,7 +57,7 @@ Value overlap_add(const Value& v, size_t axis, int64_t shift) {
     }
     return total;
   }
-  // A shear: rows laid out `shift` longer than they are cut again, so that each begins `shift` places later than the
+  // A shear: rows laid out `shift` longer than they are cut again, so that each begins `shift` positions later than the
   // one before.
   std::vector<int64_t> order(rank), low(rank, 0), high(rank, 0);
   std::iota(order.begin(), order.end(), 0);

@@ -21,12 +21,12 @@ void sort_by_id(Nodes& nodes) {
   const auto [first, last] = std::minmax_element(nodes.begin(), nodes.end(), by_id);
   const uint64_t least = (*first)->id(), range = (*last)->id() - least + 1;
   if (range > 8 * nodes.size()) return std::sort(nodes.begin(), nodes.end(), by_id);
-  Nodes places(range);
+  Nodes positions(range);
   for (std::shared_ptr<Node>& node : nodes) {
     const uint64_t at = node->id() - least;
-    places[at] = std::move(node);
+    positions[at] = std::move(node);
   }
-  std::copy_if(std::make_move_iterator(places.begin()), std::make_move_iterator(places.end()), nodes.begin(),
+  std::copy_if(std::make_move_iterator(positions.begin()), std::make_move_iterator(positions.end()), nodes.begin(),
                [](const auto& node) { return node != nullptr; });
 }
 

@@ -1,5 +1,5 @@
 // The call `scatter_rows` as tile kernels: rows are added up by the numbers that they have (the gradient of an
-// embedding), however often a number occurs. Numbers are sorted with the rows' places; each program goes through a
+// embedding), however often a number occurs. Numbers are sorted with the rows' positions; each program goes through a
 // chunk of the sorted list and adds up its runs of equal numbers in registers. A run that lies within the chunk is
 // finished there; what a chunk has of longer ones is kept aside, and added up, in order, by one program a run. The sums
 // are the same every time.
@@ -32,18 +32,18 @@ class ScatterRoutine {
 
   Routine run() {
     if (count_ == 0 || rows_ == 0 || width_ == 0) return {};
-    // Operands 0, 1, 2; then the numbers as keys, sorted keys, places, parts of sums, what the sort takes.
+    // Operands 0, 1, 2; then the numbers as keys, sorted keys, positions, parts of sums, what the sort takes.
     out_.scratch = {count_ * key_.size(), count_ * key_.size(), count_ * 4, chunks_ * 2 * width_ * sum_.size()};
     launch(keys_kernel(), {0, keys}, (count_ + tile() - 1) / tile());
     const CallDesc sort{"sort", {{key_, {count_}}}, {{key_, {count_}}, {uint32, {count_}}}, {0}};
-    add(sort_routine(sort, lanes_), {keys, sorted, places});
-    launch(chunk_kernel(), {sorted, places, 1, 2, parts}, chunks_ * strips_);
+    add(sort_routine(sort, lanes_), {keys, sorted, positions});
+    launch(chunk_kernel(), {sorted, positions, 1, 2, parts}, chunks_ * strips_);
     launch(runs_kernel(), {sorted, 2, parts}, chunks_ * strips_);
     return std::move(out_);
   }
 
  private:
-  enum Buffer : int { keys = 3, sorted, places, parts, first_free };
+  enum Buffer : int { keys = 3, sorted, positions, parts, first_free };
 
   void launch(Kernel kernel, std::vector<int> buffers, int64_t grid) {
     out_.launches.push_back({out_.kernels.size(), std::move(buffers), {}, grid});
@@ -118,9 +118,9 @@ class ScatterRoutine {
     const Value zero = b.constant(sum_, Number::of_real(0), {strip_});
     b.loop(s.start, s.end, b.index(1), {zero, s.start}, [&](Value j, const std::vector<Value>& carried) {
       const Value key = key_at(b, list, j), next = b.add(j, b.index(1)),
-                  place = b.cast(b.load(where, j, {}, {}), int64);
+                  position = b.cast(b.load(where, j, {}, {}), int64);
       const Value row =
-          b.cast(b.load(updates, b.add(b.mul(place, b.index(width_)), s.column), {strip_}, {1}, {s.left}), sum_);
+          b.cast(b.load(updates, b.add(b.mul(position, b.index(width_)), s.column), {strip_}, {1}, {s.left}), sum_);
       const Value sum = b.add(carried[0], row), run_start = carried[1];
       const Value ends = b.scalar(ScalarOp::bit_or, {b.scalar(ScalarOp::le, {b.index(count_), next}),
                                                      none(b, equal(b, key_at(b, list, next), key))});

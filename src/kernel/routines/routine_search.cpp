@@ -19,7 +19,7 @@ Routine search_routine(const CallDesc& desc, int64_t lanes) {
 
   Builder b("searchsorted");
   const Ref a = b.param("a", bits_of(sorted.dtype), false), v = b.param("v", bits_of(sorted.dtype), false),
-            places = b.param("places", uint32, true);
+            positions = b.param("places", uint32, true);
   const auto splat = [&](int64_t number) { return b.broadcast(b.index(number), {lanes}); };
   const Value first = b.mul(b.program_id(), b.index(lanes)), left = b.sub(b.index(count), first);
   const Value wanted = keys_of(b, b.load(v, first, {lanes}, {1}, {left}), sorted.dtype);
@@ -37,7 +37,7 @@ Routine search_routine(const CallDesc& desc, int64_t lanes) {
             b.select(b.scalar(ScalarOp::bit_and, {open, before}), b.add(middle, splat(1)), low),
             b.select(b.scalar(ScalarOp::bit_and, {open, b.scalar(ScalarOp::bit_not, {before})}), middle, high)};
       });
-  b.store(places, b.cast(halved[0], uint32), first, {1}, {left});
+  b.store(positions, b.cast(halved[0], uint32), first, {1}, {left});
   out.kernels.push_back(b.finish());
   out.launches.push_back({0, {0, 1, 2}, {}, (count + lanes - 1) / lanes});
   return out;

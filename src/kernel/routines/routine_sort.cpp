@@ -2,8 +2,8 @@
 // the sorted sequence is one and the same whatever finds it, and equal elements keep their order. Rows that fit into a
 // tile, many of them side by side where they are short, are sorted there by a bitonic network (Batcher 1968) whose
 // first step of each stage looks into the mirror, so that all its steps order upwards. Longer rows are sorted a tile at
-// a time; then runs are merged in pairs, every item finding its place in the other run by halving. Positions lead back
-// to the elements, whose bits are taken as they are.
+// a time; then runs are merged in pairs, every item finding its position in the other run by halving. Positions lead
+// back to the elements, whose bits are taken as they are.
 #include <algorithm>
 #include <bit>
 
@@ -210,7 +210,7 @@ class SortRoutine {
     return b.finish();
   }
 
-  /// Pairs of runs of `width` items become one; `halvings` are enough to find a place among them. A tile lies within
+  /// Pairs of runs of `width` items become one; `halvings` are enough to find a position among them. A tile lies within
   /// one run.
   Kernel merge_kernel(bool last) const {
     Builder b(last ? "sort_last_merge" : "sort_merge");
@@ -235,8 +235,8 @@ class SortRoutine {
         [&](Value, const std::vector<Value>& range) {
           const Value low = range[0], high = range[1], open = b.scalar(ScalarOp::bit_and, {b.lt(low, high), inside}),
                       middle = b.scalar(ScalarOp::shr, {b.add(low, high), fixed(1)});
-          const Value place = b.add(others, middle);
-          const Items there{b.gather(from.key, place, open), pairs_ ? b.gather(from.at, place, open) : no_value};
+          const Value merged = b.add(others, middle);
+          const Items there{b.gather(from.key, merged, open), pairs_ ? b.gather(from.at, merged, open) : no_value};
           const Value before = less(b, there, own);
           return std::vector<Value>{
               b.select(b.scalar(ScalarOp::bit_and, {open, before}), b.add(middle, fixed(1)), low),
@@ -250,9 +250,9 @@ class SortRoutine {
       return b.finish();
     }
     const Buffers to = items_param(b, "to", true);
-    const Value place = b.add(splat(b, base, lanes), k);
-    b.scatter(to.key, own.key, place, inside);
-    if (pairs_) b.scatter(to.at, own.at, place, inside);
+    const Value merged = b.add(splat(b, base, lanes), k);
+    b.scatter(to.key, own.key, merged, inside);
+    if (pairs_) b.scatter(to.at, own.at, merged, inside);
     return b.finish();
   }
 

@@ -101,9 +101,9 @@ std::vector<std::shared_ptr<const Executable>> CpuTarget::compile(std::span<cons
     }
     Job job{kernel::expand(kernels[k], {.ldexp = isa_.scales}), {}, {k}};
     job.digest = kernel::digest(job.kernel);
-    const auto [place, fresh] = job_of.try_emplace(job.digest, jobs.size());
+    const auto [found, fresh] = job_of.try_emplace(job.digest, jobs.size());
     if (fresh) jobs.push_back(std::move(job));
-    else jobs[place->second].wanted_by.push_back(k);
+    else jobs[found->second].wanted_by.push_back(k);
   }
   build(jobs);
   for (const Job& job : jobs) {

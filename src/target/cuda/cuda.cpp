@@ -92,7 +92,7 @@ void CudaTarget::only_compile(std::span<const std::shared_ptr<CudaExecutable>> k
   });
 }
 
-/// Its place in the table, where it may have been before.
+/// Its position in the table, where it may have been before.
 std::shared_ptr<CudaExecutable> CudaTarget::executable(const kernel::Kernel& kernel, bool* fresh) {
   const Digest digest = kernel::digest(kernel);
   std::lock_guard lock(mutex_);

@@ -45,7 +45,7 @@ namespace block {
 /// Begun once, by a context; from then on it jumps, which no system call is needed for.
 struct Fiber {
   ucontext_t context;
-  jmp_buf place;
+  jmp_buf address;
   bool begun = false, done = false;
   unsigned cluster_round = 0;  // that it has arrived in
   std::vector<char> stack = std::vector<char>(64 << 10);
@@ -77,11 +77,11 @@ static void (*kernel)();
 static Block& own() { return blocks[static_cast<size_t>(rank)]; }
 static Fiber& self() { return fibers[static_cast<size_t>(rank * threads + threadIdx.x)]; }
 static void give_way() {
-  if (_setjmp(self().place) == 0) _longjmp(scheduler, 1);
+  if (_setjmp(self().address) == 0) _longjmp(scheduler, 1);
 }
 static void resume(Fiber& f) {
   if (_setjmp(scheduler) != 0) return;
-  if (f.begun) _longjmp(f.place, 1);
+  if (f.begun) _longjmp(f.address, 1);
   f.begun = true;
   setcontext(&f.context);
 }
@@ -206,15 +206,15 @@ static u32 __byte_perm(u32 a, u32 b, u32 bytes) {
 static u32 __umulhi(u32 a, u32 b) { return static_cast<u32>(u64{a} * b >> 32); }
 static u64 __umul64hi(u64 a, u64 b) { return static_cast<u64>(static_cast<unsigned __int128>(a) * b >> 64); }
 template <class T>
-static T atomicCAS(T* place, T expected, T next) {
-  const T old = *place;
-  if (old == expected) *place = next;
+static T atomicCAS(T* address, T expected, T next) {
+  const T old = *address;
+  if (old == expected) *address = next;
   return old;
 }
 template <class T>
-static T atomicAdd(T* place, T more) {
-  const T old = *place;
-  *place = old + more;
+static T atomicAdd(T* address, T more) {
+  const T old = *address;
+  *address = old + more;
   return old;
 }
 

@@ -111,18 +111,18 @@ TEST_CASE("rows: softmax, layer_norm and cross-entropy of any length") {
 TEST_CASE("scatters whose places are dealt out to programs: repeated, negative and impossible indices") {
   std::mt19937_64 engine(11);
   for (const int64_t count : {64, 75, 203}) {
-    for (const int64_t places : {1, 5, 70}) {
-      const Value table = parameter({{places, 40}, float32}), at = parameter({{count}, int32}),
+    for (const int64_t positions : {1, 5, 70}) {
+      const Value table = parameter({{positions, 40}, float32}), at = parameter({{count}, int32}),
                   updates = parameter({{count, 1, 40}, bfloat16});
       HostTensor indices{at.type(), {}};
       for (int64_t k = 0; k < count; ++k)
         indices.data.push_back(
-            Number::of_int(static_cast<int64_t>(engine() % static_cast<uint64_t>(2 * places + 4)) - places - 2));
-      const std::string error =
-          disagreement({{table, at, updates}, {scatter(ScatterMode::add, table, {at}, cast(updates, float32), {0})}},
-                       {random_floats(engine, {places, 40}), indices, random_floats(engine, {count, 1, 40}, bfloat16)},
-                       InterpretedGpu(0));
-      CHECK_MESSAGE(error.empty(), count, " indices of ", places, " places: ", error);
+            Number::of_int(static_cast<int64_t>(engine() % static_cast<uint64_t>(2 * positions + 4)) - positions - 2));
+      const std::string error = disagreement(
+          {{table, at, updates}, {scatter(ScatterMode::add, table, {at}, cast(updates, float32), {0})}},
+          {random_floats(engine, {positions, 40}), indices, random_floats(engine, {count, 1, 40}, bfloat16)},
+          InterpretedGpu(0));
+      CHECK_MESSAGE(error.empty(), count, " indices of ", positions, " places: ", error);
     }
   }
 }

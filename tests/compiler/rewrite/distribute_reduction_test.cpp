@@ -19,21 +19,21 @@ constexpr int64_t examples = 8;
 
 /// g, x, what a tap sees, and a factor a channel.
 std::vector<graph::Type> types(Dtype t) {
-  const Shape places{examples, 24, 24, 32};
-  return {{places, t}, {places, t}, {{examples, 24, 24, 1}, t}, {{32}, t}};
+  const Shape positions{examples, 24, 24, 32};
+  return {{positions, t}, {positions, t}, {{examples, 24, 24, 1}, t}, {{32}, t}};
 }
 
 enum class Also { nothing, the_gradient, a_product };
 
 /// The sums of g and g x, and of the gradient e = a (g - mean(g) - x mean(g x)), alone and times what a tap sees.
 Graph gradient_of_norm(Dtype t, Also also) {
-  const Shape places{examples, 24, 24, 32};
+  const Shape positions{examples, 24, 24, 32};
   const double count = static_cast<double>(examples) * 24 * 24;
   std::vector<Value> in;
   for (const graph::Type& type : types(t)) in.push_back(graph::parameter(type));
-  const Value &g = in[0], &x = in[1], seen = graph::broadcast(in[2], places);
+  const Value &g = in[0], &x = in[1], seen = graph::broadcast(in[2], positions);
   const auto columns = [](const Value& v) { return graph::sum(v, {0, 1, 2}); };
-  const auto everywhere = [&](const Value& v) { return graph::broadcast(v, places); };
+  const auto everywhere = [&](const Value& v) { return graph::broadcast(v, positions); };
   const Value s = columns(g), q = columns(g * x);
   const Value e = everywhere(in[3]) * (g - (everywhere(s) + x * everywhere(q)) * (1 / count));
   std::vector<Value> out{s, q, columns(e), columns(e * seen), columns(-(seen * e))};

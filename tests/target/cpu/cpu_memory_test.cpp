@@ -92,13 +92,13 @@ TEST_CASE("what a limit leaves out is never touched") {
       if (!cpu_target(isa)) continue;
       for (const Form& f :
            {Form{{16}, {1}}, Form{{8}, {3}}, Form{{16}, {0}}, Form{{4, 8}, {8, 1}}, Form{{8, 4}, {1, 8}}}) {
-        const bool same_place = f.strides == std::vector<int64_t>{0};
+        const bool same_slot = f.strides == std::vector<int64_t>{0};
         Builder b("edge");
         const Ref x = b.param("x", t, false), y = b.param("y", t, true);
         std::vector<Value> cut;
         for (size_t k = 0; k < f.dims.size(); ++k) cut.push_back(b.symbol(k == 0 ? "l0" : "l1"));
         const Value v = b.load(x, b.index(0), f.dims, f.strides, cut, Number::of_int(0));
-        b.store(y, v, b.index(0), same_place ? std::vector<int64_t>{1} : f.strides, cut);
+        b.store(y, v, b.index(0), same_slot ? std::vector<int64_t>{1} : f.strides, cut);
         const Kernel k = b.finish();
         const auto code = cpu_target(isa)->compile(std::span<const Kernel>(&k, 1));
         for (int64_t elements : {0, 1}) {
@@ -125,7 +125,7 @@ TEST_CASE("gather, scatter and atomic add") {
         const Value index = b.scalar(ScalarOp::mod, {b.load(at, start, {lanes}, {1}), b.index(40)});
         const Value mask = masked ? b.load(which, start, {lanes}, {1}) : no_value;
         const Value v = b.gather(x, index, mask, round_to(Number::of_int(1), t));
-        b.scatter(y, v, index, mask);  // places repeat: the last lane wins
+        b.scatter(y, v, index, mask);  // positions repeat: the last lane wins
         if (is_integer(t)) b.atomic_add(sums, v, index, mask);
         agree(make_case(b.finish(), {40, 48, 48, 40, 40}, {}, 1, static_cast<uint64_t>(lanes)));
       }

@@ -80,7 +80,7 @@ TEST_CASE("own convolutions: what the kernel takes") {
     CHECK(form->shared_bytes <= shared_bytes);
     CHECK(form->plane_bytes / 16 >= 128 + form->reach());
     CHECK(form->plane_bytes / 16 % 2 == 1);
-    // The long line has a place for every element of an image, and what a tap reads beyond a row are zeros.
+    // The long line has a position for every element of an image, and what a tap reads beyond a row are zeros.
     for (size_t axis = 0; axis < 2; ++axis) {
       CHECK(form->lines[axis] >= form->output[axis]);
       CHECK(form->lines[axis] >= form->input[axis] + form->low[axis]);

@@ -77,7 +77,7 @@ struct Data {
   double scale() const { return std::accumulate(scales.begin(), scales.end(), 1.0, std::multiplies<>()); }
 };
 
-/// What stands at a place of C, and of the activation's argument, for a product with its bias.
+/// What stands at a position of C, and of the activation's argument, for a product with its bias.
 void finish(const DotDesc& d, Data& x, size_t at, double sum) {
   if (d.argument == ActivationArgument::slope) {
     x.c[at] = sum * gelu_slope(x.argument[at]);

@@ -65,14 +65,14 @@ void head(const AttentionDesc& d, Attention& x, int64_t b, int64_t h, bool deriv
     }
     double delta = 0;
     for (int64_t c = 0; c < d.width; ++c) {
-      const size_t place = at(d.o, b, h, i, c);
+      const size_t position = at(d.o, b, h, i, c);
       if (derivative) {
-        delta += x.g[place] * x.o[place];
+        delta += x.g[position] * x.o[position];
         continue;
       }
-      x.o[place] = 0;
+      x.o[position] = 0;
       for (int64_t j = 0; j < seen; ++j)
-        x.o[place] += std::exp(s[static_cast<size_t>(j)] - lse) * x.qkv[at(d.v, b, kv, j, c, v_begin(d))];
+        x.o[position] += std::exp(s[static_cast<size_t>(j)] - lse) * x.qkv[at(d.v, b, kv, j, c, v_begin(d))];
     }
     for (int64_t j = 0; derivative && j < seen; ++j) {
       const double p = std::exp(s[static_cast<size_t>(j)] - lse);
@@ -319,7 +319,7 @@ template <class Visit>
 void each_product(const Convolution& c, Visit visit) {
   const int64_t each_in = c.in / c.groups, each_out = c.out / c.groups, rows = c.result(c.height),
                 columns = c.result(c.width);
-  const auto place = [&](int64_t o, int64_t k, int64_t extent) -> int64_t {
+  const auto position = [&](int64_t o, int64_t k, int64_t extent) -> int64_t {
     const int64_t p = o * c.stride + k * c.dilation - c.low;
     return p >= 0 && p % c.input_dilation == 0 && p / c.input_dilation < extent ? p / c.input_dilation : -1;
   };
@@ -328,7 +328,7 @@ void each_product(const Convolution& c, Visit visit) {
       for (int64_t j = 0; j < columns; ++j)
         for (int64_t ki = 0; ki < c.kernel; ++ki)
           for (int64_t kj = 0; kj < c.kernel; ++kj) {
-            const int64_t row = place(i, ki, c.height), column = place(j, kj, c.width);
+            const int64_t row = position(i, ki, c.height), column = position(j, kj, c.width);
             if (row < 0 || column < 0) continue;
             for (int64_t o = 0; o < c.out; ++o)
               for (int64_t l = 0; l < each_in; ++l)

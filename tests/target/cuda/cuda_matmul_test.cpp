@@ -50,8 +50,8 @@ Kernel tiles_of(const Product& p) {
            {w, b.add(b.index(p.begin), b.mul(n0, b.index(p.b_n()))), p.b_n(), p.b_k(), n_limit}, b.index(p.k),
            p.schedule);
   b.loop(b.index(0), b.index(p.rows), b.index(16), {}, [&](Value at, const std::vector<Value>&) {
-    const Value row = b.add(m0, at), place = b.add(b.mul(row, b.index(p.n)), n0);
-    b.store(out, b.load(sums, b.mul(at, b.index(pitch)), {16, p.columns}, {pitch, 1}), place, {p.n, 1},
+    const Value row = b.add(m0, at), position = b.add(b.mul(row, b.index(p.n)), n0);
+    b.store(out, b.load(sums, b.mul(at, b.index(pitch)), {16, p.columns}, {pitch, 1}), position, {p.n, 1},
             {m_limit == no_value ? no_value : b.sub(m_limit, at), n_limit});
     return std::vector<Value>{};
   });

@@ -108,16 +108,16 @@ TEST_CASE("several segments of one launch take their arguments from a table") {
 TEST_CASE(
     "blocks that work together compute what rests on constants alone before they wait for the kernel before them") {
   Builder b("angles");
-  const Ref place = b.param("place", float32, false), x = b.param("x", float32, false), y = b.param("y", float32, true),
-            parts = b.local(float32, 4 * 64);
+  const Ref position = b.param("place", float32, false), x = b.param("x", float32, false),
+            y = b.param("y", float32, true), parts = b.local(float32, 4 * 64);
   b.parallel(4, [&](Value round) {
     const Value start = b.mul(round, b.index(64)), values = b.load(x, start, {64}, {1});
-    const Value angles = b.mul(b.broadcast(b.load(place, b.index(0), {}, {}), {64}), b.cast(b.arange(64), float32));
+    const Value angles = b.mul(b.broadcast(b.load(position, b.index(0), {}, {}), {64}), b.cast(b.arange(64), float32));
     b.store(parts, b.mul(values, b.scalar(ScalarOp::sin, {angles})), start, {1});
   });
   b.store(y, b.load(parts, b.index(0), {256}, {1}), b.index(0), {1});
   Kernel kernel = b.finish();
-  kernel.params[static_cast<size_t>(place)].constant = true;
+  kernel.params[static_cast<size_t>(position)].constant = true;
   const std::string text = cuda::render(expand(kernel), "k", {}, {.clusters = true}).source;
   const size_t wait = text.find("wait_for_previous");
   CHECK(text.rfind("__builtin_expect") < wait);  // of the sine

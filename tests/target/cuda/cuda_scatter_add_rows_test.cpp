@@ -15,9 +15,12 @@ namespace cuda = target::cuda;
 
 namespace {
 
-kernel::CallDesc desc_of(int64_t count, int64_t places, int64_t width, Dtype ids, Dtype from, Dtype to = float32) {
-  return {
-      "scatter_rows", {{ids, {count}}, {from, {count, width}}}, {{to, {places, width}}}, {}, {.deterministic = false}};
+kernel::CallDesc desc_of(int64_t count, int64_t positions, int64_t width, Dtype ids, Dtype from, Dtype to = float32) {
+  return {"scatter_rows",
+          {{ids, {count}}, {from, {count, width}}},
+          {{to, {positions, width}}},
+          {},
+          {.deterministic = false}};
 }
 
 }  // namespace
@@ -46,26 +49,26 @@ TEST_CASE("additions of rows in any order: what they take, and that their kernel
 TEST_CASE("additions of rows in any order on the device") {
   if (!on_device()) return;
   cuda::Context& context = test::context();
-  const int64_t count = 5000, places = 37;
+  const int64_t count = 5000, positions = 37;
   for (const auto& [width, from, shift] :
        {std::tuple{32, float32, 0}, {132, bfloat16, 0}, {64, float16, 0}, {64, float32, 4}}) {
     CAPTURE(width);
-    std::vector<double> ids, rows, sums(static_cast<size_t>(places * width));
+    std::vector<double> ids, rows, sums(static_cast<size_t>(positions * width));
     for (int64_t i = 0; i < count; ++i)
       ids.push_back(i % 3 == 0 ? 5 : static_cast<double>(i * 7 % 90 - 45));  // some are outside on either side
     for (int64_t i = 0; i < count * width; ++i) rows.push_back(static_cast<double>(i * 2654435761u % 7) - 3);
     for (size_t i = 0; i < sums.size(); ++i) sums[i] = static_cast<double>(i % 5);
     std::vector<double> want = sums;
     for (int64_t i = 0; i < count; ++i) {
-      auto place = static_cast<int64_t>(ids[static_cast<size_t>(i)]);
-      if (place < 0) place += places;
-      if (place < 0 || place >= places) continue;
+      auto position = static_cast<int64_t>(ids[static_cast<size_t>(i)]);
+      if (position < 0) position += positions;
+      if (position < 0 || position >= positions) continue;
       for (int64_t k = 0; k < width; ++k)
-        want[static_cast<size_t>(place * width + k)] += rows[static_cast<size_t>(i * width + k)];
+        want[static_cast<size_t>(position * width + k)] += rows[static_cast<size_t>(i * width + k)];
     }
     const DeviceArray on_ids(context, ids, int32), on_rows(context, rows, from, static_cast<size_t>(shift)),
         on_sums(context, sums, float32);
-    const auto call = target::gpu(gpu_ordinal()).call(desc_of(count, places, width, int32, from));
+    const auto call = target::gpu(gpu_ordinal()).call(desc_of(count, positions, width, int32, from));
     REQUIRE(call);
     CHECK(call->name() == "weft atomic additions");
     void* operands[] = {on_ids.address(), on_rows.address(), on_sums.address()};

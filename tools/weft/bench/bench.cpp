@@ -319,7 +319,7 @@ int bench(const BenchOptions& o) {
 Command bench_command() {
   auto options = std::make_shared<BenchOptions>();
   OptionSet set;
-  set.add("NAME", "", &options->name, "what to measure; list shows the names").place().needed();
+  set.add("NAME", "", &options->name, "what to measure; list shows the names").as_positional().needed();
   set.add("json", "", &options->json, "one JSON object a line");
   set.add("record", "FILE", &options->record, "append the lines to a file as well, after a line with the command");
   set.add("profile", "", &options->profile, "after a training step, the time of its kernels and library calls");

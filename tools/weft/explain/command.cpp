@@ -89,7 +89,7 @@ Command explain_command() {
   auto options = std::make_shared<ExplainOptions>();
   OptionSet set;
   set.add("PATH", "", &options->path, "the folder of a run, or a file that export_function has written")
-      .place()
+      .as_positional()
       .needed();
   set.add("step", "WHICH", &options->step, "train, sample (of images: test) or both")
       .one_of({"train", "sample", "both"});

@@ -25,7 +25,7 @@ struct EvalOptions {
 
 OptionSet eval_option_set(EvalOptions& o) {
   OptionSet set;
-  set.add("DIR", "", &o.folder, "the folder of a run, or one of its step-N folders").place().needed();
+  set.add("DIR", "", &o.folder, "the folder of a run, or one of its step-N folders").as_positional().needed();
   set.add("data", "FILE", &o.data, "the text to predict").needed();
   set.add("split", "PART", &o.split, "all of it, or val: the last tenth, which training leaves out")
       .one_of({"all", "val"});

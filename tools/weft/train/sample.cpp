@@ -28,7 +28,7 @@ struct SampleOptions {
 
 OptionSet sample_option_set(SampleOptions& o) {
   OptionSet set;
-  set.add("DIR", "", &o.folder, "the folder of a run, or one of its step-N folders").place().needed();
+  set.add("DIR", "", &o.folder, "the folder of a run, or one of its step-N folders").as_positional().needed();
   set.add("prompt", "TEXT", &o.prompt, "what the text begins with").defaults_to("a new line");
   set.add("tokens", "N", &o.tokens, "tokens to write").range(0, 1e9);
   set.add("temperature", "X", &o.temperature, "0: always the most likely token; higher is more random").range(0, 1e6);

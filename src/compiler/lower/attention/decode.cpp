@@ -1,8 +1,8 @@
 // The attention class for one query, as decoding asks it: many keys at a time by a block of threads. Keys come in tiles
 // [keys, width], read as they lie in memory; the running maximum and sum are single numbers (online softmax, see
-// lower/attention/forward.cpp), and each place of a tile keeps a sum of values of its own until the end. How many keys
-// there are may be a number in memory: rows past it are not read, so that a program of fixed shapes serves a cache that
-// fills up.
+// lower/attention/forward.cpp), and each position of a tile keeps a sum of values of its own until the end. How many
+// keys there are may be a number in memory: rows past it are not read, so that a program of fixed shapes serves a cache
+// that fills up.
 //
 // Over many keys several blocks of threads share a head, so that the device is busy with few heads: in one launch where
 // blocks may work together, each of them taking every so many tiles, or of few blocks each of their warps, so that
@@ -58,8 +58,8 @@ class AttentionRow : AttentionTiles {
   /// What the cache does not hold yet: the query and the newest key and value as rows, whether they are seen, and where
   /// they are to be entered.
   struct Own {
-    Value query = no_value, key = no_value, value = no_value, seen = no_value, place = no_value, enters_key = no_value,
-          enters_value = no_value;
+    Value query = no_value, key = no_value, value = no_value, seen = no_value, position = no_value,
+          enters_key = no_value, enters_value = no_value;
   };
   Value tile(const Matrix& from, Value first, Value left, int64_t width, bool one_row);
   Tiles load(Value first);
@@ -216,8 +216,8 @@ void AttentionRow::join_rounds(kernel::Ref largest, kernel::Ref sums, kernel::Re
   finish({most, b_.reduce(Reducer::sum, b_.mul(p, sum), 0), b_.mul(whole_row(p), values)});
 }
 
-/// The query, key and value of the newest place, which is the last of the `seen` ones: as rows, rounded as memory would
-/// hold them. Of the programs that share a key or a value one enters it.
+/// The query, key and value of the newest position, which is the last of the `seen` ones: as rows, rounded as memory
+/// would hold them. Of the programs that share a key or a value one enters it.
 void AttentionRow::make_own(Value batch, Value seen) {
   ix::Context& icx = *group_.cx;
   const IrNode& cache = cx_.ir[cache_];
@@ -239,17 +239,17 @@ void AttentionRow::make_own(Value batch, Value seen) {
   at.insert(at.end(), {icx.constant(0), lane});
   own_.query = as_row(emit_.value(node_.inputs[0], at));
 
-  const int64_t places = cache.type.shape[static_cast<size_t>(cache.attrs->axes[0])].bound();
+  const int64_t positions = cache.type.shape[static_cast<size_t>(cache.attrs->axes[0])].bound();
   const Value last = b_.sub(seen, b_.index(1));
   own_.seen =
-      b_.scalar(ScalarOp::bit_and, {b_.scalar(ScalarOp::le, {b_.index(0), last}), b_.lt(last, b_.index(places))});
-  own_.place = b_.select(b_.lt(last, b_.index(0)), b_.add(last, b_.index(places)),
-                         last);  // as a scatter's index counts from the end
-  const Value inside = b_.scalar(
-      ScalarOp::bit_and, {b_.scalar(ScalarOp::le, {b_.index(0), own_.place}), b_.lt(own_.place, b_.index(places))});
+      b_.scalar(ScalarOp::bit_and, {b_.scalar(ScalarOp::le, {b_.index(0), last}), b_.lt(last, b_.index(positions))});
+  own_.position = b_.select(b_.lt(last, b_.index(0)), b_.add(last, b_.index(positions)),
+                            last);  // as a scatter's index counts from the end
+  const Value inside = b_.scalar(ScalarOp::bit_and, {b_.scalar(ScalarOp::le, {b_.index(0), own_.position}),
+                                                     b_.lt(own_.position, b_.index(positions))});
   for (const size_t operand : {size_t{1}, size_t{2}}) {
     std::vector<Expr> there = heads;
-    there.insert(there.end(), {icx.variable("j", 0, places - 1), lane});
+    there.insert(there.end(), {icx.variable("j", 0, positions - 1), lane});
     const Access access = peel(icx, cx_.ir, node_.inputs[operand], there);
     check(access.node == cache_, "attention_row", "keys or values are no view of their cache");
     std::vector<Expr> update(static_cast<size_t>(cx_.ir[cache.inputs.back()].type.rank()) - access.index.size(),
@@ -270,7 +270,7 @@ void AttentionRow::make_own(Value batch, Value seen) {
 void AttentionRow::enter_own() {
   if (own_.query == no_value) return;
   const auto enter = [&](Value row, const AttentionOperand& rows, const Matrix& to) {
-    b_.store(to.ref, b_.cast(row, rows.dtype), b_.add(to.base, b_.mul(own_.place, b_.index(to.row))), {1},
+    b_.store(to.ref, b_.cast(row, rows.dtype), b_.add(to.base, b_.mul(own_.position, b_.index(to.row))), {1},
              {wide_ == plan_.width ? no_value : b_.index(plan_.width)});
   };
   b_.when(own_.enters_key, [&] { enter(own_.key, plan_.k, k_); });

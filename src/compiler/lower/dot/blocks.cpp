@@ -116,14 +116,14 @@ void DotLowering::blocks_form(bool exchanged) {
     })[0];
   };
   auto tile = [&](Value i, Value j, Value steps, bool last) {
-    const Value place = b_.add(b_.mul(i, b_.index(block_columns)), j);
-    Value c = one_piece ? nothing({height, width}) : b_.load(sums, place, {height, width}, {block_columns, 1});
+    const Value position = b_.add(b_.mul(i, b_.index(block_columns)), j);
+    Value c = one_piece ? nothing({height, width}) : b_.load(sums, position, {height, width}, {block_columns, 1});
     const Value whole = b_.mul(b_.scalar(ScalarOp::floordiv, {steps, b_.index(unroll)}), b_.index(unroll));
     c = update(j, zero, whole, unroll, c);
     int64_t known_steps = 0, known_whole = 0;
     if (!(b_.known(steps, known_steps) && b_.known(whole, known_whole) && known_steps == known_whole))
       c = update(j, whole, steps, 1, c);
-    if (!last) return b_.store(sums, c, place, {block_columns, 1});
+    if (!last) return b_.store(sums, c, position, {block_columns, 1});
     const std::vector<int64_t> strides =
         exchanged ? std::vector<int64_t>{d_.c_n, d_.c_m} : std::vector<int64_t>{d_.c_m, d_.c_n};
     const Value row = b_.add(r0, i), column = b_.add(c0, j);

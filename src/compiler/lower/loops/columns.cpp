@@ -44,7 +44,7 @@ void RowLowering::strip_passes(int64_t width) {
   Value left = b.sub(b.index(schedule_.lane_extent), first_lane_);
   Value end = schedule_.lane_extent % width == 0 ? b.index(width) : b.min(left, b.index(width));
 
-  auto tiles = [&](const std::function<void(Value, std::vector<Value>)>& body) {  // body(place in the strip, sums)
+  auto tiles = [&](const std::function<void(Value, std::vector<Value>)>& body) {  // body(position in the strip, sums)
     b.loop(b.index(0), end, b.index(tile), {}, [&](Value at, const std::vector<Value>&) {
       emit_.push_scope();
       emit_.bind_lanes(lane_, b.add(first_lane_, at), tile, even ? no_value : b.sub(left, at));

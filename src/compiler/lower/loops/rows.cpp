@@ -323,8 +323,8 @@ size_t RowLowering::turn_of(size_t reductions) const {
 }
 
 /// The loop in turns of several elements, from the first turn to before the last, dealt out to `parts` partial results.
-/// What they have in common (a window's place, a pixel that several windows see) is known from their indices and made
-/// once.
+/// What they have in common (a window's position, a pixel that several windows see) is known from their indices and
+/// made once.
 std::vector<Value> RowLowering::turns(int p, const std::vector<Value>& initial, size_t turn, size_t parts, Value first,
                                       Value last) {
   kernel::Builder& b = emit_.builder();
@@ -333,8 +333,8 @@ std::vector<Value> RowLowering::turns(int p, const std::vector<Value>& initial, 
   const Expr number = group_.cx->variable("q", 0, count - 1);
   std::vector<std::vector<Stage>> elements(turn, stages_);
   for (size_t k = 0; k < turn; ++k) {
-    const Expr place = number * static_cast<int64_t>(turn) + group_.cx->constant(static_cast<int64_t>(k));
-    const auto replace = [&](int64_t id) { return id == loop_->value ? place : Expr(); };
+    const Expr position = number * static_cast<int64_t>(turn) + group_.cx->constant(static_cast<int64_t>(k));
+    const auto replace = [&](int64_t id) { return id == loop_->value ? position : Expr(); };
     for (Stage& stage : elements[k]) {
       for (Expr& e : stage.operand) e = ix::substitute(e, replace);
       for (Expr& e : stage.root.index) e = ix::substitute(e, replace);

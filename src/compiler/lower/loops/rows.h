@@ -83,7 +83,7 @@ class RowLowering {
   void keep(int p);
   void prefetch_next(int p);
   int64_t scratch_share() const;
-  kernel::Value scratch_place();
+  kernel::Value scratch_offset();
 
   // lower/loops/rows_overlap.cpp: the last pass of a row along with the last but one of the next
   int64_t rows_of_program() const;

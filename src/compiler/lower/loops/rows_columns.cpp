@@ -53,10 +53,10 @@ void RowLowering::rows_of_parts() {
   for (const Stage& stage : stages_) {
     if (stage.root.kind == RootKind::column) columns.push_back(&stage);
     for (auto& [node, index] : reads_of(stage)) {
-      std::vector<const ix::Node*> place;
-      for (Expr e : index) place.push_back(e.get());
+      std::vector<const ix::Node*> key;
+      for (Expr e : index) key.push_back(e.get());
       const bool moves = std::any_of(index.begin(), index.end(), [&](Expr e) { return ix::depends_on(e, program_); });
-      if (moves && seen.insert({node, place}).second) reads.emplace_back(node, std::move(index));
+      if (moves && seen.insert({node, key}).second) reads.emplace_back(node, std::move(index));
     }
   }
   const int64_t parts = cx_.ir[columns[0]->root.node].type.shape[0].bound(), each = extent_of(outer_) / parts;

@@ -45,9 +45,9 @@ void RowLowering::examine(int p, int node, const std::vector<Expr>& index) {
     } else if (many) {
       return true;
     }
-    std::vector<const ix::Node*> place;
-    for (Expr e : at) place.push_back(e.get());
-    auto [it, fresh] = seen_.try_emplace({id, place}, Seen{p});
+    std::vector<const ix::Node*> key;
+    for (Expr e : at) key.push_back(e.get());
+    auto [it, fresh] = seen_.try_emplace({id, key}, Seen{p});
     if (fresh || it->second.pass == p || (!many && cost(id) < least_cost)) return true;
     if (it->second.kept == SIZE_MAX) {
       it->second.kept = kept_.size();
@@ -93,7 +93,7 @@ int64_t RowLowering::scratch_share() const {
 }
 
 /// Of the lanes' first element in scratch.
-Value RowLowering::scratch_place() {
+Value RowLowering::scratch_offset() {
   return scratch_shift_ == kernel::no_value ? emit_.lane_base()
                                             : emit_.builder().add(emit_.lane_base(), scratch_shift_);
 }
@@ -127,7 +127,7 @@ void RowLowering::ask_for_row() {
     emit_.bind_lanes(lane_, b.add(first, at), width, limit);
     for (const Kept* kept : asked)
       b.store(kept->scratch, b.cast(b.broadcast(emit_.value(kept->node, kept->index), {width}), kept_dtype(*kept)),
-              scratch_place(), {1});
+              scratch_offset(), {1});
     emit_.pop_scope();
   };
   if (asked.empty()) return;
@@ -146,7 +146,7 @@ void RowLowering::recall(int p) {
   for (const Kept& kept : kept_)
     if (kept.wanted.contains(p))
       emit_.remember(kept.node, kept.index,
-                     b.cast(b.load(kept.scratch, scratch_place(), {schedule_.width}, {1}),
+                     b.cast(b.load(kept.scratch, scratch_offset(), {schedule_.width}, {1}),
                             compute_dtype(cx_.ir[kept.node].type.dtype)));
 }
 
@@ -156,7 +156,7 @@ void RowLowering::keep(int p) {
     if (kept.made == p)
       b.store(kept.scratch,
               b.cast(b.broadcast(emit_.value(kept.node, kept.index), {schedule_.width}), kept_dtype(kept)),
-              scratch_place(), {1});
+              scratch_offset(), {1});
 }
 
 /// The hardware sees the first pass alone, and stops at its end: in the second one the next row is asked for.

@@ -1,5 +1,5 @@
-// The scatter class, for assign as well, which is one update at a place that is known. Updates are applied in order by
-// every program, each to its own strip of the slice, so that repeated indices need no atomics and the sums have the
+// The scatter class, for assign as well, which is one update at a position that is known. Updates are applied in order
+// by every program, each to its own strip of the slice, so that repeated indices need no atomics and the sums have the
 // same bits for any number of threads.
 #include <algorithm>
 #include <bit>
@@ -18,7 +18,7 @@ using kernel::Value;
 
 namespace {
 
-// Indices that a program looks at at once for places of its own, and then again for where among them.
+// Indices that a program looks at at once for positions of its own, and then again for where among them.
 constexpr int64_t looked_at = 64, looked_closer_at = 8;
 
 struct Strip {
@@ -121,16 +121,16 @@ class ScatterLowering {
   }
 
  private:
-  /// On a device with many threads the places along the first indexed axis are dealt out to programs; each goes through
-  /// all indices and takes its own, so that equal places are updated in order. A power of two: divisions of 64 bits are
-  /// slow there.
+  /// On a device with many threads the positions along the first indexed axis are dealt out to programs; each goes
+  /// through all indices and takes its own, so that equal positions are updated in order. A power of two: divisions of
+  /// 64 bits are slow there.
   int64_t owners_for(const Shape& points) const {
     if (!cx_.target.machine().wants_many_programs() || n_.attrs->axes.empty() || volume(points) < 64) return 1;
-    const int64_t places = std::min<int64_t>(1024, n_.type.shape[static_cast<size_t>(n_.attrs->axes[0])].bound());
-    return std::max<int64_t>(1, static_cast<int64_t>(std::bit_floor(static_cast<uint64_t>(places))));
+    const int64_t positions = std::min<int64_t>(1024, n_.type.shape[static_cast<size_t>(n_.attrs->axes[0])].bound());
+    return std::max<int64_t>(1, static_cast<int64_t>(std::bit_floor(static_cast<uint64_t>(positions))));
   }
 
-  /// Does this program own the place of any of the `wide` points from `first` on?
+  /// Does this program own the position of any of the `wide` points from `first` on?
   Value any_own(Expr point, const std::vector<Expr>& at, Value first, Value end, int64_t wide) {
     emit_.push_scope();
     const Value left = b_.sub(end, first);

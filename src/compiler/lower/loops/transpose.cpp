@@ -130,7 +130,7 @@ int64_t TransposedLowering::tiles(int64_t side) const {
   return count;
 }
 
-/// Is everything read at a place that moves evenly along both axes?
+/// Is everything read at a position that moves evenly along both axes?
 bool TransposedLowering::is_plain() {
   bool plain = true;
   const Expr both[] = {u_.var, v_.var};

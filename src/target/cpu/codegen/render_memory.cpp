@@ -206,7 +206,7 @@ void Renderer::store(const Inst& inst) {
   const int64_t stride = rank == 0 ? 0 : inst.strides.back(), row_stride = rank == 2 ? inst.strides[0] : 0;
   const IrValue lane_limit = rank == 0 ? nullptr : limit.back(), row_limit = rank == 2 ? limit[0] : nullptr;
   if (rank == 2 && row_stride == 1 && stride > m - 1 && m >= 4 &&
-      n >= 2)  // lanes of distinct places: order does not matter
+      n >= 2)  // lanes of distinct positions: order does not matter
     return store_tile(inst.ref, transpose(rows(inst.args[0])), offset, stride, row_stride, lane_limit, row_limit,
                       inst.streaming);
   store_tile(inst.ref, rows(inst.args[0]), offset, row_stride, stride, row_limit, lane_limit, inst.streaming);

@@ -46,7 +46,7 @@ struct View {
 /// The product as oneDNN sees it.
 struct Form {
   View a, b, c;
-  bool swapped = false;  // C^T = B^T A^T: operands 0 and 1 change places
+  bool swapped = false;  // C^T = B^T A^T: operands 0 and 1 are exchanged
   bool pack = false;     // B goes through a reorder to oneDNN's own layout first
 };
 

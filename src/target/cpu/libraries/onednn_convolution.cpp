@@ -246,12 +246,12 @@ class OnednnConvolution : public LibraryCall {
 /// The kernel of each pair of channels turned round: w [first, kernel…, last].
 void turn(const Problem& p, const void* from, void* to) {
   const size_t bytes = static_cast<size_t>(p.dtype.size()) * static_cast<size_t>(p.out / p.groups);
-  int64_t places = 1;
-  for (const int64_t k : p.kernel) places *= k;
+  int64_t positions = 1;
+  for (const int64_t k : p.kernel) positions *= k;
   for (int64_t c = 0; c < p.in; ++c)
-    for (int64_t k = 0; k < places; ++k)
-      std::copy_n(static_cast<const char*>(from) + static_cast<size_t>(c * places + k) * bytes, bytes,
-                  static_cast<char*>(to) + static_cast<size_t>(c * places + places - 1 - k) * bytes);
+    for (int64_t k = 0; k < positions; ++k)
+      std::copy_n(static_cast<const char*>(from) + static_cast<size_t>(c * positions + k) * bytes, bytes,
+                  static_cast<char*>(to) + static_cast<size_t>(c * positions + positions - 1 - k) * bytes);
 }
 
 /// x and w to y, or y and w to x.

@@ -58,7 +58,7 @@ class Transform {
  private:
   /// One factor: `m` groups of p numbers, each `done` times side by side.
   void pass(int p, int64_t m, int64_t done, const Complex* from, Complex* to) const {
-    Complex w[largest_factor], roots[largest_factor];  // of the group's place, and of p
+    Complex w[largest_factor], roots[largest_factor];  // of the group's position, and of p
     for (int r = 0; r < p; ++r) roots[r] = roots_[static_cast<size_t>(r * (n_ / p))];
     for (int64_t i = 0; i < m; ++i) {
       for (int t = 0; t < p; ++t) w[t] = roots_[static_cast<size_t>(i * t * done)];
@@ -85,7 +85,8 @@ class Transform {
     } else {
       for (int t = 0; t < p; ++t) {
         Complex sum = v[0];
-        for (int r = 1, place = t; r < p; ++r, place += place + t < p ? t : t - p) sum += times(v[r], roots[place]);
+        for (int r = 1, position = t; r < p; ++r, position += position + t < p ? t : t - p)
+          sum += times(v[r], roots[position]);
         out[t * out_step] = times(w[t], sum);
       }
     }

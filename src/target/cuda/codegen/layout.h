@@ -12,7 +12,7 @@ struct Spread {
   int threads = 32;
   int vec = 1;
   bool squares = false;  // a thread has squares of a tile with two axes (codegen/render_transposed.cpp), and knows its
-                         // places by registers alone
+                         // positions by registers alone
   int registers() const;
   bool repeated() const { return size < threads; }
   /// Are there registers without an element?

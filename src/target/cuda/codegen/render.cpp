@@ -529,7 +529,7 @@ Rendered Renderer::run(const std::string& symbol) {
   text += signature(symbol);
   if (local_bytes_ > 0) text += fmt::format("  u8* const locals = shared + {};\n", exchange_bytes_);
   if (cluster_ > 1 && local_bytes_ > 0) text += "  cluster_begin();\n";
-  if (square_ > 0) text += square_place();
+  if (square_ > 0) text += square_origin();
   text += body_ + "}\n" + entry(symbol) + "#undef SYNC\n";
   return {text, symbol, threads_ * programs_, programs_, (exchange_bytes_ + local_bytes_) * programs_, cluster_};
 }

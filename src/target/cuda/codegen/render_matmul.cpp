@@ -36,7 +36,7 @@ struct Renderer::MatmulSide {
   int64_t per() const { return 16 / dtype.size(); }  // elements of a chunk
   int64_t lines() const { return turned ? depth : extent; }
   int64_t chunks() const { return (turned ? extent : depth) / per(); }  // of a line
-  std::string place() const {
+  std::string position() const {
     return panels ? fmt::format("in_panels<{}>", lines()) : fmt::format("swizzled<{}>", chunks());
   }
   int64_t bytes() const { return extent * depth * dtype.size(); }
@@ -81,7 +81,7 @@ void Renderer::matmul_copy(const MatmulSide& s, int64_t offset) {
   const std::string enough =
       s.lines() < at_once ? fmt::format("if ({}_line < {}) ", n, s.lines()) : "";  // powers of two, all of them
   const std::string line = fmt::format("({}_line + i * {})", n, at_once),
-                    to = fmt::format("slot + {} + {}({}, {}_chunk)", offset, s.place(), line, n);
+                    to = fmt::format("slot + {} + {}({}, {}_chunk)", offset, s.position(), line, n);
   const std::string from = fmt::format("{}_from + i * {}ll", n, at_once * s.line_stride());
   // What exists along the lines, and along a line.
   const std::string line_end = s.turned ? (s.whole_depth ? "" : "depth - k") : s.limit == no_value ? "" : n + "_limit";
@@ -120,18 +120,18 @@ void Renderer::matmul_fragments(const MatmulSide& s, int64_t offset, int warp_ex
   const std::string space = fmt::format("slot + {}", offset), to = fmt::format("{}_part[step & 1][i]", s.name);
   open(fmt::format("EACH (int i = 0; i < {}; ++i)", warp_extent / 16));
   if (!s.turned) {
-    add(fmt::format("ldmatrix({}, {} + {}({} + i * 16 + {} * 8 + (lane & 7), step * 2 + {}));", to, space, s.place(),
+    add(fmt::format("ldmatrix({}, {} + {}({} + i * 16 + {} * 8 + (lane & 7), step * 2 + {}));", to, space, s.position(),
                     first, half, depth_half));
   } else if (!wide) {
     add(fmt::format("ldmatrix_turned({}, {} + {}(step * 16 + {} * 8 + (lane & 7), {} / 8 + i * 2 + {}));", to, space,
-                    s.place(), depth_half, first, half));
+                    s.position(), depth_half, first, half));
   } else {
     const std::string element =
         fmt::format("({} + i * 16 + ({}) * 8 + (lane >> 2))", first, right ? "q >> 1" : "q & 1");
     add(
         fmt::format("EACH (int q = 0; q < 4; ++q) {}[q] = load_shared({} + {}(step * 8 + ({}) * 4 + (lane & 3), {} / "
                     "4) + {} % 4 * 4);",
-                    to, space, s.place(), right ? "q & 1" : "q >> 1", element, element));
+                    to, space, s.position(), right ? "q & 1" : "q >> 1", element, element));
   }
   if (wide) add(fmt::format("EACH (int q = 0; q < 4; ++q) {0}[q] = to_tf32({0}[q]);", to));
   close();

@@ -123,12 +123,12 @@ std::string words_if(const std::string& to, const std::string& from, const std::
   const int64_t word = std::min<int64_t>(bytes, 16);
   std::string text;
   for (int64_t k = 0; k < bytes / word; ++k) {
-    std::string place = fmt::format("(const W{}*)({} + (there ? {} : 0)) + {}", word, from, at, k);
+    std::string source = fmt::format("(const W{}*)({} + (there ? {} : 0)) + {}", word, from, at, k);
     if (now) {
-      text += fmt::format("const W{} read{} = read_now({}); ", word, k, place);
-      place = fmt::format("&read{}", k);
+      text += fmt::format("const W{} read{} = read_now({}); ", word, k, source);
+      source = fmt::format("&read{}", k);
     }
-    text += fmt::format("((W{}*)({}))[{}] = word_if(there, {}, {:#x}u); ", word, to, k, place, other);
+    text += fmt::format("((W{}*)({}))[{}] = word_if(there, {}, {:#x}u); ", word, to, k, source, other);
   }
   return text;
 }
@@ -355,14 +355,14 @@ void Renderer::atomic_add(const Inst& inst) {
   const int64_t n = type(inst.args[0]).size();
   before_write(inst.ref);
   sync();
-  const std::string values = exchange(t, n), places = exchange(int64, n, (n * t.size() + 15) / 16 * 16);
+  const std::string values = exchange(t, n), positions = exchange(int64, n, (n * t.size() + 15) / 16 * 16);
   put(inst.args[0], values);
   if (inst.args[2] == kernel::no_value) {
-    put(inst.args[1], places);
+    put(inst.args[1], positions);
   } else {
     const Spread s = spread_of(inst.args[1]);
     add(fmt::format("EACH (int r = 0; r < {}; ++r) {}{}[{}] = {} ? {} : -1;", s.registers(),
-                    s.ragged() ? fmt::format("if ({} < {}) ", s.element("r"), n) : "", places, s.element("r"),
+                    s.ragged() ? fmt::format("if ({} < {}) ", s.element("r"), n) : "", positions, s.element("r"),
                     at(inst.args[2]), at(inst.args[1])));
   }
   sync();
@@ -370,7 +370,7 @@ void Renderer::atomic_add(const Inst& inst) {
   add(
       fmt::format("if (t == 0) for (int k = 0; k < {}; ++k) {{ const i64 place = {}[k]; if (place >= 0) "
                   "atomic_update({} + place, [&]({} old) {{ return ({}){}; }}); }}",
-                  n, places, buffer(inst.ref), memory_type(inst.ref), memory_type(inst.ref), low_sum(t, args)));
+                  n, positions, buffer(inst.ref), memory_type(inst.ref), memory_type(inst.ref), low_sum(t, args)));
   sync();
 }
 

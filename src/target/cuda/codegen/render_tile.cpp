@@ -47,7 +47,7 @@ bool Renderer::any_order(kernel::Reducer reducer, Dtype dtype) {
 }
 
 /// The upper half onto the lower, again and again (kernel/tile.h). The number of an element is made of its chunk, its
-/// thread and its place in the chunk, the highest bits first: so first registers, then warps, then lanes, then the
+/// thread and its position in the chunk, the highest bits first: so first registers, then warps, then lanes, then the
 /// registers of one chunk are combined. All threads end with the result. Sums and the like commute, so that both of two
 /// lanes that swap values get the same bits. Where no order gives others, all registers of a thread come first.
 void Renderer::reduce_lines(std::span<const Inst* const> insts) {

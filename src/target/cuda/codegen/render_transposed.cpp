@@ -1,7 +1,7 @@
 // Tiles that are turned by squares. Where a kernel does nothing but read tiles, turn some of them, compute element by
 // element and store, a thread has a square of each tile that is as wide as the words it reads and writes. What is to be
 // turned is read along its own lines, put into shared memory in whole words, and taken from there square by square,
-// which threads turn in registers. Shared memory has no gaps: the words of a line change places so that those of eight
+// which threads turn in registers. Shared memory has no gaps: the words of a line are exchanged so that those of eight
 // lines meet different banks.
 #include <fmt/format.h>
 
@@ -58,14 +58,14 @@ void Renderer::find_squares() {
 
 /// Where the thread's square lies in a tile, counted in squares. Half of what such a kernel computes is addresses: that
 /// nothing is negative makes shifts of divisions.
-std::string Renderer::square_place() const {
+std::string Renderer::square_origin() const {
   return fmt::format(
       "  __builtin_assume(t >= 0 && t < {0}), __builtin_assume(program >= 0);\n  const int line = t / {1}, place = t % "
       "{1};\n",
       threads_, square_tile_[1] / square_);
 }
 
-/// Text of a place in a tile: the number of its line and where it lies there.
+/// Text of a position in a tile: the number of its line and where it lies there.
 std::vector<std::string> Renderer::square_position(const std::string& r) const {
   return {fmt::format("(line * {0} + {1} / {0})", square_, r), fmt::format("(place * {0} + {1} % {0})", square_, r)};
 }
@@ -75,8 +75,8 @@ void Renderer::turn_squares(const Inst& inst) {
   const Spread given = spread_of(from);
   const int64_t chunks = square_tile_[0] / square_, words = square_ * static_cast<int64_t>(inst.type.dtype.size()) / 16;
   const std::string space = exchange(inst.type.dtype, inst.type.size());
-  // The place of a chunk in its line changes with the line's square.
-  const auto place = [&](const std::string& line, const std::string& chunk) {
+  // The position of a chunk in its line changes with the line's square.
+  const auto position = [&](const std::string& line, const std::string& chunk) {
     return fmt::format("((W16*)({} + (({}) * {} + (({}) ^ ({}) / {} % {})) * {}))", space, line, chunks, chunk, line,
                        square_, std::min<int64_t>(chunks, 8), square_);
   };
@@ -84,7 +84,7 @@ void Renderer::turn_squares(const Inst& inst) {
   open(fmt::format("EACH (int c = 0; c < {}; ++c)", given.registers() / given.vec));
   add(fmt::format("const int chunk = c * {} + t;", threads_));
   add(fmt::format("EACH (int k = 0; k < {}; ++k) {}[k] = ((const W16*)({} + c * {}))[k];", words,
-                  place(fmt::format("chunk / {}", chunks), fmt::format("chunk % {}", chunks)),
+                  position(fmt::format("chunk / {}", chunks), fmt::format("chunk % {}", chunks)),
                   names_[static_cast<size_t>(from)], given.vec));
   close();
   sync();
@@ -92,7 +92,7 @@ void Renderer::turn_squares(const Inst& inst) {
   open("");
   add(fmt::format("alignas(16) {} square[{}];", type_name(inst.type.dtype), square_ * square_));
   add(fmt::format("EACH (int c = 0; c < {}; ++c) EACH (int k = 0; k < {}; ++k) ((W16*)(square + c * {}))[k] = {}[k];",
-                  square_, words, square_, place(fmt::format("place * {} + c", square_), "line")));
+                  square_, words, square_, position(fmt::format("place * {} + c", square_), "line")));
   add(fmt::format("turn<{}>(square, {});", square_, fresh(result)));
   close();
 }

@@ -147,7 +147,7 @@ class Renderer {
 
   // codegen/render_transposed.cpp
   void find_squares();
-  std::string square_place() const;
+  std::string square_origin() const;
   std::vector<std::string> square_position(const std::string& r) const;
   void turn_squares(const Inst& inst);
 

@@ -18,9 +18,9 @@ class MeasuredCall final : public LibraryCall {
                const std::string& what)
       : context_(context), calls_(std::move(calls)), key_(key), what_(what) {
     if (const auto kept = runtime::cache_get("measured", key_); kept && kept->size() == sizeof(uint64_t)) {
-      uint64_t place = 0;
-      std::memcpy(&place, kept->data(), sizeof place);
-      if (place < calls_.size()) chosen_ = static_cast<size_t>(place);
+      uint64_t choice = 0;
+      std::memcpy(&choice, kept->data(), sizeof choice);
+      if (choice < calls_.size()) chosen_ = static_cast<size_t>(choice);
     }
   }
 
@@ -34,8 +34,8 @@ class MeasuredCall final : public LibraryCall {
     if (!chosen_ && !context_.capturing()) {
       const auto launch = [&](size_t i) { return calls_[i]->run(operands), true; };
       chosen_ = fastest(context_, calls_.size(), launch, what_);
-      const uint64_t place = *chosen_;
-      runtime::cache_put("measured", key_, &place, sizeof place);
+      const uint64_t choice = *chosen_;
+      runtime::cache_put("measured", key_, &choice, sizeof choice);
     }
     calls_[chosen_.value_or(0)]->run(operands);
   }

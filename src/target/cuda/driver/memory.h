@@ -15,7 +15,7 @@
 namespace weft::target::cuda {
 
 /// Page-locked memory that copies go through: the device reads it while the host goes on. Larger copies land beside the
-/// device's work, on a stream of their own and in a ring of the same size there, and are moved to their place in the
+/// device's work, on a stream of their own and in a ring of the same size there, and are moved to their position in the
 /// order of the work: a batch comes in while the step before it runs. The caller holds the device's order().
 class PinnedStaging {
  public:

@@ -13,7 +13,7 @@ namespace {
 
 using Pair = ConvolutionForm::Pair;
 
-constexpr int64_t places_of_tile = 128, channels_together = 32, slots = 2;
+constexpr int64_t positions_of_tile = 128, channels_together = 32, slots = 2;
 constexpr int64_t most_groups = 2, most_out = 128;
 constexpr int64_t most_reach = 112;  // a thread keeps the next tile's share of all this in registers
 constexpr double least_work = 1e8;   // multiplications: below, a launch is most of it
@@ -25,7 +25,7 @@ int64_t ConvolutionForm::reach() const {
 }
 
 int64_t ConvolutionForm::tiles(int64_t images) const {
-  return (images * lines[0] * lines[1] + places_of_tile - 1) / places_of_tile;
+  return (images * lines[0] * lines[1] + positions_of_tile - 1) / positions_of_tile;
 }
 
 std::string ConvolutionForm::symbol() const {
@@ -59,11 +59,11 @@ std::optional<ConvolutionForm> convolution_form(const kernel::CallDesc& desc, in
   }
   if (f.in % channels_together != 0 || f.out % 8 != 0 || f.out > most_out || w.back() != f.in || f.reach() > most_reach)
     return std::nullopt;
-  // Numbers of places have 32 bits, with those of a few tiles beyond the last one.
+  // Numbers of positions have 32 bits, with those of a few tiles beyond the last one.
   constexpr int64_t most = int64_t{1} << 30;
   if (f.lines[0] > most / f.lines[1] || x[0] > most / (f.lines[0] * f.lines[1])) return std::nullopt;
   // Planes begin in different banks, so that threads that write to eight of them do not wait for each other.
-  f.plane_bytes = 16 * ((places_of_tile + f.reach()) | 1);
+  f.plane_bytes = 16 * ((positions_of_tile + f.reach()) | 1);
   for (f.groups = most_groups; f.groups > 0; --f.groups) {
     f.shared_bytes = f.weight_bytes() + f.groups * slots * channels_together / 4 * f.plane_bytes;
     if (f.shared_bytes <= shared_bytes) return f;

@@ -2,9 +2,9 @@
 // Convolutions of few channels by a kernel of our own, and with them gradients of such convolutions' inputs, which are
 // convolutions with turned weights. A library call like others: measured_call.h holds it against cuDNN's engines.
 //
-// In TF32 (wgmma). A block keeps all weights in shared memory and goes through the places of all images as if they were
-// one long line: the zeros behind a row are those before the next one, so that every tap is one distance along that
-// line. A tile of 128 places is multiplied where it lies, once for each tap, at that tap's distance.
+// In TF32 (wgmma). A block keeps all weights in shared memory and goes through the positions of all images as if they
+// were one long line: the zeros behind a row are those before the next one, so that every tap is one distance along
+// that line. A tile of 128 positions is multiplied where it lies, once for each tap, at that tap's distance.
 //
 // Its rule: float32 that may round to TF32; one or two axes of space, one group, stride 1, no input dilation, no
 // negative padding; channels of the input in multiples of 32, of the output in multiples of 8 up to 128; weights that
@@ -34,10 +34,10 @@ struct ConvolutionForm {
   int64_t in, out;          // channels
   Pair lines{};             // rows and columns of an image on the long line, zeros included
   int64_t groups = 0;       // of four warps, in a block: a tile each
-  int64_t plane_bytes = 0;  // of a tile: four channels of all its places, and of those that its taps reach
+  int64_t plane_bytes = 0;  // of a tile: four channels of all its positions, and of those that its taps reach
   int64_t shared_bytes = 0;
 
-  int64_t reach() const;  // of a place: how much further the last tap reads
+  int64_t reach() const;  // of a position: how much further the last tap reads
   int64_t tiles(int64_t images) const;
   int64_t weight_bytes() const { return kernel[0] * kernel[1] * in * out * 4; }
   std::string symbol() const;  // "convolution_3x3_32_64_on_14x14_…"

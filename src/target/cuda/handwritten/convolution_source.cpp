@@ -1,8 +1,8 @@
 // The kernel of convolution.h. Each group of four warps goes through tiles of its own, 32 channels at a time, in turns
 // of two slots of shared memory: while the tensor cores multiply one slot, tap by tap, the group's threads put what has
-// come from memory into the other one and ask for what follows. In a slot four channels of a place lie side by side,
-// places one after the other and the next four channels in another plane: rows of eight places are what wgmma reads as
-// one (no swizzle), from wherever a tap begins.
+// come from memory into the other one and ask for what follows. In a slot four channels of a position lie side by side,
+// positions one after the other and the next four channels in another plane: rows of eight positions are what wgmma
+// reads as one (no swizzle), from wherever a tap begins.
 #include <fmt/format.h>
 
 #include "target/cuda/handwritten/convolution.h"

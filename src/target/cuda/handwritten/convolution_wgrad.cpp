@@ -17,7 +17,7 @@ using Pair = WeightGradientForm::Pair;
 constexpr int64_t together = 2;        // blocks of a multiprocessor
 constexpr int64_t reserved = 1 << 10;  // of its shared memory, for each block
 constexpr int64_t channels_of_warp = 32, most_taps = 3, most_sets = 3, warps = 6, most_stages = 4;
-constexpr int64_t line_of_input = (channels_of_warp + 8) * 4;  // bytes of a place: places lie in different banks
+constexpr int64_t line_of_input = (channels_of_warp + 8) * 4;  // bytes of a position: positions lie in different banks
 constexpr double least_work = 1e8;                             // multiplications: below, a launch is most of it
 constexpr int64_t least_parts = 16;  // with fewer, the result is large and cuDNN's products are good
 constexpr int64_t usual_multiprocessors = 132;

@@ -1,10 +1,11 @@
 #pragma once
-// Gradients of a convolution's weights by kernels of our own: few results (taps x channels), each a sum over all places
-// of all images. A library call like others: measured_call.h holds it against cuDNN's engines.
+// Gradients of a convolution's weights by kernels of our own: few results (taps x channels), each a sum over all
+// positions of all images. A library call like others: measured_call.h holds it against cuDNN's engines.
 //
-// A product [taps · channels of the input, places] x [places, channels of the output] in TF32 (mma.sync). A block goes
-// through tiles of an image: both arrays' elements lie in a ring in shared memory, where every tap reads them at its
-// own distance. Blocks take disjoint parts of the images; a second kernel adds up what they leave, in a fixed order.
+// A product [taps · channels of the input, positions] x [positions, channels of the output] in TF32 (mma.sync). A block
+// goes through tiles of an image: both arrays' elements lie in a ring in shared memory, where every tap reads them at
+// its own distance. Blocks take disjoint parts of the images; a second kernel adds up what they leave, in a fixed
+// order.
 //
 // Its rule: float32 that may round to TF32; one or two axes of space, one group, no input dilation, no negative
 // padding; channels in multiples of 32.
@@ -37,11 +38,11 @@ struct WeightGradientForm {
   int64_t taps = 0;    // of one warp
   int64_t sets = 0;    // of taps, in a block
   int64_t halves = 0;  // of 32 output channels, in a block
-  int64_t parts = 0;   // of a tile's places, in a block
+  int64_t parts = 0;   // of a tile's positions, in a block
   int64_t stages = 0;  // of the ring
   int64_t stage_bytes = 0, shared_bytes = 0;
 
-  int64_t depth() const;   // places of a tile, with what fills it up
+  int64_t depth() const;   // positions of a tile, with what fills it up
   int64_t blocks() const;  // that go through the same images: for other channels, other taps
   int64_t tiles_of_image() const;
   int64_t results() const { return kernel[0] * kernel[1] * in * out; }

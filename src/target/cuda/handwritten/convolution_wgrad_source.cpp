@@ -1,8 +1,8 @@
 // The kernels of handwritten/convolution_wgrad.h. A block's warps share out taps, halves of 64 output channels and
-// places; a warp has a tile of [taps][32 input channels, 32 output channels] of sums in registers. Eight places are
-// multiplied at a time: of the fragments of mma.sync a thread has places t and t + 4 (t its number in a group of four),
-// and channels that lie side by side, so that one load of 16 bytes fills registers of four fragments. Where a place of
-// the output lies in the tile of the input is looked up in a table; a tap is a distance from there.
+// positions; a warp has a tile of [taps][32 input channels, 32 output channels] of sums in registers. Eight positions
+// are multiplied at a time: of the fragments of mma.sync a thread has positions t and t + 4 (t its number in a group of
+// four), and channels that lie side by side, so that one load of 16 bytes fills registers of four fragments. Where a
+// position of the output lies in the tile of the input is looked up in a table; a tap is a distance from there.
 #include <fmt/format.h>
 
 #include "target/cuda/handwritten/convolution_wgrad.h"

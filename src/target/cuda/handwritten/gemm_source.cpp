@@ -25,7 +25,7 @@ constexpr int64_t stage_bytes = 2 * (product_rows + product_columns) * product_d
                   tile_bytes = product_rows * line_bytes;
 constexpr int64_t barrier_bytes = (stages * 12 + 15) / 16 * 16,
                   sums_bytes =
-                      2 * 4 * 4 * product_columns;  // barriers and counts; two places for the sums of four warps
+                      2 * 4 * 4 * product_columns;  // barriers and counts; two positions for the sums of four warps
 constexpr int64_t rows_together =
     16;  // of tiles that take turns: multiprocessors then read the same lines of A and columns of B at the same time
 
@@ -175,7 +175,7 @@ std::string read_ahead(const ProductForm& form) {
       form.columns / 8);
 }
 
-/// The sums of the four warps, in turns in two places: nobody writes to one before all have read it.
+/// The sums of the four warps, in turns in two positions: nobody writes to one before all have read it.
 std::string add_up(const ProductForm& form) {
   return fmt::format(
       "      const u32 parts = full + {3} + odd * {0};\n      odd ^= 1;\n"

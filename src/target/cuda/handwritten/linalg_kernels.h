@@ -28,7 +28,7 @@ class LinalgKernels {
   void poison(const int* info, int words, int64_t count, std::span<const Matrices> results) const;
   /// table[i·count + k]: the address of matrix k of the i-th of up to three.
   void addresses(void* table, int64_t count, std::span<const Matrices> of) const;
-  /// rows[k·m …]: the numbers of m rows after rows 0, 1 … have changed places with rows pivots[k·pivoted …] - 1 one
+  /// rows[k·m …]: the numbers of m rows after rows 0, 1 … have changed positions with rows pivots[k·pivoted …] - 1 one
   /// after the other.
   void exchanged_rows(const int* pivots, int pivoted, uint32_t* rows, int m, int64_t count) const;
   /// What lies above the diagonals of `count` matrices n × n, row by row, of float32 or float64.

@@ -90,7 +90,7 @@ class RowAdds final : public LibraryCall {
 std::string row_adds_source(const kernel::CallDesc& desc) {
   const Dtype from = desc.inputs[1].dtype;
   const std::string id = integer_name(desc.inputs[0].dtype);
-  const int64_t count = desc.inputs[0].extents[0], places = desc.outputs[0].extents[0],
+  const int64_t count = desc.inputs[0].extents[0], positions = desc.outputs[0].extents[0],
                 width = desc.outputs[0].extents[1];
   if (desc.outputs[0].dtype != float32 || (from != float32 && from != bfloat16 && from != float16) || id.empty() ||
       width % 4 != 0 || width > INT32_MAX || count == 0)
@@ -103,7 +103,7 @@ std::string row_adds_source(const kernel::CallDesc& desc) {
   return fmt::format(
       "typedef {} Id;\ntypedef {} Element;\nconstexpr long long count = {}, places = {};\nconstexpr int width = "
       "{};\n{}{}",
-      id, from == float32 ? "float" : "unsigned short", count, places, width, low, text);
+      id, from == float32 ? "float" : "unsigned short", count, positions, width, low, text);
 }
 
 std::shared_ptr<const LibraryCall> row_adds_call(const kernel::CallDesc& desc, Context& context,

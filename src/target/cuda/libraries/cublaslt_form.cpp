@@ -1,5 +1,5 @@
 // From a descriptor with strides to cuBLASLt's column-major matrices. A row-major C is the column-major Cᵀ = Bᵀ Aᵀ:
-// operands change places.
+// operands are exchanged.
 #include <algorithm>
 #include <utility>
 

@@ -25,7 +25,7 @@ using cudnn::Tensor;
 using kernel::AttentionDesc;
 
 Sizes sizes(const AttentionDesc::Strides& s) { return {s.begin(), s.end()}; }
-/// The last two axes change places.
+/// The last two axes are exchanged.
 Sizes turned(Sizes s) {
   std::swap(s[2], s[3]);
   return s;

@@ -264,7 +264,7 @@ std::vector<Backend> Graph::operations() const {
 struct Candidate {
   std::unique_ptr<Descriptor> config, plan;
   int64_t workspace = 0;
-  size_t place = 0;  // in the heuristic's list
+  size_t rank = 0;  // in the heuristic's list
 };
 
 int64_t workspace_of(const Descriptor& plan) {
@@ -277,7 +277,7 @@ int64_t workspace_of(const Descriptor& plan) {
 /// A plan in the cache folder: where its engine stood in the list and how long that was, then cuDNN's own text of it,
 /// with the compiled code (which took a second).
 struct Kept {
-  uint64_t place, listed;
+  uint64_t rank, listed;
 };
 
 void keep(const Digest& key, const Candidate& candidate, size_t listed) {
@@ -287,7 +287,7 @@ void keep(const Digest& key, const Candidate& candidate, size_t listed) {
       count <= 0)
     return;
   std::vector<char> bytes(sizeof(Kept) + static_cast<size_t>(count));
-  const Kept head{candidate.place, listed};
+  const Kept head{candidate.rank, listed};
   std::memcpy(bytes.data(), &head, sizeof head);
   if (api()->get_attribute(candidate.plan->get(), execution_plan_json_representation, of_char, count, &count,
                            bytes.data() + sizeof head) != 0)
@@ -310,7 +310,7 @@ struct Plan::State {
   mutable std::mutex mutex;
 
   int execute(const Candidate& candidate, std::span<const Operand> operands, void* workspace);
-  Candidate planned(std::unique_ptr<Descriptor> config, size_t place, const PlanOptions& options) const;
+  Candidate planned(std::unique_ptr<Descriptor> config, size_t rank, const PlanOptions& options) const;
   void collect(const PlanOptions& options, std::string& why);
   bool read_kept();
 };
@@ -361,12 +361,12 @@ size_t Plan::workspace_bytes() const {
 
 std::string Plan::name() const {
   std::lock_guard lock(state_->mutex);
-  return fmt::format("engine {} of {}", state_->candidates[state_->chosen].place + 1, state_->listed);
+  return fmt::format("engine {} of {}", state_->candidates[state_->chosen].rank + 1, state_->listed);
 }
 
 /// Throws Declined where cuDNN does not make it, or it wants too much memory.
-Candidate Plan::State::planned(std::unique_ptr<Descriptor> config, size_t place, const PlanOptions& options) const {
-  Candidate c{std::move(config), std::make_unique<Descriptor>(execution_plan_descriptor), 0, place};
+Candidate Plan::State::planned(std::unique_ptr<Descriptor> config, size_t rank, const PlanOptions& options) const {
+  Candidate c{std::move(config), std::make_unique<Descriptor>(execution_plan_descriptor), 0, rank};
   c.plan->set(execution_plan_handle, of_handle, handle.handle);
   c.plan->set(execution_plan_engine_config, *c.config);
   c.plan->finalize("a plan");
@@ -381,7 +381,7 @@ Candidate Plan::State::planned(std::unique_ptr<Descriptor> config, size_t place,
 void Plan::State::collect(const PlanOptions& options, std::string& why) {
   struct Found {
     std::unique_ptr<Descriptor> config;
-    size_t place;
+    size_t rank;
     int64_t engine;
   };
   const bool engines = options.search == PlanOptions::Search::engines,
@@ -399,20 +399,20 @@ void Plan::State::collect(const PlanOptions& options, std::string& why) {
     unless_declined([&] { configs = configurations(*graph, mode); });
     std::vector<Found> found;
     for (auto& config : configs) {
-      const size_t place = listed++;
+      const size_t rank = listed++;
       unless_declined([&] {
         const Notes notes = notes_of(config->get());
         if (!notes.any_of(options.without) && !(engines && notes.compiles()))
-          found.push_back({std::move(config), place, notes.engine});
+          found.push_back({std::move(config), rank, notes.engine});
       });
     }
     for (size_t k = 0; k < found.size() && candidates.size() < (engines ? 6 : 1); ++k) {
       if (!found[k].config) continue;
       const auto other = std::find_if(found.begin() + static_cast<std::ptrdiff_t>(k) + 1, found.end(),
                                       [&](const Found& f) { return forms && f.engine == found[k].engine; });
-      unless_declined([&] { candidates.push_back(planned(std::move(found[k].config), found[k].place, options)); });
+      unless_declined([&] { candidates.push_back(planned(std::move(found[k].config), found[k].rank, options)); });
       if (other != found.end())
-        unless_declined([&] { candidates.push_back(planned(std::move(other->config), other->place, options)); });
+        unless_declined([&] { candidates.push_back(planned(std::move(other->config), other->rank, options)); });
     }
     if (!candidates.empty()) return;
   }
@@ -426,7 +426,7 @@ bool Plan::State::read_kept() {
   if (!bytes || bytes->size() <= sizeof head) return false;
   std::memcpy(&head, bytes->data(), sizeof head);
   try {
-    Candidate c{nullptr, std::make_unique<Descriptor>(execution_plan_descriptor), 0, static_cast<size_t>(head.place)};
+    Candidate c{nullptr, std::make_unique<Descriptor>(execution_plan_descriptor), 0, static_cast<size_t>(head.rank)};
     c.plan->set_all(execution_plan_json_representation, of_char, static_cast<int64_t>(bytes->size() - sizeof head),
                     bytes->data() + sizeof head);
     c.plan->set(execution_plan_handle, of_handle, handle.handle);

@@ -106,7 +106,7 @@ class CufftCall final : public LibraryCall {
   cufft::Kind kind_ = cufft::c2c;
   int direction_ = cufft::forward;
   int64_t rows_ = 1;
-  size_t input_bytes_ = 0, copy_bytes_ = 0;  // of a copy that may be overwritten, and its place in the workspace
+  size_t input_bytes_ = 0, copy_bytes_ = 0;  // of a copy that may be overwritten, and its position in the workspace
   cufft::Plan plan_ = 0;
   std::shared_ptr<const Workspace> workspace_;
   mutable std::mutex mutex_;

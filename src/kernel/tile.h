@@ -63,7 +63,7 @@ enum class Op : uint8_t {
   extract,   // lane `axis` of a tile with one axis, as a scalar
   dot,     // a [m,k], b [k,n], c [m,n] → c + a·b; k ascending, one fma each: c = fma(a[:,k], b[k,:], c), in int32 a
            // product and a sum; float16 and bfloat16 accumulate in float32 and are rounded once, at the end
-  matmul,  // a whole product of matrices in memory, for tensor cores. The float32 local buffer `ref` takes a tile:
+  matmul,  // a whole matmul in memory, for tensor cores. The float32 local buffer `ref` takes a tile:
            // element (i, j) of type.dims, at i·pitch + j, becomes Σ_k A[i,k]·B[k,j]. Arguments: where A and B
            // (parameters that nobody writes) begin, the limits of i and j (or no_value), the extent of k; elements of A
            // and B past them are 0. `strides`: A's along i and k, B's along k and j, the pitch. A and B are float16,

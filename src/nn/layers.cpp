@@ -24,7 +24,7 @@ void check_float(const char* op, const array& x, const Dim& width) {
     throw_invalid(op, "the input's last axis must be " + number(width) + "; its shape is " + to_string(x.shape()));
 }
 
-array product(const array& x, const array& weight) { return matmul(x, transpose(astype(weight, x.dtype()))); }
+array linear_matmul(const array& x, const array& weight) { return matmul(x, transpose(astype(weight, x.dtype()))); }
 
 std::string digits(float value) {
   std::string text = std::to_string(value);
@@ -57,7 +57,7 @@ bool fits_float8(const array& x, const array& weight) {
 
 array Linear::operator()(const array& x) const {
   check_float("Linear", x, weight.value().shape(1));
-  array y = float8 && fits_float8(x, weight) ? fast::float8_linear(x, weight) : product(x, weight);
+  array y = float8 && fits_float8(x, weight) ? fast::float8_linear(x, weight) : linear_matmul(x, weight);
   return bias ? y + astype(*bias, x.dtype()) : y;
 }
 
@@ -92,7 +92,7 @@ array Bilinear::operator()(const array& x1, const array& x2) const {
   Shape apart = rows;
   apart.push_back(s[0]);
   apart.push_back(s[1]);
-  const array left = reshape(product(x1, reshape(w, {-1, s[2]})), apart);  // [..., out, in2]
+  const array left = reshape(linear_matmul(x1, reshape(w, {-1, s[2]})), apart);  // [..., out, in2]
   const array y = sum(left * expand_dims(astype(x2, x1.dtype()), -2), -1);
   return bias ? y + astype(*bias, x1.dtype()) : y;
 }
@@ -114,7 +114,7 @@ array Embedding::operator()(const array& ids) const {
 
 array Embedding::as_linear(const array& x) const {
   check_float("Embedding.as_linear", x, weight.value().shape(1));
-  return product(x, weight);
+  return linear_matmul(x, weight);
 }
 
 std::string Embedding::describe() const {

@@ -24,14 +24,13 @@ void check(const char* op, const Precision& p) {
                             dtype_name(t));
   };
   floating("the parameters", p.parameters);
-  floating("the products", p.compute);
+  floating("matmuls", p.compute);
   floating("the residual stream", p.residual);
   if (p.float8 && p.compute == float64)
-    throw_invalid(op, "products in 8-bit floats go with a compute dtype of 16 or 32 bits, not float64");
+    throw_invalid(op, "matmuls in 8-bit floats go with a compute dtype of 16 or 32 bits, not float64");
   if (promote_types(p.residual, p.compute) != p.residual)
-    throw_invalid(op, std::string("products in ") + dtype_name(p.compute) +
-                          " cannot be added to a residual stream in " + dtype_name(p.residual) +
-                          ": take float32 for it, or " + dtype_name(p.compute));
+    throw_invalid(op, std::string("matmuls in ") + dtype_name(p.compute) + " cannot be added to a residual stream in " +
+                          dtype_name(p.residual) + ": take float32 for it, or " + dtype_name(p.compute));
 }
 
 }  // namespace weft::nn

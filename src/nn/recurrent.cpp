@@ -19,7 +19,7 @@ array projected(const char* op, const array& x, const Parameter& weight, const s
   check_float(op, x, weight.value().shape(1));
   if (x.ndim() != 2 && x.ndim() != 3)
     throw_invalid(op, "the input must be [batch, time, width] or [time, width]; its shape is " + to_string(x.shape()));
-  array y = product(x, weight);
+  array y = linear_matmul(x, weight);
   if (bias) y = y + astype(*bias, x.dtype());
   return moveaxis(y, -2, 0);
 }
@@ -54,7 +54,7 @@ RNN::RNN(Scope scope, int64_t in, int64_t hidden, bool with_bias, Nonlinearity f
 array RNN::operator()(const array& x, const std::optional<array>& hidden) const {
   const array inputs = projected("RNN", x, Wxh, bias), w = astype(Whh, x.dtype());
   const auto step = [&](const std::vector<array>& carry, const std::vector<array>& in) {
-    const array sum = in[0] + product(carry[0], w), h = f_ ? f_(sum) : weft::tanh(sum);
+    const array sum = in[0] + linear_matmul(carry[0], w), h = f_ ? f_(sum) : weft::tanh(sum);
     return std::pair(std::vector<array>{h}, std::vector<array>{h});
   };
   return time_last(scan(step, {start_of("RNN", x, hidden, Whh.value().shape(0))}, {inputs}).second[0]);
@@ -74,7 +74,7 @@ array GRU::operator()(const array& x, const std::optional<array>& hidden) const 
   const array inputs = projected("GRU", x, Wx, b), w = astype(Wh, x.dtype());
   const std::optional<array> shift = in_dtype_of(x, bhn);
   const auto step = [&](const std::vector<array>& carry, const std::vector<array>& in) {
-    const auto from_x = split(in[0], 3, -1), from_h = split(product(carry[0], w), 3, -1);
+    const auto from_x = split(in[0], 3, -1), from_h = split(linear_matmul(carry[0], w), 3, -1);
     const array r = weft::sigmoid(from_x[0] + from_h[0]), z = weft::sigmoid(from_x[1] + from_h[1]);
     const array n = weft::tanh(from_x[2] + r * (shift ? from_h[2] + *shift : from_h[2]));
     const array h = n + z * (carry[0] - n);
@@ -95,7 +95,7 @@ std::pair<array, array> LSTM::run(const array& x, const std::optional<array>& hi
                                   const std::optional<array>& cell) const {
   const array inputs = projected("LSTM", x, Wx, bias), w = astype(Wh, x.dtype());
   const auto step = [&](const std::vector<array>& carry, const std::vector<array>& in) {
-    const auto gates = split(in[0] + product(carry[0], w), 4, -1);
+    const auto gates = split(in[0] + linear_matmul(carry[0], w), 4, -1);
     const array c = weft::sigmoid(gates[1]) * carry[1] + weft::sigmoid(gates[0]) * weft::tanh(gates[2]);
     const array h = weft::sigmoid(gates[3]) * weft::tanh(c);
     return std::pair(std::vector<array>{h, c}, std::vector<array>{h, c});

@@ -14,7 +14,7 @@ Shape sizes(const char* op, std::initializer_list<int64_t> values);
 /// Throws where x is not floating or its last axis is not `width`.
 void check_float(const char* op, const array& x, const Dim& width);
 /// Returns x Wᵀ in x's dtype.
-array product(const array& x, const array& weight);
+array linear_matmul(const array& x, const array& weight);
 /// Returns a number as PyTorch prints it: without trailing zeros.
 std::string digits(float value);
 

@@ -97,13 +97,13 @@ TransformerEncoderLayer::TransformerEncoderLayer(Scope scope, int64_t dims, int6
 
 array TransformerEncoderLayer::operator()(const array& x, const std::optional<array>& mask) const {
   const auto attend = [&](const array& y) { return dropout1(attention(y, y, y, mask)); };
-  const auto products = [&](const array& y) { return linear2(dropout2(options_.activation(linear1(y)))); };
+  const auto feed_forward = [&](const array& y) { return linear2(dropout2(options_.activation(linear1(y)))); };
   if (options_.norm_first) {
     const array y = x + attend(ln1(x));
-    return y + products(ln2(y));
+    return y + feed_forward(ln2(y));
   }
   const array y = ln1(x + attend(x));
-  return ln2(y + products(y));
+  return ln2(y + feed_forward(y));
 }
 
 TransformerEncoder::TransformerEncoder(Scope scope, int num_layers, int64_t dims, int64_t heads,
@@ -131,13 +131,13 @@ array TransformerDecoderLayer::operator()(const array& x, const array& memory, c
                                           const std::optional<array>& memory_mask) const {
   const auto attend = [&](const array& y) { return dropout1(self_attention(y, y, y, x_mask)); };
   const auto look_up = [&](const array& y) { return dropout2(cross_attention(y, memory, memory, memory_mask)); };
-  const auto products = [&](const array& y) { return linear2(dropout3(options_.activation(linear1(y)))); };
+  const auto feed_forward = [&](const array& y) { return linear2(dropout3(options_.activation(linear1(y)))); };
   if (options_.norm_first) {
     const array y = x + attend(ln1(x)), z = y + look_up(ln2(y));
-    return z + products(ln3(z));
+    return z + feed_forward(ln3(z));
   }
   const array y = ln1(x + attend(x)), z = ln2(y + look_up(y));
-  return ln3(z + products(z));
+  return ln3(z + feed_forward(z));
 }
 
 TransformerDecoder::TransformerDecoder(Scope scope, int num_layers, int64_t dims, int64_t heads,

@@ -11,7 +11,7 @@ namespace {
 
 using detail::describe;
 
-Dtype product_dtype(const char* op, const array& a, const array& b) {
+Dtype matmul_dtype(const char* op, const array& a, const array& b) {
   const Dtype dtype = promote_types(a.dtype(), b.dtype());
   if (!is_float(dtype) && dtype != complex64)
     throw_invalid(op, "only floating types are supported, got " + describe(a) + " and " + describe(b) +
@@ -42,7 +42,7 @@ array matmul(const array& a, const array& b, StreamOrDevice s) {
   if (a.ndim() == 0 || b.ndim() == 0)
     throw_invalid("matmul",
                   "scalars have no matrix product, got " + describe(a) + " and " + describe(b) + ": use multiply");
-  const Dtype dtype = product_dtype("matmul", a, b);
+  const Dtype dtype = matmul_dtype("matmul", a, b);
   const int64_t k_of_a = static_cast<int64_t>(a.ndim()) - 1,
                 k_of_b = b.ndim() == 1 ? 0 : static_cast<int64_t>(b.ndim()) - 2;
   if (a.shape()[static_cast<size_t>(k_of_a)] != b.shape()[static_cast<size_t>(k_of_b)])
@@ -89,7 +89,7 @@ array outer(const array& a, const array& b, StreamOrDevice s) {
 array inner(const array& a, const array& b, StreamOrDevice s) {
   const detail::OnStream on_stream("inner", s);
   if (a.ndim() == 0 || b.ndim() == 0) return multiply(a, b, s);
-  const Dtype dtype = product_dtype("inner", a, b);
+  const Dtype dtype = matmul_dtype("inner", a, b);
   if (a.shape().back() != b.shape().back())
     throw_invalid("inner", "the last sizes must be equal, got " + describe(a) + " and " + describe(b));
   return array(graph::dot(detail::to_dtype(a.value(), dtype), detail::to_dtype(b.value(), dtype),

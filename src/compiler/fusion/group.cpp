@@ -136,17 +136,17 @@ void Grouper::find_roots() {
     for (int number : chain.scales) mark(number);
   }
   for (int id = 0; id < ir_.size(); ++id)
-    if (ir_[id].product) mark_product_row(id);
+    if (ir_[id].gemv) mark_gemv_vector(id);
   for (int id = 0; id < ir_.size(); ++id)
-    if (ir_[id].product) mark_product_result(id, outputs);
+    if (ir_[id].gemv) mark_gemv_result(id, outputs);
   for (int id = 0; id < ir_.size(); ++id)
     if (strides_[static_cast<size_t>(id)].empty())
       strides_[static_cast<size_t>(id)] = row_major_strides(ir_[id].type.shape);
 }
 
-/// Of a product with one row (rewrite/gemv.h): the row, which every row of the matrix is multiplied with, lies in
+/// Of a GEMV (rewrite/gemv.h): the row, which every row of the matrix is multiplied with, lies in
 /// memory, in as few bits as it has.
-void Grouper::mark_product_row(int reduction) {
+void Grouper::mark_gemv_vector(int reduction) {
   const auto widens = [&](int id) { return ir_[id].op == Op::cast && is_low_float(ir_[ir_[id].inputs[0]].type.dtype); };
   std::vector<int> factors{ir_[ir_[reduction].inputs[0]].inputs[0]};
   while (!factors.empty()) {
@@ -166,7 +166,7 @@ void Grouper::mark_product_row(int reduction) {
 }
 
 /// So does what is made of its result alone, up to what lies in memory anyway: the row of the next product.
-void Grouper::mark_product_result(int reduction, const std::vector<int>& outputs) {
+void Grouper::mark_gemv_result(int reduction, const std::vector<int>& outputs) {
   int last = reduction;
   for (int id = reduction;;) {
     const std::span<const int> readers = users_[static_cast<size_t>(id)];
@@ -178,7 +178,7 @@ void Grouper::mark_product_result(int reduction, const std::vector<int>& outputs
     else if (ir_[id].op != Op::reshape) break;
   }
   base_root_[static_cast<size_t>(last)] = true;
-  product_results_.insert(last);
+  gemv_results_.insert(last);
 }
 
 // ---------------------------------------------------------------- groups

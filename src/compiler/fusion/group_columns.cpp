@@ -96,8 +96,7 @@ bool Grouper::join_columns(int columns, int rows) {
       std::count_if(group.roots.begin(), group.roots.end(), [](const Root& r) { return r.kind == RootKind::column; });
   if (sums + static_cast<std::ptrdiff_t>(from.group.roots.size()) > most_sums) return false;
   for (const Root& root : group.roots)
-    if (ir_[root.node].product || (root.kind == RootKind::column && ir_[root.node].type.shape[0] != parts))
-      return false;
+    if (ir_[root.node].gemv || (root.kind == RootKind::column && ir_[root.node].type.shape[0] != parts)) return false;
 
   const Expr row = ix::linear(*group.cx, row_vars, row_major_strides(row_extents));
   std::vector<Expr> at{row / each, row % each};

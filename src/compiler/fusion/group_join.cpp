@@ -263,7 +263,7 @@ bool Grouper::join_consumer(int node) {
     if (root.kind == RootKind::full && target_ && target_->machine().simt &&
         across_the_grain(domain, request.index, ir_[node].type.shape))
       continue;
-    if (root.kind == RootKind::full && product_results_.contains(node) &&
+    if (root.kind == RootKind::full && gemv_results_.contains(node) &&
         std::any_of(domain.begin(), domain.end(), [](const auto& v) { return v.inner; }))
       continue;
     bool cycle =
@@ -394,7 +394,7 @@ std::vector<int> Grouper::sibling_candidates(int node) const {
 
 bool Grouper::join_sibling(int node) {
   const IrNode& n = ir_[node];
-  if (n.product)
+  if (n.gemv)
     return false;  // products of one row with several matrices are segments of one launch, however many rows each has
   std::vector<int> candidates = sibling_candidates(node);
   if (candidates.empty()) return false;

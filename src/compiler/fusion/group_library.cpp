@@ -1,10 +1,10 @@
-// What libraries compute beside a product or attention: further results, and results in parts of other arrays.
+// What libraries compute beside a matmul or attention: further results, and results in parts of other arrays.
 #include "compiler/fusion/grouper.h"
 
 namespace weft::compiler {
 
 /// What follows a dot. More than generated code can do is looked for where a library answers it. (Sums of 16-bit
-/// operands, which cuBLASLt has beside products as well, are not: on a Hopper such a product takes a third longer than
+/// operands, which cuBLASLt has beside matmuls as well, are not: on a Hopper such a matmul takes a third longer than
 /// the one without it, twice the time of a pass over the operand. Sums of the result are made where it is finished.)
 DotChain Grouper::chain_of(int dot, const std::vector<int>& outputs) {
   const DotChain chain = dot_chain(ir_, users_, outputs, strides_, base_root_, dot);
@@ -20,10 +20,10 @@ DotChain Grouper::chain_of(int dot, const std::vector<int>& outputs) {
   return longer && library_takes(*longer) ? *longer : chain;
 }
 
-/// Does the target's library answer the product with all that, its arrays where they would lie?
+/// Does the target's library answer the matmul with all that, its arrays where they would lie?
 bool Grouper::library_takes(const DotChain& chain) {
   std::vector<int>
-      tried;  // strides for the question alone: a copy of all of them for each product would be a square of the layers
+      tried;  // strides for the question alone: a copy of all of them for each matmul would be a square of the layers
   const auto set = [&](int node, Strides s) {
     if (node < 0 || !strides_[static_cast<size_t>(node)].empty()) return;
     strides_[static_cast<size_t>(node)] = std::move(s);
@@ -42,7 +42,7 @@ bool Grouper::library_takes(const DotChain& chain) {
   return takes;
 }
 
-/// The gradients of queries, keys and values that came from one product go side by side into the gradient of that.
+/// The gradients of queries, keys and values that came from one matmul go side by side into the gradient of that.
 void Grouper::pack_results(const std::vector<int>& results) {
   std::map<int, PackedResult> parts;
   for (const int id : results) {

@@ -39,8 +39,8 @@ class Grouper {
 
  private:
   void find_roots();
-  void mark_product_row(int reduction);
-  void mark_product_result(int reduction, const std::vector<int>& outputs);
+  void mark_gemv_vector(int reduction);
+  void mark_gemv_result(int reduction, const std::vector<int>& outputs);
   void mark_row_sums();
   void form();
   bool promote_shared(const std::vector<int>& groups_using, bool numbers_only);
@@ -104,7 +104,7 @@ class Grouper {
   std::vector<Strides> strides_;
   std::vector<bool> base_root_;
   std::set<int> promoted_;
-  std::set<int> product_results_;  // what is made of products with one row: computed with them
+  std::set<int> gemv_results_;  // what is made of GEMVs: computed with them
   std::set<int> cut_;  // promoted because the expression grew too long: not computed together with their readers
   std::vector<std::unique_ptr<Work>> groups_;
   std::vector<int> group_of_;

@@ -263,7 +263,8 @@ Value Emitter::random_bits(int node, const std::vector<Expr>& index, Expr valid)
 
 Value Emitter::elementwise(int node, const std::vector<Expr>& index, Expr valid) {
   const IrNode& n = cx_.ir[node];
-  if (n.op == Op::add && n.fused) return plus_product(n.inputs[1], index, valid, value(n.inputs[0], index, valid));
+  if (n.op == Op::add && n.fused)
+    return fused_multiply_add(n.inputs[1], index, valid, value(n.inputs[0], index, valid));
   std::vector<Value> args;
   for (int input : n.inputs) args.push_back(value(input, index, valid));
   Dtype from = cx_.ir[n.inputs[0]].type.dtype, to = n.type.dtype;
@@ -275,12 +276,12 @@ Value Emitter::elementwise(int node, const std::vector<Expr>& index, Expr valid)
   return b_.scalar(static_cast<ScalarOp>(graph::row(n.op).scalar), args);
 }
 
-Value Emitter::plus_product(int product, const std::vector<Expr>& index, Expr valid, Value sum) {
+Value Emitter::fused_multiply_add(int product, const std::vector<Expr>& index, Expr valid, Value sum) {
   const IrNode& n = cx_.ir[product];
   if (is_memory(product)) return b_.add(sum, value(product, index, valid));
   if (is_movement(n.op) && n.op != Op::concat) {
     const Access access = push(*group_.cx, cx_.ir, product, index);
-    if (!access.valid) return plus_product(access.node, access.index, valid, sum);
+    if (!access.valid) return fused_multiply_add(access.node, access.index, valid, sum);
   }
   if (n.type.dtype != float32 || (n.op != Op::mul && n.op != Op::square))
     return b_.add(sum, value(product, index, valid));

@@ -89,7 +89,7 @@ class Emitter {
   /// What a root's buffer holds now.
   kernel::Value load_result(int node, const std::vector<ix::Expr>& index) { return load(node, index, {}); }
   /// The sum and the node's value: where that is a product that does not lie in memory, in one step with one rounding.
-  kernel::Value plus_product(int product, const std::vector<ix::Expr>& index, ix::Expr valid, kernel::Value sum);
+  kernel::Value fused_multiply_add(int product, const std::vector<ix::Expr>& index, ix::Expr valid, kernel::Value sum);
   /// Gives a root that this group has computed: later readers find it.
   void define(int node, kernel::Value v);
   /// Makes a root's value unknown again in this scope: its readers come to another element of it.

@@ -5,7 +5,7 @@
 //   column  reductions with lanes along the rows' trailing axes, a serial loop over the inner domain (bias and norm
 //           gradients)
 //   transposed  maps that read across: tiles turned in registers
-//   dot     own matrix product, for what no library takes
+//   dot     own matmul, for what no library takes
 //   attention softmax attention, forward and backward
 //   cumulative  an axis reduced up to each of its elements, one program a row, or a strip of rows that lie across
 //   scatter updates in order onto a copy of the operand, programs split along the slice

@@ -141,7 +141,7 @@ std::optional<GeluSlope> gelu_slope_behind(const Ir& ir, const Users& users, con
                                            int node) {
   if (!is_half(ir[node].type.dtype)) return {};
   int result = node;
-  for (int step = 0; step < 3; ++step) {  // cast, product, cast: each the only reader of the one before
+  for (int step = 0; step < 3; ++step) {  // cast, matmul, cast: each the only reader of the one before
     const std::span<const int> readers = users[static_cast<size_t>(result)];
     if (readers.size() != 1 || outputs[static_cast<size_t>(result)] > 0) return {};
     result = readers[0];

@@ -1,5 +1,5 @@
 #pragma once
-// Activations that ride on products: recognised in the graph as what their formulas become after simplification, and
+// Activations that ride on matmuls: recognised in the graph as what their formulas become after simplification, and
 // written out again by the dot class.
 #include <optional>
 

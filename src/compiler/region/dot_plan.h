@@ -56,11 +56,11 @@ DotChain dot_chain(const Ir& ir, const Users& users, const std::vector<int>& out
 int only_reader(const Users& users, const std::vector<int>& outputs, int node);
 
 /// The chain with gelu behind its 16-bit result, the argument kept; or with gelu's slope as a factor. Only libraries
-/// answer such products. None where nothing like that follows.
+/// answer such matmuls. None where nothing like that follows.
 std::optional<DotChain> with_argument(const Ir& ir, const Users& users, const std::vector<int>& outputs,
                                       const std::vector<Strides>& strides, const DotChain& chain);
 
-/// Is the product so deep that sums of its rows, made where it is finished, cost it no time?
+/// Is the matmul so deep that sums of its rows, made where it is finished, cost it no time?
 bool hides_sums(const Ir& ir, int dot);
 
 /// The chain with the sums over each kernel::rows_of_a_sum rows of its 16-bit result, where a reduction takes them.
@@ -68,12 +68,12 @@ bool hides_sums(const Ir& ir, int dot);
 std::optional<DotChain> with_sums(const Ir& ir, const Users& users, const DotChain& chain);
 
 /// Products of 8-bit floats, summed in float32: multiplied by one or two numbers, perhaps rounded to 16 bits; and
-/// (`followed`) a bias and a residual. Only libraries answer such products. None where no number follows.
+/// (`followed`) a bias and a residual. Only libraries answer such matmuls. None where no number follows.
 std::optional<DotChain> scaled_chain(const Ir& ir, const Users& users, const std::vector<int>& outputs,
                                      const std::vector<Strides>& strides, const std::vector<bool>& roots, int dot,
                                      bool followed);
 
-/// The chain with its 16-bit result widened to float32 as the product is stored, where a scatter or an assignment
+/// The chain with its 16-bit result widened to float32 as the matmul is stored, where a scatter or an assignment
 /// begins with that. None elsewhere.
 std::optional<DotChain> widened_for_scatter(const Ir& ir, const Users& users, const std::vector<int>& outputs,
                                             const DotChain& chain);

@@ -6,8 +6,8 @@
 
 namespace weft::compiler {
 
-/// Operands of products of 8-bit floats whose contracted axes do not lie innermost in memory are put there once more,
-/// turned, where the target's library takes the product then. One that several products read the same way is turned
+/// Operands of matmuls of 8-bit floats whose contracted axes do not lie innermost in memory are put there once more,
+/// turned, where the target's library takes the matmul then. One that several matmuls read the same way is turned
 /// once.
 Ir turn_float8_operands(Ir ir, target::Target& target, const Policy& policy);
 

@@ -45,7 +45,7 @@ class LinearSums : Rewriter {
 
   bool is_column_sum(int id) const {
     const IrNode& n = from_[id];
-    if (n.op != Op::reduce || n.attrs->reducer != kernel::Reducer::sum || n.type.dtype != float32 || n.product)
+    if (n.op != Op::reduce || n.attrs->reducer != kernel::Reducer::sum || n.type.dtype != float32 || n.gemv)
       return false;
     const graph::Type& operand = from_[n.inputs[0]].type;
     const size_t rank = operand.shape.size();

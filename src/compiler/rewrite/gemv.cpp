@@ -121,7 +121,7 @@ class FewRows : Rewriter {
     sum.attrs.edit().reducer = kernel::Reducer::sum;
     for (size_t axis = rows.size(); axis < to_[products].type.shape.size(); ++axis)
       sum.attrs.edit().axes.push_back(static_cast<int64_t>(axis));
-    sum.product = true;
+    sum.gemv = true;
     sum.scaled = scaled;
     return add(std::move(sum));
   }

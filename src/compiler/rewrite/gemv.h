@@ -1,5 +1,5 @@
 #pragma once
-// Products with one row, for devices of many threads. Such a product is as fast as its matrix comes in, and every
+// GEMVs, for devices of many threads. Such a product is as fast as its matrix comes in, and every
 // operator around it costs more by its launch than by its work. Written as a multiplication and a sum it is a rows
 // group like any other, and takes in what stands before and behind it: casts, biases, activations, residuals, and other
 // products of the same row (the two of a gated layer).

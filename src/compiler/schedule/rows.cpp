@@ -242,7 +242,7 @@ bool share_columns(RowSchedule& s, const Ir& ir, const Grouping& grouping, const
 
 /// A warp goes through a few rows of the matrix in tiles of one word a lane. More rows read the vector less often; but
 /// first of all every multiprocessor wants some warps.
-void for_products(RowSchedule& s, int64_t rows, int64_t reductions, bool normed) {
+void for_gemv(RowSchedule& s, int64_t rows, int64_t reductions, bool normed) {
   constexpr int64_t most_sums = 4;
   const int64_t programs_wanted = normed ? 512 : 2048;  // the norm of the row is made once a program
   s.width = std::min<int64_t>(256, power_of_two_at_least(std::max<int64_t>(1, s.lane_extent)));
@@ -453,16 +453,16 @@ std::optional<RowSchedule> schedule_rows(const Ir& ir, const Grouping& grouping,
               all_static(best->vars);
   if (many) {
     size_for_blocks(s, extent_of(group.domain), extent_of(rows));
-    if (s.kind == RowClass::row && products_only(ir, group))
-      for_products(s, extent_of(rows),
-                   std::count_if(group.roots.begin(), group.roots.end(),
-                                 [&](const Root& r) {
-                                   if (r.kind != RootKind::reduce || !ir[r.node].product) return false;
-                                   const std::vector<int>& factors = ir[ir[r.node].inputs[0]].inputs;
-                                   return factors[0] != factors[1];
-                                 }),
-                   std::any_of(group.roots.begin(), group.roots.end(),
-                               [&](const Root& r) { return r.kind == RootKind::reduce && !ir[r.node].product; }));
+    if (s.kind == RowClass::row && gemv_only(ir, group))
+      for_gemv(s, extent_of(rows),
+               std::count_if(group.roots.begin(), group.roots.end(),
+                             [&](const Root& r) {
+                               if (r.kind != RootKind::reduce || !ir[r.node].gemv) return false;
+                               const std::vector<int>& factors = ir[ir[r.node].inputs[0]].inputs;
+                               return factors[0] != factors[1];
+                             }),
+               std::any_of(group.roots.begin(), group.roots.end(),
+                           [&](const Root& r) { return r.kind == RootKind::reduce && !ir[r.node].gemv; }));
     else if (s.kind == RowClass::row && all_static(group.domain))
       share_row(s, survey, ir, grouping, group, extent_of(rows), target);
     if (s.kind == RowClass::column && s.lane_axes == static_cast<int>(rows.size()) && all_static(group.domain) &&

@@ -33,7 +33,7 @@ struct RowSchedule {
   int64_t block = 1;        // map: lane elements of one program
   int64_t together = 1;     // row: blocks of threads that take a part of the row each; column: warps, of one or several
                             // such blocks, that take a part of what is reduced each
-  int64_t rows = 0;  // row, of products with one row: rows of the matrix that a program goes through side by side
+  int64_t rows = 0;         // row, of GEMVs: rows of the matrix that a program goes through side by side
   bool dynamic =
       false;  // map over one flat axis: its length is an argument of the kernel, so that one kernel serves all lengths
   double flops = 0;  // per point of the domain
@@ -47,8 +47,8 @@ struct Touch {
   bool gathered;  // through an index that was itself loaded
 };
 
-/// Are the reductions of the group products with one row, and is all else computed from them?
-bool products_only(const Ir& ir, const Group& group);
+/// Are the reductions of the group GEMVs, and is all else computed from them?
+bool gemv_only(const Ir& ir, const Group& group);
 
 /// How warps share columns: elements of a tile, and the parts of what is reduced. One part where they do not.
 struct ColumnParts {

@@ -106,7 +106,7 @@ class Splitter : Rewriter {
     return rewrite([&](int id, IrNode node) {
       if (node.op != graph::Op::reduce) {
         const int copy = add(std::move(node));
-        if (slopes_.contains(id)) products_.insert(copy);
+        if (slopes_.contains(id)) matmuls_.insert(copy);
         return copy;
       }
       const Shape shape = node.type.shape;
@@ -119,10 +119,10 @@ class Splitter : Rewriter {
 
  private:
   /// A product that is multiplied by gelu's slope, or a view of it: a library may add up its rows beside it.
-  bool of_product(int v) const {
-    while (!products_.contains(v) && (to_[v].op == graph::Op::cast || to_[v].op == graph::Op::reshape))
+  bool of_matmul(int v) const {
+    while (!matmuls_.contains(v) && (to_[v].op == graph::Op::cast || to_[v].op == graph::Op::reshape))
       v = to_[v].inputs[0];
-    return products_.contains(v);
+    return matmuls_.contains(v);
   }
 
   /// Axes longer than 1, in their order.
@@ -182,12 +182,12 @@ class Splitter : Rewriter {
                              kept >= least_columns && kept <= most_columns && reduces_row_value(from_, of_rows_, id);
     if (id >= 0 && run.innermost && together_ > 1 && kept * together_ >= programs_together && of_whole_row(id))
       return add(std::move(node));
-    const bool with_product =
-        run.first == 0 && !run.innermost && run.length % kernel::rows_of_a_sum == 0 && of_product(node.inputs[0]);
-    if (!with_product && !beside_rows && !run.innermost && run.first == 0 && in_memory &&
+    const bool with_matmul =
+        run.first == 0 && !run.innermost && run.length % kernel::rows_of_a_sum == 0 && of_matmul(node.inputs[0]);
+    if (!with_matmul && !beside_rows && !run.innermost && run.first == 0 && in_memory &&
         (id < 0 || !of_whole_row(id)) && parts_of_columns(run.length, kept, *target_).parts > 1)
       return add(std::move(node));  // by warps that share the columns (lower/loops/columns.cpp)
-    const int64_t count = with_product  ? divisor(run, operand.shape, run.length / kernel::rows_of_a_sum)
+    const int64_t count = with_matmul   ? divisor(run, operand.shape, run.length / kernel::rows_of_a_sum)
                           : beside_rows ? divisor(run, operand.shape, parts_of_rows(run, kept))
                                         : balanced(run, operand.shape, parts(run, kept, in_memory));
     if (count <= 1) return add(std::move(node));
@@ -274,7 +274,7 @@ class Splitter : Rewriter {
   const std::vector<bool> of_rows_;  // row values (rewrite/row_reductions.h)
   const std::set<int> outputs_;
   std::set<int> slopes_,
-      products_;  // results of products multiplied by gelu's slope, and what they are in the new graph
+      matmuls_;  // results of products multiplied by gelu's slope, and what they are in the new graph
 };
 
 }  // namespace

@@ -34,7 +34,8 @@ Value pairs(const Parts& z) { return concat({expand_dims(z.re, {-1}), expand_dim
 Parts turned_parts(const Parts& z) { return {swap_last(z.re), swap_last(z.im)}; }
 Parts adjoint(const Parts& z) { return {swap_last(z.re), -swap_last(z.im)}; }
 Parts times(const Parts& a, const Parts& b) {
-  return {product(a.re, b.re) - product(a.im, b.im), product(a.re, b.im) + product(a.im, b.re)};
+  return {batched_matmul(a.re, b.re) - batched_matmul(a.im, b.im),
+          batched_matmul(a.re, b.im) + batched_matmul(a.im, b.re)};
 }
 Parts minus(const Parts& a, const Parts& b) { return {a.re - b.re, a.im - b.im}; }
 Parts columns_times(const Parts& a, const Value& by) { return {scale_columns(a.re, by), scale_columns(a.im, by)}; }
@@ -81,7 +82,7 @@ Values eig_jvp(const Node&, ValueSpan, ValueSpan y, ValueSpan t) {
   if (!t[0]) return {Value{}, Value{}};
   const Parts w = parts(y[0]), v = turned_parts(parts(y[1]));
   const Value moved = swap_last(t[0]);
-  const Parts p = solve_parts(v, {product(moved, v.re), product(moved, v.im)});
+  const Parts p = solve_parts(v, {batched_matmul(moved, v.re), batched_matmul(moved, v.im)});
   const Parts dv = times(v, over_gaps(p, w, false)), longer = times(adjoint(v), dv);
   return {pairs({diagonal(p.re), diagonal(p.im)}),
           pairs(turned_parts(minus(dv, columns_times(v, diagonal(longer.re)))))};

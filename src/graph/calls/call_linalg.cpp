@@ -37,7 +37,7 @@ Value mirrored(const Value& v) { return lower(v) + swap_last(lower(v, -1)); }
 /// Cholesky decomposition, 2016).
 Values cholesky_vjp(const Node&, ValueSpan, ValueSpan y, ValueSpan g) {
   if (!g[0]) return {Value{}};
-  const Value l = lower(y[0]), inner = half_lower(product(l, lower(g[0]), true));
+  const Value l = lower(y[0]), inner = half_lower(batched_matmul(l, lower(g[0]), true));
   const Value left = solve_triangular(l, inner, false, true);
   return {folded(solve_triangular(l, swap_last(left), false, true)) + upper(g[0], 1)};
 }
@@ -46,7 +46,7 @@ Values cholesky_vjp(const Node&, ValueSpan, ValueSpan y, ValueSpan g) {
 Values cholesky_jvp(const Node&, ValueSpan, ValueSpan y, ValueSpan t) {
   if (!t[0]) return {Value{}, Value{}};
   const Value l = lower(y[0]), left = solve_triangular(l, mirrored(t[0]), false);
-  return {product(l, half_lower(solve_triangular(l, swap_last(left), false))) + upper(t[0], 1), Value{}};
+  return {batched_matmul(l, half_lower(solve_triangular(l, swap_last(left), false))) + upper(t[0], 1), Value{}};
 }
 
 std::vector<HostTensor> cholesky_reference(const Attrs&, std::span<const HostTensor> in, TypeSpan out) {
@@ -79,7 +79,8 @@ Value own_part(const Attrs& attrs, const Value& v) { return attrs.integers[0] ? 
 Values solve_triangular_vjp(const Node& node, ValueSpan x, ValueSpan y, ValueSpan g) {
   const Attrs& a = node.attrs();
   const Value b = solve_triangular(x[0], g[0], a.integers[0] != 0, a.integers[1] == 0);
-  return {own_part(a, -(a.integers[1] ? product(y[0], b, false, true) : product(b, y[0], false, true))), b};
+  return {own_part(a, -(a.integers[1] ? batched_matmul(y[0], b, false, true) : batched_matmul(b, y[0], false, true))),
+          b};
 }
 
 /// dX = T⁻¹ (dB - dT X)
@@ -88,7 +89,7 @@ Values solve_triangular_jvp(const Node& node, ValueSpan x, ValueSpan y, ValueSpa
   if (!t[0] && !t[1]) return {Value{}};
   Value right = t[1];
   if (t[0]) {
-    const Value moved = product(own_part(a, t[0]), y[0], a.integers[1] != 0);
+    const Value moved = batched_matmul(own_part(a, t[0]), y[0], a.integers[1] != 0);
     right = right ? right - moved : -moved;
   }
   return {solve_triangular(x[0], right, a.integers[0] != 0, a.integers[1] != 0)};
@@ -156,13 +157,13 @@ Values lu_vjp(const Node&, ValueSpan, ValueSpan y, ValueSpan g) {
   Value gl = lower(square, -1), gu = upper(square), rest;
   if (f.below) {
     rest = times_inverse(block(all, f.k, f.m - f.k, 0, f.k), f.u, true);
-    gu = upper(gu - product(f.below, rest, true));
+    gu = upper(gu - batched_matmul(f.below, rest, true));
   }
   if (f.beside) {
     rest = solve_triangular(f.l, block(all, 0, f.k, f.k, f.n - f.k), false, true);
-    gl = lower(gl - product(rest, f.beside, false, true), -1);
+    gl = lower(gl - batched_matmul(rest, f.beside, false, true), -1);
   }
-  const Value inner = lower(product(f.l, gl, true), -1) + upper(product(gu, f.u, false, true));
+  const Value inner = lower(batched_matmul(f.l, gl, true), -1) + upper(batched_matmul(gu, f.u, false, true));
   Value ga = times_inverse(solve_triangular(f.l, inner, false, true), f.u, true);
   if (rest) ga = concat({ga, rest}, f.below ? rank - 2 : rank - 1);
   return {swap_last(put_back(ga, y[1]))};
@@ -175,12 +176,13 @@ Values lu_jvp(const Node&, ValueSpan, ValueSpan y, ValueSpan t) {
   const Value all = take_rows(swap_last(t[0]), y[1]);
   const int rank = all.type().rank();
   const Value inner = times_inverse(solve_triangular(f.l, block(all, 0, f.k, 0, f.k), false), f.u, false);
-  const Value dl = product(f.l, lower(inner, -1)), du = product(upper(inner), f.u);
+  const Value dl = batched_matmul(f.l, lower(inner, -1)), du = batched_matmul(upper(inner), f.u);
   Value out = dl + du;
   if (f.below)
-    out = concat({out, times_inverse(block(all, f.k, f.m - f.k, 0, f.k) - product(f.below, du), f.u, false)}, rank - 2);
+    out = concat({out, times_inverse(block(all, f.k, f.m - f.k, 0, f.k) - batched_matmul(f.below, du), f.u, false)},
+                 rank - 2);
   if (f.beside)
-    out = concat({out, solve_triangular(f.l, block(all, 0, f.k, f.k, f.n - f.k) - product(dl, f.beside), false)},
+    out = concat({out, solve_triangular(f.l, block(all, 0, f.k, f.k, f.n - f.k) - batched_matmul(dl, f.beside), false)},
                  rank - 1);
   return {swap_last(out), Value{}, Value{}};
 }

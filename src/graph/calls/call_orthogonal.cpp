@@ -39,7 +39,7 @@ Orthogonal orthogonal(const Value& a, const Value& all) {
   Orthogonal out;
   out.q = slice_axis(all, rank - 1, 0, n);
   if (columns > n) out.beside = slice_axis(all, rank - 1, n, m - n);
-  out.r = upper(product(out.q, a, true));
+  out.r = upper(batched_matmul(out.q, a, true));
   return out;
 }
 
@@ -54,9 +54,10 @@ Values qr_vjp(const Node&, ValueSpan x, ValueSpan y, ValueSpan g) {
   const Dim n = f.q.shape().back();
   Value gq = slice_axis(all, rank - 1, 0, n);
   if (f.beside)
-    gq = gq - product(f.beside, product(slice_axis(all, rank - 1, n.bound(), f.beside.shape().back()), f.q, true));
-  const Value h = product(f.q, gq, true);
-  const Value gm = gq + product(f.q, skew_lower(h) - h);
+    gq = gq - batched_matmul(f.beside,
+                             batched_matmul(slice_axis(all, rank - 1, n.bound(), f.beside.shape().back()), f.q, true));
+  const Value h = batched_matmul(f.q, gq, true);
+  const Value gm = gq + batched_matmul(f.q, skew_lower(h) - h);
   return {solve_triangular(f.r, swap_last(gm), true)};  // (gM R⁻ᵀ)ᵀ
 }
 
@@ -64,9 +65,9 @@ Values qr_jvp(const Node&, ValueSpan x, ValueSpan y, ValueSpan t) {
   if (!t[0]) return {Value{}};
   const Orthogonal f = orthogonal(swap_last(x[0]), swap_last(y[0]));
   const Value m = swap_last(solve_triangular(f.r, t[0], true, true));  // dA R⁻¹
-  const Value c = product(f.q, m, true), low = lower(c, -1);
-  Value dq = m + product(f.q, low - swap_last(low) - c);
-  if (f.beside) dq = concat({dq, -product(f.q, product(dq, f.beside, true))}, dq.type().rank() - 1);
+  const Value c = batched_matmul(f.q, m, true), low = lower(c, -1);
+  Value dq = m + batched_matmul(f.q, low - swap_last(low) - c);
+  if (f.beside) dq = concat({dq, -batched_matmul(f.q, batched_matmul(dq, f.beside, true))}, dq.type().rank() - 1);
   return {swap_last(dq)};
 }
 
@@ -90,7 +91,7 @@ std::vector<Type> svd_types(const Attrs&, TypeSpan in) {
 Value turning(const Value& s) { return reciprocal_gaps(square(s)); }
 
 /// v - U Uᵀ v, which is nothing where U is square.
-Value outside(const Value& u, const Value& v) { return v - product(u, product(u, v, true)); }
+Value outside(const Value& u, const Value& v) { return v - batched_matmul(u, batched_matmul(u, v, true)); }
 bool has_outside(const Value& u) { return u.shape()[u.shape().size() - 2].bound() > u.shape().back().bound(); }
 
 /// Townsend, Differentiating the singular value decomposition, 2016. Singular values alone need no gaps between them.
@@ -99,28 +100,29 @@ Values svd_vjp(const Node&, ValueSpan, ValueSpan y, ValueSpan g) {
   Value inner = g[0] ? diagonal_matrix(g[0]) : Value{}, beyond;
   const auto add = [&inner](const Value& v) { inner = inner ? inner + v : v; };
   if (g[1]) {
-    const Value gu = swap_last(g[1]), turn = product(u, gu, true);
+    const Value gu = swap_last(g[1]), turn = batched_matmul(u, gu, true);
     add(scale_columns(turning(s) * (turn - swap_last(turn)), s));
     if (has_outside(u)) beyond = outside(u, scale_columns(gu, 1.0 / s));
   }
   if (g[2]) {
-    const Value turn = product(vt, g[2], false, true);  // Vᵀ gV
+    const Value turn = batched_matmul(vt, g[2], false, true);  // Vᵀ gV
     add(scale_rows(turning(s) * (turn - swap_last(turn)), s));
   }
   if (!inner) return {Value{}};
-  Value left = product(u, inner);
+  Value left = batched_matmul(u, inner);
   if (beyond) left = left + beyond;
-  return {swap_last(product(left, vt))};
+  return {swap_last(batched_matmul(left, vt))};
 }
 
 Values svd_jvp(const Node&, ValueSpan, ValueSpan y, ValueSpan t) {
   if (!t[0]) return {Value{}, Value{}, Value{}};
   const Value s = y[0], u = swap_last(y[1]), vt = y[2];
-  const Value along = product(swap_last(t[0]), vt, false, true), inner = product(u, along, true);  // dA V, Uᵀ dA V
+  const Value along = batched_matmul(swap_last(t[0]), vt, false, true),
+              inner = batched_matmul(u, along, true);  // dA V, Uᵀ dA V
   const Value right = scale_columns(inner, s), left = scale_rows(inner, s);
-  Value du = product(u, turning(s) * (right + swap_last(right)));
+  Value du = batched_matmul(u, turning(s) * (right + swap_last(right)));
   if (has_outside(u)) du = du + outside(u, scale_columns(along, 1.0 / s));
-  const Value dvt = product(turning(s) * (left + swap_last(left)), vt, true);
+  const Value dvt = batched_matmul(turning(s) * (left + swap_last(left)), vt, true);
   return {diagonal(inner), swap_last(du), dvt};
 }
 
@@ -149,19 +151,19 @@ Values eigh_vjp(const Node&, ValueSpan, ValueSpan y, ValueSpan g) {
   const Value v = swap_last(y[1]);
   Value inner = g[0] ? diagonal_matrix(g[0]) : Value{};
   if (g[1]) {
-    const Value turn = reciprocal_gaps(y[0]) * product(v, swap_last(g[1]), true);
+    const Value turn = reciprocal_gaps(y[0]) * batched_matmul(v, swap_last(g[1]), true);
     inner = inner ? inner + turn : turn;
   }
   if (!inner) return {Value{}};
-  const Value whole = product(product(v, inner), v, false, true);
+  const Value whole = batched_matmul(batched_matmul(v, inner), v, false, true);
   return {half_lower(whole + swap_last(whole))};
 }
 
 Values eigh_jvp(const Node&, ValueSpan, ValueSpan y, ValueSpan t) {
   if (!t[0]) return {Value{}, Value{}};
   const Value v = swap_last(y[1]), moved = lower(t[0]) + swap_last(lower(t[0], -1));
-  const Value inner = product(v, product(moved, v), true);
-  return {diagonal(inner), swap_last(product(v, reciprocal_gaps(y[0]) * inner))};
+  const Value inner = batched_matmul(v, batched_matmul(moved, v), true);
+  return {diagonal(inner), swap_last(batched_matmul(v, reciprocal_gaps(y[0]) * inner))};
 }
 
 std::vector<HostTensor> eigh_reference(const Attrs&, std::span<const HostTensor> in, TypeSpan out) {

@@ -68,14 +68,14 @@ Values solve_body(std::span<const Value> in) {
 Values solve_vjp(std::span<const Value> in, std::span<const Value> out, std::span<const Value> g) {
   if (!g[0]) return {Value{}, Value{}};
   const Value b = solve(swap_last(in[0]), g[0]);
-  return {-product(b, out[0], false, true), b};
+  return {-batched_matmul(b, out[0], false, true), b};
 }
 
 /// dX = A⁻¹ (dB - dA X)
 Values solve_jvp(std::span<const Value> in, std::span<const Value> out, std::span<const Value> t) {
   if (!t[0] && !t[1]) return {Value{}};
   Value right = t[1];
-  if (t[0]) right = right ? right - product(t[0], out[0]) : -product(t[0], out[0]);
+  if (t[0]) right = right ? right - batched_matmul(t[0], out[0]) : -batched_matmul(t[0], out[0]);
   return {solve(in[0], right)};
 }
 
@@ -89,26 +89,30 @@ Values pinv_body(std::span<const Value> in) {
                size = static_cast<double>(std::max(shape.back().bound(), shape[shape.size() - 2].bound()));
   const Value least = broadcast(max(f.s, {last}, true) * (10 * size * eps), f.s.shape());
   const Value inverse = select(binary(Op::le, f.s, least), zeros_like(f.s), 1.0 / f.s);
-  return {product(scale_columns(swap_last(f.vt), inverse), f.u, false, true)};
+  return {batched_matmul(scale_columns(swap_last(f.vt), inverse), f.u, false, true)};
 }
 
 /// v - A P v
-Value beyond(const Value& a, const Value& p, const Value& v) { return v - product(a, product(p, v)); }
+Value beyond(const Value& a, const Value& p, const Value& v) { return v - batched_matmul(a, batched_matmul(p, v)); }
 
 /// dP = -P dA P + P Pᵀ dAᵀ (I - A P) + (I - P A) dAᵀ Pᵀ P (Golub & Pereyra, 1973), which knows no gaps between singular
 /// values; here its transpose.
 Values pinv_vjp(std::span<const Value> in, std::span<const Value> out, std::span<const Value> g) {
   if (!g[0]) return {Value{}};
   const Value &a = in[0], &p = out[0], gt = swap_last(g[0]);
-  const Value right = product(product(gt, p), p, false, true), left = product(p, product(p, gt), true);
-  return {beyond(a, p, right) + left - product(product(left, p), a) - product(product(p, g[0], true), p, false, true)};
+  const Value right = batched_matmul(batched_matmul(gt, p), p, false, true),
+              left = batched_matmul(p, batched_matmul(p, gt), true);
+  return {beyond(a, p, right) + left - batched_matmul(batched_matmul(left, p), a) -
+          batched_matmul(batched_matmul(p, g[0], true), p, false, true)};
 }
 
 Values pinv_jvp(std::span<const Value> in, std::span<const Value> out, std::span<const Value> t) {
   if (!t[0]) return {Value{}};
   const Value &a = in[0], &p = out[0], turned = swap_last(t[0]);
-  const Value left = product(p, product(p, turned, true)), right = product(product(turned, p, false, true), p);
-  return {left - product(product(left, a), p) + beyond(p, a, right) - product(product(p, t[0]), p)};
+  const Value left = batched_matmul(p, batched_matmul(p, turned, true)),
+              right = batched_matmul(batched_matmul(turned, p, false, true), p);
+  return {left - batched_matmul(batched_matmul(left, a), p) + beyond(p, a, right) -
+          batched_matmul(batched_matmul(p, t[0]), p)};
 }
 
 }  // namespace
@@ -132,7 +136,7 @@ Value identity_like(const Value& v) { return select(unit_diagonal(v), full_like(
 Value scale_columns(const Value& v, const Value& by) { return v * as_rows(by, v.shape()); }
 Value scale_rows(const Value& v, const Value& by) { return v * as_columns(by, v.shape()); }
 
-Value product(const Value& a, const Value& b, bool a_transposed, bool b_transposed) {
+Value batched_matmul(const Value& a, const Value& b, bool a_transposed, bool b_transposed) {
   const int64_t rank = a.type().rank();
   std::vector<int64_t> batch(static_cast<size_t>(rank - 2));
   std::iota(batch.begin(), batch.end(), 0);

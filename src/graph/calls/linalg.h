@@ -17,7 +17,7 @@ Value unit_diagonal(const Value& v);    // bool: where row and column are the sa
 Value identity_like(const Value& v);
 Value scale_columns(const Value& v, const Value& by);  // v_ij by_j
 Value scale_rows(const Value& v, const Value& by);     // by_i v_ij
-Value product(const Value& a, const Value& b, bool a_transposed = false, bool b_transposed = false);
+Value batched_matmul(const Value& a, const Value& b, bool a_transposed = false, bool b_transposed = false);
 /// 1 / (v_j - v_i) off the diagonal, 0 on it.
 Value reciprocal_gaps(const Value& v);
 /// v where the number is nothing but zeros [b…], NaN elsewhere.

@@ -29,7 +29,7 @@ using Plan = AttentionRegion;
 
 /// The product over one axis of each operand, all leading axes but the last two being batch axes; the result in
 /// `dtype`.
-Value product(const Value& a, int64_t a_axis, const Value& b, int64_t b_axis, Dtype dtype) {
+Value matmul(const Value& a, int64_t a_axis, const Value& b, int64_t b_axis, Dtype dtype) {
   Attrs attrs;
   attrs.axes = {a_axis};
   attrs.axes2 = {b_axis};
@@ -47,7 +47,7 @@ Value hide(const Value& visible, const Value& scores) { return select(visible, s
 
 Value scores(const Plan& plan, const Value& q, const Value& k, const Value& mask) {
   const int rank = q.type().rank();
-  Value s = product(q, rank - 1, k, rank - 1, compute_dtype(q.dtype())) * plan.scale;
+  Value s = matmul(q, rank - 1, k, rank - 1, compute_dtype(q.dtype())) * plan.scale;
   if (plan.mask && is_integer(mask.dtype()))
     s = hide(binary(Op::lt, iota(s.shape(), rank - 1, int32), spread(cast(mask, int32), s)), s);
   else if (plan.mask) s = mask.dtype() == bool_ ? hide(spread(mask, s), s) : s + spread(cast(mask, s.dtype()), s);
@@ -77,7 +77,7 @@ Values attention_body(const Plan& plan, In in) {
   const Value nothing = binary(Op::eq, total, zeros_like(total)), safe = select(nothing, full_like(total, 1), total);
   const Value p = cast(e * spread(unary(Op::recip, safe), s), x.v.dtype());  // one division a row
   const Value lse = select(nothing, full_like(total, INFINITY), log(safe) + m);
-  return {product(p, last[0], x.v, last[0] - 1, x.v.dtype()), squeeze(lse, last)};
+  return {matmul(p, last[0], x.v, last[0] - 1, x.v.dtype()), squeeze(lse, last)};
 }
 
 /// The derivative by its parts: of the scores before scaling, ds, and of the values.
@@ -92,7 +92,7 @@ Parts parts(const Plan& plan, const Inputs& x, const Value& lse_cotangent) {
   const Value p = exp(s - spread(expand_dims(x.lse, last), s));
   Value delta = sum(cast(x.g, wide) * cast(x.o, wide), last, true);
   if (lse_cotangent) delta = delta - expand_dims(lse_cotangent, last);
-  return {p, p * (product(x.g, last[0], x.v, last[0], wide) - spread(delta, s))};
+  return {p, p * (matmul(x.g, last[0], x.v, last[0], wide) - spread(delta, s))};
 }
 
 Values derivative_body(const Plan& plan, In in, const Value& lse_cotangent) {
@@ -100,8 +100,8 @@ Values derivative_body(const Plan& plan, In in, const Value& lse_cotangent) {
   const int64_t column = x.q.type().rank() - 1, row = column - 1;
   const auto [p, ds] = parts(plan, x, lse_cotangent);
   const Value scaled = cast(ds * plan.scale, x.q.dtype());
-  return {product(scaled, column, x.k, row, x.q.dtype()), product(scaled, row, x.q, row, x.k.dtype()),
-          product(cast(p, x.v.dtype()), row, x.g, row, x.v.dtype())};
+  return {matmul(scaled, column, x.k, row, x.q.dtype()), matmul(scaled, row, x.q, row, x.k.dtype()),
+          matmul(cast(p, x.v.dtype()), row, x.g, row, x.v.dtype())};
 }
 
 Values attention_vjp(const Plan& forward, In in, In out, In cotangents) {

@@ -1,5 +1,5 @@
 #pragma once
-// Scaled dot-product attention as one piece of work: what a vendor library is asked for where a region is attention.
+// Scaled dot-matmul attention as one piece of work: what a vendor library is asked for where a region is attention.
 #include <array>
 #include <cstdint>
 #include <string>
@@ -24,7 +24,7 @@ struct AttentionDesc {
   Numerics numerics{};  // what a library may give up
   Strides q{}, k{}, v{}, o{};
   Strides g{}, dq{}, dk{}, dv{};  // of the derivative
-  double flops() const;           // of the products, those that causality leaves out not counted
+  double flops() const;           // of the matmuls, those that causality leaves out not counted
   Digest digest() const;
   std::string to_string() const;  // "attention bf16 [64,12]x1024x1024x64 causal"
   friend bool operator==(const AttentionDesc&, const AttentionDesc&) = default;

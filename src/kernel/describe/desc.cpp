@@ -34,7 +34,7 @@ Digest DotDesc::digest() const {
       .number(argument)
       .number(scales)
       .number(numerics.tf32)
-      .finish();  // products are the same bits on every run anyway
+      .finish();  // matmuls are the same bits on every run anyway
 }
 
 std::string DotDesc::to_string() const {

@@ -11,18 +11,18 @@
 
 namespace weft::kernel {
 
-/// What may follow a product: max(x, 0); x Φ(x), and its approximation by tanh; 1 / (1 + exp(-x)); tanh x.
+/// What may follow a matmul: max(x, 0); x Φ(x), and its approximation by tanh; 1 / (1 + exp(-x)); tanh x.
 enum class Activation : uint8_t { none, relu, gelu, gelu_tanh, sigmoid, tanh };
 const char* name(Activation activation);
 
-/// A further result of a product: Σ_k A[m,k], m numbers, or Σ_k B[k,n], n numbers (the gradient of a bias beside that
+/// A further result of a matmul: Σ_k A[m,k], m numbers, or Σ_k B[k,n], n numbers (the gradient of a bias beside that
 /// of its weight); or of C, the sums of each 128 rows, m/128 times n numbers in float32 (of libraries only, and without
 /// batch axes).
 enum class OperandSum : uint8_t { none, a, b, c };
 inline constexpr int64_t rows_of_a_sum = 128;
 
 /// What an activation is applied to, Z = Σ_k A · B + bias, as an array of its own, of C's shape, strides and dtype: a
-/// further result (`written`), or an operand where C = (Σ_k A · B) · act'(Z), the product on the way back (`slope`).
+/// further result (`written`), or an operand where C = (Σ_k A · B) · act'(Z), the matmul on the way back (`slope`).
 enum class ActivationArgument : uint8_t { none, written, slope };
 
 /// C[b,m,n] = act(scales · Σ_k A[b,m,k] · B[b,k,n] (+ bias[n])) (+ residual[b,m,n]). Strides in elements; a batch axis

@@ -1,5 +1,5 @@
 #pragma once
-// A product with as few axes as it can be said with: what libraries are asked for.
+// A matmul with as few axes as it can be said with: what libraries are asked for.
 #include <cstdint>
 #include <vector>
 

@@ -66,7 +66,7 @@ double device_copy_gbs() {
   return 8.0 * n / burst_seconds(10, [&] { program({from}); }) / 1e9;
 }
 
-double product_gflops(int n, Dtype dtype, int runs) {
+double gemm_gflops(int n, Dtype dtype, int runs) {
   const array a = random::normal({n, n}, dtype, 0, 1, random::key(0)),
               b = random::normal({n, n}, dtype, 0, 1, random::key(1));
   eval(a, b);
@@ -76,8 +76,8 @@ double product_gflops(int n, Dtype dtype, int runs) {
 }
 
 Peaks measured(bool gpu) {
-  if (!gpu) return {copy_gbs(), product_gflops(1024, float32, 1), product_gflops(1024, bfloat16, 1)};
-  return {device_copy_gbs(), product_gflops(4096, float32, 4), product_gflops(8192, bfloat16, 4)};
+  if (!gpu) return {copy_gbs(), gemm_gflops(1024, float32, 1), gemm_gflops(1024, bfloat16, 1)};
+  return {device_copy_gbs(), gemm_gflops(4096, float32, 4), gemm_gflops(8192, bfloat16, 4)};
 }
 
 }  // namespace

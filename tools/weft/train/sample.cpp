@@ -66,7 +66,7 @@ std::vector<int32_t> encode_prompt(const text::Tokenizer& tokenizer, const Sampl
 
 /// Rounds the weights of matrix products to the dtype they compute in, as the products would at every token: the
 /// weights are read in fewer bytes, and nothing else changes.
-void keep_products_narrow(models::TextModel& model) {
+void keep_matmuls_narrow(models::TextModel& model) {
   for (auto& [name, module] : model.named_modules())
     if (auto* linear = dynamic_cast<nn::Linear*>(module);
         linear && model.precision.compute.size() < linear->weight.value().dtype().size()) {
@@ -79,7 +79,7 @@ int sample(const SampleOptions& o, const OptionSet& set) {
   apply(o.machine);
   SavedModel saved(load_checkpoint(o.folder));
   const auto prompt = encode_prompt(saved.tokenizer(), o, set.given("prompt"));
-  keep_products_narrow(saved.model());
+  keep_matmuls_narrow(saved.model());
   models::Decoder decoder(saved.model());
   models::Sampler draw({.temperature = static_cast<float>(o.temperature),
                         .top_k = o.top_k,

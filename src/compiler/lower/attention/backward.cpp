@@ -1,5 +1,5 @@
 // The attention class, backward: one program for a head. Queries come in blocks; for each the probabilities are made
-// again from the scores and the rows' logsumexp, block of keys by block of keys, and every product with them is taken
+// again from the scores and the rows' logsumexp, block of keys by block of keys, and every matmul with them is taken
 // while they are in local scratch: the gradients of keys and values are summed over the blocks of queries in scratch as
 // well, in one order whatever the number of threads.
 #include <algorithm>
@@ -58,8 +58,8 @@ void AttentionBackward::probabilities(Value query, Value key, Value visible, Val
     Value at_key = b_.add(key, j);
     store(p_, scores(key_, at_key, query_columns_, at_key, query, mask_), j, 0);
     store(ds_,
-          product(value_, at(at_key, value_.width, 0), value_.width, 1, g_columns_, b_.index(0), 0,
-                  b_.index(plan_.value_width), b_.real(float32, 0, {key_rows_, queries_})),
+          matmul(value_, at(at_key, value_.width, 0), value_.width, 1, g_columns_, b_.index(0), 0,
+                 b_.index(plan_.value_width), b_.real(float32, 0, {key_rows_, queries_})),
           j, 0);
   });
   const std::vector<int64_t> two{2, queries_};
@@ -80,7 +80,7 @@ void AttentionBackward::add_to_keys(Value key, Value visible, Value count) {
   auto add = [&](const Scratch& sum, const Scratch& weights, const Scratch& rows, int64_t part, Value j) {
     for (int64_t c = 0; c < sum.width; c += part) {
       Value before = load(sum, b_.add(key, j), c, key_rows_, part);
-      store(sum, product(weights, at(j, queries_, 0), queries_, 1, rows, b_.index(0), c, count, before), b_.add(key, j),
+      store(sum, matmul(weights, at(j, queries_, 0), queries_, 1, rows, b_.index(0), c, count, before), b_.add(key, j),
             c);
     }
   };
@@ -95,7 +95,7 @@ void AttentionBackward::add_to_queries(Value key, Value visible) {
   each(b_.index(queries_), query_rows_, [&](Value i) {
     for (int64_t c = 0; c < width_; c += part_) {
       Value before = load(dq_sum_, i, c, query_rows_, part_);
-      store(dq_sum_, product(ds_, i, 1, queries_, key_, key, c, visible, before), i, c);
+      store(dq_sum_, matmul(ds_, i, 1, queries_, key_, key, c, visible, before), i, c);
     }
   });
 }

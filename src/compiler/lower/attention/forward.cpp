@@ -94,7 +94,7 @@ void AttentionForward::weigh(Value visible) {
       if (!one_block())
         before = b_.mul(load(sum_, i, c, dims[0], dims[1]),
                         b_.broadcast(b_.load(factor_.ref, i, {dims[0], 1}, {1, 1}), dims));
-      store(sum_, product(score_, i, 1, queries_, value_, b_.index(0), c, visible, before), i, c);
+      store(sum_, matmul(score_, i, 1, queries_, value_, b_.index(0), c, visible, before), i, c);
     }
   });
 }

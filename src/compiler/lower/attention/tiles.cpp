@@ -123,8 +123,8 @@ void AttentionTiles::store(const Scratch& s, Value v, Value row, int64_t column)
   b_.store(s.ref, v, at(row, s.width, column), {s.width, 1});
 }
 
-Value AttentionTiles::product(const Scratch& a, Value a_at, int64_t a_row, int64_t a_depth, const Scratch& b,
-                              Value b_row, int64_t b_column, Value depth, Value initial) {
+Value AttentionTiles::matmul(const Scratch& a, Value a_at, int64_t a_row, int64_t a_depth, const Scratch& b,
+                             Value b_row, int64_t b_column, Value depth, Value initial) {
   const std::vector<int64_t> dims = b_.type(initial).dims;
   Value b_at = at(b_row, b.width, b_column);
   return b_.loop(b_.index(0), depth, b_.index(1), {initial}, [&](Value k, const std::vector<Value>& sums) {
@@ -146,8 +146,8 @@ void AttentionTiles::store_result(const Matrix& to, Value tile, Value row, Value
 Value AttentionTiles::scores(const Scratch& keys, Value staged, const Scratch& queries, Value key, Value query,
                              const Matrix& mask) {
   const std::vector<int64_t> dims{key_rows_, queries_};
-  Value s = product(keys, at(staged, keys.width, 0), keys.width, 1, queries, b_.index(0), 0, b_.index(plan_.width),
-                    b_.real(float32, 0, dims));
+  Value s = matmul(keys, at(staged, keys.width, 0), keys.width, 1, queries, b_.index(0), 0, b_.index(plan_.width),
+                   b_.real(float32, 0, dims));
   const Value hidden = b_.real(float32, -INFINITY, dims);
   if (mask.ref >= 0) {
     Value offset = b_.add(mask.base, b_.add(b_.mul(key, b_.index(mask.column)), b_.mul(query, b_.index(mask.row))));

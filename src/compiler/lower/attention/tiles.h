@@ -1,7 +1,7 @@
 #pragma once
 // What the forward and the backward attention kernel have in common. Lanes run along queries: a tile of scores is
 // [keys, queries], made by rank-1 updates from keys read one by one and queries transposed into local scratch, so that
-// the softmax of a row is elementwise over tiles. All that a product reads lies in local scratch in float32, padded
+// the softmax of a row is elementwise over tiles. All that a matmul reads lies in local scratch in float32, padded
 // with zeros to whole tiles: inner loops have no edges, whatever the sizes, strides and dtypes.
 #include <functional>
 
@@ -46,8 +46,8 @@ class AttentionTiles {
   void store(const Scratch& s, kernel::Value v, kernel::Value row, int64_t column);
   /// initial + Σ_k a[k] · b[k], where a[k] is a column of m numbers at a_at + k·a_depth, `a_row` apart, and b[k] n
   /// lanes of row b_row + k of b.
-  kernel::Value product(const Scratch& a, kernel::Value a_at, int64_t a_row, int64_t a_depth, const Scratch& b,
-                        kernel::Value b_row, int64_t b_column, kernel::Value depth, kernel::Value initial);
+  kernel::Value matmul(const Scratch& a, kernel::Value a_at, int64_t a_row, int64_t a_depth, const Scratch& b,
+                       kernel::Value b_row, int64_t b_column, kernel::Value depth, kernel::Value initial);
   /// A tile of `m` rows to the rows of a result that exist.
   void store_result(const Matrix& to, kernel::Value tile, kernel::Value row, kernel::Value count, int64_t column,
                     int64_t columns);

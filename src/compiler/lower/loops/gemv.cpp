@@ -1,4 +1,4 @@
-// Products with one row (rewrite/gemv.h), for devices of many threads. A program has a few rows of the matrix and goes
+// GEMVs (rewrite/gemv.h), for devices of many threads. A program has a few rows of the matrix and goes
 // through them side by side: the vector is read once for all of them, and so many loads are under way that memory is
 // never idle. It is as small as a warp, so that nobody waits for anybody else's part of a sum.
 #include <algorithm>
@@ -20,12 +20,12 @@ using kernel::Reducer;
 using kernel::ScalarOp;
 using kernel::Value;
 
-bool products_only(const Ir& ir, const Group& group) {
+bool gemv_only(const Ir& ir, const Group& group) {
   bool any = false;
   for (const Root& root : group.roots) {
     if (root.kind == RootKind::full) return false;
-    if (root.kind == RootKind::reduce && !ir[root.node].product && !ir[root.node].scaled) return false;
-    any = any || (root.kind == RootKind::reduce && ir[root.node].product);
+    if (root.kind == RootKind::reduce && !ir[root.node].gemv && !ir[root.node].scaled) return false;
+    any = any || (root.kind == RootKind::reduce && ir[root.node].gemv);
   }
   return any;
 }
@@ -34,16 +34,14 @@ bool products_only(const Ir& ir, const Group& group) {
 /// matrix's rows and their length are known.
 bool RowLowering::side_by_side() {
   if (schedule_.rows <= 0 || schedule_.kind != RowClass::row || !is_static(group_.domain)) return false;
-  const auto is_product = [&](const Stage& s) {
-    return s.root.kind == RootKind::reduce && cx_.ir[s.root.node].product;
-  };
+  const auto is_gemv = [&](const Stage& s) { return s.root.kind == RootKind::reduce && cx_.ir[s.root.node].gemv; };
   for (const Stage& s : stages_)
-    if (is_product(s)) product_pass_ = std::max(product_pass_, s.pass);
+    if (is_gemv(s)) gemv_pass_ = std::max(gemv_pass_, s.pass);
   return std::all_of(stages_.begin(), stages_.end(), [&](const Stage& s) {
-    if (is_product(s)) return s.pass == product_pass_;
+    if (is_gemv(s)) return s.pass == gemv_pass_;
     return s.root.kind == RootKind::row
-               ? s.pass > product_pass_ || product_pass_ == 0 || !cx_.stored[static_cast<size_t>(s.root.node)]
-               : s.pass < product_pass_ && !cx_.stored[static_cast<size_t>(s.root.node)];
+               ? s.pass > gemv_pass_ || gemv_pass_ == 0 || !cx_.stored[static_cast<size_t>(s.root.node)]
+               : s.pass < gemv_pass_ && !cx_.stored[static_cast<size_t>(s.root.node)];
   });
 }
 
@@ -54,10 +52,9 @@ bool RowLowering::is_same_for_all(const Stage& stage) const {
 }
 
 /// How many of the sums are products with rows of the matrix.
-size_t RowLowering::products() const {
-  return static_cast<size_t>(std::count_if(stages_.begin(), stages_.end(), [&](const Stage& s) {
-    return cx_.ir[s.root.node].product && !is_same_for_all(s);
-  }));
+size_t RowLowering::gemvs() const {
+  return static_cast<size_t>(std::count_if(
+      stages_.begin(), stages_.end(), [&](const Stage& s) { return cx_.ir[s.root.node].gemv && !is_same_for_all(s); }));
 }
 
 /// A tile of every row of the matrix begins to come in: what is then known of each row.
@@ -69,7 +66,7 @@ RowLowering::Scopes RowLowering::matrix_tiles(Value at, Value limit, const std::
     emit_.push_scope();
     emit_.bind(program_, row);
     for (const Stage& stage : stages_)
-      if (cx_.ir[stage.root.node].product && !is_same_for_all(stage))
+      if (cx_.ir[stage.root.node].gemv && !is_same_for_all(stage))
         emit_.value(cx_.ir[cx_.ir[stage.root.node].inputs[0]].inputs[1], stage.operand);
     tiles.push_back(emit_.leave_scope());
   }
@@ -83,7 +80,7 @@ void RowLowering::norm_of_row(Value row) {
   kernel::Builder& b = emit_.builder();
   emit_.bind(program_, row);
   normed_.resize(static_cast<size_t>((schedule_.lane_extent + schedule_.width - 1) / schedule_.width));
-  for (int p = 0; p < product_pass_; ++p) {
+  for (int p = 0; p < gemv_pass_; ++p) {
     row_roots(p);
     std::vector<Value> sums = identities(p);
     for (size_t tile = 0; tile < normed_.size(); ++tile) {
@@ -96,16 +93,16 @@ void RowLowering::norm_of_row(Value row) {
     }
     finish_reductions(p, sums);
   }
-  row_roots(product_pass_);
+  row_roots(gemv_pass_);
 }
 
 /// A tile of every row of the program into its sums. `row`: what is known of the vector's tile.
-std::vector<Value> RowLowering::product_step(Value at, Value limit, const std::vector<Value>& rows,
-                                             std::vector<Value> sums, Scopes tiles, Emitter::Scope row) {
+std::vector<Value> RowLowering::gemv_step(Value at, Value limit, const std::vector<Value>& rows,
+                                          std::vector<Value> sums, Scopes tiles, Emitter::Scope row) {
   kernel::Builder& b = emit_.builder();
   const auto each = [&](auto&& body) {  // every factor of every product
     for (const Stage& stage : stages_)
-      if (cx_.ir[stage.root.node].product) body(stage, cx_.ir[cx_.ir[stage.root.node].inputs[0]].inputs);
+      if (cx_.ir[stage.root.node].gemv) body(stage, cx_.ir[cx_.ir[stage.root.node].inputs[0]].inputs);
   };
   emit_.enter_scope(std::move(row));
   emit_.bind_lanes(lane_, at, schedule_.width, limit);
@@ -134,7 +131,7 @@ std::vector<Value> RowLowering::product_step(Value at, Value limit, const std::v
   return sums;
 }
 
-void RowLowering::product_rows() {
+void RowLowering::gemv_rows() {
   kernel::Builder& b = emit_.builder();
   const int64_t count = extent_of(outer_), width = schedule_.width, length = schedule_.lane_extent;
   const auto rows = std::min(schedule_.rows, count);
@@ -146,12 +143,12 @@ void RowLowering::product_rows() {
     numbers.push_back(count % rows == 0
                           ? row
                           : b.min(row, b.index(count - 1)));  // past the end: the last row again, which is not stored
-    for (Value v : identities(product_pass_)) sums.push_back(v);
+    for (Value v : identities(gemv_pass_)) sums.push_back(v);
   }
   for (int node : group_.reads) emit_.param(node, false);
   // The matrix comes in before anything else, as it need not be waited for: `together` tiles of each row, of which the
   // first ones are there when the vector is.
-  const int64_t together = std::max<int64_t>(1, loads_at_once / static_cast<int64_t>(numbers.size() * products())),
+  const int64_t together = std::max<int64_t>(1, loads_at_once / static_cast<int64_t>(numbers.size() * gemvs())),
                 step = together * width, first_part = std::min(step, length);
   const auto limit_at = [&](int64_t at) { return at + width <= length ? no_value : b.index(length - at); };
   std::vector<Scopes> ahead;
@@ -166,11 +163,11 @@ void RowLowering::product_rows() {
         for (const auto& [node, index] : reads_of(stage)) emit_.value(node, index);
     scopes.push_back(emit_.leave_scope());
   }
-  if (product_pass_ > 0) norm_of_row(numbers[0]);
+  if (gemv_pass_ > 0) norm_of_row(numbers[0]);
   normed_.resize(std::max(normed_.size(), ahead.size()));
   for (size_t u = 0; u < ahead.size(); ++u) {
     const int64_t at = static_cast<int64_t>(u) * width;
-    sums = product_step(b.index(at), limit_at(at), numbers, sums, std::move(ahead[u]), std::move(normed_[u]));
+    sums = gemv_step(b.index(at), limit_at(at), numbers, sums, std::move(ahead[u]), std::move(normed_[u]));
   }
   const int64_t whole = std::max(first_part, length / step * step);
   sums = b.loop(b.index(first_part), b.index(whole), b.index(step), sums, [&](Value at, std::vector<Value> next) {
@@ -178,19 +175,19 @@ void RowLowering::product_rows() {
     for (int64_t u = 0; u < together; ++u)
       tiles.push_back(matrix_tiles(b.add(at, b.index(u * width)), no_value, numbers));
     for (int64_t u = 0; u < together; ++u)
-      next = product_step(b.add(at, b.index(u * width)), no_value, numbers, next,
-                          std::move(tiles[static_cast<size_t>(u)]));
+      next =
+          gemv_step(b.add(at, b.index(u * width)), no_value, numbers, next, std::move(tiles[static_cast<size_t>(u)]));
     return next;
   });
   std::vector<Scopes> last;
   for (int64_t at = whole; at < length; at += width) last.push_back(matrix_tiles(b.index(at), limit_at(at), numbers));
   for (int64_t at = whole; at < length; at += width)
-    sums = product_step(b.index(at), limit_at(at), numbers, sums,
-                        std::move(last[static_cast<size_t>((at - whole) / width)]));
+    sums =
+        gemv_step(b.index(at), limit_at(at), numbers, sums, std::move(last[static_cast<size_t>((at - whole) / width)]));
   const size_t reductions = sums.size() / numbers.size();
   size_t which = 0;
   for (const Stage& stage : stages_) {
-    if (!cx_.ir[stage.root.node].product) continue;
+    if (!cx_.ir[stage.root.node].gemv) continue;
     for (size_t r = 0; r < numbers.size(); ++r) {
       Value& sum = sums[r * reductions + which];
       sum = r > 0 && is_same_for_all(stage) ? sums[which] : b.reduce(Reducer::sum, sum, 0);
@@ -202,10 +199,10 @@ void RowLowering::product_rows() {
       size_t k = r * reductions;
       emit_.enter_scope(std::move(scopes[r]));
       emit_.bind(program_, numbers[r]);
-      if (product_pass_ == 0) row_roots(0);
+      if (gemv_pass_ == 0) row_roots(0);
       for (const Stage& stage : stages_)
-        if (cx_.ir[stage.root.node].product) finish_root(stage, sums[k++]);
-      for (int p = product_pass_ + 1; p <= passes_; ++p) row_roots(p);
+        if (cx_.ir[stage.root.node].gemv) finish_root(stage, sums[k++]);
+      for (int p = gemv_pass_ + 1; p <= passes_; ++p) row_roots(p);
       emit_.pop_scope();
     };
     if (count % rows == 0 || r == 0) finish_row();

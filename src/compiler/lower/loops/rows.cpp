@@ -112,14 +112,14 @@ Lowered RowLowering::run() {
     else columns_together();
     return finish();
   }
-  const bool products = side_by_side();
-  if (schedule_.kind == RowClass::row && !one_tile() && !products) find_kept();
+  const bool gemv = side_by_side();
+  if (schedule_.kind == RowClass::row && !one_tile() && !gemv) find_kept();
   if (const int64_t rows = rows_of_program(); rows > 0) {
     overlapped_passes(rows);
     return finish();
   }
-  if (products) {
-    product_rows();
+  if (gemv) {
+    gemv_rows();
     return finish();
   }
   bind_programs();
@@ -430,7 +430,7 @@ std::vector<Value> RowLowering::step(int p, const std::vector<Value>& carried) {
       continue;
     }
     if (sums_products(stage)) {
-      next.push_back(emit_.plus_product(node.inputs[0], stage.operand, {}, carried[next.size()]));
+      next.push_back(emit_.fused_multiply_add(node.inputs[0], stage.operand, {}, carried[next.size()]));
       continue;
     }
     Value v = b.broadcast(emit_.value(node.inputs[0], stage.operand), {schedule_.width});

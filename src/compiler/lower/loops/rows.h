@@ -98,10 +98,10 @@ class RowLowering {
   bool is_same_for_all(const Stage& stage) const;
   using Scopes = std::vector<Emitter::Scope>;
   Scopes matrix_tiles(kernel::Value at, kernel::Value limit, const std::vector<kernel::Value>& rows);
-  std::vector<kernel::Value> product_step(kernel::Value at, kernel::Value limit, const std::vector<kernel::Value>& rows,
-                                          std::vector<kernel::Value> sums, Scopes tiles, Emitter::Scope row = {});
-  size_t products() const;
-  void product_rows();
+  std::vector<kernel::Value> gemv_step(kernel::Value at, kernel::Value limit, const std::vector<kernel::Value>& rows,
+                                       std::vector<kernel::Value> sums, Scopes tiles, Emitter::Scope row = {});
+  size_t gemvs() const;
+  void gemv_rows();
 
   // lower/loops/rows_cluster.cpp: a row's parts by blocks that work together
   int64_t part() const;
@@ -138,7 +138,7 @@ class RowLowering {
   int64_t grid_ = 1, blocks_ = 1;
   bool dynamic_extent_ = false;
   bool overlapped_ = false;
-  int product_pass_ = 0;                // products with one row: the pass behind those of the row's norm
+  int gemv_pass_ = 0;                   // GEMVs: the pass behind those of the row's norm
   std::vector<Emitter::Scope> normed_;  // by tile of the row: what the norm has made
   kernel::Value part_count_ = kernel::no_value,
                 scratch_shift_ = kernel::no_value;  // parts of a row: elements of the round's; by how much its scratch

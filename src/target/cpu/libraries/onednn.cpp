@@ -1,6 +1,6 @@
-// Matrix products through oneDNN. A descriptor is first brought into the form that oneDNN knows best (few axes, C's
+// matmuls through oneDNN. A descriptor is first brought into the form that oneDNN knows best (few axes, C's
 // rows contiguous), then cut into pieces along the batch, rows or columns. Each piece is a primitive for one thread;
-// the pieces run on Weft's own team. How a product is cut depends on its size alone, so the bits do not depend on the
+// the pieces run on Weft's own team. How a matmul is cut depends on its size alone, so the bits do not depend on the
 // number of threads.
 #include "target/cpu/libraries/onednn.h"
 
@@ -37,13 +37,13 @@ namespace {
 
 using dnnl::memory;
 
-/// One tensor of the product: an extent and a stride for each batch axis, then for rows and columns.
+/// One tensor of the matmul: an extent and a stride for each batch axis, then for rows and columns.
 struct View {
   std::vector<int64_t> extents, strides;
   memory::desc describe(memory::data_type type) const { return {memory::dims(extents), type, memory::dims(strides)}; }
 };
 
-/// The product as oneDNN sees it.
+/// The matmul as oneDNN sees it.
 struct Form {
   View a, b, c;
   bool swapped = false;  // C^T = B^T A^T: operands 0 and 1 are exchanged
@@ -134,7 +134,7 @@ struct Primitive {
   std::string implementation;
 };
 
-/// A part of the product: extents of its own, and where it begins in each operand (elements).
+/// A part of the matmul: extents of its own, and where it begins in each operand (elements).
 struct Piece {
   Form form;
   int64_t a = 0, b = 0, c = 0, bias = 0;
@@ -180,8 +180,8 @@ std::vector<Piece> cut(const Form& form, double flops) {
   return pieces;
 }
 
-dnnl::matmul::primitive_desc product(const memory::desc& a, const memory::desc& b, const memory::desc* bias,
-                                     const memory::desc& c, const dnnl::primitive_attr& attr) {
+dnnl::matmul::primitive_desc matmul_desc(const memory::desc& a, const memory::desc& b, const memory::desc* bias,
+                                         const memory::desc& c, const dnnl::primitive_attr& attr) {
 #if DNNL_VERSION_MAJOR >= 3
   return bias ? dnnl::matmul::primitive_desc(onednn_engine(), a, b, *bias, c, attr)
               : dnnl::matmul::primitive_desc(onednn_engine(), a, b, c, attr);
@@ -217,7 +217,7 @@ memory::desc bias_desc(const Form& form, memory::data_type type) {
 }
 
 /// The `part`-th of `parts` slices of the sum along k of an operand, on the thread that has just read it: if the
-/// product is cut along the same axis, the slice is what the piece read. Blocks of rows are summed up first, so that
+/// matmul is cut along the same axis, the slice is what the piece read. Blocks of rows are summed up first, so that
 /// the error does not grow with their number.
 void add_up(const kernel::DotDesc& d, int64_t part, int64_t parts, std::span<void* const> operands) {
   const bool of_a = d.sum == kernel::OperandSum::a;
@@ -321,7 +321,7 @@ class OnednnDot final : public LibraryCall {
       args[n++] = {DNNL_ARG_ATTR_MULTIPLE_POST_OP(post) | DNNL_ARG_SRC_1, m.residual.get()};
     }
     dnnl::error::wrap_c_api(dnnl_primitive_execute(p.matmul.get(), stream.get(), n, args),
-                            "could not execute the product");
+                            "could not execute the matmul");
   }
 
   /// All pieces but the last have the same extents: there are one or two primitives.
@@ -352,7 +352,7 @@ class OnednnDot final : public LibraryCall {
     attr.set_post_ops(post);
     const memory::desc b =
         form.pack ? memory::desc(memory::dims(form.b.extents), onednn_type(desc_.b), memory::format_tag::any) : p->b;
-    const auto pd = product(p->a, b, desc_.bias ? &p->bias : nullptr, p->c, attr);
+    const auto pd = matmul_desc(p->a, b, desc_.bias ? &p->bias : nullptr, p->c, attr);
     p->implementation = pd.impl_info_str();
     p->scratchpad = pd.scratchpad_desc();
     p->packed = pd.weights_desc();
@@ -418,7 +418,7 @@ bool has(dnnl::cpu_isa wanted) {
   return (isa & bits) == bits;
 }
 
-/// Without VNNI, oneDNN adds pairs of 8-bit products in 16 bits, which saturates.
+/// Without VNNI, oneDNN adds pairs of 8-bit matmuls in 16 bits, which saturates.
 bool bytes_are_exact() { return has(dnnl::cpu_isa::avx512_core_vnni); }
 
 bool dtypes_fit(const kernel::DotDesc& d) {

@@ -1,19 +1,19 @@
 #pragma once
-// oneDNN's answer to a matrix product (its v2 and v3 API). Built without WEFT_HAVE_ONEDNN, every answer is
+// oneDNN's answer to a matmul (its v2 and v3 API). Built without WEFT_HAVE_ONEDNN, every answer is
 // null.
 //
-// The rule: oneDNN takes a product when
+// The rule: oneDNN takes a matmul when
 //   - the dtypes are f32·f32→f32; bf16·bf16 or f16·f16 → the same or f32, summed in f32; s8·s8 or u8·s8 → s32 (without
 //     bias, on
 //     processors with VNNI: elsewhere it saturates);
-//   - batch·m·n·k >= onednn_min_work: a call costs about 0.7 µs before the first product, generated code
+//   - batch·m·n·k >= onednn_min_work: a call costs about 0.7 µs before the first matmul, generated code
 //   about 0.05 µs;
 //   - one of the last two strides of A and of B is 1, and C's rows, or its columns, are contiguous (columns:
-//   the transposed product is
+//   the transposed matmul is
 //     computed, without a bias only);
 //   - oneDNN has an optimised implementation for that layout (never its reference one).
 // Everything else is left to generated code. The answer depends on the descriptor alone, not on timing.
-// Large products are cut into pieces by their size alone; each piece runs on one thread, so the bits do not depend on
+// Large matmuls are cut into pieces by their size alone; each piece runs on one thread, so the bits do not depend on
 // how many there are.
 #include <memory>
 #include <string>

@@ -192,7 +192,7 @@ class CublasltCall final : public LibraryCall {
     set(lt::api()->desc_set, matmul_.handle, lt::matmul_bias_pointer, pointer, what_);
   }
 
-  /// The numbers are factors of the whole product: which operand cuBLASLt counts one to makes no difference.
+  /// The numbers are factors of the whole matmul: which operand cuBLASLt counts one to makes no difference.
   void set_scale(int64_t k, void* pointer) const {
     set(lt::api()->desc_set, matmul_.handle, k == 0 ? lt::matmul_a_scale_pointer : lt::matmul_b_scale_pointer, pointer,
         what_);
@@ -212,7 +212,7 @@ class CublasltCall final : public LibraryCall {
     };
     const size_t first = form_.swapped ? 1 : 0, second = 1 - first;
     const Dtype types[] = {desc_.a, desc_.b};
-    // float64 products take float64 scalars, int8 ones int32 scalars.
+    // float64 matmuls take float64 scalars, int8 ones int32 scalars.
     static constexpr float one = 1, zero = 0;
     static constexpr double one64 = 1, zero64 = 0;
     static constexpr int32_t one32 = 1, zero32 = 0;
@@ -248,7 +248,7 @@ class CublasltCall final : public LibraryCall {
     std::shared_ptr<const Workspace> elsewhere;
     if (searching) {
       measured.assign(operands->begin(), operands->end());
-      // Running a product in place twice gives another result: candidates write elsewhere.
+      // Running a matmul in place twice gives another result: candidates write elsewhere.
       if (in_place(*operands) && (elsewhere = another_result()))
         measured.back() = reinterpret_cast<void*>(elsewhere->address());
     }
@@ -268,7 +268,7 @@ class CublasltCall final : public LibraryCall {
     return desc_.residual && operands[desc_.bias ? 3 : 2] == operands.back();
   }
 
-  /// Memory for a result; none for several products, or where there is none left.
+  /// Memory for a result; none for several matmuls, or where there is none left.
   std::shared_ptr<const Workspace> another_result() const {
     if (form_.batch > 1 || form_.calls.size() > 1) return nullptr;
     const size_t bytes = static_cast<size_t>(form_.d.leading * form_.d.columns) * desc_.c.size();

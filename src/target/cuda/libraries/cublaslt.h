@@ -1,7 +1,7 @@
 #pragma once
-// cuBLASLt's answer to a matrix product.
+// cuBLASLt's answer to a matmul.
 //
-// The rule: cuBLASLt takes a product when
+// The rule: cuBLASLt takes a matmul when
 //   - the dtypes are f32·f32→f32 and f64·f64→f64; bf16·bf16 or f16·f16 → the same or f32, summed in f32; s8·s8→s32;
 //     8-bit floats (e4m3·e4m3,
 //     e4m3·e5m2, e5m2·e4m3) → f16, bf16 or f32 on devices that have them, where k is the contiguous axis of both and m,
@@ -9,8 +9,8 @@
 //   - batch·m·n·k >= cublaslt_min_work;
 //   - one of the last two strides of A, of B and of C is 1 (C's rows, where there is a bias), and nothing overlaps in
 //     C;
-//   - batch axes merge into one, up to cublaslt_max_calls products beside it;
-//   - what follows the product is a bias, relu, gelu_tanh (cuBLASLt's gelu is that), or a residual without an
+//   - batch axes merge into one, up to cublaslt_max_calls matmuls beside it;
+//   - what follows the matmul is a bias, relu, gelu_tanh (cuBLASLt's gelu is that), or a residual without an
 //     activation; of 16-bit
 //     results gelu_tanh also with what it is applied to as a further result, or its slope there as a factor;
 //   - cuBLASLt itself knows an algorithm for all that on this device.
@@ -33,7 +33,7 @@ inline constexpr int64_t cublaslt_max_calls = 32;
 inline constexpr size_t cublaslt_workspace_bytes = size_t{32} << 20;
 
 struct CublasltOptions {
-  bool tf32 = false;   // float32 products may round their operands to TF32
+  bool tf32 = false;   // float32 matmuls may round their operands to TF32
   bool search = true;  // the first run outside of a capture measures candidates, unless the cache folder knows the
                        // winner; otherwise the heuristic's first
   std::shared_ptr<const Product> own = nullptr;  // a kernel of our own that may take part in the search
@@ -48,9 +48,9 @@ struct LtMatrix {
   bool operator==(const LtMatrix&) const = default;
 };
 
-/// D[m×n] = epilogue(op(A) · op(B) + beta C): the product in cuBLASLt's terms.
+/// D[m×n] = epilogue(op(A) · op(B) + beta C): the matmul in cuBLASLt's terms.
 struct LtForm {
-  /// One of several calls that make up the product: where its operands begin, in elements.
+  /// One of several calls that make up the matmul: where its operands begin, in elements.
   struct Offset {
     int64_t a = 0, b = 0, c = 0;
   };
@@ -72,7 +72,7 @@ std::optional<LtForm> cublaslt_form(const kernel::DotDesc& desc, bool tf32 = fal
 std::shared_ptr<const LibraryCall> cublaslt(const kernel::DotDesc& desc, Context& context,
                                             const CublasltOptions& options = {});
 
-/// Opens the library and asks it for one product: what it does at its first one is done before it matters.
+/// Opens the library and asks it for one matmul: what it does at its first one is done before it matters.
 void start_cublaslt(Context& context);
 
 }  // namespace weft::target::cuda

@@ -100,7 +100,7 @@ bool set_batch(std::vector<BatchAxis> axes, LtForm& form) {
   return true;
 }
 
-/// What follows the product as one of cuBLASLt's epilogues; the residual is its C, which is added before an activation
+/// What follows the matmul as one of cuBLASLt's epilogues; the residual is its C, which is added before an activation
 /// and not after it.
 std::optional<uint32_t> epilogue_of(const DotDesc& d, bool swapped) {
   if (d.argument != kernel::ActivationArgument::none) {

@@ -1,5 +1,5 @@
-// Attention as cuDNN's engines know it: a graph of two products around a softmax, and for the derivative one of five
-// products, written operation by operation in the order that the engines match. Scores have no memory; the order of the
+// Attention as cuDNN's engines know it: a graph of two matmuls around a softmax, and for the derivative one of five
+// matmuls, written operation by operation in the order that the engines match. Scores have no memory; the order of the
 // operations and the types of what lies between them are part of the pattern.
 #include <fmt/format.h>
 
@@ -93,9 +93,9 @@ AttentionGraph forward_graph(const AttentionDesc& d) {
   Builder b(g, d);
   const Tensor q = b.queries(d.q, d.width), k = b.keys_turned(d.k, d.width), v = b.keys(d.v, d.value_width);
   const Tensor o = b.queries(d.o, d.value_width), stats = b.rows_in_memory();
-  const Tensor product = b.scores();
-  g.matmul(q, k, product);
-  const Tensor s = b.masked(b.scaled(product));
+  const Tensor qk = b.scores();
+  g.matmul(q, k, qk);
+  const Tensor s = b.masked(b.scaled(qk));
   const Tensor most = b.rows(), less = b.scores(), e = b.scores(), total = b.rows(), logarithm = b.rows(),
                p = b.scores(b.io);
   g.reduce(cudnn::reduce_max, s, most);
@@ -111,7 +111,7 @@ AttentionGraph forward_graph(const AttentionDesc& d) {
 }
 
 /// dK or dV: Aᵀ·B over the queries of each head, added up over the heads that share a key head.
-void product_over_queries(Builder& b, const Tensor& scores, const Tensor& other, const Tensor& result, int64_t width) {
+void matmul_over_queries(Builder& b, const Tensor& scores, const Tensor& other, const Tensor& result, int64_t width) {
   Graph& g = b.g;
   const AttentionDesc& d = b.d;
   const Tensor turned_scores = g.between(b.io, {d.batch, d.heads, d.keys, d.queries},
@@ -143,11 +143,11 @@ AttentionGraph derivative_graph(const AttentionDesc& d, bool deterministic) {
   out.extras.push_back({delta.uid, static_cast<size_t>(d.batch * d.heads * d.queries) * sizeof(float)});
 
   // P = exp(S - L), dV = Pᵀ dO.
-  const Tensor product = b.scores(), less = b.scores(), p = b.scores();
-  g.matmul(q, k, product);
-  g.pointwise(cudnn::pointwise_sub, less, b.scaled(product), &stats);
+  const Tensor qk = b.scores(), less = b.scores(), p = b.scores();
+  g.matmul(q, k, qk);
+  g.pointwise(cudnn::pointwise_sub, less, b.scaled(qk), &stats);
   g.pointwise(cudnn::pointwise_exp, p, b.masked(less));
-  product_over_queries(b, p, cotangent, dv, d.value_width);
+  matmul_over_queries(b, p, cotangent, dv, d.value_width);
 
   // dS = P (dO Vᵀ - delta), dK = scale dSᵀ Q.
   const Tensor dp = b.scores(), centred = b.scores(), unscaled = b.scores();
@@ -155,7 +155,7 @@ AttentionGraph derivative_graph(const AttentionDesc& d, bool deterministic) {
   g.pointwise(cudnn::pointwise_sub, centred, dp, &delta);
   g.pointwise(cudnn::pointwise_mul, unscaled, centred, &p);
   const Tensor ds = b.scaled(unscaled);
-  product_over_queries(b, ds, q, dk, d.width);
+  matmul_over_queries(b, ds, q, dk, d.width);
 
   // dQ = scale dS K, either at once or through sums in float32 that blocks of keys add to in any order.
   const Tensor k_again = g.between(b.io, {d.batch, d.kv_heads, d.keys, d.width}, sizes(d.k));

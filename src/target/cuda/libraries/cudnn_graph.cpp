@@ -182,7 +182,7 @@ void Graph::add(DescriptorType type, const std::vector<std::pair<Attribute, cons
 void Graph::matmul(const Tensor& a, const Tensor& b, const Tensor& c) {
   auto d = std::make_shared<Descriptor>(matmul_descriptor);
   d->set(matmul_comp_type, of_data_type, static_cast<int>(type_float));
-  d->finalize("a product");
+  d->finalize("a matmul");
   add(operation_matmul,
       {{matmul_adesc, a.descriptor.get()},
        {matmul_bdesc, b.descriptor.get()},

@@ -70,18 +70,18 @@ std::vector<double> by_loops(const Case& c, const std::vector<double>& x, const 
         for (int64_t j = 0; j < k[0] * k[1] * k[2]; ++j) {
           const int64_t oi[3] = {i / (o[1] * o[2]), i / o[2] % o[1], i % o[2]};
           const int64_t ki[3] = {j / (k[1] * k[2]), j / k[2] % k[1], j % k[2]};
-          int64_t at = b, turned = 0;
+          int64_t at = b, flipped = 0;
           bool inside = true;
           for (int a = 0; a < 3; ++a) {
             const int64_t p = position(a, oi[a], ki[a]);
             inside = inside && p >= 0;
             at = at * n[a] + p;
-            turned = turned * k[a] + (c.flip ? k[a] - 1 - ki[a] : ki[a]);
+            flipped = flipped * k[a] + (c.flip ? k[a] - 1 - ki[a] : ki[a]);
           }
           if (!inside) continue;
           for (int64_t e = 0; e < each_in; ++e)
             total += x[static_cast<size_t>(at * in + q / each_out * each_in + e)] *
-                     w[static_cast<size_t>((q * k[0] * k[1] * k[2] + turned) * each_in + e)];
+                     w[static_cast<size_t>((q * k[0] * k[1] * k[2] + flipped) * each_in + e)];
         }
         y.push_back(total);
       }

@@ -95,8 +95,8 @@ TEST_CASE("fft: any axis, several axes, and their order") {
   CHECK(distance(values(fft::irfftn(half, {3, 4, 5}, {0, 1, 2})), values(x)) < tolerance);
   CHECK(fft::rfft2(x, {2, 0}).shape() == Shape{2, 4, 5});
   CHECK(distance(values(fft::irfft2(fft::rfft2(x, {2, 1}), {5, 4}, {2, 1})), values(x)) < tolerance);
-  const array turned = transpose(sample({6, 5, 4}), {2, 0, 1});  // strides of another order
-  CHECK(distance(values(fft::fft(turned, 1)), values(fft::fft(contiguous(turned), 1))) == 0);
+  const array transposed = transpose(sample({6, 5, 4}), {2, 0, 1});  // strides of another order
+  CHECK(distance(values(fft::fft(transposed, 1)), values(fft::fft(contiguous(transposed), 1))) == 0);
 }
 
 TEST_CASE("fft: axes are cut off and padded, and results are scaled") {

@@ -18,12 +18,12 @@ array sample(const Shape& shape, double seed, Dtype dtype = float64) {
     v.push_back(std::sin(seed + 12.9898 * static_cast<double>(k + 1) * static_cast<double>(k % 7 + 1)));
   return astype(array::from_data(v.data(), shape, float64), dtype);
 }
-array turned(const array& a) { return swapaxes(a, -1, -2); }
+array transposed(const array& a) { return swapaxes(a, -1, -2); }
 array unit(int n, Dtype dtype = float64) { return eye(n, dtype); }
 array positive(int n, double seed, Shape lead = {}, Dtype dtype = float64) {
   lead.push_back(n), lead.push_back(n);
   const array m = sample(lead, seed, dtype);
-  return matmul(m, turned(m)) + unit(n, dtype);
+  return matmul(m, transposed(m)) + unit(n, dtype);
 }
 array of(const std::vector<double>& values, Shape shape, Dtype dtype = float64) {
   return astype(array::from_data(values.data(), std::move(shape), float64), dtype);
@@ -75,16 +75,16 @@ TEST_CASE("linalg: factors put together are the matrix") {
       CAPTURE(n);
       const array a = positive(n, n, lead, t);
       const array l = linalg::cholesky(a), u = linalg::cholesky(a, true);
-      CHECK(distance(matmul(l, turned(l)), a) < n * off);
-      CHECK(distance(matmul(turned(u), u), a) < n * off);
+      CHECK(distance(matmul(l, transposed(l)), a) < n * off);
+      CHECK(distance(matmul(transposed(u), u), a) < n * off);
       CHECK(distance(tril(l), l) == 0);
       CHECK(distance(matmul(linalg::cholesky_inv(l), a), broadcast_to(unit(n, t), a.shape())) < 10 * n * off);
       CHECK(distance(linalg::cholesky_inv(u, true), linalg::cholesky_inv(l)) < 10 * n * off);
       CHECK(distance(matmul(linalg::tri_inv(l), l), broadcast_to(unit(n, t), a.shape())) < n * off);
       CHECK(distance(matmul(linalg::tri_inv(u, true), u), broadcast_to(unit(n, t), a.shape())) < n * off);
       const auto [w, v] = linalg::eigh(a);
-      CHECK(distance(matmul(v * expand_dims(w, -2), turned(v)), a) < 3 * n * off);
-      CHECK(distance(matmul(turned(v), v), broadcast_to(unit(n, t), a.shape())) < n * off);
+      CHECK(distance(matmul(v * expand_dims(w, -2), transposed(v)), a) < 3 * n * off);
+      CHECK(distance(matmul(transposed(v), v), broadcast_to(unit(n, t), a.shape())) < n * off);
       CHECK(distance(sort(w, -1), w) == 0);
       CHECK(distance(linalg::eigvalsh(a, "U"), w) < 2 * n * off);
     }
@@ -96,13 +96,13 @@ TEST_CASE("linalg: factors put together are the matrix") {
       const auto [q, r] = linalg::qr(a);
       CHECK(distance(matmul(q, r), a) < 20 * off);
       CHECK(q.shape().back() == k);
-      CHECK(distance(matmul(turned(q), q), broadcast_to(unit(k, t), matmul(turned(q), q).shape())) < 20 * off);
+      CHECK(distance(matmul(transposed(q), q), broadcast_to(unit(k, t), matmul(transposed(q), q).shape())) < 20 * off);
       CHECK(distance(triu(r), r) == 0);
       const std::vector<array> f = linalg::svd(a);
       CHECK(f[0].shape().back() == m);
       CHECK(f[2].shape().back() == n);
-      CHECK(distance(matmul(turned(f[0]), f[0]), broadcast_to(unit(m, t), f[0].shape())) < 20 * off);
-      CHECK(distance(matmul(f[2], turned(f[2])), broadcast_to(unit(n, t), f[2].shape())) < 20 * off);
+      CHECK(distance(matmul(transposed(f[0]), f[0]), broadcast_to(unit(m, t), f[0].shape())) < 20 * off);
+      CHECK(distance(matmul(f[2], transposed(f[2])), broadcast_to(unit(n, t), f[2].shape())) < 20 * off);
       const array u = split(f[0], Shape{k}, -1)[0], vt = split(f[2], Shape{k}, -2)[0];
       CHECK(distance(matmul(u * expand_dims(f[1], -2), vt), a) < 20 * off);
       CHECK(distance(linalg::svd(a, false)[0], f[1]) < 20 * off);
@@ -133,7 +133,7 @@ TEST_CASE("linalg: values, orders and signs are NumPy's") {
                             {4, 3})) < 1e-7);
   CHECK(array_equal(pivots, astype(array({1, 2, 2}), uint32)).item<bool>());
   CHECK(linalg::det(square3()).item<double>() == doctest::Approx(2));
-  CHECK(linalg::det(stack({square3(), turned(square3()) * array(-1.0, float64)})).to_vector<double>()[1] ==
+  CHECK(linalg::det(stack({square3(), transposed(square3()) * array(-1.0, float64)})).to_vector<double>()[1] ==
         doctest::Approx(-2));
   CHECK(linalg::slogdet(square3()).first.item<double>() == 1);
   CHECK(linalg::slogdet(square3()).second.item<double>() == doctest::Approx(std::log(2.0)));
@@ -164,7 +164,7 @@ TEST_CASE("linalg: systems, vectors and leading axes") {
   const array l = linalg::cholesky(one);
   CHECK(distance(matmul(l, linalg::solve_triangular(l + triu(sample({4, 4}, 1), 1), many)), many) <
         1e-11);  // the other part is not read
-  CHECK(distance(matmul(turned(l), linalg::solve_triangular(turned(l), many, true)), many) < 1e-11);
+  CHECK(distance(matmul(transposed(l), linalg::solve_triangular(transposed(l), many, true)), many) < 1e-11);
   const array large = sample({150, 150}, 5) + unit(150) * array(10.0, float64);
   CHECK(distance(matmul(large, linalg::inv(large)), unit(150)) < 1e-11);
   CHECK(linalg::slogdet(large).second.item<double>() ==
@@ -175,26 +175,26 @@ TEST_CASE("linalg: large matrices") {
   for (const Dtype t : {float32, float64}) {
     const double off = 100 * tolerance(t);
     const int n = 96;
-    const array a = positive(n, 1, {2}, t), high = sample({2, 130, n}, 2, t), wide = turned(high);
+    const array a = positive(n, 1, {2}, t), high = sample({2, 130, n}, 2, t), wide = transposed(high);
     const array ones = broadcast_to(unit(n, t), {2, n, n}), l = linalg::cholesky(a);
-    CHECK(distance(matmul(l, turned(l)), a) < off);
+    CHECK(distance(matmul(l, transposed(l)), a) < off);
     CHECK(distance(tril(l), l) == 0);
     for (const array& right : {wide, split(wide, Shape{7}, -1)[0]}) {
       CHECK(distance(matmul(l, linalg::solve_triangular(l, right)), right) < off);
-      CHECK(distance(matmul(turned(l), linalg::solve_triangular(turned(l), right, true)), right) < off);
+      CHECK(distance(matmul(transposed(l), linalg::solve_triangular(transposed(l), right, true)), right) < off);
       CHECK(distance(matmul(a, linalg::solve(a, right)), right) < 10 * off);
     }
     const auto [w, v] = linalg::eigh(a);
-    CHECK(distance(matmul(v * expand_dims(w, -2), turned(v)), a) < off);
+    CHECK(distance(matmul(v * expand_dims(w, -2), transposed(v)), a) < off);
     CHECK(distance(linalg::eigvalsh(a), w) < off);
     for (const array& m : {high, wide}) {
       const auto [q, r] = linalg::qr(m);
       CHECK(distance(matmul(q, r), m) < off);
-      CHECK(distance(matmul(turned(q), q), ones) < off);
+      CHECK(distance(matmul(transposed(q), q), ones) < off);
       const std::vector<array> f = linalg::svd(m);
       CHECK(distance(matmul(split(f[0], Shape{n}, -1)[0] * expand_dims(f[1], -2), split(f[2], Shape{n}, -2)[0]), m) <
             off);
-      CHECK(distance(matmul(turned(f[0]), f[0]), broadcast_to(unit(f[0].shape().back(), t), f[0].shape())) < off);
+      CHECK(distance(matmul(transposed(f[0]), f[0]), broadcast_to(unit(f[0].shape().back(), t), f[0].shape())) < off);
       CHECK(distance(linalg::svd(m, false)[0], f[1]) < off);
       const std::vector<array> plu = linalg::lu(m);
       CHECK(distance(matmul(take_along_axis(plu[1], expand_dims(plu[0], -1), -2), plu[2]), m) < off);
@@ -211,24 +211,24 @@ TEST_CASE("linalg: many small matrices") {
       const array a = positive(n, n, {3, 5}, t), b = sample({3, 5, n, 4}, 1, t), g = sample({3, 5, n, n}, 2, t),
                   high = sample({3, 5, 2 * n, n}, 3, t), ones = broadcast_to(unit(n, t), a.shape());
       const array l = linalg::cholesky(a);
-      CHECK(distance(matmul(l, turned(l)), a) < off);
+      CHECK(distance(matmul(l, transposed(l)), a) < off);
       CHECK(distance(matmul(l, linalg::solve_triangular(l, b)), b) < off);
-      CHECK(distance(matmul(turned(l), linalg::solve_triangular(turned(l), b, true)), b) < off);
+      CHECK(distance(matmul(transposed(l), linalg::solve_triangular(transposed(l), b, true)), b) < off);
       CHECK(distance(matmul(a, linalg::solve(a, b)), b) < 4 * off);
       const std::vector<array> plu = linalg::lu(g);
       CHECK(distance(matmul(take_along_axis(plu[1], expand_dims(plu[0], -1), -2), plu[2]), g) < off);
       for (const array& m : {g, high}) {
         const auto [q, r] = linalg::qr(m);
         CHECK(distance(matmul(q, r), m) < off);
-        CHECK(distance(matmul(turned(q), q), ones) < off);
+        CHECK(distance(matmul(transposed(q), q), ones) < off);
         const std::vector<array> f = linalg::svd(m);
         CHECK(distance(matmul(split(f[0], Shape{n}, -1)[0] * expand_dims(f[1], -2), f[2]), m) < 2 * off);
-        CHECK(distance(matmul(turned(f[0]), f[0]), broadcast_to(unit(f[0].shape().back(), t), f[0].shape())) < off);
+        CHECK(distance(matmul(transposed(f[0]), f[0]), broadcast_to(unit(f[0].shape().back(), t), f[0].shape())) < off);
         CHECK(distance(linalg::svd(m, false)[0], f[1]) < 2 * off);
       }
       const auto [w, v] = linalg::eigh(a);
-      CHECK(distance(matmul(v * expand_dims(w, -2), turned(v)), a) < 2 * off);
-      CHECK(distance(matmul(turned(v), v), ones) < off);
+      CHECK(distance(matmul(v * expand_dims(w, -2), transposed(v)), a) < 2 * off);
+      CHECK(distance(matmul(transposed(v), v), ones) < off);
       CHECK(distance(sort(w, -1), w) == 0);
       // One that is not positive definite leaves the others alone.
       const array mixed = a * reshape(astype(array({1.0f, 1.0f, 1.0f, -1.0f, 1.0f}), t), {5, 1, 1}),
@@ -370,9 +370,9 @@ TEST_CASE("linalg: derivatives of vectors whose signs are free") {
           const std::vector<array> f = linalg::svd(v);
           const int k = f[1].shape().back();
           const std::vector<array> u = split(f[0], Shape{k}, -1), vt = split(f[2], Shape{k}, -2);
-          const array beside = matmul(u[1], turned(u[1]));  // of the columns beside, their span
+          const array beside = matmul(u[1], transposed(u[1]));  // of the columns beside, their span
           return weighted(square(u[0]), 5) + weighted(square(vt[0]), 6) + weighted(f[1], 7) + weighted(beside, 8) +
-                 weighted(matmul(turned(vt[1]), vt[1]), 9);
+                 weighted(matmul(transposed(vt[1]), vt[1]), 9);
         },
         m, m.shape(-2) > m.shape(-1));
   differentiates(
@@ -451,8 +451,8 @@ TEST_CASE("linalg: empty arrays, and matrices that have no factor or no inverse"
   for (const array& m :
        {part(rank_one, 0), matmul(sample({5, 1}, 1), sample({1, 4}, 2)), none}) {  // vectors beside no singular value
     const std::vector<array> f = linalg::svd(m);
-    CHECK(distance(matmul(turned(f[0]), f[0]), unit(f[0].shape().back())) < 1e-12);
-    CHECK(distance(matmul(f[2], turned(f[2])), unit(f[2].shape().back())) < 1e-12);
+    CHECK(distance(matmul(transposed(f[0]), f[0]), unit(f[0].shape().back())) < 1e-12);
+    CHECK(distance(matmul(f[2], transposed(f[2])), unit(f[2].shape().back())) < 1e-12);
   }
   const array bad = full({2, 2}, array(NAN));
   CHECK(all_nan(linalg::svd(bad)[1]));

@@ -383,10 +383,10 @@ inline bool decomposes(std::string_view name) {
 /// are exchanged), of different size where gaps matter.
 inline void draw_decomposition(Drawing& d, std::string_view name) {
   const bool tall = name == "qr" || name == "svd", gaps = name == "svd" || name.starts_with("eig"),
-             turned = name == "lu";
-  const int64_t n = d.r.chance(9) ? 0 : d.r.between(1, 4), m = tall     ? n + d.r.between(0, 2)
-                                                               : turned ? d.r.between(1, 4)
-                                                                        : n;
+             flipped = name == "lu";
+  const int64_t n = d.r.chance(9) ? 0 : d.r.between(1, 4), m = tall      ? n + d.r.between(0, 2)
+                                                               : flipped ? d.r.between(1, 4)
+                                                                         : n;
   Shape shape = random_shape(d.r, 0, 1);
   const Shape batch = shape;
   shape.push_back(n), shape.push_back(m);
@@ -395,7 +395,7 @@ inline void draw_decomposition(Drawing& d, std::string_view name) {
   std::vector<Number>& data = d.out.inputs[0].data;
   for (size_t k = 0; k < data.size(); ++k) {
     const int64_t i = static_cast<int64_t>(k) / m % n, j = static_cast<int64_t>(k) % m;
-    if (i == (turned ? m - 1 - j : j))
+    if (i == (flipped ? m - 1 - j : j))
       data[k] = kernel::round_to(Number::of_real(data[k].real() + (gaps ? 8.0 * static_cast<double>(i + 1) : 5)), t);
   }
   if (name == "qr")

@@ -47,7 +47,7 @@ std::string bytes_of(std::initializer_list<T> values) {
   return out;
 }
 
-std::string turned(std::string bytes, size_t width) {
+std::string swapped(std::string bytes, size_t width) {
   for (size_t k = 0; k < bytes.size(); k += width)
     std::reverse(bytes.begin() + static_cast<long>(k), bytes.begin() + static_cast<long>(k + width));
   return bytes;
@@ -107,14 +107,14 @@ TEST_CASE("npy: byte orders, column-major order, versions, spellings") {
   const std::vector<float> plain{1.5f, -2, 3, 4, 5, 6}, crossed{1.5f, 3, 5, -2, 4, 6};
   CHECK(read(npy(dict("<f4", "(2, 3)"), floats)).to_vector<float>() == plain);
   CHECK(read(npy(dict("=f4", "(2, 3)"), floats)).to_vector<float>() == plain);
-  CHECK(read(npy(dict(">f4", "(2, 3)"), turned(floats, 4))).to_vector<float>() == plain);
+  CHECK(read(npy(dict(">f4", "(2, 3)"), swapped(floats, 4))).to_vector<float>() == plain);
   CHECK(read(npy(dict("<f4", "(2, 3)", true), floats)).to_vector<float>() == crossed);
-  CHECK(read(npy(dict(">f4", "(2, 3)", true), turned(floats, 4))).to_vector<float>() == crossed);
+  CHECK(read(npy(dict(">f4", "(2, 3)", true), swapped(floats, 4))).to_vector<float>() == crossed);
   CHECK((read(npy(dict("<f4", "(2, 3)", true), floats)) * 2.0f).to_vector<float>() ==
         std::vector<float>{3, 6, 10, -4, 8, 12});  // computed from as it lies
-  CHECK(read(npy(dict(">i8", "(1,)"), turned(bytes_of<int64_t>({-5}), 8))).item<int64_t>() == -5);
+  CHECK(read(npy(dict(">i8", "(1,)"), swapped(bytes_of<int64_t>({-5}), 8))).item<int64_t>() == -5);
   CHECK(read(npy(dict(">u2", "()"), "\x01\x02")).item<int>() == 258);
-  const array z = read(npy(dict(">c8", "()"), turned(bytes_of<float>({1, -2}), 4)));
+  const array z = read(npy(dict(">c8", "()"), swapped(bytes_of<float>({1, -2}), 4)));
   CHECK(*z.data<complex64_t>() == complex64_t(1, -2));
   for (const char version : {1, 2, 3})
     CHECK(read(npy(dict("<f4", "(6,)"), floats, version)).to_vector<float>() == plain);

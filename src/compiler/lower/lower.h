@@ -4,7 +4,7 @@
 //   row     reductions with lanes along the inner domain, one program a row (softmax, norms, losses)
 //   column  reductions with lanes along the rows' trailing axes, a serial loop over the inner domain (bias and norm
 //           gradients)
-//   transposed  maps that read across: tiles turned in registers
+//   transposed  maps that read across: tiles transposed in registers
 //   dot     own matmul, for what no library takes
 //   attention softmax attention, forward and backward
 //   cumulative  an axis reduced up to each of its elements, one program a row, or a strip of rows that lie across

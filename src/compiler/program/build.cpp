@@ -79,7 +79,7 @@ class CompiledProgram : public Program {
           split_cumulative(sweep(linear_sums(sweep(join_reductions(few_taps(pick_elements(std::move(ir_)))))))),
           target)));
     if (target.machine().simt && target.machine().cluster == 1) ir_ = split_attention(std::move(ir_));
-    if (target.machine().simt) ir_ = turn_float8_operands(std::move(ir_), target, policy);
+    if (target.machine().simt) ir_ = transpose_float8_operands(std::move(ir_), target, policy);
     if (policy.memory_budget != INT64_MAX) ir_ = recompute(std::move(ir_), source.layouts, source.updates, policy);
     watch.lap("simplify", stats_.simplify_ms);
     Grouping grouping = group(ir_, source.layouts, policy, &target, source.updates);
@@ -409,9 +409,9 @@ void CompiledProgram::Runner::run(size_t begin, size_t end) {
 }
 
 int64_t CompiledProgram::Runner::note_times() {
-  const StepTimesRing::Turn turn = program_.step_times_.next(*program_.device_, program_.infos_, program_.number_);
-  times_ = turn.times;
-  return turn.number;
+  const StepTimesRing::Slot slot = program_.step_times_.next(*program_.device_, program_.infos_, program_.number_);
+  times_ = slot.times;
+  return slot.number;
 }
 
 void CompiledProgram::Runner::keep_times() {

@@ -39,11 +39,11 @@ void StepTimes::settle(int64_t run) {
   }
 }
 
-StepTimesRing::Turn StepTimesRing::next(runtime::Accelerator& device, const std::vector<StepInfo>& steps,
+StepTimesRing::Slot StepTimesRing::next(runtime::Accelerator& device, const std::vector<StepInfo>& steps,
                                         int64_t program) {
   std::lock_guard lock(mutex_);
   if (ring_.size() < many) ring_.push_back(std::make_shared<StepTimes>(device, steps, program));
-  const size_t at = turn_++ % many;
+  const size_t at = next_++ % many;
   ring_[at]->settle();
   return {ring_[at], static_cast<int64_t>(at)};
 }

@@ -41,17 +41,17 @@ class StepTimes {
 /// Some of them that are used in turn, so that a run does not wait for the one before it.
 class StepTimesRing {
  public:
-  struct Turn {
+  struct Slot {
     std::shared_ptr<StepTimes> times;  // settled
     int64_t number = 0;                // which of the ring
   };
-  Turn next(runtime::Accelerator& device, const std::vector<StepInfo>& steps, int64_t program);
+  Slot next(runtime::Accelerator& device, const std::vector<StepInfo>& steps, int64_t program);
 
  private:
   static constexpr size_t many = 2;
   std::mutex mutex_;
   std::vector<std::shared_ptr<StepTimes>> ring_;
-  size_t turn_ = 0;
+  size_t next_ = 0;
 };
 
 }  // namespace weft::compiler

@@ -218,7 +218,7 @@ void add_residual(const Ir& ir, const Users& users, const std::vector<int>& outp
   chain.result = reader;
 }
 
-/// Is `reduction` the sum over the rows of a matrix, which `operand` is, perhaps turned over or with its rows numbered
+/// Is `reduction` the sum over the rows of a matrix, which `operand` is, perhaps transposed or with its rows numbered
 /// in one?
 bool sums_rows(const Ir& ir, int reduction, int operand, int64_t free_axis) {
   const IrNode& f = ir[reduction];

@@ -46,9 +46,9 @@ class Turner : Rewriter {
     return true;
   }
 
-  int turned(int v, const Axes& order) {
+  int transposed(int v, const Axes& order) {
     if (lies(v, order)) return v;
-    int& copy = turned_.try_emplace({v, order}, -1).first->second;
+    int& copy = transposed_.try_emplace({v, order}, -1).first->second;
     if (copy >= 0) return copy;
     Shape shape;
     for (int64_t axis : order) shape.push_back(to_[v].type.shape[static_cast<size_t>(axis)]);
@@ -93,18 +93,18 @@ class Turner : Rewriter {
   /// The operand, or its turned copy with the contracted axes last.
   void side(int& operand, const Axes& order, Axes& contracted) {
     if (lies(operand, order)) return;
-    operand = turned(operand, order);
+    operand = transposed(operand, order);
     for (size_t k = 0; k < contracted.size(); ++k)
       contracted[k] = static_cast<int64_t>(order.size() - contracted.size() + k);
   }
 
   target::Target& target_;
-  std::map<std::pair<int, Axes>, int> turned_;
+  std::map<std::pair<int, Axes>, int> transposed_;
 };
 
 }  // namespace
 
-Ir turn_float8_operands(Ir ir, target::Target& target, const Policy& policy) {
+Ir transpose_float8_operands(Ir ir, target::Target& target, const Policy& policy) {
   if (!policy.libraries || !target::libraries_enabled()) return ir;
   const bool any = std::any_of(ir.nodes.begin(), ir.nodes.end(), [&](const IrNode& n) {
     return n.op == Op::dot && is_float8(ir[n.inputs[0]].type.dtype);

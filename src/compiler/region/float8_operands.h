@@ -7,8 +7,8 @@
 namespace weft::compiler {
 
 /// Operands of matmuls of 8-bit floats whose contracted axes do not lie innermost in memory are put there once more,
-/// turned, where the target's library takes the matmul then. One that several matmuls read the same way is turned
+/// turned, where the target's library takes the matmul then. One that several matmuls read the same way is transposed
 /// once.
-Ir turn_float8_operands(Ir ir, target::Target& target, const Policy& policy);
+Ir transpose_float8_operands(Ir ir, target::Target& target, const Policy& policy);
 
 }  // namespace weft::compiler

@@ -62,7 +62,7 @@ class FewRows : Rewriter {
 
  private:
   /// The free axes first, then the contracted ones in their order.
-  int turned(int v, const std::vector<int64_t>& contracted) {
+  int permuted(int v, const std::vector<int64_t>& contracted) {
     const Shape& shape = to_[v].type.shape;
     std::vector<int64_t> order = free_axes(shape, contracted);
     order.insert(order.end(), contracted.begin(), contracted.end());
@@ -227,11 +227,11 @@ class FewRows : Rewriter {
     const auto &row_axes = left ? node.attrs->axes : node.attrs->axes2,
                &matrix_axes = left ? node.attrs->axes2 : node.attrs->axes;
 
-    const int m = cast(turned(matrix, matrix_axes), wide);
+    const int m = cast(permuted(matrix, matrix_axes), wide);
     const Shape whole = to_[m].type.shape;
     const auto depth = static_cast<std::ptrdiff_t>(matrix_axes.size());
     const Shape suffix(whole.end() - depth, whole.end()), rows(whole.begin(), whole.end() - depth);
-    int v = turned(row, row_axes), number = -1, norm = -1;
+    int v = permuted(row, row_axes), number = -1, norm = -1;
     if (const Scaled scaled =
             v == row && wide == float32 && rows.size() > 0 ? scaled_row(row, volume(suffix)) : Scaled{};
         !scaled.numbers.empty()) {

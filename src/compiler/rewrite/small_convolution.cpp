@@ -191,9 +191,9 @@ class FewTaps : Rewriter {
       joined.attrs.edit().axes = {0};
       all = add(std::move(joined));
     }
-    IrNode turned = made(Op::permute, {all}, {positions.back(), taps}, float32);
-    turned.attrs.edit().axes = {1, 0};
-    return cast(shaped(Op::reshape, add(std::move(turned)), result.shape), result.dtype);
+    IrNode transposed = made(Op::permute, {all}, {positions.back(), taps}, float32);
+    transposed.attrs.edit().axes = {1, 0};
+    return cast(shaped(Op::reshape, add(std::move(transposed)), result.shape), result.dtype);
   }
 
   std::map<std::tuple<int, std::vector<int64_t>, std::vector<int64_t>>, int> padded_;

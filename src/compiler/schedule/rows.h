@@ -19,7 +19,7 @@ enum class Variant : uint8_t {
   wider = 1,     // tiles of twice the lanes
   narrower = 2,  // of half of them
   second = 3,    // lanes where the heuristic liked them next best
-  straight = 4,  // a map that reads across its lines, without turning tiles in registers
+  straight = 4,  // a map that reads across its lines, without transposing tiles in registers
   own = 5,       // not a schedule: a product by generated code where the heuristic calls a library
 };
 constexpr int variant_count = 6;

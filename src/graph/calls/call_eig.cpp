@@ -31,7 +31,7 @@ Parts parts(const Value& pairs) {
   return {part(0), part(1)};
 }
 Value pairs(const Parts& z) { return concat({expand_dims(z.re, {-1}), expand_dims(z.im, {-1})}, z.re.type().rank()); }
-Parts turned_parts(const Parts& z) { return {swap_last(z.re), swap_last(z.im)}; }
+Parts transposed_parts(const Parts& z) { return {swap_last(z.re), swap_last(z.im)}; }
 Parts adjoint(const Parts& z) { return {swap_last(z.re), -swap_last(z.im)}; }
 Parts times(const Parts& a, const Parts& b) {
   return {batched_matmul(a.re, b.re) - batched_matmul(a.im, b.im),
@@ -64,11 +64,11 @@ Parts over_gaps(const Parts& a, const Parts& w, bool conjugated) {
 /// beamforming, 2017, and what vectors of length 1 add to it.
 Values eig_vjp(const Node&, ValueSpan, ValueSpan y, ValueSpan g) {
   if (!g[0] && !g[1]) return {Value{}};
-  const Parts w = parts(y[0]), v = turned_parts(parts(y[1])), vh = adjoint(v);
+  const Parts w = parts(y[0]), v = transposed_parts(parts(y[1])), vh = adjoint(v);
   Parts inner{zeros_like(v.re), zeros_like(v.re)};
   if (g[1]) {
-    const Parts turn = times(vh, turned_parts(parts(g[1])));
-    inner = over_gaps(minus(turn, columns_times(times(vh, v), diagonal(turn.re))), w, true);
+    const Parts rotation = times(vh, transposed_parts(parts(g[1])));
+    inner = over_gaps(minus(rotation, columns_times(times(vh, v), diagonal(rotation.re))), w, true);
   }
   if (g[0]) {
     const Parts gw = parts(g[0]);
@@ -80,19 +80,19 @@ Values eig_vjp(const Node&, ValueSpan, ValueSpan y, ValueSpan g) {
 /// With P = V⁻¹ dA V: dw is its diagonal, dV = V (P_ij / (w_j - w_i)) less what would make the vectors longer.
 Values eig_jvp(const Node&, ValueSpan, ValueSpan y, ValueSpan t) {
   if (!t[0]) return {Value{}, Value{}};
-  const Parts w = parts(y[0]), v = turned_parts(parts(y[1]));
+  const Parts w = parts(y[0]), v = transposed_parts(parts(y[1]));
   const Value moved = swap_last(t[0]);
   const Parts p = solve_parts(v, {batched_matmul(moved, v.re), batched_matmul(moved, v.im)});
   const Parts dv = times(v, over_gaps(p, w, false)), longer = times(adjoint(v), dv);
   return {pairs({diagonal(p.re), diagonal(p.im)}),
-          pairs(turned_parts(minus(dv, columns_times(v, diagonal(longer.re)))))};
+          pairs(transposed_parts(minus(dv, columns_times(v, diagonal(longer.re)))))};
 }
 
 std::vector<HostTensor> eig_reference(const Attrs&, std::span<const HostTensor> in, TypeSpan out) {
   std::vector<HostTensor> results{{out[0], {}}, {out[1], {}}};
   for (int64_t k = 0; k < count_of(in[0]); ++k) {
     std::vector<std::complex<double>> w;
-    const ComplexMatrix v = schur_vectors(turned(matrix_of(in[0], k)), w);
+    const ComplexMatrix v = schur_vectors(transposed(matrix_of(in[0], k)), w);
     const auto put = [](HostTensor& to, std::complex<double> z) { append(to, std::array{z.real(), z.imag()}); };
     for (const auto& z : w) put(results[0], z);
     for (int64_t j = 0; j < v.columns; ++j)

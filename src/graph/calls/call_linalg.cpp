@@ -100,7 +100,7 @@ std::vector<HostTensor> solve_triangular_reference(const Attrs& attrs, std::span
   for (int64_t k = 0; k < count_of(in[0]); ++k) {
     const Matrix t = matrix_of(in[0], k);
     Matrix b = matrix_of(in[1], k);
-    solve_in_place(attrs.integers[1] ? turned(t) : t, b, attrs.integers[0] != attrs.integers[1]);
+    solve_in_place(attrs.integers[1] ? transposed(t) : t, b, attrs.integers[0] != attrs.integers[1]);
     append(result, b.data);
   }
   return {result};
@@ -190,10 +190,10 @@ Values lu_jvp(const Node&, ValueSpan, ValueSpan y, ValueSpan t) {
 std::vector<HostTensor> lu_reference(const Attrs&, std::span<const HostTensor> in, TypeSpan out) {
   std::vector<HostTensor> results{{out[0], {}}, {out[1], {}}, {out[2], {}}};
   for (int64_t k = 0; k < count_of(in[0]); ++k) {
-    Matrix a = turned(matrix_of(in[0], k));
+    Matrix a = transposed(matrix_of(in[0], k));
     std::vector<int64_t> rows, pivots;
     factor_lu(a, rows, pivots);
-    append(results[0], turned(a).data);
+    append(results[0], transposed(a).data);
     append(results[1], std::vector<double>(rows.begin(), rows.end()));
     for (int64_t& row : pivots) ++row;
     append(results[2], std::vector<double>(pivots.begin(), pivots.end()));

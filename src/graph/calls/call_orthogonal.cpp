@@ -75,7 +75,7 @@ std::vector<HostTensor> qr_reference(const Attrs&, std::span<const HostTensor> i
   HostTensor result{out[0], {}};
   const int64_t columns = out[0].shape[out[0].shape.size() - 2].bound();
   for (int64_t k = 0; k < count_of(in[0]); ++k)
-    append(result, turned(reflections(turned(matrix_of(in[0], k)), columns)).data);
+    append(result, transposed(reflections(transposed(matrix_of(in[0], k)), columns)).data);
   return {result};
 }
 
@@ -88,7 +88,7 @@ std::vector<Type> svd_types(const Attrs&, TypeSpan in) {
 }
 
 /// What U and V turn by where singular values differ: 1 / (s_j² - s_i²), 0 on the diagonal.
-Value turning(const Value& s) { return reciprocal_gaps(square(s)); }
+Value rotation_rates(const Value& s) { return reciprocal_gaps(square(s)); }
 
 /// v - U Uᵀ v, which is nothing where U is square.
 Value outside(const Value& u, const Value& v) { return v - batched_matmul(u, batched_matmul(u, v, true)); }
@@ -100,13 +100,13 @@ Values svd_vjp(const Node&, ValueSpan, ValueSpan y, ValueSpan g) {
   Value inner = g[0] ? diagonal_matrix(g[0]) : Value{}, beyond;
   const auto add = [&inner](const Value& v) { inner = inner ? inner + v : v; };
   if (g[1]) {
-    const Value gu = swap_last(g[1]), turn = batched_matmul(u, gu, true);
-    add(scale_columns(turning(s) * (turn - swap_last(turn)), s));
+    const Value gu = swap_last(g[1]), rotation = batched_matmul(u, gu, true);
+    add(scale_columns(rotation_rates(s) * (rotation - swap_last(rotation)), s));
     if (has_outside(u)) beyond = outside(u, scale_columns(gu, 1.0 / s));
   }
   if (g[2]) {
-    const Value turn = batched_matmul(vt, g[2], false, true);  // Vᵀ gV
-    add(scale_rows(turning(s) * (turn - swap_last(turn)), s));
+    const Value rotation = batched_matmul(vt, g[2], false, true);  // Vᵀ gV
+    add(scale_rows(rotation_rates(s) * (rotation - swap_last(rotation)), s));
   }
   if (!inner) return {Value{}};
   Value left = batched_matmul(u, inner);
@@ -120,21 +120,21 @@ Values svd_jvp(const Node&, ValueSpan, ValueSpan y, ValueSpan t) {
   const Value along = batched_matmul(swap_last(t[0]), vt, false, true),
               inner = batched_matmul(u, along, true);  // dA V, Uᵀ dA V
   const Value right = scale_columns(inner, s), left = scale_rows(inner, s);
-  Value du = batched_matmul(u, turning(s) * (right + swap_last(right)));
+  Value du = batched_matmul(u, rotation_rates(s) * (right + swap_last(right)));
   if (has_outside(u)) du = du + outside(u, scale_columns(along, 1.0 / s));
-  const Value dvt = batched_matmul(turning(s) * (left + swap_last(left)), vt, true);
+  const Value dvt = batched_matmul(rotation_rates(s) * (left + swap_last(left)), vt, true);
   return {diagonal(inner), swap_last(du), dvt};
 }
 
 std::vector<HostTensor> svd_reference(const Attrs&, std::span<const HostTensor> in, TypeSpan out) {
   std::vector<HostTensor> results{{out[0], {}}, {out[1], {}}, {out[2], {}}};
   for (int64_t k = 0; k < count_of(in[0]); ++k) {
-    Matrix a = turned(matrix_of(in[0], k));
+    Matrix a = transposed(matrix_of(in[0], k));
     std::vector<double> s;
     const Matrix v = rotate_columns(a, s);
     append(results[0], s);
-    append(results[1], turned(a).data);
-    append(results[2], turned(v).data);
+    append(results[1], transposed(a).data);
+    append(results[2], transposed(v).data);
   }
   return results;
 }
@@ -151,8 +151,8 @@ Values eigh_vjp(const Node&, ValueSpan, ValueSpan y, ValueSpan g) {
   const Value v = swap_last(y[1]);
   Value inner = g[0] ? diagonal_matrix(g[0]) : Value{};
   if (g[1]) {
-    const Value turn = reciprocal_gaps(y[0]) * batched_matmul(v, swap_last(g[1]), true);
-    inner = inner ? inner + turn : turn;
+    const Value rotation = reciprocal_gaps(y[0]) * batched_matmul(v, swap_last(g[1]), true);
+    inner = inner ? inner + rotation : rotation;
   }
   if (!inner) return {Value{}};
   const Value whole = batched_matmul(batched_matmul(v, inner), v, false, true);
@@ -175,7 +175,7 @@ std::vector<HostTensor> eigh_reference(const Attrs&, std::span<const HostTensor>
     std::vector<double> w;
     const Matrix v = rotate_symmetric(a, w);
     append(results[0], w);
-    append(results[1], turned(v).data);
+    append(results[1], transposed(v).data);
   }
   return results;
 }

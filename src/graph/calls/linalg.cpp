@@ -108,9 +108,9 @@ Values pinv_vjp(std::span<const Value> in, std::span<const Value> out, std::span
 
 Values pinv_jvp(std::span<const Value> in, std::span<const Value> out, std::span<const Value> t) {
   if (!t[0]) return {Value{}};
-  const Value &a = in[0], &p = out[0], turned = swap_last(t[0]);
-  const Value left = batched_matmul(p, batched_matmul(p, turned, true)),
-              right = batched_matmul(batched_matmul(turned, p, false, true), p);
+  const Value &a = in[0], &p = out[0], transposed = swap_last(t[0]);
+  const Value left = batched_matmul(p, batched_matmul(p, transposed, true)),
+              right = batched_matmul(batched_matmul(transposed, p, false, true), p);
   return {left - batched_matmul(batched_matmul(left, a), p) + beyond(p, a, right) -
           batched_matmul(batched_matmul(p, t[0]), p)};
 }

@@ -7,7 +7,7 @@
 
 namespace weft::graph::linalg {
 
-Matrix turned(const Matrix& a) {
+Matrix transposed(const Matrix& a) {
   Matrix out(a.columns, a.rows);
   for (int64_t i = 0; i < a.rows; ++i)
     for (int64_t j = 0; j < a.columns; ++j) out(j, i) = a(i, j);
@@ -174,7 +174,7 @@ Matrix rotate_symmetric(Matrix a, std::vector<double>& w) {
         const auto [c, s] = rotation(a(p, p), a(q, q), a(p, q));
         if (s == 0) continue;
         rotate(a, p, q, c, s);
-        a = turned(a);
+        a = transposed(a);
         rotate(a, p, q, c, s);
         rotate(v, p, q, c, s);
       }
@@ -216,30 +216,30 @@ using Complex = std::complex<double>;
 /// from the bottom of each column up; `z` collects them.
 void qr_step(ComplexMatrix& t, ComplexMatrix& z, int64_t size, Complex shift) {
   const int64_t n = t.rows;
-  struct Turn {
+  struct Givens {
     int64_t p, q;
     Complex c, s;
   };
-  std::vector<Turn> turns;
+  std::vector<Givens> rotations;
   for (int64_t k = 0; k < size; ++k) t(k, k) -= shift;
   for (int64_t j = 0; j < size; ++j)
     for (int64_t i = size - 1; i > j; --i) {
       const Complex x = t(i - 1, j), y = t(i, j);
       const double length = std::sqrt(std::norm(x) + std::norm(y));
       if (length == 0 || y == 0.0) continue;
-      const Turn turn{i - 1, i, x / length, y / length};
+      const Givens givens{i - 1, i, x / length, y / length};
       for (int64_t k = 0; k < n; ++k) {
-        const Complex a = t(turn.p, k), b = t(turn.q, k);
-        t(turn.p, k) = std::conj(turn.c) * a + std::conj(turn.s) * b;
-        t(turn.q, k) = -turn.s * a + turn.c * b;
+        const Complex a = t(givens.p, k), b = t(givens.q, k);
+        t(givens.p, k) = std::conj(givens.c) * a + std::conj(givens.s) * b;
+        t(givens.q, k) = -givens.s * a + givens.c * b;
       }
-      turns.push_back(turn);
+      rotations.push_back(givens);
     }
-  for (const Turn& turn : turns)
+  for (const Givens& givens : rotations)
     for (ComplexMatrix* m : {&t, &z})
       for (int64_t k = 0; k < n; ++k) {
-        Complex &a = (*m)(k, turn.p), &b = (*m)(k, turn.q);
-        const Complex first = a * turn.c + b * turn.s, second = -a * std::conj(turn.s) + b * std::conj(turn.c);
+        Complex &a = (*m)(k, givens.p), &b = (*m)(k, givens.q);
+        const Complex first = a * givens.c + b * givens.s, second = -a * std::conj(givens.s) + b * std::conj(givens.c);
         a = first, b = second;
       }
   for (int64_t k = 0; k < size; ++k) t(k, k) += shift;

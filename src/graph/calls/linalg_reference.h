@@ -20,7 +20,7 @@ struct Dense {
 using Matrix = Dense<double>;
 using ComplexMatrix = Dense<std::complex<double>>;
 
-Matrix turned(const Matrix& a);
+Matrix transposed(const Matrix& a);
 
 /// The k-th of the matrices along the last two axes, and their number.
 Matrix matrix_of(const HostTensor& t, int64_t k);

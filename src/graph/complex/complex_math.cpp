@@ -127,8 +127,8 @@ Parts hyperbolic_tangent(const Parts& z) {
   return choose(end, {h, with_sign_of(zeros_like(h), z.im)},
                 {h * (square(t) + 1) / norm, t / square(unary(Op::cosh, z.re)) / norm});
 }
-Parts turned(const Parts& z) { return {-z.im, z.re}; }       // i z
-Parts turned_back(const Parts& z) { return {z.im, -z.re}; }  // -i z
+Parts times_i(const Parts& z) { return {-z.im, z.re}; }  // i z
+Parts over_i(const Parts& z) { return {z.im, -z.re}; }   // -i z
 
 /// Whether a comes before b: by real parts, equal ones by imaginary parts.
 Value before(const Parts& a, const Parts& b, Op imaginary) {
@@ -218,9 +218,9 @@ Parts complex_elementwise(Op op, const std::vector<Parts>& x) {
     case Op::log10: return scaled(logarithm(a), std::numbers::log10e);
     case Op::sin: return sine(a);
     case Op::cos: return cosine(a);
-    case Op::tan: return turned_back(hyperbolic_tangent(turned(a)));
-    case Op::sinh: return turned_back(sine(turned(a)));
-    case Op::cosh: return cosine(turned(a));
+    case Op::tan: return over_i(hyperbolic_tangent(times_i(a)));
+    case Op::sinh: return over_i(sine(times_i(a)));
+    case Op::cosh: return cosine(times_i(a));
     case Op::tanh: return hyperbolic_tangent(a);
     case Op::mul: return multiply(a, b);
     case Op::div: return divide(a, b);
@@ -236,8 +236,8 @@ Parts complex_elementwise(Op op, const std::vector<Parts>& x) {
     case Op::round: return {unary(Op::round, a.re), unary(Op::round, a.im)};
     case Op::arcsin: return arcsine(a);
     case Op::arccos: return arccosine(a);
-    case Op::arctan: return turned_back(hyperbolic_arctangent(turned(a)));
-    case Op::arcsinh: return turned_back(arcsine(turned(a)));
+    case Op::arctan: return over_i(hyperbolic_arctangent(times_i(a)));
+    case Op::arcsinh: return over_i(arcsine(times_i(a)));
     case Op::arccosh: return hyperbolic_arccosine(a);
     case Op::arctanh: return hyperbolic_arctangent(a);
     default: throw_internal("complex", std::string(row(op).name) + " is not defined on complex64");

@@ -47,8 +47,8 @@ Parts flipped(const Parts& z, size_t axis) {
   std::vector<int64_t> start(z.re.shape().size(), 0), step(z.re.shape().size(), 1);
   start[axis] = std::max<int64_t>(z.re.shape()[axis].bound() - 1, 0);
   step[axis] = -1;
-  const auto turn = [&](const Value& v) { return slice(v, start, v.shape(), step); };
-  return {turn(z.re), turn(z.im)};
+  const auto reversed = [&](const Value& v) { return slice(v, start, v.shape(), step); };
+  return {reversed(z.re), reversed(z.im)};
 }
 
 /// Halves multiplied with each other until one element is left.

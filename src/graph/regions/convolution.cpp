@@ -119,8 +119,8 @@ Value weights_body(const Value& x, const Value& g, const ConvolutionForm& form, 
   return reshape(parts, shape);
 }
 
-/// w [O, k…, C / G] as the kernel of the other direction: [C, k… turned round, O / G].
-Value turned(const Value& w, int64_t groups) {
+/// w [O, k…, C / G] as the kernel of the other direction: [C, k… reversed, O / G].
+Value transposed_weights(const Value& w, int64_t groups) {
   const size_t rank = w.shape().size();
   Extents start(rank, 0), step(rank, 1);
   for (size_t k = 1; k + 1 < rank; ++k) {
@@ -181,7 +181,7 @@ Value convolution_input(const Value& g, const Value& w, const ConvolutionForm& f
     back.low.push_back(reach - form.low[k]);
     back.high.push_back((extents[k] - 1) * form.input_dilation[k] + 1 + reach - positions - back.low[k]);
   }
-  return convolution(g, turned(w, form.groups), back);
+  return convolution(g, transposed_weights(w, form.groups), back);
 }
 
 Value convolution(const Value& x, const Value& w, const ConvolutionForm& form) {

@@ -20,7 +20,7 @@ Value convolution(const Value& x, const Value& w, const ConvolutionForm& form);
 /// extents.
 Value convolution_weights(const Value& x, const Value& g, const ConvolutionForm& form,
                           const std::vector<int64_t>& kernel);
-/// The input's gradient, a convolution of g with the kernel turned round: for x with these extents of space.
+/// The input's gradient, a convolution of g with the kernel reversed: for x with these extents of space.
 Value convolution_input(const Value& g, const Value& w, const ConvolutionForm& form,
                         const std::vector<int64_t>& extents);
 

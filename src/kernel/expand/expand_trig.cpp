@@ -89,7 +89,7 @@ Expr cosine(Expr z) {
 }
 
 /// v with its sign turned where `bits` is negative.
-Expr turned(Expr v, Expr bits) { return bitcast(bitcast(v, int32) ^ (bits & -2147483648.0), float32); }
+Expr flip_sign(Expr v, Expr bits) { return bitcast(bitcast(v, int32) ^ (bits & -2147483648.0), float32); }
 
 }  // namespace
 
@@ -98,7 +98,7 @@ Expr sin(Expr x) {
   const Reduced to = reduce(abs(x));
   const Expr z = to.rest * to.rest;
   const Expr v = select(eq(to.quadrant & 1, 0.0), sine(to.rest, z), cosine(z));
-  return turned(v, (to.quadrant << 30) ^ bitcast(x, int32));
+  return flip_sign(v, (to.quadrant << 30) ^ bitcast(x, int32));
 }
 
 // Quadrants 0 to 3: c, -s, -c, s.
@@ -106,7 +106,7 @@ Expr cos(Expr x) {
   const Reduced to = reduce(abs(x));
   const Expr z = to.rest * to.rest;
   const Expr v = select(eq(to.quadrant & 1, 0.0), cosine(z), sine(to.rest, z));
-  return turned(v, (to.quadrant + 1) << 30);
+  return flip_sign(v, (to.quadrant + 1) << 30);
 }
 
 // s / c, and in odd quadrants -c / s.
@@ -114,7 +114,7 @@ Expr tan(Expr x) {
   const Reduced to = reduce(abs(x));
   const Expr z = to.rest * to.rest, s = sine(to.rest, z), c = cosine(z);
   const Expr even = eq(to.quadrant & 1, 0.0);
-  return turned(select(even, s, c) / select(even, c, s), (to.quadrant << 31) ^ bitcast(x, int32));
+  return flip_sign(select(even, s, c) / select(even, c, s), (to.quadrant << 31) ^ bitcast(x, int32));
 }
 
 }  // namespace weft::kernel::expansion

@@ -30,7 +30,8 @@ Value turned(const Value& x, const Value& by) {
   return concat({a - b * c, a * c + b}, axis);
 }
 
-/// Inputs: query, new key, new value, what they are turned by, cache, number of keys. Results: attention, the cache.
+/// Inputs: query, new key, new value, what they are transposed by, cache, number of keys. Results: attention, the
+/// cache.
 Graph decoded(const Case& c, Dtype t, int64_t before_last = 1, bool reads_cache = false) {
   const Value q = parameter({{1, c.heads, c.sharers, 1, c.width}, t}), k = parameter({{1, c.heads, 1, c.width}, t}),
               v = parameter({{1, c.heads, 1, c.width}, t});

@@ -106,7 +106,7 @@ TEST_CASE("a row that is not kept gives what a kept one gives") {
       FAIL("element ", k, " is ", got[0].data[k].real(), " and ", got[1].data[k].real());
 }
 
-TEST_CASE("tiles that are turned in shared memory have room there") {
+TEST_CASE("tiles that are transposed in shared memory have room there") {
   const auto sum_of = [](int count) {  // beside something padded, so that no program is one tile as a whole
     std::vector<Value> inputs{parameter_of({399, 500}, float64)};
     Value total = pad(inputs[0], {1, 0}, {0, 0});

@@ -1,4 +1,4 @@
-// What a device of many threads makes of arrays that are read across and of rows: tiles that are turned as a whole,
+// What a device of many threads makes of arrays that are read across and of rows: tiles that are transposed as a whole,
 // rows of any width. The kernels are tile IR like any other: the CPU's code generator runs them, and a GPU where tests
 // have one.
 #include "compiler/simt_target.h"
@@ -32,7 +32,7 @@ std::vector<HostTensor> run_on(target::Target& target, const Graph& g, const std
 
 }  // namespace
 
-TEST_CASE("tiles that are turned as a whole, at sizes that no tile divides") {
+TEST_CASE("tiles that are transposed as a whole, at sizes that no tile divides") {
   weft::test::SimtTarget many;
   graph::testing::Random r(5);
   struct Case {
@@ -42,11 +42,11 @@ TEST_CASE("tiles that are turned as a whole, at sizes that no tile divides") {
   for (const Case& c : {Case{{3, 200, 160}, float32}, Case{{1, 1000, 1010}, bfloat16}, Case{{1, 1024, 1090}, bfloat16},
                         Case{{2, 100, 72}, float64}, Case{{1, 96, 80}, int8}}) {
     CAPTURE(to_string(c.shape));
-    const Shape turned{c.shape[0], c.shape[2], c.shape[1]};
-    const Value x = parameter({c.shape, c.dtype}), y = parameter({turned, c.dtype}),
+    const Shape transposed{c.shape[0], c.shape[2], c.shape[1]};
+    const Value x = parameter({c.shape, c.dtype}), y = parameter({transposed, c.dtype}),
                 z = parameter({{c.shape[2], 1}, c.dtype});
     // Across, along, and one number a row.
-    const Graph g{{x, y, z}, {permute(x, {0, 2, 1}), permute(x, {0, 2, 1}) + y * graph::broadcast(z, turned)}};
+    const Graph g{{x, y, z}, {permute(x, {0, 2, 1}), permute(x, {0, 2, 1}) + y * graph::broadcast(z, transposed)}};
     std::vector<HostTensor> inputs;
     for (const Value& v : g.inputs) inputs.push_back(random_values(r, v.type()));
     const auto expected = evaluate_reference(g, inputs);

@@ -180,7 +180,7 @@ TEST_CASE("float8: through a library, each of the three products is one call wit
   const OnEightBits on;
   const int before = eight_bits().calls;
   compare_all();
-  compare(bfloat16, 1, 64, 144, 80);  // large enough for tiles to be turned, with remainders
+  compare(bfloat16, 1, 64, 144, 80);  // large enough for tiles to be transposed, with remainders
   CHECK(eight_bits().calls - before == 5 * 3);
 }
 

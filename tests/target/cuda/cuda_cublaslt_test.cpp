@@ -198,15 +198,15 @@ std::vector<DotDesc> taken(Dtype in, Dtype out) {
       batched(edited(plain(40, 40, 16, in, out), [](DotDesc& d) { d.a_m = d.b_n = 3 * 4 * 16, d.a_k = d.b_k = 1; }),
               {2, 4}, {40 * 192, 16}, {40 * 192, 16}, {4 * 1600, 1600}),
   };
-  const auto with_argument = [&](ActivationArgument argument, bool bias, bool turned) {
+  const auto with_argument = [&](ActivationArgument argument, bool bias, bool transposed) {
     list.push_back(edited(base, [&](DotDesc& d) {
       d.activation = Activation::gelu_tanh, d.argument = argument, d.bias = bias;
-      if (turned) d.b_k = 1, d.b_n = 64;
+      if (transposed) d.b_k = 1, d.b_n = 64;
     }));
   };
   if (out.size() == 2) {
     for (const bool bias : {false, true}) with_argument(ActivationArgument::written, bias, true);
-    for (const bool turned : {false, true}) with_argument(ActivationArgument::slope, false, turned);
+    for (const bool transposed : {false, true}) with_argument(ActivationArgument::slope, false, transposed);
   }
   return list;
 }

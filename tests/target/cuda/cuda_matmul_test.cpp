@@ -20,18 +20,18 @@ namespace {
 struct Product {
   int64_t m, n, k;
   Dtype dtype = bfloat16;
-  bool a_turned = false, b_turned = false;  // m (n) contiguous instead of k
-  int64_t step = 1, pad = 0, begin = 0;     // of the contiguous axis; elements behind each line; before the first one
+  bool a_transposed = false, b_transposed = false;  // m (n) contiguous instead of k
+  int64_t step = 1, pad = 0, begin = 0;  // of the contiguous axis; elements behind each line; before the first one
   int64_t rows = 64, columns = 64;
   MatmulSchedule schedule = {32, 3, 32, 32};
 
   int64_t line(int64_t n_inner) const { return n_inner * step + pad; }
-  int64_t a_m() const { return a_turned ? step : line(k); }
-  int64_t a_k() const { return a_turned ? line(m) : step; }
-  int64_t b_k() const { return b_turned ? step : line(n); }  // turned: [n][k]
-  int64_t b_n() const { return b_turned ? line(k) : step; }
-  size_t a_size() const { return static_cast<size_t>(begin + (a_turned ? k * line(m) : m * line(k))); }
-  size_t b_size() const { return static_cast<size_t>(begin + (b_turned ? n * line(k) : k * line(n))); }
+  int64_t a_m() const { return a_transposed ? step : line(k); }
+  int64_t a_k() const { return a_transposed ? line(m) : step; }
+  int64_t b_k() const { return b_transposed ? step : line(n); }  // turned: [n][k]
+  int64_t b_n() const { return b_transposed ? line(k) : step; }
+  size_t a_size() const { return static_cast<size_t>(begin + (a_transposed ? k * line(m) : m * line(k))); }
+  size_t b_size() const { return static_cast<size_t>(begin + (b_transposed ? n * line(k) : k * line(n))); }
 };
 
 /// A tile of C a program; `finish` makes what is stored of the sums.
@@ -144,8 +144,9 @@ std::vector<Product> products() {
 
 std::string text(const Product& p) {
   return fmt::format("{}x{}x{} {} {}{} step {} pad {} begin {} tile {}x{} {}x{} {}x{}", p.m, p.n, p.k,
-                     dtype_name(p.dtype), p.a_turned ? "T" : "N", p.b_turned ? "T" : "N", p.step, p.pad, p.begin,
-                     p.rows, p.columns, p.schedule.depth, p.schedule.stages, p.schedule.rows, p.schedule.columns);
+                     dtype_name(p.dtype), p.a_transposed ? "T" : "N", p.b_transposed ? "T" : "N", p.step, p.pad,
+                     p.begin, p.rows, p.columns, p.schedule.depth, p.schedule.stages, p.schedule.rows,
+                     p.schedule.columns);
 }
 
 }  // namespace
@@ -166,7 +167,7 @@ TEST_CASE("products on tensor cores compile for three generations of GPUs and sp
     return;
   }
   const Product big{256, 256, 256, bfloat16, false, false, 1, 0, 0, 128, 256, {64, 3, 64, 64}},
-      turned{256, 256, 256, float16, true, true, 1, 0, 0, 128, 128, {64, 3, 64, 64}},
+      transposed{256, 256, 256, float16, true, true, 1, 0, 0, 128, 128, {64, 3, 64, 64}},
       tf32{256, 256, 256, float32, true, false, 1, 0, 0, 128, 128, {32, 3, 64, 64}},
       odd{131, 133, 77, bfloat16, false, true, 1, 0, 0, 128, 64, {64, 4, 64, 32}};
   for (const auto& generation : {std::pair<std::string, cuda::Features>{"sm_80", {}},
@@ -178,7 +179,7 @@ TEST_CASE("products on tensor cores compile for three generations of GPUs and sp
     if (arch == "sm_100a" && cuda::nvrtc_version() < 12080) continue;
     std::string source(cuda::prelude), log;
     int compiled = 0;
-    for (const Product& p : {big, turned, tf32, odd})
+    for (const Product& p : {big, transposed, tf32, odd})
       source += cuda::render(expand(tiles_of(p)), fmt::format("k{}", compiled++), {}, has).source;
     CHECK((source.find("wgmma.mma_async") != std::string::npos) == has.warpgroups);
     CHECK(!cuda::compile(source, arch, {}, &log).empty());

@@ -14,7 +14,7 @@ namespace {
 struct Product {
   const char* name;
   int m, n, k;
-  bool turn_a, turn_b;  // the operand lies the other way round in memory
+  bool transpose_a, transpose_b;  // the operand lies the other way round in memory
 };
 
 constexpr Product products[] = {
@@ -34,7 +34,8 @@ std::function<std::vector<array>(const std::vector<array>&)> program_of(const Pr
   compiler::set_default_policy(policy);
   const auto program = compile(
       [p](const std::vector<array>& in) {
-        return std::vector<array>{matmul(p.turn_a ? transpose(in[0]) : in[0], p.turn_b ? transpose(in[1]) : in[1])};
+        return std::vector<array>{
+            matmul(p.transpose_a ? transpose(in[0]) : in[0], p.transpose_b ? transpose(in[1]) : in[1])};
       },
       {});
   eval(program(operands));  // built here, under this policy
@@ -47,8 +48,8 @@ std::function<std::vector<array>(const std::vector<array>&)> program_of(const Pr
 void bench_dot(const BenchOptions& o) {
   const Dtype dtype = compute_dtype(o.dtype);
   for (const Product& p : products) {
-    const array a = random::normal(p.turn_a ? Shape{p.k, p.m} : Shape{p.m, p.k}, dtype, 0, 1, random::key(0));
-    const array b = random::normal(p.turn_b ? Shape{p.n, p.k} : Shape{p.k, p.n}, dtype, 0, 1, random::key(1));
+    const array a = random::normal(p.transpose_a ? Shape{p.k, p.m} : Shape{p.m, p.k}, dtype, 0, 1, random::key(0));
+    const array b = random::normal(p.transpose_b ? Shape{p.n, p.k} : Shape{p.k, p.n}, dtype, 0, 1, random::key(1));
     eval(a, b);
     const auto own = program_of(p, false, {a, b}), library = program_of(p, true, {a, b});
     const double flops = 2.0 * p.m * p.n * p.k;

@@ -83,8 +83,8 @@ void DotLowering::blocks_form(bool exchanged) {
   };
   const Value zero = b_.index(0);
 
-  // Panels of the right side are [k][width], one after the other; so many steps of k are turned at once where it is k
-  // that is contiguous.
+  // Panels of the right side are [k][width], one after the other; so many steps of k are transposed at once where it is
+  // k that is contiguous.
   auto pack_right = [&](Value k0, Value steps) {
     const int64_t at_once = right.depth == 1 && right.row != 1 ? lanes : 1;
     each(zero, steps, at_once, [&](Value k) {

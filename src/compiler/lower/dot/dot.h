@@ -50,7 +50,7 @@ class DotLowering {
 
   void store(kernel::Value c, kernel::Value m, kernel::Value n, std::vector<int64_t> strides,
              std::vector<kernel::Value> limits, bool n_first);
-  /// `together`: so many rows of tiles take turns, so that programs that run at the same time share rows and columns of
+  /// `together`: so many rows of tiles alternate, so that programs that run at the same time share rows and columns of
   /// the operands.
   void tiles(int64_t bm, int64_t bn, kernel::Value& m0, kernel::Value& n0, int64_t together = 1);
   void add_up(const Side& side, kernel::Value first, int64_t count, kernel::Value extent);

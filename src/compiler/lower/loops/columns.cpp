@@ -15,8 +15,8 @@ using kernel::Value;
 namespace {
 
 constexpr int64_t rows_at_once = 8;
-constexpr size_t most_partial_sums = 4;     // of a part of columns
-constexpr int64_t bytes_of_turn = 4 << 10;  // that a warp has under way: 32 registers a thread
+constexpr size_t most_partial_sums = 4;       // of a part of columns
+constexpr int64_t bytes_in_flight = 4 << 10;  // that a warp has under way: 32 registers a thread
 
 }  // namespace
 
@@ -98,7 +98,7 @@ void RowLowering::strip_passes(int64_t width) {
 }
 
 /// How many elements of a column a warp loads before it adds up the first of them.
-size_t RowLowering::elements_of_turn() {
+size_t RowLowering::unroll_of_columns() {
   Reads all;
   for (const Stage& stage : stages_)
     if (stage.root.kind != RootKind::row)
@@ -107,7 +107,7 @@ size_t RowLowering::elements_of_turn() {
   int64_t bytes = 0;
   for (const auto& [node, index] : all) bytes += static_cast<int64_t>(cx_.ir[node].type.dtype.size());
   return static_cast<size_t>(
-      std::clamp<int64_t>(bytes_of_turn / (schedule_.width * std::max<int64_t>(1, bytes)), 4, 32));
+      std::clamp<int64_t>(bytes_in_flight / (schedule_.width * std::max<int64_t>(1, bytes)), 4, 32));
 }
 
 /// One part of what is reduced: several elements at a time, whose loads are under way together. What is left behind the
@@ -115,19 +115,20 @@ size_t RowLowering::elements_of_turn() {
 std::vector<Value> RowLowering::part_of_columns(Value part, int64_t count) {
   kernel::Builder& b = emit_.builder();
   const std::vector<Value> start = identities(0);
-  const size_t elements = elements_of_turn();
-  const auto turn = static_cast<int64_t>(elements), extent = extent_of(serial_);
-  const int64_t whole = extent / turn, each = (whole + count - 1) / count;
+  const size_t elements = unroll_of_columns();
+  const auto unroll = static_cast<int64_t>(elements), extent = extent_of(serial_);
+  const int64_t whole = extent / unroll, each = (whole + count - 1) / count;
   const size_t sums = std::bit_floor(std::max<size_t>(1, most_partial_sums / start.size()));
   std::vector<Value> carried;
   for (size_t k = 0; k < sums; ++k) carried.insert(carried.end(), start.begin(), start.end());
   const Value first = b.mul(part, b.index(each)), next = b.add(first, b.index(each));
   carried = combine_parts(
-      0, turns(0, carried, elements, sums, first, whole % count == 0 ? next : b.min(next, b.index(whole))), sums);
-  if (whole * turn == extent) return carried;
+      0, unrolled_loop(0, carried, elements, sums, first, whole % count == 0 ? next : b.min(next, b.index(whole))),
+      sums);
+  if (whole * unroll == extent) return carried;
   const Value end =
-      b.select(b.scalar(kernel::ScalarOp::eq, {part, b.index(count - 1)}), b.index(extent), b.index(whole * turn));
-  return b.loop(b.index(whole * turn), end, b.index(1), carried, [&](Value at, const std::vector<Value>& values) {
+      b.select(b.scalar(kernel::ScalarOp::eq, {part, b.index(count - 1)}), b.index(extent), b.index(whole * unroll));
+  return b.loop(b.index(whole * unroll), end, b.index(1), carried, [&](Value at, const std::vector<Value>& values) {
     emit_.push_scope();
     emit_.bind(loop_, at);
     std::vector<Value> sum = step(0, values);

@@ -265,12 +265,12 @@ void RowLowering::inner_loop(int p) {
   hoist(p, {loop_});
   Value count = is_static(serial_) ? b.index(extent_of(serial_)) : emit_.extent(serial_.back().extent);
   const std::vector<Value> start = identities(p);
-  const size_t reductions = start.size(), turn = reductions > 0 && reads_together(p) ? turn_of(reductions) : 0;
+  const size_t reductions = start.size(), unroll = reductions > 0 && reads_together(p) ? unroll_of(reductions) : 0;
   const size_t most_parts = reductions > 0 && is_static(serial_) && extent_of(serial_) >= 16 ? parts_of(reductions) : 1;
   // Additions of several reductions alternate by themselves.
   const size_t parts =
-      turn > 0 ? std::min({most_parts, std::bit_floor(turn), std::bit_floor(std::max<size_t>(1, 16 / reductions))})
-               : most_parts;
+      unroll > 0 ? std::min({most_parts, std::bit_floor(unroll), std::bit_floor(std::max<size_t>(1, 16 / reductions))})
+                 : most_parts;
   std::vector<Value> carried;
   for (size_t part = 0; part < parts; ++part) carried.insert(carried.end(), start.begin(), start.end());
 
@@ -284,11 +284,11 @@ void RowLowering::inner_loop(int p) {
     emit_.pop_scope();
     return all;
   };
-  if (turn > 0)
-    return finish_reductions(
-        p, combine_parts(
-               p, turns(p, carried, turn, parts, b.index(0), b.index(extent_of(serial_) / static_cast<int64_t>(turn))),
-               parts));
+  if (unroll > 0)
+    return finish_reductions(p, combine_parts(p,
+                                              unrolled_loop(p, carried, unroll, parts, b.index(0),
+                                                            b.index(extent_of(serial_) / static_cast<int64_t>(unroll))),
+                                              parts));
   Value stride = b.index(static_cast<int64_t>(parts));
   Value full = b.mul(b.scalar(ScalarOp::floordiv, {count, stride}), stride);
   carried = b.loop(b.index(0), full, stride, carried, [&](Value at, const std::vector<Value>& values) {
@@ -312,28 +312,28 @@ bool RowLowering::reads_together(int p) {
 
 /// Elements of a turn, for threads: a divisor of the innermost axis, so that those of one turn lie in one line of it.
 /// 0: no divisor is of use.
-size_t RowLowering::turn_of(size_t reductions) const {
+size_t RowLowering::unroll_of(size_t reductions) const {
   constexpr size_t least = 4, most = 16, most_sums = 224;
   if (!cx_.target.machine().wants_loads_in_flight() || !is_static(serial_) || extent_of(serial_) < 16) return 0;
   const size_t limit = std::max(least, std::min(most, most_sums / reductions));
   for (const int64_t extent : {serial_.back().extent.bound(), extent_of(serial_)})
-    for (size_t turn = limit; turn >= least; --turn)
-      if (static_cast<size_t>(extent) % turn == 0) return turn;
+    for (size_t unroll = limit; unroll >= least; --unroll)
+      if (static_cast<size_t>(extent) % unroll == 0) return unroll;
   return 0;
 }
 
 /// The loop in turns of several elements, from the first turn to before the last, dealt out to `parts` partial results.
 /// What they have in common (a window's position, a pixel that several windows see) is known from their indices and
 /// made once.
-std::vector<Value> RowLowering::turns(int p, const std::vector<Value>& initial, size_t turn, size_t parts, Value first,
-                                      Value last) {
+std::vector<Value> RowLowering::unrolled_loop(int p, const std::vector<Value>& initial, size_t unroll, size_t parts,
+                                              Value first, Value last) {
   kernel::Builder& b = emit_.builder();
-  const int64_t count = extent_of(serial_) / static_cast<int64_t>(turn);
+  const int64_t count = extent_of(serial_) / static_cast<int64_t>(unroll);
   const size_t reductions = initial.size() / parts;
   const Expr number = group_.cx->variable("q", 0, count - 1);
-  std::vector<std::vector<Stage>> elements(turn, stages_);
-  for (size_t k = 0; k < turn; ++k) {
-    const Expr position = number * static_cast<int64_t>(turn) + group_.cx->constant(static_cast<int64_t>(k));
+  std::vector<std::vector<Stage>> elements(unroll, stages_);
+  for (size_t k = 0; k < unroll; ++k) {
+    const Expr position = number * static_cast<int64_t>(unroll) + group_.cx->constant(static_cast<int64_t>(k));
     const auto replace = [&](int64_t id) { return id == loop_->value ? position : Expr(); };
     for (Stage& stage : elements[k]) {
       for (Expr& e : stage.operand) e = ix::substitute(e, replace);
@@ -343,9 +343,9 @@ std::vector<Value> RowLowering::turns(int p, const std::vector<Value>& initial, 
   return b.loop(first, last, b.index(1), initial, [&](Value at, const std::vector<Value>& values) {
     emit_.push_scope();
     emit_.bind(number, at);
-    load_turn(p, elements);
+    load_unrolled(p, elements);
     std::vector<Value> all = values;
-    for (size_t k = 0; k < turn; ++k) {
+    for (size_t k = 0; k < unroll; ++k) {
       const auto own = all.begin() + static_cast<std::ptrdiff_t>(k % parts * reductions);
       for (const Stage& stage : stages_)
         if (stage.pass == p && stage.root.kind == RootKind::full)

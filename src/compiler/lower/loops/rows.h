@@ -50,10 +50,10 @@ class RowLowering {
   size_t parts_of(size_t reductions) const;
   bool reads_together(int p);
   bool sums_products(const Stage& stage) const;
-  size_t turn_of(size_t reductions) const;
-  void load_turn(int p, const std::vector<std::vector<Stage>>& elements);
-  std::vector<kernel::Value> turns(int p, const std::vector<kernel::Value>& initial, size_t turn, size_t parts,
-                                   kernel::Value first, kernel::Value last);
+  size_t unroll_of(size_t reductions) const;
+  void load_unrolled(int p, const std::vector<std::vector<Stage>>& elements);
+  std::vector<kernel::Value> unrolled_loop(int p, const std::vector<kernel::Value>& initial, size_t unroll,
+                                           size_t parts, kernel::Value first, kernel::Value last);
   std::vector<kernel::Value> combine_parts(int p, std::vector<kernel::Value> carried, size_t parts);
   void hoist(int p, const std::vector<ix::Expr>& varying);
   std::vector<kernel::Value> identities(int p);
@@ -118,7 +118,7 @@ class RowLowering {
   // lower/loops/columns.cpp: columns in strips that are as wide as memory likes
   int64_t strip() const;
   void strip_passes(int64_t width);
-  size_t elements_of_turn();
+  size_t unroll_of_columns();
   std::vector<kernel::Value> part_of_columns(kernel::Value part, int64_t count);
   void columns_together();
 

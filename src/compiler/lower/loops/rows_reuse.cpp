@@ -186,7 +186,7 @@ RowLowering::Reads RowLowering::reads_of(const Stage& stage) {
 
 /// All that the elements of a turn read begins before the first of them is computed: left to itself, the device's
 /// compiler reads as late as it can, in few registers, and every load is waited for.
-void RowLowering::load_turn(int p, const std::vector<std::vector<Stage>>& elements) {
+void RowLowering::load_unrolled(int p, const std::vector<std::vector<Stage>>& elements) {
   constexpr size_t most_loads = 96;  // of the registers of a thread
   Reads all;
   for (const std::vector<Stage>& stages : elements)

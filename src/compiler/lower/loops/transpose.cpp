@@ -1,8 +1,8 @@
 // Maps that read along one axis and write along another. A program has a strip of the result: a block of columns,
-// through many rows. Where an operand lies across, a tile of it is read along its own lines, turned in registers and
-// put into scratch, from which the rows are computed like those of any map. Reads run on for a strip's length, so that
-// the hardware fetches ahead; a row of the block is two cache lines. Where many threads compute, a program is one tile
-// with two axes, as wide as a cache line on both sides: what lies across is turned as a whole.
+// through many rows. Where an operand lies across, a tile of it is read along its own lines, transposed in registers
+// and put into scratch, from which the rows are computed like those of any map. Reads run on for a strip's length, so
+// that the hardware fetches ahead; a row of the block is two cache lines. Where many threads compute, a program is one
+// tile with two axes, as wide as a cache line on both sides: what lies across is transposed as a whole.
 #include <algorithm>
 #include <optional>
 #include <set>
@@ -169,7 +169,7 @@ void TransposedLowering::choose_sizes() {
     if (plane_ && widest <= 4 && tiles(64) >= enough_tiles) rows_ = width_ = strip_ = 64;
     if (plane_ && least == 2 && widest == 2 && group_.reads.size() == 1 && tiles(128) >= enough_tiles)
       rows_ = width_ = strip_ = 128;
-    pitch_ = width_ + 1;  // odd, so that lanes that turn a line write to different banks
+    pitch_ = width_ + 1;  // odd, so that lanes that transpose a line write to different banks
     grid_ = tiles(width_);
     return;
   }

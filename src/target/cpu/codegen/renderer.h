@@ -69,7 +69,7 @@ class Renderer {
   void exchange_lanes(const kernel::Inst& inst);
   void dot(const kernel::Inst& inst);
   Rows transpose(const Rows& rows);
-  void turn_square(Rows& rows);
+  void transpose_square(Rows& rows);
 
   // render_memory.cpp
   struct Guard {              // which lanes of a row exist

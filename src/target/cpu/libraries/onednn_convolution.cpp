@@ -72,7 +72,7 @@ Extents weight_dims(const Problem& p) {
 }
 
 /// A weight as it lies: [out, kernel…, in], or for `back` [in, kernel…, out] of each group, whose kernel has been
-/// turned round again.
+/// reversed again.
 memory::desc weight_desc(const Problem& p, memory::data_type type) {
   const int64_t first = (p.back ? p.in : p.out) / p.groups, last = (p.back ? p.out : p.in) / p.groups;
   Extents strides(p.space());
@@ -243,8 +243,8 @@ class OnednnConvolution : public LibraryCall {
   std::vector<Compiled> sizes_;
 };
 
-/// The kernel of each pair of channels turned round: w [first, kernel…, last].
-void turn(const Problem& p, const void* from, void* to) {
+/// The kernel of each pair of channels reversed: w [first, kernel…, last].
+void reverse_kernel(const Problem& p, const void* from, void* to) {
   const size_t bytes = static_cast<size_t>(p.dtype.size()) * static_cast<size_t>(p.out / p.groups);
   int64_t positions = 1;
   for (const int64_t k : p.kernel) positions *= k;
@@ -262,13 +262,13 @@ class Convolve final : public OnednnConvolution {
   void run(std::span<void* const> operands) const override {
     check(operands.size() == 3, "onednn", "number of operands");
     const memory::desc own = weight_desc(p_, onednn_type(p_.dtype)), packed_desc = of(pieces_.front()).w;
-    runtime::BufferRef turned, packed;
+    runtime::BufferRef reversed, packed;
     void* weight = operands[1];
     guarded([&] {
       if (p_.back) {
-        turned = runtime::allocate(own.get_size());
-        turn(p_, weight, turned->data());
-        weight = turned->data();
+        reversed = runtime::allocate(own.get_size());
+        reverse_kernel(p_, weight, reversed->data());
+        weight = reversed->data();
       }
       if (own == packed_desc) return;
       packed = runtime::allocate(packed_desc.get_size());

@@ -17,9 +17,9 @@ using Eigen::VectorXd;
 constexpr double epsilon = std::numeric_limits<double>::epsilon();
 
 /// Columns p and q of both by one angle.
-class Turn {
+class Rotation {
  public:
-  Turn(double p, double q, double product) {
+  Rotation(double p, double q, double product) {
     const double theta = (q - p) / (2 * product),
                  t = std::copysign(1.0, theta) / (std::fabs(theta) + std::sqrt(theta * theta + 1));
     cosine_ = 1 / std::sqrt(t * t + 1);
@@ -43,19 +43,19 @@ void orthogonalise(MatrixXd& b, MatrixXd& v, double tolerance) {
   VectorXd size = b.colwise().squaredNorm();
   const double zero = std::pow(epsilon * static_cast<double>(b.rows()), 2) * size.maxCoeff();
   constexpr int sweeps = 40;
-  bool turned = true;
-  for (int sweep = 0; turned && sweep < sweeps; ++sweep) {
-    turned = false;
+  bool rotated = true;
+  for (int sweep = 0; rotated && sweep < sweeps; ++sweep) {
+    rotated = false;
     for (Index p = 0; p < b.cols(); ++p)
       for (Index q = p + 1; q < b.cols(); ++q) {
         if (std::min(size[p], size[q]) <= zero) continue;
         const double product = b.col(p).dot(b.col(q));
         if (std::fabs(product) <= tolerance * std::sqrt(size[p] * size[q])) continue;
-        const Turn turn(size[p], size[q], product);
-        turn(b, p, q);
-        turn(v, p, q);
+        const Rotation rotation(size[p], size[q], product);
+        rotation(b, p, q);
+        rotation(v, p, q);
         size[p] = b.col(p).squaredNorm(), size[q] = b.col(q).squaredNorm();
-        turned = true;
+        rotated = true;
       }
   }
 }

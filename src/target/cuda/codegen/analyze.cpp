@@ -41,7 +41,7 @@ void Renderer::survey(const Block& block) {
     reduces_ = reduces_ || inst.op == Op::reduce || inst.op == Op::dot;
     planes_ = planes_ || (inst.op == Op::reduce && type(inst.args[0]).rank() == 2);
     lines_ = lines_ || (inst.op == Op::reduce && type(inst.args[0]).rank() == 1);
-    turns_ = turns_ || inst.op == Op::transpose;
+    transposes_ = transposes_ || inst.op == Op::transpose;
     if (inst.op == Op::constant && inst.type.rank() == 0 && is_integer(inst.type.dtype))
       numbers_[inst.results[0]] = inst.number.i;
     if (inst.op == Op::load && inst.type.rank() == 1) {
@@ -142,7 +142,7 @@ void Renderer::choose_threads() {
                      : short_ways   ? std::max(1, 8 / vec_)
                      : cluster_ > 1 ? 1
                      : reduces_     ? (loads_ <= 2 ? 4 : 2)
-                     : turns_       ? 2
+                     : transposes_  ? 2
                                     : 1;
   // A row of up to 1024 elements is one warp's, which needs nobody else's sums; so is one of 2048 if that leaves it
   // registers to compute with.

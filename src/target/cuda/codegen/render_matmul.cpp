@@ -28,20 +28,20 @@ struct Renderer::MatmulSide {
   kernel::Value start, limit;
   Dtype dtype;
   int64_t extent = 0, stride = 0, depth = 0, depth_stride = 0;  // along i (or j), and along k
-  bool turned = false;                                          // lines along k
+  bool transposed = false;                                      // lines along k
   bool asynchronous = false;
   bool whole_depth = false;  // k is a multiple of `depth`
   bool panels = false;
 
   int64_t per() const { return 16 / dtype.size(); }  // elements of a chunk
-  int64_t lines() const { return turned ? depth : extent; }
-  int64_t chunks() const { return (turned ? extent : depth) / per(); }  // of a line
+  int64_t lines() const { return transposed ? depth : extent; }
+  int64_t chunks() const { return (transposed ? extent : depth) / per(); }  // of a line
   std::string position() const {
     return panels ? fmt::format("in_panels<{}>", lines()) : fmt::format("swizzled<{}>", chunks());
   }
   int64_t bytes() const { return extent * depth * dtype.size(); }
-  int64_t line_stride() const { return turned ? depth_stride : stride; }
-  int64_t inner_stride() const { return turned ? stride : depth_stride; }
+  int64_t line_stride() const { return transposed ? depth_stride : stride; }
+  int64_t inner_stride() const { return transposed ? stride : depth_stride; }
 };
 
 Renderer::MatmulSide Renderer::matmul_side(const Inst& inst, bool right) {
@@ -51,7 +51,7 @@ Renderer::MatmulSide Renderer::matmul_side(const Inst& inst, bool right) {
   s.depth = inst.schedule.depth;
   s.stride = inst.strides[right ? 3 : 0];
   s.depth_stride = inst.strides[right ? 2 : 1];
-  s.turned = s.stride == 1 && s.depth_stride != 1;
+  s.transposed = s.stride == 1 && s.depth_stride != 1;
   s.asynchronous =
       variant_.aligned && s.inner_stride() == 1 && s.line_stride() % s.per() == 0 && divisor(s.start) % s.per() == 0;
   s.panels = by_warpgroups(inst);
@@ -84,8 +84,12 @@ void Renderer::matmul_copy(const MatmulSide& s, int64_t offset) {
                     to = fmt::format("slot + {} + {}({}, {}_chunk)", offset, s.position(), line, n);
   const std::string from = fmt::format("{}_from + i * {}ll", n, at_once * s.line_stride());
   // What exists along the lines, and along a line.
-  const std::string line_end = s.turned ? (s.whole_depth ? "" : "depth - k") : s.limit == no_value ? "" : n + "_limit";
-  const std::string inner_end = s.turned ? (s.limit == no_value ? "" : n + "_limit") : s.whole_depth ? "" : "depth - k";
+  const std::string line_end = s.transposed          ? (s.whole_depth ? "" : "depth - k")
+                               : s.limit == no_value ? ""
+                                                     : n + "_limit";
+  const std::string inner_end = s.transposed    ? (s.limit == no_value ? "" : n + "_limit")
+                                : s.whole_depth ? ""
+                                                : "depth - k";
   if (s.asynchronous) {
     std::string bytes = inner_end.empty() ? "16" : n + "_bytes";
     if (!inner_end.empty())
@@ -119,7 +123,7 @@ void Renderer::matmul_fragments(const MatmulSide& s, int64_t offset, int warp_ex
                         right ? "(lane >> 3 & 1)" : "(lane >> 4)";  // which half of i, which of k a lane points at
   const std::string space = fmt::format("slot + {}", offset), to = fmt::format("{}_part[step & 1][i]", s.name);
   open(fmt::format("EACH (int i = 0; i < {}; ++i)", warp_extent / 16));
-  if (!s.turned) {
+  if (!s.transposed) {
     add(fmt::format("ldmatrix({}, {} + {}({} + i * 16 + {} * 8 + (lane & 7), step * 2 + {}));", to, space, s.position(),
                     first, half, depth_half));
   } else if (!wide) {
@@ -164,7 +168,7 @@ void Renderer::matmul_by_warpgroups(const Inst& inst, const MatmulSide& a, const
   // Where a side begins, and which bytes lie between panels and between groups of eight lines, in units of 16 bytes
   // (PTX: matrix descriptors, swizzled by 128 bytes).
   const auto matrix = [](const MatmulSide& s, const std::string& at) {
-    const uint64_t panels = s.turned ? static_cast<uint64_t>(s.depth) * 128 / 16 : 1;
+    const uint64_t panels = s.transposed ? static_cast<uint64_t>(s.depth) * 128 / 16 : 1;
     return fmt::format("((u64)(({}) >> 4) | {:#x}ull)", at, panels << 16 | uint64_t{64} << 32 | uint64_t{1} << 62);
   };
   const int64_t blocks = inst.type.dims[0] / 64 / (threads_ / 128), columns = inst.type.dims[1], sums = columns / 2;
@@ -178,13 +182,13 @@ void Renderer::matmul_by_warpgroups(const Inst& inst, const MatmulSide& a, const
     operands += fmt::format("{}\"+f\"(sum[i][{}][{}])", r ? ", " : "", r / 4, r % 4);
   }
   // 64 rows are 8192 bytes; a step of 16 along k is 32 bytes of a line, or two groups of eight lines.
-  add(
-      fmt::format("EACH (int step = 0; step < {}; ++step) EACH (int i = 0; i < {}; ++i) asm volatile(\"{{.reg .pred p; "
-                  "setp.ne.b32 p, 1, 0; "
-                  "wgmma.mma_async.sync.aligned.m64n{}k16.f32.{}.{} {{{}}}, %{}, %{}, p, 1, 1, {}, {};}}\" : {} : "
-                  "\"l\"(a_matrix + i * 512 + step * {}), \"l\"(b_matrix + step * {}) : \"memory\");",
-                  inst.schedule.depth / 16, blocks, columns, type, type, registers, sums, sums + 1, a.turned ? 1 : 0,
-                  b.turned ? 1 : 0, operands, a.turned ? 128 : 2, b.turned ? 128 : 2));
+  add(fmt::format(
+      "EACH (int step = 0; step < {}; ++step) EACH (int i = 0; i < {}; ++i) asm volatile(\"{{.reg .pred p; "
+      "setp.ne.b32 p, 1, 0; "
+      "wgmma.mma_async.sync.aligned.m64n{}k16.f32.{}.{} {{{}}}, %{}, %{}, p, 1, 1, {}, {};}}\" : {} : "
+      "\"l\"(a_matrix + i * 512 + step * {}), \"l\"(b_matrix + step * {}) : \"memory\");",
+      inst.schedule.depth / 16, blocks, columns, type, type, registers, sums, sums + 1, a.transposed ? 1 : 0,
+      b.transposed ? 1 : 0, operands, a.transposed ? 128 : 2, b.transposed ? 128 : 2));
   add("wgmma_commit();");
   add("wgmma_wait<1>();");
 }

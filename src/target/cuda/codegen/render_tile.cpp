@@ -297,7 +297,7 @@ void Renderer::transpose(const Inst& inst) {
     splat_[static_cast<size_t>(result)] = true;
     return;
   }
-  if (square_ > 0) return turn_squares(inst);
+  if (square_ > 0) return transpose_squares(inst);
   const int64_t rows = inst.type.dims[0], columns = inst.type.dims[1], size = inst.type.dtype.size(),
                 pitch = columns + std::max<int64_t>(1, 4 / size);
   const std::string space = exchange(inst.type.dtype, rows * pitch);

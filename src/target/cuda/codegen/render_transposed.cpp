@@ -1,8 +1,8 @@
-// Tiles that are turned by squares. Where a kernel does nothing but read tiles, turn some of them, compute element by
-// element and store, a thread has a square of each tile that is as wide as the words it reads and writes. What is to be
-// turned is read along its own lines, put into shared memory in whole words, and taken from there square by square,
-// which threads turn in registers. Shared memory has no gaps: the words of a line are exchanged so that those of eight
-// lines meet different banks.
+// Tiles that are transposed by squares. Where a kernel does nothing but read tiles, turn some of them, compute element
+// by element and store, a thread has a square of each tile that is as wide as the words it reads and writes. What is to
+// be turned is read along its own lines, put into shared memory in whole words, and taken from there square by square,
+// which threads transpose in registers. Shared memory has no gaps: the words of a line are exchanged so that those of
+// eight lines meet different banks.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -24,13 +24,13 @@ bool is_power_of_two(int64_t n) { return n > 0 && (n & (n - 1)) == 0; }
 
 /// Decides whether the kernel is one of these, and what its tiles are.
 void Renderer::find_squares() {
-  if (!turns_ || reduces_ || !variant_.aligned ||
+  if (!transposes_ || reduces_ || !variant_.aligned ||
       (narrowest_ == 2 ? loads_ > 1 : narrowest_ != 4 || loads_ > most_wide_tiles))
     return;
   std::vector<int64_t> tile;
-  std::set<Value> turned, others;
+  std::set<Value> transposed, others;
   for (const Inst& inst : kernel_.body.insts) {
-    if (inst.op == Op::transpose) turned.insert(inst.args[0]), tile = inst.type.dims;
+    if (inst.op == Op::transpose) transposed.insert(inst.args[0]), tile = inst.type.dims;
     else others.insert(inst.args.begin(), inst.args.end());
   }
   if (tile.empty()) return;
@@ -42,9 +42,9 @@ void Renderer::find_squares() {
                        (inst.op == Op::broadcast && type(inst.args[0]).rank() != 1) || inst.op == Op::yield;
     if (!plain) return;
     for (Value v : inst.results) {
-      const bool is_turned = turned.contains(v);
-      if (is_turned && (inst.op != Op::load || others.contains(v) || type(v).dtype == bool_)) return;
-      if (type(v).rank() > 0 && type(v).dims != (is_turned ? across : tile)) return;
+      const bool is_transposed = transposed.contains(v);
+      if (is_transposed && (inst.op != Op::load || others.contains(v) || type(v).dtype == bool_)) return;
+      if (type(v).rank() > 0 && type(v).dims != (is_transposed ? across : tile)) return;
     }
   }
   const int64_t side = vec_, squares = tile[0] * tile[1] / (side * side);
@@ -52,7 +52,7 @@ void Renderer::find_squares() {
       !is_power_of_two(tile[1] / side) || squares % 32 != 0 || squares > most_square_threads)
     return;
   square_ = vec_;
-  turned_ = turned;
+  transposed_ = transposed;
   square_tile_ = tile;
 }
 
@@ -70,7 +70,7 @@ std::vector<std::string> Renderer::square_position(const std::string& r) const {
   return {fmt::format("(line * {0} + {1} / {0})", square_, r), fmt::format("(place * {0} + {1} % {0})", square_, r)};
 }
 
-void Renderer::turn_squares(const Inst& inst) {
+void Renderer::transpose_squares(const Inst& inst) {
   const Value from = inst.args[0], result = inst.results[0];
   const Spread given = spread_of(from);
   const int64_t chunks = square_tile_[0] / square_, words = square_ * static_cast<int64_t>(inst.type.dtype.size()) / 16;

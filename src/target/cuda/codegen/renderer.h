@@ -64,7 +64,7 @@ class Renderer {
     return s;
   }
   Spread spread_of(Value v) const {
-    return turned_.contains(v) ? spread(type(v).size(), threads_, vec_) : spread_of(type(v));
+    return transposed_.contains(v) ? spread(type(v).size(), threads_, vec_) : spread_of(type(v));
   }
   /// Text of a value in register `r`: a scalar's name, an array's element, or what stands for a tile that is nowhere
   /// stored.
@@ -149,7 +149,7 @@ class Renderer {
   void find_squares();
   std::string square_origin() const;
   std::vector<std::string> square_position(const std::string& r) const;
-  void turn_squares(const Inst& inst);
+  void transpose_squares(const Inst& inst);
 
   // render_matmul.cpp
   struct MatmulSide;
@@ -193,9 +193,10 @@ class Renderer {
       rings_;      // bytes of shared memory that a matmul into a local buffer uses before its result is there
   int warps_ = 0;  // that a matmul wants
   bool reduces_ = false, lines_ = false;  // any reduction or product; reductions of one axis
-  bool turns_ = false;                    // any tile
-  int square_ = 0;  // the side of the squares that threads turn in registers; 0: tiles are turned element by element
-  std::set<Value> turned_;            // tiles that are only read to be turned: the usual chunks
+  bool transposes_ = false;               // any tile
+  int square_ =
+      0;  // the side of the squares that threads transpose in registers; 0: tiles are transposed element by element
+  std::set<Value> transposed_;        // tiles that are only read to be transposed: the usual chunks
   std::vector<int64_t> square_tile_;  // what all others are like: lines, columns
   int64_t walked_ = 0;  // elements of the rows that a loop reduces one by one while it carries tiles of their width
   std::map<Value, int64_t> numbers_;   // constants

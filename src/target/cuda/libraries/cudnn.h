@@ -25,7 +25,7 @@ struct CudnnOptions {
   bool deterministic = true;  // the same bits on every run; for the derivative of attention this costs memory: a
                               // probability for each pair, in 16 bits
   size_t most_probabilities =
-      size_t{2} << 30;  // bytes of them at a time: where a derivative has more, its batches and heads take turns
+      size_t{2} << 30;  // bytes of them at a time: where a derivative has more, its batches and heads alternate
   bool search = true;  // the first run outside of a capture measures engines of a convolution, and two forms of a large
                        // attention's, unless the cache folder knows the winner
   double least_searched_flops = 1e10;  // of attention: some ten microseconds

@@ -153,10 +153,7 @@ enum NumericalNote : int {
   note_count = 10
 };
 enum BehaviorNote : int { note_runtime_compilation = 0, behavior_count = 5 };
-enum ConvolutionMode : int {
-  true_convolution = 0,
-  cross_correlation = 1
-};  // with the kernel turned round, and as it lies
+enum ConvolutionMode : int { true_convolution = 0, cross_correlation = 1 };  // with the kernel reversed, and as it lies
 
 struct Api {
   size_t (*version)();

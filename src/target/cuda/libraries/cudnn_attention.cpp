@@ -26,7 +26,7 @@ using kernel::AttentionDesc;
 
 Sizes sizes(const AttentionDesc::Strides& s) { return {s.begin(), s.end()}; }
 /// The last two axes are exchanged.
-Sizes turned(Sizes s) {
+Sizes transposed(Sizes s) {
   std::swap(s[2], s[3]);
   return s;
 }
@@ -52,8 +52,8 @@ class Builder {
   Tensor keys(const AttentionDesc::Strides& s, int64_t width) {
     return g.tensor(io, {d.batch, d.kv_heads, d.keys, width}, sizes(s));
   }
-  Tensor keys_turned(const AttentionDesc::Strides& s, int64_t width) {
-    return g.tensor(io, {d.batch, d.kv_heads, width, d.keys}, turned(sizes(s)));
+  Tensor keys_transposed(const AttentionDesc::Strides& s, int64_t width) {
+    return g.tensor(io, {d.batch, d.kv_heads, width, d.keys}, transposed(sizes(s)));
   }
 
   Tensor scaled(const Tensor& s) {
@@ -91,7 +91,7 @@ AttentionGraph forward_graph(const AttentionDesc& d) {
   AttentionGraph out;
   Graph& g = out.graph;
   Builder b(g, d);
-  const Tensor q = b.queries(d.q, d.width), k = b.keys_turned(d.k, d.width), v = b.keys(d.v, d.value_width);
+  const Tensor q = b.queries(d.q, d.width), k = b.keys_transposed(d.k, d.width), v = b.keys(d.v, d.value_width);
   const Tensor o = b.queries(d.o, d.value_width), stats = b.rows_in_memory();
   const Tensor qk = b.scores();
   g.matmul(q, k, qk);
@@ -114,13 +114,13 @@ AttentionGraph forward_graph(const AttentionDesc& d) {
 void matmul_over_queries(Builder& b, const Tensor& scores, const Tensor& other, const Tensor& result, int64_t width) {
   Graph& g = b.g;
   const AttentionDesc& d = b.d;
-  const Tensor turned_scores = g.between(b.io, {d.batch, d.heads, d.keys, d.queries},
-                                         {d.heads * d.queries * d.keys, d.queries * d.keys, 1, d.keys});
-  g.reshape(scores, turned_scores);
-  if (d.kv_heads == d.heads) return g.matmul(turned_scores, other, result);
+  const Tensor transposed_scores = g.between(b.io, {d.batch, d.heads, d.keys, d.queries},
+                                             {d.heads * d.queries * d.keys, d.queries * d.keys, 1, d.keys});
+  g.reshape(scores, transposed_scores);
+  if (d.kv_heads == d.heads) return g.matmul(transposed_scores, other, result);
   const Tensor each =
       g.between(b.io, {d.batch, d.heads, d.keys, width}, {d.heads * d.keys * width, d.keys * width, width, 1});
-  g.matmul(turned_scores, other, each);
+  g.matmul(transposed_scores, other, each);
   g.reduce(cudnn::reduce_add, each, result);
 }
 
@@ -128,7 +128,8 @@ AttentionGraph derivative_graph(const AttentionDesc& d, bool deterministic) {
   AttentionGraph out;
   Graph& g = out.graph;
   Builder b(g, d);
-  const Tensor q = b.queries(d.q, d.width), k = b.keys_turned(d.k, d.width), v = b.keys_turned(d.v, d.value_width);
+  const Tensor q = b.queries(d.q, d.width), k = b.keys_transposed(d.k, d.width),
+               v = b.keys_transposed(d.v, d.value_width);
   const Tensor o = b.queries(d.o, d.value_width), stats = b.rows_in_memory(), cotangent = b.queries(d.g, d.value_width);
   const Tensor dq = b.queries(d.dq, d.width), dk = b.keys(d.dk, d.width), dv = b.keys(d.dv, d.value_width);
 

@@ -65,7 +65,7 @@ std::optional<Problem> problem_of(const kernel::CallDesc& desc, bool weights, st
     if (std::any_of(extents->begin(), extents->end(), [](int64_t e) { return e < 1; })) return std::nullopt;
   why = "negative padding";
   if (!none_negative(p.shape.low) || !none_negative(p.shape.high)) return std::nullopt;
-  // It would be a backward-data operation with weights turned round, but engines of cuDNN 9.14 on an H200 ignore that
+  // It would be a backward-data operation with weights reversed, but engines of cuDNN 9.14 on an H200 ignore that
   // their mode is true convolution.
   why = "a dilated input";
   if (!all_one(part_of(desc, 4))) return std::nullopt;

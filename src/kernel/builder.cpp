@@ -350,10 +350,10 @@ std::vector<Value> Builder::loop(Value lo, Value hi, Value step, const std::vect
   return results;
 }
 
-void Builder::parallel(int64_t rounds, const std::function<void(Value)>& body) {
-  if (rounds < 2) refuse("a parallel loop has two rounds at least");
-  loop(index(0), index(rounds), index(1), {}, [&](Value round, const std::vector<Value>&) {
-    body(round);
+void Builder::parallel(int64_t iterations, const std::function<void(Value)>& body) {
+  if (iterations < 2) refuse("a parallel loop has two iterations at least");
+  loop(index(0), index(iterations), index(1), {}, [&](Value iteration, const std::vector<Value>&) {
+    body(iteration);
     return std::vector<Value>{};
   });
   frames_.back().block.insts.back().parallel = true;

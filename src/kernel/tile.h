@@ -121,8 +121,8 @@ struct Inst {
   MatmulSchedule schedule = {};  // matmul
   bool streaming = false;  // store: the data is not read again soon (non-temporal where the target can); load: it is
                            // read once, and the load is to begin where it stands
-  bool parallel = false;   // loop: its rounds may run beside each other. Such loops are outermost, of equally many
-                           // rounds from 0 by 1, and carry nothing; no round looks at what others of the same loop
+  bool parallel = false;   // loop: its iterations may run beside each other. Such loops are outermost, of equally many
+                           // rounds from 0 by 1, and carry nothing; no iteration looks at what others of the same loop
                            // write, and what they store to local buffers is there behind it
   std::vector<Block> blocks = {};  // loop, when
 };
@@ -141,8 +141,8 @@ struct Param {
 struct Local {
   Dtype dtype;
   int64_t elements;
-  int64_t share = 0;  // > 0: only rounds of parallel loops touch it, round k nothing but the elements from k·share up
-                      // to (k + 1)·share, so that each may have its own
+  int64_t share = 0;  // > 0: only iterations of parallel loops touch it, iteration k nothing but the elements from
+                      // k·share up to (k + 1)·share, so that each may have its own
 };
 
 struct Kernel {
@@ -227,8 +227,8 @@ class Builder {
   /// body(induction variable, carried values) returns the next carried values; the loop's results are the last ones.
   using LoopBody = std::function<std::vector<Value>(Value, const std::vector<Value>&)>;
   std::vector<Value> loop(Value lo, Value hi, Value step, const std::vector<Value>& initial, const LoopBody& body);
-  /// A parallel loop: body(round), for each of two rounds or more.
-  void parallel(int64_t rounds, const std::function<void(Value)>& body);
+  /// A parallel loop: body(round), for each of two iterations or more.
+  void parallel(int64_t iterations, const std::function<void(Value)>& body);
   /// `count` contiguous elements from `offset` on are read soon, by this program or by the next one.
   void prefetch(Ref ref, Value offset, int64_t count);
   void when(Value condition, const std::function<void()>& body);

@@ -58,8 +58,8 @@ class Verifier {
       allocated_[k] = true;
     } else if (inst.op != Op::symbol && !allocated_[k]) {
       refuse(&inst, "the local buffer is used before it is made");
-    } else if (inst.op != Op::symbol && kernel_.locals[k].share > 0 && !in_round_) {
-      refuse(&inst, "a local buffer in shares is touched by rounds alone");
+    } else if (inst.op != Op::symbol && kernel_.locals[k].share > 0 && !in_iteration_) {
+      refuse(&inst, "a local buffer in shares is touched by iterations alone");
     }
   }
 
@@ -76,23 +76,25 @@ class Verifier {
         check_yield(inst, yields);
       }
       const bool parallel = inst.op == Op::loop && inst.parallel;
-      if (parallel) rounds(inst, outermost);
-      wrote_ = wrote_ || (!in_round_ && (inst.op == Op::store || inst.op == Op::scatter || inst.op == Op::atomic_add) &&
-                          !is_local(kernel_, inst.ref));
-      if (parallel) in_round_ = true;
+      if (parallel) iterations(inst, outermost);
+      wrote_ =
+          wrote_ || (!in_iteration_ && (inst.op == Op::store || inst.op == Op::scatter || inst.op == Op::atomic_add) &&
+                     !is_local(kernel_, inst.ref));
+      if (parallel) in_iteration_ = true;
       nested(inst);
-      if (parallel) in_round_ = false;
+      if (parallel) in_iteration_ = false;
       for (Value v : inst.results) define(&inst, v, scope);
     }
     for (Value v : scope) state_[static_cast<size_t>(v)] = left;
   }
 
-  void rounds(const Inst& inst, bool outermost) {
+  void iterations(const Inst& inst, bool outermost) {
     if (!outermost || inst.args.size() > 3)
       refuse(&inst, "parallel loops stand in the outermost block, and carry nothing");
-    if (wrote_) refuse(&inst, "nothing is written before a parallel loop, but by rounds");
-    if (rounds_ != no_value && rounds_ != inst.args[1]) refuse(&inst, "parallel loops have equally many rounds");
-    rounds_ = inst.args[1];
+    if (wrote_) refuse(&inst, "nothing is written before a parallel loop, but by iterations");
+    if (iterations_ != no_value && iterations_ != inst.args[1])
+      refuse(&inst, "parallel loops have equally many iterations");
+    iterations_ = inst.args[1];
   }
 
   void nested(const Inst& inst) {
@@ -155,9 +157,9 @@ class Verifier {
   std::vector<State> state_;
   std::vector<bool> allocated_;
   std::vector<int64_t> by_constant_;
-  Value rounds_ = no_value;  // that end parallel loops
-  bool in_round_ = false;
-  bool wrote_ = false;  // to parameters, outside of rounds
+  Value iterations_ = no_value;  // that end parallel loops
+  bool in_iteration_ = false;
+  bool wrote_ = false;  // to parameters, outside of iterations
 };
 
 }  // namespace

@@ -129,7 +129,7 @@ TEST_CASE("a reduction combines the upper half onto the lower") {
   CHECK(y[5] == 7);
 }
 
-TEST_CASE("bfloat16 rounds after each operation, and a sum once") {
+TEST_CASE("bfloat16 iterations after each operation, and a sum once") {
   Builder b("narrow");
   const Ref in = b.param("x", bfloat16, false), out = b.param("y", bfloat16, true);
   const Value zero = b.index(0), x = b.load(in, zero, {4}, {1});

@@ -83,7 +83,7 @@ TEST_CASE("every operator on every dtype expands to basic ones, once and for all
         check_expanded(scalar_kernel(row.op, t));
 }
 
-TEST_CASE("Threefry gives the known answers of Random123, and both words share their rounds") {
+TEST_CASE("Threefry gives the known answers of Random123, and both words share their iterations") {
   CHECK(threefry_words(0, 0, 0, 0) == std::vector<uint32_t>{0x6b200159, 0x99ba4efe});
   CHECK(threefry_words(~0u, ~0u, ~0u, ~0u) == std::vector<uint32_t>{0x1cb996fc, 0xbb002be7});
   CHECK(threefry_words(0x13198a2e, 0x03707344, 0x243f6a88, 0x85a308d3) ==

@@ -175,10 +175,10 @@ TEST_CASE("memory") {
 }
 
 TEST_CASE(
-    "parallel loops: outermost, of equally many rounds, before anything else is written, and nothing is carried") {
+    "parallel loops: outermost, of equally many iterations, before anything else is written, and nothing is carried") {
   // What each of these loops does is legal where rounds follow each other.
   const auto verdict = [](const std::function<void(Builder&, Ref, Ref)>& body) {
-    Builder b("rounds");
+    Builder b("iterations");
     const Ref out = b.param("y", float32, true), local = b.local(float32, 64);
     body(b, out, local);
     Kernel k = b.finish();
@@ -212,7 +212,7 @@ TEST_CASE(
           rounds(b, local);
           b.loop(b.index(0), b.symbol("m"), b.index(1), {},
                  [&](Value, const std::vector<Value>&) { return std::vector<Value>{}; });
-        }).find("equally many rounds") != std::string::npos);
+        }).find("equally many iterations") != std::string::npos);
   CHECK(verdict([&](Builder& b, Ref out, Ref local) {
           b.store(out, b.real(float32, 2, {8}), b.index(0), {1});
           rounds(b, local);
@@ -225,13 +225,13 @@ TEST_CASE(
         }).find("and carry nothing") != std::string::npos);
 }
 
-TEST_CASE("local buffers in shares are touched by rounds alone") {
-  const auto kernel = [](bool in_round) {
+TEST_CASE("local buffers in shares are touched by iterations alone") {
+  const auto kernel = [](bool in_iteration) {
     Builder b("shares");
     const Ref out = b.param("y", float32, true), local = b.local(float32, 16, 8);
     b.parallel(2, [&](Value round) { b.store(local, b.real(float32, 1, {8}), b.mul(round, b.index(8)), {1}); });
     const auto copy = [&](Value from) { b.store(out, b.load(local, from, {8}, {1}), from, {1}); };
-    if (in_round) b.parallel(2, [&](Value round) { copy(b.mul(round, b.index(8))); });
+    if (in_iteration) b.parallel(2, [&](Value round) { copy(b.mul(round, b.index(8))); });
     else copy(b.index(0));
     return b.finish();
   };
@@ -240,7 +240,7 @@ TEST_CASE("local buffers in shares are touched by rounds alone") {
   Kernel whole = k;
   whole.locals[0].share = 0;
   CHECK(digest(k) != digest(whole));
-  CHECK_THROWS_WITH_AS(kernel(false), doctest::Contains("touched by rounds alone"), internal_error);
+  CHECK_THROWS_WITH_AS(kernel(false), doctest::Contains("touched by iterations alone"), internal_error);
 }
 
 TEST_CASE("loops and conditions") {

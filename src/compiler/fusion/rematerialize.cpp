@@ -12,7 +12,7 @@ namespace weft::compiler {
 
 namespace {
 
-constexpr int rounds = 6;
+constexpr int most_attempts = 6;
 constexpr size_t largest_copy = 24;    // roots that one copy may need
 constexpr double flops_per_byte = 16;  // how many basic operations cost as much as one byte to or from memory
 
@@ -202,7 +202,7 @@ class Copier {
 }  // namespace
 
 Ir recompute(Ir ir, const std::vector<Layout>& layouts, const std::vector<Update>& updates, const Policy& policy) {
-  for (int round = 0; round < rounds; ++round) {
+  for (int attempt = 0; attempt < most_attempts; ++attempt) {
     const Timeline time(ir, layouts, updates, policy);
     if (time.peak <= policy.memory_budget) break;
     const std::vector<bool> chosen = choose(time, policy.memory_budget);

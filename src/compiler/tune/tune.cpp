@@ -26,7 +26,7 @@ constexpr int32_t tuner_version = 1;  // to be raised where variants or measurin
 constexpr double margin =
     0.95;  // a challenger must take less than this share of the heuristic's time, by the median and at best
 constexpr double seconds_of_an_item = 0.03;  // of rounds, where they are long
-constexpr size_t most_rounds = 9, least_rounds = 3;
+constexpr size_t most_repeats = 9, least_repeats = 3;
 constexpr double runs_of_a_candidate = 6;   // with what filling and comparing takes, at least
 constexpr double hopeless = 1.5;            // times the best of the first round: not timed again
 constexpr size_t kernels_for_a_thread = 2;  // compiled before the first of them is measured
@@ -180,18 +180,19 @@ class Contest {
 
   void time() {
     double best = 1e9;
-    size_t rounds = 1;
+    size_t repeats = 1;
     const auto start = Clock::now();
-    for (size_t r = 0; r < rounds && (r == 0 || Clock::now() < deadline_); ++r) {
+    for (size_t r = 0; r < repeats && (r == 0 || Clock::now() < deadline_); ++r) {
       for (size_t k = 0; k < runners_.size(); ++k) {
         if (!runners_[k].dropped.empty() || (k > 0 && r > 0 && runners_[k].least() > hopeless * best)) continue;
         runners_[k].seconds.push_back(bench_.run(item_.candidates[k], executables_[k].get()));
         if (r > 0) continue;
         best = std::min(best, runners_[k].seconds[0]);
       }
-      const double round = std::chrono::duration<double>(Clock::now() - start).count();
+      const double elapsed = std::chrono::duration<double>(Clock::now() - start).count();
       if (r == 0)
-        rounds = std::clamp(static_cast<size_t>(seconds_of_an_item / std::max(round, 1e-6)), least_rounds, most_rounds);
+        repeats =
+            std::clamp(static_cast<size_t>(seconds_of_an_item / std::max(elapsed, 1e-6)), least_repeats, most_repeats);
     }
   }
 
@@ -204,7 +205,7 @@ class Contest {
       result.note +=
           fmt::format("{} {} {}", k ? "," : "", name(item_.candidates[k].variant),
                       runner.dropped.empty() ? fmt::format("{:.3f} ms", 1e3 * runner.median()) : runner.dropped);
-      if (k == 0 || !runner.dropped.empty() || runner.seconds.size() < least_rounds || runner.median() >= bound ||
+      if (k == 0 || !runner.dropped.empty() || runner.seconds.size() < least_repeats || runner.median() >= bound ||
           runner.least() >= least)
         continue;
       bound = runner.median();

@@ -108,7 +108,7 @@ TEST_CASE("rows: softmax, layer_norm and cross-entropy of any length") {
   }
 }
 
-TEST_CASE("scatters whose places are dealt out to programs: repeated, negative and impossible indices") {
+TEST_CASE("scatters whose places are distributed to programs: repeated, negative and impossible indices") {
   std::mt19937_64 engine(11);
   for (const int64_t count : {64, 75, 203}) {
     for (const int64_t positions : {1, 5, 70}) {

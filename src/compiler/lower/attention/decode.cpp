@@ -34,8 +34,8 @@ namespace {
 
 constexpr int64_t tile_elements = 1024;           // 16 registers of each of 64 threads: of many programs
 constexpr int64_t tile_elements_together = 2048;  // where a head is shared by blocks
-constexpr int64_t tile_elements_of_a_warp =
-    512;  // where each of their warps has tiles of its own: with 32 rounds what is left to the end is a warp's as well
+constexpr int64_t tile_elements_of_a_warp = 512;  // where each of their warps has tiles of its own: with 32 iterations
+                                                  // what is left to the end is a warp's as well
 constexpr int64_t warps_together = 4;
 constexpr int64_t few_blocks = 128;  // of more, which have not a multiprocessor each, the registers of such warps keep
                                      // the kernels around them from beginning early
@@ -69,13 +69,13 @@ class AttentionRow : AttentionTiles {
   void finish(State state);
   void finish_nothing();
   void join();
-  void join_rounds(kernel::Ref largest, kernel::Ref sums, kernel::Ref rows, int64_t rounds);
+  void join_iterations(kernel::Ref largest, kernel::Ref sums, kernel::Ref rows, int64_t iterations);
   bool shared() const { return cx_.target.machine().cluster > 1 && plan_.tk.bound() >= fewest_keys_together; }
   int64_t warps_for_block() const {
     return batches() * cx_.target.machine().cluster <= few_blocks ? warps_together : 1;
   }
-  int64_t rounds_for_head() const;
-  void share_head(Value end, int64_t rounds, const std::function<void()>& own);
+  int64_t iterations_for_head() const;
+  void share_head(Value end, int64_t iterations, const std::function<void()>& own);
   void make_own(Value batch, Value seen);
   void enter_own();
   State with_own(State state, Value taken);
@@ -174,7 +174,7 @@ void AttentionRow::join() {
 }
 
 /// How many blocks, or warps of them, share a head, or 1.
-int64_t AttentionRow::rounds_for_head() const {
+int64_t AttentionRow::iterations_for_head() const {
   if (!shared()) return 1;
   const int64_t tiles = (plan_.tk.bound() + rows_ - 1) / rows_;
   return std::min(cx_.target.machine().cluster * warps_for_block(),
@@ -183,35 +183,35 @@ int64_t AttentionRow::rounds_for_head() const {
 
 /// They take tiles in turns and leave what they have come to, unfinished, to the first block. `own` makes what is not
 /// in the cache yet, if there is such a thing.
-void AttentionRow::share_head(Value end, int64_t rounds, const std::function<void()>& own) {
-  if (rounds == 1) {
+void AttentionRow::share_head(Value end, int64_t iterations, const std::function<void()>& own) {
+  if (iterations == 1) {
     const State state = walk(b_.index(0), end, rows_, own);
     enter_own();
     return finish(with_own(state, own_.seen));
   }
-  const kernel::Ref largest = b_.local(float32, rounds), sums = b_.local(float32, rounds),
-                    rows = b_.local(float32, rounds * value_wide_);
-  b_.parallel(rounds, [&](Value round) {
+  const kernel::Ref largest = b_.local(float32, iterations), sums = b_.local(float32, iterations),
+                    rows = b_.local(float32, iterations * value_wide_);
+  b_.parallel(iterations, [&](Value iteration) {
     emit_.push_scope();
-    State state = walk(b_.mul(round, b_.index(rows_)), end, rounds * rows_, own);
+    State state = walk(b_.mul(iteration, b_.index(rows_)), end, iterations * rows_, own);
     if (own) {
-      const Value is_first = b_.scalar(ScalarOp::eq, {round, b_.index(0)});
+      const Value is_first = b_.scalar(ScalarOp::eq, {iteration, b_.index(0)});
       b_.when(is_first, [&] { enter_own(); });
       state = with_own(state, b_.scalar(ScalarOp::bit_and, {own_.seen, is_first}));
     }
     const Value values = b_.type(state.values).rank() == 2 ? b_.reduce(Reducer::sum, state.values, 0) : state.values;
-    b_.store(largest, state.max, round, {}, {});
-    b_.store(sums, state.sum, round, {}, {});
-    b_.store(rows, values, b_.mul(round, b_.index(value_wide_)), {1}, {});
+    b_.store(largest, state.max, iteration, {}, {});
+    b_.store(sums, state.sum, iteration, {}, {});
+    b_.store(rows, values, b_.mul(iteration, b_.index(value_wide_)), {1}, {});
     emit_.pop_scope();
   });
-  join_rounds(largest, sums, rows, rounds);
+  join_iterations(largest, sums, rows, iterations);
 }
 
-void AttentionRow::join_rounds(kernel::Ref largest, kernel::Ref sums, kernel::Ref rows, int64_t rounds) {
-  rows_ = rounds;
-  const Value s = b_.load(largest, b_.index(0), {rounds}, {1}), sum = b_.load(sums, b_.index(0), {rounds}, {1});
-  const Value values = b_.load(rows, b_.index(0), {rounds, value_wide_}, {value_wide_, 1});
+void AttentionRow::join_iterations(kernel::Ref largest, kernel::Ref sums, kernel::Ref rows, int64_t iterations) {
+  rows_ = iterations;
+  const Value s = b_.load(largest, b_.index(0), {iterations}, {1}), sum = b_.load(sums, b_.index(0), {iterations}, {1});
+  const Value values = b_.load(rows, b_.index(0), {iterations, value_wide_}, {value_wide_, 1});
   const Value most = b_.reduce(Reducer::max, s, 0), p = weight(s, most);
   finish({most, b_.reduce(Reducer::sum, b_.mul(p, sum), 0), b_.mul(whole_row(p), values)});
 }
@@ -322,7 +322,7 @@ Lowered AttentionRow::run() {
     count = b_.min(count, cache_ >= 0 ? b_.sub(seen, b_.index(1)) : seen);  // that lie in memory
   }
   if (plan_.pieces == 0) {
-    share_head(count, rounds_for_head(), own);
+    share_head(count, iterations_for_head(), own);
     return emit_.finish(batches(), work);
   }
   o_.base = b_.add(o_.base, b_.mul(piece, b_.index(o_.row)));

@@ -61,8 +61,8 @@ void DotLowering::matmul_form(bool exchanged) {
                                               : std::span<const MatmulTile>(tiles_of_two_bytes)) {
     if (tile_bytes(t, d_.a.size()) > cx_.target.machine().tensor_core_bytes(d_.a)) continue;
     const int64_t programs = batches * ((rows + t.rows - 1) / t.rows) * ((columns + t.columns - 1) / t.columns),
-                  rounds = (programs + processors - 1) / processors;
-    const double time = static_cast<double>(rounds * t.rows * t.columns) / t.rate;
+                  waves = (programs + processors - 1) / processors;
+    const double time = static_cast<double>(waves * t.rows * t.columns) / t.rate;
     if (tile && time >= least) continue;
     tile = &t;
     least = time;

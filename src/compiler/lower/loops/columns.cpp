@@ -141,27 +141,27 @@ std::vector<Value> RowLowering::part_of_columns(Value part, int64_t count) {
 /// of the parts.
 void RowLowering::columns_together() {
   kernel::Builder& b = emit_.builder();
-  const int64_t rounds = schedule_.together, width = schedule_.width;
+  const int64_t iterations = schedule_.together, width = schedule_.width;
   for (int node : group_.reads) emit_.param(node, false);  // all of them come before the scratch
   std::vector<const Stage*> reductions;
   for (const Stage& stage : stages_) {
     if (stage.root.kind != RootKind::reduce) continue;
     reductions.push_back(&stage);
-    sums_.push_back(b.local(compute_dtype(cx_.ir[stage.root.node].type.dtype), rounds * width));
+    sums_.push_back(b.local(compute_dtype(cx_.ir[stage.root.node].type.dtype), iterations * width));
   }
   bind_programs();
   emit_.bind_lanes(lane_, first_lane_, width,
                    schedule_.lane_extent % width == 0 ? no_value : b.sub(lane_count(), first_lane_));
-  b.parallel(rounds, [&](Value round) {
+  b.parallel(iterations, [&](Value iteration) {
     emit_.push_scope();
     hoist(0, {loop_});
-    const std::vector<Value> carried = part_of_columns(round, rounds);
-    for (size_t k = 0; k < reductions.size(); ++k) b.store(sums_[k], carried[k], b.mul(round, b.index(width)), {1});
+    const std::vector<Value> carried = part_of_columns(iteration, iterations);
+    for (size_t k = 0; k < reductions.size(); ++k) b.store(sums_[k], carried[k], b.mul(iteration, b.index(width)), {1});
     emit_.pop_scope();
   });
   for (size_t k = 0; k < reductions.size(); ++k)
     finish_root(*reductions[k], b.reduce(cx_.ir[reductions[k]->root.node].attrs->reducer,
-                                         b.load(sums_[k], b.index(0), {rounds, width}, {width, 1}), 0));
+                                         b.load(sums_[k], b.index(0), {iterations, width}, {width, 1}), 0));
   row_roots(1);
   for (const auto& [stage, v] : late_stores_) emit_.store(stage->root.node, stage->root.index, v, false);
 }

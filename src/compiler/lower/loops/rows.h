@@ -141,9 +141,9 @@ class RowLowering {
   int gemv_pass_ = 0;                   // GEMVs: the pass behind those of the row's norm
   std::vector<Emitter::Scope> normed_;  // by tile of the row: what the norm has made
   kernel::Value part_count_ = kernel::no_value,
-                scratch_shift_ = kernel::no_value;  // parts of a row: elements of the round's; by how much its scratch
-                                                    // lies further on than its lanes
-  std::vector<kernel::Ref> sums_;                   // by stage: a reduction's numbers of all parts
+                scratch_shift_ = kernel::no_value;  // parts of a row: elements of the iteration's; by how much its
+                                                    // scratch lies further on than its lanes
+  std::vector<kernel::Ref> sums_;                                    // by stage: a reduction's numbers of all parts
   std::vector<std::pair<const Stage*, kernel::Value>> late_stores_;  // behind the last parallel loop
   std::vector<Kept> kept_;
   std::map<std::pair<int, std::vector<const ix::Node*>>, Seen> seen_;

@@ -1,6 +1,6 @@
 // Long rows of which a device's blocks of threads take a part each (Machine::max_cluster): every pass is a parallel
-// loop (kernel/tile.h) over the parts. What a round reduces it leaves as one number a reduction; behind the loop the
-// numbers of all parts are reduced in their order, by every block for itself, so that the next pass begins. What
+// loop (kernel/tile.h) over the parts. What an iteration reduces it leaves as one number a reduction; behind the loop
+// the numbers of all parts are reduced in their order, by every block for itself, so that the next pass begins. What
 // several passes want of a part waits in scratch of its own.
 #include <algorithm>
 
@@ -55,23 +55,23 @@ void RowLowering::pass_together(int p, bool first) {
     reductions.push_back(&stage);
     sums.push_back(sums_[static_cast<size_t>(&stage - stages_.data())]);
   }
-  const int64_t each = part(), rounds = schedule_.together, last = schedule_.lane_extent - each * (rounds - 1);
-  b.parallel(rounds, [&](Value round) {
+  const int64_t each = part(), iterations = schedule_.together, last = schedule_.lane_extent - each * (iterations - 1);
+  b.parallel(iterations, [&](Value iteration) {
     emit_.push_scope();
-    first_lane_ = b.mul(round, b.index(each));
-    scratch_shift_ = b.mul(round, b.index(scratch_share() - each));
+    first_lane_ = b.mul(iteration, b.index(each));
+    scratch_shift_ = b.mul(iteration, b.index(scratch_share() - each));
     part_count_ = last == each
                       ? b.index(each)
                       : b.max(b.index(0), b.min(b.index(each), b.sub(b.index(schedule_.lane_extent), first_lane_)));
     if (first) ask_for_row();
     const std::vector<Value> carried = part_loop(p, first_lane_, part_count_);
     for (size_t k = 0; k < reductions.size(); ++k)
-      b.store(sums[k], b.reduce(cx_.ir[reductions[k]->root.node].attrs->reducer, carried[k], 0), round, {}, {});
+      b.store(sums[k], b.reduce(cx_.ir[reductions[k]->root.node].attrs->reducer, carried[k], 0), iteration, {}, {});
     emit_.pop_scope();
   });
   for (size_t k = 0; k < reductions.size(); ++k)
     finish_root(*reductions[k], b.reduce(cx_.ir[reductions[k]->root.node].attrs->reducer,
-                                         b.load(sums[k], b.index(0), {rounds}, {1}), 0));
+                                         b.load(sums[k], b.index(0), {iterations}, {1}), 0));
 }
 
 void RowLowering::rows_together() {

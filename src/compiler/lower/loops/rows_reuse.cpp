@@ -73,7 +73,7 @@ void RowLowering::find_kept() {
     }
   emit_.pop_scope();
   for (int node : group_.reads) emit_.param(node, false);  // all of them come before the scratch
-  const int64_t elements = scratch_share(), rounds = schedule_.together;
+  const int64_t elements = scratch_share(), iterations = schedule_.together;
   const int64_t most = cx_.target.machine().keeps_loads() ? most_kept_bytes(cx_.target) : most_scratch_bytes;
   int64_t bytes = 0;
   std::erase_if(kept_, [&](Kept& kept) {
@@ -81,7 +81,7 @@ void RowLowering::find_kept() {
     if (bytes + elements * t.size() > most) return true;
     bytes += elements * t.size();
     kept.scratch =
-        rounds > 1 ? emit_.builder().local(t, elements * rounds, elements) : emit_.builder().local(t, elements);
+        iterations > 1 ? emit_.builder().local(t, elements * iterations, elements) : emit_.builder().local(t, elements);
     return false;
   });
 }

@@ -1,4 +1,4 @@
-// What a renderer finds out about a kernel before it writes a line: how many blocks and warps share its rounds, how
+// What a renderer finds out about a kernel before it writes a line: how many blocks and warps share its iterations, how
 // many threads share its tiles, and how wide their chunks are.
 #include <algorithm>
 #include <bit>
@@ -20,15 +20,15 @@ constexpr int64_t registers_of_long_rows = 16;  // that a thread has of a row th
 constexpr int64_t most_kept_bytes = 20 << 10;   // by a warp: 160 registers a thread
 constexpr int most_blocks_together = 8;         // in a cluster, on every device that has them
 
-/// Of a block, that take a round each.
-int warps_of_lines(int rounds) { return rounds >= 256 ? 32 : 16; }
+/// Of a block, that take an iteration each.
+int warps_of_lines(int iterations) { return iterations >= 256 ? 32 : 16; }
 
 /// Of a parallel loop: the constant that ends it stands in the block before it.
-int rounds_of(const Block& block, const kernel::Inst& loop) {
+int iterations_of(const Block& block, const kernel::Inst& loop) {
   const auto end = std::find_if(block.insts.begin(), block.insts.end(), [&](const kernel::Inst& i) {
     return i.op == Op::constant && i.results[0] == loop.args[1];
   });
-  check(end != block.insts.end(), "cuda render", "the rounds of a parallel loop are not known");
+  check(end != block.insts.end(), "cuda render", "the iterations of a parallel loop are not known");
   return static_cast<int>(end->number.i);
 }
 
@@ -54,7 +54,7 @@ void Renderer::survey(const Block& block) {
       kept_bytes_ += inst.type.size() * inst.type.dtype.size();
     if (inst.op == Op::loop) survey_loop(inst);
     if (inst.op == Op::loop && inst.parallel && features_.clusters)
-      cluster_ = rounds_of(block, inst), ++parallel_loops_;
+      cluster_ = iterations_of(block, inst), ++parallel_loops_;
     for (Value v : inst.results) largest_tile_ = std::max(largest_tile_, type(v).size());
     if (inst.op == Op::store || inst.op == Op::scatter || inst.op == Op::atomic_add)
       largest_tile_ = std::max(largest_tile_, type(inst.args[0]).size());
@@ -72,26 +72,26 @@ void Renderer::survey(const Block& block) {
   }
 }
 
-/// Of a parallel loop each block of a cluster takes a round; of many rounds with tiles of two axes, which are small,
-/// each warp. Warps also take those that leave lines (render_lines.cpp).
-void Renderer::deal_rounds() {
+/// Of a parallel loop each block of a cluster takes an iteration; of many iterations with tiles of two axes, which are
+/// small, each warp. Warps also take those that leave lines (render_lines.cpp).
+void Renderer::distribute_iterations() {
   if (!planes_ || parallel_loops_ != 1) return;
   const auto loop = std::find_if(kernel_.body.insts.begin(), kernel_.body.insts.end(),
                                  [](const kernel::Inst& i) { return i.op == Op::loop && i.parallel; });
-  left_lines_ = lines_of_rounds(*loop, cluster_);
+  left_lines_ = lines_of_iterations(*loop, cluster_);
   if (!left_lines_.empty()) {
     for (const kernel::Inst& i : kernel_.body.insts)
       if (i.op == Op::load && left_lines_.contains(i.ref)) line_loads_[i.results[0]] = i.ref;
       else if (i.op == Op::reduce && line_loads_.contains(i.args[0])) line_folds_[line_loads_[i.args[0]]] = i.reducer;
-    rounds_ = std::min(cluster_, warps_of_lines(cluster_));
-    check(cluster_ % rounds_ == 0, "cuda render", "the rounds of a parallel loop cannot be dealt out evenly");
-    cluster_ /= rounds_;
+    iterations_ = std::min(cluster_, warps_of_lines(cluster_));
+    check(cluster_ % iterations_ == 0, "cuda render", "the iterations of a parallel loop cannot be distributed evenly");
+    cluster_ /= iterations_;
     return;
   }
   if (cluster_ <= most_blocks_together) return;
-  rounds_ = cluster_ / most_blocks_together;
-  check(rounds_ * most_blocks_together == cluster_, "cuda render",
-        "the rounds of a parallel loop cannot be dealt out evenly");
+  iterations_ = cluster_ / most_blocks_together;
+  check(iterations_ * most_blocks_together == cluster_, "cuda render",
+        "the iterations of a parallel loop cannot be distributed evenly");
   cluster_ = most_blocks_together;
 }
 
@@ -129,8 +129,8 @@ void Renderer::choose_threads() {
     threads_ = static_cast<int>(square_tile_[0] * square_tile_[1] / (square_ * square_));
     return;
   }
-  if (rounds_ > 1) {
-    threads_ = 32 * rounds_;
+  if (iterations_ > 1) {
+    threads_ = 32 * iterations_;
     return;
   }
   // Reductions and products are cheaper among fewer threads with more registers each, as long as what is loaded fits

@@ -6,8 +6,8 @@ namespace weft::target::cuda {
 
 int Spread::registers() const {
   if (repeated()) return 1;
-  const int64_t per_round = static_cast<int64_t>(threads) * vec;
-  return static_cast<int>((size + per_round - 1) / per_round) * vec;
+  const int64_t per_iteration = static_cast<int64_t>(threads) * vec;
+  return static_cast<int>((size + per_iteration - 1) / per_iteration) * vec;
 }
 
 std::string Spread::element(const std::string& r) const {

@@ -26,7 +26,7 @@ Renderer::Renderer(const kernel::Kernel& kernel, const Variant& variant, const F
     : kernel_(kernel), variant_(variant), features_(features), names_(kernel.types.size()),
       splat_(kernel.types.size(), false), divisors_(kernel.types.size(), 1) {
   survey(kernel.body);
-  deal_rounds();
+  distribute_iterations();
   for (const kernel::Local& local : kernel.locals) {
     local_offsets_.push_back(local_bytes_);
     const auto ref = static_cast<Ref>(kernel.params.size() + local_offsets_.size() - 1);
@@ -259,25 +259,25 @@ bool Renderer::in_halves(const Inst& cast) const {
          spread_of(cast.args[0]).registers() % 2 == 0;
 }
 
-/// The blocks of a cluster take a round each, in the outermost block of code. What they keep they leave in everybody's
-/// shared memory, and all go on side by side until the last such loop; what that one keeps is left in the first
-/// block's, which goes on alone if there is more to do. Blocks are known to be there before anything is left with them.
-/// Where each warp takes a round it is a program of its own, which waits for nobody.
+/// The blocks of a cluster take an iteration each, in the outermost block of code. What they keep they leave in
+/// everybody's shared memory, and all go on side by side until the last such loop; what that one keeps is left in the
+/// first block's, which goes on alone if there is more to do. Blocks are known to be there before anything is left with
+/// them. Where each warp takes an iteration it is a program of its own, which waits for nobody.
 void Renderer::parallel(const Inst& i) {
   const Block& body = i.blocks[0];
-  const bool first = rounds_begun_++ == 0, last = rounds_begun_ == parallel_loops_;
+  const bool first = iterations_begun_++ == 0, last = iterations_begun_ == parallel_loops_;
   if (first)
-    add(fmt::format("const i64 rank = {};", rounds_ == 1    ? "cluster_rank()"
-                                            : cluster_ == 1 ? "t >> 5"
+    add(fmt::format("const i64 rank = {};", iterations_ == 1 ? "cluster_rank()"
+                                            : cluster_ == 1  ? "t >> 5"
                                             : !left_lines_.empty()
                                                 ? fmt::format("cluster_rank() + (t >> 5) * {}", cluster_)
-                                                : fmt::format("cluster_rank() * {} + (t >> 5)", rounds_)));
+                                                : fmt::format("cluster_rank() * {} + (t >> 5)", iterations_)));
   if (first && cluster_ > 1 && local_bytes_ > 0 && left_lines_.empty()) add("cluster_wait();");
   name(body.arguments[0], "rank");
-  round_ = last ? Round::last : Round::before_others;
-  if (rounds_ == 1) block(body);
+  iteration_ = last ? Iteration::last : Iteration::before_others;
+  if (iterations_ == 1) block(body);
   else by_warps(body);
-  round_ = Round::none;
+  iteration_ = Iteration::none;
   const bool ends = last && &i + 2 == kernel_.body.insts.data() + kernel_.body.insts.size();  // but for the yield
   if (!left_lines_.empty()) gather_lines();
   else if (!ends) add("cluster_arrive(), cluster_wait();");
@@ -297,7 +297,7 @@ void Renderer::by_warps(const Block& body) {
   sync_ = "SYNC";
   const int64_t bytes = (exchange_bytes_ + 15) / 16 * 16;
   threads_ = block_threads;
-  exchange_bytes_ = std::max(block_exchange, bytes * rounds_);
+  exchange_bytes_ = std::max(block_exchange, bytes * iterations_);
   const std::string inside = std::exchange(body_, std::move(before));
   shared_end_ = std::string::npos;
   add("const int block_t = t;");
@@ -451,7 +451,7 @@ void Renderer::on_lane(const Block& block, const std::vector<std::string>& targe
 }
 
 std::string Renderer::signature(const std::string& symbol) const {
-  const std::string_view fixed = rounds_ == 1 ? "const " : "";
+  const std::string_view fixed = iterations_ == 1 ? "const " : "";
   std::string text =
       fmt::format("FN void {}_body({}int t, u8* {}shared, const i64 program, const bool early", symbol, fixed, fixed);
   for (size_t k = 0; k < kernel_.params.size(); ++k)

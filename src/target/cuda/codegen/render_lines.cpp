@@ -1,7 +1,7 @@
-// Parallel loops whose rounds leave a line each in a local buffer, which is reduced behind the loop (sums of columns):
-// warps take the rounds. A block puts the lines of its warps together first, so that one line a block travels through
-// the cluster. Rounds are dealt out so that this is the order of the reduction (kernel/tile.h): the highest bits of a
-// round's number are its warp's.
+// Parallel loops whose iterations leave a line each in a local buffer, which is reduced behind the loop (sums of
+// columns): warps take the iterations. A block puts the lines of its warps together first, so that one line a block
+// travels through the cluster. Iterations are distributed so that this is the order of the reduction (kernel/tile.h):
+// the highest bits of a round's number are its warp's.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -28,16 +28,16 @@ void visit_all(const Block& block, const Visit& visit) {
 }  // namespace
 
 /// By local buffer the elements of a line; nothing where the kernel does anything else with any of them.
-std::map<Ref, int64_t> Renderer::lines_of_rounds(const kernel::Inst& loop, int rounds) const {
+std::map<Ref, int64_t> Renderer::lines_of_iterations(const kernel::Inst& loop, int iterations) const {
   std::map<Ref, int64_t> lines;
-  const Value round = loop.blocks[0].arguments[0];
-  std::map<Value, int64_t> times;  // by a scalar: what the round's number is multiplied by
+  const Value iteration = loop.blocks[0].arguments[0];
+  std::map<Value, int64_t> times;  // by a scalar: what the iteration's number is multiplied by
   std::map<Value, int> uses;
   visit_all(kernel_.body, [&](const kernel::Inst& i) {
     for (Value v : i.args) ++uses[v];
   });
   for (const kernel::Inst& i : loop.blocks[0].insts) {
-    if (i.op == Op::scalar && i.scalar_op == kernel::ScalarOp::mul && i.args[0] == round)
+    if (i.op == Op::scalar && i.scalar_op == kernel::ScalarOp::mul && i.args[0] == iteration)
       if (const auto n = numbers_.find(i.args[1]); n != numbers_.end()) times[i.results[0]] = n->second;
     if (i.op == Op::store && is_local(i.ref) && type(i.args[0]).rank() == 1 && times.contains(i.args[1]) &&
         times[i.args[1]] == type(i.args[0]).size())
@@ -54,7 +54,7 @@ std::map<Ref, int64_t> Renderer::lines_of_rounds(const kernel::Inst& loop, int r
     ++seen[i.ref];
     if (i.op == Op::store) return;
     const int64_t width = lines[i.ref];
-    const bool whole = i.op == Op::load && i.type.dims == std::vector<int64_t>{rounds, width} &&
+    const bool whole = i.op == Op::load && i.type.dims == std::vector<int64_t>{iterations, width} &&
                        i.strides == std::vector<int64_t>{width, 1} && numbers_.contains(i.args[0]) &&
                        numbers_.at(i.args[0]) == 0 &&
                        std::all_of(i.args.begin() + 1, i.args.end(), [](Value v) { return v == kernel::no_value; });
@@ -69,7 +69,7 @@ std::map<Ref, int64_t> Renderer::lines_of_rounds(const kernel::Inst& loop, int r
 
 /// Those of the warps, and behind them in the first block those of all blocks.
 int64_t Renderer::line_elements(Ref ref) const {
-  return (rounds_ + (cluster_ > 1 ? cluster_ : 0)) * left_lines_.at(ref);
+  return (iterations_ + (cluster_ > 1 ? cluster_ : 0)) * left_lines_.at(ref);
 }
 
 std::string Renderer::line_of_warp(Ref ref) const {
@@ -94,10 +94,10 @@ void Renderer::gather_lines() {
   add("cluster_wait();");
   for (const auto& [ref, width] : left_lines_) {
     open(fmt::format("for (int k = t; k < {}; k += {})", width, threads_));
-    fold_lines(buffer(ref), width, rounds_, dtype_of(ref), line_folds_.at(ref));
+    fold_lines(buffer(ref), width, iterations_, dtype_of(ref), line_folds_.at(ref));
     const int64_t offset = local_offsets_[static_cast<size_t>(ref) - kernel_.params.size()];
     add(fmt::format("(({}*)(in_block(locals, 0) + {}))[(cluster_rank() + {}) * {} + k] = x[0];", memory_type(ref),
-                    offset, rounds_, width));
+                    offset, iterations_, width));
     close();
   }
   add("cluster_arrive(), cluster_wait();");
@@ -112,8 +112,8 @@ void Renderer::fold_of_lines(const kernel::Inst& inst, Ref ref) {
   open(fmt::format("EACH (int r = 0; r < {}; ++r)", to.registers()));
   add(fmt::format("const int k = {};",
                   to.ragged() ? fmt::format("imin<int>({}, {})", to.element("r"), to.size - 1) : to.element("r")));
-  const std::string first = cluster_ == 1 ? buffer(ref) : fmt::format("({} + {})", buffer(ref), rounds_ * width);
-  fold_lines(first, width, cluster_ == 1 ? rounds_ : cluster_, dtype_of(ref), inst.reducer);
+  const std::string first = cluster_ == 1 ? buffer(ref) : fmt::format("({} + {})", buffer(ref), iterations_ * width);
+  fold_lines(first, width, cluster_ == 1 ? iterations_ : cluster_, dtype_of(ref), inst.reducer);
   add(fmt::format("{}[r] = x[0];", fresh(inst.results[0])));
   close();
 }

@@ -77,7 +77,7 @@ void Renderer::matmul_source(const MatmulSide& s) {
 /// In `fill`: the chunks of the next piece, which begins at `k` and goes to `slot`.
 void Renderer::matmul_copy(const MatmulSide& s, int64_t offset) {
   const std::string n = s.name;
-  const int64_t at_once = threads_ / s.chunks(), rounds = std::max<int64_t>(1, s.lines() / at_once);
+  const int64_t at_once = threads_ / s.chunks(), iterations = std::max<int64_t>(1, s.lines() / at_once);
   const std::string enough =
       s.lines() < at_once ? fmt::format("if ({}_line < {}) ", n, s.lines()) : "";  // powers of two, all of them
   const std::string line = fmt::format("({}_line + i * {})", n, at_once),
@@ -96,10 +96,10 @@ void Renderer::matmul_copy(const MatmulSide& s, int64_t offset) {
       add(fmt::format("const int {}_bytes = imax(0, imin(16, ({} - {}_chunk * {}) * {}));", n, inner_end, n, s.per(),
                       s.dtype.size()));
     if (!line_end.empty()) bytes = fmt::format("{} < {} ? {} : 0", line, line_end, bytes);
-    add(fmt::format("{}EACH (int i = 0; i < {}; ++i) copy_async({}, {}{});", enough, rounds, to, from,
+    add(fmt::format("{}EACH (int i = 0; i < {}; ++i) copy_async({}, {}{});", enough, iterations, to, from,
                     bytes == "16" ? "" : ", " + bytes));
   } else {
-    open(fmt::format("{}_Pragma(\"unroll 1\") for (int i = 0; i < {}; ++i)", enough, rounds));
+    open(fmt::format("{}_Pragma(\"unroll 1\") for (int i = 0; i < {}; ++i)", enough, iterations));
     add(fmt::format("alignas(16) {} x[{}];", memory_type(s.ref), s.per()));
     std::string guard;
     if (!line_end.empty()) guard = fmt::format("{} < {}", line, line_end);

@@ -39,12 +39,13 @@ bool Renderer::in_shares(Ref ref) const {
   return cluster_ > 1 && is_local(ref) && kernel_.locals[static_cast<size_t>(ref) - kernel_.params.size()].share > 0;
 }
 
-/// Where a store goes: in a round, to the first block's memory, or to that of the block with the number `to`.
+/// Where a store goes: in an iteration, to the first block's memory, or to that of the block with the number `to`.
 std::string Renderer::stored_buffer(Ref ref) const {
-  if (round_ != Round::none && left_lines_.contains(ref)) return line_of_warp(ref);
-  if (round_ == Round::none || !is_local(ref) || in_shares(ref)) return buffer(ref);
+  if (iteration_ != Iteration::none && left_lines_.contains(ref)) return line_of_warp(ref);
+  if (iteration_ == Iteration::none || !is_local(ref) || in_shares(ref)) return buffer(ref);
   const int64_t offset = local_offsets_[static_cast<size_t>(ref) - kernel_.params.size()];
-  return fmt::format("(({}*)(in_block(locals, {}) + {}))", memory_type(ref), round_ == Round::last ? "0" : "t", offset);
+  return fmt::format("(({}*)(in_block(locals, {}) + {}))", memory_type(ref), iteration_ == Iteration::last ? "0" : "t",
+                     offset);
 }
 
 /// Where the elements of a tile lie: text of the address and of the guard of one element, and whether chunks of `vec`
@@ -276,9 +277,9 @@ void Renderer::store(const Inst& inst) {
   const std::string p = stored_buffer(inst.ref);
   const Spread spread = spread_of(value);
   const Slice s = slice(inst, tile, 2, spread);
-  const bool for_all = round_ == Round::before_others && is_local(inst.ref) && !in_shares(inst.ref);
+  const bool for_all = iteration_ == Iteration::before_others && is_local(inst.ref) && !in_shares(inst.ref);
   check(!for_all || tile.rank() == 0, "cuda render",
-        "a round leaves more than a number to the rounds of the next loop");
+        "an iteration leaves more than a number to the iterations of the next loop");
   if (tile.rank() == 0)
     return add(fmt::format("if (t {} {}) {}[{}] = {};", for_all ? "<" : "==", for_all ? cluster_ : 0, p, s.address,
                            at(value)));

@@ -387,8 +387,8 @@ void Renderer::dot(const Inst& inst) {
     const std::string product[] = {expression(kernel::ScalarOp::mul, dtype, std::span(args, 2)), sum};
     return expression(kernel::ScalarOp::add, dtype, product);
   };
-  const int64_t round = static_cast<int64_t>(threads_) * s.vec;
-  if (!s.ragged() && !s.repeated() && round % columns == 0 && columns % s.vec == 0) {
+  const int64_t chunk = static_cast<int64_t>(threads_) * s.vec;
+  if (!s.ragged() && !s.repeated() && chunk % columns == 0 && columns % s.vec == 0) {
     // A thread's chunks lie below each other: it reads its columns of the right side once, and one element of the left
     // side for each chunk.
     const std::string column = "c" + std::to_string(result), row = "r" + std::to_string(result);
@@ -398,7 +398,7 @@ void Renderer::dot(const Inst& inst) {
     add(fmt::format("{} y[{}];", type_name(b.dtype), s.vec));
     add(fmt::format("EACH (int j = 0; j < {}; ++j) y[j] = {}[k * {} + {} + j];", s.vec, right, columns, column));
     open(fmt::format("EACH (int c = 0; c < {}; ++c)", s.registers() / s.vec));
-    add(fmt::format("const {} x = {}[({} + c * {}) * {} + k];", type_name(a.dtype), left, row, round / columns, depth));
+    add(fmt::format("const {} x = {}[({} + c * {}) * {} + k];", type_name(a.dtype), left, row, chunk / columns, depth));
     const std::string sum = fmt::format("{}[c * {} + j]", fresh(result), s.vec);
     add(fmt::format("EACH (int j = 0; j < {}; ++j) {} = {};", s.vec, sum, next("x", "y[j]", sum)));
     close();

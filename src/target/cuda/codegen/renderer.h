@@ -27,7 +27,7 @@ class Renderer {
   void choose_threads();
   void survey(const kernel::Block& block);
   void survey_loop(const Inst& loop);
-  void deal_rounds();
+  void distribute_iterations();
   bool walks() const { return walked_ > 0 && walked_ == largest_tile_; }
   bool walks_long_rows() const { return walks() && walked_ > 1024; }
   int vec_of_long_rows() const;
@@ -44,7 +44,7 @@ class Renderer {
   void parallel(const Inst& inst);
   void by_warps(const kernel::Block& body);
   bool dealt_out(const Inst& inst) const {
-    return inst.op == kernel::Op::loop && inst.parallel && cluster_ * rounds_ > 1;
+    return inst.op == kernel::Op::loop && inst.parallel && cluster_ * iterations_ > 1;
   }
   bool reads_scratch(const kernel::Block& block) const;
   void when(const Inst& inst);
@@ -138,7 +138,7 @@ class Renderer {
   void sync() { add(std::string(sync_)); }
 
   // render_lines.cpp
-  std::map<kernel::Ref, int64_t> lines_of_rounds(const Inst& loop, int rounds) const;
+  std::map<kernel::Ref, int64_t> lines_of_iterations(const Inst& loop, int iterations) const;
   int64_t line_elements(kernel::Ref ref) const;
   std::string line_of_warp(kernel::Ref ref) const;
   void fold_lines(const std::string& first, int64_t width, int count, Dtype dtype, kernel::Reducer reducer);
@@ -167,16 +167,16 @@ class Renderer {
   Variant variant_;
   Features features_;
   int threads_ = 32, vec_ = 4, programs_ = 1;
-  enum class Round : uint8_t { none, before_others, last };
+  enum class Iteration : uint8_t { none, before_others, last };
   int cluster_ = 1;                 // blocks of a program
-  int rounds_ = 1;                  // of its parallel loop that a block takes: one a warp
+  int iterations_ = 1;              // of its parallel loop that a block takes: one a warp
   std::string_view sync_ = "SYNC";  // the barrier of those who work on one tile
   std::map<kernel::Ref, int64_t>
-      left_lines_;                           // local buffers in which its rounds leave a line each: the elements of one
+      left_lines_;  // local buffers in which its iterations leave a line each: the elements of one
   std::map<Value, kernel::Ref> line_loads_;  // what such a buffer is loaded as, to be reduced
   std::map<kernel::Ref, kernel::Reducer> line_folds_;
-  int parallel_loops_ = 0, rounds_begun_ = 0;
-  Round round_ = Round::none;  // of the parallel loop that is being rendered
+  int parallel_loops_ = 0, iterations_begun_ = 0;
+  Iteration iteration_ = Iteration::none;  // of the parallel loop that is being rendered
   int64_t exchange_bytes_ = 0, local_bytes_ = 0;
   std::vector<int64_t> local_offsets_;
   std::string body_;

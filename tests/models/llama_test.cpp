@@ -144,9 +144,9 @@ TEST_CASE("what a GPU is given for a token writes what the CPU writes") {
     const auto expected = written(*model);
     CHECK(std::set<int32_t>(expected.begin(), expected.end()).size() > 8);
     static weft::test::SimtTarget many;
-    static weft::test::SimtTarget together(8);
+    static weft::test::SimtTarget clusters(8);
     target::Target& before = compiler::default_target();
-    for (target::Target* target : {static_cast<target::Target*>(&many), static_cast<target::Target*>(&together)}) {
+    for (target::Target* target : {static_cast<target::Target*>(&many), static_cast<target::Target*>(&clusters)}) {
       compiler::set_default_target(*target);
       const auto got = written(*model);
       compiler::set_default_target(before);

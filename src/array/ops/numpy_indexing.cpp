@@ -120,11 +120,11 @@ array gathered(const array& a, const Plan& plan, const StreamOrDevice& s) {
   const array cut = basic(a, plan);  // integers leave axes of length 1
   std::vector<array> positions;
   std::vector<int> axes;
-  bool together = true;
+  bool adjacent = true;
   for (size_t k = 0; k < plan.entries.size(); ++k) {
     const Entry& e = plan.entries[k];
     if (e.kind != Entry::Kind::gather && e.kind != Entry::Kind::index) continue;
-    if (!axes.empty() && axes.back() != static_cast<int>(k) - 1) together = false;
+    if (!axes.empty() && axes.back() != static_cast<int>(k) - 1) adjacent = false;
     axes.push_back(static_cast<int>(k));
     positions.push_back(e.positions ? *e.positions : array(0));
     if (e.positions && cut.shape()[k] == 0 && num_elements(e.positions->shape()) > 0)
@@ -144,7 +144,7 @@ array gathered(const array& a, const Plan& plan, const StreamOrDevice& s) {
   std::vector<int64_t> ones;
   for (int axis : axes) ones.push_back(lead + axis);
   const graph::Value front = graph::squeeze(taken.value(), ones);
-  if (!together) return array(front);
+  if (!adjacent) return array(front);
   std::vector<int64_t> order;  // moves the gathered axes back between the axes before and after them
   for (int64_t k = 0; k < axes[0]; ++k) order.push_back(lead + k);
   for (int64_t k = 0; k < lead; ++k) order.push_back(k);

@@ -235,7 +235,7 @@ bool share_columns(RowSchedule& s, const Ir& ir, const Grouping& grouping, const
   ColumnParts shared = parts_of_columns(length, s.lane_extent, target);
   while (shared.parts > 1 && shared.parts * shared.width * bytes > most_part_bytes) shared.parts /= 2;
   if (shared.parts == 1) return false;
-  s.together = shared.parts;
+  s.cluster = shared.parts;
   s.width = s.block = shared.width;
   return true;
 }
@@ -386,7 +386,7 @@ std::vector<Candidate> candidates_of(const Survey& survey, const std::vector<Dom
   return candidates;
 }
 
-/// Long rows: blocks of threads that work together take a part each.
+/// Long rows: blocks of a cluster take a part each.
 void share_row(RowSchedule& s, const Survey& survey, const Ir& ir, const Grouping& grouping, const Group& group,
                int64_t rows, const target::Target& target) {
   int64_t bytes = 1;
@@ -395,10 +395,10 @@ void share_row(RowSchedule& s, const Survey& survey, const Ir& ir, const Groupin
       bytes = std::max<int64_t>(bytes, t.dtype.size());
   const std::vector<int> passes = root_passes(ir, grouping, group);
   if (*std::max_element(passes.begin(), passes.end()) == 0) return;  // read once, by a block: as fast
-  s.together = blocks_of_row(s, rows, bytes, target);
-  if (s.together == 1) return;
+  s.cluster = blocks_of_row(s, rows, bytes, target);
+  if (s.cluster == 1) return;
   // An eighth of a part or so: what is left behind the last whole tile costs as much as a tile.
-  const int64_t part = s.lane_extent / s.together;
+  const int64_t part = s.lane_extent / s.cluster;
   s.width = std::clamp<int64_t>(power_of_two_at_least(part) / 8, 2048, 4096);
   s.block = s.width;
 }

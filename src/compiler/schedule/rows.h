@@ -31,7 +31,7 @@ struct RowSchedule {
   int64_t lane_extent = 1;  // of those axes together, symbols at their bounds
   int64_t width = 1;        // lanes of a tile
   int64_t block = 1;        // map: lane elements of one program
-  int64_t together = 1;     // row: blocks of threads that take a part of the row each; column: warps, of one or several
+  int64_t cluster = 1;      // row: blocks of threads that take a part of the row each; column: warps, of one or several
                             // such blocks, that take a part of what is reduced each
   int64_t rows = 0;         // row, of GEMVs: rows of the matrix that a program goes through side by side
   bool dynamic =

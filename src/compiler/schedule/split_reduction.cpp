@@ -15,7 +15,7 @@ namespace weft::compiler {
 
 namespace {
 
-constexpr int64_t programs_wanted = 2048, most_programs = 8192, programs_together = 128;
+constexpr int64_t programs_wanted = 2048, most_programs = 8192, programs_of_clusters = 128;
 // Of a reduction along rows that the rows' kernel may take in (group_columns.cpp).
 constexpr int64_t least_columns = 64, most_columns = 8192;
 constexpr int64_t least_rows = 256, least_rows_of_part = 8;
@@ -93,7 +93,7 @@ int64_t parts_of_rows(const Run& run, int64_t columns) {
 class Splitter : Rewriter {
  public:
   Splitter(Ir ir, const target::Target* target)
-      : Rewriter(std::move(ir)), target_(target), together_(target ? target->machine().max_cluster : 1),
+      : Rewriter(std::move(ir)), target_(target), max_cluster_size_(target ? target->machine().max_cluster : 1),
         users_(users(from_)), of_rows_(row_values(from_)), outputs_(from_.outputs.begin(), from_.outputs.end()) {
     const std::vector<int> handed = handed_out(from_);
     for (int id = 0; id < from_.size(); ++id)
@@ -180,7 +180,8 @@ class Splitter : Rewriter {
     const int64_t kept = volume(node.type.shape);
     const bool beside_rows = id >= 0 && run.first == 0 && !run.innermost && run.length >= least_rows &&
                              kept >= least_columns && kept <= most_columns && reduces_row_value(from_, of_rows_, id);
-    if (id >= 0 && run.innermost && together_ > 1 && kept * together_ >= programs_together && of_whole_row(id))
+    if (id >= 0 && run.innermost && max_cluster_size_ > 1 && kept * max_cluster_size_ >= programs_of_clusters &&
+        of_whole_row(id))
       return add(std::move(node));
     const bool with_matmul =
         run.first == 0 && !run.innermost && run.length % kernel::rows_of_a_sum == 0 && of_matmul(node.inputs[0]);
@@ -269,7 +270,7 @@ class Splitter : Rewriter {
   }
 
   const target::Target* const target_;  // null where nothing is cut
-  const int64_t together_;
+  const int64_t max_cluster_size_;
   const Users users_;
   const std::vector<bool> of_rows_;  // row values (rewrite/row_reductions.h)
   const std::set<int> outputs_;

@@ -71,15 +71,15 @@ Value product_beside(const Value& factors, const Value& keys, bool behind) {
         const Value other = part(v, behind ? far : 0, n - far);
         return select(same, other, full_like(other, 1));
       };
-  const auto put_together = [&](const Value& without, const Value& with) {
+  const auto combined = [&](const Value& without, const Value& with) {
     return behind ? concat({with, without}, 0) : concat({without, with}, 0);
   };
   Value product = factors;
   for (int64_t far = 1; far < n; far *= 2) {
     const Value own = part(product, behind ? 0 : far, n - far), alone = part(product, behind ? n - far : 0, far);
-    product = put_together(alone, own * neighbours(product, far));
+    product = combined(alone, own * neighbours(product, far));
   }
-  return put_together(full({1}, factors.dtype(), Number::of_real(1)), neighbours(product, 1));
+  return combined(full({1}, factors.dtype(), Number::of_real(1)), neighbours(product, 1));
 }
 
 Value without_division(const Operands& f, const Axes& axes) {

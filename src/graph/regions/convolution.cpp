@@ -92,11 +92,11 @@ Value forward_body(const Value& x, const Value& w, const ConvolutionForm& form) 
   over_w.push_back(static_cast<int64_t>(space + 2));
   const Value parts = dot(grouped(seen, static_cast<size_t>(channels), form.groups), grouped(w, 0, form.groups), over_x,
                           over_w, {channels}, {0});
-  const Value together = moved(parts, 0, space + 1);  // [N, o…, G, O / G]
-  Shape shape = together.shape();
+  const Value joined = moved(parts, 0, space + 1);  // [N, o…, G, O / G]
+  Shape shape = joined.shape();
   shape.pop_back();
   shape.back() = w.shape()[0];
-  return reshape(together, shape);
+  return reshape(joined, shape);
 }
 
 /// [O, k…, C / G] from windows and g, the dot over examples and positions.

@@ -219,7 +219,7 @@ TEST_CASE("sources that are rendered for a GPU give the interpreter's bits, thre
   check_bits(host, interpreted, cases());
 }
 
-TEST_CASE("blocks that work together on a row give the interpreter's bits") {
+TEST_CASE("blocks of a cluster on a row give the interpreter's bits") {
   if (!can_compile()) return;
   weft::test::HostCuda host(4);
   Interpreted interpreted(4);

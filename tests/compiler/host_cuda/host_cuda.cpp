@@ -162,7 +162,7 @@ class HostExecutable final : public target::Executable {
     bool aligned = true;
     for (const target::Segment& s : segments)
       for (const void* p : s.buffers) aligned = aligned && reinterpret_cast<uintptr_t>(p) % 16 == 0;
-    if (segments.size() > 1 && segments.size() <= most_segments) return run_together(segments, aligned);
+    if (segments.size() > 1 && segments.size() <= most_segments) return run_clusters(segments, aligned);
     for (const target::Segment& s : segments) {
       std::vector<void*> buffers(s.buffers.begin(), s.buffers.end());
       library_->entry(number_, {aligned, 1})(buffers.data(), s.symbols.data(), s.grid);
@@ -171,7 +171,7 @@ class HostExecutable final : public target::Executable {
 
  private:
   /// The table that an entry of several segments is given: see render.h.
-  void run_together(std::span<const target::Segment> segments, bool aligned) const {
+  void run_clusters(std::span<const target::Segment> segments, bool aligned) const {
     std::vector<int64_t> table(2 + most_segments * (row_ + 1), 0);
     table[0] = static_cast<int64_t>(segments.size());
     int64_t grid = 0;

@@ -134,29 +134,29 @@ static bool turn_of(int block) {
   if (blocks.size() > 1) std::memcpy(own().shared.data(), memory, sizeof memory);
   return left;
 }
-static void run(void (*entry)(), int of_block, i64 grid, int together) {
+static void run(void (*entry)(), int of_block, i64 grid, int cluster_size) {
   kernel = entry, threads = of_block;
-  blocks.resize(static_cast<size_t>(together));
-  for (size_t k = fibers.size(); k < static_cast<size_t>(threads * together); ++k) {
+  blocks.resize(static_cast<size_t>(cluster_size));
+  for (size_t k = fibers.size(); k < static_cast<size_t>(threads * cluster_size); ++k) {
     Fiber& f = fibers.emplace_back();
     getcontext(&f.context);
     f.context.uc_stack = {f.stack.data(), 0, f.stack.size()};
     f.context.uc_link = nullptr;
     makecontext(&f.context, thread_main, 0);
   }
-  for (i64 first = 0; first < grid; first += together) {
-    cluster = {threads * together};
+  for (i64 first = 0; first < grid; first += cluster_size) {
+    cluster = {threads * cluster_size};
     for (Block& b : blocks) {
       b.all = {threads};
       for (Meeting& w : b.warps) w = {32};
       std::memset(b.turn, 0, sizeof b.turn);
-      b.shared.assign(together > 1 ? sizeof memory : 0, 0xa5);
+      b.shared.assign(cluster_size > 1 ? sizeof memory : 0, 0xa5);
     }
     for (Fiber& f : fibers) f.done = false;
     std::memset(memory, 0xa5, sizeof memory);
     for (bool left = true; left;) {
       left = false;
-      for (int k = 0; k < together; ++k) {
+      for (int k = 0; k < cluster_size; ++k) {
         blockIdx.x = static_cast<int>(first + k);
         left = turn_of(k) || left;
       }

@@ -1,5 +1,5 @@
 // Attention of one query that enters the newest key and value into its cache: one launch with what makes the query and
-// that row, shared by blocks that work together. The kernels are tile IR like any other, so the CPU's code generator
+// that row, shared by blocks of a cluster. The kernels are tile IR like any other, so the CPU's code generator
 // runs them here.
 #include <random>
 

@@ -53,8 +53,8 @@ Graph norm_of_sum(int64_t rows, int64_t columns, Dtype t) {
   return {{x, y, w, b}, {layer_norm(x + y, w, b, 1e-5)}};
 }
 
-int64_t asked_by(const Graph& g, int64_t bytes, int64_t together = 1) {
-  Gpu gpu(bytes, together);
+int64_t asked_by(const Graph& g, int64_t bytes, int64_t cluster_size = 1) {
+  Gpu gpu(bytes, cluster_size);
   build({g, {}, {}}, gpu);
   return gpu.asked;
 }
@@ -63,15 +63,15 @@ int64_t asked_by(const Graph& g, int64_t bytes, int64_t together = 1) {
 
 TEST_CASE("no row asks for more shared memory than a block may have") {
   for (const int64_t bytes : {99 << 10, 163 << 10, 227 << 10})
-    for (const int64_t together : {1, 8})
+    for (const int64_t cluster_size : {1, 8})
       for (const Dtype t : {bfloat16, float32, float64})
         for (const int64_t columns : {3000, 11000, 14000, 24000, 26000, 28000, 50000})
           for (const auto make : {softmax_of, norm_of_sum}) {
             CAPTURE(bytes);
-            CAPTURE(together);
+            CAPTURE(cluster_size);
             CAPTURE(t);
             CAPTURE(columns);
-            CHECK(asked_by(make(600, columns, t), bytes, together) <= bytes);
+            CHECK(asked_by(make(600, columns, t), bytes, cluster_size) <= bytes);
           }
 }
 

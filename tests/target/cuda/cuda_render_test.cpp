@@ -105,8 +105,7 @@ TEST_CASE("several segments of one launch take their arguments from a table") {
   CHECK(!cuda::compile(std::string(cuda::prelude) + text, "sm_100a").empty());
 }
 
-TEST_CASE(
-    "blocks that work together compute what rests on constants alone before they wait for the kernel before them") {
+TEST_CASE("blocks of a cluster compute what rests on constants alone before they wait for the kernel before them") {
   Builder b("angles");
   const Ref position = b.param("place", float32, false), x = b.param("x", float32, false),
             y = b.param("y", float32, true), parts = b.local(float32, 4 * 64);

@@ -33,13 +33,13 @@ using kernel::Value;
 namespace {
 
 constexpr int64_t tile_elements = 1024;           // 16 registers of each of 64 threads: of many programs
-constexpr int64_t tile_elements_together = 2048;  // where a head is shared by blocks
+constexpr int64_t cluster_tile_elements = 2048;   // where a head is shared by blocks
 constexpr int64_t tile_elements_of_a_warp = 512;  // where each of their warps has tiles of its own: with 32 iterations
                                                   // what is left to the end is a warp's as well
-constexpr int64_t warps_together = 4;
+constexpr int64_t warps_of_block = 4;
 constexpr int64_t few_blocks = 128;  // of more, which have not a multiprocessor each, the registers of such warps keep
                                      // the kernels around them from beginning early
-constexpr int64_t fewest_keys_together = 128;  // of fewer one block makes as short work
+constexpr int64_t least_keys_of_cluster = 128;  // of fewer one block makes as short work
 
 class AttentionRow : AttentionTiles {
  public:
@@ -70,9 +70,9 @@ class AttentionRow : AttentionTiles {
   void finish_nothing();
   void join();
   void join_iterations(kernel::Ref largest, kernel::Ref sums, kernel::Ref rows, int64_t iterations);
-  bool shared() const { return cx_.target.machine().cluster > 1 && plan_.tk.bound() >= fewest_keys_together; }
+  bool shared() const { return cx_.target.machine().cluster > 1 && plan_.tk.bound() >= least_keys_of_cluster; }
   int64_t warps_for_block() const {
-    return batches() * cx_.target.machine().cluster <= few_blocks ? warps_together : 1;
+    return batches() * cx_.target.machine().cluster <= few_blocks ? warps_of_block : 1;
   }
   int64_t iterations_for_head() const;
   void share_head(Value end, int64_t iterations, const std::function<void()>& own);
@@ -304,7 +304,7 @@ Lowered AttentionRow::run() {
   value_wide_ = static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(plan_.value_width)));
   const int64_t elements = !shared()               ? tile_elements
                            : warps_for_block() > 1 ? tile_elements_of_a_warp
-                                                   : tile_elements_together;
+                                                   : cluster_tile_elements;
   rows_ = std::max<int64_t>(1, elements / std::max(wide_, value_wide_));
   rows_ = std::min(rows_, static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(plan_.tk.bound()))));
   const double pairs = static_cast<double>(batches()) * static_cast<double>(plan_.tk.bound());

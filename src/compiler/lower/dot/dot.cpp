@@ -25,19 +25,19 @@ Value DotLowering::batch_offset(Value batch, const std::vector<int64_t>& strides
 }
 
 /// program id → batch, and the first row and column of its tile.
-void DotLowering::tiles(int64_t bm, int64_t bn, Value& m0, Value& n0, int64_t together) {
+void DotLowering::tiles(int64_t bm, int64_t bn, Value& m0, Value& n0, int64_t group) {
   int64_t tiles_m = (d_.m + bm - 1) / bm, tiles_n = (d_.n + bn - 1) / bn, batches = 1;
   for (int64_t n : d_.batch) batches *= n;
   grid_ = batches * tiles_m * tiles_n;
   Value pid = b_.program_id(), tm, tn;
   const auto over = [&](Value v, int64_t n) { return b_.scalar(ScalarOp::floordiv, {v, b_.index(n)}); };
   const auto left = [&](Value v, int64_t n) { return b_.scalar(ScalarOp::mod, {v, b_.index(n)}); };
-  if (together > 1 && tiles_m > 1 && tiles_n > 1) {
+  if (group > 1 && tiles_m > 1 && tiles_n > 1) {
     batch_ = over(pid, tiles_m * tiles_n);
     const Value in_batch = left(pid, tiles_m * tiles_n),
-                first = b_.mul(over(in_batch, together * tiles_n), b_.index(together)),
-                in_group = left(in_batch, together * tiles_n);
-    const Value height = b_.min(b_.index(together), b_.sub(b_.index(tiles_m), first));
+                first = b_.mul(over(in_batch, group * tiles_n), b_.index(group)),
+                in_group = left(in_batch, group * tiles_n);
+    const Value height = b_.min(b_.index(group), b_.sub(b_.index(tiles_m), first));
     tm = b_.add(first, b_.scalar(ScalarOp::mod, {in_group, height}));
     tn = b_.scalar(ScalarOp::floordiv, {in_group, height});
   } else {

@@ -52,7 +52,7 @@ class DotLowering {
              std::vector<kernel::Value> limits, bool n_first);
   /// `together`: so many rows of tiles alternate, so that programs that run at the same time share rows and columns of
   /// the operands.
-  void tiles(int64_t bm, int64_t bn, kernel::Value& m0, kernel::Value& n0, int64_t together = 1);
+  void tiles(int64_t bm, int64_t bn, kernel::Value& m0, kernel::Value& n0, int64_t group = 1);
   void add_up(const Side& side, kernel::Value first, int64_t count, kernel::Value extent);
   kernel::Value nothing(std::vector<int64_t> dims) {
     return b_.constant(t_, t_ == int32 ? Number::of_int(0) : Number::of_real(0), std::move(dims));

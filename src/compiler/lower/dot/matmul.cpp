@@ -32,7 +32,7 @@ constexpr MatmulTile tiles_of_tf32[] = {
     {64, 64, {32, 4, 32, 32}, 0.7},
 };
 constexpr int64_t line_of_scratch = 8;  // elements that keep the rows of the tile in different banks
-constexpr int64_t tiles_together =
+constexpr int64_t tiles_of_group =
     4;  // rows of tiles that alternate: what runs at the same time then reads less than the second-level cache holds
 
 int64_t tile_bytes(const MatmulTile& t, int64_t size) {
@@ -69,7 +69,7 @@ void DotLowering::matmul_form(bool exchanged) {
   }
   const int64_t bm = tile->rows, bn = tile->columns, pitch = bn + line_of_scratch;
   Value m0, n0;
-  tiles(exchanged ? bn : bm, exchanged ? bm : bn, m0, n0, tiles_together);
+  tiles(exchanged ? bn : bm, exchanged ? bm : bn, m0, n0, tiles_of_group);
   const Side &left = exchanged ? bb_ : a_, &right = exchanged ? a_ : bb_;
   const Value r0 = exchanged ? n0 : m0, c0 = exchanged ? m0 : n0;
   const Dim& row_dim = *(plan_.extents.end() - (exchanged ? 2 : 3));

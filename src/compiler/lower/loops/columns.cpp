@@ -1,6 +1,6 @@
 // Column reductions over much data. A program has a strip of columns, as many as make a run of memory that is read at
 // full speed, and goes through the rows a few at a time; the sums of its columns wait in scratch. The sum of a column
-// has the same order in a strip of any width. Where blocks of threads work together, many warps share a strip.
+// has the same order in a strip of any width. With clusters, many warps share a strip.
 #include <algorithm>
 #include <bit>
 #include <functional>
@@ -139,9 +139,9 @@ std::vector<Value> RowLowering::part_of_columns(Value part, int64_t count) {
 
 /// Warps take a part each of what is reduced (a parallel loop, kernel/tile.h). What they leave is reduced in the order
 /// of the parts.
-void RowLowering::columns_together() {
+void RowLowering::columns_by_warps() {
   kernel::Builder& b = emit_.builder();
-  const int64_t iterations = schedule_.together, width = schedule_.width;
+  const int64_t iterations = schedule_.cluster, width = schedule_.width;
   for (int node : group_.reads) emit_.param(node, false);  // all of them come before the scratch
   std::vector<const Stage*> reductions;
   for (const Stage& stage : stages_) {

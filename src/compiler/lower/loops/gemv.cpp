@@ -148,8 +148,8 @@ void RowLowering::gemv_rows() {
   for (int node : group_.reads) emit_.param(node, false);
   // The matrix comes in before anything else, as it need not be waited for: `together` tiles of each row, of which the
   // first ones are there when the vector is.
-  const int64_t together = std::max<int64_t>(1, loads_at_once / static_cast<int64_t>(numbers.size() * gemvs())),
-                step = together * width, first_part = std::min(step, length);
+  const int64_t unroll = std::max<int64_t>(1, loads_at_once / static_cast<int64_t>(numbers.size() * gemvs())),
+                step = unroll * width, first_part = std::min(step, length);
   const auto limit_at = [&](int64_t at) { return at + width <= length ? no_value : b.index(length - at); };
   std::vector<Scopes> ahead;
   for (int64_t at = 0; at < first_part; at += width) ahead.push_back(matrix_tiles(b.index(at), limit_at(at), numbers));
@@ -172,9 +172,9 @@ void RowLowering::gemv_rows() {
   const int64_t whole = std::max(first_part, length / step * step);
   sums = b.loop(b.index(first_part), b.index(whole), b.index(step), sums, [&](Value at, std::vector<Value> next) {
     std::vector<Scopes> tiles;
-    for (int64_t u = 0; u < together; ++u)
+    for (int64_t u = 0; u < unroll; ++u)
       tiles.push_back(matrix_tiles(b.add(at, b.index(u * width)), no_value, numbers));
-    for (int64_t u = 0; u < together; ++u)
+    for (int64_t u = 0; u < unroll; ++u)
       next =
           gemv_step(b.add(at, b.index(u * width)), no_value, numbers, next, std::move(tiles[static_cast<size_t>(u)]));
     return next;

@@ -107,9 +107,9 @@ Lowered RowLowering::run() {
     rows_of_parts();
     return finish();
   }
-  if (schedule_.together > 1) {
-    if (schedule_.kind == RowClass::row) rows_together();
-    else columns_together();
+  if (schedule_.cluster > 1) {
+    if (schedule_.kind == RowClass::row) rows_by_cluster();
+    else columns_by_warps();
     return finish();
   }
   const bool gemv = side_by_side();
@@ -145,9 +145,8 @@ Lowered RowLowering::run() {
 /// one in strips.
 int64_t RowLowering::reduction_order() const {
   if (!group_.has_reduction()) return 0;
-  if (schedule_.kind == RowClass::column)
-    return strip() > 0 ? -2 : schedule_.together > 1 ? -1 - schedule_.together : -1;
-  return schedule_.width * schedule_.together;
+  if (schedule_.kind == RowClass::column) return strip() > 0 ? -2 : schedule_.cluster > 1 ? -1 - schedule_.cluster : -1;
+  return schedule_.width * schedule_.cluster;
 }
 
 Lowered RowLowering::finish() {
@@ -265,7 +264,7 @@ void RowLowering::inner_loop(int p) {
   hoist(p, {loop_});
   Value count = is_static(serial_) ? b.index(extent_of(serial_)) : emit_.extent(serial_.back().extent);
   const std::vector<Value> start = identities(p);
-  const size_t reductions = start.size(), unroll = reductions > 0 && reads_together(p) ? unroll_of(reductions) : 0;
+  const size_t reductions = start.size(), unroll = reductions > 0 && batches_loads(p) ? unroll_of(reductions) : 0;
   const size_t most_parts = reductions > 0 && is_static(serial_) && extent_of(serial_) >= 16 ? parts_of(reductions) : 1;
   // Additions of several reductions alternate by themselves.
   const size_t parts =
@@ -303,7 +302,7 @@ void RowLowering::inner_loop(int p) {
 
 /// Does an element of the loop take more than one load? What is read alone, one element after the other, is on its way
 /// sooner without turns.
-bool RowLowering::reads_together(int p) {
+bool RowLowering::batches_loads(int p) {
   size_t reads = 0;
   for (const Stage& stage : stages_)
     if (stage.pass == p && stage.root.kind != RootKind::row) reads += reads_of(stage).size();
@@ -467,7 +466,7 @@ void RowLowering::finish_root(const Stage& stage, Value v) {
   v = emit_.rounded(stage.root.node, v);
   emit_.define(stage.root.node, v);
   if (!cx_.stored[static_cast<size_t>(stage.root.node)]) return;
-  if (schedule_.together > 1) late_stores_.emplace_back(&stage, v);
+  if (schedule_.cluster > 1) late_stores_.emplace_back(&stage, v);
   else emit_.store(stage.root.node, stage.root.index, v, false);
 }
 

@@ -48,7 +48,7 @@ class RowLowering {
   void lane_loop(int p);
   void inner_loop(int p);
   size_t parts_of(size_t reductions) const;
-  bool reads_together(int p);
+  bool batches_loads(int p);
   bool sums_products(const Stage& stage) const;
   size_t unroll_of(size_t reductions) const;
   void load_unrolled(int p, const std::vector<std::vector<Stage>>& elements);
@@ -103,11 +103,11 @@ class RowLowering {
   size_t gemvs() const;
   void gemv_rows();
 
-  // lower/loops/rows_cluster.cpp: a row's parts by blocks that work together
+  // lower/loops/rows_cluster.cpp: a row's parts by blocks of a cluster
   int64_t part() const;
   std::vector<kernel::Value> part_loop(int p, kernel::Value first, kernel::Value count);
-  void pass_together(int p, bool first);
-  void rows_together();
+  void pass_by_cluster(int p, bool first);
+  void rows_by_cluster();
 
   // lower/loops/rows_columns.cpp: sums along the rows beside what is computed for each
   void rows_of_parts();
@@ -120,7 +120,7 @@ class RowLowering {
   void strip_passes(int64_t width);
   size_t unroll_of_columns();
   std::vector<kernel::Value> part_of_columns(kernel::Value part, int64_t count);
-  void columns_together();
+  void columns_by_warps();
 
   struct Seen {
     int pass;
@@ -143,7 +143,7 @@ class RowLowering {
   kernel::Value part_count_ = kernel::no_value,
                 scratch_shift_ = kernel::no_value;  // parts of a row: elements of the iteration's; by how much its
                                                     // scratch lies further on than its lanes
-  std::vector<kernel::Ref> sums_;                                    // by stage: a reduction's numbers of all parts
+  std::vector<kernel::Ref> sums_;                   // by stage: a reduction's numbers of all parts
   std::vector<std::pair<const Stage*, kernel::Value>> late_stores_;  // behind the last parallel loop
   std::vector<Kept> kept_;
   std::map<std::pair<int, std::vector<const ix::Node*>>, Seen> seen_;

@@ -19,7 +19,7 @@ constexpr int64_t whole_words = 8;  // elements that a thread may load at once
 
 /// Elements of a part: whole words, the last part's may be fewer.
 int64_t RowLowering::part() const {
-  const int64_t all = schedule_.together * whole_words;
+  const int64_t all = schedule_.cluster * whole_words;
   return (schedule_.lane_extent + all - 1) / all * whole_words;
 }
 
@@ -46,7 +46,7 @@ std::vector<Value> RowLowering::part_loop(int p, Value first, Value count) {
 }
 
 /// One parallel loop: what a pass reduces, by reduction the numbers of all parts.
-void RowLowering::pass_together(int p, bool first) {
+void RowLowering::pass_by_cluster(int p, bool first) {
   kernel::Builder& b = emit_.builder();
   std::vector<const Stage*> reductions;
   std::vector<kernel::Ref> sums;
@@ -55,7 +55,7 @@ void RowLowering::pass_together(int p, bool first) {
     reductions.push_back(&stage);
     sums.push_back(sums_[static_cast<size_t>(&stage - stages_.data())]);
   }
-  const int64_t each = part(), iterations = schedule_.together, last = schedule_.lane_extent - each * (iterations - 1);
+  const int64_t each = part(), iterations = schedule_.cluster, last = schedule_.lane_extent - each * (iterations - 1);
   b.parallel(iterations, [&](Value iteration) {
     emit_.push_scope();
     first_lane_ = b.mul(iteration, b.index(each));
@@ -74,12 +74,12 @@ void RowLowering::pass_together(int p, bool first) {
                                          b.load(sums[k], b.index(0), {iterations}, {1}), 0));
 }
 
-void RowLowering::rows_together() {
+void RowLowering::rows_by_cluster() {
   kernel::Builder& b = emit_.builder();
   find_kept();
   for (const Stage& stage : stages_)
     sums_.push_back(stage.root.kind == RootKind::reduce
-                        ? b.local(compute_dtype(cx_.ir[stage.root.node].type.dtype), schedule_.together)
+                        ? b.local(compute_dtype(cx_.ir[stage.root.node].type.dtype), schedule_.cluster)
                         : -1);
   emit_.bind(program_, outer_.empty() ? b.index(0) : b.program_id());
   bool first = true;
@@ -88,7 +88,7 @@ void RowLowering::rows_together() {
     if (std::none_of(stages_.begin(), stages_.end(),
                      [&](const Stage& s) { return s.pass == p && s.root.kind != RootKind::row; }))
       continue;
-    pass_together(p, std::exchange(first, false));
+    pass_by_cluster(p, std::exchange(first, false));
   }
   row_roots(passes_);
   for (const auto& [stage, v] : late_stores_) emit_.store(stage->root.node, stage->root.index, v, false);

@@ -73,7 +73,7 @@ void RowLowering::find_kept() {
     }
   emit_.pop_scope();
   for (int node : group_.reads) emit_.param(node, false);  // all of them come before the scratch
-  const int64_t elements = scratch_share(), iterations = schedule_.together;
+  const int64_t elements = scratch_share(), iterations = schedule_.cluster;
   const int64_t most = cx_.target.machine().keeps_loads() ? most_kept_bytes(cx_.target) : most_scratch_bytes;
   int64_t bytes = 0;
   std::erase_if(kept_, [&](Kept& kept) {
@@ -88,7 +88,7 @@ void RowLowering::find_kept() {
 
 /// Elements of the row, or of a part of it, in scratch: whole tiles.
 int64_t RowLowering::scratch_share() const {
-  return ((schedule_.together > 1 ? part() : schedule_.lane_extent) + schedule_.width - 1) / schedule_.width *
+  return ((schedule_.cluster > 1 ? part() : schedule_.lane_extent) + schedule_.width - 1) / schedule_.width *
          schedule_.width;
 }
 
@@ -114,7 +114,7 @@ void RowLowering::ask_for_row() {
     return;
   kernel::Builder& b = emit_.builder();
   const int64_t width = schedule_.width;
-  const bool parts = schedule_.together > 1;
+  const bool parts = schedule_.cluster > 1;
   const Value first = parts ? first_lane_ : b.index(0), count = parts ? part_count_ : b.index(schedule_.lane_extent),
               step = b.index(width);
   const Value full = b.mul(b.scalar(kernel::ScalarOp::floordiv, {count, step}), step);

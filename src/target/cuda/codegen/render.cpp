@@ -119,7 +119,7 @@ void Renderer::block(const Block& block) {
   for (size_t k = 0; k < insts.size();) {
     const Inst& i = *insts[k];
     const std::span<const Inst* const> here =
-        std::span(insts).subspan(k, reduced_together(std::span(insts).subspan(k)));
+        std::span(insts).subspan(k, merged_reductions(std::span(insts).subspan(k)));
     k += here.size();
     if (!arrived_ && !dealt_out(i) && waits_for_memory(i)) arrive();
     if (here.size() > 1) reduce_lines(here);
@@ -127,7 +127,7 @@ void Renderer::block(const Block& block) {
   }
 }
 
-/// Where a few blocks of threads work together, what rests on nothing that has to be waited for (angles of a rotation,
+/// Where a few clusters are there, what rests on nothing that has to be waited for (angles of a rotation,
 /// masks) is made while the kernel before ends.
 std::vector<const kernel::Inst*> Renderer::in_order(const Block& block) const {
   std::vector<const Inst*> early, late;

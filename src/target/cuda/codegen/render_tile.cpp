@@ -91,7 +91,7 @@ void Renderer::reduce_lines(std::span<const Inst* const> insts) {
 
 /// How many of the reductions that follow each other have their warps meet at the same barriers: one, or two of the
 /// same kind.
-size_t Renderer::reduced_together(std::span<const Inst* const> insts) const {
+size_t Renderer::merged_reductions(std::span<const Inst* const> insts) const {
   const auto by_warps = [&](const Inst& inst) {
     return inst.op == kernel::Op::reduce && type(inst.args[0]).rank() == 1 &&
            std::min<int64_t>(type(inst.args[0]).size(), threads_) > 32;

@@ -121,7 +121,7 @@ class Renderer {
   void reduce_warps(const Spread& s, Dtype dtype, const std::string& w, int registers, const Combined& combined);
   static bool any_order(kernel::Reducer reducer, Dtype dtype);
   void reduce_lines(std::span<const Inst* const> insts);
-  size_t reduced_together(std::span<const Inst* const> insts) const;
+  size_t merged_reductions(std::span<const Inst* const> insts) const;
   void reduce_rows(const Inst& inst);
   void reduce_columns(const Inst& inst);
   void reduce_plane(const Inst& inst);

@@ -321,7 +321,7 @@ AttentionGraph attention_graph(const AttentionDesc& desc, bool deterministic) {
 
 AttentionSlices attention_slices(const AttentionDesc& desc, size_t most_bytes) {
   AttentionSlices out{desc, 1, 1};
-  const int64_t together = desc.heads / desc.kv_heads;  // heads that share a key head, whose gradients are added up
+  const int64_t group = desc.heads / desc.kv_heads;  // heads that share a key head, whose gradients are added up
   const auto fitting = [&](int64_t heads) {
     return static_cast<int64_t>(static_cast<double>(most_bytes) /
                                 (2.0 * static_cast<double>(heads * desc.queries * desc.keys)));
@@ -329,8 +329,8 @@ AttentionSlices attention_slices(const AttentionDesc& desc, size_t most_bytes) {
   out.each.batch = divisor_up_to(desc.batch, fitting(desc.heads));
   out.batches = desc.batch / out.each.batch;
   if (out.each.batch > 1) return out;
-  out.each.kv_heads = divisor_up_to(desc.kv_heads, fitting(together));
-  out.each.heads = out.each.kv_heads * together;
+  out.each.kv_heads = divisor_up_to(desc.kv_heads, fitting(group));
+  out.each.heads = out.each.kv_heads * group;
   out.heads = desc.kv_heads / out.each.kv_heads;
   return out;
 }

@@ -54,7 +54,8 @@ void Grouper::find_roots() {
   }
   for (int id = 0; id < ir_.size(); ++id) {
     Op op = ir_[id].op;
-    if (op == Op::reduce || op == Op::dot || op == Op::cumulative || writes_operand(op) || is_call(op) || ir_[id].kept)
+    if (op == Op::reduce || op == Op::dot || op == Op::cumulative || writes_operand(op) || is_call(op) ||
+        ir_[id].materialized)
       mark(id);
   }
   std::map<std::string, int> numbers;
@@ -74,7 +75,7 @@ void Grouper::find_roots() {
              (writes_operand(ir_[reader].op) && ir_[reader].inputs[0] == node);
     });
   };
-  const std::vector<int> outputs = handed_out(ir_);
+  const std::vector<int> outputs = escapes(ir_);
   for (const std::vector<int>& results : calls_) {
     if (!is_attention(ir_[results[0]])) continue;
     for (const int id : results)

@@ -47,7 +47,7 @@ class Orderer {
   const Policy& policy_;
   Ordering out_;
   std::vector<std::vector<int>> readers_;     // by node: groups that read it
-  std::vector<int> handed_out_;               // by node: how many outputs lie in its memory
+  std::vector<int> escapes_;                  // by node: how many outputs lie in its memory
   std::vector<std::set<int>> before_, next_;  // by group
   int last_backward_ = -1;                    // the last group that comes before one of a smaller number
   std::vector<int> seen_;                     // by group: the search that last came by
@@ -76,16 +76,16 @@ void Orderer::precede(int first, int second) {
 }
 
 void Orderer::memory() {
-  out_.home.resize(ir_.nodes.size());
-  std::iota(out_.home.begin(), out_.home.end(), 0);
-  out_.stored.assign(ir_.nodes.size(), false);
+  out_.buffer_owner.resize(ir_.nodes.size());
+  std::iota(out_.buffer_owner.begin(), out_.buffer_owner.end(), 0);
+  out_.has_buffer.assign(ir_.nodes.size(), false);
   for (const Group& group : grouping_.groups)
-    for (int node : group.reads) out_.stored[static_cast<size_t>(node)] = true;
+    for (int node : group.reads) out_.has_buffer[static_cast<size_t>(node)] = true;
   for (const Group& group : grouping_.groups)
     if (group.kind != Group::Kind::rows)
-      for (const Root& root : group.roots) out_.stored[static_cast<size_t>(root.node)] = true;
-  handed_out_ = handed_out(ir_);
-  for (int id : ir_.outputs) out_.stored[static_cast<size_t>(output_node(ir_, id))] = true;
+      for (const Root& root : group.roots) out_.has_buffer[static_cast<size_t>(root.node)] = true;
+  escapes_ = escapes(ir_);
+  for (int id : ir_.outputs) out_.has_buffer[static_cast<size_t>(output_node(ir_, id))] = true;
 }
 
 /// Groups are numbered producers first, so that a path leads back to a smaller number only over what came to be since:
@@ -142,7 +142,8 @@ bool Orderer::in_place(int output, int input) {
   const graph::Type &to = ir_[input].type, &from = ir_[output].type;
   const Strides &strides = grouping_.strides[static_cast<size_t>(output)],
                 &given = grouping_.strides[static_cast<size_t>(input)];
-  if (g < 0 || !policy_.update_in_place || from.dtype != to.dtype || out_.home[static_cast<size_t>(output)] != output)
+  if (g < 0 || !policy_.update_in_place || from.dtype != to.dtype ||
+      out_.buffer_owner[static_cast<size_t>(output)] != output)
     return false;
   const bool reshaped = from.shape != to.shape;  // as many elements in the same order
   if (reshaped && (!is_static(from.shape) || !is_static(to.shape) || volume(from.shape) != volume(to.shape) ||
@@ -162,10 +163,10 @@ void Orderer::update(const Update& update) {
   // Another output that is the old value needs a copy of its own: such an input is not overwritten before the end.
   const int node = output_node(ir_, output);
   const bool itself = node == input;
-  const bool passed_on = handed_out_[static_cast<size_t>(input)] > (itself ? 1 : 0);
+  const bool passed_on = escapes_[static_cast<size_t>(input)] > (itself ? 1 : 0);
   if (!passed_on && !itself && in_place(node, input)) {
     int g = grouping_.group_of[static_cast<size_t>(node)];
-    out_.home[static_cast<size_t>(node)] = input;
+    out_.buffer_owner[static_cast<size_t>(node)] = input;
     for (int reader : readers_[static_cast<size_t>(input)])
       if (reader != g) precede(reader, g);
   } else {
@@ -180,16 +181,16 @@ void Orderer::scatters() {
     const int node = overlaid(grouping_.groups[g]);
     if (node < 0) continue;
     const int operand = scatter_operand(node);
-    if (out_.home[static_cast<size_t>(node)] == operand) continue;
+    if (out_.buffer_owner[static_cast<size_t>(node)] == operand) continue;
     const bool only_reader = readers_[static_cast<size_t>(operand)].size() == 1 && !is_leaf(ir_, operand) &&
-                             out_.home[static_cast<size_t>(operand)] == operand &&
-                             handed_out_[static_cast<size_t>(operand)] == 0;
-    bool own = out_.home[static_cast<size_t>(node)] == node;
+                             out_.buffer_owner[static_cast<size_t>(operand)] == operand &&
+                             escapes_[static_cast<size_t>(operand)] == 0;
+    bool own = out_.buffer_owner[static_cast<size_t>(node)] == node;
     if (only_reader && own && same_address(grouping_.groups[g], node, operand)) {
-      own = own && handed_out_[static_cast<size_t>(node)] == 0;
+      own = own && escapes_[static_cast<size_t>(node)] == 0;
       // The result's buffer is the operand's; where the result is an output, the operand is made in the output's
       // buffer.
-      out_.home[static_cast<size_t>(own ? node : operand)] = own ? operand : node;
+      out_.buffer_owner[static_cast<size_t>(own ? node : operand)] = own ? operand : node;
     } else {
       bool plain = operand != ir_[node].inputs[0] ||
                    is_row_major(ir_[operand].type.shape, grouping_.strides[static_cast<size_t>(operand)]);
@@ -205,7 +206,7 @@ int Orderer::overwritten_by(size_t g, int node, const std::vector<bool>& taken) 
   for (int operand : grouping_.groups[g].reads) {
     const auto at = static_cast<size_t>(operand);
     const int producer = grouping_.group_of[at];
-    if (producer < 0 || taken[at] || handed_out_[at] > 0 || !(ir_[operand].type == ir_[node].type) ||
+    if (producer < 0 || taken[at] || escapes_[at] > 0 || !(ir_[operand].type == ir_[node].type) ||
         grouping_.strides[at] != grouping_.strides[static_cast<size_t>(node)])
       continue;
     const auto& readers = readers_[at];
@@ -223,20 +224,20 @@ void Orderer::overwrite() {
   constexpr int64_t least_bytes = int64_t{1} << 20;
   std::vector<bool> taken(ir_.nodes.size());  // shares its memory with another node already
   for (int id = 0; id < ir_.size(); ++id)
-    if (const int home = out_.home[static_cast<size_t>(id)]; home != id)
-      taken[static_cast<size_t>(id)] = taken[static_cast<size_t>(home)] = true;
+    if (const int owner = out_.buffer_owner[static_cast<size_t>(id)]; owner != id)
+      taken[static_cast<size_t>(id)] = taken[static_cast<size_t>(owner)] = true;
   for (const int operand : out_.scatter_source)
     if (operand >= 0) taken[static_cast<size_t>(operand)] = true;
   for (size_t g = 0; g < grouping_.groups.size(); ++g) {
     if (grouping_.groups[g].kind != Group::Kind::rows) continue;
     for (const Root& root : grouping_.groups[g].roots) {
       const auto at = static_cast<size_t>(root.node);
-      if (root.kind != RootKind::full || !out_.stored[at] || taken[at] || handed_out_[at] > 0 ||
+      if (root.kind != RootKind::full || !out_.has_buffer[at] || taken[at] || escapes_[at] > 0 ||
           volume(ir_[root.node].type.shape) * ir_[root.node].type.dtype.size() < least_bytes)
         continue;
       const int operand = overwritten_by(g, root.node, taken);
       if (operand < 0) continue;
-      out_.home[at] = operand;
+      out_.buffer_owner[at] = operand;
       taken[at] = taken[static_cast<size_t>(operand)] = true;
       for (int reader : readers_[static_cast<size_t>(operand)]) {
         if (reader != static_cast<int>(g)) precede(reader, static_cast<int>(g));
@@ -258,7 +259,7 @@ void Orderer::streams() {
       auto at = static_cast<size_t>(root.node);
       int64_t bytes = volume(ir_[root.node].type.shape) * ir_[root.node].type.dtype.size();
       out_.streamed[at] =
-          group.kind == Group::Kind::rows && out_.home[at] == root.node && !used[at] && bytes >= least_bytes;
+          group.kind == Group::Kind::rows && out_.buffer_owner[at] == root.node && !used[at] && bytes >= least_bytes;
     }
 }
 

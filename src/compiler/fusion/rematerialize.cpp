@@ -23,8 +23,8 @@ class Timeline {
            const Policy& policy)
       : ir(source), grouping(group(ir, layouts, policy)), ordering(order(ir, grouping, updates, policy, false)),
         made(ir.nodes.size(), -1), reads(ir.nodes.size()) {
-    std::vector<bool> handed_out(ir.nodes.size());
-    for (int id : ir.outputs) handed_out[static_cast<size_t>(output_node(ir, id))] = true;
+    std::vector<bool> escapes(ir.nodes.size());
+    for (int id : ir.outputs) escapes[static_cast<size_t>(output_node(ir, id))] = true;
     std::vector<int64_t> change(ordering.order.size() + 1);
     for (size_t p = 0; p < ordering.order.size(); ++p) {
       const Group& g = grouping.groups[static_cast<size_t>(ordering.order[p])];
@@ -34,7 +34,7 @@ class Timeline {
     in_arena.resize(ir.nodes.size());
     for (int id = 0; id < ir.size(); ++id) {
       auto at = static_cast<size_t>(id);
-      in_arena[at] = made[at] >= 0 && ordering.stored[at] && ordering.home[at] == id && !handed_out[at];
+      in_arena[at] = made[at] >= 0 && ordering.has_buffer[at] && ordering.buffer_owner[at] == id && !escapes[at];
       if (!in_arena[at]) continue;
       change[static_cast<size_t>(made[at])] += bytes(id);
       change[static_cast<size_t>(last_read(id)) + 1] -= bytes(id);

@@ -24,7 +24,7 @@ int output_node(const Ir& ir, int output) {
   return is_movement(ir[node].op) || ir[node].op == Op::constant || ir[node].op == Op::iota ? output : node;
 }
 
-std::vector<int> handed_out(const Ir& ir) {
+std::vector<int> escapes(const Ir& ir) {
   std::vector<int> count(ir.nodes.size());
   for (const int id : ir.outputs) ++count[static_cast<size_t>(output_node(ir, id))];
   return count;

@@ -109,7 +109,7 @@ struct Grouping {
 /// The node in whose memory an output lies: a reshape of a root or leaf shares it.
 int output_node(const Ir& ir, int output);
 /// By node: how many outputs lie in its memory.
-std::vector<int> handed_out(const Ir& ir);
+std::vector<int> escapes(const Ir& ir);
 
 /// A node that lies in memory, or is made up of nothing: never inlined, never computed by a group.
 inline bool is_leaf(const Ir& ir, int node) { return ir[node].op == graph::Op::parameter; }

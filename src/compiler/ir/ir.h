@@ -23,12 +23,12 @@ struct IrNode {
   int output = 0;                         // which of the operator's results this node is
   std::vector<graph::Type> results = {};  // of a call: the types of all its results
   bool gemv = false;                      // a sum that was a GEMV (rewrite/gemv.h)
-  bool scaled = false;  // such a product whose row is made where it is read, from what lies in memory; any other
-                        // reduction: of that row alone, the same for all rows of the matrix
-  bool fused = false;   // an addition whose second term, a product, is not rounded before
-  bool kept = false;    // lies in memory, although it could be computed where it is read
-  int stage = 0;        // nodes of different stages are not computed together: what is made again late
-                        // (fusion/rematerialize.h) must not be drawn to the front
+  bool scaled = false;        // such a product whose row is made where it is read, from what lies in memory; any other
+                              // reduction: of that row alone, the same for all rows of the matrix
+  bool fused = false;         // an addition whose second term, a product, is not rounded before
+  bool materialized = false;  // lies in memory, although it could be computed where it is read
+  int stage = 0;              // nodes of different stages are not computed together: what is made again late
+                              // (fusion/rematerialize.h) must not be drawn to the front
 };
 
 struct Ir {

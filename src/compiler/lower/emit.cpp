@@ -37,11 +37,11 @@ const Value* Emitter::find(const Key& key) const {
 }
 
 kernel::Ref Emitter::param(int node, bool written) {
-  int home = cx_.home[static_cast<size_t>(node)];
-  auto [it, fresh] = refs_.try_emplace(home, 0);
+  int owner = cx_.buffer_owner[static_cast<size_t>(node)];
+  auto [it, fresh] = refs_.try_emplace(owner, 0);
   if (fresh) {
     it->second = b_.param("p" + std::to_string(params_.size()), cx_.ir[node].type.dtype, written);
-    params_.push_back(home);
+    params_.push_back(owner);
   }
   return it->second;
 }
@@ -160,7 +160,7 @@ Value Emitter::value(int node, const std::vector<Expr>& index, Expr valid) {
 bool Emitter::is_memory(int node) const {
   if (is_leaf(cx_.ir, node)) return true;
   if (!cx_.grouping.is_root[static_cast<size_t>(node)]) return false;
-  return cx_.stored[static_cast<size_t>(node)] || cx_.ir[node].op == Op::reduce;
+  return cx_.has_buffer[static_cast<size_t>(node)] || cx_.ir[node].op == Op::reduce;
 }
 
 void Emitter::define(int node, Value v) { scopes_.back()[key(node, {}, {})] = v; }

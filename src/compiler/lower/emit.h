@@ -137,7 +137,7 @@ class Emitter {
   Group& group_;
   kernel::Builder b_;
   std::set<int> own_;                // roots of the group
-  std::map<int, kernel::Ref> refs_;  // by home
+  std::map<int, kernel::Ref> refs_;  // by owner
   std::vector<int> params_;
   std::vector<SymbolArgument> arguments_;
   std::map<std::string, kernel::Value> argument_values_;

@@ -38,14 +38,14 @@ struct Lowered {
       0;  // of rows groups: where it is equal, so are the bits of every result; 0 without reductions
 };
 
-/// `home[node]`: the node in whose buffer a root lies (itself, or the input that it updates in place). `stored[node]`:
-/// somebody beside its own group reads a root, so that it needs memory.
-/// `streamed[node]`: it is stored past the caches.
+/// `buffer_owner[node]`: the node in whose buffer a root lies (itself, or the input that it updates in place).
+/// `has_buffer[node]`: somebody beside its own group reads a root, so that it needs memory. `streamed[node]`: it is
+/// stored past the caches.
 struct LowerContext {
   const Ir& ir;
   const Grouping& grouping;
-  const std::vector<int>& home;
-  const std::vector<bool>& stored;
+  const std::vector<int>& buffer_owner;
+  const std::vector<bool>& has_buffer;
   const std::vector<bool>& streamed;
   target::Target& target;
 };

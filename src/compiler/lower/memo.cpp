@@ -27,7 +27,7 @@ class GroupKey {
 
   Digest digest() const { return h_.finish(); }
   /// Homes of the nodes met, in order.
-  const std::vector<int>& homes() const { return homes_; }
+  const std::vector<int>& owners() const { return owners_; }
 
  private:
   void dim(const Dim& d) { h_.number(d.bound()).number(reinterpret_cast<uintptr_t>(d.symbol())); }
@@ -57,15 +57,15 @@ class GroupKey {
     h_.number(root).number(in_memory).number(n.type.dtype.val()).number(n.type.shape.size());
     for (const Dim& d : n.type.shape) dim(d);
     if (in_memory) {
-      const int home = cx_.home[at];
-      h_.number(static_cast<bool>(cx_.stored[at]))
+      const int owner = cx_.buffer_owner[at];
+      h_.number(static_cast<bool>(cx_.has_buffer[at]))
           .number(static_cast<bool>(cx_.streamed[at]))
-          .number(buffers_.try_emplace(home, buffers_.size()).first->second);
+          .number(buffers_.try_emplace(owner, buffers_.size()).first->second);
       for (int64_t s : cx_.grouping.strides[at]) h_.number(s);
-      homes_.push_back(home);
+      owners_.push_back(owner);
       if (!own) return;
     } else {
-      homes_.push_back(-1);
+      owners_.push_back(-1);
     }
     h_.number(n.op).number(n.fused);
     hash(h_, n.attrs);
@@ -80,7 +80,7 @@ class GroupKey {
   std::unordered_map<const ix::Node*, int> expressions_;
   std::unordered_map<int, int> nodes_;
   std::unordered_map<int, size_t> buffers_;
-  std::vector<int> homes_;
+  std::vector<int> owners_;
 };
 
 /// Writes down a plan in numbers, and the buffers behind it in the order in which they are met.
@@ -110,7 +110,7 @@ class PlanKey {
   }
 
   Digest digest() const { return h_.finish(); }
-  const std::vector<int>& homes() const { return homes_; }
+  const std::vector<int>& owners() const { return owners_; }
 
  private:
   void dim(const Dim& d) { h_.number(d.bound()).number(reinterpret_cast<uintptr_t>(d.symbol())); }
@@ -123,56 +123,56 @@ class PlanKey {
       h_.number(-1);
       return;
     }
-    const int home = cx_.home[static_cast<size_t>(id)];
-    const auto it = std::find(homes_.begin(), homes_.end(), home);
-    h_.number(it - homes_.begin()).number(cx_.ir[id].type.dtype.val());
-    if (it == homes_.end()) homes_.push_back(home);
+    const int owner = cx_.buffer_owner[static_cast<size_t>(id)];
+    const auto it = std::find(owners_.begin(), owners_.end(), owner);
+    h_.number(it - owners_.begin()).number(cx_.ir[id].type.dtype.val());
+    if (it == owners_.end()) owners_.push_back(owner);
   }
 
   const LowerContext& cx_;
   Hasher h_;
-  std::vector<int> homes_;
+  std::vector<int> owners_;
 };
 
 }  // namespace
 
-std::optional<Lowering> LoweringMemo::find(const Digest& key, const std::vector<int>& homes) const {
+std::optional<Lowering> LoweringMemo::find(const Digest& key, const std::vector<int>& owners) const {
   const auto it = entries_.find(key);
   if (it == entries_.end()) return {};
   Lowering result{it->second.code, it->second.digest, {}};
-  for (int at : it->second.params) result.params.push_back(homes[static_cast<size_t>(at)]);
+  for (int at : it->second.params) result.params.push_back(owners[static_cast<size_t>(at)]);
   return result;
 }
 
-Lowering LoweringMemo::enter(const Digest& key, const std::vector<int>& homes, Lowered lowered) {
+Lowering LoweringMemo::enter(const Digest& key, const std::vector<int>& owners, Lowered lowered) {
   auto code = std::make_shared<const Lowered>(std::move(lowered));
   Entry entry{code, kernel::digest(code->kernel), {}};
   for (int param : code->params)
-    entry.params.push_back(static_cast<int>(std::find(homes.begin(), homes.end(), param) - homes.begin()));
+    entry.params.push_back(static_cast<int>(std::find(owners.begin(), owners.end(), param) - owners.begin()));
   entries_.emplace(key, entry);
   return {code, entry.digest, code->params};
 }
 
 std::optional<Lowering> LoweringMemo::rows(const LowerContext& cx, Group& group, Variant variant) {
   const GroupKey key(cx, group, variant);
-  if (std::optional<Lowering> known = find(key.digest(), key.homes())) return known;
+  if (std::optional<Lowering> known = find(key.digest(), key.owners())) return known;
   std::optional<Lowered> lowered = lower_rows(cx, group, variant);
   if (!lowered) return {};
-  return enter(key.digest(), key.homes(), std::move(*lowered));
+  return enter(key.digest(), key.owners(), std::move(*lowered));
 }
 
 Lowering LoweringMemo::dot(const LowerContext& cx, Group& group) {
   PlanKey key(cx, group.kind);
   key.dot(group.dot, group.roots[0].node);
-  if (std::optional<Lowering> known = find(key.digest(), key.homes())) return *known;
-  return enter(key.digest(), key.homes(), lower_dot(cx, group));
+  if (std::optional<Lowering> known = find(key.digest(), key.owners())) return *known;
+  return enter(key.digest(), key.owners(), lower_dot(cx, group));
 }
 
 Lowering LoweringMemo::attention(const LowerContext& cx, Group& group) {
   PlanKey key(cx, group.kind);
   key.attention(group.attention);
-  if (std::optional<Lowering> known = find(key.digest(), key.homes())) return *known;
-  return enter(key.digest(), key.homes(), lower_attention(cx, group));
+  if (std::optional<Lowering> known = find(key.digest(), key.owners())) return *known;
+  return enter(key.digest(), key.owners(), lower_attention(cx, group));
 }
 
 }  // namespace weft::compiler

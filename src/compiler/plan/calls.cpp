@@ -26,7 +26,7 @@ bool StepMaker::call_library(int g) {
   draft.step.work = plan.desc.flops();
   std::vector<int> nodes;
   for (const auto& [node, offset] : library_operands(plan, grouping_.groups[static_cast<size_t>(g)].roots[0].node)) {
-    nodes.push_back(home(node));
+    nodes.push_back(owner(node));
     draft.offsets.push_back(offset);
   }
   draft.nodes.push_back(std::move(nodes));
@@ -48,7 +48,7 @@ bool StepMaker::call_attention(int g) {
   draft.step.work = call->desc.flops();
   draft.nodes.emplace_back();
   for (const AttentionCall::Operand& operand : call->operands) {
-    draft.nodes[0].push_back(operand.node >= 0 ? home(operand.node) : scratch(operand.bytes));
+    draft.nodes[0].push_back(operand.node >= 0 ? owner(operand.node) : scratch(operand.bytes));
     draft.offsets.push_back(operand.offset);
   }
   add(g, std::move(draft));
@@ -72,12 +72,12 @@ void StepMaker::call_routine(int g) {
   draft.step.kind = plan.control ? Step::Kind::nested : Step::Kind::library;
   draft.step.name = plan.desc.to_string();
   std::vector<int> nodes;
-  for (int operand : plan.operands) nodes.push_back(home(operand));
+  for (int operand : plan.operands) nodes.push_back(owner(operand));
   for (size_t k = 0; k < plan.results.size(); ++k) {
     const kernel::CallDesc::Array& result = plan.desc.outputs[k];
     int64_t size = result.dtype.size();
     for (int64_t n : result.extents) size *= n;
-    nodes.push_back(plan.results[k] >= 0 ? home(plan.results[k]) : scratch(size));
+    nodes.push_back(plan.results[k] >= 0 ? owner(plan.results[k]) : scratch(size));
   }
   draft.nodes.push_back(std::move(nodes));
   add(g, std::move(draft));
@@ -95,7 +95,7 @@ bool StepMaker::call_row_sums(int g) {
   if (!draft.step.call) return false;
   draft.step.kind = Step::Kind::library;
   draft.step.name = group.row_sums->desc.to_string();
-  draft.nodes.push_back({home(group.row_sums->ids), home(group.row_sums->updates), home(node)});
+  draft.nodes.push_back({owner(group.row_sums->ids), owner(group.row_sums->updates), owner(node)});
   add(g, std::move(draft));
   return true;
 }

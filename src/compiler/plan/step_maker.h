@@ -17,7 +17,7 @@ namespace weft::compiler {
 /// A group made into code, or a copy; `nodes` are the buffers it touches, in the order of its operands.
 struct Draft {
   Step step;
-  std::vector<std::vector<int>> nodes;  // for each segment (or for the call): homes
+  std::vector<std::vector<int>> nodes;  // for each segment (or for the call): owners
   std::vector<int64_t> offsets;         // library: bytes added to each operand
   std::vector<int> groups;
   Digest digest;
@@ -49,11 +49,11 @@ class StepMaker {
   void copy(int from, int to);
   void assign_outputs();
   void plan_arena();
-  int home(int node) const { return ordering_.home[static_cast<size_t>(node)]; }
+  int owner(int node) const { return ordering_.buffer_owner[static_cast<size_t>(node)]; }
   int64_t bytes(int node) const { return volume(ir_[node].type.shape) * ir_[node].type.dtype.size(); }
   Location location(int node) const;
   LowerContext context() const {
-    return {ir_, grouping_, ordering_.home, ordering_.stored, ordering_.streamed, target_};
+    return {ir_, grouping_, ordering_.buffer_owner, ordering_.has_buffer, ordering_.streamed, target_};
   }
   void before_copies();
   void last_copies();
@@ -76,7 +76,7 @@ class StepMaker {
   std::unordered_map<const Lowered*, Cost> costs_;
   std::unordered_map<Digest, size_t> kernel_numbers_;
   std::unordered_map<Digest, int> latest_;  // kernel → draft that a sibling may join
-  std::map<int, Location> locations_;       // homes → memory
+  std::map<int, Location> locations_;       // owners → memory
   std::map<int, int> saved_;                // inputs whose old value is needed at the end → pseudo node
   int next_pseudo_ = 0;
   std::map<int, int64_t> pseudo_bytes_;

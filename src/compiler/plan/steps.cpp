@@ -95,7 +95,7 @@ bool StepMaker::merge(int g, Draft& draft) {
   auto movable = [&](int group) {
     const auto& roots = grouping_.groups[static_cast<size_t>(group)].roots;
     return std::all_of(roots.begin(), roots.end(),
-                       [&](const Root& r) { return home(r.node) != r.node || bytes(r.node) <= small; });
+                       [&](const Root& r) { return owner(r.node) != r.node || bytes(r.node) <= small; });
   };
   Draft& earlier = drafts_[static_cast<size_t>(at)];
   if (!movable(g) || !movable(earlier.groups[0])) return false;
@@ -209,7 +209,7 @@ void StepMaker::lower(int g) {
   }
   if (group.kind == Group::Kind::call) return call_routine(g);
   if (const int source = ordering_.scatter_source[static_cast<size_t>(g)]; source >= 0)
-    copy(home(source), home(overlaid(group)));
+    copy(owner(source), owner(overlaid(group)));
   if (group.kind == Group::Kind::attention) {
     if (group.attention.cache >= 0) return lower_launch(g, alone(lower_attention(cx, group)));
     if (!call_attention(g)) lower_launch(g, memo_.attention(cx, group));
@@ -236,7 +236,7 @@ void StepMaker::before_copies() {
 }
 
 void StepMaker::last_copies() {
-  for (const Copy& c : ordering_.last) copy(saved_.contains(c.from) ? saved_.at(c.from) : home(c.from), c.to);
+  for (const Copy& c : ordering_.last) copy(saved_.contains(c.from) ? saved_.at(c.from) : owner(c.from), c.to);
 }
 
 /// Nodes whose memory a step writes although it was given with a value.
@@ -244,7 +244,7 @@ std::set<int> StepMaker::updated_inputs() const {
   std::set<int> updated;
   for (const Copy& c : ordering_.last) updated.insert(c.to);
   for (int id = 0; id < ir_.size(); ++id)
-    if (home(id) != id) updated.insert(home(id));
+    if (owner(id) != id) updated.insert(owner(id));
   return updated;
 }
 
@@ -290,7 +290,7 @@ void StepMaker::assign_outputs() {
     out.strides = node == id ? grouping_.strides[static_cast<size_t>(id)] : row_major_strides(ir_[id].type.shape);
     auto update = std::find_if(ordering_.last.begin(), ordering_.last.end(),
                                [&](const Copy& c) { return c.output == static_cast<int>(k); });
-    int at = home(node);
+    int at = owner(node);
     if (update != ordering_.last.end()) {
       out.location = locations_.at(update->to);
     } else if (is_leaf(ir_, node) && updated.contains(node)) {

@@ -14,7 +14,7 @@ struct ActivationMatch {
 };
 
 /// Is everything that reads `node` part of one activation of it? float32 only: others are computed with casts in
-/// between. `outputs` as handed_out counts them.
+/// between. `outputs` as escapes counts them.
 std::optional<ActivationMatch> activation_of(const Ir& ir, const Users& users, const std::vector<int>& outputs,
                                              int node);
 

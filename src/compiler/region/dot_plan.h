@@ -48,7 +48,7 @@ struct DotChain {
 };
 
 /// `strides` of the results of dots before this one are known, and `roots` are the nodes that get memory for other
-/// reasons. `outputs` as handed_out counts them.
+/// reasons. `outputs` as escapes counts them.
 DotChain dot_chain(const Ir& ir, const Users& users, const std::vector<int>& outputs,
                    const std::vector<Strides>& strides, const std::vector<bool>& roots, int dot);
 

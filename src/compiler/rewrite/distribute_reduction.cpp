@@ -113,7 +113,8 @@ class LinearSums : Rewriter {
     if (const int numbers = numbers_of(id); numbers >= 0) return Terms{{{numbers}, {}}};
     if (!depends[static_cast<size_t>(id)]) return Terms{{{}, {id}}};
     const IrNode& n = from_[id];
-    if (n.kept || n.type.dtype != float32 || (n.op != Op::add && n.op != Op::sub && n.op != Op::mul && n.op != Op::neg))
+    if (n.materialized || n.type.dtype != float32 ||
+        (n.op != Op::add && n.op != Op::sub && n.op != Op::mul && n.op != Op::neg))
       return std::nullopt;
     inner.insert(id);
     auto a = terms_of(n.inputs[0], depends, inner);

@@ -94,7 +94,7 @@ class FewTaps : Rewriter {
     IrNode node = made(Op::pad, {x}, shape, to_[x].type.dtype);
     graph::Attrs& attrs = node.attrs.edit();
     attrs.low = low, attrs.high = high, attrs.number = Number::of_real(0);
-    node.kept = true;
+    node.materialized = true;
     return known->second = add(std::move(node));
   }
 
@@ -153,7 +153,7 @@ class FewTaps : Rewriter {
     });
     const int again = cast(sum, call.type.dtype);
     IrNode kept = to_[again];
-    kept.kept = true;
+    kept.materialized = true;
     const int all = add(std::move(kept));
     again_[all] = again;
     return all;

@@ -95,10 +95,10 @@ class Splitter : Rewriter {
   Splitter(Ir ir, const target::Target* target)
       : Rewriter(std::move(ir)), target_(target), max_cluster_size_(target ? target->machine().max_cluster : 1),
         users_(users(from_)), of_rows_(row_values(from_)), outputs_(from_.outputs.begin(), from_.outputs.end()) {
-    const std::vector<int> handed = handed_out(from_);
+    const std::vector<int> escaping = escapes(from_);
     for (int id = 0; id < from_.size(); ++id)
       if (from_[id].op == graph::Op::dot && hides_sums(from_, id))
-        if (const auto slope = gelu_slope_behind(from_, users_, handed, id)) slopes_.insert(slope->result);
+        if (const auto slope = gelu_slope_behind(from_, users_, escaping, id)) slopes_.insert(slope->result);
   }
 
   /// `only_join`: nothing is cut.

@@ -27,7 +27,7 @@ class Walk {
   Cost run() {
     for (const int root : own_) {
       compute(root, elements(root));
-      if (cx_.stored[static_cast<size_t>(root)]) cost_.bytes += written(root);
+      if (cx_.has_buffer[static_cast<size_t>(root)]) cost_.bytes += written(root);
     }
     for (const auto& [node, count] : seen_) {
       if (is_memory(node)) cost_.bytes += count * static_cast<double>(cx_.ir[node].type.dtype.size());

@@ -45,7 +45,7 @@ class GroupTuner {
   void limit(TuneItem& item, int node, int64_t range);
   void shorten(TuneItem& item, const Group& group);
   TuneBuffer buffer(int node) const;
-  int home(int node) const { return cx_.home[static_cast<size_t>(node)]; }
+  int owner(int node) const { return cx_.buffer_owner[static_cast<size_t>(node)]; }
   void choose(const Family& family, Variant variant) {
     for (const int g : family.groups) result_.variants[static_cast<size_t>(g)] = variant;
   }
@@ -121,7 +121,7 @@ void GroupTuner::add_row_candidates(TuneItem& item, Group& it) {
 void GroupTuner::add_dot_candidates(TuneItem& item, Group& it) {
   TuneCandidate call{Variant::heuristic, nullptr, {}, library_for(it.dot, cx_.target, policy_), {}, true};
   for (const auto& [node, offset] : library_operands(it.dot, it.roots[0].node))
-    call.operands.emplace_back(home(node), offset);
+    call.operands.emplace_back(owner(node), offset);
   if (it.dot.desc.argument != kernel::ActivationArgument::none ||
       it.dot.desc.scales > 0) {  // nothing else can answer it
     item.candidates = {call};
@@ -157,9 +157,9 @@ void GroupTuner::add_buffers(TuneItem& item, const Group& it) {
     for (const auto& [node, offset] : c.operands) item.buffers.try_emplace(node, buffer(node));
   }
   for (const Root& root : it.roots)
-    if (const auto at = item.buffers.find(home(root.node)); at != item.buffers.end()) at->second.written = true;
+    if (const auto at = item.buffers.find(owner(root.node)); at != item.buffers.end()) at->second.written = true;
   for (const int node : reads)
-    if (const auto at = item.buffers.find(home(node)); at != item.buffers.end())
+    if (const auto at = item.buffers.find(owner(node)); at != item.buffers.end())
       at->second.updated = at->second.written;
 }
 
@@ -184,7 +184,7 @@ void GroupTuner::limit_indices(TuneItem& item, const Group& it) {
 }
 
 void GroupTuner::limit(TuneItem& item, int node, int64_t range) {
-  if (const auto at = item.buffers.find(home(node)); at != item.buffers.end()) {
+  if (const auto at = item.buffers.find(owner(node)); at != item.buffers.end()) {
     int64_t& known = at->second.range;
     known = known == 0 ? range : std::min(known, range);
     return;

@@ -40,8 +40,8 @@ bool RowLowering::side_by_side() {
   return std::all_of(stages_.begin(), stages_.end(), [&](const Stage& s) {
     if (is_gemv(s)) return s.pass == gemv_pass_;
     return s.root.kind == RootKind::row
-               ? s.pass > gemv_pass_ || gemv_pass_ == 0 || !cx_.stored[static_cast<size_t>(s.root.node)]
-               : s.pass < gemv_pass_ && !cx_.stored[static_cast<size_t>(s.root.node)];
+               ? s.pass > gemv_pass_ || gemv_pass_ == 0 || !cx_.has_buffer[static_cast<size_t>(s.root.node)]
+               : s.pass < gemv_pass_ && !cx_.has_buffer[static_cast<size_t>(s.root.node)];
   });
 }
 

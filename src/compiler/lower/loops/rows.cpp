@@ -96,7 +96,7 @@ Lowered RowLowering::run() {
   split_domain();
   substitute_domain();
   for (const Stage& stage : stages_)
-    if (cx_.stored[static_cast<size_t>(stage.root.node)]) emit_.param(stage.root.node, true);
+    if (cx_.has_buffer[static_cast<size_t>(stage.root.node)]) emit_.param(stage.root.node, true);
   kernel::Builder& b = emit_.builder();
 
   dynamic_extent_ = schedule_.dynamic;
@@ -113,7 +113,7 @@ Lowered RowLowering::run() {
     return finish();
   }
   const bool gemv = side_by_side();
-  if (schedule_.kind == RowClass::row && !one_tile() && !gemv) find_kept();
+  if (schedule_.kind == RowClass::row && !one_tile() && !gemv) find_reused();
   if (const int64_t rows = rows_of_program(); rows > 0) {
     overlapped_passes(rows);
     return finish();
@@ -423,7 +423,7 @@ std::vector<Value> RowLowering::step(int p, const std::vector<Value>& carried) {
     if (stage.pass != p || stage.root.kind == RootKind::row) continue;
     const IrNode& node = cx_.ir[stage.root.node];
     if (stage.root.kind == RootKind::full) {
-      if (!cx_.stored[static_cast<size_t>(stage.root.node)]) continue;
+      if (!cx_.has_buffer[static_cast<size_t>(stage.root.node)]) continue;
       stores.emplace_back(&stage, emit_.rounded(stage.root.node, emit_.make(stage.root.node, stage.root.index)));
       emit_.define(stage.root.node, stores.back().second);
       continue;
@@ -465,7 +465,7 @@ void RowLowering::finish_reductions(int p, const std::vector<Value>& carried) {
 void RowLowering::finish_root(const Stage& stage, Value v) {
   v = emit_.rounded(stage.root.node, v);
   emit_.define(stage.root.node, v);
-  if (!cx_.stored[static_cast<size_t>(stage.root.node)]) return;
+  if (!cx_.has_buffer[static_cast<size_t>(stage.root.node)]) return;
   if (schedule_.cluster > 1) late_stores_.emplace_back(&stage, v);
   else emit_.store(stage.root.node, stage.root.index, v, false);
 }

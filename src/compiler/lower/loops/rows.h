@@ -64,7 +64,7 @@ class RowLowering {
 
   // lower/loops/rows_reuse.cpp: what several passes want
   /// A value that a later pass wants again: it waits in scratch as wide as the row.
-  struct Kept {
+  struct Reused {
     int node;
     std::vector<ix::Expr> index;
     int made;              // pass
@@ -74,11 +74,11 @@ class RowLowering {
   using Reads = std::vector<std::pair<int, std::vector<ix::Expr>>>;
   Reads reads_of(const Stage& stage);
   void load_early();
-  void find_kept();
+  void find_reused();
   void ask_for_row();
   void examine(int p, int node, const std::vector<ix::Expr>& index);
   double cost(int node);
-  Dtype kept_dtype(const Kept& kept) const;
+  Dtype reused_dtype(const Reused& reused) const;
   void recall(int p);
   void keep(int p);
   void prefetch_next(int p);
@@ -124,7 +124,7 @@ class RowLowering {
 
   struct Seen {
     int pass;
-    size_t kept = SIZE_MAX;
+    size_t reused = SIZE_MAX;
   };
   const LowerContext& cx_;
   Group& group_;
@@ -145,7 +145,7 @@ class RowLowering {
                                                     // scratch lies further on than its lanes
   std::vector<kernel::Ref> sums_;                   // by stage: a reduction's numbers of all parts
   std::vector<std::pair<const Stage*, kernel::Value>> late_stores_;  // behind the last parallel loop
-  std::vector<Kept> kept_;
+  std::vector<Reused> reused_;
   std::map<std::pair<int, std::vector<const ix::Node*>>, Seen> seen_;
   std::vector<std::pair<int, std::vector<ix::Expr>>> first_loads_;  // of pass 0
   std::vector<kernel::Value> column_sums_;  // of the columns, in the order of their stages: up to the current row

@@ -76,7 +76,7 @@ void RowLowering::pass_by_cluster(int p, bool first) {
 
 void RowLowering::rows_by_cluster() {
   kernel::Builder& b = emit_.builder();
-  find_kept();
+  find_reused();
   for (const Stage& stage : stages_)
     sums_.push_back(stage.root.kind == RootKind::reduce
                         ? b.local(compute_dtype(cx_.ir[stage.root.node].type.dtype), schedule_.cluster)

@@ -27,11 +27,12 @@ int64_t RowLowering::rows_of_program() const {
     if (stage.pass != last || stage.root.kind == RootKind::row) continue;
     if (stage.root.kind == RootKind::reduce) return 0;
     const auto at = static_cast<size_t>(stage.root.node);
-    stores = stores || (cx_.stored[at] && cx_.streamed[at]);
+    stores = stores || (cx_.has_buffer[at] && cx_.streamed[at]);
   }
   // The next row's value would already be in the scratch when the last pass reads it.
-  const bool taken = std::any_of(kept_.begin(), kept_.end(),
-                                 [&](const Kept& kept) { return kept.made < last - 1 && kept.wanted.contains(last); });
+  const bool taken = std::any_of(reused_.begin(), reused_.end(), [&](const Reused& reused) {
+    return reused.made < last - 1 && reused.wanted.contains(last);
+  });
   const int64_t rows = std::min(most_rows, extent_of(outer_) / least_programs);
   return stores && !taken && rows >= least_rows ? rows : 0;
 }

@@ -49,16 +49,16 @@ void RowLowering::examine(int p, int node, const std::vector<Expr>& index) {
     for (Expr e : at) key.push_back(e.get());
     auto [it, fresh] = seen_.try_emplace({id, key}, Seen{p});
     if (fresh || it->second.pass == p || (!many && cost(id) < least_cost)) return true;
-    if (it->second.kept == SIZE_MAX) {
-      it->second.kept = kept_.size();
-      kept_.push_back({id, at, it->second.pass, {}});
+    if (it->second.reused == SIZE_MAX) {
+      it->second.reused = reused_.size();
+      reused_.push_back({id, at, it->second.pass, {}});
     }
-    kept_[it->second.kept].wanted.insert(p);
+    reused_[it->second.reused].wanted.insert(p);
     return false;
   });
 }
 
-void RowLowering::find_kept() {
+void RowLowering::find_reused() {
   for (const DomainVariable& v : group_.domain)
     if (!v.extent.is_static()) return;  // scratch has a length, and is declared outside of conditions
   emit_.push_scope();
@@ -76,11 +76,11 @@ void RowLowering::find_kept() {
   const int64_t elements = scratch_share(), iterations = schedule_.cluster;
   const int64_t most = cx_.target.machine().keeps_loads() ? most_kept_bytes(cx_.target) : most_scratch_bytes;
   int64_t bytes = 0;
-  std::erase_if(kept_, [&](Kept& kept) {
-    Dtype t = kept_dtype(kept);
+  std::erase_if(reused_, [&](Reused& reused) {
+    Dtype t = reused_dtype(reused);
     if (bytes + elements * t.size() > most) return true;
     bytes += elements * t.size();
-    kept.scratch =
+    reused.scratch =
         iterations > 1 ? emit_.builder().local(t, elements * iterations, elements) : emit_.builder().local(t, elements);
     return false;
   });
@@ -99,8 +99,8 @@ Value RowLowering::scratch_offset() {
 }
 
 /// In scratch: as it is computed, or as it lies in memory.
-Dtype RowLowering::kept_dtype(const Kept& kept) const {
-  const Dtype t = cx_.ir[kept.node].type.dtype;
+Dtype RowLowering::reused_dtype(const Reused& reused) const {
+  const Dtype t = cx_.ir[reused.node].type.dtype;
   return cx_.target.machine().keeps_loads() ? t : compute_dtype(t);
 }
 
@@ -118,15 +118,17 @@ void RowLowering::ask_for_row() {
   const Value first = parts ? first_lane_ : b.index(0), count = parts ? part_count_ : b.index(schedule_.lane_extent),
               step = b.index(width);
   const Value full = b.mul(b.scalar(kernel::ScalarOp::floordiv, {count, step}), step);
-  std::vector<Kept*> asked;
-  for (Kept& kept : kept_)
-    if (kept.made == 0 && emit_.is_memory(kept.node) && schedule_.lane_extent * kept_dtype(kept).size() % word == 0)
-      asked.push_back(&kept);
+  std::vector<Reused*> asked;
+  for (Reused& reused : reused_)
+    if (reused.made == 0 && emit_.is_memory(reused.node) &&
+        schedule_.lane_extent * reused_dtype(reused).size() % word == 0)
+      asked.push_back(&reused);
   const auto tile = [&](Value at, Value limit) {
     emit_.push_scope();
     emit_.bind_lanes(lane_, b.add(first, at), width, limit);
-    for (const Kept* kept : asked)
-      b.store(kept->scratch, b.cast(b.broadcast(emit_.value(kept->node, kept->index), {width}), kept_dtype(*kept)),
+    for (const Reused* reused : asked)
+      b.store(reused->scratch,
+              b.cast(b.broadcast(emit_.value(reused->node, reused->index), {width}), reused_dtype(*reused)),
               scratch_offset(), {1});
     emit_.pop_scope();
   };
@@ -137,25 +139,25 @@ void RowLowering::ask_for_row() {
   });
   int64_t end = 0, begin = 0;
   if (!b.known(count, end) || !b.known(full, begin) || begin < end) tile(full, b.sub(count, full));
-  for (Kept* kept : asked) kept->made = -1, kept->wanted.insert(0);
+  for (Reused* reused : asked) reused->made = -1, reused->wanted.insert(0);
 }
 
 /// Makes the kept values known to pass p.
 void RowLowering::recall(int p) {
   kernel::Builder& b = emit_.builder();
-  for (const Kept& kept : kept_)
-    if (kept.wanted.contains(p))
-      emit_.remember(kept.node, kept.index,
-                     b.cast(b.load(kept.scratch, scratch_offset(), {schedule_.width}, {1}),
-                            compute_dtype(cx_.ir[kept.node].type.dtype)));
+  for (const Reused& reused : reused_)
+    if (reused.wanted.contains(p))
+      emit_.remember(reused.node, reused.index,
+                     b.cast(b.load(reused.scratch, scratch_offset(), {schedule_.width}, {1}),
+                            compute_dtype(cx_.ir[reused.node].type.dtype)));
 }
 
 void RowLowering::keep(int p) {
   kernel::Builder& b = emit_.builder();
-  for (const Kept& kept : kept_)
-    if (kept.made == p)
-      b.store(kept.scratch,
-              b.cast(b.broadcast(emit_.value(kept.node, kept.index), {schedule_.width}), kept_dtype(kept)),
+  for (const Reused& reused : reused_)
+    if (reused.made == p)
+      b.store(reused.scratch,
+              b.cast(b.broadcast(emit_.value(reused.node, reused.index), {schedule_.width}), reused_dtype(reused)),
               scratch_offset(), {1});
 }
 

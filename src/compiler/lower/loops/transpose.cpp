@@ -256,7 +256,7 @@ void TransposedLowering::row(Value r) {
   for (size_t k = 0; k < values.size(); ++k) {
     const Root& root = group_.roots[k];
     auto at = static_cast<size_t>(root.node);
-    if (cx_.stored[at]) emit_.store(root.node, root.index, values[k], cx_.streamed[at]);
+    if (cx_.has_buffer[at]) emit_.store(root.node, root.index, values[k], cx_.streamed[at]);
   }
 }
 
@@ -288,7 +288,7 @@ void TransposedLowering::plane() {
   for (size_t k = 0; k < values.size(); ++k) {
     const Root& root = group_.roots[k];
     const auto node = static_cast<size_t>(root.node);
-    if (!cx_.stored[node]) continue;
+    if (!cx_.has_buffer[node]) continue;
     const auto form = ix::affine(ix::linear(*group_.cx, root.index, cx_.grouping.strides[node]), both);
     const Value at =
         b.add(emit_.index_value(form->base), b.add(b.mul(first_row_, b.index(form->coefficients[0])), first_lane_));
@@ -312,7 +312,7 @@ std::optional<Lowered> TransposedLowering::run() {
   if (!fits()) return {};
   kernel::Builder& b = emit_.builder();
   for (const Root& root : group_.roots)
-    if (cx_.stored[static_cast<size_t>(root.node)]) emit_.param(root.node, true);
+    if (cx_.has_buffer[static_cast<size_t>(root.node)]) emit_.param(root.node, true);
   for (int node : group_.reads) emit_.param(node, false);  // all of them come before the scratch
   double points = static_cast<double>(u_.extent.bound()) * static_cast<double>(v_.extent.bound());
   for (const DomainVariable& d : outer_) points *= static_cast<double>(d.extent.bound());

@@ -71,7 +71,7 @@ bool Grouper::join_columns(int columns, int rows) {
   Work &from = *groups_[static_cast<size_t>(columns)], &to = *groups_[static_cast<size_t>(rows)];
   Group& group = to.group;
   if (columns == rows || group.kind != Group::Kind::rows || group.roots.empty() || !group.has_reduction() ||
-      stage_of(to) != stage_of(from))
+      phase_of(to) != phase_of(from))
     return false;
   // Rows, then columns, as they lie in what is reduced.
   const Shape& shape = ir_[ir_[from.group.roots[0].node].inputs[0]].type.shape;

@@ -251,7 +251,7 @@ bool Grouper::join_consumer(int node) {
   std::sort(candidates.rbegin(), candidates.rend());
   for (int g : candidates) {
     Work& work = *groups_[static_cast<size_t>(g)];
-    if (work.group.kind != Group::Kind::rows || stage_of(work) != ir_[node].stage ||
+    if (work.group.kind != Group::Kind::rows || phase_of(work) != ir_[node].phase ||
         !takes_reduction(work.group, node) || overwrites_early(g, candidates))
       continue;
     if (ir_[node].op == Op::reduce && reads_overwritten(work.group)) continue;
@@ -351,11 +351,11 @@ bool Grouper::join_reduction_reader(int node) {
   }
   const std::vector<int>& read_by = readers_[static_cast<size_t>(node)];
   for (const int reduction : here) {
-    if (elsewhere.contains(reduction) || ir_[reduction].stage != n.stage) continue;
+    if (elsewhere.contains(reduction) || ir_[reduction].phase != n.phase) continue;
     for (const int g : readers_[static_cast<size_t>(reduction)]) {
       Work& work = *groups_[static_cast<size_t>(g)];
       const auto request = work.requests.find(reduction);
-      if (work.group.kind != Group::Kind::rows || !work.group.has_reduction() || stage_of(work) != n.stage ||
+      if (work.group.kind != Group::Kind::rows || !work.group.has_reduction() || phase_of(work) != n.phase ||
           !request->second.same)
         continue;
       Root root, of_reduction;
@@ -402,7 +402,7 @@ bool Grouper::join_sibling(int node) {
   const std::vector<int>& read_by = readers_[static_cast<size_t>(node)];
   for (int g : candidates) {
     Work& work = *groups_[static_cast<size_t>(g)];
-    if (stage_of(work) != n.stage) continue;
+    if (phase_of(work) != n.phase) continue;
     bool shares = volume(n.type.shape) == 1 && n.op != Op::reduce;
     shares = shares || std::any_of(reads.begin(), reads.end(), [&](int id) {
                return work.requests.contains(id) && volume(ir_[id].type.shape) > 1;

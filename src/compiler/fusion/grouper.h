@@ -94,7 +94,7 @@ class Grouper {
   bool covers(const std::vector<ix::Expr>& index, const Shape& shape, const std::vector<DomainVariable>& vars,
               ix::Context& cx) const;
 
-  int stage_of(const Work& work) const { return ir_[work.group.roots[0].node].stage; }
+  int phase_of(const Work& work) const { return ir_[work.group.roots[0].node].phase; }
   bool is_root(int node) const { return base_root_[static_cast<size_t>(node)] || promoted_.contains(node); }
 
   const Ir& ir_;

@@ -160,7 +160,7 @@ class Copier {
   int append(int id, const std::vector<int>& inputs, bool later) {
     IrNode node = time_.ir[id];
     node.inputs = inputs;
-    node.stage += later;
+    node.phase += later;
     out_.nodes.push_back(std::move(node));
     return out_.size() - 1;
   }

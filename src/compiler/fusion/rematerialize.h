@@ -10,7 +10,7 @@ namespace weft::compiler {
 ///
 /// At the step where most is alive, values are chosen that were made before it and are read only after it. Readers
 /// after that step get copies of the chosen nodes, made from what is alive then anyway; the cheapest copies for the
-/// memory they free are taken first. The copies' `stage` keeps them from being computed together with what runs before.
+/// memory they free are taken first. The copies' `phase` keeps them from being computed together with what runs before.
 /// Results stay as they are: a copy computes the same operators.
 Ir recompute(Ir ir, const std::vector<Layout>& layouts, const std::vector<Update>& updates, const Policy& policy);
 

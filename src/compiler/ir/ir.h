@@ -27,7 +27,7 @@ struct IrNode {
                               // reduction: of that row alone, the same for all rows of the matrix
   bool fused = false;         // an addition whose second term, a product, is not rounded before
   bool materialized = false;  // lies in memory, although it could be computed where it is read
-  int stage = 0;              // nodes of different stages are not computed together: what is made again late
+  int phase = 0;              // nodes of different phases are not computed together: what is made again late
                               // (fusion/rematerialize.h) must not be drawn to the front
 };
 

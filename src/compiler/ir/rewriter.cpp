@@ -8,7 +8,7 @@ Ir Rewriter::rewrite(const std::function<int(int id, IrNode node)>& visit) {
   for (int id = 0; id < from_.size(); ++id) {
     IrNode node = from_[id];
     for (int& input : node.inputs) input = renamed(input);
-    stage_ = node.stage;
+    phase_ = node.phase;
     renamed_[static_cast<size_t>(id)] = visit(id, std::move(node));
   }
   for (int id : from_.inputs) to_.inputs.push_back(renamed(id));
@@ -26,7 +26,7 @@ IrNode Rewriter::made(Op op, std::vector<int> inputs, Shape shape, Dtype dtype) 
   node.op = op;
   node.inputs = std::move(inputs);
   node.type = {std::move(shape), dtype};
-  node.stage = stage_;
+  node.phase = phase_;
   return node;
 }
 

@@ -23,7 +23,7 @@ class Rewriter {
   int shaped(graph::Op op, int v, const Shape& shape);  // reshape or broadcast; v itself where it has the shape
 
   Ir from_, to_;
-  int stage_ = 0;
+  int phase_ = 0;
 
  private:
   std::vector<int> renamed_;

@@ -9,28 +9,28 @@
 
 namespace weft::compiler {
 
-void StepMaker::add(int g, Draft draft) {
-  draft.groups = {g};
-  position_[static_cast<size_t>(g)] = static_cast<int>(drafts_.size());
-  drafts_.push_back(std::move(draft));
+void StepMaker::add(int g, PendingStep pending) {
+  pending.groups = {g};
+  position_[static_cast<size_t>(g)] = static_cast<int>(pending_.size());
+  pending_.push_back(std::move(pending));
 }
 
 bool StepMaker::call_library(int g) {
   const DotPlan& plan = grouping_.groups[static_cast<size_t>(g)].dot;
   if (variants_[static_cast<size_t>(g)] == Variant::own) return false;
-  Draft draft;
-  draft.step.call = library_for(plan, target_, policy_);
-  if (!draft.step.call) return false;
-  draft.step.kind = Step::Kind::library;
-  draft.step.name = plan.desc.to_string();
-  draft.step.work = plan.desc.flops();
+  PendingStep pending;
+  pending.step.call = library_for(plan, target_, policy_);
+  if (!pending.step.call) return false;
+  pending.step.kind = Step::Kind::library;
+  pending.step.name = plan.desc.to_string();
+  pending.step.work = plan.desc.flops();
   std::vector<int> nodes;
   for (const auto& [node, offset] : library_operands(plan, grouping_.groups[static_cast<size_t>(g)].roots[0].node)) {
     nodes.push_back(owner(node));
-    draft.offsets.push_back(offset);
+    pending.offsets.push_back(offset);
   }
-  draft.nodes.push_back(std::move(nodes));
-  add(g, std::move(draft));
+  pending.nodes.push_back(std::move(nodes));
+  add(g, std::move(pending));
   return true;
 }
 
@@ -41,17 +41,17 @@ bool StepMaker::call_attention(int g) {
   if (!policy_.libraries || !target::libraries_enabled()) return false;
   const std::optional<AttentionCall> call =
       attention_call(grouping_.groups[static_cast<size_t>(g)].attention, policy_.numerics);
-  Draft draft;
-  if (!call || !(draft.step.call = target_.attention(call->desc))) return false;
-  draft.step.kind = Step::Kind::library;
-  draft.step.name = call->desc.to_string();
-  draft.step.work = call->desc.flops();
-  draft.nodes.emplace_back();
+  PendingStep pending;
+  if (!call || !(pending.step.call = target_.attention(call->desc))) return false;
+  pending.step.kind = Step::Kind::library;
+  pending.step.name = call->desc.to_string();
+  pending.step.work = call->desc.flops();
+  pending.nodes.emplace_back();
   for (const AttentionCall::Operand& operand : call->operands) {
-    draft.nodes[0].push_back(operand.node >= 0 ? owner(operand.node) : scratch(operand.bytes));
-    draft.offsets.push_back(operand.offset);
+    pending.nodes[0].push_back(operand.node >= 0 ? owner(operand.node) : scratch(operand.bytes));
+    pending.offsets.push_back(operand.offset);
   }
-  add(g, std::move(draft));
+  add(g, std::move(pending));
   return true;
 }
 
@@ -63,14 +63,14 @@ int StepMaker::scratch(int64_t bytes) {
 
 void StepMaker::call_routine(int g) {
   const CallPlan& plan = grouping_.groups[static_cast<size_t>(g)].call;
-  Draft draft;
-  if (plan.control) draft.step.program = make_nested(plan.op, plan.control, target_, policy_);
-  else draft.step.call = target_.call(plan.desc);
-  if (!draft.step.call && !draft.step.program)
+  PendingStep pending;
+  if (plan.control) pending.step.program = make_nested(plan.op, plan.control, target_, policy_);
+  else pending.step.call = target_.call(plan.desc);
+  if (!pending.step.call && !pending.step.program)
     throw_invalid(plan.desc.name, "this device has no routine for " + plan.desc.to_string() +
                                       ": compute it on another one (weft doctor says which libraries were found)");
-  draft.step.kind = plan.control ? Step::Kind::nested : Step::Kind::library;
-  draft.step.name = plan.desc.to_string();
+  pending.step.kind = plan.control ? Step::Kind::nested : Step::Kind::library;
+  pending.step.name = plan.desc.to_string();
   std::vector<int> nodes;
   for (int operand : plan.operands) nodes.push_back(owner(operand));
   for (size_t k = 0; k < plan.results.size(); ++k) {
@@ -79,8 +79,8 @@ void StepMaker::call_routine(int g) {
     for (int64_t n : result.extents) size *= n;
     nodes.push_back(plan.results[k] >= 0 ? owner(plan.results[k]) : scratch(size));
   }
-  draft.nodes.push_back(std::move(nodes));
-  add(g, std::move(draft));
+  pending.nodes.push_back(std::move(nodes));
+  add(g, std::move(pending));
 }
 
 /// The result's memory holds what is added to already.
@@ -90,13 +90,13 @@ bool StepMaker::call_row_sums(int g) {
   const int node = group.roots[0].node;
   for (const int id : {node, group.row_sums->ids, group.row_sums->updates})
     if (!is_row_major(ir_[id].type.shape, grouping_.strides[static_cast<size_t>(id)])) return false;
-  Draft draft;
-  draft.step.call = target_.call(group.row_sums->desc);
-  if (!draft.step.call) return false;
-  draft.step.kind = Step::Kind::library;
-  draft.step.name = group.row_sums->desc.to_string();
-  draft.nodes.push_back({owner(group.row_sums->ids), owner(group.row_sums->updates), owner(node)});
-  add(g, std::move(draft));
+  PendingStep pending;
+  pending.step.call = target_.call(group.row_sums->desc);
+  if (!pending.step.call) return false;
+  pending.step.kind = Step::Kind::library;
+  pending.step.name = group.row_sums->desc.to_string();
+  pending.nodes.push_back({owner(group.row_sums->ids), owner(group.row_sums->updates), owner(node)});
+  add(g, std::move(pending));
   return true;
 }
 

@@ -15,7 +15,7 @@
 namespace weft::compiler {
 
 /// A group made into code, or a copy; `nodes` are the buffers it touches, in the order of its operands.
-struct Draft {
+struct PendingStep {
   Step step;
   std::vector<std::vector<int>> nodes;  // for each segment (or for the call): owners
   std::vector<int64_t> offsets;         // library: bytes added to each operand
@@ -35,9 +35,9 @@ class StepMaker {
   void lower(int g);
   void lower_launch(int g, const Lowering& lowering);
   Lowering alone(Lowered lowered) const;
-  bool merge(int g, Draft& draft);
+  bool merge(int g, PendingStep& pending);
   bool fills_device(int g, const kernel::Kernel& kernel) const;
-  bool follow(Draft& first, Draft& second);
+  bool follow(PendingStep& first, PendingStep& second);
   void join_single_programs();
   void drop_unused_kernels();
   bool call_library(int g);
@@ -45,7 +45,7 @@ class StepMaker {
   void call_routine(int g);
   bool call_row_sums(int g);
   int scratch(int64_t bytes);
-  void add(int g, Draft draft);
+  void add(int g, PendingStep pending);
   void copy(int from, int to);
   void assign_outputs();
   void plan_arena();
@@ -59,7 +59,7 @@ class StepMaker {
   void last_copies();
   void mark_constants();
   std::set<int> updated_inputs() const;
-  void add_costs(const Draft& draft, Step& step);
+  void add_costs(const PendingStep& pending, Step& step);
   Cost cost(int g);
 
   const Ir& ir_;
@@ -70,12 +70,12 @@ class StepMaker {
   StepPlan plan_;
   LoweringMemo memo_;
   std::vector<Variant> variants_;  // by group: what the tuner chose
-  std::vector<Draft> drafts_;
-  std::vector<int> position_;                         // by group: its draft
+  std::vector<PendingStep> pending_;
+  std::vector<int> position_;                         // by group: its pending step
   std::vector<std::shared_ptr<const Lowered>> code_;  // by group, where it is generated
   std::unordered_map<const Lowered*, Cost> costs_;
   std::unordered_map<Digest, size_t> kernel_numbers_;
-  std::unordered_map<Digest, int> latest_;  // kernel → draft that a sibling may join
+  std::unordered_map<Digest, int> latest_;  // kernel → pending step that a sibling may join
   std::map<int, Location> locations_;       // owners → memory
   std::map<int, int> saved_;                // inputs whose old value is needed at the end → pseudo node
   int next_pseudo_ = 0;

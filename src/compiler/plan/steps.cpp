@@ -27,10 +27,11 @@ size_t insts(const kernel::Block& block) {
 
 /// A launch of one program, of which another one may become a part. (Parallel loops and products have blocks of their
 /// own shape.)
-bool is_single(const Draft& draft, const std::vector<kernel::Kernel>& kernels) {
-  if (draft.step.kind != Step::Kind::launch || draft.step.segments.size() != 1 || draft.step.segments[0].grid != 1)
+bool is_single(const PendingStep& pending, const std::vector<kernel::Kernel>& kernels) {
+  if (pending.step.kind != Step::Kind::launch || pending.step.segments.size() != 1 ||
+      pending.step.segments[0].grid != 1)
     return false;
-  const std::vector<kernel::Inst>& all = kernels[draft.step.kernel].body.insts;
+  const std::vector<kernel::Inst>& all = kernels[pending.step.kernel].body.insts;
   return std::none_of(all.begin(), all.end(),
                       [](const kernel::Inst& i) { return i.parallel || i.op == kernel::Op::matmul; });
 }
@@ -57,21 +58,21 @@ Lowering StepMaker::alone(Lowered lowered) const {
 }
 
 void StepMaker::lower_launch(int g, const Lowering& lowering) {
-  Draft draft;
-  draft.digest = lowering.digest;
-  draft.step.name = lowering.code->kernel.name;
-  draft.step.work = lowering.code->work;
-  draft.groups = {g};
-  draft.nodes.push_back(lowering.params);
-  draft.step.segments.push_back({{}, lowering.code->symbols, lowering.code->grid});
+  PendingStep pending;
+  pending.digest = lowering.digest;
+  pending.step.name = lowering.code->kernel.name;
+  pending.step.work = lowering.code->work;
+  pending.groups = {g};
+  pending.nodes.push_back(lowering.params);
+  pending.step.segments.push_back({{}, lowering.code->symbols, lowering.code->grid});
   code_[static_cast<size_t>(g)] = lowering.code;
-  if (!fills_device(g, lowering.code->kernel) && merge(g, draft)) return;
-  auto [it, fresh] = kernel_numbers_.try_emplace(draft.digest, plan_.kernels.size());
+  if (!fills_device(g, lowering.code->kernel) && merge(g, pending)) return;
+  auto [it, fresh] = kernel_numbers_.try_emplace(pending.digest, plan_.kernels.size());
   if (fresh) plan_.kernels.push_back(lowering.code->kernel);
-  draft.step.kernel = it->second;
-  position_[static_cast<size_t>(g)] = static_cast<int>(drafts_.size());
-  latest_[draft.digest] = static_cast<int>(drafts_.size());
-  drafts_.push_back(std::move(draft));
+  pending.step.kernel = it->second;
+  position_[static_cast<size_t>(g)] = static_cast<int>(pending_.size());
+  latest_[pending.digest] = static_cast<int>(pending_.size());
+  pending_.push_back(std::move(pending));
 }
 
 /// Blocks that share the work of a few programs, over much data: with others of its kind it would be no faster, and
@@ -86,9 +87,9 @@ bool StepMaker::fills_device(int g, const kernel::Kernel& kernel) const {
 
 /// Sibling fusion: a launch of the same code joins an earlier one, there or here, where no step between them stands in
 /// the way. Only results that are kept anyway, or small ones, are moved: others would live longer for it.
-bool StepMaker::merge(int g, Draft& draft) {
+bool StepMaker::merge(int g, PendingStep& pending) {
   constexpr int64_t small = 1 << 16;
-  auto it = latest_.find(draft.digest);
+  auto it = latest_.find(pending.digest);
   if (it == latest_.end() || ordering_.scatter_source[static_cast<size_t>(g)] >= 0)
     return false;  // a copied operand ties it to its location
   int at = it->second;
@@ -97,43 +98,43 @@ bool StepMaker::merge(int g, Draft& draft) {
     return std::all_of(roots.begin(), roots.end(),
                        [&](const Root& r) { return owner(r.node) != r.node || bytes(r.node) <= small; });
   };
-  Draft& earlier = drafts_[static_cast<size_t>(at)];
+  PendingStep& earlier = pending_[static_cast<size_t>(at)];
   if (!movable(g) || !movable(earlier.groups[0])) return false;
-  auto join = [&](Draft& into, Draft& from) {
+  auto join = [&](PendingStep& into, PendingStep& from) {
     into.step.segments.insert(into.step.segments.end(), from.step.segments.begin(), from.step.segments.end());
     into.nodes.insert(into.nodes.end(), from.nodes.begin(), from.nodes.end());
     into.groups.insert(into.groups.end(), from.groups.begin(), from.groups.end());
     into.step.work += from.step.work;
   };
-  int ready = -1;  // the last draft that this group waits for
+  int ready = -1;  // the last pending step that this group waits for
   for (int before : ordering_.after[static_cast<size_t>(g)])
     ready = std::max(ready, position_[static_cast<size_t>(before)]);
   if (ready < at) {
-    join(earlier, draft);
+    join(earlier, pending);
     position_[static_cast<size_t>(g)] = at;
     return true;
   }
-  for (int k = at + 1; k < static_cast<int>(drafts_.size()); ++k)
-    for (int group : drafts_[static_cast<size_t>(k)].groups) {
+  for (int k = at + 1; k < static_cast<int>(pending_.size()); ++k)
+    for (int group : pending_[static_cast<size_t>(k)].groups) {
       if (group == copy_group) return false;
       for (int before : ordering_.after[static_cast<size_t>(group)])
         if (position_[static_cast<size_t>(before)] == at) return false;
     }
   for (int before : ordering_.after[static_cast<size_t>(g)])
     if (position_[static_cast<size_t>(before)] == at) return false;
-  draft.step.kernel = earlier.step.kernel;
-  join(draft, earlier);
+  pending.step.kernel = earlier.step.kernel;
+  join(pending, earlier);
   earlier.groups.clear();  // emptied: dropped at the end
   earlier.step.segments.clear();
-  int now = static_cast<int>(drafts_.size());
-  for (int group : draft.groups) position_[static_cast<size_t>(group)] = now;
-  latest_[draft.digest] = now;
-  drafts_.push_back(std::move(draft));
+  int now = static_cast<int>(pending_.size());
+  for (int group : pending.groups) position_[static_cast<size_t>(group)] = now;
+  latest_[pending.digest] = now;
+  pending_.push_back(std::move(pending));
   return true;
 }
 
 /// `second` becomes a part of the launch before it.
-bool StepMaker::follow(Draft& first, Draft& second) {
+bool StepMaker::follow(PendingStep& first, PendingStep& second) {
   const kernel::Kernel &a = plan_.kernels[first.step.kernel], &b = plan_.kernels[second.step.kernel];
   if (insts(a.body) + insts(b.body) > most_joined_insts || a.params.size() + b.params.size() > most_joined_params)
     return false;
@@ -163,35 +164,35 @@ bool StepMaker::follow(Draft& first, Draft& second) {
 /// other are one.
 void StepMaker::join_single_programs() {
   if (!target_.machine().queues_launches()) return;
-  std::vector<Draft> joined;
-  for (Draft& draft : drafts_) {
-    const bool both = !joined.empty() && is_single(joined.back(), plan_.kernels) && is_single(draft, plan_.kernels);
-    if (!both || !follow(joined.back(), draft)) joined.push_back(std::move(draft));
+  std::vector<PendingStep> joined;
+  for (PendingStep& pending : pending_) {
+    const bool both = !joined.empty() && is_single(joined.back(), plan_.kernels) && is_single(pending, plan_.kernels);
+    if (!both || !follow(joined.back(), pending)) joined.push_back(std::move(pending));
   }
-  drafts_ = std::move(joined);
+  pending_ = std::move(joined);
   drop_unused_kernels();
 }
 
 void StepMaker::drop_unused_kernels() {
   std::map<size_t, size_t> numbers;
   std::vector<kernel::Kernel> used;
-  for (Draft& draft : drafts_) {
-    if (draft.step.kind != Step::Kind::launch) continue;
-    const auto [it, fresh] = numbers.try_emplace(draft.step.kernel, used.size());
-    if (fresh) used.push_back(std::move(plan_.kernels[draft.step.kernel]));
-    draft.step.kernel = it->second;
+  for (PendingStep& pending : pending_) {
+    if (pending.step.kind != Step::Kind::launch) continue;
+    const auto [it, fresh] = numbers.try_emplace(pending.step.kernel, used.size());
+    if (fresh) used.push_back(std::move(plan_.kernels[pending.step.kernel]));
+    pending.step.kernel = it->second;
   }
   plan_.kernels = std::move(used);
 }
 
 void StepMaker::copy(int from, int to) {
-  Draft draft;
-  draft.step.kind = Step::Kind::copy;
-  draft.step.name = fmt::format("copy %{} to %{}", from, to);
-  draft.step.bytes = from < ir_.size() ? bytes(from) : pseudo_bytes_.at(from);
-  draft.nodes.push_back({from, to});
-  draft.groups = {copy_group};
-  drafts_.push_back(std::move(draft));
+  PendingStep pending;
+  pending.step.kind = Step::Kind::copy;
+  pending.step.name = fmt::format("copy %{} to %{}", from, to);
+  pending.step.bytes = from < ir_.size() ? bytes(from) : pseudo_bytes_.at(from);
+  pending.nodes.push_back({from, to});
+  pending.groups = {copy_group};
+  pending_.push_back(std::move(pending));
 }
 
 void StepMaker::lower(int g) {
@@ -261,7 +262,7 @@ void StepMaker::mark_constants() {
     for (kernel::Param& p : kernel.params) p.constant = true;
   for (size_t s = 0; s < plan_.steps.size(); ++s) {
     const Step& step = plan_.steps[s];
-    const int g = drafts_[s].groups[0];
+    const int g = pending_[s].groups[0];
     const bool enters_row = g != copy_group && grouping_.groups[static_cast<size_t>(g)].kind == Group::Kind::attention;
     std::set<int> now;  // inputs that this step writes
     for (const StepSegment& segment : step.segments)
@@ -314,8 +315,8 @@ void StepMaker::assign_outputs() {
 
 void StepMaker::plan_arena() {
   std::map<int, Lifetime> lifetimes;
-  for (size_t s = 0; s < drafts_.size(); ++s)
-    for (const auto& segment : drafts_[s].nodes)
+  for (size_t s = 0; s < pending_.size(); ++s)
+    for (const auto& segment : pending_[s].nodes)
       for (int node : segment) {
         if (locations_.contains(node)) continue;
         int64_t size = node < ir_.size() ? bytes(node) : pseudo_bytes_.at(node);
@@ -348,9 +349,9 @@ Cost StepMaker::cost(int g) {
   return known->second;
 }
 
-void StepMaker::add_costs(const Draft& draft, Step& step) {
+void StepMaker::add_costs(const PendingStep& pending, Step& step) {
   if (step.kind == Step::Kind::copy) step.traffic = 2.0 * static_cast<double>(step.bytes);
-  for (const int g : draft.groups) {
+  for (const int g : pending.groups) {
     if (g == copy_group) continue;
     const Group& group = grouping_.groups[static_cast<size_t>(g)];
     const Cost of_group = cost(g);
@@ -370,19 +371,19 @@ StepPlan StepMaker::run() {
   assign_outputs();
   for (int g : ordering_.order) lower(g);
   last_copies();
-  std::erase_if(drafts_, [](const Draft& d) { return d.groups.empty(); });
+  std::erase_if(pending_, [](const PendingStep& d) { return d.groups.empty(); });
   join_single_programs();
   plan_arena();
-  for (Draft& draft : drafts_) {
-    Step step = std::move(draft.step);
+  for (PendingStep& pending : pending_) {
+    Step step = std::move(pending.step);
     for (size_t s = 0; s < step.segments.size(); ++s)
-      for (int node : draft.nodes[s]) step.segments[s].buffers.push_back(location(node));
+      for (int node : pending.nodes[s]) step.segments[s].buffers.push_back(location(node));
     if (step.segments.empty())
-      for (size_t k = 0; k < draft.nodes[0].size(); ++k) {
-        step.operands.push_back(location(draft.nodes[0][k]));
-        if (k < draft.offsets.size()) step.operands.back().offset += draft.offsets[k];
+      for (size_t k = 0; k < pending.nodes[0].size(); ++k) {
+        step.operands.push_back(location(pending.nodes[0][k]));
+        if (k < pending.offsets.size()) step.operands.back().offset += pending.offsets[k];
       }
-    add_costs(draft, step);
+    add_costs(pending, step);
     plan_.steps.push_back(std::move(step));
   }
   mark_constants();

@@ -172,7 +172,7 @@ Ir pack_attention_operands(Ir from) {
       packed.inputs = {input};
       packed.type = from[old].type;
       packed.attrs.edit().dtype = packed.type.dtype;
-      packed.stage = node.stage;
+      packed.phase = node.phase;
       to.nodes.push_back(std::move(packed));
       input = to.size() - 1;
     }

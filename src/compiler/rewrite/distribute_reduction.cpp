@@ -212,7 +212,7 @@ class LinearSums : Rewriter {
       product = add(made(Op::mul, {product, renamed(values[k])}, positions, float32));
     IrNode sum = like;
     sum.inputs = {product};
-    sum.stage = stage_;
+    sum.phase = phase_;
     return known->second = add(std::move(sum));
   }
 

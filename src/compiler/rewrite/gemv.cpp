@@ -112,7 +112,7 @@ class FewRows : Rewriter {
     if (!is_elementwise(n.op)) return shaped(Op::broadcast, shaped(Op::reshape, id, {}), rows);
     for (int& input : n.inputs) input = repeated(input, rows, whole);
     n.type.shape = rows;
-    n.stage = stage_;
+    n.phase = phase_;
     return add(std::move(n));
   }
 
@@ -201,7 +201,7 @@ class FewRows : Rewriter {
     } else {
       for (int& input : n.inputs) input = normed(input, rows, whole);
       n.type.shape = shape;
-      n.stage = stage_;
+      n.phase = phase_;
       result = add(std::move(n));
     }
     return normed_[id] = result;

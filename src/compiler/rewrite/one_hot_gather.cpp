@@ -84,8 +84,8 @@ class Picker : Rewriter {
   int gather(const Pick& pick, const IrNode& reduction) {
     const graph::Type& rows = from_[pick.target].type;
     const int64_t length = from_[reduction.inputs[0]].type.shape.back().bound(), count = volume(rows.shape);
-    stage_ =
-        reduction.stage -
+    phase_ =
+        reduction.phase -
         1;  // not computed together with what reads it, but before: whoever writes over the row later need not wait
     const Shape flat{count};
     const int target = cast(reshaped(renamed(pick.target), flat), int64);

@@ -98,7 +98,7 @@ class Splitter : Rewriter {
     for (int id = 0; id < inside.size(); ++id) {
       IrNode copy = inside[id];
       for (int& input : copy.inputs) input = ids[static_cast<size_t>(input)];
-      copy.stage = node.stage;
+      copy.phase = node.phase;
       ids[static_cast<size_t>(id)] = id == inside.inputs[0] ? node.inputs[0] : add(std::move(copy));
     }
     return ids[static_cast<size_t>(inside.outputs[0])];

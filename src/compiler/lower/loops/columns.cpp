@@ -26,7 +26,8 @@ int64_t RowLowering::strip() const {
   if (cx_.target.machine().simt || schedule_.kind != RowClass::column || passes_ != 1 || !is_static(group_.domain))
     return 0;
   if (schedule_.lane_extent * extent_of(serial_) < int64_t{1} << 19 || extent_of(serial_) < 4 * rows_at_once) return 0;
-  if (std::any_of(stages_.begin(), stages_.end(), [](const Stage& s) { return s.root.kind == RootKind::full; }))
+  if (std::any_of(statements_.begin(), statements_.end(),
+                  [](const Statement& s) { return s.root.kind == RootKind::full; }))
     return 0;
   int64_t width = 512;
   while (width > schedule_.width && schedule_.lane_extent * extent_of(outer_) < 8 * width) width /= 2;
@@ -100,9 +101,9 @@ void RowLowering::strip_passes(int64_t width) {
 /// How many elements of a column a warp loads before it adds up the first of them.
 size_t RowLowering::unroll_of_columns() {
   Reads all;
-  for (const Stage& stage : stages_)
-    if (stage.root.kind != RootKind::row)
-      for (auto& read : reads_of(stage))
+  for (const Statement& statement : statements_)
+    if (statement.root.kind != RootKind::row)
+      for (auto& read : reads_of(statement))
         if (std::find(all.begin(), all.end(), read) == all.end()) all.push_back(std::move(read));
   int64_t bytes = 0;
   for (const auto& [node, index] : all) bytes += static_cast<int64_t>(cx_.ir[node].type.dtype.size());
@@ -143,11 +144,11 @@ void RowLowering::columns_by_warps() {
   kernel::Builder& b = emit_.builder();
   const int64_t iterations = schedule_.cluster, width = schedule_.width;
   for (int node : group_.reads) emit_.param(node, false);  // all of them come before the scratch
-  std::vector<const Stage*> reductions;
-  for (const Stage& stage : stages_) {
-    if (stage.root.kind != RootKind::reduce) continue;
-    reductions.push_back(&stage);
-    sums_.push_back(b.local(compute_dtype(cx_.ir[stage.root.node].type.dtype), iterations * width));
+  std::vector<const Statement*> reductions;
+  for (const Statement& statement : statements_) {
+    if (statement.root.kind != RootKind::reduce) continue;
+    reductions.push_back(&statement);
+    sums_.push_back(b.local(compute_dtype(cx_.ir[statement.root.node].type.dtype), iterations * width));
   }
   bind_programs();
   emit_.bind_lanes(lane_, first_lane_, width,
@@ -163,7 +164,7 @@ void RowLowering::columns_by_warps() {
     finish_root(*reductions[k], b.reduce(cx_.ir[reductions[k]->root.node].attrs->reducer,
                                          b.load(sums_[k], b.index(0), {iterations, width}, {width, 1}), 0));
   row_roots(1);
-  for (const auto& [stage, v] : late_stores_) emit_.store(stage->root.node, stage->root.index, v, false);
+  for (const auto& [statement, v] : late_stores_) emit_.store(statement->root.node, statement->root.index, v, false);
 }
 
 }  // namespace weft::compiler

@@ -34,10 +34,10 @@ bool gemv_only(const Ir& ir, const Group& group) {
 /// matrix's rows and their length are known.
 bool RowLowering::side_by_side() {
   if (schedule_.rows <= 0 || schedule_.kind != RowClass::row || !is_static(group_.domain)) return false;
-  const auto is_gemv = [&](const Stage& s) { return s.root.kind == RootKind::reduce && cx_.ir[s.root.node].gemv; };
-  for (const Stage& s : stages_)
+  const auto is_gemv = [&](const Statement& s) { return s.root.kind == RootKind::reduce && cx_.ir[s.root.node].gemv; };
+  for (const Statement& s : statements_)
     if (is_gemv(s)) gemv_pass_ = std::max(gemv_pass_, s.pass);
-  return std::all_of(stages_.begin(), stages_.end(), [&](const Stage& s) {
+  return std::all_of(statements_.begin(), statements_.end(), [&](const Statement& s) {
     if (is_gemv(s)) return s.pass == gemv_pass_;
     return s.root.kind == RootKind::row
                ? s.pass > gemv_pass_ || gemv_pass_ == 0 || !cx_.has_buffer[static_cast<size_t>(s.root.node)]
@@ -46,15 +46,16 @@ bool RowLowering::side_by_side() {
 }
 
 /// A sum over the row alone, such as that of its squares: one of them does for all rows of the matrix.
-bool RowLowering::is_same_for_all(const Stage& stage) const {
-  const std::vector<int>& factors = cx_.ir[cx_.ir[stage.root.node].inputs[0]].inputs;
+bool RowLowering::is_same_for_all(const Statement& statement) const {
+  const std::vector<int>& factors = cx_.ir[cx_.ir[statement.root.node].inputs[0]].inputs;
   return factors[0] == factors[1] && cx_.ir[factors[0]].op == graph::Op::broadcast;
 }
 
 /// How many of the sums are products with rows of the matrix.
 size_t RowLowering::gemvs() const {
-  return static_cast<size_t>(std::count_if(
-      stages_.begin(), stages_.end(), [&](const Stage& s) { return cx_.ir[s.root.node].gemv && !is_same_for_all(s); }));
+  return static_cast<size_t>(std::count_if(statements_.begin(), statements_.end(), [&](const Statement& s) {
+    return cx_.ir[s.root.node].gemv && !is_same_for_all(s);
+  }));
 }
 
 /// A tile of every row of the matrix begins to come in: what is then known of each row.
@@ -65,9 +66,9 @@ RowLowering::Scopes RowLowering::matrix_tiles(Value at, Value limit, const std::
   for (Value row : rows) {
     emit_.push_scope();
     emit_.bind(program_, row);
-    for (const Stage& stage : stages_)
-      if (cx_.ir[stage.root.node].gemv && !is_same_for_all(stage))
-        emit_.value(cx_.ir[cx_.ir[stage.root.node].inputs[0]].inputs[1], stage.operand);
+    for (const Statement& statement : statements_)
+      if (cx_.ir[statement.root.node].gemv && !is_same_for_all(statement))
+        emit_.value(cx_.ir[cx_.ir[statement.root.node].inputs[0]].inputs[1], statement.operand);
     tiles.push_back(emit_.leave_scope());
   }
   emit_.set_streaming(false);
@@ -101,27 +102,27 @@ std::vector<Value> RowLowering::gemv_step(Value at, Value limit, const std::vect
                                           std::vector<Value> sums, Scopes tiles, Emitter::Scope row) {
   kernel::Builder& b = emit_.builder();
   const auto each = [&](auto&& body) {  // every factor of every product
-    for (const Stage& stage : stages_)
-      if (cx_.ir[stage.root.node].gemv) body(stage, cx_.ir[cx_.ir[stage.root.node].inputs[0]].inputs);
+    for (const Statement& statement : statements_)
+      if (cx_.ir[statement.root.node].gemv) body(statement, cx_.ir[cx_.ir[statement.root.node].inputs[0]].inputs);
   };
   emit_.enter_scope(std::move(row));
   emit_.bind_lanes(lane_, at, schedule_.width, limit);
   emit_.bind(program_, rows[0]);
-  each([&](const Stage& stage, const std::vector<int>& factors) {
-    emit_.value(factors[0], stage.operand);
+  each([&](const Statement& statement, const std::vector<int>& factors) {
+    emit_.value(factors[0], statement.operand);
   });  // the same for all rows
   const size_t each_row = sums.size() / rows.size();
   size_t k = 0;
   for (size_t r = 0; r < rows.size(); ++r) {
     emit_.enter_scope(std::move(tiles[r]));
     emit_.bind(program_, rows[r]);
-    each([&](const Stage& stage, const std::vector<int>& factors) {
-      if (k >= each_row && is_same_for_all(stage)) {
+    each([&](const Statement& statement, const std::vector<int>& factors) {
+      if (k >= each_row && is_same_for_all(statement)) {
         ++k;
         return;
       }
-      const Value x = b.broadcast(emit_.value(factors[0], stage.operand), {schedule_.width}),
-                  y = b.broadcast(emit_.value(factors[1], stage.operand), {schedule_.width});
+      const Value x = b.broadcast(emit_.value(factors[0], statement.operand), {schedule_.width}),
+                  y = b.broadcast(emit_.value(factors[1], statement.operand), {schedule_.width});
       sums[k] = b.scalar(ScalarOp::fma, {x, y, sums[k]});
       ++k;
     });
@@ -158,9 +159,9 @@ void RowLowering::gemv_rows() {
   for (Value row : numbers) {
     emit_.push_scope();
     emit_.bind(program_, row);
-    for (const Stage& stage : stages_)
-      if (stage.root.kind == RootKind::row)
-        for (const auto& [node, index] : reads_of(stage)) emit_.value(node, index);
+    for (const Statement& statement : statements_)
+      if (statement.root.kind == RootKind::row)
+        for (const auto& [node, index] : reads_of(statement)) emit_.value(node, index);
     scopes.push_back(emit_.leave_scope());
   }
   if (gemv_pass_ > 0) norm_of_row(numbers[0]);
@@ -186,11 +187,11 @@ void RowLowering::gemv_rows() {
         gemv_step(b.index(at), limit_at(at), numbers, sums, std::move(last[static_cast<size_t>((at - whole) / width)]));
   const size_t reductions = sums.size() / numbers.size();
   size_t which = 0;
-  for (const Stage& stage : stages_) {
-    if (!cx_.ir[stage.root.node].gemv) continue;
+  for (const Statement& statement : statements_) {
+    if (!cx_.ir[statement.root.node].gemv) continue;
     for (size_t r = 0; r < numbers.size(); ++r) {
       Value& sum = sums[r * reductions + which];
-      sum = r > 0 && is_same_for_all(stage) ? sums[which] : b.reduce(Reducer::sum, sum, 0);
+      sum = r > 0 && is_same_for_all(statement) ? sums[which] : b.reduce(Reducer::sum, sum, 0);
     }
     ++which;
   }
@@ -200,8 +201,8 @@ void RowLowering::gemv_rows() {
       emit_.enter_scope(std::move(scopes[r]));
       emit_.bind(program_, numbers[r]);
       if (gemv_pass_ == 0) row_roots(0);
-      for (const Stage& stage : stages_)
-        if (cx_.ir[stage.root.node].gemv) finish_root(stage, sums[k++]);
+      for (const Statement& statement : statements_)
+        if (cx_.ir[statement.root.node].gemv) finish_root(statement, sums[k++]);
       for (int p = gemv_pass_ + 1; p <= passes_; ++p) row_roots(p);
       emit_.pop_scope();
     };

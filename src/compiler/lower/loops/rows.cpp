@@ -41,7 +41,7 @@ std::string RowLowering::kernel_name() const {
 void RowLowering::order_passes() {
   const std::vector<int> passes = root_passes(cx_.ir, cx_.grouping, group_);
   for (size_t k = 0; k < passes.size(); ++k) {
-    stages_.push_back({group_.roots[k], {}, passes[k]});
+    statements_.push_back({group_.roots[k], {}, passes[k]});
     passes_ = std::max(passes_, passes[k] + 1);
   }
 }
@@ -84,10 +84,10 @@ void RowLowering::substitute_domain() {
     auto it = by_id.find(id);
     return it == by_id.end() ? Expr() : it->second;
   };
-  for (Stage& stage : stages_) {
-    if (stage.reduces()) stage.operand = reduction_operand_index(cx_.ir, group_, stage.root);
-    for (Expr& e : stage.operand) e = ix::substitute(e, replace);
-    for (Expr& e : stage.root.index) e = ix::substitute(e, replace);
+  for (Statement& statement : statements_) {
+    if (statement.reduces()) statement.operand = reduction_operand_index(cx_.ir, group_, statement.root);
+    for (Expr& e : statement.operand) e = ix::substitute(e, replace);
+    for (Expr& e : statement.root.index) e = ix::substitute(e, replace);
   }
 }
 
@@ -95,8 +95,8 @@ Lowered RowLowering::run() {
   order_passes();
   split_domain();
   substitute_domain();
-  for (const Stage& stage : stages_)
-    if (cx_.has_buffer[static_cast<size_t>(stage.root.node)]) emit_.param(stage.root.node, true);
+  for (const Statement& statement : statements_)
+    if (cx_.has_buffer[static_cast<size_t>(statement.root.node)]) emit_.param(statement.root.node, true);
   kernel::Builder& b = emit_.builder();
 
   dynamic_extent_ = schedule_.dynamic;
@@ -201,8 +201,8 @@ bool RowLowering::one_tile() const {
 
 void RowLowering::pass(int p) {
   row_roots(p);
-  bool any = std::any_of(stages_.begin(), stages_.end(),
-                         [&](const Stage& s) { return s.pass == p && s.root.kind != RootKind::row; });
+  bool any = std::any_of(statements_.begin(), statements_.end(),
+                         [&](const Statement& s) { return s.pass == p && s.root.kind != RootKind::row; });
   if (!any) return;
   if (schedule_.kind == RowClass::column) inner_loop(p);
   else if (one_tile()) finish_reductions(p, step(p, identities(p)));
@@ -304,8 +304,8 @@ void RowLowering::inner_loop(int p) {
 /// sooner without turns.
 bool RowLowering::batches_loads(int p) {
   size_t reads = 0;
-  for (const Stage& stage : stages_)
-    if (stage.pass == p && stage.root.kind != RootKind::row) reads += reads_of(stage).size();
+  for (const Statement& statement : statements_)
+    if (statement.pass == p && statement.root.kind != RootKind::row) reads += reads_of(statement).size();
   return reads > 1;
 }
 
@@ -330,13 +330,13 @@ std::vector<Value> RowLowering::unrolled_loop(int p, const std::vector<Value>& i
   const int64_t count = extent_of(serial_) / static_cast<int64_t>(unroll);
   const size_t reductions = initial.size() / parts;
   const Expr number = group_.cx->variable("q", 0, count - 1);
-  std::vector<std::vector<Stage>> elements(unroll, stages_);
+  std::vector<std::vector<Statement>> elements(unroll, statements_);
   for (size_t k = 0; k < unroll; ++k) {
     const Expr position = number * static_cast<int64_t>(unroll) + group_.cx->constant(static_cast<int64_t>(k));
     const auto replace = [&](int64_t id) { return id == loop_->value ? position : Expr(); };
-    for (Stage& stage : elements[k]) {
-      for (Expr& e : stage.operand) e = ix::substitute(e, replace);
-      for (Expr& e : stage.root.index) e = ix::substitute(e, replace);
+    for (Statement& statement : elements[k]) {
+      for (Expr& e : statement.operand) e = ix::substitute(e, replace);
+      for (Expr& e : statement.root.index) e = ix::substitute(e, replace);
     }
   }
   return b.loop(first, last, b.index(1), initial, [&](Value at, const std::vector<Value>& values) {
@@ -346,12 +346,12 @@ std::vector<Value> RowLowering::unrolled_loop(int p, const std::vector<Value>& i
     std::vector<Value> all = values;
     for (size_t k = 0; k < unroll; ++k) {
       const auto own = all.begin() + static_cast<std::ptrdiff_t>(k % parts * reductions);
-      for (const Stage& stage : stages_)
-        if (stage.pass == p && stage.root.kind == RootKind::full)
-          emit_.forget(stage.root.node);  // the last element's, where it was made for its readers alone
-      std::swap(stages_, elements[k]);
+      for (const Statement& statement : statements_)
+        if (statement.pass == p && statement.root.kind == RootKind::full)
+          emit_.forget(statement.root.node);  // the last element's, where it was made for its readers alone
+      std::swap(statements_, elements[k]);
       const std::vector<Value> next = step(p, {own, own + static_cast<std::ptrdiff_t>(reductions)});
-      std::swap(stages_, elements[k]);
+      std::swap(statements_, elements[k]);
       std::copy(next.begin(), next.end(), own);
     }
     emit_.pop_scope();
@@ -371,9 +371,9 @@ size_t RowLowering::parts_of(size_t reductions) const {
 std::vector<Value> RowLowering::combine_parts(int p, std::vector<Value> carried, size_t parts) {
   const size_t reductions = carried.size() / parts;
   std::vector<ScalarOp> ops;
-  for (const Stage& stage : stages_)
-    if (stage.pass == p && stage.root.kind == RootKind::reduce)
-      ops.push_back(kernel::combine(cx_.ir[stage.root.node].attrs->reducer));
+  for (const Statement& statement : statements_)
+    if (statement.pass == p && statement.root.kind == RootKind::reduce)
+      ops.push_back(kernel::combine(cx_.ir[statement.root.node].attrs->reducer));
   for (; parts > 1; parts /= 2)
     for (size_t part = 0; part < parts / 2; ++part)
       for (size_t f = 0; f < reductions; ++f)
@@ -384,31 +384,31 @@ std::vector<Value> RowLowering::combine_parts(int p, std::vector<Value> carried,
 }
 
 void RowLowering::hoist(int p, const std::vector<Expr>& varying) {
-  for (const Stage& stage : stages_) {
-    if (stage.pass != p || stage.root.kind == RootKind::row) continue;
-    if (stage.reduces()) emit_.hoist(cx_.ir[stage.root.node].inputs[0], stage.operand, varying);
+  for (const Statement& statement : statements_) {
+    if (statement.pass != p || statement.root.kind == RootKind::row) continue;
+    if (statement.reduces()) emit_.hoist(cx_.ir[statement.root.node].inputs[0], statement.operand, varying);
     else
-      for (int input : cx_.ir[stage.root.node].inputs)
-        if (is_elementwise(cx_.ir[stage.root.node].op)) emit_.hoist(input, stage.root.index, varying);
+      for (int input : cx_.ir[statement.root.node].inputs)
+        if (is_elementwise(cx_.ir[statement.root.node].op)) emit_.hoist(input, statement.root.index, varying);
   }
 }
 
 std::vector<Value> RowLowering::identities(int p) {
   std::vector<Value> values;
-  for (const Stage& stage : stages_) {
-    if (stage.pass != p || stage.root.kind != RootKind::reduce) continue;
-    Dtype t = compute_dtype(cx_.ir[stage.root.node].type.dtype);
-    values.push_back(
-        emit_.builder().constant(t, kernel::identity(cx_.ir[stage.root.node].attrs->reducer, t), {schedule_.width}));
+  for (const Statement& statement : statements_) {
+    if (statement.pass != p || statement.root.kind != RootKind::reduce) continue;
+    Dtype t = compute_dtype(cx_.ir[statement.root.node].type.dtype);
+    values.push_back(emit_.builder().constant(t, kernel::identity(cx_.ir[statement.root.node].attrs->reducer, t),
+                                              {schedule_.width}));
   }
   return values;
 }
 
 /// Sums of products down columns: a multiplication and an addition are one instruction of a thread.
-bool RowLowering::sums_products(const Stage& stage) const {
-  const IrNode& node = cx_.ir[stage.root.node];
+bool RowLowering::sums_products(const Statement& statement) const {
+  const IrNode& node = cx_.ir[statement.root.node];
   return cx_.target.machine().fuses_multiply_add() && schedule_.kind == RowClass::column &&
-         stage.root.kind == RootKind::reduce && node.attrs->reducer == kernel::Reducer::sum &&
+         statement.root.kind == RootKind::reduce && node.attrs->reducer == kernel::Reducer::sum &&
          node.type.dtype == float32;
 }
 
@@ -417,24 +417,25 @@ bool RowLowering::sums_products(const Stage& stage) const {
 std::vector<Value> RowLowering::step(int p, const std::vector<Value>& carried) {
   kernel::Builder& b = emit_.builder();
   std::vector<Value> next;
-  std::vector<std::pair<const Stage*, Value>> stores;
+  std::vector<std::pair<const Statement*, Value>> stores;
   recall(p);
-  for (const Stage& stage : stages_) {
-    if (stage.pass != p || stage.root.kind == RootKind::row) continue;
-    const IrNode& node = cx_.ir[stage.root.node];
-    if (stage.root.kind == RootKind::full) {
-      if (!cx_.has_buffer[static_cast<size_t>(stage.root.node)]) continue;
-      stores.emplace_back(&stage, emit_.rounded(stage.root.node, emit_.make(stage.root.node, stage.root.index)));
-      emit_.define(stage.root.node, stores.back().second);
+  for (const Statement& statement : statements_) {
+    if (statement.pass != p || statement.root.kind == RootKind::row) continue;
+    const IrNode& node = cx_.ir[statement.root.node];
+    if (statement.root.kind == RootKind::full) {
+      if (!cx_.has_buffer[static_cast<size_t>(statement.root.node)]) continue;
+      stores.emplace_back(&statement,
+                          emit_.rounded(statement.root.node, emit_.make(statement.root.node, statement.root.index)));
+      emit_.define(statement.root.node, stores.back().second);
       continue;
     }
-    if (sums_products(stage)) {
-      next.push_back(emit_.fused_multiply_add(node.inputs[0], stage.operand, {}, carried[next.size()]));
+    if (sums_products(statement)) {
+      next.push_back(emit_.fused_multiply_add(node.inputs[0], statement.operand, {}, carried[next.size()]));
       continue;
     }
-    Value v = b.broadcast(emit_.value(node.inputs[0], stage.operand), {schedule_.width});
-    if (stage.root.kind == RootKind::column) {
-      Value& sum = column_sums_[column_of(stage)];
+    Value v = b.broadcast(emit_.value(node.inputs[0], statement.operand), {schedule_.width});
+    if (statement.root.kind == RootKind::column) {
+      Value& sum = column_sums_[column_of(statement)];
       sum = b.scalar(kernel::combine(node.attrs->reducer), {sum, v});
       continue;
     }
@@ -446,34 +447,35 @@ std::vector<Value> RowLowering::step(int p, const std::vector<Value>& carried) {
   }
   keep(p);
   prefetch_next(p);
-  for (const auto& [stage, v] : stores)
-    emit_.store(stage->root.node, stage->root.index, v, cx_.streamed[static_cast<size_t>(stage->root.node)]);
+  for (const auto& [statement, v] : stores)
+    emit_.store(statement->root.node, statement->root.index, v,
+                cx_.streamed[static_cast<size_t>(statement->root.node)]);
   return next;
 }
 
 void RowLowering::finish_reductions(int p, const std::vector<Value>& carried) {
   kernel::Builder& b = emit_.builder();
   size_t k = 0;
-  for (const Stage& stage : stages_) {
-    if (stage.pass != p || stage.root.kind != RootKind::reduce) continue;
+  for (const Statement& statement : statements_) {
+    if (statement.pass != p || statement.root.kind != RootKind::reduce) continue;
     Value v = carried[k++];
-    if (schedule_.kind == RowClass::row) v = b.reduce(cx_.ir[stage.root.node].attrs->reducer, v, 0);
-    finish_root(stage, v);
+    if (schedule_.kind == RowClass::row) v = b.reduce(cx_.ir[statement.root.node].attrs->reducer, v, 0);
+    finish_root(statement, v);
   }
 }
 
-void RowLowering::finish_root(const Stage& stage, Value v) {
-  v = emit_.rounded(stage.root.node, v);
-  emit_.define(stage.root.node, v);
-  if (!cx_.has_buffer[static_cast<size_t>(stage.root.node)]) return;
-  if (schedule_.cluster > 1) late_stores_.emplace_back(&stage, v);
-  else emit_.store(stage.root.node, stage.root.index, v, false);
+void RowLowering::finish_root(const Statement& statement, Value v) {
+  v = emit_.rounded(statement.root.node, v);
+  emit_.define(statement.root.node, v);
+  if (!cx_.has_buffer[static_cast<size_t>(statement.root.node)]) return;
+  if (schedule_.cluster > 1) late_stores_.emplace_back(&statement, v);
+  else emit_.store(statement.root.node, statement.root.index, v, false);
 }
 
 void RowLowering::row_roots(int p) {
-  for (const Stage& stage : stages_)
-    if (stage.pass == p && stage.root.kind == RootKind::row)
-      finish_root(stage, emit_.make(stage.root.node, stage.root.index));
+  for (const Statement& statement : statements_)
+    if (statement.pass == p && statement.root.kind == RootKind::row)
+      finish_root(statement, emit_.make(statement.root.node, statement.root.index));
 }
 
 std::optional<Lowered> lower_rows(const LowerContext& cx, Group& group, Variant variant) {

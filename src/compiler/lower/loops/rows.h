@@ -17,7 +17,7 @@ namespace weft::compiler {
 int64_t extent_of(const std::vector<DomainVariable>& vars);
 bool is_static(const std::vector<DomainVariable>& vars);
 
-struct Stage {
+struct Statement {
   bool reduces() const { return root.kind == RootKind::reduce || root.kind == RootKind::column; }
 
   Root root;                      // with index expressions in program and lane variables
@@ -49,9 +49,9 @@ class RowLowering {
   void inner_loop(int p);
   size_t parts_of(size_t reductions) const;
   bool batches_loads(int p);
-  bool sums_products(const Stage& stage) const;
+  bool sums_products(const Statement& statement) const;
   size_t unroll_of(size_t reductions) const;
-  void load_unrolled(int p, const std::vector<std::vector<Stage>>& elements);
+  void load_unrolled(int p, const std::vector<std::vector<Statement>>& elements);
   std::vector<kernel::Value> unrolled_loop(int p, const std::vector<kernel::Value>& initial, size_t unroll,
                                            size_t parts, kernel::Value first, kernel::Value last);
   std::vector<kernel::Value> combine_parts(int p, std::vector<kernel::Value> carried, size_t parts);
@@ -59,7 +59,7 @@ class RowLowering {
   std::vector<kernel::Value> identities(int p);
   std::vector<kernel::Value> step(int p, const std::vector<kernel::Value>& carried);
   void finish_reductions(int p, const std::vector<kernel::Value>& carried);
-  void finish_root(const Stage& stage, kernel::Value v);
+  void finish_root(const Statement& statement, kernel::Value v);
   void row_roots(int p);
 
   // lower/loops/rows_reuse.cpp: what several passes want
@@ -72,7 +72,7 @@ class RowLowering {
     kernel::Ref scratch = -1;
   };
   using Reads = std::vector<std::pair<int, std::vector<ix::Expr>>>;
-  Reads reads_of(const Stage& stage);
+  Reads reads_of(const Statement& statement);
   void load_early();
   void find_reused();
   void ask_for_row();
@@ -95,7 +95,7 @@ class RowLowering {
   // lower/loops/gemv.cpp: a few rows of a matrix side by side
   bool side_by_side();
   void norm_of_row(kernel::Value row);
-  bool is_same_for_all(const Stage& stage) const;
+  bool is_same_for_all(const Statement& statement) const;
   using Scopes = std::vector<Emitter::Scope>;
   Scopes matrix_tiles(kernel::Value at, kernel::Value limit, const std::vector<kernel::Value>& rows);
   std::vector<kernel::Value> gemv_step(kernel::Value at, kernel::Value limit, const std::vector<kernel::Value>& rows,
@@ -111,7 +111,7 @@ class RowLowering {
 
   // lower/loops/rows_columns.cpp: sums along the rows beside what is computed for each
   void rows_of_parts();
-  size_t column_of(const Stage& stage) const;
+  size_t column_of(const Statement& statement) const;
   std::vector<kernel::Value> fetch(const Reads& reads, kernel::Value row);
   void prefetch_after(const Reads& reads, kernel::Value row);
 
@@ -130,7 +130,7 @@ class RowLowering {
   Group& group_;
   RowSchedule schedule_;
   Emitter emit_;
-  std::vector<Stage> stages_;
+  std::vector<Statement> statements_;
   int passes_ = 0;
   std::vector<DomainVariable> outer_, lanes_, serial_;  // the domain: program axes, lane axes, axes of the serial loop
   ix::Expr program_, lane_, loop_;
@@ -143,12 +143,12 @@ class RowLowering {
   kernel::Value part_count_ = kernel::no_value,
                 scratch_shift_ = kernel::no_value;  // parts of a row: elements of the iteration's; by how much its
                                                     // scratch lies further on than its lanes
-  std::vector<kernel::Ref> sums_;                   // by stage: a reduction's numbers of all parts
-  std::vector<std::pair<const Stage*, kernel::Value>> late_stores_;  // behind the last parallel loop
+  std::vector<kernel::Ref> sums_;                   // by statement: a reduction's numbers of all parts
+  std::vector<std::pair<const Statement*, kernel::Value>> late_stores_;  // behind the last parallel loop
   std::vector<Reused> reused_;
   std::map<std::pair<int, std::vector<const ix::Node*>>, Seen> seen_;
   std::vector<std::pair<int, std::vector<ix::Expr>>> first_loads_;  // of pass 0
-  std::vector<kernel::Value> column_sums_;  // of the columns, in the order of their stages: up to the current row
+  std::vector<kernel::Value> column_sums_;  // of the columns, in the order of their statements: up to the current row
 };
 
 }  // namespace weft::compiler

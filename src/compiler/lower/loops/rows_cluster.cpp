@@ -48,12 +48,12 @@ std::vector<Value> RowLowering::part_loop(int p, Value first, Value count) {
 /// One parallel loop: what a pass reduces, by reduction the numbers of all parts.
 void RowLowering::pass_by_cluster(int p, bool first) {
   kernel::Builder& b = emit_.builder();
-  std::vector<const Stage*> reductions;
+  std::vector<const Statement*> reductions;
   std::vector<kernel::Ref> sums;
-  for (const Stage& stage : stages_) {
-    if (stage.pass != p || stage.root.kind != RootKind::reduce) continue;
-    reductions.push_back(&stage);
-    sums.push_back(sums_[static_cast<size_t>(&stage - stages_.data())]);
+  for (const Statement& statement : statements_) {
+    if (statement.pass != p || statement.root.kind != RootKind::reduce) continue;
+    reductions.push_back(&statement);
+    sums.push_back(sums_[static_cast<size_t>(&statement - statements_.data())]);
   }
   const int64_t each = part(), iterations = schedule_.cluster, last = schedule_.lane_extent - each * (iterations - 1);
   b.parallel(iterations, [&](Value iteration) {
@@ -77,21 +77,21 @@ void RowLowering::pass_by_cluster(int p, bool first) {
 void RowLowering::rows_by_cluster() {
   kernel::Builder& b = emit_.builder();
   find_reused();
-  for (const Stage& stage : stages_)
-    sums_.push_back(stage.root.kind == RootKind::reduce
-                        ? b.local(compute_dtype(cx_.ir[stage.root.node].type.dtype), schedule_.cluster)
+  for (const Statement& statement : statements_)
+    sums_.push_back(statement.root.kind == RootKind::reduce
+                        ? b.local(compute_dtype(cx_.ir[statement.root.node].type.dtype), schedule_.cluster)
                         : -1);
   emit_.bind(program_, outer_.empty() ? b.index(0) : b.program_id());
   bool first = true;
   for (int p = 0; p < passes_; ++p) {
     row_roots(p);
-    if (std::none_of(stages_.begin(), stages_.end(),
-                     [&](const Stage& s) { return s.pass == p && s.root.kind != RootKind::row; }))
+    if (std::none_of(statements_.begin(), statements_.end(),
+                     [&](const Statement& s) { return s.pass == p && s.root.kind != RootKind::row; }))
       continue;
     pass_by_cluster(p, std::exchange(first, false));
   }
   row_roots(passes_);
-  for (const auto& [stage, v] : late_stores_) emit_.store(stage->root.node, stage->root.index, v, false);
+  for (const auto& [statement, v] : late_stores_) emit_.store(statement->root.node, statement->root.index, v, false);
 }
 
 }  // namespace weft::compiler

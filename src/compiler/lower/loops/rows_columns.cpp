@@ -21,9 +21,9 @@ constexpr int64_t widest_of_a_warp =
 }  // namespace
 
 /// The number of a column among the columns of the group.
-size_t RowLowering::column_of(const Stage& stage) const {
-  return static_cast<size_t>(
-      std::count_if(stages_.data(), &stage, [](const Stage& s) { return s.root.kind == RootKind::column; }));
+size_t RowLowering::column_of(const Statement& statement) const {
+  return static_cast<size_t>(std::count_if(statements_.data(), &statement,
+                                           [](const Statement& s) { return s.root.kind == RootKind::column; }));
 }
 
 /// What a row reads, as it lies in memory.
@@ -47,12 +47,12 @@ void RowLowering::prefetch_after(const Reads& reads, Value row) {
 
 void RowLowering::rows_of_parts() {
   kernel::Builder& b = emit_.builder();
-  std::vector<const Stage*> columns;
+  std::vector<const Statement*> columns;
   Reads reads;
   std::set<std::pair<int, std::vector<const ix::Node*>>> seen;
-  for (const Stage& stage : stages_) {
-    if (stage.root.kind == RootKind::column) columns.push_back(&stage);
-    for (auto& [node, index] : reads_of(stage)) {
+  for (const Statement& statement : statements_) {
+    if (statement.root.kind == RootKind::column) columns.push_back(&statement);
+    for (auto& [node, index] : reads_of(statement)) {
       std::vector<const ix::Node*> key;
       for (Expr e : index) key.push_back(e.get());
       const bool moves = std::any_of(index.begin(), index.end(), [&](Expr e) { return ix::depends_on(e, program_); });
@@ -68,8 +68,8 @@ void RowLowering::rows_of_parts() {
   for (int p = 0; p < passes_; ++p) hoist(p, {program_});
 
   std::vector<Value> carried;
-  for (const Stage* stage : columns) {
-    const IrNode& node = cx_.ir[stage->root.node];
+  for (const Statement* statement : columns) {
+    const IrNode& node = cx_.ir[statement->root.node];
     const Dtype t = compute_dtype(node.type.dtype);
     carried.push_back(b.constant(t, kernel::identity(node.attrs->reducer, t), {schedule_.width}));
   }

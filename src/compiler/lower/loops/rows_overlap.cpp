@@ -23,10 +23,10 @@ int64_t RowLowering::rows_of_program() const {
     return 0;
   const int last = passes_ - 1;
   bool stores = false;
-  for (const Stage& stage : stages_) {
-    if (stage.pass != last || stage.root.kind == RootKind::row) continue;
-    if (stage.root.kind == RootKind::reduce) return 0;
-    const auto at = static_cast<size_t>(stage.root.node);
+  for (const Statement& statement : statements_) {
+    if (statement.pass != last || statement.root.kind == RootKind::row) continue;
+    if (statement.root.kind == RootKind::reduce) return 0;
+    const auto at = static_cast<size_t>(statement.root.node);
     stores = stores || (cx_.has_buffer[at] && cx_.streamed[at]);
   }
   // The next row's value would already be in the scratch when the last pass reads it.
@@ -110,18 +110,18 @@ std::vector<Value> RowLowering::overlapped_row(Value row, const std::vector<Valu
   return values;
 }
 
-/// One value a reduction and a row's root, in the order of the stages.
+/// One value a reduction and a row's root, in the order of the statements.
 std::vector<Value> RowLowering::row_values() {
   std::vector<Value> values;
-  for (const Stage& stage : stages_)
-    if (stage.root.kind != RootKind::full) values.push_back(emit_.value(stage.root.node, stage.root.index));
+  for (const Statement& statement : statements_)
+    if (statement.root.kind != RootKind::full) values.push_back(emit_.value(statement.root.node, statement.root.index));
   return values;
 }
 
 void RowLowering::define_row_values(const std::vector<Value>& values) {
   size_t k = 0;
-  for (const Stage& stage : stages_)
-    if (stage.root.kind != RootKind::full) emit_.define(stage.root.node, values[k++]);
+  for (const Statement& statement : statements_)
+    if (statement.root.kind != RootKind::full) emit_.define(statement.root.node, values[k++]);
 }
 
 }  // namespace weft::compiler

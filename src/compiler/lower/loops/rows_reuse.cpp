@@ -64,12 +64,12 @@ void RowLowering::find_reused() {
   emit_.push_scope();
   emit_.bind_lanes(lane_, emit_.builder().index(0), schedule_.width, kernel::no_value);
   for (int p = 0; p < passes_; ++p)
-    for (const Stage& stage : stages_) {
-      if (stage.pass != p || stage.root.kind == RootKind::row) continue;
-      const IrNode& node = cx_.ir[stage.root.node];
-      if (stage.reduces()) examine(p, node.inputs[0], stage.operand);
+    for (const Statement& statement : statements_) {
+      if (statement.pass != p || statement.root.kind == RootKind::row) continue;
+      const IrNode& node = cx_.ir[statement.root.node];
+      if (statement.reduces()) examine(p, node.inputs[0], statement.operand);
       else if (is_elementwise(node.op))
-        for (int input : node.inputs) examine(p, input, stage.root.index);
+        for (int input : node.inputs) examine(p, input, statement.root.index);
     }
   emit_.pop_scope();
   for (int node : group_.reads) emit_.param(node, false);  // all of them come before the scratch
@@ -171,30 +171,32 @@ void RowLowering::prefetch_next(int p) {
       emit_.prefetch(node, index, program_);
 }
 
-/// What a stage reads from memory that is none of the group's results.
-RowLowering::Reads RowLowering::reads_of(const Stage& stage) {
+/// What a statement reads from memory that is none of the group's results.
+RowLowering::Reads RowLowering::reads_of(const Statement& statement) {
   Reads found;
-  const IrNode& root = cx_.ir[stage.root.node];
-  if (!stage.reduces() && !is_elementwise(root.op)) return found;
+  const IrNode& root = cx_.ir[statement.root.node];
+  if (!statement.reduces() && !is_elementwise(root.op)) return found;
   for (int input : root.inputs)
-    emit_.walk(input, stage.reduces() ? stage.operand : stage.root.index, [&](int node, const std::vector<Expr>& at) {
-      if (std::any_of(group_.roots.begin(), group_.roots.end(), [&](const Root& r) { return r.node == node; }))
-        return false;
-      if (emit_.is_memory(node)) found.emplace_back(node, at);
-      return true;
-    });
+    emit_.walk(
+        input, statement.reduces() ? statement.operand : statement.root.index,
+        [&](int node, const std::vector<Expr>& at) {
+          if (std::any_of(group_.roots.begin(), group_.roots.end(), [&](const Root& r) { return r.node == node; }))
+            return false;
+          if (emit_.is_memory(node)) found.emplace_back(node, at);
+          return true;
+        });
   return found;
 }
 
 /// All that the elements of a turn read begins before the first of them is computed: left to itself, the device's
 /// compiler reads as late as it can, in few registers, and every load is waited for.
-void RowLowering::load_unrolled(int p, const std::vector<std::vector<Stage>>& elements) {
+void RowLowering::load_unrolled(int p, const std::vector<std::vector<Statement>>& elements) {
   constexpr size_t most_loads = 96;  // of the registers of a thread
   Reads all;
-  for (const std::vector<Stage>& stages : elements)
-    for (const Stage& stage : stages) {
-      if (stage.pass != p || stage.root.kind == RootKind::row) continue;
-      for (auto& read : reads_of(stage))
+  for (const std::vector<Statement>& statements : elements)
+    for (const Statement& statement : statements) {
+      if (statement.pass != p || statement.root.kind == RootKind::row) continue;
+      for (auto& read : reads_of(statement))
         if (std::find(all.begin(), all.end(), read) == all.end()) all.push_back(std::move(read));
     }
   if (all.size() > most_loads) return;
@@ -218,9 +220,9 @@ void RowLowering::load_early() {
       grid_ > few_programs)
     return;
   Reads all;
-  for (const Stage& stage : stages_) {
-    if (stage.root.kind == RootKind::row) continue;
-    for (auto& read : reads_of(stage)) all.push_back(std::move(read));
+  for (const Statement& statement : statements_) {
+    if (statement.root.kind == RootKind::row) continue;
+    for (auto& read : reads_of(statement)) all.push_back(std::move(read));
   }
   std::stable_partition(all.begin(), all.end(), [&](const auto& read) { return is_leaf(cx_.ir, read.first); });
   for (const auto& [node, index] : all) emit_.value(node, index);

@@ -16,11 +16,11 @@ struct DeviceMemory {
   size_t limit = 0;   // of active and cached together
 };
 
-/// Work that was written down, to be given again and again with one call. Addresses and numbers are those of the first
+/// Work that was captured, to be given again and again with one call. Addresses and numbers are those of the first
 /// time.
-class Recording {
+class CapturedGraph {
  public:
-  virtual ~Recording() = default;
+  virtual ~CapturedGraph() = default;
   virtual void run() const = 0;
 };
 
@@ -28,8 +28,8 @@ class Recording {
 class Moments {
  public:
   virtual ~Moments() = default;
-  /// Point `k` is where all work given so far is done. Noting is work like any other: in a recording, every run of it
-  /// notes the time anew.
+  /// Point `k` is where all work given so far is done. Noting is work like any other: in a captured graph, every run of
+  /// it notes the time anew.
   virtual void note(size_t k) = 0;
   /// Of all points, in microseconds of std::chrono::steady_clock; waits until the device has passed the last of them.
   /// Each must have been noted.
@@ -59,11 +59,11 @@ class Accelerator {
     static std::recursive_mutex mutex;
     return mutex;
   }
-  /// From now on the calling thread's work is written down instead of done, until end_recording: no memory is allocated
+  /// From now on the calling thread's work is captured instead of done, until end_capture: no memory is allocated
   /// and nothing waits meanwhile. The caller holds order().
-  virtual void begin_recording() = 0;
-  virtual std::shared_ptr<const Recording> end_recording() = 0;
-  virtual void abandon_recording() noexcept = 0;
+  virtual void begin_capture() = 0;
+  virtual std::shared_ptr<const CapturedGraph> end_capture() = 0;
+  virtual void abandon_capture() noexcept = 0;
   virtual std::unique_ptr<Moments> moments(size_t count) = 0;
 
   virtual DeviceMemory memory() const = 0;

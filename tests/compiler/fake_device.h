@@ -31,7 +31,7 @@ class FakeDevice final : public runtime::Accelerator, public runtime::Peer {
   std::string name() const override { return "fake:" + std::to_string(number_); }
   void* allocate(size_t bytes) override {
     std::lock_guard lock(mutex_);
-    check(!recording_, "fake device", "memory is allocated while work is written down");
+    check(!capturing_, "fake device", "memory is allocated while work is written down");
     auto& list = free_[bytes];
     void* data = list.empty() ? std::aligned_alloc(256, (bytes + 256) / 256 * 256) : list.back();
     if (!list.empty()) list.pop_back();
@@ -49,12 +49,12 @@ class FakeDevice final : public runtime::Accelerator, public runtime::Peer {
   }
   void to_device(void* to, const void* from, size_t bytes) override {
     std::lock_guard lock(order());
-    check(!recording_, "fake device", "the host is read while work is written down");
+    check(!capturing_, "fake device", "the host is read while work is written down");
     std::memcpy(to, from, bytes);
   }
   void to_host(void* to, const void* from, size_t bytes) override {
     std::lock_guard lock(order());
-    check(!recording_, "fake device", "the host waits while work is written down");
+    check(!capturing_, "fake device", "the host waits while work is written down");
     std::memcpy(to, from, bytes);
   }
   void copy(void* to, const void* from, size_t bytes) override {
@@ -69,9 +69,9 @@ class FakeDevice final : public runtime::Accelerator, public runtime::Peer {
     return true;
   }
   void synchronize() override { ++waits; }
-  void begin_recording() override { recording_ = std::make_shared<Written>(); }
-  std::shared_ptr<const runtime::Recording> end_recording() override { return std::exchange(recording_, nullptr); }
-  void abandon_recording() noexcept override { recording_ = nullptr; }
+  void begin_capture() override { capturing_ = std::make_shared<Written>(); }
+  std::shared_ptr<const runtime::CapturedGraph> end_capture() override { return std::exchange(capturing_, nullptr); }
+  void abandon_capture() noexcept override { capturing_ = nullptr; }
   std::unique_ptr<runtime::Moments> moments(size_t count) override { return std::make_unique<Noted>(*this, count); }
   runtime::DeviceMemory memory() const override { return memory_; }
   void reset_peak() override { memory_.peak = memory_.active; }
@@ -79,16 +79,16 @@ class FakeDevice final : public runtime::Accelerator, public runtime::Peer {
   size_t set_cache_limit(size_t) override { return 0; }
   void clear_cache() override {}
 
-  bool recording() const { return recording_ != nullptr; }
+  bool recording() const { return capturing_ != nullptr; }
   void give(const Work& work) {
-    if (recording_) recording_->work.push_back(work);
+    if (capturing_) capturing_->work.push_back(work);
     else work();
   }
   int64_t blocks = 0;  // in use
   int64_t waits = 0;   // for all work
 
  private:
-  struct Written final : runtime::Recording {
+  struct Written final : runtime::CapturedGraph {
     void run() const override {
       for (const Work& w : work) w();
     }
@@ -111,7 +111,7 @@ class FakeDevice final : public runtime::Accelerator, public runtime::Peer {
   std::mutex mutex_;
   runtime::DeviceMemory memory_;
   std::map<size_t, std::vector<void*>> free_;
-  std::shared_ptr<Written> recording_;
+  std::shared_ptr<Written> capturing_;
 };
 
 class FakeTarget final : public target::Target {

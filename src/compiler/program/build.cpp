@@ -41,7 +41,7 @@ namespace weft::compiler {
 
 namespace {
 
-constexpr size_t least_recorded_steps = 4;
+constexpr size_t least_captured_steps = 4;
 
 /// The compiler's stages one after the other.
 class Stopwatch {
@@ -99,7 +99,7 @@ class CompiledProgram : public Program {
         std::all_of(steps_.steps.begin(), steps_.steps.end(), [](const Step& s) { return !s.call || s.call->ready(); });
     if (device_) watch.lap("wait for plans", stats_.wait_ms);
     count();
-    find_stretches();
+    find_graph_segments();
     for (const char* stage : {"graph", "groups", "tune", "kernels", "plan"})
       if (wanted(stage)) std::cerr << "== " << stage << "\n" << print(stage);
   }
@@ -123,7 +123,7 @@ class CompiledProgram : public Program {
     void run() override;
     void run(size_t begin, size_t end);  // of its steps
     void* address(const Location& location) const;
-    Replays::Key key() const;
+    GraphCache::Key key() const;
     void copy(void* to, const void* from, size_t bytes) const;
     /// From now on the device's times are noted: the number of the turn. They become slices after `run`.
     int64_t note_times();
@@ -147,14 +147,13 @@ class CompiledProgram : public Program {
   static bool wanted(const std::string& stage);
   static bool answered(const graph::Node& region, target::Target& target, const Policy& policy);
   /// Steps after each other that are given to a device at once, or one by one.
-  struct Stretch {
+  struct GraphSegment {
     size_t begin, end;
-    std::unique_ptr<Replays>
-        replays;  // of runs that are written down: several steps, and all of them work of the device
+    std::unique_ptr<GraphCache> graphs;  // of runs that are captured: several steps, and all of them work of the device
   };
   void find_symbols();
-  void find_stretches();
-  void run(Runner& runner, const Replays::Key& key, bool at_once) const;
+  void find_graph_segments();
+  void run(Runner& runner, const GraphCache::Key& key, bool at_once) const;
   std::vector<std::vector<size_t>> launches() const;
   void count();
   void check_inputs(std::span<const graph::Storage> inputs, std::span<const int64_t> symbols) const;
@@ -169,8 +168,8 @@ class CompiledProgram : public Program {
   std::vector<int> written_inputs_;
   runtime::Accelerator* device_;  // whose memory it works on; null: the host's
   bool settled_ = true;
-  std::vector<Stretch> stretches_;
-  Replays* arena_ = nullptr;  // whose memory between the steps is, where any of them are written down
+  std::vector<GraphSegment> graph_segments_;
+  GraphCache* arena_ = nullptr;  // whose memory between the steps is, where any of them are captured
   mutable StepTimesRing step_times_;
   mutable std::atomic<bool> ran_ = false;  // libraries have made their choices
   std::string groups_text_;
@@ -195,7 +194,7 @@ bool CompiledProgram::answered(const graph::Node& region, target::Target& target
 
 /// A call that waits for the device stands between recordings. What holds programs of its own is given step by step as
 /// a whole.
-void CompiledProgram::find_stretches() {
+void CompiledProgram::find_graph_segments() {
   const size_t count = steps_.steps.size();
   const bool nests =
       std::any_of(steps_.steps.begin(), steps_.steps.end(), [](const Step& s) { return s.program != nullptr; });
@@ -204,17 +203,17 @@ void CompiledProgram::find_stretches() {
   };
   for (size_t begin = 0, end = 0; begin < count; begin = end) {
     for (end = begin + 1; end < count && written(end) == written(begin);) ++end;
-    stretches_.push_back(
-        {begin, end, written(begin) && end - begin >= least_recorded_steps ? std::make_unique<Replays>() : nullptr});
-    if (stretches_.back().replays) arena_ = stretches_.back().replays.get();
+    graph_segments_.push_back(
+        {begin, end, written(begin) && end - begin >= least_captured_steps ? std::make_unique<GraphCache>() : nullptr});
+    if (graph_segments_.back().graphs) arena_ = graph_segments_.back().graphs.get();
   }
 }
 
-void CompiledProgram::run(Runner& runner, const Replays::Key& key, bool at_once) const {
+void CompiledProgram::run(Runner& runner, const GraphCache::Key& key, bool at_once) const {
   if (!arena_ || runtime::nvtx::on()) return runner.run();
-  for (const Stretch& s : stretches_) {
-    if (s.replays)
-      s.replays->run(
+  for (const GraphSegment& s : graph_segments_) {
+    if (s.graphs)
+      s.graphs->run(
           *device_, key, [&] { runner.run(s.begin, s.end); }, at_once);
     else runner.run(s.begin, s.end);
   }
@@ -300,7 +299,7 @@ std::vector<graph::Storage> CompiledProgram::run(std::span<const graph::Storage>
       runner.outputs[k] = owned[k]->on(device_);
     }
   for (int input : written_inputs_) inputs[static_cast<size_t>(input)].buffer->overwritten_on(device_);
-  Replays::Key key = runner.key();
+  GraphCache::Key key = runner.key();
   const bool timed = device_ && runtime::recording();
   if (timed) key.push_back(-1 - runner.note_times());
   run(runner, key, timed && ran_);
@@ -367,8 +366,8 @@ runtime::BufferRef CompiledProgram::make_arena() const {
   return runtime::allocate_on(device_, static_cast<size_t>(steps_.arena_bytes));
 }
 
-Replays::Key CompiledProgram::Runner::key() const {
-  Replays::Key key(symbols_.begin(), symbols_.end());
+GraphCache::Key CompiledProgram::Runner::key() const {
+  GraphCache::Key key(symbols_.begin(), symbols_.end());
   for (const auto* list : {&inputs, &outputs})
     for (const void* p : *list) key.push_back(reinterpret_cast<int64_t>(p));
   return key;

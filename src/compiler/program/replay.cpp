@@ -12,7 +12,7 @@ constexpr size_t most_entries = 8;
 
 }  // namespace
 
-void Replays::run(runtime::Accelerator& device, const Key& key, const std::function<void()>& give, bool at_once) {
+void GraphCache::run(runtime::Accelerator& device, const Key& key, const std::function<void()>& give, bool at_once) {
   std::lock_guard lock(mutex_);
   auto found = std::find_if(entries_.begin(), entries_.end(), [&](const Entry& e) { return e.key == key; });
   if (found == entries_.end()) {
@@ -23,21 +23,21 @@ void Replays::run(runtime::Accelerator& device, const Key& key, const std::funct
     found = entries_.begin();
   }
   entries_.splice(entries_.begin(), entries_, found);
-  if (!found->recording) {
-    device.begin_recording();
+  if (!found->graph) {
+    device.begin_capture();
     try {
       give();
     } catch (...) {
-      device.abandon_recording();
+      device.abandon_capture();
       throw;
     }
-    found->recording = device.end_recording();
+    found->graph = device.end_capture();
   }
-  found->recording->run();
+  found->graph->run();
   ++runtime::counters().graph_launches;
 }
 
-runtime::BufferRef Replays::arena(runtime::Accelerator& device, int64_t bytes) {
+runtime::BufferRef GraphCache::arena(runtime::Accelerator& device, int64_t bytes) {
   std::lock_guard lock(mutex_);
   if (!arena_) arena_ = runtime::allocate_on(&device, static_cast<size_t>(bytes));
   return arena_;

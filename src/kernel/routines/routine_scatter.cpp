@@ -88,10 +88,10 @@ class ScatterRoutine {
   Value none(Builder& b, Value x) const { return b.scalar(ScalarOp::bit_not, {x}); }
   Value equal(Builder& b, Value x, Value y) const { return b.scalar(ScalarOp::eq, {x, y}); }
 
-  struct Stretch {  // of the list and of a row
+  struct Range {  // of the list and of a row
     Value number, start, end, column, left;
   };
-  Stretch stretch(Builder& b) const {
+  Range range_of(Builder& b) const {
     const Value pid = b.program_id(), c = b.scalar(ScalarOp::floordiv, {pid, b.index(strips_)}),
                 column = b.mul(b.scalar(ScalarOp::mod, {pid, b.index(strips_)}), b.index(strip_));
     const Value start = b.mul(c, b.index(chunk));
@@ -101,7 +101,7 @@ class ScatterRoutine {
     return b.add(b.mul(b.add(b.mul(number, b.index(2)), b.index(which)), b.index(width_)), column);
   }
 
-  void add_to_row(Builder& b, Ref rows, Value key, const Stretch& s, Value sum) const {
+  void add_to_row(Builder& b, Ref rows, Value key, const Range& s, Value sum) const {
     b.when(b.lt(key, b.index(rows_)), [&] {
       const Value offset = b.add(b.mul(key, b.index(width_)), s.column),
                   before = b.cast(b.load(rows, offset, {strip_}, {1}, {s.left}), sum_);
@@ -114,7 +114,7 @@ class ScatterRoutine {
     const Ref list = b.param("keys", key_, false), where = b.param("places", uint32, false),
               updates = b.param("updates", from_, false), rows = b.param("rows", to_, true),
               kept = b.param("parts", sum_, true);
-    const Stretch s = stretch(b);
+    const Range s = range_of(b);
     const Value zero = b.constant(sum_, Number::of_real(0), {strip_});
     b.loop(s.start, s.end, b.index(1), {zero, s.start}, [&](Value j, const std::vector<Value>& carried) {
       const Value key = key_at(b, list, j), next = b.add(j, b.index(1)),
@@ -142,7 +142,7 @@ class ScatterRoutine {
     Builder b("scatter_runs");
     const Ref list = b.param("keys", key_, false), rows = b.param("rows", to_, true),
               kept = b.param("parts", sum_, false);
-    const Stretch s = stretch(b);
+    const Range s = range_of(b);
     const Value key = key_at(b, list, b.sub(s.end, b.index(1)));
     const Value goes_on = both(b, b.lt(s.end, b.index(count_)), equal(b, key_at(b, list, s.end), key));
     const Value from_before = both(b, both(b, equal(b, key_at(b, list, s.start), key), b.lt(b.index(0), s.start)),

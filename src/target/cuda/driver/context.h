@@ -53,8 +53,8 @@ class Context {
   bool capturing() const;  // whether the stream is being captured
   /// Around a capture. A kernel of a recording may begin while the one before it ends, but for the first one, whose
   /// recording follows anything.
-  void set_recording(bool on) { recording_ = on, follows_ = false; }
-  bool next_follows_a_kernel() { return recording_ && std::exchange(follows_, true); }
+  void set_capturing(bool on) { capturing_ = on, follows_ = false; }
+  bool next_follows_a_kernel() { return capturing_ && std::exchange(follows_, true); }
   /// Bytes that nobody in the system holds, and all of them.
   void memory(size_t* free, size_t* total) const;
 
@@ -64,7 +64,7 @@ class Context {
   StreamHandle stream_ = nullptr;
   EventHandle reached_ = nullptr;  // how far others have to follow
   DeviceInfo info_;
-  bool recording_ = false, follows_ = false;
+  bool capturing_ = false, follows_ = false;
   mutable std::mutex peers_mutex_;
   mutable std::map<int, bool> peers_;  // by ordinal
 };

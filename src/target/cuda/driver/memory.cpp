@@ -255,10 +255,10 @@ void CudaMemory::synchronize() {
 namespace {
 
 /// A CUDA graph, ready to be launched.
-class GraphRecording final : public runtime::Recording {
+class CudaGraph final : public runtime::CapturedGraph {
  public:
-  GraphRecording(Context& context, GraphExecHandle exec) : context_(context), exec_(exec) {}
-  ~GraphRecording() override {
+  CudaGraph(Context& context, GraphExecHandle exec) : context_(context), exec_(exec) {}
+  ~CudaGraph() override {
     context_.make_current();
     driver().graph_exec_destroy(exec_);
   }
@@ -274,25 +274,25 @@ class GraphRecording final : public runtime::Recording {
 
 }  // namespace
 
-void CudaMemory::begin_recording() {
+void CudaMemory::begin_capture() {
   context_.make_current();
   check(driver().stream_begin_capture(context_.stream(), CaptureMode::thread_local_), "cuStreamBeginCapture");
-  context_.set_recording(true);
+  context_.set_capturing(true);
 }
 
-std::shared_ptr<const runtime::Recording> CudaMemory::end_recording() {
-  context_.set_recording(false);
+std::shared_ptr<const runtime::CapturedGraph> CudaMemory::end_capture() {
+  context_.set_capturing(false);
   GraphHandle graph = nullptr;
   check(driver().stream_end_capture(context_.stream(), &graph), "cuStreamEndCapture");
   GraphExecHandle exec = nullptr;
   const int result = driver().graph_instantiate(&exec, graph, 0);
   driver().graph_destroy(graph);
   check(result, "cuGraphInstantiate");
-  return std::make_shared<GraphRecording>(context_, exec);
+  return std::make_shared<CudaGraph>(context_, exec);
 }
 
-void CudaMemory::abandon_recording() noexcept {
-  context_.set_recording(false);
+void CudaMemory::abandon_capture() noexcept {
+  context_.set_capturing(false);
   GraphHandle graph = nullptr;
   driver().stream_end_capture(context_.stream(), &graph);
   if (graph) driver().graph_destroy(graph);

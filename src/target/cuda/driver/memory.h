@@ -61,9 +61,9 @@ class CudaMemory final : public runtime::Accelerator, public runtime::Peer {
   bool reaches(const runtime::Accelerator& device) const override;
   bool copy_from(runtime::Accelerator& device, void* to, const void* from, size_t bytes) override;
   void synchronize() override;
-  void begin_recording() override;
-  std::shared_ptr<const runtime::Recording> end_recording() override;
-  void abandon_recording() noexcept override;
+  void begin_capture() override;
+  std::shared_ptr<const runtime::CapturedGraph> end_capture() override;
+  void abandon_capture() noexcept override;
   std::unique_ptr<runtime::Moments> moments(size_t count) override { return make_moments(context_, clock_, count); }
   runtime::DeviceMemory memory() const override;
   void reset_peak() override;

@@ -25,9 +25,9 @@ class CapturedGraph {
 };
 
 /// Points in a device's work whose times are noted as it passes them.
-class Moments {
+class Timestamps {
  public:
-  virtual ~Moments() = default;
+  virtual ~Timestamps() = default;
   /// Point `k` is where all work given so far is done. Noting is work like any other: in a captured graph, every run of
   /// it notes the time anew.
   virtual void note(size_t k) = 0;
@@ -64,7 +64,7 @@ class Accelerator {
   virtual void begin_capture() = 0;
   virtual std::shared_ptr<const CapturedGraph> end_capture() = 0;
   virtual void abandon_capture() noexcept = 0;
-  virtual std::unique_ptr<Moments> moments(size_t count) = 0;
+  virtual std::unique_ptr<Timestamps> timestamps(size_t count) = 0;
 
   virtual DeviceMemory memory() const = 0;
   virtual void reset_peak() = 0;

@@ -72,7 +72,9 @@ class FakeDevice final : public runtime::Accelerator, public runtime::Peer {
   void begin_capture() override { capturing_ = std::make_shared<Written>(); }
   std::shared_ptr<const runtime::CapturedGraph> end_capture() override { return std::exchange(capturing_, nullptr); }
   void abandon_capture() noexcept override { capturing_ = nullptr; }
-  std::unique_ptr<runtime::Moments> moments(size_t count) override { return std::make_unique<Noted>(*this, count); }
+  std::unique_ptr<runtime::Timestamps> timestamps(size_t count) override {
+    return std::make_unique<Noted>(*this, count);
+  }
   runtime::DeviceMemory memory() const override { return memory_; }
   void reset_peak() override { memory_.peak = memory_.active; }
   size_t set_limit(size_t) override { return 0; }
@@ -94,7 +96,7 @@ class FakeDevice final : public runtime::Accelerator, public runtime::Peer {
     }
     std::vector<Work> work;
   };
-  struct Noted final : runtime::Moments {
+  struct Noted final : runtime::Timestamps {
     Noted(FakeDevice& owner, size_t count) : device(owner), at(std::make_shared<std::vector<double>>(count, -1)) {}
     void note(size_t k) override {
       device.give([k, list = at] {

@@ -23,7 +23,7 @@ void StepTimes::settle(int64_t run) {
   std::lock_guard lock(mutex_);
   if (!pending_ || run != runs_) return;
   pending_ = false;
-  const std::vector<double> times = moments_->times();
+  const std::vector<double> times = timestamps_->times();
   const std::string track = device_.name();
   for (size_t k = 0; k < steps_.size(); ++k) {
     const StepInfo& s = steps_[k];

@@ -19,9 +19,10 @@ std::string label(const StepInfo& step);
 class StepTimes {
  public:
   StepTimes(runtime::Accelerator& device, std::vector<StepInfo> steps, int64_t program)
-      : device_(device), steps_(std::move(steps)), program_(program), moments_(device.moments(steps_.size() + 1)) {}
+      : device_(device), steps_(std::move(steps)), program_(program),
+        timestamps_(device.timestamps(steps_.size() + 1)) {}
   /// Point `k`: before step k, and after step k - 1.
-  void note(size_t k) { moments_->note(k); }
+  void note(size_t k) { timestamps_->note(k); }
   /// A run has been given, with all its points: its number.
   int64_t given();
   /// Records the slices of a run, unless that has been done. Waits for the device.
@@ -32,7 +33,7 @@ class StepTimes {
   runtime::Accelerator& device_;
   std::vector<StepInfo> steps_;
   int64_t program_;
-  std::unique_ptr<runtime::Moments> moments_;
+  std::unique_ptr<runtime::Timestamps> timestamps_;
   std::mutex mutex_;
   std::atomic<int64_t> runs_ = 0;  // given so far
   bool pending_ = false;           // the last of them has not been settled

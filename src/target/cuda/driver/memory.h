@@ -64,7 +64,9 @@ class CudaMemory final : public runtime::Accelerator, public runtime::Peer {
   void begin_capture() override;
   std::shared_ptr<const runtime::CapturedGraph> end_capture() override;
   void abandon_capture() noexcept override;
-  std::unique_ptr<runtime::Moments> moments(size_t count) override { return make_moments(context_, clock_, count); }
+  std::unique_ptr<runtime::Timestamps> timestamps(size_t count) override {
+    return make_timestamps(context_, clock_, count);
+  }
   runtime::DeviceMemory memory() const override;
   void reset_peak() override;
   size_t set_limit(size_t bytes) override;

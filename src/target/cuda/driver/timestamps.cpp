@@ -16,14 +16,14 @@ EventHandle make_event() {
   return event;
 }
 
-class EventMoments final : public runtime::Moments {
+class EventTimestamps final : public runtime::Timestamps {
  public:
-  EventMoments(Context& context, EventClock& clock, size_t count) : context_(context), clock_(clock) {
+  EventTimestamps(Context& context, EventClock& clock, size_t count) : context_(context), clock_(clock) {
     std::lock_guard lock(runtime::Accelerator::order());
     clock_.begin();
     for (size_t k = 0; k < count; ++k) events_.push_back(make_event());
   }
-  ~EventMoments() override {
+  ~EventTimestamps() override {
     if (driver().ctx_set_current(context_.handle()) != success) return;
     for (EventHandle event : events_) driver().event_destroy(event);
   }
@@ -95,8 +95,8 @@ double EventClock::at(EventHandle event) {
   return anchor_us_ + 1e3 * static_cast<double>(ms);
 }
 
-std::unique_ptr<runtime::Moments> make_moments(Context& context, EventClock& clock, size_t count) {
-  return std::make_unique<EventMoments>(context, clock, count);
+std::unique_ptr<runtime::Timestamps> make_timestamps(Context& context, EventClock& clock, size_t count) {
+  return std::make_unique<EventTimestamps>(context, clock, count);
 }
 
 }  // namespace weft::target::cuda

@@ -29,6 +29,6 @@ class EventClock {
   double anchor_us_ = 0;
 };
 
-std::unique_ptr<runtime::Moments> make_moments(Context& context, EventClock& clock, size_t count);
+std::unique_ptr<runtime::Timestamps> make_timestamps(Context& context, EventClock& clock, size_t count);
 
 }  // namespace weft::target::cuda

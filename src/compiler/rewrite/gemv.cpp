@@ -52,9 +52,9 @@ OneRow one_row(const Ir& ir, const IrNode& dot) {
           fits && extent(b.shape, free_axes(b.shape, dot.attrs->axes2)) == 1};
 }
 
-class FewRows : Rewriter {
+class GemvRewriter : Rewriter {
  public:
-  explicit FewRows(Ir ir) : Rewriter(std::move(ir)) {}
+  explicit GemvRewriter(Ir ir) : Rewriter(std::move(ir)) {}
 
   Ir run() {
     return rewrite([&](int, IrNode node) { return node.op == Op::dot ? dot(std::move(node)) : add(std::move(node)); });
@@ -255,13 +255,13 @@ class FewRows : Rewriter {
 
 }  // namespace
 
-Ir few_rows(Ir ir) {
+Ir gemv(Ir ir) {
   const bool any = std::any_of(ir.nodes.begin(), ir.nodes.end(), [&](const IrNode& node) {
     const OneRow row = one_row(ir, node);
     return row.left || row.right;
   });
   if (!any) return ir;
-  return FewRows(std::move(ir)).run();
+  return GemvRewriter(std::move(ir)).run();
 }
 
 }  // namespace weft::compiler

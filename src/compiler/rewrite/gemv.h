@@ -9,6 +9,6 @@ namespace weft::compiler {
 
 /// Floating dots without batch axes, one of whose sides has free axes of extent 1 only, become sums with `product` set;
 /// what they add up is a multiplication of the row, first, with the matrix.
-Ir few_rows(Ir ir);
+Ir gemv(Ir ir);
 
 }  // namespace weft::compiler

@@ -57,9 +57,9 @@ Kind kind_of(const Ir& ir, const IrNode& node) {
   return channels >= least_channels && volume(w.shape) <= most_taps * channels ? kind : Kind::none;
 }
 
-class FewTaps : Rewriter {
+class SmallConvolution : Rewriter {
  public:
-  explicit FewTaps(Ir ir) : Rewriter(std::move(ir)) {}
+  explicit SmallConvolution(Ir ir) : Rewriter(std::move(ir)) {}
 
   Ir run() {
     return rewrite([&](int id, IrNode node) {
@@ -202,11 +202,11 @@ class FewTaps : Rewriter {
 
 }  // namespace
 
-Ir few_taps(Ir ir) {
+Ir small_convolution(Ir ir) {
   const bool any = std::any_of(ir.nodes.begin(), ir.nodes.end(),
                                [&](const IrNode& node) { return kind_of(ir, node) != Kind::none; });
   if (!any) return ir;
-  return FewTaps(std::move(ir)).run();
+  return SmallConvolution(std::move(ir)).run();
 }
 
 }  // namespace weft::compiler

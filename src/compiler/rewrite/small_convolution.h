@@ -9,6 +9,6 @@ namespace weft::compiler {
 
 /// For devices that are filled by many programs: kept regions `convolution` and `convolution_weights` with few taps
 /// become arithmetic.
-Ir few_taps(Ir ir);
+Ir small_convolution(Ir ir);
 
 }  // namespace weft::compiler

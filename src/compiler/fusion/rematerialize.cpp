@@ -151,7 +151,7 @@ class Copier {
     for (int id = 0; id < time_.ir.size(); ++id) copy(id);
     for (int id : time_.ir.inputs) out_.inputs.push_back(early_[static_cast<size_t>(id)]);
     for (int id : time_.ir.outputs) out_.outputs.push_back(early_[static_cast<size_t>(id)]);
-    return sweep(std::move(out_));
+    return eliminate_dead_code(std::move(out_));
   }
 
  private:

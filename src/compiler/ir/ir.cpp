@@ -45,7 +45,7 @@ Ir import(const Source& source, const std::function<bool(const graph::Node&)>& k
   return ir;
 }
 
-Ir sweep(Ir ir) {
+Ir eliminate_dead_code(Ir ir) {
   std::vector<bool> live(ir.nodes.size());
   for (const auto* list : {&ir.inputs, &ir.outputs})
     for (int id : *list) live[static_cast<size_t>(id)] = true;

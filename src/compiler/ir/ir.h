@@ -69,7 +69,7 @@ bool writes_operand(graph::Op op);  // scatter, assign: the first operand with s
 /// Gather and scatter: how many axes the index arrays have (none without index arrays).
 size_t index_rank(const Ir& ir, int node);
 /// Without the nodes that no output needs; inputs stay.
-Ir sweep(Ir ir);
+Ir eliminate_dead_code(Ir ir);
 std::string print(const Ir& ir);
 std::string print(const Ir& ir, int node);
 /// Throws internal_error where an input does not come before its user, or a shape or dtype does not follow from the

@@ -75,9 +75,10 @@ class CompiledProgram : public Program {
     }));
     if (!has_attention_class(target)) ir_ = pack_attention_operands(std::move(ir_));
     if (target.machine().simt)
-      ir_ = sweep(gemv(split_reductions(split_cumulative(sweep(linear_sums(
-                                            sweep(join_reductions(small_convolution(pick_elements(std::move(ir_)))))))),
-                                        target)));
+      ir_ = eliminate_dead_code(
+          gemv(split_reductions(split_cumulative(eliminate_dead_code(distribute_reduction(eliminate_dead_code(
+                                    join_reductions(small_convolution(one_hot_gather(std::move(ir_)))))))),
+                                target)));
     if (target.machine().simt && target.machine().cluster == 1) ir_ = split_attention(std::move(ir_));
     if (target.machine().simt) ir_ = transpose_float8_operands(std::move(ir_), target, policy);
     if (policy.memory_budget != INT64_MAX) ir_ = recompute(std::move(ir_), source.layouts, source.updates, policy);

@@ -26,9 +26,9 @@ struct Term {
 };
 using Terms = std::vector<Term>;
 
-class LinearSums : Rewriter {
+class DistributeReduction : Rewriter {
  public:
-  explicit LinearSums(Ir ir)
+  explicit DistributeReduction(Ir ir)
       : Rewriter(std::move(ir)), users_(users(from_)), outputs_(from_.outputs.begin(), from_.outputs.end()) {}
 
   Ir run() {
@@ -224,6 +224,6 @@ class LinearSums : Rewriter {
 
 }  // namespace
 
-Ir linear_sums(Ir ir) { return LinearSums(std::move(ir)).run(); }
+Ir distribute_reduction(Ir ir) { return DistributeReduction(std::move(ir)).run(); }
 
 }  // namespace weft::compiler

@@ -10,6 +10,6 @@ namespace weft::compiler {
 
 /// For devices on which a pass over the data costs more than a few more sums: where all that reads such an expression
 /// are sums over all axes but the last one, they become sums of its terms.
-Ir linear_sums(Ir ir);
+Ir distribute_reduction(Ir ir);
 
 }  // namespace weft::compiler

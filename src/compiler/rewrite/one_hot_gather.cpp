@@ -11,7 +11,7 @@ namespace {
 
 using graph::Op;
 
-struct Pick {
+struct OneHot {
   int source = 0, target = 0;  // the row's elements before casts; the number of the one that is wanted, by row
 };
 
@@ -24,8 +24,8 @@ class Picker : Rewriter {
     for (int id = 0; id < from_.size() && !any; ++id) any = find(id).has_value();
     if (!any) return std::move(from_);
     return rewrite([&](int id, IrNode node) {
-      const std::optional<Pick> pick = find(id);
-      return pick ? gather(*pick, from_[id]) : add(std::move(node));
+      const std::optional<OneHot> one_hot = find(id);
+      return one_hot ? gather(*one_hot, from_[id]) : add(std::move(node));
     });
   }
 
@@ -56,7 +56,7 @@ class Picker : Rewriter {
            from_[id].type.shape.back() == shape.back();
   }
 
-  std::optional<Pick> find(int id) const {
+  std::optional<OneHot> find(int id) const {
     const IrNode& reduction = from_[id];
     if (reduction.op != Op::reduce || reduction.attrs->reducer != kernel::Reducer::sum) return {};
     const IrNode& choice = from_[reduction.inputs[0]];
@@ -78,17 +78,17 @@ class Picker : Rewriter {
     const Op made = from_[source].op;
     if (!target || volume(from_[source].type.shape) != volume(shape) || (made != Op::parameter && made != Op::dot))
       return {};
-    return Pick{source, *target};
+    return OneHot{source, *target};
   }
 
-  int gather(const Pick& pick, const IrNode& reduction) {
-    const graph::Type& rows = from_[pick.target].type;
+  int gather(const OneHot& one_hot, const IrNode& reduction) {
+    const graph::Type& rows = from_[one_hot.target].type;
     const int64_t length = from_[reduction.inputs[0]].type.shape.back().bound(), count = volume(rows.shape);
     phase_ =
         reduction.phase -
         1;  // not computed together with what reads it, but before: whoever writes over the row later need not wait
     const Shape flat{count};
-    const int target = cast(reshaped(renamed(pick.target), flat), int64);
+    const int target = cast(reshaped(renamed(one_hot.target), flat), int64);
     const int inside = node(Op::bit_and,
                             {node(Op::le, {number(0, flat, int64), target}, flat, bool_),
                              node(Op::lt, {target, number(length, flat, int64)}, flat, bool_)},
@@ -99,8 +99,8 @@ class Picker : Rewriter {
     const int start = node(Op::mul, {add(std::move(counting)), number(length, flat, int64)}, flat, int64);
     const int position =
         node(Op::add, {start, node(Op::select, {inside, target, number(0, flat, int64)}, flat, int64)}, flat, int64);
-    const Dtype dtype = from_[pick.source].type.dtype;
-    IrNode read = made(Op::gather, {reshaped(renamed(pick.source), {count * length}), position}, {count, 1}, dtype);
+    const Dtype dtype = from_[one_hot.source].type.dtype;
+    IrNode read = made(Op::gather, {reshaped(renamed(one_hot.source), {count * length}), position}, {count, 1}, dtype);
     graph::Attrs& slices = read.attrs.edit();
     slices.axes = {0}, slices.shape = {1};
     const int value = cast(reshaped(add(std::move(read)), flat), reduction.type.dtype);
@@ -123,6 +123,6 @@ class Picker : Rewriter {
 
 }  // namespace
 
-Ir pick_elements(Ir ir) { return Picker(std::move(ir)).run(); }
+Ir one_hot_gather(Ir ir) { return Picker(std::move(ir)).run(); }
 
 }  // namespace weft::compiler

@@ -6,6 +6,6 @@
 namespace weft::compiler {
 
 /// Only where x lies in memory anyway, as it is or cast. Targets outside the row still pick nothing.
-Ir pick_elements(Ir ir);
+Ir one_hot_gather(Ir ir);
 
 }  // namespace weft::compiler

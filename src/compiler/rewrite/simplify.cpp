@@ -36,7 +36,7 @@ class Rebuilder {
       mapped(id) = add(std::move(node));
     }
     for (int id : source_.outputs) out_.outputs.push_back(mapped(id));
-    return sweep(std::move(out_));
+    return eliminate_dead_code(std::move(out_));
   }
 
   int add(IrNode node) {

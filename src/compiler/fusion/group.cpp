@@ -130,7 +130,7 @@ void Grouper::find_roots() {
         mark(id);
     }
   }
-  if (target_) mark_row_sums();
+  if (target_) mark_scatter_rows();
   for (const auto& [result, chain] : dot_result_) {
     for (int operand : {chain.bias, chain.residual})
       if (operand >= 0) mark(operand);
@@ -374,7 +374,7 @@ void Grouper::assign_alone(int node) {
   work->group.kind = ir_[node].op == Op::cumulative ? Group::Kind::cumulative : Group::Kind::scatter;
   work->group.cx = std::make_unique<ix::Context>();
   work->group.roots.push_back({node, RootKind::full, {}});
-  if (const auto sums = row_sums_.find(node); sums != row_sums_.end()) work->group.row_sums = sums->second;
+  if (const auto sums = scatter_rows_.find(node); sums != scatter_rows_.end()) work->group.scatter_rows = sums->second;
   int g = add_group(std::move(work));
   group_of_[static_cast<size_t>(node)] = g;
   for (int reader : readers_[static_cast<size_t>(node)]) connect(g, reader);

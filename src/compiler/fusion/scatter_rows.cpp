@@ -12,7 +12,8 @@ constexpr int64_t least_rows = 2048, least_width = 32;
 
 }  // namespace
 
-std::optional<RowSumsForm> row_sums_form(const Ir& ir, int scatter, target::Target& target, const Numerics& numerics) {
+std::optional<ScatterRowsForm> scatter_rows_form(const Ir& ir, int scatter, target::Target& target,
+                                                 const Numerics& numerics) {
   const IrNode& n = ir[scatter];
   if (!target.machine().wants_many_programs() || n.op != Op::scatter || n.attrs->mode != graph::ScatterMode::add ||
       n.attrs->axes != std::vector<int64_t>{0} || !is_float(n.type.dtype))
@@ -32,7 +33,7 @@ std::optional<RowSumsForm> row_sums_form(const Ir& ir, int scatter, target::Targ
     count *= d.bound();
   }
   if (!shape[0].is_static() || count < least_rows || count > INT32_MAX || width < least_width) return std::nullopt;
-  RowSumsForm form;
+  ScatterRowsForm form;
   form.ids = n.inputs[1];
   form.updates = n.inputs[2];
   if (const IrNode& cast = ir[form.updates];
@@ -48,16 +49,16 @@ std::optional<RowSumsForm> row_sums_form(const Ir& ir, int scatter, target::Targ
 }
 
 /// What the routines of scatters read lies in memory.
-void Grouper::mark_row_sums() {
+void Grouper::mark_scatter_rows() {
   for (int id = 0; id < ir_.size(); ++id) {
     if (ir_[id].op != Op::scatter) continue;
-    const auto form = row_sums_form(ir_, id, *target_, policy_.numerics);
+    const auto form = scatter_rows_form(ir_, id, *target_, policy_.numerics);
     if (!form) continue;
-    const RowSums sums{form->desc, memory_of(ir_, strides_, base_root_, form->ids, true),
-                       memory_of(ir_, strides_, base_root_, form->updates, true)};
+    const ScatterRows sums{form->desc, memory_of(ir_, strides_, base_root_, form->ids, true),
+                           memory_of(ir_, strides_, base_root_, form->updates, true)};
     for (const int node : {sums.ids, sums.updates})
       if (!is_leaf(ir_, node)) base_root_[static_cast<size_t>(node)] = true;
-    row_sums_[id] = sums;
+    scatter_rows_[id] = sums;
   }
 }
 

@@ -12,10 +12,11 @@ namespace weft::compiler {
 
 /// Nothing where the scatter is another, where it is small, or where the target has no such routine. `updates`: the
 /// node whose elements are added (low floats as they are).
-struct RowSumsForm {
+struct ScatterRowsForm {
   kernel::CallDesc desc;
   int ids = -1, updates = -1;
 };
-std::optional<RowSumsForm> row_sums_form(const Ir& ir, int scatter, target::Target& target, const Numerics& numerics);
+std::optional<ScatterRowsForm> scatter_rows_form(const Ir& ir, int scatter, target::Target& target,
+                                                 const Numerics& numerics);
 
 }  // namespace weft::compiler

@@ -78,7 +78,7 @@ struct AttentionPlan {
 
 /// A scatter that a routine answers (fusion/scatter_rows.h), with the nodes in whose memory the rows' numbers and the
 /// rows lie.
-struct RowSums {
+struct ScatterRows {
   kernel::CallDesc desc;
   int ids = -1, updates = -1;
 };
@@ -94,7 +94,7 @@ struct Group {
   DotPlan dot;
   CallPlan call;
   AttentionPlan attention;
-  std::optional<RowSums> row_sums;
+  std::optional<ScatterRows> scatter_rows;
   bool has_reduction() const;
   bool has_columns() const;
 };

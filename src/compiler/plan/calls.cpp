@@ -84,18 +84,18 @@ void StepMaker::call_routine(int g) {
 }
 
 /// The result's memory holds what is added to already.
-bool StepMaker::call_row_sums(int g) {
+bool StepMaker::call_scatter_rows(int g) {
   const Group& group = grouping_.groups[static_cast<size_t>(g)];
-  if (!group.row_sums) return false;
+  if (!group.scatter_rows) return false;
   const int node = group.roots[0].node;
-  for (const int id : {node, group.row_sums->ids, group.row_sums->updates})
+  for (const int id : {node, group.scatter_rows->ids, group.scatter_rows->updates})
     if (!is_row_major(ir_[id].type.shape, grouping_.strides[static_cast<size_t>(id)])) return false;
   PendingStep pending;
-  pending.step.call = target_.call(group.row_sums->desc);
+  pending.step.call = target_.call(group.scatter_rows->desc);
   if (!pending.step.call) return false;
   pending.step.kind = Step::Kind::library;
-  pending.step.name = group.row_sums->desc.to_string();
-  pending.nodes.push_back({owner(group.row_sums->ids), owner(group.row_sums->updates), owner(node)});
+  pending.step.name = group.scatter_rows->desc.to_string();
+  pending.nodes.push_back({owner(group.scatter_rows->ids), owner(group.scatter_rows->updates), owner(node)});
   add(g, std::move(pending));
   return true;
 }

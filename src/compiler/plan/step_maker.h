@@ -43,7 +43,7 @@ class StepMaker {
   bool call_library(int g);
   bool call_attention(int g);
   void call_routine(int g);
-  bool call_row_sums(int g);
+  bool call_scatter_rows(int g);
   int scratch(int64_t bytes);
   void add(int g, PendingStep pending);
   void copy(int from, int to);

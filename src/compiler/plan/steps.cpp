@@ -221,7 +221,7 @@ void StepMaker::lower(int g) {
     if (!call_library(g)) lower_launch(g, memo_.dot(cx, group));
     return;
   }
-  if (!call_row_sums(g)) lower_launch(g, alone(lower_scatter(cx, group)));
+  if (!call_scatter_rows(g)) lower_launch(g, alone(lower_scatter(cx, group)));
 }
 
 /// An input that a copy at the end reads, but that is overwritten by then, or that is handed out under its old value,

@@ -74,7 +74,7 @@ void assign(const std::vector<std::pair<std::string, array*>>& parameters,
 Parameter::Parameter(Module& parent, std::string name, array value, Role role)
     : trainable(role == Role::learned), parent_(&parent), name_(std::move(name)), value_(std::move(value)),
       role_(role) {
-  parent_->enter(name_, {this, nullptr});
+  parent_->register_slot(name_, {this, nullptr});
 }
 
 Parameter::~Parameter() { parent_->leave(this); }
@@ -95,14 +95,14 @@ void Parameter::set_dtype(Dtype dtype) {
 }
 
 Module::Module(Scope scope) : parent_(scope.parent), name_(std::move(scope.name)) {
-  if (parent_) parent_->enter(name_, {nullptr, this});
+  if (parent_) parent_->register_slot(name_, {nullptr, this});
 }
 
 Module::~Module() {
   if (parent_) parent_->leave(this);
 }
 
-void Module::enter(const std::string& name, Slot slot) {
+void Module::register_slot(const std::string& name, Slot slot) {
   if (name.empty() || name.find('.') != std::string::npos)
     throw_invalid("Module", "'" + name + "' is no name for a part of a module: it must not be empty and holds no dots");
   for (const auto& entry : slots_)

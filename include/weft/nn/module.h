@@ -134,7 +134,7 @@ class WEFT_API Module {
     Parameter* parameter;
     Module* module;
   };
-  void enter(const std::string& name, Slot slot);
+  void register_slot(const std::string& name, Slot slot);
   void leave(const void* slot);
   void collect(const std::string& prefix, bool trainable_only, std::vector<std::pair<std::string, array*>>& out);
   void collect_modules(const std::string& prefix, std::vector<std::pair<std::string, Module*>>& out);

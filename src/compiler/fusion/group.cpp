@@ -104,7 +104,7 @@ void Grouper::find_roots() {
       strides_[static_cast<size_t>(result)] = preferred_strides(ir_, users_, result);
   }
   for (int id = 0; id < ir_.size() && target_ && target_->machine().has_clusters(); ++id)
-    if (const int cache = own_row(ir_, users_, id); cache >= 0) caches_[id] = cache, entered_.insert(cache);
+    if (const int cache = kv_append(ir_, users_, id); cache >= 0) kv_caches_[id] = cache, appends_.insert(cache);
   for (int id = 0; id < ir_.size(); ++id) {
     const IrNode& node = ir_[id];
     if (node.op == Op::dot)
@@ -112,7 +112,7 @@ void Grouper::find_roots() {
     if (writes_operand(node.op))
       mark(memory_of(ir_, strides_, base_root_, node.inputs[0]));  // updated in its own memory, or copied whole
     if (is_attention(node)) {
-      for (size_t k = caches_.contains(id) ? 1 : 0; k < node.inputs.size(); ++k)
+      for (size_t k = kv_caches_.contains(id) ? 1 : 0; k < node.inputs.size(); ++k)
         mark(operand_base(ir_, strides_, base_root_, node.inputs[k]));
     } else if (is_call(node.op) && call_operands_[static_cast<size_t>(call_of_[static_cast<size_t>(id)])].empty()) {
       // Decided once: a root that is found later may lie between a view and its memory, which holds the operand all the
@@ -215,7 +215,7 @@ void Grouper::assign(int node) {
     return;
   }
   if (auto it = packs_.find(node); it != packs_.end()) return assign_attention(it->second);
-  if (entered_.contains(node)) return;  // with the attention that reads it
+  if (appends_.contains(node)) return;  // with the attention that reads it
   if (writes_operand(ir_[node].op) || ir_[node].op == Op::cumulative) return assign_alone(node);
   if (is_call(ir_[node].op)) return is_attention(ir_[node]) ? assign_attention(node) : assign_call(node);
   if (!cut_.contains(node) && (join_consumer(node) || join_reduction_reader(node) || join_sibling(node))) return;
@@ -415,10 +415,10 @@ void Grouper::assign_attention(int node) {
   work->group.cx = std::make_unique<ix::Context>();
   std::vector<int> by_output(ir_[node].results.size(), -1);
   for (int id : results) by_output[static_cast<size_t>(ir_[id].output)] = id;
-  const auto entered = caches_.find(node);
-  work->group.attention =
-      plan_attention(ir_, strides_, base_root_, by_output, packed_, entered == caches_.end() ? -1 : entered->second);
-  if (entered != caches_.end()) return assign_with_kv_append(std::move(work), results, entered->second);
+  const auto appended = kv_caches_.find(node);
+  work->group.attention = plan_attention(ir_, strides_, base_root_, by_output, packed_,
+                                         appended == kv_caches_.end() ? -1 : appended->second);
+  if (appended != kv_caches_.end()) return assign_with_kv_append(std::move(work), results, appended->second);
   const AttentionPlan& plan = work->group.attention;
   std::vector<int> operands{plan.q.node, plan.k.node, plan.v.node, plan.mask.node};
   if (plan.region.derivative)

@@ -112,16 +112,16 @@ class Grouper {
   std::map<int, int> updated_;             // new value of a state → the old one
   std::vector<std::vector<int>> readers_;  // by root: groups that read it
   std::map<std::string, std::vector<int>> by_signature_;
-  std::map<int, DotChain> dot_result_;       // by the last node of the chain
-  std::map<int, int> argument_of_;           // what an activation behind a dot is applied to → the dot's result
-  std::map<int, ScatterRows> scatter_rows_;  // by scatter
-  std::map<int, int> sum_of_;                // reductions computed with a dot → its result
-  std::vector<std::vector<int>> calls_;      // by call: the nodes of its results, ascending
-  std::vector<int> call_of_;                 // by node; -1 for others
-  std::map<int, PackedResult> packed_;       // results of attention that lie side by side in one array
-  std::map<int, int> packs_;                 // that array → the first of them
-  std::map<int, int> caches_;                // attention that enters its own row (region/kv_append.h) → the scatter
-  std::set<int> entered_;                    // those scatters
+  std::map<int, DotChain> dot_result_;           // by the last node of the chain
+  std::map<int, int> argument_of_;               // what an activation behind a dot is applied to → the dot's result
+  std::map<int, ScatterRows> scatter_rows_;      // by scatter
+  std::map<int, int> sum_of_;                    // reductions computed with a dot → its result
+  std::vector<std::vector<int>> calls_;          // by call: the nodes of its results, ascending
+  std::vector<int> call_of_;                     // by node; -1 for others
+  std::map<int, PackedResult> packed_;           // results of attention that lie side by side in one array
+  std::map<int, int> packs_;                     // that array → the first of them
+  std::map<int, int> kv_caches_;                 // attention that appends its row (region/kv_append.h) → the scatter
+  std::set<int> appends_;                        // those scatters
   std::vector<std::vector<int>> call_operands_;  // by call: the nodes in whose memory its operands lie
 };
 

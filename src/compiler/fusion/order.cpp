@@ -268,14 +268,14 @@ void Orderer::sort() {
   size_t count = grouping_.groups.size();
   std::vector<size_t> waiting(count);
   std::set<std::pair<int, int>> ready;
-  auto enter = [&](size_t g) {
+  auto make_ready = [&](size_t g) {
     int first = ir_.size();
     for (const Root& root : grouping_.groups[g].roots) first = std::min(first, root.node);
     ready.insert({first, static_cast<int>(g)});
   };
   for (size_t g = 0; g < count; ++g) {
     waiting[g] = before_[g].size();
-    if (waiting[g] == 0) enter(g);
+    if (waiting[g] == 0) make_ready(g);
     out_.after.emplace_back(before_[g].begin(), before_[g].end());
   }
   while (!ready.empty()) {
@@ -283,7 +283,7 @@ void Orderer::sort() {
     ready.erase(ready.begin());
     out_.order.push_back(g);
     for (int next : next_[static_cast<size_t>(g)])
-      if (--waiting[static_cast<size_t>(next)] == 0) enter(static_cast<size_t>(next));
+      if (--waiting[static_cast<size_t>(next)] == 0) make_ready(static_cast<size_t>(next));
   }
   check(out_.order.size() == count, "order", "groups wait for each other");
 }

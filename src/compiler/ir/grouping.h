@@ -72,8 +72,8 @@ struct AttentionPlan {
   // those of each piece. Or what joins them: q is absent, k are the pieces' lse, v their o.
   int64_t pieces = 0, piece_keys = 0;
   bool join = false;
-  int cache = -1;  // where the query enters its own key and value (region/kv_append.h), the scatter that enters them; q
-                   // is absent then
+  int cache = -1;  // where the query appends its own key and value (region/kv_append.h), the scatter that appends them;
+                   // q is absent then
 };
 
 /// A scatter that a routine answers (fusion/scatter_rows.h), with the nodes in whose memory the rows' numbers and the

@@ -144,7 +144,7 @@ std::optional<Lowering> LoweringMemo::find(const Digest& key, const std::vector<
   return result;
 }
 
-Lowering LoweringMemo::enter(const Digest& key, const std::vector<int>& owners, Lowered lowered) {
+Lowering LoweringMemo::insert(const Digest& key, const std::vector<int>& owners, Lowered lowered) {
   auto code = std::make_shared<const Lowered>(std::move(lowered));
   Entry entry{code, kernel::digest(code->kernel), {}};
   for (int param : code->params)
@@ -158,21 +158,21 @@ std::optional<Lowering> LoweringMemo::rows(const LowerContext& cx, Group& group,
   if (std::optional<Lowering> known = find(key.digest(), key.owners())) return known;
   std::optional<Lowered> lowered = lower_rows(cx, group, variant);
   if (!lowered) return {};
-  return enter(key.digest(), key.owners(), std::move(*lowered));
+  return insert(key.digest(), key.owners(), std::move(*lowered));
 }
 
 Lowering LoweringMemo::dot(const LowerContext& cx, Group& group) {
   PlanKey key(cx, group.kind);
   key.dot(group.dot, group.roots[0].node);
   if (std::optional<Lowering> known = find(key.digest(), key.owners())) return *known;
-  return enter(key.digest(), key.owners(), lower_dot(cx, group));
+  return insert(key.digest(), key.owners(), lower_dot(cx, group));
 }
 
 Lowering LoweringMemo::attention(const LowerContext& cx, Group& group) {
   PlanKey key(cx, group.kind);
   key.attention(group.attention);
   if (std::optional<Lowering> known = find(key.digest(), key.owners())) return *known;
-  return enter(key.digest(), key.owners(), lower_attention(cx, group));
+  return insert(key.digest(), key.owners(), lower_attention(cx, group));
 }
 
 }  // namespace weft::compiler

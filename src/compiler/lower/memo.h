@@ -31,7 +31,7 @@ class LoweringMemo {
     std::vector<int> params;  // as positions in the order in which the key's walk met the nodes
   };
   std::optional<Lowering> find(const Digest& key, const std::vector<int>& owners) const;
-  Lowering enter(const Digest& key, const std::vector<int>& owners, Lowered lowered);
+  Lowering insert(const Digest& key, const std::vector<int>& owners, Lowered lowered);
   std::unordered_map<Digest, Entry> entries_;
 };
 

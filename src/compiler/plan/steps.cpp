@@ -251,7 +251,7 @@ std::set<int> StepMaker::updated_inputs() const {
 
 /// Parameters that are bound to nothing but inputs which no step writes: a device may look at them before the step
 /// before has ended. So it may at what only later steps write, which is said of single numbers (the position of a
-/// token) and of the cache that attention enters its own row into.
+/// token) and of the cache that attention enters its row into.
 void StepMaker::mark_constants() {
   if (!target_.machine().queues_launches()) return;
   std::set<int> written, so_far;
@@ -263,7 +263,7 @@ void StepMaker::mark_constants() {
   for (size_t s = 0; s < plan_.steps.size(); ++s) {
     const Step& step = plan_.steps[s];
     const int g = pending_[s].groups[0];
-    const bool enters_row = g != copy_group && grouping_.groups[static_cast<size_t>(g)].kind == Group::Kind::attention;
+    const bool appends_row = g != copy_group && grouping_.groups[static_cast<size_t>(g)].kind == Group::Kind::attention;
     std::set<int> now;  // inputs that this step writes
     for (const StepSegment& segment : step.segments)
       for (size_t k = 0; k < segment.buffers.size(); ++k) {
@@ -273,7 +273,7 @@ void StepMaker::mark_constants() {
         if (input && p.written) now.insert(at.number);
         const bool number = input && volume(ir_[ir_.inputs[static_cast<size_t>(at.number)]].type.shape) == 1;
         p.constant = p.constant && input &&
-                     (p.written ? enters_row && !late : !written.contains(at.number) || (number && !late));
+                     (p.written ? appends_row && !late : !written.contains(at.number) || (number && !late));
       }
     for (const Location& at : step.operands)
       if (at.in == Location::In::input && written.contains(at.number)) now.insert(at.number);

@@ -34,7 +34,7 @@ class Cone {
     while (!pending.empty() && keys_.size() < largest) {
       const int id = *pending.begin();
       pending.erase(pending.begin());
-      if (!is_elementwise(ir[id].op) || !enter(id)) continue;
+      if (!is_elementwise(ir[id].op) || !insert(id)) continue;
       pending.insert(users[static_cast<size_t>(id)].begin(), users[static_cast<size_t>(id)].end());
     }
   }
@@ -45,7 +45,7 @@ class Cone {
   static constexpr size_t largest = 40;
 
   /// Inputs before users, so that those in the cone have their keys.
-  bool enter(int id) {
+  bool insert(int id) {
     std::vector<Digest> inputs;
     for (int input : ir_[id].inputs) {
       const auto found = keys_.find(input);
@@ -75,17 +75,17 @@ class Cone {
 std::map<Digest, Activation> make_table() {
   using namespace graph;
   std::map<Digest, Activation> table;
-  auto enter = [&](Activation activation, weft::graph::Value (*f)(const weft::graph::Value&)) {
+  auto insert = [&](Activation activation, weft::graph::Value (*f)(const weft::graph::Value&)) {
     const weft::graph::Value x = parameter({{16, 16}, float32});
     const Ir ir = simplify(import({{{x}, {f(x)}}, {}, {}}));
     const Cone cone(ir, users(ir), ir.inputs[0]);
     if (auto found = cone.keys().find(ir.outputs[0]); found != cone.keys().end()) table[found->second] = activation;
   };
-  enter(Activation::relu, [](const weft::graph::Value& x) { return binary(Op::max, x, zeros_like(x)); });
-  enter(Activation::gelu, [](const weft::graph::Value& x) { return gelu(x); });
-  enter(Activation::gelu_tanh, [](const weft::graph::Value& x) { return gelu_tanh(x); });
-  enter(Activation::sigmoid, [](const weft::graph::Value& x) { return unary(Op::sigmoid, x); });
-  enter(Activation::tanh, [](const weft::graph::Value& x) { return tanh(x); });
+  insert(Activation::relu, [](const weft::graph::Value& x) { return binary(Op::max, x, zeros_like(x)); });
+  insert(Activation::gelu, [](const weft::graph::Value& x) { return gelu(x); });
+  insert(Activation::gelu_tanh, [](const weft::graph::Value& x) { return gelu_tanh(x); });
+  insert(Activation::sigmoid, [](const weft::graph::Value& x) { return unary(Op::sigmoid, x); });
+  insert(Activation::tanh, [](const weft::graph::Value& x) { return tanh(x); });
   return table;
 }
 

@@ -28,7 +28,7 @@ std::optional<PackedResult> packed_result(const Ir& ir, const Users& users, cons
                                           const std::vector<bool>& roots, int result);
 
 /// `results`: the nodes of the region's results, -1 where nobody reads one. Operands must be strided views of memory,
-/// but for the query where `cache` is what own_row says.
+/// but for the query where `cache` is what kv_append says.
 AttentionPlan plan_attention(const Ir& ir, const std::vector<Strides>& strides, const std::vector<bool>& roots,
                              const std::vector<int>& results, const std::map<int, PackedResult>& packed = {},
                              int cache = -1);

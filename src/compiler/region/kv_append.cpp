@@ -53,7 +53,7 @@ bool read_by_region_alone(const Ir& ir, const Users& users, int node, int attent
 }
 
 /// A scatter of one slice that is whole but along the one indexed axis, of which it has a single position.
-bool enters_one_row(const Ir& ir, int node) {
+bool appends_one_row(const Ir& ir, int node) {
   const IrNode& n = ir[node];
   if (n.op != Op::scatter || n.attrs->mode != graph::ScatterMode::set || n.attrs->axes.size() != 1 ||
       !is_static(n.type.shape))
@@ -96,7 +96,7 @@ std::optional<std::set<int64_t>> rows_of(const Ir& ir, int operand, int cache) {
 
 }  // namespace
 
-int own_row(const Ir& ir, const Users& users, int attention) {
+int kv_append(const Ir& ir, const Users& users, int attention) {
   const IrNode& n = ir[attention];
   if (!is_attention(n) || n.inputs.size() != 4 || !n.attrs->integers.empty() ||
       !is_single_query(*n.attrs->composite->attention, *(ir[n.inputs[0]].type.shape.end() - 2)))
@@ -104,7 +104,7 @@ int own_row(const Ir& ir, const Users& users, int attention) {
   if (!is_integer(ir[n.inputs[3]].type.dtype)) return -1;
   int cache = n.inputs[1];
   while (is_movement(ir[cache].op) && ir[cache].op != Op::concat) cache = ir[cache].inputs[0];
-  if (!enters_one_row(ir, cache) || !is_last_of(ir, ir[cache].inputs[1], n.inputs[3]) ||
+  if (!appends_one_row(ir, cache) || !is_last_of(ir, ir[cache].inputs[1], n.inputs[3]) ||
       !read_by_region_alone(ir, users, cache, attention))
     return -1;
   const auto keys = rows_of(ir, n.inputs[1], cache), values = rows_of(ir, n.inputs[2], cache);

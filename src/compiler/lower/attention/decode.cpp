@@ -9,7 +9,7 @@
 // nobody waits for anybody until the end; else a program has a piece of the keys (split_attention.h), and further
 // programs join the pieces. Either way the division depends on the bound of the length alone, and so do the bits.
 //
-// The last key and value may be what this launch is to enter into the cache (region/kv_append.h): they and the query
+// The last key and value may be what this launch is to append to the cache (region/kv_append.h): they and the query
 // are then made here, by everybody who needs them.
 #include <algorithm>
 #include <bit>
@@ -57,9 +57,9 @@ class AttentionRow : AttentionTiles {
   };
   /// What the cache does not hold yet: the query and the newest key and value as rows, whether they are seen, and where
   /// they are to be entered.
-  struct Own {
+  struct Append {
     Value query = no_value, key = no_value, value = no_value, seen = no_value, position = no_value,
-          enters_key = no_value, enters_value = no_value;
+          stores_key = no_value, stores_value = no_value;
   };
   Value tile(const Matrix& from, Value first, Value left, int64_t width, bool one_row);
   Tiles load(Value first);
@@ -76,18 +76,18 @@ class AttentionRow : AttentionTiles {
   }
   int64_t iterations_for_head() const;
   void share_head(Value end, int64_t iterations, const std::function<void()>& own);
-  void make_own(Value batch, Value seen);
-  void enter_own();
-  State with_own(State state, Value taken);
+  void compute_appended(Value batch, Value seen);
+  void store_appended();
+  State join_appended(State state, Value taken);
   Value whole_row(Value v) { return b_.broadcast(b_.reshape(v, {rows_, 1}), {rows_, value_wide_}); }
 
   Group& group_;
   const IrNode& node_;
-  const int cache_;  // that the own row is entered into, or -1
+  const int cache_;  // that the appended row is appended to, or -1
   int64_t rows_ = 1, wide_ = 1, value_wide_ = 1;
   Value count_ = no_value;
   Matrix q_, k_, v_, o_, lse_;
-  Own own_;
+  Append append_;
 };
 
 /// Rows of `from`, zeros past the end; or its only row again and again.
@@ -150,8 +150,8 @@ AttentionRow::State AttentionRow::walk(Value first, Value end, int64_t step, con
   count_ = end;
   const Tiles begin = load(first);
   if (meanwhile) meanwhile();
-  const Value query = own_.query == no_value ? b_.cast(tile(q_, no_value, no_value, plan_.width, true), float32)
-                                             : b_.broadcast(own_.query, {rows_, wide_});
+  const Value query = append_.query == no_value ? b_.cast(tile(q_, no_value, no_value, plan_.width, true), float32)
+                                                : b_.broadcast(append_.query, {rows_, wide_});
   const State start{b_.real(float32, -INFINITY), b_.real(float32, 0), b_.real(float32, 0, {rows_, value_wide_})};
   const std::vector<Value> last =
       b_.loop(first, end, b_.index(step), {start.max, start.sum, start.values, begin.keys, begin.values},
@@ -186,8 +186,8 @@ int64_t AttentionRow::iterations_for_head() const {
 void AttentionRow::share_head(Value end, int64_t iterations, const std::function<void()>& own) {
   if (iterations == 1) {
     const State state = walk(b_.index(0), end, rows_, own);
-    enter_own();
-    return finish(with_own(state, own_.seen));
+    store_appended();
+    return finish(join_appended(state, append_.seen));
   }
   const kernel::Ref largest = b_.local(float32, iterations), sums = b_.local(float32, iterations),
                     rows = b_.local(float32, iterations * value_wide_);
@@ -196,8 +196,8 @@ void AttentionRow::share_head(Value end, int64_t iterations, const std::function
     State state = walk(b_.mul(iteration, b_.index(rows_)), end, iterations * rows_, own);
     if (own) {
       const Value is_first = b_.scalar(ScalarOp::eq, {iteration, b_.index(0)});
-      b_.when(is_first, [&] { enter_own(); });
-      state = with_own(state, b_.scalar(ScalarOp::bit_and, {own_.seen, is_first}));
+      b_.when(is_first, [&] { store_appended(); });
+      state = join_appended(state, b_.scalar(ScalarOp::bit_and, {append_.seen, is_first}));
     }
     const Value values = b_.type(state.values).rank() == 2 ? b_.reduce(Reducer::sum, state.values, 0) : state.values;
     b_.store(largest, state.max, iteration, {}, {});
@@ -218,7 +218,7 @@ void AttentionRow::join_iterations(kernel::Ref largest, kernel::Ref sums, kernel
 
 /// The query, key and value of the newest position, which is the last of the `seen` ones: as rows, rounded as memory
 /// would hold them. Of the programs that share a key or a value one enters it.
-void AttentionRow::make_own(Value batch, Value seen) {
+void AttentionRow::compute_appended(Value batch, Value seen) {
   ix::Context& icx = *group_.cx;
   const IrNode& cache = cx_.ir[cache_];
   std::vector<Value> digits(plan_.batch.size());
@@ -237,16 +237,16 @@ void AttentionRow::make_own(Value batch, Value seen) {
   const auto as_row = [&](Value v) { return b_.broadcast(b_.cast(v, float32), {wide_}); };
   std::vector<Expr> at = heads;
   at.insert(at.end(), {icx.constant(0), lane});
-  own_.query = as_row(emit_.value(node_.inputs[0], at));
+  append_.query = as_row(emit_.value(node_.inputs[0], at));
 
   const int64_t positions = cache.type.shape[static_cast<size_t>(cache.attrs->axes[0])].bound();
   const Value last = b_.sub(seen, b_.index(1));
-  own_.seen =
+  append_.seen =
       b_.scalar(ScalarOp::bit_and, {b_.scalar(ScalarOp::le, {b_.index(0), last}), b_.lt(last, b_.index(positions))});
-  own_.position = b_.select(b_.lt(last, b_.index(0)), b_.add(last, b_.index(positions)),
-                            last);  // as a scatter's index counts from the end
-  const Value inside = b_.scalar(ScalarOp::bit_and, {b_.scalar(ScalarOp::le, {b_.index(0), own_.position}),
-                                                     b_.lt(own_.position, b_.index(positions))});
+  append_.position = b_.select(b_.lt(last, b_.index(0)), b_.add(last, b_.index(positions)),
+                               last);  // as a scatter's index counts from the end
+  const Value inside = b_.scalar(ScalarOp::bit_and, {b_.scalar(ScalarOp::le, {b_.index(0), append_.position}),
+                                                     b_.lt(append_.position, b_.index(positions))});
   for (const size_t operand : {size_t{1}, size_t{2}}) {
     std::vector<Expr> there = heads;
     there.insert(there.end(), {icx.variable("j", 0, positions - 1), lane});
@@ -257,36 +257,36 @@ void AttentionRow::make_own(Value batch, Value seen) {
         to = access.index;
     to[static_cast<size_t>(cache.attrs->axes[0])] = icx.constant(0);
     update.insert(update.end(), to.begin(), to.end());
-    (operand == 1 ? own_.key : own_.value) = as_row(emit_.value(cache.inputs.back(), update));
+    (operand == 1 ? append_.key : append_.value) = as_row(emit_.value(cache.inputs.back(), update));
     const std::vector<int64_t>& shared = (operand == 1 ? plan_.k : plan_.v).batch;
-    Value enters = inside;
+    Value stores = inside;
     for (size_t k = 0; k < digits.size(); ++k)
       if (plan_.batch[k] > 1 && shared[k] == 0)
-        enters = b_.scalar(ScalarOp::bit_and, {enters, b_.scalar(ScalarOp::eq, {digits[k], b_.index(0)})});
-    (operand == 1 ? own_.enters_key : own_.enters_value) = enters;
+        stores = b_.scalar(ScalarOp::bit_and, {stores, b_.scalar(ScalarOp::eq, {digits[k], b_.index(0)})});
+    (operand == 1 ? append_.stores_key : append_.stores_value) = stores;
   }
 }
 
-void AttentionRow::enter_own() {
-  if (own_.query == no_value) return;
-  const auto enter = [&](Value row, const AttentionOperand& rows, const Matrix& to) {
-    b_.store(to.ref, b_.cast(row, rows.dtype), b_.add(to.base, b_.mul(own_.position, b_.index(to.row))), {1},
+void AttentionRow::store_appended() {
+  if (append_.query == no_value) return;
+  const auto append = [&](Value row, const AttentionOperand& rows, const Matrix& to) {
+    b_.store(to.ref, b_.cast(row, rows.dtype), b_.add(to.base, b_.mul(append_.position, b_.index(to.row))), {1},
              {wide_ == plan_.width ? no_value : b_.index(plan_.width)});
   };
-  b_.when(own_.enters_key, [&] { enter(own_.key, plan_.k, k_); });
-  b_.when(own_.enters_value, [&] { enter(own_.value, plan_.v, v_); });
+  b_.when(append_.stores_key, [&] { append(append_.key, plan_.k, k_); });
+  b_.when(append_.stores_value, [&] { append(append_.value, plan_.v, v_); });
 }
 
 /// One more key and value, if it is `taken` here.
-AttentionRow::State AttentionRow::with_own(State state, Value taken) {
-  if (own_.query == no_value) return state;
+AttentionRow::State AttentionRow::join_appended(State state, Value taken) {
+  if (append_.query == no_value) return state;
   const Value score =
-      b_.mul(b_.reduce(Reducer::sum, b_.mul(own_.query, own_.key), 0), b_.real(float32, plan_.region.scale));
+      b_.mul(b_.reduce(Reducer::sum, b_.mul(append_.query, append_.key), 0), b_.real(float32, plan_.region.scale));
   const Value s = b_.select(taken, score, b_.real(float32, -INFINITY));
   const Value max = b_.select(b_.lt(state.max, s), s, state.max), scale = weight(state.max, max), p = weight(s, max);
   const Value values = b_.mul(b_.reduce(Reducer::sum, state.values, 0), b_.broadcast(scale, {value_wide_}));
   return {max, b_.scalar(ScalarOp::fma, {state.sum, scale, p}),
-          b_.scalar(ScalarOp::fma, {b_.broadcast(p, {value_wide_}), own_.value, values})};
+          b_.scalar(ScalarOp::fma, {b_.broadcast(p, {value_wide_}), append_.value, values})};
 }
 
 Lowered AttentionRow::run() {
@@ -318,7 +318,7 @@ Lowered AttentionRow::run() {
   if (plan_.mask.node >= 0) {
     const Matrix visible = matrix(plan_.mask, batch);
     const Value seen = b_.cast(b_.load(visible.ref, visible.base, {}, {}), int64);
-    if (cache_ >= 0) own = [this, batch, seen] { make_own(batch, seen); };
+    if (cache_ >= 0) own = [this, batch, seen] { compute_appended(batch, seen); };
     count = b_.min(count, cache_ >= 0 ? b_.sub(seen, b_.index(1)) : seen);  // that lie in memory
   }
   if (plan_.pieces == 0) {

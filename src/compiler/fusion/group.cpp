@@ -94,11 +94,11 @@ void Grouper::find_roots() {
       mark(result);
     }
     dot_result_[result] = chain;
-    if (chain.argument >= 0) {
-      mark(chain.argument);
-      for (const int node : {result, chain.argument})
+    if (chain.pre_activation >= 0) {
+      mark(chain.pre_activation);
+      for (const int node : {result, chain.pre_activation})
         strides_[static_cast<size_t>(node)] = row_major_strides(ir_[node].type.shape);
-      if (chain.argument_is == kernel::ActivationArgument::written) argument_of_[chain.argument] = result;
+      if (chain.pre_activation_is == kernel::PreActivation::stored) pre_activation_of_[chain.pre_activation] = result;
     }
     if (strides_[static_cast<size_t>(result)].empty() && !read_whole(result))
       strides_[static_cast<size_t>(result)] = preferred_strides(ir_, users_, result);
@@ -203,12 +203,13 @@ int Grouper::add_group(std::unique_ptr<Work> work) {
 
 void Grouper::assign(int node) {
   if (auto it = dot_result_.find(node); it != dot_result_.end()) {
-    if (argument_of_.contains(it->second.argument) && argument_of_.at(it->second.argument) == node)
+    if (pre_activation_of_.contains(it->second.pre_activation) &&
+        pre_activation_of_.at(it->second.pre_activation) == node)
       return;  // with its argument, which comes first
     if (it->second.sum < 0 || it->second.sum > node) assign_dot(node);
     return;
   }
-  if (auto it = argument_of_.find(node); it != argument_of_.end()) return assign_dot(it->second);
+  if (auto it = pre_activation_of_.find(node); it != pre_activation_of_.end()) return assign_dot(it->second);
   if (auto it = sum_of_.find(node); it != sum_of_.end()) {
     if (it->second > node)
       assign_dot(it->second);  // with the first of its results: all readers of both are placed by then
@@ -359,8 +360,8 @@ void Grouper::assign_dot(int node) {
   const DotPlan& plan = work->group.dot;
   std::vector<int> results{node}, operands{plan.a, plan.b, plan.bias, plan.residual};
   if (plan.sum >= 0) results.push_back(plan.sum);
-  if (plan.desc.argument == kernel::ActivationArgument::written) results.push_back(plan.argument);
-  if (plan.desc.argument == kernel::ActivationArgument::slope) operands.push_back(plan.argument);
+  if (plan.desc.pre_activation == kernel::PreActivation::stored) results.push_back(plan.pre_activation);
+  if (plan.desc.pre_activation == kernel::PreActivation::derivative) operands.push_back(plan.pre_activation);
   operands.insert(operands.end(), plan.scales.begin(), plan.scales.end());
   const int g = assign_results(std::move(work), results, operands);
   const IrNode& dot = ir_[dot_result_.at(node).dot];

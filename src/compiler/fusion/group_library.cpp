@@ -13,9 +13,9 @@ DotChain Grouper::chain_of(int dot, const std::vector<int>& outputs) {
     if (const auto scaled = scaled_chain(ir_, users_, outputs, strides_, base_root_, dot, followed);
         scaled && library_takes(*scaled))
       return *scaled;
-  std::optional<DotChain> longer = with_argument(ir_, users_, outputs, strides_, chain);
+  std::optional<DotChain> longer = with_pre_activation(ir_, users_, outputs, strides_, chain);
   if (!longer) longer = widened_for_scatter(ir_, users_, outputs, chain);
-  if (longer && longer->argument >= 0)
+  if (longer && longer->pre_activation >= 0)
     if (const auto summed = with_sums(ir_, users_, *longer); summed && library_takes(*summed)) return *summed;
   return longer && library_takes(*longer) ? *longer : chain;
 }
@@ -29,8 +29,8 @@ bool Grouper::library_takes(const DotChain& chain) {
     strides_[static_cast<size_t>(node)] = std::move(s);
     tried.push_back(node);
   };
-  if (chain.argument >= 0)
-    for (const int node : {chain.argument, chain.result}) set(node, row_major_strides(ir_[node].type.shape));
+  if (chain.pre_activation >= 0)
+    for (const int node : {chain.pre_activation, chain.result}) set(node, row_major_strides(ir_[node].type.shape));
   set(chain.result, preferred_strides(ir_, users_, chain.result));
   for (const int operand : ir_[chain.dot].inputs) {
     const int base = operand_base(ir_, strides_, base_root_, operand);

@@ -113,7 +113,7 @@ class Grouper {
   std::vector<std::vector<int>> readers_;  // by root: groups that read it
   std::map<std::string, std::vector<int>> by_signature_;
   std::map<int, DotChain> dot_result_;           // by the last node of the chain
-  std::map<int, int> argument_of_;               // what an activation behind a dot is applied to → the dot's result
+  std::map<int, int> pre_activation_of_;         // what an activation behind a dot is applied to → the dot's result
   std::map<int, ScatterRows> scatter_rows_;      // by scatter
   std::map<int, int> sum_of_;                    // reductions computed with a dot → its result
   std::vector<std::vector<int>> calls_;          // by call: the nodes of its results, ascending

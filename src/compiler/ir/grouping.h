@@ -33,7 +33,7 @@ struct Root {
 struct DotPlan {
   kernel::DotDesc desc;
   int a = -1, b = -1, bias = -1, residual = -1;  // roots or leaves
-  int argument = -1;                   // of the activation: a root of this group (written), or another's (slope)
+  int pre_activation = -1;             // of the activation: a root of this group (written), or another's (derivative)
   int sum = -1;                        // the root that is the sum of an operand
   std::vector<int> scales;             // roots or leaves of one element
   int64_t a_offset = 0, b_offset = 0;  // elements

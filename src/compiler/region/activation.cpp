@@ -89,13 +89,13 @@ std::map<Digest, Activation> make_table() {
   return table;
 }
 
-/// Keys of gelu_tanh(x) and of its slope at x, a float32, for x of a 16-bit dtype.
+/// Keys of gelu_tanh(x) and of its derivative at x, a float32, for x of a 16-bit dtype.
 struct GeluKeys {
-  Digest value, slope;
+  Digest value, derivative;
 };
 
-/// cast(g) · slope, cast back: the slope, where `node` is that for the cotangent `g`.
-int slope_of(const Ir& ir, int node, int g) {
+/// cast(g) · slope, cast back: the derivative, where `node` is that for the cotangent `g`.
+int derivative_of(const Ir& ir, int node, int g) {
   if (ir[node].op != Op::cast || ir[ir[node].inputs[0]].op != Op::mul) return -1;
   const IrNode& product = ir[ir[node].inputs[0]];
   for (const int side : {0, 1}) {
@@ -112,10 +112,10 @@ GeluKeys make_gelu_keys(Dtype dtype) {
   const weft::graph::Value dx = pull_back(std::span(&y, 1), std::span(&g, 1), std::span(&x, 1))[0];
   const Ir ir = simplify(import({{{x, g}, {y, dx}}, {}, {}}));
   const Cone cone(ir, users(ir), ir.inputs[0]);
-  const int slope = slope_of(ir, ir.outputs[1], ir.inputs[1]);
-  check(slope >= 0 && cone.keys().contains(slope) && cone.keys().contains(ir.outputs[0]), "activation",
+  const int derivative = derivative_of(ir, ir.outputs[1], ir.inputs[1]);
+  check(derivative >= 0 && cone.keys().contains(derivative) && cone.keys().contains(ir.outputs[0]), "activation",
         "gelu's derivative is not what it was");
-  return {cone.keys().at(ir.outputs[0]), cone.keys().at(slope)};
+  return {cone.keys().at(ir.outputs[0]), cone.keys().at(derivative)};
 }
 
 const GeluKeys& gelu_keys(Dtype dtype) {
@@ -137,8 +137,8 @@ int gelu_of(const Ir& ir, const Users& users, int node) {
   return found == cone.keys().end() ? -1 : found->first;
 }
 
-std::optional<GeluSlope> gelu_slope_behind(const Ir& ir, const Users& users, const std::vector<int>& outputs,
-                                           int node) {
+std::optional<GeluDerivative> following_gelu_derivative(const Ir& ir, const Users& users,
+                                                        const std::vector<int>& outputs, int node) {
   if (!is_half(ir[node].type.dtype)) return {};
   int result = node;
   for (int step = 0; step < 3; ++step) {  // cast, matmul, cast: each the only reader of the one before
@@ -146,11 +146,11 @@ std::optional<GeluSlope> gelu_slope_behind(const Ir& ir, const Users& users, con
     if (readers.size() != 1 || outputs[static_cast<size_t>(result)] > 0) return {};
     result = readers[0];
   }
-  const int slope = slope_of(ir, result, node);
-  if (slope < 0 || ir[result].type.dtype != ir[node].type.dtype) return {};
-  // What the slope is computed from: the widened argument is a cast of a 16-bit array.
+  const int derivative = derivative_of(ir, result, node);
+  if (derivative < 0 || ir[result].type.dtype != ir[node].type.dtype) return {};
+  // What the derivative is computed from: the widened argument is a cast of a 16-bit array.
   std::set<int> seen;
-  std::vector<int> pending{slope};
+  std::vector<int> pending{derivative};
   while (!pending.empty() && seen.size() < 40) {
     const int id = pending.back();
     pending.pop_back();
@@ -159,12 +159,12 @@ std::optional<GeluSlope> gelu_slope_behind(const Ir& ir, const Users& users, con
       pending.insert(pending.end(), ir[id].inputs.begin(), ir[id].inputs.end());
       continue;
     }
-    const int argument = ir[id].inputs[0];
-    const Cone cone(ir, users, argument);
-    const auto known = cone.keys().find(slope);
-    if (known != cone.keys().end() && known->second == gelu_keys(ir[node].type.dtype).slope &&
-        ir[argument].type == ir[node].type)
-      return GeluSlope{argument, result};
+    const int pre_activation = ir[id].inputs[0];
+    const Cone cone(ir, users, pre_activation);
+    const auto known = cone.keys().find(derivative);
+    if (known != cone.keys().end() && known->second == gelu_keys(ir[node].type.dtype).derivative &&
+        ir[pre_activation].type == ir[node].type)
+      return GeluDerivative{pre_activation, result};
     return {};
   }
   return {};

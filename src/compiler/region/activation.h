@@ -22,10 +22,11 @@ std::optional<ActivationMatch> activation_of(const Ir& ir, const Users& users, c
 int gelu_of(const Ir& ir, const Users& users, int node);
 
 /// g · gelu_tanh'(argument) for the 16-bit `node` g, which nobody else reads: what comes back through gelu.
-struct GeluSlope {
-  int argument, result;
+struct GeluDerivative {
+  int pre_activation, result;
 };
-std::optional<GeluSlope> gelu_slope_behind(const Ir& ir, const Users& users, const std::vector<int>& outputs, int node);
+std::optional<GeluDerivative> following_gelu_derivative(const Ir& ir, const Users& users,
+                                                        const std::vector<int>& outputs, int node);
 
 kernel::Value activated(kernel::Builder& b, kernel::Activation activation, kernel::Value x);
 

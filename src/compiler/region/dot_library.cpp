@@ -6,8 +6,8 @@ namespace weft::compiler {
 
 using graph::Op;
 
-std::optional<DotChain> with_argument(const Ir& ir, const Users& users, const std::vector<int>& outputs,
-                                      const std::vector<Strides>& strides, const DotChain& chain) {
+std::optional<DotChain> with_pre_activation(const Ir& ir, const Users& users, const std::vector<int>& outputs,
+                                            const std::vector<Strides>& strides, const DotChain& chain) {
   const IrNode& dot = ir[chain.dot];
   if (chain.residual >= 0 || chain.activation != kernel::Activation::none || chain.sum >= 0 ||
       dot.type.dtype.size() != 2)
@@ -18,14 +18,15 @@ std::optional<DotChain> with_argument(const Ir& ir, const Users& users, const st
   };
   DotChain out = chain;
   if (const int result = gelu_of(ir, users, chain.result); result >= 0) {
-    out.argument = chain.result, out.result = result, out.argument_is = kernel::ActivationArgument::written;
-  } else if (const auto found = gelu_slope_behind(ir, users, outputs, chain.result); found && chain.bias < 0) {
-    out.argument = found->argument, out.result = found->result, out.argument_is = kernel::ActivationArgument::slope;
+    out.pre_activation = chain.result, out.result = result, out.pre_activation_is = kernel::PreActivation::stored;
+  } else if (const auto found = following_gelu_derivative(ir, users, outputs, chain.result); found && chain.bias < 0) {
+    out.pre_activation = found->pre_activation, out.result = found->result,
+    out.pre_activation_is = kernel::PreActivation::derivative;
   } else {
     return {};
   }
   out.activation = kernel::Activation::gelu_tanh;
-  if (!plain(out.result) || !plain(out.argument)) return {};
+  if (!plain(out.result) || !plain(out.pre_activation)) return {};
   return out;
 }
 

@@ -367,8 +367,8 @@ DotPlan plan_dot(const Ir& ir, const std::vector<Strides>& strides, const std::v
   d.bias = chain.bias >= 0;
   d.activation = chain.activation;
   d.residual = chain.residual >= 0;
-  plan.argument = chain.argument;
-  d.argument = chain.argument_is;
+  plan.pre_activation = chain.pre_activation;
+  d.pre_activation = chain.pre_activation_is;
   plan.sum = chain.sum;
   d.sum = chain.summed;
   plan.scales = chain.scales;
@@ -388,7 +388,7 @@ std::shared_ptr<const target::LibraryCall> library_for(const DotPlan& plan, targ
 std::vector<std::pair<int, int64_t>> library_operands(const DotPlan& plan, int result) {
   std::vector<std::pair<int, int64_t>> operands{{plan.a, plan.a_offset * plan.desc.a.size()},
                                                 {plan.b, plan.b_offset * plan.desc.b.size()}};
-  for (const int node : {plan.bias, plan.residual, plan.sum, plan.argument})
+  for (const int node : {plan.bias, plan.residual, plan.sum, plan.pre_activation})
     if (node >= 0) operands.emplace_back(node, 0);
   for (const int node : plan.scales) operands.emplace_back(node, 0);
   operands.emplace_back(result, 0);

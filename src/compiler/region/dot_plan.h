@@ -42,8 +42,8 @@ struct DotChain {
   kernel::Activation activation = kernel::Activation::none;
   int sum = -1;  // the reduction that sums an operand over the contracted axes, or rows of the result
   kernel::OperandSum summed = kernel::OperandSum::none;
-  int argument = -1;  // what the activation is applied to, where that is a node in memory as well
-  kernel::ActivationArgument argument_is = kernel::ActivationArgument::none;
+  int pre_activation = -1;  // what the activation is applied to, where that is a node in memory as well
+  kernel::PreActivation pre_activation_is = kernel::PreActivation::none;
   std::vector<int> scales;  // numbers in memory
 };
 
@@ -55,10 +55,10 @@ DotChain dot_chain(const Ir& ir, const Users& users, const std::vector<int>& out
 /// The only reader of a node that is no output, or -1.
 int only_reader(const Users& users, const std::vector<int>& outputs, int node);
 
-/// The chain with gelu behind its 16-bit result, the argument kept; or with gelu's slope as a factor. Only libraries
-/// answer such matmuls. None where nothing like that follows.
-std::optional<DotChain> with_argument(const Ir& ir, const Users& users, const std::vector<int>& outputs,
-                                      const std::vector<Strides>& strides, const DotChain& chain);
+/// The chain with gelu behind its 16-bit result, the argument kept; or with gelu's derivative as a factor. Only
+/// libraries answer such matmuls. None where nothing like that follows.
+std::optional<DotChain> with_pre_activation(const Ir& ir, const Users& users, const std::vector<int>& outputs,
+                                            const std::vector<Strides>& strides, const DotChain& chain);
 
 /// Is the matmul so deep that sums of its rows, made where it is finished, cost it no time?
 bool hides_sums(const Ir& ir, int dot);

@@ -98,7 +98,8 @@ class Splitter : Rewriter {
     const std::vector<int> escaping = escapes(from_);
     for (int id = 0; id < from_.size(); ++id)
       if (from_[id].op == graph::Op::dot && hides_sums(from_, id))
-        if (const auto slope = gelu_slope_behind(from_, users_, escaping, id)) slopes_.insert(slope->result);
+        if (const auto derivative = following_gelu_derivative(from_, users_, escaping, id))
+          derivatives_.insert(derivative->result);
   }
 
   /// `only_join`: nothing is cut.
@@ -106,7 +107,7 @@ class Splitter : Rewriter {
     return rewrite([&](int id, IrNode node) {
       if (node.op != graph::Op::reduce) {
         const int copy = add(std::move(node));
-        if (slopes_.contains(id)) matmuls_.insert(copy);
+        if (derivatives_.contains(id)) matmuls_.insert(copy);
         return copy;
       }
       const Shape shape = node.type.shape;
@@ -118,7 +119,7 @@ class Splitter : Rewriter {
   }
 
  private:
-  /// A product that is multiplied by gelu's slope, or a view of it: a library may add up its rows beside it.
+  /// A product that is multiplied by gelu's derivative, or a view of it: a library may add up its rows beside it.
   bool of_matmul(int v) const {
     while (!matmuls_.contains(v) && (to_[v].op == graph::Op::cast || to_[v].op == graph::Op::reshape))
       v = to_[v].inputs[0];
@@ -274,8 +275,8 @@ class Splitter : Rewriter {
   const Users users_;
   const std::vector<bool> of_rows_;  // row values (rewrite/row_reductions.h)
   const std::set<int> outputs_;
-  std::set<int> slopes_,
-      matmuls_;  // results of products multiplied by gelu's slope, and what they are in the new graph
+  std::set<int> derivatives_,
+      matmuls_;  // results of products multiplied by gelu's derivative, and what they are in the new graph
 };
 
 }  // namespace

@@ -122,7 +122,7 @@ void GroupTuner::add_dot_candidates(TuneItem& item, Group& it) {
   TuneCandidate call{Variant::heuristic, nullptr, {}, library_for(it.dot, cx_.target, policy_), {}, true};
   for (const auto& [node, offset] : library_operands(it.dot, it.roots[0].node))
     call.operands.emplace_back(owner(node), offset);
-  if (it.dot.desc.argument != kernel::ActivationArgument::none ||
+  if (it.dot.desc.pre_activation != kernel::PreActivation::none ||
       it.dot.desc.scales > 0) {  // nothing else can answer it
     item.candidates = {call};
     return;

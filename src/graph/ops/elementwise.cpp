@@ -176,8 +176,8 @@ constexpr auto operators = std::to_array<Operator>({
          return Values{g * x[1] * binary(Op::pow, x[0], x[1] - 1), select(nought, zero(g), g * y * log(base))};
        }
        const Value b_zero = binary(Op::eq, x[1], zero(x[1])), positive = less(zero(x[0]), x[0]);
-       const Value slope = x[1] * binary(Op::pow, x[0], select(b_zero, zero(x[1]), x[1] - 1));
-       return Values{g * slope, select(positive, g * y * log(select(positive, x[0], full_like(x[0], 1))), zero(g))};
+       const Value factor = x[1] * binary(Op::pow, x[0], select(b_zero, zero(x[1]), x[1] - 1));
+       return Values{g * factor, select(positive, g * y * log(select(positive, x[0], full_like(x[0], 1))), zero(g))};
      },
      8},
     // arctan2(y, x): one division by the square of the distance, scaled by the larger side so that it does not
@@ -185,8 +185,8 @@ constexpr auto operators = std::to_array<Operator>({
     {Op::arctan2, "arctan2", ScalarOp::arctan2, 2, None::unbounded,
      [](G g, X x, G) {
        const Value larger = binary(Op::max, unary(Op::abs, x[0]), unary(Op::abs, x[1])), a = x[0] / larger, b = x[1] / larger;
-       const Value slope = g / ((square(a) + square(b)) * larger);
-       return Values{slope * b, -(slope * a)};
+       const Value factor = g / ((square(a) + square(b)) * larger);
+       return Values{factor * b, -(factor * a)};
      },
      3},
     // The error is relative to the larger argument.

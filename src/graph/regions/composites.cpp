@@ -174,8 +174,8 @@ Value gelu_tanh(const Value& x) {
   };
   const auto vjp = [gate](In in, In, In g) -> Values {
     const Value v = widened(in[0]), s = gate(v);
-    const Value slope = s + v * s * (1.0 - s) * (square(v) * (c * 3 * 0.044715) + c);
-    return {cast(widened(g[0]) * slope, in[0].dtype())};
+    const Value derivative = s + v * s * (1.0 - s) * (square(v) * (c * 3 * 0.044715) + c);
+    return {cast(widened(g[0]) * derivative, in[0].dtype())};
   };
   return region("gelu_tanh", "", body, vjp, {x});
 }

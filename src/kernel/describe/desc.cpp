@@ -31,7 +31,7 @@ Digest DotDesc::digest() const {
       .number(activation)
       .number(sum)
       .number(residual)
-      .number(argument)
+      .number(pre_activation)
       .number(scales)
       .number(numerics.tf32)
       .finish();  // matmuls are the same bits on every run anyway
@@ -46,9 +46,9 @@ std::string DotDesc::to_string() const {
   if (bias) s += " +bias";
   if (activation != Activation::none)
     s += std::string(" ") + name(activation) +
-         (argument == ActivationArgument::written ? " +argument"
-          : argument == ActivationArgument::slope ? "'"
-                                                  : "");
+         (pre_activation == PreActivation::stored       ? " +argument"
+          : pre_activation == PreActivation::derivative ? "'"
+                                                        : "");
   if (residual) s += " +residual";
   if (sum != OperandSum::none) s += sum == OperandSum::a ? " sum(a)" : sum == OperandSum::b ? " sum(b)" : " sum(c)";
   return s;

@@ -22,8 +22,8 @@ enum class OperandSum : uint8_t { none, a, b, c };
 inline constexpr int64_t rows_of_a_sum = 128;
 
 /// What an activation is applied to, Z = Σ_k A · B + bias, as an array of its own, of C's shape, strides and dtype: a
-/// further result (`written`), or an operand where C = (Σ_k A · B) · act'(Z), the matmul on the way back (`slope`).
-enum class ActivationArgument : uint8_t { none, written, slope };
+/// further result (`stored`), or an operand where C = (Σ_k A · B) · act'(Z), the matmul on the way back (`derivative`).
+enum class PreActivation : uint8_t { none, stored, derivative };
 
 /// C[b,m,n] = act(scales · Σ_k A[b,m,k] · B[b,k,n] (+ bias[n])) (+ residual[b,m,n]). Strides in elements; a batch axis
 /// may have stride 0 in A or B.
@@ -38,9 +38,9 @@ struct DotDesc {
   OperandSum sum =
       OperandSum::none;   // of A and B in float32 without batch axes only; operand before C and the argument: stride 1
   bool residual = false;  // operand after the bias: shape, strides and dtype of C
-  ActivationArgument argument =
-      ActivationArgument::none;  // operand before C; of libraries only, and without residual and sums of A and B
-  Numerics numerics{};           // what a library may give up
+  PreActivation pre_activation =
+      PreActivation::none;  // operand before C; of libraries only, and without residual and sums of A and B
+  Numerics numerics{};      // what a library may give up
   int64_t scales = 0;  // of 8-bit floats: so many numbers (0 to 2) that the sums are multiplied with; operands before
                        // C, one float32 each; of libraries only
   double flops() const;

@@ -36,7 +36,7 @@ class NullTarget final : public Target {
   }
 
   std::shared_ptr<const LibraryCall> library(const kernel::DotDesc& desc) override {
-    if (!libraries_enabled() || desc.argument != kernel::ActivationArgument::none) return nullptr;
+    if (!libraries_enabled() || desc.pre_activation != kernel::PreActivation::none) return nullptr;
     const auto taken = [](Dtype t) { return t == float32 || t == bfloat16; };
     if (!taken(desc.a) || !taken(desc.b) || !taken(desc.c) || desc.m < 1 || desc.n < 1 || desc.k < 1) return nullptr;
     return call_;

@@ -9,7 +9,7 @@
 
 using namespace weft;
 using namespace weft::graph;
-using kernel::ActivationArgument;
+using kernel::PreActivation;
 
 namespace {
 
@@ -41,9 +41,9 @@ class Summing final : public target::Target {
     void run(std::span<void* const> operands) const override {
       const auto real = [](const void* p, int64_t at) { return bf16_to_float(static_cast<const uint16_t*>(p)[at]); };
       const auto put = [](void* p, int64_t at, float v) { static_cast<uint16_t*>(p)[at] = float_to_bf16(v); };
-      const bool has_argument = d.argument != ActivationArgument::none;
+      const bool has_pre_activation = d.pre_activation != PreActivation::none;
       auto* sums = d.sum == kernel::OperandSum::c
-                       ? static_cast<float*>(operands[operands.size() - (has_argument ? 3 : 2)])
+                       ? static_cast<float*>(operands[operands.size() - (has_pre_activation ? 3 : 2)])
                        : nullptr;
       for (int64_t i = 0; sums && i < d.m / kernel::rows_of_a_sum * d.n; ++i) sums[i] = 0;
       for (int64_t i = 0; i < d.m; ++i)
@@ -53,12 +53,12 @@ class Summing final : public target::Target {
             sum += real(operands[0], i * d.a_m + l * d.a_k) * real(operands[1], l * d.b_k + j * d.b_n);
           const int64_t at = i * d.c_m + j;
           if (d.residual) sum += real(operands[d.bias ? 3 : 2], at);
-          if (d.argument == ActivationArgument::written) put(operands[operands.size() - 2], at, sum);
-          const float x = d.argument == ActivationArgument::slope ? real(operands[operands.size() - 2], at) : sum,
+          if (d.pre_activation == PreActivation::stored) put(operands[operands.size() - 2], at, sum);
+          const float x = d.pre_activation == PreActivation::derivative ? real(operands[operands.size() - 2], at) : sum,
                       root = 0.7978845608f;
           const float t = std::tanh(root * (x + 0.044715f * x * x * x)),
                       slope = 0.5f * (1 + t) + 0.5f * x * (1 - t * t) * root * (1 + 3 * 0.044715f * x * x);
-          if (d.argument == ActivationArgument::slope) sum *= slope;
+          if (d.pre_activation == PreActivation::derivative) sum *= slope;
           else if (d.activation == kernel::Activation::gelu_tanh) sum = 0.5f * x * (1 + t);
           put(operands.back(), at, sum);
           if (sums) sums[i / kernel::rows_of_a_sum * d.n + j] += real(operands.back(), at);

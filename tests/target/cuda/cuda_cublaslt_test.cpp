@@ -13,9 +13,9 @@ namespace cuda = weft::target::cuda;
 using namespace weft;
 using namespace weft::test;
 using kernel::Activation;
-using kernel::ActivationArgument;
 using kernel::DotDesc;
 using kernel::OperandSum;
+using kernel::PreActivation;
 
 namespace {
 
@@ -67,7 +67,7 @@ double activated(Activation activation, double x) {
   return x;
 }
 
-double gelu_slope(double x) {
+double gelu_derivative(double x) {
   const double root = std::sqrt(2 / std::acos(-1.0)), t = std::tanh(root * (x + 0.044715 * x * x * x));
   return 0.5 * (1 + t) + 0.5 * x * (1 - t * t) * root * (1 + 3 * 0.044715 * x * x);
 }
@@ -77,13 +77,13 @@ struct Data {
   double scale() const { return std::accumulate(scales.begin(), scales.end(), 1.0, std::multiplies<>()); }
 };
 
-/// What stands at a position of C, and of the activation's argument, for a product with its bias.
+/// What stands at a position of C, and of the pre-activation, for a product with its bias.
 void finish(const DotDesc& d, Data& x, size_t at, double sum) {
-  if (d.argument == ActivationArgument::slope) {
-    x.c[at] = sum * gelu_slope(x.argument[at]);
+  if (d.pre_activation == PreActivation::derivative) {
+    x.c[at] = sum * gelu_derivative(x.argument[at]);
     return;
   }
-  if (d.argument == ActivationArgument::written) x.argument[at] = sum;
+  if (d.pre_activation == PreActivation::stored) x.argument[at] = sum;
   x.c[at] = activated(d.activation, sum) + (d.residual ? x.residual[at] : 0);
 }
 
@@ -139,7 +139,7 @@ void as_cublaslt(const DotDesc& d, const cuda::LtForm& f, Data& x) {
               kind == cuda::lt::epilogue_gelu_aux || kind == cuda::lt::epilogue_dgelu) {
             if (kind == cuda::lt::epilogue_gelu_aux)
               x.argument[at] = sum, x.c[at] = activated(Activation::gelu_tanh, sum);
-            else x.c[at] = sum * gelu_slope(x.argument[at]);
+            else x.c[at] = sum * gelu_derivative(x.argument[at]);
             continue;
           }
           const Activation follows = f.epilogue & cuda::lt::epilogue_relu   ? Activation::relu
@@ -166,7 +166,7 @@ Data data_for(const DotDesc& d) {
   if (d.bias) x.bias = rounded(numbers(static_cast<size_t>(d.n), 3), d.c);
   if (d.residual) x.residual = rounded(numbers(s.c, 4), d.c);
   for (int64_t k = 0; k < d.scales; ++k) x.scales.push_back(k == 0 ? 0.375 : 16);
-  if (d.argument != ActivationArgument::none) x.argument = rounded(numbers(s.c, 5), d.c);
+  if (d.pre_activation != PreActivation::none) x.argument = rounded(numbers(s.c, 5), d.c);
   if (d.sum != OperandSum::none) x.sum.assign(static_cast<size_t>(d.sum == OperandSum::a ? d.m : d.n), 0);
   return x;
 }
@@ -198,15 +198,15 @@ std::vector<DotDesc> taken(Dtype in, Dtype out) {
       batched(edited(plain(40, 40, 16, in, out), [](DotDesc& d) { d.a_m = d.b_n = 3 * 4 * 16, d.a_k = d.b_k = 1; }),
               {2, 4}, {40 * 192, 16}, {40 * 192, 16}, {4 * 1600, 1600}),
   };
-  const auto with_argument = [&](ActivationArgument argument, bool bias, bool transposed) {
+  const auto with_pre_activation = [&](PreActivation argument, bool bias, bool transposed) {
     list.push_back(edited(base, [&](DotDesc& d) {
-      d.activation = Activation::gelu_tanh, d.argument = argument, d.bias = bias;
+      d.activation = Activation::gelu_tanh, d.pre_activation = argument, d.bias = bias;
       if (transposed) d.b_k = 1, d.b_n = 64;
     }));
   };
   if (out.size() == 2) {
-    for (const bool bias : {false, true}) with_argument(ActivationArgument::written, bias, true);
-    for (const bool transposed : {false, true}) with_argument(ActivationArgument::slope, false, transposed);
+    for (const bool bias : {false, true}) with_pre_activation(PreActivation::stored, bias, true);
+    for (const bool transposed : {false, true}) with_pre_activation(PreActivation::derivative, false, transposed);
   }
   return list;
 }
@@ -239,7 +239,7 @@ DotDesc with_sum(DotDesc d, OperandSum sum) {
 TEST_CASE("cublaslt: the form of a product means what the descriptor says") {
   std::vector<DotDesc> all = taken(float32, float32);
   for (const DotDesc& d : taken(bfloat16, bfloat16))
-    if (d.argument != ActivationArgument::none) all.push_back(d);
+    if (d.pre_activation != PreActivation::none) all.push_back(d);
   all.push_back(with_sum(plain(40, 48, 64), OperandSum::a));
   all.push_back(with_sum(plain(40, 48, 64), OperandSum::b));
   all.push_back(with_sum(edited(plain(40, 48, 64), [](DotDesc& d) { d.a_m = 1, d.a_k = 40; }), OperandSum::b));
@@ -287,8 +287,8 @@ TEST_CASE("cublaslt: what it does not take is left alone") {
   CHECK(refused(edited(base, [](DotDesc& d) { d.residual = true, d.activation = Activation::relu; })));
   for (Activation a : {Activation::gelu, Activation::sigmoid, Activation::tanh})
     CHECK(refused(edited(base, [a](DotDesc& d) { d.activation = a; })));
-  for (const ActivationArgument argument : {ActivationArgument::written, ActivationArgument::slope}) {
-    const auto gelu = [argument](DotDesc& d) { d.activation = Activation::gelu_tanh, d.argument = argument; };
+  for (const PreActivation argument : {PreActivation::stored, PreActivation::derivative}) {
+    const auto gelu = [argument](DotDesc& d) { d.activation = Activation::gelu_tanh, d.pre_activation = argument; };
     const DotDesc half = edited(plain(40, 48, 64, bfloat16, bfloat16), gelu);
     CHECK(!refused(half));
     CHECK(refused(edited(base, gelu)));  // float32
@@ -342,7 +342,7 @@ bool run_on_device(const DotDesc& d, double tolerance, const cuda::CublasltOptio
   if (d.bias) operands.push_back(bias.address());
   if (d.residual) operands.push_back(residual.address());
   if (d.sum != OperandSum::none) operands.push_back(sum.address());
-  if (d.argument != ActivationArgument::none) operands.push_back(argument.address());
+  if (d.pre_activation != PreActivation::none) operands.push_back(argument.address());
   for (const auto& s : scales) operands.push_back(s->address());
   operands.push_back(c.address());
   x.c = before;
@@ -429,7 +429,7 @@ TEST_CASE("cublaslt on the device: layouts, batches and epilogues in every dtype
       MESSAGE("declined: " << d.to_string());
       // Without an epilogue there is always an algorithm; float64 and results wider than operands may lack some
       // epilogues.
-      CHECK((d.bias || d.activation != Activation::none || d.residual || d.argument != ActivationArgument::none));
+      CHECK((d.bias || d.activation != Activation::none || d.residual || d.pre_activation != PreActivation::none));
     }
     if (t.in == t.out && t.in != float64) CHECK(declined == 0);
   }

@@ -14,8 +14,8 @@ namespace cuda = weft::target::cuda;
 using namespace weft;
 using namespace weft::test;
 using kernel::Activation;
-using kernel::ActivationArgument;
 using kernel::DotDesc;
+using kernel::PreActivation;
 
 namespace {
 
@@ -30,9 +30,8 @@ DotDesc product(int64_t m, int64_t n, int64_t k, Dtype t = bfloat16, bool a_turn
   return d;
 }
 
-DotDesc with(DotDesc d, Activation activation, ActivationArgument argument = ActivationArgument::none,
-             bool bias = false) {
-  d.activation = activation, d.argument = argument, d.bias = bias;
+DotDesc with(DotDesc d, Activation activation, PreActivation argument = PreActivation::none, bool bias = false) {
+  d.activation = activation, d.pre_activation = argument, d.bias = bias;
   return d;
 }
 
@@ -52,19 +51,19 @@ std::vector<DotDesc> products() {
   return {
       product(128, 256, 64),
       product(128, 256, 72, float16, true, true),
-      with(product(304, 520, 200, bfloat16, false, false, 8), gelu, ActivationArgument::written, true),
-      with(product(303, 264, 320, float16), gelu, ActivationArgument::written),
-      with(product(304, 520, 200, bfloat16, false, true, 8), gelu, ActivationArgument::slope),
-      with(product(200, 1032, 136, float16, true, false), gelu, ActivationArgument::slope),
-      with(product(264, 248, 640, bfloat16, true, true), Activation::relu, ActivationArgument::none, true),
+      with(product(304, 520, 200, bfloat16, false, false, 8), gelu, PreActivation::stored, true),
+      with(product(303, 264, 320, float16), gelu, PreActivation::stored),
+      with(product(304, 520, 200, bfloat16, false, true, 8), gelu, PreActivation::derivative),
+      with(product(200, 1032, 136, float16, true, false), gelu, PreActivation::derivative),
+      with(product(264, 248, 640, bfloat16, true, true), Activation::relu, PreActivation::none, true),
       with(product(1, 8, 8, bfloat16), gelu),
       with_residual(product(392, 520, 128, bfloat16), true),
       with_residual(product(300, 256, 200, float16, false, true, 8), false),
-      with(product(5000, 2056, 192, bfloat16, false, true), gelu, ActivationArgument::written,
+      with(product(5000, 2056, 192, bfloat16, false, true), gelu, PreActivation::stored,
            true),  // several tiles a multiprocessor
-      with(product(5000, 2056, 64, bfloat16), gelu, ActivationArgument::slope),
-      with_sums(with(product(384, 448, 128, bfloat16, false, true, 8), gelu, ActivationArgument::slope)),
-      with_sums(with(product(4864, 2056, 64, float16), gelu, ActivationArgument::slope)),
+      with(product(5000, 2056, 64, bfloat16), gelu, PreActivation::derivative),
+      with_sums(with(product(384, 448, 128, bfloat16, false, true, 8), gelu, PreActivation::derivative)),
+      with_sums(with(product(4864, 2056, 64, float16), gelu, PreActivation::derivative)),
       with_sums(with_residual(product(128, 264, 64), false)),
   };
 }
@@ -89,7 +88,7 @@ void run(const DotDesc& d, double bound, const std::function<void(std::span<void
                             b = rounded(numbers(size(d.k, d.b_k, d.n, d.b_n), 2), d.a);
   const std::vector<double> bias = rounded(numbers(static_cast<size_t>(d.n), 3), d.a),
                             argument = rounded(numbers(size(d.m, d.c_m, d.n, 1), 4), d.a);
-  const bool slope = d.argument == ActivationArgument::slope, written = d.argument == ActivationArgument::written;
+  const bool slope = d.pre_activation == PreActivation::derivative, written = d.pre_activation == PreActivation::stored;
   const std::vector<double> before(size(d.m, d.c_m, d.n, 1), -7);
   const DeviceArray on_a(context, a, d.a), on_b(context, b, d.a), on_bias(context, bias, d.a),
       z(context, slope || d.residual ? argument : before, d.a), c(context, before, d.a);
@@ -150,7 +149,8 @@ void run(const DotDesc& d, double bound, const std::function<void(std::span<void
 /// One rounding, or two: that of the sum may grow by gelu's slope, which is at most 1.13.
 double bound_of(const DotDesc& d) {
   return (d.a == bfloat16 ? 0x1p-8 : 0x1p-11) *
-         (d.argument == ActivationArgument::slope || d.residual || d.activation == Activation::gelu_tanh ? 2.2 : 1.05);
+         (d.pre_activation == PreActivation::derivative || d.residual || d.activation == Activation::gelu_tanh ? 2.2
+                                                                                                               : 1.05);
 }
 
 }  // namespace
@@ -175,7 +175,7 @@ TEST_CASE("own products: what the kernel takes") {
     edit(d);
     return !cuda::product_form(d).has_value();
   };
-  const DotDesc base = product(128, 256, 64), slope = with(base, Activation::gelu_tanh, ActivationArgument::slope);
+  const DotDesc base = product(128, 256, 64), slope = with(base, Activation::gelu_tanh, PreActivation::derivative);
   CHECK(!refused(base, [](DotDesc&) {}));
   CHECK(refused(base, [](DotDesc& d) { d.c = float32; }));
   CHECK(refused(base, [](DotDesc& d) { d.a = d.b = d.c = float32; }));
@@ -192,8 +192,7 @@ TEST_CASE("own products: what the kernel takes") {
   CHECK(refused(slope, [](DotDesc& d) { d.bias = true; }));
   CHECK(refused(rows, [](DotDesc& d) { d.b_batch = {64 * 48}; }));  // every batch with a matrix of its own
 
-  CHECK(
-      cuda::product_may_win(with(product(65536, 3072, 768), Activation::gelu_tanh, ActivationArgument::written, true)));
+  CHECK(cuda::product_may_win(with(product(65536, 3072, 768), Activation::gelu_tanh, PreActivation::stored, true)));
   CHECK(!cuda::product_may_win(slope));                      // little work
   CHECK(!cuda::product_may_win(product(768, 3072, 65536)));  // 72 tiles
 }
@@ -232,13 +231,13 @@ TEST_CASE("own products on the device: layouts, edges and epilogues, alone and i
         std::make_shared<cuda::Product>(std::make_shared<cuda::ProductKernel>(context, *form, compile), merged);
     run(
         d, bound_of(d), [&](std::span<void* const> operands) { own->run(operands); }, context);
-    if (d.argument == ActivationArgument::none || d.sum != kernel::OperandSum::none) continue;
+    if (d.pre_activation == PreActivation::none || d.sum != kernel::OperandSum::none) continue;
     const auto call = cuda::cublaslt(d, context, {.own = own});
     if (call)
       run(
           d, bound_of(d), [&](std::span<void* const> operands) { call->run(operands); }, context);
   }
-  const DotDesc large = with(product(8192, 1024, 1024), Activation::gelu_tanh, ActivationArgument::written, true);
+  const DotDesc large = with(product(8192, 1024, 1024), Activation::gelu_tanh, PreActivation::stored, true);
   const auto call = target::gpu(test::gpu_ordinal()).library(large);
   REQUIRE(call);
   run(

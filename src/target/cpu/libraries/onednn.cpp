@@ -461,7 +461,7 @@ memory::data_type onednn_type(Dtype t) {
 std::shared_ptr<const LibraryCall> onednn_dot(const kernel::DotDesc& desc) {
   double work = static_cast<double>(desc.m) * static_cast<double>(desc.n) * static_cast<double>(desc.k);
   for (int64_t extent : desc.batch) work *= static_cast<double>(extent);
-  if (desc.argument != kernel::ActivationArgument::none) return nullptr;
+  if (desc.pre_activation != kernel::PreActivation::none) return nullptr;
   if (desc.sum != kernel::OperandSum::none && (desc.a != float32 || !desc.batch.empty())) return nullptr;
   if (!dtypes_fit(desc) || work < onednn_min_work) return nullptr;
   std::optional<Form> form = form_of(desc);

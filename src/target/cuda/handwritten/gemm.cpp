@@ -12,8 +12,8 @@
 namespace weft::target::cuda {
 
 using kernel::Activation;
-using kernel::ActivationArgument;
 using kernel::DotDesc;
+using kernel::PreActivation;
 
 namespace {
 
@@ -68,8 +68,8 @@ std::optional<ProductForm> product_form(const DotDesc& desc, DotDesc* merged) {
   if (d.activation != Activation::none && d.activation != Activation::relu && d.activation != Activation::gelu_tanh)
     return std::nullopt;
   if (d.residual && d.activation != Activation::none) return std::nullopt;
-  if (d.argument != ActivationArgument::none && d.activation != Activation::gelu_tanh) return std::nullopt;
-  if (d.argument == ActivationArgument::slope && d.bias) return std::nullopt;
+  if (d.pre_activation != PreActivation::none && d.activation != Activation::gelu_tanh) return std::nullopt;
+  if (d.pre_activation == PreActivation::derivative && d.bias) return std::nullopt;
   // Lines at multiples of 16 bytes.
   const auto lines = [](int64_t contiguous, int64_t line, int64_t length) {
     return contiguous == 1 && line % 8 == 0 && line >= length;
@@ -79,7 +79,7 @@ std::optional<ProductForm> product_form(const DotDesc& desc, DotDesc* merged) {
   d.batch.clear(), d.a_batch.clear(), d.b_batch.clear(), d.c_batch.clear();
   if (merged) *merged = d;
   return ProductForm{
-      d.a, a_turned, b_turned, d.bias, d.residual, sums, d.activation, d.argument, columns_of(d.n, b_turned)};
+      d.a, a_turned, b_turned, d.bias, d.residual, sums, d.activation, d.pre_activation, columns_of(d.n, b_turned)};
 }
 
 bool product_may_win(const DotDesc& d) {
@@ -109,7 +109,7 @@ void Product::run(std::span<void* const> operands) const {
   TensorMap a = side_map(form, operands[0], form.a_turned, d_.m, d_.k, form.a_turned ? d_.a_k : d_.a_m, product_rows);
   TensorMap b =
       side_map(form, operands[1], form.b_turned, d_.n, d_.k, form.b_turned ? d_.b_k : d_.b_n, product_columns);
-  const bool argument = form.argument != ActivationArgument::none;
+  const bool argument = form.argument != PreActivation::none;
   void *c = operands.back(), *bias = form.bias ? operands[2] : nullptr,
        *sums = form.sums ? operands[operands.size() - (argument ? 3 : 2)] : nullptr;
   void* other = argument ? operands[operands.size() - 2] : form.residual ? operands[form.bias ? 3 : 2] : nullptr;

@@ -35,7 +35,7 @@ struct ProductForm {
   bool a_turned = false, b_turned = false;  // contiguous along m, along n, not along k
   bool bias = false, residual = false, sums = false;
   kernel::Activation activation = kernel::Activation::none;
-  kernel::ActivationArgument argument = kernel::ActivationArgument::none;
+  kernel::PreActivation argument = kernel::PreActivation::none;
   int64_t columns = product_columns;  // of a tile: as many as leave little beside the matrix
   std::string symbol() const;         // of the kernel: "product_bf16_b_turned_gelu_tanh_slope"
 };

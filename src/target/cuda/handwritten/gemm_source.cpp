@@ -14,7 +14,7 @@
 namespace weft::target::cuda {
 
 using kernel::Activation;
-using kernel::ActivationArgument;
+using kernel::PreActivation;
 
 namespace {
 
@@ -131,13 +131,13 @@ std::string multiply(const ProductForm& form) {
   return text;
 }
 
-bool reads(const ProductForm& form) { return form.residual || form.argument == ActivationArgument::slope; }
+bool reads(const ProductForm& form) { return form.residual || form.argument == PreActivation::derivative; }
 
 /// Four warps finish a tile, one half after the other: each has every fourth row, eight of them in a part. Four rows
 /// are on their way from shared memory, and eight of what else is read, over the borders of halves and tiles.
 std::string finish(const ProductForm& form) {
   const char* f = form.residual                                ? "totals"
-                  : form.argument == ActivationArgument::slope ? "times_slopes"
+                  : form.argument == PreActivation::derivative ? "times_slopes"
                   : form.activation == Activation::gelu_tanh   ? "gelus"
                   : form.activation == Activation::relu        ? "positives"
                                                                : nullptr;
@@ -148,7 +148,7 @@ std::string finish(const ProductForm& form) {
   if (reads(form)) t += "        if (part == 3) begin(next, number + gridDim.x < tiles);\n";
   t += "        EACH (int i = 0; i < 8; ++i) {\n          W16& x = v[i % 4];\n          const bool there = inside && "
        "part * 32 + i * 4 < rows;\n";
-  if (form.argument == ActivationArgument::written)
+  if (form.argument == PreActivation::stored)
     t += "          store_past(also_to, x, there);\n          also_to += down;\n";
   for (const char* w : {"x", "y", "z", "w"})
     if (f) t += fmt::format("          x.{0} = {1}(x.{0}{2});\n", w, f, reads(form) ? fmt::format(", z[i].{}", w) : "");
@@ -201,8 +201,8 @@ std::string ProductForm::symbol() const {
   if (activation != Activation::none) out += std::string("_") + name(activation);
   if (residual) out += "_residual";
   if (sums) out += "_sums";
-  if (argument == ActivationArgument::written) out += "_written";
-  if (argument == ActivationArgument::slope) out += "_slope";
+  if (argument == PreActivation::stored) out += "_written";
+  if (argument == PreActivation::derivative) out += "_slope";
   return out;
 }
 
@@ -247,7 +247,7 @@ Rendered render_product(const ProductForm& form) {
       "      const bool inside = column < n && lane < {};\n      const i64 at = (i64)(tile.row + warp) * stride + "
       "column;\n      u16* to = c + at;\n      u32 from = rounded + warp * {} + lane * 16;\n      W16 v[4];\n",
       form.columns / 8, line_bytes);
-  if (form.argument == ActivationArgument::written) t += "      u16* also_to = other + at;\n";
+  if (form.argument == PreActivation::stored) t += "      u16* also_to = other + at;\n";
   if (form.sums) t += "      f32 total[8]{};\n";
   t += "      _Pragma(\"unroll 1\") for (int part = 0; part < 4; ++part) {\n" + finish(form);
   t += "        if (part % 2 == 1 && number + gridDim.x < tiles) hand_over(3 + part / 2);\n      }\n" +

@@ -128,7 +128,7 @@ class CublasltCall final : public LibraryCall {
       set_matmul(lt::matmul_bias_data_type, static_cast<int32_t>(form.d.type));
       set_bias(reinterpret_cast<void*>(uintptr_t{1} << 20));  // its alignment alone is looked at before the first run
     }
-    if (has_argument()) {
+    if (has_pre_activation()) {
       set_matmul(lt::matmul_aux_leading, form.d.leading);
       set_argument(reinterpret_cast<void*>(uintptr_t{1} << 20));
     }
@@ -153,7 +153,7 @@ class CublasltCall final : public LibraryCall {
 
   void run(std::span<void* const> operands) const override {
     const size_t expected = 3u + (desc_.bias ? 1 : 0) + (desc_.residual ? 1 : 0) + (sums() ? 1 : 0) +
-                            (has_argument() ? 1 : 0) + static_cast<size_t>(desc_.scales);
+                            (has_pre_activation() ? 1 : 0) + static_cast<size_t>(desc_.scales);
     weft::check(operands.size() == expected, "cublaslt", "number of operands");
     std::lock_guard lock(mutex_);
     context_.make_current();
@@ -161,7 +161,7 @@ class CublasltCall final : public LibraryCall {
     const int64_t alignment = alignment_of(operands, offsets_);
     const bool may_measure = options_.search && !context_.capturing();
     if (has_vector()) set_bias(desc_.bias ? operands[2] : operands[scales - 1]);
-    if (has_argument()) set_argument(operands[scales - 1]);
+    if (has_pre_activation()) set_argument(operands[scales - 1]);
     for (int64_t k = 0; k < desc_.scales; ++k) set_scale(k, operands[scales + static_cast<size_t>(k)]);
     const Algorithm* chosen = algorithm(alignment, &operands, may_measure);
     if (!chosen)
@@ -173,7 +173,7 @@ class CublasltCall final : public LibraryCall {
  private:
   bool sums() const { return desc_.sum != kernel::OperandSum::none; }
   bool has_vector() const { return desc_.bias || sums(); }
-  bool has_argument() const { return desc_.argument != kernel::ActivationArgument::none; }
+  bool has_pre_activation() const { return desc_.pre_activation != kernel::PreActivation::none; }
 
   void make_layout(Owned<lt::Layout>& to, const LtMatrix& m) const {
     to.destroy = lt::api()->layout_destroy;

@@ -12,7 +12,7 @@
 //   - batch axes merge into one, up to cublaslt_max_calls matmuls beside it;
 //   - what follows the matmul is a bias, relu, gelu_tanh (cuBLASLt's gelu is that), or a residual without an
 //     activation; of 16-bit
-//     results gelu_tanh also with what it is applied to as a further result, or its slope there as a factor;
+//     results gelu_tanh also with what it is applied to as a further result, or its derivative there as a factor;
 //   - cuBLASLt itself knows an algorithm for all that on this device.
 // Everything else is left to generated code.
 #include <cstdint>

@@ -103,13 +103,13 @@ bool set_batch(std::vector<BatchAxis> axes, LtForm& form) {
 /// What follows the matmul as one of cuBLASLt's epilogues; the residual is its C, which is added before an activation
 /// and not after it.
 std::optional<uint32_t> epilogue_of(const DotDesc& d, bool swapped) {
-  if (d.argument != kernel::ActivationArgument::none) {
+  if (d.pre_activation != kernel::PreActivation::none) {
     // Half precision, tanh's gelu; rows of Z must begin at multiples of 16 bytes.
     const bool fits = d.activation == Activation::gelu_tanh && d.c.size() == 2 && !d.residual &&
                       d.sum == kernel::OperandSum::none && d.batch.empty();
     if (!fits || (d.bias && !swapped) || d.m % 8 != 0 || d.n % 8 != 0 || std::max(d.c_m, d.c_n) % 8 != 0)
       return std::nullopt;
-    if (d.argument == kernel::ActivationArgument::slope)
+    if (d.pre_activation == kernel::PreActivation::derivative)
       return d.bias ? std::nullopt : std::optional<uint32_t>(lt::epilogue_dgelu);
     return lt::epilogue_gelu_aux | (d.bias ? lt::epilogue_bias : 0u);
   }

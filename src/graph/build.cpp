@@ -186,10 +186,10 @@ Value dilate(const Value& v, size_t axis, int64_t step) {
   const int64_t n = v.shape()[axis].bound();
   std::vector<int64_t> low(v.shape().size() + 1, 0), high = low;
   high[axis + 1] = step - 1;
-  const Value spread = pad(expand_dims(v, {static_cast<int64_t>(axis) + 1}), low, high);
+  const Value broadcast_like = pad(expand_dims(v, {static_cast<int64_t>(axis) + 1}), low, high);
   Shape shape = v.shape();
   shape[axis] = n * step;
-  return slice_axis(reshape(spread, shape), static_cast<int>(axis), 0, n == 0 ? 0 : (n - 1) * step + 1);
+  return slice_axis(reshape(broadcast_like, shape), static_cast<int>(axis), 0, n == 0 ? 0 : (n - 1) * step + 1);
 }
 
 Value window(const Value& v, int axis, int64_t size, int64_t step, int64_t dilation) {

@@ -70,7 +70,7 @@ void Emitter::bind_lanes(Expr variable, Value base, int64_t width, Value limit) 
 
 Value Emitter::lane_mask() { return b_.lt(b_.arange(width_), b_.broadcast(limit_, {width_})); }
 
-Value Emitter::spread(Value v) { return b_.broadcast(v, {width_}); }
+Value Emitter::broadcast_lanes(Value v) { return b_.broadcast(v, {width_}); }
 
 bool Emitter::on_lanes(Expr e) const {
   bool found = false;
@@ -109,7 +109,7 @@ Value Emitter::index_value(Expr e) {
     case ix::Kind::constant: return b_.index(e->value);
     case ix::Kind::variable:
       if (lanes_.variable && e == lanes_.variable) {
-        v = b_.add(b_.arange(width_), spread(lanes_.base));
+        v = b_.add(b_.arange(width_), broadcast_lanes(lanes_.base));
       } else {
         auto it = bound_.find(e.get());
         if (it == bound_.end()) throw_internal("emit", "an index variable is not bound: " + ix::to_string(e));
@@ -139,7 +139,7 @@ Value Emitter::iota(Expr e, Dtype dtype) {
   bool small = t == int32 && form && form->coefficients[0] == 1;
   if (!small) return narrowed(b_.cast(index_value(e), t), dtype);
   Value base = b_.add(index_value(form->base), lanes_.base);
-  return b_.add(b_.arange(width_, int32), spread(b_.cast(base, int32)));
+  return b_.add(b_.arange(width_, int32), broadcast_lanes(b_.cast(base, int32)));
 }
 
 Value Emitter::narrowed(Value v, Dtype dtype) {
@@ -313,7 +313,7 @@ Value Emitter::load(int node, const std::vector<Expr>& index, Expr valid) {
     v = b_.load(ref, at, {width_}, {stride}, {limit}, {}, streaming_);
   } else {
     Value mask = valid ? predicate(valid) : no_value;
-    if (mask != no_value && b_.type(mask).rank() == 0) mask = spread(mask);
+    if (mask != no_value && b_.type(mask).rank() == 0) mask = broadcast_lanes(mask);
     if (limit_ != no_value) mask = mask == no_value ? lane_mask() : b_.scalar(ScalarOp::bit_and, {mask, lane_mask()});
     v = b_.gather(ref, index_value(offset), mask);
   }
@@ -331,9 +331,9 @@ void Emitter::store(int node, const std::vector<Expr>& index, Value v, bool stre
   } else if (auto form = lane_form(offset)) {
     int64_t stride = form->coefficients[0];
     Value at = b_.add(index_value(form->base), b_.mul(lanes_.base, b_.index(stride)));
-    b_.store(ref, spread(stored), at, {stride}, {limit_}, streaming && stride == 1);
+    b_.store(ref, broadcast_lanes(stored), at, {stride}, {limit_}, streaming && stride == 1);
   } else {
-    b_.scatter(ref, spread(stored), index_value(offset), limit_ == no_value ? no_value : lane_mask());
+    b_.scatter(ref, broadcast_lanes(stored), index_value(offset), limit_ == no_value ? no_value : lane_mask());
   }
 }
 

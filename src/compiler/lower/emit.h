@@ -130,7 +130,7 @@ class Emitter {
   kernel::Value load(int node, const std::vector<ix::Expr>& index, ix::Expr valid);
   kernel::Value iota(ix::Expr e, Dtype dtype);
   kernel::Value narrowed(kernel::Value v, Dtype dtype);  // rounded to dtype, in its compute dtype
-  kernel::Value spread(kernel::Value v);                 // to [width]
+  kernel::Value broadcast_lanes(kernel::Value v);        // to [width]
   std::optional<ix::Affine> lane_form(ix::Expr e) const;
 
   const LowerContext& cx_;

@@ -182,10 +182,10 @@ class DistributeReduction : Rewriter {
       int v = sum_of(t.values, sum);
       for (int numbers : t.numbers) {
         const int number = renamed(numbers);
-        const int spread = volume(to_[number].type.shape) == 1 && !(sum.type.shape[0] == 1)
-                               ? shaped(Op::broadcast, shaped(Op::reshape, number, {1}), sum.type.shape)
-                               : shaped(Op::reshape, number, sum.type.shape);
-        v = add(made(Op::mul, {v, spread}, sum.type.shape, float32));
+        const int broadcast_row = volume(to_[number].type.shape) == 1 && !(sum.type.shape[0] == 1)
+                                      ? shaped(Op::broadcast, shaped(Op::reshape, number, {1}), sum.type.shape)
+                                      : shaped(Op::reshape, number, sum.type.shape);
+        v = add(made(Op::mul, {v, broadcast_row}, sum.type.shape, float32));
       }
       if (all < 0) all = t.negative ? add(made(Op::neg, {v}, sum.type.shape, float32)) : v;
       else all = add(made(t.negative ? Op::sub : Op::add, {all, v}, sum.type.shape, float32));

@@ -67,9 +67,9 @@ Parts product(Parts z, const std::vector<int64_t>& axes) {
 /// The extreme real part, then the extreme imaginary part among those that have it. A NaN anywhere: NaN in both parts.
 Parts extreme(const Parts& z, Reducer reducer, const std::vector<int64_t>& axes) {
   const Value re = select(is_nan(z), full_like(z.re, std::numeric_limits<double>::quiet_NaN()), z.re);
-  const Value best = reduce(reducer, re, axes), spread = broadcast(expand_dims(best, axes), re.shape());
+  const Value best = reduce(reducer, re, axes), broadcast_like = broadcast(expand_dims(best, axes), re.shape());
   const Value out = full_like(z.im, reducer == Reducer::max ? -infinity : infinity);
-  const Value im = reduce(reducer, select(binary(Op::eq, re, spread), z.im, out), axes);
+  const Value im = reduce(reducer, select(binary(Op::eq, re, broadcast_like), z.im, out), axes);
   return {best, select(is_nan(best), best, im)};
 }
 

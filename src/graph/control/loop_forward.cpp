@@ -169,7 +169,7 @@ std::vector<bool> mapped_inputs(const Control& c, const Parts& p, std::vector<bo
   return mapped;
 }
 
-Value spread_over(const Value& condition, const Value& like) {
+Value broadcast_over(const Value& condition, const Value& like) {
   Shape shape(like.shape().size(), Dim(1));
   shape[0] = condition.shape()[0];
   return broadcast(reshape(condition, shape), like.shape());
@@ -212,7 +212,7 @@ Values loop_vmap(const Node& node, ValueSpan x, std::span<const int> axes) {
     if (!choose) return results;
     const Value goes_on = on_batch(c.bodies[0], in, mapped)[0].value;  // elements that are done keep their carry
     for (size_t k = 0; k < results.size(); ++k)
-      results[k] = select(spread_over(goes_on, results[k]), results[k], in[p.constants + k]);
+      results[k] = select(broadcast_over(goes_on, results[k]), results[k], in[p.constants + k]);
     return results;
   });
   Values out = loop(node, all, p.constants, p.carry, std::move(whole), std::move(condition));

@@ -49,8 +49,9 @@ Value scores(const Plan& plan, const Value& q, const Value& k, const Value& mask
   const int rank = q.type().rank();
   Value s = matmul(q, rank - 1, k, rank - 1, compute_dtype(q.dtype())) * plan.scale;
   if (plan.mask && is_integer(mask.dtype()))
-    s = hide(binary(Op::lt, iota(s.shape(), rank - 1, int32), spread(cast(mask, int32), s)), s);
-  else if (plan.mask) s = mask.dtype() == bool_ ? hide(spread(mask, s), s) : s + spread(cast(mask, s.dtype()), s);
+    s = hide(binary(Op::lt, iota(s.shape(), rank - 1, int32), broadcast_like(cast(mask, int32), s)), s);
+  else if (plan.mask)
+    s = mask.dtype() == bool_ ? hide(broadcast_like(mask, s), s) : s + broadcast_like(cast(mask, s.dtype()), s);
   if (plan.causal) {
     const Value row = iota(s.shape(), rank - 2, int32), column = iota(s.shape(), rank - 1, int32);
     s = hide(binary(Op::le, column, plan.offset == 0 ? row : row + static_cast<double>(plan.offset)), s);
@@ -72,10 +73,10 @@ Values attention_body(const Plan& plan, In in) {
   const Axes last{x.q.type().rank() - 1};
   const Value s = scores(plan, x.q, x.k, x.mask);
   const Value m = stop_gradient(finite_or_zero(max(s, last, true)));
-  const Value e = exp(s - spread(m, s));
+  const Value e = exp(s - broadcast_like(m, s));
   const Value total = sum(e, last, true);
   const Value nothing = binary(Op::eq, total, zeros_like(total)), safe = select(nothing, full_like(total, 1), total);
-  const Value p = cast(e * spread(unary(Op::recip, safe), s), x.v.dtype());  // one division a row
+  const Value p = cast(e * broadcast_like(unary(Op::recip, safe), s), x.v.dtype());  // one division a row
   const Value lse = select(nothing, full_like(total, INFINITY), log(safe) + m);
   return {matmul(p, last[0], x.v, last[0] - 1, x.v.dtype()), squeeze(lse, last)};
 }
@@ -89,10 +90,10 @@ Parts parts(const Plan& plan, const Inputs& x, const Value& lse_cotangent) {
   const Axes last{x.q.type().rank() - 1};
   const Dtype wide = compute_dtype(x.q.dtype());
   const Value s = scores(plan, x.q, x.k, x.mask);
-  const Value p = exp(s - spread(expand_dims(x.lse, last), s));
+  const Value p = exp(s - broadcast_like(expand_dims(x.lse, last), s));
   Value delta = sum(cast(x.g, wide) * cast(x.o, wide), last, true);
   if (lse_cotangent) delta = delta - expand_dims(lse_cotangent, last);
-  return {p, p * (matmul(x.g, last[0], x.v, last[0], wide) - spread(delta, s))};
+  return {p, p * (matmul(x.g, last[0], x.v, last[0], wide) - broadcast_like(delta, s))};
 }
 
 Values derivative_body(const Plan& plan, In in, const Value& lse_cotangent) {
@@ -163,7 +164,7 @@ bool resolve_causal(const Dim& tq, const Dim& tk, int64_t& offset) {
 
 /// A number for each index of the leading axes' last ones, for every row of `like` [..., tq].
 Value for_rows(const Value& sinks, const Value& like) {
-  return spread(expand_dims(cast(sinks, like.dtype()), {sinks.type().rank()}), like);
+  return broadcast_like(expand_dims(cast(sinks, like.dtype()), {sinks.type().rank()}), like);
 }
 
 Values region_results(const Plan& plan, Values inputs) {
@@ -181,7 +182,7 @@ Values sinks_body(const Plan& plan, In in) {
   const Values f = region_results(plan, {in.begin(), in.end() - 1});
   const Value &o = f[0], &lse = f[1], sink = for_rows(in.back(), lse);
   const Value share = expand_dims(unary(Op::sigmoid, lse - sink), {lse.type().rank()});
-  return {cast(cast(o, lse.dtype()) * spread(share, o), o.dtype()), binary(Op::logaddexp, lse, sink)};
+  return {cast(cast(o, lse.dtype()) * broadcast_like(share, o), o.dtype()), binary(Op::logaddexp, lse, sink)};
 }
 
 Values sinks_vjp(const Plan& plan, In in, In out, In cotangents) {

@@ -20,7 +20,7 @@ using Axes = std::vector<int64_t>;
 Dtype compute_dtype(Dtype t) { return is_low_float(t) ? float32 : t; }
 Value widened(const Value& v) { return cast(v, compute_dtype(v.dtype())); }
 
-Value spread(const Value& v, const Value& like) { return broadcast(v, like.shape()); }
+Value broadcast_like(const Value& v, const Value& like) { return broadcast(v, like.shape()); }
 
 namespace {
 
@@ -36,7 +36,7 @@ Value finite_or_zero(const Value& m) { return select(is_end(m), zeros_like(m), m
 
 Value stable_logsumexp(const Value& x, const Axes& axes) {
   const Value top = max(x, axes, true), m = stop_gradient(finite_or_zero(top));
-  const Value y = log(sum(exp(x - spread(m, x)), axes, true)) + m;
+  const Value y = log(sum(exp(x - broadcast_like(m, x)), axes, true)) + m;
   return x.dtype() == complex64 ? select(is_end(top), top, y) : y;  // an infinite real part keeps its angle
 }
 
@@ -76,12 +76,12 @@ Value softmax(const Value& x, Axes axes) {
   axes = checked_axes("softmax", std::move(axes), x);
   const auto body = [axes](In in) -> Values {
     const Value v = widened(in[0]);
-    const Value e = exp(v - spread(stop_gradient(max(v, axes, true)), v));
-    return {cast(e * spread(unary(Op::recip, sum(e, axes, true)), v), in[0].dtype())};  // one division a row
+    const Value e = exp(v - broadcast_like(stop_gradient(max(v, axes, true)), v));
+    return {cast(e * broadcast_like(unary(Op::recip, sum(e, axes, true)), v), in[0].dtype())};  // one division a row
   };
   const auto vjp = [axes](In in, In out, In g) -> Values {
     const Value y = conjugated(widened(out[0])), gy = widened(g[0]);
-    return {cast(y * (gy - spread(sum(gy * y, axes, true), y)), in[0].dtype())};
+    return {cast(y * (gy - broadcast_like(sum(gy * y, axes, true), y)), in[0].dtype())};
   };
   return region("softmax", "axes" + list(axes), body, vjp, {x});
 }
@@ -97,8 +97,8 @@ Value logsumexp(const Value& x, Axes axes, bool keep_dims) {
   const auto vjp = [axes, keep_dims](In in, In out, In g) -> Values {
     const Value v = widened(in[0]);
     const auto kept = [&](const Value& a) { return widened(keep_dims ? a : expand_dims(a, axes)); };
-    const Value p = conjugated(exp(v - spread(finite_or_zero(kept(out[0])), v)));
-    return {cast(spread(kept(g[0]), v) * p, in[0].dtype())};
+    const Value p = conjugated(exp(v - broadcast_like(finite_or_zero(kept(out[0])), v)));
+    return {cast(broadcast_like(kept(g[0]), v) * p, in[0].dtype())};
   };
   return region("logsumexp", fmt::format("axes{} keep({})", list(axes), keep_dims), body, vjp, {x});
 }
@@ -114,12 +114,12 @@ struct Normalised {
 
 Normalised normalise(const Value& x, double eps) {
   const Axes last{x.type().rank() - 1};
-  const Value centred = x - spread(mean(x, last, true), x);
+  const Value centred = x - broadcast_like(mean(x, last, true), x);
   const Value rstd = rsqrt(mean(square(centred), last, true) + eps);
-  return {centred * spread(rstd, x), rstd};
+  return {centred * broadcast_like(rstd, x), rstd};
 }
 
-Value row_mean(const Value& v) { return spread(mean(v, {v.type().rank() - 1}, true), v); }
+Value row_mean(const Value& v) { return broadcast_like(mean(v, {v.type().rank() - 1}, true), v); }
 
 /// v summed over all axes but the last.
 Value over_rows(const Value& v, Dtype dtype) { return cast(sum_to(v, {v.shape().back()}), dtype); }
@@ -140,15 +140,15 @@ Value layer_norm(const Value& x, const Value& weight, const Value& bias, double 
   const auto body = [=](In in) -> Values {
     const Value v = widened(in[0]);
     Value y = normalise(v, eps).xhat;
-    if (has_weight) y = y * spread(cast(in[1], v.dtype()), v);
-    if (has_bias) y = y + spread(cast(in.back(), v.dtype()), v);
+    if (has_weight) y = y * broadcast_like(cast(in[1], v.dtype()), v);
+    if (has_bias) y = y + broadcast_like(cast(in.back(), v.dtype()), v);
     return {cast(y, in[0].dtype())};
   };
   const auto vjp = [=](In in, In, In gs) -> Values {
     const Value v = widened(in[0]), g = widened(gs[0]);
     const auto [xhat, rstd] = normalise(v, eps);
-    const Value gw = has_weight ? g * spread(cast(in[1], v.dtype()), v) : g;
-    Values out{cast(spread(rstd, v) * (gw - row_mean(gw) - xhat * row_mean(gw * xhat)), in[0].dtype())};
+    const Value gw = has_weight ? g * broadcast_like(cast(in[1], v.dtype()), v) : g;
+    Values out{cast(broadcast_like(rstd, v) * (gw - row_mean(gw) - xhat * row_mean(gw * xhat)), in[0].dtype())};
     if (has_weight) out.push_back(over_rows(g * xhat, in[1].dtype()));
     if (has_bias) out.push_back(over_rows(g, in.back().dtype()));
     return out;
@@ -204,7 +204,7 @@ namespace {
 Value hot(const Value& targets, const Value& like) {
   const int last = like.type().rank() - 1;
   const Value wide = targets.dtype().size() < 4 ? cast(targets, int32) : targets;  // so that every class can be counted
-  return binary(Op::eq, iota(like.shape(), last, wide.dtype()), spread(expand_dims(wide, {last}), like));
+  return binary(Op::eq, iota(like.shape(), last, wide.dtype()), broadcast_like(expand_dims(wide, {last}), like));
 }
 
 }  // namespace
@@ -227,7 +227,7 @@ Value cross_entropy(const Value& logits, const Value& targets) {
   };
   const auto vjp = [last](In in, In out, In g) -> Values {
     const Value v = widened(in[0]);
-    const auto over_classes = [&](const Value& a) { return spread(expand_dims(widened(a), {last}), v); };
+    const auto over_classes = [&](const Value& a) { return broadcast_like(expand_dims(widened(a), {last}), v); };
     const Value p = exp(v - over_classes(finite_or_zero(out[1])));
     Value gradient;
     if (g[0]) {

@@ -31,7 +31,7 @@ Moments moments(const Value& x, const Axes& axes, double n) {
   Shape first = x.shape();
   for (const int64_t axis : axes) first[static_cast<size_t>(axis)] = 1;
   const Value shift = stop_gradient(slice(x, std::vector<int64_t>(first.size(), 0), first));
-  const Value d = x - spread(shift, x);
+  const Value d = x - broadcast_like(shift, x);
   const Value m = total(d, axes) * (1 / n);
   return {m + shift, binary(Op::max, total(square(d), axes) * (1 / n) - square(m), zeros_like(m))};
 }
@@ -70,27 +70,27 @@ Values standardise(const Value& x, std::vector<int64_t> axes, const Value& weigh
     const Value v = widened(in[0]);
     const auto [m, var] = moments(v, axes, n);
     const Value scale = rsqrt(var + eps);
-    Value y = (v - spread(m, v)) * spread(scale, v);
-    if (has_weight) y = y * spread(cast(in[1], v.dtype()), v);
-    if (has_bias) y = y + spread(cast(in.back(), v.dtype()), v);
+    Value y = (v - broadcast_like(m, v)) * broadcast_like(scale, v);
+    if (has_weight) y = y * broadcast_like(cast(in[1], v.dtype()), v);
+    if (has_bias) y = y + broadcast_like(cast(in.back(), v.dtype()), v);
     return {cast(y, in[0].dtype()), m, var};
   };
   const auto vjp = [=](In in, In out, In gs) -> Values {
     const Value v = widened(in[0]);
-    const Value centred = v - spread(out[1], v), rstd = rsqrt(out[2] + eps);
+    const Value centred = v - broadcast_like(out[1], v), rstd = rsqrt(out[2] + eps);
     Values result(in.size());
     Value dx;
     const auto add = [&](const Value& term) { dx = dx ? dx + term : term; };
     if (gs[0]) {
-      const Value g = widened(gs[0]), xhat = centred * spread(rstd, v);
+      const Value g = widened(gs[0]), xhat = centred * broadcast_like(rstd, v);
       const Value all = total(g, axes), along = total(g * xhat, axes);
       const Value scale = has_weight ? rstd * cast(in[1], v.dtype()) : rstd;
-      add(spread(scale, v) * (g - (spread(all, v) + xhat * spread(along, v)) * (1 / n)));
+      add(broadcast_like(scale, v) * (g - (broadcast_like(all, v) + xhat * broadcast_like(along, v)) * (1 / n)));
       if (has_weight) result[1] = cast(along, in[1].dtype());
       if (has_bias) result.back() = cast(all, in.back().dtype());
     }
-    if (gs[1]) add(spread(gs[1] * (1 / n), v));
-    if (gs[2]) add(centred * spread(gs[2] * (2 / n), v));
+    if (gs[1]) add(broadcast_like(gs[1] * (1 / n), v));
+    if (gs[2]) add(centred * broadcast_like(gs[2] * (2 / n), v));
     result[0] = cast(dx, in[0].dtype());
     return result;
   };

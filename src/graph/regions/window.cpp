@@ -95,12 +95,12 @@ Values window_vjp(const Node& node, ValueSpan x, ValueSpan, ValueSpan g) {
     v = overlap_add(g[0], axis, d);
   } else {
     const int64_t span = (size - 1) * d + 1, pieces = (span + s - 1) / s;
-    Value spread = fit_axis(dilate(g[0], axis + 1, d), axis + 1, pieces * s);
-    Shape cut = spread.shape(), joined = x[0].shape();
+    Value broadcast_like = fit_axis(dilate(g[0], axis + 1, d), axis + 1, pieces * s);
+    Shape cut = broadcast_like.shape(), joined = x[0].shape();
     cut[axis + 1] = pieces;
     cut.insert(cut.begin() + static_cast<std::ptrdiff_t>(axis) + 2, Dim(s));
     joined[axis] = (count + pieces - 1) * s;
-    v = reshape(overlap_add(reshape(spread, cut), axis, 1), joined);
+    v = reshape(overlap_add(reshape(broadcast_like, cut), axis, 1), joined);
   }
   return {fit_axis(dilate(v, axis, common), axis, n)};
 }

@@ -186,7 +186,7 @@ void Renderer::loop(const Inst& inst) {
   Rows phis;
   for (IrValue v : initial) phis.push_back(LLVMBuildPhi(ir_.b, LLVMTypeOf(v), ""));
   values_[static_cast<size_t>(inner.arguments[0])] = {variable};
-  auto spread = [&](std::span<const Value> to, const Rows& all) {
+  auto assign_rows = [&](std::span<const Value> to, const Rows& all) {
     size_t next = 0;
     for (Value v : to) {
       const size_t count = static_cast<size_t>(rows_of(type(v)));
@@ -195,7 +195,7 @@ void Renderer::loop(const Inst& inst) {
       next += count;
     }
   };
-  spread(std::span(inner.arguments).subspan(1), phis);
+  assign_rows(std::span(inner.arguments).subspan(1), phis);
   const Rows last = block(inner);
   const IrValue next = LLVMBuildNSWAdd(ir_.b, variable, step, "");
   const LLVMBasicBlockRef latch = ir_.here();
@@ -215,7 +215,7 @@ void Renderer::loop(const Inst& inst) {
     results.push_back(LLVMBuildPhi(ir_.b, LLVMTypeOf(initial[k]), ""));
     join(results[k], initial[k], before, last[k], latch);
   }
-  spread(inst.results, results);
+  assign_rows(inst.results, results);
 }
 
 // With values, the block runs for all lanes of a tile where it has to for one of them: rarely, as the branch is told.

@@ -4,13 +4,13 @@
 
 namespace weft::target::cuda {
 
-int Spread::registers() const {
+int Layout::registers() const {
   if (repeated()) return 1;
   const int64_t per_iteration = static_cast<int64_t>(threads) * vec;
   return static_cast<int>((size + per_iteration - 1) / per_iteration) * vec;
 }
 
-std::string Spread::element(const std::string& r) const {
+std::string Layout::element(const std::string& r) const {
   if (squares) return "(" + r + ")";
   if (repeated())
     return size == 1                  ? "0"
@@ -22,7 +22,7 @@ std::string Spread::element(const std::string& r) const {
   return fmt::format("(({0} / {1} * {2} + t) * {1} + {0} % {1})", r, vec, threads);
 }
 
-Spread spread(int64_t size, int threads, int vec) {
+Layout make_layout(int64_t size, int threads, int vec) {
   while (vec > 1 && size % (static_cast<int64_t>(threads) * vec) != 0) vec /= 2;
   return {size, threads, vec};
 }

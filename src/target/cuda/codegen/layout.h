@@ -7,7 +7,7 @@ namespace weft::target::cuda {
 
 /// Element e = (chunk · threads + thread) · vec + lane lies in register chunk · vec + lane of its thread. A tile that
 /// is smaller than the threads are many is held several times: by thread t, element t mod size.
-struct Spread {
+struct Layout {
   int64_t size = 1;
   int threads = 32;
   int vec = 1;
@@ -19,10 +19,10 @@ struct Spread {
   bool ragged() const { return !repeated() && static_cast<int64_t>(registers()) * threads != size; }
   /// The number of the element in register `r` (text) of thread `t`.
   std::string element(const std::string& r) const;
-  friend bool operator==(const Spread&, const Spread&) = default;
+  friend bool operator==(const Layout&, const Layout&) = default;
 };
 
 /// Chunks of `vec` where there are enough elements for every thread to have one.
-Spread spread(int64_t size, int threads, int vec);
+Layout make_layout(int64_t size, int threads, int vec);
 
 }  // namespace weft::target::cuda

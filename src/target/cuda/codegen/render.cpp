@@ -42,14 +42,14 @@ Renderer::Renderer(const kernel::Kernel& kernel, const Variant& variant, const F
 std::string Renderer::at(Value v, const std::string& r) const {
   const std::string& n = names_[static_cast<size_t>(v)];
   if (type(v).rank() == 0 || splat_[static_cast<size_t>(v)]) return n;
-  if (n.starts_with("arange:")) return fmt::format("({}){}", type_name(type(v).dtype), spread_of(v).element(r));
+  if (n.starts_with("arange:")) return fmt::format("({}){}", type_name(type(v).dtype), layout_of(v).element(r));
   return fmt::format("{}[{}]", n, r);
 }
 
 void Renderer::declare(Value v) {
   name(v, fresh(v));
   if (type(v).rank() == 0) add(fmt::format("{} {};", type_name(type(v).dtype), fresh(v)));
-  else add(fmt::format("alignas(16) {} {}[{}];", type_name(type(v).dtype), fresh(v), spread_of(v).registers()));
+  else add(fmt::format("alignas(16) {} {}[{}];", type_name(type(v).dtype), fresh(v), layout_of(v).registers()));
 }
 
 void Renderer::each(Value v, const std::string& text) {
@@ -59,7 +59,7 @@ void Renderer::each(Value v, const std::string& text) {
     return;
   }
   declare(v);
-  add(fmt::format("EACH (int r = 0; r < {}; ++r) {}[r] = {};", spread_of(v).registers(), fresh(v), text));
+  add(fmt::format("EACH (int r = 0; r < {}; ++r) {}[r] = {};", layout_of(v).registers(), fresh(v), text));
 }
 
 void Renderer::add_before_shared(const std::string& line) {
@@ -76,7 +76,7 @@ void Renderer::scalar_line(Value v, const std::string& text) {
 
 void Renderer::arithmetic(Value v, const std::string& text) {
   if (type(v).rank() == 0) return scalar_line(v, text);
-  const int64_t registers = spread_of(v).registers();
+  const int64_t registers = layout_of(v).registers();
   const std::string close = std::string(static_cast<size_t>(indent_) * 2, ' ') + "}\n",
                     step = std::string(static_cast<size_t>(indent_ + 1) * 2, ' ') +
                            fmt::format("{}[r] = {};\n", fresh(v), text);
@@ -256,7 +256,7 @@ void Renderer::convert(const Inst& i) {
 bool Renderer::in_halves(const Inst& cast) const {
   const kernel::Type& from = type(cast.args[0]);
   return cast.op == Op::cast && from.dtype == bfloat16 && from.rank() > 0 &&
-         spread_of(cast.args[0]).registers() % 2 == 0;
+         layout_of(cast.args[0]).registers() % 2 == 0;
 }
 
 /// The blocks of a cluster take an iteration each, in the outermost block of code. What they keep they leave in
@@ -323,7 +323,7 @@ void Renderer::loop(const Inst& i) {
     declare(carried);
     if (type(carried).rank() == 0) add(fmt::format("{} = {};", fresh(carried), at(i.args[k])));
     else
-      add(fmt::format("EACH (int r = 0; r < {}; ++r) {}[r] = {};", spread_of(carried).registers(), fresh(carried),
+      add(fmt::format("EACH (int r = 0; r < {}; ++r) {}[r] = {};", layout_of(carried).registers(), fresh(carried),
                       at(i.args[k])));
   }
   name(counter, fresh(counter));
@@ -347,8 +347,8 @@ void Renderer::loop(const Inst& i) {
         add(fmt::format("const {} {} = {};", type_name(type(to).dtype), copy, from));
         from = copy;
       } else {
-        add(fmt::format("{} {}[{}];", type_name(type(to).dtype), copy, spread_of(to).registers()));
-        add(fmt::format("EACH (int r = 0; r < {}; ++r) {}[r] = {};", spread_of(to).registers(), copy, from));
+        add(fmt::format("{} {}[{}];", type_name(type(to).dtype), copy, layout_of(to).registers()));
+        add(fmt::format("EACH (int r = 0; r < {}; ++r) {}[r] = {};", layout_of(to).registers(), copy, from));
         from = copy + "[r]";
       }
     }
@@ -359,7 +359,7 @@ void Renderer::loop(const Inst& i) {
     if (next[k] == to) continue;
     if (type(to).rank() == 0) add(fmt::format("{} = {};", fresh(to), sources[k]));
     else
-      add(fmt::format("EACH (int r = 0; r < {}; ++r) {}[r] = {};", spread_of(to).registers(), fresh(to), sources[k]));
+      add(fmt::format("EACH (int r = 0; r < {}; ++r) {}[r] = {};", layout_of(to).registers(), fresh(to), sources[k]));
   }
   close();
   loop_hazards(body);
@@ -381,7 +381,7 @@ void Renderer::when_with_values(const Inst& i) {
   const auto uniform = [&](Value v) { return type(v).rank() == 0 || splat_[static_cast<size_t>(v)]; };
   const std::vector<Value> read = kernel::reads(i);
   const bool scalar = std::all_of(read.begin(), read.end(), uniform);
-  const int64_t registers = scalar ? 1 : spread_of(i.type).registers();
+  const int64_t registers = scalar ? 1 : layout_of(i.type).registers();
   for (size_t k = 0; k < i.results.size(); ++k) {
     const Value v = i.results[k];
     if (scalar) {

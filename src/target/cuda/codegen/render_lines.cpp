@@ -107,7 +107,7 @@ void Renderer::gather_lines() {
 /// The reduction of a buffer's lines, in place of the tile that it would be of.
 void Renderer::fold_of_lines(const kernel::Inst& inst, Ref ref) {
   const int64_t width = left_lines_.at(ref);
-  const Spread to = spread_of(inst.type);
+  const Layout to = layout_of(inst.type);
   declare(inst.results[0]);
   open(fmt::format("EACH (int r = 0; r < {}; ++r)", to.registers()));
   add(fmt::format("const int k = {};",

@@ -56,7 +56,7 @@ struct Renderer::Slice {
   bool whole_chunks = true;  // the limit falls between chunks
 };
 
-Renderer::Slice Renderer::slice(const Inst& inst, const Type& tile, size_t first_limit, const Spread& s) {
+Renderer::Slice Renderer::slice(const Inst& inst, const Type& tile, size_t first_limit, const Layout& s) {
   Slice out;
   const Value offset = inst.args[first_limit - 1];
   const std::string element = s.element("r");
@@ -182,10 +182,10 @@ void Renderer::find_copies(const kernel::Block& block) {
 
 /// Does a load take whole words of 16 bytes that are there or zeros?
 bool Renderer::copies_words(const Inst& load) {
-  const Spread spread = spread_of(load.type);
+  const Layout layout = layout_of(load.type);
   const bool filled = load.args[1] == kernel::no_value || filling(load.number, load.type.dtype) == 0u;
-  return load.strides[0] == 1 && filled && !spread.ragged() && !spread.repeated() &&
-         spread.vec * load.type.dtype.size() % 16 == 0 && load.type.dtype != bool_;
+  return load.strides[0] == 1 && filled && !layout.ragged() && !layout.repeated() &&
+         layout.vec * load.type.dtype.size() % 16 == 0 && load.type.dtype != bool_;
 }
 
 /// From memory into scratch, past the registers. Threads wait for their own copies before they read what they have
@@ -193,13 +193,13 @@ bool Renderer::copies_words(const Inst& load) {
 void Renderer::copy_row(const Inst& load, const Inst& store) {
   before_read(load.ref);
   before_write(store.ref);
-  const Spread spread = spread_of(load.type);
-  const Slice from = slice(load, load.type, 1, spread), to = slice(store, load.type, 2, spread);
+  const Layout layout = layout_of(load.type);
+  const Slice from = slice(load, load.type, 1, layout), to = slice(store, load.type, 2, layout);
   const auto first = [&](const std::string& text) {
-    return replaced(text, spread.element("r"), spread.element(fmt::format("(c * {})", spread.vec)));
+    return replaced(text, layout.element("r"), layout.element(fmt::format("(c * {})", layout.vec)));
   };
-  const int64_t words = spread.vec * load.type.dtype.size() / 16, each = 16 / load.type.dtype.size();
-  open(fmt::format("EACH (int c = 0; c < {}; ++c)", spread.registers() / spread.vec));
+  const int64_t words = layout.vec * load.type.dtype.size() / 16, each = 16 / load.type.dtype.size();
+  open(fmt::format("EACH (int c = 0; c < {}; ++c)", layout.registers() / layout.vec));
   if (!from.guard.empty()) add(fmt::format("const bool there = {};", first(from.guard)));
   for (int64_t k = 0; k < words; ++k) {
     const std::string at =
@@ -220,7 +220,7 @@ void Renderer::load(const Inst& inst) {
   const Value result = inst.results[0];
   if (line_loads_.contains(result)) return;  // by what reduces it
   if (copied_.contains(result)) {
-    const Slice s = slice(inst, inst.type, 1, spread_of(inst.type));
+    const Slice s = slice(inst, inst.type, 1, layout_of(inst.type));
     if (s.wide && (s.guard.empty() || s.whole_chunks)) return;  // by the store
     copied_.erase(result);
   }
@@ -228,8 +228,8 @@ void Renderer::load(const Inst& inst) {
   before_read(inst.ref);
   const bool flag = inst.type.dtype == bool_;
   const std::string p = buffer(inst.ref);
-  const Spread spread = spread_of(result);
-  const Slice s = slice(inst, inst.type, 1, spread);
+  const Layout layout = layout_of(result);
+  const Slice s = slice(inst, inst.type, 1, layout);
   const std::string element = fmt::format("{}[{}]{}", p, s.address, flag ? " != 0" : "");
   const std::string other = literal(inst.number, inst.type.dtype);
   if (!s.wide && reads_now(inst) && s.guard.empty() && inst.type.dtype == float32)
@@ -239,31 +239,31 @@ void Renderer::load(const Inst& inst) {
                             ? element
                             : fmt::format("{} ? {} : {}", s.guard, flag ? "(" + element + ")" : element, other));
   declare(result);
-  const int chunks = spread.registers() / spread.vec;
+  const int chunks = layout.registers() / layout.vec;
   const auto first = [&](const std::string& text) {
-    return replaced(text, spread.element("r"), spread.element(fmt::format("(c * {})", spread.vec)));
+    return replaced(text, layout.element("r"), layout.element(fmt::format("(c * {})", layout.vec)));
   };
   const std::string whole =
-      words(fmt::format("{} + c * {}", fresh(result), spread.vec), fmt::format("{} + {}", p, first(s.address)),
-            spread.vec * static_cast<int64_t>(inst.type.dtype.size()), reads_now(inst));
+      words(fmt::format("{} + c * {}", fresh(result), layout.vec), fmt::format("{} + {}", p, first(s.address)),
+            layout.vec * static_cast<int64_t>(inst.type.dtype.size()), reads_now(inst));
   open(fmt::format("EACH (int c = 0; c < {}; ++c)", chunks));
   if (s.guard.empty()) {
     add(whole);
   } else {
-    const std::string last = replaced(s.guard, spread.element("r"),
-                                      spread.element(fmt::format("(c * {} + {})", spread.vec, spread.vec - 1)));
+    const std::string last = replaced(s.guard, layout.element("r"),
+                                      layout.element(fmt::format("(c * {} + {})", layout.vec, layout.vec - 1)));
     if (const auto filled = filling(inst.number, inst.type.dtype); s.whole_chunks && filled && !is_local(inst.ref)) {
       add(fmt::format("const bool there = {};", first(s.guard)));
-      add(words_if(fmt::format("{} + c * {}", fresh(result), spread.vec), p, first(s.address), *filled,
-                   spread.vec * static_cast<int64_t>(inst.type.dtype.size()), reads_now(inst)));
+      add(words_if(fmt::format("{} + c * {}", fresh(result), layout.vec), p, first(s.address), *filled,
+                   layout.vec * static_cast<int64_t>(inst.type.dtype.size()), reads_now(inst)));
       return close();
     }
     add(fmt::format("if ({}) {{ {}}}", s.whole_chunks ? first(s.guard) : last, whole));
     if (s.whole_chunks)
-      add(fmt::format("else EACH (int j = 0; j < {}; ++j) {}[c * {} + j] = {};", spread.vec, fresh(result), spread.vec,
+      add(fmt::format("else EACH (int j = 0; j < {}; ++j) {}[c * {} + j] = {};", layout.vec, fresh(result), layout.vec,
                       other));
     else
-      add(fmt::format("else EACH (int r = c * {0}; r < c * {0} + {0}; ++r) {1}[r] = {2} ? {3} : {4};", spread.vec,
+      add(fmt::format("else EACH (int r = c * {0}; r < c * {0} + {0}; ++r) {1}[r] = {2} ? {3} : {4};", layout.vec,
                       fresh(result), s.guard, element, other));
   }
   close();
@@ -275,8 +275,8 @@ void Renderer::store(const Inst& inst) {
   const Value value = inst.args[0];
   const Type& tile = type(value);
   const std::string p = stored_buffer(inst.ref);
-  const Spread spread = spread_of(value);
-  const Slice s = slice(inst, tile, 2, spread);
+  const Layout layout = layout_of(value);
+  const Slice s = slice(inst, tile, 2, layout);
   const bool for_all = iteration_ == Iteration::before_others && is_local(inst.ref) && !in_shares(inst.ref);
   check(!for_all || tile.rank() == 0, "cuda render",
         "an iteration leaves more than a number to the iterations of the next loop");
@@ -284,36 +284,36 @@ void Renderer::store(const Inst& inst) {
     return add(fmt::format("if (t {} {}) {}[{}] = {};", for_all ? "<" : "==", for_all ? cluster_ : 0, p, s.address,
                            at(value)));
   std::string guard = s.guard;
-  if (spread.repeated()) guard = fmt::format("t < {}{}{}", spread.size, guard.empty() ? "" : " && ", guard);
+  if (layout.repeated()) guard = fmt::format("t < {}{}{}", layout.size, guard.empty() ? "" : " && ", guard);
   const std::string one = fmt::format("{}[{}] = {};", p, s.address, at(value));
   if (!s.wide)
-    return add(fmt::format("EACH (int r = 0; r < {}; ++r) {}{}", spread.registers(),
+    return add(fmt::format("EACH (int r = 0; r < {}; ++r) {}{}", layout.registers(),
                            guard.empty() ? "" : fmt::format("if ({}) ", guard), one));
   // A chunk is put together in registers of its own where the value is nowhere stored.
   std::string from = names_[static_cast<size_t>(value)];
   const bool in_registers = at(value) == from + "[r]";
   if (!in_registers) {
     from = fmt::format("w{}", body_.size());
-    add(fmt::format("alignas(16) {} {}[{}];", memory_type(inst.ref), from, spread.registers()));
-    add(fmt::format("EACH (int r = 0; r < {}; ++r) {}[r] = {};", spread.registers(), from, at(value)));
+    add(fmt::format("alignas(16) {} {}[{}];", memory_type(inst.ref), from, layout.registers()));
+    add(fmt::format("EACH (int r = 0; r < {}; ++r) {}[r] = {};", layout.registers(), from, at(value)));
   }
   const auto first = [&](const std::string& text) {
-    return replaced(text, spread.element("r"), spread.element(fmt::format("(c * {})", spread.vec)));
+    return replaced(text, layout.element("r"), layout.element(fmt::format("(c * {})", layout.vec)));
   };
-  std::string whole = words(fmt::format("{} + {}", p, first(s.address)), fmt::format("{} + c * {}", from, spread.vec),
-                            spread.vec * static_cast<int64_t>(dtype_of(inst.ref).size()));
-  if (!is_local(inst.ref) && spread.squares)
-    whole = put_words(fmt::format("{} + {}", p, first(s.address)), fmt::format("{} + c * {}", from, spread.vec),
-                      spread.vec * static_cast<int64_t>(dtype_of(inst.ref).size()));
-  open(fmt::format("EACH (int c = 0; c < {}; ++c)", spread.registers() / spread.vec));
+  std::string whole = words(fmt::format("{} + {}", p, first(s.address)), fmt::format("{} + c * {}", from, layout.vec),
+                            layout.vec * static_cast<int64_t>(dtype_of(inst.ref).size()));
+  if (!is_local(inst.ref) && layout.squares)
+    whole = put_words(fmt::format("{} + {}", p, first(s.address)), fmt::format("{} + c * {}", from, layout.vec),
+                      layout.vec * static_cast<int64_t>(dtype_of(inst.ref).size()));
+  open(fmt::format("EACH (int c = 0; c < {}; ++c)", layout.registers() / layout.vec));
   if (guard.empty()) {
     add(whole);
   } else {
     const std::string last =
-        replaced(guard, spread.element("r"), spread.element(fmt::format("(c * {} + {})", spread.vec, spread.vec - 1)));
+        replaced(guard, layout.element("r"), layout.element(fmt::format("(c * {} + {})", layout.vec, layout.vec - 1)));
     add(fmt::format("if ({}) {{ {}}}", s.whole_chunks ? first(guard) : last, whole));
     if (!s.whole_chunks)
-      add(fmt::format("else EACH (int r = c * {0}; r < c * {0} + {0}; ++r) if ({1}) {2}", spread.vec, guard, one));
+      add(fmt::format("else EACH (int r = c * {0}; r < c * {0} + {0}; ++r) if ({1}) {2}", layout.vec, guard, one));
   }
   close();
 }
@@ -324,8 +324,8 @@ void Renderer::gather(const Inst& inst) {
   const bool flag = inst.type.dtype == bool_, masked = inst.args[1] != kernel::no_value;
   const std::string element = fmt::format("{}[{}]{}", buffer(inst.ref), at(inst.args[0]), flag ? " != 0" : "");
   std::string guard = masked ? at(inst.args[1]) : "";
-  if (spread_of(inst.type).ragged())
-    guard += fmt::format("{}{} < {}", guard.empty() ? "" : " && ", spread_of(inst.type).element("r"), inst.type.size());
+  if (layout_of(inst.type).ragged())
+    guard += fmt::format("{}{} < {}", guard.empty() ? "" : " && ", layout_of(inst.type).element("r"), inst.type.size());
   each(inst.results[0], guard.empty() ? element
                                       : fmt::format("{} ? {} : {}", guard, flag ? "(" + element + ")" : element,
                                                     literal(inst.number, inst.type.dtype)));
@@ -333,7 +333,7 @@ void Renderer::gather(const Inst& inst) {
 
 void Renderer::scatter(const Inst& inst) {
   before_write(inst.ref);
-  const Spread s = spread_of(inst.args[0]);
+  const Layout s = layout_of(inst.args[0]);
   std::string guard = inst.args[2] != kernel::no_value ? at(inst.args[2]) : "true";
   if (type(inst.args[0]).rank() == 0) guard += " && t == 0";
   else if (s.repeated()) guard += fmt::format(" && t < {}", s.size);
@@ -361,7 +361,7 @@ void Renderer::atomic_add(const Inst& inst) {
   if (inst.args[2] == kernel::no_value) {
     put(inst.args[1], positions);
   } else {
-    const Spread s = spread_of(inst.args[1]);
+    const Layout s = layout_of(inst.args[1]);
     add(fmt::format("EACH (int r = 0; r < {}; ++r) {}{}[{}] = {} ? {} : -1;", s.registers(),
                     s.ragged() ? fmt::format("if ({} < {}) ", s.element("r"), n) : "", positions, s.element("r"),
                     at(inst.args[2]), at(inst.args[1])));

@@ -23,7 +23,7 @@ std::string Renderer::exchange(Dtype dtype, int64_t elements, int64_t offset) {
 }
 
 void Renderer::put(Value v, const std::string& space) {
-  const Spread s = spread_of(v);
+  const Layout s = layout_of(v);
   std::string guard;
   if (s.repeated()) guard = fmt::format("if (t < {}) ", s.size);
   else if (s.ragged()) guard = fmt::format("if ({} < {}) ", s.element("r"), s.size);
@@ -51,7 +51,7 @@ bool Renderer::any_order(kernel::Reducer reducer, Dtype dtype) {
 /// registers of one chunk are combined. All threads end with the result. Sums and the like commute, so that both of two
 /// lanes that swap values get the same bits. Where no order gives others, all registers of a thread come first.
 void Renderer::reduce_lines(std::span<const Inst* const> insts) {
-  const Spread s = spread_of(insts[0]->args[0]);
+  const Layout s = layout_of(insts[0]->args[0]);
   const Dtype dtype = type(insts[0]->args[0]).dtype;
   check(!s.ragged(), "cuda render", "a reduction over a tile that does not fill its threads");
   const Combined combined = [&](const std::string& a, const std::string& b) {
@@ -104,7 +104,7 @@ size_t Renderer::merged_reductions(std::span<const Inst* const> insts) const {
 void Renderer::reduce_rows(const Inst& inst) {
   const Value v = inst.args[0];
   const Type& from = type(v);
-  const Spread s = spread_of(v);
+  const Layout s = layout_of(v);
   const int64_t rows = from.dims[0], columns = from.dims[1], lanes = columns / s.vec;
   const std::string space = exchange(from.dtype, rows), w = "w" + std::to_string(inst.results[0]);
   sync();
@@ -118,7 +118,7 @@ void Renderer::reduce_rows(const Inst& inst) {
   add(fmt::format("if ((t & {}) == 0) {}[(c * {} + t) / {}] = {}[0];", lanes - 1, space, threads_, lanes, w));
   close();
   sync();
-  const Spread to = spread_of(inst.type);
+  const Layout to = layout_of(inst.type);
   const std::string guard = to.ragged() ? fmt::format("{} < {} ? ", to.element("r"), to.size) : "";
   each(inst.results[0],
        fmt::format("{}{}[{}]{}", guard, space, to.element("r"), guard.empty() ? "" : fmt::format(" : {}[0]", space)));
@@ -151,7 +151,7 @@ void Renderer::reduce_lanes(int lanes, const std::string& w, int registers, cons
 
 /// Among warps: through shared memory, a few registers at a time (it is short where rows lie in it), each of which is
 /// taken over by one warp.
-void Renderer::reduce_warps(const Spread& s, Dtype dtype, const std::string& w, int registers,
+void Renderer::reduce_warps(const Layout& s, Dtype dtype, const std::string& w, int registers,
                             const Combined& combined) {
   const int64_t lanes = std::min<int64_t>(s.size, threads_), warps = lanes / 32;
   const auto at_once = std::clamp<int64_t>(most_exchanged_bytes / (lanes * dtype.size()), 1, registers);
@@ -187,7 +187,7 @@ void Renderer::reduce_warps(const Spread& s, Dtype dtype, const std::string& w, 
 void Renderer::reduce_columns(const Inst& inst) {
   const Value v = inst.args[0];
   const Type& from = type(v);
-  const Spread s = spread_of(v);
+  const Layout s = layout_of(v);
   const char* t = type_name(from.dtype);
   const int64_t columns = from.dims[1], elements = static_cast<int64_t>(threads_) * s.vec, rows = elements / columns;
   int64_t high = 1;  // rows of the first go
@@ -220,7 +220,7 @@ void Renderer::reduce_columns(const Inst& inst) {
   close();
   sync();
   const Value result = inst.results[0];
-  const Spread to = spread_of(inst.type);
+  const Layout to = layout_of(inst.type);
   declare(result);
   open(fmt::format("EACH (int r = 0; r < {}; ++r)", to.registers()));
   add(fmt::format("const int k = {};",
@@ -236,7 +236,7 @@ void Renderer::reduce_columns(const Inst& inst) {
 void Renderer::reduce_plane(const Inst& inst) {
   const Value v = inst.args[0];
   const Type& from = type(v);
-  const Spread whole = spread_of(v);
+  const Layout whole = layout_of(v);
   const int64_t neighbours = from.dims[1] / whole.vec;
   if (inst.axis == 1 && !whole.ragged() && !whole.repeated() && from.dims[1] % whole.vec == 0 && neighbours > 1 &&
       neighbours <= 32 && (neighbours & (neighbours - 1)) == 0 && !splat_[static_cast<size_t>(v)])
@@ -261,7 +261,7 @@ void Renderer::reduce_plane(const Inst& inst) {
                     expression(kernel::combine(inst.reducer), dtype, args)));
   }
   sync();
-  const Spread s = spread_of(inst.type);
+  const Layout s = layout_of(inst.type);
   const std::string guard = s.ragged() ? fmt::format("{} < {} ? ", s.element("r"), s.size) : "";
   each(inst.results[0],
        fmt::format("{}{}[{}{}]{}", guard, space, s.element("r"), last ? fmt::format(" * {}", columns) : "",
@@ -282,7 +282,7 @@ void Renderer::broadcast(const Inst& inst) {
   put(from, space);
   sync();
   const bool along_rows = source.rank() == 2 && source.dims[1] == 1;
-  const Spread s = spread_of(inst.type);
+  const Layout s = layout_of(inst.type);
   std::string index = fmt::format("{} {} {}", s.element("r"), along_rows ? "/" : "%", inst.type.dims[1]);
   if (s.ragged()) index = fmt::format("imin<int>({}, {})", index, source.size() - 1);
   each(result, fmt::format("{}[{}]", space, index));
@@ -301,7 +301,7 @@ void Renderer::transpose(const Inst& inst) {
   const int64_t rows = inst.type.dims[0], columns = inst.type.dims[1], size = inst.type.dtype.size(),
                 pitch = columns + std::max<int64_t>(1, 4 / size);
   const std::string space = exchange(inst.type.dtype, rows * pitch);
-  const Spread given = spread_of(from), s = spread_of(inst.type);
+  const Layout given = layout_of(from), s = layout_of(inst.type);
   std::string guard;
   if (given.repeated()) guard = fmt::format("if (t < {}) ", given.size);
   else if (given.ragged()) guard = fmt::format("if ({} < {}) ", given.element("r"), given.size);
@@ -331,7 +331,7 @@ void Renderer::shift(const Inst& inst) {
   sync();
   put(inst.args[0], space);
   sync();
-  const Spread s = spread_of(inst.type);
+  const Layout s = layout_of(inst.type);
   const std::string source = fmt::format("({} - ({}))", s.element("r"), inst.axis);
   each(inst.results[0], fmt::format("{0} >= 0 && {0} < {1} ? {2}[{0}] : {3}", source, n, space, at(inst.args[1])));
 }
@@ -345,7 +345,7 @@ void Renderer::exchange_lanes(const Inst& inst) {
     splat_[static_cast<size_t>(result)] = true;
     return;
   }
-  const Spread s = spread_of(from);
+  const Layout s = layout_of(from);
   const int threads = s.repeated() ? static_cast<int>(s.size) : s.threads, vec = s.repeated() ? 1 : s.vec;
   const int thread_bits = inst.axis / vec % threads, register_bits = inst.axis / vec / threads * vec + inst.axis % vec;
   const std::string other = register_bits == 0 ? "r" : fmt::format("(r ^ {})", register_bits);
@@ -379,7 +379,7 @@ void Renderer::dot(const Inst& inst) {
   put(inst.args[1], right);
   sync();
   const Value result = inst.results[0];
-  const Spread s = spread_of(inst.type);
+  const Layout s = layout_of(inst.type);
   each(result, at(inst.args[2]));
   const auto next = [&](const std::string& x, const std::string& y, const std::string& sum) {
     const std::string args[] = {conversion(x, a.dtype, dtype), conversion(y, b.dtype, dtype), sum};

@@ -72,7 +72,7 @@ std::vector<std::string> Renderer::square_position(const std::string& r) const {
 
 void Renderer::transpose_squares(const Inst& inst) {
   const Value from = inst.args[0], result = inst.results[0];
-  const Spread given = spread_of(from);
+  const Layout given = layout_of(from);
   const int64_t chunks = square_tile_[0] / square_, words = square_ * static_cast<int64_t>(inst.type.dtype.size()) / 16;
   const std::string space = exchange(inst.type.dtype, inst.type.size());
   // The position of a chunk in its line changes with the line's square.

@@ -58,13 +58,13 @@ class Renderer {
   void open(const std::string& line) { add(line + " {"), ++indent_; }
   void close() { --indent_, add("}"); }
   const kernel::Type& type(Value v) const { return kernel_.types[static_cast<size_t>(v)]; }
-  Spread spread_of(const kernel::Type& type) const {
-    Spread s = spread(type.size(), threads_, vec_);
+  Layout layout_of(const kernel::Type& type) const {
+    Layout s = make_layout(type.size(), threads_, vec_);
     s.squares = square_ > 0 && type.rank() == 2;
     return s;
   }
-  Spread spread_of(Value v) const {
-    return transposed_.contains(v) ? spread(type(v).size(), threads_, vec_) : spread_of(type(v));
+  Layout layout_of(Value v) const {
+    return transposed_.contains(v) ? make_layout(type(v).size(), threads_, vec_) : layout_of(type(v));
   }
   /// Text of a value in register `r`: a scalar's name, an array's element, or what stands for a tile that is nowhere
   /// stored.
@@ -88,7 +88,7 @@ class Renderer {
 
   // render_memory.cpp
   struct Slice;
-  Slice slice(const Inst& inst, const kernel::Type& tile, size_t first_limit, const Spread& spread);
+  Slice slice(const Inst& inst, const kernel::Type& tile, size_t first_limit, const Layout& make_layout);
   std::string memory_type(kernel::Ref ref) const;
   Dtype dtype_of(kernel::Ref ref) const;
   bool is_local(kernel::Ref ref) const { return ref >= static_cast<kernel::Ref>(kernel_.params.size()); }
@@ -118,7 +118,7 @@ class Renderer {
   using Combined =
       std::function<std::string(const std::string&, const std::string&)>;  // text of two values put together
   void reduce_lanes(int lanes, const std::string& w, int registers, const Combined& combined);
-  void reduce_warps(const Spread& s, Dtype dtype, const std::string& w, int registers, const Combined& combined);
+  void reduce_warps(const Layout& s, Dtype dtype, const std::string& w, int registers, const Combined& combined);
   static bool any_order(kernel::Reducer reducer, Dtype dtype);
   void reduce_lines(std::span<const Inst* const> insts);
   size_t merged_reductions(std::span<const Inst* const> insts) const;

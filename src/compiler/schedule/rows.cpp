@@ -40,10 +40,10 @@ std::vector<Expr> reduction_operand_index(const Ir& ir, const Group& group, cons
 namespace {
 
 /// All addresses of a group, and what a point of the domain costs.
-class Survey {
+class AccessAnalysis {
  public:
   /// `only` (a node) restricts it to one root.
-  Survey(const Ir& ir, const Grouping& grouping, Group& group, bool with_rows = false, int only = -1)
+  AccessAnalysis(const Ir& ir, const Grouping& grouping, Group& group, bool with_rows = false, int only = -1)
       : ir_(ir), grouping_(grouping), group_(group) {
     for (const Root& root : group.roots) {
       if (only >= 0 && root.node != only) continue;
@@ -139,10 +139,10 @@ class Survey {
 
 /// Cost of one address for one lane if the lanes run over `vars` (outermost first) as one flat index: 1 contiguous,
 /// less for one element for all lanes, more for a stride or a computed index.
-double lane_cost(const Survey& survey, const Touch& touch, std::span<const DomainVariable> vars) {
+double lane_cost(const AccessAnalysis& analysis, const Touch& touch, std::span<const DomainVariable> vars) {
   std::vector<Expr> lanes;
   for (const DomainVariable& v : vars) lanes.push_back(v.var);
-  if (survey.gathered_on(touch.offset, lanes)) return 12;
+  if (analysis.gathered_on(touch.offset, lanes)) return 12;
   auto form = ix::affine(touch.offset, lanes);
   if (!form) return 12;
   int64_t inner = form->coefficients.back(), expected = inner;
@@ -311,10 +311,10 @@ bool may_overwrite(const Ir& ir, const Grouping& grouping, Group& group, int inp
   };
   if (!group.has_reduction()) {
     const auto [known, fresh] = maps.try_emplace(&group);
-    if (fresh) known->second = Survey(ir, grouping, group).touches;
+    if (fresh) known->second = AccessAnalysis(ir, grouping, group).touches;
     return !among(known->second, true);
   }
-  const auto reads = [&](const Survey& survey, bool elsewhere) { return among(survey.touches, elsewhere); };
+  const auto reads = [&](const AccessAnalysis& analysis, bool elsewhere) { return among(analysis.touches, elsewhere); };
   if (!row) {
     // A pass stores a tile when it has read it: what lies at the same positions may be written over in the last pass
     // that reads it.
@@ -323,16 +323,16 @@ bool may_overwrite(const Ir& ir, const Grouping& grouping, Group& group, int inp
     for (size_t k = 0; k < passes.size(); ++k)
       if (group.roots[k].node == output) written = passes[k];
     for (size_t k = 0; k < passes.size(); ++k) {
-      const Survey survey(ir, grouping, group, true, group.roots[k].node);
-      if (reads(survey, true) ||
-          (reads(survey, false) && (passes[k] > written || group.roots[k].kind == RootKind::row)))
+      const AccessAnalysis analysis(ir, grouping, group, true, group.roots[k].node);
+      if (reads(analysis, true) ||
+          (reads(analysis, false) && (passes[k] > written || group.roots[k].kind == RootKind::row)))
         return false;
     }
     return true;
   }
-  if (reads(Survey(ir, grouping, group, true, output), true)) return false;
+  if (reads(AccessAnalysis(ir, grouping, group, true, output), true)) return false;
   return std::none_of(group.roots.begin(), group.roots.end(), [&](const Root& root) {
-    return root.node != output && reads(Survey(ir, grouping, group, true, root.node), false);
+    return root.node != output && reads(AccessAnalysis(ir, grouping, group, true, root.node), false);
   });
 }
 
@@ -345,7 +345,7 @@ namespace {
 
 /// The ways to lay lanes on the group, the cheapest by its strides first; of two that cost the same, the one that was
 /// thought of first.
-std::vector<Candidate> candidates_of(const Survey& survey, const std::vector<DomainVariable>& rows,
+std::vector<Candidate> candidates_of(const AccessAnalysis& analysis, const std::vector<DomainVariable>& rows,
                                      const std::vector<DomainVariable>& inner, int64_t total, int64_t lanes,
                                      bool many) {
   std::vector<Candidate> candidates;
@@ -359,8 +359,8 @@ std::vector<Candidate> candidates_of(const Survey& survey, const std::vector<Dom
   const int64_t enough_programs = many ? 512 : 4;
   for (Candidate& candidate : candidates) {
     double cost = 0.25;
-    for (const Touch& touch : survey.touches)
-      cost += candidate.vars.empty() ? 1 : lane_cost(survey, touch, candidate.vars);
+    for (const Touch& touch : analysis.touches)
+      cost += candidate.vars.empty() ? 1 : lane_cost(analysis, touch, candidate.vars);
     int64_t extent = extent_of(candidate.vars);
     double filled = static_cast<double>(extent) / static_cast<double>((extent + lanes - 1) / lanes * lanes);
     cost /= filled;
@@ -373,7 +373,7 @@ std::vector<Candidate> candidates_of(const Survey& survey, const std::vector<Dom
     // on their way.
     const int64_t column = total / std::max<int64_t>(1, extent_of(rows));
     if (many && candidate.kind == RowClass::column && column >= 64 && column <= 8192 && total <= few_elements &&
-        extent_of(rows) <= 1024 && survey.flops <= 8)
+        extent_of(rows) <= 1024 && analysis.flops <= 8)
       cost *= 32;
     // A warp for each short line has one load on its way: threads that find the positions of several elements by
     // division are done sooner.
@@ -387,10 +387,10 @@ std::vector<Candidate> candidates_of(const Survey& survey, const std::vector<Dom
 }
 
 /// Long rows: blocks of a cluster take a part each.
-void share_row(RowSchedule& s, const Survey& survey, const Ir& ir, const Grouping& grouping, const Group& group,
-               int64_t rows, const target::Target& target) {
+void share_row(RowSchedule& s, const AccessAnalysis& analysis, const Ir& ir, const Grouping& grouping,
+               const Group& group, int64_t rows, const target::Target& target) {
   int64_t bytes = 1;
-  for (const Touch& touch : survey.touches)
+  for (const Touch& touch : analysis.touches)
     if (const graph::Type& t = ir[touch.node].type; volume(t.shape) >= rows * s.lane_extent)
       bytes = std::max<int64_t>(bytes, t.dtype.size());
   const std::vector<int> passes = root_passes(ir, grouping, group);
@@ -426,12 +426,12 @@ bool change_width(RowSchedule& s, Variant variant, const target::Target& target,
 std::optional<RowSchedule> schedule_rows(const Ir& ir, const Grouping& grouping, Group& group, target::Target& target,
                                          Variant variant) {
   constexpr double hopeless = 3;  // times the cost of the cheapest
-  Survey survey(ir, grouping, group);
+  AccessAnalysis analysis(ir, grouping, group);
   std::vector<DomainVariable> rows, inner;
   for (const DomainVariable& v : group.domain) (v.inner ? inner : rows).push_back(v);
   const bool many = target.machine().simt;
   const int64_t lanes = many ? 32 : target.machine().lanes(4);  // what is worth filling
-  const std::vector<Candidate> candidates = candidates_of(survey, rows, inner, extent_of(group.domain), lanes, many);
+  const std::vector<Candidate> candidates = candidates_of(analysis, rows, inner, extent_of(group.domain), lanes, many);
   const Candidate* best = &candidates[0];
   if (group.has_columns()) {  // one program for a part of the rows
     if (variant != Variant::heuristic) return {};
@@ -447,8 +447,8 @@ std::optional<RowSchedule> schedule_rows(const Ir& ir, const Grouping& grouping,
   s.kind = best->kind;
   s.lane_axes = best->axes;
   s.lane_extent = extent_of(best->vars);
-  s.flops = survey.flops;
-  s.loads = static_cast<double>(survey.touches.size());
+  s.flops = analysis.flops;
+  s.loads = static_cast<double>(analysis.touches.size());
   s.dynamic = s.kind == RowClass::map && s.lane_axes > 0 && s.lane_axes == static_cast<int>(rows.size()) &&
               all_static(best->vars);
   if (many) {
@@ -464,7 +464,7 @@ std::optional<RowSchedule> schedule_rows(const Ir& ir, const Grouping& grouping,
                std::any_of(group.roots.begin(), group.roots.end(),
                            [&](const Root& r) { return r.kind == RootKind::reduce && !ir[r.node].gemv; }));
     else if (s.kind == RowClass::row && all_static(group.domain))
-      share_row(s, survey, ir, grouping, group, extent_of(rows), target);
+      share_row(s, analysis, ir, grouping, group, extent_of(rows), target);
     if (s.kind == RowClass::column && s.lane_axes == static_cast<int>(rows.size()) && all_static(group.domain) &&
         share_columns(s, ir, grouping, group, extent_of(inner), target)) {
       if (variant == Variant::wider || variant == Variant::narrower) return {};
@@ -477,8 +477,8 @@ std::optional<RowSchedule> schedule_rows(const Ir& ir, const Grouping& grouping,
   int64_t widest = 4 * lanes;
   // Long expressions: fewer values alive at once. Over few arrays they are chains with few values alive, and several
   // side by side fill the waiting times.
-  const bool chains = survey.touches.size() <= 3 && target.machine().vector_registers >= 32;
-  if (s.kind == RowClass::map && survey.flops > (chains ? 60 : 24)) widest = 2 * lanes;
+  const bool chains = analysis.touches.size() <= 3 && target.machine().vector_registers >= 32;
+  if (s.kind == RowClass::map && analysis.flops > (chains ? 60 : 24)) widest = 2 * lanes;
   if (s.kind == RowClass::row && s.lane_extent <= 8 * lanes) widest = 8 * lanes;  // the whole row stays in registers
   if (s.kind == RowClass::column) {
     // Narrow enough for several programs, wide enough for runs of cache lines.

@@ -36,7 +36,7 @@ int iterations_of(const Block& block, const kernel::Inst& loop) {
 
 /// The largest tile decides on the number of threads, the narrowest elements that lie side by side on the width of a
 /// chunk.
-void Renderer::survey(const Block& block) {
+void Renderer::analyze(const Block& block) {
   for (const Inst& inst : block.insts) {
     reduces_ = reduces_ || inst.op == Op::reduce || inst.op == Op::dot;
     planes_ = planes_ || (inst.op == Op::reduce && type(inst.args[0]).rank() == 2);
@@ -52,7 +52,7 @@ void Renderer::survey(const Block& block) {
     loads_ += inst.op == Op::load && inst.type.rank() > 0;
     if (inst.op == Op::load && inst.type.rank() > 0 && !is_local(inst.ref))
       kept_bytes_ += inst.type.size() * inst.type.dtype.size();
-    if (inst.op == Op::loop) survey_loop(inst);
+    if (inst.op == Op::loop) analyze_loop(inst);
     if (inst.op == Op::loop && inst.parallel && features_.clusters)
       cluster_ = iterations_of(block, inst), ++parallel_loops_;
     for (Value v : inst.results) largest_tile_ = std::max(largest_tile_, type(v).size());
@@ -68,7 +68,7 @@ void Renderer::survey(const Block& block) {
       ring = std::max(ring, ring_bytes(inst));
     }
     note_pattern(inst);
-    for (const Block& inner : inst.blocks) survey(inner);
+    for (const Block& inner : inst.blocks) analyze(inner);
   }
 }
 
@@ -95,7 +95,7 @@ void Renderer::distribute_iterations() {
   cluster_ = most_blocks_together;
 }
 
-void Renderer::survey_loop(const Inst& loop) {
+void Renderer::analyze_loop(const Inst& loop) {
   for (Value v : loop.results) kept_bytes_ += type(v).rank() > 0 ? type(v).size() * type(v).dtype.size() : 0;
   for (const Inst& inst : loop.blocks[0].insts)
     if (inst.op == Op::reduce && type(inst.args[0]).rank() == 1)

@@ -25,7 +25,7 @@ int64_t power_of_two_in(int64_t v) { return v == 0 ? most_divisor : std::min(mos
 Renderer::Renderer(const kernel::Kernel& kernel, const Variant& variant, const Features& features)
     : kernel_(kernel), variant_(variant), features_(features), names_(kernel.types.size()),
       splat_(kernel.types.size(), false), divisors_(kernel.types.size(), 1) {
-  survey(kernel.body);
+  analyze(kernel.body);
   distribute_iterations();
   for (const kernel::Local& local : kernel.locals) {
     local_offsets_.push_back(local_bytes_);
@@ -121,7 +121,7 @@ void Renderer::block(const Block& block) {
     const std::span<const Inst* const> here =
         std::span(insts).subspan(k, merged_reductions(std::span(insts).subspan(k)));
     k += here.size();
-    if (!arrived_ && !dealt_out(i) && waits_for_memory(i)) arrive();
+    if (!arrived_ && !distributed(i) && waits_for_memory(i)) arrive();
     if (here.size() > 1) reduce_lines(here);
     else if (i.op != Op::yield) inst(i);
   }
@@ -315,7 +315,7 @@ bool Renderer::reads_scratch(const Block& block) const {
 }
 
 void Renderer::loop(const Inst& i) {
-  if (dealt_out(i)) return parallel(i);
+  if (distributed(i)) return parallel(i);
   const Block& body = i.blocks[0];
   const Value counter = body.arguments[0];
   for (size_t k = 3; k < i.args.size(); ++k) {

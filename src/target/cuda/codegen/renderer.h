@@ -25,8 +25,8 @@ class Renderer {
 
   // codegen/analyze.cpp
   void choose_threads();
-  void survey(const kernel::Block& block);
-  void survey_loop(const Inst& loop);
+  void analyze(const kernel::Block& block);
+  void analyze_loop(const Inst& loop);
   void distribute_iterations();
   bool walks() const { return walked_ > 0 && walked_ == largest_tile_; }
   bool walks_long_rows() const { return walks() && walked_ > 1024; }
@@ -43,7 +43,7 @@ class Renderer {
   void loop(const Inst& inst);
   void parallel(const Inst& inst);
   void by_warps(const kernel::Block& body);
-  bool dealt_out(const Inst& inst) const {
+  bool distributed(const Inst& inst) const {
     return inst.op == kernel::Op::loop && inst.parallel && cluster_ * iterations_ > 1;
   }
   bool reads_scratch(const kernel::Block& block) const;

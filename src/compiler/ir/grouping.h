@@ -70,7 +70,7 @@ struct AttentionPlan {
   AttentionOperand dq, dk, dv;
   // Of one query over keys in pieces (split_attention.h): how many there are and how long they are; o and lse then are
   // those of each piece. Or what joins them: q is absent, k are the pieces' lse, v their o.
-  int64_t pieces = 0, piece_keys = 0;
+  int64_t splits = 0, split_keys = 0;
   bool join = false;
   int cache = -1;  // where the query appends its own key and value (region/kv_append.h), the scatter that appends them;
                    // q is absent then

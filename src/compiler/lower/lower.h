@@ -7,7 +7,7 @@
 //   transposed  maps that read across: tiles transposed in registers
 //   dot     own matmul, for what no library takes
 //   attention softmax attention, forward and backward
-//   cumulative  an axis reduced up to each of its elements, one program a row, or a strip of rows that lie across
+//   cumulative  an axis reduced up to each of its elements, one program a row, or a panel of rows that lie across
 //   scatter updates in order onto a copy of the operand, programs split along the slice
 // Each class is a function of the group and of what its loads look like; the schedule is chosen from the strides alone,
 // so that it is the same everywhere.

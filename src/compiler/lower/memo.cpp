@@ -100,7 +100,7 @@ class PlanKey {
     h_.number(r.scale).number(r.causal).number(r.offset).number(r.mask).number(r.derivative);
     numbers(plan.batch);
     dim(plan.tq), dim(plan.tk);
-    h_.number(plan.width).number(plan.value_width).number(plan.pieces).number(plan.piece_keys).number(plan.join);
+    h_.number(plan.width).number(plan.value_width).number(plan.splits).number(plan.split_keys).number(plan.join);
     for (const AttentionOperand* x :
          {&plan.q, &plan.k, &plan.v, &plan.mask, &plan.o, &plan.lse, &plan.g, &plan.dq, &plan.dk, &plan.dv}) {
       node(x->node);

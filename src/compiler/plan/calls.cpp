@@ -36,7 +36,7 @@ bool StepMaker::call_library(int g) {
 
 bool StepMaker::call_attention(int g) {
   if (const AttentionPlan& plan = grouping_.groups[static_cast<size_t>(g)].attention;
-      plan.join || plan.pieces > 0 || plan.cache >= 0)
+      plan.join || plan.splits > 0 || plan.cache >= 0)
     return false;
   if (!policy_.libraries || !target::libraries_enabled()) return false;
   const std::optional<AttentionCall> call =

@@ -131,7 +131,7 @@ AttentionPlan plan_attention(const Ir& ir, const std::vector<Strides>& strides, 
     plan.o = result(0, true);
     return plan;
   }
-  if (!node.attrs->integers.empty()) plan.pieces = node.attrs->integers[1], plan.piece_keys = node.attrs->integers[2];
+  if (!node.attrs->integers.empty()) plan.splits = node.attrs->integers[1], plan.split_keys = node.attrs->integers[2];
   plan.cache = cache;
   if (cache >= 0) plan.q.dtype = ir[node.inputs[0]].type.dtype;
   else plan.q = operand(node.inputs[0], true);

@@ -263,17 +263,17 @@ int64_t most_kept_bytes(const target::Target& target) {
 /// where these are few.
 ColumnParts parts_of_columns(int64_t length, int64_t columns, const target::Target& target) {
   constexpr int64_t width = 128, most_blocks = 8, most_warps = 32, warps = 16, least_length = 32, few_of_warp = 8192,
-                    most_strips = 1024;
+                    most_panels = 1024;
   const int64_t processors = target.machine().processors, few = processors * 6 / 11;  // half of the SMs would idle
-  const int64_t most = std::min(most_blocks, target.machine().max_cluster), strips = (columns + width - 1) / width;
-  if (most < 2 || length * columns <= few_elements || columns < width / 2 || strips > most_strips) return {};
+  const int64_t most = std::min(most_blocks, target.machine().max_cluster), panels = (columns + width - 1) / width;
+  if (most < 2 || length * columns <= few_elements || columns < width / 2 || panels > most_panels) return {};
   int64_t blocks = 1;
-  while (2 * blocks <= most && 2 * blocks * strips <= processors) blocks *= 2;
-  int64_t parts = blocks * (blocks == most_blocks && blocks * strips <= few ? most_warps
-                            : strips >= 2 * processors                      ? warps / 2
+  while (2 * blocks <= most && 2 * blocks * panels <= processors) blocks *= 2;
+  int64_t parts = blocks * (blocks == most_blocks && blocks * panels <= few ? most_warps
+                            : panels >= 2 * processors                      ? warps / 2
                                                                             : warps);
   while (parts > 1 && length / parts < least_length) parts /= 2;
-  const bool enough = 2 * strips * parts >= processors * warps || length * columns <= strips * parts * few_of_warp;
+  const bool enough = 2 * panels * parts >= processors * warps || length * columns <= panels * parts * few_of_warp;
   return enough && parts > 1 ? ColumnParts{width, parts} : ColumnParts{};
 }
 

@@ -9,7 +9,7 @@ namespace weft::compiler {
 
 namespace {
 
-constexpr int64_t shortest_piece = 32, most_pieces = 64;
+constexpr int64_t least_split_keys = 32, most_splits = 64;
 
 /// Regions whose only wanted result is the first.
 std::vector<bool> candidates(const Ir& ir) {
@@ -22,7 +22,7 @@ std::vector<bool> candidates(const Ir& ir) {
     const bool only = std::none_of(ir.nodes.begin(), ir.nodes.end(), [&](const IrNode& m) {
       return m.output != 0 && is_attention(m) && call_key(m) == call_key(n);
     });
-    fits[static_cast<size_t>(id)] = n.output == 0 && only && (keys.end() - 2)->bound() >= 4 * shortest_piece;
+    fits[static_cast<size_t>(id)] = n.output == 0 && only && (keys.end() - 2)->bound() >= 4 * least_split_keys;
   }
   return fits;
 }
@@ -33,14 +33,14 @@ class Splitter : Rewriter {
 
   Ir run(const std::vector<bool>& fits) {
     return rewrite([&](int id, IrNode node) {
-      return fits[static_cast<size_t>(id)] ? in_pieces(std::move(node)) : add(std::move(node));
+      return fits[static_cast<size_t>(id)] ? split_over_keys(std::move(node)) : add(std::move(node));
     });
   }
 
  private:
-  int in_pieces(IrNode node) {
+  int split_over_keys(IrNode node) {
     const int64_t keys = (to_[node.inputs[1]].type.shape.end() - 2)->bound();
-    const int64_t length = std::max(shortest_piece, (keys + most_pieces * 16 - 1) / (most_pieces * 16) * 16),
+    const int64_t length = std::max(least_split_keys, (keys + most_splits * 16 - 1) / (most_splits * 16) * 16),
                   pieces = (keys + length - 1) / length;
     Shape o = node.type.shape, lse(o.begin(), o.end() - 1);
     o[o.size() - 2] = lse.back() = pieces;

@@ -13,7 +13,7 @@ namespace weft::kernel {
 
 namespace {
 
-constexpr int64_t chunk = 32, widest_strip = 256;
+constexpr int64_t chunk = 32, widest_panel = 256;
 
 class ScatterRoutine {
  public:
@@ -24,9 +24,9 @@ class ScatterRoutine {
     width_ = desc.outputs[0].extents[1];
     key_ = rows_ < 0xffff ? uint16 : uint32;
     sum_ = is_low_float(to_) ? float32 : to_;
-    strip_ =
-        std::min<int64_t>({static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(width_))), widest_strip, lanes});
-    strips_ = (width_ + strip_ - 1) / strip_;
+    panel_ =
+        std::min<int64_t>({static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(width_))), widest_panel, lanes});
+    panels_ = (width_ + panel_ - 1) / panel_;
     chunks_ = (count_ + chunk - 1) / chunk;
   }
 
@@ -37,8 +37,8 @@ class ScatterRoutine {
     launch(keys_kernel(), {0, keys}, (count_ + tile() - 1) / tile());
     const CallDesc sort{"sort", {{key_, {count_}}}, {{key_, {count_}}, {uint32, {count_}}}, {0}};
     add(sort_routine(sort, lanes_), {keys, sorted, positions});
-    launch(chunk_kernel(), {sorted, positions, 1, 2, parts}, chunks_ * strips_);
-    launch(runs_kernel(), {sorted, 2, parts}, chunks_ * strips_);
+    launch(chunk_kernel(), {sorted, positions, 1, 2, parts}, chunks_ * panels_);
+    launch(runs_kernel(), {sorted, 2, parts}, chunks_ * panels_);
     return std::move(out_);
   }
 
@@ -92,8 +92,8 @@ class ScatterRoutine {
     Value number, start, end, column, left;
   };
   Range range_of(Builder& b) const {
-    const Value pid = b.program_id(), c = b.scalar(ScalarOp::floordiv, {pid, b.index(strips_)}),
-                column = b.mul(b.scalar(ScalarOp::mod, {pid, b.index(strips_)}), b.index(strip_));
+    const Value pid = b.program_id(), c = b.scalar(ScalarOp::floordiv, {pid, b.index(panels_)}),
+                column = b.mul(b.scalar(ScalarOp::mod, {pid, b.index(panels_)}), b.index(panel_));
     const Value start = b.mul(c, b.index(chunk));
     return {c, start, b.min(b.add(start, b.index(chunk)), b.index(count_)), column, b.sub(b.index(width_), column)};
   }
@@ -104,7 +104,7 @@ class ScatterRoutine {
   void add_to_row(Builder& b, Ref rows, Value key, const Range& s, Value sum) const {
     b.when(b.lt(key, b.index(rows_)), [&] {
       const Value offset = b.add(b.mul(key, b.index(width_)), s.column),
-                  before = b.cast(b.load(rows, offset, {strip_}, {1}, {s.left}), sum_);
+                  before = b.cast(b.load(rows, offset, {panel_}, {1}, {s.left}), sum_);
       b.store(rows, b.cast(b.add(before, sum), to_), offset, {1}, {s.left});
     });
   }
@@ -115,12 +115,12 @@ class ScatterRoutine {
               updates = b.param("updates", from_, false), rows = b.param("rows", to_, true),
               kept = b.param("parts", sum_, true);
     const Range s = range_of(b);
-    const Value zero = b.constant(sum_, Number::of_real(0), {strip_});
+    const Value zero = b.constant(sum_, Number::of_real(0), {panel_});
     b.loop(s.start, s.end, b.index(1), {zero, s.start}, [&](Value j, const std::vector<Value>& carried) {
       const Value key = key_at(b, list, j), next = b.add(j, b.index(1)),
                   position = b.cast(b.load(where, j, {}, {}), int64);
       const Value row =
-          b.cast(b.load(updates, b.add(b.mul(position, b.index(width_)), s.column), {strip_}, {1}, {s.left}), sum_);
+          b.cast(b.load(updates, b.add(b.mul(position, b.index(width_)), s.column), {panel_}, {1}, {s.left}), sum_);
       const Value sum = b.add(carried[0], row), run_start = carried[1];
       const Value ends = b.scalar(ScalarOp::bit_or, {b.scalar(ScalarOp::le, {b.index(count_), next}),
                                                      none(b, equal(b, key_at(b, list, next), key))});
@@ -132,7 +132,7 @@ class ScatterRoutine {
       b.when(both(b, both(b, done, none(b, from_before)), none(b, ends)),
              [&] { b.store(kept, sum, part_offset(b, s.number, 1, s.column), {1}, {s.left}); });
       b.when(both(b, both(b, done, none(b, from_before)), ends), [&] { add_to_row(b, rows, key, s, sum); });
-      return std::vector<Value>{b.select(b.broadcast(done, {strip_}), zero, sum), b.select(done, next, run_start)};
+      return std::vector<Value>{b.select(b.broadcast(done, {panel_}), zero, sum), b.select(done, next, run_start)};
     });
     return b.finish();
   }
@@ -159,11 +159,11 @@ class ScatterRoutine {
                                              b.select(both(b, open, none(b, same)), middle, range[1])};
                  });
       const Value last = b.scalar(ScalarOp::floordiv, {b.sub(found[0], b.index(1)), b.index(chunk)});
-      const Value first = b.load(kept, part_offset(b, s.number, 1, s.column), {strip_}, {1}, {s.left});
+      const Value first = b.load(kept, part_offset(b, s.number, 1, s.column), {panel_}, {1}, {s.left});
       const auto sum = b.loop(b.add(s.number, b.index(1)), b.add(last, b.index(1)), b.index(1), {first},
                               [&](Value c, const std::vector<Value>& carried) {
                                 return std::vector<Value>{b.add(
-                                    carried[0], b.load(kept, part_offset(b, c, 0, s.column), {strip_}, {1}, {s.left}))};
+                                    carried[0], b.load(kept, part_offset(b, c, 0, s.column), {panel_}, {1}, {s.left}))};
                               });
       add_to_row(b, rows, key, s, sum[0]);
     });
@@ -172,7 +172,7 @@ class ScatterRoutine {
 
   int64_t lanes_;
   Dtype ids_, from_, to_, key_ = uint32, sum_ = float32;
-  int64_t count_ = 0, rows_ = 0, width_ = 0, strip_ = 1, strips_ = 1, chunks_ = 0;
+  int64_t count_ = 0, rows_ = 0, width_ = 0, panel_ = 1, panels_ = 1, chunks_ = 0;
   Routine out_;
 };
 

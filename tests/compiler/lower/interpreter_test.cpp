@@ -162,7 +162,7 @@ TEST_CASE("maps that read across the lines of an operand") {
   }
 }
 
-TEST_CASE("column reductions over much data go through strips") {
+TEST_CASE("column reductions over much data go through panels") {
   std::mt19937_64 engine(8);
   for (const auto& [rows, columns] : {std::pair<int64_t, int64_t>{257, 2056}, {515, 1100}}) {
     const Value x = parameter({{rows, columns}, float32}), w = parameter({{columns}, float32});

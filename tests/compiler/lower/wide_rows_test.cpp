@@ -126,6 +126,6 @@ TEST_CASE("wide columns are summed in parts enough for all multiprocessors, what
     return build({Graph{{x}, {sum(cast(x, float32), {0, 1})}}, {}, {}}, many)->print("plan");
   };
   CHECK(parts({32, 1024, 5120}).find("grid 2560\n") !=
-        std::string::npos);  // 64 parts of 40 strips: some 51 would do, and 32 is their largest divisor up to there
+        std::string::npos);  // 64 parts of 40 panels: some 51 would do, and 32 is their largest divisor up to there
   CHECK(parts({32, 1024, 6400}).find("grid 1600\n") != std::string::npos);
 }

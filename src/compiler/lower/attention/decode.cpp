@@ -295,7 +295,7 @@ Lowered AttentionRow::run() {
   for (const AttentionOperand* x : {&plan_.q, &plan_.k, &plan_.v, &plan_.mask}) declare(*x, false);
   if (cache_ >= 0)
     for (const int node : group_.reads) emit_.param(node, false);
-  const int64_t pieces = std::max<int64_t>(1, plan_.pieces);
+  const int64_t pieces = std::max<int64_t>(1, plan_.splits);
   Value piece = no_value;
   const Value batch = batch_index(pieces, piece);
   q_ = matrix(plan_.q, batch), k_ = matrix(plan_.k, batch), v_ = matrix(plan_.v, batch);
@@ -321,15 +321,15 @@ Lowered AttentionRow::run() {
     if (cache_ >= 0) own = [this, batch, seen] { compute_appended(batch, seen); };
     count = b_.min(count, cache_ >= 0 ? b_.sub(seen, b_.index(1)) : seen);  // that lie in memory
   }
-  if (plan_.pieces == 0) {
+  if (plan_.splits == 0) {
     share_head(count, iterations_for_head(), own);
     return emit_.finish(batches(), work);
   }
   o_.base = b_.add(o_.base, b_.mul(piece, b_.index(o_.row)));
   lse_.base = b_.add(lse_.base, b_.mul(piece, b_.index(lse_.row)));
-  const Value first = b_.mul(piece, b_.index(plan_.piece_keys));
+  const Value first = b_.mul(piece, b_.index(plan_.split_keys));
   b_.when(b_.lt(first, count),
-          [&] { finish(walk(first, b_.min(count, b_.add(first, b_.index(plan_.piece_keys))), rows_)); });
+          [&] { finish(walk(first, b_.min(count, b_.add(first, b_.index(plan_.split_keys))), rows_)); });
   b_.when(b_.scalar(ScalarOp::le, {count, first}), [&] { finish_nothing(); });
   return emit_.finish(batches() * pieces, work);
 }

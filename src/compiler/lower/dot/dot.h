@@ -6,7 +6,7 @@
 //   rows     lanes along M (A's columns are contiguous): the same with the roles of A and B exchanged, C stored
 //            transposed
 //   shared   for blocks of threads: a square tile of C, pieces of K in shared memory
-//   matmul   for tensor cores: one instruction makes the tile in scratch, strips of it are finished and stored
+//   matmul   for tensor cores: one instruction makes the tile in scratch, panels of it are finished and stored
 //            (lower/dot/matmul.cpp)
 //   inner    lanes along K (both contiguous in K): partial sums, added up by a tree at the end
 #include <string>

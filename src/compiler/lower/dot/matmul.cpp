@@ -1,5 +1,5 @@
 // Products for tensor cores: a program makes a tile of C with one instruction (kernel::Op::matmul), which reads both
-// operands from memory whatever their strides, and leaves the sums in scratch. Then it takes strips of the tile, adds
+// operands from memory whatever their strides, and leaves the sums in scratch. Then it takes panels of the tile, adds
 // bias and residual, applies the activation and stores. Sums are float32; their order is the target's, so that the bits
 // are those of every run, but not those of the other forms.
 #include <algorithm>
@@ -83,12 +83,12 @@ void DotLowering::matmul_form(bool exchanged) {
   const kernel::Ref sums = b_.local(float32, bm * pitch);
   b_.matmul(sums, bm, bn, pitch, side(left, r0, row_limit), side(right, c0, column_limit), k_, schedule);
 
-  const int64_t threads = 32 * bm * bn / (schedule.rows * schedule.columns), strip = std::min(bm, 32 * threads / bn);
+  const int64_t threads = 32 * bm * bn / (schedule.rows * schedule.columns), panel = std::min(bm, 32 * threads / bn);
   const std::vector<int64_t> strides =
       exchanged ? std::vector<int64_t>{d_.c_n, d_.c_m} : std::vector<int64_t>{d_.c_m, d_.c_n};
   const Value last = row_limit == no_value ? b_.index(bm) : b_.min(b_.index(bm), row_limit);
-  b_.loop(b_.index(0), last, b_.index(strip), {}, [&](Value at, const std::vector<Value>&) {
-    const Value c = b_.load(sums, b_.mul(at, b_.index(pitch)), {strip, bn}, {pitch, 1}), row = b_.add(r0, at);
+  b_.loop(b_.index(0), last, b_.index(panel), {}, [&](Value at, const std::vector<Value>&) {
+    const Value c = b_.load(sums, b_.mul(at, b_.index(pitch)), {panel, bn}, {pitch, 1}), row = b_.add(r0, at);
     const Value limit = row_limit == no_value ? no_value : b_.sub(row_limit, at);
     store(c, exchanged ? c0 : row, exchanged ? row : c0, strides, {limit, column_limit}, exchanged);
     return std::vector<Value>{};

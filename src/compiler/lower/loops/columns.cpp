@@ -1,6 +1,6 @@
-// Column reductions over much data. A program has a strip of columns, as many as make a run of memory that is read at
+// Column reductions over much data. A program has a panel of columns, as many as make a run of memory that is read at
 // full speed, and goes through the rows a few at a time; the sums of its columns wait in scratch. The sum of a column
-// has the same order in a strip of any width. With clusters, many warps share a strip.
+// has the same order in a panel of any width. With clusters, many warps share a panel.
 #include <algorithm>
 #include <bit>
 #include <functional>
@@ -20,9 +20,9 @@ constexpr int64_t bytes_in_flight = 4 << 10;  // that a warp has under way: 32 r
 
 }  // namespace
 
-/// Columns of a strip, or 0 where one tile of columns at a time does as well: the data fits into a cache, or the group
+/// Columns of a panel, or 0 where one tile of columns at a time does as well: the data fits into a cache, or the group
 /// does more than reduce.
-int64_t RowLowering::strip() const {
+int64_t RowLowering::panel() const {
   if (cx_.target.machine().simt || schedule_.kind != RowClass::column || passes_ != 1 || !is_static(group_.domain))
     return 0;
   if (schedule_.lane_extent * extent_of(serial_) < int64_t{1} << 19 || extent_of(serial_) < 4 * rows_at_once) return 0;
@@ -34,7 +34,7 @@ int64_t RowLowering::strip() const {
   return width > schedule_.width ? width : 0;
 }
 
-void RowLowering::strip_passes(int64_t width) {
+void RowLowering::panel_passes(int64_t width) {
   kernel::Builder& b = emit_.builder();
   const int64_t tile = schedule_.width, count = extent_of(serial_), whole_rows = count / rows_at_once * rows_at_once;
   for (int node : group_.reads) emit_.param(node, false);  // all of them come before the scratch
@@ -45,7 +45,7 @@ void RowLowering::strip_passes(int64_t width) {
   Value left = b.sub(b.index(schedule_.lane_extent), first_lane_);
   Value end = schedule_.lane_extent % width == 0 ? b.index(width) : b.min(left, b.index(width));
 
-  auto tiles = [&](const std::function<void(Value, std::vector<Value>)>& body) {  // body(position in the strip, sums)
+  auto tiles = [&](const std::function<void(Value, std::vector<Value>)>& body) {  // body(position in the panel, sums)
     b.loop(b.index(0), end, b.index(tile), {}, [&](Value at, const std::vector<Value>&) {
       emit_.push_scope();
       emit_.bind_lanes(lane_, b.add(first_lane_, at), tile, even ? no_value : b.sub(left, at));

@@ -100,7 +100,7 @@ Lowered RowLowering::run() {
   kernel::Builder& b = emit_.builder();
 
   dynamic_extent_ = schedule_.dynamic;
-  if (int64_t wide = strip(); wide > 0) schedule_.block = wide;
+  if (int64_t wide = panel(); wide > 0) schedule_.block = wide;
   blocks_ = schedule_.kind == RowClass::row ? 1 : (schedule_.lane_extent + schedule_.block - 1) / schedule_.block;
   grid_ = extent_of(outer_) * blocks_;
   if (group_.has_columns()) {
@@ -142,10 +142,10 @@ Lowered RowLowering::run() {
 }
 
 /// Lanes of a row are added up by a tree as wide as a tile; columns have one order in tiles of any width, and another
-/// one in strips.
+/// one in panels.
 int64_t RowLowering::reduction_order() const {
   if (!group_.has_reduction()) return 0;
-  if (schedule_.kind == RowClass::column) return strip() > 0 ? -2 : schedule_.cluster > 1 ? -1 - schedule_.cluster : -1;
+  if (schedule_.kind == RowClass::column) return panel() > 0 ? -2 : schedule_.cluster > 1 ? -1 - schedule_.cluster : -1;
   return schedule_.width * schedule_.cluster;
 }
 
@@ -186,7 +186,7 @@ void RowLowering::passes() {
   kernel::Builder& b = emit_.builder();
   int64_t width = schedule_.width;
   bool whole = is_static(lanes_) && schedule_.lane_extent % width == 0;
-  if (strip() > 0) return strip_passes(schedule_.block);
+  if (panel() > 0) return panel_passes(schedule_.block);
   if (one_tile()) emit_.bind_lanes(lane_, first_lane_, width, whole ? no_value : b.sub(lane_count(), first_lane_));
   load_early();
   ask_for_row();

@@ -115,9 +115,9 @@ class RowLowering {
   std::vector<kernel::Value> fetch(const Reads& reads, kernel::Value row);
   void prefetch_after(const Reads& reads, kernel::Value row);
 
-  // lower/loops/columns.cpp: columns in strips that are as wide as memory likes
-  int64_t strip() const;
-  void strip_passes(int64_t width);
+  // lower/loops/columns.cpp: columns in panels that are as wide as memory likes
+  int64_t panel() const;
+  void panel_passes(int64_t width);
   size_t unroll_of_columns();
   std::vector<kernel::Value> part_of_columns(kernel::Value part, int64_t count);
   void columns_by_warps();

@@ -1,5 +1,5 @@
 // The scatter class, for assign as well, which is one update at a position that is known. Updates are applied in order
-// by every program, each to its own strip of the slice, so that repeated indices need no atomics and the sums have the
+// by every program, each to its own panel of the slice, so that repeated indices need no atomics and the sums have the
 // same bits for any number of threads.
 #include <algorithm>
 #include <bit>
@@ -21,7 +21,7 @@ namespace {
 // Indices that a program looks at at once for positions of its own, and then again for where among them.
 constexpr int64_t looked_at = 64, looked_closer_at = 8;
 
-struct Strip {
+struct Panel {
   std::vector<Expr> slice;  // index into the slice
   Expr lane, outer;
   int64_t width = 1, blocks = 1, outer_extent = 1, lane_extent = 1;
@@ -29,8 +29,8 @@ struct Strip {
 
 /// Lanes run over the trailing axes of the slice that lie together in the result, or over the last one if it has a
 /// stride.
-Strip strip_of(ix::Context& icx, const Shape& sizes, const Strides& strides, int64_t lanes) {
-  Strip strip;
+Panel panel_of(ix::Context& icx, const Shape& sizes, const Strides& strides, int64_t lanes) {
+  Panel panel;
   size_t cut = sizes.size();
   int64_t expected = 1;
   while (cut > 0 && (sizes[cut - 1] == 1 || strides[cut - 1] == expected)) {
@@ -40,19 +40,19 @@ Strip strip_of(ix::Context& icx, const Shape& sizes, const Strides& strides, int
   if (expected == 1 && cut > 0) --cut;
   std::vector<int64_t> all = bounds(sizes), outer(all.begin(), all.begin() + static_cast<std::ptrdiff_t>(cut)),
                        inner(all.begin() + static_cast<std::ptrdiff_t>(cut), all.end());
-  for (int64_t n : outer) strip.outer_extent *= n;
-  for (int64_t n : inner) strip.lane_extent *= n;
-  strip.outer = icx.variable("o", 0, std::max<int64_t>(0, strip.outer_extent - 1));
-  strip.lane = icx.variable("x", 0, std::max<int64_t>(0, strip.lane_extent - 1));
-  std::vector<int64_t> flat_outer{strip.outer_extent}, flat_inner{strip.lane_extent};
-  if (!outer.empty()) strip.slice = ix::reindex_reshape(icx, std::span<const Expr>(&strip.outer, 1), outer, flat_outer);
+  for (int64_t n : outer) panel.outer_extent *= n;
+  for (int64_t n : inner) panel.lane_extent *= n;
+  panel.outer = icx.variable("o", 0, std::max<int64_t>(0, panel.outer_extent - 1));
+  panel.lane = icx.variable("x", 0, std::max<int64_t>(0, panel.lane_extent - 1));
+  std::vector<int64_t> flat_outer{panel.outer_extent}, flat_inner{panel.lane_extent};
+  if (!outer.empty()) panel.slice = ix::reindex_reshape(icx, std::span<const Expr>(&panel.outer, 1), outer, flat_outer);
   if (!inner.empty()) {
-    auto tail = ix::reindex_reshape(icx, std::span<const Expr>(&strip.lane, 1), inner, flat_inner);
-    strip.slice.insert(strip.slice.end(), tail.begin(), tail.end());
+    auto tail = ix::reindex_reshape(icx, std::span<const Expr>(&panel.lane, 1), inner, flat_inner);
+    panel.slice.insert(panel.slice.end(), tail.begin(), tail.end());
   }
-  while (strip.width < std::min<int64_t>(lanes * 2, strip.lane_extent)) strip.width *= 2;
-  strip.blocks = (strip.lane_extent + strip.width - 1) / strip.width;
-  return strip;
+  while (panel.width < std::min<int64_t>(lanes * 2, panel.lane_extent)) panel.width *= 2;
+  panel.blocks = (panel.lane_extent + panel.width - 1) / panel.width;
+  return panel;
 }
 
 class ScatterLowering {
@@ -71,8 +71,8 @@ class ScatterLowering {
     ix::Context& icx = *group_.cx;
     Strides strides = cx_.grouping.strides[static_cast<size_t>(node_)];
     for (size_t k = 0; k < n_.attrs->step.size(); ++k) strides[k] *= n_.attrs->step[k];
-    Strip strip =
-        strip_of(icx, sizes, strides, cx_.target.machine().wants_many_programs() ? 64 : cx_.target.machine().lanes(4));
+    Panel panel =
+        panel_of(icx, sizes, strides, cx_.target.machine().wants_many_programs() ? 64 : cx_.target.machine().lanes(4));
     Value pid = b_.program_id();
     const int64_t owners = owners_for(points);
     if (owners > 1) {
@@ -80,10 +80,10 @@ class ScatterLowering {
       pid = b_.scalar(ScalarOp::floordiv, {pid, b_.index(owners)});
       last_owner_ = b_.index(owners - 1);
     }
-    emit_.bind(strip.outer, b_.scalar(ScalarOp::floordiv, {pid, b_.index(strip.blocks)}));
-    Value first = b_.mul(b_.scalar(ScalarOp::mod, {pid, b_.index(strip.blocks)}), b_.index(strip.width));
-    bool whole = strip.lane_extent % strip.width == 0;
-    emit_.bind_lanes(strip.lane, first, strip.width, whole ? no_value : b_.sub(b_.index(strip.lane_extent), first));
+    emit_.bind(panel.outer, b_.scalar(ScalarOp::floordiv, {pid, b_.index(panel.blocks)}));
+    Value first = b_.mul(b_.scalar(ScalarOp::mod, {pid, b_.index(panel.blocks)}), b_.index(panel.width));
+    bool whole = panel.lane_extent % panel.width == 0;
+    emit_.bind_lanes(panel.lane, first, panel.width, whole ? no_value : b_.sub(b_.index(panel.lane_extent), first));
 
     int64_t count = volume(points);
     Expr point = icx.variable("i", 0, std::max<int64_t>(0, count - 1));
@@ -95,7 +95,7 @@ class ScatterLowering {
       b_.loop(from, end, b_.index(1), {}, [&](Value i, const std::vector<Value>&) {
         emit_.push_scope();
         emit_.bind(point, i);
-        apply(points, at, strip);
+        apply(points, at, panel);
         emit_.pop_scope();
         return std::vector<Value>{};
       });
@@ -108,15 +108,15 @@ class ScatterLowering {
                             const std::function<void(Value, Value)>& found) {
         b_.loop(from, to, b_.index(count_at_once), {}, [&](Value i, const std::vector<Value>&) {
           const Value some = any_own(point, at, i, to, count_at_once);
-          emit_.bind_lanes(strip.lane, first, strip.width,
-                           whole ? no_value : b_.sub(b_.index(strip.lane_extent), first));
+          emit_.bind_lanes(panel.lane, first, panel.width,
+                           whole ? no_value : b_.sub(b_.index(panel.lane_extent), first));
           b_.when(some, [&] { found(i, b_.min(to, b_.add(i, b_.index(count_at_once)))); });
           return std::vector<Value>{};
         });
       };
       look(b_.index(0), end, looked_at, [&](Value from, Value to) { look(from, to, looked_closer_at, each_point); });
     }
-    int64_t grid = strip.blocks * strip.outer_extent * owners;
+    int64_t grid = panel.blocks * panel.outer_extent * owners;
     return emit_.finish(grid, 8.0 * static_cast<double>(volume(updates.shape)));
   }
 
@@ -154,10 +154,10 @@ class ScatterLowering {
     return b_.mul(emit_.extent(points[0]), b_.index(count / points[0].bound()));
   }
 
-  /// One point: its address from the indices (a negative one counts from the end), then the strip of its slice, if it
+  /// One point: its address from the indices (a negative one counts from the end), then the panel of its slice, if it
   /// lies inside.
-  void apply(const Shape& points, const std::vector<Expr>& at, const Strip& strip) {
-    std::vector<Expr> where = strip.slice;
+  void apply(const Shape& points, const std::vector<Expr>& at, const Panel& panel) {
+    std::vector<Expr> where = panel.slice;
     for (size_t k = 0; k < n_.attrs->start.size(); ++k) where[k] = where[k] * n_.attrs->step[k] + n_.attrs->start[k];
     Value inside = b_.constant(bool_, Number::of_int(1));
     for (size_t k = 1; k < points.size(); ++k)
@@ -185,7 +185,7 @@ class ScatterLowering {
     b_.when(inside, [&] {
       emit_.push_scope();
       std::vector<Expr> from = at;
-      from.insert(from.end(), strip.slice.begin(), strip.slice.end());
+      from.insert(from.end(), panel.slice.begin(), panel.slice.end());
       Value v = emit_.value(n_.inputs.back(), from);
       if (n_.attrs->mode != graph::ScatterMode::set)
         v = b_.scalar(graph::combine(n_.attrs->mode), {emit_.load_result(node_, where), v});

@@ -1,6 +1,6 @@
-// Maps that read along one axis and write along another. A program has a strip of the result: a block of columns,
+// Maps that read along one axis and write along another. A program has a panel of the result: a block of columns,
 // through many rows. Where an operand lies across, a tile of it is read along its own lines, transposed in registers
-// and put into scratch, from which the rows are computed like those of any map. Reads run on for a strip's length, so
+// and put into scratch, from which the rows are computed like those of any map. Reads run on for a panel's length, so
 // that the hardware fetches ahead; a row of the block is two cache lines. Where many threads compute, a program is one
 // tile with two axes, as wide as a cache line on both sides: what lies across is transposed as a whole.
 #include <algorithm>
@@ -20,7 +20,7 @@ using kernel::Value;
 
 namespace {
 
-constexpr int64_t line_bytes = 64, strip_bytes = 4096;
+constexpr int64_t line_bytes = 64, panel_bytes = 4096;
 constexpr int64_t least_extent = 16;  // of both axes
 constexpr int64_t least_points = 4096;
 constexpr int64_t enough_tiles = 256;  // for every multiprocessor to have two of them
@@ -62,7 +62,7 @@ class TransposedLowering {
   std::vector<Across> across_;
   DomainVariable u_, v_;
   std::vector<DomainVariable> outer_;
-  int64_t rows_ = 1, width_ = 1, strip_ = 1;  // of a tile; and how many rows a program goes through
+  int64_t rows_ = 1, width_ = 1, panel_ = 1;  // of a tile; and how many rows a program goes through
   int64_t pitch_ = 1;                         // between the rows of a tile in scratch
   int64_t grid_ = 1;
   bool plane_ = false;
@@ -165,10 +165,10 @@ void TransposedLowering::choose_sizes() {
   for (const Across& a : across_) least = std::min<int64_t>(least, cx_.ir[a.node].type.dtype.size());
   for (const Root& root : group_.roots) widest = std::max<int64_t>(widest, cx_.ir[root.node].type.dtype.size());
   if (cx_.target.machine().transposes_in_shared_memory()) {
-    rows_ = width_ = strip_ = 32;
-    if (plane_ && widest <= 4 && tiles(64) >= enough_tiles) rows_ = width_ = strip_ = 64;
+    rows_ = width_ = panel_ = 32;
+    if (plane_ && widest <= 4 && tiles(64) >= enough_tiles) rows_ = width_ = panel_ = 64;
     if (plane_ && least == 2 && widest == 2 && group_.reads.size() == 1 && tiles(128) >= enough_tiles)
-      rows_ = width_ = strip_ = 128;
+      rows_ = width_ = panel_ = 128;
     pitch_ = width_ + 1;  // odd, so that lanes that transpose a line write to different banks
     grid_ = tiles(width_);
     return;
@@ -177,15 +177,15 @@ void TransposedLowering::choose_sizes() {
   width_ = std::min<int64_t>(64, 2 * line_bytes / widest);
   while (width_ / 2 >= v_.extent.bound()) width_ /= 2;
   pitch_ = width_;
-  strip_ = std::max(rows_, strip_bytes / least);
+  panel_ = std::max(rows_, panel_bytes / least);
   const int64_t blocks = (v_.extent.bound() + width_ - 1) / width_;
   int64_t others = 1;
   for (const DomainVariable& d : outer_) others *= d.extent.bound();
-  while (strip_ > rows_ && others * blocks * (u_.extent.bound() / strip_) < 16) strip_ /= 2;
-  grid_ = others * blocks * ((u_.extent.bound() + strip_ - 1) / strip_);
+  while (panel_ > rows_ && others * blocks * (u_.extent.bound() / panel_) < 16) panel_ /= 2;
+  grid_ = others * blocks * ((u_.extent.bound() + panel_ - 1) / panel_);
 }
 
-/// Program id → outer axes, strip of rows, block of columns.
+/// Program id → outer axes, panel of rows, block of columns.
 void TransposedLowering::bind_programs() {
   kernel::Builder& b = emit_.builder();
   Value rest = b.program_id();
@@ -194,15 +194,15 @@ void TransposedLowering::bind_programs() {
     rest = b.scalar(ScalarOp::floordiv, {rest, count});
     return d;
   };
-  const int64_t u = u_.extent.bound(), v = v_.extent.bound(), strips = (u + strip_ - 1) / strip_;
+  const int64_t u = u_.extent.bound(), v = v_.extent.bound(), panels = (u + panel_ - 1) / panel_;
   // Tiles run along what is read for a while, then along what is written, so that both go through memory in long
   // pieces.
   int64_t beside = 1;
   for (int64_t n = 2; plane_ && n <= most_beside; ++n)
-    if (strips % n == 0) beside = n;
+    if (panels % n == 0) beside = n;
   const Value within = digit(beside);
   first_lane_ = b.mul(digit((v + width_ - 1) / width_), b.index(width_));
-  first_row_ = b.mul(b.add(b.mul(digit(strips / beside), b.index(beside)), within), b.index(strip_));
+  first_row_ = b.mul(b.add(b.mul(digit(panels / beside), b.index(beside)), within), b.index(panel_));
   for (size_t k = outer_.size(); k-- > 0;) emit_.bind(outer_[k].var, digit(outer_[k].extent.bound()));
   if (v % width_) lane_limit_ = b.sub(b.index(v), first_lane_);
   if (u % rows_) row_limit_ = b.sub(b.index(u), first_row_);
@@ -324,7 +324,7 @@ std::optional<Lowered> TransposedLowering::run() {
   }
   for (Across& a : across_) a.scratch = b.local(cx_.ir[a.node].type.dtype, rows_ * pitch_);
   bind_programs();
-  Value extent = b.index(u_.extent.bound()), end = b.min(extent, b.add(first_row_, b.index(strip_)));
+  Value extent = b.index(u_.extent.bound()), end = b.min(extent, b.add(first_row_, b.index(panel_)));
   b.loop(first_row_, end, b.index(rows_), {}, [&](Value u, const std::vector<Value>&) {
     emit_.push_scope();
     stage(u);

@@ -58,7 +58,7 @@ Rows Renderer::transpose(const Rows& in) {
     Rows block;
     for (int64_t r = 0; r < side; ++r)
       block.push_back(m <= n ? ir_.slice(in[static_cast<size_t>(r)], at, side) : in[static_cast<size_t>(at + r)]);
-    transpose_square(block);
+    transpose_register_tile(block);
     squares.push_back(std::move(block));
   }
   if (m <= n) {
@@ -75,7 +75,7 @@ Rows Renderer::transpose(const Rows& in) {
 
 // Eklundh's transposition: blocks beside the diagonal are exchanged, of side 1, 2, 4 …: only the first of them moves
 // single elements, and 16-bit ones do so by shifts, which are cheaper than permutations of words.
-void Renderer::transpose_square(Rows& rows) {
+void Renderer::transpose_register_tile(Rows& rows) {
   const int64_t n = static_cast<int64_t>(rows.size());
   const bool words = ir_.element(rows[0]) == ir_.i16 && n >= 4;
   const IrType element = LLVMTypeOf(rows[0]);

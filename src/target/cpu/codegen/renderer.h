@@ -69,7 +69,7 @@ class Renderer {
   void exchange_lanes(const kernel::Inst& inst);
   void dot(const kernel::Inst& inst);
   Rows transpose(const Rows& rows);
-  void transpose_square(Rows& rows);
+  void transpose_register_tile(Rows& rows);
 
   // render_memory.cpp
   struct Guard {              // which lanes of a row exist

@@ -21,7 +21,7 @@ constexpr int64_t most_kept_bytes = 20 << 10;   // by a warp: 160 registers a th
 constexpr int most_blocks_together = 8;         // in a cluster, on every device that has them
 
 /// Of a block, that take an iteration each.
-int warps_of_lines(int iterations) { return iterations >= 256 ? 32 : 16; }
+int warps_of_rows(int iterations) { return iterations >= 256 ? 32 : 16; }
 
 /// Of a parallel loop: the constant that ends it stands in the block before it.
 int iterations_of(const Block& block, const kernel::Inst& loop) {
@@ -78,12 +78,13 @@ void Renderer::distribute_iterations() {
   if (!planes_ || parallel_loops_ != 1) return;
   const auto loop = std::find_if(kernel_.body.insts.begin(), kernel_.body.insts.end(),
                                  [](const kernel::Inst& i) { return i.op == Op::loop && i.parallel; });
-  left_lines_ = lines_of_iterations(*loop, cluster_);
-  if (!left_lines_.empty()) {
+  partial_rows_ = rows_of_iterations(*loop, cluster_);
+  if (!partial_rows_.empty()) {
     for (const kernel::Inst& i : kernel_.body.insts)
-      if (i.op == Op::load && left_lines_.contains(i.ref)) line_loads_[i.results[0]] = i.ref;
-      else if (i.op == Op::reduce && line_loads_.contains(i.args[0])) line_folds_[line_loads_[i.args[0]]] = i.reducer;
-    iterations_ = std::min(cluster_, warps_of_lines(cluster_));
+      if (i.op == Op::load && partial_rows_.contains(i.ref)) partial_row_loads_[i.results[0]] = i.ref;
+      else if (i.op == Op::reduce && partial_row_loads_.contains(i.args[0]))
+        row_reducers_[partial_row_loads_[i.args[0]]] = i.reducer;
+    iterations_ = std::min(cluster_, warps_of_rows(cluster_));
     check(cluster_ % iterations_ == 0, "cuda render", "the iterations of a parallel loop cannot be distributed evenly");
     cluster_ /= iterations_;
     return;
@@ -117,16 +118,16 @@ int Renderer::vec_of_long_rows() const {
 /// loads under way. Of kernels that walk rows: their grid is made for as many programs at once as fit with all the
 /// registers that a thread can have, or half of them where rows are long.
 int Renderer::min_blocks() const {
-  if (!left_lines_.empty()) return std::max(1, most_threads / threads_);
+  if (!partial_rows_.empty()) return std::max(1, most_threads / threads_);
   return walks() && threads_ > 32 ? std::max(1, (walks_long_rows() ? 512 : 256) / threads_) : 0;
 }
 
 void Renderer::choose_threads() {
   vec_ = std::clamp(16 / std::max(1, narrowest_), 1, 8);
   if (walks_long_rows()) vec_ = std::min(vec_, vec_of_long_rows());
-  find_squares();
-  if (square_ > 0) {
-    threads_ = static_cast<int>(square_tile_[0] * square_tile_[1] / (square_ * square_));
+  find_register_tiles();
+  if (tile_side_ > 0) {
+    threads_ = static_cast<int>(transposed_tile_[0] * transposed_tile_[1] / (tile_side_ * tile_side_));
     return;
   }
   if (iterations_ > 1) {

@@ -11,7 +11,7 @@ int Layout::registers() const {
 }
 
 std::string Layout::element(const std::string& r) const {
-  if (squares) return "(" + r + ")";
+  if (register_tiles) return "(" + r + ")";
   if (repeated())
     return size == 1                  ? "0"
            : (size & (size - 1)) == 0 ? fmt::format("(t & {})", size - 1)

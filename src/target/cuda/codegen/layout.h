@@ -11,8 +11,8 @@ struct Layout {
   int64_t size = 1;
   int threads = 32;
   int vec = 1;
-  bool squares = false;  // a thread has squares of a tile with two axes (codegen/render_transposed.cpp), and knows its
-                         // positions by registers alone
+  bool register_tiles = false;  // a thread has squares of a tile with two axes (codegen/render_transposed.cpp), and
+                                // knows its positions by registers alone
   int registers() const;
   bool repeated() const { return size < threads; }
   /// Are there registers without an element?

@@ -30,7 +30,7 @@ Renderer::Renderer(const kernel::Kernel& kernel, const Variant& variant, const F
   for (const kernel::Local& local : kernel.locals) {
     local_offsets_.push_back(local_bytes_);
     const auto ref = static_cast<Ref>(kernel.params.size() + local_offsets_.size() - 1);
-    const int64_t elements = left_lines_.contains(ref)         ? line_elements(ref)
+    const int64_t elements = partial_rows_.contains(ref)       ? row_elements(ref)
                              : cluster_ > 1 && local.share > 0 ? local.share
                                                                : local.elements;
     const auto ring = rings_.find(ref);
@@ -122,7 +122,7 @@ void Renderer::block(const Block& block) {
         std::span(insts).subspan(k, merged_reductions(std::span(insts).subspan(k)));
     k += here.size();
     if (!arrived_ && !distributed(i) && waits_for_memory(i)) arrive();
-    if (here.size() > 1) reduce_lines(here);
+    if (here.size() > 1) reduce_warps_to_rows(here);
     else if (i.op != Op::yield) inst(i);
   }
 }
@@ -269,19 +269,19 @@ void Renderer::parallel(const Inst& i) {
   if (first)
     add(fmt::format("const i64 rank = {};", iterations_ == 1 ? "cluster_rank()"
                                             : cluster_ == 1  ? "t >> 5"
-                                            : !left_lines_.empty()
+                                            : !partial_rows_.empty()
                                                 ? fmt::format("cluster_rank() + (t >> 5) * {}", cluster_)
                                                 : fmt::format("cluster_rank() * {} + (t >> 5)", iterations_)));
-  if (first && cluster_ > 1 && local_bytes_ > 0 && left_lines_.empty()) add("cluster_wait();");
+  if (first && cluster_ > 1 && local_bytes_ > 0 && partial_rows_.empty()) add("cluster_wait();");
   name(body.arguments[0], "rank");
   iteration_ = last ? Iteration::last : Iteration::before_others;
   if (iterations_ == 1) block(body);
   else by_warps(body);
   iteration_ = Iteration::none;
   const bool ends = last && &i + 2 == kernel_.body.insts.data() + kernel_.body.insts.size();  // but for the yield
-  if (!left_lines_.empty()) gather_lines();
+  if (!partial_rows_.empty()) gather_rows();
   else if (!ends) add("cluster_arrive(), cluster_wait();");
-  if (last && !ends && left_lines_.empty()) add("if (cluster_rank() != 0) return;");
+  if (last && !ends && partial_rows_.empty()) add("if (cluster_rank() != 0) return;");
   dirty_.clear(), read_.clear();
 }
 
@@ -529,7 +529,7 @@ Rendered Renderer::run(const std::string& symbol) {
   text += signature(symbol);
   if (local_bytes_ > 0) text += fmt::format("  u8* const locals = shared + {};\n", exchange_bytes_);
   if (cluster_ > 1 && local_bytes_ > 0) text += "  cluster_begin();\n";
-  if (square_ > 0) text += square_origin();
+  if (tile_side_ > 0) text += register_tile_origin();
   text += body_ + "}\n" + entry(symbol) + "#undef SYNC\n";
   return {text, symbol, threads_ * programs_, programs_, (exchange_bytes_ + local_bytes_) * programs_, cluster_};
 }

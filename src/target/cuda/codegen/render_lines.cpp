@@ -28,7 +28,7 @@ void visit_all(const Block& block, const Visit& visit) {
 }  // namespace
 
 /// By local buffer the elements of a line; nothing where the kernel does anything else with any of them.
-std::map<Ref, int64_t> Renderer::lines_of_iterations(const kernel::Inst& loop, int iterations) const {
+std::map<Ref, int64_t> Renderer::rows_of_iterations(const kernel::Inst& loop, int iterations) const {
   std::map<Ref, int64_t> lines;
   const Value iteration = loop.blocks[0].arguments[0];
   std::map<Value, int64_t> times;  // by a scalar: what the iteration's number is multiplied by
@@ -68,16 +68,17 @@ std::map<Ref, int64_t> Renderer::lines_of_iterations(const kernel::Inst& loop, i
 }
 
 /// Those of the warps, and behind them in the first block those of all blocks.
-int64_t Renderer::line_elements(Ref ref) const {
-  return (iterations_ + (cluster_ > 1 ? cluster_ : 0)) * left_lines_.at(ref);
+int64_t Renderer::row_elements(Ref ref) const {
+  return (iterations_ + (cluster_ > 1 ? cluster_ : 0)) * partial_rows_.at(ref);
 }
 
-std::string Renderer::line_of_warp(Ref ref) const {
-  return fmt::format("({} + ((block_t >> 5) - rank) * {})", buffer(ref), left_lines_.at(ref));
+std::string Renderer::row_of_warp(Ref ref) const {
+  return fmt::format("({} + ((block_t >> 5) - rank) * {})", buffer(ref), partial_rows_.at(ref));
 }
 
 /// Text that reduces element k of `count` lines from `first` on into x[0].
-void Renderer::fold_lines(const std::string& first, int64_t width, int count, Dtype dtype, kernel::Reducer reducer) {
+void Renderer::reduce_partial_rows(const std::string& first, int64_t width, int count, Dtype dtype,
+                                   kernel::Reducer reducer) {
   add(fmt::format("{} x[{}];", type_name(dtype), count));
   add(fmt::format("EACH (int j = 0; j < {}; ++j) x[j] = {}[j * {} + k];", count, first, width));
   for (int half = count / 2; half > 0; half /= 2) {
@@ -88,13 +89,13 @@ void Renderer::fold_lines(const std::string& first, int64_t width, int count, Dt
 }
 
 /// Behind the loop, in every block: what its warps have left goes to the first block, which goes on alone.
-void Renderer::gather_lines() {
+void Renderer::gather_rows() {
   sync();
   if (cluster_ == 1) return;
   add("cluster_wait();");
-  for (const auto& [ref, width] : left_lines_) {
+  for (const auto& [ref, width] : partial_rows_) {
     open(fmt::format("for (int k = t; k < {}; k += {})", width, threads_));
-    fold_lines(buffer(ref), width, iterations_, dtype_of(ref), line_folds_.at(ref));
+    reduce_partial_rows(buffer(ref), width, iterations_, dtype_of(ref), row_reducers_.at(ref));
     const int64_t offset = local_offsets_[static_cast<size_t>(ref) - kernel_.params.size()];
     add(fmt::format("(({}*)(in_block(locals, 0) + {}))[(cluster_rank() + {}) * {} + k] = x[0];", memory_type(ref),
                     offset, iterations_, width));
@@ -105,15 +106,15 @@ void Renderer::gather_lines() {
 }
 
 /// The reduction of a buffer's lines, in place of the tile that it would be of.
-void Renderer::fold_of_lines(const kernel::Inst& inst, Ref ref) {
-  const int64_t width = left_lines_.at(ref);
+void Renderer::reduction_of_rows(const kernel::Inst& inst, Ref ref) {
+  const int64_t width = partial_rows_.at(ref);
   const Layout to = layout_of(inst.type);
   declare(inst.results[0]);
   open(fmt::format("EACH (int r = 0; r < {}; ++r)", to.registers()));
   add(fmt::format("const int k = {};",
                   to.ragged() ? fmt::format("imin<int>({}, {})", to.element("r"), to.size - 1) : to.element("r")));
   const std::string first = cluster_ == 1 ? buffer(ref) : fmt::format("({} + {})", buffer(ref), iterations_ * width);
-  fold_lines(first, width, cluster_ == 1 ? iterations_ : cluster_, dtype_of(ref), inst.reducer);
+  reduce_partial_rows(first, width, cluster_ == 1 ? iterations_ : cluster_, dtype_of(ref), inst.reducer);
   add(fmt::format("{}[r] = x[0];", fresh(inst.results[0])));
   close();
 }

@@ -41,7 +41,7 @@ bool Renderer::in_shares(Ref ref) const {
 
 /// Where a store goes: in an iteration, to the first block's memory, or to that of the block with the number `to`.
 std::string Renderer::stored_buffer(Ref ref) const {
-  if (iteration_ != Iteration::none && left_lines_.contains(ref)) return line_of_warp(ref);
+  if (iteration_ != Iteration::none && partial_rows_.contains(ref)) return row_of_warp(ref);
   if (iteration_ == Iteration::none || !is_local(ref) || in_shares(ref)) return buffer(ref);
   const int64_t offset = local_offsets_[static_cast<size_t>(ref) - kernel_.params.size()];
   return fmt::format("(({}*)(in_block(locals, {}) + {}))", memory_type(ref), iteration_ == Iteration::last ? "0" : "t",
@@ -61,7 +61,7 @@ Renderer::Slice Renderer::slice(const Inst& inst, const Type& tile, size_t first
   const Value offset = inst.args[first_limit - 1];
   const std::string element = s.element("r");
   std::vector<std::string> position{element};
-  if (s.squares) position = square_position(element);
+  if (s.register_tiles) position = register_tile_position(element);
   else if (tile.rank() == 2)
     position = {fmt::format("({} / {})", element, tile.dims[1]), fmt::format("({} % {})", element, tile.dims[1])};
   out.address = at(offset);
@@ -218,7 +218,7 @@ void Renderer::finish_copies() {
 
 void Renderer::load(const Inst& inst) {
   const Value result = inst.results[0];
-  if (line_loads_.contains(result)) return;  // by what reduces it
+  if (partial_row_loads_.contains(result)) return;  // by what reduces it
   if (copied_.contains(result)) {
     const Slice s = slice(inst, inst.type, 1, layout_of(inst.type));
     if (s.wide && (s.guard.empty() || s.whole_chunks)) return;  // by the store
@@ -302,7 +302,7 @@ void Renderer::store(const Inst& inst) {
   };
   std::string whole = words(fmt::format("{} + {}", p, first(s.address)), fmt::format("{} + c * {}", from, layout.vec),
                             layout.vec * static_cast<int64_t>(dtype_of(inst.ref).size()));
-  if (!is_local(inst.ref) && layout.squares)
+  if (!is_local(inst.ref) && layout.register_tiles)
     whole = put_words(fmt::format("{} + {}", p, first(s.address)), fmt::format("{} + c * {}", from, layout.vec),
                       layout.vec * static_cast<int64_t>(dtype_of(inst.ref).size()));
   open(fmt::format("EACH (int c = 0; c < {}; ++c)", layout.registers() / layout.vec));

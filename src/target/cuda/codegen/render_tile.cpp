@@ -31,12 +31,12 @@ void Renderer::put(Value v, const std::string& space) {
 }
 
 void Renderer::reduce(const Inst& inst) {
-  if (const auto line = line_loads_.find(inst.args[0]); line != line_loads_.end())
-    return fold_of_lines(inst, line->second);
+  if (const auto line = partial_row_loads_.find(inst.args[0]); line != partial_row_loads_.end())
+    return reduction_of_rows(inst, line->second);
   const Inst* const alone[] = {&inst};
   if (type(inst.args[0]).rank() == 1 ||
       type(inst.args[0]).size() == type(inst.args[0]).dims[static_cast<size_t>(inst.axis)])
-    reduce_lines(alone);
+    reduce_warps_to_rows(alone);
   else reduce_plane(inst);
 }
 
@@ -50,7 +50,7 @@ bool Renderer::any_order(kernel::Reducer reducer, Dtype dtype) {
 /// thread and its position in the chunk, the highest bits first: so first registers, then warps, then lanes, then the
 /// registers of one chunk are combined. All threads end with the result. Sums and the like commute, so that both of two
 /// lanes that swap values get the same bits. Where no order gives others, all registers of a thread come first.
-void Renderer::reduce_lines(std::span<const Inst* const> insts) {
+void Renderer::reduce_warps_to_rows(std::span<const Inst* const> insts) {
   const Layout s = layout_of(insts[0]->args[0]);
   const Dtype dtype = type(insts[0]->args[0]).dtype;
   check(!s.ragged(), "cuda render", "a reduction over a tile that does not fill its threads");
@@ -297,7 +297,7 @@ void Renderer::transpose(const Inst& inst) {
     splat_[static_cast<size_t>(result)] = true;
     return;
   }
-  if (square_ > 0) return transpose_squares(inst);
+  if (tile_side_ > 0) return transpose_register_tiles(inst);
   const int64_t rows = inst.type.dims[0], columns = inst.type.dims[1], size = inst.type.dtype.size(),
                 pitch = columns + std::max<int64_t>(1, 4 / size);
   const std::string space = exchange(inst.type.dtype, rows * pitch);

@@ -15,7 +15,7 @@ using kernel::Op;
 
 namespace {
 
-constexpr int64_t most_square_threads = 512;
+constexpr int64_t most_register_tile_threads = 512;
 constexpr int most_wide_tiles = 3;  // of four bytes an element: a square has sixteen
 
 bool is_power_of_two(int64_t n) { return n > 0 && (n & (n - 1)) == 0; }
@@ -23,7 +23,7 @@ bool is_power_of_two(int64_t n) { return n > 0 && (n & (n - 1)) == 0; }
 }  // namespace
 
 /// Decides whether the kernel is one of these, and what its tiles are.
-void Renderer::find_squares() {
+void Renderer::find_register_tiles() {
   if (!transposes_ || reduces_ || !variant_.aligned ||
       (narrowest_ == 2 ? loads_ > 1 : narrowest_ != 4 || loads_ > most_wide_tiles))
     return;
@@ -47,38 +47,40 @@ void Renderer::find_squares() {
       if (type(v).rank() > 0 && type(v).dims != (is_transposed ? across : tile)) return;
     }
   }
-  const int64_t side = vec_, squares = tile[0] * tile[1] / (side * side);
+  const int64_t side = vec_, register_tiles = tile[0] * tile[1] / (side * side);
   if (tile[0] % side != 0 || tile[1] % side != 0 || !is_power_of_two(tile[0] / side) ||
-      !is_power_of_two(tile[1] / side) || squares % 32 != 0 || squares > most_square_threads)
+      !is_power_of_two(tile[1] / side) || register_tiles % 32 != 0 || register_tiles > most_register_tile_threads)
     return;
-  square_ = vec_;
+  tile_side_ = vec_;
   transposed_ = transposed;
-  square_tile_ = tile;
+  transposed_tile_ = tile;
 }
 
 /// Where the thread's square lies in a tile, counted in squares. Half of what such a kernel computes is addresses: that
 /// nothing is negative makes shifts of divisions.
-std::string Renderer::square_origin() const {
+std::string Renderer::register_tile_origin() const {
   return fmt::format(
       "  __builtin_assume(t >= 0 && t < {0}), __builtin_assume(program >= 0);\n  const int line = t / {1}, place = t % "
       "{1};\n",
-      threads_, square_tile_[1] / square_);
+      threads_, transposed_tile_[1] / tile_side_);
 }
 
 /// Text of a position in a tile: the number of its line and where it lies there.
-std::vector<std::string> Renderer::square_position(const std::string& r) const {
-  return {fmt::format("(line * {0} + {1} / {0})", square_, r), fmt::format("(place * {0} + {1} % {0})", square_, r)};
+std::vector<std::string> Renderer::register_tile_position(const std::string& r) const {
+  return {fmt::format("(line * {0} + {1} / {0})", tile_side_, r),
+          fmt::format("(place * {0} + {1} % {0})", tile_side_, r)};
 }
 
-void Renderer::transpose_squares(const Inst& inst) {
+void Renderer::transpose_register_tiles(const Inst& inst) {
   const Value from = inst.args[0], result = inst.results[0];
   const Layout given = layout_of(from);
-  const int64_t chunks = square_tile_[0] / square_, words = square_ * static_cast<int64_t>(inst.type.dtype.size()) / 16;
+  const int64_t chunks = transposed_tile_[0] / tile_side_,
+                words = tile_side_ * static_cast<int64_t>(inst.type.dtype.size()) / 16;
   const std::string space = exchange(inst.type.dtype, inst.type.size());
   // The position of a chunk in its line changes with the line's square.
   const auto position = [&](const std::string& line, const std::string& chunk) {
     return fmt::format("((W16*)({} + (({}) * {} + (({}) ^ ({}) / {} % {})) * {}))", space, line, chunks, chunk, line,
-                       square_, std::min<int64_t>(chunks, 8), square_);
+                       tile_side_, std::min<int64_t>(chunks, 8), tile_side_);
   };
   sync();
   open(fmt::format("EACH (int c = 0; c < {}; ++c)", given.registers() / given.vec));
@@ -90,10 +92,10 @@ void Renderer::transpose_squares(const Inst& inst) {
   sync();
   declare(result);
   open("");
-  add(fmt::format("alignas(16) {} square[{}];", type_name(inst.type.dtype), square_ * square_));
+  add(fmt::format("alignas(16) {} square[{}];", type_name(inst.type.dtype), tile_side_ * tile_side_));
   add(fmt::format("EACH (int c = 0; c < {}; ++c) EACH (int k = 0; k < {}; ++k) ((W16*)(square + c * {}))[k] = {}[k];",
-                  square_, words, square_, position(fmt::format("place * {} + c", square_), "line")));
-  add(fmt::format("turn<{}>(square, {});", square_, fresh(result)));
+                  tile_side_, words, tile_side_, position(fmt::format("place * {} + c", tile_side_), "line")));
+  add(fmt::format("turn<{}>(square, {});", tile_side_, fresh(result)));
   close();
 }
 

@@ -60,7 +60,7 @@ class Renderer {
   const kernel::Type& type(Value v) const { return kernel_.types[static_cast<size_t>(v)]; }
   Layout layout_of(const kernel::Type& type) const {
     Layout s = make_layout(type.size(), threads_, vec_);
-    s.squares = square_ > 0 && type.rank() == 2;
+    s.register_tiles = tile_side_ > 0 && type.rank() == 2;
     return s;
   }
   Layout layout_of(Value v) const {
@@ -120,7 +120,7 @@ class Renderer {
   void reduce_lanes(int lanes, const std::string& w, int registers, const Combined& combined);
   void reduce_warps(const Layout& s, Dtype dtype, const std::string& w, int registers, const Combined& combined);
   static bool any_order(kernel::Reducer reducer, Dtype dtype);
-  void reduce_lines(std::span<const Inst* const> insts);
+  void reduce_warps_to_rows(std::span<const Inst* const> insts);
   size_t merged_reductions(std::span<const Inst* const> insts) const;
   void reduce_rows(const Inst& inst);
   void reduce_columns(const Inst& inst);
@@ -138,18 +138,18 @@ class Renderer {
   void sync() { add(std::string(sync_)); }
 
   // render_lines.cpp
-  std::map<kernel::Ref, int64_t> lines_of_iterations(const Inst& loop, int iterations) const;
-  int64_t line_elements(kernel::Ref ref) const;
-  std::string line_of_warp(kernel::Ref ref) const;
-  void fold_lines(const std::string& first, int64_t width, int count, Dtype dtype, kernel::Reducer reducer);
-  void gather_lines();
-  void fold_of_lines(const Inst& inst, kernel::Ref ref);
+  std::map<kernel::Ref, int64_t> rows_of_iterations(const Inst& loop, int iterations) const;
+  int64_t row_elements(kernel::Ref ref) const;
+  std::string row_of_warp(kernel::Ref ref) const;
+  void reduce_partial_rows(const std::string& first, int64_t width, int count, Dtype dtype, kernel::Reducer reducer);
+  void gather_rows();
+  void reduction_of_rows(const Inst& inst, kernel::Ref ref);
 
   // codegen/render_transposed.cpp
-  void find_squares();
-  std::string square_origin() const;
-  std::vector<std::string> square_position(const std::string& r) const;
-  void transpose_squares(const Inst& inst);
+  void find_register_tiles();
+  std::string register_tile_origin() const;
+  std::vector<std::string> register_tile_position(const std::string& r) const;
+  void transpose_register_tiles(const Inst& inst);
 
   // render_matmul.cpp
   struct MatmulSide;
@@ -172,9 +172,9 @@ class Renderer {
   int iterations_ = 1;              // of its parallel loop that a block takes: one a warp
   std::string_view sync_ = "SYNC";  // the barrier of those who work on one tile
   std::map<kernel::Ref, int64_t>
-      left_lines_;  // local buffers in which its iterations leave a line each: the elements of one
-  std::map<Value, kernel::Ref> line_loads_;  // what such a buffer is loaded as, to be reduced
-  std::map<kernel::Ref, kernel::Reducer> line_folds_;
+      partial_rows_;  // local buffers in which its iterations leave a line each: the elements of one
+  std::map<Value, kernel::Ref> partial_row_loads_;  // what such a buffer is loaded as, to be reduced
+  std::map<kernel::Ref, kernel::Reducer> row_reducers_;
   int parallel_loops_ = 0, iterations_begun_ = 0;
   Iteration iteration_ = Iteration::none;  // of the parallel loop that is being rendered
   int64_t exchange_bytes_ = 0, local_bytes_ = 0;
@@ -194,10 +194,10 @@ class Renderer {
   int warps_ = 0;  // that a matmul wants
   bool reduces_ = false, lines_ = false;  // any reduction or product; reductions of one axis
   bool transposes_ = false;               // any tile
-  int square_ =
+  int tile_side_ =
       0;  // the side of the squares that threads transpose in registers; 0: tiles are transposed element by element
-  std::set<Value> transposed_;        // tiles that are only read to be transposed: the usual chunks
-  std::vector<int64_t> square_tile_;  // what all others are like: lines, columns
+  std::set<Value> transposed_;            // tiles that are only read to be transposed: the usual chunks
+  std::vector<int64_t> transposed_tile_;  // what all others are like: lines, columns
   int64_t walked_ = 0;  // elements of the rows that a loop reduces one by one while it carries tiles of their width
   std::map<Value, int64_t> numbers_;   // constants
   std::map<int64_t, int64_t> filled_;  // by the elements of a tile of one axis: how many of them loads fill at most

@@ -115,7 +115,7 @@ inline void draw_leaf(Drawing& d) {
 inline void draw_reshape(Drawing& d) {
   const Shape shape = random_shape(d.r);
   d.input(shape, d.any_dtype());
-  Shape to;  // the extents' small factors, dealt out to neighbouring axes
+  Shape to;  // the extents' small factors, distributed over neighbouring axes
   if (num_elements(shape) == 0) {
     to = {d.r.between(0, 3), 0};
   } else {

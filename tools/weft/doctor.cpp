@@ -106,7 +106,7 @@ void gpus() {
     try {
       const cuda::DeviceInfo info = cuda::device_info(i);
       cuda::require_capability(info);
-      row("GPU", fmt::format("{}: {}, compute capability {}.{} (kernels for {}), {} multiprocessors, {}, L2 {} MiB, {} "
+      row("GPU", fmt::format("{}: {}, compute capability {}.{} (kernels for {}), {} SMs, {}, L2 {} MiB, {} "
                              "KiB of shared memory a block, {}",
                              i, info.name, info.major, info.minor, info.arch(), info.multiprocessors,
                              gibibytes(static_cast<double>(info.memory_bytes)), info.l2_bytes >> 20,

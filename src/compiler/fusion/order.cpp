@@ -246,8 +246,9 @@ void Orderer::overwrite() {
   }
 }
 
-/// A store past the caches saves reading the line that it overwrites, a third of a copy's traffic. It pays where nobody
-/// looks at the result before it would have left the caches anyway; an update in place has read its lines already.
+/// A store with streaming stores saves reading the line that it overwrites, a third of a copy's traffic. It pays where
+/// nobody looks at the result before it would have left the caches anyway; an update in place has read its lines
+/// already.
 void Orderer::streams() {
   constexpr int64_t least_bytes = int64_t{16} << 20;
   out_.streamed.assign(ir_.nodes.size(), false);

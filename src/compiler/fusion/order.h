@@ -17,8 +17,8 @@ struct Ordering {
   std::vector<std::vector<int>> after;  // for each group, the groups that must run before it
   std::vector<int> buffer_owner;  // by node: whose buffer it lies in (itself, an updated input, a scatter's operand, or
                                   // what it is the last to read)
-  std::vector<bool> has_buffer;  // by node: a root that needs memory
-  std::vector<bool> streamed;    // by node: a large result that no step reads again: it is stored past the caches
+  std::vector<bool> has_buffer;   // by node: a root that needs memory
+  std::vector<bool> streamed;  // by node: a large result that no step reads again: it is stored with streaming stores
   std::vector<Copy> last;
   std::vector<int> scatter_source;  // by group: the operand to copy into the result first, or -1
 };

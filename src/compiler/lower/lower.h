@@ -40,7 +40,7 @@ struct Lowered {
 
 /// `buffer_owner[node]`: the node in whose buffer a root lies (itself, or the input that it updates in place).
 /// `has_buffer[node]`: somebody beside its own group reads a root, so that it needs memory. `streamed[node]`: it is
-/// stored past the caches.
+/// stored with streaming stores.
 struct LowerContext {
   const Ir& ir;
   const Grouping& grouping;

@@ -157,7 +157,7 @@ double lane_cost(const AccessAnalysis& analysis, const Touch& touch, std::span<c
   return inner == 1 ? 1 : 8;
 }
 
-constexpr int64_t few_elements = int64_t{1} << 18;  // that lie in the second-level cache
+constexpr int64_t few_elements = int64_t{1} << 18;  // that lie in the L2
 constexpr int64_t most_part_bytes = 128 << 10;      // that all parts of columns leave
 constexpr int64_t many_lines = 1 << 14;             // more than warps run at once
 
@@ -190,7 +190,7 @@ void size_for_blocks(RowSchedule& s, int64_t total, int64_t rows) {
   constexpr int64_t row_in_registers = 8192, programs_wanted = 1024;
   const int64_t extent = power_of_two_at_least(std::max<int64_t>(1, s.lane_extent));
   int64_t widest = 1024;
-  // Longer rows are read in several passes: few of them at a time, so that the second-level cache keeps them from pass
+  // Longer rows are read in several passes: few of them at a time, so that the L2 keeps them from pass
   // to pass.
   if (s.kind == RowClass::row) widest = extent <= row_in_registers ? row_in_registers : row_in_registers / 2;
   if (s.kind == RowClass::map && s.flops > 24) widest = 512;
@@ -205,7 +205,7 @@ void size_for_blocks(RowSchedule& s, int64_t total, int64_t rows) {
 }
 
 /// Blocks of threads that take a part of a row each: as many as keep the device busy with few rows, and where a row
-/// does not fit into a block's memory as leave several of them room on a multiprocessor.
+/// does not fit into a block's memory as leave several of them room on an SM.
 int64_t blocks_of_row(const RowSchedule& s, int64_t rows, int64_t bytes, const target::Target& target) {
   constexpr int64_t least_part = 4096, programs_wanted = 256, good_bytes = 36 << 10;
   if (s.kind != RowClass::row || s.lane_extent <= s.width) return 1;
@@ -241,7 +241,7 @@ bool share_columns(RowSchedule& s, const Ir& ir, const Grouping& grouping, const
 }
 
 /// A warp goes through a few rows of the matrix in tiles of one word a lane. More rows read the vector less often; but
-/// first of all every multiprocessor wants some warps.
+/// first of all every SM wants some warps.
 void for_gemv(RowSchedule& s, int64_t rows, int64_t reductions, bool normed) {
   constexpr int64_t most_sums = 4;
   const int64_t programs_wanted = normed ? 512 : 2048;  // the norm of the row is made once a program
@@ -258,8 +258,8 @@ int64_t most_kept_bytes(const target::Target& target) {
   return std::min(good, target.machine().shared_bytes - exchanged);
 }
 
-/// A warp's tile is a run of memory that is read at full speed. As many blocks as give each multiprocessor one, at the
-/// most (those of a cluster come together, so that two on one multiprocessor leave another one without); more warps
+/// A warp's tile is a run of memory that is read at full speed. As many blocks as give each SM one, at the
+/// most (those of a cluster come together, so that two on one SM leave another one without); more warps
 /// where these are few.
 ColumnParts parts_of_columns(int64_t length, int64_t columns, const target::Target& target) {
   constexpr int64_t width = 128, most_blocks = 8, most_warps = 32, warps = 16, least_length = 32, few_of_warp = 8192,

@@ -61,7 +61,7 @@ std::optional<RowSchedule> schedule_rows(const Ir& ir, const Grouping& grouping,
                                          Variant variant = Variant::heuristic);
 
 /// Bytes that a block of a device of many threads keeps in the memory that its threads share: two such blocks on a
-/// multiprocessor that has much of it, and never more than a block may ask for beside what its threads exchange.
+/// SM that has much of it, and never more than a block may ask for beside what its threads exchange.
 int64_t most_kept_bytes(const target::Target& target);
 
 /// May the group store `output` over `input`? In a map, if `input` is read at no other place than where `output` is

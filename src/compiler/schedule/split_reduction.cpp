@@ -72,7 +72,7 @@ int64_t divisor(const Run& run, const Shape& shape, int64_t wanted) {
 }
 
 /// As many parts as are wanted or a little fewer; where the axes only have much smaller divisors and columns would keep
-/// too few multiprocessors busy, up to twice as many. Of several axes, the first of which is often a batch, this is so
+/// too few SMs busy, up to twice as many. Of several axes, the first of which is often a batch, this is so
 /// where few parts are wanted.
 int64_t balanced(const Run& run, const Shape& shape, int64_t wanted) {
   constexpr int64_t few = 64;
@@ -83,7 +83,7 @@ int64_t balanced(const Run& run, const Shape& shape, int64_t wanted) {
 }
 
 /// As many parts as programs of rows of that width run at once: a warp's rows of up to 1024 elements eight to a
-/// multiprocessor, wider ones in proportion.
+/// SM, wider ones in proportion.
 int64_t parts_of_rows(const Run& run, int64_t columns) {
   int64_t parts = 1024;
   for (int64_t width = 1024; width < columns; width *= 2) parts /= 2;

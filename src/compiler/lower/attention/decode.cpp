@@ -37,8 +37,8 @@ constexpr int64_t cluster_tile_elements = 2048;   // where a head is shared by b
 constexpr int64_t tile_elements_of_a_warp = 512;  // where each of their warps has tiles of its own: with 32 iterations
                                                   // what is left to the end is a warp's as well
 constexpr int64_t warps_of_block = 4;
-constexpr int64_t few_blocks = 128;  // of more, which have not a multiprocessor each, the registers of such warps keep
-                                     // the kernels around them from beginning early
+constexpr int64_t few_blocks = 128;             // of more, which have not an SM each, the registers of such warps keep
+                                                // the kernels around them from beginning early
 constexpr int64_t least_keys_of_cluster = 128;  // of fewer one block makes as short work
 
 class AttentionRow : AttentionTiles {

@@ -20,7 +20,7 @@ namespace {
 
 constexpr int64_t most_depth = 256;  // of K at a time: a panel of either side fits into the first-level cache
 constexpr int64_t most_rows = 240,
-                  most_columns = 512;  // of a block: packed columns and sums fit into the second-level cache
+                  most_columns = 512;  // of a block: packed columns and sums fit into the L2
 constexpr int64_t unroll = 4;          // steps of K in the innermost loop
 constexpr double least_work = 96.0 * 96 * 96;
 

@@ -33,7 +33,7 @@ constexpr MatmulTile tiles_of_tf32[] = {
 };
 constexpr int64_t line_of_scratch = 8;  // elements that keep the rows of the tile in different banks
 constexpr int64_t tiles_of_group =
-    4;  // rows of tiles that alternate: what runs at the same time then reads less than the second-level cache holds
+    4;  // rows of tiles that alternate: what runs at the same time then reads less than the L2 holds
 
 int64_t tile_bytes(const MatmulTile& t, int64_t size) {
   const int64_t ring = t.schedule.stages * (t.rows + t.columns) * t.schedule.depth * size,

@@ -321,9 +321,9 @@ size_t RowLowering::unroll_of(size_t reductions) const {
   return 0;
 }
 
-/// The loop in turns of several elements, from the first turn to before the last, dealt out to `parts` partial results.
-/// What they have in common (a window's position, a pixel that several windows see) is known from their indices and
-/// made once.
+/// The loop in turns of several elements, from the first turn to before the last, distributed over `parts` partial
+/// results. What they have in common (a window's position, a pixel that several windows see) is known from their
+/// indices and made once.
 std::vector<Value> RowLowering::unrolled_loop(int p, const std::vector<Value>& initial, size_t unroll, size_t parts,
                                               Value first, Value last) {
   kernel::Builder& b = emit_.builder();

@@ -1,6 +1,6 @@
 // Rows in turn, overlapped: the last pass of a row, which writes its results to memory, goes along with the last but
-// one of the next row, which computes. Stores past the caches are then under way while there is something to compute; a
-// pass of its own would wait for each of them.
+// one of the next row, which computes. Stores with streaming stores are then under way while there is something to
+// compute; a pass of its own would wait for each of them.
 #include <algorithm>
 
 #include "compiler/lower/loops/rows.h"

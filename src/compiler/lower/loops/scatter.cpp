@@ -121,7 +121,7 @@ class ScatterLowering {
   }
 
  private:
-  /// On a device with many threads the positions along the first indexed axis are dealt out to programs; each goes
+  /// On a device with many threads the positions along the first indexed axis are distributed over programs; each goes
   /// through all indices and takes its own, so that equal positions are updated in order. A power of two: divisions of
   /// 64 bits are slow there.
   int64_t owners_for(const Shape& points) const {

@@ -23,7 +23,7 @@ namespace {
 constexpr int64_t line_bytes = 64, panel_bytes = 4096;
 constexpr int64_t least_extent = 16;  // of both axes
 constexpr int64_t least_points = 4096;
-constexpr int64_t enough_tiles = 256;  // for every multiprocessor to have two of them
+constexpr int64_t enough_tiles = 256;  // for every SM to have two of them
 constexpr int64_t most_beside =
     4;  // tiles that lie beside each other in what is read across: their lines are read together
 

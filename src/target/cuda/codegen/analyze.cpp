@@ -135,7 +135,7 @@ void Renderer::choose_threads() {
     return;
   }
   // Reductions and products are cheaper among fewer threads with more registers each, as long as what is loaded fits
-  // into them. Where two blocks at most share a multiprocessor's memory, they need many threads.
+  // into them. Where two blocks at most share an SM's memory, they need many threads.
   const bool few_blocks = local_bytes_ > few_blocks_bytes;
   // What takes sums of lines and of planes (attention of one query) has little to compute and much to wait for.
   const bool short_ways = lines_ && planes_;

@@ -1,5 +1,5 @@
 #pragma once
-// How the elements of a tile are dealt out to the threads of a program.
+// How the elements of a tile are distributed over the threads of a program.
 #include <cstdint>
 #include <string>
 

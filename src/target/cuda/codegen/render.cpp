@@ -285,8 +285,8 @@ void Renderer::parallel(const Inst& i) {
   dirty_.clear(), read_.clear();
 }
 
-/// Tiles are dealt out to the lanes of a warp, and what they exchange is in a part of the memory that is the warp's.
-/// Nothing but scalars comes from outside.
+/// Tiles are distributed over the lanes of a warp, and what they exchange is in a part of the memory that is the
+/// warp's. Nothing but scalars comes from outside.
 void Renderer::by_warps(const Block& body) {
   const int block_threads = std::exchange(threads_, 32);
   const int64_t block_exchange = std::exchange(exchange_bytes_, 0);
@@ -521,7 +521,7 @@ Rendered Renderer::run(const std::string& symbol) {
   block(kernel_.body);
   finish_copies();
   exchange_bytes_ = (exchange_bytes_ + 15) / 16 * 16;
-  // Programs of one warp share a block: a multiprocessor holds only so many blocks. Those of longer rows leave sooner
+  // Programs of one warp share a block: an SM holds only so many blocks. Those of longer rows leave sooner
   // in twos.
   if (threads_ == 32 && cluster_ == 1 && exchange_bytes_ + local_bytes_ <= 4096)
     programs_ = lines_ && largest_tile_ >= 512 ? 2 : 4;

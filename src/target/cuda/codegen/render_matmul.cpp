@@ -1,7 +1,7 @@
 // Products of matrices in memory, on tensor cores (kernel::Op::matmul). Pieces of both sides come into a ring in shared
 // memory by asynchronous copies of 16 bytes, some steps ahead of the products. Sums stay in registers; at the end the
 // tile lies in the local buffer, whose memory the ring has used before. There are two ways to multiply: warps that read
-// fragments by ldmatrix (mma.sync, from sm_80 on), and groups of four warps that let the tensor cores read shared
+// fragments by ldmatrix (mma.sync, from sm_80 on), and warpgroups that let the tensor cores read shared
 // memory (wgmma, sm_90a), where the schedule has pieces of 64 in a ring of at least three: there four warps take rows
 // of the tile with all their columns.
 //
@@ -162,7 +162,7 @@ void Renderer::matmul_by_warps(const Inst& inst, const MatmulSide& a, const Matm
   close();
 }
 
-/// The same by groups of four warps, each with some times 64 rows of A and all columns. What they do is waited for one
+/// The same by warpgroups, each with some times 64 rows of A and all columns. What they do is waited for one
 /// piece later.
 void Renderer::matmul_by_warpgroups(const Inst& inst, const MatmulSide& a, const MatmulSide& b) {
   // Where a side begins, and which bytes lie between panels and between groups of eight lines, in units of 16 bytes

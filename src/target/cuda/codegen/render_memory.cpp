@@ -342,7 +342,7 @@ void Renderer::scatter(const Inst& inst) {
                   at(inst.args[1]), at(inst.args[0])));
 }
 
-/// Into the second-level cache, a line a thread.
+/// Into the L2, a line a thread.
 void Renderer::prefetch(const Inst& inst) {
   constexpr int64_t line = 128;
   const int64_t lines = (inst.number.i * dtype_of(inst.ref).size() + line - 1) / line;

@@ -110,7 +110,7 @@ struct LaunchAttribute {
   } value = {};
 };
 
-/// Where the copy engine finds boxes of a matrix: a kernel's argument.
+/// Where the TMA unit finds boxes of a matrix: a kernel's argument.
 struct alignas(128) TensorMap {
   uint64_t words[16] = {};
 };

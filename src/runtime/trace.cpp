@@ -29,7 +29,7 @@ Recorder& recorder() {
 }
 
 thread_local std::string thread_name;
-thread_local int thread_number = 0;
+thread_local int thread_id = 0;
 thread_local int64_t thread_generation = -1;
 
 constexpr size_t most_slices = 4'000'000;
@@ -57,12 +57,12 @@ bool takes(Recorder& r, const Slice& slice) {
 int number_thread(Recorder& r) {
   if (thread_generation != r.generation) {
     thread_generation = r.generation;
-    thread_number = static_cast<int>(r.timeline.threads.size());
+    thread_id = static_cast<int>(r.timeline.threads.size());
     r.timeline.threads.push_back(!thread_name.empty() ? thread_name
-                                 : thread_number == 0 ? "main"
-                                                      : "thread " + std::to_string(thread_number));
+                                 : thread_id == 0     ? "main"
+                                                      : "thread " + std::to_string(thread_id));
   }
-  return thread_number;
+  return thread_id;
 }
 
 }  // namespace

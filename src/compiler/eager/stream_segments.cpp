@@ -51,22 +51,23 @@ std::vector<Segment> segments(std::span<const graph::Value> values) {
     return found == positions.end() ? Position{0, v.node->stream()} : found->second;
   };
 
-  std::map<Position, size_t> numbers;  // in an order in which they can be done: a segment reads from lower levels only
-  for (const auto& [node, position] : positions) numbers[position] = 0;
-  for (const graph::Value& v : pending) numbers[location(v)] = 0;
+  std::map<Position, size_t>
+      segment_ids;  // in an order in which they can be done: a segment reads from lower levels only
+  for (const auto& [node, position] : positions) segment_ids[position] = 0;
+  for (const graph::Value& v : pending) segment_ids[location(v)] = 0;
   std::vector<Segment> result;
-  for (auto& [position, number] : numbers) {
-    number = result.size();
+  for (auto& [position, id] : segment_ids) {
+    id = result.size();
     result.push_back({position.stream, {}, {}});
   }
-  for (const graph::Value& v : pending) result[numbers[location(v)]].wanted.push_back(v);
+  for (const graph::Value& v : pending) result[segment_ids[location(v)]].wanted.push_back(v);
   for (const auto& node : nodes) {
     const auto at = positions.find(node.get());
     if (at == positions.end()) continue;
     for (const graph::Value& input : node->inputs()) {
       const auto from = positions.find(input.node.get());
       if (from == positions.end() || from->second == at->second) continue;
-      const size_t source = numbers[from->second], reader = numbers[at->second];
+      const size_t source = segment_ids[from->second], reader = segment_ids[at->second];
       result[source].wanted.push_back(input);
       result[reader].after.push_back(source);
     }

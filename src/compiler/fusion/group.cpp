@@ -35,7 +35,7 @@ Grouper::Grouper(const Ir& ir, const std::vector<Layout>& layouts, const Policy&
 }
 
 Grouping Grouper::run() {
-  promote_shared(count_readers_of_numbers(), true);
+  promote_shared(count_readers_of_scalars(), true);
   form();
   if (promote_shared(count_uses(), false)) form();
   return finish();
@@ -58,10 +58,10 @@ void Grouper::find_roots() {
         ir_[id].materialized)
       mark(id);
   }
-  std::map<std::string, int> numbers;
+  std::map<std::string, int> call_ids;
   for (int id = 0; id < ir_.size(); ++id) {
     if (!is_call(ir_[id].op)) continue;
-    auto [it, fresh] = numbers.try_emplace(call_key(ir_[id]), static_cast<int>(calls_.size()));
+    auto [it, fresh] = call_ids.try_emplace(call_key(ir_[id]), static_cast<int>(calls_.size()));
     if (fresh) calls_.emplace_back();
     calls_[static_cast<size_t>(it->second)].push_back(id);
     call_of_[static_cast<size_t>(id)] = it->second;
@@ -134,7 +134,7 @@ void Grouper::find_roots() {
   for (const auto& [result, chain] : dot_result_) {
     for (int operand : {chain.bias, chain.residual})
       if (operand >= 0) mark(operand);
-    for (int number : chain.scales) mark(number);
+    for (int scale : chain.scales) mark(scale);
   }
   for (int id = 0; id < ir_.size(); ++id)
     if (ir_[id].gemv) mark_gemv_vector(id);
@@ -478,11 +478,11 @@ Grouping Grouper::finish() {
   for (size_t g = 0; g < groups_.size(); ++g)
     if (waiting[g] == 0 && !groups_[g]->group.roots.empty())
       ready.insert({first_root(static_cast<int>(g)), static_cast<int>(g)});
-  std::vector<int> new_number(groups_.size(), -1);
+  std::vector<int> new_value(groups_.size(), -1);
   while (!ready.empty()) {
     int g = ready.begin()->second;
     ready.erase(ready.begin());
-    new_number[static_cast<size_t>(g)] = static_cast<int>(result.groups.size());
+    new_value[static_cast<size_t>(g)] = static_cast<int>(result.groups.size());
     Work& work = *groups_[static_cast<size_t>(g)];
     for (const auto& [id, request] : work.requests) work.group.reads.push_back(id);
     for (int consumer : work.consumers)
@@ -495,7 +495,7 @@ Grouping Grouper::finish() {
   for (int id = 0; id < ir_.size(); ++id) result.is_root[static_cast<size_t>(id)] = is_root(id);
   result.group_of = group_of_;
   for (int& g : result.group_of)
-    if (g >= 0) g = new_number[static_cast<size_t>(g)];
+    if (g >= 0) g = new_value[static_cast<size_t>(g)];
   result.strides = strides_;
   return result;
 }

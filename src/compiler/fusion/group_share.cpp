@@ -21,7 +21,7 @@ constexpr size_t recompute_scalars = 4;
 constexpr int longest_chain = 256;
 // On a GPU a single number that so many operators led to (the norm of all gradients) is computed by one thread, and
 // what it costs is the compiler's time.
-constexpr int longest_chain_of_numbers = 64;
+constexpr int longest_scalar_chain = 64;
 // An array that is this much smaller than what is computed from it (the statistics of rows, a number for each channel)
 // costs little to read, like a scalar.
 constexpr int64_t broadcast_ratio = 64;
@@ -99,7 +99,7 @@ std::vector<int> Grouper::count_uses() const {
 /// Before there are groups: of numbers that are made of numbers, how often what is not one reads them. What clips
 /// gradients is made of as many sums as there are parameters and read by as many updates, and groups that each look
 /// through all of it would take the square of their number.
-std::vector<int> Grouper::count_readers_of_numbers() const {
+std::vector<int> Grouper::count_readers_of_scalars() const {
   std::vector<int> readers(ir_.nodes.size());
   const auto passed_on = [&](int id) {
     return !is_root(id) && (is_movement(ir_[id].op) || (volume(ir_[id].type.shape) == 1 && is_elementwise(ir_[id].op)));
@@ -115,8 +115,8 @@ std::vector<int> Grouper::count_readers_of_numbers() const {
 }
 
 /// Nodes that several groups would compute again from more than a few loads or operations get memory of their own.
-/// `numbers_only`: single numbers that are shared, and nothing else.
-bool Grouper::promote_shared(const std::vector<int>& groups_using, bool numbers_only) {
+/// `scalars_only`: single numbers that are shared, and nothing else.
+bool Grouper::promote_shared(const std::vector<int>& groups_using, bool scalars_only) {
   std::vector<Cost> costs(ir_.nodes.size());
   size_t before = promoted_.size();
   for (int id = 0; id < ir_.size(); ++id) {
@@ -155,15 +155,14 @@ bool Grouper::promote_shared(const std::vector<int>& groups_using, bool numbers_
     bool costly = cost.flops > recompute_flops || loads > recompute_loads || broadcasts > recompute_broadcasts ||
                   cost.scalars.size() > recompute_scalars;
     bool shared = groups_using[static_cast<size_t>(id)] > 1 && costly && !narrowed_later(id, groups_using);
-    if (numbers_only && (!shared || volume(n.type.shape) != 1)) continue;
+    if (scalars_only && (!shared || volume(n.type.shape) != 1)) continue;
     bool repeated = repeats >= 64 && cost.flops >= repeated_flops &&
                     (volume(n.type.shape) >= 64 || repeats >= many_repeats) && !rows_compute(id);
     const bool instead =
         cost.flops >= least_instead && groups_using[static_cast<size_t>(id)] > 0 && replaces_reduction(id);
     bool computes = is_elementwise(n.op) || n.op == Op::gather || n.op == Op::random_bits;
-    const bool number = volume(n.type.shape) == 1 && target_ && target_->machine().wants_many_programs();
-    bool too_long =
-        cost.depth >= (number ? longest_chain_of_numbers : longest_chain) || cost.flops > largest_expression;
+    const bool is_scalar = volume(n.type.shape) == 1 && target_ && target_->machine().wants_many_programs();
+    bool too_long = cost.depth >= (is_scalar ? longest_scalar_chain : longest_chain) || cost.flops > largest_expression;
     if (((shared || repeated || instead) && computes) || (too_long && !n.inputs.empty())) {
       if (volume(n.type.shape) == 0) continue;
       promoted_.insert(id);

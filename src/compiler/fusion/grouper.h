@@ -43,9 +43,9 @@ class Grouper {
   void mark_gemv_result(int reduction, const std::vector<int>& outputs);
   void mark_scatter_rows();
   void form();
-  bool promote_shared(const std::vector<int>& groups_using, bool numbers_only);
+  bool promote_shared(const std::vector<int>& groups_using, bool scalars_only);
   std::vector<int> count_uses() const;
-  std::vector<int> count_readers_of_numbers() const;
+  std::vector<int> count_readers_of_scalars() const;
   int64_t repeats_of(int node) const;
   bool replaces_reduction(int node) const;
   bool narrowed_later(int node, const std::vector<int>& groups_using) const;

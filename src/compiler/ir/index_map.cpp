@@ -126,7 +126,7 @@ bool IndexTuples::Less::operator()(const std::vector<Expr>& a, const std::vector
 }
 
 int IndexTuples::of(std::vector<Expr> index) {
-  const auto [it, fresh] = numbers_.try_emplace(std::move(index), static_cast<int>(indices_.size()));
+  const auto [it, fresh] = ids_.try_emplace(std::move(index), static_cast<int>(indices_.size()));
   if (fresh) indices_.push_back(&it->first);
   return it->second;
 }

@@ -47,7 +47,7 @@ class IndexTuples {
   struct Less {
     bool operator()(const std::vector<ix::Expr>& a, const std::vector<ix::Expr>& b) const;
   };
-  std::map<std::vector<ix::Expr>, int, Less> numbers_;
+  std::map<std::vector<ix::Expr>, int, Less> ids_;
   std::vector<const std::vector<ix::Expr>*> indices_;
   FlatSet seen_;
 };

@@ -98,14 +98,14 @@ class PlanKey {
   void attention(const AttentionPlan& plan) {
     const graph::AttentionRegion& r = plan.region;
     h_.number(r.scale).number(r.causal).number(r.offset).number(r.mask).number(r.derivative);
-    numbers(plan.batch);
+    add_list(plan.batch);
     dim(plan.tq), dim(plan.tk);
     h_.number(plan.width).number(plan.value_width).number(plan.splits).number(plan.split_keys).number(plan.join);
     for (const AttentionOperand* x :
          {&plan.q, &plan.k, &plan.v, &plan.mask, &plan.o, &plan.lse, &plan.g, &plan.dq, &plan.dk, &plan.dv}) {
       node(x->node);
       h_.number(x->dtype.val()).number(x->offset).number(x->row).number(x->column);
-      numbers(x->batch);
+      add_list(x->batch);
     }
   }
 
@@ -114,7 +114,7 @@ class PlanKey {
 
  private:
   void dim(const Dim& d) { h_.number(d.bound()).number(reinterpret_cast<uintptr_t>(d.symbol())); }
-  void numbers(const std::vector<int64_t>& list) {
+  void add_list(const std::vector<int64_t>& list) {
     h_.number(list.size());
     for (const int64_t n : list) h_.number(n);
   }

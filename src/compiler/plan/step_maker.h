@@ -74,7 +74,7 @@ class StepMaker {
   std::vector<int> position_;                         // by group: its pending step
   std::vector<std::shared_ptr<const Lowered>> code_;  // by group, where it is generated
   std::unordered_map<const Lowered*, Cost> costs_;
-  std::unordered_map<Digest, size_t> kernel_numbers_;
+  std::unordered_map<Digest, size_t> kernel_ids_;
   std::unordered_map<Digest, int> latest_;  // kernel → pending step that a sibling may join
   std::map<int, Location> locations_;       // owners → memory
   std::map<int, int> saved_;                // inputs whose old value is needed at the end → pseudo node

@@ -67,7 +67,7 @@ void StepMaker::lower_launch(int g, const Lowering& lowering) {
   pending.step.segments.push_back({{}, lowering.code->symbols, lowering.code->grid});
   code_[static_cast<size_t>(g)] = lowering.code;
   if (!fills_device(g, lowering.code->kernel) && merge(g, pending)) return;
-  auto [it, fresh] = kernel_numbers_.try_emplace(pending.digest, plan_.kernels.size());
+  auto [it, fresh] = kernel_ids_.try_emplace(pending.digest, plan_.kernels.size());
   if (fresh) plan_.kernels.push_back(lowering.code->kernel);
   pending.step.kernel = it->second;
   position_[static_cast<size_t>(g)] = static_cast<int>(pending_.size());
@@ -147,7 +147,7 @@ bool StepMaker::follow(PendingStep& first, PendingStep& second) {
     params.push_back(static_cast<kernel::Ref>(at));
   }
   kernel::Kernel both = kernel::in_sequence(a, b, params);
-  auto [it, fresh] = kernel_numbers_.try_emplace(kernel::digest(both), plan_.kernels.size());
+  auto [it, fresh] = kernel_ids_.try_emplace(kernel::digest(both), plan_.kernels.size());
   first.step.name = both.name;
   first.step.kernel = it->second;
   if (fresh) plan_.kernels.push_back(std::move(both));
@@ -174,11 +174,11 @@ void StepMaker::join_single_programs() {
 }
 
 void StepMaker::drop_unused_kernels() {
-  std::map<size_t, size_t> numbers;
+  std::map<size_t, size_t> kernel_ids;
   std::vector<kernel::Kernel> used;
   for (PendingStep& pending : pending_) {
     if (pending.step.kind != Step::Kind::launch) continue;
-    const auto [it, fresh] = numbers.try_emplace(pending.step.kernel, used.size());
+    const auto [it, fresh] = kernel_ids.try_emplace(pending.step.kernel, used.size());
     if (fresh) used.push_back(std::move(plan_.kernels[pending.step.kernel]));
     pending.step.kernel = it->second;
   }
@@ -257,7 +257,7 @@ void StepMaker::mark_constants() {
   std::set<int> written, so_far;
   for (int node : updated_inputs())
     if (const auto it = locations_.find(node); it != locations_.end() && it->second.in == Location::In::input)
-      written.insert(it->second.number);
+      written.insert(it->second.index);
   for (kernel::Kernel& kernel : plan_.kernels)
     for (kernel::Param& p : kernel.params) p.constant = true;
   for (size_t s = 0; s < plan_.steps.size(); ++s) {
@@ -269,14 +269,14 @@ void StepMaker::mark_constants() {
       for (size_t k = 0; k < segment.buffers.size(); ++k) {
         kernel::Param& p = plan_.kernels[step.kernel].params[k];
         const Location& at = segment.buffers[k];
-        const bool input = at.in == Location::In::input, late = so_far.contains(at.number);
-        if (input && p.written) now.insert(at.number);
-        const bool number = input && volume(ir_[ir_.inputs[static_cast<size_t>(at.number)]].type.shape) == 1;
+        const bool input = at.in == Location::In::input, late = so_far.contains(at.index);
+        if (input && p.written) now.insert(at.index);
+        const bool is_scalar = input && volume(ir_[ir_.inputs[static_cast<size_t>(at.index)]].type.shape) == 1;
         p.constant = p.constant && input &&
-                     (p.written ? appends_row && !late : !written.contains(at.number) || (number && !late));
+                     (p.written ? appends_row && !late : !written.contains(at.index) || (is_scalar && !late));
       }
     for (const Location& at : step.operands)
-      if (at.in == Location::In::input && written.contains(at.number)) now.insert(at.number);
+      if (at.in == Location::In::input && written.contains(at.index)) now.insert(at.index);
     so_far.merge(now);
   }
 }
@@ -303,7 +303,7 @@ void StepMaker::assign_outputs() {
       copy(node, next_pseudo_++);
     } else if (auto it = locations_.find(at); it != locations_.end()) {
       out.location = it->second;
-      if (out.location.in == Location::In::output) out.same_as = out.location.number;
+      if (out.location.in == Location::In::output) out.same_as = out.location.index;
     } else {
       out.owns = true;
       out.bytes = bytes(at);

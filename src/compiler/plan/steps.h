@@ -14,7 +14,7 @@ namespace weft::compiler {
 
 struct Location {
   enum class In : uint8_t { input, output, arena } in = In::arena;
-  int number = 0;      // input or output
+  int index = 0;       // input or output
   int64_t offset = 0;  // bytes
 };
 

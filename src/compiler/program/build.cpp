@@ -311,10 +311,10 @@ std::vector<graph::Storage> CompiledProgram::run(std::span<const graph::Storage>
   std::vector<graph::Storage> results;
   for (const OutputPlan& out : steps_.outputs) {
     if (out.location.in == Location::In::input) {
-      const graph::Storage& source = inputs[static_cast<size_t>(out.location.number)];
+      const graph::Storage& source = inputs[static_cast<size_t>(out.location.index)];
       results.push_back({source.buffer, source.offset, out.strides});
     } else {
-      results.push_back({owned[static_cast<size_t>(out.location.number)], 0, out.strides});
+      results.push_back({owned[static_cast<size_t>(out.location.index)], 0, out.strides});
     }
   }
   return results;
@@ -375,8 +375,8 @@ GraphCache::Key CompiledProgram::Runner::key() const {
 }
 
 void* CompiledProgram::Runner::address(const Location& location) const {
-  void* base = location.in == Location::In::input    ? inputs[static_cast<size_t>(location.number)]
-               : location.in == Location::In::output ? outputs[static_cast<size_t>(location.number)]
+  void* base = location.in == Location::In::input    ? inputs[static_cast<size_t>(location.index)]
+               : location.in == Location::In::output ? outputs[static_cast<size_t>(location.index)]
                                                      : arena_base_;
   return static_cast<char*>(base) + location.offset;
 }
@@ -411,7 +411,7 @@ void CompiledProgram::Runner::run(size_t begin, size_t end) {
 int64_t CompiledProgram::Runner::note_times() {
   const StepTimesRing::Slot slot = program_.step_times_.next(*program_.device_, program_.infos_, program_.number_);
   times_ = slot.times;
-  return slot.number;
+  return slot.index;
 }
 
 void CompiledProgram::Runner::keep_times() {
@@ -484,7 +484,7 @@ std::string CompiledProgram::print_plan() const {
   auto name = [](const Location& p) {
     const char* in[] = {"input", "output", "arena"};
     return p.in == Location::In::arena ? fmt::format("arena+{}", p.offset)
-                                       : fmt::format("{}{}{}", in[static_cast<int>(p.in)], p.number,
+                                       : fmt::format("{}{}{}", in[static_cast<int>(p.in)], p.index,
                                                      p.offset ? fmt::format("+{}", p.offset) : "");
   };
   for (const Step& step : steps_.steps) {

@@ -44,7 +44,7 @@ class StepTimesRing {
  public:
   struct Slot {
     std::shared_ptr<StepTimes> times;  // settled
-    int64_t number = 0;                // which of the ring
+    int64_t index = 0;                 // which of the ring
   };
   Slot next(runtime::Accelerator& device, const std::vector<StepInfo>& steps, int64_t program);
 

@@ -63,8 +63,8 @@ std::optional<StridedView> moved(const Ir& ir, int node, StridedView view) {
   return view;
 }
 
-std::optional<StridedView> view_in_numbers(const Ir& ir, const std::vector<Strides>& strides,
-                                           const std::vector<bool>& roots, int operand) {
+std::optional<StridedView> constant_view(const Ir& ir, const std::vector<Strides>& strides,
+                                         const std::vector<bool>& roots, int operand) {
   std::vector<int> chain;
   int node = operand;
   for (; is_movement(ir[node].op) && !roots[static_cast<size_t>(node)]; node = ir[node].inputs[0])
@@ -84,7 +84,7 @@ std::optional<StridedView> view_in_numbers(const Ir& ir, const std::vector<Strid
 /// A movement node that is a root lies in memory itself: the view ends there.
 std::optional<StridedView> strided_view(const Ir& ir, const std::vector<Strides>& strides,
                                         const std::vector<bool>& roots, int operand) {
-  if (std::optional<StridedView> view = view_in_numbers(ir, strides, roots, operand)) return view;
+  if (std::optional<StridedView> view = constant_view(ir, strides, roots, operand)) return view;
   ix::Context cx;
   std::vector<Expr> vars = domain(cx, ir[operand].type.shape, "i");
   Access access{operand, vars, {}, {}};

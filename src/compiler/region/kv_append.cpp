@@ -16,7 +16,7 @@ using ix::Expr;
 namespace {
 
 /// Behind what changes nothing about a whole number of no more than 31 bits.
-int number_behind(const Ir& ir, int id) {
+int scalar_source(const Ir& ir, int id) {
   const auto is_whole = [&](int node) { return is_integer(ir[node].type.dtype) && ir[node].type.dtype.size() >= 4; };
   while (ir[id].op == Op::reshape || ir[id].op == Op::broadcast ||
          (ir[id].op == Op::cast && is_whole(id) && is_whole(ir[id].inputs[0])))
@@ -26,11 +26,11 @@ int number_behind(const Ir& ir, int id) {
 
 /// Is `index` the last of `count` positions?
 bool is_last_of(const Ir& ir, int index, int count) {
-  const IrNode& n = ir[number_behind(ir, index)];
+  const IrNode& n = ir[scalar_source(ir, index)];
   const auto is = [&](int id, double v) {
-    return ir[number_behind(ir, id)].op == Op::constant && ir[number_behind(ir, id)].attrs->number.real() == v;
+    return ir[scalar_source(ir, id)].op == Op::constant && ir[scalar_source(ir, id)].attrs->number.real() == v;
   };
-  const auto counted = [&](int id) { return number_behind(ir, id) == number_behind(ir, count); };
+  const auto counted = [&](int id) { return scalar_source(ir, id) == scalar_source(ir, count); };
   if (n.op == Op::sub) return counted(n.inputs[0]) && is(n.inputs[1], 1);
   return n.op == Op::add &&
          ((counted(n.inputs[0]) && is(n.inputs[1], -1)) || (counted(n.inputs[1]) && is(n.inputs[0], -1)));

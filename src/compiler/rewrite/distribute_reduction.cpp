@@ -21,7 +21,7 @@ constexpr size_t most_terms = 4, most_sums = 32;
 /// Of a linear expression: a product of numbers, one a channel, and of values of all positions, of which there may be
 /// none.
 struct Term {
-  std::vector<int> numbers, values;
+  std::vector<int> factors, values;
   bool negative = false;
 };
 using Terms = std::vector<Term>;
@@ -98,7 +98,7 @@ class DistributeReduction : Rewriter {
   }
 
   /// Of one number a channel spread over all positions: the numbers. -1 of anything else.
-  int numbers_of(int id) const {
+  int channel_factors_of(int id) const {
     const IrNode& n = from_[id];
     if (n.op != Op::broadcast) return -1;
     const Shape& small = from_[n.inputs[0]].type.shape;
@@ -110,7 +110,7 @@ class DistributeReduction : Rewriter {
 
   /// `depends`: by node, whether it is computed from the sums in question.
   std::optional<Terms> terms_of(int id, const std::vector<bool>& depends, std::set<int>& inner) const {
-    if (const int numbers = numbers_of(id); numbers >= 0) return Terms{{{numbers}, {}}};
+    if (const int factors = channel_factors_of(id); factors >= 0) return Terms{{{factors}, {}}};
     if (!depends[static_cast<size_t>(id)]) return Terms{{{}, {id}}};
     const IrNode& n = from_[id];
     if (n.materialized || n.type.dtype != float32 ||
@@ -125,7 +125,7 @@ class DistributeReduction : Rewriter {
       for (const Term& x : *a)
         for (const Term& y : *b) {
           Term both = x;
-          both.numbers.insert(both.numbers.end(), y.numbers.begin(), y.numbers.end());
+          both.factors.insert(both.factors.end(), y.factors.begin(), y.factors.end());
           both.values.insert(both.values.end(), y.values.begin(), y.values.end());
           both.negative = x.negative != y.negative;
           products.push_back(std::move(both));
@@ -180,8 +180,8 @@ class DistributeReduction : Rewriter {
     int all = -1;
     for (const Term& t : terms) {
       int v = sum_of(t.values, sum);
-      for (int numbers : t.numbers) {
-        const int number = renamed(numbers);
+      for (int factors : t.factors) {
+        const int number = renamed(factors);
         const int broadcast_row = volume(to_[number].type.shape) == 1 && !(sum.type.shape[0] == 1)
                                       ? shaped(Op::broadcast, shaped(Op::reshape, number, {1}), sum.type.shape)
                                       : shaped(Op::reshape, number, sum.type.shape);

@@ -74,12 +74,12 @@ class GemvRewriter : Rewriter {
     return add(std::move(node));
   }
 
-  bool is_number(int id) const { return volume(to_[id].type.shape) == 1; }
+  bool is_scalar(int id) const { return volume(to_[id].type.shape) == 1; }
 
   /// Σ x² over all of x, which has as many elements as the row: x, else -1.
   int squared(int id, int64_t depth) const {
     const IrNode& n = to_[id];
-    if (n.op != Op::reduce || n.attrs->reducer != kernel::Reducer::sum || !is_number(id) || n.type.dtype != float32)
+    if (n.op != Op::reduce || n.attrs->reducer != kernel::Reducer::sum || !is_scalar(id) || n.type.dtype != float32)
       return -1;
     const IrNode& operand = to_[n.inputs[0]];
     const bool square = operand.op == Op::square || (operand.op == Op::mul && operand.inputs[0] == operand.inputs[1]);
@@ -89,7 +89,7 @@ class GemvRewriter : Rewriter {
   /// May the number be computed for every row of the matrix anew? It is made of numbers and of at least one sum of
   /// squares; `steps` bounds the work.
   bool repeatable(int id, int64_t depth, int& sums, int& steps) const {
-    if (--steps < 0 || !is_number(id)) return false;
+    if (--steps < 0 || !is_scalar(id)) return false;
     if (squared(id, depth) >= 0) return ++sums, true;
     const IrNode& n = to_[id];
     if (n.op == Op::constant || n.op == Op::parameter) return true;
@@ -130,7 +130,7 @@ class GemvRewriter : Rewriter {
   /// mean square norm. The number stands before the sum instead, and each program makes it anew from what it reads
   /// anyway; the row is not rounded to fewer bits in between.
   struct Scaled {
-    std::vector<int> factors, numbers;
+    std::vector<int> factors, scalars;
   };
   Scaled scaled_row(int row, int64_t depth) const {
     const auto narrows = [&](int id) { return to_[id].op == Op::cast && to_[to_[id].inputs[0]].type.dtype == float32; };
@@ -144,10 +144,10 @@ class GemvRewriter : Rewriter {
       int sums = 0, steps = 24;
       if (n.op == Op::mul && n.type.dtype == float32) pending.insert(pending.end(), n.inputs.begin(), n.inputs.end());
       else if (n.op == Op::broadcast && repeatable(n.inputs[0], depth, sums, steps) && sums > 0)
-        found.numbers.push_back(n.inputs[0]);
+        found.scalars.push_back(n.inputs[0]);
       else found.factors.push_back(id);
     }
-    if (found.numbers.size() != 1 || found.factors.empty() || found.factors.size() > 3) return {};
+    if (found.scalars.size() != 1 || found.factors.empty() || found.factors.size() > 3) return {};
     return found;
   }
 
@@ -155,7 +155,7 @@ class GemvRewriter : Rewriter {
   /// operators that stand right before the product.
   bool rests_on_sums(int id, int64_t depth) {
     const IrNode& n = to_[id];
-    if (n.op == Op::reduce) return is_number(id) && volume(to_[n.inputs[0]].type.shape) == depth;
+    if (n.op == Op::reduce) return is_scalar(id) && volume(to_[n.inputs[0]].type.shape) == depth;
     if (!is_elementwise(n.op) && n.op != Op::reshape && n.op != Op::broadcast) return false;
     if (const auto it = rests_.find({id, depth}); it != rests_.end()) return it->second;
     const int64_t size = volume(n.type.shape);
@@ -177,7 +177,7 @@ class GemvRewriter : Rewriter {
   int normed(int id, const Shape& rows, const Shape& whole) {
     if (const auto it = normed_.find(id); it != normed_.end()) return it->second;
     const int64_t depth = volume(whole) / volume(rows);
-    const bool number = is_number(id);
+    const bool number = is_scalar(id);
     const Shape& shape = number ? rows : whole;
     int result = -1;
     if (!rests_on_sums(id, depth)) {
@@ -193,7 +193,7 @@ class GemvRewriter : Rewriter {
     } else if (!is_elementwise(n.op)) {
       const int from = n.inputs[0];
       result = normed(from, rows, whole);
-      if (is_number(from) && !number) {
+      if (is_scalar(from) && !number) {
         Shape column = rows;
         column.resize(whole.size(), Dim(1));
         result = shaped(Op::broadcast, shaped(Op::reshape, result, column), whole);
@@ -234,11 +234,11 @@ class GemvRewriter : Rewriter {
     int v = permuted(row, row_axes), number = -1, norm = -1;
     if (const Scaled scaled =
             v == row && wide == float32 && rows.size() > 0 ? scaled_row(row, volume(suffix)) : Scaled{};
-        !scaled.numbers.empty()) {
+        !scaled.scalars.empty()) {
       v = scaled.factors[0];
       for (size_t k = 1; k < scaled.factors.size(); ++k)
         v = add(made(Op::mul, {v, scaled.factors[k]}, to_[v].type.shape, float32));
-      number = repeated(scaled.numbers[0], rows, whole);
+      number = repeated(scaled.scalars[0], rows, whole);
     } else if (v == row) {
       norm = normed_row(row, rows, whole);
     }

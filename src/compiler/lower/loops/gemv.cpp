@@ -138,25 +138,26 @@ void RowLowering::gemv_rows() {
   const auto rows = std::min(schedule_.rows, count);
   grid_ = (count + rows - 1) / rows;
   const Value first = b.mul(b.program_id(), b.index(rows));
-  std::vector<Value> numbers, sums;
+  std::vector<Value> row_indices, sums;
   for (int64_t r = 0; r < rows; ++r) {
     const Value row = b.add(first, b.index(r));
-    numbers.push_back(count % rows == 0
-                          ? row
+    row_indices.push_back(
+        count % rows == 0 ? row
                           : b.min(row, b.index(count - 1)));  // past the end: the last row again, which is not stored
     for (Value v : identities(gemv_pass_)) sums.push_back(v);
   }
   for (int node : group_.reads) emit_.param(node, false);
   // The matrix comes in before anything else, as it need not be waited for: `together` tiles of each row, of which the
   // first ones are there when the vector is.
-  const int64_t unroll = std::max<int64_t>(1, loads_at_once / static_cast<int64_t>(numbers.size() * gemvs())),
+  const int64_t unroll = std::max<int64_t>(1, loads_at_once / static_cast<int64_t>(row_indices.size() * gemvs())),
                 step = unroll * width, first_part = std::min(step, length);
   const auto limit_at = [&](int64_t at) { return at + width <= length ? no_value : b.index(length - at); };
   std::vector<Scopes> ahead;
-  for (int64_t at = 0; at < first_part; at += width) ahead.push_back(matrix_tiles(b.index(at), limit_at(at), numbers));
+  for (int64_t at = 0; at < first_part; at += width)
+    ahead.push_back(matrix_tiles(b.index(at), limit_at(at), row_indices));
   // What is made of the sums reads memory as well, which need not be waited for then.
   std::vector<Emitter::Scope> scopes;
-  for (Value row : numbers) {
+  for (Value row : row_indices) {
     emit_.push_scope();
     emit_.bind(program_, row);
     for (const Statement& statement : statements_)
@@ -164,42 +165,43 @@ void RowLowering::gemv_rows() {
         for (const auto& [node, index] : reads_of(statement)) emit_.value(node, index);
     scopes.push_back(emit_.leave_scope());
   }
-  if (gemv_pass_ > 0) norm_of_row(numbers[0]);
+  if (gemv_pass_ > 0) norm_of_row(row_indices[0]);
   normed_.resize(std::max(normed_.size(), ahead.size()));
   for (size_t u = 0; u < ahead.size(); ++u) {
     const int64_t at = static_cast<int64_t>(u) * width;
-    sums = gemv_step(b.index(at), limit_at(at), numbers, sums, std::move(ahead[u]), std::move(normed_[u]));
+    sums = gemv_step(b.index(at), limit_at(at), row_indices, sums, std::move(ahead[u]), std::move(normed_[u]));
   }
   const int64_t whole = std::max(first_part, length / step * step);
   sums = b.loop(b.index(first_part), b.index(whole), b.index(step), sums, [&](Value at, std::vector<Value> next) {
     std::vector<Scopes> tiles;
     for (int64_t u = 0; u < unroll; ++u)
-      tiles.push_back(matrix_tiles(b.add(at, b.index(u * width)), no_value, numbers));
+      tiles.push_back(matrix_tiles(b.add(at, b.index(u * width)), no_value, row_indices));
     for (int64_t u = 0; u < unroll; ++u)
-      next =
-          gemv_step(b.add(at, b.index(u * width)), no_value, numbers, next, std::move(tiles[static_cast<size_t>(u)]));
+      next = gemv_step(b.add(at, b.index(u * width)), no_value, row_indices, next,
+                       std::move(tiles[static_cast<size_t>(u)]));
     return next;
   });
   std::vector<Scopes> last;
-  for (int64_t at = whole; at < length; at += width) last.push_back(matrix_tiles(b.index(at), limit_at(at), numbers));
   for (int64_t at = whole; at < length; at += width)
-    sums =
-        gemv_step(b.index(at), limit_at(at), numbers, sums, std::move(last[static_cast<size_t>((at - whole) / width)]));
-  const size_t reductions = sums.size() / numbers.size();
+    last.push_back(matrix_tiles(b.index(at), limit_at(at), row_indices));
+  for (int64_t at = whole; at < length; at += width)
+    sums = gemv_step(b.index(at), limit_at(at), row_indices, sums,
+                     std::move(last[static_cast<size_t>((at - whole) / width)]));
+  const size_t reductions = sums.size() / row_indices.size();
   size_t which = 0;
   for (const Statement& statement : statements_) {
     if (!cx_.ir[statement.root.node].gemv) continue;
-    for (size_t r = 0; r < numbers.size(); ++r) {
+    for (size_t r = 0; r < row_indices.size(); ++r) {
       Value& sum = sums[r * reductions + which];
       sum = r > 0 && is_same_for_all(statement) ? sums[which] : b.reduce(Reducer::sum, sum, 0);
     }
     ++which;
   }
-  for (size_t r = 0; r < numbers.size(); ++r) {
+  for (size_t r = 0; r < row_indices.size(); ++r) {
     const auto finish_row = [&] {
       size_t k = r * reductions;
       emit_.enter_scope(std::move(scopes[r]));
-      emit_.bind(program_, numbers[r]);
+      emit_.bind(program_, row_indices[r]);
       if (gemv_pass_ == 0) row_roots(0);
       for (const Statement& statement : statements_)
         if (cx_.ir[statement.root.node].gemv) finish_root(statement, sums[k++]);

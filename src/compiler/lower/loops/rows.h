@@ -39,7 +39,7 @@ class RowLowering {
   void order_passes();
   void split_domain();
   void substitute_domain();
-  std::vector<ix::Expr> digits(const std::vector<DomainVariable>& vars, ix::Expr number);
+  std::vector<ix::Expr> digits(const std::vector<DomainVariable>& vars, ix::Expr linear);
   void bind_programs();
   kernel::Value lane_count();
   bool one_tile() const;

@@ -43,11 +43,12 @@ void Renderer::analyze(const Block& block) {
     lines_ = lines_ || (inst.op == Op::reduce && type(inst.args[0]).rank() == 1);
     transposes_ = transposes_ || inst.op == Op::transpose;
     if (inst.op == Op::constant && inst.type.rank() == 0 && is_integer(inst.type.dtype))
-      numbers_[inst.results[0]] = inst.number.i;
+      known_values_[inst.results[0]] = inst.number.i;
     if (inst.op == Op::load && inst.type.rank() == 1) {
-      const auto limit = numbers_.find(inst.args[1]);
+      const auto limit = known_values_.find(inst.args[1]);
       int64_t& filled = filled_[inst.type.size()];
-      filled = std::max(filled, limit == numbers_.end() ? inst.type.size() : std::min(limit->second, inst.type.size()));
+      filled =
+          std::max(filled, limit == known_values_.end() ? inst.type.size() : std::min(limit->second, inst.type.size()));
     }
     loads_ += inst.op == Op::load && inst.type.rank() > 0;
     if (inst.op == Op::load && inst.type.rank() > 0 && !is_local(inst.ref))

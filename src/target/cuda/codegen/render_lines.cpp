@@ -38,7 +38,7 @@ std::map<Ref, int64_t> Renderer::rows_of_iterations(const kernel::Inst& loop, in
   });
   for (const kernel::Inst& i : loop.blocks[0].insts) {
     if (i.op == Op::scalar && i.scalar_op == kernel::ScalarOp::mul && i.args[0] == iteration)
-      if (const auto n = numbers_.find(i.args[1]); n != numbers_.end()) times[i.results[0]] = n->second;
+      if (const auto n = known_values_.find(i.args[1]); n != known_values_.end()) times[i.results[0]] = n->second;
     if (i.op == Op::store && is_local(i.ref) && type(i.args[0]).rank() == 1 && times.contains(i.args[1]) &&
         times[i.args[1]] == type(i.args[0]).size())
       lines[i.ref] = type(i.args[0]).size();
@@ -55,8 +55,8 @@ std::map<Ref, int64_t> Renderer::rows_of_iterations(const kernel::Inst& loop, in
     if (i.op == Op::store) return;
     const int64_t width = lines[i.ref];
     const bool whole = i.op == Op::load && i.type.dims == std::vector<int64_t>{iterations, width} &&
-                       i.strides == std::vector<int64_t>{width, 1} && numbers_.contains(i.args[0]) &&
-                       numbers_.at(i.args[0]) == 0 &&
+                       i.strides == std::vector<int64_t>{width, 1} && known_values_.contains(i.args[0]) &&
+                       known_values_.at(i.args[0]) == 0 &&
                        std::all_of(i.args.begin() + 1, i.args.end(), [](Value v) { return v == kernel::no_value; });
     plain = plain && whole && uses[i.results[0]] == 1;
     loaded[i.results[0]] = i.ref;

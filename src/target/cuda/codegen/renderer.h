@@ -199,10 +199,10 @@ class Renderer {
   std::set<Value> transposed_;            // tiles that are only read to be transposed: the usual chunks
   std::vector<int64_t> transposed_tile_;  // what all others are like: lines, columns
   int64_t walked_ = 0;  // elements of the rows that a loop reduces one by one while it carries tiles of their width
-  std::map<Value, int64_t> numbers_;   // constants
-  std::map<int64_t, int64_t> filled_;  // by the elements of a tile of one axis: how many of them loads fill at most
-  bool planes_ = false;                // reductions of two axes
-  int loads_ = 0;                      // of tiles
+  std::map<Value, int64_t> known_values_;  // constants
+  std::map<int64_t, int64_t> filled_;      // by the elements of a tile of one axis: how many of them loads fill at most
+  bool planes_ = false;                    // reductions of two axes
+  int loads_ = 0;                          // of tiles
   int64_t kept_bytes_ =
       0;               // that a program may want to keep in registers: tiles that are loaded or carried through loops
   int narrowest_ = 8;  // bytes of an element in contiguous slices

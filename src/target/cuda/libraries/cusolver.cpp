@@ -139,10 +139,10 @@ class CusolverCall final : public LibraryCall {
   }
 
  private:
-  T* numbers(char* p) const { return reinterpret_cast<T*>(p); }
+  T* row_indices(char* p) const { return reinterpret_cast<T*>(p); }
   char* scratch(size_t offset) const { return reinterpret_cast<char*>(workspace_->address()) + offset; }
   int* info() const { return reinterpret_cast<int*>(scratch(0)); }
-  T* work() const { return numbers(scratch(work_at_)); }
+  T* work() const { return row_indices(scratch(work_at_)); }
 
   void check_call(int status, const char* call) const { check_solver(status, call, problem_.what); }
 
@@ -188,16 +188,16 @@ class CusolverCall final : public LibraryCall {
     kept_at_ = padded(static_cast<size_t>(problem_.count) * infos_of_one * sizeof(int));
     work_at_ = kept_at_ + padded(kept);
     workspace_ = shared_workspace(context_, work_at_ + padded(static_cast<size_t>(work_size_) * sizeof(T)));
-    if (problem_.routine == Routine::lu) make_row_numbers();
+    if (problem_.routine == Routine::lu) make_row_indices();
   }
 
   /// 0, 1 …, on the device for as long as the call: rows are exchanged among them as among the matrix's, by a routine
   /// that moves words of four bytes.
-  void make_row_numbers() {
-    std::vector<uint32_t> numbers(static_cast<size_t>(problem_.m));
-    std::iota(numbers.begin(), numbers.end(), 0u);
-    row_numbers_ = std::make_unique<Workspace>(context_, numbers.size() * sizeof(uint32_t));
-    check(driver().memcpy_htod_async(row_numbers_->address(), numbers.data(), numbers.size() * sizeof(uint32_t),
+  void make_row_indices() {
+    std::vector<uint32_t> row_indices(static_cast<size_t>(problem_.m));
+    std::iota(row_indices.begin(), row_indices.end(), 0u);
+    row_indices_ = std::make_unique<Workspace>(context_, row_indices.size() * sizeof(uint32_t));
+    check(driver().memcpy_htod_async(row_indices_->address(), row_indices.data(), row_indices.size() * sizeof(uint32_t),
                                      context_.stream()),
           "cuMemcpyHtoDAsync");
     context_.synchronize();
@@ -209,29 +209,29 @@ class CusolverCall final : public LibraryCall {
     switch (problem_.routine) {
       case Routine::cholesky:  // the lower part of a matrix row by row is the upper part of one column by column
         copy(p[1], p[0], problem_.bytes[0]);
-        return check_call(
-            r.potrf(h, upper, problem_.n, numbers(p[1]), problem_.n, work(), work_size_, reinterpret_cast<int*>(p[2])),
-            "potrf");
+        return check_call(r.potrf(h, upper, problem_.n, row_indices(p[1]), problem_.n, work(), work_size_,
+                                  reinterpret_cast<int*>(p[2])),
+                          "potrf");
       case Routine::solve_triangular: return solve(p);
       case Routine::lu: return lu(p, info);
       case Routine::qr:
         copy(p[1], p[0], problem_.bytes[0]);
-        check_call(r.geqrf(h, problem_.m, problem_.n, numbers(p[1]), problem_.m, numbers(scratch(kept_at_)), work(),
-                           work_size_, info),
+        check_call(r.geqrf(h, problem_.m, problem_.n, row_indices(p[1]), problem_.m, row_indices(scratch(kept_at_)),
+                           work(), work_size_, info),
                    "geqrf");
-        return check_call(r.orgqr(h, problem_.m, problem_.columns, problem_.n, numbers(p[1]), problem_.m,
-                                  numbers(scratch(kept_at_)), work(), work_size_, info + 1),
+        return check_call(r.orgqr(h, problem_.m, problem_.columns, problem_.n, row_indices(p[1]), problem_.m,
+                                  row_indices(scratch(kept_at_)), work(), work_size_, info + 1),
                           "orgqr");
       case Routine::svd:
         copy(scratch(kept_at_), p[0], problem_.bytes[0]);
-        return check_call(r.gesvdj(h, problem_.wanted, 1, problem_.m, problem_.n, numbers(scratch(kept_at_)),
-                                   problem_.m, numbers(p[1]), numbers(p[2]), problem_.m, numbers(p[3]), problem_.n,
-                                   work(), work_size_, info, shared_.jacobi),
+        return check_call(r.gesvdj(h, problem_.wanted, 1, problem_.m, problem_.n, row_indices(scratch(kept_at_)),
+                                   problem_.m, row_indices(p[1]), row_indices(p[2]), problem_.m, row_indices(p[3]),
+                                   problem_.n, work(), work_size_, info, shared_.jacobi),
                           "gesvdj");
       case Routine::eigh:
         copy(p[2], p[0], problem_.bytes[0]);
-        return check_call(r.syevd(h, problem_.wanted, upper, problem_.n, numbers(p[2]), problem_.n, numbers(p[1]),
-                                  work(), work_size_, info),
+        return check_call(r.syevd(h, problem_.wanted, upper, problem_.n, row_indices(p[2]), problem_.n,
+                                  row_indices(p[1]), work(), work_size_, info),
                           "syevd");
     }
   }
@@ -242,7 +242,7 @@ class CusolverCall final : public LibraryCall {
     copy(p[2], p[1], problem_.bytes[1]);
     check_call(routines<T>().trsm(shared_.blas, right, problem_.first ? lower : upper,
                                   problem_.second ? transposed : plain, stored, problem_.columns, problem_.n, &one,
-                                  numbers(p[0]), problem_.n, numbers(p[2]), problem_.columns),
+                                  row_indices(p[0]), problem_.n, row_indices(p[2]), problem_.columns),
                "trsm");
   }
 
@@ -250,9 +250,9 @@ class CusolverCall final : public LibraryCall {
     const Routines<T>& r = routines<T>();
     int* pivots = reinterpret_cast<int*>(p[3]);
     copy(p[1], p[0], problem_.bytes[0]);
-    check_call(r.getrf(shared_.handle, problem_.m, problem_.n, numbers(p[1]), problem_.m, work(), pivots, info),
+    check_call(r.getrf(shared_.handle, problem_.m, problem_.n, row_indices(p[1]), problem_.m, work(), pivots, info),
                "getrf");
-    copy(p[2], reinterpret_cast<const char*>(row_numbers_->address()), problem_.bytes[2]);
+    copy(p[2], reinterpret_cast<const char*>(row_indices_->address()), problem_.bytes[2]);
     check_call(cusolver::api()->floats.laswp(shared_.handle, 1, reinterpret_cast<float*>(p[2]), problem_.m, 1,
                                              std::min(problem_.m, problem_.n), pivots, 1),
                "laswp");
@@ -265,7 +265,7 @@ class CusolverCall final : public LibraryCall {
   int work_size_ = 0;
   size_t kept_at_ = 0, work_at_ = 0;
   std::shared_ptr<const Workspace> workspace_;
-  std::unique_ptr<const Workspace> row_numbers_;
+  std::unique_ptr<const Workspace> row_indices_;
 };
 
 /// Where the processor does not have the batch done before a GPU is through its matrices one by one: measured on an

@@ -69,7 +69,7 @@ class Index {
 
 /// Returns the elements that the index selects. Integers out of range throw std::out_of_range; arrays of indices count
 /// from the end where negative and are clamped at the ends. The common axes of integer arrays come first where
-/// something else stands between the arrays, as in NumPy, else in their place.
+/// something else stands between the arrays, as in NumPy, else in the position of the first one.
 WEFT_API array index(const array& a, const std::vector<Index>& indices, StreamOrDevice s = {});
 /// Returns the same for entries that are given one by one.
 template <class... I>

@@ -89,7 +89,7 @@ EvalBatch TokenDataset::eval_batch(int64_t k, int batch, int context) const {
   const size_t positions = static_cast<size_t>(batch) * static_cast<size_t>(context);
   std::vector<int32_t> x(positions, 0), y(positions, 0);
   std::vector<float> mask(positions, 0);
-  const int64_t first = k * static_cast<int64_t>(positions);  // windows lie one after the other, so places are tokens
+  const int64_t first = k * static_cast<int64_t>(positions);  // windows follow each other, so positions are tokens
   int64_t tokens = 0;
   for (size_t p = 0; p < positions && first + static_cast<int64_t>(p) < targets; ++p, ++tokens) {
     x[p] = (*this)[first + static_cast<int64_t>(p)];

@@ -53,7 +53,7 @@ class Parser {
       if (key == "descr") field(descr_, offset, key, [&] { return read_type(); });
       else if (key == "fortran_order") field(fortran_, offset, key, [&] { return read_truth(); });
       else if (key == "shape") field(shape_, offset, key, [&] { return read_shape(); });
-      else bytes_.fail("the header has a field '" + key + "' beside descr, fortran_order and shape", offset);
+      else bytes_.fail("the header has a field '" + key + "' other than descr, fortran_order and shape", offset);
       if (!take(',')) {
         expect('}');
         break;
@@ -147,7 +147,7 @@ class Parser {
       shape.push_back(n);
       if (take(',')) continue;
       if (shape.size() == 1 && at_ < end_ && bytes_.view[at_] == ')')
-        bytes_.fail("a shape with one size has a comma behind it", at_);
+        bytes_.fail("a shape with one size has a comma after it", at_);
       expect(')');
       break;
     }

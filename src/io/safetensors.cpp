@@ -63,7 +63,7 @@ std::map<std::string, std::set<std::string>> parse_index(const io::Bytes& index)
     // Only files next to the index are read, no other folder.
     if (name.empty() || name == "." || name == ".." || name.find('/') != std::string::npos ||
         name.find('\0') != std::string::npos)
-      index.fail("the index names no file beside it for tensor " + nlohmann::json(tensor).dump(), 0);
+      index.fail("the index names no file next to it for tensor " + nlohmann::json(tensor).dump(), 0);
     files[name].insert(tensor);
   }
   return files;

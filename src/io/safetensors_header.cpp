@@ -115,7 +115,7 @@ class Reader {
     if (!value.is_object()) fail_at(file_, who + " is not an object", at);
     for (const char* field : {"dtype", "shape", "data_offsets"})
       if (!value.contains(field)) fail_at(file_, who + " lacks " + field, at);
-    if (value.size() != 3) fail_at(file_, who + " has fields beside dtype, shape and data_offsets", at);
+    if (value.size() != 3) fail_at(file_, who + " has fields other than dtype, shape and data_offsets", at);
     const json& shape = value["shape"];
     const json& offsets = value["data_offsets"];
     if (!shape.is_array()) fail_at(file_, who + ": shape is not a list", at);

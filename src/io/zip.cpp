@@ -63,7 +63,7 @@ Directory find_directory(const Bytes& zip) {
     const uint64_t at = Fields(zip, end - locator_bytes, locator_bytes, "its zip64 locator")(8, 8);
     const Fields wide(zip, at, end64_bytes, "its zip64 end record");
     if (wide(0, 4) != end64_mark) zip.fail("the zip64 end record is not where the locator says", at);
-    if (at + end64_bytes > end - locator_bytes) zip.fail("the zip64 end record lies behind its locator", at);
+    if (at + end64_bytes > end - locator_bytes) zip.fail("the zip64 end record is after its locator", at);
     d = {wide(48, 8), wide(40, 8), wide(32, 8)};
     limit = at;
   }

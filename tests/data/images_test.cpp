@@ -1,4 +1,4 @@
-// idx files: good, bad and real; batches; the made-up set.
+// idx files: good, bad and real; batches; the synthetic set.
 #include <doctest/doctest.h>
 #include <unistd.h>
 #include <zlib.h>
@@ -122,7 +122,7 @@ TEST_CASE("a shuffled epoch holds every image once, in an order of its own") {
   CHECK(set.in_order(998, 2).labels.to_vector<int>() == std::vector<int>{8, 9});
 }
 
-TEST_CASE("the made-up set: a function of the seed, with all classes") {
+TEST_CASE("the synthetic set: a function of the seed, with all classes") {
   const ImageSplit a = synthetic_digits(200, 50, 3), b = synthetic_digits(200, 50, 3), c = synthetic_digits(200, 50, 4);
   const auto bytes = [](const ImageDataset& d) {
     return d.in_order(0, static_cast<int>(d.size())).images.to_vector<int>();

@@ -177,7 +177,7 @@ TEST_CASE("malformed: entries") {
   CHECK(refusal(file_of("{\"a\":{\"shape\":[],\"data_offsets\":[0,4]}}", "abcd"))
             .starts_with("tensor \"a\" lacks dtype"));
   CHECK(refusal(file_of("{\"a\":{\"dtype\":\"U8\",\"shape\":[],\"data_offsets\":[0,1],\"x\":1}}", "a"))
-            .find("fields beside") != std::string::npos);
+            .find("fields other than") != std::string::npos);
   CHECK(
       refusal(file_of("{\"a\":{\"dtype\":7,\"shape\":[],\"data_offsets\":[0,1]}}", "a")).find("dtype is not a text") !=
       std::string::npos);

@@ -58,9 +58,9 @@ TEST_CASE("safetensors: an index that does not fit its files is refused") {
   refused("{", "the index is not JSON, at byte 1");
   refused("[]", "no object weight_map");
   refused("{\"weight_map\": 1}", "no object weight_map");
-  refused("{\"weight_map\": {\"a\": 1}}", "names no file beside it for tensor \"a\"");
-  refused("{\"weight_map\": {\"a\": \"../model-00001-of-00004.safetensors\"}}", "names no file beside it");
-  refused("{\"weight_map\": {\"a\": \"/etc/passwd\"}}", "names no file beside it");
+  refused("{\"weight_map\": {\"a\": 1}}", "names no file next to it for tensor \"a\"");
+  refused("{\"weight_map\": {\"a\": \"../model-00001-of-00004.safetensors\"}}", "names no file next to it");
+  refused("{\"weight_map\": {\"a\": \"/etc/passwd\"}}", "names no file next to it");
   refused("{\"weight_map\": {\"a\": \"gone.safetensors\"}}", "No such file");
   refused(edited(index, "\"layer.0\"", "\"layer.x\""), "\"layer.x\" is not in it");
   refused("{\"weight_map\": {\"layer.0\": \"model-00001-of-00004.safetensors\"}}", "is in it, though");

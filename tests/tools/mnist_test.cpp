@@ -40,7 +40,7 @@ Course course_of(MnistTrainer& trainer, int64_t stop_after = -1) {
 
 }  // namespace
 
-TEST_CASE("mnist: a run on made-up shapes learns; one that was stopped goes on bit by bit") {
+TEST_CASE("mnist: a run on synthetic shapes learns; one that was stopped resumes bit by bit") {
   TemporaryFolder a, b;
   MnistTrainer whole(small(a.path));
   const Course one = course_of(whole);

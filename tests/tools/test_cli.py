@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""How the program behaves: what it prints, how it refuses, how it stops and goes on.
+"""How the program behaves: what it prints, how it refuses, how it stops and resumes.
 
     python3 tests/tools/test_cli.py PATH_TO_WEFT DATA_DIR [names of tests]
 
@@ -316,7 +316,7 @@ class Training(unittest.TestCase):
 
 
 class GoingOn(unittest.TestCase):
-    """Stopped in any way, a run goes on as if it had not been."""
+    """Stopped in any way, a run resumes as if it had not been."""
 
     @classmethod
     def setUpClass(cls):
@@ -392,7 +392,7 @@ class GoingOn(unittest.TestCase):
         shutil.copytree(FOLDER / "whole", FOLDER / "longer")
         done = weft("train", "gpt", "--resume", "longer")
         self.assertIn("has done all its 40 steps", done.err)
-        self.assertIn("behind the checkpoint", weft("train", "gpt", "--resume", "longer", "--steps", 10, rc=2).err)
+        self.assertIn("less than the steps of the checkpoint", weft("train", "gpt", "--resume", "longer", "--steps", 10, rc=2).err)
         got = rows(weft("train", "gpt", "--resume", "longer", "--steps", 45, "--json").out)
         self.assertEqual([r["step"] for r in got], [41, 42, 43, 44, 45])
 
@@ -525,7 +525,7 @@ class Using(unittest.TestCase):
             self.assertEqual(rows["f32 products"], "oneDNN, with AVX2")
             self.assertEqual(rows["bf16 products"], "generated kernels; oneDNN takes them: no (needs AVX-512)")
             self.assertRegex(rows["int8 products"], r"^generated kernels; oneDNN takes them: no \(needs AVX-512 VNNI")
-            # A cap of oneDNN's own binds it beside Weft's.
+            # A cap of oneDNN's own binds it in addition to Weft's.
             self.assertIn("instructions up to SSE4.1", doctor("native", ONEDNN_MAX_CPU_ISA="SSE41")["libraries"])
 
     def test_missing_folder(self):

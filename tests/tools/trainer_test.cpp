@@ -67,7 +67,7 @@ TEST_CASE("a run decays matrices alone, and corrects its moments") {
   for (size_t k = 0; k < expected.size(); ++k) CHECK(course.losses[k] == doctest::Approx(expected[k]).epsilon(1e-5));
 }
 
-TEST_CASE("a run that was stopped goes on bit by bit") {
+TEST_CASE("a run that was stopped resumes bit by bit") {
   for (const double dropout : {0.0, 0.2}) {
     CAPTURE(dropout);
     TemporaryFolder whole, parts;
@@ -105,7 +105,7 @@ TEST_CASE("with masters, a run in 16 bits begins with the parameters of one in f
   }
 }
 
-TEST_CASE("a Llama learns, and goes on bit by bit from a checkpoint that knows what it is") {
+TEST_CASE("a Llama learns, and resumes bit by bit from a checkpoint that knows what it is") {
   const auto llama = [](const std::string& out) {
     TrainOptions o = tiny(out);
     o.arch = "llama", o.kv_heads = 1;
@@ -198,7 +198,7 @@ TEST_CASE("the whole validation loss is the mean over all its tokens") {
   CHECK(trainer.model().training());
 }
 
-TEST_CASE("every precision learns, and goes on bit by bit") {
+TEST_CASE("every precision learns, and resumes bit by bit") {
   struct Mode {
     const char *dtype, *weights, *residual;
   };

@@ -53,20 +53,20 @@ std::string digest_of_images(const data::ImageSplit& images) {
 
 OptionSet mnist_option_set(MnistOptions& o) {
   OptionSet set;
-  set.add("data", "DIR", &o.data, "folder with the four idx files of MNIST, plain or .gz; without it, made-up shapes")
+  set.add("data", "DIR", &o.data, "folder with the four idx files of MNIST, plain or .gz; without it, synthetic shapes")
       .config();
   set.add("epochs", "N", &o.epochs, "times that every image is seen; 0 writes a checkpoint of the initial weights")
       .range(0, 1e6)
       .config();
   set.add("batch", "N", &o.batch, "images in a step").range(1, 1 << 20).structural();
   set.add("lr", "X", &o.lr, "learning rate of plain SGD").above(0).range(0, 1e3).config();
-  set.add("seed", "N", &o.seed, "of weights, order and made-up images").range(0, 9e15).structural();
-  set.add("train-images", "N", &o.train_images, "made-up images to learn from").range(1, 1e6).structural();
-  set.add("test-images", "N", &o.test_images, "made-up images to test on").range(1, 1e6).structural();
+  set.add("seed", "N", &o.seed, "of weights, order and synthetic images").range(0, 9e15).structural();
+  set.add("train-images", "N", &o.train_images, "synthetic images to learn from").range(1, 1e6).structural();
+  set.add("test-images", "N", &o.test_images, "synthetic images to test on").range(1, 1e6).structural();
   set.add("out", "DIR", &o.out, "folder for checkpoints, loss.svg, config.json")
       .defaults_to("out, or the resumed folder");
   set.add("overwrite", "", &o.overwrite, "start anew although the folder holds a run");
-  set.add("resume", "DIR", &o.resume, "go on from this folder's last checkpoint");
+  set.add("resume", "DIR", &o.resume, "resume from the last checkpoint of this folder");
   set.add("json", "", &o.json,
           "one JSON object a step on stdout, with the accuracy after each epoch, and nothing else");
   add_trace_option(set, o.trace);

@@ -26,7 +26,7 @@ bool check_output(const std::string& out, bool overwrite, const std::optional<Ch
   const bool occupied = !goes_on && has_checkpoint(out);
   if (occupied && !overwrite)
     throw UsageError(
-        fmt::format("{0} holds a run already: go on with it by `weft train {1} --resume {0}`, choose another folder "
+        fmt::format("{0} holds a run already: resume it by `weft train {1} --resume {0}`, choose another folder "
                     "with --out, or give --overwrite",
                     out, kind));
   prepare_folder(out);

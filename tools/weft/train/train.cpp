@@ -37,9 +37,9 @@ void take_stored_gpt_options(TrainOptions& o, OptionSet& set, const Checkpoint& 
   take_stored_options(train_option_set(stored), set, from);
   if (new_lr) o.min_lr = stored.min_lr == stored.lr / 10 ? lr / 10 : std::min(stored.min_lr, lr);
   if (o.steps < from.state.step)
-    throw UsageError(
-        fmt::format("--steps {} is behind the checkpoint {}, which has done {}: --steps counts from the very beginning",
-                    o.steps, from.folder, from.state.step));
+    throw UsageError(fmt::format(
+        "--steps {} is less than the steps of the checkpoint {}, which has done {}: --steps counts from the first step",
+        o.steps, from.folder, from.state.step));
 }
 
 std::vector<Series> curves(const RunState& state) {
@@ -89,16 +89,15 @@ int train(TrainOptions& o, OptionSet& set) {
   if (!o.resume.empty()) {
     from = load_checkpoint(o.resume);
     if (from->state.kind != "gpt")
-      throw UsageError(
-          fmt::format("{0} holds a run of `weft train {1}`: go on with it by `weft train {1} --resume {0}`", o.resume,
-                      from->state.kind));
+      throw UsageError(fmt::format("{0} holds a run of `weft train {1}`: resume it by `weft train {1} --resume {0}`",
+                                   o.resume, from->state.kind));
     take_stored_gpt_options(o, set, *from);
   }
   complete(o, set);
   if (o.data.empty()) throw UsageError("--data FILE is needed: a text to learn from");
   o.out = folder_to_write(o.out, from);
   if (from && from->state.step == o.steps) {
-    fmt::print(stderr, "weft: {} has done all its {} steps; a larger --steps goes on\n", o.resume, o.steps);
+    fmt::print(stderr, "weft: {} has done all its {} steps; a larger --steps resumes it\n", o.resume, o.steps);
     return 0;
   }
   apply(o.machine);
@@ -121,7 +120,7 @@ int train(TrainOptions& o, OptionSet& set) {
   progress.finish();
   show_result(progress, *trainer, o, complete_run);
   if (!complete_run)
-    progress.note(fmt::format("stopped after step {} of {}, all saved; go on with: weft train gpt --resume {}",
+    progress.note(fmt::format("stopped after step {} of {}, all saved; resume with: weft train gpt --resume {}",
                               trainer->step(), o.steps, o.out));
   return 0;
 }

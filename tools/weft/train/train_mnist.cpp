@@ -24,7 +24,7 @@ void show_result(Progress& progress, const MnistTrainer& trainer, const MnistOpt
     series[0].points.emplace_back(static_cast<double>(step), loss);
   io::write_file_atomically(
       o.out + "/loss.svg",
-      svg_plot(series, {"Loss of " + (o.data.empty() ? "made-up shapes" : o.data), "step", "nats per image"}));
+      svg_plot(series, {"Loss of " + (o.data.empty() ? "synthetic shapes" : o.data), "step", "nats per image"}));
   if (o.json) return;
   progress.note("\n" + terminal_plot(series, std::min(terminal_columns(stdout), 100), 14, terminal_is_utf8()));
   if (complete)
@@ -38,8 +38,8 @@ int train(MnistOptions& o, OptionSet& set) {
   if (!o.resume.empty()) {
     from = load_checkpoint(o.resume);
     if (from->state.kind != "mnist")
-      throw UsageError(fmt::format("{} holds a run of `weft train {}`, which goes on with that command", o.resume,
-                                   from->state.kind));
+      throw UsageError(
+          fmt::format("{} holds a run of `weft train {}`, which that command resumes", o.resume, from->state.kind));
     MnistOptions stored;
     take_stored_options(mnist_option_set(stored), set, *from);
   }
@@ -48,7 +48,7 @@ int train(MnistOptions& o, OptionSet& set) {
   const bool replaces = check_output(o.out, o.overwrite, from, "mnist");
   auto trainer = from ? std::make_unique<MnistTrainer>(o, *from) : std::make_unique<MnistTrainer>(o);
   if (from && trainer->step() >= trainer->steps()) {
-    fmt::print(stderr, "weft: {} has done all its {} steps; more --epochs go on\n", o.resume, trainer->step());
+    fmt::print(stderr, "weft: {} has done all its {} steps; more --epochs resume it\n", o.resume, trainer->step());
     return 0;
   }
   if (replaces) remove_checkpoints(o.out);
@@ -56,7 +56,7 @@ int train(MnistOptions& o, OptionSet& set) {
 
   Progress progress(progress_style(stdout, o.json), stdout, trainer->step(), trainer->steps(),
                     std::max<int64_t>(trainer->steps() / 20, 1));
-  progress.note(fmt::format("{}: {} images to learn from, {} to test on", o.data.empty() ? "made-up shapes" : o.data,
+  progress.note(fmt::format("{}: {} images to learn from, {} to test on", o.data.empty() ? "synthetic shapes" : o.data,
                             trainer->images().train.size(), trainer->images().test.size()));
   progress.note(
       fmt::format("a convolutional network of {} parameters; {}", trainer->model().num_parameters(), machine_text()));
@@ -66,7 +66,7 @@ int train(MnistOptions& o, OptionSet& set) {
   progress.finish();
   show_result(progress, *trainer, o, complete);
   if (!complete)
-    progress.note(fmt::format("stopped after step {} of {}, all saved; go on with: weft train mnist --resume {}",
+    progress.note(fmt::format("stopped after step {} of {}, all saved; resume with: weft train mnist --resume {}",
                               trainer->step(), trainer->steps(), o.out));
   return 0;
 }

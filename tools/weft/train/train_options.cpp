@@ -63,7 +63,7 @@ void add_run_options(OptionSet& set, TrainOptions& o) {
   set.add("out", "DIR", &o.out, "folder for checkpoints, loss.svg, config.json")
       .defaults_to("out, or the resumed folder");
   set.add("overwrite", "", &o.overwrite, "start anew although the folder holds a run");
-  set.add("resume", "DIR", &o.resume, "go on from this folder's last checkpoint");
+  set.add("resume", "DIR", &o.resume, "resume from the last checkpoint of this folder");
   set.add("config", "FILE", &o.config, "JSON with option names as keys; the command line wins");
   set.add("json", "", &o.json, "one JSON object a step on stdout, and nothing else");
 }

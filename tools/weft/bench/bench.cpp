@@ -1,4 +1,4 @@
-// weft bench: medians of timed repetitions after warm-up, under the names and fields of the figures they are compared
+// weft bench: medians of timed repetitions after warm-up, with the names and fields of the figures they are compared
 // with.
 #include <fmt/format.h>
 
@@ -32,7 +32,7 @@ struct TrainBench {
   const char* name;
   models::GptConfig config;
   int batch, time;
-  int32_t tokens;  // kinds that occur
+  int32_t tokens;  // distinct tokens
   int64_t reps;
 };
 
@@ -50,7 +50,7 @@ class GptStep {
     step_.emplace(model_, optimizer_, 0, numbers_.scaled_loss ? &scale_ : nullptr);
   }
   float operator()() { return (*step_)(batch_); }
-  /// The first step: seconds, and of those how many the tuner took.
+  /// The first step: seconds, and those of the tuner.
   double first(double& tuning) {
     const compiler::BuildRecord record;
     const double seconds = seconds_of([&] { (*this)(); });
@@ -102,7 +102,8 @@ void bench_training(const TrainBench& b, const BenchOptions& o) {
 void gpt2_124m(const BenchOptions& o) { bench_training(gpt2, o); }
 void nanogpt_cpu(const BenchOptions& o) { bench_training(nanogpt, o); }
 
-/// The same training step as the heuristics and as the tuner would have it, in turns; and what the tuner takes.
+/// Times the same training step with the choices of the heuristics and of the tuner, alternately; and the time of
+/// tuning.
 void tuning_gain(const BenchOptions& o) {
   const compiler::Policy before = compiler::default_policy();
   compiler::Policy policy = before;
@@ -151,9 +152,9 @@ void mnist(const BenchOptions& o) {
   }
 }
 
-/// What tracing and compiling a training step costs before any code is generated, by layers: on the null target, which
-/// computes nothing. Widths do not matter to the compiler, so a narrow model stands for GPT-2. Each figure is the least
-/// of several models' first steps; the processor's time also counts while other processes run.
+/// Times tracing and compiling a training step before any code is generated, by layers: on the null target, which
+/// computes nothing. Widths do not matter to the compiler, so a narrow model stands for GPT-2. Each figure is the
+/// minimum over the first steps of several models; processor time also counts while other processes run.
 void compile_times(const BenchOptions& o) {
   target::Target& before = compiler::default_target();
   compiler::set_default_target(target::null());

@@ -1,6 +1,5 @@
-// weft bench gpu-decode: one token after the other from a text of its own making, for models of random weights. The
-// least that a token can take is the time to read the weights and the cache once at the speed of a copy of the same
-// run.
+// weft bench gpu-decode: generates one token after the other with models of random weights. The lower bound of a
+// token's time is that of reading the weights and the cache once at the speed of a copy in the same run.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -22,7 +21,7 @@ namespace weft::tool {
 
 namespace {
 
-/// Bytes a second that a copy reads and writes.
+/// Returns the bytes per second that a copy reads and writes.
 double copy_speed() {
   const int n = 1 << 28;
   const array x = random::normal({n}, float32, 0, 1, random::key(0));
@@ -44,7 +43,7 @@ struct Subject {
   std::unique_ptr<models::TextModel> (*make)(Dtype dtype);
 };
 
-/// Everything but the residual stream in `dtype`.
+/// Returns a precision with everything but the residual stream in `dtype`.
 nn::Precision kept_in(Dtype dtype) { return {.parameters = dtype, .compute = dtype, .residual = float32}; }
 
 std::unique_ptr<models::TextModel> gpt2_124m(Dtype dtype) {
@@ -87,14 +86,14 @@ void decode(const Subject& subject, double bytes_per_second, const BenchOptions&
     written.insert(written.end(), more.begin(), more.end());
   };
   go_on(15);
-  constexpr int64_t tokens = 40;  // the first two hundred places, as PyTorch is measured
+  constexpr int64_t tokens = 40;  // the first two hundred positions, as PyTorch is measured
   const int64_t launched = runtime::counters().graph_launches;
   std::vector<double> times;
   for (int64_t k = 0; k < reps_of(o, 5); ++k) times.push_back(seconds_of([&] { go_on(tokens); }) / tokens);
   std::sort(times.begin(), times.end());
   const double seconds = times[times.size() / 2];
-  // Of the embedding one row is read, unless it is the head as well; of the cache what was written so far, half way
-  // through the figures.
+  // One row of the embedding is read, unless it is the head as well; of the cache the rows that are written half way
+  // through the run.
   double read = 0;
   int64_t parameters = 0;
   for (auto& [name, a] : model->parameters()) {

@@ -1,4 +1,4 @@
-// weft bench dot: matrix products by generated code and by the library in turn, in one run.
+// weft bench dot: matrix products by generated code and by the library, alternately in one run.
 #include <fmt/format.h>
 
 #include "compiler/program.h"
@@ -14,7 +14,7 @@ namespace {
 struct Product {
   const char* name;
   int m, n, k;
-  bool transpose_a, transpose_b;  // the operand lies the other way round in memory
+  bool transpose_a, transpose_b;  // the operand is transposed in memory
 };
 
 constexpr Product products[] = {
@@ -25,7 +25,7 @@ constexpr Product products[] = {
     {"decode_8_rows", 8, 3072, 768, false, true},
 };
 
-/// The product as a program of its own under a policy that allows libraries or not.
+/// Returns the product as a program of its own, under a policy that allows libraries or not.
 std::function<std::vector<array>(const std::vector<array>&)> program_of(const Product& p, bool libraries,
                                                                         const std::vector<array>& operands) {
   const compiler::Policy before = compiler::default_policy();
@@ -38,7 +38,7 @@ std::function<std::vector<array>(const std::vector<array>&)> program_of(const Pr
             matmul(p.transpose_a ? transpose(in[0]) : in[0], p.transpose_b ? transpose(in[1]) : in[1])};
       },
       {});
-  eval(program(operands));  // built here, under this policy
+  eval(program(operands));  // built now, under this policy
   compiler::set_default_policy(before);
   return program;
 }
@@ -54,14 +54,14 @@ void bench_dot(const BenchOptions& o) {
     const auto own = program_of(p, false, {a, b}), library = program_of(p, true, {a, b});
     const double flops = 2.0 * p.m * p.n * p.k;
     const int64_t inner =
-        std::max<int64_t>(1, static_cast<int64_t>(2e7 / flops));  // calls of a repetition, so that it lasts a while
+        std::max<int64_t>(1, static_cast<int64_t>(2e7 / flops));  // calls of a repetition, so that it lasts long enough
     const auto rate = [&](const auto& program, int64_t reps) {
       const auto run = [&] {
         for (int64_t k = 0; k < inner; ++k) eval(program({a, b}));
       };
       return flops * static_cast<double>(inner) / median_of(reps, run, o.cpu_time) / 1e6;
     };
-    std::vector<double> ours, theirs;  // by turns: what else the machine does meets both
+    std::vector<double> ours, theirs;  // alternately: other work of the machine affects both
     for (int turn = 0; turn < 3; ++turn) {
       ours.push_back(rate(own, reps_of(o, 9)));
       theirs.push_back(rate(library, reps_of(o, 9)));

@@ -1,5 +1,5 @@
-// weft bench gpu-…: the work of one GPU under the names of the figures that it is compared with. Times are of many runs
-// given one after the other, so that the device never waits for the host, unless a run itself does.
+// weft bench gpu-…: the work of one GPU with the names of the figures that it is compared with. Times are of many runs
+// that are issued in a row, so that the device never waits for the host, unless a run itself does.
 #include <fmt/format.h>
 
 #include <cmath>
@@ -84,15 +84,15 @@ void bench_gpu_memory(const BenchOptions& o) {
   }
 }
 
-/// One recorded program of twenty products, each of the one before with one of four matrices, whose deviation keeps the
-/// numbers near one: the host has no part in what is measured.
+/// Times one captured program of twenty matrix products, each of the one before with one of four matrices, whose
+/// deviation keeps the numbers near one: the host has no part in the time.
 void bench_gpu_matmul(const BenchOptions& o) {
   need_gpu("gpu-matmul");
   constexpr int products = 20;
   for (const auto& [name, dtype] : {std::pair{"bf16", bfloat16}, {"fp16", float16}, {"fp32", float32}})
     for (const int n : {512, 1024, 2048, 4096, 8192}) {
       if (o.machine.no_libraries && n > 4096 && dtype == float32 && !o.machine.tf32)
-        continue;  // full float32 is for scalar units, and slow
+        continue;  // full float32 uses scalar units, and is slow
       std::vector<array> matrices;
       for (uint64_t k = 0; k < 5; ++k)
         matrices.push_back(random::normal({n, n}, dtype, 0, 1 / std::sqrt(static_cast<float>(n)), random::key(k)));
@@ -119,7 +119,7 @@ struct GptSize {
   int layers, heads, width, batch;
 };
 
-/// A training step without looking at the loss, on tokens that lie on the device.
+/// Times a training step without reading the loss, on tokens that are on the device.
 void gpt_step(const GptSize& size, const BenchOptions& o) {
   const int time = 1024;
   random::seed(0);
@@ -169,8 +169,8 @@ void gpt_step(const GptSize& size, const BenchOptions& o) {
 
 }  // namespace
 
-/// Causal attention, alone and with the three gradients, which are the same bits on every run or (any_order) need not
-/// be; the backward pass is the difference, as of an autograd that runs one after the other.
+/// Times causal attention, alone and with the three gradients, which have the same bits on every run or (any_order)
+/// need not; the backward pass is the difference, as in an autograd that runs one after the other.
 void bench_gpu_attention(const BenchOptions& o) {
   need_gpu("gpu-attention");
   const Dtype dtype = compute_dtype(o.dtype);
@@ -188,8 +188,8 @@ void bench_gpu_attention(const BenchOptions& o) {
       gradients.push_back(out[0]);
       return gradients;
     };
-    // Long ones in one burst of ten, as many runs as PyTorch's side makes: after a tenth of a second at full power the
-    // device lowers its clock by as much.
+    // Long ones run in one burst of ten, as many as PyTorch's side makes: after a tenth of a second at full power the
+    // device lowers its clock.
     const int64_t bursts = reps_of(o, length > 2048 ? 1 : 5);
     const auto ms = [&](const ArrayFunction& f) {
       return device_ms(bursts, 10, [&in, program = compile(f, CompileOptions{})] { program(in); });

@@ -1,4 +1,5 @@
-// weft bench gpu-…: operators that are not products and not rows, and what a replay of a whole program costs the host.
+// weft bench gpu-…: operators other than matrix products and row reductions, and the host's cost of replaying a whole
+// program.
 #include <fmt/format.h>
 
 #include "compiler/program.h"
@@ -71,8 +72,8 @@ void bench_gpu_sort(const BenchOptions& o) {
       .print();
 }
 
-/// What a training step makes of rows beside its products: norms' derivatives with the sums for their weights,
-/// gradients of biases, the classifier's loss and gradient. The bytes counted are those that have to be moved.
+/// Times the row operations of a training step other than matrix products: norms' derivatives with the sums for their
+/// weights, gradients of biases, the classifier's loss and gradient. The bytes counted are those that have to be moved.
 void bench_gpu_rows(const BenchOptions& o) {
   need_gpu("gpu-rows");
   const Dtype dtype = compute_dtype(o.dtype);
@@ -121,7 +122,7 @@ void bench_gpu_rows(const BenchOptions& o) {
       {normal(16384, 50304, 0), random::randint(array(0), array(50304), {16384}, int32, random::key(1))});
 }
 
-/// Rows of which a block of threads would have too much: few of them, or longer ones than stay on chip.
+/// Times rows that are too much for one thread block: few of them, or longer ones than fit on chip.
 void bench_gpu_long(const BenchOptions& o) {
   need_gpu("gpu-long");
   for (const auto& [rows, columns] : {std::pair{8, 1 << 20}, {64, 1 << 18}, {1024, 1 << 17}, {4096, 50304}}) {
@@ -181,7 +182,7 @@ void bench_gpu_fft(const BenchOptions& o) {
   }
 }
 
-/// Decompositions on either device: one large matrix, and many small ones.
+/// Times decompositions on either device: one large matrix, and many small ones.
 void bench_linalg(const BenchOptions& o) {
   const int burst = default_device().type == Device::gpu ? 5 : 1;
   for (const auto& [count, n] : {std::pair{1, 1024}, {1, 256}, {64, 64}, {512, 32}, {4096, 8}}) {
@@ -201,7 +202,7 @@ void bench_linalg(const BenchOptions& o) {
     row("inv", spd, [](const std::vector<array>& in) { return linalg::inv(in[0]); });
     row("slogdet", spd, [](const std::vector<array>& in) { return linalg::slogdet(in[0]).second; });
     row("qr", a, [](const std::vector<array>& in) { return linalg::qr(in[0]).second; });
-    if (n > 512) continue;  // seconds on a CPU
+    if (n > 512) continue;  // takes seconds on a CPU
     row("eigh", spd, [](const std::vector<array>& in) { return linalg::eigh(in[0]).second; });
     row("eigvalsh", spd, [](const std::vector<array>& in) { return linalg::eigvalsh(in[0]); });
     row("svd", a, [](const std::vector<array>& in) { return linalg::svd(in[0])[0]; });
@@ -209,7 +210,7 @@ void bench_linalg(const BenchOptions& o) {
   }
 }
 
-/// Rows of gradients are added up by the tokens that they belong to: spread out, in a few places, all in one.
+/// Times the sum of gradient rows by token (the gradient of an embedding): for many different tokens, for few, for one.
 void bench_gpu_scatter(const BenchOptions& o) {
   need_gpu("gpu-scatter");
   const int tokens = 65536, width = 768, vocabulary = 50304;
@@ -234,7 +235,7 @@ void bench_gpu_scatter(const BenchOptions& o) {
   Row("random_bits", o, "uint32").whole("n", n).number("ms", bits.ms).number("GBps", 4.0 * n / bits.ms / 1e6).print();
 }
 
-/// A step of many small kernels: what the host takes to give it to the device as a whole.
+/// Times the host for issuing a step of many small kernels as a whole.
 void bench_gpu_replay(const BenchOptions& o) {
   need_gpu("gpu-replay");
   for (const int kernels : {20, 200, 1000}) {

@@ -1,4 +1,4 @@
-// weft bench kernels: where the time of a training step goes, by what its kernels and library calls compute.
+// weft bench kernels: the time of a training step by what its kernels and library calls compute.
 #include <fmt/format.h>
 
 #include <algorithm>

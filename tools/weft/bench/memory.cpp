@@ -1,7 +1,6 @@
 // weft bench memory: operators over a 4096 x 4096 array, each with the bytes it must read and write, as fractions of
-// what a copy of that array reaches in the same run. The copy is the faster of memcpy and a loop of stores past the
-// caches, on the same threads.
-// weft bench trig: sin, cos and tan.
+// the bandwidth of a copy of that array in the same run. The copy is the faster of memcpy and a loop of non-temporal
+// stores, on the same threads.
 #include <cmath>
 #include <cstring>
 #include <random>
@@ -112,7 +111,7 @@ void bench_memory(const BenchOptions& o) {
   }
 }
 
-/// On either device, of as many arguments as caches hold on a CPU: within 1e4, and of every magnitude there is.
+/// Times them on either device, for as many arguments as fit into a CPU's caches: within 1e4, and of every magnitude.
 void bench_trig(const BenchOptions& o) {
   const bool gpu = default_device().type == Device::gpu;
   const int n = gpu ? 1 << 24 : 1 << 18;

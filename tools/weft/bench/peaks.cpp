@@ -41,11 +41,11 @@ double copy_gbs() {
                   static_cast<const char*>(from->data()) + begin * block, static_cast<size_t>((end - begin) * block));
     });
   };
-  copy();  // pages come in
+  copy();  // maps the pages
   return 2.0 * static_cast<double>(bytes) / best_seconds(5, copy) / 1e9;
 }
 
-/// Seconds of a run among several that are given one after the other, so that a device does not wait for the host.
+/// Returns the seconds of one of several runs that are issued in a row, so that a device does not wait for the host.
 double burst_seconds(int runs, const std::function<void()>& f) {
   f();
   synchronize();

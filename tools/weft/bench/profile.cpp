@@ -30,7 +30,7 @@ Profile profile(int64_t runs, const std::function<void()>& f) {
   const Peaks& peaks = machine_peaks();
   const bool traced = runtime::recording();
   if (!traced) runtime::start_recording();
-  // On a device, the first runs with noted times are not the usual ones: they are written down anew.
+  // On a device, the first runs with timestamps differ from the others: they are captured again.
   const auto run = [&](int64_t times) {
     for (int64_t i = 0; i < times; ++i) f();
     synchronize();
@@ -44,7 +44,7 @@ Profile profile(int64_t runs, const std::function<void()>& f) {
   const double each = 1.0 / static_cast<double>(runs);
   for (const runtime::Slice& s : timeline.slices) {
     if (s.step < 0 || s.start < start || std::string_view(s.kind) == "nested")
-      continue;  // control flow: its steps are counted
+      continue;  // control flow: its own steps are counted
     ProfileEntry& e = by_name[timeline.names[static_cast<size_t>(s.name)]];
     const double ms = each * s.length / 1e3, floor_ms = each * 1e3 * floor_seconds(peaks, s.bytes, s.flops, s.half);
     e.launches += each, e.ms += ms, e.floor_ms += floor_ms, e.bytes += each * s.bytes, e.flops += each * s.flops;

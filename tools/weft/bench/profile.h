@@ -1,6 +1,5 @@
 #pragma once
-// Where the time of a step goes: kernels, library calls and copies by what they compute, held against the peaks of the
-// device.
+// The profile of a step: kernels, library calls and copies by what they compute, compared with the peaks of the device.
 #include <cstdint>
 #include <functional>
 #include <string>
@@ -21,11 +20,11 @@ struct ProfileEntry {
 };
 
 struct Profile {
-  double ms = 0, floor_ms = 0;        // of a run: the sum of its steps, and of what they take at least
+  double ms = 0, floor_ms = 0;        // of a run: the sum of its steps, and of their minimal times
   std::vector<ProfileEntry> entries;  // the longest first
 };
 
-/// Means over `runs` calls of `f`, which has run before.
+/// Returns means over `runs` calls of `f`, which has run before.
 Profile profile(int64_t runs, const std::function<void()>& f);
 
 }  // namespace weft::tool

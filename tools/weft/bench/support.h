@@ -1,5 +1,5 @@
 #pragma once
-// What the benchmarks of `weft bench` share: options, lines of results, medians.
+// The common parts of the benchmarks of `weft bench`: options, lines of results, medians.
 #include <algorithm>
 #include <cstdio>
 #include <ctime>
@@ -24,7 +24,7 @@ struct BenchOptions {
 /// which day, and with which flags the program was compiled. `scripts/figures add` reads it.
 void record_command(const std::string& file);
 
-/// One line of results: as JSON, or for people; into the file of records always as JSON.
+/// One line of results, printed as JSON or as text, and written to the file of records as JSON.
 class Row {
  public:
   /// `dtype`: where it is not that of the options.
@@ -40,7 +40,7 @@ class Row {
   std::string record_, json_line_, line_;
 };
 
-/// Seconds by the clock, or of the calling thread's processor time.
+/// Returns the seconds of a call of `f` by the clock, or of processor time of the calling thread.
 inline double seconds_of(const std::function<void()>& f, bool cpu_time = false) {
   const auto now = [cpu_time] {
     timespec t{};
@@ -52,7 +52,7 @@ inline double seconds_of(const std::function<void()>& f, bool cpu_time = false) 
   return now() - start;
 }
 
-/// Milliseconds.
+/// Returns the median milliseconds of `reps` calls of `f`, after two that are not counted.
 inline double median_of(int64_t reps, const std::function<void()>& f, bool cpu_time = false) {
   for (int i = 0; i < 2; ++i) f();
   std::vector<double> times;
@@ -62,10 +62,10 @@ inline double median_of(int64_t reps, const std::function<void()>& f, bool cpu_t
   return times.size() % 2 ? times[half] : (times[half - 1] + times[half]) / 2;
 }
 
-/// Median milliseconds of a run on a device over `reps` bursts of `burst` runs, which are given one after the other.
+/// Returns the median milliseconds of a run on a device over `reps` bursts of `burst` runs, which are issued in a row.
 double device_ms(int64_t reps, int burst, const std::function<void()>& f);
-constexpr int long_burst = 100;  // of runs shorter than a millisecond: what the host takes to begin a burst and to hear
-                                 // of its end, some 20 us, is a part of each run's time
+constexpr int long_burst = 100;  // for runs shorter than a millisecond: the host's time to begin a burst and to see its
+                                 // end, some 20 us, is a part of each run's time
 /// Throws UsageError where the default device is none.
 void need_gpu(const char* name);
 
@@ -95,9 +95,9 @@ void bench_gpu_scan(const BenchOptions& o);
 void bench_gpu_scatter(const BenchOptions& o);
 void bench_gpu_replay(const BenchOptions& o);
 
-/// How long the stages of compiling took in what was recorded; stages lie within each other, and on several threads.
+/// Prints the recorded time of the stages of compiling; stages are nested, and run on several threads.
 void print_stages(const runtime::Timeline& timeline);
-/// The most expensive steps of what `f` runs, each with its share of the time and of the device's peak.
+/// Prints the most expensive steps of `f`, each with its share of the time and of the device's peak.
 void print_profile(int64_t runs, const std::function<void()>& f);
 
 }  // namespace weft::tool

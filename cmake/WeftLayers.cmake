@@ -26,6 +26,16 @@ foreach(layer ${WEFT_LAYERS})
   weft_layer(${layer})
 endforeach()
 
+# The CUDA C++ that the CUDA target hands to NVRTC is part of the library: one C++ file with the text of all .cu and .cuh.
+if(TARGET weft_target_cuda)
+  file(GLOB_RECURSE WEFT_CUDA_TEXTS CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/target/cuda/*.cu ${PROJECT_SOURCE_DIR}/src/target/cuda/*.cuh)
+  set(WEFT_CUDA_SOURCES ${PROJECT_BINARY_DIR}/cuda_sources.cpp)
+  add_custom_command(OUTPUT ${WEFT_CUDA_SOURCES} VERBATIM
+    COMMAND ${CMAKE_COMMAND} -D OUTPUT=${WEFT_CUDA_SOURCES} -D ROOT=${PROJECT_SOURCE_DIR}/src "-DFILES=${WEFT_CUDA_TEXTS}" -P ${PROJECT_SOURCE_DIR}/cmake/EmbedText.cmake
+    DEPENDS ${WEFT_CUDA_TEXTS} ${PROJECT_SOURCE_DIR}/cmake/EmbedText.cmake)
+  target_sources(weft_target_cuda PRIVATE ${WEFT_CUDA_SOURCES})
+endif()
+
 # External packages are named where they are used, and nowhere else.
 if(TARGET weft_runtime AND WEFT_ONEDNN)  # oneDNN brings OpenMP along; the runtime tells it to stay on one thread
   target_link_libraries(weft_runtime PRIVATE OpenMP::OpenMP_CXX)

@@ -195,7 +195,7 @@ array norm(const array& a, const std::string& ord, const std::optional<std::vect
 std::pair<array, array> qr(const array& a, StreamOrDevice s) {
   const Matrices m = matrices("qr", a, false, s);
   const Value q = lg::orthonormal(m.rows < m.columns ? columns_from(m.v, 0, m.rows) : m.v);
-  return {array(q), array(lg::upper(lg::product(q, m.v, true)))};
+  return {array(q), array(lg::upper(lg::batched_matmul(q, m.v, true)))};
 }
 
 std::vector<array> svd(const array& a, bool compute_uv, StreamOrDevice s) {
@@ -226,7 +226,7 @@ array pinv(const array& a, StreamOrDevice s) { return array(lg::pinv(matrices("p
 array cholesky_inv(const array& a, bool upper, StreamOrDevice s) {
   const Matrices m = matrices("cholesky_inv", a, true, s);
   const Value inverse = lg::solve_triangular(m.v, lg::identity_like(m.v), upper);
-  return array(upper ? lg::product(inverse, inverse, false, true) : lg::product(inverse, inverse, true));
+  return array(upper ? lg::batched_matmul(inverse, inverse, false, true) : lg::batched_matmul(inverse, inverse, true));
 }
 
 std::vector<array> lu(const array& a, StreamOrDevice s) {

@@ -11,20 +11,13 @@
 #include "runtime/background.h"
 #include "runtime/cache_dir.h"
 #include "runtime/threads.h"
+#include "target/cuda/calls.h"
 #include "target/cuda/codegen/executable.h"
-#include "target/cuda/codegen/prelude.h"
+#include "target/cuda/codegen/source.h"
 #include "target/cuda/driver/library.h"
-#include "target/cuda/driver/measured_call.h"
-#include "target/cuda/handwritten/convolution.h"
-#include "target/cuda/handwritten/convolution_wgrad.h"
-#include "target/cuda/handwritten/gemm.h"
-#include "target/cuda/handwritten/scatter_add_rows.h"
-#include "target/cuda/host_call.h"
+#include "target/cuda/handwritten/loaded.h"
 #include "target/cuda/libraries/cublaslt.h"
 #include "target/cuda/libraries/cudnn.h"
-#include "target/cuda/libraries/cufft.h"
-#include "target/cuda/libraries/cusolver.h"
-#include "target/cuda/routine_call.h"
 
 namespace weft::target {
 namespace cuda {
@@ -48,6 +41,12 @@ CudaTarget::CudaTarget(Context* context, Machine machine, bool disk_cache)
     : context_(context), disk_cache_(disk_cache) {
   machine_ = std::move(machine);
   fingerprint_ = fmt::format("cuda-{} nvrtc-{} {}", generator_version, nvrtc_version(), machine_.arch);
+  if (context_) {
+    const auto compile = [this](const std::string& source) { return cubin(source); };
+    const DeviceLimits limits{features(), machine_.tensor_core_bytes(float32), machine_.processors};
+    handwritten_ = std::make_unique<HandwrittenKernels>(*context_, compile, limits);
+  }
+  calls_ = std::make_unique<CallLibraries>(*this, context_, handwritten_.get());
   if (!context_) return;
   memory_ = std::make_unique<CudaMemory>(*context_);
   runtime::begin_in_background(
@@ -84,7 +83,7 @@ void CudaTarget::only_compile(std::span<const std::shared_ptr<CudaExecutable>> k
                sources = (kernels.size() + each - 1) / each;
   runtime::parallel_for(static_cast<int64_t>(sources), [&](int64_t begin, int64_t end) {
     for (auto s = static_cast<size_t>(begin); s < static_cast<size_t>(end); ++s) {
-      std::string source(prelude);
+      std::string source(prelude());
       for (const auto& kernel : kernels.subspan(s * each, std::min(each, kernels.size() - s * each)))
         source += kernel->rendered({}).source;
       cubin(source);
@@ -155,30 +154,16 @@ std::vector<KernelUsage> CudaTarget::usage() const {
   return usage_;
 }
 
-/// Every layer of a model asks for the same ones, which look for their algorithms on disk and ask cuBLASLt.
+/// Every layer of a model asks for the same products, for which algorithms are looked up on disk and cuBLASLt is asked.
+/// Sums of C's rows are no epilogue of cuBLASLt's.
 std::shared_ptr<const LibraryCall> CudaTarget::library(const kernel::DotDesc& desc) {
   if (!libraries_enabled() || !context_) return nullptr;
-  const Digest key = desc.digest();
-  std::lock_guard lock(table_mutex_);
-  if (const auto known = dots_.find(key); known != dots_.end()) return known->second;
-  const std::shared_ptr<const Product> own = product(desc);
-  if (desc.sum == kernel::OperandSum::c) return dots_[key] = own;
-  return dots_[key] = cublaslt(desc, *context_, {.tf32 = desc.numerics.tf32, .own = own});
-}
-
-/// Null where our own kernel is not worth a try.
-std::shared_ptr<const Product> CudaTarget::product(const kernel::DotDesc& desc) {
-  kernel::DotDesc merged;
-  const std::optional<ProductForm> form = features().warpgroups ? product_form(desc, &merged) : std::nullopt;
-  if (!form || !product_may_win(merged)) return nullptr;
-  std::lock_guard lock(mutex_);
-  std::shared_ptr<const ProductKernel>& kernel = products_[form->symbol()];
-  if (!kernel) {
-    kernel =
-        std::make_shared<ProductKernel>(*context_, *form, [this](const std::string& source) { return cubin(source); });
-    runtime::begin_in_background([kernel] { kernel->entry(); });
-  }
-  return std::make_shared<Product>(kernel, merged);
+  std::lock_guard lock(dots_mutex_);
+  const auto [found, fresh] = dots_.try_emplace(desc.digest(), nullptr);
+  if (!fresh) return found->second;
+  std::vector<Candidate> own = handwritten_->candidates(desc);
+  if (desc.sum == kernel::OperandSum::c) return found->second = own.empty() ? nullptr : own[0].call;
+  return found->second = cublaslt(desc, *context_, {.tf32 = desc.numerics.tf32, .others = std::move(own)});
 }
 
 /// Plans take a second to make, and every layer of a model asks for the same one.
@@ -191,87 +176,7 @@ std::shared_ptr<const LibraryCall> CudaTarget::attention(const kernel::Attention
   return found->second;
 }
 
-/// A composite that neither a library nor generated kernels answer goes through its body; what has none (transforms,
-/// decompositions) is computed on the host.
-std::shared_ptr<const LibraryCall> CudaTarget::call(const kernel::CallDesc& desc) {
-  if (desc.name.ends_with("fft")) {
-    if (!context_) return cpu().call(desc);
-    auto call = cufft_call(desc, *context_);
-    return call ? call : host_call(desc, *context_);
-  }
-  if (!desc.name.starts_with("convolution")) {
-    if (auto generated = routine_call(desc, *this, context_))
-      return desc.name == "scatter_rows" && context_ && !desc.numerics.deterministic
-                 ? row_adds(desc, std::move(generated))
-                 : generated;
-    if (!context_) return cpu().call(desc);
-    auto call = cusolver_call(desc, *context_, linalg_kernels());
-    return call ? call : host_call(desc, *context_);
-  }
-  if (!context_) return cpu().call(desc);  // in the place of cuDNN
-  if (!libraries_enabled()) return nullptr;
-  auto library =
-      cudnn_convolution(desc, *context_, {.tf32 = desc.numerics.tf32, .deterministic = desc.numerics.deterministic});
-  const auto own = !library ? nullptr : desc.name == "convolution" ? convolution(desc) : weight_gradient(desc);
-  if (!own) return library;
-  const Digest key = Hasher()
-                         .digest(desc.digest())
-                         .text(version(cudnn_library()))
-                         .number(desc.name == "convolution" ? convolution_version : weight_gradient_version)
-                         .finish();
-  return measured_call(*context_, {std::move(library), own}, key, desc.to_string());
-}
-
-/// `ordered` where sums of rows in no order have no kernel.
-std::shared_ptr<const LibraryCall> CudaTarget::row_adds(const kernel::CallDesc& desc,
-                                                        std::shared_ptr<const LibraryCall> ordered) {
-  std::lock_guard lock(table_mutex_);
-  std::shared_ptr<const LibraryCall>& call = row_adds_[desc.digest()];
-  if (!call)
-    call = row_adds_call(
-        desc, *context_, [this](const std::string& source) { return cubin(source); }, ordered);
-  if (!call) call = std::move(ordered);
-  return call;
-}
-
-std::shared_ptr<const LinalgKernels> CudaTarget::linalg_kernels() {
-  std::lock_guard lock(mutex_);
-  if (!linalg_kernels_)
-    linalg_kernels_ =
-        std::make_shared<LinalgKernels>(*context_, [this](const std::string& source) { return cubin(source); });
-  return linalg_kernels_;
-}
-
-/// Null where our own kernel does not take it, or is not worth a try.
-std::shared_ptr<const LibraryCall> CudaTarget::convolution(const kernel::CallDesc& desc) {
-  const std::optional<ConvolutionForm> form =
-      features().warpgroups ? convolution_form(desc, machine().tensor_core_bytes(float32)) : std::nullopt;
-  const int64_t images = form ? desc.inputs[0].extents[0] : 0;
-  if (!form || !convolution_may_win(*form, images)) return nullptr;
-  std::lock_guard lock(mutex_);
-  std::shared_ptr<const ConvolutionKernel>& kernel = convolutions_[form->symbol()];
-  if (!kernel) {
-    kernel = std::make_shared<ConvolutionKernel>(*context_, *form,
-                                                 [this](const std::string& source) { return cubin(source); });
-    runtime::begin_in_background([kernel] { kernel->entry(); });
-  }
-  return convolution_call(kernel, images);
-}
-
-/// Null where our own kernels do not take it, or are not worth a try.
-std::shared_ptr<const LibraryCall> CudaTarget::weight_gradient(const kernel::CallDesc& desc) {
-  const std::optional<WeightGradientForm> form = weight_gradient_form(desc, machine().tensor_core_bytes(float32));
-  const int64_t images = form ? desc.inputs[0].extents[0] : 0;
-  if (!form || !weight_gradient_may_win(*form, images)) return nullptr;
-  std::lock_guard lock(mutex_);
-  std::shared_ptr<const WeightGradientKernels>& kernels = weight_gradients_[form->symbol()];
-  if (!kernels) {
-    kernels = std::make_shared<WeightGradientKernels>(*context_, *form,
-                                                      [this](const std::string& source) { return cubin(source); });
-    runtime::begin_in_background([kernels] { kernels->load(); });
-  }
-  return weight_gradient_call(kernels, images);
-}
+std::shared_ptr<const LibraryCall> CudaTarget::call(const kernel::CallDesc& desc) { return calls_->call(desc); }
 
 }  // namespace cuda
 

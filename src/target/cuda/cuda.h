@@ -15,13 +15,9 @@
 
 namespace weft::target::cuda {
 
+class CallLibraries;
 class CudnnAttention;
-class CudaExecutable;
-class LinalgKernels;
-class Product;
-class ConvolutionKernel;
-class ProductKernel;
-class WeightGradientKernels;
+class HandwrittenKernels;
 
 class CudaTarget final : public Target, public KernelCompiler {
  public:
@@ -51,25 +47,18 @@ class CudaTarget final : public Target, public KernelCompiler {
   std::vector<char> cubin(const std::string& source) override;
   std::shared_ptr<CudaExecutable> executable(const kernel::Kernel& kernel, bool* fresh);
   void only_compile(std::span<const std::shared_ptr<CudaExecutable>> kernels);
-  std::shared_ptr<const Product> product(const kernel::DotDesc& desc);
-  std::shared_ptr<const LibraryCall> convolution(const kernel::CallDesc& desc);
-  std::shared_ptr<const LibraryCall> weight_gradient(const kernel::CallDesc& desc);
-  std::shared_ptr<const LinalgKernels> linalg_kernels();
-  std::shared_ptr<const LibraryCall> row_adds(const kernel::CallDesc& desc, std::shared_ptr<const LibraryCall> ordered);
 
   Context* context_;
   std::string fingerprint_;
   bool disk_cache_;
   std::unique_ptr<CudaMemory> memory_;
   mutable std::mutex mutex_;
-  std::mutex table_mutex_;                                                          // of calls whose making compiles
-  std::unordered_map<Digest, std::shared_ptr<CudaExecutable>> loaded_;              // by digest before `expand`
-  std::unordered_map<Digest, std::shared_ptr<const CudnnAttention>> attention_;     // null: not taken
-  std::unordered_map<std::string, std::shared_ptr<const ProductKernel>> products_;  // by symbol
-  std::unordered_map<std::string, std::shared_ptr<const ConvolutionKernel>> convolutions_;          // by symbol
-  std::unordered_map<std::string, std::shared_ptr<const WeightGradientKernels>> weight_gradients_;  // by symbol
-  std::shared_ptr<const LinalgKernels> linalg_kernels_;
-  std::unordered_map<Digest, std::shared_ptr<const LibraryCall>> row_adds_, dots_;  // null: not taken
+  std::mutex dots_mutex_;                                                        // while cuBLASLt is asked
+  std::unordered_map<Digest, std::shared_ptr<CudaExecutable>> loaded_;           // by digest before `expand`
+  std::unordered_map<Digest, std::shared_ptr<const CudnnAttention>> attention_;  // null: not taken
+  std::unordered_map<Digest, std::shared_ptr<const LibraryCall>> dots_;          // null: not taken
+  std::unique_ptr<HandwrittenKernels> handwritten_;                              // null where there is no device
+  std::unique_ptr<CallLibraries> calls_;
   CompileStats stats_;
   std::vector<KernelUsage> usage_;
 };

@@ -14,7 +14,7 @@
 #include <utility>
 
 #include "kernel/routines/routine.h"
-#include "target/cuda/codegen/prelude.h"
+#include "target/cuda/codegen/source.h"
 
 namespace weft::test {
 
@@ -27,7 +27,7 @@ constexpr int most_segments = 8;  // of a launch
 /// The prelude without the definitions that are a GPU's own (inline assembly, addresses of shared memory): what kernels
 /// need of them is in the shim.
 std::string prelude_without_instructions() {
-  const std::string text(target::cuda::prelude);
+  const std::string text(target::cuda::prelude());
   std::string out;
   for (size_t at = 0; at < text.size();) {
     // A line, or lines up to the brace that closes what the first one opens.

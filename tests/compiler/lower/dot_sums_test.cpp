@@ -29,7 +29,7 @@ class Summing final : public target::Target {
   }
   std::shared_ptr<const target::LibraryCall> library(const kernel::DotDesc& desc) override {
     kernel::DotDesc merged;
-    if (!target::cuda::product_form(desc, &merged) || (desc.sum != kernel::OperandSum::none && !sums_)) return nullptr;
+    if (!target::cuda::gemm_form(desc, &merged) || (desc.sum != kernel::OperandSum::none && !sums_)) return nullptr;
     return std::make_shared<Product>(merged);
   }
   target::CompileStats stats() const override { return {}; }

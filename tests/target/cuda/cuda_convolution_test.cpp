@@ -1,8 +1,8 @@
-// Our own kernel for convolutions of few channels (target/cuda/handwritten/convolution.h): what it takes, that its sums
-// stay in registers, and what it computes, against float64.
-#include "target/cuda/codegen/prelude.h"
+// The hand-written kernel for convolutions of few channels (target/cuda/handwritten/convolution.h): what it takes, that
+// its sums stay in registers, and what it computes, against float64.
 #include "target/cuda/driver/nvrtc.h"
 #include "target/cuda/handwritten/convolution.h"
+#include "target/cuda/handwritten/loaded.h"
 #include "target/own_call.h"
 
 namespace cuda = weft::target::cuda;
@@ -12,7 +12,9 @@ using kernel::CallDesc;
 
 namespace {
 
-constexpr int64_t shared_bytes = 227 << 10;  // of a Hopper multiprocessor
+constexpr int64_t shared_bytes = 227 << 10;  // of a Hopper SM
+const cuda::DeviceLimits limits{{.warpgroups = true, .clusters = true}, shared_bytes, 132};
+const cuda::HandwrittenKernel& row = cuda::handwritten_kernel("convolution");
 
 /// Axes of space one after the other.
 struct Case {
@@ -58,10 +60,10 @@ std::vector<double> expected(const CallDesc& d, const cuda::ConvolutionForm& f, 
       for (int64_t o = 0; o < f.out; ++o) {
         double sum = 0;
         for (int64_t tap = 0; tap < f.kernel[0] * f.kernel[1]; ++tap) {
-          const int64_t row = p / f.output[1] - f.low[0] + tap / f.kernel[1] * f.dilation[0],
+          const int64_t line = p / f.output[1] - f.low[0] + tap / f.kernel[1] * f.dilation[0],
                         column = p % f.output[1] - f.low[1] + tap % f.kernel[1] * f.dilation[1];
-          if (row < 0 || column < 0 || row >= f.input[0] || column >= f.input[1]) continue;
-          const double *from = &x[static_cast<size_t>(((b * f.input[0] + row) * f.input[1] + column) * f.in)],
+          if (line < 0 || column < 0 || line >= f.input[0] || column >= f.input[1]) continue;
+          const double *from = &x[static_cast<size_t>(((b * f.input[0] + line) * f.input[1] + column) * f.in)],
                        *by = &w[static_cast<size_t>((o * f.kernel[0] * f.kernel[1] + tap) * f.in)];
           for (int64_t c = 0; c < f.in; ++c) sum += from[c] * by[c];
         }
@@ -72,7 +74,7 @@ std::vector<double> expected(const CallDesc& d, const cuda::ConvolutionForm& f, 
 
 }  // namespace
 
-TEST_CASE("own convolutions: what the kernel takes") {
+TEST_CASE("hand-written convolutions: what the kernel takes") {
   for (const Case& c : cases) {
     const auto form = cuda::convolution_form(desc_of(c), shared_bytes);
     REQUIRE(form.has_value());
@@ -80,7 +82,7 @@ TEST_CASE("own convolutions: what the kernel takes") {
     CHECK(form->shared_bytes <= shared_bytes);
     CHECK(form->plane_bytes / 16 >= 128 + form->reach());
     CHECK(form->plane_bytes / 16 % 2 == 1);
-    // The long line has a position for every element of an image, and what a tap reads beyond a row are zeros.
+    // The line has a pixel for every element of an image, and what a tap reads beyond a row are zeros.
     for (size_t axis = 0; axis < 2; ++axis) {
       CHECK(form->lines[axis] >= form->output[axis]);
       CHECK(form->lines[axis] >= form->input[axis] + form->low[axis]);
@@ -110,26 +112,27 @@ TEST_CASE("own convolutions: what the kernel takes") {
   CHECK(!cuda::convolution_may_win(*cuda::convolution_form(desc_of(cases[0]), shared_bytes), 1));
 }
 
-TEST_CASE("own convolutions: sums stay in registers") {
+TEST_CASE("hand-written convolutions: sums stay in registers") {
   std::string why;
   if (!cuda::nvrtc_available(&why)) {
     MESSAGE("skipped: " << why);
     return;
   }
   for (const Case* c : {&cases[0], &cases[1], &cases[3]}) {
-    const cuda::Rendered rendered = cuda::render_convolution(*cuda::convolution_form(desc_of(*c), shared_bytes));
+    const std::optional<cuda::Match> match = cuda::match_convolution(desc_of(*c), limits);
+    REQUIRE(match.has_value());
     std::string log;
-    CHECK(!cuda::compile(std::string(cuda::prelude) + rendered.source, "sm_90a", {}, &log).empty());
+    CHECK(!cuda::compile(cuda::source_of(row, match->parameters), "sm_90a", {}, &log).empty());
     CHECK(log.find("serialized") == std::string::npos);  // products go on beside what threads do
     const auto usage = cuda::parse_usage(log);
     REQUIRE(usage.size() == 1);
     CHECK(usage[0].spill_store_bytes == 0);
     CHECK(usage[0].stack_bytes == 0);
-    CHECK(usage[0].registers * rendered.threads <= 65536);
+    CHECK(usage[0].registers * match->entries[0].shape.threads <= 65536);
   }
 }
 
-TEST_CASE("own convolutions on the device: against float64, the same bits twice, and beside cuDNN") {
+TEST_CASE("hand-written convolutions on the device: against float64, the same bits twice, and beside cuDNN") {
   if (!on_hopper()) return;
   cuda::Context& context = test::context();
   for (const Case& c : cases) {
@@ -144,7 +147,11 @@ TEST_CASE("own convolutions on the device: against float64, the same bits twice,
     // squares.
     const double bound = 6 * 0.33 * 0x1p-11 * std::sqrt(static_cast<double>(form->weight_bytes() / 4 / form->out));
     const auto compile = [](const std::string& source) { return cuda::compile(source, "sm_90a"); };
-    const auto own = cuda::convolution_call(std::make_shared<cuda::ConvolutionKernel>(context, *form, compile), c.x[0]);
+    const std::optional<cuda::Match> match = cuda::match_convolution(d, limits);
+    REQUIRE(match.has_value());
+    const auto own = cuda::handwritten_call(
+        std::make_shared<cuda::LoadedKernel>(context, compile, cuda::source_of(row, match->parameters), match->entries),
+        *match);
     check_own_call(d, *own, x, w, want, bound);
   }
 }

@@ -1,8 +1,8 @@
-// Our own kernels for gradients of convolutions' weights (target/cuda/handwritten/convolution_wgrad.h): what they take,
-// that their sums stay in registers, and what they compute, against float64.
-#include "target/cuda/codegen/prelude.h"
+// The hand-written kernels for gradients of convolutions' weights (target/cuda/handwritten/convolution_wgrad.h): what
+// they take, that their sums stay in registers, and what they compute, against float64.
 #include "target/cuda/driver/nvrtc.h"
 #include "target/cuda/handwritten/convolution_wgrad.h"
+#include "target/cuda/handwritten/loaded.h"
 #include "target/own_call.h"
 
 namespace cuda = weft::target::cuda;
@@ -12,7 +12,9 @@ using kernel::CallDesc;
 
 namespace {
 
-constexpr int64_t shared_bytes = 227 << 10;  // of a Hopper multiprocessor
+constexpr int64_t shared_bytes = 227 << 10;  // of a Hopper SM
+const cuda::DeviceLimits limits{{.warpgroups = true, .clusters = true}, shared_bytes, 132};
+const cuda::HandwrittenKernel& row = cuda::handwritten_kernel("convolution_wgrad");
 
 /// Axes of space one after the other.
 struct Case {
@@ -45,16 +47,16 @@ const Case cases[] = {
     {{7, 50, 32}, {7, 48, 64}, {3}, {1}, {0}, {0}, {1}},
 };
 
-std::vector<double> expected(const CallDesc& d, const cuda::WeightGradientForm& f, const std::vector<double>& x,
+std::vector<double> expected(const CallDesc& d, const cuda::WgradForm& f, const std::vector<double>& x,
                              const std::vector<double>& g) {
   std::vector<double> out(static_cast<size_t>(f.results()));
   for (int64_t b = 0; b < d.inputs[0].extents[0]; ++b)
     for (int64_t p = 0; p < f.output[0] * f.output[1]; ++p)
       for (int64_t tap = 0; tap < f.kernel[0] * f.kernel[1]; ++tap) {
-        const int64_t row = p / f.output[1] * f.stride[0] - f.low[0] + tap / f.kernel[1] * f.dilation[0],
+        const int64_t line = p / f.output[1] * f.stride[0] - f.low[0] + tap / f.kernel[1] * f.dilation[0],
                       column = p % f.output[1] * f.stride[1] - f.low[1] + tap % f.kernel[1] * f.dilation[1];
-        if (row < 0 || column < 0 || row >= f.input[0] || column >= f.input[1]) continue;
-        const double *from = &x[static_cast<size_t>(((b * f.input[0] + row) * f.input[1] + column) * f.in)],
+        if (line < 0 || column < 0 || line >= f.input[0] || column >= f.input[1]) continue;
+        const double *from = &x[static_cast<size_t>(((b * f.input[0] + line) * f.input[1] + column) * f.in)],
                      *by = &g[static_cast<size_t>((b * f.output[0] * f.output[1] + p) * f.out)];
         for (int64_t o = 0; o < f.out; ++o)
           for (int64_t c = 0; c < f.in; ++c)
@@ -65,20 +67,20 @@ std::vector<double> expected(const CallDesc& d, const cuda::WeightGradientForm& 
 
 }  // namespace
 
-TEST_CASE("own weight gradients: what the kernels take") {
+TEST_CASE("hand-written weight gradients: what the kernels take") {
   for (const Case& c : cases) {
-    const auto form = cuda::weight_gradient_form(desc_of(c), shared_bytes);
+    const auto form = cuda::wgrad_form(desc_of(c), shared_bytes);
     REQUIRE(form.has_value());
     CAPTURE(form->symbol());
     CHECK(form->shared_bytes <= shared_bytes / 2);
     CHECK(form->stages >= 2);
     CHECK(form->depth() >= form->tile[0] * form->tile[1]);
     CHECK(form->depth() % (8 * form->parts) == 0);
-    CHECK(cuda::weight_gradient_parts(*form, c.x[0], 132) <= c.x[0] * form->tiles_of_image());
+    CHECK(cuda::wgrad_parts(*form, c.x[0], 132) <= c.x[0] * form->tiles_of_image());
   }
   const auto refused = [](Case c, auto edit, Dtype dtype = float32) {
     edit(c);
-    return !cuda::weight_gradient_form(desc_of(c, dtype), shared_bytes).has_value();
+    return !cuda::wgrad_form(desc_of(c, dtype), shared_bytes).has_value();
   };
   const auto as_it_is = [](Case&) {};
   CHECK(!refused(cases[0], as_it_is));
@@ -89,45 +91,45 @@ TEST_CASE("own weight gradients: what the kernels take") {
   CHECK(refused(cases[0], [](Case& c) { c.dilation = {500, 500}; }));  // no tile fits
   CallDesc groups = desc_of(cases[0]), dilated = groups, forward = groups, exact = groups;
   groups.integers[0] = 2, dilated.integers.back() = 2, forward.name = "convolution", exact.numerics.tf32 = false;
-  for (const CallDesc& d : {groups, dilated, forward, exact}) CHECK(!cuda::weight_gradient_form(d, shared_bytes));
-  CHECK(!cuda::weight_gradient_form(desc_of(cases[0]), 0));  // no tensor cores
+  for (const CallDesc& d : {groups, dilated, forward, exact}) CHECK(!cuda::wgrad_form(d, shared_bytes));
+  CHECK(!cuda::wgrad_form(desc_of(cases[0]), 0));  // no tensor cores
 
   Case large = cases[0];
   large.x[0] = large.g[0] = 1024;
-  CHECK(cuda::weight_gradient_may_win(*cuda::weight_gradient_form(desc_of(large), shared_bytes), 1024));
-  CHECK(!cuda::weight_gradient_may_win(*cuda::weight_gradient_form(desc_of(cases[0]), shared_bytes), 1));
+  CHECK(cuda::wgrad_may_win(*cuda::wgrad_form(desc_of(large), shared_bytes), 1024, 132));
+  CHECK(!cuda::wgrad_may_win(*cuda::wgrad_form(desc_of(cases[0]), shared_bytes), 1, 132));
   large.x.back() = large.g.back() = 512;  // little to reduce for each of many results
-  CHECK(!cuda::weight_gradient_may_win(*cuda::weight_gradient_form(desc_of(large), shared_bytes), 1024));
+  CHECK(!cuda::wgrad_may_win(*cuda::wgrad_form(desc_of(large), shared_bytes), 1024, 132));
 }
 
-TEST_CASE("own weight gradients: sums stay in registers") {
+TEST_CASE("hand-written weight gradients: sums stay in registers") {
   std::string why;
   if (!cuda::nvrtc_available(&why)) {
     MESSAGE("skipped: " << why);
     return;
   }
   for (const Case* c : {&cases[0], &cases[1], &cases[3]}) {
-    const cuda::RenderedWeightGradient rendered =
-        cuda::render_weight_gradient(*cuda::weight_gradient_form(desc_of(*c), shared_bytes));
+    const std::optional<cuda::Match> match = cuda::match_convolution_wgrad(desc_of(*c), limits);
+    REQUIRE(match.has_value());
     std::string log;
-    CHECK(!cuda::compile(std::string(cuda::prelude) + rendered.parts.source, "sm_90a", {}, &log).empty());
+    CHECK(!cuda::compile(cuda::source_of(row, match->parameters), "sm_90a", {}, &log).empty());
     const auto usage = cuda::parse_usage(log);
     REQUIRE(usage.size() == 2);
     for (const auto& use : usage) {
       CAPTURE(use.name);
       CHECK(use.spill_store_bytes == 0);
       CHECK(use.stack_bytes == 0);
-      CHECK(use.registers * rendered.parts.threads * 2 <= 65536);  // two blocks a multiprocessor
+      CHECK(use.registers * match->entries[0].shape.threads * 2 <= 65536);  // two blocks an SM
     }
   }
 }
 
-TEST_CASE("own weight gradients on the device: against float64, the same bits twice, and beside cuDNN") {
+TEST_CASE("hand-written weight gradients on the device: against float64, the same bits twice, and beside cuDNN") {
   if (!on_hopper()) return;
   cuda::Context& context = test::context();
   for (const Case& c : cases) {
     const CallDesc d = desc_of(c);
-    const auto form = cuda::weight_gradient_form(d, shared_bytes);
+    const auto form = cuda::wgrad_form(d, shared_bytes);
     REQUIRE(form.has_value());
     CAPTURE(form->symbol());
     const std::vector<double> x = rounded(numbers(size_of(c.x), 1), float32),
@@ -138,8 +140,11 @@ TEST_CASE("own weight gradients on the device: against float64, the same bits tw
     const double bound =
         6 * 0.33 * 0x1p-11 * std::sqrt(static_cast<double>(c.x[0] * form->output[0] * form->output[1]));
     const auto compile = [](const std::string& source) { return cuda::compile(source, "sm_90a"); };
-    const auto own =
-        cuda::weight_gradient_call(std::make_shared<cuda::WeightGradientKernels>(context, *form, compile), c.x[0]);
+    const std::optional<cuda::Match> match = cuda::match_convolution_wgrad(d, limits);
+    REQUIRE(match.has_value());
+    const auto own = cuda::handwritten_call(
+        std::make_shared<cuda::LoadedKernel>(context, compile, cuda::source_of(row, match->parameters), match->entries),
+        *match);
     check_own_call(d, *own, x, g, want, bound);
   }
 }

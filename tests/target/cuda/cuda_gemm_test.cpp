@@ -1,11 +1,11 @@
-// Our own kernel for large products with an epilogue (target/cuda/handwritten/gemm.h): which products it takes, that
-// its code keeps its sums in registers, and what it computes, against float64.
+// The hand-written GEMM with a fused epilogue (target/cuda/handwritten/gemm.h): which products it takes, that its code
+// keeps its sums in registers, and what it computes, against float64.
 #include <doctest/doctest.h>
 #include <fmt/format.h>
 
-#include "target/cuda/codegen/prelude.h"
 #include "target/cuda/driver/nvrtc.h"
 #include "target/cuda/handwritten/gemm.h"
+#include "target/cuda/handwritten/loaded.h"
 #include "target/cuda/libraries/cublaslt.h"
 #include "target/own_call.h"
 #include "target/target.h"
@@ -19,13 +19,13 @@ using kernel::PreActivation;
 
 namespace {
 
-DotDesc product(int64_t m, int64_t n, int64_t k, Dtype t = bfloat16, bool a_turned = false, bool b_turned = false,
+DotDesc product(int64_t m, int64_t n, int64_t k, Dtype t = bfloat16, bool a_m_major = false, bool b_n_major = false,
                 int64_t gap = 0) {
   DotDesc d;
   d.a = d.b = d.c = t;
   d.m = m, d.n = n, d.k = k;
-  d.a_m = a_turned ? 1 : k + gap, d.a_k = a_turned ? m + gap : 1;
-  d.b_n = b_turned ? 1 : k + gap, d.b_k = b_turned ? n + gap : 1;
+  d.a_m = a_m_major ? 1 : k + gap, d.a_k = a_m_major ? m + gap : 1;
+  d.b_n = b_n_major ? 1 : k + gap, d.b_k = b_n_major ? n + gap : 1;
   d.c_m = n + gap, d.c_n = 1;
   return d;
 }
@@ -153,27 +153,35 @@ double bound_of(const DotDesc& d) {
                                                                                                                : 1.05);
 }
 
+const cuda::DeviceLimits limits{{.warpgroups = true, .clusters = true}, 227 << 10, 132};  // of an H200
+
+cuda::Match match_of(const DotDesc& d) {
+  std::optional<cuda::Match> match = cuda::match_gemm(d, limits);
+  REQUIRE(match.has_value());
+  return *match;
+}
+
 }  // namespace
 
-TEST_CASE("own products: what the kernel takes") {
+TEST_CASE("hand-written GEMM: what the kernel takes") {
   for (const DotDesc& d : products()) {
     CAPTURE(d.to_string());
     DotDesc merged;
-    const auto form = cuda::product_form(d, &merged);
+    const auto form = cuda::gemm_form(d, &merged);
     REQUIRE(form.has_value());
-    CHECK(form->a_turned == (d.a_m == 1 && d.m > 1));
-    CHECK(form->b_turned == (d.b_n == 1));
+    CHECK(form->a_m_major == (d.a_m == 1 && d.m > 1));
+    CHECK(form->b_n_major == (d.b_n == 1));
     CHECK(merged == d);
   }
   DotDesc rows = product(40, 48, 64);  // [3, 40] rows of one product
   rows.batch = {3}, rows.a_batch = {40 * 64}, rows.b_batch = {0}, rows.c_batch = {40 * 48};
   DotDesc merged;
-  REQUIRE(cuda::product_form(rows, &merged).has_value());
+  REQUIRE(cuda::gemm_form(rows, &merged).has_value());
   CHECK(merged == product(120, 48, 64));
 
   const auto refused = [](DotDesc d, auto edit) {
     edit(d);
-    return !cuda::product_form(d).has_value();
+    return !cuda::gemm_form(d).has_value();
   };
   const DotDesc base = product(128, 256, 64), slope = with(base, Activation::gelu_tanh, PreActivation::derivative);
   CHECK(!refused(base, [](DotDesc&) {}));
@@ -192,12 +200,13 @@ TEST_CASE("own products: what the kernel takes") {
   CHECK(refused(slope, [](DotDesc& d) { d.bias = true; }));
   CHECK(refused(rows, [](DotDesc& d) { d.b_batch = {64 * 48}; }));  // every batch with a matrix of its own
 
-  CHECK(cuda::product_may_win(with(product(65536, 3072, 768), Activation::gelu_tanh, PreActivation::stored, true)));
-  CHECK(!cuda::product_may_win(slope));                      // little work
-  CHECK(!cuda::product_may_win(product(768, 3072, 65536)));  // 72 tiles
+  CHECK(cuda::gemm_may_win(with(product(65536, 3072, 768), Activation::gelu_tanh, PreActivation::stored, true), 132));
+  CHECK(!cuda::gemm_may_win(slope, 132));                      // little work
+  CHECK(!cuda::gemm_may_win(product(768, 3072, 65536), 132));  // 72 tiles
+  CHECK(cuda::gemm_may_win(product(768, 3072, 65536), 72));    // of a device with fewer SMs
 }
 
-TEST_CASE("own products: sums stay in registers") {
+TEST_CASE("hand-written GEMM: sums stay in registers") {
   std::string why;
   if (!cuda::nvrtc_available(&why)) {
     MESSAGE("skipped: " << why);
@@ -206,8 +215,9 @@ TEST_CASE("own products: sums stay in registers") {
   const std::vector<DotDesc> all = products();
   for (const size_t k : {1, 2, 12}) {
     std::string log;
-    const cuda::Rendered rendered = cuda::render_product(*cuda::product_form(all[k]));
-    CHECK(!cuda::compile(std::string(cuda::prelude) + rendered.source, "sm_90a", {}, &log).empty());
+    const cuda::Match match = match_of(all[k]);
+    CHECK(!cuda::compile(cuda::source_of(cuda::handwritten_kernel("gemm"), match.parameters), "sm_90a", {}, &log)
+               .empty());
     CHECK(log.find("serializ") == std::string::npos);
     CHECK(log.find("setmaxnreg") == std::string::npos);  // what ptxas says where it pays no attention to it
     const auto usage = cuda::parse_usage(log);
@@ -215,24 +225,25 @@ TEST_CASE("own products: sums stay in registers") {
     CAPTURE(usage[0].name);
     CHECK(usage[0].spill_store_bytes == 0);
     CHECK(usage[0].stack_bytes == 0);
-    CHECK(usage[0].registers * rendered.threads <= 65536);
-    CHECK(rendered.shared_bytes <= 227 << 10);
+    CHECK(usage[0].registers * match.entries[0].shape.threads <= 65536);
+    CHECK(match.entries[0].shape.shared_bytes <= 227 << 10);
   }
 }
 
-TEST_CASE("own products on the device: layouts, edges and epilogues, alone and in the search") {
+TEST_CASE("hand-written GEMM on the device: layouts, edges and epilogues, alone and beside cuBLASLt") {
   if (!on_hopper()) return;
   cuda::Context& context = test::context();
   for (const DotDesc& d : products()) {
-    DotDesc merged;
-    const auto form = cuda::product_form(d, &merged);
+    const cuda::Match match = match_of(d);
     const auto compile = [](const std::string& source) { return cuda::compile(source, "sm_90a"); };
-    const auto own =
-        std::make_shared<cuda::Product>(std::make_shared<cuda::ProductKernel>(context, *form, compile), merged);
+    const auto own = cuda::handwritten_call(
+        std::make_shared<cuda::LoadedKernel>(
+            context, compile, cuda::source_of(cuda::handwritten_kernel("gemm"), match.parameters), match.entries),
+        match);
     run(
         d, bound_of(d), [&](std::span<void* const> operands) { own->run(operands); }, context);
     if (d.pre_activation == PreActivation::none || d.sum != kernel::OperandSum::none) continue;
-    const auto call = cuda::cublaslt(d, context, {.own = own});
+    const auto call = cuda::cublaslt(d, context, {.others = {{own, "gemm of the test", 16}}});
     if (call)
       run(
           d, bound_of(d), [&](std::span<void* const> operands) { call->run(operands); }, context);

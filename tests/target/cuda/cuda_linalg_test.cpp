@@ -37,7 +37,7 @@ TEST_CASE("kernels of decompositions compile, and need no local memory") {
   for (const char* arch : {"sm_80", "sm_90a", "sm_100a"}) {
     CAPTURE(arch);
     std::string log;
-    CHECK(!cuda::compile(cuda::LinalgKernels::source(), arch, {}, &log).empty());
+    CHECK(!cuda::compile(cuda::source_of(cuda::handwritten_kernel("linalg")), arch, {}, &log).empty());
     const auto usage = cuda::parse_usage(log);
     CHECK(usage.size() == 6);
     for (const auto& use : usage) {

@@ -5,8 +5,8 @@
 
 #include "kernel/expand/expand.h"
 #include "target/cpu/cpu_support.h"
-#include "target/cuda/codegen/prelude.h"
 #include "target/cuda/codegen/render.h"
+#include "target/cuda/codegen/source.h"
 #include "target/cuda/cuda.h"
 #include "target/cuda/cuda_support.h"
 
@@ -177,7 +177,7 @@ TEST_CASE("products on tensor cores compile for three generations of GPUs and sp
     const std::string& arch = generation.first;
     const cuda::Features& has = generation.second;
     if (arch == "sm_100a" && cuda::nvrtc_version() < 12080) continue;
-    std::string source(cuda::prelude), log;
+    std::string source(cuda::prelude()), log;
     int compiled = 0;
     for (const Product& p : {big, transposed, tf32, odd})
       source += cuda::render(expand(tiles_of(p)), fmt::format("k{}", compiled++), {}, has).source;

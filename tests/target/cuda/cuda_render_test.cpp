@@ -3,8 +3,8 @@
 
 #include "kernel/expand/expand.h"
 #include "target/cpu/cpu_support.h"
-#include "target/cuda/codegen/prelude.h"
 #include "target/cuda/codegen/render.h"
+#include "target/cuda/codegen/source.h"
 #include "target/cuda/cuda.h"
 
 using namespace weft;
@@ -93,16 +93,16 @@ TEST_CASE("sines of all arguments take few registers and spill none") {
     CHECK(use.stack_bytes == 0);
   }
   for (const char* arch : {"sm_80", "sm_100a"})
-    CHECK(!cuda::compile(std::string(cuda::prelude) + source_of(kernels[0]), arch).empty());
+    CHECK(!cuda::compile(std::string(cuda::prelude()) + source_of(kernels[0]), arch).empty());
 }
 
 TEST_CASE("several segments of one launch take their arguments from a table") {
   const std::string text = source_of(doubled(false), {true, 8});
   CHECK(text.find("__grid_constant__") != std::string::npos);
   if (no_compiler()) return;
-  CHECK(!cuda::compile(std::string(cuda::prelude) + text, "sm_90a").empty());
-  CHECK(!cuda::compile(std::string(cuda::prelude) + text, "sm_80").empty());
-  CHECK(!cuda::compile(std::string(cuda::prelude) + text, "sm_100a").empty());
+  CHECK(!cuda::compile(std::string(cuda::prelude()) + text, "sm_90a").empty());
+  CHECK(!cuda::compile(std::string(cuda::prelude()) + text, "sm_80").empty());
+  CHECK(!cuda::compile(std::string(cuda::prelude()) + text, "sm_100a").empty());
 }
 
 TEST_CASE("blocks of a cluster compute what rests on constants alone before they wait for the kernel before them") {

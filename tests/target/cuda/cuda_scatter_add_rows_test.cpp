@@ -26,9 +26,14 @@ kernel::CallDesc desc_of(int64_t count, int64_t positions, int64_t width, Dtype 
 }  // namespace
 
 TEST_CASE("additions of rows in any order: what they take, and that their kernels compile") {
-  CHECK(cuda::row_adds_source(desc_of(100, 10, 6, int32, float32)).empty());
-  CHECK(cuda::row_adds_source(desc_of(100, 10, 8, int32, float32, bfloat16)).empty());
-  CHECK(cuda::row_adds_source(desc_of(100, 10, 8, int32, float64)).empty());
+  const auto match = [](const kernel::CallDesc& desc) { return cuda::match_scatter_add_rows(desc, {}); };
+  CHECK(match(desc_of(100, 10, 8, int32, float32)));
+  CHECK(!match(desc_of(100, 10, 6, int32, float32)));
+  CHECK(!match(desc_of(100, 10, 8, int32, float32, bfloat16)));
+  CHECK(!match(desc_of(100, 10, 8, int32, float64)));
+  kernel::CallDesc deterministic = desc_of(100, 10, 8, int32, float32);
+  deterministic.numerics.deterministic = true;
+  CHECK(!match(deterministic));
   std::string why;
   if (!cuda::nvrtc_available(&why)) {
     MESSAGE("skipped: " << why);
@@ -37,9 +42,10 @@ TEST_CASE("additions of rows in any order: what they take, and that their kernel
   for (const Dtype from : {float32, bfloat16, float16})
     for (const char* arch : {"sm_80", "sm_90a"}) {
       std::string log;
-      CHECK(!cuda::compile(cuda::row_adds_source(desc_of(1000, 50, 768, from == float32 ? uint16 : int64, from)), arch,
-                           {}, &log)
-                 .empty());
+      const auto found = match(desc_of(1000, 50, 768, from == float32 ? uint16 : int64, from));
+      REQUIRE(found);
+      const cuda::HandwrittenKernel& row = cuda::handwritten_kernel("scatter_add_rows");
+      CHECK(!cuda::compile(cuda::source_of(row, found->parameters), arch, {}, &log).empty());
       const auto usage = cuda::parse_usage(log);
       REQUIRE(usage.size() == 1);
       CHECK(usage[0].stack_bytes == 0);
@@ -70,7 +76,7 @@ TEST_CASE("additions of rows in any order on the device") {
         on_sums(context, sums, float32);
     const auto call = target::gpu(gpu_ordinal()).call(desc_of(count, positions, width, int32, from));
     REQUIRE(call);
-    CHECK(call->name() == "weft atomic additions");
+    CHECK(call->name() == "weft scatter_add_rows");
     void* operands[] = {on_ids.address(), on_rows.address(), on_sums.address()};
     call->run(operands);
     CHECK((on_sums.values() == want));

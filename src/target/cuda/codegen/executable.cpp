@@ -9,7 +9,7 @@
 #include "kernel/expand/expand.h"
 #include "runtime/background.h"
 #include "runtime/trace.h"
-#include "target/cuda/codegen/prelude.h"
+#include "target/cuda/codegen/source.h"
 #include "target/cuda/driver/nvrtc.h"
 
 namespace weft::target::cuda {
@@ -94,7 +94,7 @@ const Entry& CudaExecutable::entry(const Variant& variant) const {
     const Rendered code = rendered(variant);
     s.entry = find_entry(
         *context_,
-        load_module(*context_, compiler_.cubin(std::string(prelude) + code.source), "kernel " + kernel_.name), code);
+        load_module(*context_, compiler_.cubin(std::string(prelude()) + code.source), "kernel " + kernel_.name), code);
     s.made.store(true, std::memory_order_release);
   });
   return s.entry;

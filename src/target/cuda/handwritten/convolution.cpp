@@ -5,7 +5,7 @@
 #include <algorithm>
 
 #include "base/error.h"
-#include "target/cuda/codegen/prelude.h"
+#include "target/cuda/codegen/wgmma.h"
 
 namespace weft::target::cuda {
 
@@ -13,10 +13,30 @@ namespace {
 
 using Pair = ConvolutionForm::Pair;
 
-constexpr int64_t positions_of_tile = 128, channels_together = 32, slots = 2;
+constexpr int64_t tile_pixels = 128, slice_channels = 32, buffers = 2;
 constexpr int64_t most_groups = 2, most_out = 128;
-constexpr int64_t most_reach = 112;  // a thread keeps the next tile's share of all this in registers
+constexpr int64_t most_reach = 112;  // a thread keeps its share of a tile's pixels, and of these, in registers
 constexpr double least_work = 1e8;   // multiplications: below, a launch is most of it
+
+std::string parameters_of(const ConvolutionForm& f) {
+  return Parameters()
+      .entry("KERNEL", f.symbol())
+      .rows_columns("in", f.input)
+      .rows_columns("out", f.output)
+      .rows_columns("filter", f.kernel)
+      .rows_columns("dilation", f.dilation)
+      .rows_columns("pad", f.low)
+      .integer("line_height", f.lines[0])
+      .integer("line_width", f.lines[1])
+      .integer("in", f.in)
+      .integer("out", f.out)
+      .integer("groups", f.groups)
+      .integer("plane_bytes", f.plane_bytes)
+      .integer("weight_bytes", f.weight_bytes())
+      .integer("shared_bytes", f.shared_bytes)
+      .function(wgmma_function({float32, f.out, f.out / 8}))
+      .text();
+}
 
 }  // namespace
 
@@ -25,7 +45,7 @@ int64_t ConvolutionForm::reach() const {
 }
 
 int64_t ConvolutionForm::tiles(int64_t images) const {
-  return (images * lines[0] * lines[1] + positions_of_tile - 1) / positions_of_tile;
+  return (images * lines[0] * lines[1] + tile_pixels - 1) / tile_pixels;
 }
 
 std::string ConvolutionForm::symbol() const {
@@ -57,15 +77,15 @@ std::optional<ConvolutionForm> convolution_form(const kernel::CallDesc& desc, in
     if (integer(0) != 1 || f.low[axis] < 0 || high < 0 || integer(4) != 1) return std::nullopt;
     f.lines[axis] = std::max(f.output[axis], f.input[axis] + std::max(f.low[axis], high));
   }
-  if (f.in % channels_together != 0 || f.out % 8 != 0 || f.out > most_out || w.back() != f.in || f.reach() > most_reach)
+  if (f.in % slice_channels != 0 || f.out % 8 != 0 || f.out > most_out || w.back() != f.in || f.reach() > most_reach)
     return std::nullopt;
-  // Numbers of positions have 32 bits, with those of a few tiles beyond the last one.
+  // Indices of pixels have 32 bits, with those of a few tiles beyond the last one.
   constexpr int64_t most = int64_t{1} << 30;
   if (f.lines[0] > most / f.lines[1] || x[0] > most / (f.lines[0] * f.lines[1])) return std::nullopt;
   // Planes begin in different banks, so that threads that write to eight of them do not wait for each other.
-  f.plane_bytes = 16 * ((positions_of_tile + f.reach()) | 1);
+  f.plane_bytes = 16 * ((tile_pixels + f.reach()) | 1);
   for (f.groups = most_groups; f.groups > 0; --f.groups) {
-    f.shared_bytes = f.weight_bytes() + f.groups * slots * channels_together / 4 * f.plane_bytes;
+    f.shared_bytes = f.weight_bytes() + f.groups * buffers * slice_channels / 4 * f.plane_bytes;
     if (f.shared_bytes <= shared_bytes) return f;
   }
   return std::nullopt;
@@ -76,46 +96,27 @@ bool convolution_may_win(const ConvolutionForm& form, int64_t images) {
          least_work;
 }
 
-const Entry& ConvolutionKernel::entry() const {
-  std::call_once(once_, [&] {
-    const Rendered rendered = render_convolution(form_);
-    entry_ = find_entry(
-        context_, load_module(context_, compile_(std::string(prelude) + rendered.source), rendered.symbol), rendered);
-  });
-  return entry_;
-}
-
-namespace {
-
-class ConvolutionCall final : public LibraryCall {
- public:
-  ConvolutionCall(std::shared_ptr<const ConvolutionKernel> kernel, int64_t images)
-      : kernel_(std::move(kernel)), images_(images) {}
-
-  std::string name() const override { return "weft convolution"; }
-
-  void run(std::span<void* const> operands) const override {
+std::optional<Match> match_convolution(const Work& work, const DeviceLimits& limits) {
+  const auto* desc = std::get_if<kernel::CallDesc>(&work);
+  if (!desc || !limits.features.warpgroups) return std::nullopt;
+  const std::optional<ConvolutionForm> form = convolution_form(*desc, limits.shared_bytes);
+  if (!form) return std::nullopt;
+  const int64_t images = desc->inputs[0].extents[0], threads = form->groups * 128,
+                blocks = (form->tiles(images) + form->groups - 1) / form->groups;
+  Match match;
+  match.form = form->symbol();
+  match.parameters = parameters_of(*form);
+  match.entries = {{match.form, {std::min(limits.sms, blocks), 1, threads, form->shared_bytes}}};
+  match.label = "weft convolution";
+  match.may_win = convolution_may_win(*form, images);
+  match.run = [count = static_cast<int>(images)](std::span<void* const> operands, void*, const Match::Launch& launch) {
     weft::check(operands.size() == 3, "convolution", "number of operands");
     void *x = operands[0], *w = operands[1], *y = operands[2];
-    int images = static_cast<int>(images_);
-    void* arguments[] = {&x, &w, &y, &images};
-    Context& context = kernel_->context();
-    context.make_current();
-    const ConvolutionForm& form = kernel_->form();
-    launch(context, kernel_->entry(),
-           std::min<int64_t>(context.info().multiprocessors, (form.tiles(images_) + form.groups - 1) / form.groups), 1,
-           arguments, form.symbol());
-  }
-
- private:
-  std::shared_ptr<const ConvolutionKernel> kernel_;
-  int64_t images_;
-};
-
-}  // namespace
-
-std::shared_ptr<const LibraryCall> convolution_call(std::shared_ptr<const ConvolutionKernel> kernel, int64_t images) {
-  return std::make_shared<ConvolutionCall>(std::move(kernel), images);
+    int number = count;
+    void* arguments[] = {&x, &w, &y, &number};
+    launch(0, arguments);
+  };
+  return match;
 }
 
 }  // namespace weft::target::cuda

@@ -6,37 +6,35 @@
 #include <limits>
 
 #include "base/error.h"
-#include "target/cuda/codegen/prelude.h"
 
 namespace weft::target::cuda {
 
 namespace {
 
-using Pair = WeightGradientForm::Pair;
+using Pair = WgradForm::Pair;
 
-constexpr int64_t together = 2;        // blocks of a multiprocessor
+constexpr int64_t blocks_of_sm = 2;
 constexpr int64_t reserved = 1 << 10;  // of its shared memory, for each block
 constexpr int64_t channels_of_warp = 32, most_taps = 3, most_sets = 3, warps = 6, most_stages = 4;
-constexpr int64_t line_of_input = (channels_of_warp + 8) * 4;  // bytes of a position: positions lie in different banks
+constexpr int64_t line_of_input = (channels_of_warp + 8) * 4;  // bytes of a pixel: pixels begin in different banks
 constexpr double least_work = 1e8;                             // multiplications: below, a launch is most of it
 constexpr int64_t least_parts = 16;  // with fewer, the result is large and cuDNN's products are good
-constexpr int64_t usual_multiprocessors = 132;
 
 int64_t tiles_of(int64_t extent, int64_t tile) { return (extent + tile - 1) / tile; }
 
 /// How far a tile of the output reaches in the input.
-int64_t reach(const WeightGradientForm& f, size_t axis) {
+int64_t reach(const WgradForm& f, size_t axis) {
   return (f.tile[axis] - 1) * f.stride[axis] + (f.kernel[axis] - 1) * f.dilation[axis] + 1;
 }
 
-int64_t stage_bytes(const WeightGradientForm& f) {
+int64_t stage_bytes(const WgradForm& f) {
   return f.depth() * (f.halves * channels_of_warp + 8) * 4 + reach(f, 0) * reach(f, 1) * line_of_input;
 }
 
 /// Tiles for which little is multiplied with zeros and little is read twice, two of which fit into `bytes`.
-bool choose_tile(WeightGradientForm& form, int64_t bytes) {
+bool choose_tile(WgradForm& form, int64_t bytes) {
   double least = std::numeric_limits<double>::infinity();
-  WeightGradientForm f = form;
+  WgradForm f = form;
   for (int64_t down = 1; down <= f.output[0]; ++down)
     for (int64_t across = 1; across <= f.output[1]; ++across) {
       f.tile = {tiles_of(f.output[0], down), tiles_of(f.output[1], across)};
@@ -54,25 +52,47 @@ bool choose_tile(WeightGradientForm& form, int64_t bytes) {
   return form.stages > 0;
 }
 
+std::string parameters_of(const WgradForm& f) {
+  return Parameters()
+      .entry("KERNEL", f.symbol())
+      .entry("REDUCE_KERNEL", f.symbol() + "_reduce")
+      .rows_columns("in", f.input)
+      .rows_columns("out", f.output)
+      .rows_columns("filter", f.kernel)
+      .rows_columns("stride", f.stride)
+      .rows_columns("dilation", f.dilation)
+      .rows_columns("pad", f.low)
+      .rows_columns("tile", f.tile)
+      .integer("in", f.in)
+      .integer("out", f.out)
+      .integer("taps_of_warp", f.taps)
+      .integer("sets", f.sets)
+      .integer("halves", f.halves)
+      .integer("parts", f.parts)
+      .integer("depth", f.depth())
+      .integer("stages", f.stages)
+      .integer("stage_bytes", f.stage_bytes)
+      .integer("shared_bytes", f.shared_bytes)
+      .text();
+}
+
 }  // namespace
 
-int64_t WeightGradientForm::depth() const { return tiles_of(tile[0] * tile[1], 8 * parts) * 8 * parts; }
+int64_t WgradForm::depth() const { return tiles_of(tile[0] * tile[1], 8 * parts) * 8 * parts; }
 
-int64_t WeightGradientForm::blocks() const {
+int64_t WgradForm::blocks() const {
   return in / channels_of_warp * (out / (halves * channels_of_warp)) * tiles_of(kernel[0] * kernel[1], sets * taps);
 }
 
-int64_t WeightGradientForm::tiles_of_image() const {
-  return tiles_of(output[0], tile[0]) * tiles_of(output[1], tile[1]);
-}
+int64_t WgradForm::tiles_of_image() const { return tiles_of(output[0], tile[0]) * tiles_of(output[1], tile[1]); }
 
-std::string WeightGradientForm::symbol() const {
+std::string WgradForm::symbol() const {
   const auto pair = [](const Pair& p) { return fmt::format("{}x{}", p[0], p[1]); };
-  return fmt::format("weight_gradient_{}_{}_{}_on_{}_{}_by_{}_{}_from_{}_tile_{}", pair(kernel), in, out, pair(input),
+  return fmt::format("convolution_wgrad_{}_{}_{}_on_{}_{}_by_{}_{}_from_{}_tile_{}", pair(kernel), in, out, pair(input),
                      pair(output), pair(stride), pair(dilation), pair(low), pair(tile));
 }
 
-std::optional<WeightGradientForm> weight_gradient_form(const kernel::CallDesc& desc, int64_t shared_bytes) {
+std::optional<WgradForm> wgrad_form(const kernel::CallDesc& desc, int64_t shared_bytes) {
   if (desc.name != "convolution_weights" || !desc.numerics.tf32 || desc.integers.empty() || desc.integers[0] != 1)
     return std::nullopt;
   const size_t space = (desc.integers.size() - 1) / 5;
@@ -81,7 +101,7 @@ std::optional<WeightGradientForm> weight_gradient_form(const kernel::CallDesc& d
     if (a.dtype != float32 || std::any_of(a.extents.begin(), a.extents.end(), [](int64_t e) { return e < 1; }))
       return std::nullopt;
   const auto &x = desc.inputs[0].extents, &g = desc.inputs[1].extents, &w = desc.outputs[0].extents;
-  WeightGradientForm f;
+  WgradForm f;
   f.in = x.back(), f.out = g.back();
   // One axis of space: another one of one element comes first.
   f.input = f.output = f.kernel = f.stride = f.dilation = {1, 1};
@@ -105,65 +125,42 @@ std::optional<WeightGradientForm> weight_gradient_form(const kernel::CallDesc& d
   f.sets = tiles_of(sets, tiles_of(sets, most_sets));
   f.halves = f.out % (2 * channels_of_warp) == 0 ? 2 : 1;
   f.parts = std::max<int64_t>(1, warps / (f.sets * f.halves));
-  return choose_tile(f, shared_bytes / together - reserved) ? std::optional(f) : std::nullopt;
+  return choose_tile(f, shared_bytes / blocks_of_sm - reserved) ? std::optional(f) : std::nullopt;
 }
 
-int64_t weight_gradient_parts(const WeightGradientForm& form, int64_t images, int64_t multiprocessors) {
-  return std::max<int64_t>(1, std::min(together * multiprocessors / form.blocks(), images * form.tiles_of_image()));
+int64_t wgrad_parts(const WgradForm& form, int64_t images, int64_t sms) {
+  return std::max<int64_t>(1, std::min(blocks_of_sm * sms / form.blocks(), images * form.tiles_of_image()));
 }
 
-bool weight_gradient_may_win(const WeightGradientForm& form, int64_t images) {
+bool wgrad_may_win(const WgradForm& form, int64_t images, int64_t sms) {
   const double work =
       static_cast<double>(form.results()) * static_cast<double>(images * form.output[0] * form.output[1]);
-  return work >= least_work && weight_gradient_parts(form, images, usual_multiprocessors) >= least_parts;
+  return work >= least_work && wgrad_parts(form, images, sms) >= least_parts;
 }
 
-void WeightGradientKernels::load() const {
-  std::call_once(once_, [&] {
-    const RenderedWeightGradient rendered = render_weight_gradient(form_);
-    const ModuleHandle module =
-        load_module(context_, compile_(std::string(prelude) + rendered.parts.source), rendered.parts.symbol);
-    parts_ = find_entry(context_, module, rendered.parts);
-    fold_ = find_entry(context_, module, rendered.fold);
-  });
-}
-
-namespace {
-
-class WeightGradientCall final : public LibraryCall {
- public:
-  WeightGradientCall(std::shared_ptr<const WeightGradientKernels> kernels, int64_t images)
-      : kernels_(std::move(kernels)), images_(images),
-        parts_(weight_gradient_parts(kernels_->form(), images, kernels_->context().info().multiprocessors)) {
-    workspace_ = shared_workspace(kernels_->context(), static_cast<size_t>(parts_ * kernels_->form().results()) * 4);
-  }
-
-  std::string name() const override { return fmt::format("weft weight gradient, {} parts", parts_); }
-
-  void run(std::span<void* const> operands) const override {
-    weft::check(operands.size() == 3, "weight gradient", "number of operands");
-    const WeightGradientForm& form = kernels_->form();
-    void *x = operands[0], *g = operands[1], *result = operands[2],
-         *sums = reinterpret_cast<void*>(workspace_->address());
-    int images = static_cast<int>(images_), parts = static_cast<int>(parts_);
-    kernels_->context().make_current();
-    void* first[] = {&x, &g, &sums, &images};
-    launch(kernels_->context(), kernels_->parts(), parts_, form.blocks(), first, form.symbol());
-    void* second[] = {&sums, &result, &parts};
-    launch(kernels_->context(), kernels_->fold(), form.results() / 128, 1, second, form.symbol());
-  }
-
- private:
-  std::shared_ptr<const WeightGradientKernels> kernels_;
-  int64_t images_, parts_;
-  std::shared_ptr<const Workspace> workspace_;
-};
-
-}  // namespace
-
-std::shared_ptr<const LibraryCall> weight_gradient_call(std::shared_ptr<const WeightGradientKernels> kernels,
-                                                        int64_t images) {
-  return std::make_shared<WeightGradientCall>(std::move(kernels), images);
+std::optional<Match> match_convolution_wgrad(const Work& work, const DeviceLimits& limits) {
+  const auto* desc = std::get_if<kernel::CallDesc>(&work);
+  const std::optional<WgradForm> form = desc ? wgrad_form(*desc, limits.shared_bytes) : std::nullopt;
+  if (!form) return std::nullopt;
+  const int64_t images = desc->inputs[0].extents[0], parts = wgrad_parts(*form, images, limits.sms);
+  Match match;
+  match.form = form->symbol();
+  match.parameters = parameters_of(*form);
+  match.entries = {{match.form, {parts, form->blocks(), form->threads(), form->shared_bytes}},
+                   {match.form + "_reduce", {form->results() / 128, 1, 256, 0}}};
+  match.label = fmt::format("weft convolution_wgrad, {} parts", parts);
+  match.may_win = wgrad_may_win(*form, images, limits.sms);
+  match.scratch_bytes = parts * form->results() * 4;
+  match.run = [images, parts](std::span<void* const> operands, void* scratch, const Match::Launch& launch) {
+    weft::check(operands.size() == 3, "convolution_wgrad", "number of operands");
+    void *x = operands[0], *g = operands[1], *result = operands[2];
+    int count = static_cast<int>(images), sums = static_cast<int>(parts);
+    void* first[] = {&x, &g, &scratch, &count};
+    launch(0, first);
+    void* second[] = {&scratch, &result, &sums};
+    launch(1, second);
+  };
+  return match;
 }
 
 }  // namespace weft::target::cuda

@@ -5,9 +5,9 @@
 #include <algorithm>
 #include <cstdint>
 
-#include "base/error.h"
 #include "kernel/describe/dot_form.h"
-#include "target/cuda/codegen/prelude.h"
+#include "target/cuda/codegen/wgmma.h"
+#include "target/cuda/driver/context.h"
 
 namespace weft::target::cuda {
 
@@ -17,22 +17,22 @@ using kernel::PreActivation;
 
 namespace {
 
-constexpr double least_work = 4e9;  // multiplications: below, tiles are few, and what is gained is little
-
-constexpr int64_t multiprocessors = 132;
-constexpr double least_used = 0.85;  // of the time that they take for whole tiles, and wait for the last one
+constexpr double least_flops = 8e9;  // below, tiles are few, and what is gained is little
+constexpr double least_used = 0.85;  // of the SMs' time, which they take for whole tiles and wait for the last one
+constexpr int64_t swizzled_elements = 64;  // of a line of 128 bytes
 
 int64_t tiles_of(int64_t extent, int64_t tile) { return (extent + tile - 1) / tile; }
 
-/// Of a tile: 1600 columns are seven times 232. Where lines of B run along them they begin at multiples of 128 bytes.
-int64_t columns_of(int64_t n, bool b_turned) {
-  const int64_t step = b_turned ? 64 : 8;
-  return tiles_of(tiles_of(n, tiles_of(n, product_columns)), step) * step;
+/// Columns of a tile: 1600 columns are seven tiles of 232. Where B is contiguous along n, boxes begin at multiples of
+/// 128 bytes.
+int64_t tile_n_for(int64_t n, bool b_n_major) {
+  const int64_t step = b_n_major ? swizzled_elements : 8;
+  return tiles_of(tiles_of(n, tiles_of(n, GemmForm::max_tile_n)), step) * step;
 }
 
-/// Boxes of `across` by `down` elements of a matrix whose lines are `line` elements apart.
-TensorMap tensor_map(const ProductForm& form, void* address, int64_t columns, int64_t rows, int64_t line,
-                     int64_t across, int64_t down, TensorMapLayout swizzle) {
+/// TMA's description of a matrix, for boxes of `across` by `down` elements; `line` elements from one row to the next.
+TensorMap tensor_map(const GemmForm& form, void* address, int64_t columns, int64_t rows, int64_t line, int64_t across,
+                     int64_t down, TensorMapLayout swizzle) {
   TensorMap map;
   const uint64_t extents[] = {static_cast<uint64_t>(columns), static_cast<uint64_t>(rows)},
                  strides[] = {static_cast<uint64_t>(line) * 2};
@@ -44,17 +44,81 @@ TensorMap tensor_map(const ProductForm& form, void* address, int64_t columns, in
   return map;
 }
 
-/// One side: lines along k, or along its other axis (`turned`).
-TensorMap side_map(const ProductForm& form, void* address, bool turned, int64_t extent, int64_t depth, int64_t line,
-                   int64_t tile) {
-  constexpr int64_t across = 128 / 2;  // what is swizzled
-  return turned ? tensor_map(form, address, extent, depth, line, across, product_depth, tensor_map_swizzle_128)
-                : tensor_map(form, address, depth, extent, line, across, tile, tensor_map_swizzle_128);
+/// A or B, with `tile` of its other axis in a box: contiguous along k, or along that axis.
+TensorMap operand_map(const GemmForm& form, void* address, bool k_major, int64_t extent, int64_t depth, int64_t line,
+                      int64_t tile) {
+  return k_major
+             ? tensor_map(form, address, depth, extent, line, swizzled_elements, tile, tensor_map_swizzle_128)
+             : tensor_map(form, address, extent, depth, line, swizzled_elements, form.tile_k, tensor_map_swizzle_128);
+}
+
+std::string parameters_of(const GemmForm& form) {
+  const int64_t accumulators = tiles_of(form.tile_n, 16) * 2;  // stmatrix stores them by twos
+  return Parameters()
+      .entry("KERNEL", form.symbol())
+      .flag("bf16", form.dtype == bfloat16)
+      .flag("a_m_major", form.a_m_major)
+      .flag("b_n_major", form.b_n_major)
+      .flag("bias", form.bias)
+      .flag("relu", form.activation == Activation::relu)
+      .flag("gelu", form.activation == Activation::gelu_tanh)
+      .flag("residual", form.residual)
+      .flag("column_sums", form.sums)
+      .flag("store_argument", form.argument == PreActivation::stored)
+      .flag("multiply_slope", form.argument == PreActivation::derivative)
+      .integer("tile_m", form.tile_m)
+      .integer("tile_n", form.tile_n)
+      .integer("max_tile_n", form.max_tile_n)
+      .integer("tile_k", form.tile_k)
+      .integer("stages", form.stages)
+      .integer("accumulators", accumulators)
+      .integer("threads", form.threads)
+      .integer("shared_bytes", form.shared_bytes())
+      .function(wgmma_function({form.dtype, form.tile_n, accumulators, form.a_m_major, form.b_n_major}))
+      .text();
+}
+
+/// The arguments of the kernel.
+void run(const GemmForm& form, const DotDesc& d, std::span<void* const> operands, const Match::Launch& launch) {
+  TensorMap a = operand_map(form, operands[0], !form.a_m_major, d.m, d.k, form.a_m_major ? d.a_k : d.a_m, form.tile_m);
+  TensorMap b =
+      operand_map(form, operands[1], !form.b_n_major, d.n, d.k, form.b_n_major ? d.b_k : d.b_n, form.max_tile_n);
+  const bool argument = form.argument != PreActivation::none;
+  void *c = operands.back(), *bias = form.bias ? operands[2] : nullptr,
+       *sums = form.sums ? operands[operands.size() - (argument ? 3 : 2)] : nullptr;
+  void* other = argument ? operands[operands.size() - 2] : form.residual ? operands[form.bias ? 3 : 2] : nullptr;
+  TensorMap other_map =
+      other ? tensor_map(form, other, d.n, d.m, d.c_m, form.max_tile_n, form.tile_m, tensor_map_swizzle_none) : a;
+  int m = static_cast<int>(d.m), n = static_cast<int>(d.n), k = static_cast<int>(d.k);
+  int64_t stride = d.c_m;
+  void* arguments[] = {&a, &b, &other_map, &c, &other, &bias, &sums, &m, &n, &k, &stride};
+  launch(0, arguments);
 }
 
 }  // namespace
 
-std::optional<ProductForm> product_form(const DotDesc& desc, DotDesc* merged) {
+std::string GemmForm::symbol() const {
+  std::string out = dtype == bfloat16 ? "gemm_bf16" : "gemm_f16";
+  if (a_m_major) out += "_a_m_major";
+  if (b_n_major) out += "_b_n_major";
+  if (tile_n != max_tile_n) out += fmt::format("_{}", tile_n);
+  if (bias) out += "_bias";
+  if (activation != Activation::none) out += std::string("_") + name(activation);
+  if (residual) out += "_residual";
+  if (sums) out += "_sums";
+  if (argument == PreActivation::stored) out += "_written";
+  if (argument == PreActivation::derivative) out += "_slope";
+  return out;
+}
+
+/// As gemm.cu lays it out, which checks it.
+int64_t GemmForm::shared_bytes() const {
+  const int64_t stage = 2 * (tile_m + max_tile_n) * tile_k, tile = tile_m * (2 * max_tile_n + 16),
+                barriers = tiles_of(stages * 12, 16) * 16, column_sums = 2 * 4 * 4 * max_tile_n;
+  return 1024 + stages * stage + tile + barriers + (sums ? column_sums : 0);
+}
+
+std::optional<GemmForm> gemm_form(const DotDesc& desc, DotDesc* merged) {
   DotDesc d = desc;
   std::vector<kernel::BatchAxis> axes = kernel::merged_batch(d);
   kernel::batch_into_rows(d, axes);
@@ -74,53 +138,41 @@ std::optional<ProductForm> product_form(const DotDesc& desc, DotDesc* merged) {
   const auto lines = [](int64_t contiguous, int64_t line, int64_t length) {
     return contiguous == 1 && line % 8 == 0 && line >= length;
   };
-  const bool a_turned = !lines(d.a_k, d.a_m, d.k), b_turned = !lines(d.b_k, d.b_n, d.k);
-  if ((a_turned && !lines(d.a_m, d.a_k, d.m)) || (b_turned && !lines(d.b_n, d.b_k, d.n))) return std::nullopt;
+  const bool a_m_major = !lines(d.a_k, d.a_m, d.k), b_n_major = !lines(d.b_k, d.b_n, d.k);
+  if ((a_m_major && !lines(d.a_m, d.a_k, d.m)) || (b_n_major && !lines(d.b_n, d.b_k, d.n))) return std::nullopt;
   d.batch.clear(), d.a_batch.clear(), d.b_batch.clear(), d.c_batch.clear();
   if (merged) *merged = d;
-  return ProductForm{
-      d.a, a_turned, b_turned, d.bias, d.residual, sums, d.activation, d.pre_activation, columns_of(d.n, b_turned)};
+  GemmForm form{.dtype = d.a, .a_m_major = a_m_major, .b_n_major = b_n_major, .bias = d.bias, .residual = d.residual};
+  form.sums = sums, form.activation = d.activation, form.argument = d.pre_activation;
+  form.tile_n = tile_n_for(d.n, b_n_major);
+  return form;
 }
 
-bool product_may_win(const DotDesc& d) {
-  const int64_t tiles = tiles_of(d.m, product_rows) * tiles_of(d.n, product_columns),
-                rounds = tiles_of(tiles, multiprocessors);
+bool gemm_may_win(const DotDesc& d, int64_t sms) {
+  const int64_t tiles = tiles_of(d.m, GemmForm::tile_m) * tiles_of(d.n, GemmForm::max_tile_n),
+                waves = tiles_of(tiles, sms);
   const double used = static_cast<double>(d.m) * static_cast<double>(d.n) /
-                      static_cast<double>(rounds * multiprocessors * product_rows * product_columns);
-  return d.flops() >= 2 * least_work && used >= least_used;
+                      static_cast<double>(waves * sms * GemmForm::tile_m * GemmForm::max_tile_n);
+  return d.flops() >= least_flops && used >= least_used;
 }
 
-const Entry& ProductKernel::entry() const {
-  std::call_once(once_, [&] {
-    const Rendered rendered = render_product(form_);
-    entry_ = find_entry(
-        context_, load_module(context_, compile_(std::string(prelude) + rendered.source), rendered.symbol), rendered);
-  });
-  return entry_;
-}
-
-std::string Product::name() const { return fmt::format("product {}x{}", product_rows, kernel_->form().columns); }
-
-void Product::run(std::span<void* const> operands) const {
-  const ProductForm& form = kernel_->form();
-  Context& context = kernel_->context();
-  const Entry& entry = kernel_->entry();
-  context.make_current();
-  TensorMap a = side_map(form, operands[0], form.a_turned, d_.m, d_.k, form.a_turned ? d_.a_k : d_.a_m, product_rows);
-  TensorMap b =
-      side_map(form, operands[1], form.b_turned, d_.n, d_.k, form.b_turned ? d_.b_k : d_.b_n, product_columns);
-  const bool argument = form.argument != PreActivation::none;
-  void *c = operands.back(), *bias = form.bias ? operands[2] : nullptr,
-       *sums = form.sums ? operands[operands.size() - (argument ? 3 : 2)] : nullptr;
-  void* other = argument ? operands[operands.size() - 2] : form.residual ? operands[form.bias ? 3 : 2] : nullptr;
-  TensorMap read =
-      other ? tensor_map(form, other, d_.n, d_.m, d_.c_m, product_columns, product_rows, tensor_map_swizzle_none) : a;
-  int m = static_cast<int>(d_.m), n = static_cast<int>(d_.n), k = static_cast<int>(d_.k);
-  int64_t stride = d_.c_m;
-  void* arguments[] = {&a, &b, &read, &c, &other, &bias, &sums, &m, &n, &k, &stride};
-  const int64_t tiles = tiles_of(d_.m, product_rows) * tiles_of(d_.n, form.columns);
-  launch(context, entry, std::min<int64_t>(tiles, context.info().multiprocessors), 1, arguments,
-         form.symbol() + " for " + d_.to_string());
+std::optional<Match> match_gemm(const Work& work, const DeviceLimits& limits) {
+  const auto* desc = std::get_if<DotDesc>(&work);
+  if (!desc || !limits.features.warpgroups) return std::nullopt;
+  DotDesc d;
+  const std::optional<GemmForm> form = gemm_form(*desc, &d);
+  if (!form) return std::nullopt;
+  const int64_t tiles = tiles_of(d.m, form->tile_m) * tiles_of(d.n, form->tile_n);
+  Match match;
+  match.form = form->symbol();
+  match.parameters = parameters_of(*form);
+  match.entries = {{match.form, {std::min(tiles, limits.sms), 1, form->threads, form->shared_bytes()}}};
+  match.label = fmt::format("weft gemm {}x{}", form->tile_m, form->tile_n);
+  match.may_win = gemm_may_win(d, limits.sms);
+  match.run = [form = *form, d](std::span<void* const> operands, void*, const Match::Launch& launch) {
+    run(form, d, operands, launch);
+  };
+  return match;
 }
 
 }  // namespace weft::target::cuda

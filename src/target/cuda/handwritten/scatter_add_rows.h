@@ -1,26 +1,15 @@
 #pragma once
-// Rows added to those that their numbers say, in no order: where sums need not be the same bits at every run, atomic
-// additions spare the sort of the numbers (kernel/routines/routine_scatter.cpp).
-#include <functional>
-#include <memory>
-#include <string>
-#include <vector>
+// Rows added to those that ids name, in no order, by atomics: the host side of scatter_add_rows.cu.
+//
+// It takes a `scatter_rows` whose sums need not have the same bits in every run: float32 sums of rows of a multiple of
+// four elements, from float32 or 16-bit floats.
+#include <optional>
 
 #include "kernel/describe/desc.h"
-#include "target/cuda/driver/context.h"
-#include "target/target.h"
+#include "target/cuda/handwritten/registry.h"
 
 namespace weft::target::cuda {
 
-/// The kernel's source for a `scatter_rows` that it takes: float32 sums of rows of four or a multiple of four elements;
-/// "" for others.
-std::string row_adds_source(const kernel::CallDesc& desc);
-
-using CompileSource = std::function<std::vector<char>(const std::string& source)>;
-
-/// Null where it does not take the call. `ordered`: the same by a routine that takes operands wherever they begin.
-std::shared_ptr<const LibraryCall> row_adds_call(const kernel::CallDesc& desc, Context& context,
-                                                 const CompileSource& compile,
-                                                 std::shared_ptr<const LibraryCall> ordered);
+std::optional<Match> match_scatter_add_rows(const Work& work, const DeviceLimits& limits);
 
 }  // namespace weft::target::cuda

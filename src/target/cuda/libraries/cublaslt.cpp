@@ -10,9 +10,7 @@
 
 #include "base/error.h"
 #include "base/hash.h"
-#include "runtime/cache_dir.h"
 #include "runtime/trace.h"
-#include "target/cuda/driver/fastest.h"
 #include "target/cuda/driver/library.h"
 #include "target/cuda/driver/workspace.h"
 
@@ -93,23 +91,24 @@ int64_t alignment_of(std::span<void* const> operands, uintptr_t offsets) {
   return static_cast<int64_t>(bits & (~bits + 1));
 }
 
+/// One of cuBLASLt's algorithms, or one of the other candidates.
 struct Algorithm {
   lt::Algorithm plain{};
-  bool own = false;  // not one of cuBLASLt's
-  bool measured = false;
+  uint64_t other = 0;  // 1 + its index
 };
 
-/// What the cache folder keeps of it.
-struct Record {
-  lt::Algorithm plain{};
-  uint64_t own = 0;
+/// The algorithms for operands of an alignment, and which of them runs.
+struct Ways {
+  std::vector<Algorithm> algorithms;
+  Choice choice;
 };
 
 class CublasltCall final : public LibraryCall {
  public:
   CublasltCall(const kernel::DotDesc& desc, const LtForm& form, Context& context, const Shared& shared,
                const CublasltOptions& options)
-      : desc_(desc), what_(desc.to_string()), form_(form), context_(context), shared_(shared), options_(options) {
+      : desc_(desc), what_(desc.to_string()), form_(form), context_(context), shared_(shared), options_(options),
+        timer_(context, what_) {
     make_layout(a_, form.a);
     make_layout(b_, form.b);
     make_layout(d_, form.d);
@@ -136,18 +135,19 @@ class CublasltCall final : public LibraryCall {
   }
 
   /// False where cuBLASLt knows no algorithm.
-  bool settle() { return algorithm(16, nullptr, false) != nullptr; }
+  bool settle() { return ways(16) != nullptr; }
 
   std::string name() const override {
     std::lock_guard lock(mutex_);
-    const auto chosen = chosen_.find(last_);
-    if (chosen == chosen_.end()) return "cublaslt";
-    if (chosen->second.own) return options_.own->name();
+    const auto known = ways_.find(last_);
+    if (known == ways_.end()) return "cublaslt";
+    const Algorithm& chosen = known->second.algorithms[known->second.choice.index()];
+    if (chosen.other > 0) return options_.others[chosen.other - 1].call->name();
     uint32_t tile = 0;
     int32_t splits = 1;
     size_t written = 0;
-    lt::api()->algorithm_get(&chosen->second.plain, lt::algorithm_tile_id, &tile, sizeof tile, &written);
-    lt::api()->algorithm_get(&chosen->second.plain, lt::algorithm_splitk, &splits, sizeof splits, &written);
+    lt::api()->algorithm_get(&chosen.plain, lt::algorithm_tile_id, &tile, sizeof tile, &written);
+    lt::api()->algorithm_get(&chosen.plain, lt::algorithm_splitk, &splits, sizeof splits, &written);
     return fmt::format("cublaslt {} splitk {}", lt::tile_name(tile), std::max(splits, 1));
   }
 
@@ -159,15 +159,15 @@ class CublasltCall final : public LibraryCall {
     context_.make_current();
     const size_t scales = operands.size() - 1 - static_cast<size_t>(desc_.scales);  // where they begin
     const int64_t alignment = alignment_of(operands, offsets_);
-    const bool may_measure = options_.search && !context_.capturing();
     if (has_vector()) set_bias(desc_.bias ? operands[2] : operands[scales - 1]);
     if (has_pre_activation()) set_argument(operands[scales - 1]);
     for (int64_t k = 0; k < desc_.scales; ++k) set_scale(k, operands[scales + static_cast<size_t>(k)]);
-    const Algorithm* chosen = algorithm(alignment, &operands, may_measure);
-    if (!chosen)
+    Ways* known = ways(alignment);
+    if (!known)
       throw_failure("matmul", fmt::format("cuBLASLt has no algorithm for {} with operands aligned to {} bytes", what_,
                                           alignment));
-    check_lt(launch(*chosen, operands), "cublasLtMatmul", what_);
+    if (!known->choice.settled() && timer_.may_measure()) choose(*known, alignment, operands);
+    check_lt(launch(known->algorithms[known->choice.index()], operands), "cublasLtMatmul", what_);
   }
 
  private:
@@ -203,8 +203,8 @@ class CublasltCall final : public LibraryCall {
   }
 
   int launch(const Algorithm& chosen, std::span<void* const> operands) const {
-    if (chosen.own) {
-      options_.own->run(operands);
+    if (chosen.other > 0) {
+      options_.others[chosen.other - 1].call->run(operands);
       return 0;
     }
     const auto at = [](void* base, int64_t elements, Dtype t) {
@@ -231,37 +231,44 @@ class CublasltCall final : public LibraryCall {
     return 0;
   }
 
-  /// The algorithm for operands of an alignment; measures candidates on `operands` where it may and nobody has. Null
-  /// where there is none.
-  const Algorithm* algorithm(int64_t alignment, const std::span<void* const>* operands, bool may_measure) const {
+  /// Returns the ways to multiply operands of an alignment: the one that was recorded, else all candidates; null where
+  /// there is none.
+  Ways* ways(int64_t alignment) const {
     last_ = alignment;
-    const auto known = chosen_.find(alignment);
-    const bool searching = may_measure && operands;
-    if (known != chosen_.end() && (known->second.measured || !searching)) return &known->second;
-    if (options_.search) {
-      if (const auto kept = from_disk(alignment)) return &(chosen_[alignment] = *kept);
+    if (const auto known = ways_.find(alignment); known != ways_.end()) return &known->second;
+    Ways found{{}, Choice("cublaslt", key(alignment))};
+    if (options_.search) replay(found, alignment);
+    if (found.algorithms.empty()) found.algorithms = candidates(alignment);
+    if (found.algorithms.empty()) return nullptr;
+    if (!options_.search) found.choice.settle(0);
+    return &ways_.insert_or_assign(alignment, std::move(found)).first->second;
+  }
+
+  /// Takes what an earlier choice recorded.
+  void replay(Ways& to, int64_t alignment) const {
+    if (const auto recorded = recorded_algorithm(to.choice, alignment)) {
+      to.algorithms = {*recorded};
+      to.choice.settle(0);
     }
-    const std::vector<Algorithm> found = candidates(alignment);
-    if (found.empty()) return nullptr;
-    Algorithm best = found[0];
-    std::vector<void*> measured;
+  }
+
+  /// Measures the candidates on the operands. A matmul in place that is run twice gives another result: then
+  /// candidates write elsewhere, or the first is taken where there is no memory for that.
+  void choose(Ways& among, int64_t alignment, std::span<void* const> operands) const {
+    replay(among, alignment);  // by another call meanwhile
+    if (among.choice.settled()) return;
+    std::vector<void*> measured(operands.begin(), operands.end());
     std::shared_ptr<const Workspace> elsewhere;
-    if (searching) {
-      measured.assign(operands->begin(), operands->end());
-      // Running a matmul in place twice gives another result: candidates write elsewhere.
-      if (in_place(*operands) && (elsewhere = another_result()))
-        measured.back() = reinterpret_cast<void*>(elsewhere->address());
+    if (in_place(operands)) {
+      elsewhere = another_result();
+      if (!elsewhere) return among.choice.settle(0);
+      measured.back() = reinterpret_cast<void*>(elsewhere->address());
     }
-    if (searching && !in_place(measured)) {
-      best = found[found.size() == 1
-                       ? 0
-                       : fastest(
-                             context_, found.size(), [&](size_t i) { return launch(found[i], measured) == 0; }, what_)];
-      const Record record{best.plain, best.own};
-      runtime::cache_put("cublaslt", key(alignment), &record, sizeof record);
-    }
-    best.measured = searching;
-    return &(chosen_[alignment] = best);
+    const auto run = [&](size_t i) { return launch(among.algorithms[i], measured) == 0; };
+    among.choice.choose(timer_, among.algorithms.size(), run, [&](size_t i) {
+      const auto* bytes = reinterpret_cast<const char*>(&among.algorithms[i]);
+      return Choice::Record(bytes, bytes + sizeof(Algorithm));
+    });
   }
 
   bool in_place(std::span<void* const> operands) const {
@@ -277,7 +284,7 @@ class CublasltCall final : public LibraryCall {
     return std::make_shared<const Workspace>(context_, bytes);
   }
 
-  /// What cuBLASLt's heuristic likes, best first, and our own kernel.
+  /// What cuBLASLt's heuristic likes, best first, and the other candidates.
   std::vector<Algorithm> candidates(int64_t alignment) const {
     Owned<lt::Preference> preference;
     preference.destroy = lt::api()->preference_destroy;
@@ -303,41 +310,40 @@ class CublasltCall final : public LibraryCall {
     if (status != 0) return out;
     for (int i = 0; i < count; ++i)
       if (results[static_cast<size_t>(i)].state == 0) out.push_back({results[static_cast<size_t>(i)].algorithm});
-    if (!out.empty() && takes_own(alignment)) out.push_back({.own = true});
+    for (size_t k = 0; !out.empty() && k < options_.others.size(); ++k)
+      if (options_.others[k].alignment <= alignment) out.push_back({.other = k + 1});
     return out;
   }
 
-  bool takes_own(int64_t alignment) const { return options_.own && alignment == 16; }
-
   Digest key(int64_t alignment) const {
-    const DeviceInfo& info = context_.info();
-    return Hasher()
-        .text(info.name)
-        .number(info.major)
-        .number(info.minor)
-        .number(info.multiprocessors)
+    Hasher hasher;
+    hasher.digest(device_digest(context_))
         .number(lt::api()->version())
-        .number(driver_version())
         .digest(desc_.digest())
         .number(options_.tf32)
         .number(alignment)
-        .number(cublaslt_workspace_bytes)
-        .number(takes_own(alignment) ? product_version : 0)
-        .finish();
+        .number(cublaslt_workspace_bytes);
+    for (const Candidate& other : options_.others)
+      if (other.alignment <= alignment) hasher.text(other.version);
+    return hasher.finish();
   }
 
-  std::optional<Algorithm> from_disk(int64_t alignment) const {
-    const auto bytes = runtime::cache_get("cublaslt", key(alignment));
-    Record record;
-    if (!bytes || bytes->size() != sizeof record) return std::nullopt;
-    std::memcpy(&record, bytes->data(), sizeof record);
-    if (record.own != 0)
-      return takes_own(alignment) ? std::optional<Algorithm>({.own = true, .measured = true}) : std::nullopt;
+  /// Nothing where there is no record, or where cuBLASLt does not take it any more.
+  std::optional<Algorithm> recorded_algorithm(const Choice& choice, int64_t alignment) const {
+    const std::optional<Choice::Record> bytes = choice.recorded();
+    Algorithm recorded;
+    if (!bytes || bytes->size() != sizeof recorded) return std::nullopt;
+    std::memcpy(&recorded, bytes->data(), sizeof recorded);
+    if (recorded.other > 0) {
+      const size_t k = recorded.other - 1;
+      return k < options_.others.size() && options_.others[k].alignment <= alignment ? std::optional(recorded)
+                                                                                     : std::nullopt;
+    }
     lt::HeuristicResult result{};
     const int status = lt::api()->check(shared_.handle, matmul_.handle, a_.handle, b_.handle, d_.handle, d_.handle,
-                                        &record.plain, &result);
+                                        &recorded.plain, &result);
     if (status != 0 || result.workspace_bytes > cublaslt_workspace_bytes) return std::nullopt;
-    return Algorithm{record.plain, false, true};
+    return recorded;
   }
 
   kernel::DotDesc desc_;
@@ -350,7 +356,8 @@ class CublasltCall final : public LibraryCall {
   Owned<lt::MatmulDesc> matmul_;
   uintptr_t offsets_ = 0;  // the bits that offsets of the calls set in addresses
   mutable std::mutex mutex_;
-  mutable std::map<int64_t, Algorithm> chosen_;  // by alignment
+  mutable EventTimer timer_;
+  mutable std::map<int64_t, Ways> ways_;  // by alignment
   mutable int64_t last_ = 16;
 };
 

@@ -21,8 +21,8 @@
 #include <vector>
 
 #include "kernel/describe/desc.h"
+#include "target/cuda/driver/candidates.h"
 #include "target/cuda/driver/context.h"
-#include "target/cuda/handwritten/gemm.h"
 #include "target/cuda/libraries/cublaslt_api.h"
 #include "target/target.h"
 
@@ -34,9 +34,8 @@ inline constexpr size_t cublaslt_workspace_bytes = size_t{32} << 20;
 
 struct CublasltOptions {
   bool tf32 = false;   // float32 matmuls may round their operands to TF32
-  bool search = true;  // the first run outside of a capture measures candidates, unless the cache folder knows the
-                       // winner; otherwise the heuristic's first
-  std::shared_ptr<const Product> own = nullptr;  // a kernel of our own that may take part in the search
+  bool search = true;  // candidates are measured (driver/candidates.h); otherwise the heuristic's first runs
+  std::vector<Candidate> others = {};  // that are measured beside cuBLASLt's algorithms
 };
 
 /// A matrix as cuBLASLt sees it: columns contiguous, `leading` elements from one to the next; as stored, before

@@ -8,9 +8,8 @@
 #include <map>
 
 #include "base/error.h"
-#include "runtime/cache_dir.h"
 #include "runtime/trace.h"
-#include "target/cuda/driver/fastest.h"
+#include "target/cuda/driver/candidates.h"
 #include "target/cuda/driver/library.h"
 
 namespace weft::target::cuda::cudnn {
@@ -280,33 +279,33 @@ struct Kept {
   uint64_t rank, listed;
 };
 
-void keep(const Digest& key, const Candidate& candidate, size_t listed) {
+/// Empty where cuDNN has no text of the plan.
+Choice::Record record_of(const Candidate& candidate, size_t listed) {
   int64_t count = 0;
   if (api()->get_attribute(candidate.plan->get(), execution_plan_json_representation, of_char, 0, &count, nullptr) !=
           0 ||
       count <= 0)
-    return;
-  std::vector<char> bytes(sizeof(Kept) + static_cast<size_t>(count));
+    return {};
+  Choice::Record bytes(sizeof(Kept) + static_cast<size_t>(count));
   const Kept head{candidate.rank, listed};
   std::memcpy(bytes.data(), &head, sizeof head);
   if (api()->get_attribute(candidate.plan->get(), execution_plan_json_representation, of_char, count, &count,
                            bytes.data() + sizeof head) != 0)
-    return;
-  runtime::cache_put("cudnn", key, bytes.data(), bytes.size());
+    return {};
+  return bytes;
 }
 
 struct Plan::State {
   Context& context;
   std::string what;
-  Digest key;
+  Choice choice;
+  EventTimer timer;
   SharedHandle& handle;
   std::vector<std::shared_ptr<Descriptor>> kept;
   std::unique_ptr<Descriptor> graph;
   std::vector<Graph::Scalar> scalars;
   std::vector<Candidate> candidates;
   size_t listed = 0;
-  size_t chosen = 0;
-  bool settled = true;
   mutable std::mutex mutex;
 
   int execute(const Candidate& candidate, std::span<const Operand> operands, void* workspace);
@@ -339,14 +338,10 @@ void Plan::run(std::span<const Operand> operands, void* workspace) {
   std::lock_guard lock(s.mutex);
   s.context.make_current();
   try {
-    if (!s.settled && !s.context.capturing()) {
-      s.chosen = fastest(
-          s.context, s.candidates.size(),
-          [&](size_t i) { return s.execute(s.candidates[i], operands, workspace) == 0; }, s.what);
-      s.settled = true;
-      keep(s.key, s.candidates[s.chosen], s.listed);
-    }
-    const int status = s.execute(s.candidates[s.chosen], operands, workspace);
+    const size_t chosen = s.choice.choose(
+        s.timer, s.candidates.size(), [&](size_t i) { return s.execute(s.candidates[i], operands, workspace) == 0; },
+        [&](size_t i) { return record_of(s.candidates[i], s.listed); });
+    const int status = s.execute(s.candidates[chosen], operands, workspace);
     if (status != 0) throw_failure("cuda", fmt::format("cudnnBackendExecute failed on {}: {}", s.what, words(status)));
   } catch (const Declined& declined) {
     throw_failure("cuda", fmt::format("cuDNN failed on {}: {}", s.what, declined.what));
@@ -361,7 +356,7 @@ size_t Plan::workspace_bytes() const {
 
 std::string Plan::name() const {
   std::lock_guard lock(state_->mutex);
-  return fmt::format("engine {} of {}", state_->candidates[state_->chosen].rank + 1, state_->listed);
+  return fmt::format("engine {} of {}", state_->candidates[state_->choice.index()].rank + 1, state_->listed);
 }
 
 /// Throws Declined where cuDNN does not make it, or it wants too much memory.
@@ -421,7 +416,7 @@ void Plan::State::collect(const PlanOptions& options, std::string& why) {
 /// The plan of an earlier process, with its compiled code. False where there is none, or where cuDNN does not take it
 /// any more.
 bool Plan::State::read_kept() {
-  const auto bytes = runtime::cache_get("cudnn", key);
+  const std::optional<Choice::Record> bytes = choice.recorded();
   Kept head{};
   if (!bytes || bytes->size() <= sizeof head) return false;
   std::memcpy(&head, bytes->data(), sizeof head);
@@ -436,6 +431,7 @@ bool Plan::State::read_kept() {
   } catch (const Declined&) {
     return false;
   }
+  choice.settle(0);
   listed = static_cast<size_t>(head.listed);
   return true;
 }
@@ -446,23 +442,20 @@ std::unique_ptr<Plan> Graph::plan(Context& context, const PlanOptions& options, 
   SharedHandle& library = handle(context);
   std::lock_guard lock(library.mutex);
   context.make_current();
-  const DeviceInfo& info = context.info();
   Hasher hasher;
   constexpr int numbering =
       1;  // a kept plan knows tensors by their numbers: raise it where graphs are built in another order
   hasher.number(numbering)
-      .text(info.name)
-      .number(info.multiprocessors)
+      .digest(device_digest(context))
       .number(api()->version())
-      .number(driver_version())
       .digest(key)
       .number(options.most_workspace)
       .number(static_cast<int>(options.search))
       .number(context.ordinal());
   for (NumericalNote note : options.without) hasher.number(static_cast<int>(note));
   std::unique_ptr<Plan> plan(new Plan);
-  plan->state_.reset(
-      new Plan::State{context, what, hasher.finish(), library, {}, nullptr, scalars_, {}, 0, 0, true, {}});
+  plan->state_.reset(new Plan::State{
+      context, what, Choice("cudnn", hasher.finish()), {context, what}, library, {}, nullptr, scalars_, {}, 0, {}});
   Plan::State& s = *plan->state_;
   s.kept = kept_;
   s.kept.insert(s.kept.end(), operations_.begin(), operations_.end());
@@ -481,8 +474,10 @@ std::unique_ptr<Plan> Graph::plan(Context& context, const PlanOptions& options, 
     s.collect(any, why);
   }
   if (s.candidates.empty()) throw Declined{why};
-  s.settled = s.candidates.size() == 1;
-  if (s.settled) keep(s.key, s.candidates[0], s.listed);
+  if (s.candidates.size() == 1) {
+    s.choice.settle(0);
+    s.choice.record(record_of(s.candidates[0], s.listed));
+  }
   return plan;
 }
 

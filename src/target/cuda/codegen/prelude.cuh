@@ -1,10 +1,6 @@
-// The text is written for what kernel/scalar.h says an operator means; base/half.h has the same conversions on the
-// host.
-#include "target/cuda/codegen/prelude.h"
-
-namespace weft::target::cuda {
-
-const std::string_view prelude = R"cuda(
+// What all generated kernels, and most hand-written ones, are made of: names of types, the operators of kernel/scalar.h
+// that CUDA C++ has no function for (with the meanings stated there; base/half.h has the same conversions on the host), and
+// instructions. Compiled by NVRTC; tests/compiler/host_cuda runs the parts without inline assembly on the host.
 typedef signed char i8; typedef unsigned char u8; typedef short i16; typedef unsigned short u16;
 typedef int i32; typedef unsigned int u32; typedef long long i64; typedef unsigned long long u64;
 typedef float f32; typedef double f64;
@@ -255,6 +251,3 @@ template <class T> FN T lane_xor(T v, int mask) {
     return (T)__shfl_xor_sync(0xffffffffu, (u32)v, mask);
   }
 }
-)cuda";
-
-}  // namespace weft::target::cuda

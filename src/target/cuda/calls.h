@@ -1,0 +1,44 @@
+#pragma once
+// Who answers a call by name: a table of libraries, routines and hand-written kernels (calls.cpp).
+#include <memory>
+#include <mutex>
+#include <unordered_map>
+
+#include "kernel/describe/desc.h"
+#include "target/cuda/driver/context.h"
+#include "target/target.h"
+
+namespace weft::target::cuda {
+
+class HandwrittenKernels;
+class LinalgKernels;
+
+class CallLibraries {
+ public:
+  /// `context` and `handwritten`: null where there is no device; then the CPU's routines stand in for libraries.
+  CallLibraries(Target& target, Context* context, const HandwrittenKernels* handwritten)
+      : target_(target), context_(context), handwritten_(handwritten) {}
+
+  /// Returns what the first that takes the call makes of it; null where nobody does, and a composite then goes through
+  /// its body.
+  std::shared_ptr<const LibraryCall> call(const kernel::CallDesc& desc) const;
+
+  // Each of those who may be asked. Null where it does not take the call.
+  std::shared_ptr<const LibraryCall> generated(const kernel::CallDesc& desc) const;  // tile kernels
+  std::shared_ptr<const LibraryCall> cpu_stand_in(const kernel::CallDesc& desc) const;
+  std::shared_ptr<const LibraryCall> host(const kernel::CallDesc& desc) const;  // the CPU's routine, with copies
+  std::shared_ptr<const LibraryCall> fft(const kernel::CallDesc& desc) const;
+  std::shared_ptr<const LibraryCall> linalg(const kernel::CallDesc& desc) const;
+  std::shared_ptr<const LibraryCall> convolution(const kernel::CallDesc& desc) const;
+  std::shared_ptr<const LibraryCall> scatter_add(const kernel::CallDesc& desc) const;
+
+ private:
+  Target& target_;
+  Context* context_;
+  const HandwrittenKernels* handwritten_;
+  mutable std::mutex mutex_;
+  mutable std::shared_ptr<const LinalgKernels> linalg_kernels_;
+  mutable std::unordered_map<Digest, std::shared_ptr<const LibraryCall>> scatters_;  // by descriptor
+};
+
+}  // namespace weft::target::cuda

@@ -1,0 +1,54 @@
+#include "target/cuda/driver/launch_timer.h"
+
+#include <algorithm>
+#include <limits>
+
+#include "runtime/trace.h"
+
+namespace weft::target::cuda {
+namespace {
+
+constexpr float never = std::numeric_limits<float>::infinity();
+// A candidate is run three times, or for so many milliseconds: what takes long differs little from run to run.
+constexpr float enough = 3, most_repeats = 3;
+constexpr float hopeless = 1.3f;  // times the best time so far
+
+}  // namespace
+
+EventTimer::~EventTimer() {
+  if (!start_ || driver().ctx_set_current(context_.handle()) != success) return;
+  for (EventHandle event : {start_, stop_})
+    if (event) driver().event_destroy(event);
+}
+
+float EventTimer::milliseconds(const std::function<bool()>& launch) {
+  context_.make_current();
+  for (EventHandle* event : {&start_, &stop_})
+    if (!*event) check(driver().event_create(event, event_default), "cuEventCreate", what_);
+  float time = never;
+  check(driver().event_record(start_, context_.stream()), "cuEventRecord", what_);
+  const bool launched = launch();
+  check(driver().event_record(stop_, context_.stream()), "cuEventRecord", what_);
+  check(driver().event_synchronize(stop_), "cuEventSynchronize", what_);
+  if (launched) check(driver().event_elapsed_time(&time, start_, stop_), "cuEventElapsedTime", what_);
+  return time;
+}
+
+size_t fastest(LaunchTimer& timer, size_t count, const std::function<bool(size_t)>& launch) {
+  const runtime::Span span("compiler", "search of algorithms");
+  size_t best = 0;
+  float best_time = never;
+  for (size_t i = 0; i < count; ++i) {
+    float least = timer.milliseconds([&] { return launch(i); });  // loads the code as well
+    for (float measured = 0; measured < enough && least < never;) {
+      const float time = timer.milliseconds([&] { return launch(i); });
+      measured += std::max(time, enough / most_repeats);
+      least = std::min(least, time);
+      if (least > hopeless * best_time) break;
+    }
+    if (least < best_time) best_time = least, best = i;
+  }
+  return best;
+}
+
+}  // namespace weft::target::cuda

@@ -1,0 +1,41 @@
+#pragma once
+// How long launches take on a device, by events, and which of several ways to do the same work is the fastest.
+#include <cstddef>
+#include <functional>
+#include <string>
+
+#include "target/cuda/driver/context.h"
+
+namespace weft::target::cuda {
+
+/// Times launches.
+class LaunchTimer {
+ public:
+  virtual ~LaunchTimer() = default;
+  /// Whether launches may be timed now: not while the stream is captured.
+  virtual bool may_measure() const = 0;
+  /// Runs `launch` and waits; returns milliseconds, infinity where it returns false because it could not.
+  virtual float milliseconds(const std::function<bool()>& launch) = 0;
+};
+
+/// Events on the context's stream. `what` is for errors.
+class EventTimer final : public LaunchTimer {
+ public:
+  EventTimer(Context& context, std::string what) : context_(context), what_(std::move(what)) {}
+  EventTimer(const EventTimer&) = delete;
+  EventTimer& operator=(const EventTimer&) = delete;
+  ~EventTimer() override;
+  bool may_measure() const override { return !context_.capturing(); }
+  float milliseconds(const std::function<bool()>& launch) override;
+
+ private:
+  Context& context_;
+  std::string what_;
+  EventHandle start_ = nullptr, stop_ = nullptr;
+};
+
+/// Runs each of `count` candidates a few times and returns the one with the shortest run. `launch` enqueues a candidate
+/// and returns whether it could. A candidate that is far slower in its first runs is not run again.
+size_t fastest(LaunchTimer& timer, size_t count, const std::function<bool(size_t)>& launch);
+
+}  // namespace weft::target::cuda

@@ -1,0 +1,64 @@
+#pragma once
+// Hand-written kernels on a device: compiled once for each form, in the background, and offered as candidates for
+// calls.
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <span>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "target/cuda/codegen/executable.h"
+#include "target/cuda/driver/candidates.h"
+#include "target/cuda/handwritten/registry.h"
+
+namespace weft::target::cuda {
+
+/// Makes machine code of CUDA C++; throws what NVRTC says.
+using CompileSource = std::function<std::vector<char>(const std::string& source)>;
+
+/// The code of a form; compiled and loaded by the first thread that wants it, others wait.
+class LoadedKernel {
+ public:
+  LoadedKernel(Context& context, CompileSource compile, std::string source, std::vector<KernelEntry> entries)
+      : context_(context), compile_(std::move(compile)), source_(std::move(source)), entries_(std::move(entries)) {}
+  const Entry& entry(size_t index) const;
+  Context& context() const { return context_; }
+
+ private:
+  Context& context_;
+  CompileSource compile_;
+  std::string source_;
+  std::vector<KernelEntry> entries_;
+  mutable std::once_flag once_;
+  mutable std::vector<Entry> loaded_;
+};
+
+/// Returns the match as a call. Throws where the device has no memory for its scratch.
+std::shared_ptr<const LibraryCall> handwritten_call(std::shared_ptr<const LoadedKernel> kernel, const Match& match);
+
+/// All hand-written kernels of a device. May be used from several threads.
+class HandwrittenKernels {
+ public:
+  HandwrittenKernels(Context& context, CompileSource compile, const DeviceLimits& limits,
+                     std::span<const HandwrittenKernel> table = handwritten_kernels())
+      : context_(context), compile_(std::move(compile)), limits_(limits), table_(table) {}
+  /// Returns a candidate for each row that takes the work and may win, in the table's order, and has their code
+  /// compiled in the background. `preferred`: those rows that are taken without a measurement, instead of the others.
+  std::vector<Candidate> candidates(const Work& work, bool preferred = false) const;
+  /// What makes machine code for the device.
+  const CompileSource& compiler() const { return compile_; }
+
+ private:
+  std::shared_ptr<const LoadedKernel> loaded(const HandwrittenKernel& kernel, const Match& match) const;
+
+  Context& context_;
+  CompileSource compile_;
+  DeviceLimits limits_;
+  std::span<const HandwrittenKernel> table_;
+  mutable std::mutex mutex_;
+  mutable std::unordered_map<std::string, std::shared_ptr<const LoadedKernel>> loaded_;  // by form
+};
+
+}  // namespace weft::target::cuda

@@ -43,8 +43,7 @@ CudaTarget::CudaTarget(Context* context, Machine machine, bool disk_cache)
   fingerprint_ = fmt::format("cuda-{} nvrtc-{} {}", generator_version, nvrtc_version(), machine_.arch);
   if (context_) {
     const auto compile = [this](const std::string& source) { return cubin(source); };
-    const DeviceLimits limits{features(), machine_.tensor_core_bytes(float32), machine_.processors};
-    handwritten_ = std::make_unique<HandwrittenKernels>(*context_, compile, limits);
+    handwritten_ = std::make_unique<HandwrittenKernels>(*context_, compile, machine_);
   }
   calls_ = std::make_unique<CallLibraries>(*this, context_, handwritten_.get());
   if (!context_) return;
@@ -55,7 +54,7 @@ CudaTarget::CudaTarget(Context* context, Machine machine, bool disk_cache)
 
 CudaTarget::~CudaTarget() = default;
 
-Features CudaTarget::features() const { return {machine().arch == "sm_90a", machine().has_clusters()}; }
+Features CudaTarget::features() const { return features_of(machine()); }
 
 /// Machine code for a source: from disk, else from the compiler.
 std::vector<char> CudaTarget::cubin(const std::string& source) {

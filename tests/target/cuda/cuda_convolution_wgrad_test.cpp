@@ -13,8 +13,8 @@ using kernel::CallDesc;
 namespace {
 
 constexpr int64_t shared_bytes = 227 << 10;  // of a Hopper SM
-const cuda::DeviceLimits limits{{.warpgroups = true, .clusters = true}, shared_bytes, 132};
-const cuda::HandwrittenKernel& row = cuda::handwritten_kernel("convolution_wgrad");
+const target::Machine& machine = target::stated_machine("NVIDIA H200");
+const cuda::HandwrittenKernel& table_row = cuda::handwritten_kernel("convolution_wgrad");
 
 /// Axes of space one after the other.
 struct Case {
@@ -53,10 +53,10 @@ std::vector<double> expected(const CallDesc& d, const cuda::WgradForm& f, const 
   for (int64_t b = 0; b < d.inputs[0].extents[0]; ++b)
     for (int64_t p = 0; p < f.output[0] * f.output[1]; ++p)
       for (int64_t tap = 0; tap < f.kernel[0] * f.kernel[1]; ++tap) {
-        const int64_t line = p / f.output[1] * f.stride[0] - f.low[0] + tap / f.kernel[1] * f.dilation[0],
+        const int64_t row = p / f.output[1] * f.stride[0] - f.low[0] + tap / f.kernel[1] * f.dilation[0],
                       column = p % f.output[1] * f.stride[1] - f.low[1] + tap % f.kernel[1] * f.dilation[1];
-        if (line < 0 || column < 0 || line >= f.input[0] || column >= f.input[1]) continue;
-        const double *from = &x[static_cast<size_t>(((b * f.input[0] + line) * f.input[1] + column) * f.in)],
+        if (row < 0 || column < 0 || row >= f.input[0] || column >= f.input[1]) continue;
+        const double *from = &x[static_cast<size_t>(((b * f.input[0] + row) * f.input[1] + column) * f.in)],
                      *by = &g[static_cast<size_t>((b * f.output[0] * f.output[1] + p) * f.out)];
         for (int64_t o = 0; o < f.out; ++o)
           for (int64_t c = 0; c < f.in; ++c)
@@ -109,10 +109,10 @@ TEST_CASE("hand-written weight gradients: sums stay in registers") {
     return;
   }
   for (const Case* c : {&cases[0], &cases[1], &cases[3]}) {
-    const std::optional<cuda::Match> match = cuda::match_convolution_wgrad(desc_of(*c), limits);
+    const std::optional<cuda::Match> match = cuda::match_convolution_wgrad(desc_of(*c), machine);
     REQUIRE(match.has_value());
     std::string log;
-    CHECK(!cuda::compile(cuda::source_of(row, match->parameters), "sm_90a", {}, &log).empty());
+    CHECK(!cuda::compile(cuda::source_of(table_row, match->parameters), "sm_90a", {}, &log).empty());
     const auto usage = cuda::parse_usage(log);
     REQUIRE(usage.size() == 2);
     for (const auto& use : usage) {
@@ -140,11 +140,12 @@ TEST_CASE("hand-written weight gradients on the device: against float64, the sam
     const double bound =
         6 * 0.33 * 0x1p-11 * std::sqrt(static_cast<double>(c.x[0] * form->output[0] * form->output[1]));
     const auto compile = [](const std::string& source) { return cuda::compile(source, "sm_90a"); };
-    const std::optional<cuda::Match> match = cuda::match_convolution_wgrad(d, limits);
+    const std::optional<cuda::Match> match = cuda::match_convolution_wgrad(d, machine);
     REQUIRE(match.has_value());
-    const auto own = cuda::handwritten_call(
-        std::make_shared<cuda::LoadedKernel>(context, compile, cuda::source_of(row, match->parameters), match->entries),
-        *match);
+    const auto own =
+        cuda::handwritten_call(std::make_shared<cuda::LoadedKernel>(
+                                   context, compile, cuda::source_of(table_row, match->parameters), match->entries),
+                               *match);
     check_own_call(d, *own, x, g, want, bound);
   }
 }

@@ -153,10 +153,10 @@ double bound_of(const DotDesc& d) {
                                                                                                                : 1.05);
 }
 
-const cuda::DeviceLimits limits{{.warpgroups = true, .clusters = true}, 227 << 10, 132};  // of an H200
+const target::Machine& machine = target::stated_machine("NVIDIA H200");
 
 cuda::Match match_of(const DotDesc& d) {
-  std::optional<cuda::Match> match = cuda::match_gemm(d, limits);
+  std::optional<cuda::Match> match = cuda::match_gemm(d, machine);
   REQUIRE(match.has_value());
   return *match;
 }

@@ -5,13 +5,14 @@
 #include <unistd.h>
 
 #include <chrono>
+#include <map>
 #include <stdexcept>
 
 #include "target/cuda/codegen/source.h"
-#include "target/cuda/cuda_support.h"
 #include "target/cuda/driver/candidates.h"
 #include "target/cuda/driver/nvrtc.h"
 #include "target/cuda/handwritten/loaded.h"
+#include "target/own_call.h"
 
 namespace cuda = weft::target::cuda;
 using namespace weft;
@@ -20,18 +21,14 @@ using cuda::Work;
 
 namespace {
 
-struct Device {
-  const char* arch;
-  cuda::DeviceLimits limits;
-};
-/// A100, L4 and RTX 4090, H100, B200, RTX 5090.
-const Device devices[] = {
-    {"sm_80", {{}, 163 << 10, 108}},
-    {"sm_89", {{}, 99 << 10, 128}},
-    {"sm_90a", {{true, true}, 227 << 10, 132}},
-    {"sm_100a", {{false, true}, 227 << 10, 148}},
-    {"sm_120a", {{false, true}, 99 << 10, 170}},
-};
+/// A100, L4, H100, B200, RTX 4090 …
+std::vector<target::Machine> gpus() {
+  std::vector<target::Machine> out;
+  for (const target::Machine& machine : target::stated_machines())
+    if (machine.simt) out.push_back(machine);
+  out.push_back(target::gpu_of("sm_120a"));
+  return out;
+}
 
 kernel::DotDesc product() {
   kernel::DotDesc d;
@@ -124,9 +121,9 @@ struct Contest {
   }
 };
 
-std::optional<cuda::Match> match_toy(const Work& work, const cuda::DeviceLimits& limits) {
+std::optional<cuda::Match> match_toy(const Work& work, const target::Machine& machine) {
   const auto* desc = std::get_if<kernel::CallDesc>(&work);
-  if (!desc || desc->name != "toy" || limits.sms < 2) return std::nullopt;
+  if (!desc || desc->name != "toy" || machine.processors < 2) return std::nullopt;
   cuda::Match match;
   match.form = match.label = "toy";
   match.may_win = desc->integers.empty();
@@ -142,21 +139,20 @@ TEST_CASE("every hand-written kernel takes some work, and compiles wherever it d
   for (const cuda::HandwrittenKernel& row : cuda::handwritten_kernels()) {
     CAPTURE(row.name);
     int taken = 0;
-    for (const Device& device : devices) {
-      CAPTURE(device.arch);
+    for (const target::Machine& machine : gpus()) {
+      CAPTURE(machine.name);
       std::vector<cuda::Match> found;
       if (!row.match) found.emplace_back();
       for (const Work& work : works())
-        if (auto match = row.match ? row.match(work, device.limits) : std::nullopt) found.push_back(std::move(*match));
+        if (auto match = row.match ? row.match(work, machine) : std::nullopt) found.push_back(std::move(*match));
       for (const cuda::Match& match : found) {
         ++taken;
         CHECK(match.may_win);
-        for (const cuda::KernelEntry& entry : match.entries)
-          CHECK(entry.shape.shared_bytes <= device.limits.shared_bytes);
+        for (const cuda::KernelEntry& entry : match.entries) CHECK(entry.shape.shared_bytes <= machine.shared_bytes);
         if (!compiles) continue;
         std::string log;
         try {
-          CHECK(!cuda::compile(cuda::source_of(row, match.parameters), device.arch, {}, &log).empty());
+          CHECK(!cuda::compile(cuda::source_of(row, match.parameters), machine.arch, {}, &log).empty());
         } catch (const std::runtime_error& error) {
           if (std::string(error.what()).find("does not know") == std::string::npos) throw;
           MESSAGE("skipped: " << error.what());
@@ -177,20 +173,20 @@ TEST_CASE("every hand-written kernel takes some work, and compiles wherever it d
 }
 
 TEST_CASE("rows need the instructions that they use") {
-  const auto names = [](const Work& work, const cuda::DeviceLimits& limits) {
+  const auto names = [](const Work& work, const target::Machine& machine) {
     std::vector<std::string> out;
-    for (const cuda::Found& found : cuda::matches(work, limits)) out.emplace_back(found.kernel->name);
+    for (const cuda::Found& found : cuda::matches(work, machine)) out.emplace_back(found.kernel->name);
     return out;
   };
   using Names = std::vector<std::string>;
-  for (const Device& device : devices) {
-    CAPTURE(device.arch);
-    const bool warpgroups = device.limits.features.warpgroups;
-    CHECK(names(product(), device.limits) == (warpgroups ? Names{"gemm"} : Names{}));
-    CHECK(names(convolution("convolution"), device.limits) == (warpgroups ? Names{"convolution"} : Names{}));
-    CHECK(names(convolution("convolution_weights"), device.limits) == Names{"convolution_wgrad"});
-    cuda::DeviceLimits without = device.limits;
-    without.shared_bytes = 0;  // no tensor cores
+  for (const target::Machine& machine : gpus()) {
+    CAPTURE(machine.name);
+    const bool warpgroups = machine.arch == "sm_90a";
+    CHECK(names(product(), machine) == (warpgroups ? Names{"gemm"} : Names{}));
+    CHECK(names(convolution("convolution"), machine) == (warpgroups ? Names{"convolution"} : Names{}));
+    CHECK(names(convolution("convolution_weights"), machine) == Names{"convolution_wgrad"});
+    target::Machine without = machine;
+    without.tensor_cores = false;
     CHECK(names(convolution("convolution_weights"), without).empty());
   }
 }
@@ -200,18 +196,18 @@ TEST_CASE("a row that is added to the table is found and matched") {
   table.push_back({"toy", 1, "scatter_add_rows.cu", match_toy});
   kernel::CallDesc toy;
   toy.name = "toy";
-  const cuda::DeviceLimits limits = devices[0].limits;
-  CHECK(cuda::matches(toy, limits).empty());
-  const auto found = cuda::matches(toy, limits, table);
+  const target::Machine& machine = target::stated_machine("NVIDIA A100");
+  CHECK(cuda::matches(toy, machine).empty());
+  const auto found = cuda::matches(toy, machine, table);
   REQUIRE(found.size() == 1);
   CHECK(found[0].kernel->name == "toy");
   CHECK(found[0].match.label == "toy");
-  CHECK(cuda::matches(product(), limits, table).empty());
-  cuda::DeviceLimits small = limits;
-  small.sms = 1;
+  CHECK(cuda::matches(product(), machine, table).empty());
+  target::Machine small = machine;
+  small.processors = 1;
   CHECK(cuda::matches(toy, small, table).empty());
   toy.integers = {1};  // the row takes it, and cannot win
-  CHECK(cuda::matches(toy, limits, table).empty());
+  CHECK(cuda::matches(toy, machine, table).empty());
 }
 
 TEST_CASE("candidates: the fastest runs, the first before anything is measured") {
@@ -276,17 +272,13 @@ TEST_CASE("embedded sources: files with what they include, by name") {
 }
 
 TEST_CASE("a row of the test on the device: compiled, measured beside the row of the table, and loses or wins") {
-  if (!test::on_device()) return;
+  if (!test::on_hopper()) return;
   cuda::Context& context = test::context();
-  if (context.info().arch() != "sm_90a") {
-    MESSAGE("skipped: no Hopper GPU");
-    return;
-  }
   std::vector<cuda::HandwrittenKernel> table(cuda::handwritten_kernels().begin(), cuda::handwritten_kernels().end());
   table.push_back(cuda::handwritten_kernel("convolution"));
   table.back().name = "another convolution";
   const auto compile = [](const std::string& source) { return cuda::compile(source, "sm_90a"); };
-  const cuda::HandwrittenKernels kernels(context, compile, devices[2].limits, table);
+  const cuda::HandwrittenKernels kernels(context, compile, target::stated_machine("NVIDIA H200"), table);
   const kernel::CallDesc desc = convolution("convolution");
   std::vector<cuda::Candidate> found = kernels.candidates(desc);
   REQUIRE(found.size() == 2);

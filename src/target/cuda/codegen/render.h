@@ -5,6 +5,7 @@
 #include <string>
 
 #include "kernel/tile.h"
+#include "target/machine.h"
 
 namespace weft::target::cuda {
 
@@ -24,6 +25,7 @@ struct Features {
   bool warpgroups = false;  // wgmma: sm_90a
   bool clusters = false;    // blocks that see each other's shared memory: from sm_90 on
 };
+inline Features features_of(const Machine& machine) { return {machine.arch == "sm_90a", machine.has_clusters()}; }
 
 struct Rendered {
   std::string source;  // without the prelude

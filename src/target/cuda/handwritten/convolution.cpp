@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "target/cuda/codegen/render.h"
 #include "target/cuda/codegen/wgmma.h"
 
 namespace weft::target::cuda {
@@ -96,17 +97,17 @@ bool convolution_may_win(const ConvolutionForm& form, int64_t images) {
          least_work;
 }
 
-std::optional<Match> match_convolution(const Work& work, const DeviceLimits& limits) {
+std::optional<Match> match_convolution(const Work& work, const Machine& machine) {
   const auto* desc = std::get_if<kernel::CallDesc>(&work);
-  if (!desc || !limits.features.warpgroups) return std::nullopt;
-  const std::optional<ConvolutionForm> form = convolution_form(*desc, limits.shared_bytes);
+  if (!desc || !features_of(machine).warpgroups) return std::nullopt;
+  const std::optional<ConvolutionForm> form = convolution_form(*desc, machine.tensor_core_bytes(float32));
   if (!form) return std::nullopt;
   const int64_t images = desc->inputs[0].extents[0], threads = form->groups * 128,
                 blocks = (form->tiles(images) + form->groups - 1) / form->groups;
   Match match;
   match.form = form->symbol();
   match.parameters = parameters_of(*form);
-  match.entries = {{match.form, {std::min(limits.sms, blocks), 1, threads, form->shared_bytes}}};
+  match.entries = {{match.form, {std::min(machine.processors, blocks), 1, threads, form->shared_bytes}}};
   match.label = "weft convolution";
   match.may_win = convolution_may_win(*form, images);
   match.run = [count = static_cast<int>(images)](std::span<void* const> operands, void*, const Match::Launch& launch) {

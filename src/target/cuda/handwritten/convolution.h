@@ -34,6 +34,6 @@ struct ConvolutionForm {
 std::optional<ConvolutionForm> convolution_form(const kernel::CallDesc& desc, int64_t shared_bytes);
 /// Whether it is likely to beat cuDNN, so that it is worth compiling and measuring.
 bool convolution_may_win(const ConvolutionForm& form, int64_t images);
-std::optional<Match> match_convolution(const Work& work, const DeviceLimits& limits);
+std::optional<Match> match_convolution(const Work& work, const Machine& machine);
 
 }  // namespace weft::target::cuda

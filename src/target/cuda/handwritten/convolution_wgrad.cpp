@@ -138,18 +138,18 @@ bool wgrad_may_win(const WgradForm& form, int64_t images, int64_t sms) {
   return work >= least_work && wgrad_parts(form, images, sms) >= least_parts;
 }
 
-std::optional<Match> match_convolution_wgrad(const Work& work, const DeviceLimits& limits) {
+std::optional<Match> match_convolution_wgrad(const Work& work, const Machine& machine) {
   const auto* desc = std::get_if<kernel::CallDesc>(&work);
-  const std::optional<WgradForm> form = desc ? wgrad_form(*desc, limits.shared_bytes) : std::nullopt;
+  const std::optional<WgradForm> form = desc ? wgrad_form(*desc, machine.tensor_core_bytes(float32)) : std::nullopt;
   if (!form) return std::nullopt;
-  const int64_t images = desc->inputs[0].extents[0], parts = wgrad_parts(*form, images, limits.sms);
+  const int64_t images = desc->inputs[0].extents[0], parts = wgrad_parts(*form, images, machine.processors);
   Match match;
   match.form = form->symbol();
   match.parameters = parameters_of(*form);
   match.entries = {{match.form, {parts, form->blocks(), form->threads(), form->shared_bytes}},
                    {match.form + "_reduce", {form->results() / 128, 1, 256, 0}}};
   match.label = fmt::format("weft convolution_wgrad, {} parts", parts);
-  match.may_win = wgrad_may_win(*form, images, limits.sms);
+  match.may_win = wgrad_may_win(*form, images, machine.processors);
   match.scratch_bytes = parts * form->results() * 4;
   match.run = [images, parts](std::span<void* const> operands, void* scratch, const Match::Launch& launch) {
     weft::check(operands.size() == 3, "convolution_wgrad", "number of operands");

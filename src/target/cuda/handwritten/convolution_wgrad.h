@@ -41,6 +41,6 @@ std::optional<WgradForm> wgrad_form(const kernel::CallDesc& desc, int64_t shared
 int64_t wgrad_parts(const WgradForm& form, int64_t images, int64_t sms);
 /// Whether it is likely to beat cuDNN, so that it is worth compiling and measuring.
 bool wgrad_may_win(const WgradForm& form, int64_t images, int64_t sms);
-std::optional<Match> match_convolution_wgrad(const Work& work, const DeviceLimits& limits);
+std::optional<Match> match_convolution_wgrad(const Work& work, const Machine& machine);
 
 }  // namespace weft::target::cuda

@@ -6,6 +6,7 @@
 #include <cstdint>
 
 #include "kernel/describe/dot_form.h"
+#include "target/cuda/codegen/render.h"
 #include "target/cuda/codegen/wgmma.h"
 #include "target/cuda/driver/context.h"
 
@@ -156,9 +157,9 @@ bool gemm_may_win(const DotDesc& d, int64_t sms) {
   return d.flops() >= least_flops && used >= least_used;
 }
 
-std::optional<Match> match_gemm(const Work& work, const DeviceLimits& limits) {
+std::optional<Match> match_gemm(const Work& work, const Machine& machine) {
   const auto* desc = std::get_if<DotDesc>(&work);
-  if (!desc || !limits.features.warpgroups) return std::nullopt;
+  if (!desc || !features_of(machine).warpgroups) return std::nullopt;
   DotDesc d;
   const std::optional<GemmForm> form = gemm_form(*desc, &d);
   if (!form) return std::nullopt;
@@ -166,9 +167,9 @@ std::optional<Match> match_gemm(const Work& work, const DeviceLimits& limits) {
   Match match;
   match.form = form->symbol();
   match.parameters = parameters_of(*form);
-  match.entries = {{match.form, {std::min(tiles, limits.sms), 1, form->threads, form->shared_bytes()}}};
+  match.entries = {{match.form, {std::min(tiles, machine.processors), 1, form->threads, form->shared_bytes()}}};
   match.label = fmt::format("weft gemm {}x{}", form->tile_m, form->tile_n);
-  match.may_win = gemm_may_win(d, limits.sms);
+  match.may_win = gemm_may_win(d, machine.processors);
   match.run = [form = *form, d](std::span<void* const> operands, void*, const Match::Launch& launch) {
     run(form, d, operands, launch);
   };

@@ -35,6 +35,6 @@ std::optional<GemmForm> gemm_form(const kernel::DotDesc& desc, kernel::DotDesc* 
 /// Whether it is likely to beat cuBLASLt, so that it is worth compiling and measuring: large products whose tiles keep
 /// all SMs busy. `merged`: without batch axes.
 bool gemm_may_win(const kernel::DotDesc& merged, int64_t sms);
-std::optional<Match> match_gemm(const Work& work, const DeviceLimits& limits);
+std::optional<Match> match_gemm(const Work& work, const Machine& machine);
 
 }  // namespace weft::target::cuda

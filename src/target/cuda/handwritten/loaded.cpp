@@ -70,7 +70,7 @@ std::shared_ptr<const LoadedKernel> HandwrittenKernels::loaded(const Handwritten
 
 std::vector<Candidate> HandwrittenKernels::candidates(const Work& work, bool preferred) const {
   std::vector<Candidate> out;
-  for (const Found& found : matches(work, limits_, table_))
+  for (const Found& found : matches(work, machine_, table_))
     if (found.kernel->preferred == preferred)
       out.push_back({handwritten_call(loaded(*found.kernel, found.match), found.match),
                      fmt::format("{} {}", found.kernel->name, found.kernel->version), operand_alignment});

@@ -41,9 +41,9 @@ std::shared_ptr<const LibraryCall> handwritten_call(std::shared_ptr<const Loaded
 /// All hand-written kernels of a device. May be used from several threads.
 class HandwrittenKernels {
  public:
-  HandwrittenKernels(Context& context, CompileSource compile, const DeviceLimits& limits,
+  HandwrittenKernels(Context& context, CompileSource compile, const Machine& machine,
                      std::span<const HandwrittenKernel> table = handwritten_kernels())
-      : context_(context), compile_(std::move(compile)), limits_(limits), table_(table) {}
+      : context_(context), compile_(std::move(compile)), machine_(machine), table_(table) {}
   /// Returns a candidate for each row that takes the work and may win, in the table's order, and has their code
   /// compiled in the background. `preferred`: those rows that are taken without a measurement, instead of the others.
   std::vector<Candidate> candidates(const Work& work, bool preferred = false) const;
@@ -55,7 +55,7 @@ class HandwrittenKernels {
 
   Context& context_;
   CompileSource compile_;
-  DeviceLimits limits_;
+  const Machine& machine_;
   std::span<const HandwrittenKernel> table_;
   mutable std::mutex mutex_;
   mutable std::unordered_map<std::string, std::shared_ptr<const LoadedKernel>> loaded_;  // by form

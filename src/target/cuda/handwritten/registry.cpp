@@ -36,10 +36,10 @@ std::string source_of(const HandwrittenKernel& kernel, std::string_view paramete
   return std::string(parameters) + cuda_source("target/cuda/handwritten/" + std::string(kernel.file));
 }
 
-std::vector<Found> matches(const Work& work, const DeviceLimits& limits, std::span<const HandwrittenKernel> table) {
+std::vector<Found> matches(const Work& work, const Machine& machine, std::span<const HandwrittenKernel> table) {
   std::vector<Found> out;
   for (const HandwrittenKernel& kernel : table)
-    if (auto match = kernel.match ? kernel.match(work, limits) : std::nullopt; match && match->may_win)
+    if (auto match = kernel.match ? kernel.match(work, machine) : std::nullopt; match && match->may_win)
       out.push_back({&kernel, std::move(*match)});
   return out;
 }

@@ -14,20 +14,13 @@
 #include <vector>
 
 #include "kernel/describe/desc.h"
-#include "target/cuda/codegen/render.h"
 #include "target/cuda/handwritten/parameters.h"
+#include "target/machine.h"
 
 namespace weft::target::cuda {
 
 /// What a kernel may be asked to do.
 using Work = std::variant<kernel::DotDesc, kernel::CallDesc>;
-
-/// What a match may depend on beside the work.
-struct DeviceLimits {
-  Features features;
-  int64_t shared_bytes = 0;  // that a block with tensor cores may have; 0: there are none
-  int64_t sms = 132;
-};
 
 /// Extents of a launch: blocks, threads of a block, bytes of dynamic shared memory of a block.
 struct LaunchShape {
@@ -61,7 +54,7 @@ struct HandwrittenKernel {
   int version;  // to be raised where the kernel may win where it lost, or lose where it won: recorded choices go unused
   std::string_view file;  // of src/target/cuda/handwritten
   /// Nothing where the kernel does not take the work. Null: entries that other calls launch (linalg_kernels.h).
-  std::optional<Match> (*match)(const Work& work, const DeviceLimits& limits);
+  std::optional<Match> (*match)(const Work& work, const Machine& machine);
   bool preferred = false;  // taken without a measurement, because a run adds to its result and cannot be repeated
 };
 
@@ -79,7 +72,7 @@ struct Found {
   Match match;
 };
 /// Returns all rows that take the work and may win, in the table's order.
-std::vector<Found> matches(const Work& work, const DeviceLimits& limits,
+std::vector<Found> matches(const Work& work, const Machine& machine,
                            std::span<const HandwrittenKernel> table = handwritten_kernels());
 
 }  // namespace weft::target::cuda

@@ -24,7 +24,7 @@ const char* integer_name(Dtype t) {
 
 }  // namespace
 
-std::optional<Match> match_scatter_add_rows(const Work& work, const DeviceLimits&) {
+std::optional<Match> match_scatter_add_rows(const Work& work, const Machine&) {
   const auto* desc = std::get_if<kernel::CallDesc>(&work);
   if (!desc || desc->name != "scatter_rows" || desc->numerics.deterministic) return std::nullopt;
   const Dtype id = desc->inputs[0].dtype, from = desc->inputs[1].dtype;

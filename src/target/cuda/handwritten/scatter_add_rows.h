@@ -10,6 +10,6 @@
 
 namespace weft::target::cuda {
 
-std::optional<Match> match_scatter_add_rows(const Work& work, const DeviceLimits& limits);
+std::optional<Match> match_scatter_add_rows(const Work& work, const Machine& machine);
 
 }  // namespace weft::target::cuda

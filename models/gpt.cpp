@@ -11,7 +11,7 @@ namespace weft::models {
 
 namespace {
 
-constexpr float initial_deviation = 0.02f;
+constexpr float gpt_deviation = 0.02f;
 
 const GptConfig& checked(const GptConfig& config) {
   validate(config);
@@ -19,7 +19,7 @@ const GptConfig& checked(const GptConfig& config) {
 }
 
 /// Draws the parameter from N(0, deviation²); 0 sets it to zeros.
-void fill(nn::Parameter& parameter, float deviation) {
+void fill_gpt(nn::Parameter& parameter, float deviation) {
   const array& old = parameter;
   parameter = astype(deviation > 0 ? nn::init::normal(old.shape(), 0, deviation) : nn::init::constant(old.shape(), 0),
                      old.dtype());
@@ -75,13 +75,13 @@ Gpt::Gpt(const GptConfig& c, const nn::Precision& p)
 }
 
 void Gpt::initialise() {
-  const float residual = initial_deviation / std::sqrt(2 * static_cast<float>(config.layers));
+  const float residual = gpt_deviation / std::sqrt(2 * static_cast<float>(config.layers));
   for (auto& [name, module] : named_modules()) {
-    if (auto* embedding = dynamic_cast<nn::Embedding*>(module)) fill(embedding->weight, initial_deviation);
+    if (auto* embedding = dynamic_cast<nn::Embedding*>(module)) fill_gpt(embedding->weight, gpt_deviation);
     auto* linear = dynamic_cast<nn::Linear*>(module);
     if (!linear) continue;
-    fill(linear->weight, name.ends_with("c_proj") ? residual : initial_deviation);
-    if (linear->bias) fill(*linear->bias, 0);
+    fill_gpt(linear->weight, name.ends_with("c_proj") ? residual : gpt_deviation);
+    if (linear->bias) fill_gpt(*linear->bias, 0);
   }
 }
 

@@ -11,15 +11,15 @@ namespace {
 
 using nlohmann::json;
 
-struct WholeNumber {
+struct GptNumber {
   const char* key;
   int64_t GptConfig::*member;
 };
-constexpr WholeNumber whole_numbers[] = {{"vocab", &GptConfig::vocab},
-                                         {"context", &GptConfig::context},
-                                         {"layers", &GptConfig::layers},
-                                         {"heads", &GptConfig::heads},
-                                         {"width", &GptConfig::width}};
+constexpr GptNumber gpt_numbers[] = {{"vocab", &GptConfig::vocab},
+                                     {"context", &GptConfig::context},
+                                     {"layers", &GptConfig::layers},
+                                     {"heads", &GptConfig::heads},
+                                     {"width", &GptConfig::width}};
 struct Switch {
   const char* key;
   bool GptConfig::*member;
@@ -28,7 +28,7 @@ constexpr Switch switches[] = {{"bias", &GptConfig::bias}, {"tied_head", &GptCon
 
 /// Sets the member of this name. Returns false where there is none.
 bool take_entry(GptConfig& config, const std::string& key, const json& value) {
-  for (const auto& n : whole_numbers) {
+  for (const auto& n : gpt_numbers) {
     if (key != n.key) continue;
     if (!value.is_number_integer()) throw_invalid("GptConfig", key + " must be a whole number; it is " + value.dump());
     config.*n.member = value.get<int64_t>();
@@ -49,7 +49,7 @@ bool take_entry(GptConfig& config, const std::string& key, const json& value) {
 }  // namespace
 
 void validate(const GptConfig& c) {
-  for (const auto& n : whole_numbers)
+  for (const auto& n : gpt_numbers)
     if (c.*n.member <= 0)
       throw_invalid("GptConfig", std::string(n.key) + " must be positive; it is " + std::to_string(c.*n.member));
   if (c.width % c.heads != 0)
@@ -62,7 +62,7 @@ void validate(const GptConfig& c) {
 
 std::string to_json(const GptConfig& c) {
   nlohmann::ordered_json out;
-  for (const auto& n : whole_numbers) out[n.key] = c.*n.member;
+  for (const auto& n : gpt_numbers) out[n.key] = c.*n.member;
   out["dropout"] = c.dropout;
   for (const auto& s : switches) out[s.key] = c.*s.member;
   return out.dump(2);

@@ -13,7 +13,7 @@ namespace weft::models {
 
 namespace {
 
-constexpr float initial_deviation = 0.02f;
+constexpr float llama_deviation = 0.02f;
 
 const LlamaConfig& checked(const LlamaConfig& config) {
   validate(config);
@@ -37,7 +37,7 @@ array frequencies(const LlamaConfig& c) {
 }
 
 /// Draws the parameter from N(0, deviation²).
-void fill(nn::Parameter& parameter, float deviation) {
+void fill_llama(nn::Parameter& parameter, float deviation) {
   const array& old = parameter;
   array drawn = astype(nn::init::normal(old.shape(), 0, deviation), old.dtype());
   drawn.eval();  // one by one, so that float32 values exist for one parameter at a time
@@ -125,11 +125,11 @@ Llama::Llama(const LlamaConfig& c, const nn::Precision& p)
 }
 
 void Llama::initialise() {
-  const float residual = initial_deviation / std::sqrt(2 * static_cast<float>(config.layers));
+  const float residual = llama_deviation / std::sqrt(2 * static_cast<float>(config.layers));
   for (auto& [name, module] : named_modules()) {
-    if (auto* embedding = dynamic_cast<nn::Embedding*>(module)) fill(embedding->weight, initial_deviation);
+    if (auto* embedding = dynamic_cast<nn::Embedding*>(module)) fill_llama(embedding->weight, llama_deviation);
     if (auto* linear = dynamic_cast<nn::Linear*>(module))
-      fill(linear->weight, name.ends_with("o_proj") || name.ends_with("down_proj") ? residual : initial_deviation);
+      fill_llama(linear->weight, name.ends_with("o_proj") || name.ends_with("down_proj") ? residual : llama_deviation);
   }
 }
 

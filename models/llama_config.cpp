@@ -13,12 +13,12 @@ namespace {
 
 using nlohmann::json;
 
-struct WholeNumber {
+struct LlamaNumber {
   const char* key;
   int64_t LlamaConfig::*member;
   bool needed;
 };
-constexpr WholeNumber whole_numbers[] = {{"vocab_size", &LlamaConfig::vocab, true},
+constexpr LlamaNumber llama_numbers[] = {{"vocab_size", &LlamaConfig::vocab, true},
                                          {"max_position_embeddings", &LlamaConfig::context, true},
                                          {"num_hidden_layers", &LlamaConfig::layers, true},
                                          {"num_attention_heads", &LlamaConfig::heads, true},
@@ -60,7 +60,7 @@ std::optional<RopeScaling> scaling(const json& root) {
 }  // namespace
 
 void validate(const LlamaConfig& c) {
-  for (const auto& n : whole_numbers)
+  for (const auto& n : llama_numbers)
     if (c.*n.member <= 0 || c.*n.member > INT32_MAX)
       refuse(std::string(n.key) + " must be positive and fit 32 bits; it is " + std::to_string(c.*n.member));
   if (c.heads % c.kv_heads != 0)
@@ -76,7 +76,7 @@ void validate(const LlamaConfig& c) {
 
 std::string to_json(const LlamaConfig& c) {
   nlohmann::ordered_json out{{"model_type", "llama"}, {"hidden_act", "silu"}};
-  for (const auto& n : whole_numbers) out[n.key] = c.*n.member;
+  for (const auto& n : llama_numbers) out[n.key] = c.*n.member;
   out["rope_theta"] = c.rope_theta;
   if (const auto& s = c.rope_scaling)
     out["rope_scaling"] = {{"rope_type", "llama3"},
@@ -99,7 +99,7 @@ LlamaConfig llama_config_from_json(std::string_view text) {
   expect(root, "mlp_bias", false);
   LlamaConfig c;
   c.kv_heads = c.head_width = 0;
-  for (const auto& n : whole_numbers) {
+  for (const auto& n : llama_numbers) {
     const auto at = root.find(n.key);
     if (at == root.end() || at->is_null()) {
       if (n.needed) refuse(std::string(n.key) + " is missing");

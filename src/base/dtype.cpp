@@ -23,7 +23,7 @@ struct Row {
   const char* name;
 };
 
-constexpr std::array<Row, 16> rows{{
+constexpr std::array<Row, 16> dtype_rows{{
     {bool_, generic, Dtype::Kind::b, "bool"},
     {uint8, unsignedinteger, Dtype::Kind::u, "uint8"},
     {uint16, unsignedinteger, Dtype::Kind::u, "uint16"},
@@ -43,13 +43,13 @@ constexpr std::array<Row, 16> rows{{
 }};
 
 constexpr bool rows_are_in_order() {
-  for (size_t i = 0; i < rows.size(); ++i)
-    if (static_cast<size_t>(rows[i].dtype.val()) != i) return false;
+  for (size_t i = 0; i < dtype_rows.size(); ++i)
+    if (static_cast<size_t>(dtype_rows[i].dtype.val()) != i) return false;
   return true;
 }
 static_assert(rows_are_in_order());
 
-const Row& row(Dtype t) { return rows[static_cast<size_t>(t.val())]; }
+const Row& row(Dtype t) { return dtype_rows[static_cast<size_t>(t.val())]; }
 
 Dtype::Category category_of(Dtype t) { return row(t).category; }
 
@@ -101,7 +101,7 @@ const char* dtype_name(Dtype t) { return row(t).name; }
 Dtype dtype_from_name(const std::string& name) {
   if (name == "bool_") return bool_;
   std::string known;
-  for (const Row& r : rows) {
+  for (const Row& r : dtype_rows) {
     if (name == r.name) return r.dtype;
     known += (known.empty() ? "" : ", ") + std::string(r.name);
   }

@@ -88,6 +88,7 @@ __extension__ typedef __int128 wide_t;
 /// floats.
 Interval fit(const Type& result, wide_t lo, wide_t hi);
 Interval hull(std::span<const Interval> intervals);
+std::vector<Dtype> first_dtype(const Attrs&, TypeSpan inputs);                         // that of input 0
 Interval first_interval(const Attrs&, std::span<const Interval> inputs, const Type&);  // values are those of input 0
 Interval dtype_interval(const Attrs&, std::span<const Interval>, const Type& result);  // all that the dtype holds
 

@@ -74,6 +74,7 @@ Interval hull(std::span<const Interval> intervals) {
   return out;
 }
 
+std::vector<Dtype> first_dtype(const Attrs&, TypeSpan inputs) { return {inputs[0].dtype}; }
 Interval first_interval(const Attrs&, std::span<const Interval> inputs, const Type&) { return inputs[0]; }
 Interval dtype_interval(const Attrs&, std::span<const Interval>, const Type& result) { return range_of(result.dtype); }
 

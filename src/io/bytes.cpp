@@ -17,9 +17,9 @@ namespace weft::io {
 
 namespace {
 
-struct Descriptor {
+struct OpenFile {
   int fd;
-  ~Descriptor() {
+  ~OpenFile() {
     if (fd >= 0) ::close(fd);
   }
 };
@@ -80,7 +80,7 @@ void Bytes::fail(const std::string& what, uint64_t byte) const {
 }
 
 Bytes map_file(const std::string& op, const std::string& path) {
-  const Descriptor file{::open(path.c_str(), O_RDONLY | O_CLOEXEC)};
+  const OpenFile file{::open(path.c_str(), O_RDONLY | O_CLOEXEC)};
   if (file.fd < 0) fail_system(op, path, errno);
   struct stat info {};
   if (::fstat(file.fd, &info) != 0) fail_system(op, path, errno);

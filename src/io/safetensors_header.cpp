@@ -56,9 +56,9 @@ json parse(const std::string& file, std::string_view text) {
   }
 }
 
-class Reader {
+class HeaderReader {
  public:
-  Reader(const std::string& file, std::string_view text, uint64_t data_bytes)
+  HeaderReader(const std::string& file, std::string_view text, uint64_t data_bytes)
       : file_(file), text_(text), data_bytes_(data_bytes) {}
 
   SafetensorsHeader read() {
@@ -183,7 +183,7 @@ void fail_at(const std::string& file, const std::string& what, uint64_t byte) {
 }
 
 SafetensorsHeader parse_header(const std::string& file, std::string_view text, uint64_t data_bytes) {
-  return Reader(file, text, data_bytes).read();
+  return HeaderReader(file, text, data_bytes).read();
 }
 
 std::string write_header(const SafetensorsHeader& header) {

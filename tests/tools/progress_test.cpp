@@ -78,7 +78,7 @@ TEST_CASE("lines: the first, every so many, the last, and where there is a valid
 }
 
 TEST_CASE("JSON: one object a step and nothing else") {
-  const std::string out = written(ProgressStyle::json, 7, 4);
+  const std::string out = written(ProgressStyle::json_lines, 7, 4);
   size_t begin = 0;
   for (int64_t k = 1; k <= 7; ++k) {
     const size_t end = out.find('\n', begin);
@@ -102,7 +102,7 @@ TEST_CASE("a bar is one line, redrawn, with its last state at the end") {
 TEST_CASE("a file is no terminal") {
   std::FILE* file = std::tmpfile();
   CHECK(progress_style(file, false) == ProgressStyle::lines);
-  CHECK(progress_style(file, true) == ProgressStyle::json);
+  CHECK(progress_style(file, true) == ProgressStyle::json_lines);
   CHECK(terminal_columns(file) == 80);
   std::fclose(file);
 }

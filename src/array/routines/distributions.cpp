@@ -11,7 +11,7 @@
 namespace weft::random {
 namespace {
 
-void require_float(const char* op, Dtype dtype) {
+void require_float_result(const char* op, Dtype dtype) {
   if (!is_float(dtype))
     throw_invalid(op, std::string("numbers are drawn in floating types only, got ") + dtype_name(dtype));
 }
@@ -58,7 +58,7 @@ int64_t axis_of(const array& logits, int axis) { return detail::one_axis("catego
 
 array truncated_normal(const array& lower, const array& upper, const Shape& shape, Dtype dtype,
                        const std::optional<array>& key, StreamOrDevice s) {
-  require_float("truncated_normal", dtype);
+  require_float_result("truncated_normal", dtype);
   const array root(std::numbers::sqrt2, dtype), low = astype(lower, dtype, s), high = astype(upper, dtype, s);
   const array a = erf(divide(low, root, s), s), b = erf(divide(high, root, s), s);
   const array drawn = multiply(root, erfinv(uniform(a, b, shape, dtype, key, s), s), s);
@@ -71,7 +71,7 @@ array truncated_normal(const array& lower, const array& upper, Dtype dtype, cons
 
 array laplace(const Shape& shape, Dtype dtype, float loc, float scale, const std::optional<array>& key,
               StreamOrDevice s) {
-  require_float("laplace", dtype);
+  require_float_result("laplace", dtype);
   const array u = uniform(array(std::nextafter(-1.0f, 0.0f)), array(1.0f), shape, float32, key, s);
   const array unit = astype(multiply(sign(u, s), log1p(negative(abs(u, s), s), s), s), dtype, s);
   const array scaled = scale == 1 ? unit : multiply(array(scale, dtype), unit, s);

@@ -303,14 +303,17 @@ std::string Grouper::signature_of(int node) const {
 std::set<int> Grouper::sources(int node, std::set<int>* inlined) const {
   std::set<int> found;
   FlatSet seen;
-  std::vector<int> pending(ir_[node].inputs.begin(), ir_[node].inputs.end());
+  std::vector<int> pending{node};
   while (!pending.empty()) {
-    int id = pending.back();
+    const int reader = pending.back();
     pending.pop_back();
-    if (!seen.insert(static_cast<uint64_t>(id) + 1)) continue;
-    if (is_leaf(ir_, id) || is_root(id)) found.insert(id);
-    else {
-      pending.insert(pending.end(), ir_[id].inputs.begin(), ir_[id].inputs.end());
+    for (const int id : ir_[reader].inputs) {
+      if (!seen.insert(static_cast<uint64_t>(id) + 1)) continue;
+      if (is_leaf(ir_, id) || is_root(id)) {
+        found.insert(id);
+        continue;
+      }
+      pending.push_back(id);
       if (inlined) inlined->insert(id);
     }
   }

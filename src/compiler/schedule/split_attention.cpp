@@ -27,9 +27,9 @@ std::vector<bool> candidates(const Ir& ir) {
   return fits;
 }
 
-class Splitter : Rewriter {
+class AttentionSplitter : Rewriter {
  public:
-  explicit Splitter(Ir ir) : Rewriter(std::move(ir)) {}
+  explicit AttentionSplitter(Ir ir) : Rewriter(std::move(ir)) {}
 
   Ir run(const std::vector<bool>& fits) {
     return rewrite([&](int id, IrNode node) {
@@ -62,7 +62,8 @@ class Splitter : Rewriter {
 
 Ir split_attention(Ir ir) {
   const std::vector<bool> fits = candidates(ir);
-  return std::any_of(fits.begin(), fits.end(), [](bool b) { return b; }) ? Splitter(std::move(ir)).run(fits) : ir;
+  return std::any_of(fits.begin(), fits.end(), [](bool b) { return b; }) ? AttentionSplitter(std::move(ir)).run(fits)
+                                                                         : ir;
 }
 
 }  // namespace weft::compiler

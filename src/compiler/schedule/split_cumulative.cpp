@@ -13,7 +13,7 @@ using graph::Op;
 using graph::Value;
 using kernel::Reducer;
 
-constexpr int64_t programs_wanted = 4096, least_along = 4096, least_across = 64, grain = 256;
+constexpr int64_t cumulative_programs = 4096, least_along = 4096, least_across = 64, grain = 256;
 
 struct Parts {
   int64_t count = 1, length = 0;  // count · length elements, those past the axis's end added
@@ -26,8 +26,8 @@ Parts parts_of(const Shape& shape, size_t axis) {
   for (size_t k = 0; k < shape.size(); ++k) (k < axis ? outer : inner) *= k == axis ? 1 : shape[k].bound();
   const int64_t n = shape[axis].bound(), programs = inner == 1 ? outer : outer * ((inner + 255) / 256),
                 least = inner == 1 ? least_along : least_across;
-  if (programs == 0 || programs > programs_wanted / 8 || n < 4 * least) return {};
-  const int64_t count = std::min(programs_wanted / programs, n / least), step = inner == 1 ? grain : 1;
+  if (programs == 0 || programs > cumulative_programs / 8 || n < 4 * least) return {};
+  const int64_t count = std::min(cumulative_programs / programs, n / least), step = inner == 1 ? grain : 1;
   const int64_t length = ((n + count - 1) / count + step - 1) / step * step;
   return {(n + length - 1) / length, length};
 }
@@ -77,9 +77,9 @@ Value in_parts(const graph::Attrs& attrs, const Value& operand, const Parts& par
   return graph::cast(out, operand.dtype());
 }
 
-class Splitter : Rewriter {
+class CumulativeSplitter : Rewriter {
  public:
-  explicit Splitter(Ir ir) : Rewriter(std::move(ir)) {}
+  explicit CumulativeSplitter(Ir ir) : Rewriter(std::move(ir)) {}
 
   Ir run() {
     return rewrite([&](int, IrNode node) {
@@ -112,7 +112,7 @@ Ir split_cumulative(Ir ir) {
     return n.op == Op::cumulative && parts_of(n.type.shape, static_cast<size_t>(n.attrs->axes[0])).count > 1;
   });
   if (!any) return ir;
-  return Splitter(std::move(ir)).run();
+  return CumulativeSplitter(std::move(ir)).run();
 }
 
 }  // namespace weft::compiler

@@ -42,7 +42,7 @@ bool run_of(const IrNode& reduction, const Shape& shape, Run& run) {
   return true;
 }
 
-constexpr int64_t few_elements =
+constexpr int64_t few_split_elements =
     int64_t{1} << 15;  // are read column by column, a block of threads each, in less time than a second launch takes
 
 /// Into how many parts at most. 1: leave it.
@@ -50,7 +50,7 @@ int64_t parts(const Run& run, int64_t kept, bool in_memory) {
   const int64_t rows = run.innermost ? kept : (kept + 127) / 128;  // programs without a cut
   const int64_t least = run.innermost ? 4096 : 32;                 // elements of a part
   if (rows >= programs_wanted / 4 || run.length < 4 * least) return 1;
-  if (in_memory && !run.innermost && run.length * kept <= few_elements && run.length <= 8192) return 1;
+  if (in_memory && !run.innermost && run.length * kept <= few_split_elements && run.length <= 8192) return 1;
   // A warp of columns has one load a row on its way: very long columns want more warps.
   const int64_t programs =
       run.innermost ? programs_wanted : std::clamp(run.length / 112, programs_wanted, most_programs);
@@ -90,9 +90,9 @@ int64_t parts_of_rows(const Run& run, int64_t columns) {
   return std::min(parts, run.length / least_rows_of_part);
 }
 
-class Splitter : Rewriter {
+class ReductionSplitter : Rewriter {
  public:
-  Splitter(Ir ir, const target::Target* target)
+  ReductionSplitter(Ir ir, const target::Target* target)
       : Rewriter(std::move(ir)), target_(target), max_cluster_size_(target ? target->machine().max_cluster : 1),
         users_(users(from_)), of_rows_(row_values(from_)), outputs_(from_.outputs.begin(), from_.outputs.end()) {
     const std::vector<int> escaping = escapes(from_);
@@ -289,9 +289,9 @@ Ir join_reductions(Ir ir) {
     return ir[inner].op == graph::Op::reduce;
   });
   if (!any) return ir;
-  return Splitter(std::move(ir), nullptr).run(true);
+  return ReductionSplitter(std::move(ir), nullptr).run(true);
 }
 
-Ir split_reductions(Ir ir, const target::Target& target) { return Splitter(std::move(ir), &target).run(); }
+Ir split_reductions(Ir ir, const target::Target& target) { return ReductionSplitter(std::move(ir), &target).run(); }
 
 }  // namespace weft::compiler

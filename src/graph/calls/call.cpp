@@ -79,11 +79,11 @@ std::vector<HostTensor> call_reference(const Attrs& attrs, std::span<const HostT
   return call_rule(attrs.call).reference(attrs, in, out);
 }
 
-constexpr auto rows = std::to_array<Row>({
+constexpr auto call_table = std::to_array<Row>({
     {Op::call, "call", 0, -1, call_shape, call_dtype, call_interval, call_vjp, call_jvp, call_vmap, call_factors, -1,
      call_reference, 0},
 });
-static_assert(complete(rows, Op::call));
+static_assert(complete(call_table, Op::call));
 
 }  // namespace
 
@@ -105,6 +105,6 @@ Values call(std::string name, Values inputs, std::vector<int64_t> integers) {
   return make_all(Op::call, std::move(inputs), std::move(attrs));
 }
 
-std::span<const Row> call_rows() { return rows; }
+std::span<const Row> call_rows() { return call_table; }
 
 }  // namespace weft::graph

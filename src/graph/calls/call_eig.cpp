@@ -101,13 +101,13 @@ std::vector<HostTensor> eig_reference(const Attrs&, std::span<const HostTensor> 
   return results;
 }
 
-constexpr auto rules = std::to_array<CallRule>({
+constexpr auto eig_rules = std::to_array<CallRule>({
     {"eig", 1, 1, 0, eig_types, None::unbounded, eig_vjp, eig_jvp, batched_call, batch_factors, eig_reference, 16},
 });
-static_assert(complete_calls(rules));
+static_assert(complete_calls(eig_rules));
 
 }  // namespace
 
-std::span<const CallRule> eig_calls() { return rules; }
+std::span<const CallRule> eig_calls() { return eig_rules; }
 
 }  // namespace weft::graph

@@ -154,16 +154,16 @@ std::vector<HostTensor> irfft_reference(const Attrs& attrs, std::span<const Host
   return {result};
 }
 
-constexpr auto rules = std::to_array<CallRule>({
+constexpr auto fft_rules = std::to_array<CallRule>({
     {"fft", 1, 1, 1, fft_types, None::unbounded, fft_vjp, linear_jvp, any_vmap, batch_factors, fft_reference, 4},
     {"rfft", 1, 1, 0, rfft_types, None::unbounded, rfft_vjp, linear_jvp, any_vmap, batch_factors, rfft_reference, 4},
     {"irfft", 1, 1, 1, irfft_types, None::unbounded, irfft_vjp, linear_jvp, any_vmap, batch_factors, irfft_reference,
      4},
 });
-static_assert(complete_calls(rules));
+static_assert(complete_calls(fft_rules));
 
 }  // namespace
 
-std::span<const CallRule> fft_calls() { return rules; }
+std::span<const CallRule> fft_calls() { return fft_rules; }
 
 }  // namespace weft::graph

@@ -201,17 +201,17 @@ std::vector<HostTensor> lu_reference(const Attrs&, std::span<const HostTensor> i
   return results;
 }
 
-constexpr auto rules = std::to_array<CallRule>({
+constexpr auto linalg_rules = std::to_array<CallRule>({
     {"cholesky", 1, 1, 0, cholesky_types, None::unbounded, cholesky_vjp, cholesky_jvp, batched_call, batch_factors,
      cholesky_reference, 16},
     {"solve_triangular", 2, 2, 2, solve_triangular_types, None::unbounded, solve_triangular_vjp, solve_triangular_jvp,
      batched_call, batch_factors, solve_triangular_reference, 16},
     {"lu", 1, 1, 0, lu_types, None::unbounded, lu_vjp, lu_jvp, batched_call, batch_factors, lu_reference, 16},
 });
-static_assert(complete_calls(rules));
+static_assert(complete_calls(linalg_rules));
 
 }  // namespace
 
-std::span<const CallRule> linalg_calls() { return rules; }
+std::span<const CallRule> linalg_calls() { return linalg_rules; }
 
 }  // namespace weft::graph

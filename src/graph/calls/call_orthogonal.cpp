@@ -180,15 +180,15 @@ std::vector<HostTensor> eigh_reference(const Attrs&, std::span<const HostTensor>
   return results;
 }
 
-constexpr auto rules = std::to_array<CallRule>({
+constexpr auto orthogonal_rules = std::to_array<CallRule>({
     {"qr", 1, 1, 1, qr_types, None::unbounded, qr_vjp, qr_jvp, batched_call, batch_factors, qr_reference, 16},
     {"svd", 1, 1, 0, svd_types, None::unbounded, svd_vjp, svd_jvp, batched_call, batch_factors, svd_reference, 16},
     {"eigh", 1, 1, 0, eigh_types, None::unbounded, eigh_vjp, eigh_jvp, batched_call, batch_factors, eigh_reference, 16},
 });
-static_assert(complete_calls(rules));
+static_assert(complete_calls(orthogonal_rules));
 
 }  // namespace
 
-std::span<const CallRule> orthogonal_calls() { return rules; }
+std::span<const CallRule> orthogonal_calls() { return orthogonal_rules; }
 
 }  // namespace weft::graph

@@ -149,12 +149,12 @@ std::vector<HostTensor> search_reference(const Attrs& attrs, std::span<const Hos
   return {result};
 }
 
-constexpr auto rules = std::to_array<CallRule>({
+constexpr auto sort_rules = std::to_array<CallRule>({
     {"sort", 1, 1, 1, sort_types, sort_interval, sort_vjp, sort_jvp, sort_vmap, sort_factors, sort_reference, 0},
     {"searchsorted", 2, 2, 1, search_types, sort_interval, None::discrete, None::discrete, search_vmap, search_factors,
      search_reference, 0},
 });
-static_assert(complete_calls(rules));
+static_assert(complete_calls(sort_rules));
 
 }  // namespace
 
@@ -167,6 +167,6 @@ Value searchsorted(const Value& sorted, const Value& values, bool right) {
   return call("searchsorted", {sorted, values}, {right})[0];
 }
 
-std::span<const CallRule> sort_calls() { return rules; }
+std::span<const CallRule> sort_calls() { return sort_rules; }
 
 }  // namespace weft::graph

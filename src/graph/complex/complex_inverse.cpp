@@ -11,17 +11,12 @@
 namespace weft::graph {
 namespace {
 
-constexpr double infinity = std::numeric_limits<double>::infinity();
-
 Value arctan2(const Value& y, const Value& x) { return binary(Op::arctan2, y, x); }
 Value arcsinh(const Value& v) { return unary(Op::arcsinh, v); }
 
 /// Where a part is infinite and none is NaN.
 Value is_infinite(const Parts& z) {
   return binary(Op::eq, larger(magnitude_of(z.re), magnitude_of(z.im)), full_like(z.re, infinity));
-}
-Parts choose(const Value& condition, const Parts& a, const Parts& b) {
-  return {select(condition, a.re, b.re), select(condition, a.im, b.im)};
 }
 
 Parts root_of_one_minus(const Parts& z) { return complex_elementwise(Op::sqrt, {{1.0 - z.re, -z.im}}); }

@@ -28,19 +28,17 @@ Value is_negative(const Value& v) {
 }  // namespace
 
 Value with_sign_of(const Value& size, const Value& sign) { return select(is_negative(sign), -size, size); }
+Value is_nan(const Value& v) { return binary(Op::ne, v, v); }
+Parts choose(const Value& condition, const Parts& a, const Parts& b) {
+  return {select(condition, a.re, b.re), select(condition, a.im, b.im)};
+}
 
 namespace {
-
-constexpr double infinity = std::numeric_limits<double>::infinity();
 
 Value either(const Value& a, const Value& b) { return binary(Op::bit_or, a, b); }
 Value both(const Value& a, const Value& b) { return binary(Op::bit_and, a, b); }
 Value equal(const Value& a, const Value& b) { return binary(Op::eq, a, b); }
 Value less(const Value& a, const Value& b) { return binary(Op::lt, a, b); }
-Value is_nan(const Value& v) { return binary(Op::ne, v, v); }
-Parts choose(const Value& condition, const Parts& a, const Parts& b) {
-  return {select(condition, a.re, b.re), select(condition, a.im, b.im)};
-}
 
 Parts scaled(const Parts& z, double k) { return {z.re * k, z.im * k}; }
 Parts real(const Value& v) { return {v, zeros_like(v)}; }

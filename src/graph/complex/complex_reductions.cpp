@@ -6,15 +6,13 @@
 #include "base/error.h"
 #include "graph/calls/call.h"
 #include "graph/complex/complex.h"
+#include "graph/complex/complex_math.h"
 
 namespace weft::graph {
 namespace {
 
 using kernel::Reducer;
 
-constexpr double infinity = std::numeric_limits<double>::infinity();
-
-Value is_nan(const Value& v) { return binary(Op::ne, v, v); }
 Value is_nan(const Parts& z) { return binary(Op::bit_or, is_nan(z.re), is_nan(z.im)); }
 
 int64_t extent(const Value& v, size_t axis, const char* what) {

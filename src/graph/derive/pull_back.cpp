@@ -37,7 +37,7 @@ class Arrived {
 
 // A composite without a rule of its own: through its body, built on aliases so that inputs which depend on each other
 // stay apart.
-Values through_body(const Node& node, std::span<const Value> inputs, std::span<const Value> cotangents) {
+Values pull_back_body(const Node& node, std::span<const Value> inputs, std::span<const Value> cotangents) {
   Values aliases;
   for (const Value& v : inputs) aliases.push_back(alias(v));
   return pull_back(node.attrs().composite->body(aliases), cotangents, aliases);
@@ -66,7 +66,7 @@ Values input_cotangents(const Step& step, const Values& cotangents) {
   Values result;
   if (node.op() == Op::composite) {
     const auto& own = node.attrs().composite->vjp;
-    result = own ? own(step.inputs, step.outputs(), cotangents) : through_body(node, step.inputs, cotangents);
+    result = own ? own(step.inputs, step.outputs(), cotangents) : pull_back_body(node, step.inputs, cotangents);
   } else {
     const auto& rule = row(node.op()).vjp;
     if (!rule.rule) return Values(step.inputs.size());

@@ -9,7 +9,7 @@
 namespace weft::graph {
 namespace {
 
-Values through_body(const Node& node, std::span<const Value> inputs, std::span<const Value> tangents) {
+Values push_forward_body(const Node& node, std::span<const Value> inputs, std::span<const Value> tangents) {
   Values aliases;
   for (const Value& v : inputs) aliases.push_back(alias(v));
   return push_forward(node.attrs().composite->body(aliases), aliases, tangents);
@@ -20,7 +20,7 @@ Values output_tangents(const Step& step, const Values& tangents) {
   Values result;
   if (node.op() == Op::composite) {
     const auto& own = node.attrs().composite->jvp;
-    result = own ? own(step.inputs, step.outputs(), tangents) : through_body(node, step.inputs, tangents);
+    result = own ? own(step.inputs, step.outputs(), tangents) : push_forward_body(node, step.inputs, tangents);
   } else {
     const auto& rule = row(node.op()).jvp;
     if (!rule.rule) return Values(static_cast<size_t>(node.outputs()));

@@ -75,15 +75,15 @@ std::vector<HostTensor> assign_reference(const Attrs& attrs, std::span<const Hos
   return {result};
 }
 
-constexpr auto rows = std::to_array<Row>({
+constexpr auto assign_table = std::to_array<Row>({
     // start, step
     {Op::assign, "assign", 2, 2, assign_shape, assign_dtype, assign_interval, assign_vjp, assign_jvp, assign_vmap,
      assign_factors, -1, assign_reference, 0},
 });
-static_assert(complete(rows, Op::assign));
+static_assert(complete(assign_table, Op::assign));
 
 }  // namespace
 
-std::span<const Row> assign_rows() { return rows; }
+std::span<const Row> assign_rows() { return assign_table; }
 
 }  // namespace weft::graph

@@ -84,11 +84,11 @@ Number identity_of(const Attrs& a, Dtype t) {
 }
 
 /// c = a ∘ b, with the derivatives of c by a and by b.
-struct Step {
+struct Combination {
   Value value, by_a, by_b;
 };
 
-Step step_of(const Attrs& attrs, const Value& a, const Value& b) {
+Combination combination_of(const Attrs& attrs, const Value& a, const Value& b) {
   if (in_logs(attrs) && a.dtype() == complex64) {
     const Value c = binary(Op::logaddexp, a, b), size = unary(Op::abs, unary(Op::real, c)),
                 end = binary(Op::eq, size, full_like(size, INFINITY));
@@ -124,7 +124,7 @@ Doubling doubling(const Attrs& attrs, Value x, size_t axis) {
   const int64_t n = x.shape()[axis].bound();
   Doubling d;
   for (int64_t far = 1; far < n; far *= 2) {
-    const Step step = step_of(attrs, part(x, axis, 0, n - far), part(x, axis, far, n - far));
+    const Combination step = combination_of(attrs, part(x, axis, 0, n - far), part(x, axis, far, n - far));
     d.by_a.push_back(step.by_a);
     d.by_b.push_back(step.by_b);
     d.distance.push_back(far);
@@ -229,15 +229,15 @@ std::vector<HostTensor> cumulative_reference(const Attrs& attrs, std::span<const
   return {result};
 }
 
-constexpr auto rows = std::to_array<Row>({
+constexpr auto cumulative_table = std::to_array<Row>({
     {Op::cumulative, "cumulative", 1, 1, cumulative_shape, cumulative_dtype, cumulative_interval, cumulative_vjp,
      cumulative_jvp, cumulative_vmap, cumulative_factors, -1, cumulative_reference, 4},
 });
-static_assert(complete(rows, Op::cumulative));
+static_assert(complete(cumulative_table, Op::cumulative));
 
 }  // namespace
 
-std::span<const Row> cumulative_rows() { return rows; }
+std::span<const Row> cumulative_rows() { return cumulative_table; }
 
 Value cumulative(Reducer reducer, const Value& v, int axis, bool backwards, bool exclusive, bool logs) {
   Attrs attrs;

@@ -9,7 +9,6 @@ namespace weft::graph {
 namespace {
 
 std::vector<Shape> first_shape(const Attrs&, TypeSpan in) { return {in[0].shape}; }
-std::vector<Dtype> first_dtype(const Attrs&, TypeSpan in) { return {in[0].dtype}; }
 
 Values depends_vjp(const Node&, ValueSpan x, ValueSpan, ValueSpan g) {
   Values out(x.size());
@@ -35,14 +34,14 @@ Factors depends_factors(const Attrs&, TypeSpan in, TypeSpan out) {
 
 std::vector<HostTensor> depends_reference(const Attrs&, std::span<const HostTensor> in, TypeSpan) { return {in[0]}; }
 
-constexpr auto rows = std::to_array<Row>({
+constexpr auto depends_table = std::to_array<Row>({
     {Op::depends, "depends", 1, -1, first_shape, first_dtype, first_interval, depends_vjp, depends_jvp, depends_vmap,
      depends_factors, -1, depends_reference, 0},
 });
-static_assert(complete(rows, Op::depends));
+static_assert(complete(depends_table, Op::depends));
 
 }  // namespace
 
-std::span<const Row> depends_rows() { return rows; }
+std::span<const Row> depends_rows() { return depends_table; }
 
 }  // namespace weft::graph

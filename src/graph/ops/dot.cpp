@@ -216,14 +216,14 @@ std::vector<HostTensor> dot_reference(const Attrs& at, std::span<const HostTenso
   return {result};
 }
 
-constexpr auto rows = std::to_array<Row>({
+constexpr auto dot_table = std::to_array<Row>({
     {Op::dot, "dot", 2, 2, dot_shape, dot_dtype, None::unbounded, dot_vjp, dot_jvp, dot_vmap, dot_factors, -1,
      dot_reference, 4},
 });
-static_assert(complete(rows, Op::dot));
+static_assert(complete(dot_table, Op::dot));
 
 }  // namespace
 
-std::span<const Row> dot_rows() { return rows; }
+std::span<const Row> dot_rows() { return dot_table; }
 
 }  // namespace weft::graph

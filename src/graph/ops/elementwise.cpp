@@ -329,7 +329,6 @@ std::vector<HostTensor> select_reference(const Attrs&, std::span<const HostTenso
 }
 
 std::vector<Shape> same_shape(const Attrs&, TypeSpan in) { return {in[0].shape}; }
-std::vector<Dtype> same_dtype(const Attrs&, TypeSpan in) { return {in[0].dtype}; }
 
 std::vector<Dtype> cast_dtype(const Attrs& attrs, TypeSpan) { return {attrs.dtype}; }
 Interval cast_interval(const Attrs&, In in, const Type& r) {
@@ -375,7 +374,7 @@ constexpr Row others[] = {
     // reads dtype
     {Op::bitcast, "bitcast", 1, 1, same_shape, bitcast_dtype, dtype_interval, None::discrete, None::discrete,
      elementwise_vmap, elementwise_factors, -1, bitcast_reference, 0},
-    {Op::stop_gradient, "stop_gradient", 1, 1, same_shape, same_dtype, first_interval, None::discrete, None::discrete,
+    {Op::stop_gradient, "stop_gradient", 1, 1, same_shape, first_dtype, first_interval, None::discrete, None::discrete,
      elementwise_vmap, elementwise_factors, -1, copy_reference, 0},
 };
 
@@ -385,11 +384,11 @@ constexpr auto all_rows(std::index_sequence<k...>) {
                                                              others[3]};
 }
 static_assert(std::size(others) == 4);
-constexpr auto rows = all_rows(std::make_index_sequence<operator_count>());
-static_assert(complete(rows, Op::neg));
+constexpr auto elementwise_table = all_rows(std::make_index_sequence<operator_count>());
+static_assert(complete(elementwise_table, Op::neg));
 
 }  // namespace
 
-std::span<const Row> elementwise_rows() { return rows; }
+std::span<const Row> elementwise_rows() { return elementwise_table; }
 
 }  // namespace weft::graph

@@ -413,13 +413,13 @@ std::vector<HostTensor> scatter_reference(const Attrs& attrs, std::span<const Ho
   return {result};
 }
 
-constexpr auto rows = std::to_array<Row>({
+constexpr auto indexed_table = std::to_array<Row>({
     {Op::gather, "gather", 1, -1, gather_shape, gather_dtype, first_interval, gather_vjp, gather_jvp, gather_vmap,
      gather_factors, -1, gather_reference, 0},
     {Op::scatter, "scatter", 2, -1, scatter_shape, scatter_dtype, scatter_interval, scatter_vjp, scatter_jvp,
      scatter_vmap, scatter_factors, -1, scatter_reference, 4},
 });
-static_assert(complete(rows, Op::gather));
+static_assert(complete(indexed_table, Op::gather));
 
 }  // namespace
 
@@ -430,6 +430,6 @@ kernel::ScalarOp combine(ScatterMode mode) {
   return ops[static_cast<size_t>(mode) - 1];
 }
 
-std::span<const Row> indexed_rows() { return rows; }
+std::span<const Row> indexed_rows() { return indexed_table; }
 
 }  // namespace weft::graph

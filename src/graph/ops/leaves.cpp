@@ -58,7 +58,7 @@ std::vector<HostTensor> iota_reference(const Attrs& attrs, std::span<const HostT
   return {out};
 }
 
-constexpr auto rows = std::to_array<Row>({
+constexpr auto leaves_table = std::to_array<Row>({
     // reads shape, dtype, slot
     {Op::parameter, "parameter", 0, 0, attrs_shape, attrs_dtype, dtype_interval, None::leaf, None::leaf, None::leaf,
      None::leaf, -1, parameter_reference, 0},
@@ -69,10 +69,10 @@ constexpr auto rows = std::to_array<Row>({
     {Op::iota, "iota", 0, 0, iota_shape, iota_dtype, iota_interval, None::leaf, None::leaf, None::leaf, iota_factors,
      -1, iota_reference, 0},
 });
-static_assert(complete(rows, Op::parameter));
+static_assert(complete(leaves_table, Op::parameter));
 
 }  // namespace
 
-std::span<const Row> leaf_rows() { return rows; }
+std::span<const Row> leaf_rows() { return leaves_table; }
 
 }  // namespace weft::graph

@@ -12,8 +12,6 @@
 namespace weft::graph {
 namespace {
 
-std::vector<Dtype> same_dtype(const Attrs&, TypeSpan in) { return {in[0].dtype}; }
-
 // ---- shapes ----
 
 /// Static extents between symbolic axes multiply to these; the symbols themselves in order.
@@ -391,30 +389,30 @@ std::vector<HostTensor> concat_reference(const Attrs& attrs, std::span<const Hos
 }
 
 // Beside each row: the attributes it reads.
-constexpr auto rows = std::to_array<Row>({
+constexpr auto movement_table = std::to_array<Row>({
     // shape
-    {Op::reshape, "reshape", 1, 1, reshape_shape, same_dtype, first_interval, reshape_vjp, linear_jvp, reshape_vmap,
+    {Op::reshape, "reshape", 1, 1, reshape_shape, first_dtype, first_interval, reshape_vjp, linear_jvp, reshape_vmap,
      reshape_factors, -1, reshape_reference, 0},
     // axes
-    {Op::permute, "permute", 1, 1, permute_shape, same_dtype, first_interval, permute_vjp, linear_jvp, permute_vmap,
+    {Op::permute, "permute", 1, 1, permute_shape, first_dtype, first_interval, permute_vjp, linear_jvp, permute_vmap,
      permute_factors, -1, permute_reference, 0},
     // shape
-    {Op::broadcast, "broadcast", 1, 1, broadcast_shape, same_dtype, first_interval, broadcast_vjp, linear_jvp,
+    {Op::broadcast, "broadcast", 1, 1, broadcast_shape, first_dtype, first_interval, broadcast_vjp, linear_jvp,
      broadcast_vmap, broadcast_factors, -1, broadcast_reference, 0},
     // start, shape, step
-    {Op::slice, "slice", 1, 1, slice_shape, same_dtype, first_interval, slice_vjp, linear_jvp, slice_vmap,
+    {Op::slice, "slice", 1, 1, slice_shape, first_dtype, first_interval, slice_vjp, linear_jvp, slice_vmap,
      slice_factors, -1, slice_reference, 0},
     // low, high, number
-    {Op::pad, "pad", 1, 1, pad_shape, same_dtype, pad_interval, pad_vjp, pad_jvp, pad_vmap, pad_factors, -1,
+    {Op::pad, "pad", 1, 1, pad_shape, first_dtype, pad_interval, pad_vjp, pad_jvp, pad_vmap, pad_factors, -1,
      pad_reference, 0},
     // axes
     {Op::concat, "concat", 1, -1, concat_shape, concat_dtype, concat_interval, concat_vjp, concat_jvp, concat_vmap,
      concat_factors, -1, concat_reference, 0},
 });
-static_assert(complete(rows, Op::reshape));
+static_assert(complete(movement_table, Op::reshape));
 
 }  // namespace
 
-std::span<const Row> movement_rows() { return rows; }
+std::span<const Row> movement_rows() { return movement_table; }
 
 }  // namespace weft::graph

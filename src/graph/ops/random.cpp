@@ -81,14 +81,14 @@ std::vector<HostTensor> random_reference(const Attrs& attrs, std::span<const Hos
   return {result};
 }
 
-constexpr auto rows = std::to_array<Row>({
+constexpr auto random_table = std::to_array<Row>({
     {Op::random_bits, "random_bits", 1, 1, random_shape, random_dtype, dtype_interval, None::discrete, None::discrete,
      random_vmap, random_factors, -1, random_reference, 0},
 });
-static_assert(complete(rows, Op::random_bits));
+static_assert(complete(random_table, Op::random_bits));
 
 }  // namespace
 
-std::span<const Row> random_rows() { return rows; }
+std::span<const Row> random_rows() { return random_table; }
 
 }  // namespace weft::graph

@@ -75,7 +75,7 @@ Value divided(const Value& v, const Value& count) {
 /// At each element the product of the others that are reduced with it, without a division: exact where elements are
 /// zero, and differentiable again. A tree of halves: the product of the others is the product of the other half's
 /// element and of what is outside both.
-Value others(const Node& node, const Value& x) {
+Value product_of_others(const Node& node, const Value& x) {
   const std::vector<int64_t>& axes = node.attrs().axes;
   std::vector<int64_t> order, inverse(x.shape().size());
   Shape rest;
@@ -118,7 +118,7 @@ Value others(const Node& node, const Value& x) {
 Values reduce_vjp(const Node& node, ValueSpan x, ValueSpan y, ValueSpan g) {
   switch (node.attrs().reducer) {
     case Reducer::sum: return {unreduce(g[0], node, x[0])};
-    case Reducer::prod: return {unreduce(g[0], node, x[0]) * others(node, x[0])};
+    case Reducer::prod: return {unreduce(g[0], node, x[0]) * product_of_others(node, x[0])};
     case Reducer::max:
     case Reducer::min: {
       const auto [at, count] = extremes(node, x[0], y[0]);
@@ -132,7 +132,7 @@ Values reduce_jvp(const Node& node, ValueSpan x, ValueSpan y, ValueSpan t) {
   const auto total = [&](const Value& v) { return sum(v, node.attrs().axes); };
   switch (node.attrs().reducer) {
     case Reducer::sum: return {total(t[0])};
-    case Reducer::prod: return {total(t[0] * others(node, x[0]))};
+    case Reducer::prod: return {total(t[0] * product_of_others(node, x[0]))};
     case Reducer::max:
     case Reducer::min: {
       const auto [at, count] = extremes(node, x[0], y[0]);
@@ -174,14 +174,14 @@ std::vector<HostTensor> reduce_reference(const Attrs& attrs, std::span<const Hos
   return {result};
 }
 
-constexpr auto rows = std::to_array<Row>({
+constexpr auto reduce_table = std::to_array<Row>({
     {Op::reduce, "reduce", 1, 1, reduce_shape, reduce_dtype, reduce_interval, reduce_vjp, reduce_jvp, reduce_vmap,
      reduce_factors, -1, reduce_reference, 4},
 });
-static_assert(complete(rows, Op::reduce));
+static_assert(complete(reduce_table, Op::reduce));
 
 }  // namespace
 
-std::span<const Row> reduce_rows() { return rows; }
+std::span<const Row> reduce_rows() { return reduce_table; }
 
 }  // namespace weft::graph

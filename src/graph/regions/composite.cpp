@@ -34,11 +34,11 @@ std::vector<HostTensor> composite_reference(const Attrs& attrs, std::span<const 
   return evaluate_reference(body_of(attrs, types), in);
 }
 
-constexpr auto rows = std::to_array<Row>({
+constexpr auto composite_table = std::to_array<Row>({
     {Op::composite, "composite", 0, -1, composite_shape, composite_dtype, None::by_body, None::by_body, None::by_body,
      None::by_body, None::by_body, -1, composite_reference, 16},
 });
-static_assert(complete(rows, Op::composite));
+static_assert(complete(composite_table, Op::composite));
 
 }  // namespace
 
@@ -48,6 +48,6 @@ std::vector<Type> composite_types(const Attrs& attrs, TypeSpan in) {
   return out;
 }
 
-std::span<const Row> composite_rows() { return rows; }
+std::span<const Row> composite_rows() { return composite_table; }
 
 }  // namespace weft::graph

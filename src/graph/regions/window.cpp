@@ -17,8 +17,6 @@ constexpr int64_t longest_sum = 16;
 
 size_t axis_of(const Attrs& attrs) { return static_cast<size_t>(attrs.axes[0]); }
 
-std::vector<Dtype> same_dtype(const Attrs&, TypeSpan in) { return {in[0].dtype}; }
-
 std::vector<Shape> window_shape(const Attrs& attrs, TypeSpan in) {
   const Shape& from = in[0].shape;
   if (attrs.axes.size() != 1 || attrs.axes[0] < 0 || attrs.axes[0] >= static_cast<int64_t>(from.size()))
@@ -135,15 +133,15 @@ std::vector<HostTensor> window_reference(const Attrs& attrs, std::span<const Hos
   return {result};
 }
 
-constexpr auto rows = std::to_array<Row>({
+constexpr auto window_table = std::to_array<Row>({
     // axes, window
-    {Op::window, "window", 1, 1, window_shape, same_dtype, first_interval, window_vjp, window_jvp, window_vmap,
+    {Op::window, "window", 1, 1, window_shape, first_dtype, first_interval, window_vjp, window_jvp, window_vmap,
      window_factors, -1, window_reference, 0},
 });
-static_assert(complete(rows, Op::window));
+static_assert(complete(window_table, Op::window));
 
 }  // namespace
 
-std::span<const Row> window_rows() { return rows; }
+std::span<const Row> window_rows() { return window_table; }
 
 }  // namespace weft::graph

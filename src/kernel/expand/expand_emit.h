@@ -5,6 +5,7 @@
 #include <array>
 #include <functional>
 #include <initializer_list>
+#include <limits>
 #include <map>
 #include <vector>
 
@@ -13,6 +14,10 @@
 #include "kernel/tile.h"
 
 namespace weft::kernel::expansion {
+
+inline constexpr double infinity = std::numeric_limits<double>::infinity();
+inline constexpr double ln2_high = 0.6931471824645996;  // ln 2 in float32, and the rest
+inline constexpr double ln2_low = -1.9046542121259336e-09;
 
 class Emitter {
  public:

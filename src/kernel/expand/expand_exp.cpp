@@ -22,11 +22,9 @@ constexpr double log2_e = 1.4426950408889634;
 constexpr double log2_e_high = 1.4426950216293335,
                  log2_e_low = 1.9259629911266175e-08;  // log2 e in float32, and the rest
 constexpr double ln2 = 0.6931471805599453;
-constexpr double ln2_high = 0.6931471824645996;  // ln 2 in float32, and the rest
-constexpr double ln2_low = -1.9046542121259336e-09;
 
 /// 2^n e^r = e^x as `scaled` takes it.
-struct Reduced {
+struct ReducedExponent {
   Expr p, shifted;
 };
 
@@ -36,7 +34,7 @@ struct Form {
 };
 
 // The polynomial is in sign r. With fewer bits ln 2 needs no second part.
-Reduced reduced_exp(Expr x, Precision precision = Precision::bits24, Form form = {}) {
+ReducedExponent reduced_exp(Expr x, Precision precision = Precision::bits24, Form form = {}) {
   const double even = form.factor, odd = form.factor * form.sign;
   const Expr shifted = fma(x, form.sign * log2_e, shifter), n = shifted - shifter,
              first = fma(n, -form.sign * ln2_high, x);
@@ -55,7 +53,7 @@ Reduced reduced_exp(Expr x, Precision precision = Precision::bits24, Form form =
 
 // exp(x) / 2 for x >= 0.
 Expr half_exp(Expr x) {
-  const Reduced e = reduced_exp(apply(ScalarOp::min, {x, 90.0}));
+  const ReducedExponent e = reduced_exp(apply(ScalarOp::min, {x, 90.0}));
   return scaled(e.p, e.shifted - 1.0);
 }
 
@@ -83,7 +81,7 @@ Expr exp_by_exp2(Expr x, Precision precision, double sign = 1) {
 Expr exp(Expr x, Precision precision) {
   if (x.emitter->has().special_functions) return exp_by_exp2(x, precision);
   const Expr gone = lt(x, -104.0);
-  const Reduced e = reduced_exp(apply(ScalarOp::min, {select(gone, 0.0, x), 89.0}), precision);
+  const ReducedExponent e = reduced_exp(apply(ScalarOp::min, {select(gone, 0.0, x), 89.0}), precision);
   return select(gone, 0.0, scaled(e.p, e.shifted));
 }
 
@@ -150,7 +148,7 @@ Expr sigmoid(Expr x, Precision precision) {
     return precision == Precision::bits24 ? 1.0 / sum : apply(ScalarOp::recip, {sum});
   }
   constexpr double small = 0x1p-24;
-  const Reduced e = reduced_exp(clamp(x, -104, 40), precision, {-1, small});
+  const ReducedExponent e = reduced_exp(clamp(x, -104, 40), precision, {-1, small});
   return small / (scaled(e.p, e.shifted) + small);
 }
 

@@ -17,7 +17,6 @@ namespace {
 
 constexpr double half_pi_high = 1.5707963705062866, half_pi_low = -4.371139000186241e-08;
 constexpr double pi_high = 3.1415927410125732, pi_low = -8.742278000372482e-08;
-constexpr double infinity = std::numeric_limits<double>::infinity();
 constexpr double large = 0x1p30;
 
 // arctan of t in [0, 1].

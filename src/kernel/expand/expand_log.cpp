@@ -11,14 +11,12 @@
 namespace weft::kernel::expansion {
 namespace {
 
-constexpr double ln2_high = 0.6931471824645996, ln2_low = -1.9046542121259336e-09;
 constexpr double root_half_bits = 0x3F3504F3;  // sqrt(1/2), rounded down
 constexpr double exponent_mask = -8388608;     // 0xFF800000
 constexpr double smallest_normal = 0x1p-126;
 constexpr std::initializer_list<double> log_coefficients = {
     -0.07635630667209625, 0.12761905789375305, -0.13159731030464172, 0.1420162469148636,
     -0.16623404622077942, 0.20001240074634552, -0.2500081956386566,  0.3333333134651184};
-constexpr double infinity = std::numeric_limits<double>::infinity();
 
 struct Split {
   Expr e, f;

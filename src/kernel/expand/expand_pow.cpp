@@ -12,8 +12,6 @@
 namespace weft::kernel::expansion {
 namespace {
 
-constexpr double infinity = std::numeric_limits<double>::infinity();
-
 struct Pair {
   Expr high, low;
 };

@@ -27,7 +27,7 @@ namespace {
 constexpr double reduced_in_parts = 262144;  // 2^18: below, three parts of pi/2 will do
 
 /// The quadrant (int32, its two lowest bits) and what is left of a magnitude.
-struct Reduced {
+struct ReducedAngle {
   Expr quadrant, rest;
 };
 
@@ -40,7 +40,7 @@ Expr constant_like(Expr v, uint32_t number) {
 }
 
 /// Of `magnitude` from 1 on.
-Reduced reduce_by_bits(Expr magnitude) {
+ReducedAngle reduce_by_bits(Expr magnitude) {
   const Expr bits = bitcast(magnitude, uint32), mantissa = (bits & 0x7FFFFF) | 0x800000,
              exponent = (bits >> 23) - 127.0;
   const Expr at_32 = eq(exponent & 32, 0.0), at_64 = eq(exponent & 64, 0.0);
@@ -67,13 +67,13 @@ Reduced reduce_by_bits(Expr magnitude) {
   return {bitcast(quadrant, int32), cast(exact * (std::numbers::pi / 2), float32) + not_a_number};
 }
 
-Reduced reduce(Expr magnitude) {
+ReducedAngle reduce(Expr magnitude) {
   const Expr shifted = fma(magnitude, 0.6366197723675814, shifter), n = shifted - shifter;
   Expr r = fma(n, -1.570796251296997, magnitude);
   r = fma(n, -7.549789415861596e-08, r);
   r = fma(n, -5.390302529957765e-15, r);
   const std::vector<Expr> out = when(le(reduced_in_parts, magnitude), {bitcast(shifted, int32), r}, [&] {
-    const Reduced far = reduce_by_bits(magnitude);
+    const ReducedAngle far = reduce_by_bits(magnitude);
     return std::vector<Expr>{far.quadrant, far.rest};
   });
   return {out[0], out[1]};
@@ -95,7 +95,7 @@ Expr flip_sign(Expr v, Expr bits) { return bitcast(bitcast(v, int32) ^ (bits & -
 
 // Quadrants 0 to 3: s, c, -s, -c.
 Expr sin(Expr x) {
-  const Reduced to = reduce(abs(x));
+  const ReducedAngle to = reduce(abs(x));
   const Expr z = to.rest * to.rest;
   const Expr v = select(eq(to.quadrant & 1, 0.0), sine(to.rest, z), cosine(z));
   return flip_sign(v, (to.quadrant << 30) ^ bitcast(x, int32));
@@ -103,7 +103,7 @@ Expr sin(Expr x) {
 
 // Quadrants 0 to 3: c, -s, -c, s.
 Expr cos(Expr x) {
-  const Reduced to = reduce(abs(x));
+  const ReducedAngle to = reduce(abs(x));
   const Expr z = to.rest * to.rest;
   const Expr v = select(eq(to.quadrant & 1, 0.0), cosine(z), sine(to.rest, z));
   return flip_sign(v, (to.quadrant + 1) << 30);
@@ -111,7 +111,7 @@ Expr cos(Expr x) {
 
 // s / c, and in odd quadrants -c / s.
 Expr tan(Expr x) {
-  const Reduced to = reduce(abs(x));
+  const ReducedAngle to = reduce(abs(x));
   const Expr z = to.rest * to.rest, s = sine(to.rest, z), c = cosine(z);
   const Expr even = eq(to.quadrant & 1, 0.0);
   return flip_sign(select(even, s, c) / select(even, c, s), (to.quadrant << 31) ^ bitcast(x, int32));

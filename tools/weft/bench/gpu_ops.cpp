@@ -18,9 +18,9 @@ namespace weft::tool {
 
 namespace {
 
-using Function = std::function<array(const std::vector<array>&)>;
+using ManyToOne = std::function<array(const std::vector<array>&)>;
 
-ArrayFunction compiled(const Function& f) {
+ArrayFunction compiled_many(const ManyToOne& f) {
   return compile([f](const std::vector<array>& in) { return std::vector<array>{f(in)}; }, CompileOptions{});
 }
 
@@ -28,9 +28,9 @@ struct Timed {
   double ms = 0, first_s = 0;
 };
 
-Timed timed(const BenchOptions& o, const std::vector<array>& in, const Function& function) {
+Timed timed(const BenchOptions& o, const std::vector<array>& in, const ManyToOne& function) {
   eval(in);
-  const ArrayFunction f = compiled(function);
+  const ArrayFunction f = compiled_many(function);
   Timed t;
   t.first_s = seconds_of([&] {
     f(in);
@@ -127,7 +127,7 @@ void bench_gpu_long(const BenchOptions& o) {
   need_gpu("gpu-long");
   for (const auto& [rows, columns] : {std::pair{8, 1 << 20}, {64, 1 << 18}, {1024, 1 << 17}, {4096, 50304}}) {
     const std::vector<array> in = {random::normal({rows, columns}, compute_dtype(o.dtype), 0, 1, random::key(0))};
-    const auto row = [&, r = rows, c = columns](const char* name, double arrays, const Function& f) {
+    const auto row = [&, r = rows, c = columns](const char* name, double arrays, const ManyToOne& f) {
       const Timed t = timed(o, in, f);
       Row(name, o)
           .whole("rows", r)
@@ -188,8 +188,8 @@ void bench_linalg(const BenchOptions& o) {
   for (const auto& [count, n] : {std::pair{1, 1024}, {1, 256}, {64, 64}, {512, 32}, {4096, 8}}) {
     const array a = random::normal({count, n, n}, float32, 0, 1, random::key(0)),
                 spd = matmul(a, swapaxes(a, -1, -2)) + eye(n) * array(static_cast<float>(n));
-    const auto row = [&, b = count, m = n](const char* name, const array& x, const Function& f) {
-      const ArrayFunction program = compiled(f);
+    const auto row = [&, b = count, m = n](const char* name, const array& x, const ManyToOne& f) {
+      const ArrayFunction program = compiled_many(f);
       eval(x);
       Row(name, o, "float32")
           .whole("batch", b)

@@ -67,8 +67,8 @@ std::string bar_line(const StepReport& r, int64_t steps, double seconds_left, st
   return "[" + std::string(filled, '=') + std::string(static_cast<size_t>(width) - filled, ' ') + "]" + count + rest;
 }
 
-ProgressStyle progress_style(std::FILE* out, bool json) {
-  if (json) return ProgressStyle::json;
+ProgressStyle progress_style(std::FILE* out, bool as_json) {
+  if (as_json) return ProgressStyle::json_lines;
   return ::isatty(::fileno(out)) ? ProgressStyle::bar : ProgressStyle::lines;
 }
 
@@ -99,7 +99,7 @@ void Progress::step(const StepReport& r) {
   mean_ms_ = seen <= 2 ? r.ms : mean_ms_ + (r.ms - mean_ms_) * std::max(0.05, 1.0 / static_cast<double>(seen));
   if (r.val_loss) last_val_ = r.val_loss;
   const double left = mean_ms_ * 1e-3 * static_cast<double>(steps_ - r.step);
-  if (style_ == ProgressStyle::json) {
+  if (style_ == ProgressStyle::json_lines) {
     fmt::print(out_, "{}\n", json_line(r));
     std::fflush(out_);
   } else if (style_ == ProgressStyle::lines) {
@@ -120,7 +120,7 @@ void Progress::step(const StepReport& r) {
 
 void Progress::note(const std::string& text) {
   finish();
-  std::FILE* to = style_ == ProgressStyle::json ? stderr : out_;
+  std::FILE* to = style_ == ProgressStyle::json_lines ? stderr : out_;
   fmt::print(to, "{}\n", text);
   std::fflush(to);
 }

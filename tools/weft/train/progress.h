@@ -34,9 +34,9 @@ std::string duration(double seconds);
 /// Returns "812", "21.9k" or "1.25M".
 std::string short_number(double value);
 
-enum class ProgressStyle { bar, lines, json };
+enum class ProgressStyle { bar, lines, json_lines };
 /// Prints a bar on a terminal, lines elsewhere, or JSON where it is asked for.
-ProgressStyle progress_style(std::FILE* out, bool json);
+ProgressStyle progress_style(std::FILE* out, bool as_json);
 int terminal_columns(std::FILE* out);
 /// Returns whether the locale's characters are UTF-8, so that block and braille characters can be shown.
 bool terminal_is_utf8();

@@ -19,7 +19,7 @@ bool has_avx512(const std::string& f) {
   return has_avx2(f) && has(f, "avx512f") && has(f, "avx512bw") && has(f, "avx512dq") && has(f, "avx512vl");
 }
 
-std::string take(char* text) {
+std::string owned_text(char* text) {
   std::string copy = text;
   LLVMDisposeMessage(text);
   return copy;
@@ -37,10 +37,10 @@ Isa with_vectors(std::string name, std::string cpu, std::string features, bool a
 }  // namespace
 
 Isa resolve(const CpuOptions& options) {
-  const std::string host = take(LLVMGetHostCPUFeatures());
+  const std::string host = owned_text(LLVMGetHostCPUFeatures());
   const bool avx2 = has_avx2(host), avx512 = has_avx512(host);
   if (options.isa == "native") {
-    Isa isa = with_vectors("native", take(LLVMGetHostCPUName()), host, avx2, avx512);
+    Isa isa = with_vectors("native", owned_text(LLVMGetHostCPUName()), host, avx2, avx512);
     isa.bf16 = avx512 && has(host, "avx512bf16");
     isa.tiles = avx512 && has(host, "amx-bf16");
     return isa;

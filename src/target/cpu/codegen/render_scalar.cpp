@@ -19,13 +19,14 @@ void Renderer::scalar(const Inst& inst) {
   for (size_t r = 0; r < static_cast<size_t>(rows_of(inst.type)); ++r) {
     std::array<IrValue, most_arguments> args;
     for (size_t k = 0; k < inst.args.size(); ++k) args[k] = rows(inst.args[k])[r];
-    out.push_back(apply(inst.scalar_op, t, std::span(args.data(), inst.args.size())));
+    out.push_back(inst.scalar_op == ScalarOp::select
+                      ? ir_.select(args[0], args[1], args[2])
+                      : apply(inst.scalar_op, t, std::span(args.data(), inst.args.size())));
   }
   define(inst, std::move(out));
 }
 
 IrValue Renderer::apply(ScalarOp op, Dtype t, std::span<const IrValue> args) {
-  if (op == ScalarOp::select) return ir_.select(args[0], args[1], args[2]);
   if (op == ScalarOp::eq || op == ScalarOp::ne || op == ScalarOp::lt || op == ScalarOp::le)
     return compare(op, t, args[0], args[1]);
   if (is_low_float(t)) {

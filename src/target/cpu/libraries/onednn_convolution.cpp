@@ -135,17 +135,17 @@ BackwardWeights::primitive_desc weights_of(const Problem& p, const memory::desc&
 }
 
 /// Examples begin … begin + size of the batch.
-struct Piece {
+struct BatchPiece {
   int64_t begin, size;
 };
 
 /// About 8 million multiply-adds each, `most` pieces at most, at least two where there is work for two threads.
-std::vector<Piece> cut(const Problem& p, int64_t most) {
+std::vector<BatchPiece> cut_batch(const Problem& p, int64_t most) {
   const double work = p.work();
   int64_t count = work < 1e6 ? 1 : 2;
   while (count < most && work / static_cast<double>(count) > 12e6) count *= 2;
   const int64_t each = (p.batch + count - 1) / count;
-  std::vector<Piece> pieces;
+  std::vector<BatchPiece> pieces;
   for (int64_t begin = 0; begin < p.batch; begin += each) pieces.push_back({begin, std::min(each, p.batch - begin)});
   return pieces;
 }
@@ -167,7 +167,7 @@ Compiled compiled(int64_t size, const Desc& pd, const memory::desc& x, const mem
 class OnednnConvolution : public LibraryCall {
  public:
   OnednnConvolution(const kernel::CallDesc& desc, Problem problem, bool weights, int64_t most)
-      : text_(desc.to_string()), p_(std::move(problem)), pieces_(cut(p_, most)) {
+      : text_(desc.to_string()), p_(std::move(problem)), pieces_(cut_batch(p_, most)) {
     const runtime::LibraryScope alone;
     const memory::desc any(weight_dims(p_), onednn_type(weights ? float32 : p_.dtype), memory::format_tag::any);
     make(pieces_.front().size, any, weights);
@@ -180,7 +180,7 @@ class OnednnConvolution : public LibraryCall {
   bool optimised() const { return sizes_.front().implementation.find("ref") == std::string::npos; }
 
  protected:
-  const Compiled& of(const Piece& piece) const {
+  const Compiled& of(const BatchPiece& piece) const {
     return piece.size == sizes_.front().size ? sizes_.front() : sizes_.back();
   }
   size_t piece_bytes(const memory::desc& whole, int64_t size) const {
@@ -223,7 +223,7 @@ class OnednnConvolution : public LibraryCall {
 
   std::string text_;
   Problem p_;
-  std::vector<Piece> pieces_;
+  std::vector<BatchPiece> pieces_;
 
  private:
   void make(int64_t size, const memory::desc& w, bool weights) {
@@ -275,7 +275,7 @@ class Convolve final : public OnednnConvolution {
       reorder(own, weight, packed_desc, packed->data());
       weight = packed->data();
     });
-    each_piece([&](const Piece& piece, size_t) {
+    each_piece([&](const BatchPiece& piece, size_t) {
       const Compiled& c = of(piece);
       char* first =
           static_cast<char*>(operands[0]) + static_cast<size_t>(piece.begin) * piece_bytes(p_.back ? c.y : c.x, c.size);
@@ -301,7 +301,7 @@ class WeightGradient final : public OnednnConvolution {
     const size_t bytes = (part.get_size() + 63) / 64 * 64, count = part.get_size() / sizeof(float);
     const runtime::BufferRef sums = runtime::allocate(bytes * pieces_.size());
     const auto sum_of = [&](size_t k) { return static_cast<char*>(sums->data()) + k * bytes; };
-    each_piece([&](const Piece& piece, size_t k) {
+    each_piece([&](const BatchPiece& piece, size_t k) {
       const Compiled& c = of(piece);
       char* x = static_cast<char*>(operands[0]) + static_cast<size_t>(piece.begin) * piece_bytes(c.x, c.size);
       char* y = static_cast<char*>(operands[1]) + static_cast<size_t>(piece.begin) * piece_bytes(c.y, c.size);
@@ -319,12 +319,12 @@ class WeightGradient final : public OnednnConvolution {
 };
 
 /// The integers of graph/regions/convolution.h.
-struct Form {
+struct ConvolutionForm {
   int64_t groups;
   Extents stride, low, high, dilation, input_dilation;
 };
 
-Form form_of(const kernel::CallDesc& desc) {
+ConvolutionForm convolution_form(const kernel::CallDesc& desc) {
   const std::vector<int64_t>& all = desc.integers;
   const auto space = static_cast<std::ptrdiff_t>((all.size() - 1) / 5);
   const auto part = [&](std::ptrdiff_t k) {
@@ -348,7 +348,7 @@ bool dtypes_fit(const kernel::CallDesc& desc) {
 
 /// Stride and padding at the end follow from the extents where the call says them from the other side.
 std::optional<Problem> problem_of(const kernel::CallDesc& desc, bool weights) {
-  const Form f = form_of(desc);
+  const ConvolutionForm f = convolution_form(desc);
   if (f.stride.size() > 3 || !dtypes_fit(desc)) return std::nullopt;
   const auto &first = desc.inputs[0].extents, &second = desc.inputs[1].extents, &result = desc.outputs[0].extents;
   const auto& w = weights ? result : second;

@@ -7,12 +7,10 @@
 namespace weft::target {
 namespace {
 
-using Matrix = Eigen::MatrixXd;
-
 /// In float64 for both dtypes: the vectors of nearly equal eigenvalues want it, and the solver is compiled once.
 template <class T>
 void eig(std::span<void* const> operands, int64_t n, bool vectors) {
-  const Eigen::EigenSolver<Matrix> factor(
+  const Eigen::EigenSolver<Eigen::MatrixXd> factor(
       Eigen::Map<const Eigen::Matrix<T, Eigen::Dynamic, Eigen::Dynamic>>(static_cast<const T*>(operands[0]), n, n)
           .template cast<double>(),
       vectors);

@@ -7,11 +7,11 @@ namespace weft::target {
 namespace {
 
 template <class T>
-using Matrix = Eigen::Matrix<T, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
+using RowMajor = Eigen::Matrix<T, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
 template <class T>
-using Into = Eigen::Map<Matrix<T>>;
+using Into = Eigen::Map<RowMajor<T>>;
 template <class T>
-using From = Eigen::Map<const Matrix<T>>;
+using From = Eigen::Map<const RowMajor<T>>;
 
 template <class T>
 void cholesky(std::span<void* const> operands, int64_t n) {
@@ -20,7 +20,7 @@ void cholesky(std::span<void* const> operands, int64_t n) {
   if (n == 0) return;
   Into<T> l(static_cast<T*>(operands[1]), n, n);
   l = From<T>(static_cast<const T*>(operands[0]), n, n);
-  const Eigen::LLT<Eigen::Ref<Matrix<T>>, Eigen::Lower> factor(l);
+  const Eigen::LLT<Eigen::Ref<RowMajor<T>>, Eigen::Lower> factor(l);
   failed = factor.info() == Eigen::Success ? 0 : 1;
 }
 

@@ -43,7 +43,7 @@ class Search final : public LibraryCall {
 };
 
 template <class U>
-std::shared_ptr<const LibraryCall> make(const kernel::CallDesc& d) {
+std::shared_ptr<const LibraryCall> make_search(const kernel::CallDesc& d) {
   int64_t rows = 1, values = 1;
   for (size_t k = 0; k + 1 < d.inputs[0].extents.size(); ++k) rows *= d.inputs[0].extents[k];
   for (int64_t n : d.inputs[1].extents) values *= n;
@@ -54,7 +54,7 @@ std::shared_ptr<const LibraryCall> make(const kernel::CallDesc& d) {
 }  // namespace
 
 std::shared_ptr<const LibraryCall> cpu_searchsorted(const kernel::CallDesc& desc) {
-  return by_width(desc.inputs[0].dtype, [&]<class U>(U) { return make<U>(desc); });
+  return by_width(desc.inputs[0].dtype, [&]<class U>(U) { return make_search<U>(desc); });
 }
 
 }  // namespace weft::target

@@ -178,7 +178,7 @@ class Sort final : public LibraryCall {
 };
 
 template <class U>
-std::shared_ptr<const LibraryCall> make(const kernel::CallDesc& d) {
+std::shared_ptr<const LibraryCall> make_sort(const kernel::CallDesc& d) {
   const kernel::CallDesc::Array& v = d.inputs[0];
   const size_t axis = static_cast<size_t>(d.integers[0]);
   int64_t outer = 1, inner = 1;
@@ -189,7 +189,7 @@ std::shared_ptr<const LibraryCall> make(const kernel::CallDesc& d) {
 }  // namespace
 
 std::shared_ptr<const LibraryCall> cpu_sort(const kernel::CallDesc& desc) {
-  return by_width(desc.inputs[0].dtype, [&]<class U>(U) { return make<U>(desc); });
+  return by_width(desc.inputs[0].dtype, [&]<class U>(U) { return make_sort<U>(desc); });
 }
 
 }  // namespace weft::target

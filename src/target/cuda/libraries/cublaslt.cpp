@@ -44,18 +44,18 @@ void check_lt(int status, const char* call, const std::string& what) {
 }
 
 /// What all calls on one device share.
-struct Shared {
+struct LtShared {
   lt::Handle handle = nullptr;
   DevicePtr workspace = 0;
 };
 
 /// Null where cuBLASLt does not start, or where there is no memory for its workspace.
-const Shared* shared(Context& context) {
+const LtShared* lt_shared(Context& context) {
   static std::mutex mutex;
-  static auto* all = new std::map<int, Shared>;  // never destroyed: the driver may have ended by then
+  static auto* all = new std::map<int, LtShared>;  // never destroyed: the driver may have ended by then
   std::lock_guard lock(mutex);
   const auto [slot, is_new] = all->try_emplace(context.ordinal());
-  Shared& s = slot->second;
+  LtShared& s = slot->second;
   if (is_new) {
     const runtime::Span span("compiler", "cuBLASLt starts");
     context.make_current();
@@ -105,7 +105,7 @@ struct Ways {
 
 class CublasltCall final : public LibraryCall {
  public:
-  CublasltCall(const kernel::DotDesc& desc, const LtForm& form, Context& context, const Shared& shared,
+  CublasltCall(const kernel::DotDesc& desc, const LtForm& form, Context& context, const LtShared& shared,
                const CublasltOptions& options)
       : desc_(desc), what_(desc.to_string()), form_(form), context_(context), shared_(shared), options_(options),
         timer_(context, what_) {
@@ -350,7 +350,7 @@ class CublasltCall final : public LibraryCall {
   std::string what_;
   LtForm form_;
   Context& context_;
-  const Shared& shared_;
+  const LtShared& shared_;
   CublasltOptions options_;
   Owned<lt::Layout> a_, b_, d_;
   Owned<lt::MatmulDesc> matmul_;
@@ -368,7 +368,7 @@ std::shared_ptr<const LibraryCall> cublaslt(const kernel::DotDesc& desc, Context
   if (!lt::api()) return nullptr;
   const std::optional<LtForm> form = cublaslt_form(desc, options.tf32);
   if (!form) return nullptr;
-  const Shared* s = shared(context);
+  const LtShared* s = lt_shared(context);
   if (!s) return nullptr;
   context.make_current();
   const runtime::Span span("compiler", "cuBLASLt is asked");

@@ -19,7 +19,7 @@ using cudnn::Sizes;
 using cudnn::Tensor;
 
 /// The convolution between x and y that a call stands for.
-struct Problem {
+struct ConvolutionProblem {
   Dtype dtype;
   int64_t batch, in, out, groups;  // channels
   Sizes x, y, kernel;              // extents of space
@@ -43,22 +43,23 @@ bool none_negative(const Sizes& v) {
 Sizes between(const std::vector<int64_t>& v) { return Sizes(v.begin() + 1, v.end() - 1); }
 
 /// cuDNN has no convolution over one axis of space: an axis of one element comes first.
-void widen(Problem& p) {
+void widen(ConvolutionProblem& p) {
   if (p.x.size() != 1) return;
   for (Sizes* v : {&p.x, &p.y, &p.kernel, &p.shape.stride, &p.shape.dilation}) v->insert(v->begin(), 1);
   for (Sizes* v : {&p.shape.low, &p.shape.high}) v->insert(v->begin(), 0);
 }
 
-std::optional<Problem> problem_of(const kernel::CallDesc& desc, bool weights, std::string& why) {
+std::optional<ConvolutionProblem> problem_of(const kernel::CallDesc& desc, bool weights, std::string& why) {
   const Dtype t = desc.inputs[0].dtype;
   why = "only float32, bf16 and f16";
   if (!(t == float32 || t == bfloat16 || t == float16) || desc.inputs[1].dtype != t || desc.outputs[0].dtype != t)
     return std::nullopt;
   const auto &first = desc.inputs[0].extents, &second = desc.inputs[1].extents, &result = desc.outputs[0].extents;
   const auto &w = weights ? result : second, &y = weights ? second : result;
-  Problem p{t,          first[0],         first.back(),
-            y.back(),   desc.integers[0], between(first),
-            between(y), between(w),       {part_of(desc, 0), part_of(desc, 3), part_of(desc, 1), part_of(desc, 2)}};
+  ConvolutionProblem p{
+      t,          first[0],         first.back(),
+      y.back(),   desc.integers[0], between(first),
+      between(y), between(w),       {part_of(desc, 0), part_of(desc, 3), part_of(desc, 1), part_of(desc, 2)}};
   why = "one to three axes of space, none empty";
   if (p.x.empty() || p.x.size() > 3) return std::nullopt;
   for (const auto* extents : {&first, &second, &result})
@@ -84,7 +85,7 @@ Tensor data(Graph& g, cudnn::DataType type, int64_t batch, int64_t channels, con
 }
 
 /// (out, in / groups, kernel…), which lies as [out, kernel…, in / groups].
-Tensor weight(Graph& g, cudnn::DataType type, const Problem& p) {
+Tensor weight(Graph& g, cudnn::DataType type, const ConvolutionProblem& p) {
   const int64_t in = p.in / p.groups;
   Sizes extents{p.out, in}, strides(p.kernel.size() + 2);
   extents.insert(extents.end(), p.kernel.begin(), p.kernel.end());
@@ -94,7 +95,7 @@ Tensor weight(Graph& g, cudnn::DataType type, const Problem& p) {
   return g.tensor(type, extents, strides);
 }
 
-ConvolutionGraph graph_of(const Problem& p, bool weights) {
+ConvolutionGraph graph_of(const ConvolutionProblem& p, bool weights) {
   const cudnn::DataType type = p.dtype == float32    ? cudnn::type_float
                                : p.dtype == bfloat16 ? cudnn::type_bfloat16
                                                      : cudnn::type_half;
@@ -153,7 +154,7 @@ std::optional<ConvolutionGraph> convolution_graph(const kernel::CallDesc& desc, 
   const bool weights = desc.name == "convolution_weights";
   why = "no convolution";
   if (!weights && desc.name != "convolution") return std::nullopt;
-  const std::optional<Problem> problem = problem_of(desc, weights, why);
+  const std::optional<ConvolutionProblem> problem = problem_of(desc, weights, why);
   if (!problem) return std::nullopt;
   return graph_of(*problem, weights);
 }

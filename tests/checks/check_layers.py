@@ -37,7 +37,7 @@ LAYERS = [
 # below it, and the folders of one line do not see each other.
 FOLDERS = {
     "kernel": [[""], ["describe", "expand"], ["routines"]],
-    "target/cpu": [["codegen", "routines"], ["libraries"], [""]],
+    "target/cpu": [["codegen", "routines"], ["libraries", "linalg"], [""]],
     "target/cuda": [["driver"], ["codegen"], ["handwritten"], ["libraries"], [""]],
     "graph": [[""], ["calls", "regions"], ["complex"], ["derive"], ["control"], ["ops", "walks"]],
     "compiler": [[""], ["ir"], ["layout", "rewrite"], ["region"], ["schedule"], ["fusion"], ["lower"],

@@ -5,7 +5,7 @@
 #include <cmath>
 #include <numeric>
 
-#include "target/cpu/routines/linalg.h"
+#include "target/cpu/linalg/linalg.h"
 
 namespace weft::target {
 namespace {

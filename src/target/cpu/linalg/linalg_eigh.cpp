@@ -1,7 +1,7 @@
 // Eigenvalues and eigenvectors of symmetric matrices.
 #include <Eigen/Eigenvalues>
 
-#include "target/cpu/routines/linalg.h"
+#include "target/cpu/linalg/linalg.h"
 
 namespace weft::target {
 namespace {

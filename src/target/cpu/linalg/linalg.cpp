@@ -1,4 +1,4 @@
-#include "target/cpu/routines/linalg.h"
+#include "target/cpu/linalg/linalg.h"
 
 #include <algorithm>
 

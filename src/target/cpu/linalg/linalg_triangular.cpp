@@ -1,7 +1,7 @@
 // Cholesky factors and triangular systems.
 #include <Eigen/Cholesky>
 
-#include "target/cpu/routines/linalg.h"
+#include "target/cpu/linalg/linalg.h"
 
 namespace weft::target {
 namespace {

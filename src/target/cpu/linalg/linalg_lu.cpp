@@ -3,7 +3,7 @@
 #include <Eigen/LU>
 #include <numeric>
 
-#include "target/cpu/routines/linalg.h"
+#include "target/cpu/linalg/linalg.h"
 
 namespace weft::target {
 namespace {

@@ -1,7 +1,7 @@
 // Orthonormal columns by Householder's reflections.
 #include <Eigen/QR>
 
-#include "target/cpu/routines/linalg.h"
+#include "target/cpu/linalg/linalg.h"
 
 namespace weft::target {
 namespace {

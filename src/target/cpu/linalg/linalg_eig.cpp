@@ -2,7 +2,7 @@
 #include <Eigen/Eigenvalues>
 #include <numeric>
 
-#include "target/cpu/routines/linalg.h"
+#include "target/cpu/linalg/linalg.h"
 
 namespace weft::target {
 namespace {

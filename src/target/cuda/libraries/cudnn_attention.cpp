@@ -26,7 +26,7 @@ using kernel::AttentionDesc;
 
 Sizes sizes(const AttentionDesc::Strides& s) { return {s.begin(), s.end()}; }
 /// The last two axes are exchanged.
-Sizes transposed(Sizes s) {
+Sizes transposed_sizes(Sizes s) {
   std::swap(s[2], s[3]);
   return s;
 }
@@ -53,7 +53,7 @@ class Builder {
     return g.tensor(io, {d.batch, d.kv_heads, d.keys, width}, sizes(s));
   }
   Tensor keys_transposed(const AttentionDesc::Strides& s, int64_t width) {
-    return g.tensor(io, {d.batch, d.kv_heads, width, d.keys}, transposed(sizes(s)));
+    return g.tensor(io, {d.batch, d.kv_heads, width, d.keys}, transposed_sizes(sizes(s)));
   }
 
   Tensor scaled(const Tensor& s) {

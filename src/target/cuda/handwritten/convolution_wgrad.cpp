@@ -17,10 +17,10 @@ constexpr int64_t blocks_of_sm = 2;
 constexpr int64_t reserved = 1 << 10;  // of its shared memory, for each block
 constexpr int64_t channels_of_warp = 32, most_taps = 3, most_sets = 3, warps = 6, most_stages = 4;
 constexpr int64_t line_of_input = (channels_of_warp + 8) * 4;  // bytes of a pixel: pixels begin in different banks
-constexpr double least_work = 1e8;                             // multiplications: below, a launch is most of it
+constexpr double least_wgrad_work = 1e8;                       // multiplications: below, a launch is most of it
 constexpr int64_t least_parts = 16;  // with fewer, the result is large and cuDNN's products are good
 
-int64_t tiles_of(int64_t extent, int64_t tile) { return (extent + tile - 1) / tile; }
+int64_t wgrad_tiles(int64_t extent, int64_t tile) { return (extent + tile - 1) / tile; }
 
 /// How far a tile of the output reaches in the input.
 int64_t reach(const WgradForm& f, size_t axis) {
@@ -37,7 +37,7 @@ bool choose_tile(WgradForm& form, int64_t bytes) {
   WgradForm f = form;
   for (int64_t down = 1; down <= f.output[0]; ++down)
     for (int64_t across = 1; across <= f.output[1]; ++across) {
-      f.tile = {tiles_of(f.output[0], down), tiles_of(f.output[1], across)};
+      f.tile = {wgrad_tiles(f.output[0], down), wgrad_tiles(f.output[1], across)};
       f.stage_bytes = stage_bytes(f);
       f.stages = std::min(most_stages, (bytes - f.depth() * 4) / f.stage_bytes);
       f.shared_bytes =
@@ -78,13 +78,13 @@ std::string parameters_of(const WgradForm& f) {
 
 }  // namespace
 
-int64_t WgradForm::depth() const { return tiles_of(tile[0] * tile[1], 8 * parts) * 8 * parts; }
+int64_t WgradForm::depth() const { return wgrad_tiles(tile[0] * tile[1], 8 * parts) * 8 * parts; }
 
 int64_t WgradForm::blocks() const {
-  return in / channels_of_warp * (out / (halves * channels_of_warp)) * tiles_of(kernel[0] * kernel[1], sets * taps);
+  return in / channels_of_warp * (out / (halves * channels_of_warp)) * wgrad_tiles(kernel[0] * kernel[1], sets * taps);
 }
 
-int64_t WgradForm::tiles_of_image() const { return tiles_of(output[0], tile[0]) * tiles_of(output[1], tile[1]); }
+int64_t WgradForm::tiles_of_image() const { return wgrad_tiles(output[0], tile[0]) * wgrad_tiles(output[1], tile[1]); }
 
 std::string WgradForm::symbol() const {
   const auto pair = [](const Pair& p) { return fmt::format("{}x{}", p[0], p[1]); };
@@ -121,8 +121,8 @@ std::optional<WgradForm> wgrad_form(const kernel::CallDesc& desc, int64_t shared
 
   const int64_t taps = f.kernel[0] * f.kernel[1];
   f.taps = taps == 4 ? 2 : std::min(taps, most_taps);
-  const int64_t sets = tiles_of(taps, f.taps);
-  f.sets = tiles_of(sets, tiles_of(sets, most_sets));
+  const int64_t sets = wgrad_tiles(taps, f.taps);
+  f.sets = wgrad_tiles(sets, wgrad_tiles(sets, most_sets));
   f.halves = f.out % (2 * channels_of_warp) == 0 ? 2 : 1;
   f.parts = std::max<int64_t>(1, warps / (f.sets * f.halves));
   return choose_tile(f, shared_bytes / blocks_of_sm - reserved) ? std::optional(f) : std::nullopt;
@@ -135,7 +135,7 @@ int64_t wgrad_parts(const WgradForm& form, int64_t images, int64_t sms) {
 bool wgrad_may_win(const WgradForm& form, int64_t images, int64_t sms) {
   const double work =
       static_cast<double>(form.results()) * static_cast<double>(images * form.output[0] * form.output[1]);
-  return work >= least_work && wgrad_parts(form, images, sms) >= least_parts;
+  return work >= least_wgrad_work && wgrad_parts(form, images, sms) >= least_parts;
 }
 
 std::optional<Match> match_convolution_wgrad(const Work& work, const Machine& machine) {

@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "compiler/cpu_target.h"
+#include "compiler/pipeline.h"
 #include "compiler/simt_target.h"
 #include "target/cpu/codegen/options.h"
 #include "weft/device.h"
@@ -49,6 +50,7 @@ void choose_isa(const char* isa) {
 
 const bool chosen = [] {
   if (const char* isa = std::getenv("WEFT_TEST_ISA")) choose_isa(isa);
+  compiler::set_verification(true);
   if (on_gpu()) set_default_device(Device(Device::gpu, gpu_ordinal()));
   if (on_simt()) compiler::set_cpu_target(simt_target());
   return true;

@@ -110,6 +110,8 @@ int64_t evaluate(Expr e, std::span<const int64_t> values);
 /// e with each variable replaced where `replacement` returns an expression (an empty Expr keeps the variable). Memoised
 /// per call.
 Expr substitute(Expr e, const std::function<Expr(int64_t variable_id)>& replacement);
+/// `from`, expressions of one other Context, as expressions of `to`: same names, same facts, terms in the same order.
+std::vector<Expr> copy(Context& to, std::span<const Expr> from);
 /// Calls `visit` once for each variable that occurs in e.
 void variables(Expr e, const std::function<void(Expr)>& visit);
 bool depends_on(Expr e, Expr variable);

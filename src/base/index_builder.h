@@ -105,6 +105,7 @@ struct Builder {
   const Node* constant(int64_t v);
   const Node* make(Kind kind, int64_t value, const Node* a, const Node* b);  // hash-consed as it is, no rule applied
   const Node* make(Kind kind, const Node* a, const Node* b) { return make(kind, 0, a, b); }
+  const Node* copy(const Node& from, const Node* a, const Node* b);  // of another Context, over operands of this one
   const Node* remembered(Kind kind, const Node* a, const Node* b) const;
   const Node* remember(Kind kind, const Node* a, const Node* b, const Node* result);
   /// False once optional rules have become too deep, too many or too large for this expression: it stays as it is, and

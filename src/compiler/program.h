@@ -5,6 +5,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/hash.h"
@@ -57,6 +58,7 @@ struct Source {
 
 /// Times of the compiler's stages in milliseconds, and how many of each thing there are.
 struct Stats {
+  std::vector<std::pair<std::string, double>> passes;  // those that applied (compiler/pipeline.h), in order
   double simplify_ms = 0, group_ms = 0, lower_ms = 0, tune_ms = 0,
          compile_ms = 0;  // where code is made in the background, compile_ms is what it takes to begin that
   double wait_ms = 0;     // for plans of libraries
@@ -105,11 +107,14 @@ class Program {
   virtual const std::vector<StepInfo>& steps() const = 0;
   /// Among the Programs of the process, from 1: what the slices of its steps carry in a timeline.
   virtual int64_t number() const = 0;
-  /// "graph", "groups", "kernels", "tune" or "plan": what WEFT_DUMP prints.
+  /// What WEFT_DUMP prints: a stage ("graph", "groups", "tune", "kernels", "plan"), the table of passes with their
+  /// times
+  /// ("passes"), or, where a BuildRecord kept it, what a pass made ("after:simplify"). Throws std::invalid_argument,
+  /// with all names, for another one.
   virtual std::string print(const std::string& stage) const = 0;
 };
 
-/// The compiler: simplify → group → lower → plan, then the target's code generator.
+/// The compiler: the passes of compiler/pipeline.h, then the target's code generator.
 std::shared_ptr<const Program> build(const Source& source, target::Target& target,
                                      const Policy& policy = default_policy());
 
@@ -128,7 +133,7 @@ void set_default_target(target::Target& target);
 /// and `weft explain` get hold of what a function became.
 class BuildRecord {
  public:
-  /// `texts`: their "groups" can be printed later.
+  /// `texts`: "groups" and "after:PASS" can be printed later.
   explicit BuildRecord(bool texts = false);
   ~BuildRecord();
   BuildRecord(const BuildRecord&) = delete;

@@ -34,14 +34,16 @@ LAYERS = [
     ["tools", "bindings", "examples", "bench"],
 ]
 # The folders of a layer, bottom to top; "" is the layer's own folder. As with layers, a folder sees itself and those
-# below it, and the folders of one line do not see each other.
+# below it, and the folders of one line do not see each other. A file of the layer's own folder that stands higher than
+# the others is listed as "STEM.*".
 FOLDERS = {
     "kernel": [[""], ["describe", "expand"], ["routines"]],
     "target/cpu": [["codegen", "routines"], ["libraries", "linalg"], [""]],
     "target/cuda": [["driver"], ["codegen"], ["handwritten"], ["libraries"], [""]],
     "graph": [[""], ["calls", "regions"], ["complex"], ["derive"], ["control"], ["ops", "walks"]],
     "compiler": [[""], ["ir"], ["layout", "rewrite"], ["region"], ["schedule"], ["fusion"], ["lower"],
-                 ["lower/loops", "lower/dot", "lower/attention"], ["tune"], ["plan"], ["program"], ["eager"]],
+                 ["lower/loops", "lower/dot", "lower/attention"], ["tune"], ["plan"], ["pipeline.*"],
+                 ["program"], ["eager"]],
     "array": [[""], ["ops", "routines"]],
 }
 RANK = {layer: rank for rank, layers in enumerate(LAYERS) for layer in layers}
@@ -119,11 +121,18 @@ def folder_rank(layer, folder):
     return next((rank for rank, folders in enumerate(FOLDERS[layer]) if folder in folders), None)
 
 
+def folder_of(layer, path):
+    """The folder of a file inside its layer, or the file itself, as "STEM.*", where FOLDERS lists it."""
+    inside = path.relative_to(layer)
+    alone = inside.with_suffix(".*").as_posix()
+    return alone if folder_rank(layer, alone) is not None else inside.parent.as_posix().removeprefix(".")
+
+
 def check_folders(layer, path, name):
     """What is wrong with an include inside a layer that has folders; None where nothing is."""
     if layer not in FOLDERS or not path.as_posix().startswith(f"src/{layer}/"):
         return None
-    own, other = (Path(p).parent.relative_to(layer).as_posix().removeprefix(".") for p in (path.relative_to("src"), name))
+    own, other = (folder_of(layer, Path(p)) for p in (path.relative_to("src"), name))
     ranks = folder_rank(layer, own), folder_rank(layer, other)
     if None in ranks:
         return f"{layer}/{own if ranks[0] is None else other} is not known: enter it in FOLDERS of check_layers.py"

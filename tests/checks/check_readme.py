@@ -42,7 +42,7 @@ def unlisted_folders(root):
     for page, names in (
             ("docs/design.md", {layer: [f"src/{layer}"] for layers in LAYERS for layer in layers}),
             ("docs/architecture.md", {f"{layer}/{folder}": [folder, f"{layer.split('/')[-1]}/{folder}"]
-                                      for layer, ranks in FOLDERS.items() for rank in ranks for folder in rank if folder})):
+                                      for layer, ranks in FOLDERS.items() for rank in ranks for folder in rank if folder and not folder.endswith(".*")})):
         text = (root / page).read_text(encoding="utf-8") if (root / page).exists() else None
         for folder, spellings in names.items():
             if text is not None and (root / "src" / folder).is_dir() and not any(f"`{s}`" in text for s in spellings):

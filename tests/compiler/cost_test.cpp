@@ -117,7 +117,11 @@ TEST_CASE("cost: a recorded run has one slice for each step, with its figures, i
   }
   CHECK(steps == program->steps().size());
   CHECK(run_end > 0);
-  CHECK(stages == std::vector<std::string>{"simplify", "group", "lower", "compile", "build"});
+  std::vector<std::string> expected;
+  for (const auto& [name, ms] : program->stats().passes) expected.push_back(name);
+  CHECK(expected.size() >= 5);
+  for (const char* last : {"compile", "build"}) expected.emplace_back(last);
+  CHECK(stages == expected);
   REQUIRE_FALSE(t.samples.empty());
   CHECK(t.samples[0].value > 0);
 }

@@ -333,7 +333,6 @@ void Grouper::append_root(int g, Root root) {
 
 void Grouper::begin_group(int node) {
   auto work = std::make_unique<Work>();
-  work->group.cx = std::make_unique<ix::Context>();
   work->group.signature = signature_of(node);
   const IrNode& n = ir_[node];
   bool is_reduction = n.op == Op::reduce;
@@ -355,7 +354,6 @@ void Grouper::begin_group(int node) {
 void Grouper::assign_dot(int node) {
   auto work = std::make_unique<Work>();
   work->group.kind = Group::Kind::dot;
-  work->group.cx = std::make_unique<ix::Context>();
   work->group.dot = plan_dot(ir_, strides_, base_root_, dot_result_.at(node), policy_.numerics);
   const DotPlan& plan = work->group.dot;
   std::vector<int> results{node}, operands{plan.a, plan.b, plan.bias, plan.residual};
@@ -373,7 +371,6 @@ void Grouper::assign_dot(int node) {
 void Grouper::assign_alone(int node) {
   auto work = std::make_unique<Work>();
   work->group.kind = ir_[node].op == Op::cumulative ? Group::Kind::cumulative : Group::Kind::scatter;
-  work->group.cx = std::make_unique<ix::Context>();
   work->group.roots.push_back({node, RootKind::full, {}});
   if (const auto sums = scatter_rows_.find(node); sums != scatter_rows_.end()) work->group.scatter_rows = sums->second;
   int g = add_group(std::move(work));
@@ -391,7 +388,6 @@ void Grouper::assign_call(int node) {
   if (node != results.front()) return;
   auto work = std::make_unique<Work>();
   work->group.kind = Group::Kind::call;
-  work->group.cx = std::make_unique<ix::Context>();
   CallPlan& plan = work->group.call;
   const IrNode& n = ir_[node];
   std::vector<graph::Type> types;
@@ -413,7 +409,6 @@ void Grouper::assign_attention(int node) {
   if (node != results.front()) return;
   auto work = std::make_unique<Work>();
   work->group.kind = Group::Kind::attention;
-  work->group.cx = std::make_unique<ix::Context>();
   std::vector<int> by_output(ir_[node].results.size(), -1);
   for (int id : results) by_output[static_cast<size_t>(ir_[id].output)] = id;
   const auto appended = kv_caches_.find(node);

@@ -126,7 +126,7 @@ bool Grouper::depends_on_reduction(int node, const std::vector<DomainVariable>& 
 
 /// Can `node`, read at `index`, be computed where the group stands? Fills in the root, and the domain with which the
 /// group goes on.
-bool Grouper::aligned(const Group& group, int node, const std::vector<Expr>& index, Root& root,
+bool Grouper::aligned(Group& group, int node, const std::vector<Expr>& index, Root& root,
                       std::vector<DomainVariable>& domain) const {
   const Shape& shape = ir_[node].type.shape;
   bool is_reduction = ir_[node].op == Op::reduce;

@@ -89,7 +89,7 @@ class Grouper {
   std::set<int> sources(int node, std::set<int>* inlined = nullptr) const;
   bool rows_compute(int node) const;
   bool depends_on_reduction(int node, const std::vector<DomainVariable>& domain) const;
-  bool aligned(const Group& group, int node, const std::vector<ix::Expr>& index, Root& root,
+  bool aligned(Group& group, int node, const std::vector<ix::Expr>& index, Root& root,
                std::vector<DomainVariable>& domain) const;
   bool covers(const std::vector<ix::Expr>& index, const Shape& shape, const std::vector<DomainVariable>& vars,
               ix::Context& cx) const;

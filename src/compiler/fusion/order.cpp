@@ -1,5 +1,8 @@
 #include "compiler/fusion/order.h"
 
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
 #include <algorithm>
 #include <numeric>
 #include <set>
@@ -19,7 +22,7 @@ namespace {
 
 class Orderer {
  public:
-  Orderer(const Ir& ir, Grouping& grouping, const std::vector<Update>& updates, const Policy& policy)
+  Orderer(const Ir& ir, const Grouping& grouping, const std::vector<Update>& updates, const Policy& policy)
       : ir_(ir), grouping_(grouping), updates_(updates), policy_(policy), readers_(ir.nodes.size()) {}
 
   Ordering run(bool reuse);
@@ -33,7 +36,7 @@ class Orderer {
   int overwritten_by(size_t g, int node, const std::vector<bool>& taken);
   void streams();
   bool in_place(int output, int input);
-  bool same_address(Group& group, int output, int input);
+  bool same_address(const Group& group, int output, int input);
   int scatter_operand(int node) const {
     return memory_of(ir_, grouping_.strides, grouping_.is_root, ir_[node].inputs[0]);
   }
@@ -42,7 +45,7 @@ class Orderer {
   void sort();
 
   const Ir& ir_;
-  Grouping& grouping_;
+  const Grouping& grouping_;
   const std::vector<Update>& updates_;
   const Policy& policy_;
   Ordering out_;
@@ -52,7 +55,7 @@ class Orderer {
   int last_backward_ = -1;                    // the last group that comes before one of a smaller number
   std::vector<int> seen_;                     // by group: the search that last came by
   int searches_ = 0;
-  TouchedByMaps touched_;
+  TouchedGroups touched_;
 };
 
 void Orderer::dependences() {
@@ -107,7 +110,7 @@ bool Orderer::reaches(int from, int to) {
 }
 
 /// An element may be overwritten where it is read at the very position where it is written, and nowhere else.
-bool Orderer::same_address(Group& group, int output, int input) {
+bool Orderer::same_address(const Group& group, int output, int input) {
   if (output == overlaid(group)) {
     const IrNode& n = ir_[output];
     if (scatter_operand(output) != input) return false;
@@ -302,8 +305,30 @@ Ordering Orderer::run(bool reuse) {
 
 }  // namespace
 
-Ordering order(const Ir& ir, Grouping& grouping, const std::vector<Update>& updates, const Policy& policy, bool reuse) {
+Ordering order(const Ir& ir, const Grouping& grouping, const std::vector<Update>& updates, const Policy& policy,
+               bool reuse) {
   return Orderer(ir, grouping, updates, policy).run(reuse);
+}
+
+std::string print(const Ir& ir, const Grouping& grouping, const Ordering& ordering) {
+  std::string text;
+  for (const int g : ordering.order) {
+    const auto at = static_cast<size_t>(g);
+    text += fmt::format("group {} makes", g);
+    for (const Root& root : grouping.groups[at].roots) {
+      const auto node = static_cast<size_t>(root.node);
+      text += fmt::format(" %{}", root.node);
+      if (!ordering.has_buffer[node]) text += " in registers";
+      if (ordering.buffer_owner[node] != root.node)
+        text += fmt::format(" in the memory of %{}", ordering.buffer_owner[node]);
+      if (ordering.streamed[node]) text += " by streaming stores";
+    }
+    if (!ordering.after[at].empty()) text += fmt::format(" after groups {}", fmt::join(ordering.after[at], ", "));
+    if (ordering.scatter_source[at] >= 0) text += fmt::format(", %{} is copied first", ordering.scatter_source[at]);
+    text += "\n";
+  }
+  for (const Copy& c : ordering.last) text += fmt::format("copy %{} to %{} at the end\n", c.from, c.to);
+  return text + fmt::format("{} nodes, {} groups\n", ir.size(), grouping.groups.size());
 }
 
 }  // namespace weft::compiler

@@ -1,5 +1,6 @@
 #pragma once
 // The order in which groups run, and which results take over the memory of what they replace.
+#include <string>
 #include <vector>
 
 #include "compiler/ir/grouping.h"
@@ -24,7 +25,10 @@ struct Ordering {
 };
 
 /// `reuse`: large results of maps and rows may take over the memory of what only they still read.
-Ordering order(const Ir& ir, Grouping& grouping, const std::vector<Update>& updates, const Policy& policy,
+Ordering order(const Ir& ir, const Grouping& grouping, const std::vector<Update>& updates, const Policy& policy,
                bool reuse = true);
+
+/// Lists the groups in the order in which they run, with what each waits for, and which nodes lie in whose memory.
+std::string print(const Ir& ir, const Grouping& grouping, const Ordering& ordering);
 
 }  // namespace weft::compiler

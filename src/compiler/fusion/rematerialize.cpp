@@ -20,9 +20,9 @@ constexpr double flops_per_byte = 16;  // how many basic operations cost as much
 class Timeline {
  public:
   Timeline(const Ir& source, const std::vector<Layout>& layouts, const std::vector<Update>& updates,
-           const Policy& policy)
-      : ir(source), grouping(group(ir, layouts, policy)), ordering(order(ir, grouping, updates, policy, false)),
-        made(ir.nodes.size(), -1), reads(ir.nodes.size()) {
+           const Policy& policy, target::Target& target)
+      : ir(source), grouping(group(ir, layouts, policy, &target, updates)),
+        ordering(order(ir, grouping, updates, policy, false)), made(ir.nodes.size(), -1), reads(ir.nodes.size()) {
     std::vector<bool> escapes(ir.nodes.size());
     for (int id : ir.outputs) escapes[static_cast<size_t>(output_node(ir, id))] = true;
     std::vector<int64_t> change(ordering.order.size() + 1);
@@ -201,9 +201,10 @@ class Copier {
 
 }  // namespace
 
-Ir recompute(Ir ir, const std::vector<Layout>& layouts, const std::vector<Update>& updates, const Policy& policy) {
+Ir recompute(Ir ir, const std::vector<Layout>& layouts, const std::vector<Update>& updates, const Policy& policy,
+             target::Target& target) {
   for (int attempt = 0; attempt < most_attempts; ++attempt) {
-    const Timeline time(ir, layouts, updates, policy);
+    const Timeline time(ir, layouts, updates, policy, target);
     if (time.peak <= policy.memory_budget) break;
     const std::vector<bool> chosen = choose(time, policy.memory_budget);
     if (std::none_of(chosen.begin(), chosen.end(), [](bool c) { return c; })) break;

@@ -17,6 +17,29 @@ bool Group::has_columns() const {
   return std::any_of(roots.begin(), roots.end(), [](const Root& r) { return r.kind == RootKind::column; });
 }
 
+Group Group::copy() const {
+  Group out;
+  out.kind = kind;
+  out.signature = signature;
+  out.domain = domain;
+  out.roots = roots;
+  out.reads = reads;
+  out.dot = dot;
+  out.call = call;
+  out.attention = attention;
+  out.scatter_rows = scatter_rows;
+  std::vector<ix::Expr> all = seed_index;
+  for (const DomainVariable& v : domain) all.push_back(v.var);
+  for (const Root& root : roots) all.insert(all.end(), root.index.begin(), root.index.end());
+  all = ix::copy(*out.cx, all);
+  auto next = all.begin() + static_cast<std::ptrdiff_t>(seed_index.size());
+  out.seed_index.assign(all.begin(), next);
+  for (DomainVariable& v : out.domain) v.var = *next++;
+  for (Root& root : out.roots)
+    for (ix::Expr& e : root.index) e = *next++;
+  return out;
+}
+
 int output_node(const Ir& ir, int output) {
   int node = output;
   while (ir[node].op == Op::reshape) node = ir[node].inputs[0];

@@ -83,9 +83,22 @@ struct ScatterRows {
   int ids = -1, updates = -1;
 };
 
+/// The index context behind a group's expressions. Through a const group it cannot be reached: nothing is added to it.
+class OwnContext {
+ public:
+  OwnContext() = default;
+  OwnContext(OwnContext&&) = default;
+  OwnContext& operator=(OwnContext&&) = default;
+  ix::Context& operator*() { return *cx_; }
+  ix::Context* operator->() { return cx_.get(); }
+
+ private:
+  std::unique_ptr<ix::Context> cx_ = std::make_unique<ix::Context>();
+};
+
 struct Group {
   enum class Kind : uint8_t { rows, dot, cumulative, scatter, call, attention } kind = Kind::rows;
-  std::unique_ptr<ix::Context> cx;
+  OwnContext cx;
   std::vector<DomainVariable> domain;
   std::vector<ix::Expr> seed_index;  // the seed's element (for a reduction: its operand's) in domain variables
   std::string signature;             // groups of equal signature may be siblings
@@ -97,6 +110,8 @@ struct Group {
   std::optional<ScatterRows> scatter_rows;
   bool has_reduction() const;
   bool has_columns() const;
+  /// The group over an index context of its own, for whoever makes further expressions.
+  Group copy() const;
 };
 
 struct Grouping {

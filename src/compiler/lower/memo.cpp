@@ -153,7 +153,7 @@ Lowering LoweringMemo::insert(const Digest& key, const std::vector<int>& owners,
   return {code, entry.digest, code->params};
 }
 
-std::optional<Lowering> LoweringMemo::rows(const LowerContext& cx, Group& group, Variant variant) {
+std::optional<Lowering> LoweringMemo::rows(const LowerContext& cx, const Group& group, Variant variant) {
   const GroupKey key(cx, group, variant);
   if (std::optional<Lowering> known = find(key.digest(), key.owners())) return known;
   std::optional<Lowered> lowered = lower_rows(cx, group, variant);
@@ -161,14 +161,14 @@ std::optional<Lowering> LoweringMemo::rows(const LowerContext& cx, Group& group,
   return insert(key.digest(), key.owners(), std::move(*lowered));
 }
 
-Lowering LoweringMemo::dot(const LowerContext& cx, Group& group) {
+Lowering LoweringMemo::dot(const LowerContext& cx, const Group& group) {
   PlanKey key(cx, group.kind);
   key.dot(group.dot, group.roots[0].node);
   if (std::optional<Lowering> known = find(key.digest(), key.owners())) return *known;
   return insert(key.digest(), key.owners(), lower_dot(cx, group));
 }
 
-Lowering LoweringMemo::attention(const LowerContext& cx, Group& group) {
+Lowering LoweringMemo::attention(const LowerContext& cx, const Group& group) {
   PlanKey key(cx, group.kind);
   key.attention(group.attention);
   if (std::optional<Lowering> known = find(key.digest(), key.owners())) return *known;

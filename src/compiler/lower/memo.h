@@ -20,9 +20,9 @@ struct Lowering {
 class LoweringMemo {
  public:
   /// `group` is of kind rows. Nothing where it has no such variant.
-  std::optional<Lowering> rows(const LowerContext& cx, Group& group, Variant variant = Variant::heuristic);
-  Lowering dot(const LowerContext& cx, Group& group);  // by generated code
-  Lowering attention(const LowerContext& cx, Group& group);
+  std::optional<Lowering> rows(const LowerContext& cx, const Group& group, Variant variant = Variant::heuristic);
+  Lowering dot(const LowerContext& cx, const Group& group);  // by generated code
+  Lowering attention(const LowerContext& cx, const Group& group);
 
  private:
   struct Entry {

@@ -25,7 +25,8 @@ struct PendingStep {
 
 class StepMaker {
  public:
-  StepMaker(const Ir& ir, Grouping& grouping, const Ordering& ordering, target::Target& target, const Policy& policy)
+  StepMaker(const Ir& ir, const Grouping& grouping, const Ordering& ordering, target::Target& target,
+            const Policy& policy)
       : ir_(ir), grouping_(grouping), ordering_(ordering), target_(target), policy_(policy),
         position_(grouping.groups.size(), -1), code_(grouping.groups.size()) {}
 
@@ -63,7 +64,7 @@ class StepMaker {
   Cost cost(int g);
 
   const Ir& ir_;
-  Grouping& grouping_;
+  const Grouping& grouping_;
   const Ordering& ordering_;
   target::Target& target_;
   const Policy& policy_;

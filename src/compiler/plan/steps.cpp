@@ -196,7 +196,7 @@ void StepMaker::copy(int from, int to) {
 }
 
 void StepMaker::lower(int g) {
-  Group& group = grouping_.groups[static_cast<size_t>(g)];
+  const Group& group = grouping_.groups[static_cast<size_t>(g)];
   // Nothing to compute: every result is empty.
   if (std::all_of(group.roots.begin(), group.roots.end(),
                   [&](const Root& r) { return volume(ir_[r.node].type.shape) == 0; })) {
@@ -390,7 +390,31 @@ StepPlan StepMaker::run() {
   return std::move(plan_);
 }
 
-StepPlan make_steps(const Ir& ir, Grouping& grouping, const Ordering& ordering, target::Target& target,
+namespace {
+
+std::string to_string(const Location& p) {
+  static constexpr const char* in[] = {"input", "output", "arena"};
+  if (p.in == Location::In::arena) return fmt::format("arena+{}", p.offset);
+  return fmt::format("{}{}{}", in[static_cast<int>(p.in)], p.index, p.offset ? fmt::format("+{}", p.offset) : "");
+}
+
+}  // namespace
+
+std::string print(const StepPlan& plan) {
+  std::string text =
+      fmt::format("arena {} bytes ({} alive), {} kernels\n", plan.arena_bytes, plan.live_bytes, plan.kernels.size());
+  for (const Step& step : plan.steps) {
+    text += step.call ? fmt::format("{} by {}", step.name, step.call->name()) : step.name;
+    if (step.segments.size() > 1) text += fmt::format(" ({} segments)", step.segments.size());
+    for (const Location& location : step.segments.empty() ? step.operands : step.segments[0].buffers)
+      text += " " + to_string(location);
+    if (!step.segments.empty()) text += fmt::format(" grid {}", step.segments[0].grid);
+    text += "\n";
+  }
+  return text;
+}
+
+StepPlan make_steps(const Ir& ir, const Grouping& grouping, const Ordering& ordering, target::Target& target,
                     const Policy& policy) {
   return StepMaker(ir, grouping, ordering, target, policy).run();
 }

@@ -59,7 +59,10 @@ struct StepPlan {
   std::string tuning;      // a line for each choice that was looked up or measured
 };
 
-StepPlan make_steps(const Ir& ir, Grouping& grouping, const Ordering& ordering, target::Target& target,
+/// Lists the arena, then each step with where its operands lie and how many programs it has.
+std::string print(const StepPlan& plan);
+
+StepPlan make_steps(const Ir& ir, const Grouping& grouping, const Ordering& ordering, target::Target& target,
                     const Policy& policy);
 
 }  // namespace weft::compiler

@@ -1,4 +1,4 @@
-// The passes in their order, and the Program that comes out.
+// The Program that the passes (compiler/pipeline.h) leave behind: its code, its runs, its text.
 #include "compiler/program/build.h"
 
 #include <fmt/format.h>
@@ -13,29 +13,16 @@
 #include <set>
 
 #include "base/error.h"
-#include "compiler/fusion/group.h"
-#include "compiler/fusion/order.h"
-#include "compiler/fusion/rematerialize.h"
+#include "compiler/ir/index_map.h"
+#include "compiler/pipeline.h"
 #include "compiler/plan/steps.h"
 #include "compiler/program/replay.h"
 #include "compiler/program/step_times.h"
-#include "compiler/region/attention_call.h"
-#include "compiler/region/attention_plan.h"
-#include "compiler/region/float8_operands.h"
-#include "compiler/rewrite/distribute_reduction.h"
-#include "compiler/rewrite/gemv.h"
-#include "compiler/rewrite/one_hot_gather.h"
-#include "compiler/rewrite/simplify.h"
-#include "compiler/rewrite/small_convolution.h"
-#include "compiler/schedule/split_attention.h"
-#include "compiler/schedule/split_cumulative.h"
-#include "compiler/schedule/split_reduction.h"
 #include "runtime/buffer.h"
 #include "runtime/device.h"
 #include "runtime/nvtx.h"
 #include "runtime/threads.h"
 #include "runtime/trace.h"
-#include "target/target.h"
 
 namespace weft::compiler {
 
@@ -43,66 +30,31 @@ namespace {
 
 constexpr size_t least_captured_steps = 4;
 
-/// The compiler's stages one after the other.
-class Stopwatch {
- public:
-  void restart() { last_ = std::chrono::steady_clock::now(); }
-  /// Milliseconds since the last lap; a slice of the timeline where one is recorded.
-  void lap(const char* stage, double& ms) {
-    const auto now = std::chrono::steady_clock::now();
-    ms = std::chrono::duration<double, std::milli>(now - last_).count();
-    if (runtime::recording())
-      runtime::record({.name = runtime::record_name(stage),
-                       .kind = "compiler",
-                       .start = runtime::record_time() - 1e3 * ms,
-                       .length = 1e3 * ms});
-    restart();
-  }
-
- private:
-  std::chrono::steady_clock::time_point last_ = std::chrono::steady_clock::now();
-};
-
 class CompiledProgram : public Program {
  public:
   /// `texts`: the groups may be asked for later.
   CompiledProgram(const Source& source, target::Target& target, const Policy& policy, bool texts)
       : device_(target.device()) {
     const runtime::Span span("compiler", "build");
-    Stopwatch watch;
-    ir_ = simplify(import(source, [&](const graph::Node& node) {
-      return keeps_attention(node, target, policy) || answered(node, target, policy);
-    }));
-    if (!has_attention_class(target)) ir_ = pack_attention_operands(std::move(ir_));
-    if (target.machine().simt)
-      ir_ = eliminate_dead_code(
-          gemv(split_reductions(split_cumulative(eliminate_dead_code(distribute_reduction(eliminate_dead_code(
-                                    join_reductions(small_convolution(one_hot_gather(std::move(ir_)))))))),
-                                target)));
-    if (target.machine().simt && target.machine().cluster == 1) ir_ = split_attention(std::move(ir_));
-    if (target.machine().simt) ir_ = transpose_float8_operands(std::move(ir_), target, policy);
-    if (policy.memory_budget != INT64_MAX) ir_ = recompute(std::move(ir_), source.layouts, source.updates, policy);
-    watch.lap("simplify", stats_.simplify_ms);
-    Grouping grouping = group(ir_, source.layouts, policy, &target, source.updates);
-    Ordering ordering = order(ir_, grouping, source.updates, policy);
-    watch.lap("group", stats_.group_ms);
-    steps_ = make_steps(ir_, grouping, ordering, target, policy);
+    Compilation made = run_passes({source, target, policy}, texts);
+    ir_ = std::move(made.ir);
+    steps_ = std::move(made.steps);
+    passes_ = std::move(made.passes);
     for (const Update& u : source.updates) written_inputs_.push_back(u.input);
     find_symbols();
-    watch.lap("lower", stats_.lower_ms);
-    stats_.tune_ms = steps_.tune_ms;
-    stats_.lower_ms -= steps_.tune_ms;
-    groups_text_ = texts || wanted("groups") ? weft::compiler::print(ir_, grouping) : "";
-    watch.restart();
-    executables_ = target.begin(steps_.kernels, launches());
-    watch.lap("compile", stats_.compile_ms);
-    settled_ =
-        std::all_of(steps_.steps.begin(), steps_.steps.end(), [](const Step& s) { return !s.call || s.call->ready(); });
-    if (device_) watch.lap("wait for plans", stats_.wait_ms);
+    if (texts || dumps("groups")) groups_text_ = weft::compiler::print(ir_, made.grouping);
+    time("compile", stats_.compile_ms, [&] { executables_ = target.begin(steps_.kernels, launches()); });
+    const auto settle = [&] {
+      settled_ = std::all_of(steps_.steps.begin(), steps_.steps.end(),
+                             [](const Step& s) { return !s.call || s.call->ready(); });
+    };
+    if (device_) time("wait for plans", stats_.wait_ms, settle);
+    else settle();
+    add_pass_times();
     count();
     find_graph_segments();
-    for (const char* stage : {"graph", "groups", "tune", "kernels", "plan"})
-      if (wanted(stage)) std::cerr << "== " << stage << "\n" << print(stage);
+    for (const char* stage : {"graph", "groups", "tune", "kernels", "plan", "passes"})
+      if (dumps(stage)) std::cerr << "== " << stage << "\n" << print(stage);
   }
 
   std::vector<graph::Storage> run(std::span<const graph::Storage> inputs,
@@ -145,13 +97,20 @@ class CompiledProgram : public Program {
     std::shared_ptr<StepTimes> times_;
   };
 
-  static bool wanted(const std::string& stage);
-  static bool answered(const graph::Node& region, target::Target& target, const Policy& policy);
+  /// Adds the time of `work` to `ms`, and to a timeline.
+  template <class Work>
+  static void time(const char* stage, double& ms, Work work) {
+    const runtime::Span span("compiler", stage);
+    const auto start = std::chrono::steady_clock::now();
+    work();
+    ms += std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
+  }
   /// Steps after each other that are given to a device at once, or one by one.
   struct GraphSegment {
     size_t begin, end;
     std::unique_ptr<GraphCache> graphs;  // of runs that are captured: several steps, and all of them work of the device
   };
+  void add_pass_times();
   void find_symbols();
   void find_graph_segments();
   void run(Runner& runner, const GraphCache::Key& key, bool at_once) const;
@@ -160,9 +119,11 @@ class CompiledProgram : public Program {
   void check_inputs(std::span<const graph::Storage> inputs, std::span<const int64_t> symbols) const;
   runtime::BufferRef make_arena() const;
   std::string print_plan() const;
+  std::string print_after(const std::string& pass) const;
 
   Ir ir_;
   StepPlan steps_;
+  std::vector<PassResult> passes_;
   std::vector<std::shared_ptr<const target::Executable>> executables_;
   std::vector<const Symbol*> symbols_;
   std::vector<StepInfo> infos_;
@@ -177,21 +138,6 @@ class CompiledProgram : public Program {
   Stats stats_;
   int64_t number_ = ++runtime::counters().programs_built;
 };
-
-/// WEFT_DUMP=graph,groups,tune,kernels,plan prints stages as Programs are built; it changes nothing else.
-bool CompiledProgram::wanted(const std::string& stage) {
-  const char* dump = std::getenv("WEFT_DUMP");
-  return dump && ("," + std::string(dump) + ",").find("," + stage + ",") != std::string::npos;
-}
-
-/// Does the target have a routine for the whole region?
-bool CompiledProgram::answered(const graph::Node& region, target::Target& target, const Policy& policy) {
-  const graph::Attrs& attrs = region.attrs();
-  if (attrs.composite->call.empty() || !policy.libraries || !target::libraries_enabled()) return false;
-  std::vector<graph::Type> inputs;
-  for (const graph::Value& v : region.inputs()) inputs.push_back(v.type());
-  return target.call(call_desc(attrs, inputs, region.types(), policy.numerics)) != nullptr;
-}
 
 /// A call that waits for the device stands between recordings. What holds programs of its own is given step by step as
 /// a whole.
@@ -218,6 +164,19 @@ void CompiledProgram::run(Runner& runner, const GraphCache::Key& key, bool at_on
           *device_, key, [&] { runner.run(s.begin, s.end); }, at_once);
     else runner.run(s.begin, s.end);
   }
+}
+
+void CompiledProgram::add_pass_times() {
+  for (const PassResult& r : passes_) {
+    if (!r.applied) continue;
+    stats_.passes.emplace_back(r.pass->name, r.ms);
+    const bool groups =
+        std::holds_alternative<GroupingPass>(r.pass->run) || std::holds_alternative<OrderingPass>(r.pass->run);
+    const bool lowers = std::holds_alternative<StepsPass>(r.pass->run);
+    (groups ? stats_.group_ms : lowers ? stats_.lower_ms : stats_.simplify_ms) += r.ms;
+  }
+  stats_.tune_ms = steps_.tune_ms;
+  stats_.lower_ms -= steps_.tune_ms;
 }
 
 void CompiledProgram::find_symbols() {
@@ -476,25 +435,22 @@ void CompiledProgram::Runner::execute(const Step& step) {
 
 std::string CompiledProgram::print_plan() const {
   std::string text =
-      fmt::format("arena {} bytes ({} alive), {} launches, {} library calls, {} copies\n", steps_.arena_bytes,
-                  steps_.live_bytes, stats_.launches, stats_.library_calls, stats_.copies);
-  text +=
-      fmt::format("{} nodes, {} kernels; ms: simplify {:.2f}, group {:.2f}, lower {:.2f}, code {:.2f}\n", ir_.size(),
-                  steps_.kernels.size(), stats_.simplify_ms, stats_.group_ms, stats_.lower_ms, stats_.compile_ms);
-  auto name = [](const Location& p) {
-    const char* in[] = {"input", "output", "arena"};
-    return p.in == Location::In::arena ? fmt::format("arena+{}", p.offset)
-                                       : fmt::format("{}{}{}", in[static_cast<int>(p.in)], p.index,
-                                                     p.offset ? fmt::format("+{}", p.offset) : "");
-  };
-  for (const Step& step : steps_.steps) {
-    text += step.call ? fmt::format("{} by {}", step.name, step.call->name()) : step.name;
-    if (step.segments.size() > 1) text += fmt::format(" ({} segments)", step.segments.size());
-    const auto& locations = step.segments.empty() ? step.operands : step.segments[0].buffers;
-    for (const Location& location : locations) text += " " + name(location);
-    if (!step.segments.empty()) text += fmt::format(" grid {}", step.segments[0].grid);
-    text += "\n";
+      fmt::format("{} launches, {} library calls, {} copies\n", stats_.launches, stats_.library_calls, stats_.copies);
+  text += fmt::format("{} nodes; ms: simplify {:.2f}, group {:.2f}, lower {:.2f}, code {:.2f}\n", ir_.size(),
+                      stats_.simplify_ms, stats_.group_ms, stats_.lower_ms, stats_.compile_ms);
+  return text + weft::compiler::print(steps_);
+}
+
+/// Several passes may have the name: their dumps follow each other.
+std::string CompiledProgram::print_after(const std::string& pass) const {
+  std::string text;
+  bool kept = false;
+  for (const PassResult& r : passes_) {
+    if (pass != r.pass->name) continue;
+    kept = kept || !r.applied || !r.text.empty();
+    text += r.text;
   }
+  if (!kept) throw_invalid("print", "the dump after " + pass + " was not kept: build while a BuildRecord(true) lives");
   return text;
 }
 
@@ -503,7 +459,9 @@ std::string CompiledProgram::print(const std::string& stage) const {
   if (stage == "groups") return groups_text_;
   if (stage == "plan") return print_plan();
   if (stage == "tune") return steps_.tuning;
-  if (stage != "kernels") throw_invalid("print", "no stage '" + stage + "': graph, groups, tune, kernels or plan");
+  if (stage == "passes") return print_passes(passes_);
+  check_printable(stage, "print");
+  if (stage.starts_with("after:")) return print_after(stage.substr(6));
   std::string text;
   for (const kernel::Kernel& k : steps_.kernels) text += kernel::print(k) + "\n";
   return text;

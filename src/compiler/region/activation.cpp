@@ -77,7 +77,7 @@ std::map<Digest, Activation> make_table() {
   std::map<Digest, Activation> table;
   auto insert = [&](Activation activation, weft::graph::Value (*f)(const weft::graph::Value&)) {
     const weft::graph::Value x = parameter({{16, 16}, float32});
-    const Ir ir = simplify(import({{{x}, {f(x)}}, {}, {}}));
+    const Ir ir = eliminate_dead_code(simplify(import({{{x}, {f(x)}}, {}, {}})));
     const Cone cone(ir, users(ir), ir.inputs[0]);
     if (auto found = cone.keys().find(ir.outputs[0]); found != cone.keys().end()) table[found->second] = activation;
   };
@@ -110,7 +110,7 @@ GeluKeys make_gelu_keys(Dtype dtype) {
   using namespace graph;
   const weft::graph::Value x = parameter({{16, 16}, dtype}), g = parameter({{16, 16}, dtype}), y = gelu_tanh(x);
   const weft::graph::Value dx = pull_back(std::span(&y, 1), std::span(&g, 1), std::span(&x, 1))[0];
-  const Ir ir = simplify(import({{{x, g}, {y, dx}}, {}, {}}));
+  const Ir ir = eliminate_dead_code(simplify(import({{{x, g}, {y, dx}}, {}, {}})));
   const Cone cone(ir, users(ir), ir.inputs[0]);
   const int derivative = derivative_of(ir, ir.outputs[1], ir.inputs[1]);
   check(derivative >= 0 && cone.keys().contains(derivative) && cone.keys().contains(ir.outputs[0]), "activation",

@@ -107,7 +107,7 @@ bool library_takes_attention(const graph::Node& region, target::Target& target, 
   return call && target.attention(call->desc) != nullptr;
 }
 
-bool has_attention_class(target::Target& target) { return target.machine().holds_attention_tiles(); }
+bool has_attention_class(const target::Target& target) { return target.machine().holds_attention_tiles(); }
 
 bool keeps_attention(const graph::Node& region, target::Target& target, const Policy& policy) {
   return (has_attention_class(target) && takes_attention(region)) ||

@@ -27,7 +27,7 @@ std::optional<AttentionCall> attention_call(const AttentionPlan& plan, const Num
 /// Would the target's library take the region if its arrays lay as they usually do? The others are inlined.
 bool library_takes_attention(const graph::Node& region, target::Target& target, const Numerics& numerics);
 /// Are kernels of the attention class made for the target at all?
-bool has_attention_class(target::Target& target);
+bool has_attention_class(const target::Target& target);
 /// Is the region attention that is computed whole: by the attention class, by the class for one row of queries, or by a
 /// library? The others are inlined.
 bool keeps_attention(const graph::Node& region, target::Target& target, const Policy& policy);

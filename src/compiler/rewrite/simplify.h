@@ -6,6 +6,11 @@
 
 namespace weft::compiler {
 
+/// Nodes that were replaced stay, without readers.
 Ir simplify(Ir ir);
+
+/// What a call reads lies row-major in memory, and so does what a scatter or an assignment starts from: an input that
+/// does not is copied first.
+Ir with_plain_operands(Ir ir);
 
 }  // namespace weft::compiler

@@ -13,7 +13,7 @@ namespace weft::compiler {
 using graph::Op;
 using ix::Expr;
 
-std::vector<Expr> reduction_operand_index(const Ir& ir, const Group& group, const Root& root) {
+std::vector<Expr> reduction_operand_index(const Ir& ir, Group& group, const Root& root) {
   const IrNode& node = ir[root.node];
   std::vector<Expr> inner, index;
   for (const DomainVariable& v : group.domain)
@@ -298,7 +298,14 @@ std::vector<int> root_passes(const Ir& ir, const Grouping& grouping, const Group
   return passes;
 }
 
-bool may_overwrite(const Ir& ir, const Grouping& grouping, Group& group, int input, int output, TouchedByMaps& maps) {
+bool may_overwrite(const Ir& ir, const Grouping& grouping, const Group& fused, int input, int output,
+                   TouchedGroups& known) {
+  auto it = known.find(&fused);
+  if (it == known.end()) {
+    it = known.emplace(&fused, TouchedGroup{fused.copy(), {}}).first;
+    if (!fused.has_reduction()) it->second.touches = AccessAnalysis(ir, grouping, it->second.group).touches;
+  }
+  Group& group = it->second.group;
   Expr store;
   bool row = false;
   for (const Root& root : group.roots)
@@ -309,11 +316,7 @@ bool may_overwrite(const Ir& ir, const Grouping& grouping, Group& group, int inp
     return std::any_of(touches.begin(), touches.end(),
                        [&](const Touch& t) { return t.node == input && (!elsewhere || t.offset != store); });
   };
-  if (!group.has_reduction()) {
-    const auto [known, fresh] = maps.try_emplace(&group);
-    if (fresh) known->second = AccessAnalysis(ir, grouping, group).touches;
-    return !among(known->second, true);
-  }
+  if (!group.has_reduction()) return !among(it->second.touches, true);
   const auto reads = [&](const AccessAnalysis& analysis, bool elsewhere) { return among(analysis.touches, elsewhere); };
   if (!row) {
     // A pass stores a tile when it has read it: what lies at the same positions may be written over in the last pass

@@ -56,7 +56,8 @@ struct ColumnParts {
 };
 ColumnParts parts_of_columns(int64_t length, int64_t columns, const target::Target& target);
 
-/// Nothing where the group has no such variant, or where it costs so much by its strides that it is not worth a try.
+/// Nothing where the group, the caller's own copy, has no such variant, or where it costs so much by its strides that
+/// it is not worth a try.
 std::optional<RowSchedule> schedule_rows(const Ir& ir, const Grouping& grouping, Group& group, target::Target& target,
                                          Variant variant = Variant::heuristic);
 
@@ -64,16 +65,23 @@ std::optional<RowSchedule> schedule_rows(const Ir& ir, const Grouping& grouping,
 /// SM that has much of it, and never more than a block may ask for beside what its threads exchange.
 int64_t most_kept_bytes(const target::Target& target);
 
+/// What may_overwrite has looked at: copies of groups that it adds index expressions to, and, of maps, what they touch.
+/// An optimizer's are asked about for each of their states.
+struct TouchedGroup {
+  Group group;
+  std::vector<Touch> touches;
+};
+using TouchedGroups = std::unordered_map<const Group*, TouchedGroup>;
+
 /// May the group store `output` over `input`? In a map, if `input` is read at no other place than where `output` is
 /// stored. In a group with reductions `output` must be a map over the rows, and beside that position nobody but
-/// `output` itself may read `input`: programs and passes do not run in step. `maps` remembers what maps look at, which
-/// an optimizer's are asked about for each of their states.
-using TouchedByMaps = std::unordered_map<const Group*, std::vector<Touch>>;
-bool may_overwrite(const Ir& ir, const Grouping& grouping, Group& group, int input, int output, TouchedByMaps& maps);
+/// `output` itself may read `input`: programs and passes do not run in step.
+bool may_overwrite(const Ir& ir, const Grouping& grouping, const Group& group, int input, int output,
+                   TouchedGroups& known);
 /// By root of a rows group: the pass in which it is computed. A reduction's value is there from the next one on.
 std::vector<int> root_passes(const Ir& ir, const Grouping& grouping, const Group& group);
 
 /// The operand of a reduction root at the group's point, with the inner variables at the reduced axes.
-std::vector<ix::Expr> reduction_operand_index(const Ir& ir, const Group& group, const Root& root);
+std::vector<ix::Expr> reduction_operand_index(const Ir& ir, Group& group, const Root& root);
 
 }  // namespace weft::compiler

@@ -1,6 +1,7 @@
 #include "compiler/schedule/split_reduction.h"
 
 #include <algorithm>
+#include <map>
 #include <set>
 
 #include "compiler/ir/index_map.h"
@@ -90,42 +91,113 @@ int64_t parts_of_rows(const Run& run, int64_t columns) {
   return std::min(parts, run.length / least_rows_of_part);
 }
 
-class ReductionSplitter : Rewriter {
+/// Cuts reductions to fewer than eight results over many elements once, as threads of a CPU want it.
+class FewResults : Rewriter {
  public:
-  ReductionSplitter(Ir ir, const target::Target* target)
-      : Rewriter(std::move(ir)), target_(target), max_cluster_size_(target ? target->machine().max_cluster : 1),
-        users_(users(from_)), of_rows_(row_values(from_)), outputs_(from_.outputs.begin(), from_.outputs.end()) {
-    const std::vector<int> escaping = escapes(from_);
-    for (int id = 0; id < from_.size(); ++id)
-      if (from_[id].op == graph::Op::dot && hides_sums(from_, id))
-        if (const auto derivative = following_gelu_derivative(from_, users_, escaping, id))
-          derivatives_.insert(derivative->result);
+  /// `columns`: reductions that leave the last axis are cut too.
+  FewResults(Ir ir, bool columns) : Rewriter(std::move(ir)), columns_(columns) {}
+
+  Ir run() {
+    return rewrite(
+        [&](int, IrNode node) { return node.op == graph::Op::reduce ? cut(std::move(node)) : add(std::move(node)); });
   }
 
-  /// `only_join`: nothing is cut.
-  Ir run(bool only_join = false) {
-    return rewrite([&](int id, IrNode node) {
-      if (node.op != graph::Op::reduce) {
-        const int copy = add(std::move(node));
-        if (derivatives_.contains(id)) matmuls_.insert(copy);
-        return copy;
-      }
-      const Shape shape = node.type.shape;
-      int operand = from_[id].inputs[0];
-      node = joined(id, std::move(node), operand);
-      return shaped(graph::Op::reshape,
-                    only_join ? add(std::move(node)) : reduce(id, std::move(node), in_memory(operand)), shape);
+  static bool any(const Ir& ir) {
+    return std::any_of(ir.nodes.begin(), ir.nodes.end(), [&](const IrNode& n) {
+      return n.op == graph::Op::reduce && is_long(n, ir[n.inputs[0]].type.shape);
     });
   }
 
  private:
-  /// A product that is multiplied by gelu's derivative, or a view of it: a library may add up its rows beside it.
-  bool of_matmul(int v) const {
-    while (!matmuls_.contains(v) && (to_[v].op == graph::Op::cast || to_[v].op == graph::Op::reshape))
-      v = to_[v].inputs[0];
-    return matmuls_.contains(v);
+  static constexpr int64_t long_reduction = 1 << 17, few_results = 8, most_parts = 256, least_of_part = 1024;
+
+  static int64_t reduced(const IrNode& node, const Shape& shape) {
+    int64_t count = 1;
+    for (const int64_t axis : node.attrs->axes) {
+      if (!shape[static_cast<size_t>(axis)].is_static()) return 0;
+      count *= shape[static_cast<size_t>(axis)].bound();
+    }
+    return count;
+  }
+  static bool is_long(const IrNode& node, const Shape& shape) {
+    return volume(node.type.shape) < few_results && reduced(node, shape) >= long_reduction;
+  }
+  /// Down columns, which ReductionSplitter cuts as it wants them.
+  static bool is_column(const IrNode& node, const Shape& shape) {
+    const auto& axes = node.attrs->axes;
+    return axes.back() + 1 < static_cast<int64_t>(shape.size()) &&
+           axes.back() - axes.front() + 1 == static_cast<int64_t>(axes.size()) && !is_low_float(node.type.dtype);
   }
 
+  /// The first reduced axis in pieces if it is long, else apart from the others.
+  int cut(IrNode node) {
+    int v = node.inputs[0];
+    const Shape shape = to_[v].type.shape;
+    if (!is_long(node, shape) || (!columns_ && is_column(node, shape))) return reduce(std::move(node));
+    const auto axis = static_cast<size_t>(node.attrs->axes[0]);
+    const int64_t extent = shape[axis].bound(), all = reduced(node, shape);
+    int64_t parts = 1;
+    for (int64_t p = 2; p <= most_parts; ++p)
+      if (extent % p == 0 && all / p >= least_of_part) parts = p;
+    IrNode first = node;
+    Shape split = shape;
+    if (parts > 1 && (parts >= 8 || node.attrs->axes.size() == 1)) {
+      split[axis] = extent / parts;
+      split.insert(split.begin() + static_cast<std::ptrdiff_t>(axis), Dim(parts));
+      for (int64_t& a : first.attrs.edit().axes) ++a;  // all reduced axes lie at or after the one that is cut
+    } else if (node.attrs->axes.size() > 1) {
+      first.attrs.edit().axes.erase(first.attrs.edit().axes.begin());
+    } else {
+      return reduce(std::move(node));
+    }
+    first.inputs[0] = reshaped(v, split);
+    first.type.shape.clear();
+    int64_t position = 0;  // of the axis that is left, in the partial result
+    for (size_t a = 0; a < split.size(); ++a) {
+      if (std::count(first.attrs->axes.begin(), first.attrs->axes.end(), static_cast<int64_t>(a)) > 0) continue;
+      if (a < axis) ++position;
+      first.type.shape.push_back(split[a]);
+    }
+    node.inputs[0] = cut(std::move(first));
+    node.attrs.edit().axes = {position};
+    return cut(std::move(node));
+  }
+
+  int reduce(IrNode node) {
+    const Shape& shape = to_[node.inputs[0]].type.shape;
+    const bool one = std::all_of(node.attrs->axes.begin(), node.attrs->axes.end(),
+                                 [&](int64_t axis) { return shape[static_cast<size_t>(axis)] == 1; });
+    return one ? shaped(graph::Op::reshape, node.inputs[0], node.type.shape) : add(std::move(node));
+  }
+
+  /// One view for all that cut a value alike, of what lies behind a view.
+  int reshaped(int v, const Shape& shape) {
+    if (to_[v].type.shape == shape) return v;
+    if (to_[v].op == graph::Op::reshape) return reshaped(to_[v].inputs[0], shape);
+    int& view = views_.try_emplace({v, bounds(shape)}, -1).first->second;
+    return view >= 0 ? view : view = shaped(graph::Op::reshape, v, shape);
+  }
+
+  const bool columns_;
+  std::map<std::pair<int, std::vector<int64_t>>, int> views_;
+};
+
+/// Makes one reduction of nested ones.
+class ReductionJoiner : protected Rewriter {
+ public:
+  explicit ReductionJoiner(Ir ir)
+      : Rewriter(std::move(ir)), users_(users(from_)), outputs_(from_.outputs.begin(), from_.outputs.end()) {}
+
+  Ir run() {
+    return rewrite([&](int id, IrNode node) {
+      if (node.op != graph::Op::reduce) return add(std::move(node));
+      const Shape shape = node.type.shape;
+      int operand = from_[id].inputs[0];
+      return shaped(graph::Op::reshape, add(joined(id, std::move(node), operand)), shape);
+    });
+  }
+
+ protected:
   /// Axes longer than 1, in their order.
   static std::vector<size_t> long_axes(const Shape& shape) {
     std::vector<size_t> axes;
@@ -173,6 +245,45 @@ class ReductionSplitter : Rewriter {
     return whole;
   }
 
+  const Users users_;
+  const std::set<int> outputs_;
+};
+
+/// Cuts reductions for a device that is filled by thousands of programs only.
+class ReductionSplitter : ReductionJoiner {
+ public:
+  ReductionSplitter(Ir ir, const target::Target& target)
+      : ReductionJoiner(std::move(ir)), target_(target), max_cluster_size_(target.machine().max_cluster),
+        of_rows_(row_values(from_)) {
+    const std::vector<int> escaping = escapes(from_);
+    for (int id = 0; id < from_.size(); ++id)
+      if (from_[id].op == graph::Op::dot && hides_sums(from_, id))
+        if (const auto derivative = following_gelu_derivative(from_, users_, escaping, id))
+          derivatives_.insert(derivative->result);
+  }
+
+  Ir run() {
+    return rewrite([&](int id, IrNode node) {
+      if (node.op != graph::Op::reduce) {
+        const int copy = add(std::move(node));
+        if (derivatives_.contains(id)) matmuls_.insert(copy);
+        return copy;
+      }
+      const Shape shape = node.type.shape;
+      int operand = from_[id].inputs[0];
+      node = joined(id, std::move(node), operand);
+      return shaped(graph::Op::reshape, reduce(id, std::move(node), in_memory(operand)), shape);
+    });
+  }
+
+ private:
+  /// A product that is multiplied by gelu's derivative, or a view of it: a library may add up its rows beside it.
+  bool of_matmul(int v) const {
+    while (!matmuls_.contains(v) && (to_[v].op == graph::Op::cast || to_[v].op == graph::Op::reshape))
+      v = to_[v].inputs[0];
+    return matmuls_.contains(v);
+  }
+
   /// `id`: of a reduction that was there before; -1 for what is left of one.
   int reduce(int id, IrNode node, bool in_memory) {
     const graph::Type operand = to_[node.inputs[0]].type;
@@ -187,7 +298,7 @@ class ReductionSplitter : Rewriter {
     const bool with_matmul =
         run.first == 0 && !run.innermost && run.length % kernel::rows_of_a_sum == 0 && of_matmul(node.inputs[0]);
     if (!with_matmul && !beside_rows && !run.innermost && run.first == 0 && in_memory &&
-        (id < 0 || !of_whole_row(id)) && parts_of_columns(run.length, kept, *target_).parts > 1)
+        (id < 0 || !of_whole_row(id)) && parts_of_columns(run.length, kept, target_).parts > 1)
       return add(std::move(node));  // by warps that share the columns (lower/loops/columns.cpp)
     const int64_t count = with_matmul   ? divisor(run, operand.shape, run.length / kernel::rows_of_a_sum)
                           : beside_rows ? divisor(run, operand.shape, parts_of_rows(run, kept))
@@ -270,11 +381,9 @@ class ReductionSplitter : Rewriter {
     return node;
   }
 
-  const target::Target* const target_;  // null where nothing is cut
+  const target::Target& target_;
   const int64_t max_cluster_size_;
-  const Users users_;
   const std::vector<bool> of_rows_;  // row values (rewrite/row_reductions.h)
-  const std::set<int> outputs_;
   std::set<int> derivatives_,
       matmuls_;  // results of products multiplied by gelu's derivative, and what they are in the new graph
 };
@@ -288,10 +397,13 @@ Ir join_reductions(Ir ir) {
     while (ir[inner].op == graph::Op::reshape) inner = ir[inner].inputs[0];
     return ir[inner].op == graph::Op::reduce;
   });
-  if (!any) return ir;
-  return ReductionSplitter(std::move(ir), nullptr).run(true);
+  return any ? ReductionJoiner(std::move(ir)).run() : ir;
 }
 
-Ir split_reductions(Ir ir, const target::Target& target) { return ReductionSplitter(std::move(ir), &target).run(); }
+Ir split_reductions(Ir ir, const target::Target& target) {
+  const bool many_programs = target.machine().simt;
+  if (FewResults::any(ir)) ir = FewResults(std::move(ir), !many_programs).run();
+  return many_programs ? ReductionSplitter(std::move(ir), target).run() : ir;
+}
 
 }  // namespace weft::compiler

@@ -29,17 +29,17 @@ struct Family {
 
 class GroupTuner {
  public:
-  GroupTuner(const LowerContext& cx, Grouping& grouping, LoweringMemo& memo, const Policy& policy)
+  GroupTuner(const LowerContext& cx, const Grouping& grouping, LoweringMemo& memo, const Policy& policy)
       : cx_(cx), grouping_(grouping), memo_(memo), policy_(policy) {}
   TunedGroups run(const std::vector<int>& order);
 
  private:
-  Group& group(int g) { return grouping_.groups[static_cast<size_t>(g)]; }
+  const Group& group(int g) const { return grouping_.groups[static_cast<size_t>(g)]; }
   void find_families(const std::vector<int>& order);
   Digest key(const Family& family);
   TuneItem item(const Family& family);
-  void add_row_candidates(TuneItem& item, Group& group);
-  void add_dot_candidates(TuneItem& item, Group& group);
+  void add_row_candidates(TuneItem& item, const Group& group);
+  void add_dot_candidates(TuneItem& item, const Group& group);
   void add_buffers(TuneItem& item, const Group& group);
   void limit_indices(TuneItem& item, const Group& group);
   void limit(TuneItem& item, int node, int64_t range);
@@ -51,7 +51,7 @@ class GroupTuner {
   }
 
   const LowerContext& cx_;
-  Grouping& grouping_;
+  const Grouping& grouping_;
   LoweringMemo& memo_;
   const Policy& policy_;
   std::vector<Family> families_;
@@ -61,7 +61,7 @@ class GroupTuner {
 void GroupTuner::find_families(const std::vector<int>& order) {
   std::unordered_map<Digest, size_t> known;
   for (const int g : order) {
-    Group& it = group(g);
+    const Group& it = group(g);
     const bool empty = std::all_of(it.roots.begin(), it.roots.end(),
                                    [&](const Root& r) { return volume(cx_.ir[r.node].type.shape) == 0; });
     if (empty || (it.kind != Group::Kind::rows && it.kind != Group::Kind::dot)) continue;
@@ -105,7 +105,7 @@ Digest GroupTuner::key(const Family& family) {
   return h.finish();
 }
 
-void GroupTuner::add_row_candidates(TuneItem& item, Group& it) {
+void GroupTuner::add_row_candidates(TuneItem& item, const Group& it) {
   std::vector<Digest> seen;
   for (const Variant variant :
        {Variant::heuristic, Variant::wider, Variant::narrower, Variant::second, Variant::straight}) {
@@ -118,7 +118,7 @@ void GroupTuner::add_row_candidates(TuneItem& item, Group& it) {
   }
 }
 
-void GroupTuner::add_dot_candidates(TuneItem& item, Group& it) {
+void GroupTuner::add_dot_candidates(TuneItem& item, const Group& it) {
   TuneCandidate call{Variant::heuristic, nullptr, {}, library_for(it.dot, cx_.target, policy_), {}, true};
   for (const auto& [node, offset] : library_operands(it.dot, it.roots[0].node))
     call.operands.emplace_back(owner(node), offset);
@@ -211,7 +211,7 @@ void GroupTuner::shorten(TuneItem& item, const Group& it) {
 }
 
 TuneItem GroupTuner::item(const Family& family) {
-  Group& it = group(family.largest);
+  const Group& it = group(family.largest);
   TuneItem item;
   item.key = key(family);
   if (it.kind == Group::Kind::rows) add_row_candidates(item, it);
@@ -256,8 +256,8 @@ TunedGroups GroupTuner::run(const std::vector<int>& order) {
 
 }  // namespace
 
-TunedGroups tune_groups(const LowerContext& cx, Grouping& grouping, const std::vector<int>& order, LoweringMemo& memo,
-                        const Policy& policy) {
+TunedGroups tune_groups(const LowerContext& cx, const Grouping& grouping, const std::vector<int>& order,
+                        LoweringMemo& memo, const Policy& policy) {
   return GroupTuner(cx, grouping, memo, policy).run(order);
 }
 

@@ -16,7 +16,7 @@ struct TunedGroups {
 };
 
 /// `order`: the groups that are lowered.
-TunedGroups tune_groups(const LowerContext& cx, Grouping& grouping, const std::vector<int>& order, LoweringMemo& memo,
-                        const Policy& policy);
+TunedGroups tune_groups(const LowerContext& cx, const Grouping& grouping, const std::vector<int>& order,
+                        LoweringMemo& memo, const Policy& policy);
 
 }  // namespace weft::compiler

@@ -1,10 +1,11 @@
 // weft explain: the programs behind a trained model, or an exported one.
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <filesystem>
 #include <memory>
+#include <stdexcept>
 
+#include "compiler/pipeline.h"
 #include "io/tape.h"
 #include "tools/weft/command.h"
 #include "tools/weft/explain/explain.h"
@@ -20,23 +21,16 @@ namespace {
 struct ExplainOptions {
   std::string path, show, step = "both";
   int64_t runs = 10;
-  bool json = false;
+  bool json = false, verify = false;
   MachineOptions machine;
 };
 
-constexpr const char* stages[] = {"graph", "groups", "tune", "kernels", "plan"};
-
 std::vector<std::string> stages_to_show(const std::string& list) {
-  std::vector<std::string> out;
-  for (size_t at = 0; at < list.size();) {
-    const size_t comma = std::min(list.find(',', at), list.size());
-    const std::string word = list.substr(at, comma - at);
-    if (std::find(std::begin(stages), std::end(stages), word) == std::end(stages))
-      throw UsageError(fmt::format("--show is '{}', but must be a list of {}", list, fmt::join(stages, ", ")));
-    out.push_back(word);
-    at = comma + 1;
+  try {
+    return compiler::parse_printable(list, "--show");
+  } catch (const std::invalid_argument& error) {
+    throw UsageError(error.what());
   }
-  return out;
 }
 
 /// Returns arrays of the types that a function was exported for: ones, which every operator accepts; lengths at their
@@ -71,6 +65,7 @@ std::vector<Explained> explain_file(const ExplainOptions& o) {
 
 int explain(const ExplainOptions& o) {
   const auto show = stages_to_show(o.show);
+  if (o.verify) compiler::set_verification(true);
   apply(o.machine);
   const Peaks& peaks = machine_peaks();
   const auto programs = std::filesystem::is_regular_file(o.path)
@@ -93,7 +88,9 @@ Command explain_command() {
       .needed();
   set.add("step", "WHICH", &options->step, "train, sample (of images: test) or both")
       .one_of({"train", "sample", "both"});
-  set.add("show", "STAGES", &options->show, "print these whole: graph, groups, tune, kernels, plan");
+  set.add("show", "STAGES", &options->show,
+          "print these whole: graph, groups, tune, kernels, plan, passes, after:PASS");
+  set.add("verify", "", &options->verify, "hold what each pass of the compiler makes against its rules");
   set.add("runs", "N", &options->runs, "timed runs; figures are their medians").range(1, 10000);
   set.add("json", "", &options->json, "one JSON object a program");
   add_machine_options(set, options->machine);

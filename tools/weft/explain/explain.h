@@ -27,8 +27,8 @@ Explained explain_program(const std::string& title, int runs, const std::functio
 /// std::runtime_error where the checkpoint's files do not fit each other.
 std::vector<Explained> explain_run(const Checkpoint& checkpoint, const std::string& step, int runs);
 
-/// Prints tables: a summary, then the steps in their order. `show`: stages ("graph", "groups", "kernels", "plan") that
-/// are printed in full before them.
+/// Tables for people: a summary, then the steps in their order. `show`: what is printed whole before them, by the names
+/// of compiler::printable().
 std::string explained_text(const Explained& e, const Peaks& peaks, const std::vector<std::string>& show);
 /// Prints one JSON object.
 std::string explained_json(const Explained& e, const Peaks& peaks, const std::vector<std::string>& show);

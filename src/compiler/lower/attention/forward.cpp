@@ -167,7 +167,8 @@ Lowered AttentionForward::run() {
 
 }  // namespace
 
-Lowered lower_attention(const LowerContext& cx, Group& group) {
+Lowered lower_attention(const LowerContext& cx, const Group& fused) {
+  Group group = fused.copy();
   if (is_single_query(group.attention.region, group.attention.tq) && cx.target.machine().simt)
     return lower_attention_row(cx, group);
   return group.attention.region.derivative ? lower_attention_vjp(cx, group) : AttentionForward(cx, group).run();

@@ -215,6 +215,9 @@ Lowered DotLowering::run() {
   return emit_.finish(grid_, 2 * d_.flops());
 }
 
-Lowered lower_dot(const LowerContext& cx, Group& group) { return DotLowering(cx, group).run(); }
+Lowered lower_dot(const LowerContext& cx, const Group& fused) {
+  Group group = fused.copy();
+  return DotLowering(cx, group).run();
+}
 
 }  // namespace weft::compiler

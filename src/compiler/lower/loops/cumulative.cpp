@@ -152,6 +152,9 @@ class CumulativeLowering {
 
 }  // namespace
 
-Lowered lower_cumulative(const LowerContext& cx, Group& group) { return CumulativeLowering(cx, group).run(); }
+Lowered lower_cumulative(const LowerContext& cx, const Group& fused) {
+  Group group = fused.copy();
+  return CumulativeLowering(cx, group).run();
+}
 
 }  // namespace weft::compiler

@@ -478,8 +478,9 @@ void RowLowering::row_roots(int p) {
       finish_root(statement, emit_.make(statement.root.node, statement.root.index));
 }
 
-std::optional<Lowered> lower_rows(const LowerContext& cx, Group& group, Variant variant) {
+std::optional<Lowered> lower_rows(const LowerContext& cx, const Group& fused, Variant variant) {
   if (variant == Variant::own) return {};
+  Group group = fused.copy();
   if (std::optional<Lowered> transposed = lower_transposed(cx, group)) {
     if (variant == Variant::heuristic) return transposed;
     if (variant != Variant::straight) return {};

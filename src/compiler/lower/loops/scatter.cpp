@@ -205,6 +205,9 @@ class ScatterLowering {
 
 }  // namespace
 
-Lowered lower_scatter(const LowerContext& cx, Group& group) { return ScatterLowering(cx, group).run(); }
+Lowered lower_scatter(const LowerContext& cx, const Group& fused) {
+  Group group = fused.copy();
+  return ScatterLowering(cx, group).run();
+}
 
 }  // namespace weft::compiler

@@ -1,0 +1,213 @@
+#include "compiler/pipeline.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <cstdlib>
+#include <iostream>
+
+#include "base/error.h"
+#include "compiler/fusion/group.h"
+#include "compiler/fusion/rematerialize.h"
+#include "compiler/region/attention_call.h"
+#include "compiler/region/float8_operands.h"
+#include "compiler/region/library_calls.h"
+#include "compiler/rewrite/distribute_reduction.h"
+#include "compiler/rewrite/gemv.h"
+#include "compiler/rewrite/one_hot_gather.h"
+#include "compiler/rewrite/simplify.h"
+#include "compiler/rewrite/small_convolution.h"
+#include "compiler/schedule/split_attention.h"
+#include "compiler/schedule/split_cumulative.h"
+#include "compiler/schedule/split_reduction.h"
+#include "runtime/trace.h"
+#include "target/machine.h"
+
+namespace weft::compiler {
+
+namespace {
+
+using target::Machine;
+
+// ---------------------------------------------------------------- when a pass applies
+
+bool always(const Machine&, const Policy&) { return true; }
+bool on_gpu(const Machine& machine, const Policy&) { return machine.simt; }
+bool without_attention_kernels(const Machine& machine, const Policy&) { return !machine.holds_attention_tiles(); }
+bool on_gpu_without_clusters(const Machine& machine, const Policy&) { return machine.simt && machine.cluster == 1; }
+bool with_float8_libraries(const Machine& machine, const Policy& policy) {
+  return machine.simt && policy.libraries && target::libraries_enabled();
+}
+bool with_memory_budget(const Machine&, const Policy& policy) { return policy.memory_budget != INT64_MAX; }
+
+// ---------------------------------------------------------------- the table
+
+constexpr Pass table[] = {
+    {"import", "first: regions that the target answers whole stay calls, all others are inlined", always,
+     [](const PassContext& cx) {
+       return import(cx.source, [&](const graph::Node& region) {
+         return keeps_attention(region, cx.target, cx.policy) || library_takes_region(region, cx.target, cx.policy);
+       });
+     }},
+    {"simplify", "before all other rewrites: they match one form of each expression, and equal nodes are one node",
+     always, [](Ir ir, const PassContext&) { return simplify(std::move(ir)); }},
+    {"dead_code", "simplify leaves the nodes that it replaced; from here on a reader is one that counts", always,
+     [](Ir ir, const PassContext&) { return eliminate_dead_code(std::move(ir)); }},
+    {"plain_operands", "after simplify, which would remove the copies it makes as movements that move nothing", always,
+     [](Ir ir, const PassContext&) { return with_plain_operands(std::move(ir)); }},
+    {"pack_attention", "only libraries take the attention that is left, and they want whole rows in memory",
+     without_attention_kernels, [](Ir ir, const PassContext&) { return pack_attention_operands(std::move(ir)); }},
+    {"one_hot_gather", "before reductions are cut: it matches a whole sum over a row", on_gpu,
+     [](Ir ir, const PassContext&) { return one_hot_gather(std::move(ir)); }},
+    {"small_convolution", "before reductions are cut: its weight gradients are sums down columns", on_gpu,
+     [](Ir ir, const PassContext&) { return small_convolution(std::move(ir)); }},
+    {"join_reductions", "before distribute_reduction, which matches whole sums, whatever steps a graph sums in", on_gpu,
+     [](Ir ir, const PassContext&) { return join_reductions(std::move(ir)); }},
+    {"dead_code", "distribute_reduction asks who else reads a value", on_gpu,
+     [](Ir ir, const PassContext&) { return eliminate_dead_code(std::move(ir)); }},
+    {"distribute_reduction", "before reductions are cut, after all that makes them", on_gpu,
+     [](Ir ir, const PassContext&) { return distribute_reduction(std::move(ir)); }},
+    {"dead_code", "split_reduction asks who else reads a value", on_gpu,
+     [](Ir ir, const PassContext&) { return eliminate_dead_code(std::move(ir)); }},
+    {"split_cumulative", "before split_reduction, which may cut the sums of its chunks", on_gpu,
+     [](Ir ir, const PassContext&) { return split_cumulative(std::move(ir)); }},
+    {"split_reduction", "after every pass that makes or matches whole reductions", always,
+     [](Ir ir, const PassContext& cx) { return split_reductions(std::move(ir), cx.target); }},
+    {"gemv", "after split_reduction: its sums fill the device by their rows and stay whole", on_gpu,
+     [](Ir ir, const PassContext&) { return gemv(std::move(ir)); }},
+    {"dead_code", "fusion counts the readers of each node", on_gpu,
+     [](Ir ir, const PassContext&) { return eliminate_dead_code(std::move(ir)); }},
+    {"split_attention", "clusters share the keys of a head instead where the device has them", on_gpu_without_clusters,
+     [](Ir ir, const PassContext&) { return split_attention(std::move(ir)); }},
+    {"transpose_float8", "after all rewrites: what simplify would merge must stay in memory as it is",
+     with_float8_libraries,
+     [](Ir ir, const PassContext& cx) { return transpose_float8_operands(std::move(ir), cx.target, cx.policy); }},
+    {"rematerialize", "last of the rewrites: it plans memory for the nodes that will run", with_memory_budget,
+     [](Ir ir, const PassContext& cx) {
+       return recompute(std::move(ir), cx.source.layouts, cx.source.updates, cx.policy, cx.target);
+     }},
+    {"fuse", "the graph is final: which values lie in memory, and which are computed by one kernel", always,
+     [](const Ir& ir, const PassContext& cx) {
+       return group(ir, cx.source.layouts, cx.policy, &cx.target, cx.source.updates);
+     }},
+    {"order", "the groups are final: when each runs, and which results overwrite what", always,
+     [](const Ir& ir, const Grouping& grouping, const PassContext& cx) {
+       return order(ir, grouping, cx.source.updates, cx.policy);
+     }},
+    {"lower", "the order is final: code for each group, launches of equal code merged, memory for every buffer", always,
+     [](const Ir& ir, const Grouping& grouping, const Ordering& ordering, const PassContext& cx) {
+       return make_steps(ir, grouping, ordering, cx.target, cx.policy);
+     }},
+};
+
+constexpr const char* stages[] = {"graph", "groups", "tune", "kernels", "plan", "passes"};
+
+std::string after(const Pass& pass) { return std::string("after:") + pass.name; }
+
+#ifdef WEFT_VERIFY
+std::atomic<bool> verifies = true;
+#else
+std::atomic<bool> verifies = false;
+#endif
+
+template <class... F>
+struct Overloaded : F... {
+  using F::operator()...;
+};
+
+/// Runs one pass: its stage of `c` is replaced by what it returns.
+void run(const Pass& pass, Compilation& c, const PassContext& cx) {
+  std::visit(Overloaded{[&](ImportPass f) { c.ir = f(cx); }, [&](RewritePass f) { c.ir = f(std::move(c.ir), cx); },
+                        [&](GroupingPass f) { c.grouping = f(c.ir, cx); },
+                        [&](OrderingPass f) { c.ordering = f(c.ir, c.grouping, cx); },
+                        [&](StepsPass f) { c.steps = f(c.ir, c.grouping, c.ordering, cx); }},
+             pass.run);
+}
+
+std::string dump(const Pass& pass, const Compilation& c) {
+  return std::visit(Overloaded{[&](GroupingPass) { return print(c.ir, c.grouping); },
+                               [&](OrderingPass) { return print(c.ir, c.grouping, c.ordering); },
+                               [&](StepsPass) { return print(c.steps); }, [&](auto) { return print(c.ir); }},
+                    pass.run);
+}
+
+void verify(const Pass& pass, const Compilation& c) {
+  try {
+    std::visit(Overloaded{[&](GroupingPass) {}, [&](OrderingPass) {}, [&](StepsPass) {}, [&](auto) { verify(c.ir); }},
+               pass.run);
+  } catch (const internal_error& error) {
+    throw_internal(after(pass), error.what());
+  }
+}
+
+}  // namespace
+
+std::span<const Pass> passes() { return table; }
+
+void set_verification(bool on) { verifies = on; }
+bool verification() { return verifies; }
+
+std::vector<std::string> printable() {
+  std::vector<std::string> all(std::begin(stages), std::end(stages));
+  for (const Pass& pass : table)
+    if (std::find(all.begin(), all.end(), after(pass)) == all.end()) all.push_back(after(pass));
+  return all;
+}
+
+void check_printable(const std::string& name, const std::string& where) {
+  const std::vector<std::string> all = printable();
+  if (std::find(all.begin(), all.end(), name) == all.end())
+    throw_invalid(where, fmt::format("'{}' cannot be printed, but any of {} can", name, fmt::join(all, ", ")));
+}
+
+std::vector<std::string> parse_printable(const std::string& list, const std::string& where) {
+  std::vector<std::string> out;
+  for (size_t at = 0; at < list.size();) {
+    const size_t comma = std::min(list.find(',', at), list.size());
+    out.push_back(list.substr(at, comma - at));
+    check_printable(out.back(), where);
+    at = comma + 1;
+  }
+  return out;
+}
+
+bool dumps(const std::string& name) {
+  const char* listed = std::getenv("WEFT_DUMP");
+  if (!listed) return false;
+  const std::vector<std::string> names = parse_printable(listed, "WEFT_DUMP");
+  return std::find(names.begin(), names.end(), name) != names.end();
+}
+
+Compilation run_passes(const PassContext& cx, bool texts) {
+  Compilation c;
+  for (const Pass& pass : table) {
+    PassResult result{&pass, pass.applies(cx.target.machine(), cx.policy), 0, ""};
+    if (result.applied) {
+      const runtime::Span span("compiler", pass.name);
+      const auto start = std::chrono::steady_clock::now();
+      run(pass, c, cx);
+      result.ms = std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
+    }
+    const bool wanted = dumps(after(pass));
+    if (result.applied && (texts || wanted)) result.text = dump(pass, c);
+    if (result.applied && wanted) std::cerr << "== " << after(pass) << "\n" << result.text;
+    if (result.applied && verification()) verify(pass, c);
+    c.passes.push_back(std::move(result));
+  }
+  return c;
+}
+
+std::string print_passes(const std::vector<PassResult>& results) {
+  std::string text;
+  for (size_t k = 0; k < results.size(); ++k) {
+    const PassResult& r = results[k];
+    text += fmt::format("  {:2} {:20} {:>8} ms  {}\n", k + 1, r.pass->name,
+                        r.applied ? fmt::format("{:.2f}", r.ms) : "-", r.pass->why);
+  }
+  return text;
+}
+
+}  // namespace weft::compiler

@@ -1,0 +1,49 @@
+// Reductions that reduce nothing.
+#include <cmath>
+
+#include "compiler/rewrite/rules.h"
+
+namespace weft::compiler {
+
+using graph::Attrs;
+using graph::Op;
+
+namespace {
+
+RuleResult reduce_nothing(RuleGraph& g, const IrNode& n) {
+  if (n.op != Op::reduce) return {};
+  const Shape& shape = g[n.inputs[0]].type.shape;
+  for (int64_t axis : n.attrs->axes)
+    if (shape[static_cast<size_t>(axis)] == 0)
+      return g.constant_like(n.type, kernel::identity(n.attrs->reducer, n.type.dtype));
+  return {};
+}
+
+RuleResult reduce_one(RuleGraph& g, const IrNode& n) {
+  if (n.op != Op::reduce) return {};
+  const Shape& shape = g[n.inputs[0]].type.shape;
+  for (int64_t axis : n.attrs->axes)
+    if (!(shape[static_cast<size_t>(axis)] == 1)) return {};
+  Attrs attrs;
+  attrs.shape = n.type.shape;
+  return g.make(Op::reshape, {n.inputs[0]}, n.type, attrs);
+}
+
+RuleResult accumulate_one(RuleGraph& g, const IrNode& n) {
+  if (n.op != Op::cumulative || n.type.shape[static_cast<size_t>(n.attrs->axes[0])].bound() != 1) return {};
+  if (n.attrs->integers[1] == 0) return n.inputs[0];
+  return g.constant_like(
+      n.type, n.attrs->integers[2] ? Number::of_real(-INFINITY) : kernel::identity(n.attrs->reducer, n.type.dtype));
+}
+
+constexpr Rule reduction_table[] = {
+    {"reduce_nothing", "reduce(x) → identity", "a reduced axis has no elements", reduce_nothing},
+    {"reduce_one", "reduce(x) → reshape(x)", "each reduced axis has one element", reduce_one},
+    {"accumulate_one", "cumulative(x) → x, exclusive: → identity", "one element along the axis", accumulate_one},
+};
+
+}  // namespace
+
+std::span<const Rule> reduction_rules() { return reduction_table; }
+
+}  // namespace weft::compiler

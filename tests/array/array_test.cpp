@@ -107,7 +107,7 @@ TEST_CASE("assignment rebinds the handle and leaves other handles alone") {
   CHECK(a.to_vector<float>() == std::vector<float>{2, 4});
 }
 
-TEST_CASE("nothing is computed until somebody looks") {
+TEST_CASE("nothing is computed until a value is read") {
   const array a = {1.0f, 2.0f};
   const array b = exp(a);
   CHECK(!b.is_available());

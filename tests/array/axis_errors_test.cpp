@@ -204,7 +204,7 @@ TEST_CASE("an axis that does not exist is out of range, in every function") {
     CHECK_THROWS_AS(of(x, {0, 0}), std::invalid_argument);
   }
   CHECK_THROWS_WITH_AS(sum(x, 3), "[sum] axis 3 is out of range for an array with 3 dimensions", std::out_of_range);
-  // One behind the last is an axis of what these two give, two behind is none.
+  // One after the last is an axis of the result of these two, two after it is none.
   CHECK(expand_dims(x, 3).shape() == Shape{2, 3, 4, 1});
   CHECK(stack({x, x}, -4).shape() == Shape{2, 2, 3, 4});
   for (const int axis : {4, -5}) {

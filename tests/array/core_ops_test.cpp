@@ -132,7 +132,7 @@ TEST_CASE("mirrored padding of any width: MLX's values") {
   CHECK(padded(3, 5, 5, "symmetric") == Ints{1, 2, 2, 1, 0, 0, 1, 2, 2, 1, 0, 0, 1});
   CHECK(padded(4, 7, 2, "reflect") == Ints{1, 0, 1, 2, 3, 2, 1, 0, 1, 2, 3, 2, 1});
   CHECK(padded(4, 3, 11, "symmetric") == Ints{2, 1, 0, 0, 1, 2, 3, 3, 2, 1, 0, 0, 1, 2, 3, 3, 2, 1});
-  // Every width: what stands at a position follows from walking back and forth.
+  // Every width: the element at a position follows from walking back and forth.
   for (const bool reflect : {false, true})
     for (int n = 1; n <= 5; ++n)
       for (int low = 0; low <= 12; ++low)
@@ -179,7 +179,7 @@ TEST_CASE("as_strided, contiguous, depends, number_of_elements") {
   CHECK_THROWS_AS(as_strided(arange(6), {4, 3}, {1, 2}, 0), std::invalid_argument);
   CHECK_THROWS_AS(as_strided(arange(6), {2}, {-1}, 0), std::invalid_argument);
   CHECK(ints(as_strided(arange(6), {2, 2}, {1, 2, 5}, 0)) ==
-        Ints{0, 2, 1, 3});  // strides behind those of the shape are not read, as in MLX
+        Ints{0, 2, 1, 3});  // strides after those of the shape are not read, as in MLX
   CHECK_THROWS_AS(as_strided(arange(6), {2, 2}, {1}, 0), std::invalid_argument);
   const array t = contiguous(transpose(grid()));
   CHECK(t.strides() == Strides{3, 1});

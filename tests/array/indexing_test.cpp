@@ -45,7 +45,7 @@ TEST_CASE("arrays of integers: in their place, or in front where they stand apar
   CHECK(index(x, Slice(), array({0, 1, 2, 0}, {2, 2}), Slice(0, 1)).shape() == Shape{2, 2, 2, 1});
   CHECK(index(x, i, Slice(), j).shape() == Shape{3, 3});
   CHECK(ints(index(x, i, Slice(), j)) == Ints{14, 18, 22, 3, 7, 11, 12, 16, 20});
-  CHECK(index(x, 0, Slice(), j).shape() == Shape{3, 3});  // an integer beside an array counts as one
+  CHECK(index(x, 0, Slice(), j).shape() == Shape{3, 3});  // an integer next to an array counts as one
   CHECK(ints(index(x, 0, Slice(), j)) == Ints{2, 6, 10, 3, 7, 11, 0, 4, 8});
   CHECK(ints(index(x, reshape(i, {3, 1}), array({0, 1}), 3)) == Ints{15, 19, 3, 7, 15, 19});
   CHECK(index(x, newaxis, i).shape() == Shape{1, 3, 3, 4});

@@ -370,8 +370,8 @@ TEST_CASE("linalg: derivatives of vectors whose signs are free") {
           const std::vector<array> f = linalg::svd(v);
           const int k = f[1].shape().back();
           const std::vector<array> u = split(f[0], Shape{k}, -1), vt = split(f[2], Shape{k}, -2);
-          const array beside = matmul(u[1], transposed(u[1]));  // of the columns beside, their span
-          return weighted(square(u[0]), 5) + weighted(square(vt[0]), 6) + weighted(f[1], 7) + weighted(beside, 8) +
+          const array complement = matmul(u[1], transposed(u[1]));  // of the other columns, their span
+          return weighted(square(u[0]), 5) + weighted(square(vt[0]), 6) + weighted(f[1], 7) + weighted(complement, 8) +
                  weighted(matmul(transposed(vt[1]), vt[1]), 9);
         },
         m, m.shape(-2) > m.shape(-1));
@@ -449,7 +449,7 @@ TEST_CASE("linalg: empty arrays, and matrices that have no factor or no inverse"
   CHECK(distance(linalg::pinv(none), none) == 0);
   CHECK(distance(linalg::pinv(part(rank_one, 0)), part(rank_one, 0) * array(1.0 / 25, float64)) < 1e-12);
   for (const array& m :
-       {part(rank_one, 0), matmul(sample({5, 1}, 1), sample({1, 4}, 2)), none}) {  // vectors beside no singular value
+       {part(rank_one, 0), matmul(sample({5, 1}, 1), sample({1, 4}, 2)), none}) {  // vectors of no singular value
     const std::vector<array> f = linalg::svd(m);
     CHECK(distance(matmul(transposed(f[0]), f[0]), unit(f[0].shape().back())) < 1e-12);
     CHECK(distance(matmul(f[2], transposed(f[2])), unit(f[2].shape().back())) < 1e-12);

@@ -1,4 +1,4 @@
-// Overloads, arguments and functions that MLX's C++ API has beside the operators, with the values of mlx.core 0.32.4
+// Overloads, arguments and functions of MLX's C++ API other than the operators, with the values of mlx.core 0.32.4
 // where there are values.
 #include <doctest/doctest.h>
 

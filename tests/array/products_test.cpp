@@ -114,7 +114,7 @@ std::vector<array> inputs(const Case& c, Dtype dtype) {
   return in;
 }
 
-/// `rounding`: of results, beside the largest of them, which bounds what is rounded on the way; `of_sums`: of sums of
+/// `rounding`: of results, relative to the largest of them, which bounds intermediate rounding; `of_sums`: of sums of
 /// some hundred numbers below 1.
 void check_case(const Case& c, Dtype dtype, double rounding, double of_sums) {
   CAPTURE(c.name);

@@ -84,7 +84,7 @@ TEST_CASE("unary operations and reductions") {
   }
 }
 
-TEST_CASE("numbers beside arrays keep their own dtype, as in MLX's C++") {
+TEST_CASE("numbers keep their own dtype next to arrays, as in MLX's C++") {
   CHECK((of(float16) * array(2.0f)).dtype() == float32);
   CHECK((of(int8) + array(1)).dtype() == int32);
   CHECK((of(float16) * array(2)).dtype() == float16);

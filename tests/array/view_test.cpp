@@ -173,7 +173,7 @@ TEST_CASE("a view keeps its base from being overwritten") {
   step({});
   const void* before = buffer(state);
   step({});
-  CHECK(buffer(state) == before);  // in place: nobody else can see it
+  CHECK(buffer(state) == before);  // in place: no other handle shares it
   array old = transpose(state);
   old.eval();
   REQUIRE(buffer(old) == before);

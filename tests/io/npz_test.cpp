@@ -81,7 +81,7 @@ TEST_CASE("npz: arrays come back by name, stored and deflated") {
   CHECK(load_npz(folder / "g.npz").empty());
 }
 
-TEST_CASE("npz: stored arrays begin at multiples of 64 bytes, so that they lie in the mapping") {
+TEST_CASE("npz: stored arrays begin at multiples of 64 bytes, so that they use the mapping") {
   const std::string bytes = saved(false);
   const io::Bytes archive{"load_npz", "m", bytes, nullptr};
   for (const io::ZipMember& m : io::read_zip(archive)) CHECK(m.at % 64 == 0);

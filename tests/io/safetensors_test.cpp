@@ -103,10 +103,10 @@ TEST_CASE("views and pending values are written as what they mean") {
   const Folder folder;
   const std::string file = folder / "views.safetensors";
   const array a = reshape(arange(0, 6, int32), {2, 3});
-  save_safetensors(file, {{"turned", transpose(a)}, {"sum", a + a}, {"part", slice(a, {0, 1}, {2, 3})}});
+  save_safetensors(file, {{"transposed", transpose(a)}, {"sum", a + a}, {"part", slice(a, {0, 1}, {2, 3})}});
   const auto back = load_safetensors(file).first;
-  CHECK(back.at("turned").shape() == Shape{3, 2});
-  CHECK(back.at("turned").to_vector<int>() == std::vector<int>{0, 3, 1, 4, 2, 5});
+  CHECK(back.at("transposed").shape() == Shape{3, 2});
+  CHECK(back.at("transposed").to_vector<int>() == std::vector<int>{0, 3, 1, 4, 2, 5});
   CHECK(back.at("sum").to_vector<int>() == std::vector<int>{0, 2, 4, 6, 8, 10});
   CHECK(back.at("part").to_vector<int>() == std::vector<int>{1, 2, 4, 5});
 }
@@ -239,7 +239,7 @@ TEST_CASE("files that cannot be read or written are named with the reason") {
   CHECK(std::filesystem::is_empty(folder.path));
 }
 
-TEST_CASE("writing replaces the whole file, and leaves nothing else behind") {
+TEST_CASE("writing replaces the whole file, and leaves no other file") {
   const Folder folder;
   const std::string file = folder / "f";
   io::write_file_atomically(file, "first");

@@ -177,8 +177,8 @@ const Behaviours derivatives = {
      }},
     {"complex-sign-slope",
      [] {
-       auto turned = jvp(listed([](const array& x) { return sign(x); }), {complex(0, 2)}, {complex(1, 0)}).second[0];
-       CHECK(is_near(turned, complex(0.5f, 0)));
+       auto tangent = jvp(listed([](const array& x) { return sign(x); }), {complex(0, 2)}, {complex(1, 0)}).second[0];
+       CHECK(is_near(tangent, complex(0.5f, 0)));
      }},
     {"extremes-jvp",
      [] {

@@ -272,7 +272,7 @@ TEST_CASE("sinusoidal encodings and ALiBi") {
   CHECK(nn::ALiBi::alibi_get_slopes(4) == Slopes{0.25, 0.0625, 0.015625, 0.00390625});
   CHECK(nn::ALiBi::alibi_get_slopes(3) == Slopes{0.0625, 0.00390625, 0.25});
   const array scores = waves({1, 2, 2, 4}, 0.3), penalised = nn::ALiBi()(scores, 1) - scores;
-  // Queries stand at 1 and 2; slopes 1/16 and 1/256.
+  // Queries have positions 1 and 2; slopes 1/16 and 1/256.
   check_close(penalised,
               {-0.0625f, 0, -0.0625f, -0.125f, -0.125f, -0.0625f, 0, -0.0625f, -0.00390625f, 0, -0.00390625f,
                -0.0078125f, -0.0078125f, -0.00390625f, 0, -0.00390625f},

@@ -63,7 +63,7 @@ TEST_CASE("AdamW against the textbook in double precision, 300 steps") {
   std::vector<double> value(start.begin(), start.end()), m(9, 0), v(9, 0);
   for (int s = 0; s < 300; ++s) {
     optimizer.update(slopes(s));
-    std::vector<array> now{p.w, p.b};  // state that nobody looks at would grow into a long graph
+    std::vector<array> now{p.w, p.b};  // state that is never read would grow into a long graph
     for (const array* a : optimizer.state()) now.push_back(*a);
     eval(now);
     const auto gw = slope(s, 6, 0), gb = slope(s, 3, 1);

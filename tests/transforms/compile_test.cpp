@@ -70,7 +70,7 @@ TEST_CASE("a result may be a view of state that the same call overwrites") {
   CHECK(w.to_vector<float>() == Floats{4, 8, 12, 16});
 }
 
-TEST_CASE("state is read and updated, in place where nobody else holds it") {
+TEST_CASE("state is read and updated, in place where no other handle shares it") {
   array w = array({1.0f, 2.0f}) + 0.0f;
   const auto step = compile(
       [&](const Arrays& a) {

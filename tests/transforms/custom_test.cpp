@@ -86,7 +86,7 @@ TEST_CASE("what a custom function captures, and what its rules may not return") 
   check_close(grad([&](const array& c) { return sum(scaled(c)({x})[0]); })(w), zeros({3}, float64));
   check_close(vmap(UnaryFunction([&](const array& c) { return scaled(c)({x})[0]; }))(noise({4, 3}, 3)),
               noise({4, 3}, 3) * x);
-  // The function may look at values, also where it is differentiated.
+  // The function may read values, also where it is differentiated.
   const ArrayFunction looks =
       custom_vjp([](const Arrays& a) { return Arrays{a[0] * array(a[0].item<double>() > 0 ? 2.0 : 3.0, float64)}; },
                  [](const Arrays&, const Arrays& g, const Arrays&) { return Arrays{g[0] * array(7.0, float64)}; });

@@ -43,9 +43,7 @@ std::vector<Named> functions() {
        })},
       {"rows of a table", [table](const Arrays& a) { return Arrays{take(table, a[1], 0) * a[0]}; }},
       {"places along the length",
-       [](const Arrays& a) {
-         return Arrays{take(a[0], a[1] * 3 - 5, 0)};
-       }},  // some before the start and behind the end
+       [](const Arrays& a) { return Arrays{take(a[0], a[1] * 3 - 5, 0)}; }},  // some before the start and after the end
       {"sorted by a column", of_x([](const array& x) {
          return take_along_axis(x, astype(x * 20.0f, int32), 0) * take_along_axis(x, astype(x * 2.0f, int32), 1);
        })},

@@ -138,7 +138,7 @@ TEST_CASE("a batch of convolutions is one convolution, whatever is mapped, in gr
       for (size_t k = 0; k < 2; ++k) check_close(g[k], expected[k], 1e-12);
     }
   }
-  // Two maps, one inside of the other; and examples of any number beside a mapped input.
+  // Two maps, one inside the other; and any number of examples next to a mapped input.
   const BinaryFunction conv = [](const array& x, const array& w) { return conv1d(x, w); };
   const array x = noise({2, 3, 1, 5, 2}, 7), w = noise({3, 4, 2, 2}, 8);
   check_close(vmap(BinaryFunction([&](const array& a, const array& b) { return vmap(conv)(a, b); }), 0, -1)(x, w),

@@ -205,7 +205,9 @@ class TapeReader {
     return out;
   }
 
-  static graph::Op operator_named(const std::string& name) {
+  /// Returns the operator of a row's name, or of the name that earlier files have for it.
+  static graph::Op operator_named(const std::string& given) {
+    const std::string name = given == "fold" ? "reduce" : given == "prefix" ? "cumulative" : given;
     for (const graph::Row* row : graph::table())
       if (row->name == name && row->op != graph::Op::parameter) return row->op;
     fail("the operator " + json(name).dump() + " is not known");

@@ -240,7 +240,7 @@ struct Listener {
     const array y = name == "mul"         ? in(0) * in(1)
                     : name == "exp"       ? exp(in(0))
                     : name == "broadcast" ? broadcast_to(in(0), shape)
-                    : name == "fold"      ? sum(in(0), 1)
+                    : name == "reduce"    ? sum(in(0), 1)
                                           : array(NAN);
     CHECK(y.shape() == shape);
     CHECK(y.dtype() == dtype);
@@ -269,10 +269,10 @@ TEST_CASE("export: a callback is told enough to compute the function") {
   CHECK(listener.constants == 1);
   CHECK(listener.keywords.empty());
   CHECK(floats(listener.output()) == floats(f({x}, {})[0]));
-  const Fields& fold = listener.fields.at("fold");
-  REQUIRE(fold.size() == 2);
-  CHECK(std::get<std::string>(fold[0]) == "axes");
-  CHECK(std::get<Strides>(fold[1]) == Strides{1});
+  const Fields& reduction = listener.fields.at("reduce");
+  REQUIRE(reduction.size() == 2);
+  CHECK(std::get<std::string>(reduction[0]) == "axes");
+  CHECK(std::get<Strides>(reduction[1]) == Strides{1});
   // A second signature: w is known by now, under the same name.
   listener.types.clear();
   listener.arguments = {x, y};
@@ -349,6 +349,20 @@ TEST_CASE("export: what cannot be exported, and files that hold no function") {
   refused(with("{\"op\":\"exp\",\"of\":[0],\"x\":1}"), "unknown field \"x\"");
   refused(with("{\"op\":\"add\",\"of\":[0]}"), "entry 0: [add]");
   refused(with("{\"op\":\"reshape\",\"of\":[0],\"shape\":[7]}"), "entry 0: [reshape]");
-  refused(with("{\"op\":\"fold\",\"of\":[0],\"axes\":[5]}"), "entry 0: [sum]");
+  refused(with("{\"op\":\"reduce\",\"of\":[0],\"axes\":[5]}"), "entry 0: [sum]");
   refused(with("{\"op\":\"parameter\",\"of\":[]}"), "is not known");
+}
+
+TEST_CASE("export: files with the former names of reduce and cumulative are read") {
+  const Folder folder;
+  const std::string file = folder / "old.safetensors";
+  const auto computed = [&](const std::string& entry) {
+    save_safetensors(file, {},
+                     {{"format", "weft.program"},
+                      {"program", "{\"version\":1,\"functions\":[{\"inputs\":[[\"float32\",[2,3]]],\"entries\":[" +
+                                      entry + "],\"outputs\":[1],\"arguments\":1,\"keywords\":[],\"stored\":[]}]}"}});
+    return floats(import_function(file)(Args{reshape(arange(6.0, float32), {2, 3})}).at(0));
+  };
+  CHECK(computed(R"({"op":"fold","of":[0],"axes":[1]})") == std::vector<float>{3, 12});
+  CHECK(computed(R"({"op":"prefix","of":[0],"axes":[1],"integers":[0,0,0]})") == std::vector<float>{0, 1, 3, 3, 7, 12});
 }

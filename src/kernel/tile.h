@@ -134,8 +134,8 @@ struct Param {
   std::string name;
   Dtype dtype;
   bool written = false;   // out or in-out; a parameter that is not written may be cached and never aliases one that is
-  bool constant = false;  // what the kernel reads of it is there before what runs before the kernel has ended: nobody
-                          // else writes it, or nobody before the kernel does
+  bool constant = false;  // complete before the preceding launch ends, because no launch still running writes it: the
+                          // kernel may read it before it waits for that launch (programmatic dependent launch)
 };
 
 struct Local {

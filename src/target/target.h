@@ -40,13 +40,13 @@ class LibraryCall {
  public:
   virtual ~LibraryCall() = default;
   virtual std::string name() const = 0;  // "onednn brg:avx512_core"
-  /// For a DotDesc: A, B, [bias], [residual], [sum], [argument], [scales], C; for a CallDesc: its inputs, then its
-  /// outputs; for an AttentionDesc: as it says.
+  /// Runs on `operands`. For a DotDesc: A, B, [bias], [residual], [sum], [pre-activation], [scales], C; for a CallDesc:
+  /// its inputs, then its outputs; for an AttentionDesc: as it says.
   virtual void run(std::span<void* const> operands) const = 0;
-  /// Waits for what is still being made. False: the library does not take it after all, and the target, asked again,
-  /// will say so.
+  /// Waits until the call is prepared. Returns false where the library declines it after all; the target then answers
+  /// the same descriptor with null.
   virtual bool ready() const { return true; }
-  /// Whether it gives work to the device and nothing else: then it may be part of a recording.
+  /// Returns whether `run` only launches work on the device, so that it can be captured into a graph.
   virtual bool recordable() const { return true; }
 };
 
@@ -59,32 +59,30 @@ struct CompileStats {
 class Target {
  public:
   virtual ~Target() = default;
-  /// Where the buffers of its kernels and calls lie; null: in the host's memory. On a device `run` returns before the
+  /// Returns the device whose memory its kernels and calls use; null: the host's. On a device `run` returns before the
   /// work is done.
   virtual runtime::Accelerator* device() { return nullptr; }
-  /// What programs are scheduled for.
+  /// Returns the machine that programs are scheduled for.
   const Machine& machine() const { return machine_; }
-  /// Everything that generated code depends on beside the kernel: code generator version, ISA, vector width, compiler
-  /// version.
+  /// Returns a text of everything but the kernel that generated code depends on: code generator version, ISA, vector
+  /// width, compiler version.
   virtual std::string fingerprint() const = 0;
-  /// Code for each kernel, in order; the same kernel (by digest) is compiled once in a process and once in the life of
-  /// a cache folder.
+  /// Compiles kernels; returns one executable each, in order. A kernel (by digest) is compiled once in a process and
+  /// once in the life of a cache folder.
   virtual std::vector<std::shared_ptr<const Executable>> compile(std::span<const kernel::Kernel> kernels) = 0;
-  /// The same without waiting, for launches of so many segments (`segments[k]`: the numbers of kernel k): code is made
-  /// beside whatever the caller does next, a run waits for its own, and what is wrong with a kernel comes out of its
-  /// first run.
+  /// Compiles kernels in the background and returns at once. `segments[k]` lists the segment counts of kernel k's
+  /// launches. The first run of an executable waits for its code and throws what its compilation threw.
   virtual std::vector<std::shared_ptr<const Executable>> begin(std::span<const kernel::Kernel> kernels,
                                                                std::span<const std::vector<size_t>> segments) {
     static_cast<void>(segments);
     return compile(kernels);
   }
-  /// A library's answer to a descriptor, or nothing where no library takes it or the stated rule prefers generated
-  /// code.
+  /// Returns a library call for a matmul, or null where no library takes it or generated code is preferred.
   virtual std::shared_ptr<const LibraryCall> library(const kernel::DotDesc& desc) = 0;
-  /// The same for attention; nothing on targets whose attention is generated code.
+  /// Returns a library call for attention, or null on targets whose attention is generated code.
   virtual std::shared_ptr<const LibraryCall> attention(const kernel::AttentionDesc&) { return nullptr; }
-  /// The routine that a descriptor names, or nothing where this target does not have it (or not for these extents and
-  /// dtypes).
+  /// Returns the routine that a descriptor names, or null where this target does not have it for these extents and
+  /// dtypes.
   virtual std::shared_ptr<const LibraryCall> call(const kernel::CallDesc&) { return nullptr; }
   virtual CompileStats stats() const = 0;
 
@@ -92,11 +90,11 @@ class Target {
   Machine machine_;  // filled in by the constructor
 };
 
-/// The CPU target of this process (made on first use), and one that compiles and runs nothing, for tests of the
-/// compiler.
+/// Return the CPU target of this process, made on first use, and a target that compiles and runs nothing, for tests of
+/// the compiler.
 Target& cpu();
 Target& null();
-/// A CUDA device of this machine; throws std::runtime_error "[cuda] …" where there is none, or no driver.
+/// Returns a CUDA device of this machine. Throws std::runtime_error "[cuda] …" where there is no such device or driver.
 Target& gpu(int ordinal = 0);
 int gpu_count();  // 0 where there is no driver
 

@@ -145,8 +145,8 @@ void Grouper::find_roots() {
       strides_[static_cast<size_t>(id)] = row_major_strides(ir_[id].type.shape);
 }
 
-/// Of a GEMV (rewrite/gemv.h): the row, which every row of the matrix is multiplied with, lies in
-/// memory, in as few bits as it has.
+/// Marks the vector of a GEMV (rewrite/gemv.h) as a root, in its narrow dtype: every program of the GEMV reads it, so
+/// it is computed once, and before any cast that widens it.
 void Grouper::mark_gemv_vector(int reduction) {
   const auto widens = [&](int id) { return ir_[id].op == Op::cast && is_low_float(ir_[ir_[id].inputs[0]].type.dtype); };
   std::vector<int> factors{ir_[ir_[reduction].inputs[0]].inputs[0]};
@@ -166,7 +166,7 @@ void Grouper::mark_gemv_vector(int reduction) {
   }
 }
 
-/// So does what is made of its result alone, up to what lies in memory anyway: the row of the next product.
+/// Marks the last value of the elementwise chain that a GEMV's result alone goes through: the vector of the next GEMV.
 void Grouper::mark_gemv_result(int reduction, const std::vector<int>& outputs) {
   int last = reduction;
   for (int id = reduction;;) {

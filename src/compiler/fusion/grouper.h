@@ -1,6 +1,6 @@
 #pragma once
-// The state of grouping: private to group.cpp (roots, groups), group_share.cpp (what lies in memory for several) and
-// group_join.cpp (who may join whom).
+// The state of grouping. Private to group.cpp (finds roots, forms groups), group_share.cpp (materializes values that
+// several groups read) and group_join.cpp (decides which groups may merge).
 #include <map>
 #include <memory>
 #include <set>
@@ -13,7 +13,7 @@
 
 namespace weft::compiler {
 
-/// Where a group reads a root: at one index, or (`same` false) at several or under a condition.
+/// The index at which a group reads a root. `same` is false where it reads it at several indices or under a condition.
 struct Request {
   std::vector<ix::Expr> index;
   bool same = true;
@@ -24,7 +24,7 @@ struct Work {
   std::map<int, Request> requests;  // roots and leaves that the group's roots read
   std::set<int> inlined;            // nodes computed inline
   std::map<int, std::vector<ix::Expr>>
-      first_index;             // of those that are read by broadcasting: where the first reader stands
+      first_index;             // by inlined node that is broadcast: the index at which its first reader reads it
   std::vector<int> consumers;  // groups that read this one's roots, each once
   std::vector<int> producers;  // the same edges, backwards
   int64_t rank = 0;            // a topological order: less than every consumer's
@@ -105,7 +105,7 @@ class Grouper {
   std::vector<bool> base_root_;
   std::set<int> promoted_;
   std::set<int> gemv_results_;  // what is made of GEMVs: computed with them
-  std::set<int> cut_;  // promoted because the expression grew too long: not computed together with their readers
+  std::set<int> cut_;           // promoted because the expression grew too long: not fused with their readers
   std::vector<std::unique_ptr<Work>> groups_;
   std::vector<int> group_of_;
   mutable int64_t searches_ = 0;

@@ -7,7 +7,7 @@
 
 namespace weft::compiler {
 
-/// An update that could not be made in place: the whole buffer is copied behind all groups.
+/// An update that cannot be made in place: the whole buffer is copied after all groups.
 struct Copy {
   int from, to;  // nodes
   int output;    // of the graph
@@ -16,8 +16,8 @@ struct Copy {
 struct Ordering {
   std::vector<int> order;               // groups
   std::vector<std::vector<int>> after;  // for each group, the groups that must run before it
-  std::vector<int> buffer_owner;  // by node: whose buffer it lies in (itself, an updated input, a scatter's operand, or
-                                  // what it is the last to read)
+  std::vector<int> buffer_owner;  // by node: the node whose buffer it lies in (itself, an updated input, a scatter's
+                                  // operand, or a value that it reads last)
   std::vector<bool> has_buffer;   // by node: a root that needs memory
   std::vector<bool> streamed;  // by node: a large result that no step reads again: it is stored with streaming stores
   std::vector<Copy> last;

@@ -1,6 +1,6 @@
 #pragma once
-// Grouping: what fusion decides and lowering reads. It says which nodes lie in memory (the roots), which roots are
-// computed by one kernel (the groups), and the plan of each group that is a matmul, a call or an attention.
+// Grouping: what fusion decides and lowering reads. It says which nodes are stored or reduced (the roots), which roots
+// one kernel computes (the groups), and has a plan for each group that is a matmul, a call or an attention.
 #include <memory>
 #include <optional>
 #include <string>
@@ -40,8 +40,8 @@ struct DotPlan {
   std::vector<Dim> extents;            // batch…, m, n, k as Dims
 };
 
-/// A call as a descriptor, with the nodes in whose memory its operands lie, row-major, and those of its results (-1
-/// where nobody reads one).
+/// A call as a descriptor, with the nodes in whose buffers its operands lie, row-major, and its results (-1 where one
+/// is not read).
 struct CallPlan {
   graph::Op op = graph::Op::call;
   std::shared_ptr<const graph::Control> control;  // of control flow
@@ -59,8 +59,8 @@ struct AttentionOperand {
   int64_t row = 0, column = 0;  // strides
 };
 
-/// Attention or its derivative: q [batch…, tq, width], k [batch…, tk, width], v [batch…, tk, value_width]. Results that
-/// nobody reads are absent.
+/// Attention or its derivative: q [batch…, tq, width], k [batch…, tk, width], v [batch…, tk, value_width]. Results
+/// without a reader are absent.
 struct AttentionPlan {
   graph::AttentionRegion region;
   std::vector<int64_t> batch;  // extents
@@ -68,8 +68,8 @@ struct AttentionPlan {
   int64_t width = 0, value_width = 0;
   AttentionOperand q, k, v, mask, o, lse, g;
   AttentionOperand dq, dk, dv;
-  // Of one query over keys in pieces (split_attention.h): how many there are and how long they are; o and lse then are
-  // those of each piece. Or what joins them: q is absent, k are the pieces' lse, v their o.
+  // Split-KV (schedule/split_attention.h): the number of splits and the keys of each; o and lse then have an entry for
+  // each split. In the combination (`join`) q is absent, k are the splits' lse, v their o.
   int64_t splits = 0, split_keys = 0;
   bool join = false;
   int cache = -1;  // where the query appends its own key and value (region/kv_append.h), the scatter that appends them;
@@ -121,12 +121,12 @@ struct Grouping {
   std::vector<Strides> strides;  // by node: of roots and parameters
 };
 
-/// The node in whose memory an output lies: a reshape of a root or leaf shares it.
+/// Returns the node in whose buffer an output lies: a reshape of a root or leaf shares its buffer.
 int output_node(const Ir& ir, int output);
-/// By node: how many outputs lie in its memory.
+/// Returns by node how many outputs lie in its buffer.
 std::vector<int> escapes(const Ir& ir);
 
-/// A node that lies in memory, or is made up of nothing: never inlined, never computed by a group.
+/// Returns whether a node is an input of the program: never inlined, never computed by a group.
 inline bool is_leaf(const Ir& ir, int node) { return ir[node].op == graph::Op::parameter; }
 
 /// Lists the groups with their roots, as `weft explain --show groups` prints them.

@@ -23,12 +23,12 @@ struct IrNode {
   int output = 0;                         // which of the operator's results this node is
   std::vector<graph::Type> results = {};  // of a call: the types of all its results
   bool gemv = false;                      // a sum that was a GEMV (rewrite/gemv.h)
-  bool scaled = false;        // such a product whose row is made where it is read, from what lies in memory; any other
-                              // reduction: of that row alone, the same for all rows of the matrix
-  bool fused = false;         // an addition whose second term, a product, is not rounded before
-  bool materialized = false;  // lies in memory, although it could be computed where it is read
-  int phase = 0;              // nodes of different phases are not computed together: what is made again late
-                              // (fusion/rematerialize.h) must not be drawn to the front
+  bool scaled = false;  // of a GEMV: its vector is computed inside the kernel (a norm); of another reduction: it reads
+                        // that vector alone, so it is the same for all rows of the matrix
+  bool fused = false;   // an addition whose second term, a product, is not rounded before: a fused multiply-add
+  bool materialized = false;  // stored, although it could be computed where it is read
+  int phase = 0;              // nodes of different phases are never fused, so that rematerialized values stay late
+                              // (fusion/rematerialize.h)
 };
 
 struct Ir {
@@ -40,9 +40,10 @@ struct Ir {
   int size() const { return static_cast<int>(nodes.size()); }
 };
 
-/// Composites inlined, but for those that are `kept` as calls; nodes renumbered; nothing simplified yet.
+/// Converts a source graph: inlines composites except those for which `kept` holds, which become calls. Simplifies
+/// nothing.
 Ir import(const Source& source, const std::function<bool(const graph::Node&)>& kept = {});
-/// For each node, the nodes that read it: each once, ascending.
+/// Lists for each node the nodes that read it: each once, ascending.
 class Users {
  public:
   explicit Users(const Ir& ir);
@@ -60,15 +61,15 @@ bool is_elementwise(
     graph::Op op);           // one output element from the input elements at the same index; cast and bitcast included
 bool is_call(graph::Op op);  // a routine on whole arrays: calls, composites that were kept, control flow
 bool is_attention(const IrNode& node);  // one of those: softmax attention or its derivative, which become kernels
-/// Equal for the results of one call, and only for those.
+/// Returns a key that is equal for the results of one call, and only for those.
 std::string call_key(const IrNode& node);
 kernel::CallDesc call_desc(const graph::Attrs& attrs, std::span<const graph::Type> inputs,
                            std::span<const graph::Type> results, const Numerics& numerics);
 bool writes_operand(graph::Op op);  // scatter, assign: the first operand with some elements replaced, in its own memory
                                     // where that is free
-/// Gather and scatter: how many axes the index arrays have (none without index arrays).
+/// Returns the rank of a gather's or scatter's index arrays; 0 without index arrays.
 size_t index_rank(const Ir& ir, int node);
-/// Without the nodes that no output needs; inputs stay.
+/// Drops the nodes that no output depends on; inputs stay.
 Ir eliminate_dead_code(Ir ir);
 std::string print(const Ir& ir);
 std::string print(const Ir& ir, int node);
@@ -77,7 +78,8 @@ std::string print(const Ir& ir, int node);
 void verify(const Ir& ir);
 
 using graph::hash;
-/// The key of a source: operators, attributes, types, layouts, updates; the same for graphs that compile alike.
+/// Returns the key of a source, from operators, attributes, types, layouts and updates: equal for graphs that compile
+/// to the same program.
 Digest digest(const Source& source);
 
 }  // namespace weft::compiler

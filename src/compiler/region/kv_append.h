@@ -1,18 +1,20 @@
 #pragma once
-// Attention of one query whose last key and value have just been made: they are appended to the cache that holds those
-// before them, and that is then read. The two are one launch: whoever computes a head makes its own row from what the
-// row is made of, uses it as the last one, and enters it. Nobody has to wait for what others enter.
+// Decode attention with a fused KV-cache append. When the last visible key and value come from a `scatter` into the
+// cache that only this attention reads, the scatter and the attention become one kernel. Each block computes the new
+// K/V row in registers and uses it as the last key; one block per KV head stores it to the cache. No block reads what
+// another block stores in the same launch, so no grid barrier is needed.
 #include <vector>
 
 #include "compiler/ir/grouping.h"
 
 namespace weft::compiler {
 
-/// The scatter that appends the row before which as many rows are seen as the region's number of keys says, less one;
-/// where keys and values are views of its result, no others read that, and every element that it writes is in the own
-/// row of some head. -1 elsewhere.
+/// Returns the scatter that appends the last visible row of `attention`'s cache, or -1. It requires that keys and
+/// values are views of the scatter's result, that nothing else reads that result, that the scatter writes exactly row
+/// `length - 1` (the region's number of keys less one), and that each element it writes belongs to the row of some
+/// head.
 int kv_append(const Ir& ir, const Users& users, int attention);
-/// The root of a group that is a scatter or an assignment onto what an operand holds, or -1.
+/// Returns the root of a group that overwrites elements of an operand (scatter, assign, KV append), or -1.
 inline int overlaid(const Group& group) {
   return group.kind == Group::Kind::scatter     ? group.roots[0].node
          : group.kind == Group::Kind::attention ? group.attention.cache

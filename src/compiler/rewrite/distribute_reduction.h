@@ -1,15 +1,14 @@
 #pragma once
-// Sums down columns of what depends on other such sums. Behind a norm over examples and positions the gradient of a
-// convolution is g - mean(g) - x mean(g x), times a factor: each channel's sums of g and g x come first, and what else
-// is summed (the gradient of few taps' weights, of a bias) goes through all the data once more. But a sum of a linear
-// expression is a linear expression of sums: those of g, x and 1 times what is seen through a tap need nobody's result,
-// and stand beside the sums of g and g x.
+// Distributes reductions over linear expressions. Batch norm's backward is dx = a·(g − mean(g) − x̂·mean(g·x̂)). If dx is
+// needed only in sums Σ dx·t (a bias or a filter gradient), then Σ dx·t = a·(Σ g·t − mean(g)·Σ t − mean(g·x̂)·Σ x̂·t).
+// All sums on the right depend on g, x̂ and t alone, so they run in the same pass as mean(g): one read of the data
+// instead of two, and dx is never stored.
 #include "compiler/ir/ir.h"
 
 namespace weft::compiler {
 
-/// For devices on which a pass over the data costs more than a few more sums: where all that reads such an expression
-/// are sums over all axes but the last one, they become sums of its terms.
+/// Replaces sums over all axes but the last one of a linear expression by the sums of its terms, where every reader of
+/// the expression is such a sum. For machines on which a pass over the data costs more than a few more sums.
 Ir distribute_reduction(Ir ir);
 
 }  // namespace weft::compiler

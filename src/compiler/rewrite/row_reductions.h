@@ -1,14 +1,15 @@
 #pragma once
-// Values that kernels of rows compute or read: they are reduced along their last axes, or made from such reductions.
+// Finds the values that row kernels compute or read: those that are reduced along their last axes, and those that
+// depend on such reductions.
 #include <vector>
 
 #include "compiler/ir/ir.h"
 
 namespace weft::compiler {
 
-/// By node.
+/// Returns by node whether it is such a value.
 std::vector<bool> row_values(const Ir& ir);
-/// Is what the reduction goes over such a value, or made from one?
+/// Returns whether the operand of `reduction` is such a value or is computed from one.
 bool reduces_row_value(const Ir& ir, const std::vector<bool>& row_values, int reduction);
 
 }  // namespace weft::compiler

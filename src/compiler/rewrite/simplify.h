@@ -1,7 +1,7 @@
 #pragma once
-// Algebra on the flat graph: equal nodes are shared, constants folded, and named rules applied to every node as it is
-// rebuilt from its simplified inputs, until none fires. Each rule shrinks the graph or moves it toward what the later
-// passes match, so that the fixpoint exists.
+// Simplifies the flat graph: shares equal nodes, folds constants, and applies named rules to every node as it is
+// rebuilt from its simplified inputs, until none fires. Each rule makes the graph smaller or closer to the form that
+// later passes match, so that the fixpoint exists.
 #include "compiler/ir/ir.h"
 
 namespace weft::compiler {

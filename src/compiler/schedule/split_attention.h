@@ -1,12 +1,13 @@
 #pragma once
-// Attention of one query over many keys, for devices of many threads: the keys of a head are cut into pieces for
-// programs of their own, so that the device is busy with few heads, and the pieces' results are joined by the softmax
-// of their logsumexps ("flash-decoding"). The cut depends on the bound of the length alone, and so do the bits.
+// Split-KV for attention of one query over many keys (flash decoding): the keys of a head are split over several
+// programs, so that few heads keep a GPU busy; the partial results are combined with the softmax of their logsumexps as
+// weights. The splits depend on the bound of the length alone, and so do the bits.
 #include "compiler/ir/ir.h"
 
 namespace weft::compiler {
 
-/// Attention regions of one query become two nodes of the same region each: `attrs.integers` says which.
+/// Replaces each attention region of one query by two nodes, the splits and their combination; `attrs.integers` says
+/// which a node is.
 Ir split_attention(Ir ir);
 
 }  // namespace weft::compiler

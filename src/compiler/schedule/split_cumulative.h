@@ -1,12 +1,12 @@
 #pragma once
-// Long cumulative reductions of few rows, for devices that are filled by many programs only: parts are reduced side by
-// side, and what comes before each of them is added.
+// Splits long cumulative reductions of few rows, for machines that need many programs to be busy: parts are computed
+// independently, then each part is combined with the total of all parts before it.
 #include "compiler/ir/ir.h"
 
 namespace weft::compiler {
 
-/// Low floats are added up in float32 on the way. Other trees, not other values: the parts are as many for a shape,
-/// whatever the device holds.
+/// Splits cumulative reductions. Totals of 16-bit and 8-bit floats are float32. The number of parts depends on the
+/// shape alone, so that every device gives the same bits.
 Ir split_cumulative(Ir ir);
 
 }  // namespace weft::compiler

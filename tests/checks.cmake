@@ -23,6 +23,7 @@ if(targets)
 endif()
 
 weft_check(check_layers 60 ${Python3_EXECUTABLE} ${checks}/check_layers.py ${PROJECT_SOURCE_DIR})
+weft_check(check_words 120 ${Python3_EXECUTABLE} ${checks}/check_words.py ${PROJECT_SOURCE_DIR})
 weft_check(check_headers 60 ${Python3_EXECUTABLE} ${checks}/check_headers.py ${PROJECT_SOURCE_DIR})
 weft_check(check_format 60 ${PROJECT_SOURCE_DIR}/scripts/format --check)
 weft_check(check_readme 60 ${Python3_EXECUTABLE} ${checks}/check_readme.py ${PROJECT_SOURCE_DIR})

@@ -226,6 +226,68 @@ class Figures(Tree):
         self.assertIn("| sum | 63.0 | 60.0 | 1.05 | 70.0 | 0.90 |", self.page())
 
 
+class Words(Tree):
+    TABLE = """## Retired words
+
+| word | identifiers | phrases | folders | now |
+| --- | --- | --- | --- | --- |
+| fold | `Op::reduce` `has_fold` `folds` | `\\ba (fold\\|folding)\\b` | | reduce |
+| strip | `strip` | | `src/compiler` | panel |
+"""
+
+    def check(self, path, text):
+        self.write("docs/glossary.md", self.TABLE)
+        self.write(path, text)
+        return run("check_words.py", self.root)
+
+    def assert_breach(self, path, text, words):
+        code, output = self.check(path, text)
+        self.assertEqual(code, 1, output)
+        self.assertIn(words, output)
+
+    def assert_right(self, path, text):
+        code, output = self.check(path, text)
+        self.assertEqual(code, 0, output)
+
+    def test_identifier(self):
+        self.assert_breach("src/graph/a.cpp", "int a;\nbool b = has_fold();\n", "a.cpp:2: 'has_fold': fold is retired, say: reduce")
+
+    def test_qualified_identifier(self):
+        self.assert_breach("tests/a.cpp", "auto a = Op::reduce;\n", "'Op::reduce'")
+
+    def test_identifier_in_a_comment(self):
+        self.assert_breach("include/weft/a.h", "// what has_fold says\n", "'has_fold'")
+
+    def test_longer_names_are_others(self):
+        self.assert_right("src/graph/a.cpp", "bool has_folder, folds_;\n")
+
+    def test_english_in_comments_is_right(self):
+        self.assert_right("src/graph/a.cpp", "int a;  // it folds constants\n")
+
+    def test_generated_code_is_right(self):
+        self.assert_right("src/graph/a.cpp", "const char* text = \"int has_fold;\";\n")
+
+    def test_phrase(self):
+        self.assert_breach("docs/design.md", "What a fold is.\n", "design.md:1: 'a fold'")
+
+    def test_phrase_over_two_lines_of_a_comment(self):
+        self.assert_breach("src/graph/a.cpp", "// This is a\n// folding of rows.\n", "a.cpp:1: 'a // folding'")
+
+    def test_phrase_in_a_message(self):
+        self.assert_breach("tools/weft/a.cpp", "fail(\"not a fold\");\n", "a.cpp:1")
+
+    def test_word_of_a_folder(self):
+        self.assert_breach("src/compiler/a.cpp", "int strip = 0;\n", "say: panel")
+
+    def test_word_elsewhere_is_right(self):
+        self.assert_right("src/text/a.cpp", "int strip = 0;\n")
+
+    def test_glossary_without_a_table(self):
+        self.write("docs/glossary.md", "# Glossary\n")
+        code, output = run("check_words.py", self.root)
+        self.assertEqual(code, 1, output)
+
+
 class Headers(Tree):
     HEAD = "#pragma once\n/// Things.\nnamespace weft {\n"
 

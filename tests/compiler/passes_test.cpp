@@ -310,7 +310,7 @@ TEST_CASE("chains of any length compile: they are cut into kernels of sensible s
   CHECK(got.outputs[1].data[7].f == 2007);
 }
 
-TEST_CASE("large results that nobody reads again are stored past the caches, others are not") {
+TEST_CASE("large results without a later reader are stored with streaming stores, others are not") {
   const auto streams = [](const Graph& g, std::vector<Update> updates = {}) {
     return build({g, {}, std::move(updates)}, target::null())->print("kernels").find(" streaming") != std::string::npos;
   };

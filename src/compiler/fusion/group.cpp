@@ -423,7 +423,7 @@ void Grouper::assign_attention(int node) {
   assign_results(std::move(work), pack != packed_.end() ? std::vector<int>{pack->second.node} : results, operands);
 }
 
-/// Attention that makes its query, and the row that it enters into its cache, from what those are made of.
+/// Adds decode attention with a fused KV append: its group computes the query and the appended row itself.
 void Grouper::assign_with_kv_append(std::unique_ptr<Work> work, std::vector<int> results, int cache) {
   std::set<int> inlined, read = sources(cache, &inlined);
   const int query = ir_[results[0]].inputs[0];

@@ -19,7 +19,8 @@ struct Parts {
   int64_t count = 1, length = 0;  // count · length elements, those past the axis's end added
 };
 
-/// As the cumulative reduction class deals out programs: a row each, or a panel of rows that lie across.
+/// Returns the split of an axis, given how the cumulative kernels choose programs: one row each, or a panel of rows
+/// that lie across.
 Parts parts_of(const Shape& shape, size_t axis) {
   if (!shape[axis].is_static()) return {};
   int64_t outer = 1, inner = 1;

@@ -56,7 +56,7 @@ class Expander {
     renamed_[static_cast<size_t>(old)] = emitter_.cast(compute(std::move(inst), precision), dtype);
   }
 
-  /// The operand that max with -inf, or min with inf, gives back: where a fold begins.
+  /// Returns the other operand of max with -inf or of min with inf (the first step of a reduction), or no_value.
   Value identity(const Inst& inst) const {
     if (inst.op != Op::scalar || (inst.scalar_op != ScalarOp::max && inst.scalar_op != ScalarOp::min) ||
         !is_float(inst.type.dtype))

@@ -60,7 +60,7 @@ std::vector<DotDesc> products() {
       with_residual(product(392, 520, 128, bfloat16), true),
       with_residual(product(300, 256, 200, float16, false, true, 8), false),
       with(product(5000, 2056, 192, bfloat16, false, true), gelu, PreActivation::stored,
-           true),  // several tiles a multiprocessor
+           true),  // several tiles an SM
       with(product(5000, 2056, 64, bfloat16), gelu, PreActivation::derivative),
       with_sums(with(product(384, 448, 128, bfloat16, false, true, 8), gelu, PreActivation::derivative)),
       with_sums(with(product(4864, 2056, 64, float16), gelu, PreActivation::derivative)),
@@ -146,7 +146,7 @@ void run(const DotDesc& d, double bound, const std::function<void(std::span<void
   CHECK(c.values() == got);
 }
 
-/// One rounding, or two: that of the sum may grow by gelu's slope, which is at most 1.13.
+/// One rounding, or two: that of the sum may grow by gelu's derivative, which is at most 1.13.
 double bound_of(const DotDesc& d) {
   return (d.a == bfloat16 ? 0x1p-8 : 0x1p-11) *
          (d.pre_activation == PreActivation::derivative || d.residual || d.activation == Activation::gelu_tanh ? 2.2

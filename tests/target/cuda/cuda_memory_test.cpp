@@ -41,7 +41,7 @@ TEST_CASE("copies to a device take what is there when they are asked for, and wa
   CHECK(runtime::counters().device_waits.load() == waits + 2);  // for the two that are larger than what is staged
 }
 
-TEST_CASE("copies between devices that do not reach each other pass through page-locked memory, in the order of both") {
+TEST_CASE("copies between devices that do not reach each other pass through pinned memory, in the order of both") {
   if (!test::on_device()) return;
   namespace cuda = target::cuda;
   if (cuda::device_count() < 2) {

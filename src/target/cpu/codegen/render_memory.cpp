@@ -243,8 +243,8 @@ void Renderer::store_row(Ref ref, IrValue v, IrValue address, int64_t stride, co
   }
 }
 
-// Past the caches, where the address turns out to be aligned and the whole row exists; an ordinary store otherwise. The
-// branch goes one way for all of a launch but its edges.
+// Emits a streaming store where the address turns out to be aligned and the whole row exists, else an ordinary store.
+// The branch goes the same way for the whole launch but its edges.
 void Renderer::store_streaming(Ref ref, IrValue v, IrValue address, const Guard& g) {
   const IrValue low = ir_.bit_and(LLVMBuildPtrToInt(ir_.b, address, ir_.i64, ""), ir_.index(isa_.vector_bits / 8 - 1));
   IrValue whole = ir_.compare(LLVMIntEQ, low, ir_.index(0));

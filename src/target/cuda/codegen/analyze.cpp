@@ -18,7 +18,7 @@ constexpr int64_t few_blocks_bytes = 56 << 10;
 constexpr int64_t most_of_a_warp = 1024;
 constexpr int64_t registers_of_long_rows = 16;  // that a thread has of a row that is walked by several warps
 constexpr int64_t most_kept_bytes = 20 << 10;   // by a warp: 160 registers a thread
-constexpr int most_blocks_together = 8;         // in a cluster, on every device that has them
+constexpr int max_cluster_size = 8;             // in a cluster, on every device that has them
 
 /// Of a block, that take an iteration each.
 int warps_of_rows(int iterations) { return iterations >= 256 ? 32 : 16; }
@@ -90,11 +90,11 @@ void Renderer::distribute_iterations() {
     cluster_ /= iterations_;
     return;
   }
-  if (cluster_ <= most_blocks_together) return;
-  iterations_ = cluster_ / most_blocks_together;
-  check(iterations_ * most_blocks_together == cluster_, "cuda render",
+  if (cluster_ <= max_cluster_size) return;
+  iterations_ = cluster_ / max_cluster_size;
+  check(iterations_ * max_cluster_size == cluster_, "cuda render",
         "the iterations of a parallel loop cannot be distributed evenly");
-  cluster_ = most_blocks_together;
+  cluster_ = max_cluster_size;
 }
 
 void Renderer::analyze_loop(const Inst& loop) {

@@ -156,8 +156,8 @@ FN void ldmatrix(u32* r, u32 from) {
 FN void ldmatrix_turned(u32* r, u32 from) {
   asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0, %1, %2, %3}, [%4];" : "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3]) : "r"(from) : "memory");
 }
-// Groups of four warps: what was copied to shared memory is seen by the tensor cores; their sums are theirs from a
-// fence until what was committed has been waited for.
+// For warpgroups: makes copies to shared memory visible to the tensor cores. Accumulators belong to wgmma from a fence
+// until the committed group has been waited for.
 FN void fence_for_wgmma() { asm volatile("fence.proxy.async.shared::cta;" : : : "memory"); }
 FN void wgmma_fence() { asm volatile("wgmma.fence.sync.aligned;" : : : "memory"); }
 FN void wgmma_commit() { asm volatile("wgmma.commit_group.sync.aligned;" : : : "memory"); }

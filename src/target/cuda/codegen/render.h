@@ -1,7 +1,7 @@
 #pragma once
-// Tile kernels as CUDA C++. A program of the grid is run by a fixed number of threads; the elements of a tile are dealt
-// out to them in chunks that one thread loads at once, and stay in registers. Only reductions, shifts and products move
-// elements between threads, through lanes and shared memory.
+// Renders tile kernels as CUDA C++. A program of the grid is run by a fixed number of threads; the elements of a tile
+// are distributed over them in chunks that one thread loads at once, and stay in registers. Only reductions, shifts and
+// dots move elements between threads, through lanes and shared memory.
 #include <string>
 
 #include "kernel/tile.h"

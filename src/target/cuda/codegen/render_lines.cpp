@@ -1,7 +1,7 @@
 // Parallel loops whose iterations leave a line each in a local buffer, which is reduced behind the loop (sums of
 // columns): warps take the iterations. A block puts the lines of its warps together first, so that one line a block
 // travels through the cluster. Iterations are distributed so that this is the order of the reduction (kernel/tile.h):
-// the highest bits of a round's number are its warp's.
+// the highest bits of an iteration's number are its warp's.
 #include <fmt/format.h>
 
 #include <algorithm>

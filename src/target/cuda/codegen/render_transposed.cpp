@@ -1,8 +1,8 @@
 // Tiles that are transposed by squares. Where a kernel does nothing but read tiles, turn some of them, compute element
 // by element and store, a thread has a square of each tile that is as wide as the words it reads and writes. What is to
-// be turned is read along its own lines, put into shared memory in whole words, and taken from there square by square,
-// which threads transpose in registers. Shared memory has no gaps: the words of a line are exchanged so that those of
-// eight lines meet different banks.
+// be transposed is read along its own lines, put into shared memory in whole words, and taken from there square by
+// square, which threads transpose in registers. Shared memory has no gaps: the words of a line are exchanged so that
+// those of eight lines meet different banks.
 #include <fmt/format.h>
 
 #include <algorithm>

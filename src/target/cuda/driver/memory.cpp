@@ -113,7 +113,7 @@ PinnedStaging::PinnedStaging(Context& context)
     : context_(context), ring_(staging_bytes, most_pieces), events_(most_pieces) {
   void* memory = nullptr;
   check(driver().mem_alloc_host(&memory, staging_bytes), "cuMemAllocHost",
-        fmt::format("{} bytes of page-locked memory for copies", staging_bytes));
+        fmt::format("{} bytes of pinned memory for copies", staging_bytes));
   memory_ = static_cast<char*>(memory);
   for (EventHandle& event : events_) check(driver().event_create(&event, event_disable_timing), "cuEventCreate");
 }

@@ -14,9 +14,10 @@
 
 namespace weft::target::cuda {
 
-/// Page-locked memory that copies go through: the device reads it while the host goes on. Larger copies land beside the
-/// device's work, on a stream of their own and in a ring of the same size there, and are moved to their position in the
-/// order of the work: a batch comes in while the step before it runs. The caller holds the device's order().
+/// Pinned memory that copies go through, so that the device reads it while the host continues. Larger copies run
+/// concurrently with the device's work: on a stream of their own into a ring of the same size on the device, then into
+/// their destination in stream order. A batch arrives while the step before it runs. The caller holds the device's
+/// order().
 class PinnedStaging {
  public:
   explicit PinnedStaging(Context& context);

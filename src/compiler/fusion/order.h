@@ -24,7 +24,8 @@ struct Ordering {
   std::vector<int> scatter_source;  // by group: the operand to copy into the result first, or -1
 };
 
-/// `reuse`: large results of maps and rows may take over the memory of what only they still read.
+/// Orders the groups. With `reuse`, large results of maps and rows may take over the buffer of a value that they read
+/// last.
 Ordering order(const Ir& ir, const Grouping& grouping, const std::vector<Update>& updates, const Policy& policy,
                bool reuse = true);
 

@@ -1,19 +1,19 @@
 #pragma once
-// Long reductions with few results, cut so that there are programs for the whole machine: Σ over n becomes Σ of s sums
-// over n / s each. The one place where a reduction is cut, for all machines.
+// Splits long reductions with few results, so that there are programs for the whole machine: a sum over n becomes a sum
+// of s partial sums over n / s elements each. This is the only pass that cuts reductions, for all machines.
 #include "compiler/ir/ir.h"
 #include "target/target.h"
 
 namespace weft::compiler {
 
-/// Threads of a CPU want a few hundred parts of reductions that leave less than eight results. A GPU wants thousands of
-/// programs of any reduction; rows and columns that its blocks of threads share (lower/loops/rows_cluster.cpp,
-/// lower/loops/columns.cpp) stay whole, and low floats are summed in float32 on the way. The tree depends on the shape
-/// and the kind of machine, not on how large the machine is.
+/// Splits reductions. On a CPU: those with less than eight results, into a few hundred parts. On a GPU: any, into
+/// thousands of programs, except rows and columns that a cluster computes (lower/loops/rows_cluster.cpp,
+/// lower/loops/columns.cpp). Partial sums of 16-bit and 8-bit floats are float32. The tree depends on the shape and the
+/// kind of machine, not on how large the machine is.
 Ir split_reductions(Ir ir, const target::Target& target);
 
-/// Nested reductions down columns, the inner one read by the outer one alone, as one each: how a graph says a sum does
-/// not decide how it is cut.
+/// Joins nested reductions down columns, where the outer one alone reads the inner one, so that the way a graph writes
+/// a sum does not decide how it is cut.
 Ir join_reductions(Ir ir);
 
 }  // namespace weft::compiler

@@ -35,7 +35,8 @@ std::string prelude_without_instructions() {
     for (int depth = 0; end < text.size(); ++end) {
       if (text[end] == '{') ++depth;
       if (text[end] == '}') --depth;
-      if (text[end] == '\n' && depth == 0) break;
+      const bool begins_template = text.compare(at, 8, "template") == 0 && text.find('(', at) > end;
+      if (text[end] == '\n' && depth == 0 && !begins_template) break;
     }
     const std::string definition = text.substr(at, end + 1 - at);
     at = end + 1;

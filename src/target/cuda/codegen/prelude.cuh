@@ -1,13 +1,27 @@
 // What all generated kernels, and most hand-written ones, are made of: names of types, the operators of kernel/scalar.h
-// that CUDA C++ has no function for (with the meanings stated there; base/half.h has the same conversions on the host), and
-// instructions. Compiled by NVRTC; tests/compiler/host_cuda runs the parts without inline assembly on the host.
-typedef signed char i8; typedef unsigned char u8; typedef short i16; typedef unsigned short u16;
-typedef int i32; typedef unsigned int u32; typedef long long i64; typedef unsigned long long u64;
-typedef float f32; typedef double f64;
-struct alignas(4) W4 { u32 x; };
-struct alignas(8) W8 { u32 x, y; };
-struct alignas(16) W16 { u32 x, y, z, w; };
-#define EACH _Pragma("unroll") for
+// that CUDA C++ has no function for (with the meanings stated there; base/half.h has the same conversions on the host),
+// and instructions. Compiled by NVRTC; tests/compiler/host_cuda runs the parts without inline assembly on the host.
+typedef signed char i8;
+typedef unsigned char u8;
+typedef short i16;
+typedef unsigned short u16;
+typedef int i32;
+typedef unsigned int u32;
+typedef long long i64;
+typedef unsigned long long u64;
+typedef float f32;
+typedef double f64;
+struct alignas(4) W4 {
+  u32 x;
+};
+struct alignas(8) W8 {
+  u32 x, y;
+};
+struct alignas(16) W16 {
+  u32 x, y, z, w;
+};
+#define EACH \
+  _Pragma("unroll") for
 #define FN static __device__ __forceinline__
 
 FN u32 bits(f32 v) { return __float_as_uint(v); }
@@ -16,15 +30,37 @@ FN u64 bits(f64 v) { return (u64)__double_as_longlong(v); }
 FN f64 real(u64 v) { return __longlong_as_double((i64)v); }
 
 // NaN wins, -0 is below +0.
-FN f32 fmaximum(f32 a, f32 b) { f32 r; asm("max.NaN.f32 %0, %1, %2;" : "=f"(r) : "f"(a), "f"(b)); return r; }
-FN f32 fminimum(f32 a, f32 b) { f32 r; asm("min.NaN.f32 %0, %1, %2;" : "=f"(r) : "f"(a), "f"(b)); return r; }
+FN f32 fmaximum(f32 a, f32 b) {
+  f32 r;
+  asm("max.NaN.f32 %0, %1, %2;" : "=f"(r) : "f"(a), "f"(b));
+  return r;
+}
+FN f32 fminimum(f32 a, f32 b) {
+  f32 r;
+  asm("min.NaN.f32 %0, %1, %2;" : "=f"(r) : "f"(a), "f"(b));
+  return r;
+}
 FN f64 fmaximum(f64 a, f64 b) { return a != a ? a : b != b ? b : a == b ? real(bits(a) & bits(b)) : a > b ? a : b; }
 FN f64 fminimum(f64 a, f64 b) { return a != a ? a : b != b ? b : a == b ? real(bits(a) | bits(b)) : a < b ? a : b; }
-template <class T> FN T imax(T a, T b) { return a > b ? a : b; }
-template <class T> FN T imin(T a, T b) { return a < b ? a : b; }
-FN f32 fexp2(f32 a) { f32 r; asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(r) : "f"(a)); return r; }
-FN f32 frecip(f32 a) { f32 r; asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(r) : "f"(a)); return r; }
-// One step of Newton's behind the instruction; no branch, unlike a square root and a quotient that round right.
+template <class T>
+FN T imax(T a, T b) {
+  return a > b ? a : b;
+}
+template <class T>
+FN T imin(T a, T b) {
+  return a < b ? a : b;
+}
+FN f32 fexp2(f32 a) {
+  f32 r;
+  asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(r) : "f"(a));
+  return r;
+}
+FN f32 frecip(f32 a) {
+  f32 r;
+  asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(r) : "f"(a));
+  return r;
+}
+// The instruction and one step of Newton's method. No branch, unlike a correctly rounded square root and quotient.
 FN f32 frsqrt(f32 a) {
   f32 r;
   asm("rsqrt.approx.f32 %0, %1;" : "=f"(r) : "f"(a));
@@ -33,29 +69,53 @@ FN f32 frsqrt(f32 a) {
 }
 FN f32 ffloordiv(f32 a, f32 b) { return floorf(__fdiv_rn(a, b)); }
 FN f64 ffloordiv(f64 a, f64 b) { return floor(a / b); }
-FN f32 fmodulo(f32 a, f32 b) { f32 r = fmodf(a, b); return r != 0.0f && (r < 0.0f) != (b < 0.0f) ? r + b : r; }
-FN f64 fmodulo(f64 a, f64 b) { f64 r = fmod(a, b); return r != 0.0 && (r < 0.0) != (b < 0.0) ? r + b : r; }
-// In f64 the product is exact: one rounding, to f32.
-FN f32 fldexp(f32 a, f32 n) { return n != n ? n : (f32)((f64)a * real((u64)((i64)fminf(fmaxf(floorf(n), -400.0f), 400.0f) + 1023) << 52)); }
-FN f64 flogaddexp(f64 a, f64 b) { return a == b ? a + 0.69314718055994530942 : a != a || b != b ? a + b : fmax(a, b) + log1p(exp(-fabs(a - b))); }
+FN f32 fmodulo(f32 a, f32 b) {
+  f32 r = fmodf(a, b);
+  return r != 0.0f && (r < 0.0f) != (b < 0.0f) ? r + b : r;
+}
+FN f64 fmodulo(f64 a, f64 b) {
+  f64 r = fmod(a, b);
+  return r != 0.0 && (r < 0.0) != (b < 0.0) ? r + b : r;
+}
+// The product is exact in f64, so there is one rounding, to f32.
+FN f32 fldexp(f32 a, f32 n) {
+  return n != n ? n : (f32)((f64)a * real((u64)((i64)fminf(fmaxf(floorf(n), -400.0f), 400.0f) + 1023) << 52));
+}
+FN f64 flogaddexp(f64 a, f64 b) {
+  return a == b ? a + 0.69314718055994530942 : a != a || b != b ? a + b : fmax(a, b) + log1p(exp(-fabs(a - b)));
+}
 
 // Toward minus infinity; by zero 0; wrapping.
-template <class T> FN T ufloordiv(T a, T b) { return b == 0 ? (T)0 : (T)(a / b); }
-template <class T> FN T umodulo(T a, T b) { return b == 0 ? (T)0 : (T)(a % b); }
-template <class T, class U> FN T sfloordiv(T a, T b) {
+template <class T>
+FN T ufloordiv(T a, T b) {
+  return b == 0 ? (T)0 : (T)(a / b);
+}
+template <class T>
+FN T umodulo(T a, T b) {
+  return b == 0 ? (T)0 : (T)(a % b);
+}
+template <class T, class U>
+FN T sfloordiv(T a, T b) {
   if (b == 0) return 0;
   if (b == -1) return (T)(U)(0 - (U)a);
   T q = (T)(a / b), r = (T)(a % b);
   return r != 0 && (r < 0) != (b < 0) ? (T)(q - 1) : q;
 }
-template <class T> FN T smodulo(T a, T b) {
+template <class T>
+FN T smodulo(T a, T b) {
   if (b == 0 || b == -1) return 0;
   T r = (T)(a % b);
   return r != 0 && (r < 0) != (b < 0) ? (T)(r + b) : r;
 }
-// By the width or more: nothing is left but the sign.
-template <class T, class U> FN T shiftleft(T a, T n) { return (U)n < sizeof(T) * 8 ? (T)((u64)(U)a << (u32)(U)n) : (T)0; }
-template <class T, class U> FN T shiftright(T a, T n) { return (U)n < sizeof(T) * 8 ? (T)(a >> (int)n) : (T)(a < (T)0 ? (T)-1 : (T)0); }
+// Shifts by the width or more leave nothing but the sign.
+template <class T, class U>
+FN T shiftleft(T a, T n) {
+  return (U)n < sizeof(T) * 8 ? (T)((u64)(U)a << (u32)(U)n) : (T)0;
+}
+template <class T, class U>
+FN T shiftright(T a, T n) {
+  return (U)n < sizeof(T) * 8 ? (T)(a >> (int)n) : (T)(a < (T)0 ? (T)-1 : (T)0);
+}
 FN u8 upperhalf(u8 a, u8 b) { return (u8)(((u32)a * b) >> 8); }
 FN u16 upperhalf(u16 a, u16 b) { return (u16)(((u32)a * b) >> 16); }
 FN u32 upperhalf(u32 a, u32 b) { return __umulhi(a, b); }
@@ -66,30 +126,61 @@ FN i32 upperhalf(i32 a, i32 b) { return (i32)upperhalf((u32)a, (u32)b); }
 FN i64 upperhalf(i64 a, i64 b) { return (i64)upperhalf((u64)a, (u64)b); }
 
 // Floats to integers truncate and saturate; NaN gives 0.
-template <class F> FN i64 to_i64(F v) { return v != v ? 0 : v >= (F)9223372036854775808.0 ? 9223372036854775807ll : v <= (F)-9223372036854775808.0 ? (i64)(1ull << 63) : (i64)v; }
-template <class F> FN u64 to_u64(F v) { return !(v > (F)0) ? 0ull : v >= (F)18446744073709551616.0 ? ~0ull : (u64)v; }
-template <class F> FN i64 to_signed(F v, i64 low, i64 high) { return v != v ? 0 : v >= (F)high ? high : v <= (F)low ? low : (i64)v; }
-template <class F> FN i64 to_unsigned(F v, i64 high) { return !(v > (F)0) ? 0 : v >= (F)high ? high : (i64)v; }
+template <class F>
+FN i64 to_i64(F v) {
+  return v != v                           ? 0
+         : v >= (F)9223372036854775808.0  ? 9223372036854775807ll
+         : v <= (F)-9223372036854775808.0 ? (i64)(1ull << 63)
+                                          : (i64)v;
+}
+template <class F>
+FN u64 to_u64(F v) {
+  return !(v > (F)0) ? 0ull : v >= (F)18446744073709551616.0 ? ~0ull : (u64)v;
+}
+template <class F>
+FN i64 to_signed(F v, i64 low, i64 high) {
+  return v != v ? 0 : v >= (F)high ? high : v <= (F)low ? low : (i64)v;
+}
+template <class F>
+FN i64 to_unsigned(F v, i64 high) {
+  return !(v > (F)0) ? 0 : v >= (F)high ? high : (i64)v;
+}
 
 FN f32 from_bf16(u16 v) { return real((u32)v << 16); }
 FN f32 from_bf16(const u16* v, int r) {
   const u32 word = ((const u32*)v)[r >> 1];
   return real(r & 1 ? word & 0xffff0000u : word << 16);
 }
-FN u16 to_bf16(f32 v) { u16 r; asm("cvt.rn.bf16.f32 %0, %1;" : "=h"(r) : "f"(v)); return r; }
-FN f32 from_f16(u16 v) { f32 r; asm("cvt.f32.f16 %0, %1;" : "=f"(r) : "h"(v)); return r; }
-FN u16 to_f16(f32 v) { u16 r; asm("cvt.rn.f16.f32 %0, %1;" : "=h"(r) : "f"(v)); return r; }
-template <int M, int B, u32 Largest> FN f32 from_f8(u8 v) {
-  const u32 sign = (u32)(v & 0x80u) << 24, size = v & 0x7fu, moved = size << (23 - M);
-  return size > Largest ? real(sign | 0x7f800000u | moved) : real(sign | bits(real(moved) * real((u32)(254 - B) << 23)));
+FN u16 to_bf16(f32 v) {
+  u16 r;
+  asm("cvt.rn.bf16.f32 %0, %1;" : "=h"(r) : "f"(v));
+  return r;
 }
-template <int M, int B, u32 Largest, u32 Infinity, u32 Quiet> FN u8 to_f8(f32 v) {
+FN f32 from_f16(u16 v) {
+  f32 r;
+  asm("cvt.f32.f16 %0, %1;" : "=f"(r) : "h"(v));
+  return r;
+}
+FN u16 to_f16(f32 v) {
+  u16 r;
+  asm("cvt.rn.f16.f32 %0, %1;" : "=h"(r) : "f"(v));
+  return r;
+}
+template <int M, int B, u32 Largest>
+FN f32 from_f8(u8 v) {
+  const u32 sign = (u32)(v & 0x80u) << 24, size = v & 0x7fu, moved = size << (23 - M);
+  return size > Largest ? real(sign | 0x7f800000u | moved)
+                        : real(sign | bits(real(moved) * real((u32)(254 - B) << 23)));
+}
+template <int M, int B, u32 Largest, u32 Infinity, u32 Quiet>
+FN u8 to_f8(f32 v) {
   const u32 u = bits(v), size = u & 0x7fffffffu, sign = (u >> 24) & 0x80u;
   if (size > 0x7f800000u) return (u8)(sign | Quiet | (size >> 21 & 1u));
   if (size == 0x7f800000u) return (u8)(sign | Infinity);
   constexpr int shift = 23 - M;
   u32 r;
-  if (size >= (u32)(128 - B) << 23) r = (size - ((u32)(127 - B) << 23) + (1u << (shift - 1)) - 1u + ((size >> shift) & 1u)) >> shift;
+  if (size >= (u32)(128 - B) << 23)
+    r = (size - ((u32)(127 - B) << 23) + (1u << (shift - 1)) - 1u + ((size >> shift) & 1u)) >> shift;
   else r = bits(real(size) + real((u32)(128 - B + shift) << 23)) - ((u32)(128 - B + shift) << 23);
   return (u8)(sign | (r < Largest ? r : Largest));
 }
@@ -114,8 +205,9 @@ FN u8 to_e4m3(f32 v) { return to_f8<3, 7, 0x7eu, 0x7eu, 0x7fu>(v); }
 FN u8 to_e5m2(f32 v) { return to_f8<2, 15, 0x7bu, 0x7cu, 0x7eu>(v); }
 #endif
 
-// *place = *place + v, whatever other programs do meanwhile: by compare and exchange on the word around it.
-template <class T, class Add> FN void atomic_update(T* place, Add add) {
+// Atomic *place = add(*place), by compare-and-swap on the word around it.
+template <class T, class Add>
+FN void atomic_update(T* place, Add add) {
   if constexpr (sizeof(T) == 8) {
     u64 *word = (u64*)place, old = *word, seen;
     do {
@@ -126,7 +218,8 @@ template <class T, class Add> FN void atomic_update(T* place, Add add) {
   } else {
     const u64 address = (u64)place;
     u32 *word = (u32*)(address & ~3ull), old = *word, seen;
-    const u32 shift = (u32)(address & 3u) * 8u, mask = sizeof(T) == 4 ? ~0u : ((1u << (sizeof(T) * 8 % 32)) - 1u) << shift;
+    const u32 shift = (u32)(address & 3u) * 8u,
+              mask = sizeof(T) == 4 ? ~0u : ((1u << (sizeof(T) * 8 % 32)) - 1u) << shift;
     do {
       seen = old;
       u32 bits_then = (seen & mask) >> shift;
@@ -139,47 +232,88 @@ template <class T, class Add> FN void atomic_update(T* place, Add add) {
 }
 
 FN void prefetch_line(const void* at) { asm volatile("prefetch.global.L2 [%0];" : : "l"(at)); }
-// Shared memory by its own addresses: copies of 16 bytes from memory that go on beside the arithmetic (of `bytes` of
-// them, and zeros), 8 by 8 matrices of 16-byte lines.
+// Shared memory by 32-bit addresses: asynchronous copies of 16 bytes from global memory (of `bytes` of them, filled up
+// with zeros), and 8 x 8 matrices of 16-bit elements.
 FN u32 shared_address(const void* p) { return (u32)__cvta_generic_to_shared(p); }
-FN void copy_async(u32 to, const void* from) { asm volatile("cp.async.cg.shared.global.L2::128B [%0], [%1], 16;" : : "r"(to), "l"(from) : "memory"); }
-FN void copy_async(u32 to, const void* from, int bytes) { asm volatile("cp.async.cg.shared.global.L2::128B [%0], [%1], 16, %2;" : : "r"(to), "l"(from), "r"(bytes) : "memory"); }
+FN void copy_async(u32 to, const void* from) {
+  asm volatile("cp.async.cg.shared.global.L2::128B [%0], [%1], 16;" : : "r"(to), "l"(from) : "memory");
+}
+FN void copy_async(u32 to, const void* from, int bytes) {
+  asm volatile("cp.async.cg.shared.global.L2::128B [%0], [%1], 16, %2;" : : "r"(to), "l"(from), "r"(bytes) : "memory");
+}
 FN void commit_copies() { asm volatile("cp.async.commit_group;" : : : "memory"); }
-template <int Left> FN void wait_copies() { asm volatile("cp.async.wait_group %0;" : : "n"(Left) : "memory"); }
-FN void store_shared(u32 to, W16 v) { asm volatile("st.shared.v4.u32 [%0], {%1, %2, %3, %4};" : : "r"(to), "r"(v.x), "r"(v.y), "r"(v.z), "r"(v.w) : "memory"); }
-FN u32 load_shared(u32 from) { u32 r; asm volatile("ld.shared.u32 %0, [%1];" : "=r"(r) : "r"(from) : "memory"); return r; }
-template <int Chunks> FN u32 swizzled(int line, int chunk) { return (u32)(line * Chunks + (chunk ^ (Chunks >= 8 ? line & 7 : line / (8 / Chunks) & (Chunks - 1)))) * 16u; }
-template <int Lines> FN u32 in_panels(int line, int chunk) { return (u32)((chunk >> 3) * Lines * 8 + line * 8 + ((chunk ^ line) & 7)) * 16u; }
+template <int Left>
+FN void wait_copies() {
+  asm volatile("cp.async.wait_group %0;" : : "n"(Left) : "memory");
+}
+FN void store_shared(u32 to, W16 v) {
+  asm volatile("st.shared.v4.u32 [%0], {%1, %2, %3, %4};"
+               :
+               : "r"(to), "r"(v.x), "r"(v.y), "r"(v.z), "r"(v.w)
+               : "memory");
+}
+FN u32 load_shared(u32 from) {
+  u32 r;
+  asm volatile("ld.shared.u32 %0, [%1];" : "=r"(r) : "r"(from) : "memory");
+  return r;
+}
+template <int Chunks>
+FN u32 swizzled(int line, int chunk) {
+  return (u32)(line * Chunks + (chunk ^ (Chunks >= 8 ? line & 7 : line / (8 / Chunks) & (Chunks - 1)))) * 16u;
+}
+template <int Lines>
+FN u32 in_panels(int line, int chunk) {
+  return (u32)((chunk >> 3) * Lines * 8 + line * 8 + ((chunk ^ line) & 7)) * 16u;
+}
 FN void ldmatrix(u32* r, u32 from) {
-  asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];" : "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3]) : "r"(from) : "memory");
+  asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"
+               : "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3])
+               : "r"(from)
+               : "memory");
 }
 FN void ldmatrix_turned(u32* r, u32 from) {
-  asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0, %1, %2, %3}, [%4];" : "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3]) : "r"(from) : "memory");
+  asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0, %1, %2, %3}, [%4];"
+               : "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3])
+               : "r"(from)
+               : "memory");
 }
-// For warpgroups: makes copies to shared memory visible to the tensor cores. Accumulators belong to wgmma from a fence
-// until the committed group has been waited for.
+// Warpgroups: fence_for_wgmma makes what was copied to shared memory visible to wgmma. The tensor cores own the
+// accumulators from wgmma_fence until what was committed has been waited for.
 FN void fence_for_wgmma() { asm volatile("fence.proxy.async.shared::cta;" : : : "memory"); }
 FN void wgmma_fence() { asm volatile("wgmma.fence.sync.aligned;" : : : "memory"); }
 FN void wgmma_commit() { asm volatile("wgmma.commit_group.sync.aligned;" : : : "memory"); }
-template <int Left> FN void wgmma_wait() { asm volatile("wgmma.wait_group.sync.aligned %0;" : : "n"(Left) : "memory"); }
-FN u32 to_tf32(u32 v) { u32 r; asm("cvt.rna.tf32.f32 %0, %1;" : "=r"(r) : "f"(real(v))); return r; }
+template <int Left>
+FN void wgmma_wait() {
+  asm volatile("wgmma.wait_group.sync.aligned %0;" : : "n"(Left) : "memory");
+}
+FN u32 to_tf32(u32 v) {
+  u32 r;
+  asm("cvt.rna.tf32.f32 %0, %1;" : "=r"(r) : "f"(real(v)));
+  return r;
+}
 // c += a b, a of 16 rows, b of 8 columns.
 FN void mma_bf16(f32* c, const u32* a, u32 b0, u32 b1) {
-  asm("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
-      : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3]) : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
+  asm("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, "
+      "%3};"
+      : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
+      : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
 }
 FN void mma_f16(f32* c, const u32* a, u32 b0, u32 b1) {
-  asm("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
-      : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3]) : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
+  asm("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, "
+      "%3};"
+      : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
+      : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
 }
 FN void mma_tf32(f32* c, const u32* a, u32 b0, u32 b1) {
-  asm("mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
-      : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3]) : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
+  asm("mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, "
+      "%3};"
+      : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
+      : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
 }
 
-// The kernel behind this one may begin now: it has the time to get ready until what it reads is there. What this one
-// reads may still be on its way from the one before it; the zero that comes with its arrival is added to the addresses
-// of everything that has to be waited for, so that nothing is read before.
+// Programmatic dependent launch. begin_next lets the next kernel of the stream begin, which prepares until its inputs
+// are there. wait_for_previous waits for the kernel before this one; the zero that it returns is added to the addresses
+// of what that kernel writes, so that the compiler moves no load before the wait.
 FN void begin_next() {
 #if __CUDA_ARCH__ >= 900
   asm volatile("griddepcontrol.launch_dependents;");
@@ -192,42 +326,82 @@ FN i64 wait_for_previous() {
 #endif
   return zero;
 }
-// Blocks of a cluster: the barrier that all of them pass (first of all with nothing to show yet), and shared memory of
-// each as it is seen from all.
+// Clusters: this block's rank, the barrier of all blocks (cluster_begin arrives at it without a release), and another
+// block's shared memory.
 #if __CUDA_ARCH__ >= 900
-FN int cluster_rank() { u32 r; asm("mov.u32 %0, %%cluster_ctarank;" : "=r"(r)); return (int)r; }
+FN int cluster_rank() {
+  u32 r;
+  asm("mov.u32 %0, %%cluster_ctarank;" : "=r"(r));
+  return (int)r;
+}
 FN void cluster_begin() { asm volatile("barrier.cluster.arrive.relaxed.aligned;" : : : "memory"); }
 FN void cluster_arrive() { asm volatile("barrier.cluster.arrive.release.aligned;" : : : "memory"); }
 FN void cluster_wait() { asm volatile("barrier.cluster.wait.acquire.aligned;" : : : "memory"); }
-FN u8* in_block(u8* p, int block) { u64 place; asm volatile("mapa.u64 %0, %1, %2;" : "=l"(place) : "l"(p), "r"(block)); return (u8*)place; }
+FN u8* in_block(u8* p, int block) {
+  u64 place;
+  asm volatile("mapa.u64 %0, %1, %2;" : "=l"(place) : "l"(p), "r"(block));
+  return (u8*)place;
+}
 #endif
-// A pointer to memory that changes while the kernel waits: of a kernel's own parameters that nobody is seen to write
-// through the compiler would believe that it does not.
-template <class T> FN T* changing(T* p) {
+// A pointer to memory that changes while the kernel waits. The compiler would assume that nobody writes through a
+// parameter that this kernel only reads.
+template <class T>
+FN T* changing(T* p) {
   u64 place;
   asm volatile("cvta.to.global.u64 %0, %1;" : "=l"(place) : "l"(p));
   return (T*)__cvta_global_to_generic(place);
 }
-// Read here and not later.
-FN W16 read_now(const W16* p) { W16 v; asm volatile("ld.volatile.global.v4.u32 {%0, %1, %2, %3}, [%4];" : "=r"(v.x), "=r"(v.y), "=r"(v.z), "=r"(v.w) : "l"(p)); return v; }
-FN W8 read_now(const W8* p) { W8 v; asm volatile("ld.volatile.global.v2.u32 {%0, %1}, [%2];" : "=r"(v.x), "=r"(v.y) : "l"(p)); return v; }
-FN W4 read_now(const W4* p) { W4 v; asm volatile("ld.volatile.global.u32 %0, [%1];" : "=r"(v.x) : "l"(p)); return v; }
-// (Single elements by way of the first-level cache: neighbours in a loop read them again.)
-FN f32 read_now(const f32* p) { f32 v; asm volatile("ld.global.f32 %0, [%1];" : "=f"(v) : "l"(p)); return v; }
+// Loads that the compiler may not move to later.
+FN W16 read_now(const W16* p) {
+  W16 v;
+  asm volatile("ld.volatile.global.v4.u32 {%0, %1, %2, %3}, [%4];"
+               : "=r"(v.x), "=r"(v.y), "=r"(v.z), "=r"(v.w)
+               : "l"(p));
+  return v;
+}
+FN W8 read_now(const W8* p) {
+  W8 v;
+  asm volatile("ld.volatile.global.v2.u32 {%0, %1}, [%2];" : "=r"(v.x), "=r"(v.y) : "l"(p));
+  return v;
+}
+FN W4 read_now(const W4* p) {
+  W4 v;
+  asm volatile("ld.volatile.global.u32 %0, [%1];" : "=r"(v.x) : "l"(p));
+  return v;
+}
+// Single elements go through L1, where neighbours in a loop find them.
+FN f32 read_now(const f32* p) {
+  f32 v;
+  asm volatile("ld.global.f32 %0, [%1];" : "=f"(v) : "l"(p));
+  return v;
+}
 
-// As one word: the compiler takes those of many lines apart.
-FN void put_word(W16* p, W16 v) { asm volatile("st.global.v4.u32 [%0], {%1, %2, %3, %4};" : : "l"(p), "r"(v.x), "r"(v.y), "r"(v.z), "r"(v.w) : "memory"); }
-FN void put_word(W8* p, W8 v) { asm volatile("st.global.v2.u32 [%0], {%1, %2};" : : "l"(p), "r"(v.x), "r"(v.y) : "memory"); }
+// Stores of one word, which the compiler would split.
+FN void put_word(W16* p, W16 v) {
+  asm volatile("st.global.v4.u32 [%0], {%1, %2, %3, %4};"
+               :
+               : "l"(p), "r"(v.x), "r"(v.y), "r"(v.z), "r"(v.w)
+               : "memory");
+}
+FN void put_word(W8* p, W8 v) {
+  asm volatile("st.global.v2.u32 [%0], {%1, %2};" : : "l"(p), "r"(v.x), "r"(v.y) : "memory");
+}
 FN void put_word(W4* p, W4 v) { *p = v; }
 
-// Of two values; an expression c ? a[1] : a[0] would choose between their places in memory, and registers have none.
-template <class T> FN T chosen(bool first, T a, T b) { return first ? a : b; }
-// A square of elements, turned: those of two bytes go by pairs, for the compiler to see whole words.
-template <int N, class T> FN void turn(const T* from, T* to) {
+// Selects between two values. For c ? a[1] : a[0] the compiler would select between addresses, which registers have
+// not.
+template <class T>
+FN T chosen(bool first, T a, T b) {
+  return first ? a : b;
+}
+// Transposes N x N elements in registers; those of two bytes by pairs, so that the compiler sees whole words.
+template <int N, class T>
+FN void turn(const T* from, T* to) {
   if constexpr (sizeof(T) == 2) {
     EACH (int i = 0; i < N * N / 4; ++i) {
       const int line = i / (N / 2), pair = i % (N / 2);
-      const u32 a = ((const W4*)from)[2 * pair * (N / 2) + line].x, b = ((const W4*)from)[(2 * pair + 1) * (N / 2) + line].x;
+      const u32 a = ((const W4*)from)[2 * pair * (N / 2) + line].x,
+                b = ((const W4*)from)[(2 * pair + 1) * (N / 2) + line].x;
       ((W4*)to)[2 * line * (N / 2) + pair].x = __byte_perm(a, b, 0x5410);
       ((W4*)to)[(2 * line + 1) * (N / 2) + pair].x = __byte_perm(a, b, 0x7632);
     }
@@ -235,11 +409,21 @@ template <int N, class T> FN void turn(const T* from, T* to) {
     EACH (int r = 0; r < N * N; ++r) to[r] = from[r % N * N + r / N];
   }
 }
-FN W4 word_if(bool there, const W4* at, u32 other) { const W4 w = *at; return {there ? w.x : other}; }
-FN W8 word_if(bool there, const W8* at, u32 other) { const W8 w = *at; return {there ? w.x : other, there ? w.y : other}; }
-FN W16 word_if(bool there, const W16* at, u32 other) { const W16 w = *at; return {there ? w.x : other, there ? w.y : other, there ? w.z : other, there ? w.w : other}; }
-// The value of the lane whose number differs in the bits of `mask`.
-template <class T> FN T lane_xor(T v, int mask) {
+FN W4 word_if(bool there, const W4* at, u32 other) {
+  const W4 w = *at;
+  return {there ? w.x : other};
+}
+FN W8 word_if(bool there, const W8* at, u32 other) {
+  const W8 w = *at;
+  return {there ? w.x : other, there ? w.y : other};
+}
+FN W16 word_if(bool there, const W16* at, u32 other) {
+  const W16 w = *at;
+  return {there ? w.x : other, there ? w.y : other, there ? w.z : other, there ? w.w : other};
+}
+// Returns the value of the lane whose index differs in the bits of `mask`.
+template <class T>
+FN T lane_xor(T v, int mask) {
   if constexpr (sizeof(T) == 8) {
     W8 w = *(W8*)&v;
     w.x = __shfl_xor_sync(0xffffffffu, w.x, mask), w.y = __shfl_xor_sync(0xffffffffu, w.y, mask);

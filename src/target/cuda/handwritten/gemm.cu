@@ -1,10 +1,11 @@
-// C = epilogue(A · B + bias): matrices of 16-bit floats with float32 sums on tensor cores (sm_90a), whose epilogue costs
-// as much as a good part of the multiplications.
+// C = epilogue(A · B + bias): matrices of 16-bit floats with float32 sums on tensor cores (sm_90a), whose epilogue
+// costs as much as a good part of the multiplications.
 //
 // The algorithm is the persistent, warp-specialized one of CUTLASS's Hopper kernels (sm90_gemm_tma_warpspecialized_
-// cooperative) with two differences: there is no warp that only copies, and a warpgroup of its own runs the epilogue, so
-// that the epilogue of one tile overlaps the main loop of the next. One block runs on each SM and goes through tiles of
-// C. The instructions are described in the PTX ISA: wgmma, cp.async.bulk.tensor (TMA), mbarrier, stmatrix, setmaxnreg.
+// cooperative) with two differences: there is no warp that only copies, and a warpgroup of its own runs the epilogue,
+// so that the epilogue of one tile overlaps the main loop of the next. One block runs on each SM and goes through tiles
+// of C. The instructions are described in the PTX ISA: wgmma, cp.async.bulk.tensor (TMA), mbarrier, stmatrix,
+// setmaxnreg.
 //
 //    A, B ── TMA ──> pipeline stages ── wgmma ──> accumulators ── stmatrix ──> staged tile ── epilogue ──> C
 //   global           shared memory                registers                    shared memory               global
@@ -24,8 +25,8 @@
 //   reads[3]      how many warps have read a stage
 //   column sums   2 buffers x 4 warps x max_tile_n floats          only with column_sums
 //
-// A stage is refilled by whichever of the eight main-loop warps is the last to have read it: it issues the TMA copies of
-// the K-slice that comes `stages` later, which may belong to the block's next tile.
+// A stage is refilled by whichever of the eight main-loop warps is the last to have read it: it issues the TMA copies
+// of the K-slice that comes `stages` later, which may belong to the block's next tile.
 //
 // Named barriers (bar.sync waits, bar.arrive does not; 128 threads on either side):
 //   1, 2   a half of the tile is staged:  warpgroup 1 or 2 arrives, warpgroup 0 waits
@@ -44,15 +45,16 @@
 // --- Layout of shared memory and of the work ---
 
 constexpr int element_bytes = 2;
-constexpr int line_elements = 64;                    // of a swizzled line: 128 bytes
-constexpr int panel_bytes = line_elements * 128;     // 64 lines
+constexpr int line_elements = 64;                 // of a swizzled line: 128 bytes
+constexpr int panel_bytes = line_elements * 128;  // 64 lines
 constexpr int a_bytes = tile_m * tile_k * element_bytes, b_bytes = tile_k * max_tile_n * element_bytes;
 constexpr int stage_bytes = a_bytes + b_bytes;
 constexpr int row_bytes = max_tile_n * element_bytes + 16;
 constexpr int tile_bytes = tile_m * row_bytes;
 constexpr int barrier_bytes = (stages * 12 + 15) / 16 * 16;
-constexpr int sums_bytes = 4 * max_tile_n * 4;       // of one buffer
-static_assert(shared_bytes == 1024 + stages * stage_bytes + tile_bytes + barrier_bytes + (column_sums ? 2 * sums_bytes : 0),
+constexpr int sums_bytes = 4 * max_tile_n * 4;  // of one buffer
+static_assert(shared_bytes ==
+                  1024 + stages * stage_bytes + tile_bytes + barrier_bytes + (column_sums ? 2 * sums_bytes : 0),
               "gemm.cpp asks for another amount of shared memory than this layout has");
 
 constexpr int main_loop_warps = 8;
@@ -64,43 +66,72 @@ constexpr int staged_barrier = 1, free_barrier = 3, epilogue_barrier = 5;
 
 // --- Instructions ---
 
-struct alignas(128) TensorMap { u64 v[16]; };
+struct alignas(128) TensorMap {
+  u64 v[16];
+};
 
-FN void barrier_init(u32 at, u32 count) { asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" : : "r"(at), "r"(count) : "memory"); }
-FN void barrier_expect(u32 at, u32 bytes) { asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" : : "r"(at), "r"(bytes) : "memory"); }
+FN void barrier_init(u32 at, u32 count) {
+  asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" : : "r"(at), "r"(count) : "memory");
+}
+FN void barrier_expect(u32 at, u32 bytes) {
+  asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" : : "r"(at), "r"(bytes) : "memory");
+}
 FN void barrier_wait(u32 at, u32 parity) {
   u32 done;
-  do asm volatile("{.reg .pred p; mbarrier.try_wait.parity.shared::cta.b64 p, [%1], %2; selp.u32 %0, 1, 0, p;}" : "=r"(done) : "r"(at), "r"(parity) : "memory");
+  do
+    asm volatile("{.reg .pred p; mbarrier.try_wait.parity.shared::cta.b64 p, [%1], %2; selp.u32 %0, 1, 0, p;}"
+                 : "=r"(done)
+                 : "r"(at), "r"(parity)
+                 : "memory");
   while (!done);
 }
 
 // TMA: a box of a matrix into L2, or into shared memory; the mbarrier counts its bytes.
-FN void prefetch_box(const TensorMap* map, int x, int y) { asm volatile("cp.async.bulk.prefetch.tensor.2d.L2.global [%0, {%1, %2}];" : : "l"(map), "r"(x), "r"(y) : "memory"); }
+FN void prefetch_box(const TensorMap* map, int x, int y) {
+  asm volatile("cp.async.bulk.prefetch.tensor.2d.L2.global [%0, {%1, %2}];" : : "l"(map), "r"(x), "r"(y) : "memory");
+}
 FN void copy_box(u32 to, const TensorMap* map, int x, int y, u32 barrier) {
   asm volatile("cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1, {%2, %3}], [%4];"
-               : : "r"(to), "l"(map), "r"(x), "r"(y), "r"(barrier) : "memory");
+               :
+               : "r"(to), "l"(map), "r"(x), "r"(y), "r"(barrier)
+               : "memory");
 }
 
 FN void wait_at(int barrier) { asm volatile("bar.sync %0, 256;" : : "r"(barrier) : "memory"); }
 FN void arrive_at(int barrier) { asm volatile("bar.arrive %0, 256;" : : "r"(barrier) : "memory"); }
-FN u32 increment_shared(u32 at) { u32 before; asm volatile("atom.acq_rel.cta.shared::cta.add.u32 %0, [%1], 1;" : "=r"(before) : "r"(at) : "memory"); return before; }
+FN u32 increment_shared(u32 at) {
+  u32 before;
+  asm volatile("atom.acq_rel.cta.shared::cta.add.u32 %0, [%1], 1;" : "=r"(before) : "r"(at) : "memory");
+  return before;
+}
 FN void store_matrices(u32 to, u32 a, u32 b, u32 c, u32 d) {
-  asm volatile("stmatrix.sync.aligned.m8n8.x4.shared.b16 [%0], {%1, %2, %3, %4};" : : "r"(to), "r"(a), "r"(b), "r"(c), "r"(d) : "memory");
+  asm volatile("stmatrix.sync.aligned.m8n8.x4.shared.b16 [%0], {%1, %2, %3, %4};"
+               :
+               : "r"(to), "r"(a), "r"(b), "r"(c), "r"(d)
+               : "memory");
 }
 FN void store_shared_4(u32 to, u32 v) { asm volatile("st.shared.u32 [%0], %1;" : : "r"(to), "r"(v) : "memory"); }
 FN W16 load_shared_16(u32 from) {
   W16 v;
-  asm volatile("ld.shared.v4.u32 {%0, %1, %2, %3}, [%4];" : "=r"(v.x), "=r"(v.y), "=r"(v.z), "=r"(v.w) : "r"(from) : "memory");
+  asm volatile("ld.shared.v4.u32 {%0, %1, %2, %3}, [%4];"
+               : "=r"(v.x), "=r"(v.y), "=r"(v.z), "=r"(v.w)
+               : "r"(from)
+               : "memory");
   return v;
 }
 // Streaming (.cs): evict first, because nobody reads these lines again soon. Predicated; zeros where not `wanted`.
 FN W16 load_streaming(const void* from, bool wanted) {
   W16 v = {0u, 0u, 0u, 0u};
-  asm volatile("{.reg .pred p; setp.ne.b32 p, %5, 0; @p ld.global.cs.v4.u32 {%0, %1, %2, %3}, [%4];}" : "+r"(v.x), "+r"(v.y), "+r"(v.z), "+r"(v.w) : "l"(from), "r"((int)wanted));
+  asm volatile("{.reg .pred p; setp.ne.b32 p, %5, 0; @p ld.global.cs.v4.u32 {%0, %1, %2, %3}, [%4];}"
+               : "+r"(v.x), "+r"(v.y), "+r"(v.z), "+r"(v.w)
+               : "l"(from), "r"((int)wanted));
   return v;
 }
 FN void store_streaming(void* to, W16 v, bool wanted) {
-  asm volatile("{.reg .pred p; setp.ne.b32 p, %5, 0; @p st.global.cs.v4.u32 [%0], {%1, %2, %3, %4};}" : : "l"(to), "r"(v.x), "r"(v.y), "r"(v.z), "r"(v.w), "r"((int)wanted) : "memory");
+  asm volatile("{.reg .pred p; setp.ne.b32 p, %5, 0; @p st.global.cs.v4.u32 [%0], {%1, %2, %3, %4};}"
+               :
+               : "l"(to), "r"(v.x), "r"(v.y), "r"(v.z), "r"(v.w), "r"((int)wanted)
+               : "memory");
 }
 
 // Two 16-bit floats in a word.
@@ -120,26 +151,31 @@ FN f32 high(u32 v) {
 }
 
 // wgmma's descriptor of a matrix in shared memory, without its address: 128-byte swizzle (bit 62), 1024 bytes from one
-// group of eight lines to the next (64 units of 16 bytes); from one panel of 64 elements to the next tile_k lines, where
-// the contiguous axis is not k.
-FN constexpr u64 matrix_layout(bool k_major) { return (u64)(k_major ? 1 : tile_k * 128 / 16) << 16 | 64ull << 32 | 1ull << 62; }
+// group of eight lines to the next (64 units of 16 bytes); from one panel of 64 elements to the next tile_k lines,
+// where the contiguous axis is not k.
+FN constexpr u64 matrix_layout(bool k_major) {
+  return (u64)(k_major ? 1 : tile_k * 128 / 16) << 16 | 64ull << 32 | 1ull << 62;
+}
 // 16 elements of k further, in units of 16 bytes: 32 bytes of a line, or two groups of eight lines.
 FN constexpr int k_step(bool k_major) { return k_major ? 2 : 128; }
 
 // --- Tiles ---
 
-struct Tile { int row, column; };
+struct Tile {
+  int row, column;
+};
 
 // Groups of group_m tiles down go column by column.
 FN Tile tile_at(int index, int tiles_down, int tiles_across) {
-  const int group = group_m * tiles_across, first = index / group * group_m, height = imin(group_m, tiles_down - first), left = index % group;
+  const int group = group_m * tiles_across, first = index / group * group_m, height = imin(group_m, tiles_down - first),
+            left = index % group;
   return {(first + left % height) * tile_m, left / height * tile_n};
 }
 
 // --- Epilogue ---
 
-// tanh's gelu is x s with s = 1 / (1 + exp(-2 sqrt(2 / pi) (x + 0.044715 x^3))); the constants are in powers of two. Its
-// derivative is s + s (1 - s) x times the derivative of the exponent.
+// tanh's gelu is x s with s = 1 / (1 + exp(-2 sqrt(2 / pi) (x + 0.044715 x^3))); the constants are in powers of two.
+// Its derivative is s + s (1 - s) x times the derivative of the exponent.
 FN f32 gelu_sigmoid(f32 x) { return frecip(1.0f + fexp2(x * fmaf(x * x, -0.1029432407f, -2.3022081984f))); }
 FN f32 gelu_of(f32 x) { return x * gelu_sigmoid(x); }
 FN f32 gelu_slope(f32 x) {
@@ -159,16 +195,19 @@ FN u32 finish(u32 v, u32 z) {
 // --- Kernel ---
 
 // `other`: where store_argument the values before the activation go, or what the epilogue reads (through `other_map`
-// into L2, ahead of time). `sums`: [m / tile_m][n] sums of the rows of a tile, as stored. `stride`: elements from one row
-// of C, and of `other`, to the next.
+// into L2, ahead of time). `sums`: [m / tile_m][n] sums of the rows of a tile, as stored. `stride`: elements from one
+// row of C, and of `other`, to the next.
 extern "C" __global__ void __launch_bounds__(threads, 1)
-    KERNEL(const __grid_constant__ TensorMap a, const __grid_constant__ TensorMap b, const __grid_constant__ TensorMap other_map,
-           u16* const c, u16* const other, const u16* const bias_row, f32* const sums, const int m, const int n, const int depth,
-           const i64 stride) {
+    KERNEL(const __grid_constant__ TensorMap a, const __grid_constant__ TensorMap b,
+           const __grid_constant__ TensorMap other_map, u16* const c, u16* const other, const u16* const bias_row,
+           f32* const sums, const int m, const int n, const int depth, const i64 stride) {
   extern __shared__ u8 memory[];
-  const u32 ring = shared_address(memory) + 1023u & ~1023u, staged = ring + stages * stage_bytes, full = staged + tile_bytes, reads = full + stages * 8;
-  const int group = __shfl_sync(0xffffffffu, threadIdx.x / 128, 0), warp = __shfl_sync(0xffffffffu, threadIdx.x / 32 % 4, 0), lane = threadIdx.x % 32;
-  const int tiles_down = (m + tile_m - 1) / tile_m, tiles_across = (n + tile_n - 1) / tile_n, tiles = tiles_down * tiles_across;
+  const u32 ring = shared_address(memory) + 1023u & ~1023u, staged = ring + stages * stage_bytes,
+            full = staged + tile_bytes, reads = full + stages * 8;
+  const int group = __shfl_sync(0xffffffffu, threadIdx.x / 128, 0),
+            warp = __shfl_sync(0xffffffffu, threadIdx.x / 32 % 4, 0), lane = threadIdx.x % 32;
+  const int tiles_down = (m + tile_m - 1) / tile_m, tiles_across = (n + tile_n - 1) / tile_n,
+            tiles = tiles_down * tiles_across;
   const auto tile_of = [&](const int index) { return tile_at(index, tiles_down, tiles_across); };
   if (threadIdx.x == 0) {
     EACH (int s = 0; s < stages; ++s) barrier_init(full + s * 8, 1), store_shared_4(reads + s * 4, 0u);
@@ -178,8 +217,9 @@ extern "C" __global__ void __launch_bounds__(threads, 1)
   __syncthreads();
 
   if (group == 0) {
-    // --- Warpgroup 0: the epilogue. A warp has every fourth row of the tile, a lane eight elements of it. Four rows are
-    // on their way from shared memory, and eight rows of `other` from memory, across the ends of halves and tiles. ---
+    // --- Warpgroup 0: the epilogue ---
+    // A warp has every fourth row of the tile, a lane eight elements of it. Four rows are on their way from shared
+    // memory, and eight rows of `other` from global memory, across the ends of halves and tiles.
     asm volatile("setmaxnreg.dec.sync.aligned.u32 120;");
     if (blockIdx.x < tiles) arrive_at(free_barrier), arrive_at(free_barrier + 1);
     Tile next = tile_of(blockIdx.x);
@@ -214,7 +254,8 @@ extern "C" __global__ void __launch_bounds__(threads, 1)
       u32 from = staged + warp * row_bytes + lane * 16;
       W16 v[4];
       f32 total[8]{};
-      _Pragma("unroll 1") for (int quarter = 0; quarter < 4; ++quarter) {  // of the tile's rows
+      _Pragma("unroll 1")
+      for (int quarter = 0; quarter < 4; ++quarter) {  // of the tile's rows
         if (quarter % 2 == 0) {
           wait_at(staged_barrier + quarter / 2);
           EACH (int i = 0; i < 4; ++i) v[i] = load_shared_16(from + i * (4 * row_bytes));
@@ -243,11 +284,13 @@ extern "C" __global__ void __launch_bounds__(threads, 1)
         if (quarter % 2 == 1 && index + gridDim.x < tiles) arrive_at(free_barrier + quarter / 2);
       }
       if constexpr (column_sums) {
-        // The four warps' sums, added in a fixed order. Two buffers in turns: no warp writes to one before all have read
-        // what it held two tiles ago.
+        // The four warps' sums, added in a fixed order. Two buffers in turns: no warp writes to one before all have
+        // read what it held two tiles ago.
         const u32 partial = full + barrier_bytes + buffer * sums_bytes;
         buffer ^= 1;
-        EACH (int i = 0; i < 8; i += 4) store_shared(partial + (warp * max_tile_n + lane * 8 + i) * 4, {bits(total[i]), bits(total[i + 1]), bits(total[i + 2]), bits(total[i + 3])});
+        EACH (int i = 0; i < 8; i += 4)
+          store_shared(partial + (warp * max_tile_n + lane * 8 + i) * 4,
+                       {bits(total[i]), bits(total[i + 1]), bits(total[i + 2]), bits(total[i + 3])});
         asm volatile("bar.sync %0, 128;" : : "n"(epilogue_barrier) : "memory");
         EACH (int i = 0; i < 2; ++i) {
           const int at = warp * 32 + lane + i * 128;
@@ -258,11 +301,12 @@ extern "C" __global__ void __launch_bounds__(threads, 1)
       }
     }
   } else {
-    // --- Warpgroups 1 and 2: the main loop, 64 rows of the tile each, all sums in registers. ---
+    // --- Warpgroups 1 and 2: the main loop, 64 rows of the tile each, all sums in registers ---
     asm volatile("setmaxnreg.inc.sync.aligned.u32 192;");
     const int half = group - 1;
     f32 sum[accumulators][4];
-    EACH (int j = tile_n / 8; j < accumulators; ++j) EACH (int q = 0; q < 4; ++q) sum[j][q] = 0.0f;
+    EACH (int j = tile_n / 8; j < accumulators; ++j)
+      EACH (int q = 0; q < 4; ++q) sum[j][q] = 0.0f;
     const u32 to = staged + (half * 64 + warp * 16 + lane % 16) * row_bytes + lane / 16 * 16;
 
     // The next K-slice that has not been requested: of which tile, and where along k.
@@ -272,12 +316,14 @@ extern "C" __global__ void __launch_bounds__(threads, 1)
       const u32 at = ring + stage * stage_bytes, barrier = full + stage * 8;
       barrier_expect(barrier, stage_bytes);
       if constexpr (a_m_major) {
-        EACH (int i = 0; i < tile_m / line_elements; ++i) copy_box(at + i * panel_bytes, &a, requested_tile.row + i * line_elements, requested_k, barrier);
+        EACH (int i = 0; i < tile_m / line_elements; ++i)
+          copy_box(at + i * panel_bytes, &a, requested_tile.row + i * line_elements, requested_k, barrier);
       } else {
         copy_box(at, &a, requested_k, requested_tile.row, barrier);
       }
       if constexpr (b_n_major) {
-        EACH (int i = 0; i < max_tile_n / line_elements; ++i) copy_box(at + a_bytes + i * panel_bytes, &b, requested_tile.column + i * line_elements, requested_k, barrier);
+        EACH (int i = 0; i < max_tile_n / line_elements; ++i)
+          copy_box(at + a_bytes + i * panel_bytes, &b, requested_tile.column + i * line_elements, requested_k, barrier);
       } else {
         copy_box(at + a_bytes, &b, requested_k, requested_tile.column, barrier);
       }
@@ -306,8 +352,10 @@ extern "C" __global__ void __launch_bounds__(threads, 1)
         barrier_wait(full + stage * 8, parity);
         const u32 at = ring + stage * stage_bytes;
         wgmma_fence();
-        const u64 a_matrix = (u64)((at + half * panel_bytes) >> 4) | matrix_layout(!a_m_major), b_matrix = (u64)((at + a_bytes) >> 4) | matrix_layout(!b_n_major);
-        EACH (int step = 0; step < tile_k / 16; ++step) wgmma(sum, a_matrix + step * k_step(!a_m_major), b_matrix + step * k_step(!b_n_major), k + step);
+        const u64 a_matrix = (u64)((at + half * panel_bytes) >> 4) | matrix_layout(!a_m_major),
+                  b_matrix = (u64)((at + a_bytes) >> 4) | matrix_layout(!b_n_major);
+        EACH (int step = 0; step < tile_k / 16; ++step)
+          wgmma(sum, a_matrix + step * k_step(!a_m_major), b_matrix + step * k_step(!b_n_major), k + step);
         wgmma_commit();
         wgmma_wait<1>();
         if (k > 0) release(before);
@@ -326,11 +374,14 @@ extern "C" __global__ void __launch_bounds__(threads, 1)
       wgmma_wait<0>();
       release(before);
       if constexpr (bias) {
-        EACH (int j = 0; j < tile_n / 8; ++j) sum[j][0] += low(added[j]), sum[j][1] += high(added[j]), sum[j][2] += low(added[j]), sum[j][3] += high(added[j]);
+        EACH (int j = 0; j < tile_n / 8; ++j)
+          sum[j][0] += low(added[j]), sum[j][1] += high(added[j]), sum[j][2] += low(added[j]),
+              sum[j][3] += high(added[j]);
       }
       wait_at(free_barrier + half);
       EACH (int j = 0; j < tile_n / 8; j += 2)
-        store_matrices(to + j * 16, pack(sum[j][0], sum[j][1]), pack(sum[j][2], sum[j][3]), pack(sum[j + 1][0], sum[j + 1][1]), pack(sum[j + 1][2], sum[j + 1][3]));
+        store_matrices(to + j * 16, pack(sum[j][0], sum[j][1]), pack(sum[j][2], sum[j][3]),
+                       pack(sum[j + 1][0], sum[j + 1][1]), pack(sum[j + 1][2], sum[j + 1][3]));
       arrive_at(staged_barrier + half);
     }
   }

@@ -1,13 +1,14 @@
 // Small kernels beside cuSOLVER's and cuBLAS's routines on batches of matrices (libraries/cusolver*.cpp): tables of
 // addresses, permutations, triangles, NaN where a routine failed, and the columns of Q from Householder reflections
-// (LAPACK's orgqr). They have no parameters: shapes are arguments. A matrix of a batch lies `n…` bytes or words after the
-// one before.
+// (LAPACK's orgqr). They have no parameters: shapes are arguments. A matrix of a batch lies `n…` bytes or words after
+// the one before.
 typedef unsigned int u32;
 typedef long long i64;
 
-// Matrix k of up to three arrays becomes NaN throughout where one of info[k * words …] is not 0. One matrix a block. All
-// bits but the sign are a NaN in float32, and two such words one in float64.
-extern "C" __global__ void linalg_nan(const int* const info, const int words, u32* const a, const i64 na, u32* const b, const i64 nb, u32* const c, const i64 nc) {
+// Matrix k of up to three arrays becomes NaN throughout where one of info[k * words …] is not 0. One matrix a block.
+// All bits but the sign are a NaN in float32, and two such words one in float64.
+extern "C" __global__ void linalg_nan(const int* const info, const int words, u32* const a, const i64 na, u32* const b,
+                                      const i64 nb, u32* const c, const i64 nc) {
   const i64 k = blockIdx.x;
   bool failed = false;
   for (int i = 0; i < words; ++i) failed = failed || info[k * words + i] != 0;
@@ -18,7 +19,8 @@ extern "C" __global__ void linalg_nan(const int* const info, const int words, u3
 }
 
 // to[i * count + k]: the address of matrix k of the i-th of up to three arrays, for routines on batches of pointers.
-extern "C" __global__ void linalg_table(char** const to, const i64 count, char* const a, const i64 na, char* const b, const i64 nb, char* const c, const i64 nc) {
+extern "C" __global__ void linalg_table(char** const to, const i64 count, char* const a, const i64 na, char* const b,
+                                        const i64 nb, char* const c, const i64 nc) {
   const i64 k = (i64)blockIdx.x * blockDim.x + threadIdx.x;
   if (k >= count) return;
   to[k] = a + k * na;
@@ -44,17 +46,19 @@ extern "C" __global__ void linalg_rows(const int* const pivots, const int pivote
 }
 
 // Copies what lies above the diagonals of matrices n x n whose elements have `words` words; `all` words together.
-extern "C" __global__ void linalg_upper(const u32* const from, u32* const to, const int n, const int words, const i64 all) {
+extern "C" __global__ void linalg_upper(const u32* const from, u32* const to, const int n, const int words,
+                                        const i64 all) {
   const i64 i = (i64)blockIdx.x * blockDim.x + threadIdx.x;
   if (i >= all) return;
   const i64 element = i / words % ((i64)n * n);
   if (element % n > element / n) to[i] = from[i];
 }
 
-// The first `columns` columns of Q = H0 H1 …, Hj = 1 - tau[j] v vT, where v is 0 above row j, 1 there, and column j of `a`
-// below. Matrices of m rows and n reflections, column by column. One matrix a block, a column of Q a warp: a lane has
-// every 32nd element of it in shared memory. Reflections after the column's own do not change it.
-template <class T> __device__ void columns_of_q(const T* a, const T* tau, T* q, const int m, const int n, const int columns) {
+// The first `columns` columns of Q = H0 H1 …, Hj = 1 - tau[j] v vT, where v is 0 above row j, 1 there, and column j of
+// `a` below. Matrices of m rows and n reflections, column by column. One matrix a block, a column of Q a warp: a lane
+// has every 32nd element of it in shared memory. Reflections after the column's own do not change it.
+template <class T>
+__device__ void columns_of_q(const T* a, const T* tau, T* q, const int m, const int n, const int columns) {
   extern __shared__ __align__(8) unsigned char memory[];
   const int warp = threadIdx.x / 32, lane = threadIdx.x % 32, warps = blockDim.x / 32;
   T* const x = (T*)memory + (i64)warp * m;
@@ -74,5 +78,11 @@ template <class T> __device__ void columns_of_q(const T* a, const T* tau, T* q, 
     for (int i = lane; i < m; i += 32) q[(i64)c * m + i] = x[i];
   }
 }
-extern "C" __global__ void linalg_q_floats(const float* a, const float* tau, float* q, const int m, const int n, const int columns) { columns_of_q(a, tau, q, m, n, columns); }
-extern "C" __global__ void linalg_q_doubles(const double* a, const double* tau, double* q, const int m, const int n, const int columns) { columns_of_q(a, tau, q, m, n, columns); }
+extern "C" __global__ void linalg_q_floats(const float* a, const float* tau, float* q, const int m, const int n,
+                                           const int columns) {
+  columns_of_q(a, tau, q, m, n, columns);
+}
+extern "C" __global__ void linalg_q_doubles(const double* a, const double* tau, double* q, const int m, const int n,
+                                            const int columns) {
+  columns_of_q(a, tau, q, m, n, columns);
+}

@@ -1,7 +1,7 @@
 // sums[ids[i], :] += rows[i, :], in no order: the gradient of an embedding where the bits may differ from run to run.
 //
-// A warp adds one row by atomics. Against the ordered form (kernel/routines/routine_scatter.cpp) this spares the sort of
-// the ids. From compute capability 9.0 on red.v4.f32 adds four floats at once (PTX ISA, red).
+// A warp adds one row by atomics. Against the ordered form (kernel/routines/routine_scatter.cpp) this spares the sort
+// of the ids. From compute capability 9.0 on red.v4.f32 adds four floats at once (PTX ISA, red).
 //
 // Parameters, defined in front of this file (scatter_add_rows.cpp):
 //   type Id, Element               of ids: an integer; of rows: float, or unsigned short for 16-bit floats
@@ -9,8 +9,12 @@
 //   long long count, table_rows    rows; rows of sums
 //   int width                      elements of a row, a multiple of 4
 typedef long long i64;
-struct __align__(16) Float4 { float x, y, z, w; };
-struct __align__(8) Word2 { unsigned a, b; };
+struct __align__(16) Float4 {
+  float x, y, z, w;
+};
+struct __align__(8) Word2 {
+  unsigned a, b;
+};
 
 constexpr int warps_of_block = 8;
 
@@ -27,14 +31,18 @@ __device__ __forceinline__ Float4 read(const unsigned short* p) {
 }
 __device__ __forceinline__ void add(float* to, const Float4 v) {
 #if __CUDA_ARCH__ >= 900
-  asm volatile("red.relaxed.gpu.global.add.v4.f32 [%0], {%1, %2, %3, %4};" ::"l"(to), "f"(v.x), "f"(v.y), "f"(v.z), "f"(v.w) : "memory");
+  asm volatile("red.relaxed.gpu.global.add.v4.f32 [%0], {%1, %2, %3, %4};" ::"l"(to), "f"(v.x), "f"(v.y), "f"(v.z),
+               "f"(v.w)
+               : "memory");
 #else
   atomicAdd(to, v.x), atomicAdd(to + 1, v.y), atomicAdd(to + 2, v.z), atomicAdd(to + 3, v.w);
 #endif
 }
 
-// ids [count], rows [count, width], sums [table_rows, width]. Negative ids count from the end; those outside add nothing.
-extern "C" __global__ void __launch_bounds__(32 * warps_of_block) KERNEL(const Id* const ids, const Element* const rows, float* const sums) {
+// ids [count], rows [count, width], sums [table_rows, width]. Negative ids count from the end; those outside add
+// nothing.
+extern "C" __global__ void __launch_bounds__(32 * warps_of_block)
+    KERNEL(const Id* const ids, const Element* const rows, float* const sums) {
   const i64 row = (i64)blockIdx.x * warps_of_block + threadIdx.x / 32;
   if (row >= count) return;
   i64 id = (i64)ids[row];

@@ -43,6 +43,9 @@ class LibraryCall {
   /// Runs on `operands`. For a DotDesc: A, B, [bias], [residual], [sum], [pre-activation], [scales], C; for a CallDesc:
   /// its inputs, then its outputs; for an AttentionDesc: as it says.
   virtual void run(std::span<void* const> operands) const = 0;
+  /// Starts making what a run needs (machine code, plans) in the background. The compiler asks once, when the steps of
+  /// a program are known; a run makes what nobody has begun.
+  virtual void begin() const {}
   /// Waits until the call is prepared. Returns false where the library declines it after all; the target then answers
   /// the same descriptor with null.
   virtual bool ready() const { return true; }
@@ -77,13 +80,16 @@ class Target {
     static_cast<void>(segments);
     return compile(kernels);
   }
+  // Three queries: they neither compile nor wait, so that fusion may ask what a library takes. What is to be made for a
+  // call is begun by LibraryCall::begin.
+
   /// Returns a library call for a matmul, or null where no library takes it or generated code is preferred.
-  virtual std::shared_ptr<const LibraryCall> library(const kernel::DotDesc& desc) = 0;
+  virtual std::shared_ptr<const LibraryCall> library(const kernel::DotDesc& desc) const = 0;
   /// Returns a library call for attention, or null on targets whose attention is generated code.
-  virtual std::shared_ptr<const LibraryCall> attention(const kernel::AttentionDesc&) { return nullptr; }
+  virtual std::shared_ptr<const LibraryCall> attention(const kernel::AttentionDesc&) const { return nullptr; }
   /// Returns the routine that a descriptor names, or null where this target does not have it for these extents and
   /// dtypes.
-  virtual std::shared_ptr<const LibraryCall> call(const kernel::CallDesc&) { return nullptr; }
+  virtual std::shared_ptr<const LibraryCall> call(const kernel::CallDesc&) const { return nullptr; }
   virtual CompileStats stats() const = 0;
 
  protected:

@@ -105,8 +105,8 @@ class OneRoutine : public target::Target {
   std::vector<std::shared_ptr<const target::Executable>> compile(std::span<const kernel::Kernel> kernels) override {
     return target::cpu().compile(kernels);
   }
-  std::shared_ptr<const target::LibraryCall> library(const kernel::DotDesc&) override { return nullptr; }
-  std::shared_ptr<const target::LibraryCall> call(const kernel::CallDesc& desc) override {
+  std::shared_ptr<const target::LibraryCall> library(const kernel::DotDesc&) const override { return nullptr; }
+  std::shared_ptr<const target::LibraryCall> call(const kernel::CallDesc& desc) const override {
     if (desc.name != "sevens" || desc.integers != std::vector<int64_t>{3}) return nullptr;
     struct Sevens : target::LibraryCall {
       std::string name() const override { return "sevens"; }

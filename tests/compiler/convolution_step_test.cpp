@@ -74,7 +74,7 @@ class PlainConvolution final : public target::LibraryCall {
 /// Where convolutions are a library's, as on a GPU, whatever the CPU has.
 class WithConvolutions final : public weft::test::SimtTarget {
  public:
-  std::shared_ptr<const target::LibraryCall> call(const kernel::CallDesc& desc) override {
+  std::shared_ptr<const target::LibraryCall> call(const kernel::CallDesc& desc) const override {
     return desc.name.starts_with("convolution") ? std::make_shared<PlainConvolution>(desc) : SimtTarget::call(desc);
   }
 };

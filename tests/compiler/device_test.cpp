@@ -241,7 +241,7 @@ class FickleTarget final : public target::Target {
     begun.assign(segments.begin(), segments.end());
     return compile(kernels);
   }
-  std::shared_ptr<const target::LibraryCall> library(const kernel::DotDesc& desc) override {
+  std::shared_ptr<const target::LibraryCall> library(const kernel::DotDesc& desc) const override {
     if (asked_closer) return nullptr;
     return std::make_shared<Call>(*this, desc);
   }

@@ -129,9 +129,9 @@ class FakeTarget final : public target::Target {
     for (auto& code : target::cpu().compile(kernels)) out.push_back(std::make_shared<Later>(device_, std::move(code)));
     return out;
   }
-  std::shared_ptr<const target::LibraryCall> library(const kernel::DotDesc&) override { return nullptr; }
+  std::shared_ptr<const target::LibraryCall> library(const kernel::DotDesc&) const override { return nullptr; }
   /// The CPU's Cholesky, for which the host waits.
-  std::shared_ptr<const target::LibraryCall> call(const kernel::CallDesc& desc) override {
+  std::shared_ptr<const target::LibraryCall> call(const kernel::CallDesc& desc) const override {
     return desc.name == "cholesky" ? std::make_shared<Waits>(device_, target::cpu().call(desc)) : nullptr;
   }
   target::CompileStats stats() const override { return {}; }
@@ -176,7 +176,7 @@ class FakeTarget final : public target::Target {
     FakeDevice& device_;
     std::shared_ptr<const target::Executable> code_;
   };
-  FakeDevice device_;
+  mutable FakeDevice device_;  // calls give it work
 };
 
 }  // namespace weft::test

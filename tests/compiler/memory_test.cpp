@@ -37,10 +37,10 @@ class Planned final : public target::Target {
   std::vector<std::shared_ptr<const target::Executable>> compile(std::span<const kernel::Kernel> kernels) override {
     return std::vector<std::shared_ptr<const target::Executable>>(kernels.size(), std::make_shared<NoCode>());
   }
-  std::shared_ptr<const target::LibraryCall> library(const kernel::DotDesc& desc) override {
+  std::shared_ptr<const target::LibraryCall> library(const kernel::DotDesc& desc) const override {
     return target::cuda::cublaslt_form(desc) ? std::make_shared<NamedCall>(desc.to_string()) : nullptr;
   }
-  std::shared_ptr<const target::LibraryCall> attention(const kernel::AttentionDesc& desc) override {
+  std::shared_ptr<const target::LibraryCall> attention(const kernel::AttentionDesc& desc) const override {
     return std::make_shared<NamedCall>(desc.to_string());
   }
   target::CompileStats stats() const override { return {}; }

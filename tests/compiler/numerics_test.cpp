@@ -24,16 +24,16 @@ class Asked final : public weft::test::SimtTarget {
   std::vector<std::shared_ptr<const target::Executable>> compile(std::span<const kernel::Kernel> kernels) override {
     return target::null().compile(kernels);
   }
-  std::shared_ptr<const target::LibraryCall> library(const kernel::DotDesc& desc) override { return note(desc); }
-  std::shared_ptr<const target::LibraryCall> attention(const kernel::AttentionDesc& desc) override {
+  std::shared_ptr<const target::LibraryCall> library(const kernel::DotDesc& desc) const override { return note(desc); }
+  std::shared_ptr<const target::LibraryCall> attention(const kernel::AttentionDesc& desc) const override {
     return note(desc);
   }
-  std::shared_ptr<const target::LibraryCall> call(const kernel::CallDesc& desc) override { return note(desc); }
-  std::vector<Numerics> seen;
+  std::shared_ptr<const target::LibraryCall> call(const kernel::CallDesc& desc) const override { return note(desc); }
+  mutable std::vector<Numerics> seen;
 
  private:
   template <class Desc>
-  std::shared_ptr<const target::LibraryCall> note(const Desc& desc) {
+  std::shared_ptr<const target::LibraryCall> note(const Desc& desc) const {
     seen.push_back(desc.numerics);
     return nullptr;
   }

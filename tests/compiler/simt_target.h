@@ -32,8 +32,8 @@ class SimtTarget : public target::Target {
   std::vector<std::shared_ptr<const target::Executable>> compile(std::span<const kernel::Kernel> kernels) override {
     return target::cpu().compile(kernels);
   }
-  std::shared_ptr<const target::LibraryCall> library(const kernel::DotDesc&) override { return nullptr; }
-  std::shared_ptr<const target::LibraryCall> call(const kernel::CallDesc& desc) override {
+  std::shared_ptr<const target::LibraryCall> library(const kernel::DotDesc&) const override { return nullptr; }
+  std::shared_ptr<const target::LibraryCall> call(const kernel::CallDesc& desc) const override {
     return target::cpu().call(desc);
   }
   target::CompileStats stats() const override { return {}; }

@@ -55,7 +55,7 @@ class SpoiledTarget : public target::Target {
     for (size_t k = 0; k < all.size(); ++k) all[k] = std::make_shared<Spoiled>(*this, all[k], spoil_(k, all.size()));
     return all;
   }
-  std::shared_ptr<const target::LibraryCall> library(const kernel::DotDesc&) override { return nullptr; }
+  std::shared_ptr<const target::LibraryCall> library(const kernel::DotDesc&) const override { return nullptr; }
   target::CompileStats stats() const override { return {}; }
   int runs = 0;
   int64_t longest = 0;  // the largest number that a kernel was given

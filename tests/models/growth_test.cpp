@@ -49,7 +49,7 @@ class Unmade final : public test::SimtTarget {
   std::vector<std::shared_ptr<const target::Executable>> compile(std::span<const kernel::Kernel> kernels) override {
     return target::null().compile(kernels);
   }
-  std::shared_ptr<const target::LibraryCall> library(const kernel::DotDesc& desc) override {
+  std::shared_ptr<const target::LibraryCall> library(const kernel::DotDesc& desc) const override {
     return target::null().library(desc);
   }
 

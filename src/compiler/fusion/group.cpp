@@ -20,7 +20,7 @@ namespace weft::compiler {
 using graph::Op;
 using ix::Expr;
 
-Grouper::Grouper(const Ir& ir, const std::vector<Layout>& layouts, const Policy& policy, target::Target* target,
+Grouper::Grouper(const Ir& ir, const std::vector<Layout>& layouts, const Policy& policy, const target::Target* target,
                  const std::vector<Update>& updates)
     : ir_(ir), policy_(policy), target_(target), users_(users(ir)), strides_(ir.nodes.size()),
       base_root_(ir.nodes.size()), call_of_(ir.nodes.size(), -1) {
@@ -495,7 +495,7 @@ Grouping Grouper::finish() {
   return result;
 }
 
-Grouping group(const Ir& ir, const std::vector<Layout>& layouts, const Policy& policy, target::Target* target,
+Grouping group(const Ir& ir, const std::vector<Layout>& layouts, const Policy& policy, const target::Target* target,
                const std::vector<Update>& updates) {
   return Grouper(ir, layouts, policy, target, updates).run();
 }

@@ -21,7 +21,7 @@ namespace weft::compiler {
 
 /// `target`: whose libraries may answer products with more than a generated kernel can do; null: nobody's. `updates`:
 /// outputs that take over an input's memory.
-Grouping group(const Ir& ir, const std::vector<Layout>& layouts, const Policy& policy, target::Target* target = nullptr,
-               const std::vector<Update>& updates = {});
+Grouping group(const Ir& ir, const std::vector<Layout>& layouts, const Policy& policy,
+               const target::Target* target = nullptr, const std::vector<Update>& updates = {});
 
 }  // namespace weft::compiler

@@ -33,7 +33,7 @@ struct Work {
 
 class Grouper {
  public:
-  Grouper(const Ir& ir, const std::vector<Layout>& layouts, const Policy& policy, target::Target* target,
+  Grouper(const Ir& ir, const std::vector<Layout>& layouts, const Policy& policy, const target::Target* target,
           const std::vector<Update>& updates);
   Grouping run();
 
@@ -99,7 +99,7 @@ class Grouper {
 
   const Ir& ir_;
   const Policy& policy_;
-  target::Target* target_;
+  const target::Target* target_;
   Users users_;
   std::vector<Strides> strides_;
   std::vector<bool> base_root_;

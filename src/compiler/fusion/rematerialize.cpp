@@ -20,7 +20,7 @@ constexpr double flops_per_byte = 16;  // how many basic operations cost as much
 class Timeline {
  public:
   Timeline(const Ir& source, const std::vector<Layout>& layouts, const std::vector<Update>& updates,
-           const Policy& policy, target::Target& target)
+           const Policy& policy, const target::Target& target)
       : ir(source), grouping(group(ir, layouts, policy, &target, updates)),
         ordering(order(ir, grouping, updates, policy, false)), made(ir.nodes.size(), -1), reads(ir.nodes.size()) {
     std::vector<bool> escapes(ir.nodes.size());
@@ -202,7 +202,7 @@ class Copier {
 }  // namespace
 
 Ir recompute(Ir ir, const std::vector<Layout>& layouts, const std::vector<Update>& updates, const Policy& policy,
-             target::Target& target) {
+             const target::Target& target) {
   for (int attempt = 0; attempt < most_attempts; ++attempt) {
     const Timeline time(ir, layouts, updates, policy, target);
     if (time.peak <= policy.memory_budget) break;

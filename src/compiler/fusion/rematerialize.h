@@ -13,6 +13,6 @@ namespace weft::compiler {
 /// memory they free are taken first. The copies' `phase` keeps them from being computed together with what runs before.
 /// Results stay as they are: a copy computes the same operators.
 Ir recompute(Ir ir, const std::vector<Layout>& layouts, const std::vector<Update>& updates, const Policy& policy,
-             target::Target& target);
+             const target::Target& target);
 
 }  // namespace weft::compiler

@@ -12,7 +12,7 @@ constexpr int64_t least_rows = 2048, least_width = 32;
 
 }  // namespace
 
-std::optional<ScatterRowsForm> scatter_rows_form(const Ir& ir, int scatter, target::Target& target,
+std::optional<ScatterRowsForm> scatter_rows_form(const Ir& ir, int scatter, const target::Target& target,
                                                  const Numerics& numerics) {
   const IrNode& n = ir[scatter];
   if (!target.machine().wants_many_programs() || n.op != Op::scatter || n.attrs->mode != graph::ScatterMode::add ||

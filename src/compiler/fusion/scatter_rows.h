@@ -16,7 +16,7 @@ struct ScatterRowsForm {
   kernel::CallDesc desc;
   int ids = -1, updates = -1;
 };
-std::optional<ScatterRowsForm> scatter_rows_form(const Ir& ir, int scatter, target::Target& target,
+std::optional<ScatterRowsForm> scatter_rows_form(const Ir& ir, int scatter, const target::Target& target,
                                                  const Numerics& numerics);
 
 }  // namespace weft::compiler

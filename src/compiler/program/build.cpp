@@ -43,7 +43,7 @@ class CompiledProgram : public Program {
     for (const Update& u : source.updates) written_inputs_.push_back(u.input);
     find_symbols();
     if (texts || dumps("groups")) groups_text_ = weft::compiler::print(ir_, made.grouping);
-    time("compile", stats_.compile_ms, [&] { executables_ = target.begin(steps_.kernels, launches()); });
+    time("compile", stats_.compile_ms, [&] { begin(target); });
     const auto settle = [&] {
       settled_ = std::all_of(steps_.steps.begin(), steps_.steps.end(),
                              [](const Step& s) { return !s.call || s.call->ready(); });
@@ -110,6 +110,7 @@ class CompiledProgram : public Program {
     size_t begin, end;
     std::unique_ptr<GraphCache> graphs;  // of runs that are captured: several steps, and all of them work of the device
   };
+  void begin(target::Target& target);
   void add_pass_times();
   void find_symbols();
   void find_graph_segments();
@@ -164,6 +165,14 @@ void CompiledProgram::run(Runner& runner, const GraphCache::Key& key, bool at_on
           *device_, key, [&] { runner.run(s.begin, s.end); }, at_once);
     else runner.run(s.begin, s.end);
   }
+}
+
+/// The one place where anything is made in the background: plans of libraries, which take longest, then the code of all
+/// kernels.
+void CompiledProgram::begin(target::Target& target) {
+  for (const Step& step : steps_.steps)
+    if (step.call) step.call->begin();
+  executables_ = target.begin(steps_.kernels, launches());
 }
 
 void CompiledProgram::add_pass_times() {

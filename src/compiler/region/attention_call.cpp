@@ -89,7 +89,7 @@ std::optional<AttentionCall> attention_call(const AttentionPlan& plan, const Num
   return call;
 }
 
-bool library_takes_attention(const graph::Node& region, target::Target& target, const Numerics& numerics) {
+bool library_takes_attention(const graph::Node& region, const target::Target& target, const Numerics& numerics) {
   const auto& composite = region.attrs().composite;
   if (region.op() != graph::Op::composite || !composite->attention) return false;
   AttentionPlan plan;
@@ -109,7 +109,7 @@ bool library_takes_attention(const graph::Node& region, target::Target& target, 
 
 bool has_attention_class(const target::Target& target) { return target.machine().holds_attention_tiles(); }
 
-bool keeps_attention(const graph::Node& region, target::Target& target, const Policy& policy) {
+bool keeps_attention(const graph::Node& region, const target::Target& target, const Policy& policy) {
   return (has_attention_class(target) && takes_attention(region)) ||
          (target.machine().simt && takes_single_query(region)) ||
          (policy.libraries && library_takes_attention(region, target, policy.numerics));

@@ -377,7 +377,7 @@ DotPlan plan_dot(const Ir& ir, const std::vector<Strides>& strides, const std::v
   return plan;
 }
 
-std::shared_ptr<const target::LibraryCall> library_for(const DotPlan& plan, target::Target& target,
+std::shared_ptr<const target::LibraryCall> library_for(const DotPlan& plan, const target::Target& target,
                                                        const Policy& policy) {
   const bool is_static =
       std::all_of(plan.extents.begin(), plan.extents.end(), [](const Dim& d) { return d.is_static(); });

@@ -84,7 +84,7 @@ DotPlan plan_dot(const Ir& ir, const std::vector<Strides>& strides, const std::v
 
 /// The library call that the heuristic prefers for a dot: any that the target offers, if all extents are numbers. Null
 /// where there is none, or where the policy asks for generated code.
-std::shared_ptr<const target::LibraryCall> library_for(const DotPlan& plan, target::Target& target,
+std::shared_ptr<const target::LibraryCall> library_for(const DotPlan& plan, const target::Target& target,
                                                        const Policy& policy);
 /// Its operands as target::LibraryCall::run takes them: nodes, and bytes added to the addresses of their buffers.
 /// `result`: the dot's root.

@@ -16,7 +16,7 @@ using Axes = std::vector<int64_t>;
 
 class Turner : Rewriter {
  public:
-  Turner(Ir ir, target::Target& target) : Rewriter(std::move(ir)), target_(target) {}
+  Turner(Ir ir, const target::Target& target) : Rewriter(std::move(ir)), target_(target) {}
 
   Ir run() {
     return rewrite([&](int, IrNode node) { return node.op == Op::dot ? dot(std::move(node)) : add(std::move(node)); });
@@ -98,13 +98,13 @@ class Turner : Rewriter {
       contracted[k] = static_cast<int64_t>(order.size() - contracted.size() + k);
   }
 
-  target::Target& target_;
+  const target::Target& target_;
   std::map<std::pair<int, Axes>, int> transposed_;
 };
 
 }  // namespace
 
-Ir transpose_float8_operands(Ir ir, target::Target& target, const Policy& policy) {
+Ir transpose_float8_operands(Ir ir, const target::Target& target, const Policy& policy) {
   if (!policy.libraries || !target::libraries_enabled()) return ir;
   const bool any = std::any_of(ir.nodes.begin(), ir.nodes.end(), [&](const IrNode& n) {
     return n.op == Op::dot && is_float8(ir[n.inputs[0]].type.dtype);

@@ -4,7 +4,7 @@
 
 namespace weft::compiler {
 
-bool library_takes_region(const graph::Node& region, target::Target& target, const Policy& policy) {
+bool library_takes_region(const graph::Node& region, const target::Target& target, const Policy& policy) {
   const graph::Attrs& attrs = region.attrs();
   if (attrs.composite->call.empty() || !policy.libraries || !target::libraries_enabled()) return false;
   std::vector<graph::Type> inputs;

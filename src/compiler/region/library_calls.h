@@ -6,6 +6,6 @@
 namespace weft::compiler {
 
 /// Whether the target has a routine for the composite `region` (Composite::call names it) at its extents and dtypes.
-bool library_takes_region(const graph::Node& region, target::Target& target, const Policy& policy);
+bool library_takes_region(const graph::Node& region, const target::Target& target, const Policy& policy);
 
 }  // namespace weft::compiler

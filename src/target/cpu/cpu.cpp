@@ -161,14 +161,14 @@ CompileStats CpuTarget::stats() const {
   return stats_;
 }
 
-std::shared_ptr<const LibraryCall> CpuTarget::library(const kernel::DotDesc& desc) {
+std::shared_ptr<const LibraryCall> CpuTarget::library(const kernel::DotDesc& desc) const {
   // Without tiles oneDNN's bfloat16 products reach 92-100 GFLOP/s a core where generated ones reach 159-176
   // (docs/performance.md).
   if (!libraries_enabled() || (desc.a == bfloat16 && !isa_.tiles)) return nullptr;
   return onednn_dot(desc);
 }
 
-std::shared_ptr<const LibraryCall> CpuTarget::call(const kernel::CallDesc& desc) { return cpu_call(desc); }
+std::shared_ptr<const LibraryCall> CpuTarget::call(const kernel::CallDesc& desc) const { return cpu_call(desc); }
 
 namespace {
 

@@ -16,8 +16,8 @@ class CpuTarget final : public Target {
   explicit CpuTarget(const CpuOptions& options = {});
   std::string fingerprint() const override { return fingerprint_; }
   std::vector<std::shared_ptr<const Executable>> compile(std::span<const kernel::Kernel> kernels) override;
-  std::shared_ptr<const LibraryCall> library(const kernel::DotDesc& desc) override;
-  std::shared_ptr<const LibraryCall> call(const kernel::CallDesc& desc) override;
+  std::shared_ptr<const LibraryCall> library(const kernel::DotDesc& desc) const override;
+  std::shared_ptr<const LibraryCall> call(const kernel::CallDesc& desc) const override;
   CompileStats stats() const override;
   const Isa& isa() const { return isa_; }
 

@@ -155,7 +155,7 @@ std::vector<KernelUsage> CudaTarget::usage() const {
 
 /// Every layer of a model asks for the same products, for which algorithms are looked up on disk and cuBLASLt is asked.
 /// Sums of C's rows are no epilogue of cuBLASLt's.
-std::shared_ptr<const LibraryCall> CudaTarget::library(const kernel::DotDesc& desc) {
+std::shared_ptr<const LibraryCall> CudaTarget::library(const kernel::DotDesc& desc) const {
   if (!libraries_enabled() || !context_) return nullptr;
   std::lock_guard lock(dots_mutex_);
   const auto [found, fresh] = dots_.try_emplace(desc.digest(), nullptr);
@@ -166,16 +166,16 @@ std::shared_ptr<const LibraryCall> CudaTarget::library(const kernel::DotDesc& de
 }
 
 /// Plans take a second to make, and every layer of a model asks for the same one.
-std::shared_ptr<const LibraryCall> CudaTarget::attention(const kernel::AttentionDesc& desc) {
+std::shared_ptr<const LibraryCall> CudaTarget::attention(const kernel::AttentionDesc& desc) const {
   if (!libraries_enabled() || !context_) return nullptr;
   std::lock_guard lock(mutex_);
   const auto [found, fresh] = attention_.try_emplace(desc.digest(), nullptr);
-  if (fresh) found->second = begin_cudnn_attention(desc, *context_, {.deterministic = desc.numerics.deterministic});
+  if (fresh) found->second = cudnn_attention_call(desc, *context_, {.deterministic = desc.numerics.deterministic});
   else if (found->second && found->second->declined()) found->second = nullptr;
   return found->second;
 }
 
-std::shared_ptr<const LibraryCall> CudaTarget::call(const kernel::CallDesc& desc) { return calls_->call(desc); }
+std::shared_ptr<const LibraryCall> CudaTarget::call(const kernel::CallDesc& desc) const { return calls_->call(desc); }
 
 }  // namespace cuda
 

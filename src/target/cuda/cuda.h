@@ -35,9 +35,9 @@ class CudaTarget final : public Target, public KernelCompiler {
   std::vector<std::shared_ptr<const Executable>> compile(std::span<const kernel::Kernel> kernels) override;
   std::vector<std::shared_ptr<const Executable>> begin(std::span<const kernel::Kernel> kernels,
                                                        std::span<const std::vector<size_t>> segments) override;
-  std::shared_ptr<const LibraryCall> library(const kernel::DotDesc& desc) override;
-  std::shared_ptr<const LibraryCall> attention(const kernel::AttentionDesc& desc) override;
-  std::shared_ptr<const LibraryCall> call(const kernel::CallDesc& desc) override;
+  std::shared_ptr<const LibraryCall> library(const kernel::DotDesc& desc) const override;
+  std::shared_ptr<const LibraryCall> attention(const kernel::AttentionDesc& desc) const override;
+  std::shared_ptr<const LibraryCall> call(const kernel::CallDesc& desc) const override;
   CompileStats stats() const override;
   /// What ptxas said of everything compiled by this object, not of what the cache had.
   std::vector<KernelUsage> usage() const;
@@ -53,11 +53,11 @@ class CudaTarget final : public Target, public KernelCompiler {
   bool disk_cache_;
   std::unique_ptr<CudaMemory> memory_;
   mutable std::mutex mutex_;
-  std::mutex dots_mutex_;                                                        // while cuBLASLt is asked
-  std::unordered_map<Digest, std::shared_ptr<CudaExecutable>> loaded_;           // by digest before `expand`
-  std::unordered_map<Digest, std::shared_ptr<const CudnnAttention>> attention_;  // null: not taken
-  std::unordered_map<Digest, std::shared_ptr<const LibraryCall>> dots_;          // null: not taken
-  std::unique_ptr<HandwrittenKernels> handwritten_;                              // null where there is no device
+  mutable std::mutex dots_mutex_;                                                        // while cuBLASLt is asked
+  std::unordered_map<Digest, std::shared_ptr<CudaExecutable>> loaded_;                   // by digest before `expand`
+  mutable std::unordered_map<Digest, std::shared_ptr<const CudnnAttention>> attention_;  // null: not taken
+  mutable std::unordered_map<Digest, std::shared_ptr<const LibraryCall>> dots_;          // null: not taken
+  std::unique_ptr<HandwrittenKernels> handwritten_;  // null where there is no device
   std::unique_ptr<CallLibraries> calls_;
   CompileStats stats_;
   std::vector<KernelUsage> usage_;

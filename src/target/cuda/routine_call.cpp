@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <mutex>
 #include <utility>
 #include <vector>
 
@@ -16,8 +17,8 @@ constexpr int64_t grain = 256;  // of buffers in the workspace
 
 class RoutineCall final : public LibraryCall {
  public:
-  RoutineCall(kernel::Routine routine, Target& target, Context* context) : routine_(std::move(routine)) {
-    executables_ = target.begin(routine_.kernels, std::vector<std::vector<size_t>>(routine_.kernels.size(), {1}));
+  RoutineCall(kernel::Routine routine, Target& target, Context* context)
+      : routine_(std::move(routine)), target_(target) {
     int64_t bytes = 0;
     for (int64_t each : routine_.scratch) {
       offsets_.push_back(bytes);
@@ -28,6 +29,8 @@ class RoutineCall final : public LibraryCall {
 
   std::string name() const override { return fmt::format("generated, {} kernels", routine_.launches.size()); }
 
+  void begin() const override { code(); }
+
   void run(std::span<void* const> operands) const override {
     std::vector<void*> all(operands.begin(), operands.end());
     for (int64_t offset : offsets_)
@@ -36,13 +39,22 @@ class RoutineCall final : public LibraryCall {
       std::vector<void*> buffers;
       for (int b : launch.buffers) buffers.push_back(all.at(static_cast<size_t>(b)));
       const Segment segment{buffers, launch.symbols, launch.grid};
-      executables_[launch.kernel]->run(std::span(&segment, 1), 0);
+      code()[launch.kernel]->run(std::span(&segment, 1), 0);
     }
   }
 
  private:
+  const std::vector<std::shared_ptr<const Executable>>& code() const {
+    std::call_once(once_, [&] {
+      executables_ = target_.begin(routine_.kernels, std::vector<std::vector<size_t>>(routine_.kernels.size(), {1}));
+    });
+    return executables_;
+  }
+
   kernel::Routine routine_;
-  std::vector<std::shared_ptr<const Executable>> executables_;
+  Target& target_;
+  mutable std::once_flag once_;
+  mutable std::vector<std::shared_ptr<const Executable>> executables_;
   std::vector<int64_t> offsets_;
   std::shared_ptr<const Workspace> workspace_;
 };

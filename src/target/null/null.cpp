@@ -35,14 +35,14 @@ class NullTarget final : public Target {
     return out;
   }
 
-  std::shared_ptr<const LibraryCall> library(const kernel::DotDesc& desc) override {
+  std::shared_ptr<const LibraryCall> library(const kernel::DotDesc& desc) const override {
     if (!libraries_enabled() || desc.pre_activation != kernel::PreActivation::none) return nullptr;
     const auto taken = [](Dtype t) { return t == float32 || t == bfloat16; };
     if (!taken(desc.a) || !taken(desc.b) || !taken(desc.c) || desc.m < 1 || desc.n < 1 || desc.k < 1) return nullptr;
     return call_;
   }
 
-  std::shared_ptr<const LibraryCall> call(const kernel::CallDesc&) override { return call_; }
+  std::shared_ptr<const LibraryCall> call(const kernel::CallDesc&) const override { return call_; }
 
   CompileStats stats() const override {
     std::lock_guard lock(mutex_);

@@ -37,7 +37,7 @@ class Sources final : public target::Target {
                   .source;
     return target::null().compile(kernels);
   }
-  std::shared_ptr<const target::LibraryCall> library(const kernel::DotDesc&) override { return nullptr; }
+  std::shared_ptr<const target::LibraryCall> library(const kernel::DotDesc&) const override { return nullptr; }
   target::CompileStats stats() const override { return {}; }
 };
 

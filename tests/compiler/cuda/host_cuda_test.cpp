@@ -35,7 +35,7 @@ class Interpreted final : public weft::test::SimtTarget {
     for (const kernel::Kernel& k : kernels) out.push_back(std::make_shared<InterpretedKernel>(kernel::expand(k)));
     return out;
   }
-  std::shared_ptr<const target::LibraryCall> call(const kernel::CallDesc& desc) override {
+  std::shared_ptr<const target::LibraryCall> call(const kernel::CallDesc& desc) const override {
     return desc.name.starts_with("convolution") ? nullptr : target::cpu().call(desc);
   }
 };

@@ -195,8 +195,8 @@ class HostExecutable final : public target::Executable {
 /// A call as a sequence of kernels, with scratch of its own.
 class HostRoutine final : public target::LibraryCall {
  public:
-  HostRoutine(kernel::Routine routine, target::Target& target)
-      : routine_(std::move(routine)), executables_(target.compile(routine_.kernels)) {
+  HostRoutine(kernel::Routine routine, std::vector<std::shared_ptr<const target::Executable>> executables)
+      : routine_(std::move(routine)), executables_(std::move(executables)) {
     for (const int64_t bytes : routine_.scratch) scratch_.emplace_back(static_cast<size_t>(bytes + 15) / 16);
   }
   std::string name() const override { return "host routine"; }
@@ -227,16 +227,22 @@ HostCuda::HostCuda(int64_t cluster)
 HostCuda::~HostCuda() = default;
 
 std::vector<std::shared_ptr<const target::Executable>> HostCuda::compile(std::span<const kernel::Kernel> kernels) {
+  return executables(kernels);
+}
+
+std::vector<std::shared_ptr<const target::Executable>> HostCuda::executables(
+    std::span<const kernel::Kernel> kernels) const {
   std::vector<std::shared_ptr<const target::Executable>> out;
   for (const kernel::Kernel& k : kernels)
     out.push_back(std::make_shared<HostExecutable>(library_, library_->add(k), k.params.size(), k.symbols.size()));
   return out;
 }
 
-std::shared_ptr<const target::LibraryCall> HostCuda::call(const kernel::CallDesc& desc) {
+std::shared_ptr<const target::LibraryCall> HostCuda::call(const kernel::CallDesc& desc) const {
   std::optional<kernel::Routine> routine = kernel::routine_for(desc, desc.name == "searchsorted" ? 256 : 4096);
   if (!routine) return desc.name.starts_with("convolution") ? nullptr : target::cpu().call(desc);
-  return std::make_shared<HostRoutine>(std::move(*routine), *this);
+  auto code = executables(routine->kernels);
+  return std::make_shared<HostRoutine>(std::move(*routine), std::move(code));
 }
 
 int HostCuda::compiled() const { return library_->loads; }

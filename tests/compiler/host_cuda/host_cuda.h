@@ -21,7 +21,7 @@ class HostCuda final : public SimtTarget {
   std::string fingerprint() const override { return "host cuda"; }
   std::vector<std::shared_ptr<const target::Executable>> compile(std::span<const kernel::Kernel> kernels) override;
   /// Sorts, searches and scatters of rows run as sequences of kernels of a GPU.
-  std::shared_ptr<const target::LibraryCall> call(const kernel::CallDesc& desc) override;
+  std::shared_ptr<const target::LibraryCall> call(const kernel::CallDesc& desc) const override;
   int compiled() const;  // runs of the compiler so far
 
   /// The C++ compiler of this machine, or "".
@@ -30,6 +30,7 @@ class HostCuda final : public SimtTarget {
   class Library;
 
  private:
+  std::vector<std::shared_ptr<const target::Executable>> executables(std::span<const kernel::Kernel> kernels) const;
   std::shared_ptr<Library> library_;
 };
 

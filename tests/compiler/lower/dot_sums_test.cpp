@@ -27,7 +27,7 @@ class Summing final : public target::Target {
   std::vector<std::shared_ptr<const target::Executable>> compile(std::span<const kernel::Kernel> kernels) override {
     return target::cpu().compile(kernels);
   }
-  std::shared_ptr<const target::LibraryCall> library(const kernel::DotDesc& desc) override {
+  std::shared_ptr<const target::LibraryCall> library(const kernel::DotDesc& desc) const override {
     kernel::DotDesc merged;
     if (!target::cuda::gemm_form(desc, &merged) || (desc.sum != kernel::OperandSum::none && !sums_)) return nullptr;
     return std::make_shared<Product>(merged);

@@ -29,8 +29,8 @@ class InterpretedTarget : public target::Target {
     }
     return result;
   }
-  std::shared_ptr<const target::LibraryCall> library(const kernel::DotDesc&) override { return nullptr; }
-  std::shared_ptr<const target::LibraryCall> call(const kernel::CallDesc& desc) override {
+  std::shared_ptr<const target::LibraryCall> library(const kernel::DotDesc&) const override { return nullptr; }
+  std::shared_ptr<const target::LibraryCall> call(const kernel::CallDesc& desc) const override {
     return target::cpu().call(desc);
   }
   target::CompileStats stats() const override { return {}; }

@@ -19,14 +19,14 @@ class Wide final : public target::Target {
   std::vector<std::shared_ptr<const target::Executable>> compile(std::span<const kernel::Kernel> kernels) override {
     return target::cpu().compile(kernels);
   }
-  std::shared_ptr<const target::LibraryCall> library(const kernel::DotDesc&) override { return nullptr; }
-  std::shared_ptr<const target::LibraryCall> call(const kernel::CallDesc& desc) override {
+  std::shared_ptr<const target::LibraryCall> library(const kernel::DotDesc&) const override { return nullptr; }
+  std::shared_ptr<const target::LibraryCall> call(const kernel::CallDesc& desc) const override {
     if (desc.name != "scatter_rows") return nullptr;
     in_order = desc.numerics.deterministic;
     return std::make_shared<Run>(kernel::scatter_routine(desc, 64));
   }
   target::CompileStats stats() const override { return {}; }
-  bool in_order = true;  // whether the last sums asked for were to be
+  mutable bool in_order = true;  // whether the last sums asked for were to be
 
  private:
   struct Run final : target::LibraryCall {

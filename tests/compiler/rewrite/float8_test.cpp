@@ -41,12 +41,12 @@ class EightBits final : public target::Target {
   std::vector<std::shared_ptr<const target::Executable>> compile(std::span<const kernel::Kernel> kernels) override {
     return target::cpu().compile(kernels);
   }
-  std::shared_ptr<const target::LibraryCall> library(const kernel::DotDesc& desc) override {
+  std::shared_ptr<const target::LibraryCall> library(const kernel::DotDesc& desc) const override {
     if (!is_float8(desc.a) || !target::cuda::cublaslt_form(desc)) return nullptr;
     return std::make_shared<Product>(desc, calls);
   }
   target::CompileStats stats() const override { return {}; }
-  int calls = 0;
+  mutable int calls = 0;
 
  private:
   struct Product final : target::LibraryCall {

@@ -59,6 +59,10 @@ std::string Candidates::name() const {
   return candidates_[choice_.index()].call->name();
 }
 
+void Candidates::begin() const {
+  for (const Candidate& c : candidates_) c.call->begin();
+}
+
 bool Candidates::ready() const {
   return std::all_of(candidates_.begin(), candidates_.end(), [](const Candidate& c) { return c.call->ready(); });
 }

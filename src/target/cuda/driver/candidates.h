@@ -70,6 +70,7 @@ class Candidates final : public LibraryCall {
 
   std::string name() const override;
   void run(std::span<void* const> operands) const override;
+  void begin() const override;
   bool ready() const override;
   bool recordable() const override;
 

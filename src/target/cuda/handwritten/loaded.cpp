@@ -20,6 +20,7 @@ class HandwrittenCall final : public LibraryCall {
   }
 
   std::string name() const override { return match_.label; }
+  void begin() const override { kernel_->begin(); }
 
   void run(std::span<void* const> operands) const override {
     Context& context = kernel_->context();
@@ -54,6 +55,11 @@ const Entry& LoadedKernel::entry(size_t index) const {
   return loaded_.at(index);
 }
 
+void LoadedKernel::begin() const {
+  if (begun_.exchange(true)) return;
+  runtime::begin_in_background([self = shared_from_this()] { self->entry(0); });
+}
+
 std::shared_ptr<const LibraryCall> handwritten_call(std::shared_ptr<const LoadedKernel> kernel, const Match& match) {
   return std::make_shared<HandwrittenCall>(std::move(kernel), match);
 }
@@ -64,7 +70,6 @@ std::shared_ptr<const LoadedKernel> HandwrittenKernels::loaded(const Handwritten
   std::shared_ptr<const LoadedKernel>& known = loaded_[match.form];
   if (known) return known;
   known = std::make_shared<LoadedKernel>(context_, compile_, source_of(kernel, match.parameters), match.entries);
-  runtime::begin_in_background([made = known] { made->entry(0); });
   return known;
 }
 

@@ -1,6 +1,7 @@
 #pragma once
 // Hand-written kernels on a device: compiled once for each form, in the background, and offered as candidates for
 // calls.
+#include <atomic>
 #include <functional>
 #include <memory>
 #include <mutex>
@@ -19,11 +20,13 @@ namespace weft::target::cuda {
 using CompileSource = std::function<std::vector<char>(const std::string& source)>;
 
 /// The code of a form; compiled and loaded by the first thread that wants it, others wait.
-class LoadedKernel {
+class LoadedKernel : public std::enable_shared_from_this<LoadedKernel> {
  public:
   LoadedKernel(Context& context, CompileSource compile, std::string source, std::vector<KernelEntry> entries)
       : context_(context), compile_(std::move(compile)), source_(std::move(source)), entries_(std::move(entries)) {}
   const Entry& entry(size_t index) const;
+  /// Has the code compiled in the background, once.
+  void begin() const;
   Context& context() const { return context_; }
 
  private:
@@ -31,6 +34,7 @@ class LoadedKernel {
   CompileSource compile_;
   std::string source_;
   std::vector<KernelEntry> entries_;
+  mutable std::atomic<bool> begun_ = false;
   mutable std::once_flag once_;
   mutable std::vector<Entry> loaded_;
 };
@@ -44,8 +48,8 @@ class HandwrittenKernels {
   HandwrittenKernels(Context& context, CompileSource compile, const Machine& machine,
                      std::span<const HandwrittenKernel> table = handwritten_kernels())
       : context_(context), compile_(std::move(compile)), machine_(machine), table_(table) {}
-  /// Returns a candidate for each row that takes the work and may win, in the table's order, and has their code
-  /// compiled in the background. `preferred`: those rows that are taken without a measurement, instead of the others.
+  /// Returns a candidate for each row that takes the work and may win, in the table's order. `preferred`: those rows
+  /// that are taken without a measurement, instead of the others.
   std::vector<Candidate> candidates(const Work& work, bool preferred = false) const;
   /// What makes machine code for the device.
   const CompileSource& compiler() const { return compile_; }

@@ -137,6 +137,10 @@ class CublasltCall final : public LibraryCall {
   /// False where cuBLASLt knows no algorithm.
   bool settle() { return ways(16) != nullptr; }
 
+  void begin() const override {
+    for (const Candidate& other : options_.others) other.call->begin();
+  }
+
   std::string name() const override {
     std::lock_guard lock(mutex_);
     const auto known = ways_.find(last_);

@@ -38,10 +38,10 @@ class CudnnAttention : public LibraryCall {
   virtual bool declined() const = 0;
   virtual const std::string& why() const = 0;
 };
-/// Null where the rule says no.
-std::shared_ptr<const CudnnAttention> begin_cudnn_attention(const kernel::AttentionDesc& desc, Context& context,
-                                                            const CudnnOptions& options = {},
-                                                            std::string* why = nullptr);
+/// A call whose plan is made by `begin`, or by whoever needs it first. Null where the rule says no.
+std::shared_ptr<const CudnnAttention> cudnn_attention_call(const kernel::AttentionDesc& desc, Context& context,
+                                                           const CudnnOptions& options = {},
+                                                           std::string* why = nullptr);
 
 /// A call with plan and workspace made, or null, and then `why` says what was not taken. Operands as
 /// kernel::AttentionDesc lists them.

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <atomic>
 #include <limits>
+#include <memory>
 #include <mutex>
 #include <stdexcept>
 #include <utility>
@@ -177,12 +178,17 @@ AttentionGraph derivative_graph(const AttentionDesc& d, bool deterministic) {
 constexpr size_t alignment = 256;
 size_t padded(size_t bytes) { return (bytes + alignment - 1) / alignment * alignment; }
 
-class AttentionCall final : public CudnnAttention {
+class AttentionCall final : public CudnnAttention, public std::enable_shared_from_this<AttentionCall> {
  public:
   AttentionCall(const AttentionDesc& desc, Context& context, const CudnnOptions& options)
       : what_(desc.to_string()), desc_(desc), context_(context), options_(options) {
     if (desc.derivative && options.deterministic) slices_ = attention_slices(desc, options.most_probabilities);
     else slices_.each = desc;
+  }
+
+  void begin() const override {
+    if (begun_.exchange(true)) return;
+    runtime::begin_in_background([self = shared_from_this()] { self->ready(); });
   }
 
   bool ready() const override {
@@ -274,6 +280,7 @@ class AttentionCall final : public CudnnAttention {
   AttentionSlices slices_;
   Context& context_;
   CudnnOptions options_;
+  mutable std::atomic<bool> begun_ = false;
   mutable std::once_flag once_;  // everything below is made under it
   mutable std::atomic<State> state_ = State::begun;
   mutable std::string why_;
@@ -335,20 +342,18 @@ AttentionSlices attention_slices(const AttentionDesc& desc, size_t most_bytes) {
   return out;
 }
 
-std::shared_ptr<const CudnnAttention> begin_cudnn_attention(const AttentionDesc& desc, Context& context,
-                                                            const CudnnOptions& options, std::string* why) {
+std::shared_ptr<const CudnnAttention> cudnn_attention_call(const AttentionDesc& desc, Context& context,
+                                                           const CudnnOptions& options, std::string* why) {
   if (std::string reason = refusal(desc, context); !reason.empty()) {
     if (why) *why = std::move(reason);
     return nullptr;
   }
-  auto call = std::make_shared<AttentionCall>(desc, context, options);
-  runtime::begin_in_background([call] { call->ready(); });
-  return call;
+  return std::make_shared<AttentionCall>(desc, context, options);
 }
 
 std::shared_ptr<const LibraryCall> cudnn_attention(const AttentionDesc& desc, Context& context,
                                                    const CudnnOptions& options, std::string* why) {
-  auto call = begin_cudnn_attention(desc, context, options, why);
+  auto call = cudnn_attention_call(desc, context, options, why);
   if (!call || call->ready()) return call;
   if (why) *why = call->why();
   return nullptr;

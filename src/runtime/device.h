@@ -24,7 +24,7 @@ class CapturedGraph {
   virtual void run() const = 0;
 };
 
-/// Points in a device's work whose times are noted as it passes them.
+/// Timestamps that a device takes when it reaches points in its work.
 class Timestamps {
  public:
   virtual ~Timestamps() = default;

@@ -50,20 +50,20 @@ struct LowerContext {
   target::Target& target;
 };
 
-/// Nothing where the group has no such variant; it always has the heuristic's.
+/// Lowers a rows group. Returns nothing where it has no such variant; it always has the heuristic's.
 std::optional<Lowered> lower_rows(const LowerContext& cx, const Group& group, Variant variant = Variant::heuristic);
 Lowered lower_cumulative(const LowerContext& cx, const Group& group);
 Lowered lower_dot(const LowerContext& cx, const Group& group);
-/// Forward, or backward where the region is the derivative.
+/// Lowers attention: forward, or backward where the region is the derivative.
 Lowered lower_attention(const LowerContext& cx, const Group& group);
-/// The operand is expected in the result's buffer already.
+/// Lowers a scatter. Its operand must be in the result's buffer already.
 Lowered lower_scatter(const LowerContext& cx, const Group& group);
 
 // Parts of the above: `group` is a copy that belongs to the lowering, which adds index expressions to it.
 
-/// For maps that read an operand across its lines; nothing where there is none.
+/// Lowers maps that read an operand across its rows through transposed tiles. Returns nothing for other groups.
 std::optional<Lowered> lower_transposed(const LowerContext& cx, Group& group);
-/// One query, for devices of many threads.
+/// Lowers attention of one query (decode), for GPUs.
 Lowered lower_attention_row(const LowerContext& cx, Group& group);
 Lowered lower_attention_vjp(const LowerContext& cx, Group& group);
 

@@ -25,7 +25,7 @@ struct StridedView {
 std::optional<StridedView> strided_view(const Ir& ir, const std::vector<Strides>& strides,
                                         const std::vector<bool>& roots, int operand);
 
-/// The node behind an operand if the operand is a strided view of it; the operand itself where it has to be made.
+/// Returns the node that an operand is a strided view of, or the operand itself where it has to be materialized.
 int operand_base(const Ir& ir, const std::vector<Strides>& strides, const std::vector<bool>& roots, int operand);
 
 /// The node whose memory, read row-major in the shape of `node`, is the value of `node` (its own, or that of a result
@@ -52,7 +52,7 @@ struct DotChain {
 DotChain dot_chain(const Ir& ir, const Users& users, const std::vector<int>& outputs,
                    const std::vector<Strides>& strides, const std::vector<bool>& roots, int dot);
 
-/// The only reader of a node that is no output, or -1.
+/// Returns the only reader of a node that is no output, or -1.
 int only_reader(const Users& users, const std::vector<int>& outputs, int node);
 
 /// The chain with gelu behind its 16-bit result, the argument kept; or with gelu's derivative as a factor. Only
@@ -78,7 +78,7 @@ std::optional<DotChain> scaled_chain(const Ir& ir, const Users& users, const std
 std::optional<DotChain> widened_for_scatter(const Ir& ir, const Users& users, const std::vector<int>& outputs,
                                             const DotChain& chain);
 
-/// Operands must lie in memory (strides known).
+/// Plans the library descriptor and the views of a dot. Operands must be materialized, with known strides.
 DotPlan plan_dot(const Ir& ir, const std::vector<Strides>& strides, const std::vector<bool>& roots,
                  const DotChain& chain, const Numerics& numerics);
 

@@ -40,7 +40,7 @@ struct RowSchedule {
   double loads = 0;
 };
 
-/// An address that the group touches at a point of its domain: of a load, or of a root's store.
+/// An address that a group loads from or stores to at a point of its domain.
 struct Touch {
   int node;
   ix::Expr offset;
@@ -78,10 +78,10 @@ using TouchedGroups = std::unordered_map<const Group*, TouchedGroup>;
 /// `output` itself may read `input`: programs and passes do not run in step.
 bool may_overwrite(const Ir& ir, const Grouping& grouping, const Group& group, int input, int output,
                    TouchedGroups& known);
-/// By root of a rows group: the pass in which it is computed. A reduction's value is there from the next one on.
+/// Returns by root of a rows group the pass that computes it. A reduction's value is available from the next pass on.
 std::vector<int> root_passes(const Ir& ir, const Grouping& grouping, const Group& group);
 
-/// The operand of a reduction root at the group's point, with the inner variables at the reduced axes.
+/// Returns the index of a reduction root's operand at the group's point, with the inner variables at the reduced axes.
 std::vector<ix::Expr> reduction_operand_index(const Ir& ir, Group& group, const Root& root);
 
 }  // namespace weft::compiler

@@ -1,6 +1,6 @@
 #pragma once
-// Which groups of a Program may run in several ways, and what the tuner chooses for them. Groups whose code is the same
-// share one choice, that of the largest of them: siblings stay one launch.
+// Finds the groups of a Program that may run in several ways, and chooses for each by measurement. Groups with equal
+// code share the choice of the largest of them, so that they stay one launch.
 #include <string>
 #include <vector>
 

@@ -1,6 +1,7 @@
 # One object library a layer, in the order of docs/design.md §1: a layer sees itself and the layers below it.
 # tests/checks/check_layers.py holds the includes against the same list.
 set(WEFT_LAYERS base runtime kernel target target/null target/cpu target/cuda graph compiler array transforms io text data optim nn models)
+include(WeftOperators)
 set(WEFT_LAYER_OBJECTS "")
 set(WEFT_LAYER_LIBRARIES "")
 
@@ -17,7 +18,8 @@ function(weft_layer layer)
     return()
   endif()
   add_library(${name} OBJECT ${sources})
-  target_include_directories(${name} PUBLIC ${PROJECT_SOURCE_DIR}/include ${PROJECT_SOURCE_DIR}/src ${PROJECT_SOURCE_DIR})
+  target_include_directories(${name} PUBLIC ${PROJECT_SOURCE_DIR}/include ${PROJECT_SOURCE_DIR}/src ${PROJECT_SOURCE_DIR}
+                                            ${PROJECT_BINARY_DIR}/generated)
   target_compile_definitions(${name} PRIVATE WEFT_BUILDING=1 WEFT_VERSION="${PROJECT_VERSION}")
   target_link_libraries(${name} PRIVATE weft_options fmt::fmt Threads::Threads)
   weft_unity(${name})
@@ -44,6 +46,10 @@ if(TARGET weft_runtime AND WEFT_ONEDNN)  # oneDNN brings OpenMP along; the runti
 endif()
 if(TARGET weft_target_cpu)
   target_link_libraries(weft_target_cpu PRIVATE weft_llvm weft_onednn weft_eigen)
+  weft_generator_digest(cpu)
+endif()
+if(TARGET weft_target_cuda)
+  weft_generator_digest(cuda)
 endif()
 if(TARGET weft_io)
   target_link_libraries(weft_io PRIVATE nlohmann_json::nlohmann_json ZLIB::ZLIB)
@@ -96,5 +102,6 @@ set_target_properties(weft_mlx PROPERTIES EXPORT_NAME mlx)
 target_include_directories(weft_mlx INTERFACE $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/include/weft/compat>
                                               $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}/weft/compat>)
 target_link_libraries(weft_mlx INTERFACE weft)
-target_include_directories(weft_internal INTERFACE ${PROJECT_SOURCE_DIR}/include ${PROJECT_SOURCE_DIR}/src ${PROJECT_SOURCE_DIR})
+target_include_directories(weft_internal INTERFACE ${PROJECT_SOURCE_DIR}/include ${PROJECT_SOURCE_DIR}/src ${PROJECT_SOURCE_DIR}
+                                                   ${PROJECT_BINARY_DIR}/generated)
 target_link_libraries(weft_internal INTERFACE ${WEFT_EXTERNAL} weft_options)

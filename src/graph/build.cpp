@@ -225,6 +225,25 @@ Value binary(Op op, const Value& a, const Value& b) {
   return make(op, {a, b.type().rank() == 0 && a.type().rank() != 0 ? broadcast(b, a.shape()) : b});
 }
 
+namespace {
+
+/// The operator of the graph that is the scalar operator; Op::count_ for instructions of tile IR alone.
+constexpr auto graph_ops = [] {
+  std::array<Op, static_cast<size_t>(kernel::ScalarOp::count_)> ops;
+  ops.fill(Op::count_);
+#define WEFT_PAIR(name) ops[static_cast<size_t>(kernel::ScalarOp::name)] = Op::name;
+  WEFT_ELEMENTWISE_OPERATORS(WEFT_PAIR)
+#undef WEFT_PAIR
+  return ops;
+}();
+
+}  // namespace
+
+Value scalar(kernel::ScalarOp op, const Value& v) { return unary(graph_ops.at(static_cast<size_t>(op)), v); }
+Value scalar(kernel::ScalarOp op, const Value& a, const Value& b) {
+  return binary(graph_ops.at(static_cast<size_t>(op)), a, b);
+}
+
 Value operator+(const Value& a, const Value& b) { return binary(Op::add, a, b); }
 Value operator-(const Value& a, const Value& b) { return binary(Op::sub, a, b); }
 Value operator*(const Value& a, const Value& b) { return binary(Op::mul, a, b); }

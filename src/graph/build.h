@@ -37,6 +37,8 @@ Value squeeze(const Value& v, const std::vector<int64_t>& axes);
 
 Value unary(Op op, const Value& v);
 Value binary(Op op, const Value& a, const Value& b);  // b may be of rank 0: it is broadcast
+Value scalar(kernel::ScalarOp op, const Value& v);  // the same by the operator of tile IR, for derivatives in its rows
+Value scalar(kernel::ScalarOp op, const Value& a, const Value& b);
 Value operator+(const Value& a, const Value& b);
 Value operator-(const Value& a, const Value& b);
 Value operator*(const Value& a, const Value& b);

@@ -26,8 +26,6 @@ constexpr AttrList lists[] = {{"axes", &Attrs::axes},     {"axes2", &Attrs::axes
                               {"batch2", &Attrs::batch2}, {"start", &Attrs::start}, {"step", &Attrs::step},
                               {"low", &Attrs::low},       {"high", &Attrs::high},   {"integers", &Attrs::integers},
                               {"window", &Attrs::window}};
-constexpr kernel::Reducer reducers[] = {kernel::Reducer::sum, kernel::Reducer::prod, kernel::Reducer::max,
-                                        kernel::Reducer::min, kernel::Reducer::all,  kernel::Reducer::any};
 constexpr graph::ScatterMode modes[] = {graph::ScatterMode::set, graph::ScatterMode::add, graph::ScatterMode::max,
                                         graph::ScatterMode::min, graph::ScatterMode::prod};
 
@@ -276,8 +274,8 @@ class TapeReader {
     return key.ends_with(mark) ? key : key + mark;
   }
   static kernel::Reducer reducer(const std::string& name) {
-    for (const kernel::Reducer r : reducers)
-      if (kernel::name(r) == name) return r;
+    for (const kernel::ReducerInfo& row : kernel::reducers)
+      if (row.name == name) return row.reducer;
     fail("the reducer " + json(name).dump() + " is not known");
   }
   static graph::ScatterMode mode(const std::string& name) {

@@ -89,13 +89,7 @@ void Rules::scalar() {
     require(arg(k).dims == inst.type.dims, "the arguments and the result have one shape");
     if (!(select && k == 0)) require(arg(k).dtype == t, "the arguments have one dtype");
   }
-  require(is_float(t)     ? row.floats
-          : is_integer(t) ? row.integers
-                          : row.booleans,
-          "the operator is not defined on this dtype");
-  if (inst.scalar_op == ScalarOp::ldexp) require(t != float64, "the operator is not defined on this dtype");
-  if (inst.scalar_op == ScalarOp::mulhi) require(is_unsigned(t), "the operator is not defined on this dtype");
-  if (inst.scalar_op >= ScalarOp::threefry0) require(t == uint32, "the operator is not defined on this dtype");
+  require(takes(row, t), "the operator is not defined on this dtype");
   const Dtype result = row.result == ScalarResult::boolean ? bool_ : t;
   require(inst.type.dtype == result, "the result's dtype is not the operator's");
 }
@@ -129,12 +123,7 @@ void Rules::reduce() {
   require(inst.type == result, "the result is not the argument without the axis");
   require(std::has_single_bit(static_cast<uint64_t>(from.dims[static_cast<size_t>(inst.axis)])),
           "the extent of the axis is no power of two");
-  const ScalarInfo& row = info(combine(inst.reducer));
-  const bool logical = inst.reducer == Reducer::all || inst.reducer == Reducer::any;
-  require(logical                ? from.dtype == bool_
-          : is_float(from.dtype) ? row.floats
-                                 : is_integer(from.dtype) && row.integers,
-          "the reducer is not defined on this dtype");
+  require(takes(inst.reducer, from.dtype), "the reducer is not defined on this dtype");
 }
 
 void Rules::dot() {

@@ -1,7 +1,7 @@
 #pragma once
-// The scalar operators, defined once: graph rows name them, tile IR computes with them, targets print them. A target
-// needs to print only the `basic` ones; the others are rewritten into basic ones by kernel/expand/expand.h, so that
-// every target and the interpreter give the same bits.
+// The scalar operators, defined once, each by a row in kernel/operators: graph operators name them, tile IR computes
+// with them, targets print them. A target needs to print only the `basic` ones; the others are rewritten into basic
+// ones by kernel/expand/expand.h, so that every target and the interpreter give the same bits.
 //
 // Meaning (the same on every target): max and min propagate NaN and order -0 below +0 (IEEE 754-2019); float floordiv
 // is floor(a / b) of the rounded quotient, float mod is fmod(a, b), plus b where it is not 0 and its sign differs from
@@ -12,94 +12,62 @@
 #include <string_view>
 
 #include "base/number.h"
+#include "kernel/operator_list.h"
 
 namespace weft::kernel {
 
 enum class ScalarOp : uint8_t {
-  // basic, on every type they make sense for
-  neg,
-  abs,
-  add,
-  sub,
-  mul,
-  div,
-  max,
-  min,
-  fma,
-  floordiv,
-  mod,
-  sqrt,
-  floor,
-  ceil,
-  trunc,
-  round,  // round: half to even
-  bit_and,
-  bit_or,
-  bit_xor,
-  bit_not,
-  shl,
-  shr,  // on bool: logical
-  eq,
-  ne,
-  lt,
-  le,
-  select,  // select(condition, then, otherwise)
-  mulhi,   // upper half of an unsigned product
-  ldexp,   // ldexp(a, n) = a 2^floor(n) on float32, rounded once; n not infinite
-  // expanded into the above
-  recip,
-  rsqrt,
-  square,
-  sign,
-  exp,
-  exp2,
-  expm1,
-  log,
-  log2,
-  log10,
-  log1p,
-  sin,
-  cos,
-  tan,
-  arcsin,
-  arccos,
-  arctan,
-  sinh,
-  cosh,
-  tanh,
-  arcsinh,
-  arccosh,
-  arctanh,
-  erf,
-  erfinv,
-  sigmoid,
-  pow,
-  arctan2,
-  logaddexp,  // arctan2(y, x); log(exp(a) + exp(b))
-  threefry0,
-  threefry1,  // words 0 and 1 of Threefry-2x32-20 of (key0, key1, counter0, counter1), uint32
-  philox0,
-  philox1,
-  philox2,
-  philox3,  // words of Philox-4x32-10 of (key0, key1, counter0, …, counter3), uint32
-  count_
+#define WEFT_ENUMERATOR(name) name,
+  WEFT_SCALAR_OPERATORS(WEFT_ENUMERATOR)
+#undef WEFT_ENUMERATOR
+      count_
 };
 
 enum class ScalarResult : uint8_t { same, boolean };
 
 inline constexpr int most_arguments = 6;
 
-struct ScalarInfo {
+/// Where tests draw an argument from.
+struct Samples {
+  double low = -2, high = 2;           // floats
+  int64_t int_low = -9, int_high = 9;  // integers, as far as the dtype holds them
+  bool extremes = true;                // now and then an integer from the whole range of its dtype
+};
+
+/// Where an operator jumps: finite differences stay away from there.
+enum class Jumps : uint8_t { nowhere, half_integers, whole_quotients };
+
+/// What an error is measured by: units in the last place of the result, or of the largest argument (at least 1), where
+/// the result may come out of a cancellation.
+enum class ErrorScale : uint8_t { result, arguments };
+
+/// What a row of the operator table says beside its functions (kernel/operators/row.h).
+struct Columns {
+  int arity = 1;
+  ScalarResult result = ScalarResult::same;
+  bool floats = true, integers = false, booleans = false;  // the dtypes it takes
+  bool (*only)(Dtype) = nullptr;                           // of those, the ones that this is true of
+  double flops = 1;         // cost of one element for the fusion model, in basic operations
+  double ulp = 0;           // bound on the error of the expansion in float32 (0: correctly rounded or exact)
+  double compiled_ulp = 0;  // the same of whole programs against the reference (0: equal)
+  ErrorScale scale = ErrorScale::result;
+  const char* float64 = nullptr;  // the function of CUDA C++ that computes it in float64, where it stays whole (on CPUs
+                                  // the reference does); null: it is expanded, as in float32
+  Samples a = {}, b = {};         // the first argument, and the second
+  Jumps jumps = Jumps::nowhere;
+};
+
+struct ScalarInfo : Columns {
   ScalarOp op;
   std::string_view name;
-  int arity;
-  ScalarResult result;
-  bool basic;
-  bool floats, integers, booleans;  // the dtypes it takes
-  double flops;                     // cost of one element for the fusion model, in basic operations
-  double ulp;                       // bound on the error of the expansion in float32 (0: correctly rounded or exact)
+  bool basic;  // has no expansion: every target has it
 };
 const ScalarInfo& info(ScalarOp op);
+/// Whether the operator is defined on `t` (select: for its choices).
+inline bool takes(const Columns& row, Dtype t) {
+  const bool kind = is_float(t) ? row.floats : is_integer(t) ? row.integers : t == bool_ && row.booleans;
+  return kind && (!row.only || row.only(t));
+}
 
 /// The definition: exact for integers; floats computed in double by the C library and rounded to `t` by the caller.
 /// Arguments and result of dtype `t`; fma and floordiv round to float32 as they go (one rounding, the right one) where
@@ -111,10 +79,5 @@ Number reference_cast(Number v, Dtype from, Dtype to);
 /// v as a number that `t` can hold (float16, bfloat16, float32 to nearest even; integers wrapped; between integer and
 /// float: as a cast).
 Number round_to(Number v, Dtype t);
-
-enum class Reducer : uint8_t { sum, prod, max, min, all, any };
-std::string_view name(Reducer r);
-ScalarOp combine(Reducer r);          // add, mul, max, min, bit_and, bit_or
-Number identity(Reducer r, Dtype t);  // 0, 1, lowest (-inf), highest (+inf), true, false
 
 }  // namespace weft::kernel

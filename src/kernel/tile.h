@@ -27,6 +27,7 @@
 
 #include "base/hash.h"
 #include "base/number.h"
+#include "kernel/reducer.h"
 #include "kernel/scalar.h"
 
 namespace weft::kernel {

@@ -37,7 +37,7 @@ LAYERS = [
 # below it, and the folders of one line do not see each other. A file of the layer's own folder that stands higher than
 # the others is listed as "STEM.*".
 FOLDERS = {
-    "kernel": [[""], ["describe", "expand"], ["routines"]],
+    "kernel": [[""], ["describe", "expand"], ["operators"], ["routines"]],
     "target/cpu": [["codegen", "routines"], ["libraries", "linalg"], [""]],
     "target/cuda": [["driver"], ["codegen"], ["handwritten"], ["libraries"], [""]],
     "graph": [[""], ["calls", "regions"], ["complex"], ["derive"], ["control"], ["ops", "walks"]],

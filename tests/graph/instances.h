@@ -21,6 +21,14 @@ struct Domain {
   bool extremes = false;               // now and then an integer from the whole range of its dtype
 };
 
+inline Domain domain_of(const kernel::Samples& s) { return {s.low, s.high, s.int_low, s.int_high, s.extremes}; }
+
+/// Whether the error of an elementwise operator is measured by its largest argument.
+inline bool error_is_of_arguments(Op op) {
+  const int scalar = row(op).scalar;
+  return scalar >= 0 && kernel::info(static_cast<kernel::ScalarOp>(scalar)).scale == kernel::ErrorScale::arguments;
+}
+
 struct Instance {
   Op op;
   std::vector<HostTensor> inputs;
@@ -224,24 +232,14 @@ inline void draw_elementwise(Drawing& d) {
     dtypes.insert(dtypes.end(), integer_dtypes().begin(), integer_dtypes().end());
   if (info.booleans && !(d.float64_only && info.floats)) dtypes.push_back(bool_);
   const Dtype t = d.float64_only && info.floats ? float64 : d.r.of(dtypes);
-  Domain domain{-2, 2, -9, 9, true}, second = domain;
-  if (is({Op::sqrt, Op::rsqrt, Op::log, Op::recip})) domain = {0.2, 3};
-  if (is({Op::log2, Op::log10})) domain = {0.2, 3};
-  if (is({Op::log1p})) domain = {-0.7, 3};
-  if (is({Op::arccosh})) domain = {1.2, 4};
-  if (is({Op::tan})) domain = {-1.2, 1.2};
-  if (is({Op::arctan2})) second = {0.3, 2};
-  if (is({Op::erfinv, Op::arcsin, Op::arccos, Op::arctanh})) domain = {-0.9, 0.9};
-  if (is({Op::pow})) domain = {0.3, 2};
-  if (is({Op::div, Op::floordiv, Op::mod})) second = {0.6, 1.7, -5, 5, true};
-  if (is({Op::shl, Op::shr})) second = {0, 0, 0, 40};
+  const Domain domain = domain_of(info.a), second = domain_of(info.b);
   if (op == Op::select) d.input(shape, bool_);
   for (int k = op == Op::select ? 1 : 0; k < r.min_inputs; ++k) d.input(shape, t, k == 1 ? second : domain);
   // Away from the jumps, for the sake of finite differences.
-  if (t == float64 && is({Op::floor, Op::ceil, Op::trunc, Op::round, Op::sign, Op::abs}))
+  if (t == float64 && info.jumps == kernel::Jumps::half_integers)
     for (Number& a : d.out.inputs[0].data)
       if (std::fabs(2 * a.real() - std::nearbyint(2 * a.real())) < 0.02) a = Number::of_real(a.real() + 0.1);
-  if (t == float64 && is({Op::floordiv, Op::mod}))
+  if (t == float64 && info.jumps == kernel::Jumps::whole_quotients)
     for (size_t k = 0; k < d.out.inputs[0].data.size(); ++k) {
       Number& a = d.out.inputs[0].data[k];
       const double b = d.out.inputs[1].data[k].real(), q = a.real() / b;
@@ -249,33 +247,34 @@ inline void draw_elementwise(Drawing& d) {
     }
 }
 
+/// A reducer of the table, and an input of a dtype that it takes.
+inline void draw_reducer(Drawing& d, const Shape& shape) {
+  std::vector<kernel::Reducer> usable;
+  for (const kernel::ReducerInfo& row : kernel::reducers)
+    if (row.floats || !d.float64_only) usable.push_back(row.reducer);
+  d.out.attrs.reducer = d.r.of(usable);
+  Dtype dtype = d.any_dtype();
+  while (!kernel::takes(d.out.attrs.reducer, dtype)) dtype = d.any_dtype();
+  d.input(shape, dtype);
+}
+
 inline void draw_reduce(Drawing& d) {
   const Shape shape = random_shape(d.r, 0, 4);
-  using kernel::Reducer;
-  d.out.attrs.reducer =
-      d.r.of<Reducer>({Reducer::sum, Reducer::prod, Reducer::max, Reducer::min, Reducer::all, Reducer::any});
-  bool logical = d.out.attrs.reducer == Reducer::all || d.out.attrs.reducer == Reducer::any;
-  if (logical && d.float64_only) {
-    d.out.attrs.reducer = Reducer::sum;
-    logical = false;
-  }
-  d.input(shape, logical ? bool_ : d.number_dtype());
+  draw_reducer(d, shape);
   for (size_t k = 0; k < shape.size(); ++k)
     if (d.r.chance(2)) d.out.attrs.axes.push_back(static_cast<int64_t>(k));
 }
 
 inline void draw_cumulative(Drawing& d) {
-  using kernel::Reducer;
+  using kernel::ReducerKind;
   const Shape shape = random_shape(d.r, 1);
   d.out.attrs.axes = {d.r.below(static_cast<int64_t>(shape.size()))};
-  d.out.attrs.reducer =
-      d.r.of<Reducer>({Reducer::sum, Reducer::prod, Reducer::max, Reducer::min, Reducer::sum, Reducer::any});
-  if (d.float64_only && d.out.attrs.reducer == Reducer::any) d.out.attrs.reducer = Reducer::prod;
-  const bool logs = d.out.attrs.reducer == Reducer::sum && d.r.chance(2), logical = d.out.attrs.reducer == Reducer::any;
-  const bool bounded = d.out.attrs.reducer == Reducer::sum ||
-                       d.out.attrs.reducer == Reducer::prod;  // infinities come out of the others' exclusive forms
+  draw_reducer(d, shape);
+  const kernel::ReducerInfo& reducer = kernel::info(d.out.attrs.reducer);
+  const bool logs = reducer.kind == ReducerKind::sum && is_float(d.out.inputs[0].type.dtype) && d.r.chance(2);
+  // Infinities come out of the others' exclusive forms.
+  const bool bounded = std::isfinite(reducer.identity);
   d.out.attrs.integers = {d.r.below(2), (bounded && !logs) || !d.float64_only ? d.r.below(2) : 0, logs};
-  d.input(shape, logical ? bool_ : logs ? d.float_dtype() : d.number_dtype());
 }
 
 inline void draw_dot(Drawing& d) {

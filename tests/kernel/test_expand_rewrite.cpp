@@ -54,13 +54,6 @@ void check_expanded(const Kernel& kernel) {
   CHECK(twice.types == once.types);
 }
 
-bool takes(const ScalarInfo& row, Dtype t) {
-  if (row.op >= ScalarOp::threefry0) return t == uint32;
-  if (row.op == ScalarOp::mulhi) return is_unsigned(t);
-  if (row.op == ScalarOp::ldexp) return is_float(t) && t != float64;
-  return is_float(t) ? row.floats : t == bool_ ? row.booleans : row.integers;
-}
-
 std::vector<uint32_t> threefry_words(uint32_t k0, uint32_t k1, uint32_t c0, uint32_t c1) {
   std::vector<uint32_t> out;
   for (ScalarOp op : {ScalarOp::threefry0, ScalarOp::threefry1})

@@ -1,4 +1,5 @@
 #pragma once
+#include <optional>
 #include <vector>
 
 #include "weft/array.h"
@@ -9,6 +10,12 @@
 /// reduced axes with size 1. Sums of 16-bit floats accumulate in float32 and are rounded once. An axis that `a` lacks
 /// throws std::out_of_range, one that is named twice std::invalid_argument.
 namespace weft {
+
+namespace detail {
+/// Returns `a` reduced over the axes (none given: over all of them) by the reducer of that name, in a's dtype.
+WEFT_API array reduce(const char* op, const char* reducer, const array& a, const std::optional<std::vector<int>>& axes,
+                      bool keepdims, const StreamOrDevice& s);
+}  // namespace detail
 
 /// Returns whether all elements differ from 0, bool.
 WEFT_API array all(const array& a, const std::vector<int>& axes, bool keepdims = false, StreamOrDevice s = {});

@@ -48,11 +48,6 @@ array shifted(const char* op, Op node, const array& a, const array& b, const Str
   return bitwise(op, node, astype(a, uint8, s), astype(b, uint8, s), s);
 }
 
-array float_function(const char* op, Op node, const array& a, const StreamOrDevice& s) {
-  const detail::OnStream on_stream(op, s);
-  return array(graph::unary(node, detail::to_dtype(a.value(), floating_of(a.dtype()))));
-}
-
 // Builds a function that leaves integers and bools unchanged.
 array rounding(const char* op, Op node, const array& a, const StreamOrDevice& s) {
   const detail::OnStream on_stream(op, s);
@@ -227,17 +222,6 @@ array sign(const array& a, StreamOrDevice s) {
 }
 array square(const array& a, StreamOrDevice s) { return number_function("square", Op::square, a, s); }
 
-array reciprocal(const array& a, StreamOrDevice s) { return float_function("reciprocal", Op::recip, a, s); }
-array sqrt(const array& a, StreamOrDevice s) { return float_function("sqrt", Op::sqrt, a, s); }
-array rsqrt(const array& a, StreamOrDevice s) { return float_function("rsqrt", Op::rsqrt, a, s); }
-array exp(const array& a, StreamOrDevice s) { return float_function("exp", Op::exp, a, s); }
-array log(const array& a, StreamOrDevice s) { return float_function("log", Op::log, a, s); }
-array sin(const array& a, StreamOrDevice s) { return float_function("sin", Op::sin, a, s); }
-array cos(const array& a, StreamOrDevice s) { return float_function("cos", Op::cos, a, s); }
-array tanh(const array& a, StreamOrDevice s) { return float_function("tanh", Op::tanh, a, s); }
-array erf(const array& a, StreamOrDevice s) { return float_function("erf", Op::erf, a, s); }
-array erfinv(const array& a, StreamOrDevice s) { return float_function("erfinv", Op::erfinv, a, s); }
-array sigmoid(const array& a, StreamOrDevice s) { return float_function("sigmoid", Op::sigmoid, a, s); }
 array floor(const array& a, StreamOrDevice s) { return rounding("floor", Op::floor, a, s); }
 array ceil(const array& a, StreamOrDevice s) { return rounding("ceil", Op::ceil, a, s); }
 array round(const array& a, StreamOrDevice s) { return rounding("round", Op::round, a, s); }

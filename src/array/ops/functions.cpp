@@ -1,4 +1,5 @@
-// weft/ops/arithmetic.h: elementwise functions of floats, parts of complex numbers, 8-bit floats.
+// weft/ops/arithmetic.h: elementwise functions of floats (one for each row of kernel/operators that is an array
+// function by the same name), parts of complex numbers, 8-bit floats.
 #include "array/op_support.h"
 #include "base/error.h"
 #include "weft/ops.h"
@@ -25,23 +26,16 @@ array function(const char* op, Op node, const array& a, const array& b, const St
 
 }  // namespace
 
-array expm1(const array& a, StreamOrDevice s) { return function("expm1", Op::expm1, a, s); }
-array log2(const array& a, StreamOrDevice s) { return function("log2", Op::log2, a, s); }
-array log10(const array& a, StreamOrDevice s) { return function("log10", Op::log10, a, s); }
-array log1p(const array& a, StreamOrDevice s) { return function("log1p", Op::log1p, a, s); }
-array logaddexp(const array& a, const array& b, StreamOrDevice s) {
-  return function("logaddexp", Op::logaddexp, a, b, s);
-}
-array tan(const array& a, StreamOrDevice s) { return function("tan", Op::tan, a, s); }
-array arcsin(const array& a, StreamOrDevice s) { return function("arcsin", Op::arcsin, a, s); }
-array arccos(const array& a, StreamOrDevice s) { return function("arccos", Op::arccos, a, s); }
-array arctan(const array& a, StreamOrDevice s) { return function("arctan", Op::arctan, a, s); }
-array arctan2(const array& a, const array& b, StreamOrDevice s) { return function("arctan2", Op::arctan2, a, b, s); }
-array sinh(const array& a, StreamOrDevice s) { return function("sinh", Op::sinh, a, s); }
-array cosh(const array& a, StreamOrDevice s) { return function("cosh", Op::cosh, a, s); }
-array arcsinh(const array& a, StreamOrDevice s) { return function("arcsinh", Op::arcsinh, a, s); }
-array arccosh(const array& a, StreamOrDevice s) { return function("arccosh", Op::arccosh, a, s); }
-array arctanh(const array& a, StreamOrDevice s) { return function("arctanh", Op::arctanh, a, s); }
+#define WEFT_DEFINE(name) \
+  array name(const array& a, StreamOrDevice s) { return function(#name, Op::name, a, s); }
+WEFT_UNARY_FUNCTIONS(WEFT_DEFINE)
+#undef WEFT_DEFINE
+#define WEFT_DEFINE(name) \
+  array name(const array& a, const array& b, StreamOrDevice s) { return function(#name, Op::name, a, b, s); }
+WEFT_BINARY_FUNCTIONS(WEFT_DEFINE)
+#undef WEFT_DEFINE
+
+array reciprocal(const array& a, StreamOrDevice s) { return function("reciprocal", Op::recip, a, s); }
 array trunc(const array& a, StreamOrDevice s) {
   const detail::OnStream on_stream("trunc", s);
   if (a.dtype() == complex64)

@@ -1,5 +1,7 @@
 // weft/ops/reductions.h. Sums of 16-bit floats accumulate in float32 and are rounded once.
+#include <algorithm>
 #include <limits>
+#include <string>
 
 #include "array/op_support.h"
 #include "base/error.h"
@@ -90,15 +92,23 @@ Region region(const char* op, const array& a, const std::vector<int>& axes) {
 
 }  // namespace
 
+array detail::reduce(const char* op, const char* reducer, const array& a, const std::optional<std::vector<int>>& axes,
+                     bool keepdims, const StreamOrDevice& s) {
+  const auto row = std::find_if(kernel::reducers.begin(), kernel::reducers.end(),
+                                [&](const kernel::ReducerInfo& r) { return r.name == reducer; });
+  if (row == kernel::reducers.end()) throw_internal(op, std::string("there is no reducer ") + reducer);
+  return reduced(op, row->reducer, a, a.dtype(), axes ? *axes : all_axes(a), keepdims, s);
+}
+
 array all(const array& a, const std::vector<int>& axes, bool keepdims, StreamOrDevice s) {
-  return reduced("all", Reducer::all, a, bool_, axes, keepdims, s);
+  return detail::reduce("all", "all", astype(a, bool_, s), axes, keepdims, s);
 }
 array all(const array& a, int axis, bool keepdims, StreamOrDevice s) {
   return all(a, std::vector<int>{axis}, keepdims, s);
 }
 array all(const array& a, bool keepdims, StreamOrDevice s) { return all(a, detail::all_axes(a), keepdims, s); }
 array any(const array& a, const std::vector<int>& axes, bool keepdims, StreamOrDevice s) {
-  return reduced("any", Reducer::any, a, bool_, axes, keepdims, s);
+  return detail::reduce("any", "any", astype(a, bool_, s), axes, keepdims, s);
 }
 array any(const array& a, int axis, bool keepdims, StreamOrDevice s) {
   return any(a, std::vector<int>{axis}, keepdims, s);

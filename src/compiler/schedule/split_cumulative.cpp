@@ -11,7 +11,6 @@ namespace {
 
 using graph::Op;
 using graph::Value;
-using kernel::Reducer;
 
 constexpr int64_t cumulative_programs = 4096, least_along = 4096, least_across = 64, grain = 256;
 
@@ -35,15 +34,7 @@ Parts parts_of(const Shape& shape, size_t axis) {
 
 Value combined(const graph::Attrs& prefix, const Value& a, const Value& b) {
   if (prefix.integers[2] != 0) return graph::binary(Op::logaddexp, a, b);
-  switch (prefix.reducer) {
-    case Reducer::sum: return graph::binary(Op::add, a, b);
-    case Reducer::prod: return graph::binary(Op::mul, a, b);
-    case Reducer::max: return graph::binary(Op::max, a, b);
-    case Reducer::min: return graph::binary(Op::min, a, b);
-    case Reducer::all: return graph::binary(Op::bit_and, a, b);
-    case Reducer::any: break;
-  }
-  return graph::binary(Op::bit_or, a, b);
+  return graph::scalar(kernel::combine(prefix.reducer), a, b);
 }
 
 /// The cumulative reduction of `operand` as one of parts.

@@ -202,7 +202,7 @@ bool acts_on_parts(const Node& node) {
   switch (node.op()) {
     case Op::reduce:
     case Op::cumulative:
-      return node.attrs().reducer == kernel::Reducer::sum &&
+      return kernel::info(node.attrs().reducer).kind == kernel::ReducerKind::sum &&
              !(node.op() == Op::cumulative && node.attrs().integers[2] != 0);
     case Op::scatter: return node.attrs().mode == ScatterMode::set || node.attrs().mode == ScatterMode::add;
     case Op::select:

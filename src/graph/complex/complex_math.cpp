@@ -159,87 +159,69 @@ Value magnitude(const Parts& z) {
   return select(either(equal(a, infinite), equal(b, infinite)), infinite, size);  // whatever the other part is
 }
 
-bool takes_complex(Op op) {
+namespace {
+
+using Rule = Parts (*)(const Parts& a, const Parts& b);
+
+/// What an operator is on complex numbers (b: the second argument); null where it is not defined on them. neg, add and
+/// sub act on the parts (acts_on_parts).
+Rule rule_of(Op op) {
   switch (op) {
-    case Op::neg:
-    case Op::square:
-    case Op::recip:
-    case Op::sqrt:
-    case Op::rsqrt:
-    case Op::exp:
-    case Op::exp2:
-    case Op::log:
-    case Op::log2:
-    case Op::log10:
-    case Op::sin:
-    case Op::cos:
-    case Op::tan:
-    case Op::sinh:
-    case Op::cosh:
-    case Op::tanh:
-    case Op::add:
-    case Op::sub:
-    case Op::mul:
-    case Op::div:
-    case Op::pow:
+    case Op::neg: return [](const Parts& a, const Parts&) -> Parts { return {-a.re, -a.im}; };
+    case Op::add: return [](const Parts& a, const Parts& b) -> Parts { return {a.re + b.re, a.im + b.im}; };
+    case Op::sub: return [](const Parts& a, const Parts& b) -> Parts { return {a.re - b.re, a.im - b.im}; };
+    case Op::square: return [](const Parts& a, const Parts&) { return multiply(a, a); };
+    case Op::recip: return [](const Parts& a, const Parts&) { return divide(real(full_like(a.re, 1)), a); };
+    case Op::sqrt: return [](const Parts& a, const Parts&) { return root(a); };
+    case Op::rsqrt: return [](const Parts& a, const Parts&) { return divide(real(full_like(a.re, 1)), root(a)); };
+    case Op::exp: return [](const Parts& a, const Parts&) { return exponential(a); };
+    case Op::exp2: return [](const Parts& a, const Parts&) { return exponential(scaled(a, std::numbers::ln2)); };
+    case Op::log: return [](const Parts& a, const Parts&) { return logarithm(a); };
+    case Op::log2: return [](const Parts& a, const Parts&) { return scaled(logarithm(a), std::numbers::log2e); };
+    case Op::log10: return [](const Parts& a, const Parts&) { return scaled(logarithm(a), std::numbers::log10e); };
+    case Op::sin: return [](const Parts& a, const Parts&) { return sine(a); };
+    case Op::cos: return [](const Parts& a, const Parts&) { return cosine(a); };
+    case Op::tan: return [](const Parts& a, const Parts&) { return over_i(hyperbolic_tangent(times_i(a))); };
+    case Op::sinh: return [](const Parts& a, const Parts&) { return over_i(sine(times_i(a))); };
+    case Op::cosh: return [](const Parts& a, const Parts&) { return cosine(times_i(a)); };
+    case Op::tanh: return [](const Parts& a, const Parts&) { return hyperbolic_tangent(a); };
+    case Op::mul: return [](const Parts& a, const Parts& b) { return multiply(a, b); };
+    case Op::div: return [](const Parts& a, const Parts& b) { return divide(a, b); };
+    case Op::pow: return [](const Parts& a, const Parts& b) { return power(a, b); };
     case Op::eq:
+      return [](const Parts& a, const Parts& b) -> Parts {
+        return {binary(Op::bit_and, binary(Op::eq, a.re, b.re), binary(Op::eq, a.im, b.im)), {}};
+      };
     case Op::ne:
-    case Op::lt:
-    case Op::le:
-    case Op::max:
-    case Op::min:
-    case Op::logaddexp:
-    case Op::log1p:
+      return [](const Parts& a, const Parts& b) -> Parts {
+        return {binary(Op::bit_or, binary(Op::ne, a.re, b.re), binary(Op::ne, a.im, b.im)), {}};
+      };
+    case Op::lt: return [](const Parts& a, const Parts& b) -> Parts { return {before(a, b, Op::lt), {}}; };
+    case Op::le: return [](const Parts& a, const Parts& b) -> Parts { return {before(a, b, Op::le), {}}; };
+    case Op::max: return [](const Parts& a, const Parts& b) { return extreme(a, b, true); };
+    case Op::min: return [](const Parts& a, const Parts& b) { return extreme(a, b, false); };
+    case Op::logaddexp: return [](const Parts& a, const Parts& b) { return logarithm_of_sum(a, b); };
+    case Op::log1p: return [](const Parts& a, const Parts&) { return logarithm_of_one_plus(a); };
     case Op::round:
-    case Op::arcsin:
-    case Op::arccos:
-    case Op::arctan:
-    case Op::arcsinh:
-    case Op::arccosh:
-    case Op::arctanh: return true;
-    default: return false;
+      return [](const Parts& a, const Parts&) -> Parts { return {unary(Op::round, a.re), unary(Op::round, a.im)}; };
+    case Op::arcsin: return [](const Parts& a, const Parts&) { return arcsine(a); };
+    case Op::arccos: return [](const Parts& a, const Parts&) { return arccosine(a); };
+    case Op::arctan: return [](const Parts& a, const Parts&) { return over_i(hyperbolic_arctangent(times_i(a))); };
+    case Op::arcsinh: return [](const Parts& a, const Parts&) { return over_i(arcsine(times_i(a))); };
+    case Op::arccosh: return [](const Parts& a, const Parts&) { return hyperbolic_arccosine(a); };
+    case Op::arctanh: return [](const Parts& a, const Parts&) { return hyperbolic_arctangent(a); };
+    default: return nullptr;
   }
 }
 
+}  // namespace
+
+bool takes_complex(Op op) { return rule_of(op) != nullptr; }
+
 Parts complex_elementwise(Op op, const std::vector<Parts>& x) {
-  const Parts& a = x[0];
-  const Parts& b = x.back();
-  switch (op) {
-    case Op::square: return multiply(a, a);
-    case Op::recip: return divide(real(full_like(a.re, 1)), a);
-    case Op::sqrt: return root(a);
-    case Op::rsqrt: return divide(real(full_like(a.re, 1)), root(a));
-    case Op::exp: return exponential(a);
-    case Op::exp2: return exponential(scaled(a, std::numbers::ln2));
-    case Op::log: return logarithm(a);
-    case Op::log2: return scaled(logarithm(a), std::numbers::log2e);
-    case Op::log10: return scaled(logarithm(a), std::numbers::log10e);
-    case Op::sin: return sine(a);
-    case Op::cos: return cosine(a);
-    case Op::tan: return over_i(hyperbolic_tangent(times_i(a)));
-    case Op::sinh: return over_i(sine(times_i(a)));
-    case Op::cosh: return cosine(times_i(a));
-    case Op::tanh: return hyperbolic_tangent(a);
-    case Op::mul: return multiply(a, b);
-    case Op::div: return divide(a, b);
-    case Op::pow: return power(a, b);
-    case Op::eq: return {binary(Op::bit_and, binary(Op::eq, a.re, b.re), binary(Op::eq, a.im, b.im)), {}};
-    case Op::ne: return {binary(Op::bit_or, binary(Op::ne, a.re, b.re), binary(Op::ne, a.im, b.im)), {}};
-    case Op::lt: return {before(a, b, Op::lt), {}};
-    case Op::le: return {before(a, b, Op::le), {}};
-    case Op::max: return extreme(a, b, true);
-    case Op::min: return extreme(a, b, false);
-    case Op::logaddexp: return logarithm_of_sum(a, b);
-    case Op::log1p: return logarithm_of_one_plus(a);
-    case Op::round: return {unary(Op::round, a.re), unary(Op::round, a.im)};
-    case Op::arcsin: return arcsine(a);
-    case Op::arccos: return arccosine(a);
-    case Op::arctan: return over_i(hyperbolic_arctangent(times_i(a)));
-    case Op::arcsinh: return over_i(arcsine(times_i(a)));
-    case Op::arccosh: return hyperbolic_arccosine(a);
-    case Op::arctanh: return hyperbolic_arctangent(a);
-    default: throw_internal("complex", std::string(row(op).name) + " is not defined on complex64");
-  }
+  const Rule rule = rule_of(op);
+  if (!rule) throw_internal("complex", std::string(row(op).name) + " is not defined on complex64");
+  return rule(x[0], x.back());
 }
 
 }  // namespace weft::graph

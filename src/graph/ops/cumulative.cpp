@@ -16,11 +16,13 @@ namespace weft::graph {
 namespace {
 
 using kernel::Reducer;
+using kernel::ReducerKind;
 
 bool reverse(const Attrs& a) { return a.integers[0] != 0; }
 bool exclusive(const Attrs& a) { return a.integers[1] != 0; }
 bool in_logs(const Attrs& a) { return a.integers[2] != 0; }
 size_t axis_of(const Attrs& a) { return static_cast<size_t>(a.axes[0]); }
+bool is_sum(const Attrs& a) { return kernel::info(a.reducer).kind == ReducerKind::sum && !in_logs(a); }
 std::string what(const Attrs& a) { return in_logs(a) ? "logcumsumexp" : "cum" + std::string(kernel::name(a.reducer)); }
 
 std::vector<Shape> cumulative_shape(const Attrs& attrs, TypeSpan in) {
@@ -33,19 +35,16 @@ std::vector<Shape> cumulative_shape(const Attrs& attrs, TypeSpan in) {
 
 std::vector<Dtype> cumulative_dtype(const Attrs& attrs, TypeSpan in) {
   const Dtype t = in[0].dtype;
-  const bool logical = attrs.reducer == Reducer::all || attrs.reducer == Reducer::any;
   if (attrs.integers.size() == 3 && in_logs(attrs) && (!is_inexact(t) || attrs.reducer != Reducer::sum))
     throw_invalid("logcumsumexp", fmt::format("expected floats, got {}: cast them first", dtype_name(t)));
-  if (logical ? t != bool_ : !is_inexact(t) && !is_integer(t))
+  if (!takes(attrs.reducer, t == complex64 ? float32 : t))
     throw_invalid("cumulative", fmt::format("{} is not defined on {}", kernel::name(attrs.reducer), dtype_name(t)));
   return {t};
 }
 
 Interval cumulative_interval(const Attrs& attrs, std::span<const Interval> in, const Type& result) {
   const Interval range = range_of(result.dtype);
-  if (is_float(result.dtype) || result.dtype == bool_ || attrs.reducer == Reducer::sum ||
-      attrs.reducer == Reducer::prod)
-    return range;
+  if (is_float(result.dtype) || kernel::info(attrs.reducer).kind != ReducerKind::extreme) return range;
   if (!exclusive(attrs)) return in[0];
   if (result.dtype == uint64) return {};  // the largest number's pattern is that of -1
   return attrs.reducer == Reducer::max ? Interval{range.min, in[0].max} : Interval{in[0].min, range.max};
@@ -106,11 +105,12 @@ Combination combination_of(const Attrs& attrs, const Value& a, const Value& b) {
     };
     return {c, weight(a), weight(b)};
   }
-  if (attrs.reducer == Reducer::prod) return {a * b, b, a};
+  const kernel::ScalarOp combine = kernel::combine(attrs.reducer);
+  if (kernel::info(attrs.reducer).kind == ReducerKind::product) return {scalar(combine, a, b), b, a};
   const bool greatest = attrs.reducer == Reducer::max;  // the later of two equals is the one
   const Value earlier = greatest ? binary(Op::lt, b, a) : binary(Op::lt, a, b);
   const Value one = full_like(a, 1), zero = zeros_like(a);
-  return {binary(greatest ? Op::max : Op::min, a, b), select(earlier, one, zero), select(earlier, zero, one)};
+  return {scalar(combine, a, b), select(earlier, one, zero), select(earlier, zero, one)};
 }
 
 /// The cumulative reduction along an axis as log2(n) elementwise steps, each with its derivatives: level l combines
@@ -146,9 +146,9 @@ Value plain(const Attrs& attrs, const Value& x, Number fill) {
 }
 
 Values cumulative_vjp(const Node& node, ValueSpan x, ValueSpan, ValueSpan g) {
-  if (x[0].dtype() == bool_) return {Value{}};
+  if (kernel::info(node.attrs().reducer).kind == ReducerKind::bitwise) return {Value{}};
   const Attrs& attrs = node.attrs();
-  if (attrs.reducer == Reducer::sum && !in_logs(attrs))
+  if (is_sum(attrs))
     return {cumulative(attrs.reducer, g[0], static_cast<int>(axis_of(attrs)), !reverse(attrs), exclusive(attrs))};
   require_static(attrs, x[0]);
   const size_t axis = axis_of(attrs);
@@ -169,9 +169,9 @@ Values cumulative_vjp(const Node& node, ValueSpan x, ValueSpan, ValueSpan g) {
 }
 
 Values cumulative_jvp(const Node& node, ValueSpan x, ValueSpan, ValueSpan t) {
-  if (x[0].dtype() == bool_ || !t[0]) return {Value{}};
+  if (kernel::info(node.attrs().reducer).kind == ReducerKind::bitwise || !t[0]) return {Value{}};
   const Attrs& attrs = node.attrs();
-  if (attrs.reducer == Reducer::sum && !in_logs(attrs)) return {make(Op::cumulative, {t[0]}, attrs)};
+  if (is_sum(attrs)) return {make(Op::cumulative, {t[0]}, attrs)};
   require_static(attrs, x[0]);
   const size_t axis = axis_of(attrs);
   const int64_t n = x[0].shape()[axis].bound();

@@ -1,4 +1,4 @@
-// Reduce: axes reduced by sum, prod, max, min, all or any. Reads attrs.axes (ascending) and attrs.reducer.
+// Reduce: axes reduced by a reducer (kernel/reducer.h). Reads attrs.axes (ascending) and attrs.reducer.
 #include <algorithm>
 #include <array>
 
@@ -11,6 +11,7 @@ namespace weft::graph {
 namespace {
 
 using kernel::Reducer;
+using kernel::ReducerKind;
 
 bool reduced(const Attrs& attrs, size_t axis) {
   return std::binary_search(attrs.axes.begin(), attrs.axes.end(), static_cast<int64_t>(axis));
@@ -32,21 +33,19 @@ std::vector<Shape> reduce_shape(const Attrs& attrs, TypeSpan in) {
 
 std::vector<Dtype> reduce_dtype(const Attrs& attrs, TypeSpan in) {
   const Dtype t = in[0].dtype;
-  const bool logical = attrs.reducer == Reducer::all || attrs.reducer == Reducer::any;
-  if (logical && t != bool_)
-    throw_invalid(name(attrs.reducer),
+  const kernel::ReducerInfo& reducer = kernel::info(attrs.reducer);
+  if (takes(attrs.reducer, t == complex64 ? float32 : t)) return {t};
+  if (!reducer.floats && !reducer.integers)
+    throw_invalid(reducer.name,
                   fmt::format("expected a bool array, got {}: compare it with zero first", dtype_name(t)));
-  if (!logical && !is_inexact(t) && !is_integer(t))
-    throw_invalid(name(attrs.reducer), fmt::format("expected a numeric array, got {}: cast it first", dtype_name(t)));
-  return {t};
+  throw_invalid(reducer.name, fmt::format("expected {} array, got {}: cast it first",
+                                          reducer.floats ? "a numeric" : "an integer", dtype_name(t)));
 }
 
 Interval reduce_interval(const Attrs& attrs, std::span<const Interval> in, const Type& result) {
   const Interval range = range_of(result.dtype);
   // How many elements are reduced is not told by the result: only reducers that do not count have a bound.
-  if (is_float(result.dtype) || result.dtype == bool_ || attrs.reducer == Reducer::sum ||
-      attrs.reducer == Reducer::prod)
-    return range;
+  if (is_float(result.dtype) || kernel::info(attrs.reducer).kind != ReducerKind::extreme) return range;
   // A reduction over nothing gives the identity, an end of the range.
   return attrs.reducer == Reducer::max ? Interval{range.min, in[0].max} : Interval{in[0].min, range.max};
 }
@@ -116,30 +115,30 @@ Value product_of_others(const Node& node, const Value& x) {
 }
 
 Values reduce_vjp(const Node& node, ValueSpan x, ValueSpan y, ValueSpan g) {
-  switch (node.attrs().reducer) {
-    case Reducer::sum: return {unreduce(g[0], node, x[0])};
-    case Reducer::prod: return {unreduce(g[0], node, x[0]) * product_of_others(node, x[0])};
-    case Reducer::max:
-    case Reducer::min: {
+  switch (kernel::info(node.attrs().reducer).kind) {
+    case ReducerKind::sum: return {unreduce(g[0], node, x[0])};
+    case ReducerKind::product: return {unreduce(g[0], node, x[0]) * product_of_others(node, x[0])};
+    case ReducerKind::extreme: {
       const auto [at, count] = extremes(node, x[0], y[0]);
       return {select(at, unreduce(divided(g[0], count), node, x[0]), zeros_like(x[0]))};
     }
-    default: return {Value{}};
+    case ReducerKind::bitwise: break;
   }
+  return {Value{}};
 }
 
 Values reduce_jvp(const Node& node, ValueSpan x, ValueSpan y, ValueSpan t) {
   const auto total = [&](const Value& v) { return sum(v, node.attrs().axes); };
-  switch (node.attrs().reducer) {
-    case Reducer::sum: return {total(t[0])};
-    case Reducer::prod: return {total(t[0] * product_of_others(node, x[0]))};
-    case Reducer::max:
-    case Reducer::min: {
+  switch (kernel::info(node.attrs().reducer).kind) {
+    case ReducerKind::sum: return {total(t[0])};
+    case ReducerKind::product: return {total(t[0] * product_of_others(node, x[0]))};
+    case ReducerKind::extreme: {
       const auto [at, count] = extremes(node, x[0], y[0]);
       return {divided(total(select(at, t[0], zeros_like(t[0]))), count)};
     }
-    default: return {Value{}};
+    case ReducerKind::bitwise: break;
   }
+  return {Value{}};
 }
 
 Values reduce_vmap(const Node& node, ValueSpan x, std::span<const int> axes) {
@@ -151,7 +150,7 @@ Factors reduce_factors(const Attrs& attrs, TypeSpan in, TypeSpan) {
   Factors f{{factors_from(0, in[0].rank())}, {{}}};
   for (size_t k = 0; k < in[0].shape.size(); ++k) {
     if (!reduced(attrs, k)) f.outputs[0].push_back(static_cast<int>(k));
-    else if (attrs.reducer != Reducer::sum) f.inputs[0][k] = -1;
+    else if (kernel::info(attrs.reducer).kind != ReducerKind::sum) f.inputs[0][k] = -1;
   }
   return f;
 }

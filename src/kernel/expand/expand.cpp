@@ -71,16 +71,7 @@ class Expander {
   bool to_expand(const Inst& inst) const {
     if (inst.op != Op::scalar || info(inst.scalar_op).basic) return false;
     if (inst.type.dtype != float64) return true;
-    switch (inst.scalar_op) {
-      // Written in operators that the C library has, or in basic ones.
-      case ScalarOp::recip:
-      case ScalarOp::rsqrt:
-      case ScalarOp::square:
-      case ScalarOp::sign:
-      case ScalarOp::sigmoid:
-      case ScalarOp::erfinv: return true;
-      default: break;
-    }
+    if (!info(inst.scalar_op).float64) return true;
     if (!has_.keep_float64)
       throw_internal("expand",
                      std::string(info(inst.scalar_op).name) + " has no expansion in float64, only a library function");
@@ -92,67 +83,16 @@ class Expander {
   Value compute(Inst inst, expansion::Precision precision) {
     if (inst.op == Op::cast) return emitter_.cast(inst.args[0], inst.type.dtype);
     if (inst.op == Op::scalar && info(inst.scalar_op).basic) return emitter_.scalar(inst.scalar_op, inst.args);
-    if (inst.op == Op::scalar) return expression(inst, precision).value;
+    if (inst.op == Op::scalar) {
+      std::vector<Expr> args;
+      for (const Value v : inst.args) args.push_back({&emitter_, v});
+      return expansion::expansion_of(inst.scalar_op, args, precision).value;
+    }
     const Value v = static_cast<Value>(out_.types.size());
     out_.types.push_back(inst.type);
     inst.results = {v};
     emitter_.keep(std::move(inst));
     return v;
-  }
-
-  Expr expression(const Inst& inst, expansion::Precision precision) {
-    auto arg = [&](size_t k) { return Expr{&emitter_, inst.args.at(k)}; };
-    const Expr x = arg(0);
-    switch (inst.scalar_op) {
-      case ScalarOp::recip: return 1.0 / x;
-      case ScalarOp::rsqrt:
-        if (has_.special_functions && emitter_.type(x.value).dtype == float32)
-          return expansion::apply(ScalarOp::rsqrt, {x});
-        return 1.0 / expansion::sqrt(x);
-      case ScalarOp::square: return x * x;
-      case ScalarOp::sign: return sign(x, inst.type.dtype);
-      case ScalarOp::exp: return expansion::exp(x, precision);
-      case ScalarOp::exp2: return expansion::exp2(x);
-      case ScalarOp::expm1: return expansion::expm1(x);
-      case ScalarOp::log: return expansion::log(x);
-      case ScalarOp::log2: return expansion::log2(x);
-      case ScalarOp::log10: return expansion::log10(x);
-      case ScalarOp::log1p: return expansion::log1p(x);
-      case ScalarOp::sin: return expansion::sin(x);
-      case ScalarOp::cos: return expansion::cos(x);
-      case ScalarOp::tan: return expansion::tan(x);
-      case ScalarOp::arcsin: return expansion::arcsin(x);
-      case ScalarOp::arccos: return expansion::arccos(x);
-      case ScalarOp::arctan: return expansion::arctan(x);
-      case ScalarOp::sinh: return expansion::sinh(x);
-      case ScalarOp::cosh: return expansion::cosh(x);
-      case ScalarOp::tanh: return expansion::tanh(x);
-      case ScalarOp::arcsinh: return expansion::arcsinh(x);
-      case ScalarOp::arccosh: return expansion::arccosh(x);
-      case ScalarOp::arctanh: return expansion::arctanh(x);
-      case ScalarOp::erf: return expansion::erf(x);
-      case ScalarOp::erfinv: return inst.type.dtype == float64 ? expansion::erfinv_double(x) : expansion::erfinv(x);
-      case ScalarOp::sigmoid: return expansion::sigmoid(x, precision);
-      case ScalarOp::pow: return expansion::pow(x, arg(1));
-      case ScalarOp::arctan2: return expansion::arctan2(x, arg(1));
-      case ScalarOp::logaddexp: return expansion::logaddexp(x, arg(1));
-      case ScalarOp::threefry0: return expansion::threefry(x, arg(1), arg(2), arg(3), 0);
-      case ScalarOp::threefry1: return expansion::threefry(x, arg(1), arg(2), arg(3), 1);
-      case ScalarOp::philox0:
-      case ScalarOp::philox1:
-      case ScalarOp::philox2:
-      case ScalarOp::philox3:
-        return expansion::philox({x, arg(1)}, {arg(2), arg(3), arg(4), arg(5)},
-                                 static_cast<int>(inst.scalar_op) - static_cast<int>(ScalarOp::philox0));
-      default: throw_internal("expand", std::string(info(inst.scalar_op).name) + " has no expansion");
-    }
-  }
-
-  // 0 for NaN, as the operator is defined.
-  static Expr sign(Expr x, Dtype t) {
-    const Expr zero{x.emitter, x.emitter->constant(x.emitter->type(x.value), Number::of_int(0))};
-    const Expr positive = select(lt(zero, x), 1.0, zero);
-    return is_unsigned(t) ? positive : select(lt(x, zero), -1.0, positive);
   }
 
   Kernel out_;

@@ -7,6 +7,7 @@
 #include <initializer_list>
 #include <limits>
 #include <map>
+#include <span>
 #include <vector>
 
 #include "kernel/expand/expand.h"
@@ -65,6 +66,8 @@ struct Expr {
   Value value;
 };
 
+inline bool is_double(Expr v) { return v.emitter->type(v.value).dtype == float64; }
+
 /// An Expr, or a number that takes the type of the Expr beside it.
 struct Operand {
   Operand(Expr e) : expr(e), is_number(false) {}             // NOLINT: implicit on purpose
@@ -119,7 +122,11 @@ inline Expr with_sign(Expr v, Expr sign) {
 /// Horner's rule, the highest coefficient first.
 Expr horner(Expr x, std::initializer_list<double> coefficients);
 
-// The functions, on float32 (recip, rsqrt, sigmoid and erfinv on float64 as well, where exp, log and erf stay whole).
+/// The row's expansion (kernel/operators), of arguments that are float32 or float64, or integers. `precision`: how many
+/// bits of the result are looked at.
+Expr expansion_of(ScalarOp op, std::span<const Expr> args, Precision precision);
+
+// The functions, on float32. exp, log and log1p of float64 stay whole, so that what is written in them is written once.
 Expr exp(Expr x, Precision precision = Precision::bits24);
 Expr exp2(Expr x);
 Expr expm1(Expr x);

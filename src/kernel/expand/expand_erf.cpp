@@ -49,7 +49,7 @@ Expr erfinv(Expr x) {
 }
 
 Expr erfinv_double(Expr x) {
-  const Expr w = -apply(ScalarOp::log, {fma(-x, x, 1.0)});
+  const Expr w = -log(fma(-x, x, 1.0));
   const Expr central = horner(
       w - 3.125, {-4.2383888312188725e-21, -1.6973831589581114e-19, 1.3169837710742724e-18,  1.1222314017101147e-17,
                   -1.3401721570611333e-16, 1.9525368049700042e-17,  6.646449035975021e-15,   -4.052740791635722e-14,

@@ -79,6 +79,7 @@ Expr exp_by_exp2(Expr x, Precision precision, double sign = 1) {
 // Below the smallest subnormal the result is 0. Such lanes (masked scores are -inf) go around the arithmetic, because a
 // result that underflows costs some processors more than a hundred cycles.
 Expr exp(Expr x, Precision precision) {
+  if (is_double(x)) return apply(ScalarOp::exp, {x});
   if (x.emitter->has().special_functions) return exp_by_exp2(x, precision);
   const Expr gone = lt(x, -104.0);
   const ReducedExponent e = reduced_exp(apply(ScalarOp::min, {select(gone, 0.0, x), 89.0}), precision);
@@ -139,8 +140,8 @@ Expr tanh(Expr x) {
 // small results keep their digits. (The processor divides beside the other operations: a reciprocal by Newton's method,
 // in six of them, takes longer.)
 Expr sigmoid(Expr x, Precision precision) {
-  if (x.emitter->type(x.value).dtype == float64) {
-    const Expr z = apply(ScalarOp::exp, {-abs(x)});
+  if (is_double(x)) {
+    const Expr z = exp(-abs(x));
     return select(lt(x, 0.0), z, 1.0) / (z + 1.0);
   }
   if (x.emitter->has().special_functions) {

@@ -67,6 +67,7 @@ Expr log_of_normal(Expr x) {
 }
 
 Expr log(Expr x) {
+  if (is_double(x)) return apply(ScalarOp::log, {x});
   const Split s = split_any(x);
   return with_limits(x, natural(s.e, s.f));
 }
@@ -99,6 +100,7 @@ Expr logaddexp(Expr x, Expr y) {
 
 // u = 1 + x loses c = x - (u - 1), which joins f before the polynomial: f = (m - 1) + c 2^-e, one rounding.
 Expr log1p(Expr x) {
+  if (is_double(x)) return apply(ScalarOp::log1p, {x});
   const Expr u = x + 1.0;
   const Expr lost = x - (u - 1.0);
   const Split s = split(u);

@@ -26,7 +26,7 @@ bool keeps_relative_error(const Inst& inst) {
 }
 
 bool adds(const Inst& inst) {
-  if (inst.op == Op::reduce) return inst.reducer == Reducer::sum;
+  if (inst.op == Op::reduce) return info(inst.reducer).kind == ReducerKind::sum;
   return inst.op == Op::scalar &&
          (inst.scalar_op == ScalarOp::add || inst.scalar_op == ScalarOp::sub || inst.scalar_op == ScalarOp::fma);
 }
@@ -167,8 +167,7 @@ class Rounded {
       }
       case Op::broadcast:
       case Op::reshape: return is(rounded_, inst.args[0]);
-      case Op::reduce:
-        return is(rounded_, inst.args[0]) && (inst.reducer == Reducer::max || inst.reducer == Reducer::min);
+      case Op::reduce: return is(rounded_, inst.args[0]) && info(inst.reducer).kind == ReducerKind::extreme;
       case Op::scalar: break;
       default: return false;
     }

@@ -15,15 +15,12 @@
 #include "runtime/cache_dir.h"
 #include "runtime/threads.h"
 #include "target/cpu/codegen/compile.h"
+#include "target/cpu/generator_digest.h"  // of the code generator: objects on disk of another one go unused
 #include "target/cpu/libraries/onednn.h"
 #include "target/cpu/routines/calls.h"
 
 namespace weft::target {
 namespace {
-
-// To be raised with every change to the renderer, the passes or kernel/expand that changes code: old objects on disk
-// then go unused.
-constexpr int generator_version = 9;
 
 // Below this estimate of operations and bytes a launch costs less than waking the team.
 constexpr double least_parallel_work = 50e3;
@@ -80,8 +77,8 @@ static Machine machine_of(const Isa& isa) {
 CpuTarget::CpuTarget(const CpuOptions& options) : options_(options) {
   initialise_llvm();
   isa_ = resolve(options);
-  fingerprint_ = fmt::format("cpu-{} llvm-{} {} {} [{}] {}", generator_version, LLVM_VERSION_STRING, isa_.name,
-                             isa_.cpu, isa_.features, isa_.vector_bits);
+  fingerprint_ = fmt::format("cpu-{} llvm-{} {} {} [{}] {}", generator_digest, LLVM_VERSION_STRING, isa_.name, isa_.cpu,
+                             isa_.features, isa_.vector_bits);
   machine_ = machine_of(isa_);
   jit_ = std::make_shared<Jit>();
 }

@@ -15,6 +15,7 @@
 #include "target/cuda/codegen/executable.h"
 #include "target/cuda/codegen/source.h"
 #include "target/cuda/driver/library.h"
+#include "target/cuda/generator_digest.h"  // of the code generator: cubins on disk of another one go unused
 #include "target/cuda/handwritten/loaded.h"
 #include "target/cuda/libraries/cublaslt.h"
 #include "target/cuda/libraries/cudnn.h"
@@ -22,9 +23,6 @@
 namespace weft::target {
 namespace cuda {
 namespace {
-
-// To be raised with every change to the renderer or kernel/expand that changes code: old cubins on disk then go unused.
-constexpr int generator_version = 21;
 
 constexpr size_t most_kernels_per_source = 16;
 
@@ -40,7 +38,7 @@ size_t instructions(const kernel::Block& block) {
 CudaTarget::CudaTarget(Context* context, Machine machine, bool disk_cache)
     : context_(context), disk_cache_(disk_cache) {
   machine_ = std::move(machine);
-  fingerprint_ = fmt::format("cuda-{} nvrtc-{} {}", generator_version, nvrtc_version(), machine_.arch);
+  fingerprint_ = fmt::format("cuda-{} nvrtc-{} {}", generator_digest, nvrtc_version(), machine_.arch);
   if (context_) {
     const auto compile = [this](const std::string& source) { return cubin(source); };
     handwritten_ = std::make_unique<HandwrittenKernels>(*context_, compile, machine_);

@@ -136,7 +136,7 @@ std::string compare(const Batch& b, int64_t& cases) {
     if (in.op == Op::call && testing::decomposes(in.attrs.call)) terms = 64;  // of numbers up to 32
     testing::forget_signs(b.graph.outputs[k], expected[k]);
     testing::forget_signs(b.graph.outputs[k], got.outputs[k]);
-    if (in.op == Op::logaddexp) terms = 2;  // of the larger argument
+    if (testing::error_is_of_arguments(in.op)) terms = 2;
     const double absolute = terms > 1 ? terms * 8 * ulp_of(1, expected[k].type.dtype) : 0;
     if (auto error = difference(got.outputs[k], expected[k], ulp, absolute); !error.empty()) {
       Graph one{{}, {b.graph.outputs[k]}};

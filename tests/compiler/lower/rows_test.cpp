@@ -46,7 +46,7 @@ std::string check_instance(const testing::Instance& instance, testing::Random& r
     if (instance.op == Op::call && testing::decomposes(instance.attrs.call)) terms = 64;  // of numbers up to 32
     testing::forget_signs(g.outputs[k], expected[k]);
     testing::forget_signs(g.outputs[k], got.outputs[k]);
-    if (instance.op == Op::logaddexp) terms = 2;  // of the larger argument
+    if (testing::error_is_of_arguments(instance.op)) terms = 2;
     double absolute = terms > 1 ? terms * 8 * ulp_of(1, expected[k].type.dtype) : 0;
     if (auto error = difference(got.outputs[k], expected[k], ulp, absolute); !error.empty())
       return error + "\n" + print(g);

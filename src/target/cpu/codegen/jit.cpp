@@ -10,6 +10,9 @@
 #include <cstdlib>
 #include <cstring>
 #include <mutex>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include "base/error.h"
 #include "kernel/scalar.h"
@@ -27,7 +30,7 @@ void require(LLVMErrorRef error, const char* what) {
   throw_failure("cpu target", std::string(what) + ": " + message);
 }
 
-// float64 functions are the definition of the operator itself.
+// Functions that stay whole in float64 are the operator's own definition.
 template <ScalarOp op>
 double unary(double a) {
   const Number n = Number::of_real(a);
@@ -40,7 +43,7 @@ double binary(double a, double b) {
 }
 
 struct Symbol {
-  const char* name;
+  std::string name;
   void* address;
 };
 
@@ -48,12 +51,7 @@ template <class Function>
 void* address(Function* f) {
   return reinterpret_cast<void*>(f);
 }
-template <ScalarOp op>
-void* f64_1() {
-  return address(&unary<op>);
-}
-
-const auto symbols = std::to_array<Symbol>({
+const auto library_symbols = std::to_array<Symbol>({
     {"fma", address<double(double, double, double)>(&::fma)},
     {"fmaf", address<float(float, float, float)>(&::fmaf)},
     {"fmod", address<double(double, double)>(&::fmod)},
@@ -71,36 +69,19 @@ const auto symbols = std::to_array<Symbol>({
     {"memset", address<void*(void*, int, size_t)>(&::memset)},
     {"aligned_alloc", address<void*(size_t, size_t)>(&::aligned_alloc)},
     {"free", address<void(void*)>(&::free)},
-    {"weft_f64_recip", f64_1<ScalarOp::recip>()},
-    {"weft_f64_rsqrt", f64_1<ScalarOp::rsqrt>()},
-    {"weft_f64_square", f64_1<ScalarOp::square>()},
-    {"weft_f64_sign", f64_1<ScalarOp::sign>()},
-    {"weft_f64_exp", f64_1<ScalarOp::exp>()},
-    {"weft_f64_exp2", f64_1<ScalarOp::exp2>()},
-    {"weft_f64_expm1", f64_1<ScalarOp::expm1>()},
-    {"weft_f64_log", f64_1<ScalarOp::log>()},
-    {"weft_f64_log2", f64_1<ScalarOp::log2>()},
-    {"weft_f64_log10", f64_1<ScalarOp::log10>()},
-    {"weft_f64_tan", f64_1<ScalarOp::tan>()},
-    {"weft_f64_arcsin", f64_1<ScalarOp::arcsin>()},
-    {"weft_f64_arccos", f64_1<ScalarOp::arccos>()},
-    {"weft_f64_arctan", f64_1<ScalarOp::arctan>()},
-    {"weft_f64_sinh", f64_1<ScalarOp::sinh>()},
-    {"weft_f64_cosh", f64_1<ScalarOp::cosh>()},
-    {"weft_f64_arcsinh", f64_1<ScalarOp::arcsinh>()},
-    {"weft_f64_arccosh", f64_1<ScalarOp::arccosh>()},
-    {"weft_f64_arctanh", f64_1<ScalarOp::arctanh>()},
-    {"weft_f64_arctan2", address(&binary<ScalarOp::arctan2>)},
-    {"weft_f64_logaddexp", address(&binary<ScalarOp::logaddexp>)},
-    {"weft_f64_log1p", f64_1<ScalarOp::log1p>()},
-    {"weft_f64_sin", f64_1<ScalarOp::sin>()},
-    {"weft_f64_cos", f64_1<ScalarOp::cos>()},
-    {"weft_f64_tanh", f64_1<ScalarOp::tanh>()},
-    {"weft_f64_erf", f64_1<ScalarOp::erf>()},
-    {"weft_f64_erfinv", f64_1<ScalarOp::erfinv>()},
-    {"weft_f64_sigmoid", f64_1<ScalarOp::sigmoid>()},
-    {"weft_f64_pow", address(&binary<ScalarOp::pow>)},
 });
+
+template <size_t... k>
+std::vector<Symbol> all_symbols(std::index_sequence<k...>) {
+  std::vector<Symbol> out(library_symbols.begin(), library_symbols.end());
+  const auto add = [&](ScalarOp op, void* of_one, void* of_two) {
+    const kernel::ScalarInfo& row = kernel::info(op);
+    if (row.float64) out.push_back({"weft_f64_" + std::string(row.name), row.arity == 1 ? of_one : of_two});
+  };
+  (add(static_cast<ScalarOp>(k), address(&unary<static_cast<ScalarOp>(k)>), address(&binary<static_cast<ScalarOp>(k)>)),
+   ...);
+  return out;
+}
 
 }  // namespace
 
@@ -115,10 +96,12 @@ void initialise_llvm() {
 Jit::Jit() {
   initialise_llvm();
   require(LLVMOrcCreateLLJIT(&jit_, nullptr), "the loader does not start");
-  std::array<LLVMOrcCSymbolMapPair, std::tuple_size_v<decltype(symbols)>> map;
+  static const std::vector<Symbol> symbols =
+      all_symbols(std::make_index_sequence<static_cast<size_t>(ScalarOp::count_)>());
+  std::vector<LLVMOrcCSymbolMapPair> map(symbols.size());
   for (size_t k = 0; k < map.size(); ++k) {
     const LLVMJITSymbolFlags flags{LLVMJITSymbolGenericFlagsExported | LLVMJITSymbolGenericFlagsCallable, 0};
-    map[k] = {LLVMOrcLLJITMangleAndIntern(jit_, symbols[k].name),
+    map[k] = {LLVMOrcLLJITMangleAndIntern(jit_, symbols[k].name.c_str()),
               {reinterpret_cast<LLVMOrcExecutorAddress>(symbols[k].address), flags}};
   }
   require(LLVMOrcJITDylibDefine(LLVMOrcLLJITGetMainJITDylib(jit_), LLVMOrcAbsoluteSymbols(map.data(), map.size())),

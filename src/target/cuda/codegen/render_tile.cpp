@@ -42,8 +42,7 @@ void Renderer::reduce(const Inst& inst) {
 
 /// Does the order in which numbers are combined make no difference, to no bit? (A float64 NaN keeps its own ones.)
 bool Renderer::any_order(kernel::Reducer reducer, Dtype dtype) {
-  const bool picks = reducer == kernel::Reducer::max || reducer == kernel::Reducer::min;
-  return !is_float(dtype) || (picks && dtype != float64);
+  return !is_float(dtype) || (kernel::info(reducer).kind == kernel::ReducerKind::extreme && dtype != float64);
 }
 
 /// The upper half onto the lower, again and again (kernel/tile.h). The number of an element is made of its chunk, its

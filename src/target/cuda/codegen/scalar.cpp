@@ -93,21 +93,9 @@ std::string on_floats(ScalarOp op, Dtype t, std::span<const std::string> a) {
       break;
     default: break;
   }
-  check(wide, "cuda render", std::string(kernel::info(op).name) + " is not expanded");
-  switch (op) {
-    case ScalarOp::arcsin: return fmt::format("asin({})", a[0]);
-    case ScalarOp::arccos: return fmt::format("acos({})", a[0]);
-    case ScalarOp::arctan: return fmt::format("atan({})", a[0]);
-    case ScalarOp::arcsinh: return fmt::format("asinh({})", a[0]);
-    case ScalarOp::arccosh: return fmt::format("acosh({})", a[0]);
-    case ScalarOp::arctanh: return fmt::format("atanh({})", a[0]);
-    case ScalarOp::arctan2: return fmt::format("atan2({}, {})", a[0], a[1]);
-    case ScalarOp::pow: return fmt::format("pow({}, {})", a[0], a[1]);
-    case ScalarOp::logaddexp: return fmt::format("flogaddexp({}, {})", a[0], a[1]);
-    default:
-      return fmt::format("{}({})", kernel::info(op).name,
-                         a[0]);  // exp, log1p, erf …: the C library has them by the same names
-  }
+  const char* function = kernel::info(op).float64;
+  check(wide && function, "cuda render", std::string(kernel::info(op).name) + " is not expanded");
+  return fmt::format("{}({})", function, fmt::join(a, ", "));
 }
 
 /// Arithmetic goes through the unsigned type: in C++ signed overflow is undefined.

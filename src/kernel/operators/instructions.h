@@ -1,0 +1,259 @@
+#pragma once
+// Basic operators: instructions that every target has. Those of the graph are array functions by other names (add for
+// `add`, negative for `neg`, …), with promotion rules of their own.
+#include "kernel/operators/row.h"
+
+namespace weft::kernel {
+
+template <>
+struct Row<ScalarOp::neg> : Elementwise {
+  static constexpr Columns columns{.integers = true};
+  static double reference(double a) { return -a; }
+  static uint64_t integers(const Integers& v) { return 0 - v.ua; }
+  static auto derivative(const auto& g, const auto&, const auto&) { return -g; }
+};
+
+template <>
+struct Row<ScalarOp::abs> : Elementwise {
+  static constexpr Columns columns{.integers = true, .jumps = Jumps::half_integers};
+  static double reference(double a) { return std::fabs(a); }
+  static uint64_t integers(const Integers& v) { return v.is_signed && v.a < 0 ? 0 - v.ua : v.ua; }
+  static auto derivative(const auto& g, const auto& a, const auto&) { return g * scalar(ScalarOp::sign, a); }
+};
+
+template <>
+struct Row<ScalarOp::add> : Elementwise {
+  static constexpr Columns columns{.arity = 2, .integers = true};
+  static double reference(double a, double b) { return a + b; }
+  static uint64_t integers(const Integers& v) { return v.ua + v.ub; }
+  static auto derivative(const auto& g, const auto&, const auto&, const auto&) { return std::array{g, g}; }
+};
+
+template <>
+struct Row<ScalarOp::sub> : Elementwise {
+  static constexpr Columns columns{.arity = 2, .integers = true};
+  static double reference(double a, double b) { return a - b; }
+  static uint64_t integers(const Integers& v) { return v.ua - v.ub; }
+  static auto derivative(const auto& g, const auto&, const auto&, const auto&) { return std::array{g, -g}; }
+};
+
+template <>
+struct Row<ScalarOp::mul> : Elementwise {
+  static constexpr Columns columns{.arity = 2, .integers = true};
+  static double reference(double a, double b) { return a * b; }
+  static uint64_t integers(const Integers& v) { return v.ua * v.ub; }
+  static auto derivative(const auto& g, const auto& a, const auto& b, const auto&) { return std::array{g * b, g * a}; }
+};
+
+template <>
+struct Row<ScalarOp::div> : Elementwise {
+  static constexpr Columns columns{.arity = 2, .flops = 4, .b = {0.6, 1.7, -5, 5}};
+  static double reference(double a, double b) { return a / b; }
+  static auto derivative(const auto& g, const auto&, const auto& b, const auto& y) {
+    return std::array{g / b, -(g * y) / b};
+  }
+};
+
+/// IEEE 754-2019: NaN wins, and -0 is less than +0.
+template <>
+struct Row<ScalarOp::max> : Elementwise {
+  static constexpr Columns columns{.arity = 2, .integers = true};
+  static double reference(double a, double b) {
+    if (std::isnan(a) || std::isnan(b)) return std::isnan(a) ? a : b;
+    if (a == b) return std::signbit(a) ? b : a;
+    return a > b ? a : b;
+  }
+  static uint64_t integers(const Integers& v) { return v.less() ? v.ub : v.ua; }
+  // Equal arguments: the second one gets it all, so that maximum(x, 0) has the slope 0 at 0. NaN: neither.
+  static auto derivative(const auto& g, const auto& a, const auto& b, const auto&) {
+    return std::array{select(scalar(ScalarOp::lt, b, a), g, zeros_like(g)),
+                      select(scalar(ScalarOp::le, a, b), g, zeros_like(g))};
+  }
+};
+
+template <>
+struct Row<ScalarOp::min> : Elementwise {
+  static constexpr Columns columns{.arity = 2, .integers = true};
+  static double reference(double a, double b) {
+    if (std::isnan(a) || std::isnan(b)) return std::isnan(a) ? a : b;
+    if (a == b) return std::signbit(a) ? a : b;
+    return a < b ? a : b;
+  }
+  static uint64_t integers(const Integers& v) { return v.less() ? v.ua : v.ub; }
+  static auto derivative(const auto& g, const auto& a, const auto& b, const auto&) {
+    return std::array{select(scalar(ScalarOp::lt, a, b), g, zeros_like(g)),
+                      select(scalar(ScalarOp::le, b, a), g, zeros_like(g))};
+  }
+};
+
+/// One rounding: float32 does not go through double, which would round twice.
+template <>
+struct Row<ScalarOp::fma> : Instruction {
+  static constexpr Columns columns{.arity = 3, .flops = 2};
+  static double reference(double a, double b, double c, bool narrow) {
+    return narrow ? std::fma(static_cast<float>(a), static_cast<float>(b), static_cast<float>(c)) : std::fma(a, b, c);
+  }
+};
+
+template <>
+struct Row<ScalarOp::floordiv> : Elementwise {
+  static constexpr Columns columns{
+      .arity = 2, .integers = true, .flops = 8, .b = {0.6, 1.7, -5, 5}, .jumps = Jumps::whole_quotients};
+  static double reference(double a, double b, bool narrow) {
+    return std::floor(narrow ? static_cast<float>(a / b) : a / b);
+  }
+  static uint64_t integers(const Integers& v) {
+    if (v.b == 0) return 0;
+    if (!v.is_signed) return v.ua / v.ub;
+    if (v.b == -1) return 0 - v.ua;
+    return static_cast<uint64_t>(v.a / v.b - (v.a % v.b != 0 && (v.a % v.b < 0) != (v.b < 0)));
+  }
+};
+
+/// The sign of the divisor, as in Python; of floats the addition is the only rounding.
+template <>
+struct Row<ScalarOp::mod> : Elementwise {
+  static constexpr Columns columns{
+      .arity = 2, .integers = true, .flops = 10, .b = {0.6, 1.7, -5, 5}, .jumps = Jumps::whole_quotients};
+  static double reference(double a, double b) {
+    const double r = std::fmod(a, b);
+    return r != 0 && (r < 0) != (b < 0) ? r + b : r;
+  }
+  static uint64_t integers(const Integers& v) {
+    if (v.b == 0 || (v.is_signed && v.b == -1)) return 0;
+    if (!v.is_signed) return v.ua % v.ub;
+    return static_cast<uint64_t>(v.a % v.b + (v.a % v.b != 0 && (v.a % v.b < 0) != (v.b < 0) ? v.b : 0));
+  }
+  static auto derivative(const auto& g, const auto& a, const auto& b, const auto&) {
+    return std::array{g, -(g * scalar(ScalarOp::floordiv, a, b))};
+  }
+};
+
+template <>
+struct Row<ScalarOp::sqrt> : UnaryFunction {
+  static constexpr Columns columns{.flops = 4, .a = {0.2, 3}};
+  static double reference(double a) { return std::sqrt(a); }
+  static auto derivative(const auto& g, const auto&, const auto& y) { return g * 0.5 / y; }
+};
+
+template <>
+struct Row<ScalarOp::floor> : Elementwise {
+  static constexpr Columns columns{.jumps = Jumps::half_integers};
+  static double reference(double a) { return std::floor(a); }
+};
+
+template <>
+struct Row<ScalarOp::ceil> : Elementwise {
+  static constexpr Columns columns{.jumps = Jumps::half_integers};
+  static double reference(double a) { return std::ceil(a); }
+};
+
+template <>
+struct Row<ScalarOp::trunc> : Elementwise {
+  static constexpr Columns columns{.jumps = Jumps::half_integers};
+  static double reference(double a) { return std::trunc(a); }
+};
+
+/// Half to even.
+template <>
+struct Row<ScalarOp::round> : Elementwise {
+  static constexpr Columns columns{.jumps = Jumps::half_integers};
+  static double reference(double a) { return std::nearbyint(a); }
+};
+
+template <>
+struct Row<ScalarOp::bit_and> : Elementwise {
+  static constexpr Columns columns{.arity = 2, .floats = false, .integers = true, .booleans = true};
+  static uint64_t integers(const Integers& v) { return v.ua & v.ub; }
+};
+
+template <>
+struct Row<ScalarOp::bit_or> : Elementwise {
+  static constexpr Columns columns{.arity = 2, .floats = false, .integers = true, .booleans = true};
+  static uint64_t integers(const Integers& v) { return v.ua | v.ub; }
+};
+
+template <>
+struct Row<ScalarOp::bit_xor> : Elementwise {
+  static constexpr Columns columns{.arity = 2, .floats = false, .integers = true, .booleans = true};
+  static uint64_t integers(const Integers& v) { return v.ua ^ v.ub; }
+};
+
+template <>
+struct Row<ScalarOp::bit_not> : Elementwise {
+  static constexpr Columns columns{.floats = false, .integers = true, .booleans = true};
+  static uint64_t integers(const Integers& v) { return v.type == bool_ ? v.ua == 0 : ~v.ua; }
+};
+
+template <>
+struct Row<ScalarOp::shl> : Elementwise {
+  static constexpr Columns columns{.arity = 2, .floats = false, .integers = true, .b = {0, 0, 0, 40, false}};
+  static uint64_t integers(const Integers& v) { return v.ub >= v.type.size() * 8u ? 0 : v.ua << v.ub; }
+};
+
+/// Of signed integers the sign comes in, else 0.
+template <>
+struct Row<ScalarOp::shr> : Elementwise {
+  static constexpr Columns columns{.arity = 2, .floats = false, .integers = true, .b = {0, 0, 0, 40, false}};
+  static uint64_t integers(const Integers& v) {
+    const bool gone = v.ub >= v.type.size() * 8u;
+    if (!v.is_signed) return gone ? 0 : v.ua >> v.ub;
+    return static_cast<uint64_t>(v.a >> (gone ? 63 : v.ub));
+  }
+};
+
+template <>
+struct Row<ScalarOp::eq> : Elementwise {
+  static constexpr Columns columns{.arity = 2, .result = ScalarResult::boolean, .integers = true, .booleans = true};
+  static bool reference(double a, double b) { return a == b; }
+  static uint64_t integers(const Integers& v) { return v.a == v.b; }
+};
+
+template <>
+struct Row<ScalarOp::ne> : Elementwise {
+  static constexpr Columns columns{.arity = 2, .result = ScalarResult::boolean, .integers = true, .booleans = true};
+  static bool reference(double a, double b) { return a != b; }
+  static uint64_t integers(const Integers& v) { return v.a != v.b; }
+};
+
+template <>
+struct Row<ScalarOp::lt> : Elementwise {
+  static constexpr Columns columns{.arity = 2, .result = ScalarResult::boolean, .integers = true, .booleans = true};
+  static bool reference(double a, double b) { return a < b; }
+  static uint64_t integers(const Integers& v) { return v.less(); }
+};
+
+template <>
+struct Row<ScalarOp::le> : Elementwise {
+  static constexpr Columns columns{.arity = 2, .result = ScalarResult::boolean, .integers = true, .booleans = true};
+  static bool reference(double a, double b) { return a <= b; }
+  static uint64_t integers(const Integers& v) { return v.less() || v.a == v.b; }
+};
+
+/// select(condition, then, otherwise); its condition is bool whatever the others are, so that the table's own
+/// `reference` answers for it.
+template <>
+struct Row<ScalarOp::select> : Instruction {
+  static constexpr Columns columns{.arity = 3, .integers = true, .booleans = true};
+};
+
+/// The upper half of an unsigned product.
+template <>
+struct Row<ScalarOp::mulhi> : Instruction {
+  static constexpr Columns columns{.arity = 2, .floats = false, .integers = true, .only = is_unsigned, .flops = 2};
+  static uint64_t integers(const Integers& v) {
+    return static_cast<uint64_t>((static_cast<unsigned __int128>(v.ua) * v.ub) >> (v.type.size() * 8));
+  }
+};
+
+/// ldexp(a, n) = a 2^floor(n) on float32, rounded once; n not infinite. In double the product is exact, whatever comes
+/// out in float32.
+template <>
+struct Row<ScalarOp::ldexp> : Instruction {
+  static constexpr Columns columns{.arity = 2, .only = [](Dtype t) { return t != float64; }};
+  static double reference(double a, double b) {
+    return std::isnan(b) ? b : std::ldexp(a, static_cast<int>(std::fmin(std::fmax(std::floor(b), -400), 400)));
+  }
+};
+
+}  // namespace weft::kernel

@@ -140,6 +140,8 @@ WEFT_API array arctanh(const array& a, StreamOrDevice s = {});
 WEFT_API array erf(const array& a, StreamOrDevice s = {});
 /// Returns the inverse of erf, for a in [-1, 1].
 WEFT_API array erfinv(const array& a, StreamOrDevice s = {});
+/// Returns the logarithm of the standard normal distribution function at a, accurate in both tails.
+WEFT_API array log_ndtr(const array& a, StreamOrDevice s = {});
 /// Returns 1 / (1 + exp(-a)).
 WEFT_API array sigmoid(const array& a, StreamOrDevice s = {});
 /// Returns an angle in radians converted to degrees.

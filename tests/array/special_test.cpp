@@ -1,0 +1,52 @@
+// Special functions that no other suite computes: values and slopes to 17 digits by mpmath.
+#include <doctest/doctest.h>
+
+#include <cmath>
+#include <limits>
+#include <vector>
+
+#include "weft/ops.h"
+#include "weft/transforms.h"
+
+using namespace weft;
+
+namespace {
+
+constexpr double infinity = std::numeric_limits<double>::infinity();
+
+array doubles(const std::vector<double>& v) {
+  return array::from_data(v.data(), {static_cast<int>(v.size())}, float64);
+}
+
+void close(const array& got, const std::vector<double>& expected, double relative) {
+  const std::vector<double> values = astype(got, float64).to_vector<double>();
+  REQUIRE(values.size() == expected.size());
+  for (size_t k = 0; k < values.size(); ++k) {
+    CAPTURE(k);
+    CAPTURE(values[k]);
+    CHECK(std::fabs(values[k] - expected[k]) <= relative * std::fabs(expected[k]));
+  }
+}
+
+/// The slope of each element's function at each element.
+array slopes(array (*f)(const array&, StreamOrDevice), const array& x) {
+  return grad([&](const array& v) { return sum(f(v, {})); })(x);
+}
+
+}  // namespace
+
+TEST_CASE("log_ndtr and its slope, in both tails") {
+  const std::vector<double> x{-1e3, -30, -5.5, -1, 0, 0.5, 3, 8},
+      y{-500007.82669481218,  -454.3212439563432,   -17.779376352625261,    -1.8410216450092635,
+        -0.69314718055994531, -0.36894641528865639, -0.0013508099647481938, -6.2209605742717861e-16},
+      slope{1000.001,       30.0332596674,  5.6714103139,     1.52513527616,
+            0.797884560803, 0.509160433837, 0.00443783904213, 5.05227108354e-15};
+  close(log_ndtr(doubles(x)), y, 2e-15);
+  close(log_ndtr(astype(doubles(x), float32)), y, 1e-6);
+  close(slopes(log_ndtr, doubles(x)), slope, 1e-9);
+  close(slopes(log_ndtr, astype(doubles(x), float32)), slope, 1e-5);
+  CHECK(log_ndtr(array(-infinity)).item<float>() == -infinity);
+  CHECK(log_ndtr(array(infinity)).item<float>() == 0);
+  CHECK(std::isnan(log_ndtr(array(std::nan(""))).item<float>()));
+  CHECK(log_ndtr(array(0)).dtype() == float32);
+}

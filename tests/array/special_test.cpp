@@ -50,3 +50,35 @@ TEST_CASE("log_ndtr and its slope, in both tails") {
   CHECK(std::isnan(log_ndtr(array(std::nan(""))).item<float>()));
   CHECK(log_ndtr(array(0)).dtype() == float32);
 }
+
+TEST_CASE("i0e and i1e, which are in each other's slope") {
+  const std::vector<double> x{0, 0.5, -1, 7.9, 8.1, -20, 1e4},
+      y0{1,
+         0.64503527044915007,
+         0.46575960759364044,
+         0.14436986414104192,
+         0.14251180948829528,
+         0.089780311884826022,
+         0.0039894726746047321},
+      y1{0,
+         0.1564208031848717,
+         -0.20791041534970845,
+         0.13489649943989377,
+         0.13340068832583663,
+         -0.087506222183288665,
+         0.0039892731959836623};
+  close(i0e(doubles(x)), y0, 2e-15);
+  close(i1e(doubles(x)), y1, 2e-15);
+  close(i0e(astype(doubles(x), float32)), y0, 5e-7);
+  close(i1e(astype(doubles(x), float32)), y1, 5e-7);
+  std::vector<double> slope0, slope1;
+  for (size_t k = 0; k < x.size(); ++k) {
+    const double sign = x[k] < 0 ? -1 : x[k] > 0 ? 1 : 0;
+    slope0.push_back(y1[k] - sign * y0[k]);
+    slope1.push_back(y0[k] - sign * y1[k] - (x[k] == 0 ? 0.5 : y1[k] / x[k]));
+  }
+  close(slopes(i0e, doubles(x)), slope0, 1e-10);
+  close(slopes(i1e, doubles(x)), slope1, 1e-10);
+  CHECK(i0e(array(infinity)).item<float>() == 0);
+  CHECK(std::signbit(i1e(array(-0.0f)).item<float>()));
+}

@@ -142,6 +142,10 @@ WEFT_API array erf(const array& a, StreamOrDevice s = {});
 WEFT_API array erfinv(const array& a, StreamOrDevice s = {});
 /// Returns the logarithm of the standard normal distribution function at a, accurate in both tails.
 WEFT_API array log_ndtr(const array& a, StreamOrDevice s = {});
+/// Returns I₀(a)·exp(-|a|), the modified Bessel function of order 0 scaled so that it does not overflow.
+WEFT_API array i0e(const array& a, StreamOrDevice s = {});
+/// Returns I₁(a)·exp(-|a|), the modified Bessel function of order 1 scaled so that it does not overflow.
+WEFT_API array i1e(const array& a, StreamOrDevice s = {});
 /// Returns 1 / (1 + exp(-a)).
 WEFT_API array sigmoid(const array& a, StreamOrDevice s = {});
 /// Returns an angle in radians converted to degrees.

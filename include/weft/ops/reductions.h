@@ -69,6 +69,16 @@ WEFT_API array min(const array& a, const std::vector<int>& axes, bool keepdims =
 WEFT_API array min(const array& a, int axis, bool keepdims = false, StreamOrDevice s = {});
 WEFT_API array min(const array& a, bool keepdims, StreamOrDevice s = {});
 inline array min(const array& a, StreamOrDevice s = {}) { return min(a, false, s); }
+/// Returns the bitwise exclusive or of integers or bools, in a's dtype.
+inline array reduce_xor(const array& a, const std::vector<int>& axes, bool keepdims = false, StreamOrDevice s = {}) {
+  return detail::reduce("reduce_xor", "xor", a, axes, keepdims, s);
+}
+inline array reduce_xor(const array& a, int axis, bool keepdims = false, StreamOrDevice s = {}) {
+  return detail::reduce("reduce_xor", "xor", a, std::vector<int>{axis}, keepdims, s);
+}
+inline array reduce_xor(const array& a, bool keepdims = false, StreamOrDevice s = {}) {
+  return detail::reduce("reduce_xor", "xor", a, std::nullopt, keepdims, s);
+}
 /// Returns the position of the largest element along the axis, or in the flattened array, uint32: the first of equal
 /// ones, or the first NaN. Throws std::invalid_argument for an empty axis.
 WEFT_API array argmax(const array& a, int axis, bool keepdims = false, StreamOrDevice s = {});

@@ -10,6 +10,7 @@
 #include "runtime/trace.h"
 #include "temporary_folder.h"
 #include "tools/training.h"
+#include "tools/weft/train/optimizers.h"
 
 using namespace weft;
 using namespace weft::tool;
@@ -51,6 +52,31 @@ TEST_CASE("a run learns, and a second one of the same seed is the same") {
   other.seed = 1;
   Trainer third(other, rhyme());
   CHECK(course_of(third).losses != one.losses);
+}
+
+TEST_CASE("every optimizer trains, and goes on bit by bit") {
+  std::vector<std::vector<double>> courses;
+  for (const std::string& name : optimizer_names()) {
+    CAPTURE(name);
+    TemporaryFolder whole, parts;
+    TrainOptions o = tiny(whole.path);
+    o.optimizer = name;
+    Trainer uninterrupted(o, rhyme());
+    const Course all = course_of(uninterrupted);
+    CHECK(all.complete);
+    for (const auto& other : courses) CHECK(other != all.losses);
+    courses.push_back(all.losses);
+
+    o.out = parts.path;
+    Trainer before(o, rhyme());
+    const Course head = course_of(before, 7);
+    Trainer after(o, rhyme(), load_checkpoint(parts.path));
+    const Course tail = course_of(after);
+    std::vector<double> both = head.losses;
+    both.insert(both.end(), tail.losses.begin(), tail.losses.end());
+    CHECK(both == all.losses);
+  }
+  CHECK(courses.size() == 10);
 }
 
 // A checkpoint says how much decays, not what, nor whether moments are corrected: that is the program's, and stays what

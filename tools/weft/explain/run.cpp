@@ -5,6 +5,7 @@
 #include "tools/weft/explain/explain.h"
 #include "tools/weft/train/checkpoint.h"
 #include "tools/weft/train/mnist_trainer.h"
+#include "tools/weft/train/optimizers.h"
 #include "tools/weft/train/saved_model.h"
 #include "tools/weft/train/train_options.h"
 #include "tools/weft/train/trainer.h"
@@ -31,19 +32,12 @@ Explained training_step(const Checkpoint& checkpoint, int runs) {
   complete(o, set);
   SavedModel saved(checkpoint);
   saved.model().train();
-  const optim::AdamWOptions adam{.learning_rate = static_cast<float>(o.lr),
-                                 .beta1 = o.beta1,
-                                 .beta2 = o.beta2,
-                                 .eps = 1e-8,
-                                 .weight_decay = o.weight_decay,
-                                 .decays = optim::is_matrix,
-                                 .bias_correction = true};
-  optim::AdamW optimizer(saved.model().trainable_parameters(), adam);
+  const auto optimizer = make_optimizer(saved.model().trainable_parameters(), o);
   const NumberOptions numbers = number_options(o.dtype, o.weights, o.residual);
   check_device(numbers);
-  optimizer.set_rounding(numbers.rounding);
+  optimizer->set_rounding(numbers.rounding);
   optim::LossScale scale;
-  TrainStep step(saved.model(), optimizer, o.grad_clip, numbers.scaled_loss ? &scale : nullptr);
+  TrainStep step(saved.model(), *optimizer, o.grad_clip, numbers.scaled_loss ? &scale : nullptr);
   const data::Batch batch = some_batch(o, saved.tokenizer().vocab_size());
   const auto run = [&] { step(batch); };
   return explain_program(fmt::format("Training step: {} sequences of {} tokens", o.batch, o.context), runs, run, run);

@@ -58,11 +58,10 @@ void describe(Progress& progress, Trainer& trainer, const TrainOptions& o) {
   if (trainer.step() > 0) progress.note(fmt::format("going on after step {}", trainer.step()));
 }
 
-/// Throws where weights, gradients, AdamW's two moments and masters do not fit in memory, before the system kills the
-/// process in the first step.
-void check_memory(Trainer& trainer, const TrainOptions& o) {
-  const double need = (o.weights == "stochastic" ? 12.0 : 16.0) * static_cast<double>(trainer.model().num_parameters()),
-               have = machine_memory();
+/// Throws where weights, gradients and the optimizer's state do not fit in memory, before the system kills the process
+/// in the first step.
+void check_memory(Trainer& trainer) {
+  const double need = trainer.least_bytes(), have = machine_memory();
   if (have > 0 && need > have)
     throw UsageError(
         fmt::format("a model of {} parameters needs at least {:.0f} GiB to train, and there are {:.0f} GiB to compute "
@@ -104,7 +103,7 @@ int train(TrainOptions& o, OptionSet& set) {
   const std::string text = read_text(o.data);
   const bool replaces = check_output(o.out, o.overwrite, from, "gpt");
   auto trainer = from ? std::make_unique<Trainer>(o, text, *from) : std::make_unique<Trainer>(o, text);
-  check_memory(*trainer, o);
+  check_memory(*trainer);
   if (replaces) remove_checkpoints(o.out);
   io::write_file_atomically(o.out + "/config.json", trainer->state().options + "\n");
   trainer->tokenizer().save(o.out + "/tokenizer.json");

@@ -8,6 +8,7 @@
 
 #include "target/cuda/driver/context.h"
 #include "tools/weft/explain/trace_file.h"
+#include "tools/weft/train/optimizers.h"
 #include "weft/device.h"
 
 namespace weft::tool {
@@ -47,9 +48,12 @@ void add_optimizer_options(OptionSet& set, TrainOptions& o) {
       .range(0, most)
       .config()
       .defaults_to("steps / 20");
-  set.add("weight-decay", "X", &o.weight_decay, "AdamW's decay of matrices").range(0, 1e3).config();
-  set.add("beta1", "X", &o.beta1, "AdamW's first beta").range(0, 1).below(1).config();
-  set.add("beta2", "X", &o.beta2, "AdamW's second beta").range(0, 1).below(1).config();
+  set.add("optimizer", "NAME", &o.optimizer, "the rule that parameters are updated by")
+      .one_of(optimizer_names())
+      .structural();
+  set.add("weight-decay", "X", &o.weight_decay, "decay of matrices").range(0, 1e3).config();
+  set.add("beta1", "X", &o.beta1, "decay of the first moment, or the momentum").range(0, 1).below(1).config();
+  set.add("beta2", "X", &o.beta2, "decay of the second moment").range(0, 1).below(1).config();
   set.add("grad-clip", "X", &o.grad_clip, "largest norm of all gradients together; 0: no limit").range(0, 1e9).config();
 }
 

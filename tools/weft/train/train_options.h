@@ -18,6 +18,7 @@ struct TrainOptions {
   int64_t batch = 12, steps = 2000;
   double lr = 1e-3, min_lr = 0;  // min_lr not given: lr / 10
   int64_t warmup = 0;            // not given: a twentieth of the steps
+  std::string optimizer = "adamw";
   double weight_decay = 0.1, beta1 = 0.9, beta2 = 0.99;
   double grad_clip = 1;  // 0: off
   double dropout = 0;

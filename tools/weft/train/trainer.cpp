@@ -9,6 +9,7 @@
 
 #include "compiler/tune/tune.h"
 #include "tools/weft/train/corpus.h"
+#include "tools/weft/train/optimizers.h"
 #include "weft/ops.h"
 #include "weft/random.h"
 
@@ -107,14 +108,7 @@ void Trainer::build(const std::string& text) {
   const NumberOptions numbers = number_options(options_.dtype, options_.weights, options_.residual);
   check_device(numbers);
   model_ = models::make_text_model(model_config(options_, tokenizer_->vocab_size()), numbers.precision);
-  const optim::AdamWOptions adam{.learning_rate = static_cast<float>(options_.lr),
-                                 .beta1 = options_.beta1,
-                                 .beta2 = options_.beta2,
-                                 .eps = 1e-8,
-                                 .weight_decay = options_.weight_decay,
-                                 .decays = optim::is_matrix,
-                                 .bias_correction = true};
-  optimizer_ = std::make_unique<optim::AdamW>(model_->trainable_parameters(), adam);
+  optimizer_ = make_optimizer(model_->trainable_parameters(), options_);
   optimizer_->set_rounding(numbers.rounding, static_cast<uint64_t>(options_.seed));
   optimizer_->set_masters(model_->starting_values);
   if (numbers.scaled_loss) loss_scale_.emplace();
@@ -128,6 +122,13 @@ void Trainer::build(const std::string& text) {
   state_.options = train_option_set(options_).json();
   state_.data_digest = digest_of(text).hex();
   state_.data_bytes = static_cast<int64_t>(text.size());
+}
+
+double Trainer::least_bytes() {
+  double bytes = 0;
+  for (const auto& [name, handle] : optimizer_->parameters()) bytes += 2 * static_cast<double>(handle->nbytes());
+  for (const array* state : optimizer_->state()) bytes += static_cast<double>(state->nbytes());
+  return bytes;
 }
 
 void Trainer::restore(const Checkpoint& from) {

@@ -33,8 +33,8 @@ class Evaluator {
   ArrayFunction sum_;
 };
 
-/// loss → gradients → clipping → AdamW as one compiled program, with parameters, optimizer state and random key as its
-/// state, and the loss's scale where there is one.
+/// loss → gradients → clipping → the optimizer as one compiled program, with parameters, optimizer state and random key
+/// as its state, and the loss's scale where there is one.
 class TrainStep {
  public:
   /// Compiles the step. grad_clip 0: no clipping.
@@ -64,6 +64,8 @@ class Trainer {
 
   /// Writes a checkpoint into options.out.
   void save_checkpoint();
+  /// Returns the bytes of weights, gradients and the optimizer's state: a step needs at least those.
+  double least_bytes();
   int64_t step() const { return state_.step; }
   const RunState& state() const { return state_; }
   models::TextModel& model() { return *model_; }
@@ -81,7 +83,7 @@ class Trainer {
   std::unique_ptr<text::Tokenizer> tokenizer_;
   std::optional<data::Split> split_;
   std::unique_ptr<models::TextModel> model_;
-  std::unique_ptr<optim::AdamW> optimizer_;
+  std::unique_ptr<optim::Optimizer> optimizer_;
   std::optional<optim::LossScale> loss_scale_;  // of float16
   std::unique_ptr<TrainStep> train_step_;
   std::unique_ptr<Evaluator> evaluator_;

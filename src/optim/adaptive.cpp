@@ -79,6 +79,27 @@ array Adam::rule(size_t index, const array& value, const array& gradient, std::v
   return p - rate(value) / c1 * (m / (sqrt(v) / sqrt(c2) + as(options_.eps, value)));
 }
 
+Lamb::Lamb(Parameters parameters, LambOptions options)
+    : RuleOptimizer(std::move(parameters), options.learning_rate, alike({"exp_avg", "exp_avg_sq"}),
+                    {{"correction1", 0}, {"correction2", 0}}, options.weight_decay, options.decays),
+      options_(checked_adam("Lamb", std::move(options))) {}
+
+void Lamb::advance() {
+  advance_correction(number(0), options_.beta1);
+  advance_correction(number(1), options_.beta2);
+}
+
+array Lamb::rule(size_t index, const array& value, const array& gradient, std::vector<array>& slots) {
+  slots[0] = average(options_.beta1, slots[0], gradient);
+  slots[1] = average(options_.beta2, slots[1], gradient * gradient);
+  const array c1 = astype(number(0), value.dtype()), c2 = astype(number(1), value.dtype());
+  const array direction = slots[0] / c1 / (sqrt(slots[1] / c2) + as(options_.eps, value));
+  const array u = decayed(index, value, direction, options_.weight_decay);
+  const array size = sqrt(sum(square(value))), step_size = sqrt(sum(square(u))), zero = as(0, value);
+  const array ratio = where(logical_and(size > zero, step_size > zero), size / step_size, as(1, value));
+  return value - rate(value) * ratio * u;
+}
+
 Adamax::Adamax(Parameters parameters, AdamaxOptions options)
     : RuleOptimizer(std::move(parameters), options.learning_rate, alike({"exp_avg", "exp_inf"}), {{"correction1", 0}},
                     options.weight_decay, options.decays),

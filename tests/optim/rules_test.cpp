@@ -2,7 +2,9 @@
 // weight_decay on the matrix alone, "MLX" is mlx.optimizers 0.32.4, whose decay takes every parameter.
 #include <doctest/doctest.h>
 
+#include <cmath>
 #include <memory>
+#include <vector>
 
 #include "optim/support.h"
 #include "runtime/trace.h"
@@ -81,6 +83,41 @@ TEST_CASE("Adam gives MLX's numbers: no bias correction by default") {
               {0.300790936f, 0.0800874978f, -0.302140683f, -0.472638011f, -0.184142739f, 0.364766836f, -0.0510804467f,
                0.152267575f, 0.379290074f},
               2e-6);
+}
+
+TEST_CASE("Lamb gives the paper's steps, computed in double") {
+  Pair p;
+  std::vector<std::vector<double>> expected{std::vector<double>(6), std::vector<double>(3)};
+  const std::vector<float> start = p.values();
+  for (size_t k = 0; k < start.size(); ++k) expected[k / 6][k % 6] = static_cast<double>(start[k]);
+  std::vector<std::vector<double>> m{std::vector<double>(6), std::vector<double>(3)}, v = m;
+  for (int s = 0; s < 5; ++s) {
+    const std::vector<array> gradients = slopes(s);
+    for (size_t i = 0; i < 2; ++i) {
+      const std::vector<float> g = gradients[i].to_vector<float>();
+      std::vector<double> u(g.size());
+      double size = 0, step_size = 0;
+      for (size_t k = 0; k < g.size(); ++k) {
+        const double slope = static_cast<double>(g[k]);
+        m[i][k] = 0.8 * m[i][k] + 0.2 * slope;
+        v[i][k] = 0.95 * v[i][k] + 0.05 * slope * slope;
+        const double c1 = 1 - std::pow(0.8, s + 1), c2 = 1 - std::pow(0.95, s + 1);
+        u[k] = m[i][k] / c1 / (std::sqrt(v[i][k] / c2) + 1e-6) + (i == 0 ? 0.1 : 0) * expected[i][k];
+        size += expected[i][k] * expected[i][k];
+        step_size += u[k] * u[k];
+      }
+      for (size_t k = 0; k < g.size(); ++k) expected[i][k] -= 0.01 * (s + 1) * std::sqrt(size / step_size) * u[k];
+    }
+  }
+  std::vector<float> all(expected[0].begin(), expected[0].end());
+  all.insert(all.end(), expected[1].begin(), expected[1].end());
+  check_close(after<Lamb>(LambOptions{.beta1 = 0.8, .beta2 = 0.95, .weight_decay = 0.1, .decays = is_matrix}), all,
+              1e-6);
+
+  array zeros = array({0.0f, 0.0f});  // a norm of 0: the ratio is 1
+  Lamb optimizer({{"w", &zeros}}, {.learning_rate = 0.5f});
+  optimizer.update({array({1.0f, -2.0f})});
+  check_close(zeros.to_vector<float>(), {-0.5f, 0.5f}, 1e-5);
 }
 
 TEST_CASE("SGD with dampening gives MLX's numbers") {

@@ -76,7 +76,7 @@ TEST_CASE("every optimizer trains, and goes on bit by bit") {
     both.insert(both.end(), tail.losses.begin(), tail.losses.end());
     CHECK(both == all.losses);
   }
-  CHECK(courses.size() == 10);
+  CHECK(courses.size() == 11);
 }
 
 // A checkpoint says how much decays, not what, nor whether moments are corrected: that is the program's, and stays what

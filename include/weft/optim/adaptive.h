@@ -4,7 +4,7 @@
 
 #include "weft/optim/optimizer.h"
 
-/// Rules that scale each element by its earlier gradients g: Adam, AdamW, Adamax, RMSprop, Adagrad, AdaDelta,
+/// Rules that scale each element by its earlier gradients g: Adam, AdamW, LAMB, Adamax, RMSprop, Adagrad, AdaDelta,
 /// Adafactor. Options have MLX's defaults; what MLX has no option for (weight_decay of most, centered, …) is off by
 /// default.
 namespace weft::optim {
@@ -50,6 +50,30 @@ struct AdamWOptions {
 class WEFT_API AdamW : public Adam {
  public:
   explicit AdamW(Parameters parameters, AdamWOptions options = {});
+};
+
+/// Options of Lamb.
+struct LambOptions {
+  float learning_rate = 1e-3f;        ///< lr
+  double beta1 = 0.9, beta2 = 0.999;  ///< decay rates β1 and β2 of the moments
+  double eps = 1e-6;                  ///< added to √v
+  double weight_decay = 0.01;         ///< added to the direction
+  DecayPredicate decays = every;      ///< which parameters decay
+};
+
+/// LAMB, for large batches (You et al. 2020): Adam's direction u = (m / c1) / (√(v / c2) + eps) + weight_decay · p, c =
+/// 1 - βᵗ, with a rate for each parameter by the ratio of norms: p -= lr · |p| / |u| · u (the ratio is 1 where a norm
+/// is 0).
+class WEFT_API Lamb : public RuleOptimizer {
+ public:
+  explicit Lamb(Parameters parameters, LambOptions options = {});
+
+ protected:
+  void advance() override;
+  array rule(size_t index, const array& value, const array& gradient, std::vector<array>& slots) override;
+
+ private:
+  LambOptions options_;
 };
 
 /// Options of Adamax.

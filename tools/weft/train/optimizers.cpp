@@ -53,6 +53,7 @@ const OptimizerRow rows[] = {
     {"adamw", [](auto p, O o) { return made<optim::AdamW>(std::move(p), corrected<optim::AdamWOptions>(o)); }},
     {"adam", [](auto p, O o) { return made<optim::Adam>(std::move(p), corrected<optim::AdamOptions>(o)); }},
     {"adamax", [](auto p, O o) { return made<optim::Adamax>(std::move(p), corrected<optim::AdamaxOptions>(o)); }},
+    {"lamb", [](auto p, O o) { return made<optim::Lamb>(std::move(p), adaptive<optim::LambOptions>(o)); }},
     {"lion", [](auto p, O o) { return made<optim::Lion>(std::move(p), adaptive<optim::LionOptions>(o)); }},
     {"adagrad", [](auto p, O o) { return made<optim::Adagrad>(std::move(p), plain<optim::AdagradOptions>(o)); }},
     {"rmsprop",

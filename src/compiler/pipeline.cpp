@@ -12,6 +12,8 @@
 #include "base/error.h"
 #include "compiler/fusion/group.h"
 #include "compiler/fusion/rematerialize.h"
+#include "compiler/fusion/verify.h"
+#include "compiler/plan/verify.h"
 #include "compiler/region/attention_call.h"
 #include "compiler/region/float8_operands.h"
 #include "compiler/region/library_calls.h"
@@ -118,29 +120,11 @@ struct Overloaded : F... {
   using F::operator()...;
 };
 
-/// Runs one pass: its stage of `c` is replaced by what it returns.
-void run(const Pass& pass, Compilation& c, const PassContext& cx) {
-  std::visit(Overloaded{[&](ImportPass f) { c.ir = f(cx); }, [&](RewritePass f) { c.ir = f(std::move(c.ir), cx); },
-                        [&](GroupingPass f) { c.grouping = f(c.ir, cx); },
-                        [&](OrderingPass f) { c.ordering = f(c.ir, c.grouping, cx); },
-                        [&](StepsPass f) { c.steps = f(c.ir, c.grouping, c.ordering, cx); }},
-             pass.run);
-}
-
 std::string dump(const Pass& pass, const Compilation& c) {
   return std::visit(Overloaded{[&](GroupingPass) { return print(c.ir, c.grouping); },
                                [&](OrderingPass) { return print(c.ir, c.grouping, c.ordering); },
                                [&](StepsPass) { return print(c.steps); }, [&](auto) { return print(c.ir); }},
                     pass.run);
-}
-
-void verify(const Pass& pass, const Compilation& c) {
-  try {
-    std::visit(Overloaded{[&](GroupingPass) {}, [&](OrderingPass) {}, [&](StepsPass) {}, [&](auto) { verify(c.ir); }},
-               pass.run);
-  } catch (const internal_error& error) {
-    throw_internal(after(pass), error.what());
-  }
 }
 
 }  // namespace
@@ -149,6 +133,30 @@ std::span<const Pass> passes() { return table; }
 
 void set_verification(bool on) { verifies = on; }
 bool verification() { return verifies; }
+
+void run_pass(const Pass& pass, Compilation& c, const PassContext& cx) {
+  std::visit(Overloaded{[&](ImportPass f) {
+                          c.ir = f(cx);
+                          c.interface = interface_of(c.ir);
+                        },
+                        [&](RewritePass f) { c.ir = f(std::move(c.ir), cx); },
+                        [&](GroupingPass f) { c.grouping = f(c.ir, cx); },
+                        [&](OrderingPass f) { c.ordering = f(c.ir, c.grouping, cx); },
+                        [&](StepsPass f) { c.steps = f(c.ir, c.grouping, c.ordering, cx); }},
+             pass.run);
+}
+
+void verify_pass(const Pass& pass, const Compilation& c, const PassContext& cx) {
+  try {
+    std::visit(Overloaded{[&](GroupingPass) { verify(c.ir, c.grouping); },
+                          [&](OrderingPass) { verify(c.ir, c.grouping, c.ordering, cx.source.updates); },
+                          [&](StepsPass) { verify(c.ir, c.grouping, c.ordering, c.steps); },
+                          [&](auto) { verify(c.ir, c.interface); }},
+               pass.run);
+  } catch (const internal_error& error) {
+    throw_internal(after(pass), error.what());
+  }
+}
 
 std::vector<std::string> printable() {
   std::vector<std::string> all(std::begin(stages), std::end(stages));
@@ -184,17 +192,21 @@ bool dumps(const std::string& name) {
 Compilation run_passes(const PassContext& cx, bool texts) {
   Compilation c;
   for (const Pass& pass : table) {
-    PassResult result{&pass, pass.applies(cx.target.machine(), cx.policy), 0, ""};
+    PassResult result{&pass, pass.applies(cx.target.machine(), cx.policy)};
     if (result.applied) {
       const runtime::Span span("compiler", pass.name);
       const auto start = std::chrono::steady_clock::now();
-      run(pass, c, cx);
+      run_pass(pass, c, cx);
       result.ms = std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
     }
     const bool wanted = dumps(after(pass));
     if (result.applied && (texts || wanted)) result.text = dump(pass, c);
     if (result.applied && wanted) std::cerr << "== " << after(pass) << "\n" << result.text;
-    if (result.applied && verification()) verify(pass, c);
+    if (result.applied && verification()) {
+      const auto start = std::chrono::steady_clock::now();
+      verify_pass(pass, c, cx);
+      result.verify_ms = std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
+    }
     c.passes.push_back(std::move(result));
   }
   return c;

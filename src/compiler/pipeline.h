@@ -14,6 +14,7 @@
 #include "compiler/fusion/order.h"
 #include "compiler/ir/grouping.h"
 #include "compiler/ir/ir.h"
+#include "compiler/ir/verify.h"
 #include "compiler/plan/steps.h"
 #include "compiler/program.h"
 #include "target/machine.h"
@@ -49,12 +50,14 @@ struct PassResult {
   const Pass* pass = nullptr;
   bool applied = false;
   double ms = 0;
-  std::string text;
+  double verify_ms = 0;  // of its verifier, where that ran
+  std::string text = {};
 };
 
 /// A source on its way through the table, and after it.
 struct Compilation {
   Ir ir;
+  Interface interface;  // of the imported graph
   Grouping grouping;
   Ordering ordering;
   StepPlan steps;
@@ -72,8 +75,12 @@ std::vector<std::string> parse_printable(const std::string& list, const std::str
 /// Whether WEFT_DUMP lists `name`. Throws std::invalid_argument as parse_printable does.
 bool dumps(const std::string& name);
 
-/// Runs the table. `texts`: the dump of every pass is kept; else of those that WEFT_DUMP names. Throws
-/// std::logic_error, with the name of the pass, where a verifier refuses what a pass made.
+/// Runs one pass: its stage of `c` is replaced by what it returns.
+void run_pass(const Pass& pass, Compilation& c, const PassContext& cx);
+/// Runs the verifier of the pass's stage on what the pass made. Throws internal_error "[after:NAME] RULE: …".
+void verify_pass(const Pass& pass, const Compilation& c, const PassContext& cx);
+/// Runs the table. `texts`: the dump of every pass is kept; else of those that WEFT_DUMP names. Throws internal_error
+/// as verify_pass does.
 Compilation run_passes(const PassContext& cx, bool texts);
 
 /// The table with what applied, as `weft explain --show passes` prints it.

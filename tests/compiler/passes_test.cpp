@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "compiler/ir/grouping.h"
+#include "compiler/ir/verify.h"
 #include "compiler/plan/arena.h"
 #include "compiler/rewrite/one_hot_gather.h"
 #include "compiler/rewrite/simplify.h"

@@ -91,6 +91,7 @@ class OwnContext {
   OwnContext& operator=(OwnContext&&) = default;
   ix::Context& operator*() { return *cx_; }
   ix::Context* operator->() { return cx_.get(); }
+  bool owns(ix::Expr e) const { return e->context == cx_.get(); }
 
  private:
   std::unique_ptr<ix::Context> cx_ = std::make_unique<ix::Context>();

@@ -162,23 +162,6 @@ std::string print(const Ir& ir) {
   return text + fmt::format("return %{}\n", fmt::join(ir.outputs, " %"));
 }
 
-void verify(const Ir& ir) {
-  for (int id = 0; id < ir.size(); ++id) {
-    const IrNode& node = ir[id];
-    if (node.op == Op::parameter) continue;
-    std::vector<graph::Type> types;
-    for (int input : node.inputs) {
-      check(input >= 0 && input < id, "verify", "a node reads what comes after it: " + print(ir, id));
-      types.push_back(ir[input].type);
-    }
-    const graph::Row& row = graph::row(node.op);
-    if (node.op == Op::composite) continue;  // was held against its body when it was made
-    auto output = static_cast<size_t>(node.output);
-    graph::Type expected{row.shape(node.attrs, types).at(output), row.dtype(node.attrs, types).at(output)};
-    check(expected == node.type, "verify", "the row gives " + graph::to_string(expected) + " for " + print(ir, id));
-  }
-}
-
 Digest digest(const Source& source) {
   Hasher h;
   h.digest(graph::digest(source.graph));

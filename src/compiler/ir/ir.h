@@ -61,6 +61,9 @@ bool is_elementwise(
     graph::Op op);           // one output element from the input elements at the same index; cast and bitcast included
 bool is_call(graph::Op op);  // a routine on whole arrays: calls, composites that were kept, control flow
 bool is_attention(const IrNode& node);  // one of those: softmax attention or its derivative, which become kernels
+/// The two nodes that attention of one query over many keys is split into (schedule/split_attention.h), as
+/// attrs.integers[0]; of `pieces`, their number and their keys follow.
+enum class AttentionPart : int64_t { pieces = 1, join = 2 };
 /// Returns a key that is equal for the results of one call, and only for those.
 std::string call_key(const IrNode& node);
 kernel::CallDesc call_desc(const graph::Attrs& attrs, std::span<const graph::Type> inputs,
@@ -73,9 +76,6 @@ size_t index_rank(const Ir& ir, int node);
 Ir eliminate_dead_code(Ir ir);
 std::string print(const Ir& ir);
 std::string print(const Ir& ir, int node);
-/// Throws internal_error where an input does not come before its user, or a shape or dtype does not follow from the
-/// row.
-void verify(const Ir& ir);
 
 using graph::hash;
 /// Returns the key of a source, from operators, attributes, types, layouts and updates: equal for graphs that compile

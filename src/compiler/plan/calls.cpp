@@ -57,7 +57,7 @@ bool StepMaker::call_attention(int g) {
 
 /// Memory of the run that belongs to no node.
 int StepMaker::scratch(int64_t bytes) {
-  pseudo_bytes_[next_pseudo_] = bytes;
+  plan_.scratch_bytes[next_pseudo_] = bytes;
   return next_pseudo_++;
 }
 

@@ -77,10 +77,8 @@ class StepMaker {
   std::unordered_map<const Lowered*, Cost> costs_;
   std::unordered_map<Digest, size_t> kernel_ids_;
   std::unordered_map<Digest, int> latest_;  // kernel → pending step that a sibling may join
-  std::map<int, Location> locations_;       // owners → memory
   std::map<int, int> saved_;                // inputs whose old value is needed at the end → pseudo node
   int next_pseudo_ = 0;
-  std::map<int, int64_t> pseudo_bytes_;
 };
 
 }  // namespace weft::compiler

@@ -189,7 +189,7 @@ void StepMaker::copy(int from, int to) {
   PendingStep pending;
   pending.step.kind = Step::Kind::copy;
   pending.step.name = fmt::format("copy %{} to %{}", from, to);
-  pending.step.bytes = from < ir_.size() ? bytes(from) : pseudo_bytes_.at(from);
+  pending.step.bytes = from < ir_.size() ? bytes(from) : plan_.scratch_bytes.at(from);
   pending.nodes.push_back({from, to});
   pending.groups = {copy_group};
   pending_.push_back(std::move(pending));
@@ -231,7 +231,7 @@ void StepMaker::before_copies() {
   for (const Copy& c : ordering_.last)
     if (is_leaf(ir_, c.from) && !saved_.contains(c.from)) {
       saved_[c.from] = next_pseudo_;
-      pseudo_bytes_[next_pseudo_] = bytes(c.from);
+      plan_.scratch_bytes[next_pseudo_] = bytes(c.from);
       copy(c.from, next_pseudo_++);
     }
 }
@@ -256,7 +256,7 @@ void StepMaker::mark_constants() {
   if (!target_.machine().queues_launches()) return;
   std::set<int> written, so_far;
   for (int node : updated_inputs())
-    if (const auto it = locations_.find(node); it != locations_.end() && it->second.in == Location::In::input)
+    if (const auto it = plan_.locations.find(node); it != plan_.locations.end() && it->second.in == Location::In::input)
       written.insert(it->second.index);
   for (kernel::Kernel& kernel : plan_.kernels)
     for (kernel::Param& p : kernel.params) p.constant = true;
@@ -283,7 +283,7 @@ void StepMaker::mark_constants() {
 
 void StepMaker::assign_outputs() {
   for (size_t k = 0; k < ir_.inputs.size(); ++k)
-    locations_[ir_.inputs[k]] = {Location::In::input, static_cast<int>(k), 0};
+    plan_.locations[ir_.inputs[k]] = {Location::In::input, static_cast<int>(k), 0};
   const std::set<int> updated = updated_inputs();
   for (size_t k = 0; k < ir_.outputs.size(); ++k) {
     int id = ir_.outputs[k], node = output_node(ir_, id);
@@ -293,21 +293,21 @@ void StepMaker::assign_outputs() {
                                [&](const Copy& c) { return c.output == static_cast<int>(k); });
     int at = owner(node);
     if (update != ordering_.last.end()) {
-      out.location = locations_.at(update->to);
+      out.location = plan_.locations.at(update->to);
     } else if (is_leaf(ir_, node) && updated.contains(node)) {
       out.owns = true;
       out.bytes = bytes(node);
       out.location = {Location::In::output, static_cast<int>(k), 0};
-      locations_[next_pseudo_] = out.location;
-      pseudo_bytes_[next_pseudo_] = out.bytes;
+      plan_.locations[next_pseudo_] = out.location;
+      plan_.scratch_bytes[next_pseudo_] = out.bytes;
       copy(node, next_pseudo_++);
-    } else if (auto it = locations_.find(at); it != locations_.end()) {
+    } else if (auto it = plan_.locations.find(at); it != plan_.locations.end()) {
       out.location = it->second;
       if (out.location.in == Location::In::output) out.same_as = out.location.index;
     } else {
       out.owns = true;
       out.bytes = bytes(at);
-      out.location = locations_[at] = {Location::In::output, static_cast<int>(k), 0};
+      out.location = plan_.locations[at] = {Location::In::output, static_cast<int>(k), 0};
     }
     plan_.outputs.push_back(std::move(out));
   }
@@ -318,8 +318,8 @@ void StepMaker::plan_arena() {
   for (size_t s = 0; s < pending_.size(); ++s)
     for (const auto& segment : pending_[s].nodes)
       for (int node : segment) {
-        if (locations_.contains(node)) continue;
-        int64_t size = node < ir_.size() ? bytes(node) : pseudo_bytes_.at(node);
+        if (plan_.locations.contains(node)) continue;
+        int64_t size = node < ir_.size() ? bytes(node) : plan_.scratch_bytes.at(node);
         auto [it, fresh] = lifetimes.try_emplace(
             node, Lifetime{std::max<int64_t>(size, 1), static_cast<int>(s), static_cast<int>(s), -1});
         it->second.first = std::min(it->second.first, static_cast<int>(s));
@@ -330,12 +330,12 @@ void StepMaker::plan_arena() {
   plan_.live_bytes = live_bytes(list);
   plan_.arena_bytes = weft::compiler::assign_offsets(list);
   size_t k = 0;
-  for (const auto& [node, lifetime] : lifetimes) locations_[node] = {Location::In::arena, 0, list[k++].offset};
+  for (const auto& [node, lifetime] : lifetimes) plan_.locations[node] = {Location::In::arena, 0, list[k++].offset};
 }
 
 Location StepMaker::location(int node) const {
-  auto it = locations_.find(node);
-  check(it != locations_.end(), "steps", "a buffer was not placed");
+  auto it = plan_.locations.find(node);
+  check(it != plan_.locations.end(), "steps", "a buffer was not placed");
   return it->second;
 }
 
@@ -378,12 +378,14 @@ StepPlan StepMaker::run() {
     Step step = std::move(pending.step);
     for (size_t s = 0; s < step.segments.size(); ++s)
       for (int node : pending.nodes[s]) step.segments[s].buffers.push_back(location(node));
+    if (step.kind != Step::Kind::copy) step.groups = pending.groups;
     if (step.segments.empty())
       for (size_t k = 0; k < pending.nodes[0].size(); ++k) {
         step.operands.push_back(location(pending.nodes[0][k]));
         if (k < pending.offsets.size()) step.operands.back().offset += pending.offsets[k];
       }
     add_costs(pending, step);
+    step.nodes = std::move(pending.nodes);
     plan_.steps.push_back(std::move(step));
   }
   mark_constants();

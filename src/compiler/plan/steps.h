@@ -1,6 +1,7 @@
 #pragma once
 // A Program's steps: which code runs on which buffers. Buffers are named by where they lie, so that a run only fills in
 // three base addresses.
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -37,6 +38,8 @@ struct Step {
   std::shared_ptr<const Nested> program;  // nested: control flow
   std::vector<Location> operands;         // library, nested: as target::LibraryCall::run takes them; copy: from, to
   int64_t bytes = 0;                      // copy
+  std::vector<int> groups;                // that it runs; merged launches: one for each segment
+  std::vector<std::vector<int>> nodes;    // whose memory the buffers of each segment, or the operands, are
 };
 
 /// A result: an input's storage handed through, or a buffer of the run.
@@ -53,6 +56,8 @@ struct StepPlan {
   std::vector<Step> steps;
   std::vector<kernel::Kernel> kernels;  // distinct, in order of first use
   std::vector<OutputPlan> outputs;
+  std::map<int, Location> locations;     // of nodes that lie in memory of their own, and of buffers beside nodes
+  std::map<int, int64_t> scratch_bytes;  // of those: numbers behind the last node
   int64_t arena_bytes = 0;
   int64_t live_bytes = 0;  // the most of the arena that is in use at one step
   double tune_ms = 0;      // spent on measuring

@@ -6,10 +6,6 @@
 
 namespace weft::compiler {
 
-/// The two nodes that attention of one query over many keys is split into (schedule/split_attention.h), as
-/// attrs.integers[0]; of `pieces`, their number and their keys follow.
-enum class AttentionPart : int64_t { pieces = 1, join = 2 };
-
 /// Is the region attention of a dtype and size that the attention class takes? The others are inlined.
 bool takes_attention(const graph::Node& region);
 /// The same for one row of queries, forward: a class of its own where programs are blocks of threads.

@@ -1,0 +1,272 @@
+// Rules of the order: the groups run one after the other over memory that remembers whose value it holds.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "base/error.h"
+#include "base/flat_set.h"
+#include "compiler/fusion/group_check.h"
+#include "compiler/fusion/memory_state.h"
+#include "compiler/fusion/verify.h"
+#include "compiler/region/dot_plan.h"
+#include "compiler/region/kv_append.h"
+#include "compiler/schedule/rows.h"
+#include "graph/control/control.h"
+
+namespace weft::compiler {
+
+using graph::Op;
+
+namespace {
+
+class OrderVerifier {
+ public:
+  OrderVerifier(const Ir& ir, const Grouping& grouping, const Ordering& ordering, const std::vector<Update>& updates)
+      : ir_(ir), grouping_(grouping), order_(ordering), updates_(updates) {}
+
+  void run() {
+    sizes();
+    for (int id = 0; id < ir_.size(); ++id) owner(id);
+    stored();
+    for (const GroupCheck& c : groups()) streamed(c);
+    permutation();
+    replay();
+  }
+
+ private:
+  [[noreturn]] void fail(std::string_view rule, int node) const {
+    throw_internal("verify", fmt::format("{}: {}", rule,
+                                         node >= 0 && node < ir_.size() ? print(ir_, node) : fmt::format("%{}", node)));
+  }
+  void require(bool ok, std::string_view rule, int node) const {
+    if (!ok) fail(rule, node);
+  }
+  bool in_memory(int node) const {
+    return node >= 0 && node < ir_.size() && (is_leaf(ir_, node) || grouping_.is_root[static_cast<size_t>(node)]);
+  }
+  int home_of(int node) const { return order_.buffer_owner[static_cast<size_t>(node)]; }
+  std::vector<GroupCheck> groups() const {
+    std::vector<GroupCheck> out;
+    for (int g = 0; g < static_cast<int>(grouping_.groups.size()); ++g) out.push_back({ir_, grouping_, g});
+    return out;
+  }
+
+  void sizes() const {
+    const size_t nodes = ir_.nodes.size(), count = grouping_.groups.size();
+    check(order_.buffer_owner.size() == nodes && order_.has_buffer.size() == nodes && order_.streamed.size() == nodes &&
+              order_.after.size() == count && order_.scatter_source.size() == count,
+          "verify", "an ordering says something of each node and each group");
+  }
+
+  /// Whoever lies in another's memory fits in it.
+  void owner(int id) const {
+    const int at = home_of(id);
+    require(at >= 0 && at < ir_.size(), "a node's memory belongs to a node", id);
+    if (at == id) return;
+    require(in_memory(id) && !is_leaf(ir_, id) && in_memory(at), "only a root takes over memory", id);
+    require(home_of(at) == at, "who lends memory lies in its own", id);
+    const graph::Type &own = ir_[id].type, &lent = ir_[at].type;
+    require(own.dtype == lent.dtype && volume(own.shape) == volume(lent.shape),
+            "who takes over memory is of its dtype and size", id);
+    const Strides &strides = grouping_.strides[static_cast<size_t>(id)],
+                  &given = grouping_.strides[static_cast<size_t>(at)];
+    require(own.shape == lent.shape ? strides == given
+                                    : is_row_major(own.shape, strides) && is_row_major(lent.shape, given),
+            "who takes over memory lies in it as what was there", id);
+  }
+
+  void stored() const {
+    const auto require_stored = [&](int node) {
+      require(order_.has_buffer[static_cast<size_t>(node)], "what others read has memory", node);
+    };
+    for (const Group& group : grouping_.groups) {
+      for (const int node : group.reads) require_stored(node);
+      if (group.kind != Group::Kind::rows)
+        for (const Root& root : group.roots) require_stored(root.node);
+    }
+    for (const int id : ir_.outputs) require_stored(output_node(ir_, id));
+    for (int id = 0; id < ir_.size(); ++id)
+      require(!order_.has_buffer[static_cast<size_t>(id)] || in_memory(id), "only roots and inputs have memory", id);
+  }
+
+  /// A store with streaming stores suits what is not looked at again.
+  void streamed(const GroupCheck& c) const {
+    for (const Root& root : c.group().roots)
+      if (order_.streamed[static_cast<size_t>(root.node)])
+        c.require(c.group().kind == Group::Kind::rows && home_of(root.node) == root.node,
+                  "what is stored with streaming stores is a map's own result", root.node);
+    for (const int node : c.group().reads)
+      c.require(!order_.streamed[static_cast<size_t>(node)], "what is stored with streaming stores is read by no group",
+                node);
+  }
+
+  void permutation() const {
+    const auto count = static_cast<int>(grouping_.groups.size());
+    std::vector<int> position(grouping_.groups.size(), -1);
+    for (size_t k = 0; k < order_.order.size(); ++k) {
+      const int g = order_.order[k];
+      if (g < 0 || g >= count || std::exchange(position[static_cast<size_t>(g)], static_cast<int>(k)) >= 0)
+        throw_internal("verify", fmt::format("each group runs once: group {}", g));
+    }
+    for (int g = 0; g < count; ++g) {
+      const auto at = static_cast<size_t>(g);
+      if (position[at] < 0) throw_internal("verify", fmt::format("each group runs once: group {}", g));
+      const std::vector<int>& after = order_.after[at];
+      for (const int before : after)
+        if (before < 0 || before >= count || position[static_cast<size_t>(before)] > position[at])
+          throw_internal("verify", fmt::format("a group runs after those it waits for: group {} after {}", g, before));
+      for (const int node : grouping_.groups[at].reads)
+        if (const int producer = grouping_.group_of[static_cast<size_t>(node)]; producer >= 0)
+          GroupCheck{ir_, grouping_, g}.require(std::find(after.begin(), after.end(), producer) != after.end(),
+                                                "a group waits for those that make what it reads", node);
+    }
+  }
+
+  void replay() {
+    MemoryState memory(ir_, order_.buffer_owner);
+    for (const int g : order_.order) {
+      const GroupCheck c{ir_, grouping_, g};
+      for (const int node : c.group().reads)
+        c.require(memory.holds(node), "an array is read after it was made and before it is overwritten", node);
+      begin_with(c, memory);
+      overwritten(c);
+      for (const Root& root : c.group().roots)
+        if (order_.has_buffer[static_cast<size_t>(root.node)]) memory.write(root.node);
+    }
+    at_the_end(memory);
+  }
+
+  /// A scatter works on its operand's value, which lies in its memory or is copied there.
+  void begin_with(const GroupCheck& c, MemoryState& memory) const {
+    constexpr const char* rule = "a scatter begins with its operand in its memory";
+    const int node = overlaid(c.group()), source = order_.scatter_source[static_cast<size_t>(c.g)];
+    if (node < 0) return c.require(source < 0, "only a scatter's operand is copied", source);
+    const int operand = memory_of(ir_, grouping_.strides, grouping_.is_root, ir_[node].inputs[0]);
+    if (source >= 0) {
+      c.require(source == operand && home_of(source) != home_of(node) && memory.holds(source), rule, node);
+      memory.store(source, node);
+    }
+    c.require(memory.in_memory_of(node) == operand, rule, node);
+  }
+
+  /// What a group reads and overwrites: its roots that lie in the memory of one of its reads.
+  void overwritten(const GroupCheck& c) {
+    const Group& group = c.group();
+    std::vector<std::pair<int, int>> pairs;  // read, root
+    for (const Root& root : group.roots) {
+      const int at = home_of(root.node);
+      for (const int node : group.reads) {
+        if (home_of(node) != at) continue;
+        if (root.node == overlaid(group)) apart(c, node);
+        else pairs.emplace_back(node, root.node);
+      }
+    }
+    if (pairs.empty()) return;
+    switch (group.kind) {
+      case Group::Kind::rows: return rows(c, pairs);
+      case Group::Kind::dot:
+        for (const auto& [node, root] : pairs) {
+          const DotPlan& plan = group.dot;
+          const bool elsewhere = plan.a == node || plan.b == node || plan.bias == node ||
+                                 std::find(plan.scales.begin(), plan.scales.end(), node) != plan.scales.end();
+          c.require(root == group.roots[0].node && plan.residual == node && !elsewhere, here, node);
+        }
+        return;
+      case Group::Kind::call:
+        for (const auto& [node, root] : pairs) carry(c, node, root);
+        return;
+      default: c.fail(here, pairs[0].first);
+    }
+  }
+
+  /// A scatter's updates and indices do not look at what it overwrites.
+  void apart(const GroupCheck& c, int operand) const {
+    const IrNode& n = ir_[overlaid(c.group())];
+    std::vector<int> pending(n.inputs.begin() + 1, n.inputs.end());
+    if (c.group().kind == Group::Kind::attention)
+      for (const size_t k : {size_t{0}, size_t{3}}) pending.push_back(ir_[c.group().roots[0].node].inputs[k]);
+    FlatSet seen;
+    while (!pending.empty()) {
+      const int id = pending.back();
+      pending.pop_back();
+      c.require(id != operand, here, operand);
+      if (!seen.insert(static_cast<uint64_t>(id) + 1) || in_memory(id)) continue;
+      pending.insert(pending.end(), ir_[id].inputs.begin(), ir_[id].inputs.end());
+    }
+  }
+
+  /// A loop works on its carry in the memory of its results.
+  void carry(const GroupCheck& c, int node, int root) const {
+    const CallPlan& call = c.group().call;
+    const auto at = static_cast<size_t>(ir_[root].output);
+    const bool is_carry = call.control && call.op != Op::cond && at < static_cast<size_t>(call.control->carry) &&
+                          call.operands[static_cast<size_t>(call.control->constants) + at] == node;
+    c.require(is_carry && std::count(call.operands.begin(), call.operands.end(), node) == 1, here, node);
+  }
+
+  /// Each element is read where it is overwritten, and by nobody who computes later: by its own root or, where that is
+  /// a map, by roots of no later pass.
+  void rows(const GroupCheck& c, const std::vector<std::pair<int, int>>& pairs) {
+    const Group& group = c.group();
+    PointWalk walk(c);
+    const std::vector<int> passes = root_passes(ir_, grouping_, group);
+    for (const auto& [node, output] : pairs) {
+      const auto at = static_cast<size_t>(std::find_if(group.roots.begin(), group.roots.end(),
+                                                       [out = output](const Root& r) { return r.node == out; }) -
+                                          group.roots.begin());
+      const ix::Expr store = walk.offset(output, walk.copy(group.roots[at].index));
+      for (const PointWalk::Read& read : walk.reads()) {
+        if (read.node != node) continue;
+        c.require(walk.same(walk.offset(node, read.index), store), here, node);
+        const auto reader = static_cast<size_t>(read.root);
+        if (!group.has_reduction() || reader == at) continue;
+        c.require(group.roots[at].kind != RootKind::row && group.roots[reader].kind != RootKind::row &&
+                      passes[reader] <= passes[at],
+                  here, node);
+      }
+    }
+  }
+
+  void at_the_end(MemoryState& memory) const {
+    std::vector<bool> copied(ir_.outputs.size());
+    for (const Copy& copy : order_.last) {
+      require(in_memory(copy.from) && in_memory(copy.to) && is_leaf(ir_, copy.to), "an input is what is copied to",
+              copy.to);
+      require(ir_[copy.from].type.dtype == ir_[copy.to].type.dtype &&
+                  volume(ir_[copy.from].type.shape) == volume(ir_[copy.to].type.shape),
+              "what is copied at the end fits", copy.from);
+      require(is_leaf(ir_, copy.from) || memory.holds(copy.from), "what is copied at the end is still there",
+              copy.from);  // inputs are saved before the first group
+      require(copy.output >= 0 && copy.output < static_cast<int>(ir_.outputs.size()), "a copy is an output's", copy.to);
+      copied[static_cast<size_t>(copy.output)] = true;
+    }
+    for (const Copy& copy : order_.last) memory.store(copy.from, copy.to);
+    for (const Update& update : updates_) {
+      const int output = ir_.outputs[static_cast<size_t>(update.output)],
+                input = ir_.inputs[static_cast<size_t>(update.input)];
+      require(output == input || memory.in_memory_of(input) == output_node(ir_, output),
+              "an updated input holds its new value at the end", input);
+    }
+    for (size_t k = 0; k < ir_.outputs.size(); ++k) {
+      const int node = output_node(ir_, ir_.outputs[k]);
+      require(copied[k] || is_leaf(ir_, node) || memory.holds(node), "an output is still there at the end",
+              ir_.outputs[k]);
+    }
+  }
+
+  static constexpr const char* here = "what a group overwrites is read only where it is overwritten";
+
+  const Ir& ir_;
+  const Grouping& grouping_;
+  const Ordering& order_;
+  const std::vector<Update>& updates_;
+};
+
+}  // namespace
+
+void verify(const Ir& ir, const Grouping& grouping, const Ordering& ordering, const std::vector<Update>& updates) {
+  OrderVerifier(ir, grouping, ordering, updates).run();
+}
+
+}  // namespace weft::compiler

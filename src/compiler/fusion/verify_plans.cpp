@@ -1,0 +1,341 @@
+// Rules of groups with a plan: its descriptor says where arrays lie that really lie there.
+#include <algorithm>
+#include <cstdlib>
+#include <tuple>
+#include <utility>
+
+#include "base/error.h"
+#include "compiler/fusion/group_check.h"
+#include "compiler/region/attention_plan.h"
+#include "compiler/region/dot_plan.h"
+#include "compiler/region/kv_append.h"
+
+namespace weft::compiler {
+
+using graph::Op;
+
+namespace {
+
+/// An extent and the elements from one of it to the next.
+using Axes = std::vector<std::pair<int64_t, int64_t>>;
+
+/// Equal for two ways to say where the same elements lie, whatever the order of the axes: those of one element, and
+/// those that do not move, left out; those that continue each other made one.
+Axes canonical(Axes axes) {
+  std::erase_if(axes, [](const auto& a) { return a.first == 1 || a.second == 0; });
+  std::sort(axes.begin(), axes.end(), [](const auto& a, const auto& b) {
+    return std::tuple(std::abs(a.second), a.second, a.first) > std::tuple(std::abs(b.second), b.second, b.first);
+  });
+  Axes out;
+  for (const auto& [extent, stride] : axes) {
+    if (!out.empty() && out.back().second == extent * stride) out.back() = {out.back().first * extent, stride};
+    else out.emplace_back(extent, stride);
+  }
+  return out;
+}
+
+Axes axes_of(const Shape& shape, const std::vector<int64_t>& strides) {
+  Axes out;
+  for (size_t k = 0; k < shape.size(); ++k) out.emplace_back(shape[k].bound(), strides[k]);
+  return canonical(std::move(out));
+}
+
+/// The steps of movement from `node` down to `base`, which need not lie in memory themselves.
+bool moves_to(const Ir& ir, int node, int base) {
+  while (node != base && is_movement(ir[node].op) && ir[node].op != Op::concat) node = ir[node].inputs[0];
+  return node == base;
+}
+
+void results_are(const GroupCheck& c, std::vector<int> expected, std::string_view rule) {
+  std::erase(expected, -1);
+  std::vector<int> made;
+  for (const Root& root : c.group().roots) made.push_back(root.node);
+  std::sort(expected.begin(), expected.end());
+  expected.erase(std::unique(expected.begin(), expected.end()), expected.end());
+  std::sort(made.begin(), made.end());
+  c.require(made == expected, rule, c.group().roots[0].node);
+}
+
+/// The contraction that a group's first root is computed from, through what follows it and no other group's root.
+int dot_of(const GroupCheck& c) {
+  std::vector<int> pending{c.group().roots[0].node}, seen;
+  while (!pending.empty()) {
+    const int id = pending.back();
+    pending.pop_back();
+    if (std::find(seen.begin(), seen.end(), id) != seen.end()) continue;
+    seen.push_back(id);
+    if (c.ir[id].op == Op::dot) return id;
+    for (const int input : c.ir[id].inputs)
+      if (!is_leaf(c.ir, input) &&
+          (!c.grouping.is_root[static_cast<size_t>(input)] || c.grouping.group_of[static_cast<size_t>(input)] == c.g))
+        pending.push_back(input);
+  }
+  c.fail("a matmul's group computes a matmul", c.group().roots[0].node);
+}
+
+class DotVerifier {
+ public:
+  explicit DotVerifier(const GroupCheck& check)
+      : c_(check), ir_(check.ir), plan_(check.group().dot), desc_(plan_.desc), result_(check.group().roots[0].node) {}
+
+  void run() const {
+    operands();
+    const int dot = dot_of(c_);
+    const IrNode& n = ir_[dot];
+    sizes(n);
+    view(n.inputs[0], plan_.a, plan_.a_offset, desc_.a, side(desc_.a_batch, desc_.m, desc_.a_m, desc_.k, desc_.a_k));
+    view(n.inputs[1], plan_.b, plan_.b_offset, desc_.b, side(desc_.b_batch, desc_.k, desc_.b_k, desc_.n, desc_.b_n));
+    require(desc_.c == ir_[result_].type.dtype, "a matmul's dtypes are its descriptor's");
+    require(side(desc_.c_batch, desc_.m, desc_.c_m, desc_.n, desc_.c_n) ==
+                axes_of(ir_[result_].type.shape, c_.grouping.strides[static_cast<size_t>(result_)]),
+            "a matmul's result lies as its descriptor says");
+    epilogue();
+  }
+
+ private:
+  void require(bool ok, std::string_view rule) const { c_.require(ok, rule, result_); }
+
+  void operands() const {
+    for (const int id : {plan_.a, plan_.b}) c_.require(c_.in_memory(id), "a matmul's operand lies in memory", id);
+    std::vector<int> more{plan_.bias, plan_.residual, plan_.pre_activation, plan_.sum};
+    more.insert(more.end(), plan_.scales.begin(), plan_.scales.end());
+    for (const int id : more)
+      if (id != -1) c_.require(c_.in_memory(id), "a matmul's operand lies in memory", id);
+    const bool written = desc_.pre_activation == kernel::PreActivation::stored;
+    results_are(c_, {result_, plan_.sum, written ? plan_.pre_activation : -1}, "a matmul's group makes its results");
+  }
+
+  void sizes(const IrNode& n) const {
+    int64_t batch = 1, depth = 1;
+    for (const int64_t extent : desc_.batch) batch *= extent;
+    for (const int64_t axis : n.attrs->axes) depth *= ir_[n.inputs[0]].type.shape[static_cast<size_t>(axis)].bound();
+    require(batch * desc_.m * desc_.n == volume(n.type.shape) && desc_.k == depth,
+            "a matmul's extents are its descriptor's");
+    const size_t axes = desc_.batch.size();
+    require(desc_.a_batch.size() == axes && desc_.b_batch.size() == axes && desc_.c_batch.size() == axes &&
+                plan_.extents.size() == axes + 3,
+            "a matmul's extents are its descriptor's");
+    std::vector<int64_t> extents = desc_.batch;
+    extents.insert(extents.end(), {desc_.m, desc_.n, desc_.k});
+    for (size_t k = 0; k < extents.size(); ++k)
+      require(plan_.extents[k].bound() == extents[k], "a matmul's extents are its descriptor's");
+  }
+
+  Axes side(const std::vector<int64_t>& batch, int64_t rows, int64_t row, int64_t columns, int64_t column) const {
+    Axes out{{rows, row}, {columns, column}};
+    for (size_t k = 0; k < batch.size(); ++k) out.emplace_back(desc_.batch[k], batch[k]);
+    return canonical(std::move(out));
+  }
+
+  void view(int operand, int node, int64_t offset, Dtype dtype, const Axes& lies) const {
+    require(ir_[operand].type.dtype == dtype && ir_[node].type.dtype == dtype,
+            "a matmul's dtypes are its descriptor's");
+    if (desc_.k == 0 || volume(ir_[result_].type.shape) == 0) return;  // nothing is read
+    const auto view = strided_view(ir_, c_.grouping.strides, c_.grouping.is_root, operand);
+    c_.require(
+        view && view->node == node && view->offset == offset && axes_of(ir_[operand].type.shape, view->strides) == lies,
+        "a matmul's operand lies as its descriptor says", operand);
+  }
+
+  void epilogue() const {
+    constexpr const char* rule = "what follows a matmul is its descriptor's";
+    require(desc_.bias == (plan_.bias >= 0) && desc_.residual == (plan_.residual >= 0) &&
+                (desc_.sum != kernel::OperandSum::none) == (plan_.sum >= 0) &&
+                (desc_.pre_activation != kernel::PreActivation::none) == (plan_.pre_activation >= 0) &&
+                desc_.scales == static_cast<int64_t>(plan_.scales.size()),
+            rule);
+    const graph::Type& result = ir_[result_].type;
+    if (plan_.bias >= 0) c_.require(volume(ir_[plan_.bias].type.shape) == desc_.n, rule, plan_.bias);
+    for (const int id : {plan_.residual, plan_.pre_activation})
+      if (id >= 0)
+        c_.require(ir_[id].type == result && c_.grouping.strides[static_cast<size_t>(id)] ==
+                                                 c_.grouping.strides[static_cast<size_t>(result_)],
+                   rule, id);
+    for (const int id : plan_.scales) c_.require(volume(ir_[id].type.shape) == 1, rule, id);
+    const int64_t sums = desc_.sum == kernel::OperandSum::a   ? desc_.m
+                         : desc_.sum == kernel::OperandSum::b ? desc_.n
+                                                              : desc_.m / kernel::rows_of_a_sum * desc_.n;
+    if (plan_.sum >= 0) c_.require(volume(ir_[plan_.sum].type.shape) == sums, rule, plan_.sum);
+  }
+
+  const GroupCheck& c_;
+  const Ir& ir_;
+  const DotPlan& plan_;
+  const kernel::DotDesc& desc_;
+  const int result_;
+};
+
+class AttentionVerifier {
+ public:
+  explicit AttentionVerifier(const GroupCheck& check)
+      : c_(check), ir_(check.ir), plan_(check.group().attention), node_(find_attention()) {}
+
+  void run() const {
+    const IrNode& n = ir_[node_];
+    const size_t count = n.inputs.size();
+    const Dim pieces = plan_.splits > 0 ? Dim(plan_.splits) : plan_.tq;
+    if (plan_.join) {
+      operand(plan_.v, 0, plan_.tk, plan_.value_width);
+      operand(plan_.k, 1, plan_.tk, 0);
+      return result(plan_.o, 0, plan_.tq, plan_.value_width);
+    }
+    if (plan_.cache < 0) operand(plan_.q, 0, plan_.tq, plan_.width);
+    else c_.require(c_.in_memory(plan_.cache) && writes_operand(ir_[plan_.cache].op), array, plan_.cache);
+    operand(plan_.k, 1, plan_.tk, plan_.width);
+    operand(plan_.v, 2, plan_.tk, plan_.value_width);
+    c_.require(plan_.region.mask == (plan_.mask.node >= 0), array, node_);
+    if (plan_.region.mask) operand(plan_.mask, 3, plan_.tq, plan_.tk.bound());
+    if (!plan_.region.derivative) {
+      result(plan_.o, 0, pieces, plan_.value_width);
+      return result(plan_.lse, 1, pieces, 0);
+    }
+    operand(plan_.o, count - 3, plan_.tq, plan_.value_width);
+    operand(plan_.lse, count - 2, plan_.tq, 0);
+    operand(plan_.g, count - 1, plan_.tq, plan_.value_width);
+    result(plan_.dq, 0, plan_.tq, plan_.width);
+    result(plan_.dk, 1, plan_.tk, plan_.width);
+    result(plan_.dv, 2, plan_.tk, plan_.value_width);
+  }
+
+ private:
+  static constexpr const char* array = "an array of attention lies as its plan says";
+
+  /// A root of the group, or what is moved into the array that the results lie in side by side.
+  int find_attention() const {
+    int id = c_.group().roots[0].node;
+    while (!is_attention(ir_[id]) && is_movement(ir_[id].op)) id = ir_[id].inputs[0];
+    c_.require(is_attention(ir_[id]), "attention's group computes attention", c_.group().roots[0].node);
+    return id;
+  }
+
+  Axes lies(const AttentionOperand& x, const Dim& rows, int64_t columns) const {
+    Axes axes{{rows.bound(), x.row}};
+    if (columns > 0) axes.emplace_back(columns, x.column);
+    c_.require(x.batch.size() == plan_.batch.size(), array, x.node);
+    for (size_t k = 0; k < x.batch.size(); ++k) axes.emplace_back(plan_.batch[k], x.batch[k]);
+    return canonical(std::move(axes));
+  }
+
+  void operand(const AttentionOperand& x, size_t number, const Dim& rows, int64_t columns) const {
+    const int id = ir_[node_].inputs[number];
+    c_.require(c_.in_memory(x.node), "what attention reads lies in memory", x.node);
+    const auto view = strided_view(ir_, c_.grouping.strides, c_.grouping.is_root, id);
+    c_.require(view && view->node == x.node && view->offset == x.offset && x.dtype == ir_[id].type.dtype &&
+                   axes_of(ir_[id].type.shape, view->strides) == lies(x, rows, columns),
+               array, id);
+  }
+
+  /// In memory of its own, or within the group's only root.
+  void result(const AttentionOperand& x, int number, const Dim& rows, int64_t columns) const {
+    if (x.node < 0) return;
+    c_.require(c_.in_memory(x.node) && c_.grouping.group_of[static_cast<size_t>(x.node)] == c_.g,
+               "attention's group makes its results", x.node);
+    const IrNode& n = ir_[x.node];
+    c_.require(x.dtype == n.type.dtype, array, x.node);
+    const Axes axes = lies(x, rows, columns);
+    if (is_attention(n))
+      return c_.require(n.output == number && x.offset == 0 &&
+                            axes == axes_of(n.type.shape, c_.grouping.strides[static_cast<size_t>(x.node)]),
+                        array, x.node);
+    int64_t last = x.offset, elements = 1;
+    for (const auto& [extent, stride] : axes) {
+      last += (extent - 1) * stride;
+      elements *= extent;
+    }
+    c_.require(x.offset >= 0 && last < volume(n.type.shape) &&
+                   elements == volume(ir_[node_].results[static_cast<size_t>(number)].shape),
+               array, x.node);
+  }
+
+  const GroupCheck& c_;
+  const Ir& ir_;
+  const AttentionPlan& plan_;
+  const int node_;
+};
+
+}  // namespace
+
+void verify_dot(const GroupCheck& check) { DotVerifier(check).run(); }
+
+void verify_attention(const GroupCheck& check) { AttentionVerifier(check).run(); }
+
+void verify_call(const GroupCheck& check) {
+  constexpr const char* rule = "a call's plan has its operands and results";
+  const Ir& ir = check.ir;
+  const CallPlan& plan = check.group().call;
+  const IrNode& n = ir[check.group().roots[0].node];
+  const int first = check.group().roots[0].node;
+  check.require(plan.op == n.op && plan.operands.size() == n.inputs.size() && plan.results.size() == n.results.size() &&
+                    plan.desc.inputs.size() == n.inputs.size() && plan.desc.outputs.size() == n.results.size(),
+                rule, first);
+  for (size_t k = 0; k < n.inputs.size(); ++k) {
+    const int operand = plan.operands[k];
+    const graph::Type& type = ir[n.inputs[k]].type;
+    check.require(check.in_memory(operand), "what a call reads lies in memory", operand);
+    check.require(moves_to(ir, n.inputs[k], operand) && ir[operand].type.dtype == type.dtype &&
+                      volume(ir[operand].type.shape) == volume(type.shape),
+                  rule, operand);
+    check.require(plan.desc.inputs[k].dtype == type.dtype && plan.desc.inputs[k].extents == bounds(type.shape),
+                  "a call's arrays are its descriptor's", n.inputs[k]);
+  }
+  results_are(check, plan.results, "a call's group makes its results");
+  for (size_t k = 0; k < n.results.size(); ++k) {
+    const kernel::CallDesc::Array& array = plan.desc.outputs[k];
+    check.require(array.dtype == n.results[k].dtype && array.extents == bounds(n.results[k].shape) &&
+                      array.used == (plan.results[k] >= 0),
+                  "a call's arrays are its descriptor's", first);
+    if (const int id = plan.results[k]; id >= 0)
+      check.require(ir[id].output == static_cast<int>(k) && ir[id].inputs == n.inputs && ir[id].op == n.op, rule, id);
+  }
+}
+
+void verify_scatter(const GroupCheck& check) {
+  const Group& group = check.group();
+  if (!group.scatter_rows) return;
+  constexpr const char* rule = "what a scatter of rows reads is its descriptor's";
+  const ScatterRows& sums = *group.scatter_rows;
+  const Ir& ir = check.ir;
+  check.require(sums.desc.inputs.size() == 2 && sums.desc.outputs.size() == 1, rule, group.roots[0].node);
+  const auto is = [&](int id, const kernel::CallDesc::Array& array) {
+    int64_t elements = 1;
+    for (const int64_t extent : array.extents) elements *= extent;
+    check.require(ir[id].type.dtype == array.dtype && volume(ir[id].type.shape) == elements, rule, id);
+  };
+  for (const int id : {sums.ids, sums.updates})
+    check.require(check.in_memory(id), "what a scatter of rows reads lies in memory", id);
+  is(sums.ids, sums.desc.inputs[0]);
+  is(sums.updates, sums.desc.inputs[1]);
+  is(group.roots[0].node, sums.desc.outputs[0]);
+}
+
+std::vector<int> waited_for(const GroupCheck& check) {
+  std::vector<int> out;
+  if (check.group().kind != Group::Kind::dot) return out;
+  for (int id : check.ir[dot_of(check)].inputs)
+    for (; is_movement(check.ir[id].op) && !check.in_memory(id); id = check.ir[id].inputs[0])
+      if (const std::vector<int>& inputs = check.ir[id].inputs; check.ir[id].op == Op::depends)
+        out.insert(out.end(), inputs.begin() + 1, inputs.end());
+  return out;
+}
+
+std::vector<int> planned_reads(const GroupCheck& check) {
+  const Group& group = check.group();
+  std::vector<int> reads;
+  if (group.kind == Group::Kind::call) reads = group.call.operands;
+  if (group.kind == Group::Kind::attention) {
+    const AttentionPlan& plan = group.attention;
+    reads = {plan.q.node, plan.k.node, plan.v.node, plan.mask.node};
+    if (plan.cache >= 0) reads = {plan.mask.node};
+    if (plan.region.derivative) reads.insert(reads.end(), {plan.o.node, plan.lse.node, plan.g.node});
+  }
+  if (group.kind == Group::Kind::dot) {
+    const DotPlan& plan = group.dot;
+    reads = {plan.a, plan.b, plan.bias, plan.residual};
+    if (plan.desc.pre_activation == kernel::PreActivation::derivative) reads.push_back(plan.pre_activation);
+    reads.insert(reads.end(), plan.scales.begin(), plan.scales.end());
+  }
+  std::erase(reads, -1);
+  return reads;
+}
+
+}  // namespace weft::compiler

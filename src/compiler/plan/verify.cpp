@@ -1,0 +1,346 @@
+// The steps are run in their order over two models of memory: which node's value each array holds
+// (fusion/memory_state), and to which array each byte of the arena belongs.
+#include "compiler/plan/verify.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <set>
+#include <tuple>
+#include <utility>
+
+#include "base/error.h"
+#include "compiler/fusion/memory_state.h"
+#include "compiler/plan/arena_state.h"
+#include "compiler/region/dot_plan.h"
+#include "compiler/region/kv_append.h"
+
+namespace weft::compiler {
+
+namespace {
+
+class StepVerifier {
+ public:
+  StepVerifier(const Ir& ir, const Grouping& grouping, const Ordering& ordering, const StepPlan& plan)
+      : ir_(ir), grouping_(grouping), order_(ordering), plan_(plan), position_(grouping.groups.size(), -1),
+        memory_(ir, ordering.buffer_owner) {}
+
+  void run() {
+    for (int id = 0; id < ir_.size(); ++id)
+      if (owner(id) != id && is_leaf(ir_, owner(id))) updated_.insert(owner(id));
+    for (const Copy& copy : order_.last) updated_.insert(copy.to);
+    placed();
+    for (s_ = 0; s_ < plan_.steps.size(); ++s_) {
+      const Step& step = plan_.steps[s_];
+      groups(step);
+      if (step.kind == Step::Kind::launch) launch(step);
+      else operands(step);
+      if (step.kind == Step::Kind::copy) copy(step);
+      else compute(step);
+    }
+    all_groups();
+    outputs();
+  }
+
+ private:
+  [[noreturn]] void fail(std::string_view rule, std::string_view what) const {
+    throw_internal("verify", s_ < plan_.steps.size()
+                                 ? fmt::format("{}: step {} ({}), {}", rule, s_, plan_.steps[s_].name, what)
+                                 : fmt::format("{}: {}", rule, what));
+  }
+  void require(bool ok, std::string_view rule, int node) const {
+    if (!ok) fail(rule, node >= 0 && node < ir_.size() ? print(ir_, node) : fmt::format("buffer %{}", node));
+  }
+  void require_step(bool ok, std::string_view rule) const {
+    if (!ok) fail(rule, fmt::format("groups {}", fmt::join(plan_.steps[s_].groups, " ")));
+  }
+
+  int owner(int node) const { return order_.buffer_owner[static_cast<size_t>(node)]; }
+  bool is_node(int buffer) const { return buffer >= 0 && buffer < ir_.size(); }
+  const Location& location(int buffer) const {
+    const auto it = plan_.locations.find(buffer);
+    require(it != plan_.locations.end(), "a buffer has a location", buffer);
+    return it->second;
+  }
+  int64_t bytes(int buffer) const {
+    if (is_node(buffer)) return volume(ir_[buffer].type.shape) * ir_[buffer].type.dtype.size();
+    const auto it = plan_.scratch_bytes.find(buffer);
+    require(it != plan_.scratch_bytes.end(), "a buffer that is no node's has a size", buffer);
+    return it->second;
+  }
+  bool is_empty(int g) const {
+    const std::vector<Root>& roots = grouping_.groups[static_cast<size_t>(g)].roots;
+    return std::all_of(roots.begin(), roots.end(), [&](const Root& r) { return volume(ir_[r.node].type.shape) == 0; });
+  }
+
+  void placed() {
+    constexpr int64_t alignment = 64;
+    for (const auto& [buffer, at] : plan_.locations) {
+      require(!is_node(buffer) || owner(buffer) == buffer, "only who lies in its own memory is placed", buffer);
+      if (at.in == Location::In::arena) {
+        require(at.offset >= 0 && at.offset + bytes(buffer) <= plan_.arena_bytes, "a buffer lies within the arena",
+                buffer);
+        require(at.offset % alignment == 0, "a buffer is aligned", buffer);
+      } else if (at.in == Location::In::input) {
+        require(at.index >= 0 && at.index < static_cast<int>(ir_.inputs.size()) &&
+                    ir_.inputs[static_cast<size_t>(at.index)] == buffer && at.offset == 0,
+                "an input lies in itself", buffer);
+      } else {
+        const bool exists = at.index >= 0 && at.index < static_cast<int>(plan_.outputs.size());
+        require(exists && at.offset == 0 && plan_.outputs[static_cast<size_t>(at.index)].owns &&
+                    plan_.outputs[static_cast<size_t>(at.index)].bytes == bytes(buffer),
+                "what lies in an output's buffer fills it", buffer);
+        require(in_output_.emplace(at.index, buffer).second, "an output's buffer has one owner", buffer);
+      }
+    }
+  }
+
+  // ---------------------------------------------------------------- what each step runs
+
+  void groups(const Step& step) {
+    if (step.kind == Step::Kind::copy) return require_step(step.groups.empty(), "a copy runs no group");
+    require_step(!step.groups.empty(), "a step runs a group");
+    sequence_ = step.segments.size() <= 1;
+    require_step(sequence_ || step.segments.size() == step.groups.size(),
+                 "a merged launch has a segment for each group");
+    const auto now = static_cast<int>(s_);
+    for (const int g : step.groups) {
+      require_step(g >= 0 && g < static_cast<int>(position_.size()) && position_[static_cast<size_t>(g)] < 0,
+                   "a group is run by one step");
+      for (const int before : order_.after[static_cast<size_t>(g)]) {
+        const int at = position_[static_cast<size_t>(before)];
+        require_step(at >= 0 || is_empty(before), "a step comes after those that it waits for");
+      }
+      if (sequence_) position_[static_cast<size_t>(g)] = now;
+    }
+    for (const int g : step.groups) position_[static_cast<size_t>(g)] = now;
+  }
+
+  void all_groups() {
+    for (size_t g = 0; g < position_.size(); ++g)
+      if (position_[g] < 0 && !is_empty(static_cast<int>(g)))
+        throw_internal("verify", fmt::format("every group is run: group {}, {}", g,
+                                             print(ir_, grouping_.groups[g].roots[0].node)));
+  }
+
+  void launch(const Step& step) {
+    require_step(step.kernel < plan_.kernels.size() && !step.segments.empty() &&
+                     step.nodes.size() == step.segments.size() && !step.call && !step.program,
+                 "a launch has a kernel and buffers");
+    const kernel::Kernel& kernel = plan_.kernels[step.kernel];
+    for (size_t s = 0; s < step.segments.size(); ++s) {
+      const StepSegment& segment = step.segments[s];
+      require_step(segment.buffers.size() == kernel.params.size() && step.nodes[s].size() == kernel.params.size(),
+                   "a kernel has a buffer for each parameter");
+      require_step(segment.symbols.size() == kernel.symbols.size(), "a kernel has a number for each symbol");
+      require_step(segment.grid > 0, "a launch has programs");
+      const std::set<int> results = results_of(step, s);
+      for (size_t k = 0; k < kernel.params.size(); ++k) {
+        const int node = step.nodes[s][k];
+        const kernel::Param& param = kernel.params[k];
+        require(is_node(node) && param.dtype == ir_[node].type.dtype, "a parameter has its buffer's dtype", node);
+        require(same(segment.buffers[k], location(node)), "a buffer lies where its node was placed", node);
+        require(param.written == results.contains(node), "a kernel writes its groups' results and nothing else", node);
+        require(!param.written || !is_leaf(ir_, node) || updated_.contains(node),
+                "an input is written only where it is updated", node);
+        require(!param.constant || may_be_constant(step, param, node),
+                "what a kernel may read early is written by nobody before it", node);
+      }
+    }
+  }
+
+  /// The buffers of a segment's groups' results.
+  std::set<int> results_of(const Step& step, size_t segment) const {
+    std::set<int> out;
+    for (size_t k = 0; k < step.groups.size(); ++k)
+      if (sequence_ || k == segment)
+        for (const Root& root : grouping_.groups[static_cast<size_t>(step.groups[k])].roots)
+          if (order_.has_buffer[static_cast<size_t>(root.node)]) out.insert(owner(root.node));
+    return out;
+  }
+
+  bool may_be_constant(const Step& step, const kernel::Param& param, int node) const {
+    const bool appends_row = grouping_.groups[static_cast<size_t>(step.groups[0])].kind == Group::Kind::attention;
+    return is_leaf(ir_, node) && !written_inputs_.contains(node) && (!param.written || appends_row);
+  }
+
+  void operands(const Step& step) {
+    require_step(step.segments.empty() && step.nodes.size() == 1 && step.operands.size() == step.nodes[0].size(),
+                 "a call has an operand for each buffer");
+    const bool copies = step.kind == Step::Kind::copy;
+    require_step(copies || bool(step.call) != bool(step.program), "a call has a routine");
+    require_step(!copies || (step.operands.size() == 2 && step.bytes > 0), "a copy has two buffers");
+    for (size_t k = 0; k < step.operands.size(); ++k) {
+      const int buffer = step.nodes[0][k];
+      Location at = step.operands[k];
+      const int64_t within = at.offset - location(buffer).offset;
+      at.offset -= within;
+      require(same(at, location(buffer)) && within >= 0 && within <= bytes(buffer), "an operand lies within its buffer",
+              buffer);
+      if (copies) require(within == 0 && step.bytes <= bytes(buffer), "a copy fits its buffers", buffer);
+    }
+  }
+
+  static bool same(const Location& a, const Location& b) {
+    return a.in == b.in && a.offset == b.offset && (a.in == Location::In::arena || a.index == b.index);
+  }
+
+  // ---------------------------------------------------------------- what each step reads and writes
+
+  void copy(const Step& step) {
+    const int from = step.nodes[0][0], to = step.nodes[0][1];
+    require(!(is_node(to) && is_leaf(ir_, to)) || updated_.contains(to), "an input is written only where it is updated",
+            to);
+    apart(step);
+    const int value = is_node(from) ? memory_.in_memory_of(from) : value_of(from);
+    require(value >= 0, "what is copied was made before", from);
+    read(from);
+    write(to);
+    if (is_node(to)) memory_.store(value, to);
+    else saved_[to] = value;
+  }
+
+  int value_of(int buffer) const {
+    const auto it = saved_.find(buffer);
+    return it == saved_.end() ? -1 : it->second;
+  }
+
+  void compute(const Step& step) {
+    apart(step);
+    std::set<int> touched;
+    for (const std::vector<int>& nodes : step.nodes)
+      for (const int buffer : nodes) {
+        touched.insert(buffer);
+        if (!is_node(buffer)) write(buffer);  // scratch
+      }
+    std::set<int> known;
+    if (!sequence_) independent(step);
+    for (const int g : step.groups) {
+      reads(g, touched, known);
+      if (sequence_) writes(g, touched);
+    }
+    if (!sequence_)
+      for (const int g : step.groups) writes(g, touched);
+    for (const int g : step.groups)
+      for (const Root& root : grouping_.groups[static_cast<size_t>(g)].roots) known.insert(owner(root.node));
+    for (const int buffer : touched)
+      require(!is_node(buffer) || known.contains(buffer), "a step touches only what its groups read and make", buffer);
+  }
+
+  /// Of segments that run at the same time none reads or writes what another one writes.
+  void independent(const Step& step) const {
+    std::map<int, int> writer;  // buffer → group
+    for (const int g : step.groups)
+      for (const Root& root : grouping_.groups[static_cast<size_t>(g)].roots)
+        if (order_.has_buffer[static_cast<size_t>(root.node)]) {
+          const auto [it, fresh] = writer.try_emplace(owner(root.node), g);
+          require(fresh || it->second == g, "merged launches are independent", root.node);
+        }
+    for (const int g : step.groups)
+      for (const int node : grouping_.groups[static_cast<size_t>(g)].reads) {
+        const auto it = writer.find(owner(node));
+        require(it == writer.end() || it->second == g, "merged launches are independent", node);
+      }
+  }
+
+  void reads(int g, const std::set<int>& touched, std::set<int>& known) {
+    const Group& group = grouping_.groups[static_cast<size_t>(g)];
+    for (const int node : group.reads) {
+      known.insert(owner(node));
+      if (!touched.contains(owner(node)) || volume(ir_[node].type.shape) == 0) continue;  // a group that only waits
+      require(memory_.holds(node), "an array is read after it was made and before it is overwritten", node);
+      read(owner(node));
+    }
+    const int node = overlaid(group);
+    if (node < 0) return;
+    const int operand = memory_of(ir_, grouping_.strides, grouping_.is_root, ir_[node].inputs[0]);
+    require(memory_.in_memory_of(node) == operand || volume(ir_[node].type.shape) == 0,
+            "a scatter begins with its operand in its memory", node);
+    read(owner(node));
+  }
+
+  void writes(int g, const std::set<int>& touched) {
+    for (const Root& root : grouping_.groups[static_cast<size_t>(g)].roots) {
+      if (!order_.has_buffer[static_cast<size_t>(root.node)] || volume(ir_[root.node].type.shape) == 0) continue;
+      require(touched.contains(owner(root.node)), "a step has a buffer for each result", root.node);
+      memory_.write(root.node);
+      write(owner(root.node));
+    }
+  }
+
+  void read(int buffer) {
+    const Location& at = location(buffer);
+    if (at.in != Location::In::arena) return;
+    require(arena_.written(buffer), "an array in the arena is written before it is read", buffer);
+    require(arena_.holds(buffer, at.offset), "an array in the arena is read before its slot is given away", buffer);
+  }
+
+  void write(int buffer) {
+    const Location& at = location(buffer);
+    if (at.in == Location::In::arena) arena_.write(buffer, at.offset, std::max<int64_t>(bytes(buffer), 1));
+    if (is_node(buffer) && is_leaf(ir_, buffer)) written_inputs_.insert(buffer);
+  }
+
+  /// What a step touches does not overlap in the arena.
+  void apart(const Step& step) const {
+    std::vector<std::tuple<int64_t, int64_t, int>> used;  // begin, end, buffer
+    for (const std::vector<int>& nodes : step.nodes)
+      for (const int buffer : nodes)
+        if (const Location& at = location(buffer); at.in == Location::In::arena)
+          used.emplace_back(at.offset, at.offset + bytes(buffer), buffer);
+    std::sort(used.begin(), used.end());
+    used.erase(std::unique(used.begin(), used.end()), used.end());
+    for (size_t k = 1; k < used.size(); ++k)
+      require(std::get<1>(used[k - 1]) <= std::get<0>(used[k]), "arrays of one step do not overlap in the arena",
+              std::get<2>(used[k]));
+  }
+
+  // ---------------------------------------------------------------- results
+
+  void outputs() {
+    check(plan_.outputs.size() == ir_.outputs.size(), "verify", "a plan has a location for each output");
+    for (size_t k = 0; k < plan_.outputs.size(); ++k) {
+      const OutputPlan& out = plan_.outputs[k];
+      const int id = ir_.outputs[k], node = output_node(ir_, id);
+      require(out.location.in != Location::In::arena, "a result that leaves the program is not in the arena", id);
+      require(out.owns == (out.location.in == Location::In::output && out.location.index == static_cast<int>(k)),
+              "an output's own buffer is its own", id);
+      require(out.strides.size() == ir_[id].type.shape.size(), "an output has a stride for each axis", id);
+      const bool input = out.location.in == Location::In::input;
+      require(out.location.index >= 0 &&
+                  out.location.index < static_cast<int>(input ? ir_.inputs.size() : plan_.outputs.size()),
+              "an output's location exists", id);
+      if (volume(ir_[id].type.shape) == 0) continue;
+      int held = -1;
+      if (input) {
+        held = memory_.in_memory_of(ir_.inputs[static_cast<size_t>(out.location.index)]);
+      } else if (const auto owner = in_output_.find(out.location.index); owner != in_output_.end()) {
+        held = is_node(owner->second) ? memory_.in_memory_of(owner->second) : value_of(owner->second);
+      }
+      require(held == node, "an output holds its value at the end", id);
+    }
+  }
+
+  const Ir& ir_;
+  const Grouping& grouping_;
+  const Ordering& order_;
+  const StepPlan& plan_;
+  size_t s_ = SIZE_MAX;        // the step that is looked at
+  bool sequence_ = true;       // its groups run one after the other
+  std::vector<int> position_;  // by group: its step
+  std::set<int> updated_;      // inputs that the program may write
+  std::set<int> written_inputs_;
+  std::map<int, int> in_output_;  // output → the buffer that lies there
+  std::map<int, int> saved_;      // buffers of no node → whose value they hold
+  MemoryState memory_;
+  ArenaState arena_;
+};
+
+}  // namespace
+
+void verify(const Ir& ir, const Grouping& grouping, const Ordering& ordering, const StepPlan& plan) {
+  StepVerifier(ir, grouping, ordering, plan).run();
+}
+
+}  // namespace weft::compiler

@@ -1,0 +1,133 @@
+// Faults planted in the order of groups and in who takes over whose memory: each is refused by its rule.
+#include "compiler/fusion/verify.h"
+#include "compiler/verify/programs.h"
+
+using namespace weft;
+using namespace weft::compiler;
+using namespace weft::compiler::testing;
+using graph::Op;
+
+namespace {
+
+int& home(Compilation& c, int node) { return c.ordering.buffer_owner[static_cast<size_t>(node)]; }
+
+/// A root that lies in another node's memory.
+int takeover(const Compilation& c) {
+  for (int id = 0; id < c.ir.size(); ++id)
+    if (c.ordering.buffer_owner[static_cast<size_t>(id)] != id) return id;
+  throw_internal("test", "no root takes over memory");
+}
+
+/// Where a group stands in the order.
+std::vector<int>::iterator position(Compilation& c, int g) {
+  return std::find(c.ordering.order.begin(), c.ordering.order.end(), g);
+}
+
+/// Moves a group in front of all others, whatever it waits for.
+void run_first(Compilation& c, int g) {
+  std::rotate(c.ordering.order.begin(), position(c, g), position(c, g) + 1);
+  c.ordering.after[static_cast<size_t>(g)].clear();
+}
+
+const std::vector<Fault> faults{
+    {"a group left out", "loss", "each group runs once", [](Compilation& c) { c.ordering.order.pop_back(); }},
+    {"a group twice", "loss", "each group runs once",
+     [](Compilation& c) { c.ordering.order.back() = c.ordering.order.front(); }},
+    {"groups in another order", "loss", "a group runs after those it waits for",
+     [](Compilation& c) { std::reverse(c.ordering.order.begin(), c.ordering.order.end()); }},
+    {"a group that does not wait", "loss", "a group waits for those that make what it reads",
+     [](Compilation& c) {
+       for (std::vector<int>& after : c.ordering.after) after.clear();
+     }},
+    {"a write before the read of what it overwrites", "updates", "read after it was made and before it is overwritten",
+     [](Compilation& c) {
+       // The last result reads a parameter as it was.
+       const int old = c.ir.inputs[0];
+       for (int id = 0; id < c.ir.size(); ++id)
+         if (home(c, id) == old && id != old) return run_first(c, c.grouping.group_of[static_cast<size_t>(id)]);
+     }},
+    {"two values in one array at once", "skip", "read after it was made and before it is overwritten",
+     [](Compilation& c) {
+       // The last product reads what the first step makes.
+       home(c, c.grouping.groups[2].roots[0].node) = c.grouping.groups[0].roots[0].node;
+     }},
+    {"a product over its own operand", "chain", "what a group overwrites is read only where it is overwritten",
+     [](Compilation& c) {
+       const Group& g = group(c, Group::Kind::dot);
+       home(c, g.roots[0].node) = g.dot.a;
+     }},
+    {"a row over what its reduction reads", "norm", "who takes over memory",
+     [](Compilation& c) { home(c, c.ir.outputs[1]) = c.ir.inputs[2]; }},
+    {"a sum over what a later pass reads", "softmax", "what a group overwrites is read only where it is overwritten",
+     [](Compilation& c) {
+       // Transposed, so that each element is written where another one is read.
+       Root& r = root(c, RootKind::full).second;
+       std::swap(r.index[0], r.index[1]);
+       home(c, r.node) = c.ir.inputs[0];
+     }},
+    {"memory of another size", "loss", "who takes over memory is of its dtype and size",
+     [](Compilation& c) { home(c, c.ir.outputs[1]) = c.ir.inputs[1]; }},
+    {"memory of another dtype", "loss", "who takes over memory is of its dtype and size",
+     [](Compilation& c) {
+       for (int id = 0; id < c.ir.size(); ++id)
+         if (c.grouping.is_root[static_cast<size_t>(id)] && c.ir[id].type.shape == Shape{16})
+           return void(home(c, id) = c.ir.inputs[2]);
+       home(c, c.ir.outputs[1]) = c.ir.inputs[2];
+     }},
+    {"memory that itself lies elsewhere", "updates", "who lends memory lies in its own",
+     [](Compilation& c) {
+       const int id = takeover(c), at = home(c, id);
+       for (int other = 0; other < c.ir.size(); ++other)
+         if (other != id && home(c, other) != other && c.ir[other].type == c.ir[id].type)
+           return void(home(c, other) = id);
+       home(c, at) = id;
+     }},
+    {"memory of a node that is no root", "softmax", "only a root takes over memory",
+     [](Compilation& c) { home(c, find(c.ir, Op::exp)) = c.ir.inputs[0]; }},
+    {"memory of a node that does not exist", "norm", "a node's memory belongs to a node",
+     [](Compilation& c) { home(c, c.ir.outputs[1]) = c.ir.size(); }},
+    {"an array that is read and has no memory", "loss", "what others read has memory",
+     [](Compilation& c) {
+       for (const Group& g : c.grouping.groups)
+         for (const int node : g.reads)
+           if (c.grouping.is_root[static_cast<size_t>(node)])
+             return void(c.ordering.has_buffer[static_cast<size_t>(node)] = false);
+     }},
+    {"memory for what is computed where it is read", "softmax", "only roots and inputs have memory",
+     [](Compilation& c) { c.ordering.has_buffer[static_cast<size_t>(find(c.ir, Op::exp))] = true; }},
+    {"a store with streaming stores of what is read again", "chain", "what is stored with streaming stores",
+     [](Compilation& c) { c.ordering.streamed[static_cast<size_t>(c.grouping.groups[0].roots[0].node)] = true; }},
+    {"a state that keeps its old value", "updates", "an updated input holds its new value at the end",
+     [](Compilation& c) {
+       const int id = takeover(c);
+       home(c, id) = id;
+     }},
+    {"an output that is overwritten", "norm", "an output is still there at the end",
+     [](Compilation& c) { home(c, c.ir.outputs[0]) = c.ir.outputs[1]; }},
+    {"a scatter without its operand's copy", "scatter", "a scatter begins with its operand in its memory",
+     [](Compilation& c) {
+       const int node = group(c, Group::Kind::scatter).roots[0].node;
+       for (int id = 0; id < c.ir.size(); ++id)
+         if (home(c, id) == home(c, node) && id != node) home(c, id) = id;
+       home(c, node) = node;
+     }},
+    {"a copy of another operand", "scatter", "a scatter begins with its operand in its memory",
+     [](Compilation& c) {
+       c.ordering.scatter_source[static_cast<size_t>(number_of(c, group(c, Group::Kind::scatter)))] = c.ir.inputs[0];
+     }},
+    {"a copy at the end of what is gone", "updates", "what is copied at the end",
+     [](Compilation& c) {
+       const int node = c.ir.outputs.back();
+       c.ordering.last.push_back({node, c.ir.inputs[0], 0});
+     }},
+    {"an operand copied for a group that scatters nothing", "chain", "only a scatter's operand is copied",
+     [](Compilation& c) { c.ordering.scatter_source[0] = c.ir.inputs[0]; }},
+};
+
+}  // namespace
+
+TEST_CASE("the verifier of orders refuses each planted fault by its rule") {
+  for (const Fault& fault : faults)
+    check_refused(
+        fault, [](const Sample& p, const Compilation& c) { verify(c.ir, c.grouping, c.ordering, p.source.updates); });
+}

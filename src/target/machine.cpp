@@ -151,7 +151,7 @@ const Machine& stated_machine(std::string_view name) {
 
 Machine gpu_of(std::string_view arch) {
   for (const Machine& m : stated_machines())
-    if (m.arch == arch) return m;
+    if (m.simt && m.arch == arch) return m;
   return gpu_machine(arch);
 }
 

@@ -126,6 +126,15 @@ int64_t Machine::tensor_core_bytes(Dtype operands) const {
   return tensor_cores && takes ? shared_bytes : 0;
 }
 
+Digest Machine::digest() const {
+  Hasher h;
+  h.text(name).text(arch).number(simt).number(tensor_cores);
+  for (const int64_t field : {processors, warp, max_threads, registers, vector_bytes, min_lanes, max_lanes,
+                              vector_registers, shared_bytes, cluster, max_cluster, l2_bytes})
+    h.number(field);
+  return h.finish();
+}
+
 double Machine::matmul_flops(Dtype operands, bool tf32) const {
   if (operands == float64) return peak.f64;
   double best = peak.f32;

@@ -9,6 +9,7 @@
 #include <string>
 #include <string_view>
 
+#include "base/hash.h"
 #include "weft/dtype.h"
 
 namespace weft::target {
@@ -48,6 +49,8 @@ struct Machine {
   /// Peak operations per second of matmuls with operands of this dtype; `tf32`: float32 may be rounded to it.
   double matmul_flops(Dtype operands, bool tf32 = false) const;
   bool has_clusters() const { return cluster > 1; }
+  /// The digest of all fields but the rates: what programs for this machine depend on.
+  Digest digest() const;
 
   // What follows answers questions of fusion and lowering, each with the reason.
 

@@ -194,13 +194,19 @@ TEST_CASE("rows that blocks of threads share compile for devices with clusters, 
 TEST_CASE("kernels of sorts and searches compile for a GPU within a budget of registers") {
   if (no_compiler()) return;
   target::cuda::CudaTarget target(target::gpu_of("sm_90a"), false);
+  const auto compiled = [&](const kernel::CallDesc& desc) {
+    const auto call = target.call(desc);
+    REQUIRE(call);
+    call->begin();
+    CHECK(call->ready());
+    return call;
+  };
   for (Dtype t : {bfloat16, float32, int64}) {
-    for (int64_t n : {100, 50304}) CHECK(target.call({"sort", {{t, {16, n}}}, {{t, {16, n}}, {uint32, {16, n}}}, {1}}));
-    CHECK(target.call({"searchsorted", {{t, {5000}}, {t, {300}}}, {{uint32, {300}}}, {0}})
-              ->name()
-              .starts_with("generated"));
+    for (int64_t n : {100, 50304}) compiled({"sort", {{t, {16, n}}}, {{t, {16, n}}, {uint32, {16, n}}}, {1}});
+    CHECK(
+        compiled({"searchsorted", {{t, {5000}}, {t, {300}}}, {{uint32, {300}}}, {0}})->name().starts_with("generated"));
   }
-  CHECK(target.call({"scatter_rows", {{int32, {65536}}, {bfloat16, {65536, 768}}}, {{float32, {50304, 768}}}, {}}));
+  compiled({"scatter_rows", {{int32, {65536}}, {bfloat16, {65536, 768}}}, {{float32, {50304, 768}}}, {}});
   check_usage(target, 18);
 }
 

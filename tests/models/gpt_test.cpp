@@ -189,7 +189,7 @@ TEST_CASE("precision: what is kept and what is computed in which dtype") {
         "Gpt(vocab=11, context=8, layers=2, heads=2, width=16, bfloat16, parameters float32, residual float32)");
   CHECK_THROWS_WITH_AS(
       Gpt(tiny, nn::Precision{.compute = float32, .residual = bfloat16}),
-      "[Gpt] products in float32 cannot be added to a residual stream in bfloat16: take float32 for it, or float32",
+      "[Gpt] matmuls in float32 cannot be added to a residual stream in bfloat16: take float32 for it, or float32",
       std::invalid_argument);
 }
 

@@ -86,6 +86,7 @@ std::shared_ptr<const Program> lookup_or_build(const Source& source, target::Tar
   Digest key = Hasher()
                    .digest(digest(source))
                    .text(target.fingerprint())
+                   .digest(target.machine().digest())
                    .text(device)
                    .digest(policy.digest())
                    .number(target::libraries_enabled())

@@ -90,7 +90,7 @@ void check_narrow(const Function& f, std::vector<HostTensor> in, double toleranc
   for (size_t k = 0; k < wide.size(); ++k) CHECK(close(narrow.data[k].real(), wide[k], tolerance));
 }
 
-HostTensor random(const Shape& shape, uint64_t seed, Dtype t = float64, const Domain& d = {}) {
+HostTensor random_tensor(const Shape& shape, uint64_t seed, Dtype t = float64, const Domain& d = {}) {
   Random r(seed);
   return random_tensor(r, {shape, t}, d);
 }
@@ -98,7 +98,7 @@ HostTensor random(const Shape& shape, uint64_t seed, Dtype t = float64, const Do
 }  // namespace
 
 TEST_CASE("softmax") {
-  const HostTensor x = random({3, 4, 2}, 1);
+  const HostTensor x = random_tensor({3, 4, 2}, 1);
   for (const std::vector<int64_t>& axes : {std::vector<int64_t>{1}, {2}, {0, 2}}) {
     const Function f = [&](const Values& in) { return softmax(in[0], axes); };
     const std::vector<double> y = reals(evaluate(f, {x}));
@@ -121,7 +121,7 @@ TEST_CASE("softmax") {
 }
 
 TEST_CASE("logsumexp") {
-  const HostTensor x = random({3, 5}, 2);
+  const HostTensor x = random_tensor({3, 5}, 2);
   for (bool keep : {false, true}) {
     const Function f = [&](const Values& in) { return logsumexp(in[0], {1}, keep); };
     const HostTensor y = evaluate(f, {x});
@@ -141,7 +141,7 @@ TEST_CASE("logsumexp") {
 }
 
 TEST_CASE("layer_norm") {
-  const HostTensor x = random({3, 2, 6}, 3), w = random({6}, 4), b = random({6}, 5);
+  const HostTensor x = random_tensor({3, 2, 6}, 3), w = random_tensor({6}, 4), b = random_tensor({6}, 5);
   const double eps = 1e-3;
   const Function both = [&](const Values& in) { return layer_norm(in[0], in[1], in[2], eps); };
   const std::vector<double> y = reals(evaluate(both, {x, w, b}));
@@ -163,7 +163,7 @@ TEST_CASE("layer_norm") {
 }
 
 TEST_CASE("gelu") {
-  const HostTensor x = random({7}, 6);
+  const HostTensor x = random_tensor({7}, 6);
   const Function approximate = [](const Values&in) { return gelu_tanh(in[0]); },
                  exact = [](const Values&in) { return gelu(in[0]); };
   const auto a = reals(evaluate(approximate, {x})), e = reals(evaluate(exact, {x}));
@@ -180,9 +180,9 @@ TEST_CASE("gelu") {
 }
 
 TEST_CASE("cross_entropy") {
-  const HostTensor logits = random({2, 3, 5}, 7);
+  const HostTensor logits = random_tensor({2, 3, 5}, 7);
   for (Dtype t : {int32, uint8, int64}) {
-    const HostTensor targets = random({2, 3}, 8, t, {0, 0, 0, 4});
+    const HostTensor targets = random_tensor({2, 3}, 8, t, {0, 0, 0, 4});
     const Function f = [](const Values& in) { return cross_entropy(in[0], in[1]); };
     const std::vector<double> loss = reals(evaluate(f, {logits, targets}));
     for (size_t r = 0; r < 6; ++r) {
@@ -200,8 +200,9 @@ TEST_CASE("cross_entropy") {
 
 TEST_CASE("attention") {
   const int64_t tq = 3, tk = 5, d = 4;
-  const HostTensor q = random({2, tq, d}, 9), k = random({2, tk, d}, 10), v = random({2, tk, 3}, 11);
-  const HostTensor hidden = random({tq, tk}, 12, bool_), additive = random({2, 1, tk}, 13);
+  const HostTensor q = random_tensor({2, tq, d}, 9), k = random_tensor({2, tk, d}, 10),
+                   v = random_tensor({2, tk, 3}, 11);
+  const HostTensor hidden = random_tensor({tq, tk}, 12, bool_), additive = random_tensor({2, 1, tk}, 13);
   const double scale = 0.6;
   const auto at = [](const HostTensor& t, int64_t b, int64_t i, int64_t j) {
     return t.data[static_cast<size_t>(flat(t.type.shape, {b, i, j}))].real();
@@ -246,7 +247,7 @@ TEST_CASE("attention") {
 }
 
 TEST_CASE("attention rows that see nothing give zeros, forward and backward") {
-  const HostTensor q = random({2, 3}, 1), k = random({4, 3}, 2), v = random({4, 2}, 3);
+  const HostTensor q = random_tensor({2, 3}, 1), k = random_tensor({4, 3}, 2), v = random_tensor({4, 2}, 3);
   HostTensor mask{{{2, 4}, bool_}, {}};
   for (int j = 0; j < 8; ++j) mask.data.push_back(Number::of_int(j < 4 ? 0 : 1));
   const Function f = [](const Values& in) { return attention(in[0], in[1], in[2], 1, false, in[3]); };

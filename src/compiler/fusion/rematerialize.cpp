@@ -73,16 +73,16 @@ class Timeline {
 };
 
 /// What it takes to make a root again.
-struct Copy {
+struct Recomputation {
   std::vector<int> roots;  // itself, and what is no longer there to make it from
   double cost = 0;         // bytes, with operations as so many bytes
   int64_t freed = 0;
 };
 
 /// Nothing where it takes too much, or something that is not computed by generated code or a product.
-std::optional<Copy> copy_of(const Timeline& time, int node, const std::vector<bool>& chosen) {
+std::optional<Recomputation> copy_of(const Timeline& time, int node, const std::vector<bool>& chosen) {
   const Ir& ir = time.ir;
-  Copy copy;
+  Recomputation copy;
   std::set<int> seen;
   std::vector<int> pending{node};
   const int when = time.late_read(node);

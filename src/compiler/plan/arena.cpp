@@ -8,8 +8,7 @@ namespace weft::compiler {
 
 namespace {
 
-constexpr int64_t alignment = 64;
-int64_t rounded(int64_t bytes) { return (bytes + alignment - 1) / alignment * alignment; }
+int64_t rounded(int64_t bytes) { return (bytes + arena_alignment - 1) / arena_alignment * arena_alignment; }
 
 }  // namespace
 

@@ -5,6 +5,8 @@
 
 namespace weft::compiler {
 
+inline constexpr int64_t arena_alignment = 64;  // bytes: a cache line, and the widest vector
+
 struct Lifetime {
   int64_t bytes;
   int first, last;  // steps, inclusive

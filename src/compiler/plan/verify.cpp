@@ -12,6 +12,7 @@
 
 #include "base/error.h"
 #include "compiler/fusion/memory_state.h"
+#include "compiler/plan/arena.h"
 #include "compiler/plan/arena_state.h"
 #include "compiler/region/dot_plan.h"
 #include "compiler/region/kv_append.h"
@@ -75,13 +76,12 @@ class StepVerifier {
   }
 
   void placed() {
-    constexpr int64_t alignment = 64;
     for (const auto& [buffer, at] : plan_.locations) {
       require(!is_node(buffer) || owner(buffer) == buffer, "only who lies in its own memory is placed", buffer);
       if (at.in == Location::In::arena) {
         require(at.offset >= 0 && at.offset + bytes(buffer) <= plan_.arena_bytes, "a buffer lies within the arena",
                 buffer);
-        require(at.offset % alignment == 0, "a buffer is aligned", buffer);
+        require(at.offset % arena_alignment == 0, "a buffer is aligned", buffer);
       } else if (at.in == Location::In::input) {
         require(at.index >= 0 && at.index < static_cast<int>(ir_.inputs.size()) &&
                     ir_.inputs[static_cast<size_t>(at.index)] == buffer && at.offset == 0,

@@ -31,14 +31,14 @@ class HostCall final : public LibraryCall {
     for (const size_t bytes : bytes_) host.push_back(copies.emplace_back(bytes / sizeof(std::max_align_t) + 1).data());
     for (size_t k = 0; k < inputs_; ++k)
       if (bytes_[k] > 0)
-        check(
+        check_result(
             driver().memcpy_dtoh_async(host[k], reinterpret_cast<DevicePtr>(operands[k]), bytes_[k], context_.stream()),
             "cuMemcpyDtoHAsync");
     context_.synchronize();
     call_->run(host);
     for (size_t k = inputs_; k < bytes_.size(); ++k)
       if (bytes_[k] > 0)
-        check(
+        check_result(
             driver().memcpy_htod_async(reinterpret_cast<DevicePtr>(operands[k]), host[k], bytes_[k], context_.stream()),
             "cuMemcpyHtoDAsync");
     context_.synchronize();  // the copies here go with this call

@@ -71,6 +71,11 @@ Source long_sum() {
   return {{{x}, {graph::sum(x, {0}), graph::max(x, {0, 1})}}, {}, {}};
 }
 
+Source sum_of_sums() {
+  const Value x = param({64, 48, 8});
+  return {{{x}, {graph::sum(graph::sum(x, {1}), {0})}}, {}, {}};
+}
+
 Source float8() {
   const Value a = param({32, 64}), b = param({64, 16});
   const auto narrow = [](const Value& v) { return graph::cast(v, float8_e4m3); };
@@ -106,7 +111,8 @@ std::vector<Sample> samples_of_passes() {
   std::vector<Sample> out;
   for (const auto& make : {norm, softmax, loss, mlp, attention, scatter, cumulative, sorted, loop, by_columns})
     out.push_back({make(), &target::cpu()});
-  for (const auto& make : {loss, columns, row, decode, gather_of_a_row, sums_of_a_gradient, long_cumulative, long_sum})
+  for (const auto& make :
+       {loss, columns, row, decode, gather_of_a_row, sums_of_a_gradient, long_cumulative, long_sum, sum_of_sums})
     out.push_back({make(), &simt()});
   for (const auto& make : {small_convolution, float8, keys_by_columns}) out.push_back({make(), &libraries()});
   out.push_back({deep(), &target::cpu(), Policy{.memory_budget = 1}});

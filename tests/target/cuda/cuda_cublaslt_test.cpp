@@ -486,14 +486,15 @@ TEST_CASE("cublaslt on the device: a residual in place, and a capture") {
   cuda::GraphExecHandle exec = nullptr;
   const auto fresh = cuda::cublaslt(edited(d, [](DotDesc& e) { e.m = 32; }), context);
   REQUIRE(fresh);
-  cuda::check(driver.stream_begin_capture(context.stream(), cuda::CaptureMode::relaxed), "cuStreamBeginCapture");
+  cuda::check_result(driver.stream_begin_capture(context.stream(), cuda::CaptureMode::relaxed), "cuStreamBeginCapture");
   call->run(std::vector<void*>{a.address(), b.address(), residual.address(), captured.address()});
   fresh->run(std::vector<void*>{a.address(), b.address(), residual.address(),
                                 captured.address()});  // its first run is within the capture
-  cuda::check(driver.stream_end_capture(context.stream(), &graph), "cuStreamEndCapture");
-  cuda::check(driver.graph_instantiate(&exec, graph, 0), "cuGraphInstantiate");
+  cuda::check_result(driver.stream_end_capture(context.stream(), &graph), "cuStreamEndCapture");
+  cuda::check_result(driver.graph_instantiate(&exec, graph, 0), "cuGraphInstantiate");
   CHECK(worst_error(captured.values(), std::vector<double>(x.c.size(), 0)) == 0);
-  for (int replay = 0; replay < 2; ++replay) cuda::check(driver.graph_launch(exec, context.stream()), "cuGraphLaunch");
+  for (int replay = 0; replay < 2; ++replay)
+    cuda::check_result(driver.graph_launch(exec, context.stream()), "cuGraphLaunch");
   CHECK(worst_error(captured.values(), x.c) < 2e-5);
   driver.graph_exec_destroy(exec);
   driver.graph_destroy(graph);

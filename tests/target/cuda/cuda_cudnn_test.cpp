@@ -280,12 +280,12 @@ TEST_CASE("cudnn on the device: attention within a captured graph") {
   const cuda::Driver& driver = cuda::driver();
   cuda::GraphHandle graph = nullptr;
   cuda::GraphExecHandle exec = nullptr;
-  cuda::check(driver.stream_begin_capture(context.stream(), cuda::CaptureMode::relaxed), "cuStreamBeginCapture");
+  cuda::check_result(driver.stream_begin_capture(context.stream(), cuda::CaptureMode::relaxed), "cuStreamBeginCapture");
   call->run(std::vector<void*>{base, base + k_begin(d) * 2, base + v_begin(d) * 2, o.address(), lse.address()});
-  cuda::check(driver.stream_end_capture(context.stream(), &graph), "cuStreamEndCapture");
-  cuda::check(driver.graph_instantiate(&exec, graph, 0), "cuGraphInstantiate");
+  cuda::check_result(driver.stream_end_capture(context.stream(), &graph), "cuStreamEndCapture");
+  cuda::check_result(driver.graph_instantiate(&exec, graph, 0), "cuGraphInstantiate");
   CHECK(o.values()[0] == 9);
-  cuda::check(driver.graph_launch(exec, context.stream()), "cuGraphLaunch");
+  cuda::check_result(driver.graph_launch(exec, context.stream()), "cuGraphLaunch");
   CHECK(beside_largest(o.values(), x.o) < 1.2e-2);
   driver.graph_exec_destroy(exec);
   driver.graph_destroy(graph);

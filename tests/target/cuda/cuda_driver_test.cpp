@@ -53,10 +53,11 @@ TEST_CASE("without a driver every use says what to do") {
 }
 
 TEST_CASE("failures of the driver name the call, the error and what it was for") {
-  CHECK_NOTHROW(cuda::check(cuda::success, "cuNothing"));
-  CHECK_THROWS_WITH_AS(cuda::check(2, "cuMemAlloc_v2", "64 MiB"), doctest::Contains("[cuda] cuMemAlloc_v2 failed"),
+  CHECK_NOTHROW(cuda::check_result(cuda::success, "cuNothing"));
+  CHECK_THROWS_WITH_AS(cuda::check_result(2, "cuMemAlloc_v2", "64 MiB"),
+                       doctest::Contains("[cuda] cuMemAlloc_v2 failed"), std::runtime_error);
+  CHECK_THROWS_WITH_AS(cuda::check_result(2, "cuMemAlloc_v2", "64 MiB"), doctest::Contains("(64 MiB)"),
                        std::runtime_error);
-  CHECK_THROWS_WITH_AS(cuda::check(2, "cuMemAlloc_v2", "64 MiB"), doctest::Contains("(64 MiB)"), std::runtime_error);
 }
 
 TEST_CASE("architectures: the letter from compute capability 9.0 on") {

@@ -74,11 +74,11 @@ class DeviceArray {
       : context_(context), dtype_(t), bytes_(values.size() * t.size()), offset_(offset_bytes) {
     using namespace target::cuda;
     context.make_current();
-    target::cuda::check(driver().mem_alloc(&pointer_, bytes_ + offset_ + 16), "cuMemAlloc");
+    target::cuda::check_result(driver().mem_alloc(&pointer_, bytes_ + offset_ + 16), "cuMemAlloc");
     if (values.empty()) return;
     const std::vector<char> host = encode(values, t);
-    target::cuda::check(driver().memcpy_htod_async(pointer_ + offset_, host.data(), bytes_, context.stream()),
-                        "cuMemcpyHtoDAsync");
+    target::cuda::check_result(driver().memcpy_htod_async(pointer_ + offset_, host.data(), bytes_, context.stream()),
+                               "cuMemcpyHtoDAsync");
     context.synchronize();
   }
   DeviceArray(const DeviceArray&) = delete;
@@ -90,7 +90,7 @@ class DeviceArray {
     std::vector<char> host(bytes_);
     if (host.empty()) return {};
     context_.make_current();
-    target::cuda::check(
+    target::cuda::check_result(
         target::cuda::driver().memcpy_dtoh_async(host.data(), pointer_ + offset_, bytes_, context_.stream()),
         "cuMemcpyDtoHAsync");
     context_.synchronize();

@@ -40,11 +40,12 @@ ModuleHandle load_module(Context& context, const std::vector<char>& cubin, const
   ModuleHandle module = nullptr;
   const int result = driver().module_load_data(&module, cubin.data());
   const int compiler = nvrtc_version() / 1000, known = driver_version() / 1000;
-  check(result, "cuModuleLoadData",
-        compiler > known ? fmt::format("{}; NVRTC is CUDA {}'s and the driver CUDA {}'s: install a newer driver, or "
-                                       "set WEFT_CUDA_PATH to a toolkit of CUDA {}",
-                                       what, compiler, known, known)
-                         : what);
+  check_result(result, "cuModuleLoadData",
+               compiler > known
+                   ? fmt::format("{}; NVRTC is CUDA {}'s and the driver CUDA {}'s: install a newer driver, or "
+                                 "set WEFT_CUDA_PATH to a toolkit of CUDA {}",
+                                 what, compiler, known, known)
+                   : what);
   return module;
 }
 
@@ -52,14 +53,15 @@ Entry find_entry(Context& context, ModuleHandle module, const Rendered& rendered
   context.make_current();
   const std::string what = "kernel " + rendered.symbol;
   Entry entry{nullptr, rendered.threads, rendered.programs, rendered.shared_bytes, rendered.blocks};
-  check(driver().module_get_function(&entry.function, module, rendered.symbol.c_str()), "cuModuleGetFunction", what);
+  check_result(driver().module_get_function(&entry.function, module, rendered.symbol.c_str()), "cuModuleGetFunction",
+               what);
   if (entry.shared_bytes > default_shared_bytes)
-    check(driver().func_set_attribute(entry.function, func_max_dynamic_shared_size_bytes,
-                                      static_cast<int>(entry.shared_bytes)),
-          "cuFuncSetAttribute", fmt::format("{}, {} bytes of shared memory", what, entry.shared_bytes));
+    check_result(driver().func_set_attribute(entry.function, func_max_dynamic_shared_size_bytes,
+                                             static_cast<int>(entry.shared_bytes)),
+                 "cuFuncSetAttribute", fmt::format("{}, {} bytes of shared memory", what, entry.shared_bytes));
   if (entry.cluster > portable_cluster)
-    check(driver().func_set_attribute(entry.function, func_non_portable_cluster_size_allowed, 1), "cuFuncSetAttribute",
-          fmt::format("{}, clusters of {} blocks", what, entry.cluster));
+    check_result(driver().func_set_attribute(entry.function, func_non_portable_cluster_size_allowed, 1),
+                 "cuFuncSetAttribute", fmt::format("{}, clusters of {} blocks", what, entry.cluster));
   return entry;
 }
 
@@ -70,7 +72,7 @@ void launch(const Context& context, const Entry& entry, int64_t across, int64_t 
   config.block_x = static_cast<unsigned>(entry.threads);
   config.shared_memory_bytes = static_cast<unsigned>(entry.shared_bytes);
   config.stream = context.stream();
-  check(driver().launch_kernel_ex(&config, entry.function, arguments, nullptr), "cuLaunchKernelEx", what);
+  check_result(driver().launch_kernel_ex(&config, entry.function, arguments, nullptr), "cuLaunchKernelEx", what);
 }
 
 Rendered CudaExecutable::rendered(const Variant& variant) const {
@@ -128,9 +130,9 @@ void CudaExecutable::launch(const Entry& entry, int64_t grid, void** arguments) 
   const bool follows = context_->next_follows_a_kernel();
   if (context_->info().major >= 9 && follows && grid <= most_early_programs)
     config.attributes = &early, config.attribute_count = 1;
-  check(driver().launch_kernel_ex(&config, entry.function, arguments, nullptr), "cuLaunchKernelEx",
-        fmt::format("kernel {} on {}: {} blocks of {} threads, {} bytes of shared memory", kernel_.name,
-                    context_->name(), blocks, entry.threads, entry.shared_bytes));
+  check_result(driver().launch_kernel_ex(&config, entry.function, arguments, nullptr), "cuLaunchKernelEx",
+               fmt::format("kernel {} on {}: {} blocks of {} threads, {} bytes of shared memory", kernel_.name,
+                           context_->name(), blocks, entry.threads, entry.shared_bytes));
 }
 
 void CudaExecutable::run_one(const Segment& segment, bool is_aligned) const {

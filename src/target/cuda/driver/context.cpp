@@ -11,8 +11,8 @@ namespace {
 
 int attribute(int device, DeviceAttribute which) {
   int value = 0;
-  check(driver().device_get_attribute(&value, which, device), "cuDeviceGetAttribute",
-        fmt::format("attribute {}", static_cast<int>(which)));
+  check_result(driver().device_get_attribute(&value, which, device), "cuDeviceGetAttribute",
+               fmt::format("attribute {}", static_cast<int>(which)));
   return value;
 }
 
@@ -24,7 +24,7 @@ int device_of(int ordinal) {
                   fmt::format("there is no device {}: this machine has {} (0 to {})", ordinal, count, count - 1));
   }
   int device = 0;
-  check(driver().device_get(&device, ordinal), "cuDeviceGet");
+  check_result(driver().device_get(&device, ordinal), "cuDeviceGet");
   return device;
 }
 
@@ -44,7 +44,7 @@ std::string DeviceInfo::arch() const { return fmt::format("sm_{}{}{}", major, mi
 int device_count() {
   if (!available()) return 0;
   int count = 0;
-  check(driver().device_get_count(&count), "cuDeviceGetCount");
+  check_result(driver().device_get_count(&count), "cuDeviceGetCount");
   return count;
 }
 
@@ -52,13 +52,13 @@ DeviceInfo device_info(int ordinal) {
   const int device = device_of(ordinal);
   DeviceInfo info;
   char name[256] = "";
-  check(driver().device_get_name(name, sizeof name, device), "cuDeviceGetName");
+  check_result(driver().device_get_name(name, sizeof name, device), "cuDeviceGetName");
   info.name = name;
   Uuid uuid{};
-  check(driver().device_get_uuid(&uuid, device), "cuDeviceGetUuid");
+  check_result(driver().device_get_uuid(&uuid, device), "cuDeviceGetUuid");
   info.uuid = uuid_text(uuid);
   size_t bytes = 0;
-  check(driver().device_total_mem(&bytes, device), "cuDeviceTotalMem");
+  check_result(driver().device_total_mem(&bytes, device), "cuDeviceTotalMem");
   info.memory_bytes = static_cast<int64_t>(bytes);
   info.major = attribute(device, compute_capability_major);
   info.minor = attribute(device, compute_capability_minor);
@@ -106,26 +106,26 @@ void require_capability(const DeviceInfo& info) {
 
 Context::Context(int ordinal) : ordinal_(ordinal), device_(device_of(ordinal)), info_(device_info(ordinal)) {
   require_capability(info_);
-  check(driver().primary_ctx_retain(&handle_, device_), "cuDevicePrimaryCtxRetain", name());
+  check_result(driver().primary_ctx_retain(&handle_, device_), "cuDevicePrimaryCtxRetain", name());
   make_current();
-  check(driver().stream_create(&stream_, stream_non_blocking), "cuStreamCreate", name());
-  check(driver().event_create(&reached_, event_disable_timing), "cuEventCreate", name());
+  check_result(driver().stream_create(&stream_, stream_non_blocking), "cuStreamCreate", name());
+  check_result(driver().event_create(&reached_, event_disable_timing), "cuEventCreate", name());
 }
 
 std::string Context::name() const { return fmt::format("cuda:{} ({})", ordinal_, info_.name); }
 
-void Context::make_current() const { check(driver().ctx_set_current(handle_), "cuCtxSetCurrent", name()); }
+void Context::make_current() const { check_result(driver().ctx_set_current(handle_), "cuCtxSetCurrent", name()); }
 
 void Context::synchronize() const {
   make_current();
-  check(driver().stream_synchronize(stream_), "cuStreamSynchronize", name());
+  check_result(driver().stream_synchronize(stream_), "cuStreamSynchronize", name());
 }
 
 void Context::follow(const Context& other) const {
   other.make_current();
-  check(driver().event_record(other.reached_, other.stream_), "cuEventRecord", other.name());
+  check_result(driver().event_record(other.reached_, other.stream_), "cuEventRecord", other.name());
   make_current();
-  check(driver().stream_wait_event(stream_, other.reached_, 0), "cuStreamWaitEvent", name());
+  check_result(driver().stream_wait_event(stream_, other.reached_, 0), "cuStreamWaitEvent", name());
 }
 
 bool Context::reaches(const Context& other) const {
@@ -133,7 +133,7 @@ bool Context::reaches(const Context& other) const {
   const auto [at, added] = peers_.try_emplace(other.ordinal_, false);
   if (!added) return at->second;
   int can = 0;
-  check(driver().device_can_access_peer(&can, device_, other.device_), "cuDeviceCanAccessPeer", name());
+  check_result(driver().device_can_access_peer(&can, device_, other.device_), "cuDeviceCanAccessPeer", name());
   if (!can) return false;
   make_current();
   const int result = driver().ctx_enable_peer_access(other.handle_, 0);
@@ -143,13 +143,13 @@ bool Context::reaches(const Context& other) const {
 bool Context::capturing() const {
   make_current();
   CaptureStatus status = CaptureStatus::none;
-  check(driver().stream_is_capturing(stream_, &status), "cuStreamIsCapturing", name());
+  check_result(driver().stream_is_capturing(stream_, &status), "cuStreamIsCapturing", name());
   return status != CaptureStatus::none;
 }
 
 void Context::memory(size_t* free, size_t* total) const {
   make_current();
-  check(driver().mem_get_info(free, total), "cuMemGetInfo", name());
+  check_result(driver().mem_get_info(free, total), "cuMemGetInfo", name());
 }
 
 Context& context(int ordinal) {

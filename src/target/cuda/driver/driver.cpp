@@ -77,7 +77,7 @@ int driver_version() { return loaded().version; }
 
 std::string error_text(int result) { return text_of(loaded().functions, result); }
 
-void check(int result, const char* call, const std::string& what) {
+void check_result(int result, const char* call, const std::string& what) {
   if (result == success) return;
   throw_failure("cuda",
                 fmt::format("{} failed: {}{}", call, error_text(result), what.empty() ? "" : " (" + what + ")"));

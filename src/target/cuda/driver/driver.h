@@ -205,7 +205,7 @@ const Driver& driver();
 int driver_version();
 /// Throws std::runtime_error "[cuda] <call> failed: <name>: <text> (<what>)" unless `result` is success. `what`: the
 /// kernel and its shapes.
-void check(int result, const char* call, const std::string& what = "");
+void check_result(int result, const char* call, const std::string& what = "");
 /// "CUDA_ERROR_OUT_OF_MEMORY: out of memory".
 std::string error_text(int result);
 

@@ -24,13 +24,13 @@ EventTimer::~EventTimer() {
 float EventTimer::milliseconds(const std::function<bool()>& launch) {
   context_.make_current();
   for (EventHandle* event : {&start_, &stop_})
-    if (!*event) check(driver().event_create(event, event_default), "cuEventCreate", what_);
+    if (!*event) check_result(driver().event_create(event, event_default), "cuEventCreate", what_);
   float time = never;
-  check(driver().event_record(start_, context_.stream()), "cuEventRecord", what_);
+  check_result(driver().event_record(start_, context_.stream()), "cuEventRecord", what_);
   const bool launched = launch();
-  check(driver().event_record(stop_, context_.stream()), "cuEventRecord", what_);
-  check(driver().event_synchronize(stop_), "cuEventSynchronize", what_);
-  if (launched) check(driver().event_elapsed_time(&time, start_, stop_), "cuEventElapsedTime", what_);
+  check_result(driver().event_record(stop_, context_.stream()), "cuEventRecord", what_);
+  check_result(driver().event_synchronize(stop_), "cuEventSynchronize", what_);
+  if (launched) check_result(driver().event_elapsed_time(&time, start_, stop_), "cuEventElapsedTime", what_);
   return time;
 }
 

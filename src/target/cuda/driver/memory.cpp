@@ -83,7 +83,7 @@ void* CudaMemory::allocate(size_t bytes) {
       result = driver().mem_alloc(&block, size);
     }
     if (result == error_out_of_memory) throw_out_of_memory(bytes);
-    check(result, "cuMemAlloc", fmt::format("{} bytes on {}", size, context_.name()));
+    check_result(result, "cuMemAlloc", fmt::format("{} bytes on {}", size, context_.name()));
     data = reinterpret_cast<void*>(block);
     blocks_.emplace(data, size);
   }
@@ -112,10 +112,10 @@ constexpr size_t least_beside = size_t{1} << 20;  // of a copy whose time is wor
 PinnedStaging::PinnedStaging(Context& context)
     : context_(context), ring_(staging_bytes, most_pieces), events_(most_pieces) {
   void* memory = nullptr;
-  check(driver().mem_alloc_host(&memory, staging_bytes), "cuMemAllocHost",
-        fmt::format("{} bytes of pinned memory for copies", staging_bytes));
+  check_result(driver().mem_alloc_host(&memory, staging_bytes), "cuMemAllocHost",
+               fmt::format("{} bytes of pinned memory for copies", staging_bytes));
   memory_ = static_cast<char*>(memory);
-  for (EventHandle& event : events_) check(driver().event_create(&event, event_disable_timing), "cuEventCreate");
+  for (EventHandle& event : events_) check_result(driver().event_create(&event, event_disable_timing), "cuEventCreate");
 }
 
 PinnedStaging::~PinnedStaging() {
@@ -131,7 +131,7 @@ PinnedStaging::~PinnedStaging() {
 PinnedStaging::Piece PinnedStaging::take(size_t bytes) {
   const auto event_of = [&](int64_t number) { return events_[static_cast<size_t>(number) % most_pieces]; };
   const runtime::StagingRing::Piece piece = ring_.take(
-      bytes, [&](int64_t number) { check(driver().event_synchronize(event_of(number)), "cuEventSynchronize"); });
+      bytes, [&](int64_t number) { check_result(driver().event_synchronize(event_of(number)), "cuEventSynchronize"); });
   return {piece.offset, static_cast<size_t>(piece.number) % most_pieces};
 }
 
@@ -139,9 +139,9 @@ bool PinnedStaging::lands_beside() {
   if (landing_ || no_landing_) return !no_landing_;
   no_landing_ = driver().mem_alloc(&landing_, staging_bytes) != success;
   if (no_landing_) return landing_ = 0, false;
-  check(driver().stream_create(&beside_, stream_non_blocking), "cuStreamCreate");
+  check_result(driver().stream_create(&beside_, stream_non_blocking), "cuStreamCreate");
   landed_.resize(most_pieces);
-  for (EventHandle& event : landed_) check(driver().event_create(&event, event_disable_timing), "cuEventCreate");
+  for (EventHandle& event : landed_) check_result(driver().event_create(&event, event_disable_timing), "cuEventCreate");
   return true;
 }
 
@@ -153,15 +153,15 @@ void PinnedStaging::to_device(DevicePtr to, const void* from, size_t bytes) {
     char* const memory = memory_ + piece.offset;
     runtime::parallel_copy(memory, static_cast<const char*>(from) + done, now);
     const DevicePtr lands = beside ? landing_ + piece.offset : to + done;
-    check(driver().memcpy_htod_async(lands, memory, now, beside ? beside_ : context_.stream()), "cuMemcpyHtoDAsync",
-          fmt::format("{} bytes", bytes));
+    check_result(driver().memcpy_htod_async(lands, memory, now, beside ? beside_ : context_.stream()),
+                 "cuMemcpyHtoDAsync", fmt::format("{} bytes", bytes));
     if (beside) {
-      check(driver().event_record(landed_[piece.slot], beside_), "cuEventRecord");
-      check(driver().stream_wait_event(context_.stream(), landed_[piece.slot], 0), "cuStreamWaitEvent");
-      check(driver().memcpy_dtod_async(to + done, lands, now, context_.stream()), "cuMemcpyDtoDAsync",
-            fmt::format("{} bytes", bytes));
+      check_result(driver().event_record(landed_[piece.slot], beside_), "cuEventRecord");
+      check_result(driver().stream_wait_event(context_.stream(), landed_[piece.slot], 0), "cuStreamWaitEvent");
+      check_result(driver().memcpy_dtod_async(to + done, lands, now, context_.stream()), "cuMemcpyDtoDAsync",
+                   fmt::format("{} bytes", bytes));
     }
-    check(driver().event_record(events_[piece.slot], context_.stream()), "cuEventRecord");
+    check_result(driver().event_record(events_[piece.slot], context_.stream()), "cuEventRecord");
     done += now;
   }
 }
@@ -169,10 +169,10 @@ void PinnedStaging::to_device(DevicePtr to, const void* from, size_t bytes) {
 void PinnedStaging::to_host(void* to, DevicePtr from, size_t bytes) {
   const Piece piece = take(bytes);
   char* const memory = memory_ + piece.offset;
-  check(driver().memcpy_dtoh_async(memory, from, bytes, context_.stream()), "cuMemcpyDtoHAsync",
-        fmt::format("{} bytes", bytes));
-  check(driver().event_record(events_[piece.slot], context_.stream()), "cuEventRecord");
-  check(driver().event_synchronize(events_[piece.slot]), "cuEventSynchronize", "a copy to the host");
+  check_result(driver().memcpy_dtoh_async(memory, from, bytes, context_.stream()), "cuMemcpyDtoHAsync",
+               fmt::format("{} bytes", bytes));
+  check_result(driver().event_record(events_[piece.slot], context_.stream()), "cuEventRecord");
+  check_result(driver().event_synchronize(events_[piece.slot]), "cuEventSynchronize", "a copy to the host");
   std::memcpy(to, memory, bytes);
 }
 
@@ -182,12 +182,12 @@ void PinnedStaging::from_device(DevicePtr to, const Context& other, DevicePtr fr
     const Piece piece = take(now);
     char* const memory = memory_ + piece.offset;
     other.make_current();
-    check(driver().memcpy_dtoh_async(memory, from + done, now, other.stream()), "cuMemcpyDtoHAsync",
-          fmt::format("{} bytes from {} for {}", bytes, other.name(), context_.name()));
+    check_result(driver().memcpy_dtoh_async(memory, from + done, now, other.stream()), "cuMemcpyDtoHAsync",
+                 fmt::format("{} bytes from {} for {}", bytes, other.name(), context_.name()));
     context_.follow(other);
-    check(driver().memcpy_htod_async(to + done, memory, now, context_.stream()), "cuMemcpyHtoDAsync",
-          fmt::format("{} bytes from {} to {}", bytes, other.name(), context_.name()));
-    check(driver().event_record(events_[piece.slot], context_.stream()), "cuEventRecord");
+    check_result(driver().memcpy_htod_async(to + done, memory, now, context_.stream()), "cuMemcpyHtoDAsync",
+                 fmt::format("{} bytes from {} to {}", bytes, other.name(), context_.name()));
+    check_result(driver().event_record(events_[piece.slot], context_.stream()), "cuEventRecord");
     done += now;
   }
 }
@@ -207,8 +207,8 @@ void CudaMemory::to_host(void* to, const void* from, size_t bytes) {
   std::lock_guard lock(order());
   context_.make_current();
   if (bytes <= PinnedStaging::most_small) return staging().to_host(to, address(from), bytes);
-  check(driver().memcpy_dtoh_async(to, address(from), bytes, context_.stream()), "cuMemcpyDtoHAsync",
-        fmt::format("{} bytes on {}", bytes, context_.name()));
+  check_result(driver().memcpy_dtoh_async(to, address(from), bytes, context_.stream()), "cuMemcpyDtoHAsync",
+               fmt::format("{} bytes on {}", bytes, context_.name()));
   ++runtime::counters().device_waits;
   context_.synchronize();
 }
@@ -217,8 +217,8 @@ void CudaMemory::copy(void* to, const void* from, size_t bytes) {
   if (bytes == 0) return;
   std::lock_guard lock(order());
   context_.make_current();
-  check(driver().memcpy_dtod_async(address(to), address(from), bytes, context_.stream()), "cuMemcpyDtoDAsync",
-        fmt::format("{} bytes on {}", bytes, context_.name()));
+  check_result(driver().memcpy_dtod_async(address(to), address(from), bytes, context_.stream()), "cuMemcpyDtoDAsync",
+               fmt::format("{} bytes on {}", bytes, context_.name()));
 }
 
 bool CudaMemory::reaches(const runtime::Accelerator& device) const {
@@ -234,9 +234,10 @@ bool CudaMemory::copy_from(runtime::Accelerator& device, void* to, const void* f
   std::lock_guard lock(order());
   if (context_.reaches(other->context_)) {
     context_.follow(other->context_);
-    check(driver().memcpy_peer_async(address(to), context_.handle(), address(from), other->context_.handle(), bytes,
-                                     context_.stream()),
-          "cuMemcpyPeerAsync", fmt::format("{} bytes from {} to {}", bytes, other->context_.name(), context_.name()));
+    check_result(driver().memcpy_peer_async(address(to), context_.handle(), address(from), other->context_.handle(),
+                                            bytes, context_.stream()),
+                 "cuMemcpyPeerAsync",
+                 fmt::format("{} bytes from {} to {}", bytes, other->context_.name(), context_.name()));
     other->context_.follow(context_);
   } else {
     context_.make_current();
@@ -264,7 +265,7 @@ class CudaGraph final : public runtime::CapturedGraph {
   }
   void run() const override {
     context_.make_current();
-    check(driver().graph_launch(exec_, context_.stream()), "cuGraphLaunch", context_.name());
+    check_result(driver().graph_launch(exec_, context_.stream()), "cuGraphLaunch", context_.name());
   }
 
  private:
@@ -276,18 +277,18 @@ class CudaGraph final : public runtime::CapturedGraph {
 
 void CudaMemory::begin_capture() {
   context_.make_current();
-  check(driver().stream_begin_capture(context_.stream(), CaptureMode::thread_local_), "cuStreamBeginCapture");
+  check_result(driver().stream_begin_capture(context_.stream(), CaptureMode::thread_local_), "cuStreamBeginCapture");
   context_.set_capturing(true);
 }
 
 std::shared_ptr<const runtime::CapturedGraph> CudaMemory::end_capture() {
   context_.set_capturing(false);
   GraphHandle graph = nullptr;
-  check(driver().stream_end_capture(context_.stream(), &graph), "cuStreamEndCapture");
+  check_result(driver().stream_end_capture(context_.stream(), &graph), "cuStreamEndCapture");
   GraphExecHandle exec = nullptr;
   const int result = driver().graph_instantiate(&exec, graph, 0);
   driver().graph_destroy(graph);
-  check(result, "cuGraphInstantiate");
+  check_result(result, "cuGraphInstantiate");
   return std::make_shared<CudaGraph>(context_, exec);
 }
 

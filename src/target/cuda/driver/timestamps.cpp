@@ -12,7 +12,7 @@ constexpr float longest_span_ms = 1000;  // of which a float holds a tenth of a 
 
 EventHandle make_event() {
   EventHandle event = nullptr;
-  check(driver().event_create(&event, event_default), "cuEventCreate");
+  check_result(driver().event_create(&event, event_default), "cuEventCreate");
   return event;
 }
 
@@ -31,18 +31,18 @@ class EventTimestamps final : public runtime::Timestamps {
   /// In a capture: a node of the graph, which notes the time at every launch.
   void note(size_t k) override {
     const unsigned flags = context_.capturing() ? event_record_external : event_record_default;
-    check(driver().event_record_with_flags(events_.at(k), context_.stream(), flags), "cuEventRecordWithFlags");
+    check_result(driver().event_record_with_flags(events_.at(k), context_.stream(), flags), "cuEventRecordWithFlags");
   }
 
   std::vector<double> times() override {
     std::lock_guard lock(runtime::Accelerator::order());
     context_.make_current();
-    check(driver().event_synchronize(events_.back()), "cuEventSynchronize");
+    check_result(driver().event_synchronize(events_.back()), "cuEventSynchronize");
     std::vector<double> out;
     const double first = clock_.at(events_.front());
     for (EventHandle event : events_) {
       float ms = 0;
-      check(driver().event_elapsed_time(&ms, events_.front(), event), "cuEventElapsedTime");
+      check_result(driver().event_elapsed_time(&ms, events_.front(), event), "cuEventElapsedTime");
       out.push_back(first + 1e3 * static_cast<double>(ms));
     }
     return out;
@@ -68,14 +68,14 @@ void EventClock::begin() {
   anchor_ = make_event();
   next_ = make_event();
   context_.synchronize();
-  check(driver().event_record(anchor_, context_.stream()), "cuEventRecord");
+  check_result(driver().event_record(anchor_, context_.stream()), "cuEventRecord");
   context_.synchronize();
   anchor_us_ = std::chrono::duration<double, std::micro>(std::chrono::steady_clock::now().time_since_epoch()).count();
 }
 
 float EventClock::milliseconds(EventHandle from, EventHandle to) const {
   float ms = 0;
-  check(driver().event_elapsed_time(&ms, from, to), "cuEventElapsedTime");
+  check_result(driver().event_elapsed_time(&ms, from, to), "cuEventElapsedTime");
   return ms;
 }
 
@@ -89,7 +89,7 @@ double EventClock::at(EventHandle event) {
   }
   const float ms = milliseconds(anchor_, event);
   if (ms > longest_span_ms && !next_recorded_) {
-    check(driver().event_record(next_, context_.stream()), "cuEventRecord");
+    check_result(driver().event_record(next_, context_.stream()), "cuEventRecord");
     next_recorded_ = true;
   }
   return anchor_us_ + 1e3 * static_cast<double>(ms);

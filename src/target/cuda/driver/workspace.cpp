@@ -15,10 +15,10 @@ Workspace::Workspace(Context& context, size_t bytes) : context_(context), bytes_
   if (result == success) return;
   size_t free = 0, total = 0;
   if (driver().mem_get_info(&free, &total) != success) free = total = 0;
-  check(result, "cuMemAlloc",
-        fmt::format("{:.1f} MiB of scratch memory for library calls; {:.1f} of {:.1f} MiB are free",
-                    static_cast<double>(bytes) / (1 << 20), static_cast<double>(free) / (1 << 20),
-                    static_cast<double>(total) / (1 << 20)));
+  check_result(result, "cuMemAlloc",
+               fmt::format("{:.1f} MiB of scratch memory for library calls; {:.1f} of {:.1f} MiB are free",
+                           static_cast<double>(bytes) / (1 << 20), static_cast<double>(free) / (1 << 20),
+                           static_cast<double>(total) / (1 << 20)));
 }
 
 Workspace::~Workspace() {

@@ -38,10 +38,10 @@ TensorMap tensor_map(const GemmForm& form, void* address, int64_t columns, int64
   const uint64_t extents[] = {static_cast<uint64_t>(columns), static_cast<uint64_t>(rows)},
                  strides[] = {static_cast<uint64_t>(line) * 2};
   const uint32_t box[] = {static_cast<uint32_t>(across), static_cast<uint32_t>(down)}, steps[] = {1, 1};
-  check(driver().tensor_map_encode_tiled(&map, form.dtype == bfloat16 ? tensor_map_bf16 : tensor_map_f16, 2, address,
-                                         extents, strides, box, steps, tensor_map_interleave_none, swizzle,
-                                         tensor_map_promotion_256, tensor_map_fill_zero),
-        "cuTensorMapEncodeTiled", form.symbol());
+  check_result(driver().tensor_map_encode_tiled(&map, form.dtype == bfloat16 ? tensor_map_bf16 : tensor_map_f16, 2,
+                                                address, extents, strides, box, steps, tensor_map_interleave_none,
+                                                swizzle, tensor_map_promotion_256, tensor_map_fill_zero),
+               "cuTensorMapEncodeTiled", form.symbol());
   return map;
 }
 

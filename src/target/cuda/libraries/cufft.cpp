@@ -61,9 +61,9 @@ class CufftCall final : public LibraryCall {
     void* in = operands[0];
     if (input_bytes_ > 0) {  // transforms to real numbers overwrite what they read
       in = reinterpret_cast<void*>(workspace_->address());
-      check(driver().memcpy_dtod_async(workspace_->address(), reinterpret_cast<DevicePtr>(operands[0]), input_bytes_,
-                                       context_.stream()),
-            "cuMemcpyDtoDAsync");
+      check_result(driver().memcpy_dtod_async(workspace_->address(), reinterpret_cast<DevicePtr>(operands[0]),
+                                              input_bytes_, context_.stream()),
+                   "cuMemcpyDtoDAsync");
     }
     check_fft(launch(in, operands[1]), "a transform");
   }

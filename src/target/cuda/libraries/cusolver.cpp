@@ -147,9 +147,9 @@ class CusolverCall final : public LibraryCall {
   void check_call(int status, const char* call) const { check_solver(status, call, problem_.what); }
 
   void copy(char* to, const char* from, size_t bytes) const {
-    check(driver().memcpy_dtod_async(reinterpret_cast<DevicePtr>(to), reinterpret_cast<DevicePtr>(from), bytes,
-                                     context_.stream()),
-          "cuMemcpyDtoDAsync");
+    check_result(driver().memcpy_dtod_async(reinterpret_cast<DevicePtr>(to), reinterpret_cast<DevicePtr>(from), bytes,
+                                            context_.stream()),
+                 "cuMemcpyDtoDAsync");
   }
 
   /// The workspace: info of each matrix, then what a routine keeps (a copy that it overwrites, tau), then its own.
@@ -197,9 +197,9 @@ class CusolverCall final : public LibraryCall {
     std::vector<uint32_t> row_indices(static_cast<size_t>(problem_.m));
     std::iota(row_indices.begin(), row_indices.end(), 0u);
     row_indices_ = std::make_unique<Workspace>(context_, row_indices.size() * sizeof(uint32_t));
-    check(driver().memcpy_htod_async(row_indices_->address(), row_indices.data(), row_indices.size() * sizeof(uint32_t),
-                                     context_.stream()),
-          "cuMemcpyHtoDAsync");
+    check_result(driver().memcpy_htod_async(row_indices_->address(), row_indices.data(),
+                                            row_indices.size() * sizeof(uint32_t), context_.stream()),
+                 "cuMemcpyHtoDAsync");
     context_.synchronize();
   }
 

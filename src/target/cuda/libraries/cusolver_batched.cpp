@@ -130,9 +130,10 @@ class BatchedCall final : public LibraryCall {
 
   /// All matrices of an operand.
   void copy(void* to, const void* from, size_t operand) const {
-    check(driver().memcpy_dtod_async(reinterpret_cast<DevicePtr>(to), reinterpret_cast<DevicePtr>(from),
-                                     static_cast<size_t>(problem_.count) * problem_.bytes[operand], context_.stream()),
-          "cuMemcpyDtoDAsync", problem_.what);
+    check_result(
+        driver().memcpy_dtod_async(reinterpret_cast<DevicePtr>(to), reinterpret_cast<DevicePtr>(from),
+                                   static_cast<size_t>(problem_.count) * problem_.bytes[operand], context_.stream()),
+        "cuMemcpyDtoDAsync", problem_.what);
   }
 
   Problem problem_;

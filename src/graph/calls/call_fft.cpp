@@ -88,7 +88,7 @@ Values any_vmap(const Node& node, ValueSpan x, std::span<const int> axes) {
 }
 
 /// Everything before the transformed axis is a batch.
-Factors batch_factors(const Attrs& attrs, TypeSpan in, TypeSpan out) {
+Factors fft_factors(const Attrs& attrs, TypeSpan in, TypeSpan out) {
   const int batch = in[0].rank() - (attrs.call == "rfft" ? 1 : 2);
   const auto of = [batch](int rank) {
     std::vector<int> f(static_cast<size_t>(rank), -1);
@@ -155,10 +155,9 @@ std::vector<HostTensor> irfft_reference(const Attrs& attrs, std::span<const Host
 }
 
 constexpr auto fft_rules = std::to_array<CallRule>({
-    {"fft", 1, 1, 1, fft_types, None::unbounded, fft_vjp, linear_jvp, any_vmap, batch_factors, fft_reference, 4},
-    {"rfft", 1, 1, 0, rfft_types, None::unbounded, rfft_vjp, linear_jvp, any_vmap, batch_factors, rfft_reference, 4},
-    {"irfft", 1, 1, 1, irfft_types, None::unbounded, irfft_vjp, linear_jvp, any_vmap, batch_factors, irfft_reference,
-     4},
+    {"fft", 1, 1, 1, fft_types, None::unbounded, fft_vjp, linear_jvp, any_vmap, fft_factors, fft_reference, 4},
+    {"rfft", 1, 1, 0, rfft_types, None::unbounded, rfft_vjp, linear_jvp, any_vmap, fft_factors, rfft_reference, 4},
+    {"irfft", 1, 1, 1, irfft_types, None::unbounded, irfft_vjp, linear_jvp, any_vmap, fft_factors, irfft_reference, 4},
 });
 static_assert(complete_calls(fft_rules));
 

@@ -86,7 +86,7 @@ Compilation run_passes(const PassContext& cx, bool texts);
 /// The table with what applied, as `weft explain --show passes` prints it.
 std::string print_passes(const std::vector<PassResult>& results);
 
-/// Verifiers run after each pass: by default in builds with WEFT_VERIFY (debug builds, tests) only.
+/// Verifiers run after each pass: by default in builds with WEFT_VERIFY and debug builds, and in test_compiler.
 void set_verification(bool on);
 bool verification();
 

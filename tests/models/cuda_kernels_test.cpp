@@ -91,7 +91,7 @@ TEST_CASE("kernels of a GPT's training step compile for a GPU within a budget of
   }
 }
 
-TEST_CASE("a training step and a token compile for every stated GPU within a budget of registers") {
+TEST_CASE("the gradients of a GPT compile for every stated GPU within a budget of registers") {
   if (no_compiler()) return;
   const nn::Precision half = nn::mixed(bfloat16);
   for (const target::Machine& machine : target::stated_machines()) {

@@ -1,7 +1,5 @@
 #include "target/cpu/cpu.h"
 
-#include <thread>
-
 #include <fmt/format.h>
 #include <llvm-c/Core.h>
 #include <llvm/Config/llvm-config.h>
@@ -9,6 +7,7 @@
 #include <algorithm>
 #include <atomic>
 #include <optional>
+#include <thread>
 
 #include "base/error.h"
 #include "kernel/expand/expand.h"
@@ -62,8 +61,10 @@ struct CpuTarget::Job {
   bool generated = false;
 };
 
-/// This processor, with the instructions that may be used.
-static Machine machine_of(const Isa& isa) {
+namespace {
+
+/// Describes this processor with the instructions that may be used.
+Machine machine_of(const Isa& isa) {
   Machine m;
   m.name = isa.cpu;
   m.arch = isa.name;
@@ -73,6 +74,8 @@ static Machine machine_of(const Isa& isa) {
   m.tensor_cores = false;  // AMX is used by libraries alone
   return m;
 }
+
+}  // namespace
 
 CpuTarget::CpuTarget(const CpuOptions& options) : options_(options) {
   initialise_llvm();

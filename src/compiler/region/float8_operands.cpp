@@ -50,13 +50,14 @@ class Turner : Rewriter {
     if (lies(v, order)) return v;
     int& copy = transposed_.try_emplace({v, order}, -1).first->second;
     if (copy >= 0) return copy;
+    const Dtype dtype = to_[v].type.dtype;
     Shape shape;
     for (int64_t axis : order) shape.push_back(to_[v].type.shape[static_cast<size_t>(axis)]);
-    IrNode permuted = made(Op::permute, {v}, shape, to_[v].type.dtype);
+    IrNode permuted = made(Op::permute, {v}, shape, dtype);
     permuted.attrs.edit().axes = order;
-    IrNode kept = made(Op::bitcast, {add(std::move(permuted))}, shape,
-                       to_[v].type.dtype);  // to what it is: an elementwise value, which is computed into memory
-    kept.attrs.edit().dtype = kept.type.dtype;
+    const int moved = add(std::move(permuted));
+    IrNode kept = made(Op::bitcast, {moved}, shape, dtype);  // to its own dtype: an elementwise value in memory
+    kept.attrs.edit().dtype = dtype;
     return copy = add(std::move(kept));
   }
 

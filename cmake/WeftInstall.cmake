@@ -1,11 +1,17 @@
 # install + find_package(weft): the library, weft::weft, and weft::mlx, which adds MLX's headers over it.
 include(CMakePackageConfigHelpers)
 install(TARGETS weft weft_mlx EXPORT weft-targets
-  LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR} RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
+  LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR}
+  RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/include/weft DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
+# Names relative to the file itself, so that the installed tree can be moved. DT_RPATH rather than DT_RUNPATH: it holds
+# for the libraries' libraries too, which an archive carries beside libweft (WeftPackage).
+set_target_properties(weft PROPERTIES INSTALL_RPATH "$ORIGIN")
+target_link_options(weft PRIVATE -Wl,--disable-new-dtags)
 if(TARGET weft_program)
   file(RELATIVE_PATH to_library /${CMAKE_INSTALL_BINDIR} /${CMAKE_INSTALL_LIBDIR})
-  set_target_properties(weft_program PROPERTIES INSTALL_RPATH "$ORIGIN/${to_library}")  # so that the installed tree can be moved
+  set_target_properties(weft_program PROPERTIES INSTALL_RPATH "$ORIGIN/${to_library}")
+  target_link_options(weft_program PRIVATE -Wl,--disable-new-dtags)
   install(TARGETS weft_program RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
 endif()
 if(BUILD_SHARED_LIBS)  # a static libweft would need its private packages again: not offered yet as an installed package

@@ -35,6 +35,10 @@ if(weft_type STREQUAL "SHARED_LIBRARY" AND NOT WEFT_SANITIZE)  # a sanitizer exp
   weft_check(check_exports 60 ${Python3_EXECUTABLE} ${checks}/check_exports.py $<TARGET_FILE:weft> ${CMAKE_NM})
   weft_check(check_consumer 300 ${checks}/check_consumer.sh ${PROJECT_SOURCE_DIR} ${PROJECT_BINARY_DIR})
 endif()
+if(TARGET weft_program AND PROJECT_IS_TOP_LEVEL AND WEFT_INSTALL AND NOT WEFT_SANITIZE AND NOT WEFT_PORTABLE)
+  weft_check(check_packages 600 ${Python3_EXECUTABLE} ${checks}/check_packages.py ${PROJECT_BINARY_DIR})
+  set_tests_properties(check_packages PROPERTIES SKIP_RETURN_CODE 77)  # where no bare root can be made
+endif()
 if(TARGET weft_program AND TARGET example_export_layer)
   weft_check(check_worked_example 120 ${Python3_EXECUTABLE} ${PROJECT_SOURCE_DIR}/scripts/worked-example --check --build ${PROJECT_BINARY_DIR})
   set_tests_properties(check_worked_example PROPERTIES SKIP_RETURN_CODE 77)  # a machine without AVX2

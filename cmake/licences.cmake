@@ -1,0 +1,32 @@
+# Installs the licences of files that come from other packages; `docs` is the folder of the documentation.
+
+# weft_install_licences(FILE…): for each file, the copyright file of the Debian package that holds it, as
+# `docs`/licences/PACKAGE, and the licences of Debian's common set that it names. An error where there is none.
+function(weft_install_licences)
+  set(folder "${CMAKE_INSTALL_PREFIX}/${docs}/licences")
+  foreach(file ${ARGN})
+    # A package's list may name a file by /lib, which is a link to /usr/lib.
+    string(REGEX REPLACE "^/usr/lib/" "/lib/" short "${file}")
+    set(package "")
+    foreach(name ${file} ${short})
+      execute_process(COMMAND dpkg-query --search ${name} OUTPUT_VARIABLE found RESULT_VARIABLE absent ERROR_QUIET)
+      if(NOT absent)
+        string(REGEX REPLACE "[:,].*" "" package "${found}")
+        break()
+      endif()
+    endforeach()
+    set(copyright /usr/share/doc/${package}/copyright)
+    if(NOT package OR NOT EXISTS ${copyright})
+      message(FATAL_ERROR "no licence found for ${file}: packages are made on Debian or Ubuntu, of its own packages")
+    endif()
+    file(INSTALL ${copyright} DESTINATION ${folder} RENAME ${package} FOLLOW_SYMLINK_CHAIN)
+    file(STRINGS ${copyright} lines REGEX "/usr/share/common-licenses/")
+    foreach(line IN LISTS lines)
+      if(line MATCHES "(/usr/share/common-licenses/[A-Za-z0-9.-]*[A-Za-z0-9])" AND EXISTS ${CMAKE_MATCH_1})
+        file(REAL_PATH ${CMAKE_MATCH_1} text)
+        get_filename_component(name ${CMAKE_MATCH_1} NAME)
+        file(INSTALL ${text} DESTINATION ${folder}/common RENAME ${name})
+      endif()
+    endforeach()
+  endforeach()
+endfunction()

@@ -16,6 +16,7 @@
 #include "compiler/ir/index_map.h"
 #include "compiler/pipeline.h"
 #include "compiler/plan/steps.h"
+#include "compiler/program/declined.h"
 #include "compiler/program/replay.h"
 #include "compiler/program/step_times.h"
 #include "runtime/buffer.h"
@@ -44,12 +45,9 @@ class CompiledProgram : public Program {
     find_symbols();
     if (texts || dumps("groups")) groups_text_ = weft::compiler::print(ir_, made.grouping);
     time("compile", stats_.compile_ms, [&] { begin(target); });
-    const auto settle = [&] {
-      settled_ = std::all_of(steps_.steps.begin(), steps_.steps.end(),
-                             [](const Step& s) { return !s.call || s.call->ready(); });
-    };
-    if (device_) time("wait for plans", stats_.wait_ms, settle);
-    else settle();
+    const auto wait = [&] { wait_for_calls(made, {source, target, policy}); };
+    if (device_) time("wait for plans", stats_.wait_ms, wait);
+    else wait();
     add_pass_times();
     count();
     find_graph_segments();
@@ -64,8 +62,6 @@ class CompiledProgram : public Program {
   const Stats& stats() const override { return stats_; }
   const std::vector<StepInfo>& steps() const override { return infos_; }
   int64_t number() const override { return number_; }
-  /// Whether libraries take all that was meant for them; if not, the program is to be built anew.
-  bool settled() const { return settled_; }
   std::string print(const std::string& stage) const override;
 
  private:
@@ -111,6 +107,8 @@ class CompiledProgram : public Program {
     std::unique_ptr<GraphCache> graphs;  // of runs that are captured: several steps, and all of them work of the device
   };
   void begin(target::Target& target);
+  void begin_kernels(target::Target& target, size_t first);
+  void wait_for_calls(const Compilation& made, const PassContext& cx);
   void add_pass_times();
   void find_symbols();
   void find_graph_segments();
@@ -130,7 +128,6 @@ class CompiledProgram : public Program {
   std::vector<StepInfo> infos_;
   std::vector<int> written_inputs_;
   runtime::Accelerator* device_;  // whose memory it works on; null: the host's
-  bool settled_ = true;
   std::vector<GraphSegment> graph_segments_;
   GraphCache* arena_ = nullptr;  // whose memory between the steps is, where any of them are captured
   mutable StepTimesRing step_times_;
@@ -167,12 +164,24 @@ void CompiledProgram::run(Runner& runner, const GraphCache::Key& key, bool at_on
   }
 }
 
-/// The one place where anything is made in the background: plans of libraries, which take longest, then the code of all
+/// Starts everything that is made in the background: plans of libraries, which take longest, then the code of all
 /// kernels.
 void CompiledProgram::begin(target::Target& target) {
-  for (const Step& step : steps_.steps)
-    if (step.call) step.call->begin();
-  executables_ = target.begin(steps_.kernels, launches());
+  begin_calls(steps_);
+  begin_kernels(target, 0);
+}
+
+/// Starts the code of the kernels from `first` on.
+void CompiledProgram::begin_kernels(target::Target& target, size_t first) {
+  const std::vector<std::vector<size_t>> of_all = launches();
+  auto begun = target.begin(std::span(steps_.kernels).subspan(first), std::span(of_all).subspan(first));
+  executables_.insert(executables_.end(), begun.begin(), begun.end());
+}
+
+/// Waits for the plans of libraries. Other code takes the place of what they decline.
+void CompiledProgram::wait_for_calls(const Compilation& made, const PassContext& cx) {
+  const size_t known = steps_.kernels.size();
+  if (replace_declined(steps_, ir_, made.grouping, made.ordering, cx)) begin_kernels(cx.target, known);
 }
 
 void CompiledProgram::add_pass_times() {
@@ -478,13 +487,9 @@ std::string CompiledProgram::print(const std::string& stage) const {
 
 }  // namespace
 
-/// Anew where a library did not take after all what was meant for it.
 std::shared_ptr<const Program> compile_source(const Source& source, target::Target& target, const Policy& policy,
                                               bool texts) {
-  std::shared_ptr<const CompiledProgram> made;
-  do made = std::make_shared<CompiledProgram>(source, target, policy, texts);
-  while (!made->settled());
-  return made;
+  return std::make_shared<CompiledProgram>(source, target, policy, texts);
 }
 
 }  // namespace weft::compiler
